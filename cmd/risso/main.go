@@ -1,0 +1,4 @@
+// Command risso is the remote-DBA team in one binary.
+package main
+
+func main() {}

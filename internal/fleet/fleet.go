@@ -1,0 +1,158 @@
+// Package fleet is the vocabulary that every other package speaks: what a
+// watched instance is, what happened to it and what is wrong with it. It does
+// no input or output and imports nothing of Risso.
+package fleet
+
+import (
+	"strings"
+	"time"
+)
+
+// Kind says what sort of thing an Instance is.
+type Kind string
+
+// The kinds of instance.
+const (
+	KindServer Kind = "server" // a database server
+	KindHost   Kind = "host"   // a Linux host, with or without a server on it
+)
+
+// Flavour is the family a server belongs to; its members differ in statements,
+// tables and variables.
+type Flavour string
+
+// The flavours that Risso tells apart.
+const (
+	FlavourUnknown Flavour = ""
+	FlavourMySQL   Flavour = "MySQL"
+	FlavourMariaDB Flavour = "MariaDB"
+	FlavourPercona Flavour = "Percona Server"
+)
+
+// Role is the part a server plays in replication.
+type Role string
+
+// The roles.
+const (
+	RoleUnknown    Role = ""
+	RoleStandalone Role = "standalone" // no replica seen, no source configured
+	RolePrimary    Role = "primary"    // others replicate from it, it from nobody
+	RoleReplica    Role = "replica"    // it replicates from another server
+	RoleGalera     Role = "galera"     // a member of a Galera cluster
+)
+
+// Instance is one thing that Risso watches. ID never changes and is safe in a
+// file name and a URL path; Name is what people call it.
+type Instance struct {
+	ID      string  `json:"id"`
+	Name    string  `json:"name"`
+	Kind    Kind    `json:"kind"`
+	Address string  `json:"address"` // host:port or socket path; never with a password
+	Flavour Flavour `json:"flavour,omitempty"`
+	Version string  `json:"version,omitempty"`
+	Role    Role    `json:"role,omitempty"`
+	HostID  string  `json:"host_id,omitempty"` // the host instance it runs on, where Risso watches that too
+}
+
+// Severity orders findings and events: the higher, the sooner a person must look.
+type Severity int
+
+// The severities, as Nagios orders them.
+const (
+	SeverityInfo Severity = iota
+	SeverityWarning
+	SeverityCritical
+)
+
+// String is the word for a severity: info, warning or critical.
+func (s Severity) String() string {
+	switch s {
+	case SeverityWarning:
+		return "warning"
+	case SeverityCritical:
+		return "critical"
+	default:
+		return "info"
+	}
+}
+
+// MarshalText writes a severity as its word.
+func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads the words that MarshalText writes; unknown words are info.
+func (s *Severity) UnmarshalText(b []byte) error {
+	switch string(b) {
+	case "warning":
+		*s = SeverityWarning
+	case "critical":
+		*s = SeverityCritical
+	default:
+		*s = SeverityInfo
+	}
+	return nil
+}
+
+// EventKind is a stable word for what happened.
+type EventKind string
+
+// The kinds of event. They stand as marks in the charts.
+const (
+	EventVariable EventKind = "variable" // a global variable changed: Subject, Old, New
+	EventRestart  EventKind = "restart"  // the server started anew
+	EventVersion  EventKind = "version"  // the version or flavour changed: Old, New
+	EventDown     EventKind = "down"     // collection stopped: Text says why
+	EventUp       EventKind = "up"       // collection works again
+	EventReset    EventKind = "reset"    // counters went backwards without a restart (FLUSH STATUS)
+	EventRole     EventKind = "role"     // the replication role changed: Old, New
+	EventStore    EventKind = "store"    // something about Risso's own files: full disk, damaged block
+	EventObserver EventKind = "observer" // Risso itself started or stopped
+)
+
+// Event is something that happened to an instance at a moment.
+type Event struct {
+	ID       int64     `json:"id"` // given by the store, ascending
+	Time     time.Time `json:"time"`
+	Instance string    `json:"instance"` // instance ID; empty for Risso itself
+	Kind     EventKind `json:"kind"`
+	Severity Severity  `json:"severity"`
+	Subject  string    `json:"subject,omitempty"` // such as the variable's name
+	Old      string    `json:"old,omitempty"`
+	New      string    `json:"new,omitempty"`
+	Text     string    `json:"text"` // one sentence for a person
+}
+
+// Finding is something wrong now, in words, with what mends it.
+type Finding struct {
+	ID       string    `json:"id"` // stable word such as "repl.stopped"
+	Severity Severity  `json:"severity"`
+	Since    time.Time `json:"since"`
+	Words    string    `json:"words"`            // one sentence: what, how much, since when
+	Remedy   string    `json:"remedy,omitempty"` // a command or statement to copy, where there is one
+	Chart    string    `json:"chart,omitempty"`  // the chart on the server page that shows it
+}
+
+// Gap is something Risso could not collect from an instance, and what mends it.
+type Gap struct {
+	What   string `json:"what"`   // "InnoDB metrics"
+	Reason string `json:"reason"` // "the account lacks PROCESS"
+	Remedy string `json:"remedy"` // "GRANT PROCESS ON *.* TO 'risso'@'localhost'"
+}
+
+// Slug turns a name into an ID: lower-case letters, digits, dots, dashes and underscores,
+// everything else a dash. It is never empty and never starts with a dot.
+func Slug(name string) string {
+	var b strings.Builder
+	for _, r := range strings.ToLower(name) {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '.', r == '_', r == '-':
+			b.WriteRune(r)
+		default:
+			b.WriteByte('-')
+		}
+	}
+	s := strings.Trim(b.String(), "-.")
+	if s == "" {
+		return "unnamed"
+	}
+	return s
+}

@@ -1,0 +1,27 @@
+// Package series keeps numbers: every second of every watched instance, for
+// good, in little space, with the extremes of every minute and hour.
+//
+// DESIGN.md says why it is built as it is, FORMAT.md what its files hold.
+package series
+
+// Type says how a series is read.
+type Type uint8
+
+// The types of series.
+const (
+	// Gauge is a value of its own: threads running, bytes free.
+	Gauge Type = iota
+	// Counter only grows, but for a reset; what is shown of it is its rate a second.
+	Counter
+)
+
+// Label is one name and value; a Desc's labels are sorted by name.
+type Label struct{ Name, Value string }
+
+// Desc names a series of one instance. The instance itself is no label here;
+// the querier adds instance="<id>".
+type Desc struct {
+	Name   string // Prometheus metric name: mysql_global_status_commands_total
+	Labels []Label
+	Type   Type
+}
