@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"math"
-	"strconv"
 	"strings"
 )
 
@@ -19,6 +18,9 @@ type Metric struct {
 	Source  string  // where it was read: "SHOW GLOBAL STATUS", "/proc/stat"
 }
 
+// labelEscaper escapes what the Prometheus text format escapes in a label's value.
+var labelEscaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
+
 // Key is the metric's identity as text: name{a="b",c="d"}, or the name alone without labels.
 func (m Metric) Key() string {
 	if len(m.Labels) == 0 {
@@ -29,8 +31,9 @@ func (m Metric) Key() string {
 	for i, l := range m.Labels {
 		b.WriteByte("{,"[min(i, 1)])
 		b.WriteString(l.Name)
-		b.WriteByte('=')
-		b.WriteString(strconv.Quote(l.Value))
+		b.WriteString(`="`)
+		labelEscaper.WriteString(&b, l.Value)
+		b.WriteByte('"')
 	}
 	b.WriteByte('}')
 	return b.String()

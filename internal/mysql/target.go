@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -68,10 +69,15 @@ func bareTarget(s string) (Target, error) {
 	case strings.HasPrefix(s, "/"):
 		cfg.Net, cfg.Addr = "unix", s
 	default:
-		cfg.Net, cfg.Addr = "tcp", s
-		if _, _, err := net.SplitHostPort(s); err != nil {
-			cfg.Addr = net.JoinHostPort(s, "3306")
+		host, port, err := net.SplitHostPort(s)
+		if err != nil {
+			host, port = s, "3306"
 		}
+		// What stands behind the colon may be a password: it is never shown.
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return Target{}, fmt.Errorf("%w: the port is no number; write it as user:password@tcp(host:3306)/", ErrDSN)
+		}
+		cfg.Net, cfg.Addr = "tcp", net.JoinHostPort(host, port)
 	}
 	return newTarget(cfg), nil
 }
@@ -158,4 +164,48 @@ func (t Target) dialer(tr *Traffic) func(ctx context.Context, network, addr stri
 		}
 		return &countedConn{Conn: c, traffic: tr}, nil
 	}
+}
+
+// Port is the TCP port, or 0 for a socket.
+func (t Target) Port() int {
+	_, port, err := net.SplitHostPort(t.Address())
+	if err != nil {
+		return 0
+	}
+	n, err := strconv.Atoi(port)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// Local says whether the server runs on this machine, as far as the address tells: a socket, or an address of ours.
+func (t Target) Local() bool {
+	if t.Socket() != "" {
+		return true
+	}
+	host, _, err := net.SplitHostPort(t.Address())
+	if err != nil {
+		return false
+	}
+	if host == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(host)
+	if ip == nil {
+		return false
+	}
+	if ip.IsLoopback() {
+		return true
+	}
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		return false
+	}
+	for _, a := range addrs {
+		if n, ok := a.(*net.IPNet); ok && n.IP.Equal(ip) {
+			return true
+		}
+	}
+	return false
 }

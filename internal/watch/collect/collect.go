@@ -54,7 +54,7 @@ type View struct {
 	Prev      []float64 // the values of the tick before, by the same positions; may be shorter
 	Gaps      []fleet.Gap
 	Channels  []Channel
-	Variable  func(name string) string // a global variable as of the last minute
+	Variables map[string]string // all global variables as of the last minute; never changed once handed out
 }
 
 // Channel is a replication channel in words.

@@ -218,8 +218,7 @@ func (s *Server) observe(t int64, late bool) {
 	if s.opts.Observer == nil {
 		return
 	}
-	v := View{Instance: s.instance, Tick: t, PrevTick: s.prevTick, Prev: s.prev, Up: s.up, DownSince: s.downSince, Late: late, Sample: &s.reader.Sample,
-		Variable: func(name string) string { return s.reader.Variables[name] }}
+	v := View{Instance: s.instance, Tick: t, PrevTick: s.prevTick, Prev: s.prev, Up: s.up, DownSince: s.downSince, Late: late, Sample: &s.reader.Sample, Variables: s.reader.Variables}
 	if s.conn != nil {
 		v.Gaps = append(s.reader.Gaps(s.conn.Server), s.gapsOfInno...)
 	}
