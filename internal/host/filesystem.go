@@ -50,6 +50,7 @@ type filesystems struct {
 	latest  []usage          // sorted by mount point
 	mounted map[string]bool  // device names such as sda1
 	stuck   map[string]mount // by mount point: a statfs that has not come back
+	told    map[string]bool  // the gaps that stand
 
 	statfs func(path string, st *unix.Statfs_t) error // a hung mount in tests
 
@@ -73,7 +74,7 @@ func startFilesystems(root string, every time.Duration, gaps *gapList) *filesyst
 
 func newFilesystems(root string, gaps *gapList) *filesystems {
 	return &filesystems{root: root, gaps: gaps, quit: make(chan struct{}), done: make(chan struct{}),
-		stuck: map[string]mount{}, positions: map[mount]int{}, statfs: unix.Statfs}
+		stuck: map[string]mount{}, told: map[string]bool{}, positions: map[mount]int{}, statfs: unix.Statfs}
 }
 
 func (f *filesystems) run(every time.Duration, first chan<- struct{}) {
@@ -130,7 +131,7 @@ func (f *filesystems) pass(limit time.Duration) {
 		}
 		break
 	}
-	f.publish(got, waiting, mounts, devices)
+	f.publish(got, mounts, devices)
 }
 
 // begin notes that a mount is being asked; false while an older question hangs.
@@ -166,7 +167,7 @@ func (f *filesystems) ask(m mount, answers chan<- usage) {
 	answers <- u
 }
 
-func (f *filesystems) publish(got []usage, waiting map[string]mount, mounts []mount, devices map[string]bool) {
+func (f *filesystems) publish(got []usage, mounts []mount, devices map[string]bool) {
 	kept := got[:0]
 	for _, u := range got {
 		if u.size > 0 { // pseudo file systems have no size; no answer is NaN
@@ -178,13 +179,16 @@ func (f *filesystems) publish(got []usage, waiting map[string]mount, mounts []mo
 	defer f.mu.Unlock()
 	f.latest, f.mounted = kept, devices
 	f.version++
+	for what := range f.told {
+		f.gaps.drop(what)
+	}
+	clear(f.told)
 	for _, m := range mounts {
-		what := "file system " + m.point
 		if _, hangs := f.stuck[m.point]; hangs {
+			what := "file system " + m.point
+			f.told[what] = true
 			f.gaps.set(fleet.Gap{What: what, Reason: m.fstype + " from " + m.device + " does not answer",
 				Remedy: "umount -f -l " + m.point})
-		} else {
-			f.gaps.drop(what)
 		}
 	}
 }

@@ -59,7 +59,7 @@ func (h *Host) addMemory() {
 	m := &memInfo{h: h, at: map[string]int{}}
 	h.add("/proc/meminfo", "memory", "mount /proc", m.parse)
 
-	v := &keyed{s: &h.set, at: map[string]int{}}
+	v := &keyed{s: &h.set, at: map[string]slot{}}
 	for key, t := range map[string]template{
 		"pgfault":    {unit: "1", help: "Page faults, minor and major."},
 		"pgmajfault": {unit: "1", help: "Page faults that had to read from disk."},
@@ -69,7 +69,7 @@ func (h *Host) addMemory() {
 		"pswpout":    {unit: "pages", help: "Pages written to swap."},
 		"oom_kill":   {unit: "1", help: "Processes that the kernel killed for want of memory."},
 	} {
-		v.at[key] = h.define(Metric{Name: "node_vmstat_" + key, Kind: Counter, Unit: t.unit, Help: t.help, Source: "/proc/vmstat"})
+		v.at[key] = slot{h.define(Metric{Name: "node_vmstat_" + key, Kind: Counter, Unit: t.unit, Help: t.help, Source: "/proc/vmstat"}), 1}
 	}
 	h.add("/proc/vmstat", "paging", "mount /proc", v.parse)
 }
@@ -137,9 +137,14 @@ func (m *memInfo) define(field string, kb bool) int {
 
 // keyed parses files of "key value" lines, of which only some matter.
 type keyed struct {
-	s     *set
-	at    map[string]int
-	scale float64 // 0 means 1
+	s  *set
+	at map[string]slot
+}
+
+// slot is where a value goes and what it is multiplied with.
+type slot struct {
+	at    int
+	scale float64
 }
 
 func (k *keyed) parse(b []byte) {
@@ -149,15 +154,12 @@ func (k *keyed) parse(b []byte) {
 		if !ok {
 			return
 		}
-		at, ok := k.at[string(l.field())]
+		to, ok := k.at[string(l.field())]
 		if !ok {
 			continue
 		}
 		if v, ok := l.uint(); ok {
-			k.s.values[at] = float64(v)
-			if k.scale != 0 {
-				k.s.values[at] *= k.scale
-			}
+			k.s.values[to.at] = float64(v) * to.scale
 		}
 	}
 }
