@@ -9,9 +9,11 @@ import (
 func TestQuick(t *testing.T) {
 	cache := t.TempDir()
 	dir := t.TempDir()
+	for _, srv := range []string{"mysql-9.7","mysql-8.0","mysql-5.7"} {
+	t.Run(srv, func(t *testing.T) {
 	for i := range 2 {
 		start := time.Now()
-		s, err := Up(context.Background(), Options{Dir: dir, CacheDir: cache, Topology: TopologyReplication, Progress: func(m string) { t.Log(time.Since(start), m) }})
+		s, err := Up(context.Background(), Options{Dir: dir, CacheDir: cache, Servers: []string{srv}, Topology: TopologyReplication, Progress: func(m string) { t.Log(time.Since(start), m) }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -21,5 +23,7 @@ func TestQuick(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Log("down", time.Since(start))
+	}
+	})
 	}
 }
