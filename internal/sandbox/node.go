@@ -35,7 +35,7 @@ type Node struct {
 
 	Program Server  `json:"program"`
 	Process process `json:"process"` // its last start
-	Galera  *galera `json:"galera,omitempty"`
+	Galera  *Galera `json:"galera,omitempty"`
 
 	sandbox *Sandbox
 	exited  chan struct{} // closed when the process that this one started is gone; nil for another's
@@ -84,11 +84,17 @@ func (n *Node) Start(ctx context.Context, args ...string) error {
 	if n.refresh() != StateStopped {
 		return nil
 	}
-	hold, err := holdPort(n.Port)
-	if err != nil {
-		return fmt.Errorf("node %s: port %d: %w", n.Name, n.Port, err)
+	ports := []int{n.Port}
+	if n.Galera != nil {
+		ports = append(ports, n.Galera.Port, n.Galera.ISTPort, n.Galera.SSTPort)
 	}
-	defer hold.release()
+	for _, port := range ports {
+		hold, err := holdPort(port)
+		if err != nil {
+			return fmt.Errorf("node %s: port %d: %w", n.Name, port, err)
+		}
+		defer hold.release()
+	}
 	return n.start(ctx, args...)
 }
 
@@ -102,7 +108,11 @@ func (n *Node) start(ctx context.Context, args ...string) error {
 	if err := n.sandbox.save(); err != nil {
 		return err
 	}
-	if err := n.awaitAnswer(ctx); err != nil {
+	err := n.awaitAnswer(ctx)
+	if err == nil && n.Galera != nil {
+		err = n.awaitSynced(ctx)
+	}
+	if err != nil {
 		return fmt.Errorf("node %s: start: %w", n.Name, err)
 	}
 	n.refresh()

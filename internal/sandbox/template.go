@@ -22,17 +22,26 @@ import (
 // an idle machine.
 const bootstrapTimeout = 2 * time.Minute
 
-// template returns the folder of a fresh data directory for a server, made
-// once per server build and kept in the cache; making it takes seconds, a copy
-// of it a fraction of one. Scratch is a folder of the sandbox that is being
-// made: the work happens there, so that it is found and removed with the
-// sandbox when Risso dies meanwhile.
-func template(ctx context.Context, cache, scratch string, s Server, r recipe, say func(string)) (string, error) {
-	key, err := templateKey(s, r)
+// template is a fresh data directory for a server, made once per server build
+// and kept in the cache; making it takes seconds, a copy of it a fraction of one.
+type template struct {
+	server Server
+	recipe recipe
+	galera bool   // with the state of a new cluster in it
+	cache  string // Risso's cache folder
+	// scratch is a folder of the sandbox that is being made: the work happens
+	// there, so that it is found and removed with the sandbox when Risso dies.
+	scratch string
+	say     func(string)
+}
+
+// ensure makes the template when there is none, and returns its folder.
+func (t template) ensure(ctx context.Context) (string, error) {
+	key, err := t.key()
 	if err != nil {
 		return "", err
 	}
-	root := filepath.Join(cache, "templates")
+	root := filepath.Join(t.cache, "templates")
 	if err := os.MkdirAll(root, 0o700); err != nil {
 		return "", fmt.Errorf("make the cache of templates: %w", err)
 	}
@@ -42,64 +51,79 @@ func template(ctx context.Context, cache, scratch string, s Server, r recipe, sa
 	}
 	unlock, err := lockFile(ctx, dir+".lock", bootstrapTimeout)
 	if err != nil {
-		return "", fmt.Errorf("wait for the template of %s: %w", s.Name, err)
+		return "", fmt.Errorf("wait for the template of %s: %w", t.server.Name, err)
 	}
 	defer unlock()
 	if isDir(dir) {
 		return dir, nil // another up made it while this one waited
 	}
-	say(fmt.Sprintf("%s %s: first use, making a data directory", s.Family, s.Version))
+	t.say(fmt.Sprintf("%s %s: first use, making a data directory", t.server.Family, t.server.Version))
 	start := time.Now()
-	work := filepath.Join(scratch, key)
-	if err := bootstrap(ctx, work, s, r); err != nil {
-		return "", err
+	if err := t.build(ctx, filepath.Join(t.scratch, key), dir); err != nil {
+		return "", fmt.Errorf("make a data directory for %s: %w", t.server.Name, err)
 	}
-	// The copy gets its own name first: a template is there as a whole or not at all.
-	half := dir + ".half"
-	if err := os.RemoveAll(half); err != nil {
-		return "", fmt.Errorf("clear an unfinished template: %w", err)
-	}
-	if err := copyTree(ctx, half, filepath.Join(work, "data"), true); err != nil {
-		return "", fmt.Errorf("keep the template of %s: %w", s.Name, err)
-	}
-	if err := os.Rename(half, dir); err != nil {
-		return "", fmt.Errorf("keep the template of %s: %w", s.Name, err)
-	}
-	if err := os.RemoveAll(work); err != nil {
-		return "", fmt.Errorf("clear the work of a template: %w", err)
-	}
-	say(fmt.Sprintf("%s %s: data directory made and kept (%s)", s.Family, s.Version, seconds(start)))
+	t.say(fmt.Sprintf("%s %s: data directory made and kept (%s)", t.server.Family, t.server.Version, seconds(start)))
 	return dir, nil
 }
 
-// templateKey names a template by all that shapes it: the program, and how it was made.
-func templateKey(s Server, r recipe) (string, error) {
-	fi, err := os.Stat(s.Binary)
-	if err != nil {
-		return "", fmt.Errorf("server %s: %w", s.Name, err)
+// build makes the template in work and puts it to dir as a whole.
+func (t template) build(ctx context.Context, work, dir string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, bootstrapTimeout, fmt.Errorf("not done after %s", bootstrapTimeout))
+	defer cancel()
+	data := filepath.Join(work, "data")
+	if err := t.bootstrap(ctx, work, data); err != nil {
+		return err
 	}
-	args, err := r.bootstrap(s, "D", "E")
+	if t.galera {
+		if err := t.foundCluster(ctx, work, data); err != nil {
+			return fmt.Errorf("found a cluster: %w", err)
+		}
+	}
+	half := dir + ".half"
+	if err := os.RemoveAll(half); err != nil {
+		return err
+	}
+	if err := copyTree(ctx, half, data, true); err != nil {
+		return err
+	}
+	if err := os.Rename(half, dir); err != nil {
+		return err
+	}
+	return os.RemoveAll(work)
+}
+
+// key names a template by all that shapes it: the program, and how it is made.
+func (t template) key() (string, error) {
+	fi, err := os.Stat(t.server.Binary)
+	if err != nil {
+		return "", fmt.Errorf("server %s: %w", t.server.Name, err)
+	}
+	args, err := t.recipe.bootstrap(t.server, "D", "E")
 	if err != nil {
 		return "", err
 	}
 	h := sha256.New()
-	fmt.Fprintln(h, s.Binary, s.Version, fi.Size(), fi.ModTime().UnixNano(), os.Geteuid(), args, r.extraSQL)
-	return s.Name + "-" + hex.EncodeToString(h.Sum(nil))[:12], nil
+	fmt.Fprintln(h, t.server.Binary, t.server.Version, fi.Size(), fi.ModTime().UnixNano(), os.Geteuid(), args, t.recipe.extraSQL)
+	kind := ""
+	if t.galera {
+		kind = "-galera"
+	}
+	return t.server.Name + kind + "-" + hex.EncodeToString(h.Sum(nil))[:12], nil
 }
 
-// bootstrap makes work/data.
-func bootstrap(ctx context.Context, work string, s Server, r recipe) error {
-	data, extra := filepath.Join(work, "data"), filepath.Join(work, "extra.sql")
+// bootstrap fills data with system tables.
+func (t template) bootstrap(ctx context.Context, work, data string) error {
+	extra := filepath.Join(work, "extra.sql")
 	if err := os.RemoveAll(work); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(work, 0o700); err != nil {
 		return err
 	}
-	if err := os.WriteFile(extra, []byte(r.extraSQL), 0o600); err != nil {
+	if err := os.WriteFile(extra, []byte(t.recipe.extraSQL), 0o600); err != nil {
 		return err
 	}
-	args, err := r.bootstrap(s, data, extra)
+	args, err := t.recipe.bootstrap(t.server, data, extra)
 	if err != nil {
 		return err
 	}
@@ -107,10 +131,8 @@ func bootstrap(ctx context.Context, work string, s Server, r recipe) error {
 		args = append(args, "--user=root") // servers refuse root unless told
 	}
 	args = append(args, "--tmpdir="+work)
-	ctx, cancel := context.WithTimeoutCause(ctx, bootstrapTimeout, fmt.Errorf("not done after %s", bootstrapTimeout))
-	defer cancel()
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	cmd.Env = environ(s.Basedir)
+	cmd.Env = environ(t.server.Basedir)
 	cmd.Dir = work
 	// A script and the server that it starts die together, and Ctrl-C reaches
 	// Risso only, which then ends them in its own order.
@@ -119,14 +141,21 @@ func bootstrap(ctx context.Context, work string, s Server, r recipe) error {
 	cmd.WaitDelay = 2 * time.Second
 	out, err := cmd.CombinedOutput()
 	if cause := context.Cause(ctx); cause != nil {
-		return fmt.Errorf("make a data directory with %s: %w", s.Name, cause)
+		return cause
 	}
 	if err != nil {
-		return fmt.Errorf("make a data directory with %s: %w: %s", filepath.Base(args[0]), err, lastErrors(string(out)))
+		return fmt.Errorf("%s: %w: %s", filepath.Base(args[0]), err, lastErrors(string(out)))
 	}
 	// The identity of a server must not be copied.
-	if err := os.Remove(filepath.Join(data, "auto.cnf")); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("clear the server's identity: %w", err)
+	return removeFiles(data, "auto.cnf")
+}
+
+// removeFiles removes files from dir, as far as they are there.
+func removeFiles(dir string, names ...string) error {
+	for _, name := range names {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 	}
 	return nil
 }

@@ -33,12 +33,14 @@ type plan struct {
 	topology          Topology
 	servers           []build // one per node
 	settings          []string
+	password          string
 	timeout           time.Duration
 	progress          func(string)
 }
 
 func newPlan(ctx context.Context, o Options) (*plan, error) {
 	p := &plan{name: o.Name, topology: o.Topology, settings: o.Settings, timeout: o.StartTimeout, progress: o.Progress}
+	p.password = strings.ToLower(rand.Text()) // letters and digits: no statement has to quote it
 	if p.topology == "" {
 		p.topology = TopologySingle
 	}
@@ -215,8 +217,7 @@ func (p *plan) nodeNames() []string {
 
 // bringUp makes what the record says.
 func (s *Sandbox) bringUp(ctx context.Context, p *plan) error {
-	password := strings.ToLower(rand.Text())
-	if err := os.WriteFile(filepath.Join(s.Dir, secretFile), []byte(password), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(s.Dir, secretFile), []byte(p.password), 0o600); err != nil {
 		return fmt.Errorf("keep the password: %w", err)
 	}
 	if s.SocketDir != "" {
@@ -228,36 +229,10 @@ func (s *Sandbox) bringUp(ctx context.Context, p *plan) error {
 	if err != nil {
 		return err
 	}
-	if p.topology == TopologyGalera {
-		return errors.New("galera: not yet")
-	}
-	// Replicas wait for the account on the primary, that is: for the close.
-	accountMade := make(chan struct{})
 	g, gctx := errgroup.WithContext(ctx)
 	for i, n := range s.Nodes {
-		b := p.servers[i]
 		g.Go(func() error {
-			if err := n.prepare(gctx, templates[b.server.Binary], b, p.settings, password); err != nil {
-				return fmt.Errorf("node %s: %w", n.Name, err)
-			}
-			if err := n.startOnAnyPort(gctx, b, p.settings, password); err != nil {
-				return err
-			}
-			if n.Role != RoleReplica {
-				if err := n.makeAccount(gctx, b.recipe, password); err != nil {
-					return fmt.Errorf("node %s: %w", n.Name, err)
-				}
-				if n.Role == RolePrimary {
-					close(accountMade)
-				}
-				return nil
-			}
-			select {
-			case <-accountMade:
-			case <-gctx.Done():
-				return context.Cause(gctx)
-			}
-			if err := n.follow(gctx, s.Primary(), p.servers[0].recipe, b.recipe, password); err != nil {
+			if err := n.prepare(gctx, templates[p.servers[i].server.Binary]); err != nil {
 				return fmt.Errorf("node %s: %w", n.Name, err)
 			}
 			return nil
@@ -266,12 +241,50 @@ func (s *Sandbox) bringUp(ctx context.Context, p *plan) error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	s.Ready = true
-	if err := s.save(); err != nil {
+	if p.topology == TopologyGalera {
+		err = s.startCluster(ctx, p)
+	} else {
+		err = s.startNodes(ctx, p)
+	}
+	if err != nil {
 		return err
 	}
-	s.State = StateRunning
-	return nil
+	s.mu.Lock()
+	s.Ready, s.State = true, StateRunning
+	s.mu.Unlock()
+	return s.save()
+}
+
+// startNodes starts all nodes at once; replicas then wait for the primary.
+func (s *Sandbox) startNodes(ctx context.Context, p *plan) error {
+	accountMade := make(chan struct{})
+	g, ctx := errgroup.WithContext(ctx)
+	for i, n := range s.Nodes {
+		g.Go(func() error {
+			if err := n.startOnAnyPort(ctx, p, p.servers[i]); err != nil {
+				return err
+			}
+			if n.Role == RoleReplica {
+				select {
+				case <-accountMade:
+				case <-ctx.Done():
+					return context.Cause(ctx)
+				}
+				if err := n.follow(ctx, s.Primary(), p.servers[i].recipe, p.password); err != nil {
+					return fmt.Errorf("node %s: %w", n.Name, err)
+				}
+				return nil
+			}
+			if err := n.makeAccount(ctx, p.servers[i].recipe, p.password); err != nil {
+				return fmt.Errorf("node %s: %w", n.Name, err)
+			}
+			if n.Role == RolePrimary {
+				close(accountMade)
+			}
+			return nil
+		})
+	}
+	return g.Wait()
 }
 
 // templates makes sure of a template for each kind of server, by its program.
@@ -282,7 +295,8 @@ func (s *Sandbox) templates(ctx context.Context, p *plan) (map[string]string, er
 		if dirs[b.server.Binary] != "" {
 			continue
 		}
-		dir, err := template(ctx, p.cache, scratch, b.server, b.recipe, s.progress)
+		t := template{server: b.server, recipe: b.recipe, galera: p.topology == TopologyGalera, cache: p.cache, scratch: scratch, say: s.progress}
+		dir, err := t.ensure(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -292,7 +306,7 @@ func (s *Sandbox) templates(ctx context.Context, p *plan) (map[string]string, er
 }
 
 // prepare makes the node's folder.
-func (n *Node) prepare(ctx context.Context, template string, b build, settings []string, password string) error {
+func (n *Node) prepare(ctx context.Context, template string) error {
 	if err := os.MkdirAll(filepath.Join(n.dir(), "tmp"), 0o700); err != nil {
 		return err
 	}
@@ -303,13 +317,13 @@ func (n *Node) configPath() string { return filepath.Join(n.dir(), "my.cnf") }
 
 // startOnAnyPort starts the node on a free port. A program that does not ask
 // the kernel for a free port could still be faster: then another one is tried.
-func (n *Node) startOnAnyPort(ctx context.Context, b build, settings []string, password string) error {
+func (n *Node) startOnAnyPort(ctx context.Context, p *plan, b build) error {
 	const tries = 5
 	start := time.Now()
 	for try := 1; ; try++ {
-		err := n.startOnFreePort(ctx, b, settings, password)
+		err := n.startOnFreePort(ctx, p, b)
 		if err == nil {
-			n.sandbox.progress(fmt.Sprintf("%s: %s %s on port %d (%s)", n.Name, b.server.Family, b.server.Version, n.Port, seconds(start)))
+			n.tellStarted(start)
 			return nil
 		}
 		if try == tries || !errors.Is(err, errPortTaken) {
@@ -318,7 +332,11 @@ func (n *Node) startOnAnyPort(ctx context.Context, b build, settings []string, p
 	}
 }
 
-func (n *Node) startOnFreePort(ctx context.Context, b build, settings []string, password string) error {
+func (n *Node) tellStarted(start time.Time) {
+	n.sandbox.progress(fmt.Sprintf("%s: %s %s on port %d (%s)", n.Name, n.Program.Family, n.Version, n.Port, seconds(start)))
+}
+
+func (n *Node) startOnFreePort(ctx context.Context, p *plan, b build) error {
 	hold, err := holdPort(0)
 	if err != nil {
 		return fmt.Errorf("node %s: %w", n.Name, err)
@@ -327,34 +345,42 @@ func (n *Node) startOnFreePort(ctx context.Context, b build, settings []string, 
 	n.sandbox.mu.Lock()
 	n.Port = hold.Port
 	n.sandbox.mu.Unlock()
-	if err := n.writeConfig(b, settings, password); err != nil {
+	lines := slices.Clone(b.recipe.settings)
+	if n.Role == RoleReplica {
+		lines = append(lines, b.recipe.readOnly...)
+	}
+	if err := n.writeConfig(p, lines); err != nil {
 		return fmt.Errorf("node %s: %w", n.Name, err)
 	}
 	return n.start(ctx)
 }
 
-// writeConfig writes the configuration of the server and the one of its clients.
-func (n *Node) writeConfig(b build, settings []string, password string) error {
-	var c strings.Builder
-	fmt.Fprintln(&c, "# made by risso sandbox; `risso sandbox down` removes it\n[mysqld]")
+// writeConfig writes the configuration of the server, what was asked for last,
+// and the one of its clients.
+func (n *Node) writeConfig(p *plan, lines []string) error {
+	tmp := filepath.Join(n.dir(), "tmp")
+	own := []string{
+		"# made by risso sandbox; risso sandbox down removes it",
+		"[mysqld]",
+		"basedir=" + n.Program.Basedir,
+		fmt.Sprintf("port=%d", n.Port),
+		"socket=" + n.Socket,
+		"pid-file=" + filepath.Join(n.dir(), "mysqld.pid"),
+		"log-error=" + n.ErrorLog,
+		"tmpdir=" + tmp,
+		"secure-file-priv=" + tmp,
+		fmt.Sprintf("server_id=%d", n.Port), // a number that no other node on this machine has
+		"report_host=" + n.Host,
+		fmt.Sprintf("report_port=%d", n.Port),
+	}
 	if os.Geteuid() == 0 {
-		fmt.Fprintln(&c, "user=root")
+		own = append(own, "user=root") // servers refuse root unless told
 	}
-	fmt.Fprintf(&c, "basedir=%s\nport=%d\nsocket=%s\npid-file=%s\nlog-error=%s\ntmpdir=%s\nsecure-file-priv=%s\n",
-		b.server.Basedir, n.Port, n.Socket, filepath.Join(n.dir(), "mysqld.pid"), n.ErrorLog, filepath.Join(n.dir(), "tmp"), filepath.Join(n.dir(), "tmp"))
-	// The port is a number that no other node on this machine has.
-	fmt.Fprintf(&c, "server_id=%d\nreport_host=%s\nreport_port=%d\n", n.Port, n.Host, n.Port)
-	lines := slices.Concat(common, b.recipe.settings, redoLog)
-	if n.Role == RoleReplica {
-		lines = append(lines, b.recipe.readOnly...)
-	}
-	for _, l := range append(lines, settings...) {
-		fmt.Fprintln(&c, l)
-	}
-	if err := os.WriteFile(n.configPath(), []byte(c.String()), 0o600); err != nil {
+	text := strings.Join(slices.Concat(own, common, redoLog, lines, p.settings), "\n") + "\n"
+	if err := os.WriteFile(n.configPath(), []byte(text), 0o600); err != nil {
 		return err
 	}
-	client := fmt.Sprintf("[client]\nuser=%s\npassword=%s\nhost=%s\nport=%d\nprotocol=tcp\n", n.sandbox.User, password, n.Host, n.Port)
+	client := fmt.Sprintf("[client]\nuser=%s\npassword=%s\nhost=%s\nport=%d\nprotocol=tcp\n", n.sandbox.User, p.password, n.Host, n.Port)
 	return os.WriteFile(n.DefaultsFile, []byte(client), 0o600)
 }
 
@@ -395,7 +421,7 @@ func (n *Node) makeAccount(ctx context.Context, r recipe, password string) error
 
 // follow makes the node a replica and waits until it has what the primary has
 // written: its account and the schema test. That proves that changes arrive.
-func (n *Node) follow(ctx context.Context, primary *Node, from, r recipe, password string) error {
+func (n *Node) follow(ctx context.Context, primary *Node, r recipe, password string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, n.sandbox.timeout, errors.New("it does not catch up with the primary"))
 	defer cancel()
 	start := time.Now()
@@ -413,7 +439,7 @@ func (n *Node) follow(ctx context.Context, primary *Node, from, r recipe, passwo
 		return err
 	}
 	var position string
-	if err := source.QueryRowContext(ctx, from.position).Scan(&position); err != nil {
+	if err := source.QueryRowContext(ctx, r.position).Scan(&position); err != nil {
 		return fmt.Errorf("read the position of the primary: %w", err)
 	}
 	for {
