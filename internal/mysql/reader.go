@@ -35,6 +35,7 @@ type group struct {
 	wanted  func(*Reader, Server) bool
 	read    func(*Reader, context.Context, *Conn) error
 	remedy  func(Server) string // what mends a lacking privilege
+	asked   bool                // on this connection
 	pos     int                 // of risso_collect_seconds in the sample, plus one
 	gap     *fleet.Gap          // why it could not be read
 	retryAt int64               // unix second from which it is tried again
@@ -120,7 +121,7 @@ func (r *Reader) Connected() {
 	r.latency.buckets = nil
 	r.Variables = nil
 	for i := range r.groups {
-		r.groups[i].retryAt, r.groups[i].gap = 0, nil
+		r.groups[i].retryAt, r.groups[i].gap, r.groups[i].asked = 0, nil, false
 	}
 }
 
@@ -132,10 +133,11 @@ func (r *Reader) Read(ctx context.Context, c *Conn, t int64) error {
 	r.Fresh = false
 	for i := range r.groups {
 		g := &r.groups[i]
-		due := t%g.every == g.phase%g.every || (g.name == "variables" && r.Variables == nil)
+		due := t%g.every == g.phase%g.every || !g.asked
 		if !due || t < g.retryAt || !g.wanted(r, c.Server) {
 			continue
 		}
+		g.asked = true
 		start := time.Now()
 		err := g.read(r, ctx, c)
 		if g.pos == 0 {

@@ -11,7 +11,7 @@ import (
 const variableSource = "SHOW GLOBAL VARIABLES"
 
 // secretWords mark variables that hold what must not be stored or shown.
-var secretWords = []string{"report_password", "_pwd", "secret", "token", "wsrep_sst_auth", "wsrep_provider_options"}
+var secretWords = []string{"report_password", "_pwd", "secret", "wsrep_sst_auth", "wsrep_provider_options"}
 
 // movingVariables change by themselves: a change of them is no event.
 var movingVariables = map[string]bool{
@@ -47,7 +47,7 @@ func isSecret(name string) bool {
 			return true
 		}
 	}
-	return false
+	return strings.HasSuffix(name, "_token")
 }
 
 // metricWord makes a name fit for Prometheus: validate_password.length becomes validate_password_length.

@@ -32,6 +32,7 @@ type Recorder interface {
 type Extra interface {
 	Read(s *fleet.Sample)
 	Gaps() []fleet.Gap
+	Close()
 }
 
 // interval is the time between two ticks; lateAfter is a tenth of it: a reading that took longer is not trusted.
@@ -86,8 +87,8 @@ type Options struct {
 	Extra    Extra         // may be nil
 }
 
-// run calls tick at every second until ctx ends. Ticks that were missed while one took long are left out.
-func run(ctx context.Context, phase time.Duration, tick func(t int64)) {
+// Every calls tick at every second until ctx ends. Ticks that were missed while one took long are left out.
+func Every(ctx context.Context, phase time.Duration, tick func(t int64)) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {

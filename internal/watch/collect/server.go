@@ -54,7 +54,10 @@ func NewServer(target mysql.Target, instance fleet.Instance, o Options) *Server 
 // Run reads the server every second until ctx ends.
 func (s *Server) Run(ctx context.Context) {
 	defer s.disconnect()
-	run(ctx, s.opts.Phase, func(t int64) { s.tick(ctx, t) })
+	if s.opts.Extra != nil {
+		defer s.opts.Extra.Close()
+	}
+	Every(ctx, s.opts.Phase, func(t int64) { s.tick(ctx, t) })
 }
 
 func (s *Server) tick(ctx context.Context, t int64) {

@@ -289,3 +289,12 @@ func (e *entry) Variable(name string) string {
 	defer e.mu.RUnlock()
 	return e.vars[name]
 }
+
+// Facts is what is known of an instance; false when it is not watched.
+func (b *Board) Facts(id string) (Facts, bool) {
+	e := b.entry(id)
+	if e == nil {
+		return nil, false
+	}
+	return e, true
+}

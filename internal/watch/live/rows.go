@@ -37,7 +37,7 @@ type Row struct {
 	QPS            *float64        `json:"qps"`
 	ThreadsRunning *float64        `json:"threads_running"`
 	Lag            *float64        `json:"lag"` // seconds behind the primary
-	CPU            *float64        `json:"cpu"` // 0 to 1, without iowait
+	CPU            *float64        `json:"cpu"` // of its host, 0 to 1, without iowait
 	Findings       []fleet.Finding `json:"findings"`
 	Spark          Spark           `json:"spark"`
 }
@@ -70,6 +70,17 @@ func (b *Board) Fleet(now time.Time) []Row {
 	rows := []Row{}
 	for _, e := range b.all() {
 		rows = append(rows, e.row(now))
+	}
+	busy := map[string]*float64{}
+	for _, r := range rows {
+		if r.Kind == fleet.KindHost {
+			busy[r.ID] = r.CPU
+		}
+	}
+	for i, r := range rows {
+		if r.CPU == nil && r.State != StateDown {
+			rows[i].CPU = busy[r.HostID]
+		}
 	}
 	sort.SliceStable(rows, func(i, j int) bool {
 		a, c := rows[i], rows[j]
