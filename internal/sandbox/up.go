@@ -386,7 +386,12 @@ func (n *Node) writeConfig(p *plan, lines []string) error {
 	if os.Geteuid() == 0 {
 		own = append(own, "user=root") // servers refuse root unless told
 	}
-	text := strings.Join(slices.Concat(own, common, lines, p.settings), "\n") + "\n"
+	all := slices.Concat(own, common, lines, p.settings)
+	if n.Galera != nil {
+		// Else the script of a state transfer leaves its logs in /tmp for good.
+		all = append(all, "[sst]", "sst-log-archive=0")
+	}
+	text := strings.Join(all, "\n") + "\n"
 	if err := os.WriteFile(n.configPath(), []byte(text), 0o600); err != nil {
 		return err
 	}
