@@ -66,7 +66,7 @@ func (t template) foundCluster(ctx context.Context, work, data string) error {
 		"--wsrep-on=ON", "--wsrep-provider=" + lib, "--wsrep-cluster-address=gcomm://", newCluster,
 		fmt.Sprintf("--wsrep-node-address=127.0.0.1:%d", hold.Port),
 		fmt.Sprintf("--wsrep-provider-options=gmcast.listen_addr=tcp://127.0.0.1:%d;gcache.size=128K", hold.Port),
-		"--binlog-format=ROW", "--innodb-autoinc-lock-mode=2"}, dashed(redoLog)...)
+		"--binlog-format=ROW", "--innodb-autoinc-lock-mode=2"}, dashed(t.recipe.redo)...)
 	if os.Geteuid() == 0 {
 		args = append(args, "--user=root")
 	}
@@ -147,7 +147,7 @@ func (s *Sandbox) startCluster(ctx context.Context, p *plan) error {
 		if err != nil {
 			return err
 		}
-		if err := n.writeConfig(p, lines); err != nil {
+		if err := n.writeConfig(p, append(lines, p.servers[i].recipe.redo...)); err != nil {
 			return fmt.Errorf("node %s: %w", n.Name, err)
 		}
 		var args []string
@@ -201,6 +201,8 @@ func (s *Sandbox) clusterSettings(n *Node) ([]string, error) {
 		"wsrep_sst_method=" + method,
 		"wsrep_sst_auth=root:", // over the donor's own socket, without a password
 		`wsrep_provider_options="` + strings.Join(options, ";") + `"`,
+		"binlog_format=ROW",
+		"log_slave_updates=ON",
 		"innodb_autoinc_lock_mode=2",
 	}, nil
 }

@@ -48,10 +48,16 @@ func (n *Node) dir() string { return filepath.Dir(n.Datadir) }
 
 // Config is for a connection as root over the Unix socket.
 func (n *Node) Config() *mysql.Config {
-	c := mysql.NewConfig()
-	c.Net, c.Addr, c.User = "unix", n.Socket, "root"
+	c := n.plainConfig()
 	c.Timeout = 5 * time.Second
 	c.Logger = &mysql.NopLogger{} // its errors come back to the caller anyway
+	return c
+}
+
+// plainConfig says who and where, and nothing else.
+func (n *Node) plainConfig() *mysql.Config {
+	c := mysql.NewConfig()
+	c.Net, c.Addr, c.User = "unix", n.Socket, "root"
 	return c
 }
 

@@ -20,10 +20,11 @@ type recipe struct {
 
 	// bootstrap is the command that fills dir with system tables and a root
 	// without password. It may need extraSQL in the file extra.
-	bootstrap func(s Server, dir, extra string) ([]string, error)
+	bootstrap func(r recipe, s Server, dir, extra string) ([]string, error)
 	extraSQL  string
 
-	settings []string // the [mysqld] section of every node, after common
+	redo     []string // the [mysqld] section that keeps the redo log small: each node gets a copy of it
+	settings []string // the rest of it, for every node, after common
 	readOnly []string // the same, of replicas only
 
 	account  []string // makes the account of the sandbox and the schema test
@@ -34,50 +35,36 @@ type recipe struct {
 }
 
 // common is in the [mysqld] section of every node. Binary logs and GTIDs are on
-// so that any node can be promoted. Options that a version may lack stand with
-// "loose-": the server then warns and goes on.
+// so that any node can be promoted.
 var common = []string{
 	"skip-name-resolve",
 	"bind-address=127.0.0.1",
 	"log_bin=binlog",
 	"relay_log=relay",
-	"binlog_format=ROW",
-	"log_slave_updates=ON",
 	"sync_binlog=1",
 	"innodb_buffer_pool_size=64M",
-	"loose-innodb_buffer_pool_dump_at_shutdown=OFF",
+	"innodb_buffer_pool_dump_at_shutdown=OFF",
 	"max_connections=300",
 	"character-set-server=utf8mb4",
-	"loose-slave_net_timeout=10", // a source that is gone is noticed soon
 }
-
-var mysqlSettings = []string{
-	"gtid_mode=ON",
-	"enforce_gtid_consistency=ON",
-	"loose-mysqlx=OFF",                      // one more port that nobody asked for
-	"loose-master_info_repository=TABLE",    // crash-safe; the only way since 8.4
-	"loose-relay_log_info_repository=TABLE", // as above
-	"loose-replica_net_timeout=10",          // slave_net_timeout since 8.0.26
-	"loose-log_error_verbosity=2",           // errors and warnings
-}
-
-// redoLog keeps the redo log small, because every node gets a copy of it. The
-// first is a word of MariaDB and of MySQL before 8.0.30, the second of later ones.
-var redoLog = []string{"loose-innodb_log_file_size=32M", "loose-innodb_redo_log_capacity=64M"}
 
 const (
 	grantAll   = "GRANT ALL PRIVILEGES ON *.* TO {user}@'%' WITH GRANT OPTION"
 	createTest = "CREATE DATABASE IF NOT EXISTS test"
 )
 
-// recipes lists them, a later version of a family before an earlier one.
+// recipes lists them, a later version of a family before an earlier one. A dead
+// source is noticed after 10 seconds of silence, not after the default of 60.
 func recipes() []recipe {
+	gtid := []string{"gtid_mode=ON", "enforce_gtid_consistency=ON"}
 	mysql80 := recipe{
 		families:  []Family{FamilyMySQL, FamilyPercona},
-		from:      [3]int{8, 0, 0},
+		from:      [3]int{8, 0, 11},
 		bootstrap: mysqlBootstrap,
-		settings:  mysqlSettings,
-		readOnly:  []string{"read_only=ON", "super_read_only=ON"},
+		redo:      []string{"innodb_log_file_size=32M"},
+		// mysqlx would listen on one more port; log_slave_updates is the default.
+		settings: append(gtid, "mysqlx=OFF", "slave_net_timeout=10"),
+		readOnly: []string{"read_only=ON", "super_read_only=ON"},
 		// The server writes the hash, not the password, to its binary log.
 		account: []string{"CREATE USER {user}@'%' IDENTIFIED WITH caching_sha2_password BY '{password}'", grantAll, createTest},
 		follow: []string{
@@ -89,7 +76,7 @@ func recipes() []recipe {
 		status:   "SHOW SLAVE STATUS",
 	}
 
-	// 8.0.23 has the words source and replica everywhere; 8.4 has no others.
+	// 8.0.23 brought the words source and replica; 8.4 knows no others.
 	mysql8023 := mysql80
 	mysql8023.from = [3]int{8, 0, 23}
 	mysql8023.follow = []string{
@@ -98,8 +85,17 @@ func recipes() []recipe {
 	}
 	mysql8023.status = "SHOW REPLICA STATUS"
 
+	// 8.0.30 brought another redo log; 8.0.26 the other name of the time-out.
+	mysql8030 := mysql8023
+	mysql8030.from = [3]int{8, 0, 30}
+	mysql8030.redo = []string{"innodb_redo_log_capacity=64M"}
+	mysql8030.settings = append(gtid, "mysqlx=OFF", "replica_net_timeout=10")
+
 	mysql57 := mysql80
 	mysql57.from = [3]int{5, 7, 6}
+	// Positions in tables survive a crash; later versions have no other way.
+	mysql57.settings = append(gtid, "binlog_format=ROW", "log_slave_updates=ON", "slave_net_timeout=10",
+		"master_info_repository=TABLE", "relay_log_info_repository=TABLE", "explicit_defaults_for_timestamp=ON")
 	mysql57.account = []string{"CREATE USER {user}@'%' IDENTIFIED WITH mysql_native_password AS '{native}'", grantAll, createTest}
 	mysql57.follow = []string{
 		"CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={port}, MASTER_USER='{user}', MASTER_PASSWORD='{password}', MASTER_AUTO_POSITION=1, MASTER_CONNECT_RETRY=1",
@@ -113,7 +109,8 @@ func recipes() []recipe {
 		// The installer makes root without a password for TCP as well.
 		extraSQL: "DELETE FROM mysql.global_priv WHERE NOT (User='root' AND Host='localhost' OR User='mariadb.sys');\n" +
 			"DELETE FROM mysql.proxies_priv WHERE Host<>'localhost';\n",
-		settings: []string{"gtid_strict_mode=ON"},
+		redo:     []string{"innodb_log_file_size=32M"},
+		settings: []string{"binlog_format=ROW", "log_slave_updates=ON", "gtid_strict_mode=ON", "slave_net_timeout=10"},
 		readOnly: []string{"read_only=ON"},
 		// The hash, because this server writes the statement to its binary log as it is.
 		account: []string{"CREATE USER {user}@'%' IDENTIFIED BY PASSWORD '{native}'", grantAll, createTest},
@@ -125,7 +122,7 @@ func recipes() []recipe {
 		reached:  "SELECT MASTER_GTID_WAIT(?, 1)",
 		status:   "SHOW SLAVE STATUS",
 	}
-	return []recipe{mariadb, mysql8023, mysql80, mysql57}
+	return []recipe{mariadb, mysql8030, mysql8023, mysql80, mysql57}
 }
 
 // recipeFor is the recipe of a server.
@@ -138,19 +135,19 @@ func recipeFor(s Server) (recipe, error) {
 	return recipe{}, fmt.Errorf("%s %s is too old for a sandbox: MariaDB 10.5 and MySQL 5.7.6 are the first that work", s.Family, s.Version)
 }
 
-func mysqlBootstrap(s Server, dir, _ string) ([]string, error) {
-	args := []string{s.Binary, "--no-defaults", "--initialize-insecure", "--basedir=" + s.Basedir, "--datadir=" + dir, "--loose-mysqlx=OFF", "--secure-file-priv=NULL"}
-	return append(args, dashed(redoLog)...), nil
+func mysqlBootstrap(r recipe, s Server, dir, _ string) ([]string, error) {
+	args := []string{s.Binary, "--no-defaults", "--initialize-insecure", "--basedir=" + s.Basedir, "--datadir=" + dir, "--secure-file-priv=NULL"}
+	return append(args, dashed(r.redo)...), nil
 }
 
-func mariadbBootstrap(s Server, dir, extra string) ([]string, error) {
+func mariadbBootstrap(r recipe, s Server, dir, extra string) ([]string, error) {
 	tool, ok := s.tool("mariadb-install-db", "mysql_install_db")
 	if !ok {
 		return nil, fmt.Errorf("mariadb-install-db is missing beside %s (Debian: package mariadb-server)", s.Binary)
 	}
 	args := []string{tool, "--no-defaults", "--basedir=" + s.Basedir, "--datadir=" + dir,
 		"--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve", "--extra-file=" + extra}
-	return append(args, dashed(redoLog)...), nil
+	return append(args, dashed(r.redo)...), nil
 }
 
 // dashed turns lines of a configuration file into arguments.

@@ -98,7 +98,7 @@ func (t template) key() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("server %s: %w", t.server.Name, err)
 	}
-	args, err := t.recipe.bootstrap(t.server, "D", "E")
+	args, err := t.recipe.bootstrap(t.recipe, t.server, "D", "E")
 	if err != nil {
 		return "", err
 	}
@@ -123,7 +123,7 @@ func (t template) bootstrap(ctx context.Context, work, data string) error {
 	if err := os.WriteFile(extra, []byte(t.recipe.extraSQL), 0o600); err != nil {
 		return err
 	}
-	args, err := t.recipe.bootstrap(t.server, data, extra)
+	args, err := t.recipe.bootstrap(t.recipe, t.server, data, extra)
 	if err != nil {
 		return err
 	}

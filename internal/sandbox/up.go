@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -177,7 +178,7 @@ func (p *plan) sandbox(root, name string) *Sandbox {
 		}
 	}
 	for _, n := range s.Nodes {
-		n.DSN = n.Config().FormatDSN()
+		n.DSN = n.plainConfig().FormatDSN()
 	}
 	return s
 }
@@ -287,20 +288,29 @@ func (s *Sandbox) startNodes(ctx context.Context, p *plan) error {
 	return g.Wait()
 }
 
-// templates makes sure of a template for each kind of server, by its program.
+// templates makes sure of a template for each kind of server, and gives their
+// folders by the server's program.
 func (s *Sandbox) templates(ctx context.Context, p *plan) (map[string]string, error) {
 	scratch := filepath.Join(s.Dir, "bootstrap")
-	dirs := map[string]string{}
+	var mu sync.Mutex
+	dirs, begun := map[string]string{}, map[string]bool{}
+	g, ctx := errgroup.WithContext(ctx)
 	for _, b := range p.servers {
-		if dirs[b.server.Binary] != "" {
+		if begun[b.server.Binary] {
 			continue
 		}
+		begun[b.server.Binary] = true
 		t := template{server: b.server, recipe: b.recipe, galera: p.topology == TopologyGalera, cache: p.cache, scratch: scratch, say: s.progress}
-		dir, err := t.ensure(ctx)
-		if err != nil {
-			return nil, err
-		}
-		dirs[b.server.Binary] = dir
+		g.Go(func() error {
+			dir, err := t.ensure(ctx)
+			mu.Lock()
+			defer mu.Unlock()
+			dirs[t.server.Binary] = dir
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
 	}
 	return dirs, os.RemoveAll(scratch)
 }
@@ -345,7 +355,7 @@ func (n *Node) startOnFreePort(ctx context.Context, p *plan, b build) error {
 	n.sandbox.mu.Lock()
 	n.Port = hold.Port
 	n.sandbox.mu.Unlock()
-	lines := slices.Clone(b.recipe.settings)
+	lines := slices.Concat(b.recipe.redo, b.recipe.settings)
 	if n.Role == RoleReplica {
 		lines = append(lines, b.recipe.readOnly...)
 	}
@@ -376,7 +386,12 @@ func (n *Node) writeConfig(p *plan, lines []string) error {
 	if os.Geteuid() == 0 {
 		own = append(own, "user=root") // servers refuse root unless told
 	}
-	text := strings.Join(slices.Concat(own, common, redoLog, lines, p.settings), "\n") + "\n"
+	all := slices.Concat(own, common, lines, p.settings)
+	if n.Galera != nil {
+		// Else the script of a state transfer leaves its logs in /tmp for good.
+		all = append(all, "[sst]", "sst-log-archive=0")
+	}
+	text := strings.Join(all, "\n") + "\n"
 	if err := os.WriteFile(n.configPath(), []byte(text), 0o600); err != nil {
 		return err
 	}
