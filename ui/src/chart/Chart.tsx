@@ -50,8 +50,6 @@ export interface ChartDesk {
   hover(t: number | null): void;
 }
 
-const HEIGHT = 132;
-
 /** The keys of all series that a chart reads. */
 export function keysOfChart(m: ChartModel): string[] {
   const keys = new Set<string>();
@@ -126,8 +124,8 @@ class Readout {
       const b = d.picture.band;
       const lo = b ? at(b.min) : null;
       const hi = b ? at(b.max) : null;
-      const some = lo !== null && hi !== null;
-      put(spread, some ? `${human(lo, unit)} … ${human(hi, unit)}` : '', some ? `least and most in ${human(d.picture.step, 's')}: ${exact(lo, unit)}, ${exact(hi, unit)}` : '');
+      const some = lo !== null && hi !== null && lo !== hi;
+      put(spread, some ? `${human(lo, unit)} … ${human(hi, unit)}` : '', some ? `least and most second of ${human(d.picture.step, 's')}: ${exact(lo, unit)}, ${exact(hi, unit)}` : '');
     }
     put(this.root.querySelector('[data-sum]'), human(at(d.sum), unit), exact(at(d.sum), unit));
     put(this.root.querySelector('[data-limit]'), human(d.limit, unit), exact(d.limit, unit));
@@ -188,7 +186,7 @@ function mount(m: ChartModel, desk: ChartDesk, root: HTMLElement): () => void {
         else tip.show(x, t, host.clientWidth, (p.to - p.from) / Math.max(1, host.clientWidth - 54), p.step);
       },
       zoom: desk.zoom, back: desk.back, pin: desk.pin,
-    }, host.clientWidth, HEIGHT);
+    }, host.clientWidth, host.clientHeight);
     plot.annotate(desk.marks(), desk.pinned());
     unwatch ??= m.feed.watch(keysOfChart(m), update);
   };
@@ -199,7 +197,7 @@ function mount(m: ChartModel, desk: ChartDesk, root: HTMLElement): () => void {
 
   const seen = new IntersectionObserver((e) => (e[e.length - 1].isIntersecting ? start() : stop()), { rootMargin: '240px 0px' });
   seen.observe(root);
-  const sized = new ResizeObserver(() => plot?.resize(host.clientWidth, HEIGHT));
+  const sized = new ResizeObserver(() => plot?.resize(host.clientWidth, host.clientHeight));
   sized.observe(host);
   const off = desk.onChange((what) => {
     if (what === 'theme') plot?.redraw();

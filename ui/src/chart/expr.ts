@@ -71,11 +71,28 @@ export function evaluate(e: Expr, column: (key: string) => Column | null, n: num
 /** The expression as people write it, with the exact keys: what a hover shows. */
 export function text(e: Expr): string {
   if (typeof e === 'string') return e;
-  if ('sum' in e) return e.sum.map(text).join(' + ');
+  if ('sum' in e) return family(e.sum) ?? e.sum.map(text).join(' + ');
   if ('times' in e) return `${text(e.times[0])} × ${e.times[1]}`;
   if ('less' in e) return `${text(e.less[0])} − ${text(e.less[1])}`;
-  const part = (x: Expr): string => (typeof x === 'string' ? x : `(${text(x)})`);
+  const part = (x: Expr): string => {
+    const t = text(x);
+    return t.includes(' ') ? `(${t})` : t;
+  };
   return `${part(e.ratio[0])} / ${part(e.ratio[1])}`;
+}
+
+// A sum over one label reads better as PromQL has it: name{mode=~"irq|softirq"}.
+function family(terms: Expr[]): string | null {
+  if (terms.length < 2) return null;
+  const values: string[] = [];
+  let head = '';
+  for (const t of terms) {
+    const m = typeof t === 'string' ? /^([^{]+\{[^=,]+)="([^",]*)"\}$/.exec(t) : null;
+    if (!m || (head !== '' && m[1] !== head)) return null;
+    head = m[1];
+    values.push(m[2]);
+  }
+  return `${head}=~"${values.join('|')}"}`;
 }
 
 function empty(n: number): Column {

@@ -76,9 +76,9 @@ export function paintStack(u: uPlot, x: number[], tops: Column[], colours: Colou
   }
 }
 
-function vertical(u: uPlot, t: number, style: string, dash: number[]): number | null {
+function vertical(u: uPlot, t: number, style: string, dash: number[]): void {
   const { min, max } = u.scales.x;
-  if (min === undefined || max === undefined || min === null || max === null || t < min || t > max) return null;
+  if (min === undefined || max === undefined || min === null || max === null || t < min || t > max) return;
   const x = Math.round(u.valToPos(t, 'x', true)) + 0.5;
   const { ctx, bbox } = u;
   ctx.save();
@@ -90,17 +90,40 @@ function vertical(u: uPlot, t: number, style: string, dash: number[]): number | 
   ctx.lineTo(x, bbox.top + bbox.height);
   ctx.stroke();
   ctx.restore();
-  return x;
+}
+
+const RANK: Record<Mark['tone'], number> = { info: 0, warning: 1, critical: 2 };
+const NEAR_PX = 5;
+// More lines than these would hide the numbers they explain: pointers on top then stand for them.
+const MANY = 8;
+
+interface Spot {
+  t: number;
+  tone: Mark['tone'];
+}
+
+/** Marks that fall together on the screen become one of the gravest tone. */
+export function groupMarks(marks: Mark[], secondsPerPixel: number): Spot[] {
+  const out: Spot[] = [];
+  for (const m of [...marks].sort((a, b) => a.t - b.t)) {
+    const last = out[out.length - 1];
+    if (!last || m.t - last.t > NEAR_PX * secondsPerPixel) out.push({ t: m.t, tone: m.tone });
+    else if (RANK[m.tone] > RANK[last.tone]) last.tone = m.tone;
+  }
+  return out;
 }
 
 /** Paints the marks: a dashed line and, on top of it, a small pointer to hover. */
 export function paintMarks(u: uPlot, marks: Mark[]): void {
+  const { min, max } = u.scales.x;
+  if (marks.length === 0 || typeof min !== 'number' || typeof max !== 'number') return;
   const s = devicePixelRatio;
-  for (const m of marks) {
+  const { ctx, bbox } = u;
+  const spots = groupMarks(marks.filter((m) => m.t >= min && m.t <= max), ((max - min) / bbox.width) * s);
+  for (const m of spots) {
     const style = toneColour(m.tone);
-    const x = vertical(u, m.t, style, [2 * s, 3 * s]);
-    if (x === null) continue;
-    const { ctx, bbox } = u;
+    if (spots.length <= MANY || m.tone === 'critical') vertical(u, m.t, style, [2 * s, 3 * s]);
+    const x = u.valToPos(m.t, 'x', true);
     ctx.save();
     ctx.fillStyle = style;
     ctx.beginPath();

@@ -3,7 +3,7 @@ import uPlot from 'uplot';
 import { axisLabel, clock, type Unit } from '../common/format';
 import { colour, css, type Colour } from './palette';
 import { paintBand, paintLimit, paintMarks, paintPin, paintStack, type Band, type Mark } from './paint';
-import { maxOf, minOf, niceTop } from './stack';
+import { maxOf, minOf, niceTop, partsOf } from './stack';
 import type { Column } from './track';
 
 /** What a plot shows: columns over the same buckets. */
@@ -39,6 +39,8 @@ export interface Gestures {
   back(): void;
   pin(t: number): void;
 }
+
+const isBytes = (unit: Unit): boolean => unit === 'B' || unit === 'B/s';
 
 const LEFT = 46;
 const CLICK_PX = 4;
@@ -107,7 +109,7 @@ export class Plot {
     const min = minOf(p.stacked ? [] : [...p.lines, p.band?.min ?? null]);
     // A limit far above would press the line to the floor: it then stands in the legend only.
     const reach = p.limit !== null && p.limit < max * 3 ? Math.max(max, p.limit) : max;
-    return [min < 0 ? -niceTop(-min) : 0, niceTop(reach, unit === 'B' || unit === 'B/s')];
+    return [min < 0 ? -niceTop(-min) : 0, niceTop(reach, isBytes(unit))];
   }
 
   private options(width: number, height: number): uPlot.Options {
@@ -129,7 +131,7 @@ export class Plot {
           stroke: () => css('--ink-3'), font, size: LEFT, gap: 4, space: 26, ticks: { show: false },
           grid: { stroke: () => css('--grid'), width: 1 },
           values: (_u, splits) => splits.map((v) => axisLabel(v, look.unit)),
-          splits: (_u, _i, min, max) => valueSplits(min, max, height),
+          splits: (u, _i, min, max) => valueSplits(min, max, u.height, isBytes(look.unit)),
         },
       ],
       series: [
@@ -223,11 +225,8 @@ function lonePoints(u: uPlot, s: number): number[] | null {
   return out;
 }
 
-function valueSplits(min: number, max: number, height: number): number[] {
-  const want = height > 110 ? 4 : 2;
-  const lead = (max / 10 ** Math.floor(Math.log10(max || 1))).toFixed(2);
-  const parts: Record<string, number> = { '1.50': 3, '3.00': 3, '6.00': 3, '5.00': 5 };
-  const n = want === 2 ? 2 : (parts[lead] ?? 4);
+function valueSplits(min: number, max: number, height: number, binary: boolean): number[] {
+  const n = height > 100 ? partsOf(max, binary) : 2;
   const out = min < 0 ? [min, min / 2] : [];
   for (let i = 0; i <= n; i++) out.push((max * i) / n);
   return out;

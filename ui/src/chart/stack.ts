@@ -47,9 +47,18 @@ export function niceTop(max: number, binary = false): number {
   const v = max / unit;
   const decade = 10 ** Math.floor(Math.log10(v));
   for (const m of [1, 1.5, 2, 3, 4, 5, 6, 8, 10]) {
-    if (m * decade >= v * 0.9999) return m * decade * unit;
+    // 1000 KiB is no round number where the next unit begins at 1024.
+    if (m * decade >= v * 0.9999) return (binary && m * decade >= 1000 ? 1024 : m * decade) * unit;
   }
   return 10 * decade * unit;
+}
+
+/** Into how many parts a scale that niceTop made is cut, so that each line has a round number. */
+export function partsOf(top: number, binary = false): number {
+  if (!(top > 0)) return 1;
+  const v = binary ? top / 1024 ** Math.floor(Math.log(top) / Math.log(1024) + 1e-9) : top;
+  const lead = Math.round((v / 10 ** Math.floor(Math.log10(v) + 1e-9)) * 10);
+  return lead === 15 || lead === 30 || lead === 60 ? 3 : lead === 50 ? 5 : 4;
 }
 
 /** Runs of values without a gap, as [first, last] positions: each is drawn on its own. */

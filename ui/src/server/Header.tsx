@@ -1,7 +1,7 @@
 /** The head of a server's pages: what goes on in a sentence, what is wrong, what is missing. */
 import { serverNow, type InstanceDetail } from '../api';
 import { duration } from '../common/format';
-import { Findings, Gaps, Moment, StateMark, Stale } from '../common/parts';
+import { Findings, Gaps, Moment, Remedy, StateMark, Stale } from '../common/parts';
 import { view } from '../common/router';
 import { instanceOf } from '../common/store';
 import { formatView, type Page } from '../common/view';
@@ -20,6 +20,9 @@ export function Header({ id, detail, onChart }: Props) {
   const now = serverNow();
   const host = detail?.host || detail?.host_id;
   const hostName = host ? (instanceOf(host)?.name ?? host) : '';
+  const findings = detail?.findings ?? [];
+  // The sentence is most often the first finding's: its remedy then stands beside it, not below once more.
+  const said = findings.find((f) => f.words === d?.words);
   return (
     <header class="page-head">
       <div class="title-line">
@@ -38,8 +41,10 @@ export function Header({ id, detail, onChart }: Props) {
       <p class={`sentence ${d?.state ?? ''}`} aria-live="polite">
         {d ? d.words : '\u00a0'}
         {d && d.since > 0 && <span class="quiet"> since <Moment t={d.since} now={now} /></span>}
+        {said?.chart && <> <button class="bare link" onClick={() => onChart(said.chart!)}>chart</button></>}
+        {said?.remedy && <> <Remedy text={said.remedy} /></>}
       </p>
-      {detail && <Findings list={(detail.findings ?? []).filter((f) => f.words !== d?.words || f.remedy)} now={now} onChart={onChart} />}
+      <Findings list={findings.filter((f) => f !== said)} now={now} onChart={onChart} />
       {detail && <Gaps list={detail.gaps ?? []} />}
     </header>
   );

@@ -67,7 +67,7 @@ function useStable(models: ChartModel[]): (m: ChartModel) => ChartModel {
 
 function bucketsFor(width: number): number {
   const columns = Math.max(1, Math.floor(width / 400));
-  return Math.round(Math.min(1000, Math.max(320, (width / columns) * 0.9)) / 60) * 60;
+  return Math.round(Math.min(1000, Math.max(320, (width / columns) * 1.1)) / 60) * 60;
 }
 
 function useBoard(id: string, root: { current: HTMLElement | null }): Board {
