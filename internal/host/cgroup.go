@@ -151,7 +151,7 @@ func (c *cgroup) position(m Metric) int {
 }
 
 func (c *cgroup) slot(scale float64, kind Kind, name, unit, source, help string, labels ...Label) slot {
-	return slot{c.position(Metric{Name: "risso_cgroup_" + name, Labels: labels, Kind: kind, Unit: unit, Help: help, Source: source}), scale}
+	return slot{c.position(Metric{Name: "risso_cgroup_" + name, Labels: labels, Counter: kind == Counter, Unit: unit, Help: help, Source: source}), scale}
 }
 
 // add opens a file of the group where it is there.
@@ -207,7 +207,7 @@ func (c *cgroup) addV2(dir string) {
 	if exists(filepath.Join(dir, "memory.events")) {
 		k := &keyed{s: s, at: map[string]slot{}}
 		for _, e := range []string{"high", "max", "oom", "oom_kill"} {
-			k.at[e] = c.slot(1, Counter, "memory_events_total", "1", "memory.events", helpEvents, Label{"event", e})
+			k.at[e] = c.slot(1, Counter, "memory_events_total", "1", "memory.events", helpEvents, Label{Name: "event", Value: e})
 		}
 		c.add(dir, "memory.events", k.parse)
 	}
@@ -279,7 +279,7 @@ func (c *cgroup) addV1(controller, dir string) {
 		c.addMemoryStat(dir, "total_")
 		if exists(filepath.Join(dir, "memory.oom_control")) {
 			c.add(dir, "memory.oom_control", (&keyed{s: s, at: map[string]slot{
-				"oom_kill": c.slot(1, Counter, "memory_events_total", "1", "memory.oom_control", helpEvents, Label{"event", "oom_kill"})}}).parse)
+				"oom_kill": c.slot(1, Counter, "memory_events_total", "1", "memory.oom_control", helpEvents, Label{Name: "event", Value: "oom_kill"})}}).parse)
 		}
 	case "blkio":
 		for _, f := range []string{"blkio.throttle.io_service_bytes_recursive", "blkio.throttle.io_service_bytes"} {
@@ -377,7 +377,7 @@ func (c *cgroup) setIO(device, what []byte, v uint64) {
 		if len(c.at) >= maxDevices {
 			return
 		}
-		at = c.slot(1, Counter, name, unit, "io.stat", helpIO, Label{"device", c.deviceName(string(device))}).at
+		at = c.slot(1, Counter, name, unit, "io.stat", helpIO, Label{Name: "device", Value: c.deviceName(string(device))}).at
 		c.at[string(k)] = at
 	}
 	c.r.values[at] = float64(v)

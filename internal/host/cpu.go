@@ -31,12 +31,12 @@ func (h *Host) addCPU() {
 	c.all.first = h.defineAll(cpuTemplates("risso_host_cpu_seconds_total",
 		"Processor time by mode, summed over all processors. idle and iowait together are what could still be had."), "/proc/stat")
 	for key, m := range map[string]Metric{
-		"ctxt":          {Name: "node_context_switches_total", Kind: Counter, Unit: "1", Help: "Context switches."},
-		"intr":          {Name: "node_intr_total", Kind: Counter, Unit: "1", Help: "Interrupts served."},
-		"processes":     {Name: "node_forks_total", Kind: Counter, Unit: "1", Help: "Processes and threads begun."},
-		"btime":         {Name: "node_boot_time_seconds", Kind: Gauge, Unit: "seconds", Help: "When the host was booted, unix time."},
-		"procs_running": {Name: "node_procs_running", Kind: Gauge, Unit: "1", Help: "Threads that run or wait for a processor."},
-		"procs_blocked": {Name: "node_procs_blocked", Kind: Gauge, Unit: "1", Help: "Threads that wait for input or output to end."},
+		"ctxt":          {Name: "node_context_switches_total", Counter: true, Unit: "1", Help: "Context switches."},
+		"intr":          {Name: "node_intr_total", Counter: true, Unit: "1", Help: "Interrupts served."},
+		"processes":     {Name: "node_forks_total", Counter: true, Unit: "1", Help: "Processes and threads begun."},
+		"btime":         {Name: "node_boot_time_seconds", Unit: "seconds", Help: "When the host was booted, unix time."},
+		"procs_running": {Name: "node_procs_running", Unit: "1", Help: "Threads that run or wait for a processor."},
+		"procs_blocked": {Name: "node_procs_blocked", Unit: "1", Help: "Threads that wait for input or output to end."},
 	} {
 		m.Source = "/proc/stat"
 		c.plain[key] = h.define(m)
@@ -92,7 +92,7 @@ func (c *cpuState) cpu(n int) *cpuTimes {
 	}
 	if c.cpus[n] == nil {
 		first := c.h.defineAll(cpuTemplates("node_cpu_seconds_total", "Time of one processor by mode."),
-			"/proc/stat", Label{"cpu", utoa(n)})
+			"/proc/stat", Label{Name: "cpu", Value: utoa(n)})
 		c.cpus[n] = &cpuTimes{first: first}
 	}
 	return c.cpus[n]

@@ -141,7 +141,7 @@ func (d *disks) define(name string, cols int) *disk {
 	for i := range ts {
 		ts[i] = diskColumns[i].t
 	}
-	k := &disk{first: d.h.defineAll(ts, "/proc/diskstats", Label{"device", name}), cols: cols}
+	k := &disk{first: d.h.defineAll(ts, "/proc/diskstats", Label{Name: "device", Value: name}), cols: cols}
 	d.at[name] = k
 	return k
 }

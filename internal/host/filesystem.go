@@ -239,7 +239,7 @@ func (h *Host) filesystemPosition(m mount) int {
 		first = -1
 		if len(h.fs.positions) < maxDevices {
 			first = h.defineAll(filesystemTemplates, "statfs",
-				Label{"device", m.device}, Label{"fstype", m.fstype}, Label{"mountpoint", m.point})
+				Label{Name: "device", Value: m.device}, Label{Name: "fstype", Value: m.fstype}, Label{Name: "mountpoint", Value: m.point})
 			h.fs.positions[m] = first
 		}
 	}

@@ -225,7 +225,7 @@ func findAsNobody(t *testing.T, program, dir string, port int) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can become another user")
 	}
-	os.Chmod(filepath.Dir(dir), 0o755) // the test's own folder, which is closed to others
+	os.Chmod(filepath.Dir(dir), 0o755)            // the test's own folder, which is closed to others
 	for d := dir; d != "/"; d = filepath.Dir(d) { // nobody must reach the program
 		if st, err := os.Stat(d); err != nil || st.Mode()&0o005 != 0o005 {
 			t.Skipf("another user cannot reach %s", d)

@@ -8,11 +8,11 @@ func (h *Host) addPressure() {
 		p := &pressure{s: &h.set, some: -1, full: -1}
 		source := "/proc/pressure/" + r
 		if r != "irq" {
-			p.some = h.define(Metric{Name: "node_pressure_" + r + "_waiting_seconds_total", Kind: Counter, Unit: "seconds", Source: source,
+			p.some = h.define(Metric{Name: "node_pressure_" + r + "_waiting_seconds_total", Counter: true, Unit: "seconds", Source: source,
 				Help: "Time in which at least one task waited for " + pressureWords[r] + "."})
 		}
 		if r != "cpu" {
-			p.full = h.define(Metric{Name: "node_pressure_" + r + "_stalled_seconds_total", Kind: Counter, Unit: "seconds", Source: source,
+			p.full = h.define(Metric{Name: "node_pressure_" + r + "_stalled_seconds_total", Counter: true, Unit: "seconds", Source: source,
 				Help: "Time in which no task could go on because all waited for " + pressureWords[r] + "."})
 		}
 		g := h.add(source, "pressure stall information ("+r+")", remedy, p.parse)
@@ -69,7 +69,7 @@ func (h *Host) addMemory() {
 		"pswpout":    {unit: "pages", help: "Pages written to swap."},
 		"oom_kill":   {unit: "1", help: "Processes that the kernel killed for want of memory."},
 	} {
-		v.at[key] = slot{h.define(Metric{Name: "node_vmstat_" + key, Kind: Counter, Unit: t.unit, Help: t.help, Source: "/proc/vmstat"}), 1}
+		v.at[key] = slot{h.define(Metric{Name: "node_vmstat_" + key, Counter: true, Unit: t.unit, Help: t.help, Source: "/proc/vmstat"}), 1}
 	}
 	h.add("/proc/vmstat", "paging", "mount /proc", v.parse)
 }
@@ -127,7 +127,7 @@ func (m *memInfo) define(field string, kb bool) int {
 			name = append(name, '_')
 		}
 	}
-	d := Metric{Name: "node_memory_" + string(name), Kind: Gauge, Unit: "1", Help: "Memory: " + field + " of /proc/meminfo.", Source: "/proc/meminfo"}
+	d := Metric{Name: "node_memory_" + string(name), Unit: "1", Help: "Memory: " + field + " of /proc/meminfo.", Source: "/proc/meminfo"}
 	if kb {
 		d.Name += "_bytes"
 		d.Unit = "bytes"

@@ -111,7 +111,7 @@ func (n *netDev) define(name string) int {
 		for i, c := range netColumns {
 			ts[i] = c.t
 		}
-		first = n.h.defineAll(ts, "/proc/net/dev", Label{"device", name})
+		first = n.h.defineAll(ts, "/proc/net/dev", Label{Name: "device", Value: name})
 	}
 	n.at[name] = first
 	return first
@@ -138,7 +138,7 @@ func (n *netStat) want(prefix, field, name string, kind Kind, help string) {
 	if prefix == "TcpExt:" {
 		source = "/proc/net/netstat"
 	}
-	at := n.h.define(Metric{Name: name, Kind: kind, Unit: "1", Help: help, Source: source})
+	at := n.h.define(Metric{Name: name, Counter: kind == Counter, Unit: "1", Help: help, Source: source})
 	n.wants = append(n.wants, netWant{prefix: prefix, field: field, at: at, column: -1})
 }
 

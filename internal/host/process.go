@@ -65,19 +65,19 @@ func (h *Host) Process(pid int) (*Process, error) {
 
 	remedy := "run Risso as root or as the user of the server"
 	io := &keyed{s: &p.set, at: map[string]slot{
-		"read_bytes:": {p.define(Metric{Name: "risso_process_read_bytes_total", Kind: Counter, Unit: "bytes", Source: "/proc/PID/io",
+		"read_bytes:": {p.define(Metric{Name: "risso_process_read_bytes_total", Counter: true, Unit: "bytes", Source: "/proc/PID/io",
 			Help: "Bytes that the process caused to be read from disks."}), 1},
-		"write_bytes:": {p.define(Metric{Name: "risso_process_write_bytes_total", Kind: Counter, Unit: "bytes", Source: "/proc/PID/io",
+		"write_bytes:": {p.define(Metric{Name: "risso_process_write_bytes_total", Counter: true, Unit: "bytes", Source: "/proc/PID/io",
 			Help: "Bytes that the process caused to be written to disks."}), 1},
 	}}
 	p.add(dir+"/io", "input and output of the process", remedy, io.parse)
 
-	swap := p.define(Metric{Name: "risso_process_swap_bytes", Kind: Gauge, Unit: "bytes", Source: "/proc/PID/status",
+	swap := p.define(Metric{Name: "risso_process_swap_bytes", Unit: "bytes", Source: "/proc/PID/status",
 		Help: "Memory of the process that was moved to swap."})
 	status := &keyed{s: &p.set, at: map[string]slot{"VmSwap:": {swap, 1024}}}
 	p.add(dir+"/status", "swapped memory of the process", remedy, status.parse).hold(10, swap)
 
-	p.fds = fdCount{path: dir + "/fd", fd: -1, at: p.define(Metric{Name: "risso_process_open_fds", Kind: Gauge, Unit: "1",
+	p.fds = fdCount{path: dir + "/fd", fd: -1, at: p.define(Metric{Name: "risso_process_open_fds", Unit: "1",
 		Source: "/proc/PID/fd", Help: "Open files and sockets."})}
 	p.group = newCgroup(&p.reader, h.root, pid)
 	return p, nil

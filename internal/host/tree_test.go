@@ -22,7 +22,7 @@ func dump(r *reader, root string) string {
 	var lines []string
 	r.Each(func(m *Metric, v float64) {
 		kind := "gauge"
-		if m.Kind == Counter {
+		if m.Counter {
 			kind = "counter"
 		}
 		value := fmt.Sprintf("%.10g", v)
@@ -341,7 +341,7 @@ func TestWantedDisks(t *testing.T) {
 }
 
 func TestKeyEscapes(t *testing.T) {
-	m := Metric{Name: "x", Labels: []Label{{"a", "b\"c\\d\ne"}, {"f", ""}}}
+	m := Metric{Name: "x", Labels: []Label{{Name: "a", Value: "b\"c\\d\ne"}, {Name: "f"}}}
 	if got, want := m.Key(), `x{a="b\"c\\d\ne",f=""}`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}

@@ -1,0 +1,159 @@
+/** What uPlot does not draw: bands, stacks and marks, straight onto its canvas. */
+import type uPlot from 'uplot';
+import { colour, css, type Colour } from './palette';
+import { runs } from './stack';
+import type { Column } from './track';
+
+/** A moment marked in every chart: a variable changed, a restart. */
+export interface Mark {
+  t: number;
+  tone: 'info' | 'warning' | 'critical';
+  text: string;
+}
+
+/** min–max and, inside, p5–p95 of each bucket. */
+export interface Band {
+  min: Column;
+  max: Column;
+  p5: Column | null;
+  p95: Column | null;
+}
+
+const TONE: Record<Mark['tone'], string> = { info: '--mark', warning: '--warn', critical: '--bad' };
+
+/** The colour of a mark in the theme in use. */
+export function toneColour(tone: Mark['tone']): string {
+  return css(TONE[tone]);
+}
+
+/** Keeps painting inside of the plot. */
+export function clipped(u: uPlot, paint: (ctx: CanvasRenderingContext2D) => void): void {
+  const { ctx, bbox } = u;
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+  ctx.clip();
+  paint(ctx);
+  ctx.restore();
+}
+
+/** Fills between two columns, run by run: a gap stays empty, and a lone bucket is a bar of its width. */
+export function fillBetween(u: uPlot, x: number[], low: Column | null, high: Column, step: number, style: string): void {
+  const floor = u.valToPos(0, 'y', true);
+  const px = (t: number) => u.valToPos(t, 'x', true);
+  const py = (v: number) => u.valToPos(v, 'y', true);
+  clipped(u, (ctx) => {
+    ctx.fillStyle = style;
+    for (const [a, b] of low ? runs(low, high) : runs(high)) {
+      ctx.beginPath();
+      if (a === b) {
+        const w = Math.max(1, px(x[a] + step / 2) - px(x[a] - step / 2));
+        const top = py(high[a]!);
+        const bottom = low ? py(low[a]!) : floor;
+        ctx.rect(px(x[a]) - w / 2, top, w, Math.max(1, bottom - top));
+        ctx.fill();
+        continue;
+      }
+      ctx.moveTo(px(x[a]), py(high[a]!));
+      for (let i = a + 1; i <= b; i++) ctx.lineTo(px(x[i]), py(high[i]!));
+      for (let i = b; i >= a; i--) ctx.lineTo(px(x[i]), low ? py(low[i]!) : floor);
+      ctx.closePath();
+      ctx.fill();
+    }
+  });
+}
+
+/** Paints a band: the whole spread light, its middle nine tenths darker. */
+export function paintBand(u: uPlot, x: number[], band: Band, step: number): void {
+  fillBetween(u, x, band.min, band.max, step, css('--band'));
+  if (band.p5 && band.p95) fillBetween(u, x, band.p5, band.p95, step, css('--band-mid'));
+}
+
+/** Paints layers that were stacked, the highest first so that each covers those above it. */
+export function paintStack(u: uPlot, x: number[], tops: Column[], colours: Colour[], step: number): void {
+  for (let i = tops.length - 1; i >= 0; i--) {
+    fillBetween(u, x, i > 0 ? tops[i - 1] : null, tops[i], step, colour(colours[i]));
+  }
+}
+
+function vertical(u: uPlot, t: number, style: string, dash: number[]): void {
+  const { min, max } = u.scales.x;
+  if (min === undefined || max === undefined || min === null || max === null || t < min || t > max) return;
+  const x = Math.round(u.valToPos(t, 'x', true)) + 0.5;
+  const { ctx, bbox } = u;
+  ctx.save();
+  ctx.strokeStyle = style;
+  ctx.lineWidth = Math.max(1, Math.round(devicePixelRatio));
+  ctx.setLineDash(dash);
+  ctx.beginPath();
+  ctx.moveTo(x, bbox.top);
+  ctx.lineTo(x, bbox.top + bbox.height);
+  ctx.stroke();
+  ctx.restore();
+}
+
+const RANK: Record<Mark['tone'], number> = { info: 0, warning: 1, critical: 2 };
+const NEAR_PX = 5;
+// More lines than these would hide the numbers they explain: pointers on top then stand for them.
+const MANY = 8;
+
+interface Spot {
+  t: number;
+  tone: Mark['tone'];
+}
+
+/** Marks that fall together on the screen become one of the gravest tone. */
+export function groupMarks(marks: Mark[], secondsPerPixel: number): Spot[] {
+  const out: Spot[] = [];
+  for (const m of [...marks].sort((a, b) => a.t - b.t)) {
+    const last = out[out.length - 1];
+    if (!last || m.t - last.t > NEAR_PX * secondsPerPixel) out.push({ t: m.t, tone: m.tone });
+    else if (RANK[m.tone] > RANK[last.tone]) last.tone = m.tone;
+  }
+  return out;
+}
+
+/** Paints the marks: a dashed line and, on top of it, a small pointer to hover. */
+export function paintMarks(u: uPlot, marks: Mark[]): void {
+  const { min, max } = u.scales.x;
+  if (marks.length === 0 || typeof min !== 'number' || typeof max !== 'number') return;
+  const s = devicePixelRatio;
+  const { ctx, bbox } = u;
+  const spots = groupMarks(marks.filter((m) => m.t >= min && m.t <= max), ((max - min) / bbox.width) * s);
+  for (const m of spots) {
+    const style = toneColour(m.tone);
+    if (spots.length <= MANY || m.tone === 'critical') vertical(u, m.t, style, [2 * s, 3 * s]);
+    const x = u.valToPos(m.t, 'x', true);
+    ctx.save();
+    ctx.fillStyle = style;
+    ctx.beginPath();
+    ctx.moveTo(x - 4 * s, bbox.top);
+    ctx.lineTo(x + 4 * s, bbox.top);
+    ctx.lineTo(x, bbox.top + 6 * s);
+    ctx.closePath();
+    ctx.fill();
+    ctx.restore();
+  }
+}
+
+/** Paints the pinned cursor. */
+export function paintPin(u: uPlot, at: number | null): void {
+  if (at !== null) vertical(u, at, css('--accent'), []);
+}
+
+/** Paints a limit, such as max_connections, where it is within the scale. */
+export function paintLimit(u: uPlot, v: number): void {
+  const { max } = u.scales.y;
+  if (max === undefined || max === null || v > max) return;
+  const { ctx, bbox } = u;
+  const y = Math.round(u.valToPos(v, 'y', true)) + 0.5;
+  ctx.save();
+  ctx.strokeStyle = css('--ink-3');
+  ctx.lineWidth = Math.max(1, Math.round(devicePixelRatio));
+  ctx.setLineDash([6 * devicePixelRatio, 4 * devicePixelRatio]);
+  ctx.beginPath();
+  ctx.moveTo(bbox.left, y);
+  ctx.lineTo(bbox.left + bbox.width, y);
+  ctx.stroke();
+  ctx.restore();
+}

@@ -1,0 +1,46 @@
+/** The bar on top: where one is, search, time, theme. */
+import { Search } from '../search/Search';
+import { Tabs } from '../server/Header';
+import { helpOpen } from './keys';
+import { RangeControl } from './RangeControl';
+import { view } from './router';
+import { instanceOf } from './store';
+import { theme, themeChanges, toggleTheme } from './theme';
+import { StateMark } from './parts';
+import { formatView } from './view';
+
+function Where() {
+  const { page, id } = view.value;
+  const i = instanceOf(id);
+  return (
+    <nav class="where" aria-label="Where you are">
+      <a class="brand" href="/" aria-label="Risso, all instances">Risso</a>
+      {page !== 'fleet' && id && (
+        <>
+          <span class="quiet" aria-hidden="true">/</span>
+          <a class="here" href={formatView({ ...view.value, page: 'server' })}>{i && <StateMark state={i.state} wordless />}{i?.name ?? id}</a>
+        </>
+      )}
+    </nav>
+  );
+}
+
+/** Brand, search, tabs and time, always in reach. */
+export function TopBar() {
+  const { page, id } = view.value;
+  const inside = page !== 'fleet' && id !== '';
+  void themeChanges.value;
+  return (
+    <div class="top">
+      <div class="bar">
+        <Where />
+        <Search />
+        <button class="icon" onClick={toggleTheme} aria-label={`Switch to ${theme() === 'dark' ? 'light' : 'dark'}`} title="Dark or light (t)">
+          <svg viewBox="0 0 16 16" width="15" height="15" aria-hidden="true"><circle cx="8" cy="8" r="6.2" fill="none" stroke="currentColor" stroke-width="1.5" /><path d="M8 1.8a6.2 6.2 0 0 1 0 12.4z" fill="currentColor" /></svg>
+        </button>
+        <button class="icon" onClick={() => (helpOpen.value = true)} aria-label="Keys" title="Keys (?)">?</button>
+      </div>
+      {inside && <div class="bar second"><Tabs />{page !== 'metrics' && <RangeControl />}</div>}
+    </div>
+  );
+}

@@ -1,0 +1,97 @@
+/** The keyboard. Keys act only while no field has the focus. */
+import { signal } from '@preact/signals';
+import { currentBoard } from '../server/Server';
+import { serverNow } from '../api';
+import { fixed, ends, liveLike } from './range';
+import { go, replace, view } from './router';
+import { toggleTheme } from './theme';
+import { HOME, type Page } from './view';
+
+/** Whether the list of keys is on the screen. */
+export const helpOpen = signal(false);
+
+/** The keys as the help shows them. */
+export const KEYS: readonly [string, string][] = [
+  ['/', 'search a server, chart, metric or variable'],
+  ['← →', 'move in time by a quarter of what is shown'],
+  ['+ −', 'zoom in and out, around the cursor'],
+  ['drag', 'zoom into a part, in all charts at once'],
+  ['double click, Esc', 'back out of a zoom'],
+  ['click', 'pin the cursor at a moment; again to take it away'],
+  ['l', 'live, or hold still'],
+  ['g f', 'fleet'],
+  ['g s', 'go to a server by name'],
+  ['g c', 'charts of this server'],
+  ['g m', 'metrics'],
+  ['g v', 'variables'],
+  ['g e', 'events'],
+  ['t', 'dark or light'],
+  ['?', 'these keys'],
+];
+
+const GO: Record<string, Page> = { c: 'server', m: 'metrics', v: 'variables', e: 'events' };
+const CHORD_MS = 1200;
+
+let chordAt = -Infinity;
+
+/** Puts the caret into the search field. */
+export function focusSearch(): void {
+  document.querySelector<HTMLInputElement>('#search')?.focus();
+}
+
+/** Turns a live range into a fixed one and back. */
+export function toggleLive(): void {
+  const r = view.value.range;
+  const { from, to } = ends(r, serverNow());
+  go({ range: r.live ? fixed(from, to) : liveLike(r) });
+}
+
+function chord(key: string): boolean {
+  const { id } = view.value;
+  if (key === 'f') go(HOME);
+  else if (key === 's') focusSearch();
+  else if (GO[key] && id) go({ page: GO[key], q: '', sort: '' });
+  else return false;
+  return true;
+}
+
+function escape(): void {
+  if (helpOpen.value) helpOpen.value = false;
+  else if (view.value.at !== null) replace({ at: null });
+  else currentBoard.value?.back();
+}
+
+function act(key: string): boolean {
+  const board = currentBoard.value;
+  switch (key) {
+    case '/': focusSearch(); return true;
+    case '?': helpOpen.value = !helpOpen.value; return true;
+    case 't': toggleTheme(); return true;
+    case 'l': toggleLive(); return true;
+    case 'Escape': escape(); return true;
+    case 'ArrowLeft': board?.pan(-0.25); return board !== null;
+    case 'ArrowRight': board?.pan(0.25); return board !== null;
+    case '+': case '=': board?.scale(0.5); return board !== null;
+    case '-': case '−': board?.scale(2); return board !== null;
+    default: return false;
+  }
+}
+
+function onKey(e: KeyboardEvent): void {
+  if (e.ctrlKey || e.metaKey || e.altKey || e.defaultPrevented) return;
+  const el = e.target as HTMLElement;
+  if (el.closest?.('input,textarea,select,[contenteditable]')) return;
+  const now = performance.now();
+  if (now - chordAt < CHORD_MS) {
+    chordAt = -Infinity;
+    if (chord(e.key)) return e.preventDefault();
+  }
+  if (e.key === 'g') chordAt = now;
+  else if (act(e.key)) e.preventDefault();
+}
+
+/** Listens to the keyboard until the returned function is called. */
+export function startKeys(): () => void {
+  addEventListener('keydown', onKey);
+  return () => removeEventListener('keydown', onKey);
+}

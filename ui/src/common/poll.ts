@@ -1,0 +1,36 @@
+/** Asking again and again, politely: never two at once, not while nobody looks. */
+import { useEffect, useRef } from 'preact/hooks';
+
+/** Runs f now and then every so many milliseconds after it ended, while the page is visible. */
+export function usePoll(f: () => Promise<unknown>, ms: number, on: unknown[]): void {
+  const latest = useRef(f);
+  latest.current = f;
+  useEffect(() => {
+    let timer = 0;
+    let ended = false;
+    let running = false;
+    const run = async (): Promise<void> => {
+      if (running) return;
+      running = true;
+      clearTimeout(timer);
+      const start = performance.now();
+      try {
+        await latest.current();
+      } catch {
+        // The banner and the login form say what is wrong; the next turn tries again.
+      }
+      running = false;
+      if (!ended && !document.hidden) timer = window.setTimeout(run, Math.max(100, ms - (performance.now() - start)));
+    };
+    const wake = (): void => {
+      if (!document.hidden) void run();
+    };
+    void run();
+    document.addEventListener('visibilitychange', wake);
+    return () => {
+      ended = true;
+      clearTimeout(timer);
+      document.removeEventListener('visibilitychange', wake);
+    };
+  }, [ms, ...on]);
+}

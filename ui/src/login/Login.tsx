@@ -1,0 +1,29 @@
+/** Shown when the server asks who is there. */
+import { useState } from 'preact/hooks';
+import { ApiError, login } from '../api';
+
+/** Asks for the token and trades it for a cookie. */
+export function Login() {
+  const [token, setToken] = useState('');
+  const [error, setError] = useState('');
+  const submit = async (e: Event): Promise<void> => {
+    e.preventDefault();
+    try {
+      await login(token.trim());
+    } catch (x) {
+      setError(x instanceof ApiError ? [x.message, x.hint].filter(Boolean).join('. ') : String(x));
+    }
+  };
+  return (
+    <main class="login">
+      <h1>Risso</h1>
+      <form onSubmit={submit}>
+        <label for="token">This Risso asks for its token.</label>
+        <input id="token" type="password" value={token} onInput={(e) => setToken(e.currentTarget.value)} autocomplete="current-password" autofocus required />
+        <button type="submit">Sign in</button>
+      </form>
+      {error && <p class="bad" role="alert">{error}</p>}
+      <p class="quiet">Whoever started <code>risso serve</code> has it.</p>
+    </main>
+  );
+}

@@ -1,0 +1,11 @@
+/** The page begins here. */
+import { render } from 'preact';
+import 'uplot/dist/uPlot.min.css';
+import './style.css';
+import { App } from './App';
+import { startRouter } from './common/router';
+import { startTheme } from './common/theme';
+
+startTheme();
+startRouter();
+render(<App />, document.getElementById('app')!);

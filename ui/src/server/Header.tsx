@@ -1,0 +1,63 @@
+/** The head of a server's pages: what goes on in a sentence, what is wrong, what is missing. */
+import { serverNow, type InstanceDetail } from '../api';
+import { duration } from '../common/format';
+import { Findings, Gaps, Moment, Remedy, StateMark, Stale } from '../common/parts';
+import { view } from '../common/router';
+import { instanceOf } from '../common/store';
+import { formatView, type Page } from '../common/view';
+
+const TABS: [Page, string][] = [['server', 'Charts'], ['metrics', 'Metrics'], ['variables', 'Variables'], ['events', 'Events']];
+
+interface Props {
+  id: string;
+  detail: InstanceDetail | null;
+  onChart: (id: string) => void;
+}
+
+/** Name, sentence, findings, gaps and facts of an instance. */
+export function Header({ id, detail, onChart }: Props) {
+  const d = detail ?? instanceOf(id) ?? null;
+  const now = serverNow();
+  const host = detail?.host || detail?.host_id;
+  const hostName = host ? (instanceOf(host)?.name ?? host) : '';
+  const findings = detail?.findings ?? [];
+  // The sentence is most often the first finding's: its remedy then stands beside it, not below once more.
+  const said = findings.find((f) => f.words === d?.words);
+  return (
+    <header class="page-head">
+      <div class="title-line">
+        <h1>{d?.name ?? id}</h1>
+        {d && <StateMark state={d.state} />}
+        {d && <Stale seen={d.seen} now={now} />}
+        <p class="facts">
+          {d && [
+            [d.flavour, d.version].filter(Boolean).join(' '), d.role, d.address !== d.name ? d.address : '',
+            detail?.uptime ? `up ${duration(detail.uptime)}` : '',
+          ].filter(Boolean).map((t) => <span key={t}>{t}</span>)}
+          {host && host !== id && <span>on <a href={formatView({ ...view.value, page: 'server', id: host, pins: [] })}>{hostName}</a></span>}
+          {detail?.facts && Object.entries(detail.facts).slice(0, 6).map(([k, v]) => <span key={k}>{k} {v}</span>)}
+        </p>
+      </div>
+      <p class={`sentence ${d?.state ?? ''}`} aria-live="polite">
+        {d ? d.words : '\u00a0'}
+        {d && d.since > 0 && <span class="quiet"> since <Moment t={d.since} now={now} /></span>}
+        {said?.chart && <> <button class="bare link" onClick={() => onChart(said.chart!)}>chart</button></>}
+        {said?.remedy && <> <Remedy text={said.remedy} /></>}
+      </p>
+      <Findings list={findings.filter((f) => f !== said)} now={now} onChart={onChart} />
+      {detail && <Gaps list={detail.gaps ?? []} />}
+    </header>
+  );
+}
+
+/** The pages of an instance, for the bar on top. */
+export function Tabs() {
+  const v = view.value;
+  return (
+    <nav class="tabs" aria-label="Pages of this instance">
+      {TABS.map(([page, name]) => (
+        <a key={page} href={formatView({ ...v, page, q: '', sort: '' })} aria-current={v.page === page ? 'page' : undefined}>{name}</a>
+      ))}
+    </nav>
+  );
+}

@@ -1,0 +1,181 @@
+/** The charts of one server or host, words first. */
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { signal } from '@preact/signals';
+import { fetchInstance, type InstanceDetail } from '../api';
+import { Chart, type ChartModel } from '../chart/Chart';
+import { unitOf } from '../common/format';
+import { usePoll } from '../common/poll';
+import { replace, view } from '../common/router';
+import { catalogues, instanceOf, loadCatalogue } from '../common/store';
+import { themeChanges } from '../common/theme';
+import { humanName } from '../search/names';
+import { Board } from './board';
+import { CHARTS } from './charts';
+import { build, type Catalogue } from './define';
+import { Header } from './Header';
+
+/** The board on the screen, for the range control and the keyboard. */
+export const currentBoard = signal<Board | null>(null);
+/** A chart that search or a finding asked for; the page scrolls to it when it is there. */
+export const wantedChart = signal('');
+
+interface Section {
+  name: string;
+  charts: ChartModel[];
+}
+
+function pinnedCharts(keys: string[], own: Catalogue, host: Catalogue | undefined, board: Board, id: string, hostID: string): ChartModel[] {
+  return keys.map((key) => {
+    const mine = own.get(key);
+    const m = mine ?? host?.get(key);
+    return {
+      id: `pin-${key}`, title: humanName(key), unit: unitOf(m?.unit ?? '', m?.type ?? 'gauge'), stacked: false,
+      lines: [{ label: key, expr: key, colour: 'line' as const }],
+      explain: m ? m.help || (m.type === 'counter' ? 'A counter, shown as its rate per second.' : 'A value as it stands.') : 'This instance has no such series.',
+      source: m?.source || 'unknown', feed: board.feed(m && !mine ? hostID : id),
+    };
+  });
+}
+
+function sectionsOf(own: Catalogue, host: Catalogue | undefined, board: Board, id: string, hostID: string): Section[] {
+  const out: Section[] = [];
+  for (const def of CHARTS) {
+    // A host's own page has the host's series under its own id.
+    const [catalogue, instance] = def.of === 'host' && host ? [host, hostID] : [own, id];
+    const model = build(def, catalogue, board.feed(instance));
+    if (!model) continue;
+    const last = out[out.length - 1];
+    if (last?.name === def.section) last.charts.push(model);
+    else out.push({ name: def.section, charts: [model] });
+  }
+  return out;
+}
+
+// A chart whose definition came out the same keeps its identity, and so its plot.
+function useStable(models: ChartModel[]): (m: ChartModel) => ChartModel {
+  const kept = useRef(new Map<string, [string, ChartModel]>());
+  const next = new Map<string, [string, ChartModel]>();
+  for (const m of models) {
+    const { feed, ...rest } = m;
+    const text = JSON.stringify(rest);
+    const old = kept.current.get(m.id);
+    next.set(m.id, old && old[0] === text && old[1].feed === feed ? old : [text, m]);
+  }
+  kept.current = next;
+  return (m) => next.get(m.id)?.[1] ?? m;
+}
+
+function bucketsFor(width: number): number {
+  const columns = Math.max(1, Math.floor(width / 400));
+  return Math.round(Math.min(1000, Math.max(320, (width / columns) * 1.1)) / 60) * 60;
+}
+
+function useBoard(id: string, root: { current: HTMLElement | null }): Board {
+  const range = view.value.range;
+  const [width, setWidth] = useState(innerWidth);
+  const board = useMemo(() => new Board(id, range, bucketsFor(width)), [id]);
+  useEffect(() => {
+    currentBoard.value = board;
+    return () => {
+      board.close();
+      if (currentBoard.value === board) currentBoard.value = null;
+    };
+  }, [board]);
+  useEffect(() => board.show(range, bucketsFor(width)), [board, range, width]);
+  useEffect(() => board.changed('marks'), [board, view.value.at]);
+  useEffect(() => board.changed('theme'), [board, themeChanges.value]);
+  useLayoutEffect(() => {
+    const o = new ResizeObserver((e) => setWidth(Math.round(e[0].contentRect.width)));
+    if (root.current) o.observe(root.current);
+    return () => o.disconnect();
+  }, []);
+  return board;
+}
+
+/** Scrolls to a chart and marks it for a moment. */
+export function showChart(id: string): boolean {
+  const all = [...document.querySelectorAll<HTMLElement>('[data-chart]')];
+  const el = all.find((e) => e.dataset.chart === id) ?? all.find((e) => e.dataset.chart?.startsWith(id));
+  if (!el) return false;
+  const calm = matchMedia('(prefers-reduced-motion: reduce)').matches;
+  el.scrollIntoView({ block: 'center', behavior: calm ? 'auto' : 'smooth' });
+  el.classList.add('wanted');
+  setTimeout(() => el.classList.remove('wanted'), 2500);
+  return true;
+}
+
+/** Follows an instance's state; the head of all its pages shows it. */
+export function useDetail(id: string): InstanceDetail | null {
+  const [detail, setDetail] = useState<InstanceDetail | null>(null);
+  usePoll(async () => setDetail(await fetchInstance(id)), 1000, [id]);
+  return detail?.id === id ? detail : null;
+}
+
+/** The page /server/ID. */
+export function Server() {
+  const { id, pins } = view.value;
+  const root = useRef<HTMLElement>(null);
+  const detail = useDetail(id);
+  const board = useBoard(id, root);
+  const hostID = detail?.host || detail?.host_id || instanceOf(id)?.host_id || '';
+  const own = catalogues.value[id];
+  const host = hostID ? catalogues.value[hostID] : undefined;
+  // A server seen for the first time gets its series within seconds; later they hardly change.
+  usePoll(() => loadCatalogue(id, own && own.metrics.length > 0 ? 55 : 0), own && own.metrics.length > 0 ? 60_000 : 1000, [id]);
+  usePoll(() => (hostID ? loadCatalogue(hostID, 55) : Promise.resolve()), 60_000, [hostID]);
+
+  const sections = useMemo(() => (own ? sectionsOf(own, host, board, id, hostID) : []), [own, host, board, id, hostID]);
+  const pinned = useMemo(() => (own ? pinnedCharts(pins, own, host, board, id, hostID) : []), [pins.join('\n'), own, host, board, id, hostID]);
+  const stable = useStable([...pinned, ...sections.flatMap((s) => s.charts)]);
+  useEffect(() => {
+    if (wantedChart.value && sections.length > 0 && showChart(wantedChart.value)) wantedChart.value = '';
+  }, [wantedChart.value, sections, pinned]);
+
+  return (
+    <main ref={root}>
+      <Header id={id} detail={detail} onChart={(c) => void showChart(c)} />
+      {own && own.metrics.length === 0 && <p class="quiet pad">No numbers yet: the first come a second or two after Risso connects.</p>}
+      {sections.length > 1 && (
+        <nav class="sections" aria-label="Sections">
+          {sections.map((s) => <a key={s.name} href={`#${slug(s.name)}`}>{s.name}</a>)}
+        </nav>
+      )}
+      {pinned.length > 0 && (
+        <section aria-labelledby="pinned">
+          <h2 id="pinned">Pinned</h2>
+          <div class="grid">
+            {pinned.map((m, i) => (
+              <Chart key={m.id} model={stable(m)} desk={board} onUnpin={() => replace({ pins: pins.filter((_, k) => k !== i) })} />
+            ))}
+          </div>
+        </section>
+      )}
+      {sections.map((s) => (
+        <section key={s.name} aria-labelledby={slug(s.name)}>
+          <h2 id={slug(s.name)}>{s.name}</h2>
+          <div class="grid">
+            {s.charts.map((m) => <Chart key={m.id} model={stable(m)} desk={board} />)}
+          </div>
+        </section>
+      ))}
+      {detail && own && own.metrics.length > 0 && <Cost detail={detail} />}
+    </main>
+  );
+}
+
+function slug(s: string): string {
+  return `s-${s.toLowerCase().replace(/[^a-z0-9]+/g, '-')}`;
+}
+
+function Cost({ detail }: { detail: InstanceDetail }) {
+  const c = detail.cost;
+  if (!c) return null;
+  const n = (v: number | null, digits = 1): string => (v === null ? '–' : v.toFixed(digits));
+  return (
+    <p class="quiet pad">
+      Watching {detail.name} costs it {n(c.queries_per_second)} queries, {n(c.server_ms_per_second, 2)} ms and{' '}
+      {c.bytes_per_second === null ? '–' : Math.round(c.bytes_per_second).toLocaleString('en')} bytes a second, for{' '}
+      {c.values_per_second === null ? '–' : Math.round(c.values_per_second).toLocaleString('en')} values.
+    </p>
+  );
+}
