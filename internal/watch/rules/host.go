@@ -252,8 +252,8 @@ const (
 	readonlyMetric = "node_filesystem_readonly"
 )
 
-// diskFull finds file systems without room: below a tenth of a small one, below
-// 50 GB of a large one.
+// diskFull finds file systems without room: below a tenth, where that is not a lot
+// all the same.
 func diskFull(r *round) {
 	for _, key := range r.keys(sizeMetric) {
 		rest := labels(key, sizeMetric)
@@ -271,7 +271,7 @@ func diskFull(r *round) {
 		free, ok2 := r.value(freeMetric + rest)
 		share := avail / size
 		switch {
-		case share < 0.03 || share < 0.05 && avail < 2<<30:
+		case share < 0.03 && avail < 20<<30 || share < 0.05 && avail < 2<<30:
 			c.severity = fleet.SeverityCritical
 			fallthrough
 		case share < 0.1 && avail < 50<<30:

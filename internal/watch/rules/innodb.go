@@ -27,11 +27,25 @@ func redoSize(s *Snapshot) (size float64, remedy string, ok bool) {
 	return n * v, fmt.Sprintf("innodb_log_file_size = %.0f    # in the option file, then restart the server", 2*v), true
 }
 
+// checkpointAge is how much redo a crash would have to replay: MariaDB and Percona
+// Server tell it, MySQL from 8.0.30 on tells the two ends of it, and older ones
+// have a metric that is switched off as it comes.
+func checkpointAge(s *Snapshot) (float64, bool) {
+	if v, ok := s.value(statusPrefix + "innodb_checkpoint_age"); ok {
+		return v, true
+	}
+	head, ok := s.value(statusPrefix + "innodb_redo_log_current_lsn")
+	tail, ok2 := s.value(statusPrefix + "innodb_redo_log_checkpoint_lsn")
+	if ok && ok2 {
+		return max(head-tail, 0), true
+	}
+	return s.first(innodbPrefix+"log_log_lsn_checkpoint_age", innodbPrefix+"recovery_log_lsn_checkpoint_age")
+}
+
 // redoPressure finds a redo log that is nearly full of pages not yet written:
 // InnoDB then stops all writes to flush them.
 func redoPressure(r *round) {
-	age, ok := r.first(statusPrefix+"innodb_checkpoint_age", innodbPrefix+"log_log_lsn_checkpoint_age", innodbPrefix+"recovery_log_lsn_checkpoint_age",
-		innodbPrefix+"log_lsn_checkpoint_age", innodbPrefix+"recovery_lsn_checkpoint_age")
+	age, ok := checkpointAge(r.Snapshot)
 	if !ok {
 		return
 	}

@@ -169,7 +169,7 @@ func replicaWritable(r *round) {
 
 // inGalera tells whether a server is a member of a cluster.
 func inGalera(s *Snapshot) bool {
-	if s.Instance.Role == fleet.RoleGalera {
+	if s.Instance.Role == fleet.RoleGalera || strings.EqualFold(s.text("wsrep_on"), "ON") {
 		return true
 	}
 	n, ok := s.value(statusPrefix + "wsrep_cluster_size")
@@ -189,8 +189,8 @@ func galeraPrimary(r *round) {
 			status = "non-Primary"
 		}
 	}
-	if strings.EqualFold(status, "Primary") || !inGalera(r.Snapshot) && !strings.EqualFold(status, "non-Primary") {
-		return
+	if strings.EqualFold(status, "Primary") || !inGalera(r.Snapshot) {
+		return // a MariaDB that is in no cluster says Disconnected
 	}
 	c := candidate{id: "galera.non_primary", severity: fleet.SeverityCritical, chart: "galera_size",
 		head:   "the Galera member has lost the majority and refuses statements (" + status + ")",

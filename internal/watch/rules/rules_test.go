@@ -3,6 +3,8 @@ package rules
 import (
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -58,8 +60,8 @@ func server(flavour fleet.Flavour, version string) *world {
 		statusPrefix + "innodb_buffer_pool_wait_free": 0, statusPrefix + "innodb_buffer_pool_reads": 10, statusPrefix + "innodb_buffer_pool_read_requests": 50000,
 		statusPrefix + `connection_errors_total{error="max_connections"}`: 0,
 	})
-	for class := range waitWords {
-		w.values[`risso_threads_waiting{class="`+class+`"}`] = 0
+	for _, wait := range waits {
+		w.values[wait.key] = 0
 	}
 	w.host = host()
 	w.snap.Host = &w.host.snap
@@ -267,7 +269,7 @@ func serverScenarios() []scenario {
 				w.values[statusPrefix+"threads_running"] = 2
 				w.waiting("commit", 1)
 			},
-			words: `while 1 thread runs; 1 wait for commit$`, remedy: "PROCESSLIST"},
+			words: `while 1 thread runs; 1 waits for commit$`, remedy: "PROCESSLIST"},
 		{id: "conn.saturation", make: mysql97, severity: fleet.SeverityWarning,
 			near:  func(w *world) { w.values[statusPrefix+"threads_connected"] = 160 },
 			bad:   func(w *world) { w.values[statusPrefix+"threads_connected"] = 180 },
@@ -317,10 +319,11 @@ func serverScenarios() []scenario {
 			w := mysql97()
 			delete(w.values, statusPrefix+"innodb_checkpoint_age")
 			delete(w.values, statusPrefix+"innodb_checkpoint_max_age")
-			w.values[innodbPrefix+"log_log_lsn_checkpoint_age"], w.values[variablePrefix+"innodb_redo_log_capacity"] = 0, 100<<20
+			w.values[statusPrefix+"innodb_redo_log_current_lsn"], w.values[statusPrefix+"innodb_redo_log_checkpoint_lsn"] = 9<<30, 9<<30
+			w.values[variablePrefix+"innodb_redo_log_capacity"] = 100 << 20
 			return w
 		}, severity: fleet.SeverityCritical,
-			bad:   func(w *world) { w.values[innodbPrefix+"log_log_lsn_checkpoint_age"] = 97 << 20 },
+			bad:   func(w *world) { w.values[statusPrefix+"innodb_redo_log_current_lsn"] = 9<<30 + 97<<20 },
 			words: `^the redo log is 97 % full`, remedy: "SET GLOBAL innodb_redo_log_capacity = 209715200"},
 		{id: "redo.pressure", name: "5.7", make: func() *world {
 			w := mysql57()
@@ -416,6 +419,15 @@ func replicationScenarios() []scenario {
 				w.values[statusPrefix+"wsrep_cluster_size"] = 1
 			},
 			words: `lost the majority .*\(non-Primary\) since .*; it sees 1 member$`, remedy: "pc.bootstrap=YES"},
+		{id: "galera.non_primary", name: "cut off, by number", make: func() *world {
+			w := galera()
+			w.snap.Instance.Role = fleet.RoleStandalone // as no size is told
+			w.texts["wsrep_cluster_status"], w.texts["wsrep_on"] = "", "ON"
+			w.values[statusPrefix+"wsrep_cluster_status"] = 1
+			return w
+		}, severity: fleet.SeverityCritical,
+			bad:   func(w *world) { w.values[statusPrefix+"wsrep_cluster_status"] = 0 },
+			words: `lost the majority`, remedy: "pc.bootstrap"},
 		{id: "galera.not_synced", make: galera, severity: fleet.SeverityWarning,
 			bad: func(w *world) {
 				w.values[statusPrefix+"wsrep_local_state"] = 2
@@ -562,6 +574,18 @@ func TestFlicker(t *testing.T) {
 	}
 }
 
+// A MariaDB that is in no cluster says Disconnected, and nothing is wrong with it.
+func TestNoGalera(t *testing.T) {
+	w := mariadb()
+	w.texts["wsrep_cluster_status"], w.texts["wsrep_on"] = "Disconnected", "OFF"
+	w.values[statusPrefix+"wsrep_cluster_size"], w.values[statusPrefix+"wsrep_local_state"] = 0, 0
+	for range 10 {
+		if v := w.tick(); v.State != StateOK {
+			t.Fatalf("%+v", v)
+		}
+	}
+}
+
 func TestWorstFirstAndClockSetBack(t *testing.T) {
 	w := replica(mysql97())
 	w.values[statusPrefix+"threads_connected"] = 180
@@ -625,6 +649,44 @@ func TestWords(t *testing.T) {
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+}
+
+// The README lists every id that the code knows, and no other; each is tried above.
+func TestReadmeListsTheRules(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string]bool{}
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z_.]+)`").FindAllStringSubmatch(string(readme), -1) {
+		listed[m[1]] = true
+	}
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tried := map[string]bool{"server.down": true, "host.oom": true}
+	for _, s := range append(serverScenarios(), append(replicationScenarios(), hostScenarios()...)...) {
+		tried[s.id] = true
+	}
+	found := 0
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(f, "_test.go") {
+			continue
+		}
+		for _, m := range regexp.MustCompile(`(?:id|ID): "([a-z_.]+)"`).FindAllStringSubmatch(string(text), -1) {
+			if found++; !listed[m[1]] || !tried[m[1]] {
+				t.Errorf("%s: listed %v, tried %v", m[1], listed[m[1]], tried[m[1]])
+			}
+		}
+	}
+	if found != len(listed) {
+		t.Errorf("%d ids in the code, %d in the README", found, len(listed))
 	}
 }
 

@@ -47,37 +47,40 @@ func stalled(r *round) {
 		return
 	}
 	// A report that runs alone on a server that is idle otherwise is no stall.
-	waits := waitingFor(r.Snapshot)
+	whatFor := waitingFor(r.Snapshot)
 	busy := others >= 4
 	if known {
-		busy = usual >= 5 && (others >= 2 || waits != "")
+		busy = usual >= 5 && (others >= 2 || whatFor != "")
 	}
 	if !busy {
 		return
 	}
 	r.add(candidate{id: "server.stall", severity: fleet.SeverityCritical, chart: "throughput", remedy: showProcesses,
-		head: "stall: no statement has begun", tail: ", while " + plural(others, "thread runs", "threads run") + waits})
+		head: "stall: no statement has begun", tail: ", while " + plural(others, "thread runs", "threads run") + whatFor})
 }
 
 // waitingFor names the wait that most threads are in.
 func waitingFor(s *Snapshot) string {
 	best, most := "", 0.0
-	for class, words := range waitWords {
-		if v, ok := s.value(`risso_threads_waiting{class="` + class + `"}`); ok && (v > most || v == most && v > 0 && words < best) {
-			best, most = words, v
+	for _, w := range waits {
+		if v, ok := s.value(w.key); ok && v > most {
+			best, most = w.words, v
 		}
 	}
 	if most < 1 {
 		return ""
 	}
-	return fmt.Sprintf("; %s %s", number(most), best)
+	return "; " + plural(most, "waits for "+best, "wait for "+best)
 }
 
-// waitWords says what the classes of risso_threads_waiting wait for.
-var waitWords = map[string]string{
-	"commit": "wait for commit", "semisync": "wait for a replica's receipt", "row_lock": "wait for a row lock", "metadata_lock": "wait for a metadata lock",
-	"table_lock": "wait for a table lock", "io": "wait for the disk", "network": "wait for the network", "replication": "wait for replication",
+// waits says what the classes of risso_threads_waiting wait for.
+var waits = []struct{ key, words string }{
+	{waitKey("commit"), "commit"}, {waitKey("semisync"), "a replica's receipt"}, {waitKey("row_lock"), "a row lock"},
+	{waitKey("metadata_lock"), "a metadata lock"}, {waitKey("table_lock"), "a table lock"}, {waitKey("io"), "the disk"},
+	{waitKey("network"), "the network"}, {waitKey("replication"), "replication"},
 }
+
+func waitKey(class string) string { return `risso_threads_waiting{class="` + class + `"}` }
 
 // connections finds a server that runs out of connections.
 func connections(r *round) {
@@ -153,7 +156,7 @@ func commitWaits(r *round) {
 		usual, known = r.usual("flush")
 		r.see("flush", disk.latency, held)
 	}
-	waiting, ok := r.value(`risso_threads_waiting{class="commit"}`)
+	waiting, ok := r.value(waitKey("commit"))
 	waiting = r.smooth("commit", waiting)
 	if !ok || waiting < 4 {
 		return
@@ -188,7 +191,7 @@ func latencyBeside(a, b float64) string {
 
 // metadataLocks finds statements held up by a transaction that still uses their table.
 func metadataLocks(r *round) {
-	n, ok := r.value(`risso_threads_waiting{class="metadata_lock"}`)
+	n, ok := r.value(waitKey("metadata_lock"))
 	if !ok || n < 1 {
 		return
 	}
@@ -229,7 +232,7 @@ func rowLocks(r *round) {
 
 // semisync finds commits that wait for a replica to confirm them.
 func semisync(r *round) {
-	n, ok := r.value(`risso_threads_waiting{class="semisync"}`)
+	n, ok := r.value(waitKey("semisync"))
 	if n = r.smooth("semisync", n); !ok || n < 4 {
 		return
 	}
