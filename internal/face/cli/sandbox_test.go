@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -124,6 +126,34 @@ func trySandboxDown(t *testing.T, root string) {
 	}
 	if out, _, err := runSandbox(t, "list", "-o", "json"); err != nil || strings.Join(strings.Fields(out), "") != `{"sandboxes":[]}` {
 		t.Errorf("list without any: %q %v", out, err)
+	}
+}
+
+// TestSandboxUpInterrupted sends this process what Ctrl-C sends.
+func TestSandboxUpInterrupted(t *testing.T) {
+	if _, err := sandbox.Find(t.Context(), "mariadb"); err != nil {
+		t.Skipf("server mariadb is not installed: run script/setup (%v)", err)
+	}
+	root := t.TempDir()
+	t.Setenv("RISSO_SANDBOX_DIR", root)
+	t.Setenv("XDG_CACHE_HOME", t.TempDir()) // so that there is a template to make
+	shield, stop := signal.NotifyContext(t.Context(), os.Interrupt)
+	defer stop()
+	go func() {
+		for shield.Err() == nil {
+			if found, err := sandbox.List(root); err == nil && len(found) > 0 {
+				_ = syscall.Kill(os.Getpid(), syscall.SIGINT)
+				return
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}()
+	_, _, err := runSandbox(t, "up", "--topology", "replication")
+	if err == nil || !strings.Contains(err.Error(), "interrupted") {
+		t.Errorf("up says %v", err)
+	}
+	if found, err := sandbox.List(root); err != nil || len(found) > 0 {
+		t.Errorf("%d sandboxes are left, %v", len(found), err)
 	}
 }
 
