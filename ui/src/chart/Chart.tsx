@@ -169,7 +169,9 @@ function mount(m: ChartModel, desk: ChartDesk, root: HTMLElement): () => void {
     if (!plot) return;
     drawn = draw(m);
     plot.set(drawn.picture);
-    root.classList.toggle('empty', drawn.values.every((c) => c.every((v) => v === null)));
+    // Nothing asked for has come yet: that is not the same as nothing there.
+    const known = keysOfChart(m).every((k) => m.feed.track(k) !== undefined);
+    root.classList.toggle('empty', known && drawn.values.every((c) => c.every((v) => v === null)));
     showReadout();
   };
   const start = (): void => {

@@ -26,7 +26,7 @@ function Row({ i, now }: { i: Instance; now: number }) {
   };
   const dead = i.state === 'down';
   return (
-    <tr class={`row ${i.state}`} data-instance={i.id} onClick={open}>
+    <tr class={`row ${i.state} ${i.kind}-row`} data-instance={i.id} onClick={open}>
       <td class="c-state"><StateMark state={i.state} /></td>
       <td class="c-name"><a href={linkOf(i)}>{i.name}</a>{i.address && i.address !== i.name && <small>{i.address}</small>}</td>
       <td class="c-words">
