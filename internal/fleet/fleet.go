@@ -103,6 +103,7 @@ const (
 	EventDown     EventKind = "down"     // collection stopped: Text says why
 	EventUp       EventKind = "up"       // collection works again
 	EventReset    EventKind = "reset"    // counters went backwards without a restart (FLUSH STATUS)
+	EventClock    EventKind = "clock"    // the server's clock jumped
 	EventRole     EventKind = "role"     // the replication role changed: Old, New
 	EventStore    EventKind = "store"    // something about Risso's own files: full disk, damaged block
 	EventObserver EventKind = "observer" // Risso itself started or stopped

@@ -1,0 +1,179 @@
+// Package render writes results for people and for programs: numbers as a person says them, aligned tables,
+// small charts in text, JSON. It knows nothing of servers.
+package render
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"unicode/utf8"
+)
+
+// JSON writes a value as JSON, indented, with a newline at the end.
+func JSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// Number is a figure with three significant digits and a factor: 1.23 k, 45.6 M. Whole numbers below 1,000 stay whole.
+func Number(v float64) string {
+	switch a := math.Abs(v); {
+	case math.IsNaN(v):
+		return "–"
+	case a >= 1e15:
+		return fmt.Sprintf("%.2e", v)
+	case a >= 999_500_000_000:
+		return three(v/1e12) + " T"
+	case a >= 999_500_000:
+		return three(v/1e9) + " G"
+	case a >= 999_500:
+		return three(v/1e6) + " M"
+	case a >= 999.5:
+		return three(v/1e3) + " k"
+	case v == math.Trunc(v):
+		return fmt.Sprintf("%.0f", v)
+	default:
+		return three(v)
+	}
+}
+
+// three gives a number three significant digits, without a power of ten.
+func three(v float64) string {
+	switch a := math.Abs(v); {
+	case a >= 99.95:
+		return fmt.Sprintf("%.0f", v)
+	case a >= 9.995:
+		return fmt.Sprintf("%.1f", v)
+	case a >= 0.9995 || a == 0:
+		return fmt.Sprintf("%.2f", v)
+	default:
+		return fmt.Sprintf("%.3g", v)
+	}
+}
+
+// Bytes is a size in powers of 1,024: 1.50 MiB.
+func Bytes(v float64) string {
+	if math.IsNaN(v) {
+		return "–"
+	}
+	unit := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}
+	i := 0
+	for ; math.Abs(v) >= 1023.5 && i < len(unit)-1; i++ {
+		v /= 1024
+	}
+	if i == 0 {
+		return fmt.Sprintf("%.0f B", v)
+	}
+	return three(v) + " " + unit[i]
+}
+
+// Seconds is a duration: 38 ms, 4.20 s, 3 h 12 min.
+func Seconds(v float64) string {
+	switch a := math.Abs(v); {
+	case math.IsNaN(v):
+		return "–"
+	case a == 0:
+		return "0 s"
+	case a < 0.9995e-3:
+		return three(v*1e6) + " µs"
+	case a < 0.9995:
+		return three(v*1e3) + " ms"
+	case a < 119.5:
+		return three(v) + " s"
+	case a < 3600:
+		return fmt.Sprintf("%.0f min", v/60)
+	case a < 48*3600:
+		return fmt.Sprintf("%.0f h %.0f min", math.Floor(v/3600), math.Mod(v, 3600)/60)
+	default:
+		return fmt.Sprintf("%.0f d", math.Floor(v/86400))
+	}
+}
+
+// Percent is a share of 0 to 1 as 12 %.
+func Percent(v float64) string {
+	if math.IsNaN(v) {
+		return "–"
+	}
+	return fmt.Sprintf("%.0f %%", v*100)
+}
+
+var blocks = []rune("▁▂▃▄▅▆▇█")
+
+// Spark draws values as bars of one line, the largest as a full block; NaN is a blank: a gap stays a gap.
+func Spark(values []float64) string {
+	top := 0.0
+	for _, v := range values {
+		if !math.IsNaN(v) {
+			top = max(top, v)
+		}
+	}
+	var b strings.Builder
+	for _, v := range values {
+		switch {
+		case math.IsNaN(v):
+			b.WriteByte(' ')
+		case top <= 0:
+			b.WriteRune(blocks[0])
+		default:
+			i := int(v / top * float64(len(blocks)-1))
+			b.WriteRune(blocks[min(max(i, 0), len(blocks)-1)])
+		}
+	}
+	return b.String()
+}
+
+// Table is rows under headings; a heading that begins with ">" aligns its column to the right.
+type Table struct {
+	Heads []string
+	Rows  [][]string
+}
+
+// Lines gives the table's lines without ends, each column as wide as its widest cell; the last is cut at width, when that is above 0.
+func (t Table) Lines(width int) []string {
+	widths := make([]int, len(t.Heads))
+	heads := make([]string, len(t.Heads))
+	for i, h := range t.Heads {
+		heads[i] = strings.TrimPrefix(h, ">")
+		widths[i] = utf8.RuneCountInString(heads[i])
+	}
+	for _, r := range t.Rows {
+		for i, c := range r {
+			widths[i] = max(widths[i], utf8.RuneCountInString(c))
+		}
+	}
+	lines := []string{t.line(heads, widths, width)}
+	for _, r := range t.Rows {
+		lines = append(lines, t.line(r, widths, width))
+	}
+	return lines
+}
+
+func (t Table) line(cells []string, widths []int, width int) string {
+	var b strings.Builder
+	for i, c := range cells {
+		pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c))
+		switch {
+		case strings.HasPrefix(t.Heads[i], ">"):
+			b.WriteString(pad + c)
+		case i == len(cells)-1:
+			b.WriteString(c)
+		default:
+			b.WriteString(c + pad)
+		}
+		if i < len(cells)-1 {
+			b.WriteString("  ")
+		}
+	}
+	return Cut(strings.TrimRight(b.String(), " "), width)
+}
+
+// Cut shortens a line to a width, with an ellipsis; a width of 0 leaves it.
+func Cut(s string, width int) string {
+	if width <= 0 || utf8.RuneCountInString(s) <= width {
+		return s
+	}
+	return string([]rune(s)[:width-1]) + "…"
+}

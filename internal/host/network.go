@@ -1,0 +1,203 @@
+package host
+
+import "bytes"
+
+// netColumns are the columns of /proc/net/dev that are kept.
+var netColumns = [...]struct {
+	column int
+	t      template
+}{
+	{0, template{name: "node_network_receive_bytes_total", unit: "bytes", kind: Counter, help: "Bytes received."}},
+	{1, template{name: "node_network_receive_packets_total", unit: "1", kind: Counter, help: "Packets received."}},
+	{2, template{name: "node_network_receive_errs_total", unit: "1", kind: Counter, help: "Receive errors."}},
+	{3, template{name: "node_network_receive_drop_total", unit: "1", kind: Counter, help: "Received packets that were dropped."}},
+	{8, template{name: "node_network_transmit_bytes_total", unit: "bytes", kind: Counter, help: "Bytes sent."}},
+	{9, template{name: "node_network_transmit_packets_total", unit: "1", kind: Counter, help: "Packets sent."}},
+	{10, template{name: "node_network_transmit_errs_total", unit: "1", kind: Counter, help: "Send errors."}},
+	{11, template{name: "node_network_transmit_drop_total", unit: "1", kind: Counter, help: "Packets dropped instead of sent."}},
+}
+
+// maxDevices bounds how many interfaces, or disks, are remembered: names that come
+// and go (containers) must not grow Risso without end.
+const maxDevices = 512
+
+func (h *Host) addNetwork() {
+	n := &netDev{h: h, at: map[string]int{}}
+	h.add("/proc/net/dev", "network interfaces", "mount /proc", n.parse)
+
+	snmp := &netStat{h: h}
+	snmp.want("Tcp:", "RetransSegs", "node_netstat_Tcp_RetransSegs", Counter, "TCP segments sent again: packets get lost on the way.")
+	snmp.want("Tcp:", "InSegs", "node_netstat_Tcp_InSegs", Counter, "TCP segments received.")
+	snmp.want("Tcp:", "OutSegs", "node_netstat_Tcp_OutSegs", Counter, "TCP segments sent.")
+	snmp.want("Tcp:", "InErrs", "node_netstat_Tcp_InErrs", Counter, "TCP segments received in error.")
+	snmp.want("Tcp:", "ActiveOpens", "node_netstat_Tcp_ActiveOpens", Counter, "TCP connections begun from here.")
+	snmp.want("Tcp:", "PassiveOpens", "node_netstat_Tcp_PassiveOpens", Counter, "TCP connections accepted.")
+	snmp.want("Tcp:", "CurrEstab", "node_netstat_Tcp_CurrEstab", Gauge, "TCP connections that stand now.")
+	snmp.source = "/proc/net/snmp"
+	h.add(snmp.source, "TCP statistics", "mount /proc", snmp.parse)
+
+	ext := &netStat{h: h}
+	ext.want("TcpExt:", "ListenOverflows", "node_netstat_TcpExt_ListenOverflows", Counter, "Connections refused because the accept queue (back_log) was full.")
+	ext.want("TcpExt:", "ListenDrops", "node_netstat_TcpExt_ListenDrops", Counter, "Connections dropped before the server accepted them.")
+	ext.want("TcpExt:", "TCPSynRetrans", "node_netstat_TcpExt_TCPSynRetrans", Counter, "SYN packets sent again.")
+	ext.want("TcpExt:", "TCPTimeouts", "node_netstat_TcpExt_TCPTimeouts", Counter, "TCP retransmission time-outs.")
+	ext.source = "/proc/net/netstat"
+	h.add(ext.source, "TCP extended statistics", "mount /proc", ext.parse)
+}
+
+// netDev parses /proc/net/dev.
+type netDev struct {
+	h  *Host
+	at map[string]int // first position by name; -1 for an interface that is passed over
+}
+
+// skipInterface passes over the host's ends of container networks, which come and
+// go by the hundred.
+func skipInterface(name string) bool {
+	for _, p := range []string{"veth", "cali", "lxc", "tap"} {
+		if len(name) > len(p) && name[:len(p)] == p {
+			return true
+		}
+	}
+	return false
+}
+
+func (n *netDev) parse(b []byte) {
+	in := cursor{b: b}
+	for {
+		l, ok := in.line()
+		if !ok {
+			return
+		}
+		// A name may hold a colon itself (old aliases: eth0:1), the figures never do.
+		end := bytes.LastIndexByte(l.b, ':')
+		if end < 0 {
+			continue
+		}
+		name := bytes.TrimLeft(l.b[:end], " ")
+		l.i = end + 1
+		var v [12]uint64
+		good, any := true, false
+		for i := range v {
+			if v[i], good = l.uint(); !good {
+				break
+			}
+			any = any || v[i] != 0
+		}
+		if !good || len(name) == 0 {
+			continue
+		}
+		first, known := n.at[string(name)]
+		if !known {
+			// An interface that never carried anything is no series yet.
+			if !any || len(n.at) >= maxDevices {
+				continue
+			}
+			first = n.define(string(name))
+		}
+		if first < 0 {
+			continue
+		}
+		for i := range netColumns {
+			n.h.values[first+i] = float64(v[netColumns[i].column])
+		}
+	}
+}
+
+func (n *netDev) define(name string) int {
+	first := -1
+	if !skipInterface(name) {
+		ts := make([]template, len(netColumns))
+		for i, c := range netColumns {
+			ts[i] = c.t
+		}
+		first = n.h.defineAll(ts, "/proc/net/dev", Label{Name: "device", Value: name})
+	}
+	n.at[name] = first
+	return first
+}
+
+// netStat parses /proc/net/snmp and /proc/net/netstat: a line of names, then a
+// line of figures. Where the wanted names stand is worked out once and again only
+// when the line of names changes.
+type netStat struct {
+	h      *Host
+	source string
+	wants  []netWant
+	header []byte // the line of names that the columns belong to
+}
+
+type netWant struct {
+	prefix, field string
+	at            int
+	column        int // -1: not there
+}
+
+func (n *netStat) want(prefix, field, name string, kind Kind, help string) {
+	source := "/proc/net/snmp"
+	if prefix == "TcpExt:" {
+		source = "/proc/net/netstat"
+	}
+	at := n.h.define(Metric{Name: name, Counter: kind == Counter, Unit: "1", Help: help, Source: source})
+	n.wants = append(n.wants, netWant{prefix: prefix, field: field, at: at, column: -1})
+}
+
+func (n *netStat) parse(b []byte) {
+	prefix := n.wants[0].prefix
+	in := cursor{b: b}
+	for {
+		names, ok := in.line()
+		if !ok {
+			return
+		}
+		if !hasPrefix(names.b, prefix) {
+			continue
+		}
+		figures, ok := in.line()
+		if !ok || !hasPrefix(figures.b, prefix) {
+			return
+		}
+		if !bytes.Equal(names.b, n.header) {
+			n.learn(names)
+		}
+		n.take(figures)
+		return
+	}
+}
+
+// learn works out the columns of the wanted names.
+func (n *netStat) learn(names cursor) {
+	n.header = append(n.header[:0], names.b...)
+	for i := range n.wants {
+		n.wants[i].column = -1
+	}
+	names.field() // the prefix
+	for column := 0; ; column++ {
+		f := names.field()
+		if len(f) == 0 {
+			return
+		}
+		for i := range n.wants {
+			if n.wants[i].field == string(f) {
+				n.wants[i].column = column
+			}
+		}
+	}
+}
+
+func (n *netStat) take(figures cursor) {
+	figures.field()
+	for column := 0; ; column++ {
+		f := figures.field()
+		if len(f) == 0 {
+			return
+		}
+		for i := range n.wants {
+			if w := &n.wants[i]; w.column == column {
+				if v, ok := parseUint(f); ok {
+					n.h.values[w.at] = float64(v)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package internal_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/rissodb/risso/"
+
+// layer orders the house from the ground up; a package imports only what lies lower, or in its own wing.
+var layer = map[string]int{
+	"internal/fleet":   0,
+	"internal/mysql":   1,
+	"internal/host":    1,
+	"internal/store":   2,
+	"internal/watch":   3,
+	"internal/sandbox": 3,
+	"ui":               3,
+	"internal/face":    4,
+	"cmd":              5,
+}
+
+func roomOf(pkg string) string {
+	path := strings.TrimPrefix(pkg, module)
+	for room := range layer {
+		if path == room || strings.HasPrefix(path, room+"/") {
+			return room
+		}
+	}
+	return ""
+}
+
+// TestImportsGoDown holds the direction in which packages may import each other.
+func TestImportsGoDown(t *testing.T) {
+	cmd := exec.Command("go", "list", "-json=ImportPath,Imports", "./...")
+	cmd.Dir = ".."
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dec := json.NewDecoder(strings.NewReader(string(out)))
+	seen := 0
+	for {
+		var p struct {
+			ImportPath string
+			Imports    []string
+		}
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		from := roomOf(p.ImportPath)
+		if from == "" {
+			continue
+		}
+		seen++
+		for _, imp := range p.Imports {
+			to := roomOf(imp)
+			if to == "" || to == from {
+				continue
+			}
+			if layer[to] >= layer[from] {
+				t.Errorf("%s imports %s: %s may not know %s", p.ImportPath, imp, from, to)
+			}
+		}
+	}
+	if seen < 5 {
+		t.Fatalf("only %d packages were looked at", seen)
+	}
+}

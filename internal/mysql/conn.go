@@ -1,0 +1,161 @@
+package mysql
+
+import (
+	"context"
+	sqldriver "database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync/atomic"
+	"time"
+
+	driver "github.com/go-sql-driver/mysql"
+)
+
+// Traffic counts what passed between Risso and a server. It may be read at any time.
+type Traffic struct {
+	Sent, Received atomic.Int64 // bytes on the wire
+	Queries        atomic.Int64 // statements sent
+	Nanoseconds    atomic.Int64 // from sending a statement to its last row: the server's time and the way there and back
+}
+
+type countedConn struct {
+	net.Conn
+	traffic *Traffic
+}
+
+func (c *countedConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.traffic.Received.Add(int64(n))
+	return n, err
+}
+
+func (c *countedConn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.traffic.Sent.Add(int64(n))
+	return n, err
+}
+
+// Conn is one connection to a server. It belongs to one goroutine.
+//
+// It speaks to the driver directly, without database/sql: one connection that asks the same few
+// questions each second needs no pool, and half the client's time went there.
+type Conn struct {
+	conn    sqldriver.Conn
+	queryer sqldriver.QueryerContext
+	traffic *Traffic
+	row     []sqldriver.Value
+	Server  Server // what was found out at connecting
+}
+
+// Connect opens a connection and learns what server it is. Errors are of type *Error. traffic may
+// be shared by successive connections; nil is allowed.
+func Connect(ctx context.Context, t Target, traffic *Traffic) (*Conn, error) {
+	if t.cfg == nil {
+		return nil, fmt.Errorf("%w: no address", ErrDSN)
+	}
+	if traffic == nil {
+		traffic = new(Traffic)
+	}
+	cfg := t.cfg.Clone()
+	cfg.DialFunc = t.dialer(traffic)
+	connector, err := driver.NewConnector(cfg)
+	if err != nil {
+		return nil, classify(t, fmt.Errorf("%w: %s", ErrDSN, dsnProblem(err)))
+	}
+	conn, err := connector.Connect(ctx)
+	if err != nil {
+		return nil, classify(t, err)
+	}
+	queryer, ok := conn.(sqldriver.QueryerContext)
+	if !ok {
+		conn.Close()
+		return nil, errors.New("the driver cannot run queries")
+	}
+	c := &Conn{conn: conn, queryer: queryer, traffic: traffic}
+	if c.Server, err = probe(ctx, c); err != nil {
+		c.Close()
+		return nil, classify(t, err)
+	}
+	return c, nil
+}
+
+// Close ends the connection.
+func (c *Conn) Close() error { return c.conn.Close() }
+
+// Query runs a statement and hands each row to f; the values are valid only during the call. The
+// text protocol gives []byte, int64, float64 or nil. A context that ends while a query runs
+// closes the connection: a watched server must not be asked twice.
+func (c *Conn) Query(ctx context.Context, query string, f func(row []sqldriver.Value) error) error {
+	start := time.Now()
+	c.traffic.Queries.Add(1)
+	defer func() { c.traffic.Nanoseconds.Add(int64(time.Since(start))) }()
+	rows, err := c.queryer.QueryContext(ctx, query, nil)
+	if err != nil {
+		return err
+	}
+	if err := c.eachRow(rows, f); err != nil {
+		rows.Close()
+		return err
+	}
+	return rows.Close()
+}
+
+func (c *Conn) eachRow(rows sqldriver.Rows, f func(row []sqldriver.Value) error) error {
+	n := len(rows.Columns())
+	if cap(c.row) < n {
+		c.row = make([]sqldriver.Value, n)
+	}
+	row := c.row[:n]
+	for {
+		switch err := rows.Next(row); {
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return err
+		}
+		if err := f(row); err != nil {
+			return err
+		}
+	}
+}
+
+// Maps runs a query of few rows and gives them as maps from column name to text; NULL is left out.
+func (c *Conn) Maps(ctx context.Context, query string) ([]map[string]string, error) {
+	c.traffic.Queries.Add(1)
+	start := time.Now()
+	defer func() { c.traffic.Nanoseconds.Add(int64(time.Since(start))) }()
+	rows, err := c.queryer.QueryContext(ctx, query, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	names := append([]string(nil), rows.Columns()...)
+	var out []map[string]string
+	err = c.eachRow(rows, func(row []sqldriver.Value) error {
+		m := make(map[string]string, len(row))
+		for i, v := range row {
+			if v != nil {
+				m[names[i]] = text(v)
+			}
+		}
+		out = append(out, m)
+		return nil
+	})
+	return out, err
+}
+
+// text is a driver value as the server wrote it.
+func text(v sqldriver.Value) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case []byte:
+		return string(v)
+	case string:
+		return v
+	default:
+		return fmt.Sprint(v)
+	}
+}

@@ -1,0 +1,117 @@
+package mysql
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Defaults is what a client option file says about logging in: the [client] group,
+// then [client-server], [mysql], [mariadb-client] and [risso], the later winning.
+type Defaults struct {
+	User, Password, Host, Port, Socket string
+}
+
+// UserDefaultsFile is ~/.my.cnf, or "" where there is no home.
+func UserDefaultsFile() string {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(home, ".my.cnf")
+}
+
+// ReadDefaults reads an option file as the mysql clients do. A file that is not there gives empty
+// Defaults and no error. (https://dev.mysql.com/doc/refman/9.4/en/option-files.html)
+func ReadDefaults(path string) (Defaults, error) {
+	var d Defaults
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) || path == "" {
+		return d, nil
+	}
+	if err != nil {
+		return d, fmt.Errorf("read option file: %w", err)
+	}
+	defer f.Close()
+	group := ""
+	sc := bufio.NewScanner(f)
+	for sc.Scan() {
+		line := strings.TrimSpace(sc.Text())
+		if line == "" || line[0] == '#' || line[0] == ';' || line[0] == '!' {
+			continue
+		}
+		if line[0] == '[' {
+			group = strings.TrimSuffix(strings.TrimPrefix(line, "["), "]")
+			continue
+		}
+		if isClientGroup(group) {
+			d.set(line)
+		}
+	}
+	if err := sc.Err(); err != nil {
+		return d, fmt.Errorf("read option file %s: %w", path, err)
+	}
+	return d, nil
+}
+
+func isClientGroup(g string) bool {
+	switch g {
+	case "client", "client-server", "client-mariadb", "mysql", "mariadb-client", "risso":
+		return true
+	}
+	return false
+}
+
+func (d *Defaults) set(line string) {
+	k, v, _ := strings.Cut(line, "=")
+	k = strings.ReplaceAll(strings.TrimSpace(k), "_", "-")
+	v = optionValue(strings.TrimSpace(v))
+	switch k {
+	case "user":
+		d.User = v
+	case "password":
+		d.Password = v
+	case "host":
+		d.Host = v
+	case "port":
+		d.Port = v
+	case "socket":
+		d.Socket = v
+	}
+}
+
+// optionValue takes quotes off a value, or a comment behind an unquoted one.
+func optionValue(v string) string {
+	if len(v) >= 2 && (v[0] == '"' || v[0] == '\'') && v[len(v)-1] == v[0] {
+		v = v[1 : len(v)-1]
+	} else if i := strings.Index(v, " #"); i >= 0 {
+		v = strings.TrimSpace(v[:i])
+	}
+	return strings.NewReplacer(`\\`, `\`, `\s`, " ", `\t`, "\t", `\n`, "\n").Replace(v)
+}
+
+// Target is the server that the option file names; it reports false where it names none.
+func (d Defaults) Target() (Target, bool) {
+	var t Target
+	var err error
+	switch {
+	case d.Socket != "":
+		t, err = bareTarget(d.Socket)
+	case d.Host != "":
+		port := d.Port
+		if port == "" {
+			port = "3306"
+		}
+		t, err = bareTarget(d.Host + ":" + port)
+	default:
+		return Target{}, false
+	}
+	if err != nil {
+		return Target{}, false
+	}
+	return t.WithFallback(d), true
+}

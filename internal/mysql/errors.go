@@ -1,0 +1,178 @@
+package mysql
+
+import (
+	"context"
+	sqldriver "database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+
+	"crypto/tls"
+	"crypto/x509"
+
+	driver "github.com/go-sql-driver/mysql"
+)
+
+// Class says what kind of trouble an error is, so that callers act on it and people understand it.
+type Class string
+
+// The classes of error.
+const (
+	ClassRefused     Class = "refused"     // nobody listens there
+	ClassTimeout     Class = "timeout"     // no answer in time: hung, or a network that swallows
+	ClassUnreachable Class = "unreachable" // no such host, no route
+	ClassDropped     Class = "dropped"     // the connection broke midway
+	ClassLogin       Class = "login"       // wrong user or password, or not allowed from here
+	ClassFull        Class = "full"        // too many connections
+	ClassTLS         Class = "tls"         // the TLS handshake failed
+	ClassPrivilege   Class = "privilege"   // the account may not do this
+	ClassMissing     Class = "missing"     // no such table, variable or statement on this server
+	ClassUsage       Class = "usage"       // the DSN is wrong
+	ClassOther       Class = "other"
+)
+
+// Error is trouble with a server: what was tried, what kind it is, and what mends it.
+type Error struct {
+	Target string // user@address
+	Class  Class
+	Hint   string // what a person can do, or ""
+	Err    error
+}
+
+// Error is one line without the hint.
+func (e *Error) Error() string { return fmt.Sprintf("%s: %s", e.Target, e.Reason()) }
+
+// Reason is the trouble in words, without the address.
+func (e *Error) Reason() string {
+	switch e.Class {
+	case ClassRefused:
+		return "refuses connections"
+	case ClassTimeout:
+		return "does not answer"
+	case ClassDropped:
+		return "dropped the connection"
+	}
+	return e.Err.Error()
+}
+
+// Unwrap gives the driver's or the system's error.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Server error numbers that Risso acts on (https://dev.mysql.com/doc/mysql-errors/9.4/en/server-error-reference.html).
+const (
+	errConCount          = 1040
+	errDBAccessDenied    = 1044
+	errAccessDenied      = 1045
+	errUnknownVariable   = 1193
+	errUserLimit         = 1226
+	errSpecificAccess    = 1227
+	errTableAccessDenied = 1142
+	errColumnAccess      = 1143
+	errNoSuchTable       = 1146
+	errUnknownTable      = 1109
+	errSyntax            = 1064
+	errBadField          = 1054
+	errHostBlocked       = 1129
+	errHostNotPrivileged = 1130
+	errUnknownDatabase   = 1049
+	errTooManyUserConns  = 1203
+	errSecureTransport   = 3159
+)
+
+func classify(t Target, err error) error {
+	if err == nil {
+		return nil
+	}
+	var already *Error
+	if errors.As(err, &already) {
+		return err
+	}
+	class := ClassOf(err)
+	return &Error{Target: t.String(), Class: class, Hint: hint(class, t), Err: err}
+}
+
+// ClassOf tells what kind of trouble a driver's error is.
+func ClassOf(err error) Class {
+	var mine *Error
+	if errors.As(err, &mine) {
+		return mine.Class
+	}
+	var me *driver.MySQLError
+	if errors.As(err, &me) {
+		return classOfNumber(me.Number)
+	}
+	var certErr *tls.CertificateVerificationError
+	var unknownCA x509.UnknownAuthorityError
+	var alert tls.AlertError
+	var record tls.RecordHeaderError
+	switch {
+	case errors.Is(err, ErrDSN):
+		return ClassUsage
+	case errors.As(err, &certErr), errors.As(err, &unknownCA), errors.As(err, &alert), errors.As(err, &record), errors.Is(err, driver.ErrNoTLS):
+		return ClassTLS
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+		return ClassTimeout
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ENOENT):
+		return ClassRefused
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+		return ClassUnreachable
+	}
+	return classOfTransport(err)
+}
+
+func classOfTransport(err error) Class {
+	var dns *net.DNSError
+	var ne net.Error
+	switch {
+	case errors.As(err, &dns):
+		return ClassUnreachable
+	case errors.Is(err, sqldriver.ErrBadConn), errors.Is(err, driver.ErrInvalidConn), errors.Is(err, io.EOF),
+		errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE),
+		errors.Is(err, net.ErrClosed), errors.Is(err, driver.ErrMalformPkt), errors.Is(err, driver.ErrPktSync):
+		return ClassDropped
+	case errors.As(err, &ne) && ne.Timeout():
+		return ClassTimeout
+	case strings.Contains(err.Error(), "tls:"):
+		return ClassTLS
+	}
+	return ClassOther
+}
+
+func classOfNumber(n uint16) Class {
+	switch n {
+	case errAccessDenied, errHostNotPrivileged, errHostBlocked, errDBAccessDenied, errUnknownDatabase:
+		return ClassLogin
+	case errConCount, errUserLimit, errTooManyUserConns:
+		return ClassFull
+	case errSpecificAccess, errTableAccessDenied, errColumnAccess:
+		return ClassPrivilege
+	case errNoSuchTable, errUnknownTable, errUnknownVariable, errSyntax, errBadField:
+		return ClassMissing
+	case errSecureTransport:
+		return ClassTLS
+	}
+	return ClassOther
+}
+
+func hint(c Class, t Target) string {
+	switch c {
+	case ClassRefused:
+		return "is the server running and listening on " + t.Address() + "?"
+	case ClassTimeout:
+		return "the server hangs, or a firewall swallows packets to " + t.Address()
+	case ClassUnreachable:
+		return "check the host name in the DSN and the route to it"
+	case ClassLogin:
+		return "check user and password; the server decides by the account's host part too: CREATE USER 'risso'@'<this host>' IDENTIFIED BY '…'; " +
+			"GRANT PROCESS, REPLICATION CLIENT ON *.* TO 'risso'@'<this host>'"
+	case ClassFull:
+		return "raise max_connections, or close idle clients"
+	case ClassTLS:
+		return "add tls=true (or tls=skip-verify to trust any certificate, tls=false for none) to the DSN's parameters"
+	}
+	return ""
+}

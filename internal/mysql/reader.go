@@ -1,0 +1,253 @@
+package mysql
+
+import (
+	"context"
+	sqldriver "database/sql/driver"
+	"fmt"
+	"time"
+
+	"github.com/rissodb/risso/internal/fleet"
+)
+
+// Reader reads a server's numbers, tick by tick, into one Sample. It outlives connections: what it
+// knows of the server's metrics stays valid over a reconnect. It belongs to one goroutine.
+type Reader struct {
+	Sample    fleet.Sample
+	Variables map[string]string // all global variables at the last minute read; nil before
+	Fresh     bool              // this tick read the variables
+
+	status  statusReader
+	innodb  innodbReader
+	replica replicaReader
+	waits   waitReader
+	latency latencyReader
+	groups  []group
+	traffic *Traffic
+	metered meterMetrics
+}
+
+// group is one question to the server.
+type group struct {
+	name    string // label of risso_collect_seconds
+	what    string // for people
+	every   int64  // seconds between two readings
+	phase   int64  // second within every at which it falls due, so that the slow ones do not meet
+	wanted  func(*Reader, Server) bool
+	read    func(*Reader, context.Context, *Conn) error
+	remedy  func(Server) string // what mends a lacking privilege
+	asked   bool                // on this connection
+	pos     int                 // of risso_collect_seconds in the sample, plus one
+	gap     *fleet.Gap          // why it could not be read
+	retryAt int64               // unix second from which it is tried again
+}
+
+// retryGap is how long a question that the server refused is not asked again.
+const retryGap = 60
+
+// NewReader makes a reader; traffic is what its connections count into.
+func NewReader(traffic *Traffic) *Reader {
+	always := func(*Reader, Server) bool { return true }
+	grant := func(privilege string) func(Server) string {
+		return func(s Server) string { return "GRANT " + privilege + " ON *.* TO " + s.QuotedAccount() }
+	}
+	selectPS := func(s Server) string { return "GRANT SELECT ON performance_schema.* TO " + s.QuotedAccount() }
+	none := func(Server) string { return "" }
+	return &Reader{traffic: traffic, groups: []group{
+		{name: "status", what: "global status", every: 1, wanted: always, remedy: none,
+			read: (*Reader).readStatus},
+		{name: "innodb_metrics", what: "InnoDB metrics", every: 1, wanted: always, remedy: grant("PROCESS"),
+			read: (*Reader).readInnoDB},
+		{name: "replication", what: "replication status", every: 1, wanted: always,
+			remedy: func(s Server) string { return "GRANT " + s.replicaPrivilege() + " ON *.* TO " + s.QuotedAccount() },
+			read:   (*Reader).readReplication},
+		{name: "waits", what: "who waits for what", every: 1, wanted: always, remedy: selectPS, read: (*Reader).readWaits},
+		{name: "latency", what: "statement latency", every: 1, wanted: func(_ *Reader, s Server) bool { return s.PerformanceSchema }, remedy: selectPS,
+			read: (*Reader).readLatency},
+		{name: "latency_histogram", what: "statement latency quantiles", every: 10, phase: 3, wanted: func(_ *Reader, s Server) bool { return s.hasStatementHistogram() }, remedy: selectPS,
+			read: (*Reader).readQuantiles},
+		{name: "replicas", what: "connected replicas", every: 10, phase: 6, wanted: always, remedy: grant("PROCESS"),
+			read: (*Reader).countReplicas},
+		{name: "variables", what: "global variables", every: 60, phase: 8, wanted: always, remedy: none, read: (*Reader).readVariables},
+	}}
+}
+
+func (r *Reader) readStatus(ctx context.Context, c *Conn) error {
+	return r.status.read(ctx, c, &r.Sample)
+}
+
+func (r *Reader) readInnoDB(ctx context.Context, c *Conn) error {
+	return r.innodb.read(ctx, c, &r.Sample)
+}
+
+func (r *Reader) readReplication(ctx context.Context, c *Conn) error {
+	return r.replica.read(ctx, c, &r.Sample)
+}
+
+func (r *Reader) readLatency(ctx context.Context, c *Conn) error {
+	return r.latency.readTotals(ctx, c, &r.Sample)
+}
+
+func (r *Reader) readQuantiles(ctx context.Context, c *Conn) error {
+	return r.latency.readQuantiles(ctx, c, &r.Sample)
+}
+
+func (r *Reader) countReplicas(ctx context.Context, c *Conn) error {
+	return r.waits.countDumpers(ctx, c, &r.Sample)
+}
+
+func (r *Reader) readVariables(ctx context.Context, c *Conn) (err error) {
+	r.Variables, err = readVariables(ctx, c, &r.Sample)
+	r.Fresh = err == nil
+	s := c.Server
+	r.Sample.Values[r.Sample.Position(fleet.Metric{Name: "mysql_version_info", Source: "SELECT VERSION()", Help: "1; the labels hold the version", Labels: []fleet.Label{
+		{Name: "innodb_version", Value: r.Variables["innodb_version"]}, {Name: "version", Value: s.Version}, {Name: "version_comment", Value: s.Comment}}})] = 1
+	return err
+}
+
+// readWaits asks what the threads do only when some thread besides Risso's runs.
+func (r *Reader) readWaits(ctx context.Context, c *Conn) error {
+	running, known := r.Sample.Value("mysql_global_status_threads_running")
+	if known && running <= 1 {
+		r.waits.none(&r.Sample)
+		return nil
+	}
+	locks, _ := r.Sample.Value("mysql_global_status_innodb_row_lock_current_waits")
+	return r.waits.read(ctx, c, &r.Sample, locks)
+}
+
+// Connected tells the reader that a new connection is in use: what depends on the server is asked again.
+func (r *Reader) Connected() {
+	r.innodb.byName = nil
+	r.latency.buckets = nil
+	r.Variables = nil
+	for i := range r.groups {
+		r.groups[i].retryAt, r.groups[i].gap, r.groups[i].asked = 0, nil, false
+	}
+}
+
+// Read reads all that is due at tick t (unix seconds) into the Sample, which is cleared first. An
+// error means that the connection is of no more use; what was read before it is in the Sample. A
+// question that the server refuses is no error but a gap.
+func (r *Reader) Read(ctx context.Context, c *Conn, t int64) error {
+	r.Sample.Clear()
+	r.Fresh = false
+	for i := range r.groups {
+		g := &r.groups[i]
+		due := t%g.every == g.phase%g.every || !g.asked
+		if !due || t < g.retryAt || !g.wanted(r, c.Server) {
+			continue
+		}
+		g.asked = true
+		start := time.Now()
+		err := g.read(r, ctx, c)
+		if g.pos == 0 {
+			g.pos = 1 + r.Sample.Position(fleet.Metric{Name: "risso_collect_seconds", Labels: []fleet.Label{{Name: "group", Value: g.name}}, Unit: "seconds",
+				Help: "how long the server took to answer, with the way there and back", Source: "Risso"})
+		}
+		r.Sample.Values[g.pos-1] = time.Since(start).Seconds()
+		if err = r.settle(g, c, t, err); err != nil {
+			return err
+		}
+	}
+	r.metered.emit(&r.Sample, r.traffic)
+	return nil
+}
+
+// settle turns a refusal into a gap and passes on what ends the connection.
+func (r *Reader) settle(g *group, c *Conn, t int64, err error) error {
+	if err == nil {
+		g.gap = nil
+		return nil
+	}
+	class := ClassOf(err)
+	switch class {
+	case ClassPrivilege, ClassLogin:
+		g.gap = &fleet.Gap{What: g.what, Reason: "the account " + c.Server.Account + " lacks a privilege", Remedy: g.remedy(c.Server)}
+	case ClassMissing:
+		g.gap = &fleet.Gap{What: g.what, Reason: "this server does not have it: " + err.Error()}
+	case ClassOther:
+		g.gap = &fleet.Gap{What: g.what, Reason: err.Error()}
+	default:
+		return fmt.Errorf("read %s: %w", g.what, err)
+	}
+	g.retryAt = t + retryGap
+	return nil
+}
+
+// Channels is the replication channels at the last reading.
+func (r *Reader) Channels() []ReplicaChannel { return r.replica.Channels }
+
+// Replicas is how many replicas fetch the binary log from the server.
+func (r *Reader) Replicas() int { return r.waits.dumpers }
+
+// Text is a status variable that is no number.
+func (r *Reader) Text(status string) string { return r.status.Texts[status] }
+
+// Role is the part that the server plays, by what it last showed.
+func (r *Reader) Role() fleet.Role {
+	size, _ := r.Sample.Value("mysql_global_status_wsrep_cluster_size")
+	switch {
+	case size > 0:
+		return fleet.RoleGalera
+	case len(r.replica.Channels) > 0:
+		return fleet.RoleReplica
+	case r.waits.dumpers > 0:
+		return fleet.RolePrimary
+	}
+	return fleet.RoleStandalone
+}
+
+// Gaps is what could not be read, and what this server would tell if it were asked to.
+func (r *Reader) Gaps(s Server) []fleet.Gap {
+	var out []fleet.Gap
+	for i := range r.groups {
+		if g := r.groups[i].gap; g != nil {
+			out = append(out, *g)
+		}
+	}
+	if !s.PerformanceSchema {
+		out = append(out, fleet.Gap{What: "statement latency", Reason: "performance_schema is off on this server",
+			Remedy: "add performance_schema=ON to the [mysqld] section of the option file and restart the server"})
+	}
+	return append(out, r.instrumentGap()...)
+}
+
+func (r *Reader) instrumentGap() []fleet.Gap {
+	n, ok := r.Sample.Value("risso_statements_total")
+	if questions, q := r.Sample.Value("mysql_global_status_questions"); !ok || !q || n > 0 || questions < 100 {
+		return nil
+	}
+	return []fleet.Gap{{What: "statement latency", Reason: "performance_schema is on, but its statement instruments are off",
+		Remedy: "UPDATE performance_schema.setup_instruments SET ENABLED = 'YES', TIMED = 'YES' WHERE NAME LIKE 'statement/%'"}}
+}
+
+// DisabledInnoDBMetrics asks how many InnoDB metrics are switched off.
+func (r *Reader) DisabledInnoDBMetrics(ctx context.Context, c *Conn) (off int, err error) {
+	err = c.Query(ctx, "SELECT /* risso: metrics switched off */ COUNT(*) FROM information_schema.INNODB_METRICS WHERE NOT ("+c.Server.innodbEnabled()+")", func(row []sqldriver.Value) error {
+		n, _ := number(row[0])
+		off = int(n)
+		return nil
+	})
+	return off, err
+}
+
+// meterMetrics says what watching costs, as metrics of the watched server.
+type meterMetrics struct{ pos []int }
+
+func (m *meterMetrics) emit(s *fleet.Sample, t *Traffic) {
+	if m.pos == nil {
+		direction := func(d string) []fleet.Label { return []fleet.Label{{Name: "direction", Value: d}} }
+		for _, metric := range []fleet.Metric{
+			{Name: "risso_collect_queries_total", Counter: true, Help: "statements that Risso sent to this server", Source: "Risso"},
+			{Name: "risso_collect_server_seconds_total", Counter: true, Unit: "seconds", Help: "time from sending each statement to its last row: the server's work is not more", Source: "Risso"},
+			{Name: "risso_collect_bytes_total", Labels: direction("received"), Counter: true, Unit: "bytes", Help: "bytes that came from this server", Source: "Risso"},
+			{Name: "risso_collect_bytes_total", Labels: direction("sent"), Counter: true, Unit: "bytes", Help: "bytes sent to this server", Source: "Risso"},
+		} {
+			m.pos = append(m.pos, s.Position(metric))
+		}
+	}
+	s.Values[m.pos[0]] = float64(t.Queries.Load())
+	s.Values[m.pos[1]] = time.Duration(t.Nanoseconds.Load()).Seconds()
+	s.Values[m.pos[2]] = float64(t.Received.Load())
+	s.Values[m.pos[3]] = float64(t.Sent.Load())
+}

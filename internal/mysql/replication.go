@@ -1,0 +1,83 @@
+package mysql
+
+import (
+	"context"
+	sqldriver "database/sql/driver"
+	"strings"
+
+	"github.com/rissodb/risso/internal/fleet"
+)
+
+// ReplicaChannel is one replication channel as the replica tells it, in the words of the old
+// SHOW SLAVE STATUS, which every exporter and alert rule uses.
+type ReplicaChannel struct {
+	Name       string // channel or connection name; "" for the only one
+	SourceHost string
+	SourcePort string
+	SourceUUID string
+	IORunning  string // Yes, No, Connecting
+	SQLRunning string // Yes, No
+	LastError  string // of whichever thread stopped
+	State      string // what the IO thread does
+}
+
+// replicaReader reads the status of every replication channel.
+type replicaReader struct {
+	Channels []ReplicaChannel
+}
+
+// oldReplicaWords turns the words of MySQL 8.0.22 and later into those before.
+var oldReplicaWords = strings.NewReplacer("Replica_", "Slave_", "Source_", "Master_", "_Source", "_Master", "Replica", "Slave")
+
+func (r *replicaReader) read(ctx context.Context, c *Conn, s *fleet.Sample) error {
+	rows, err := c.Maps(ctx, c.Server.replicaStatusStatement())
+	if err != nil {
+		return err
+	}
+	r.Channels = r.Channels[:0]
+	for _, row := range rows {
+		r.channel(row, s)
+	}
+	return nil
+}
+
+func (r *replicaReader) channel(row map[string]string, s *fleet.Sample) {
+	old := make(map[string]string, len(row))
+	for k, v := range row {
+		old[oldReplicaWords.Replace(k)] = v
+	}
+	ch := ReplicaChannel{
+		Name: old["Channel_Name"] + old["Connection_name"], SourceHost: old["Master_Host"], SourcePort: old["Master_Port"], SourceUUID: old["Master_UUID"],
+		IORunning: old["Slave_IO_Running"], SQLRunning: old["Slave_SQL_Running"], State: old["Slave_IO_State"],
+	}
+	for _, k := range []string{"Last_SQL_Error", "Last_IO_Error", "Last_Error"} {
+		if ch.LastError == "" {
+			ch.LastError = old[k]
+		}
+	}
+	r.Channels = append(r.Channels, ch)
+	labels := []fleet.Label{
+		{Name: "channel_name", Value: old["Channel_Name"]}, {Name: "connection_name", Value: old["Connection_name"]},
+		{Name: "master_host", Value: ch.SourceHost}, {Name: "master_uuid", Value: ch.SourceUUID},
+	}
+	for column, value := range old {
+		v, ok := number(sqldriver.Value([]byte(value)))
+		if !ok || strings.HasPrefix(column, "Replicate_") || strings.Contains(column, "SSL") {
+			continue
+		}
+		s.Values[s.Position(replicaMetric(column, labels))] = v
+	}
+}
+
+func replicaMetric(column string, labels []fleet.Label) fleet.Metric {
+	m := fleet.Metric{Name: "mysql_slave_status_" + strings.ToLower(column), Labels: labels, Source: "SHOW REPLICA STATUS", Help: column}
+	switch column {
+	case "Relay_Log_Space", "Read_Master_Log_Pos", "Exec_Master_Log_Pos", "Relay_Log_Pos":
+		m.Unit = "bytes"
+	case "Seconds_Behind_Master", "SQL_Delay", "Connect_Retry", "Slave_heartbeat_period":
+		m.Unit = "seconds"
+	case "Retried_transactions", "Slave_received_heartbeats", "Slave_DDL_Groups", "Slave_Non_Transactional_Groups", "Slave_Transactional_Groups":
+		m.Counter = true
+	}
+	return m
+}

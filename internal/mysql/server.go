@@ -1,0 +1,130 @@
+package mysql
+
+import (
+	"context"
+	sqldriver "database/sql/driver"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/rissodb/risso/internal/fleet"
+)
+
+// Server is what a server is: found out once at each connect.
+type Server struct {
+	Flavour           fleet.Flavour
+	Version           string // as VERSION() gives it
+	Number            int    // 80015 for 8.0.15, 101119 for 10.11.19
+	Comment           string // @@version_comment
+	Account           string // CURRENT_USER(): the account that the privileges belong to
+	ConnectionID      int64
+	Hostname          string // @@hostname
+	Port              int
+	Socket            string
+	DataDir           string
+	PidFile           string
+	PerformanceSchema bool
+}
+
+// probe asks what the server is and makes the session a quiet guest: its statements stay out of the slow log.
+func probe(ctx context.Context, c *Conn) (Server, error) {
+	var s Server
+	err := c.Query(ctx, `SELECT /* risso: what server is this? */ VERSION(), @@version_comment, CURRENT_USER(), CONNECTION_ID(),
+  @@hostname, @@port, @@socket, @@datadir, @@pid_file, @@performance_schema`, func(row []sqldriver.Value) error {
+		s.Version, s.Comment, s.Account = text(row[0]), text(row[1]), text(row[2])
+		s.ConnectionID, _ = strconv.ParseInt(text(row[3]), 10, 64)
+		s.Hostname = text(row[4])
+		s.Port, _ = strconv.Atoi(text(row[5]))
+		s.Socket, s.DataDir, s.PidFile = text(row[6]), text(row[7]), text(row[8])
+		s.PerformanceSchema = text(row[9]) == "1"
+		return nil
+	})
+	if err != nil {
+		return s, fmt.Errorf("ask what server it is: %w", err)
+	}
+	s.Flavour, s.Number = flavourOf(s.Version, s.Comment)
+	// A statement below min_examined_row_limit is not logged, whatever log_queries_not_using_indexes says.
+	if err := c.Query(ctx, `SET SESSION /* risso: stay out of the slow log */ long_query_time = 31536000, min_examined_row_limit = 4294967295`, ignoreRow); err != nil && ClassOf(err) != ClassPrivilege && ClassOf(err) != ClassMissing {
+		return s, fmt.Errorf("prepare the session: %w", err)
+	}
+	return s, nil
+}
+
+func ignoreRow([]sqldriver.Value) error { return nil }
+
+// flavourOf reads VERSION() and @@version_comment.
+func flavourOf(version, comment string) (fleet.Flavour, int) {
+	number := versionNumber(version)
+	switch {
+	case strings.Contains(version, "MariaDB") || strings.Contains(comment, "MariaDB"):
+		return fleet.FlavourMariaDB, number
+	case strings.Contains(strings.ToLower(comment), "percona"):
+		return fleet.FlavourPercona, number
+	default:
+		return fleet.FlavourMySQL, number
+	}
+}
+
+// versionNumber reads the leading a.b.c as a*10000+b*100+c. Older MariaDB prefixes 5.5.5- for replication's sake.
+func versionNumber(v string) int {
+	v = strings.TrimPrefix(v, "5.5.5-")
+	if i := strings.IndexFunc(v, func(r rune) bool { return r != '.' && (r < '0' || r > '9') }); i >= 0 {
+		v = v[:i]
+	}
+	n := 0
+	parts := strings.SplitN(v, ".", 4)
+	for i := range 3 {
+		n *= 100
+		if i < len(parts) {
+			p, _ := strconv.Atoi(parts[i])
+			n += p
+		}
+	}
+	return n
+}
+
+// MariaDB says whether the server is a MariaDB.
+func (s Server) MariaDB() bool { return s.Flavour == fleet.FlavourMariaDB }
+
+// atLeast says whether a MySQL or Percona Server has this version or a newer one.
+func (s Server) atLeast(number int) bool { return !s.MariaDB() && s.Number >= number }
+
+// replicaStatusStatement is the statement that shows every replication channel.
+func (s Server) replicaStatusStatement() string {
+	switch {
+	case s.MariaDB():
+		return "SHOW /* risso */ ALL SLAVES STATUS"
+	case s.atLeast(80022): // the old words were removed in 8.4
+		return "SHOW /* risso */ REPLICA STATUS"
+	default:
+		return "SHOW /* risso */ SLAVE STATUS"
+	}
+}
+
+// replicaPrivilege is what replicaStatusStatement needs.
+func (s Server) replicaPrivilege() string {
+	if s.MariaDB() && s.Number >= 100500 {
+		return "REPLICA MONITOR"
+	}
+	return "REPLICATION CLIENT"
+}
+
+// innodbEnabled is the condition for metrics that are switched on: MariaDB has ENABLED since 10.5 where MySQL has STATUS.
+func (s Server) innodbEnabled() string {
+	if s.MariaDB() && s.Number >= 100500 {
+		return "ENABLED = 1"
+	}
+	return "STATUS = 'enabled'"
+}
+
+// hasStatementHistogram says whether performance_schema keeps a latency histogram of all statements (MySQL 8.0.3).
+func (s Server) hasStatementHistogram() bool { return s.PerformanceSchema && s.atLeast(80003) }
+
+// QuotedAccount is CURRENT_USER() with quotes, ready for a GRANT.
+func (s Server) QuotedAccount() string {
+	user, host, ok := strings.Cut(s.Account, "@")
+	if !ok {
+		return "'" + s.Account + "'"
+	}
+	return "'" + user + "'@'" + host + "'"
+}

@@ -1,0 +1,211 @@
+// Package mysql is one server: it connects, knows the flavour, and reads the
+// server's numbers. Every difference between MySQL, MariaDB and Percona Server
+// lives here, so that no other package asks which flavour it talks to.
+package mysql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	driver "github.com/go-sql-driver/mysql"
+)
+
+// ErrDSN is what every error about the form of a DSN wraps.
+var ErrDSN = errors.New("not a usable DSN")
+
+// Target is where a server is and as whom to log in. Its String never holds the password.
+type Target struct {
+	cfg *driver.Config
+}
+
+// Default time-outs of a connection, in a DSN that sets none.
+const (
+	defaultDialTimeout = 3 * time.Second
+	defaultIOTimeout   = 10 * time.Second
+)
+
+// ParseTarget reads a DSN in go-sql-driver's form, user:password@tcp(host:port)/db or
+// user@unix(/path/socket)/. A bare host, host:port or /path/to/socket is taken too. Errors never
+// repeat the DSN, for it may hold a password.
+func ParseTarget(dsn string) (Target, error) {
+	if !strings.Contains(dsn, "/") || (strings.HasPrefix(dsn, "/") && !strings.ContainsAny(dsn, "@()")) {
+		return bareTarget(dsn)
+	}
+	cfg, err := driver.ParseDSN(dsn)
+	if err != nil {
+		return Target{}, fmt.Errorf("%w: %s; write it as user:password@tcp(host:3306)/ or user@unix(/path/to/socket)/", ErrDSN, dsnProblem(err))
+	}
+	return newTarget(cfg), nil
+}
+
+// dsnProblem says what is wrong without quoting any part of the DSN.
+func dsnProblem(err error) string {
+	msg := err.Error()
+	for _, known := range []string{
+		"did you forget to escape a param value", "network address not terminated", "missing the slash", "interpolateParams",
+	} {
+		if strings.Contains(msg, known) {
+			return strings.TrimPrefix(msg, "invalid DSN: ")
+		}
+	}
+	if strings.Contains(msg, "unknown") || strings.Contains(msg, "invalid") {
+		return "an address, network or parameter in it is unknown"
+	}
+	return "it could not be read"
+}
+
+// bareTarget takes a socket path, a host or host:port without user or database.
+func bareTarget(s string) (Target, error) {
+	cfg := driver.NewConfig()
+	switch {
+	case s == "" || strings.ContainsAny(s, "@() \t\n"):
+		return Target{}, fmt.Errorf("%w: write it as user:password@tcp(host:3306)/ or user@unix(/path/to/socket)/", ErrDSN)
+	case strings.HasPrefix(s, "/"):
+		cfg.Net, cfg.Addr = "unix", s
+	default:
+		host, port, err := net.SplitHostPort(s)
+		if err != nil {
+			host, port = s, "3306"
+		}
+		// What stands behind the colon may be a password: it is never shown.
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return Target{}, fmt.Errorf("%w: the port is no number; write it as user:password@tcp(host:3306)/", ErrDSN)
+		}
+		cfg.Net, cfg.Addr = "tcp", net.JoinHostPort(host, port)
+	}
+	return newTarget(cfg), nil
+}
+
+func newTarget(cfg *driver.Config) Target {
+	if cfg.Timeout == 0 {
+		cfg.Timeout = defaultDialTimeout
+	}
+	if cfg.ReadTimeout == 0 {
+		cfg.ReadTimeout = defaultIOTimeout
+	}
+	if cfg.WriteTimeout == 0 {
+		cfg.WriteTimeout = defaultIOTimeout
+	}
+	cfg.ParseTime = false
+	cfg.MultiStatements = false
+	cfg.Logger = &driver.NopLogger{}
+	if cfg.ConnectionAttributes == "" {
+		cfg.ConnectionAttributes = "program_name:risso"
+	}
+	return Target{cfg: cfg}
+}
+
+// Address is host:port or the socket's path.
+func (t Target) Address() string {
+	if t.cfg == nil {
+		return ""
+	}
+	return t.cfg.Addr
+}
+
+// Socket is the unix socket's path, or "".
+func (t Target) Socket() string {
+	if t.cfg != nil && t.cfg.Net == "unix" {
+		return t.cfg.Addr
+	}
+	return ""
+}
+
+// User is the account's name as given.
+func (t Target) User() string { return t.cfg.User }
+
+// String is user@address, without the password.
+func (t Target) String() string {
+	if t.cfg == nil {
+		return "(no target)"
+	}
+	return t.cfg.User + "@" + t.cfg.Addr
+}
+
+// WithFallback fills in what the target leaves open from defaults, as the mysql clients do.
+func (t Target) WithFallback(d Defaults) Target {
+	cfg := t.cfg.Clone()
+	if cfg.User == "" {
+		cfg.User = d.User
+	}
+	if cfg.Passwd == "" && (d.User == "" || d.User == cfg.User) {
+		cfg.Passwd = d.Password
+	}
+	if cfg.User == "" {
+		cfg.User = os.Getenv("USER")
+	}
+	return Target{cfg: cfg}
+}
+
+// WithPassword is the target with another password.
+func (t Target) WithPassword(p string) Target {
+	cfg := t.cfg.Clone()
+	cfg.Passwd = p
+	return Target{cfg: cfg}
+}
+
+// HasPassword says whether a password is set.
+func (t Target) HasPassword() bool { return t.cfg.Passwd != "" }
+
+// dialer gives the driver a network connection whose traffic is counted.
+func (t Target) dialer(tr *Traffic) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	timeout := t.cfg.Timeout
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		d := net.Dialer{Timeout: timeout, KeepAlive: 15 * time.Second}
+		c, err := d.DialContext(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return &countedConn{Conn: c, traffic: tr}, nil
+	}
+}
+
+// Port is the TCP port, or 0 for a socket.
+func (t Target) Port() int {
+	_, port, err := net.SplitHostPort(t.Address())
+	if err != nil {
+		return 0
+	}
+	n, err := strconv.Atoi(port)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// Local says whether the server runs on this machine, as far as the address tells: a socket, or an address of ours.
+func (t Target) Local() bool {
+	if t.Socket() != "" {
+		return true
+	}
+	host, _, err := net.SplitHostPort(t.Address())
+	if err != nil {
+		return false
+	}
+	if host == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(host)
+	if ip == nil {
+		return false
+	}
+	if ip.IsLoopback() {
+		return true
+	}
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		return false
+	}
+	for _, a := range addrs {
+		if n, ok := a.(*net.IPNet); ok && n.IP.Equal(ip) {
+			return true
+		}
+	}
+	return false
+}

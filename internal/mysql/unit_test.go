@@ -1,0 +1,225 @@
+package mysql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	driver "github.com/go-sql-driver/mysql"
+
+	"github.com/rissodb/risso/internal/fleet"
+)
+
+func TestStatusMetricNames(t *testing.T) {
+	for _, c := range []struct {
+		variable, key string
+		counter       bool
+	}{
+		{"Questions", "mysql_global_status_questions", true},
+		{"Com_select", `mysql_global_status_commands_total{command="select"}`, true},
+		{"Com_show_slave_status", `mysql_global_status_commands_total{command="show_slave_status"}`, true},
+		{"Handler_read_rnd_next", `mysql_global_status_handlers_total{handler="read_rnd_next"}`, true},
+		{"Threads_running", "mysql_global_status_threads_running", false},
+		{"Threads_created", "mysql_global_status_threads_created", true},
+		{"Innodb_buffer_pool_pages_free", `mysql_global_status_buffer_pool_pages{state="free"}`, false},
+		{"Innodb_buffer_pool_pages_dirty", "mysql_global_status_buffer_pool_dirty_pages", false},
+		{"Innodb_buffer_pool_pages_flushed", `mysql_global_status_buffer_pool_page_changes_total{operation="flushed"}`, true},
+		{"Innodb_rows_read", `mysql_global_status_innodb_row_ops_total{operation="read"}`, true},
+		{"Innodb_row_lock_current_waits", "mysql_global_status_innodb_row_lock_current_waits", false},
+		{"Innodb_row_lock_time", "mysql_global_status_innodb_row_lock_time", true},
+		{"Connection_errors_max_connections", `mysql_global_status_connection_errors_total{error="max_connections"}`, true},
+		{"Performance_schema_digest_lost", `mysql_global_status_performance_schema_lost_total{instrumentation="digest_lost"}`, true},
+		{"Open_tables", "mysql_global_status_open_tables", false},
+		{"Opened_tables", "mysql_global_status_opened_tables", true},
+		{"wsrep_flow_control_paused", "mysql_global_status_wsrep_flow_control_paused", false},
+		{"wsrep_flow_control_paused_ns", "mysql_global_status_wsrep_flow_control_paused_ns", true},
+		{"wsrep_local_recv_queue_avg", "mysql_global_status_wsrep_local_recv_queue_avg", false},
+		{"Max_used_connections", "mysql_global_status_max_used_connections", false},
+	} {
+		m := StatusMetric(c.variable)
+		if m.Key() != c.key || m.Counter != c.counter {
+			t.Errorf("%s: got %s counter=%v, want %s counter=%v", c.variable, m.Key(), m.Counter, c.key, c.counter)
+		}
+	}
+}
+
+func TestNumberOf(t *testing.T) {
+	for _, c := range []struct {
+		in   string
+		want float64
+		ok   bool
+	}{
+		{"0", 0, true}, {"123456789012345678", 123456789012345678, true}, {"18446744073709551615", 18446744073709551615, true},
+		{"-3", -3, true}, {"0.25", 0.25, true}, {"1e3", 1000, true}, {"ON", 1, true}, {"no", 0, true}, {"Yes", 1, true},
+		{"Connecting", 0, true}, {"Primary", 1, true}, {"non-Primary", 0, true}, {"mysql-bin.000017", 17, true},
+		{"", 0, false}, {"AUTH_MASTER", 0, false}, {"10.11.19-MariaDB", 0, false}, {"nan", 0, false}, {"inf", 0, false},
+		{"Buffer pool(s) load completed at 261121  9:17:03", 0, false},
+	} {
+		got, ok := numberOf([]byte(c.in))
+		if got != c.want || ok != c.ok {
+			t.Errorf("%q: got %v, %v; want %v, %v", c.in, got, ok, c.want, c.ok)
+		}
+	}
+	if v, ok := numberOf([]byte("Jun  2 07:03:04 2027 GMT")); !ok || v != 1811919784 {
+		t.Errorf("a certificate's date: got %v, %v", v, ok)
+	}
+}
+
+func TestFlavourAndVersion(t *testing.T) {
+	for _, c := range []struct {
+		version, comment string
+		flavour          fleet.Flavour
+		number           int
+	}{
+		{"10.11.19-MariaDB-0+deb12u1-log", "Debian 12", fleet.FlavourMariaDB, 101119},
+		{"5.5.5-10.6.4-MariaDB", "", fleet.FlavourMariaDB, 100604},
+		{"8.0.15", "MySQL Community Server - GPL", fleet.FlavourMySQL, 80015},
+		{"8.0.36-28", "Percona Server (GPL), Release 28", fleet.FlavourPercona, 80036},
+		{"9.7.0", "(Debian)", fleet.FlavourMySQL, 90700},
+		{"5.7.22-log", "MySQL Community Server (GPL)", fleet.FlavourMySQL, 50722},
+		{"", "", fleet.FlavourMySQL, 0},
+	} {
+		f, n := flavourOf(c.version, c.comment)
+		if f != c.flavour || n != c.number {
+			t.Errorf("%q: got %s %d, want %s %d", c.version, f, n, c.flavour, c.number)
+		}
+	}
+}
+
+func TestDSNErrorsHideThePassword(t *testing.T) {
+	const secret = "s3cr3t"
+	for _, dsn := range []string{
+		"root:" + secret + "@tcp(host:3306", "root:" + secret + "@bad[host]/", "root:" + secret + "@nonet(x)/?parseTime=" + secret,
+		"root:" + secret + "@tcp(h)/?tls=" + secret, "root:" + secret, "root:" + secret + "@host", secret + " x", "u:" + secret + "@tcp(h:1)/?maxAllowedPacket=" + secret,
+	} {
+		_, err := ParseTarget(dsn)
+		if err == nil {
+			// What the driver takes at first is refused at connecting; it must be silent there too.
+			target, _ := ParseTarget(dsn)
+			_, err = Connect(t.Context(), target, nil)
+		}
+		if err == nil {
+			t.Errorf("%q was taken", dsn)
+			continue
+		}
+		if strings.Contains(err.Error(), secret) {
+			t.Errorf("the error shows the password: %v", err)
+		}
+	}
+}
+
+func TestParseTarget(t *testing.T) {
+	for in, want := range map[string]string{
+		"root@unix(/run/x.sock)/": "root@/run/x.sock", "u:p@tcp(db:3307)/x": "u@db:3307", "db1": "@db1:3306", "db1:3310": "@db1:3310",
+		"/run/mysqld/mysqld.sock": "@/run/mysqld/mysqld.sock", "u@tcp(db)/": "u@db:3306",
+	} {
+		got, err := ParseTarget(in)
+		if err != nil || got.String() != want {
+			t.Errorf("%q: got %v, %v; want %s", in, got, err, want)
+		}
+	}
+}
+
+func TestReadDefaults(t *testing.T) {
+	path := filepath.Join(t.TempDir(), ".my.cnf")
+	text := "[mysqld]\nuser=mysql\n[client]\nuser = dba # me\npassword=\"p#a ss\"\nsocket=/run/a.sock\n[mysql]\nhost=db1\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d, err := ReadDefaults(path)
+	if err != nil || d.User != "dba" || d.Password != "p#a ss" || d.Socket != "/run/a.sock" || d.Host != "db1" {
+		t.Errorf("got %+v, %v", d, err)
+	}
+	if d, err := ReadDefaults(path + ".none"); err != nil || d != (Defaults{}) {
+		t.Errorf("a file that is not there: %+v, %v", d, err)
+	}
+}
+
+func TestClassOf(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want Class
+	}{
+		{&driver.MySQLError{Number: 1045}, ClassLogin}, {&driver.MySQLError{Number: 1227}, ClassPrivilege}, {&driver.MySQLError{Number: 1040}, ClassFull},
+		{&driver.MySQLError{Number: 1146}, ClassMissing}, {&driver.MySQLError{Number: 1317}, ClassOther},
+		{context.DeadlineExceeded, ClassTimeout}, {&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}, ClassRefused},
+		{driver.ErrInvalidConn, ClassDropped}, {fmt.Errorf("x: %w", syscall.ECONNRESET), ClassDropped}, {errors.New("odd"), ClassOther},
+		{&net.DNSError{Err: "no such host", Name: "nowhere"}, ClassUnreachable},
+	} {
+		if got := ClassOf(c.err); got != c.want {
+			t.Errorf("%v: got %s, want %s", c.err, got, c.want)
+		}
+	}
+}
+
+func TestClassOfState(t *testing.T) {
+	for state, want := range map[string]string{
+		"Waiting for table metadata lock": "metadata_lock", "waiting for handler commit": "commit", "Commit": "commit", "query end": "commit",
+		"Waiting for semi-sync ACK from replica": "semisync", "Sending to client": "network", "Sending data": "running", "": "running",
+		"Waiting for table level lock": "table_lock", "updating": "running", "Waiting for prior transaction to commit": "commit", "Writing to net": "network",
+	} {
+		if got := classOfState(state, true); got != want {
+			t.Errorf("%q: got %s, want %s", state, got, want)
+		}
+	}
+	if got := classOfState("query end", false); got != "running" {
+		t.Errorf("query end on MySQL 8: got %s", got)
+	}
+}
+
+func TestQuantile(t *testing.T) {
+	before := []bucket{{0.001, 5}, {0.01, 5}, {0.1, 5}}
+	now := []bucket{{0.001, 95}, {0.01, 10}, {0.1, 10}}
+	for q, want := range map[float64]float64{0.5: 0.001, 0.95: 0.01, 0.99: 0.1} {
+		if got, ok := quantile(before, now, q); !ok || got != want {
+			t.Errorf("q%v: got %v, %v; want %v", q, got, ok, want)
+		}
+	}
+	if _, ok := quantile(now, before, 0.5); ok {
+		t.Error("a histogram that was set back gave a quantile")
+	}
+	if _, ok := quantile(now, now, 0.5); ok {
+		t.Error("no statements gave a quantile")
+	}
+}
+
+// TestHungServer connects to a listener that never says a word, as a stopped server does.
+func TestHungServer(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	target, err := ParseTarget("root:pw@tcp(" + ln.Addr().String() + ")/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	_, err = Connect(ctx, target, nil)
+	var e *Error
+	if !errors.As(err, &e) || e.Class != ClassTimeout {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestInnodbMetricNames(t *testing.T) {
+	for _, c := range []struct{ name, subsystem, typ, key string }{
+		{"lock_deadlocks", "lock", "counter", "mysql_info_schema_innodb_metrics_lock_lock_deadlocks_total"},
+		{"buffer_pool_size", "server", "value", "mysql_info_schema_innodb_metrics_server_buffer_pool_size"},
+		{"buffer_pool_pages_free", "buffer", "value", `mysql_info_schema_innodb_metrics_buffer_pool_pages{state="free"}`},
+		{"buffer_page_read_index_leaf", "buffer_page_io", "counter", `mysql_info_schema_innodb_metrics_buffer_page_read_total{type="index_leaf"}`},
+	} {
+		m, ok := innodbMetric(c.name, c.subsystem, c.typ, "")
+		if !ok || m.Key() != c.key {
+			t.Errorf("%s: got %s", c.name, m.Key())
+		}
+	}
+}

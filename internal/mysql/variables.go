@@ -1,0 +1,71 @@
+package mysql
+
+import (
+	"context"
+	sqldriver "database/sql/driver"
+	"strings"
+
+	"github.com/rissodb/risso/internal/fleet"
+)
+
+const variableSource = "SHOW GLOBAL VARIABLES"
+
+// secretWords mark variables that hold what must not be stored or shown.
+var secretWords = []string{"report_password", "_pwd", "secret", "wsrep_sst_auth", "wsrep_provider_options"}
+
+// movingVariables change by themselves: a change of them is no event.
+var movingVariables = map[string]bool{
+	"timestamp": true, "rand_seed1": true, "rand_seed2": true, "last_insert_id": true, "insert_id": true, "identity": true, "warning_count": true, "error_count": true,
+	"gtid_executed": true, "gtid_purged": true, "gtid_current_pos": true, "gtid_slave_pos": true, "gtid_binlog_pos": true, "gtid_binlog_state": true,
+	"gtid_seq_no": true, "last_gtid": true, "pseudo_thread_id": true, "external_user": true, "proxy_user": true, "innodb_purge_rseg_truncate_frequency": false, "in_transaction": true,
+}
+
+// Moving says whether a variable changes by itself, so that its change is no news.
+func Moving(variable string) bool { return movingVariables[variable] }
+
+// readVariables reads all global variables as text; those that are numbers go into the sample too.
+func readVariables(ctx context.Context, c *Conn, s *fleet.Sample) (map[string]string, error) {
+	out := make(map[string]string, 1024)
+	err := c.Query(ctx, "SHOW /* risso */ GLOBAL VARIABLES", func(row []sqldriver.Value) error {
+		name := strings.ToLower(text(row[0]))
+		value := text(row[1])
+		if isSecret(name) && value != "" {
+			value = "(hidden)"
+		}
+		out[name] = value
+		if v, ok := number(row[1]); ok && !isSecret(name) {
+			s.Values[s.Position(fleet.Metric{Name: "mysql_global_variables_" + metricWord(name), Source: variableSource, Help: name, Unit: variableUnit(name)})] = v
+		}
+		return nil
+	})
+	return out, err
+}
+
+func isSecret(name string) bool {
+	for _, w := range secretWords {
+		if strings.Contains(name, w) {
+			return true
+		}
+	}
+	return strings.HasSuffix(name, "_token")
+}
+
+// metricWord makes a name fit for Prometheus: validate_password.length becomes validate_password_length.
+func metricWord(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '_' {
+			return r
+		}
+		return '_'
+	}, s)
+}
+
+func variableUnit(name string) string {
+	switch {
+	case strings.HasSuffix(name, "_size"), strings.Contains(name, "buffer"), strings.HasSuffix(name, "_bytes"), strings.HasSuffix(name, "packet"):
+		return "bytes"
+	case strings.HasSuffix(name, "_timeout"), strings.HasSuffix(name, "_seconds"):
+		return "seconds"
+	}
+	return ""
+}

@@ -1,0 +1,319 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"sort"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Family is the line of servers that a program belongs to; it decides the recipe.
+type Family string
+
+// The families a sandbox can start.
+const (
+	FamilyMariaDB Family = "mariadb"
+	FamilyMySQL   Family = "mysql"
+	FamilyPercona Family = "percona" // starts like MySQL, is named apart
+)
+
+// Server is a server program installed on this machine.
+type Server struct {
+	Name    string `json:"name"` // family and series, such as mysql-8.0
+	Family  Family `json:"family"`
+	Version string `json:"version"` // as the program says it
+	Binary  string `json:"binary"`
+	Basedir string `json:"basedir"`
+
+	number [3]int // the version, to compare
+}
+
+// ErrNoServer is the reason of Find and Servers when nothing was found; the
+// error's text lists the places.
+var ErrNoServer = errors.New("no such server on this machine")
+
+// binaryNames are the places of the server inside a basedir, best first.
+func binaryNames() []string {
+	var all []string
+	for _, dir := range []string{"bin", "sbin", "libexec"} {
+		for _, name := range []string{"mariadbd", "mysqld"} {
+			all = append(all, filepath.Join(dir, name))
+		}
+	}
+	return all
+}
+
+// places lists the programs to look at, and the words that say where.
+func places() (binaries, looked []string) {
+	see := func(where string, candidates ...string) {
+		looked = append(looked, where)
+		for _, c := range candidates {
+			if executable(c) {
+				binaries = append(binaries, c)
+			}
+		}
+	}
+	base := func(dir string) (c []string) {
+		for _, b := range binaryNames() {
+			c = append(c, filepath.Join(dir, b))
+		}
+		return c
+	}
+	bases := func(pattern string) (c []string) {
+		dirs, _ := filepath.Glob(pattern) // the only error is a bad pattern
+		for _, d := range dirs {
+			c = append(c, base(d)...)
+		}
+		return c
+	}
+	for _, d := range filepath.SplitList(os.Getenv("RISSO_SERVERS")) {
+		c := []string{d}
+		c = append(c, base(d)...)
+		see(d+" (RISSO_SERVERS)", append(c, bases(filepath.Join(d, "*"))...)...)
+	}
+	for _, d := range filepath.SplitList(os.Getenv("PATH")) {
+		if filepath.IsAbs(d) {
+			see(d, filepath.Join(d, "mariadbd"), filepath.Join(d, "mysqld"))
+		}
+	}
+	for _, d := range []string{"/usr/sbin", "/usr/libexec"} {
+		see(d, filepath.Join(d, "mariadbd"), filepath.Join(d, "mysqld"))
+	}
+	see("/usr/local/mysql", base("/usr/local/mysql")...)
+	see("/opt/*", bases("/opt/*")...)
+	if cache, err := DefaultCacheDir(); err == nil {
+		see(filepath.Join(cache, "servers", "*"), bases(filepath.Join(cache, "servers", "*"))...)
+	}
+	return binaries, looked
+}
+
+func executable(p string) bool {
+	fi, err := os.Stat(p)
+	return err == nil && fi.Mode().IsRegular() && fi.Mode().Perm()&0o111 != 0
+}
+
+// Servers finds the servers installed on this machine, the best of a kind
+// first: MariaDB before MySQL, newer before older. Looked says where it looked.
+func Servers(ctx context.Context) (found []Server, looked []string, err error) {
+	binaries, looked := places()
+	looked = unique(looked)
+	// One program is often reached by several paths and names.
+	seen := map[string]bool{}
+	var todo []string
+	for _, b := range binaries {
+		real, err := filepath.EvalSymlinks(b)
+		if err != nil || seen[real] {
+			continue
+		}
+		seen[real] = true
+		todo = append(todo, real)
+	}
+	results := make([]Server, len(todo))
+	errs := make([]error, len(todo))
+	var wg sync.WaitGroup
+	for i, b := range todo {
+		wg.Go(func() { results[i], errs[i] = inspect(ctx, b) })
+	}
+	wg.Wait()
+	if err := ctx.Err(); err != nil {
+		return nil, looked, err
+	}
+	for i, s := range results {
+		if errs[i] == nil {
+			found = append(found, s)
+		}
+	}
+	sort.SliceStable(found, func(i, j int) bool {
+		if found[i].Family != found[j].Family {
+			return found[i].Family < found[j].Family
+		}
+		return older(found[j].number, found[i].number)
+	})
+	if len(found) == 0 {
+		return nil, looked, noServer("any server", nil, looked, errs)
+	}
+	return found, looked, nil
+}
+
+// Find returns the server that spec means: a family (mariadb), a family with
+// the beginning of a version (mysql-8.0, mysql-8.0.15), or the path of a
+// program, of a basedir, or of a folder that a tarball was unpacked into.
+func Find(ctx context.Context, spec string) (Server, error) {
+	if strings.ContainsRune(spec, filepath.Separator) {
+		return findPath(ctx, spec)
+	}
+	family, version, _ := strings.Cut(spec, "-")
+	switch Family(family) {
+	case FamilyMariaDB, FamilyMySQL, FamilyPercona:
+	default:
+		return Server{}, &UsageError{
+			Problem: fmt.Sprintf("unknown server %q", spec),
+			Hint:    "say mariadb, mysql-9.7, mysql-8.0, mysql-5.7, percona-8.0 or the path of a server",
+		}
+	}
+	found, looked, err := Servers(ctx)
+	if err != nil && !errors.Is(err, ErrNoServer) {
+		return Server{}, err
+	}
+	for _, s := range found {
+		if string(s.Family) == family && (version == "" || s.Version == version || strings.HasPrefix(s.Version+"-", version+"-") || strings.HasPrefix(s.Version, version+".")) {
+			return s, nil
+		}
+	}
+	return Server{}, noServer(spec, found, looked, nil)
+}
+
+func findPath(ctx context.Context, path string) (Server, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return Server{}, fmt.Errorf("server %s: %w", path, err)
+	}
+	candidates := []string{abs}
+	for _, b := range binaryNames() {
+		candidates = append(candidates, filepath.Join(abs, b))
+	}
+	for _, b := range binaryNames() {
+		inner, _ := filepath.Glob(filepath.Join(abs, "*", b)) // what a tarball unpacks
+		candidates = append(candidates, inner...)
+	}
+	for _, c := range candidates {
+		if executable(c) {
+			real, err := filepath.EvalSymlinks(c)
+			if err != nil {
+				return Server{}, fmt.Errorf("server %s: %w", path, err)
+			}
+			return inspect(ctx, real)
+		}
+	}
+	return Server{}, &UsageError{
+		Problem: fmt.Sprintf("no server at %s", path),
+		Hint:    "give mysqld or mariadbd itself, or a folder with bin/mysqld, bin/mariadbd, sbin/… or libexec/… in it",
+	}
+}
+
+// versionForm takes the number out of what `mysqld --version` prints, such as
+// "mariadbd  Ver 10.11.19-MariaDB-0+deb12u1 for debian-linux-gnu on x86_64".
+var versionForm = regexp.MustCompile(`Ver ((\d+)\.(\d+)\.(\d+)[^ ]*)`)
+
+// inspect asks a program what it is.
+func inspect(ctx context.Context, binary string) (Server, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	base := basedir(binary)
+	cmd := exec.CommandContext(ctx, binary, "--no-defaults", "--version")
+	cmd.Env = environ(base)
+	cmd.WaitDelay = time.Second
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return Server{}, fmt.Errorf("%s --version: %w: %s", binary, err, firstLine(string(out)))
+	}
+	m := versionForm.FindStringSubmatch(string(out))
+	if m == nil {
+		return Server{}, fmt.Errorf("%s --version says no version: %s", binary, firstLine(string(out)))
+	}
+	s := Server{Version: m[1], Binary: binary, Basedir: base, Family: FamilyMySQL}
+	switch {
+	case strings.Contains(string(out), "MariaDB"):
+		s.Family = FamilyMariaDB
+		s.Version, _, _ = strings.Cut(s.Version, "-")
+	case strings.Contains(string(out), "Percona"):
+		s.Family = FamilyPercona
+	}
+	for i := range s.number {
+		s.number[i], _ = strconv.Atoi(m[2+i]) // the form allows digits only
+	}
+	s.Name = fmt.Sprintf("%s-%d.%d", s.Family, s.number[0], s.number[1])
+	return s, nil
+}
+
+// basedir is the folder above bin, sbin or libexec.
+func basedir(binary string) string { return filepath.Dir(filepath.Dir(binary)) }
+
+// environ is what a server program inherits. A tarball brings libraries of its
+// own; those of the system need no telling. Variables that would change a
+// server behind the sandbox's back are left out.
+func environ(base string) []string {
+	var env []string
+	for _, e := range os.Environ() {
+		k, _, _ := strings.Cut(e, "=")
+		if strings.HasPrefix(k, "MYSQL") || strings.HasPrefix(k, "MARIADB") || k == "LD_LIBRARY_PATH" || k == "NOTIFY_SOCKET" {
+			continue
+		}
+		env = append(env, e)
+	}
+	if base != "/usr" && base != "/usr/local" && base != "/" {
+		env = append(env, "LD_LIBRARY_PATH="+filepath.Join(base, "lib"))
+	}
+	return env
+}
+
+// tool finds a program that belongs to a server: in its basedir, else on PATH.
+func (s Server) tool(names ...string) (string, bool) {
+	for _, name := range names {
+		for _, dir := range []string{"bin", "scripts"} {
+			if p := filepath.Join(s.Basedir, dir, name); executable(p) {
+				return p, true
+			}
+		}
+	}
+	for _, name := range names {
+		if p, err := exec.LookPath(name); err == nil {
+			return p, true
+		}
+	}
+	return "", false
+}
+
+// noServer says what was looked for, what is there, where it looked, and what to do.
+func noServer(spec string, found []Server, looked []string, errs []error) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: looked in %s", spec, strings.Join(looked, ", "))
+	if len(found) > 0 {
+		names := make([]string, len(found))
+		for i, s := range found {
+			names[i] = s.Name
+		}
+		fmt.Fprintf(&b, "; found only %s", strings.Join(names, ", "))
+	}
+	for _, err := range errs {
+		if err != nil {
+			fmt.Fprintf(&b, "; %v", err)
+		}
+	}
+	b.WriteString("; run script/setup, or install one (Debian: mariadb-server; Ubuntu: mysql-server; RHEL: mysql-server), or give its path, or set RISSO_SERVERS")
+	return fmt.Errorf("%w: %s", ErrNoServer, b.String())
+}
+
+func older(a, b [3]int) bool {
+	for i := range a {
+		if a[i] != b[i] {
+			return a[i] < b[i]
+		}
+	}
+	return false
+}
+
+func unique(in []string) []string {
+	seen := map[string]bool{}
+	var out []string
+	for _, s := range in {
+		if !seen[s] {
+			seen[s] = true
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func firstLine(s string) string {
+	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
+	return s
+}

@@ -1,0 +1,304 @@
+package sandbox
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// Node is one server of a sandbox.
+type Node struct {
+	Name         string `json:"name"`
+	Role         string `json:"role"` // the role it was made for; a failover does not change it
+	Server       string `json:"server"`
+	Version      string `json:"version"`
+	Host         string `json:"host"`
+	Port         int    `json:"port"`
+	Socket       string `json:"socket"`
+	Datadir      string `json:"datadir"`
+	PID          int    `json:"pid"` // 0 when it does not run
+	State        State  `json:"state"`
+	DSN          string `json:"dsn"`           // root over the Unix socket, without a password
+	DefaultsFile string `json:"defaults_file"` // account and password for a client over TCP, mode 0600
+	ErrorLog     string `json:"error_log"`
+
+	Program Server  `json:"program"`
+	Process process `json:"process"` // its last start
+	Galera  *Galera `json:"galera,omitempty"`
+
+	sandbox *Sandbox
+	exited  chan struct{} // closed when the process that this one started is gone; nil for another's
+}
+
+// errPortTaken is the reason of a start that found another program on the port.
+var errPortTaken = errors.New("the port is taken by another program")
+
+func (n *Node) dir() string { return filepath.Dir(n.Datadir) }
+
+// Config is for a connection as root over the Unix socket.
+func (n *Node) Config() *mysql.Config {
+	c := n.plainConfig()
+	c.Timeout = 5 * time.Second
+	c.Logger = &mysql.NopLogger{} // its errors come back to the caller anyway
+	return c
+}
+
+// plainConfig says who and where, and nothing else.
+func (n *Node) plainConfig() *mysql.Config {
+	c := mysql.NewConfig()
+	c.Net, c.Addr, c.User = "unix", n.Socket, "root"
+	return c
+}
+
+// TCPConfig is for a connection over TCP with the sandbox's own account.
+func (n *Node) TCPConfig() (*mysql.Config, error) {
+	password, err := n.sandbox.Password()
+	if err != nil {
+		return nil, err
+	}
+	c := n.Config()
+	c.Net, c.Addr = "tcp", net.JoinHostPort(n.Host, strconv.Itoa(n.Port))
+	c.User, c.Passwd = n.sandbox.User, password
+	return c, nil
+}
+
+// DB opens a pool of connections as root. The caller closes it.
+func (n *Node) DB() (*sql.DB, error) { return open(n.Config()) }
+
+func open(c *mysql.Config) (*sql.DB, error) {
+	connector, err := mysql.NewConnector(c)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", c.Addr, err)
+	}
+	return sql.OpenDB(connector), nil
+}
+
+// Start starts the server, with further arguments such as
+// --wsrep-new-cluster where given, and returns when it answers.
+func (n *Node) Start(ctx context.Context, args ...string) error {
+	if n.refresh() != StateStopped {
+		return nil
+	}
+	ports := []int{n.Port}
+	if n.Galera != nil {
+		ports = append(ports, n.Galera.Port, n.Galera.ISTPort, n.Galera.SSTPort)
+	}
+	for _, port := range ports {
+		hold, err := holdPort(port)
+		if err != nil {
+			return fmt.Errorf("node %s: port %d: %w", n.Name, port, err)
+		}
+		defer hold.release()
+	}
+	return n.start(ctx, args...)
+}
+
+// start runs the program and waits until it answers. The caller holds the port.
+func (n *Node) start(ctx context.Context, args ...string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, n.sandbox.timeout, fmt.Errorf("no answer after %s", n.sandbox.timeout))
+	defer cancel()
+	if err := n.launch(args); err != nil {
+		return fmt.Errorf("node %s: start: %w", n.Name, err)
+	}
+	if err := n.sandbox.save(); err != nil {
+		return err
+	}
+	err := n.awaitAnswer(ctx)
+	if err == nil && n.Galera != nil {
+		err = n.awaitSynced(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("node %s: start: %w", n.Name, err)
+	}
+	n.refresh()
+	return nil
+}
+
+// launch runs the server as a process of its own session, so that it outlives
+// Risso and a Ctrl-C in the terminal does not reach it.
+func (n *Node) launch(args []string) error {
+	console, err := os.OpenFile(filepath.Join(n.dir(), "console.log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer console.Close()
+	// The folder stands in the arguments: that is how a process is known as ours.
+	args = append([]string{"--defaults-file=" + n.configPath(), "--datadir=" + n.Datadir}, args...)
+	cmd := exec.Command(n.Program.Binary, args...)
+	cmd.Env = environ(n.Program.Basedir)
+	cmd.Dir = n.dir()
+	cmd.Stdout, cmd.Stderr = console, console
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	exited := make(chan struct{})
+	// Ends with the server. Without it, a dead server would stay as a zombie.
+	go func() {
+		defer close(exited)
+		_ = cmd.Wait() // how it ended stands in its log
+	}()
+	p, err := identify(cmd.Process.Pid)
+	if err != nil {
+		p = process{PID: cmd.Process.Pid} // gone already: awaitAnswer says why
+	}
+	n.sandbox.mu.Lock()
+	defer n.sandbox.mu.Unlock()
+	n.Process, n.PID, n.exited = p, p.PID, exited
+	return nil
+}
+
+// awaitAnswer returns when root can log in.
+func (n *Node) awaitAnswer(ctx context.Context) error {
+	db, err := n.DB()
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	var last error
+	for {
+		if _, err := os.Stat(n.Socket); err == nil {
+			if last = db.PingContext(ctx); last == nil {
+				return nil
+			}
+		}
+		select {
+		case <-n.exited:
+			return n.deathReason()
+		case <-ctx.Done():
+			if log := n.logErrors(); log != "" {
+				return fmt.Errorf("%w: %s", context.Cause(ctx), log)
+			}
+			return errors.Join(context.Cause(ctx), last)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// deathReason says, from the log, why a server ended while it started.
+func (n *Node) deathReason() error {
+	log := n.logErrors()
+	for _, sign := range []string{"Bind on TCP/IP port", "Address already in use"} {
+		if strings.Contains(log, sign) {
+			return fmt.Errorf("%w: %s", errPortTaken, log)
+		}
+	}
+	return fmt.Errorf("%s ended: %s", n.Program.Name, log)
+}
+
+// logErrors are the last errors in the logs of the node.
+func (n *Node) logErrors() string {
+	for _, path := range []string{n.ErrorLog, filepath.Join(n.dir(), "console.log")} {
+		if b, err := os.ReadFile(path); err == nil && len(b) > 0 {
+			return lastErrors(string(b))
+		}
+	}
+	return ""
+}
+
+// Stop shuts the server down in good order and returns when it is gone.
+func (n *Node) Stop(ctx context.Context) error {
+	if err := n.Kill(syscall.SIGTERM); err != nil {
+		return err
+	}
+	// A paused process would not see it.
+	if err := n.Kill(syscall.SIGCONT); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("it does not end"))
+	defer cancel()
+	return n.awaitEnd(ctx)
+}
+
+// Kill sends a signal to the server: SIGKILL is a crash, SIGSTOP a hang, SIGCONT
+// ends it. After SIGKILL it returns when the server is gone. A server that does
+// not run is no error.
+func (n *Node) Kill(sig syscall.Signal) error {
+	p, _, ok := n.find()
+	if !ok {
+		return nil
+	}
+	if err := p.signal(sig, n.Datadir); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("node %s: %w", n.Name, err)
+	}
+	if sig != syscall.SIGKILL {
+		return nil
+	}
+	ctx, cancel := context.WithTimeoutCause(context.Background(), 10*time.Second, errors.New("it does not end"))
+	defer cancel()
+	return n.awaitEnd(ctx)
+}
+
+func (n *Node) awaitEnd(ctx context.Context) error {
+	for n.refresh() != StateStopped {
+		if err := sleep(ctx, 5*time.Millisecond); err != nil {
+			return fmt.Errorf("node %s: %w", n.Name, err)
+		}
+	}
+	return nil
+}
+
+// find returns the process that serves the node's data: the recorded one, or
+// one that an up, which died before it could record it, has started.
+func (n *Node) find() (p process, letter byte, ok bool) {
+	n.sandbox.mu.Lock()
+	p = n.Process
+	n.sandbox.mu.Unlock()
+	if letter, ok = p.alive(n.Datadir); ok {
+		return p, letter, true
+	}
+	found, err := processesUnder(n.Datadir)
+	if err != nil {
+		return process{}, 0, false
+	}
+	for _, p := range found {
+		if letter, ok := p.alive(n.Datadir); ok {
+			return p, letter, true
+		}
+	}
+	return process{}, 0, false
+}
+
+// refresh reads whether the node runs.
+func (n *Node) refresh() State {
+	p, letter, ok := n.find()
+	n.sandbox.mu.Lock()
+	defer n.sandbox.mu.Unlock()
+	switch {
+	case !ok:
+		n.State, n.PID = StateStopped, 0
+	case letter == 'T' || letter == 't':
+		n.State, n.PID = StatePaused, p.PID
+	default:
+		n.State, n.PID = StateRunning, p.PID
+	}
+	return n.State
+}
+
+// reap waits until the processes that this one started are fully gone.
+func (s *Sandbox) reap(ctx context.Context) {
+	for _, n := range s.Nodes {
+		s.mu.Lock()
+		exited := n.exited
+		s.mu.Unlock()
+		if exited == nil {
+			continue
+		}
+		select {
+		case <-exited:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,316 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The tests in this file run real servers.
+
+func TestReplication(t *testing.T) {
+	for _, spec := range []string{"mariadb", "mysql-9.7", "mysql-8.0", "mysql-5.7"} {
+		t.Run(spec, func(t *testing.T) {
+			needServer(t, spec)
+			s := quickUp(t, spec)
+			query(t, s.Primary(), "CREATE TABLE test.t (a INT PRIMARY KEY); INSERT INTO test.t VALUES (7)")
+			ids := map[string]bool{}
+			for _, n := range s.Nodes {
+				ids[query(t, n, "SELECT @@server_id")] = true
+				if n.Role != RoleReplica {
+					continue
+				}
+				eventually(t, n, "SELECT COALESCE((SELECT COUNT(*) FROM information_schema.tables WHERE table_schema='test' AND table_name='t'), 0)", "1")
+				eventually(t, n, "SELECT SUM(a) FROM test.t", "7")
+				readOnly := "SELECT @@super_read_only"
+				if n.Program.Family == FamilyMariaDB {
+					readOnly = "SELECT @@read_only"
+				}
+				if got := query(t, n, readOnly); got != "1" {
+					t.Errorf("%s: %s gives %s", n.Name, readOnly, got)
+				}
+			}
+			if len(ids) != 3 {
+				t.Errorf("server ids are %v, not three different ones", ids)
+			}
+			checkAccess(t, s)
+			checkSecrets(t, s)
+			checkList(t, s)
+		})
+	}
+}
+
+// quickUp makes a primary and two replicas, within 4 seconds after the first
+// time. Other work on the machine may slow one attempt, not three.
+func quickUp(t *testing.T, spec string) *Sandbox {
+	t.Helper()
+	var took time.Duration
+	for try := range 4 {
+		start := time.Now()
+		s := up(t, Options{Servers: []string{spec}, Topology: TopologyReplication, Replicas: 2})
+		took = time.Since(start)
+		if try > 0 && took < 4*time.Second {
+			return s
+		}
+		if err := s.Down(t.Context()); err != nil { // the first try made the template
+			t.Fatal(err)
+		}
+	}
+	t.Fatalf("a primary and two replicas took %s; they should replicate in 4 s", took)
+	return nil
+}
+
+// checkAccess: the account works over TCP, root does not.
+func checkAccess(t *testing.T, s *Sandbox) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for _, n := range s.Nodes {
+		c, err := n.TCPConfig()
+		if err != nil {
+			t.Fatal(err)
+		}
+		db, err := open(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		if err := db.PingContext(ctx); err != nil {
+			t.Errorf("%s: account over TCP: %v", n.Name, err)
+		}
+		c = c.Clone()
+		c.User, c.Passwd = "root", ""
+		root, err := open(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer root.Close()
+		if err := root.PingContext(ctx); err == nil {
+			t.Errorf("%s: root without a password gets in over TCP", n.Name)
+		}
+	}
+}
+
+// checkSecrets: the password stands in private files only, and nobody else can
+// look into the folder.
+func checkSecrets(t *testing.T, s *Sandbox) {
+	t.Helper()
+	password, err := s.Password()
+	if err != nil || len(password) < 20 {
+		t.Fatalf("password of %d characters: %v", len(password), err)
+	}
+	if fi, err := os.Stat(s.Dir); err != nil || fi.Mode().Perm() != 0o700 {
+		t.Errorf("folder: %v, %v", fi.Mode(), err)
+	}
+	err = filepath.WalkDir(s.Dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // a temporary file of the server
+		}
+		if err != nil {
+			return err
+		}
+		if !bytes.Contains(b, []byte(password)) {
+			return nil
+		}
+		rel, _ := filepath.Rel(s.Dir, path)
+		base := filepath.Base(path)
+		fi, err := d.Info()
+		if err != nil {
+			return err
+		}
+		switch {
+		case base == secretFile || base == "client.cnf":
+			if fi.Mode().Perm() != 0o600 {
+				t.Errorf("%s has mode %v", rel, fi.Mode())
+			}
+		case strings.HasPrefix(rel, "replica") && (base == "master.info" || base == "mysql.ibd" || base == "slave_master_info.ibd" || strings.HasPrefix(base, "ib_logfile") || strings.HasPrefix(base, "#ib_redo") || strings.HasSuffix(base, ".dblwr") || base == "ibdata1"):
+			// Where a replica itself keeps what it logs in with.
+		default:
+			t.Errorf("the password stands in %s", rel)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range s.Nodes {
+		if strings.Contains(strings.Join(argv(n.PID), " "), password) {
+			t.Errorf("%s: the password stands in the arguments", n.Name)
+		}
+	}
+}
+
+// checkList: another process would see the same.
+func checkList(t *testing.T, s *Sandbox) {
+	t.Helper()
+	all, err := List(filepath.Dir(s.Dir))
+	if err != nil || len(all) != 1 {
+		t.Fatalf("%d sandboxes listed, %v", len(all), err)
+	}
+	if all[0].State != StateRunning || !all[0].Ready || len(all[0].Nodes) != len(s.Nodes) {
+		t.Errorf("listed as %+v", all[0])
+	}
+	for i, n := range all[0].Nodes {
+		if n.PID != s.Nodes[i].PID || n.State != StateRunning || n.Port != s.Nodes[i].Port || n.DSN != "root@unix("+n.Socket+")/" {
+			t.Errorf("node listed as %+v", n)
+		}
+	}
+}
+
+func TestMixedVersionsReplicate(t *testing.T) {
+	needServer(t, "mysql-5.7")
+	needServer(t, "mysql-8.0")
+	s := up(t, Options{Servers: []string{"mysql-5.7", "mysql-8.0"}, Topology: TopologyReplication, Replicas: 1})
+	if s.Nodes[0].Server != "mysql-5.7" || s.Nodes[1].Server != "mysql-8.0" {
+		t.Errorf("nodes are %s and %s", s.Nodes[0].Server, s.Nodes[1].Server)
+	}
+}
+
+func TestGalera(t *testing.T) {
+	needServer(t, "mariadb")
+	if _, err := provider(mustFind(t, "mariadb")); err != nil {
+		t.Skipf("Galera's library is not installed: run script/setup (%v)", err)
+	}
+	s := up(t, Options{Topology: TopologyGalera})
+	const size = "SHOW GLOBAL STATUS LIKE 'wsrep_cluster_size'"
+	for _, n := range s.Nodes {
+		eventually(t, n, size, "3")
+	}
+	query(t, s.Nodes[2], "CREATE TABLE test.t (a INT PRIMARY KEY); INSERT INTO test.t VALUES (7)")
+	eventually(t, s.Nodes[0], "SELECT SUM(a) FROM test.t", "7")
+	checkAccess(t, s)
+
+	// A node that crashed comes back and gets what it missed.
+	if err := s.Nodes[1].Kill(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, s.Nodes[0], size, "2")
+	query(t, s.Nodes[0], "INSERT INTO test.t VALUES (8)")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := s.Nodes[1].Start(ctx); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, s.Nodes[1], "SELECT SUM(a) FROM test.t", "15")
+
+	// The whole cluster stops in good order; the last one founds it anew.
+	for _, n := range s.Nodes {
+		if err := n.Stop(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	last := s.Nodes[len(s.Nodes)-1]
+	if err := last.Start(ctx, newCluster); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Nodes[0].Start(ctx); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, last, size, "2")
+}
+
+func mustFind(t *testing.T, spec string) Server {
+	t.Helper()
+	s, err := Find(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestNodesFailAndComeBack(t *testing.T) {
+	needServer(t, "mariadb")
+	s := up(t, Options{Topology: TopologyReplication, Replicas: 1})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	primary, replica := s.Nodes[0], s.Nodes[1]
+
+	steps := []struct {
+		name string
+		do   func() error
+		want State
+	}{
+		{"pause", func() error { return primary.Kill(syscall.SIGSTOP) }, StatePaused},
+		{"go on", func() error { return primary.Kill(syscall.SIGCONT) }, StateRunning},
+		{"crash", func() error { return primary.Kill(syscall.SIGKILL) }, StateStopped},
+		{"start", func() error { return primary.Start(ctx) }, StateRunning},
+		{"start again", func() error { return primary.Start(ctx) }, StateRunning},
+		{"stop", func() error { return primary.Stop(ctx) }, StateStopped},
+		{"stop again", func() error { return primary.Stop(ctx) }, StateStopped},
+		{"start after stop", func() error { return primary.Start(ctx) }, StateRunning},
+		{"pause, then stop", func() error { return errors.Join(primary.Kill(syscall.SIGSTOP), primary.Stop(ctx)) }, StateStopped},
+	}
+	for _, step := range steps {
+		if err := step.do(); err != nil {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		// A signal that stops a process takes a moment.
+		for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+			if s.Refresh(); primary.State == step.want {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: the node is %s, not %s", step.name, primary.State, step.want)
+			}
+		}
+	}
+	if s.State != StatePartial {
+		t.Errorf("a sandbox without its primary is %s", s.State)
+	}
+	if err := primary.Start(ctx, "--max-connections=33"); err != nil {
+		t.Fatal(err)
+	}
+	if got := query(t, primary, "SELECT @@max_connections"); got != "33" {
+		t.Errorf("max_connections is %s: the argument was lost", got)
+	}
+	query(t, primary, "CREATE TABLE test.t (a INT)")
+	eventually(t, replica, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema='test'", "1")
+}
+
+func TestSettingsReachTheServer(t *testing.T) {
+	needServer(t, "mariadb")
+	s := up(t, Options{Settings: []string{"max_connections=77", "performance_schema=ON"}})
+	if got := query(t, s.Primary(), "SELECT @@max_connections + @@performance_schema"); got != "78" {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestServerThatDoesNotStartSaysWhy(t *testing.T) {
+	needServer(t, "mariadb")
+	dir := t.TempDir()
+	_, err := Up(t.Context(), Options{Dir: dir, CacheDir: cacheDir, Settings: []string{"no_such_thing=1"}})
+	if err == nil || !strings.Contains(err.Error(), "no_such_thing") {
+		t.Errorf("got %v", err)
+	}
+	mustBeClean(t, dir)
+}
+
+func TestLongPathGetsShortSockets(t *testing.T) {
+	needServer(t, "mariadb")
+	dir := filepath.Join(t.TempDir(), strings.Repeat("long-", 20))
+	s := up(t, Options{Dir: dir})
+	if s.SocketDir == "" || len(s.Primary().Socket) > socketLimit {
+		t.Fatalf("socket is %s", s.Primary().Socket)
+	}
+	if fi, err := os.Stat(s.SocketDir); err != nil || fi.Mode().Perm() != 0o700 {
+		t.Errorf("folder of sockets: %v, %v", fi, err)
+	}
+	if err := Down(t.Context(), dir, s.Name); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(s.SocketDir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the folder of sockets is left: %v", err)
+	}
+	mustBeClean(t, dir)
+}

@@ -1,0 +1,75 @@
+package state
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"github.com/rissodb/risso/internal/fleet"
+)
+
+// InstanceRecord is an instance and when Risso saw it.
+type InstanceRecord struct {
+	fleet.Instance
+	FirstSeen time.Time `json:"first_seen"`
+	LastSeen  time.Time `json:"last_seen"`
+}
+
+// SaveInstance stores what is known of an instance that was seen at a time. The
+// first sight stays, the last one only moves on.
+func (s *Store) SaveInstance(ctx context.Context, i fleet.Instance, seen time.Time) error {
+	return s.change(ctx, "save instance "+i.ID, func(ctx context.Context, tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `INSERT INTO instances (id, name, kind, address, flavour, version, role, host_id, first_seen, last_seen)
+			VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?9)
+			ON CONFLICT (id) DO UPDATE SET name=?2, kind=?3, address=?4, flavour=?5, version=?6, role=?7, host_id=?8,
+			first_seen=min(first_seen, ?9), last_seen=max(last_seen, ?9)`,
+			i.ID, i.Name, string(i.Kind), i.Address, string(i.Flavour), i.Version, string(i.Role), i.HostID, stamp(seen))
+		return err
+	})
+}
+
+// TouchInstances notes that instances were seen at a time. Once a minute is
+// enough: when exactly, the series know.
+func (s *Store) TouchInstances(ctx context.Context, seen time.Time, ids ...string) error {
+	return s.change(ctx, "note instances as seen", func(ctx context.Context, tx *sql.Tx) error {
+		for _, id := range ids {
+			if _, err := tx.ExecContext(ctx, `UPDATE instances SET last_seen=max(last_seen, ?) WHERE id=?`, stamp(seen), id); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Instances lists all instances ever seen, by id.
+func (s *Store) Instances(ctx context.Context) ([]InstanceRecord, error) {
+	var out []InstanceRecord
+	err := s.each(ctx, "list instances", func(r *sql.Rows) error {
+		var i InstanceRecord
+		var kind, flavour, role string
+		var first, last int64
+		if err := r.Scan(&i.ID, &i.Name, &kind, &i.Address, &flavour, &i.Version, &role, &i.HostID, &first, &last); err != nil {
+			return err
+		}
+		i.Kind, i.Flavour, i.Role = fleet.Kind(kind), fleet.Flavour(flavour), fleet.Role(role)
+		i.FirstSeen, i.LastSeen = fromStamp(first), fromStamp(last)
+		out = append(out, i)
+		return nil
+	}, `SELECT id, name, kind, address, flavour, version, role, host_id, first_seen, last_seen FROM instances ORDER BY id`)
+	return out, err
+}
+
+// ForgetInstance removes an instance and its variables; its events stay.
+func (s *Store) ForgetInstance(ctx context.Context, id string) error {
+	s.mu.Lock()
+	delete(s.seen, id)
+	s.mu.Unlock()
+	return s.change(ctx, "forget instance "+id, func(ctx context.Context, tx *sql.Tx) error {
+		for _, q := range []string{`DELETE FROM instances WHERE id=?`, `DELETE FROM variables WHERE instance=?`, `DELETE FROM variable_changes WHERE instance=?`} {
+			if _, err := tx.ExecContext(ctx, q, id); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

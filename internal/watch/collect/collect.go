@@ -1,0 +1,121 @@
+// Package collect reads servers and hosts every second and hands what it read to a sink.
+//
+// Each instance has a goroutine of its own, so that one that hangs delays nobody else. A tick is
+// stamped with the second it was due, not with the moment its answer came.
+package collect
+
+import (
+	"context"
+	"log/slog"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/rissodb/risso/internal/fleet"
+)
+
+// Sink takes the numbers of one instance, tick by tick.
+type Sink interface {
+	// Append stores the values of tick t (unix seconds), one for each metric, NaN for none. The list
+	// of metrics only grows. late marks a reading that took longer than a tenth of its interval.
+	Append(t int64, metrics []fleet.Metric, values []float64, late bool) error
+}
+
+// Recorder takes what happens. Its methods must not block for long and may be called by many goroutines.
+type Recorder interface {
+	Event(fleet.Event)
+	// Variables takes all global variables of an instance as they stood at a time.
+	Variables(instance string, at time.Time, values map[string]string)
+}
+
+// Extra adds numbers to an instance's sample at each tick, such as those of the server's process.
+type Extra interface {
+	Read(s *fleet.Sample)
+	Gaps() []fleet.Gap
+	Close()
+}
+
+// interval is the time between two ticks; lateAfter is a tenth of it: a reading that took longer is not trusted.
+const (
+	interval  = time.Second
+	lateAfter = interval / 10
+)
+
+// View is what a collector knows after a tick. It is valid during Observe only.
+type View struct {
+	Instance  fleet.Instance
+	Tick      int64 // unix seconds
+	PrevTick  int64 // the tick of Prev; 0 when there is none
+	Up        bool
+	DownSince time.Time
+	Reason    string // why it is down
+	Hint      string // what mends that
+	Late      bool
+	Sample    *fleet.Sample
+	Prev      []float64 // the values of the tick before, by the same positions; may be shorter
+	Gaps      []fleet.Gap
+	Channels  []Channel
+	Variables map[string]string // all global variables as of the last minute; never changed once handed out
+}
+
+// Channel is a replication channel in words.
+type Channel struct{ Name, Source, IORunning, SQLRunning, LastError string }
+
+// Rate is the growth of a counter per second since the tick before; false after a gap or a reset.
+func (v View) Rate(key string) (float64, bool) {
+	now, ok := v.Sample.Value(key)
+	if !ok || v.PrevTick == 0 || v.Tick <= v.PrevTick {
+		return 0, false
+	}
+	i := v.Sample.Find(key)
+	if i < 0 || i >= len(v.Prev) || math.IsNaN(v.Prev[i]) || now < v.Prev[i] {
+		return 0, false
+	}
+	return (now - v.Prev[i]) / float64(v.Tick-v.PrevTick), true
+}
+
+// Observer is told the state of an instance after each tick, in the collector's own goroutine.
+type Observer interface{ Observe(View) }
+
+// Options are what every collector needs.
+type Options struct {
+	Sink     Sink
+	Recorder Recorder
+	Observer Observer
+	Logger   *slog.Logger
+	Phase    time.Duration // how far into the second this instance is read, so that many are not read at once
+	Extra    Extra         // may be nil
+}
+
+// Every calls tick at every second until ctx ends. Ticks that were missed while one took long are left out.
+func Every(ctx context.Context, phase time.Duration, tick func(t int64)) {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		now := time.Now()
+		due := now.Truncate(interval).Add(phase)
+		if !due.After(now) {
+			due = due.Add(interval)
+		}
+		timer.Reset(due.Sub(now))
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		tick(due.Unix())
+	}
+}
+
+// Group runs collectors and waits for all of them.
+type Group struct {
+	wg sync.WaitGroup
+}
+
+// Go starts a collector that the group owns; it ends with ctx.
+func (g *Group) Go(ctx context.Context, r interface{ Run(context.Context) }) {
+	g.wg.Go(func() { r.Run(ctx) })
+}
+
+// Wait returns when all collectors have ended.
+func (g *Group) Wait() { g.wg.Wait() }

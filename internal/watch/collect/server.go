@@ -1,0 +1,238 @@
+package collect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"time"
+
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+const (
+	answerTimeout  = 5 * time.Second // a server that has not answered by then counts as hung
+	connectTimeout = 3 * time.Second
+	maxBackoff     = 5 // ticks between two attempts to connect, at the most
+)
+
+// Server watches one database server.
+type Server struct {
+	opts     Options
+	target   mysql.Target
+	instance fleet.Instance
+	traffic  *mysql.Traffic
+	reader   *mysql.Reader
+	conn     *mysql.Conn
+	upPos    int
+
+	prev        []float64
+	prevTick    int64
+	up          bool
+	everUp      bool
+	downSince   time.Time
+	lastUp      time.Time
+	failure     error
+	attempts    int
+	skip        int // ticks left before the next attempt to connect
+	connections float64
+	uptime      float64
+	uptimeAt    time.Time
+	gapsOfInno  []fleet.Gap
+}
+
+// NewServer makes the collector of a server.
+func NewServer(target mysql.Target, instance fleet.Instance, o Options) *Server {
+	traffic := new(mysql.Traffic)
+	s := &Server{opts: o, target: target, instance: instance, traffic: traffic, reader: mysql.NewReader(traffic)}
+	s.upPos = s.reader.Sample.Position(fleet.Metric{Name: "mysql_up", Help: "1 while the server answers", Source: "Risso"})
+	return s
+}
+
+// Run reads the server every second until ctx ends.
+func (s *Server) Run(ctx context.Context) {
+	defer s.disconnect()
+	if s.opts.Extra != nil {
+		defer s.opts.Extra.Close()
+	}
+	Every(ctx, s.opts.Phase, func(t int64) { s.tick(ctx, t) })
+}
+
+func (s *Server) tick(ctx context.Context, t int64) {
+	start := time.Now()
+	sample := &s.reader.Sample
+	err := s.read(ctx, t)
+	if ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		sample.Clear()
+		sample.Values[s.upPos] = 0
+		s.disconnect()
+		s.failed(t, err)
+	} else {
+		sample.Values[s.upPos] = 1
+		s.answered(t)
+	}
+	if s.opts.Extra != nil {
+		s.opts.Extra.Read(sample)
+	}
+	late := time.Since(start) > lateAfter
+	if err := s.opts.Sink.Append(t, sample.Metrics, sample.Values, late && err == nil); err != nil {
+		s.opts.Logger.Debug("a tick was not stored", "instance", s.instance.ID, "err", err)
+	}
+	s.observe(t, late)
+	s.prev = append(s.prev[:0], sample.Values...)
+	s.prevTick = t
+}
+
+// read connects if need be and reads all that is due.
+func (s *Server) read(ctx context.Context, t int64) error {
+	if s.conn == nil {
+		if s.skip > 0 {
+			s.skip--
+			return s.failure
+		}
+		if err := s.connect(ctx); err != nil {
+			s.attempts++
+			s.skip = min(max(s.attempts-10, 0), maxBackoff-1)
+			return err
+		}
+		s.attempts = 0
+	}
+	rctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	return s.reader.Read(rctx, s.conn, t)
+}
+
+func (s *Server) connect(ctx context.Context) error {
+	cctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	conn, err := mysql.Connect(cctx, s.target, s.traffic)
+	if err != nil {
+		return err
+	}
+	s.conn = conn
+	s.reader.Connected()
+	srv := conn.Server
+	if s.instance.Version != "" && s.everUp && (s.instance.Version != srv.Version || s.instance.Flavour != srv.Flavour) {
+		s.event(time.Now(), fleet.EventVersion, fleet.SeverityInfo, "version", s.instance.Version, srv.Version,
+			fmt.Sprintf("the server is now %s %s; it was %s %s", srv.Flavour, srv.Version, s.instance.Flavour, s.instance.Version))
+	}
+	s.instance.Version, s.instance.Flavour = srv.Version, srv.Flavour
+	s.gapsOfInno = nil
+	if off, err := s.reader.DisabledInnoDBMetrics(cctx, conn); err == nil && off > 0 {
+		s.gapsOfInno = []fleet.Gap{{What: fmt.Sprintf("%d InnoDB metrics", off), Reason: "they are switched off on this server, as it comes",
+			Remedy: "SET GLOBAL innodb_monitor_enable = 'all'"}}
+	}
+	return nil
+}
+
+func (s *Server) disconnect() {
+	if s.conn != nil {
+		s.conn.Close() // the connection is of no more use, whatever Close says
+		s.conn = nil
+	}
+}
+
+// failed notes that this tick brought nothing. The first failure after a success is an event.
+func (s *Server) failed(t int64, err error) {
+	s.failure = err
+	if s.up || s.downSince.IsZero() {
+		s.downSince = time.Unix(t, 0)
+		reason, _ := explain(err)
+		s.event(s.downSince, fleet.EventDown, fleet.SeverityCritical, "", "", "", "the server "+reason)
+	}
+	s.up = false
+}
+
+// explain gives the reason and the hint of a failure.
+func explain(err error) (reason, hint string) {
+	var e *mysql.Error
+	if errors.As(err, &e) {
+		return e.Reason(), e.Hint
+	}
+	switch mysql.ClassOf(err) {
+	case mysql.ClassTimeout:
+		return "does not answer", "it hangs, or a firewall swallows packets"
+	case mysql.ClassDropped:
+		return "dropped the connection", ""
+	}
+	return err.Error(), ""
+}
+
+// answered notes success: what came back, restarted, was reset or changed becomes an event.
+func (s *Server) answered(t int64) {
+	now := time.Unix(t, 0)
+	sample := &s.reader.Sample
+	connections, _ := sample.Value("mysql_global_status_connections")
+	uptime, _ := sample.Value("mysql_global_status_uptime")
+	// The id of the newest connection never goes back while a server runs, whatever its clock does.
+	if s.everUp && !s.up && connections < s.connections {
+		began := now.Add(-time.Duration(uptime) * time.Second)
+		s.event(began, fleet.EventRestart, fleet.SeverityWarning, "", "", "", "the server started anew")
+	}
+	if s.everUp && s.up && !s.uptimeAt.IsZero() {
+		if jump := uptime - s.uptime - now.Sub(s.uptimeAt).Seconds(); math.Abs(jump) > 3 {
+			s.event(now, fleet.EventClock, fleet.SeverityWarning, "clock", "", "", fmt.Sprintf("the server's clock jumped by %+.0f s", jump))
+		}
+		s.countersReset(now)
+	}
+	if !s.up && s.everUp {
+		s.event(now, fleet.EventUp, fleet.SeverityInfo, "", "", "", "the server answers again after "+now.Sub(s.downSince).Round(time.Second).String())
+	}
+	s.up, s.everUp, s.lastUp = true, true, now
+	s.downSince, s.failure = time.Time{}, nil
+	s.connections, s.uptime, s.uptimeAt = connections, uptime, now
+	s.roleSeen(now)
+	if s.reader.Fresh {
+		s.opts.Recorder.Variables(s.instance.ID, now, s.reader.Variables)
+	}
+}
+
+// countersReset tells FLUSH STATUS from a restart: the counters fall, the server runs on.
+func (s *Server) countersReset(now time.Time) {
+	i := s.reader.Sample.Find("mysql_global_status_uptime_since_flush_status")
+	if i < 0 {
+		return
+	}
+	v := s.reader.Sample.Values[i]
+	if i < len(s.prev) && v < s.prev[i] && s.uptime >= s.prev[i] {
+		s.event(now, fleet.EventReset, fleet.SeverityInfo, "counters", "", "", "the server's counters were set back (FLUSH STATUS)")
+	}
+}
+
+func (s *Server) roleSeen(now time.Time) {
+	role := s.reader.Role()
+	old := s.instance.Role
+	s.instance.Role = role
+	if old != fleet.RoleUnknown && old != role {
+		s.event(now, fleet.EventRole, fleet.SeverityWarning, "role", string(old), string(role), fmt.Sprintf("the server is now %s; it was %s", role, old))
+	}
+}
+
+func (s *Server) event(at time.Time, kind fleet.EventKind, sev fleet.Severity, subject, old, now, text string) {
+	s.opts.Recorder.Event(fleet.Event{Time: at, Instance: s.instance.ID, Kind: kind, Severity: sev, Subject: subject, Old: old, New: now, Text: text})
+}
+
+func (s *Server) observe(t int64, late bool) {
+	if s.opts.Observer == nil {
+		return
+	}
+	v := View{Instance: s.instance, Tick: t, PrevTick: s.prevTick, Prev: s.prev, Up: s.up, DownSince: s.downSince, Late: late, Sample: &s.reader.Sample, Variables: s.reader.Variables}
+	if s.conn != nil {
+		v.Gaps = append(s.reader.Gaps(s.conn.Server), s.gapsOfInno...)
+	}
+	if s.opts.Extra != nil {
+		v.Gaps = append(v.Gaps, s.opts.Extra.Gaps()...)
+	}
+	if s.failure != nil {
+		v.Reason, v.Hint = explain(s.failure)
+	}
+	for _, c := range s.reader.Channels() {
+		v.Channels = append(v.Channels, Channel{Name: c.Name, Source: net.JoinHostPort(c.SourceHost, c.SourcePort), IORunning: c.IORunning, SQLRunning: c.SQLRunning, LastError: c.LastError})
+	}
+	s.opts.Observer.Observe(v)
+}

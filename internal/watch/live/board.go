@@ -1,0 +1,300 @@
+// Package live is the present: what every watched instance looks like now, in numbers and in words. It
+// keeps the newest tick of each, nothing older than some minutes, and reads no server itself.
+package live
+
+import (
+	"math"
+	"sort"
+	"sync"
+	"time"
+
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/watch/collect"
+)
+
+// Judge finds what is wrong with an instance. host is the host it runs on, or nil. It is called after each
+// tick of the instance, by one goroutine an instance at a time, and keeps what it must remember between calls.
+type Judge interface {
+	Judge(now time.Time, it, host Facts) (findings []fleet.Finding, words string)
+}
+
+// Facts is what is known of an instance at its newest tick.
+type Facts interface {
+	View() Summary
+	Value(key string) (float64, bool)
+	Rate(key string) (float64, bool)
+	Variable(name string) string
+}
+
+// Summary is the part of an instance's state that is no metric.
+type Summary struct {
+	Instance  fleet.Instance
+	Tick      int64
+	Up        bool
+	DownSince time.Time
+	Reason    string
+	Hint      string
+	Late      bool
+	Gaps      []fleet.Gap
+	Channels  []collect.Channel
+}
+
+// staleAfter is how long a tick may be overdue before the instance counts as not answering.
+const staleAfter = 3 * time.Second
+
+// Board holds the newest state of every instance. It may be used by any number of goroutines.
+type Board struct {
+	newJudge func(instance string) Judge
+	self     func() Self
+
+	mu      sync.RWMutex
+	entries map[string]*entry
+	order   []string
+}
+
+// Self is what Risso itself costs.
+type Self struct {
+	CPUCores              float64 `json:"cpu_cores"` // over the last seconds
+	RSSBytes              float64 `json:"rss_bytes"`
+	BytesWrittenPerSecond float64 `json:"bytes_written_per_second"`
+	SamplesPerSecond      float64 `json:"samples_per_second"`
+	DiskBytes             float64 `json:"disk_bytes"`
+	Instances             int     `json:"instances"`
+	Version               string  `json:"version"`
+	Started               int64   `json:"started"` // unix seconds
+}
+
+// New makes an empty board. newJudge gives each instance a judge of its own; self tells Risso's own cost.
+func New(newJudge func(instance string) Judge, self func() Self) *Board {
+	return &Board{newJudge: newJudge, self: self, entries: make(map[string]*entry)}
+}
+
+// Self is what Risso itself costs now.
+func (b *Board) Self() Self {
+	s := b.self()
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	s.Instances = len(b.entries)
+	return s
+}
+
+// Add puts an instance on the board before its first tick.
+func (b *Board) Add(i fleet.Instance) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.entries[i.ID] == nil {
+		b.order = append(b.order, i.ID)
+		b.entries[i.ID] = &entry{judge: b.newJudge(i.ID), summary: Summary{Instance: i}, added: time.Now(), index: make(map[string]int)}
+	}
+}
+
+func (b *Board) entry(id string) *entry {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.entries[id]
+}
+
+func (b *Board) all() []*entry {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	out := make([]*entry, 0, len(b.order))
+	for _, id := range b.order {
+		out = append(out, b.entries[id])
+	}
+	return out
+}
+
+// Observe takes a tick; it is the collectors' observer.
+func (b *Board) Observe(v collect.View) {
+	e := b.entry(v.Instance.ID)
+	if e == nil {
+		b.Add(v.Instance)
+		e = b.entry(v.Instance.ID)
+	}
+	e.take(v)
+	var host Facts
+	if h := b.entry(v.Instance.HostID); h != nil {
+		host = h
+	}
+	findings, words := e.judge.Judge(time.Unix(v.Tick, 0), e, host)
+	e.mu.Lock()
+	e.findings, e.words = findings, words
+	e.mu.Unlock()
+}
+
+// Metric is a metric with its newest value.
+type Metric struct {
+	fleet.Metric
+	Last     float64 // NaN when the newest tick has none
+	Constant bool    // it has not changed since Risso began to watch
+}
+
+// Metrics lists all metrics of an instance; false when it is not watched.
+func (b *Board) Metrics(id string) ([]Metric, bool) {
+	e := b.entry(id)
+	if e == nil {
+		return nil, false
+	}
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	out := make([]Metric, len(e.metrics))
+	for i, m := range e.metrics {
+		out[i] = Metric{Metric: m, Last: e.last[i], Constant: !e.changed[i]}
+	}
+	return out, true
+}
+
+// AllMetrics is one of each metric that any instance has, by key.
+func (b *Board) AllMetrics() []fleet.Metric {
+	seen := map[string]bool{}
+	var out []fleet.Metric
+	for _, e := range b.all() {
+		e.mu.RLock()
+		for i, m := range e.metrics {
+			if k := e.keys[i]; !seen[k] {
+				seen[k] = true
+				out = append(out, m)
+			}
+		}
+		e.mu.RUnlock()
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })
+	return out
+}
+
+// Unit is the unit of a metric of an instance, or "".
+func (b *Board) Unit(id, key string) string {
+	e := b.entry(id)
+	if e == nil {
+		return ""
+	}
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	if i, ok := e.index[key]; ok {
+		return e.metrics[i].Unit
+	}
+	return ""
+}
+
+// entry is the newest state of one instance.
+type entry struct {
+	judge Judge
+	added time.Time
+
+	mu       sync.RWMutex
+	summary  Summary
+	metrics  []fleet.Metric
+	keys     []string
+	index    map[string]int // key → position
+	values   []float64      // of the newest tick
+	last     []float64      // the newest value each metric ever had
+	prev     []float64
+	prevTick int64
+	changed  []bool
+	vars     map[string]string
+	findings []fleet.Finding
+	words    string
+	spark    ring
+	cost     costRing
+}
+
+func (e *entry) take(v collect.View) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.summary = Summary{Instance: v.Instance, Tick: v.Tick, Up: v.Up, DownSince: v.DownSince, Reason: v.Reason, Hint: v.Hint, Late: v.Late, Gaps: v.Gaps, Channels: v.Channels}
+	for i := len(e.metrics); i < len(v.Sample.Metrics); i++ {
+		key := v.Sample.Metrics[i].Key()
+		e.keys = append(e.keys, key)
+		e.index[key] = i
+		e.changed = append(e.changed, false)
+		e.last = append(e.last, math.NaN())
+	}
+	e.metrics = v.Sample.Metrics
+	e.prev, e.values = e.values, append(e.prev[:0], v.Sample.Values...)
+	e.prevTick = v.PrevTick
+	for i, now := range e.values {
+		if math.IsNaN(now) {
+			continue
+		}
+		if old := e.last[i]; !math.IsNaN(old) && now != old {
+			e.changed[i] = true
+		}
+		e.last[i] = now
+	}
+	e.copyVariables(v)
+	e.history(v)
+}
+
+// copyVariables keeps what rules ask for; the collector's own map may be replaced at any tick.
+func (e *entry) copyVariables(v collect.View) {
+	if v.Variables != nil {
+		e.vars = v.Variables
+	}
+}
+
+// View is the part of the state that is no metric.
+func (e *entry) View() Summary {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return e.summary
+}
+
+// Value is a metric's value: of the newest tick, or the newest there was for what is read more seldom.
+func (e *entry) Value(key string) (float64, bool) {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return e.value(key)
+}
+
+func (e *entry) value(key string) (float64, bool) {
+	i, ok := e.index[key]
+	if !ok || !e.summary.Up {
+		return 0, false
+	}
+	v := e.values[i]
+	if math.IsNaN(v) && seldom(e.metrics[i].Name) {
+		v = e.last[i]
+	}
+	return v, !math.IsNaN(v)
+}
+
+// seldom says which metrics are read less often than every second.
+func seldom(name string) bool {
+	return len(name) > 23 && name[:23] == "mysql_global_variables_" || name == "risso_statement_latency_seconds" || name == "risso_replicas_connected" ||
+		len(name) > 16 && name[:16] == "node_filesystem_"
+}
+
+// Rate is a counter's growth per second since the tick before; false after a gap or a reset.
+func (e *entry) Rate(key string) (float64, bool) {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return e.rate(key)
+}
+
+func (e *entry) rate(key string) (float64, bool) {
+	i, ok := e.index[key]
+	if !ok || i >= len(e.prev) || e.prevTick == 0 || e.summary.Tick <= e.prevTick {
+		return 0, false
+	}
+	now, old := e.values[i], e.prev[i]
+	if math.IsNaN(now) || math.IsNaN(old) || now < old {
+		return 0, false
+	}
+	return (now - old) / float64(e.summary.Tick-e.prevTick), true
+}
+
+// Variable is a global variable as of the last minute, or "".
+func (e *entry) Variable(name string) string {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return e.vars[name]
+}
+
+// Facts is what is known of an instance; false when it is not watched.
+func (b *Board) Facts(id string) (Facts, bool) {
+	e := b.entry(id)
+	if e == nil {
+		return nil, false
+	}
+	return e, true
+}

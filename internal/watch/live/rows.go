@@ -1,0 +1,343 @@
+package live
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"sort"
+	"time"
+
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/watch/collect"
+)
+
+// State is how an instance does, in one word.
+type State string
+
+// The states, best first.
+const (
+	StateOK       State = "ok"
+	StateNew      State = "new" // not read yet
+	StateWarning  State = "warning"
+	StateCritical State = "critical"
+	StateDown     State = "down"
+)
+
+func (s State) badness() int {
+	return map[State]int{StateOK: 0, StateNew: 1, StateWarning: 2, StateCritical: 3, StateDown: 4}[s]
+}
+
+// Row is one instance in the overview.
+type Row struct {
+	fleet.Instance
+	State          State           `json:"state"`
+	Words          string          `json:"words"` // one sentence
+	Since          int64           `json:"since"` // unix seconds; 0 when nothing is wrong
+	Seen           int64           `json:"seen"`  // the newest tick
+	QPS            *float64        `json:"qps"`
+	ThreadsRunning *float64        `json:"threads_running"`
+	Lag            *float64        `json:"lag"` // seconds behind the primary
+	CPU            *float64        `json:"cpu"` // of its host, 0 to 1, without iowait
+	Findings       []fleet.Finding `json:"findings"`
+	Spark          Spark           `json:"spark"`
+}
+
+// Spark is the last minutes of an instance's main number: questions a second, or a host's busy share.
+type Spark struct {
+	Start int64    `json:"start"`
+	Step  int64    `json:"step"`
+	Avg   nullable `json:"avg"`
+	Min   nullable `json:"min"`
+	Max   nullable `json:"max"`
+}
+
+// nullable is a list of numbers in which NaN becomes null.
+type nullable []float64
+
+// MarshalJSON writes null for NaN.
+func (n nullable) MarshalJSON() ([]byte, error) {
+	out := make([]*float64, len(n))
+	for i := range n {
+		if !math.IsNaN(n[i]) {
+			out[i] = &n[i]
+		}
+	}
+	return json.Marshal(out)
+}
+
+// Fleet is every instance, worst first; among equals servers come before hosts, then by name.
+func (b *Board) Fleet(now time.Time) []Row {
+	rows := []Row{}
+	for _, e := range b.all() {
+		rows = append(rows, e.row(now))
+	}
+	busy := map[string]*float64{}
+	for _, r := range rows {
+		if r.Kind == fleet.KindHost {
+			busy[r.ID] = r.CPU
+		}
+	}
+	for i, r := range rows {
+		if r.CPU == nil && r.State != StateDown {
+			rows[i].CPU = busy[r.HostID]
+		}
+	}
+	sort.SliceStable(rows, func(i, j int) bool {
+		a, c := rows[i], rows[j]
+		if x, y := a.State.badness(), c.State.badness(); x != y {
+			return x > y
+		}
+		if a.Kind != c.Kind {
+			return a.Kind == fleet.KindServer
+		}
+		return a.Name < c.Name
+	})
+	return rows
+}
+
+func (e *entry) row(now time.Time) Row {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	r := Row{Instance: e.summary.Instance, Seen: e.summary.Tick, Words: e.words, Findings: e.findings, Spark: e.spark.spark(now.Unix())}
+	if r.Findings == nil {
+		r.Findings = []fleet.Finding{}
+	}
+	r.State, r.Since = e.state(now)
+	if words := e.staleWords(now); words != "" {
+		r.Words = words
+	}
+	if r.State == StateDown || r.State == StateNew {
+		return r
+	}
+	r.QPS = pointer(e.rate("mysql_global_status_questions"))
+	r.ThreadsRunning = pointer(e.value("mysql_global_status_threads_running"))
+	r.Lag = e.lag()
+	if busy, ok := e.busy(); ok {
+		r.CPU = &busy
+	}
+	return r
+}
+
+func pointer(v float64, ok bool) *float64 {
+	if !ok {
+		return nil
+	}
+	return &v
+}
+
+func (e *entry) state(now time.Time) (State, int64) {
+	s := e.summary
+	switch {
+	case s.Tick == 0 && now.Sub(e.added) < staleAfter:
+		return StateNew, 0
+	case s.Tick == 0:
+		return StateDown, e.added.Unix()
+	case !s.Up:
+		return StateDown, s.DownSince.Unix()
+	case now.Sub(time.Unix(s.Tick, 0)) > staleAfter:
+		return StateDown, s.Tick
+	}
+	state, since := StateOK, int64(0)
+	for _, f := range e.findings {
+		st := StateOK
+		switch f.Severity {
+		case fleet.SeverityCritical:
+			st = StateCritical
+		case fleet.SeverityWarning:
+			st = StateWarning
+		}
+		if st.badness() > state.badness() {
+			state, since = st, f.Since.Unix()
+		}
+	}
+	return state, since
+}
+
+// staleWords is what to say of an instance whose tick is overdue: its collector waits for an answer.
+func (e *entry) staleWords(now time.Time) string {
+	if e.summary.Tick == 0 {
+		if now.Sub(e.added) < staleAfter {
+			return "waiting for the first answer"
+		}
+		return fmt.Sprintf("no answer since Risso began to watch %s ago", now.Sub(e.added).Round(time.Second))
+	}
+	at := time.Unix(e.summary.Tick, 0)
+	if age := now.Sub(at); age > staleAfter && e.summary.Up {
+		return fmt.Sprintf("does not answer since %s", at.Local().Format("15:04:05"))
+	}
+	return ""
+}
+
+// lag is the largest delay of any channel.
+func (e *entry) lag() *float64 {
+	var worst *float64
+	for i, m := range e.metrics {
+		if m.Name == "mysql_slave_status_seconds_behind_master" && !math.IsNaN(e.values[i]) && (worst == nil || e.values[i] > *worst) {
+			v := e.values[i]
+			worst = &v
+		}
+	}
+	return worst
+}
+
+// busy is the share of the processors' time in which they worked: neither idle nor in iowait.
+func (e *entry) busy() (float64, bool) {
+	total, head := 0.0, 0.0
+	for i, m := range e.metrics {
+		if m.Name != "risso_host_cpu_seconds_total" {
+			continue
+		}
+		v, ok := e.rate(e.keys[i])
+		if !ok {
+			return 0, false
+		}
+		total += v
+		for _, l := range m.Labels {
+			if l.Name == "mode" && (l.Value == "idle" || l.Value == "iowait") {
+				head += v
+			}
+		}
+	}
+	if total == 0 {
+		return 0, false
+	}
+	return 1 - head/total, true
+}
+
+// Detail is all that the page of one instance begins with.
+type Detail struct {
+	Row
+	Uptime *float64          `json:"uptime"` // seconds
+	Gaps   []fleet.Gap       `json:"gaps"`
+	Hint   string            `json:"hint,omitempty"` // what mends a server that is down
+	Cost   Cost              `json:"cost"`
+	Facts  map[string]string `json:"facts"`
+	Host   string            `json:"host"` // the host's instance ID
+}
+
+// Detail is what is known of one instance now; false when it is not watched.
+func (b *Board) Detail(id string) (Detail, bool) {
+	e := b.entry(id)
+	if e == nil {
+		return Detail{}, false
+	}
+	row := e.row(time.Now())
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	d := Detail{Row: row, Gaps: e.summary.Gaps, Hint: e.summary.Hint, Cost: e.cost.cost(len(e.values)), Host: e.summary.Instance.HostID, Facts: map[string]string{}}
+	if d.Gaps == nil {
+		d.Gaps = []fleet.Gap{}
+	}
+	d.Uptime = pointer(e.value("mysql_global_status_uptime"))
+	for _, name := range []string{"hostname", "datadir", "innodb_buffer_pool_size", "max_connections", "server_id", "read_only", "super_read_only", "log_bin", "sync_binlog",
+		"innodb_flush_log_at_trx_commit", "performance_schema", "binlog_format", "gtid_mode", "time_zone"} {
+		if v := e.vars[name]; v != "" {
+			d.Facts[name] = v
+		}
+	}
+	for _, c := range e.summary.Channels {
+		d.Facts["replicates from"+space(c.Name)] = fmt.Sprintf("%s (IO %s, SQL %s)", c.Source, c.IORunning, c.SQLRunning)
+	}
+	return d, true
+}
+
+func space(s string) string {
+	if s == "" {
+		return ""
+	}
+	return " (" + s + ")"
+}
+
+const sparkSeconds = 300
+
+// ring is the last five minutes of one number, a slot a second.
+type ring struct {
+	at   [sparkSeconds]int64
+	vals [sparkSeconds]float32
+}
+
+func (r *ring) put(t int64, v float64) {
+	i := t % sparkSeconds
+	r.at[i], r.vals[i] = t, float32(v)
+}
+
+func (r *ring) spark(now int64) Spark {
+	const step = 5
+	start := (now - sparkSeconds + step) / step * step
+	s := Spark{Start: start, Step: step}
+	for t := start; t < now; t += step {
+		n, sum, lo, hi := 0, 0.0, math.Inf(1), math.Inf(-1)
+		for u := t; u < t+step; u++ {
+			if i := u % sparkSeconds; r.at[i] == u {
+				v := float64(r.vals[i])
+				n++
+				sum += v
+				lo, hi = min(lo, v), max(hi, v)
+			}
+		}
+		if n == 0 {
+			sum, lo, hi = math.NaN(), math.NaN(), math.NaN()
+		}
+		s.Avg, s.Min, s.Max = append(s.Avg, math.Round(sum/float64(max(n, 1))*1000)/1000), append(s.Min, lo), append(s.Max, hi)
+	}
+	return s
+}
+
+// Cost is what watching one instance costs it, over the last minute.
+type Cost struct {
+	QueriesPerSecond  float64 `json:"queries_per_second"`
+	ServerMsPerSecond float64 `json:"server_ms_per_second"` // from sending to the last row: the server's work is not more
+	BytesPerSecond    float64 `json:"bytes_per_second"`     // both ways
+	ValuesPerSecond   float64 `json:"values_per_second"`
+}
+
+const costSeconds = 60
+
+// costRing holds the collector's own counters over the last minute.
+type costRing struct {
+	n    int
+	tick [costSeconds + 1]int64
+	val  [costSeconds + 1][3]float64 // queries, seconds, bytes
+}
+
+func (c *costRing) put(t int64, v [3]float64) {
+	i := c.n % len(c.tick)
+	c.tick[i], c.val[i] = t, v
+	c.n++
+}
+
+func (c *costRing) cost(values int) Cost {
+	if c.n < 2 {
+		return Cost{}
+	}
+	last := (c.n - 1) % len(c.tick)
+	first := 0
+	if c.n > len(c.tick) {
+		first = c.n % len(c.tick)
+	}
+	dt := float64(c.tick[last] - c.tick[first])
+	if dt <= 0 {
+		return Cost{}
+	}
+	rate := func(i int) float64 { return (c.val[last][i] - c.val[first][i]) / dt }
+	return Cost{QueriesPerSecond: rate(0), ServerMsPerSecond: rate(1) * 1000, BytesPerSecond: rate(2), ValuesPerSecond: float64(values)}
+}
+
+// history keeps the last minutes of what the overview draws and of what watching costs.
+func (e *entry) history(v collect.View) {
+	if e.summary.Instance.Kind == fleet.KindHost {
+		if busy, ok := e.busy(); ok {
+			e.spark.put(v.Tick, busy)
+		}
+	} else if qps, ok := e.rate("mysql_global_status_questions"); ok {
+		e.spark.put(v.Tick, qps)
+	}
+	queries, ok := e.value("risso_collect_queries_total")
+	if !ok {
+		return
+	}
+	seconds, _ := e.value("risso_collect_server_seconds_total")
+	in, _ := e.value(`risso_collect_bytes_total{direction="received"}`)
+	out, _ := e.value(`risso_collect_bytes_total{direction="sent"}`)
+	e.cost.put(v.Tick, [3]float64{queries, seconds, in + out})
+}

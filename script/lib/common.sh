@@ -1,0 +1,124 @@
+# shellcheck shell=bash
+# Helpers of the scripts: words on the terminal, packages, a report at the end. Who sources this has
+# set `here` to the folder script/.
+: "${here:?}"
+
+# Where things that no package manager keeps are put.
+# shellcheck disable=SC2034 # for who sources this
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/risso
+failed=0
+report=()
+apt_updated=
+policy=/usr/sbin/policy-rc.d
+policy_made=
+
+say() { printf '· %s\n' "$*" >&2; }
+have() { command -v "$1" >/dev/null 2>&1; }
+
+# note NAME STATE DETAIL: a line of the table at the end. STATE is ok, missing (a warning) or
+# failed (the exit status will be 1).
+note() {
+  report+=("$1"$'\t'"$2"$'\t'"$3")
+  if [ "$2" = failed ]; then failed=1; fi
+}
+
+# retry COMMAND…: three times, with a pause between. The output is shown only when all fail.
+retry() {
+  local try out
+  for try in 1 2 3; do
+    if out=$("$@" 2>&1); then return 0; fi
+    [ "$try" = 3 ] || sleep $((try * 3))
+  done
+  printf '%s\n' "$out" | tail -n 5 >&2
+  return 1
+}
+
+# as_root COMMAND…: with sudo where that needs no password.
+as_root() {
+  if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi
+}
+
+# apt_install PACKAGE WHAT: installs PACKAGE unless WHAT (a command or a file) is there.
+apt_install() {
+  local package=$1 what=$2
+  case $what in
+    /*) [ -e "$what" ] && return 0 ;;
+    *) if have "$what" || [ -x "/usr/sbin/$what" ]; then return 0; fi ;;
+  esac
+  have apt-get || { say "$package: no apt-get here, install it with your package manager"; return 1; }
+  if [ -z "$apt_updated" ]; then
+    retry as_root apt-get update -qq || say "apt-get update failed; going on with the old lists"
+    apt_updated=1
+  fi
+  apt-cache show "$package" >/dev/null 2>&1 || { say "$package: not known to apt"; return 1; }
+  say "installing $package"
+  no_services
+  retry as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$package"
+}
+
+# no_services keeps a freshly installed server package from starting a service that nobody asked for,
+# until the script ends, however it ends.
+no_services() {
+  if [ -n "$policy_made" ] || [ -e $policy ]; then return; fi
+  policy_made=1
+  trap 'as_root rm -f $policy' EXIT
+  trap 'exit 130' INT TERM HUP
+  printf '#!/bin/sh\nexit 101\n' | as_root tee $policy >/dev/null && as_root chmod 755 $policy
+}
+
+# library PACKAGE… : the first of the packages that apt knows is installed, unless one is there.
+library() {
+  local p
+  for p in "$@"; do
+    if dpkg-query -W -f '${Status}' "$p" 2>/dev/null | grep -q ' installed$'; then return 0; fi
+  done
+  for p in "$@"; do
+    if apt_install "$p" "/nonexistent/$p" 2>/dev/null; then return 0; fi
+  done
+  say "none of these libraries can be installed: $*"
+  return 1
+}
+
+# report_command COMMAND NAME USE: its line in the table.
+report_command() {
+  local path
+  if path=$(command -v "$1"); then
+    note "$2" ok "$path"
+  else
+    note "$2" missing "$1 is not here: $3 will be skipped"
+  fi
+}
+
+# page_packages installs what ui/package-lock.json names, once per state of that file.
+page_packages() {
+  local ui stamp sum
+  ui=$(cd "$here/.." && pwd)/ui
+  [ -e "$ui/package-lock.json" ] || return 0
+  if ! have npm; then
+    note "page packages" missing "npm is not here"
+    return 1
+  fi
+  stamp=$ui/node_modules/.risso-setup
+  sum=$(sha256sum <"$ui/package-lock.json")
+  if [ ! -e "$stamp" ] || [ "$(cat "$stamp")" != "$sum" ]; then
+    say "npm ci"
+    # The browser for the page's tests comes from a package, not from a download.
+    if ! (cd "$ui" && PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1 retry npm ci --no-audit --no-fund --loglevel=error); then
+      note "page packages" failed "npm ci failed in ui/"
+      return 1
+    fi
+    printf '%s\n' "$sum" >"$stamp"
+  fi
+  note "page packages" ok "ui/node_modules"
+}
+
+# print_report shows the table and ends the script.
+print_report() {
+  local line name state detail
+  printf '\n'
+  for line in "${report[@]}"; do
+    IFS=$'\t' read -r name state detail <<<"$line"
+    printf '%-28s %-8s %s\n' "$name" "$state" "$detail"
+  done
+  exit "$failed"
+}
