@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -167,24 +168,48 @@ func ownedByUs(fi os.FileInfo) bool {
 	return ok && int(st.Uid) == os.Geteuid()
 }
 
-// endAll kills every process that works on dir and waits until all are gone.
+// endAll kills every process that works on dir, waits until all have ended, and tells which they were.
 // It looks again each time, because a dying server may start a helper.
-func endAll(ctx context.Context, dir string) error {
+func endAll(ctx context.Context, dir string) ([]process, error) {
+	var ended []process
 	for {
 		ps, err := processesUnder(dir)
 		if err != nil {
-			return err
+			return ended, err
 		}
 		if len(ps) == 0 {
-			return nil
+			return ended, nil
 		}
 		for _, p := range ps {
+			if !slices.Contains(ended, p) {
+				ended = append(ended, p)
+			}
 			if err := p.signal(syscall.SIGKILL, dir); err != nil && !errors.Is(err, os.ErrProcessDone) {
-				return fmt.Errorf("end process %d: %w", p.PID, err)
+				return ended, fmt.Errorf("end process %d: %w", p.PID, err)
 			}
 		}
 		if err := sleep(ctx, 5*time.Millisecond); err != nil {
-			return fmt.Errorf("process %d does not end: %w", ps[0].PID, err)
+			return ended, fmt.Errorf("process %d does not end: %w", ps[0].PID, err)
+		}
+	}
+}
+
+// reapWait is how long an init that is slow to bury its dead is waited for.
+const reapWait = 10 * time.Second
+
+// awaitReaped waits until ended processes have left the process list too. Their parent is init by then;
+// some take seconds to reap, and until then the dead servers look like something left behind.
+func awaitReaped(ctx context.Context, ended []process) {
+	ctx, cancel := context.WithTimeout(ctx, reapWait)
+	defer cancel()
+	for _, p := range ended {
+		for {
+			if start, _, err := procStat(p.PID); err != nil || start != p.Start {
+				break
+			}
+			if sleep(ctx, 10*time.Millisecond) != nil {
+				return
+			}
 		}
 	}
 }

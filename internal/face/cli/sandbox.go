@@ -43,7 +43,7 @@ mariadb --defaults-file=FILE.`,
 	}
 	cmd.PersistentFlags().StringVarP(&output, "output", "o", "text", "text or json")
 	cmd.AddCommand(newSandboxUpCmd(&output), newSandboxListCmd(&output), newSandboxServersCmd(&output),
-		newSandboxExecCmd(&output), newSandboxDownCmd(&output))
+		newSandboxExecCmd(&output), newSandboxDownCmd(&output), newSandboxLoadCmd(), newSandboxConfigCmd())
 	return cmd
 }
 
