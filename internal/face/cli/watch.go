@@ -29,7 +29,7 @@ const journalQueue = 4096
 
 func newWatch(logger *slog.Logger) *watch {
 	w := &watch{logger: logger, queue: make(chan func(context.Context, *state.Store) error, journalQueue), self: newSelfMeter()}
-	w.board = live.New(newJudge, w.self.Self)
+	w.board = live.New(w.self.Self)
 	return w
 }
 
