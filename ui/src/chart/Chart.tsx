@@ -275,7 +275,7 @@ export const Chart = memo(function Chart({ model, desk, onUnpin }: Props) {
                 <i class={`dot x-${l.colour}`} /><span>{l.label}</span><b data-v={k}>–</b>
               </li>
             ))}
-            {model.limit && <li title={model.limit.key}><i class="dash" /><span>{model.limit.label}</span><b data-limit>–</b></li>}
+            {model.limit && <li class="limit" title={model.limit.key}><i class="dash" /><span>{model.limit.label}</span><b data-limit>–</b></li>}
           </ul>
         )}
       </figcaption>

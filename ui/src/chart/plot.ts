@@ -131,7 +131,7 @@ export class Plot {
           stroke: () => css('--ink-3'), font, size: LEFT, gap: 4, space: 26, ticks: { show: false },
           grid: { stroke: () => css('--grid'), width: 1 },
           values: (_u, splits) => splits.map((v) => axisLabel(v, look.unit)),
-          splits: (u, _i, min, max) => valueSplits(min, max, u.height, isBytes(look.unit)),
+          splits: (u, _i, min, max) => valueSplits(min, max, u.height, look.unit),
         },
       ],
       series: [
@@ -228,8 +228,8 @@ function lonePoints(u: uPlot, s: number): number[] | null {
   return out;
 }
 
-function valueSplits(min: number, max: number, height: number, binary: boolean): number[] {
-  const n = height > 100 ? partsOf(max, binary) : 2;
+function valueSplits(min: number, max: number, height: number, unit: Unit): number[] {
+  const n = height > 100 ? partsOf(max, isBytes(unit), unit === '') : 2;
   const out = min < 0 ? [min, min / 2] : [];
   for (let i = 0; i <= n; i++) out.push((max * i) / n);
   return out;

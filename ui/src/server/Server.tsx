@@ -11,7 +11,7 @@ import { themeChanges } from '../common/theme';
 import { humanName } from '../search/names';
 import { Board } from './board';
 import { CHARTS } from './charts';
-import { build, type Catalogue } from './define';
+import { build, isQuiet, type Catalogue } from './define';
 import { Header } from './Header';
 
 /** The board on the screen, for the range control and the keyboard. */
@@ -22,6 +22,8 @@ export const wantedChart = signal('');
 interface Section {
   name: string;
   charts: ChartModel[];
+  /** charts that would show nothing but zero */
+  quiet: ChartModel[];
 }
 
 function pinnedCharts(keys: string[], own: Catalogue, host: Catalogue | undefined, board: Board, id: string, hostID: string): ChartModel[] {
@@ -44,9 +46,9 @@ function sectionsOf(own: Catalogue, host: Catalogue | undefined, board: Board, i
     const [catalogue, instance] = def.of === 'host' && host ? [host, hostID] : [own, id];
     const model = build(def, catalogue, board.feed(instance));
     if (!model) continue;
-    const last = out[out.length - 1];
-    if (last?.name === def.section) last.charts.push(model);
-    else out.push({ name: def.section, charts: [model] });
+    if (out[out.length - 1]?.name !== def.section) out.push({ name: def.section, charts: [], quiet: [] });
+    const section = out[out.length - 1];
+    (!def.always && isQuiet(model, catalogue) ? section.quiet : section.charts).push(model);
   }
   return out;
 }
@@ -97,6 +99,8 @@ export function showChart(id: string): boolean {
   const all = [...document.querySelectorAll<HTMLElement>('[data-chart]')];
   const el = all.find((e) => e.dataset.chart === id) ?? all.find((e) => e.dataset.chart?.startsWith(id));
   if (!el) return false;
+  const fold = el.closest('details');
+  if (fold) fold.open = true;
   const calm = matchMedia('(prefers-reduced-motion: reduce)').matches;
   el.scrollIntoView({ block: 'center', behavior: calm ? 'auto' : 'smooth' });
   el.classList.add('wanted');
@@ -133,7 +137,7 @@ export function Server() {
 
   const sections = useMemo(() => (own && seen !== 'missing' ? sectionsOf(own, host, board, id, hostID) : []), [own, host, board, id, hostID, seen === 'missing']);
   const pinned = useMemo(() => (own ? pinnedCharts(pins, own, host, board, id, hostID) : []), [pins.join('\n'), own, host, board, id, hostID]);
-  const stable = useStable([...pinned, ...sections.flatMap((s) => s.charts)]);
+  const stable = useStable([...pinned, ...sections.flatMap((s) => [...s.charts, ...s.quiet])]);
   useEffect(() => {
     if (wantedChart.value && sections.length > 0 && showChart(wantedChart.value)) wantedChart.value = '';
   }, [wantedChart.value, sections, pinned]);
@@ -163,6 +167,12 @@ export function Server() {
           <div class="grid">
             {s.charts.map((m) => <Chart key={m.id} model={stable(m)} desk={board} />)}
           </div>
+          {s.quiet.length > 0 && (
+            <details class="still">
+              <summary>all zero: {s.quiet.map((m) => m.title).join(', ')}</summary>
+              <div class="grid">{s.quiet.map((m) => <Chart key={m.id} model={stable(m)} desk={board} />)}</div>
+            </details>
+          )}
         </section>
       ))}
       {detail && own && own.metrics.length > 0 && <Cost detail={detail} />}
