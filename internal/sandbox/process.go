@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -167,24 +168,48 @@ func ownedByUs(fi os.FileInfo) bool {
 	return ok && int(st.Uid) == os.Geteuid()
 }
 
-// endAll kills every process that works on dir and waits until all are gone.
-// It looks again each time, because a dying server may start a helper.
-func endAll(ctx context.Context, dir string) error {
+// endAll kills every process that works on dir and waits until all have ended.
+// It looks again each time, because a dying server may start a helper. It
+// returns whom it has ended: their parent may not have noticed yet.
+func endAll(ctx context.Context, dir string) (ended []process, err error) {
 	for {
 		ps, err := processesUnder(dir)
-		if err != nil {
-			return err
-		}
-		if len(ps) == 0 {
-			return nil
+		if err != nil || len(ps) == 0 {
+			return ended, err
 		}
 		for _, p := range ps {
 			if err := p.signal(syscall.SIGKILL, dir); err != nil && !errors.Is(err, os.ErrProcessDone) {
-				return fmt.Errorf("end process %d: %w", p.PID, err)
+				return ended, fmt.Errorf("end process %d: %w", p.PID, err)
+			}
+			if !slices.Contains(ended, p) {
+				ended = append(ended, p)
 			}
 		}
 		if err := sleep(ctx, 5*time.Millisecond); err != nil {
-			return fmt.Errorf("process %d does not end: %w", ps[0].PID, err)
+			return ended, fmt.Errorf("process %d does not end: %w", ps[0].PID, err)
+		}
+	}
+}
+
+// reapTime is how long awaitReaped waits. Some inits of containers look for
+// dead children only every second or two, and some never.
+const reapTime = 3 * time.Second
+
+// awaitReaped waits until processes that have ended are out of the process
+// list. An orphan stays there as a zombie until init takes notice of it. It
+// holds nothing any more, so to wait longer than a moment is not worth it.
+func awaitReaped(ctx context.Context, ended []process) {
+	ctx, cancel := context.WithTimeout(ctx, reapTime)
+	defer cancel()
+	for _, p := range ended {
+		for {
+			start, _, err := procStat(p.PID)
+			if err != nil || start != p.Start {
+				break
+			}
+			if sleep(ctx, 5*time.Millisecond) != nil {
+				return
+			}
 		}
 	}
 }

@@ -287,10 +287,10 @@ func (s *Sandbox) beingWorkedOn() bool {
 // remove ends all that runs in the sandbox and removes its files. It can be
 // cut off anywhere and done again.
 func (s *Sandbox) remove(ctx context.Context) error {
-	if err := endAll(ctx, s.Dir); err != nil {
+	ended, err := endAll(ctx, s.Dir)
+	if err != nil {
 		return fmt.Errorf("sandbox %s: %w", s.Name, err)
 	}
-	s.reap(ctx)
 	if s.SocketDir != "" {
 		if err := removeSocketDir(s.SocketDir); err != nil {
 			return fmt.Errorf("sandbox %s: remove its sockets: %w", s.Name, err)
@@ -304,6 +304,7 @@ func (s *Sandbox) remove(ctx context.Context) error {
 	if err := os.RemoveAll(trash); err != nil {
 		return fmt.Errorf("sandbox %s: remove its folder: %w", s.Name, err)
 	}
+	awaitReaped(ctx, ended)
 	return nil
 }
 

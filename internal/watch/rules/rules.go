@@ -29,18 +29,9 @@ type Snapshot struct {
 	Keys  func(name string) []string       // the keys of all series of a metric: one for each disk
 	Text  func(variable string) string     // a global variable, or a status variable that is no number
 
-	Channels []Channel
+	Channels []fleet.Channel
 	Gaps     []fleet.Gap
 	Host     *Snapshot // the host it runs on, where Risso watches that too
-}
-
-// Channel is a replication channel, in the words of SHOW REPLICA STATUS.
-type Channel struct {
-	Name       string // empty for the only one
-	Source     string // the host it replicates from
-	IORunning  string // Yes, No, Connecting
-	SQLRunning string // Yes, No
-	LastError  string // of whichever thread stopped
 }
 
 func (s *Snapshot) value(key string) (float64, bool) {

@@ -143,7 +143,7 @@ func mysql57() *world { return server(fleet.FlavourPercona, "5.7.22-log") }
 
 func replica(w *world) *world {
 	w.snap.Instance.Role = fleet.RoleReplica
-	w.snap.Channels = []Channel{{Source: "db1", IORunning: "Yes", SQLRunning: "Yes"}}
+	w.snap.Channels = []fleet.Channel{{Source: "db1", IORunning: "Yes", SQLRunning: "Yes"}}
 	w.values[lagMetric+`{channel_name="",connection_name="",master_host="db1",master_uuid=""}`] = 0
 	w.texts["read_only"] = "ON"
 	return w
@@ -154,7 +154,7 @@ func (w *world) lag(v float64) {
 }
 
 func (w *world) channel(io, sql, err string) {
-	w.snap.Channels = []Channel{{Source: "db1", IORunning: io, SQLRunning: sql, LastError: err}}
+	w.snap.Channels = []fleet.Channel{{Source: "db1", IORunning: io, SQLRunning: sql, LastError: err}}
 }
 
 func (w *world) fs(metric string, v float64) {
@@ -386,7 +386,7 @@ func replicationScenarios() []scenario {
 			words: `^replication cannot connect to db1 since`},
 		{id: "repl.stopped", name: "a channel of 5.7", make: func() *world { return replica(mysql57()) }, severity: fleet.SeverityCritical,
 			bad: func(w *world) {
-				w.snap.Channels = append(w.snap.Channels, Channel{Name: "o'hara", Source: "db7", IORunning: "No", SQLRunning: "Yes", LastError: "Got fatal error 1236"})
+				w.snap.Channels = append(w.snap.Channels, fleet.Channel{Name: "o'hara", Source: "db7", IORunning: "No", SQLRunning: "Yes", LastError: "Got fatal error 1236"})
 			},
 			words: `^channel o'hara: replication from db7 receives nothing`, remedy: `START SLAVE FOR CHANNEL 'o\'hara'`},
 		{id: "repl.lag", make: func() *world {

@@ -1,7 +1,7 @@
 /** The charts of one server or host, words first. */
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { signal } from '@preact/signals';
-import { fetchInstance, type InstanceDetail } from '../api';
+import { ApiError, fetchInstance, type InstanceDetail } from '../api';
 import { Chart, type ChartModel } from '../chart/Chart';
 import { unitOf } from '../common/format';
 import { usePoll } from '../common/poll';
@@ -104,18 +104,25 @@ export function showChart(id: string): boolean {
   return true;
 }
 
-/** Follows an instance's state; the head of all its pages shows it. */
-export function useDetail(id: string): InstanceDetail | null {
-  const [detail, setDetail] = useState<InstanceDetail | null>(null);
-  usePoll(async () => setDetail(await fetchInstance(id)), 1000, [id]);
-  return detail?.id === id ? detail : null;
+/** Follows an instance's state, which the head of all its pages shows; 'missing' where there is no such instance. */
+export function useDetail(id: string): InstanceDetail | 'missing' | null {
+  const [detail, setDetail] = useState<InstanceDetail | 'missing' | null>(null);
+  usePoll(async () => {
+    try {
+      setDetail(await fetchInstance(id));
+    } catch (e) {
+      if (e instanceof ApiError && e.status === 404) setDetail('missing');
+    }
+  }, 1000, [id]);
+  return detail;
 }
 
 /** The page /server/ID. */
 export function Server() {
   const { id, pins } = view.value;
   const root = useRef<HTMLElement>(null);
-  const detail = useDetail(id);
+  const seen = useDetail(id);
+  const detail = seen === 'missing' ? null : seen;
   const board = useBoard(id, root);
   const hostID = detail?.host || detail?.host_id || instanceOf(id)?.host_id || '';
   const own = catalogues.value[id];
@@ -124,7 +131,7 @@ export function Server() {
   usePoll(() => loadCatalogue(id, own && own.metrics.length > 0 ? 55 : 0), own && own.metrics.length > 0 ? 60_000 : 1000, [id]);
   usePoll(() => (hostID ? loadCatalogue(hostID, 55) : Promise.resolve()), 60_000, [hostID]);
 
-  const sections = useMemo(() => (own ? sectionsOf(own, host, board, id, hostID) : []), [own, host, board, id, hostID]);
+  const sections = useMemo(() => (own && seen !== 'missing' ? sectionsOf(own, host, board, id, hostID) : []), [own, host, board, id, hostID, seen === 'missing']);
   const pinned = useMemo(() => (own ? pinnedCharts(pins, own, host, board, id, hostID) : []), [pins.join('\n'), own, host, board, id, hostID]);
   const stable = useStable([...pinned, ...sections.flatMap((s) => s.charts)]);
   useEffect(() => {
@@ -133,7 +140,7 @@ export function Server() {
 
   return (
     <main ref={root}>
-      <Header id={id} detail={detail} onChart={(c) => void showChart(c)} />
+      <Header id={id} detail={seen} onChart={(c) => void showChart(c)} />
       {own && own.metrics.length === 0 && <p class="quiet pad">No numbers yet: the first come a second or two after Risso connects.</p>}
       {sections.length > 1 && (
         <nav class="sections" aria-label="Sections">

@@ -40,10 +40,10 @@ const WORK: ChartDef[] = [
   },
   {
     id: 'waits', section: 'Work', title: 'Who waits for what', unit: '', of: 'server', stacked: true,
-    explain: 'Threads inside a statement, by what they wait for. Colours stay the same everywhere.',
+    explain: 'Threads inside a statement, by what they wait for; running means by nothing that the server shows. Colours stay the same everywhere.',
     source: 'process list and thread states, sampled each second',
     lines: [
-      line('cpu', waits('cpu'), 'blue'), line('io', waits('io'), 'teal'), line('commit', waits('commit'), 'violet'),
+      line('running', { first: [waits('running'), waits('cpu')] }, 'blue'), line('io', waits('io'), 'teal'), line('commit', waits('commit'), 'violet'),
       line('row lock', waits('row_lock'), 'mauve'), line('metadata lock', waits('metadata_lock'), 'rose'),
       line('table lock', waits('table_lock'), 'brown'), line('network', waits('network'), 'sky'),
       line('semisync', waits('semisync'), 'green'), line('replication', waits('replication'), 'olive'),

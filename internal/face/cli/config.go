@@ -1,0 +1,194 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// config is the file that --config names. Flags win over it.
+type config struct {
+	Listen    string         `yaml:"listen,omitempty"`
+	Data      string         `yaml:"data,omitempty"`
+	Retention string         `yaml:"retention,omitempty"` // such as 400d; empty keeps all
+	Hosts     []string       `yaml:"hosts,omitempty"`     // names, besides local ones, under which the page may be reached without a token
+	Servers   []serverConfig `yaml:"servers,omitempty"`
+}
+
+// serverConfig is one server of the config file.
+type serverConfig struct {
+	Name         string `yaml:"name,omitempty"`
+	DSN          string `yaml:"dsn,omitempty"`
+	PasswordFile string `yaml:"password_file,omitempty"`
+	PasswordEnv  string `yaml:"password_env,omitempty"`
+	DefaultsFile string `yaml:"defaults_file,omitempty"`
+}
+
+func readConfig(path string) (config, error) {
+	var c config
+	if path == "" {
+		return c, nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return c, usageError("config file: %w", err)
+	}
+	defer f.Close()
+	d := yaml.NewDecoder(f)
+	d.KnownFields(true)
+	if err := d.Decode(&c); err != nil {
+		return c, usageError("config file %s: %s", path, yamlProblem(err))
+	}
+	return c, nil
+}
+
+// yamlProblem keeps the places of a YAML error and leaves out the values that it quotes: one may be a password.
+func yamlProblem(err error) string {
+	var te *yaml.TypeError
+	if !errors.As(err, &te) {
+		return "it is not YAML"
+	}
+	var out []string
+	for _, e := range te.Errors {
+		line, rest, _ := strings.Cut(e, ": ")
+		if strings.HasPrefix(rest, "field ") {
+			out = append(out, line+": unknown "+strings.Split(rest, " not found")[0])
+		} else {
+			out = append(out, line+": a value of the wrong kind")
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+// watched is one server to watch: who it is to us, and how to reach it.
+type watched struct {
+	instance fleet.Instance
+	target   mysql.Target
+}
+
+// instanceOf makes the identity of a server from its name, or else from its address.
+func instanceOf(name string, t mysql.Target) fleet.Instance {
+	if name == "" {
+		name = t.Address()
+	}
+	return fleet.Instance{ID: fleet.Slug(name), Name: name, Kind: fleet.KindServer, Address: t.Address()}
+}
+
+// resolve finds the servers that flags, environment, config file and option file name, in this order; the
+// first of them that names any decides.
+func resolve(dsns []string, defaultsFile string, c config) ([]watched, error) {
+	if defaultsFile == "" {
+		defaultsFile = mysql.UserDefaultsFile()
+	}
+	defaults, err := mysql.ReadDefaults(defaultsFile)
+	if err != nil {
+		return nil, usageError("%w", err)
+	}
+	if len(dsns) == 0 && len(c.Servers) == 0 {
+		dsns = strings.Fields(os.Getenv("RISSO_DSN"))
+	}
+	var list []watched
+	for _, dsn := range dsns {
+		name, rest := splitName(dsn)
+		t, err := mysql.ParseTarget(rest)
+		if err != nil {
+			return nil, usageError("--dsn: %w", err)
+		}
+		t = t.WithFallback(defaults)
+		list = append(list, watched{instanceOf(name, t), t})
+	}
+	if len(dsns) == 0 {
+		for i, s := range c.Servers {
+			w, err := s.resolve(defaults)
+			if err != nil {
+				return nil, usageError("server %d of the config file: %w", i+1, err)
+			}
+			list = append(list, w)
+		}
+	}
+	if len(list) == 0 {
+		if t, ok := defaults.Target(); ok {
+			list = append(list, watched{instanceOf("", t), t})
+		}
+	}
+	return list, unique(list)
+}
+
+// splitName takes a leading name= off a DSN: db1=user@tcp(host)/.
+func splitName(dsn string) (name, rest string) {
+	n, r, ok := strings.Cut(dsn, "=")
+	if !ok || n == "" || strings.ContainsAny(n, ":@(/?") {
+		return "", dsn
+	}
+	return n, r
+}
+
+func (s serverConfig) resolve(defaults mysql.Defaults) (watched, error) {
+	if s.DefaultsFile != "" {
+		d, err := mysql.ReadDefaults(s.DefaultsFile)
+		if err != nil {
+			return watched{}, err
+		}
+		defaults = d
+	}
+	var t mysql.Target
+	if s.DSN == "" {
+		found, ok := defaults.Target()
+		if !ok {
+			return watched{}, errors.New("it has no dsn")
+		}
+		t = found
+	} else {
+		parsed, err := mysql.ParseTarget(s.DSN)
+		if err != nil {
+			return watched{}, err
+		}
+		t = parsed
+	}
+	switch {
+	case s.PasswordFile != "":
+		b, err := os.ReadFile(s.PasswordFile)
+		if err != nil {
+			return watched{}, fmt.Errorf("password file: %w", err)
+		}
+		t = t.WithPassword(strings.TrimRight(string(b), "\r\n"))
+	case s.PasswordEnv != "":
+		p, ok := os.LookupEnv(s.PasswordEnv)
+		if !ok {
+			return watched{}, fmt.Errorf("the environment has no %s", s.PasswordEnv)
+		}
+		t = t.WithPassword(p)
+	}
+	t = t.WithFallback(defaults)
+	return watched{instanceOf(s.Name, t), t}, nil
+}
+
+func unique(list []watched) error {
+	seen := map[string]bool{}
+	for _, w := range list {
+		if seen[w.instance.ID] {
+			return usageError("two servers are called %q: give them names, as in --dsn 'db1=user@tcp(host)/'", w.instance.ID)
+		}
+		seen[w.instance.ID] = true
+	}
+	return nil
+}
+
+// defaultDataDir is where Risso keeps its data when nothing else is said: $XDG_STATE_HOME/risso/data or ~/.local/state/risso/data.
+func defaultDataDir() string {
+	if d := os.Getenv("XDG_STATE_HOME"); d != "" {
+		return filepath.Join(d, "risso", "data")
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "risso-data"
+	}
+	return filepath.Join(home, ".local", "state", "risso", "data")
+}

@@ -1,0 +1,118 @@
+// Package cli is the command line: a file per command, and the only place where Risso's parts are put together.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// Streams are what a command reads and writes.
+type Streams struct {
+	In  io.Reader
+	Out io.Writer
+	Err io.Writer
+}
+
+// Exit codes of every command. They stand in `risso help exit-codes`.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
+	exitInUse  = 3 // the data directory or the address belongs to another process
+)
+
+const exitCodesHelp = `Exit codes of all commands:
+  0  it went well
+  1  it failed: the line on standard error says what and, where possible, what mends it
+  2  wrong use: an unknown flag or command, a DSN or value that cannot be read
+  3  the data directory or the address to listen on is in use by another process
+`
+
+// exitError is an error with the exit code it stands for and a hint for the person.
+type exitError struct {
+	code int
+	hint string
+	err  error
+}
+
+func (e *exitError) Error() string { return e.err.Error() }
+func (e *exitError) Unwrap() error { return e.err }
+
+func usageError(format string, args ...any) error {
+	return &exitError{code: exitUsage, err: fmt.Errorf(format, args...)}
+}
+
+func failure(code int, hint string, err error) error {
+	return &exitError{code: code, hint: hint, err: err}
+}
+
+// Main runs one command and gives its exit code.
+func Main(ctx context.Context, args []string, s Streams) int {
+	root := newRoot(s)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	code, hint := exitFailed, ""
+	var e *exitError
+	var coded interface{ ExitCode() int }
+	switch {
+	case errors.As(err, &e):
+		code, hint = e.code, e.hint
+	case errors.As(err, &coded):
+		code = coded.ExitCode()
+	case isUsage(err):
+		code, hint = exitUsage, "risso --help lists commands and flags"
+	}
+	if err.Error() == "" { // a client that ran for us has said what there is to say
+		return code
+	}
+	fmt.Fprintf(s.Err, "risso: %s\n", oneLine(err.Error(), hint))
+	return code
+}
+
+// oneLine joins an error and its hint in one line, for people and for logs.
+func oneLine(msg, hint string) string {
+	msg = strings.Join(strings.Fields(strings.ReplaceAll(msg, "\n", " ")), " ")
+	if hint != "" {
+		msg += " (" + hint + ")"
+	}
+	return msg
+}
+
+// isUsage recognises cobra's own complaints, which have no type.
+func isUsage(err error) bool {
+	for _, p := range []string{"unknown command", "unknown flag", "unknown shorthand", "flag needs an argument", "invalid argument", "required flag", "accepts ", "if any flags in the group", "requires at least"} {
+		if strings.Contains(err.Error(), p) {
+			return true
+		}
+	}
+	return false
+}
+
+func newRoot(s Streams) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "risso",
+		Short: "The remote-DBA team in one binary",
+		Long: `Risso watches MySQL, MariaDB and Percona servers every second, keeps every
+number for good, and says in words what goes on.`,
+		Example: `  risso serve --dsn 'risso:secret@tcp(db1:3306)/'     watch a server, page on http://127.0.0.1:8306
+  risso top --dsn 'risso@unix(/run/mysqld/mysqld.sock)/'   the same live, in a terminal
+  risso sandbox up --topology replication               a primary and two replicas to try it on`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Version:       Version(),
+	}
+	root.SetIn(s.In)
+	root.SetOut(s.Out)
+	root.SetErr(s.Err)
+	root.AddCommand(newServe(s), newTop(s), newSandboxCmd(), newToken(s), &cobra.Command{Use: "exit-codes", Short: "Exit codes of all commands", Long: exitCodesHelp})
+	root.CompletionOptions.HiddenDefaultCmd = true
+	return root
+}

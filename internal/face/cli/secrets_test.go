@@ -1,0 +1,62 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestPasswordSpan(t *testing.T) {
+	for _, c := range []struct{ arg, want string }{
+		{"root:secret@tcp(h:3306)/", "secret"},
+		{"--dsn=root:s:e@cr/et@tcp(h:3306)/db?tls=true", "s:e@cr/et"},
+		{"root@unix(/a:b@c/d.sock)/", ""},
+		{"root:pw@/", "pw"},
+		{"--dsn", ""},
+		{"/var/lib/data:x@y", ""},
+		{"root:@tcp(h)/", ""},
+	} {
+		start, end, ok := passwordSpan(c.arg)
+		if got := c.arg[start:end]; got != c.want || ok != (c.want != "") {
+			t.Errorf("password of %q: got %q, want %q", c.arg, got, c.want)
+		}
+	}
+}
+
+// TestWipedFromProcessList runs this test binary as a process that was given a password and looks at what the
+// kernel shows of its command line.
+func TestWipedFromProcessList(t *testing.T) {
+	if os.Getenv("RISSO_WIPE_CHILD") != "" {
+		safe := WipePasswords(os.Args)
+		if last := safe[len(safe)-1]; !strings.Contains(last, "tops3cret") {
+			os.Exit(3)
+		}
+		os.Stdout.WriteString("wiped\n")
+		time.Sleep(10 * time.Second)
+		return
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=TestWipedFromProcessList", "--", "root:tops3cret@tcp(127.0.0.1:1)/")
+	cmd.Env = append(os.Environ(), "RISSO_WIPE_CHILD=1")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { cmd.Process.Kill(); cmd.Wait() }()
+	buf := make([]byte, 6)
+	if n, err := out.Read(buf); err != nil || string(buf[:n]) != "wiped\n" {
+		t.Fatalf("child said %q, %v", buf[:n], err)
+	}
+	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(line), "tops3cret") || !strings.Contains(string(line), "root:*********@tcp") {
+		t.Errorf("the process list shows %q", line)
+	}
+}

@@ -1,0 +1,230 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/rissodb/risso/internal/face/web"
+	"github.com/rissodb/risso/internal/store/series"
+	"github.com/rissodb/risso/internal/store/state"
+	"github.com/rissodb/risso/ui"
+)
+
+type serveFlags struct {
+	listen       string
+	data         string
+	dsns         []string
+	configFile   string
+	defaultsFile string
+	retention    string
+	hostOnly     bool
+	noHost       bool
+	verbose      bool
+}
+
+func newServe(s Streams) *cobra.Command {
+	var f serveFlags
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Watch servers and this host every second; serve the page and the API",
+		Long: `Watch servers and this host every second, keep every number, and serve the
+page, the JSON API and Prometheus' query API.
+
+Servers come from --dsn (several), else from --config, else from the environment
+variable RISSO_DSN (several, parted by blanks), else from ~/.my.cnf. A password in
+--dsn is wiped from the process list; ~/.my.cnf, the environment and the config file
+(password_file, password_env) are the better places.
+
+Whoever listens on another address than loopback needs a token first:
+risso token create NAME
+
+` + exitCodesHelp,
+		Example: `  risso serve --dsn 'risso:secret@tcp(db1:3306)/' --dsn 'db2=risso:secret@tcp(10.0.0.2)/'
+  risso serve --host-only
+  risso serve --config risso.yaml --data /var/lib/risso`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), s, f) },
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.listen, "listen", "127.0.0.1:8306", "address of the page and the API")
+	fl.StringVar(&f.data, "data", "", "folder of the data (default "+defaultDataDir()+")")
+	fl.StringArrayVar(&f.dsns, "dsn", nil, "server to watch: user:password@tcp(host:3306)/ or user@unix(/socket)/, with name= in front to name it; may be repeated")
+	fl.StringVar(&f.configFile, "config", "", "config file (YAML)")
+	fl.StringVar(&f.defaultsFile, "defaults-file", "", "option file of the mysql clients (default ~/.my.cnf)")
+	fl.StringVar(&f.retention, "retention", "", "how long numbers are kept, such as 400d (default: for good)")
+	fl.BoolVar(&f.hostOnly, "host-only", false, "watch only this host")
+	fl.BoolVar(&f.noHost, "no-host", false, "do not watch this host")
+	fl.BoolVarP(&f.verbose, "verbose", "v", false, "log more")
+	cmd.MarkFlagsMutuallyExclusive("host-only", "no-host")
+	cmd.MarkFlagsMutuallyExclusive("host-only", "dsn")
+	return cmd
+}
+
+// settings are the flags and the config file, checked and joined.
+type settings struct {
+	listen    string
+	data      string
+	retention time.Duration
+	servers   []watched
+	host      bool
+	open      bool // loopback only
+	hosts     []string
+}
+
+func (f serveFlags) settings() (settings, error) {
+	c, err := readConfig(f.configFile)
+	if err != nil {
+		return settings{}, err
+	}
+	s := settings{listen: f.listen, data: first(f.data, c.Data, defaultDataDir()), host: !f.noHost, hosts: c.Hosts}
+	if c.Listen != "" && f.listen == "127.0.0.1:8306" {
+		s.listen = c.Listen
+	}
+	if s.retention, err = parseDays(first(f.retention, c.Retention)); err != nil {
+		return settings{}, err
+	}
+	host, _, err := net.SplitHostPort(s.listen)
+	if err != nil {
+		return settings{}, usageError("--listen %q: write it as host:port", s.listen)
+	}
+	ip := net.ParseIP(host)
+	s.open = host == "localhost" || (ip != nil && ip.IsLoopback())
+	if !f.hostOnly {
+		if s.servers, err = resolve(f.dsns, f.defaultsFile, c); err != nil {
+			return settings{}, err
+		}
+		if len(s.servers) == 0 {
+			return settings{}, &exitError{code: exitUsage, err: errors.New("no server to watch"),
+				hint: "give --dsn 'user:password@tcp(host:3306)/', or --host-only, or try it on: risso sandbox up"}
+		}
+	}
+	return s, nil
+}
+
+func first(list ...string) string {
+	for _, s := range list {
+		if s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+// parseDays reads a duration in which d stands for days; "" is 0.
+func parseDays(s string) (time.Duration, error) {
+	if s == "" {
+		return 0, nil
+	}
+	var days int
+	if n, err := fmt.Sscanf(s, "%dd", &days); n == 1 && err == nil && days > 0 && fmt.Sprintf("%dd", days) == s {
+		return time.Duration(days) * 24 * time.Hour, nil
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil || d <= 0 {
+		return 0, usageError("--retention %q: write it as 400d or 72h", s)
+	}
+	return d, nil
+}
+
+// serve is the story of risso serve: open what is kept, take the address, watch, serve, and end in order.
+func serve(ctx context.Context, out Streams, f serveFlags) error {
+	set, err := f.settings()
+	if err != nil {
+		return err
+	}
+	level := slog.LevelWarn
+	if f.verbose {
+		level = slog.LevelDebug
+	}
+	logger := slog.New(slog.NewTextHandler(out.Err, &slog.HandlerOptions{Level: level}))
+
+	if err := os.MkdirAll(set.data, 0o700); err != nil {
+		return failure(exitFailed, "choose another folder with --data", fmt.Errorf("data folder: %w", err))
+	}
+	ln, err := listen(ctx, set.listen)
+	if err != nil {
+		return err
+	}
+	defer ln.Close()
+
+	w := newWatch(logger)
+	numbers, err := series.Open(series.Options{Dir: filepath.Join(set.data, "series"), Retention: set.retention, Logger: logger, OnEvent: w.Event})
+	if err != nil {
+		if errors.Is(err, series.ErrLocked) {
+			return failure(exitInUse, "give each its own folder with --data", fmt.Errorf("another risso serve uses %s", set.data))
+		}
+		return fmt.Errorf("open the numbers: %w", err)
+	}
+	defer numbers.Close()
+	facts, err := state.Open(ctx, filepath.Join(set.data, "state.db"))
+	if err != nil {
+		return fmt.Errorf("open the facts: %w", err)
+	}
+	defer facts.Close()
+	if err := requireToken(ctx, set, facts); err != nil {
+		return err
+	}
+	if err := firstContact(ctx, out, set.servers); err != nil {
+		return err
+	}
+
+	page, err := fs.Sub(ui.Dist, "dist")
+	if err != nil {
+		return fmt.Errorf("open the page: %w", err)
+	}
+	handler := web.New(web.Options{Numbers: numbers, Facts: facts, Live: w.board, Page: page, Version: Version(),
+		Open: set.open, Hosts: set.hosts, Logger: logger})
+	srv := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 1 << 18, ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug)}
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return w.run(gctx, set, numbers, facts) })
+	g.Go(func() error { return ignoreClosed(srv.Serve(ln)) })
+	g.Go(func() error {
+		<-gctx.Done()
+		sctx, cancel := context.WithTimeout(context.WithoutCancel(gctx), 3*time.Second)
+		defer cancel()
+		if err := srv.Shutdown(sctx); err != nil { // a client that does not let go must not hold us
+			return srv.Close()
+		}
+		return nil
+	})
+	fmt.Fprintf(out.Err, "risso: ready on http://%s watching %s, data in %s\n", ln.Addr(), counted(len(set.servers), "server"), set.data)
+	return g.Wait()
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func ignoreClosed(err error) error {
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+func listen(ctx context.Context, addr string) (net.Listener, error) {
+	var lc net.ListenConfig
+	ln, err := lc.Listen(ctx, "tcp", addr)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, failure(exitInUse, "choose another with --listen, or 127.0.0.1:0 for any free port", fmt.Errorf("the address %s is in use", addr))
+	case err != nil:
+		return nil, failure(exitFailed, "", fmt.Errorf("listen: %w", err))
+	}
+	return ln, nil
+}

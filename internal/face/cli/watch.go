@@ -1,0 +1,288 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/host"
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/store/series"
+	"github.com/rissodb/risso/internal/store/state"
+	"github.com/rissodb/risso/internal/watch/collect"
+	"github.com/rissodb/risso/internal/watch/live"
+)
+
+// watch joins collectors, stores and board while risso serve runs.
+type watch struct {
+	logger *slog.Logger
+	board  *live.Board
+	queue  chan func(context.Context, *state.Store) error // what the journal still has to write
+	self   *selfMeter
+}
+
+// journalQueue is how many events and variable readings may wait while the store of facts is slow or its disk full.
+const journalQueue = 4096
+
+func newWatch(logger *slog.Logger) *watch {
+	w := &watch{logger: logger, queue: make(chan func(context.Context, *state.Store) error, journalQueue), self: newSelfMeter()}
+	w.board = live.New(w.self.Self)
+	return w
+}
+
+// Event takes what happened; it never blocks.
+func (w *watch) Event(e fleet.Event) {
+	w.logger.Info("event", "instance", e.Instance, "kind", e.Kind, "text", e.Text)
+	w.enqueue(func(ctx context.Context, s *state.Store) error {
+		_, err := s.AddEvents(ctx, e)
+		return err
+	})
+}
+
+// Variables takes a reading of all global variables; those that changed become events.
+func (w *watch) Variables(instance string, at time.Time, values map[string]string) {
+	w.enqueue(func(ctx context.Context, s *state.Store) error {
+		changes, err := s.SetVariables(ctx, instance, at, values)
+		if err != nil {
+			return err
+		}
+		for _, c := range changes {
+			if mysql.Moving(c.Name) {
+				continue
+			}
+			e := fleet.Event{Time: at, Instance: instance, Kind: fleet.EventVariable, Subject: c.Name, Old: c.Old, New: c.New,
+				Text: fmt.Sprintf("%s: %s → %s", c.Name, orEmpty(c.Old), orEmpty(c.New))}
+			if _, err := s.AddEvents(ctx, e); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func orEmpty(s string) string {
+	if s == "" {
+		return "(empty)"
+	}
+	return s
+}
+
+func (w *watch) enqueue(f func(context.Context, *state.Store) error) {
+	select {
+	case w.queue <- f:
+	default:
+		w.logger.Warn("the journal is full: an event was lost")
+	}
+}
+
+// journal writes what was queued until ctx ends and the queue is empty. A write that fails is tried again a
+// few times, for a full disk may be emptied.
+func (w *watch) journal(ctx context.Context, facts *state.Store) {
+	for {
+		select {
+		case f := <-w.queue:
+			w.write(ctx, facts, f)
+		case <-ctx.Done():
+			for {
+				select {
+				case f := <-w.queue:
+					w.write(context.WithoutCancel(ctx), facts, f)
+				default:
+					return
+				}
+			}
+		}
+	}
+}
+
+func (w *watch) write(ctx context.Context, facts *state.Store, f func(context.Context, *state.Store) error) {
+	var err error
+	for try := range 3 {
+		wctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+		err = f(wctx, facts)
+		cancel()
+		if err == nil || ctx.Err() != nil {
+			break
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Duration(try+1) * time.Second):
+		}
+	}
+	if err != nil {
+		w.logger.Warn("the journal could not be written", "err", err)
+	}
+}
+
+// run watches until ctx ends.
+func (w *watch) run(ctx context.Context, set settings, numbers *series.Store, facts *state.Store) error {
+	jctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	go func() { defer close(done); w.journal(jctx, facts) }()
+	defer func() { stop(); <-done }()
+
+	w.self.numbers = numbers
+	var group collect.Group
+	h, hostID, err := w.watchHost(ctx, &group, set, numbers, facts)
+	if err != nil {
+		return err
+	}
+	if h != nil {
+		defer h.Close()
+	}
+	for i, s := range set.servers {
+		if h != nil && s.target.Local() {
+			s.instance.HostID = hostID
+		}
+		if err := w.watchServer(ctx, &group, s, i, h, numbers, facts); err != nil {
+			return err
+		}
+	}
+	if err := w.watchSelf(ctx, &group, numbers); err != nil {
+		return err
+	}
+	w.Event(fleet.Event{Time: time.Now(), Kind: fleet.EventObserver, Text: "Risso " + Version() + " began to watch"})
+	group.Wait()
+	w.Event(fleet.Event{Time: time.Now(), Kind: fleet.EventObserver, Text: "Risso stopped"})
+	return nil
+}
+
+// phaseOf spreads the readings of many servers over the first part of the second.
+func phaseOf(i int) time.Duration { return time.Duration(i%80) * 8 * time.Millisecond }
+
+func (w *watch) watchServer(ctx context.Context, group *collect.Group, s watched, i int, h *host.Host, numbers *series.Store, facts *state.Store) error {
+	wr, err := numbers.Writer(s.instance.ID)
+	if err != nil {
+		return fmt.Errorf("write the numbers of %s: %w", s.instance.Name, err)
+	}
+	if err := facts.SaveInstance(ctx, s.instance, time.Time{}); err != nil {
+		return fmt.Errorf("note the server: %w", err)
+	}
+	o := collect.Options{Sink: &seriesSink{w: wr}, Recorder: w, Observer: w.board, Logger: w.logger, Phase: phaseOf(i)}
+	if s.instance.HostID != "" {
+		o.Extra = collect.NewProcess(h, s.target.Socket(), s.target.Port())
+	}
+	w.board.Add(s.instance)
+	group.Go(ctx, closing{collect.NewServer(s.target, s.instance, o), wr})
+	return nil
+}
+
+// watchHost begins to watch this machine, where it was not forbidden.
+func (w *watch) watchHost(ctx context.Context, group *collect.Group, set settings, numbers *series.Store, facts *state.Store) (*host.Host, string, error) {
+	if !set.host {
+		return nil, "", nil
+	}
+	h, err := host.New(host.Options{})
+	if err != nil {
+		return nil, "", fmt.Errorf("watch this host: %w", err)
+	}
+	id := h.Identity()
+	instance := fleet.Instance{ID: id.ID(), Name: id.Hostname, Kind: fleet.KindHost, Address: id.Hostname, Version: id.OS}
+	for _, s := range set.servers {
+		if s.instance.ID == instance.ID { // a server that bears the host's name
+			instance.ID = "host-" + instance.ID
+		}
+	}
+	wr, err := numbers.Writer(instance.ID)
+	if err != nil {
+		h.Close()
+		return nil, "", fmt.Errorf("write the numbers of this host: %w", err)
+	}
+	if err := facts.SaveInstance(ctx, instance, time.Time{}); err != nil {
+		h.Close()
+		return nil, "", fmt.Errorf("note the host: %w", err)
+	}
+	w.board.Add(instance)
+	group.Go(ctx, closing{collect.NewHost(h, instance, collect.Options{Sink: &seriesSink{w: wr}, Recorder: w, Observer: w.board, Logger: w.logger}), wr})
+	return h, instance.ID, nil
+}
+
+// closing closes the writer when its collector has ended.
+type closing struct {
+	run interface{ Run(context.Context) }
+	w   *series.Writer
+}
+
+// Run runs the collector.
+func (c closing) Run(ctx context.Context) {
+	defer c.w.Close()
+	c.run.Run(ctx)
+}
+
+// seriesSink writes ticks into the store of numbers.
+type seriesSink struct {
+	w       *series.Writer
+	defined int
+}
+
+// Append defines metrics that are new and appends the tick.
+func (s *seriesSink) Append(t int64, metrics []fleet.Metric, values []float64, late bool) error {
+	for ; s.defined < len(metrics); s.defined++ {
+		s.w.Define(describe(metrics[s.defined]))
+	}
+	err := s.w.Append(t, values, late)
+	if errors.Is(err, series.ErrOldTick) { // the clock of this machine went back: what is kept stays
+		return nil
+	}
+	return err
+}
+
+func describe(m fleet.Metric) series.Desc {
+	d := series.Desc{Name: m.Name, Labels: make([]series.Label, len(m.Labels))}
+	for i, l := range m.Labels {
+		d.Labels[i] = series.Label{Name: l.Name, Value: l.Value}
+	}
+	if m.Counter {
+		d.Type = series.Counter
+	}
+	return d
+}
+
+// firstContact tries each server once, so that a wrong password is told at once and not found on a page. It
+// fails only when no server can ever be watched this way.
+func firstContact(ctx context.Context, out Streams, servers []watched) error {
+	var firstErr error
+	hopeless := 0
+	for _, s := range servers {
+		cctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+		conn, err := mysql.Connect(cctx, s.target, nil)
+		cancel()
+		if err == nil {
+			conn.Close()
+			continue
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		var e *mysql.Error
+		if errors.As(err, &e) && (e.Class == mysql.ClassLogin || e.Class == mysql.ClassTLS || e.Class == mysql.ClassUsage) {
+			hopeless++
+			firstErr = first1(firstErr, failure(exitFailed, e.Hint, err))
+		}
+		if hopeless < len(servers) {
+			fmt.Fprintf(out.Err, "risso: %s\n", oneLine("cannot watch "+s.instance.Name+" now, goes on trying: "+err.Error(), hintOf(err)))
+		}
+	}
+	if hopeless > 0 && hopeless == len(servers) {
+		return firstErr
+	}
+	return nil
+}
+
+func first1(a, b error) error {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+func hintOf(err error) string {
+	var e *mysql.Error
+	if errors.As(err, &e) {
+		return e.Hint
+	}
+	return ""
+}

@@ -1,0 +1,374 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"net/url"
+	"sort"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/storage"
+
+	"github.com/rissodb/risso/internal/watch/live"
+)
+
+// Limits of one PromQL query.
+const (
+	maxSamples   = 50_000_000
+	queryTimeout = 30 * time.Second
+	maxSteps     = 11_000 // as Prometheus itself allows
+)
+
+// promAPI is Prometheus' HTTP API, version 1, as far as Grafana and scripts need it to read
+// (https://prometheus.io/docs/prometheus/latest/querying/api/).
+type promAPI struct {
+	engine *promql.Engine
+	parser parser.Parser
+	store  storage.Queryable
+	live   *live.Board
+}
+
+func newPromAPI(store interface{ Queryable() storage.Queryable }, board *live.Board) *promAPI {
+	p := parser.NewParser(parser.Options{})
+	return &promAPI{store: store.Queryable(), live: board, parser: p,
+		engine: promql.NewEngine(promql.EngineOpts{MaxSamples: maxSamples, Timeout: queryTimeout, EnableAtModifier: true, EnableNegativeOffset: true, Parser: p,
+			NoStepSubqueryIntervalFn: func(int64) int64 { return 1000 }})}
+}
+
+func (p *promAPI) register(mux *http.ServeMux, guard func(http.Handler) http.Handler) {
+	for path, h := range map[string]func(*http.Request) (any, error){
+		"/api/v1/query": p.query, "/api/v1/query_range": p.queryRange, "/api/v1/series": p.series,
+		"/api/v1/labels": p.labels, "/api/v1/label/{name}/values": p.labelValues, "/api/v1/metadata": p.metadata,
+		"/api/v1/status/buildinfo": p.buildinfo, "/api/v1/query_exemplars": p.none, "/api/v1/rules": p.noRules,
+	} {
+		handler := guard(promHandler(h))
+		mux.Handle("GET "+path, handler)
+		mux.Handle("POST "+path, handler)
+	}
+}
+
+// promError is an error in Prometheus' form.
+type promError struct {
+	status int
+	kind   string // bad_data, execution, timeout, canceled, not_found
+	err    error
+}
+
+func (e *promError) Error() string { return e.err.Error() }
+
+func badData(format string, args ...any) error {
+	return &promError{status: http.StatusBadRequest, kind: "bad_data", err: fmt.Errorf(format, args...)}
+}
+
+func promHandler(h func(*http.Request) (any, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Body = http.MaxBytesReader(w, r.Body, 1<<20)
+		if err := r.ParseForm(); err != nil {
+			writePromError(w, badData("read the form: %w", err))
+			return
+		}
+		data, err := h(r)
+		if err != nil {
+			writePromError(w, err)
+			return
+		}
+		writeJSON(w, http.StatusOK, map[string]any{"status": "success", "data": data})
+	})
+}
+
+func writePromError(w http.ResponseWriter, err error) {
+	var pe *promError
+	if !errors.As(err, &pe) {
+		pe = &promError{status: http.StatusUnprocessableEntity, kind: "execution", err: err}
+		var timeout promql.ErrQueryTimeout
+		var canceled promql.ErrQueryCanceled
+		switch {
+		case errors.As(err, &timeout):
+			pe.status, pe.kind = http.StatusServiceUnavailable, "timeout"
+		case errors.As(err, &canceled):
+			pe.status, pe.kind = 499, "canceled"
+		}
+	}
+	writeJSON(w, pe.status, map[string]string{"status": "error", "errorType": pe.kind, "error": pe.Error()})
+}
+
+// promTime reads a time as Prometheus does: unix seconds with a fraction, or RFC 3339.
+func promTime(f url.Values, name string, fallback time.Time) (time.Time, error) {
+	s := f.Get(name)
+	if s == "" {
+		return fallback, nil
+	}
+	if v, err := strconv.ParseFloat(s, 64); err == nil && math.Abs(v) < 1e12 {
+		sec, frac := math.Modf(v)
+		return time.Unix(int64(sec), int64(math.Round(frac*1000))*int64(time.Millisecond)).UTC(), nil
+	}
+	if t, err := time.Parse(time.RFC3339Nano, s); err == nil {
+		return t, nil
+	}
+	return time.Time{}, badData("cannot parse %q to a valid timestamp in parameter %q", s, name)
+}
+
+func promDuration(s string) (time.Duration, error) {
+	if v, err := strconv.ParseFloat(s, 64); err == nil && math.Abs(v) < 1e9 {
+		return time.Duration(v * float64(time.Second)), nil
+	}
+	if d, err := model.ParseDuration(s); err == nil {
+		return time.Duration(d), nil
+	}
+	return 0, badData("cannot parse %q to a valid duration", s)
+}
+
+// queryContext bounds a query by the client's timeout parameter, and by ours.
+func queryContext(r *http.Request) (context.Context, context.CancelFunc, error) {
+	limit := queryTimeout
+	if s := r.Form.Get("timeout"); s != "" {
+		d, err := promDuration(s)
+		if err != nil {
+			return nil, nil, err
+		}
+		limit = min(limit, d)
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), limit)
+	return ctx, cancel, nil
+}
+
+func lookback(r *http.Request) (promql.QueryOpts, error) {
+	var d time.Duration
+	if s := r.Form.Get("lookback_delta"); s != "" {
+		var err error
+		if d, err = promDuration(s); err != nil {
+			return nil, err
+		}
+	}
+	return promql.NewPrometheusQueryOpts(false, d), nil
+}
+
+func (p *promAPI) query(r *http.Request) (any, error) {
+	ts, err := promTime(r.Form, "time", time.Now())
+	if err != nil {
+		return nil, err
+	}
+	opts, err := lookback(r)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel, err := queryContext(r)
+	if err != nil {
+		return nil, err
+	}
+	defer cancel()
+	q, err := p.engine.NewInstantQuery(ctx, p.store, opts, r.Form.Get("query"), ts)
+	if err != nil {
+		return nil, badData("%w", err)
+	}
+	return exec(ctx, q)
+}
+
+func (p *promAPI) queryRange(r *http.Request) (any, error) {
+	start, err := promTime(r.Form, "start", time.Time{})
+	if err != nil {
+		return nil, err
+	}
+	end, err := promTime(r.Form, "end", time.Time{})
+	if err != nil {
+		return nil, err
+	}
+	step, err := promDuration(r.Form.Get("step"))
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case start.IsZero() || end.IsZero():
+		return nil, badData("start and end are needed")
+	case end.Before(start):
+		return nil, badData("end timestamp must not be before start time")
+	case step <= 0:
+		return nil, badData("zero or negative query resolution step widths are not accepted. Try a positive integer")
+	case end.Sub(start)/step > maxSteps:
+		return nil, badData("exceeded maximum resolution of 11,000 points per timeseries. Try decreasing the query resolution (?step=XX)")
+	}
+	opts, err := lookback(r)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel, err := queryContext(r)
+	if err != nil {
+		return nil, err
+	}
+	defer cancel()
+	q, err := p.engine.NewRangeQuery(ctx, p.store, opts, r.Form.Get("query"), start, end, step)
+	if err != nil {
+		return nil, badData("%w", err)
+	}
+	return exec(ctx, q)
+}
+
+// exec runs a query and turns its result into what MarshalJSON below writes; the engine's own memory is given back.
+func exec(ctx context.Context, q promql.Query) (any, error) {
+	defer q.Close()
+	res := q.Exec(ctx)
+	if res.Err != nil {
+		return nil, res.Err
+	}
+	b, err := appendResult(nil, res.Value)
+	if err != nil {
+		return nil, err
+	}
+	return rawJSON(b), nil
+}
+
+type rawJSON []byte
+
+// MarshalJSON is the text itself.
+func (r rawJSON) MarshalJSON() ([]byte, error) { return r, nil }
+
+// matchers reads match[] parameters.
+func (p *promAPI) matchers(r *http.Request, needed bool) ([][]*labels.Matcher, error) {
+	var out [][]*labels.Matcher
+	for _, s := range r.Form["match[]"] {
+		m, err := p.parser.ParseMetricSelector(s)
+		if err != nil {
+			return nil, badData("match[]: %w", err)
+		}
+		out = append(out, m)
+	}
+	if needed && len(out) == 0 {
+		return nil, badData("no match[] parameter provided")
+	}
+	return out, nil
+}
+
+func (p *promAPI) querier(r *http.Request) (storage.Querier, error) {
+	end, err := promTime(r.Form, "end", time.Now())
+	if err != nil {
+		return nil, err
+	}
+	start, err := promTime(r.Form, "start", end.Add(-24*time.Hour))
+	if err != nil {
+		return nil, err
+	}
+	return p.store.Querier(start.UnixMilli(), end.UnixMilli())
+}
+
+func (p *promAPI) series(r *http.Request) (any, error) {
+	sets, err := p.matchers(r, true)
+	if err != nil {
+		return nil, err
+	}
+	q, err := p.querier(r)
+	if err != nil {
+		return nil, err
+	}
+	defer q.Close()
+	out := []labels.Labels{}
+	seen := map[uint64]bool{}
+	for _, m := range sets {
+		set := q.Select(r.Context(), true, &storage.SelectHints{Func: "series"}, m...)
+		for set.Next() {
+			l := set.At().Labels()
+			if !seen[l.Hash()] {
+				seen[l.Hash()] = true
+				out = append(out, l)
+			}
+		}
+		if err := set.Err(); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func (p *promAPI) labels(r *http.Request) (any, error) {
+	return p.labelQuery(r, func(q storage.Querier, m []*labels.Matcher) ([]string, error) {
+		names, _, err := q.LabelNames(r.Context(), nil, m...)
+		return names, err
+	})
+}
+
+func (p *promAPI) labelValues(r *http.Request) (any, error) {
+	name := r.PathValue("name")
+	if !model.LabelName(name).IsValid() {
+		return nil, badData("invalid label name: %q", name)
+	}
+	return p.labelQuery(r, func(q storage.Querier, m []*labels.Matcher) ([]string, error) {
+		values, _, err := q.LabelValues(r.Context(), name, nil, m...)
+		return values, err
+	})
+}
+
+func (p *promAPI) labelQuery(r *http.Request, ask func(storage.Querier, []*labels.Matcher) ([]string, error)) (any, error) {
+	sets, err := p.matchers(r, false)
+	if err != nil {
+		return nil, err
+	}
+	q, err := p.querier(r)
+	if err != nil {
+		return nil, err
+	}
+	defer q.Close()
+	if len(sets) == 0 {
+		sets = [][]*labels.Matcher{nil}
+	}
+	union := map[string]bool{}
+	for _, m := range sets {
+		list, err := ask(q, m)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range list {
+			union[s] = true
+		}
+	}
+	out := make([]string, 0, len(union))
+	for s := range union {
+		out = append(out, s)
+	}
+	sort.Strings(out)
+	return out, nil
+}
+
+type promMeta struct {
+	Type string `json:"type"`
+	Help string `json:"help"`
+	Unit string `json:"unit"`
+}
+
+func (p *promAPI) metadata(r *http.Request) (any, error) {
+	limit := math.MaxInt
+	if s := r.Form.Get("limit"); s != "" {
+		n, err := strconv.Atoi(s)
+		if err != nil {
+			return nil, badData("limit must be a number")
+		}
+		if n > 0 {
+			limit = n
+		}
+	}
+	only := r.Form.Get("metric")
+	out := map[string][]promMeta{}
+	for _, m := range p.live.AllMetrics() {
+		if _, ok := out[m.Name]; ok || (only != "" && m.Name != only) || len(out) >= limit {
+			continue
+		}
+		out[m.Name] = []promMeta{{Type: typeWord(m.Counter), Help: m.Help, Unit: m.Unit}}
+	}
+	return out, nil
+}
+
+func (p *promAPI) buildinfo(*http.Request) (any, error) {
+	return map[string]string{"version": "2.42.0", "application": "risso"}, nil
+}
+
+func (p *promAPI) none(*http.Request) (any, error) { return []string{}, nil }
+
+func (p *promAPI) noRules(*http.Request) (any, error) {
+	return map[string]any{"groups": []string{}}, nil
+}
