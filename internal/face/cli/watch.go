@@ -92,7 +92,7 @@ func (w *watch) journal(ctx context.Context, facts *state.Store) {
 			for {
 				select {
 				case f := <-w.queue:
-					w.write(context.WithoutCancel(ctx), facts, f)
+					w.write(ctx, facts, f)
 				default:
 					return
 				}
@@ -104,7 +104,7 @@ func (w *watch) journal(ctx context.Context, facts *state.Store) {
 func (w *watch) write(ctx context.Context, facts *state.Store, f func(context.Context, *state.Store) error) {
 	var err error
 	for try := range 3 {
-		wctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+		wctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		err = f(wctx, facts)
 		cancel()
 		if err == nil || ctx.Err() != nil {
