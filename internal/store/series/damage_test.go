@@ -63,7 +63,7 @@ func everywhere(t *testing.T, m *model, master, rel string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	step := max(1, len(good)/400)
+	step := max(1, len(good)/120)
 	if testing.Short() {
 		step = max(1, len(good)/40)
 	}
