@@ -105,7 +105,7 @@ func (b *blockFile) load(size int64, cat *catalog) error {
 	if b.sch.hash != b.schema || len(b.sch.series) != b.series {
 		return fmt.Errorf("schema: %w", errBlock)
 	}
-	raw, err := unzip(b.dec, hours, maxHoursRaw)
+	raw, err := unzip(b.dec, hours, nil, maxHoursRaw)
 	if err != nil {
 		return fmt.Errorf("hours: %w", err)
 	}

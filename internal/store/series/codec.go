@@ -144,7 +144,7 @@ type encoder struct {
 
 func newEncoder() (*encoder, error) {
 	z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(256<<10),
-		zstd.WithLowerEncoderMem(true), zstd.WithEncoderCRC(false), zstd.WithEncoderLevel(zstd.SpeedBetterCompression))
+		zstd.WithLowerEncoderMem(true), zstd.WithSingleSegment(true), zstd.WithEncoderCRC(false), zstd.WithEncoderLevel(zstd.SpeedBetterCompression))
 	if err != nil {
 		return nil, fmt.Errorf("make a compressor: %w", err)
 	}
@@ -409,7 +409,7 @@ func (d *decoder) entropy(in *input, method byte, r []int64) error {
 }
 
 func (d *decoder) zstdChunk(z *zstd.Decoder, b []byte, r []int64) error {
-	raw, err := z.DecodeAll(b, d.raw[:0])
+	raw, err := unzip(z, b, d.raw[:0], 10*len(r))
 	if err != nil {
 		return fmt.Errorf("chunk: %w", err)
 	}

@@ -13,7 +13,7 @@ import (
 
 const (
 	frameVersion = 1
-	maxFrameBody = 64 << 20
+	maxFrameBody = 16 << 20
 )
 
 // Kinds of a column within a frame or an hour.
@@ -160,7 +160,7 @@ func (f *frame) size() int { return len(f.body) + 4*len(f.offs) + 128 }
 
 // openFrame decompresses a frame and checks that every column is whole.
 func openFrame(h frameHead, s *schema, dec *zstd.Decoder) (*frame, error) {
-	body, err := unzip(dec, h.packed, maxFrameBody)
+	body, err := unzip(dec, h.packed, nil, maxFrameBody)
 	if err != nil {
 		return nil, fmt.Errorf("frame: %w", err)
 	}

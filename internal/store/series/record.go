@@ -18,7 +18,7 @@ const (
 	recordTick   = 4 // write-ahead log: the values of one second
 
 	recordHead = 13
-	maxRecord  = 64 << 20
+	maxRecord  = 32 << 20
 )
 
 var recordMarker = []byte{0xF1, 'R', 's', 0x9E}

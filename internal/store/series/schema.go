@@ -15,7 +15,7 @@ import (
 // Bounds on what a file may ask for, against files that lie.
 const (
 	maxSeries    = 1 << 17  // series of one schema
-	maxSchemaRaw = 64 << 20 // its bytes before compression
+	maxSchemaRaw = 16 << 20 // its bytes before compression
 )
 
 var errSchema = errors.New("schema does not hold what it promises")
@@ -59,7 +59,7 @@ const keptSchemas = 512
 
 func newCatalog(dec *zstd.Decoder) (*catalog, error) {
 	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(512<<10),
-		zstd.WithLowerEncoderMem(true), zstd.WithEncoderLevel(zstd.SpeedBetterCompression))
+		zstd.WithLowerEncoderMem(true), zstd.WithSingleSegment(true), zstd.WithEncoderLevel(zstd.SpeedBetterCompression))
 	if err != nil {
 		return nil, fmt.Errorf("make a compressor: %w", err)
 	}
@@ -121,7 +121,7 @@ func (c *catalog) addLocked(s *schema) *schema {
 
 // parse reads a packed schema.
 func (c *catalog) parse(packed []byte) (*schema, error) {
-	raw, err := unzip(c.dec, packed, maxSchemaRaw)
+	raw, err := unzip(c.dec, packed, nil, maxSchemaRaw)
 	if err != nil {
 		return nil, fmt.Errorf("schema: %w", err)
 	}
@@ -236,16 +236,20 @@ func appendText(b []byte, s string) []byte {
 
 func (in *input) text() string { return string(in.bytes(in.length(len(in.b)))) }
 
-// unzip decompresses at most limit bytes.
-func unzip(dec *zstd.Decoder, b []byte, limit uint64) ([]byte, error) {
+// unzip decompresses into dst; b has to say beforehand that it holds at most limit bytes.
+func unzip(dec *zstd.Decoder, b, dst []byte, limit int) ([]byte, error) {
 	var h zstd.Header
 	if err := h.Decode(b); err != nil {
 		return nil, err
 	}
-	if h.HasFCS && h.FrameContentSize > limit {
+	if !h.HasFCS || h.FrameContentSize > uint64(limit) {
 		return nil, zstd.ErrDecoderSizeExceeded
 	}
-	return dec.DecodeAll(b, nil)
+	raw, err := dec.DecodeAll(b, dst)
+	if err == nil && len(raw) > limit {
+		err = zstd.ErrDecoderSizeExceeded
+	}
+	return raw, err
 }
 
 // newDecompressor makes the decompressor that all readers of a Store share.

@@ -204,7 +204,7 @@ func replayWAL(b []byte, cat *catalog, tick func(descs []*seriesID, t walTick)) 
 }
 
 func parseDefine(packed []byte, have int, cat *catalog) ([]*seriesID, error) {
-	raw, err := unzip(cat.dec, packed, maxSchemaRaw)
+	raw, err := unzip(cat.dec, packed, nil, maxSchemaRaw)
 	if err != nil {
 		return nil, err
 	}

@@ -52,7 +52,7 @@ func (w *worker) init(s *Store) error {
 	}
 	w.hours.enc, w.zstd = e, e.zstd
 	w.fm.enc, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(128<<10),
-		zstd.WithLowerEncoderMem(true), zstd.WithEncoderCRC(false))
+		zstd.WithLowerEncoderMem(true), zstd.WithSingleSegment(true), zstd.WithEncoderCRC(false))
 	if err != nil {
 		return fmt.Errorf("make a compressor: %w", err)
 	}
