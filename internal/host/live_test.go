@@ -331,3 +331,49 @@ func TestLiveFindServer(t *testing.T) {
 		t.Errorf("a free port: %v", err)
 	}
 }
+
+// A tick in steady state must not allocate: it happens every second, for good.
+func TestLiveReadAllocatesNothing(t *testing.T) {
+	h, err := New(Options{FilesystemEvery: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	p, err := h.Process(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	h.Read()
+	if n := testing.AllocsPerRun(50, func() { h.Read() }); n > 0 {
+		t.Errorf("a tick of the host allocates %v times", n)
+	}
+	if n := testing.AllocsPerRun(50, func() { p.Read() }); n > 0 {
+		t.Errorf("a tick of a process allocates %v times", n)
+	}
+}
+
+// BenchmarkReadCPU tells the processor time of a tick, the kernel's part included.
+func BenchmarkReadCPU(b *testing.B) {
+	h, err := New(Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer h.Close()
+	p, err := h.Process(os.Getpid())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer p.Close()
+	used := func() time.Duration {
+		var r syscall.Rusage
+		syscall.Getrusage(syscall.RUSAGE_SELF, &r)
+		return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+	}
+	before := used()
+	for b.Loop() {
+		h.Read()
+		p.Read()
+	}
+	b.ReportMetric(float64((used()-before).Microseconds())/float64(b.N), "cpu-µs/op")
+}

@@ -92,7 +92,11 @@ func classify(t Target, err error) error {
 		return err
 	}
 	class := ClassOf(err)
-	return &Error{Target: t.String(), Class: class, Hint: hint(class, t), Err: err}
+	h := hint(class, t)
+	if errors.Is(err, driver.ErrNoTLS) {
+		h = "the server offers no TLS: take tls=… out of the DSN, or give the server a certificate (ssl_cert, ssl_key)"
+	}
+	return &Error{Target: t.String(), Class: class, Hint: h, Err: err}
 }
 
 // ClassOf tells what kind of trouble a driver's error is.

@@ -44,15 +44,18 @@ func (w *watch) Event(e fleet.Event) {
 
 // Variables takes a reading of all global variables; those that changed become events.
 func (w *watch) Variables(instance string, at time.Time, values map[string]string) {
+	still := make(map[string]string, len(values))
+	for name, value := range values {
+		if !mysql.Moving(name) {
+			still[name] = value
+		}
+	}
 	w.enqueue(func(ctx context.Context, s *state.Store) error {
-		changes, err := s.SetVariables(ctx, instance, at, values)
+		changes, err := s.SetVariables(ctx, instance, at, still)
 		if err != nil {
 			return err
 		}
 		for _, c := range changes {
-			if mysql.Moving(c.Name) {
-				continue
-			}
 			e := fleet.Event{Time: at, Instance: instance, Kind: fleet.EventVariable, Subject: c.Name, Old: c.Old, New: c.New,
 				Text: fmt.Sprintf("%s: %s → %s", c.Name, orEmpty(c.Old), orEmpty(c.New))}
 			if _, err := s.AddEvents(ctx, e); err != nil {
@@ -89,7 +92,7 @@ func (w *watch) journal(ctx context.Context, facts *state.Store) {
 			for {
 				select {
 				case f := <-w.queue:
-					w.write(context.WithoutCancel(ctx), facts, f)
+					w.write(ctx, facts, f)
 				default:
 					return
 				}
@@ -101,7 +104,7 @@ func (w *watch) journal(ctx context.Context, facts *state.Store) {
 func (w *watch) write(ctx context.Context, facts *state.Store, f func(context.Context, *state.Store) error) {
 	var err error
 	for try := range 3 {
-		wctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+		wctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		err = f(wctx, facts)
 		cancel()
 		if err == nil || ctx.Err() != nil {

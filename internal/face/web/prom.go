@@ -39,7 +39,7 @@ type promAPI struct {
 
 func newPromAPI(store interface{ Queryable() storage.Queryable }, board *live.Board) *promAPI {
 	p := parser.NewParser(parser.Options{})
-	return &promAPI{store: store.Queryable(), live: board, parser: p,
+	return &promAPI{store: gapQueryable{store.Queryable()}, live: board, parser: p,
 		engine: promql.NewEngine(promql.EngineOpts{MaxSamples: maxSamples, Timeout: queryTimeout, EnableAtModifier: true, EnableNegativeOffset: true, Parser: p,
 			NoStepSubqueryIntervalFn: func(int64) int64 { return 1000 }})}
 }

@@ -185,6 +185,36 @@ func TestPrometheusAnswers(t *testing.T) {
 	}
 }
 
+// TestGapIsAGapInPromQL asks for every second around the gap of seconds 40 to 44 and around the newest value: none is repeated.
+func TestGapIsAGapInPromQL(t *testing.T) {
+	s := newSite(t, true)
+	var r struct {
+		Data struct{ Result []struct{ Values [][2]any } }
+	}
+	at := func(query string) map[int64]bool {
+		s.decode(t, fmt.Sprintf("/api/v1/query_range?query=%s&start=%d&end=%d&step=1", url.QueryEscape(query), s.from, s.from+200), &r)
+		seen := map[int64]bool{}
+		for _, series := range r.Data.Result {
+			for _, v := range series.Values {
+				seen[int64(v[0].(float64))-s.from] = true
+			}
+		}
+		return seen
+	}
+	for _, query := range []string{questions, "mysql_global_status_threads_running", "sum by (instance) (" + questions + ")"} {
+		seen := at(query)
+		for i := range int64(200) {
+			want := i < 40 || i >= 45 && i < 120
+			if ended := i >= 120 && i < 123; seen[i] != want && !ended {
+				t.Errorf("%s at second %d: there is a value: %v", query, i, seen[i])
+			}
+		}
+	}
+	if seen := at("rate(" + questions + "[10s])"); !seen[42] || seen[140] {
+		t.Errorf("a rate over the gap: %v, long behind the end: %v", seen[42], seen[140])
+	}
+}
+
 func TestLoopbackAnswersOnlyToLocalNames(t *testing.T) {
 	s := newSite(t, true)
 	for host, want := range map[string]int{"127.0.0.1:8306": 200, "localhost": 200, "[::1]:8306": 200, "evil.example": 403, "127.0.0.1.evil.example": 403} {

@@ -233,8 +233,11 @@ type ring struct {
 	vals [sparkSeconds]float32
 }
 
+// slot is where second t stands; a clock before 1970 is no reason to fail.
+func slot(t int64) int64 { return (t%sparkSeconds + sparkSeconds) % sparkSeconds }
+
 func (r *ring) put(t int64, v float64) {
-	i := t % sparkSeconds
+	i := slot(t)
 	r.at[i], r.vals[i] = t, float32(v)
 }
 
@@ -245,7 +248,7 @@ func (r *ring) spark(now int64) Spark {
 	for t := start; t < now; t += step {
 		n, sum, lo, hi := 0, 0.0, math.Inf(1), math.Inf(-1)
 		for u := t; u < t+step; u++ {
-			if i := u % sparkSeconds; r.at[i] == u {
+			if i := slot(u); r.at[i] == u {
 				v := float64(r.vals[i])
 				n++
 				sum += v

@@ -51,12 +51,13 @@ func cpuSaturated(r *round) {
 	if !ok {
 		return
 	}
+	running, ok := r.value("node_procs_running")
+	running = r.smooth("runnable", running) // it jumps from one moment to the next
 	free := r.smooth("headroom", p.headroom)
 	if free >= 0.05 {
 		return
 	}
-	running, ok := r.value("node_procs_running")
-	if ok && r.smooth("runnable", running) < 1.5*p.count {
+	if ok && running < 1.5*p.count {
 		return // used up, but nobody waits
 	}
 	c := candidate{id: "host.cpu", severity: fleet.SeverityWarning, chart: "cpu", remedy: "top -b -n 1 -o %CPU | head -20",

@@ -116,6 +116,7 @@ type entry struct {
 	told        bool
 	instant     bool
 	order       int
+	severe      [fleet.SeverityCritical + 1]time.Time // when it last was as bad as that
 	finding     fleet.Finding
 }
 
@@ -239,7 +240,7 @@ func (j *Judge) settle(now time.Time, found []candidate) []fleet.Finding {
 		}
 		e.last, e.order, e.instant = now, i, c.now
 		e.told = e.told || c.now || now.Sub(e.first) >= hold
-		e.finding = fleet.Finding{ID: c.id, Severity: c.severity, Since: e.first, Remedy: c.remedy, Chart: c.chart,
+		e.finding = fleet.Finding{ID: c.id, Severity: e.severity(c.severity, now), Since: e.first, Remedy: c.remedy, Chart: c.chart,
 			Words: c.head + " since " + clock(e.first, now) + c.tail}
 	}
 	var out []*entry
@@ -253,6 +254,18 @@ func (j *Judge) settle(now time.Time, found []candidate) []fleet.Finding {
 		}
 	}
 	return sorted(out)
+}
+
+// severity lets a finding get worse at once, and better only when it has been so
+// for a while: one that sways around a limit must not flicker.
+func (e *entry) severity(s fleet.Severity, now time.Time) fleet.Severity {
+	e.severe[s] = now
+	for worse := fleet.SeverityCritical; worse > s; worse-- {
+		if at := e.severe[worse]; !at.IsZero() && now.Sub(at) < holdToEnd {
+			return worse
+		}
+	}
+	return s
 }
 
 // sorted puts the worst first; among equals, what explains the others.
