@@ -106,6 +106,8 @@ export class Plot {
     const drawn = p.stacked ?? [...p.lines, p.band?.max ?? null];
     const max = maxOf(drawn);
     if (top !== undefined) return [0, Math.max(top, max)];
+    // A part of the time is at most all of it, give or take the clocks of two readings.
+    if (unit === '%' && max > 0.8 && max < 1.2) return [0, 1];
     const min = minOf(p.stacked ? [] : [...p.lines, p.band?.min ?? null]);
     // A limit far above would press the line to the floor: it then stands in the legend only.
     const reach = p.limit !== null && p.limit < max * 3 ? Math.max(max, p.limit) : max;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { age, axisLabel, digits, duration, exact, human, unitOf, unix, utc } from './format';
+import { age, axisLabel, digits, duration, exact, human, shortVersion, unitOf, unix, utc } from './format';
 
 const plain = (s: string): string => s.replaceAll('\u00a0', ' ');
 
@@ -56,6 +56,12 @@ describe('other forms', () => {
     expect(unix('1970-01-01T00:01:00Z')).toBe(60);
     expect(unix(7)).toBe(7);
     expect(utc(0)).toBe('1970-01-01 00:00:00 UTC');
+  });
+
+  it('shortens versions', () => {
+    expect(shortVersion('10.11.19-MariaDB-0+deb12u1')).toBe('10.11.19');
+    expect(shortVersion('9.7.0')).toBe('9.7.0');
+    expect(shortVersion('Debian GNU/Linux 12 (bookworm)')).toBe('Debian 12');
   });
 
   it('draws counters as rates', () => {

@@ -205,3 +205,9 @@ export function unitOf(unit: string, type: 'counter' | 'gauge'): Unit {
 export function plainUnit(unit: string): Unit {
   return unitOf(unit, 'gauge');
 }
+
+/** A version without the packager's tail: 10.11.19 of 10.11.19-MariaDB-0+deb12u1, Debian 12 of its full name. */
+export function shortVersion(version: string): string {
+  const number = /^\d+(\.\d+)+/.exec(version);
+  return number ? number[0] : version.replace(/ GNU\/Linux/, '').replace(/\s*\(.*\)$/, '');
+}

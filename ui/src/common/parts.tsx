@@ -59,6 +59,12 @@ export function Moment({ t, now }: { t: number; now: number }) {
   return <time dateTime={new Date(t * 1000).toISOString()} title={`${stamp(t)} here\n${utc(t)}`}>{when(t, now)}</time>;
 }
 
+/** " since 10:32:07", unless the words say it themselves. */
+export function Since({ t, words, now }: { t: number; words: string; now: number }) {
+  if (!(t > 0) || /\bsince \d/.test(words)) return null;
+  return <span class="quiet"> since <Moment t={t} now={now} /></span>;
+}
+
 /** What is wrong, each with what mends it; onChart leads to the chart that shows it. */
 export function Findings({ list, now, onChart }: { list: Finding[]; now: number; onChart: (id: string) => void }) {
   if (list.length === 0) return null;
@@ -68,8 +74,8 @@ export function Findings({ list, now, onChart }: { list: Finding[]; now: number;
         <li key={f.id}>
           <StateMark state={f.severity === 'info' ? 'ok' : f.severity} wordless />
           <div>
-            <span>{f.words}</span>
-            <span class="quiet"> since <Moment t={unix(f.since)} now={now} /></span>
+            <span title={`since ${stamp(unix(f.since))} here\n${utc(unix(f.since))}`}>{f.words}</span>
+            <Since t={unix(f.since)} words={f.words} now={now} />
             {f.chart && <button class="bare link" onClick={() => onChart(f.chart!)}>chart</button>}
             {f.remedy && <Remedy text={f.remedy} />}
           </div>

@@ -1,9 +1,9 @@
 /** The fleet: one row per instance, worst first. */
 import { useState } from 'preact/hooks';
 import { fetchSelf, serverNow, type Instance, type Self } from '../api';
-import { duration, exact, human } from '../common/format';
+import { duration, exact, human, shortVersion } from '../common/format';
 import { sortInstances } from '../common/order';
-import { Moment, Sparkline, StateMark, Stale } from '../common/parts';
+import { Since, Sparkline, StateMark, Stale } from '../common/parts';
 import { usePoll } from '../common/poll';
 import { go, view } from '../common/router';
 import { fleet } from '../common/store';
@@ -28,10 +28,10 @@ function Row({ i, now }: { i: Instance; now: number }) {
   return (
     <tr class={`row ${i.state} ${i.kind}-row`} data-instance={i.id} onClick={open}>
       <td class="c-state"><StateMark state={i.state} /></td>
-      <td class="c-name"><a href={linkOf(i)}>{i.name}</a>{i.address && i.address !== i.name && <small>{i.address}</small>}</td>
-      <td class="c-words">
+      <td class="c-name"><a href={linkOf(i)}>{i.name}</a>{i.address && i.address !== i.name && <small title={i.address}>{i.address}</small>}</td>
+      <td class="c-words" title={i.words}>
         <span class={i.state === 'ok' ? 'quiet' : ''}>{i.words}</span>
-        {i.state !== 'ok' && i.since > 0 && <span class="quiet"> since <Moment t={i.since} now={now} /></span>}
+        {i.state !== 'ok' && <Since t={i.since} words={i.words} now={now} />}
         {' '}<Stale seen={i.seen} now={now} />
       </td>
       <td class="c-qps num">
@@ -41,7 +41,7 @@ function Row({ i, now }: { i: Instance; now: number }) {
       <td class="c-threads num" title={exact(i.threads_running)}>{i.threads_running === null ? '' : human(i.threads_running)}</td>
       <td class="c-lag num" title={exact(i.lag, 's')}>{i.lag === null ? '' : human(i.lag, 's')}</td>
       <td class="c-cpu num" title={exact(i.cpu, '%')}>{i.cpu === null ? '' : human(i.cpu, '%')}</td>
-      <td class="c-version">{[i.flavour, i.version].filter(Boolean).join(' ')}</td>
+      <td class="c-version" title={i.version}>{[i.flavour, shortVersion(i.version ?? '')].filter(Boolean).join(' ')}</td>
       <td class="c-role">{i.kind === 'host' ? 'host' : i.role}</td>
     </tr>
   );

@@ -36,7 +36,7 @@ function healthy(all: Instance[]): string {
   const qps = servers.reduce((s, i) => s + (i.qps ?? 0), 0);
   const parts = [servers.length > 0 ? count(servers.length, 'server') : '', hosts > 0 ? count(hosts, 'host') : ''].filter(Boolean).join(' and ');
   const first = `${parts} ${all.length === 1 ? 'is' : 'are'} well`;
-  const second = servers.length > 0 ? `, answering ${human(qps, '/s')} in all` : '';
+  const second = servers.length > 0 ? `, answering ${human(qps)} questions a second` : '';
   const third = fresh > 0 ? `; ${fresh} just seen for the first time` : '';
   return `${first}${second}${third}.`;
 }

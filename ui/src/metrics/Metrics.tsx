@@ -99,6 +99,7 @@ export function Metrics() {
         <span class="quiet">{metrics ? `${found.length} of ${items.length} metrics; ${still.length} do not change` : ''}</span>
       </div>
       {metrics && metrics.length === 0 && <p class="quiet">No numbers yet.</p>}
+      {q && items.length > 0 && found.length === 0 && <p class="quiet">No metric is called so. Names are searched, MySQL's own and the exact keys.</p>}
       {moving.length > 0 && <List items={moving} id={id} label="Metrics" />}
       {still.length > 0 && (
         <details class="fold" open={q !== '' && moving.length === 0}>

@@ -1,7 +1,7 @@
 /** The head of a server's pages: what goes on in a sentence, what is wrong, what is missing. */
 import { serverNow, type InstanceDetail } from '../api';
-import { duration, human } from '../common/format';
-import { Findings, Gaps, Moment, Remedy, StateMark, Stale } from '../common/parts';
+import { duration, human, shortVersion } from '../common/format';
+import { Findings, Gaps, Remedy, Since, StateMark, Stale } from '../common/parts';
 import { view } from '../common/router';
 import { instanceOf } from '../common/store';
 import { formatView, type Page } from '../common/view';
@@ -48,7 +48,7 @@ export function Header({ id, detail: seen, onChart }: Props) {
         {d && <Stale seen={d.seen} now={now} />}
         <p class="facts">
           {d && [
-            [d.flavour, d.version].filter(Boolean).join(' '), d.role, d.address !== d.name ? d.address : '',
+            [d.flavour, shortVersion(d.version ?? '')].filter(Boolean).join(' '), d.role, d.address !== d.name ? d.address : '',
             detail?.uptime ? `up ${duration(detail.uptime)}` : '',
           ].filter(Boolean).map((t) => <span key={t}>{t}</span>)}
           {host && host !== id && <span>on <a href={formatView({ ...view.value, page: 'server', id: host, pins: [] })}>{hostName}</a></span>}
@@ -57,8 +57,8 @@ export function Header({ id, detail: seen, onChart }: Props) {
       </div>
       <p class={`sentence ${d?.state ?? ''}`} aria-live="polite">
         {d ? d.words : '\u00a0'}
-        {d && d.since > 0 && <span class="quiet"> since <Moment t={d.since} now={now} /></span>}
-        {detail?.hint && <span class="quiet">. {detail.hint}</span>}
+        {d && <Since t={d.since} words={d.words} now={now} />}
+        {detail?.hint && !said?.remedy && <span class="quiet">. {detail.hint}</span>}
         {said?.chart && <> <button class="bare link" onClick={() => onChart(said.chart!)}>chart</button></>}
         {said?.remedy && <> <Remedy text={said.remedy} /></>}
       </p>

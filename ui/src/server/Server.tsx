@@ -1,7 +1,7 @@
 /** The charts of one server or host, words first. */
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { signal } from '@preact/signals';
-import { ApiError, fetchInstance, type InstanceDetail } from '../api';
+import { ApiError, fetchInstance, type Finding, type InstanceDetail } from '../api';
 import { Chart, type ChartModel } from '../chart/Chart';
 import { unitOf } from '../common/format';
 import { usePoll } from '../common/poll';
@@ -94,6 +94,17 @@ function useBoard(id: string, root: { current: HTMLElement | null }): Board {
   return board;
 }
 
+// A chart that a rule points at carries the rule's shape and colour; numbers and layout stay as they are.
+function useTones(findings: Finding[], ready: unknown): void {
+  const text = findings.map((f) => `${f.chart}:${f.severity}`).join();
+  useEffect(() => {
+    for (const el of document.querySelectorAll<HTMLElement>('[data-chart]')) {
+      const mine = findings.filter((f) => f.chart === el.dataset.chart).map((f) => f.severity);
+      el.dataset.tone = mine.includes('critical') ? 'critical' : mine.includes('warning') ? 'warning' : '';
+    }
+  }, [text, ready]);
+}
+
 /** Scrolls to a chart and marks it for a moment. */
 export function showChart(id: string): boolean {
   const all = [...document.querySelectorAll<HTMLElement>('[data-chart]')];
@@ -138,6 +149,7 @@ export function Server() {
   const sections = useMemo(() => (own && seen !== 'missing' ? sectionsOf(own, host, board, id, hostID) : []), [own, host, board, id, hostID, seen === 'missing']);
   const pinned = useMemo(() => (own ? pinnedCharts(pins, own, host, board, id, hostID) : []), [pins.join('\n'), own, host, board, id, hostID]);
   const stable = useStable([...pinned, ...sections.flatMap((s) => [...s.charts, ...s.quiet])]);
+  useTones([...(detail?.findings ?? []), ...(instanceOf(hostID)?.findings ?? [])], sections);
   useEffect(() => {
     if (wantedChart.value && sections.length > 0 && showChart(wantedChart.value)) wantedChart.value = '';
   }, [wantedChart.value, sections, pinned]);

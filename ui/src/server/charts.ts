@@ -72,9 +72,10 @@ const WORK: ChartDef[] = [
     ],
   },
   {
-    id: 'slow', section: 'Work', title: 'Slow statements', unit: '/s', of: 'server',
-    explain: 'Statements that took longer than long_query_time.', source: `${STATUS}: Slow_queries`,
-    lines: [line('slow', gs('slow_queries'))],
+    id: 'connections', always: true, section: 'Work', title: 'Connections', unit: '', of: 'server',
+    explain: 'Open connections, most of them idle as a rule. At the limit new ones are refused.', source: `${STATUS}: Threads_connected`,
+    lines: [line('open', gs('threads_connected'), 'line')],
+    limit: { label: 'max_connections', key: 'mysql_global_variables_max_connections' },
   },
 ];
 
@@ -356,6 +357,11 @@ const GALERA: ChartDef[] = [
 
 const STATEMENTS: ChartDef[] = [
   {
+    id: 'slow', section: 'Execution', title: 'Slow statements', unit: '/s', of: 'server',
+    explain: 'Statements that took longer than long_query_time.', source: `${STATUS}: Slow_queries`,
+    lines: [line('slow', gs('slow_queries'))],
+  },
+  {
     id: 'tmp_tables', section: 'Execution', title: 'Temporary tables', unit: '/s', of: 'server',
     explain: 'Internal temporary tables made for statements, and those that went to disk.', source: `${STATUS}: Created_tmp_*`,
     lines: [
@@ -396,12 +402,6 @@ const STATEMENTS: ChartDef[] = [
 ];
 
 const CONNECTIONS: ChartDef[] = [
-  {
-    id: 'connections', always: true, section: 'Connections and memory', title: 'Connections', unit: '', of: 'server',
-    explain: 'Open connections, most of them idle as a rule. At the limit new ones are refused.', source: `${STATUS}: Threads_connected`,
-    lines: [line('open', gs('threads_connected'), 'line')],
-    limit: { label: 'max_connections', key: 'mysql_global_variables_max_connections' },
-  },
   {
     id: 'connects', section: 'Connections and memory', title: 'New connections', unit: '/s', of: 'server',
     explain: 'Connections opened per second, and threads that had to be created for them.', source: `${STATUS}: Connections, Threads_created`,
