@@ -139,6 +139,15 @@ type Gap struct {
 	Remedy string `json:"remedy"` // "GRANT PROCESS ON *.* TO 'risso'@'localhost'"
 }
 
+// Channel is a replication channel as its replica tells it, in the words of SHOW REPLICA STATUS.
+type Channel struct {
+	Name       string `json:"name"`        // empty for the only one
+	Source     string `json:"source"`      // host:port that it replicates from
+	IORunning  string `json:"io_running"`  // Yes, No, Connecting
+	SQLRunning string `json:"sql_running"` // Yes, No
+	LastError  string `json:"last_error"`  // of whichever thread stopped
+}
+
 // Slug turns a name into an ID: lower-case letters, digits, dots, dashes and underscores,
 // everything else a dash. It is never empty and never starts with a dot.
 func Slug(name string) string {

@@ -26,8 +26,8 @@ type Options struct {
 	FilesystemEvery time.Duration
 }
 
-// Host reads one Linux host. Its methods are for one goroutine, but for Gaps,
-// which any goroutine may call.
+// Host reads one Linux host. Read, Metrics, Each and Close are for one goroutine;
+// any goroutine may call Gaps, Identity, FindServer and Process.
 type Host struct {
 	reader
 	root   string

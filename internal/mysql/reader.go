@@ -178,13 +178,10 @@ func (r *Reader) settle(g *group, c *Conn, t int64, err error) error {
 }
 
 // Channels is the replication channels at the last reading.
-func (r *Reader) Channels() []ReplicaChannel { return r.replica.Channels }
+func (r *Reader) Channels() []fleet.Channel { return r.replica.Channels }
 
-// Replicas is how many replicas fetch the binary log from the server.
-func (r *Reader) Replicas() int { return r.waits.dumpers }
-
-// Text is a status variable that is no number.
-func (r *Reader) Text(status string) string { return r.status.Texts[status] }
+// Texts are the status variables that are no numbers, as they last were.
+func (r *Reader) Texts() map[string]string { return r.status.Texts }
 
 // Role is the part that the server plays, by what it last showed.
 func (r *Reader) Role() fleet.Role {

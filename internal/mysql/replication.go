@@ -3,27 +3,15 @@ package mysql
 import (
 	"context"
 	sqldriver "database/sql/driver"
+	"net"
 	"strings"
 
 	"github.com/rissodb/risso/internal/fleet"
 )
 
-// ReplicaChannel is one replication channel as the replica tells it, in the words of the old
-// SHOW SLAVE STATUS, which every exporter and alert rule uses.
-type ReplicaChannel struct {
-	Name       string // channel or connection name; "" for the only one
-	SourceHost string
-	SourcePort string
-	SourceUUID string
-	IORunning  string // Yes, No, Connecting
-	SQLRunning string // Yes, No
-	LastError  string // of whichever thread stopped
-	State      string // what the IO thread does
-}
-
 // replicaReader reads the status of every replication channel.
 type replicaReader struct {
-	Channels []ReplicaChannel
+	Channels []fleet.Channel
 }
 
 // oldReplicaWords turns the words of MySQL 8.0.22 and later into those before.
@@ -46,9 +34,9 @@ func (r *replicaReader) channel(row map[string]string, s *fleet.Sample) {
 	for k, v := range row {
 		old[oldReplicaWords.Replace(k)] = v
 	}
-	ch := ReplicaChannel{
-		Name: old["Channel_Name"] + old["Connection_name"], SourceHost: old["Master_Host"], SourcePort: old["Master_Port"], SourceUUID: old["Master_UUID"],
-		IORunning: old["Slave_IO_Running"], SQLRunning: old["Slave_SQL_Running"], State: old["Slave_IO_State"],
+	ch := fleet.Channel{
+		Name: old["Channel_Name"] + old["Connection_name"], Source: net.JoinHostPort(old["Master_Host"], old["Master_Port"]),
+		IORunning: old["Slave_IO_Running"], SQLRunning: old["Slave_SQL_Running"],
 	}
 	for _, k := range []string{"Last_SQL_Error", "Last_IO_Error", "Last_Error"} {
 		if ch.LastError == "" {
@@ -58,7 +46,7 @@ func (r *replicaReader) channel(row map[string]string, s *fleet.Sample) {
 	r.Channels = append(r.Channels, ch)
 	labels := []fleet.Label{
 		{Name: "channel_name", Value: old["Channel_Name"]}, {Name: "connection_name", Value: old["Connection_name"]},
-		{Name: "master_host", Value: ch.SourceHost}, {Name: "master_uuid", Value: ch.SourceUUID},
+		{Name: "master_host", Value: old["Master_Host"]}, {Name: "master_uuid", Value: old["Master_UUID"]},
 	}
 	for column, value := range old {
 		v, ok := number(sqldriver.Value([]byte(value)))

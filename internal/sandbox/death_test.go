@@ -24,13 +24,14 @@ func TestKilledUpLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, firstUse := range []bool{true, false} {
-		cache := cacheDir
-		steps := []int{0, 60, 120, 160, 200, 250, 300}
+		steps := []int{0, 80, 140, 180, 240}
 		if firstUse {
-			steps = []int{10, 50, 150, 300, 500, 800}
+			steps = []int{10, 100, 300, 700}
 		}
 		for _, ms := range steps {
 			t.Run(fmt.Sprintf("firstUse=%v,%dms", firstUse, ms), func(t *testing.T) {
+				t.Parallel() // much of it is waiting
+				cache := cacheDir
 				if firstUse {
 					cache = t.TempDir()
 				}
@@ -91,33 +92,41 @@ func TestKilledAtEveryStep(t *testing.T) {
 		t.Fatal(err)
 	}
 	for step := 1; step <= 7; step++ {
-		dir, cache := t.TempDir(), t.TempDir()
-		cmd := exec.Command(self)
-		cmd.Env = append(os.Environ(), helperEnv+"="+dir, "RISSO_TEST_CACHE="+cache)
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		lines := bufio.NewScanner(out)
-		last := ""
-		for i := 0; i < step && lines.Scan(); i++ {
-			last = lines.Text()
-		}
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		found, err := List(dir)
-		if err != nil || len(found) != 1 {
-			t.Fatalf("step %d (%s): %d sandboxes, %v", step, last, len(found), err)
-		}
-		t.Logf("killed after %q: %s", last, found[0].State)
-		if err := found[0].Down(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		mustBeClean(t, dir)
+		t.Run(fmt.Sprintf("step %d", step), func(t *testing.T) {
+			t.Parallel()
+			killAtStep(t, self, step)
+		})
 	}
+}
+
+func killAtStep(t *testing.T, self string, step int) {
+	t.Helper()
+	dir, cache := t.TempDir(), t.TempDir()
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), helperEnv+"="+dir, "RISSO_TEST_CACHE="+cache)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	last := ""
+	for i := 0; i < step && lines.Scan(); i++ {
+		last = lines.Text()
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	found, err := List(dir)
+	if err != nil || len(found) != 1 {
+		t.Fatalf("step %d (%s): %d sandboxes, %v", step, last, len(found), err)
+	}
+	t.Logf("killed after %q: %s", last, found[0].State)
+	if err := found[0].Down(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	mustBeClean(t, dir)
 }
 
 // TestInterruptedUpCleansUp ends the context, as Ctrl-C does, at many moments.

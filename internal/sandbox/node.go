@@ -285,20 +285,3 @@ func (n *Node) refresh() State {
 	}
 	return n.State
 }
-
-// reap waits until the processes that this one started are fully gone.
-func (s *Sandbox) reap(ctx context.Context) {
-	for _, n := range s.Nodes {
-		s.mu.Lock()
-		exited := n.exited
-		s.mu.Unlock()
-		if exited == nil {
-			continue
-		}
-		select {
-		case <-exited:
-		case <-ctx.Done():
-			return
-		}
-	}
-}

@@ -168,24 +168,21 @@ func ownedByUs(fi os.FileInfo) bool {
 	return ok && int(st.Uid) == os.Geteuid()
 }
 
-// endAll kills every process that works on dir, waits until all have ended, and tells which they were.
-// It looks again each time, because a dying server may start a helper.
-func endAll(ctx context.Context, dir string) ([]process, error) {
-	var ended []process
+// endAll kills every process that works on dir and waits until all have ended.
+// It looks again each time, because a dying server may start a helper. It
+// returns whom it has ended: their parent may not have noticed yet.
+func endAll(ctx context.Context, dir string) (ended []process, err error) {
 	for {
 		ps, err := processesUnder(dir)
-		if err != nil {
+		if err != nil || len(ps) == 0 {
 			return ended, err
 		}
-		if len(ps) == 0 {
-			return ended, nil
-		}
 		for _, p := range ps {
-			if !slices.Contains(ended, p) {
-				ended = append(ended, p)
-			}
 			if err := p.signal(syscall.SIGKILL, dir); err != nil && !errors.Is(err, os.ErrProcessDone) {
 				return ended, fmt.Errorf("end process %d: %w", p.PID, err)
+			}
+			if !slices.Contains(ended, p) {
+				ended = append(ended, p)
 			}
 		}
 		if err := sleep(ctx, 5*time.Millisecond); err != nil {
@@ -194,20 +191,23 @@ func endAll(ctx context.Context, dir string) ([]process, error) {
 	}
 }
 
-// reapWait is how long an init that is slow to bury its dead is waited for.
-const reapWait = 10 * time.Second
+// reapTime is how long awaitReaped waits. Some inits of containers look for
+// dead children only every second or two, and some never.
+const reapTime = 3 * time.Second
 
-// awaitReaped waits until ended processes have left the process list too. Their parent is init by then;
-// some take seconds to reap, and until then the dead servers look like something left behind.
+// awaitReaped waits until processes that have ended are out of the process
+// list. An orphan stays there as a zombie until init takes notice of it. It
+// holds nothing any more, so to wait longer than a moment is not worth it.
 func awaitReaped(ctx context.Context, ended []process) {
-	ctx, cancel := context.WithTimeout(ctx, reapWait)
+	ctx, cancel := context.WithTimeout(ctx, reapTime)
 	defer cancel()
 	for _, p := range ended {
 		for {
-			if start, _, err := procStat(p.PID); err != nil || start != p.Start {
+			start, _, err := procStat(p.PID)
+			if err != nil || start != p.Start {
 				break
 			}
-			if sleep(ctx, 10*time.Millisecond) != nil {
+			if sleep(ctx, 5*time.Millisecond) != nil {
 				return
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -48,23 +49,34 @@ func TestReplication(t *testing.T) {
 }
 
 // quickUp makes a primary and two replicas, within 4 seconds after the first
-// time. Other work on the machine may slow one attempt, not three.
+// time. That is held against it only on a machine that has a processor to spare.
 func quickUp(t *testing.T, spec string) *Sandbox {
 	t.Helper()
-	var took time.Duration
-	for try := range 4 {
-		start := time.Now()
-		s := up(t, Options{Servers: []string{spec}, Topology: TopologyReplication, Replicas: 2})
-		took = time.Since(start)
-		if try > 0 && took < 4*time.Second {
-			return s
+	up(t, Options{Servers: []string{spec}}) // makes the template
+	busy := processorPressure(t)
+	start := time.Now()
+	s := up(t, Options{Servers: []string{spec}, Topology: TopologyReplication, Replicas: 2})
+	if took := time.Since(start); took > 4*time.Second {
+		if busy < 30 {
+			t.Errorf("a primary and two replicas took %s; they should replicate in 4 s", took)
 		}
-		if err := s.Down(t.Context()); err != nil { // the first try made the template
-			t.Fatal(err)
-		}
+		t.Logf("a primary and two replicas took %s beside other work: for %.0f %% of the last 10 s something waited for a processor", took, busy)
 	}
-	t.Fatalf("a primary and two replicas took %s; they should replicate in 4 s", took)
-	return nil
+	return s
+}
+
+// processorPressure is the share of the last 10 seconds, in percent, in which
+// something waited for a processor; 0 where the kernel does not say.
+func processorPressure(t *testing.T) (share float64) {
+	t.Helper()
+	b, err := os.ReadFile("/proc/pressure/cpu")
+	if err != nil {
+		return 0
+	}
+	if _, err := fmt.Sscanf(string(b), "some avg10=%f", &share); err != nil {
+		t.Fatal(err)
+	}
+	return share
 }
 
 // checkAccess: the account works over TCP, root does not.

@@ -291,7 +291,6 @@ func (s *Sandbox) remove(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("sandbox %s: %w", s.Name, err)
 	}
-	s.reap(ctx)
 	if s.SocketDir != "" {
 		if err := removeSocketDir(s.SocketDir); err != nil {
 			return fmt.Errorf("sandbox %s: remove its sockets: %w", s.Name, err)

@@ -121,7 +121,7 @@ test('the keyboard moves in time, switches live and shows its keys', async ({ pa
 test('a time can be typed', async ({ page, request }) => {
   await page.goto(`/server/${await instance(request)}`);
   await page.getByRole('button', { name: 'from – to' }).click();
-  await page.getByLabel('from').fill('-10m');
+  await page.getByLabel('from', { exact: true }).fill('-10m');
   await page.getByLabel('to', { exact: true }).fill('-5m');
   await page.getByRole('button', { name: 'Show' }).click();
   await expect(page).toHaveURL(/from=.*&to=/);

@@ -76,6 +76,8 @@ export interface InstanceDetail extends Instance {
     values_per_second: number | null;
   } | null;
   facts: Record<string, string> | null;
+  /** what mends a server that is down */
+  hint?: string;
   host?: string;
 }
 

@@ -70,9 +70,6 @@ func Main(ctx context.Context, args []string, s Streams) int {
 	case isUsage(err):
 		code, hint = exitUsage, "risso --help lists commands and flags"
 	}
-	if err.Error() == "" { // a client that ran for us has said what there is to say
-		return code
-	}
 	fmt.Fprintf(s.Err, "risso: %s\n", oneLine(err.Error(), hint))
 	return code
 }

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 	"text/tabwriter"
 	"time"
@@ -154,14 +155,17 @@ func newSandboxDownCmd(output *string) *cobra.Command {
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Minute)
 			defer cancel()
+			errs := make([]error, len(chosen))
+			var wg sync.WaitGroup
+			for i, s := range chosen {
+				wg.Go(func() { errs[i] = s.Down(ctx) })
+			}
+			wg.Wait()
 			removed := []string{}
-			var errs []error
-			for _, s := range chosen {
-				if err := s.Down(ctx); err != nil {
-					errs = append(errs, err)
-					continue
+			for i, s := range chosen {
+				if errs[i] == nil {
+					removed = append(removed, s.Name)
 				}
-				removed = append(removed, s.Name)
 			}
 			if *output == "json" {
 				errs = append(errs, writeJSON(cmd.OutOrStdout(), map[string]any{"removed": removed}))

@@ -85,7 +85,7 @@ func runTop(ctx context.Context, s Streams, f topFlags) error {
 	var group collect.Group
 	defer group.Wait()
 	defer cancel()
-	board := live.New(newJudge, func() live.Self { return live.Self{} })
+	board := live.New(func() live.Self { return live.Self{} })
 	if err := topCollectors(ctx, &group, set, board); err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ const journalQueue = 4096
 
 func newWatch(logger *slog.Logger) *watch {
 	w := &watch{logger: logger, queue: make(chan func(context.Context, *state.Store) error, journalQueue), self: newSelfMeter()}
-	w.board = live.New(newJudge, w.self.Self)
+	w.board = live.New(w.self.Self)
 	return w
 }
 
@@ -45,15 +45,18 @@ func (w *watch) Event(e fleet.Event) {
 
 // Variables takes a reading of all global variables; those that changed become events.
 func (w *watch) Variables(instance string, at time.Time, values map[string]string) {
+	still := make(map[string]string, len(values))
+	for name, value := range values {
+		if !mysql.Moving(name) {
+			still[name] = value
+		}
+	}
 	w.enqueue(func(ctx context.Context, s *state.Store) error {
-		changes, err := s.SetVariables(ctx, instance, at, values)
+		changes, err := s.SetVariables(ctx, instance, at, still)
 		if err != nil {
 			return err
 		}
 		for _, c := range changes {
-			if mysql.Moving(c.Name) {
-				continue
-			}
 			e := fleet.Event{Time: at, Instance: instance, Kind: fleet.EventVariable, Subject: c.Name, Old: c.Old, New: c.New,
 				Text: fmt.Sprintf("%s: %s → %s", c.Name, orEmpty(c.Old), orEmpty(c.New))}
 			if _, err := s.AddEvents(ctx, e); err != nil {

@@ -24,7 +24,8 @@ import (
 const (
 	maxSamples   = 50_000_000
 	queryTimeout = 30 * time.Second
-	maxSteps     = 11_000 // as Prometheus itself allows
+	maxSteps     = 11_000   // as Prometheus itself allows
+	promVersion  = "3.15.0" // whose engine this is: module v0.315.0
 )
 
 // promAPI is Prometheus' HTTP API, version 1, as far as Grafana and scripts need it to read
@@ -38,7 +39,7 @@ type promAPI struct {
 
 func newPromAPI(store interface{ Queryable() storage.Queryable }, board *live.Board) *promAPI {
 	p := parser.NewParser(parser.Options{})
-	return &promAPI{store: store.Queryable(), live: board, parser: p,
+	return &promAPI{store: gapQueryable{store.Queryable()}, live: board, parser: p,
 		engine: promql.NewEngine(promql.EngineOpts{MaxSamples: maxSamples, Timeout: queryTimeout, EnableAtModifier: true, EnableNegativeOffset: true, Parser: p,
 			NoStepSubqueryIntervalFn: func(int64) int64 { return 1000 }})}
 }
@@ -78,6 +79,10 @@ func promHandler(h func(*http.Request) (any, error)) http.Handler {
 		data, err := h(r)
 		if err != nil {
 			writePromError(w, err)
+			return
+		}
+		if raw, ok := data.(rawJSON); ok {
+			writeRaw(w, raw)
 			return
 		}
 		writeJSON(w, http.StatusOK, map[string]any{"status": "success", "data": data})
@@ -225,10 +230,16 @@ func exec(ctx context.Context, q promql.Query) (any, error) {
 	return rawJSON(b), nil
 }
 
+// rawJSON is the data of an answer, ready to be sent.
 type rawJSON []byte
 
-// MarshalJSON is the text itself.
-func (r rawJSON) MarshalJSON() ([]byte, error) { return r, nil }
+// writeRaw sends it without the encoder, which would read all of it once more.
+func writeRaw(w http.ResponseWriter, raw rawJSON) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	body := append(append([]byte(`{"status":"success","data":`), raw...), '}', '\n')
+	w.Write(body) // a client that went away is not our concern
+}
 
 // matchers reads match[] parameters.
 func (p *promAPI) matchers(r *http.Request, needed bool) ([][]*labels.Matcher, error) {
@@ -364,7 +375,8 @@ func (p *promAPI) metadata(r *http.Request) (any, error) {
 }
 
 func (p *promAPI) buildinfo(*http.Request) (any, error) {
-	return map[string]string{"version": "2.42.0", "application": "risso"}, nil
+	// Grafana asks which Prometheus it talks to, to know what the query language can do.
+	return map[string]string{"version": promVersion, "application": "Risso"}, nil
 }
 
 func (p *promAPI) none(*http.Request) (any, error) { return []string{}, nil }

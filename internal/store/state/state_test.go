@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -39,8 +40,10 @@ func fill(t *testing.T, s *Store, n int) {
 		events[i] = fleet.Event{Time: time.Unix(int64(1700000000+i), 0), Instance: fmt.Sprintf("db%d", i%3), Kind: fleet.EventVariable,
 			Subject: "max_connections", Old: "1", New: "2", Text: strings.Repeat("x", 100)}
 	}
-	if _, err := s.AddEvents(t.Context(), events...); err != nil {
-		t.Fatal(err)
+	for batch := range slices.Chunk(events, 1000) { // each has a call's time limit to itself
+		if _, err := s.AddEvents(t.Context(), batch...); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -517,7 +520,7 @@ func TestMemoryStaysSmall(t *testing.T) {
 	}
 	st, _ := os.Stat(path)
 	t.Logf("file %d KiB, resident +%d KiB", st.Size()>>10, grown)
-	if grown > 16<<10 {
+	if grown > 16<<10 && !raceDetector {
 		t.Errorf("an open store takes %d KiB", grown)
 	}
 }

@@ -54,12 +54,10 @@ type View struct {
 	Sample    *fleet.Sample
 	Prev      []float64 // the values of the tick before, by the same positions; may be shorter
 	Gaps      []fleet.Gap
-	Channels  []Channel
+	Channels  []fleet.Channel
+	Texts     map[string]string // status variables that are no numbers; valid during Observe only
 	Variables map[string]string // all global variables as of the last minute; never changed once handed out
 }
-
-// Channel is a replication channel in words.
-type Channel struct{ Name, Source, IORunning, SQLRunning, LastError string }
 
 // Rate is the growth of a counter per second since the tick before; false after a gap or a reset.
 func (v View) Rate(key string) (float64, bool) {

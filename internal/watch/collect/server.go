@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net"
 	"time"
 
 	"github.com/rissodb/risso/internal/fleet"
@@ -231,7 +230,7 @@ func (s *Server) observe(t int64, late bool) {
 	if s.opts.Observer == nil {
 		return
 	}
-	v := View{Instance: s.instance, Tick: t, PrevTick: s.prevTick, Prev: s.prev, Up: s.up, DownSince: s.downSince, Late: late, Sample: &s.reader.Sample, Variables: s.reader.Variables}
+	v := View{Instance: s.instance, Tick: t, PrevTick: s.prevTick, Prev: s.prev, Up: s.up, DownSince: s.downSince, Late: late, Sample: &s.reader.Sample, Variables: s.reader.Variables, Texts: s.reader.Texts()}
 	if s.conn != nil {
 		v.Gaps = append(s.reader.Gaps(s.conn.Server), s.gapsOfInno...)
 	}
@@ -241,8 +240,6 @@ func (s *Server) observe(t int64, late bool) {
 	if s.failure != nil {
 		v.Reason, v.Hint = explain(s.failure)
 	}
-	for _, c := range s.reader.Channels() {
-		v.Channels = append(v.Channels, Channel{Name: c.Name, Source: net.JoinHostPort(c.SourceHost, c.SourcePort), IORunning: c.IORunning, SQLRunning: c.SQLRunning, LastError: c.LastError})
-	}
+	v.Channels = append(v.Channels, s.reader.Channels()...)
 	s.opts.Observer.Observe(v)
 }

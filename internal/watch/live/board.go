@@ -10,21 +10,8 @@ import (
 
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/watch/collect"
+	"github.com/rissodb/risso/internal/watch/rules"
 )
-
-// Judge finds what is wrong with an instance. host is the host it runs on, or nil. It is called after each
-// tick of the instance, by one goroutine an instance at a time, and keeps what it must remember between calls.
-type Judge interface {
-	Judge(now time.Time, it, host Facts) (findings []fleet.Finding, words string)
-}
-
-// Facts is what is known of an instance at its newest tick.
-type Facts interface {
-	View() Summary
-	Value(key string) (float64, bool)
-	Rate(key string) (float64, bool)
-	Variable(name string) string
-}
 
 // Summary is the part of an instance's state that is no metric.
 type Summary struct {
@@ -36,7 +23,7 @@ type Summary struct {
 	Hint      string
 	Late      bool
 	Gaps      []fleet.Gap
-	Channels  []collect.Channel
+	Channels  []fleet.Channel
 }
 
 // staleAfter is how long a tick may be overdue before the instance counts as not answering.
@@ -44,8 +31,7 @@ const staleAfter = 3 * time.Second
 
 // Board holds the newest state of every instance. It may be used by any number of goroutines.
 type Board struct {
-	newJudge func(instance string) Judge
-	self     func() Self
+	self func() Self
 
 	mu      sync.RWMutex
 	entries map[string]*entry
@@ -64,9 +50,9 @@ type Self struct {
 	Started               int64   `json:"started"` // unix seconds
 }
 
-// New makes an empty board. newJudge gives each instance a judge of its own; self tells Risso's own cost.
-func New(newJudge func(instance string) Judge, self func() Self) *Board {
-	return &Board{newJudge: newJudge, self: self, entries: make(map[string]*entry)}
+// New makes an empty board; self tells Risso's own cost.
+func New(self func() Self) *Board {
+	return &Board{self: self, entries: make(map[string]*entry)}
 }
 
 // Self is what Risso itself costs now.
@@ -84,7 +70,7 @@ func (b *Board) Add(i fleet.Instance) {
 	defer b.mu.Unlock()
 	if b.entries[i.ID] == nil {
 		b.order = append(b.order, i.ID)
-		b.entries[i.ID] = &entry{judge: b.newJudge(i.ID), summary: Summary{Instance: i}, added: time.Now(), index: make(map[string]int)}
+		b.entries[i.ID] = &entry{summary: Summary{Instance: i}, added: time.Now(), index: make(map[string]int), byName: make(map[string][]string)}
 	}
 }
 
@@ -112,14 +98,21 @@ func (b *Board) Observe(v collect.View) {
 		e = b.entry(v.Instance.ID)
 	}
 	e.take(v)
-	var host Facts
+	snapshot := e.snapshot()
 	if h := b.entry(v.Instance.HostID); h != nil {
-		host = h
+		snapshot.Host = h.snapshot()
 	}
-	findings, words := e.judge.Judge(time.Unix(v.Tick, 0), e, host)
+	verdict := e.judge.Judge(snapshot)
 	e.mu.Lock()
-	e.findings, e.words = findings, words
+	e.verdict = verdict
 	e.mu.Unlock()
+}
+
+// snapshot is what the rules see of an instance.
+func (e *entry) snapshot() *rules.Snapshot {
+	v := e.View()
+	return &rules.Snapshot{Now: time.Unix(v.Tick, 0), Instance: v.Instance, Up: v.Up, DownSince: v.DownSince, Reason: v.Reason, Hint: v.Hint, Late: v.Late,
+		Value: e.Value, Rate: e.Rate, Keys: e.Keys, Text: e.Text, Gaps: v.Gaps, Channels: v.Channels}
 }
 
 // Metric is a metric with its newest value.
@@ -178,22 +171,23 @@ func (b *Board) Unit(id, key string) string {
 
 // entry is the newest state of one instance.
 type entry struct {
-	judge Judge
+	judge rules.Judge // of the collector's goroutine
 	added time.Time
 
 	mu       sync.RWMutex
 	summary  Summary
 	metrics  []fleet.Metric
 	keys     []string
-	index    map[string]int // key → position
-	values   []float64      // of the newest tick
-	last     []float64      // the newest value each metric ever had
+	index    map[string]int      // key → position
+	byName   map[string][]string // name → keys
+	values   []float64           // of the newest tick
+	last     []float64           // the newest value each metric ever had
 	prev     []float64
 	prevTick int64
 	changed  []bool
 	vars     map[string]string
-	findings []fleet.Finding
-	words    string
+	texts    map[string]string
+	verdict  rules.Verdict
 	spark    ring
 	cost     costRing
 }
@@ -206,6 +200,8 @@ func (e *entry) take(v collect.View) {
 		key := v.Sample.Metrics[i].Key()
 		e.keys = append(e.keys, key)
 		e.index[key] = i
+		name := v.Sample.Metrics[i].Name
+		e.byName[name] = append(e.byName[name], key)
 		e.changed = append(e.changed, false)
 		e.last = append(e.last, math.NaN())
 	}
@@ -229,6 +225,14 @@ func (e *entry) take(v collect.View) {
 func (e *entry) copyVariables(v collect.View) {
 	if v.Variables != nil {
 		e.vars = v.Variables
+	}
+	for name, text := range v.Texts {
+		if e.texts == nil {
+			e.texts = make(map[string]string)
+		}
+		if e.texts[name] != text {
+			e.texts[name] = text
+		}
 	}
 }
 
@@ -283,11 +287,27 @@ func (e *entry) rate(key string) (float64, bool) {
 	return (now - old) / float64(e.summary.Tick-e.prevTick), true
 }
 
-// Variable is a global variable as of the last minute, or "".
-func (e *entry) Variable(name string) string {
+// Keys are the keys of all series of a metric.
+func (e *entry) Keys(name string) []string {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
-	return e.vars[name]
+	return e.byName[name]
+}
+
+// Text is a global variable as of the last minute, or a status variable that is no number, or "".
+func (e *entry) Text(name string) string {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	if v, ok := e.vars[name]; ok {
+		return v
+	}
+	return e.texts[name]
+}
+
+// Facts is what is known of an instance at its newest tick.
+type Facts interface {
+	Value(key string) (float64, bool)
+	Rate(key string) (float64, bool)
 }
 
 // Facts is what is known of an instance; false when it is not watched.

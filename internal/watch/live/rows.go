@@ -9,28 +9,13 @@ import (
 
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/watch/collect"
+	"github.com/rissodb/risso/internal/watch/rules"
 )
-
-// State is how an instance does, in one word.
-type State string
-
-// The states, best first.
-const (
-	StateOK       State = "ok"
-	StateNew      State = "new" // not read yet
-	StateWarning  State = "warning"
-	StateCritical State = "critical"
-	StateDown     State = "down"
-)
-
-func (s State) badness() int {
-	return map[State]int{StateOK: 0, StateNew: 1, StateWarning: 2, StateCritical: 3, StateDown: 4}[s]
-}
 
 // Row is one instance in the overview.
 type Row struct {
 	fleet.Instance
-	State          State           `json:"state"`
+	State          rules.State     `json:"state"`
 	Words          string          `json:"words"` // one sentence
 	Since          int64           `json:"since"` // unix seconds; 0 when nothing is wrong
 	Seen           int64           `json:"seen"`  // the newest tick
@@ -78,14 +63,14 @@ func (b *Board) Fleet(now time.Time) []Row {
 		}
 	}
 	for i, r := range rows {
-		if r.CPU == nil && r.State != StateDown {
+		if r.CPU == nil && r.State != rules.StateDown {
 			rows[i].CPU = busy[r.HostID]
 		}
 	}
 	sort.SliceStable(rows, func(i, j int) bool {
 		a, c := rows[i], rows[j]
-		if x, y := a.State.badness(), c.State.badness(); x != y {
-			return x > y
+		if order := rules.Compare(a.verdict(), c.verdict()); order != 0 {
+			return order < 0
 		}
 		if a.Kind != c.Kind {
 			return a.Kind == fleet.KindServer
@@ -95,10 +80,14 @@ func (b *Board) Fleet(now time.Time) []Row {
 	return rows
 }
 
+func (r Row) verdict() rules.Verdict {
+	return rules.Verdict{State: r.State, Words: r.Words, Since: time.Unix(r.Since, 0), Findings: r.Findings}
+}
+
 func (e *entry) row(now time.Time) Row {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
-	r := Row{Instance: e.summary.Instance, Seen: e.summary.Tick, Words: e.words, Findings: e.findings, Spark: e.spark.spark(now.Unix())}
+	r := Row{Instance: e.summary.Instance, Seen: e.summary.Tick, Words: e.verdict.Words, Findings: e.verdict.Findings, Spark: e.spark.spark(now.Unix())}
 	if r.Findings == nil {
 		r.Findings = []fleet.Finding{}
 	}
@@ -106,7 +95,7 @@ func (e *entry) row(now time.Time) Row {
 	if words := e.staleWords(now); words != "" {
 		r.Words = words
 	}
-	if r.State == StateDown || r.State == StateNew {
+	if r.State == rules.StateDown || r.State == rules.StateNew {
 		return r
 	}
 	r.QPS = pointer(e.rate("mysql_global_status_questions"))
@@ -125,32 +114,20 @@ func pointer(v float64, ok bool) *float64 {
 	return &v
 }
 
-func (e *entry) state(now time.Time) (State, int64) {
+// state is the verdict's, unless the instance was never read or its next tick is overdue.
+func (e *entry) state(now time.Time) (rules.State, int64) {
 	s := e.summary
 	switch {
 	case s.Tick == 0 && now.Sub(e.added) < staleAfter:
-		return StateNew, 0
+		return rules.StateNew, 0
 	case s.Tick == 0:
-		return StateDown, e.added.Unix()
-	case !s.Up:
-		return StateDown, s.DownSince.Unix()
-	case now.Sub(time.Unix(s.Tick, 0)) > staleAfter:
-		return StateDown, s.Tick
+		return rules.StateDown, e.added.Unix()
+	case s.Up && now.Sub(time.Unix(s.Tick, 0)) > staleAfter:
+		return rules.StateDown, s.Tick
+	case e.verdict.State == rules.StateOK || e.verdict.Since.IsZero():
+		return e.verdict.State, 0
 	}
-	state, since := StateOK, int64(0)
-	for _, f := range e.findings {
-		st := StateOK
-		switch f.Severity {
-		case fleet.SeverityCritical:
-			st = StateCritical
-		case fleet.SeverityWarning:
-			st = StateWarning
-		}
-		if st.badness() > state.badness() {
-			state, since = st, f.Since.Unix()
-		}
-	}
-	return state, since
+	return e.verdict.State, e.verdict.Since.Unix()
 }
 
 // staleWords is what to say of an instance whose tick is overdue: its collector waits for an answer.

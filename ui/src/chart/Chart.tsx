@@ -1,7 +1,7 @@
 /** A chart on the page: title line with the value under the cursor, legend, plot; loads when seen. */
 import { memo } from 'preact/compat';
 import { useLayoutEffect, useMemo, useRef } from 'preact/hooks';
-import { exact, human, when, clock, type Unit } from '../common/format';
+import { clock, duration, exact, human, when, type Unit } from '../common/format';
 import { alignDown } from './buckets';
 import { evaluate, keysOf, text, type Expr } from './expr';
 import type { Feed } from './feed';
@@ -145,8 +145,16 @@ class Tip {
     const now = this.desk.now();
     const span = step > 1 ? ` +${human(step, 's')}` : '';
     const lines = [when(alignDown(t, step), now) + span, ...near.map((k) => `${clock(k.t)}  ${k.text}`)];
-    this.el.textContent = lines.join('\n');
     this.el.classList.toggle('marked', near.length > 0);
+    this.put(x, lines.join('\n'), width);
+  }
+
+  select(x: number, [from, to]: [number, number], width: number): void {
+    this.put(x, `${clock(from)} – ${clock(to)}, ${duration(to - from)}`, width);
+  }
+
+  private put(x: number, text: string, width: number): void {
+    this.el.textContent = text;
     this.el.hidden = false;
     const w = this.el.offsetWidth;
     this.el.style.left = `${Math.max(0, Math.min(width - w, x + 46 - w / 2))}px`;
@@ -169,7 +177,9 @@ function mount(m: ChartModel, desk: ChartDesk, root: HTMLElement): () => void {
     if (!plot) return;
     drawn = draw(m);
     plot.set(drawn.picture);
-    root.classList.toggle('empty', drawn.values.every((c) => c.every((v) => v === null)));
+    // Nothing asked for has come yet: that is not the same as nothing there.
+    const known = keysOfChart(m).every((k) => m.feed.track(k) !== undefined);
+    root.classList.toggle('empty', known && drawn.values.every((c) => c.every((v) => v === null)));
     showReadout();
   };
   const start = (): void => {
@@ -179,10 +189,11 @@ function mount(m: ChartModel, desk: ChartDesk, root: HTMLElement): () => void {
         showReadout();
         if (i === null) tip.hide();
       },
-      point: (x, _y, t) => {
+      point: (x, t, selection) => {
         desk.hover(t);
         const p = drawn?.picture;
         if (t === null || !p) tip.hide();
+        else if (selection) tip.select(x, selection, host.clientWidth);
         else tip.show(x, t, host.clientWidth, (p.to - p.from) / Math.max(1, host.clientWidth - 54), p.step);
       },
       zoom: desk.zoom, back: desk.back, pin: desk.pin,
@@ -264,7 +275,7 @@ export const Chart = memo(function Chart({ model, desk, onUnpin }: Props) {
                 <i class={`dot x-${l.colour}`} /><span>{l.label}</span><b data-v={k}>–</b>
               </li>
             ))}
-            {model.limit && <li title={model.limit.key}><i class="dash" /><span>{model.limit.label}</span><b data-limit>–</b></li>}
+            {model.limit && <li class="limit" title={model.limit.key}><i class="dash" /><span>{model.limit.label}</span><b data-limit>–</b></li>}
           </ul>
         )}
       </figcaption>

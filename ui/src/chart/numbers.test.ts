@@ -27,6 +27,8 @@ describe('scales', () => {
     expect(partsOf(0.03)).toBe(3);
     expect(partsOf(50)).toBe(5);
     expect(partsOf(8)).toBe(4);
+    expect(partsOf(2)).toBe(4);
+    expect(partsOf(2, false, true)).toBe(2);
     expect(partsOf(15 * 1024 ** 3, true)).toBe(3);
   });
   it('splits at gaps', () => {

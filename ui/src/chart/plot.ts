@@ -33,8 +33,8 @@ export interface Look {
 export interface Gestures {
   /** the cursor is over bucket i of all plots, or nowhere */
   hover(i: number | null): void;
-  /** the pointer is over this plot, at this place of it */
-  point(x: number, y: number, t: number | null): void;
+  /** the pointer is over this plot, at a moment, perhaps drawing a selection; or it left */
+  point(x: number, t: number | null, selection: [number, number] | null): void;
   zoom(from: number, to: number): void;
   back(): void;
   pin(t: number): void;
@@ -125,13 +125,13 @@ export class Plot {
         {
           stroke: () => css('--ink-3'), font, size: 18, gap: 3, space: 64, ticks: { show: false },
           grid: { stroke: () => css('--grid'), width: 1 },
-          values: (_u, splits, _i, _space, incr) => timeLabels(splits, incr),
+          values: (u, splits, _i, _space, incr) => timeLabels(splits, incr).map((l, i) => (fits(u, splits[i], l) ? l : '')),
         },
         {
           stroke: () => css('--ink-3'), font, size: LEFT, gap: 4, space: 26, ticks: { show: false },
           grid: { stroke: () => css('--grid'), width: 1 },
           values: (_u, splits) => splits.map((v) => axisLabel(v, look.unit)),
-          splits: (u, _i, min, max) => valueSplits(min, max, u.height, isBytes(look.unit)),
+          splits: (u, _i, min, max) => valueSplits(min, max, u.height, look.unit),
         },
       ],
       series: [
@@ -173,11 +173,14 @@ export class Plot {
   }
 
   private moved(u: uPlot): void {
-    const { left, top, idx } = u.cursor;
+    const { left, idx } = u.cursor;
     const inside = left !== undefined && left !== null && left >= 0;
     this.gestures.hover(inside && idx !== undefined ? idx : null);
     // Only the plot under the pointer has an event of its own; the others follow it.
-    if (u.cursor.event) this.gestures.point(left ?? -1, top ?? -1, inside ? u.posToVal(left, 'x') : null);
+    if (!u.cursor.event) return;
+    const { left: a, width: w } = u.select;
+    const selection: [number, number] | null = w >= CLICK_PX ? [u.posToVal(a, 'x'), u.posToVal(a + w, 'x')] : null;
+    this.gestures.point(left ?? -1, inside ? u.posToVal(left, 'x') : null, selection);
   }
 
   private selected(u: uPlot): void {
@@ -205,7 +208,7 @@ function touch(u: uPlot, gestures: Gestures): void {
     const left = e.touches[0].clientX - box.left;
     if (left < 0 || left > box.width) return;
     u.setCursor({ left, top: 10 });
-    gestures.point(left, 10, u.posToVal(left, 'x'));
+    gestures.point(left, u.posToVal(left, 'x'), null);
   };
   u.over.addEventListener('touchstart', move, { passive: true });
   u.over.addEventListener('touchmove', move, { passive: true });
@@ -225,11 +228,18 @@ function lonePoints(u: uPlot, s: number): number[] | null {
   return out;
 }
 
-function valueSplits(min: number, max: number, height: number, binary: boolean): number[] {
-  const n = height > 100 ? partsOf(max, binary) : 2;
+function valueSplits(min: number, max: number, height: number, unit: Unit): number[] {
+  const n = height > 100 ? partsOf(max, isBytes(unit), unit === '') : 2;
   const out = min < 0 ? [min, min / 2] : [];
   for (let i = 0; i <= n; i++) out.push((max * i) / n);
   return out;
+}
+
+// A label that the right edge would cut says nothing.
+function fits(u: uPlot, t: number, label: string): boolean {
+  const px = u.valToPos(t, 'x');
+  const half = label.length * 2.8;
+  return px + half <= u.width - LEFT + 2;
 }
 
 function timeLabels(splits: number[], incr: number): string[] {

@@ -53,9 +53,11 @@ export function niceTop(max: number, binary = false): number {
   return 10 * decade * unit;
 }
 
-/** Into how many parts a scale that niceTop made is cut, so that each line has a round number. */
-export function partsOf(top: number, binary = false): number {
+/** Into how many parts a scale that niceTop made is cut, so that each line has a round number, a whole one where asked for. */
+export function partsOf(top: number, binary = false, whole = false): number {
   if (!(top > 0)) return 1;
+  // There is no half thread.
+  if (whole && (top === 1 || top === 2 || top === 3)) return top;
   const v = binary ? top / 1024 ** Math.floor(Math.log(top) / Math.log(1024) + 1e-9) : top;
   const lead = Math.round((v / 10 ** Math.floor(Math.log10(v) + 1e-9)) * 10);
   return lead === 15 || lead === 30 || lead === 60 ? 3 : lead === 50 ? 5 : 4;

@@ -1,7 +1,12 @@
 /** Numbers and times as people read them; the exact value is always one hover away. */
 
 /** What a number measures. Rates are per second. */
-export type Unit = '' | '/s' | 'B' | 'B/s' | 's' | 's/s' | '%' | 'cores';
+export type Unit = '' | '/s' | 'B' | 'B/s' | 's' | 's/s' | 'ms' | 'ms/s' | 'µs' | 'µs/s' | '%' | 'cores';
+
+// Servers count some times in thousandths or millionths: they are shown as what they are.
+const PARTS_OF_SECOND: Partial<Record<Unit, [number, 's' | 's/s']>> = {
+  ms: [1e-3, 's'], 'ms/s': [1e-3, 's/s'], 'µs': [1e-6, 's'], 'µs/s': [1e-6, 's/s'],
+};
 
 const NBSP = '\u00a0';
 const DECIMAL = ['', 'k', 'M', 'G', 'T', 'P'];
@@ -48,6 +53,8 @@ function seconds(v: number): [string, string] {
 /** A number with its unit in at most four digits: 1.2 k/s, 38 ms, 64 %. */
 export function human(v: number | null | undefined, unit: Unit = ''): string {
   if (v === null || v === undefined || !Number.isFinite(v)) return '–';
+  const part = PARTS_OF_SECOND[unit];
+  if (part) return human(v * part[0], part[1]);
   switch (unit) {
     case 'B':
     case 'B/s': {
@@ -88,6 +95,8 @@ function percent(v: number): string {
 
 /** The same for an axis, where room is short: 1.2k, 38ms, 64%, 128Mi. */
 export function axisLabel(v: number, unit: Unit): string {
+  const part = PARTS_OF_SECOND[unit];
+  if (part) return axisLabel(v * part[0], part[1]);
   switch (unit) {
     case 'B':
     case 'B/s': {
@@ -116,7 +125,7 @@ export function exact(v: number | null | undefined, unit: Unit = ''): string {
   const n = v.toLocaleString('en-US', { maximumSignificantDigits: 15, maximumFractionDigits: 9 } as Intl.NumberFormatOptions);
   const names: Record<Unit, string> = {
     '': '', '/s': 'a second', B: 'bytes', 'B/s': 'bytes a second', s: 'seconds',
-    's/s': 'seconds a second', '%': 'of 1', cores: 'cores',
+    's/s': 'seconds a second', ms: 'milliseconds', 'ms/s': 'milliseconds a second', 'µs': 'microseconds', 'µs/s': 'microseconds a second', '%': 'of 1', cores: 'cores',
   };
   return names[unit] ? `${n} ${names[unit]}` : n;
 }
@@ -186,6 +195,8 @@ export function unitOf(unit: string, type: 'counter' | 'gauge'): Unit {
   const rate = type === 'counter';
   if (BYTE_UNITS.has(u)) return rate ? 'B/s' : 'B';
   if (SECOND_UNITS.has(u)) return rate ? 's/s' : 's';
+  if (u === 'milliseconds') return rate ? 'ms/s' : 'ms';
+  if (u === 'microseconds') return rate ? 'µs/s' : 'µs';
   if (RATIO_UNITS.has(u)) return '%';
   return rate ? '/s' : '';
 }

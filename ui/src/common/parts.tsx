@@ -97,11 +97,11 @@ export function Gaps({ list }: { list: Gap[] }) {
   );
 }
 
-/** A small line with its band, for a table row. Gaps stay gaps. */
-export function Sparkline({ spark, width = 132, height = 24 }: { spark: Spark; width?: number; height?: number }) {
+/** A small line with its band, for a table row, from nothing to its largest value or to what is full. Gaps stay gaps. */
+export function Sparkline({ spark, width = 132, height = 24, full }: { spark: Spark; width?: number; height?: number; full?: number }) {
   const { avg, min, max } = spark;
   const n = Math.max(2, avg.length);
-  const top = Math.max(1e-9, ...(max ?? []).map((v) => v ?? 0), ...avg.map((v) => v ?? 0));
+  const top = full ?? Math.max(1e-9, ...(max ?? []).map((v) => v ?? 0), ...avg.map((v) => v ?? 0));
   const x = (i: number): string => ((i / (n - 1)) * width).toFixed(1);
   const y = (v: number): string => (height - 1 - (v / top) * (height - 2)).toFixed(1);
   let line = '';

@@ -26,7 +26,7 @@ function Row({ i, now }: { i: Instance; now: number }) {
   };
   const dead = i.state === 'down';
   return (
-    <tr class={`row ${i.state}`} data-instance={i.id} onClick={open}>
+    <tr class={`row ${i.state} ${i.kind}-row`} data-instance={i.id} onClick={open}>
       <td class="c-state"><StateMark state={i.state} /></td>
       <td class="c-name"><a href={linkOf(i)}>{i.name}</a>{i.address && i.address !== i.name && <small>{i.address}</small>}</td>
       <td class="c-words">
@@ -35,7 +35,7 @@ function Row({ i, now }: { i: Instance; now: number }) {
         {' '}<Stale seen={i.seen} now={now} />
       </td>
       <td class="c-qps num">
-        <span class="spark-cell">{i.spark && i.spark.avg.some((v) => v !== null) && <Sparkline spark={i.spark} />}</span>
+        <span class="spark-cell">{i.spark && i.spark.avg.some((v) => v !== null) && <Sparkline spark={i.spark} full={i.kind === 'host' ? 1 : undefined} />}</span>
         <b title={exact(i.qps, '/s')}>{i.kind === 'host' || (dead && i.qps === null) ? '' : human(i.qps)}</b>
       </td>
       <td class="c-threads num" title={exact(i.threads_running)}>{i.threads_running === null ? '' : human(i.threads_running)}</td>

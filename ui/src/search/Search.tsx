@@ -10,7 +10,7 @@ import { best, normalise } from './fuzzy';
 import { humanName } from './names';
 
 interface Hit {
-  kind: 'server' | 'host' | 'chart' | 'metric' | 'page';
+  kind: 'server' | 'host' | 'chart' | 'metric' | 'list';
   title: string;
   detail: string;
   text: string;
@@ -66,11 +66,21 @@ function things(id: string): Hit[] {
 
 const LIMIT = 14;
 
+// What the lists hold beyond numbers, such as the text of a variable, is found there.
+function lists(q: string, id: string): Hit[] {
+  if (!id) return [];
+  const name = instanceOf(id)?.name ?? id;
+  const open = (page: 'metrics' | 'variables') => () => go({ ...(view.value.id === id ? view.value : HOME), page, id, q, sort: '' });
+  return (['metrics', 'variables'] as const).map((page) => ({
+    kind: 'list', title: `${page} with “${q}”`, detail: name, text: page, open: open(page),
+  }));
+}
+
 /** Hits for a query; without one, the servers. */
 function find(query: string, id: string): Hit[] {
   const q = query.trim();
   if (q === '') return instances().slice(0, LIMIT);
-  return best(q, [...instances(), ...things(id)], (h) => h.text, LIMIT);
+  return [...best(q, [...instances(), ...things(id)], (h) => h.text, LIMIT), ...lists(q, id)];
 }
 
 /** The field and its list. */

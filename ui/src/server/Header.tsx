@@ -1,6 +1,6 @@
 /** The head of a server's pages: what goes on in a sentence, what is wrong, what is missing. */
 import { serverNow, type InstanceDetail } from '../api';
-import { duration } from '../common/format';
+import { duration, human } from '../common/format';
 import { Findings, Gaps, Moment, Remedy, StateMark, Stale } from '../common/parts';
 import { view } from '../common/router';
 import { instanceOf } from '../common/store';
@@ -10,12 +10,29 @@ const TABS: [Page, string][] = [['server', 'Charts'], ['metrics', 'Metrics'], ['
 
 interface Props {
   id: string;
-  detail: InstanceDetail | null;
+  detail: InstanceDetail | 'missing' | null;
   onChart: (id: string) => void;
 }
 
+/** The facts that a DBA looks for first, in words; all others are among the variables. */
+export function tellFacts(facts: Record<string, string>): string[] {
+  const out: string[] = [];
+  const pool = Number(facts['innodb_buffer_pool_size']);
+  if (pool > 0) out.push(`buffer pool ${human(pool, 'B')}`);
+  const on = (k: string): boolean => facts[k] === 'ON' || facts[k] === '1';
+  if (on('super_read_only') || on('read_only')) out.push('read only');
+  for (const [k, v] of Object.entries(facts)) {
+    if (!/^[a-z]+(_[a-z]+)*$/.test(k) || k === 'cores') out.push(`${k} ${v}`);
+  }
+  return out;
+}
+
 /** Name, sentence, findings, gaps and facts of an instance. */
-export function Header({ id, detail, onChart }: Props) {
+export function Header({ id, detail: seen, onChart }: Props) {
+  if (seen === 'missing') {
+    return <p class="sentence">Risso watches nothing called {id}. <a href="/">All instances</a></p>;
+  }
+  const detail = seen;
   const d = detail ?? instanceOf(id) ?? null;
   const now = serverNow();
   const host = detail?.host || detail?.host_id;
@@ -35,12 +52,13 @@ export function Header({ id, detail, onChart }: Props) {
             detail?.uptime ? `up ${duration(detail.uptime)}` : '',
           ].filter(Boolean).map((t) => <span key={t}>{t}</span>)}
           {host && host !== id && <span>on <a href={formatView({ ...view.value, page: 'server', id: host, pins: [] })}>{hostName}</a></span>}
-          {detail?.facts && Object.entries(detail.facts).slice(0, 6).map(([k, v]) => <span key={k}>{k} {v}</span>)}
+          {detail?.facts && tellFacts(detail.facts).map((t) => <span key={t}>{t}</span>)}
         </p>
       </div>
       <p class={`sentence ${d?.state ?? ''}`} aria-live="polite">
         {d ? d.words : '\u00a0'}
         {d && d.since > 0 && <span class="quiet"> since <Moment t={d.since} now={now} /></span>}
+        {detail?.hint && <span class="quiet">. {detail.hint}</span>}
         {said?.chart && <> <button class="bare link" onClick={() => onChart(said.chart!)}>chart</button></>}
         {said?.remedy && <> <Remedy text={said.remedy} /></>}
       </p>

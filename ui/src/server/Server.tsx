@@ -1,7 +1,7 @@
 /** The charts of one server or host, words first. */
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { signal } from '@preact/signals';
-import { fetchInstance, type InstanceDetail } from '../api';
+import { ApiError, fetchInstance, type InstanceDetail } from '../api';
 import { Chart, type ChartModel } from '../chart/Chart';
 import { unitOf } from '../common/format';
 import { usePoll } from '../common/poll';
@@ -11,7 +11,7 @@ import { themeChanges } from '../common/theme';
 import { humanName } from '../search/names';
 import { Board } from './board';
 import { CHARTS } from './charts';
-import { build, type Catalogue } from './define';
+import { build, isQuiet, type Catalogue } from './define';
 import { Header } from './Header';
 
 /** The board on the screen, for the range control and the keyboard. */
@@ -22,6 +22,8 @@ export const wantedChart = signal('');
 interface Section {
   name: string;
   charts: ChartModel[];
+  /** charts that would show nothing but zero */
+  quiet: ChartModel[];
 }
 
 function pinnedCharts(keys: string[], own: Catalogue, host: Catalogue | undefined, board: Board, id: string, hostID: string): ChartModel[] {
@@ -44,9 +46,9 @@ function sectionsOf(own: Catalogue, host: Catalogue | undefined, board: Board, i
     const [catalogue, instance] = def.of === 'host' && host ? [host, hostID] : [own, id];
     const model = build(def, catalogue, board.feed(instance));
     if (!model) continue;
-    const last = out[out.length - 1];
-    if (last?.name === def.section) last.charts.push(model);
-    else out.push({ name: def.section, charts: [model] });
+    if (out[out.length - 1]?.name !== def.section) out.push({ name: def.section, charts: [], quiet: [] });
+    const section = out[out.length - 1];
+    (!def.always && isQuiet(model, catalogue) ? section.quiet : section.charts).push(model);
   }
   return out;
 }
@@ -97,6 +99,8 @@ export function showChart(id: string): boolean {
   const all = [...document.querySelectorAll<HTMLElement>('[data-chart]')];
   const el = all.find((e) => e.dataset.chart === id) ?? all.find((e) => e.dataset.chart?.startsWith(id));
   if (!el) return false;
+  const fold = el.closest('details');
+  if (fold) fold.open = true;
   const calm = matchMedia('(prefers-reduced-motion: reduce)').matches;
   el.scrollIntoView({ block: 'center', behavior: calm ? 'auto' : 'smooth' });
   el.classList.add('wanted');
@@ -104,18 +108,25 @@ export function showChart(id: string): boolean {
   return true;
 }
 
-/** Follows an instance's state; the head of all its pages shows it. */
-export function useDetail(id: string): InstanceDetail | null {
-  const [detail, setDetail] = useState<InstanceDetail | null>(null);
-  usePoll(async () => setDetail(await fetchInstance(id)), 1000, [id]);
-  return detail?.id === id ? detail : null;
+/** Follows an instance's state, which the head of all its pages shows; 'missing' where there is no such instance. */
+export function useDetail(id: string): InstanceDetail | 'missing' | null {
+  const [detail, setDetail] = useState<InstanceDetail | 'missing' | null>(null);
+  usePoll(async () => {
+    try {
+      setDetail(await fetchInstance(id));
+    } catch (e) {
+      if (e instanceof ApiError && e.status === 404) setDetail('missing');
+    }
+  }, 1000, [id]);
+  return detail;
 }
 
 /** The page /server/ID. */
 export function Server() {
   const { id, pins } = view.value;
   const root = useRef<HTMLElement>(null);
-  const detail = useDetail(id);
+  const seen = useDetail(id);
+  const detail = seen === 'missing' ? null : seen;
   const board = useBoard(id, root);
   const hostID = detail?.host || detail?.host_id || instanceOf(id)?.host_id || '';
   const own = catalogues.value[id];
@@ -124,16 +135,16 @@ export function Server() {
   usePoll(() => loadCatalogue(id, own && own.metrics.length > 0 ? 55 : 0), own && own.metrics.length > 0 ? 60_000 : 1000, [id]);
   usePoll(() => (hostID ? loadCatalogue(hostID, 55) : Promise.resolve()), 60_000, [hostID]);
 
-  const sections = useMemo(() => (own ? sectionsOf(own, host, board, id, hostID) : []), [own, host, board, id, hostID]);
+  const sections = useMemo(() => (own && seen !== 'missing' ? sectionsOf(own, host, board, id, hostID) : []), [own, host, board, id, hostID, seen === 'missing']);
   const pinned = useMemo(() => (own ? pinnedCharts(pins, own, host, board, id, hostID) : []), [pins.join('\n'), own, host, board, id, hostID]);
-  const stable = useStable([...pinned, ...sections.flatMap((s) => s.charts)]);
+  const stable = useStable([...pinned, ...sections.flatMap((s) => [...s.charts, ...s.quiet])]);
   useEffect(() => {
     if (wantedChart.value && sections.length > 0 && showChart(wantedChart.value)) wantedChart.value = '';
   }, [wantedChart.value, sections, pinned]);
 
   return (
     <main ref={root}>
-      <Header id={id} detail={detail} onChart={(c) => void showChart(c)} />
+      <Header id={id} detail={seen} onChart={(c) => void showChart(c)} />
       {own && own.metrics.length === 0 && <p class="quiet pad">No numbers yet: the first come a second or two after Risso connects.</p>}
       {sections.length > 1 && (
         <nav class="sections" aria-label="Sections">
@@ -156,6 +167,12 @@ export function Server() {
           <div class="grid">
             {s.charts.map((m) => <Chart key={m.id} model={stable(m)} desk={board} />)}
           </div>
+          {s.quiet.length > 0 && (
+            <details class="still">
+              <summary>all zero: {s.quiet.map((m) => m.title).join(', ')}</summary>
+              <div class="grid">{s.quiet.map((m) => <Chart key={m.id} model={stable(m)} desk={board} />)}</div>
+            </details>
+          )}
         </section>
       ))}
       {detail && own && own.metrics.length > 0 && <Cost detail={detail} />}

@@ -39,11 +39,11 @@ const WORK: ChartDef[] = [
     source: `${STATUS}: Threads_running`, lines: [line('threads running', gs('threads_running'))],
   },
   {
-    id: 'waits', section: 'Work', title: 'Who waits for what', unit: '', of: 'server', stacked: true,
-    explain: 'Threads inside a statement, by what they wait for. Colours stay the same everywhere.',
+    id: 'waits', always: true, section: 'Work', title: 'Who waits for what', unit: '', of: 'server', stacked: true,
+    explain: 'Threads inside a statement, by what they wait for; running means by nothing that the server shows. Colours stay the same everywhere.',
     source: 'process list and thread states, sampled each second',
     lines: [
-      line('cpu', waits('cpu'), 'blue'), line('io', waits('io'), 'teal'), line('commit', waits('commit'), 'violet'),
+      line('running', { first: [waits('running'), waits('cpu')] }, 'blue'), line('io', waits('io'), 'teal'), line('commit', waits('commit'), 'violet'),
       line('row lock', waits('row_lock'), 'mauve'), line('metadata lock', waits('metadata_lock'), 'rose'),
       line('table lock', waits('table_lock'), 'brown'), line('network', waits('network'), 'sky'),
       line('semisync', waits('semisync'), 'green'), line('replication', waits('replication'), 'olive'),
@@ -80,7 +80,7 @@ const WORK: ChartDef[] = [
 
 const HOST: ChartDef[] = [
   {
-    id: 'cpu', section: 'Host', title: 'CPU', unit: '%', of: 'host', stacked: true, top: 1,
+    id: 'cpu', section: 'Host and disks', title: 'CPU', unit: '%', of: 'host', stacked: true, top: 1,
     explain: 'Where the processors spend their time, as a part of all of them. Idle and waiting for disks are head-room: work could run there.',
     source: '/proc/stat', sum: { label: 'head-room', expr: share('idle', 'iowait') },
     lines: [
@@ -89,7 +89,7 @@ const HOST: ChartDef[] = [
     ],
   },
   {
-    id: 'psi', section: 'Host', title: 'Pressure', unit: '%', of: 'host',
+    id: 'psi', section: 'Host and disks', title: 'Pressure', unit: '%', of: 'host',
     explain: 'Part of the time in which some (or all) tasks wait for a processor, the disk or memory. It shows shortage before a queue does.',
     source: '/proc/pressure',
     lines: [
@@ -99,7 +99,7 @@ const HOST: ChartDef[] = [
     ],
   },
   {
-    id: 'memory_host', section: 'Host', title: 'Memory of the host', unit: 'B', of: 'host',
+    id: 'memory_host', section: 'Host and disks', title: 'Memory of the host', unit: 'B', of: 'host',
     explain: 'What programs can still get without swapping, and what waits to be written.', source: '/proc/meminfo',
     lines: [
       line('available', 'node_memory_MemAvailable_bytes', 'blue'), line('page cache', 'node_memory_Cached_bytes', 'teal'),
@@ -108,13 +108,13 @@ const HOST: ChartDef[] = [
     limit: { label: 'total', key: 'node_memory_MemTotal_bytes' },
   },
   {
-    id: 'load', section: 'Host', title: 'Tasks', unit: '', of: 'host',
+    id: 'load', section: 'Host and disks', title: 'Tasks', unit: '', of: 'host',
     explain: 'Tasks that run or could run, and tasks stuck in the kernel, mostly on disks; load is their mean over a minute.',
     source: '/proc/stat, /proc/loadavg',
     lines: [line('runnable', 'node_procs_running', 'blue'), line('blocked', 'node_procs_blocked', 'violet'), line('load 1 min', 'node_load1', 'slate')],
   },
   {
-    id: 'network_host', section: 'Host', title: 'Network of the host', unit: 'B/s', of: 'host',
+    id: 'network_host', section: 'Host and disks', title: 'Network of the host', unit: 'B/s', of: 'host',
     explain: 'Bytes per second by interface, loopback left out.', source: '/proc/net/dev',
     lines: [
       { each: 'node_network_receive_bytes_total', by: 'device', prefix: 'in', expr: (l) => `node_network_receive_bytes_total${l}` },
@@ -122,7 +122,7 @@ const HOST: ChartDef[] = [
     ],
   },
   {
-    id: 'retransmits', section: 'Host', title: 'TCP trouble', unit: '/s', of: 'host',
+    id: 'retransmits', section: 'Host and disks', title: 'TCP trouble', unit: '/s', of: 'host',
     explain: 'Segments sent again, and connections dropped because nobody accepted them in time.', source: '/proc/net/snmp, /proc/net/netstat',
     lines: [
       line('sent again', 'node_netstat_Tcp_RetransSegs', 'blue'), line('listen drops', 'node_netstat_TcpExt_ListenDrops', 'violet'),
@@ -130,7 +130,7 @@ const HOST: ChartDef[] = [
     ],
   },
   {
-    id: 'swap', section: 'Host', title: 'Swapping and faults', unit: '/s', of: 'host',
+    id: 'swap', section: 'Host and disks', title: 'Swapping and faults', unit: '/s', of: 'host',
     explain: 'Pages moved to and from swap, and faults that had to read from disk. A database server should do neither.', source: '/proc/vmstat',
     lines: [line('swap in', 'node_vmstat_pswpin', 'blue'), line('swap out', 'node_vmstat_pswpout', 'violet'), line('major faults', 'node_vmstat_pgmajfault', 'slate')],
   },
@@ -138,7 +138,7 @@ const HOST: ChartDef[] = [
 
 const DISK: ChartDef[] = [
   {
-    id: 'disk_latency', section: 'Disk', title: 'Disk latency: reads', unit: 's', of: 'host',
+    id: 'disk_latency', section: 'Host and disks', title: 'Disk latency: reads', unit: 's', of: 'host',
     explain: 'Mean time of a read: time spent reading divided by reads, per second and device. No line where nothing was read.',
     source: '/proc/diskstats',
     lines: [{
@@ -147,7 +147,7 @@ const DISK: ChartDef[] = [
     }],
   },
   {
-    id: 'disk_write_latency', section: 'Disk', title: 'Disk latency: writes', unit: 's', of: 'host',
+    id: 'disk_write_latency', section: 'Host and disks', title: 'Disk latency: writes', unit: 's', of: 'host',
     explain: 'Mean time of a write: time spent writing divided by writes, per second and device.', source: '/proc/diskstats',
     lines: [{
       each: 'node_disk_writes_completed_total', by: 'device',
@@ -155,7 +155,7 @@ const DISK: ChartDef[] = [
     }],
   },
   {
-    id: 'flush_latency', section: 'Disk', title: 'Disk latency: flushes', unit: 's', of: 'host',
+    id: 'flush_latency', section: 'Host and disks', title: 'Disk latency: flushes', unit: 's', of: 'host',
     explain: 'Mean time of a cache flush, the part of fsync that every durable commit waits for.', source: '/proc/diskstats (Linux 5.5 or newer)',
     lines: [{
       each: 'node_disk_flush_requests_total', by: 'device',
@@ -163,7 +163,7 @@ const DISK: ChartDef[] = [
     }],
   },
   {
-    id: 'disk_throughput', section: 'Disk', title: 'Disk throughput', unit: 'B/s', of: 'host',
+    id: 'disk_throughput', section: 'Host and disks', title: 'Disk throughput', unit: 'B/s', of: 'host',
     explain: 'Bytes read and written per second, by device.', source: '/proc/diskstats',
     lines: [
       { each: 'node_disk_read_bytes_total', by: 'device', prefix: 'read', expr: (l) => `node_disk_read_bytes_total${l}` },
@@ -171,7 +171,7 @@ const DISK: ChartDef[] = [
     ],
   },
   {
-    id: 'disk_iops', section: 'Disk', title: 'Disk operations', unit: '/s', of: 'host',
+    id: 'disk_iops', section: 'Host and disks', title: 'Disk operations', unit: '/s', of: 'host',
     explain: 'Reads and writes completed per second, by device.', source: '/proc/diskstats',
     lines: [
       { each: 'node_disk_reads_completed_total', by: 'device', prefix: 'read', expr: (l) => `node_disk_reads_completed_total${l}` },
@@ -179,13 +179,13 @@ const DISK: ChartDef[] = [
     ],
   },
   {
-    id: 'disk_busy', section: 'Disk', title: 'Disk busy', unit: '%', of: 'host',
+    id: 'disk_busy', section: 'Host and disks', title: 'Disk busy', unit: '%', of: 'host',
     explain: 'Part of the time with at least one request under way. A device that serves many at once can be busy all the time and still have room.',
     source: '/proc/diskstats',
     lines: [{ each: 'node_disk_io_time_seconds_total', by: 'device', expr: (l) => `node_disk_io_time_seconds_total${l}` }],
   },
   {
-    id: 'disk_space', section: 'Disk', title: 'Free space', unit: 'B', of: 'host',
+    id: 'disk_space', section: 'Host and disks', title: 'Free space', unit: 'B', of: 'host',
     explain: 'What ordinary users can still write, by file system.', source: 'statfs(2)',
     lines: [{ each: 'node_filesystem_avail_bytes', by: 'mountpoint', expr: (l) => `node_filesystem_avail_bytes${l}` }],
   },
@@ -193,12 +193,14 @@ const DISK: ChartDef[] = [
 
 const INNODB: ChartDef[] = [
   {
-    id: 'rows', section: 'InnoDB', title: 'InnoDB rows', unit: '/s', of: 'server',
-    explain: 'Rows that InnoDB read and changed. Many rows read for each statement hint at a missing index.',
-    source: `${STATUS}: Innodb_rows_*`,
+    id: 'rows', section: 'InnoDB', title: 'Rows', unit: '/s', of: 'server',
+    explain: 'Rows read and changed. Many rows read for each statement hint at a missing index.',
+    source: `${STATUS}: Innodb_rows_*; on MariaDB Rows_read and Handler_*`,
     lines: [
-      line('read', rows('read'), 'blue'), line('inserted', rows('inserted'), 'teal'),
-      line('updated', rows('updated'), 'violet'), line('deleted', rows('deleted'), 'mauve'),
+      line('read', { first: [rows('read'), innodb('dml_reads'), gs('rows_read')] }, 'blue'),
+      line('inserted', { first: [rows('inserted'), innodb('dml_inserts'), handler('write')] }, 'teal'),
+      line('updated', { first: [rows('updated'), innodb('dml_updates'), handler('update')] }, 'violet'),
+      line('deleted', { first: [rows('deleted'), innodb('dml_deletes'), handler('delete')] }, 'mauve'),
     ],
   },
   {
@@ -254,7 +256,7 @@ const INNODB: ChartDef[] = [
     lines: [line('length', { first: [gs('innodb_history_list_length'), innodb('trx_rseg_history_len')] })],
   },
   {
-    id: 'row_locks', section: 'InnoDB', title: 'Row lock waits', unit: '/s', of: 'server',
+    id: 'row_locks', always: true, section: 'InnoDB', title: 'Row lock waits', unit: '/s', of: 'server',
     explain: 'Transactions that began to wait for a row, those that wait now, and deadlocks that cost one of them its work.',
     source: `${STATUS}: Innodb_row_lock_*, Innodb_deadlocks`,
     lines: [
@@ -326,27 +328,27 @@ const REPLICATION: ChartDef[] = [
 
 const GALERA: ChartDef[] = [
   {
-    id: 'galera_flow', section: 'Galera', title: 'Paused by flow control', unit: '%', of: 'server',
+    id: 'galera_flow', section: 'Galera', title: 'Paused by flow control', unit: '%', of: 'server', needs: gs('wsrep_local_recv_queue'),
     explain: 'Part of the time in which the slowest member held up all writes of the cluster.', source: `${STATUS}: wsrep_flow_control_paused_ns`,
     lines: [line('paused', { times: [gs('wsrep_flow_control_paused_ns'), 1e-9] })],
   },
   {
-    id: 'galera_queue', section: 'Galera', title: 'Galera queues', unit: '', of: 'server',
+    id: 'galera_queue', section: 'Galera', title: 'Galera queues', unit: '', of: 'server', needs: gs('wsrep_local_recv_queue'),
     explain: 'Write sets that wait to be applied and to be sent.', source: `${STATUS}: wsrep_local_recv_queue, wsrep_local_send_queue`,
     lines: [line('to apply', gs('wsrep_local_recv_queue'), 'blue'), line('to send', gs('wsrep_local_send_queue'), 'violet')],
   },
   {
-    id: 'galera_bytes', section: 'Galera', title: 'Write sets', unit: 'B/s', of: 'server',
+    id: 'galera_bytes', section: 'Galera', title: 'Write sets', unit: 'B/s', of: 'server', needs: gs('wsrep_local_recv_queue'),
     explain: 'Bytes replicated to and received from the cluster.', source: `${STATUS}: wsrep_replicated_bytes, wsrep_received_bytes`,
     lines: [line('sent', gs('wsrep_replicated_bytes'), 'blue'), line('received', gs('wsrep_received_bytes'), 'teal')],
   },
   {
-    id: 'galera_conflicts', section: 'Galera', title: 'Galera conflicts', unit: '/s', of: 'server',
+    id: 'galera_conflicts', section: 'Galera', title: 'Galera conflicts', unit: '/s', of: 'server', needs: gs('wsrep_local_recv_queue'),
     explain: 'Transactions that lost against one of another member, at commit or before it.', source: `${STATUS}: wsrep_local_cert_failures, wsrep_local_bf_aborts`,
     lines: [line('failed at commit', gs('wsrep_local_cert_failures'), 'violet'), line('aborted', gs('wsrep_local_bf_aborts'), 'mauve')],
   },
   {
-    id: 'galera_size', section: 'Galera', title: 'Cluster members', unit: '', of: 'server',
+    id: 'galera_size', section: 'Galera', title: 'Cluster members', unit: '', of: 'server', needs: gs('wsrep_local_recv_queue'),
     explain: 'Members in the part of the cluster that this one sees.', source: `${STATUS}: wsrep_cluster_size`,
     lines: [line('members', gs('wsrep_cluster_size'))],
   },
@@ -395,18 +397,18 @@ const STATEMENTS: ChartDef[] = [
 
 const CONNECTIONS: ChartDef[] = [
   {
-    id: 'connections', section: 'Connections', title: 'Connections', unit: '', of: 'server',
+    id: 'connections', always: true, section: 'Connections and memory', title: 'Connections', unit: '', of: 'server',
     explain: 'Open connections, most of them idle as a rule. At the limit new ones are refused.', source: `${STATUS}: Threads_connected`,
     lines: [line('open', gs('threads_connected'), 'line')],
     limit: { label: 'max_connections', key: 'mysql_global_variables_max_connections' },
   },
   {
-    id: 'connects', section: 'Connections', title: 'New connections', unit: '/s', of: 'server',
+    id: 'connects', section: 'Connections and memory', title: 'New connections', unit: '/s', of: 'server',
     explain: 'Connections opened per second, and threads that had to be created for them.', source: `${STATUS}: Connections, Threads_created`,
     lines: [line('connections', gs('connections'), 'blue'), line('new threads', gs('threads_created'), 'violet')],
   },
   {
-    id: 'aborted', section: 'Connections', title: 'Connections that failed', unit: '/s', of: 'server',
+    id: 'aborted', section: 'Connections and memory', title: 'Connections that failed', unit: '/s', of: 'server',
     explain: 'Clients that left without a word, attempts that were refused, and errors by kind.', source: `${STATUS}: Aborted_*, Connection_errors_*`,
     lines: [
       line('cut off', gs('aborted_clients'), 'blue'), line('refused', gs('aborted_connects'), 'violet'),
@@ -414,25 +416,25 @@ const CONNECTIONS: ChartDef[] = [
     ],
   },
   {
-    id: 'network', section: 'Connections', title: 'Traffic with clients', unit: 'B/s', of: 'server',
+    id: 'network', section: 'Connections and memory', title: 'Traffic with clients', unit: 'B/s', of: 'server',
     explain: 'Bytes to and from all clients and replicas.', source: `${STATUS}: Bytes_sent, Bytes_received`,
     lines: [line('sent', gs('bytes_sent'), 'blue'), line('received', gs('bytes_received'), 'teal')],
   },
   {
-    id: 'tables', section: 'Connections', title: 'Open tables', unit: '', of: 'server',
+    id: 'tables', section: 'Connections and memory', title: 'Open tables', unit: '', of: 'server',
     explain: 'Tables held open by all connections.', source: `${STATUS}: Open_tables, Open_table_definitions`,
     lines: [line('tables', gs('open_tables'), 'blue'), line('definitions', gs('open_table_definitions'), 'slate')],
     limit: { label: 'table_open_cache', key: 'mysql_global_variables_table_open_cache' },
   },
   {
-    id: 'table_cache', section: 'Connections', title: 'Table cache misses', unit: '/s', of: 'server',
+    id: 'table_cache', section: 'Connections and memory', title: 'Table cache misses', unit: '/s', of: 'server',
     explain: 'Tables that had to be opened anew, and those pushed out for lack of room.', source: `${STATUS}: Opened_tables, Table_open_cache_overflows`,
     lines: [
       line('opened', gs('opened_tables'), 'blue'), line('pushed out', gs('table_open_cache_overflows'), 'violet'),
     ],
   },
   {
-    id: 'memory', section: 'Connections', title: 'Memory of the server', unit: 'B', of: 'server',
+    id: 'memory', section: 'Connections and memory', title: 'Memory of the server', unit: 'B', of: 'server',
     explain: 'What the server process holds, and what it says that connections and caches use.', source: '/proc/PID/status; SHOW GLOBAL STATUS: Memory_used',
     lines: [
       line('resident', { first: ['risso_process_resident_memory_bytes'] }, 'blue'),
@@ -440,9 +442,17 @@ const CONNECTIONS: ChartDef[] = [
     ],
   },
   {
-    id: 'process_cpu', section: 'Connections', title: 'CPU of the server', unit: 'cores', of: 'server',
+    id: 'process_cpu', section: 'Connections and memory', title: 'CPU of the server', unit: 'cores', of: 'server', stacked: true,
     explain: 'Processors that the server process keeps busy.', source: '/proc/PID/stat',
-    lines: [{ each: 'risso_process_cpu_seconds_total', by: 'mode', expr: (l) => `risso_process_cpu_seconds_total${l}` }],
+    lines: [
+      line('system', 'risso_process_cpu_seconds_total{mode="system"}', 'violet'),
+      line('user', 'risso_process_cpu_seconds_total{mode="user"}', 'blue'),
+    ],
+  },
+  {
+    id: 'process_io', section: 'Connections and memory', title: 'Disk use of the server', unit: 'B/s', of: 'server',
+    explain: 'Bytes that the server process made the disks read and write.', source: '/proc/PID/io',
+    lines: [line('read', 'risso_process_read_bytes_total', 'blue'), line('written', 'risso_process_write_bytes_total', 'violet')],
   },
 ];
 

@@ -1,7 +1,7 @@
 /** The words in which charts are defined, and how a definition becomes a chart of an instance. */
 import type { Metric } from '../api';
 import type { ChartModel, Line } from '../chart/Chart';
-import { resolve, type Expr } from '../chart/expr';
+import { keysOf, resolve, type Expr } from '../chart/expr';
 import type { Feed } from '../chart/feed';
 import { CYCLE, type Colour } from '../chart/palette';
 import type { Unit } from '../common/format';
@@ -47,6 +47,10 @@ export interface ChartDef {
   lines: (LineDef | EachDef)[];
   limit?: { label: string; key: string };
   sum?: { label: string; expr: Expr };
+  /** shown even while it stands at zero: that it does is news enough */
+  always?: boolean;
+  /** a key without which the chart says nothing, though some of its series exist */
+  needs?: string;
 }
 
 const MAX_LINES = 10;
@@ -126,6 +130,7 @@ function expand(def: ChartDef, l: LineDef | EachDef, c: Catalogue): Omit<Line, '
 
 /** The chart of a definition for an instance; null when none of its series exist there. */
 export function build(def: ChartDef, c: Catalogue, feed: Feed): ChartModel | null {
+  if (def.needs && !c.has(def.needs)) return null;
   const lines: Line[] = [];
   for (const l of def.lines) {
     for (const found of expand(def, l, c)) {
@@ -143,4 +148,12 @@ export function build(def: ChartDef, c: Catalogue, feed: Feed): ChartModel | nul
     limit: def.limit && c.has(def.limit.key) ? def.limit : undefined,
     sum: def.sum && sum !== null ? { label: def.sum.label, expr: sum } : undefined,
   };
+}
+
+/** Whether a chart would draw nothing but a line at zero: all its series stood at zero ever since. */
+export function isQuiet(m: ChartModel, c: Catalogue): boolean {
+  return m.lines.every((l) => keysOf(l.expr).every((k) => {
+    const metric = c.get(k);
+    return metric?.constant === true && metric.last === 0;
+  }));
 }

@@ -61,7 +61,7 @@ export function Variables() {
           </tbody>
         </table>
       )}
-      {list && list.length === 0 && <p class="quiet">{detail?.kind === 'host' ? 'A host has no variables.' : 'No variables were read yet: they are read once a minute.'}</p>}
+      {list && list.length === 0 && <p class="quiet">{detail !== 'missing' && detail?.kind === 'host' ? 'A host has no variables.' : 'No variables were read yet: they are read once a minute.'}</p>}
     </main>
   );
 }

@@ -1,0 +1,189 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rissodb/risso/internal/sandbox"
+)
+
+// runSandbox runs one `risso sandbox` command and returns what it wrote.
+func runSandbox(t *testing.T, args ...string) (out, progress string, err error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	var o, e bytes.Buffer
+	cmd := newSandboxCmd()
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetOut(&o)
+	cmd.SetErr(&e)
+	cmd.SetArgs(args)
+	err = cmd.ExecuteContext(ctx)
+	return o.String(), e.String(), err
+}
+
+func TestSandboxCommands(t *testing.T) {
+	if _, err := sandbox.Find(t.Context(), "mariadb"); err != nil {
+		t.Skipf("server mariadb is not installed: run script/setup (%v)", err)
+	}
+	root := t.TempDir()
+	t.Setenv("RISSO_SANDBOX_DIR", root)
+	t.Cleanup(func() { // where the test broke off
+		left, err := sandbox.List(root)
+		if err != nil {
+			t.Error(err)
+		}
+		for _, s := range left {
+			if err := s.Down(context.Background()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	out, progress, err := runSandbox(t, "up", "box", "--topology", "replication", "--replicas", "1", "--option", "max_connections=55", "--output", "json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if progress != "" {
+		t.Errorf("there is progress in a pipe: %s", progress)
+	}
+	up := nodesOf(t, out)
+	if len(up) != 2 || up[0]["role"] != "primary" || up[1]["role"] != "replica" {
+		t.Fatalf("nodes: %v", up)
+	}
+	for _, key := range []string{"name", "role", "server", "version", "host", "port", "socket", "datadir", "pid", "state", "dsn"} {
+		if up[0][key] == nil || up[0][key] == "" || up[0][key] == 0.0 {
+			t.Errorf("up does not tell %s", key)
+		}
+	}
+	if out, _, err = runSandbox(t, "list", "-o", "json"); err != nil || len(nodesOf(t, out)) != 2 {
+		t.Errorf("list: %s %v", out, err)
+	}
+	if out, _, err = runSandbox(t, "list"); err != nil || strings.Count(out, "running") != 4 {
+		t.Errorf("list: %s %v", out, err)
+	}
+	if out, _, err = runSandbox(t, "servers"); err != nil || !strings.Contains(out, "mariadb") {
+		t.Errorf("servers: %s %v", out, err)
+	}
+	trySandboxExec(t)
+	if _, _, err = runSandbox(t, "up", "box"); exitCodeOf(err) != 2 {
+		t.Errorf("up of a name that exists: %v", err)
+	}
+	trySandboxDown(t, root)
+}
+
+func trySandboxExec(t *testing.T) {
+	t.Helper()
+	out, _, err := runSandbox(t, "exec", "box", "--", "SELECT 1 AS a, NULL AS b, 'x\ty' AS c;", "SELECT @@max_connections AS m")
+	if want := "a\tb\tc\n1\tNULL\tx\\ty\nm\n55\n"; err != nil || out != want {
+		t.Errorf("exec: %q %v", out, err)
+	}
+	out, _, err = runSandbox(t, "exec", "box", "replica1", "-o", "json", "--", "SELECT @@read_only AS r")
+	var got struct{ Results []sandbox.Result }
+	if jerr := json.Unmarshal([]byte(out), &got); err != nil || jerr != nil || *got.Results[0].Rows[0][0] != "1" {
+		t.Errorf("exec as JSON: %q %v %v", out, err, jerr)
+	}
+	if out, _, err = runSandbox(t, "exec", "box", "--", "-N", "-e", "SELECT 5"); err != nil || out != "5\n" {
+		t.Errorf("client: %q %v", out, err)
+	}
+	if _, _, err = runSandbox(t, "exec", "box", "--", "-e", "SELEC"); exitCodeOf(err) != 1 {
+		t.Errorf("client that fails: %v", err)
+	}
+	if _, _, err = runSandbox(t, "exec", "box", "nobody", "--", "SELECT 1"); exitCodeOf(err) != 2 || !strings.Contains(err.Error(), "replica1") {
+		t.Errorf("exec on no node: %v", err)
+	}
+}
+
+func trySandboxDown(t *testing.T, root string) {
+	t.Helper()
+	if err := os.Mkdir(filepath.Join(root, "other"), 0o700); err != nil { // what a killed up may leave
+		t.Fatal(err)
+	}
+	_, _, err := runSandbox(t, "down")
+	if exitCodeOf(err) != 2 || !strings.Contains(err.Error(), "box, other") {
+		t.Errorf("down with two sandboxes: %v", err)
+	}
+	if out, _, err := runSandbox(t, "down", "other"); err != nil || out != "sandbox other is gone\n" {
+		t.Errorf("down: %q %v", out, err)
+	}
+	out, _, err := runSandbox(t, "down", "--output", "json")
+	if err != nil || strings.Join(strings.Fields(out), "") != `{"removed":["box"]}` {
+		t.Errorf("down of the only one: %q %v", out, err)
+	}
+	if _, _, err := runSandbox(t, "down"); exitCodeOf(err) != 2 {
+		t.Errorf("down without any: %v", err)
+	}
+	if _, _, err := runSandbox(t, "down", "--all"); err != nil {
+		t.Errorf("down --all without any: %v", err)
+	}
+	if out, _, err := runSandbox(t, "list", "-o", "json"); err != nil || strings.Join(strings.Fields(out), "") != `{"sandboxes":[]}` {
+		t.Errorf("list without any: %q %v", out, err)
+	}
+}
+
+// TestSandboxUpInterrupted sends this process what Ctrl-C sends.
+func TestSandboxUpInterrupted(t *testing.T) {
+	if _, err := sandbox.Find(t.Context(), "mariadb"); err != nil {
+		t.Skipf("server mariadb is not installed: run script/setup (%v)", err)
+	}
+	root := t.TempDir()
+	t.Setenv("RISSO_SANDBOX_DIR", root)
+	t.Setenv("XDG_CACHE_HOME", t.TempDir()) // so that there is a template to make
+	shield, stop := signal.NotifyContext(t.Context(), os.Interrupt)
+	defer stop()
+	go func() {
+		for shield.Err() == nil {
+			if found, err := sandbox.List(root); err == nil && len(found) > 0 {
+				_ = syscall.Kill(os.Getpid(), syscall.SIGINT)
+				return
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}()
+	_, _, err := runSandbox(t, "up", "--topology", "replication")
+	if err == nil || !strings.Contains(err.Error(), "interrupted") {
+		t.Errorf("up says %v", err)
+	}
+	if found, err := sandbox.List(root); err != nil || len(found) > 0 {
+		t.Errorf("%d sandboxes are left, %v", len(found), err)
+	}
+}
+
+func TestSandboxUsage(t *testing.T) {
+	t.Setenv("RISSO_SANDBOX_DIR", t.TempDir())
+	for _, args := range [][]string{
+		{"up", "a", "b"}, {"up", "--topology", "ring"}, {"up", "--output", "yaml"}, {"up", "--option", "a b"},
+		{"down", "a", "--all"}, {"down", "nobody"}, {"exec"}, {"exec", "a", "b", "c"}, {"list", "x"},
+	} {
+		if _, _, err := runSandbox(t, args...); exitCodeOf(err) != 2 {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+}
+
+func exitCodeOf(err error) int {
+	var e interface{ ExitCode() int }
+	if errors.As(err, &e) {
+		return e.ExitCode()
+	}
+	return -1
+}
+
+func nodesOf(t *testing.T, out string) []map[string]any {
+	t.Helper()
+	var got struct {
+		Sandboxes []struct{ Nodes []map[string]any }
+	}
+	if err := json.Unmarshal([]byte(out), &got); err != nil || len(got.Sandboxes) != 1 {
+		t.Fatalf("%v in %s", err, out)
+	}
+	return got.Sandboxes[0].Nodes
+}

@@ -1,0 +1,175 @@
+package web
+
+import (
+	"context"
+	"math"
+	"strings"
+
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+)
+
+// PromQL repeats a value for five minutes when no newer one comes, unless a stale marker says that the series
+// ended; Prometheus writes one when a scrape fails. Here the marker follows from the gap itself: the store
+// keeps none, so that what it gives is exactly what was read.
+
+// endTolerance is how old the newest value may be, in milliseconds, before it counts as ended: its successor may be under way.
+const endTolerance = 3000
+
+// gapQueryable marks gaps in what another Queryable gives.
+type gapQueryable struct{ storage.Queryable }
+
+// Querier implements storage.Queryable.
+func (q gapQueryable) Querier(mint, maxt int64) (storage.Querier, error) {
+	base, err := q.Queryable.Querier(mint, maxt)
+	if err != nil {
+		return nil, err
+	}
+	return gapQuerier{base, maxt}, nil
+}
+
+type gapQuerier struct {
+	storage.Querier
+	maxt int64
+}
+
+// Select implements storage.Querier.
+func (q gapQuerier) Select(ctx context.Context, sortSeries bool, hints *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
+	return gapSet{q.Querier.Select(ctx, sortSeries, hints, matchers...), q.maxt}
+}
+
+type gapSet struct {
+	storage.SeriesSet
+	maxt int64
+}
+
+// At implements storage.SeriesSet.
+func (s gapSet) At() storage.Series { return gapSeries{s.SeriesSet.At(), s.maxt} }
+
+type gapSeries struct {
+	storage.Series
+	maxt int64
+}
+
+// Iterator implements storage.Series.
+func (s gapSeries) Iterator(reuse chunkenc.Iterator) chunkenc.Iterator {
+	it, ok := reuse.(*gapIterator)
+	if !ok {
+		it = new(gapIterator)
+	}
+	every := cadence(s.Labels())
+	*it = gapIterator{base: s.Series.Iterator(it.base), every: every, end: max(2*every, endTolerance), maxt: s.maxt, t: math.MinInt64}
+	return it
+}
+
+// cadence is how often a metric is read, in milliseconds.
+func cadence(l labels.Labels) int64 {
+	name := l.Get(labels.MetricName)
+	switch {
+	case strings.HasPrefix(name, "mysql_global_variables_"), name == "mysql_version_info":
+		return 60_000
+	case name == "risso_statement_latency_seconds", name == "risso_replicas_connected":
+		return 10_000
+	case name == "risso_collect_seconds":
+		switch l.Get("group") {
+		case "variables":
+			return 60_000
+		case "latency_histogram", "replicas":
+			return 10_000
+		}
+	}
+	return 1000
+}
+
+// gapIterator gives the samples of base, and a stale marker where the next one does not come in time.
+type gapIterator struct {
+	base       chunkenc.Iterator
+	every, end int64 // how far apart samples stand; how long the newest is good
+	maxt       int64
+	t          int64 // of the current sample; math.MinInt64 before the first
+	v          float64
+	marker     bool // the current sample is a marker
+	waits      bool // base stands at the sample behind the marker
+	done       bool
+}
+
+// Next implements chunkenc.Iterator.
+func (it *gapIterator) Next() chunkenc.ValueType {
+	if it.done {
+		return chunkenc.ValNone
+	}
+	if it.marker {
+		it.marker = false
+		if !it.waits {
+			it.done = true
+			return chunkenc.ValNone
+		}
+		it.waits = false
+		return it.take()
+	}
+	if it.base.Next() == chunkenc.ValNone {
+		if it.t == math.MinInt64 || it.t+it.end > it.maxt || it.base.Err() != nil {
+			it.done = true
+			return chunkenc.ValNone
+		}
+		return it.mark(it.end)
+	}
+	// A minute's reading may come a little late: half a cadence is let pass.
+	if it.t != math.MinInt64 && it.base.AtT()-it.t > it.every+it.every/2 {
+		it.waits = true
+		return it.mark(it.every)
+	}
+	return it.take()
+}
+
+func (it *gapIterator) take() chunkenc.ValueType {
+	it.t, it.v = it.base.At()
+	return chunkenc.ValFloat
+}
+
+func (it *gapIterator) mark(after int64) chunkenc.ValueType {
+	it.marker = true
+	it.t, it.v = it.t+after, math.Float64frombits(value.StaleNaN)
+	return chunkenc.ValFloat
+}
+
+// Seek implements chunkenc.Iterator. A marker whose sample lies before t is not given: that sample is not either.
+func (it *gapIterator) Seek(t int64) chunkenc.ValueType {
+	if it.done {
+		return chunkenc.ValNone
+	}
+	if it.t >= t {
+		return chunkenc.ValFloat
+	}
+	it.marker, it.waits = false, false
+	if it.base.Seek(t) == chunkenc.ValNone {
+		it.done = true
+		return chunkenc.ValNone
+	}
+	return it.take()
+}
+
+// AtHistogram implements chunkenc.Iterator; there are no histograms here.
+func (it *gapIterator) AtHistogram(*histogram.Histogram) (int64, *histogram.Histogram) {
+	return it.t, nil
+}
+
+// AtFloatHistogram implements chunkenc.Iterator; there are no histograms here.
+func (it *gapIterator) AtFloatHistogram(*histogram.FloatHistogram) (int64, *histogram.FloatHistogram) {
+	return it.t, nil
+}
+
+// AtST implements chunkenc.Iterator; start times are not kept.
+func (it *gapIterator) AtST() int64 { return 0 }
+
+// At implements chunkenc.Iterator.
+func (it *gapIterator) At() (int64, float64) { return it.t, it.v }
+
+// AtT implements chunkenc.Iterator.
+func (it *gapIterator) AtT() int64 { return it.t }
+
+// Err implements chunkenc.Iterator.
+func (it *gapIterator) Err() error { return it.base.Err() }

@@ -1,0 +1,241 @@
+package rules
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/rissodb/risso/internal/fleet"
+)
+
+// replicationStopped finds channels whose threads do not run.
+func replicationStopped(r *round) {
+	for _, ch := range r.Channels {
+		io, sql := strings.EqualFold(ch.IORunning, "Yes"), strings.EqualFold(ch.SQLRunning, "Yes")
+		if io && sql {
+			continue
+		}
+		c := candidate{id: "repl.stopped", subject: ch.Name, severity: fleet.SeverityCritical, chart: "replication_threads", remedy: startReplica(r.Snapshot, ch.Name)}
+		source := ch.Source
+		if source == "" {
+			source = "its source"
+		}
+		switch {
+		case strings.EqualFold(ch.IORunning, "Connecting") && sql:
+			c.head = "replication cannot connect to " + source
+			c.remedy = "" // starting what already tries changes nothing
+		case !io && !sql:
+			c.head = "replication from " + source + " is stopped"
+		case !io:
+			c.head = "replication from " + source + " receives nothing: the IO thread is stopped"
+		default:
+			c.head = "replication from " + source + " applies nothing: the SQL thread is stopped"
+		}
+		if ch.Name != "" {
+			c.head = "channel " + ch.Name + ": " + c.head
+		}
+		if ch.LastError != "" {
+			c.tail = ": " + cut(ch.LastError, 200)
+		} else if !strings.EqualFold(ch.IORunning, "Connecting") {
+			c.severity = fleet.SeverityWarning // no error: somebody stopped it
+			c.tail = ", without an error: by a command or a restart"
+		}
+		r.add(c)
+	}
+}
+
+// startReplica is the statement that starts a channel, in the server's own words.
+func startReplica(s *Snapshot, channel string) string {
+	quoted := "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(channel) + "'"
+	if isMariaDB(s) {
+		if channel != "" {
+			return "START SLAVE " + quoted
+		}
+		return "START SLAVE"
+	}
+	word := "START SLAVE"
+	if s.Instance.Version == "" || atLeast(s, 8, 0, 22) {
+		word = "START REPLICA"
+	}
+	if channel != "" {
+		return word + " FOR CHANNEL " + quoted
+	}
+	return word
+}
+
+const lagMetric = "mysql_slave_status_seconds_behind_master"
+
+// worstLag is the longest delay of any channel, and its key. A delay that is
+// wanted (SQL_Delay) is taken off.
+func worstLag(s *Snapshot) (lag float64, key string, ok bool) {
+	for _, k := range s.keys(lagMetric) {
+		v, there := s.value(k)
+		if !there {
+			continue
+		}
+		if wanted, there := s.value("mysql_slave_status_sql_delay" + labels(k, lagMetric)); there {
+			v = max(v-wanted, 0)
+		}
+		if !ok || v > lag {
+			lag, key, ok = v, k, true
+		}
+	}
+	return lag, key, ok
+}
+
+// The delays at which a replica is spoken of, in seconds.
+const (
+	lagWarning  = 30
+	lagCritical = 600
+)
+
+func replicationLag(r *round) {
+	lag, key, ok := worstLag(r.Snapshot)
+	if !ok {
+		return
+	}
+	before, seen := r.j.counts["lag"]
+	r.j.counts["lag"] = lag
+	if lag < lagWarning {
+		return
+	}
+	c := candidate{id: "repl.lag", severity: fleet.SeverityWarning, chart: "replication"}
+	if lag >= lagCritical {
+		c.severity = fleet.SeverityCritical
+	}
+	source := label(key, "master_host")
+	if source == "" {
+		source = "its source"
+	}
+	c.head = fmt.Sprintf("the replica is more than %s behind %s", period(lagWarning), source)
+	c.tail = ", now " + period(lag)
+	if seen && r.dt > 0 {
+		// Mean over some seconds: the delay is told in whole seconds.
+		switch gain := r.smooth("lag gain", (lag-before)/r.dt.Seconds()); {
+		case gain < -0.05:
+			c.tail += fmt.Sprintf("; it catches up in about %s", period(lag/-gain))
+		case gain > 0.05:
+			c.tail += "; it still falls back"
+		}
+	}
+	c.remedy = moreAppliers(r.Snapshot)
+	r.add(c)
+}
+
+// moreAppliers is how a replica that applies with one thread applies with several.
+func moreAppliers(s *Snapshot) string {
+	const workers = 4
+	if isMariaDB(s) {
+		if n, ok := s.value(variablePrefix + "slave_parallel_threads"); ok && n <= 1 {
+			return fmt.Sprintf("STOP SLAVE SQL_THREAD; SET GLOBAL slave_parallel_threads = %d; START SLAVE SQL_THREAD", workers)
+		}
+		return ""
+	}
+	for _, v := range []struct{ variable, thread string }{{"replica_parallel_workers", "REPLICA"}, {"slave_parallel_workers", "SLAVE"}} {
+		if n, ok := s.value(variablePrefix + v.variable); ok {
+			if n <= 1 {
+				return fmt.Sprintf("STOP %s SQL_THREAD; SET GLOBAL %s = %d; START %s SQL_THREAD", v.thread, v.variable, workers, v.thread)
+			}
+			return ""
+		}
+	}
+	return ""
+}
+
+// replicaWritable finds a replica that anybody can write to, who then has what its
+// source has not.
+func replicaWritable(r *round) {
+	if r.Instance.Role != fleet.RoleReplica {
+		return
+	}
+	off := false
+	switch strings.ToUpper(r.text("read_only")) {
+	case "OFF", "0":
+		off = true
+	case "":
+		v, ok := r.value(variablePrefix + "read_only")
+		off = ok && v == 0
+	}
+	if !off {
+		return
+	}
+	c := candidate{id: "repl.writable", severity: fleet.SeverityWarning, chart: "replication",
+		head: "the replica takes writes: read_only is off", remedy: "SET GLOBAL read_only = ON"}
+	if !isMariaDB(r.Snapshot) {
+		c.remedy = "SET GLOBAL super_read_only = ON" // which sets read_only too
+	}
+	r.add(c)
+}
+
+// inGalera tells whether a server is a member of a cluster.
+func inGalera(s *Snapshot) bool {
+	if s.Instance.Role == fleet.RoleGalera || strings.EqualFold(s.text("wsrep_on"), "ON") {
+		return true
+	}
+	n, ok := s.value(statusPrefix + "wsrep_cluster_size")
+	return ok && n > 0
+}
+
+// galeraPrimary finds a member that lost the majority and refuses all statements.
+func galeraPrimary(r *round) {
+	status := r.text("wsrep_cluster_status")
+	if status == "" {
+		// mysqld_exporter writes Primary as 1 and non-Primary as 0
+		v, ok := r.value(statusPrefix + "wsrep_cluster_status")
+		if !ok || !inGalera(r.Snapshot) {
+			return
+		}
+		if status = "Primary"; v == 0 {
+			status = "non-Primary"
+		}
+	}
+	if strings.EqualFold(status, "Primary") || !inGalera(r.Snapshot) {
+		return // a MariaDB that is in no cluster says Disconnected
+	}
+	c := candidate{id: "galera.non_primary", severity: fleet.SeverityCritical, chart: "galera_size",
+		head:   "the Galera member has lost the majority and refuses statements (" + status + ")",
+		remedy: "SET GLOBAL wsrep_provider_options = 'pc.bootstrap=YES'    -- on one member only: the one with the highest wsrep_last_committed"}
+	if n, ok := r.value(statusPrefix + "wsrep_cluster_size"); ok {
+		c.tail = "; it sees " + plural(n, "member", "members")
+	}
+	r.add(c)
+}
+
+// wsrepStates are the numbers of wsrep_local_state.
+var wsrepStates = map[float64]string{0: "Undefined", 1: "Joining", 2: "Donor/Desynced", 3: "Joined", 4: "Synced", 5: "Error", 6: "Max"}
+
+func galeraSynced(r *round) {
+	const synced = 4
+	v, ok := r.value(statusPrefix + "wsrep_local_state")
+	if !ok || v == synced || !inGalera(r.Snapshot) {
+		return
+	}
+	words := r.text("wsrep_local_state_comment")
+	if words == "" {
+		words = wsrepStates[v]
+	}
+	r.add(candidate{id: "galera.not_synced", severity: fleet.SeverityWarning, chart: "galera_queue",
+		head: "the Galera member is not synced (" + words + ")", remedy: "SHOW GLOBAL STATUS LIKE 'wsrep_local_%'"})
+}
+
+// flowControl finds a cluster that waits for its slowest member.
+func flowControl(r *round) {
+	ns, ok := r.rate(statusPrefix + "wsrep_flow_control_paused_ns")
+	if !ok {
+		return
+	}
+	share := math.Min(r.smooth("flow control", ns/1e9), 1)
+	if share < 0.1 {
+		return
+	}
+	c := candidate{id: "galera.flow_control", severity: fleet.SeverityWarning, chart: "galera_flow",
+		head:   fmt.Sprintf("Galera flow control pauses writes for %s of the time", percent(share)),
+		remedy: "SHOW GLOBAL STATUS LIKE 'wsrep_local_recv_queue%'    -- the member where it is long is the slow one"}
+	if n, ok := r.value(variablePrefix + "wsrep_slave_threads"); ok && n <= 1 {
+		c.remedy = "SET GLOBAL wsrep_slave_threads = 4"
+	}
+	if share >= 0.5 {
+		c.severity = fleet.SeverityCritical
+	}
+	r.add(c)
+}

@@ -1,0 +1,305 @@
+// Package rules turns what is known of an instance at a moment into words: what is
+// wrong, how much, since when, and what mends it. It does no input or output, and
+// the time is given to it, so that every rule can be tried in a table.
+//
+// The ids are stable words; people write them into their alerts.
+package rules
+
+import (
+	"strings"
+	"time"
+
+	"github.com/rissodb/risso/internal/fleet"
+)
+
+// Snapshot is what is known of an instance at its newest tick. Functions may be
+// nil, values may be absent: a rule that lacks a number says nothing.
+type Snapshot struct {
+	Now      time.Time // in the zone that times are told in
+	Instance fleet.Instance
+
+	Up        bool
+	DownSince time.Time // zero with Up false: not reached yet, and it is too early to complain
+	Reason    string    // why it is down, as what the server does: "refuses connections"
+	Hint      string    // what mends that
+	Late      bool      // this tick took longer than a tenth of its interval
+
+	Value func(key string) (float64, bool) // a metric now
+	Rate  func(key string) (float64, bool) // the growth of a counter a second, over the last tick or some
+	Keys  func(name string) []string       // the keys of all series of a metric: one for each disk
+	Text  func(variable string) string     // a global variable, or a status variable that is no number
+
+	Channels []fleet.Channel
+	Gaps     []fleet.Gap
+	Host     *Snapshot // the host it runs on, where Risso watches that too
+}
+
+func (s *Snapshot) value(key string) (float64, bool) {
+	if s == nil || s.Value == nil {
+		return 0, false
+	}
+	return s.Value(key)
+}
+
+func (s *Snapshot) rate(key string) (float64, bool) {
+	if s == nil || s.Rate == nil {
+		return 0, false
+	}
+	return s.Rate(key)
+}
+
+func (s *Snapshot) keys(name string) []string {
+	if s == nil || s.Keys == nil {
+		return nil
+	}
+	return s.Keys(name)
+}
+
+func (s *Snapshot) text(variable string) string {
+	if s == nil || s.Text == nil {
+		return ""
+	}
+	return s.Text(variable)
+}
+
+// first is the value of the first key that there is: servers call things differently.
+func (s *Snapshot) first(keys ...string) (float64, bool) {
+	for _, k := range keys {
+		if v, ok := s.value(k); ok {
+			return v, true
+		}
+	}
+	return 0, false
+}
+
+// State is how an instance is, in one word.
+type State string
+
+// The states, from good to bad.
+const (
+	StateOK       State = "ok"
+	StateNew      State = "new" // not reached yet
+	StateWarning  State = "warning"
+	StateCritical State = "critical"
+	StateDown     State = "down"
+)
+
+// Verdict is what is to be said of an instance now.
+type Verdict struct {
+	State    State
+	Words    string          // one sentence
+	Since    time.Time       // since when it is in this state
+	Findings []fleet.Finding // worst first
+}
+
+// The times that keep findings from flickering.
+const (
+	holdToBegin = 3 * time.Second  // a rule must hold so long before it is told
+	holdToEnd   = 10 * time.Second // and must have been quiet so long before it is dropped
+)
+
+// Judge remembers, for one instance, what held since when and what is usual. The
+// zero value is ready. It is for one goroutine.
+type Judge struct {
+	entries map[string]*entry
+	levels  map[string]*level
+	counts  map[string]float64 // decaying counts, such as deadlocks in the last minute
+	flags   map[string]bool    // what has once been seen
+	last    time.Time
+	state   State
+	since   time.Time
+}
+
+// entry is a finding that is pending, told, or about to end.
+type entry struct {
+	first, last time.Time
+	told        bool
+	instant     bool
+	order       int
+	severe      [fleet.SeverityCritical + 1]time.Time // when it last was as bad as that
+	finding     fleet.Finding
+}
+
+// candidate is a rule that holds at this moment.
+type candidate struct {
+	id       string
+	subject  string // tells findings of one id apart: the channel, the disk
+	severity fleet.Severity
+	head     string // the words before "since 10:32:07"
+	tail     string // the words after it
+	remedy   string
+	chart    string
+	hold     time.Duration // how long it must hold; zero is holdToBegin
+	at       time.Time     // since when, where that is known; else since it was first seen
+	now      bool          // begins and ends at once
+}
+
+// round is one look at one snapshot.
+type round struct {
+	*Snapshot
+	j     *Judge
+	dt    time.Duration // since the last look
+	found []candidate
+
+	flush      flush // of the busiest disk, worked out once
+	flushKnown bool
+	flushTried bool
+}
+
+func (r *round) add(c candidate) { r.found = append(r.found, c) }
+
+// rulesOf lists the rules in the order in which their findings stand among equals:
+// what explains the others comes first.
+func rulesOf(kind fleet.Kind) []func(*round) {
+	if kind == fleet.KindHost {
+		return []func(*round){oomKill, diskReadOnly, diskFull, memoryPressure, swapping, ioPressure, ioSlow, cpuSaturated, cpuStolen, collectionLate}
+	}
+	return []func(*round){
+		galeraPrimary, replicationStopped, stalled, connections, commitWaits, metadataLocks, rowLocks, semisync, flowControl, galeraSynced,
+		pileUp, replicationLag, replicaWritable, redoPressure, bufferPoolStarved, undoHistory, deadlocks, throttled, memoryLimit, collectionLate,
+	}
+}
+
+// Judge looks at a snapshot and says what is wrong.
+func (j *Judge) Judge(s *Snapshot) Verdict {
+	j.begin(s.Now)
+	r := &round{Snapshot: s, j: j, dt: min(max(s.Now.Sub(j.last), 0), 10*time.Second)}
+	if j.last.IsZero() {
+		r.dt = 0
+	}
+	j.last = s.Now
+	if !s.Up {
+		return j.down(s)
+	}
+	for _, rule := range rulesOf(s.Instance.Kind) {
+		rule(r)
+	}
+	return r.verdict(j.settle(s.Now, r.found))
+}
+
+// begin makes the maps, and forgets all when the clock was set back.
+func (j *Judge) begin(now time.Time) {
+	if j.entries == nil || now.Before(j.last.Add(-time.Minute)) {
+		*j = Judge{entries: map[string]*entry{}, levels: map[string]*level{}, counts: map[string]float64{}, flags: map[string]bool{}}
+	}
+}
+
+// down says that the instance cannot be read. Nothing else is known of it then;
+// what held before begins anew when it is back.
+func (j *Judge) down(s *Snapshot) Verdict {
+	clear(j.entries)
+	if s.DownSince.IsZero() {
+		return Verdict{State: StateNew, Words: "not reached yet", Since: j.enter(StateNew, s.Now)}
+	}
+	reason := s.Reason
+	if reason == "" {
+		reason = "does not answer"
+	}
+	what := "the server "
+	if s.Instance.Kind == fleet.KindHost {
+		what = "the host "
+	}
+	f := fleet.Finding{ID: "server.down", Severity: fleet.SeverityCritical, Since: s.DownSince, Remedy: s.Hint, Chart: "throughput"}
+	since := " since " + clock(s.DownSince, s.Now)
+	if f.Words = what + reason + since; !isVerb(reason) {
+		f.Words = what + "cannot be read" + since + ": " + cut(reason, 200)
+	}
+	j.enter(StateDown, s.DownSince)
+	return Verdict{State: StateDown, Words: f.Words, Since: s.DownSince, Findings: []fleet.Finding{f}}
+}
+
+// isVerb tells "refuses connections" from the text of an error, which is no part
+// of a sentence.
+func isVerb(reason string) bool {
+	return reason[0] >= 'a' && reason[0] <= 'z' && !strings.ContainsAny(reason, ":(")
+}
+
+// enter notes a change of state and tells since when it is.
+func (j *Judge) enter(s State, now time.Time) time.Time {
+	if j.state != s {
+		j.state, j.since = s, now
+	}
+	return j.since
+}
+
+// settle applies the hysteresis to what holds now.
+func (j *Judge) settle(now time.Time, found []candidate) []fleet.Finding {
+	for i, c := range found {
+		key := c.id + "\x00" + c.subject
+		e := j.entries[key]
+		if e == nil {
+			e = &entry{first: now}
+			if !c.at.IsZero() {
+				e.first = c.at
+			}
+			j.entries[key] = e
+		}
+		hold := c.hold
+		if hold == 0 {
+			hold = holdToBegin
+		}
+		e.last, e.order, e.instant = now, i, c.now
+		e.told = e.told || c.now || now.Sub(e.first) >= hold
+		e.finding = fleet.Finding{ID: c.id, Severity: e.severity(c.severity, now), Since: e.first, Remedy: c.remedy, Chart: c.chart,
+			Words: c.head + " since " + clock(e.first, now) + c.tail}
+	}
+	var out []*entry
+	for key, e := range j.entries {
+		quiet := now.Sub(e.last)
+		switch {
+		case e.told && (quiet == 0 || !e.instant && quiet < holdToEnd):
+			out = append(out, e)
+		case quiet > 0:
+			delete(j.entries, key) // a pending one that broke off, or a told one that ended
+		}
+	}
+	return sorted(out)
+}
+
+// severity lets a finding get worse at once, and better only when it has been so
+// for a while: one that sways around a limit must not flicker.
+func (e *entry) severity(s fleet.Severity, now time.Time) fleet.Severity {
+	e.severe[s] = now
+	for worse := fleet.SeverityCritical; worse > s; worse-- {
+		if at := e.severe[worse]; !at.IsZero() && now.Sub(at) < holdToEnd {
+			return worse
+		}
+	}
+	return s
+}
+
+// sorted puts the worst first; among equals, what explains the others.
+func sorted(es []*entry) []fleet.Finding {
+	sortEntries(es)
+	out := make([]fleet.Finding, len(es))
+	for i, e := range es {
+		out[i] = e.finding
+	}
+	return out
+}
+
+// verdict sums the findings up in one sentence.
+func (r *round) verdict(findings []fleet.Finding) Verdict {
+	j, s := r.j, r.Snapshot
+	v := Verdict{State: StateOK, Findings: findings}
+	if len(findings) > 0 {
+		switch findings[0].Severity {
+		case fleet.SeverityCritical:
+			v.State = StateCritical
+		case fleet.SeverityWarning:
+			v.State = StateWarning
+		}
+	}
+	if v.State == StateOK {
+		v.Since = j.enter(StateOK, s.Now)
+		v.Words = r.healthy()
+		return v
+	}
+	v.Since = findings[0].Since
+	j.enter(v.State, v.Since)
+	v.Words = findings[0].Words
+	if n := len(findings) - 1; n > 0 {
+		v.Words += "; and " + plural(float64(n), "more finding", "more findings")
+	}
+	return v
+}

@@ -1,0 +1,319 @@
+package rules
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/rissodb/risso/internal/fleet"
+)
+
+const (
+	statusPrefix   = "mysql_global_status_"
+	variablePrefix = "mysql_global_variables_"
+	innodbPrefix   = "mysql_info_schema_innodb_metrics_"
+)
+
+// showProcesses lists what runs, the oldest first; it works on all flavours.
+const showProcesses = "SELECT id, user, host, db, time, state, LEFT(info, 200) FROM information_schema.PROCESSLIST WHERE command NOT IN ('Sleep', 'Daemon', 'Binlog Dump', 'Binlog Dump GTID') ORDER BY time DESC LIMIT 20"
+
+func isMariaDB(s *Snapshot) bool { return s.Instance.Flavour == fleet.FlavourMariaDB }
+
+// atLeast compares the server's version with major.minor.patch.
+func atLeast(s *Snapshot, major, minor, patch int) bool {
+	var a, b, c int
+	// What follows the numbers (-MariaDB-log) ends the scan; what was read stays.
+	_, _ = fmt.Sscanf(s.Instance.Version, "%d.%d.%d", &a, &b, &c)
+	return a > major || a == major && (b > minor || b == minor && c >= patch)
+}
+
+// stalled finds a server that has work and begins none. Questions counts at the
+// start of a statement, so zero means that none began; Risso's own are taken off.
+func stalled(r *round) {
+	questions, ok := r.rate(statusPrefix + "questions")
+	running, ok2 := r.value(statusPrefix + "threads_running")
+	if !ok || !ok2 {
+		return
+	}
+	own, _ := r.rate("risso_collect_queries_total")
+	questions = max(questions-own, 0)
+	usual, known := r.usual("questions")
+	held := r.wrong("server.stall")
+	r.see("questions", questions, held)
+	const few = 0.5 // a second; Risso's own count may be one off
+	others := running - 1
+	if questions > few || others < 1 {
+		return
+	}
+	// A report that runs alone on a server that is idle otherwise is no stall.
+	whatFor := waitingFor(r.Snapshot)
+	busy := others >= 4
+	if known {
+		busy = usual >= 5 && (others >= 2 || whatFor != "")
+	}
+	if !busy {
+		return
+	}
+	r.add(candidate{id: "server.stall", severity: fleet.SeverityCritical, chart: "throughput", remedy: showProcesses,
+		head: "stall: no statement has begun", tail: ", while " + plural(others, "thread runs", "threads run") + whatFor})
+}
+
+// waitingFor names the wait that most threads are in.
+func waitingFor(s *Snapshot) string {
+	best, most := "", 0.0
+	for _, w := range waits {
+		if v, ok := s.value(w.key); ok && v > most {
+			best, most = w.words, v
+		}
+	}
+	if most < 1 {
+		return ""
+	}
+	return "; " + plural(most, "waits for "+best, "wait for "+best)
+}
+
+// waits says what the classes of risso_threads_waiting wait for.
+var waits = []struct{ key, words string }{
+	{waitKey("commit"), "commit"}, {waitKey("semisync"), "a replica's receipt"}, {waitKey("row_lock"), "a row lock"},
+	{waitKey("metadata_lock"), "a metadata lock"}, {waitKey("table_lock"), "a table lock"}, {waitKey("io"), "the disk"},
+	{waitKey("network"), "the network"}, {waitKey("replication"), "replication"},
+}
+
+func waitKey(class string) string { return `risso_threads_waiting{class="` + class + `"}` }
+
+// connections finds a server that runs out of connections.
+func connections(r *round) {
+	used, ok := r.value(statusPrefix + "threads_connected")
+	limit, ok2 := r.value(variablePrefix + "max_connections")
+	if !ok || !ok2 || limit <= 0 {
+		return
+	}
+	c := candidate{id: "conn.saturation", chart: "connections",
+		remedy: fmt.Sprintf("SET GLOBAL max_connections = %.0f", math.Ceil(limit*1.5/50)*50)}
+	refused, _ := r.rate(statusPrefix + `connection_errors_total{error="max_connections"}`)
+	recent := r.within("refused connections", refused, 10*time.Second)
+	switch share := used / limit; {
+	case recent >= 1:
+		c.severity = fleet.SeverityCritical
+		c.head = "clients are refused"
+		c.tail = fmt.Sprintf(": %s of %s connections are taken, %s refused in the last 10 s", number(used), number(limit), number(recent))
+	case share >= 0.95:
+		c.severity = fleet.SeverityCritical
+		c.head = fmt.Sprintf("%s of %s connections are taken", number(used), number(limit))
+	case share >= 0.85:
+		c.severity = fleet.SeverityWarning
+		c.head = fmt.Sprintf("%s of %s connections are taken", number(used), number(limit))
+	default:
+		return
+	}
+	r.add(c)
+}
+
+// pileUp finds far more threads at work than usual, and than the processors can serve.
+func pileUp(r *round) {
+	running, ok := r.value(statusPrefix + "threads_running")
+	if !ok {
+		return
+	}
+	others := max(running-1, 0) // Risso's own statement runs while it reads
+	usual, known := r.usual("threads running")
+	held := r.wrong("threads.pileup")
+	r.see("threads running", others, held)
+	limit := 32.0
+	p, counted := processors(r.Host)
+	if counted {
+		limit = max(16, 4*p.count)
+	}
+	if known {
+		limit = max(limit/2, 12, 3*usual)
+	}
+	if others < limit {
+		return
+	}
+	tail := ""
+	if known {
+		tail = " instead of " + number(math.Round(usual))
+	}
+	if counted {
+		tail += fmt.Sprintf(", on %s with %s to spare", plural(p.count, "processor", "processors"), percent(p.headroom))
+	}
+	c := candidate{id: "threads.pileup", severity: fleet.SeverityWarning, chart: "threads_running", remedy: showProcesses,
+		head: number(others) + " threads run", tail: tail + waitingFor(r.Snapshot)}
+	if others >= 4*limit {
+		c.severity = fleet.SeverityCritical
+	}
+	r.add(c)
+}
+
+// commitWaits finds threads that wait for their commit to be on disk, which
+// processor figures call idle; the disk's flush latency stands beside it.
+func commitWaits(r *round) {
+	disk, measured := r.busiestFlush()
+	usual, known := 0.0, false
+	held := r.wrong("commit.wait")
+	if measured {
+		usual, known = r.usual("flush")
+		r.see("flush", disk.latency, held)
+	}
+	waiting, ok := r.value(waitKey("commit"))
+	waiting = r.smooth("commit", waiting)
+	if !ok || waiting < 4 {
+		return
+	}
+	c := candidate{id: "commit.wait", severity: fleet.SeverityWarning, chart: "waits",
+		head: plural(waiting, "thread waits for commit", "threads wait for commit")}
+	if waiting >= 32 {
+		c.severity = fleet.SeverityCritical
+	}
+	if measured {
+		c.tail = "; the disk flushes in " + latency(disk.latency)
+		if known && disk.latency > 2*usual {
+			c.tail += " instead of " + latencyBeside(usual, disk.latency)
+			c.chart = "flush_latency"
+			c.remedy = "pidstat -d 1 5    # who else writes to " + disk.name
+		} else if known {
+			c.tail += " as usual"
+		}
+	}
+	r.add(c)
+}
+
+// latencyBeside leaves the unit out where the two figures share it: "38 ms instead of 2".
+func latencyBeside(a, b float64) string {
+	text, other := latency(a), latency(b)
+	number, unit, _ := strings.Cut(text, " ")
+	if strings.HasSuffix(other, " "+unit) {
+		return number
+	}
+	return text
+}
+
+// metadataLocks finds statements held up by a transaction that still uses their table.
+func metadataLocks(r *round) {
+	n, ok := r.value(waitKey("metadata_lock"))
+	if !ok || n < 1 {
+		return
+	}
+	c := candidate{id: "mdl.blocker", severity: fleet.SeverityWarning, chart: "waits",
+		head: plural(n, "thread waits for a metadata lock", "threads wait for a metadata lock"), tail: ": an open transaction keeps a table from being changed",
+		remedy: "SELECT object_schema, object_name, waiting_query, blocking_pid, sql_kill_blocking_connection FROM sys.schema_table_lock_waits"}
+	if isMariaDB(r.Snapshot) {
+		// What its locks are, it tells only with a plugin; who sits on an open transaction, always.
+		c.remedy = "SELECT p.id, p.user, p.host, p.time, t.trx_started FROM information_schema.INNODB_TRX t JOIN information_schema.PROCESSLIST p ON p.id = t.trx_mysql_thread_id WHERE p.command = 'Sleep' ORDER BY t.trx_started LIMIT 5"
+	}
+	if n >= 10 {
+		c.severity = fleet.SeverityCritical
+	}
+	r.add(c)
+}
+
+// rowLocks finds transactions that wait for a row. One or two at a time are daily
+// life; they are told when they last.
+func rowLocks(r *round) {
+	n, ok := r.value(statusPrefix + "innodb_row_lock_current_waits")
+	if !ok || n < 1 {
+		return
+	}
+	c := candidate{id: "lock.blocker", severity: fleet.SeverityWarning, chart: "row_lock_now",
+		head:   plural(n, "transaction waits for a row lock", "transactions wait for a row lock"),
+		remedy: "SELECT wait_age, locked_table, waiting_pid, waiting_query, blocking_pid, blocking_query, sql_kill_blocking_connection FROM sys.innodb_lock_waits"}
+	if isMariaDB(r.Snapshot) {
+		c.remedy = "SELECT w.trx_mysql_thread_id AS waits, LEFT(w.trx_query, 100) AS query, b.trx_mysql_thread_id AS holds, b.trx_started FROM information_schema.INNODB_LOCK_WAITS l JOIN information_schema.INNODB_TRX w ON w.trx_id = l.requesting_trx_id JOIN information_schema.INNODB_TRX b ON b.trx_id = l.blocking_trx_id"
+	}
+	const lasts = 30 * time.Second
+	switch {
+	case n >= 20:
+		c.severity = fleet.SeverityCritical
+	case n < 4:
+		c.hold = lasts
+	}
+	r.add(c)
+}
+
+// semisync finds commits that wait for a replica to confirm them.
+func semisync(r *round) {
+	n, ok := r.value(waitKey("semisync"))
+	if n = r.smooth("semisync", n); !ok || n < 4 {
+		return
+	}
+	r.add(candidate{id: "commit.semisync", severity: fleet.SeverityWarning, chart: "waits",
+		head:   plural(n, "thread waits for a replica to confirm its commit", "threads wait for a replica to confirm their commits"),
+		remedy: "SHOW GLOBAL STATUS LIKE 'rpl_semi_sync%'"})
+}
+
+// throttled finds a control group that is stopped because its processor share is used up.
+func throttled(r *round) {
+	s := cgroupOf(r.Snapshot)
+	stopped, ok := s.rate("risso_cgroup_cpu_throttled_periods_total")
+	all, ok2 := s.rate("risso_cgroup_cpu_periods_total")
+	if !ok || !ok2 || all <= 0 {
+		return
+	}
+	share := r.smooth("throttled", stopped/all)
+	if share < 0.1 {
+		return
+	}
+	c := candidate{id: "host.throttled", severity: fleet.SeverityWarning, chart: "process_cpu",
+		head: fmt.Sprintf("the server is stopped in %s of all periods because its processor share is used up", percent(share))}
+	if limit, ok := s.value("risso_cgroup_cpu_limit_cores"); ok {
+		c.tail = fmt.Sprintf("; its limit is %s processors", number(limit))
+		c.remedy = fmt.Sprintf("systemctl set-property <unit>.service CPUQuota=%.0f%%    # or the container's limit", math.Ceil(limit*150))
+	}
+	if share >= 0.5 {
+		c.severity = fleet.SeverityCritical
+	}
+	r.add(c)
+}
+
+// cgroupOf is the snapshot that holds the control group's figures: the server's own
+// or that of its host.
+func cgroupOf(s *Snapshot) *Snapshot {
+	for _, key := range []string{"risso_cgroup_cpu_periods_total", "risso_cgroup_memory_current_bytes"} {
+		if _, ok := s.value(key); ok {
+			return s
+		}
+	}
+	return s.Host
+}
+
+// memoryLimit finds a control group near the limit at which the kernel kills in it.
+func memoryLimit(r *round) {
+	s := cgroupOf(r.Snapshot)
+	used, ok := s.value("risso_cgroup_memory_current_bytes")
+	limit, ok2 := s.value("risso_cgroup_memory_max_bytes")
+	if !ok || !ok2 || limit <= 0 {
+		return
+	}
+	cache, _ := s.value("risso_cgroup_memory_inactive_file_bytes") // the kernel takes it back first
+	share := max(used-cache, 0) / limit
+	if share < 0.92 {
+		return
+	}
+	c := candidate{id: "mem.overcommit", severity: fleet.SeverityWarning, chart: "memory",
+		head: fmt.Sprintf("%s of the server's memory limit of %s is used", percent(share), bytes(limit)), tail: "; at the limit the kernel kills it"}
+	if pool, ok := r.value(variablePrefix + "innodb_buffer_pool_size"); ok && pool > 0.5*limit {
+		c.remedy = fmt.Sprintf("SET GLOBAL innodb_buffer_pool_size = %.0f", math.Floor(pool*0.85/(1<<27))*(1<<27))
+	}
+	if share >= 0.98 {
+		c.severity = fleet.SeverityCritical
+	}
+	r.add(c)
+}
+
+// collectionLate tells of Risso's own trouble: figures that took too long to read
+// are marked and not trusted.
+func collectionLate(r *round) {
+	rate := 0.0
+	if r.Late {
+		rate = 1
+	}
+	late := r.within("late", rate, time.Minute)
+	if late < 6 {
+		return
+	}
+	c := candidate{id: "observer.late", severity: fleet.SeverityWarning, chart: "cost_time",
+		head: fmt.Sprintf("Risso reads slowly: about %s of the last 60 readings took more than a tenth of a second", number(min(math.Round(late), 60))),
+		tail: "; they are marked and not trusted"}
+	r.add(c)
+}

@@ -1,0 +1,120 @@
+// Package page_test looks at the page as people do: a real browser, a real Risso, a real server under load.
+package page_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rissodb/risso/internal/sandbox"
+)
+
+// TestPageInBrowser runs ui/e2e in Chromium.
+func TestPageInBrowser(t *testing.T) {
+	for _, tool := range []string{"node", "npx"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("%s is not installed: run script/setup", tool)
+		}
+	}
+	if _, err := exec.LookPath("chromium"); err != nil && os.Getenv("CHROMIUM") == "" {
+		t.Skip("chromium is not installed: run script/setup")
+	}
+	if _, err := os.Stat("../../ui/node_modules/.bin/playwright"); err != nil {
+		t.Skip("the page's packages are not installed: run script/setup")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
+	defer cancel()
+	dir := t.TempDir()
+	sb, err := sandbox.Up(ctx, sandbox.Options{Dir: filepath.Join(dir, "sandboxes"), Name: "page", Servers: []string{"mariadb"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := sb.Down(context.WithoutCancel(ctx)); err != nil {
+			t.Error(err)
+		}
+	})
+	loadCtx, stopLoad := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() { done <- sb.Load(loadCtx, sandbox.LoadOptions{Rate: 40}, nil) }()
+	defer func() { stopLoad(); <-done }()
+
+	node := sb.Primary()
+	url := serve(t, dir, "watched=root@unix("+node.Socket+")/")
+	// The browser's tests ask for a restart of the server in the middle of theirs.
+	control := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := node.Kill(syscall.SIGKILL); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		time.Sleep(3 * time.Second) // long enough for the page to notice
+		if err := node.Start(r.Context()); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+		}
+	}))
+	defer control.Close()
+
+	cmd := exec.CommandContext(ctx, "npx", "playwright", "test")
+	cmd.Dir = "../../ui"
+	cmd.Env = append(os.Environ(), "RISSO_URL="+url, "RISSO_INSTANCE=watched", "CI=1",
+		fmt.Sprintf(`RISSO_RESTART_CMD=node -e "fetch('%s').then(r => process.exit(r.ok ? 0 : 1))"`, control.URL))
+	out, err := cmd.CombinedOutput()
+	t.Log(string(out))
+	if err != nil {
+		t.Errorf("the page's tests failed: %v", err)
+	}
+	if !regexp.MustCompile(`\d+ passed`).Match(out) {
+		t.Error("no test of the page ran")
+	}
+}
+
+// serve starts the real binary on any free port and gives the address of the page.
+func serve(t *testing.T, dir, dsn string) string {
+	t.Helper()
+	bin := os.Getenv("RISSO_BIN")
+	if bin == "" {
+		bin = filepath.Join(dir, "risso")
+		build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "../../cmd/risso")
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("go build: %v\n%s", err, out)
+		}
+	}
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), bin, "serve", "--listen", "127.0.0.1:0", "--data", filepath.Join(dir, "data"), "--dsn", dsn)
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Signal(syscall.SIGTERM)
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("risso serve ended with %v", err)
+		}
+	})
+	lines := bufio.NewScanner(stderr)
+	for lines.Scan() {
+		if _, rest, ok := strings.Cut(lines.Text(), "ready on "); ok {
+			go func() { // whatever else it says must not block it
+				for lines.Scan() {
+				}
+			}()
+			return strings.Fields(rest)[0]
+		}
+		t.Log(lines.Text())
+	}
+	t.Fatal("risso serve did not become ready")
+	return ""
+}
