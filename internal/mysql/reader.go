@@ -15,6 +15,7 @@ type Reader struct {
 	Sample    fleet.Sample
 	Variables map[string]string // all global variables at the last minute read; nil before
 	Fresh     bool              // this tick read the variables
+	StatusAt  time.Time         // when the global status was last answered
 
 	status  statusReader
 	innodb  innodbReader
@@ -72,7 +73,9 @@ func NewReader(traffic *Traffic) *Reader {
 }
 
 func (r *Reader) readStatus(ctx context.Context, c *Conn) error {
-	return r.status.read(ctx, c, &r.Sample)
+	err := r.status.read(ctx, c, &r.Sample)
+	r.StatusAt = time.Now()
+	return err
 }
 
 func (r *Reader) readInnoDB(ctx context.Context, c *Conn) error {

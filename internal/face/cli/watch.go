@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/rissodb/risso/internal/fleet"
@@ -244,33 +245,43 @@ func describe(m fleet.Metric) series.Desc {
 	return d
 }
 
-// firstContact tries each server once, so that a wrong password is told at once and not found on a page. It
-// fails only when no server can ever be watched this way.
+// firstContact tries each server once, all at the same time, so that a wrong password is told at once and not
+// found on a page. It fails only when no server can ever be watched this way.
 func firstContact(ctx context.Context, out Streams, servers []watched) error {
+	errs := make([]error, len(servers))
+	var wg sync.WaitGroup
+	for i, s := range servers {
+		wg.Go(func() {
+			cctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+			defer cancel()
+			conn, err := mysql.Connect(cctx, s.target, nil)
+			if err != nil {
+				errs[i] = err
+				return
+			}
+			conn.Close()
+		})
+	}
+	wg.Wait()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	var firstErr error
 	hopeless := 0
-	for _, s := range servers {
-		cctx, cancel := context.WithTimeout(ctx, 3*time.Second)
-		conn, err := mysql.Connect(cctx, s.target, nil)
-		cancel()
-		if err == nil {
-			conn.Close()
-			continue
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
+	for _, err := range errs {
 		var e *mysql.Error
 		if errors.As(err, &e) && (e.Class == mysql.ClassLogin || e.Class == mysql.ClassTLS || e.Class == mysql.ClassUsage) {
 			hopeless++
 			firstErr = first1(firstErr, failure(exitFailed, e.Hint, err))
 		}
-		if hopeless < len(servers) {
-			fmt.Fprintf(out.Err, "risso: %s\n", oneLine("cannot watch "+s.instance.Name+" now, goes on trying: "+err.Error(), hintOf(err)))
-		}
 	}
 	if hopeless > 0 && hopeless == len(servers) {
 		return firstErr
+	}
+	for i, err := range errs {
+		if err != nil {
+			fmt.Fprintf(out.Err, "risso: %s\n", oneLine("cannot watch "+servers[i].instance.Name+" now, goes on trying: "+err.Error(), hintOf(err)))
+		}
 	}
 	return nil
 }

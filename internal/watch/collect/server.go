@@ -168,13 +168,13 @@ func (s *Server) answered(t int64) {
 	sample := &s.reader.Sample
 	connections, _ := sample.Value("mysql_global_status_connections")
 	uptime, _ := sample.Value("mysql_global_status_uptime")
-	// The id of the newest connection never goes back while a server runs, whatever its clock does.
-	if s.everUp && !s.up && connections < s.connections {
+	told := s.reader.StatusAt // the server may have hung for seconds within the tick
+	if s.everUp && !s.up && s.startedAnew(told, connections, uptime) {
 		began := now.Add(-time.Duration(uptime) * time.Second)
 		s.event(began, fleet.EventRestart, fleet.SeverityWarning, "", "", "", "the server started anew")
 	}
 	if s.everUp && s.up && !s.uptimeAt.IsZero() {
-		if jump := uptime - s.uptime - now.Sub(s.uptimeAt).Seconds(); math.Abs(jump) > 3 {
+		if jump := uptime - s.uptime - told.Sub(s.uptimeAt).Seconds(); math.Abs(jump) > 3 {
 			s.event(now, fleet.EventClock, fleet.SeverityWarning, "clock", "", "", fmt.Sprintf("the server's clock jumped by %+.0f s", jump))
 		}
 		s.countersReset(now)
@@ -184,11 +184,21 @@ func (s *Server) answered(t int64) {
 	}
 	s.up, s.everUp, s.lastUp = true, true, now
 	s.downSince, s.failure = time.Time{}, nil
-	s.connections, s.uptime, s.uptimeAt = connections, uptime, now
+	s.connections, s.uptime, s.uptimeAt = connections, uptime, told
 	s.roleSeen(now)
 	if s.reader.Fresh {
 		s.opts.Recorder.Variables(s.instance.ID, now, s.reader.Variables)
 	}
+}
+
+// startedAnew says whether the server that answers again is another run of itself. The id of the newest connection
+// never goes back while a server runs, whatever its clock does; a server that few connect to may have reached
+// the old id again, but then it has not run for as long as the old one would have by now.
+func (s *Server) startedAnew(told time.Time, connections, uptime float64) bool {
+	if connections < s.connections {
+		return true
+	}
+	return !s.uptimeAt.IsZero() && uptime < s.uptime+told.Sub(s.uptimeAt).Seconds()-3 && uptime < told.Sub(s.uptimeAt).Seconds()+1
 }
 
 // countersReset tells FLUSH STATUS from a restart: the counters fall, the server runs on.

@@ -1,0 +1,206 @@
+// Package scenario_test runs the real program against real servers and breaks what can break.
+//
+// RISSO_BIN names a built program; without it one is built. RISSO_NEED_SERVERS=1 makes a missing MariaDB or
+// MySQL 9.7 a failure.
+package scenario_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rissodb/risso/internal/sandbox"
+)
+
+var (
+	binary string // the program under test
+	root   string // folder of everything that these tests make
+)
+
+// The kinds of server that Risso promises to watch.
+var kinds = []string{"mariadb", "mysql-9.7", "mysql-8.0", "mysql-5.7"}
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	var err error
+	// Short, for the paths of sockets.
+	if root, err = os.MkdirTemp("", "rs-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(root)
+	if binary, err = program(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	watchStalls()
+	code := m.Run()
+	if left := leftovers(); len(left) > 0 {
+		fmt.Fprintln(os.Stderr, "left behind:", strings.Join(left, "\n  "))
+		return 1
+	}
+	return code
+}
+
+// program is RISSO_BIN, or else built now.
+func program() (string, error) {
+	if b := os.Getenv("RISSO_BIN"); b != "" {
+		return filepath.Abs(b)
+	}
+	out := filepath.Join(root, "risso")
+	cmd := exec.Command("go", "build", "-o", out, "github.com/rissodb/risso/cmd/risso")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if b, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build risso: %w: %s", err, b)
+	}
+	return out, nil
+}
+
+// leftovers lists processes that work under root, and sandboxes in it.
+func leftovers() (left []string) {
+	proc, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		return []string{err.Error()}
+	}
+	for _, p := range proc {
+		b, err := os.ReadFile(p)
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(p)))
+		if err == nil && pid != os.Getpid() && strings.Contains(string(b), root+"/") {
+			left = append(left, fmt.Sprintf("process %d: %s", pid, strings.ReplaceAll(string(b), "\x00", " ")))
+		}
+	}
+	// Each test's folder goes with the test; only the program may lie here.
+	list, err := os.ReadDir(root)
+	if err != nil {
+		return append(left, err.Error())
+	}
+	for _, e := range list {
+		if e.Name() != "risso" {
+			left = append(left, "folder "+filepath.Join(root, e.Name()))
+		}
+	}
+	return left
+}
+
+// tempDir is a folder with a short name that goes with the test.
+func tempDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp(root, "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Errorf("remove the test's folder: %v", err)
+		}
+	})
+	return dir
+}
+
+// needServer skips a test whose server is not on this machine, or fails it where it has to be there.
+func needServer(t *testing.T, spec string) {
+	t.Helper()
+	_, err := sandbox.Find(t.Context(), spec)
+	switch {
+	case err == nil:
+	case errors.Is(err, sandbox.ErrNoServer) && os.Getenv("RISSO_NEED_SERVERS") == "1" && (spec == "mariadb" || spec == "mysql-9.7"):
+		t.Fatalf("server %s is needed and not installed: run script/setup", spec)
+	case errors.Is(err, sandbox.ErrNoServer):
+		t.Skipf("server %s is not installed: run script/setup", spec)
+	default:
+		t.Fatal(err)
+	}
+}
+
+// eachKind runs a test for each kind of server, at the same time.
+func eachKind(t *testing.T, list []string, f func(t *testing.T, kind string)) {
+	t.Helper()
+	for _, kind := range list {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			needServer(t, kind)
+			f(t, kind)
+		})
+	}
+}
+
+// up makes a sandbox that goes with the test.
+func up(t *testing.T, o sandbox.Options) *sandbox.Sandbox {
+	t.Helper()
+	for _, s := range o.Servers {
+		needServer(t, s)
+	}
+	if o.Dir == "" {
+		o.Dir = tempDir(t)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	o.StartTimeout = 2 * time.Minute
+	s, err := sandbox.Up(ctx, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := s.Down(ctx); err != nil {
+			t.Errorf("down: %v", err)
+		}
+	})
+	return s
+}
+
+// single is one server of a kind.
+func single(t *testing.T, kind string, settings ...string) *sandbox.Node {
+	t.Helper()
+	return up(t, sandbox.Options{Name: "s", Servers: []string{kind}, Settings: settings}).Primary()
+}
+
+// exec runs statements as root.
+func execSQL(t *testing.T, n *sandbox.Node, statements string) []sandbox.Result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	r, err := n.Query(ctx, statements)
+	if err != nil {
+		t.Fatalf("%s: %v", statements, err)
+	}
+	return r
+}
+
+// value runs a statement that gives one value.
+func value(t *testing.T, n *sandbox.Node, statement string) string {
+	t.Helper()
+	r := execSQL(t, n, statement)
+	last := r[len(r)-1]
+	if len(last.Rows) == 0 || last.Rows[0][0] == nil {
+		return ""
+	}
+	return *last.Rows[0][0]
+}
+
+// await waits until f says that it is so.
+func await(t *testing.T, limit time.Duration, what string, f func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(limit); ; {
+		if f() {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("after %s still not: %s", limit, what)
+		}
+		select {
+		case <-t.Context().Done():
+			t.Fatal(t.Context().Err())
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
