@@ -1,34 +1,218 @@
+// Command bench measures Risso beside other tools, in one run on the same machine. script/bench calls it.
+//
+// Costs are processor time, not elapsed time, wherever the question allows it: the machine may be
+// doing other things. What is compared runs in turns, round by round, and medians are shown.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 )
 
+// errUsage is what every error about the command line wraps; the exit status is then 2.
+var errUsage = errors.New("usage")
+
+// benches are the benchmarks by name, each with its sections.
+var benches = map[string][]part{
+	"watch": {
+		{"collect", "processor time of collecting, beside prometheus-mysqld-exporter and Prometheus", (*bench).collect},
+		{"disk", "bytes a sample, beside VictoriaMetrics and Prometheus", (*bench).disk},
+		{"memory", "memory with 3 and with 100 servers", (*bench).memory},
+		{"charts", "latency of a chart's data over HTTP", (*bench).charts},
+		{"sandbox", "starting a sandbox with replicas", (*bench).sandboxes},
+	},
+}
+
+// part is a section of a benchmark.
+type part struct {
+	name, title string
+	run         func(*bench, context.Context, *section) error
+}
+
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
+	err := run(ctx, os.Args[1:], os.Stdout)
+	switch {
+	case err == nil:
+	case errors.Is(err, flag.ErrHelp):
+	case errors.Is(err, errUsage):
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(2)
+	default:
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, args []string) error {
-	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
-	rec := fs.String("record", "", "record a sandbox under load into this tick file, and end")
-	dur := fs.Duration("for", time.Hour, "how long to record")
-	servers := fs.String("servers", "mariadb", "server of the sandbox")
+// options are the flags.
+type options struct {
+	quick   bool
+	output  string
+	risso   string
+	ticks   string
+	minutes int
+	rounds  int
+	window  time.Duration
+	idle    int
+	days    int
+	series  int
+	many    int
+	profile bool
+}
+
+func (o *options) flags() *flag.FlagSet {
+	fs := flag.NewFlagSet("script/bench", flag.ContinueOnError)
+	fs.BoolVar(&o.quick, "quick", false, "short measurements: to see that all works, not to judge by")
+	fs.StringVar(&o.output, "output", "text", "text or json")
+	fs.StringVar(&o.risso, "risso", os.Getenv("RISSO_BIN"), "the risso program to measure")
+	fs.StringVar(&o.ticks, "ticks", "", "tick file: read it if it exists, else record it and keep it (default: record one and remove it)")
+	fs.IntVar(&o.minutes, "minutes", 0, "how long to record ticks and to watch memory (default 60, quick 3)")
+	fs.IntVar(&o.rounds, "rounds", 0, "collect: rounds (default 3, quick 2)")
+	fs.DurationVar(&o.window, "window", 0, "collect: how long each round measures each tool (default 60s: what is done once a minute is in it; quick 10s)")
+	fs.IntVar(&o.idle, "idle", 1000, "collect: idle connections in the second half")
+	fs.IntVar(&o.days, "days", 30, "charts: days of data")
+	fs.IntVar(&o.series, "series", 0, "charts: series in the data (default 100; -1: all that a server has)")
+	fs.IntVar(&o.many, "many", 100, "memory: servers in the second half")
+	fs.BoolVar(&o.profile, "profile", false, "collect and charts: show with perf where the processor time goes")
+	return fs
+}
+
+// defaults fills in what depends on --quick.
+func (o *options) defaults() {
+	pick := func(v *int, full, quick int) {
+		if *v == 0 {
+			*v = full
+			if o.quick {
+				*v = quick
+			}
+		}
+	}
+	pick(&o.minutes, 60, 3)
+	pick(&o.rounds, 3, 2)
+	pick(&o.series, 100, 100)
+	if o.window == 0 {
+		o.window = time.Minute
+		if o.quick {
+			o.window = 10 * time.Second
+		}
+	}
+}
+
+func names() string {
+	var list []string
+	for n := range benches {
+		list = append(list, n)
+	}
+	slices.Sort(list)
+	return strings.Join(list, ", ")
+}
+
+// parse reads NAME [SECTION…] [flags].
+func parse(args []string) (name string, parts []part, o options, err error) {
+	fs := o.flags()
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		name, args = args[0], args[1:]
+	} else if len(args) > 0 && (args[0] == "-h" || args[0] == "--help") {
+		fs.Usage()
+		return "", nil, o, flag.ErrHelp
+	}
+	all, ok := benches[name]
+	if !ok {
+		return "", nil, o, fmt.Errorf("%w: no benchmark %q; there are: %s", errUsage, name, names())
+	}
+	for len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		i := slices.IndexFunc(all, func(p part) bool { return p.name == args[0] })
+		if i < 0 {
+			var list []string
+			for _, p := range all {
+				list = append(list, p.name)
+			}
+			return "", nil, o, fmt.Errorf("%w: %s has no section %q; it has: %s", errUsage, name, args[0], strings.Join(list, ", "))
+		}
+		parts = append(parts, all[i])
+		args = args[1:]
+	}
+	if len(parts) == 0 {
+		parts = all
+	}
 	if err := fs.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return "", nil, o, err
+		}
+		return "", nil, o, fmt.Errorf("%w: %w", errUsage, err)
+	}
+	if fs.NArg() > 0 {
+		return "", nil, o, fmt.Errorf("%w: unexpected %q: sections stand before flags", errUsage, fs.Arg(0))
+	}
+	if o.output != "text" && o.output != "json" {
+		return "", nil, o, fmt.Errorf("%w: --output %q: text or json", errUsage, o.output)
+	}
+	if o.risso == "" {
+		return "", nil, o, fmt.Errorf("%w: --risso says which program to measure; script/bench builds it", errUsage)
+	}
+	o.defaults()
+	return name, parts, o, nil
+}
+
+// bench is one run.
+type bench struct {
+	options
+	work   string // folder that is removed at the end
+	report *report
+	source *recording
+}
+
+func run(ctx context.Context, args []string, out io.Writer) (err error) {
+	name, parts, o, err := parse(args)
+	if err != nil {
 		return err
 	}
-	if *rec != "" {
-		return record(ctx, *rec, *servers, *dur)
+	// A short path: unix sockets lie below it.
+	work, err := os.MkdirTemp("", "risso-bench-")
+	if err != nil {
+		return err
 	}
-	return fmt.Errorf("nothing to do")
+	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+	b := &bench{options: o, work: work, report: newReport(name, o.quick)}
+	var failed []error
+	for _, p := range parts {
+		s := b.report.section(p.name, p.title)
+		began := time.Now()
+		say("%s: %s", p.name, p.title)
+		err := p.run(b, ctx, s)
+		s.Seconds = time.Since(began).Seconds()
+		if ctx.Err() != nil {
+			return errors.New("interrupted")
+		}
+		if err != nil { // the other sections are still of use
+			s.note("FAILED: %v", err)
+			failed = append(failed, fmt.Errorf("%s: %w", p.name, err))
+		}
+		if o.output == "text" {
+			s.text(out)
+		}
+	}
+	if o.output == "json" {
+		if err := b.report.json(out); err != nil {
+			return err
+		}
+	} else {
+		b.report.text(out)
+	}
+	return errors.Join(failed...)
+}
+
+// say tells on stderr what is going on.
+func say(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "· %s %s\n", time.Now().Format("15:04:05"), fmt.Sprintf(format, args...))
 }
