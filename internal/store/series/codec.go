@@ -54,7 +54,8 @@ func scaled(v float64, scale uint8) (int64, bool) {
 	if !(r > -1<<53 && r < 1<<53) {
 		return 0, false
 	}
-	return int64(r), math.Float64bits(r/pow10[scale]) == math.Float64bits(v) || (r == 0 && math.Float64bits(v) == 0)
+	k := int64(r)
+	return k, math.Float64bits(float64(k)/pow10[scale]) == math.Float64bits(v)
 }
 
 // floatInts keeps the bits, folded so that neighbouring floats are neighbouring integers.
