@@ -172,7 +172,9 @@ func statusUnit(low string) string {
 		return "seconds"
 	case strings.HasPrefix(low, "innodb_row_lock_time"):
 		return "milliseconds"
-	case strings.HasSuffix(low, "_wait_time"), strings.HasPrefix(low, "wsrep_flow_control_paused_ns"):
+	case low == "wsrep_flow_control_paused_ns":
+		return "nanoseconds"
+	case strings.HasSuffix(low, "_wait_time"):
 		return "microseconds"
 	}
 	return ""

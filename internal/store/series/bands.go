@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"sync"
 )
 
@@ -212,6 +213,7 @@ func (b *bander) hour(hour int64) {
 // collect takes the seconds vals[i] to vals[j-1] into the bucket.
 func (b *bander) collect(i, j int) {
 	vals := b.c.vals
+	b.work = slices.Grow(b.work, j-i)
 	work, sum, n := b.work, 0.0, 0
 	switch {
 	case !b.counter:
@@ -224,14 +226,18 @@ func (b *bander) collect(i, j int) {
 		n = len(work) - len(b.work)
 	case !b.c.anyLate:
 		prev := vals[i-1]
-		for _, v := range vals[i:j] {
-			if d := v - prev; d >= 0 {
-				work = append(work, d)
+		part := vals[i:j]
+		to := work[len(work) : len(work)+len(part)]
+		for _, v := range part {
+			d := v - prev
+			prev = v
+			if d >= 0 {
+				to[n] = d
+				n++
 				sum += d
 			}
-			prev = v
 		}
-		n = len(work) - len(b.work)
+		work = work[:len(work)+n]
 	default:
 		for k := i; k < j; k++ {
 			d := vals[k] - vals[k-1]

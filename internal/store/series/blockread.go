@@ -289,8 +289,6 @@ func (b *blockFile) ints(sc *scratch, s *segment, h int) ([]int64, runs, error) 
 		if err := b.reference(sc, e, h, x); err != nil {
 			return nil, nil, err
 		}
-	} else {
-		clear(x)
 	}
 	if err := b.addChunk(sc, s, h, x); err != nil {
 		return nil, nil, &damageError{b.path, fmt.Errorf("series %s, hour %d: %w", b.sch.series[s.index].key, h, err)}
@@ -301,10 +299,13 @@ func (b *blockFile) ints(sc *scratch, s *segment, h int) ([]int64, runs, error) 
 	return x, p, nil
 }
 
-// addChunk adds first and the decoded chunk to x.
+// addChunk makes x what first and the chunk say; where the column refers to another one, it adds that to x.
 func (b *blockFile) addChunk(sc *scratch, s *segment, h int, x []int64) error {
 	e := &s.entries[h]
 	if e.size == 0 {
+		if e.ref < 0 {
+			return errBlock
+		}
 		for i := range x {
 			x[i] += e.first
 		}
@@ -313,6 +314,10 @@ func (b *blockFile) addChunk(sc *scratch, s *segment, h int, x []int64) error {
 	c, err := s.chunk(h)
 	if err != nil {
 		return err
+	}
+	if e.ref < 0 && e.gcd == 1 {
+		x[0] = e.first
+		return sc.dec.chunk(b.dec, c, x)
 	}
 	y := sc.k[:len(x)]
 	y[0] = 0
@@ -356,42 +361,60 @@ func (b *blockFile) reference(sc *scratch, e *entry, h int, x []int64) error {
 	return nil
 }
 
-// values writes hour h of a segment to dst, a slot per second, where dst has none yet.
-func (b *blockFile) values(sc *scratch, s *segment, h int, dst []float64) error {
+// values writes hour h of a segment to dst, a slot per second, where dst has none yet. With fresh true dst holds nothing that counts,
+// and is written whole.
+func (b *blockFile) values(sc *scratch, s *segment, h int, dst []float64, fresh bool) error {
 	x, p, err := b.ints(sc, s, h)
 	if err != nil || len(x) == 0 {
+		if fresh {
+			nan(dst)
+		}
 		return err
 	}
 	scale := s.entries[h].scale
+	end := 0
 	for _, r := range p {
 		part := dst[r.from : r.from+r.n]
-		fill(part, x[:len(part)], scale)
+		if fresh {
+			nan(dst[end:r.from])
+			end = int(r.from) + int(r.n)
+			convert(part, x[:len(part)], scale)
+		} else {
+			fill(part, x[:len(part)], scale)
+		}
 		x = x[len(part):]
+	}
+	if fresh {
+		nan(dst[end:])
 	}
 	return nil
 }
 
-// fill converts integers to the values they stand for. Values that are there already stay.
-func fill(dst []float64, x []int64, scale uint8) {
+// convert gives the values that integers stand for.
+func convert(dst []float64, x []int64, scale uint8) {
+	dst = dst[:len(x)]
 	switch {
 	case scale == 0:
 		for i, v := range x {
-			if d := dst[i]; d != d {
-				dst[i] = float64(v)
-			}
+			dst[i] = float64(v)
 		}
 	case scale <= maxScale:
 		p := pow10[scale]
 		for i, v := range x {
-			if d := dst[i]; d != d {
-				dst[i] = float64(v) / p
-			}
+			dst[i] = float64(v) / p
 		}
 	default:
 		for i, v := range x {
-			if d := dst[i]; d != d {
-				dst[i] = toFloat(v, floatScale)
-			}
+			dst[i] = toFloat(v, floatScale)
+		}
+	}
+}
+
+// fill converts integers where there is no value yet.
+func fill(dst []float64, x []int64, scale uint8) {
+	for i, v := range x {
+		if d := dst[i]; d != d {
+			dst[i] = toFloat(v, scale)
 		}
 	}
 }

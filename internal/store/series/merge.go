@@ -169,7 +169,7 @@ func (b *blockFile) hourOf(sc *scratch, seg *segment, key string, hour int64, ds
 	if err := b.readSegment(seg, i, true); err != nil {
 		return err
 	}
-	return b.values(sc, seg, h, dst)
+	return b.values(sc, seg, h, dst, false)
 }
 
 // marks gives the seconds of an hour that have ticks, and those that were late.

@@ -283,7 +283,6 @@ func (c *cursor) close() {
 // hour fills vals with an hour and says whether it has any value. What is damaged reads as absent and is told to the worker.
 func (c *cursor) hour(hour int64) bool {
 	vals := c.vals[1:]
-	nan(vals)
 	if c.anyLate {
 		clear(c.late[1:])
 	}
@@ -331,6 +330,12 @@ func (c *cursor) blocks(hour int64, vals []float64) (found bool) {
 	defer c.in.s.pool.Put(sc)
 	c.in.files.RLock()
 	defer c.in.files.RUnlock()
+	fresh := true
+	defer func() {
+		if fresh {
+			nan(vals)
+		}
+	}()
 	for _, r := range c.in.covering(hour) {
 		if !c.load(r, true) {
 			continue
@@ -340,9 +345,10 @@ func (c *cursor) blocks(hour int64, vals []float64) (found bool) {
 			continue
 		}
 		found = true
-		if err := c.file.values(sc, &c.seg, h, vals); err != nil {
+		if err := c.file.values(sc, &c.seg, h, vals, fresh); err != nil {
 			c.in.unreadable(r, err)
 		}
+		fresh = false
 		for _, x := range c.file.hourTab[h].late {
 			for s := range int(x.n) {
 				c.setLate(int(x.from) + s)

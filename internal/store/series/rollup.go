@@ -24,17 +24,21 @@ const (
 	bandMax
 )
 
-// quantiles gives minimum, 5th, 50th and 95th percentile (nearest rank) and maximum of v.
-// It changes the order of v only when v is short.
+// binCount is how many bins values are counted into before those of the bins that matter are looked at.
+const binCount = 512
+
+// quantiler finds percentiles; it is used by one goroutine at a time.
 type quantiler struct {
-	counts [512]uint32
-	gather []float64
-	spare  []float64
+	counts [binCount]uint32
+	wanted [binCount]uint8 // bit i: the bin holds the rank of percentile i
+	gather [3][]float64
 }
 
 // rank is the index of the nearest-rank percentile in n sorted values.
 func rank(percent, n int) int { return (percent*n+99)/100 - 1 }
 
+// band gives minimum, 5th, 50th and 95th percentile (nearest rank) and maximum of v, of which there is at least one.
+// It may change the order of v.
 func (q *quantiler) band(v []float64) (b [5]float64) {
 	n := len(v)
 	ranks := [3]int{rank(5, n), rank(50, n), rank(95, n)}
@@ -44,54 +48,100 @@ func (q *quantiler) band(v []float64) (b [5]float64) {
 	}
 	lo, hi := v[0], v[0]
 	for _, x := range v {
-		lo, hi = min(lo, x), max(hi, x)
+		if x < lo {
+			lo = x
+		}
+		if x > hi {
+			hi = x
+		}
+	}
+	if lo == hi {
+		return [5]float64{lo, lo, lo, lo, lo}
 	}
 	b[bandMin], b[bandMax] = lo, hi
-	for i, r := range ranks {
-		b[bandP5+i] = lo
-		if lo != hi {
-			b[bandP5+i] = q.pick(v, lo, hi, r, i == 0)
+	f := float64(binCount-1) / (hi - lo)
+	if math.IsInf(f, 0) || f == 0 {
+		for i, r := range ranks {
+			b[bandP5+i] = selectRank(v, r)
 		}
+		return b
+	}
+	before := q.count(v, lo, f, ranks)
+	for i, r := range ranks {
+		g := q.gather[i]
+		b[bandP5+i] = selectRank(g, r-before[i])
 	}
 	return b
 }
 
-// pick finds the value of a rank: it counts values into bins, takes the bin that holds the
-// rank, and goes on within it.
-func (q *quantiler) pick(v []float64, lo, hi float64, r int, count bool) float64 {
-	f := float64(len(q.counts)-1) / (hi - lo)
-	if math.IsInf(f, 0) || f == 0 || math.IsInf(hi-lo, 0) {
-		q.spare = append(q.spare[:0], v...)
-		slices.Sort(q.spare)
-		return q.spare[r]
-	}
-	if count {
-		clear(q.counts[:])
-		for _, x := range v {
-			q.counts[uint((x-lo)*f)&511]++
-		}
-	}
-	bin, before := 0, 0
-	for before+int(q.counts[bin]) <= r {
-		before += int(q.counts[bin])
-		bin++
-	}
-	if cap(q.gather) < len(v) {
-		q.gather = make([]float64, 0, max(len(v), hourSeconds))
-	}
-	g := q.gather[:0]
-	glo, ghi := math.Inf(1), math.Inf(-1)
+// count puts the values of the bins that hold the ranks into gather, and says how many values are in lower bins.
+func (q *quantiler) count(v []float64, lo, f float64, ranks [3]int) (before [3]int) {
+	clear(q.counts[:])
 	for _, x := range v {
-		if int((x-lo)*f) == bin {
-			g = append(g, x)
-			glo, ghi = min(glo, x), max(ghi, x)
+		q.counts[uint((x-lo)*f)%binCount]++
+	}
+	var bins [3]int
+	bin, sum := 0, 0
+	for i, r := range ranks {
+		for sum+int(q.counts[bin]) <= r {
+			sum += int(q.counts[bin])
+			bin++
+		}
+		bins[i], before[i] = bin, sum
+	}
+	for i, bin := range bins {
+		q.wanted[bin] |= 1 << i
+		if n := int(q.counts[bin]); cap(q.gather[i]) < n {
+			q.gather[i] = make([]float64, 0, n+n/2)
+		}
+		q.gather[i] = q.gather[i][:0]
+	}
+	for _, x := range v {
+		if w := q.wanted[uint((x-lo)*f)%binCount]; w != 0 {
+			for i := range q.gather {
+				if w>>i&1 != 0 {
+					q.gather[i] = append(q.gather[i], x)
+				}
+			}
 		}
 	}
-	if glo == ghi {
-		return glo
+	for _, bin := range bins {
+		q.wanted[bin] = 0
 	}
-	slices.Sort(g)
-	return g[r-before]
+	return before
+}
+
+// selectRank finds the value that would stand at index r if v were sorted; it changes the order of v.
+func selectRank(v []float64, r int) float64 {
+	for len(v) > 16 {
+		a, m, b := v[0], v[len(v)/2], v[len(v)-1]
+		pivot := max(min(a, m), min(max(a, m), b))
+		// Less than the pivot to the left, more to the right, equal ones between.
+		lt, i, gt := 0, 0, len(v)
+		for i < gt {
+			switch x := v[i]; {
+			case x < pivot:
+				v[lt], v[i] = x, v[lt]
+				lt++
+				i++
+			case x > pivot:
+				gt--
+				v[gt], v[i] = x, v[gt]
+			default:
+				i++
+			}
+		}
+		switch {
+		case r < lt:
+			v = v[:lt]
+		case r >= gt:
+			v, r = v[gt:], r-gt
+		default:
+			return pivot
+		}
+	}
+	slices.Sort(v)
+	return v[r]
 }
 
 // rollupOf computes the rollup of an hour's column. vals are its values where p says.

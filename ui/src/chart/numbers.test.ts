@@ -16,7 +16,7 @@ describe('scales', () => {
     expect(minOf([[1, null, -7]])).toBe(-7);
     expect(maxOf([[null]])).toBe(-Infinity);
   });
-  it.each([[0, 1], [-3, 1], [7, 8], [8.5, 10], [1234, 1500], [0.023, 0.03], [100, 100]])('tops %d with %d', (v, want) => expect(niceTop(v)).toBeCloseTo(want, 9));
+  it.each([[0, 1], [-3, 1], [7, 8], [8, 10], [8.5, 10], [9.9, 15], [1234, 1500], [0.023, 0.03], [100, 150]])('tops %d with %d', (v, want) => expect(niceTop(v)).toBeCloseTo(want, 9));
   it('tops bytes in their own units', () => {
     expect(niceTop(1000, true)).toBe(1024);
     expect(niceTop(130 * 1048576, true)).toBe(150 * 1048576);

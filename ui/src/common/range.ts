@@ -9,7 +9,7 @@ export const PRESETS: readonly [string, number][] = [
 ];
 
 /** What is shown when a link says nothing. */
-export const DEFAULT_RANGE: Range = { live: true, span: 900 };
+export const DEFAULT_RANGE: Range = { live: true, span: 300 };
 
 const MIN_SPAN = 10;
 const MAX_SPAN = 5 * 366 * 86400;

@@ -34,7 +34,7 @@ describe('view', () => {
 
   it('falls back to the default for nonsense', () => {
     const v = parseView('/server/db1', '?from=x&to=y&last=never&at=soon');
-    expect(v.range).toEqual({ live: true, span: 900 });
+    expect(v.range).toEqual({ live: true, span: 300 });
     expect(v.at).toBeNull();
     expect(parseView('/server/%E0%A4%A', '').id).toBe('%E0%A4%A');
   });

@@ -297,7 +297,7 @@ const REPLICATION: ChartDef[] = [
     lines: [{ each: 'mysql_slave_status_seconds_behind_master', by: 'master_host', still: true, expr: (l) => `mysql_slave_status_seconds_behind_master${l}` }],
   },
   {
-    id: 'replication_threads', section: 'Replication', title: 'Replication threads', unit: '', of: 'server', top: 1,
+    id: 'replication_threads', section: 'Replication', title: 'Replication threads', unit: '', of: 'server',
     explain: '1 while the thread runs, 0 while it stands still.', source: 'SHOW REPLICA STATUS: …_IO_Running, …_SQL_Running',
     lines: [
       { each: 'mysql_slave_status_slave_io_running', by: 'master_host', prefix: 'receive', still: true, expr: (l) => `mysql_slave_status_slave_io_running${l}` },
