@@ -70,7 +70,7 @@ func (r *statusReader) setText(name string, v sqldriver.Value) {
 // StatusMetric names a variable of SHOW GLOBAL STATUS as mysqld_exporter does, so that its dashboards and rules work.
 func StatusMetric(variable string) fleet.Metric {
 	low := strings.ToLower(variable)
-	m := fleet.Metric{Name: "mysql_global_status_" + low, Counter: !isStatusGauge(low), Source: statusSource, Help: variable, Unit: statusUnit(low)}
+	m := fleet.Metric{Name: "mysql_global_status_" + metricWord(low), Counter: !isStatusGauge(low), Source: statusSource, Help: variable, Unit: statusUnit(low)}
 	prefix, rest, _ := strings.Cut(low, "_")
 	switch {
 	case prefix == "com" && rest != "":

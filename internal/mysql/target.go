@@ -41,6 +41,11 @@ func ParseTarget(dsn string) (Target, error) {
 	if err != nil {
 		return Target{}, fmt.Errorf("%w: %s; write it as user:password@tcp(host:3306)/ or user@unix(/path/to/socket)/", ErrDSN, dsnProblem(err))
 	}
+	switch cfg.Net {
+	case "tcp", "tcp4", "tcp6", "unix":
+	default:
+		return Target{}, fmt.Errorf("%w: its network is neither tcp nor unix; write it as user:password@tcp(host:3306)/ or user@unix(/path/to/socket)/", ErrDSN)
+	}
 	return newTarget(cfg), nil
 }
 

@@ -42,6 +42,7 @@ func TestStatusMetricNames(t *testing.T) {
 		{"wsrep_flow_control_paused_ns", "mysql_global_status_wsrep_flow_control_paused_ns", true},
 		{"wsrep_local_recv_queue_avg", "mysql_global_status_wsrep_local_recv_queue_avg", false},
 		{"Max_used_connections", "mysql_global_status_max_used_connections", false},
+		{"option_tracker_usage:Binary Log", "mysql_global_status_option_tracker_usage_binary_log", true},
 	} {
 		m := StatusMetric(c.variable)
 		if m.Key() != c.key || m.Counter != c.counter {

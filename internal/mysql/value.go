@@ -9,7 +9,7 @@ import (
 )
 
 // number reads a value as the server shows it, by mysqld_exporter's rules: yes, on and Primary are 1,
-// their opposites 0; a binary log's name is its number; a certificate's date is unix seconds.
+// their opposites 0; a binary log's name is its number; a date is unix seconds.
 func number(v sqldriver.Value) (float64, bool) {
 	switch v := v.(type) {
 	case []byte:
@@ -39,7 +39,7 @@ func numberOf(b []byte) (float64, bool) {
 	case c >= '0' && c <= '9', c == '-', c == '+', c == '.':
 		f, err := strconv.ParseFloat(string(b), 64)
 		if err != nil || math.IsInf(f, 0) || math.IsNaN(f) {
-			return logNumber(b)
+			return dateOrLog(b)
 		}
 		return f, true
 	}
@@ -77,6 +77,17 @@ func word(b []byte) (float64, bool) {
 		return float64(t.Unix()), true
 	}
 	return 0, false
+}
+
+// dateOrLog is unix seconds for 2026-11-21 10:28:11, as of Max_used_connections_time, taken as UTC as mysqld_exporter
+// does; or else a log's number.
+func dateOrLog(b []byte) (float64, bool) {
+	if len(b) == len(time.DateTime) {
+		if t, err := time.Parse(time.DateTime, string(b)); err == nil {
+			return float64(t.Unix()), true
+		}
+	}
+	return logNumber(b)
 }
 
 // logNumber is 17 for mysql-bin.000017.

@@ -70,18 +70,20 @@ func TestShortHang(t *testing.T) {
 	n := single(t, "mariadb")
 	r := serve(t, dataDir(t), "--no-host", "--dsn", "db="+n.DSN)
 	r.awaitTicks(t, "db", 3)
+	// Just before a second begins, so that the tick meets the pause at once.
+	await(t, 10*time.Second, "the end of a second", func() bool { return time.Now().Nanosecond() > 850e6 })
 	begin := time.Now()
 	if err := n.Kill(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	// The length of the pause is what is tested: longer than what counts as a jump, shorter than what counts as hung.
-	time.Sleep(4200 * time.Millisecond)
+	time.Sleep(4600 * time.Millisecond)
 	if err := n.Kill(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
 	r.awaitTicks(t, "db", 4)
 	noEvent(t, r, "db", fleet.EventRestart, fleet.EventClock, fleet.EventReset)
-	if time.Since(begin) < 20*time.Second { // else the machine made more of the pause than was meant
+	if stalled(begin) == 0 { // else the machine made more of the pause than was meant
 		noEvent(t, r, "db", fleet.EventDown)
 	}
 }
@@ -136,8 +138,8 @@ func TestRestart(t *testing.T) {
 					t.Errorf("%s: second %d is missing; the server was back at %d", how, m, backAt)
 				}
 			}
-			for _, p := range r.steps(t, of(questions, "db"), down+2, backAt-1) {
-				if p.t > down+1 && p.t < backAt-2 {
+			if down+2 < backAt-1 {
+				for _, p := range r.steps(t, of(questions, "db"), down+2, backAt-2) {
 					t.Errorf("%s: query_range invents a value at %d; it was down from %d to %d", how, p.t, down, backAt)
 				}
 			}
@@ -188,11 +190,7 @@ func TestDroppedConnection(t *testing.T) {
 		begin := r.awaitTicks(t, "db", 3)
 		const kills = 3
 		for range kills {
-			id := value(t, n, "SELECT ID FROM information_schema.processlist WHERE ID <> CONNECTION_ID() AND USER = 'root' AND COMMAND = 'Sleep' ORDER BY ID DESC LIMIT 1")
-			if id == "" {
-				t.Fatal("Risso's connection is not in the process list")
-			}
-			execSQL(t, n, "KILL "+id)
+			killRisso(t, n)
 			r.awaitTicks(t, "db", 3)
 		}
 		end := r.awaitTicks(t, "db", 1)
@@ -219,6 +217,9 @@ func TestVariableAndReset(t *testing.T) {
 		r.awaitEvent(t, 15*time.Second, "db", fleet.EventReset, nil)
 		end := r.awaitTicks(t, "db", 2)
 		checkRates(t, r, "db", begin, end, 400)
+		if kind != "mariadb" { // one kind waits for the minute, the others are asked anew by a new connection
+			killRisso(t, n)
+		}
 		e := r.awaitEvent(t, 75*time.Second, "db", fleet.EventVariable, func(e fleet.Event) bool { return e.Subject == "max_connections" })
 		if e.Old != old || e.New != "77" {
 			t.Errorf("the event says %q → %q, not %q → 77", e.Old, e.New, old)
@@ -226,8 +227,18 @@ func TestVariableAndReset(t *testing.T) {
 		if got := r.events(t, "db", fleet.EventVariable); len(got) != 1 {
 			t.Errorf("%d variable events, one variable was changed: %+v", len(got), got)
 		}
-		noEvent(t, r, "db", fleet.EventRestart, fleet.EventClock, fleet.EventDown)
+		noEvent(t, r, "db", fleet.EventRestart, fleet.EventClock)
 	})
+}
+
+// killRisso cuts the connection that Risso has to a server.
+func killRisso(t *testing.T, n *sandbox.Node) {
+	t.Helper()
+	id := value(t, n, "SELECT ID FROM information_schema.processlist WHERE ID <> CONNECTION_ID() AND USER = 'root' AND COMMAND = 'Sleep' ORDER BY ID DESC LIMIT 1")
+	if id == "" {
+		t.Fatal("Risso's connection is not in the process list")
+	}
+	execSQL(t, n, "KILL "+id)
 }
 
 // TestVersionChange: behind one address stands another version, then another flavour.
@@ -264,7 +275,12 @@ func TestVersionChange(t *testing.T) {
 		}
 	}
 	end := r.awaitTicks(t, "db", 2)
-	checkRates(t, r, "db", begin, end, 2000)
+	// PromQL itself cannot know that a counter that grew is another one; the charts' rates have the gap to go by.
+	for i, v := range r.rates(t, "db", questions, begin, end) {
+		if v < 0 || v > 500 {
+			t.Errorf("a rate of %v at %d", v, begin+int64(i))
+		}
+	}
 	// What only the first one has is gone, what only the last one has is there.
 	for _, l := range r.at(t, `{__name__=~"mysql_global_status_(aria_pagecache_reads|mysqlx_sessions)",instance="db"}`, end) {
 		if l.labels["__name__"] != "mysql_global_status_aria_pagecache_reads" {
@@ -300,4 +316,8 @@ func TestBlackHoles(t *testing.T) {
 			t.Errorf("%s is %q: %q", id, d.State, d.Words)
 		}
 	}
+}
+
+func isReplication(f fleet.Finding) bool {
+	return strings.Contains(f.ID, "repl")
 }

@@ -1,10 +1,14 @@
 package scenario_test
 
 import (
+	"context"
+	"database/sql"
 	"io"
 	"net"
 	"sync"
 	"testing"
+
+	"github.com/go-sql-driver/mysql"
 )
 
 // proxy passes TCP connections on to a server that can be exchanged.
@@ -102,4 +106,23 @@ func blackHole(t *testing.T) string {
 		}
 	})
 	return ln.Addr().String()
+}
+
+// occupy keeps a statement running on a connection, until the function that it gives is called.
+func occupy(t *testing.T, c *mysql.Config) (stop func()) {
+	t.Helper()
+	connector, err := mysql.NewConnector(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := sql.OpenDB(connector)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			_, _ = db.ExecContext(ctx, "DO SLEEP(60)") // it ends with ctx, or with the server
+		}
+	}()
+	return func() { cancel(); <-done; db.Close() }
 }

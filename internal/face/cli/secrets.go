@@ -37,8 +37,8 @@ func passwordSpan(arg string) (start, end int, ok bool) {
 	}
 	rest := arg[from:]
 	slash := strings.LastIndexByte(rest, '/')
-	if slash < 0 {
-		return 0, 0, false
+	if slash < 0 { // no DSN, but somebody may have meant it as one
+		slash = len(rest)
 	}
 	at := strings.LastIndexByte(rest[:slash], '@')
 	if open := strings.LastIndexByte(rest[:slash], '('); open >= 0 {

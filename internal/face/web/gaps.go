@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"strings"
+	"time"
 
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
@@ -111,11 +112,15 @@ func (it *gapIterator) Next() chunkenc.ValueType {
 		return it.take()
 	}
 	if it.base.Next() == chunkenc.ValNone {
-		if it.t == math.MinInt64 || it.t+it.end > it.maxt || it.base.Err() != nil {
+		after := it.end
+		if it.t != math.MinInt64 && time.Now().UnixMilli()-it.t > it.end {
+			after = it.every // the successor would be here: the range ends within a gap
+		}
+		if it.t == math.MinInt64 || it.t+after > it.maxt || it.base.Err() != nil {
 			it.done = true
 			return chunkenc.ValNone
 		}
-		return it.mark(it.end)
+		return it.mark(after)
 	}
 	// A minute's reading may come a little late: half a cadence is let pass.
 	if it.t != math.MinInt64 && it.base.AtT()-it.t > it.every+it.every/2 {
