@@ -173,10 +173,13 @@ func (b *bench) memoryMany(ctx context.Context, s *section) error {
 		}
 	}
 	began := time.Now()
+	late := starved(ctx)
 	g, err := follow(ctx, r.process, total, 5*time.Second, nil)
+	longest, often := late()
 	if err != nil {
 		return err
 	}
+	s.note("Meanwhile the machine woke a sleeper of 20 ms at most %s late, and %d times later than half a second.", longest.Round(time.Millisecond), often)
 	used := make([]float64, len(pids))
 	for i, pid := range pids {
 		after, err := cpuTime(pid)
@@ -193,6 +196,34 @@ func (b *bench) memoryMany(ctx context.Context, s *section) error {
 	}
 	b.manyReport(s, g, used, counts, seconds)
 	return missed(ctx, s, r.url, until.Unix(), int64(seconds))
+}
+
+// starved watches how late this program is woken, until the function that it gives is called: a machine that
+// others keep busy makes Risso miss seconds, too.
+func starved(ctx context.Context) func() (longest time.Duration, often int) {
+	ctx, cancel := context.WithCancel(ctx)
+	var longest time.Duration
+	often := 0
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			began := time.Now()
+			if pause(ctx, 20*time.Millisecond) != nil {
+				return
+			}
+			late := time.Since(began) - 20*time.Millisecond
+			longest = max(longest, late)
+			if late > time.Second/2 {
+				often++
+			}
+		}
+	}()
+	return func() (time.Duration, int) {
+		cancel()
+		<-done
+		return longest, often
+	}
 }
 
 // missed notes in which seconds values are missing: all servers at once speak for Risso or the machine, one for itself.
