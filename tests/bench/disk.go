@@ -206,7 +206,7 @@ func readBack(ctx context.Context, store *series.Store, rec *recording, base int
 					continue
 				}
 				if at >= len(p.T) || p.T[at] != k.t-rec.first+base || p.V[at] != k.values[i] {
-					return 0, fmt.Errorf("%s %s differs at its value %d", id, m.Key(), at)
+					return 0, fmt.Errorf("%s %s: value %d: %v", id, m.Key(), at, differ(p, at, k.t-rec.first+base, k.values[i]))
 				}
 				at++
 			}
@@ -475,4 +475,12 @@ func (b *bench) diskPrometheus(ctx context.Context, rec *recording, base int64, 
 	s.note("Prometheus: %d block(s), without its write-ahead log", len(metas))
 	st.bytes, err = sizeOf(dir)
 	return []stored{st}, err
+}
+
+// differ says how a point that was read differs from what was written.
+func differ(p series.Points, at int, t int64, v float64) string {
+	if at >= len(p.T) {
+		return fmt.Sprintf("not there; %v at %d was written", v, t)
+	}
+	return fmt.Sprintf("%v at %d was written, %v at %d read", v, t, p.V[at], p.T[at])
 }
