@@ -82,13 +82,25 @@ func (w *watch) enqueue(f func(context.Context, *state.Store) error) {
 	}
 }
 
+// pruneEvery is how often events older than the retention are taken away.
+const pruneEvery = time.Hour
+
 // journal writes what was queued until ctx ends and the queue is empty. A write that fails is tried again a
 // few times, for a full disk may be emptied.
-func (w *watch) journal(ctx context.Context, facts *state.Store) {
+func (w *watch) journal(ctx context.Context, facts *state.Store, retention time.Duration) {
+	prune := time.NewTicker(pruneEvery)
+	defer prune.Stop()
 	for {
 		select {
 		case f := <-w.queue:
 			w.write(ctx, facts, f)
+		case now := <-prune.C:
+			if retention > 0 {
+				w.write(ctx, facts, func(ctx context.Context, s *state.Store) error {
+					_, err := s.PruneEvents(ctx, now.Add(-retention))
+					return err
+				})
+			}
 		case <-ctx.Done():
 			for {
 				select {
@@ -125,17 +137,26 @@ func (w *watch) write(ctx context.Context, facts *state.Store, f func(context.Co
 func (w *watch) run(ctx context.Context, set settings, numbers *series.Store, facts *state.Store) error {
 	jctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})
-	go func() { defer close(done); w.journal(jctx, facts) }()
+	go func() { defer close(done); w.journal(jctx, facts, set.retention) }()
 	defer func() { stop(); <-done }()
 
+	if d := facts.Damage(); d != nil {
+		w.Event(fleet.Event{Time: time.Now(), Kind: fleet.EventStore, Severity: fleet.SeverityCritical, Text: "the file of facts was damaged and moved to " + d.MovedTo + ": " + d.Reason})
+	}
 	w.self.numbers = numbers
 	var group collect.Group
+	var h *host.Host
+	defer func() { // when no collector reads it any more
+		if h != nil {
+			h.Close()
+		}
+	}()
+	defer group.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	h, hostID, err := w.watchHost(ctx, &group, set, numbers, facts)
 	if err != nil {
 		return err
-	}
-	if h != nil {
-		defer h.Close()
 	}
 	for i, s := range set.servers {
 		if h != nil && s.target.Local() {
