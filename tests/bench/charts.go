@@ -329,7 +329,7 @@ func (b *bench) victoriaCharts(ctx context.Context, p *prefilled) (*process, str
 func (b *bench) prometheusCharts(ctx context.Context, p *prefilled) (*process, string, error) {
 	dir := filepath.Join(b.work, "charts-prometheus")
 	// As large as Prometheus' own compaction makes them with a long retention.
-	_, _, err := b.blocks(ctx, dir, []string{"--max-block-duration=31d"}, func(w io.Writer) (err error) {
+	_, _, err := b.blocks(ctx, dir, []string{"--max-block-duration=744h"}, func(w io.Writer) (err error) {
 		var buf []byte
 		return p.eachKey(p.to-p.from, func(i int, t []int64, v []float64) error {
 			for at := 0; at < len(t); at += portion {

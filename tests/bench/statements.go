@@ -3,12 +3,15 @@ package main
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	driver "github.com/go-sql-driver/mysql"
 
 	"github.com/rissodb/risso/internal/sandbox"
 )
@@ -127,7 +130,8 @@ func price(ctx context.Context, n *sandbox.Node, list []statement) error {
 			if err != nil {
 				return err
 			}
-			if err := ask(ctx, c, list[i].text); err != nil {
+			var refused *driver.MySQLError
+			if err := ask(ctx, c, list[i].text); err != nil && !errors.As(err, &refused) { // a refusal costs, too
 				return fmt.Errorf("%s: %w", shorten(list[i].text, 60), err)
 			}
 			time.Sleep(time.Millisecond) // the thread goes to sleep: its time is complete

@@ -62,7 +62,11 @@ func (s gapSeries) Iterator(reuse chunkenc.Iterator) chunkenc.Iterator {
 		it = new(gapIterator)
 	}
 	every := cadence(s.Labels())
-	*it = gapIterator{base: s.Series.Iterator(it.base), every: every, end: max(2*every, endTolerance), maxt: s.maxt, t: math.MinInt64}
+	end := every
+	if s.maxt > time.Now().UnixMilli()-endTolerance { // the range ends now, not in the middle of a gap
+		end = max(every+every/2, endTolerance)
+	}
+	*it = gapIterator{base: s.Series.Iterator(it.base), every: every, end: end, maxt: s.maxt, t: math.MinInt64}
 	return it
 }
 

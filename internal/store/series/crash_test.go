@@ -282,14 +282,31 @@ func TestFullDisk(t *testing.T) {
 	if n := checkTruth(t, s, "db", t0, at); int64(n) != at-t0 {
 		t.Fatalf("%d seconds are on disk, want %d", n, at-t0)
 	}
-	// What is too much for the memory is dropped, oldest first.
-	w = openWriterT(t, s, "db")
+	tooFullTooLong(t, s, ballast, at)
+}
+
+// tooFullTooLong checks that what is too much for the memory is dropped, oldest first.
+func tooFullTooLong(t *testing.T, s *Store, ballast string, at int64) {
+	t.Helper()
+	w := openWriterT(t, s, "db")
 	for i := range truthSeries {
 		w.Define(truthDesc(i))
 	}
 	fillDisk(t, ballast)
 	from := floorTo(at, minuteSeconds) + minuteSeconds
-	ticks((memFrameMinutes + 20) * minuteSeconds)
+	vals := make([]float64, truthSeries)
+	for range (memFrameMinutes + 20) * minuteSeconds {
+		for i := range vals {
+			vals[i] = truth(i, at)
+		}
+		if err := w.Append(at, vals, false); err != nil {
+			t.Fatal(err)
+		}
+		at++
+	}
+	if err := s.w.flushForTest(s); err != nil {
+		t.Fatal(err)
+	}
 	if lost := s.Stats().LostFrames; lost < 15 || lost > 25 {
 		t.Fatalf("%d minutes were dropped", lost)
 	}

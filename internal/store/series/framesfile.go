@@ -112,13 +112,12 @@ type scannedFrames struct {
 // scanFrames reads a frames file. Offsets of the frames are in the file.
 func scanFrames(b []byte, instance string, cat *catalog) (scannedFrames, error) {
 	var f scannedFrames
-	if len(b) < len(framesMagic) || [8]byte(b[:8]) != framesMagic {
-		if len(b) < len(framesMagic) && string(framesMagic[:len(b)]) == string(b) {
-			f.torn = len(b)
-			return f, nil
-		}
+	if torn, err := checkMagic(b, framesMagic); err != nil {
 		f.bad = true
-		return f, errFrame
+		return f, err
+	} else if torn {
+		f.torn = len(b)
+		return f, nil
 	}
 	f.scanned = scanRecords(b[len(framesMagic):])
 	known := map[schemaHash]*schema{}

@@ -159,6 +159,10 @@ func (in *instance) openFrames(path string) error {
 	}
 	f := &framesFile{path: path, hour: t.Unix(), size: int64(len(b)), modified: time.Now()}
 	sc, err := scanFrames(b, in.id, in.s.cat)
+	if errors.Is(err, errVersion) {
+		in.newer(path, err)
+		return nil
+	}
 	f.refs, f.schemas = sc.refs, sc.schemas
 	f.refs = slices.DeleteFunc(f.refs, func(r *frameRef) bool {
 		outside := r.start < f.hour || r.start >= f.hour+hourSeconds
@@ -185,6 +189,11 @@ func (in *instance) openFrames(path string) error {
 		in.hours[f.hour] = f
 	}
 	return nil
+}
+
+// newer tells of a file that a newer Risso wrote. It is left alone.
+func (in *instance) newer(path string, err error) {
+	in.s.event(in.id, fleet.SeverityWarning, path, fmt.Sprintf("%s is not read: %v. A newer Risso wrote it.", path, err))
 }
 
 // torn cuts what a crash left at the end of a file and keeps the cut bytes aside.
@@ -317,6 +326,10 @@ func (in *instance) openWAL(path string) error {
 		m.descs = descs
 		m.set(int(t.t-start), slices.Clone(t.values), t.late)
 	})
+	if errors.Is(err, errVersion) {
+		in.newer(path, err)
+		return nil
+	}
 	old := oldWAL{path: path, max: math.MinInt64, size: int64(len(b))}
 	for _, m := range found {
 		if have := in.coveredTicks(m.start); m.ticks&^have != 0 {

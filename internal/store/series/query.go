@@ -379,6 +379,11 @@ type iterator struct {
 // Next implements chunkenc.Iterator.
 func (it *iterator) Next() chunkenc.ValueType {
 	it.at++
+	if it.at < it.end {
+		if v := it.c.vals[1+it.at]; v == v {
+			return chunkenc.ValFloat
+		}
+	}
 	return it.settle()
 }
 

@@ -25,10 +25,39 @@ const (
 )
 
 var (
-	walMagic    = [8]byte{'R', 'S', 'W', 'A', 'L', 0, 0, 1}
-	framesMagic = [8]byte{'R', 'S', 'F', 'R', 'M', 0, 0, 1}
+	walMagic    = fileMagic("RSWL", 1)
+	framesMagic = fileMagic("RSFR", 1)
+	errMagic    = errors.New("it does not begin as its kind of file does")
 	errWAL      = errors.New("write-ahead log does not hold what it promises")
 )
+
+// fileMagic is how a file of records begins: a name, a version and a checksum of both, so that a newer version is told from damage.
+func fileMagic(name string, version byte) (m [8]byte) {
+	copy(m[:], name)
+	m[4] = version
+	sum := checksum(m[:5])
+	m[5], m[6], m[7] = byte(sum), byte(sum>>8), byte(sum>>16)
+	return m
+}
+
+// checkMagic says whether b begins with the magic; torn is true when it ends within it.
+func checkMagic(b []byte, want [8]byte) (torn bool, err error) {
+	if len(b) < len(want) {
+		if string(want[:len(b)]) == string(b) {
+			return true, nil
+		}
+		return false, errMagic
+	}
+	m := [8]byte(b[:8])
+	switch {
+	case m == want:
+		return false, nil
+	case m == fileMagic(string(want[:4]), m[4]):
+		return false, fmt.Errorf("version %d: %w", m[4], errVersion)
+	default:
+		return false, errMagic
+	}
+}
 
 // walFile is the log being written. It belongs to one writer; its lock is the writer's.
 type walFile struct {
@@ -150,11 +179,10 @@ type walTick struct {
 // replayWAL reads a log and calls tick for every second in it. It never fails: what cannot be read is left out, and the
 // returned scan says so. descs grows with the log's definitions.
 func replayWAL(b []byte, cat *catalog, tick func(descs []*seriesID, t walTick)) (scanned, error) {
-	if len(b) < len(walMagic) || [8]byte(b[:8]) != walMagic {
-		if len(b) < len(walMagic) && string(walMagic[:len(b)]) == string(b) {
-			return scanned{torn: len(b)}, nil
-		}
-		return scanned{bad: true}, errWAL
+	if torn, err := checkMagic(b, walMagic); err != nil {
+		return scanned{bad: true}, err
+	} else if torn {
+		return scanned{torn: len(b)}, nil
 	}
 	s := scanRecords(b[len(walMagic):])
 	var (

@@ -207,7 +207,7 @@ func (w *worker) merge(now time.Time, atOnce bool) error {
 
 func (in *instance) mergeFailed(err error) error {
 	var d *damageError
-	if err == nil || errors.As(err, &d) {
+	if err == nil || errors.As(err, &d) || errors.Is(err, errVersion) {
 		return err
 	}
 	in.s.writeFailed(in.id, err)
