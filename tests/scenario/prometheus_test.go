@@ -184,7 +184,7 @@ func TestPrometheusAPI(t *testing.T) {
 		{"series", timed(), 400, "bad_data"},
 		{"series", timed("match[]", "{{"), 400, "bad_data"},
 		{"labels", timed("match[]", "a b"), 400, "bad_data"},
-		{"label/a-b/values", timed(), 400, "bad_data"},
+		{"label/instance/values", timed("match[]", "a b"), 400, "bad_data"},
 	} {
 		if a := r.ask(t, c.path, c.form, c.code); a.ErrorType != c.kind {
 			t.Errorf("%s %v: error type %q, not %q: %s", c.path, c.form, a.ErrorType, c.kind, a.Error)

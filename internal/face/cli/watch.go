@@ -85,8 +85,8 @@ func (w *watch) enqueue(f func(context.Context, *state.Store) error) {
 // pruneEvery is how often events older than the retention are taken away.
 const pruneEvery = time.Hour
 
-// journal writes what was queued until ctx ends and the queue is empty. A write that fails is tried again a
-// few times, for a full disk may be emptied.
+// journal writes what was queued until ctx ends and the queue is empty. A write that fails is tried again for
+// a while, for a full disk may be emptied.
 func (w *watch) journal(ctx context.Context, facts *state.Store, retention time.Duration) {
 	prune := time.NewTicker(pruneEvery)
 	defer prune.Stop()
@@ -114,9 +114,13 @@ func (w *watch) journal(ctx context.Context, facts *state.Store, retention time.
 	}
 }
 
+// journalPatience is how long a write is tried again: as long as the store of numbers keeps what cannot be
+// written. The event that tells of a full disk is itself such a write.
+const journalPatience = 30 * time.Minute
+
 func (w *watch) write(ctx context.Context, facts *state.Store, f func(context.Context, *state.Store) error) {
 	var err error
-	for try := range 3 {
+	for begin, try := time.Now(), 1; time.Since(begin) < journalPatience; try++ {
 		wctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		err = f(wctx, facts)
 		cancel()
@@ -125,7 +129,7 @@ func (w *watch) write(ctx context.Context, facts *state.Store, f func(context.Co
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(time.Duration(try+1) * time.Second):
+		case <-time.After(time.Duration(min(try, 5)) * time.Second):
 		}
 	}
 	if err != nil {

@@ -368,7 +368,9 @@ func (s *Store) writeFailed(instance string, err error) {
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
 		what = "The disk is full"
 	}
-	s.event(instance, fleet.SeverityCritical, s.opts.Dir,
+	// It concerns all instances, whichever met it first.
+	s.log.Debug("write failed", "instance", instance, "err", err)
+	s.event("", fleet.SeverityCritical, s.opts.Dir,
 		fmt.Sprintf("%s: new minutes are kept in memory until it works again, for about half an hour. Make space in %s. (%v)", what, s.opts.Dir, err))
 }
 

@@ -177,7 +177,7 @@ func (s *Server) answered(t int64) {
 		if jump := uptime - s.uptime - told.Sub(s.uptimeAt).Seconds(); math.Abs(jump) > 3 {
 			s.event(now, fleet.EventClock, fleet.SeverityWarning, "clock", "", "", fmt.Sprintf("the server's clock jumped by %+.0f s", jump))
 		}
-		s.countersReset(now)
+		s.countersReset(now, uptime)
 	}
 	if !s.up && s.everUp {
 		s.event(now, fleet.EventUp, fleet.SeverityInfo, "", "", "", "the server answers again after "+now.Sub(s.downSince).Round(time.Second).String())
@@ -201,14 +201,15 @@ func (s *Server) startedAnew(told time.Time, connections, uptime float64) bool {
 	return !s.uptimeAt.IsZero() && uptime < s.uptime+told.Sub(s.uptimeAt).Seconds()-3 && uptime < told.Sub(s.uptimeAt).Seconds()+1
 }
 
-// countersReset tells FLUSH STATUS from a restart: the counters fall, the server runs on.
-func (s *Server) countersReset(now time.Time) {
+// countersReset finds FLUSH STATUS by how long after its start the server's counters began. That is no matter of
+// its clock, which moves both times alike.
+func (s *Server) countersReset(now time.Time, uptime float64) {
 	i := s.reader.Sample.Find("mysql_global_status_uptime_since_flush_status")
 	if i < 0 {
 		return
 	}
-	v := s.reader.Sample.Values[i]
-	if i < len(s.prev) && v < s.prev[i] && s.uptime >= s.prev[i] {
+	// NaN, for a value that was not given, compares as false.
+	if i < len(s.prev) && uptime-s.reader.Sample.Values[i] > s.uptime-s.prev[i] {
 		s.event(now, fleet.EventReset, fleet.SeverityInfo, "counters", "", "", "the server's counters were set back (FLUSH STATUS)")
 	}
 }
