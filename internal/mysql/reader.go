@@ -25,6 +25,9 @@ type Reader struct {
 	groups  []group
 	traffic *Traffic
 	metered meterMetrics
+	started []string // keys of the counters of newChannel
+	starts  float64  // their sum at the last reading
+	lookIn  int      // readings until replication is looked for anyway
 }
 
 // group is one question to the server.
@@ -58,7 +61,7 @@ func NewReader(traffic *Traffic) *Reader {
 			read: (*Reader).readStatus},
 		{name: "innodb_metrics", what: "InnoDB metrics", every: 1, wanted: always, remedy: grant("PROCESS"),
 			read: (*Reader).readInnoDB},
-		{name: "replication", what: "replication status", every: 1, wanted: always,
+		{name: "replication", what: "replication status", every: 1, wanted: (*Reader).mayReplicate,
 			remedy: func(s Server) string { return "GRANT " + s.replicaPrivilege() + " ON *.* TO " + s.QuotedAccount() },
 			read:   (*Reader).readReplication},
 		{name: "waits", what: "who waits for what", every: 1, wanted: always, remedy: selectPS, read: (*Reader).readWaits},
@@ -86,6 +89,34 @@ func (r *Reader) readReplication(ctx context.Context, c *Conn) error {
 	return r.replica.read(ctx, c, &r.Sample)
 }
 
+// newChannel are the counters of the statements that give a server its first channel, in all servers' words.
+var newChannel = []string{"change_master", "change_replication_source", "start_slave", "start_all_slaves", "slave_start", "replica_start", "group_replication_start"}
+
+// mayReplicate says whether there is replication to be asked for: there was some, a statement that starts it was
+// counted since, or it is time to look anyway. So a server that does not replicate is spared a statement each second.
+func (r *Reader) mayReplicate(Server) bool {
+	if r.started == nil {
+		for _, c := range newChannel {
+			m := fleet.Metric{Name: "mysql_global_status_commands_total", Labels: []fleet.Label{{Name: "command", Value: c}}}
+			r.started = append(r.started, m.Key())
+		}
+	}
+	sum := 0.0
+	for _, key := range r.started {
+		v, _ := r.Sample.Value(key)
+		sum += v
+	}
+	due := sum != r.starts || len(r.replica.Channels) > 0 || r.lookIn <= 0
+	r.starts = sum
+	if r.lookIn--; due {
+		r.lookIn = lookEvery
+	}
+	return due
+}
+
+// lookEvery is how many readings pass at most until a server that does not replicate is asked whether it does.
+const lookEvery = 10
+
 func (r *Reader) readLatency(ctx context.Context, c *Conn) error {
 	return r.latency.readTotals(ctx, c, &r.Sample)
 }
@@ -94,7 +125,12 @@ func (r *Reader) readQuantiles(ctx context.Context, c *Conn) error {
 	return r.latency.readQuantiles(ctx, c, &r.Sample)
 }
 
+// countReplicas takes MariaDB's own count of its dump threads; other servers' process list has to be searched.
 func (r *Reader) countReplicas(ctx context.Context, c *Conn) error {
+	if n, ok := r.Sample.Value("mysql_global_status_slaves_connected"); ok && c.Server.MariaDB() {
+		r.waits.setDumpers(int(n), &r.Sample)
+		return nil
+	}
 	return r.waits.countDumpers(ctx, c, &r.Sample)
 }
 
@@ -123,6 +159,7 @@ func (r *Reader) Connected() {
 	r.innodb.byName = nil
 	r.latency.buckets = nil
 	r.Variables = nil
+	r.lookIn = 0
 	for i := range r.groups {
 		r.groups[i].retryAt, r.groups[i].gap, r.groups[i].asked = 0, nil, false
 	}

@@ -114,11 +114,13 @@ func (r *waitReader) emit(s *fleet.Sample) {
 func (r *waitReader) countDumpers(ctx context.Context, c *Conn, s *fleet.Sample) error {
 	err := c.Query(ctx, `SELECT /* risso: how many replicas fetch from here */ COUNT(*) FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%'`, func(row []sqldriver.Value) error {
 		n, _ := number(row[0])
-		r.dumpers = int(n)
+		r.setDumpers(int(n), s)
 		return nil
 	})
-	if err == nil {
-		s.Values[s.Position(fleet.Metric{Name: "risso_replicas_connected", Help: "binary log dump threads", Source: "thread states"})] = float64(r.dumpers)
-	}
 	return err
+}
+
+func (r *waitReader) setDumpers(n int, s *fleet.Sample) {
+	r.dumpers = n
+	s.Values[s.Position(fleet.Metric{Name: "risso_replicas_connected", Help: "binary log dump threads", Source: "thread states"})] = float64(n)
 }

@@ -81,7 +81,7 @@ func (o *options) flags() *flag.FlagSet {
 	fs.DurationVar(&o.window, "window", 0, "collect: how long each round measures each tool (default 60s: what is done once a minute is in it; quick 10s)")
 	fs.IntVar(&o.idle, "idle", 1000, "collect: idle connections in the second half")
 	fs.IntVar(&o.days, "days", 30, "charts: days of data")
-	fs.IntVar(&o.series, "series", 0, "charts: series in the data (default 100; -1: all that a server has)")
+	fs.IntVar(&o.series, "series", 0, "charts: series in the data (default -1: all that a server has; quick 100)")
 	fs.IntVar(&o.many, "many", 100, "memory: servers in the second half")
 	fs.BoolVar(&o.profile, "profile", false, "collect and charts: show with perf where the processor time goes")
 	return fs
@@ -99,7 +99,7 @@ func (o *options) defaults() {
 	}
 	pick(&o.minutes, 60, 3)
 	pick(&o.rounds, 3, 2)
-	pick(&o.series, 100, 100)
+	pick(&o.series, -1, 100)
 	if o.window == 0 {
 		o.window = time.Minute
 		if o.quick {
@@ -189,8 +189,10 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		s := b.report.section(p.name, p.title)
 		began := time.Now()
 		say("%s: %s", p.name, p.title)
+		s.Load = append(s.Load, loadAverage())
 		err := p.run(b, ctx, s)
 		s.Seconds = time.Since(began).Seconds()
+		s.Load = append(s.Load, loadAverage())
 		if ctx.Err() != nil {
 			return errors.New("interrupted")
 		}

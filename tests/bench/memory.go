@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -172,10 +173,13 @@ func (b *bench) memoryMany(ctx context.Context, s *section) error {
 		}
 	}
 	began := time.Now()
+	late := starved(ctx)
 	g, err := follow(ctx, r.process, total, 5*time.Second, nil)
+	longest, often := late()
 	if err != nil {
 		return err
 	}
+	s.note("Meanwhile the machine woke a sleeper of 20 ms at most %s late, and %d times later than half a second.", longest.Round(time.Millisecond), often)
 	used := make([]float64, len(pids))
 	for i, pid := range pids {
 		after, err := cpuTime(pid)
@@ -185,14 +189,75 @@ func (b *bench) memoryMany(ctx context.Context, s *section) error {
 		used[i] = (after - before[i]).Seconds() / time.Since(began).Seconds()
 	}
 	seconds := int(total.Seconds()) - 30
-	counts, err := instant(ctx, r.url, fmt.Sprintf("count_over_time(mysql_global_status_questions[%ds])", seconds), "instance", time.Now().Add(-5*time.Second))
+	until := time.Now().Add(-5 * time.Second)
+	counts, err := instant(ctx, r.url, fmt.Sprintf("count_over_time(mysql_global_status_questions[%ds])", seconds), "instance", until)
 	if err != nil {
 		return err
 	}
-	return b.manyReport(s, g, used, counts, seconds)
+	b.manyReport(s, g, used, counts, seconds)
+	return missed(ctx, s, r.url, until.Unix(), int64(seconds))
 }
 
-func (b *bench) manyReport(s *section, g grown, used []float64, counts map[string]float64, seconds int) error {
+// starved watches how late this program is woken, until the function that it gives is called: a machine that
+// others keep busy makes Risso miss seconds, too.
+func starved(ctx context.Context) func() (longest time.Duration, often int) {
+	ctx, cancel := context.WithCancel(ctx)
+	var longest time.Duration
+	often := 0
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			began := time.Now()
+			if pause(ctx, 20*time.Millisecond) != nil {
+				return
+			}
+			late := time.Since(began) - 20*time.Millisecond
+			longest = max(longest, late)
+			if late > time.Second/2 {
+				often++
+			}
+		}
+	}()
+	return func() (time.Duration, int) {
+		cancel()
+		<-done
+		return longest, often
+	}
+}
+
+// missed notes in which seconds values are missing: all servers at once speak for Risso or the machine, one for itself.
+func missed(ctx context.Context, s *section, base string, until, seconds int64) error {
+	q := url.Values{"query": {"count(mysql_global_status_questions)"}, "start": {strconv.FormatInt(until-seconds+1, 10)}, "end": {strconv.FormatInt(until, 10)}, "step": {"1"}, "lookback_delta": {"1s"}}
+	var a struct {
+		Data struct{ Result []struct{ Values [][2]any } }
+	}
+	if err := get(ctx, base+"/api/v1/query_range?"+q.Encode(), &a); err != nil {
+		return err
+	}
+	most, text := 0.0, []string{}
+	for _, r := range a.Data.Result {
+		for _, v := range r.Values {
+			n, err := strconv.ParseFloat(fmt.Sprint(v[1]), 64)
+			if err != nil {
+				return err
+			}
+			most = max(most, n)
+		}
+		for _, v := range r.Values {
+			n, _ := strconv.ParseFloat(fmt.Sprint(v[1]), 64)
+			if t, ok := v[0].(float64); ok && n < most && len(text) < 40 {
+				text = append(text, fmt.Sprintf(":%02.0f %.0f", math.Mod(t, 60), most-n))
+			}
+		}
+	}
+	if len(text) > 0 {
+		s.note("Seconds of the minute with missing servers, and how many: %s", strings.Join(text, ", "))
+	}
+	return nil
+}
+
+func (b *bench) manyReport(s *section, g grown, used []float64, counts map[string]float64, seconds int) {
 	lost, worst := 0.0, 1.0
 	for i := range b.many {
 		part := counts[fmt.Sprintf("db%03d", i)] / float64(seconds)
@@ -207,5 +272,4 @@ func (b *bench) manyReport(s *section, g grown, used []float64, counts map[strin
 	s.below(fmt.Sprintf("MB resident with %d servers", b.many), g.peak/mega, 600, "")
 	s.atLeast(fmt.Sprintf("of all seconds collected with %d servers", b.many), (1-lost)*100, 99.9, " %")
 	s.note("The one MariaDB that plays %d servers shares the processors: with real ones its part is elsewhere.", b.many)
-	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -27,7 +28,8 @@ type report struct {
 type section struct {
 	Name    string             `json:"name"`
 	Title   string             `json:"title"`
-	Seconds float64            `json:"seconds"` // it took
+	Seconds float64            `json:"seconds"`       // it took
+	Load    []float64          `json:"load_averages"` // of the machine at its begin and end: what else ran makes caches cold
 	Figures map[string]float64 `json:"figures"`
 	Tables  []*table           `json:"tables"`
 	Notes   []string           `json:"notes,omitempty"`
@@ -81,6 +83,19 @@ func machine() string {
 	return fmt.Sprintf("%d × %s, %s of memory, %s", runtime.NumCPU(), model, memory, runtime.GOOS)
 }
 
+// loadAverage is that of the last minute.
+func loadAverage() float64 {
+	b, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return 0
+	}
+	v, err := strconv.ParseFloat(strings.Fields(string(b) + " 0")[0], 64)
+	if err != nil {
+		return 0
+	}
+	return v
+}
+
 func (r *report) section(name, title string) *section {
 	s := &section{Name: name, Title: title, Figures: map[string]float64{}, report: r}
 	r.Sections = append(r.Sections, s)
@@ -131,7 +146,7 @@ func figure(v float64) string {
 }
 
 func (s *section) text(w io.Writer) {
-	fmt.Fprintf(w, "\n== %s: %s (%.0f s)\n", s.Name, s.Title, s.Seconds)
+	fmt.Fprintf(w, "\n== %s: %s (%.0f s; load averages %v)\n", s.Name, s.Title, s.Seconds, s.Load)
 	for _, t := range s.Tables {
 		t.text(w)
 	}
