@@ -54,6 +54,11 @@ func TestHang(t *testing.T) {
 		for _, p := range r.steps(t, of(questions, "sick"), stopped+2, resumed-1) {
 			t.Errorf("query_range invents %v at %d, while the server hung from %d to %d", p.v, p.t, stopped, resumed)
 		}
+		for _, p := range r.steps(t, of(questions, "sick"), begin, end) { // with both ends of the gap in the range
+			if p.t > stopped+1 && p.t < resumed {
+				t.Errorf("query_range over the gap invents %v at %d, while the server hung from %d to %d", p.v, p.t, stopped, resumed)
+			}
+		}
 		for i, v := range r.rates(t, "sick", questions, stopped+1, resumed) {
 			if !math.IsNaN(v) {
 				t.Errorf("a rate of %v stands at %d, while the server hung from %d to %d", v, stopped+1+int64(i), stopped, resumed)
