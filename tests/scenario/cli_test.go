@@ -120,15 +120,7 @@ func TestExitCodes(t *testing.T) {
 			if code != c.code {
 				t.Errorf("exit code %d, not %d: %s", code, c.code, said)
 			}
-			var lines []string
-			for l := range strings.Lines(said) {
-				if !strings.HasPrefix(l, "time=") { // -v
-					lines = append(lines, l)
-				}
-			}
-			if len(lines) != 1 || !strings.HasPrefix(said[strings.LastIndex(strings.TrimSuffix(said, "\n"), "\n")+1:], "risso: ") {
-				t.Errorf("it said %d lines, not one: %s", len(lines), said)
-			}
+			oneLine(t, said)
 			if !strings.Contains(said, c.says) {
 				t.Errorf("it does not say %q: %s", c.says, said)
 			}
@@ -141,6 +133,20 @@ func TestExitCodes(t *testing.T) {
 		})
 	}
 	first.stop(t, syscall.SIGTERM)
+}
+
+// oneLine fails where a program said more or less than one line of its own.
+func oneLine(t *testing.T, said string) {
+	t.Helper()
+	var lines []string
+	for l := range strings.Lines(said) {
+		if !strings.HasPrefix(l, "time=") { // -v
+			lines = append(lines, l)
+		}
+	}
+	if len(lines) != 1 || !strings.HasPrefix(lines[0], "risso: ") {
+		t.Errorf("it said %d lines, not one: %s", len(lines), said)
+	}
 }
 
 // TestTLS: what a server that wants TLS, or shows a certificate that nobody signed, makes of a DSN.
@@ -218,7 +224,7 @@ func TestPasswordStaysHidden(t *testing.T) {
 	}
 }
 
-// TestAccess: beyond loopback a token is asked for; on loopback a foreign page is kept out.
+// TestAccess: beyond loopback a token is asked for, in each form that it may take.
 func TestAccess(t *testing.T) {
 	t.Parallel()
 	data := dataDir(t)
@@ -239,13 +245,11 @@ func TestAccess(t *testing.T) {
 		}
 		return false
 	})
-	ask := func(what string, want int, path string, change func(*http.Request)) http.Header {
+	ask := func(what string, want int, path string, change func(*http.Request)) {
 		t.Helper()
-		status, b, h := r.request(t, http.MethodGet, path, nil, change)
-		if status != want {
+		if status, b, _ := r.request(t, http.MethodGet, path, nil, change); status != want {
 			t.Errorf("%s: status %d, not %d: %s", what, status, want, b)
 		}
-		return h
 	}
 	for _, path := range []string{"/api/fleet", "/api/v1/query?query=1", "/api/v1/labels", "/api/self", "/api/nothing"} {
 		ask("without a token "+path, 401, path, nil)
@@ -284,8 +288,20 @@ func TestAccess(t *testing.T) {
 		return status == 401
 	})
 	r.stop(t, syscall.SIGTERM)
+}
 
-	r = serve(t, dataDir(t), "--host-only")
+// TestForeignPages: an open Risso on loopback answers to nobody who comes by another name.
+func TestForeignPages(t *testing.T) {
+	t.Parallel()
+	r := serve(t, dataDir(t), "--host-only")
+	ask := func(what string, want int, path string, change func(*http.Request)) http.Header {
+		t.Helper()
+		status, b, h := r.request(t, http.MethodGet, path, nil, change)
+		if status != want {
+			t.Errorf("%s: status %d, not %d: %s", what, status, want, b)
+		}
+		return h
+	}
 	ask("loopback", 200, "/api/fleet", nil)
 	ask("wrong Host", 403, "/api/fleet", func(q *http.Request) { q.Host = "evil.example" })
 	ask("wrong Host, Prometheus API", 403, "/api/v1/query?query=1", func(q *http.Request) { q.Host = "evil.example:8306" })

@@ -7,6 +7,7 @@ package scenario_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -42,6 +43,14 @@ func run(m *testing.M) int {
 		return 1
 	}
 	watchStalls()
+	// The tests wait most of the time: more of them than processors may run at once.
+	flag.Parse()
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+		if err := f.Value.Set("5"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
 	code := m.Run()
 	if left := leftovers(); len(left) > 0 {
 		fmt.Fprintln(os.Stderr, "left behind:", strings.Join(left, "\n  "))

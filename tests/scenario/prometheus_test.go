@@ -60,17 +60,29 @@ func TestPrometheusAPI(t *testing.T) {
 	r := serve(t, dataDir(t), "--dsn", "db="+n.DSN, "--dsn", "zwei="+n.DSN)
 	r.awaitTicks(t, "zwei", 2)
 	end := r.awaitTicks(t, "db", 3)
-	sec := func(s int64) string { return strconv.FormatInt(s, 10) }
-	q := func(kv ...string) url.Values {
-		form := url.Values{}
-		for i := 0; i < len(kv); i += 2 {
-			form.Add(kv[i], kv[i+1])
-		}
-		return form
-	}
-	when := []string{"start", sec(end - 60), "end", sec(end)}
-	timed := func(kv ...string) url.Values { return q(append(kv, when...)...) }
+	t.Run("query", func(t *testing.T) { checkQuery(t, r, end) })
+	t.Run("series and labels", func(t *testing.T) { checkLabels(t, r, end) })
+	t.Run("errors", func(t *testing.T) { checkErrors(t, r, end) })
+}
 
+func sec(s int64) string { return strconv.FormatInt(s, 10) }
+
+// q is a form of names and values.
+func q(kv ...string) url.Values {
+	form := url.Values{}
+	for i := 0; i < len(kv); i += 2 {
+		form.Add(kv[i], kv[i+1])
+	}
+	return form
+}
+
+// minute is a form with the minute before end.
+func minute(end int64, kv ...string) url.Values {
+	return q(append(kv, "start", sec(end-60), "end", sec(end))...)
+}
+
+// checkQuery asks for values as Grafana does.
+func checkQuery(t *testing.T, r *risso, end int64) {
 	// Grafana's test of a data source.
 	var vector struct {
 		ResultType string
@@ -114,8 +126,18 @@ func TestPrometheusAPI(t *testing.T) {
 		t.Errorf("a range of 3 s in steps of 1 s: %+v", matrix)
 	}
 
+	// What is read more seldom than every second is there at every second all the same.
+	for _, name := range []string{"node_filesystem_avail_bytes", "mysql_global_variables_max_connections", "risso_replicas_connected"} {
+		if len(r.prom(t, "query", q("query", name, "time", sec(end)))) == 0 {
+			t.Errorf("at %d there is no %s", end, name)
+		}
+	}
+}
+
+// checkLabels asks for names, as Grafana does for its menus.
+func checkLabels(t *testing.T, r *risso, end int64) {
 	var series []map[string]string
-	r.ask(t, "series", timed("match[]", of(questions, "db"), "match[]", `mysql_up`), 200).into(t, &series)
+	r.ask(t, "series", minute(end, "match[]", of(questions, "db"), "match[]", `mysql_up`), 200).into(t, &series)
 	if len(series) != 3 {
 		t.Errorf("series: %v", series)
 	}
@@ -133,11 +155,11 @@ func TestPrometheusAPI(t *testing.T) {
 		}
 		return list
 	}
-	contains("labels", timed(), "__name__", "instance", "command", "mode", "device")
-	if got := contains("labels", timed("match[]", questions)); !slices.Equal(got, []string{"__name__", "instance"}) {
+	contains("labels", minute(end), "__name__", "instance", "command", "mode", "device")
+	if got := contains("labels", minute(end, "match[]", questions)); !slices.Equal(got, []string{"__name__", "instance"}) {
 		t.Errorf("labels of %s: %v", questions, got)
 	}
-	names := contains("label/__name__/values", timed(), questions, "mysql_up", "node_load1", "mysql_global_variables_max_connections", "process_cpu_seconds_total")
+	names := contains("label/__name__/values", minute(end), questions, "mysql_up", "node_load1", "mysql_global_variables_max_connections", "process_cpu_seconds_total")
 	if len(names) < 800 {
 		t.Errorf("only %d names", len(names))
 	}
@@ -146,10 +168,10 @@ func TestPrometheusAPI(t *testing.T) {
 			t.Errorf("%q is no name for PromQL", n)
 		}
 	}
-	if got := contains("label/instance/values", timed("match[]", "mysql_up")); !slices.Equal(got, []string{"db", "zwei"}) {
+	if got := contains("label/instance/values", minute(end, "match[]", "mysql_up")); !slices.Equal(got, []string{"db", "zwei"}) {
 		t.Errorf("instances with mysql_up: %v", got)
 	}
-	contains("label/command/values", timed("match[]", `mysql_global_status_commands_total{instance="db"}`), "select", "insert")
+	contains("label/command/values", minute(end, "match[]", `mysql_global_status_commands_total{instance="db"}`), "select", "insert")
 	if got := contains("label/instance/values", q("start", sec(end-7200), "end", sec(end-3600))); len(got) != 0 {
 		t.Errorf("an hour before there was %v", got)
 	}
@@ -164,6 +186,10 @@ func TestPrometheusAPI(t *testing.T) {
 		t.Error("no version for Grafana")
 	}
 
+}
+
+// checkErrors asks what cannot be answered.
+func checkErrors(t *testing.T, r *risso, end int64) {
 	for _, c := range []struct {
 		path string
 		form url.Values
@@ -176,25 +202,18 @@ func TestPrometheusAPI(t *testing.T) {
 		{"query", q("query", "up", "timeout", "soon"), 400, "bad_data"},
 		{"query", q("query", questions+" + on() group_left() "+questions, "time", sec(end)), 422, "execution"},
 		{"query_range", q("query", "up"), 400, "bad_data"},
-		{"query_range", timed("query", "up", "step", "0"), 400, "bad_data"},
-		{"query_range", timed("query", "up", "step", "x"), 400, "bad_data"},
+		{"query_range", minute(end, "query", "up", "step", "0"), 400, "bad_data"},
+		{"query_range", minute(end, "query", "up", "step", "x"), 400, "bad_data"},
 		{"query_range", q("query", "up", "step", "1", "start", sec(end), "end", sec(end-1)), 400, "bad_data"},
 		{"query_range", q("query", "up", "step", "1", "start", sec(end-20000), "end", sec(end)), 400, "bad_data"},
-		{"query_range", timed("query", "up[5s]", "step", "1"), 400, "bad_data"},
-		{"series", timed(), 400, "bad_data"},
-		{"series", timed("match[]", "{{"), 400, "bad_data"},
-		{"labels", timed("match[]", "a b"), 400, "bad_data"},
-		{"label/a-b/values", timed(), 400, "bad_data"},
+		{"query_range", minute(end, "query", "up[5s]", "step", "1"), 400, "bad_data"},
+		{"series", minute(end), 400, "bad_data"},
+		{"series", minute(end, "match[]", "{{"), 400, "bad_data"},
+		{"labels", minute(end, "match[]", "a b"), 400, "bad_data"},
+		{"label/instance/values", minute(end, "match[]", "a b"), 400, "bad_data"},
 	} {
 		if a := r.ask(t, c.path, c.form, c.code); a.ErrorType != c.kind {
 			t.Errorf("%s %v: error type %q, not %q: %s", c.path, c.form, a.ErrorType, c.kind, a.Error)
-		}
-	}
-	// What is read more seldom than every second is there at every second all the same.
-	for _, name := range []string{"node_filesystem_avail_bytes", "mysql_global_variables_max_connections", "risso_replicas_connected"} {
-		lines := r.prom(t, "query", q("query", name, "time", sec(end)))
-		if len(lines) == 0 {
-			t.Errorf("at %d there is no %s", end, name)
 		}
 	}
 }

@@ -318,9 +318,7 @@ func TestGalera(t *testing.T) {
 	r := serve(t, dataDir(t), args...)
 	for _, n := range s.Nodes {
 		at := r.awaitTicks(t, n.Name, 1)
-		if role := r.instance(t, n.Name).Role; role != "galera" {
-			t.Errorf("%s is %q", n.Name, role)
-		}
+		await(t, 10*time.Second, n.Name+" is known as a member", func() bool { return r.instance(t, n.Name).Role == "galera" })
 		for name, want := range map[string]float64{"wsrep_cluster_size": 3, "wsrep_ready": 1, "wsrep_connected": 1, "wsrep_local_state": 4, "wsrep_cluster_status": 1} {
 			if got := r.at(t, of("mysql_global_status_"+name, n.Name), at); len(got) != 1 || got[0].points[0].v != want {
 				t.Errorf("%s of %s is %v, not %v", name, n.Name, got, want)

@@ -82,13 +82,25 @@ func (w *watch) enqueue(f func(context.Context, *state.Store) error) {
 	}
 }
 
-// journal writes what was queued until ctx ends and the queue is empty. A write that fails is tried again a
-// few times, for a full disk may be emptied.
-func (w *watch) journal(ctx context.Context, facts *state.Store) {
+// pruneEvery is how often events older than the retention are taken away.
+const pruneEvery = time.Hour
+
+// journal writes what was queued until ctx ends and the queue is empty. A write that fails is tried again for
+// a while, for a full disk may be emptied.
+func (w *watch) journal(ctx context.Context, facts *state.Store, retention time.Duration) {
+	prune := time.NewTicker(pruneEvery)
+	defer prune.Stop()
 	for {
 		select {
 		case f := <-w.queue:
 			w.write(ctx, facts, f)
+		case now := <-prune.C:
+			if retention > 0 {
+				w.write(ctx, facts, func(ctx context.Context, s *state.Store) error {
+					_, err := s.PruneEvents(ctx, now.Add(-retention))
+					return err
+				})
+			}
 		case <-ctx.Done():
 			for {
 				select {
@@ -102,9 +114,13 @@ func (w *watch) journal(ctx context.Context, facts *state.Store) {
 	}
 }
 
+// journalPatience is how long a write is tried again: as long as the store of numbers keeps what cannot be
+// written. The event that tells of a full disk is itself such a write.
+const journalPatience = 30 * time.Minute
+
 func (w *watch) write(ctx context.Context, facts *state.Store, f func(context.Context, *state.Store) error) {
 	var err error
-	for try := range 3 {
+	for begin, try := time.Now(), 1; time.Since(begin) < journalPatience; try++ {
 		wctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		err = f(wctx, facts)
 		cancel()
@@ -113,7 +129,7 @@ func (w *watch) write(ctx context.Context, facts *state.Store, f func(context.Co
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(time.Duration(try+1) * time.Second):
+		case <-time.After(time.Duration(min(try, 5)) * time.Second):
 		}
 	}
 	if err != nil {
@@ -125,17 +141,26 @@ func (w *watch) write(ctx context.Context, facts *state.Store, f func(context.Co
 func (w *watch) run(ctx context.Context, set settings, numbers *series.Store, facts *state.Store) error {
 	jctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})
-	go func() { defer close(done); w.journal(jctx, facts) }()
+	go func() { defer close(done); w.journal(jctx, facts, set.retention) }()
 	defer func() { stop(); <-done }()
 
+	if d := facts.Damage(); d != nil {
+		w.Event(fleet.Event{Time: time.Now(), Kind: fleet.EventStore, Severity: fleet.SeverityCritical, Text: "the file of facts was damaged and moved to " + d.MovedTo + ": " + d.Reason})
+	}
 	w.self.numbers = numbers
 	var group collect.Group
+	var h *host.Host
+	defer func() { // when no collector reads it any more
+		if h != nil {
+			h.Close()
+		}
+	}()
+	defer group.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	h, hostID, err := w.watchHost(ctx, &group, set, numbers, facts)
 	if err != nil {
 		return err
-	}
-	if h != nil {
-		defer h.Close()
 	}
 	for i, s := range set.servers {
 		if h != nil && s.target.Local() {

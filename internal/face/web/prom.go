@@ -257,16 +257,18 @@ func (p *promAPI) matchers(r *http.Request, needed bool) ([][]*labels.Matcher, e
 	return out, nil
 }
 
-func (p *promAPI) querier(r *http.Request) (storage.Querier, error) {
+// querier reads within start and end of the request, which it gives in milliseconds too.
+func (p *promAPI) querier(r *http.Request) (q storage.Querier, from, to int64, err error) {
 	end, err := promTime(r.Form, "end", time.Now())
 	if err != nil {
-		return nil, err
+		return nil, 0, 0, err
 	}
 	start, err := promTime(r.Form, "start", end.Add(-24*time.Hour))
 	if err != nil {
-		return nil, err
+		return nil, 0, 0, err
 	}
-	return p.store.Querier(start.UnixMilli(), end.UnixMilli())
+	q, err = p.store.Querier(start.UnixMilli(), end.UnixMilli())
+	return q, start.UnixMilli(), end.UnixMilli(), err
 }
 
 func (p *promAPI) series(r *http.Request) (any, error) {
@@ -274,7 +276,7 @@ func (p *promAPI) series(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	q, err := p.querier(r)
+	q, from, to, err := p.querier(r)
 	if err != nil {
 		return nil, err
 	}
@@ -282,7 +284,7 @@ func (p *promAPI) series(r *http.Request) (any, error) {
 	out := []labels.Labels{}
 	seen := map[uint64]bool{}
 	for _, m := range sets {
-		set := q.Select(r.Context(), true, &storage.SelectHints{Func: "series"}, m...)
+		set := q.Select(r.Context(), true, &storage.SelectHints{Func: "series", Start: from, End: to}, m...)
 		for set.Next() {
 			l := set.At().Labels()
 			if !seen[l.Hash()] {
@@ -320,7 +322,7 @@ func (p *promAPI) labelQuery(r *http.Request, ask func(storage.Querier, []*label
 	if err != nil {
 		return nil, err
 	}
-	q, err := p.querier(r)
+	q, _, _, err := p.querier(r)
 	if err != nil {
 		return nil, err
 	}

@@ -235,6 +235,15 @@ func BenchmarkRead(b *testing.B) {
 	bands("Bands/Week/1m/30series", keys, 7*daySeconds, 60)
 	bands("Bands/30days/43m/1series", keys[1:2], 30*daySeconds, 2592)
 	bands("Bands/30days/1h/1series", keys[1:2], 30*daySeconds, 3600)
+	b.Run("Bands/30days/1h/1series/cold", func(b *testing.B) { // as in a year, whose files are not all open
+		cpu(b, func() {
+			s.blocks.clear()
+			from := floorTo(end-30*daySeconds, daySeconds)
+			if _, err := s.Bands(context.Background(), "db", keys[1:2], from, from+30*daySeconds, daySeconds); err != nil {
+				b.Fatal(err)
+			}
+		})
+	})
 	b.Run("Raw/Hour", func(b *testing.B) {
 		cpu(b, func() {
 			if _, err := s.Raw(context.Background(), "db", keys[1], t0, t0+3600); err != nil {

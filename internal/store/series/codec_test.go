@@ -161,7 +161,9 @@ func (mm *minuteMaker) fill(in *instance, want map[string][]float64) {
 			}
 			m.set(s, row, false)
 		}
+		in.mu.Lock()
 		in.pending = append(in.pending, &pendingMinute{minute: m, descs: mm.descs})
+		in.mu.Unlock()
 	}
 }
 

@@ -75,6 +75,9 @@ func everywhere(t *testing.T, m *model, master, rel string) {
 	}
 	for range 20 {
 		at := 1 + r.IntN(len(good)-1)
+		if recordEnds(good, at) {
+			continue // a log that ends between two records is whole, only shorter
+		}
 		damaged(t, m, copyDir(t, master), rel, good[:at], "a cut", at)
 	}
 	for range 10 {
@@ -86,6 +89,16 @@ func everywhere(t *testing.T, m *model, master, rel string) {
 		}
 		damaged(t, m, copyDir(t, master), rel, bad, "zeros", at)
 	}
+}
+
+// recordEnds says whether a record of a log or frames file ends at a byte.
+func recordEnds(b []byte, at int) bool {
+	for _, r := range scanRecords(b[len(walMagic):]).records {
+		if len(walMagic)+r.off == at {
+			return true
+		}
+	}
+	return false
 }
 
 // copyDir copies a store that is closed.

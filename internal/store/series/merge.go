@@ -30,6 +30,9 @@ func (in *instance) mergeHour(hour int64) error {
 		}
 	}
 	in.files.RUnlock()
+	if f == nil {
+		return nil // another was faster
+	}
 	src := hourSource{frames: f}
 	for _, r := range all {
 		b, err := in.s.blocks.get(r, in.s)

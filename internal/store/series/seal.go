@@ -82,7 +82,7 @@ func (in *instance) seal(m *pendingMinute) error {
 	if f := in.s.opts.OnFrame; f != nil {
 		f(in.id, m.start, appendRecord(appendRecord(nil, recordSchema, in.schema.packed), recordFrame, payload))
 	}
-	return in.addFrame(h, in.schema, payload)
+	return in.addFrame(h, in.schema, payload, true)
 }
 
 // sameDescs says whether two lists are the same; they only grow or are replaced.
@@ -90,8 +90,8 @@ func sameDescs(a, b []*seriesID) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0] || slices.Equal(a, b))
 }
 
-// addFrame adds a frame to its hour, in the file or, failing that, in memory. The caller holds write.
-func (in *instance) addFrame(h frameHead, s *schema, payload []byte) error {
+// addFrame adds a frame to its hour, in the file or, failing that and with keep, in memory. The caller holds write.
+func (in *instance) addFrame(h frameHead, s *schema, payload []byte, keep bool) error {
 	hour := floorTo(h.start, hourSeconds)
 	ref := newFrameRef(h, s, payload)
 	ref.mem = payload
@@ -108,6 +108,9 @@ func (in *instance) addFrame(h frameHead, s *schema, payload []byte) error {
 	next.refs = append(next.refs, ref)
 	err := in.saveInto(next, append(wait, ref))
 	if err != nil {
+		if !keep {
+			return err
+		}
 		in.s.stats.memFrames.Add(int64(ref.n))
 	}
 	in.files.Lock()
@@ -214,7 +217,7 @@ func (in *instance) boundMemory() {
 
 // PutFrame takes frames that another store sealed: records as Options.OnFrame gives them, in any order, also for
 // hours and days long finished. Seconds that are there already stay as they are, so the same frame twice is the same as once.
-// A frame whose schema record was never sent gives ErrUnknownSchema.
+// A frame whose schema record was never sent gives ErrUnknownSchema. After nil the frame is on disk; after an error the sender keeps it.
 func (s *Store) PutFrame(data []byte) error {
 	sc := scanRecords(data)
 	if sc.bad || sc.torn > 0 || len(sc.records) == 0 {
@@ -264,7 +267,7 @@ func (s *Store) putFrame(payload []byte) error {
 	if h.ticks&^have == 0 {
 		return nil
 	}
-	if err := in.addFrame(h, sch, slices.Clone(payload)); err != nil {
+	if err := in.addFrame(h, sch, slices.Clone(payload), false); err != nil {
 		return err
 	}
 	in.newest(h)

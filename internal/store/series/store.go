@@ -35,6 +35,8 @@ var (
 	ErrValues = errors.New("more values than defined series")
 	// ErrTime says that a time is before 1970 or too far ahead for the format.
 	ErrTime = errors.New("time is out of the range that can be stored")
+	// ErrNotDurable says that something is in memory only, because writing fails.
+	ErrNotDurable = errors.New("the disk does not take it; make space")
 	// ErrRange says that a question asks for more points than one answer may have.
 	ErrRange = errors.New("too many points; ask for a shorter range or a longer step")
 )
@@ -50,8 +52,8 @@ type Options struct {
 	Retention time.Duration
 	// Logger gets what a person who looks for a fault wants to know; nil is silence.
 	Logger *slog.Logger
-	// OnEvent is told of damage, of a full disk and of recovery. It is called from the store's goroutines and from Append,
-	// without locks held, and must return soon.
+	// OnEvent is told of damage, of a full disk and of recovery. It is called from Open, Append and the store's goroutine. It must return
+	// soon, and may read from the store but not write to it.
 	OnEvent func(fleet.Event)
 	// OnFrame gets every sealed minute as bytes that another store's PutFrame takes: a schema record and a frame record.
 	// It is called from the store's goroutine; the bytes may be kept.
@@ -366,7 +368,9 @@ func (s *Store) writeFailed(instance string, err error) {
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
 		what = "The disk is full"
 	}
-	s.event(instance, fleet.SeverityCritical, s.opts.Dir,
+	// It concerns all instances, whichever met it first.
+	s.log.Debug("write failed", "instance", instance, "err", err)
+	s.event("", fleet.SeverityCritical, s.opts.Dir,
 		fmt.Sprintf("%s: new minutes are kept in memory until it works again, for about half an hour. Make space in %s. (%v)", what, s.opts.Dir, err))
 }
 

@@ -75,7 +75,10 @@ func (w *Writer) Append(t int64, values []float64, late bool) error {
 	descs := in.descs
 	in.mu.Unlock()
 	in.s.stats.ticks.Add(1)
-	w.log(t, values, late, descs)
+	if err := w.log(t, values, late, descs); err != nil {
+		w.retry = time.Now().Add(time.Second)
+		in.s.writeFailed(in.id, err)
+	}
 	if sealed {
 		in.s.w.wake()
 	}
@@ -125,7 +128,7 @@ func (in *instance) retireLocked() {
 }
 
 // log writes the tick to the write-ahead log.
-func (w *Writer) log(t int64, values []float64, late bool, descs []*seriesID) {
+func (w *Writer) log(t int64, values []float64, late bool, descs []*seriesID) error {
 	in := w.in
 	in.walMu.Lock()
 	defer in.walMu.Unlock()
@@ -135,11 +138,10 @@ func (w *Writer) log(t int64, values []float64, late bool, descs []*seriesID) {
 	}
 	if in.wal == nil {
 		if time.Now().Before(w.retry) {
-			return
+			return nil
 		}
 		if err := w.restart(t, descs); err != nil {
-			w.failed(err)
-			return
+			return err
 		}
 	}
 	l := in.wal
@@ -150,15 +152,10 @@ func (w *Writer) log(t int64, values []float64, late bool, descs []*seriesID) {
 	before := l.size
 	if err := l.write(); err != nil {
 		in.retireWAL()
-		w.failed(err)
-		return
+		return err
 	}
 	in.s.stats.walBytes.Add(l.size - before)
-}
-
-func (w *Writer) failed(err error) {
-	w.retry = time.Now().Add(time.Second)
-	w.in.s.writeFailed(w.in.id, err)
+	return nil
 }
 
 // retireWAL ends the log; it goes when its minutes are sealed. The caller holds walMu.
@@ -196,6 +193,9 @@ func (w *Writer) Flush() error {
 	if err := in.sealPending(); err != nil {
 		return err
 	}
+	if n := in.waiting(); n > 0 {
+		return fmt.Errorf("flush %s: %d minutes wait in memory for the disk: %w", in.id, n, ErrNotDurable)
+	}
 	in.walMu.Lock()
 	defer in.walMu.Unlock()
 	if in.wal == nil {
@@ -205,6 +205,14 @@ func (w *Writer) Flush() error {
 		return fmt.Errorf("flush %s: %w", in.id, err)
 	}
 	return nil
+}
+
+// waiting counts the frames that are in memory because they could not be written.
+func (in *instance) waiting() (n int) {
+	for _, f := range in.framesFiles() {
+		n += len(f.unsaved())
+	}
+	return n
 }
 
 // Close seals what was appended and gives the instance free for another Writer.

@@ -12,8 +12,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-
-	"golang.org/x/crypto/argon2"
 )
 
 // Token is an access token as it is listed; the secret is told once, when it is made.
@@ -126,138 +124,10 @@ func (s *Store) remove(ctx context.Context, what, query string, args ...any) err
 	})
 }
 
-// AnyAccess tells whether there is any token or user. A server that listens beyond
+// AnyAccess tells whether there is any token. A server that listens beyond
 // loopback must not start without one.
 func (s *Store) AnyAccess(ctx context.Context) (bool, error) {
 	n := 0
-	err := s.each(ctx, "look for access", func(r *sql.Rows) error { return r.Scan(&n) },
-		`SELECT (SELECT count(*) FROM tokens) + (SELECT count(*) FROM users)`)
+	err := s.each(ctx, "look for access", func(r *sql.Rows) error { return r.Scan(&n) }, `SELECT count(*) FROM tokens`)
 	return n > 0, err
-}
-
-// The cost of a password: Argon2id with 19 MiB and 2 passes, the OWASP password
-// storage cheat sheet's smallest advice. The parameters stand in each hash, so that
-// a later change leaves old ones good.
-const (
-	argonMemory  = 19 << 10 // KiB
-	argonTime    = 2
-	argonThreads = 1
-	argonKey     = 32
-	saltBytes    = 16
-	minPassword  = 8
-	maxPassword  = 1024 // bytes; nobody types more, and hashing has its price
-)
-
-// User is a person who may look, as listed.
-type User struct {
-	Name    string    `json:"name"`
-	Created time.Time `json:"created"`
-}
-
-// SetPassword makes a user, or gives one a new password.
-func (s *Store) SetPassword(ctx context.Context, name, password string) error {
-	name = strings.TrimSpace(name)
-	switch {
-	case name == "":
-		return errors.New("set password: give the user a name")
-	case len(password) < minPassword:
-		return fmt.Errorf("set password: it needs at least %d characters", minPassword)
-	case len(password) > maxPassword:
-		return fmt.Errorf("set password: it has more than %d bytes", maxPassword)
-	}
-	salt := make([]byte, saltBytes)
-	rand.Read(salt)
-	key, err := s.hash(ctx, password, salt, argonTime, argonMemory, argonThreads)
-	if err != nil {
-		return fmt.Errorf("set password: %w", err)
-	}
-	b64 := base64.RawStdEncoding.EncodeToString
-	text := fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, argonMemory, argonTime, argonThreads, b64(salt), b64(key))
-	return s.change(ctx, "set password", func(ctx context.Context, tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `INSERT INTO users (name, hash, created) VALUES (?1,?2,?3) ON CONFLICT (name) DO UPDATE SET hash=?2`,
-			name, text, stamp(time.Now()))
-		return err
-	})
-}
-
-// hash computes Argon2id, one at a time: a crowd that tries passwords must not
-// take the memory of the machine.
-func (s *Store) hash(ctx context.Context, password string, salt []byte, time, memory uint32, threads uint8) ([]byte, error) {
-	select {
-	case s.hashing <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	defer func() { <-s.hashing }()
-	return argon2.IDKey([]byte(password), salt, time, memory, threads, argonKey), nil
-}
-
-// VerifyPassword returns nil for the right password and ErrNotFound for a wrong
-// one or an unknown user; both take as long.
-func (s *Store) VerifyPassword(ctx context.Context, name, password string) error {
-	ctx, cancel := limit(ctx)
-	defer cancel()
-	if len(password) > maxPassword {
-		return fmt.Errorf("user or password: %w", ErrNotFound)
-	}
-	text := ""
-	err := s.each(ctx, "verify password", func(r *sql.Rows) error { return r.Scan(&text) }, `SELECT hash FROM users WHERE name=?`, strings.TrimSpace(name))
-	if err != nil {
-		return err
-	}
-	salt, want := make([]byte, saltBytes), make([]byte, argonKey)
-	memory, passes, threads := uint32(argonMemory), uint32(argonTime), uint8(argonThreads)
-	known := text != ""
-	if known {
-		if salt, want, memory, passes, threads, err = parseHash(text); err != nil {
-			return fmt.Errorf("verify password of %s: %w", name, err)
-		}
-	}
-	got, err := s.hash(ctx, password, salt, passes, memory, threads)
-	if err != nil {
-		return fmt.Errorf("verify password: %w", err)
-	}
-	if subtle.ConstantTimeCompare(got, want) != 1 || !known {
-		return fmt.Errorf("user or password: %w", ErrNotFound)
-	}
-	return nil
-}
-
-// parseHash reads what SetPassword wrote.
-func parseHash(text string) (salt, key []byte, memory, passes uint32, threads uint8, err error) {
-	bad := errors.New("the stored hash is not understood; set the password again")
-	p := strings.Split(text, "$")
-	if len(p) != 6 || p[1] != "argon2id" || p[2] != fmt.Sprintf("v=%d", argon2.Version) {
-		return nil, nil, 0, 0, 0, bad
-	}
-	if n, e := fmt.Sscanf(p[3], "m=%d,t=%d,p=%d", &memory, &passes, &threads); n != 3 || e != nil || memory > 1<<20 || passes < 1 || passes > 64 || threads < 1 {
-		return nil, nil, 0, 0, 0, bad
-	}
-	salt, err1 := base64.RawStdEncoding.DecodeString(p[4])
-	key, err2 := base64.RawStdEncoding.DecodeString(p[5])
-	if err1 != nil || err2 != nil || len(key) != argonKey {
-		return nil, nil, 0, 0, 0, bad
-	}
-	return salt, key, memory, passes, threads, nil
-}
-
-// Users lists the users by name.
-func (s *Store) Users(ctx context.Context) ([]User, error) {
-	var out []User
-	err := s.each(ctx, "list users", func(r *sql.Rows) error {
-		var u User
-		var created int64
-		if err := r.Scan(&u.Name, &created); err != nil {
-			return err
-		}
-		u.Created = fromStamp(created)
-		out = append(out, u)
-		return nil
-	}, `SELECT name, created FROM users ORDER BY name`)
-	return out, err
-}
-
-// RemoveUser takes a user's access away.
-func (s *Store) RemoveUser(ctx context.Context, name string) error {
-	return s.remove(ctx, "remove user "+name, `DELETE FROM users WHERE name=?`, name)
 }

@@ -67,12 +67,6 @@ var migrations = [...]string{
 		hash      BLOB NOT NULL,    -- SHA-256 of the secret
 		created   INTEGER NOT NULL,
 		last_used INTEGER NOT NULL
-	) STRICT, WITHOUT ROWID;
-
-	CREATE TABLE users (
-		name    TEXT PRIMARY KEY,
-		hash    TEXT NOT NULL,      -- $argon2id$v=19$m=…,t=…,p=…$salt$hash
-		created INTEGER NOT NULL
 	) STRICT, WITHOUT ROWID;`,
 }
 

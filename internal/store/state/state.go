@@ -28,7 +28,7 @@ var (
 	// ErrForeign says that the file is a database, but not one of Risso's, or one of
 	// a newer Risso. It is left alone.
 	ErrForeign = errors.New("not a state file of this Risso")
-	// ErrNotFound says that there is no such token or user.
+	// ErrNotFound says that there is no such token.
 	ErrNotFound = errors.New("not found")
 	// ErrExists says that the name is taken.
 	ErrExists = errors.New("the name is taken")
@@ -39,11 +39,10 @@ const callLimit = 10 * time.Second
 
 // Store is an open state file. All methods may be called from any goroutine.
 type Store struct {
-	path    string
-	write   *sql.DB // one connection: writers queue here and not in SQLite's busy loop
-	read    *sql.DB // readers, which WAL lets go on beside the writer
-	damage  *Damage
-	hashing chan struct{} // one password at a time: each takes 19 MiB
+	path   string
+	write  *sql.DB // one connection: writers queue here and not in SQLite's busy loop
+	read   *sql.DB // readers, which WAL lets go on beside the writer
+	damage *Damage
 
 	mu   sync.Mutex
 	seen map[string]uint64 // per instance, a digest of the variables that are stored
@@ -57,7 +56,7 @@ type Damage struct {
 
 // Open opens the state file at path and makes it where there is none. A damaged
 // file is moved aside, a new one is begun, and Damage says so. An empty store
-// after damage knows no token and no user: who asks it must keep the door shut.
+// after damage knows no token: who asks it must keep the door shut.
 func Open(ctx context.Context, path string) (*Store, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -109,7 +108,7 @@ func open(ctx context.Context, path string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open state %s: %w", path, err)
 	}
-	s := &Store{path: path, seen: map[string]uint64{}, hashing: make(chan struct{}, 1)}
+	s := &Store{path: path, seen: map[string]uint64{}}
 	if s.write, err = connect(path, 1, "_txlock=immediate"); err != nil {
 		return nil, err
 	}

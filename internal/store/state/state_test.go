@@ -258,35 +258,6 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-func TestUsers(t *testing.T) {
-	s, ctx := newStore(t), t.Context()
-	if err := s.SetPassword(ctx, "ann", "short"); err == nil {
-		t.Error("a short password")
-	}
-	for _, pw := range []string{"correct horse", "another horse"} {
-		if err := s.SetPassword(ctx, "ann", pw); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.VerifyPassword(ctx, "ann", pw); err != nil {
-			t.Errorf("the right password: %v", err)
-		}
-	}
-	for user, pw := range map[string]string{"ann": "correct horse", "bob": "another horse", "": ""} {
-		if err := s.VerifyPassword(ctx, user, pw); !errors.Is(err, ErrNotFound) {
-			t.Errorf("%s with %s: %v", user, pw, err)
-		}
-	}
-	if list, err := s.Users(ctx); err != nil || len(list) != 1 || list[0].Name != "ann" {
-		t.Errorf("%v, %v", list, err)
-	}
-	if err := s.RemoveUser(ctx, "ann"); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.VerifyPassword(ctx, "ann", "another horse"); !errors.Is(err, ErrNotFound) {
-		t.Errorf("a removed user: %v", err)
-	}
-}
-
 func TestDamagedFile(t *testing.T) {
 	for name, harm := range map[string]func(b []byte) []byte{
 		"not a database": func(b []byte) []byte { return []byte(strings.Repeat("this is no database\n", 300)) },

@@ -31,8 +31,10 @@ type Server struct {
 	prevTick    int64
 	up          bool
 	everUp      bool
+	renewed     bool   // this tick used a new connection
+	identity    string // which server answered last
+	other       bool   // another one answers now, under the same address
 	downSince   time.Time
-	lastUp      time.Time
 	failure     error
 	attempts    int
 	skip        int // ticks left before the next attempt to connect
@@ -72,8 +74,12 @@ func (s *Server) tick(ctx context.Context, t int64) {
 		s.disconnect()
 		s.failed(t, err)
 	} else {
-		sample.Values[s.upPos] = 1
 		s.answered(t)
+		if s.other { // its counters have nothing to do with those before: a rate between them would be an invention
+			sample.Clear()
+			s.other = false
+		}
+		sample.Values[s.upPos] = 1
 	}
 	if s.opts.Extra != nil {
 		s.opts.Extra.Read(sample)
@@ -87,23 +93,35 @@ func (s *Server) tick(ctx context.Context, t int64) {
 	s.prevTick = t
 }
 
-// read connects if need be and reads all that is due.
+// read connects if need be and reads all that is due. A connection that served before and is found broken says
+// nothing yet: somebody may have killed it, or a time-out between. It is made anew, once, before the server counts as down.
 func (s *Server) read(ctx context.Context, t int64) error {
-	if s.conn == nil {
-		if s.skip > 0 {
-			s.skip--
-			return s.failure
-		}
-		if err := s.connect(ctx); err != nil {
-			s.attempts++
-			s.skip = min(max(s.attempts-10, 0), maxBackoff-1)
+	s.renewed = false
+	if s.conn != nil {
+		err := s.ask(ctx, t)
+		if err == nil || mysql.ClassOf(err) != mysql.ClassDropped {
 			return err
 		}
-		s.attempts = 0
+		s.disconnect()
 	}
-	rctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	if s.skip > 0 {
+		s.skip--
+		return s.failure
+	}
+	if err := s.connect(ctx); err != nil {
+		s.attempts++
+		s.skip = min(max(s.attempts-10, 0), maxBackoff-1)
+		return err
+	}
+	s.attempts = 0
+	s.renewed = true
+	return s.ask(ctx, t)
+}
+
+func (s *Server) ask(ctx context.Context, t int64) error {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	return s.reader.Read(rctx, s.conn, t)
+	return s.reader.Read(ctx, s.conn, t)
 }
 
 func (s *Server) connect(ctx context.Context) error {
@@ -116,6 +134,9 @@ func (s *Server) connect(ctx context.Context) error {
 	s.conn = conn
 	s.reader.Connected()
 	srv := conn.Server
+	identity := fmt.Sprintf("%s:%d %s %s", srv.Hostname, srv.Port, srv.DataDir, srv.Version)
+	s.other = s.identity != "" && s.identity != identity
+	s.identity = identity
 	if s.instance.Version != "" && s.everUp && (s.instance.Version != srv.Version || s.instance.Flavour != srv.Flavour) {
 		s.event(time.Now(), fleet.EventVersion, fleet.SeverityInfo, "version", s.instance.Version, srv.Version,
 			fmt.Sprintf("the server is now %s %s; it was %s %s", srv.Flavour, srv.Version, s.instance.Flavour, s.instance.Version))
@@ -169,20 +190,20 @@ func (s *Server) answered(t int64) {
 	connections, _ := sample.Value("mysql_global_status_connections")
 	uptime, _ := sample.Value("mysql_global_status_uptime")
 	told := s.reader.StatusAt // the server may have hung for seconds within the tick
-	if s.everUp && !s.up && s.startedAnew(told, connections, uptime) {
+	if s.everUp && s.renewed && s.startedAnew(told, connections, uptime) {
 		began := now.Add(-time.Duration(uptime) * time.Second)
 		s.event(began, fleet.EventRestart, fleet.SeverityWarning, "", "", "", "the server started anew")
 	}
-	if s.everUp && s.up && !s.uptimeAt.IsZero() {
+	if s.everUp && !s.renewed && !s.uptimeAt.IsZero() {
 		if jump := uptime - s.uptime - told.Sub(s.uptimeAt).Seconds(); math.Abs(jump) > 3 {
 			s.event(now, fleet.EventClock, fleet.SeverityWarning, "clock", "", "", fmt.Sprintf("the server's clock jumped by %+.0f s", jump))
 		}
-		s.countersReset(now)
+		s.countersReset(now, uptime)
 	}
 	if !s.up && s.everUp {
 		s.event(now, fleet.EventUp, fleet.SeverityInfo, "", "", "", "the server answers again after "+now.Sub(s.downSince).Round(time.Second).String())
 	}
-	s.up, s.everUp, s.lastUp = true, true, now
+	s.up, s.everUp = true, true
 	s.downSince, s.failure = time.Time{}, nil
 	s.connections, s.uptime, s.uptimeAt = connections, uptime, told
 	s.roleSeen(now)
@@ -201,14 +222,15 @@ func (s *Server) startedAnew(told time.Time, connections, uptime float64) bool {
 	return !s.uptimeAt.IsZero() && uptime < s.uptime+told.Sub(s.uptimeAt).Seconds()-3 && uptime < told.Sub(s.uptimeAt).Seconds()+1
 }
 
-// countersReset tells FLUSH STATUS from a restart: the counters fall, the server runs on.
-func (s *Server) countersReset(now time.Time) {
+// countersReset finds FLUSH STATUS by how long after its start the server's counters began. That is no matter of
+// its clock, which moves both times alike.
+func (s *Server) countersReset(now time.Time, uptime float64) {
 	i := s.reader.Sample.Find("mysql_global_status_uptime_since_flush_status")
 	if i < 0 {
 		return
 	}
-	v := s.reader.Sample.Values[i]
-	if i < len(s.prev) && v < s.prev[i] && s.uptime >= s.prev[i] {
+	// NaN, for a value that was not given, compares as false.
+	if i < len(s.prev) && uptime-s.reader.Sample.Values[i] > s.uptime-s.prev[i] {
 		s.event(now, fleet.EventReset, fleet.SeverityInfo, "counters", "", "", "the server's counters were set back (FLUSH STATUS)")
 	}
 }

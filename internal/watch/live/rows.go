@@ -199,6 +199,9 @@ func (b *Board) Detail(id string) (Detail, bool) {
 		return Detail{}, false
 	}
 	row := e.row(time.Now())
+	if h := b.entry(row.HostID); h != nil && row.CPU == nil {
+		row.CPU = h.row(time.Now()).CPU
+	}
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	d := Detail{Row: row, Gaps: e.summary.Gaps, Hint: e.summary.Hint, Cost: e.cost.cost(len(e.values)), Host: e.summary.Instance.HostID, Facts: map[string]string{}}

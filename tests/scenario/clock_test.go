@@ -1,0 +1,59 @@
+package scenario_test
+
+import (
+	"context"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rissodb/risso/internal/fleet"
+)
+
+// TestClockJump: a server whose clock jumps is told so; it is neither a restart nor a reset, and no second is lost.
+func TestClockJump(t *testing.T) {
+	t.Parallel()
+	libs, err := filepath.Glob("/usr/lib/*/faketime/libfaketimeMT.so.1")
+	if err != nil || len(libs) == 0 {
+		t.Skip("libfaketime is not installed: run script/setup")
+	}
+	n := single(t, "mariadb")
+	if err := n.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	shift := filepath.Join(tempDir(t), "shift")
+	write(t, shift, "+0")
+	cmd := exec.Command(n.Program.Binary, "--defaults-file="+filepath.Join(filepath.Dir(n.Datadir), "my.cnf"), "--datadir="+n.Datadir)
+	cmd.Env = append(environment(tempDir(t)), "LD_PRELOAD="+libs[0], "FAKETIME_TIMESTAMP_FILE="+shift, "FAKETIME_NO_CACHE=1", "DONT_FAKE_MONOTONIC=1")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	await(t, 60*time.Second, "the server answers", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		_, err := n.Query(ctx, "SELECT 1")
+		return err == nil
+	})
+	r := serve(t, dataDir(t), "--no-host", "--dsn", "db="+n.DSN)
+	begin := r.awaitTicks(t, "db", 3)
+	for i, c := range []struct{ to, sign string }{{"+3600", "+36"}, {"+1800", "-18"}} {
+		write(t, shift, c.to)
+		await(t, 20*time.Second, "a clock event", func() bool { return len(r.events(t, "db", fleet.EventClock)) > i })
+		list := r.events(t, "db", fleet.EventClock)
+		if len(list) != i+1 {
+			t.Fatalf("%d jumps are told, there were %d: %+v", len(list), i+1, list)
+		}
+		if !strings.Contains(list[0].Text+list[i].Text, c.sign) {
+			t.Errorf("the event says %q, not %s… s", list[i].Text, c.sign)
+		}
+		r.awaitTicks(t, "db", 2)
+	}
+	end := r.awaitTicks(t, "db", 1)
+	if m := missing(r.raw(t, of(questions, "db"), begin, end), begin, end); len(m) > 0 {
+		t.Errorf("the seconds %v are missing", m)
+	}
+	noEvent(t, r, "db", fleet.EventRestart, fleet.EventReset, fleet.EventDown, fleet.EventVersion)
+	checkRates(t, r, "db", begin, end, 200)
+}
