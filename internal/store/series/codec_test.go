@@ -1,6 +1,7 @@
 package series
 
 import (
+	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -139,6 +140,53 @@ func TestHoursComeBack(t *testing.T) {
 				if got := c.vals[1+k]; math.Float64bits(got) != math.Float64bits(v[k]) && !(got != got && v[k] != v[k]) {
 					t.Fatalf("%s second %d: %v, want %v", key, k, got, v[k])
 				}
+			}
+			c.close()
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestReferenceThatDoesNotPay makes a column look like a multiple of another one at the places that are sampled, and
+// nowhere else: the attempt is larger than the column's own chunk, and must not harm that.
+func TestReferenceThatDoesNotPay(t *testing.T) {
+	r := rand.New(rand.NewPCG(15, 16))
+	for round := range 5 {
+		s := openStore(t, t.TempDir())
+		in, err := s.ensure("db")
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := &minuteMaker{}
+		base, like := make([]float64, hourSeconds), make([]float64, hourSeconds)
+		sampled := map[int]bool{}
+		for i := range sampleDeltas {
+			sampled[i*(hourSeconds-1)/sampleDeltas] = true
+		}
+		for i := range hourSeconds - 1 {
+			d := float64(1 + r.IntN(100))
+			base[i+1] = base[i] + d
+			if sampled[i] {
+				like[i+1] = like[i] + d*(1<<30)
+			} else {
+				like[i+1] = like[i] + float64(r.IntN(50))
+			}
+		}
+		want := map[string][]float64{"a": base, "b": like}
+		for _, name := range []string{"a", "b"} {
+			m.descs = append(m.descs, s.cat.intern(Desc{Name: name, Type: Counter}))
+		}
+		m.fill(in, want)
+		if err := errors.Join(in.sealPending(), in.mergeHour(t0)); err != nil {
+			t.Fatal(err)
+		}
+		for key, v := range want {
+			c := in.cursor(key, t0)
+			c.hour(t0)
+			if !slices.Equal(c.vals[1:1+len(v)], v) {
+				t.Errorf("round %d: %s is not what was stored", round, key)
 			}
 			c.close()
 		}

@@ -81,9 +81,10 @@ func (h *hourEncoder) column(index int, t Type, vals []float64, p runs) (entry, 
 	}
 	chunk := h.enc.chunk(y)
 	if len(chunk) >= minReference {
-		if c, ok := h.byReference(&e, x, chunk); ok {
-			e.size = len(c)
-			return e, c
+		var referred bool
+		if chunk, referred = h.byReference(&e, x, chunk); referred {
+			e.size = len(chunk)
+			return e, chunk
 		}
 		if len(h.bases) < maxBases {
 			h.bases = append(h.bases, h.newBase(index, e.pres, x))
@@ -156,7 +157,8 @@ func sampleOf(x []int64) (s [sampleDeltas]int64) {
 	return s
 }
 
-// byReference looks for a column of which this one is, nearly, a multiple; own is the chunk without one.
+// byReference looks for a column of which this one is, nearly, a multiple; own is the chunk without one. It gives the chunk to
+// store, own or the better one: own itself lies in the encoder's buffer, which an attempt writes over.
 func (h *hourEncoder) byReference(e *entry, x []int64, own []byte) ([]byte, bool) {
 	s := sampleOf(x)
 	best, bestMul, bestCost := -1, int64(0), 0
@@ -184,7 +186,7 @@ func (h *hourEncoder) byReference(e *entry, x []int64, own []byte) ([]byte, bool
 		}
 	}
 	if best < 0 {
-		return nil, false
+		return own, false
 	}
 	h.own = append(h.own[:0], own...)
 	b := &h.bases[best]
@@ -206,9 +208,7 @@ func (h *hourEncoder) byReference(e *entry, x []int64, own []byte) ([]byte, bool
 	}
 	// A reference costs a second decode: it has to save a sixth.
 	if len(c)*6 > len(h.own)*5 {
-		c = append(h.enc.best[:0], h.own...)
-		h.enc.best = c
-		return nil, false
+		return h.own, false
 	}
 	e.gcd, e.ref, e.mul = g, b.index, bestMul
 	return c, true
