@@ -146,8 +146,14 @@ func typeWord(counter bool) string {
 // chartSteps are the bucket widths that charts use, in seconds.
 var chartSteps = []int64{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 7 * 86400}
 
+// hoursFrom is the span from which a bucket is an hour at least: the store keeps the extremes of hours, and need not read every second.
+const hoursFrom = 15 * 86400
+
 func stepFor(span, points int64) int64 {
 	for _, s := range chartSteps {
+		if span > hoursFrom && s < 3600 {
+			continue
+		}
 		if span <= s*points {
 			return s
 		}

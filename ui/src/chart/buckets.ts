@@ -4,9 +4,12 @@ const STEPS = [
   1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800,
 ];
 
+/** From this span on a bucket is an hour at least: Risso keeps the extremes of hours, and need not read every second. */
+const HOURS_FROM = 15 * 86400;
+
 /** The smallest readable step that needs at most so many buckets. */
 export function stepFor(span: number, buckets: number): number {
-  const least = span / Math.max(1, buckets);
+  const least = Math.max(span / Math.max(1, buckets), span > HOURS_FROM ? 3600 : 0);
   return STEPS.find((s) => s >= least) ?? STEPS[STEPS.length - 1];
 }
 
