@@ -86,7 +86,7 @@ func newSandboxConfigCmd() *cobra.Command {
 			}
 			var c config
 			for _, n := range s.Nodes {
-				c.Servers = append(c.Servers, serverConfig{Name: n.Name, DSN: "root@unix(" + n.Socket + ")/"})
+				c.Servers = append(c.Servers, serverConfig{Name: n.Name, DSN: fmt.Sprintf("%s@tcp(%s:%d)/", s.User, n.Host, n.Port), DefaultsFile: n.DefaultsFile})
 			}
 			b, err := yaml.Marshal(c)
 			if err != nil {
