@@ -49,7 +49,7 @@ func (t template) foundCluster(ctx context.Context, work, data string) error {
 	if err != nil {
 		return err
 	}
-	hold, err := holdPort(0)
+	hold, err := freePort()
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (s *Sandbox) startCluster(ctx context.Context, p *plan) error {
 		}
 	}()
 	take := func() (int, error) {
-		h, err := holdPort(0)
+		h, err := freePort()
 		if err != nil {
 			return 0, err
 		}

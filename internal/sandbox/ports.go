@@ -2,6 +2,8 @@ package sandbox
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -17,16 +19,47 @@ type portHold struct {
 	Port int
 }
 
-// holdPort takes the given port, or one of the kernel's choice for 0.
-func holdPort(port int) (*portHold, error) {
+// Free ports are looked for between lowestPort and the range that the kernel gives to outgoing connections.
+// From that range a stranger could borrow the port of a node while it is stopped.
+const (
+	lowestPort = 16384
+	portTries  = 64
+)
+
+// freePort holds a port that is free now, and that no outgoing connection takes later.
+func freePort() (*portHold, error) {
+	var low, high int
+	b, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
+	if err == nil {
+		_, err = fmt.Sscan(string(b), &low, &high)
+	}
+	if err != nil || low <= lowestPort+portTries {
+		return holdPort(0)
+	}
+	for range portTries {
+		if h, err := holdNew(lowestPort + rand.IntN(low-lowestPort)); err == nil {
+			return h, nil
+		}
+	}
+	return holdPort(0)
+}
+
+// holdPort takes the given port again, or one of the kernel's choice for 0.
+func holdPort(port int) (*portHold, error) { return hold(port, port != 0) }
+
+// holdNew takes the given port if nobody has it.
+func holdNew(port int) (*portHold, error) { return hold(port, false) }
+
+// hold binds a port. again allows one on which old connections have not died yet.
+func hold(port int, again bool) (*portHold, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open a socket: %w", err)
 	}
 	h := &portHold{fd: fd}
-	if port != 0 {
-		// Only a port of choice: with SO_REUSEADDR the kernel could choose one
-		// that another hold has already.
+	if again {
+		// Only for a port that is ours: with SO_REUSEADDR it may be one that
+		// another hold has already.
 		err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
 	}
 	if err == nil {

@@ -347,7 +347,7 @@ func (n *Node) tellStarted(start time.Time) {
 }
 
 func (n *Node) startOnFreePort(ctx context.Context, p *plan, b build) error {
-	hold, err := holdPort(0)
+	hold, err := freePort()
 	if err != nil {
 		return fmt.Errorf("node %s: %w", n.Name, err)
 	}
