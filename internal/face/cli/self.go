@@ -74,12 +74,12 @@ func (w *watch) watchSelf(ctx context.Context, group *collect.Group, numbers *se
 // Run measures every second until ctx ends.
 func (m *selfMeter) Run(ctx context.Context) { collect.Every(ctx, 900*time.Millisecond, m.tick) }
 
-func (m *selfMeter) tick(t int64) {
+func (m *selfMeter) tick(due time.Time) {
 	p := m.measure()
 	for i, v := range []float64{p.cpu, p.rss, p.written, p.disk, p.samples, p.blocks, p.damaged} {
 		m.sample.Values[m.pos[i]] = v
 	}
-	if err := m.sink.Append(t, m.sample.Metrics, m.sample.Values, false); err != nil {
+	if err := m.sink.Append(due.Unix(), m.sample.Metrics, m.sample.Values, false); err != nil {
 		m.logger.Debug("Risso's own numbers were not stored", "err", err)
 	}
 	m.mu.Lock()

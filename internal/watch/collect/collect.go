@@ -85,23 +85,30 @@ type Options struct {
 	Extra    Extra         // may be nil
 }
 
-// Every calls tick at every second until ctx ends. Ticks that were missed while one took long are left out.
-func Every(ctx context.Context, phase time.Duration, tick func(t int64)) {
+// Every calls tick at every second until ctx ends, with the moment at which it was due. A tick that took too long makes the
+// next one late, which is still better than none; seconds that are over by then are left out.
+func Every(ctx context.Context, phase time.Duration, tick func(due time.Time)) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
+	var last time.Time
 	for {
 		now := time.Now()
 		due := now.Truncate(interval).Add(phase)
-		if !due.After(now) {
+		if due.After(now) {
+			due = due.Add(-interval)
+		}
+		// due is the newest second that has begun: it is either done or to be done at once.
+		if last.IsZero() || !due.After(last) {
 			due = due.Add(interval)
 		}
-		timer.Reset(due.Sub(now))
+		timer.Reset(max(due.Sub(now), 0))
 		select {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
 		}
-		tick(due.Unix())
+		tick(due)
+		last = due
 	}
 }
 

@@ -27,11 +27,11 @@ func NewHost(h *host.Host, instance fleet.Instance, o Options) *Host {
 // Run reads the host every second until ctx ends.
 func (h *Host) Run(ctx context.Context) { Every(ctx, h.opts.Phase, h.tick) }
 
-func (h *Host) tick(t int64) {
-	start := time.Now()
+func (h *Host) tick(due time.Time) {
+	t := due.Unix()
 	h.sample.Clear()
 	h.mapped = copyInto(&h.sample, h.mapped, h.host.Metrics, h.host.Read())
-	late := time.Since(start) > lateAfter
+	late := time.Since(due) > lateAfter
 	if err := h.opts.Sink.Append(t, h.sample.Metrics, h.sample.Values, late); err != nil {
 		h.opts.Logger.Debug("a tick was not stored", "instance", h.instance.ID, "err", err)
 	}

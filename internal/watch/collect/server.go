@@ -58,11 +58,11 @@ func (s *Server) Run(ctx context.Context) {
 	if s.opts.Extra != nil {
 		defer s.opts.Extra.Close()
 	}
-	Every(ctx, s.opts.Phase, func(t int64) { s.tick(ctx, t) })
+	Every(ctx, s.opts.Phase, func(due time.Time) { s.tick(ctx, due) })
 }
 
-func (s *Server) tick(ctx context.Context, t int64) {
-	start := time.Now()
+func (s *Server) tick(ctx context.Context, due time.Time) {
+	t := due.Unix()
 	sample := &s.reader.Sample
 	err := s.read(ctx, t)
 	if ctx.Err() != nil {
@@ -84,7 +84,7 @@ func (s *Server) tick(ctx context.Context, t int64) {
 	if s.opts.Extra != nil {
 		s.opts.Extra.Read(sample)
 	}
-	late := time.Since(start) > lateAfter
+	late := time.Since(due) > lateAfter
 	if err := s.opts.Sink.Append(t, sample.Metrics, sample.Values, late && err == nil); err != nil {
 		s.opts.Logger.Debug("a tick was not stored", "instance", s.instance.ID, "err", err)
 	}

@@ -1,0 +1,48 @@
+package collect
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestEverySecondOnce runs the clock of a collector through a tick that takes too long: the second after it is
+// late, those that are over are left out, and none comes twice.
+func TestEverySecondOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		begin := time.Now().Truncate(time.Second)
+		var got []int
+		Every(ctx, 8*time.Millisecond, func(due time.Time) {
+			n := int(due.Sub(begin) / time.Second)
+			got = append(got, n)
+			late := time.Since(due)
+			switch n {
+			case 3:
+				time.Sleep(1200 * time.Millisecond)
+			case 4:
+				if late < 100*time.Millisecond || late > time.Second {
+					t.Errorf("second 4 came %v late", late)
+				}
+			case 6:
+				time.Sleep(3500 * time.Millisecond)
+			case 12:
+				cancel()
+			default:
+				if n != 9 && late > 0 {
+					t.Errorf("second %d came %v late", n, late)
+				}
+			}
+		})
+		want := []int{1, 2, 3, 4, 5, 6, 9, 10, 11, 12}
+		if len(got) > 0 && got[0] == 0 {
+			got = got[1:]
+		}
+		for i := range want {
+			if i >= len(got) || got[i] != want[i] {
+				t.Fatalf("seconds %v, want %v", got, want)
+			}
+		}
+	})
+}
