@@ -74,7 +74,7 @@ func (w *watch) watchSelf(ctx context.Context, group *collect.Group, numbers *se
 // Run measures every second until ctx ends.
 func (m *selfMeter) Run(ctx context.Context) { collect.Every(ctx, 900*time.Millisecond, m.tick) }
 
-func (m *selfMeter) tick(due time.Time) {
+func (m *selfMeter) tick(due time.Time) time.Time {
 	p := m.measure()
 	for i, v := range []float64{p.cpu, p.rss, p.written, p.disk, p.samples, p.blocks, p.damaged} {
 		m.sample.Values[m.pos[i]] = v
@@ -88,6 +88,7 @@ func (m *selfMeter) tick(due time.Time) {
 	if len(m.past) > selfSpan+1 {
 		m.past = append(m.past[:0], m.past[1:]...)
 	}
+	return due
 }
 
 func (m *selfMeter) measure() selfPoint {

@@ -87,7 +87,8 @@ type Options struct {
 
 // Every calls tick at every second until ctx ends, with the moment at which it was due. A tick that took too long makes the
 // next one late, which is still better than none; seconds that are over by then are left out.
-func Every(ctx context.Context, phase time.Duration, tick func(due time.Time)) {
+// tick gives the moment that it stands for: later than due, when its answer came in a later second.
+func Every(ctx context.Context, phase time.Duration, tick func(due time.Time) time.Time) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	var last time.Time
@@ -107,8 +108,7 @@ func Every(ctx context.Context, phase time.Duration, tick func(due time.Time)) {
 			return
 		case <-timer.C:
 		}
-		tick(due)
-		last = due
+		last = tick(due)
 	}
 }
 

@@ -14,7 +14,7 @@ func TestEverySecondOnce(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		begin := time.Now().Truncate(time.Second)
 		var got []int
-		Every(ctx, 8*time.Millisecond, func(due time.Time) {
+		Every(ctx, 8*time.Millisecond, func(due time.Time) time.Time {
 			n := int(due.Sub(begin) / time.Second)
 			got = append(got, n)
 			late := time.Since(due)
@@ -34,6 +34,7 @@ func TestEverySecondOnce(t *testing.T) {
 					t.Errorf("second %d came %v late", n, late)
 				}
 			}
+			return due
 		})
 		want := []int{1, 2, 3, 4, 5, 6, 9, 10, 11, 12}
 		if len(got) > 0 && got[0] == 0 {

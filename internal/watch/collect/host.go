@@ -27,7 +27,7 @@ func NewHost(h *host.Host, instance fleet.Instance, o Options) *Host {
 // Run reads the host every second until ctx ends.
 func (h *Host) Run(ctx context.Context) { Every(ctx, h.opts.Phase, h.tick) }
 
-func (h *Host) tick(due time.Time) {
+func (h *Host) tick(due time.Time) time.Time {
 	t := due.Unix()
 	h.sample.Clear()
 	h.mapped = copyInto(&h.sample, h.mapped, h.host.Metrics, h.host.Read())
@@ -40,6 +40,7 @@ func (h *Host) tick(due time.Time) {
 	}
 	h.prev = append(h.prev[:0], h.sample.Values...)
 	h.prevTick = t
+	return due
 }
 
 // copyInto puts values into a sample; mapped remembers which position of the one is which of the other.

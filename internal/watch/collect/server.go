@@ -58,16 +58,20 @@ func (s *Server) Run(ctx context.Context) {
 	if s.opts.Extra != nil {
 		defer s.opts.Extra.Close()
 	}
-	Every(ctx, s.opts.Phase, func(due time.Time) { s.tick(ctx, due) })
+	Every(ctx, s.opts.Phase, func(due time.Time) time.Time { return s.tick(ctx, due) })
 }
 
-func (s *Server) tick(ctx context.Context, due time.Time) {
-	t := due.Unix()
+func (s *Server) tick(ctx context.Context, due time.Time) time.Time {
 	sample := &s.reader.Sample
-	err := s.read(ctx, t)
+	err := s.read(ctx, due.Unix())
 	if ctx.Err() != nil {
-		return
+		return due
 	}
+	// A server that was away and let the new connection wait answered in a later second: the numbers are that one's.
+	if over := s.reader.StatusAt.Sub(due); err == nil && s.renewed && over >= interval {
+		due = due.Add(over.Truncate(interval))
+	}
+	t := due.Unix()
 	if err != nil {
 		sample.Clear()
 		sample.Values[s.upPos] = 0
@@ -91,6 +95,7 @@ func (s *Server) tick(ctx context.Context, due time.Time) {
 	s.observe(t, late)
 	s.prev = append(s.prev[:0], sample.Values...)
 	s.prevTick = t
+	return due
 }
 
 // read connects if need be and reads all that is due. A connection that served before and is found broken says
