@@ -39,7 +39,11 @@ type gapQuerier struct {
 
 // Select implements storage.Querier.
 func (q gapQuerier) Select(ctx context.Context, sortSeries bool, hints *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
-	return gapSet{q.Querier.Select(ctx, sortSeries, hints, matchers...), q.maxt}
+	set := q.Querier.Select(ctx, sortSeries, hints, matchers...)
+	if hints != nil && hints.Range > 0 {
+		return set // functions over a range leave markers out
+	}
+	return gapSet{set, q.maxt}
 }
 
 type gapSet struct {

@@ -33,13 +33,19 @@ const (
 type promAPI struct {
 	engine *promql.Engine
 	parser parser.Parser
-	store  storage.Queryable
+	store  promStore
 	live   *live.Board
 }
 
-func newPromAPI(store interface{ Queryable() storage.Queryable }, board *live.Board) *promAPI {
+// promStore is what PromQL is asked of.
+type promStore interface {
+	Queryable() storage.Queryable
+	QueryableFor(parser.Expr) storage.Queryable
+}
+
+func newPromAPI(store promStore, board *live.Board) *promAPI {
 	p := parser.NewParser(parser.Options{})
-	return &promAPI{store: gapQueryable{store.Queryable()}, live: board, parser: p,
+	return &promAPI{store: store, live: board, parser: p,
 		engine: promql.NewEngine(promql.EngineOpts{MaxSamples: maxSamples, Timeout: queryTimeout, EnableAtModifier: true, EnableNegativeOffset: true, Parser: p,
 			NoStepSubqueryIntervalFn: func(int64) int64 { return 1000 }})}
 }
@@ -161,20 +167,9 @@ func (p *promAPI) query(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	opts, err := lookback(r)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel, err := queryContext(r)
-	if err != nil {
-		return nil, err
-	}
-	defer cancel()
-	q, err := p.engine.NewInstantQuery(ctx, p.store, opts, r.Form.Get("query"), ts)
-	if err != nil {
-		return nil, badData("%w", err)
-	}
-	return exec(ctx, q)
+	return p.exec(r, func(ctx context.Context, db storage.Queryable, opts promql.QueryOpts, expr string) (promql.Query, error) {
+		return p.engine.NewInstantQuery(ctx, db, opts, expr, ts)
+	})
 }
 
 func (p *promAPI) queryRange(r *http.Request) (any, error) {
@@ -200,6 +195,16 @@ func (p *promAPI) queryRange(r *http.Request) (any, error) {
 	case end.Sub(start)/step > maxSteps:
 		return nil, badData("exceeded maximum resolution of 11,000 points per timeseries. Try decreasing the query resolution (?step=XX)")
 	}
+	return p.exec(r, func(ctx context.Context, db storage.Queryable, opts promql.QueryOpts, expr string) (promql.Query, error) {
+		return p.engine.NewRangeQuery(ctx, db, opts, expr, start, end, step)
+	})
+}
+
+// newQuery makes the engine's query of an expression.
+type newQuery func(ctx context.Context, db storage.Queryable, opts promql.QueryOpts, expr string) (promql.Query, error)
+
+// exec runs a request's query and writes its result down; the engine's own memory is given back.
+func (p *promAPI) exec(r *http.Request, prepare newQuery) (any, error) {
 	opts, err := lookback(r)
 	if err != nil {
 		return nil, err
@@ -209,15 +214,15 @@ func (p *promAPI) queryRange(r *http.Request) (any, error) {
 		return nil, err
 	}
 	defer cancel()
-	q, err := p.engine.NewRangeQuery(ctx, p.store, opts, r.Form.Get("query"), start, end, step)
+	text := r.Form.Get("query")
+	expr, err := p.parser.ParseExpr(text)
 	if err != nil {
 		return nil, badData("%w", err)
 	}
-	return exec(ctx, q)
-}
-
-// exec runs a query and turns its result into what MarshalJSON below writes; the engine's own memory is given back.
-func exec(ctx context.Context, q promql.Query) (any, error) {
+	q, err := prepare(ctx, gapQueryable{p.store.QueryableFor(expr)}, opts, text)
+	if err != nil {
+		return nil, badData("%w", err)
+	}
 	defer q.Close()
 	res := q.Exec(ctx)
 	if res.Err != nil {
@@ -267,7 +272,7 @@ func (p *promAPI) querier(r *http.Request) (q storage.Querier, from, to int64, e
 	if err != nil {
 		return nil, 0, 0, err
 	}
-	q, err = p.store.Querier(start.UnixMilli(), end.UnixMilli())
+	q, err = p.store.Queryable().Querier(start.UnixMilli(), end.UnixMilli())
 	return q, start.UnixMilli(), end.UnixMilli(), err
 }
 

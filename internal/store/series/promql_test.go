@@ -118,7 +118,8 @@ var templates = []string{
 	`topk(3, value_0)`, `quantile(0.5, value_0)`, `count(ops_total) by (disk, instance)`, `sum(threads) without (pool)`,
 	`threads offset 7m > 30`, `ops_total - ops_total offset 1m`, `rate(ops_total{mode="read"}[%s]) / ignoring(mode) rate(ops_total{mode="write"}[%s])`,
 	`max_over_time(rate(ops_total{disk="sd0"}[1m])[10m:30s])`, `avg(threads @ 1750004000)`, `sum_over_time(threads[%s] @ end())`,
-	`timestamp(threads)`, `label_replace(threads, "x", "$1", "pool", "(.*)")`, `threads offset -2m`, `predict_linear(value_1[%s], 60)`, `scalar(value_1{instance="db-1"})`,
+	`rate(ops_total[%s] offset 90s)`, `increase(ops_total[1h])`, `rate(ops_total[40m] @ 1750004000)`, `rate(ops_total[2h])`,
+	`sum_over_time(rate(ops_total{disk="sd1"}[90s])[20m:13s])`, `rate(threads[%s])`, `timestamp(threads)`, `label_replace(threads, "x", "$1", "pool", "(.*)")`, `threads offset -2m`, `predict_linear(value_1[%s], 60)`, `scalar(value_1{instance="db-1"})`,
 }
 
 // TestSameAsPrometheus asks this store and Prometheus' own the same questions about the same samples.
@@ -174,7 +175,7 @@ func randomQuestion(r *rand.Rand, tmpl string, end int64) question {
 		q.start = q.start.Add(time.Duration(r.IntN(2)*r.IntN(1000)) * time.Millisecond)
 	}
 	if r.IntN(4) > 0 {
-		q.step = []time.Duration{time.Second, 7 * time.Second, 15 * time.Second, time.Minute, 437 * time.Second}[r.IntN(5)]
+		q.step = []time.Duration{time.Second, 7 * time.Second, 15 * time.Second, time.Minute, 437 * time.Second, 21*time.Minute + 317*time.Millisecond}[r.IntN(6)]
 		q.end = q.start.Add(q.step * time.Duration(1+r.IntN(60)))
 	}
 	return q
@@ -183,6 +184,13 @@ func randomQuestion(r *rand.Rand, tmpl string, end int64) question {
 func compare(t *testing.T, e *promql.Engine, s *Store, db *tsdb.DB, q question) int {
 	t.Helper()
 	want, got := q.ask(t, e, db), q.ask(t, e, s.Queryable())
+	expr, err := parser.NewParser(parser.Options{}).ParseExpr(q.expr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if thin := q.ask(t, e, s.QueryableFor(expr)); thin.String() != got.String() {
+		t.Fatalf("%+v: thinned\n%v\nnot thinned\n%v", q, thin, got)
+	}
 	a, b := flatten(want), flatten(got)
 	if len(a) != len(b) {
 		t.Fatalf("%+v: %d points from Prometheus, %d from here\n%v\n%v", q, len(a), len(b), want, got)

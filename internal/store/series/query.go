@@ -21,22 +21,26 @@ const (
 )
 
 // Queryable lets Prometheus' engine read the store. Samples have the time of their second, in milliseconds.
-func (s *Store) Queryable() storage.Queryable { return queryable{s} }
+func (s *Store) Queryable() storage.Queryable { return queryable{s, false} }
 
-type queryable struct{ s *Store }
+type queryable struct {
+	s    *Store
+	thin bool // samples that a rate does not need may be left out
+}
 
 // Querier implements storage.Queryable.
 func (q queryable) Querier(mint, maxt int64) (storage.Querier, error) {
-	return &querier{s: q.s, mint: mint, maxt: maxt}, nil
+	return &querier{s: q.s, thin: q.thin, mint: mint, maxt: maxt}, nil
 }
 
 // querier reads the samples within [mint, maxt], in milliseconds.
 type querier struct {
 	s          *Store
+	thin       bool
 	mint, maxt int64
 
 	mu   sync.Mutex
-	open []*iterator
+	open []interface{ close() }
 }
 
 // seconds gives the range of whole seconds within a range of milliseconds; to is exclusive.
@@ -57,6 +61,10 @@ func (q *querier) Select(ctx context.Context, sortSeries bool, hints *storage.Se
 		withData = hints.Func == "series"
 	}
 	from, to := seconds(mint, maxt)
+	var win *windows
+	if q.thin {
+		win = windowsOf(hints)
+	}
 	set := &seriesSet{}
 	for _, in := range q.matching(matchers) {
 		if ctx.Err() != nil {
@@ -74,7 +82,7 @@ func (q *querier) Select(ctx context.Context, sortSeries bool, hints *storage.Se
 		if len(list) == 0 {
 			continue
 		}
-		span := &span{q: q, in: in, from: from, to: to, hours: in.hoursWithin(from, to)}
+		span := &span{q: q, in: in, from: from, to: to, win: win, hours: in.hoursWithin(from, to)}
 		for _, d := range list {
 			set.list = append(set.list, &selectedSeries{span: span, key: d.key, lbls: d.labels(in.id)})
 		}
@@ -317,10 +325,17 @@ func (q *querier) Close() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, it := range q.open {
-		it.c.close()
+		it.close()
 	}
 	q.open = nil
 	return nil
+}
+
+// owns notes an iterator that ends with the querier.
+func (q *querier) owns(it interface{ close() }) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.open = append(q.open, it)
 }
 
 // span is what the selected series of one instance have in common.
@@ -329,6 +344,7 @@ type span struct {
 	in       *instance
 	from, to int64
 	hours    []int64
+	win      *windows // nil: every sample is wanted
 }
 
 type selectedSeries struct {
@@ -342,12 +358,19 @@ func (s *selectedSeries) Labels() labels.Labels { return s.lbls }
 
 // Iterator implements storage.Series.
 func (s *selectedSeries) Iterator(old chunkenc.Iterator) chunkenc.Iterator {
+	if s.win != nil {
+		it, ok := old.(*thinIterator)
+		if !ok || it.s.q != s.q {
+			it = &thinIterator{}
+			s.q.owns(it)
+		}
+		it.reset(s)
+		return it
+	}
 	it, ok := old.(*iterator)
 	if !ok || it.s.q != s.q {
 		it = &iterator{}
-		s.q.mu.Lock()
-		s.q.open = append(s.q.open, it)
-		s.q.mu.Unlock()
+		s.q.owns(it)
 	}
 	it.c.close()
 	it.c.open(s.in, s.key, s.from)
@@ -375,6 +398,8 @@ type iterator struct {
 	at   int   // second of it; hourSeconds when there is none
 	end  int   // first second behind the range
 }
+
+func (it *iterator) close() { it.c.close() }
 
 // Next implements chunkenc.Iterator.
 func (it *iterator) Next() chunkenc.ValueType {
