@@ -24,6 +24,7 @@ type turn struct {
 	idle                  int
 	base, risso, exporter []usage
 	session               []float64 // the server's thread that serves Risso
+	floor                 []float64 // the same for a client that sends SHOW GLOBAL STATUS each second and nothing else
 	values                float64   // that Risso reads each second
 	samples               float64   // that Prometheus gets each second
 }
@@ -53,7 +54,7 @@ func (b *bench) collect(ctx context.Context, s *section) error {
 		return err
 	}
 	t := s.table("of one core; medians of "+strconv.Itoa(b.rounds)+" rounds of "+b.window.String()+" each", "idle connections", "server alone",
-		"risso", "its server", "(its session)", "values/s", "exporter", "prometheus", "their server", "samples/s", "ratio")
+		"risso", "its server", "(its session)", "(SHOW GLOBAL STATUS alone)", "values/s", "exporter", "prometheus", "their server", "samples/s", "ratio")
 	for _, idle := range []int{0, b.idle} {
 		turn, err := b.turn(ctx, sb, idle)
 		if err != nil {
@@ -97,6 +98,9 @@ func (b *bench) turn(ctx context.Context, sb *sandbox.Sandbox, idle int) (*turn,
 		}
 		t.base = append(t.base, usage{server: alone[0]})
 		if err := b.rissoRound(ctx, n, t); err != nil {
+			return nil, err
+		}
+		if err := b.floorRound(ctx, n, t); err != nil {
 			return nil, err
 		}
 		if err := b.exporterRound(ctx, n, t); err != nil {
@@ -154,6 +158,43 @@ func (b *bench) rissoRound(ctx context.Context, n *sandbox.Node, t *turn) error 
 	return nil
 }
 
+// floorRound measures what nobody who reads the global status each second can go below.
+func (b *bench) floorRound(ctx context.Context, n *sandbox.Node, t *turn) error {
+	db, err := n.DB()
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	c, err := db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	tid, err := threadOf(ctx, c)
+	if err != nil {
+		return err
+	}
+	before, err := threadTime(n.PID, tid)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	for time.Since(began) < b.window {
+		if err := ask(ctx, c, "SHOW GLOBAL STATUS"); err != nil {
+			return err
+		}
+		if err := pause(ctx, time.Second); err != nil {
+			return err
+		}
+	}
+	after, err := threadTime(n.PID, tid)
+	if err != nil {
+		return err
+	}
+	t.floor = append(t.floor, (after-before).Seconds()/time.Since(began).Seconds())
+	return nil
+}
+
 func (b *bench) exporterRound(ctx context.Context, n *sandbox.Node, t *turn) error {
 	e, addr, err := b.exporter(ctx, n.Socket)
 	if err != nil {
@@ -200,14 +241,14 @@ func (t *turn) report(s *section, out *table) {
 	base := middle(t.base, server)
 	risso, rServer := middle(t.risso, client), middle(t.risso, server)-base
 	exporter, prom, eServer := middle(t.exporter, client), middle(t.exporter, func(u usage) float64 { return u.second }), middle(t.exporter, server)-base
-	session := median(t.session)
+	session, floor := median(t.session), median(t.floor)
 	// What the session's own thread used, the server used for certain: a smaller difference is noise.
 	cost := max(rServer, session)
 	ratio := (exporter + prom + eServer) / (risso + cost)
-	out.row(strconv.Itoa(t.idle), percent(base), percent(risso), percent(rServer), percent(session), figure(t.values),
+	out.row(strconv.Itoa(t.idle), percent(base), percent(risso), percent(rServer), percent(session), percent(floor), figure(t.values),
 		percent(exporter), percent(prom), percent(eServer), figure(t.samples), figure(ratio))
 	name := fmt.Sprintf("idle%d_", t.idle)
-	for k, v := range map[string]float64{"server_alone": base, "risso": risso, "risso_server": rServer, "risso_session": session, "values": t.values,
+	for k, v := range map[string]float64{"server_alone": base, "risso": risso, "risso_server": rServer, "risso_session": session, "show_global_status": floor, "values": t.values,
 		"exporter": exporter, "prometheus": prom, "exporter_server": eServer, "samples": t.samples, "ratio": ratio} {
 		s.Figures[name+k] = v
 	}

@@ -115,8 +115,8 @@ func price(ctx context.Context, n *sandbox.Node, list []statement) error {
 		return err
 	}
 	defer c.Close()
-	var tid int
-	if err := c.QueryRowContext(ctx, "SELECT TID FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()").Scan(&tid); err != nil {
+	tid, err := threadOf(ctx, c)
+	if err != nil {
 		return err
 	}
 	const times = 40
@@ -144,6 +144,12 @@ func price(ctx context.Context, n *sandbox.Node, list []statement) error {
 		list[i].each = total / times
 	}
 	return nil
+}
+
+// threadOf gives the thread of the operating system that serves a connection.
+func threadOf(ctx context.Context, c *sql.Conn) (tid int, err error) {
+	err = c.QueryRowContext(ctx, "SELECT TID FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()").Scan(&tid)
+	return tid, err
 }
 
 func ask(ctx context.Context, c *sql.Conn, query string) error {
