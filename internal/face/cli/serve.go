@@ -24,15 +24,11 @@ import (
 )
 
 type serveFlags struct {
-	listen       string
-	data         string
-	dsns         []string
-	configFile   string
-	defaultsFile string
-	retention    string
-	hostOnly     bool
-	noHost       bool
-	verbose      bool
+	sourceFlags
+	listen    string
+	data      string
+	retention string
+	verbose   bool
 }
 
 func newServe(s Streams) *cobra.Command {
@@ -61,15 +57,9 @@ risso token create NAME
 	fl := cmd.Flags()
 	fl.StringVar(&f.listen, "listen", "127.0.0.1:8306", "address of the page and the API")
 	fl.StringVar(&f.data, "data", "", "folder of the data (default "+defaultDataDir()+")")
-	fl.StringArrayVar(&f.dsns, "dsn", nil, "server to watch: user:password@tcp(host:3306)/ or user@unix(/socket)/, with name= in front to name it; may be repeated")
-	fl.StringVar(&f.configFile, "config", "", "config file (YAML)")
-	fl.StringVar(&f.defaultsFile, "defaults-file", "", "option file of the mysql clients (default ~/.my.cnf)")
 	fl.StringVar(&f.retention, "retention", "", "how long numbers are kept, such as 400d (default: for good)")
-	fl.BoolVar(&f.hostOnly, "host-only", false, "watch only this host")
-	fl.BoolVar(&f.noHost, "no-host", false, "do not watch this host")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "log more")
-	cmd.MarkFlagsMutuallyExclusive("host-only", "no-host")
-	cmd.MarkFlagsMutuallyExclusive("host-only", "dsn")
+	f.bind(cmd)
 	return cmd
 }
 
@@ -85,11 +75,11 @@ type settings struct {
 }
 
 func (f serveFlags) settings() (settings, error) {
-	c, err := readConfig(f.configFile)
+	c, servers, err := f.sources()
 	if err != nil {
 		return settings{}, err
 	}
-	s := settings{listen: f.listen, data: first(f.data, c.Data, defaultDataDir()), host: !f.noHost, hosts: c.Hosts}
+	s := settings{listen: f.listen, data: first(f.data, c.Data, defaultDataDir()), servers: servers, host: !f.noHost, hosts: c.Hosts}
 	if c.Listen != "" && f.listen == "127.0.0.1:8306" {
 		s.listen = c.Listen
 	}
@@ -102,15 +92,6 @@ func (f serveFlags) settings() (settings, error) {
 	}
 	ip := net.ParseIP(host)
 	s.open = host == "localhost" || (ip != nil && ip.IsLoopback())
-	if !f.hostOnly {
-		if s.servers, err = resolve(f.dsns, f.defaultsFile, c); err != nil {
-			return settings{}, err
-		}
-		if len(s.servers) == 0 {
-			return settings{}, &exitError{code: exitUsage, err: errors.New("no server to watch"),
-				hint: "give --dsn 'user:password@tcp(host:3306)/', or --host-only, or try it on: risso sandbox up"}
-		}
-	}
 	return s, nil
 }
 

@@ -22,13 +22,9 @@ import (
 )
 
 type topFlags struct {
-	dsns         []string
-	configFile   string
-	defaultsFile string
-	hostOnly     bool
-	noHost       bool
-	count        int
-	output       string
+	sourceFlags
+	count  int
+	output string
 }
 
 func newTop(s Streams) *cobra.Command {
@@ -49,14 +45,9 @@ table each second, or with --output json one object a line each second.
 		RunE: func(cmd *cobra.Command, _ []string) error { return runTop(cmd.Context(), s, f) },
 	}
 	fl := cmd.Flags()
-	fl.StringArrayVar(&f.dsns, "dsn", nil, "server to watch, as in risso serve; may be repeated")
-	fl.StringVar(&f.configFile, "config", "", "config file (YAML), as in risso serve")
-	fl.StringVar(&f.defaultsFile, "defaults-file", "", "option file of the mysql clients (default ~/.my.cnf)")
-	fl.BoolVar(&f.hostOnly, "host-only", false, "watch only this host")
-	fl.BoolVar(&f.noHost, "no-host", false, "do not watch this host")
 	fl.IntVarP(&f.count, "count", "n", 0, "end after so many seconds (default: go on)")
 	fl.StringVar(&f.output, "output", "text", "text or json")
-	cmd.MarkFlagsMutuallyExclusive("host-only", "no-host")
+	f.bind(cmd)
 	return cmd
 }
 
@@ -74,11 +65,11 @@ func runTop(ctx context.Context, s Streams, f topFlags) error {
 	if f.count < 0 {
 		return usageError("--count %d: must not be negative", f.count)
 	}
-	set, err := serveFlags{dsns: f.dsns, configFile: f.configFile, defaultsFile: f.defaultsFile, hostOnly: f.hostOnly, noHost: f.noHost, listen: "127.0.0.1:8306"}.settings()
+	_, servers, err := f.sources()
 	if err != nil {
 		return err
 	}
-	if err := firstContact(ctx, s, set.servers); err != nil {
+	if err := firstContact(ctx, s, servers); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -86,7 +77,7 @@ func runTop(ctx context.Context, s Streams, f topFlags) error {
 	defer group.Wait()
 	defer cancel()
 	board := live.New(func() live.Self { return live.Self{} })
-	if err := topCollectors(ctx, &group, set, board); err != nil {
+	if err := topCollectors(ctx, &group, servers, !f.noHost, board); err != nil {
 		return err
 	}
 	t := &topScreen{board: board, out: s.Out, count: f.count}
@@ -102,11 +93,11 @@ func runTop(ctx context.Context, s Streams, f topFlags) error {
 }
 
 // topCollectors begins to watch all servers and this host.
-func topCollectors(ctx context.Context, group *collect.Group, set settings, board *live.Board) error {
+func topCollectors(ctx context.Context, group *collect.Group, servers []watched, withHost bool, board *live.Board) error {
 	logger := slog.New(slog.DiscardHandler)
 	o := collect.Options{Sink: discard{}, Recorder: discard{}, Observer: board, Logger: logger}
 	hostID := ""
-	if set.host {
+	if withHost {
 		h, err := host.New(host.Options{})
 		if err != nil {
 			return fmt.Errorf("watch this host: %w", err)
@@ -117,7 +108,7 @@ func topCollectors(ctx context.Context, group *collect.Group, set settings, boar
 		board.Add(instance)
 		group.Go(ctx, ending{collect.NewHost(h, instance, o), h})
 	}
-	for i, srv := range set.servers {
+	for i, srv := range servers {
 		o.Phase = phaseOf(i)
 		if srv.target.Local() {
 			srv.instance.HostID = hostID

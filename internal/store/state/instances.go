@@ -28,19 +28,6 @@ func (s *Store) SaveInstance(ctx context.Context, i fleet.Instance, seen time.Ti
 	})
 }
 
-// TouchInstances notes that instances were seen at a time. Once a minute is
-// enough: when exactly, the series know.
-func (s *Store) TouchInstances(ctx context.Context, seen time.Time, ids ...string) error {
-	return s.change(ctx, "note instances as seen", func(ctx context.Context, tx *sql.Tx) error {
-		for _, id := range ids {
-			if _, err := tx.ExecContext(ctx, `UPDATE instances SET last_seen=max(last_seen, ?) WHERE id=?`, stamp(seen), id); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
 // Instances lists all instances ever seen, by id.
 func (s *Store) Instances(ctx context.Context) ([]InstanceRecord, error) {
 	var out []InstanceRecord
@@ -57,19 +44,4 @@ func (s *Store) Instances(ctx context.Context) ([]InstanceRecord, error) {
 		return nil
 	}, `SELECT id, name, kind, address, flavour, version, role, host_id, first_seen, last_seen FROM instances ORDER BY id`)
 	return out, err
-}
-
-// ForgetInstance removes an instance and its variables; its events stay.
-func (s *Store) ForgetInstance(ctx context.Context, id string) error {
-	s.mu.Lock()
-	delete(s.seen, id)
-	s.mu.Unlock()
-	return s.change(ctx, "forget instance "+id, func(ctx context.Context, tx *sql.Tx) error {
-		for _, q := range []string{`DELETE FROM instances WHERE id=?`, `DELETE FROM variables WHERE instance=?`, `DELETE FROM variable_changes WHERE instance=?`} {
-			if _, err := tx.ExecContext(ctx, q, id); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
 }

@@ -65,7 +65,7 @@ func TestReopen(t *testing.T) {
 	if err := s.SaveInstance(ctx, i, time.Unix(200, 0)); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.TouchInstances(ctx, time.Unix(150, 0), "db1"); err != nil { // late news does not turn the clock back
+	if err := s.SaveInstance(ctx, i, time.Unix(150, 0)); err != nil { // late news does not turn the clock back
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {
@@ -87,12 +87,6 @@ func TestReopen(t *testing.T) {
 	want := InstanceRecord{Instance: i, FirstSeen: time.Unix(100, 0).UTC(), LastSeen: time.Unix(200, 0).UTC()}
 	if err != nil || len(list) != 1 || list[0] != want {
 		t.Errorf("%+v, want %+v (%v)", list, want, err)
-	}
-	if err := s.ForgetInstance(ctx, "db1"); err != nil {
-		t.Fatal(err)
-	}
-	if list, _ := s.Instances(ctx); len(list) != 0 {
-		t.Errorf("forgotten, and still: %v", list)
 	}
 }
 
@@ -201,9 +195,6 @@ func TestVariables(t *testing.T) {
 		if strings.Join(got, " ") != c.want {
 			t.Errorf("at %d: %v, want %s", c.at, got, c.want)
 		}
-	}
-	if h, err := s.VariableHistory(ctx, "db1", "a"); err != nil || len(h) != 2 || h[1].Old != "2" || h[1].New != "3" {
-		t.Errorf("history %v, %v", h, err)
 	}
 	if list, err := s.Variables(ctx, "db2", time.Time{}); err != nil || len(list) != 0 {
 		t.Errorf("of another instance: %v, %v", list, err)

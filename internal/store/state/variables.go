@@ -160,24 +160,3 @@ func (s *Store) Variables(ctx context.Context, instance string, at time.Time) ([
 		ORDER BY v.name`, instance, stamp(at))
 	return out, err
 }
-
-// VariableValue is a value that a variable took at a time.
-type VariableValue struct {
-	Time     time.Time
-	Old, New string // empty also where the server did not have the variable
-}
-
-// VariableHistory returns the changes of one variable, oldest first.
-func (s *Store) VariableHistory(ctx context.Context, instance, name string) ([]VariableValue, error) {
-	var out []VariableValue
-	err := s.each(ctx, "read history of "+name, func(r *sql.Rows) error {
-		var us int64
-		var before, after sql.NullString
-		if err := r.Scan(&us, &before, &after); err != nil {
-			return err
-		}
-		out = append(out, VariableValue{fromStamp(us), before.String, after.String})
-		return nil
-	}, `SELECT time, old, new FROM variable_changes WHERE instance=? AND name=? ORDER BY time`, instance, name)
-	return out, err
-}

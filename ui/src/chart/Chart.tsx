@@ -3,7 +3,7 @@ import { memo } from 'preact/compat';
 import { useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import { clock, duration, exact, human, when, type Unit } from '../common/format';
 import { alignDown } from './buckets';
-import { evaluate, keysOf, text, type Expr } from './expr';
+import { evaluate, keysOf, stretch, text, type Expr } from './expr';
 import type { Feed } from './feed';
 import type { Colour } from './palette';
 import type { Mark } from './paint';
@@ -16,6 +16,8 @@ export interface Line {
   label: string;
   expr: Expr;
   colour: Colour;
+  /** seconds up to its own that each value tells of, where it is more than one */
+  covers?: number;
 }
 
 /** A chart whose series are known to exist. */
@@ -74,7 +76,7 @@ export function draw(m: ChartModel): Drawn {
   const column = (part: Part) => (key: string) => onGrid(m.feed.track(key), part, from, step, n);
   const x = new Array<number>(n);
   for (let i = 0; i < n; i++) x[i] = from + i * step + (step > 1 ? step / 2 : 0);
-  const values = m.lines.map((l) => evaluate(l.expr, column('avg'), n));
+  const values = m.lines.map((l) => stretch(evaluate(l.expr, column('avg'), n), Math.ceil((l.covers ?? 0) / step)));
   // A spread is known for a series itself; that of a sum or ratio is not the sum of spreads.
   const only = m.lines.length === 1 && typeof m.lines[0].expr === 'string' ? m.lines[0].expr : null;
   const min = only ? column('min')(only) : null;
@@ -96,9 +98,9 @@ function put(el: HTMLElement | null, text: string, title: string): void {
   if (el.title !== title) el.title = title;
 }
 
-function last(c: Column): number | null {
+function last(c: Column, reach: number): number | null {
   // The newest bucket may still be empty; older than a few is no "now".
-  for (let i = c.length - 1; i >= Math.max(0, c.length - 6); i--) if (c[i] !== null && c[i] !== undefined) return c[i];
+  for (let i = c.length - 1; i >= Math.max(0, c.length - 6 - reach); i--) if (c[i] !== null && c[i] !== undefined) return c[i];
   return null;
 }
 
@@ -113,10 +115,10 @@ class Readout {
 
   show(d: Drawn, pinnedAt: number | null): void {
     const i = this.hover ?? pinnedAt;
-    const at = (c: Column | null): number | null => (c === null ? null : i === null ? last(c) : (c[i] ?? null));
+    const at = (c: Column | null, covers = 0): number | null => (c === null ? null : i === null ? last(c, Math.ceil(covers / d.picture.step)) : (c[i] ?? null));
     const { unit, lines } = this.m;
-    lines.forEach((_, k) => {
-      const v = at(d.values[k]);
+    lines.forEach((l, k) => {
+      const v = at(d.values[k], l.covers);
       put(this.root.querySelector(`[data-v="${k}"]`), human(v, unit), exact(v, unit));
     });
     const spread = this.root.querySelector<HTMLElement>('[data-spread]');

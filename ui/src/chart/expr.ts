@@ -68,6 +68,15 @@ export function evaluate(e: Expr, column: (key: string) => Column | null, n: num
   return fill(n, (i) => (a[i] === null || b[i] === null ? null : a[i]! - b[i]!));
 }
 
+/** Values that each tell of several buckets, put into those before them too: a quantile of ten seconds holds for all ten. */
+export function stretch(c: Column, buckets: number): Column {
+  if (buckets < 2) return c;
+  return fill(c.length, (i) => {
+    for (let j = i; j < Math.min(i + buckets, c.length); j++) if (c[j] !== null && c[j] !== undefined) return c[j];
+    return null;
+  });
+}
+
 /** The expression as people write it, with the exact keys: what a hover shows. */
 export function text(e: Expr): string {
   if (typeof e === 'string') return e;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { evaluate, keysOf, resolve, text, type Expr } from './expr';
+import { evaluate, keysOf, resolve, stretch, text, type Expr } from './expr';
 import { groupMarks } from './paint';
 import { maxOf, minOf, niceTop, partsOf, runs, stack } from './stack';
 
@@ -36,6 +36,12 @@ describe('scales', () => {
     expect(runs([1, 2], [1, null])).toEqual([[0, 0]]);
     expect(runs([null])).toEqual([]);
   });
+});
+
+describe('stretch', () => {
+  it('puts a value into the buckets it tells of, and no further', () =>
+    expect(stretch([null, null, null, 4, null, 6, null], 3)).toEqual([null, 4, 4, 4, 6, 6, null]));
+  it('leaves values of one bucket alone', () => expect(stretch([1, null, 3], 1)).toEqual([1, null, 3]));
 });
 
 describe('expressions', () => {

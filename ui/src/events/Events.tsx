@@ -52,7 +52,7 @@ export function Events() {
           </tbody>
         </table>
       )}
-      {list && list.length === 0 && <p class="quiet">Nothing happened in this range: no variable changed, no restart, no cut.</p>}
+      {list && list.length === 0 && <p class="quiet">Nothing happened in this range: no variable changed, no restart, no lost connection.</p>}
     </main>
   );
 }

@@ -52,13 +52,13 @@ const WORK: ChartDef[] = [
   },
   {
     id: 'latency', section: 'Work', title: 'Statement latency', unit: 's', of: 'server',
-    explain: 'How long statements take, where the server tells it: average and quantiles over all statements of each second.',
+    explain: 'How long statements take, where the server tells it: the average of each second, and quantiles over ten seconds at a time.',
     source: 'performance_schema statement histogram and digest totals',
     lines: [
       line('average', { ratio: ['risso_statement_seconds_total', 'risso_statements_total'] }, 'line'),
-      line('median', 'risso_statement_latency_seconds{quantile="0.5"}', 'blue'),
-      line('95 %', 'risso_statement_latency_seconds{quantile="0.95"}', 'teal'),
-      line('99 %', 'risso_statement_latency_seconds{quantile="0.99"}', 'violet'),
+      { label: 'median', expr: 'risso_statement_latency_seconds{quantile="0.5"}', colour: 'blue', covers: 10 },
+      { label: '95 %', expr: 'risso_statement_latency_seconds{quantile="0.95"}', colour: 'teal', covers: 10 },
+      { label: '99 %', expr: 'risso_statement_latency_seconds{quantile="0.99"}', colour: 'violet', covers: 10 },
     ],
   },
   {

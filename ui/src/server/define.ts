@@ -16,6 +16,8 @@ export interface LineDef {
   label: string;
   expr: Expr | First;
   colour?: Colour;
+  /** seconds up to its own that each value tells of, where it is more than one */
+  covers?: number;
 }
 
 /** A line for each series of a family, such as one for each disk. */
@@ -114,7 +116,7 @@ function expand(def: ChartDef, l: LineDef | EachDef, c: Catalogue): Omit<Line, '
   if (!isEach(l)) {
     const key = isFirst(l.expr) ? c.first(l.expr) : l.expr;
     const expr = key === null ? null : resolve(key, c.has);
-    return expr === null ? [] : [{ label: l.label, expr }];
+    return expr === null ? [] : [{ label: l.label, expr, covers: l.covers }];
   }
   const family = c.family(l.each).filter((m) => !NOISE.test(m.labels?.[l.by] ?? ''));
   // Unchanging series are most often devices without work; where all stand still, all are shown.
