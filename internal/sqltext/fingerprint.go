@@ -267,9 +267,8 @@ func copyLower(out []byte, o int, s []byte) (int, []byte) {
 func dot(s []byte, i int, out []byte, o int) (int, int, []byte) {
 	switch {
 	case bytes.HasPrefix(s[i:], []byte("...")):
-		// The server's digest writes a list of literals, and the end of a text it cut, so.
-		out[o] = '?'
-		return i + 3, o + 1, out
+		// The server's digest writes several literals, and the end of a text it cut, so.
+		return i + 3, o + copy(out[o:], "?+"), out
 	case i+1 < len(s) && isDigit(s[i+1]):
 		if i == 0 || !(isWord(s[i-1]) || s[i-1] == '`' || s[i-1] == '"' || s[i-1] == '?') {
 			out[o] = '?'
