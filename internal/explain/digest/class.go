@@ -186,6 +186,20 @@ func (t *classTable) find(hash uint64, key []byte) *class {
 	}
 }
 
+// like finds the class that another worker calls c.
+func (t *classTable) like(c *class) *class {
+	if len(t.hashes) == 0 {
+		return nil
+	}
+	mask := uint64(len(t.hashes) - 1)
+	for i := c.hash & mask; t.list[i] != nil; i = (i + 1) & mask {
+		if o := t.list[i]; o.hash == c.hash && o.keyLen == c.keyLen && bytes.Equal(o.key, c.key) {
+			return o
+		}
+	}
+	return nil
+}
+
 func (t *classTable) insert(c *class) {
 	if t.n*2 >= len(t.hashes) {
 		old := t.list

@@ -16,8 +16,10 @@ func (p *slowParser) header(b []byte, i int, ev *raw) int {
 	p.seq++
 	var stamp int64
 	gotStamp, gotUse := false, false
-	for i < len(b) {
+	for start := i; i < len(b); {
 		switch c := b[i]; {
+		case c == '#' && i > start+3 && (b[i-2] == ';' || b[i-2] == '\r' && b[i-3] == ';') && eventStart(b, i):
+			// the event has no statement
 		case c == '#' && hasPrefix(b, i, adminMark):
 			end := lineEnd(b, i)
 			q := bytes.TrimRight(b[i+2:end], "\r\n")

@@ -110,6 +110,14 @@ func (n *names) find(name []byte) int16 {
 	return i
 }
 
+// findString is find for a name that is a string.
+func (n *names) findString(name string) int16 {
+	if i, ok := n.byName[name]; ok {
+		return i
+	}
+	return n.find([]byte(name))
+}
+
 // slot returns the slot for a value of that kind, or -1 when there are too many.
 func (n *names) slot(name int16, kind AttrKind) int16 {
 	a := &n.list[name]

@@ -168,7 +168,7 @@ func (p *slowParser) block(b []byte, offset int64, cut int64, ev *raw, emit func
 			}
 			continue
 		}
-		end := nextEvent(b, h, true)
+		end := nextEvent(b, max(h-3, i), true) // the header may end in "SET timestamp=1;"
 		if end < 0 {
 			end = len(b)
 		}

@@ -296,3 +296,28 @@ func (w *worker) fold() {
 		w.folded++
 	}
 }
+
+// tablesGroup is the list of the statement's tables, as "db.t1, t2"; it is found once per fingerprint.
+func (w *worker) tablesGroup(ev *raw) ([]byte, bool) {
+	h := maphash.Bytes(w.seed, w.text)
+	g, ok := w.groups[h]
+	if !ok {
+		for i, t := range sqltext.Tables(ev.query) {
+			if i > 0 {
+				g = append(g, ", "...)
+			}
+			if t.Schema != "" {
+				g = append(append(g, t.Schema...), '.')
+			}
+			g = append(g, t.Name...)
+		}
+		if w.groups == nil || len(w.groups) > maxGroups {
+			w.groups = make(map[uint64][]byte)
+		}
+		w.groups[h] = g
+	}
+	return g, len(g) > 0
+}
+
+// maxGroups bounds the fingerprints whose tables are remembered.
+const maxGroups = 10_000
