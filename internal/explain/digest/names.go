@@ -61,28 +61,28 @@ func unitOf(name string) string {
 
 // attrName is a name of an attribute and the slots for its values, one per kind, given out when needed.
 type attrName struct {
-	name  string
-	key   string // name and ": ", as it stands in the log
-	role  role
-	slots [3]int16 // by AttrKind; -1: none yet
-	next  int16    // the name that last came after this one
+	name   string
+	key    string // name and ": ", as it stands in the log
+	role   role
+	number bool      // may be a number
+	slots  [3]int16  // by AttrKind; -1: none yet
+	next   *attrName // the name that last came after this one
+	seen   uint32    // the event that last had it
 }
 
 // slot is one kind of value of one name.
 type slot struct {
-	name string
-	kind AttrKind
-	dim  uint32 // of number and text
-	at   int    // of number: index in class.metrics; of flag: in class.flags
-	seen uint32 // the event that last had it
-	// ignore: known to filters only
-	ignore bool
+	name   string
+	kind   AttrKind
+	ignore bool   // known to filters only
+	dim    uint32 // of number and text
+	at     int    // of number: index in class.metrics; of flag: in class.flags
 }
 
 // names knows the attributes of one worker. The number of names is bounded: a log can make up any.
 type names struct {
-	list    []attrName
-	byName  map[string]int16
+	first   attrName // stands before the first name of an event
+	byName  map[string]*attrName
 	slots   []slot
 	dims    uint32
 	metrics int
@@ -92,35 +92,35 @@ type names struct {
 const maxNames = 128
 
 func newNames() *names {
-	return &names{byName: make(map[string]int16), dims: dimFirstFree}
+	return &names{byName: make(map[string]*attrName), dims: dimFirstFree}
 }
 
-// find returns the number of a name, or -1 when there are too many.
-func (n *names) find(name []byte) int16 {
-	if i, ok := n.byName[string(name)]; ok {
-		return i
+// find returns a name, or nil when there are too many.
+func (n *names) find(name []byte) *attrName {
+	if a, ok := n.byName[string(name)]; ok {
+		return a
 	}
-	if len(n.list) >= maxNames {
-		return -1
+	if len(n.byName) >= maxNames {
+		return nil
 	}
-	i := int16(len(n.list))
 	s := string(name)
-	n.list = append(n.list, attrName{name: s, key: s + ": ", role: roles[s], slots: [3]int16{-1, -1, -1}})
-	n.byName[s] = i
-	return i
+	r := roles[s]
+	a := &attrName{name: s, key: s + ": ", role: r, slots: [3]int16{-1, -1, -1}}
+	a.number = r == roleAuto || r == roleQueryTime || r == roleLockTime || r == roleThread
+	n.byName[s] = a
+	return a
 }
 
 // findString is find for a name that is a string.
-func (n *names) findString(name string) int16 {
-	if i, ok := n.byName[name]; ok {
-		return i
+func (n *names) findString(name string) *attrName {
+	if a, ok := n.byName[name]; ok {
+		return a
 	}
 	return n.find([]byte(name))
 }
 
 // slot returns the slot for a value of that kind, or -1 when there are too many.
-func (n *names) slot(name int16, kind AttrKind) int16 {
-	a := &n.list[name]
+func (n *names) slot(a *attrName, kind AttrKind) int16 {
 	if s := a.slots[kind]; s >= 0 {
 		return s
 	}

@@ -331,7 +331,7 @@ func (w *worker) offer(e *Event, offset int64) {
 	}
 	for _, a := range e.Attrs {
 		n := w.names.findString(a.Name)
-		if n < 0 {
+		if n == nil {
 			w.skipped[skipNames]++
 			continue
 		}

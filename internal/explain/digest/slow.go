@@ -75,7 +75,7 @@ type slowParser struct {
 	zone    *time.Location
 	line    lineContext
 	limit   int
-	prev    int16 // name that came last
+	prev    *attrName // name that came last
 	dayText [10]byte
 	day     int64 // micros at the start of dayText, UTC
 	seq     uint32
