@@ -121,50 +121,47 @@ func (p *slowParser) headerLine(b []byte, i int, ev *raw) int {
 
 // userLine reads "priv_user[user] @ host [ip]  Id: 7".
 func (p *slowParser) userLine(b []byte, i int, ev *raw) int {
-	start := i
-	for i < len(b) && b[i] != '[' && b[i] != '\n' {
-		i++
+	end := lineEnd(b, i)
+	line := b[i:end]
+	open := bytes.IndexByte(line, '[')
+	if open < 0 {
+		return end
 	}
-	user := b[start:i]
-	if i < len(b) && b[i] == '[' {
-		i++
-		s := i
-		for i < len(b) && b[i] != ']' && b[i] != '\n' {
-			i++
+	shut := bytes.IndexByte(line[open:], ']')
+	if shut < 0 {
+		return end
+	}
+	shut += open
+	if ev.user = line[:open]; open == 0 {
+		ev.user = line[1:shut]
+	}
+	if !hasPrefix(line, shut, "] @ ") {
+		return end
+	}
+	at := shut + 4
+	line = line[at:]
+	n := bytes.IndexByte(line, ' ')
+	if n < 0 {
+		ev.host = bytes.TrimRight(line, "\r\n")
+		return end
+	}
+	ev.host = line[:n]
+	line = line[n:]
+	if len(line) > 1 && line[1] == '[' {
+		shut = bytes.IndexByte(line, ']')
+		if shut < 0 {
+			return end
 		}
-		if len(user) == 0 {
-			user = b[s:i]
-		}
-	}
-	ev.user = user
-	if !hasPrefix(b, i, "] @ ") {
-		return lineEnd(b, i)
-	}
-	i += 4
-	s := i
-	for i < len(b) && b[i] != ' ' && b[i] != '\n' && b[i] != '\r' {
-		i++
-	}
-	ev.host = b[s:i]
-	if hasPrefix(b, i, " [") {
-		i += 2
-		s = i
-		for i < len(b) && b[i] != ']' && b[i] != '\n' {
-			i++
-		}
-		ev.ip = b[s:i]
-		i++
+		ev.ip = line[2:shut]
+		line = line[shut+1:]
 	}
 	if len(ev.host) == 0 {
 		ev.host = ev.ip
 	}
-	if i >= len(b) {
-		return len(b)
+	if len(line) < 5 {
+		return end
 	}
-	if b[i-1] == '\n' {
-		return i
-	}
-	return p.attrLine(b, i, ev)
+	return p.attrLine(b, end-len(line), ev)
 }
 
 // attrLine reads "Name: value  Name: value" up to the line's end. Logs repeat themselves: the name that came
@@ -186,7 +183,7 @@ func (p *slowParser) attrLine(b []byte, i int, ev *raw) int {
 			continue
 		}
 		n := prev.next
-		if n != nil && len(b)-i > len(n.key) && string(b[i:i+len(n.key)]) == n.key {
+		if n != nil && n.is(b, i) {
 			i += len(n.key)
 		} else if n, i = p.name(b, i, prev); n == nil {
 			i = lineEnd(b, i)
@@ -196,8 +193,30 @@ func (p *slowParser) attrLine(b []byte, i int, ev *raw) int {
 		if n.number {
 			if v, end, ok := parseMicros(b, i); ok {
 				i = end
-				p.number(ev, n, v)
+				if n.role == roleAuto && n.seen != p.seq && n.refs[AttrNumber].slot >= 0 {
+					n.seen = p.seq
+					a := n.refs[AttrNumber]
+					a.num = v
+					ev.attrs = append(ev.attrs, a)
+				} else {
+					p.number(ev, n, v)
+				}
 				continue
+			}
+			if ref := n.refs[AttrFlag]; ref.slot >= 0 && n.seen != p.seq && i+3 < len(b) {
+				if b[i] == 'N' && b[i+1] == 'o' && b[i+2] <= ' ' {
+					n.seen = p.seq
+					ev.attrs = append(ev.attrs, ref)
+					i += 2
+					continue
+				}
+				if b[i] == 'Y' && b[i+1] == 'e' && b[i+2] == 's' && b[i+3] <= ' ' {
+					n.seen = p.seq
+					ref.num = 1
+					ev.attrs = append(ev.attrs, ref)
+					i += 3
+					continue
+				}
 			}
 		}
 		i = p.value(b, i, n, ev)
@@ -214,11 +233,7 @@ func (p *slowParser) number(ev *raw, n *attrName, v uint64) {
 	n.seen = p.seq
 	switch n.role {
 	case roleAuto:
-		if s := n.slots[AttrNumber]; s >= 0 {
-			ev.attrs = append(ev.attrs, rawAttr{slot: s, num: v})
-			return
-		}
-		p.attr(ev, n, AttrNumber, v, nil)
+		p.attr(ev, n, AttrNumber, v)
 	case roleQueryTime:
 		if v >= maxMicros { // the server's clock went back while it ran: minus so much
 			v = 0
@@ -295,11 +310,11 @@ func (p *slowParser) value(b []byte, i int, n *attrName, ev *raw) int {
 	case n.role != roleAuto && n.role != roleValue && n.role != roleIgnore:
 		p.skip(skipHeader, 1) // a word where a number belongs
 	case string(word) == "Yes":
-		p.attr(ev, n, AttrFlag, 1, nil)
+		p.attr(ev, n, AttrFlag, 1)
 	case string(word) == "No":
-		p.attr(ev, n, AttrFlag, 0, nil)
+		p.attr(ev, n, AttrFlag, 0)
 	default:
-		p.attr(ev, n, AttrText, 0, word)
+		p.attr(ev, n, AttrText, textAt(i, end-i))
 	}
 	return end
 }
@@ -319,13 +334,14 @@ func (p *slowParser) schema(b []byte, i, end int, ev *raw) int {
 }
 
 // attr adds an attribute to the event.
-func (p *slowParser) attr(ev *raw, n *attrName, kind AttrKind, num uint64, text []byte) {
-	s := p.names.slot(n, kind)
-	if s < 0 {
+func (p *slowParser) attr(ev *raw, n *attrName, kind AttrKind, num uint64) {
+	if p.names.slot(n, kind) < 0 {
 		p.skip(skipNames, 1)
 		return
 	}
-	ev.attrs = append(ev.attrs, rawAttr{slot: s, num: num, text: text})
+	a := n.refs[kind]
+	a.num = num
+	ev.attrs = append(ev.attrs, a)
 }
 
 // useLine reads "use db;" as the log writes it before a statement; end is -1 if it is something else.

@@ -1,6 +1,9 @@
 package digest
 
-import "strings"
+import (
+	"encoding/binary"
+	"strings"
+)
 
 // Dimensions of counts that every class has; those of attributes come after.
 const (
@@ -64,10 +67,40 @@ type attrName struct {
 	name   string
 	key    string // name and ": ", as it stands in the log
 	role   role
-	number bool      // may be a number
-	slots  [3]int16  // by AttrKind; -1: none yet
-	next   *attrName // the name that last came after this one
-	seen   uint32    // the event that last had it
+	number bool       // may be a number
+	refs   [3]rawAttr // by AttrKind; slot -1: none yet
+	words  [4]uint64  // key's first 8, last 8, and if it is longer than 16 its next and next to last 8 bytes
+	next   *attrName  // the name that last came after this one
+	seen   uint32     // the event that last had it
+}
+
+// setWords prepares is.
+func (a *attrName) setWords() {
+	k := []byte(a.key)
+	if len(k) < 8 || len(k) > 32 {
+		return
+	}
+	w := func(i int) uint64 { return binary.LittleEndian.Uint64(k[i:]) }
+	a.words = [4]uint64{w(0), w(len(k) - 8)}
+	if len(k) > 16 {
+		a.words[2], a.words[3] = w(8), w(len(k)-16)
+	}
+}
+
+// is tells whether the key stands at b[i:]. It compares words, which may overlap, and calls nothing.
+func (a *attrName) is(b []byte, i int) bool {
+	n := len(a.key)
+	if len(b)-i <= n {
+		return false
+	}
+	s := b[i : i+n]
+	if n < 8 || n > 32 {
+		return string(s) == a.key
+	}
+	if binary.LittleEndian.Uint64(s) != a.words[0] || binary.LittleEndian.Uint64(s[n-8:]) != a.words[1] {
+		return false
+	}
+	return n <= 16 || binary.LittleEndian.Uint64(s[8:]) == a.words[2] && binary.LittleEndian.Uint64(s[n-16:]) == a.words[3]
 }
 
 // slot is one kind of value of one name.
@@ -105,7 +138,8 @@ func (n *names) find(name []byte) *attrName {
 	}
 	s := string(name)
 	r := roles[s]
-	a := &attrName{name: s, key: s + ": ", role: r, slots: [3]int16{-1, -1, -1}}
+	a := &attrName{name: s, key: s + ": ", role: r, refs: [3]rawAttr{{slot: -1}, {slot: -1}, {slot: -1}}}
+	a.setWords()
 	a.number = r == roleAuto || r == roleQueryTime || r == roleLockTime || r == roleThread
 	n.byName[s] = a
 	return a
@@ -121,7 +155,7 @@ func (n *names) findString(name string) *attrName {
 
 // slot returns the slot for a value of that kind, or -1 when there are too many.
 func (n *names) slot(a *attrName, kind AttrKind) int16 {
-	if s := a.slots[kind]; s >= 0 {
+	if s := a.refs[kind].slot; s >= 0 {
 		return s
 	}
 	s := slot{name: a.name, kind: kind, ignore: a.role == roleIgnore}
@@ -143,7 +177,7 @@ func (n *names) slot(a *attrName, kind AttrKind) int16 {
 	}
 	i := int16(len(n.slots))
 	n.slots = append(n.slots, s)
-	a.slots[kind] = i
+	a.refs[kind] = rawAttr{slot: i, kind: kind, dim: uint8(s.dim), at: uint8(s.at), ignore: s.ignore}
 	return i
 }
 
