@@ -120,7 +120,7 @@ func (p *parser) attribute(name string, k kind) node {
 // truth is whether a flag is Yes, a number is not 0, a text is not empty.
 func (a *attribute) truth(e *digest.Event) bool {
 	x := a.find(e)
-	return x != nil && (x.Num != 0 || x.Kind == digest.KindText && len(x.Text) > 0)
+	return x != nil && (x.Num != 0 || x.Kind == digest.AttrText && len(x.Text) > 0)
 }
 
 // flag is a flag's state and whether the event tells it.
@@ -131,7 +131,7 @@ func (a *attribute) flag(e *digest.Event) (yes, ok bool) {
 
 func (a *attribute) number(e *digest.Event) (float64, bool) {
 	x := a.find(e)
-	if x == nil || x.Kind == digest.KindText {
+	if x == nil || x.Kind == digest.AttrText {
 		return 0, false
 	}
 	return x.Num, true

@@ -458,7 +458,7 @@ func (p *parser) compareText(at int, op string, left, right node) (boolFn, error
 	}
 	for _, pair := range [2][2]node{{left, right}, {right, left}} {
 		if n := pair[0]; n.text == nil && n.verb == nil {
-			return nil, p.fail(pair[1].at, "%s cannot be compared with %s", n.kind, pair[1].kind)
+			return nil, p.fail(n.at, "%s cannot be compared with %s", n.kind, pair[1].kind)
 		}
 	}
 	if left.verb == nil {
