@@ -295,8 +295,11 @@ func (p *parser) unary() (node, error) {
 		if n.num == nil || n.kind == kindTime {
 			return node{}, p.fail(n.at, "- needs a number, this is %s", n.kind)
 		}
-		v := n.num
-		return node{kind: n.kind, at: t.at, num: func(e *digest.Event) (float64, bool) { x, ok := v(e); return -x, ok }}, nil
+		v, k := n.num, n.kind
+		if k == kindAny {
+			k = kindNumber
+		}
+		return node{kind: k, at: t.at, num: func(e *digest.Event) (float64, bool) { x, ok := v(e); return -x, ok }}, nil
 	case t.kind == tokOp && t.text == "(":
 		return p.group()
 	case t.kind == tokNumber:
