@@ -50,7 +50,7 @@ var verbNode = node{kind: kindText, verb: func(e *digest.Event) string { return 
 
 // known are the attributes that slow logs of MySQL, Percona Server and MariaDB hold, as they spell them, and those
 // that Risso's other sources give.
-var known = func() map[string]attribute {
+var known = func() map[string]knownName {
 	lists := []struct {
 		kind  kind
 		names string
@@ -64,14 +64,22 @@ var known = func() map[string]attribute {
 			Query_length Engine_old_rows_read Tickets Log_slow_rate_limit`},
 		{kindText, `InnoDB_trx_id Log_slow_rate_type Start End Stored_routine_name Profile_starting Table Kind GTID Command`},
 	}
-	out := map[string]attribute{}
+	out := map[string]knownName{}
 	for _, l := range lists {
 		for _, n := range strings.Fields(l.names) {
-			out[strings.ToLower(n)] = attribute{name: n, kind: l.kind}
+			out[strings.ToLower(n)] = knownName{n, l.kind}
 		}
 	}
 	return out
 }()
+
+type knownName struct {
+	name string
+	kind kind
+}
+
+// milliseconds are the times that MariaDB writes in milliseconds beside others in seconds.
+var milliseconds = map[string]bool{"engine_time": true, "pages_read_time": true}
 
 // resolve gives the node of a name, or nothing when no server writes such an attribute.
 func (p *parser) resolve(name string) (node, bool) {
@@ -97,7 +105,10 @@ func (p *parser) attribute(name string, k kind) node {
 	key := strings.ToLower(name)
 	a := p.byName[key]
 	if a == nil {
-		a = &attribute{name: name, kind: k}
+		a = &attribute{name: name, kind: k, factor: 1}
+		if milliseconds[key] {
+			a.factor = 1e-3
+		}
 		p.byName[key] = a
 		p.order = append(p.order, key)
 	}
@@ -134,7 +145,7 @@ func (a *attribute) number(e *digest.Event) (float64, bool) {
 	if x == nil || x.Kind == digest.AttrText {
 		return 0, false
 	}
-	return x.Num, true
+	return x.Num * a.factor, true
 }
 
 func (a *attribute) content(e *digest.Event) ([]byte, bool) {

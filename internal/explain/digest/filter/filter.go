@@ -7,7 +7,8 @@
 //
 // Names are the log's own (Query_time, Rows_examined, Full_scan, …) in any case, and query, db, user, host, ip,
 // thread, time and verb. A name that no server writes is an error, because a typing error would otherwise let nothing through in
-// silence; @Name means an attribute that Risso does not know. A comparison with an attribute that the event
+// silence; @Name means an attribute that Risso does not know. Times are seconds, also those that a server logs in
+// milliseconds. A comparison with an attribute that the event
 // lacks is false, whatever the operator; "not" turns that round. has(Name) asks whether it is there.
 //
 //	expr    = and { "or" and }              "||" too
@@ -94,9 +95,10 @@ func (f *Filter) Never() []string {
 
 // attribute is a name of the log, found in an event by a walk over its few attributes.
 type attribute struct {
-	name string
-	kind kind
-	seen atomic.Bool
+	name   string
+	kind   kind
+	factor float64 // makes seconds of what the log has
+	seen   atomic.Bool
 }
 
 func (a *attribute) find(e *digest.Event) *digest.Attr {
