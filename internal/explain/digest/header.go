@@ -1,0 +1,441 @@
+package digest
+
+import (
+	"bytes"
+	"time"
+)
+
+// header reads an event's header at b[i:] into ev and returns where the statement begins, or -1 if there is no
+// header. ev is reset first.
+func (p *slowParser) header(b []byte, i int, ev *raw) int {
+	*ev = raw{attrs: ev.attrs[:0]}
+	if i >= len(b) || b[i] != '#' {
+		return -1
+	}
+	p.prev = 0
+	p.seq++
+	var stamp int64
+	gotStamp, gotUse := false, false
+	for start := i; i < len(b); {
+		switch c := b[i]; {
+		case c == '#' && i > start+3 && (b[i-2] == ';' || b[i-2] == '\r' && b[i-3] == ';') && eventStart(b, i):
+			// the event has no statement
+		case c == '#' && hasPrefix(b, i, adminMark):
+			end := lineEnd(b, i)
+			q := bytes.TrimRight(b[i+2:end], "\r\n")
+			ev.query = bytes.TrimSuffix(q, []byte(";"))
+			i = end
+			p.settle(ev, stamp)
+			return i
+		case c == '#' && !gotStamp:
+			i = p.headerLine(b, i, ev)
+			continue
+		case (c == 'u' || c == 'U') && !gotStamp && !gotUse:
+			if db, end := useLine(b, i); end > 0 && end < len(b) {
+				p.line.setDB(db)
+				gotUse = true
+				i = end
+				continue
+			}
+		case c == 'S' && !gotStamp:
+			if t, end := stampLine(b, i); end > 0 {
+				stamp, gotStamp = t, true
+				i = end
+				continue
+			}
+		}
+		break
+	}
+	p.settle(ev, stamp)
+	return i
+}
+
+// settle decides the event's time and current database. A "# Time:" with a zone is when it ended. The form with
+// a two-digit year has no zone: then the end is the start, "SET timestamp", and the time it took. An event with
+// neither ended in the same second as the one before it (MariaDB leaves the line out then).
+func (p *slowParser) settle(ev *raw, stamp int64) {
+	switch {
+	case stamp > 0 && (ev.time == 0 || ev.timeIsLocal):
+		ev.time = stamp + int64(min(ev.queryTime, 1<<50))
+	case ev.time == 0 && p.line.timeKnown:
+		ev.time = p.line.time
+	}
+	if ev.time != 0 {
+		p.line.time, p.line.timeKnown = ev.time, true
+	}
+	if !ev.dbKnown && p.line.dbKnown {
+		ev.db, ev.dbKnown = p.line.db, true
+	}
+}
+
+func hasPrefix(b []byte, i int, s string) bool {
+	return len(b)-i >= len(s) && string(b[i:i+len(s)]) == s
+}
+
+// lineEnd is the start of the next line.
+func lineEnd(b []byte, i int) int {
+	if n := bytes.IndexByte(b[i:], '\n'); n >= 0 {
+		return i + n + 1
+	}
+	return len(b)
+}
+
+// headerLine reads one "#" line and returns the start of the next.
+func (p *slowParser) headerLine(b []byte, i int, ev *raw) int {
+	if len(b)-i < 4 {
+		return lineEnd(b, i)
+	}
+	switch b[i+2] {
+	case 'T':
+		if hasPrefix(b, i, timeMark) {
+			end := lineEnd(b, i)
+			p.time(b[i+len(timeMark):end], ev)
+			return end
+		}
+	case 'U':
+		if hasPrefix(b, i, userMark) {
+			return p.userLine(b, i+len(userMark), ev)
+		}
+	case 'e':
+		if hasPrefix(b, i, "# explain: ") {
+			end := lineEnd(b, i)
+			if ev.explain == nil {
+				ev.explain = b[i:end]
+			} else { // the lines stand together: lengthen the slice
+				ev.explain = ev.explain[:len(ev.explain)+end-i]
+			}
+			return end
+		}
+	case 'N':
+		if hasPrefix(b, i, "# No InnoDB statistics") {
+			return lineEnd(b, i)
+		}
+	}
+	return p.attrLine(b, i+1, ev)
+}
+
+// userLine reads "priv_user[user] @ host [ip]  Id: 7".
+func (p *slowParser) userLine(b []byte, i int, ev *raw) int {
+	start := i
+	for i < len(b) && b[i] != '[' && b[i] != '\n' {
+		i++
+	}
+	user := b[start:i]
+	if i < len(b) && b[i] == '[' {
+		i++
+		s := i
+		for i < len(b) && b[i] != ']' && b[i] != '\n' {
+			i++
+		}
+		if len(user) == 0 {
+			user = b[s:i]
+		}
+	}
+	ev.user = user
+	if !hasPrefix(b, i, "] @ ") {
+		return lineEnd(b, i)
+	}
+	i += 4
+	s := i
+	for i < len(b) && b[i] != ' ' && b[i] != '\n' && b[i] != '\r' {
+		i++
+	}
+	ev.host = b[s:i]
+	if hasPrefix(b, i, " [") {
+		i += 2
+		s = i
+		for i < len(b) && b[i] != ']' && b[i] != '\n' {
+			i++
+		}
+		ev.ip = b[s:i]
+		i++
+	}
+	if len(ev.host) == 0 {
+		ev.host = ev.ip
+	}
+	if i >= len(b) {
+		return len(b)
+	}
+	if b[i-1] == '\n' {
+		return i
+	}
+	return p.attrLine(b, i, ev)
+}
+
+// attrLine reads "Name: value  Name: value" up to the line's end.
+func (p *slowParser) attrLine(b []byte, i int, ev *raw) int {
+	for {
+		for i < len(b) && (b[i] == ' ' || b[i] == '\t' || b[i] == '\r') {
+			i++
+		}
+		if i >= len(b) {
+			return i
+		}
+		if b[i] == '\n' {
+			return i + 1
+		}
+		name, at := p.name(b, i)
+		if at < 0 {
+			p.skip(skipHeader, 1)
+			return lineEnd(b, i)
+		}
+		i = p.value(b, at, name, ev)
+	}
+}
+
+// name reads a name and its colon, and returns its number and where the value begins; -1 if there is none. Logs
+// repeat themselves: the name that came after the last one is tried first.
+func (p *slowParser) name(b []byte, i int) (int16, int) {
+	list := p.names.list
+	if int(p.prev) < len(list) {
+		if next := list[p.prev].next; int(next) < len(list) {
+			if k := list[next].key; len(b)-i > len(k) && string(b[i:i+len(k)]) == k {
+				p.prev = next
+				return next, i + len(k)
+			}
+		}
+	}
+	start := i
+	for i < len(b) && i-start <= 64 {
+		c := b[i]
+		if c|0x20-'a' > 25 && c-'0' > 9 && c != '_' && (c != ' ' || i == start) {
+			break
+		}
+		i++
+	}
+	if i >= len(b) || b[i] != ':' || i == start {
+		return 0, -1
+	}
+	n := p.names.find(b[start:i])
+	i++
+	if i < len(b) && b[i] == ' ' {
+		i++
+	}
+	if n >= 0 && int(p.prev) < len(p.names.list) {
+		p.names.list[p.prev].next = n
+		p.prev = n
+	}
+	return n, i
+}
+
+// value reads the value of a name at b[i:] and returns where it ends.
+func (p *slowParser) value(b []byte, i int, name int16, ev *raw) int {
+	for i < len(b) && b[i] == ' ' {
+		i++
+	}
+	r := roleIgnore
+	if name >= 0 {
+		r = p.names.list[name].role
+	} else {
+		p.skip(skipNames, 1)
+	}
+	if r == roleAuto || r == roleQueryTime || r == roleLockTime || r == roleThread {
+		if v, end, ok := parseMicros(b, i); ok {
+			switch r {
+			case roleQueryTime:
+				if v >= maxMicros { // the server's clock went back while it ran: minus so much
+					v = 0
+					p.skip(skipNegative, 1)
+				}
+				ev.queryTime, ev.gotQuery = v, true
+			case roleLockTime:
+				if v >= maxMicros {
+					v = 0
+				}
+				ev.lockTime, ev.gotLock = v, true
+			case roleThread:
+				ev.thread = int64(v / micro)
+			default:
+				p.attr(ev, name, AttrNumber, v, nil)
+			}
+			return end
+		}
+	}
+	end := i
+	for end < len(b) && b[end] > ' ' {
+		end++
+	}
+	word := b[i:end]
+	if r == roleSchema {
+		for end+1 < len(b) && b[end] == ' ' && b[end+1] > ' ' { // a name may hold blanks; two end it
+			for end++; end < len(b) && b[end] > ' '; end++ {
+			}
+		}
+		word = b[i:end]
+		if len(word) > 0 && word[len(word)-1] == ':' { // "Schema:  QC_hit: No": no schema
+			word, end = nil, i
+		} else if n := bytes.Index(word, []byte(": ")); n >= 0 { // "Schema:  Last_errno: 0"
+			word, end = nil, i
+		}
+		ev.db, ev.dbKnown = word, true
+		return end
+	}
+	switch {
+	case name < 0 || len(word) == 0:
+	case len(word) == 3 && string(word) == "Yes":
+		p.attr(ev, name, AttrFlag, 1, nil)
+	case len(word) == 2 && string(word) == "No":
+		p.attr(ev, name, AttrFlag, 0, nil)
+	case word[len(word)-1] == ':': // the value is missing: this is the next name
+		return i
+	default:
+		p.attr(ev, name, AttrText, 0, word)
+	}
+	return end
+}
+
+// attr adds an attribute to the event, unless the event has it.
+func (p *slowParser) attr(ev *raw, name int16, kind AttrKind, num uint64, text []byte) {
+	s := p.names.slot(name, kind)
+	if s < 0 {
+		p.skip(skipNames, 1)
+		return
+	}
+	if seen := &p.names.slots[s].seen; *seen != p.seq {
+		*seen = p.seq
+		ev.attrs = append(ev.attrs, rawAttr{slot: s, num: num, text: text})
+	}
+}
+
+// useLine reads "use db;" as the log writes it before a statement; end is -1 if it is something else.
+func useLine(b []byte, i int) (db []byte, end int) {
+	if !hasPrefix(b, i, "use ") && !hasPrefix(b, i, "USE ") {
+		return nil, -1
+	}
+	end = lineEnd(b, i)
+	line := bytes.TrimRight(b[i+4:end], "\r\n ")
+	if len(line) < 2 || line[len(line)-1] != ';' {
+		return nil, -1
+	}
+	line = line[:len(line)-1]
+	if len(line) > 2 && line[0] == '`' && line[len(line)-1] == '`' {
+		line = line[1 : len(line)-1]
+	}
+	return line, end
+}
+
+// stampLine reads "SET [last_insert_id=1,insert_id=2,]timestamp=N;" and returns the time in micros.
+func stampLine(b []byte, i int) (t int64, end int) {
+	const plain = "SET timestamp="
+	if hasPrefix(b, i, plain) {
+		i += len(plain)
+	} else {
+		if !hasPrefix(b, i, "SET last_insert_id=") && !hasPrefix(b, i, "SET insert_id=") {
+			return 0, -1
+		}
+		e := lineEnd(b, i)
+		n := bytes.Index(b[i:e], []byte("timestamp="))
+		if n < 0 {
+			return 0, e
+		}
+		i += n + len("timestamp=")
+	}
+	v := int64(0)
+	s := i
+	for ; i < len(b) && b[i]-'0' <= 9 && i-s < 12; i++ {
+		v = v*10 + int64(b[i]-'0')
+	}
+	if i == s {
+		return 0, -1
+	}
+	return v * micro, lineEnd(b, i)
+}
+
+// time reads the value of a "# Time:" line.
+func (p *slowParser) time(b []byte, ev *raw) {
+	b = bytes.TrimRight(b, "\r\n ")
+	if n := bytes.Index(b, []byte(userMark)); n > 0 { // written by two threads into one line
+		p.userLine(b, n+len(userMark), ev)
+		b = bytes.TrimRight(b[:n], " ")
+	}
+	if t, ok := p.isoTime(b); ok {
+		ev.time = t
+		return
+	}
+	if t, ok := shortTime(b, p.zone); ok {
+		ev.time, ev.timeIsLocal = t, true
+		return
+	}
+	p.skip(skipBadTime, 1)
+}
+
+// isoTime reads 2026-01-02T03:04:05.678901Z, or with +02:00, or without a zone. The day is remembered.
+func (p *slowParser) isoTime(b []byte) (int64, bool) {
+	if len(b) < 19 || b[4] != '-' || b[7] != '-' || (b[10] != 'T' && b[10] != ' ') || b[13] != ':' || b[16] != ':' {
+		return 0, false
+	}
+	h, ok1 := two(b, 11)
+	m, ok2 := two(b, 14)
+	s, ok3 := two(b, 17)
+	if !ok1 || !ok2 || !ok3 || h > 23 || m > 59 || s > 60 {
+		return 0, false
+	}
+	if [10]byte(b[:10]) != p.dayText {
+		day, err := time.Parse(time.DateOnly, string(b[:10]))
+		if err != nil {
+			return 0, false
+		}
+		p.dayText = [10]byte(b[:10])
+		p.day = day.UnixMicro()
+	}
+	t := p.day + int64(h*3600+m*60+s)*micro
+	i := 19
+	if i < len(b) && b[i] == '.' {
+		unit := int64(micro / 10)
+		for i++; i < len(b) && b[i]-'0' <= 9; i++ {
+			t += int64(b[i]-'0') * unit
+			unit /= 10
+		}
+	}
+	switch {
+	case i < len(b) && b[i] == 'Z':
+	case i+6 <= len(b) && (b[i] == '+' || b[i] == '-') && b[i+3] == ':':
+		zh, ok1 := two(b, i+1)
+		zm, ok2 := two(b, i+4)
+		if !ok1 || !ok2 {
+			return 0, false
+		}
+		off := int64(zh*3600+zm*60) * micro
+		if b[i] == '-' {
+			off = -off
+		}
+		t -= off
+	case p.zone != time.UTC:
+		w := time.UnixMicro(t).UTC()
+		t = time.Date(w.Year(), w.Month(), w.Day(), w.Hour(), w.Minute(), w.Second(), w.Nanosecond(), p.zone).UnixMicro()
+	}
+	return t, true
+}
+
+func two(b []byte, i int) (int, bool) {
+	x, y := b[i]-'0', b[i+1]-'0'
+	return int(x)*10 + int(y), x <= 9 && y <= 9
+}
+
+// shortTime reads "260102  3:04:05": a two-digit year (as MySQL's YEAR: 70 to 99 are 19xx), no zone.
+func shortTime(b []byte, zone *time.Location) (int64, bool) {
+	if len(b) < 14 || b[6] != ' ' {
+		return 0, false
+	}
+	y, ok1 := two(b, 0)
+	mo, ok2 := two(b, 2)
+	d, ok3 := two(b, 4)
+	clock := bytes.TrimLeft(b[6:], " ")
+	if len(clock) == 7 { // the hour has one digit
+		clock = append([]byte{'0'}, clock...)
+	}
+	if !ok1 || !ok2 || !ok3 || mo < 1 || mo > 12 || d < 1 || d > 31 || len(clock) < 8 || clock[2] != ':' || clock[5] != ':' {
+		return 0, false
+	}
+	h, ok4 := two(clock, 0)
+	m, ok5 := two(clock, 3)
+	s, ok6 := two(clock, 6)
+	if !ok4 || !ok5 || !ok6 {
+		return 0, false
+	}
+	y += 2000
+	if y >= 2070 {
+		y -= 100
+	}
+	return time.Date(y, time.Month(mo), d, h, m, s, 0, zone).UnixMicro(), true
+}

@@ -1,0 +1,437 @@
+package digest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"maps"
+	"runtime"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	// classMemory bounds what all workers together keep of classes, in bytes.
+	classMemory = 24 << 20
+	// bufferMemory bounds the blocks that workers have in hand.
+	bufferMemory = 32 << 20
+)
+
+// ErrOption is what every error about Options wraps.
+var ErrOption = errors.New("wrong option")
+
+// Run reads the sources one after the other (with Follow: side by side) and returns their profile. When the
+// context ends, Run returns its error; with Follow it returns the profile of what was read.
+func Run(ctx context.Context, o Options, sources ...Source) (*Profile, error) {
+	p, err := o.plan()
+	if err != nil {
+		return nil, err
+	}
+	if o.Follow {
+		return follow(ctx, p, sources)
+	}
+	r := &run{plan: p}
+	for range p.Workers {
+		r.workers = append(r.workers, newWorker(p))
+	}
+	for i, s := range sources {
+		if err := r.source(ctx, i, s, r.workers); err != nil {
+			return nil, fmt.Errorf("%s: %w", s.Name, err)
+		}
+	}
+	return r.profile(), nil
+}
+
+// plan checks the options and fills in defaults.
+func (o Options) plan() (*plan, error) {
+	p := &plan{Options: o, seed: maphash.MakeSeed()}
+	if p.GroupBy == "" {
+		p.GroupBy = "fingerprint"
+	}
+	switch p.GroupBy {
+	case "fingerprint":
+		p.group = groupFingerprint
+	case "db":
+		p.group = groupDB
+	case "user":
+		p.group = groupUser
+	case "host":
+		p.group = groupHost
+	case "tables":
+		p.group = groupTables
+	default:
+		p.group = groupAttr
+	}
+	if p.OrderBy == "" {
+		p.OrderBy = "Query_time:sum"
+	}
+	var err error
+	if p.order, err = parseOrder(p.OrderBy); err != nil {
+		return nil, err
+	}
+	switch p.Format {
+	case "", "auto", FormatSlow, FormatGeneral:
+	default:
+		return nil, fmt.Errorf("%w: no format %q; there are auto, %s and %s", ErrOption, p.Format, FormatSlow, FormatGeneral)
+	}
+	if p.Samples == 0 {
+		p.Samples = 1
+	}
+	if p.ApdexThreshold == 0 {
+		p.ApdexThreshold = 1
+	}
+	p.apdex = toMicros(p.ApdexThreshold)
+	if p.Location == nil {
+		p.Location = time.UTC
+	}
+	if !p.Since.IsZero() {
+		p.since = p.Since.UnixMicro()
+	}
+	if !p.Until.IsZero() {
+		p.until = p.Until.UnixMicro()
+	}
+	if p.Workers <= 0 {
+		p.Workers = runtime.GOMAXPROCS(0)
+	}
+	if p.blockSize <= 0 {
+		p.blockSize = max(min(blockSize, bufferMemory/p.Workers), 64<<10)
+	}
+	p.budget = classMemory / p.Workers
+	p.ordered = p.Filter != nil || p.group == groupDB || p.since != 0 || p.until != 0
+	return p, nil
+}
+
+// run is one Run: its workers and what it read.
+type run struct {
+	*plan
+	workers []*worker
+	mu      sync.Mutex
+	infos   []SourceInfo
+	more    map[string]int64 // skipped, by streams
+}
+
+// source reads one source with the given workers.
+func (r *run) source(ctx context.Context, number int, s Source, workers []*worker) error {
+	info := SourceInfo{Name: s.Name}
+	events := int64(0)
+	for _, w := range workers {
+		w.source = number
+		w.server = ""
+		events -= w.events
+	}
+	var err error
+	switch {
+	case s.Events != nil:
+		err = r.stream(ctx, s, workers[0], &info)
+	case s.Open != nil:
+		err = r.text(ctx, s, workers, &info)
+	default:
+		err = errors.New("a source without Open and Events")
+	}
+	if err != nil {
+		return err
+	}
+	for _, w := range workers {
+		events += w.events
+		if w.server != "" {
+			info.Server = w.server
+		}
+	}
+	info.Events = events
+	r.mu.Lock()
+	r.infos = append(r.infos, info)
+	r.mu.Unlock()
+	return nil
+}
+
+// text reads a log that is text.
+func (r *run) text(ctx context.Context, s Source, workers []*worker, info *SourceInfo) error {
+	f, err := s.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	var done int64
+	in, closeIn, err := decompress(&meter{r: f, read: func(n int) { done += int64(n) }})
+	if err != nil {
+		return err
+	}
+	defer closeIn()
+	info.Format = r.Format
+	if r.Format == "" || r.Format == "auto" {
+		head, err := in.Peek(sniffLen)
+		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, errIdle) {
+			return err
+		}
+		if info.Format = FormatOf(head); info.Format == "" {
+			info.Format = FormatSlow // what is not understood is counted
+		}
+	}
+	switch info.Format {
+	case FormatBinlog:
+		return errors.New("this is a binary log, not a text log")
+	case FormatGeneral:
+		g := newGeneral(in, r.Location, func(n int) {
+			info.Bytes += int64(n)
+			r.progress(done, s.Size)
+		})
+		return r.drain(ctx, g, workers[0], info)
+	}
+	b := &blocks{r: in, size: r.blockSize, read: func(n int) {
+		info.Bytes += int64(n)
+		r.progress(done, s.Size)
+	}}
+	return r.slow(ctx, b, workers)
+}
+
+func (r *run) progress(done, total int64) {
+	if r.Progress != nil {
+		r.Progress(done, total)
+	}
+}
+
+// slow lets the workers share a slow log.
+func (r *run) slow(ctx context.Context, b *blocks, workers []*worker) error {
+	c := newChain()
+	g, ctx := errgroup.WithContext(ctx)
+	for _, w := range workers {
+		g.Go(func() error {
+			err := w.work(ctx, b, c)
+			if err != nil {
+				c.stop()
+			}
+			return err
+		})
+	}
+	err := g.Wait()
+	for _, w := range workers {
+		w.chain = nil
+	}
+	return err
+}
+
+// work takes blocks until there are none.
+func (w *worker) work(ctx context.Context, b *blocks, c *chain) error {
+	var buf []byte
+	for {
+		if err := ctx.Err(); err != nil && !w.Follow {
+			return err
+		}
+		blk, next, err := b.next(buf)
+		buf = next
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		w.mu.Lock()
+		err = w.block(blk, c)
+		w.mu.Unlock()
+		if err != nil {
+			return err
+		}
+		if cap(buf) > 2*w.blockSize && cap(buf) > statementLimit/2 {
+			buf = nil // one long statement shall not hold memory for good
+		}
+	}
+}
+
+var errStopped = errors.New("another worker gave up")
+
+// block counts a block's events.
+func (w *worker) block(b block, c *chain) error {
+	w.chain, w.seq = c, b.seq
+	known := false
+	w.parser.line, known = c.at(b.seq)
+	if !known {
+		w.parser.line = lineContext{}
+		if w.ordered {
+			var ok bool
+			if w.parser.line, ok = c.wait(b.seq); !ok {
+				return errStopped
+			}
+		}
+	}
+	w.parser.block(b.data, b.offset, b.cut, &w.raw, w.add)
+	if len(w.touched) > 0 {
+		l, ok := c.wait(b.seq)
+		if !ok {
+			return errStopped
+		}
+		w.settle(&l)
+	}
+	c.publish(b.seq, w.parser.line)
+	return nil
+}
+
+// stream reads a source that gives events itself.
+func (r *run) stream(ctx context.Context, s Source, w *worker, info *SourceInfo) error {
+	st, err := s.Events(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(r.drain(ctx, st, w, info), st.Close())
+}
+
+// drain counts all events of a stream.
+func (r *run) drain(ctx context.Context, st Stream, w *worker, info *SourceInfo) error {
+	var e Event
+	for n := 0; ; n++ {
+		if n&255 == 0 && ctx.Err() != nil && !r.Follow {
+			return ctx.Err()
+		}
+		err := st.Next(&e)
+		if errors.Is(err, errIdle) {
+			continue
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		w.mu.Lock()
+		w.offer(&e, int64(n))
+		w.mu.Unlock()
+	}
+	told := st.Info()
+	told.Name = info.Name
+	if told.Format == "" {
+		told.Format = info.Format
+	}
+	told.Bytes = max(told.Bytes, info.Bytes)
+	*info = told
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.more == nil {
+		r.more = make(map[string]int64)
+	}
+	for why, n := range st.Skipped() {
+		r.more[why] += n
+	}
+	return nil
+}
+
+// offer counts an event of a stream.
+func (w *worker) offer(e *Event, offset int64) {
+	ev := &w.raw
+	*ev = raw{
+		attrs: ev.attrs[:0], query: e.Query, explain: e.Explain, db: e.DB, dbKnown: true, user: e.User, host: e.Host, ip: e.IP,
+		thread: e.Thread, time: e.Time, queryTime: toMicros(e.QueryTime), lockTime: toMicros(e.LockTime),
+		gotQuery: true, gotLock: true, offset: offset,
+	}
+	if len(ev.host) == 0 {
+		ev.host = ev.ip
+	}
+	for _, a := range e.Attrs {
+		n := w.names.findString(a.Name)
+		if n < 0 {
+			w.skipped[skipNames]++
+			continue
+		}
+		s := w.names.slot(n, a.Kind)
+		if s < 0 {
+			w.skipped[skipNames]++
+			continue
+		}
+		ra := rawAttr{slot: s, text: a.Text}
+		if a.Kind == AttrNumber {
+			ra.num = toMicros(a.Num)
+		} else if a.Num != 0 {
+			ra.num = 1
+		}
+		ev.attrs = append(ev.attrs, ra)
+	}
+	if ev.time == 0 { // nothing will tell it later
+		w.timeless(ev)
+		return
+	}
+	w.add(ev)
+}
+
+// timeless counts an event of a stream that has no time.
+func (w *worker) timeless(ev *raw) {
+	w.add(ev)
+	w.settle(&lineContext{})
+}
+
+// full is the event as filters and groups see it.
+func (w *worker) full(ev *raw) *Event {
+	e := &w.event
+	*e = Event{
+		Time: ev.time, Query: ev.query, Explain: ev.explain, DB: ev.db, User: ev.user, Host: ev.host, IP: ev.ip, Thread: ev.thread,
+		QueryTime: float64(ev.queryTime) / micro, LockTime: float64(ev.lockTime) / micro, Attrs: e.Attrs[:0],
+	}
+	for _, a := range ev.attrs {
+		s := &w.names.slots[a.slot]
+		x := Attr{Name: s.name, Kind: s.kind, Text: a.text}
+		switch s.kind {
+		case AttrNumber:
+			x.Num = float64(a.num) / micro
+		case AttrFlag:
+			x.Num = float64(a.num)
+		}
+		e.Attrs = append(e.Attrs, x)
+	}
+	return e
+}
+
+// attrGroup is the value of the attribute that is grouped by, as text.
+func (w *worker) attrGroup(ev *raw) ([]byte, bool) {
+	switch w.GroupBy {
+	case "Query_time":
+		w.text = appendMicros(w.text[:0], ev.queryTime)
+		return w.text, true
+	case "Thread_id", "thread":
+		w.text = fmt.Appendf(w.text[:0], "%d", ev.thread)
+		return w.text, ev.thread != 0
+	}
+	for _, a := range ev.attrs {
+		s := &w.names.slots[a.slot]
+		if s.name != w.GroupBy {
+			continue
+		}
+		switch {
+		case s.kind == AttrText:
+			return a.text, true
+		case s.kind == AttrNumber:
+			w.text = appendMicros(w.text[:0], a.num)
+		case a.num != 0:
+			w.text = append(w.text[:0], "Yes"...)
+		default:
+			w.text = append(w.text[:0], "No"...)
+		}
+		return w.text, true
+	}
+	return nil, false
+}
+
+func appendMicros(b []byte, v uint64) []byte {
+	b = fmt.Appendf(b, "%d", v/micro)
+	if f := v % micro; f != 0 {
+		b = fmt.Appendf(b, ".%06d", f)
+		b = bytes.TrimRight(b, "0")
+	}
+	return b
+}
+
+// allSkipped adds up what workers and streams left out.
+func (r *run) allSkipped() map[string]int64 {
+	all := maps.Clone(r.more)
+	if all == nil {
+		all = make(map[string]int64)
+	}
+	for _, w := range r.workers {
+		for why, n := range w.skipped {
+			all[why] += n
+		}
+	}
+	maps.DeleteFunc(all, func(_ string, n int64) bool { return n == 0 })
+	return all
+}

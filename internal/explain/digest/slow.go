@@ -1,0 +1,336 @@
+package digest
+
+import (
+	"bytes"
+	"time"
+)
+
+// raw is an event as the slow log's parser leaves it: slices into the block, numbers in micros.
+type raw struct {
+	query       []byte
+	cut         int // bytes of the statement that were left out
+	explain     []byte
+	db          []byte
+	dbKnown     bool // db is the event's; else it is the log's current one
+	user        []byte
+	host        []byte
+	ip          []byte
+	thread      int64
+	time        int64
+	queryTime   uint64
+	lockTime    uint64
+	gotQuery    bool
+	gotLock     bool
+	attrs       []rawAttr
+	offset      int64 // where it stands in the source
+	timeIsLocal bool
+}
+
+// rawAttr is an attribute by its slot.
+type rawAttr struct {
+	slot int16
+	num  uint64
+	text []byte
+}
+
+// Reasons of Profile.Skipped.
+const (
+	skipOutside   = "bytes outside of events"
+	skipLong      = "bytes of statements over 8 MiB"
+	skipCutOff    = "statements without an end"
+	skipNoTime    = "events without Query_time"
+	skipNoQuery   = "events without a statement"
+	skipHeader    = "header lines not understood"
+	skipNames     = "attributes beyond the first 128 names"
+	skipNegative  = "negative Query_time (the clock went back)"
+	skipBadTime   = "times not understood"
+	skipFilter    = "events that the filter left out"
+	skipOutOfTime = "events outside of --since and --until"
+	skipTimeless  = "events of unknown time"
+	skipNoGroup   = "events without what is grouped by"
+)
+
+const (
+	timeMark  = "# Time: "
+	userMark  = "# User@Host: "
+	adminMark = "# administrator command: "
+)
+
+// slowParser takes events out of a block of slow log. The log's grammar, as all servers write it:
+//
+//	[banner: three lines, the first ends in "started with:"]
+//	[# Time: …]  # User@Host: …  # Name: value …  [# explain: …]  [#]
+//	[use db;]  [SET timestamp=N;]  statement;      or      # administrator command: Quit;
+//
+// Statements are written as they came, so nothing in the text marks their end for sure. An event is held to
+// begin at a line "# Time: <date>" or "# User@Host: …] @ …" after a line that ends in ";". This looks only at
+// the two lines, so every worker sees the same events wherever its block begins. Two more beginnings are
+// known inside of what lies between: after a server's banner (the statement before it may be cut off), and at
+// whole headers (Time or User@Host, then a line with Query_time) after a statement that lost its end.
+// The limit: a statement that holds such lines itself is taken apart there.
+type slowParser struct {
+	names   *names
+	skip    func(why string, n int64)
+	server  func(banner []byte)
+	zone    *time.Location
+	line    lineContext
+	limit   int
+	prev    int16 // name that came last
+	dayText [10]byte
+	day     int64 // micros at the start of dayText, UTC
+	seq     uint32
+}
+
+// lineContext is what an event may leave out because one before it said so.
+type lineContext struct {
+	db        []byte // of the last "use"
+	dbKnown   bool
+	time      int64
+	timeKnown bool
+}
+
+func (c *lineContext) setDB(db []byte) {
+	c.db = append(c.db[:0], db...)
+	c.dbKnown = true
+}
+
+// eventStart tells whether an event begins at b[i:], a line's start. The line must be whole.
+func eventStart(b []byte, i int) bool {
+	if len(b)-i < len(timeMark)+7 || b[i] != '#' || b[i+1] != ' ' {
+		return false
+	}
+	switch b[i+2] {
+	case 'T':
+		return string(b[i:i+len(timeMark)]) == timeMark && isDate(b[i+len(timeMark):])
+	case 'U':
+		if len(b)-i < len(userMark) || string(b[i:i+len(userMark)]) != userMark {
+			return false
+		}
+		line := b[i+len(userMark):]
+		if end := bytes.IndexByte(line, '\n'); end >= 0 {
+			line = line[:end]
+		}
+		return bytes.Contains(line, []byte("] @ "))
+	}
+	return false
+}
+
+// isDate tells whether b begins with a date as the logs write it: 2026-01-02T or 260102 with a blank.
+func isDate(b []byte) bool {
+	digits := 0
+	for digits < len(b) && b[digits]-'0' <= 9 {
+		digits++
+	}
+	switch {
+	case digits == 4:
+		return len(b) > 5 && b[4] == '-' && b[5]-'0' <= 9
+	case digits == 6:
+		return len(b) > 6 && b[6] == ' '
+	}
+	return false
+}
+
+// nextEvent returns where, at or after i, the next event starts that follows a line ended by ";", or -1. Line
+// starts in the last maxLine bytes are not looked at unless whole is set: their lines may not be whole.
+func nextEvent(b []byte, i int, whole bool) int {
+	for {
+		n := bytes.IndexByte(b[i:], ';')
+		if n < 0 {
+			return -1
+		}
+		i += n + 1
+		at := i
+		if at < len(b) && b[at] == '\r' {
+			at++
+		}
+		if at+2 >= len(b) || b[at] != '\n' || b[at+1] != '#' {
+			continue
+		}
+		at++
+		if !whole && bytes.IndexByte(b[at:], '\n') < 0 {
+			return -1
+		}
+		if eventStart(b, at) {
+			return at
+		}
+	}
+}
+
+// block parses a block, which begins at an event (or at the log's start) and holds whole events. emit gets each
+// event, which is valid until it returns.
+func (p *slowParser) block(b []byte, offset int64, cut int64, ev *raw, emit func(*raw)) {
+	for i := 0; i < len(b); {
+		h := p.header(b, i, ev)
+		ev.offset = offset + int64(i)
+		if h < 0 {
+			if i = p.junk(b, i); i == len(b) && cut > 0 {
+				p.skip(skipOutside, cut)
+			}
+			continue
+		}
+		end := nextEvent(b, max(h-3, i), true) // the header may end in "SET timestamp=1;"
+		if end < 0 {
+			end = len(b)
+		}
+		end = p.statement(b, i, h, end, cut, ev)
+		p.finish(ev, emit)
+		i = end
+	}
+}
+
+// statement sets the text of an event whose header ends at h and that reaches to end at most; it returns where
+// the event really ends.
+func (p *slowParser) statement(b []byte, start, h, end int, cut int64, ev *raw) int {
+	text := b[h:end]
+	if nl := bytes.IndexByte(text, '\n'); nl >= 0 && nl != len(text)-1 {
+		if n := brokenAt(text, nl); n >= 0 {
+			text, end = text[:n], h+n
+		}
+	}
+	if over := end - start - p.limit; over > 0 {
+		keep := max(len(text)-over, 0)
+		ev.cut = len(text) - keep
+		text = text[:keep]
+		p.skip(skipLong, int64(over))
+	}
+	if end == len(b) && cut > 0 {
+		ev.cut += int(cut)
+		p.skip(skipLong, cut)
+	}
+	if ev.query != nil { // an administrator command; what follows is nothing
+		return end
+	}
+	n := len(text)
+	if ev.cut == 0 {
+		for n > 0 && (text[n-1] == '\n' || text[n-1] == '\r') {
+			n--
+		}
+		if n > 0 && text[n-1] == ';' {
+			n--
+		} else if n > 0 {
+			p.skip(skipCutOff, 1)
+		}
+	}
+	ev.query = text[:n]
+	return end
+}
+
+// brokenAt looks in a statement of several lines for a banner or a whole header that did not follow a ";", and
+// returns its start, or -1. nl is the first line's end.
+func brokenAt(text []byte, nl int) int {
+	for {
+		i := nl + 1
+		if i+8 >= len(text) {
+			return -1
+		}
+		switch text[i] {
+		case '#':
+			if eventStart(text, i) && wholeHeader(text[i:]) {
+				return i
+			}
+		case 'T':
+			if isBannerLine(text[i:]) {
+				return bannerStart(text, i)
+			}
+		}
+		n := bytes.IndexByte(text[i:], '\n')
+		if n < 0 {
+			return -1
+		}
+		nl = i + n
+	}
+}
+
+// isBannerLine tells the second and third line of what a server writes when it opens the log.
+func isBannerLine(b []byte) bool {
+	if bytes.HasPrefix(b, []byte("Tcp port: ")) || bytes.HasPrefix(b, []byte("TCP Port: ")) {
+		return true
+	}
+	if !bytes.HasPrefix(b, []byte("Time ")) {
+		return false
+	}
+	line := b
+	if n := bytes.IndexByte(b, '\n'); n >= 0 {
+		line = b[:n]
+	}
+	return bytes.Contains(line, []byte(" Id Command "))
+}
+
+// bannerStart steps back from a banner's line at i over the line before it, if that is the banner's first.
+func bannerStart(text []byte, i int) int {
+	s := i - 1
+	for s > 0 && text[s-1] != '\n' && i-s < 512 {
+		s--
+	}
+	if isVersionLine(text[s : i-1]) {
+		return s
+	}
+	return i
+}
+
+func isVersionLine(line []byte) bool {
+	line = bytes.TrimRight(line, "\r\n")
+	return bytes.Contains(line, []byte(", Version: ")) &&
+		(bytes.HasSuffix(line, []byte("started with:")) || bytes.HasSuffix(line, []byte("embedded library")))
+}
+
+// wholeHeader tells whether a header at b has a line with Query_time among its next lines.
+func wholeHeader(b []byte) bool {
+	for range 4 {
+		n := bytes.IndexByte(b, '\n')
+		if n < 0 || n+2 >= len(b) || b[n+1] != '#' {
+			return false
+		}
+		b = b[n+1:]
+		line := b
+		if e := bytes.IndexByte(b, '\n'); e >= 0 {
+			line = b[:e]
+		}
+		if bytes.HasPrefix(line, []byte("# Query_time: ")) {
+			return true
+		}
+	}
+	return false
+}
+
+// junk steps over what is no event at i: a banner, or bytes that belong to nothing. It returns the next line
+// start where a header may begin.
+func (p *slowParser) junk(b []byte, i int) int {
+	first := true
+	for i < len(b) {
+		if !first && eventStart(b, i) {
+			return i
+		}
+		first = false
+		end := bytes.IndexByte(b[i:], '\n')
+		if end < 0 {
+			end = len(b)
+		} else {
+			end += i + 1
+		}
+		line := b[i:end]
+		switch {
+		case isVersionLine(line):
+			p.server(line)
+			p.line = lineContext{dbKnown: true} // a log just opened repeats what is current
+		case isBannerLine(line), len(bytes.TrimSpace(line)) == 0:
+		default:
+			p.skip(skipOutside, int64(len(line)))
+		}
+		i = end
+	}
+	return i
+}
+
+// finish fills in what the event left out, checks it, and gives it on.
+func (p *slowParser) finish(ev *raw, emit func(*raw)) {
+	if !ev.gotQuery {
+		p.skip(skipNoTime, 1)
+		return
+	}
+	if len(ev.query) == 0 {
+		p.skip(skipNoQuery, 1)
+		return
+	}
+	emit(ev)
+}

@@ -1,0 +1,323 @@
+package digest
+
+import (
+	"cmp"
+	"hash/maphash"
+	"slices"
+	"sync"
+
+	"github.com/rissodb/risso/internal/sqltext"
+)
+
+// groupKind is how events fall into classes.
+type groupKind uint8
+
+const (
+	groupFingerprint groupKind = iota
+	groupDB
+	groupUser
+	groupHost
+	groupTables
+	groupAttr
+)
+
+// plan is what Options come to: what every worker needs to know.
+type plan struct {
+	Options
+	group   groupKind
+	order   order
+	seed    maphash.Seed
+	since   int64
+	until   int64
+	apdex   uint64 // micros
+	ordered bool   // db and time must be known before an event is judged
+	budget  int    // bytes of classes per worker
+}
+
+// worker has the figures of the events that one goroutine has read.
+type worker struct {
+	*plan
+	mu      sync.Mutex // held while a block is counted; Each takes it to look
+	parser  slowParser
+	names   *names
+	values  *values
+	fp      sqltext.Fingerprinter
+	text    []byte
+	groups  map[uint64][]byte // of GroupBy tables: fingerprint's hash → tables
+	classes classTable
+	bytes   int
+	touched []*class // classes with something pending
+	skipped map[string]int64
+	other   *class // what was folded
+	folded  int64
+	lacking uint64 // the most micros that one class may lack by folding
+	source  int
+	events  int64
+	chain   *chain // of the source being read
+	seq     int64  // of the block being read
+	raw     raw
+	event   Event
+	server  string
+}
+
+func newWorker(p *plan) *worker {
+	w := &worker{plan: p, names: newNames(), values: newValues(), skipped: make(map[string]int64)}
+	w.parser = slowParser{
+		names: w.names, zone: p.Location, limit: statementLimit,
+		skip:   func(why string, n int64) { w.skipped[why] += n },
+		server: func(line []byte) { w.server = string(line) },
+	}
+	return w
+}
+
+// add counts an event.
+func (w *worker) add(ev *raw) {
+	w.events++
+	if w.since != 0 || w.until != 0 {
+		switch {
+		case ev.time == 0:
+			w.skipped[skipTimeless]++
+			return
+		case ev.time < w.since || w.until != 0 && ev.time >= w.until:
+			w.skipped[skipOutOfTime]++
+			return
+		}
+	}
+	if w.Filter != nil && !w.Filter.Keep(w.full(ev)) {
+		w.skipped[skipFilter]++
+		return
+	}
+	group, ok := w.groupOf(ev)
+	if !ok {
+		w.skipped[skipNoGroup]++
+		return
+	}
+	h := maphash.Bytes(w.seed, group)
+	c := w.classes.find(h, group)
+	if c == nil {
+		c = w.newClass(h, group)
+	}
+	w.count(c, ev)
+}
+
+// groupOf is what the event's class is called.
+func (w *worker) groupOf(ev *raw) ([]byte, bool) {
+	switch w.group {
+	case groupDB:
+		return ev.db, len(ev.db) > 0
+	case groupUser:
+		return ev.user, len(ev.user) > 0
+	case groupHost:
+		return ev.host, len(ev.host) > 0
+	case groupAttr:
+		return w.attrGroup(ev)
+	}
+	w.text = w.fp.Append(w.text[:0], ev.query)
+	if w.group == groupTables {
+		return w.tablesGroup(ev)
+	}
+	return w.text, true
+}
+
+func (w *worker) newClass(h uint64, group []byte) *class {
+	if w.bytes > w.budget {
+		w.fold()
+	}
+	c := &class{hash: h, keyLen: len(group), id: sqltext.ClassID(group)}
+	c.key = append(c.key, group[:min(len(group), keepText)]...)
+	c.metrics = make([]metric, w.names.metrics)
+	c.flags = make([][2]uint64, w.names.flags)
+	w.classes.insert(c)
+	w.bytes += c.bytes() + firstSize*8
+	return c
+}
+
+// count adds an event to its class.
+func (w *worker) count(c *class, ev *raw) {
+	c.calls++
+	q := ev.queryTime
+	w.number(c, &c.query, dimQueryTime, q)
+	if ev.gotLock {
+		w.number(c, &c.lock, dimLockTime, ev.lockTime)
+	}
+	w.number(c, &c.size, dimQuerySize, uint64(len(ev.query)+ev.cut)*micro)
+	c.hist[histBucket(q)]++
+	if q <= w.apdex {
+		c.good++
+	} else if q <= 4*w.apdex {
+		c.fair++
+	}
+	for i := range ev.attrs {
+		a := &ev.attrs[i]
+		s := &w.names.slots[a.slot]
+		switch s.kind {
+		case AttrNumber:
+			if s.at >= len(c.metrics) {
+				c.metrics = grown(c.metrics, w.names.metrics)
+			}
+			w.number(c, &c.metrics[s.at], s.dim, a.num)
+		case AttrFlag:
+			if s.at >= len(c.flags) {
+				c.flags = grown(c.flags, w.names.flags)
+			}
+			c.flags[s.at][a.num&1]++
+		case AttrText:
+			if !s.ignore {
+				w.value(c, s.dim, a.text)
+			}
+		}
+	}
+	if len(ev.user) > 0 {
+		w.value(c, dimUser, ev.user)
+	}
+	if len(ev.host) > 0 {
+		w.value(c, dimHost, ev.host)
+	}
+	w.context(c, ev)
+	if n := len(c.samples); w.Samples > 0 && (n < w.Samples || q > c.samples[n-1].micros) {
+		w.sample(c, ev)
+	}
+}
+
+// context counts what may not be known yet: database and time.
+func (w *worker) context(c *class, ev *raw) {
+	if ev.dbKnown && ev.time != 0 {
+		if len(ev.db) > 0 {
+			w.value(c, dimDB, ev.db)
+		}
+		c.seen(ev.time)
+		return
+	}
+	if ev.time == 0 {
+		c.pendingTime = true
+	} else {
+		c.seen(ev.time)
+	}
+	if !ev.dbKnown {
+		c.pendingDB++
+	} else if len(ev.db) > 0 {
+		w.value(c, dimDB, ev.db)
+	}
+	if !c.pending {
+		c.pending = true
+		w.touched = append(w.touched, c)
+	}
+}
+
+func (w *worker) number(c *class, m *metric, dim uint32, v uint64) {
+	if v == 0 {
+		m.addZero()
+		return
+	}
+	m.add(v)
+	if c.counts.add(dim, bucketOf(v), 1) {
+		w.bytes += 16
+	}
+}
+
+func (w *worker) value(c *class, dim uint32, b []byte) { w.valueID(c, dim, w.values.id(b), 1) }
+
+func (w *worker) valueID(c *class, dim, id uint32, n uint64) {
+	if c.values >= maxClassValues && !c.counts.has(dim, id) {
+		id = 0
+	}
+	if c.counts.add(dim, id, n) {
+		c.values++
+		w.bytes += 16
+	}
+}
+
+// sample keeps the event's statement, and drops the fastest if there are too many.
+func (w *worker) sample(c *class, ev *raw) {
+	var s sample
+	if len(c.samples) >= w.Samples {
+		s = c.samples[len(c.samples)-1]
+		c.samples = c.samples[:len(c.samples)-1]
+	}
+	before := s.bytes()
+	s.set(ev, w.source)
+	w.bytes += s.bytes() - before
+	c.offer(s, w.Samples)
+}
+
+// settle gives what is pending the database and the time that were current where the block began.
+func (w *worker) settle(l *lineContext) {
+	for _, c := range w.touched {
+		if c.pendingDB > 0 && len(l.db) > 0 {
+			w.valueID(c, dimDB, w.values.id(l.db), c.pendingDB)
+		}
+		if c.pendingTime && l.timeKnown {
+			c.seen(l.time)
+		}
+		for i := range c.samples {
+			s := &c.samples[i]
+			if s.pendingDB {
+				s.db, s.pendingDB = append(s.db[:0], l.db...), false
+			}
+			if s.pendingTime {
+				s.time, s.pendingTime = l.time, false
+			}
+		}
+		c.pending, c.pendingDB, c.pendingTime = false, 0, false
+	}
+	w.touched = w.touched[:0]
+}
+
+// fold makes room: the half of the classes with the least Query_time goes into one class, other. A class that
+// comes again begins anew; what it may lack is bounded by lacking.
+func (w *worker) fold() {
+	if len(w.touched) > 0 && w.chain != nil {
+		l, ok := w.chain.wait(w.seq)
+		if !ok {
+			return
+		}
+		w.settle(&l)
+	}
+	all := w.classes.all()
+	slices.SortFunc(all, func(a, b *class) int {
+		return cmp.Or(cmp.Compare(b.query.sum.hi, a.query.sum.hi), cmp.Compare(b.query.sum.lo, a.query.sum.lo), cmp.Compare(a.id, b.id))
+	})
+	keep := len(all) / 2
+	if w.other == nil {
+		w.other = &class{}
+	}
+	same := &translation{same: true, to: w}
+	w.classes.clear()
+	w.bytes = 0
+	for _, c := range all[:keep] {
+		w.classes.insert(c)
+		w.bytes += c.bytes()
+	}
+	if keep < len(all) {
+		w.lacking += all[keep].query.sum.lo
+	}
+	for _, c := range all[keep:] {
+		w.other.mergeFrom(c, same, 0)
+		w.folded++
+	}
+}
+
+// tablesGroup is the list of the statement's tables, as "db.t1, t2"; it is found once per fingerprint.
+func (w *worker) tablesGroup(ev *raw) ([]byte, bool) {
+	h := maphash.Bytes(w.seed, w.text)
+	g, ok := w.groups[h]
+	if !ok {
+		for i, t := range sqltext.Tables(ev.query) {
+			if i > 0 {
+				g = append(g, ", "...)
+			}
+			if t.Schema != "" {
+				g = append(append(g, t.Schema...), '.')
+			}
+			g = append(g, t.Name...)
+		}
+		if w.groups == nil || len(w.groups) > maxGroups {
+			w.groups = make(map[uint64][]byte)
+		}
+		w.groups[h] = g
+	}
+	return g, len(g) > 0
+}
+
+// maxGroups bounds the fingerprints whose tables are remembered.
+const maxGroups = 10_000
