@@ -2,7 +2,7 @@
 //
 //	Query_time > 100ms and db == "shop" and not (Full_scan or Rows_examined > 1000 * Rows_sent)
 //
-// An expression is compiled once into closures; asking it about an event allocates nothing. It can read the
+// An expression is compiled once into closures; asking it about an event allocates nothing (but for verb). It can read the
 // event and nothing else, and takes time in proportion to the event's size (patterns are RE2).
 //
 // Names are the log's own (Query_time, Rows_examined, Full_scan, …) in any case, and query, db, user, host, ip,

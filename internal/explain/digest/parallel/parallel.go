@@ -101,7 +101,7 @@ func (c *Counter) Keep(e *digest.Event) bool {
 		c.mu.Unlock()
 		return false
 	}
-	schemas := schemasOf(e)
+	schemas := schemasOf(e, verb)
 	key := strings.Join(schemas, "\x00")
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -118,9 +118,15 @@ func (c *Counter) Keep(e *digest.Event) bool {
 	return true
 }
 
-// schemasOf are the schemas that a statement touches: those of its tables, the current one where a table has none.
-func schemasOf(e *digest.Event) []string {
+// schemasOf are the schemas that a statement may change: those of its tables, the current one where a table has none.
+// INSERT, CREATE and the like change the table they name first; UPDATE and DELETE may change all they name.
+func schemasOf(e *digest.Event, verb string) []string {
 	tables := sqltext.Tables(e.Query)
+	switch verb {
+	case "UPDATE", "DELETE", "DROP", "RENAME":
+	default:
+		tables = tables[:min(1, len(tables))]
+	}
 	if len(tables) == 0 { // CREATE DATABASE, LOAD …
 		return []string{string(bytes.TrimSpace(e.DB))}
 	}

@@ -21,6 +21,9 @@ func showCommands(c *digest.Class) []string {
 		if schema == "" {
 			schema = db
 		}
+		if strings.EqualFold(schema, "information_schema") || strings.EqualFold(schema, "performance_schema") || strings.EqualFold(t.Name, "dual") {
+			continue // the server's own
+		}
 		from, table := "", identifier(t.Name)
 		if schema != "" {
 			from, table = " FROM "+identifier(schema), identifier(schema)+"."+table

@@ -221,7 +221,7 @@ func wrap(s string, width, limit int) []string {
 				cut = i
 				break
 			}
-			if r == ' ' {
+			if r == ' ' && !strings.HasPrefix(rest[i:], " %") {
 				blank = i
 			}
 			n++
@@ -239,7 +239,6 @@ func wrap(s string, width, limit int) []string {
 type columns struct {
 	heads []string
 	rows  [][]string
-	left  int // blanks in front of each line
 	gap   int // blanks between columns
 	width int // 0: no bound
 }
@@ -256,7 +255,7 @@ func (c columns) lines() []string {
 			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
 		}
 	}
-	last, fixed := len(widths)-1, c.left
+	last, fixed := len(widths)-1, 0
 	for _, w := range widths[:last] {
 		fixed += w
 	}
@@ -267,7 +266,6 @@ func (c columns) lines() []string {
 	out := make([]string, 0, len(all))
 	for n, r := range all {
 		var b strings.Builder
-		b.WriteString(strings.Repeat(" ", c.left))
 		for i, cell := range r {
 			if n == 0 {
 				cell = strings.TrimPrefix(cell, ">")

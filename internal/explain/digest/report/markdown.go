@@ -71,7 +71,7 @@ func markdownClass(b *strings.Builder, c class) {
 	if c.Fingerprint != "" {
 		fence(b, c.Fingerprint)
 	}
-	markdownFigures(b, c.Figures, c.Zero)
+	markdownFigures(b, c.Figures, nil)
 	if len(c.Values) > 0 {
 		b.WriteString("\n")
 	}

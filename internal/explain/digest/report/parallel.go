@@ -49,12 +49,12 @@ func ParallelText(w io.Writer, p parallel.Plan, o Options) error {
 			t.line("  and %d more sets of schemas", len(p.Crossing)-10)
 			break
 		}
-		t.paragraph("  ", fmt.Sprintf("%s: %s (%s) in %s calls", strings.Join(named(s.Schemas), " + "), seconds(s.Seconds), percent(s.Share), thousands(float64(s.Calls))))
+		t.paragraph("  ", fmt.Sprintf("%s: %s (%s) in %s %s", strings.Join(named(s.Schemas), " + "), seconds(s.Seconds), percent(s.Share), thousands(float64(s.Calls)), plural(s.Calls, "call", "calls")))
 		t.paragraph("    ", shorten(line(s.Sample), 300))
 	}
 	if p.UnjudgedCalls > 0 {
 		t.line("")
-		t.paragraph("", fmt.Sprintf("Not counted: %s of CALL, COMMIT, XA and EXECUTE with %s, whose text does not tell what they write.", thousands(float64(p.UnjudgedCalls)), seconds(p.Unjudged)))
+		t.paragraph("", fmt.Sprintf("Not counted: %s %s of CALL, COMMIT, XA or EXECUTE (%s), whose text does not tell what is written.", thousands(float64(p.UnjudgedCalls)), plural(p.UnjudgedCalls, "call", "calls"), seconds(p.Unjudged)))
 	}
 	return t.flush(w)
 }

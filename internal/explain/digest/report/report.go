@@ -105,8 +105,8 @@ type class struct {
 	Rank, ID, PtID, Statement, Fingerprint, When string
 	Share                                        string
 	Part                                         float64
+	Once                                         bool // one call: of all figures the total tells enough
 	Figures                                      []figures
-	Zero                                         []string
 	Values                                       []pair
 	Histogram                                    []bucket
 	Tables                                       []string // SHOW commands
@@ -129,7 +129,7 @@ type sample struct {
 }
 
 func build(p *digest.Profile, o Options) view {
-	v := view{Filter: o.Filter, Timed: p.Metric(queryTime).Count > 0, Grouped: p.GroupBy}
+	v := view{Filter: o.Filter, Timed: p.Metric(queryTime).Max > 0, Grouped: p.GroupBy}
 	v.Notes = append(v.Notes, o.Notes...)
 	v.sources(p, o)
 	length := p.To.Sub(p.From).Seconds()
@@ -181,10 +181,19 @@ func (v *view) sources(p *digest.Profile, o Options) {
 		}
 		t += ", " + thousands(float64(s.Events)) + " " + plural(s.Events, "event", "events")
 		if s.Server != "" {
-			t += ", " + line(s.Server)
+			t += ", server " + serverName(s.Server)
 		}
 		v.Sources = append(v.Sources, t)
 	}
+}
+
+// serverName is the version in a log's first line, "/usr/sbin/mysqld, Version: 8.4.3 (MySQL Community Server - GPL).
+// started with:"; other text stays.
+func serverName(s string) string {
+	if _, after, ok := strings.Cut(s, "Version: "); ok {
+		s, _, _ = strings.Cut(after, ". started with")
+	}
+	return line(s)
 }
 
 func titleOf(p *digest.Profile, o Options) string {
@@ -242,7 +251,7 @@ func table(list, whole []digest.Metric) (lines []figures, zero []string) {
 		if m.Count == 0 {
 			continue
 		}
-		if m.Max == 0 && m.Min == 0 && m.Name != queryTime {
+		if m.Max == 0 && m.Min == 0 {
 			zero = append(zero, name)
 			continue
 		}
@@ -287,7 +296,7 @@ func ordered(c *digest.Class, orderBy string) string {
 func rankOf(n int, c *digest.Class, p *digest.Profile) rank {
 	t := c.Metric(queryTime)
 	r := rank{Rank: fmt.Sprint(n), ID: c.ID, Share: percent(c.Share), Part: c.Share, Calls: thousands(float64(c.Calls)), Statement: statement(c, p.GroupBy)}
-	if t.Count > 0 {
+	if p.Metric(queryTime).Max > 0 {
 		r.Time, r.Each = figure(t.Sum, t.Unit), figure(t.Avg, t.Unit)
 		if !math.IsNaN(c.VarianceToMean) {
 			r.VM = fmt.Sprintf("%.2f", c.VarianceToMean)
@@ -331,14 +340,16 @@ func section(n int, c *digest.Class, p *digest.Profile, o Options) class {
 		s.PtID = c.PtID
 	}
 	s.When = when(c, o)
-	s.Figures, s.Zero = table(c.Metrics, p.Metrics)
+	s.Figures, _ = table(c.Metrics, p.Metrics)
 	calls := figures{Name: "Calls", Total: thousands(float64(c.Calls))}
 	if p.Calls > 0 {
 		calls.Pct = percent(float64(c.Calls) / float64(p.Calls))
 	}
 	s.Figures = append([]figures{calls}, s.Figures...)
 	s.Values = values(c)
-	s.Histogram = histogram(c.Histogram)
+	if s.Once = c.Calls == 1; !s.Once {
+		s.Histogram = histogram(c.Histogram)
+	}
 	s.Tables = showCommands(c)
 	for _, x := range c.Samples {
 		s.Samples = append(s.Samples, sampleOf(x, o))
@@ -362,7 +373,7 @@ func when(c *digest.Class, o Options) string {
 	t += " to " + o.stamp(c.Last)
 	if c.Calls > 1 {
 		t += fmt.Sprintf(", %s calls/s", three(float64(c.Calls)/d.Seconds()))
-		if m := c.Metric(queryTime); m.Count > 0 {
+		if m := c.Metric(queryTime); m.Max > 0 {
 			t += ", concurrency " + three(m.Sum/d.Seconds())
 		}
 	}
@@ -454,7 +465,7 @@ func histogram(h [8]int64) []bucket {
 const maxSample = 2048
 
 func sampleOf(x digest.Sample, o Options) sample {
-	s := sample{Query: strings.TrimSpace(plain(x.Query)), Plan: strings.TrimRight(plain(x.Explain), "\n")}
+	s := sample{Query: strings.TrimSpace(plain(x.Query)), Plan: aligned(plain(x.Explain))}
 	var head []string
 	if x.Seconds > 0 {
 		head = append(head, seconds(x.Seconds))
@@ -478,4 +489,21 @@ func sampleOf(x digest.Sample, o Options) sample {
 		s.Cut = thousands(float64(left)) + " bytes more"
 	}
 	return s
+}
+
+// aligned lays out MariaDB's explain lines, whose cells are parted by tabs.
+func aligned(s string) string {
+	lines := strings.Split(strings.Trim(s, "\n"), "\n")
+	if len(lines) < 2 || !strings.Contains(lines[0], "\t") {
+		return strings.TrimSpace(s)
+	}
+	c := columns{heads: strings.Split(strings.TrimSpace(lines[0]), "\t"), gap: 2}
+	for _, l := range lines[1:] {
+		cells := strings.Split(strings.TrimSpace(l), "\t")
+		for len(cells) < len(c.heads) {
+			cells = append(cells, "")
+		}
+		c.rows = append(c.rows, cells[:len(c.heads)])
+	}
+	return strings.Join(c.lines(), "\n")
 }

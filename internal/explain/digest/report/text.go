@@ -17,7 +17,7 @@ func Text(w io.Writer, p *digest.Profile, o Options) error {
 	t.header(v)
 	t.profile(v)
 	for _, c := range v.Classes {
-		t.class(c, v)
+		t.class(c)
 	}
 	_, err := io.WriteString(w, t.b.String())
 	return err
@@ -56,8 +56,10 @@ func (t *textWriter) header(v view) {
 	}
 	if len(v.Overall) > 0 {
 		t.line("")
-		t.figures("", v.Overall, 0)
-		t.zero(v.Zero)
+		t.figures(v.Overall)
+		if len(v.Zero) > 0 {
+			t.paragraph("always 0: ", strings.Join(v.Zero, ", "))
+		}
 	}
 	if len(v.Skipped)+len(v.Notes) > 0 || v.Error != "" {
 		t.line("")
@@ -77,15 +79,9 @@ func (t *textWriter) header(v view) {
 	}
 }
 
-func (t *textWriter) zero(names []string) {
-	if len(names) > 0 {
-		t.paragraph("always 0: ", strings.Join(names, ", "))
-	}
-}
-
 // figures writes a table of figures. The percentage has a column when a line has one.
-func (t *textWriter) figures(head string, lines []figures, left int) {
-	c := columns{heads: []string{head, ">pct", ">total", ">min", ">max", ">avg", ">95 %", ">stddev", ">median"}, left: left, gap: 3, width: t.width}
+func (t *textWriter) figures(lines []figures) {
+	c := columns{heads: []string{"", ">pct", ">total", ">min", ">max", ">avg", ">95 %", ">stddev", ">median"}, gap: 3, width: t.width}
 	withPct := false
 	for _, f := range lines {
 		withPct = withPct || f.Pct != ""
@@ -99,6 +95,17 @@ func (t *textWriter) figures(head string, lines []figures, left int) {
 	}
 	if !withPct {
 		c.heads = append(c.heads[:1], c.heads[2:]...)
+	}
+	for _, l := range c.lines() {
+		t.line("%s", l)
+	}
+}
+
+// once writes the figures of a class that was called once.
+func (t *textWriter) once(lines []figures) {
+	c := columns{heads: []string{"", ">pct", ">once"}, gap: 3}
+	for _, f := range lines {
+		c.rows = append(c.rows, []string{f.Name, f.Pct, f.Total})
 	}
 	for _, l := range c.lines() {
 		t.line("%s", l)
@@ -148,7 +155,7 @@ func (t *textWriter) profile(v view) {
 // shortID is enough of an ID to tell classes apart in one report.
 func shortID(id string) string { return id[:min(8, len(id))] }
 
-func (t *textWriter) class(c class, v view) {
+func (t *textWriter) class(c class) {
 	t.line("")
 	t.line("")
 	head := fmt.Sprintf("%s. %s", c.Rank, c.Statement)
@@ -168,8 +175,11 @@ func (t *textWriter) class(c class, v view) {
 		t.paragraph("", c.When)
 	}
 	t.line("")
-	t.figures("", c.Figures, 0)
-	t.zero(c.Zero)
+	if c.Once {
+		t.once(c.Figures)
+	} else {
+		t.figures(c.Figures)
+	}
 	if len(c.Values) > 0 {
 		t.line("")
 		w := 0
