@@ -10,7 +10,7 @@ import (
 
 const (
 	// blockSize is what a worker takes at once: small enough to stay in a core's cache.
-	blockSize = 1 << 20
+	blockSize = 512 << 10
 	// statementLimit bounds the bytes of one event that are looked at; the rest is counted, not read.
 	statementLimit = 8 << 20
 	// overlap is what is looked at again when the end of a long event is searched piece by piece: it must

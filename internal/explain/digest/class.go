@@ -95,7 +95,7 @@ func (c *class) mergeFrom(o *class, t *translation, samples int) {
 	c.lock.merge(&o.lock)
 	c.size.merge(&o.size)
 	for i := range o.metrics {
-		if o.metrics[i].n > 0 {
+		if o.metrics[i].count() > 0 {
 			at := t.metric(i)
 			c.metrics = grown(c.metrics, at+1)
 			c.metrics[at].merge(&o.metrics[i])

@@ -207,7 +207,7 @@ func (g *general) stamp(b []byte) {
 	if len(b) == 0 {
 		return
 	}
-	if t, ok := g.day.isoTime(b); ok {
+	if t, _, ok := g.day.isoTime(b, 0); ok {
 		g.last = t
 	} else if t, ok := shortTime(b, g.zone); ok {
 		g.last = t

@@ -12,7 +12,7 @@ func (p *slowParser) header(b []byte, i int, ev *raw) int {
 	if i >= len(b) || b[i] != '#' {
 		return -1
 	}
-	p.prev = 0
+	p.prev = &p.names.first
 	p.seq++
 	var stamp int64
 	gotStamp, gotUse := false, false
@@ -88,8 +88,13 @@ func (p *slowParser) headerLine(b []byte, i int, ev *raw) int {
 	switch b[i+2] {
 	case 'T':
 		if hasPrefix(b, i, timeMark) {
+			i += len(timeMark)
+			if t, end, ok := p.isoTime(b, i); ok && end < len(b) && b[end] == '\n' {
+				ev.time = t
+				return end + 1
+			}
 			end := lineEnd(b, i)
-			p.time(b[i+len(timeMark):end], ev)
+			p.time(b[i:end], ev)
 			return end
 		}
 	case 'U':
@@ -116,85 +121,137 @@ func (p *slowParser) headerLine(b []byte, i int, ev *raw) int {
 
 // userLine reads "priv_user[user] @ host [ip]  Id: 7".
 func (p *slowParser) userLine(b []byte, i int, ev *raw) int {
-	start := i
-	for i < len(b) && b[i] != '[' && b[i] != '\n' {
-		i++
+	end := lineEnd(b, i)
+	line := b[i:end]
+	open := bytes.IndexByte(line, '[')
+	if open < 0 {
+		return end
 	}
-	user := b[start:i]
-	if i < len(b) && b[i] == '[' {
-		i++
-		s := i
-		for i < len(b) && b[i] != ']' && b[i] != '\n' {
-			i++
+	shut := bytes.IndexByte(line[open:], ']')
+	if shut < 0 {
+		return end
+	}
+	shut += open
+	if ev.user = line[:open]; open == 0 {
+		ev.user = line[1:shut]
+	}
+	if !hasPrefix(line, shut, "] @ ") {
+		return end
+	}
+	at := shut + 4
+	line = line[at:]
+	n := bytes.IndexByte(line, ' ')
+	if n < 0 {
+		ev.host = bytes.TrimRight(line, "\r\n")
+		return end
+	}
+	ev.host = line[:n]
+	line = line[n:]
+	if len(line) > 1 && line[1] == '[' {
+		shut = bytes.IndexByte(line, ']')
+		if shut < 0 {
+			return end
 		}
-		if len(user) == 0 {
-			user = b[s:i]
-		}
-	}
-	ev.user = user
-	if !hasPrefix(b, i, "] @ ") {
-		return lineEnd(b, i)
-	}
-	i += 4
-	s := i
-	for i < len(b) && b[i] != ' ' && b[i] != '\n' && b[i] != '\r' {
-		i++
-	}
-	ev.host = b[s:i]
-	if hasPrefix(b, i, " [") {
-		i += 2
-		s = i
-		for i < len(b) && b[i] != ']' && b[i] != '\n' {
-			i++
-		}
-		ev.ip = b[s:i]
-		i++
+		ev.ip = line[2:shut]
+		line = line[shut+1:]
 	}
 	if len(ev.host) == 0 {
 		ev.host = ev.ip
 	}
-	if i >= len(b) {
-		return len(b)
+	if len(line) < 5 {
+		return end
 	}
-	if b[i-1] == '\n' {
-		return i
-	}
-	return p.attrLine(b, i, ev)
+	return p.attrLine(b, end-len(line), ev)
 }
 
-// attrLine reads "Name: value  Name: value" up to the line's end.
+// attrLine reads "Name: value  Name: value" up to the line's end. Logs repeat themselves: the name that came
+// after the last one is tried first.
 func (p *slowParser) attrLine(b []byte, i int, ev *raw) int {
+	prev := p.prev
 	for {
-		for i < len(b) && (b[i] == ' ' || b[i] == '\t' || b[i] == '\r') {
+		for i < len(b) && b[i] == ' ' {
 			i++
 		}
 		if i >= len(b) {
-			return i
+			break
 		}
-		if b[i] == '\n' {
-			return i + 1
+		if b[i] < ' ' {
+			i++
+			if b[i-1] == '\n' {
+				break
+			}
+			continue
 		}
-		name, at := p.name(b, i)
-		if at < 0 {
-			p.skip(skipHeader, 1)
-			return lineEnd(b, i)
+		n := prev.next
+		if n != nil && n.is(b, i) {
+			i += len(n.key)
+		} else if n, i = p.name(b, i, prev); n == nil {
+			i = lineEnd(b, i)
+			break
 		}
-		i = p.value(b, at, name, ev)
+		prev = n
+		if n.number {
+			if v, end, ok := parseMicros(b, i); ok {
+				i = end
+				if n.role == roleAuto && n.seen != p.seq && n.refs[AttrNumber].slot >= 0 {
+					n.seen = p.seq
+					a := n.refs[AttrNumber]
+					a.num = v
+					ev.attrs = append(ev.attrs, a)
+				} else {
+					p.number(ev, n, v)
+				}
+				continue
+			}
+			if ref := n.refs[AttrFlag]; ref.slot >= 0 && n.seen != p.seq && i+3 < len(b) {
+				if b[i] == 'N' && b[i+1] == 'o' && b[i+2] <= ' ' {
+					n.seen = p.seq
+					ev.attrs = append(ev.attrs, ref)
+					i += 2
+					continue
+				}
+				if b[i] == 'Y' && b[i+1] == 'e' && b[i+2] == 's' && b[i+3] <= ' ' {
+					n.seen = p.seq
+					ref.num = 1
+					ev.attrs = append(ev.attrs, ref)
+					i += 3
+					continue
+				}
+			}
+		}
+		i = p.value(b, i, n, ev)
+	}
+	p.prev = prev
+	return i
+}
+
+// number adds a numeric attribute to the event, unless the event has it.
+func (p *slowParser) number(ev *raw, n *attrName, v uint64) {
+	if n.seen == p.seq {
+		return
+	}
+	n.seen = p.seq
+	switch n.role {
+	case roleAuto:
+		p.attr(ev, n, AttrNumber, v)
+	case roleQueryTime:
+		if v >= maxMicros { // the server's clock went back while it ran: minus so much
+			v = 0
+			p.skip(skipNegative, 1)
+		}
+		ev.queryTime, ev.gotQuery = v, true
+	case roleLockTime:
+		if v >= maxMicros {
+			v = 0
+		}
+		ev.lockTime, ev.gotLock = v, true
+	case roleThread:
+		ev.thread = int64(v / micro)
 	}
 }
 
-// name reads a name and its colon, and returns its number and where the value begins; -1 if there is none. Logs
-// repeat themselves: the name that came after the last one is tried first.
-func (p *slowParser) name(b []byte, i int) (int16, int) {
-	list := p.names.list
-	if int(p.prev) < len(list) {
-		if next := list[p.prev].next; int(next) < len(list) {
-			if k := list[next].key; len(b)-i > len(k) && string(b[i:i+len(k)]) == k {
-				p.prev = next
-				return next, i + len(k)
-			}
-		}
-	}
+// name reads a name and its colon, and returns it and where the value begins; nil if there is none.
+func (p *slowParser) name(b []byte, i int, prev *attrName) (*attrName, int) {
 	start := i
 	for i < len(b) && i-start <= 64 {
 		c := b[i]
@@ -204,50 +261,30 @@ func (p *slowParser) name(b []byte, i int) (int16, int) {
 		i++
 	}
 	if i >= len(b) || b[i] != ':' || i == start {
-		return 0, -1
+		p.skip(skipHeader, 1)
+		return nil, i
 	}
 	n := p.names.find(b[start:i])
+	if n == nil {
+		p.skip(skipNames, 1)
+		return nil, i
+	}
 	i++
 	if i < len(b) && b[i] == ' ' {
 		i++
 	}
-	if n >= 0 && int(p.prev) < len(p.names.list) {
-		p.names.list[p.prev].next = n
-		p.prev = n
-	}
+	prev.next = n
 	return n, i
 }
 
-// value reads the value of a name at b[i:] and returns where it ends.
-func (p *slowParser) value(b []byte, i int, name int16, ev *raw) int {
+// value reads a value that is no number at b[i:] and returns where it ends.
+func (p *slowParser) value(b []byte, i int, n *attrName, ev *raw) int {
 	for i < len(b) && b[i] == ' ' {
 		i++
 	}
-	r := roleIgnore
-	if name >= 0 {
-		r = p.names.list[name].role
-	} else {
-		p.skip(skipNames, 1)
-	}
-	if r == roleAuto || r == roleQueryTime || r == roleLockTime || r == roleThread {
+	if n.number {
 		if v, end, ok := parseMicros(b, i); ok {
-			switch r {
-			case roleQueryTime:
-				if v >= maxMicros { // the server's clock went back while it ran: minus so much
-					v = 0
-					p.skip(skipNegative, 1)
-				}
-				ev.queryTime, ev.gotQuery = v, true
-			case roleLockTime:
-				if v >= maxMicros {
-					v = 0
-				}
-				ev.lockTime, ev.gotLock = v, true
-			case roleThread:
-				ev.thread = int64(v / micro)
-			default:
-				p.attr(ev, name, AttrNumber, v, nil)
-			}
+			p.number(ev, n, v)
 			return end
 		}
 	}
@@ -255,46 +292,56 @@ func (p *slowParser) value(b []byte, i int, name int16, ev *raw) int {
 	for end < len(b) && b[end] > ' ' {
 		end++
 	}
+	if n.role == roleSchema {
+		return p.schema(b, i, end, ev)
+	}
 	word := b[i:end]
-	if r == roleSchema {
-		for end+1 < len(b) && b[end] == ' ' && b[end+1] > ' ' { // a name may hold blanks; two end it
-			for end++; end < len(b) && b[end] > ' '; end++ {
-			}
-		}
-		word = b[i:end]
-		if len(word) > 0 && word[len(word)-1] == ':' { // "Schema:  QC_hit: No": no schema
-			word, end = nil, i
-		} else if n := bytes.Index(word, []byte(": ")); n >= 0 { // "Schema:  Last_errno: 0"
-			word, end = nil, i
-		}
-		ev.db, ev.dbKnown = word, true
+	if len(word) == 0 {
 		return end
 	}
-	switch {
-	case name < 0 || len(word) == 0:
-	case len(word) == 3 && string(word) == "Yes":
-		p.attr(ev, name, AttrFlag, 1, nil)
-	case len(word) == 2 && string(word) == "No":
-		p.attr(ev, name, AttrFlag, 0, nil)
-	case word[len(word)-1] == ':': // the value is missing: this is the next name
+	if word[len(word)-1] == ':' { // the value is missing: this is the next name
 		return i
+	}
+	if n.seen == p.seq {
+		return end
+	}
+	n.seen = p.seq
+	switch {
+	case n.role != roleAuto && n.role != roleValue && n.role != roleIgnore:
+		p.skip(skipHeader, 1) // a word where a number belongs
+	case string(word) == "Yes":
+		p.attr(ev, n, AttrFlag, 1)
+	case string(word) == "No":
+		p.attr(ev, n, AttrFlag, 0)
 	default:
-		p.attr(ev, name, AttrText, 0, word)
+		p.attr(ev, n, AttrText, textAt(i, end-i))
 	}
 	return end
 }
 
-// attr adds an attribute to the event, unless the event has it.
-func (p *slowParser) attr(ev *raw, name int16, kind AttrKind, num uint64, text []byte) {
-	s := p.names.slot(name, kind)
-	if s < 0 {
+// schema reads the name of a schema, which may be missing and may hold blanks: two blanks end it.
+func (p *slowParser) schema(b []byte, i, end int, ev *raw) int {
+	for end+1 < len(b) && b[end] == ' ' && b[end+1] > ' ' {
+		for end++; end < len(b) && b[end] > ' '; end++ {
+		}
+	}
+	word := b[i:end]
+	if n := len(word); n > 0 && (word[n-1] == ':' || bytes.Contains(word, []byte(": "))) {
+		word, end = nil, i // "Schema:  QC_hit: No": there is none, this is the next name
+	}
+	ev.db, ev.dbKnown = word, true
+	return end
+}
+
+// attr adds an attribute to the event.
+func (p *slowParser) attr(ev *raw, n *attrName, kind AttrKind, num uint64) {
+	if p.names.slot(n, kind) < 0 {
 		p.skip(skipNames, 1)
 		return
 	}
-	if seen := &p.names.slots[s].seen; *seen != p.seq {
-		*seen = p.seq
-		ev.attrs = append(ev.attrs, rawAttr{slot: s, num: num, text: text})
-	}
+	a := n.refs[kind]
+	a.num = num
+	ev.attrs = append(ev.attrs, a)
 }
 
 // useLine reads "use db;" as the log writes it before a statement; end is -1 if it is something else.
@@ -338,6 +385,9 @@ func stampLine(b []byte, i int) (t int64, end int) {
 	if i == s {
 		return 0, -1
 	}
+	if i+1 < len(b) && b[i] == ';' && b[i+1] == '\n' {
+		return v * micro, i + 2
+	}
 	return v * micro, lineEnd(b, i)
 }
 
@@ -348,7 +398,7 @@ func (p *slowParser) time(b []byte, ev *raw) {
 		p.userLine(b, n+len(userMark), ev)
 		b = bytes.TrimRight(b[:n], " ")
 	}
-	if t, ok := p.isoTime(b); ok {
+	if t, _, ok := p.isoTime(b, 0); ok {
 		ev.time = t
 		return
 	}
@@ -359,27 +409,32 @@ func (p *slowParser) time(b []byte, ev *raw) {
 	p.skip(skipBadTime, 1)
 }
 
-// isoTime reads 2026-01-02T03:04:05.678901Z, or with +02:00, or without a zone. The day is remembered.
-func (p *slowParser) isoTime(b []byte) (int64, bool) {
-	if len(b) < 19 || b[4] != '-' || b[7] != '-' || (b[10] != 'T' && b[10] != ' ') || b[13] != ':' || b[16] != ':' {
-		return 0, false
+// isoTime reads 2026-01-02T03:04:05.678901Z at b[i:], or with +02:00, or without a zone, and returns where it
+// ends. The day is remembered.
+func (p *slowParser) isoTime(b []byte, i int) (t int64, end int, ok bool) {
+	if len(b)-i < 19 {
+		return 0, i, false
 	}
-	h, ok1 := two(b, 11)
-	m, ok2 := two(b, 14)
-	s, ok3 := two(b, 17)
+	d := b[i : i+19]
+	if d[4] != '-' || d[7] != '-' || (d[10] != 'T' && d[10] != ' ') || d[13] != ':' || d[16] != ':' {
+		return 0, i, false
+	}
+	h, ok1 := two(d, 11)
+	m, ok2 := two(d, 14)
+	s, ok3 := two(d, 17)
 	if !ok1 || !ok2 || !ok3 || h > 23 || m > 59 || s > 60 {
-		return 0, false
+		return 0, i, false
 	}
-	if [10]byte(b[:10]) != p.dayText {
-		day, err := time.Parse(time.DateOnly, string(b[:10]))
+	if string(d[:10]) != string(p.dayText[:]) {
+		day, err := time.Parse(time.DateOnly, string(d[:10]))
 		if err != nil {
-			return 0, false
+			return 0, i, false
 		}
-		p.dayText = [10]byte(b[:10])
+		p.dayText = [10]byte(d[:10])
 		p.day = day.UnixMicro()
 	}
-	t := p.day + int64(h*3600+m*60+s)*micro
-	i := 19
+	t = p.day + int64(h*3600+m*60+s)*micro
+	i += 19
 	if i < len(b) && b[i] == '.' {
 		unit := int64(micro / 10)
 		for i++; i < len(b) && b[i]-'0' <= 9; i++ {
@@ -389,22 +444,24 @@ func (p *slowParser) isoTime(b []byte) (int64, bool) {
 	}
 	switch {
 	case i < len(b) && b[i] == 'Z':
+		i++
 	case i+6 <= len(b) && (b[i] == '+' || b[i] == '-') && b[i+3] == ':':
 		zh, ok1 := two(b, i+1)
 		zm, ok2 := two(b, i+4)
 		if !ok1 || !ok2 {
-			return 0, false
+			return 0, i, false
 		}
 		off := int64(zh*3600+zm*60) * micro
 		if b[i] == '-' {
 			off = -off
 		}
 		t -= off
+		i += 6
 	case p.zone != time.UTC:
 		w := time.UnixMicro(t).UTC()
 		t = time.Date(w.Year(), w.Month(), w.Day(), w.Hour(), w.Minute(), w.Second(), w.Nanosecond(), p.zone).UnixMicro()
 	}
-	return t, true
+	return t, i, true
 }
 
 func two(b []byte, i int) (int, bool) {

@@ -35,16 +35,18 @@ func bucketValue(i uint32) float64 {
 	return math.Ldexp(float64(m), int(e)) + math.Ldexp(0.5, int(e))
 }
 
-// metric is what one numeric attribute came to. Its quantiles are in the class's counts.
+// metric is what one numeric attribute came to. Its quantiles are in the class's counts. Zeros are only
+// counted: most attributes are 0 in most events.
 type metric struct {
-	n, zeros uint64
+	zeros    uint64
+	n        uint64 // values over zero; min and max are theirs
 	min, max uint64
 	sum, sq  u128
 }
 
-// add counts a value that is not zero; zero is for the caller, who then needs no bucket.
+// add counts a value over zero.
 func (m *metric) add(v uint64) {
-	if m.n == m.zeros && m.zeros == 0 || v < m.min {
+	if m.n == 0 || v < m.min {
 		m.min = v
 	}
 	if v > m.max {
@@ -56,13 +58,10 @@ func (m *metric) add(v uint64) {
 	m.sq.add(hi, lo)
 }
 
-func (m *metric) addZero() {
-	m.n++
-	m.zeros++
-	m.min = 0
-}
+func (m *metric) count() uint64 { return m.n + m.zeros }
 
 func (m *metric) merge(o *metric) {
+	m.zeros += o.zeros
 	if o.n == 0 {
 		return
 	}
@@ -71,17 +70,16 @@ func (m *metric) merge(o *metric) {
 	}
 	m.max = max(m.max, o.max)
 	m.n += o.n
-	m.zeros += o.zeros
 	m.sum.add(o.sum.hi, o.sum.lo)
 	m.sq.add(o.sq.hi, o.sq.lo)
 }
 
 // variance is that of the population, in squared units.
 func (m *metric) variance() float64 {
-	if m.n == 0 || m.min == m.max {
+	if m.n == 0 || m.zeros == 0 && m.min == m.max {
 		return 0
 	}
-	n := float64(m.n)
+	n := float64(m.count())
 	mean := m.sum.float() / n
 	v := m.sq.float()/n - mean*mean
 	if v < 0 {
@@ -98,34 +96,56 @@ type bucket struct {
 
 // fill makes the figures; buckets are those of values over zero, by rising number.
 func (m *metric) fill(out *Metric, buckets []bucket) {
-	out.Count = int64(m.n)
-	if m.n == 0 {
+	n := m.count()
+	out.Count = int64(n)
+	if n == 0 {
 		return
 	}
 	out.Sum = m.sum.float() / micro
-	out.Min, out.Max = float64(m.min)/micro, float64(m.max)/micro
-	out.Avg = out.Sum / float64(m.n)
+	out.Max = float64(m.max) / micro
+	if m.zeros == 0 {
+		out.Min = float64(m.min) / micro
+	}
+	out.Avg = out.Sum / float64(n)
 	out.Stddev = math.Sqrt(m.variance())
+	whole := out.Unit == "" || out.Unit == "bytes"
 	// 95 %: the value of rank ⌈0.95 n⌉. Median: the middle value, or the mean of the two in the middle.
-	out.P95 = m.rank((m.n*95+99)/100, buckets)
-	out.Median = (m.rank((m.n+1)/2, buckets) + m.rank(m.n/2+1, buckets)) / 2
+	out.P95 = m.rank((n*95+99)/100, buckets, whole)
+	out.Median = (m.rank((n+1)/2, buckets, whole) + m.rank(n/2+1, buckets, whole)) / 2
 }
 
-// rank is the r-th smallest value, from 1.
-func (m *metric) rank(r uint64, buckets []bucket) float64 {
+// rank is the r-th smallest value, from 1; whole says that values are whole numbers.
+func (m *metric) rank(r uint64, buckets []bucket, whole bool) float64 {
 	if r <= m.zeros {
 		return 0
 	}
-	if r >= m.n {
+	if r >= m.count() {
 		return float64(m.max) / micro
 	}
 	seen := m.zeros
 	for _, b := range buckets {
 		seen += b.n
-		if seen >= r {
-			v := bucketValue(b.i)
-			return min(max(v, float64(m.min)), float64(m.max)) / micro
+		if seen < r {
+			continue
 		}
+		v := bucketValue(b.i)
+		if whole { // a bucket that holds one whole number stands for that
+			low, high := bucketBounds(b.i)
+			if n := math.Ceil(low / micro); n*micro < high && (n+1)*micro >= high {
+				v = n * micro
+			}
+		}
+		return min(max(v, float64(m.min)), float64(m.max)) / micro
 	}
 	return float64(m.max) / micro
+}
+
+// bucketBounds is the bucket's lowest value, and the next bucket's.
+func bucketBounds(i uint32) (low, high float64) {
+	if i < 2*subBuckets {
+		return float64(i), float64(i + 1)
+	}
+	e := i>>subBucketBits - 1
+	m := i - e<<subBucketBits
+	return math.Ldexp(float64(m), int(e)), math.Ldexp(float64(m+1), int(e))
 }

@@ -1,6 +1,9 @@
 package digest
 
-import "strings"
+import (
+	"encoding/binary"
+	"strings"
+)
 
 // Dimensions of counts that every class has; those of attributes come after.
 const (
@@ -61,28 +64,58 @@ func unitOf(name string) string {
 
 // attrName is a name of an attribute and the slots for its values, one per kind, given out when needed.
 type attrName struct {
-	name  string
-	key   string // name and ": ", as it stands in the log
-	role  role
-	slots [3]int16 // by AttrKind; -1: none yet
-	next  int16    // the name that last came after this one
+	name   string
+	key    string // name and ": ", as it stands in the log
+	role   role
+	number bool       // may be a number
+	refs   [3]rawAttr // by AttrKind; slot -1: none yet
+	words  [4]uint64  // key's first 8, last 8, and if it is longer than 16 its next and next to last 8 bytes
+	next   *attrName  // the name that last came after this one
+	seen   uint32     // the event that last had it
+}
+
+// setWords prepares is.
+func (a *attrName) setWords() {
+	k := []byte(a.key)
+	if len(k) < 8 || len(k) > 32 {
+		return
+	}
+	w := func(i int) uint64 { return binary.LittleEndian.Uint64(k[i:]) }
+	a.words = [4]uint64{w(0), w(len(k) - 8)}
+	if len(k) > 16 {
+		a.words[2], a.words[3] = w(8), w(len(k)-16)
+	}
+}
+
+// is tells whether the key stands at b[i:]. It compares words, which may overlap, and calls nothing.
+func (a *attrName) is(b []byte, i int) bool {
+	n := len(a.key)
+	if len(b)-i <= n {
+		return false
+	}
+	s := b[i : i+n]
+	if n < 8 || n > 32 {
+		return string(s) == a.key
+	}
+	if binary.LittleEndian.Uint64(s) != a.words[0] || binary.LittleEndian.Uint64(s[n-8:]) != a.words[1] {
+		return false
+	}
+	return n <= 16 || binary.LittleEndian.Uint64(s[8:]) == a.words[2] && binary.LittleEndian.Uint64(s[n-16:]) == a.words[3]
 }
 
 // slot is one kind of value of one name.
 type slot struct {
-	name string
-	kind AttrKind
-	dim  uint32 // of number and text
-	at   int    // of number: index in class.metrics; of flag: in class.flags
-	seen uint32 // the event that last had it
-	// ignore: known to filters only
-	ignore bool
+	name   string
+	kind   AttrKind
+	ignore bool   // known to filters only
+	dim    uint32 // of number and text
+	at     int    // of number: index in class.metrics; of flag: in class.flags
 }
 
 // names knows the attributes of one worker. The number of names is bounded: a log can make up any.
 type names struct {
-	list    []attrName
-	byName  map[string]int16
+	first   attrName // stands before the first name of an event
+	byName  map[string]*attrName
 	slots   []slot
 	dims    uint32
 	metrics int
@@ -92,36 +125,37 @@ type names struct {
 const maxNames = 128
 
 func newNames() *names {
-	return &names{byName: make(map[string]int16), dims: dimFirstFree}
+	return &names{byName: make(map[string]*attrName), dims: dimFirstFree}
 }
 
-// find returns the number of a name, or -1 when there are too many.
-func (n *names) find(name []byte) int16 {
-	if i, ok := n.byName[string(name)]; ok {
-		return i
+// find returns a name, or nil when there are too many.
+func (n *names) find(name []byte) *attrName {
+	if a, ok := n.byName[string(name)]; ok {
+		return a
 	}
-	if len(n.list) >= maxNames {
-		return -1
+	if len(n.byName) >= maxNames {
+		return nil
 	}
-	i := int16(len(n.list))
 	s := string(name)
-	n.list = append(n.list, attrName{name: s, key: s + ": ", role: roles[s], slots: [3]int16{-1, -1, -1}})
-	n.byName[s] = i
-	return i
+	r := roles[s]
+	a := &attrName{name: s, key: s + ": ", role: r, refs: [3]rawAttr{{slot: -1}, {slot: -1}, {slot: -1}}}
+	a.setWords()
+	a.number = r == roleAuto || r == roleQueryTime || r == roleLockTime || r == roleThread
+	n.byName[s] = a
+	return a
 }
 
 // findString is find for a name that is a string.
-func (n *names) findString(name string) int16 {
-	if i, ok := n.byName[name]; ok {
-		return i
+func (n *names) findString(name string) *attrName {
+	if a, ok := n.byName[name]; ok {
+		return a
 	}
 	return n.find([]byte(name))
 }
 
 // slot returns the slot for a value of that kind, or -1 when there are too many.
-func (n *names) slot(name int16, kind AttrKind) int16 {
-	a := &n.list[name]
-	if s := a.slots[kind]; s >= 0 {
+func (n *names) slot(a *attrName, kind AttrKind) int16 {
+	if s := a.refs[kind].slot; s >= 0 {
 		return s
 	}
 	s := slot{name: a.name, kind: kind, ignore: a.role == roleIgnore}
@@ -143,7 +177,7 @@ func (n *names) slot(name int16, kind AttrKind) int16 {
 	}
 	i := int16(len(n.slots))
 	n.slots = append(n.slots, s)
-	a.slots[kind] = i
+	a.refs[kind] = rawAttr{slot: i, kind: kind, dim: uint8(s.dim), at: uint8(s.at), ignore: s.ignore}
 	return i
 }
 

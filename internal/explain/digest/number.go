@@ -1,6 +1,7 @@
 package digest
 
 import (
+	"encoding/binary"
 	"math"
 	"math/bits"
 	"strconv"
@@ -15,59 +16,75 @@ const (
 
 var pow10 = [7]uint64{1, 10, 100, 1000, 10_000, 100_000, 1_000_000}
 
+// digits8 tells how many of the eight bytes of x, from the first, are digits, and their value. All eight are
+// handled at once, without branches (SWAR: Lemire, "Quickly parsing eight digits", 2018; Hacker's Delight 6).
+func digits8(x uint64) (v uint64, n int) {
+	t := x ^ 0x3030303030303030
+	other := (t + 0x7676767676767676 | t) & 0x8080808080808080
+	n = bits.TrailingZeros64(other) >> 3
+	t <<= uint(64 - 8*n)
+	t = t * (10<<8 + 1) >> 8 & 0x00FF00FF00FF00FF
+	t = t * (100<<16 + 1) >> 16 & 0x0000FFFF0000FFFF
+	return t * (10000<<32 + 1) >> 32, n
+}
+
 // parseMicros reads a decimal number at b[i:] and returns it in millionths, and where it ends. The number must
 // be followed by a blank, a line's end or nothing; ok is false for anything else.
 func parseMicros(b []byte, i int) (v uint64, end int, ok bool) {
-	start := i
-	for i < len(b) {
-		c := b[i] - '0'
-		if c > 9 {
-			break
-		}
-		v = v*10 + uint64(c)
-		i++
+	if len(b)-i < 20 {
+		return slowMicros(b, i)
 	}
-	if i == start || i-start > 18 {
-		return slowMicros(b, start)
-	}
-	if i < len(b) && b[i] == '.' {
-		dot := i
-		for i++; i < len(b); i++ {
-			c := b[i] - '0'
-			if c > 9 {
-				break
-			}
-			v = v*10 + uint64(c)
-		}
-		n := i - dot - 1
-		if n > 6 || n == 0 || i-start > 19 {
-			return slowMicros(b, start)
-		}
-		v *= pow10[6-n]
-		if dot-start > 12 {
-			return slowMicros(b, start)
-		}
-	} else {
-		hi, lo := bits.Mul64(v, micro)
-		if hi != 0 || lo > maxMicros {
-			lo = maxMicros
-		}
-		v = lo
-	}
-	if i < len(b) && b[i] > ' ' {
+	v, n := digits8(binary.LittleEndian.Uint64(b[i:]))
+	if n == 0 {
 		return 0, i, false
 	}
-	return v, i, true
+	i += n
+	if n == 8 {
+		more, m := digits8(binary.LittleEndian.Uint64(b[i:]))
+		if m > 4 {
+			return slowMicros(b, i-n)
+		}
+		v = v*pow10[m] + more
+		i += m
+	}
+	v *= micro
+	c := b[i]
+	if c == '.' {
+		if len(b)-i < 9 {
+			return slowMicros(b, i-n)
+		}
+		f, m := digits8(binary.LittleEndian.Uint64(b[i+1:]))
+		if m == 0 || m > 6 {
+			return slowMicros(b, i-n)
+		}
+		v += f * pow10[6-m]
+		i += m + 1
+		if i >= len(b) {
+			return v, i, true
+		}
+		c = b[i]
+	}
+	return v, i, c <= ' '
 }
 
 // slowMicros is parseMicros for what the fast path does not take: many digits, exponents.
 func slowMicros(b []byte, start int) (uint64, int, bool) {
 	i := start
+	if i >= len(b) || b[i]-'0' > 9 {
+		return 0, i, false
+	}
 	for i < len(b) && b[i] > ' ' && i-start < 64 {
 		if c := b[i]; c-'0' > 9 && c != '.' && c != 'e' && c != 'E' && c != '+' && c != '-' {
 			return 0, i, false
 		}
 		i++
+	}
+	if u, err := strconv.ParseUint(string(b[start:i]), 10, 64); err == nil {
+		hi, lo := bits.Mul64(u, micro)
+		if hi != 0 || lo > maxMicros {
+			lo = maxMicros
+		}
+		return lo, i, i >= len(b) || b[i] <= ' '
 	}
 	f, err := strconv.ParseFloat(string(b[start:i]), 64)
 	if err != nil || f < 0 || (i < len(b) && b[i] > ' ') {

@@ -170,7 +170,7 @@ func (w *worker) figures(c *class) Class {
 	byDim := make(map[uint32][]bucket)
 	c.counts.each(func(dim, id uint32, n uint64) { byDim[dim] = append(byDim[dim], bucket{id, n}) })
 	metric := func(m *metric, dim uint32, name string) {
-		if m.n == 0 {
+		if m.count() == 0 {
 			return
 		}
 		b := byDim[dim]

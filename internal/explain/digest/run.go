@@ -329,25 +329,26 @@ func (w *worker) offer(e *Event, offset int64) {
 	if len(ev.host) == 0 {
 		ev.host = ev.ip
 	}
+	w.texts = w.texts[:0]
 	for _, a := range e.Attrs {
 		n := w.names.findString(a.Name)
-		if n < 0 {
+		if n == nil || a.Kind > AttrText || w.names.slot(n, a.Kind) < 0 {
 			w.skipped[skipNames]++
 			continue
 		}
-		s := w.names.slot(n, a.Kind)
-		if s < 0 {
-			w.skipped[skipNames]++
-			continue
+		ref := n.refs[a.Kind]
+		switch {
+		case a.Kind == AttrText:
+			ref.num = textAt(len(w.texts), len(a.Text))
+			w.texts = append(w.texts, a.Text...)
+		case a.Kind == AttrNumber:
+			ref.num = toMicros(a.Num)
+		case a.Num != 0:
+			ref.num = 1
 		}
-		ra := rawAttr{slot: s, text: a.Text}
-		if a.Kind == AttrNumber {
-			ra.num = toMicros(a.Num)
-		} else if a.Num != 0 {
-			ra.num = 1
-		}
-		ev.attrs = append(ev.attrs, ra)
+		ev.attrs = append(ev.attrs, ref)
 	}
+	ev.block = w.texts
 	if ev.time == 0 { // nothing will tell it later
 		w.timeless(ev)
 		return
@@ -368,10 +369,12 @@ func (w *worker) full(ev *raw) *Event {
 		Time: ev.time, Query: ev.query, Explain: ev.explain, DB: ev.db, User: ev.user, Host: ev.host, IP: ev.ip, Thread: ev.thread,
 		QueryTime: float64(ev.queryTime) / micro, LockTime: float64(ev.lockTime) / micro, Attrs: e.Attrs[:0],
 	}
-	for _, a := range ev.attrs {
-		s := &w.names.slots[a.slot]
-		x := Attr{Name: s.name, Kind: s.kind, Text: a.text}
-		switch s.kind {
+	for i := range ev.attrs {
+		a := &ev.attrs[i]
+		x := Attr{Name: w.names.slots[a.slot].name, Kind: a.kind}
+		switch a.kind {
+		case AttrText:
+			x.Text = ev.text(a)
 		case AttrNumber:
 			x.Num = float64(a.num) / micro
 		case AttrFlag:
@@ -392,14 +395,15 @@ func (w *worker) attrGroup(ev *raw) ([]byte, bool) {
 		w.text = fmt.Appendf(w.text[:0], "%d", ev.thread)
 		return w.text, ev.thread != 0
 	}
-	for _, a := range ev.attrs {
+	for i := range ev.attrs {
+		a := &ev.attrs[i]
 		s := &w.names.slots[a.slot]
 		if s.name != w.GroupBy {
 			continue
 		}
 		switch {
 		case s.kind == AttrText:
-			return a.text, true
+			return ev.text(a), true
 		case s.kind == AttrNumber:
 			w.text = appendMicros(w.text[:0], a.num)
 		case a.num != 0:

@@ -22,16 +22,27 @@ type raw struct {
 	gotQuery    bool
 	gotLock     bool
 	attrs       []rawAttr
-	offset      int64 // where it stands in the source
+	block       []byte // that texts of attrs are in
+	offset      int64  // where it stands in the source
 	timeIsLocal bool
 }
 
-// rawAttr is an attribute by its slot.
+// rawAttr is an attribute's value and where it is counted.
 type rawAttr struct {
-	slot int16
-	num  uint64
-	text []byte
+	num    uint64 // number: micros; flag: 0 or 1; text: its start in raw.block and its length, 32 bits each
+	slot   int16
+	kind   AttrKind
+	dim    uint8
+	at     uint8
+	ignore bool
 }
+
+// text is the value of a text attribute.
+func (ev *raw) text(a *rawAttr) []byte {
+	return ev.block[a.num>>32:][:uint32(a.num)]
+}
+
+func textAt(start, n int) uint64 { return uint64(start)<<32 | uint64(n) }
 
 // Reasons of Profile.Skipped.
 const (
@@ -75,7 +86,7 @@ type slowParser struct {
 	zone    *time.Location
 	line    lineContext
 	limit   int
-	prev    int16 // name that came last
+	prev    *attrName // name that came last
 	dayText [10]byte
 	day     int64 // micros at the start of dayText, UTC
 	seq     uint32
@@ -161,6 +172,7 @@ func nextEvent(b []byte, i int, whole bool) int {
 func (p *slowParser) block(b []byte, offset int64, cut int64, ev *raw, emit func(*raw)) {
 	for i := 0; i < len(b); {
 		h := p.header(b, i, ev)
+		ev.block = b
 		ev.offset = offset + int64(i)
 		if h < 0 {
 			if i = p.junk(b, i); i == len(b) && cut > 0 {

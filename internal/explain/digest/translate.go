@@ -21,7 +21,7 @@ func translate(from, to *worker) *translation {
 	}
 	for _, s := range from.names.slots {
 		name := to.names.find([]byte(s.name))
-		if name < 0 {
+		if name == nil {
 			continue
 		}
 		at := to.names.slot(name, s.kind)

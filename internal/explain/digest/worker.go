@@ -43,6 +43,7 @@ type worker struct {
 	values  *values
 	fp      sqltext.Fingerprinter
 	text    []byte
+	texts   []byte            // of a stream's event
 	groups  map[uint64][]byte // of GroupBy tables: fingerprint's hash → tables
 	classes classTable
 	bytes   int
@@ -147,23 +148,29 @@ func (w *worker) count(c *class, ev *raw) {
 	} else if q <= 4*w.apdex {
 		c.fair++
 	}
+	if len(c.metrics) < w.names.metrics {
+		c.metrics = grown(c.metrics, w.names.metrics)
+	}
+	if len(c.flags) < w.names.flags {
+		c.flags = grown(c.flags, w.names.flags)
+	}
 	for i := range ev.attrs {
 		a := &ev.attrs[i]
-		s := &w.names.slots[a.slot]
-		switch s.kind {
+		switch a.kind {
 		case AttrNumber:
-			if s.at >= len(c.metrics) {
-				c.metrics = grown(c.metrics, w.names.metrics)
+			if m := &c.metrics[a.at]; a.num == 0 {
+				m.zeros++
+			} else {
+				m.add(a.num)
+				if c.counts.add(uint32(a.dim), bucketOf(a.num), 1) {
+					w.bytes += 16
+				}
 			}
-			w.number(c, &c.metrics[s.at], s.dim, a.num)
 		case AttrFlag:
-			if s.at >= len(c.flags) {
-				c.flags = grown(c.flags, w.names.flags)
-			}
-			c.flags[s.at][a.num&1]++
+			c.flags[a.at][a.num&1]++
 		case AttrText:
-			if !s.ignore {
-				w.value(c, s.dim, a.text)
+			if !a.ignore {
+				w.value(c, uint32(a.dim), ev.text(a))
 			}
 		}
 	}
@@ -206,7 +213,7 @@ func (w *worker) context(c *class, ev *raw) {
 
 func (w *worker) number(c *class, m *metric, dim uint32, v uint64) {
 	if v == 0 {
-		m.addZero()
+		m.zeros++
 		return
 	}
 	m.add(v)
