@@ -62,7 +62,7 @@ docs/digest.md has all of it.
 	fl.StringVar(&f.since, "since", "", "count only events from then on: a time (2026-03-01, '2026-03-01 10:00'), or how long ago (2h, 7d)")
 	fl.StringVar(&f.until, "until", "", "count only events before then")
 	fl.StringVar(&f.limit, "limit", "", "classes to list: 20, 95%, 95%:20 (whichever comes first), all (default 95%:20, in JSON and CSV all)")
-	fl.StringVar(&f.orderBy, "order-by", "Query_time:sum", "what ranks the classes: calls, or ATTRIBUTE:sum|max|min|avg|p95|median|stddev|count")
+	fl.StringVar(&f.orderBy, "order-by", "", "what ranks the classes: calls, or ATTRIBUTE:sum|max|min|avg|p95|median|stddev|count (default Query_time:sum; of binary logs Log_bytes:sum)")
 	fl.BoolVar(&f.redact, "redact", false, "hide literal values in samples; statements that set passwords are always cut")
 	fl.BoolVar(&f.follow, "follow", false, "go on as files grow and rotate: a report each interval, until Ctrl-C")
 	fl.DurationVar(&f.interval, "interval", 10*time.Second, "with --follow: how often")
@@ -88,6 +88,7 @@ type digestJob struct {
 	limit   report.Limit
 	filter  *filter.Filter
 	counter *parallel.Counter
+	binlogs int // how many of the files are binary logs
 }
 
 func runDigest(ctx context.Context, s Streams, f digestFlags, files []string) error {
@@ -98,13 +99,14 @@ func runDigest(ctx context.Context, s Streams, f digestFlags, files []string) er
 	if f.dsn != "" {
 		return j.live(ctx)
 	}
+	progress := newProgress(s.Err)
+	j.options.Progress = progress.set
+	if f.follow {
+		j.options.Progress = nil
+	}
 	sources, err := j.sources(files)
 	if err != nil {
 		return err
-	}
-	progress := newProgress(s.Err)
-	if !f.follow {
-		j.options.Progress = progress.set
 	}
 	var broken error
 	if f.follow {
@@ -284,6 +286,12 @@ func (j *digestJob) sources(files []string) ([]digest.Source, error) {
 		}
 		out = append(out, s)
 	}
+	if j.options.Format == "binlog" {
+		j.options.Format = "auto" // it is decided, and means no text log
+	}
+	if j.orderBy == "" && j.binlogs == len(out) {
+		j.options.OrderBy = "Log_bytes:sum" // rows have no times
+	}
 	return out, nil
 }
 
@@ -296,7 +304,8 @@ func (j *digestJob) stdin() (digest.Source, error) {
 	}
 	in := bufio.NewReaderSize(j.s.In, 64<<10)
 	if head, _ := in.Peek(4); j.format == "binlog" || digest.FormatOf(head) == digest.FormatBinlog {
-		return binlogSource("standard input", 0, func() (io.ReadCloser, error) { return io.NopCloser(in), nil }), nil
+		j.binlogs++
+		return binlogSource("standard input", 0, func() (io.ReadCloser, error) { return io.NopCloser(in), nil }, j.options.Progress), nil
 	}
 	return digest.Reader("standard input", in), nil
 }
@@ -326,7 +335,8 @@ func (j *digestJob) file(name string) (digest.Source, error) {
 	if j.follow {
 		return s, usageError("%s: --follow reads text logs; a binary log is read to its end", name)
 	}
-	return binlogSource(name, st.Size(), func() (io.ReadCloser, error) { return os.Open(name) }), nil
+	j.binlogs++
+	return binlogSource(name, st.Size(), func() (io.ReadCloser, error) { return os.Open(name) }, j.options.Progress), nil
 }
 
 // write shows a profile in the form asked for.
