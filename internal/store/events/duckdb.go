@@ -68,8 +68,8 @@ CREATE TABLE risso_flips (instance VARCHAR NOT NULL, class BIGINT NOT NULL, db V
 
 // macros give DuckDB the words of ClickHouse that the questions use. They live with a connection.
 var macros = []string{
-	"CREATE OR REPLACE TEMP MACRO toInt64(x) AS CAST(x AS BIGINT)",
-	"CREATE OR REPLACE TEMP MACRO toFloat64(x) AS CAST(x AS DOUBLE)",
+	"CREATE OR REPLACE TEMP MACRO toInt64(x) AS CAST(coalesce(x, 0) AS BIGINT)",
+	"CREATE OR REPLACE TEMP MACRO toFloat64(x) AS CAST(coalesce(x, 0) AS DOUBLE)",
 	"CREATE OR REPLACE TEMP MACRO intDiv(a, b) AS a // b",
 	"CREATE OR REPLACE TEMP MACRO uniqExact(x) AS count(DISTINCT x)",
 }
