@@ -178,8 +178,10 @@ func (s *embedded) AddClasses(ctx context.Context, classes ...Class) error {
 			if err != nil {
 				return err
 			}
-			if _, err := c.ExecContext(ctx, `INSERT INTO risso_classes VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`, k, cl.ID, cl.PtID, cl.Fingerprint, cl.Verb, cl.Tables); err != nil {
-				return err
+			if cl.Fingerprint != "" { // else it is known, and only seen again
+				if _, err := c.ExecContext(ctx, `INSERT INTO risso_classes VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`, k, cl.ID, cl.PtID, cl.Fingerprint, cl.Verb, cl.Tables); err != nil {
+					return err
+				}
 			}
 			if _, err := c.ExecContext(ctx, `INSERT INTO risso_seen VALUES (?, ?, ?, ?, ?)
  ON CONFLICT DO UPDATE SET first_seen = least(first_seen, excluded.first_seen), last_seen = greatest(last_seen, excluded.last_seen)`,

@@ -123,7 +123,8 @@ type Store interface {
 	// AddMinutes stores minutes; each is stored whole or not at all. One that is there already stays as it is: twice is
 	// once. It tells how many were new.
 	AddMinutes(ctx context.Context, minutes ...Minute) (int, error)
-	// AddClasses notes classes; one that is known gets the earlier first and the later last time.
+	// AddClasses notes classes; one that is known gets the earlier first and the later last time. A class without a
+	// fingerprint is one that was noted before and is seen again.
 	AddClasses(ctx context.Context, classes ...Class) error
 	// AddSamples stores samples; the same class at the same second of the same instance is stored once.
 	AddSamples(ctx context.Context, samples ...Sample) error
@@ -181,4 +182,22 @@ func checkMinutes(minutes []Minute) ([]Minute, error) {
 		}
 	}
 	return list, nil
+}
+
+// Add adds another row of the same class, schema and user.
+func (r *Row) Add(o Row) {
+	r.Calls += o.Calls
+	r.Seconds += o.Seconds
+	r.LockSeconds += o.LockSeconds
+	r.RowsSent += o.RowsSent
+	r.RowsExamined += o.RowsExamined
+	r.RowsAffected += o.RowsAffected
+	r.Errors += o.Errors
+	r.Warnings += o.Warnings
+	r.TmpTables += o.TmpTables
+	r.TmpDiskTables += o.TmpDiskTables
+	r.NoIndex += o.NoIndex
+	r.SortRows += o.SortRows
+	r.MaxSeconds = max(r.MaxSeconds, o.MaxSeconds)
+	r.Latency = joinBuckets(append(append([]Bucket(nil), r.Latency...), o.Latency...))
 }
