@@ -155,9 +155,9 @@ func (a asker) sightings(ctx context.Context, q ClassQuestion, f filter, out *Cl
 	return wrap("tell where the class was seen", err)
 }
 
-// samples reads the newest samples that are not newer than the range, and the slowest among them first.
+// samples reads the newest samples that are not newer than the range.
 func (a asker) samples(ctx context.Context, q ClassQuestion, f filter, out *ClassAnswer) error {
-	err := a.b.query(ctx, fmt.Sprintf("SELECT instance, time, text, seconds, db, account, host FROM risso_samples WHERE class = %d AND time < %d%s ORDER BY time DESC, instance LIMIT %d",
+	err := a.b.query(ctx, fmt.Sprintf("SELECT instance, time, max(text), max(seconds), max(db), max(account), max(host) FROM risso_samples WHERE class = %d AND time < %d%s GROUP BY instance, time ORDER BY time DESC, instance LIMIT %d",
 		f.classes[0], q.To, instanceWhere(q.Instances), maxSamples), nil, func(scan func(...any) error) error {
 		var s Sample
 		if err := scan(&s.Instance, &s.Time, &s.Text, &s.Seconds, &s.Schema, &s.User, &s.Host); err != nil {
