@@ -111,9 +111,11 @@ func openEmbedded(ctx context.Context, path string) (*embedded, error) {
 	if err := os.MkdirAll(path+".tmp", 0o700); err != nil {
 		return nil, fmt.Errorf("open the store of statements: %w", err)
 	}
-	q := strings.NewReplacer("?", "%3F", "#", "%23").Replace
+	if strings.Contains(path, "?") { // the driver takes what follows for options
+		return nil, fmt.Errorf("the store of statements cannot be at %s: choose a folder without a question mark", path)
+	}
 	dsn := fmt.Sprintf("%s?threads=%d&memory_limit=%s&max_temp_directory_size=%s&autoinstall_known_extensions=false&autoload_known_extensions=false",
-		q(path), min(maxThreads, runtime.NumCPU()), memoryLimit, tempLimit)
+		path, min(maxThreads, runtime.NumCPU()), memoryLimit, tempLimit)
 	connector, err := duckdb.NewConnector(dsn, func(c driver.ExecerContext) error {
 		for _, m := range macros {
 			if _, err := c.ExecContext(ctx, m, nil); err != nil {
