@@ -1,8 +1,0 @@
-package cli
-
-import (
-	"context"
-	"errors"
-)
-
-func (j *digestJob) live(ctx context.Context) error { return errors.New("not yet") }
