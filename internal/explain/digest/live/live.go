@@ -41,6 +41,9 @@ var ErrOption = errors.New("wrong option")
 // detailed is how many classes have samples and percentiles read: each costs the server some milliseconds.
 const detailed = 200
 
+// quantileError is the relative error of percentiles: half a bucket of MySQL's histogram, of which 50 make a power of ten.
+var quantileError = math.Pow(10, 0.01) - 1
+
 type key struct{ schema, id string }
 
 // Reader reads one server.
@@ -245,6 +248,9 @@ func (r *Reader) profile(ctx context.Context, rows []mysql.Digest) (*digest.Prof
 	}
 	for _, g := range list {
 		p.Classes = append(p.Classes, g.Class)
+	}
+	if r.o.For == 0 && r.conn.Server.KeepsLatency() {
+		p.QuantileError = quantileError
 	}
 	version := fmt.Sprintf("%s %s", r.conn.Server.Flavour, r.conn.Server.Version)
 	p.Sources = []digest.SourceInfo{{Name: "performance_schema", Format: "digests", Server: version, Events: p.Calls}}
@@ -462,6 +468,3 @@ func quantile(numbers []int, counts map[int]int64, total int64, q float64) float
 	}
 	return math.NaN()
 }
-
-// QuantileError is the relative error of percentiles: half a bucket of MySQL's.
-var QuantileError = math.Pow(10, 0.01) - 1

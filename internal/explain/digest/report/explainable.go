@@ -14,6 +14,8 @@ func showCommands(c *digest.Class) []string {
 	db := ""
 	if len(c.Samples) > 0 {
 		db = c.Samples[0].DB
+	} else if all := names(c, "db"); len(all) == 1 {
+		db = all[0]
 	}
 	var out []string
 	for _, t := range c.Tables {

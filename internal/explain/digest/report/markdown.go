@@ -47,12 +47,14 @@ func markdownProfile(b *strings.Builder, v view) {
 	}
 }
 
-func markdownFigures(b *strings.Builder, lines []figures, zero []string) {
+func markdownFigures(b *strings.Builder, lines grid, zero []string) {
 	if len(lines) > 0 {
-		b.WriteString("\n| | pct | total | min | max | avg | 95 % | stddev | median |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|\n")
+		heads := lines.Heads()
+		fmt.Fprintf(b, "\n| %s |\n|---|%s\n", strings.Join(heads, " | "), strings.Repeat("--:|", len(heads)-1))
 	}
-	for _, f := range lines {
-		fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", inline(f.Name), f.Pct, f.Total, f.Min, f.Max, f.Avg, f.P95, f.Stddev, f.Median)
+	for _, r := range lines.Rows() {
+		r[0] = inline(r[0])
+		fmt.Fprintf(b, "| %s |\n", strings.Join(r, " | "))
 	}
 	if len(zero) > 0 {
 		fmt.Fprintf(b, "\nAlways 0: %s\n", inline(strings.Join(zero, ", ")))
@@ -86,7 +88,7 @@ func markdownClass(b *strings.Builder, c class) {
 		fence(b, strings.TrimRight(h.String(), " \n"))
 	}
 	for _, s := range c.Samples {
-		fmt.Fprintf(b, "\nSlowest: %s\n", inline(s.Head))
+		fmt.Fprintf(b, "\n%s %s\n", map[bool]string{true: "Slowest:", false: "Sample"}[s.Timed], inline(s.Head))
 		fence(b, s.Query)
 		if s.Cut != "" {
 			fmt.Fprintf(b, "\n… %s\n", s.Cut)

@@ -79,7 +79,7 @@ type view struct {
 	Summary  string // calls, classes, rate
 	Filter   string
 	Notes    []string
-	Overall  []figures
+	Overall  grid
 	Zero     []string // metrics that are 0 everywhere
 	Skipped  []string
 	Error    string
@@ -90,6 +90,15 @@ type view struct {
 	Classes  []class
 	Produced string
 }
+
+// grid is a table of figures.
+type grid []figures
+
+// Heads are the columns in which something is known.
+func (g grid) Heads() []string { heads, _ := columnsOf(g); return heads }
+
+// Rows are its lines.
+func (g grid) Rows() [][]string { _, rows := columnsOf(g); return rows }
 
 // figures is a line of a table of figures.
 type figures struct{ Name, Pct, Total, Min, Max, Avg, P95, Stddev, Median string }
@@ -106,7 +115,7 @@ type class struct {
 	Share                                        string
 	Part                                         float64
 	Once                                         bool // one call: of all figures the total tells enough
-	Figures                                      []figures
+	Figures                                      grid
 	Values                                       []pair
 	Histogram                                    []bucket
 	Tables                                       []string // SHOW commands
@@ -126,6 +135,7 @@ type bucket struct {
 type sample struct {
 	Head, Query, Plan string
 	Cut               string
+	Timed             bool // it has a response time
 }
 
 func build(p *digest.Profile, o Options) view {
@@ -245,7 +255,7 @@ func skipped(p *digest.Profile) []string {
 
 // table makes lines of metrics; whole is nil, or the same metrics of all classes for the percentage. Metrics that are
 // 0 in every event are only named.
-func table(list, whole []digest.Metric) (lines []figures, zero []string) {
+func table(list, whole []digest.Metric) (lines grid, zero []string) {
 	for _, m := range list {
 		name := label(m.Name)
 		if m.Count == 0 {
@@ -265,6 +275,30 @@ func table(list, whole []digest.Metric) (lines []figures, zero []string) {
 		lines = append(lines, f)
 	}
 	return lines, zero
+}
+
+// columnsOf makes rows of figures and leaves out the columns in which no line has one.
+func columnsOf(lines []figures) (heads []string, rows [][]string) {
+	all := []string{"", "pct", "total", "min", "max", "avg", "95 %", "stddev", "median"}
+	cells := make([][]string, len(lines))
+	for i, f := range lines {
+		cells[i] = []string{f.Name, f.Pct, f.Total, f.Min, f.Max, f.Avg, f.P95, f.Stddev, f.Median}
+	}
+	rows = make([][]string, len(lines))
+	for c, head := range all {
+		used := c == 0
+		for _, r := range cells {
+			used = used || r[c] != "" && r[c] != unknown
+		}
+		if !used {
+			continue
+		}
+		heads = append(heads, head)
+		for i, r := range cells {
+			rows[i] = append(rows[i], r[c])
+		}
+	}
+	return heads, rows
 }
 
 // label is an attribute's name as people write it.
@@ -345,7 +379,7 @@ func section(n int, c *digest.Class, p *digest.Profile, o Options) class {
 	if p.Calls > 0 {
 		calls.Pct = percent(float64(c.Calls) / float64(p.Calls))
 	}
-	s.Figures = append([]figures{calls}, s.Figures...)
+	s.Figures = append(grid{calls}, s.Figures...)
 	s.Values = values(c)
 	if s.Once = c.Calls == 1; !s.Once {
 		s.Histogram = histogram(c.Histogram)
@@ -467,7 +501,7 @@ const maxSample = 2048
 func sampleOf(x digest.Sample, o Options) sample {
 	s := sample{Query: strings.TrimSpace(plain(x.Query)), Plan: aligned(plain(x.Explain))}
 	var head []string
-	if x.Seconds > 0 {
+	if s.Timed = x.Seconds > 0; s.Timed {
 		head = append(head, seconds(x.Seconds))
 	}
 	if !x.Time.IsZero() {

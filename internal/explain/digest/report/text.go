@@ -79,24 +79,13 @@ func (t *textWriter) header(v view) {
 	}
 }
 
-// figures writes a table of figures. The percentage has a column when a line has one.
+// figures writes a table of figures, without the columns in which nothing is known.
 func (t *textWriter) figures(lines []figures) {
-	c := columns{heads: []string{"", ">pct", ">total", ">min", ">max", ">avg", ">95 %", ">stddev", ">median"}, gap: 3, width: t.width}
-	withPct := false
-	for _, f := range lines {
-		withPct = withPct || f.Pct != ""
+	heads, rows := columnsOf(lines)
+	for i := range heads[1:] {
+		heads[i+1] = ">" + heads[i+1]
 	}
-	for _, f := range lines {
-		row := []string{f.Name, f.Pct, f.Total, f.Min, f.Max, f.Avg, f.P95, f.Stddev, f.Median}
-		if !withPct {
-			row = append(row[:1], row[2:]...)
-		}
-		c.rows = append(c.rows, row)
-	}
-	if !withPct {
-		c.heads = append(c.heads[:1], c.heads[2:]...)
-	}
-	for _, l := range c.lines() {
+	for _, l := range (columns{heads: heads, rows: rows, gap: 3, width: t.width}).lines() {
 		t.line("%s", l)
 	}
 }
@@ -232,10 +221,10 @@ func (t *textWriter) sample(i int, s sample) {
 	if i > 0 {
 		name = fmt.Sprintf("Slowest but %d", i)
 	}
-	if s.Head == "" {
+	if !s.Timed {
 		name = "Sample"
 	}
-	t.line("%s: %s", name, strings.TrimPrefix(s.Head, " "))
+	t.line("%s", strings.TrimSuffix(name+": "+s.Head, ": "))
 	t.block(s.Query)
 	if s.Cut != "" {
 		t.line("  … %s", s.Cut)
