@@ -191,7 +191,7 @@ func (g *general) readLine() error {
 			g.line = bytes.TrimSuffix(g.line, []byte("\r"))
 			return nil
 		case errors.Is(err, bufio.ErrBufferFull):
-		case errors.Is(err, errIdle):
+		case errors.Is(err, errIdle): // a followed log: the line is still being written
 		default:
 			g.err = err
 			if len(g.line) > 0 && errors.Is(err, io.EOF) {

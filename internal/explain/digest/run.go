@@ -157,7 +157,7 @@ func (r *run) text(ctx context.Context, s Source, workers []*worker, info *Sourc
 	}
 	defer f.Close()
 	var done int64
-	in, closeIn, err := decompress(&meter{r: f, read: func(n int) { done += int64(n) }})
+	in, closeIn, err := decompress(&meter{r: f, read: func(n int) { done += int64(n) }}, r.Follow)
 	if err != nil {
 		return err
 	}
@@ -165,6 +165,9 @@ func (r *run) text(ctx context.Context, s Source, workers []*worker, info *Sourc
 	info.Format = r.Format
 	if r.Format == "" || r.Format == "auto" {
 		head, err := in.Peek(sniffLen)
+		for errors.Is(err, errIdle) && FormatOf(head) == "" {
+			head, err = in.Peek(sniffLen)
+		}
 		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, errIdle) {
 			return err
 		}
@@ -182,7 +185,8 @@ func (r *run) text(ctx context.Context, s Source, workers []*worker, info *Sourc
 		})
 		return r.drain(ctx, g, workers[0], info)
 	}
-	b := &blocks{r: in, size: r.blockSize, read: func(n int) {
+	workers[0].info.Format = info.Format
+	b := &blocks{r: in, size: r.blockSize, read: func(n int) { // one worker at a time
 		info.Bytes += int64(n)
 		r.progress(done, s.Size)
 	}}
@@ -219,7 +223,7 @@ func (r *run) slow(ctx context.Context, b *blocks, workers []*worker) error {
 func (w *worker) work(ctx context.Context, b *blocks, c *chain) error {
 	var buf []byte
 	for {
-		if err := ctx.Err(); err != nil && !w.Follow {
+		if err := ctx.Err(); err != nil && !w.Follow { // with Follow the reader ends when the context does
 			return err
 		}
 		blk, next, err := b.next(buf)
@@ -258,6 +262,7 @@ func (w *worker) block(b block, c *chain) error {
 			}
 		}
 	}
+	w.info.Bytes += int64(len(b.data)) + b.cut
 	w.parser.block(b.data, b.offset, b.cut, &w.raw, w.add)
 	if len(w.touched) > 0 {
 		l, ok := c.wait(b.seq)
@@ -287,9 +292,6 @@ func (r *run) drain(ctx context.Context, st Stream, w *worker, info *SourceInfo)
 			return ctx.Err()
 		}
 		err := st.Next(&e)
-		if errors.Is(err, errIdle) {
-			continue
-		}
 		if errors.Is(err, io.EOF) {
 			break
 		}

@@ -39,9 +39,10 @@ func File(path string) (Source, error) {
 	return s, nil
 }
 
-// Reader is a log from a stream such as standard input, plain or compressed. Run does not close r.
+// Reader is a log from a stream such as standard input, plain or compressed. Run does not close r; when the
+// context ends, one read of r may still be under way.
 func Reader(name string, r io.Reader) Source {
-	return Source{Name: name, Open: func(context.Context) (io.ReadCloser, error) { return io.NopCloser(r), nil }}
+	return Source{Name: name, Open: func(ctx context.Context) (io.ReadCloser, error) { return newPatient(ctx, r), nil }}
 }
 
 // FormatOf tells what kind of log begins with head (some KiB are enough): FormatSlow, FormatGeneral,
@@ -77,20 +78,27 @@ func (m *meter) Read(p []byte) (int, error) {
 }
 
 // decompress looks at the first bytes and unpacks gzip and zstd.
-func decompress(r io.Reader) (in *bufio.Reader, closeIn func(), err error) {
+func decompress(r io.Reader, growing bool) (in *bufio.Reader, closeIn func(), err error) {
 	b := bufio.NewReaderSize(r, sniffLen)
 	head, err := b.Peek(6)
+	for errors.Is(err, errIdle) && len(head) < 4 {
+		head, err = b.Peek(6)
+	}
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, errIdle) {
 		return nil, nil, err
 	}
+	isGzip, isZstd := bytes.HasPrefix(head, []byte{0x1f, 0x8b}), bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd})
+	if growing && (isGzip || isZstd) {
+		return nil, nil, errors.New("a compressed log does not grow; read it without following it")
+	}
 	switch {
-	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
+	case isGzip:
 		z, err := gzip.NewReader(b)
 		if err != nil {
 			return nil, nil, fmt.Errorf("gzip: %w", err)
 		}
 		return bufio.NewReaderSize(z, sniffLen), func() { z.Close() }, nil
-	case bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+	case isZstd:
 		z, err := zstd.NewReader(b, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(64<<20), zstd.WithDecoderMaxWindow(16<<20))
 		if err != nil {
 			return nil, nil, fmt.Errorf("zstd: %w", err)

@@ -95,6 +95,8 @@ type Options struct {
 	Location *time.Location
 	// Follow goes on reading at the end of a file, also when it is rotated or cut, until the context ends.
 	Follow bool
+	// FromEnd, with Follow: what files hold already is passed over.
+	FromEnd bool
 	// Every and Each, with Follow: Each is called about Every so often with the profile of what came since
 	// the last call. Run then returns what came after the last call.
 	Every time.Duration
@@ -106,7 +108,7 @@ type Options struct {
 }
 
 // Source is where events come from: a text log (Open), or anything that gives events itself (Events). One of
-// the two is set. File, Files and Stdin make the usual ones.
+// the two is set. File and Reader make the usual ones.
 type Source struct {
 	Name string
 	// Size is the number of bytes there are, for Progress; 0: unknown.
@@ -242,7 +244,8 @@ type Flag struct {
 type Values struct {
 	Name string       `json:"name"`
 	Top  []ValueCount `json:"top"` // most frequent first, at most 20
-	// Distinct is how many values there are. A class counts at most 1,000 of one name; the others are in Rest.
+	// Distinct is how many values there are. A class counts at most 4,000, of all names together; calls with
+	// others are in Rest.
 	Distinct int   `json:"distinct"`
 	Rest     int64 `json:"rest,omitempty"` // calls whose value is not in Top
 }

@@ -59,6 +59,7 @@ type worker struct {
 	raw     raw
 	event   Event
 	server  string
+	info    SourceInfo // with Follow: of the one source
 }
 
 func newWorker(p *plan) *worker {
