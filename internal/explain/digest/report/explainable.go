@@ -180,10 +180,10 @@ func topWords(q string) (out []word) {
 	for i := 0; i < len(q); {
 		switch c := q[i]; {
 		case c == '\'' || c == '"' || c == '`':
-			i = pastQuote(q, i)
 			if c == '`' && depth == 0 { // a quoted name is a word that is no keyword
 				out = append(out, word{i, i})
 			}
+			i = pastQuote(q, i)
 		case strings.HasPrefix(q[i:], "/*"):
 			i = pastText(q, i+2, "*/")
 		case c == '#' || strings.HasPrefix(q[i:], "-- "):

@@ -14,11 +14,12 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/explain/digest"
+	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // Options say how a profile is shown.
 type Options struct {
-	Width    int            // columns of the text; 0: 100
+	Width    int            // columns of the text, at least 80; 0: 100
 	Location *time.Location // of the times shown; nil: UTC
 	Filter   string         // the expression that chose the events, for the header
 	Notes    []string       // what else a reader has to know, a sentence each
@@ -50,7 +51,7 @@ func (o Options) width() int {
 	if o.Width <= 0 {
 		return 100
 	}
-	return max(o.Width, 60)
+	return max(o.Width, 80)
 }
 
 // stamp is a time as the report shows it.
@@ -111,17 +112,18 @@ type rank struct {
 
 // class is a class's section.
 type class struct {
-	Rank, ID, PtID, Statement, Fingerprint, When string
-	Share                                        string
-	Part                                         float64
-	Once                                         bool // one call: of all figures the total tells enough
-	Figures                                      grid
-	Values                                       []pair
-	Histogram                                    []bucket
-	Tables                                       []string // SHOW commands
-	Samples                                      []sample
-	Explain                                      string // statements that show the worst sample's plan
-	NoExplain                                    string // or why there are none
+	Rank, ID, PtID, PlainID      string
+	Statement, Fingerprint, When string
+	Share                        string
+	Part                         float64
+	Once                         bool // one call: of all figures the total tells enough
+	Figures                      grid
+	Values                       []pair
+	Histogram                    []bucket
+	Tables                       []string // SHOW commands
+	Samples                      []sample
+	Explain                      string // statements that show the worst sample's plan
+	NoExplain                    string // or why there are none
 }
 
 type pair struct{ Name, Text string }
@@ -176,7 +178,11 @@ func build(p *digest.Profile, o Options) view {
 		r := rankOf(0, p.Other, p)
 		n := p.Unique - len(p.Classes)
 		r.Rank, r.ID, r.VM = "", "", ""
-		r.Statement = fmt.Sprintf("%s other %s", thousands(float64(n)), plural(int64(n), "class", "classes"))
+		one, many := "class", "classes"
+		if grouped(p) {
+			one, many = "group", "groups"
+		}
+		r.Statement = fmt.Sprintf("%s other %s", thousands(float64(n)), plural(int64(n), one, many))
 		v.Profile = append(v.Profile, r)
 	}
 	return v
@@ -222,9 +228,12 @@ func zone(o Options, t time.Time) string {
 	return name
 }
 
+// grouped says whether a class is something else than a statement.
+func grouped(p *digest.Profile) bool { return p.GroupBy != "" && p.GroupBy != "fingerprint" }
+
 func classes(p *digest.Profile) string {
 	n := thousands(float64(p.Unique))
-	if p.GroupBy == "" || p.GroupBy == "fingerprint" {
+	if !grouped(p) {
 		return n + " " + plural(int64(p.Unique), "class", "classes")
 	}
 	return n + " " + plural(int64(p.Unique), "group", "groups") + " by " + p.GroupBy
@@ -373,6 +382,9 @@ func section(n int, c *digest.Class, p *digest.Profile, o Options) class {
 	if c.PtID != c.ID {
 		s.PtID = c.PtID
 	}
+	if id := plainID(c, p.GroupBy); id != c.ID {
+		s.PlainID = id
+	}
 	s.When = when(c, o)
 	s.Figures, _ = table(c.Metrics, p.Metrics)
 	calls := figures{Name: "Calls", Total: thousands(float64(c.Calls))}
@@ -381,8 +393,12 @@ func section(n int, c *digest.Class, p *digest.Profile, o Options) class {
 	}
 	s.Figures = append(grid{calls}, s.Figures...)
 	s.Values = values(c)
-	if s.Once = c.Calls == 1; !s.Once {
+	if c.Calls > 1 {
 		s.Histogram = histogram(c.Histogram)
+	} else { // of one call the total tells all
+		for i, f := range s.Figures {
+			s.Figures[i] = figures{Name: f.Name, Pct: f.Pct, Total: f.Total}
+		}
 	}
 	s.Tables = showCommands(c)
 	for _, x := range c.Samples {
@@ -392,6 +408,15 @@ func section(n int, c *digest.Class, p *digest.Profile, o Options) class {
 		s.Explain, s.NoExplain = explainable(c.Samples[0], c.Verb, serverOf(p), o.Redacted)
 	}
 	return s
+}
+
+// plainID is what the class is called where a server's own digests are read, which keep less of a statement's spelling;
+// "" unless grouped by fingerprint.
+func plainID(c *digest.Class, groupBy string) string {
+	if c.Fingerprint == "" || groupBy != "" && groupBy != "fingerprint" {
+		return ""
+	}
+	return sqltext.ClassID(sqltext.AppendPlain(nil, []byte(c.Fingerprint)))
 }
 
 // when says in which time a class was seen and how dense.

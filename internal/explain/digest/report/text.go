@@ -90,17 +90,6 @@ func (t *textWriter) figures(lines []figures) {
 	}
 }
 
-// once writes the figures of a class that was called once.
-func (t *textWriter) once(lines []figures) {
-	c := columns{heads: []string{"", ">pct", ">once"}, gap: 3}
-	for _, f := range lines {
-		c.rows = append(c.rows, []string{f.Name, f.Pct, f.Total})
-	}
-	for _, l := range c.lines() {
-		t.line("%s", l)
-	}
-}
-
 func (t *textWriter) profile(v view) {
 	if len(v.Profile) == 0 {
 		return
@@ -158,17 +147,16 @@ func (t *textWriter) class(c class) {
 		}
 	}
 	if c.PtID != "" {
-		t.line("pt-query-digest: 0x%s", c.PtID)
+		t.line("in pt-query-digest      0x%s", c.PtID)
+	}
+	if c.PlainID != "" {
+		t.line("in performance_schema   %s", c.PlainID)
 	}
 	if c.When != "" {
 		t.paragraph("", c.When)
 	}
 	t.line("")
-	if c.Once {
-		t.once(c.Figures)
-	} else {
-		t.figures(c.Figures)
-	}
+	t.figures(c.Figures)
 	if len(c.Values) > 0 {
 		t.line("")
 		w := 0
