@@ -19,6 +19,7 @@ var layer = map[string]int{
 	"internal/sqltext": 1,
 	"internal/store":   2,
 	"internal/watch":   3,
+	"internal/explain": 3,
 	"internal/sandbox": 3,
 	"ui":               3,
 	"internal/face":    4,

@@ -1,0 +1,226 @@
+// Package parallel says what appliers that work in parallel by schema could gain (slave_parallel_type=DATABASE, the
+// only kind of MySQL 5.6, and a choice in 5.7 and 8.0): a log of statements is enough to plan with.
+//
+// An applier works on one schema at a time, and statements of one schema stay in order. So replaying takes at least
+// as long as the longest chain: the write time of the heaviest schema, and of every statement that touches it and
+// others too. n appliers cannot take less than 1/n of the write time either. From this follows, with the shares
+// 52.1 %, 34.5 % and 13.4 %:
+//
+//	appliers   time at least            speed at most
+//	1          100 %                    1.00
+//	2          max(52.1 %, 1/2) = 52.1  1/0.521 = 1.92
+//	3          max(52.1 %, 1/3) = 52.1  1.92
+//
+// While the heaviest schema is replayed, the k heaviest work together for at most the share of the k-th over that of
+// the first: two for 34.5/52.1 = 66 % of the time, all three for 13.4/52.1 = 26 %.
+//
+// These are bounds. Row-based appliers need not be as slow as the statements were on the primary.
+package parallel
+
+import (
+	"bytes"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+
+	"github.com/rissodb/risso/internal/explain/digest"
+	"github.com/rissodb/risso/internal/sqltext"
+)
+
+// Counter adds up the write time per schema. It is a digest.Filter that keeps writes only, so that the profile beside
+// it shows the same statements.
+type Counter struct {
+	inner digest.Filter // what the person filters by; nil: all
+	mu    sync.Mutex
+	sets  map[string]*Set
+	plan  Plan
+}
+
+// NewCounter makes a counter of the events that inner keeps; nil keeps all.
+func NewCounter(inner digest.Filter) *Counter {
+	return &Counter{inner: inner, sets: map[string]*Set{}}
+}
+
+// Set is the writes that touch exactly these schemas.
+type Set struct {
+	Schemas []string `json:"schemas"` // in alphabetical order; "" is one that the log does not tell
+	Calls   int64    `json:"calls"`
+	Seconds float64  `json:"seconds"`
+	Share   float64  `json:"share"`  // of the write time, 0 to 1
+	Sample  string   `json:"sample"` // the slowest statement's fingerprint
+	slowest float64
+}
+
+// Schema is a schema's part of the write time.
+type Schema struct {
+	Name    string  `json:"name"`
+	Calls   int64   `json:"calls"`
+	Seconds float64 `json:"seconds"` // of statements that touch only this schema
+	Share   float64 `json:"share"`   // of all write time, 0 to 1
+	Chain   float64 `json:"chain"`   // share with the statements that touch others too
+	// Together is the most of the replay's time that this schema and all heavier ones are worked on at once, 0 to 1.
+	Together float64 `json:"together_at_most"`
+}
+
+// Appliers is what a number of appliers could reach.
+type Appliers struct {
+	Number  int     `json:"appliers"`
+	Time    float64 `json:"time_at_least"` // share of the time that one applier takes
+	Speedup float64 `json:"speedup_at_most"`
+}
+
+// Plan is the result.
+type Plan struct {
+	Calls    int64      `json:"calls"`
+	Seconds  float64    `json:"seconds"`
+	Schemas  []Schema   `json:"schemas"`  // heaviest first
+	Crossing []Set      `json:"crossing"` // statements that touch several schemas, heaviest first
+	Appliers []Appliers `json:"appliers"`
+	// Unjudged is time of statements that may write and do not say where: CALL, COMMIT, XA.
+	Unjudged      float64 `json:"unjudged_seconds"`
+	UnjudgedCalls int64   `json:"unjudged_calls"`
+}
+
+var writes = []string{"INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "CREATE", "ALTER", "DROP", "TRUNCATE", "RENAME", "OPTIMIZE", "IMPORT"}
+
+// unjudged may write, but the text does not tell what.
+var unjudged = []string{"CALL", "COMMIT", "XA", "EXECUTE"}
+
+// Keep counts a write and keeps it; all else is left out.
+func (c *Counter) Keep(e *digest.Event) bool {
+	verb := sqltext.Verb(e.Query)
+	write := slices.Contains(writes, verb)
+	if !write && !slices.Contains(unjudged, verb) || c.inner != nil && !c.inner.Keep(e) {
+		return false
+	}
+	if !write {
+		c.mu.Lock()
+		c.plan.Unjudged += e.QueryTime
+		c.plan.UnjudgedCalls++
+		c.mu.Unlock()
+		return false
+	}
+	schemas := schemasOf(e, verb)
+	key := strings.Join(schemas, "\x00")
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.sets[key]
+	if s == nil {
+		s = &Set{Schemas: schemas, slowest: -1}
+		c.sets[key] = s
+	}
+	s.Calls++
+	s.Seconds += e.QueryTime
+	if e.QueryTime > s.slowest && len(schemas) > 1 {
+		s.slowest, s.Sample = e.QueryTime, sqltext.Fingerprint(string(e.Query[:min(len(e.Query), 4096)]))
+	}
+	return true
+}
+
+// schemasOf are the schemas that a statement may change: those of its tables, the current one where a table has none.
+// INSERT, CREATE and the like change the table they name first; UPDATE and DELETE may change all they name.
+func schemasOf(e *digest.Event, verb string) []string {
+	tables := sqltext.Tables(e.Query)
+	switch verb {
+	case "UPDATE", "DELETE", "DROP", "RENAME":
+	default:
+		tables = tables[:min(1, len(tables))]
+	}
+	if len(tables) == 0 { // CREATE DATABASE, LOAD …
+		return []string{string(bytes.TrimSpace(e.DB))}
+	}
+	var out []string
+	for _, t := range tables {
+		s := t.Schema
+		if s == "" {
+			s = string(e.DB)
+		}
+		if !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	sort.Strings(out)
+	return out
+}
+
+// Plan gives what was counted so far.
+func (c *Counter) Plan() Plan {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	sets := make([]Set, 0, len(c.sets))
+	for _, s := range c.sets {
+		sets = append(sets, *s)
+	}
+	out := Of(sets)
+	out.Unjudged, out.UnjudgedCalls = c.plan.Unjudged, c.plan.UnjudgedCalls
+	return out
+}
+
+// Of makes a plan of sets.
+func Of(sets []Set) Plan {
+	p := Plan{Schemas: []Schema{}, Crossing: []Set{}, Appliers: []Appliers{}}
+	byName := map[string]*Schema{}
+	get := func(name string) *Schema {
+		if byName[name] == nil {
+			byName[name] = &Schema{Name: name}
+		}
+		return byName[name]
+	}
+	for _, s := range sets {
+		p.Calls += s.Calls
+		p.Seconds += s.Seconds
+		for _, name := range s.Schemas {
+			x := get(name)
+			x.Chain += s.Seconds
+			if len(s.Schemas) == 1 {
+				x.Calls += s.Calls
+				x.Seconds += s.Seconds
+			}
+		}
+	}
+	part := func(v float64) float64 {
+		if p.Seconds <= 0 {
+			return 0
+		}
+		return v / p.Seconds
+	}
+	for _, s := range sets {
+		if len(s.Schemas) > 1 {
+			s.Share = part(s.Seconds)
+			p.Crossing = append(p.Crossing, s)
+		}
+	}
+	sort.Slice(p.Crossing, func(i, j int) bool {
+		a, b := p.Crossing[i], p.Crossing[j]
+		return a.Seconds > b.Seconds || a.Seconds == b.Seconds && strings.Join(a.Schemas, ",") < strings.Join(b.Schemas, ",")
+	})
+	for _, x := range byName {
+		x.Share, x.Chain = part(x.Seconds), part(x.Chain)
+		p.Schemas = append(p.Schemas, *x)
+	}
+	sort.Slice(p.Schemas, func(i, j int) bool {
+		a, b := p.Schemas[i], p.Schemas[j]
+		return a.Chain > b.Chain || a.Chain == b.Chain && a.Name < b.Name
+	})
+	p.bounds()
+	return p
+}
+
+// bounds works out what the shares allow.
+func (p *Plan) bounds() {
+	if len(p.Schemas) == 0 || p.Seconds <= 0 {
+		return
+	}
+	longest, least := p.Schemas[0].Chain, p.Schemas[0].Share
+	for i := range p.Schemas {
+		s := &p.Schemas[i]
+		// What this schema shares with others is worked on once: only its own part can be beside the heaviest.
+		least = min(least, s.Share)
+		if s.Together = least / longest; i == 0 {
+			s.Together = 1
+		}
+		t := max(longest, 1/float64(i+1))
+		p.Appliers = append(p.Appliers, Appliers{Number: i + 1, Time: t, Speedup: 1 / t})
+	}
+}

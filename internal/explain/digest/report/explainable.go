@@ -1,0 +1,236 @@
+package report
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/rissodb/risso/internal/explain/digest"
+)
+
+// showCommands are the statements that tell about a class's tables, ready to be run.
+func showCommands(c *digest.Class) []string {
+	db := ""
+	if len(c.Samples) > 0 {
+		db = c.Samples[0].DB
+	} else if all := names(c, "db"); len(all) == 1 {
+		db = all[0]
+	}
+	var out []string
+	for _, t := range c.Tables {
+		schema := t.Schema
+		if schema == "" {
+			schema = db
+		}
+		if strings.EqualFold(schema, "information_schema") || strings.EqualFold(schema, "performance_schema") || strings.EqualFold(t.Name, "dual") {
+			continue // the server's own
+		}
+		from, table := "", identifier(t.Name)
+		if schema != "" {
+			from, table = " FROM "+identifier(schema), identifier(schema)+"."+table
+		}
+		out = append(out, "SHOW TABLE STATUS"+from+" LIKE "+pattern(t.Name)+`\G`, "SHOW CREATE TABLE "+table+`\G`)
+	}
+	return out
+}
+
+func identifier(s string) string { return "`" + strings.ReplaceAll(plain(s), "`", "``") + "`" }
+
+// pattern is a name as LIKE takes it literally.
+func pattern(s string) string {
+	return "'" + strings.NewReplacer(`\`, `\\\\`, `'`, `''`, `_`, `\_`, `%`, `\%`).Replace(plain(s)) + "'"
+}
+
+// server is what the log's header said of the server.
+type server struct {
+	known, mariaDB bool
+	major, minor   int
+}
+
+var versionNumber = regexp.MustCompile(`(\d+)\.(\d+)\.\d+`)
+
+func serverOf(p *digest.Profile) server {
+	for _, s := range p.Sources {
+		if m := versionNumber.FindStringSubmatch(s.Server); m != nil {
+			major, _ := strconv.Atoi(m[1])
+			minor, _ := strconv.Atoi(m[2])
+			return server{known: true, mariaDB: strings.Contains(s.Server, "MariaDB"), major: major, minor: minor}
+		}
+	}
+	return server{}
+}
+
+// explainsWrites says whether EXPLAIN takes UPDATE, DELETE, INSERT and REPLACE: MySQL since 5.6.3
+// (https://dev.mysql.com/doc/refman/5.7/en/explain.html), MariaDB since 10.0.5 (https://mariadb.com/kb/en/explain/).
+func (s server) explainsWrites() bool {
+	if !s.known || s.mariaDB {
+		return !s.known || s.major >= 10
+	}
+	return s.major > 5 || s.major == 5 && s.minor >= 6
+}
+
+// explainable gives the statements that show a sample's plan, or says why there are none. It executes nothing:
+// EXPLAIN without ANALYZE only plans.
+func explainable(x digest.Sample, verb string, s server, redacted bool) (statements, why string) {
+	query := strings.TrimSpace(x.Query)
+	switch {
+	case redacted:
+		return "", "no EXPLAIN: the literals are redacted"
+	case x.Cut > 0:
+		return "", fmt.Sprintf("no EXPLAIN: the sample is cut by %s bytes", thousands(float64(x.Cut)))
+	case len(query) > maxSample:
+		return "", "no EXPLAIN: the sample is long; --output json has all of it"
+	case plain(query) != query:
+		return "", "no EXPLAIN: the sample holds bytes that are no text"
+	}
+	use := ""
+	if x.DB != "" {
+		use = "USE " + identifier(x.DB) + "; "
+	}
+	switch verb {
+	case "SELECT", "WITH", "TABLE", "VALUES":
+		return use + "EXPLAIN " + query + `\G`, ""
+	case "INSERT", "REPLACE":
+		inner := asSelect(query, verb)
+		if inner == "" {
+			return "", "" // a plain INSERT has no plan
+		}
+		if !s.explainsWrites() {
+			return use + "EXPLAIN " + inner + `\G`, ""
+		}
+		return use + "EXPLAIN " + query + `\G`, ""
+	case "UPDATE", "DELETE":
+		if s.explainsWrites() {
+			return use + "EXPLAIN " + query + `\G`, ""
+		}
+		if inner := asSelect(query, verb); inner != "" {
+			return use + "EXPLAIN " + inner + `\G`, ""
+		}
+		return "", "no EXPLAIN: this server explains no writes, and the statement has no simple SELECT form"
+	}
+	return "", ""
+}
+
+// asSelect gives the SELECT that reads what a write has to read; "" where there is none that is simple.
+func asSelect(query, verb string) string {
+	words := topWords(query)
+	find := func(from int, name string) int {
+		for i := from; i < len(words); i++ {
+			if words[i].is(query, name) {
+				return i
+			}
+		}
+		return -1
+	}
+	start := find(0, verb)
+	if start < 0 || start > 0 { // WITH … UPDATE
+		return ""
+	}
+	switch verb {
+	case "INSERT", "REPLACE":
+		i := find(1, "SELECT")
+		if i < 0 || find(1, "SET") >= 0 && find(1, "SET") < i {
+			return ""
+		}
+		end := len(query)
+		if j := find(i, "DUPLICATE"); j > 0 && words[j-1].is(query, "ON") {
+			end = words[j-1].at
+		}
+		return strings.TrimSpace(query[words[i].at:end])
+	case "UPDATE":
+		set := find(1, "SET")
+		if set < 0 {
+			return ""
+		}
+		first := 1
+		for first < set && (words[first].is(query, "LOW_PRIORITY") || words[first].is(query, "IGNORE")) {
+			first++
+		}
+		tables, rest := query[words[first].at:words[set].at], ""
+		for _, w := range []string{"WHERE", "ORDER", "LIMIT"} {
+			if i := find(set, w); i > 0 {
+				rest = query[words[i].at:]
+				break
+			}
+		}
+		return strings.TrimSpace("SELECT * FROM " + strings.TrimSpace(tables) + " " + rest)
+	default: // DELETE FROM t …; of several tables it is not simple
+		from := find(1, "FROM")
+		if from < 0 || find(from, "USING") >= 0 {
+			return ""
+		}
+		for i := 1; i < from; i++ {
+			if !words[i].is(query, "LOW_PRIORITY") && !words[i].is(query, "QUICK") && !words[i].is(query, "IGNORE") {
+				return ""
+			}
+		}
+		return "SELECT * " + strings.TrimSpace(query[words[from].at:])
+	}
+}
+
+// word is a bare word of a statement, outside of parentheses, quotes and comments.
+type word struct{ at, end int }
+
+func (w word) is(query, name string) bool { return strings.EqualFold(query[w.at:w.end], name) }
+
+// topWords walks over a statement once.
+func topWords(q string) (out []word) {
+	depth := 0
+	for i := 0; i < len(q); {
+		switch c := q[i]; {
+		case c == '\'' || c == '"' || c == '`':
+			if c == '`' && depth == 0 { // a quoted name is a word that is no keyword
+				out = append(out, word{i, i})
+			}
+			i = pastQuote(q, i)
+		case strings.HasPrefix(q[i:], "/*"):
+			i = pastText(q, i+2, "*/")
+		case c == '#' || strings.HasPrefix(q[i:], "-- "):
+			i = pastText(q, i, "\n")
+		case c == '(':
+			depth++
+			i++
+		case c == ')':
+			depth--
+			i++
+		case wordByte(c):
+			start := i
+			for i < len(q) && wordByte(q[i]) {
+				i++
+			}
+			if depth == 0 {
+				out = append(out, word{start, i})
+			}
+		default:
+			i++
+		}
+	}
+	return out
+}
+
+func wordByte(c byte) bool {
+	return c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9' || c == '_' || c == '$' || c >= 0x80
+}
+
+func pastQuote(q string, i int) int {
+	quote := q[i]
+	for i++; i < len(q); i++ {
+		if q[i] == '\\' && quote != '`' {
+			i++
+		} else if q[i] == quote {
+			return i + 1
+		}
+	}
+	return len(q)
+}
+
+func pastText(q string, i int, end string) int {
+	if i > len(q) {
+		return len(q)
+	}
+	if j := strings.Index(q[i:], end); j >= 0 {
+		return i + j + len(end)
+	}
+	return len(q)
+}

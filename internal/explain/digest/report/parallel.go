@@ -1,0 +1,101 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/rissodb/risso/internal/explain/digest/parallel"
+)
+
+// ParallelJSON writes a plan as one object.
+func ParallelJSON(w io.Writer, p parallel.Plan) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", " ")
+	return e.Encode(p)
+}
+
+// ParallelText writes a plan with what follows from it in a sentence.
+func ParallelText(w io.Writer, p parallel.Plan, o Options) error {
+	t := &textWriter{width: o.width()}
+	t.line("Write time: %s in %s %s", seconds(p.Seconds), thousands(float64(p.Calls)), plural(p.Calls, "call", "calls"))
+	if len(p.Appliers) == 0 {
+		t.line("There is nothing to plan: the log holds no writes with a time.")
+		return t.flush(w)
+	}
+	c := columns{heads: []string{"SCHEMA", ">TIME", ">SHARE", ">CHAIN", ">CALLS", ">ALL SO FAR AT ONCE"}, gap: 3}
+	for _, s := range p.Schemas {
+		c.rows = append(c.rows, []string{schemaName(s.Name), seconds(s.Seconds), percent(s.Share), percent(s.Chain), thousands(float64(s.Calls)), "≤ " + percent(s.Together)})
+	}
+	t.block("\n" + strings.Join(c.lines(), "\n"))
+	c = columns{heads: []string{">APPLIERS", ">TIME", ">SPEED"}, gap: 3}
+	for _, a := range p.Appliers {
+		c.rows = append(c.rows, []string{fmt.Sprint(a.Number), "≥ " + percent(a.Time), fmt.Sprintf("≤ %.2f ×", a.Speedup)})
+		if a.Number > 1 && a.Time == p.Appliers[len(p.Appliers)-1].Time {
+			break // more of them change nothing
+		}
+	}
+	t.block("\n" + strings.Join(c.lines(), "\n"))
+	t.line("")
+	t.paragraph("", conclusion(p))
+	for i, s := range p.Crossing {
+		if i == 0 {
+			t.line("")
+			t.line("Statements that touch several schemas hold up an applier of each:")
+		}
+		if i == 10 {
+			t.line("  and %d more sets of schemas", len(p.Crossing)-10)
+			break
+		}
+		t.paragraph("  ", fmt.Sprintf("%s: %s (%s) in %s %s", strings.Join(named(s.Schemas), " + "), seconds(s.Seconds), percent(s.Share), thousands(float64(s.Calls)), plural(s.Calls, "call", "calls")))
+		t.paragraph("    ", shorten(line(s.Sample), 300))
+	}
+	if p.UnjudgedCalls > 0 {
+		t.line("")
+		t.paragraph("", fmt.Sprintf("Not counted: %s %s of CALL, COMMIT, XA or EXECUTE (%s), whose text does not tell what is written.", thousands(float64(p.UnjudgedCalls)), plural(p.UnjudgedCalls, "call", "calls"), seconds(p.Unjudged)))
+	}
+	return t.flush(w)
+}
+
+// conclusion is the plan in words.
+func conclusion(p parallel.Plan) string {
+	first, last := p.Schemas[0], p.Appliers[len(p.Appliers)-1]
+	if len(p.Schemas) == 1 {
+		return fmt.Sprintf("All writes are in %s: appliers by schema gain nothing. Parallel appliers by commit order or write set do not depend on schemas.", schemaName(first.Name))
+	}
+	enough := last.Number
+	for _, a := range p.Appliers {
+		if a.Time == last.Time {
+			enough = a.Number
+			break
+		}
+	}
+	s := fmt.Sprintf("%d appliers by schema replay this at most %.2f times as fast as one", enough, last.Speedup)
+	if first.Chain >= last.Time {
+		s += fmt.Sprintf(": the statements of %s are %s of the write time and wait for each other", schemaName(first.Name), percent(first.Chain))
+	}
+	lightest := p.Schemas[len(p.Schemas)-1]
+	return s + fmt.Sprintf(". All %d schemas are worked on at once for at most %s of that time.", len(p.Schemas), percent(lightest.Together))
+}
+
+func schemaName(s string) string {
+	if s == "" {
+		return "(not told)"
+	}
+	return line(s)
+}
+
+func named(list []string) []string {
+	out := make([]string, len(list))
+	for i, s := range list {
+		out[i] = schemaName(s)
+	}
+	return out
+}
+
+func (t *textWriter) flush(w io.Writer) error {
+	_, err := io.WriteString(w, t.b.String())
+	return err
+}

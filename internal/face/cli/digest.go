@@ -1,0 +1,389 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/rissodb/risso/internal/explain/digest"
+	"github.com/rissodb/risso/internal/explain/digest/filter"
+	"github.com/rissodb/risso/internal/explain/digest/parallel"
+	"github.com/rissodb/risso/internal/explain/digest/report"
+)
+
+type digestFlags struct {
+	groupBy, filter, since, until, limit, orderBy, format, output, zone string
+	redact, follow, planParallel                                        bool
+	interval, window                                                    time.Duration
+	samples, workers                                                    int
+	dsn, configFile, defaultsFile                                       string
+}
+
+func newDigest(s Streams) *cobra.Command {
+	var f digestFlags
+	cmd := &cobra.Command{
+		Use:   "digest FILE… | - | --dsn DSN",
+		Short: "Which statements cost: profile slow logs, general logs, binary logs, or a live server",
+		Long: `Which statements cost: reads slow logs, general logs and binary logs (plain, gzip or
+zstd), or performance_schema of a live server, puts statements that differ only in
+their values into one class, and ranks the classes by the time they took.
+
+An expression for --filter compares attributes of the log by their own names:
+  Query_time > 100ms and db == "shop" and not (Full_scan or user =~ "^batch")
+  Rows_examined > 1000 * Rows_sent            verb in ("UPDATE", "DELETE")
+docs/digest.md has all of it.
+
+` + exitCodesHelp,
+		Example: `  risso digest /var/lib/mysql/slow.log
+  zcat slow.log.*.gz | risso digest --since 2h --output html - >slow.html
+  risso digest --filter 'Query_time > 1s and db == "shop"' --order-by Query_time:max slow.log
+  risso digest --group-by user slow.log
+  risso digest --follow --interval 1m /var/lib/mysql/slow.log
+  risso digest --plan-parallel slow.log
+  risso digest mysql-bin.000017
+  risso digest --dsn 'risso:secret@tcp(db1:3306)/' --for 10s`,
+		RunE: func(cmd *cobra.Command, args []string) error { return runDigest(cmd.Context(), s, f, args) },
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.groupBy, "group-by", "fingerprint", "what makes a class: fingerprint, db, user, host, tables, or an attribute of the log")
+	fl.StringVar(&f.filter, "filter", "", "count only events for which this expression is true")
+	fl.StringVar(&f.since, "since", "", "count only events from then on: a time (2026-03-01, '2026-03-01 10:00'), or how long ago (2h, 7d)")
+	fl.StringVar(&f.until, "until", "", "count only events before then")
+	fl.StringVar(&f.limit, "limit", "", "classes to list: 20, 95%, 95%:20 (whichever comes first), all (default 95%:20, in JSON and CSV all)")
+	fl.StringVar(&f.orderBy, "order-by", "", "what ranks the classes: calls, or ATTRIBUTE:sum|max|min|avg|p95|median|stddev|count (default Query_time:sum; of binary logs Log_bytes:sum)")
+	fl.BoolVar(&f.redact, "redact", false, "hide literal values in samples; statements that set passwords are always cut")
+	fl.BoolVar(&f.follow, "follow", false, "go on as files grow and rotate: a report each interval, until Ctrl-C")
+	fl.DurationVar(&f.interval, "interval", 10*time.Second, "with --follow: how often")
+	fl.StringVar(&f.format, "format", "auto", "what the files are: auto, slow, general, binlog")
+	fl.IntVar(&f.samples, "samples", 1, "slowest statements to keep of each class; 0: none")
+	fl.IntVar(&f.workers, "workers", 0, "processors to use (default all)")
+	fl.StringVarP(&f.output, "output", "o", "text", strings.Join(report.Forms, ", "))
+	fl.StringVar(&f.zone, "timezone", "UTC", "zone of times that are shown, and of those written without one: UTC, Local, Europe/Berlin")
+	fl.BoolVar(&f.planParallel, "plan-parallel", false, "show what replication appliers that work by schema could gain")
+	fl.StringVar(&f.dsn, "dsn", "", "read performance_schema of this server: user:password@tcp(host:3306)/, or a name from the config file")
+	fl.DurationVar(&f.window, "for", 10*time.Second, "with --dsn: how long to watch; 0: since the server began to count")
+	fl.StringVar(&f.configFile, "config", "", "config file (YAML)")
+	fl.StringVar(&f.defaultsFile, "defaults-file", "", "option file of the mysql clients (default ~/.my.cnf)")
+	return cmd
+}
+
+// digestJob is a digest with its flags read.
+type digestJob struct {
+	digestFlags
+	s       Streams
+	options digest.Options
+	report  report.Options
+	limit   report.Limit
+	filter  *filter.Filter
+	counter *parallel.Counter
+	binlogs int // how many of the files are binary logs
+}
+
+func runDigest(ctx context.Context, s Streams, f digestFlags, files []string) error {
+	j, err := f.job(s, files)
+	if err != nil {
+		return err
+	}
+	if f.dsn != "" {
+		return j.live(ctx)
+	}
+	progress := newProgress(s.Err)
+	j.options.Progress = progress.set
+	if f.follow {
+		j.options.Progress = nil
+	}
+	sources, err := j.sources(files)
+	if err != nil {
+		return err
+	}
+	var broken error
+	if f.follow {
+		j.options.Each = func(p *digest.Profile) {
+			if err := j.write(p); err != nil && broken == nil {
+				broken = err
+			}
+		}
+	}
+	p, err := digest.Run(ctx, j.options, sources...)
+	progress.end()
+	switch {
+	case errors.Is(err, context.Canceled):
+		return errors.New("interrupted")
+	case errors.Is(err, digest.ErrOption):
+		return &exitError{code: exitUsage, err: err}
+	case err != nil:
+		return readFailure(err)
+	case broken != nil:
+		return broken
+	}
+	if err := noLog(p, f.format); err != nil {
+		return err
+	}
+	return j.write(p)
+}
+
+// job reads the flags.
+func (f digestFlags) job(s Streams, files []string) (*digestJob, error) {
+	if err := f.check(files); err != nil {
+		return nil, err
+	}
+	zone, err := time.LoadLocation(f.zone)
+	if err != nil {
+		return nil, usageError("--timezone %q: no such zone on this machine; UTC, Local and names such as Europe/Berlin are taken", f.zone)
+	}
+	j := &digestJob{digestFlags: f, s: s, report: report.Options{Location: zone, Filter: f.filter, Redacted: f.redact, Width: widthOf(s.Out)}}
+	now := time.Now()
+	j.options = digest.Options{GroupBy: f.groupBy, OrderBy: f.orderBy, Samples: f.samples, Redact: f.redact, Workers: f.workers, Format: f.format,
+		Location: zone, Follow: f.follow, Every: f.interval}
+	if f.samples == 0 {
+		j.options.Samples = -1
+	}
+	if j.options.Since, err = moment(f.since, now, zone); err != nil {
+		return nil, usageError("--since %w", err)
+	}
+	if j.options.Until, err = moment(f.until, now, zone); err != nil {
+		return nil, usageError("--until %w", err)
+	}
+	if j.limit, err = f.classLimit(); err != nil {
+		return nil, usageError("--limit %w", err)
+	}
+	if f.filter != "" {
+		if j.filter, err = filter.Compile(f.filter); err != nil {
+			return nil, filterFailure(s.Err, err)
+		}
+		j.options.Filter = j.filter
+	}
+	if f.planParallel {
+		j.counter = parallel.NewCounter(j.options.Filter)
+		j.options.Filter = j.counter
+	}
+	return j, nil
+}
+
+// check finds flags that do not go together.
+func (f digestFlags) check(files []string) error {
+	switch {
+	case !slices.Contains(report.Forms, f.output):
+		return usageError("--output %q: %s", f.output, strings.Join(report.Forms, ", "))
+	case f.dsn == "" && len(files) == 0:
+		return &exitError{code: exitUsage, err: errors.New("no log to read"), hint: "name files, - for standard input, or --dsn for a live server"}
+	case f.dsn != "" && len(files) > 0:
+		return usageError("--dsn reads a server and takes no files")
+	case f.dsn != "" && (f.follow || f.planParallel || f.filter != "" || f.since != "" || f.until != ""):
+		return usageError("--follow, --plan-parallel, --filter, --since and --until need single events: performance_schema has only their sums")
+	case f.follow && (f.output == "html" || f.output == "csv"):
+		return usageError("--follow writes text, json or markdown")
+	case f.follow && f.interval < time.Second:
+		return usageError("--interval %s: at least 1s", f.interval)
+	case f.planParallel && f.output != "text" && f.output != "json":
+		return usageError("--plan-parallel writes text or json")
+	case !slices.Contains([]string{"auto", "slow", "general", "binlog"}, f.format):
+		return usageError("--format %q: auto, slow, general, binlog", f.format)
+	case f.samples < 0 || f.samples > 100:
+		return usageError("--samples %d: 0 to 100", f.samples)
+	case f.workers < 0 || f.workers > 1024:
+		return usageError("--workers %d: 0 to 1024", f.workers)
+	case f.window < 0:
+		return usageError("--for %s: must not be negative", f.window)
+	case slices.Contains(files, "-") && len(files) > 1:
+		return usageError("- is standard input and stands alone")
+	}
+	return nil
+}
+
+// classLimit is --limit, or what suits the form: people read the classes that matter, programs get all.
+func (f digestFlags) classLimit() (report.Limit, error) {
+	switch {
+	case f.limit != "":
+		return report.ParseLimit(f.limit)
+	case f.output == "json" || f.output == "csv":
+		return report.Limit{}, nil
+	}
+	return report.Limit{Classes: 20, Share: 0.95}, nil
+}
+
+// filterFailure shows an expression's error: on a terminal the expression with the place marked, too.
+func filterFailure(w io.Writer, err error) error {
+	var e *filter.Error
+	if errors.As(err, &e) && isTerminal(w) && !strings.ContainsAny(e.Source, "\r\n\t") {
+		fmt.Fprintln(w, e.Pointer())
+	}
+	return &exitError{code: exitUsage, err: fmt.Errorf("--%w", err)}
+}
+
+// moment reads a time, or how long before now.
+func moment(s string, now time.Time, zone *time.Location) (time.Time, error) {
+	if s == "" {
+		return time.Time{}, nil
+	}
+	if n, ok := strings.CutSuffix(s, "d"); ok {
+		if days, err := strconv.ParseFloat(n, 64); err == nil && days >= 0 && days < 1e5 {
+			return now.Add(-time.Duration(days * 24 * float64(time.Hour))), nil
+		}
+	}
+	if d, err := time.ParseDuration(s); err == nil && d >= 0 {
+		return now.Add(-d), nil
+	}
+	for _, form := range []string{time.RFC3339Nano, "2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006-01-02 15:04", "2006-01-02T15:04", "2006-01-02"} {
+		if t, err := time.ParseInLocation(form, s, zone); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("%q: a time (2026-03-01, '2026-03-01 10:00:00'), or how long ago (90s, 2h, 7d)", s)
+}
+
+// readFailure makes one line of what went wrong with a file.
+func readFailure(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		hint := ""
+		if errors.Is(err, fs.ErrPermission) {
+			hint = "the log belongs to the server's account: run as it, or as root"
+		}
+		return failure(exitFailed, hint, fmt.Errorf("%s: %w", p.Path, p.Err))
+	}
+	return err
+}
+
+// noLog tells a file that is no log from one in which nothing happened.
+func noLog(p *digest.Profile, format string) error {
+	for _, s := range p.Sources {
+		if s.Events == 0 && s.Bytes > 0 && s.Server == "" {
+			return failure(exitFailed, "slow, general and binary logs are read; --format says which, where it cannot be seen",
+				fmt.Errorf("%s: no statement of a %slog in %d bytes", s.Name, map[bool]string{true: "", false: format + " "}[format == "auto"], s.Bytes))
+		}
+	}
+	return nil
+}
+
+// sources opens nothing but what has to be looked into.
+func (j *digestJob) sources(files []string) ([]digest.Source, error) {
+	var out []digest.Source
+	for _, name := range files {
+		if name == "-" {
+			s, err := j.stdin()
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, s)
+			continue
+		}
+		s, err := j.file(name)
+		if err != nil {
+			return nil, readFailure(err)
+		}
+		out = append(out, s)
+	}
+	if j.options.Format == "binlog" {
+		j.options.Format = "auto" // it is decided, and means no text log
+	}
+	if j.orderBy == "" && j.binlogs == len(out) {
+		j.options.OrderBy = "Log_bytes:sum" // rows have no times
+	}
+	return out, nil
+}
+
+func (j *digestJob) stdin() (digest.Source, error) {
+	if isTerminal(j.s.In) {
+		return digest.Source{}, &exitError{code: exitUsage, err: errors.New("- reads a log from standard input, and that is the terminal"), hint: "zcat slow.log.gz | risso digest -"}
+	}
+	if j.follow {
+		return digest.Source{}, usageError("--follow needs files: standard input ends when it ends")
+	}
+	in := bufio.NewReaderSize(j.s.In, 64<<10)
+	if head, _ := in.Peek(4); j.format == "binlog" || digest.FormatOf(head) == digest.FormatBinlog {
+		j.binlogs++
+		return binlogSource("standard input", 0, func() (io.ReadCloser, error) { return io.NopCloser(in), nil }, j.options.Progress), nil
+	}
+	return digest.Reader("standard input", in), nil
+}
+
+func (j *digestJob) file(name string) (digest.Source, error) {
+	s, err := digest.File(name)
+	if err != nil {
+		return s, err
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return s, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil || !st.Mode().IsRegular() { // a pipe: what is read of it is gone
+		return s, err
+	}
+	head := make([]byte, 4)
+	n, err := io.ReadFull(f, head)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return s, err
+	}
+	if j.format != "binlog" && digest.FormatOf(head[:n]) != digest.FormatBinlog {
+		return s, nil
+	}
+	if j.follow {
+		return s, usageError("%s: --follow reads text logs; a binary log is read to its end", name)
+	}
+	j.binlogs++
+	return binlogSource(name, st.Size(), func() (io.ReadCloser, error) { return os.Open(name) }, j.options.Progress), nil
+}
+
+// write shows a profile in the form asked for.
+func (j *digestJob) write(p *digest.Profile) error {
+	o := j.report
+	if j.filter != nil && p.Calls == 0 {
+		o.Notes = append(o.Notes, "The filter kept no event.")
+	}
+	if j.filter != nil {
+		if never := j.filter.Never(); len(never) > 0 {
+			o.Notes = append(o.Notes, "No event has "+strings.Join(never, ", ")+", which the filter asks for: such a comparison is false.")
+		}
+	}
+	out := bufio.NewWriterSize(j.s.Out, 64<<10)
+	var err error
+	switch {
+	case j.counter != nil && j.output == "json":
+		err = report.ParallelJSON(out, j.counter.Plan())
+	case j.counter != nil:
+		err = report.ParallelText(out, j.counter.Plan(), o)
+	default:
+		j.limit.Apply(p)
+		err = report.Write(out, j.output, p, o)
+		if j.follow && j.output != "json" {
+			fmt.Fprintln(out)
+		}
+	}
+	if err = errors.Join(err, out.Flush()); errors.Is(err, syscall.EPIPE) {
+		return nil // whoever read the pipe had enough
+	}
+	return err
+}
+
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// widthOf is the terminal's width, or 0.
+func widthOf(w io.Writer) int {
+	f, ok := w.(*os.File)
+	if !ok {
+		return 0
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+	return min(width, 160)
+}

@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/rissodb/risso/internal/explain/digest/live"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// live digests performance_schema of one server.
+func (j *digestJob) live(ctx context.Context) error {
+	sources := sourceFlags{dsns: []string{j.dsn}, configFile: j.configFile, defaultsFile: j.defaultsFile}
+	_, servers, err := sources.sources()
+	if err != nil {
+		return err
+	}
+	target := servers[0].target
+	var traffic mysql.Traffic
+	c, err := mysql.Connect(ctx, target, &traffic)
+	if err != nil {
+		return serverFailure(err)
+	}
+	defer c.Close()
+	r, err := live.New(c, &traffic, live.Options{For: j.window, GroupBy: j.groupBy, OrderBy: j.orderBy, Samples: j.options.Samples, Redact: j.redact})
+	if err != nil {
+		return &exitError{code: exitUsage, err: err}
+	}
+	if isTerminal(j.s.Err) && j.window > 0 {
+		fmt.Fprintf(j.s.Err, "watching %s for %s …", target.Address(), j.window)
+		defer fmt.Fprint(j.s.Err, "\r\x1b[K")
+	}
+	p, err := r.Read(ctx)
+	var off *live.Off
+	switch {
+	case errors.As(err, &off):
+		return failure(exitFailed, off.Remedy, fmt.Errorf("%s: %w", target, off))
+	case errors.Is(err, context.Canceled):
+		return errors.New("interrupted")
+	case err != nil && mysql.ClassOf(err) == mysql.ClassPrivilege:
+		return failure(exitFailed, "GRANT SELECT ON performance_schema.* TO "+c.Server.QuotedAccount(), fmt.Errorf("%s: %w", target, err))
+	case err != nil:
+		return serverFailure(fmt.Errorf("%s: %w", target, err))
+	}
+	j.report.Source = strings.TrimSpace(target.Address())
+	j.report.Notes = append(j.report.Notes, r.Notes()...)
+	return j.write(p)
+}
+
+// serverFailure adds the hint of an error about a server.
+func serverFailure(err error) error {
+	var e *mysql.Error
+	if errors.As(err, &e) {
+		return failure(exitFailed, e.Hint, err)
+	}
+	return err
+}

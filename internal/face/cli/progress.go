@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/rissodb/risso/internal/face/render"
+)
+
+// progress shows on a terminal how far a read is, how fast, and how long it takes yet; elsewhere it is silent.
+type progress struct {
+	mu    sync.Mutex
+	out   io.Writer // nil: nobody looks
+	start time.Time
+	next  time.Time
+	shown bool
+}
+
+// newProgress begins to measure. What ends within half a second shows nothing.
+func newProgress(out io.Writer) *progress {
+	now := time.Now()
+	p := &progress{start: now, next: now.Add(500 * time.Millisecond)}
+	if isTerminal(out) {
+		p.out = out
+	}
+	return p
+}
+
+// set says how many bytes are read, of how many (0: unknown). It may be called from several goroutines, and often.
+func (p *progress) set(done, total int64) {
+	if p.out == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	if now.Before(p.next) {
+		return
+	}
+	p.next, p.shown = now.Add(200*time.Millisecond), true
+	elapsed := now.Sub(p.start).Seconds()
+	rate := float64(done) / elapsed
+	text := fmt.Sprintf("%s, %s/s", render.Bytes(float64(done)), render.Bytes(rate))
+	if total > 0 && done > 0 {
+		text = fmt.Sprintf("%.0f %%, %s, %s left", 100*min(1, float64(done)/float64(total)), text, render.Seconds(max(0, float64(total-done)/rate)))
+	}
+	fmt.Fprintf(p.out, "\r%s\x1b[K", text)
+}
+
+// end takes the line away.
+func (p *progress) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.shown {
+		fmt.Fprint(p.out, "\r\x1b[K")
+	}
+	p.out = nil
+}
