@@ -54,7 +54,12 @@ const (
 // it. It is a pure function: tables are the facts. Without facts for a table, or where the plan and the statement do
 // not tell its columns, it says nothing about it.
 func Advise(p *Plan, tables []TableFacts, sql string) []Advice {
-	a := &adviser{plan: p, sql: sql, tables: map[string]*TableFacts{}, parents: map[*Node]*Node{}}
+	a := &adviser{plan: p, sql: sql, tables: map[string]*TableFacts{}, parents: map[*Node]*Node{}, named: map[string]int{}}
+	p.Root.Walk(func(n, _ *Node, _ int) {
+		if n.Kind == KindTable {
+			a.named[n.Name()]++
+		}
+	})
 	for i := range tables {
 		a.tables[tables[i].Name] = &tables[i]
 	}
@@ -65,7 +70,8 @@ func Advise(p *Plan, tables []TableFacts, sql string) []Advice {
 			out = append(out, ad)
 		}
 	})
-	sort.SliceStable(out, func(i, j int) bool { return out[i].gain() > out[j].gain() })
+	gain := func(ad Advice) float64 { return ad.gain() * math.Max(1, p.Find(ad.Node).runsKnown()) }
+	sort.SliceStable(out, func(i, j int) bool { return gain(out[i]) > gain(out[j]) })
 	return out
 }
 
@@ -79,6 +85,7 @@ type adviser struct {
 	sql     string
 	tables  map[string]*TableFacts
 	parents map[*Node]*Node
+	named   map[string]int // how many accesses have a name: columns of the statement's text cannot tell them apart
 }
 
 // table advises on one access, or reports false where nothing is to be said.
@@ -158,7 +165,7 @@ func touched(pages, k float64) float64 {
 // choose proposes the columns of a covering index: those compared for equality, then one range, then the rest.
 func (a *adviser) choose(n *Node, f *TableFacts, ad *Advice) {
 	used := n.UsedColumns
-	if used == nil {
+	if used == nil && a.named[n.Name()] == 1 {
 		used = columnsOf(a.sql, n.Name(), f)
 	}
 	if len(used) == 0 {
@@ -480,13 +487,9 @@ func (a *adviser) instead(n *Node, ad *Advice) string {
 
 // lines is the advice for a terminal.
 func (ad Advice) lines(width int) []string {
-	head := "Index arithmetic of #" + count(float64(ad.Node)) + ": "
-	var out []string
-	for i, t := range ad.Texts {
-		if i > 0 {
-			head = "  "
-		}
-		out = append(out, wrapped(head, t, width)...)
+	out := []string{"Index arithmetic of #" + count(float64(ad.Node)) + ", " + ad.Table + ":"}
+	for _, t := range ad.Texts {
+		out = append(out, wrapped("  ", t, width)...)
 	}
 	if ad.Statement != "" {
 		out = append(out, "  "+ad.Statement+";")

@@ -24,7 +24,7 @@ func (n *Node) Label() string {
 		}
 	}
 	if n.Role != "" && n.Kind != KindTable && n.Kind != KindSubquery && n.Kind != KindMaterialise && n.Role != string(n.Kind) {
-		words = n.Role + ": " + words
+		words = n.Role + ", " + words
 	}
 	return words
 }
@@ -36,7 +36,7 @@ func (n *Node) what() string {
 		return n.tableWords()
 	case KindQuery:
 		if n.SelectID > 0 {
-			return "query block " + strconv.Itoa(n.SelectID)
+			return "query block #" + strconv.Itoa(n.SelectID)
 		}
 		return "query"
 	case KindSubquery:

@@ -47,6 +47,7 @@ var blocks = map[string]struct {
 	"temporary_table":              {KindTemporary, ""},
 	"expression_cache":             {KindCache, ""},
 	"block-nl-join":                {KindTable, ""},
+	"sharing_temporary_table_with": {KindMaterialise, "shared with another reader"},
 	"rowid_filter":                 {KindRowidFilter, "row id filter"},
 	"index_merge":                  {KindIndexMerge, ""},
 }
@@ -154,7 +155,11 @@ func (r *jsonReader) block(n *Node, name string, kind Kind, role string, v any) 
 	case name == "read_sorted_file" && isObject:
 		r.sortedFile(n, o)
 		return
-	case isObject && (name == "query_block") && merges(n.Kind):
+	case isObject && name == "query_block" && merges(n):
+		r.members(n, o)
+		return
+	case isObject && name == "expression_cache" && n.Kind == KindSubquery && len(n.Children) == 0:
+		n.Kind = KindCache
 		r.members(n, o)
 		return
 	}
@@ -181,11 +186,13 @@ func (r *jsonReader) block(n *Node, name string, kind Kind, role string, v any) 
 	}
 }
 
-// merges says whether a node of that kind takes the members of the one query block in it as its own.
-func merges(k Kind) bool {
-	switch k {
-	case KindSubquery, KindMaterialise, KindCache, KindQuery:
-		return k != KindQuery
+// merges says whether a node takes the members of the one query block in it as its own.
+func merges(n *Node) bool {
+	switch n.Kind {
+	case KindSubquery, KindMaterialise, KindCache:
+		return true
+	case KindQuery:
+		return n.Role == "query specification" && n.SelectID == 0 && len(n.Children) == 0
 	}
 	return false
 }
@@ -232,8 +239,8 @@ func (r *jsonReader) blockNestedLoop(n *Node, o object) {
 }
 
 func both(a, b string) string {
-	if a == "" {
-		return b
+	if a == "" || b == "" {
+		return a + b
 	}
 	return a + " and " + b
 }

@@ -176,6 +176,7 @@ func tableOperation(text string) *Node {
 	if m := tableScan.FindStringSubmatch(text); m != nil {
 		n := newNode(KindTable)
 		n.Access, n.Table = AccessAll, unquote(m[1])
+		n.inner = strings.HasPrefix(text, "Scan new records")
 		if i := strings.Index(text, " on <"); i >= 0 { // <union temporary> has a blank in it
 			if j := strings.IndexByte(text[i:], '>'); j > 0 {
 				n.Table = text[i+4 : i+j+1]

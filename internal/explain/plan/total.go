@@ -129,9 +129,12 @@ func (t totals) ownCosts(n *Node, block float64) {
 
 // treeCosts fills in own costs where a cost holds all below it, and gives the cost of all executions.
 func (t totals) treeCosts(n *Node) float64 {
-	below, subqueries := 0.0, 0.0
+	below, subqueries, kept := 0.0, 0.0, 0.0
 	for _, c := range n.Children {
 		cost := t.treeCosts(c)
+		if n.Kind == KindTable && (c.Kind == KindMaterialise || c.Kind == KindTemporary) {
+			kept += c.Cost.Or(0) // told again with each look-up, but done once
+		}
 		if c.Kind == KindSubquery {
 			subqueries += cost // MySQL adds them to no node above
 		} else {
@@ -142,6 +145,9 @@ func (t totals) treeCosts(n *Node) float64 {
 		return below + subqueries
 	}
 	all := float64(n.Cost) * n.Executions.Or(1)
+	if kept > 0 {
+		all = below + math.Max(0, float64(n.Cost)-kept)*n.Executions.Or(1)
+	}
 	n.OwnCost = Figure(math.Max(0, all-below))
 	return all + subqueries
 }

@@ -339,16 +339,20 @@ func (t *teller) materialise(n *Node) {
 	}
 	what := "A subquery"
 	if p := t.parents[n]; p != nil && p.Kind == KindTable && p.Table != "" {
-		what = strings.Trim(p.Name(), "<>")
-		if p.Name() == p.Table && !strings.HasPrefix(p.Table, "<") {
-			what = "The derived table " + what
+		switch {
+		case strings.HasPrefix(p.Name(), "<subquery"), p.Name() == "":
+			what = strings.TrimSpace("Subquery " + selectNumber(n))
+		case strings.HasPrefix(p.Name(), "<"):
+			what = strings.TrimSpace("The derived table or CTE " + selectNumber(n))
+		default:
+			what = "The derived table or CTE " + p.Name()
 		}
 	}
 	if strings.Contains(strings.ToLower(n.Title), "union") {
 		t.say(n, "union_result", graded(rows), "The UNION collects the rows of %d query specifications in a temporary table and removes duplicates. UNION ALL would not.", len(n.Children))
 		return
 	}
-	t.say(n, "materialised", graded(rows), "%s is materialised: about %s rows are put in a temporary table%s.", upperFirst(what), count(rows), map[bool]string{true: " again for each outer row (dependent)", false: ", once"}[n.Dependent])
+	t.say(n, "materialised", graded(rows), "%s is materialised: about %s rows are put in a temporary table%s.", what, count(rows), map[bool]string{true: " again for each outer row (dependent)", false: ", once"}[n.Dependent])
 }
 
 func upperFirst(s string) string {
@@ -412,10 +416,22 @@ func (t *teller) sort(n *Node) {
 		by = " by " + oneLine(strings.Join(n.SortKeys, ", "))
 	}
 	how := "An index in that order would spare it."
-	if v, ok := n.member("r_limit"); ok && v > 0 {
+	v, ok := n.member("r_limit")
+	if !ok {
+		v, ok = n.member("per_chunk_limit")
+	}
+	if ok && v > 0 {
 		how = fmt.Sprintf("Only the first %s are kept, in a priority queue.", count(float64(v)))
 	}
 	t.say(n, "filesort", graded(rows), "Filesort: about %s rows are sorted%s. %s", count(rows), by, how)
+}
+
+// offBy is how many times more rows were expected than came; 1 where that is unknown.
+func offBy(n *Node) float64 {
+	if !n.Rows.Known() || !n.ActualRows.Known() {
+		return 1
+	}
+	return math.Max(float64(n.Rows), 0.5) / math.Max(float64(n.ActualRows), 0.5)
 }
 
 // estimate says where the optimiser was wrong by a factor of ten or more.
@@ -429,8 +445,13 @@ func (t *teller) estimate(n *Node) {
 			return // it was stopped early
 		}
 	}
-	f := math.Max(want, 0.5) / math.Max(got, 0.5)
-	word := "too many"
+	f, word := offBy(n), "too many"
+	for _, c := range n.Children {
+		// Only where the error begins: what is above inherits it.
+		if g := offBy(c); c.Kind != KindSubquery && (f >= 1 && g > f/3 && g >= 10 || f < 1 && g < f*3 && g <= 0.1) {
+			return
+		}
+	}
 	if f < 1 {
 		f, word = 1/f, "too few"
 	}

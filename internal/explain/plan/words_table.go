@@ -40,6 +40,7 @@ func (t *teller) table(n *Node) {
 	case n.Access == AccessConst || n.Access == AccessSystem || n.Access == AccessEqRef && n.Executions.Or(1) <= 1:
 	case n.Key != "" && n.Covering:
 		t.say(n, "covering", Note, "Covering: index %s alone answers, the rows of %s are not touched.", n.Key, n.Name())
+	case rows < 100 && !n.Covering:
 	case n.Key != "" && n.Key != "PRIMARY" && n.Role == "":
 		t.say(n, "not_covering", graded(rows), "Index %s of %s is not covering: each of about %s entries needs a look-up of its row in the clustered index, at random places.", n.Key, n.Name(), count(rows))
 	}
