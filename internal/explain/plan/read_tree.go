@@ -31,7 +31,7 @@ var (
 	tableScan  = regexp.MustCompile(`^(?:Table scan|Scan new records|Sample scan) on (\S+|<[^>]*>)`)
 	indexUse   = regexp.MustCompile(`^(.*?)(?:on )(\S+) using ([^\s(,]+|intersection|union)`)
 	selectHead = regexp.MustCompile(`^Select #(\d+) \(([^)]*)\)`)
-	figures    = regexp.MustCompile(`\((?:(never executed)|(?:cost=([0-9.eE+\-]+)(?:\.\.([0-9.eE+\-]+))? )?rows=([0-9.eE+\-]+)|actual time=([0-9.eE+\-]+)\.\.([0-9.eE+\-]+) rows=([0-9.eE+\-]+) loops=([0-9.eE+\-]+))\)`)
+	figures    = regexp.MustCompile(`\((?:(never executed)|(?:cost=([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)(?:\.\.([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?))? )?rows=([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)|actual time=([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\.\.([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?) rows=([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?) loops=([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?))\)`)
 	limitRows  = regexp.MustCompile(`(\d+) row\(s\)`)
 	constRow   = regexp.MustCompile(`^Constant row from (\S+)`)
 )

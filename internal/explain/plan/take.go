@@ -290,5 +290,5 @@ func Enrich(p, more *Plan) {
 			n.UsedColumns = o.UsedColumns
 		}
 	})
-	totals{join: p.Format == FormatMySQL1 || p.Format == FormatMariaDB || p.Format == FormatTable}.executions(p.Root, 1)
+	totalsOf(p).executions(p.Root, 1)
 }

@@ -17,7 +17,7 @@ func total(p *Plan) {
 		id++
 		n.ID = id
 	})
-	t := totals{join: p.Format == FormatMySQL1 || p.Format == FormatMariaDB || p.Format == FormatTable}
+	t := totalsOf(p)
 	t.executions(p.Root, 1)
 	if t.join {
 		t.ownCosts(p.Root, 1)
@@ -28,8 +28,13 @@ func total(p *Plan) {
 	}
 }
 
+func totalsOf(p *Plan) totals {
+	return totals{join: p.Format == FormatMySQL1 || p.Format == FormatMariaDB || p.Format == FormatTable, tabular: p.Format == FormatTable}
+}
+
 type totals struct {
-	join bool // tables know their place in a join: rows and costs are for the block
+	tabular bool // nobody knows what subqueries are attached to
+	join    bool // tables know their place in a join: rows and costs are for the block
 }
 
 // rowsOut is what the optimiser expects a node to hand on in one execution.
@@ -71,7 +76,7 @@ func (t totals) executions(n *Node, times float64) {
 		switch {
 		case c.Kind == KindSubquery, c.Kind == KindCache:
 			at = 1
-			if c.Uncacheable || c.Dependent || c.Kind == KindCache {
+			if (c.Uncacheable || c.Dependent || c.Kind == KindCache) && !t.tabular {
 				at = times * t.tested(n)
 			}
 		case c.Kind == KindMaterialise && !c.Dependent:

@@ -240,6 +240,9 @@ func (t *teller) subquery(n *Node) {
 		of = " attached to " + p.Name()
 	}
 	words, times := t.runs(n)
+	if t.plan.Format == FormatTable && !n.Loops.Known() {
+		words = "how often is not told by a table"
+	}
 	below := 0.0
 	for _, c := range n.Children {
 		c.Walk(func(m, _ *Node, _ int) {
@@ -249,7 +252,7 @@ func (t *teller) subquery(n *Node) {
 		})
 	}
 	reads := ""
-	if below > 0 {
+	if below > 0 && (t.plan.Format != FormatTable || n.Loops.Known()) {
 		reads = fmt.Sprintf(", %s rows in all", count(below))
 	}
 	switch {
