@@ -23,7 +23,7 @@ func (n *Node) Label() string {
 			words += ", " + f.word
 		}
 	}
-	if n.Role != "" && n.Kind != KindTable && n.Kind != KindSubquery && n.Kind != KindMaterialise && n.Role != string(n.Kind) {
+	if n.Role != "" && n.Kind != KindTable && n.Kind != KindRowidFilter && n.Kind != KindSubquery && n.Kind != KindMaterialise && n.Role != string(n.Kind) {
 		words = n.Role + ", " + words
 	}
 	return words
@@ -115,7 +115,7 @@ func listed(word string, list []string) string {
 	if len(list) == 0 {
 		return word
 	}
-	return word + " " + strings.Join(list, ", ")
+	return word + " " + pretty(strings.Join(list, ", "))
 }
 
 func lowerFirst(s string) string {

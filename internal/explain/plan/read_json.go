@@ -48,7 +48,7 @@ var blocks = map[string]struct {
 	"expression_cache":             {KindCache, ""},
 	"block-nl-join":                {KindTable, ""},
 	"sharing_temporary_table_with": {KindMaterialise, "shared with another reader"},
-	"rowid_filter":                 {KindRowidFilter, "row id filter"},
+	"rowid_filter":                 {KindRowidFilter, ""},
 	"index_merge":                  {KindIndexMerge, ""},
 }
 
@@ -145,6 +145,17 @@ func (r *jsonReader) block(n *Node, name string, kind Kind, role string, v any) 
 		return
 	case name == "index_merge":
 		r.indexMerge(n, v)
+		return
+	case name == "rowid_filter" && isObject:
+		c := newNode(kind)
+		for _, f := range o {
+			if inner, ok := f.value.(object); ok && f.name == "range" {
+				r.members(c, inner)
+			} else {
+				r.members(c, object{f})
+			}
+		}
+		n.Children = append(n.Children, c)
 		return
 	case name == "sorts":
 		r.into(n, v) // the filesorts of a window computation

@@ -58,8 +58,8 @@ func headed(n *Node, o object) *Node {
 	}
 	h := operation(heading)
 	h.Children = []*Node{n}
-	if n.Kind == KindSubquery { // flags that stand beside the heading
-		h.Dependent = h.Dependent || n.Dependent
+	if h.Kind == KindSubquery { // flags that stand beside the heading
+		h.Dependent, n.Dependent = h.Dependent || n.Dependent, false
 	}
 	return h
 }

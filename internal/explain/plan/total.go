@@ -1,6 +1,9 @@
 package plan
 
-import "math"
+import (
+	"math"
+	"strings"
+)
 
 // total numbers the nodes and works out what a format leaves to the reader: how often each node is expected to run,
 // what it costs by itself, and the time it took by itself.
@@ -77,7 +80,7 @@ func (t totals) executions(n *Node, times float64) {
 		case c.Kind == KindSubquery, c.Kind == KindCache:
 			at = 1
 			if (c.Uncacheable || c.Dependent || c.Kind == KindCache) && !t.tabular {
-				at = times * t.tested(n)
+				at = times * t.tested(n, c)
 			}
 		case c.Kind == KindMaterialise && !c.Dependent:
 			at = 1
@@ -96,19 +99,19 @@ func (t totals) executions(n *Node, times float64) {
 	}
 }
 
-// tested is how many rows of one execution of n meet a subquery that hangs there.
-func (t totals) tested(n *Node) float64 {
+// tested is how many rows of one execution of n meet a subquery that hangs there: all that a table reads, all that
+// reach a filter; for a subquery of the select list, all that come out.
+func (t totals) tested(n, subquery *Node) float64 {
 	if n.Kind == KindTable {
 		return n.Rows.Or(1)
 	}
+	if strings.Contains(subquery.Role, "select list") && n.Rows.Known() {
+		return float64(n.Rows)
+	}
 	for _, c := range n.Children {
-		if c.Kind == KindSubquery || c.Kind == KindCache {
-			continue
-		}
-		if n.Kind == KindFilter || !t.join {
+		if c.Kind != KindSubquery && c.Kind != KindCache {
 			return t.rowsOut(c)
 		}
-		return t.rowsOut(c)
 	}
 	return 1
 }
