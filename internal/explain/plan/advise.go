@@ -38,6 +38,8 @@ type Advice struct {
 	IndexPages   float64  `json:"index_pages"`
 	RangePages   float64  `json:"range_pages"` // pages of it that the range reads, in sequence
 	Texts        []string `json:"texts"`
+
+	unknown bool // which columns are needed is not told
 }
 
 const (
@@ -72,6 +74,21 @@ func Advise(p *Plan, tables []TableFacts, sql string) []Advice {
 	})
 	gain := func(ad Advice) float64 { return ad.gain() * math.Max(1, p.Find(ad.Node).runsKnown()) }
 	sort.SliceStable(out, func(i, j int) bool { return gain(out[i]) > gain(out[j]) })
+	return merged(out)
+}
+
+// merged leaves each proposed index once, at the access that gains most.
+func merged(list []Advice) []Advice {
+	out := list[:0]
+	at := map[string]int{}
+	for _, ad := range list {
+		if i, ok := at[ad.Statement]; ok && ad.Statement != "" {
+			out[i].Texts = append(out[i].Texts, fmt.Sprintf("It serves #%d, too.", ad.Node))
+			continue
+		}
+		at[ad.Statement] = len(out)
+		out = append(out, ad)
+	}
 	return out
 }
 
@@ -168,7 +185,7 @@ func (a *adviser) choose(n *Node, f *TableFacts, ad *Advice) {
 	if used == nil && a.named[n.Name()] == 1 {
 		used = columnsOf(a.sql, n.Name(), f)
 	}
-	if len(used) == 0 {
+	if ad.unknown = len(used) == 0; ad.unknown {
 		return
 	}
 	conds := a.conditions(n)
@@ -455,7 +472,10 @@ func (a *adviser) words(n *Node, f *TableFacts, ad *Advice) []string {
 	default:
 		out = append(out, scan+" "+fmt.Sprintf("Index %s is not covering: %s rows a run (%s %% of the table) are as many random look-ups, which touch about %s pages.", n.Key, count(ad.Matched), count(100*ad.Part), count(ad.PagesTouched)))
 	}
-	if len(ad.Columns) == 0 {
+	switch {
+	case ad.unknown:
+		return append(out, "Which of its columns the statement needs is not told, so no covering index can be named.")
+	case len(ad.Columns) == 0:
 		return append(out, "No covering index would be clearly smaller than the table: the statement needs too many of its columns.")
 	}
 	kind := "an index over the needed columns would be read whole, but it is narrower than the table"

@@ -16,9 +16,9 @@ const (
 	svgPad     = 12.0
 	svgLine    = 17.0
 	svgMinBox  = 150.0
-	svgMaxBox  = 360.0
+	svgMaxBox  = 380.0
 	svgMinPage = 760.0
-	svgTitle   = 7.5 // mean width of a character of the first line, bold 13 px
+	svgTitle   = 8.0 // mean width of a character of the first line, bold 13 px
 	svgSmall   = 6.4 // of the others, 12 px
 	svgEdgeMin = 1.5
 	svgEdgeMax = 16.0
