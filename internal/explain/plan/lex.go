@@ -105,3 +105,43 @@ func redact(s string) string {
 	}
 	return b.String() + s[at:]
 }
+
+// pretty is a condition as a person would write it: in one line, without quotes around plain names and without the
+// schema in front of table and column.
+func pretty(s string) string {
+	t := lex(s)
+	skip := map[int]bool{}
+	for i := 0; i+4 < len(t); i++ {
+		if isName(t[i]) && t[i+1].text == "." && isName(t[i+2]) && t[i+3].text == "." && isName(t[i+4]) && (i == 0 || t[i-1].text != ".") {
+			skip[i], skip[i+1] = true, true
+		}
+	}
+	var b strings.Builder
+	at := 0
+	for i, x := range t {
+		b.WriteString(s[at:x.begin])
+		at = x.end
+		switch {
+		case skip[i]:
+		case x.kind == tokenName && plainName(x.text):
+			b.WriteString(x.text)
+		default:
+			b.WriteString(s[x.begin:x.end])
+		}
+	}
+	return oneLine(b.String() + s[at:])
+}
+
+func isName(t token) bool { return t.kind == tokenName || t.kind == tokenWord }
+
+func plainName(s string) bool {
+	if s == "" || s[0] >= '0' && s[0] <= '9' {
+		return false
+	}
+	for i := 0; i < len(s); i++ {
+		if !wordByte(s[i]) {
+			return false
+		}
+	}
+	return true
+}

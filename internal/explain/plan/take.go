@@ -70,10 +70,28 @@ func Take(ctx context.Context, c *mysql.Conn, r Request) (*Taken, error) {
 	if err != nil {
 		return nil, err
 	}
+	if r.Analyze {
+		taken.Notes = append(taken.Notes, interrupted(ctx, c)...)
+	}
 	if r.Connection == 0 && r.Form == "" {
 		enrich(ctx, c, taken, r, sql)
 	}
 	return taken, nil
+}
+
+// interrupted says so when the server ended the statement at the limit of time: MySQL's EXPLAIN ANALYZE then gives
+// the figures until there, with a warning and no error (seen with 9.7).
+func interrupted(ctx context.Context, c *mysql.Conn) []string {
+	rows, err := c.Maps(ctx, "SHOW /* risso: plan */ WARNINGS")
+	if err != nil {
+		return []string{"whether the statement came to its end could not be asked: " + err.Error()}
+	}
+	for _, r := range rows {
+		if n := r["Code"]; n == "1317" || n == "3024" {
+			return []string{"the statement did not come to its end: it was ended at the limit of time, and all that was counted is of what ran until then"}
+		}
+	}
+	return nil
 }
 
 // forms are the ways to ask, the best first, and the statement to put behind them.
@@ -290,5 +308,5 @@ func Enrich(p, more *Plan) {
 			n.UsedColumns = o.UsedColumns
 		}
 	})
-	totals{join: p.Format == FormatMySQL1 || p.Format == FormatMariaDB || p.Format == FormatTable}.executions(p.Root, 1)
+	totalsOf(p).executions(p.Root, 1)
 }

@@ -85,7 +85,7 @@ func (d *textDrawing) node(n *Node, head, rest, _ string) {
 		}
 		for _, c := range []struct{ word, text string }{{"where ", n.Condition}, {"in the index ", n.IndexCondition}} {
 			if c.text != "" {
-				d.rows = append(d.rows, textRow{note: bar + "  " + c.word + oneLine(c.text)})
+				d.rows = append(d.rows, textRow{note: bar + "  " + c.word + pretty(c.text)})
 			}
 		}
 	}

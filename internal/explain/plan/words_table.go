@@ -15,7 +15,7 @@ func (t *teller) table(n *Node) {
 		t.say(n, "writes", Note, "The statement would %s rows of %s; it was explained, not run.", n.Role, n.Name())
 	}
 	if n.Loops.Known() && n.Loops == 0 && t.plan.Analyzed {
-		t.say(n, "never_executed", Note, "%s was never read in this run.", upperFirst(n.Name()))
+		t.say(n, "never_executed", Note, "Table %s was never read in this run.", n.Name())
 		return
 	}
 	if n.Temporary && n.Kind == KindTable && !n.Inner() {
@@ -40,6 +40,7 @@ func (t *teller) table(n *Node) {
 	case n.Access == AccessConst || n.Access == AccessSystem || n.Access == AccessEqRef && n.Executions.Or(1) <= 1:
 	case n.Key != "" && n.Covering:
 		t.say(n, "covering", Note, "Covering: index %s alone answers, the rows of %s are not touched.", n.Key, n.Name())
+	case rows < 100 && !n.Covering:
 	case n.Key != "" && n.Key != "PRIMARY" && n.Role == "":
 		t.say(n, "not_covering", graded(rows), "Index %s of %s is not covering: each of about %s entries needs a look-up of its row in the clustered index, at random places.", n.Key, n.Name(), count(rows))
 	}
@@ -158,12 +159,12 @@ func (t *teller) joinBuffer(n *Node) {
 	}
 	pairs := outer * n.Rows.Or(0)
 	if strings.Contains(strings.ToLower(n.JoinBuffer), "hash") {
-		t.say(n, "join_buffer", graded(n.Rows.Or(0)), "%s is joined without an index, by a hash of the join buffer (%s): about %s rows on one side, %s on the other.", upperFirst(n.Name()), n.JoinBuffer, count(outer), count(n.Rows.Or(0)))
+		t.say(n, "join_buffer", graded(n.Rows.Or(0)), "Table %s is joined without an index, by a hash of the join buffer (%s): about %s rows on one side, %s on the other.", n.Name(), n.JoinBuffer, count(outer), count(n.Rows.Or(0)))
 		return
 	}
 	if strings.Contains(n.JoinBuffer, "Batched") || strings.Contains(n.JoinBuffer, "BKA") {
 		t.say(n, "join_buffer", Note, "Look-ups in %s are gathered in a join buffer and made in order (%s).", n.Name(), n.JoinBuffer)
 		return
 	}
-	t.say(n, "join_buffer", graded(pairs), "%s is joined without an index: its rows are compared with those of the join buffer (%s), about %s × %s = %s pairs.", upperFirst(n.Name()), n.JoinBuffer, count(outer), count(n.Rows.Or(0)), count(pairs))
+	t.say(n, "join_buffer", graded(pairs), "Table %s is joined without an index: its rows are compared with those of the join buffer (%s), about %s × %s = %s pairs.", n.Name(), n.JoinBuffer, count(outer), count(n.Rows.Or(0)), count(pairs))
 }
