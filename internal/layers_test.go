@@ -16,6 +16,7 @@ var layer = map[string]int{
 	"internal/fleet":   0,
 	"internal/mysql":   1,
 	"internal/host":    1,
+	"internal/sqltext": 1,
 	"internal/store":   2,
 	"internal/explain": 3,
 	"internal/watch":   3,
