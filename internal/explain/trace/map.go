@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // MapNode is what happened in one place, over all times that it happened: a kind of statement, a stored program, an
@@ -137,7 +139,7 @@ func (g *MapNode) below() {
 	g.Children = gather(children, g.nodes[0].Program)
 }
 
-// class is what makes two statements the same kind: the server's digest, or else the text.
+// class is what makes two statements the same kind: the server's digest, or else the fingerprint.
 func (n *Node) class() string {
 	switch {
 	case n.Lost:
@@ -145,7 +147,7 @@ func (n *Node) class() string {
 	case n.Digest != "":
 		return n.Digest
 	}
-	return n.Name + "\x00" + n.SQL
+	return n.Name + "\x00" + sqltext.Fingerprint(n.SQL)
 }
 
 // wholes finds the statements of which every event was seen: only of them can be said what they did not do.

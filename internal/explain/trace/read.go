@@ -100,7 +100,7 @@ func (s *source) event(row []sqldriver.Value) Event {
 	row = row[6:]
 	switch s.kind {
 	case KindStatement:
-		e.SQL, e.Digest, e.Schema = strings.ToValidUTF8(mysql.Text(row[0]), "\uFFFD"), mysql.Text(row[1]), mysql.Text(row[2])
+		e.SQL, e.Digest, e.Schema = guard(strings.ToValidUTF8(mysql.Text(row[0]), "\uFFFD")), mysql.Text(row[1]), mysql.Text(row[2])
 		if name := mysql.Text(row[5]); name != "" {
 			e.Program = &Program{Type: mysql.Text(row[3]), Schema: mysql.Text(row[4]), Name: name}
 		}

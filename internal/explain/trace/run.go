@@ -86,7 +86,7 @@ const threadColumns = `THREAD_ID, PROCESSLIST_ID, PROCESSLIST_USER, PROCESSLIST_
 
 func connection(row []sqldriver.Value) Connection {
 	return Connection{Thread: unsigned(row[0]), ID: signed(row[1]), User: mysql.Text(row[2]), Host: mysql.Text(row[3]), DB: mysql.Text(row[4]), Command: mysql.Text(row[5]),
-		State: mysql.Text(row[6]), Info: strings.ToValidUTF8(mysql.Text(row[7]), "\uFFFD"), Seconds: float64(signed(row[8])), Instrumented: mysql.Text(row[9]) == "YES", History: mysql.Text(row[10]) == "YES"}
+		State: mysql.Text(row[6]), Info: guard(strings.ToValidUTF8(mysql.Text(row[7]), "\uFFFD")), Seconds: float64(signed(row[8])), Instrumented: mysql.Text(row[9]) == "YES", History: mysql.Text(row[10]) == "YES"}
 }
 
 // Candidates lists the connections that could be traced, the busy ones first; user limits them, "" does not. Risso's own are

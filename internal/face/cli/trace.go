@@ -189,11 +189,18 @@ func runTrace(ctx context.Context, s Streams, f traceFlags, args []string) error
 }
 
 func writeTrace(w io.Writer, f traceFlags, t *trace.Trace) error {
-	tree := trace.Build(t.Events, t.Now)
-	if f.output == "json" {
-		return render.JSON(w, t)
+	r := trace.NewReport(t, f.redact)
+	switch f.output {
+	case "json":
+		return render.JSON(w, r)
+	case "svg":
+		return r.WriteTimelineSVG(w)
+	case "map":
+		return r.WriteMapSVG(w)
+	case "dot":
+		return r.WriteDOT(w)
 	}
-	return trace.WriteTimeline(w, tree, t.Zero, trace.TextOptions{All: f.all, Width: f.width})
+	return r.WriteText(w, trace.TextOptions{All: f.all, Width: f.width})
 }
 
 func printStatements(w io.Writer, list []string) error {
