@@ -2,6 +2,7 @@ package trace
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -17,7 +18,9 @@ type MapNode struct {
 	Count    int        `json:"count"`         // how often it was seen; of a program: its calls, 0 where they cannot be counted
 	Total    uint64     `json:"total_ps"`      // picoseconds
 	Own      uint64     `json:"own_ps"`        // of which nothing below ran
-	Open     uint64     `json:"open_ps"`       // of a statement: its own stages that open, lock and close tables
+	Whole    int        `json:"whole"`         // of Count, those of which every event was seen
+	Open     uint64     `json:"open_ps"`       // their time in their own stages that open, lock and close tables
+	WholeSum uint64     `json:"whole_ps"`      // and their time in all
 	Rows     int64      `json:"rows"`          // rows examined and changed by it, without what it called
 	Tables   []TableUse `json:"tables,omitempty"`
 	Children []*MapNode `json:"children,omitempty"`
@@ -28,12 +31,25 @@ type MapNode struct {
 
 // TableUse is what became of a table that statements of one kind opened and locked.
 type TableUse struct {
-	Table  string `json:"table"`
-	Opened int    `json:"opened"` // calls that opened and locked it, of those that were seen whole
-	Used   int    `json:"used"`   // calls in which a row of it was read or written, or a statement that names it ran
-	Calls  int    `json:"calls"`  // calls that were seen whole
-	// Where says which stored programs name the table, with the line: "shop.f4 line 3".
-	Where []string `json:"where,omitempty"`
+	Table  string  `json:"table"`
+	Opened int     `json:"opened"`          // calls that opened and locked it, of those that were seen whole
+	Used   int     `json:"used"`            // calls in which a row of it was read or written, or a statement that names it ran
+	Calls  int     `json:"calls"`           // calls that were seen whole
+	Where  []Place `json:"where,omitempty"` // stored programs that name a table that was not used
+}
+
+// Place is a line of a stored program.
+type Place struct {
+	Program string `json:"program"`        // schema.name
+	Line    int    `json:"line,omitempty"` // the first that names the table, counted from the program's BEGIN; 0: the program is one line
+}
+
+// String is schema.name line n.
+func (p Place) String() string {
+	if p.Line == 0 {
+		return p.Program
+	}
+	return fmt.Sprintf("%s line %d", p.Program, p.Line)
 }
 
 // Unused says that the table was opened for nothing in every call that was seen whole.
@@ -127,11 +143,6 @@ func (g *MapNode) below() {
 	var children []*Node
 	for _, n := range g.nodes {
 		children = append(children, n.Children...)
-		for _, c := range n.Children {
-			if c.Kind == KindStage && phaseOf(c.Name) == phaseOpen {
-				g.Open += c.Took()
-			}
-		}
 	}
 	if len(children) == 0 {
 		return
@@ -191,6 +202,12 @@ func (g *MapNode) tables(whole map[*Node]bool, bodies map[string]string) {
 			continue
 		}
 		calls++
+		g.WholeSum += n.Took()
+		for _, c := range n.Children {
+			if c.Kind == KindStage && phaseOf(c.Name) == phaseOpen {
+				g.Open += c.Took()
+			}
+		}
 		opened, used, texts := n.touched()
 		for table := range opened {
 			u := uses[table]
@@ -204,6 +221,7 @@ func (g *MapNode) tables(whole map[*Node]bool, bodies map[string]string) {
 			}
 		}
 	}
+	g.Whole = calls
 	for _, u := range uses {
 		u.Calls = calls
 		if u.Unused() {
@@ -283,7 +301,7 @@ func wordAt(text, name string) int {
 }
 
 // where says in which lines of which stored programs below a table is named.
-func (g *MapNode) where(table string, bodies map[string]string) (out []string) {
+func (g *MapNode) where(table string, bodies map[string]string) (out []Place) {
 	_, name, _ := strings.Cut(table, ".")
 	seen := map[string]bool{}
 	var visit func(g *MapNode)
@@ -291,9 +309,12 @@ func (g *MapNode) where(table string, bodies map[string]string) (out []string) {
 		if g.Kind == "program" && !seen[g.Name] {
 			seen[g.Name] = true
 			if i := wordAt(bodies[g.Name], name); i >= 0 {
-				line := 1 + strings.Count(bodies[g.Name][:i], "\n")
 				_, short, _ := strings.Cut(g.Name, " ")
-				out = append(out, short+lineWords(line, bodies[g.Name]))
+				place := Place{Program: short}
+				if body := strings.TrimSpace(bodies[g.Name]); strings.Contains(body, "\n") {
+					place.Line = 1 + strings.Count(bodies[g.Name][:i], "\n")
+				}
+				out = append(out, place)
 			}
 		}
 		for _, c := range g.Children {

@@ -19,25 +19,23 @@ type box struct {
 }
 
 const (
-	boxWidth   = 252.0
-	boxGap     = 50.0
+	boxWidth   = 240.0
+	boxGap     = 38.0
 	mostBoxes  = 8 // below one parent
 	lineHeight = 15.0
+	boxRunes   = 32 // characters of SQL in a line of a box
 )
 
 // boxes chooses what the map shows: statements, what they call, and the tables that they open.
 func (r *Report) boxes() []*box {
-	var make func(g *MapNode, depth int) *box
-	make = func(g *MapNode, depth int) *box {
+	var place func(g *MapNode, depth int) *box
+	place = func(g *MapNode, depth int) *box {
 		b := &box{group: g, depth: depth}
-		var below []*MapNode
-		for _, c := range g.calls() {
-			below = append(below, c)
-		}
+		below := g.calls()
 		slices.SortStableFunc(below, func(a, b *MapNode) int { return cmp.Compare(b.Total, a.Total) })
 		for i, c := range below {
 			if i < mostBoxes || c.dead() {
-				b.to = append(b.to, make(c, depth+1))
+				b.to = append(b.to, place(c, depth+1))
 			}
 		}
 		for i := range g.Tables {
@@ -48,7 +46,7 @@ func (r *Report) boxes() []*box {
 	var out []*box
 	for i, g := range r.Map.Roots {
 		if i < mostBoxes || g.dead() {
-			out = append(out, make(g, 0))
+			out = append(out, place(g, 0))
 		}
 	}
 	return out
@@ -118,8 +116,7 @@ func (b *box) place(y float64) float64 {
 		}
 		below = c.place(below)
 	}
-	first, last := b.to[0], b.to[len(b.to)-1]
-	b.y = max(y, (first.y+last.y+last.height-b.height)/2)
+	b.y = y // beside its first: the map reads from the top
 	return max(below, b.y+b.height)
 }
 
@@ -128,7 +125,9 @@ func (b *box) lines() []string {
 		lines := []string{b.table.Table}
 		if b.table.Unused() {
 			lines = append(lines, fmt.Sprintf("opened %s×, never used", plain(uint64(b.table.Opened))))
-			lines = append(lines, b.table.Where...)
+			for _, p := range b.table.Where {
+				lines = append(lines, "named in "+p.String())
+			}
 		} else {
 			lines = append(lines, fmt.Sprintf("opened %s×, used in %s", plain(uint64(b.table.Opened)), plain(uint64(b.table.Used))))
 		}
@@ -136,9 +135,9 @@ func (b *box) lines() []string {
 	}
 	g := b.group
 	s := oneLine(g.title())
-	lines := []string{cutRunes(s, 35)}
-	if r := []rune(s); len(r) > 35 {
-		lines = []string{string(r[:35]), cutRunes(string(r[35:]), 35)}
+	lines := []string{cutRunes(s, boxRunes)}
+	if r := []rune(s); len(r) > boxRunes {
+		lines = []string{string(r[:boxRunes]), cutRunes(string(r[boxRunes:]), boxRunes)}
 	}
 	return lines
 }
@@ -153,7 +152,7 @@ func (b *box) needs() float64 {
 
 func (d *drawing) edges(b *box, busy uint64) {
 	for _, c := range b.to {
-		x1, y1, x2, y2 := b.x+boxWidth, b.y+b.height/2, c.x, c.y+c.height/2
+		x1, y1, x2, y2 := b.x+boxWidth, b.y+22, c.x, c.y+22
 		class, thick := "edge", 1.2
 		if c.table != nil && c.table.Unused() {
 			class = "deadedge"
@@ -184,7 +183,7 @@ func (d *drawing) box(b *box, busy uint64) {
 			if i == 0 {
 				c = "sql b"
 			}
-			d.text(b.x+12, b.y+18+float64(i)*lineHeight, c, cutRunes(s, 37))
+			d.text(b.x+12, b.y+18+float64(i)*lineHeight, c, cutRunes(s, boxRunes+2))
 		}
 		return
 	}

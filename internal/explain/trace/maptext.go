@@ -117,7 +117,11 @@ func (g *MapNode) text() string {
 func (u TableUse) text() string {
 	s := u.Table + ": opened and locked, never used"
 	if len(u.Where) > 0 {
-		s += "; named in " + strings.Join(u.Where, ", ")
+		var places []string
+		for _, p := range u.Where {
+			places = append(places, p.String())
+		}
+		s += "; named in " + strings.Join(places, ", ")
 	}
 	return s
 }

@@ -2,7 +2,6 @@ package trace
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 )
@@ -25,6 +24,7 @@ const (
 	phaseLatches      phase = "waiting for latches inside the server"
 	phaseInstructions phase = "in instructions of stored programs"
 	phaseOther        phase = "in what no instrument shows"
+	phaseBefore       phase = "in a statement that had begun before"
 )
 
 // phases by words of a stage's name, in lower case; the first that matches counts
@@ -93,22 +93,35 @@ type Phase struct {
 }
 
 // phases divides the busy time: by the events where all were seen, and else by the server's own counters of stages.
-func phases(tree *Tree, totals []Total) []Phase {
+func phases(tree *Tree, totals []Total, busy uint64) []Phase {
 	sums := map[phase]float64{}
-	if staged := stageSeconds(totals); tree.Missing > 0 && staged > 0 {
+	if staged := stageSeconds(totals); tree.lossy() && staged > 0 {
 		for _, t := range totals {
 			if strings.HasPrefix(t.Name, "stage/") {
 				sums[phaseOf(t.Name)] += t.Seconds
 			}
 		}
-		rest := statementSeconds(totals) - staged
-		if rest > 0 {
+		before := 0.0
+		for _, r := range tree.Roots {
+			if r.Before {
+				before += float64(r.Own) * 1e-12
+			}
+		}
+		sums[phaseBefore] += before
+		if rest := float64(busy)*1e-12 - staged - before; rest > 0 {
 			sums[phaseOther] += rest
 		}
 	} else {
 		for _, r := range tree.Roots {
 			if r.Kind == KindStatement {
-				r.Walk(func(n *Node, _ int) bool { sums[n.phase()] += float64(n.Own) * 1e-12; return true })
+				r.Walk(func(n *Node, _ int) bool {
+					p := n.phase()
+					if n == r && r.Before {
+						p = phaseBefore
+					}
+					sums[p] += float64(n.Own) * 1e-12
+					return true
+				})
 			}
 		}
 	}
@@ -133,21 +146,4 @@ func stageSeconds(totals []Total) (sum float64) {
 		}
 	}
 	return sum
-}
-
-// statementSeconds is the time of statements that the client sent; those inside stored programs are within it.
-func statementSeconds(totals []Total) (sum float64) {
-	for _, t := range totals {
-		if strings.HasPrefix(t.Name, "statement/") && !strings.HasPrefix(t.Name, "statement/sp/") {
-			sum += t.Seconds
-		}
-	}
-	return sum
-}
-
-func lineWords(line int, body string) string {
-	if !strings.Contains(body, "\n") {
-		return ""
-	}
-	return fmt.Sprintf(" line %d", line)
 }

@@ -77,7 +77,7 @@ func (d *drawing) strip(r *Report, y float64) float64 {
 		}
 		last = x + w
 		class := "statement"
-		if n.sleeps() {
+		if n.sleeps() || n.Before {
 			class = "sleep"
 		}
 		d.rect(x, y+1, w, 20, 1, class, n.tip(r.Trace.Zero))
@@ -175,7 +175,7 @@ func (r *Report) panels() (out []panel) {
 				best = n
 			}
 		}
-		if best != nil && !best.sleeps() {
+		if best != nil && !best.sleeps() && !best.Before && best.Name != "statement/com/Quit" {
 			out = append(out, panel{best, g})
 		}
 	}

@@ -13,6 +13,8 @@ type Node struct {
 	Children []*Node
 	// Lost stands for a statement of which no row was read, only what happened in it.
 	Lost bool
+	// Before says that a statement had begun before the trace: little of it was recorded.
+	Before bool
 
 	// shift is added to the times of a wait: see align.
 	shift int64
@@ -310,6 +312,17 @@ func (n *Node) walk(depth int, f func(*Node, int) bool) {
 func (t *Tree) Walk(f func(n *Node, depth int) bool) {
 	for _, r := range t.Roots {
 		r.Walk(f)
+	}
+}
+
+// begin leaves out of the spans of statements what was before the trace began.
+func (t *Tree) begin(zero uint64) {
+	for _, r := range t.Roots {
+		if before := min(max(r.First, zero), r.Last) - r.First; before > 0 {
+			r.First += before
+			r.Before = true
+			r.Own = r.Took() - min(r.Took(), covered(r))
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,8 +26,9 @@ func NewReport(t *Trace, redact bool) *Report {
 		t.redact()
 	}
 	r := &Report{Trace: t, Tree: Build(t.Events, t.Now)}
+	r.Tree.begin(t.Zero)
 	r.Map = NewMap(r.Tree, t.Bodies)
-	r.Phases = phases(r.Tree, t.Totals)
+	r.Phases = phases(r.Tree, t.Totals, r.Map.Busy)
 	if redact {
 		t.Bodies = map[string]string{}
 	}
@@ -88,7 +90,7 @@ func (r *Report) words() []string {
 	who := fmt.Sprintf("Connection %d (%s)", t.Connection.ID, oneLine(t.Connection.User+at(t.Connection.Host)))
 	watched := human(uint64(t.Seconds * 1e12))
 	var out []string
-	switch busy := r.busy(); {
+	switch busy := r.Map.Busy; {
 	case sent == 0 && r.Map.Busy == 0:
 		return append(out, fmt.Sprintf("%s sent nothing in %s%s.", who, watched, r.endWords()))
 	default:
@@ -109,19 +111,10 @@ func (r *Report) words() []string {
 	if m := r.Map.Roots; len(m) > 1 && m[0].Total*2 > r.Map.Busy {
 		out = append(out, fmt.Sprintf("The dearest: %s, %s (%.0f %%).", cutRunes(oneLine(m[0].title()), 60), human(m[0].Total), share(m[0].Total, r.Map.Busy)*100))
 	}
-	if t.Missing > 0 {
-		all := t.Missing + uint64(r.Tree.Events)
-		out = append(out, fmt.Sprintf("%s of %s events were overwritten before they could be read: the map and the time line show what was seen; the shares above are by the server's own counters.", plain(t.Missing), plain(all)))
+	if r.Tree.lossy() {
+		out = append(out, fmt.Sprintf("%s: the map and the time line show what was seen; the shares above are by the server's own counters, which lose nothing.", r.missing()))
 	}
 	return out
-}
-
-// busy is the time in statements, in picoseconds; by the server's counters where events are missing.
-func (r *Report) busy() uint64 {
-	if s := statementSeconds(r.Trace.Totals); r.Trace.Missing > 0 && s > 0 {
-		return max(uint64(s*1e12), r.Map.Busy)
-	}
-	return r.Map.Busy
 }
 
 func (r *Report) endWords() string {
@@ -149,39 +142,100 @@ func (r *Report) deadWords() (out []string) {
 			hit = append(hit, g)
 		}
 	})
-	slices.SortStableFunc(hit, func(a, b *MapNode) int { return int(b.Count - a.Count) })
+	slices.SortStableFunc(hit, func(a, b *MapNode) int { return cmp.Compare(b.Open, a.Open) })
 	for _, g := range hit[:min(len(hit), 3)] {
-		var names, where []string
-		calls := 0
-		for _, u := range g.Tables {
-			if u.Unused() {
-				names = append(names, u.Table)
-				calls = u.Calls
-				for _, w := range u.Where {
-					if !slices.Contains(where, w) {
-						where = append(where, w)
-					}
-				}
-			}
-		}
-		slices.Sort(where)
-		s := fmt.Sprintf("%s opened and locked %s", cutRunes(oneLine(g.title()), 50), joinAnd(names))
-		if len(g.Tables) > len(names) {
-			s += fmt.Sprintf(" (%d of %d tables)", len(names), len(g.Tables))
-		}
-		if calls > 1 {
-			s += fmt.Sprintf(" in each of %d calls", calls)
-		}
-		s += " and used no row of " + itThem(len(names))
-		if len(where) > 0 {
-			s += ": " + joinAnd(where[:min(len(where), 6)]) + " " + verbS("name", len(where)) + " " + itThem(len(names)) + " in branches that did not run"
-		}
-		if g.Open > 0 && g.Count > 0 {
-			s += fmt.Sprintf("; opening, locking and closing took %s of %s a call", human(g.Open/uint64(g.Count)), human(g.Total/uint64(g.Count)))
-		}
-		out = append(out, s+".")
+		out = append(out, g.deadWords())
+	}
+	if len(hit) > 3 {
+		out = append(out, fmt.Sprintf("%s more did the like: see the map.", counted(len(hit)-3, "statement")))
 	}
 	return out
+}
+
+func (g *MapNode) deadWords() string {
+	var names []string
+	var where []Place
+	for _, u := range g.Tables {
+		if u.Unused() {
+			names = append(names, u.Table)
+			where = append(where, u.Where...)
+		}
+	}
+	s := fmt.Sprintf("%s opened and locked %s", cutRunes(oneLine(g.title()), 50), joinAnd(names))
+	if len(g.Tables) > len(names) {
+		s += fmt.Sprintf(" (%d of %d tables)", len(names), len(g.Tables))
+	}
+	if g.Whole > 1 {
+		s += fmt.Sprintf(" in %s calls", plain(uint64(g.Whole)))
+	}
+	s += " and used no row of " + itThem(len(names))
+	if len(where) > 0 {
+		s += ": " + placesWords(where) + " " + itThem(len(names)) + " in what did not run"
+	}
+	if g.Open > 0 {
+		s += fmt.Sprintf("; opening, locking and closing tables took %s of its %s (%.0f %%)", human(g.Open/uint64(g.Whole)), human(g.WholeSum/uint64(g.Whole)), share(g.Open, g.WholeSum)*100)
+	}
+	return s + "."
+}
+
+// placesWords joins places by program: shop.f4 names (lines 4, 7 and 10).
+func placesWords(where []Place) string {
+	lines := map[string][]int{}
+	var programs []string
+	for _, p := range where {
+		if _, ok := lines[p.Program]; !ok {
+			programs = append(programs, p.Program)
+		}
+		if !slices.Contains(lines[p.Program], p.Line) {
+			lines[p.Program] = append(lines[p.Program], p.Line)
+		}
+	}
+	slices.Sort(programs)
+	var out []string
+	for _, name := range programs {
+		s := name
+		list := lines[name]
+		slices.Sort(list)
+		if len(list) == 1 && list[0] > 0 {
+			s += fmt.Sprintf(" (line %d)", list[0])
+		} else if len(list) > 1 {
+			var words []string
+			for _, l := range list {
+				words = append(words, fmt.Sprint(l))
+			}
+			s += " (lines " + joinAnd(words) + ")"
+		}
+		out = append(out, s)
+	}
+	return joinAnd(out) + " " + verbS("name", len(out))
+}
+
+// missing says how many events there must have been that were not read.
+func (r *Report) missing() string {
+	n := r.Trace.Missing
+	was := "were"
+	if n == 1 {
+		was = "was"
+	}
+	return fmt.Sprintf("%s of %s events %s overwritten before they could be read, or not recorded", plain(n), plain(n+uint64(r.Tree.Events)), was)
+}
+
+// lossy says whether so many events are missing that sums over those that were seen say little.
+func (t *Tree) lossy() bool { return t.Missing*100 > uint64(t.Events) }
+
+// counters are the dearest of the server's own counters, in words.
+func (r *Report) counters() string {
+	var list []string
+	for _, kind := range []string{"statement/sql/", "statement/sp/", "stage/", "wait/"} {
+		n := 0
+		for _, t := range r.Trace.Totals {
+			if strings.HasPrefix(t.Name, kind) && n < 4 {
+				list = append(list, fmt.Sprintf("%s %s× %s", shortName(t.Name), plain(t.Count), human(uint64(t.Seconds*1e12))))
+				n++
+			}
+		}
+	}
+	return strings.Join(list, ", ")
 }
 
 func (g *MapNode) deadTables() (n int) {
@@ -219,12 +273,16 @@ func (r *Report) notes() (out []string) {
 	if len(t.NotRecorded) > 0 {
 		out = append(out, "Not recorded: "+joinWords(t.NotRecorded)+". risso trace --enable switches it on for the time of a trace.")
 	}
-	if t.Missing > 0 && len(t.Rings) > 0 {
+	if t.Missing > 0 && !r.Tree.lossy() {
+		out = append(out, r.missing()+".")
+	}
+	if r.Tree.lossy() && len(t.Rings) > 0 {
 		var rings []string
 		for _, g := range t.Rings {
 			rings = append(rings, fmt.Sprintf("%s %d", g.Table, g.Rows))
 		}
 		out = append(out, "The server keeps so many events, of all connections together: "+strings.Join(rings, ", ")+" (performance_schema_…_size, at its start).")
+		out = append(out, "The server's own counters: "+r.counters()+".")
 	}
 	if t.Nested > 0 {
 		out = append(out, fmt.Sprintf("%s of all connections were nested deeper than performance_schema_max_statement_stack and are not recorded.", counted(int(t.Nested), "statement")))
