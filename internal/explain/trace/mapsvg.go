@@ -89,7 +89,7 @@ func (r *Report) WriteMapSVG(w io.Writer) error {
 	y := d.paragraph(margin, 58, "", int(width/7.2), r.Words)
 	y = d.legend(margin, y+4, r.legend()) + 8
 	for _, b := range roots {
-		y = b.place(y) + 22
+		y = slices.Max(b.place(y, nil)) + 14
 	}
 	for _, b := range roots {
 		d.edges(b, r.Map.Busy)
@@ -101,23 +101,20 @@ func (r *Report) WriteMapSVG(w io.Writer) error {
 	return d.write(w, width, y+6, title)
 }
 
-// place gives a box and all that it leads to their places, and returns the y below them.
-func (b *box) place(y float64) float64 {
+// place gives a box and all that it leads to their places: each as high as its column is free, and no higher than what leads
+// to it. free is the y below what stands in each column.
+func (b *box) place(y float64, free []float64) []float64 {
+	for len(free) <= b.depth {
+		free = append(free, 0)
+	}
 	b.x = margin + float64(b.depth)*(boxWidth+boxGap)
+	b.y = max(y, free[b.depth])
 	b.height = b.needs()
-	if len(b.to) == 0 {
-		b.y = y
-		return y + b.height
+	free[b.depth] = b.y + b.height + 8
+	for _, c := range b.to {
+		free = c.place(b.y, free)
 	}
-	below := y
-	for i, c := range b.to {
-		if i > 0 {
-			below += 8
-		}
-		below = c.place(below)
-	}
-	b.y = y // beside its first: the map reads from the top
-	return max(below, b.y+b.height)
+	return free
 }
 
 func (b *box) lines() []string {

@@ -50,6 +50,7 @@ func (p *printer) line(format string, a ...any) {
 // wrapped writes a sentence in lines of the wanted width.
 func (p *printer) wrapped(s string) {
 	line := ""
+	s = oneLine(s)
 	for _, word := range strings.Fields(s) {
 		if line != "" && len([]rune(line))+1+len([]rune(word)) > p.width {
 			p.line("%s", line)

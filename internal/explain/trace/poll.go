@@ -6,6 +6,7 @@ import (
 	sqldriver "database/sql/driver"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rissodb/risso/internal/mysql"
@@ -31,7 +32,7 @@ type poller struct {
 	zero    uint64
 	now     uint64
 	polls   int
-	cost    Cost
+	pulsed  string
 }
 
 func (p *poller) run(ctx context.Context) (*Trace, error) {
@@ -233,7 +234,7 @@ func (p *poller) hasLong(k Kind) bool {
 	return slices.ContainsFunc(p.sources, func(s *source) bool { return s.kind == k && s.long() })
 }
 
-// poll reads all tables once. It says whether the connection still lives.
+// poll reads what is new. It says whether the connection still lives.
 func (p *poller) poll(ctx context.Context) (alive bool, err error) {
 	p.polls++
 	err = ask(ctx, p.conn, fmt.Sprintf("SELECT /* risso: does the connection live? */ 1 FROM performance_schema.threads WHERE THREAD_ID = %d AND PROCESSLIST_ID = %d", p.who.Thread, p.who.ID), func([]sqldriver.Value) error {
@@ -243,12 +244,45 @@ func (p *poller) poll(ctx context.Context) (alive bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("look for the connection: %w", err)
 	}
+	pulse, err := p.pulse(ctx)
+	if err != nil {
+		return alive, err
+	}
+	if alive && pulse != "" && pulse == p.pulsed { // the rings are long: an idle connection is not worth reading them
+		for _, s := range p.sources {
+			s.fresh = 0
+		}
+		return alive, nil
+	}
 	for _, s := range p.sources {
 		if err := s.read(ctx, p.conn, p.who.Thread, p.add); err != nil {
 			return alive, fmt.Errorf("read %s: %w", s.table, err)
 		}
 	}
+	p.pulsed = pulse
 	return alive, nil
+}
+
+// pulse is what the tables of current events say of the connection: the same as before when nothing began or ended.
+func (p *poller) pulse(ctx context.Context) (string, error) {
+	var parts, seen []string
+	for _, s := range p.sources {
+		if s.current() {
+			parts = append(parts, fmt.Sprintf("SELECT CONCAT_WS('/', COUNT(*), MAX(EVENT_ID), SUM(END_EVENT_ID)) FROM performance_schema.%s WHERE THREAD_ID = %d", s.table, p.who.Thread))
+		}
+	}
+	if len(parts) == 0 {
+		return "", nil
+	}
+	parts[0] = strings.Replace(parts[0], "SELECT ", "SELECT /* risso: did the connection do anything? */ ", 1)
+	err := ask(ctx, p.conn, strings.Join(parts, " UNION ALL "), func(row []sqldriver.Value) error {
+		seen = append(seen, mysql.Text(row[0]))
+		return nil
+	})
+	if err != nil {
+		return "", fmt.Errorf("look at the current events: %w", err)
+	}
+	return strings.Join(seen, " "), nil
 }
 
 // nestedLost is how many statements of all connections were nested too deep to be recorded, since the server started.
