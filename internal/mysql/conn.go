@@ -200,3 +200,6 @@ func text(v sqldriver.Value) string {
 		return fmt.Sprint(v)
 	}
 }
+
+// Traffic is what passed over this connection, and over those that it shares the counters with.
+func (c *Conn) Traffic() *Traffic { return c.traffic }

@@ -1,0 +1,350 @@
+package trace
+
+import (
+	"cmp"
+	"context"
+	sqldriver "database/sql/driver"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// Polling adapts: twice as often when a ring is a quarter full of new rows, slower when little happens. It never takes more
+// than half of the time, so that it costs the server at most half a core.
+const (
+	firstInterval = 20 * time.Millisecond
+	slowest       = 250 * time.Millisecond
+	maxEvents     = 2_000_000 // kept at most: some 600 MB
+)
+
+// poller reads the events of one connection.
+type poller struct {
+	o       Options
+	conn    *mysql.Conn
+	who     Connection
+	sources []*source
+	events  map[uint64][]Event // by number
+	count   int
+	base    uint64 // events up to this number were over before the trace began
+	zero    uint64
+	now     uint64
+	polls   int
+	pulsed  string
+}
+
+func (p *poller) run(ctx context.Context) (*Trace, error) {
+	t := &Trace{Server: string(p.conn.Server.Flavour) + " " + p.conn.Server.Version, Connection: p.who, Began: time.Now(), Ended: "time"}
+	if err := p.prepare(ctx, t); err != nil {
+		return nil, err
+	}
+	before, err := totals(ctx, p.conn, p.who.Thread)
+	if err != nil {
+		return nil, err
+	}
+	nested := p.nestedLost(ctx)
+	if err := p.baseline(ctx); err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	t.Began = began
+	after := before
+	pollErr := p.loop(ctx, began, t, &after)
+	t.Seconds = time.Since(began).Seconds()
+
+	// The context may be over: what was seen is still worth its last questions.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), queryTimeout)
+	defer cancel()
+	if pollErr == nil {
+		if now, err := totals(ctx, p.conn, p.who.Thread); err == nil && len(now) > 0 {
+			after = now
+		}
+		p.bodies(ctx, t)
+		t.Nested = p.nestedLost(ctx) - nested
+	}
+	p.finish(t, before, after)
+	return t, pollErr
+}
+
+// prepare finds out what is recorded, and says what is not.
+func (p *poller) prepare(ctx context.Context, t *Trace) error {
+	st, err := ReadState(ctx, p.conn)
+	if err != nil {
+		return err
+	}
+	t.SQLTextLength = st.sqlTextLength
+	for _, s := range allSources() {
+		if s.size != "" {
+			s.ring = st.sizes[s.size]
+		}
+		if !st.consumers["global_instrumentation"] || !st.consumers["thread_instrumentation"] || !st.consumers[s.need] {
+			continue
+		}
+		p.sources = append(p.sources, s)
+		if s.long() {
+			t.Rings = append(t.Rings, Ring{s.table, s.ring})
+		}
+	}
+	who, err := find(ctx, p.conn, p.who.ID) // Enable may have switched it on
+	if err != nil {
+		return err
+	}
+	p.who.Instrumented, p.who.History = who.Instrumented, who.History
+	t.Connection = p.who
+	t.NotRecorded = st.off(who)
+	if len(p.sources) == 0 || !who.Instrumented {
+		return fmt.Errorf("%w of this connection: %s", ErrOff, joinWords(t.NotRecorded))
+	}
+	return nil
+}
+
+// baseline finds where the trace begins.
+func (p *poller) baseline(ctx context.Context) error {
+	var all []Event
+	for _, s := range p.sources {
+		if err := s.read(ctx, p.conn, p.who.Thread, func(e Event) bool { all = append(all, e); return true }); err != nil {
+			return fmt.Errorf("read %s: %w", s.table, err)
+		}
+	}
+	for _, e := range all {
+		if !e.otherClock() {
+			p.zero = max(p.zero, e.Start, e.Stop)
+		}
+		p.base = max(p.base, e.End)
+	}
+	for _, e := range all {
+		if !e.Ended() {
+			p.add(e)
+		}
+	}
+	return nil
+}
+
+// add keeps an event and says whether it is new.
+func (p *poller) add(e Event) bool {
+	if e.Ended() && e.End <= p.base {
+		return false
+	}
+	if !e.otherClock() {
+		p.now = max(p.now, e.Stop, e.Start)
+	}
+	list := p.events[e.ID]
+	for i := range list {
+		if list[i].Kind != e.Kind {
+			continue
+		}
+		if list[i].Ended() {
+			return false
+		}
+		list[i] = e
+		return e.Ended()
+	}
+	if p.count >= maxEvents {
+		return false
+	}
+	p.count++
+	p.events[e.ID] = append(list, e)
+	return true
+}
+
+func (p *poller) loop(ctx context.Context, began time.Time, t *Trace, after *map[string]Total) error {
+	interval := firstInterval
+	counted := began
+	for {
+		wait := min(interval, p.o.For-time.Since(began))
+		select {
+		case <-ctx.Done():
+			t.Ended = "interrupted"
+			wait = 0
+		case <-time.After(max(wait, 0)):
+		}
+		last := t.Ended == "interrupted" || time.Since(began) >= p.o.For
+		start := time.Now()
+		alive, err := p.poll(context.WithoutCancel(ctx))
+		if err != nil {
+			if err = p.reconnect(ctx, err); err != nil {
+				return err
+			}
+			continue
+		}
+		took := time.Since(start)
+		p.o.Progress(time.Since(began), p.count)
+		switch {
+		case !alive:
+			t.Ended = "connection"
+			return nil
+		case last:
+			return nil
+		}
+		if now := time.Now(); now.Sub(counted) > time.Second { // what is known when the connection ends
+			counted = now
+			if m, err := totals(ctx, p.conn, p.who.Thread); err == nil && len(m) > 0 {
+				*after = m
+			}
+		}
+		interval = p.next(interval, took)
+	}
+}
+
+// reconnect opens another connection when the one that polls was lost; the events of the meantime are still in the rings.
+func (p *poller) reconnect(ctx context.Context, cause error) error {
+	if k := mysql.ClassOf(cause); k == mysql.ClassPrivilege || k == mysql.ClassMissing || k == mysql.ClassLogin {
+		return cause
+	}
+	p.o.Say("the connection to the server was lost: " + cause.Error())
+	p.conn.Close()
+	for range 20 {
+		select {
+		case <-ctx.Done():
+			return cause
+		case <-time.After(250 * time.Millisecond):
+		}
+		cctx, cancel := context.WithTimeout(ctx, queryTimeout)
+		c, err := mysql.Connect(cctx, p.o.Target, p.conn.Traffic())
+		cancel()
+		if err == nil {
+			p.conn = c
+			p.o.Say("connected again")
+			return nil
+		}
+	}
+	return cause
+}
+
+// next is how long to wait until the next poll.
+func (p *poller) next(interval, took time.Duration) time.Duration {
+	full := 0.0
+	for _, s := range p.sources {
+		if s.ring > 0 && (s.long() || !p.hasLong(s.kind)) {
+			full = max(full, float64(s.fresh)/float64(s.ring))
+		}
+	}
+	switch {
+	case full > 0.25:
+		interval /= 2
+	case full < 0.05:
+		interval = interval * 3 / 2
+	}
+	return min(max(interval, took, time.Millisecond), slowest)
+}
+
+func (p *poller) hasLong(k Kind) bool {
+	return slices.ContainsFunc(p.sources, func(s *source) bool { return s.kind == k && s.long() })
+}
+
+// poll reads what is new. It says whether the connection still lives.
+func (p *poller) poll(ctx context.Context) (alive bool, err error) {
+	p.polls++
+	err = ask(ctx, p.conn, fmt.Sprintf("SELECT /* risso: does the connection live? */ 1 FROM performance_schema.threads WHERE THREAD_ID = %d AND PROCESSLIST_ID = %d", p.who.Thread, p.who.ID), func([]sqldriver.Value) error {
+		alive = true
+		return nil
+	})
+	if err != nil {
+		return false, fmt.Errorf("look for the connection: %w", err)
+	}
+	pulse, err := p.pulse(ctx)
+	if err != nil {
+		return alive, err
+	}
+	if alive && pulse != "" && pulse == p.pulsed { // the rings are long: an idle connection is not worth reading them
+		for _, s := range p.sources {
+			s.fresh = 0
+		}
+		return alive, nil
+	}
+	for _, s := range p.sources {
+		if err := s.read(ctx, p.conn, p.who.Thread, p.add); err != nil {
+			return alive, fmt.Errorf("read %s: %w", s.table, err)
+		}
+	}
+	p.pulsed = pulse
+	return alive, nil
+}
+
+// pulse is what the tables of current events say of the connection: the same as before when nothing began or ended.
+func (p *poller) pulse(ctx context.Context) (string, error) {
+	var parts, seen []string
+	for _, s := range p.sources {
+		if s.current() {
+			parts = append(parts, fmt.Sprintf("SELECT CONCAT_WS('/', COUNT(*), MAX(EVENT_ID), SUM(END_EVENT_ID)) FROM performance_schema.%s WHERE THREAD_ID = %d", s.table, p.who.Thread))
+		}
+	}
+	if len(parts) == 0 {
+		return "", nil
+	}
+	parts[0] = strings.Replace(parts[0], "SELECT ", "SELECT /* risso: did the connection do anything? */ ", 1)
+	err := ask(ctx, p.conn, strings.Join(parts, " UNION ALL "), func(row []sqldriver.Value) error {
+		seen = append(seen, mysql.Text(row[0]))
+		return nil
+	})
+	if err != nil {
+		return "", fmt.Errorf("look at the current events: %w", err)
+	}
+	return strings.Join(seen, " "), nil
+}
+
+// nestedLost is how many statements of all connections were nested too deep to be recorded, since the server started.
+func (p *poller) nestedLost(ctx context.Context) (n uint64) {
+	// Without it the trace is still right.
+	_ = ask(ctx, p.conn, "SHOW /* risso: nested statements lost */ GLOBAL STATUS LIKE 'Performance_schema_nested_statement_lost'", func(row []sqldriver.Value) error {
+		n = unsigned(row[1])
+		return nil
+	})
+	return n
+}
+
+func (p *poller) finish(t *Trace, before, after map[string]Total) {
+	t.Zero, t.Now = p.zero, p.now
+	for _, list := range p.events {
+		t.Events = append(t.Events, list...)
+	}
+	slices.SortFunc(t.Events, func(a, b Event) int { return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Kind, b.Kind)) })
+	if t.Zero == 0 && len(t.Events) > 0 {
+		t.Zero = t.Events[0].Start
+	}
+	for i := range t.Events {
+		e := &t.Events[i]
+		e.Cut = t.SQLTextLength > 0 && len(e.SQL) >= t.SQLTextLength
+	}
+	t.Missing = Build(t.Events, t.Now).Missing
+	for name, a := range after {
+		b := before[name]
+		if a.Count > b.Count {
+			t.Totals = append(t.Totals, Total{Name: name, Count: a.Count - b.Count, Seconds: max(0, a.Seconds-b.Seconds)})
+		}
+	}
+	slices.SortFunc(t.Totals, func(a, b Total) int {
+		return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name))
+	})
+	tr := p.conn.Traffic()
+	t.Cost = Cost{Queries: tr.Queries.Load(), Seconds: float64(tr.Nanoseconds.Load()) / 1e9, Bytes: tr.Sent.Load() + tr.Received.Load(), Polls: p.polls}
+}
+
+// bodies reads the source text of the stored programs that ran, where the account may see it.
+func (p *poller) bodies(ctx context.Context, t *Trace) {
+	t.Bodies = map[string]string{}
+	for _, list := range p.events {
+		for _, e := range list {
+			if e.Program == nil {
+				continue
+			}
+			key := e.Program.String()
+			if _, done := t.Bodies[key]; done || len(t.Bodies) >= 100 {
+				continue
+			}
+			t.Bodies[key] = ""
+			q := fmt.Sprintf("SELECT /* risso: the text of a stored program */ ROUTINE_DEFINITION FROM information_schema.ROUTINES WHERE ROUTINE_TYPE = %s AND ROUTINE_SCHEMA = %s AND ROUTINE_NAME = %s",
+				quote(e.Program.Type), quote(e.Program.Schema), quote(e.Program.Name))
+			if e.Program.Type == "TRIGGER" {
+				q = fmt.Sprintf("SELECT /* risso: the text of a trigger */ ACTION_STATEMENT FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = %s AND TRIGGER_NAME = %s", quote(e.Program.Schema), quote(e.Program.Name))
+			}
+			// Without it the map has no line numbers; the trace is right.
+			_ = ask(ctx, p.conn, q, func(row []sqldriver.Value) error {
+				t.Bodies[key] = mysql.Text(row[0])
+				return nil
+			})
+		}
+	}
+}

@@ -1,0 +1,345 @@
+package trace
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rissodb/risso/internal/sqltext"
+)
+
+// Report is a trace and what it means.
+type Report struct {
+	Words  []string `json:"words"` // where the time went, in sentences
+	Notes  []string `json:"notes"` // what limits the trace, and what it cost
+	Phases []Phase  `json:"phases"`
+	Map    *Map     `json:"map"`
+	Trace  *Trace   `json:"trace"`
+	Tree   *Tree    `json:"-"`
+}
+
+// NewReport works out what a trace means. With redact the literals of all statements are hidden; what sets a password is
+// hidden anyway.
+func NewReport(t *Trace, redact bool) *Report {
+	if redact {
+		t.redact()
+	}
+	r := &Report{Trace: t, Tree: Build(t.Events, t.Now)}
+	r.Tree.begin(t.Zero)
+	r.Map = NewMap(r.Tree, t.Bodies)
+	r.Phases = phases(r.Tree, t.Totals, r.Map.Busy)
+	if redact {
+		t.Bodies = map[string]string{}
+	}
+	r.Words = r.words()
+	r.Notes = r.notes()
+	return r
+}
+
+// redact hides the literals of statements and of the server's messages.
+func (t *Trace) redact() {
+	for i := range t.Events {
+		e := &t.Events[i]
+		e.SQL = hide(e.SQL)
+		e.Message = hideQuoted(e.Message)
+	}
+	t.Connection.Info = hide(t.Connection.Info)
+}
+
+func hide(sql string) string {
+	if sql == "" {
+		return ""
+	}
+	return string(sqltext.Redact(nil, []byte(sql)))
+}
+
+// hideQuoted hides what stands in quotes in a message of the server: values and names.
+func hideQuoted(s string) string {
+	parts := strings.Split(s, "'")
+	for i := 1; i < len(parts); i += 2 {
+		parts[i] = "?"
+	}
+	return strings.Join(parts, "'")
+}
+
+// guard hides what sets a password: such a text never leaves this package as it is.
+func guard(sql string) string {
+	if sqltext.SetsPassword([]byte(sql)) {
+		return hide(sql)
+	}
+	return sql
+}
+
+// Statement is the text of a statement in one line; with redact without its literals.
+func Statement(sql string, redact bool) string {
+	if redact {
+		sql = hide(sql)
+	}
+	return oneLine(guard(sql))
+}
+
+func (r *Report) words() []string {
+	t := r.Trace
+	sent := 0
+	for _, n := range r.Tree.Roots {
+		if n.Kind == KindStatement && !n.Lost {
+			sent++
+		}
+	}
+	who := fmt.Sprintf("Connection %d (%s)", t.Connection.ID, oneLine(t.Connection.User+at(t.Connection.Host)))
+	watched := human(uint64(t.Seconds * 1e12))
+	var out []string
+	switch busy := r.Map.Busy; {
+	case sent == 0 && r.Map.Busy == 0:
+		return append(out, fmt.Sprintf("%s sent nothing in %s%s.", who, watched, r.endWords()))
+	default:
+		out = append(out, fmt.Sprintf("%s was busy for %s of %s, with %s%s.", who, human(busy), watched, counted(sent, "statement"), r.endWords()))
+	}
+	var parts []string
+	for _, p := range r.Phases {
+		if p.Share < 0.05 || len(parts) == 4 {
+			break
+		}
+		parts = append(parts, fmt.Sprintf("%.0f %% %s", p.Share*100, p.Name))
+	}
+	if len(parts) > 0 {
+		parts[0] = strings.Replace(parts[0], " % ", " % of that was spent ", 1)
+		out = append(out, strings.Join(parts, ", ")+".")
+	}
+	out = append(out, r.deadWords()...)
+	if m := r.Map.Roots; len(m) > 1 && m[0].Total*2 > r.Map.Busy {
+		out = append(out, fmt.Sprintf("The dearest: %s, %s (%.0f %%).", cutRunes(oneLine(m[0].title()), 60), human(m[0].Total), share(m[0].Total, r.Map.Busy)*100))
+	}
+	if r.Tree.lossy() {
+		out = append(out, fmt.Sprintf("%s: the map and the time line show what was seen; the shares above are by the server's own counters, which lose nothing.", r.missing()))
+	}
+	return out
+}
+
+func (r *Report) endWords() string {
+	switch r.Trace.Ended {
+	case "connection":
+		return "; then it closed"
+	case "interrupted":
+		return "; the trace was interrupted"
+	}
+	return ""
+}
+
+func at(host string) string {
+	if host == "" {
+		return ""
+	}
+	return "@" + host
+}
+
+// deadWords says which tables were opened for nothing, by which kinds of statements: those that lost most time first.
+func (r *Report) deadWords() (out []string) {
+	var hit []*MapNode
+	r.Map.each(func(g *MapNode) {
+		if g.deadTables() > 0 {
+			hit = append(hit, g)
+		}
+	})
+	slices.SortStableFunc(hit, func(a, b *MapNode) int { return cmp.Compare(b.Open, a.Open) })
+	for _, g := range hit[:min(len(hit), 3)] {
+		out = append(out, g.deadWords())
+	}
+	if len(hit) > 3 {
+		out = append(out, fmt.Sprintf("%s more did the like: see the map.", counted(len(hit)-3, "statement")))
+	}
+	return out
+}
+
+func (g *MapNode) deadWords() string {
+	var names []string
+	var where []Place
+	for _, u := range g.Tables {
+		if u.Unused() {
+			names = append(names, u.Table)
+			where = append(where, u.Where...)
+		}
+	}
+	s := fmt.Sprintf("%s opened and locked %s", cutRunes(oneLine(g.title()), 50), joinAnd(names))
+	if len(g.Tables) > len(names) {
+		s += fmt.Sprintf(" (%d of %d tables)", len(names), len(g.Tables))
+	}
+	if g.Whole > 1 {
+		s += fmt.Sprintf(" in %s calls", plain(uint64(g.Whole)))
+	}
+	s += " and used no row of " + itThem(len(names))
+	if len(where) > 0 {
+		s += ": " + placesWords(where) + " " + itThem(len(names)) + " in what did not run"
+	}
+	if g.Open > 0 {
+		s += fmt.Sprintf("; opening, locking and closing tables took %s of its %s (%.0f %%)", human(g.Open/uint64(g.Whole)), human(g.WholeSum/uint64(g.Whole)), share(g.Open, g.WholeSum)*100)
+	}
+	return s + "."
+}
+
+// placesWords joins places by program: shop.f4 names (lines 4, 7 and 10).
+func placesWords(where []Place) string {
+	lines := map[string][]int{}
+	var programs []string
+	for _, p := range where {
+		if _, ok := lines[p.Program]; !ok {
+			programs = append(programs, p.Program)
+		}
+		if !slices.Contains(lines[p.Program], p.Line) {
+			lines[p.Program] = append(lines[p.Program], p.Line)
+		}
+	}
+	slices.Sort(programs)
+	var out []string
+	for _, name := range programs {
+		s := name
+		list := lines[name]
+		slices.Sort(list)
+		if len(list) == 1 && list[0] > 0 {
+			s += fmt.Sprintf(" (line %d)", list[0])
+		} else if len(list) > 1 {
+			var words []string
+			for _, l := range list {
+				words = append(words, fmt.Sprint(l))
+			}
+			s += " (lines " + joinAnd(words) + ")"
+		}
+		out = append(out, s)
+	}
+	return joinAnd(out) + " " + verbS("name", len(out))
+}
+
+// missing says how many events there must have been that were not read.
+func (r *Report) missing() string {
+	n := r.Trace.Missing
+	was := "were"
+	if n == 1 {
+		was = "was"
+	}
+	return fmt.Sprintf("%s of %s events %s overwritten before they could be read, or not recorded", plain(n), plain(n+uint64(r.Tree.Events)), was)
+}
+
+// lossy says whether so many events are missing that sums over those that were seen say little.
+func (t *Tree) lossy() bool { return t.Missing*100 > uint64(t.Events) }
+
+// counters are the dearest of the server's own counters, in words.
+func (r *Report) counters() string {
+	var list []string
+	for _, kind := range []string{"statement/sql/", "statement/sp/", "stage/", "wait/"} {
+		n := 0
+		for _, t := range r.Trace.Totals {
+			if strings.HasPrefix(t.Name, kind) && n < 4 {
+				list = append(list, fmt.Sprintf("%s %s× %s", shortName(t.Name), plain(t.Count), human(uint64(t.Seconds*1e12))))
+				n++
+			}
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+func (g *MapNode) deadTables() (n int) {
+	for _, u := range g.Tables {
+		if u.Unused() {
+			n++
+		}
+	}
+	return n
+}
+
+// each visits all groups of the map.
+func (m *Map) each(f func(*MapNode)) {
+	var visit func([]*MapNode)
+	visit = func(list []*MapNode) {
+		for _, g := range list {
+			f(g)
+			visit(g.Children)
+		}
+	}
+	visit(m.Roots)
+}
+
+// title is what a group is called: its SQL or its name.
+func (g *MapNode) title() string {
+	if g.SQL != "" {
+		return g.SQL
+	}
+	return g.Name
+}
+
+// notes say what limits the trace.
+func (r *Report) notes() (out []string) {
+	t := r.Trace
+	if len(t.NotRecorded) > 0 {
+		out = append(out, "Not recorded: "+joinWords(t.NotRecorded)+". risso trace --enable switches it on for the time of a trace.")
+	}
+	if t.Missing > 0 && !r.Tree.lossy() {
+		out = append(out, r.missing()+".")
+	}
+	if r.Tree.lossy() && len(t.Rings) > 0 {
+		var rings []string
+		for _, g := range t.Rings {
+			rings = append(rings, fmt.Sprintf("%s %d", g.Table, g.Rows))
+		}
+		out = append(out, "The server keeps so many events, of all connections together: "+strings.Join(rings, ", ")+" (performance_schema_…_size, at its start).")
+		out = append(out, "The server's own counters: "+r.counters()+".")
+	}
+	if t.Nested > 0 {
+		out = append(out, fmt.Sprintf("%s of all connections were nested deeper than performance_schema_max_statement_stack and are not recorded.", counted(int(t.Nested), "statement")))
+	}
+	for i := range t.Events {
+		if t.Events[i].Cut {
+			out = append(out, fmt.Sprintf("The server cut texts of statements at %d bytes (performance_schema_max_sql_text_length).", t.SQLTextLength))
+			break
+		}
+	}
+	if len(t.Changed) > 0 {
+		out = append(out, "Switched on for the trace, and put back: consumers and instruments are global, so every connection paid for them; the history of other connections was off meanwhile.")
+	}
+	return append(out, fmt.Sprintf("Tracing cost the server %s in %d statements, %d polls, and %d KiB on the wire.", human(uint64(t.Cost.Seconds*1e12)), t.Cost.Queries, t.Cost.Polls, t.Cost.Bytes/1024))
+}
+
+func share(part, all uint64) float64 {
+	if all == 0 {
+		return 0
+	}
+	return float64(part) / float64(all)
+}
+
+func joinAnd(list []string) string {
+	if len(list) < 2 {
+		return strings.Join(list, "")
+	}
+	return strings.Join(list[:len(list)-1], ", ") + " and " + list[len(list)-1]
+}
+
+func itThem(n int) string {
+	if n == 1 {
+		return "it"
+	}
+	return "them"
+}
+
+// verbS is the verb for n subjects.
+func verbS(verb string, n int) string {
+	if n == 1 {
+		return verb + "s"
+	}
+	return verb
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return plain(uint64(n)) + " " + what + "s"
+}
+
+// plain is a whole number with commas.
+func plain(n uint64) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
