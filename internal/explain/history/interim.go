@@ -7,12 +7,6 @@ import (
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
-// appendDigestText stands in until sqltext has AppendDigestText.
-func appendDigestText(f *sqltext.Fingerprinter, dst []byte, text string) []byte {
-	text = strings.NewReplacer("`", "", " . ", ".", " , ", ", ", "( ", "(", " )", ")", " (", "(", "(...)", "(?)", "= ?", "= 1", " * ", " * ").Replace(text)
-	return f.Append(dst, []byte(text))
-}
-
 // readsOnly stands in until sqltext has ReadsOnly.
 func readsOnly(stmt []byte) error {
 	up := strings.ToUpper(string(stmt))
