@@ -85,7 +85,6 @@ func serve(t *testing.T, dir, dsn string) string {
 	if bin == "" {
 		bin = filepath.Join(dir, "risso")
 		build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "../../cmd/risso")
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := build.CombinedOutput(); err != nil {
 			t.Fatalf("go build: %v\n%s", err, out)
 		}
