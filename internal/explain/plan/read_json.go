@@ -53,7 +53,7 @@ var blocks = map[string]struct {
 }
 
 // jsonReader walks MySQL's version 1 and MariaDB's JSON, which share most names.
-type jsonReader struct{ mariadb bool }
+type jsonReader struct{}
 
 // read makes the tree of a whole document.
 func (r *jsonReader) read(o object) *Node {
