@@ -33,6 +33,11 @@ func lex(s string) []token {
 		switch {
 		case c == ' ' || c == '\t' || c == '\n' || c == '\r':
 			i++
+		case c == '#' && i+1 < len(s) && s[i+1] >= '0' && s[i+1] <= '9' && i >= 7 && strings.EqualFold(s[i-7:i], "select "):
+			// "(select #5)" of FORMAT=TREE is no comment.
+			for i++; i < len(s) && s[i] >= '0' && s[i] <= '9'; i++ {
+			}
+			out = append(out, token{tokenWord, s[begin:i], begin, i})
 		case c == '#' || strings.HasPrefix(s[i:], "--") && (i+2 == len(s) || s[i+2] <= ' '):
 			i = after(s, i, "\n")
 		case strings.HasPrefix(s[i:], "/*"):

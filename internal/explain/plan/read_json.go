@@ -53,7 +53,7 @@ var blocks = map[string]struct {
 }
 
 // jsonReader walks MySQL's version 1 and MariaDB's JSON, which share most names.
-type jsonReader struct{ mariadb bool }
+type jsonReader struct{}
 
 // read makes the tree of a whole document.
 func (r *jsonReader) read(o object) *Node {
@@ -361,6 +361,9 @@ func (r *jsonReader) scalar(n *Node, name string, v any) bool {
 			return false
 		}
 		return r.list(n, name, texts(v))
+	case "using_index_for_group_by", "using_index_for_skip_scan": // a loose index scan reads the index alone
+		n.Covering = truth(v)
+		return false // and is kept by its name
 	case "using_temporary_table", "using_filesort", "using_index", "dependent", "cacheable", "recursive", "insert", "update", "delete", "replace":
 		return r.flag(n, name, truth(v))
 	case "cost_info":

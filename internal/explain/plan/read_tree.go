@@ -33,6 +33,7 @@ var (
 	selectHead = regexp.MustCompile(`^Select #(\d+) \(([^)]*)\)`)
 	figures    = regexp.MustCompile(`\((?:(never executed)|(?:cost=([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)(?:\.\.([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?))? )?rows=([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)|actual time=([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\.\.([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?) rows=([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?) loops=([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?))\)`)
 	limitRows  = regexp.MustCompile(`(\d+) row\(s\)`)
+	replanned  = regexp.MustCompile(`^Index range scan on (\S+) \(re-planned`)
 	constRow   = regexp.MustCompile(`^Constant row from (\S+)`)
 )
 
@@ -182,6 +183,11 @@ func tableOperation(text string) *Node {
 				n.Table = text[i+4 : i+j+1]
 			}
 		}
+		return n
+	}
+	if m := replanned.FindStringSubmatch(text); m != nil {
+		n := newNode(KindTable)
+		n.Access, n.Table = AccessRange, unquote(m[1])
 		return n
 	}
 	if m := constRow.FindStringSubmatch(text); m != nil {

@@ -60,6 +60,7 @@ func headed(n *Node, o object) *Node {
 	h.Children = []*Node{n}
 	if h.Kind == KindSubquery { // flags that stand beside the heading
 		h.Dependent, n.Dependent = h.Dependent || n.Dependent, false
+		h.Uncacheable, n.Uncacheable = h.Uncacheable || n.Uncacheable, false
 	}
 	return h
 }
@@ -112,6 +113,8 @@ func member2(n *Node, name string, v any) bool {
 		n.Recursive = truth(v)
 	case "dependent":
 		n.Dependent = truth(v)
+	case "cacheable":
+		n.Uncacheable = !truth(v)
 	case "subquery":
 	default:
 		return figure2(n, name, v)

@@ -24,12 +24,12 @@ const (
 	svgEdgeMax = 16.0
 )
 
-// svgStyle colours the drawing by CSS alone, light and dark.
+// svgStyle colours the drawing by CSS alone, light and dark; each rule is for the drawing only, so that it can stand in a page.
 const svgStyle = `<style>
-.bg{fill:#fff}.box{fill:#f7f9fb;stroke:#c3ccd6}.t{fill:#18212d}.d{fill:#566273}.edge{stroke:#a9bacb;fill:none}.track{fill:#e3e9ef}.bar{fill:#4a78b5}
-.bad{fill:#c22f2f}.costly{fill:#c27c0e}.note{fill:#7d8b9b}.sql{fill:#24507f}.num{fill:#fff}
-text{font:12px system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif}.t1{font-weight:600;font-size:13px}.h{font-weight:600;font-size:15px}.n{font-size:10px;font-weight:600}.m{font-family:ui-monospace,"DejaVu Sans Mono",Menlo,monospace;font-size:11.5px}
-@media (prefers-color-scheme:dark){.bg{fill:#10151c}.box{fill:#1a222c;stroke:#3a4756}.t{fill:#e6ebf1}.d{fill:#9aa8b8}.edge{stroke:#48596b}.track{fill:#2b3642}.bar{fill:#6b9bd8}.bad{fill:#e05a5a}.costly{fill:#d99a3a}.note{fill:#5d6b7a}.sql{fill:#8fbcf0}}
+.rp .bg{fill:#fff}.rp .box{fill:#f7f9fb;stroke:#c3ccd6}.rp .t{fill:#18212d}.rp .d{fill:#566273}.rp .edge{stroke:#a9bacb;fill:none}.rp .track{fill:#e3e9ef}.rp .bar{fill:#4a78b5}
+.rp .bad{fill:#c22f2f}.rp .costly{fill:#c27c0e}.rp .note{fill:#7d8b9b}.rp .sql{fill:#24507f}.rp .num{fill:#fff}
+.rp text{font:12px system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif}.rp .t1{font-weight:600;font-size:13px}.rp .h{font-weight:600;font-size:15px}.rp .n{font-size:10px;font-weight:600}.rp .m{font-family:ui-monospace,"DejaVu Sans Mono",Menlo,monospace;font-size:11.5px}
+@media (prefers-color-scheme:dark){.rp .bg{fill:#10151c}.rp .box{fill:#1a222c;stroke:#3a4756}.rp .t{fill:#e6ebf1}.rp .d{fill:#9aa8b8}.rp .edge{stroke:#48596b}.rp .track{fill:#2b3642}.rp .bar{fill:#6b9bd8}.rp .bad{fill:#e05a5a}.rp .costly{fill:#d99a3a}.rp .note{fill:#5d6b7a}.rp .sql{fill:#8fbcf0}}
 </style>`
 
 // svgBox is a node's place.
@@ -75,7 +75,7 @@ func SVG(e Explained) string {
 		title += ", " + e.Server
 	}
 	height := d.bottom + svgMargin
-	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" width="%.0f" height="%.0f" role="img" aria-label="%s">
+	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" class="rp" viewBox="0 0 %.0f %.0f" width="%.0f" height="%.0f" role="img" aria-label="%s">
 %s
 <rect class="bg" width="100%%" height="100%%"/>
 <text class="t h" x="%.0f" y="%.0f">%s</text>

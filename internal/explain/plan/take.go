@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // Request says which plan is wanted.
@@ -129,40 +130,11 @@ func (r Request) forms(s mysql.Server) ([]mysql.Explain, string, error) {
 	return nil, "", fmt.Errorf("%s %s does not tell this plan as %q, but as %s", s.Flavour, s.Version, r.Form, strings.Join(names, ", "))
 }
 
+// writing says whether a statement changes rows.
 func writing(sql string) bool {
-	for _, t := range lex(sql) {
-		switch strings.ToUpper(t.text) {
-		case "(":
-			continue
-		case "SELECT", "TABLE", "VALUES":
-			return false
-		case "WITH":
-			// WITH … UPDATE or DELETE: a word of the outermost level decides.
-			return withWrites(sql)
-		default:
-			return true
-		}
-	}
-	return false
-}
-
-func withWrites(sql string) bool {
-	depth := 0
-	for _, t := range lex(sql) {
-		switch strings.ToUpper(t.text) {
-		case "(":
-			depth++
-		case ")":
-			depth--
-		case "UPDATE", "DELETE", "INSERT", "REPLACE":
-			if depth == 0 && t.kind == tokenWord {
-				return true
-			}
-		case "SELECT":
-			if depth == 0 {
-				return false
-			}
-		}
+	switch sqltext.Verb([]byte(sql)) {
+	case "INSERT", "REPLACE", "UPDATE", "DELETE":
+		return true
 	}
 	return false
 }

@@ -376,7 +376,13 @@ func (t *teller) buffer(n *Node) {
 		if p := t.parents[n]; p != nil && p.Kind == KindGroup {
 			where = " inside the grouping_operation"
 		}
-		t.say(n, "buffer_result", graded(rows), "SQL_BUFFER_RESULT: a buffer_result%s copies the rows (about %s) into a temporary table before any is sent, so that locks end early. Tabular EXPLAIN says only \"Using temporary\", as if the GROUP BY needed it.", where, count(rows))
+		// Counted with Handler_write on 5.7 to 9.7: the buffer has the rows of the result, though JSON version 1 draws it
+		// below the grouping.
+		held, severity := "", Note
+		if n.Rows.Known() || n.ActualRows.Known() {
+			held, severity = fmt.Sprintf(" (about %s)", count(n.rowsOnce())), graded(n.rowsOnce())
+		}
+		t.say(n, "buffer_result", severity, "SQL_BUFFER_RESULT: a buffer_result%s puts the rows of the result%s in a temporary table before any is sent, so that locks end early. Tabular EXPLAIN says only \"Using temporary\", as if the GROUP BY needed it.", where, held)
 	case n.Kind == KindBuffer:
 		t.say(n, "buffer_rows", Note, "The rows to change are gathered first, so that a changed row is not met again.")
 	default:

@@ -27,6 +27,13 @@ func (t *teller) table(n *Node) {
 	if n.Inner() {
 		return
 	}
+	if n.hasMember("range_checked_for_each_record") || strings.Contains(n.Title, "re-planned") || t.parents[n] != nil && t.parents[n].Title == "range-checked-for-each-record" {
+		t.say(n, "range_checked", Costly, "No index of %s is chosen while planning: for each row of the tables before it the server looks again whether one fits, and else reads it whole.", n.Name())
+	}
+	if n.hasMember("using_index_for_group_by") {
+		t.say(n, "loose_index_scan", Note, "Loose index scan: of index %s only the first entries of each group are read.", n.Key)
+		return
+	}
 	rows := readRows(n)
 	switch {
 	case n.Access == AccessAll:
@@ -44,6 +51,16 @@ func (t *teller) table(n *Node) {
 	case n.Key != "" && n.Key != "PRIMARY" && n.Role == "":
 		t.say(n, "not_covering", graded(rows), "Index %s of %s is not covering: each of about %s entries needs a look-up of its row in the clustered index, at random places.", n.Key, n.Name(), count(rows))
 	}
+}
+
+// hasMember says whether a plan told something of that name that has no field.
+func (n *Node) hasMember(name string) bool {
+	for _, m := range n.Extra {
+		if m.Name == name && string(m.Value) != "false" {
+			return true
+		}
+	}
+	return false
 }
 
 // keysOf reads intersect(a,b).
