@@ -154,7 +154,9 @@ func mayPrecede(s []byte, i int) bool {
 		return false
 	}
 	switch s[i-1] {
-	case ' ', '\t', '\n', '\r', '(', ',', '=', '<', '>', '+', '-', '*', '%':
+	case '+', '-': // with digits after it, 1e+ becomes a number
+		return i < 3 || s[i-2]|0x20 != 'e' || !isDigit(s[i-3]) && s[i-3] != '.'
+	case ' ', '\t', '\n', '\r', '(', ',', '=', '<', '>', '*', '%':
 		return true
 	}
 	return false
