@@ -230,8 +230,11 @@ walk:
 		if i >= len(s) {
 			return n.class
 		}
-		k := bytes.IndexByte(n.first, s[i])
-		if k < 0 {
+		k, c := 0, s[i]
+		for k < len(n.first) && n.first[k] != c { // few, mostly one
+			k++
+		}
+		if k == len(n.first) {
 			return -1
 		}
 		n = n.kids[k]
@@ -248,6 +251,14 @@ func match(kind uint8, s []byte, i int) (int, bool) {
 	}
 	if kind >= elList && kind <= elLimit && isWord(s[i]) {
 		return i, false // the keyword before goes on
+	}
+	if kind <= elSigned {
+		switch classOf[s[i]] {
+		case clQuote:
+			return stringEnd(s, i), true
+		case clDigit:
+			return numberEnd(s, i)
+		}
 	}
 	switch kind {
 	case elLiteral:

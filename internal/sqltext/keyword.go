@@ -253,6 +253,14 @@ func literalList(s []byte, i int) (int, bool) {
 	for i < len(s) {
 		c := s[i]
 		switch classOf[c] {
+		case clDigit:
+			end, number := numberEnd(s, i)
+			if !number {
+				return i, false
+			}
+			i, operand = end, true
+		case clQuote:
+			i, operand = stringEnd(s, i), true
 		case clOpen:
 			depth++
 			operand = false
