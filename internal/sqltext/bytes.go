@@ -150,10 +150,10 @@ func numberEnd(s []byte, i int) (end int, number bool) {
 	j := i
 	if s[i] == '0' && i+2 < len(s) {
 		switch s[i+1] {
-		case 'x', 'X':
+		case 'x': // 0X1F is a name
 			for j = i + 2; j < len(s) && isHex(s[j]); j++ {
 			}
-		case 'b', 'B':
+		case 'b':
 			for j = i + 2; j < len(s) && (s[j] == '0' || s[j] == '1'); j++ {
 			}
 		}

@@ -291,7 +291,7 @@ func dot(s []byte, i int, out []byte, o, base int, rec *recorder) (int, int, []b
 		}
 		return i + 3, o + copy(out[o:], "?+"), out
 	case i+1 < len(s) && isDigit(s[i+1]):
-		if i == 0 || !(isWord(s[i-1]) || s[i-1] == '`' || s[i-1] == '"' || s[i-1] == '?') {
+		if !afterName(s, i) {
 			end := fractionEnd(s, i)
 			rec.literal(s, i, end, out[base:o])
 			out[o] = '?'
@@ -305,6 +305,11 @@ func dot(s []byte, i int, out []byte, o, base int, rec *recorder) (int, int, []b
 	return i + 1, o + 1, out
 }
 
+// afterName tells whether the point at i separates names, and does not begin a number.
+func afterName(s []byte, i int) bool {
+	return i > 0 && (isWord(s[i-1]) || s[i-1] == '`' || s[i-1] == '"' || s[i-1] == '?')
+}
+
 // sign copies + or -, unless it opens a comment, or is the sign of a literal and so part of it.
 func sign(s []byte, i int, out []byte, o, base int, rec *recorder) (int, int) {
 	if end, ok := commentEnd(s, i); ok {
@@ -312,15 +317,23 @@ func sign(s []byte, i int, out []byte, o, base int, rec *recorder) (int, int) {
 		return end, o
 	}
 	j := skipBlank(s, i+1)
-	for n := 0; n < 4 && j < len(s) && (s[j] == '-' || s[j] == '+'); n++ {
-		j = skipBlank(s, j+1)
-	}
 	if startsLiteral(s, j) && !operandBefore(out[base:o]) {
 		if rec != nil {
 			rec.unsure = rec.unsure || s[j] == '?' || rec.sign >= 0
 			rec.sign = i
 		}
-		return j, o
+		for k := o; ; o = k { // a sign before the sign
+			if k > base && out[k-1] == ' ' {
+				k--
+			}
+			if k == base || out[k-1] != '-' && out[k-1] != '+' || operandBefore(out[base:k-1]) {
+				return j, o
+			}
+			k--
+			if rec != nil {
+				rec.unsure = true
+			}
+		}
 	}
 	out[o] = s[i]
 	return i + 1, o + 1
