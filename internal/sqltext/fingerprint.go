@@ -124,23 +124,7 @@ func (f *Fingerprinter) append(dst, stmt []byte, rec *recorder) []byte {
 				o++
 			}
 		case clDigit:
-			start := i
-			word, digit, _ := words8(load8(s, i))
-			n := bits.TrailingZeros64(^word&high) >> 3
-			if m := bits.TrailingZeros64(^digit&high) >> 3; word != high && m == n && (i+n >= len(s) || s[i+n] != '.') {
-				i += n
-			} else if end, number := numberEnd(s, i); number {
-				i = end
-			} else {
-				o, out = copyLower(out, o, s[i:end])
-				i = end
-				continue
-			}
-			if rec != nil {
-				rec.literal(s, start, i, out[base:o])
-			}
-			out[o] = '?'
-			o++
+			i, o, out = digits(s, i, out, o, base, rec)
 		case clQuote:
 			end := stringEnd(s, i)
 			if rec != nil {
@@ -168,14 +152,7 @@ func (f *Fingerprinter) append(dst, stmt []byte, rec *recorder) []byte {
 		case clDot:
 			i, o, out = dot(s, i, out, o, base, rec)
 		case clUnder:
-			if end, ok := charsetLiteral(s, i); ok {
-				rec.literal(s, i, end, out[base:o])
-				i = end
-				out[o] = '?'
-				o++
-				continue
-			}
-			i, o, out = longWord(s, i, out, o)
+			i, o, out = under(s, i, out, o, base, rec)
 		case clTick:
 			end := stringEnd(s, i)
 			o, out = copyLower(out, o, s[i:end])
@@ -191,15 +168,7 @@ func (f *Fingerprinter) append(dst, stmt []byte, rec *recorder) []byte {
 				return append(dst, "percona-toolkit"...)
 			}
 		case clStar:
-			out[o] = c
-			o++
-			i++
-			if st.exec > 0 && i < len(s) && s[i] == '/' {
-				st.exec--
-				out[o] = '/'
-				o++
-				i++
-			}
+			i, o = st.star(s, i, out, o)
 		default:
 			out[o] = c
 			o++
@@ -279,6 +248,47 @@ func copyLower(out []byte, o int, s []byte) (int, []byte) {
 		binary.LittleEndian.PutUint64(out[o+k:], x|upper>>2)
 	}
 	return o + len(s), out
+}
+
+// digits passes over a number, or copies a name that begins with digits.
+func digits(s []byte, i int, out []byte, o, base int, rec *recorder) (int, int, []byte) {
+	start := i
+	word, digit, _ := words8(load8(s, i))
+	n := bits.TrailingZeros64(^word&high) >> 3
+	if m := bits.TrailingZeros64(^digit&high) >> 3; word != high && m == n && (i+n >= len(s) || s[i+n] != '.') {
+		i += n
+	} else if end, number := numberEnd(s, i); number {
+		i = end
+	} else {
+		o, out = copyLower(out, o, s[i:end])
+		return end, o, out
+	}
+	if rec != nil {
+		rec.literal(s, start, i, out[base:o])
+	}
+	out[o] = '?'
+	return i, o + 1, out
+}
+
+// under passes over a string with its character set, or copies a name that begins with _.
+func under(s []byte, i int, out []byte, o, base int, rec *recorder) (int, int, []byte) {
+	if end, ok := charsetLiteral(s, i); ok {
+		rec.literal(s, i, end, out[base:o])
+		out[o] = '?'
+		return end, o + 1, out
+	}
+	return longWord(s, i, out, o)
+}
+
+// star copies *, and */ where it ends an executable comment.
+func (st *state) star(s []byte, i int, out []byte, o int) (int, int) {
+	out[o] = '*'
+	if st.exec > 0 && i+1 < len(s) && s[i+1] == '/' {
+		st.exec--
+		out[o+1] = '/'
+		return i + 2, o + 2
+	}
+	return i + 1, o + 1
 }
 
 // dot copies a point that separates names, with a name of digits after it, or passes over a number such as .5.
