@@ -206,6 +206,8 @@ func TestExplainable(t *testing.T) {
 		{"INSERT", "INSERT INTO t SELECT a FROM u", "", server{}, "EXPLAIN INSERT INTO t SELECT a FROM u\\G"},
 		{"INSERT", "INSERT INTO t VALUES (1)", "", server{}, ""},
 		{"INSERT", "INSERT INTO t SET a = (SELECT 1)", "", server{}, ""},
+		{"UPDATE", "UPDATE t SET a = 1; DELETE FROM t", "", server{}, ""},
+		{"SELECT", "SELECT ';', `;` /* ; */ FROM t;", "", server{}, "EXPLAIN SELECT ';', `;` /* ; */ FROM t;\\G"},
 		{"CALL", "CALL p()", "", server{}, ""},
 		{"SELECT", "SELECT '\x1b[0m'", "", server{}, ""},
 	} {
