@@ -30,6 +30,9 @@ var benches = map[string][]part{
 		{"charts", "latency of a chart's data over HTTP", (*bench).charts},
 		{"sandbox", "starting a sandbox with replicas", (*bench).sandboxes},
 	},
+	"digest": {
+		{"digest", "a generated slow log, beside pt-query-digest", (*bench).digest},
+	},
 }
 
 // part is a section of a benchmark.
@@ -77,7 +80,7 @@ func (o *options) flags() *flag.FlagSet {
 	fs.StringVar(&o.risso, "risso", os.Getenv("RISSO_BIN"), "the risso program to measure")
 	fs.StringVar(&o.ticks, "ticks", "", "tick file: read it if it exists, else record it and keep it (default: record one and remove it)")
 	fs.IntVar(&o.minutes, "minutes", 0, "how long to record ticks and to watch memory (default 60, quick 3)")
-	fs.IntVar(&o.rounds, "rounds", 0, "collect: rounds (default 3, quick 2)")
+	fs.IntVar(&o.rounds, "rounds", 0, "collect and digest: rounds (default 3, quick 2)")
 	fs.DurationVar(&o.window, "window", 0, "collect: how long each round measures each tool (default 60s: what is done once a minute is in it; quick 10s)")
 	fs.IntVar(&o.idle, "idle", 1000, "collect: idle connections in the second half")
 	fs.IntVar(&o.days, "days", 30, "charts: days of data")

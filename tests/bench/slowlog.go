@@ -170,4 +170,3 @@ func yes(b bool) string {
 	}
 	return "No"
 }
-

@@ -32,8 +32,17 @@ func follow(ctx context.Context, p *plan, sources []Source) (*Profile, error) {
 	var readers, ticks errgroup.Group
 	for i, s := range sources {
 		readers.Go(func() error {
-			if s.path != "" {
+			switch open := s.Open; {
+			case s.path != "":
 				s.Open = func(ctx context.Context) (io.ReadCloser, error) { return openTail(ctx, s.path, p.FromEnd) }
+			case open != nil:
+				s.Open = func(ctx context.Context) (io.ReadCloser, error) {
+					f, err := open(ctx)
+					if t, ok := f.(*patient); ok {
+						t.growing = true
+					}
+					return f, err
+				}
 			}
 			err := r.source(ctx, i, s, r.workers[i:i+1])
 			if err != nil && ctx.Err() == nil {
@@ -189,12 +198,13 @@ func (t *tail) Close() error { return t.f.Close() }
 // patient reads from something that knows no context, such as a terminal or a pipe: when the context ends, Read
 // returns at once. The read that is under way then ends by itself, with the next byte or with the program.
 type patient struct {
-	ctx  context.Context
-	ask  chan []byte
-	got  chan patientRead
-	buf  []byte
-	rest []byte
-	busy bool
+	ctx     context.Context
+	growing bool // say so when there is nothing for a while
+	ask     chan []byte
+	got     chan patientRead
+	buf     []byte
+	rest    []byte
+	busy    bool // a read is under way
 }
 
 type patientRead struct {
@@ -216,11 +226,26 @@ func newPatient(ctx context.Context, r io.Reader) *patient {
 // Read implements io.Reader.
 func (p *patient) Read(b []byte) (int, error) {
 	if len(p.rest) == 0 {
-		p.ask <- p.buf
+		if !p.busy {
+			p.ask <- p.buf
+			p.busy = true
+		}
+		var idle <-chan time.Time // nil waits for good
+		if p.growing {
+			timer := time.NewTimer(pollEvery)
+			defer timer.Stop()
+			idle = timer.C
+		}
 		select {
 		case <-p.ctx.Done():
+			if p.growing {
+				return 0, io.EOF
+			}
 			return 0, p.ctx.Err()
+		case <-idle:
+			return 0, errIdle
 		case g := <-p.got:
+			p.busy = false
 			p.rest = p.buf[:g.n]
 			if g.n == 0 {
 				return 0, g.err

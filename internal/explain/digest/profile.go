@@ -103,11 +103,13 @@ func (r *run) list(p *Profile, w *worker, all []*class) {
 	for i, c := range all {
 		list[i] = ranked{c: c, out: w.figures(c)}
 		list[i].by = r.order.of(&list[i].out)
-		whole += list[i].by
 	}
 	slices.SortFunc(list, func(a, b ranked) int {
 		return cmp.Or(cmp.Compare(b.by, a.by), cmp.Compare(b.c.calls, a.c.calls), cmp.Compare(a.c.id, b.c.id))
 	})
+	for _, x := range list { // in this order, so that the sum is the same each time
+		whole += x.by
+	}
 	keep := len(list)
 	if r.Limit > 0 {
 		keep = min(keep, r.Limit)
@@ -253,7 +255,7 @@ func (r *run) describe(out *Class, c *class) {
 			out.Tables = sqltext.Tables(s.query)
 			if r.group == groupFingerprint {
 				out.Verb = sqltext.Verb(s.query)
-				// PtID comes with sqltext.PtID
+				out.PtID = sqltext.PtID(string(s.query))
 			} else {
 				out.Fingerprint = sqltext.Fingerprint(string(s.query))
 				out.Verb = sqltext.Verb(s.query)

@@ -120,9 +120,11 @@ func (r *run) source(ctx context.Context, number int, s Source, workers []*worke
 	info := SourceInfo{Name: s.Name}
 	events := int64(0)
 	for _, w := range workers {
+		w.mu.Lock()
 		w.source = number
 		w.server = ""
 		events -= w.events
+		w.mu.Unlock()
 	}
 	var err error
 	switch {
@@ -137,10 +139,12 @@ func (r *run) source(ctx context.Context, number int, s Source, workers []*worke
 		return err
 	}
 	for _, w := range workers {
+		w.mu.Lock()
 		events += w.events
 		if w.server != "" {
 			info.Server = w.server
 		}
+		w.mu.Unlock()
 	}
 	info.Events = events
 	r.mu.Lock()
@@ -175,6 +179,9 @@ func (r *run) text(ctx context.Context, s Source, workers []*worker, info *Sourc
 			info.Format = FormatSlow // what is not understood is counted
 		}
 	}
+	workers[0].mu.Lock()
+	workers[0].info.Format = info.Format
+	workers[0].mu.Unlock()
 	switch info.Format {
 	case FormatBinlog:
 		return errors.New("this is a binary log, not a text log")
@@ -185,7 +192,6 @@ func (r *run) text(ctx context.Context, s Source, workers []*worker, info *Sourc
 		})
 		return r.drain(ctx, g, workers[0], info)
 	}
-	workers[0].info.Format = info.Format
 	b := &blocks{r: in, size: r.blockSize, read: func(n int) { // one worker at a time
 		info.Bytes += int64(n)
 		r.progress(done, s.Size)

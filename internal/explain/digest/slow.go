@@ -258,14 +258,14 @@ func isBannerLine(b []byte) bool {
 	if bytes.HasPrefix(b, []byte("Tcp port: ")) || bytes.HasPrefix(b, []byte("TCP Port: ")) {
 		return true
 	}
-	if !bytes.HasPrefix(b, []byte("Time ")) {
+	if !bytes.HasPrefix(b, []byte("Time ")) && !bytes.HasPrefix(b, []byte("Time\t")) {
 		return false
 	}
 	line := b
 	if n := bytes.IndexByte(b, '\n'); n >= 0 {
 		line = b[:n]
 	}
-	return bytes.Contains(line, []byte(" Id Command "))
+	return bytes.Contains(line, []byte(" Id Command"))
 }
 
 // bannerStart steps back from a banner's line at i over the line before it, if that is the banner's first.

@@ -1,0 +1,538 @@
+package digest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+)
+
+// digest runs over a text.
+func digest(t testing.TB, o Options, log []byte) *Profile {
+	t.Helper()
+	p, err := Run(context.Background(), o, Reader("test", bytes.NewReader(log)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// classOf finds a class by its fingerprint.
+func classOf(t testing.TB, p *Profile, fingerprint string) *Class {
+	t.Helper()
+	for i := range p.Classes {
+		if p.Classes[i].Fingerprint == fingerprint {
+			return &p.Classes[i]
+		}
+	}
+	var have []string
+	for _, c := range p.Classes {
+		have = append(have, c.Fingerprint)
+	}
+	t.Fatalf("no class %q; there are %q", fingerprint, have)
+	return nil
+}
+
+func asJSON(t testing.TB, p *Profile) string {
+	t.Helper()
+	b, err := json.MarshalIndent(p, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// writeLog makes a log with all that crosses the borders of blocks: databases set by "use" now and then, times
+// left out within a second, events without any time, statements of several lines, semicolons, CRLF.
+func writeLog(n int) []byte {
+	rng := rand.New(rand.NewPCG(1, 2))
+	var b bytes.Buffer
+	second, last := int64(1767261600), int64(0)
+	for i := range n {
+		if rng.IntN(5) == 0 {
+			second += int64(rng.IntN(3))
+		}
+		nl := "\n"
+		if rng.IntN(9) == 0 {
+			nl = "\r\n"
+		}
+		if second != last && rng.IntN(3) > 0 {
+			fmt.Fprintf(&b, "# Time: %s%s", time.Unix(second, 0).UTC().Format("060102 15:04:05"), nl)
+			last = second
+		}
+		fmt.Fprintf(&b, "# User@Host: u%d[u] @ h%d [10.0.0.1]%s", rng.IntN(4), rng.IntN(7), nl)
+		fmt.Fprintf(&b, "# Query_time: %.6f  Lock_time: 0.%06d Rows_sent: %d  Rows_examined: %d%s", rng.ExpFloat64(), rng.IntN(3)*rng.IntN(1000), rng.IntN(9), rng.IntN(100000), nl)
+		if rng.IntN(4) == 0 {
+			fmt.Fprintf(&b, "# Full_scan: %s  Errno: %d%s", []string{"Yes", "No"}[rng.IntN(2)], rng.IntN(3)*1000, nl)
+		}
+		if rng.IntN(60) == 0 {
+			fmt.Fprintf(&b, "use db%d;%s", rng.IntN(5), nl)
+		}
+		if rng.IntN(3) > 0 {
+			fmt.Fprintf(&b, "SET timestamp=%d;%s", second, nl)
+		}
+		switch rng.IntN(6) {
+		case 0:
+			fmt.Fprintf(&b, "SELECT a FROM t%c WHERE id = %d;%s", 'a'+rng.IntN(9), i, nl)
+		case 1:
+			fmt.Fprintf(&b, "SELECT a FROM t\n\tWHERE s = 'one;\n# two' AND\nid = %d;%s", i, nl)
+		case 2:
+			fmt.Fprintf(&b, "INSERT INTO t VALUES (%d, '%s');%s", i, strings.Repeat("x", rng.IntN(3000)), nl)
+		case 3:
+			fmt.Fprintf(&b, "# administrator command: Quit;%s", nl)
+		case 4:
+			fmt.Fprintf(&b, "BEGIN;\nSELECT %d;\nEND;%s", i, nl)
+		case 5:
+			fmt.Fprintf(&b, "UPDATE t SET a = %d -- Time;%s", i, nl)
+		}
+	}
+	return b.Bytes()
+}
+
+// The profile may not depend on who reads which part of the log.
+func TestSameForAnyWorkers(t *testing.T) {
+	log := writeLog(6000)
+	want := asJSON(t, digest(t, Options{Workers: 1, Samples: 3}, log))
+	if !strings.Contains(want, `"calls": 6000`) {
+		t.Fatalf("6000 events were written: %.400s", want)
+	}
+	byDB := asJSON(t, digest(t, Options{Workers: 1, GroupBy: "db"}, log))
+	for _, workers := range []int{1, 2, 7} {
+		for _, size := range []int{blockSize, 100_003, 4099, 701, 64} {
+			o := Options{Workers: workers, Samples: 3, blockSize: size}
+			if got := asJSON(t, digest(t, o, log)); got != want {
+				t.Fatalf("%d workers, blocks of %d: another profile\n%s", workers, size, firstDifference(got, want))
+			}
+			o = Options{Workers: workers, GroupBy: "db", blockSize: size}
+			if got := asJSON(t, digest(t, o, log)); got != byDB {
+				t.Fatalf("%d workers, blocks of %d, by db: another profile\n%s", workers, size, firstDifference(got, byDB))
+			}
+		}
+	}
+}
+
+func firstDifference(a, b string) string {
+	x, y := strings.Split(a, "\n"), strings.Split(b, "\n")
+	for i := range min(len(x), len(y)) {
+		if x[i] != y[i] {
+			return fmt.Sprintf("line %d: %s, not %s\n(%s)", i, x[i], y[i], strings.Join(x[max(0, i-12):i], " "))
+		}
+	}
+	return "one is longer"
+}
+
+// Every figure against the plain way to compute it.
+func TestFigures(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	var b bytes.Buffer
+	var times, rows []float64
+	var hist [8]int64
+	sum := 0.0
+	for i := range 5000 {
+		q := math.Round(math.Exp(rng.NormFloat64()*3-5)*1e6) / 1e6
+		r := float64(rng.IntN(4) * rng.IntN(100_000))
+		times, rows = append(times, q), append(rows, r)
+		sum += q
+		at := 0
+		for l := 1e-5; at < 7 && q >= l*0.9999999; l *= 10 {
+			at++
+		}
+		hist[at]++
+		fmt.Fprintf(&b, "# Time: 2026-01-01T10:00:00.%06dZ\n# User@Host: a[a] @ h [1.2.3.4]  Id: 7\n# Query_time: %.6f  Lock_time: 0.000000 Rows_sent: 1  Rows_examined: %.0f\nSET timestamp=1;\nSELECT %d;\n", i, q, r, i)
+	}
+	p := digest(t, Options{}, b.Bytes())
+	c := classOf(t, p, "select ?")
+	m := c.Metric("Query_time")
+	slices.Sort(times)
+	slices.Sort(rows)
+	near := func(what string, got, want, err float64) {
+		t.Helper()
+		if math.Abs(got-want) > math.Abs(want)*err+1e-12 {
+			t.Errorf("%s is %g, not %g", what, got, want)
+		}
+	}
+	mean, sq := sum/5000, 0.0
+	for _, q := range times {
+		sq += (q - mean) * (q - mean)
+	}
+	near("sum", m.Sum, sum, 1e-12)
+	near("avg", m.Avg, mean, 1e-12)
+	near("min", m.Min, times[0], 0)
+	near("max", m.Max, times[4999], 0)
+	near("stddev", m.Stddev, math.Sqrt(sq/5000), 1e-6)
+	near("V/M", c.VarianceToMean, sq/5000/mean, 1e-6)
+	near("p95", m.P95, times[4749], p.QuantileError)
+	near("median", m.Median, (times[2499]+times[2500])/2, p.QuantileError)
+	r := c.Metric("Rows_examined")
+	near("rows p95", r.P95, rows[4749], p.QuantileError)
+	near("rows median", r.Median, (rows[2499]+rows[2500])/2, p.QuantileError)
+	near("rows max", r.Max, rows[4999], 0)
+	if c.Histogram != hist {
+		t.Errorf("histogram is %v, not %v", c.Histogram, hist)
+	}
+	if c.Calls != 5000 || m.Count != 5000 || p.Calls != 5000 || p.Unique != 1 {
+		t.Errorf("calls %d, count %d, all %d, classes %d", c.Calls, m.Count, p.Calls, p.Unique)
+	}
+	if c.Samples[0].Seconds != times[4999] || c.Samples[0].User != "a" || c.Samples[0].Host != "h" {
+		t.Errorf("sample is %+v", c.Samples[0])
+	}
+	if whole := p.Metric("Query_time"); whole.P95 != m.P95 || whole.Stddev != m.Stddev {
+		t.Errorf("of all: %+v", whole)
+	}
+}
+
+func TestBuckets(t *testing.T) {
+	for _, v := range []uint64{1, 2, 63, 64, 127, 128, 129, 1000, 123_456, 1e6, 1e9 + 7, 1 << 40, math.MaxInt64} {
+		i := bucketOf(v)
+		if i >= bucketLimit || i > maxID {
+			t.Fatalf("bucket %d of %d is too high", i, v)
+		}
+		if got := bucketValue(i); math.Abs(got-float64(v)) > float64(v)*quantileError {
+			t.Errorf("%d counts as %g", v, got)
+		}
+		if low, high := bucketBounds(i); float64(v) < low || float64(v) >= high && v < 1<<52 {
+			t.Errorf("%d is not in %g to %g", v, low, high)
+		}
+	}
+}
+
+func TestPercona(t *testing.T) {
+	log, err := os.ReadFile("testdata/percona.log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, crlf := range []bool{false, true} {
+		if crlf {
+			log = bytes.ReplaceAll(log, []byte("\n"), []byte("\r\n"))
+		}
+		p := digest(t, Options{}, log)
+		if p.Calls != 4 || p.Unique != 3 || len(p.Skipped) != 0 {
+			t.Fatalf("%d calls, %d classes, skipped %v", p.Calls, p.Unique, p.Skipped)
+		}
+		if !strings.Contains(p.Sources[0].Server, "Percona Server (GPL), Release 28") {
+			t.Errorf("server is %q", p.Sources[0].Server)
+		}
+		c := p.Classes[0]
+		for name, want := range map[string]float64{
+			"Query_time": 2, "Lock_time": 0.0004, "Rows_sent": 4, "Rows_examined": 4000, "Bytes_sent": 200, "InnoDB_IO_r_bytes": 114688,
+			"InnoDB_IO_r_wait": 0.012345, "InnoDB_pages_distinct": 55, "Tmp_table_sizes": 16384,
+		} {
+			if got := c.Metric(name).Sum; math.Abs(got-want) > 1e-9 {
+				t.Errorf("%s is %g, not %g", name, got, want)
+			}
+		}
+		if c.Metric("InnoDB_trx_id").Count != 0 {
+			t.Error("a transaction's id was added up")
+		}
+		if f := c.Flags[slices.IndexFunc(c.Flags, func(f Flag) bool { return f.Name == "Full_scan" })]; f.Yes != 1 || f.No != 1 {
+			t.Errorf("%+v", f)
+		}
+		values := fmt.Sprint(c.Values)
+		for _, want := range []string{"{db [{my shop 1} {shop 1}] 2 0}", "{host [{web1 2}] 1 0}", "{Stored_routine [{shop.report 1}] 1 0}", "{Log_slow_rate_limit [{10 1}] 1 0}"} {
+			if !strings.Contains(values, want) {
+				t.Errorf("values lack %s: %s", want, values)
+			}
+		}
+		if want := time.Date(2026, 2, 3, 2, 5, 6, 123456000, time.UTC); !c.First.Equal(want) {
+			t.Errorf("first is %s, not %s", c.First, want)
+		}
+		n := classOf(t, p, "select ? from nowhere")
+		if got := fmt.Sprint(n.Values); !strings.Contains(got, "{host [{10.0.0.2 1}]") || strings.Contains(got, "{db") || !strings.Contains(got, "{Last_errno [{1146 1}]") {
+			t.Errorf("values are %s", got)
+		}
+	}
+}
+
+func TestBroken(t *testing.T) {
+	log, err := os.ReadFile("testdata/broken.log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := digest(t, Options{Samples: 9}, log)
+	var got []string
+	for _, c := range p.Classes {
+		for _, s := range c.Samples {
+			got = append(got, fmt.Sprintf("%s|%s|%s", strings.Join(strings.Fields(s.Query), " "), s.DB, s.Time.Format("15:04:05.0")))
+		}
+	}
+	slices.Sort(got)
+	want := []string{
+		"SELECT 1 FROM t WHERE a = 'x; # Time: later # A comment' AND b = 2|one|10:00:00.1",
+		"SELECT 2 FROM t WHERE # Time: 260101 10:00:00 # A comment # User@Host: nobody[] @ here a = 1|one|10:00:00.1",
+		"SELECT 3 FROM t|one|09:59:58.0",
+		"SELECT 4 FROM a_statement_that_the_crash_cut_o|one|09:59:58.1",
+		"SELECT 5 FROM full_disk||10:00:10.1",
+		"SELECT 6 FROM t|two|10:00:11.1",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("events:\n%s\nnot\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	skipped := map[string]int64{skipOutside: 53, skipNegative: 1, skipCutOff: 2, skipNoTime: 1, skipNoQuery: 2}
+	if fmt.Sprint(p.Skipped) != fmt.Sprint(skipped) {
+		t.Errorf("skipped %v, not %v", p.Skipped, skipped)
+	}
+}
+
+func TestGeneral(t *testing.T) {
+	for name, want := range map[string]string{
+		"mysql-general.log":   "SELECT a FROM t\nWHERE id = 5|shop|shop|web1|2026-01-02T03:04:05.1Z,SELECT a FROM t WHERE id = 6|other|shop|web1|2026-01-02T03:04:05.3Z,SELECT b FROM t WHERE id = 7|other|shop|web1|2026-01-02T03:04:05.5Z",
+		"mariadb-general.log": "SELECT a FROM t\nWHERE id = 5|shop|shop|web1|2026-01-02T03:04:05Z,SELECT a FROM t WHERE id = 6||||2026-01-02T03:04:06Z",
+	} {
+		log, err := os.ReadFile(filepath.Join("testdata", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := digest(t, Options{Samples: 9}, log)
+		var got []string
+		for _, c := range p.Classes {
+			for _, s := range c.Samples {
+				got = append(got, strings.Join([]string{s.Query, s.DB, s.User, s.Host, s.Time.Format(time.RFC3339Nano)}, "|"))
+			}
+		}
+		slices.Sort(got)
+		if g := strings.Join(got, ","); g != want || p.Sources[0].Format != FormatGeneral {
+			t.Errorf("%s (%s):\n%s\nnot\n%s", name, p.Sources[0].Format, g, want)
+		}
+	}
+}
+
+func TestCompressed(t *testing.T) {
+	log := writeLog(500)
+	want := digest(t, Options{}, log)
+	var gz, zs bytes.Buffer
+	g := gzip.NewWriter(&gz)
+	g.Write(log)
+	g.Close()
+	z, err := zstd.NewWriter(&zs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z.Write(log)
+	z.Close()
+	for name, packed := range map[string][]byte{"gzip": gz.Bytes(), "zstd": zs.Bytes()} {
+		got := digest(t, Options{}, packed)
+		if asJSON(t, got) != asJSON(t, want) {
+			t.Errorf("%s gives another profile", name)
+		}
+		if _, err := Run(context.Background(), Options{}, Reader("cut", bytes.NewReader(packed[:len(packed)/2]))); err == nil {
+			t.Errorf("half of a %s file is no error", name)
+		}
+	}
+}
+
+// What must not break: each of these is read to its end, in a time that grows with its size.
+func TestHostile(t *testing.T) {
+	head := "# Time: 2026-01-01T10:00:00.000000Z\n# User@Host: a[a] @ h [1.2.3.4]  Id: 7\n# Query_time: 1.000000  Lock_time: 0.000000 Rows_sent: 1  Rows_examined: 1\nSET timestamp=1;\n"
+	end := head + "SELECT 'the end';\n"
+	noise := make([]byte, 3<<20)
+	r := rand.NewChaCha8([32]byte{1})
+	r.Read(noise)
+	names := &strings.Builder{}
+	for i := range 1000 {
+		fmt.Fprintf(names, "# Name_%d: %d\n", i, i)
+	}
+	for name, x := range map[string]struct {
+		log   string
+		calls int64
+	}{
+		"a statement of 64 MB":    {head + "INSERT INTO t VALUES ('" + strings.Repeat("0123456789abcde;", 4<<20) + "');\n" + end, 2},
+		"64 MB of lines":          {head + "INSERT INTO t VALUES ('" + strings.Repeat("0123456789abc;\n", 4<<20) + "');\n" + end, 2},
+		"an endless comment":      {head + "SELECT 1 /* " + strings.Repeat("/* # -- ", 2<<20), 1},
+		"hashes":                  {head + strings.Repeat("#\n", 1<<20) + "SELECT 1;\n" + end, 2},
+		"hashes in a statement":   {head + "SELECT 1" + strings.Repeat("\n# Time: 2026-01-01T10:00:00.000000Z", 100_000) + ";\n" + end, 2},
+		"semicolons":              {head + strings.Repeat(";\n", 1<<20) + end, 1 + 1},
+		"noise":                   {string(noise) + "\n" + end, 1},
+		"noise in a statement":    {head + "SELECT '" + strings.ReplaceAll(string(noise), ";", "") + "';\n" + end, 2},
+		"NUL bytes":               {head + "SELECT '" + strings.Repeat("\x00", 1<<20) + "';\n" + end, 2},
+		"latin1":                  {head + "SELECT 'caf\xe9', '\xff\xfe';\n" + end, 2},
+		"names":                   {strings.Replace(head, "SET", names.String()+"SET", 1) + "SELECT 1;\n" + end, 2},
+		"no newline in 16 MB":     {strings.Repeat("x", 16<<20), 0},
+		"a long line in a header": {strings.Replace(head, "h [", strings.Repeat("h", 1<<20)+" [", 1) + "SELECT 1;\n" + end, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			began := time.Now()
+			one := digest(t, Options{Workers: 1}, []byte(x.log))
+			took := time.Since(began)
+			if one.Calls != x.calls {
+				t.Errorf("%d calls, not %d; skipped %v", one.Calls, x.calls, one.Skipped)
+			}
+			many := digest(t, Options{Workers: 3, blockSize: 50_000}, []byte(x.log))
+			if a, b := asJSON(t, one), asJSON(t, many); a != b {
+				t.Errorf("other blocks give another profile: %s", firstDifference(b, a))
+			}
+			if took > 5*time.Second {
+				t.Errorf("%d bytes took %s", len(x.log), took)
+			}
+		})
+	}
+}
+
+// A million classes: memory stays bounded, and what is said of the heavy ones is still right.
+func TestManyClasses(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: reads 250 MB of generated log")
+	}
+	r, w := io.Pipe()
+	go func() {
+		var b bytes.Buffer
+		for i := range 600_000 {
+			b.Reset()
+			fmt.Fprintf(&b, "# Time: 2026-01-01T10:00:00.000000Z\n# User@Host: a[a] @ h [1.2.3.4]  Id: 7\n# Query_time: 0.000100  Lock_time: 0.000010 Rows_sent: 1  Rows_examined: 1\nSET timestamp=1;\nSELECT a FROM table_%d;\n", i)
+			if i%100 == 0 {
+				fmt.Fprintf(&b, "# User@Host: a[a] @ h [1.2.3.4]  Id: 7\n# Query_time: 1.000000  Lock_time: 0.000010 Rows_sent: 1  Rows_examined: 1\nSELECT heavy FROM t;\n")
+			}
+			if _, err := w.Write(b.Bytes()); err != nil {
+				return
+			}
+		}
+		w.Close()
+	}()
+	p, err := Run(context.Background(), Options{Workers: 2}, Reader("pipe", r))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Calls != 606_000 || p.Folded == 0 || p.Other == nil {
+		t.Fatalf("%d calls, %d folded", p.Calls, p.Folded)
+	}
+	if c := p.Classes[0]; c.Fingerprint != "select heavy from t" || c.Calls != 6000 || c.Metric("Query_time").Sum != 6000 {
+		t.Errorf("first is %q with %d calls", c.Fingerprint, c.Calls)
+	}
+	if p.FoldedTime <= 0 || p.FoldedTime > 0.1 {
+		t.Errorf("a class may lack %g s", p.FoldedTime)
+	}
+	n := p.Other.Calls
+	for _, c := range p.Classes {
+		n += c.Calls
+	}
+	if n != p.Calls {
+		t.Errorf("the classes have %d calls of %d", n, p.Calls)
+	}
+}
+
+func TestFold(t *testing.T) {
+	w := newWorker(&plan{})
+	w.fold()
+	if len(w.classes.all()) != 0 {
+		t.Error("nothing gave something")
+	}
+}
+
+// eachEvent is a Stream of events, as other sources make them.
+type eachEvent struct {
+	events []Event
+	at     int
+}
+
+func (s *eachEvent) Next(e *Event) error {
+	if s.at == len(s.events) {
+		return io.EOF
+	}
+	*e = s.events[s.at]
+	s.at++
+	return nil
+}
+func (s *eachEvent) Info() SourceInfo          { return SourceInfo{Format: "made", Server: "none"} }
+func (s *eachEvent) Skipped() map[string]int64 { return map[string]int64{"made up": 3} }
+func (s *eachEvent) Close() error              { return nil }
+
+func TestStream(t *testing.T) {
+	s := &eachEvent{events: []Event{
+		{Time: 5e6, Query: []byte("SELECT 1"), DB: []byte("d"), QueryTime: 0.5, Attrs: []Attr{{Name: "Rows_sent", Num: 2.5}, {Name: "Full_scan", Kind: AttrFlag, Num: 1}, {Name: "Errno", Kind: AttrText, Text: []byte("1064")}}},
+		{Query: []byte("SELECT 2"), QueryTime: 0.25, Attrs: []Attr{{Name: "Rows_sent", Num: 1}}},
+	}}
+	p, err := Run(context.Background(), Options{}, Source{Name: "s", Events: func(context.Context) (Stream, error) { return s, nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := classOf(t, p, "select ?")
+	if c.Calls != 2 || c.Metric("Query_time").Sum != 0.75 || c.Metric("Rows_sent").Sum != 3.5 || fmt.Sprint(c.Flags) != "[{Full_scan 1 0}]" || !strings.Contains(fmt.Sprint(c.Values), "{Errno [{1064 1}] 1 0}") {
+		t.Errorf("%+v", c)
+	}
+	if p.Skipped["made up"] != 3 || p.Sources[0].Format != "made" || p.Sources[0].Events != 2 || p.Sources[0].Name != "s" {
+		t.Errorf("%v %+v", p.Skipped, p.Sources)
+	}
+	if !c.First.Equal(time.Unix(5, 0)) || !c.Last.Equal(time.Unix(5, 0)) {
+		t.Errorf("%s to %s", c.First, c.Last)
+	}
+}
+
+// onlyUser keeps one user's events.
+type onlyUser string
+
+func (u onlyUser) Keep(e *Event) bool { return string(e.User) == string(u) }
+
+func TestChoice(t *testing.T) {
+	log := writeLog(3000)
+	all := digest(t, Options{}, log)
+	u1 := digest(t, Options{Filter: onlyUser("u1"), Workers: 3, blockSize: 5000}, log)
+	byUser := digest(t, Options{GroupBy: "user", OrderBy: "calls"}, log)
+	i := slices.IndexFunc(byUser.Classes, func(c Class) bool { return c.Group == "u1" })
+	if byUser.Unique != 4 || byUser.Classes[i].Calls != u1.Calls || u1.Calls == 0 || u1.Skipped[skipFilter] != all.Calls-u1.Calls {
+		t.Errorf("%d users; u1 has %d calls, and %d by the filter", byUser.Unique, byUser.Classes[i].Calls, u1.Calls)
+	}
+	if !slices.IsSortedFunc(byUser.Classes, func(a, b Class) int { return int(b.Calls - a.Calls) }) {
+		t.Error("not ordered by calls")
+	}
+	byTables := digest(t, Options{GroupBy: "tables"}, log)
+	if byTables.Skipped[skipNoGroup] == 0 || !slices.ContainsFunc(byTables.Classes, func(c Class) bool { return c.Group == "tb" }) {
+		t.Error("no group of the table tb")
+	}
+	byScan := digest(t, Options{GroupBy: "Full_scan"}, log)
+	if byScan.Unique != 2 {
+		t.Errorf("Full_scan has %d values", byScan.Unique)
+	}
+	few := digest(t, Options{Limit: 2}, log)
+	if len(few.Classes) != 2 || few.Other == nil || few.Unique != all.Unique {
+		t.Fatalf("%d classes of %d", len(few.Classes), few.Unique)
+	}
+	if n := few.Other.Calls + few.Classes[0].Calls + few.Classes[1].Calls; n != all.Calls {
+		t.Errorf("%d calls of %d", n, all.Calls)
+	}
+	if s := few.Other.Share + few.Classes[0].Share + few.Classes[1].Share; math.Abs(s-1) > 1e-9 {
+		t.Errorf("shares add up to %g", s)
+	}
+	from, to := all.From.Add(2*time.Minute), all.From.Add(5*time.Minute)
+	a, b, c := digest(t, Options{Until: from}, log), digest(t, Options{Since: from, Until: to}, log), digest(t, Options{Since: to}, log)
+	if b.Calls == 0 || a.Calls+b.Calls+c.Calls != all.Calls || b.From.Before(from) || !b.To.Before(to) {
+		t.Errorf("%d, %d and %d calls of %d, %s to %s", a.Calls, b.Calls, c.Calls, all.Calls, b.From, b.To)
+	}
+	for _, o := range []Options{{OrderBy: "Query_time:best"}, {OrderBy: ":sum"}, {Format: "odd"}} {
+		if _, err := Run(context.Background(), o); !errors.Is(err, ErrOption) {
+			t.Errorf("%+v gives %v", o, err)
+		}
+	}
+}
+
+func TestRedact(t *testing.T) {
+	head := "# Time: 2026-01-01T10:00:00.000000Z\n# User@Host: a[a] @ h []\n# Query_time: 1.000000  Lock_time: 0.000000\n"
+	log := head + "SELECT * FROM t WHERE name = 'secret';\n" + head + "CREATE USER u IDENTIFIED BY 'hush';\n"
+	if got := asJSON(t, digest(t, Options{Redact: true}, []byte(log))); strings.Contains(got, "secret") || strings.Contains(got, "hush") {
+		t.Error("a literal is left:", got)
+	}
+	if got := asJSON(t, digest(t, Options{}, []byte(log))); !strings.Contains(got, "secret") || strings.Contains(got, "hush") {
+		t.Error("without Redact only the password is cut:", got)
+	}
+}
+
+func TestCancel(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	r, w := io.Pipe()
+	defer w.Close()
+	go func() { w.Write(writeLog(100)); cancel() }()
+	if _, err := Run(ctx, Options{}, Reader("pipe", r)); !errors.Is(err, context.Canceled) {
+		t.Errorf("Run gives %v", err)
+	}
+}

@@ -1,0 +1,315 @@
+package digest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rissodb/risso/internal/sandbox"
+)
+
+// ptClass is what pt-query-digest says of a class.
+type ptClass struct {
+	calls     int64
+	sum       float64
+	max       float64
+	rows      float64
+	histogram [8]int64
+}
+
+// ptDigest runs the real pt-query-digest over a log.
+func ptDigest(t *testing.T, path string) map[string]ptClass {
+	t.Helper()
+	program, err := exec.LookPath("pt-query-digest")
+	if err != nil {
+		t.Skip("pt-query-digest is not installed (script/setup --only peers): the comparison with it is left out")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, "--no-version-check", "--limit", "100%", "--output", "json", path)
+	cmd.Env = append(os.Environ(), "HOME="+t.TempDir())
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("pt-query-digest: %v", err)
+	}
+	var doc struct {
+		Classes []struct {
+			Checksum   string `json:"checksum"`
+			Calls      int64  `json:"query_count"`
+			Histograms struct {
+				QueryTime [8]int64 `json:"Query_time"`
+			} `json:"histograms"`
+			Metrics struct {
+				QueryTime struct{ Sum, Max string } `json:"Query_time"`
+				RowsSent  struct{ Sum string }      `json:"Rows_sent"`
+			} `json:"metrics"`
+		} `json:"classes"`
+	}
+	if err := json.Unmarshal(out, &doc); err != nil {
+		t.Fatalf("pt-query-digest printed %.300q: %v", out, err)
+	}
+	got := map[string]ptClass{}
+	for _, c := range doc.Classes {
+		num := func(s string) float64 { v, _ := strconv.ParseFloat(s, 64); return v }
+		got[c.Checksum] = ptClass{c.Calls, num(c.Metrics.QueryTime.Sum), num(c.Metrics.QueryTime.Max), num(c.Metrics.RowsSent.Sum), c.Histograms.QueryTime}
+	}
+	return got
+}
+
+// compareWithPt holds a profile against what pt-query-digest says of the same log. Classes whose fingerprints
+// the two make differently come together under pt's name.
+func compareWithPt(t *testing.T, path string, p *Profile) {
+	t.Helper()
+	want := ptDigest(t, path)
+	mine := map[string]ptClass{}
+	for _, c := range p.Classes {
+		x := mine[c.PtID]
+		x.calls += c.Calls
+		x.sum += c.Metric("Query_time").Sum
+		x.max = max(x.max, c.Metric("Query_time").Max)
+		x.rows += c.Metric("Rows_sent").Sum
+		for i, n := range c.Histogram {
+			x.histogram[i] += n
+		}
+		mine[c.PtID] = x
+	}
+	if len(mine) != len(want) {
+		t.Errorf("%d classes, pt-query-digest has %d", len(mine), len(want))
+	}
+	for id, w := range want {
+		m, ok := mine[id]
+		if !ok {
+			t.Errorf("pt-query-digest has a class %s, of %d calls; it is missing", id, w.calls)
+			continue
+		}
+		if id == adminQuit { // pt-query-digest counts no rows of administrator commands
+			w.rows = m.rows
+		}
+		if m.calls != w.calls || math.Abs(m.sum-w.sum) > 1e-6 || m.max != w.max || m.rows != w.rows {
+			t.Errorf("%s: %+v, pt-query-digest has %+v", id, m, w)
+		}
+		// Its buckets grow by 5 % from 1 µs, so a border is up to 5 % off and values beside it move.
+		off := int64(0)
+		for i := range m.histogram {
+			off += max(m.histogram[i]-w.histogram[i], 0)
+		}
+		if off > w.calls/20+2 {
+			t.Errorf("%s: histogram %v, pt-query-digest has %v", id, m.histogram, w.histogram)
+		}
+	}
+}
+
+// adminQuit is the ID of "administrator command: Quit".
+const adminQuit = "EDBC971AEC392917AA353644DE4C4CB4"
+
+func TestLikePt(t *testing.T) {
+	made := filepath.Join(t.TempDir(), "made.log")
+	var b strings.Builder
+	// pt-query-digest finds no event's end in CRLF, and one inside of a text with ";" before "#".
+	b.WriteString(strings.NewReplacer("\r\n", "\n", "'one;\n#", "'one\n#").Replace(string(writeLog(3000))))
+	if err := os.WriteFile(made, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{made, "testdata/percona.log"} {
+		s, err := File(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := Run(t.Context(), Options{}, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		compareWithPt(t, path, p)
+	}
+}
+
+// settings switch on all that each server can tell.
+var settings = map[string][]string{
+	"mariadb":   {"log_slow_verbosity=full", "log_slow_admin_statements=ON"},
+	"mysql-9.7": {"log_slow_extra=ON", "log_slow_admin_statements=ON"},
+	"mysql-8.0": {"log_slow_extra=ON"},
+	"mysql-5.7": {},
+}
+
+// The log of a real server against what was run on it.
+func TestRealServers(t *testing.T) {
+	for kind, set := range settings {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			path, began := runStatements(t, kind, set)
+			s, err := File(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := Run(t.Context(), Options{}, s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkReal(t, kind, p, began)
+			t.Run("like pt-query-digest", func(t *testing.T) { compareWithPt(t, path, p) })
+		})
+	}
+}
+
+const (
+	realSelects = 40
+	realInserts = 25
+)
+
+// runStatements runs a known set of statements on a new server and returns its slow log.
+func runStatements(t *testing.T, kind string, set []string) (path string, began time.Time) {
+	t.Helper()
+	if _, err := sandbox.Find(t.Context(), kind); errors.Is(err, sandbox.ErrNoServer) {
+		t.Skipf("server %s is not installed: run script/setup", kind)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	s, err := sandbox.Up(ctx, sandbox.Options{Dir: t.TempDir(), Servers: []string{kind}, Settings: append([]string{"slow_query_log_file=slow.log"}, set...)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := s.Down(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	db, err := s.Primary().DB()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	db.SetMaxIdleConns(0) // a new connection for each, that has the global settings
+	began = time.Now()
+	admin := func(q string) {
+		t.Helper()
+		if _, err := db.ExecContext(ctx, q); err != nil {
+			t.Fatalf("%s: %v", q, err)
+		}
+	}
+	admin("CREATE DATABASE other")
+	admin("CREATE TABLE test.orders (id INT PRIMARY KEY AUTO_INCREMENT, s VARCHAR(50))")
+	admin("SET GLOBAL long_query_time = 0")
+	admin("SET GLOBAL slow_query_log = ON")
+	c, err := db.Conn(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec := func(q string) {
+		t.Helper()
+		if _, err := c.ExecContext(ctx, q); err != nil {
+			t.Fatalf("%s: %v", q, err)
+		}
+	}
+	exec("SET NAMES latin1")
+	exec("USE test")
+	for i := range realInserts {
+		exec(fmt.Sprintf("INSERT INTO orders (s) VALUES ('row %d'), ('it''s; \xe9')", i))
+	}
+	for i := range realSelects {
+		if i == realSelects/2 {
+			exec("USE other")
+		}
+		rows, err := c.QueryContext(ctx, fmt.Sprintf("SELECT id, s FROM test.orders WHERE id <= %d\n# Time: 260101 10:00:00\n# A comment;\nORDER BY s", i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for rows.Next() {
+		}
+		if err := rows.Err(); err != nil {
+			t.Fatal(err)
+		}
+		rows.Close()
+	}
+	if _, err := c.ExecContext(ctx, "SELECT a FROM no_such_table"); err == nil {
+		t.Fatal("a table that is not there was read")
+	}
+	exec("DO SLEEP(0.3)")
+	c.Close()
+	admin("SET GLOBAL slow_query_log = OFF")
+	path = filepath.Join(s.Primary().Datadir, "slow.log")
+	if text, err := os.ReadFile(path); err == nil {
+		t.Cleanup(func() {
+			if t.Failed() {
+				t.Logf("%d bytes; the end of the log:\n%s", len(text), text[max(0, len(text)-1500):])
+			}
+		})
+	}
+	return path, began
+}
+
+func checkReal(t *testing.T, kind string, p *Profile, began time.Time) {
+	t.Helper()
+	want := "Version: " + map[string]string{"mariadb": "1", "mysql-9.7": "9.7", "mysql-8.0": "8.0", "mysql-5.7": "5.7"}[kind]
+	if !strings.Contains(p.Sources[0].Server, want) {
+		t.Errorf("server is %q", p.Sources[0].Server)
+	}
+	if len(p.Skipped) != 0 {
+		t.Errorf("skipped %v", p.Skipped)
+	}
+	if p.From.Before(began.Add(-2*time.Second)) || p.To.After(time.Now().Add(2*time.Second)) {
+		t.Errorf("from %s to %s, run from %s to %s", p.From, p.To, began, time.Now())
+	}
+	sel := classOf(t, p, "select id, s from test.orders where id <= ? order by s")
+	ins := classOf(t, p, "insert into orders (s) values(?+)")
+	sleep := classOf(t, p, "do sleep(?)")
+	classOf(t, p, "use ?")
+	if sel.Calls != realSelects || ins.Calls != realInserts || sleep.Calls != 1 {
+		t.Errorf("%d selects, %d inserts, %d sleeps", sel.Calls, ins.Calls, sleep.Calls)
+	}
+	if got := sel.Metric("Rows_sent").Sum; got != realSelects*(realSelects-1)/2 {
+		t.Errorf("%g rows were sent", got)
+	}
+	if got := sleep.Metric("Query_time").Max; got < 0.3 || got > 5 {
+		t.Errorf("the sleep took %g s", got)
+	}
+	values := func(c *Class, name string) string {
+		for _, v := range c.Values {
+			if v.Name == name {
+				return fmt.Sprint(v.Top)
+			}
+		}
+		return ""
+	}
+	if got := values(sel, "db"); got != "[{other 20} {test 20}]" {
+		t.Errorf("databases of the selects: %s", got)
+	}
+	if got := values(ins, "user"); got != fmt.Sprintf("[{root %d}]", realInserts) {
+		t.Errorf("users of the inserts: %s", got)
+	}
+	switch kind {
+	case "mariadb":
+		if !strings.Contains(sel.Samples[0].Explain, "select_type") || !strings.Contains(sel.Samples[0].Explain, "orders") {
+			t.Errorf("explain is %q", sel.Samples[0].Explain)
+		}
+		if !slices.ContainsFunc(sel.Flags, func(f Flag) bool { return f.Name == "Filesort" && f.Yes+f.No == realSelects }) {
+			t.Errorf("flags are %v", sel.Flags)
+		}
+		if ins.Metric("Rows_affected").Sum != 2*realInserts {
+			t.Errorf("rows affected: %+v", ins.Metric("Rows_affected"))
+		}
+	case "mysql-9.7", "mysql-8.0":
+		if got := sel.Metric("Bytes_sent"); got.Count != realSelects || got.Sum <= 0 {
+			t.Errorf("bytes sent: %+v", got)
+		}
+		failed := classOf(t, p, "select a from no_such_table")
+		code := "1146"
+		if kind == "mysql-8.0" {
+			code = "0" // 8.0.15 writes the number before it knows it
+		}
+		if got := values(failed, "Errno"); got != "[{"+code+" 1}]" {
+			t.Errorf("errors: %s", got)
+		}
+	}
+}
