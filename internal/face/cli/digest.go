@@ -358,6 +358,9 @@ func (j *digestJob) write(p *digest.Profile) error {
 	case j.counter != nil:
 		err = report.ParallelText(out, j.counter.Plan(), o)
 	default:
+		if j.orderBy == "" && j.binlogs == 0 && j.dsn == "" {
+			report.RankByCalls(p)
+		}
 		j.limit.Apply(p)
 		err = report.Write(out, j.output, p, o)
 		if j.follow && j.output != "json" {

@@ -275,3 +275,16 @@ func TestEmpty(t *testing.T) {
 		}
 	}
 }
+
+func TestRankByCalls(t *testing.T) {
+	p := profile(t, digest.Options{})
+	RankByCalls(p)
+	if p.OrderBy == "calls" {
+		t.Error("times are there")
+	}
+	q := &digest.Profile{Calls: 10, Classes: []digest.Class{{Group: "a", Calls: 3}, {Group: "b", Calls: 6}}, Other: &digest.Class{Calls: 1}}
+	RankByCalls(q)
+	if q.Classes[0].Group != "b" || q.Classes[0].Share != 0.6 || q.Other.Share != 0.1 {
+		t.Errorf("%+v", q)
+	}
+}
