@@ -147,9 +147,7 @@ func (f digestFlags) job(s Streams, files []string) (*digestJob, error) {
 	now := time.Now()
 	j.options = digest.Options{GroupBy: f.groupBy, OrderBy: f.orderBy, Samples: f.samples, Redact: f.redact, Workers: f.workers, Format: f.format,
 		Location: zone, Follow: f.follow, Every: f.interval}
-	if f.samples == 0 {
-		j.options.Samples = -1
-	}
+	j.options.Samples = max(f.samples, 1) // a class's tables come from its sample
 	if j.options.Since, err = moment(f.since, now, zone); err != nil {
 		return nil, usageError("--since %w", err)
 	}
@@ -362,6 +360,11 @@ func (j *digestJob) write(p *digest.Profile) error {
 			report.RankByCalls(p)
 		}
 		j.limit.Apply(p)
+		if j.samples == 0 {
+			for i := range p.Classes {
+				p.Classes[i].Samples = nil
+			}
+		}
 		err = report.Write(out, j.output, p, o)
 		if j.follow && j.output != "json" {
 			fmt.Fprintln(out)

@@ -24,7 +24,7 @@ func (j *digestJob) live(ctx context.Context) error {
 		return serverFailure(err)
 	}
 	defer c.Close()
-	r, err := live.New(c, &traffic, live.Options{For: j.window, GroupBy: j.groupBy, OrderBy: j.orderBy, Samples: j.options.Samples, Redact: j.redact})
+	r, err := live.New(c, &traffic, live.Options{For: j.window, GroupBy: j.groupBy, OrderBy: j.orderBy, Samples: j.samples, Redact: j.redact})
 	if err != nil {
 		return &exitError{code: exitUsage, err: err}
 	}

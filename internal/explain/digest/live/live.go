@@ -25,7 +25,7 @@ type Options struct {
 	For     time.Duration // how long to watch; 0: since the server began to count
 	GroupBy string        // fingerprint (default), db or tables
 	OrderBy string        // as digest.Options.OrderBy, but for min, p95, median and stddev
-	Samples int           // of each class; negative: none
+	Samples int           // of each class; 0: none
 	Redact  bool
 }
 
@@ -256,7 +256,7 @@ func (r *Reader) profile(ctx context.Context, rows []mysql.Digest) (*digest.Prof
 	for _, g := range list[:min(len(list), detailed)] {
 		for _, k := range g.rows {
 			for _, s := range samples[k] {
-				g.offer(s, max(r.o.Samples, 1), r.o.Redact)
+				g.offer(s, r.o.Samples, r.o.Redact)
 			}
 		}
 		if r.keepsLatency() {
@@ -391,7 +391,7 @@ func (r *Reader) keepsLatency() bool { return r.o.For == 0 && r.conn.Server.Keep
 // samples reads statements of the heaviest rows, which come first.
 func (r *Reader) samples(ctx context.Context, rows []mysql.Digest) (map[key][]mysql.StatementSample, error) {
 	out := map[key][]mysql.StatementSample{}
-	if r.o.Samples < 0 {
+	if r.o.Samples <= 0 {
 		return out, nil
 	}
 	var ids []string

@@ -182,7 +182,7 @@ func (t *textWriter) class(c class) {
 	}
 	if c.Explain != "" {
 		t.line("")
-		t.line("Its plan")
+		t.line("Explain it")
 		t.block(c.Explain)
 	}
 	if c.NoExplain != "" {
