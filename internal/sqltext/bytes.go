@@ -163,14 +163,16 @@ func numberEnd(s []byte, i int) (end int, number bool) {
 	}
 	for j = i + 1; j < len(s) && isDigit(s[j]); j++ {
 	}
-	if e := exponentEnd(s, j); e > j {
-		return e, true
-	}
-	if j < len(s) && isWord(s[j]) {
-		return wordEnd(s, j), false
-	}
-	if j < len(s) && s[j] == '.' {
-		return fractionEnd(s, j), true
+	if j < len(s) {
+		switch class := classOf[s[j]]; {
+		case class == clDot:
+			return fractionEnd(s, j), true
+		case class == clWord || class == clUnder:
+			if e := exponentEnd(s, j); e > j {
+				return e, true
+			}
+			return wordEnd(s, j), false
+		}
 	}
 	return j, true
 }

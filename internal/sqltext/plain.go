@@ -214,13 +214,22 @@ func operatorLen(s []byte) int {
 	return 1
 }
 
-// unquoteName takes the backticks off a name that needs none; another one stays as it is.
+// unquoteName takes the backticks off a name that needs none; another one stays as it is, and so does a word that
+// would be read as more than a name.
 func unquoteName(b []byte) []byte {
-	if n := len(b); n > 2 && wordEnd(b, 1) == n-1 && b[n-1] == '`' {
-		return b[1 : n-1]
+	n := len(b)
+	if n < 3 || b[n-1] != '`' || wordEnd(b, 1) != n-1 || quotedWords[string(b[1:n-1])] {
+		return b
 	}
-	return b
+	if isDigit(b[1]) {
+		if _, number := numberEnd(b[:n-1], 1); number {
+			return b
+		}
+	}
+	return b[1 : n-1]
 }
+
+var quotedWords = setOf("null", "true", "false", "in", "values", "limit", "union", "asc", "order", "select")
 
 // oneWord gives one word for words that are one token to the servers (sql/lex.h), of which a digest has the last in
 // their list.

@@ -41,7 +41,7 @@ func (c *counts) add(dim, id uint32, n uint64) bool {
 		if s == 0 {
 			c.slots[i] = k<<countBits | min(n, countMask)
 			c.used++
-			if c.used*4 > len(c.slots)*3 {
+			if c.used*2 > len(c.slots) { // half empty: a key is found at its place, or beside it
 				c.grow()
 			}
 			return true
