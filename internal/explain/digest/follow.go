@@ -99,6 +99,7 @@ func (r *run) take() *Profile {
 // reset forgets all figures; what the log's current state is stays.
 func (w *worker) reset() {
 	w.classes.clear()
+	w.forget()
 	w.values = newValues()
 	w.skipped = make(map[string]int64)
 	w.other, w.folded, w.lacking, w.bytes, w.events = nil, 0, 0, 0, 0

@@ -164,6 +164,9 @@ func (p *slowParser) userLine(b []byte, i int, ev *raw) int {
 	return p.attrLine(b, end-len(line), ev)
 }
 
+// isoLen is the length of a time with microseconds and Z.
+const isoLen = len("2026-01-02T03:04:05.678901Z")
+
 // attrLine reads "Name: value  Name: value" up to the line's end. Logs repeat themselves: the name that came
 // after the last one is tried first.
 func (p *slowParser) attrLine(b []byte, i int, ev *raw) int {
@@ -191,7 +194,11 @@ func (p *slowParser) attrLine(b []byte, i int, ev *raw) int {
 		}
 		prev = n
 		if n.number {
-			if v, end, ok := parseMicros(b, i); ok {
+			v, end, ok := uint64(0), i+1, true
+			if len(b)-i < 2 || b[i] != '0' || b[i+1] > ' ' { // most attributes are 0
+				v, end, ok = parseMicros(b, i)
+			}
+			if ok {
 				i = end
 				if n.role == roleAuto && n.seen != p.seq && n.refs[AttrNumber].slot >= 0 {
 					n.seen = p.seq
@@ -217,6 +224,15 @@ func (p *slowParser) attrLine(b []byte, i int, ev *raw) int {
 					i += 3
 					continue
 				}
+			}
+		}
+		if n.role == roleIgnore && !p.all {
+			for i < len(b) && b[i] == ' ' {
+				i++
+			}
+			if len(b)-i > isoLen && b[i+isoLen] <= ' ' && b[i+isoLen-1] == 'Z' && b[i+10] == 'T' {
+				i += isoLen // Start and End of log_slow_extra
+				continue
 			}
 		}
 		i = p.value(b, i, n, ev)

@@ -163,6 +163,7 @@ func (w *worker) absorb(o *worker) {
 		w.other.mergeFrom(o.other, t, 0)
 	}
 	o.classes.clear()
+	o.forget()
 	o.other = nil
 }
 

@@ -86,6 +86,7 @@ type slowParser struct {
 	zone    *time.Location
 	line    lineContext
 	limit   int
+	all     bool      // attributes that are known to filters only are needed
 	prev    *attrName // name that came last
 	dayText [10]byte
 	day     int64 // micros at the start of dayText, UTC

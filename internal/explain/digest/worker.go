@@ -46,26 +46,30 @@ type worker struct {
 	texts   []byte            // of a stream's event
 	groups  map[uint64][]byte // of GroupBy tables: fingerprint's hash → tables
 	classes classTable
-	bytes   int
-	touched []*class // classes with something pending
-	skipped map[string]int64
-	other   *class // what was folded
-	folded  int64
-	lacking uint64 // the most micros that one class may lack by folding
-	source  int
-	events  int64
-	chain   *chain // of the source being read
-	seq     int64  // of the block being read
-	raw     raw
-	event   Event
-	server  string
-	info    SourceInfo // with Follow: of the one source
+	// classify numbers the fingerprints; byNumber are their classes, prints the bytes it keeps, about.
+	classify sqltext.Classifier
+	byNumber []*class
+	prints   int
+	bytes    int
+	touched  []*class // classes with something pending
+	skipped  map[string]int64
+	other    *class // what was folded
+	folded   int64
+	lacking  uint64 // the most micros that one class may lack by folding
+	source   int
+	events   int64
+	chain    *chain // of the source being read
+	seq      int64  // of the block being read
+	raw      raw
+	event    Event
+	server   string
+	info     SourceInfo // with Follow: of the one source
 }
 
 func newWorker(p *plan) *worker {
 	w := &worker{plan: p, names: newNames(), values: newValues(), skipped: make(map[string]int64)}
 	w.parser = slowParser{
-		names: w.names, zone: p.Location, limit: statementLimit,
+		names: w.names, zone: p.Location, limit: statementLimit, all: p.Filter != nil || p.group == groupAttr,
 		skip:   func(why string, n int64) { w.skipped[why] += n },
 		server: func(line []byte) { w.server = string(line) },
 	}
@@ -89,6 +93,10 @@ func (w *worker) add(ev *raw) {
 		w.skipped[skipFilter]++
 		return
 	}
+	if w.group == groupFingerprint {
+		w.count(w.classOf(ev), ev)
+		return
+	}
 	group, ok := w.groupOf(ev)
 	if !ok {
 		w.skipped[skipNoGroup]++
@@ -100,6 +108,38 @@ func (w *worker) add(ev *raw) {
 		c = w.newClass(h, group)
 	}
 	w.count(c, ev)
+}
+
+// classOf finds the class of the event's fingerprint.
+func (w *worker) classOf(ev *raw) *class {
+	n := w.classify.Classify(ev.query)
+	if n < len(w.byNumber) {
+		if c := w.byNumber[n]; c != nil {
+			return c
+		}
+	}
+	w.text = append(w.text[:0], w.classify.Fingerprint(n)...)
+	h := maphash.Bytes(w.seed, w.text)
+	c := w.classes.find(h, w.text)
+	if c == nil {
+		c = w.newClass(h, w.text)
+	}
+	if n >= len(w.byNumber) {
+		w.prints += len(w.text) + 100
+		if w.prints > w.budget/4 { // the classifier keeps all fingerprints; begin anew
+			w.forget()
+			return c
+		}
+	}
+	w.byNumber = grown(w.byNumber, n+1)
+	w.byNumber[n] = c
+	return c
+}
+
+// forget empties the classifier. Classes stay.
+func (w *worker) forget() {
+	w.classify = sqltext.Classifier{}
+	w.byNumber, w.prints = nil, 0
 }
 
 // groupOf is what the event's class is called.
@@ -115,10 +155,7 @@ func (w *worker) groupOf(ev *raw) ([]byte, bool) {
 		return w.attrGroup(ev)
 	}
 	w.text = w.fp.Append(w.text[:0], ev.query)
-	if w.group == groupTables {
-		return w.tablesGroup(ev)
-	}
-	return w.text, true
+	return w.tablesGroup(ev)
 }
 
 func (w *worker) newClass(h uint64, group []byte) *class {
@@ -291,6 +328,8 @@ func (w *worker) fold() {
 	}
 	same := &translation{same: true, to: w}
 	w.classes.clear()
+	w.byNumber = w.byNumber[:0]
+	clear(w.byNumber[:cap(w.byNumber)])
 	w.bytes = 0
 	for _, c := range all[:keep] {
 		w.classes.insert(c)
