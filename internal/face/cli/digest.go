@@ -128,6 +128,12 @@ func runDigest(ctx context.Context, s Streams, f digestFlags, files []string) er
 	case broken != nil:
 		return broken
 	}
+	if f.follow {
+		if p.Calls == 0 {
+			return nil // nothing came since the last report
+		}
+		return j.write(p)
+	}
 	if err := noLog(p, f.format); err != nil {
 		return err
 	}

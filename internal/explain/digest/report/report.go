@@ -391,6 +391,9 @@ func verbOf(c *digest.Class) string {
 
 func section(n int, c *digest.Class, p *digest.Profile, o Options) class {
 	s := class{Rank: fmt.Sprint(n), ID: c.ID, Statement: statement(c, p.GroupBy), Fingerprint: line(c.Fingerprint), Share: percent(c.Share), Part: c.Share}
+	if grouped(p) {
+		s.Fingerprint = "" // one of many
+	}
 	if c.PtID != c.ID {
 		s.PtID = c.PtID
 	}
