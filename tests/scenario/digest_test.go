@@ -29,6 +29,8 @@ type digestClass struct {
 	Total, Min, Max, Avg, P95     *float64
 	Median, Stddev                *float64
 	Databases                     []string
+	Show                          []string
+	Explain                       string
 	Metrics                       []struct {
 		Name string
 		Sum  *float64
@@ -171,6 +173,21 @@ func TestDigestSlowLog(t *testing.T) {
 		}
 		if r := digestJSON(t, "--redact", log); strings.Contains(r.class(t, "update orders").Sample, "'x'") {
 			t.Error("a literal in spite of --redact")
+		}
+		explained := 0
+		for _, c := range r.Classes {
+			for _, show := range c.Show {
+				if rows := execSQL(t, n, strings.TrimSuffix(show, `\G`))[0].Rows; len(rows) != 1 {
+					t.Errorf("%s gives %d rows", show, len(rows))
+				}
+			}
+			if c.Explain != "" {
+				execSQL(t, n, strings.TrimSuffix(c.Explain, `\G`))
+				explained++
+			}
+		}
+		if explained < 4 { // two SELECTs, UPDATE, DELETE
+			t.Errorf("%d classes can be explained", explained)
 		}
 		text, said, code := runRisso(t, nil, "digest", log)
 		if code != 0 || said != "" || !strings.Contains(text, "select sleep(?)") || !strings.Contains(text, "RANK") {

@@ -193,7 +193,12 @@ func build(p *digest.Profile, o Options) view {
 
 func (v *view) sources(p *digest.Profile, o Options) {
 	v.Title = "Digest of " + titleOf(p, o)
-	for _, s := range p.Sources {
+	const most = 10
+	for i, s := range p.Sources {
+		if i == most {
+			v.Sources = append(v.Sources, fmt.Sprintf("and %d more", len(p.Sources)-most))
+			return
+		}
 		t := plain(s.Name) + ": " + s.Format
 		if s.Bytes > 0 {
 			t += ", " + size(float64(s.Bytes))
