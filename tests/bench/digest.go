@@ -91,7 +91,7 @@ func (b *bench) digest(ctx context.Context, s *section) error {
 	s.atLeast("times pt-query-digest's speed on one core", r1, 100, "")
 	s.atLeast("times pt-query-digest's speed on two cores", r2, 200, "")
 	s.below("MB of memory", peak/1e6, 100, "")
-	u, err := b.measure(ctx, nil, b.risso, "digest", "--limit", "0", "--output", "json", part)
+	u, err := b.measure(ctx, nil, b.risso, "digest", "--limit", "all", "--output", "json", part)
 	if err != nil {
 		return err
 	}

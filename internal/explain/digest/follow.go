@@ -101,6 +101,7 @@ func (w *worker) reset() {
 	w.classes.clear()
 	w.forget()
 	w.values = newValues()
+	clear(w.parser.whos[:]) // they hold numbers of values
 	w.skipped = make(map[string]int64)
 	w.other, w.folded, w.lacking, w.bytes, w.events = nil, 0, 0, 0, 0
 	w.touched = nil

@@ -2,6 +2,7 @@ package digest
 
 import (
 	"bytes"
+	"encoding/binary"
 	"time"
 )
 
@@ -121,6 +122,16 @@ func (p *slowParser) headerLine(b []byte, i int, ev *raw) int {
 
 // userLine reads "priv_user[user] @ host [ip]  Id: 7".
 func (p *slowParser) userLine(b []byte, i int, ev *raw) int {
+	e := p.who(b, i)
+	if e != nil && e.text != "" && hasPrefix(b, i, e.text) {
+		ev.user, ev.host, ev.ip, ev.who = e.user, e.host, e.ip, e
+		i += len(e.text)
+		if i < len(b) && b[i] == '\n' {
+			return i + 1
+		}
+		return p.attrLine(b, i, ev)
+	}
+	start := i
 	end := lineEnd(b, i)
 	line := b[i:end]
 	open := bytes.IndexByte(line, '[')
@@ -158,6 +169,9 @@ func (p *slowParser) userLine(b []byte, i int, ev *raw) int {
 	if len(ev.host) == 0 {
 		ev.host = ev.ip
 	}
+	if n := end - len(line) - start; e != nil && b[start+n-1] == ']' && n < 256 {
+		*e = whoEntry{text: string(b[start : start+n]), user: bytes.Clone(ev.user), host: bytes.Clone(ev.host), ip: bytes.Clone(ev.ip)}
+	}
 	if len(line) < 5 {
 		return end
 	}
@@ -166,6 +180,24 @@ func (p *slowParser) userLine(b []byte, i int, ev *raw) int {
 
 // isoLen is the length of a time with microseconds and Z.
 const isoLen = len("2026-01-02T03:04:05.678901Z")
+
+// whoEntry remembers a User@Host line up to the last "]": what begins with the same bytes says the same.
+type whoEntry struct {
+	text           string
+	user, host, ip []byte
+	userID, hostID uint32 // their numbers in worker.values; 0: not looked up yet
+}
+
+// who is where a line that begins as b[i:] does is remembered; nil when the line is too short to tell.
+func (p *slowParser) who(b []byte, i int) *whoEntry {
+	if len(b)-i < 40 {
+		return nil
+	}
+	s := b[i : i+40]
+	h := binary.LittleEndian.Uint64(s)*0x9E3779B97F4A7C15 ^ binary.LittleEndian.Uint64(s[8:])*0xC2B2AE3D27D4EB4F ^
+		binary.LittleEndian.Uint64(s[16:])*0x165667B19E3779F9 ^ binary.LittleEndian.Uint64(s[24:])*0xD6E8FEB86659FD93
+	return &p.whos[h>>56]
+}
 
 // attrLine reads "Name: value  Name: value" up to the line's end. Logs repeat themselves: the name that came
 // after the last one is tried first.

@@ -15,6 +15,7 @@ type raw struct {
 	user        []byte
 	host        []byte
 	ip          []byte
+	who         *whoEntry // that user, host and ip come from, or nil
 	thread      int64
 	time        int64
 	queryTime   uint64
@@ -86,6 +87,7 @@ type slowParser struct {
 	zone    *time.Location
 	line    lineContext
 	limit   int
+	whos    [256]whoEntry
 	all     bool      // attributes that are known to filters only are needed
 	prev    *attrName // name that came last
 	dayText [10]byte

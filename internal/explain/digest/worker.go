@@ -212,15 +212,35 @@ func (w *worker) count(c *class, ev *raw) {
 			}
 		}
 	}
+	w.people(c, ev)
+	w.context(c, ev)
+	if n := len(c.samples); w.Samples > 0 && (n < w.Samples || q > c.samples[n-1].micros) {
+		w.sample(c, ev)
+	}
+}
+
+// people counts user and host.
+func (w *worker) people(c *class, ev *raw) {
+	if e := ev.who; e != nil {
+		if e.userID == 0 {
+			e.userID = w.values.id(e.user)
+		}
+		if e.hostID == 0 {
+			e.hostID = w.values.id(e.host)
+		}
+		if len(e.user) > 0 {
+			w.valueID(c, dimUser, e.userID, 1)
+		}
+		if len(e.host) > 0 {
+			w.valueID(c, dimHost, e.hostID, 1)
+		}
+		return
+	}
 	if len(ev.user) > 0 {
 		w.value(c, dimUser, ev.user)
 	}
 	if len(ev.host) > 0 {
 		w.value(c, dimHost, ev.host)
-	}
-	w.context(c, ev)
-	if n := len(c.samples); w.Samples > 0 && (n < w.Samples || q > c.samples[n-1].micros) {
-		w.sample(c, ev)
 	}
 }
 
