@@ -2,6 +2,7 @@ package scenario_test
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -277,6 +278,23 @@ func TestDigestBinlog(t *testing.T) {
 				}
 			}
 			damaged(t, logs[0])
+			zipped := filepath.Join(tempDir(t), "binlog.gz")
+			var gz bytes.Buffer
+			z := gzip.NewWriter(&gz)
+			whole, err := os.ReadFile(logs[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := z.Write(whole); err != nil {
+				t.Fatal(err)
+			}
+			if err := z.Close(); err != nil {
+				t.Fatal(err)
+			}
+			write(t, zipped, gz.String())
+			if a, b := digestJSON(t, logs[0]), digestJSON(t, zipped); a.Calls == 0 || a.Calls != b.Calls || len(b.Skipped) > 0 {
+				t.Errorf("%d calls in the log, %d in its gzip", a.Calls, b.Calls)
+			}
 		})
 	}
 }

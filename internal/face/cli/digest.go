@@ -28,7 +28,7 @@ type digestFlags struct {
 	redact, follow, planParallel                                        bool
 	interval, window                                                    time.Duration
 	samples, workers                                                    int
-	dsn, configFile, defaultsFile                                       string
+	dsn, defaultsFile                                                   string
 }
 
 func newDigest(s Streams) *cobra.Command {
@@ -72,9 +72,8 @@ docs/digest.md has all of it.
 	fl.StringVarP(&f.output, "output", "o", "text", strings.Join(report.Forms, ", "))
 	fl.StringVar(&f.zone, "timezone", "UTC", "zone of times that are shown, and of those written without one: UTC, Local, Europe/Berlin")
 	fl.BoolVar(&f.planParallel, "plan-parallel", false, "show what replication appliers that work by schema could gain")
-	fl.StringVar(&f.dsn, "dsn", "", "read performance_schema of this server: user:password@tcp(host:3306)/, or a name from the config file")
+	fl.StringVar(&f.dsn, "dsn", "", "read performance_schema of this server: user:password@tcp(host:3306)/ or user@unix(/socket)/")
 	fl.DurationVar(&f.window, "for", 10*time.Second, "with --dsn: how long to watch; 0: since the server began to count")
-	fl.StringVar(&f.configFile, "config", "", "config file (YAML)")
 	fl.StringVar(&f.defaultsFile, "defaults-file", "", "option file of the mysql clients (default ~/.my.cnf)")
 	return cmd
 }
@@ -319,22 +318,20 @@ func (j *digestJob) file(name string) (digest.Source, error) {
 	if err != nil {
 		return s, err
 	}
+	st, err := os.Stat(name)
+	if err != nil || !st.Mode().IsRegular() { // what is read of a pipe is gone
+		return s, err
+	}
 	f, err := os.Open(name)
 	if err != nil {
 		return s, err
 	}
 	defer f.Close()
-	st, err := f.Stat()
-	if err != nil || !st.Mode().IsRegular() { // a pipe: what is read of it is gone
-		return s, err
-	}
-	head := make([]byte, 4)
-	n, err := io.ReadFull(f, head)
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return s, err
-	}
-	if j.format != "binlog" && digest.FormatOf(head[:n]) != digest.FormatBinlog {
-		return s, nil
+	isBinary := j.format == "binlog"
+	if !isBinary {
+		if isBinary, err = isBinlog(f); err != nil || !isBinary {
+			return s, err
+		}
 	}
 	if j.follow {
 		return s, usageError("%s: --follow reads text logs; a binary log is read to its end", name)

@@ -12,7 +12,7 @@ import (
 
 // live digests performance_schema of one server.
 func (j *digestJob) live(ctx context.Context) error {
-	sources := sourceFlags{dsns: []string{j.dsn}, configFile: j.configFile, defaultsFile: j.defaultsFile}
+	sources := sourceFlags{dsns: []string{j.dsn}, defaultsFile: j.defaultsFile}
 	_, servers, err := sources.sources()
 	if err != nil {
 		return err
