@@ -122,8 +122,8 @@ func (p *slowParser) headerLine(b []byte, i int, ev *raw) int {
 
 // userLine reads "priv_user[user] @ host [ip]  Id: 7".
 func (p *slowParser) userLine(b []byte, i int, ev *raw) int {
-	e := p.who(b, i)
-	if e != nil && e.text != "" && hasPrefix(b, i, e.text) {
+	e, length := p.who(b, i)
+	if e != nil && e.text == string(b[i:i+length]) {
 		ev.user, ev.host, ev.ip, ev.who = e.user, e.host, e.ip, e
 		i += len(e.text)
 		if i < len(b) && b[i] == '\n' {
@@ -169,8 +169,12 @@ func (p *slowParser) userLine(b []byte, i int, ev *raw) int {
 	if len(ev.host) == 0 {
 		ev.host = ev.ip
 	}
-	if n := end - len(line) - start; e != nil && b[start+n-1] == ']' && n < 256 {
+	// Two that want one place shall not push each other out all the time.
+	if n := end - len(line) - start; e != nil && n == length && (e.text == "" || e.missed&15 == 15) {
 		*e = whoEntry{text: string(b[start : start+n]), user: bytes.Clone(ev.user), host: bytes.Clone(ev.host), ip: bytes.Clone(ev.ip)}
+	}
+	if e != nil {
+		e.missed++
 	}
 	if len(line) < 5 {
 		return end
@@ -185,18 +189,25 @@ const isoLen = len("2026-01-02T03:04:05.678901Z")
 type whoEntry struct {
 	text           string
 	user, host, ip []byte
+	missed         uint8
 	userID, hostID uint32 // their numbers in worker.values; 0: not looked up yet
 }
 
-// who is where a line that begins as b[i:] does is remembered; nil when the line is too short to tell.
-func (p *slowParser) who(b []byte, i int) *whoEntry {
-	if len(b)-i < 40 {
-		return nil
+// who is where a line that begins at b[i:] is remembered, and the length of what is; nil when it has not two "]".
+func (p *slowParser) who(b []byte, i int) (*whoEntry, int) {
+	s := b[i:min(len(b), i+256)]
+	n := bytes.IndexByte(s, ']')
+	if n < 8 {
+		return nil, 0
 	}
-	s := b[i : i+40]
-	h := binary.LittleEndian.Uint64(s)*0x9E3779B97F4A7C15 ^ binary.LittleEndian.Uint64(s[8:])*0xC2B2AE3D27D4EB4F ^
-		binary.LittleEndian.Uint64(s[16:])*0x165667B19E3779F9 ^ binary.LittleEndian.Uint64(s[24:])*0xD6E8FEB86659FD93
-	return &p.whos[h>>56]
+	m := bytes.IndexByte(s[n+1:], ']')
+	if m < 0 {
+		return nil, 0
+	}
+	n += m + 2
+	h := binary.LittleEndian.Uint64(s)*0x9E3779B97F4A7C15 ^ binary.LittleEndian.Uint64(s[n-8:])*0xC2B2AE3D27D4EB4F ^
+		binary.LittleEndian.Uint64(s[max(n-16, 0):])*0x165667B19E3779F9
+	return &p.whos[h>>56], n
 }
 
 // attrLine reads "Name: value  Name: value" up to the line's end. Logs repeat themselves: the name that came
