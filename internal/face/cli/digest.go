@@ -28,7 +28,7 @@ type digestFlags struct {
 	redact, follow, planParallel                                        bool
 	interval, window                                                    time.Duration
 	samples, workers                                                    int
-	dsn, configFile, defaultsFile                                       string
+	dsn, defaultsFile                                                   string
 }
 
 func newDigest(s Streams) *cobra.Command {
@@ -72,9 +72,8 @@ docs/digest.md has all of it.
 	fl.StringVarP(&f.output, "output", "o", "text", strings.Join(report.Forms, ", "))
 	fl.StringVar(&f.zone, "timezone", "UTC", "zone of times that are shown, and of those written without one: UTC, Local, Europe/Berlin")
 	fl.BoolVar(&f.planParallel, "plan-parallel", false, "show what replication appliers that work by schema could gain")
-	fl.StringVar(&f.dsn, "dsn", "", "read performance_schema of this server: user:password@tcp(host:3306)/, or a name from the config file")
+	fl.StringVar(&f.dsn, "dsn", "", "read performance_schema of this server: user:password@tcp(host:3306)/ or user@unix(/socket)/")
 	fl.DurationVar(&f.window, "for", 10*time.Second, "with --dsn: how long to watch; 0: since the server began to count")
-	fl.StringVar(&f.configFile, "config", "", "config file (YAML)")
 	fl.StringVar(&f.defaultsFile, "defaults-file", "", "option file of the mysql clients (default ~/.my.cnf)")
 	return cmd
 }
@@ -128,6 +127,12 @@ func runDigest(ctx context.Context, s Streams, f digestFlags, files []string) er
 	case broken != nil:
 		return broken
 	}
+	if f.follow {
+		if p.Calls == 0 {
+			return nil // nothing came since the last report
+		}
+		return j.write(p)
+	}
 	if err := noLog(p, f.format); err != nil {
 		return err
 	}
@@ -147,9 +152,7 @@ func (f digestFlags) job(s Streams, files []string) (*digestJob, error) {
 	now := time.Now()
 	j.options = digest.Options{GroupBy: f.groupBy, OrderBy: f.orderBy, Samples: f.samples, Redact: f.redact, Workers: f.workers, Format: f.format,
 		Location: zone, Follow: f.follow, Every: f.interval}
-	if f.samples == 0 {
-		j.options.Samples = -1
-	}
+	j.options.Samples = max(f.samples, 1) // a class's tables come from its sample
 	if j.options.Since, err = moment(f.since, now, zone); err != nil {
 		return nil, usageError("--since %w", err)
 	}
@@ -315,22 +318,20 @@ func (j *digestJob) file(name string) (digest.Source, error) {
 	if err != nil {
 		return s, err
 	}
+	st, err := os.Stat(name)
+	if err != nil || !st.Mode().IsRegular() { // what is read of a pipe is gone
+		return s, err
+	}
 	f, err := os.Open(name)
 	if err != nil {
 		return s, err
 	}
 	defer f.Close()
-	st, err := f.Stat()
-	if err != nil || !st.Mode().IsRegular() { // a pipe: what is read of it is gone
-		return s, err
-	}
-	head := make([]byte, 4)
-	n, err := io.ReadFull(f, head)
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return s, err
-	}
-	if j.format != "binlog" && digest.FormatOf(head[:n]) != digest.FormatBinlog {
-		return s, nil
+	isBinary := j.format == "binlog"
+	if !isBinary {
+		if isBinary, err = isBinlog(f); err != nil || !isBinary {
+			return s, err
+		}
 	}
 	if j.follow {
 		return s, usageError("%s: --follow reads text logs; a binary log is read to its end", name)
@@ -358,7 +359,15 @@ func (j *digestJob) write(p *digest.Profile) error {
 	case j.counter != nil:
 		err = report.ParallelText(out, j.counter.Plan(), o)
 	default:
+		if j.orderBy == "" && j.binlogs == 0 && j.dsn == "" {
+			report.RankByCalls(p)
+		}
 		j.limit.Apply(p)
+		if j.samples == 0 {
+			for i := range p.Classes {
+				p.Classes[i].Samples = nil
+			}
+		}
 		err = report.Write(out, j.output, p, o)
 		if j.follow && j.output != "json" {
 			fmt.Fprintln(out)

@@ -12,7 +12,7 @@ import (
 
 // live digests performance_schema of one server.
 func (j *digestJob) live(ctx context.Context) error {
-	sources := sourceFlags{dsns: []string{j.dsn}, configFile: j.configFile, defaultsFile: j.defaultsFile}
+	sources := sourceFlags{dsns: []string{j.dsn}, defaultsFile: j.defaultsFile}
 	_, servers, err := sources.sources()
 	if err != nil {
 		return err
@@ -24,7 +24,7 @@ func (j *digestJob) live(ctx context.Context) error {
 		return serverFailure(err)
 	}
 	defer c.Close()
-	r, err := live.New(c, &traffic, live.Options{For: j.window, GroupBy: j.groupBy, OrderBy: j.orderBy, Samples: j.options.Samples, Redact: j.redact})
+	r, err := live.New(c, &traffic, live.Options{For: j.window, GroupBy: j.groupBy, OrderBy: j.orderBy, Samples: j.samples, Redact: j.redact})
 	if err != nil {
 		return &exitError{code: exitUsage, err: err}
 	}

@@ -55,14 +55,14 @@ var known = func() map[string]knownName {
 		kind  kind
 		names string
 	}{
-		{kindBool, `Full_scan Full_join Tmp_table Tmp_table_on_disk Filesort Filesort_on_disk Merge_passes_on_disk QC_Hit QC_hit Priority_queue Stored_routine Cached`},
+		{kindBool, `Full_scan Full_join Tmp_table Tmp_table_on_disk Filesort Filesort_on_disk Merge_passes_on_disk QC_Hit QC_hit Priority_queue Cached`},
 		{kindSeconds, `InnoDB_IO_r_wait InnoDB_rec_lock_wait InnoDB_queue_wait Pages_read_time Pages_prefetched_time Engine_time Read_time CPU_time Commit_delay_time`},
 		{kindNumber, `Log_bytes Rows_sent Rows_examined Rows_affected Rows_read Bytes_sent Bytes_received Tmp_tables Tmp_disk_tables Tmp_table_sizes Merge_passes
 			InnoDB_IO_r_ops InnoDB_IO_r_bytes InnoDB_pages_distinct Errno Last_errno Killed Read_first Read_last Read_key Read_next Read_prev
-			Read_rnd Read_rnd_next Sort_merge_passes Sort_range_count Sort_rows Sort_scan_count Created_tmp_disk_tables Created_tmp_tables
+			Read_rnd Read_rnd_next Sort_merge_passes Sort_range_count Sort_rows Sort_scan_count Created_tmp_disk_tables Created_tmp_tables Count_hit_tmp_table_size
 			Pages_accessed Pages_updated Pages_read Pages_prefetched Old_rows_read Undo_rows_read Undo_records_read Rows Bytes Warnings Errors server_id Statements No_index_used No_good_index_used
 			Query_length Engine_old_rows_read Tickets Log_slow_rate_limit`},
-		{kindText, `InnoDB_trx_id Log_slow_rate_type Start End Stored_routine_name Profile_starting Table Kind GTID Command`},
+		{kindText, `InnoDB_trx_id Log_slow_rate_type Start End Stored_routine`},
 	}
 	out := map[string]knownName{}
 	for _, l := range lists {

@@ -113,13 +113,17 @@ func (a *attribute) find(e *digest.Event) *digest.Attr {
 	return nil
 }
 
-// equalFold compares two names of the same length in ASCII.
+// equalFold compares an event's name with one of the same length, in ASCII; a blank in the log's name ("Stored routine")
+// is written as _.
 func equalFold(a, b string) bool {
 	if a == b {
 		return true
 	}
 	for i := 0; i < len(a); i++ {
 		x, y := a[i], b[i]
+		if x == ' ' {
+			x = '_'
+		}
 		if x|0x20 != y|0x20 || x != y && (x|0x20 < 'a' || x|0x20 > 'z') {
 			return false
 		}

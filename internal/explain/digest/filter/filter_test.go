@@ -24,7 +24,8 @@ func event() *digest.Event {
 		Time: time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC).UnixMicro(), Query: []byte("/* a */ UPDATE shop.orders SET n = n + 1 WHERE id = 7"),
 		DB: []byte("shop"), User: []byte("app_web"), Host: []byte("web1"), IP: []byte("10.0.0.7"), Thread: 42, QueryTime: 0.25, LockTime: 0.001,
 		Attrs: []digest.Attr{number("Rows_sent", 0), number("Rows_examined", 2000), flag("Full_scan", true), flag("Filesort", false),
-			{Name: "Log_slow_rate_type", Kind: digest.AttrText, Text: []byte("session")}, number("Odd_one", 5)},
+			{Name: "Log_slow_rate_type", Kind: digest.AttrText, Text: []byte("session")}, number("Odd_one", 5), number("Engine_time", 1500),
+			{Name: "Stored routine", Kind: digest.AttrText, Text: []byte("shop.p")}},
 	}
 }
 

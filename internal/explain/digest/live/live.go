@@ -25,7 +25,7 @@ type Options struct {
 	For     time.Duration // how long to watch; 0: since the server began to count
 	GroupBy string        // fingerprint (default), db or tables
 	OrderBy string        // as digest.Options.OrderBy, but for min, p95, median and stddev
-	Samples int           // of each class; negative: none
+	Samples int           // of each class; 0: none
 	Redact  bool
 }
 
@@ -203,9 +203,19 @@ type group struct {
 
 // profile puts rows into classes.
 func (r *Reader) profile(ctx context.Context, rows []mysql.Digest) (*digest.Profile, error) {
+	sort.Slice(rows, func(i, j int) bool { return rows[i].Seconds > rows[j].Seconds })
 	texts, err := r.texts(ctx, rows)
 	if err != nil {
 		return nil, err
+	}
+	samples, err := r.samples(ctx, rows)
+	if err != nil {
+		return nil, err
+	}
+	if r.keepsLatency() && len(rows) > 0 { // so that this statement is known as Risso's own, too
+		if _, err := r.conn.Latency(ctx, rows[0].Schema, rows[0].ID); err != nil {
+			return nil, err
+		}
 	}
 	own := r.own()
 	p := &digest.Profile{GroupBy: r.o.GroupBy, OrderBy: r.o.OrderBy, Skipped: map[string]int64{}}
@@ -243,13 +253,22 @@ func (r *Reader) profile(ctx context.Context, rows []mysql.Digest) (*digest.Prof
 			g.Share = r.figure(&g.Class) / total
 		}
 	}
-	if err := r.detail(ctx, list[:min(len(list), detailed)]); err != nil {
-		return nil, err
+	for _, g := range list[:min(len(list), detailed)] {
+		for _, k := range g.rows {
+			for _, s := range samples[k] {
+				g.offer(s, r.o.Samples, r.o.Redact)
+			}
+		}
+		if r.keepsLatency() {
+			if err := r.latency(ctx, g); err != nil {
+				return nil, err
+			}
+		}
 	}
 	for _, g := range list {
 		p.Classes = append(p.Classes, g.Class)
 	}
-	if r.o.For == 0 && r.conn.Server.KeepsLatency() {
+	if r.keepsLatency() {
 		p.QuantileError = quantileError
 	}
 	version := fmt.Sprintf("%s %s", r.conn.Server.Flavour, r.conn.Server.Version)
@@ -366,39 +385,31 @@ func (g *group) finish() *group {
 	return g
 }
 
-// detail reads samples and, for all since counting began, latency.
-func (r *Reader) detail(ctx context.Context, list []*group) error {
-	byKey := map[key]*group{}
+// keepsLatency says whether percentiles can be had: for all since counting began, where the server keeps histograms.
+func (r *Reader) keepsLatency() bool { return r.o.For == 0 && r.conn.Server.KeepsLatency() }
+
+// samples reads statements of the heaviest rows, which come first.
+func (r *Reader) samples(ctx context.Context, rows []mysql.Digest) (map[key][]mysql.StatementSample, error) {
+	out := map[key][]mysql.StatementSample{}
+	if r.o.Samples <= 0 {
+		return out, nil
+	}
 	var ids []string
-	for _, g := range list {
-		for _, k := range g.rows {
-			byKey[k] = g
-			ids = append(ids, k.id)
+	for _, d := range rows[:min(len(rows), 2*detailed)] {
+		if d.ID != "" {
+			ids = append(ids, d.ID)
 		}
 	}
-	if r.o.Samples >= 0 {
-		slices.Sort(ids)
-		err := r.conn.Samples(ctx, slices.Compact(ids), func(s mysql.StatementSample) error {
-			if g := byKey[key{s.Schema, s.Digest}]; g != nil {
-				g.offer(s, max(r.o.Samples, 1), r.o.Redact)
-			}
-			return nil
-		})
-		if err != nil && mysql.ClassOf(err) == mysql.ClassDropped {
-			return err
-		} else if err != nil {
-			r.notes = append(r.notes, "There are no samples: "+err.Error())
-		}
-	}
-	if r.o.For > 0 || !r.conn.Server.KeepsLatency() {
+	err := r.conn.Samples(ctx, ids, func(s mysql.StatementSample) error {
+		k := key{s.Schema, s.Digest}
+		out[k] = append(out[k], s)
 		return nil
+	})
+	if err != nil && mysql.ClassOf(err) != mysql.ClassDropped {
+		r.notes = append(r.notes, "There are no samples: "+err.Error())
+		err = nil
 	}
-	for _, g := range list {
-		if err := r.latency(ctx, g); err != nil {
-			return err
-		}
-	}
-	return nil
+	return out, err
 }
 
 // offer keeps the slowest samples.

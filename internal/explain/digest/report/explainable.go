@@ -83,6 +83,8 @@ func explainable(x digest.Sample, verb string, s server, redacted bool) (stateme
 		return "", "no EXPLAIN: the sample is long; --output json has all of it"
 	case plain(query) != query:
 		return "", "no EXPLAIN: the sample holds bytes that are no text"
+	case several(query):
+		return "", "no EXPLAIN: more than one statement was sent at once, and the others would be run"
 	}
 	use := ""
 	if x.DB != "" {
@@ -173,6 +175,25 @@ func asSelect(query, verb string) string {
 type word struct{ at, end int }
 
 func (w word) is(query, name string) bool { return strings.EqualFold(query[w.at:w.end], name) }
+
+// several says whether there is anything behind a semicolon.
+func several(q string) bool {
+	for i := 0; i < len(q); {
+		switch c := q[i]; {
+		case c == '\'' || c == '"' || c == '`':
+			i = pastQuote(q, i)
+		case strings.HasPrefix(q[i:], "/*"):
+			i = pastText(q, i+2, "*/")
+		case c == '#' || strings.HasPrefix(q[i:], "-- "):
+			i = pastText(q, i, "\n")
+		case c == ';':
+			return strings.TrimSpace(q[i+1:]) != ""
+		default:
+			i++
+		}
+	}
+	return false
+}
 
 // topWords walks over a statement once.
 func topWords(q string) (out []word) {

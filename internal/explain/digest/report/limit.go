@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -110,4 +111,20 @@ func addMetric(to *digest.Class, m digest.Metric) {
 	}
 	m.P95, m.Median, m.Stddev = math.NaN(), math.NaN(), math.NaN()
 	to.Metrics = append(to.Metrics, m)
+}
+
+// RankByCalls ranks the classes of a source that tells no times, such as a general log, by their calls. A profile with
+// times stays as it is.
+func RankByCalls(p *digest.Profile) {
+	if p.Metric(queryTime).Max > 0 || p.Calls == 0 {
+		return
+	}
+	p.OrderBy = "calls"
+	sort.SliceStable(p.Classes, func(i, j int) bool { return p.Classes[i].Calls > p.Classes[j].Calls })
+	for i := range p.Classes {
+		p.Classes[i].Share = float64(p.Classes[i].Calls) / float64(p.Calls)
+	}
+	if p.Other != nil {
+		p.Other.Share = float64(p.Other.Calls) / float64(p.Calls)
+	}
 }

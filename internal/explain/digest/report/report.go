@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -145,9 +146,11 @@ func build(p *digest.Profile, o Options) view {
 	v.Notes = append(v.Notes, o.Notes...)
 	v.sources(p, o)
 	length := p.To.Sub(p.From).Seconds()
-	if p.From.IsZero() {
+	switch {
+	case p.Calls == 0:
+	case p.From.IsZero():
 		v.Range = "the source tells no times"
-	} else {
+	default:
 		v.Range = fmt.Sprintf("%s to %s %s, %s", o.stamp(p.From), o.stamp(p.To), zone(o, p.From), span(p.To.Sub(p.From).Round(time.Second)))
 	}
 	v.Summary = fmt.Sprintf("%s %s in %s", thousands(float64(p.Calls)), plural(p.Calls, "call", "calls"), classes(p))
@@ -190,7 +193,12 @@ func build(p *digest.Profile, o Options) view {
 
 func (v *view) sources(p *digest.Profile, o Options) {
 	v.Title = "Digest of " + titleOf(p, o)
-	for _, s := range p.Sources {
+	const most = 10
+	for i, s := range p.Sources {
+		if i == most {
+			v.Sources = append(v.Sources, fmt.Sprintf("and %d more", len(p.Sources)-most))
+			return
+		}
 		t := plain(s.Name) + ": " + s.Format
 		if s.Bytes > 0 {
 			t += ", " + size(float64(s.Bytes))
@@ -374,11 +382,23 @@ func statement(c *digest.Class, groupBy string) string {
 	if len(names) > most {
 		names = append(names[:most], fmt.Sprintf("and %d more", len(names)-most))
 	}
-	return line(c.Verb + " " + strings.Join(names, ", "))
+	return line(verbOf(c) + " " + strings.Join(names, ", "))
+}
+
+// verbOf is the verb, with what it makes or changes: CREATE TABLE.
+func verbOf(c *digest.Class) string {
+	words := strings.Fields(c.Fingerprint[:min(len(c.Fingerprint), 100)])
+	if len(words) > 1 && strings.EqualFold(words[0], c.Verb) && slices.Contains([]string{"table", "index", "view", "trigger"}, words[1]) {
+		return c.Verb + " " + strings.ToUpper(words[1])
+	}
+	return c.Verb
 }
 
 func section(n int, c *digest.Class, p *digest.Profile, o Options) class {
 	s := class{Rank: fmt.Sprint(n), ID: c.ID, Statement: statement(c, p.GroupBy), Fingerprint: line(c.Fingerprint), Share: percent(c.Share), Part: c.Share}
+	if grouped(p) {
+		s.Fingerprint = "" // one of many
+	}
 	if c.PtID != c.ID {
 		s.PtID = c.PtID
 	}
@@ -394,7 +414,9 @@ func section(n int, c *digest.Class, p *digest.Profile, o Options) class {
 	s.Figures = append(grid{calls}, s.Figures...)
 	s.Values = values(c)
 	if c.Calls > 1 {
-		s.Histogram = histogram(c.Histogram)
+		if c.Metric(queryTime).Max > 0 {
+			s.Histogram = histogram(c.Histogram)
+		}
 	} else { // of one call the total tells all
 		for i, f := range s.Figures {
 			s.Figures[i] = figures{Name: f.Name, Pct: f.Pct, Total: f.Total}

@@ -206,6 +206,8 @@ func TestExplainable(t *testing.T) {
 		{"INSERT", "INSERT INTO t SELECT a FROM u", "", server{}, "EXPLAIN INSERT INTO t SELECT a FROM u\\G"},
 		{"INSERT", "INSERT INTO t VALUES (1)", "", server{}, ""},
 		{"INSERT", "INSERT INTO t SET a = (SELECT 1)", "", server{}, ""},
+		{"UPDATE", "UPDATE t SET a = 1; DELETE FROM t", "", server{}, ""},
+		{"SELECT", "SELECT ';', `;` /* ; */ FROM t;", "", server{}, "EXPLAIN SELECT ';', `;` /* ; */ FROM t;\\G"},
 		{"CALL", "CALL p()", "", server{}, ""},
 		{"SELECT", "SELECT '\x1b[0m'", "", server{}, ""},
 	} {
@@ -271,5 +273,18 @@ func TestEmpty(t *testing.T) {
 		if got := written(t, form, &digest.Profile{}, Options{}); !strings.Contains(got, "0") && form != "csv" {
 			t.Errorf("%s: %q", form, got)
 		}
+	}
+}
+
+func TestRankByCalls(t *testing.T) {
+	p := profile(t, digest.Options{})
+	RankByCalls(p)
+	if p.OrderBy == "calls" {
+		t.Error("times are there")
+	}
+	q := &digest.Profile{Calls: 10, Classes: []digest.Class{{Group: "a", Calls: 3}, {Group: "b", Calls: 6}}, Other: &digest.Class{Calls: 1}}
+	RankByCalls(q)
+	if q.Classes[0].Group != "b" || q.Classes[0].Share != 0.6 || q.Other.Share != 0.1 {
+		t.Errorf("%+v", q)
 	}
 }

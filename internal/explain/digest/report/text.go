@@ -49,7 +49,9 @@ func (t *textWriter) header(v view) {
 	for _, s := range v.Sources {
 		t.paragraph("  ", s)
 	}
-	t.paragraph("", v.Range)
+	if v.Range != "" {
+		t.paragraph("", v.Range)
+	}
 	t.paragraph("", v.Summary)
 	if v.Filter != "" {
 		t.paragraph("only ", line(v.Filter))
@@ -180,7 +182,7 @@ func (t *textWriter) class(c class) {
 	}
 	if c.Explain != "" {
 		t.line("")
-		t.line("Its plan")
+		t.line("Explain it")
 		t.block(c.Explain)
 	}
 	if c.NoExplain != "" {
@@ -209,10 +211,10 @@ func (t *textWriter) sample(i int, s sample) {
 	if i > 0 {
 		name = fmt.Sprintf("Slowest but %d", i)
 	}
-	if !s.Timed {
+	if name += ":"; !s.Timed {
 		name = "Sample"
 	}
-	t.line("%s", strings.TrimSuffix(name+": "+s.Head, ": "))
+	t.line("%s %s", name, s.Head)
 	t.block(s.Query)
 	if s.Cut != "" {
 		t.line("  … %s", s.Cut)

@@ -1,0 +1,459 @@
+package scenario_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	driver "github.com/go-sql-driver/mysql"
+
+	"github.com/rissodb/risso/internal/sandbox"
+)
+
+// digestClass is what scripts read of a class.
+type digestClass struct {
+	ID, Fingerprint, Verb, Sample string
+	Calls                         int64
+	Share                         float64
+	Total, Min, Max, Avg, P95     *float64
+	Median, Stddev                *float64
+	Databases                     []string
+	Show                          []string
+	Explain                       string
+	Metrics                       []struct {
+		Name string
+		Sum  *float64
+	}
+}
+
+func (c digestClass) sum(name string) float64 {
+	for _, m := range c.Metrics {
+		if m.Name == name && m.Sum != nil {
+			return *m.Sum
+		}
+	}
+	return math.NaN()
+}
+
+type digestReport struct {
+	Calls   int64
+	Skipped map[string]int64
+	Notes   []string
+	Classes []digestClass
+}
+
+// class is the class whose fingerprint begins so.
+func (r digestReport) class(t *testing.T, begin string) digestClass {
+	t.Helper()
+	var found []digestClass
+	for _, c := range r.Classes {
+		if strings.HasPrefix(c.Fingerprint, begin) {
+			found = append(found, c)
+		}
+	}
+	if len(found) != 1 {
+		t.Fatalf("%d classes begin with %q", len(found), begin)
+	}
+	return found[0]
+}
+
+// runRisso runs the program to its end and gives what it wrote and its exit code.
+func runRisso(t *testing.T, in []byte, args ...string) (out, said string, code int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd.Env = environment(tempDir(t))
+	cmd.Stdin = bytes.NewReader(in)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()
+}
+
+func digestJSON(t *testing.T, args ...string) (r digestReport) {
+	t.Helper()
+	out, said, code := runRisso(t, nil, append([]string{"digest", "--output", "json"}, args...)...)
+	if code != 0 || said != "" {
+		t.Fatalf("exit %d: %s", code, said)
+	}
+	if err := json.Unmarshal([]byte(out), &r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+const digestSchema = `CREATE DATABASE shop; CREATE DATABASE stock; CREATE TABLE shop.orders (id INT PRIMARY KEY AUTO_INCREMENT, customer INT, note VARCHAR(300));
+ CREATE TABLE stock.items (id INT PRIMARY KEY, n INT); INSERT INTO stock.items VALUES (1,5),(2,7),(3,9)`
+
+// digestWork is 7 point selects, 2 updates of 3 rows each, an insert of 5 rows, a delete of 1, and a select that takes
+// 0.2 s, each sent by itself.
+func digestWork(t *testing.T, n *sandbox.Node) {
+	t.Helper()
+	config := n.Config()
+	config.DBName = "shop"
+	connector, err := driver.NewConnector(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := sql.OpenDB(connector)
+	defer db.Close()
+	work := []string{"INSERT INTO orders (customer, note) VALUES (1,'a'),(1,'b'),(1,'c'),(2,'d'),(2,'e')"}
+	for i := range 7 {
+		work = append(work, fmt.Sprintf("SELECT note FROM orders WHERE id = %d", i))
+	}
+	work = append(work, "UPDATE orders SET note = CONCAT(note, 'x') WHERE customer = 1", "UPDATE orders SET note = CONCAT(note, 'y') WHERE customer = 1", "DELETE FROM stock.items WHERE id = 3", "SELECT SLEEP(0.2)")
+	for _, s := range work {
+		if _, err := db.ExecContext(t.Context(), s); err != nil {
+			t.Fatalf("%s: %v", s, err)
+		}
+	}
+}
+
+// logsSlow are settings with which everything is in the slow log.
+func logsSlow(kind string) []string {
+	s := []string{"slow_query_log=1", "long_query_time=0", "slow_query_log_file=slow.log"}
+	switch kind {
+	case "mariadb":
+		return append(s, "log_slow_verbosity=innodb,query_plan,explain")
+	case "mysql-8.0", "mysql-9.7":
+		return append(s, "log_slow_extra=1")
+	}
+	return s
+}
+
+func TestDigestSlowLog(t *testing.T) {
+	t.Parallel()
+	eachKind(t, kinds, func(t *testing.T, kind string) {
+		n := single(t, kind, logsSlow(kind)...)
+		execSQL(t, n, digestSchema)
+		digestWork(t, n)
+		log := filepath.Join(n.Datadir, "slow.log")
+		r := digestJSON(t, log)
+		if len(r.Skipped) > 0 && r.Skipped["events without a statement"] > 0 {
+			t.Errorf("left out: %v", r.Skipped)
+		}
+		if c := r.class(t, "select note from orders"); c.Calls != 7 || len(c.Databases) != 1 || c.Databases[0] != "shop" || c.sum("Rows_sent") != 5 || *c.Min <= 0 || *c.Max < *c.Median {
+			t.Errorf("%+v", c)
+		}
+		if c := r.class(t, "update orders"); c.Calls != 2 || c.Verb != "UPDATE" || !strings.Contains(c.Sample, "CONCAT") {
+			t.Errorf("%+v", c)
+		}
+		if c := r.class(t, "select sleep(?)"); *c.Total < 0.2 || *c.Total > 5 || c.Share < 0.01 {
+			t.Errorf("%+v", c)
+		}
+		for i := 1; i < len(r.Classes); i++ {
+			if *r.Classes[i].Total > *r.Classes[i-1].Total {
+				t.Errorf("class %d is heavier than the one before", i)
+			}
+		}
+		if r := digestJSON(t, "--filter", `Query_time >= 200ms and verb == "SELECT"`, log); r.Calls != 1 {
+			t.Errorf("the filter keeps %d", r.Calls)
+		}
+		if r := digestJSON(t, "--until", "2020-01-01", log); r.Calls != 0 {
+			t.Errorf("%d before 2020", r.Calls)
+		}
+		if r := digestJSON(t, "--since", "1h", "--group-by", "db", "--filter", `query =~ "orders"`, log); len(r.Classes) == 0 || r.Classes[0].ID == "" {
+			t.Errorf("%+v", r)
+		}
+		if r := digestJSON(t, "--redact", log); strings.Contains(r.class(t, "update orders").Sample, "'x'") {
+			t.Error("a literal in spite of --redact")
+		}
+		explained := 0
+		for _, c := range r.Classes {
+			for _, show := range c.Show {
+				if rows := execSQL(t, n, strings.TrimSuffix(show, `\G`))[0].Rows; len(rows) != 1 {
+					t.Errorf("%s gives %d rows", show, len(rows))
+				}
+			}
+			if c.Explain != "" {
+				execSQL(t, n, strings.TrimSuffix(c.Explain, `\G`))
+				explained++
+			}
+		}
+		if explained < 4 { // two SELECTs, UPDATE, DELETE
+			t.Errorf("%d classes can be explained", explained)
+		}
+		text, said, code := runRisso(t, nil, "digest", log)
+		if code != 0 || said != "" || !strings.Contains(text, "select sleep(?)") || !strings.Contains(text, "RANK") {
+			t.Errorf("exit %d %s: %s", code, said, text)
+		}
+		content, err := os.ReadFile(log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if piped, _, code := runRisso(t, content, "digest", "-", "--limit", "all", "--output", "csv"); code != 0 || strings.Count(piped, "\n") < len(r.Classes) {
+			t.Errorf("exit %d: %s", code, piped)
+		}
+		if kind == "mariadb" && !strings.Contains(text, "Plan as the server logged it") {
+			t.Error("MariaDB's explain lines are lost")
+		}
+		plan := struct {
+			Schemas []struct {
+				Name  string
+				Calls int64
+			}
+			Appliers []any
+		}{}
+		out, _, _ := runRisso(t, nil, "digest", "--plan-parallel", "--output", "json", log)
+		if err := json.Unmarshal([]byte(out), &plan); err != nil || len(plan.Schemas) < 2 || len(plan.Appliers) < 2 {
+			t.Errorf("%v: %s", err, out)
+		}
+	})
+}
+
+// Binary logs as servers write them: rows with and without the statements' text, statements, compressed.
+func TestDigestBinlog(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		kind     string
+		settings []string
+		texts    bool // statements are logged beside rows
+		rows     bool
+	}{
+		"mariadb rows":         {"mariadb", []string{"binlog_format=ROW"}, true, true},
+		"mariadb no text":      {"mariadb", []string{"binlog_format=ROW", "binlog_annotate_row_events=0", "binlog_row_image=MINIMAL"}, false, true},
+		"mariadb compressed":   {"mariadb", []string{"binlog_format=ROW", "log_bin_compress=1", "log_bin_compress_min_len=10"}, true, true},
+		"mariadb statement":    {"mariadb", []string{"binlog_format=STATEMENT", "log_bin_compress=1", "log_bin_compress_min_len=10"}, true, false},
+		"mysql-9.7 rows":       {"mysql-9.7", []string{"binlog_rows_query_log_events=1"}, true, true},
+		"mysql-9.7 no text":    {"mysql-9.7", []string{"binlog_row_image=MINIMAL", "binlog_row_value_options=PARTIAL_JSON"}, false, true},
+		"mysql-9.7 compressed": {"mysql-9.7", []string{"binlog_transaction_compression=1", "binlog_rows_query_log_events=1", "binlog_checksum=NONE"}, true, true},
+		"mysql-9.7 statement":  {"mysql-9.7", []string{"binlog_format=STATEMENT"}, true, false},
+		"mysql-8.0 rows":       {"mysql-8.0", []string{"binlog_rows_query_log_events=1"}, true, true},
+		"mysql-5.7 no text":    {"mysql-5.7", []string{"binlog_checksum=NONE"}, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			needServer(t, c.kind)
+			n := single(t, c.kind, c.settings...)
+			execSQL(t, n, digestSchema)
+			digestWork(t, n)
+			types := allTypes(t, n, c.kind)
+			execSQL(t, n, "FLUSH BINARY LOGS")
+			logs, err := filepath.Glob(filepath.Join(n.Datadir, "binlog.0*"))
+			if err != nil || len(logs) < 2 {
+				t.Fatalf("%v %v", logs, err)
+			}
+			r := digestJSON(t, logs...)
+			if len(r.Skipped) > 0 {
+				t.Errorf("left out: %v", r.Skipped)
+			}
+			update, insert, remove := "update orders", "insert into orders", "delete from stock.items"
+			updates := 2.0
+			if !c.texts {
+				update, insert, remove = "update `shop`.`orders`", "insert into `shop`.`orders`", "delete from `stock`.`items`"
+			}
+			if got := r.class(t, update); float64(got.Calls) != updates || c.rows && got.sum("Rows") != 6 || !c.rows && !math.IsNaN(got.sum("Rows")) || got.sum("Log_bytes") < 100 {
+				t.Errorf("%+v", got)
+			}
+			if got := r.class(t, insert); got.Calls != 1 || c.rows && got.sum("Rows") != 5 || got.Databases[0] != "shop" {
+				t.Errorf("%+v", got)
+			}
+			if got := r.class(t, remove); got.Calls != 1 || c.rows && got.sum("Rows") != 1 {
+				t.Errorf("%+v", got)
+			}
+			if c.rows {
+				prefix := map[bool]string{true: "shop.alltypes", false: "`shop`.`alltypes`"}[c.texts]
+				if got := r.class(t, "insert into "+prefix); got.sum("Rows") != float64(types) {
+					t.Errorf("%v rows of all types, there were %d", got.sum("Rows"), types)
+				}
+				if got := r.class(t, "update "+prefix); got.sum("Rows") != float64(types) {
+					t.Errorf("%v updates of all types, there were %d", got.sum("Rows"), types)
+				}
+			}
+			damaged(t, logs[0])
+			zipped := filepath.Join(tempDir(t), "binlog.gz")
+			var gz bytes.Buffer
+			z := gzip.NewWriter(&gz)
+			whole, err := os.ReadFile(logs[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := z.Write(whole); err != nil {
+				t.Fatal(err)
+			}
+			if err := z.Close(); err != nil {
+				t.Fatal(err)
+			}
+			write(t, zipped, gz.String())
+			if a, b := digestJSON(t, logs[0]), digestJSON(t, zipped); a.Calls == 0 || a.Calls != b.Calls || len(b.Skipped) > 0 {
+				t.Errorf("%d calls in the log, %d in its gzip", a.Calls, b.Calls)
+			}
+		})
+	}
+}
+
+// allTypes fills a table that has a column of every type and says how many rows each of its two statements changed.
+func allTypes(t *testing.T, n *sandbox.Node, kind string) int {
+	t.Helper()
+	extra, values := "", ""
+	if kind != "mariadb" {
+		extra, values = ", j JSON", `, JSON_OBJECT('a', 1, 'b', REPEAT('x', 300))`
+	}
+	execSQL(t, n, `USE shop; CREATE TABLE alltypes (id INT PRIMARY KEY AUTO_INCREMENT, a TINYINT, b SMALLINT UNSIGNED, c MEDIUMINT, d BIGINT, e FLOAT, f DOUBLE, g DECIMAL(20,7), h DECIMAL(5,0), i BIT(1), k BIT(13),
+ l DATE, m TIME, n TIME(3), o DATETIME, p DATETIME(6), q TIMESTAMP NULL, r TIMESTAMP(5) NULL, s YEAR, t CHAR(10), u CHAR(255) CHARACTER SET utf8mb4, v VARCHAR(20), w VARCHAR(2000), x BINARY(16), y VARBINARY(300),
+ z TINYBLOB, aa BLOB, ab MEDIUMTEXT, ac LONGBLOB, ad ENUM('x','y'), ae SET('a','b','c','d','e','f','g','h','i'), af GEOMETRY, ag POINT`+extra+`)`)
+	row := `(-5, 7, 8, 9, 1.5, 2.5, 12345.678, 99, 1, 5, '2026-03-01', '10:00:00', '10:00:00.125', '2026-03-01 10:00:00', '2026-03-01 10:00:00.123456', '2026-03-01 10:00:00', '2026-03-01 10:00:00.12345', 2026, 'char', 'uuu', 'v', REPEAT('w', 1500), 'bin', 'vb',
+ 'tb', REPEAT('b', 400), REPEAT('t', 70000), 'lb', 'y', 'a,i', ST_GeomFromText('LINESTRING(0 0, 1 1)'), ST_GeomFromText('POINT(1 2)')` + values + `)`
+	nulls := "(" + strings.TrimSuffix(strings.Repeat("NULL,", strings.Count(extra, ",")+32), ",") + ")"
+	columns := "a,b,c,d,e,f,g,h,i,k,l,m,n,o,p,q,r,s,t,u,v,w,x,y,z,aa,ab,ac,ad,ae,af,ag"
+	if extra != "" {
+		columns += ",j"
+	}
+	execSQL(t, n, "INSERT INTO shop.alltypes ("+columns+") VALUES "+strings.Join([]string{row, nulls, row, row}, ","))
+	change := "v = 'w', w = REPEAT('z', 10)"
+	if extra != "" {
+		change += ", j = JSON_SET(j, '$.a', 2)"
+	}
+	execSQL(t, n, "UPDATE shop.alltypes SET "+change+" WHERE id > 0")
+	return 4
+}
+
+// damaged reads the log cut in the middle and with bytes changed: no crash, and what is lost is told.
+func damaged(t *testing.T, path string) {
+	t.Helper()
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, b := range map[string][]byte{"cut": whole[:len(whole)-len(whole)/3-7], "changed": append(append(append([]byte(nil), whole[:len(whole)/2]...), bytes.Repeat([]byte{0xff}, 64)...), whole[len(whole)/2:]...)} {
+		out, said, code := runRisso(t, b, "digest", "--output", "json", "-")
+		var r digestReport
+		if code != 0 || json.Unmarshal([]byte(out), &r) != nil || len(r.Skipped) == 0 {
+			t.Errorf("%s: exit %d, left out %v: %s", name, code, r.Skipped, said)
+		}
+	}
+}
+
+func TestDigestLive(t *testing.T) {
+	t.Parallel()
+	eachKind(t, kinds, func(t *testing.T, kind string) {
+		var settings []string
+		if kind == "mariadb" {
+			settings = []string{"performance_schema=1"}
+		}
+		n := single(t, kind, settings...)
+		dsn := fmt.Sprintf("root@unix(%s)/", n.Socket)
+		if kind == "mariadb" {
+			// Its consumers and instruments are off even when performance_schema is on: the remedies lead to success.
+			for i := 0; ; i++ {
+				_, said, code := runRisso(t, nil, "digest", "--dsn", dsn, "--for", "0")
+				if code == 0 {
+					break
+				}
+				oneLine(t, said)
+				open := strings.LastIndex(said, "(UPDATE ")
+				if open < 0 || i > 3 {
+					t.Fatalf("exit %d without a remedy: %s", code, said)
+				}
+				execSQL(t, n, strings.TrimSuffix(strings.TrimSpace(said[open+1:]), ")"))
+			}
+		}
+		execSQL(t, n, digestSchema)
+		digestWork(t, n)
+		r := digestJSON(t, "--dsn", dsn, "--for", "0")
+		if c := r.class(t, "select note from orders"); c.Calls != 7 || c.Databases[0] != "shop" || c.sum("Rows_sent") != 5 || *c.Total <= 0 {
+			t.Errorf("%+v", c)
+		}
+		for _, c := range r.Classes {
+			if strings.Contains(c.Fingerprint, "setup_consumers") || strings.Contains(c.Fingerprint, "events_statements") || strings.Contains(c.Fingerprint, "show global") {
+				t.Errorf("Risso's own statement is in the report: %s", c.Fingerprint)
+			}
+		}
+		done := make(chan digestReport, 1)
+		go func() { done <- digestJSON(t, "--dsn", dsn, "--for", "4s") }()
+		time.Sleep(2 * time.Second)
+		digestWork(t, n)
+		r = <-done
+		if c := r.class(t, "update orders"); c.Calls != 2 || c.P95 != nil || c.sum("Rows_affected") != 12 {
+			t.Errorf("%+v", c)
+		}
+		if c := r.class(t, "select sleep(?)"); c.Calls != 1 || *c.Total < 0.2 {
+			t.Errorf("%+v", c)
+		}
+	})
+	t.Run("off", func(t *testing.T) {
+		t.Parallel()
+		needServer(t, "mariadb")
+		n := single(t, "mariadb", "performance_schema=0")
+		_, said, code := runRisso(t, nil, "digest", "--dsn", fmt.Sprintf("root@unix(%s)/", n.Socket))
+		oneLine(t, said)
+		if code != 1 || !strings.Contains(said, "performance_schema=ON") {
+			t.Errorf("exit %d: %s", code, said)
+		}
+	})
+}
+
+func TestDigestFollow(t *testing.T) {
+	t.Parallel()
+	log := filepath.Join(tempDir(t), "slow.log")
+	event := func(s string) string {
+		return "# Time: 2026-03-01T10:00:00.000000Z\n# User@Host: a[a] @ h []  Id: 1\n# Query_time: 0.5  Lock_time: 0 Rows_sent: 1  Rows_examined: 1\nSET timestamp=1772359200;\n" + s + ";\n"
+	}
+	write(t, log, event("SELECT 1 FROM before"))
+	r := launch(t, environment(tempDir(t)), "digest", "--follow", "--interval", "1s", "--output", "json", log)
+	await(t, 20*time.Second, "the first report", func() bool { return strings.Contains(r.out.String(), "from before") })
+	f, err := os.OpenFile(log, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	fmt.Fprint(f, event("SELECT 1 FROM after"))
+	await(t, 20*time.Second, "what was added", func() bool { return strings.Contains(r.out.String(), "from after") })
+	r.stop(t, syscall.SIGINT)
+}
+
+func TestDigestWrongUse(t *testing.T) {
+	t.Parallel()
+	dir := tempDir(t)
+	none, empty, junk := filepath.Join(dir, "none.log"), filepath.Join(dir, "empty.log"), filepath.Join(dir, "junk")
+	write(t, empty, "")
+	write(t, junk, strings.Repeat("this is no log\n", 100))
+	for _, c := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{none}, 1, "no such file"},
+		{[]string{dir}, 1, "is a directory"},
+		{[]string{junk}, 1, "no statement of a log"},
+		{[]string{"--format", "binlog", junk}, 1, "not a binary log"},
+		{[]string{}, 2, "no log to read"},
+		{[]string{"--filter", "Query_tme > 1", empty}, 2, "column 1"},
+		{[]string{"--order-by", "x:y", empty}, 2, "cannot order by"},
+		{[]string{"--limit", "0%", empty}, 2, "--limit"},
+		{[]string{"--since", "tomorrow-ish", empty}, 2, "--since"},
+		{[]string{"--output", "pdf", empty}, 2, "--output"},
+		{[]string{"--timezone", "Mars/Base", empty}, 2, "--timezone"},
+		{[]string{"--dsn", "root@tcp(127.0.0.1:1)/", empty}, 2, "takes no files"},
+		{[]string{"--dsn", "root@tcp(127.0.0.1:1)/"}, 1, "refuses connections"},
+		{[]string{"--follow", "--output", "html", empty}, 2, "--follow"},
+		{[]string{"-", empty}, 2, "stands alone"},
+		{[]string{"--bogus"}, 2, "unknown flag"},
+	} {
+		out, said, code := runRisso(t, nil, append([]string{"digest"}, c.args...)...)
+		if code != c.code || out != "" || !strings.Contains(said, c.says) {
+			t.Errorf("%v: exit %d: %q %q", c.args, code, said, out)
+		}
+		oneLine(t, said)
+	}
+	if out, said, code := runRisso(t, nil, "digest", empty); code != 0 || said != "" || !strings.Contains(out, "0 calls") {
+		t.Errorf("an empty log: exit %d: %s %s", code, said, out)
+	}
+}
