@@ -216,7 +216,7 @@ func DryRun(ctx context.Context, target mysql.Target, id int64, w Wanted) ([]str
 // Enable switches on what a trace of one connection needs. What was there before is on disk before the first change. When it
 // fails it has put back what it had changed.
 func Enable(ctx context.Context, c *mysql.Conn, target mysql.Target, who Connection, w Wanted, stateDir string) (*Setup, error) {
-	if err := takeLock(ctx, c, 0); err != nil {
+	if err := takeLock(ctx, c, 2); err != nil { // the server may need a moment to see that another connection ended
 		return nil, fmt.Errorf("make sure that no other trace changes the instruments: %w", err)
 	}
 	started, err := c.Started(ctx)

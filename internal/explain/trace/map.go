@@ -177,7 +177,9 @@ func wholes(t *Tree) map[*Node]bool {
 		if n.Kind == KindStatement && n.Ended() && !n.Lost {
 			lo, _ := slices.BinarySearch(transactions, n.ID)
 			hi, _ := slices.BinarySearch(transactions, n.End+1)
-			out[n] = uint64(seen+hi-lo) >= n.End-n.ID+1
+			from, _ := slices.BinarySearch(t.unborn, n.ID)
+			to, _ := slices.BinarySearch(t.unborn, n.End+1)
+			out[n] = uint64(seen+hi-lo+to-from) >= n.End-n.ID+1
 		}
 		return seen
 	}
