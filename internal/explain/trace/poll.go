@@ -61,6 +61,9 @@ func (p *poller) run(ctx context.Context) (*Trace, error) {
 		if now, err := totals(ctx, p.conn, p.who.Thread); err == nil && len(now) > 0 {
 			after = now
 		}
+		if k, err := find(ctx, p.conn, p.who.ID); err == nil {
+			t.After = &k
+		}
 		p.bodies(ctx, t)
 		t.Nested = p.nestedLost(ctx) - nested
 	}

@@ -59,6 +59,7 @@ type Ring struct {
 type Trace struct {
 	Server        string            `json:"server"` // flavour and version
 	Connection    Connection        `json:"connection"`
+	After         *Connection       `json:"after,omitempty"` // the same at the end of the trace, when it was still there
 	Began         time.Time         `json:"began"`
 	Seconds       float64           `json:"seconds"` // how long it was watched
 	Ended         string            `json:"ended"`   // time: the time was over; connection: it closed; interrupted
@@ -98,15 +99,9 @@ func Candidates(ctx context.Context, t mysql.Target, user string) ([]Connection,
 	}
 	defer c.Close()
 	var list []Connection
-	own := map[int64]bool{c.Server.ConnectionID: true}
-	// Not everybody may read the attributes; then only this connection is known to be ours.
-	err = ask(ctx, c, `SELECT /* risso: Risso's own connections */ PROCESSLIST_ID FROM performance_schema.session_connect_attrs
- WHERE ATTR_NAME = 'program_name' AND ATTR_VALUE = 'risso'`, func(row []sqldriver.Value) error {
-		own[signed(row[0])] = true
-		return nil
-	})
-	if err != nil && mysql.ClassOf(err) != mysql.ClassPrivilege {
-		return nil, fmt.Errorf("list the connections: %w", err)
+	own, err := ownConnections(ctx, c)
+	if err != nil {
+		return nil, err
 	}
 	err = ask(ctx, c, "SELECT /* risso: connections that can be traced */ "+threadColumns+" FROM performance_schema.threads WHERE TYPE = 'FOREGROUND' AND PROCESSLIST_ID IS NOT NULL", func(row []sqldriver.Value) error {
 		if k := connection(row); !own[k.ID] && k.Command != "Daemon" && !strings.HasPrefix(k.Command, "Binlog Dump") && (user == "" || k.User == user) {
@@ -126,7 +121,10 @@ func Candidates(ctx context.Context, t mysql.Target, user string) ([]Connection,
 		}
 		return int(b.Seconds - a.Seconds)
 	})
-	return list, err
+	if err != nil {
+		return nil, needs(c, "list the connections", err)
+	}
+	return list, nil
 }
 
 func connect(ctx context.Context, t mysql.Target) (*mysql.Conn, error) {
@@ -154,12 +152,30 @@ func find(ctx context.Context, c *mysql.Conn, id int64) (Connection, error) {
 		return nil
 	})
 	if err != nil {
-		return k, fmt.Errorf("find the connection's thread: %w", err)
+		return k, needs(c, "find the connection's thread", err)
 	}
 	if k.Thread == 0 {
 		return k, fmt.Errorf("%w: %d; it may have ended", ErrNoConnection, id)
 	}
-	return k, nil
+	own, err := ownConnections(ctx, c)
+	if err == nil && own[id] {
+		err = fmt.Errorf("%w: %d is Risso's own", ErrNoConnection, id)
+	}
+	return k, err
+}
+
+// ownConnections are those of this and other Rissos.
+func ownConnections(ctx context.Context, c *mysql.Conn) (map[int64]bool, error) {
+	own := map[int64]bool{c.Server.ConnectionID: true}
+	err := ask(ctx, c, `SELECT /* risso: Risso's own connections */ PROCESSLIST_ID FROM performance_schema.session_connect_attrs
+ WHERE ATTR_NAME = 'program_name' AND ATTR_VALUE = 'risso'`, func(row []sqldriver.Value) error {
+		own[signed(row[0])] = true
+		return nil
+	})
+	if err != nil && mysql.ClassOf(err) != mysql.ClassPrivilege { // not everybody may read the attributes
+		return own, fmt.Errorf("find Risso's own connections: %w", err)
+	}
+	return own, nil
 }
 
 // Run traces a connection until the time is over, the connection ends, or ctx ends: all of these give the trace so far. What it

@@ -45,6 +45,9 @@ func (t *Trace) redact() {
 		e.Message = hideQuoted(e.Message)
 	}
 	t.Connection.Info = hide(t.Connection.Info)
+	if t.After != nil {
+		t.After.Info = hide(t.After.Info)
+	}
 }
 
 func hide(sql string) string {
@@ -91,7 +94,9 @@ func (r *Report) words() []string {
 	watched := human(uint64(t.Seconds * 1e12))
 	var out []string
 	switch busy := r.Map.Busy; {
-	case sent == 0 && r.Map.Busy == 0:
+	case sent == 0 && busy == 0 && t.After != nil && t.After.Command != "Sleep":
+		return append(out, fmt.Sprintf("%s was in a statement that had begun before the trace, and of which the server records nothing: %s (%s, for %s).", who, cutRunes(oneLine(t.After.Info), 60), oneLine(t.After.State), human(uint64(t.After.Seconds*1e12))))
+	case sent == 0 && busy == 0:
 		return append(out, fmt.Sprintf("%s sent nothing in %s%s.", who, watched, r.endWords()))
 	default:
 		out = append(out, fmt.Sprintf("%s was busy for %s of %s, with %s%s.", who, human(busy), watched, counted(sent, "statement"), r.endWords()))
