@@ -175,7 +175,7 @@ func (g *MapNode) deadWords() string {
 	}
 	s += " and used no row of " + itThem(len(names))
 	if len(where) > 0 {
-		s += ": " + placesWords(where) + " " + itThem(len(names)) + " in what did not run"
+		s += ": " + placesWords(where) + " " + itThem(len(names)) + " in statements that did not run"
 	}
 	if g.Open > 0 {
 		s += fmt.Sprintf("; opening, locking and closing tables took %s of its %s (%.0f %%)", human(g.Open/uint64(g.Whole)), human(g.WholeSum/uint64(g.Whole)), share(g.Open, g.WholeSum)*100)
