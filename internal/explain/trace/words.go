@@ -301,7 +301,10 @@ func (r *Report) notes() (out []string) {
 	if len(t.Changed) > 0 {
 		out = append(out, "Switched on for the trace, and put back: consumers and instruments are global, so every connection paid for them; the history of other connections was off meanwhile.")
 	}
-	return append(out, fmt.Sprintf("Tracing cost the server %s in %d statements, %d polls, and %d KiB on the wire.", human(uint64(t.Cost.Seconds*1e12)), t.Cost.Queries, t.Cost.Polls, t.Cost.Bytes/1024))
+	if t.Ended == "connection" && !slices.ContainsFunc(t.Rings, func(g Ring) bool { return g.Table == "events_statements_history_long" }) {
+		out = append(out, "What it did in the last moments before it closed went with it: events_statements_history_long is off.")
+	}
+	return append(out, fmt.Sprintf("Tracing took %s in %s, which the server answered in %s, and %d KiB on the wire.", counted(int(t.Cost.Queries), "statement"), counted(t.Cost.Polls, "poll"), human(uint64(t.Cost.Seconds*1e12)), t.Cost.Bytes/1024))
 }
 
 func share(part, all uint64) float64 {
