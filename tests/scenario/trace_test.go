@@ -5,13 +5,17 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/rissodb/risso/internal/sandbox"
 )
@@ -58,6 +62,7 @@ func newTraced(t *testing.T, kind string) *traced {
 		"INSERT INTO orders (customer, total, note) SELECT a.id, b.total, 'x' FROM orders a, orders b, orders c, orders d, orders e",
 		deadFunction(0), deadFunction(1), deadFunction(4),
 		"CREATE TRIGGER orders_ai AFTER INSERT ON orders FOR EACH ROW BEGIN\n  IF NEW.total > 1000 THEN\n    INSERT INTO archive1 VALUES (NEW.id, 1);\n  END IF;\n  INSERT INTO audit (what) VALUES (CONCAT('order ', NEW.id));\nEND",
+		"CREATE FUNCTION fc() RETURNS INT READS SQL DATA\nBEGIN\n  IF (SELECT COUNT(*) FROM archive1) > 5 THEN\n    RETURN 1;\n  END IF;\n  RETURN (SELECT COUNT(*) FROM audit);\nEND",
 		"CREATE PROCEDURE p1(n INT) BEGIN\n  DECLARE i INT DEFAULT 0;\n  WHILE i < n DO\n    SET @x = f4(i);\n    SET i = i + 1;\n  END WHILE;\nEND",
 	} {
 		s.db.SetMaxOpenConns(1) // for USE
@@ -148,13 +153,41 @@ func (s *traced) same(t *testing.T, before map[string]string) {
 	}
 }
 
-// begun waits until a trace has switched on what it needs and polls.
-func (s *traced) begun(t *testing.T) {
+// begin starts a trace with a terminal for its progress, and waits until it polls.
+func (s *traced) begin(t *testing.T, args ...string) *risso {
 	t.Helper()
-	await(t, 30*time.Second, "the trace has begun", func() bool {
-		return value(t, s.node, "SELECT COUNT(*) FROM performance_schema.setup_consumers WHERE NAME LIKE 'events\\_%\\_history\\_long' AND ENABLED = 'YES'") == "4"
-	})
-	time.Sleep(400 * time.Millisecond) // its first readings
+	master, slave := terminal(t)
+	r := &risso{cmd: exec.Command(binary, append([]string{"trace", "--dsn", fmt.Sprintf("root@unix(%s)/", s.node.Socket), s.id, "--enable"}, args...)...), out: &buffer{}, err: &buffer{}, done: make(chan struct{})}
+	r.cmd.Env, r.cmd.Stdout, r.cmd.Stderr = s.env, r.out, slave
+	if err := r.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	slave.Close()
+	go func() { _, _ = io.Copy(r.err, master) }() // ends with an error when the program has ended
+	go func() { defer close(r.done); _ = r.cmd.Wait() }()
+	t.Cleanup(func() { r.kill(t); master.Close() })
+	await(t, 60*time.Second, "the trace polls", func() bool { return strings.Contains(r.err.String(), " events") })
+	return r
+}
+
+// terminal makes a pseudo-terminal.
+func terminal(t *testing.T) (master, slave *os.File) {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0)
+	}
+	if err == nil {
+		slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return master, slave
 }
 
 // mapNode and result are what the tests read of --output json.
@@ -259,14 +292,14 @@ func TestTrace(t *testing.T) {
 // whatRan: dead branches, triggers, sorts and temporary tables are in the map, with what was opened for nothing.
 func (s *traced) whatRan(t *testing.T) {
 	before := s.setup(t)
-	r := s.launch(t, s.id, "--enable", "--for", "4s", "--output", "json")
-	s.begun(t)
-	s.exec(t, "SELECT f0(1)", "SELECT f1(1)", "SELECT f4(1)", "CALL p1(20)", "INSERT INTO orders (customer, total, note) VALUES (7, 70, 't')",
+	r := s.begin(t, "--for", "4s", "--output", "json")
+	s.exec(t, "SELECT f0(1)", "SELECT f1(1)", "SELECT f4(1)", "SELECT fc()", "CALL p1(20)", "INSERT INTO orders (customer, total, note) VALUES (7, 70, 't')",
 		"SELECT customer, COUNT(*) c FROM orders GROUP BY customer, total ORDER BY c DESC, customer LIMIT 5")
 	res := s.result(t, r)
 	s.same(t, before)
 	for what, want := range map[string][]string{
 		"f0(": nil,
+		"fc(": nil, // MySQL counts the rows of both tables without reporting that it reads them
 		"f1(": {"shop.archive1 shop.f1:5"},
 		// The procedure's own statement opens the tables, at each call.
 		"SET @x = f4(i)":     {"shop.archive1 shop.f4:5", "shop.archive2 shop.f4:8", "shop.archive3 shop.f4:11", "shop.archive4 shop.f4:14"},
@@ -359,8 +392,7 @@ func (s *traced) idleConnection(t *testing.T) {
 func (s *traced) interrupted(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		before := s.setup(t)
-		r := s.launch(t, s.id, "--enable", "--for", "10m")
-		s.begun(t)
+		r := s.begin(t, "--for", "10m")
 		s.exec(t, "SELECT f4(2)")
 		time.Sleep(300 * time.Millisecond)
 		r.stop(t, sig)
@@ -377,8 +409,7 @@ func (s *traced) interrupted(t *testing.T) {
 // killed: the journal tells the next trace, and --restore puts everything back.
 func (s *traced) killed(t *testing.T) {
 	before := s.setup(t)
-	r := s.launch(t, s.id, "--enable", "--for", "10m")
-	s.begun(t)
+	r := s.begin(t, "--for", "10m")
 	busy := s.launch(t, s.id, "--enable", "--for", "1s")
 	if code := busy.code(t, 30*time.Second); code != 1 || !strings.Contains(busy.err.String(), "another risso trace") {
 		t.Errorf("a second trace at the same time: exit code %d: %s", code, busy.err)
@@ -405,8 +436,7 @@ func (s *traced) killed(t *testing.T) {
 		t.Errorf("--restore once more: exit code %d: %s%s", code, again.out, again.err)
 	}
 	// And the next --enable puts back by itself.
-	r = s.launch(t, s.id, "--enable", "--for", "10m")
-	s.begun(t)
+	r = s.begin(t, "--for", "10m")
 	r.kill(t)
 	next := s.launch(t, s.id, "--enable", "--for", "300ms")
 	if code := next.code(t, 30*time.Second); code != 0 || !strings.Contains(next.err.String(), "put back") {
@@ -418,8 +448,7 @@ func (s *traced) killed(t *testing.T) {
 // lostConnection: the trace connects again, goes on, and puts everything back.
 func (s *traced) lostConnection(t *testing.T) {
 	before := s.setup(t)
-	r := s.launch(t, s.id, "--enable", "--for", "4s", "--output", "json")
-	s.begun(t)
+	r := s.begin(t, "--for", "4s", "--output", "json")
 	own := value(t, s.node, "SELECT PROCESSLIST_ID FROM performance_schema.session_connect_attrs WHERE ATTR_NAME = 'program_name' AND ATTR_VALUE = 'risso'")
 	execSQL(t, s.node, "KILL "+own)
 	time.Sleep(time.Second)
@@ -448,8 +477,7 @@ func (s *traced) noPrivilege(t *testing.T) {
 // overflow: more events than the rings hold are counted by the server, and said to be missing.
 func (s *traced) overflow(t *testing.T) {
 	before := s.setup(t)
-	r := s.launch(t, s.id, "--enable", "--for", "10m", "--output", "json")
-	s.begun(t)
+	r := s.begin(t, "--for", "10m", "--output", "json")
 	s.exec(t, "CALL p1(5000)")
 	if err := r.cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
@@ -468,8 +496,7 @@ func (s *traced) overflow(t *testing.T) {
 
 func (s *traced) connectionEnds(t *testing.T) {
 	before := s.setup(t)
-	r := s.launch(t, s.id, "--enable", "--for", "1m", "--output", "json")
-	s.begun(t)
+	r := s.begin(t, "--for", "1m", "--output", "json")
 	s.exec(t, "SELECT f1(9)")
 	execSQL(t, s.node, "KILL "+s.id)
 	res := s.result(t, r)
@@ -524,8 +551,7 @@ func TestTraceJournalOutlivesTheServer(t *testing.T) {
 	t.Parallel()
 	needServer(t, "mysql-9.7")
 	s := newTraced(t, "mysql-9.7")
-	r := s.launch(t, s.id, "--enable", "--for", "10m")
-	s.begun(t)
+	r := s.begin(t, "--for", "10m")
 	r.kill(t)
 	s.db.Close()
 	if err := s.node.Stop(t.Context()); err != nil {

@@ -183,7 +183,7 @@ func (p *poller) loop(ctx context.Context, began time.Time, t *Trace, after *map
 		}
 		if now := time.Now(); now.Sub(counted) > time.Second { // what is known when the connection ends
 			counted = now
-			if m, err := totals(ctx, p.conn, p.who.Thread); err == nil && len(m) > 0 {
+			if m, err := totals(context.WithoutCancel(ctx), p.conn, p.who.Thread); err == nil && len(m) > 0 {
 				*after = m
 			}
 		}
@@ -198,13 +198,12 @@ func (p *poller) reconnect(ctx context.Context, cause error) error {
 	}
 	p.o.Say("the connection to the server was lost: " + cause.Error())
 	p.conn.Close()
-	for range 20 {
-		select {
-		case <-ctx.Done():
+	for try := range 20 {
+		if ctx.Err() != nil && try > 3 {
 			return cause
-		case <-time.After(250 * time.Millisecond):
 		}
-		cctx, cancel := context.WithTimeout(ctx, queryTimeout)
+		time.Sleep(250 * time.Millisecond)
+		cctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), queryTimeout)
 		c, err := mysql.Connect(cctx, p.o.Target, p.conn.Traffic())
 		cancel()
 		if err == nil {

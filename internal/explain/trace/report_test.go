@@ -107,6 +107,15 @@ func TestNothingIsSaidOfWhatWasNotSeen(t *testing.T) {
 	}
 }
 
+// A query in an expression has no text, and MySQL 8 counts rows without saying so.
+func TestSilentQueries(t *testing.T) {
+	events := called(1, "SELECT f(1)")
+	events[6].Name = "stage/sql/executing"
+	if r := NewReport(&Trace{Events: events}, false); r.Map.Roots[0].deadTables() != 0 || r.Map.Roots[0].Whole != 1 {
+		t.Errorf("a table that a silent query may have used is called unused: %+v", r.Map.Roots[0].Tables)
+	}
+}
+
 func TestHostileTexts(t *testing.T) {
 	evil := "SELECT '</text><script>alert(1)</script>' /* \x00\x1b[31m \xff ]]> & \" ' \u202e \n */ FROM \"x\\\""
 	events := called(1, evil)
