@@ -4,17 +4,20 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	mysqldriver "github.com/go-sql-driver/mysql"
 	"golang.org/x/sys/unix"
 
 	"github.com/rissodb/risso/internal/sandbox"
@@ -48,10 +51,13 @@ func newTraced(t *testing.T, kind string) *traced {
 		"performance_schema_events_stages_history_long_size=10000", "performance_schema_events_waits_history_long_size=10000")
 	home := tempDir(t)
 	s := &traced{node: n, home: home, env: environment(home, "XDG_STATE_HOME="+home)}
-	var err error
-	if s.db, err = n.DB(); err != nil {
+	config := n.Config()
+	config.MultiStatements = true
+	connector, err := mysqldriver.NewConnector(config)
+	if err != nil {
 		t.Fatal(err)
 	}
+	s.db = sql.OpenDB(connector)
 	t.Cleanup(func() { s.db.Close() })
 	for _, q := range []string{
 		"CREATE DATABASE shop", "USE shop",
@@ -97,7 +103,9 @@ func (s *traced) exec(t *testing.T, queries ...string) {
 		}
 		for rows.Next() {
 		}
-		if err := rows.Close(); err != nil {
+		for rows.NextResultSet() {
+		}
+		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -278,6 +286,7 @@ func TestTrace(t *testing.T) {
 		s := newTraced(t, kind)
 		t.Run("what ran", s.whatRan)
 		t.Run("nothing changed without enable", s.notEnabled)
+		t.Run("forms", s.forms)
 		t.Run("idle", s.idleConnection)
 		t.Run("interrupted", s.interrupted)
 		t.Run("killed", s.killed)
@@ -295,8 +304,12 @@ func (s *traced) whatRan(t *testing.T) {
 	r := s.begin(t, "--for", "4s", "--output", "json")
 	s.exec(t, "SELECT f0(1)", "SELECT f1(1)", "SELECT f4(1)", "SELECT fc()", "CALL p1(20)", "INSERT INTO orders (customer, total, note) VALUES (7, 70, 't')",
 		"SELECT customer, COUNT(*) c FROM orders GROUP BY customer, total ORDER BY c DESC, customer LIMIT 5")
+	s.exec(t, "CREATE USER u@localhost IDENTIFIED BY '"+secret+"'", "SELECT 1; ALTER USER u@localhost IDENTIFIED BY '"+secret+"'", "DROP USER u@localhost")
 	res := s.result(t, r)
 	s.same(t, before)
+	if strings.Contains(r.out.String(), secret) {
+		t.Errorf("the trace shows a password: %s", regexp.MustCompile(".*"+regexp.QuoteMeta(secret)+".*").FindString(r.out.String()))
+	}
 	for what, want := range map[string][]string{
 		"f0(": nil,
 		"fc(": nil, // MySQL counts the rows of both tables without reporting that it reads them
@@ -350,6 +363,19 @@ func sameButLines(got, want []string) bool {
 		wn, _, _ := strings.Cut(w, ":")
 		return gn == wn && gl != "" && gl != "0"
 	})
+}
+
+// forms: every form of output is made, with literals hidden on request.
+func (s *traced) forms(t *testing.T) {
+	for form, want := range map[string]string{"text": "FUNCTION shop.f1", "svg": "<svg", "map": "never used", "dot": "digraph"} {
+		r := s.begin(t, "--for", "10m", "--redact", "--output", form)
+		s.exec(t, "SELECT f1(1), '</text><script>hidden-literal'")
+		time.Sleep(500 * time.Millisecond)
+		r.stop(t, syscall.SIGINT)
+		if out := r.out.String(); !strings.Contains(out, want) || strings.Contains(out, "hidden-literal") || strings.Contains(out, "<script") || !strings.Contains(out, "f1(?)") {
+			t.Errorf("--output %s --redact:\n%s\n%s", form, out, r.err)
+		}
+	}
 }
 
 // notEnabled: without --enable nothing is changed, and what is off is said.

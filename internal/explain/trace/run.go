@@ -73,7 +73,7 @@ type Trace struct {
 	Changed       []string          `json:"changed"`      // statements run because of Enable
 	SQLTextLength int               `json:"sql_text_length"`
 	Nested        uint64            `json:"nested_lost"` // statements nested too deep for performance_schema_max_statement_stack
-	Bodies        map[string]string `json:"bodies"`      // source text of the stored programs that ran, by "FUNCTION schema.name"
+	Bodies        map[string]string `json:"-"`           // source text of the stored programs that ran, by "FUNCTION schema.name"; never shown: it may hold anything
 	Cost          Cost              `json:"cost"`
 }
 

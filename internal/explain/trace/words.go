@@ -29,9 +29,6 @@ func NewReport(t *Trace, redact bool) *Report {
 	r.Tree.begin(t.Zero)
 	r.Map = NewMap(r.Tree, t.Bodies)
 	r.Phases = phases(r.Tree, t.Totals, r.Map.Busy)
-	if redact {
-		t.Bodies = map[string]string{}
-	}
 	r.Words = r.words()
 	r.Notes = r.notes()
 	return r
