@@ -17,7 +17,7 @@ import (
 const (
 	firstInterval = 20 * time.Millisecond
 	slowest       = 250 * time.Millisecond
-	maxEvents     = 2_000_000 // kept at most: some 600 MB
+	maxEvents     = 200_000 // then the trace ends: they are held in memory, some 300 MB with all that is made of them
 )
 
 // poller reads the events of one connection.
@@ -144,9 +144,6 @@ func (p *poller) add(e Event) bool {
 		list[i] = e
 		return e.Ended()
 	}
-	if p.count >= maxEvents {
-		return false
-	}
 	p.count++
 	p.events[e.ID] = append(list, e)
 	return true
@@ -179,6 +176,9 @@ func (p *poller) loop(ctx context.Context, began time.Time, t *Trace, after *map
 			t.Ended = "connection"
 			return nil
 		case last:
+			return nil
+		case p.count >= maxEvents:
+			t.Ended = "full"
 			return nil
 		}
 		if now := time.Now(); now.Sub(counted) > time.Second { // what is known when the connection ends
@@ -310,7 +310,6 @@ func (p *poller) finish(t *Trace, before, after map[string]Total) {
 		e := &t.Events[i]
 		e.Cut = t.SQLTextLength > 0 && len(e.SQL) >= t.SQLTextLength
 	}
-	t.Missing = Build(t.Events, t.Now).Missing
 	for name, a := range after {
 		b := before[name]
 		if a.Count > b.Count {

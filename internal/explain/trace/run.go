@@ -62,11 +62,11 @@ type Trace struct {
 	After         *Connection       `json:"after,omitempty"` // the same at the end of the trace, when it was still there
 	Began         time.Time         `json:"began"`
 	Seconds       float64           `json:"seconds"` // how long it was watched
-	Ended         string            `json:"ended"`   // time: the time was over; connection: it closed; interrupted
+	Ended         string            `json:"ended"`   // time: the time was over; connection: it closed; full: there were 200,000 events; interrupted
 	Zero          uint64            `json:"zero"`    // picoseconds since the server started at which the trace begins
 	Now           uint64            `json:"now"`     // and at which it ends
 	Events        []Event           `json:"events"`
-	Missing       uint64            `json:"missing"` // events that happened and were overwritten before they could be read
+	Missing       uint64            `json:"missing"` // events that happened and were not read; NewReport counts them
 	Totals        []Total           `json:"totals"`  // the server's own counters, dearest first
 	Rings         []Ring            `json:"rings"`
 	NotRecorded   []string          `json:"not_recorded"` // what is switched off, in words

@@ -26,6 +26,7 @@ func NewReport(t *Trace, redact bool) *Report {
 		t.redact()
 	}
 	r := &Report{Trace: t, Tree: Build(t.Events, t.Now)}
+	t.Missing = r.Tree.Missing
 	r.Tree.begin(t.Zero)
 	r.Map = NewMap(r.Tree, t.Bodies)
 	r.Phases = phases(r.Tree, t.Totals, r.Map.Busy)
@@ -123,6 +124,8 @@ func (r *Report) endWords() string {
 	switch r.Trace.Ended {
 	case "connection":
 		return "; then it closed"
+	case "full":
+		return fmt.Sprintf("; the trace ended there: it holds %s events, all that it may", plain(uint64(r.Tree.Events)))
 	case "interrupted":
 		return "; the trace was interrupted"
 	}
