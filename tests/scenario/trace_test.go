@@ -289,6 +289,7 @@ func TestTrace(t *testing.T) {
 		t.Run("forms", s.forms)
 		t.Run("idle", s.idleConnection)
 		t.Run("interrupted", s.interrupted)
+		t.Run("interrupted at once", s.interruptedAtOnce)
 		t.Run("killed", s.killed)
 		t.Run("lost connection", s.lostConnection)
 		t.Run("no privilege", s.noPrivilege)
@@ -429,6 +430,23 @@ func (s *traced) interrupted(t *testing.T) {
 		if left, _ := filepath.Glob(filepath.Join(s.home, "risso", "trace", "*")); len(left) > 0 {
 			t.Errorf("%s: left behind: %v", sig, left)
 		}
+	}
+}
+
+// interruptedAtOnce: whatever a trace was doing when it was interrupted, everything is as before.
+func (s *traced) interruptedAtOnce(t *testing.T) {
+	before := s.setup(t)
+	for i := range 12 {
+		r := s.launch(t, s.id, "--enable", "--for", "10m")
+		time.Sleep(time.Duration(5+12*i) * time.Millisecond)
+		if err := r.cmd.Process.Signal(syscall.SIGINT); err != nil {
+			t.Fatal(err)
+		}
+		r.code(t, 30*time.Second)
+		s.same(t, before)
+	}
+	if left, _ := filepath.Glob(filepath.Join(s.home, "risso", "trace", "*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
 	}
 }
 

@@ -140,7 +140,7 @@ func covers(n *Node, e *Event) bool {
 func inside(e *Event) bool {
 	switch e.Kind {
 	case KindStage:
-		return e.Nesting != 0
+		return true
 	case KindStatement:
 		return e.Level > 0 || e.Instruction()
 	default:
@@ -294,6 +294,10 @@ func own(n *Node) {
 		own(c)
 	}
 	n.Own = n.Took() - min(n.Took(), covered(n))
+	if p := n.Parent; p != nil && !p.Lost && n.otherClock() { // a wait for a lock outlives the stage that it began in
+		lo, hi := max(n.First, p.First), min(n.Last, p.Last)
+		n.Own = min(n.Own, hi-min(lo, hi))
+	}
 }
 
 // covered is how much of a node's span its children fill, in picoseconds.
