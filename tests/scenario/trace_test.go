@@ -291,6 +291,7 @@ func TestTrace(t *testing.T) {
 		t.Run("interrupted", s.interrupted)
 		t.Run("interrupted at once", s.interruptedAtOnce)
 		t.Run("killed", s.killed)
+		t.Run("killed at once", s.killedAtOnce)
 		t.Run("lost connection", s.lostConnection)
 		t.Run("no privilege", s.noPrivilege)
 		t.Run("overflow", s.overflow)
@@ -427,7 +428,7 @@ func (s *traced) interrupted(t *testing.T) {
 		if out := r.out.String(); !strings.Contains(out, "the trace was interrupted") || !strings.Contains(out, "SELECT f4(2)") || !strings.Contains(out, "shop.archive4") {
 			t.Errorf("%s: what was seen is not shown:\n%s", sig, out)
 		}
-		if left, _ := filepath.Glob(filepath.Join(s.home, "risso", "trace", "*")); len(left) > 0 {
+		if left, _ := filepath.Glob(filepath.Join(s.home, "risso", "trace", "trace-*")); len(left) > 0 {
 			t.Errorf("%s: left behind: %v", sig, left)
 		}
 	}
@@ -445,7 +446,26 @@ func (s *traced) interruptedAtOnce(t *testing.T) {
 		r.code(t, 30*time.Second)
 		s.same(t, before)
 	}
-	if left, _ := filepath.Glob(filepath.Join(s.home, "risso", "trace", "*")); len(left) > 0 {
+	if left, _ := filepath.Glob(filepath.Join(s.home, "risso", "trace", "trace-*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// killedAtOnce: whatever a trace was doing when it was killed, --restore makes everything as before.
+func (s *traced) killedAtOnce(t *testing.T) {
+	before := s.setup(t)
+	for i := range 10 {
+		r := s.launch(t, s.id, "--enable", "--for", "10m")
+		time.Sleep(time.Duration(10+9*i) * time.Millisecond)
+		r.kill(t)
+		back := s.launch(t, "--restore")
+		if code := back.code(t, 30*time.Second); code != 0 {
+			t.Errorf("--restore: exit code %d: %s", code, back.err)
+		}
+		s.same(t, before)
+	}
+	// A file without its name may be left of a journal that was being written: a later trace removes it.
+	if left, _ := filepath.Glob(filepath.Join(s.home, "risso", "trace", "trace-*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }
@@ -510,7 +530,7 @@ func (s *traced) noPrivilege(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, r.err)
 	}
 	s.same(t, before)
-	if left, _ := filepath.Glob(filepath.Join(s.home, "risso", "trace", "*")); len(left) > 0 {
+	if left, _ := filepath.Glob(filepath.Join(s.home, "risso", "trace", "trace-*")); len(left) > 0 {
 		t.Errorf("a journal is left of what changed nothing: %v", left)
 		for _, f := range left {
 			os.Remove(f)
@@ -610,7 +630,7 @@ func TestTraceJournalOutlivesTheServer(t *testing.T) {
 		t.Errorf("exit code %d: %s%s", code, back.out, back.err)
 	}
 	s.same(t, before)
-	if left, _ := filepath.Glob(filepath.Join(s.home, "risso", "trace", "*")); len(left) > 0 {
+	if left, _ := filepath.Glob(filepath.Join(s.home, "risso", "trace", "trace-*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }
