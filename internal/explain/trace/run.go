@@ -198,7 +198,7 @@ func Run(ctx context.Context, o Options) (t *Trace, err error) {
 	}
 	var setup *Setup
 	if o.Enable != nil {
-		if setup, err = Enable(ctx, c, o.Target, p.who, *o.Enable, o.StateDir); err != nil {
+		if setup, err = Enable(ctx, c, o.Target, p.who, *o.Enable, o.StateDir, o.Say); err != nil {
 			return nil, err
 		}
 		defer func() {
@@ -210,9 +210,6 @@ func Run(ctx context.Context, o Options) (t *Trace, err error) {
 			}
 			o.Say(setup.Summary())
 		}()
-		for _, s := range setup.Statements {
-			o.Say(s)
-		}
 	}
 	t, err = p.run(ctx)
 	if t != nil && setup != nil {

@@ -299,7 +299,7 @@ func (r *Report) notes() (out []string) {
 		}
 	}
 	if len(t.Changed) > 0 {
-		out = append(out, "Switched on for the trace, and put back: consumers and instruments are global, so every connection paid for them; the history of other connections was off meanwhile.")
+		out = append(out, "Instruments were switched on for the trace and put back: consumers and instruments are global, so every connection paid for them; the history of other connections was off meanwhile.")
 	}
 	if t.Ended == "connection" && !slices.ContainsFunc(t.Rings, func(g Ring) bool { return g.Table == "events_statements_history_long" }) {
 		out = append(out, "What it did in the last moments before it closed went with it: events_statements_history_long is off.")
