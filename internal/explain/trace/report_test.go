@@ -163,6 +163,21 @@ func TestRedaction(t *testing.T) {
 	}
 }
 
+func TestEmptyTrace(t *testing.T) {
+	r := NewReport(&Trace{Seconds: 1, Connection: Connection{ID: 3}}, false)
+	text, _, _, _ := drawAll(t, r)
+	if !strings.Contains(text, "Connection 3 () sent nothing in 1.00 s.") {
+		t.Error(text)
+	}
+	if b, _ := json.Marshal(r); strings.Contains(string(b), "null") {
+		t.Errorf("a list is null: %s", b)
+	}
+	r = NewReport(&Trace{Seconds: 1, After: &Connection{Command: "Query", Info: "SELECT SLEEP(9)", State: "User sleep"}}, false)
+	if text, _, _, _ := drawAll(t, r); !strings.Contains(text, "had begun before the trace") || !strings.Contains(text, "SELECT SLEEP(9)") {
+		t.Error(text)
+	}
+}
+
 func TestNames(t *testing.T) {
 	for _, c := range []struct {
 		text, name string

@@ -30,9 +30,20 @@ func NewReport(t *Trace, redact bool) *Report {
 	r.Tree.begin(t.Zero)
 	r.Map = NewMap(r.Tree, t.Bodies)
 	r.Phases = phases(r.Tree, t.Totals, r.Map.Busy)
+	// Lists are never null in JSON.
+	t.Events, t.Totals, t.Rings = some(t.Events), some(t.Totals), some(t.Rings)
+	t.NotRecorded, t.Changed = some(t.NotRecorded), some(t.Changed)
+	r.Phases, r.Map.Roots = some(r.Phases), some(r.Map.Roots)
 	r.Words = r.words()
 	r.Notes = r.notes()
 	return r
+}
+
+func some[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
 }
 
 // redact hides the literals of statements and of the server's messages.
