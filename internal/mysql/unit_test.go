@@ -224,3 +224,22 @@ func TestInnodbMetricNames(t *testing.T) {
 		}
 	}
 }
+
+func TestTraceable(t *testing.T) {
+	for _, c := range []struct {
+		s    Server
+		want string // "" for yes
+	}{
+		{Server{Flavour: fleet.FlavourMySQL, Version: "5.7.22", Number: 50722, PerformanceSchema: true}, ""},
+		{Server{Flavour: fleet.FlavourMariaDB, Version: "10.11.19-MariaDB", Number: 101119, PerformanceSchema: true}, ""},
+		{Server{Flavour: fleet.FlavourMariaDB, Version: "10.11.19-MariaDB", Number: 101119}, "performance_schema=ON under [mariadb]"},
+		{Server{Flavour: fleet.FlavourPercona, Version: "8.0.36", Number: 80036}, "performance_schema=ON under [mysqld]"},
+		{Server{Flavour: fleet.FlavourMariaDB, Version: "10.4.1-MariaDB", Number: 100401, PerformanceSchema: true}, "10.5"},
+		{Server{Flavour: fleet.FlavourMySQL, Version: "5.6.40", Number: 50640, PerformanceSchema: true}, "5.7.8"},
+	} {
+		err := c.s.Traceable()
+		if (err == nil) != (c.want == "") || err != nil && (!errors.Is(err, ErrNoInstruments) || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, not %q", c.s.Version, err, c.want)
+		}
+	}
+}

@@ -4,14 +4,21 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	mysqldriver "github.com/go-sql-driver/mysql"
+	"golang.org/x/sys/unix"
 
 	"github.com/rissodb/risso/internal/sandbox"
 )
@@ -44,10 +51,13 @@ func newTraced(t *testing.T, kind string) *traced {
 		"performance_schema_events_stages_history_long_size=10000", "performance_schema_events_waits_history_long_size=10000")
 	home := tempDir(t)
 	s := &traced{node: n, home: home, env: environment(home, "XDG_STATE_HOME="+home)}
-	var err error
-	if s.db, err = n.DB(); err != nil {
+	config := n.Config()
+	config.MultiStatements = true
+	connector, err := mysqldriver.NewConnector(config)
+	if err != nil {
 		t.Fatal(err)
 	}
+	s.db = sql.OpenDB(connector)
 	t.Cleanup(func() { s.db.Close() })
 	for _, q := range []string{
 		"CREATE DATABASE shop", "USE shop",
@@ -58,6 +68,7 @@ func newTraced(t *testing.T, kind string) *traced {
 		"INSERT INTO orders (customer, total, note) SELECT a.id, b.total, 'x' FROM orders a, orders b, orders c, orders d, orders e",
 		deadFunction(0), deadFunction(1), deadFunction(4),
 		"CREATE TRIGGER orders_ai AFTER INSERT ON orders FOR EACH ROW BEGIN\n  IF NEW.total > 1000 THEN\n    INSERT INTO archive1 VALUES (NEW.id, 1);\n  END IF;\n  INSERT INTO audit (what) VALUES (CONCAT('order ', NEW.id));\nEND",
+		"CREATE FUNCTION fc() RETURNS INT READS SQL DATA\nBEGIN\n  IF (SELECT COUNT(*) FROM archive1) > 5 THEN\n    RETURN 1;\n  END IF;\n  RETURN (SELECT COUNT(*) FROM audit);\nEND",
 		"CREATE PROCEDURE p1(n INT) BEGIN\n  DECLARE i INT DEFAULT 0;\n  WHILE i < n DO\n    SET @x = f4(i);\n    SET i = i + 1;\n  END WHILE;\nEND",
 	} {
 		s.db.SetMaxOpenConns(1) // for USE
@@ -92,7 +103,9 @@ func (s *traced) exec(t *testing.T, queries ...string) {
 		}
 		for rows.Next() {
 		}
-		if err := rows.Close(); err != nil {
+		for rows.NextResultSet() {
+		}
+		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -148,13 +161,41 @@ func (s *traced) same(t *testing.T, before map[string]string) {
 	}
 }
 
-// begun waits until a trace has switched on what it needs and polls.
-func (s *traced) begun(t *testing.T) {
+// begin starts a trace with a terminal for its progress, and waits until it polls.
+func (s *traced) begin(t *testing.T, args ...string) *risso {
 	t.Helper()
-	await(t, 30*time.Second, "the trace has begun", func() bool {
-		return value(t, s.node, "SELECT COUNT(*) FROM performance_schema.setup_consumers WHERE NAME LIKE 'events\\_%\\_history\\_long' AND ENABLED = 'YES'") == "4"
-	})
-	time.Sleep(400 * time.Millisecond) // its first readings
+	master, slave := terminal(t)
+	r := &risso{cmd: exec.Command(binary, append([]string{"trace", "--dsn", fmt.Sprintf("root@unix(%s)/", s.node.Socket), s.id, "--enable"}, args...)...), out: &buffer{}, err: &buffer{}, done: make(chan struct{})}
+	r.cmd.Env, r.cmd.Stdout, r.cmd.Stderr = s.env, r.out, slave
+	if err := r.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	slave.Close()
+	go func() { _, _ = io.Copy(r.err, master) }() // ends with an error when the program has ended
+	go func() { defer close(r.done); _ = r.cmd.Wait() }()
+	t.Cleanup(func() { r.kill(t); master.Close() })
+	await(t, 60*time.Second, "the trace polls", func() bool { return strings.Contains(r.err.String(), " events") })
+	return r
+}
+
+// terminal makes a pseudo-terminal.
+func terminal(t *testing.T) (master, slave *os.File) {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0)
+	}
+	if err == nil {
+		slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return master, slave
 }
 
 // mapNode and result are what the tests read of --output json.
@@ -245,9 +286,12 @@ func TestTrace(t *testing.T) {
 		s := newTraced(t, kind)
 		t.Run("what ran", s.whatRan)
 		t.Run("nothing changed without enable", s.notEnabled)
+		t.Run("forms", s.forms)
 		t.Run("idle", s.idleConnection)
 		t.Run("interrupted", s.interrupted)
+		t.Run("interrupted at once", s.interruptedAtOnce)
 		t.Run("killed", s.killed)
+		t.Run("killed at once", s.killedAtOnce)
 		t.Run("lost connection", s.lostConnection)
 		t.Run("no privilege", s.noPrivilege)
 		t.Run("overflow", s.overflow)
@@ -259,14 +303,18 @@ func TestTrace(t *testing.T) {
 // whatRan: dead branches, triggers, sorts and temporary tables are in the map, with what was opened for nothing.
 func (s *traced) whatRan(t *testing.T) {
 	before := s.setup(t)
-	r := s.launch(t, s.id, "--enable", "--for", "4s", "--output", "json")
-	s.begun(t)
-	s.exec(t, "SELECT f0(1)", "SELECT f1(1)", "SELECT f4(1)", "CALL p1(20)", "INSERT INTO orders (customer, total, note) VALUES (7, 70, 't')",
+	r := s.begin(t, "--for", "4s", "--output", "json")
+	s.exec(t, "SELECT f0(1)", "SELECT f1(1)", "SELECT f4(1)", "SELECT fc()", "CALL p1(20)", "INSERT INTO orders (customer, total, note) VALUES (7, 70, 't')",
 		"SELECT customer, COUNT(*) c FROM orders GROUP BY customer, total ORDER BY c DESC, customer LIMIT 5")
+	s.exec(t, "CREATE USER u@localhost IDENTIFIED BY '"+secret+"'", "SELECT 1; ALTER USER u@localhost IDENTIFIED BY '"+secret+"'", "DROP USER u@localhost")
 	res := s.result(t, r)
 	s.same(t, before)
+	if strings.Contains(r.out.String(), secret) {
+		t.Errorf("the trace shows a password: %s", regexp.MustCompile(".*"+regexp.QuoteMeta(secret)+".*").FindString(r.out.String()))
+	}
 	for what, want := range map[string][]string{
 		"f0(": nil,
+		"fc(": nil, // MySQL counts the rows of both tables without reporting that it reads them
 		"f1(": {"shop.archive1 shop.f1:5"},
 		// The procedure's own statement opens the tables, at each call.
 		"SET @x = f4(i)":     {"shop.archive1 shop.f4:5", "shop.archive2 shop.f4:8", "shop.archive3 shop.f4:11", "shop.archive4 shop.f4:14"},
@@ -319,6 +367,19 @@ func sameButLines(got, want []string) bool {
 	})
 }
 
+// forms: every form of output is made, with literals hidden on request.
+func (s *traced) forms(t *testing.T) {
+	for form, want := range map[string]string{"text": "FUNCTION shop.f1", "svg": "<svg", "map": "never used", "dot": "digraph"} {
+		r := s.begin(t, "--for", "10m", "--redact", "--output", form)
+		s.exec(t, "SELECT f1(1), '</text><script>hidden-literal'")
+		time.Sleep(500 * time.Millisecond)
+		r.stop(t, syscall.SIGINT)
+		if out := r.out.String(); !strings.Contains(out, want) || strings.Contains(out, "hidden-literal") || strings.Contains(out, "<script") || !strings.Contains(out, "f1(?)") {
+			t.Errorf("--output %s --redact:\n%s\n%s", form, out, r.err)
+		}
+	}
+}
+
 // notEnabled: without --enable nothing is changed, and what is off is said.
 func (s *traced) notEnabled(t *testing.T) {
 	before := s.setup(t)
@@ -359,8 +420,7 @@ func (s *traced) idleConnection(t *testing.T) {
 func (s *traced) interrupted(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		before := s.setup(t)
-		r := s.launch(t, s.id, "--enable", "--for", "10m")
-		s.begun(t)
+		r := s.begin(t, "--for", "10m")
 		s.exec(t, "SELECT f4(2)")
 		time.Sleep(300 * time.Millisecond)
 		r.stop(t, sig)
@@ -368,17 +428,52 @@ func (s *traced) interrupted(t *testing.T) {
 		if out := r.out.String(); !strings.Contains(out, "the trace was interrupted") || !strings.Contains(out, "SELECT f4(2)") || !strings.Contains(out, "shop.archive4") {
 			t.Errorf("%s: what was seen is not shown:\n%s", sig, out)
 		}
-		if left, _ := filepath.Glob(filepath.Join(s.home, "risso", "trace", "*")); len(left) > 0 {
+		if left, _ := filepath.Glob(filepath.Join(s.home, "risso", "trace", "trace-*")); len(left) > 0 {
 			t.Errorf("%s: left behind: %v", sig, left)
 		}
+	}
+}
+
+// interruptedAtOnce: whatever a trace was doing when it was interrupted, everything is as before.
+func (s *traced) interruptedAtOnce(t *testing.T) {
+	before := s.setup(t)
+	for i := range 12 {
+		r := s.launch(t, s.id, "--enable", "--for", "10m")
+		time.Sleep(time.Duration(5+12*i) * time.Millisecond)
+		if err := r.cmd.Process.Signal(syscall.SIGINT); err != nil {
+			t.Fatal(err)
+		}
+		r.code(t, 30*time.Second)
+		s.same(t, before)
+	}
+	if left, _ := filepath.Glob(filepath.Join(s.home, "risso", "trace", "trace-*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// killedAtOnce: whatever a trace was doing when it was killed, --restore makes everything as before.
+func (s *traced) killedAtOnce(t *testing.T) {
+	before := s.setup(t)
+	for i := range 10 {
+		r := s.launch(t, s.id, "--enable", "--for", "10m")
+		time.Sleep(time.Duration(10+9*i) * time.Millisecond)
+		r.kill(t)
+		back := s.launch(t, "--restore")
+		if code := back.code(t, 30*time.Second); code != 0 {
+			t.Errorf("--restore: exit code %d: %s", code, back.err)
+		}
+		s.same(t, before)
+	}
+	// A file without its name may be left of a journal that was being written: a later trace removes it.
+	if left, _ := filepath.Glob(filepath.Join(s.home, "risso", "trace", "trace-*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
 	}
 }
 
 // killed: the journal tells the next trace, and --restore puts everything back.
 func (s *traced) killed(t *testing.T) {
 	before := s.setup(t)
-	r := s.launch(t, s.id, "--enable", "--for", "10m")
-	s.begun(t)
+	r := s.begin(t, "--for", "10m")
 	busy := s.launch(t, s.id, "--enable", "--for", "1s")
 	if code := busy.code(t, 30*time.Second); code != 1 || !strings.Contains(busy.err.String(), "another risso trace") {
 		t.Errorf("a second trace at the same time: exit code %d: %s", code, busy.err)
@@ -405,8 +500,7 @@ func (s *traced) killed(t *testing.T) {
 		t.Errorf("--restore once more: exit code %d: %s%s", code, again.out, again.err)
 	}
 	// And the next --enable puts back by itself.
-	r = s.launch(t, s.id, "--enable", "--for", "10m")
-	s.begun(t)
+	r = s.begin(t, "--for", "10m")
 	r.kill(t)
 	next := s.launch(t, s.id, "--enable", "--for", "300ms")
 	if code := next.code(t, 30*time.Second); code != 0 || !strings.Contains(next.err.String(), "put back") {
@@ -418,8 +512,7 @@ func (s *traced) killed(t *testing.T) {
 // lostConnection: the trace connects again, goes on, and puts everything back.
 func (s *traced) lostConnection(t *testing.T) {
 	before := s.setup(t)
-	r := s.launch(t, s.id, "--enable", "--for", "4s", "--output", "json")
-	s.begun(t)
+	r := s.begin(t, "--for", "4s", "--output", "json")
 	own := value(t, s.node, "SELECT PROCESSLIST_ID FROM performance_schema.session_connect_attrs WHERE ATTR_NAME = 'program_name' AND ATTR_VALUE = 'risso'")
 	execSQL(t, s.node, "KILL "+own)
 	time.Sleep(time.Second)
@@ -437,7 +530,7 @@ func (s *traced) noPrivilege(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, r.err)
 	}
 	s.same(t, before)
-	if left, _ := filepath.Glob(filepath.Join(s.home, "risso", "trace", "*")); len(left) > 0 {
+	if left, _ := filepath.Glob(filepath.Join(s.home, "risso", "trace", "trace-*")); len(left) > 0 {
 		t.Errorf("a journal is left of what changed nothing: %v", left)
 		for _, f := range left {
 			os.Remove(f)
@@ -448,25 +541,26 @@ func (s *traced) noPrivilege(t *testing.T) {
 // overflow: more events than the rings hold are counted by the server, and said to be missing.
 func (s *traced) overflow(t *testing.T) {
 	before := s.setup(t)
-	r := s.launch(t, s.id, "--enable", "--for", "5s", "--output", "json")
-	s.begun(t)
-	s.exec(t, "CALL p1(30000)")
+	r := s.begin(t, "--for", "10m", "--output", "json")
+	s.exec(t, "CALL p1(2000)")
+	if err := r.cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
 	res := s.result(t, r)
 	s.same(t, before)
 	if res.Trace.Missing < 1000 || !strings.Contains(strings.Join(res.Words, " "), "overwritten") {
-		t.Errorf("%d events are missing of some million; words: %q", res.Trace.Missing, res.Words)
+		t.Errorf("%d events are missing of some 140,000; words: %q", res.Trace.Missing, res.Words)
 	}
 	for _, total := range res.Trace.Totals {
-		if total.Name == "statement/sp/freturn" && total.Count != 30000 {
-			t.Errorf("the server's counter says %d calls, not 30000", total.Count)
+		if total.Name == "statement/sp/freturn" && total.Count != 2000 {
+			t.Errorf("the server's counter says %d calls, not 2000", total.Count)
 		}
 	}
 }
 
 func (s *traced) connectionEnds(t *testing.T) {
 	before := s.setup(t)
-	r := s.launch(t, s.id, "--enable", "--for", "1m", "--output", "json")
-	s.begun(t)
+	r := s.begin(t, "--for", "1m", "--output", "json")
 	s.exec(t, "SELECT f1(9)")
 	execSQL(t, s.node, "KILL "+s.id)
 	res := s.result(t, r)
@@ -521,8 +615,7 @@ func TestTraceJournalOutlivesTheServer(t *testing.T) {
 	t.Parallel()
 	needServer(t, "mysql-9.7")
 	s := newTraced(t, "mysql-9.7")
-	r := s.launch(t, s.id, "--enable", "--for", "10m")
-	s.begun(t)
+	r := s.begin(t, "--for", "10m")
 	r.kill(t)
 	s.db.Close()
 	if err := s.node.Stop(t.Context()); err != nil {
@@ -537,7 +630,7 @@ func TestTraceJournalOutlivesTheServer(t *testing.T) {
 		t.Errorf("exit code %d: %s%s", code, back.out, back.err)
 	}
 	s.same(t, before)
-	if left, _ := filepath.Glob(filepath.Join(s.home, "risso", "trace", "*")); len(left) > 0 {
+	if left, _ := filepath.Glob(filepath.Join(s.home, "risso", "trace", "trace-*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }

@@ -213,10 +213,10 @@ func DryRun(ctx context.Context, target mysql.Target, id int64, w Wanted) ([]str
 	return statements, nil
 }
 
-// Enable switches on what a trace of one connection needs. What was there before is on disk before the first change. When it
-// fails it has put back what it had changed.
-func Enable(ctx context.Context, c *mysql.Conn, target mysql.Target, who Connection, w Wanted, stateDir string) (*Setup, error) {
-	if err := takeLock(ctx, c, 0); err != nil {
+// Enable switches on what a trace of one connection needs; each statement is told to say before it runs. What was there before
+// is on disk before the first change. When it fails it has put back what it had changed.
+func Enable(ctx context.Context, c *mysql.Conn, target mysql.Target, who Connection, w Wanted, stateDir string, say func(string)) (*Setup, error) {
+	if err := takeLock(ctx, c, 2); err != nil { // the server may need a moment to see that another connection ended
 		return nil, fmt.Errorf("make sure that no other trace changes the instruments: %w", err)
 	}
 	started, err := c.Started(ctx)
@@ -233,6 +233,7 @@ func Enable(ctx context.Context, c *mysql.Conn, target mysql.Target, who Connect
 		return nil, err
 	}
 	for _, sql := range s.Statements {
+		say(sql)
 		if err = ask(ctx, c, sql, nothing); err != nil {
 			err = needs(c, "switch instruments on", err)
 			if _, rerr := s.PutBack(ctx, c); rerr != nil {

@@ -1,8 +1,8 @@
 // Package trace tells what one connection did: its statements, stages, waits and stored-program instructions, from the
 // server's performance_schema, as a tree, a time line and an execution map.
 //
-// The pure parts (Build, NewMap, Explain and the renderers) know nothing of a server. Run polls one, and Change and Journal
-// switch instruments on and put them back.
+// The pure parts (Build, NewMap, NewReport and what writes a Report) know nothing of a server. Run polls one; Enable and
+// Restore switch instruments on and put them back.
 //
 // Column and table names are those of
 // https://dev.mysql.com/doc/refman/8.4/en/performance-schema-event-timing.html and

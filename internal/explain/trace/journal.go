@@ -51,6 +51,7 @@ func writeJournal(dir string, s mysql.Server, started int64, old Old) (*Journal,
 	if err != nil {
 		return nil, fmt.Errorf("write the journal: %w", err)
 	}
+	sweep(dir)
 	// Whole or not at all, and locked before it has its name: nobody may take it for that of a killed process.
 	f, err := os.CreateTemp(dir, ".trace-*")
 	if err != nil {
@@ -76,6 +77,16 @@ func writeJournal(dir string, s mysql.Server, started int64, old Old) (*Journal,
 	}
 	j.file = f
 	return j, nil
+}
+
+// sweep removes what a process left that was killed while it wrote its journal.
+func sweep(dir string) {
+	list, _ := filepath.Glob(filepath.Join(dir, ".trace-*"))
+	for _, path := range list {
+		if st, err := os.Stat(path); err == nil && time.Since(st.ModTime()) > time.Minute {
+			os.Remove(path)
+		}
+	}
 }
 
 func syncDir(dir string) error {

@@ -177,7 +177,9 @@ func wholes(t *Tree) map[*Node]bool {
 		if n.Kind == KindStatement && n.Ended() && !n.Lost {
 			lo, _ := slices.BinarySearch(transactions, n.ID)
 			hi, _ := slices.BinarySearch(transactions, n.End+1)
-			out[n] = uint64(seen+hi-lo) >= n.End-n.ID+1
+			from, _ := slices.BinarySearch(t.unborn, n.ID)
+			to, _ := slices.BinarySearch(t.unborn, n.End+1)
+			out[n] = uint64(seen+hi-lo+to-from) >= n.End-n.ID+1
 		}
 		return seen
 	}
@@ -209,6 +211,7 @@ func (g *MapNode) tables(whole map[*Node]bool, bodies map[string]string) {
 			}
 		}
 		opened, used, texts := n.touched()
+		silent := n.silent()
 		for table := range opened {
 			u := uses[table]
 			if u == nil {
@@ -216,7 +219,7 @@ func (g *MapNode) tables(whole map[*Node]bool, bodies map[string]string) {
 				uses[table] = u
 			}
 			u.Opened++
-			if used[table] || named(texts, table) {
+			if silent || used[table] || named(texts, table) {
 				u.Used++
 			}
 		}
@@ -254,6 +257,27 @@ func (n *Node) touched() (opened, used map[string]bool, texts []string) {
 		return true
 	})
 	return opened, used, texts
+}
+
+// silent says whether an instruction in a statement ran a query of which neither text nor rows were recorded: an expression
+// such as (SELECT COUNT(*) FROM t), for which InnoDB of MySQL 8 counts rows without reporting them. Any table may be its.
+func (n *Node) silent() (found bool) {
+	n.Walk(func(x *Node, _ int) bool {
+		if !x.Instruction() || x.SQL != "" {
+			return !found
+		}
+		for _, c := range x.Children {
+			if c.Kind == KindStage && phaseOf(c.Name) == phaseExecute && !c.readsRows() {
+				found = true
+			}
+		}
+		return !found
+	})
+	return found
+}
+
+func (n *Node) readsRows() bool {
+	return slices.ContainsFunc(n.Children, func(c *Node) bool { return strings.HasPrefix(c.Name, "wait/io/table/") })
 }
 
 // statement is the innermost statement that a node happened in.

@@ -109,6 +109,11 @@ func (b *box) place(y float64, free []float64) []float64 {
 	}
 	b.x = margin + float64(b.depth)*(boxWidth+boxGap)
 	b.y = max(y, free[b.depth])
+	for c := b; len(c.to) > 0; { // in a line with the first that it leads to, and so on
+		if c = c.to[0]; c.depth < len(free) {
+			b.y = max(b.y, free[c.depth])
+		}
+	}
 	b.height = b.needs()
 	free[b.depth] = b.y + b.height + 8
 	for _, c := range b.to {

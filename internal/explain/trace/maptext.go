@@ -74,7 +74,7 @@ const (
 func (p *printer) groups(list []*MapNode, busy uint64, depth int, all bool) {
 	rest, sum := 0, uint64(0)
 	for i, g := range list {
-		if !all && (i >= mostGroups || share(g.Total, busy) < leastShare && g.deadTables() == 0 && g.Kind != "program" && i > 2) {
+		if !all && (i >= mostGroups || share(g.Total, busy) < leastShare && g.deadTables() == 0 && g.Kind != "program" && depth > 0) {
 			rest++
 			sum += g.Total
 			continue

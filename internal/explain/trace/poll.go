@@ -17,7 +17,7 @@ import (
 const (
 	firstInterval = 20 * time.Millisecond
 	slowest       = 250 * time.Millisecond
-	maxEvents     = 2_000_000 // kept at most: some 600 MB
+	maxEvents     = 200_000 // then the trace ends: they are held in memory, some 300 MB with all that is made of them
 )
 
 // poller reads the events of one connection.
@@ -60,6 +60,9 @@ func (p *poller) run(ctx context.Context) (*Trace, error) {
 	if pollErr == nil {
 		if now, err := totals(ctx, p.conn, p.who.Thread); err == nil && len(now) > 0 {
 			after = now
+		}
+		if k, err := find(ctx, p.conn, p.who.ID); err == nil {
+			t.After = &k
 		}
 		p.bodies(ctx, t)
 		t.Nested = p.nestedLost(ctx) - nested
@@ -141,9 +144,6 @@ func (p *poller) add(e Event) bool {
 		list[i] = e
 		return e.Ended()
 	}
-	if p.count >= maxEvents {
-		return false
-	}
 	p.count++
 	p.events[e.ID] = append(list, e)
 	return true
@@ -177,10 +177,13 @@ func (p *poller) loop(ctx context.Context, began time.Time, t *Trace, after *map
 			return nil
 		case last:
 			return nil
+		case p.count >= maxEvents:
+			t.Ended = "full"
+			return nil
 		}
 		if now := time.Now(); now.Sub(counted) > time.Second { // what is known when the connection ends
 			counted = now
-			if m, err := totals(ctx, p.conn, p.who.Thread); err == nil && len(m) > 0 {
+			if m, err := totals(context.WithoutCancel(ctx), p.conn, p.who.Thread); err == nil && len(m) > 0 {
 				*after = m
 			}
 		}
@@ -195,13 +198,12 @@ func (p *poller) reconnect(ctx context.Context, cause error) error {
 	}
 	p.o.Say("the connection to the server was lost: " + cause.Error())
 	p.conn.Close()
-	for range 20 {
-		select {
-		case <-ctx.Done():
+	for try := range 20 {
+		if ctx.Err() != nil && try > 3 {
 			return cause
-		case <-time.After(250 * time.Millisecond):
 		}
-		cctx, cancel := context.WithTimeout(ctx, queryTimeout)
+		time.Sleep(250 * time.Millisecond)
+		cctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), queryTimeout)
 		c, err := mysql.Connect(cctx, p.o.Target, p.conn.Traffic())
 		cancel()
 		if err == nil {
@@ -308,7 +310,6 @@ func (p *poller) finish(t *Trace, before, after map[string]Total) {
 		e := &t.Events[i]
 		e.Cut = t.SQLTextLength > 0 && len(e.SQL) >= t.SQLTextLength
 	}
-	t.Missing = Build(t.Events, t.Now).Missing
 	for name, a := range after {
 		b := before[name]
 		if a.Count > b.Count {

@@ -29,8 +29,10 @@ type source struct {
 	ring  int    // that number, or the rows kept for each connection
 	need  string // the consumer that fills it
 
-	since uint64 // END_EVENT_ID up to which its rows have been read
-	fresh int    // rows of the last poll that were new
+	texts   map[string]string // each text once: there are many events and few names
+	objects map[Object]*Object
+	since   uint64 // END_EVENT_ID up to which its rows have been read
+	fresh   int    // rows of the last poll that were new
 }
 
 // allSources are the tables that tell about one connection, in the order in which they are read: first what is over, then
@@ -95,26 +97,54 @@ func (s *source) read(ctx context.Context, c *mysql.Conn, thread uint64, add fun
 	return err
 }
 
+// text is a value as a string that is held in memory once.
+func (s *source) text(v sqldriver.Value) string {
+	b, ok := v.([]byte)
+	if !ok {
+		return mysql.Text(v)
+	}
+	if t, ok := s.texts[string(b)]; ok {
+		return t
+	}
+	if s.texts == nil || len(s.texts) > 10_000 { // statements with literals: do not hold them twice for good
+		s.texts = map[string]string{}
+	}
+	t := string(b)
+	s.texts[t] = t
+	return t
+}
+
+func (s *source) object(o Object) *Object {
+	if p := s.objects[o]; p != nil {
+		return p
+	}
+	if s.objects == nil {
+		s.objects = map[Object]*Object{}
+	}
+	s.objects[o] = &o
+	return &o
+}
+
 func (s *source) event(row []sqldriver.Value) Event {
-	e := Event{Kind: s.kind, ID: unsigned(row[0]), End: unsigned(row[1]), Name: mysql.Text(row[2]), Start: unsigned(row[3]), Stop: unsigned(row[4]), Nesting: unsigned(row[5])}
+	e := Event{Kind: s.kind, ID: unsigned(row[0]), End: unsigned(row[1]), Name: s.text(row[2]), Start: unsigned(row[3]), Stop: unsigned(row[4]), Nesting: unsigned(row[5])}
 	row = row[6:]
 	switch s.kind {
 	case KindStatement:
-		e.SQL, e.Digest, e.Schema = guard(strings.ToValidUTF8(mysql.Text(row[0]), "\uFFFD")), mysql.Text(row[1]), mysql.Text(row[2])
-		if name := mysql.Text(row[5]); name != "" {
-			e.Program = &Program{Type: mysql.Text(row[3]), Schema: mysql.Text(row[4]), Name: name}
+		e.SQL, e.Digest, e.Schema = guard(strings.ToValidUTF8(s.text(row[0]), "\uFFFD")), s.text(row[1]), s.text(row[2])
+		if name := s.text(row[5]); name != "" {
+			e.Program = &Program{Type: s.text(row[3]), Schema: s.text(row[4]), Name: name}
 		}
 		e.Level, e.Errno, e.Message = int(unsigned(row[6])), int(unsigned(row[7])), mysql.Text(row[8])
 		e.RowsSent, e.RowsExamined, e.RowsAffected = signed(row[9]), signed(row[10]), signed(row[11])
 		e.TmpTables, e.TmpDisk, e.SortRows = signed(row[12]), signed(row[13]), signed(row[14])
 		e.NoIndex, e.LockTime = unsigned(row[15]) != 0, unsigned(row[16])
 	case KindWait:
-		if name := mysql.Text(row[2]); name != "" {
-			e.Object = &Object{Type: mysql.Text(row[0]), Schema: mysql.Text(row[1]), Name: name, Index: mysql.Text(row[3])}
+		if name := s.text(row[2]); name != "" {
+			e.Object = s.object(Object{Type: s.text(row[0]), Schema: s.text(row[1]), Name: name, Index: s.text(row[3])})
 		}
-		e.Operation, e.Bytes = mysql.Text(row[4]), signed(row[5])
+		e.Operation, e.Bytes = s.text(row[4]), signed(row[5])
 	case KindTransaction:
-		e.State = mysql.Text(row[0])
+		e.State = s.text(row[0])
 	}
 	return e
 }

@@ -107,6 +107,15 @@ func TestNothingIsSaidOfWhatWasNotSeen(t *testing.T) {
 	}
 }
 
+// A query in an expression has no text, and MySQL 8 counts rows without saying so.
+func TestSilentQueries(t *testing.T) {
+	events := called(1, "SELECT f(1)")
+	events[6].Name = "stage/sql/executing"
+	if r := NewReport(&Trace{Events: events}, false); r.Map.Roots[0].deadTables() != 0 || r.Map.Roots[0].Whole != 1 {
+		t.Errorf("a table that a silent query may have used is called unused: %+v", r.Map.Roots[0].Tables)
+	}
+}
+
 func TestHostileTexts(t *testing.T) {
 	evil := "SELECT '</text><script>alert(1)</script>' /* \x00\x1b[31m \xff ]]> & \" ' \u202e \n */ FROM \"x\\\""
 	events := called(1, evil)
@@ -151,6 +160,21 @@ func TestRedaction(t *testing.T) {
 	}
 	if s := guard("SELECT 'x'"); s != "SELECT 'x'" {
 		t.Errorf("guard changes %s", s)
+	}
+}
+
+func TestEmptyTrace(t *testing.T) {
+	r := NewReport(&Trace{Seconds: 1, Connection: Connection{ID: 3}}, false)
+	text, _, _, _ := drawAll(t, r)
+	if !strings.Contains(text, "Connection 3 () sent nothing in 1.00 s.") {
+		t.Error(text)
+	}
+	if b, _ := json.Marshal(r); strings.Contains(string(b), "null") {
+		t.Errorf("a list is null: %s", b)
+	}
+	r = NewReport(&Trace{Seconds: 1, After: &Connection{Command: "Query", Info: "SELECT SLEEP(9)", State: "User sleep"}}, false)
+	if text, _, _, _ := drawAll(t, r); !strings.Contains(text, "had begun before the trace") || !strings.Contains(text, "SLEEP(9)") {
+		t.Error(text)
 	}
 }
 

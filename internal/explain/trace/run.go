@@ -59,20 +59,21 @@ type Ring struct {
 type Trace struct {
 	Server        string            `json:"server"` // flavour and version
 	Connection    Connection        `json:"connection"`
+	After         *Connection       `json:"after,omitempty"` // the same at the end of the trace, when it was still there
 	Began         time.Time         `json:"began"`
 	Seconds       float64           `json:"seconds"` // how long it was watched
-	Ended         string            `json:"ended"`   // time: the time was over; connection: it closed; interrupted
+	Ended         string            `json:"ended"`   // time: the time was over; connection: it closed; full: there were 200,000 events; interrupted
 	Zero          uint64            `json:"zero"`    // picoseconds since the server started at which the trace begins
 	Now           uint64            `json:"now"`     // and at which it ends
 	Events        []Event           `json:"events"`
-	Missing       uint64            `json:"missing"` // events that happened and were overwritten before they could be read
+	Missing       uint64            `json:"missing"` // events that happened and were not read; NewReport counts them
 	Totals        []Total           `json:"totals"`  // the server's own counters, dearest first
 	Rings         []Ring            `json:"rings"`
 	NotRecorded   []string          `json:"not_recorded"` // what is switched off, in words
 	Changed       []string          `json:"changed"`      // statements run because of Enable
 	SQLTextLength int               `json:"sql_text_length"`
 	Nested        uint64            `json:"nested_lost"` // statements nested too deep for performance_schema_max_statement_stack
-	Bodies        map[string]string `json:"bodies"`      // source text of the stored programs that ran, by "FUNCTION schema.name"
+	Bodies        map[string]string `json:"-"`           // source text of the stored programs that ran, by "FUNCTION schema.name"; never shown: it may hold anything
 	Cost          Cost              `json:"cost"`
 }
 
@@ -98,15 +99,9 @@ func Candidates(ctx context.Context, t mysql.Target, user string) ([]Connection,
 	}
 	defer c.Close()
 	var list []Connection
-	own := map[int64]bool{c.Server.ConnectionID: true}
-	// Not everybody may read the attributes; then only this connection is known to be ours.
-	err = ask(ctx, c, `SELECT /* risso: Risso's own connections */ PROCESSLIST_ID FROM performance_schema.session_connect_attrs
- WHERE ATTR_NAME = 'program_name' AND ATTR_VALUE = 'risso'`, func(row []sqldriver.Value) error {
-		own[signed(row[0])] = true
-		return nil
-	})
-	if err != nil && mysql.ClassOf(err) != mysql.ClassPrivilege {
-		return nil, fmt.Errorf("list the connections: %w", err)
+	own, err := ownConnections(ctx, c)
+	if err != nil {
+		return nil, err
 	}
 	err = ask(ctx, c, "SELECT /* risso: connections that can be traced */ "+threadColumns+" FROM performance_schema.threads WHERE TYPE = 'FOREGROUND' AND PROCESSLIST_ID IS NOT NULL", func(row []sqldriver.Value) error {
 		if k := connection(row); !own[k.ID] && k.Command != "Daemon" && !strings.HasPrefix(k.Command, "Binlog Dump") && (user == "" || k.User == user) {
@@ -126,7 +121,10 @@ func Candidates(ctx context.Context, t mysql.Target, user string) ([]Connection,
 		}
 		return int(b.Seconds - a.Seconds)
 	})
-	return list, err
+	if err != nil {
+		return nil, needs(c, "list the connections", err)
+	}
+	return list, nil
 }
 
 func connect(ctx context.Context, t mysql.Target) (*mysql.Conn, error) {
@@ -154,12 +152,30 @@ func find(ctx context.Context, c *mysql.Conn, id int64) (Connection, error) {
 		return nil
 	})
 	if err != nil {
-		return k, fmt.Errorf("find the connection's thread: %w", err)
+		return k, needs(c, "find the connection's thread", err)
 	}
 	if k.Thread == 0 {
 		return k, fmt.Errorf("%w: %d; it may have ended", ErrNoConnection, id)
 	}
-	return k, nil
+	own, err := ownConnections(ctx, c)
+	if err == nil && own[id] {
+		err = fmt.Errorf("%w: %d is Risso's own", ErrNoConnection, id)
+	}
+	return k, err
+}
+
+// ownConnections are those of this and other Rissos.
+func ownConnections(ctx context.Context, c *mysql.Conn) (map[int64]bool, error) {
+	own := map[int64]bool{c.Server.ConnectionID: true}
+	err := ask(ctx, c, `SELECT /* risso: Risso's own connections */ PROCESSLIST_ID FROM performance_schema.session_connect_attrs
+ WHERE ATTR_NAME = 'program_name' AND ATTR_VALUE = 'risso'`, func(row []sqldriver.Value) error {
+		own[signed(row[0])] = true
+		return nil
+	})
+	if err != nil && mysql.ClassOf(err) != mysql.ClassPrivilege { // not everybody may read the attributes
+		return own, fmt.Errorf("find Risso's own connections: %w", err)
+	}
+	return own, nil
 }
 
 // Run traces a connection until the time is over, the connection ends, or ctx ends: all of these give the trace so far. What it
@@ -182,7 +198,7 @@ func Run(ctx context.Context, o Options) (t *Trace, err error) {
 	}
 	var setup *Setup
 	if o.Enable != nil {
-		if setup, err = Enable(ctx, c, o.Target, p.who, *o.Enable, o.StateDir); err != nil {
+		if setup, err = Enable(ctx, c, o.Target, p.who, *o.Enable, o.StateDir, o.Say); err != nil {
 			return nil, err
 		}
 		defer func() {
@@ -194,9 +210,6 @@ func Run(ctx context.Context, o Options) (t *Trace, err error) {
 			}
 			o.Say(setup.Summary())
 		}()
-		for _, s := range setup.Statements {
-			o.Say(s)
-		}
 	}
 	t, err = p.run(ctx)
 	if t != nil && setup != nil {

@@ -20,6 +20,7 @@ type TextOptions struct {
 const (
 	dearestChildren = 8
 	dearestRoots    = 30
+	leastPercent    = 2 // of its statement's time: what took less is not unfolded
 	barWidth        = 24
 )
 
@@ -125,7 +126,10 @@ func (t *timeline) node(n, root *Node, depth int) {
 		took, when = "not timed", ""
 	}
 	t.line("%11s %10s  %s  %s%s", when, took, bar(n, root), indent(depth), oneLine(n.label()+n.remarks()))
-	t.siblings(n.Children, root, depth+1, dearestChildren)
+	if !t.o.All && n != root && n.Took()*100 < root.Took()*leastPercent {
+		return
+	}
+	t.siblings(n.Children, root, depth+1, max(dearestChildren-2*depth, 3))
 }
 
 func indent(depth int) string { return strings.Repeat("  ", depth) }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 )
 
 // Node is an event in the tree.
@@ -34,6 +35,7 @@ type Tree struct {
 	Now          uint64   // picoseconds since the server started, when the last event was read
 	Events       int      // how many different events there are
 	Missing      uint64   // event numbers between the first and the last event that no row bears
+	unborn       []uint64 // numbers given to no event: not missing
 }
 
 // Build makes the tree of events in any order, with repetitions. Of several rows of one event the one that has ended counts.
@@ -55,14 +57,28 @@ func Build(events []Event, now uint64) *Tree {
 		for i := range list {
 			last = max(last, list[i].ID, list[i].End)
 		}
-		if span := last - list[0].ID + 1; span > uint64(n) {
-			t.Missing = span - uint64(n)
+		t.unborn = unborn(list)
+		if span, seen := last-list[0].ID+1, uint64(n+len(t.unborn)); span > seen {
+			t.Missing = span - seen
 		}
 	}
 	t.nest(list)
 	t.align()
 	t.measure()
 	return t
+}
+
+// unborn finds numbers that the server gave to files that it could not open, such as a .TRG of a table without triggers: it
+// counts them and records nothing. Such a number stands alone before another file; what rings lose comes in stretches.
+func unborn(list []Event) (out []uint64) {
+	file := func(e *Event) bool { return strings.HasPrefix(e.Name, "wait/io/file/") }
+	for i := 1; i < len(list); i++ {
+		a, b := &list[i-1], &list[i]
+		if b.ID == a.ID+2 && file(b) && (file(a) || a.Kind == KindStage) {
+			out = append(out, a.ID+1)
+		}
+	}
+	return out
 }
 
 // distinct sorts by number and keeps one row of each event: the most complete.
@@ -124,7 +140,7 @@ func covers(n *Node, e *Event) bool {
 func inside(e *Event) bool {
 	switch e.Kind {
 	case KindStage:
-		return e.Nesting != 0
+		return true
 	case KindStatement:
 		return e.Level > 0 || e.Instruction()
 	default:
@@ -278,6 +294,10 @@ func own(n *Node) {
 		own(c)
 	}
 	n.Own = n.Took() - min(n.Took(), covered(n))
+	if p := n.Parent; p != nil && !p.Lost && n.otherClock() { // a wait for a lock outlives the stage that it began in
+		lo, hi := max(n.First, p.First), min(n.Last, p.Last)
+		n.Own = min(n.Own, hi-min(lo, hi))
+	}
 }
 
 // covered is how much of a node's span its children fill, in picoseconds.

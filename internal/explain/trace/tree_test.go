@@ -206,6 +206,19 @@ func TestUnseenEndSwallowsNothing(t *testing.T) {
 	}
 }
 
+// A wait for a metadata lock begins in one stage and fills the next: its time counts once.
+func TestWaitThatOutlivesItsStage(t *testing.T) {
+	r := NewReport(&Trace{Seconds: 1, Events: []Event{
+		{Kind: KindStatement, ID: 1, End: 4, Name: "statement/sql/insert", SQL: "INSERT INTO t VALUES (1)", Start: 1e9, Stop: 2e9},
+		{Kind: KindStage, ID: 2, End: 3, Name: "stage/sql/Opening tables", Start: 1e9, Stop: 1.1e9, Nesting: 1},
+		{Kind: KindWait, ID: 3, End: 4, Name: "wait/lock/metadata/sql/mdl", Start: 1.05e9, Stop: 1.95e9, Nesting: 2},
+		{Kind: KindStage, ID: 4, End: 4, Name: "stage/sql/Waiting for table metadata lock", Start: 1.1e9, Stop: 2e9, Nesting: 1},
+	}}, false)
+	if len(r.Phases) != 2 || r.Phases[0].Name != string(phaseLocks) || r.Phases[0].Share < 0.89 || r.Phases[0].Share > 0.91 {
+		t.Errorf("phases: %+v", r.Phases)
+	}
+}
+
 func FuzzBuild(f *testing.F) {
 	f.Add([]byte{1, 1, 5, 10, 50, 0, 2, 2, 2, 20, 30, 1}, uint64(1))
 	f.Fuzz(func(t *testing.T, data []byte, seed uint64) {

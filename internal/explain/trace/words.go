@@ -26,15 +26,24 @@ func NewReport(t *Trace, redact bool) *Report {
 		t.redact()
 	}
 	r := &Report{Trace: t, Tree: Build(t.Events, t.Now)}
+	t.Missing = r.Tree.Missing
 	r.Tree.begin(t.Zero)
 	r.Map = NewMap(r.Tree, t.Bodies)
 	r.Phases = phases(r.Tree, t.Totals, r.Map.Busy)
-	if redact {
-		t.Bodies = map[string]string{}
-	}
+	// Lists are never null in JSON.
+	t.Events, t.Totals, t.Rings = some(t.Events), some(t.Totals), some(t.Rings)
+	t.NotRecorded, t.Changed = some(t.NotRecorded), some(t.Changed)
+	r.Phases, r.Map.Roots = some(r.Phases), some(r.Map.Roots)
 	r.Words = r.words()
 	r.Notes = r.notes()
 	return r
+}
+
+func some[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
 }
 
 // redact hides the literals of statements and of the server's messages.
@@ -45,6 +54,9 @@ func (t *Trace) redact() {
 		e.Message = hideQuoted(e.Message)
 	}
 	t.Connection.Info = hide(t.Connection.Info)
+	if t.After != nil {
+		t.After.Info = hide(t.After.Info)
+	}
 }
 
 func hide(sql string) string {
@@ -91,7 +103,9 @@ func (r *Report) words() []string {
 	watched := human(uint64(t.Seconds * 1e12))
 	var out []string
 	switch busy := r.Map.Busy; {
-	case sent == 0 && r.Map.Busy == 0:
+	case sent == 0 && busy == 0 && t.After != nil && t.After.Command != "Sleep":
+		return append(out, fmt.Sprintf("%s was in a statement that had begun before the trace, and of which the server records nothing: %s (%s, for %s).", who, cutRunes(oneLine(t.After.Info), 60), oneLine(t.After.State), human(uint64(t.After.Seconds*1e12))))
+	case sent == 0 && busy == 0:
 		return append(out, fmt.Sprintf("%s sent nothing in %s%s.", who, watched, r.endWords()))
 	default:
 		out = append(out, fmt.Sprintf("%s was busy for %s of %s, with %s%s.", who, human(busy), watched, counted(sent, "statement"), r.endWords()))
@@ -121,6 +135,8 @@ func (r *Report) endWords() string {
 	switch r.Trace.Ended {
 	case "connection":
 		return "; then it closed"
+	case "full":
+		return fmt.Sprintf("; the trace ended there: it holds %s events, all that it may", plain(uint64(r.Tree.Events)))
 	case "interrupted":
 		return "; the trace was interrupted"
 	}
@@ -170,7 +186,7 @@ func (g *MapNode) deadWords() string {
 	}
 	s += " and used no row of " + itThem(len(names))
 	if len(where) > 0 {
-		s += ": " + placesWords(where) + " " + itThem(len(names)) + " in what did not run"
+		s += ": " + placesWords(where) + " " + itThem(len(names)) + " in statements that did not run"
 	}
 	if g.Open > 0 {
 		s += fmt.Sprintf("; opening, locking and closing tables took %s of its %s (%.0f %%)", human(g.Open/uint64(g.Whole)), human(g.WholeSum/uint64(g.Whole)), share(g.Open, g.WholeSum)*100)
@@ -294,9 +310,12 @@ func (r *Report) notes() (out []string) {
 		}
 	}
 	if len(t.Changed) > 0 {
-		out = append(out, "Switched on for the trace, and put back: consumers and instruments are global, so every connection paid for them; the history of other connections was off meanwhile.")
+		out = append(out, "Instruments were switched on for the trace and put back: consumers and instruments are global, so every connection paid for them; the history of other connections was off meanwhile.")
 	}
-	return append(out, fmt.Sprintf("Tracing cost the server %s in %d statements, %d polls, and %d KiB on the wire.", human(uint64(t.Cost.Seconds*1e12)), t.Cost.Queries, t.Cost.Polls, t.Cost.Bytes/1024))
+	if t.Ended == "connection" && !slices.ContainsFunc(t.Rings, func(g Ring) bool { return g.Table == "events_statements_history_long" }) {
+		out = append(out, "What it did in the last moments before it closed went with it: events_statements_history_long is off.")
+	}
+	return append(out, fmt.Sprintf("Tracing took %s in %s, which the server answered in %s, and %d KiB on the wire.", counted(int(t.Cost.Queries), "statement"), counted(t.Cost.Polls, "poll"), human(uint64(t.Cost.Seconds*1e12)), t.Cost.Bytes/1024))
 }
 
 func share(part, all uint64) float64 {

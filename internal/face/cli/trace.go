@@ -108,13 +108,20 @@ func (f *traceFlags) check(args []string) error {
 }
 
 func (f *traceFlags) target() (mysql.Target, error) {
-	src := sourceFlags{configFile: f.configFile, defaultsFile: f.defaultsFile}
+	var dsns []string
 	if f.dsn != "" {
-		src.dsns = []string{f.dsn}
+		dsns = []string{f.dsn}
 	}
-	_, list, err := src.sources()
+	c, err := readConfig(f.configFile)
 	if err != nil {
 		return mysql.Target{}, err
+	}
+	list, err := resolve(dsns, f.defaultsFile, c)
+	if err != nil {
+		return mysql.Target{}, err
+	}
+	if len(list) == 0 {
+		return mysql.Target{}, &exitError{code: exitUsage, err: errors.New("no server to trace"), hint: "give --dsn 'user:password@tcp(host:3306)/'"}
 	}
 	if len(list) > 1 {
 		return mysql.Target{}, usageError("%d servers: name one with --dsn", len(list))

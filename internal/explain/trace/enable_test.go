@@ -1,0 +1,125 @@
+package trace
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+func someState() *State {
+	return &State{
+		consumers: map[string]bool{"global_instrumentation": true, "thread_instrumentation": true, "events_statements_current": true, "events_statements_history_long": false,
+			"events_stages_current": false, "events_waits_current": false, "statements_digest": false},
+		instruments: []Instrument{{"stage/sql/a", "NO", "NO"}, {"stage/sql/b", "YES", "NO"}, {"statement/sql/select", "YES", "YES"}, {"wait/lock/metadata/sql/mdl", "NO", "YES"}, {"wait/synch/mutex/x", "NO", "NO"}},
+		threads:     []threadState{{1, "YES", "YES"}, {7, "NO", "NO"}, {9, "YES", "NO"}, {11, "NO", "YES"}},
+	}
+}
+
+func TestPlan(t *testing.T) {
+	statements, old := Plan(someState(), Connection{Thread: 7}, Wanted{})
+	all := strings.Join(statements, "\n")
+	for _, want := range []string{
+		"threads SET INSTRUMENTED = 'NO', HISTORY = 'NO' WHERE PROCESSLIST_ID = CONNECTION_ID()",
+		"threads SET INSTRUMENTED = 'YES', HISTORY = 'YES' WHERE THREAD_ID = 7",
+		"threads SET HISTORY = 'NO' WHERE HISTORY = 'YES' AND THREAD_ID <= 11 AND THREAD_ID <> 7",
+		"SET ENABLED = 'YES', TIMED = 'YES' WHERE NAME LIKE 'stage/%'",
+		"SET ENABLED = 'YES', TIMED = 'YES' WHERE NAME LIKE 'wait/lock/%'",
+		"setup_consumers SET ENABLED = 'YES' WHERE NAME IN ('events_statements_history_long', 'events_stages_current', 'events_waits_current')",
+	} {
+		if !strings.Contains(all, want) {
+			t.Errorf("the plan lacks %q:\n%s", want, all)
+		}
+	}
+	if strings.Contains(all, "wait/synch") || strings.Contains(all, "statement/%") || strings.Contains(all, "statements_digest") {
+		t.Errorf("the plan changes what it need not:\n%s", all)
+	}
+	if synch, _ := Plan(someState(), Connection{Thread: 7}, Wanted{Synch: true}); !strings.Contains(strings.Join(synch, "\n"), "wait/synch/%") {
+		t.Error("--synch is not in the plan")
+	}
+	back := strings.Join(old.restore(), "\n")
+	for _, want := range []string{
+		"setup_consumers SET ENABLED = 'NO' WHERE NAME IN ('events_stages_current', 'events_statements_history_long', 'events_waits_current')",
+		"SET ENABLED = 'NO', TIMED = 'NO' WHERE NAME IN ('stage/sql/a')", "SET ENABLED = 'YES', TIMED = 'NO' WHERE NAME IN ('stage/sql/b')",
+		"SET ENABLED = 'NO', TIMED = 'YES' WHERE NAME IN ('wait/lock/metadata/sql/mdl')",
+		"threads SET INSTRUMENTED = 'NO', HISTORY = 'NO' WHERE THREAD_ID IN (7)", "INSTRUMENTED = 'YES', HISTORY = 'YES' WHERE THREAD_ID IN (1)", "INSTRUMENTED = 'NO', HISTORY = 'YES' WHERE THREAD_ID IN (11)",
+	} {
+		if !strings.Contains(back, want) {
+			t.Errorf("what is put back lacks %q:\n%s", want, back)
+		}
+	}
+	if d := old.differs(someState()); len(d) != 0 {
+		t.Errorf("the state as before differs: %q", d)
+	}
+	now := someState()
+	now.consumers["events_waits_current"] = true
+	now.instruments[0].Enabled = "YES"
+	now.threads = now.threads[:1] // the others have ended
+	now.threads[0].History = "NO"
+	if d := old.differs(now); !slices.Equal(d, []string{"consumer events_waits_current", "instrument stage/sql/a", "thread 1"}) {
+		t.Errorf("what differs is said to be %q", d)
+	}
+	off := strings.Join(someState().off(Connection{}), "\n")
+	for _, want := range []string{"not instrumented", "statements but the latest", "stages (the consumer events_stages_current is off)", "2 of 2 instruments (stage/%) are off"} {
+		if !strings.Contains(off, want) {
+			t.Errorf("what is off lacks %q:\n%s", want, off)
+		}
+	}
+}
+
+// A journal is a file: nothing in it may become another statement.
+func TestJournalCannotInject(t *testing.T) {
+	old := Old{Consumers: map[string]string{"x'; DROP TABLE t; --": "NO'; DROP TABLE t; --"}, Instruments: []Instrument{{"\\' OR 1=1", "YES", "x'"}}, Threads: []threadState{{1, "'", "'"}}}
+	for _, s := range old.restore() {
+		if strings.Contains(s, "DROP") || strings.Contains(s, "OR 1=1") || strings.Count(s, "'")%2 != 0 {
+			t.Errorf("injected: %s", s)
+		}
+	}
+}
+
+func TestJournal(t *testing.T) {
+	dir, s := t.TempDir(), mysql.Server{Hostname: "h", Port: 1, DataDir: "/d"}
+	if j, _, err := openJournal(dir, s); j != nil || err != nil {
+		t.Fatalf("a journal where there is none: %v", err)
+	}
+	_, old := Plan(someState(), Connection{Thread: 7}, Wanted{})
+	j, err := writeJournal(dir, s, 42, old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := writeJournal(dir, s, 42, old); !errors.Is(err, ErrBusy) {
+		t.Errorf("a second journal for one server: %v", err)
+	}
+	if _, _, err := openJournal(dir, s); !errors.Is(err, ErrBusy) {
+		t.Errorf("the journal of a living process was taken: %v", err)
+	}
+	if other, _, err := openJournal(dir, mysql.Server{Hostname: "h", Port: 2, DataDir: "/d"}); other != nil || err != nil {
+		t.Errorf("the journal of another server was taken: %v", err)
+	}
+	j.release() // as the kernel does after kill -9
+	again, content, err := openJournal(dir, s)
+	if err != nil || content.Started != 42 || len(content.Old.Threads) != len(old.Threads) {
+		t.Fatalf("the journal of a killed process: %v, %+v", err, content)
+	}
+	a, _ := json.Marshal(old)
+	if b, _ := json.Marshal(content.Old); string(a) != string(b) {
+		t.Errorf("read %s, written %s", b, a)
+	}
+	if err := again.remove(); err != nil {
+		t.Fatal(err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) != 0 {
+		t.Errorf("left: %v", left)
+	}
+	if err := os.WriteFile(journalPath(dir, s), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := openJournal(dir, s); err == nil || !strings.Contains(err.Error(), "cannot be read") {
+		t.Errorf("a broken journal: %v", err)
+	}
+}
