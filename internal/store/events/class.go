@@ -1,9 +1,11 @@
 package events
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"sort"
 )
 
@@ -166,7 +168,28 @@ func (a asker) samples(ctx context.Context, q ClassQuestion, f filter, out *Clas
 		out.Samples = append(out.Samples, s)
 		return nil
 	})
+	if len(out.ByUser) == 0 { // no source told: the samples do, a little
+		out.ByUser = usersOf(out.Samples)
+	}
 	return wrap("read the samples", err)
+}
+
+// usersOf counts samples by who ran them, the most first.
+func usersOf(samples []Sample) (out []Part) {
+	for _, s := range samples {
+		if s.User == "" {
+			continue
+		}
+		i := slices.IndexFunc(out, func(p Part) bool { return p.Value == s.User })
+		if i < 0 {
+			i = len(out)
+			out = append(out, Part{Value: s.User})
+		}
+		out[i].Calls++
+		out[i].Seconds += s.Seconds
+	}
+	slices.SortStableFunc(out, func(a, b Part) int { return cmp.Compare(b.Calls, a.Calls) })
+	return out
 }
 
 // plans reads all plans of the class and the flips in the range.
