@@ -28,8 +28,11 @@ type embedded struct {
 	db     *sql.DB
 	damage *Damage
 
-	mu    sync.Mutex // held by the one that writes
-	until int64      // up to here whole hours are in risso_hours
+	mu sync.Mutex // held by the one that writes
+
+	untilMu sync.Mutex
+	next    [2]int64 // what until becomes when the transaction of the writer is confirmed; its own
+	until   [2]int64 // up to here whole hours are in risso_hours, whole days in risso_days
 }
 
 // What DuckDB may use. Its memory limit is a goal, not a wall: questions are few at a time and bounded, too.
@@ -57,6 +60,7 @@ const createTables = `
 CREATE TABLE risso_meta (name VARCHAR PRIMARY KEY, value BIGINT NOT NULL);
 CREATE TABLE risso_minutes` + tableOfCosts + `
 CREATE TABLE risso_hours` + tableOfCosts + `
+CREATE TABLE risso_days` + tableOfCosts + `
 CREATE TABLE risso_classes (class BIGINT PRIMARY KEY, id VARCHAR NOT NULL, pt_id VARCHAR NOT NULL, fingerprint VARCHAR NOT NULL, verb VARCHAR NOT NULL, tables VARCHAR NOT NULL);
 CREATE TABLE risso_seen (instance VARCHAR NOT NULL, class BIGINT NOT NULL, digest VARCHAR NOT NULL, first_seen BIGINT NOT NULL, last_seen BIGINT NOT NULL, PRIMARY KEY (instance, class, digest));
 CREATE TABLE risso_samples (instance VARCHAR NOT NULL, class BIGINT NOT NULL, time BIGINT NOT NULL, text VARCHAR NOT NULL, seconds DOUBLE NOT NULL, db VARCHAR NOT NULL,
@@ -161,13 +165,13 @@ func (s *embedded) prepare(ctx context.Context) error {
 			if _, err := c.ExecContext(ctx, createTables); err != nil {
 				return err
 			}
-			_, err := c.ExecContext(ctx, "INSERT INTO risso_meta VALUES ('schema', ?), ('rolled', 0), ('pruned', 0)", schemaVersion)
+			_, err := c.ExecContext(ctx, "INSERT INTO risso_meta VALUES ('schema', ?), ('hours', 0), ('days', 0), ('pruned', 0)", schemaVersion)
 			return err
 		})
 	}
 	var version, pruned int64
-	if err := s.db.QueryRowContext(ctx, "SELECT max(value) FILTER (WHERE name = 'schema'), max(value) FILTER (WHERE name = 'rolled'), max(value) FILTER (WHERE name = 'pruned') FROM risso_meta").
-		Scan(&version, &s.until, &pruned); err != nil {
+	if err := s.db.QueryRowContext(ctx, "SELECT max(value) FILTER (WHERE name = 'schema'), max(value) FILTER (WHERE name = 'hours'), max(value) FILTER (WHERE name = 'days'), max(value) FILTER (WHERE name = 'pruned') FROM risso_meta").
+		Scan(&version, &s.until[0], &s.until[1], &pruned); err != nil {
 		return err
 	}
 	if version > schemaVersion {
@@ -263,13 +267,23 @@ func (s *embedded) query(ctx context.Context, statement string, args []any, row 
 	return rows.Err()
 }
 
-func (s *embedded) rolled(context.Context) (int64, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.until, nil
+func (s *embedded) rolled() (hours, days int64) {
+	s.untilMu.Lock()
+	defer s.untilMu.Unlock()
+	return s.until[0], s.until[1]
 }
 
-func (s *embedded) hourColumns() string { return minuteColumns }
+func (s *embedded) setRolled(hours, days int64) {
+	s.untilMu.Lock()
+	defer s.untilMu.Unlock()
+	s.until = [2]int64{hours, days}
+}
+
+func (s *embedded) sumColumns() string { return minuteColumns }
+
+func (s *embedded) once(subquery string) (prefix, name string) {
+	return "WITH found AS MATERIALIZED (" + subquery + ") ", "found"
+}
 
 func (s *embedded) contains(column string) string { return "contains(lower(" + column + "), ?)" }
 
@@ -290,12 +304,14 @@ func (s *embedded) change(ctx context.Context, f func(context.Context, *sql.Conn
 	if _, err := c.ExecContext(ctx, "BEGIN TRANSACTION"); err != nil {
 		return err
 	}
-	until := s.until
+	s.next = [2]int64{}
 	if err = f(ctx, c); err == nil {
 		_, err = c.ExecContext(ctx, "COMMIT")
 	}
+	if err == nil && s.next[0] != 0 {
+		s.setRolled(s.next[0], s.next[1])
+	}
 	if err != nil {
-		s.until = until
 		// Not with ctx, which may have ended: the connection goes back to the pool.
 		rctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()

@@ -226,25 +226,26 @@ func TestPrivate(t *testing.T) {
 	s.Close()
 }
 
-// TestPruneToTheHour deletes minutes up to the whole hour.
-func TestPruneToTheHour(t *testing.T) {
+// TestPruneToTheDay deletes minutes up to the whole hour, and all up to the whole day.
+func TestPruneToTheDay(t *testing.T) {
 	s := openDuckDB(t)
 	var list []Minute
-	for i := range 60 * 30 {
+	for i := range 60 * 80 {
 		list = append(list, Minute{"db1", at(i), []Row{row(1, 1, 1)}})
 	}
 	add(t, s, list...)
-	if err := s.Prune(t.Context(), time.Unix(at(60*20+30), 0), time.Unix(at(60*5), 0)); err != nil {
-		t.Fatal(err)
+	all := Range{at(0), at(60 * 80)}
+	for _, step := range []struct{ minutes, everything, left int }{{20*60 + 30, 0, 80}, {60, 30 * 60, 56}, {75 * 60, 30 * 60, 56}, {79 * 60, 47 * 60, 56}, {79 * 60, 48 * 60, 32}, {1000 * 60, 1000 * 60, 0}} {
+		if err := s.Prune(t.Context(), time.Unix(at(step.minutes), 0), time.Unix(at(step.everything), 0)); err != nil {
+			t.Fatal(err)
+		}
+		a := top(t, s, TopQuestion{Range: all})
+		if a.Total.Calls != int64(60*step.left) {
+			t.Errorf("%+v: %d calls are left", step, a.Total.Calls)
+		}
 	}
-	if a := top(t, s, TopQuestion{Range: Range{at(0), at(60 * 30)}}); a.Total.Calls != 60*25 {
-		t.Errorf("%d calls are left of 25 hours", a.Total.Calls)
-	}
-	// All, also what is newer than the newest hour that is rolled up.
-	if err := s.Prune(t.Context(), time.Unix(at(60*50), 0), time.Unix(at(60*50), 0)); err != nil {
-		t.Fatal(err)
-	}
-	if a := top(t, s, TopQuestion{Range: Range{at(0), at(60 * 30)}}); a.Count != 0 || a.First != 0 {
-		t.Errorf("all was to go: %+v", a)
+	// A minute that is older than minutes are kept cannot come any more: its hour could not be made anew.
+	if n := add(t, s, Minute{"db1", at(5), []Row{row(1, 1, 1)}}); n != 0 {
+		t.Error("a minute from before the cut was stored")
 	}
 }
