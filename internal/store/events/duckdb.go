@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	duckdb "github.com/duckdb/duckdb-go/v2"
@@ -24,9 +25,12 @@ const Embedded = true
 // embedded is the store in one DuckDB file.
 type embedded struct {
 	asker
-	path   string
+	path string
+
+	use    sync.RWMutex // held for reading while the database is in use, for writing while it is opened anew
 	db     *sql.DB
 	damage *Damage
+	broken atomic.Bool // DuckDB gave up on the database, as after a full disk: it has to be opened anew
 
 	mu sync.Mutex // held by the one that writes
 
@@ -93,9 +97,14 @@ func OpenEmbedded(ctx context.Context, path string) (Store, error) {
 	if err := os.Chmod(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("open the store of statements: %w", err)
 	}
+	s, err := openOrSetAside(ctx, path)
+	return s.orNil(err)
+}
+
+func openOrSetAside(ctx context.Context, path string) (*embedded, error) {
 	s, err := openEmbedded(ctx, path)
 	if err == nil || !damaged(err) {
-		return s.orNil(err)
+		return s, err
 	}
 	moved, merr := moveAside(path, time.Now())
 	if merr != nil {
@@ -105,7 +114,39 @@ func OpenEmbedded(ctx context.Context, path string) (Store, error) {
 	if s, err = openEmbedded(ctx, path); err == nil {
 		s.damage = d
 	}
-	return s.orNil(err)
+	return s, err
+}
+
+// revive opens a database anew that DuckDB gave up on. What was confirmed is in the file and its log.
+func (s *embedded) revive(ctx context.Context) error {
+	s.use.Lock()
+	defer s.use.Unlock()
+	if !s.broken.Load() {
+		return nil
+	}
+	if err := s.db.Close(); err != nil && !strings.Contains(err.Error(), "invalidated") {
+		return fmt.Errorf("close the broken store: %w", err)
+	}
+	fresh, err := openOrSetAside(ctx, s.path)
+	if err != nil {
+		return err
+	}
+	s.db = fresh.db
+	if fresh.damage != nil {
+		s.damage = fresh.damage
+	}
+	s.pruned.Store(fresh.pruned.Load())
+	s.setRolled(fresh.until[0], fresh.until[1])
+	s.broken.Store(false)
+	return nil
+}
+
+// judge notes whether an error means that DuckDB gave up on the database.
+func (s *embedded) judge(err error) {
+	var e *duckdb.Error
+	if errors.As(err, &e) && (e.Type == duckdb.ErrorTypeFatal || strings.Contains(e.Msg, "database has been invalidated")) {
+		s.broken.Store(true)
+	}
 }
 
 func (s *embedded) orNil(err error) (Store, error) {
@@ -240,7 +281,11 @@ func moveAside(path string, now time.Time) (string, error) {
 }
 
 // Damage tells of the damaged file that was moved aside; nil when there was none.
-func (s *embedded) Damage() *Damage { return s.damage }
+func (s *embedded) Damage() *Damage {
+	s.use.RLock()
+	defer s.use.RUnlock()
+	return s.damage
+}
 
 // Name is the file.
 func (s *embedded) Name() string { return "DuckDB, " + s.path }
@@ -249,11 +294,16 @@ func (s *embedded) Name() string { return "DuckDB, " + s.path }
 func (s *embedded) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.use.Lock()
+	defer s.use.Unlock()
 	err := s.db.Close()
 	return errors.Join(err, os.RemoveAll(s.path+".tmp"))
 }
 
-func (s *embedded) query(ctx context.Context, statement string, args []any, row func(scan func(dest ...any) error) error) error {
+func (s *embedded) query(ctx context.Context, statement string, args []any, row func(scan func(dest ...any) error) error) (err error) {
+	s.use.RLock()
+	defer s.use.RUnlock()
+	defer func() { s.judge(err) }()
 	rows, err := s.db.QueryContext(ctx, statement, args...)
 	if err != nil {
 		return err
@@ -293,9 +343,17 @@ func (s *embedded) latency(table, where, slot string) string {
 }
 
 // change runs f in one transaction of the one writer.
-func (s *embedded) change(ctx context.Context, f func(context.Context, *sql.Conn) error) error {
+func (s *embedded) change(ctx context.Context, f func(context.Context, *sql.Conn) error) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.broken.Load() {
+		if err := s.revive(ctx); err != nil {
+			return err
+		}
+	}
+	s.use.RLock()
+	defer s.use.RUnlock()
+	defer func() { s.judge(err) }()
 	c, err := s.db.Conn(ctx)
 	if err != nil {
 		return err
