@@ -123,24 +123,27 @@ func TestSecondProcess(t *testing.T) {
 	}
 }
 
+// madeStore is a file with 300 minutes of a store that was closed in good order.
+func madeStore(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "events.duckdb")
+	s, err := OpenEmbedded(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []Minute
+	for i := range 300 {
+		list = append(list, Minute{"db1", at(i), []Row{row(i, 1, 1)}})
+	}
+	add(t, s, list...)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // TestDamaged sets a broken file aside with a word and begins a new one; what is not broken is left alone.
 func TestDamaged(t *testing.T) {
-	make := func(t *testing.T) string {
-		path := filepath.Join(t.TempDir(), "events.duckdb")
-		s, err := OpenEmbedded(t.Context(), path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var list []Minute
-		for i := range 300 {
-			list = append(list, Minute{"db1", at(i), []Row{row(i, 1, 1)}})
-		}
-		add(t, s, list...)
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
 	for name, harm := range map[string]func(b []byte) []byte{
 		"a text":              func([]byte) []byte { return []byte(strings.Repeat("this is no database\n", 1000)) },
 		"cut in the header":   func(b []byte) []byte { return b[:1000] },
@@ -155,7 +158,7 @@ func TestDamaged(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			path := make(t)
+			path := madeStore(t)
 			b, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)
@@ -182,7 +185,7 @@ func TestDamaged(t *testing.T) {
 		})
 	}
 	t.Run("not damaged", func(t *testing.T) {
-		s, err := OpenEmbedded(t.Context(), make(t))
+		s, err := OpenEmbedded(t.Context(), madeStore(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -191,23 +194,25 @@ func TestDamaged(t *testing.T) {
 			t.Errorf("%d calls, damage %+v", a.Total.Calls, s.Damage())
 		}
 	})
-	t.Run("newer", func(t *testing.T) {
-		path := make(t)
-		s, err := openEmbedded(t.Context(), path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.db.Exec("UPDATE risso_meta SET value = 99 WHERE name = 'schema'"); err != nil {
-			t.Fatal(err)
-		}
-		s.Close()
-		if _, err := OpenEmbedded(t.Context(), path); !errors.Is(err, ErrNewer) {
-			t.Errorf("%v", err)
-		}
-		if left, _ := filepath.Glob(path + ".damaged*"); len(left) > 0 {
-			t.Errorf("moved aside: %v", left)
-		}
-	})
+}
+
+// TestNewer leaves a newer Risso's file alone.
+func TestNewer(t *testing.T) {
+	path := madeStore(t)
+	s, err := openEmbedded(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.db.Exec("UPDATE risso_meta SET value = 99 WHERE name = 'schema'"); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	if _, err := OpenEmbedded(t.Context(), path); !errors.Is(err, ErrNewer) {
+		t.Errorf("%v", err)
+	}
+	if left, _ := filepath.Glob(path + ".damaged*"); len(left) > 0 {
+		t.Errorf("moved aside: %v", left)
+	}
 }
 
 // TestFullDisk fills a small file system: writing fails, and goes on when there is room again. All that was confirmed is there.
