@@ -102,99 +102,105 @@ func TestTwiceIsOnce(t *testing.T) {
 	})
 }
 
-// TestHoursEqualMinutes asks the same of ranges that are read from minutes and from rolled-up hours, with minutes that
-// come late and in any order: the sums are those of the rows.
+// sum is what rows of a class add up to.
+type sum struct {
+	calls   int64
+	seconds float64
+	max     float64
+	latency int64
+}
+
+func (s *sum) add(r Row) {
+	s.calls += r.Calls
+	s.seconds += r.Seconds
+	s.max = max(s.max, r.MaxSeconds)
+	for _, b := range r.Latency {
+		s.latency += b.Calls
+	}
+}
+
+// fillDays stores some days of two instances, minutes in any order and some very late, and gives them.
+func fillDays(t *testing.T, s Store, minutes int) (all []Minute) {
+	t.Helper()
+	var late []Minute
+	for i := range minutes {
+		m := Minute{Instance: fmt.Sprintf("db%d", i%2), Time: at(i)}
+		for c := 1; c <= 1+i%5; c++ {
+			r := row(c, int64(1+i%7), float64(c)*0.25)
+			if c <= 2 {
+				r.Latency = []Bucket{{int16(100 + c), 1}}
+				if i%7 != 0 {
+					r.Latency = append(r.Latency, Bucket{int16(200 + i%3), int64(i % 7)})
+				}
+			}
+			m.Rows = append(m.Rows, r)
+		}
+		all = append(all, m)
+		if i%501 == 0 && i%350 != 3 {
+			add(t, s, m)
+			continue
+		}
+		if late = append(late, m); len(late) > 400 {
+			add(t, s, late[20:]...)
+			late = late[:20]
+		}
+	}
+	for i := len(late) - 1; i >= 0; i-- {
+		add(t, s, late[i])
+	}
+	return all
+}
+
+// TestHoursEqualMinutes asks the same of ranges that are read from minutes and from hours and days: the sums are those of
+// the rows.
 func TestHoursEqualMinutes(t *testing.T) {
 	eachStore(t, func(t *testing.T, s Store) {
-		type cost struct {
-			calls   int64
-			seconds float64
-			max     float64
-			latency int64
-		}
-		want := map[int64]map[string]*cost{} // by minute and class
-		var late []Minute
-		for i := range 600 {
-			m := Minute{Instance: fmt.Sprintf("db%d", i%2), Time: at(i)}
-			want[m.Time] = map[string]*cost{}
-			for c := 1; c <= 1+i%5; c++ {
-				r := row(c, int64(1+i%7), float64(c)*0.25)
-				if c <= 2 {
-					r.Latency = []Bucket{{int16(100 + c), 1}, {int16(200 + i%3), int64(i % 7)}}
-					if i%7 == 0 {
-						r.Latency = r.Latency[:1]
+		all := fillDays(t, s, 5000)
+		for _, r := range []Range{{at(0), at(600)}, {at(7), at(593)}, {at(60), at(540)}, {at(61), at(119)}, {at(0), at(59)}, {at(30), at(330)},
+			{at(0), at(5000)}, {at(1), at(4999)}, {at(1440), at(4320)}, {at(1500), at(3000)}, {at(1439), at(2881)}} {
+			want, total := map[string]*sum{}, sum{}
+			for _, m := range all {
+				for _, row := range m.Rows {
+					if m.Time < r.From || m.Time >= r.To {
+						continue
 					}
-				}
-				w := cost{calls: r.Calls, seconds: r.Seconds, max: r.MaxSeconds}
-				for _, b := range r.Latency {
-					w.latency += b.Calls
-				}
-				want[m.Time][r.Class] = &w
-				m.Rows = append(m.Rows, r)
-			}
-			if i%50 == 3 {
-				late = append(late, m)
-				continue
-			}
-			if i%9 == 0 {
-				add(t, s, m)
-			} else {
-				late = append(late, m)
-				if len(late) > 40 {
-					add(t, s, late[20:]...)
-					late = late[:20]
-				}
-			}
-		}
-		for i := len(late) - 1; i >= 0; i-- {
-			add(t, s, late[i])
-		}
-		for _, r := range []Range{{at(0), at(600)}, {at(7), at(593)}, {at(60), at(540)}, {at(61), at(119)}, {at(0), at(59)}, {at(30), at(330)}} {
-			sums := map[string]*cost{}
-			var total cost
-			for time, classes := range want {
-				if time < r.From || time >= r.To {
-					continue
-				}
-				for c, w := range classes {
-					if sums[c] == nil {
-						sums[c] = new(cost)
+					if want[row.Class[:16]] == nil {
+						want[row.Class[:16]] = new(sum)
 					}
-					sums[c].calls += w.calls
-					sums[c].seconds += w.seconds
-					sums[c].latency += w.latency
-					sums[c].max = max(sums[c].max, w.max)
-					total.calls += w.calls
-					total.seconds += w.seconds
+					want[row.Class[:16]].add(row)
+					total.add(row)
 				}
 			}
 			a := top(t, s, TopQuestion{Range: r, Sparks: 10})
-			if a.Total.Calls != total.calls || !near(a.Total.Seconds, total.seconds) || int(a.Count) != len(sums) {
-				t.Errorf("%v: total %+v, want %+v", r, a.Total, total)
+			if a.Total.Calls != total.calls || !near(a.Total.Seconds, total.seconds) || int(a.Count) != len(want) || len(a.Classes) != len(want) {
+				t.Errorf("%v: total %+v of %d classes, want %+v of %d", r, a.Total, a.Count, total, len(want))
 			}
 			for i, c := range a.Classes {
 				if i > 0 && c.Seconds > a.Classes[i-1].Seconds {
 					t.Errorf("%v: not ordered by load", r)
 				}
-				spark := 0.0
-				for _, v := range c.Spark {
-					spark += v * float64(a.Step)
-				}
-				w := total
-				for cid, x := range sums {
-					if k, _ := key(cid); fmt.Sprintf("%016X", uint64(k)) == c.ID[:16] {
-						w = *x
-					}
-				}
-				if c.Calls != w.calls || !near(c.Seconds, w.seconds) || !near(c.MaxSeconds, w.max) || !near(spark, w.seconds) || c.RowsExamined != 7*w.calls {
-					t.Errorf("%v: class %s: %+v spark %v, want %+v", r, c.ID, c, spark, w)
-				}
-				if c.Latency == nil != (w.latency == 0) || c.Latency != nil && c.Latency.Calls != w.latency {
-					t.Errorf("%v: class %s: latency %+v, want %d calls", r, c.ID, c.Latency, w.latency)
-				}
+				compareSum(t, r, a, c, want[c.ID[:16]])
 			}
 		}
 	})
+}
+
+func compareSum(t *testing.T, r Range, a *TopAnswer, c ClassLoad, want *sum) {
+	t.Helper()
+	if want == nil {
+		t.Errorf("%v: class %s did not run", r, c.ID)
+		return
+	}
+	spark := 0.0
+	for _, v := range c.Spark {
+		spark += v * float64(a.Step)
+	}
+	if c.Calls != want.calls || !near(c.Seconds, want.seconds) || !near(c.MaxSeconds, want.max) || !near(spark, want.seconds) || c.RowsExamined != 7*want.calls {
+		t.Errorf("%v: class %s: %+v spark %v, want %+v", r, c.ID, c.Cost, spark, want)
+	}
+	if (c.Latency == nil) != (want.latency == 0) || c.Latency != nil && c.Latency.Calls != want.latency {
+		t.Errorf("%v: class %s: latency %+v, want %d calls", r, c.ID, c.Latency, want.latency)
+	}
 }
 
 // TestClassHistory asks for one class: points, parts, names, samples.

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestKilled kills a process that writes without a break: all minutes that it was told are stored are there, each whole
@@ -121,24 +123,27 @@ func TestSecondProcess(t *testing.T) {
 	}
 }
 
+// madeStore is a file with 300 minutes of a store that was closed in good order.
+func madeStore(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "events.duckdb")
+	s, err := OpenEmbedded(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []Minute
+	for i := range 300 {
+		list = append(list, Minute{"db1", at(i), []Row{row(i, 1, 1)}})
+	}
+	add(t, s, list...)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // TestDamaged sets a broken file aside with a word and begins a new one; what is not broken is left alone.
 func TestDamaged(t *testing.T) {
-	make := func(t *testing.T) string {
-		path := filepath.Join(t.TempDir(), "events.duckdb")
-		s, err := OpenEmbedded(t.Context(), path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var list []Minute
-		for i := range 300 {
-			list = append(list, Minute{"db1", at(i), []Row{row(i, 1, 1)}})
-		}
-		add(t, s, list...)
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
 	for name, harm := range map[string]func(b []byte) []byte{
 		"a text":              func([]byte) []byte { return []byte(strings.Repeat("this is no database\n", 1000)) },
 		"cut in the header":   func(b []byte) []byte { return b[:1000] },
@@ -153,7 +158,7 @@ func TestDamaged(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			path := make(t)
+			path := madeStore(t)
 			b, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)
@@ -180,7 +185,7 @@ func TestDamaged(t *testing.T) {
 		})
 	}
 	t.Run("not damaged", func(t *testing.T) {
-		s, err := OpenEmbedded(t.Context(), make(t))
+		s, err := OpenEmbedded(t.Context(), madeStore(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -189,23 +194,90 @@ func TestDamaged(t *testing.T) {
 			t.Errorf("%d calls, damage %+v", a.Total.Calls, s.Damage())
 		}
 	})
-	t.Run("newer", func(t *testing.T) {
-		path := make(t)
-		s, err := openEmbedded(t.Context(), path)
-		if err != nil {
-			t.Fatal(err)
+}
+
+// TestNewer leaves a newer Risso's file alone.
+func TestNewer(t *testing.T) {
+	path := madeStore(t)
+	s, err := openEmbedded(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.db.Exec("UPDATE risso_meta SET value = 99 WHERE name = 'schema'"); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	if _, err := OpenEmbedded(t.Context(), path); !errors.Is(err, ErrNewer) {
+		t.Errorf("%v", err)
+	}
+	if left, _ := filepath.Glob(path + ".damaged*"); len(left) > 0 {
+		t.Errorf("moved aside: %v", left)
+	}
+}
+
+// TestFullDisk fills a small file system: writing fails, and goes on when there is room again. All that was confirmed is there.
+func TestFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=6m"); err != nil {
+		t.Skipf("a small file system cannot be mounted here (root is needed): %v", err)
+	}
+	defer unix.Unmount(dir, unix.MNT_DETACH)
+	s, err := OpenEmbedded(t.Context(), filepath.Join(dir, "events", "statements.duckdb"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	filler := filepath.Join(dir, "filler")
+	if err := os.WriteFile(filler, make([]byte, 3<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const rows = 200
+	write := func(i int) error {
+		m := Minute{Instance: "db1", Time: at(i)}
+		for c := range rows {
+			m.Rows = append(m.Rows, row(i*rows+c, int64(i+1), float64(c)*1.37))
 		}
-		if _, err := s.db.Exec("UPDATE risso_meta SET value = 99 WHERE name = 'schema'"); err != nil {
-			t.Fatal(err)
+		_, err := s.AddMinutes(t.Context(), m)
+		return err
+	}
+	stored, failed := map[int]bool{}, 0
+	for i := 0; i < 2000 && failed < 5; i++ {
+		if err := write(i); err != nil {
+			if failed++; failed == 1 {
+				t.Logf("after %d minutes: %v", len(stored), err)
+			}
+			continue
 		}
-		s.Close()
-		if _, err := OpenEmbedded(t.Context(), path); !errors.Is(err, ErrNewer) {
-			t.Errorf("%v", err)
+		stored[i] = true
+	}
+	if failed == 0 {
+		t.Fatal("the disk was never full")
+	}
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	for try := 0; ; try++ { // at the latest the second one
+		err := write(5000)
+		if err == nil {
+			stored[5000] = true
+			break
 		}
-		if left, _ := filepath.Glob(path + ".damaged*"); len(left) > 0 {
-			t.Errorf("moved aside: %v", left)
+		if try > 2 {
+			t.Fatalf("with room again: %v", err)
 		}
-	})
+	}
+	if s.Damage() != nil {
+		t.Errorf("damage %+v", s.Damage())
+	}
+	var want int64
+	for i := range stored {
+		want += int64(i+1) * rows
+	}
+	// A minute whose confirmation failed may be there all the same, whole.
+	a := top(t, s, TopQuestion{Range: Range{at(0), at(6000)}})
+	if a.Total.Calls < want || a.Total.Calls > want+int64(failed)*rows*2000 {
+		t.Errorf("%d calls, %d were confirmed", a.Total.Calls, want)
+	}
 }
 
 // TestPrivate keeps the files from other users' eyes, whatever mode DuckDB gives them.
@@ -226,25 +298,26 @@ func TestPrivate(t *testing.T) {
 	s.Close()
 }
 
-// TestPruneToTheHour deletes minutes up to the whole hour.
-func TestPruneToTheHour(t *testing.T) {
+// TestPruneToTheDay deletes minutes up to the whole hour, and all up to the whole day.
+func TestPruneToTheDay(t *testing.T) {
 	s := openDuckDB(t)
 	var list []Minute
-	for i := range 60 * 30 {
+	for i := range 60 * 80 {
 		list = append(list, Minute{"db1", at(i), []Row{row(1, 1, 1)}})
 	}
 	add(t, s, list...)
-	if err := s.Prune(t.Context(), time.Unix(at(60*20+30), 0), time.Unix(at(60*5), 0)); err != nil {
-		t.Fatal(err)
+	all := Range{at(0), at(60 * 80)}
+	for _, step := range []struct{ minutes, everything, left int }{{20*60 + 30, 0, 80}, {60, 30 * 60, 56}, {75 * 60, 30 * 60, 56}, {79 * 60, 47 * 60, 56}, {79 * 60, 48 * 60, 32}, {1000 * 60, 1000 * 60, 0}} {
+		if err := s.Prune(t.Context(), time.Unix(at(step.minutes), 0), time.Unix(at(step.everything), 0)); err != nil {
+			t.Fatal(err)
+		}
+		a := top(t, s, TopQuestion{Range: all})
+		if a.Total.Calls != int64(60*step.left) {
+			t.Errorf("%+v: %d calls are left", step, a.Total.Calls)
+		}
 	}
-	if a := top(t, s, TopQuestion{Range: Range{at(0), at(60 * 30)}}); a.Total.Calls != 60*25 {
-		t.Errorf("%d calls are left of 25 hours", a.Total.Calls)
-	}
-	// All, also what is newer than the newest hour that is rolled up.
-	if err := s.Prune(t.Context(), time.Unix(at(60*50), 0), time.Unix(at(60*50), 0)); err != nil {
-		t.Fatal(err)
-	}
-	if a := top(t, s, TopQuestion{Range: Range{at(0), at(60 * 30)}}); a.Count != 0 || a.First != 0 {
-		t.Errorf("all was to go: %+v", a)
+	// A minute that is older than minutes are kept cannot come any more: its hour could not be made anew.
+	if n := add(t, s, Minute{"db1", at(5), []Row{row(1, 1, 1)}}); n != 0 {
+		t.Error("a minute from before the cut was stored")
 	}
 }
