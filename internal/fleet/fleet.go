@@ -97,16 +97,18 @@ type EventKind string
 
 // The kinds of event. They stand as marks in the charts.
 const (
-	EventVariable EventKind = "variable" // a global variable changed: Subject, Old, New
-	EventRestart  EventKind = "restart"  // the server started anew
-	EventVersion  EventKind = "version"  // the version or flavour changed: Old, New
-	EventDown     EventKind = "down"     // collection stopped: Text says why
-	EventUp       EventKind = "up"       // collection works again
-	EventReset    EventKind = "reset"    // counters went backwards without a restart (FLUSH STATUS)
-	EventClock    EventKind = "clock"    // the server's clock jumped
-	EventRole     EventKind = "role"     // the replication role changed: Old, New
-	EventStore    EventKind = "store"    // something about Risso's own files: full disk, damaged block
-	EventObserver EventKind = "observer" // Risso itself started or stopped
+	EventVariable   EventKind = "variable"   // a global variable changed: Subject, Old, New
+	EventRestart    EventKind = "restart"    // the server started anew
+	EventVersion    EventKind = "version"    // the version or flavour changed: Old, New
+	EventDown       EventKind = "down"       // collection stopped: Text says why
+	EventUp         EventKind = "up"         // collection works again
+	EventReset      EventKind = "reset"      // counters went backwards without a restart (FLUSH STATUS)
+	EventClock      EventKind = "clock"      // the server's clock jumped
+	EventRole       EventKind = "role"       // the replication role changed: Old, New
+	EventStore      EventKind = "store"      // something about Risso's own files: full disk, damaged block
+	EventObserver   EventKind = "observer"   // Risso itself started or stopped
+	EventPlan       EventKind = "plan"       // a class of statements has another plan: Subject is its ID, Old and New are plan IDs
+	EventStatements EventKind = "statements" // something about collecting statements: the server's table of digests is full
 )
 
 // Event is something that happened to an instance at a moment.

@@ -6,7 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
+	"slices"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,6 +22,36 @@ type Traffic struct {
 	Sent, Received atomic.Int64 // bytes on the wire
 	Queries        atomic.Int64 // statements sent
 	Nanoseconds    atomic.Int64 // from sending a statement to its last row: the server's time and the way there and back
+
+	mu    sync.Mutex
+	texts map[string]struct{} // what was sent
+}
+
+// Limits of what Traffic remembers of texts: Risso asks the same few questions again and again.
+const (
+	maxTexts   = 300
+	maxTextLen = 4096
+)
+
+// note remembers a statement.
+func (t *Traffic) note(statement string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, ok := t.texts[statement]; ok || len(t.texts) >= maxTexts || len(statement) > maxTextLen {
+		return
+	}
+	if t.texts == nil {
+		t.texts = map[string]struct{}{}
+	}
+	t.texts[strings.Clone(statement)] = struct{}{}
+}
+
+// Texts are the statements that were sent, each once, so that the observer can leave itself out of what it observes. Plans
+// that were asked for are not among them.
+func (t *Traffic) Texts() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Collect(maps.Keys(t.texts))
 }
 
 type countedConn struct {
@@ -88,6 +122,12 @@ func (c *Conn) Close() error { return c.conn.Close() }
 // text protocol gives []byte, int64, float64 or nil. A context that ends while a query runs
 // closes the connection: a watched server must not be asked twice.
 func (c *Conn) Query(ctx context.Context, query string, f func(row []sqldriver.Value) error) error {
+	c.traffic.note(query)
+	return c.quietQuery(ctx, query, f)
+}
+
+// quietQuery is Query for a statement that is not remembered.
+func (c *Conn) quietQuery(ctx context.Context, query string, f func(row []sqldriver.Value) error) error {
 	start := time.Now()
 	c.traffic.Queries.Add(1)
 	defer func() { c.traffic.Nanoseconds.Add(int64(time.Since(start))) }()
@@ -123,6 +163,7 @@ func (c *Conn) eachRow(rows sqldriver.Rows, f func(row []sqldriver.Value) error)
 
 // Maps runs a query of few rows and gives them as maps from column name to text; NULL is left out.
 func (c *Conn) Maps(ctx context.Context, query string) ([]map[string]string, error) {
+	c.traffic.note(query)
 	c.traffic.Queries.Add(1)
 	start := time.Now()
 	defer func() { c.traffic.Nanoseconds.Add(int64(time.Since(start))) }()

@@ -17,8 +17,10 @@ import (
 type config struct {
 	Listen    string         `yaml:"listen,omitempty"`
 	Data      string         `yaml:"data,omitempty"`
-	Retention string         `yaml:"retention,omitempty"` // such as 400d; empty keeps all
-	Hosts     []string       `yaml:"hosts,omitempty"`     // names, besides local ones, under which the page may be reached without a token
+	Retention string         `yaml:"retention,omitempty"`  // such as 400d; empty keeps all
+	Hosts     []string       `yaml:"hosts,omitempty"`      // names, besides local ones, under which the page may be reached without a token
+	EventsURL string         `yaml:"events_url,omitempty"` // ClickHouse, instead of DuckDB in the data folder
+	Redact    bool           `yaml:"redact,omitempty"`     // hide literals in samples and plans
 	Servers   []serverConfig `yaml:"servers,omitempty"`
 }
 

@@ -25,6 +25,7 @@ import (
 
 type serveFlags struct {
 	sourceFlags
+	statementFlags
 	listen    string
 	data      string
 	retention string
@@ -59,19 +60,21 @@ risso token create NAME
 	fl.StringVar(&f.data, "data", "", "folder of the data (default "+defaultDataDir()+")")
 	fl.StringVar(&f.retention, "retention", "", "how long numbers are kept, such as 400d (default: for good)")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "log more")
-	f.bind(cmd)
+	f.sourceFlags.bind(cmd)
+	f.statementFlags.bind(cmd)
 	return cmd
 }
 
 // settings are the flags and the config file, checked and joined.
 type settings struct {
-	listen    string
-	data      string
-	retention time.Duration
-	servers   []watched
-	host      bool
-	open      bool // loopback only
-	hosts     []string
+	listen     string
+	data       string
+	retention  time.Duration
+	servers    []watched
+	host       bool
+	open       bool // loopback only
+	hosts      []string
+	statements statementFlags
 }
 
 func (f serveFlags) settings() (settings, error) {
@@ -79,7 +82,9 @@ func (f serveFlags) settings() (settings, error) {
 	if err != nil {
 		return settings{}, err
 	}
-	s := settings{listen: f.listen, data: first(f.data, c.Data, defaultDataDir()), servers: servers, host: !f.noHost, hosts: c.Hosts}
+	s := settings{listen: f.listen, data: first(f.data, c.Data, defaultDataDir()), servers: servers, host: !f.noHost, hosts: c.Hosts, statements: f.statementFlags}
+	s.statements.eventsURL = eventsURL(f.eventsURL, c.EventsURL)
+	s.statements.redact = f.redact || c.Redact
 	if c.Listen != "" && f.listen == "127.0.0.1:8306" {
 		s.listen = c.Listen
 	}
@@ -167,15 +172,21 @@ func serve(ctx context.Context, out Streams, f serveFlags) error {
 		return err
 	}
 
+	rows, err := openStatements(ctx, set)
+	if err != nil {
+		return err
+	}
+	defer rows.close()
+
 	page, err := fs.Sub(ui.Dist, "dist")
 	if err != nil {
 		return fmt.Errorf("open the page: %w", err)
 	}
-	handler := web.New(web.Options{Numbers: numbers, Facts: facts, Live: w.board, Page: page, Version: Version(),
+	handler := web.New(web.Options{Numbers: numbers, Facts: facts, Live: w.board, Statements: rows.web(), Page: page, Version: Version(),
 		Open: set.open, Hosts: set.hosts, Logger: logger})
 	srv := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 1 << 18, ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug)}
 	g, gctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return w.run(gctx, set, numbers, facts) })
+	g.Go(func() error { return w.run(gctx, set, numbers, facts, rows) })
 	g.Go(func() error { return ignoreClosed(srv.Serve(ln)) })
 	g.Go(func() error {
 		<-gctx.Done()

@@ -138,7 +138,7 @@ func (w *watch) write(ctx context.Context, facts *state.Store, f func(context.Co
 }
 
 // run watches until ctx ends.
-func (w *watch) run(ctx context.Context, set settings, numbers *series.Store, facts *state.Store) error {
+func (w *watch) run(ctx context.Context, set settings, numbers *series.Store, facts *state.Store, rows *statements) error {
 	jctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})
 	go func() { defer close(done); w.journal(jctx, facts, set.retention) }()
@@ -166,10 +166,13 @@ func (w *watch) run(ctx context.Context, set settings, numbers *series.Store, fa
 		if h != nil && s.target.Local() {
 			s.instance.HostID = hostID
 		}
-		if err := w.watchServer(ctx, &group, s, i, h, numbers, facts); err != nil {
+		traffic := new(mysql.Traffic)
+		if err := w.watchServer(ctx, &group, s, i, traffic, h, numbers, facts); err != nil {
 			return err
 		}
+		rows.follow(ctx, &group, w, s, traffic, i, set)
 	}
+	rows.begin(ctx, &group, w, set)
 	if err := w.watchSelf(ctx, &group, numbers); err != nil {
 		return err
 	}
@@ -182,7 +185,7 @@ func (w *watch) run(ctx context.Context, set settings, numbers *series.Store, fa
 // phaseOf spreads the readings of many servers over the first part of the second.
 func phaseOf(i int) time.Duration { return time.Duration(i%80) * 8 * time.Millisecond }
 
-func (w *watch) watchServer(ctx context.Context, group *collect.Group, s watched, i int, h *host.Host, numbers *series.Store, facts *state.Store) error {
+func (w *watch) watchServer(ctx context.Context, group *collect.Group, s watched, i int, traffic *mysql.Traffic, h *host.Host, numbers *series.Store, facts *state.Store) error {
 	wr, err := numbers.Writer(s.instance.ID)
 	if err != nil {
 		return fmt.Errorf("write the numbers of %s: %w", s.instance.Name, err)
@@ -190,7 +193,7 @@ func (w *watch) watchServer(ctx context.Context, group *collect.Group, s watched
 	if err := facts.SaveInstance(ctx, s.instance, time.Time{}); err != nil {
 		return fmt.Errorf("note the server: %w", err)
 	}
-	o := collect.Options{Sink: &seriesSink{w: wr}, Recorder: w, Observer: w.board, Logger: w.logger, Phase: phaseOf(i)}
+	o := collect.Options{Sink: &seriesSink{w: wr}, Recorder: w, Observer: w.board, Logger: w.logger, Phase: phaseOf(i), Traffic: traffic}
 	if s.instance.HostID != "" {
 		o.Extra = collect.NewProcess(h, s.target.Socket(), s.target.Port())
 	}

@@ -29,14 +29,15 @@ type Facts interface {
 
 // Options are what the web face needs.
 type Options struct {
-	Numbers *series.Store
-	Facts   Facts
-	Live    *live.Board
-	Page    fs.FS // the built page
-	Version string
-	Open    bool     // no token is asked for: Risso listens on loopback only
-	Hosts   []string // further names under which an open Risso may be reached
-	Logger  *slog.Logger
+	Numbers    *series.Store
+	Facts      Facts
+	Live       *live.Board
+	Statements Statements
+	Page       fs.FS // the built page
+	Version    string
+	Open       bool     // no token is asked for: Risso listens on loopback only
+	Hosts      []string // further names under which an open Risso may be reached
+	Logger     *slog.Logger
 }
 
 type server struct {
@@ -62,6 +63,9 @@ func New(o Options) http.Handler {
 	api("GET /api/events", s.events)
 	api("GET /api/variables", s.variables)
 	api("GET /api/self", s.self)
+	api("GET /api/queries", s.queries)
+	api("GET /api/queries/compare", s.compare)
+	api("GET /api/query", s.query)
 	mux.HandleFunc("POST /api/login", s.login)
 	s.prom.register(mux, s.guard)
 	mux.Handle("/api/", s.guard(jsonHandler(func(r *http.Request) (any, error) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
 )
 
 // Sink takes the numbers of one instance, tick by tick.
@@ -81,8 +82,9 @@ type Options struct {
 	Recorder Recorder
 	Observer Observer
 	Logger   *slog.Logger
-	Phase    time.Duration // how far into the second this instance is read, so that many are not read at once
-	Extra    Extra         // may be nil
+	Phase    time.Duration  // how far into the second this instance is read, so that many are not read at once
+	Extra    Extra          // may be nil
+	Traffic  *mysql.Traffic // what is sent to a server counts into it; nil: nobody else asks the server
 }
 
 // Every calls tick at every second until ctx ends, with the moment at which it was due. A tick that took too long makes the

@@ -46,7 +46,10 @@ type Server struct {
 
 // NewServer makes the collector of a server.
 func NewServer(target mysql.Target, instance fleet.Instance, o Options) *Server {
-	traffic := new(mysql.Traffic)
+	traffic := o.Traffic
+	if traffic == nil {
+		traffic = new(mysql.Traffic)
+	}
 	s := &Server{opts: o, target: target, instance: instance, traffic: traffic, reader: mysql.NewReader(traffic)}
 	s.upPos = s.reader.Sample.Position(fleet.Metric{Name: "mysql_up", Help: "1 while the server answers", Source: "Risso"})
 	return s

@@ -1,0 +1,82 @@
+package history
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/sqltext"
+	"github.com/rissodb/risso/internal/store/events"
+)
+
+// closer reads samples of the heaviest classes, and plans.
+func (c *Collector) closer(ctx context.Context, at int64, list []cost) error {
+	for k, t := range c.sampled {
+		if at-t >= sampleEvery {
+			delete(c.sampled, k)
+		}
+	}
+	wanted := map[digestKey]sampleKey{}
+	var ids []string
+	for _, d := range list {
+		k := sampleKey{c.classes[d.digestKey].class, d.schema}
+		if _, fresh := c.sampled[k]; fresh || d.id == "" {
+			continue
+		}
+		wanted[d.digestKey] = k
+		ids = append(ids, d.id)
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	best := map[sampleKey]mysql.StatementSample{}
+	err := c.conn.Samples(ctx, ids, func(s mysql.StatementSample) error {
+		k, ok := wanted[digestKey{s.Schema, s.Digest}]
+		if !ok {
+			return nil
+		}
+		if old, there := best[k]; !there || better(s, old) {
+			best[k] = s
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read samples: %w", err)
+	}
+	var store []events.Sample
+	for k, s := range best {
+		c.sampled[k] = at
+		when := s.Time
+		if when == 0 {
+			when = at
+		}
+		store = append(store, events.Sample{Instance: c.instance.ID, Class: k.class, Time: when, Text: c.shown(s.Text), Seconds: s.Seconds, Schema: s.Schema, User: s.User, Host: s.Host})
+	}
+	if err := c.Store.AddSamples(ctx, store...); err != nil {
+		return err
+	}
+	return c.takePlans(ctx, at, best)
+}
+
+// better says whether a sample tells more than another one: whole before cut, with a user before without, slower before faster.
+func better(a, b mysql.StatementSample) bool {
+	if a.Cut != b.Cut {
+		return !a.Cut
+	}
+	if (a.User == "") != (b.User == "") {
+		return a.User != ""
+	}
+	return a.Seconds > b.Seconds
+}
+
+// shown is a statement's text as it may be stored: valid UTF-8, bounded, without a password ever and without literals if asked.
+func (c *Collector) shown(text string) string {
+	if c.Redact || sqltext.SetsPassword([]byte(text)) {
+		text = string(sqltext.Redact(nil, []byte(text)))
+	}
+	if len(text) > maxSampleText {
+		text = text[:maxSampleText] + "…"
+	}
+	return strings.ToValidUTF8(text, "\uFFFD")
+}

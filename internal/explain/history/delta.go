@@ -1,0 +1,152 @@
+package history
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/store/events"
+)
+
+// digestKey is a row of the server's table of digests.
+type digestKey struct{ schema, id string }
+
+// cost is what one digest cost between two readings.
+type cost struct {
+	digestKey
+	mysql.Digest      // the difference; MaxSeconds is 0 when the slowest call of this time is not known
+	fresh        bool // counting of this digest began since the reading before
+}
+
+// counters remembers how the server's counters stood, and gives the differences from one reading to the next.
+type counters struct {
+	base map[digestKey]mysql.Digest
+	lost int64 // digests whose counters fell without a sign of a new beginning: their minute is lost
+}
+
+// maxBase is how many digests are remembered. A server with more has its table emptied again and again; the rest begins anew.
+const maxBase = 100000
+
+// begin forgets all: the next reading is compared with nothing.
+func (c *counters) begin() { c.base = nil }
+
+// begun says whether there was a reading.
+func (c *counters) begun() bool { return c.base != nil }
+
+// first takes a row of the first reading, which covers all digests.
+func (c *counters) first(d *mysql.Digest) {
+	if c.base == nil {
+		c.base = map[digestKey]mysql.Digest{}
+	}
+	c.base[digestKey{d.Schema, d.ID}] = *d
+}
+
+// next takes a row of a later reading and gives what was added to it since the one before.
+//
+// A row that was not there before, or that began anew (FIRST_SEEN differs: the server was restarted, the table was emptied),
+// counts whole, because all that it holds happened since. A counter that fell without that gives nothing.
+func (c *counters) next(d *mysql.Digest) (cost, bool) {
+	key := digestKey{d.Schema, d.ID}
+	before, known := c.base[key]
+	if len(c.base) >= maxBase && !known {
+		clear(c.base)
+	}
+	c.base[key] = *d
+	out := cost{digestKey: key, Digest: *d}
+	if !known || before.First != d.First {
+		out.fresh = true
+		return out, d.Calls > 0
+	}
+	if d.Calls < before.Calls || d.Seconds < before.Seconds {
+		c.lost++
+		return out, false
+	}
+	if d.Calls == before.Calls {
+		return out, false
+	}
+	for _, p := range []struct{ now, before *int64 }{
+		{&out.Calls, &before.Calls}, {&out.Errors, &before.Errors}, {&out.Warnings, &before.Warnings}, {&out.RowsAffected, &before.RowsAffected},
+		{&out.RowsSent, &before.RowsSent}, {&out.RowsExamined, &before.RowsExamined}, {&out.TmpDiskTables, &before.TmpDiskTables},
+		{&out.TmpTables, &before.TmpTables}, {&out.SortRows, &before.SortRows}, {&out.NoIndex, &before.NoIndex},
+	} {
+		*p.now = max(*p.now-*p.before, 0)
+	}
+	out.Seconds -= before.Seconds
+	out.LockSeconds = max(out.LockSeconds-before.LockSeconds, 0)
+	if d.MaxSeconds <= before.MaxSeconds { // the slowest call ever was earlier
+		out.MaxSeconds = 0
+	}
+	return out, true
+}
+
+// rowOf is a cost as it is stored.
+func rowOf(class string, c cost) events.Row {
+	return events.Row{Class: class, Schema: c.schema, Calls: c.Calls, Seconds: c.Seconds, LockSeconds: c.LockSeconds, RowsSent: c.RowsSent, RowsExamined: c.RowsExamined,
+		RowsAffected: c.RowsAffected, Errors: c.Errors, Warnings: c.Warnings, TmpTables: c.TmpTables, TmpDiskTables: c.TmpDiskTables, NoIndex: c.NoIndex,
+		SortRows: c.SortRows, MaxSeconds: c.MaxSeconds}
+}
+
+// join adds rows up that are of one class and schema: several digests of a server may be one class of ours.
+func join(rows []events.Row) []events.Row {
+	slices.SortStableFunc(rows, func(a, b events.Row) int {
+		return cmp.Or(cmp.Compare(a.Class, b.Class), cmp.Compare(a.Schema, b.Schema))
+	})
+	out := rows[:0]
+	for _, r := range rows {
+		if n := len(out); n > 0 && out[n-1].Class == r.Class && out[n-1].Schema == r.Schema {
+			out[n-1].Add(r)
+			continue
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// latencies remembers the histograms of the heaviest digests and gives what was added.
+type latencies struct {
+	base map[digestKey]histogram
+}
+
+type histogram struct {
+	first string // FIRST_SEEN of the digest
+	at    int64  // unix seconds
+	calls map[int]int64
+}
+
+// What latencies keeps: histograms of so many digests, and for so many seconds. A digest that was not among the heaviest for
+// longer begins anew: its calls of long ago are not those of this minute.
+const (
+	maxHistograms = 200
+	histogramLife = 300
+)
+
+// next takes a histogram and gives the buckets that grew since the one before; none when there is nothing to compare it with.
+func (l *latencies) next(c cost, at int64, now []mysql.LatencyBucket) []events.Bucket {
+	if l.base == nil {
+		l.base = map[digestKey]histogram{}
+	}
+	before, known := l.base[c.digestKey]
+	h := histogram{first: c.First, at: at, calls: make(map[int]int64, len(now))}
+	for _, b := range now {
+		h.calls[b.Number] = b.Calls
+	}
+	l.base[c.digestKey] = h
+	for k, old := range l.base {
+		if at-old.at > histogramLife || len(l.base) > maxHistograms && old.at < at {
+			delete(l.base, k)
+		}
+	}
+	switch {
+	case c.fresh:
+		before = histogram{}
+	case !known || before.first != c.First || at-before.at > histogramLife:
+		return nil
+	}
+	var out []events.Bucket
+	for _, b := range now {
+		if n := b.Calls - before.calls[b.Number]; n > 0 && b.Number >= 0 && b.Number < events.Buckets {
+			out = append(out, events.Bucket{Number: int16(b.Number), Calls: n})
+		}
+	}
+	return out
+}

@@ -1,0 +1,407 @@
+// Package history follows what classes of statements cost on a server, minute by minute, with samples and plans.
+//
+// It reads performance_schema's table of digests once a minute, on a connection of its own, so that the reading of every
+// second is never delayed, and stores the differences.
+package history
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/store/events"
+)
+
+// Store is what the collector needs of the store of events.
+type Store interface {
+	AddMinutes(ctx context.Context, minutes ...events.Minute) (int, error)
+	AddClasses(ctx context.Context, classes ...events.Class) error
+	AddSamples(ctx context.Context, samples ...events.Sample) error
+	AddPlan(ctx context.Context, p events.Plan) (*events.Flip, error)
+}
+
+// Options are what a collector needs.
+type Options struct {
+	Store   Store
+	Event   func(fleet.Event) // must not block
+	Logger  *slog.Logger
+	Traffic *mysql.Traffic // shared with whoever else asks this server: what they send is left out
+	Phase   time.Duration  // how far into the minute this server is read
+	Redact  bool           // hide literals before samples and plans are stored
+	// PlanID gives the ID of a plan in JSON, equal for plans of equal shape; nil: no plans are taken.
+	PlanID func(text string) (string, error)
+}
+
+// Limits of what one reading asks of a server.
+const (
+	heaviest       = 20               // classes of a minute whose latency, samples and plans are looked at
+	sampleEvery    = 600              // seconds between two samples of a class in a schema
+	readTimeout    = 30 * time.Second // of everything that is asked in a minute
+	connectTimeout = 5 * time.Second
+	maxShareOfTime = 0.1 // a reading that took more than this share of a minute makes the next ones rarer
+	maxPending     = 60  // minutes that wait while the store cannot be written
+	maxSampleText  = 1 << 16
+	classEvery     = 3600 // seconds after which a class' last sighting is stored again
+)
+
+// Status is how collecting goes.
+type Status struct {
+	Instance   string      `json:"instance"`
+	Source     string      `json:"source"`          // performance_schema
+	Working    bool        `json:"working"`         // statements are read
+	Since      int64       `json:"since,omitempty"` // unix seconds of the first reading by this process
+	Last       int64       `json:"last,omitempty"`  // of the newest
+	Why        string      `json:"why,omitempty"`   // why it is not working
+	Remedy     string      `json:"remedy,omitempty"`
+	Notes      []fleet.Gap `json:"notes"` // what is missing although it works
+	Digests    int         `json:"digests"`
+	Seconds    float64     `json:"seconds"`             // how long the last reading took
+	LostMinute int64       `json:"lost"`                // digests' minutes lost because counters fell
+	Plans      bool        `json:"plans"`               // plans are taken
+	PlanNote   string      `json:"plan_note,omitempty"` // why some are not
+}
+
+// Collector follows one server.
+type Collector struct {
+	Options
+	target   mysql.Target
+	instance fleet.Instance
+	conn     *mysql.Conn
+	identity string // which server answered last
+
+	counters  counters
+	latencies latencies
+	names     identifier
+	classes   map[digestKey]known
+	sampled   map[sampleKey]int64
+	since     string    // the server's clock at the last reading
+	readAt    time.Time // ours
+	pending   []events.Minute
+	fullUntil int64 // until when a full table is not told again
+	plans     planner
+
+	mu     sync.Mutex
+	status Status
+}
+
+// known is a class that was stored.
+type known struct {
+	class  string
+	verb   string
+	stored int64 // when its last sighting was stored
+	own    bool
+}
+
+type sampleKey struct{ class, schema string }
+
+// New makes a collector.
+func New(target mysql.Target, instance fleet.Instance, o Options) *Collector {
+	c := &Collector{Options: o, target: target, instance: instance, classes: map[digestKey]known{}, sampled: map[sampleKey]int64{}}
+	if c.Traffic == nil {
+		c.Traffic = new(mysql.Traffic)
+	}
+	c.status = Status{Instance: instance.ID, Source: "performance_schema", Why: "the first minute is not over", Notes: []fleet.Gap{}, Plans: o.PlanID != nil}
+	return c
+}
+
+// Status is how collecting goes now.
+func (c *Collector) Status() Status {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.status
+	s.Notes = append([]fleet.Gap{}, s.Notes...)
+	return s
+}
+
+func (c *Collector) setStatus(f func(*Status)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f(&c.status)
+}
+
+// Run reads the server once at the start and then in every minute until ctx ends.
+func (c *Collector) Run(ctx context.Context) {
+	defer c.disconnect()
+	for {
+		began := time.Now()
+		c.Read(ctx, began)
+		// A server that is slow to answer is asked more rarely.
+		rest := time.Duration(float64(time.Since(began))/maxShareOfTime) - time.Minute
+		next := began.Truncate(time.Minute).Add(time.Minute + c.Phase)
+		if rest > 0 {
+			next = next.Add(rest.Truncate(time.Minute) + time.Minute)
+		}
+		timer := time.NewTimer(max(time.Until(next), time.Second))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+	}
+}
+
+// Read reads the server once. What was added since the reading before is the minute in which that reading was.
+func (c *Collector) Read(ctx context.Context, now time.Time) {
+	if err := c.store(ctx); err != nil { // what could not be stored before
+		c.Logger.Warn("statements wait to be stored", "instance", c.instance.ID, "err", err)
+	}
+	rctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	began := time.Now()
+	err := c.read(rctx, now)
+	if ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		c.failed(err)
+		return
+	}
+	c.setStatus(func(s *Status) {
+		s.Seconds, s.LostMinute, s.Digests = time.Since(began).Seconds(), c.counters.lost, len(c.counters.base)
+	})
+}
+
+// unavailable says that the server does not count statements.
+type unavailable struct{ why, remedy string }
+
+func (u *unavailable) Error() string { return u.why }
+
+func (c *Collector) failed(err error) {
+	why, remedy := err.Error(), ""
+	var u *unavailable
+	var e *mysql.Error
+	switch {
+	case errors.As(err, &u):
+		why, remedy = u.why, u.remedy
+	case errors.As(err, &e):
+		why, remedy = "the server "+e.Reason(), e.Hint
+	case mysql.ClassOf(err) == mysql.ClassPrivilege && c.conn != nil:
+		why = "the account " + c.conn.Server.Account + " may not read performance_schema"
+		remedy = "GRANT SELECT ON performance_schema.* TO " + c.conn.Server.QuotedAccount()
+	}
+	c.Logger.Debug("statements were not read", "instance", c.instance.ID, "err", err)
+	c.disconnect()
+	c.setStatus(func(s *Status) { s.Working, s.Why, s.Remedy = false, why, remedy })
+}
+
+func (c *Collector) disconnect() {
+	if c.conn != nil {
+		c.conn.Close() // the connection is of no more use, whatever Close says
+		c.conn = nil
+	}
+}
+
+func (c *Collector) connect(ctx context.Context) error {
+	cctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	conn, err := mysql.Connect(cctx, c.target, c.Traffic)
+	if err != nil {
+		return err
+	}
+	c.conn = conn
+	yes, why, remedy, err := conn.CountsStatements(ctx)
+	if err != nil {
+		return err
+	}
+	if !yes {
+		return &unavailable{why, remedy}
+	}
+	srv := conn.Server
+	identity := fmt.Sprintf("%s:%d %s", srv.Hostname, srv.Port, srv.DataDir)
+	if c.identity != "" && c.identity != identity { // another server under the same address: its counters are others
+		c.counters.begin()
+		c.latencies = latencies{}
+	}
+	c.identity = identity
+	return nil
+}
+
+// read asks the server and stores the minute.
+func (c *Collector) read(ctx context.Context, now time.Time) error {
+	if c.conn == nil {
+		if err := c.connect(ctx); err != nil {
+			return err
+		}
+	}
+	clock, err := c.conn.ServerNow(ctx)
+	if err != nil {
+		return err
+	}
+	if !c.counters.begun() {
+		return c.begin(ctx, clock, now)
+	}
+	var list []cost
+	err = c.conn.Digests(ctx, c.since, func(d *mysql.Digest) error {
+		if added, ok := c.counters.next(d); ok {
+			list = append(list, added)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	at := c.readAt
+	c.since, c.readAt = clock, now
+	if gone := now.Sub(at); gone > 90*time.Second { // readings failed between: what was added is of the newest minute
+		at = now.Add(-time.Minute)
+	}
+	return c.minute(ctx, at.Unix()/60*60, list)
+}
+
+// begin reads how all counters stand.
+func (c *Collector) begin(ctx context.Context, clock string, now time.Time) error {
+	err := c.conn.Digests(ctx, "", func(d *mysql.Digest) error {
+		c.counters.first(d)
+		return nil
+	})
+	if err != nil {
+		c.counters.begin()
+		return err
+	}
+	if c.counters.base == nil { // a server on which nothing ran
+		c.counters.base = map[digestKey]mysql.Digest{}
+	}
+	c.since, c.readAt = clock, now
+	c.setStatus(func(s *Status) { s.Working, s.Why, s.Remedy, s.Since, s.Last = true, "", "", now.Unix(), now.Unix() })
+	return nil
+}
+
+// minute stores what ran in a minute and looks closer at the heaviest.
+func (c *Collector) minute(ctx context.Context, at int64, list []cost) error {
+	if err := c.identify(ctx, at, list); err != nil {
+		return err
+	}
+	list = slices.DeleteFunc(list, func(d cost) bool { return c.classes[d.digestKey].own })
+	slices.SortFunc(list, func(a, b cost) int { return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.id, b.id)) })
+	rows := make([]events.Row, 0, len(list))
+	for _, d := range list {
+		rows = append(rows, rowOf(c.classes[d.digestKey].class, d))
+	}
+	if c.conn.Server.KeepsLatency() {
+		for i := range list[:min(len(list), heaviest)] {
+			if list[i].id == "" {
+				continue
+			}
+			h, err := c.conn.Latency(ctx, list[i].schema, list[i].id)
+			if err != nil {
+				return fmt.Errorf("read the latency of a class: %w", err)
+			}
+			rows[i].Latency = c.latencies.next(list[i], at, h)
+		}
+	}
+	if len(c.pending) >= maxPending {
+		c.pending = c.pending[1:]
+	}
+	c.pending = append(c.pending, events.Minute{Instance: c.instance.ID, Time: at, Rows: join(rows)})
+	if err := c.store(ctx); err != nil {
+		c.Logger.Warn("statements wait to be stored", "instance", c.instance.ID, "err", err)
+	}
+	c.setStatus(func(s *Status) { s.Working, s.Why, s.Remedy, s.Last = true, "", "", at+60 })
+	if err := c.full(ctx, at, list); err != nil {
+		return err
+	}
+	return c.closer(ctx, at, list[:min(len(list), heaviest)])
+}
+
+// store writes the minutes that wait.
+func (c *Collector) store(ctx context.Context) error {
+	if len(c.pending) == 0 {
+		return nil
+	}
+	if _, err := c.Store.AddMinutes(ctx, c.pending...); err != nil {
+		return err
+	}
+	c.pending = nil
+	return nil
+}
+
+// identify finds the classes of digests that were not seen before and stores them.
+func (c *Collector) identify(ctx context.Context, at int64, list []cost) error {
+	c.names.note(c.Traffic.Texts()...)
+	var ids []string
+	for _, d := range list {
+		if _, ok := c.classes[d.digestKey]; ok {
+			continue
+		}
+		if d.id == "" {
+			c.classes[d.digestKey] = known{class: otherID, verb: "OTHER"}
+			if err := c.Store.AddClasses(ctx, events.Class{Instance: c.instance.ID, ID: otherID, Fingerprint: otherFingerprint, FirstSeen: at, LastSeen: at}); err != nil {
+				return err
+			}
+			continue
+		}
+		ids = append(ids, d.id)
+	}
+	texts := map[digestKey]string{}
+	if len(ids) > 0 {
+		slices.Sort(ids)
+		err := c.conn.DigestTexts(ctx, slices.Compact(ids), func(schema, id, text string) error {
+			texts[digestKey{schema, id}] = text
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		c.names.note(c.Traffic.Texts()...) // that question as well
+	}
+	var found []events.Class
+	for _, d := range list {
+		k, ok := c.classes[d.digestKey]
+		text, read := texts[d.digestKey]
+		switch {
+		case ok && k.own || d.id == "":
+			continue
+		case ok && at-k.stored < classEvery:
+			continue
+		case ok: // seen again after a while
+			found = append(found, events.Class{Instance: c.instance.ID, ID: k.class, Digest: d.id, FirstSeen: at, LastSeen: at})
+			k.stored = at
+			c.classes[d.digestKey] = k
+			continue
+		case !read: // evicted between two questions
+			text = "(text evicted) " + d.id
+		}
+		n := c.names.of(text)
+		k = known{class: n.id, verb: n.verb, stored: at, own: c.names.isOwn(n.id)}
+		c.classes[d.digestKey] = k
+		if !k.own {
+			found = append(found, events.Class{Instance: c.instance.ID, ID: n.id, Digest: d.id, Fingerprint: n.fingerprint, Verb: n.verb, Tables: n.tables, FirstSeen: at, LastSeen: at})
+		}
+	}
+	if len(c.classes) > maxBase {
+		c.classes = map[digestKey]known{}
+	}
+	return c.Store.AddClasses(ctx, found...)
+}
+
+// full tells when the server's table of digests has no more room.
+func (c *Collector) full(ctx context.Context, at int64, list []cost) error {
+	i := slices.IndexFunc(list, func(d cost) bool { return d.id == "" })
+	if i < 0 {
+		if at >= c.fullUntil {
+			c.setStatus(func(s *Status) { s.Notes = []fleet.Gap{} })
+		}
+		return nil
+	}
+	lost, size, err := c.conn.DigestsLost(ctx)
+	if err != nil {
+		return err
+	}
+	gap := fleet.Gap{What: "classes of statements",
+		Reason: fmt.Sprintf("the server's table of digests is full (%d rows): %d statements of the last minute fell into one row without a name, %d since the server started", size, list[i].Calls, lost),
+		Remedy: fmt.Sprintf("TRUNCATE performance_schema.events_statements_summary_by_digest; for good: performance_schema_digests_size=%d in the [mysqld] section of the option file, and a restart", max(2*size, 10000))}
+	c.setStatus(func(s *Status) { s.Notes = []fleet.Gap{gap} })
+	if at >= c.fullUntil {
+		c.Event(fleet.Event{Time: time.Unix(at, 0), Instance: c.instance.ID, Kind: fleet.EventStatements, Severity: fleet.SeverityWarning, Text: gap.Reason})
+	}
+	c.fullUntil = at + 3600
+	return nil
+}

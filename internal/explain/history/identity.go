@@ -1,0 +1,75 @@
+package history
+
+import (
+	"strings"
+
+	"github.com/rissodb/risso/internal/sqltext"
+)
+
+// identity is what a digest is to us.
+type identity struct {
+	id, fingerprint, verb, tables string
+}
+
+// Statements for which the server's table of digests had no room are kept under an ID of their own.
+const (
+	otherID          = "00000000000000000000000000000000"
+	otherFingerprint = "(all other statements: the server's table of digests is full)"
+)
+
+// identifier turns the server's texts into classes and knows which are Risso's own.
+type identifier struct {
+	f    sqltext.Fingerprinter
+	own  map[string]bool // class IDs
+	seen map[string]bool // texts that are in own
+	buf  []byte
+}
+
+// maxTablesText bounds the list of a class' tables.
+const maxTablesText = 1000
+
+// of names the class of a digest's text.
+func (i *identifier) of(digestText string) identity {
+	i.buf = appendDigestText(&i.f, i.buf[:0], digestText)
+	fp := string(i.buf)
+	id := identity{id: sqltext.ClassID(i.buf), fingerprint: fp, verb: sqltext.Verb([]byte(digestText))}
+	var names []string
+	for _, t := range sqltext.Tables([]byte(digestText)) {
+		name := t.Name
+		if t.Schema != "" {
+			name = t.Schema + "." + name
+		}
+		names = append(names, name)
+	}
+	id.tables = strings.Join(names, ",")
+	if len(id.tables) > maxTablesText {
+		id.tables = strings.ToValidUTF8(id.tables[:maxTablesText], "") + "…"
+	}
+	return id
+}
+
+// note remembers statements that Risso sends: their classes are left out.
+//
+// The server's table of digests has neither users nor comments, so a class is all there is to go by. Whoever sends the very
+// statements that Risso sends, such as SHOW GLOBAL STATUS, is left out with it.
+func (i *identifier) note(statements ...string) {
+	if i.own == nil {
+		i.own, i.seen = map[string]bool{}, map[string]bool{}
+	}
+	for _, s := range statements {
+		if i.seen[s] {
+			continue
+		}
+		if len(i.seen) > maxOwn {
+			clear(i.seen)
+		}
+		i.seen[s] = true
+		i.buf = i.f.Append(i.buf[:0], []byte(s))
+		i.own[sqltext.ClassID(i.buf)] = true
+	}
+}
+
+// maxOwn is how many texts are remembered; beyond it they are read again.
+const maxOwn = 5000
+
+func (i *identifier) isOwn(class string) bool { return i.own[class] }

@@ -1,0 +1,232 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// TableFacts is what a server knows of a table that a plan reads. Sizes are bytes, and estimates of the server.
+type TableFacts struct {
+	Name         string // as the plan calls it: the alias where the statement has one
+	Schema       string
+	Table        string
+	Engine       string
+	Rows         float64
+	DataLength   float64 // of the clustered index
+	IndexLength  float64 // of all other indexes
+	AvgRowLength float64
+	PageSize     float64
+	Columns      []ColumnFacts
+	Indexes      []IndexFacts
+}
+
+// ColumnFacts describes a column by its declaration.
+type ColumnFacts struct {
+	Name      string
+	Type      string // int, varchar, datetime … in lower case
+	Octets    float64
+	Precision int // digits of a decimal, or of the part of a second
+	Scale     int
+	Nullable  bool
+}
+
+// IndexFacts is an index and its columns in order; Prefix is the length of a prefix, or 0.
+type IndexFacts struct {
+	Name    string
+	Unique  bool
+	BTree   bool
+	Columns []string
+	Prefix  []int
+}
+
+// column finds a column by its name, in any case.
+func (t *TableFacts) column(name string) *ColumnFacts {
+	for i := range t.Columns {
+		if strings.EqualFold(t.Columns[i].Name, name) {
+			return &t.Columns[i]
+		}
+	}
+	return nil
+}
+
+// primary gives the columns of the clustered index: the primary key, or nothing.
+func (t *TableFacts) primary() []string {
+	for _, i := range t.Indexes {
+		if i.Name == "PRIMARY" {
+			return i.Columns
+		}
+	}
+	return nil
+}
+
+// tableName is a table as the statement names it.
+type tableName struct{ schema, table string }
+
+// notAliases are words that may follow a table and are no alias.
+var notAliases = map[string]bool{"ON": true, "USING": true, "WHERE": true, "JOIN": true, "LEFT": true, "RIGHT": true, "INNER": true, "CROSS": true,
+	"NATURAL": true, "STRAIGHT_JOIN": true, "GROUP": true, "ORDER": true, "HAVING": true, "LIMIT": true, "UNION": true, "EXCEPT": true,
+	"INTERSECT": true, "SET": true, "FORCE": true, "USE": true, "IGNORE": true, "PARTITION": true, "FOR": true, "WINDOW": true, "SELECT": true,
+	"VALUES": true, "INTO": true, "PROCEDURE": true, "LOCK": true, "FROM": true, "AS": true, "OUTER": true, "WITH": true, "TABLESAMPLE": true}
+
+// aliases finds what the tables of a statement are called: alias (or name) to table.
+func aliases(sql string) map[string]tableName {
+	out := map[string]tableName{}
+	tokens := lex(sql)
+	name := func(i int) bool {
+		return i < len(tokens) && (tokens[i].kind == tokenName || tokens[i].kind == tokenWord && !notAliases[strings.ToUpper(tokens[i].text)])
+	}
+	inFrom := false
+	for i := 0; i < len(tokens); i++ {
+		switch word := strings.ToUpper(tokens[i].text); {
+		case tokens[i].kind == tokenWord && (word == "FROM" || word == "JOIN" || word == "STRAIGHT_JOIN" || word == "UPDATE" || word == "INTO"):
+			inFrom = true
+		case tokens[i].kind == tokenWord && (word == "WHERE" || word == "SELECT" || word == "SET" || word == "ON" || word == "GROUP" || word == "ORDER" || word == "VALUES"):
+			inFrom = false
+			continue
+		case tokens[i].text == "," && tokens[i].kind == tokenPunct && inFrom, tokens[i].text == "(" && inFrom:
+		default:
+			continue
+		}
+		if !name(i + 1) {
+			continue
+		}
+		t := tableName{table: tokens[i+1].text}
+		j := i + 2
+		if j+1 < len(tokens) && tokens[j].text == "." && (name(j+1) || tokens[j+1].kind == tokenWord) {
+			t = tableName{t.table, tokens[j+1].text}
+			j += 2
+		}
+		alias := t.table
+		if j < len(tokens) && strings.EqualFold(tokens[j].text, "AS") {
+			j++
+		}
+		if name(j) {
+			alias = tokens[j].text
+			j++
+		}
+		if _, ok := out[alias]; !ok {
+			out[alias] = t
+		}
+		i = j - 1
+	}
+	return out
+}
+
+// tablesOf are the tables that a plan reads, by the names it has for them.
+func tablesOf(p *Plan, sql string) map[string]tableName {
+	known := aliases(p.Rewritten)
+	for alias, t := range aliases(sql) {
+		if _, ok := known[alias]; !ok {
+			known[alias] = t
+		}
+	}
+	out := map[string]tableName{}
+	p.Root.Walk(func(n, _ *Node, _ int) {
+		if n.Kind != KindTable || n.Inner() {
+			return
+		}
+		t := tableName{n.Schema, n.Table}
+		if k, ok := known[n.Table]; ok && n.Alias == "" {
+			t = k
+		}
+		out[n.Name()] = t
+	})
+	return out
+}
+
+// maxTables bounds how many tables of a plan are asked for.
+const maxTables = 61 // the most that a join may have
+
+// ReadFacts asks for sizes, columns and indexes of the tables that a plan reads; sql is the statement, for its
+// aliases. Tables that the account may not see are left out.
+func ReadFacts(ctx context.Context, c *mysql.Conn, p *Plan, sql string) ([]TableFacts, error) {
+	var pageSize float64 = 16384
+	if rows, err := c.Maps(ctx, "SELECT /* risso: page size */ @@innodb_page_size AS size, DATABASE() AS db"); err == nil && len(rows) == 1 {
+		if f, ok := number(rows[0]["size"]); ok && f > 0 {
+			pageSize = float64(f)
+		}
+	}
+	if s := c.Server.FreshStatistics(); s != "" {
+		if err := c.Exec(ctx, s); err != nil && mysql.ClassOf(err) != mysql.ClassMissing {
+			return nil, fmt.Errorf("ask for fresh statistics: %w", err)
+		}
+	}
+	var out []TableFacts
+	for name, t := range tablesOf(p, sql) {
+		if len(out) == maxTables {
+			break
+		}
+		f := TableFacts{Name: name, Schema: t.schema, Table: t.table, PageSize: pageSize}
+		found, err := readTable(ctx, c, &f)
+		if err != nil {
+			return nil, err
+		}
+		if found {
+			out = append(out, f)
+		}
+	}
+	return out, nil
+}
+
+// readTable fills in one table's facts; it reports false when there is none of that name.
+func readTable(ctx context.Context, c *mysql.Conn, f *TableFacts) (bool, error) {
+	schema := "DATABASE()"
+	if f.Schema != "" {
+		schema = literal(f.Schema)
+	}
+	where := " WHERE TABLE_SCHEMA = " + schema + " AND TABLE_NAME = " + literal(f.Table)
+	rows, err := c.Maps(ctx, `SELECT /* risso: table size */ TABLE_SCHEMA AS s, ENGINE AS engine, TABLE_ROWS AS n, DATA_LENGTH AS data, INDEX_LENGTH AS idx, AVG_ROW_LENGTH AS avg
+  FROM information_schema.TABLES`+where+` AND TABLE_TYPE = 'BASE TABLE'`)
+	if err != nil || len(rows) == 0 {
+		return false, wrap("read the size of "+f.Table, err)
+	}
+	r := rows[0]
+	f.Schema, f.Engine = r["s"], r["engine"]
+	for name, to := range map[string]*float64{"n": &f.Rows, "data": &f.DataLength, "idx": &f.IndexLength, "avg": &f.AvgRowLength} {
+		*to, _ = strconv.ParseFloat(r[name], 64)
+	}
+	if rows, err = c.Maps(ctx, `SELECT /* risso: columns */ COLUMN_NAME AS name, DATA_TYPE AS type, CHARACTER_OCTET_LENGTH AS octets,
+  COALESCE(NUMERIC_PRECISION, DATETIME_PRECISION) AS prec, NUMERIC_SCALE AS scale, IS_NULLABLE AS nullable
+  FROM information_schema.COLUMNS`+where+` ORDER BY ORDINAL_POSITION`); err != nil {
+		return false, wrap("read the columns of "+f.Table, err)
+	}
+	for _, r := range rows {
+		col := ColumnFacts{Name: r["name"], Type: strings.ToLower(r["type"]), Nullable: r["nullable"] == "YES"}
+		col.Octets, _ = strconv.ParseFloat(r["octets"], 64)
+		col.Precision, _ = strconv.Atoi(r["prec"])
+		col.Scale, _ = strconv.Atoi(r["scale"])
+		f.Columns = append(f.Columns, col)
+	}
+	if rows, err = c.Maps(ctx, `SELECT /* risso: indexes */ INDEX_NAME AS name, NON_UNIQUE AS dup, COLUMN_NAME AS col, SUB_PART AS part, INDEX_TYPE AS type
+  FROM information_schema.STATISTICS`+where+` ORDER BY INDEX_NAME, SEQ_IN_INDEX`); err != nil {
+		return false, wrap("read the indexes of "+f.Table, err)
+	}
+	for _, r := range rows {
+		if len(f.Indexes) == 0 || f.Indexes[len(f.Indexes)-1].Name != r["name"] {
+			f.Indexes = append(f.Indexes, IndexFacts{Name: r["name"], Unique: r["dup"] == "0", BTree: r["type"] == "BTREE"})
+		}
+		i := &f.Indexes[len(f.Indexes)-1]
+		prefix, _ := strconv.Atoi(r["part"])
+		i.Columns, i.Prefix = append(i.Columns, r["col"]), append(i.Prefix, prefix)
+	}
+	return true, nil
+}
+
+func wrap(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+// literal quotes text for a statement; it holds under every SQL mode because it is hexadecimal.
+func literal(s string) string {
+	if s == "" {
+		return "''"
+	}
+	return fmt.Sprintf("CONVERT(X'%x' USING utf8)", s)
+}

@@ -1,0 +1,294 @@
+package plan
+
+import (
+	"context"
+	sqldriver "database/sql/driver"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// Request says which plan is wanted.
+type Request struct {
+	SQL        string        // one statement, without EXPLAIN
+	Connection int64         // or else: what this connection runs just now
+	Database   string        // default database; "": the session's
+	Analyze    bool          // run the statement and measure
+	Form       string        // "json", "json2", "tree", "table"; "": what tells most
+	Timeout    time.Duration // of each statement; 0: ten seconds
+}
+
+// Taken is what a server answered.
+type Taken struct {
+	Plan  *Plan
+	Text  string   // the plan as the server gave it; "" where it was tabular
+	Notes []string // what could not be asked, in words
+}
+
+// defaultTimeout bounds a statement when a Request does not.
+const defaultTimeout = 10 * time.Second
+
+// Take asks a server for a plan, in a transaction that is rolled back. Without Analyze the statement is not run, but
+// for what servers do to plan it: constant subqueries, and stored functions with constant arguments, are evaluated by
+// EXPLAIN itself (seen with MySQL 5.7.22 to 9.7 and MariaDB 10.11). For a statement that reads the transaction is
+// read-only, so that such a function cannot write; it fails then, with mysql.ErrReadOnlyTransaction.
+//
+// The connection should be one of its own: Take changes the session. When ctx ends the server may still be at work;
+// mysql.Kill ends that.
+func Take(ctx context.Context, c *mysql.Conn, r Request) (*Taken, error) {
+	forms, sql, err := r.forms(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	if r.Timeout <= 0 {
+		r.Timeout = defaultTimeout
+	}
+	for _, s := range c.Server.BoundStatements(r.Timeout) {
+		if err := c.Exec(ctx, s); err != nil && mysql.ClassOf(err) != mysql.ClassMissing {
+			return nil, fmt.Errorf("bound the session: %w", err)
+		}
+	}
+	if r.Database != "" {
+		if err := c.Exec(ctx, "USE "+quoteName(r.Database)); err != nil {
+			return nil, fmt.Errorf("use database %s: %w", r.Database, err)
+		}
+	}
+	if r.Connection == 0 {
+		begin := "START TRANSACTION /* risso: plan */ READ ONLY"
+		if writing(sql) {
+			begin = "START TRANSACTION /* risso: plan */" // a read-only one refuses to explain what writes
+		}
+		if err := c.Exec(ctx, begin); err != nil {
+			return nil, fmt.Errorf("begin a transaction: %w", err)
+		}
+		defer func() { _ = c.Exec(context.WithoutCancel(ctx), "ROLLBACK /* risso: plan */") }()
+	}
+	taken, err := takeFirst(ctx, c, forms, sql)
+	if err != nil {
+		return nil, err
+	}
+	if r.Connection == 0 && r.Form == "" {
+		enrich(ctx, c, taken, r, sql)
+	}
+	return taken, nil
+}
+
+// forms are the ways to ask, the best first, and the statement to put behind them.
+func (r Request) forms(s mysql.Server) ([]mysql.Explain, string, error) {
+	sql, forms := "", []mysql.Explain(nil)
+	switch {
+	case r.Connection != 0:
+		if r.SQL != "" || r.Analyze {
+			return nil, "", fmt.Errorf("%w: a connection's statement is not given and not run again", ErrStatement)
+		}
+		if forms = s.ExplainConnection(r.Connection); forms == nil {
+			return nil, "", fmt.Errorf("%s %s cannot explain what another connection runs: MySQL can since 5.7", s.Flavour, s.Version)
+		}
+	default:
+		var err error
+		if sql, err = check(r.SQL, r.Analyze); err != nil {
+			return nil, "", err
+		}
+		if forms = s.Explains(); r.Analyze {
+			if forms = s.ExplainAnalyzes(); forms == nil {
+				return nil, "", fmt.Errorf("%s %s cannot measure a plan: MySQL can since 8.0.18, MariaDB since 10.1; leave --analyze out", s.Flavour, s.Version)
+			}
+		}
+	}
+	if r.Form == "" {
+		return forms, sql, nil
+	}
+	var names []string
+	for _, f := range forms {
+		if f.Name == r.Form {
+			return []mysql.Explain{f}, sql, nil
+		}
+		names = append(names, f.Name)
+	}
+	return nil, "", fmt.Errorf("%s %s does not tell this plan as %q, but as %s", s.Flavour, s.Version, r.Form, strings.Join(names, ", "))
+}
+
+func writing(sql string) bool {
+	for _, t := range lex(sql) {
+		switch strings.ToUpper(t.text) {
+		case "(":
+			continue
+		case "SELECT", "TABLE", "VALUES":
+			return false
+		case "WITH":
+			// WITH … UPDATE or DELETE: a word of the outermost level decides.
+			return withWrites(sql)
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+func withWrites(sql string) bool {
+	depth := 0
+	for _, t := range lex(sql) {
+		switch strings.ToUpper(t.text) {
+		case "(":
+			depth++
+		case ")":
+			depth--
+		case "UPDATE", "DELETE", "INSERT", "REPLACE":
+			if depth == 0 && t.kind == tokenWord {
+				return true
+			}
+		case "SELECT":
+			if depth == 0 {
+				return false
+			}
+		}
+	}
+	return false
+}
+
+// takeFirst asks in each form until one gives a plan with nodes in it.
+func takeFirst(ctx context.Context, c *mysql.Conn, forms []mysql.Explain, sql string) (*Taken, error) {
+	var first error
+	var empty *Taken
+	for _, f := range forms {
+		t, err := takeOne(ctx, c, f, sql)
+		if err == nil && !t.Plan.opaque() {
+			return t, nil
+		}
+		if err == nil {
+			empty = t
+			continue
+		}
+		if first == nil {
+			first = err
+		}
+		if ctx.Err() != nil || mysql.ErrorNumber(err) == 0 && !errors.Is(err, ErrNoPlan) || hopeless(mysql.ErrorNumber(err)) {
+			break
+		}
+	}
+	if empty != nil {
+		return empty, nil
+	}
+	return nil, first
+}
+
+// hopeless errors would come in every form: the statement itself is at fault.
+func hopeless(number int) bool {
+	switch number {
+	case 1064, 1046, 1146, 1054, 1049, 1142, 1143, mysql.ErrReadOnlyTransaction, mysql.ErrTooLong, mysql.ErrTooLongMariaDB,
+		mysql.ErrNoThread, mysql.ErrNoPlanToTell, mysql.ErrNoPlanMariaDB:
+		return true
+	}
+	return false
+}
+
+// opaque is a plan that says only that it cannot be told in this format.
+func (p *Plan) opaque() bool {
+	return len(p.Root.Children) == 0 && strings.Contains(p.Root.Title, "not executable by iterator")
+}
+
+func takeOne(ctx context.Context, c *mysql.Conn, f mysql.Explain, sql string) (*Taken, error) {
+	if f.Session != "" {
+		if err := c.Exec(ctx, f.Session); err != nil {
+			return nil, fmt.Errorf("prepare the session: %w", err)
+		}
+	}
+	if f.Rows {
+		rows, err := c.Maps(ctx, f.Prefix+sql)
+		if err != nil {
+			return nil, err
+		}
+		p, err := FromRows(lowerNames(rows))
+		return &Taken{Plan: p}, err
+	}
+	var text strings.Builder
+	err := c.Query(ctx, f.Prefix+sql, func(row []sqldriver.Value) error {
+		for _, v := range row {
+			if b, ok := v.([]byte); ok {
+				text.Write(b)
+			} else if s, ok := v.(string); ok {
+				text.WriteString(s)
+			}
+			break // SHOW EXPLAIN has the statement in no second column, but other versions may
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	p, err := Parse(text.String())
+	if err != nil {
+		return nil, fmt.Errorf("read the plan: %w", err)
+	}
+	return &Taken{Plan: p, Text: text.String()}, nil
+}
+
+func lowerNames(rows []map[string]string) []Row {
+	out := make([]Row, len(rows))
+	for i, r := range rows {
+		out[i] = Row{}
+		for name, v := range r {
+			out[i][strings.ToLower(name)] = v
+		}
+	}
+	return out
+}
+
+// quoteName quotes an identifier.
+func quoteName(s string) string { return "`" + strings.ReplaceAll(s, "`", "``") + "`" }
+
+// enrich asks a second time for what the first format leaves out: possible keys (version 2 and FORMAT=TREE tell none),
+// and on MariaDB which subqueries are dependent or uncacheable. What fails is a note, no error.
+func enrich(ctx context.Context, c *mysql.Conn, t *Taken, r Request, sql string) {
+	named := c.Server.NamesSubqueries()
+	keys := t.Plan.Format == FormatMySQL2 || t.Plan.Format == FormatTree
+	if named && !keys || t.Plan.Format == FormatTable {
+		return
+	}
+	forms := c.Server.Explains()
+	form := forms[0]
+	if !named {
+		form = forms[len(forms)-1]
+	}
+	more, err := takeOne(ctx, c, form, sql)
+	if err != nil {
+		t.Notes = append(t.Notes, "possible keys and kinds of subquery could not be asked: "+err.Error())
+		return
+	}
+	Enrich(t.Plan, more.Plan)
+}
+
+// Enrich adds to a plan what another format told of the same statement: kinds of subquery by their select number,
+// and possible keys, used columns and filtered by the name of the table.
+func Enrich(p, more *Plan) {
+	type flags struct{ dependent, uncacheable bool }
+	selects := map[int]flags{}
+	tables := map[string][]*Node{}
+	more.Root.Walk(func(n, _ *Node, _ int) {
+		if n.SelectID > 0 && (n.Dependent || n.Uncacheable) {
+			selects[n.SelectID] = flags{n.Dependent, n.Uncacheable}
+		}
+		if n.Kind == KindTable && !n.Inner() {
+			tables[n.Name()] = append(tables[n.Name()], n)
+		}
+	})
+	p.Root.Walk(func(n, _ *Node, _ int) {
+		if f, ok := selects[n.SelectID]; ok && (n.Kind == KindSubquery || n.Kind == KindCache) {
+			n.Dependent, n.Uncacheable = n.Dependent || f.dependent, n.Uncacheable || f.uncacheable
+		}
+		if n.Kind != KindTable || len(tables[n.Name()]) != 1 {
+			return // a name that comes twice says nothing
+		}
+		o := tables[n.Name()][0]
+		if n.PossibleKeys == nil {
+			n.PossibleKeys = o.PossibleKeys
+		}
+		if n.UsedColumns == nil {
+			n.UsedColumns = o.UsedColumns
+		}
+	})
+	totals{join: p.Format == FormatMySQL1 || p.Format == FormatMariaDB || p.Format == FormatTable}.executions(p.Root, 1)
+}

@@ -1,0 +1,446 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"sort"
+	"strings"
+)
+
+// Severity of a sentence.
+const (
+	Bad    = "bad"    // work that grows with the product of what is read, or most of the work
+	Costly = "costly" // work that another plan would spare
+	Note   = "note"   // good to know
+)
+
+// Sentence is one thing that a plan means, about one node.
+type Sentence struct {
+	Node     int     `json:"node"`
+	Kind     string  `json:"kind"` // full_scan, dependent_subquery, filesort, …: stable, for programs
+	Severity string  `json:"severity"`
+	Share    float64 `json:"share"` // of the plan's own costs or times that the node has: 0 to 1
+	Text     string  `json:"text"`
+}
+
+func (s Sentence) mark() string {
+	switch s.Severity {
+	case Bad:
+		return "!!"
+	case Costly:
+		return "! "
+	}
+	return "· "
+}
+
+// many is the number of rows from which on work that could be spared is called costly, and a hundred times that bad:
+// below it a statement takes about a millisecond, whatever its plan.
+const many = 1000
+
+// Sentences says in words what a plan hides from who reads only its table, worst first. sql is the statement or "".
+func Sentences(p *Plan, sql string) []Sentence {
+	t := &teller{plan: p, sql: strings.ToUpper(sql + " " + p.Rewritten), parents: map[*Node]*Node{}}
+	p.Root.Walk(func(n, parent *Node, _ int) {
+		t.parents[n] = parent
+		t.sum += t.weight(n)
+	})
+	t.heaviest()
+	p.Root.Walk(func(n, _ *Node, _ int) { t.node(n) })
+	rank := map[string]int{Bad: 0, Costly: 1, Note: 2}
+	sort.SliceStable(t.out, func(i, j int) bool {
+		a, b := t.out[i], t.out[j]
+		if rank[a.Severity] != rank[b.Severity] {
+			return rank[a.Severity] < rank[b.Severity]
+		}
+		return a.Share > b.Share
+	})
+	return t.out
+}
+
+type teller struct {
+	plan    *Plan
+	sql     string // upper case
+	parents map[*Node]*Node
+	sum     float64
+	out     []Sentence
+}
+
+// weight is a node's own time where it was measured, else its own cost.
+func (t *teller) weight(n *Node) float64 {
+	if t.plan.Analyzed {
+		return n.OwnTime.Or(0)
+	}
+	return n.OwnCost.Or(0)
+}
+
+func (t *teller) share(n *Node) float64 {
+	if t.sum <= 0 {
+		return 0
+	}
+	return t.weight(n) / t.sum
+}
+
+func (t *teller) say(n *Node, kind, severity, format string, args ...any) {
+	t.out = append(t.out, Sentence{Node: n.ID, Kind: kind, Severity: severity, Share: t.share(n), Text: fmt.Sprintf(format, args...)})
+}
+
+// graded gives the severity for so many rows of work.
+func graded(rows float64) string {
+	switch {
+	case rows >= 100*many:
+		return Bad
+	case rows >= many:
+		return Costly
+	}
+	return Note
+}
+
+// heaviest names the node that has the largest part, when it has much and is not the only one.
+func (t *teller) heaviest() {
+	var top *Node
+	nodes := 0
+	t.plan.Root.Walk(func(n, _ *Node, _ int) {
+		if t.weight(n) > 0 {
+			nodes++
+			if top == nil || t.weight(n) > t.weight(top) {
+				top = n
+			}
+		}
+	})
+	if nodes < 2 || t.share(top) < 0.3 {
+		return
+	}
+	what := "expected cost"
+	if t.plan.Analyzed {
+		what = "measured time"
+	}
+	t.say(top, "heaviest", Costly, "%.0f %% of the %s is here: %s.", 100*t.share(top), what, top.Label())
+}
+
+// node says all that there is to say of one node.
+func (t *teller) node(n *Node) {
+	t.message(n)
+	switch n.Kind {
+	case KindTable:
+		t.table(n)
+	case KindSubquery:
+		t.subquery(n)
+	case KindCache:
+		t.cache(n)
+	case KindUnion:
+		t.union(n)
+	case KindMaterialise:
+		t.materialise(n)
+	case KindBuffer, KindTemporary:
+		t.buffer(n)
+	case KindHashJoin:
+		t.hashJoin(n)
+	case KindIndexMerge:
+		t.indexMerge(n)
+	case KindRowidFilter:
+		t.say(n, "rowid_filter", Note, "Before rows are looked up, their row ids are tested against those of index %s.", n.Key)
+	case KindInsert, KindUpdate, KindDelete, KindReplace:
+		t.say(n, "writes", Note, "The statement would %s %s; it was explained, not run.", n.Kind, n.Table)
+	}
+	if n.Kind != KindTable && n.Kind != KindUnion && n.Kind != KindMaterialise && n.Kind != KindTemporary && n.Kind != KindBuffer && n.Temporary {
+		t.say(n, "temporary_table", graded(t.input(n)), "The %s needs a temporary table for about %s rows.", t.clause(n), count(t.input(n)))
+	}
+	if n.Filesort || n.Kind == KindSort && n.Role != "sort" {
+		t.sort(n)
+	}
+	t.estimate(n)
+}
+
+// clause names the part of the statement that a node stands for.
+func (t *teller) clause(n *Node) string {
+	switch n.Kind {
+	case KindGroup:
+		return "GROUP BY"
+	case KindOrder, KindSort:
+		return "ORDER BY"
+	case KindDistinct:
+		return "DISTINCT"
+	case KindWindow:
+		return "window function"
+	}
+	return strings.ReplaceAll(string(n.Kind), "_", " ")
+}
+
+// input is how many rows reach a node.
+func (t *teller) input(n *Node) float64 {
+	for _, c := range n.Children {
+		switch {
+		case c.Kind == KindSubquery, c.Kind == KindCache:
+			continue
+		case c.ActualRows.Known() && c.Loops.Known():
+			rows := float64(c.ActualRows * c.Loops)
+			if c.Kind == KindTable && c.ActualFiltered.Known() {
+				rows *= float64(c.ActualFiltered) / 100
+			}
+			return rows
+		case c.Produced.Known():
+			return float64(c.Produced)
+		case c.Kind == KindNestedLoop && len(c.Children) > 0 && !c.Rows.Known():
+			last := c.Children[len(c.Children)-1]
+			if last.Produced.Known() {
+				return float64(last.Produced)
+			}
+			return totals{join: true}.rowsOut(c)
+		case c.Kind == KindTable && t.joinFormat():
+			return totals{join: true}.rowsOut(c)
+		case c.Rows.Known():
+			return float64(c.Rows)
+		}
+		return t.input(c)
+	}
+	return n.Rows.Or(0)
+}
+
+func (t *teller) joinFormat() bool {
+	return t.plan.Format == FormatMySQL1 || t.plan.Format == FormatMariaDB || t.plan.Format == FormatTable
+}
+
+func (t *teller) message(n *Node) {
+	m := strings.ToLower(n.Message)
+	switch {
+	case m == "":
+	case strings.Contains(m, "impossible"), strings.Contains(m, "no matching row"):
+		t.say(n, "impossible", Costly, "%s: the optimiser found that no row can match, and reads none. Is the condition meant so?", n.Message)
+	case strings.Contains(m, "optimized away"):
+		t.say(n, "optimised_away", Note, "%s: MIN, MAX or COUNT was answered from an index while planning.", n.Message)
+	case strings.Contains(m, "not optimized"):
+		t.say(n, "not_optimised", Note, "%s: this part is planned only when it runs.", n.Message)
+	default:
+		t.say(n, "message", Note, "%s.", n.Message)
+	}
+}
+
+// runs says how often a node runs, in words and as a number.
+func (t *teller) runs(n *Node) (string, float64) {
+	if n.Loops.Known() {
+		return count(float64(n.Loops)) + " times (counted)", float64(n.Loops)
+	}
+	times := n.Executions.Or(1)
+	return "about " + count(times) + " times", times
+}
+
+// readRows is how many rows a node reads in all its executions, counted or expected.
+func readRows(n *Node) float64 {
+	if n.ActualRows.Known() && n.Loops.Known() {
+		return float64(n.ActualRows * n.Loops)
+	}
+	return n.Rows.Or(0) * n.Executions.Or(1)
+}
+
+func (t *teller) subquery(n *Node) {
+	name := strings.TrimSpace("Subquery " + selectNumber(n))
+	of := ""
+	if p := t.parents[n]; p != nil && p.Kind == KindTable {
+		of = " attached to " + p.Name()
+	}
+	words, times := t.runs(n)
+	below := 0.0
+	for _, c := range n.Children {
+		c.Walk(func(m, _ *Node, _ int) {
+			if m.Kind == KindTable {
+				below += readRows(m)
+			}
+		})
+	}
+	reads := ""
+	if below > 0 {
+		reads = fmt.Sprintf(", %s rows in all", count(below))
+	}
+	switch {
+	case n.Dependent:
+		t.say(n, "dependent_subquery", t.atLeast(n, times, below), "%s%s is dependent: it runs again for each outer row that is tested, %s%s. A join, or a derived table that is computed once, would run it once.", name, of, words, reads)
+	case n.Uncacheable:
+		t.say(n, "uncacheable_subquery", t.atLeast(n, times, below), "%s%s is uncacheable (RAND(), a user variable or the like is in it): its result may not be kept, so it runs again for each row, %s%s.", name, of, words, reads)
+	case n.Loops > 1:
+		t.say(n, "repeated_subquery", t.atLeast(n, times, below), "%s%s ran %s%s.", name, of, words, reads)
+	case n.Message == "":
+		t.say(n, "attached_subquery", Note, "%s%s is cacheable: it runs once, and its result is kept%s.", name, of, reads)
+	}
+}
+
+func (t *teller) atLeast(n *Node, times, below float64) string {
+	if s := graded(math.Max(below, times)); s != Note {
+		return s
+	}
+	if t.share(n) > 0.3 {
+		return Costly
+	}
+	return Note
+}
+
+func (t *teller) cache(n *Node) {
+	t.subquery(n)
+	if v, ok := n.member("r_hit_ratio"); ok {
+		t.out[len(t.out)-1].Text += fmt.Sprintf(" MariaDB kept results by parameter: %s %% of the questions were answered from there.", count(float64(v)))
+	} else if len(t.out) > 0 && t.out[len(t.out)-1].Node == n.ID {
+		t.out[len(t.out)-1].Text += " MariaDB keeps its results by parameter, so equal outer values cost nothing twice."
+	}
+}
+
+// member reads a number that was kept by its name.
+func (n *Node) member(name string) (Figure, bool) {
+	for _, m := range n.Extra {
+		if m.Name == name {
+			var num json.Number
+			if err := json.Unmarshal(m.Value, &num); err == nil {
+				return number(num)
+			}
+		}
+	}
+	return Unknown(), false
+}
+
+func (t *teller) union(n *Node) {
+	var parts []string
+	for _, c := range n.Children {
+		if c.SelectID > 0 {
+			parts = append(parts, selectNumber(c))
+		}
+	}
+	of := fmt.Sprintf("%d query specifications", len(n.Children))
+	if len(parts) > 0 {
+		of += " (" + strings.Join(parts, ", ") + ")"
+	}
+	switch {
+	case n.Recursive:
+		t.say(n, "recursive", Note, "A recursive CTE: its second part runs again on the rows that the last round brought, until none come.")
+	case n.Temporary || n.Table != "" && !t.unionAll():
+		t.say(n, "union_result", graded(readRows(n)), "The UNION collects the rows of %s in a temporary table%s and removes duplicates. UNION ALL would not.", of, suffix(n.Table))
+	case len(n.Children) > 1:
+		t.say(n, "union_result", Note, "The rows of %s are sent one after the other, without a temporary table.", of)
+	}
+}
+
+// unionAll says whether every union of the statement keeps duplicates, as far as the text is known.
+func (t *teller) unionAll() bool {
+	return strings.Contains(t.sql, "UNION ALL") && strings.Count(t.sql, "UNION") == strings.Count(t.sql, "UNION ALL")
+}
+
+func suffix(name string) string {
+	if name == "" {
+		return ""
+	}
+	return " " + name
+}
+
+func (t *teller) materialise(n *Node) {
+	rows := t.input(n)
+	if n.Rows.Known() {
+		rows = float64(n.Rows)
+	}
+	if n.ActualRows.Known() {
+		rows = float64(n.ActualRows * Figure(n.Loops.Or(1)))
+	}
+	what := "A subquery"
+	if p := t.parents[n]; p != nil && p.Kind == KindTable && p.Table != "" {
+		what = strings.Trim(p.Name(), "<>")
+		if p.Name() == p.Table && !strings.HasPrefix(p.Table, "<") {
+			what = "The derived table " + what
+		}
+	}
+	if strings.Contains(strings.ToLower(n.Title), "union") {
+		t.say(n, "union_result", graded(rows), "The UNION collects the rows of %d query specifications in a temporary table and removes duplicates. UNION ALL would not.", len(n.Children))
+		return
+	}
+	t.say(n, "materialised", graded(rows), "%s is materialised: about %s rows are put in a temporary table%s.", upperFirst(what), count(rows), map[bool]string{true: " again for each outer row (dependent)", false: ", once"}[n.Dependent])
+}
+
+func upperFirst(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+// buffer says what a buffer_result is, or a temporary table whose reason the plan does not tell.
+func (t *teller) buffer(n *Node) {
+	asked := strings.Contains(t.sql, "SQL_BUFFER_RESULT")
+	rows := t.input(n)
+	switch {
+	case n.Kind == KindBuffer && n.Temporary, asked && n.Kind == KindTemporary:
+		where := ""
+		if p := t.parents[n]; p != nil && p.Kind == KindGroup {
+			where = " inside the grouping_operation"
+		}
+		t.say(n, "buffer_result", graded(rows), "SQL_BUFFER_RESULT: a buffer_result%s copies the rows (about %s) into a temporary table before any is sent, so that locks end early. Tabular EXPLAIN says only \"Using temporary\", as if the GROUP BY needed it.", where, count(rows))
+	case n.Kind == KindBuffer:
+		t.say(n, "buffer_rows", Note, "The rows to change are gathered first, so that a changed row is not met again.")
+	default:
+		t.say(n, "temporary_table", graded(rows), "About %s rows go through a temporary table.", count(rows))
+	}
+}
+
+func (t *teller) hashJoin(n *Node) {
+	if n.Condition == "" && !strings.Contains(n.JoinType, "semi") {
+		t.say(n, "cartesian", graded(n.Rows.Or(0)), "A hash join without a condition: every row meets every row, about %s pairs.", count(n.Rows.Or(0)))
+		return
+	}
+	t.say(n, "hash_join", Note, "A hash join on %s: one side is read into memory (join_buffer_size), the other passes by; no index is used to find partners.", oneLine(n.Condition))
+}
+
+func (t *teller) indexMerge(n *Node) {
+	var keys []string
+	for _, c := range n.Children {
+		if c.Key != "" {
+			keys = append(keys, c.Key)
+		}
+	}
+	t.merge(n, strings.Join(keys, ", "))
+}
+
+func (t *teller) merge(n *Node, keys string) {
+	better := "one index over the columns of both would find the rows at once"
+	if title := strings.ToLower(n.Title + n.Key); strings.Contains(title, "union") || strings.Contains(title, "dedup") {
+		better = "a UNION of two statements can do the same by plain look-ups"
+	}
+	t.say(n, "index_merge", graded(readRows(n)), "Index merge: indexes %s are read and their row ids are combined; %s.", keys, better)
+}
+
+func (t *teller) sort(n *Node) {
+	rows := t.input(n)
+	if n.Kind == KindTable {
+		rows = readRows(n)
+	}
+	by := ""
+	if len(n.SortKeys) > 0 {
+		by = " by " + oneLine(strings.Join(n.SortKeys, ", "))
+	}
+	how := "An index in that order would spare it."
+	if v, ok := n.member("r_limit"); ok && v > 0 {
+		how = fmt.Sprintf("Only the first %s are kept, in a priority queue.", count(float64(v)))
+	}
+	t.say(n, "filesort", graded(rows), "Filesort: about %s rows are sorted%s. %s", count(rows), by, how)
+}
+
+// estimate says where the optimiser was wrong by a factor of ten or more.
+func (t *teller) estimate(n *Node) {
+	if !n.Rows.Known() || !n.ActualRows.Known() || n.Loops.Or(0) <= 0 || n.Kind == KindLimit || n.Inner() && n.Kind == KindTable {
+		return
+	}
+	want, got := float64(n.Rows), float64(n.ActualRows)
+	for p := t.parents[n]; p != nil; p = t.parents[p] {
+		if p.Kind == KindLimit || p.Kind == KindSubquery {
+			return // it was stopped early
+		}
+	}
+	f := math.Max(want, 0.5) / math.Max(got, 0.5)
+	word := "too many"
+	if f < 1 {
+		f, word = 1/f, "too few"
+	}
+	if f < 10 || math.Max(want, got) < 10 {
+		return
+	}
+	severity := Costly
+	if f >= 100 && math.Max(want, got)*float64(n.Loops) >= many {
+		severity = Bad
+	}
+	t.say(n, "estimate", severity, "The optimiser expected %s rows and %s came (mean of %s loops): %s by a factor of %s. ANALYZE TABLE, or a histogram on the columns of the condition, can mend that.",
+		count(want), count(got), count(float64(n.Loops)), word, count(f))
+}

@@ -1,0 +1,251 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/rissodb/risso/internal/explain/plan"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+type explainFlags struct {
+	sourceFlags
+	file       string
+	connection int64
+	database   string
+	analyze    bool
+	sample     bool
+	redact     bool
+	noAdvice   bool
+	form       string
+	timeout    time.Duration
+	output     string
+}
+
+func newExplain(s Streams) *cobra.Command {
+	var f explainFlags
+	cmd := &cobra.Command{
+		Use:   "explain ['SQL' | -]",
+		Short: "Draw a query plan and say in words what it hides",
+		Long: `Draw the plan of a statement as a tree, say in words what tabular EXPLAIN hides, and
+work out which covering index would change it.
+
+The statement comes from the command line, or from standard input with "-". It is not
+run, unless --analyze is given, and then only when it reads. A server evaluates
+constant subqueries and functions while it plans, whoever asks: Risso asks in a
+read-only transaction, with a limit on time, and rolls it back.
+
+--file reads a plan that somebody else took: JSON of MySQL (versions 1 and 2) or
+MariaDB, FORMAT=TREE, EXPLAIN ANALYZE, or a table.
+
+` + exitCodesHelp,
+		Example: `  risso explain 'SELECT * FROM orders WHERE total > 500' --dsn 'risso@tcp(db1)/shop'
+  risso explain --analyze --output svg - --dsn db1 --database shop <report.sql >plan.svg
+  risso explain --connection 4711 --dsn db1
+  mysql shop -e 'EXPLAIN FORMAT=JSON SELECT …' | risso explain --file -`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return runExplain(cmd.Context(), s, f, args) },
+	}
+	fl := cmd.Flags()
+	fl.StringArrayVar(&f.dsns, "dsn", nil, "server to ask: user:password@tcp(host:3306)/database or user@unix(/socket)/database")
+	fl.StringVar(&f.configFile, "config", "", "config file (YAML) that names the server")
+	fl.StringVar(&f.defaultsFile, "defaults-file", "", "option file of the mysql clients (default ~/.my.cnf)")
+	fl.StringVar(&f.file, "file", "", "read a plan from this file, - for standard input, instead of asking a server")
+	fl.Int64Var(&f.connection, "connection", 0, "explain what the connection of this number runs just now")
+	fl.StringVarP(&f.database, "database", "d", "", "default database of the statement")
+	fl.BoolVar(&f.analyze, "analyze", false, "run the statement and measure: only statements that read")
+	fl.BoolVar(&f.sample, "sample", false, "put the literal 1 in the place of each placeholder (?)")
+	fl.BoolVar(&f.redact, "redact", false, "hide literals in conditions")
+	fl.BoolVar(&f.noAdvice, "no-advice", false, "do not read table statistics and indexes for the arithmetic of indexes")
+	fl.StringVar(&f.form, "form", "", "how to ask the server: json, json2, tree or table (default: what tells most)")
+	fl.DurationVar(&f.timeout, "timeout", 10*time.Second, "limit of each statement on the server")
+	fl.StringVar(&f.output, "output", "text", "text, svg, dot or json")
+	cmd.MarkFlagsMutuallyExclusive("file", "connection")
+	cmd.MarkFlagsMutuallyExclusive("file", "dsn")
+	cmd.MarkFlagsMutuallyExclusive("file", "analyze")
+	return cmd
+}
+
+func runExplain(ctx context.Context, s Streams, f explainFlags, args []string) error {
+	switch f.output {
+	case "text", "json", "svg", "dot":
+	default:
+		return usageError("--output %q: text, svg, dot or json", f.output)
+	}
+	if f.timeout <= 0 {
+		return usageError("--timeout %s: must be above 0", f.timeout)
+	}
+	var e plan.Explained
+	var err error
+	if f.file != "" {
+		e, err = explainFile(s, f, args)
+	} else {
+		e, err = explainLive(ctx, s, f, args)
+	}
+	if err != nil {
+		return err
+	}
+	return writeExplained(s, f.output, e)
+}
+
+// maxPlan bounds the size of a plan or statement that is read; the largest real plans have some megabytes.
+const maxPlan = 64 << 20
+
+func explainFile(s Streams, f explainFlags, args []string) (plan.Explained, error) {
+	if len(args) > 0 {
+		return plan.Explained{}, usageError("with --file there is no statement to give")
+	}
+	in := s.In
+	if f.file != "-" {
+		file, err := os.Open(f.file)
+		if err != nil {
+			return plan.Explained{}, failure(exitUsage, "", fmt.Errorf("--file: %w", err))
+		}
+		defer file.Close()
+		in = file
+	}
+	b, err := io.ReadAll(io.LimitReader(in, maxPlan))
+	if err != nil {
+		return plan.Explained{}, fmt.Errorf("read the plan: %w", err)
+	}
+	p, err := plan.Parse(string(b))
+	if err != nil {
+		return plan.Explained{}, failure(exitFailed, "--file takes the output of EXPLAIN FORMAT=JSON, FORMAT=TREE, EXPLAIN ANALYZE, ANALYZE FORMAT=JSON or EXPLAIN", err)
+	}
+	if f.redact {
+		plan.Redact(p)
+	}
+	return plan.Explain(p, nil, ""), nil
+}
+
+// statement is what is to be explained: the argument, or standard input.
+func (f explainFlags) statement(s Streams, args []string) (string, error) {
+	if f.connection != 0 {
+		if len(args) > 0 {
+			return "", usageError("with --connection there is no statement to give")
+		}
+		return "", nil
+	}
+	if len(args) == 0 {
+		return "", &exitError{code: exitUsage, err: errors.New("no statement to explain"), hint: "give it in quotes, or - to read it from standard input, or --file with a plan"}
+	}
+	sql := args[0]
+	if sql == "-" {
+		b, err := io.ReadAll(io.LimitReader(s.In, maxPlan))
+		if err != nil {
+			return "", fmt.Errorf("read the statement: %w", err)
+		}
+		sql = string(b)
+	}
+	if f.sample {
+		sql = plan.Sampled(sql)
+	}
+	return sql, nil
+}
+
+func explainLive(ctx context.Context, s Streams, f explainFlags, args []string) (plan.Explained, error) {
+	sql, err := f.statement(s, args)
+	if err != nil {
+		return plan.Explained{}, err
+	}
+	_, servers, err := f.sources()
+	if err != nil {
+		return plan.Explained{}, err
+	}
+	if len(servers) != 1 {
+		return plan.Explained{}, usageError("%d servers are named: explain asks one, give --dsn once", len(servers))
+	}
+	// The server gives up first; the client's own limit is for a server that hangs.
+	target := servers[0].target.WithPatience(f.timeout + 5*time.Second)
+	c, err := mysql.Connect(ctx, target, nil)
+	if err != nil {
+		return plan.Explained{}, explainFailure(err)
+	}
+	defer c.Close()
+	r := plan.Request{SQL: sql, Connection: f.connection, Database: f.database, Analyze: f.analyze, Form: f.form, Timeout: f.timeout}
+	asking, cancel := context.WithTimeout(ctx, 4*f.timeout+5*time.Second)
+	defer cancel()
+	taken, err := plan.Take(asking, c, r)
+	if err != nil {
+		if asking.Err() != nil {
+			endLeftBehind(ctx, s, target, c.Server.ConnectionID)
+		}
+		return plan.Explained{}, explainFailure(err)
+	}
+	var tables []plan.TableFacts
+	if !f.noAdvice {
+		if tables, err = plan.ReadFacts(asking, c, taken.Plan, sql); err != nil {
+			taken.Notes = append(taken.Notes, "table statistics could not be read: "+err.Error())
+		}
+	}
+	if f.redact {
+		plan.Redact(taken.Plan)
+	}
+	e := plan.Explain(taken.Plan, tables, sql)
+	e.Notes = append(e.Notes, taken.Notes...)
+	e.Server = fmt.Sprintf("%s %s", c.Server.Flavour, c.Server.Version)
+	return e, nil
+}
+
+// endLeftBehind ends the statement that still runs on the server after Ctrl-C or a time-out.
+func endLeftBehind(ctx context.Context, s Streams, target mysql.Target, id int64) {
+	kill, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if err := mysql.Kill(kill, target, id); err != nil {
+		fmt.Fprintf(s.Err, "risso: %s\n", oneLine(err.Error(), "the server ends it at its limit of time"))
+	}
+}
+
+func explainFailure(err error) error {
+	var me *mysql.Error
+	switch n := mysql.ErrorNumber(err); {
+	case errors.As(err, &me):
+		return failure(exitFailed, me.Hint, err)
+	case errors.Is(err, plan.ErrStatement):
+		return failure(exitUsage, "", err)
+	case n == mysql.ErrReadOnlyTransaction:
+		return failure(exitFailed, "a function in it writes, and the server would run it to plan the statement", err)
+	case n == mysql.ErrTooLong || n == mysql.ErrTooLongMariaDB:
+		return failure(exitFailed, "raise --timeout, or leave --analyze out", err)
+	case n == mysql.ErrNoPlanToTell || n == mysql.ErrNoPlanMariaDB:
+		return failure(exitFailed, "that connection runs nothing with a plan just now", err)
+	case n == 1046:
+		return failure(exitFailed, "give --database, or a database at the end of the DSN", err)
+	case errors.Is(err, context.DeadlineExceeded) || mysql.ClassOf(err) == mysql.ClassTimeout:
+		return failure(exitFailed, "raise --timeout", err)
+	}
+	return err
+}
+
+func writeExplained(s Streams, output string, e plan.Explained) error {
+	switch output {
+	case "json":
+		enc := json.NewEncoder(s.Out)
+		enc.SetIndent("", "  ")
+		enc.SetEscapeHTML(false)
+		return enc.Encode(e)
+	case "svg":
+		_, err := io.WriteString(s.Out, plan.SVG(e))
+		return err
+	case "dot":
+		_, err := io.WriteString(s.Out, plan.Dot(e.Plan))
+		return err
+	}
+	width := 0
+	if out, ok := s.Out.(*os.File); ok && term.IsTerminal(int(out.Fd())) {
+		if w, _, err := term.GetSize(int(out.Fd())); err == nil {
+			width = w
+		}
+	}
+	_, err := fmt.Fprintln(s.Out, strings.Join(e.Lines(width), "\n"))
+	return err
+}

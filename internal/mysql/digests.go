@@ -1,0 +1,305 @@
+package mysql
+
+import (
+	"context"
+	sqldriver "database/sql/driver"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Digest is a class of statements as performance_schema counts it, in one default schema, since the server started or
+// the table of digests was emptied.
+type Digest struct {
+	Schema string
+	ID     string // DIGEST; empty: the row that takes all statements for which the table had no room
+	First  string // FIRST_SEEN in UTC, as text; another one means that counting began anew
+
+	Calls                                int64
+	Seconds, MaxSeconds, LockSeconds     float64
+	Errors, Warnings                     int64
+	RowsAffected, RowsSent, RowsExamined int64
+	TmpDiskTables, TmpTables             int64
+	SortRows, NoIndex                    int64
+}
+
+// StatementSample is a statement as performance_schema remembers it.
+type StatementSample struct {
+	Schema, Digest string
+	Text           string
+	Cut            bool  // the server kept only its beginning
+	Time           int64 // unix seconds; 0: within the last minutes
+	Seconds        float64
+	User, Host     string // empty where the server does not tell
+}
+
+// digestTable is the table of digests (MySQL manual, "Statement Summary Tables"; MariaDB has it with fewer columns).
+const digestTable = "performance_schema.events_statements_summary_by_digest"
+
+// ServerNow is the server's clock in UTC, as text that Digests takes. It also makes the session read and write times in UTC.
+func (c *Conn) ServerNow(ctx context.Context) (now string, err error) {
+	if err := c.Query(ctx, "SET SESSION /* risso: times in UTC */ time_zone = '+00:00'", ignoreRow); err != nil {
+		return "", err
+	}
+	err = c.Query(ctx, "SELECT /* risso: the server's clock */ NOW(6)", func(row []sqldriver.Value) error {
+		now = text(row[0])
+		return nil
+	})
+	return now, err
+}
+
+// Digests reads the counters of all classes of statements that ran since a time of ServerNow; "" reads all. d is valid
+// during the call only. Reading 5,000 of them costs the server 24 ms (MySQL 9.7) or 12 ms (MariaDB 10.11), measured, most of
+// it for walking through the table, whatever is asked of it.
+func (c *Conn) Digests(ctx context.Context, since string, f func(d *Digest) error) error {
+	where := ""
+	if since != "" {
+		// LAST_SEEN is the end of the statement; the counters are added a moment later.
+		where = " WHERE LAST_SEEN >= " + QuoteText(since) + " - INTERVAL 2 SECOND"
+	}
+	var d Digest
+	return c.vary(ctx, since, `SELECT /* risso: what classes of statements cost */ SCHEMA_NAME, DIGEST, FIRST_SEEN, COUNT_STAR, SUM_TIMER_WAIT, MAX_TIMER_WAIT, SUM_LOCK_TIME,
+ SUM_ERRORS, SUM_WARNINGS, SUM_ROWS_AFFECTED, SUM_ROWS_SENT, SUM_ROWS_EXAMINED, SUM_CREATED_TMP_DISK_TABLES, SUM_CREATED_TMP_TABLES, SUM_SORT_ROWS, SUM_NO_INDEX_USED
+ FROM `+digestTable+where, func(row []sqldriver.Value) error {
+		d = Digest{Schema: text(row[0]), ID: text(row[1]), First: text(row[2])}
+		for i, into := range []*int64{7: &d.Errors, 8: &d.Warnings, 9: &d.RowsAffected, 10: &d.RowsSent, 11: &d.RowsExamined, 12: &d.TmpDiskTables, 13: &d.TmpTables, 14: &d.SortRows, 15: &d.NoIndex} {
+			if into != nil {
+				n, _ := number(row[i])
+				*into = int64(n)
+			}
+		}
+		calls, _ := number(row[3])
+		sum, _ := number(row[4])
+		longest, _ := number(row[5])
+		lock, _ := number(row[6])
+		d.Calls, d.Seconds, d.MaxSeconds, d.LockSeconds = int64(calls), sum*picosecond, longest*picosecond, lock*picosecond
+		return f(&d)
+	})
+}
+
+// vary runs a statement in which part differs from call to call; it is remembered once, without that part.
+func (c *Conn) vary(ctx context.Context, part, statement string, f func(row []sqldriver.Value) error) error {
+	if part != "" {
+		canon := ""
+		if part[0] == '\'' { // a list of literals stays one
+			canon = "'?'"
+		}
+		c.traffic.note(strings.ReplaceAll(statement, part, canon))
+	} else {
+		c.traffic.note(statement)
+	}
+	return c.quietQuery(ctx, statement, f)
+}
+
+// idsAtOnce is how many digests one statement asks for.
+const idsAtOnce = 500
+
+// DigestTexts reads the normalised texts of digests.
+func (c *Conn) DigestTexts(ctx context.Context, ids []string, f func(schema, id, text string) error) error {
+	for len(ids) > 0 {
+		n := min(len(ids), idsAtOnce)
+		err := c.vary(ctx, quoteHex(ids[:n]), "SELECT /* risso: texts of classes */ SCHEMA_NAME, DIGEST, DIGEST_TEXT FROM "+digestTable+" WHERE DIGEST IN ("+quoteHex(ids[:n])+")", func(row []sqldriver.Value) error {
+			return f(text(row[0]), text(row[1]), text(row[2]))
+		})
+		if err != nil {
+			return err
+		}
+		ids = ids[n:]
+	}
+	return nil
+}
+
+// quoteHex writes digests as a list of SQL; what is no hex is left out.
+func quoteHex(ids []string) string {
+	var b strings.Builder
+	for _, id := range ids {
+		if _, err := hex.DecodeString(id); err != nil {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString("'" + id + "'")
+	}
+	if b.Len() == 0 {
+		return "NULL"
+	}
+	return b.String()
+}
+
+// KeepsSamples says whether the table of digests holds a statement of each class (MySQL 8.0.3).
+func (s Server) KeepsSamples() bool { return s.atLeast(80003) }
+
+// KeepsLatency says whether the server keeps a latency histogram for each class (MySQL 8.0.3).
+func (s Server) KeepsLatency() bool { return s.atLeast(80003) }
+
+// Samples reads statements of digests: those that threads ran last, with who ran them, as far as the server remembers
+// them (consumer events_statements_history, or events_statements_current where only that is on), and then, where the server
+// has it, the one that the table of digests keeps.
+func (c *Conn) Samples(ctx context.Context, ids []string, f func(StatementSample) error) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	ids = ids[:min(len(ids), idsAtOnce)]
+	limit, err := c.sqlTextLimit(ctx)
+	if err != nil {
+		return err
+	}
+	for _, table := range []string{"history", "current"} {
+		found := false
+		err := c.vary(ctx, quoteHex(ids), `SELECT /* risso: statements as they were run */ s.CURRENT_SCHEMA, s.DIGEST, s.SQL_TEXT, s.TIMER_WAIT, t.PROCESSLIST_USER, t.PROCESSLIST_HOST
+ FROM performance_schema.events_statements_`+table+` s JOIN performance_schema.threads t ON t.THREAD_ID = s.THREAD_ID
+ WHERE s.DIGEST IN (`+quoteHex(ids)+`) AND s.SQL_TEXT IS NOT NULL AND s.NESTING_EVENT_ID IS NULL AND s.TIMER_END IS NOT NULL ORDER BY s.TIMER_WAIT DESC LIMIT 200`, func(row []sqldriver.Value) error {
+			found = true
+			wait, _ := number(row[3])
+			s := StatementSample{Schema: text(row[0]), Digest: text(row[1]), Text: text(row[2]), Seconds: wait * picosecond, User: text(row[4]), Host: text(row[5])}
+			s.Cut = len(s.Text) >= limit || strings.HasSuffix(s.Text, "...")
+			return f(s)
+		})
+		if err != nil {
+			return err
+		}
+		if found {
+			break
+		}
+	}
+	if !c.Server.KeepsSamples() {
+		return nil
+	}
+	return c.vary(ctx, quoteHex(ids), `SELECT /* risso: a sample of each class */ SCHEMA_NAME, DIGEST, QUERY_SAMPLE_TEXT, UNIX_TIMESTAMP(QUERY_SAMPLE_SEEN), QUERY_SAMPLE_TIMER_WAIT
+ FROM `+digestTable+` WHERE DIGEST IN (`+quoteHex(ids)+`) AND QUERY_SAMPLE_TEXT IS NOT NULL`, func(row []sqldriver.Value) error {
+		seen, _ := number(row[3])
+		wait, _ := number(row[4])
+		s := StatementSample{Schema: text(row[0]), Digest: text(row[1]), Text: text(row[2]), Time: int64(seen), Seconds: wait * picosecond}
+		s.Cut = len(s.Text) >= limit || strings.HasSuffix(s.Text, "...")
+		return f(s)
+	})
+}
+
+// sqlTextLimit is how many bytes of a statement the server keeps: performance_schema_max_sql_text_length, which MariaDB has
+// not always under that name; its limit is 1,024 then.
+func (c *Conn) sqlTextLimit(ctx context.Context) (int, error) {
+	limit := 1024
+	err := c.Query(ctx, "SHOW /* risso: how much of a statement is kept */ GLOBAL VARIABLES LIKE 'performance\\_schema\\_max\\_sql\\_text\\_length'", func(row []sqldriver.Value) error {
+		if n, ok := number(row[1]); ok && n > 0 {
+			limit = int(n)
+		}
+		return nil
+	})
+	return limit, err
+}
+
+// LatencyBucket is a bucket of a class' latency histogram: how many calls fell into it since counting began.
+type LatencyBucket struct {
+	Number int // bucket n ends at 10 µs · 10^(n/50) (MySQL manual, "Statement Histogram Summary Tables")
+	Calls  int64
+}
+
+// Latency reads the latency histogram of one class; buckets without a call are left out. It costs the server 4.5 ms, measured.
+func (c *Conn) Latency(ctx context.Context, schema, digest string) ([]LatencyBucket, error) {
+	where := "SCHEMA_NAME = " + QuoteText(schema)
+	if schema == "" {
+		where = "SCHEMA_NAME IS NULL"
+	}
+	var out []LatencyBucket
+	err := c.vary(ctx, digest, "SELECT /* risso: latency of a class */ BUCKET_NUMBER, COUNT_BUCKET FROM performance_schema.events_statements_histogram_by_digest WHERE "+
+		where+" AND DIGEST = "+quoteHex([]string{digest})+" AND COUNT_BUCKET > 0 ORDER BY BUCKET_NUMBER", func(row []sqldriver.Value) error {
+		n, _ := number(row[0])
+		calls, _ := number(row[1])
+		out = append(out, LatencyBucket{Number: int(n), Calls: int64(calls)})
+		return nil
+	})
+	return out, err
+}
+
+// DigestsLost reads how many statements found no room in the table of digests, and how large that table is.
+func (c *Conn) DigestsLost(ctx context.Context) (lost, size int64, err error) {
+	err = c.Query(ctx, "SHOW /* risso: statements without a class */ GLOBAL STATUS LIKE 'Performance\\_schema\\_digest\\_lost'", func(row []sqldriver.Value) error {
+		n, _ := number(row[1])
+		lost = int64(n)
+		return nil
+	})
+	if err != nil {
+		return 0, 0, err
+	}
+	err = c.Query(ctx, "SELECT /* risso: room for classes */ @@performance_schema_digests_size", func(row []sqldriver.Value) error {
+		n, _ := number(row[0])
+		size = int64(n)
+		return nil
+	})
+	return lost, size, err
+}
+
+// CountsStatements says whether the server counts statements by class, and else why not and what mends it.
+func (c *Conn) CountsStatements(ctx context.Context) (yes bool, why, remedy string, err error) {
+	if !c.Server.PerformanceSchema {
+		return false, "performance_schema is off on this server", "add performance_schema=ON to the [mysqld] section of the option file and restart the server", nil
+	}
+	off := []string{}
+	err = c.Query(ctx, "SELECT /* risso: are statements counted by class? */ NAME FROM performance_schema.setup_consumers WHERE NAME IN ('statements_digest', 'global_instrumentation', 'thread_instrumentation') AND ENABLED = 'NO'", func(row []sqldriver.Value) error {
+		off = append(off, text(row[0]))
+		return nil
+	})
+	if err != nil {
+		return false, "", "", err
+	}
+	if len(off) > 0 {
+		return false, "the consumer " + strings.Join(off, " and ") + " of performance_schema is off", "UPDATE performance_schema.setup_consumers SET ENABLED = 'YES' WHERE NAME IN ('" + strings.Join(off, "', '") + "')", nil
+	}
+	on := 0.0
+	err = c.Query(ctx, "SELECT /* risso: are statements timed? */ COUNT(*) FROM performance_schema.setup_instruments WHERE NAME LIKE 'statement/sql/%' AND ENABLED = 'YES' AND TIMED = 'YES'", func(row []sqldriver.Value) error {
+		on, _ = number(row[0])
+		return nil
+	})
+	if err == nil && on == 0 {
+		return false, "the statement instruments of performance_schema are off", "UPDATE performance_schema.setup_instruments SET ENABLED = 'YES', TIMED = 'YES' WHERE NAME LIKE 'statement/%'", nil
+	}
+	return err == nil, "", "", err
+}
+
+// errTooLong says that an answer is larger than a caller can use.
+var errTooLong = errors.New("the answer is too long")
+
+// maxPlan is how long a plan may be.
+const maxPlan = 1 << 20
+
+// ExplainJSON asks for the plan of a statement, which is not run. The caller has made sure that it only reads: EXPLAIN itself
+// runs some derived tables on old servers. The server gives up after limit.
+func (c *Conn) ExplainJSON(ctx context.Context, schema, statement string, limit time.Duration) (plan string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, limit+2*time.Second)
+	defer cancel()
+	if schema != "" {
+		if err := c.Query(ctx, "USE "+quoteName(schema), ignoreRow); err != nil {
+			return "", err
+		}
+	}
+	for _, set := range c.Server.explainLimits(limit) {
+		if err := c.Query(ctx, set, ignoreRow); err != nil {
+			return "", err
+		}
+	}
+	err = c.quietQuery(ctx, "EXPLAIN /* risso: plan history */ FORMAT=JSON "+statement, func(row []sqldriver.Value) error {
+		if plan = text(row[0]); len(plan) > maxPlan {
+			return errTooLong
+		}
+		return nil
+	})
+	return plan, err
+}
+
+// explainLimits bounds the statements of this session in time: a SELECT, and the derived tables that EXPLAIN runs.
+func (s Server) explainLimits(limit time.Duration) []string {
+	if s.MariaDB() {
+		return []string{fmt.Sprintf("SET SESSION /* risso: bound explain */ max_statement_time = %.3f, lock_wait_timeout = 1, innodb_lock_wait_timeout = 1", limit.Seconds())}
+	}
+	return []string{fmt.Sprintf("SET SESSION /* risso: bound explain */ max_execution_time = %d, lock_wait_timeout = 1, innodb_lock_wait_timeout = 1", limit.Milliseconds())}
+}
+
+// QuoteText writes a text as SQL.
+func QuoteText(s string) string {
+	return "'" + strings.NewReplacer(`\`, `\\`, "'", "''", "\x00", `\0`).Replace(s) + "'"
+}
+
+func quoteName(s string) string { return "`" + strings.ReplaceAll(s, "`", "``") + "`" }

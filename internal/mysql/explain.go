@@ -1,0 +1,158 @@
+package mysql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	driver "github.com/go-sql-driver/mysql"
+)
+
+// Explain is one way in which a server tells a query plan.
+type Explain struct {
+	Name    string // "json", "json2", "tree" or "table"
+	Session string // a statement that has to run first in the session, or ""
+	Prefix  string // what stands before the statement to explain
+	Rows    bool   // the answer is tabular, a row a table, and not one text
+}
+
+// Explains are the ways in which this server tells a plan without running the statement, the one that tells most
+// first. Version 1 of MySQL's JSON comes before version 2 because it alone names possible keys.
+// (https://dev.mysql.com/doc/refman/9.4/en/explain.html, https://mariadb.com/kb/en/explain-format-json/)
+func (s Server) Explains() []Explain {
+	if s.MariaDB() {
+		table := Explain{Name: "table", Prefix: "EXPLAIN /* risso: plan */ EXTENDED ", Rows: true}
+		if s.Number < 100100 {
+			return []Explain{table}
+		}
+		return []Explain{{Name: "json", Prefix: "EXPLAIN /* risso: plan */ FORMAT=JSON "}, table}
+	}
+	if !s.atLeast(50600) {
+		return []Explain{{Name: "table", Prefix: "EXPLAIN /* risso: plan */ EXTENDED ", Rows: true}}
+	}
+	list := []Explain{{Name: "json", Prefix: "EXPLAIN /* risso: plan */ FORMAT=JSON "}}
+	if s.atLeast(80300) {
+		list[0].Session = "SET SESSION /* risso: plan */ explain_json_format_version = 1"
+		list = append(list, Explain{Name: "json2", Session: "SET SESSION /* risso: plan */ explain_json_format_version = 2", Prefix: "EXPLAIN /* risso: plan */ FORMAT=JSON "})
+	}
+	if s.atLeast(80016) {
+		list = append(list, Explain{Name: "tree", Prefix: "EXPLAIN /* risso: plan */ FORMAT=TREE "})
+	}
+	return append(list, Explain{Name: "table", Prefix: "EXPLAIN /* risso: plan */ FORMAT=TRADITIONAL ", Rows: true})
+}
+
+// ExplainAnalyzes are the ways in which this server runs a statement and tells what its plan really did, the one
+// that tells most first; none where the server cannot: MySQL before 8.0.18, MariaDB before 10.1.
+func (s Server) ExplainAnalyzes() []Explain {
+	var list []Explain
+	switch {
+	case s.MariaDB() && s.Number >= 100100:
+		list = []Explain{{Name: "json", Prefix: "ANALYZE /* risso: plan */ FORMAT=JSON "}, {Name: "table", Prefix: "ANALYZE /* risso: plan */ ", Rows: true}}
+	case s.atLeast(80300):
+		list = []Explain{{Name: "json2", Session: "SET SESSION /* risso: plan */ explain_json_format_version = 2", Prefix: "EXPLAIN /* risso: plan */ ANALYZE FORMAT=JSON "}}
+	}
+	if s.atLeast(80021) {
+		list = append(list, Explain{Name: "tree", Prefix: "EXPLAIN /* risso: plan */ ANALYZE FORMAT=TREE "})
+	} else if s.atLeast(80018) {
+		list = append(list, Explain{Name: "tree", Prefix: "EXPLAIN /* risso: plan */ ANALYZE "})
+	}
+	return list
+}
+
+// ExplainConnection is how this server tells the plan of what another connection runs, with the statement complete.
+// MariaDB has it as SHOW EXPLAIN, with JSON since 10.9.
+func (s Server) ExplainConnection(id int64) []Explain {
+	n := strconv.FormatInt(id, 10)
+	if s.MariaDB() {
+		table := Explain{Name: "table", Prefix: "SHOW /* risso: plan */ EXPLAIN FOR " + n, Rows: true}
+		if s.Number < 100900 {
+			return []Explain{table}
+		}
+		return []Explain{{Name: "json", Prefix: "SHOW /* risso: plan */ EXPLAIN FORMAT=JSON FOR " + n}, table}
+	}
+	if !s.atLeast(50702) {
+		return nil
+	}
+	list := s.Explains()
+	for i := range list {
+		list[i].Prefix += "FOR CONNECTION " + n
+	}
+	return list
+}
+
+// NamesSubqueries says whether the JSON plan of this server tells dependent and uncacheable subqueries apart; MariaDB
+// tells them in tabular EXPLAIN only.
+func (s Server) NamesSubqueries() bool { return !s.MariaDB() }
+
+// BoundStatements are the statements that bound how long this session's next ones may run and wait. The bound of
+// MySQL is for SELECT only (max_execution_time).
+func (s Server) BoundStatements(d time.Duration) []string {
+	seconds := strconv.Itoa(max(1, int(math.Ceil(d.Seconds()))))
+	list := []string{"SET SESSION /* risso: bound */ lock_wait_timeout = " + seconds, "SET SESSION /* risso: bound */ innodb_lock_wait_timeout = " + seconds}
+	switch {
+	case s.MariaDB() && s.Number >= 100101:
+		list = append(list, "SET SESSION /* risso: bound */ max_statement_time = "+strconv.FormatFloat(d.Seconds(), 'f', 3, 64))
+	case s.atLeast(50708):
+		list = append(list, "SET SESSION /* risso: bound */ max_execution_time = "+strconv.FormatInt(max(1, d.Milliseconds()), 10))
+	}
+	return list
+}
+
+// Exec runs a statement that gives no rows.
+func (c *Conn) Exec(ctx context.Context, statement string) error {
+	return c.Query(ctx, statement, ignoreRow)
+}
+
+// Kill ends another connection of a server by a connection of its own: what a client leaves behind when it gives up
+// waiting goes on running otherwise.
+func Kill(ctx context.Context, t Target, connectionID int64) error {
+	c, err := Connect(ctx, t, nil)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err := c.Exec(ctx, "KILL /* risso: left behind */ "+strconv.FormatInt(connectionID, 10)); err != nil && ErrorNumber(err) != errNoSuchThread {
+		return fmt.Errorf("end connection %d: %w", connectionID, err)
+	}
+	return nil
+}
+
+const errNoSuchThread = 1094
+
+// Numbers of errors that other packages act on.
+const (
+	ErrReadOnlyTransaction = 1792 // the statement writes, and the transaction may not
+	ErrTooLong             = 3024 // max_execution_time
+	ErrTooLongMariaDB      = 1969 // max_statement_time
+	ErrNoPlanToTell        = 3012 // EXPLAIN FOR CONNECTION: that connection runs nothing that has a plan
+	ErrNoPlanMariaDB       = 1933 // SHOW EXPLAIN: the target is not running an EXPLAINable statement
+	ErrNoThread            = errNoSuchThread
+)
+
+// ErrorNumber is the server's number of an error, or 0.
+func ErrorNumber(err error) int {
+	var e *driver.MySQLError
+	if errors.As(err, &e) {
+		return int(e.Number)
+	}
+	return 0
+}
+
+// WithPatience is the target with another limit for the wait for an answer; statements that may run long need it.
+func (t Target) WithPatience(d time.Duration) Target {
+	cfg := t.cfg.Clone()
+	cfg.ReadTimeout = d
+	return Target{cfg: cfg}
+}
+
+// FreshStatistics is the statement after which this session's information_schema tells the present sizes of tables
+// and not those of up to a day ago (MySQL 8.0 keeps them), or "".
+func (s Server) FreshStatistics() string {
+	if s.atLeast(80003) {
+		return "SET SESSION /* risso: plan */ information_schema_stats_expiry = 0"
+	}
+	return ""
+}

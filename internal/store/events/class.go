@@ -1,0 +1,323 @@
+package events
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sort"
+)
+
+// Limits of the lists in one answer.
+const (
+	maxSamples  = 50
+	maxPlans    = 50
+	maxFlips    = 500
+	maxParts    = 100
+	maxDigests  = 1000
+	maxCompared = 20000 // classes of one range
+)
+
+// Class gives the history of one class.
+func (a asker) Class(ctx context.Context, q ClassQuestion) (*ClassAnswer, error) {
+	if err := q.check(); err != nil {
+		return nil, err
+	}
+	if q.Points < 1 || q.Points > MaxPoints {
+		return nil, badQuestion("points must be 1 to %d", MaxPoints)
+	}
+	k, err := key(q.ID)
+	if err != nil {
+		return nil, err
+	}
+	ctx, leave, err := a.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	out := &ClassAnswer{Step: a.step(q.Range, q.Points)}
+	f := filter{instances: q.Instances, classes: []int64{k}}
+	names, err := a.names(ctx, f.classes, q.Instances)
+	if err != nil {
+		return nil, err
+	}
+	out.Class = names[k]
+	for _, read := range []func(context.Context, ClassQuestion, filter, *ClassAnswer) error{a.history, a.parts, a.sightings, a.samples, a.plans} {
+		if err := read(ctx, q, f, out); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// history reads the points and the total.
+func (a asker) history(ctx context.Context, q ClassQuestion, f filter, out *ClassAnswer) error {
+	begin := q.From - q.From%out.Step
+	list, err := a.pieces(ctx, q.Range, out.Step)
+	if err != nil {
+		return err
+	}
+	slot := fmt.Sprintf("intDiv(time - %d, %d)", begin, out.Step)
+	err = a.b.query(ctx, "SELECT "+slot+" AS slot, "+costSums+" FROM "+a.source(list, f)+" GROUP BY slot ORDER BY slot", nil, func(scan func(...any) error) error {
+		var p Point
+		if err := scan(append([]any{&p.Time}, p.Cost.fields()...)...); err != nil {
+			return err
+		}
+		out.Total.add(p.Cost)
+		out.Points = append(out.Points, p)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read the history of the class: %w", err)
+	}
+	buckets, err := a.buckets(ctx, list, f, slot)
+	if err != nil {
+		return err
+	}
+	var all []Bucket
+	for i := range out.Points {
+		p := &out.Points[i]
+		b := buckets[f.classes[0]][p.Time]
+		all = append(all, b...)
+		p.Latency = Quantiles(b)
+		p.Time = begin + p.Time*out.Step
+	}
+	out.Latency = Quantiles(joinBuckets(all))
+	return nil
+}
+
+func (c *Cost) add(d Cost) {
+	c.Calls += d.Calls
+	c.Seconds += d.Seconds
+	c.LockSeconds += d.LockSeconds
+	c.RowsSent += d.RowsSent
+	c.RowsExamined += d.RowsExamined
+	c.RowsAffected += d.RowsAffected
+	c.Errors += d.Errors
+	c.Warnings += d.Warnings
+	c.TmpTables += d.TmpTables
+	c.TmpDiskTables += d.TmpDiskTables
+	c.NoIndex += d.NoIndex
+	c.SortRows += d.SortRows
+	c.MaxSeconds = max(c.MaxSeconds, d.MaxSeconds)
+}
+
+// parts reads what the class cost by instance, schema and user.
+func (a asker) parts(ctx context.Context, q ClassQuestion, f filter, out *ClassAnswer) error {
+	list, err := a.pieces(ctx, q.Range, hour)
+	if err != nil {
+		return err
+	}
+	for _, p := range []struct {
+		column string
+		into   *[]Part
+	}{{"instance", &out.ByInstance}, {"db", &out.BySchema}, {"account", &out.ByUser}} {
+		err := a.b.query(ctx, "SELECT "+p.column+" AS value, toInt64(sum(calls)), toFloat64(sum(seconds)) FROM "+a.source(list, f)+
+			fmt.Sprintf(" GROUP BY value ORDER BY sum(seconds) DESC, value LIMIT %d", maxParts), nil, func(scan func(...any) error) error {
+			var v Part
+			if err := scan(&v.Value, &v.Calls, &v.Seconds); err != nil {
+				return err
+			}
+			*p.into = append(*p.into, v)
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("read the class by %s: %w", p.column, err)
+		}
+	}
+	if len(out.ByUser) == 1 && out.ByUser[0].Value == "" {
+		out.ByUser = nil
+	}
+	return nil
+}
+
+// instanceWhere is a condition on the instance, beside others.
+func instanceWhere(instances []string) string {
+	if len(instances) == 0 {
+		return ""
+	}
+	return " AND instance IN (" + quoteList(instances) + ")"
+}
+
+// sightings reads where the class was seen, under which digest.
+func (a asker) sightings(ctx context.Context, q ClassQuestion, f filter, out *ClassAnswer) error {
+	err := a.b.query(ctx, fmt.Sprintf("SELECT instance, digest, toInt64(min(first_seen)), toInt64(max(last_seen)) AS last FROM risso_seen WHERE class = %d%s GROUP BY instance, digest ORDER BY last DESC, instance, digest LIMIT %d",
+		f.classes[0], instanceWhere(q.Instances), maxDigests), nil, func(scan func(...any) error) error {
+		var c Class
+		if err := scan(&c.Instance, &c.Digest, &c.FirstSeen, &c.LastSeen); err != nil {
+			return err
+		}
+		if out.Instance == "" {
+			out.Instance, out.Digest = c.Instance, c.Digest
+		}
+		out.Digests = append(out.Digests, c)
+		return nil
+	})
+	return wrap("tell where the class was seen", err)
+}
+
+// samples reads the newest samples that are not newer than the range, and the slowest among them first.
+func (a asker) samples(ctx context.Context, q ClassQuestion, f filter, out *ClassAnswer) error {
+	err := a.b.query(ctx, fmt.Sprintf("SELECT instance, time, text, seconds, db, account, host FROM risso_samples WHERE class = %d AND time < %d%s ORDER BY time DESC, instance LIMIT %d",
+		f.classes[0], q.To, instanceWhere(q.Instances), maxSamples), nil, func(scan func(...any) error) error {
+		var s Sample
+		if err := scan(&s.Instance, &s.Time, &s.Text, &s.Seconds, &s.Schema, &s.User, &s.Host); err != nil {
+			return err
+		}
+		out.Samples = append(out.Samples, s)
+		return nil
+	})
+	return wrap("read the samples", err)
+}
+
+// plans reads all plans of the class and the flips in the range.
+func (a asker) plans(ctx context.Context, q ClassQuestion, f filter, out *ClassAnswer) error {
+	err := a.b.query(ctx, fmt.Sprintf(`SELECT instance, db, plan, toInt64(min(first_seen)), toInt64(max(last_seen)) AS last, max(origin), argMax(text, last_seen) FROM risso_plans WHERE class = %d%s
+ GROUP BY instance, db, plan ORDER BY last DESC, instance, plan LIMIT %d`, f.classes[0], instanceWhere(q.Instances), maxPlans), nil, func(scan func(...any) error) error {
+		var p Plan
+		if err := scan(&p.Instance, &p.Schema, &p.ID, &p.FirstSeen, &p.LastSeen, &p.Origin, &p.Text); err != nil {
+			return err
+		}
+		out.Plans = append(out.Plans, p)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read the plans: %w", err)
+	}
+	flips, err := a.flips(ctx, q.Range, f)
+	out.Flips = flips[f.classes[0]]
+	return err
+}
+
+// flips reads the changes of plan in a range, by class.
+func (a asker) flips(ctx context.Context, r Range, f filter) (map[int64][]Flip, error) {
+	out := map[int64][]Flip{}
+	err := a.b.query(ctx, fmt.Sprintf("SELECT DISTINCT class, instance, db, time, old, new FROM risso_flips WHERE %s ORDER BY time, instance, class LIMIT %d", f.where(r), maxFlips), nil,
+		func(scan func(...any) error) error {
+			var k int64
+			var p Flip
+			if err := scan(&k, &p.Instance, &p.Schema, &p.Time, &p.Old, &p.New); err != nil {
+				return err
+			}
+			out[k] = append(out[k], p)
+			return nil
+		})
+	return out, wrap("read the changes of plan", err)
+}
+
+// Compare gives what changed between two ranges.
+func (a asker) Compare(ctx context.Context, q CompareQuestion) (*CompareAnswer, error) {
+	if err := q.A.check(); err != nil {
+		return nil, err
+	}
+	if err := q.B.check(); err != nil {
+		return nil, err
+	}
+	if q.Limit < 1 || q.Limit > MaxLimit {
+		return nil, badQuestion("limit must be 1 to %d", MaxLimit)
+	}
+	ctx, leave, err := a.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	out := new(CompareAnswer)
+	classes := map[int64]*Change{}
+	lengthA, lengthB := float64(q.A.To-q.A.From), float64(q.B.To-q.B.From)
+	for _, side := range []struct {
+		r     Range
+		total *Cost
+		cost  func(*Change) *Cost
+	}{{q.A, &out.A, func(c *Change) *Cost { return &c.A }}, {q.B, &out.B, func(c *Change) *Cost { return &c.B }}} {
+		n, err := a.side(ctx, side.r, q.Instances, func(k int64, c Cost) {
+			side.total.add(c)
+			if classes[k] == nil {
+				classes[k] = new(Change)
+			}
+			*side.cost(classes[k]) = c
+		})
+		if err != nil {
+			return nil, err
+		}
+		out.Cut = out.Cut || n == maxCompared
+	}
+	out.Count, out.LoadA, out.LoadB = len(classes), out.A.Seconds/lengthA, out.B.Seconds/lengthB
+	keys := make([]int64, 0, len(classes))
+	sum := 0.0
+	for k, c := range classes {
+		change(c, lengthA, lengthB)
+		sum += math.Abs(c.Delta)
+		keys = append(keys, k)
+	}
+	sort.Slice(keys, func(i, j int) bool {
+		a, b := math.Abs(classes[keys[i]].Delta), math.Abs(classes[keys[j]].Delta)
+		return a > b || a == b && keys[i] < keys[j]
+	})
+	keys = keys[:min(len(keys), q.Limit)]
+	if len(keys) == 0 {
+		return out, nil
+	}
+	names, err := a.names(ctx, keys, q.Instances)
+	if err != nil {
+		return nil, err
+	}
+	// The flips from the beginning of the one range to the end of the other.
+	flips, err := a.flips(ctx, Range{min(q.A.From, q.B.From), max(q.A.To, q.B.To)}, filter{instances: q.Instances, classes: keys})
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range keys {
+		c := classes[k]
+		n := names[k]
+		c.ID, c.Fingerprint, c.Verb, c.FirstSeen, c.Flips = n.ID, n.Fingerprint, n.Verb, n.FirstSeen, flips[k]
+		if sum > 0 {
+			c.Share = c.Delta / sum
+		}
+		out.Changes = append(out.Changes, *c)
+	}
+	return out, nil
+}
+
+// side sums up one range by class, the costliest first.
+func (a asker) side(ctx context.Context, r Range, instances []string, each func(int64, Cost)) (n int, err error) {
+	list, err := a.pieces(ctx, r, hour)
+	if err != nil {
+		return 0, err
+	}
+	err = a.b.query(ctx, fmt.Sprintf("SELECT class, %s FROM %s GROUP BY class HAVING sum(calls) > 0 ORDER BY sum(seconds) DESC LIMIT %d", costSums, a.source(list, filter{instances: instances}), maxCompared), nil,
+		func(scan func(...any) error) error {
+			var c Cost
+			var k int64
+			if err := scan(append([]any{&k}, c.fields()...)...); err != nil {
+				return err
+			}
+			each(k, c)
+			n++
+			return nil
+		})
+	return n, wrap("sum up a range", err)
+}
+
+// Classes lists what is known of the classes of an instance.
+func (a asker) Classes(ctx context.Context, instance string, limit int) ([]Class, error) {
+	if limit < 1 || limit > 100000 {
+		return nil, badQuestion("limit must be 1 to 100000")
+	}
+	ctx, leave, err := a.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	var out []Class
+	err = a.b.query(ctx, fmt.Sprintf(`SELECT s.instance, s.digest, s.first_seen, s.last_seen, c.id, c.pt_id, c.fingerprint, c.verb, c.tables FROM
+ (SELECT instance, digest, class, toInt64(min(first_seen)) AS first_seen, toInt64(max(last_seen)) AS last_seen FROM risso_seen WHERE instance = %s GROUP BY instance, digest, class) AS s
+ INNER JOIN (SELECT class, max(id) AS id, max(pt_id) AS pt_id, max(fingerprint) AS fingerprint, max(verb) AS verb, max(tables) AS tables FROM risso_classes GROUP BY class) AS c
+ ON s.class = c.class ORDER BY s.last_seen DESC, s.digest LIMIT %d`, quote(instance), limit), nil, func(scan func(...any) error) error {
+		var c Class
+		if err := scan(&c.Instance, &c.Digest, &c.FirstSeen, &c.LastSeen, &c.ID, &c.PtID, &c.Fingerprint, &c.Verb, &c.Tables); err != nil {
+			return err
+		}
+		out = append(out, c)
+		return nil
+	})
+	return out, wrap("list the classes", err)
+}

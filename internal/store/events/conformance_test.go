@@ -1,0 +1,449 @@
+package events
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+)
+
+// stores are the ways to open a new, empty store; each test of the suite runs over all of them.
+var stores = []struct {
+	name string
+	open func(t *testing.T) Store
+}{
+	{"duckdb", openDuckDB},
+	{"clickhouse", openClickHouse},
+}
+
+func openDuckDB(t *testing.T) Store {
+	t.Helper()
+	if !Embedded {
+		t.Skip("this test binary was built without cgo: there is no embedded store")
+	}
+	s, err := OpenEmbedded(t.Context(), t.TempDir()+"/events.duckdb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return s
+}
+
+func eachStore(t *testing.T, f func(t *testing.T, s Store)) {
+	t.Helper()
+	for _, s := range stores {
+		t.Run(s.name, func(t *testing.T) { f(t, s.open(t)) })
+	}
+}
+
+// id is the class ID number n.
+func id(n int) string { return fmt.Sprintf("%016X%016X", uint64(n)*0x9E3779B97F4A7C15, n) }
+
+// at is a time in the tests: minutes after midnight of a day in 2026.
+func at(minutes int) int64 { return 1_780_272_000 + int64(minutes)*60 }
+
+func row(class int, calls int64, seconds float64) Row {
+	return Row{Class: id(class), Schema: "shop", Calls: calls, Seconds: seconds, LockSeconds: seconds / 10, RowsSent: calls, RowsExamined: calls * 7, MaxSeconds: seconds / float64(calls)}
+}
+
+func class(instance string, n int, first int64) Class {
+	return Class{Instance: instance, ID: id(n), Digest: fmt.Sprintf("d%d", n), PtID: "PT", Fingerprint: fmt.Sprintf("select * from t%d where a = ?", n), Verb: "SELECT", Tables: fmt.Sprintf("shop.t%d", n), FirstSeen: first, LastSeen: first}
+}
+
+func add(t *testing.T, s Store, minutes ...Minute) int {
+	t.Helper()
+	n, err := s.AddMinutes(t.Context(), minutes...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func top(t *testing.T, s Store, q TopQuestion) *TopAnswer {
+	t.Helper()
+	if q.Limit == 0 {
+		q.Limit = 20
+	}
+	a, err := s.Top(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(math.Abs(a), math.Abs(b), 1) }
+
+// TestTwiceIsOnce stores a minute twice, alone and within another batch: its numbers stay, those of hours too.
+func TestTwiceIsOnce(t *testing.T) {
+	eachStore(t, func(t *testing.T, s Store) {
+		m := Minute{"db1", at(0), []Row{row(1, 10, 2), row(2, 5, 1)}}
+		if n := add(t, s, m); n != 1 {
+			t.Errorf("first time: %d stored", n)
+		}
+		changed := Minute{"db1", at(0), []Row{row(1, 99, 99)}}
+		if n := add(t, s, m, Minute{"db1", at(1), []Row{row(1, 1, 1)}}, changed, Minute{"db2", at(0), []Row{row(1, 3, 3)}}); n != 2 {
+			t.Errorf("second time: %d stored, want 2", n)
+		}
+		a := top(t, s, TopQuestion{Range: Range{at(0), at(60)}})
+		if a.Total.Calls != 19 || !near(a.Total.Seconds, 7) || a.Count != 2 || a.First > at(0) {
+			t.Errorf("total %+v count %d first %d", a.Total, a.Count, a.First)
+		}
+		a = top(t, s, TopQuestion{Range: Range{at(0), at(60)}, Instances: []string{"db2"}})
+		if a.Total.Calls != 3 || len(a.Classes) != 1 {
+			t.Errorf("db2: %+v", a)
+		}
+	})
+}
+
+// TestHoursEqualMinutes asks the same of ranges that are read from minutes and from rolled-up hours, with minutes that
+// come late and in any order: the sums are those of the rows.
+func TestHoursEqualMinutes(t *testing.T) {
+	eachStore(t, func(t *testing.T, s Store) {
+		type cost struct {
+			calls   int64
+			seconds float64
+			max     float64
+			latency int64
+		}
+		want := map[int64]map[string]*cost{} // by minute and class
+		var late []Minute
+		for i := range 600 {
+			m := Minute{Instance: fmt.Sprintf("db%d", i%2), Time: at(i)}
+			want[m.Time] = map[string]*cost{}
+			for c := 1; c <= 1+i%5; c++ {
+				r := row(c, int64(1+i%7), float64(c)*0.25)
+				if c <= 2 {
+					r.Latency = []Bucket{{int16(100 + c), 1}, {int16(200 + i%3), int64(i % 7)}}
+					if i%7 == 0 {
+						r.Latency = r.Latency[:1]
+					}
+				}
+				w := cost{calls: r.Calls, seconds: r.Seconds, max: r.MaxSeconds}
+				for _, b := range r.Latency {
+					w.latency += b.Calls
+				}
+				want[m.Time][r.Class] = &w
+				m.Rows = append(m.Rows, r)
+			}
+			if i%50 == 3 {
+				late = append(late, m)
+				continue
+			}
+			if i%9 == 0 {
+				add(t, s, m)
+			} else {
+				late = append(late, m)
+				if len(late) > 40 {
+					add(t, s, late[20:]...)
+					late = late[:20]
+				}
+			}
+		}
+		for i := len(late) - 1; i >= 0; i-- {
+			add(t, s, late[i])
+		}
+		for _, r := range []Range{{at(0), at(600)}, {at(7), at(593)}, {at(60), at(540)}, {at(61), at(119)}, {at(0), at(59)}, {at(30), at(330)}} {
+			sums := map[string]*cost{}
+			var total cost
+			for time, classes := range want {
+				if time < r.From || time >= r.To {
+					continue
+				}
+				for c, w := range classes {
+					if sums[c] == nil {
+						sums[c] = new(cost)
+					}
+					sums[c].calls += w.calls
+					sums[c].seconds += w.seconds
+					sums[c].latency += w.latency
+					sums[c].max = max(sums[c].max, w.max)
+					total.calls += w.calls
+					total.seconds += w.seconds
+				}
+			}
+			a := top(t, s, TopQuestion{Range: r, Sparks: 10})
+			if a.Total.Calls != total.calls || !near(a.Total.Seconds, total.seconds) || int(a.Count) != len(sums) {
+				t.Errorf("%v: total %+v, want %+v", r, a.Total, total)
+			}
+			for i, c := range a.Classes {
+				if i > 0 && c.Seconds > a.Classes[i-1].Seconds {
+					t.Errorf("%v: not ordered by load", r)
+				}
+				spark := 0.0
+				for _, v := range c.Spark {
+					spark += v * float64(a.Step)
+				}
+				w := total
+				for cid, x := range sums {
+					if k, _ := key(cid); fmt.Sprintf("%016X", uint64(k)) == c.ID[:16] {
+						w = *x
+					}
+				}
+				if c.Calls != w.calls || !near(c.Seconds, w.seconds) || !near(c.MaxSeconds, w.max) || !near(spark, w.seconds) || c.RowsExamined != 7*w.calls {
+					t.Errorf("%v: class %s: %+v spark %v, want %+v", r, c.ID, c, spark, w)
+				}
+				if c.Latency == nil != (w.latency == 0) || c.Latency != nil && c.Latency.Calls != w.latency {
+					t.Errorf("%v: class %s: latency %+v, want %d calls", r, c.ID, c.Latency, w.latency)
+				}
+			}
+		}
+	})
+}
+
+// TestClassHistory asks for one class: points, parts, names, samples.
+func TestClassHistory(t *testing.T) {
+	eachStore(t, func(t *testing.T, s Store) {
+		ctx := t.Context()
+		var list []Minute
+		for i := range 180 {
+			r := row(1, 10, 1)
+			r.Latency = []Bucket{{150, 9}, {250, 1}}
+			other := r
+			other.Schema, other.User, other.Calls, other.Latency = "crm", "app", 5, nil
+			list = append(list, Minute{"db1", at(i), []Row{r, other, row(2, 1, 1)}}, Minute{"db2", at(i), []Row{r}})
+		}
+		add(t, s, list...)
+		if err := s.AddClasses(ctx, class("db1", 1, at(5)), class("db2", 1, at(3)), class("db1", 2, at(0))); err != nil {
+			t.Fatal(err)
+		}
+		again := class("db1", 1, at(9))
+		again.LastSeen = at(170)
+		if err := s.AddClasses(ctx, again); err != nil {
+			t.Fatal(err)
+		}
+		text := "select 'it''s' from t where a = '\\\t\n\\'' -- ü 🐬 \x01"
+		sample := Sample{Instance: "db1", Class: id(1), Time: at(7), Text: text, Seconds: 0.25, Schema: "shop", User: "u", Host: "h"}
+		if err := s.AddSamples(ctx, sample, sample, Sample{Instance: "db2", Class: id(1), Time: at(8), Text: "x"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.AddSamples(ctx, sample); err != nil {
+			t.Fatal(err)
+		}
+		a, err := s.Class(ctx, ClassQuestion{Range: Range{at(0), at(180)}, ID: id(1), Points: 60})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.ID != id(1) || a.FirstSeen != at(3) || a.LastSeen != at(170) || a.Fingerprint != "select * from t1 where a = ?" || a.PtID != "PT" || a.Tables != "shop.t1" || a.Instance != "db1" || a.Digest != "d1" {
+			t.Errorf("class %+v", a.Class)
+		}
+		if len(a.Points) == 0 || len(a.Points) > 60 || a.Total.Calls != 180*25 || !near(a.Total.Seconds, 180*3) {
+			t.Errorf("%d points of %d s, total %+v", len(a.Points), a.Step, a.Total)
+		}
+		sum := int64(0)
+		for i, p := range a.Points {
+			sum += p.Calls
+			if p.Time%a.Step != 0 || i > 0 && p.Time <= a.Points[i-1].Time || p.Latency == nil || !near(p.Latency.P50, UpperBound(150)) || !near(p.Latency.P95, UpperBound(250)) {
+				t.Errorf("point %+v %+v", p, p.Latency)
+			}
+		}
+		if sum != a.Total.Calls {
+			t.Errorf("points add up to %d calls, total is %d", sum, a.Total.Calls)
+		}
+		if a.Latency == nil || a.Latency.Calls != 3600 {
+			t.Errorf("latency %+v", a.Latency)
+		}
+		if want := []Part{{"db1", 2700, 360}, {"db2", 1800, 180}}; fmt.Sprint(a.ByInstance) != fmt.Sprint(want) {
+			t.Errorf("by instance %v", a.ByInstance)
+		}
+		if want := []Part{{"shop", 3600, 360}, {"crm", 900, 180}}; fmt.Sprint(a.BySchema) != fmt.Sprint(want) {
+			t.Errorf("by schema %v", a.BySchema)
+		}
+		if want := []Part{{"", 3600, 360}, {"app", 900, 180}}; fmt.Sprint(a.ByUser) != fmt.Sprint(want) {
+			t.Errorf("by user %v", a.ByUser)
+		}
+		if len(a.Samples) != 2 || a.Samples[0].Instance != "db2" || a.Samples[1].Text != text || a.Samples[1].Host != "h" || a.Samples[1].Seconds != 0.25 {
+			t.Errorf("samples %+v", a.Samples)
+		}
+		got, err := s.Classes(ctx, "db1", 10)
+		if err != nil || len(got) != 2 || got[0].ID != id(1) || got[0].FirstSeen != at(5) || got[0].LastSeen != at(170) || got[1].Digest != "d2" {
+			t.Errorf("classes %+v %v", got, err)
+		}
+	})
+}
+
+// TestSearchAndOrder finds by fingerprint, table and ID, whatever stands in the text, and orders by each word.
+func TestSearchAndOrder(t *testing.T) {
+	eachStore(t, func(t *testing.T, s Store) {
+		slow := row(3, 1, 5)
+		slow.Errors, slow.NoIndex, slow.TmpDiskTables, slow.SortRows, slow.Warnings, slow.RowsAffected = 1, 1, 1, 1, 1, 1
+		slow.RowsExamined, slow.RowsSent = 10000, 101
+		add(t, s, Minute{"db1", at(0), []Row{row(1, 100, 4), row(2, 50, 3), slow}})
+		odd := class("db1", 2, at(0))
+		odd.Fingerprint = `select '%_\' from "T'"`
+		if err := s.AddClasses(t.Context(), class("db1", 1, at(0)), odd, class("db1", 3, at(0))); err != nil {
+			t.Fatal(err)
+		}
+		r := Range{at(0), at(1)}
+		for search, want := range map[string]int{"": 3, "t1 WHERE": 1, "shop.t": 3, "  SELECT   *": 2, `'%_\'`: 1, "%": 1, `"t'"`: 1, strings.ToLower(id(3)[:8]): 1, "nothing like it": 0, `' OR 1=1 -- `: 0} {
+			a := top(t, s, TopQuestion{Range: r, Search: search})
+			if len(a.Classes) != want || a.Count != 3 || a.Total.Calls != 151 {
+				t.Errorf("search %q: %d classes, count %d, want %d", search, len(a.Classes), a.Count, want)
+			}
+		}
+		for _, o := range Orders() {
+			want := id(3)
+			if o == "calls" {
+				want = id(1)
+			}
+			if a := top(t, s, TopQuestion{Range: r, Order: o, Limit: 1}); len(a.Classes) != 1 || a.Classes[0].ID != want {
+				t.Errorf("order %s: %+v", o, a.Classes)
+			}
+		}
+		if a := top(t, s, TopQuestion{Range: r, Instances: []string{"db1' OR '1'='1"}}); a.Count != 0 {
+			t.Errorf("a quote in an instance's name found %d classes", a.Count)
+		}
+		for _, q := range []TopQuestion{{Range: r, Order: "1; DROP TABLE", Limit: 1}, {Range: r, Limit: 0}, {Range: r, Limit: MaxLimit + 1}, {Range: Range{at(1), at(1)}, Limit: 1}, {Range: Range{-1, at(1)}, Limit: 1}} {
+			if _, err := s.Top(t.Context(), q); !errors.Is(err, ErrBadQuestion) {
+				t.Errorf("%+v: %v", q, err)
+			}
+		}
+		if _, err := s.Class(t.Context(), ClassQuestion{Range: r, ID: "nonsense", Points: 5}); !errors.Is(err, ErrBadQuestion) {
+			t.Errorf("a bad ID: %v", err)
+		}
+		if _, err := s.AddMinutes(t.Context(), Minute{"db1", 61, nil}); !errors.Is(err, ErrBadQuestion) {
+			t.Errorf("half a minute: %v", err)
+		}
+	})
+}
+
+// TestPlansFlip sees a plan change, change back, and stay.
+func TestPlansFlip(t *testing.T) {
+	eachStore(t, func(t *testing.T, s Store) {
+		ctx := t.Context()
+		see := func(minute int, plan, schema string) *Flip {
+			t.Helper()
+			f, err := s.AddPlan(ctx, Plan{Instance: "db1", Class: id(1), Schema: schema, ID: plan, LastSeen: at(minute), Origin: "explain", Text: `{"plan":"` + plan + `\n"}`})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return f
+		}
+		if f := see(0, "A", "shop"); f != nil {
+			t.Errorf("the first plan is a flip: %+v", f)
+		}
+		if f := see(1, "A", "shop"); f != nil {
+			t.Errorf("the same plan is a flip: %+v", f)
+		}
+		if f := see(2, "B", "crm"); f != nil {
+			t.Errorf("another schema's plan is a flip: %+v", f)
+		}
+		if f := see(3, "B", "shop"); f == nil || f.Old != "A" || f.New != "B" || f.Time != at(3) {
+			t.Errorf("flip %+v", f)
+		}
+		if f := see(5, "A", "shop"); f == nil || f.Old != "B" || f.New != "A" {
+			t.Errorf("flip back %+v", f)
+		}
+		add(t, s, Minute{"db1", at(2), []Row{row(1, 10, 1)}}, Minute{"db1", at(4), []Row{row(1, 10, 9)}})
+		a, err := s.Class(ctx, ClassQuestion{Range: Range{at(0), at(5)}, ID: id(1), Points: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(a.Plans) != 3 || a.Plans[0].ID != "A" || a.Plans[0].FirstSeen != at(0) || a.Plans[0].LastSeen != at(5) || a.Plans[0].Text != `{"plan":"A\n"}` {
+			t.Errorf("plans %+v", a.Plans)
+		}
+		if len(a.Flips) != 1 || a.Flips[0].New != "B" {
+			t.Errorf("flips in the range %+v", a.Flips)
+		}
+		c, err := s.Compare(ctx, CompareQuestion{A: Range{at(0), at(3)}, B: Range{at(3), at(6)}, Limit: 5})
+		if err != nil || len(c.Changes) != 1 || len(c.Changes[0].Flips) != 2 || c.Changes[0].Kind != "slower" {
+			t.Errorf("compare %+v %v", c, err)
+		}
+	})
+}
+
+// TestCompare tells what changed, in the order of its part in the change of the load.
+func TestCompare(t *testing.T) {
+	eachStore(t, func(t *testing.T, s Store) {
+		var list []Minute
+		for i := range 120 {
+			before := []Row{row(1, 100, 1), row(2, 100, 1), row(3, 100, 1), row(4, 100, 1), row(5, 100, 1), row(7, 10, 0.5)}
+			after := []Row{row(1, 100, 5), row(2, 300, 3), row(3, 100, 1.02), row(4, 50, 0.5), row(6, 10, 3), row(7, 10, 0.05)}
+			if i < 60 {
+				list = append(list, Minute{"db1", at(i), before})
+			} else {
+				list = append(list, Minute{"db1", at(i), after})
+			}
+		}
+		add(t, s, list...)
+		a, err := s.Compare(t.Context(), CompareQuestion{A: Range{at(0), at(60)}, B: Range{at(60), at(120)}, Limit: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		sum := 0.0
+		for _, c := range a.Changes {
+			got = append(got, c.Kind)
+			sum += c.Delta
+			if !near(c.Slower+c.Oftener, c.Delta) {
+				t.Errorf("the parts %v and %v do not make %v", c.Slower, c.Oftener, c.Delta)
+			}
+		}
+		if want := "slower new oftener gone rarer faster same"; strings.Join(got, " ") != want && strings.Join(got, " ") != "slower new oftener gone faster rarer same" {
+			t.Errorf("kinds %v, want %s", got, want)
+		}
+		if !near(sum, a.LoadB-a.LoadA) || a.Count != 7 || !near(a.Changes[0].Delta, 4.0/60) || a.Changes[0].A.Calls != 6000 {
+			t.Errorf("deltas add up to %v, load %v → %v, %+v", sum, a.LoadA, a.LoadB, a.Changes[0])
+		}
+		// Of unequal lengths, rates are compared.
+		a, err = s.Compare(t.Context(), CompareQuestion{A: Range{at(0), at(60)}, B: Range{at(0), at(30)}, Limit: 10})
+		if err != nil || len(a.Changes) != 6 || a.Changes[0].Kind != "same" || !near(a.Changes[0].Delta, 0) {
+			t.Errorf("half of the same: %+v %v", a, err)
+		}
+	})
+}
+
+// TestPrune deletes minutes before hours, and nothing too early.
+func TestPrune(t *testing.T) {
+	eachStore(t, func(t *testing.T, s Store) {
+		ctx := t.Context()
+		var list []Minute
+		for i := range 60 * 30 {
+			list = append(list, Minute{"db1", at(i), []Row{row(1, 1, 1)}})
+		}
+		add(t, s, list...)
+		if err := s.AddClasses(ctx, class("db1", 1, at(0))); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Prune(ctx, time.Unix(at(60*20), 0), time.Unix(at(60*5), 0)); err != nil {
+			t.Fatal(err)
+		}
+		if a := top(t, s, TopQuestion{Range: Range{at(0), at(60 * 30)}}); a.Total.Calls != 60*25 {
+			t.Errorf("%d calls are left of 25 hours", a.Total.Calls)
+		}
+		// An old range asks hours, though it is short.
+		a, err := s.Class(ctx, ClassQuestion{Range: Range{at(60 * 6), at(60 * 8)}, ID: id(1), Points: 100})
+		if err != nil || a.Total.Calls != 120 || a.Step != hour {
+			t.Errorf("old hours: %+v %v", a, err)
+		}
+		if err := s.Prune(ctx, time.Unix(at(60*50), 0), time.Unix(at(60*50), 0)); err != nil {
+			t.Fatal(err)
+		}
+		if a := top(t, s, TopQuestion{Range: Range{at(0), at(60 * 30)}}); a.Count != 0 || a.First != 0 {
+			t.Errorf("all was to go: %+v", a)
+		}
+	})
+}
+
+// TestCancelled ends with its context.
+func TestCancelled(t *testing.T) {
+	eachStore(t, func(t *testing.T, s Store) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := s.Top(ctx, TopQuestion{Range: Range{at(0), at(1)}, Limit: 1}); !errors.Is(err, context.Canceled) {
+			t.Errorf("%v", err)
+		}
+		if _, err := s.AddMinutes(ctx, Minute{"db1", at(0), []Row{row(1, 1, 1)}}); !errors.Is(err, context.Canceled) {
+			t.Errorf("%v", err)
+		}
+		if n := add(t, s, Minute{"db1", at(0), []Row{row(1, 1, 1)}}); n != 1 {
+			t.Errorf("afterwards %d stored", n)
+		}
+	})
+}

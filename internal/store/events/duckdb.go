@@ -1,0 +1,303 @@
+//go:build cgo
+
+package events
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	duckdb "github.com/duckdb/duckdb-go/v2"
+)
+
+// Embedded says whether this build has the embedded store.
+const Embedded = true
+
+// embedded is the store in one DuckDB file.
+type embedded struct {
+	asker
+	path   string
+	db     *sql.DB
+	damage *Damage
+
+	mu    sync.Mutex // held by the one that writes
+	until int64      // up to here whole hours are in risso_hours
+}
+
+// What DuckDB may use. Its memory limit is a goal, not a wall: questions are few at a time and bounded, too.
+const (
+	memoryLimit    = "256MB"
+	tempLimit      = "2GB"
+	maxThreads     = 2
+	rollupPatience = 5 * minute // an hour is rolled up so long after it ended
+)
+
+// schemaVersion is the version of the tables below. Older files are brought to it, newer ones left alone.
+const schemaVersion = 1
+
+// minuteSums are the columns of risso_minutes and risso_hours that are added up.
+var minuteSums = []string{"calls", "seconds", "lock_seconds", "rows_sent", "rows_examined", "rows_affected", "errors", "warnings",
+	"tmp_tables", "tmp_disk_tables", "no_index", "sort_rows"}
+
+const tableOfCosts = ` (
+	instance VARCHAR NOT NULL, time BIGINT NOT NULL, class BIGINT NOT NULL, db VARCHAR NOT NULL, account VARCHAR NOT NULL,
+	calls BIGINT NOT NULL, seconds DOUBLE NOT NULL, lock_seconds DOUBLE NOT NULL, rows_sent BIGINT NOT NULL, rows_examined BIGINT NOT NULL,
+	rows_affected BIGINT NOT NULL, errors BIGINT NOT NULL, warnings BIGINT NOT NULL, tmp_tables BIGINT NOT NULL, tmp_disk_tables BIGINT NOT NULL,
+	no_index BIGINT NOT NULL, sort_rows BIGINT NOT NULL, max_seconds DOUBLE NOT NULL, bucket SMALLINT[], bucket_calls BIGINT[]);`
+
+const createTables = `
+CREATE TABLE risso_meta (name VARCHAR PRIMARY KEY, value BIGINT NOT NULL);
+CREATE TABLE risso_minutes` + tableOfCosts + `
+CREATE TABLE risso_hours` + tableOfCosts + `
+CREATE TABLE risso_classes (class BIGINT PRIMARY KEY, id VARCHAR NOT NULL, pt_id VARCHAR NOT NULL, fingerprint VARCHAR NOT NULL, verb VARCHAR NOT NULL, tables VARCHAR NOT NULL);
+CREATE TABLE risso_seen (instance VARCHAR NOT NULL, class BIGINT NOT NULL, digest VARCHAR NOT NULL, first_seen BIGINT NOT NULL, last_seen BIGINT NOT NULL, PRIMARY KEY (instance, class, digest));
+CREATE TABLE risso_samples (instance VARCHAR NOT NULL, class BIGINT NOT NULL, time BIGINT NOT NULL, text VARCHAR NOT NULL, seconds DOUBLE NOT NULL, db VARCHAR NOT NULL,
+	account VARCHAR NOT NULL, host VARCHAR NOT NULL, PRIMARY KEY (instance, class, time));
+CREATE TABLE risso_plans (instance VARCHAR NOT NULL, class BIGINT NOT NULL, db VARCHAR NOT NULL, plan VARCHAR NOT NULL, first_seen BIGINT NOT NULL, last_seen BIGINT NOT NULL,
+	origin VARCHAR NOT NULL, text VARCHAR NOT NULL, PRIMARY KEY (instance, class, db, plan));
+CREATE TABLE risso_flips (instance VARCHAR NOT NULL, class BIGINT NOT NULL, db VARCHAR NOT NULL, time BIGINT NOT NULL, old VARCHAR NOT NULL, new VARCHAR NOT NULL);
+`
+
+// macros give DuckDB the words of ClickHouse that the questions use. They live with a connection.
+var macros = []string{
+	"CREATE OR REPLACE TEMP MACRO toInt64(x) AS CAST(coalesce(x, 0) AS BIGINT)",
+	"CREATE OR REPLACE TEMP MACRO toFloat64(x) AS CAST(coalesce(x, 0) AS DOUBLE)",
+	"CREATE OR REPLACE TEMP MACRO intDiv(a, b) AS a // b",
+	"CREATE OR REPLACE TEMP MACRO uniqExact(x) AS count(DISTINCT x)",
+}
+
+// OpenEmbedded opens the store in the file at path and makes it where there is none. A damaged file is moved aside, a
+// new one is begun, and Damage says so. A file that another process has open is ErrInUse.
+func OpenEmbedded(ctx context.Context, path string) (Store, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("open the store of statements: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, fmt.Errorf("open the store of statements: %w", err)
+	}
+	s, err := openEmbedded(ctx, path)
+	if err == nil || !damaged(err) {
+		return s.orNil(err)
+	}
+	moved, merr := moveAside(path, time.Now())
+	if merr != nil {
+		return nil, fmt.Errorf("the store of statements %s is damaged (%w) and could not be moved aside: %w", path, err, merr)
+	}
+	d := &Damage{MovedTo: moved, Reason: firstLine(err.Error())}
+	if s, err = openEmbedded(ctx, path); err == nil {
+		s.damage = d
+	}
+	return s.orNil(err)
+}
+
+func (s *embedded) orNil(err error) (Store, error) {
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func openEmbedded(ctx context.Context, path string) (*embedded, error) {
+	// The file is made by DuckDB with the process' mask: nobody else shall read it meanwhile.
+	if err := os.MkdirAll(path+".tmp", 0o700); err != nil {
+		return nil, fmt.Errorf("open the store of statements: %w", err)
+	}
+	q := strings.NewReplacer("?", "%3F", "#", "%23").Replace
+	dsn := fmt.Sprintf("%s?threads=%d&memory_limit=%s&max_temp_directory_size=%s&autoinstall_known_extensions=false&autoload_known_extensions=false",
+		q(path), min(maxThreads, runtime.NumCPU()), memoryLimit, tempLimit)
+	connector, err := duckdb.NewConnector(dsn, func(c driver.ExecerContext) error {
+		for _, m := range macros {
+			if _, err := c.ExecContext(ctx, m, nil); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, explainOpen(path, err)
+	}
+	s := &embedded{path: path, db: sql.OpenDB(connector)}
+	s.asker = newAsker(s)
+	s.db.SetMaxOpenConns(atOnce + 2) // questions, the writer, one to spare
+	s.db.SetMaxIdleConns(atOnce + 2)
+	if err := s.prepare(ctx); err != nil {
+		s.db.Close()
+		return nil, explainOpen(path, err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		s.db.Close()
+		return nil, fmt.Errorf("open the store of statements: %w", err)
+	}
+	return s, nil
+}
+
+func (s *embedded) prepare(ctx context.Context) error {
+	for _, set := range []string{
+		"SET temp_directory = '" + strings.ReplaceAll(s.path+".tmp", "'", "''") + "'",
+		"SET enable_external_access = false", // no statement may reach another file or the network
+		"SET lock_configuration = true",
+	} {
+		if _, err := s.db.ExecContext(ctx, set); err != nil {
+			return err
+		}
+	}
+	var tables int
+	if err := s.db.QueryRowContext(ctx, "SELECT count(*) FROM duckdb_tables() WHERE table_name LIKE 'risso_%'").Scan(&tables); err != nil {
+		return err
+	}
+	if tables == 0 {
+		return s.change(ctx, func(ctx context.Context, c *sql.Conn) error {
+			if _, err := c.ExecContext(ctx, createTables); err != nil {
+				return err
+			}
+			_, err := c.ExecContext(ctx, "INSERT INTO risso_meta VALUES ('schema', ?), ('rolled', 0), ('pruned', 0)", schemaVersion)
+			return err
+		})
+	}
+	var version, pruned int64
+	if err := s.db.QueryRowContext(ctx, "SELECT max(value) FILTER (WHERE name = 'schema'), max(value) FILTER (WHERE name = 'rolled'), max(value) FILTER (WHERE name = 'pruned') FROM risso_meta").
+		Scan(&version, &s.until, &pruned); err != nil {
+		return err
+	}
+	if version > schemaVersion {
+		return fmt.Errorf("%w: its tables are version %d, this Risso knows up to %d", ErrNewer, version, schemaVersion)
+	}
+	s.pruned.Store(pruned)
+	return nil
+}
+
+// damaged tells whether an error of opening means that the file itself is broken. DuckDB has no error class for that.
+func damaged(err error) bool {
+	if errors.Is(err, ErrNewer) || errors.Is(err, ErrInUse) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return false
+	}
+	var e *duckdb.Error
+	text := err.Error()
+	if errors.As(err, &e) {
+		switch e.Type {
+		case duckdb.ErrorTypeSerialization, duckdb.ErrorTypeFatal, duckdb.ErrorTypeInternal, duckdb.ErrorTypeCatalog:
+			return true
+		}
+		text = e.Msg
+	}
+	for _, sign := range []string{"not a valid DuckDB database", "checksum", "orrupt", "replaying WAL", "Failed to load metadata", "Serialization Error", "INTERNAL Error", "FATAL Error", "Could not read enough bytes"} {
+		if strings.Contains(text, sign) {
+			return true
+		}
+	}
+	return false
+}
+
+func explainOpen(path string, err error) error {
+	switch {
+	case strings.Contains(err.Error(), "Could not set lock"):
+		return fmt.Errorf("%w: %s", ErrInUse, path)
+	case strings.Contains(err.Error(), "Trying to read a database file with version number"):
+		return fmt.Errorf("%w: %s: %s", ErrNewer, path, firstLine(err.Error()))
+	}
+	return fmt.Errorf("open the store of statements: %w", err)
+}
+
+func firstLine(s string) string {
+	s, _, _ = strings.Cut(s, "\n")
+	if len(s) > 300 {
+		s = s[:300] + " …"
+	}
+	return s
+}
+
+// moveAside renames a file and its log, and tells the new name.
+func moveAside(path string, now time.Time) (string, error) {
+	to := path + ".damaged-" + now.UTC().Format("20060102T150405Z")
+	for i := 1; ; i++ {
+		if _, err := os.Lstat(to); errors.Is(err, os.ErrNotExist) {
+			break
+		}
+		to = fmt.Sprintf("%s.damaged-%s-%d", path, now.UTC().Format("20060102T150405Z"), i)
+	}
+	if err := os.Rename(path, to); err != nil {
+		return "", err
+	}
+	if err := os.Rename(path+".wal", to+".wal"); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", err
+	}
+	return to, nil
+}
+
+// Damage tells of the damaged file that was moved aside; nil when there was none.
+func (s *embedded) Damage() *Damage { return s.damage }
+
+// Name is the file.
+func (s *embedded) Name() string { return "DuckDB, " + s.path }
+
+// Close writes the log into the file and closes it.
+func (s *embedded) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.db.Close()
+	return errors.Join(err, os.RemoveAll(s.path+".tmp"))
+}
+
+func (s *embedded) query(ctx context.Context, statement string, args []any, row func(scan func(dest ...any) error) error) error {
+	rows, err := s.db.QueryContext(ctx, statement, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := row(rows.Scan); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+func (s *embedded) rolled(context.Context) (int64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.until, nil
+}
+
+func (s *embedded) hourColumns() string { return minuteColumns }
+
+func (s *embedded) contains(column string) string { return "contains(lower(" + column + "), ?)" }
+
+func (s *embedded) latency(table, where, slot string) string {
+	return "SELECT class, slot, toInt64(bucket), toInt64(sum(calls)) FROM (SELECT class, toInt64(" + slot + ") AS slot, unnest(bucket) AS bucket, unnest(bucket_calls) AS calls FROM " +
+		table + " WHERE " + where + " AND bucket IS NOT NULL) GROUP BY class, slot, bucket"
+}
+
+// change runs f in one transaction of the one writer.
+func (s *embedded) change(ctx context.Context, f func(context.Context, *sql.Conn) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, err := s.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if _, err := c.ExecContext(ctx, "BEGIN TRANSACTION"); err != nil {
+		return err
+	}
+	until := s.until
+	if err = f(ctx, c); err == nil {
+		_, err = c.ExecContext(ctx, "COMMIT")
+	}
+	if err != nil {
+		s.until = until
+		// Not with ctx, which may have ended: the connection goes back to the pool.
+		rctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		_, _ = c.ExecContext(rctx, "ROLLBACK") // after a failed COMMIT there is nothing left to roll back
+	}
+	return err
+}

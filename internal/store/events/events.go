@@ -1,0 +1,203 @@
+// Package events keeps rows: what classes of statements cost in each minute, samples of them, and their plans.
+//
+// There are two stores behind one interface: DuckDB, embedded, in one file of the data folder, in builds with cgo;
+// and ClickHouse, over HTTP, when one machine is not enough. Both answer the same questions, and one suite of tests
+// runs over both. DESIGN.md says why it is built as it is.
+package events
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+)
+
+// The errors that a caller may want to tell apart.
+var (
+	// ErrNotBuilt says that this program was built without cgo and so has no embedded columnar store.
+	ErrNotBuilt = errors.New("the embedded columnar store (DuckDB) is not in this build of Risso, which was made without cgo")
+	// ErrInUse says that another process has the file open.
+	ErrInUse = errors.New("another process holds the store of statements")
+	// ErrNewer says that a newer Risso or a newer DuckDB wrote the file. It is left alone.
+	ErrNewer = errors.New("the store of statements is of a newer Risso")
+	// ErrBadQuestion says that the question, not the store, is at fault.
+	ErrBadQuestion = errors.New("bad question")
+)
+
+// Bucket counts calls by their latency. Number is the bucket's number in MySQL's own histograms: bucket n holds
+// calls that took less than 10 µs · 10^(n/50) and not less than the bucket before, so a quantile read from them is at
+// most 4.7 % too high (MySQL manual, "Statement Histogram Summary Tables").
+type Bucket struct {
+	Number int16
+	Calls  int64
+}
+
+// Buckets is how many buckets there are; the last one also holds all that took longer.
+const Buckets = 450
+
+// Row is what the statements of one class cost in one minute, in one schema.
+type Row struct {
+	Class  string // class ID, 32 upper-case hex digits
+	Schema string // the default schema they ran in; empty when there was none
+	User   string // who ran them, where the source tells; else empty
+
+	Calls         int64
+	Seconds       float64 // sum of their latency
+	LockSeconds   float64 // thereof waiting for table locks
+	RowsSent      int64
+	RowsExamined  int64
+	RowsAffected  int64
+	Errors        int64
+	Warnings      int64
+	TmpTables     int64 // internal temporary tables made
+	TmpDiskTables int64 // thereof on disk
+	NoIndex       int64 // calls that read a table without an index
+	SortRows      int64
+	MaxSeconds    float64  // the slowest call; 0 when it is not known
+	Latency       []Bucket // of as many calls as the source tells, ascending; nil when it does not
+}
+
+// Minute is the statements of one instance in one minute.
+type Minute struct {
+	Instance string
+	Time     int64 // unix seconds at which the minute began
+	Rows     []Row // one for each class, schema and user
+}
+
+// Class is what a class of statements is, and where it was seen.
+type Class struct {
+	Instance    string
+	ID          string // 32 upper-case hex digits
+	Digest      string // the server's own DIGEST, where it has one
+	PtID        string // what pt-query-digest calls the class, where that is known
+	Fingerprint string
+	Verb        string // SELECT, INSERT, …
+	Tables      string // schema.table, parted by commas
+	FirstSeen   int64  // unix seconds
+	LastSeen    int64
+}
+
+// Sample is one statement as it was run. Its text is stored as it comes: who must not keep literals hides them first.
+type Sample struct {
+	Instance string  `json:"instance"`
+	Class    string  `json:"-"`
+	Time     int64   `json:"time"` // unix seconds
+	Text     string  `json:"text"`
+	Seconds  float64 `json:"seconds"`
+	Schema   string  `json:"schema,omitempty"`
+	User     string  `json:"user,omitempty"`
+	Host     string  `json:"host,omitempty"`
+}
+
+// Plan is an execution plan that a class had.
+type Plan struct {
+	Instance  string `json:"instance"`
+	Class     string `json:"-"`
+	Schema    string `json:"schema,omitempty"`
+	ID        string `json:"id"` // equal for plans of equal shape
+	FirstSeen int64  `json:"first"`
+	LastSeen  int64  `json:"last"`
+	Origin    string `json:"origin"` // "explain": by EXPLAIN FORMAT=JSON; "slow log": MariaDB's explain lines
+	Text      string `json:"text"`   // as the server gave it
+}
+
+// Flip is the moment at which a class was first seen to have another plan than before.
+type Flip struct {
+	Instance string `json:"instance"`
+	Class    string `json:"-"`
+	Schema   string `json:"schema,omitempty"`
+	Time     int64  `json:"time"`
+	Old      string `json:"old"` // plan IDs
+	New      string `json:"new"`
+}
+
+// Damage tells of a file that could not be used and was moved aside.
+type Damage struct {
+	MovedTo string // where it is now
+	Reason  string
+}
+
+// Store keeps the statements of all instances. All methods may be called from any goroutine; each is bounded in time
+// and memory, and gives ErrBadQuestion for a question that makes no sense.
+type Store interface {
+	// AddMinutes stores minutes; each is stored whole or not at all. One that is there already stays as it is: twice is
+	// once. It tells how many were new.
+	AddMinutes(ctx context.Context, minutes ...Minute) (int, error)
+	// AddClasses notes classes; one that is known gets the earlier first and the later last time. A class without a
+	// fingerprint is one that was noted before and is seen again.
+	AddClasses(ctx context.Context, classes ...Class) error
+	// AddSamples stores samples; the same class at the same second of the same instance is stored once.
+	AddSamples(ctx context.Context, samples ...Sample) error
+	// AddPlan notes that a class was seen with a plan at p.LastSeen. When its last plan was another one, it gives the flip.
+	AddPlan(ctx context.Context, p Plan) (*Flip, error)
+	// Classes lists what is known of the classes of an instance, most recently seen first; at most limit.
+	Classes(ctx context.Context, instance string, limit int) ([]Class, error)
+	// Prune deletes the minutes, samples and plans that ended before minutes, and all that ended before everything.
+	Prune(ctx context.Context, minutes, everything time.Time) error
+
+	// Top gives the classes that cost most in a range.
+	Top(ctx context.Context, q TopQuestion) (*TopAnswer, error)
+	// Class gives the history of one class.
+	Class(ctx context.Context, q ClassQuestion) (*ClassAnswer, error)
+	// Compare gives what changed between two ranges.
+	Compare(ctx context.Context, q CompareQuestion) (*CompareAnswer, error)
+
+	// Damage tells what was set aside when the store was opened; nil when nothing was.
+	Damage() *Damage
+	// Name says what the store is, for people; without a password.
+	Name() string
+	Close() error
+}
+
+// Limits of what one question may ask for.
+const (
+	MaxLimit  = 500  // classes in an answer
+	MaxPoints = 1500 // points of a history
+	minute    = 60
+	hour      = 3600
+)
+
+// key is how a class stands in the tables: the first 16 digits of its ID as a number. Two of a million classes share
+// one with a chance of one in forty million.
+func key(id string) (int64, error) {
+	if len(id) != 32 {
+		return 0, badQuestion("a class ID has 32 hex digits, %q has %d", id, len(id))
+	}
+	u, err := strconv.ParseUint(id[:16], 16, 64)
+	if err != nil {
+		return 0, badQuestion("a class ID has hex digits only, not %q", id)
+	}
+	return int64(u), nil
+}
+
+// checkMinutes refuses what cannot be stored and leaves out minutes in which nothing ran.
+func checkMinutes(minutes []Minute) ([]Minute, error) {
+	list := make([]Minute, 0, len(minutes))
+	for _, m := range minutes {
+		if m.Instance == "" || m.Time <= 0 || m.Time%minute != 0 {
+			return nil, badQuestion("a minute has an instance and begins with a whole minute, not %q at %d", m.Instance, m.Time)
+		}
+		if len(m.Rows) > 0 {
+			list = append(list, m)
+		}
+	}
+	return list, nil
+}
+
+// Add adds another row of the same class, schema and user.
+func (r *Row) Add(o Row) {
+	r.Calls += o.Calls
+	r.Seconds += o.Seconds
+	r.LockSeconds += o.LockSeconds
+	r.RowsSent += o.RowsSent
+	r.RowsExamined += o.RowsExamined
+	r.RowsAffected += o.RowsAffected
+	r.Errors += o.Errors
+	r.Warnings += o.Warnings
+	r.TmpTables += o.TmpTables
+	r.TmpDiskTables += o.TmpDiskTables
+	r.NoIndex += o.NoIndex
+	r.SortRows += o.SortRows
+	r.MaxSeconds = max(r.MaxSeconds, o.MaxSeconds)
+	r.Latency = joinBuckets(append(append([]Bucket(nil), r.Latency...), o.Latency...))
+}
