@@ -73,12 +73,14 @@ export function Changes({ vs, compared, error, waiting, ready }: Props) {
   const { data, before, after } = compared;
   if (!data) return null;
   const all = data.changes ?? [];
-  const moved = all.filter((c) => c.kind !== 'same' || (c.flips ?? []).length > 0);
+  const words = view.value.q.toLowerCase().split(/\s+/).filter(Boolean);
+  const found = all.filter((c) => words.every((w) => c.fingerprint.toLowerCase().includes(w) || c.id.toLowerCase().startsWith(w)));
+  const moved = found.filter((c) => c.kind !== 'same' || (c.flips ?? []).length > 0);
   const most = Math.max(1e-12, ...moved.map((c) => Math.abs(c.delta)));
   return (
     <>
       <p class="versus">{totalWords(data.a, data.b, vs, before, after)} <span class="quiet">{spanWords(before)} against {spanWords(after)}</span></p>
-      {moved.length === 0 && <p class="quiet pad">No class changed by more than a tenth against {versusWords(vs, before)}.</p>}
+      {moved.length === 0 && <p class="quiet pad">{words.length > 0 ? `No class with “${view.value.q}” in it` : 'No class'} changed by more than a tenth against {versusWords(vs, before)}.</p>}
       {moved.length > 0 && (
         <table class={`list changes ${waiting ? 'waiting' : ''}`} aria-label="What changed" aria-busy={waiting}>
           <thead>
@@ -91,8 +93,8 @@ export function Changes({ vs, compared, error, waiting, ready }: Props) {
         </table>
       )}
       <p class="quiet period">
-        {data.count} classes were compared{data.cut && ', the cheapest left out'}; {all.length - moved.length > 0 && `${all.length - moved.length} of the listed changed by less than a tenth. `}
-        Ordered by what each adds to the load or takes from it.{view.value.q && ' The filter does not apply here.'}
+        {data.count} classes were compared{data.cut && ', the cheapest left out'}; {found.length - moved.length > 0 && `${found.length - moved.length} of the listed changed by less than a tenth. `}
+        Ordered by what each adds to the load or takes from it.
       </p>
     </>
   );

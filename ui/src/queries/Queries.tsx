@@ -1,6 +1,6 @@
 /** The pages /queries and /server/ID/queries: which statements make the load, and what changed. */
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { fetchChanges, fetchQueries, type Queries as Answered, type QueryChanges, type Span } from '../api';
+import { fetchChanges, fetchQueries, serverNow, type Flip, type Queries as Answered, type QueryChanges, type Span } from '../api';
 import type { Colour } from '../chart/palette';
 import { age, clock, human, stamp } from '../common/format';
 import { go, replace, view } from '../common/router';
@@ -8,7 +8,6 @@ import { fleet } from '../common/store';
 import { formatView, type Versus } from '../common/view';
 import { Header } from '../server/Header';
 import { useDetail } from '../server/Server';
-import { serverNow } from '../api';
 import { useAnswer, useMinutes } from './answers';
 import { Changes } from './Changes';
 import { colours, columnOf, orderFor, sortRows } from './list';
@@ -65,6 +64,12 @@ function Sentence({ heavy, span, compared }: { heavy: Answered; span: Span; comp
   );
 }
 
+// The comparison knows of flips, too; only those of the range itself are marked in the list.
+function flipsOf(c: Compared | null, span: Span): Map<string, number> {
+  const count = (list: Flip[] | null): number => (list ?? []).filter((f) => f.time >= span.from && f.time <= span.to).length;
+  return new Map((c?.data?.changes ?? []).map((x) => [x.id, count(x.flips)]));
+}
+
 /** Which question the list answers: top, or what changed against when. */
 function Modes({ span, first }: { span: Span; first: number }) {
   const v = view.value;
@@ -81,7 +86,7 @@ function Modes({ span, first }: { span: Span; first: number }) {
   );
 }
 
-function Filter({ data, found }: { data: Answered | null; found: number }) {
+function Filter({ data, found }: { data: Answered | null; found: number | null }) {
   const { q, schema } = view.value;
   const schemas = data?.schemas ?? [];
   return (
@@ -94,7 +99,7 @@ function Filter({ data, found }: { data: Answered | null; found: number }) {
           {schemas.filter((s) => s.value !== '').map((s) => <option key={s.value} value={s.value}>{s.value}</option>)}
         </select>
       )}
-      <span class="quiet">{data ? (q || schema ? `${found} found among ${data.count}` : `${found} of ${data.count} classes`) : ''}</span>
+      <span class="quiet">{data && found !== null ? (q || schema ? `${found} found among ${data.count}` : `${found} of ${data.count} classes`) : ''}</span>
     </>
   );
 }
@@ -156,10 +161,10 @@ export function Queries() {
           {top.error && <Failed error={top.error} />}
           <div class="filter">
             <Modes span={after} first={first} />
-            {vs === '' && <Filter data={data} found={rows.length} />}
+            <Filter data={data} found={vs === '' ? rows.length : null} />
           </div>
           {vs === '' && data && data.count > 0 && <LoadChart data={data} rows={rows} tinted={tinted} range={range} />}
-          {vs === '' && rows.length > 0 && <Table rows={rows} span={shown} tinted={tinted} column={columnOf(sort)} fleetWide={id === ''} waiting={top.waiting} />}
+          {vs === '' && rows.length > 0 && <Table data={data!} rows={rows} span={shown} tinted={tinted} column={columnOf(sort)} flips={flipsOf(compared, span)} fleetWide={id === ''} waiting={top.waiting} />}
           {vs === '' && data && rows.length >= LIMIT && !more && data.count > rows.length && (
             <p class="pad"><a class="link" href={formatView({ ...view.value, more: true })}>More of the {human(data.count)} classes</a></p>
           )}

@@ -16,7 +16,7 @@ import { chartsOf } from './charts';
 import { GivenDesk } from './desk';
 import { Failed, Long, NotKept, Parts, Sources, Sql } from './parts';
 import { Plans, planName } from './Plans';
-import { toChart } from './series';
+import { lastRun, toChart } from './series';
 import { NO_ROOM, nameOf } from './sql';
 import { bestVersus, earlier, known, lengthOf, versusWords } from './window';
 import { againstWords, flipWords, loadOf } from './words';
@@ -89,7 +89,7 @@ function Names({ q }: { q: Answered }) {
       ))}
       {digests.length > 4 && <div><dt /><dd class="quiet">and {digests.length - 4} more DIGESTs on other servers</dd></div>}
       {q.tables && <div><dt>tables</dt><dd>{q.tables.split(',').join(', ')}</dd></div>}
-      <div><dt>seen</dt><dd><Moment t={q.first_seen} now={serverNow()} /> to <Moment t={q.last_seen} now={serverNow()} /></dd></div>
+      <div><dt>seen</dt><dd><Moment t={q.first_seen} now={serverNow()} /> to <Moment t={lastRun(q)} now={serverNow()} /></dd></div>
     </dl>
   );
 }

@@ -1,10 +1,10 @@
 /** The heaviest classes, a row each. */
-import type { QueryRow, Span } from '../api';
+import type { Queries, QueryRow, Span } from '../api';
 import type { Colour } from '../chart/palette';
 import { exact, human, stamp } from '../common/format';
 import { Sparkline } from '../common/parts';
 import { go, view } from '../common/router';
-import { nextSort, type Column } from './list';
+import { nextSort, sparkOf, type Column } from './list';
 import { Share, Tag, linkOfClass } from './parts';
 import { NO_ROOM, short } from './sql';
 import { lengthOf } from './window';
@@ -18,10 +18,13 @@ const HEADS: [Column | '', string, string, string][] = [
 ];
 
 interface Props {
+  data: Queries;
   rows: QueryRow[];
   span: Span;
   tinted: Map<string, Colour>;
   column: Column;
+  /** plan flips in the range by class, where the rows do not tell */
+  flips: Map<string, number>;
   fleetWide: boolean;
   waiting: boolean;
 }
@@ -45,29 +48,31 @@ function Head({ column }: { column: Column }) {
   );
 }
 
-function Marks({ r, fleetWide }: { r: QueryRow; fleetWide: boolean }) {
+function Marks({ r, flips, fleetWide }: { r: QueryRow; flips: number; fleetWide: boolean }) {
   return (
     <>
       {r.new && <Tag title={`first seen ${stamp(r.first_seen)}`}>new</Tag>}
-      {(r.flips ?? 0) > 0 && <Tag title={`The plan changed ${r.flips === 1 ? 'once' : `${r.flips} times`} in this range`}>⇄ plan flipped</Tag>}
+      {flips > 0 && <Tag title={`The plan changed ${flips === 1 ? 'once' : `${flips} times`} in this range`}>⇄ plan flipped</Tag>}
       {fleetWide && r.instances > 1 && <span class="quiet on">{r.instances} servers</span>}
     </>
   );
 }
 
-function Row({ r, span, colour, fleetWide }: { r: QueryRow; span: Span; colour?: Colour; fleetWide: boolean }) {
+function Row({ r, flips, spark: points, span, colour, fleetWide }: { r: QueryRow; flips: number; spark: (number | null)[]; span: Span; colour?: Colour; fleetWide: boolean }) {
   const seconds = lengthOf(span);
   const open = (e: MouseEvent): void => {
     if ((e.target as Element).closest('a,button') || getSelection()?.toString()) return;
     go({ page: 'query', cls: r.id, q: '', sort: '', schema: '', more: false });
   };
-  const spark = r.spark && { start: 0, step: 0, avg: r.spark, min: r.spark.map((v) => (v === null ? null : 0)), max: r.spark };
+  const spark = { start: 0, step: 0, avg: points, min: points.map((v) => (v === null ? null : 0)), max: points };
   const sent = r.rows_sent > 0 ? r.rows_examined_per_sent : null;
   return (
     <tr class="row" data-class={r.id} onClick={open}>
       <td class="c-statement">
-        <a href={linkOfClass(r.id)}>{r.id === NO_ROOM ? 'all statements for which the table of digests had no room' : short(r.fingerprint) || r.id}</a>
-        <Marks r={r} fleetWide={fleetWide} />
+        <div>
+          <a href={linkOfClass(r.id)}>{r.id === NO_ROOM ? 'all statements for which the table of digests had no room' : short(r.fingerprint) || r.id}</a>
+          <Marks r={r} flips={flips} fleetWide={fleetWide} />
+        </div>
       </td>
       <td class="c-share"><Share share={r.share} colour={colour} /></td>
       <td class="num c-load" title={exact(r.seconds / seconds, 's/s')}>{human(r.seconds / seconds, 's/s')}</td>
@@ -76,7 +81,7 @@ function Row({ r, span, colour, fleetWide }: { r: QueryRow; span: Span; colour?:
       <td class="num c-p95" title={r.latency ? `${exact(r.latency.p95, 's')}, of ${r.latency.calls.toLocaleString('en')} calls` : 'not known for this class'}>{human(r.latency?.p95, 's')}</td>
       <td class="num c-ratio" title={`${exact(r.rows_examined)} examined, ${exact(r.rows_sent)} sent`}>{human(sent)}</td>
       <td class={`num c-errors ${r.errors === 0 ? 'zero' : ''}`} title={exact(r.errors)}>{human(r.errors)}</td>
-      <td class="c-spark">{spark && <Sparkline spark={spark} height={22} />}</td>
+      <td class="c-spark">{points.length > 1 && <Sparkline spark={spark} height={22} />}</td>
     </tr>
   );
 }
@@ -92,11 +97,11 @@ function walk(e: KeyboardEvent): void {
 }
 
 /** The table. */
-export function Table({ rows, span, tinted, column, fleetWide, waiting }: Props) {
+export function Table({ data, rows, span, tinted, column, flips, fleetWide, waiting }: Props) {
   return (
     <table class={`list top-queries ${waiting ? 'waiting' : ''}`} aria-label="Statements" aria-busy={waiting} onKeyDown={walk}>
       <Head column={column} />
-      <tbody>{rows.map((r) => <Row key={r.id} r={r} span={span} colour={tinted.get(r.id)} fleetWide={fleetWide} />)}</tbody>
+      <tbody>{rows.map((r) => <Row key={r.id} r={r} flips={r.flips ?? flips.get(r.id) ?? 0} spark={sparkOf(r, data)} span={span} colour={tinted.get(r.id)} fleetWide={fleetWide} />)}</tbody>
     </table>
   );
 }

@@ -10,8 +10,8 @@ interface Def {
   unit: Unit;
   lines: Line[];
   explain: string;
-  /** shown only where something is not zero */
-  quiet?: boolean;
+  /** shown only where some value is larger; otherwise always */
+  above?: number;
 }
 
 const SOURCE = 'the server’s statement digests, by the minute';
@@ -29,20 +29,20 @@ const DEFS: Def[] = [
     lines: [{ label: 'examined', expr: 'rows_examined', colour: 'blue' }, { label: 'sent', expr: 'rows_sent', colour: 'teal' }, { label: 'changed', expr: 'rows_affected', colour: 'violet' }],
     explain: 'Rows that were read, sent to the client, and changed.',
   },
-  { id: 'q-ratio', title: 'Rows examined for each row sent', unit: '', lines: [{ label: 'ratio', expr: 'rows_examined_per_sent', colour: 'line' }], explain: 'Near 1 is ideal, save where rows are counted or summed up; where it jumps, look at the plan.', quiet: true },
-  { id: 'q-lock', title: 'Waiting for table locks', unit: 's/s', lines: [{ label: 'lock', expr: 'lock', colour: 'line' }], explain: 'Seconds of waiting per second: metadata and table locks, as the server counts them.', quiet: true },
+  { id: 'q-ratio', title: 'Rows examined for each row sent', unit: '', lines: [{ label: 'ratio', expr: 'rows_examined_per_sent', colour: 'line' }], explain: 'Near 1 is ideal, save where rows are counted or summed up; where it jumps, look at the plan.', above: 0 },
+  { id: 'q-lock', title: 'Waiting for table locks', unit: 's/s', lines: [{ label: 'lock', expr: 'lock', colour: 'line' }], explain: 'Seconds of waiting per second: metadata and table locks, as the server counts them.', above: 1e-4 },
   {
     id: 'q-trouble', title: 'Errors and temporary tables on disk', unit: '/s',
-    lines: [{ label: 'errors', expr: 'errors', colour: 'mauve' }, { label: 'temporary tables on disk', expr: 'tmp_disk_tables', colour: 'brown' }], explain: 'Calls that failed, and temporary tables that did not fit into memory.', quiet: true,
+    lines: [{ label: 'errors', expr: 'errors', colour: 'mauve' }, { label: 'temporary tables on disk', expr: 'tmp_disk_tables', colour: 'brown' }], explain: 'Calls that failed, and temporary tables that did not fit into memory.', above: 0,
   },
-  { id: 'q-max', title: 'Slowest call', unit: 's', lines: [{ label: 'slowest', expr: 'max', colour: 'line' }], explain: 'The longest call of each minute, where the server tells.', quiet: true },
+  { id: 'q-max', title: 'Slowest call', unit: 's', lines: [{ label: 'slowest', expr: 'max', colour: 'line' }], explain: 'The longest call of each minute, where the server tells.', above: 0 },
 ];
 
 /** The charts that have something to show. */
 export function chartsOf(q: Query, feed: Feed): ChartModel[] {
-  const some = (key: string): boolean => (q.series[key] ?? []).some((v) => v !== null && v !== 0);
+  const some = (key: string, above = 0): boolean => (q.series[key] ?? []).some((v) => v !== null && v > above);
   const keys = (d: Def): string[] => d.lines.map((l) => l.expr as string);
-  return DEFS.filter((d) => !d.quiet || keys(d).some(some)).map((d) => {
+  return DEFS.filter((d) => d.above === undefined || keys(d).some((k) => some(k, d.above))).map((d) => {
     // A line that is not known at all only costs room in the legend.
     const lines = d.lines.filter((l, i) => i === 0 || some(l.expr as string));
     return { id: d.id, title: d.title, unit: d.unit, lines, stacked: false, explain: d.explain, source: SOURCE, feed };

@@ -52,16 +52,25 @@ export function colours(rows: QueryRow[], before: Map<string, Colour>): Map<stri
 /** The key under which the chart has all classes without a colour of their own. */
 export const OTHERS = 'others';
 
+/** A row's load over time; what is before the first minute that is kept is a gap. */
+export function sparkOf(r: QueryRow, a: Queries): (number | null)[] {
+  const grid = a.spark;
+  const known = (r.spark ?? []).map((v, i) => (grid.from + (i + 1) * grid.step <= a.first ? null : v));
+  return fillPartial(known, grid, { from: Math.max(a.from, a.first), to: a.to });
+}
+
 /** The sparks of the rows as series of a chart: one for each class with a colour, and one for all others. */
 export function loadSeries(a: Queries, rows: QueryRow[], coloured: Map<string, Colour>): ChartData {
-  const n = Math.max(0, ...rows.map((r) => r.spark?.length ?? 0));
   const { from, step } = a.spark;
-  const fill = (c: (number | null)[]): (number | null)[] => fillPartial(c, { from, step }, a);
-  const rest = new Array<number | null>(n).fill(0);
-  for (const r of rows) if (!coloured.has(r.id)) r.spark?.forEach((v, i) => (rest[i] = (rest[i] ?? 0) + (v ?? 0)));
-  const series = (key: string, avg: (number | null)[]) => ({ key, type: 'gauge' as const, unit: 'seconds', avg: fill(avg) });
+  const sparks = rows.map((r) => ({ id: r.id, values: sparkOf(r, a) }));
+  const n = Math.max(0, ...sparks.map((s) => s.values.length));
+  const rest = new Array<number | null>(n).fill(null);
+  for (const s of sparks) {
+    if (!coloured.has(s.id)) s.values.forEach((v, i) => (rest[i] = v === null ? rest[i] : (rest[i] ?? 0) + v));
+  }
+  const series = (key: string, avg: (number | null)[]) => ({ key, type: 'gauge' as const, unit: 'seconds', avg });
   return {
     from, step, to: from + n * step,
-    series: [...rows.filter((r) => coloured.has(r.id)).map((r) => series(r.id, r.spark ?? [])), series(OTHERS, rest)],
+    series: [...sparks.filter((s) => coloured.has(s.id)).map((s) => series(s.id, s.values)), series(OTHERS, rest)],
   };
 }

@@ -26,8 +26,14 @@ export function toChart(q: Pick<Query, 'from' | 'to' | 'step'> & { series: Query
   const grid = { from, step: q.step };
   const series = Object.entries(columns).map(([key, values]): ChartSeries => {
     const perSecond = PER_STEP.has(key) ? values.map((v) => (v === null ? null : v / q.step)) : values;
-    const whole = RATES.has(key) ? fillPartial(perSecond, grid, q) : perSecond;
+    const whole = RATES.has(key) ? fillPartial(perSecond, grid, { from: Math.max(q.from, first), to: q.to }) : perSecond;
     return { key, type: 'gauge', unit: '', avg: whole.map((v, i) => (time[i] + q.step <= first ? null : v)) };
   });
   return { from, to: from + time.length * q.step, step: q.step, series };
+}
+
+/** When the class ran last, as far as the history on the screen and the store know. */
+export function lastRun(q: Pick<Query, 'last_seen' | 'step' | 'to'> & { series: QuerySeries }): number {
+  const i = (q.series.calls_per_second ?? []).findLastIndex((v) => v !== null && v > 0);
+  return i < 0 ? q.last_seen : Math.max(q.last_seen, Math.min(q.series.time[i] + q.step, q.to));
 }

@@ -11,7 +11,7 @@ const HEAD = /^((?:execute|prepare|deallocate)\s+)?(select\s+(?:distinct\s+|sql_
  * tables behind it say more.
  */
 export function short(text: string): string {
-  let s = text.slice(0, 4 * LONGEST_IN_LIST).replace(/\s+/g, ' ').trim();
+  let s = text.slice(0, 4 * LONGEST_IN_LIST).replace(/\s+/g, ' ').replace(/\( | (?=\))/g, (b) => b.trim()).trim();
   const head = HEAD.exec(s);
   if (head) {
     const from = clauseAt(s, head[0].length, 'from');
@@ -80,6 +80,9 @@ const KEYWORDS = new Set([...CLAUSES, ...JOINS, ...(
   'distinct all asc desc outer offset for share mode lock duplicate key ignore start transaction commit rollback begin create alter drop truncate table index view'
 ).split(' ')]);
 
+// Words that are functions before a bracket.
+const FUNCTIONS = new Set(['left', 'right', 'replace', 'truncate', 'mode']);
+
 /** A piece of a laid out statement. */
 export interface Piece {
   text: string;
@@ -106,10 +109,12 @@ export function layout(s: string): Piece[] {
     const word = t.kind === 'word' ? t.text.toLowerCase() : '';
     if (t.kind === 'blank') {
       const next = list[i + 1];
+      // The server's own text has blanks inside of all brackets.
+      if (before === '(' || next?.text === ')') return;
       put(next && breaks(next, before, list, i + 1) ? `\n${'  '.repeat(next.depth)}` : ' ');
       return;
     }
-    put(t.text, KEYWORDS.has(word));
+    put(t.text, KEYWORDS.has(word) && !(FUNCTIONS.has(word) && list[i + 1]?.text === '('));
     before = word || t.text;
   });
   return out;
