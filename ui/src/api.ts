@@ -183,6 +183,9 @@ export interface StatementSource {
   why?: string;
   remedy?: string;
   notes: Gap[] | null;
+  /** whether plans are taken, and why some are not */
+  plans?: boolean;
+  plan_note?: string;
 }
 
 /** A moment at which a class was first seen with another plan. */

@@ -23,18 +23,47 @@ export function pretty(text: string): string {
   }
 }
 
-function Plan({ p, current, open: opened, many }: { p: QueryPlan; current: boolean; open: boolean; many: boolean }) {
+/** A plan and all servers that were seen with it. */
+interface Seen extends QueryPlan {
+  instances: string[];
+  current: boolean;
+}
+
+/** Joins what several servers have the same, newest first; current is a plan that was some server's last. */
+export function joined(plans: QueryPlan[]): Seen[] {
+  const out = new Map<string, Seen>();
+  const last = new Map<string, string>();
+  for (const p of [...plans].sort((a, b) => b.last - a.last)) {
+    const place = JSON.stringify([p.instance, p.schema ?? '']);
+    const current = !last.has(place);
+    if (current) last.set(place, p.id);
+    const key = JSON.stringify([p.schema ?? '', p.id]);
+    const one = out.get(key);
+    if (!one) {
+      out.set(key, { ...p, instances: [p.instance], current });
+      continue;
+    }
+    if (!one.instances.includes(p.instance)) one.instances.push(p.instance);
+    one.current ||= current;
+    one.first = Math.min(one.first, p.first);
+    one.last = Math.max(one.last, p.last);
+  }
+  return [...out.values()];
+}
+
+const nameOfInstance = (id: string): string => instanceOf(id)?.name ?? id;
+
+function Plan({ p, open: opened, many }: { p: Seen; open: boolean; many: boolean }) {
   const now = serverNow();
   const [raw, setRaw] = useState(false);
   const [svg, setSvg] = useState(false);
-  const own = pretty(p.text);
-  const shown = p.tree && !raw ? p.tree : own;
+  const shown = p.tree && !raw ? p.tree : pretty(p.text);
   return (
     <details class="plan" open={opened} data-plan={p.id}>
       <summary>
-        <code>{planName(p.id)}</code> {current && <Tag title="The plan that was seen last">in use</Tag>}
+        <code>{planName(p.id)}</code> {p.current && <Tag title="The plan that was seen last">in use</Tag>}
         <span class="quiet">
-          {many && <>{instanceOf(p.instance)?.name ?? p.instance}, </>}{p.schema && <>schema {p.schema}, </>}
+          {many && <>{p.instances.map(nameOfInstance).join(', ')}, </>}{p.schema && <>schema {p.schema}, </>}
           seen <Moment t={p.first} now={now} />{p.last !== p.first && <> to <Moment t={p.last} now={now} /></>}, by {p.origin}
         </span>
       </summary>
@@ -49,28 +78,27 @@ function Plan({ p, current, open: opened, many }: { p: QueryPlan; current: boole
   );
 }
 
-/** All plans, and when the class went from one to another. */
-export function Plans({ plans, flips, note }: { plans: QueryPlan[]; flips: Flip[]; note: string }) {
+/** All plans, and when the class went from one to another; notes say why some could not be taken. */
+export function Plans({ plans, flips, notes }: { plans: QueryPlan[]; flips: Flip[]; notes: string[] }) {
   const now = serverNow();
-  const list = [...plans].sort((a, b) => b.last - a.last);
-  const newest = new Map<string, string>();
-  for (const p of list) if (!newest.has(`${p.instance} ${p.schema}`)) newest.set(`${p.instance} ${p.schema}`, p.id);
+  const list = joined(plans);
   const many = new Set(plans.map((p) => p.instance)).size > 1;
+  const newest = [...flips].sort((a, b) => b.time - a.time);
   // Where a plan flipped, both plans are what one wants to see.
-  const wanted = new Set(flips.slice(-1).flatMap((f) => [f.old, f.new]));
+  const wanted = new Set(newest.slice(0, 1).flatMap((f) => [f.old, f.new]));
   return (
     <section aria-labelledby="plans">
       <h2 id="plans">Plans</h2>
-      {list.length === 0 && <p class="quiet">No plan was taken yet: they are taken of the heaviest statements, a few at a time.{note && ` ${note}`}</p>}
-      {flips.length > 0 && (
+      {list.length === 0 && <p class="quiet">No plan was taken yet: they are taken of the heaviest statements, a few at a time.{notes.map((n) => ` ${n}.`)}</p>}
+      {newest.length > 0 && (
         <ul class="flips">
-          {[...flips].sort((a, b) => b.time - a.time).slice(0, 10).map((f) => (
-            <li key={`${f.instance}${f.time}${f.new}`}>⇄ <Moment t={f.time} now={now} /> on {instanceOf(f.instance)?.name ?? f.instance}: from <code>{planName(f.old)}</code> to <code>{planName(f.new)}</code></li>
+          {newest.slice(0, 10).map((f) => (
+            <li key={`${f.instance}${f.time}${f.new}`}>⇄ <Moment t={f.time} now={now} /> on {nameOfInstance(f.instance)}: from <code>{planName(f.old)}</code> to <code>{planName(f.new)}</code></li>
           ))}
         </ul>
       )}
       <div class="plans">
-        {list.map((p, i) => <Plan key={`${p.instance} ${p.schema} ${p.id} ${p.first}`} p={p} many={many} open={wanted.size > 0 ? wanted.has(p.id) : i === 0} current={newest.get(`${p.instance} ${p.schema}`) === p.id && newest.size < list.length} />)}
+        {list.map((p, i) => <Plan key={`${p.schema} ${p.id}`} p={p} many={many} open={wanted.size > 0 ? wanted.has(p.id) : i === 0} />)}
       </div>
     </section>
   );

@@ -196,12 +196,18 @@ export function Query() {
               <Parts title="Waits" list={q.waits ?? []} name={(v) => v} />
             </div>
           </section>
-          <Plans plans={q.plans ?? []} flips={q.flips ?? []} note="" />
+          <Plans plans={q.plans ?? []} flips={q.flips ?? []} notes={notesOf(q)} />
           <Samples list={q.samples ?? []} plain={!/[?]/.test(q.fingerprint)} />
         </>
       )}
     </main>
   );
+}
+
+// Why plans of this class may be missing.
+function notesOf(q: Answered): string[] {
+  const here = new Set((q.by_instance ?? []).map((p) => p.value));
+  return (q.sources ?? []).filter((s) => here.has(s.instance)).map((s) => (s.plans === false ? `On ${s.instance} none are taken` : s.plan_note ? `On ${s.instance}: ${s.plan_note}` : '')).filter(Boolean);
 }
 
 function servers(q: Answered): string {

@@ -64,5 +64,6 @@ describe('changes', () => {
     expect([1.25, 4, 9.96, 27.4].map(times)).toEqual(['1.3', '4', '10', '27']);
     expect(flipWords(null)).toBe('');
     expect(flipWords([{ instance: 'a', time: 5, old: 'x', new: 'y' }, { instance: 'a', time: 9, old: 'y', new: 'x' }])).toMatch(/^plan flipped 2 times, last at/);
+    expect(flipWords([{ instance: 'a', time: 5, old: 'x', new: 'y' }, { instance: 'b', time: 9, old: 'x', new: 'y' }])).toMatch(/^plan flipped on 2 servers, last at/);
   });
 });

@@ -83,11 +83,14 @@ export function changeWords(c: QueryChange, before: Span, after: Span): string {
   return said.join(', ') || 'about the same';
 }
 
-/** "plan flipped at 10:32:07", with how often where it was more than once. */
+/** "plan flipped at 10:32:07"; with how often, or on how many servers, where it was more than once. */
 export function flipWords(flips: Flip[] | null): string {
   if (!flips || flips.length === 0) return '';
   const last = flips.reduce((t, f) => Math.max(t, f.time), 0);
-  return flips.length === 1 ? `plan flipped at ${clock(last)}` : `plan flipped ${flips.length} times, last at ${clock(last)}`;
+  const servers = new Set(flips.map((f) => f.instance)).size;
+  if (flips.length === 1) return `plan flipped at ${clock(last)}`;
+  if (flips.length === servers) return `plan flipped on ${servers} servers, last at ${clock(last)}`;
+  return `plan flipped ${flips.length} times, last at ${clock(last)}`;
 }
 
 // A change below this part of the load before or after is no news.
