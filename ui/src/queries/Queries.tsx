@@ -86,6 +86,11 @@ function Modes({ span, first }: { span: Span; first: number }) {
   );
 }
 
+function countWords(found: number, of: number, filtered: boolean): string {
+  if (!filtered) return `${found} of ${of} classes`;
+  return found === LIMIT || found === LONG_LIMIT ? `the ${found} heaviest of those found, among ${of}` : `${found} found among ${of}`;
+}
+
 function Filter({ data, found }: { data: Answered | null; found: number | null }) {
   const { q, schema } = view.value;
   const schemas = data?.schemas ?? [];
@@ -99,7 +104,7 @@ function Filter({ data, found }: { data: Answered | null; found: number | null }
           {schemas.filter((s) => s.value !== '').map((s) => <option key={s.value} value={s.value}>{s.value}</option>)}
         </select>
       )}
-      <span class="quiet">{data && found !== null ? (q || schema ? `${found} found among ${data.count}` : `${found} of ${data.count} classes`) : ''}</span>
+      <span class="quiet">{data && found !== null ? countWords(found, data.count, q !== '' || schema !== '') : ''}</span>
     </>
   );
 }

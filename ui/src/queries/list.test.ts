@@ -93,6 +93,7 @@ describe('time', () => {
     expect([bestVersus(span, 1), bestVersus(span, 998_000), bestVersus(span, 999_900)]).toEqual(['day', 'before', '']);
     expect(known(span, 1_001_000)).toEqual({ from: 1_001_000, to: 1_003_600 });
     expect(known(span, 2_000_000)).toEqual(span);
-    expect(versusWords('before', span)).toBe('the 1\u00a0h before');
+    expect(versusWords('before', span)).toBe('the hour before');
+    expect(versusWords('before', { from: 0, to: 900 })).toBe('the 15\u00a0min before');
   });
 });

@@ -56,5 +56,6 @@ export function bestVersus(span: Span, first: number): Versus {
 export function versusWords(vs: Versus, span: Span): string {
   if (vs === 'day') return 'yesterday at this time';
   if (vs === 'week') return 'a week ago at this time';
-  return `the ${duration(lengthOf(span))} before`;
+  const n = lengthOf(span);
+  return `the ${n === 3600 ? 'hour' : n === DAY ? 'day' : duration(n)} before`;
 }
