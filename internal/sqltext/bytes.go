@@ -236,17 +236,16 @@ func lineEnd(s []byte, i int) int {
 
 // blockEnd gives the place after the next */ from i.
 func blockEnd(s []byte, i int) int {
-	for i < len(s) {
-		k := bytes.IndexByte(s[i:], '*')
+	for {
+		k := bytes.IndexByte(s[min(i, len(s)):], '/')
 		if k < 0 {
-			break
+			return len(s)
+		}
+		if k > 0 && s[i+k-1] == '*' {
+			return i + k + 1
 		}
 		i += k + 1
-		if i < len(s) && s[i] == '/' {
-			return i + 1
-		}
 	}
-	return len(s)
 }
 
 // execEnd gives the place after the opening of an executable comment at i with its version (/*!80013, /*M!101100),

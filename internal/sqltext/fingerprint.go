@@ -75,21 +75,44 @@ func (f *Fingerprinter) Append(dst, stmt []byte) []byte {
 			out = grow(out, o)
 		}
 		c := s[i]
-		switch classOf[c] {
-		case clWord:
-			word, _, low := words8(load8(s, i))
-			binary.LittleEndian.PutUint64(out[o:], low)
-			if word == high {
+		class := classOf[c]
+		if class == clWord {
+			// words8, written out: a call here costs more than the work.
+			var x uint64
+			if i+8 <= len(s) {
+				x = binary.LittleEndian.Uint64(s[i : i+8])
+			} else {
+				x = loadEnd(s, i)
+			}
+			y := x &^ high
+			t := y | 0x20*ones
+			letter := (t + (0x80-'a')*ones) &^ (t + (0x7f-'z')*ones) &^ x & high
+			word := (y + (0x80-'0')*ones) &^ (y + (0x7f-'9')*ones)
+			word |= high - (y ^ '_'*ones)
+			word |= high - (y ^ '$'*ones)
+			word |= letter | x
+			low := x | letter>>2
+			binary.LittleEndian.PutUint64(out[o:o+8], low)
+			rest := ^word & high
+			if rest == 0 {
 				i, o, out = longWord(s, i+8, out, o+8)
-				continue
+			} else {
+				n := bits.TrailingZeros64(rest)
+				i += n >> 3
+				o += n >> 3
+				low &= 1<<(uint(n)&63&^7) - 1
+				if k := keywordOf[low*keywordHash>>56]; k != 0 && keywords[k%kwCount] == low {
+					i, o = st.keyword(k, s, i, out, o, o-n>>3, base)
+				}
 			}
-			n := bits.TrailingZeros64(^word&high) >> 3
-			i += n
-			o += n
-			low &= 1<<(8*uint(n)) - 1
-			if k := keywordOf[low*keywordHash>>56]; k != 0 && keywords[k] == low {
-				i, o = st.keyword(k, s, i, out, o, o-n, base)
+			if i < len(s) && s[i] == ' ' && o > base && out[o-1] != ' ' {
+				out[o] = ' '
+				o++
+				i++
 			}
+			continue
+		}
+		switch class {
 		case clSpace:
 			i++
 			if o > base && out[o-1] != ' ' {
@@ -231,8 +254,11 @@ func copyLower(out []byte, o int, s []byte) (int, []byte) {
 		out = slices.Grow(out[:o], len(s)+room)
 		out = out[:cap(out)]
 	}
-	for k, c := range s {
-		out[o+k] = lower(c)
+	for k := 0; k < len(s); k += 8 {
+		x := load8(s, k)
+		y := x &^ high
+		upper := (y + (0x80-'A')*ones) &^ (y + (0x7f-'Z')*ones) &^ x & high
+		binary.LittleEndian.PutUint64(out[o+k:], x|upper>>2)
 	}
 	return o + len(s), out
 }
@@ -241,9 +267,8 @@ func copyLower(out []byte, o int, s []byte) (int, []byte) {
 func dot(s []byte, i int, out []byte, o int) (int, int, []byte) {
 	switch {
 	case bytes.HasPrefix(s[i:], []byte("...")):
-		// The server's digest writes a list of literals, and the end of a text it cut, so.
-		out[o] = '?'
-		return i + 3, o + 1, out
+		// The server's digest writes several literals, and the end of a text it cut, so.
+		return i + 3, o + copy(out[o:], "?+"), out
 	case i+1 < len(s) && isDigit(s[i+1]):
 		if i == 0 || !(isWord(s[i-1]) || s[i-1] == '`' || s[i-1] == '"' || s[i-1] == '?') {
 			out[o] = '?'

@@ -7,7 +7,7 @@ import "bytes"
 // was written, so that the statement can still be read, and explained where ? may stand.
 func Redact(dst, stmt []byte) []byte {
 	sc := scanner{s: stmt}
-	cut := passwordAt(stmt)
+	_, cut := passwordAt(stmt)
 	last := 0 // what was copied up to
 	for {
 		t := sc.next()
@@ -62,40 +62,79 @@ func appendGap(dst, gap []byte) []byte {
 
 // SetsPassword tells whether a statement sets or carries a password: CREATE or ALTER USER … IDENTIFIED,
 // GRANT … IDENTIFIED, SET PASSWORD, PASSWORD(…), CHANGE MASTER and CHANGE REPLICATION SOURCE … PASSWORD,
-// START REPLICA and START GROUP_REPLICATION … PASSWORD, CREATE SERVER … PASSWORD, USING PASSWORD, and the like.
-// It looks into executable comments, and says yes in doubt.
-func SetsPassword(stmt []byte) bool { return passwordAt(stmt) >= 0 }
-
-// passwordAt gives the place after the word that announces a password, or -1.
-func passwordAt(stmt []byte) int {
-	if !mayHold(stmt) {
-		return -1
-	}
-	sc := scanner{s: stmt}
-	verb := ""
-	for t := sc.next(); t.kind != tkEnd; t = sc.next() {
-		if t.kind != tkWord {
-			continue
-		}
-		w := string(bytes.ToLower(sc.text(t)))
-		if verb == "" {
-			verb = w
-		}
-		switch w {
-		case "identified", "old_password":
-			return t.end
-		case "password", "master_password", "source_password":
-			return t.end
-		}
-	}
-	return -1
+// START REPLICA and START GROUP_REPLICATION … PASSWORD, CREATE SERVER … PASSWORD, IDENTIFIED … USING PASSWORD, the
+// CONNECTION of a federated table, wsrep_sst_auth; and any statement on a column called password, whose value is a
+// secret as well. It looks into executable comments and into strings, which may be statements to be prepared, and says
+// yes in doubt.
+func SetsPassword(stmt []byte) bool {
+	found, _ := passwordAt(stmt)
+	return found
 }
 
-// mayHold tells cheaply whether the words of a password can be in stmt.
+// passwordAt tells whether stmt carries a password, and after which place Redact cuts it off; -1: nowhere, it hides
+// literals only.
+func passwordAt(stmt []byte) (found bool, cut int) {
+	if !mayHold(stmt) {
+		return false, -1
+	}
+	sc := scanner{s: stmt}
+	query, first := false, true // a statement on tables is not cut: without its literals it has no secret
+	for t := sc.next(); t.kind != tkEnd; t = sc.next() {
+		switch t.kind {
+		case tkString:
+			found = found || mayHold(sc.text(t))
+			continue
+		case tkWord, tkTick:
+		default:
+			continue
+		}
+		w := string(bytes.ToLower(unquote(sc.text(t))))
+		if first {
+			first = false
+			switch w {
+			case "select", "insert", "replace", "update", "delete", "with", "table", "values", "explain", "call", "load":
+				query = true
+			}
+		}
+		if !announces[w] {
+			continue
+		}
+		if found = true; !query {
+			return true, t.end
+		}
+	}
+	return found, -1
+}
+
+// announces holds the words after which a password comes.
+var announces = setOf("identified", "password", "old_password", "passwd", "pwd", "master_password", "source_password", "connection",
+	"authentication_string", "wsrep_sst_auth", "user_password", "password_hash")
+
+// mayHold tells cheaply whether one of the words that announce a password can be in stmt.
 func mayHold(stmt []byte) bool {
-	for i := 0; i+8 <= len(stmt); i++ {
-		if c := stmt[i] | 0x20; c == 'p' && equalFold(stmt[i:i+8], "password") || c == 'i' && i+10 <= len(stmt) && equalFold(stmt[i:i+10], "identified") {
-			return true
+	for i := 0; i+3 <= len(stmt); i++ {
+		rest := stmt[i:]
+		switch stmt[i] | 0x20 {
+		case 'p':
+			if rest[1]|0x20 == 'w' && rest[2]|0x20 == 'd' || len(rest) >= 6 && equalFold(rest[:5], "passw") {
+				return true
+			}
+		case 'i':
+			if len(rest) >= 10 && equalFold(rest[:10], "identified") {
+				return true
+			}
+		case 'c':
+			if len(rest) >= 10 && equalFold(rest[:10], "connection") {
+				return true
+			}
+		case 'a':
+			if len(rest) >= 21 && equalFold(rest[:21], "authentication_string") {
+				return true
+			}
+		case 'w':
+			if len(rest) >= 14 && equalFold(rest[:14], "wsrep_sst_auth") {
+				return true
+			}
 		}
 	}
 	return false

@@ -32,6 +32,7 @@ type tableReader struct {
 	too       int // parentheses deeper than maxLevels
 	verb      string
 	found     []Table
+	seen      map[Table]bool
 	ctes      map[string]bool
 	deleteTop int // how many tables were found when FROM of a DELETE came; -1: no DELETE
 }
@@ -137,12 +138,13 @@ func (p *tableReader) name() {
 		p.advance()
 		p.advance()
 	}
-	for _, f := range p.found {
-		if f == t {
-			return
-		}
+	if p.seen == nil {
+		p.seen = map[Table]bool{}
 	}
-	p.found = append(p.found, t)
+	if !p.seen[t] {
+		p.seen[t] = true
+		p.found = append(p.found, t)
+	}
 }
 
 // word acts on a word; true: it has moved on already.
@@ -166,7 +168,7 @@ func (p *tableReader) word(w string) bool {
 		l.expect = l.list && !p.is(p.prev, "for") // USE INDEX FOR JOIN (…)
 	case "using":
 		if p.deleteTop >= 0 && len(p.levels) == 1 && !p.sign(p.peek, '(') {
-			p.found = p.found[:p.deleteTop] // what stood before were names of tables that follow
+			p.found, p.seen = p.found[:p.deleteTop], nil // what stood before were names of tables that follow
 			p.deleteTop = -1
 			l.expect, l.list = true, true
 		}

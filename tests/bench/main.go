@@ -30,6 +30,10 @@ var benches = map[string][]part{
 		{"charts", "latency of a chart's data over HTTP", (*bench).charts},
 		{"sandbox", "starting a sandbox with replicas", (*bench).sandboxes},
 	},
+	"events": {
+		{"history", "30 days of statements of ten servers in the embedded store", (*bench).history},
+		{"digests", "processor time of reading 5,000 classes of statements once a minute", (*bench).digests},
+	},
 }
 
 // part is a section of a benchmark.
@@ -80,7 +84,7 @@ func (o *options) flags() *flag.FlagSet {
 	fs.IntVar(&o.rounds, "rounds", 0, "collect: rounds (default 3, quick 2)")
 	fs.DurationVar(&o.window, "window", 0, "collect: how long each round measures each tool (default 60s: what is done once a minute is in it; quick 10s)")
 	fs.IntVar(&o.idle, "idle", 1000, "collect: idle connections in the second half")
-	fs.IntVar(&o.days, "days", 30, "charts: days of data")
+	fs.IntVar(&o.days, "days", 30, "charts and history: days of data")
 	fs.IntVar(&o.series, "series", 0, "charts: series in the data (default -1: all that a server has; quick 100)")
 	fs.IntVar(&o.many, "many", 100, "memory: servers in the second half")
 	fs.BoolVar(&o.profile, "profile", false, "collect and charts: show with perf where the processor time goes")

@@ -40,7 +40,7 @@ func TestPageInBrowser(t *testing.T) {
 	defer func() { stopLoad(); <-done }()
 
 	node := sb.Primary()
-	url := serve(t, binary(t, dir, "RISSO_BIN", "0"), filepath.Join(dir, "data"), "watched=root@unix("+node.Socket+")/")
+	url := serve(t, binary(t, dir, "RISSO_BIN", "1"), filepath.Join(dir, "data"), "watched=root@unix("+node.Socket+")/")
 	// The browser's tests ask for a restart of the server in the middle of theirs.
 	control := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := node.Kill(syscall.SIGKILL); err != nil {

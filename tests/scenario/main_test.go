@@ -66,7 +66,6 @@ func program() (string, error) {
 	}
 	out := filepath.Join(root, "risso")
 	cmd := exec.Command("go", "build", "-o", out, "github.com/rissodb/risso/cmd/risso")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if b, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build risso: %w: %s", err, b)
 	}

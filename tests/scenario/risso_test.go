@@ -60,7 +60,12 @@ func environment(home string, extra ...string) []string {
 // launch starts the program with arguments.
 func launch(t *testing.T, env []string, args ...string) *risso {
 	t.Helper()
-	r := &risso{cmd: exec.Command(binary, args...), out: &buffer{}, err: &buffer{}, done: make(chan struct{})}
+	return launchProgram(t, binary, env, args...)
+}
+
+func launchProgram(t *testing.T, program string, env []string, args ...string) *risso {
+	t.Helper()
+	r := &risso{cmd: exec.Command(program, args...), out: &buffer{}, err: &buffer{}, done: make(chan struct{})}
 	if env == nil {
 		env = environment(tempDir(t))
 	}
@@ -119,7 +124,12 @@ func serve(t *testing.T, data string, args ...string) *risso {
 
 func serveEnv(t *testing.T, env []string, data string, args ...string) *risso {
 	t.Helper()
-	r := launch(t, env, append([]string{"serve", "--listen", "127.0.0.1:0", "--data", data}, args...)...)
+	return serveProgram(t, binary, env, data, args...)
+}
+
+func serveProgram(t *testing.T, program string, env []string, data string, args ...string) *risso {
+	t.Helper()
+	r := launchProgram(t, program, env, append([]string{"serve", "--listen", "127.0.0.1:0", "--data", data}, args...)...)
 	r.data = data
 	await(t, 30*time.Second, "ready", func() bool {
 		select {

@@ -21,7 +21,7 @@ type cost struct {
 // counters remembers how the server's counters stood, and gives the differences from one reading to the next.
 type counters struct {
 	base map[digestKey]mysql.Digest
-	lost int64 // digests whose counters fell without a sign of a new beginning: their minute is lost
+	lost int64 // how often a counter began anew: what it counted between the reading before and that is lost
 }
 
 // maxBase is how many digests are remembered. A server with more has its table emptied again and again; the rest begins anew.
@@ -43,8 +43,8 @@ func (c *counters) first(d *mysql.Digest) {
 
 // next takes a row of a later reading and gives what was added to it since the one before.
 //
-// A row that was not there before, or that began anew (FIRST_SEEN differs: the server was restarted, the table was emptied),
-// counts whole, because all that it holds happened since. A counter that fell without that gives nothing.
+// A row that was not there before, or that began anew (the server was restarted, the table was emptied: FIRST_SEEN, which knows
+// whole seconds on MySQL 5.7 and MariaDB, differs, or a counter fell), counts whole, because all that it holds happened since.
 func (c *counters) next(d *mysql.Digest) (cost, bool) {
 	key := digestKey{d.Schema, d.ID}
 	before, known := c.base[key]
@@ -53,13 +53,13 @@ func (c *counters) next(d *mysql.Digest) (cost, bool) {
 	}
 	c.base[key] = *d
 	out := cost{digestKey: key, Digest: *d}
-	if !known || before.First != d.First {
+	again := known && (before.First != d.First || d.Calls < before.Calls || d.Seconds < before.Seconds)
+	if again {
+		c.lost++
+	}
+	if !known || again {
 		out.fresh = true
 		return out, d.Calls > 0
-	}
-	if d.Calls < before.Calls || d.Seconds < before.Seconds {
-		c.lost++
-		return out, false
 	}
 	if d.Calls == before.Calls {
 		return out, false

@@ -53,19 +53,19 @@ const (
 
 // Status is how collecting goes.
 type Status struct {
-	Instance   string      `json:"instance"`
-	Source     string      `json:"source"`          // performance_schema
-	Working    bool        `json:"working"`         // statements are read
-	Since      int64       `json:"since,omitempty"` // unix seconds of the first reading by this process
-	Last       int64       `json:"last,omitempty"`  // of the newest
-	Why        string      `json:"why,omitempty"`   // why it is not working
-	Remedy     string      `json:"remedy,omitempty"`
-	Notes      []fleet.Gap `json:"notes"` // what is missing although it works
-	Digests    int         `json:"digests"`
-	Seconds    float64     `json:"seconds"`             // how long the last reading took
-	LostMinute int64       `json:"lost"`                // digests' minutes lost because counters fell
-	Plans      bool        `json:"plans"`               // plans are taken
-	PlanNote   string      `json:"plan_note,omitempty"` // why some are not
+	Instance string      `json:"instance"`
+	Source   string      `json:"source"`          // performance_schema
+	Working  bool        `json:"working"`         // statements are read
+	Since    int64       `json:"since,omitempty"` // unix seconds of the first reading by this process
+	Last     int64       `json:"last,omitempty"`  // of the newest
+	Why      string      `json:"why,omitempty"`   // why it is not working
+	Remedy   string      `json:"remedy,omitempty"`
+	Notes    []fleet.Gap `json:"notes"` // what is missing although it works
+	Digests  int         `json:"digests"`
+	Seconds  float64     `json:"seconds"`             // how long the last reading took
+	Resets   int64       `json:"resets"`              // how often a counter began anew: restarts and emptied tables, by digest
+	Plans    bool        `json:"plans"`               // plans are taken
+	PlanNote string      `json:"plan_note,omitempty"` // why some are not
 }
 
 // Collector follows one server.
@@ -165,7 +165,7 @@ func (c *Collector) Read(ctx context.Context, now time.Time) {
 		return
 	}
 	c.setStatus(func(s *Status) {
-		s.Seconds, s.LostMinute, s.Digests = time.Since(began).Seconds(), c.counters.lost, len(c.counters.base)
+		s.Seconds, s.Resets, s.Digests = time.Since(began).Seconds(), c.counters.lost, len(c.counters.base)
 	})
 }
 

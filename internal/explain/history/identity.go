@@ -30,7 +30,7 @@ const maxTablesText = 1000
 
 // of names the class of a digest's text.
 func (i *identifier) of(digestText string) identity {
-	i.buf = appendDigestText(&i.f, i.buf[:0], digestText)
+	i.buf = sqltext.AppendDigestText(i.buf[:0], []byte(digestText))
 	fp := string(i.buf)
 	id := identity{id: sqltext.ClassID(i.buf), fingerprint: fp, verb: sqltext.Verb([]byte(digestText))}
 	var names []string
@@ -65,7 +65,7 @@ func (i *identifier) note(statements ...string) {
 		}
 		i.seen[s] = true
 		i.buf = i.f.Append(i.buf[:0], []byte(s))
-		i.own[sqltext.ClassID(i.buf)] = true
+		i.own[sqltext.ClassID(sqltext.AppendPlain(nil, i.buf))] = true
 	}
 }
 

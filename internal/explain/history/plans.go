@@ -38,7 +38,7 @@ func (c *Collector) takePlans(ctx context.Context, at int64, samples map[sampleK
 	}
 	keys := make([]sampleKey, 0, len(samples))
 	for k, s := range samples {
-		if _, bad := c.plans.failed[k]; s.Cut || bad && at-c.plans.failed[k] < planRetry || readsOnly([]byte(s.Text)) != nil {
+		if _, bad := c.plans.failed[k]; s.Cut || bad && at-c.plans.failed[k] < planRetry || sqltext.ReadsOnly([]byte(s.Text)) != nil {
 			continue
 		}
 		keys = append(keys, k)

@@ -1,12 +1,12 @@
 package cli
 
-import (
-	"crypto/md5"
-	"encoding/hex"
-)
+import "github.com/rissodb/risso/internal/explain/plan"
 
-// planID stands in until explain/plan is merged.
+// planID is what makes two plans of a statement the same: the ID of their shape.
 func planID(text string) (string, error) {
-	s := md5.Sum([]byte(text))
-	return hex.EncodeToString(s[:]), nil
+	p, err := plan.Parse(text)
+	if err != nil {
+		return "", err
+	}
+	return plan.ID(p), nil
 }

@@ -35,6 +35,11 @@ func passwordSpan(arg string) (start, end int, ok bool) {
 		}
 		from = eq + 1
 	}
+	for _, scheme := range []string{"clickhouse://", "http://", "https://"} { // of --events-url
+		if strings.HasPrefix(arg[from:], scheme) {
+			from += len(scheme)
+		}
+	}
 	rest := arg[from:]
 	slash := strings.LastIndexByte(rest, '/')
 	if slash < 0 { // no DSN, but somebody may have meant it as one

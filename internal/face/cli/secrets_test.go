@@ -18,6 +18,10 @@ func TestPasswordSpan(t *testing.T) {
 		{"--dsn", ""},
 		{"/var/lib/data:x@y", ""},
 		{"root:@tcp(h)/", ""},
+		{"root://pw@tcp(h)/", "//pw"},
+		{"clickhouse://risso:pw@host:9000/db", "pw"},
+		{"--events-url=http://risso:p@w@host:8123", "p@w"},
+		{"--events-url=clickhouse://host:9000/db", ""},
 	} {
 		start, end, ok := passwordSpan(c.arg)
 		if got := c.arg[start:end]; got != c.want || ok != (c.want != "") {

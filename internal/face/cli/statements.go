@@ -63,7 +63,7 @@ func openStatements(ctx context.Context, set settings) (*statements, error) {
 		s.store = store
 		return s, nil
 	}
-	store, err := events.OpenEmbedded(ctx, filepath.Join(set.data, "events.duckdb"))
+	store, err := events.OpenEmbedded(ctx, filepath.Join(set.data, "events", "statements.duckdb"))
 	switch {
 	case err == nil:
 		s.store = store

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/rissodb/risso/internal/explain/history"
+	"github.com/rissodb/risso/internal/sqltext"
 	"github.com/rissodb/risso/internal/store/events"
 )
 
@@ -209,6 +210,9 @@ func (s *server) query(r *http.Request) (any, error) {
 	}
 	if a.ID == "" {
 		return nil, &apiError{Status: http.StatusNotFound, Message: "no class " + strconv.Quote(ask.ID) + " is known", Hint: "GET /api/queries lists classes"}
+	}
+	if a.PtID == "" && len(a.Samples) > 0 { // pt-query-digest names a class by its statements, not by its fingerprint
+		a.PtID = sqltext.PtID(a.Samples[0].Text)
 	}
 	span := float64(ask.To - ask.From)
 	digests := make([]map[string]any, len(a.Digests))

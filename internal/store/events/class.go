@@ -1,9 +1,11 @@
 package events
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"sort"
 )
 
@@ -155,9 +157,9 @@ func (a asker) sightings(ctx context.Context, q ClassQuestion, f filter, out *Cl
 	return wrap("tell where the class was seen", err)
 }
 
-// samples reads the newest samples that are not newer than the range, and the slowest among them first.
+// samples reads the newest samples that are not newer than the range.
 func (a asker) samples(ctx context.Context, q ClassQuestion, f filter, out *ClassAnswer) error {
-	err := a.b.query(ctx, fmt.Sprintf("SELECT instance, time, text, seconds, db, account, host FROM risso_samples WHERE class = %d AND time < %d%s ORDER BY time DESC, instance LIMIT %d",
+	err := a.b.query(ctx, fmt.Sprintf("SELECT instance, time, max(text), max(seconds), max(db), max(account), max(host) FROM risso_samples WHERE class = %d AND time < %d%s GROUP BY instance, time ORDER BY time DESC, instance LIMIT %d",
 		f.classes[0], q.To, instanceWhere(q.Instances), maxSamples), nil, func(scan func(...any) error) error {
 		var s Sample
 		if err := scan(&s.Instance, &s.Time, &s.Text, &s.Seconds, &s.Schema, &s.User, &s.Host); err != nil {
@@ -166,7 +168,28 @@ func (a asker) samples(ctx context.Context, q ClassQuestion, f filter, out *Clas
 		out.Samples = append(out.Samples, s)
 		return nil
 	})
+	if len(out.ByUser) == 0 { // no source told: the samples do, a little
+		out.ByUser = usersOf(out.Samples)
+	}
 	return wrap("read the samples", err)
+}
+
+// usersOf counts samples by who ran them, the most first.
+func usersOf(samples []Sample) (out []Part) {
+	for _, s := range samples {
+		if s.User == "" {
+			continue
+		}
+		i := slices.IndexFunc(out, func(p Part) bool { return p.Value == s.User })
+		if i < 0 {
+			i = len(out)
+			out = append(out, Part{Value: s.User})
+		}
+		out[i].Calls++
+		out[i].Seconds += s.Seconds
+	}
+	slices.SortStableFunc(out, func(a, b Part) int { return cmp.Compare(b.Calls, a.Calls) })
+	return out
 }
 
 // plans reads all plans of the class and the flips in the range.

@@ -56,7 +56,6 @@ func OpenClickHouse(ctx context.Context, url string) (Store, error) {
 	}
 	o.DialTimeout = 5 * time.Second
 	o.ReadTimeout = questionTimeout + 10*time.Second
-	o.ClientInfo.Products = append(o.ClientInfo.Products, struct{ Name, Version string }{"risso", ""})
 	s := &server{name: "ClickHouse, " + strings.Join(o.Addr, ",") + "/" + o.Auth.Database, db: clickhouse.OpenDB(o)}
 	s.asker = newAsker(s)
 	s.db.SetMaxOpenConns(atOnce + 2)

@@ -399,34 +399,44 @@ func TestCompare(t *testing.T) {
 	})
 }
 
-// TestPrune deletes minutes before hours, and nothing too early.
+// TestPrune deletes minutes before hours, and nothing too early. Ages are such that whole months differ.
 func TestPrune(t *testing.T) {
 	eachStore(t, func(t *testing.T, s Store) {
 		ctx := t.Context()
+		day := 60 * 24
 		var list []Minute
-		for i := range 60 * 30 {
-			list = append(list, Minute{"db1", at(i), []Row{row(1, 1, 1)}})
+		for _, age := range []int{100, 70, 1} {
+			for i := range 60 * 5 {
+				list = append(list, Minute{"db1", at(i - age*day), []Row{row(1, 1, 1)}})
+			}
 		}
 		add(t, s, list...)
 		if err := s.AddClasses(ctx, class("db1", 1, at(0))); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Prune(ctx, time.Unix(at(60*20), 0), time.Unix(at(60*5), 0)); err != nil {
+		if err := s.AddSamples(ctx, Sample{Instance: "db1", Class: id(1), Time: at(-100 * day), Text: "old"}, Sample{Instance: "db1", Class: id(1), Time: at(-day), Text: "new"}); err != nil {
 			t.Fatal(err)
 		}
-		if a := top(t, s, TopQuestion{Range: Range{at(0), at(60 * 30)}}); a.Total.Calls != 60*25 {
-			t.Errorf("%d calls are left of 25 hours", a.Total.Calls)
+		all := Range{at(-200 * day), at(day)}
+		if err := s.Prune(ctx, time.Unix(at(-35*day), 0), time.Unix(0, 0)); err != nil {
+			t.Fatal(err)
+		}
+		if a := top(t, s, TopQuestion{Range: all}); a.Total.Calls != 900 {
+			t.Errorf("%d calls are left when only minutes went, of 900", a.Total.Calls)
 		}
 		// An old range asks hours, though it is short.
-		a, err := s.Class(ctx, ClassQuestion{Range: Range{at(60 * 6), at(60 * 8)}, ID: id(1), Points: 100})
-		if err != nil || a.Total.Calls != 120 || a.Step != hour {
+		a, err := s.Class(ctx, ClassQuestion{Range: Range{at(60 - 70*day), at(180 - 70*day)}, ID: id(1), Points: 100})
+		if err != nil || a.Total.Calls != 120 || a.Step != hour || len(a.Points) != 2 {
 			t.Errorf("old hours: %+v %v", a, err)
 		}
-		if err := s.Prune(ctx, time.Unix(at(60*50), 0), time.Unix(at(60*50), 0)); err != nil {
+		if a, err = s.Class(ctx, ClassQuestion{Range: all, ID: id(1), Points: 100}); err != nil || len(a.Samples) != 1 || a.Samples[0].Text != "new" {
+			t.Errorf("samples: %+v %v", a.Samples, err)
+		}
+		if err := s.Prune(ctx, time.Unix(at(-35*day), 0), time.Unix(at(-80*day), 0)); err != nil {
 			t.Fatal(err)
 		}
-		if a := top(t, s, TopQuestion{Range: Range{at(0), at(60 * 30)}}); a.Count != 0 || a.First != 0 {
-			t.Errorf("all was to go: %+v", a)
+		if a := top(t, s, TopQuestion{Range: all}); a.Total.Calls != 600 || a.First < at(-71*day) {
+			t.Errorf("%d calls are left since %d, of 600", a.Total.Calls, a.First)
 		}
 	})
 }

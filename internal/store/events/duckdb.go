@@ -74,14 +74,19 @@ var macros = []string{
 	"CREATE OR REPLACE TEMP MACRO uniqExact(x) AS count(DISTINCT x)",
 }
 
-// OpenEmbedded opens the store in the file at path and makes it where there is none. A damaged file is moved aside, a
+// OpenEmbedded opens the store in the file at path and makes it where there is none. Its folder is for nothing else: only
+// its owner may enter it. A damaged file is moved aside, a
 // new one is begun, and Damage says so. A file that another process has open is ErrInUse.
 func OpenEmbedded(ctx context.Context, path string) (Store, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("open the store of statements: %w", err)
 	}
+	// DuckDB makes its files with the process' mask: nobody else shall come as far as to them.
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, fmt.Errorf("open the store of statements: %w", err)
+	}
+	if err := os.Chmod(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("open the store of statements: %w", err)
 	}
 	s, err := openEmbedded(ctx, path)
@@ -107,13 +112,14 @@ func (s *embedded) orNil(err error) (Store, error) {
 }
 
 func openEmbedded(ctx context.Context, path string) (*embedded, error) {
-	// The file is made by DuckDB with the process' mask: nobody else shall read it meanwhile.
 	if err := os.MkdirAll(path+".tmp", 0o700); err != nil {
 		return nil, fmt.Errorf("open the store of statements: %w", err)
 	}
-	q := strings.NewReplacer("?", "%3F", "#", "%23").Replace
+	if strings.Contains(path, "?") { // the driver takes what follows for options
+		return nil, fmt.Errorf("the store of statements cannot be at %s: choose a folder without a question mark", path)
+	}
 	dsn := fmt.Sprintf("%s?threads=%d&memory_limit=%s&max_temp_directory_size=%s&autoinstall_known_extensions=false&autoload_known_extensions=false",
-		q(path), min(maxThreads, runtime.NumCPU()), memoryLimit, tempLimit)
+		path, min(maxThreads, runtime.NumCPU()), memoryLimit, tempLimit)
 	connector, err := duckdb.NewConnector(dsn, func(c driver.ExecerContext) error {
 		for _, m := range macros {
 			if _, err := c.ExecContext(ctx, m, nil); err != nil {
@@ -132,10 +138,6 @@ func openEmbedded(ctx context.Context, path string) (*embedded, error) {
 	if err := s.prepare(ctx); err != nil {
 		s.db.Close()
 		return nil, explainOpen(path, err)
-	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		s.db.Close()
-		return nil, fmt.Errorf("open the store of statements: %w", err)
 	}
 	return s, nil
 }

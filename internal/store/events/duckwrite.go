@@ -167,31 +167,65 @@ ORDER BY t.hour, t.instance, t.class`, append(append([]any{}, args...), args...)
 	return err
 }
 
+// rowsAtOnce is how many rows one statement inserts: a statement costs a millisecond, a row next to nothing.
+const rowsAtOnce = 200
+
 // AddClasses notes classes.
 func (s *embedded) AddClasses(ctx context.Context, classes ...Class) error {
 	if len(classes) == 0 {
 		return nil
 	}
-	err := s.change(ctx, func(ctx context.Context, c *sql.Conn) error {
-		for _, cl := range classes {
-			k, err := key(cl.ID)
-			if err != nil {
-				return err
-			}
-			if cl.Fingerprint != "" { // else it is known, and only seen again
-				if _, err := c.ExecContext(ctx, `INSERT INTO risso_classes VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`, k, cl.ID, cl.PtID, cl.Fingerprint, cl.Verb, cl.Tables); err != nil {
-					return err
-				}
-			}
-			if _, err := c.ExecContext(ctx, `INSERT INTO risso_seen VALUES (?, ?, ?, ?, ?)
- ON CONFLICT DO UPDATE SET first_seen = least(first_seen, excluded.first_seen), last_seen = greatest(last_seen, excluded.last_seen)`,
-				cl.Instance, k, cl.Digest, cl.FirstSeen, cl.LastSeen); err != nil {
-				return err
-			}
+	type place struct {
+		instance, digest string
+		class            int64
+	}
+	// A statement may not touch a row twice.
+	named, seen := map[int64][]any{}, map[place][2]int64{}
+	for _, c := range classes {
+		k, err := key(c.ID)
+		if err != nil {
+			return err
 		}
-		return nil
+		if c.Fingerprint != "" { // else it is known, and only seen again
+			named[k] = []any{k, c.ID, c.PtID, c.Fingerprint, c.Verb, c.Tables}
+		}
+		p := place{c.Instance, c.Digest, k}
+		times, there := seen[p]
+		if !there {
+			times = [2]int64{c.FirstSeen, c.LastSeen}
+		}
+		seen[p] = [2]int64{min(times[0], c.FirstSeen), max(times[1], c.LastSeen)}
+	}
+	var names, places [][]any
+	for _, n := range named {
+		names = append(names, n)
+	}
+	for p, t := range seen {
+		places = append(places, []any{p.instance, p.class, p.digest, t[0], t[1]})
+	}
+	err := s.change(ctx, func(ctx context.Context, c *sql.Conn) error {
+		if err := insertRows(ctx, c, "risso_classes", names, "ON CONFLICT DO NOTHING"); err != nil {
+			return err
+		}
+		return insertRows(ctx, c, "risso_seen", places, "ON CONFLICT DO UPDATE SET first_seen = least(first_seen, excluded.first_seen), last_seen = greatest(last_seen, excluded.last_seen)")
 	})
 	return wrap("note classes", err)
+}
+
+func insertRows(ctx context.Context, c *sql.Conn, table string, rows [][]any, conflict string) error {
+	for len(rows) > 0 {
+		n := min(len(rows), rowsAtOnce)
+		one := "(" + strings.TrimSuffix(strings.Repeat("?, ", len(rows[0])), ", ") + ")"
+		var args []any
+		for _, r := range rows[:n] {
+			args = append(args, r...)
+		}
+		if _, err := c.ExecContext(ctx, "INSERT INTO "+table+" VALUES "+strings.TrimSuffix(strings.Repeat(one+", ", n), ", ")+" "+conflict, args...); err != nil {
+			return err
+		}
+		rows = rows[n:]
+	}
+	return nil
 }
 
 // AddSamples stores samples.

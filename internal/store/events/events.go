@@ -132,7 +132,8 @@ type Store interface {
 	AddPlan(ctx context.Context, p Plan) (*Flip, error)
 	// Classes lists what is known of the classes of an instance, most recently seen first; at most limit.
 	Classes(ctx context.Context, instance string, limit int) ([]Class, error)
-	// Prune deletes the minutes, samples and plans that ended before minutes, and all that ended before everything.
+	// Prune deletes the minutes and samples from before minutes, and all from before everything. What is in hours that are not
+	// rolled up yet stays, and ClickHouse deletes a month when all of it is older.
 	Prune(ctx context.Context, minutes, everything time.Time) error
 
 	// Top gives the classes that cost most in a range.

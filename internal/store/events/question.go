@@ -139,7 +139,7 @@ type ClassAnswer struct {
 	Total                Cost
 	Latency              *Latency
 	ByInstance, BySchema []Part
-	ByUser               []Part // empty when no source told
+	ByUser               []Part // where no source tells who ran how much, the kept samples by user; else empty
 	Samples              []Sample
 	Plans                []Plan
 	Flips                []Flip

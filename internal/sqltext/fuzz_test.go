@@ -1,0 +1,115 @@
+package sqltext
+
+import (
+	"bytes"
+	"testing"
+)
+
+func seeds(f *testing.F) {
+	for _, s := range agreed {
+		f.Add([]byte(s))
+	}
+	for _, d := range differences {
+		f.Add([]byte(d.stmt))
+	}
+	for _, s := range benchStatements {
+		f.Add(s)
+	}
+	for _, s := range []string{"/*!40000 a */*/", "?+?+", "in(?+)+1", "select ...", "_utf8 x'0f'", "a.5.5", "values row(", "1e5e5", "'\\", "x'", "in(1)in(1)", "union/*", "- - -1", "@`"} {
+		f.Add([]byte(s))
+	}
+}
+
+// FuzzFingerprint holds what is true of every fingerprint.
+func FuzzFingerprint(f *testing.F) {
+	seeds(f)
+	var keep, merge Fingerprinter
+	merge.MergeNumbered = true
+	f.Fuzz(func(t *testing.T, s []byte) {
+		in := bytes.Clone(s)
+		fp := keep.Append(nil, s)
+		if !bytes.Equal(in, s) {
+			t.Fatal("the statement was changed")
+		}
+		if len(fp) > 2*len(s)+room {
+			t.Errorf("%q: %d bytes from %d", s, len(fp), len(s))
+		}
+		pre := append(make([]byte, 0, 4+len(s)%64), "pre:"...)
+		if got := keep.Append(pre, s); string(got) != "pre:"+string(fp) {
+			t.Errorf("%q: %q after other text, else %q", s, got, fp)
+		}
+		if again := keep.Append(nil, fp); !bytes.Equal(again, fp) && !settles(&keep, again) {
+			t.Errorf("%q\n    gives %q\nwhich gives %q", s, fp, again)
+		}
+		merge.Append(nil, s)
+		AppendPlain(nil, fp)
+		AppendDigestText(nil, s)
+		Verb(s)
+		if len(s) < 1<<12 {
+			PtFingerprint(string(s))
+		}
+	})
+}
+
+// settles tells whether a fingerprint made anew stays as it is. What the first one made of broken text (a quote that is
+// not closed, half an operator) may be read otherwise once more; then it must stay.
+func settles(f *Fingerprinter, fp []byte) bool {
+	for range 4 {
+		again := f.Append(nil, fp)
+		if bytes.Equal(again, fp) {
+			return true
+		}
+		fp = again
+	}
+	return false
+}
+
+func FuzzTables(f *testing.F) {
+	seeds(f)
+	f.Fuzz(func(t *testing.T, s []byte) {
+		seen := map[Table]bool{}
+		for _, x := range Tables(s) {
+			if seen[x] {
+				t.Errorf("%q: %v twice", s, x)
+			}
+			seen[x] = true
+		}
+		ReadsOnly(s)
+	})
+}
+
+// FuzzRedact holds that no literal is left.
+func FuzzRedact(f *testing.F) {
+	seeds(f)
+	f.Fuzz(func(t *testing.T, s []byte) {
+		out := Redact(nil, s)
+		sc := scanner{s: out}
+		for x := sc.next(); x.kind != tkEnd; x = sc.next() {
+			if x.kind == tkString || x.kind == tkNumber {
+				t.Errorf("%q\nleaves %q in\n%q", s, sc.text(x), out)
+			}
+		}
+		SetsPassword(s)
+	})
+}
+
+// TestFingerprintOfFingerprint holds that a fingerprint is its own fingerprint.
+func TestFingerprintOfFingerprint(t *testing.T) {
+	all := append([]string{}, agreed...)
+	for _, d := range differences {
+		all = append(all, d.stmt)
+	}
+	for _, s := range benchStatements {
+		all = append(all, string(s))
+	}
+	for _, s := range all {
+		fp := Fingerprint(s)
+		if again := Fingerprint(fp); again != fp {
+			t.Errorf("%s\n    gives %s\nwhich gives %s", s, fp, again)
+		}
+		plain := AppendPlain(nil, []byte(fp))
+		if again := AppendDigestText(nil, plain); !bytes.Equal(again, plain) {
+			t.Errorf("%s\nhas the plain form %s\n       which gives %s", s, plain, again)
+		}
+	}
+}

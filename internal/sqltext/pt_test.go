@@ -1,0 +1,303 @@
+package sqltext
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the table of differences into docs/fingerprints.md")
+
+// realPt runs the real pt-query-digest over a slow log with the statements and gives its fingerprint and ID of each.
+// Statements are told apart by a query time of their own.
+func realPt(t *testing.T, stmts []string) (fps, ids []string) {
+	t.Helper()
+	path, err := exec.LookPath("pt-query-digest")
+	if err != nil {
+		t.Skip("pt-query-digest is not installed; its fingerprints are not compared")
+	}
+	fps, ids = make([]string, len(stmts)), make([]string, len(stmts))
+	// The filter prints what the program itself calls the class, before statements of one class are put together.
+	code := `do { my $fp = QueryRewriter->new()->fingerprint($event->{arg}); ` +
+		`print "\x01", $event->{Query_time} + 0, "\x02", $fp, "\x02", Transformers::make_checksum($fp), "\x03"; 0 }`
+	var log bytes.Buffer
+	for i, s := range stmts {
+		fmt.Fprintf(&log, "# Time: 2024-05-05T10:00:00.000000Z\n# User@Host: a[a] @ h [127.0.0.1]  Id: 1\n"+
+			"# Query_time: %d  Lock_time: 0 Rows_sent: 0  Rows_examined: 0\n", i+1)
+		if strings.HasPrefix(s, "administrator command: ") {
+			s = "# " + s
+		}
+		fmt.Fprintf(&log, "SET timestamp=1714903200;\n%s;\n", s)
+	}
+	cmd := exec.Command(path, "--no-report", "--filter", code)
+	cmd.Stdin = &log
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("pt-query-digest: %v: %s", err, stderr.String())
+	}
+	for _, part := range strings.Split(string(out), "\x01")[1:] {
+		part, _, _ = strings.Cut(part, "\x03")
+		f := strings.Split(part, "\x02")
+		var n int
+		if _, err := fmt.Sscan(f[0], &n); err != nil || n < 1 || n > len(stmts) || len(f) != 3 {
+			t.Fatalf("pt-query-digest printed %q", part)
+		}
+		fps[n-1], ids[n-1] = f[1], f[2]
+	}
+	for i := range stmts {
+		if ids[i] == "" {
+			t.Errorf("pt-query-digest says nothing of %q: %s", stmts[i], stderr.String())
+		}
+	}
+	return fps, ids
+}
+
+// agreed are statements of which pt-query-digest makes the right fingerprint: Risso makes the same.
+var agreed = []string{
+	"SELECT c FROM sbtest WHERE id=5",
+	"select a, b from t where c = 'x' and d = \"y\" and e = 1.5",
+	"SELECT * FROM t\nWHERE\ta  = 1",
+	"insert into t (a,b) values (1,'x'),(2,'y')",
+	"INSERT IGNORE INTO t VALUES (1, NOW(), 'x'), (2, NOW(), 'y')",
+	"replace into t values (1, 2)",
+	"select * from t where a in (1,2,3) and b not in ('x', 'y')",
+	"select * from t where a IN(1)",
+	"select a from t limit 5, 10",
+	"select a from t LIMIT 5 OFFSET 10",
+	"select a from t order by a asc, b desc limit 1",
+	"select a from t union select a from t union select a from t",
+	"select a from t where b=1 union all select a from t where b=2",
+	"select /* comment */ a from t",
+	"select a from t -- comment\nwhere b=1",
+	"select a # comment\nfrom t",
+	"select /*!40001 SQL_NO_CACHE */ a from t",
+	"select /*+ MAX_EXECUTION_TIME(1000) */ a from t",
+	"SELECT /*!40001 SQL_NO_CACHE */ * FROM `film`",
+	"call sp(1, 'x')",
+	"CALL db.sp('a')",
+	"administrator command: Quit",
+	"administrator command: Prepare",
+	"select true, false, null from t",
+	"update t set a=null, b='x' where c=-1",
+	"delete from t where a < 5 and b >= .5",
+	"select a from t where b = x'0f' and c = b'01' and d = 0xff",
+	"select * from `Db`.`Tab` where `Col` = 'x'",
+	"select a from t where b between 1 and 10",
+	"commit",
+	"begin",
+	"set autocommit=0",
+	"set names 'utf'",
+	"insert into t set a=1, b='x'",
+	"select @a := 'x', @@session.sql_mode",
+	"load data infile '/tmp/x' into table t fields terminated by ','",
+	"select /*percona.checksum:1/9*/ 1",
+	"select a from t where b like '%x%' escape '|'",
+	"select count(*) from (select a from t where b=1 group by a having count(*) > 5) x",
+	"with c as (select a from t where b=1) select * from c",
+	"select a from t where b = ? and c in (?, ?)",
+	"show tables like 'x%'",
+	"select case when a=1 then 'x' else 'y' end from t",
+	"insert into t (a) values (1) on duplicate key update a=values(a)",
+	"select row_number() over (partition by a order by b) from t",
+	"explain select a from t where b=1",
+	"select '-- x' from t where a = '/* y */'",
+	"select \"it's\" from t where a = 'x'",
+	"select a from t where b in (1, -- one\n 2)",
+	"select a from t where b in (1, +2, -3)",
+	"select 'x' 'y'",
+	"select * from t where d >= date '2020-01-01' for update",
+}
+
+func TestAgreesWithPt(t *testing.T) {
+	fps, ids := realPt(t, agreed)
+	for i, s := range agreed {
+		got := Fingerprint(s)
+		if got != fps[i] {
+			t.Errorf("%s\nrisso %s\n   pt %s", s, got, fps[i])
+		}
+		if id := ClassID([]byte(got)); id != ids[i] {
+			t.Errorf("%s: risso %s, pt %s", s, id, ids[i])
+		}
+	}
+}
+
+// differences are statements of which pt-query-digest makes a fingerprint that is wrong, with what it makes, what
+// Risso makes, and why. docs/fingerprints.md shows them as a table.
+var differences = []struct{ stmt, pt, risso, why string }{
+	{"select a from t where b = 0xFF", "select a from t where b = ?ff",
+		"select a from t where b = ?", "an upper-case hex number is one literal"},
+	{"select a from db2.t_2009", "select a from d?t_?",
+		"select a from db2.t_2009", "digits in a name are part of the name"},
+	{"select c1, c2 from sbtest1", "select c?, c? from sbtest?",
+		"select c1, c2 from sbtest1", "and are so in columns: c1 is not c2"},
+	{"select a from tab1", "select a from ta?",
+		"select a from tab1", "and no letter of a name is lost"},
+	{"select a from 2fa_codes", "select a from ?_codes",
+		"select a from 2fa_codes", "a name may begin with digits"},
+	{"select a from t where b = 'it''s'", "select a from t where b = ??",
+		"select a from t where b = ?", "a doubled quote is part of the string"},
+	{"select a from t where b = 'C:\\\\' and c = 'x'", "select a from t where b = ?x'",
+		"select a from t where b = ? and c = ?", "an escaped backslash before the closing quote"},
+	{"select a from t where (b, c) in ((1,2),(3,4))", "select a from t where (b, c) in ((?,?),(?,?))",
+		"select a from t where (b, c) in(?+)", "a list of tuples is one form"},
+	{"select a from t where b is null and c is not null", "select a from t where b is ? and c is not ?",
+		"select a from t where b is null and c is not null", "IS NULL is an operator; it has no value to hide"},
+	{"create table t (a int not null)", "create table t (a int not ?)",
+		"create table t (a int not null)", "nor has NOT NULL"},
+	{"insert into t values (1,2),(3,4) on duplicate key update b=5", "insert into t values(?+)",
+		"insert into t values(?+) on duplicate key update b=?", "what follows the rows is kept"},
+	{"insert into t values (1),(2) as new on duplicate key update b=new.b", "insert into t values(?+)",
+		"insert into t values(?+) as new on duplicate key update b=new.b", "the same, with a row alias"},
+	{"update t set k=k+1 where id=2", "update t set k=k? where id=?",
+		"update t set k=k+? where id=?", "+ is an operator: adding is not subtracting"},
+	{"update t set k=k-1 where id=2", "update t set k=k? where id=?",
+		"update t set k=k-? where id=?", "the same for -"},
+	{"select a-b from t", "select a? from t",
+		"select a-b from t", "a column after - is no number"},
+	{"select a - 1 from t", "select a ? ? from t",
+		"select a - ? from t", "one operator, one literal"},
+	{"select a from t where b = - 1", "select a from t where b = ? ?",
+		"select a from t where b = ?", "a sign with a blank after it"},
+	{"select j->'$.a', j->>'$.b' from t", "select j?>?, j?>>? from t",
+		"select j->?, j->>? from t", "the JSON arrows are operators"},
+	{"select 1e+5, 1E5 from t", "select ?, ?e? from t",
+		"select ?, ? from t", "an upper-case exponent"},
+	{"select _utf8mb4'x', N'y', _latin1 'z' from t", "select _utf?m??, n?, _latin? ? from t",
+		"select ?, ?, ? from t", "a string's character set is part of the literal"},
+	{"select X'0F', B'01' from t", "select x?, b? from t",
+		"select ?, ? from t", "upper-case introducers"},
+	{"select @v1, @v2", "select @v?, @v?",
+		"select @v1, @v2", "digits in the names of variables"},
+	{"select utf8.a from t utf8 where utf8.b='x'", "select utf? from t utf? where utf?=?",
+		"select utf8.a from t utf8 where utf8.b=?", "digits in aliases"},
+	{"select /*M! sql_no_cache */ a from t", "select a from t",
+		"select /*m! sql_no_cache */ a from t", "MariaDB's executable comment is code"},
+	{"select a/**/from/* x */t", "select at",
+		"select a from t", "a comment separates words"},
+	{"select a from t where b=2--1", "select a from t where b=?",
+		"select a from t where b=?-?", "-- opens a comment only before a blank"},
+	{"select a -- it's a comment\nfrom t where b='x'", "select a ? it?x'",
+		"select a from t where b=?", "a comment may hold quotes"},
+	{"select a from t -- end", "select a from t ",
+		"select a from t", "no blank is left at the end"},
+	{"/* a */ call p (1)", "call p (?)",
+		"call p", "CALL with a comment or blank around its name"},
+	{"call p(f(1), 2)", "call p(f",
+		"call p", "only the name of the procedure counts"},
+	{"select a from t order by b, ascii(a)", "select a from t order by b,ii(a)",
+		"select a from t order by b, ascii(a)", "ASC is a word, not the beginning of one"},
+	{"select a from (select a from t limit 5) x limit 5, 5", "select a from (select a from t limit ?) x limit ?, ?",
+		"select a from (select a from t limit ?) x limit ?", "every LIMIT counts, not only the first"},
+	{"select a from t limit 5 , 10", "select a from t limit ? , ?",
+		"select a from t limit ?", "with blanks, too"},
+	{"select a from t union select a from tx", "select a from t /*repeat union*/x",
+		"select a from t union select a from tx", "an arm of a UNION is compared as a whole"},
+	{"(select a from t) union (select a from t)", "(select a from t) union (select a from t)",
+		"(select a from t) /*repeat union*/", "arms in parentheses repeat, too"},
+	{"values row(1,2), row(3,4)", "values row(?,?), row(?,?)",
+		"values row(?+)", "rows of MySQL's VALUES"},
+	{"insert into t values (1,'a),(b'),(2,'c')", "insert into t values (?,'a)",
+		"insert into t values(?+)", "a string may hold what looks like a row"},
+	{"select `null`, `true`, `a1` from t", "select `?`, `?`, `a?` from t",
+		"select `null`, `true`, `a1` from t", "what stands between backticks is a name"},
+	{"select t.null from t", "select t.? from t",
+		"select t.null from t", "so is what follows a point"},
+	{"insert into t (a) values ('unterminated", "insert into t (a) values ('unterminated",
+		"insert into t (a) values(?+)", "a statement that was cut ends in a string"},
+	{"select a from t where b in (1, 2, 3", "select a from t where b in (?, ?, ?",
+		"select a from t where b in(?+)", "or in a list"},
+}
+
+func TestDiffersFromPt(t *testing.T) {
+	stmts := make([]string, len(differences))
+	for i, d := range differences {
+		stmts[i] = d.stmt
+		if got := Fingerprint(d.stmt); got != d.risso {
+			t.Errorf("%s\n got %s\nwant %s", d.stmt, got, d.risso)
+		}
+		if d.pt == d.risso {
+			t.Errorf("%s: no difference", d.stmt)
+		}
+	}
+	fps, ids := realPt(t, stmts)
+	for i, d := range differences {
+		if fps[i] != d.pt {
+			t.Errorf("%s\npt-query-digest says %s\n             the table %s", d.stmt, fps[i], d.pt)
+		}
+		if ClassID([]byte(d.pt)) != ids[i] {
+			t.Errorf("%s: pt-query-digest's ID is %s", d.stmt, ids[i])
+		}
+	}
+}
+
+// TestPtRules holds that PtFingerprint and PtID are what the real program says, faults and all.
+func TestPtRules(t *testing.T) {
+	stmts := append([]string{
+		"select a, b from t union all select a, b from t union select a from t union select a from t union select a from t",
+		"select a from t where x in (select b from u union select b from u limit 5) limit 7, 8",
+		"select a from t order by a asc, b asc limit 5",
+		"insert into t select a, 'x' from u where b = 5",
+		"INSERT INTO t (a, b) VALUES (f(1), 'x'),\n(2, 'y')",
+		"select '\xff\xfe', \"a\\\"b\", 'a\\'b' from t",
+		"Select 1.5e10, -0x0f, +.5, a.1b from T  where x   in(1 , 2),(3)",
+		"select a from t where b='x' -- y\n and c=1 # z\n",
+		"select /*a*/ 1 /*!50000 2 */ /* b */",
+		"replace into t values (1),(2),(3)",
+		"insert into t value (1), (2)",
+		"update a1b2c3 set xb1=1.e5, false_x=false where nullx is not null",
+	}, agreed...)
+	for _, d := range differences {
+		stmts = append(stmts, d.stmt)
+	}
+	for _, s := range benchStatements {
+		stmts = append(stmts, string(s))
+	}
+	fps, ids := realPt(t, stmts)
+	for i, s := range stmts {
+		if got := PtFingerprint(s); got != fps[i] {
+			t.Errorf("%q\n got %q\nwant %q", s, got, fps[i])
+		}
+		if got := PtID(s); got != ids[i] {
+			t.Errorf("%q: got %s, want %s", s, got, ids[i])
+		}
+	}
+}
+
+// TestTableOfDifferences holds the table in docs/fingerprints.md; -update writes it.
+func TestTableOfDifferences(t *testing.T) {
+	const file, begin, end = "../../docs/fingerprints.md", "<!-- differences -->\n", "<!-- end of differences -->\n"
+	doc, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, ok := strings.Cut(string(doc), begin)
+	old, tail, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		t.Fatalf("%s has no place for the table", file)
+	}
+	cell := func(s string) string {
+		s = strings.ReplaceAll(strings.ReplaceAll(s, "\n", "⏎"), "|", "\\|")
+		if strings.Contains(s, "`") {
+			return "`` " + s + " ``"
+		}
+		return "`" + s + "`"
+	}
+	var b strings.Builder
+	b.WriteString("| statement | pt-query-digest 3.2.1 | Risso | because |\n|---|---|---|---|\n")
+	for _, d := range differences {
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", cell(d.stmt), cell(d.pt), cell(d.risso), d.why)
+	}
+	if *update {
+		if err := os.WriteFile(file, []byte(head+begin+b.String()+end+tail), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if old != b.String() {
+		t.Errorf("the table in %s is not that of the test; run go test -update", file)
+	}
+}

@@ -1,0 +1,250 @@
+//go:build cgo
+
+package events
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestKilled kills a process that writes without a break: all minutes that it was told are stored are there, each whole
+// and once, and the file needs no repair.
+func TestKilled(t *testing.T) {
+	const rows = 40
+	if path := os.Getenv("RISSO_KILL"); path != "" {
+		s, err := OpenEmbedded(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var begin int
+		fmt.Sscan(os.Getenv("RISSO_KILL_FROM"), &begin)
+		for i := begin; ; i++ {
+			m := Minute{Instance: "db1", Time: at(i)}
+			for c := range rows {
+				r := row(c, 1, 1)
+				r.Latency = []Bucket{{100, 1}}
+				m.Rows = append(m.Rows, r)
+			}
+			if _, err := s.AddMinutes(t.Context(), m); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.AddClasses(t.Context(), class("db1", i%100, at(i))); err != nil {
+				t.Fatal(err)
+			}
+			fmt.Println("stored", i)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "events.duckdb")
+	next := 0
+	for round := range 4 {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestKilled$")
+		cmd.Env = append(os.Environ(), "RISSO_KILL="+path, fmt.Sprintf("RISSO_KILL_FROM=%d", next))
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(out)
+		last := -1
+		for n := 0; n < 100+90*round && lines.Scan(); n++ {
+			fmt.Sscanf(lines.Text(), "stored %d", &last)
+		}
+		cmd.Process.Kill()
+		for lines.Scan() { // what was still confirmed before the end
+			fmt.Sscanf(lines.Text(), "stored %d", &last)
+		}
+		cmd.Wait() // it was killed
+		if last < next {
+			t.Fatal("the child stored nothing")
+		}
+		s, err := OpenEmbedded(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Damage() != nil {
+			t.Fatalf("damage: %+v", s.Damage())
+		}
+		a := top(t, s, TopQuestion{Range: Range{at(0), at(100000)}, Limit: 100})
+		stored := a.Total.Calls / rows
+		if a.Total.Calls%rows != 0 || stored < int64(last)+1 || stored > int64(last)+2 {
+			t.Fatalf("%d calls: %d minutes of %d rows; %d were confirmed", a.Total.Calls, stored, rows, last+1)
+		}
+		for _, c := range a.Classes {
+			if c.Calls != stored || c.Latency == nil || c.Latency.Calls != stored {
+				t.Fatalf("class %s has %d calls and latency %+v, want %d of both", c.ID, c.Calls, c.Latency, stored)
+			}
+		}
+		next = int(stored)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestSecondProcess is refused while another process has the file, and let in afterwards.
+func TestSecondProcess(t *testing.T) {
+	if path := os.Getenv("RISSO_SECOND"); path != "" {
+		_, err := OpenEmbedded(t.Context(), path)
+		fmt.Println("in use:", errors.Is(err, ErrInUse), err)
+		return
+	}
+	path := filepath.Join(t.TempDir(), "events.duckdb")
+	s, err := OpenEmbedded(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	add(t, s, Minute{"db1", at(0), []Row{row(1, 1, 1)}})
+	cmd := exec.Command(os.Args[0], "-test.run=^TestSecondProcess$")
+	cmd.Env = append(os.Environ(), "RISSO_SECOND="+path)
+	out, err := cmd.Output()
+	if err != nil || !strings.Contains(string(out), "in use: true") {
+		t.Errorf("the second process: %s %v", out, err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = OpenEmbedded(t.Context(), path); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if a := top(t, s, TopQuestion{Range: Range{at(0), at(1)}}); a.Total.Calls != 1 || s.Damage() != nil {
+		t.Errorf("afterwards %+v, damage %+v", a.Total, s.Damage())
+	}
+}
+
+// TestDamaged sets a broken file aside with a word and begins a new one; what is not broken is left alone.
+func TestDamaged(t *testing.T) {
+	make := func(t *testing.T) string {
+		path := filepath.Join(t.TempDir(), "events.duckdb")
+		s, err := OpenEmbedded(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var list []Minute
+		for i := range 300 {
+			list = append(list, Minute{"db1", at(i), []Row{row(i, 1, 1)}})
+		}
+		add(t, s, list...)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for name, harm := range map[string]func(b []byte) []byte{
+		"a text":              func([]byte) []byte { return []byte(strings.Repeat("this is no database\n", 1000)) },
+		"cut in the header":   func(b []byte) []byte { return b[:1000] },
+		"cut":                 func(b []byte) []byte { return b[:len(b)/2/4096*4096] },
+		"zeros in the middle": func(b []byte) []byte { clear(b[8192 : len(b)-4096]); return b },
+		"header turned": func(b []byte) []byte {
+			b[4096] ^= 0xff
+			b[8192] ^= 0xff
+			b[4096+20] ^= 0xff
+			b[8192+20] ^= 0xff
+			return b
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := make(t)
+			b, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, harm(b), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s, err := OpenEmbedded(t.Context(), path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			d := s.Damage()
+			if d == nil || d.Reason == "" {
+				t.Fatalf("damage %+v", d)
+			}
+			if _, err := os.Stat(d.MovedTo); err != nil {
+				t.Error(err)
+			}
+			add(t, s, Minute{"db1", at(0), []Row{row(1, 1, 1)}})
+			if a := top(t, s, TopQuestion{Range: Range{at(0), at(1000)}}); a.Total.Calls != 1 {
+				t.Errorf("the new store holds %d calls", a.Total.Calls)
+			}
+		})
+	}
+	t.Run("not damaged", func(t *testing.T) {
+		s, err := OpenEmbedded(t.Context(), make(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		if a := top(t, s, TopQuestion{Range: Range{at(0), at(1000)}}); a.Total.Calls != 300 || s.Damage() != nil {
+			t.Errorf("%d calls, damage %+v", a.Total.Calls, s.Damage())
+		}
+	})
+	t.Run("newer", func(t *testing.T) {
+		path := make(t)
+		s, err := openEmbedded(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.db.Exec("UPDATE risso_meta SET value = 99 WHERE name = 'schema'"); err != nil {
+			t.Fatal(err)
+		}
+		s.Close()
+		if _, err := OpenEmbedded(t.Context(), path); !errors.Is(err, ErrNewer) {
+			t.Errorf("%v", err)
+		}
+		if left, _ := filepath.Glob(path + ".damaged*"); len(left) > 0 {
+			t.Errorf("moved aside: %v", left)
+		}
+	})
+}
+
+// TestPrivate keeps the files from other users' eyes, whatever mode DuckDB gives them.
+func TestPrivate(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "it's a #dir")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s, err := OpenEmbedded(t.Context(), filepath.Join(dir, "events.duckdb"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	add(t, s, Minute{"db1", at(0), []Row{row(1, 1, 1)}})
+	info, err := os.Stat(dir)
+	if err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("the folder: %v %v", info.Mode(), err)
+	}
+	s.Close()
+}
+
+// TestPruneToTheHour deletes minutes up to the whole hour.
+func TestPruneToTheHour(t *testing.T) {
+	s := openDuckDB(t)
+	var list []Minute
+	for i := range 60 * 30 {
+		list = append(list, Minute{"db1", at(i), []Row{row(1, 1, 1)}})
+	}
+	add(t, s, list...)
+	if err := s.Prune(t.Context(), time.Unix(at(60*20+30), 0), time.Unix(at(60*5), 0)); err != nil {
+		t.Fatal(err)
+	}
+	if a := top(t, s, TopQuestion{Range: Range{at(0), at(60 * 30)}}); a.Total.Calls != 60*25 {
+		t.Errorf("%d calls are left of 25 hours", a.Total.Calls)
+	}
+	// All, also what is newer than the newest hour that is rolled up.
+	if err := s.Prune(t.Context(), time.Unix(at(60*50), 0), time.Unix(at(60*50), 0)); err != nil {
+		t.Fatal(err)
+	}
+	if a := top(t, s, TopQuestion{Range: Range{at(0), at(60 * 30)}}); a.Count != 0 || a.First != 0 {
+		t.Errorf("all was to go: %+v", a)
+	}
+}
