@@ -11,6 +11,7 @@ describe('short', () => {
     ['select (select max(x) from inner_one), aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa from outer_one', 'select … from outer_one'],
     ["select ' from nowhere ', aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa, b from t", 'select … from t'],
     ['insert into t (aaaaaaaaaaaaaaa, bbbbbbbbbbbbbbbbbbb, ccccccccccccccccc, d) values(?+)', 'insert into t (…) values(?+)'],
+    ['select sleep(?) as aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa, ? as b', 'select sleep(?) as aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa, ? as b'],
     ['insert into t(a) values(?+)', 'insert into t(a) values(?+)'],
     ['  commit\n ', 'commit'],
     ['', ''],

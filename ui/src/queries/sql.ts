@@ -15,12 +15,12 @@ export function short(text: string): string {
   const head = HEAD.exec(s);
   if (head) {
     const from = clauseAt(s, head[0].length, 'from');
-    if (from - head[0].length > 48) s = `${s.slice(0, head[0].length)}… ${s.slice(from)}`;
+    if (from < s.length && from - head[0].length > 48) s = `${s.slice(0, head[0].length)}… ${s.slice(from)}`;
   }
   const insert = /^((?:execute|prepare|deallocate)\s+)?((?:insert|replace)\b[^(]{0,200})\(/i.exec(s);
   if (insert) {
     const end = closing(s, insert[0].length - 1);
-    if (end - insert[0].length > 48) s = `${insert[0]}…${s.slice(end)}`;
+    if (end < s.length && end - insert[0].length > 48) s = `${insert[0]}…${s.slice(end)}`;
   }
   return s.length > LONGEST_IN_LIST ? `${s.slice(0, LONGEST_IN_LIST)}…` : s;
 }
