@@ -53,3 +53,19 @@ func BenchmarkAppendLong(b *testing.B) {
 		})
 	}
 }
+
+func BenchmarkClassify(b *testing.B) {
+	n := 0
+	for _, s := range benchStatements {
+		n += len(s)
+	}
+	b.SetBytes(int64(n))
+	b.ReportAllocs()
+	var c Classifier
+	for b.Loop() {
+		for _, s := range benchStatements {
+			c.Classify(s)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(benchStatements)), "ns/statement")
+}

@@ -150,10 +150,10 @@ func numberEnd(s []byte, i int) (end int, number bool) {
 	j := i
 	if s[i] == '0' && i+2 < len(s) {
 		switch s[i+1] {
-		case 'x', 'X':
+		case 'x': // 0X1F is a name
 			for j = i + 2; j < len(s) && isHex(s[j]); j++ {
 			}
-		case 'b', 'B':
+		case 'b':
 			for j = i + 2; j < len(s) && (s[j] == '0' || s[j] == '1'); j++ {
 			}
 		}
@@ -163,14 +163,16 @@ func numberEnd(s []byte, i int) (end int, number bool) {
 	}
 	for j = i + 1; j < len(s) && isDigit(s[j]); j++ {
 	}
-	if e := exponentEnd(s, j); e > j {
-		return e, true
-	}
-	if j < len(s) && isWord(s[j]) {
-		return wordEnd(s, j), false
-	}
-	if j < len(s) && s[j] == '.' {
-		return fractionEnd(s, j), true
+	if j < len(s) {
+		switch class := classOf[s[j]]; {
+		case class == clDot:
+			return fractionEnd(s, j), true
+		case class == clWord || class == clUnder:
+			if e := exponentEnd(s, j); e > j {
+				return e, true
+			}
+			return wordEnd(s, j), false
+		}
 	}
 	return j, true
 }

@@ -53,11 +53,15 @@ type state struct {
 	ordered bool // ORDER BY was seen
 	union   bool // UNION was seen
 	toolkit bool // a comment of Percona's tools was seen
+	rec     *recorder
 }
 
 // Append appends the fingerprint of stmt to dst. It takes linear time on any input and allocates nothing once dst
 // is large enough. What is cut off (a string, comment or list without its end) ends at the end of the statement.
-func (f *Fingerprinter) Append(dst, stmt []byte) []byte {
+func (f *Fingerprinter) Append(dst, stmt []byte) []byte { return f.append(dst, stmt, nil) }
+
+// append does what Append says; rec, if there is one, notes the places of the literals in stmt.
+func (f *Fingerprinter) append(dst, stmt []byte, rec *recorder) []byte {
 	s, base := stmt, len(dst)
 	i := skipBlank(s, 0)
 	if i < len(s) {
@@ -65,10 +69,10 @@ func (f *Fingerprinter) Append(dst, stmt []byte) []byte {
 			return out
 		}
 	}
-	st := state{rows: -1}
+	st := state{rows: -1, rec: rec}
 	out, o := dst[:cap(dst)], base
 	if i > 0 {
-		i = f.leading(&st, s, i)
+		i = f.leading(s, i)
 	}
 	for i < len(s) {
 		if len(out)-o < room {
@@ -120,6 +124,7 @@ func (f *Fingerprinter) Append(dst, stmt []byte) []byte {
 				o++
 			}
 		case clDigit:
+			start := i
 			word, digit, _ := words8(load8(s, i))
 			n := bits.TrailingZeros64(^word&high) >> 3
 			if m := bits.TrailingZeros64(^digit&high) >> 3; word != high && m == n && (i+n >= len(s) || s[i+n] != '.') {
@@ -131,10 +136,17 @@ func (f *Fingerprinter) Append(dst, stmt []byte) []byte {
 				i = end
 				continue
 			}
+			if rec != nil {
+				rec.literal(s, start, i, out[base:o])
+			}
 			out[o] = '?'
 			o++
 		case clQuote:
-			i = stringEnd(s, i)
+			end := stringEnd(s, i)
+			if rec != nil {
+				rec.literal(s, i, end, out[base:o])
+			}
+			i = end
 			out[o] = '?'
 			o++
 		case clOpen:
@@ -148,13 +160,16 @@ func (f *Fingerprinter) Append(dst, stmt []byte) []byte {
 			out[o] = ')'
 			o++
 			if st.depth == st.rows {
-				i = skipRows(s, i)
+				end := skipRows(s, i)
+				rec.add(elRows, i, end, s)
+				i = end
 				st.rows = -1
 			}
 		case clDot:
-			i, o, out = dot(s, i, out, o)
+			i, o, out = dot(s, i, out, o, base, rec)
 		case clUnder:
 			if end, ok := charsetLiteral(s, i); ok {
+				rec.literal(s, i, end, out[base:o])
 				i = end
 				out[o] = '?'
 				o++
@@ -166,10 +181,13 @@ func (f *Fingerprinter) Append(dst, stmt []byte) []byte {
 			o, out = copyLower(out, o, s[i:end])
 			i = end
 		case clSign:
-			i, o = sign(s, i, out, o, base)
+			i, o = sign(s, i, out, o, base, rec)
 		case clSlash, clHash:
 			i, o = st.comment(s, i, out, o, base)
 			if st.toolkit {
+				if rec != nil {
+					rec.unsure = true
+				}
 				return append(dst, "percona-toolkit"...)
 			}
 		case clStar:
@@ -204,7 +222,7 @@ func (f *Fingerprinter) finish(st *state, out []byte, base int) []byte {
 }
 
 // leading looks at the comments before the first word, which were passed over, for those that name a class.
-func (f *Fingerprinter) leading(st *state, s []byte, i int) int {
+func (f *Fingerprinter) leading(s []byte, i int) int {
 	for j := 0; j < i; {
 		if end, ok := commentEnd(s, j); ok {
 			if isToolkit(s[j:end]) {
@@ -264,15 +282,20 @@ func copyLower(out []byte, o int, s []byte) (int, []byte) {
 }
 
 // dot copies a point that separates names, with a name of digits after it, or passes over a number such as .5.
-func dot(s []byte, i int, out []byte, o int) (int, int, []byte) {
+func dot(s []byte, i int, out []byte, o, base int, rec *recorder) (int, int, []byte) {
 	switch {
 	case bytes.HasPrefix(s[i:], []byte("...")):
 		// The server's digest writes several literals, and the end of a text it cut, so.
+		if rec != nil {
+			rec.unsure = true
+		}
 		return i + 3, o + copy(out[o:], "?+"), out
 	case i+1 < len(s) && isDigit(s[i+1]):
-		if i == 0 || !(isWord(s[i-1]) || s[i-1] == '`' || s[i-1] == '"' || s[i-1] == '?') {
+		if !afterName(s, i) {
+			end := fractionEnd(s, i)
+			rec.literal(s, i, end, out[base:o])
 			out[o] = '?'
-			return fractionEnd(s, i), o + 1, out
+			return end, o + 1, out
 		}
 		end := wordEnd(s, i+1)
 		o, out = copyLower(out, o, s[i:end])
@@ -282,17 +305,35 @@ func dot(s []byte, i int, out []byte, o int) (int, int, []byte) {
 	return i + 1, o + 1, out
 }
 
+// afterName tells whether the point at i separates names, and does not begin a number.
+func afterName(s []byte, i int) bool {
+	return i > 0 && (isWord(s[i-1]) || s[i-1] == '`' || s[i-1] == '"' || s[i-1] == '?')
+}
+
 // sign copies + or -, unless it opens a comment, or is the sign of a literal and so part of it.
-func sign(s []byte, i int, out []byte, o, base int) (int, int) {
+func sign(s []byte, i int, out []byte, o, base int, rec *recorder) (int, int) {
 	if end, ok := commentEnd(s, i); ok {
+		rec.add(elComment, i, end, s)
 		return end, o
 	}
 	j := skipBlank(s, i+1)
-	for n := 0; n < 4 && j < len(s) && (s[j] == '-' || s[j] == '+'); n++ {
-		j = skipBlank(s, j+1)
-	}
 	if startsLiteral(s, j) && !operandBefore(out[base:o]) {
-		return j, o
+		if rec != nil {
+			rec.unsure = rec.unsure || s[j] == '?' || rec.sign >= 0
+			rec.sign = i
+		}
+		for k := o; ; o = k { // a sign before the sign
+			if k > base && out[k-1] == ' ' {
+				k--
+			}
+			if k == base || out[k-1] != '-' && out[k-1] != '+' || operandBefore(out[base:k-1]) {
+				return j, o
+			}
+			k--
+			if rec != nil {
+				rec.unsure = true
+			}
+		}
 	}
 	out[o] = s[i]
 	return i + 1, o + 1
@@ -370,9 +411,13 @@ func (st *state) comment(s []byte, i int, out []byte, o, base int) (int, int) {
 			return end, o
 		}
 		if bytes.HasPrefix(text, []byte("/*repeat union")) && len(text) < room {
+			if st.rec != nil {
+				st.rec.unsure = true
+			}
 			return end, o + copy(out[o:], text)
 		}
 	}
+	st.rec.add(elComment, i, end, s)
 	if o > base && end < len(s) && isWord(out[o-1]) && isWord(s[end]) {
 		out[o] = ' '
 		o++

@@ -22,6 +22,7 @@ func TestFingerprint(t *testing.T) {
 		{"select a from t where x=1 union all select a from t where x=2 union all select a from t where x=3 order by 1", "select a from t where x=? /*repeat union all*/ order by ?"},
 		{"(select 1) union (select 2)", "(select ?) /*repeat union*/"},
 		{"select a from t union select abc from t", "select a from t union select abc from t"},
+		{"select - - 5, - 5, a - - 5, (- -.5) from 0X1F", "select ?, ?, a - ?, (?) from 0x1f"},
 		{"call p(1, 'x')", "call p"},
 		{"use test", "use ?"},
 		{"administrator command: Quit", "administrator command: Quit"},

@@ -38,7 +38,8 @@ func FuzzFingerprint(f *testing.F) {
 		if got := keep.Append(pre, s); string(got) != "pre:"+string(fp) {
 			t.Errorf("%q: %q after other text, else %q", s, got, fp)
 		}
-		if again := keep.Append(nil, fp); !bytes.Equal(again, fp) && !settles(&keep, again) {
+		// Minus signs side by side, which no statement has, may become a comment when what followed them is gone.
+		if again := keep.Append(nil, fp); !bytes.Equal(again, fp) && !bytes.Contains(fp, []byte("--")) && !settles(&keep, again) {
 			t.Errorf("%q\n    gives %q\nwhich gives %q", s, fp, again)
 		}
 		merge.Append(nil, s)

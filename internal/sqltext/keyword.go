@@ -66,25 +66,31 @@ func (st *state) keyword(k uint8, s []byte, i int, out []byte, o, start, base in
 	case kwIn:
 		if j := skipBlank(s, i); j < len(s) && s[j] == '(' {
 			if end, ok := literalList(s, j); ok {
+				st.rec.add(elList, i, end, s)
 				return end, o + copy(out[o:], "(?+)")
 			}
 		}
 	case kwValue, kwValues:
 		return st.values(s, i, out, o, start, base)
 	case kwNull:
-		if before := out[base:start]; endsIn(before, "is ") || endsIn(before, "not ") {
+		before := out[base:start]
+		if endsIn(before, "is ") || endsIn(before, "not ") {
 			return i, o
 		}
+		st.rec.literal(s, i-(o-start), i, before)
 		out[start] = '?'
 		return i, start + 1
 	case kwTrue, kwFalse:
-		if before := out[base:start]; endsIn(before, "is ") || endsIn(before, "is not ") {
+		before := out[base:start]
+		if endsIn(before, "is ") || endsIn(before, "is not ") {
 			return i, o
 		}
+		st.rec.literal(s, i-(o-start), i, before)
 		out[start] = '?'
 		return i, start + 1
 	case kwLimit:
 		if end, ok := limitEnd(s, i); ok {
+			st.rec.add(elLimit, i, end, s)
 			return end, o + copy(out[o:], " ?")
 		}
 	case kwUnion:
@@ -104,8 +110,10 @@ func (st *state) keyword(k uint8, s []byte, i int, out []byte, o, start, base in
 		}
 	case kwN, kwX, kwB:
 		if i < len(s) && s[i] == '\'' {
+			end := stringEnd(s, i)
+			st.rec.literal(s, i-1, end, out[base:start])
 			out[start] = '?'
-			return stringEnd(s, i), start + 1
+			return end, start + 1
 		}
 	}
 	return i, o
@@ -119,13 +127,7 @@ func endsIn(out []byte, words string) bool {
 
 // values makes one form of the rows of VALUES. As a function, VALUES(col), it stays as it is.
 func (st *state) values(s []byte, i int, out []byte, o, start, base int) (int, int) {
-	j := skipBlank(s, i)
-	row := ""
-	if k, ok := cutWord(s[min(j, len(s)):], "row"); ok { // MySQL's VALUES ROW(1,2), ROW(3,4)
-		if k = skipBlank(s, j+k); k < len(s) && s[k] == '(' {
-			j, row = k, " row"
-		}
-	}
+	j, row := rowsAt(s, i)
 	if j >= len(s) || s[j] != '(' {
 		return i, o
 	}
@@ -136,17 +138,37 @@ func (st *state) values(s []byte, i int, out []byte, o, start, base int) (int, i
 		constructor = true
 	}
 	if end, ok := literalList(s, j); ok {
-		o += copy(out[o:], row)
-		o += copy(out[o:], "(?+)")
-		if constructor || row != "" {
-			return skipRows(s, end), o
+		kind := uint8(elValues)
+		switch {
+		case row:
+			kind = elRow
+			o += copy(out[o:], " row")
+			end = skipRows(s, end)
+		case constructor:
+			end = skipRows(s, end)
+		default:
+			kind = elFuncVal
+			end = skipLiteralRows(s, end)
 		}
-		return skipLiteralRows(s, end), o
+		st.rec.add(kind, i, end, s)
+		return end, o + copy(out[o:], "(?+)")
 	}
-	if constructor || row != "" {
+	if constructor || row {
 		st.rows = st.depth
 	}
 	return i, o
+}
+
+// rowsAt gives the place of what should be the parenthesis after VALUES, and whether MySQL's ROW stands before it:
+// VALUES ROW(1,2), ROW(3,4).
+func rowsAt(s []byte, i int) (int, bool) {
+	j := skipBlank(s, i)
+	if k, ok := cutWord(s[min(j, len(s)):], "row"); ok {
+		if k = skipBlank(s, j+k); k < len(s) && s[k] == '(' {
+			return k, true
+		}
+	}
+	return j, false
 }
 
 // operatorWord tells whether out ends in a word that an expression follows.
@@ -231,6 +253,14 @@ func literalList(s []byte, i int) (int, bool) {
 	for i < len(s) {
 		c := s[i]
 		switch classOf[c] {
+		case clDigit:
+			end, number := numberEnd(s, i)
+			if !number {
+				return i, false
+			}
+			i, operand = end, true
+		case clQuote:
+			i, operand = stringEnd(s, i), true
 		case clOpen:
 			depth++
 			operand = false

@@ -57,7 +57,7 @@ func (sc *scanner) next() token {
 				t.kind = tkNumber
 			}
 		case clDot:
-			if i+1 < len(s) && isDigit(s[i+1]) && (i == 0 || !isWord(s[i-1]) && s[i-1] != '`') {
+			if i+1 < len(s) && isDigit(s[i+1]) && !afterName(s, i) {
 				t.kind, t.end = tkNumber, fractionEnd(s, i)
 			}
 		case clUnder, clWord:

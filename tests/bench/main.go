@@ -71,6 +71,7 @@ type options struct {
 	days    int
 	series  int
 	many    int
+	keep    string
 	profile bool
 }
 
@@ -87,6 +88,7 @@ func (o *options) flags() *flag.FlagSet {
 	fs.IntVar(&o.days, "days", 30, "charts and history: days of data")
 	fs.IntVar(&o.series, "series", 0, "charts: series in the data (default -1: all that a server has; quick 100)")
 	fs.IntVar(&o.many, "many", 100, "memory: servers in the second half")
+	fs.StringVar(&o.keep, "keep", "", "history: folder of the store: asked if it exists, else made and kept (default: made and removed)")
 	fs.BoolVar(&o.profile, "profile", false, "collect and charts: show with perf where the processor time goes")
 	return fs
 }

@@ -38,6 +38,8 @@ type Advice struct {
 	IndexPages   float64  `json:"index_pages"`
 	RangePages   float64  `json:"range_pages"` // pages of it that the range reads, in sequence
 	Texts        []string `json:"texts"`
+
+	unknown bool // which columns are needed is not told
 }
 
 const (
@@ -54,7 +56,12 @@ const (
 // it. It is a pure function: tables are the facts. Without facts for a table, or where the plan and the statement do
 // not tell its columns, it says nothing about it.
 func Advise(p *Plan, tables []TableFacts, sql string) []Advice {
-	a := &adviser{plan: p, sql: sql, tables: map[string]*TableFacts{}, parents: map[*Node]*Node{}}
+	a := &adviser{plan: p, sql: sql, tables: map[string]*TableFacts{}, parents: map[*Node]*Node{}, named: map[string]int{}}
+	p.Root.Walk(func(n, _ *Node, _ int) {
+		if n.Kind == KindTable {
+			a.named[n.Name()]++
+		}
+	})
 	for i := range tables {
 		a.tables[tables[i].Name] = &tables[i]
 	}
@@ -65,7 +72,23 @@ func Advise(p *Plan, tables []TableFacts, sql string) []Advice {
 			out = append(out, ad)
 		}
 	})
-	sort.SliceStable(out, func(i, j int) bool { return out[i].gain() > out[j].gain() })
+	gain := func(ad Advice) float64 { return ad.gain() * math.Max(1, p.Find(ad.Node).runsKnown()) }
+	sort.SliceStable(out, func(i, j int) bool { return gain(out[i]) > gain(out[j]) })
+	return merged(out)
+}
+
+// merged leaves each proposed index once, at the access that gains most.
+func merged(list []Advice) []Advice {
+	out := list[:0]
+	at := map[string]int{}
+	for _, ad := range list {
+		if i, ok := at[ad.Statement]; ok && ad.Statement != "" {
+			out[i].Texts = append(out[i].Texts, fmt.Sprintf("It serves #%d, too.", ad.Node))
+			continue
+		}
+		at[ad.Statement] = len(out)
+		out = append(out, ad)
+	}
 	return out
 }
 
@@ -79,6 +102,7 @@ type adviser struct {
 	sql     string
 	tables  map[string]*TableFacts
 	parents map[*Node]*Node
+	named   map[string]int // how many accesses have a name: columns of the statement's text cannot tell them apart
 }
 
 // table advises on one access, or reports false where nothing is to be said.
@@ -158,10 +182,10 @@ func touched(pages, k float64) float64 {
 // choose proposes the columns of a covering index: those compared for equality, then one range, then the rest.
 func (a *adviser) choose(n *Node, f *TableFacts, ad *Advice) {
 	used := n.UsedColumns
-	if used == nil {
+	if used == nil && a.named[n.Name()] == 1 {
 		used = columnsOf(a.sql, n.Name(), f)
 	}
-	if len(used) == 0 {
+	if ad.unknown = len(used) == 0; ad.unknown {
 		return
 	}
 	conds := a.conditions(n)
@@ -448,7 +472,10 @@ func (a *adviser) words(n *Node, f *TableFacts, ad *Advice) []string {
 	default:
 		out = append(out, scan+" "+fmt.Sprintf("Index %s is not covering: %s rows a run (%s %% of the table) are as many random look-ups, which touch about %s pages.", n.Key, count(ad.Matched), count(100*ad.Part), count(ad.PagesTouched)))
 	}
-	if len(ad.Columns) == 0 {
+	switch {
+	case ad.unknown:
+		return append(out, "Which of its columns the statement needs is not told, so no covering index can be named.")
+	case len(ad.Columns) == 0:
 		return append(out, "No covering index would be clearly smaller than the table: the statement needs too many of its columns.")
 	}
 	kind := "an index over the needed columns would be read whole, but it is narrower than the table"
@@ -480,13 +507,9 @@ func (a *adviser) instead(n *Node, ad *Advice) string {
 
 // lines is the advice for a terminal.
 func (ad Advice) lines(width int) []string {
-	head := "Index arithmetic of #" + count(float64(ad.Node)) + ": "
-	var out []string
-	for i, t := range ad.Texts {
-		if i > 0 {
-			head = "  "
-		}
-		out = append(out, wrapped(head, t, width)...)
+	out := []string{"Index arithmetic of #" + count(float64(ad.Node)) + ", " + ad.Table + ":"}
+	for _, t := range ad.Texts {
+		out = append(out, wrapped("  ", t, width)...)
 	}
 	if ad.Statement != "" {
 		out = append(out, "  "+ad.Statement+";")

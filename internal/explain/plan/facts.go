@@ -75,45 +75,70 @@ var notAliases = map[string]bool{"ON": true, "USING": true, "WHERE": true, "JOIN
 // aliases finds what the tables of a statement are called: alias (or name) to table.
 func aliases(sql string) map[string]tableName {
 	out := map[string]tableName{}
-	tokens := lex(sql)
-	name := func(i int) bool {
-		return i < len(tokens) && (tokens[i].kind == tokenName || tokens[i].kind == tokenWord && !notAliases[strings.ToUpper(tokens[i].text)])
-	}
-	inFrom := false
-	for i := 0; i < len(tokens); i++ {
-		switch word := strings.ToUpper(tokens[i].text); {
-		case tokens[i].kind == tokenWord && (word == "FROM" || word == "JOIN" || word == "STRAIGHT_JOIN" || word == "UPDATE" || word == "INTO"):
-			inFrom = true
-		case tokens[i].kind == tokenWord && (word == "WHERE" || word == "SELECT" || word == "SET" || word == "ON" || word == "GROUP" || word == "ORDER" || word == "VALUES"):
-			inFrom = false
+	t := lex(sql)
+	from := []bool{false} // whether a list of tables is being read, by depth of parentheses
+	for i := 0; i < len(t); i++ {
+		top := len(from) - 1
+		punct := t[i].kind == tokenPunct
+		switch word := strings.ToUpper(t[i].text); {
+		case punct && word == "(":
+			// Only after FROM, JOIN or a comma of the list is it a list of tables in parentheses.
+			from = append(from, from[top] && i > 0 && beginsTable[strings.ToUpper(t[i-1].text)])
+			if !from[top+1] {
+				continue
+			}
+		case punct && word == ")":
+			from = from[:max(1, top)]
 			continue
-		case tokens[i].text == "," && tokens[i].kind == tokenPunct && inFrom, tokens[i].text == "(" && inFrom:
+		case t[i].kind == tokenWord && beginsTable[word]:
+			from[top] = true
+		case t[i].kind == tokenWord && endsTables[word]:
+			from[top] = false
+			continue
+		case punct && word == "," && from[top]:
 		default:
 			continue
 		}
-		if !name(i + 1) {
+		alias, table, next := tableAt(t, i+1)
+		if alias == "" {
 			continue
 		}
-		t := tableName{table: tokens[i+1].text}
-		j := i + 2
-		if j+1 < len(tokens) && tokens[j].text == "." && (name(j+1) || tokens[j+1].kind == tokenWord) {
-			t = tableName{t.table, tokens[j+1].text}
-			j += 2
-		}
-		alias := t.table
-		if j < len(tokens) && strings.EqualFold(tokens[j].text, "AS") {
-			j++
-		}
-		if name(j) {
-			alias = tokens[j].text
-			j++
-		}
 		if _, ok := out[alias]; !ok {
-			out[alias] = t
+			out[alias] = table
 		}
-		i = j - 1
+		i = next - 1
 	}
 	return out
+}
+
+var (
+	beginsTable = map[string]bool{"FROM": true, "JOIN": true, "STRAIGHT_JOIN": true, "UPDATE": true, "INTO": true, ",": true, "(": true}
+	endsTables  = map[string]bool{"WHERE": true, "SELECT": true, "SET": true, "GROUP": true, "ORDER": true, "VALUES": true, "HAVING": true, "LIMIT": true, "UNION": true}
+)
+
+// tableAt reads a table and its alias at a place in the tokens; alias is "" where there is none.
+func tableAt(t []token, i int) (alias string, table tableName, next int) {
+	name := func(i int) bool {
+		return i < len(t) && (t[i].kind == tokenName || t[i].kind == tokenWord && !notAliases[strings.ToUpper(t[i].text)])
+	}
+	if !name(i) {
+		return "", tableName{}, i
+	}
+	table = tableName{table: t[i].text}
+	i++
+	if i+1 < len(t) && t[i].text == "." && isName(t[i+1]) {
+		table = tableName{table.table, t[i+1].text}
+		i += 2
+	}
+	alias = table.table
+	if i < len(t) && strings.EqualFold(t[i].text, "AS") {
+		i++
+	}
+	if name(i) {
+		alias = t[i].text
+		i++
+	}
+	return alias, table, i
 }
 
 // tablesOf are the tables that a plan reads, by the names it has for them.

@@ -23,8 +23,8 @@ func (n *Node) Label() string {
 			words += ", " + f.word
 		}
 	}
-	if n.Role != "" && n.Kind != KindTable && n.Kind != KindSubquery && n.Kind != KindMaterialise && n.Role != string(n.Kind) {
-		words = n.Role + ": " + words
+	if n.Role != "" && n.Kind != KindTable && n.Kind != KindRowidFilter && n.Kind != KindSubquery && n.Kind != KindMaterialise && n.Role != string(n.Kind) {
+		words = n.Role + ", " + words
 	}
 	return words
 }
@@ -36,7 +36,7 @@ func (n *Node) what() string {
 		return n.tableWords()
 	case KindQuery:
 		if n.SelectID > 0 {
-			return "query block " + strconv.Itoa(n.SelectID)
+			return "query block #" + strconv.Itoa(n.SelectID)
 		}
 		return "query"
 	case KindSubquery:
@@ -115,7 +115,7 @@ func listed(word string, list []string) string {
 	if len(list) == 0 {
 		return word
 	}
-	return word + " " + strings.Join(list, ", ")
+	return word + " " + pretty(strings.Join(list, ", "))
 }
 
 func lowerFirst(s string) string {

@@ -33,6 +33,11 @@ func lex(s string) []token {
 		switch {
 		case c == ' ' || c == '\t' || c == '\n' || c == '\r':
 			i++
+		case c == '#' && i+1 < len(s) && s[i+1] >= '0' && s[i+1] <= '9' && i >= 7 && strings.EqualFold(s[i-7:i], "select "):
+			// "(select #5)" of FORMAT=TREE is no comment.
+			for i++; i < len(s) && s[i] >= '0' && s[i] <= '9'; i++ {
+			}
+			out = append(out, token{tokenWord, s[begin:i], begin, i})
 		case c == '#' || strings.HasPrefix(s[i:], "--") && (i+2 == len(s) || s[i+2] <= ' '):
 			i = after(s, i, "\n")
 		case strings.HasPrefix(s[i:], "/*"):
@@ -104,4 +109,44 @@ func redact(s string) string {
 		}
 	}
 	return b.String() + s[at:]
+}
+
+// pretty is a condition as a person would write it: in one line, without quotes around plain names and without the
+// schema in front of table and column.
+func pretty(s string) string {
+	t := lex(s)
+	skip := map[int]bool{}
+	for i := 0; i+4 < len(t); i++ {
+		if isName(t[i]) && t[i+1].text == "." && isName(t[i+2]) && t[i+3].text == "." && isName(t[i+4]) && (i == 0 || t[i-1].text != ".") {
+			skip[i], skip[i+1] = true, true
+		}
+	}
+	var b strings.Builder
+	at := 0
+	for i, x := range t {
+		b.WriteString(s[at:x.begin])
+		at = x.end
+		switch {
+		case skip[i]:
+		case x.kind == tokenName && plainName(x.text):
+			b.WriteString(x.text)
+		default:
+			b.WriteString(s[x.begin:x.end])
+		}
+	}
+	return oneLine(b.String() + s[at:])
+}
+
+func isName(t token) bool { return t.kind == tokenName || t.kind == tokenWord }
+
+func plainName(s string) bool {
+	if s == "" || s[0] >= '0' && s[0] <= '9' {
+		return false
+	}
+	for i := 0; i < len(s); i++ {
+		if !wordByte(s[i]) {
+			return false
+		}
+	}
+	return true
 }

@@ -76,9 +76,8 @@ func parseJSON(text string) (*Plan, error) {
 		if !o.has("query_block") && !(&jsonReader{}).operator(o, 0) {
 			return nil, fmt.Errorf("%w: the JSON has neither query_block nor query_plan", ErrNoPlan)
 		}
-		r := &jsonReader{mariadb: looksMariaDB(o, 0)}
-		p.Format, p.Root = FormatMySQL1, r.read(o)
-		if r.mariadb {
+		p.Format, p.Root = FormatMySQL1, (&jsonReader{}).read(o)
+		if looksMariaDB(o, 0) {
 			p.Format = FormatMariaDB
 		}
 	}

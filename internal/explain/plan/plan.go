@@ -175,7 +175,8 @@ type Node struct {
 	Extra    []Member `json:"extra,omitempty"` // what the format told besides, as it was
 	Children []*Node  `json:"children,omitempty"`
 
-	told bool // the server told Executions itself
+	told  bool // the server told Executions itself
+	inner bool // the table is one that the server makes: a derived table, a CTE, a temporary table
 }
 
 // Member is something a plan told that Risso has no field for: its name and its JSON value.
@@ -236,7 +237,7 @@ func (n *Node) Name() string {
 
 // Inner says whether the table is one that the server makes itself: <derived2>, <subquery2>, <union1,3>, <temporary>.
 func (n *Node) Inner() bool {
-	if n.Table == "" || n.Table[0] == '<' {
+	if n.inner || n.Table == "" || n.Table[0] == '<' {
 		return true
 	}
 	for _, c := range n.Children {

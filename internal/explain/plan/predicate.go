@@ -127,7 +127,7 @@ func comparison(t []token, name string, f *TableFacts) (column string, isRange, 
 // ownColumn reads a column of the table at the beginning of tokens.
 func ownColumn(t []token, name string, f *TableFacts) (column string, rest []token, ok bool) {
 	q, c, rest := columnAt(t)
-	if c == "" || q != "" && !strings.EqualFold(q, name) && !strings.EqualFold(q, f.Table) {
+	if c == "" || q != "" && !strings.EqualFold(q, name) {
 		return "", rest, false
 	}
 	col := f.column(c)
@@ -160,7 +160,7 @@ func mentions(t []token, name string, f *TableFacts) bool {
 			continue
 		}
 		if i >= 2 && t[i-1].text == "." {
-			if q := t[i-2].text; !strings.EqualFold(q, name) && !strings.EqualFold(q, f.Table) {
+			if !strings.EqualFold(t[i-2].text, name) {
 				continue
 			}
 		} else if i+1 < len(t) && (t[i+1].text == "(" || t[i+1].text == ".") {
@@ -191,7 +191,7 @@ func columnsOf(sql, name string, f *TableFacts) []string {
 		if x.kind != tokenName && x.kind != tokenWord {
 			continue
 		}
-		if c := f.column(x.text); c != nil && !(i >= 2 && t[i-1].text == "." && !strings.EqualFold(t[i-2].text, name) && !strings.EqualFold(t[i-2].text, f.Table)) {
+		if c := f.column(x.text); c != nil && !(i >= 2 && t[i-1].text == "." && !strings.EqualFold(t[i-2].text, name)) {
 			used[c.Name] = true
 		}
 	}

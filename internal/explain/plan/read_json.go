@@ -47,12 +47,13 @@ var blocks = map[string]struct {
 	"temporary_table":              {KindTemporary, ""},
 	"expression_cache":             {KindCache, ""},
 	"block-nl-join":                {KindTable, ""},
-	"rowid_filter":                 {KindRowidFilter, "row id filter"},
+	"sharing_temporary_table_with": {KindMaterialise, "shared with another reader"},
+	"rowid_filter":                 {KindRowidFilter, ""},
 	"index_merge":                  {KindIndexMerge, ""},
 }
 
 // jsonReader walks MySQL's version 1 and MariaDB's JSON, which share most names.
-type jsonReader struct{ mariadb bool }
+type jsonReader struct{}
 
 // read makes the tree of a whole document.
 func (r *jsonReader) read(o object) *Node {
@@ -145,6 +146,17 @@ func (r *jsonReader) block(n *Node, name string, kind Kind, role string, v any) 
 	case name == "index_merge":
 		r.indexMerge(n, v)
 		return
+	case name == "rowid_filter" && isObject:
+		c := newNode(kind)
+		for _, f := range o {
+			if inner, ok := f.value.(object); ok && f.name == "range" {
+				r.members(c, inner)
+			} else {
+				r.members(c, object{f})
+			}
+		}
+		n.Children = append(n.Children, c)
+		return
 	case name == "sorts":
 		r.into(n, v) // the filesorts of a window computation
 		return
@@ -154,7 +166,11 @@ func (r *jsonReader) block(n *Node, name string, kind Kind, role string, v any) 
 	case name == "read_sorted_file" && isObject:
 		r.sortedFile(n, o)
 		return
-	case isObject && (name == "query_block") && merges(n.Kind):
+	case isObject && name == "query_block" && merges(n):
+		r.members(n, o)
+		return
+	case isObject && name == "expression_cache" && n.Kind == KindSubquery && len(n.Children) == 0:
+		n.Kind = KindCache
 		r.members(n, o)
 		return
 	}
@@ -181,11 +197,13 @@ func (r *jsonReader) block(n *Node, name string, kind Kind, role string, v any) 
 	}
 }
 
-// merges says whether a node of that kind takes the members of the one query block in it as its own.
-func merges(k Kind) bool {
-	switch k {
-	case KindSubquery, KindMaterialise, KindCache, KindQuery:
-		return k != KindQuery
+// merges says whether a node takes the members of the one query block in it as its own.
+func merges(n *Node) bool {
+	switch n.Kind {
+	case KindSubquery, KindMaterialise, KindCache:
+		return true
+	case KindQuery:
+		return n.Role == "query specification" && n.SelectID == 0 && len(n.Children) == 0
 	}
 	return false
 }
@@ -232,8 +250,8 @@ func (r *jsonReader) blockNestedLoop(n *Node, o object) {
 }
 
 func both(a, b string) string {
-	if a == "" {
-		return b
+	if a == "" || b == "" {
+		return a + b
 	}
 	return a + " and " + b
 }
@@ -343,6 +361,9 @@ func (r *jsonReader) scalar(n *Node, name string, v any) bool {
 			return false
 		}
 		return r.list(n, name, texts(v))
+	case "using_index_for_group_by", "using_index_for_skip_scan": // a loose index scan reads the index alone
+		n.Covering = truth(v)
+		return false // and is kept by its name
 	case "using_temporary_table", "using_filesort", "using_index", "dependent", "cacheable", "recursive", "insert", "update", "delete", "replace":
 		return r.flag(n, name, truth(v))
 	case "cost_info":

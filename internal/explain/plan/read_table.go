@@ -18,7 +18,7 @@ func FromRows(rows []Row) (*Plan, error) {
 	for _, r := range rows {
 		id := r["id"]
 		if r["select_type"] == "UNION RESULT" || id == "" {
-			id = "union"
+			id = "union " + r["table"]
 		}
 		b := blocks[id]
 		if b == nil {
@@ -140,10 +140,13 @@ func assemble(root *Node, blocks map[string]*Node, order []string) {
 				continue
 			}
 			for _, id := range strings.Split(list, ",") {
+				if of == KindMaterialise {
+					id = unionOf(blocks, id)
+				}
 				if b := blocks[id]; b != nil && !hung[id] && !below(b, n) {
 					hung[id] = true
-					if of == KindUnion && b.Role == "" {
-						b.Role = "query specification"
+					if of == KindUnion {
+						b.Kind, b.Role, b.Temporary = KindQuery, "query specification", false
 					}
 					n.Children = append(n.Children, b)
 				}
@@ -159,14 +162,27 @@ func assemble(root *Node, blocks map[string]*Node, order []string) {
 	}
 	for _, id := range order {
 		b := blocks[id]
-		if id == "union" && len(b.Children) > 0 {
+		if strings.HasPrefix(id, "union ") && len(b.Children) > 0 {
 			u := b.Children[0]
 			u.Kind, u.Access = KindUnion, ""
-			root.Children = append(root.Children, u)
+			b.Kind, b.Role, b.Title, b.Temporary = KindMaterialise, "materialised", "", true
+			if !hung[id] {
+				root.Children = append(root.Children, u)
+			}
 		} else if !hung[id] {
 			root.Children = append(root.Children, b)
 		}
 	}
+}
+
+// unionOf is the union that a block begins, or the block itself.
+func unionOf(blocks map[string]*Node, id string) string {
+	for name := range blocks {
+		if strings.HasPrefix(name, "union <union"+id+",") {
+			return name
+		}
+	}
+	return id
 }
 
 // below says whether n is in the tree of b.
@@ -198,6 +214,7 @@ func splitExtra(s string) []string {
 func rowsOf(text string) []Row {
 	var heads []string
 	var rows []Row
+lines:
 	for _, line := range strings.Split(text, "\n") {
 		line = strings.TrimRight(line, "\r")
 		line = strings.TrimPrefix(line, "# explain: ")
@@ -226,7 +243,7 @@ func rowsOf(text string) []Row {
 			continue
 		}
 		if strings.EqualFold(cells[0], "id") {
-			continue
+			break lines // a second plan begins: the first one is read
 		}
 		r := Row{}
 		for i, c := range cells {

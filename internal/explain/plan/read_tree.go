@@ -31,8 +31,9 @@ var (
 	tableScan  = regexp.MustCompile(`^(?:Table scan|Scan new records|Sample scan) on (\S+|<[^>]*>)`)
 	indexUse   = regexp.MustCompile(`^(.*?)(?:on )(\S+) using ([^\s(,]+|intersection|union)`)
 	selectHead = regexp.MustCompile(`^Select #(\d+) \(([^)]*)\)`)
-	figures    = regexp.MustCompile(`\((?:(never executed)|(?:cost=([0-9.eE+\-]+)(?:\.\.([0-9.eE+\-]+))? )?rows=([0-9.eE+\-]+)|actual time=([0-9.eE+\-]+)\.\.([0-9.eE+\-]+) rows=([0-9.eE+\-]+) loops=([0-9.eE+\-]+))\)`)
+	figures    = regexp.MustCompile(`\((?:(never executed)|(?:cost=([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)(?:\.\.([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?))? )?rows=([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)|actual time=([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\.\.([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?) rows=([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?) loops=([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?))\)`)
 	limitRows  = regexp.MustCompile(`(\d+) row\(s\)`)
+	replanned  = regexp.MustCompile(`^Index range scan on (\S+) \(re-planned`)
 	constRow   = regexp.MustCompile(`^Constant row from (\S+)`)
 )
 
@@ -176,11 +177,17 @@ func tableOperation(text string) *Node {
 	if m := tableScan.FindStringSubmatch(text); m != nil {
 		n := newNode(KindTable)
 		n.Access, n.Table = AccessAll, unquote(m[1])
+		n.inner = strings.HasPrefix(text, "Scan new records")
 		if i := strings.Index(text, " on <"); i >= 0 { // <union temporary> has a blank in it
 			if j := strings.IndexByte(text[i:], '>'); j > 0 {
 				n.Table = text[i+4 : i+j+1]
 			}
 		}
+		return n
+	}
+	if m := replanned.FindStringSubmatch(text); m != nil {
+		n := newNode(KindTable)
+		n.Access, n.Table = AccessRange, unquote(m[1])
 		return n
 	}
 	if m := constRow.FindStringSubmatch(text); m != nil {

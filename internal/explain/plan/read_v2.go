@@ -58,8 +58,9 @@ func headed(n *Node, o object) *Node {
 	}
 	h := operation(heading)
 	h.Children = []*Node{n}
-	if n.Kind == KindSubquery { // flags that stand beside the heading
-		h.Dependent = h.Dependent || n.Dependent
+	if h.Kind == KindSubquery { // flags that stand beside the heading
+		h.Dependent, n.Dependent = h.Dependent || n.Dependent, false
+		h.Uncacheable, n.Uncacheable = h.Uncacheable || n.Uncacheable, false
 	}
 	return h
 }
@@ -112,6 +113,8 @@ func member2(n *Node, name string, v any) bool {
 		n.Recursive = truth(v)
 	case "dependent":
 		n.Dependent = truth(v)
+	case "cacheable":
+		n.Uncacheable = !truth(v)
 	case "subquery":
 	default:
 		return figure2(n, name, v)
@@ -150,9 +153,8 @@ func read2(plan object) *Node {
 		if n.Time.Known() {
 			n.Time *= Figure(n.Loops.Or(1))
 		}
-		if n.Kind == KindTable && n.Alias == "" && n.Schema == "" && len(n.Children) > 0 {
-			n.Temporary = true
-		}
+		// Version 2 names the schema of every table that is one.
+		n.inner = n.Kind == KindTable && n.Schema == ""
 	})
 	return root
 }

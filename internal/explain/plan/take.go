@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // Request says which plan is wanted.
@@ -70,10 +71,28 @@ func Take(ctx context.Context, c *mysql.Conn, r Request) (*Taken, error) {
 	if err != nil {
 		return nil, err
 	}
+	if r.Analyze {
+		taken.Notes = append(taken.Notes, interrupted(ctx, c)...)
+	}
 	if r.Connection == 0 && r.Form == "" {
 		enrich(ctx, c, taken, r, sql)
 	}
 	return taken, nil
+}
+
+// interrupted says so when the server ended the statement at the limit of time: MySQL's EXPLAIN ANALYZE then gives
+// the figures until there, with a warning and no error (seen with 9.7).
+func interrupted(ctx context.Context, c *mysql.Conn) []string {
+	rows, err := c.Maps(ctx, "SHOW /* risso: plan */ WARNINGS")
+	if err != nil {
+		return []string{"whether the statement came to its end could not be asked: " + err.Error()}
+	}
+	for _, r := range rows {
+		if n := r["Code"]; n == "1317" || n == "3024" {
+			return []string{"the statement did not come to its end: it was ended at the limit of time, and all that was counted is of what ran until then"}
+		}
+	}
+	return nil
 }
 
 // forms are the ways to ask, the best first, and the statement to put behind them.
@@ -111,40 +130,11 @@ func (r Request) forms(s mysql.Server) ([]mysql.Explain, string, error) {
 	return nil, "", fmt.Errorf("%s %s does not tell this plan as %q, but as %s", s.Flavour, s.Version, r.Form, strings.Join(names, ", "))
 }
 
+// writing says whether a statement changes rows.
 func writing(sql string) bool {
-	for _, t := range lex(sql) {
-		switch strings.ToUpper(t.text) {
-		case "(":
-			continue
-		case "SELECT", "TABLE", "VALUES":
-			return false
-		case "WITH":
-			// WITH … UPDATE or DELETE: a word of the outermost level decides.
-			return withWrites(sql)
-		default:
-			return true
-		}
-	}
-	return false
-}
-
-func withWrites(sql string) bool {
-	depth := 0
-	for _, t := range lex(sql) {
-		switch strings.ToUpper(t.text) {
-		case "(":
-			depth++
-		case ")":
-			depth--
-		case "UPDATE", "DELETE", "INSERT", "REPLACE":
-			if depth == 0 && t.kind == tokenWord {
-				return true
-			}
-		case "SELECT":
-			if depth == 0 {
-				return false
-			}
-		}
+	switch sqltext.Verb([]byte(sql)) {
+	case "INSERT", "REPLACE", "UPDATE", "DELETE":
+		return true
 	}
 	return false
 }
@@ -290,5 +280,5 @@ func Enrich(p, more *Plan) {
 			n.UsedColumns = o.UsedColumns
 		}
 	})
-	totals{join: p.Format == FormatMySQL1 || p.Format == FormatMariaDB || p.Format == FormatTable}.executions(p.Root, 1)
+	totalsOf(p).executions(p.Root, 1)
 }

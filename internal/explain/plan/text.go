@@ -15,7 +15,7 @@ type TextOptions struct {
 func Text(p *Plan, o TextOptions) []string {
 	d := textDrawing{o: o}
 	d.columns(p)
-	d.node(p.Root, "", "", "")
+	d.node(p.Root, "", "")
 	return d.lines()
 }
 
@@ -72,7 +72,7 @@ func (d *textDrawing) columns(p *Plan) {
 }
 
 // node draws one node: head is what stands before it, rest what stands before the lines under it.
-func (d *textDrawing) node(n *Node, head, rest, _ string) {
+func (d *textDrawing) node(n *Node, head, rest string) {
 	row := textRow{id: count(float64(n.ID)), tree: head + n.Label()}
 	for _, c := range d.cols {
 		row.cells = append(row.cells, c.get(n))
@@ -85,15 +85,15 @@ func (d *textDrawing) node(n *Node, head, rest, _ string) {
 		}
 		for _, c := range []struct{ word, text string }{{"where ", n.Condition}, {"in the index ", n.IndexCondition}} {
 			if c.text != "" {
-				d.rows = append(d.rows, textRow{note: bar + "  " + c.word + oneLine(c.text)})
+				d.rows = append(d.rows, textRow{note: bar + "  " + c.word + pretty(c.text)})
 			}
 		}
 	}
 	for i, c := range n.Children {
 		if i == len(n.Children)-1 {
-			d.node(c, rest+"└─ ", rest+"   ", "")
+			d.node(c, rest+"└─ ", rest+"   ")
 		} else {
-			d.node(c, rest+"├─ ", rest+"│  ", "")
+			d.node(c, rest+"├─ ", rest+"│  ")
 		}
 	}
 }

@@ -1,6 +1,9 @@
 package plan
 
-import "math"
+import (
+	"math"
+	"strings"
+)
 
 // total numbers the nodes and works out what a format leaves to the reader: how often each node is expected to run,
 // what it costs by itself, and the time it took by itself.
@@ -17,7 +20,7 @@ func total(p *Plan) {
 		id++
 		n.ID = id
 	})
-	t := totals{join: p.Format == FormatMySQL1 || p.Format == FormatMariaDB || p.Format == FormatTable}
+	t := totalsOf(p)
 	t.executions(p.Root, 1)
 	if t.join {
 		t.ownCosts(p.Root, 1)
@@ -28,8 +31,13 @@ func total(p *Plan) {
 	}
 }
 
+func totalsOf(p *Plan) totals {
+	return totals{join: p.Format == FormatMySQL1 || p.Format == FormatMariaDB || p.Format == FormatTable, tabular: p.Format == FormatTable}
+}
+
 type totals struct {
-	join bool // tables know their place in a join: rows and costs are for the block
+	tabular bool // nobody knows what subqueries are attached to
+	join    bool // tables know their place in a join: rows and costs are for the block
 }
 
 // rowsOut is what the optimiser expects a node to hand on in one execution.
@@ -71,8 +79,8 @@ func (t totals) executions(n *Node, times float64) {
 		switch {
 		case c.Kind == KindSubquery, c.Kind == KindCache:
 			at = 1
-			if c.Uncacheable || c.Dependent || c.Kind == KindCache {
-				at = times * t.tested(n)
+			if (c.Uncacheable || c.Dependent || c.Kind == KindCache) && !t.tabular {
+				at = times * t.tested(n, c)
 			}
 		case c.Kind == KindMaterialise && !c.Dependent:
 			at = 1
@@ -91,19 +99,19 @@ func (t totals) executions(n *Node, times float64) {
 	}
 }
 
-// tested is how many rows of one execution of n meet a subquery that hangs there.
-func (t totals) tested(n *Node) float64 {
+// tested is how many rows of one execution of n meet a subquery that hangs there: all that a table reads, all that
+// reach a filter; for a subquery of the select list, all that come out.
+func (t totals) tested(n, subquery *Node) float64 {
 	if n.Kind == KindTable {
 		return n.Rows.Or(1)
 	}
+	if strings.Contains(subquery.Role, "select list") && n.Rows.Known() {
+		return float64(n.Rows)
+	}
 	for _, c := range n.Children {
-		if c.Kind == KindSubquery || c.Kind == KindCache {
-			continue
-		}
-		if n.Kind == KindFilter || !t.join {
+		if c.Kind != KindSubquery && c.Kind != KindCache {
 			return t.rowsOut(c)
 		}
-		return t.rowsOut(c)
 	}
 	return 1
 }
@@ -129,9 +137,12 @@ func (t totals) ownCosts(n *Node, block float64) {
 
 // treeCosts fills in own costs where a cost holds all below it, and gives the cost of all executions.
 func (t totals) treeCosts(n *Node) float64 {
-	below, subqueries := 0.0, 0.0
+	below, subqueries, kept := 0.0, 0.0, 0.0
 	for _, c := range n.Children {
 		cost := t.treeCosts(c)
+		if n.Kind == KindTable && (c.Kind == KindMaterialise || c.Kind == KindTemporary) {
+			kept += c.Cost.Or(0) // told again with each look-up, but done once
+		}
 		if c.Kind == KindSubquery {
 			subqueries += cost // MySQL adds them to no node above
 		} else {
@@ -142,6 +153,9 @@ func (t totals) treeCosts(n *Node) float64 {
 		return below + subqueries
 	}
 	all := float64(n.Cost) * n.Executions.Or(1)
+	if kept > 0 {
+		all = below + math.Max(0, float64(n.Cost)-kept)*n.Executions.Or(1)
+	}
 	n.OwnCost = Figure(math.Max(0, all-below))
 	return all + subqueries
 }

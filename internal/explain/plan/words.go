@@ -218,8 +218,12 @@ func (t *teller) message(n *Node) {
 
 // runs says how often a node runs, in words and as a number.
 func (t *teller) runs(n *Node) (string, float64) {
-	if n.Loops.Known() {
-		return count(float64(n.Loops)) + " times (counted)", float64(n.Loops)
+	loops := n.Loops
+	if !loops.Known() && len(n.Children) > 0 {
+		loops = n.Children[0].Loops // a heading has no figures of its own
+	}
+	if loops.Known() {
+		return count(float64(loops)) + " times (counted)", float64(loops)
 	}
 	times := n.Executions.Or(1)
 	return "about " + count(times) + " times", times
@@ -240,6 +244,9 @@ func (t *teller) subquery(n *Node) {
 		of = " attached to " + p.Name()
 	}
 	words, times := t.runs(n)
+	if t.plan.Format == FormatTable && !n.Loops.Known() {
+		words = "how often is not told by a table"
+	}
 	below := 0.0
 	for _, c := range n.Children {
 		c.Walk(func(m, _ *Node, _ int) {
@@ -249,7 +256,7 @@ func (t *teller) subquery(n *Node) {
 		})
 	}
 	reads := ""
-	if below > 0 {
+	if below > 0 && (t.plan.Format != FormatTable || n.Loops.Known()) {
 		reads = fmt.Sprintf(", %s rows in all", count(below))
 	}
 	switch {
@@ -259,7 +266,7 @@ func (t *teller) subquery(n *Node) {
 		t.say(n, "uncacheable_subquery", t.atLeast(n, times, below), "%s%s is uncacheable (RAND(), a user variable or the like is in it): its result may not be kept, so it runs again for each row, %s%s.", name, of, words, reads)
 	case n.Loops > 1:
 		t.say(n, "repeated_subquery", t.atLeast(n, times, below), "%s%s ran %s%s.", name, of, words, reads)
-	case n.Message == "":
+	case n.Message == "" && !(len(n.Children) == 1 && n.Children[0].Kind == KindMaterialise):
 		t.say(n, "attached_subquery", Note, "%s%s is cacheable: it runs once, and its result is kept%s.", name, of, reads)
 	}
 }
@@ -331,6 +338,10 @@ func suffix(name string) string {
 
 func (t *teller) materialise(n *Node) {
 	rows := t.input(n)
+	p := t.parents[n]
+	if rows == 0 && p != nil {
+		rows = p.Rows.Or(0)
+	}
 	if n.Rows.Known() {
 		rows = float64(n.Rows)
 	}
@@ -338,24 +349,21 @@ func (t *teller) materialise(n *Node) {
 		rows = float64(n.ActualRows * Figure(n.Loops.Or(1)))
 	}
 	what := "A subquery"
-	if p := t.parents[n]; p != nil && p.Kind == KindTable && p.Table != "" {
-		what = strings.Trim(p.Name(), "<>")
-		if p.Name() == p.Table && !strings.HasPrefix(p.Table, "<") {
-			what = "The derived table " + what
+	if p != nil && p.Kind == KindTable && p.Table != "" {
+		switch {
+		case strings.HasPrefix(p.Name(), "<subquery"), p.Name() == "":
+			what = strings.TrimSpace("Subquery " + selectNumber(n))
+		case strings.HasPrefix(p.Name(), "<derived"):
+			what = "The derived table or CTE #" + strings.Trim(p.Name(), "<derived>")
+		default:
+			what = "The derived table or CTE " + p.Name()
 		}
 	}
 	if strings.Contains(strings.ToLower(n.Title), "union") {
 		t.say(n, "union_result", graded(rows), "The UNION collects the rows of %d query specifications in a temporary table and removes duplicates. UNION ALL would not.", len(n.Children))
 		return
 	}
-	t.say(n, "materialised", graded(rows), "%s is materialised: about %s rows are put in a temporary table%s.", upperFirst(what), count(rows), map[bool]string{true: " again for each outer row (dependent)", false: ", once"}[n.Dependent])
-}
-
-func upperFirst(s string) string {
-	if s == "" {
-		return s
-	}
-	return strings.ToUpper(s[:1]) + s[1:]
+	t.say(n, "materialised", graded(rows), "%s is materialised: about %s rows are put in a temporary table%s.", what, count(rows), map[bool]string{true: " again for each outer row (dependent)", false: ", once"}[n.Dependent])
 }
 
 // buffer says what a buffer_result is, or a temporary table whose reason the plan does not tell.
@@ -368,7 +376,13 @@ func (t *teller) buffer(n *Node) {
 		if p := t.parents[n]; p != nil && p.Kind == KindGroup {
 			where = " inside the grouping_operation"
 		}
-		t.say(n, "buffer_result", graded(rows), "SQL_BUFFER_RESULT: a buffer_result%s copies the rows (about %s) into a temporary table before any is sent, so that locks end early. Tabular EXPLAIN says only \"Using temporary\", as if the GROUP BY needed it.", where, count(rows))
+		// Counted with Handler_write on 5.7 to 9.7: the buffer has the rows of the result, though JSON version 1 draws it
+		// below the grouping.
+		held, severity := "", Note
+		if n.Rows.Known() || n.ActualRows.Known() {
+			held, severity = fmt.Sprintf(" (about %s)", count(n.rowsOnce())), graded(n.rowsOnce())
+		}
+		t.say(n, "buffer_result", severity, "SQL_BUFFER_RESULT: a buffer_result%s puts the rows of the result%s in a temporary table before any is sent, so that locks end early. Tabular EXPLAIN says only \"Using temporary\", as if the GROUP BY needed it.", where, held)
 	case n.Kind == KindBuffer:
 		t.say(n, "buffer_rows", Note, "The rows to change are gathered first, so that a changed row is not met again.")
 	default:
@@ -381,7 +395,7 @@ func (t *teller) hashJoin(n *Node) {
 		t.say(n, "cartesian", graded(n.Rows.Or(0)), "A hash join without a condition: every row meets every row, about %s pairs.", count(n.Rows.Or(0)))
 		return
 	}
-	t.say(n, "hash_join", Note, "A hash join on %s: one side is read into memory (join_buffer_size), the other passes by; no index is used to find partners.", oneLine(n.Condition))
+	t.say(n, "hash_join", Note, "A hash join on %s: one side is read into memory (join_buffer_size), the other passes by; no index is used to find partners.", pretty(n.Condition))
 }
 
 func (t *teller) indexMerge(n *Node) {
@@ -406,16 +420,35 @@ func (t *teller) sort(n *Node) {
 	rows := t.input(n)
 	if n.Kind == KindTable {
 		rows = readRows(n)
+	} else if p := t.parents[n]; len(n.Children) == 0 && p != nil { // a sort of a window computation
+		rows = n.ActualRows.Or(t.lastInput(p))
 	}
 	by := ""
 	if len(n.SortKeys) > 0 {
-		by = " by " + oneLine(strings.Join(n.SortKeys, ", "))
+		by = " by " + pretty(strings.Join(n.SortKeys, ", "))
 	}
 	how := "An index in that order would spare it."
-	if v, ok := n.member("r_limit"); ok && v > 0 {
+	v, ok := n.member("r_limit")
+	if !ok {
+		v, ok = n.member("per_chunk_limit")
+	}
+	if ok && v > 0 {
 		how = fmt.Sprintf("Only the first %s are kept, in a priority queue.", count(float64(v)))
 	}
 	t.say(n, "filesort", graded(rows), "Filesort: about %s rows are sorted%s. %s", count(rows), by, how)
+}
+
+// offBy is how many times more rows were expected than came; 1 where that is unknown.
+func offBy(n *Node) float64 {
+	if !n.Rows.Known() || !n.ActualRows.Known() {
+		return 1
+	}
+	return math.Max(float64(n.Rows), 0.5) / math.Max(float64(n.ActualRows), 0.5)
+}
+
+// lastInput is how many rows come from the last child of a node.
+func (t *teller) lastInput(n *Node) float64 {
+	return t.input(&Node{Kind: n.Kind, Rows: Unknown(), Children: n.Children[len(n.Children)-1:]})
 }
 
 // estimate says where the optimiser was wrong by a factor of ten or more.
@@ -429,8 +462,13 @@ func (t *teller) estimate(n *Node) {
 			return // it was stopped early
 		}
 	}
-	f := math.Max(want, 0.5) / math.Max(got, 0.5)
-	word := "too many"
+	f, word := offBy(n), "too many"
+	for _, c := range n.Children {
+		// Only where the error begins: what is above inherits it.
+		if g := offBy(c); c.Kind != KindSubquery && (f >= 1 && g > f/3 && g >= 10 || f < 1 && g < f*3 && g <= 0.1) {
+			return
+		}
+	}
 	if f < 1 {
 		f, word = 1/f, "too few"
 	}

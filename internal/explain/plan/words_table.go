@@ -15,7 +15,7 @@ func (t *teller) table(n *Node) {
 		t.say(n, "writes", Note, "The statement would %s rows of %s; it was explained, not run.", n.Role, n.Name())
 	}
 	if n.Loops.Known() && n.Loops == 0 && t.plan.Analyzed {
-		t.say(n, "never_executed", Note, "%s was never read in this run.", upperFirst(n.Name()))
+		t.say(n, "never_executed", Note, "Table %s was never read in this run.", n.Name())
 		return
 	}
 	if n.Temporary && n.Kind == KindTable && !n.Inner() {
@@ -25,6 +25,13 @@ func (t *teller) table(n *Node) {
 		t.joinBuffer(n)
 	}
 	if n.Inner() {
+		return
+	}
+	if n.hasMember("range_checked_for_each_record") || strings.Contains(n.Title, "re-planned") || t.parents[n] != nil && t.parents[n].Title == "range-checked-for-each-record" {
+		t.say(n, "range_checked", Costly, "No index of %s is chosen while planning: for each row of the tables before it the server looks again whether one fits, and else reads it whole.", n.Name())
+	}
+	if n.hasMember("using_index_for_group_by") {
+		t.say(n, "loose_index_scan", Note, "Loose index scan: of index %s only the first entries of each group are read.", n.Key)
 		return
 	}
 	rows := readRows(n)
@@ -40,9 +47,20 @@ func (t *teller) table(n *Node) {
 	case n.Access == AccessConst || n.Access == AccessSystem || n.Access == AccessEqRef && n.Executions.Or(1) <= 1:
 	case n.Key != "" && n.Covering:
 		t.say(n, "covering", Note, "Covering: index %s alone answers, the rows of %s are not touched.", n.Key, n.Name())
+	case rows < 100 && !n.Covering:
 	case n.Key != "" && n.Key != "PRIMARY" && n.Role == "":
 		t.say(n, "not_covering", graded(rows), "Index %s of %s is not covering: each of about %s entries needs a look-up of its row in the clustered index, at random places.", n.Key, n.Name(), count(rows))
 	}
+}
+
+// hasMember says whether a plan told something of that name that has no field.
+func (n *Node) hasMember(name string) bool {
+	for _, m := range n.Extra {
+		if m.Name == name && string(m.Value) != "false" {
+			return true
+		}
+	}
+	return false
 }
 
 // keysOf reads intersect(a,b).
@@ -158,12 +176,12 @@ func (t *teller) joinBuffer(n *Node) {
 	}
 	pairs := outer * n.Rows.Or(0)
 	if strings.Contains(strings.ToLower(n.JoinBuffer), "hash") {
-		t.say(n, "join_buffer", graded(n.Rows.Or(0)), "%s is joined without an index, by a hash of the join buffer (%s): about %s rows on one side, %s on the other.", upperFirst(n.Name()), n.JoinBuffer, count(outer), count(n.Rows.Or(0)))
+		t.say(n, "join_buffer", graded(n.Rows.Or(0)), "Table %s is joined without an index, by a hash of the join buffer (%s): about %s rows on one side, %s on the other.", n.Name(), n.JoinBuffer, count(outer), count(n.Rows.Or(0)))
 		return
 	}
 	if strings.Contains(n.JoinBuffer, "Batched") || strings.Contains(n.JoinBuffer, "BKA") {
 		t.say(n, "join_buffer", Note, "Look-ups in %s are gathered in a join buffer and made in order (%s).", n.Name(), n.JoinBuffer)
 		return
 	}
-	t.say(n, "join_buffer", graded(pairs), "%s is joined without an index: its rows are compared with those of the join buffer (%s), about %s × %s = %s pairs.", upperFirst(n.Name()), n.JoinBuffer, count(outer), count(n.Rows.Or(0)), count(pairs))
+	t.say(n, "join_buffer", graded(pairs), "Table %s is joined without an index: its rows are compared with those of the join buffer (%s), about %s × %s = %s pairs.", n.Name(), n.JoinBuffer, count(outer), count(n.Rows.Or(0)), count(pairs))
 }

@@ -174,7 +174,9 @@ func explainLive(ctx context.Context, s Streams, f explainFlags, args []string) 
 	r := plan.Request{SQL: sql, Connection: f.connection, Database: f.database, Analyze: f.analyze, Form: f.form, Timeout: f.timeout}
 	asking, cancel := context.WithTimeout(ctx, 4*f.timeout+5*time.Second)
 	defer cancel()
+	done := explainProgress(s, f)
 	taken, err := plan.Take(asking, c, r)
+	done()
 	if err != nil {
 		if asking.Err() != nil {
 			endLeftBehind(ctx, s, target, c.Server.ConnectionID)
@@ -194,6 +196,30 @@ func explainLive(ctx context.Context, s Streams, f explainFlags, args []string) 
 	e.Notes = append(e.Notes, taken.Notes...)
 	e.Server = fmt.Sprintf("%s %s", c.Server.Flavour, c.Server.Version)
 	return e, nil
+}
+
+// explainProgress tells a person on a terminal how long the measured statement has been running, until the function it
+// gives is called.
+func explainProgress(s Streams, f explainFlags) (done func()) {
+	if !f.analyze || !onTerminal(s.Err) {
+		return func() {}
+	}
+	quit, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for begin := time.Now(); ; {
+			select {
+			case <-quit:
+				fmt.Fprint(s.Err, "\r"+clearLine)
+				return
+			case <-tick.C:
+				fmt.Fprintf(s.Err, "\rrunning the statement for %.0f s, at most %.0f s%s", time.Since(begin).Seconds(), f.timeout.Seconds(), clearLine)
+			}
+		}
+	}()
+	return func() { close(quit); <-ended }
 }
 
 // endLeftBehind ends the statement that still runs on the server after Ctrl-C or a time-out.

@@ -45,13 +45,18 @@ variable RISSO_DSN (several, parted by blanks), else from ~/.my.cnf. A password 
 --dsn is wiped from the process list; ~/.my.cnf, the environment and the config file
 (password_file, password_env) are the better places.
 
+What classes of statements cost is read once a minute from performance_schema and kept
+in the data folder (DuckDB, in builds with cgo), or in ClickHouse: --events-url, the
+environment variable RISSO_EVENTS_URL, or events_url in the config file.
+
 Whoever listens on another address than loopback needs a token first:
 risso token create NAME
 
 ` + exitCodesHelp,
 		Example: `  risso serve --dsn 'risso:secret@tcp(db1:3306)/' --dsn 'db2=risso:secret@tcp(10.0.0.2)/'
   risso serve --host-only
-  risso serve --config risso.yaml --data /var/lib/risso`,
+  risso serve --config risso.yaml --data /var/lib/risso
+  risso serve --dsn 'risso:secret@tcp(db1:3306)/' --redact --no-plans`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), s, f) },
 	}

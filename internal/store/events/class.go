@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"sort"
@@ -54,12 +55,9 @@ func (a asker) Class(ctx context.Context, q ClassQuestion) (*ClassAnswer, error)
 // history reads the points and the total.
 func (a asker) history(ctx context.Context, q ClassQuestion, f filter, out *ClassAnswer) error {
 	begin := q.From - q.From%out.Step
-	list, err := a.pieces(ctx, q.Range, out.Step)
-	if err != nil {
-		return err
-	}
+	list := a.pieces(q.Range, out.Step)
 	slot := fmt.Sprintf("intDiv(time - %d, %d)", begin, out.Step)
-	err = a.b.query(ctx, "SELECT "+slot+" AS slot, "+costSums+" FROM "+a.source(list, f)+" GROUP BY slot ORDER BY slot", nil, func(scan func(...any) error) error {
+	err := a.b.query(ctx, "SELECT "+slot+" AS slot, "+costSums+" FROM "+a.source(list, f)+" GROUP BY slot ORDER BY slot", nil, func(scan func(...any) error) error {
 		var p Point
 		if err := scan(append([]any{&p.Time}, p.Cost.fields()...)...); err != nil {
 			return err
@@ -105,31 +103,30 @@ func (c *Cost) add(d Cost) {
 
 // parts reads what the class cost by instance, schema and user.
 func (a asker) parts(ctx context.Context, q ClassQuestion, f filter, out *ClassAnswer) error {
-	list, err := a.pieces(ctx, q.Range, hour)
-	if err != nil {
-		return err
-	}
-	for _, p := range []struct {
-		column string
-		into   *[]Part
-	}{{"instance", &out.ByInstance}, {"db", &out.BySchema}, {"account", &out.ByUser}} {
-		err := a.b.query(ctx, "SELECT "+p.column+" AS value, toInt64(sum(calls)), toFloat64(sum(seconds)) FROM "+a.source(list, f)+
-			fmt.Sprintf(" GROUP BY value ORDER BY sum(seconds) DESC, value LIMIT %d", maxParts), nil, func(scan func(...any) error) error {
-			var v Part
-			if err := scan(&v.Value, &v.Calls, &v.Seconds); err != nil {
-				return err
-			}
-			*p.into = append(*p.into, v)
-			return nil
-		})
-		if err != nil {
-			return fmt.Errorf("read the class by %s: %w", p.column, err)
+	by := [3]map[string]Part{{}, {}, {}}
+	err := a.b.query(ctx, "SELECT instance, db, account, toInt64(sum(calls)), toFloat64(sum(seconds)) AS load FROM "+a.source(a.pieces(q.Range, sums), f)+
+		fmt.Sprintf(" GROUP BY instance, db, account ORDER BY load DESC LIMIT %d", maxCompared), nil, func(scan func(...any) error) error {
+		var names [3]string
+		var v Part
+		if err := scan(&names[0], &names[1], &names[2], &v.Calls, &v.Seconds); err != nil {
+			return err
 		}
+		for i, n := range names {
+			old := by[i][n]
+			by[i][n] = Part{Value: n, Calls: old.Calls + v.Calls, Seconds: old.Seconds + v.Seconds}
+		}
+		return nil
+	})
+	for i, into := range []*[]Part{&out.ByInstance, &out.BySchema, &out.ByUser} {
+		list := slices.SortedFunc(maps.Values(by[i]), func(a, b Part) int {
+			return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.Value, b.Value))
+		})
+		*into = list[:min(len(list), maxParts)]
 	}
 	if len(out.ByUser) == 1 && out.ByUser[0].Value == "" {
 		out.ByUser = nil
 	}
-	return nil
+	return wrap("read the class by instance, schema and user", err)
 }
 
 // instanceWhere is a condition on the instance, beside others.
@@ -302,10 +299,7 @@ func (a asker) Compare(ctx context.Context, q CompareQuestion) (*CompareAnswer, 
 
 // side sums up one range by class, the costliest first.
 func (a asker) side(ctx context.Context, r Range, instances []string, each func(int64, Cost)) (n int, err error) {
-	list, err := a.pieces(ctx, r, hour)
-	if err != nil {
-		return 0, err
-	}
+	list := a.pieces(r, sums)
 	err = a.b.query(ctx, fmt.Sprintf("SELECT class, %s FROM %s GROUP BY class HAVING sum(calls) > 0 ORDER BY sum(seconds) DESC LIMIT %d", costSums, a.source(list, filter{instances: instances}), maxCompared), nil,
 		func(scan func(...any) error) error {
 			var c Cost

@@ -23,20 +23,14 @@ type server struct {
 
 // chTables are the tables in ClickHouse. They do without anything that 18.16 does not know.
 //
-// risso_hours is fed by a view as minutes are inserted, so it is always whole; its engine adds rows of one key up when it
-// merges them, and questions add up what is not merged yet.
+// risso_hours and risso_days are fed by views as minutes are inserted, so they are always whole; their engine adds rows of one
+// key up when it merges them, and questions add up what is not merged yet.
 var chTables = []string{
 	`CREATE TABLE IF NOT EXISTS risso_minutes (instance String, time Int64, class Int64, db String, account String, calls Int64, seconds Float64, lock_seconds Float64,
  rows_sent Int64, rows_examined Int64, rows_affected Int64, errors Int64, warnings Int64, tmp_tables Int64, tmp_disk_tables Int64, no_index Int64, sort_rows Int64,
  max_seconds Float64, latency Nested(bucket Int16, calls Int64))
  ENGINE = ReplacingMergeTree() PARTITION BY toYYYYMM(toDateTime(time)) ORDER BY (instance, time, class, db, account)`,
-	`CREATE TABLE IF NOT EXISTS risso_hours (instance String, time Int64, class Int64, db String, account String, calls Int64, seconds Float64, lock_seconds Float64,
- rows_sent Int64, rows_examined Int64, rows_affected Int64, errors Int64, warnings Int64, tmp_tables Int64, tmp_disk_tables Int64, no_index Int64, sort_rows Int64,
- max_seconds AggregateFunction(max, Float64), latencyMap Nested(bucket Int16, calls Int64))
- ENGINE = SummingMergeTree() PARTITION BY toYYYYMM(toDateTime(time)) ORDER BY (instance, time, class, db, account)`,
-	`CREATE MATERIALIZED VIEW IF NOT EXISTS risso_hours_feed TO risso_hours AS SELECT instance, intDiv(time, 3600) * 3600 AS time, class, db, account, calls, seconds, lock_seconds,
- rows_sent, rows_examined, rows_affected, errors, warnings, tmp_tables, tmp_disk_tables, no_index, sort_rows, arrayReduce('maxState', [max_seconds]) AS max_seconds,
- latency.bucket AS ` + "`latencyMap.bucket`, latency.calls AS `latencyMap.calls`" + ` FROM risso_minutes`,
+	chSums("risso_hours"), chFeed("risso_hours", hour), chSums("risso_days"), chFeed("risso_days", day),
 	`CREATE TABLE IF NOT EXISTS risso_classes (class Int64, id String, pt_id String, fingerprint String, verb String, tables String) ENGINE = ReplacingMergeTree() ORDER BY class`,
 	`CREATE TABLE IF NOT EXISTS risso_seen (instance String, class Int64, digest String, first_seen Int64, last_seen Int64) ENGINE = ReplacingMergeTree(last_seen) ORDER BY (instance, class, digest, first_seen)`,
 	`CREATE TABLE IF NOT EXISTS risso_samples (instance String, class Int64, time Int64, text String, seconds Float64, db String, account String, host String)
@@ -45,6 +39,19 @@ var chTables = []string{
  ENGINE = ReplacingMergeTree(last_seen) ORDER BY (class, instance, db, plan, first_seen)`,
 	`CREATE TABLE IF NOT EXISTS risso_flips (instance String, class Int64, db String, time Int64, old String, new String)
  ENGINE = ReplacingMergeTree() PARTITION BY toYYYYMM(toDateTime(time)) ORDER BY (class, instance, db, time)`,
+}
+
+func chSums(table string) string {
+	return `CREATE TABLE IF NOT EXISTS ` + table + ` (instance String, time Int64, class Int64, db String, account String, calls Int64, seconds Float64, lock_seconds Float64,
+ rows_sent Int64, rows_examined Int64, rows_affected Int64, errors Int64, warnings Int64, tmp_tables Int64, tmp_disk_tables Int64, no_index Int64, sort_rows Int64,
+ max_seconds AggregateFunction(max, Float64), latencyMap Nested(bucket Int16, calls Int64))
+ ENGINE = SummingMergeTree() PARTITION BY toYYYYMM(toDateTime(time)) ORDER BY (instance, time, class, db, account)`
+}
+
+func chFeed(table string, width int64) string {
+	return fmt.Sprintf(`CREATE MATERIALIZED VIEW IF NOT EXISTS %[1]s_feed TO %[1]s AS SELECT instance, intDiv(time, %[2]d) * %[2]d AS time, class, db, account, calls, seconds, lock_seconds,
+ rows_sent, rows_examined, rows_affected, errors, warnings, tmp_tables, tmp_disk_tables, no_index, sort_rows, arrayReduce('maxState', [max_seconds]) AS max_seconds,
+ latency.bucket AS %[3]slatencyMap.bucket%[3]s, latency.calls AS %[3]slatencyMap.calls%[3]s FROM risso_minutes`, table, width, "`")
 }
 
 // OpenClickHouse opens the store in ClickHouse, at clickhouse://user:password@host:9000/database (native protocol, with
@@ -94,10 +101,13 @@ func (s *server) query(ctx context.Context, statement string, args []any, row fu
 	return rows.Err()
 }
 
-// rolled is far ahead: the table of hours is fed with each minute.
-func (s *server) rolled(context.Context) (int64, error) { return 1 << 40, nil }
+// rolled is far ahead: the tables of hours and days are fed with each minute.
+func (s *server) rolled() (hours, days int64) { return 1 << 40, 1 << 40 }
 
-func (s *server) hourColumns() string {
+// once: ClickHouse 18.16 knows no WITH for sub-queries; it runs them again.
+func (s *server) once(subquery string) (prefix, name string) { return "", "(" + subquery + ")" }
+
+func (s *server) sumColumns() string {
 	return strings.Replace(minuteColumns, "max_seconds", "finalizeAggregation(max_seconds) AS max_seconds", 1)
 }
 
@@ -105,7 +115,7 @@ func (s *server) contains(column string) string { return "position(lower(" + col
 
 func (s *server) latency(table, where, slot string) string {
 	nested := "latency"
-	if strings.HasSuffix(table, "hours") {
+	if !strings.HasSuffix(table, "minutes") {
 		nested = "latencyMap"
 	}
 	return "SELECT class, toInt64(" + slot + ") AS slot, toInt64(b) AS bucket, toInt64(sum(n)) FROM (SELECT class, time, " + nested + ".bucket AS bs, " + nested + ".calls AS ns FROM " + table +
@@ -139,7 +149,7 @@ const blockRows = 200000
 
 // AddMinutes stores minutes.
 func (s *server) AddMinutes(ctx context.Context, minutes ...Minute) (stored int, err error) {
-	list, err := checkMinutes(minutes)
+	list, err := checkMinutes(minutes, s.pruned.Load())
 	if err != nil || len(list) == 0 {
 		return 0, err
 	}
@@ -336,7 +346,7 @@ func (s *server) AddPlan(ctx context.Context, p Plan) (flip *Flip, err error) {
 func (s *server) Prune(ctx context.Context, minutes, everything time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for table, before := range map[string]time.Time{"risso_minutes": minutes, "risso_samples": minutes, "risso_hours": everything, "risso_flips": everything} {
+	for table, before := range map[string]time.Time{"risso_minutes": minutes, "risso_samples": minutes, "risso_hours": everything, "risso_days": everything, "risso_flips": everything} {
 		if err := s.dropMonths(ctx, table, before); err != nil {
 			return fmt.Errorf("delete old statements: %w", err)
 		}

@@ -114,7 +114,7 @@ func TestHoursEqualMinutes(t *testing.T) {
 		}
 		want := map[int64]map[string]*cost{} // by minute and class
 		var late []Minute
-		for i := range 600 {
+		for i := range 5000 {
 			m := Minute{Instance: fmt.Sprintf("db%d", i%2), Time: at(i)}
 			want[m.Time] = map[string]*cost{}
 			for c := 1; c <= 1+i%5; c++ {
@@ -132,15 +132,15 @@ func TestHoursEqualMinutes(t *testing.T) {
 				want[m.Time][r.Class] = &w
 				m.Rows = append(m.Rows, r)
 			}
-			if i%50 == 3 {
+			if i%350 == 3 {
 				late = append(late, m)
 				continue
 			}
-			if i%9 == 0 {
+			if i%501 == 0 {
 				add(t, s, m)
 			} else {
 				late = append(late, m)
-				if len(late) > 40 {
+				if len(late) > 400 {
 					add(t, s, late[20:]...)
 					late = late[:20]
 				}
@@ -149,7 +149,7 @@ func TestHoursEqualMinutes(t *testing.T) {
 		for i := len(late) - 1; i >= 0; i-- {
 			add(t, s, late[i])
 		}
-		for _, r := range []Range{{at(0), at(600)}, {at(7), at(593)}, {at(60), at(540)}, {at(61), at(119)}, {at(0), at(59)}, {at(30), at(330)}} {
+		for _, r := range []Range{{at(0), at(600)}, {at(7), at(593)}, {at(60), at(540)}, {at(61), at(119)}, {at(0), at(59)}, {at(30), at(330)}, {at(0), at(5000)}, {at(1), at(4999)}, {at(1440), at(4320)}, {at(1500), at(3000)}, {at(1439), at(2881)}} {
 			sums := map[string]*cost{}
 			var total cost
 			for time, classes := range want {

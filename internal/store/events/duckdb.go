@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	duckdb "github.com/duckdb/duckdb-go/v2"
@@ -24,12 +25,18 @@ const Embedded = true
 // embedded is the store in one DuckDB file.
 type embedded struct {
 	asker
-	path   string
+	path string
+
+	use    sync.RWMutex // held for reading while the database is in use, for writing while it is opened anew
 	db     *sql.DB
 	damage *Damage
+	broken atomic.Bool // DuckDB gave up on the database, as after a full disk: it has to be opened anew
 
-	mu    sync.Mutex // held by the one that writes
-	until int64      // up to here whole hours are in risso_hours
+	mu sync.Mutex // held by the one that writes
+
+	untilMu sync.Mutex
+	next    [2]int64 // what until becomes when the transaction of the writer is confirmed; its own
+	until   [2]int64 // up to here whole hours are in risso_hours, whole days in risso_days
 }
 
 // What DuckDB may use. Its memory limit is a goal, not a wall: questions are few at a time and bounded, too.
@@ -57,6 +64,7 @@ const createTables = `
 CREATE TABLE risso_meta (name VARCHAR PRIMARY KEY, value BIGINT NOT NULL);
 CREATE TABLE risso_minutes` + tableOfCosts + `
 CREATE TABLE risso_hours` + tableOfCosts + `
+CREATE TABLE risso_days` + tableOfCosts + `
 CREATE TABLE risso_classes (class BIGINT PRIMARY KEY, id VARCHAR NOT NULL, pt_id VARCHAR NOT NULL, fingerprint VARCHAR NOT NULL, verb VARCHAR NOT NULL, tables VARCHAR NOT NULL);
 CREATE TABLE risso_seen (instance VARCHAR NOT NULL, class BIGINT NOT NULL, digest VARCHAR NOT NULL, first_seen BIGINT NOT NULL, last_seen BIGINT NOT NULL, PRIMARY KEY (instance, class, digest));
 CREATE TABLE risso_samples (instance VARCHAR NOT NULL, class BIGINT NOT NULL, time BIGINT NOT NULL, text VARCHAR NOT NULL, seconds DOUBLE NOT NULL, db VARCHAR NOT NULL,
@@ -89,9 +97,14 @@ func OpenEmbedded(ctx context.Context, path string) (Store, error) {
 	if err := os.Chmod(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("open the store of statements: %w", err)
 	}
+	s, err := openOrSetAside(ctx, path)
+	return s.orNil(err)
+}
+
+func openOrSetAside(ctx context.Context, path string) (*embedded, error) {
 	s, err := openEmbedded(ctx, path)
 	if err == nil || !damaged(err) {
-		return s.orNil(err)
+		return s, err
 	}
 	moved, merr := moveAside(path, time.Now())
 	if merr != nil {
@@ -101,7 +114,39 @@ func OpenEmbedded(ctx context.Context, path string) (Store, error) {
 	if s, err = openEmbedded(ctx, path); err == nil {
 		s.damage = d
 	}
-	return s.orNil(err)
+	return s, err
+}
+
+// revive opens a database anew that DuckDB gave up on. What was confirmed is in the file and its log.
+func (s *embedded) revive(ctx context.Context) error {
+	s.use.Lock()
+	defer s.use.Unlock()
+	if !s.broken.Load() {
+		return nil
+	}
+	if err := s.db.Close(); err != nil && !strings.Contains(err.Error(), "invalidated") {
+		return fmt.Errorf("close the broken store: %w", err)
+	}
+	fresh, err := openOrSetAside(ctx, s.path)
+	if err != nil {
+		return err
+	}
+	s.db = fresh.db
+	if fresh.damage != nil {
+		s.damage = fresh.damage
+	}
+	s.pruned.Store(fresh.pruned.Load())
+	s.setRolled(fresh.until[0], fresh.until[1])
+	s.broken.Store(false)
+	return nil
+}
+
+// judge notes whether an error means that DuckDB gave up on the database.
+func (s *embedded) judge(err error) {
+	var e *duckdb.Error
+	if errors.As(err, &e) && (e.Type == duckdb.ErrorTypeFatal || strings.Contains(e.Msg, "database has been invalidated")) {
+		s.broken.Store(true)
+	}
 }
 
 func (s *embedded) orNil(err error) (Store, error) {
@@ -161,13 +206,13 @@ func (s *embedded) prepare(ctx context.Context) error {
 			if _, err := c.ExecContext(ctx, createTables); err != nil {
 				return err
 			}
-			_, err := c.ExecContext(ctx, "INSERT INTO risso_meta VALUES ('schema', ?), ('rolled', 0), ('pruned', 0)", schemaVersion)
+			_, err := c.ExecContext(ctx, "INSERT INTO risso_meta VALUES ('schema', ?), ('hours', 0), ('days', 0), ('pruned', 0)", schemaVersion)
 			return err
 		})
 	}
 	var version, pruned int64
-	if err := s.db.QueryRowContext(ctx, "SELECT max(value) FILTER (WHERE name = 'schema'), max(value) FILTER (WHERE name = 'rolled'), max(value) FILTER (WHERE name = 'pruned') FROM risso_meta").
-		Scan(&version, &s.until, &pruned); err != nil {
+	if err := s.db.QueryRowContext(ctx, "SELECT max(value) FILTER (WHERE name = 'schema'), max(value) FILTER (WHERE name = 'hours'), max(value) FILTER (WHERE name = 'days'), max(value) FILTER (WHERE name = 'pruned') FROM risso_meta").
+		Scan(&version, &s.until[0], &s.until[1], &pruned); err != nil {
 		return err
 	}
 	if version > schemaVersion {
@@ -236,7 +281,11 @@ func moveAside(path string, now time.Time) (string, error) {
 }
 
 // Damage tells of the damaged file that was moved aside; nil when there was none.
-func (s *embedded) Damage() *Damage { return s.damage }
+func (s *embedded) Damage() *Damage {
+	s.use.RLock()
+	defer s.use.RUnlock()
+	return s.damage
+}
 
 // Name is the file.
 func (s *embedded) Name() string { return "DuckDB, " + s.path }
@@ -245,11 +294,16 @@ func (s *embedded) Name() string { return "DuckDB, " + s.path }
 func (s *embedded) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.use.Lock()
+	defer s.use.Unlock()
 	err := s.db.Close()
 	return errors.Join(err, os.RemoveAll(s.path+".tmp"))
 }
 
-func (s *embedded) query(ctx context.Context, statement string, args []any, row func(scan func(dest ...any) error) error) error {
+func (s *embedded) query(ctx context.Context, statement string, args []any, row func(scan func(dest ...any) error) error) (err error) {
+	s.use.RLock()
+	defer s.use.RUnlock()
+	defer func() { s.judge(err) }()
 	rows, err := s.db.QueryContext(ctx, statement, args...)
 	if err != nil {
 		return err
@@ -263,13 +317,23 @@ func (s *embedded) query(ctx context.Context, statement string, args []any, row 
 	return rows.Err()
 }
 
-func (s *embedded) rolled(context.Context) (int64, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.until, nil
+func (s *embedded) rolled() (hours, days int64) {
+	s.untilMu.Lock()
+	defer s.untilMu.Unlock()
+	return s.until[0], s.until[1]
 }
 
-func (s *embedded) hourColumns() string { return minuteColumns }
+func (s *embedded) setRolled(hours, days int64) {
+	s.untilMu.Lock()
+	defer s.untilMu.Unlock()
+	s.until = [2]int64{hours, days}
+}
+
+func (s *embedded) sumColumns() string { return minuteColumns }
+
+func (s *embedded) once(subquery string) (prefix, name string) {
+	return "WITH found AS MATERIALIZED (" + subquery + ") ", "found"
+}
 
 func (s *embedded) contains(column string) string { return "contains(lower(" + column + "), ?)" }
 
@@ -279,9 +343,17 @@ func (s *embedded) latency(table, where, slot string) string {
 }
 
 // change runs f in one transaction of the one writer.
-func (s *embedded) change(ctx context.Context, f func(context.Context, *sql.Conn) error) error {
+func (s *embedded) change(ctx context.Context, f func(context.Context, *sql.Conn) error) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.broken.Load() {
+		if err := s.revive(ctx); err != nil {
+			return err
+		}
+	}
+	s.use.RLock()
+	defer s.use.RUnlock()
+	defer func() { s.judge(err) }()
 	c, err := s.db.Conn(ctx)
 	if err != nil {
 		return err
@@ -290,12 +362,14 @@ func (s *embedded) change(ctx context.Context, f func(context.Context, *sql.Conn
 	if _, err := c.ExecContext(ctx, "BEGIN TRANSACTION"); err != nil {
 		return err
 	}
-	until := s.until
+	s.next = [2]int64{}
 	if err = f(ctx, c); err == nil {
 		_, err = c.ExecContext(ctx, "COMMIT")
 	}
+	if err == nil && s.next[0] != 0 {
+		s.setRolled(s.next[0], s.next[1])
+	}
 	if err != nil {
-		s.until = until
 		// Not with ctx, which may have ended: the connection goes back to the pool.
 		rctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestKilled kills a process that writes without a break: all minutes that it was told are stored are there, each whole
@@ -208,6 +210,71 @@ func TestDamaged(t *testing.T) {
 	})
 }
 
+// TestFullDisk fills a small file system: writing fails, and goes on when there is room again. All that was confirmed is there.
+func TestFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=6m"); err != nil {
+		t.Skipf("a small file system cannot be mounted here (root is needed): %v", err)
+	}
+	defer unix.Unmount(dir, unix.MNT_DETACH)
+	s, err := OpenEmbedded(t.Context(), filepath.Join(dir, "events", "statements.duckdb"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	filler := filepath.Join(dir, "filler")
+	if err := os.WriteFile(filler, make([]byte, 3<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const rows = 200
+	write := func(i int) error {
+		m := Minute{Instance: "db1", Time: at(i)}
+		for c := range rows {
+			m.Rows = append(m.Rows, row(i*rows+c, int64(i+1), float64(c)*1.37))
+		}
+		_, err := s.AddMinutes(t.Context(), m)
+		return err
+	}
+	stored, failed := map[int]bool{}, 0
+	for i := 0; i < 2000 && failed < 5; i++ {
+		if err := write(i); err != nil {
+			if failed++; failed == 1 {
+				t.Logf("after %d minutes: %v", len(stored), err)
+			}
+			continue
+		}
+		stored[i] = true
+	}
+	if failed == 0 {
+		t.Fatal("the disk was never full")
+	}
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	for try := 0; ; try++ { // at the latest the second one
+		err := write(5000)
+		if err == nil {
+			stored[5000] = true
+			break
+		}
+		if try > 2 {
+			t.Fatalf("with room again: %v", err)
+		}
+	}
+	if s.Damage() != nil {
+		t.Errorf("damage %+v", s.Damage())
+	}
+	var want int64
+	for i := range stored {
+		want += int64(i+1) * rows
+	}
+	// A minute whose confirmation failed may be there all the same, whole.
+	a := top(t, s, TopQuestion{Range: Range{at(0), at(6000)}})
+	if a.Total.Calls < want || a.Total.Calls > want+int64(failed)*rows*2000 {
+		t.Errorf("%d calls, %d were confirmed", a.Total.Calls, want)
+	}
+}
+
 // TestPrivate keeps the files from other users' eyes, whatever mode DuckDB gives them.
 func TestPrivate(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "it's a #dir")
@@ -226,25 +293,26 @@ func TestPrivate(t *testing.T) {
 	s.Close()
 }
 
-// TestPruneToTheHour deletes minutes up to the whole hour.
-func TestPruneToTheHour(t *testing.T) {
+// TestPruneToTheDay deletes minutes up to the whole hour, and all up to the whole day.
+func TestPruneToTheDay(t *testing.T) {
 	s := openDuckDB(t)
 	var list []Minute
-	for i := range 60 * 30 {
+	for i := range 60 * 80 {
 		list = append(list, Minute{"db1", at(i), []Row{row(1, 1, 1)}})
 	}
 	add(t, s, list...)
-	if err := s.Prune(t.Context(), time.Unix(at(60*20+30), 0), time.Unix(at(60*5), 0)); err != nil {
-		t.Fatal(err)
+	all := Range{at(0), at(60 * 80)}
+	for _, step := range []struct{ minutes, everything, left int }{{20*60 + 30, 0, 80}, {60, 30 * 60, 56}, {75 * 60, 30 * 60, 56}, {79 * 60, 47 * 60, 56}, {79 * 60, 48 * 60, 32}, {1000 * 60, 1000 * 60, 0}} {
+		if err := s.Prune(t.Context(), time.Unix(at(step.minutes), 0), time.Unix(at(step.everything), 0)); err != nil {
+			t.Fatal(err)
+		}
+		a := top(t, s, TopQuestion{Range: all})
+		if a.Total.Calls != int64(60*step.left) {
+			t.Errorf("%+v: %d calls are left", step, a.Total.Calls)
+		}
 	}
-	if a := top(t, s, TopQuestion{Range: Range{at(0), at(60 * 30)}}); a.Total.Calls != 60*25 {
-		t.Errorf("%d calls are left of 25 hours", a.Total.Calls)
-	}
-	// All, also what is newer than the newest hour that is rolled up.
-	if err := s.Prune(t.Context(), time.Unix(at(60*50), 0), time.Unix(at(60*50), 0)); err != nil {
-		t.Fatal(err)
-	}
-	if a := top(t, s, TopQuestion{Range: Range{at(0), at(60 * 30)}}); a.Count != 0 || a.First != 0 {
-		t.Errorf("all was to go: %+v", a)
+	// A minute that is older than minutes are kept cannot come any more: its hour could not be made anew.
+	if n := add(t, s, Minute{"db1", at(5), []Row{row(1, 1, 1)}}); n != 0 {
+		t.Error("a minute from before the cut was stored")
 	}
 }

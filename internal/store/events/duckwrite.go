@@ -16,7 +16,7 @@ import (
 
 // AddMinutes stores minutes, all in one transaction.
 func (s *embedded) AddMinutes(ctx context.Context, minutes ...Minute) (stored int, err error) {
-	list, err := checkMinutes(minutes)
+	list, err := checkMinutes(minutes, s.pruned.Load())
 	if err != nil || len(list) == 0 {
 		return 0, err
 	}
@@ -109,61 +109,91 @@ func appendRow(a *duckdb.Appender, m Minute, r *Row) error {
 		r.TmpTables, r.TmpDiskTables, r.NoIndex, r.SortRows, r.MaxSeconds, number, calls)
 }
 
-// roll brings risso_hours up to date: hours that are over are added, hours that a late minute belongs to are made anew.
+// roll brings risso_hours and risso_days up to date: hours and days that are over are added, those that a late minute belongs
+// to are made anew. It is one transaction with the minutes; how far it got is told to questions after the commit.
 func (s *embedded) roll(ctx context.Context, c *sql.Conn, fresh []Minute) error {
 	if len(fresh) == 0 {
 		return nil
 	}
-	newest := fresh[0].Time
-	late := map[minuteID]bool{}
-	if s.until == 0 { // the first minutes ever
-		s.until = fresh[0].Time / hour * hour
+	hours, days := s.rolled()
+	if hours == 0 { // the first minutes ever
+		hours = fresh[0].Time
 		for _, m := range fresh {
-			s.until = min(s.until, m.Time/hour*hour)
+			hours = min(hours, m.Time)
 		}
+		hours, days = hours/hour*hour, hours/day*day
 	}
+	newest := fresh[0].Time
+	lateHours, lateDays := map[minuteID]bool{}, map[minuteID]bool{}
 	for _, m := range fresh {
 		newest = max(newest, m.Time)
-		if m.Time < s.until {
-			late[minuteID{m.Instance, m.Time / hour * hour}] = true
+		if m.Time < hours {
+			lateHours[minuteID{m.Instance, m.Time / hour * hour}] = true
+		}
+		if m.Time < days {
+			lateDays[minuteID{m.Instance, m.Time / day * day}] = true
 		}
 	}
-	for h := range late {
-		if _, err := c.ExecContext(ctx, "DELETE FROM risso_hours WHERE instance = ? AND time = ?", h.instance, h.time); err != nil {
+	for h := range lateHours {
+		if err := rollAgain(ctx, c, "risso_minutes", "risso_hours", hour, h); err != nil {
 			return err
 		}
-		if err := rollHours(ctx, c, "time >= ? AND time < ? AND instance = ?", h.time, h.time+hour, h.instance); err != nil {
+	}
+	for d := range lateDays {
+		if err := rollAgain(ctx, c, "risso_hours", "risso_days", day, d); err != nil {
 			return err
 		}
 	}
 	// A day at a time: sums of one are small enough for any memory.
-	for end := (newest - rollupPatience) / hour * hour; s.until < end; {
-		to := min(end, s.until+24*hour)
-		if err := rollHours(ctx, c, "time >= ? AND time < ?", s.until, to); err != nil {
+	for end := (newest - rollupPatience) / hour * hour; hours < end; {
+		to := min(end, hours/day*day+day)
+		if err := rollUp(ctx, c, "risso_minutes", "risso_hours", hour, "time >= ? AND time < ?", hours, to); err != nil {
 			return err
 		}
-		s.until = to
+		if hours = to; hours%day == 0 {
+			if err := rollUp(ctx, c, "risso_hours", "risso_days", day, "time >= ? AND time < ?", days, hours); err != nil {
+				return err
+			}
+			days = hours
+		}
 	}
-	_, err := c.ExecContext(ctx, "UPDATE risso_meta SET value = ? WHERE name = 'rolled' AND value <> ?", s.until, s.until)
-	return err
+	if oldHours, oldDays := s.rolled(); hours == oldHours && days == oldDays {
+		return nil
+	}
+	s.next = [2]int64{hours, days}
+	for name, value := range map[string]int64{"hours": hours, "days": days} {
+		if _, err := c.ExecContext(ctx, "UPDATE risso_meta SET value = ? WHERE name = ?", value, name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-func rollHours(ctx context.Context, c *sql.Conn, where string, args ...any) error {
-	sums := make([]string, len(minuteSums))
-	for i, m := range minuteSums {
-		sums[i] = "sum(" + m + ")"
+// rollAgain makes the hour or day of one instance anew.
+func rollAgain(ctx context.Context, c *sql.Conn, from, to string, width int64, id minuteID) error {
+	if _, err := c.ExecContext(ctx, "DELETE FROM "+to+" WHERE instance = ? AND time = ?", id.instance, id.time); err != nil {
+		return err
 	}
-	keys := "instance, time // 3600 * 3600 AS hour, class, db, account"
-	_, err := c.ExecContext(ctx, `INSERT INTO risso_hours
+	return rollUp(ctx, c, from, to, width, "time >= ? AND time < ? AND instance = ?", id.time, id.time+width, id.instance)
+}
+
+// rollUp adds rows up to spans of width seconds.
+func rollUp(ctx context.Context, c *sql.Conn, from, to string, width int64, where string, args ...any) error {
+	list := make([]string, len(minuteSums))
+	for i, m := range minuteSums {
+		list[i] = "sum(" + m + ")"
+	}
+	keys := fmt.Sprintf("instance, time // %[1]d * %[1]d AS span, class, db, account", width)
+	_, err := c.ExecContext(ctx, `INSERT INTO `+to+`
 SELECT t.*, l.bucket, l.bucket_calls FROM
- (SELECT `+keys+`, `+strings.Join(sums, ", ")+`, max(max_seconds) FROM risso_minutes WHERE `+where+` GROUP BY ALL) AS t
- LEFT JOIN (SELECT instance, hour, class, db, account, list(bucket ORDER BY bucket) AS bucket, list(calls ORDER BY bucket) AS bucket_calls FROM
-  (SELECT instance, hour, class, db, account, bucket, CAST(sum(calls) AS BIGINT) AS calls FROM
-   (SELECT `+keys+`, unnest(bucket) AS bucket, unnest(bucket_calls) AS calls FROM risso_minutes WHERE bucket IS NOT NULL AND `+where+`)
+ (SELECT `+keys+`, `+strings.Join(list, ", ")+`, max(max_seconds) FROM `+from+` WHERE `+where+` GROUP BY ALL) AS t
+ LEFT JOIN (SELECT instance, span, class, db, account, list(bucket ORDER BY bucket) AS bucket, list(calls ORDER BY bucket) AS bucket_calls FROM
+  (SELECT instance, span, class, db, account, bucket, CAST(sum(calls) AS BIGINT) AS calls FROM
+   (SELECT `+keys+`, unnest(bucket) AS bucket, unnest(bucket_calls) AS calls FROM `+from+` WHERE bucket IS NOT NULL AND `+where+`)
    GROUP BY ALL)
-  GROUP BY instance, hour, class, db, account) AS l
- USING (instance, hour, class, db, account)
-ORDER BY t.hour, t.instance, t.class`, append(append([]any{}, args...), args...)...)
+  GROUP BY instance, span, class, db, account) AS l
+ USING (instance, span, class, db, account)
+ORDER BY t.span, t.class, t.instance`, append(append([]any{}, args...), args...)...)
 	return err
 }
 
@@ -285,19 +315,21 @@ func (s *embedded) AddPlan(ctx context.Context, p Plan) (flip *Flip, err error) 
 // Prune deletes what is older than it is kept.
 func (s *embedded) Prune(ctx context.Context, minutes, everything time.Time) error {
 	err := s.change(ctx, func(ctx context.Context, c *sql.Conn) error {
-		// What is not rolled up yet stays.
-		upTo := min(minutes.Unix()/hour*hour, s.until)
+		// What is not rolled up yet stays; of all else whole days go, so that hours and days tell the same.
+		hours, _ := s.rolled()
+		upTo := min(minutes.Unix()/hour*hour, hours)
+		old := everything.Unix() / day * day
 		for _, d := range []struct {
 			statement string
 			before    int64
 		}{
-			{"DELETE FROM risso_minutes WHERE time < ?", upTo},
-			{"DELETE FROM risso_samples WHERE time < ?", minutes.Unix()},
-			{"DELETE FROM risso_hours WHERE time < ?", everything.Unix()},
-			{"DELETE FROM risso_minutes WHERE time < ?", everything.Unix()},
-			{"DELETE FROM risso_plans WHERE last_seen < ?", everything.Unix()},
-			{"DELETE FROM risso_flips WHERE time < ?", everything.Unix()},
-			{"DELETE FROM risso_seen WHERE last_seen < ?", everything.Unix()},
+			{"DELETE FROM risso_minutes WHERE time < ?", max(upTo, old)},
+			{"DELETE FROM risso_samples WHERE time < ?", max(minutes.Unix(), old)},
+			{"DELETE FROM risso_hours WHERE time < ?", old},
+			{"DELETE FROM risso_days WHERE time < ?", old},
+			{"DELETE FROM risso_plans WHERE last_seen < ?", old},
+			{"DELETE FROM risso_flips WHERE time < ?", old},
+			{"DELETE FROM risso_seen WHERE last_seen < ?", old},
 			{"UPDATE risso_meta SET value = greatest(value, ?) WHERE name = 'pruned'", upTo},
 		} {
 			if _, err := c.ExecContext(ctx, d.statement, d.before); err != nil {

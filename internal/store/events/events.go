@@ -121,7 +121,7 @@ type Damage struct {
 // and memory, and gives ErrBadQuestion for a question that makes no sense.
 type Store interface {
 	// AddMinutes stores minutes; each is stored whole or not at all. One that is there already stays as it is: twice is
-	// once. It tells how many were new.
+	// once. Those older than minutes are kept are left out. It tells how many were new.
 	AddMinutes(ctx context.Context, minutes ...Minute) (int, error)
 	// AddClasses notes classes; one that is known gets the earlier first and the later last time. A class without a
 	// fingerprint is one that was noted before and is seen again.
@@ -156,6 +156,7 @@ const (
 	MaxPoints = 1500 // points of a history
 	minute    = 60
 	hour      = 3600
+	day       = 24 * hour
 )
 
 // key is how a class stands in the tables: the first 16 digits of its ID as a number. Two of a million classes share
@@ -171,14 +172,15 @@ func key(id string) (int64, error) {
 	return int64(u), nil
 }
 
-// checkMinutes refuses what cannot be stored and leaves out minutes in which nothing ran.
-func checkMinutes(minutes []Minute) ([]Minute, error) {
+// checkMinutes refuses what cannot be stored and leaves out minutes in which nothing ran and those from before pruned: their
+// hours cannot be made anew, because the other minutes are gone.
+func checkMinutes(minutes []Minute, pruned int64) ([]Minute, error) {
 	list := make([]Minute, 0, len(minutes))
 	for _, m := range minutes {
 		if m.Instance == "" || m.Time <= 0 || m.Time%minute != 0 {
 			return nil, badQuestion("a minute has an instance and begins with a whole minute, not %q at %d", m.Instance, m.Time)
 		}
-		if len(m.Rows) > 0 {
+		if len(m.Rows) > 0 && m.Time >= pruned {
 			list = append(list, m)
 		}
 	}

@@ -1,9 +1,11 @@
 package events
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"sort"
 	"strings"
 	"sync/atomic"
@@ -16,10 +18,12 @@ type backend interface {
 	// query runs a statement with ? for arguments (int64, float64, string) and calls row for each row; scan takes
 	// pointers to int64, float64 or string.
 	query(ctx context.Context, statement string, args []any, row func(scan func(dest ...any) error) error) error
-	// rolled is the time up to which whole hours stand in the table of hours.
-	rolled(ctx context.Context) (int64, error)
-	// hourColumns are the columns of the table of hours, by the names that minutes have.
-	hourColumns() string
+	// rolled are the times up to which whole hours and days stand in their tables.
+	rolled() (hours, days int64)
+	// sumColumns are the columns of the tables of hours and days, by the names that minutes have.
+	sumColumns() string
+	// once makes a statement in which a sub-query is used several times, and gives what comes before it and what stands for it.
+	once(subquery string) (prefix, name string)
 	// latency is a statement that gives class, slot, bucket and calls; from stands for the rows.
 	latency(table, where, slot string) string
 	// contains is a condition that column holds the text of one argument, in lower case.
@@ -60,6 +64,11 @@ const costSums = `toInt64(sum(calls)), toFloat64(sum(seconds)), toFloat64(sum(lo
  toInt64(sum(rows_affected)), toInt64(sum(errors)), toInt64(sum(warnings)), toInt64(sum(tmp_tables)), toInt64(sum(tmp_disk_tables)), toInt64(sum(no_index)),
  toInt64(sum(sort_rows)), toFloat64(max(max_seconds))`
 
+// costColumns are the same sums by the names of the columns, to be summed up once more.
+const costColumns = `sum(calls) AS calls, sum(seconds) AS seconds, sum(lock_seconds) AS lock_seconds, sum(rows_sent) AS rows_sent, sum(rows_examined) AS rows_examined,
+ sum(rows_affected) AS rows_affected, sum(errors) AS errors, sum(warnings) AS warnings, sum(tmp_tables) AS tmp_tables, sum(tmp_disk_tables) AS tmp_disk_tables, sum(no_index) AS no_index,
+ sum(sort_rows) AS sort_rows, max(max_seconds) AS max_seconds`
+
 func (c *Cost) fields() []any {
 	return []any{&c.Calls, &c.Seconds, &c.LockSeconds, &c.RowsSent, &c.RowsExamined, &c.RowsAffected, &c.Errors, &c.Warnings,
 		&c.TmpTables, &c.TmpDiskTables, &c.NoIndex, &c.SortRows, &c.MaxSeconds}
@@ -74,30 +83,31 @@ type piece struct {
 	Range
 }
 
-// pieces cuts a range: whole hours that are rolled up come from their own table, the rest from minutes. A range of
-// few hours, and one whose step is finer than an hour, is read from minutes, as long as those are kept.
-func (a asker) pieces(ctx context.Context, r Range, step int64) ([]piece, error) {
-	begin, end := (r.From+hour-1)/hour*hour, r.To/hour*hour
-	if old := r.From < a.pruned.Load(); step%hour != 0 || end-begin < 3*hour && !old {
-		return []piece{{"minutes", r}}, nil
+// sums is the step of questions that want one sum over the whole range.
+const sums = day
+
+// pieces cuts a range: whole days and hours that are rolled up come from tables of their own, as far as step allows, and the
+// rest from minutes. A range of few hours is read from minutes, as long as those are kept.
+func (a asker) pieces(r Range, step int64) []piece {
+	hours, days := a.b.rolled()
+	begin, end := roundUp(r.From, hour), min(r.To/hour*hour, hours)
+	least := int64(3 * hour)
+	if r.From < a.pruned.Load() {
+		least = hour
 	}
-	rolled, err := a.b.rolled(ctx)
-	if err != nil {
-		return nil, err
+	if step%hour != 0 || end-begin < least {
+		return []piece{{"minutes", r}}
 	}
-	if end = min(end, rolled); end <= begin {
-		return []piece{{"minutes", r}}, nil
+	firstDay, lastDay := roundUp(begin, day), min(end/day*day, days)
+	list := []piece{{"minutes", Range{r.From, begin}}, {"hours", Range{begin, end}}, {"minutes", Range{end, r.To}}}
+	if step%day == 0 && firstDay < lastDay {
+		list = []piece{{"minutes", Range{r.From, begin}}, {"hours", Range{begin, firstDay}}, {"days", Range{firstDay, lastDay}},
+			{"hours", Range{lastDay, end}}, {"minutes", Range{end, r.To}}}
 	}
-	var out []piece
-	if r.From < begin {
-		out = append(out, piece{"minutes", Range{r.From, begin}})
-	}
-	out = append(out, piece{"hours", Range{begin, end}})
-	if end < r.To {
-		out = append(out, piece{"minutes", Range{end, r.To}})
-	}
-	return out, nil
+	return slices.DeleteFunc(list, func(p piece) bool { return p.From >= p.To })
 }
+
+func roundUp(t, width int64) int64 { return (t + width - 1) / width * width }
 
 // filter is what narrows the rows.
 type filter struct {
@@ -121,8 +131,8 @@ func (a asker) source(list []piece, f filter) string {
 	parts := make([]string, len(list))
 	for i, p := range list {
 		columns := minuteColumns
-		if p.table == "hours" {
-			columns = a.b.hourColumns()
+		if p.table != "minutes" {
+			columns = a.b.sumColumns()
 		}
 		parts[i] = "SELECT " + columns + " FROM risso_" + p.table + " WHERE " + f.where(p.Range)
 	}
@@ -167,36 +177,40 @@ func (a asker) Top(ctx context.Context, q TopQuestion) (*TopAnswer, error) {
 		return nil, err
 	}
 	defer leave()
-	f := filter{instances: q.Instances}
-	list, err := a.pieces(ctx, q.Range, hour)
-	if err != nil {
-		return nil, err
-	}
 	out := new(TopAnswer)
-	rows := a.source(list, f)
-	err = a.b.query(ctx, "SELECT "+costSums+", toInt64(uniqExact(class)) FROM "+rows, nil, func(scan func(...any) error) error {
-		return scan(append(out.Total.fields(), &out.Count)...)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("sum up the statements: %w", err)
-	}
-	if out.First, err = a.first(ctx, q.Instances); err != nil || out.Count == 0 {
+	if out.First, err = a.first(ctx, q.Instances); err != nil || out.First == 0 {
 		return out, err
 	}
+	// By instance first: so the instances of a class need only be counted.
+	prefix, rows := a.b.once("SELECT instance, class, " + costColumns + " FROM " + a.source(a.pieces(q.Range, sums), filter{instances: q.Instances}) + " GROUP BY instance, class")
 	where, args := a.searched(q.Search)
-	var keys []int64
-	err = a.b.query(ctx, "SELECT class, toInt64(uniqExact(instance)), "+costSums+" FROM "+rows+where+
-		" GROUP BY class HAVING sum(calls) > 0 ORDER BY "+order+" DESC, class LIMIT "+fmt.Sprint(q.Limit), args, func(scan func(...any) error) error {
-		var c ClassLoad
-		var k int64
-		if err := scan(append([]any{&k, &c.Instances}, c.Cost.fields()...)...); err != nil {
+	type ranked struct {
+		key   int64
+		worth float64
+		load  ClassLoad
+	}
+	var list []ranked
+	err = a.b.query(ctx, prefix+"SELECT toInt64(0), toInt64(0), toFloat64(0), toInt64(uniqExact(class)), "+costSums+" FROM "+rows+" UNION ALL SELECT * FROM (SELECT toInt64(1), class, toFloat64("+order+") AS worth, toInt64(count()), "+costSums+
+		" FROM "+rows+where+" GROUP BY class ORDER BY worth DESC, class LIMIT "+fmt.Sprint(q.Limit)+")", args, func(scan func(...any) error) error {
+		var part int64
+		var r ranked
+		if err := scan(append([]any{&part, &r.key, &r.worth, &r.load.Instances}, r.load.Cost.fields()...)...); err != nil {
 			return err
 		}
-		keys, out.Classes = append(keys, k), append(out.Classes, c)
+		if part == 0 {
+			out.Count, out.Total = r.load.Instances, r.load.Cost
+		} else {
+			list = append(list, r)
+		}
 		return nil
 	})
-	if err != nil || len(keys) == 0 {
+	if err != nil || len(list) == 0 {
 		return out, wrap("find the classes that cost most", err)
+	}
+	slices.SortFunc(list, func(a, b ranked) int { return cmp.Or(cmp.Compare(b.worth, a.worth), cmp.Compare(a.key, b.key)) })
+	keys := make([]int64, len(list))
+	for i, r := range list {
+		keys[i], out.Classes = r.key, append(out.Classes, r.load)
 	}
 	return out, a.dress(ctx, q, out, keys)
 }
@@ -226,7 +240,7 @@ func (a asker) searched(search string) (string, []any) {
 // first is the earliest minute that is kept.
 func (a asker) first(ctx context.Context, instances []string) (int64, error) {
 	var first int64
-	for _, table := range []string{"hours", "minutes"} {
+	for _, table := range []string{"days", "hours", "minutes"} {
 		err := a.b.query(ctx, "SELECT toInt64(count()), toInt64(min(time)) FROM risso_"+table+" WHERE "+filter{instances: instances}.where(Range{0, 1 << 40}), nil,
 			func(scan func(...any) error) error {
 				var n, t int64
@@ -241,7 +255,7 @@ func (a asker) first(ctx context.Context, instances []string) (int64, error) {
 		if err != nil {
 			return 0, fmt.Errorf("find the first minute: %w", err)
 		}
-		if table == "hours" && first > 0 { // the hour began, the first minute may be later
+		if table != "minutes" && first > 0 { // the day or hour began, the first minute may be later
 			break
 		}
 	}
@@ -265,11 +279,7 @@ func (a asker) dress(ctx context.Context, q TopQuestion, out *TopAnswer, keys []
 		}
 	}
 	f := filter{instances: q.Instances, classes: keys}
-	list, err := a.pieces(ctx, q.Range, hour)
-	if err != nil {
-		return err
-	}
-	buckets, err := a.buckets(ctx, list, f, "0")
+	buckets, err := a.buckets(ctx, a.pieces(q.Range, sums), f, "0")
 	if err != nil {
 		return err
 	}
@@ -281,9 +291,7 @@ func (a asker) dress(ctx context.Context, q TopQuestion, out *TopAnswer, keys []
 	}
 	out.Step = a.step(q.Range, q.Sparks)
 	out.Begin = q.From - q.From%out.Step
-	if list, err = a.pieces(ctx, q.Range, out.Step); err != nil {
-		return err
-	}
+	list := a.pieces(q.Range, out.Step)
 	points := int((q.To-out.Begin-1)/out.Step) + 1
 	for i := range out.Classes {
 		out.Classes[i].Spark = make([]float64, points)
