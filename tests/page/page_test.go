@@ -19,19 +19,9 @@ import (
 	"github.com/rissodb/risso/internal/sandbox"
 )
 
-// TestPageInBrowser runs ui/e2e in Chromium.
+// TestPageInBrowser runs ui/e2e in Chromium, all but the pages of statements.
 func TestPageInBrowser(t *testing.T) {
-	for _, tool := range []string{"node", "npx"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("%s is not installed: run script/setup", tool)
-		}
-	}
-	if _, err := exec.LookPath("chromium"); err != nil && os.Getenv("CHROMIUM") == "" {
-		t.Skip("chromium is not installed: run script/setup")
-	}
-	if _, err := os.Stat("../../ui/node_modules/.bin/playwright"); err != nil {
-		t.Skip("the page's packages are not installed: run script/setup")
-	}
+	needBrowser(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer cancel()
 	dir := t.TempDir()
@@ -50,7 +40,7 @@ func TestPageInBrowser(t *testing.T) {
 	defer func() { stopLoad(); <-done }()
 
 	node := sb.Primary()
-	url := serve(t, dir, "watched=root@unix("+node.Socket+")/")
+	url := serve(t, binary(t, dir, "RISSO_BIN", "1"), filepath.Join(dir, "data"), "watched=root@unix("+node.Socket+")/")
 	// The browser's tests ask for a restart of the server in the middle of theirs.
 	control := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := node.Kill(syscall.SIGKILL); err != nil {
@@ -64,10 +54,32 @@ func TestPageInBrowser(t *testing.T) {
 	}))
 	defer control.Close()
 
-	cmd := exec.CommandContext(ctx, "npx", "playwright", "test")
-	cmd.Dir = "../../ui"
-	cmd.Env = append(os.Environ(), "RISSO_URL="+url, "RISSO_INSTANCE=watched", "CI=1",
+	playwright(ctx, t, []string{"page.spec.ts", "restart.spec.ts"}, "RISSO_URL="+url, "RISSO_INSTANCE=watched",
 		fmt.Sprintf(`RISSO_RESTART_CMD=node -e "fetch('%s').then(r => process.exit(r.ok ? 0 : 1))"`, control.URL))
+}
+
+// needBrowser skips where the browser or what drives it is missing.
+func needBrowser(t *testing.T) {
+	t.Helper()
+	for _, tool := range []string{"node", "npx"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("%s is not installed: run script/setup", tool)
+		}
+	}
+	if _, err := exec.LookPath("chromium"); err != nil && os.Getenv("CHROMIUM") == "" {
+		t.Skip("chromium is not installed: run script/setup")
+	}
+	if _, err := os.Stat("../../ui/node_modules/.bin/playwright"); err != nil {
+		t.Skip("the page's packages are not installed: run script/setup")
+	}
+}
+
+// playwright runs specs of ui/e2e; that none ran is a failure.
+func playwright(ctx context.Context, t *testing.T, specs []string, env ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(ctx, "npx", append([]string{"playwright", "test"}, specs...)...)
+	cmd.Dir = "../../ui"
+	cmd.Env = append(append(os.Environ(), "CI=1"), env...)
 	out, err := cmd.CombinedOutput()
 	t.Log(string(out))
 	if err != nil {
@@ -78,18 +90,25 @@ func TestPageInBrowser(t *testing.T) {
 	}
 }
 
-// serve starts the real binary on any free port and gives the address of the page.
-func serve(t *testing.T, dir, dsn string) string {
+// binary is the program, with or without cgo: the one that the environment names, or else built now.
+func binary(t *testing.T, dir, env, cgo string) string {
 	t.Helper()
-	bin := os.Getenv("RISSO_BIN")
-	if bin == "" {
-		bin = filepath.Join(dir, "risso")
-		build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "../../cmd/risso")
-		if out, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("go build: %v\n%s", err, out)
-		}
+	if bin := os.Getenv(env); bin != "" {
+		return bin
 	}
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), bin, "serve", "--listen", "127.0.0.1:0", "--data", filepath.Join(dir, "data"), "--dsn", dsn)
+	bin := filepath.Join(dir, "risso-cgo"+cgo)
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "../../cmd/risso")
+	build.Env = append(os.Environ(), "CGO_ENABLED="+cgo)
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	return bin
+}
+
+// serve starts the real binary on any free port and gives the address of the page.
+func serve(t *testing.T, bin, data, dsn string) string {
+	t.Helper()
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), bin, "serve", "--listen", "127.0.0.1:0", "--data", data, "--dsn", dsn)
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,5 @@
 /** The frame around all pages: bar on top, banner, page, overlays. */
+import { lazy, Suspense } from 'preact/compat';
 import { useEffect } from 'preact/hooks';
 import { needLogin, silentSince } from './api';
 import { Banner } from './common/Banner';
@@ -15,8 +16,17 @@ import { Metrics } from './metrics/Metrics';
 import { Server } from './server/Server';
 import { Variables } from './variables/Variables';
 
+// Most people come for the charts: what statements need is loaded with the first page about them.
+const Queries = lazy(() => import('./queries').then((m) => m.Queries, outdated));
+const Query = lazy(() => import('./queries').then((m) => m.Query, outdated));
+
+// Risso was updated or went away since this page was loaded.
+function outdated() {
+  return () => <main><p class="sentence">This part of the page could not be loaded. <button onClick={() => location.reload()}>Load the page anew</button></p></main>;
+}
+
 function Page() {
-  const { page, id } = view.value;
+  const { page, id, cls } = view.value;
   // A key per instance: pages start afresh for another one instead of showing old numbers for a moment.
   switch (page) {
     case 'fleet': return <Fleet />;
@@ -24,6 +34,8 @@ function Page() {
     case 'metrics': return <Metrics key={id} />;
     case 'variables': return <Variables key={id} />;
     case 'events': return <Events key={id} />;
+    case 'queries': return <Suspense fallback={<main />}><Queries key={id} /></Suspense>;
+    case 'query': return <Suspense fallback={<main />}><Query key={`${id} ${cls}`} /></Suspense>;
     default:
       return <main><p class="sentence">There is no such page.</p><p><a href="/">All instances</a></p></main>;
   }
@@ -35,7 +47,7 @@ export function App() {
   const often = page === 'fleet' || fleet.value === null || silentSince.value !== null;
   usePoll(loadFleet, often ? 1000 : 5000, [needLogin.value, often]);
   useEffect(startKeys, []);
-  const name = instanceOf(id)?.name ?? id;
+  const name = (instanceOf(id)?.name ?? id) || (page === 'queries' || page === 'query' ? 'Queries' : '');
   useEffect(() => {
     document.title = name ? `${name} – Risso` : 'Risso';
   }, [name]);

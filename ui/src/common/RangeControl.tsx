@@ -1,7 +1,7 @@
 /** The control of time: live windows, a fixed range typed or pasted, steps and zooms. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { serverNow } from '../api';
-import { currentBoard } from '../server/Server';
+import { currentDesk } from './desk';
 import { duration, stamp, utc, when } from './format';
 import { toggleLive } from './keys';
 import { PRESETS, ends, fixed, pan, parseTime, spanText, zoom, type Range } from './range';
@@ -50,7 +50,7 @@ export function RangeControl() {
   const { from, to } = ends(range, now);
   const known = range.live && PRESETS.some(([, s]) => s === range.span);
   const step = (part: number): void => go({ range: pan(view.value.range, part, serverNow()) }, 'pan');
-  const scale = (f: number): void => (currentBoard.value ? currentBoard.value.scale(f) : go({ range: zoom(view.value.range, f, serverNow()) }, 'zoom'));
+  const scale = (f: number): void => (currentDesk.value ? currentDesk.value.scale(f) : go({ range: zoom(view.value.range, f, serverNow()) }, 'zoom'));
   const label = range.live ? `last ${spanText(range.span)}` : `${when(from, now)} – ${when(to, now).slice(stamp(from).slice(0, 10) === stamp(to).slice(0, 10) ? -8 : 0)}`;
   return (
     <div class="range" ref={box} role="group" aria-label="Time">

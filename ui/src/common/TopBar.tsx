@@ -7,7 +7,7 @@ import { view } from './router';
 import { instanceOf } from './store';
 import { theme, themeChanges, toggleTheme } from './theme';
 import { StateMark } from './parts';
-import { formatView } from './view';
+import { HOME, aboutQueries, formatView } from './view';
 
 function Where() {
   const { page, id } = view.value;
@@ -15,10 +15,16 @@ function Where() {
   return (
     <nav class="where" aria-label="Where you are">
       <a class="brand" href="/" aria-label="Risso, all instances">Risso</a>
+      {!id && (page === 'fleet' || aboutQueries(page)) && (
+        <span class="tabs">
+          <a href="/" aria-current={page === 'fleet' ? 'page' : undefined}>Servers</a>
+          <a href={formatView({ ...HOME, page: 'queries' })} aria-current={aboutQueries(page) ? 'page' : undefined}>Queries</a>
+        </span>
+      )}
       {page !== 'fleet' && id && (
         <>
           <span class="quiet" aria-hidden="true">/</span>
-          <a class="here" href={formatView({ ...view.value, page: 'server' })}>{i && <StateMark state={i.state} wordless />}{i?.name ?? id}</a>
+          <a class="here" href={formatView({ ...view.value, page: 'server', cls: '', q: '', sort: '' })}>{i && <StateMark state={i.state} wordless />}{i?.name ?? id}</a>
         </>
       )}
     </nav>
@@ -40,6 +46,7 @@ export function TopBar() {
         </button>
         <button class="icon" onClick={() => (helpOpen.value = true)} aria-label="Keys" title="Keys (?)">?</button>
       </div>
+      {!inside && aboutQueries(page) && <div class="bar second"><span /><RangeControl /></div>}
       {inside && <div class="bar second"><Tabs />{page !== 'metrics' && <RangeControl />}</div>}
     </div>
   );

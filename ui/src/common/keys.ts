@@ -1,7 +1,7 @@
 /** The keyboard. Keys act only while no field has the focus. */
 import { signal } from '@preact/signals';
-import { currentBoard } from '../server/Server';
 import { serverNow } from '../api';
+import { currentDesk } from './desk';
 import { fixed, ends, liveLike } from './range';
 import { go, replace, view } from './router';
 import { toggleTheme } from './theme';
@@ -25,6 +25,8 @@ export const KEYS: readonly [string, string][] = [
   ['g m', 'metrics'],
   ['g v', 'variables'],
   ['g e', 'events'],
+  ['g q', 'queries of this server, or of the fleet'],
+  ['↑ ↓, Enter', 'in the list of queries: move, open'],
   ['t', 'dark or light'],
   ['?', 'these keys'],
 ];
@@ -50,6 +52,7 @@ function chord(key: string): boolean {
   const { id } = view.value;
   if (key === 'f') go(HOME);
   else if (key === 's') focusSearch();
+  else if (key === 'q') go({ page: 'queries', q: '', sort: '', cls: '', pins: [] });
   else if (GO[key] && id) go({ page: GO[key], q: '', sort: '' });
   else return false;
   return true;
@@ -58,21 +61,21 @@ function chord(key: string): boolean {
 function escape(): void {
   if (helpOpen.value) helpOpen.value = false;
   else if (view.value.at !== null) replace({ at: null });
-  else currentBoard.value?.back();
+  else currentDesk.value?.back();
 }
 
 function act(key: string): boolean {
-  const board = currentBoard.value;
+  const desk = currentDesk.value;
   switch (key) {
     case '/': focusSearch(); return true;
     case '?': helpOpen.value = !helpOpen.value; return true;
     case 't': toggleTheme(); return true;
     case 'l': toggleLive(); return true;
     case 'Escape': escape(); return true;
-    case 'ArrowLeft': board?.pan(-0.25); return board !== null;
-    case 'ArrowRight': board?.pan(0.25); return board !== null;
-    case '+': case '=': board?.scale(0.5); return board !== null;
-    case '-': case '−': board?.scale(2); return board !== null;
+    case 'ArrowLeft': desk?.pan(-0.25); return desk !== null;
+    case 'ArrowRight': desk?.pan(0.25); return desk !== null;
+    case '+': case '=': desk?.scale(0.5); return desk !== null;
+    case '-': case '−': desk?.scale(2); return desk !== null;
     default: return false;
   }
 }

@@ -23,7 +23,7 @@ export function go(change: Partial<View>, kind: Step = ''): void {
   const next = { ...view.value, ...change };
   const url = formatView(next);
   if (url === location.pathname + location.search) return;
-  const leaves = next.page !== view.value.page || next.id !== view.value.id;
+  const leaves = next.page !== view.value.page || next.id !== view.value.id || next.cls !== view.value.cls;
   history.pushState({ kind }, '', url);
   view.value = next;
   if (leaves) scrollTo(0, 0);

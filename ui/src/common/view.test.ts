@@ -15,11 +15,25 @@ describe('view', () => {
   it('survives a trip through a link', () => {
     const full: View = {
       page: 'server', id: 'db 2/ä', range: { live: false, from: 1795250000, to: 1795250900 }, at: 1795250123, sort: '-qps', q: 'row lock',
-      pins: ['mysql_global_status_commands_total{command="select"}', 'node_load1'],
+      pins: ['mysql_global_status_commands_total{command="select"}', 'node_load1'], cls: '', schema: '', vs: '', more: false,
     };
     expect(round(full)).toEqual(full);
     for (const page of ['metrics', 'variables', 'events'] as const) expect(round({ ...full, page })).toEqual({ ...full, page });
     expect(round({ ...HOME, page: 'server', id: 'a', range: { live: true, span: 3600 } }).range).toEqual({ live: true, span: 3600 });
+  });
+
+  it('keeps what the pages of statements show, for one server and for all', () => {
+    const list: View = { ...HOME, page: 'queries', range: { live: true, span: 3600 }, sort: '-calls', q: 'from `a b`', schema: 'shop/ü', vs: 'week', more: true };
+    for (const id of ['', 'db 2/ä']) {
+      expect(round({ ...list, id })).toEqual({ ...list, id });
+      const one: View = { ...HOME, page: 'query', id, cls: 'F06A3D92C3F1B44C1B1E8B8A5D0F5A11', range: { live: false, from: 1795250000, to: 1795250900 }, at: 1795250123 };
+      expect(round(one)).toEqual(one);
+    }
+    expect(formatView({ ...list, q: '', sort: '', schema: '', vs: '', more: false })).toBe('/queries');
+    expect(parseView('/queries', '').range).toEqual({ live: true, span: 3600 });
+    expect(parseView('/queries', '?vs=never&more=2')).toMatchObject({ vs: '', more: false });
+    expect(parseView('/queries/A/B', '').page).toBe('missing');
+    expect(parseView('/server/a/queries/B', '')).toMatchObject({ page: 'query', id: 'a', cls: 'B' });
   });
 
   it('has times that people can read', () => {

@@ -5,7 +5,10 @@
 import { DEFAULT_RANGE, fixed, parseSpan, parseTime, sameRange, spanText, type Range } from './range';
 
 /** The pages. */
-export type Page = 'fleet' | 'server' | 'metrics' | 'variables' | 'events' | 'missing';
+export type Page = 'fleet' | 'server' | 'metrics' | 'variables' | 'events' | 'queries' | 'query' | 'missing';
+
+/** With what a range is compared: the one before it, or the same hours a day or a week ago; empty for no comparison. */
+export type Versus = '' | 'before' | 'day' | 'week';
 
 /** Everything that a link reproduces. */
 export interface View {
@@ -21,32 +24,64 @@ export interface View {
   sort: string;
   /** text that filters a list */
   q: string;
+  /** the class of statements, on its own page */
+  cls: string;
+  /** the schema that statements are filtered by */
+  schema: string;
+  vs: Versus;
+  /** the long list instead of the heaviest */
+  more: boolean;
 }
 
 const TABS: readonly Page[] = ['metrics', 'variables', 'events'];
+const VERSUS: readonly Versus[] = ['before', 'day', 'week'];
+
+/** What the pages of statements show when a link says nothing: they count by the minute. */
+export const QUERIES_RANGE: Range = { live: true, span: 3600 };
+
+/** Whether a page is about statements; these also exist for the whole fleet. */
+export function aboutQueries(page: Page): boolean {
+  return page === 'queries' || page === 'query';
+}
+
+function defaultRange(page: Page): Range {
+  return aboutQueries(page) ? QUERIES_RANGE : DEFAULT_RANGE;
+}
 
 /** The fleet page, as an empty link shows it. */
-export const HOME: View = { page: 'fleet', id: '', range: DEFAULT_RANGE, pins: [], at: null, sort: '', q: '' };
+export const HOME: View = { page: 'fleet', id: '', range: DEFAULT_RANGE, pins: [], at: null, sort: '', q: '', cls: '', schema: '', vs: '', more: false };
 
 /** Reads a view from a path and a query; nonsense in the query falls back to the default. */
 export function parseView(path: string, query: string): View {
   const params = new URLSearchParams(query);
-  const rest = {
-    range: parseRange(params),
+  const where = parsePath(path);
+  return {
+    ...where,
+    range: parseRange(params, defaultRange(where.page)),
     pins: [...new Set(params.getAll('pin').filter((p) => p !== ''))],
     at: params.has('at') ? parseTime(params.get('at') ?? '', 0) : null,
     sort: params.get('sort') ?? '',
     q: params.get('q') ?? '',
+    schema: params.get('schema') ?? '',
+    vs: VERSUS.find((v) => v === params.get('vs')) ?? '',
+    more: params.get('more') === '1',
   };
+}
+
+function parsePath(path: string): Pick<View, 'page' | 'id' | 'cls'> {
   const parts = path.split('/').filter((p) => p !== '');
-  if (parts.length === 0) return { page: 'fleet', id: '', ...rest };
-  if (parts[0] === 'server' && parts.length >= 2 && parts.length <= 3) {
-    const id = safeDecode(parts[1]);
-    if (parts.length === 2) return { page: 'server', id, ...rest };
+  if (parts.length === 0) return { page: 'fleet', id: '', cls: '' };
+  let id = '';
+  if (parts[0] === 'server' && parts.length >= 2) {
+    id = safeDecode(parts[1]);
+    if (parts.length === 2) return { page: 'server', id, cls: '' };
     const tab = TABS.find((t) => t === parts[2]);
-    if (tab) return { page: tab, id, ...rest };
+    if (tab && parts.length === 3) return { page: tab, id, cls: '' };
+    parts.splice(0, 2);
   }
-  return { page: 'missing', id: '', ...rest };
+  if (parts[0] === 'queries' && parts.length === 1) return { page: 'queries', id, cls: '' };
+  if (parts[0] === 'queries' && parts.length === 2) return { page: 'query', id, cls: safeDecode(parts[1]) };
+  return { page: 'missing', id: '', cls: '' };
 }
 
 function safeDecode(s: string): string {
@@ -57,25 +92,39 @@ function safeDecode(s: string): string {
   }
 }
 
-function parseRange(params: URLSearchParams): Range {
+function parseRange(params: URLSearchParams, otherwise: Range): Range {
   const from = parseTime(params.get('from') ?? '', 0);
   const to = parseTime(params.get('to') ?? '', 0);
   if (from !== null && to !== null && from !== to) return fixed(from, to);
   const last = parseSpan(params.get('last') ?? '');
-  return last === null ? DEFAULT_RANGE : { live: true, span: last };
+  return last === null ? otherwise : { live: true, span: last };
+}
+
+function pathOf(v: View): string {
+  const of = v.id === '' ? '' : `/server/${encodeURIComponent(v.id)}`;
+  switch (v.page) {
+    case 'fleet': case 'missing': return '/';
+    case 'server': return of;
+    case 'queries': return `${of}/queries`;
+    case 'query': return `${of}/queries/${encodeURIComponent(v.cls)}`;
+    default: return `${of}/${v.page}`;
+  }
 }
 
 /** The link of a view; what is at its default is left out. */
 export function formatView(v: View): string {
-  const path = v.page === 'fleet' || v.page === 'missing'
-    ? '/'
-    : `/server/${encodeURIComponent(v.id)}${v.page === 'server' ? '' : `/${v.page}`}`;
+  const path = pathOf(v);
   const q: string[] = [];
   if (!v.range.live) q.push(`from=${linkTime(v.range.from)}`, `to=${linkTime(v.range.to)}`);
-  else if (!sameRange(v.range, DEFAULT_RANGE)) q.push(`last=${spanText(v.range.span)}`);
+  else if (!sameRange(v.range, defaultRange(v.page))) q.push(`last=${spanText(v.range.span)}`);
   if (v.at !== null) q.push(`at=${linkTime(v.at)}`);
   if (v.sort) q.push(`sort=${encodeURIComponent(v.sort)}`);
   if (v.q) q.push(`q=${encodeURIComponent(v.q)}`);
+  if (aboutQueries(v.page)) {
+    if (v.schema) q.push(`schema=${encodeURIComponent(v.schema)}`);
+    if (v.vs) q.push(`vs=${v.vs}`);
+    if (v.more) q.push('more=1');
+  }
   for (const p of v.pins) q.push(`pin=${encodeURIComponent(p)}`);
   return q.length ? `${path}?${q.join('&')}` : path;
 }

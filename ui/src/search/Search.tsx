@@ -43,7 +43,7 @@ function subject(): string {
 function instances(): Hit[] {
   return (fleet.value?.instances ?? []).map((i) => ({
     kind: i.kind, title: i.name, detail: i.words, text: normalise(`${i.name} ${i.address} ${i.id} ${i.kind}`),
-    open: () => go({ ...(view.value.id ? view.value : HOME), page: view.value.id ? view.value.page : 'server', id: i.id, pins: view.value.pins, q: '', sort: '' }),
+    open: () => go({ ...(view.value.id ? view.value : HOME), page: view.value.id || view.value.page === 'queries' ? view.value.page : 'server', id: i.id, pins: view.value.pins, q: '', sort: '' }),
   }));
 }
 
@@ -68,12 +68,14 @@ const LIMIT = 14;
 
 // What the lists hold beyond numbers, such as the text of a variable, is found there.
 function lists(q: string, id: string): Hit[] {
-  if (!id) return [];
+  const everywhere: Hit = { kind: 'list', title: `statements with “${q}”`, detail: 'all servers', text: 'queries', open: () => go({ ...HOME, page: 'queries', q }) };
+  if (!id) return [everywhere];
   const name = instanceOf(id)?.name ?? id;
-  const open = (page: 'metrics' | 'variables') => () => go({ ...(view.value.id === id ? view.value : HOME), page, id, q, sort: '' });
-  return (['metrics', 'variables'] as const).map((page) => ({
-    kind: 'list', title: `${page} with “${q}”`, detail: name, text: page, open: open(page),
+  const open = (page: 'queries' | 'metrics' | 'variables') => () => go({ ...(view.value.id === id ? view.value : HOME), page, id, q, sort: '', cls: '' });
+  const own = (['queries', 'metrics', 'variables'] as const).map((page): Hit => ({
+    kind: 'list', title: `${page === 'queries' ? 'statements' : page} with “${q}”`, detail: name, text: page, open: open(page),
   }));
+  return [own[0], everywhere, ...own.slice(1)];
 }
 
 /** Hits for a query; without one, the servers. */

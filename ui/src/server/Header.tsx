@@ -6,7 +6,7 @@ import { view } from '../common/router';
 import { instanceOf } from '../common/store';
 import { formatView, type Page } from '../common/view';
 
-const TABS: [Page, string][] = [['server', 'Charts'], ['metrics', 'Metrics'], ['variables', 'Variables'], ['events', 'Events']];
+const TABS: [Page, string][] = [['server', 'Charts'], ['queries', 'Queries'], ['metrics', 'Metrics'], ['variables', 'Variables'], ['events', 'Events']];
 
 interface Props {
   id: string;
@@ -71,10 +71,11 @@ export function Header({ id, detail: seen, onChart }: Props) {
 /** The pages of an instance, for the bar on top. */
 export function Tabs() {
   const v = view.value;
+  const here = v.page === 'query' ? 'queries' : v.page;
   return (
     <nav class="tabs" aria-label="Pages of this instance">
-      {TABS.map(([page, name]) => (
-        <a key={page} href={formatView({ ...v, page, q: '', sort: '' })} aria-current={v.page === page ? 'page' : undefined}>{name}</a>
+      {TABS.filter(([page]) => page !== 'queries' || instanceOf(v.id)?.kind !== 'host').map(([page, name]) => (
+        <a key={page} href={formatView({ ...v, page, cls: '', q: '', sort: '' })} aria-current={here === page ? 'page' : undefined}>{name}</a>
       ))}
     </nav>
   );

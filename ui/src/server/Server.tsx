@@ -3,6 +3,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/ho
 import { signal } from '@preact/signals';
 import { ApiError, fetchInstance, type Finding, type InstanceDetail } from '../api';
 import { Chart, type ChartModel } from '../chart/Chart';
+import { currentDesk } from '../common/desk';
 import { unitOf } from '../common/format';
 import { usePoll } from '../common/poll';
 import { replace, view } from '../common/router';
@@ -14,8 +15,6 @@ import { CHARTS } from './charts';
 import { build, isQuiet, type Catalogue } from './define';
 import { Header } from './Header';
 
-/** The board on the screen, for the range control and the keyboard. */
-export const currentBoard = signal<Board | null>(null);
 /** A chart that search or a finding asked for; the page scrolls to it when it is there. */
 export const wantedChart = signal('');
 
@@ -77,10 +76,10 @@ function useBoard(id: string, root: { current: HTMLElement | null }): Board {
   const [width, setWidth] = useState(innerWidth);
   const board = useMemo(() => new Board(id, range, bucketsFor(width)), [id]);
   useEffect(() => {
-    currentBoard.value = board;
+    currentDesk.value = board;
     return () => {
       board.close();
-      if (currentBoard.value === board) currentBoard.value = null;
+      if (currentDesk.value === board) currentDesk.value = null;
     };
   }, [board]);
   useEffect(() => board.show(range, bucketsFor(width)), [board, range, width]);

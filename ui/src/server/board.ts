@@ -1,15 +1,12 @@
 /** The board: all charts of a server page on one clock, with the same marks and cursor. */
 import { fetchEvents, serverNow, type Event } from '../api';
 import { refreshEvery } from '../chart/buckets';
-import type { ChartDesk } from '../chart/Chart';
 import { Feed } from '../chart/feed';
 import type { Mark } from '../chart/paint';
+import { Desk } from '../common/desk';
 import { unix } from '../common/format';
-import { ends, fixed, pan, sameRange, zoom, type Range } from '../common/range';
-import { go, replace, unzoom, view } from '../common/router';
+import { sameRange, type Range } from '../common/range';
 
-// A zoom to more detail than the data has would show nothing: a few seconds are the least.
-const LEAST_ZOOM = 4;
 const EVENTS_EVERY_MS = 5000;
 
 /** How an event shows as a mark. */
@@ -19,17 +16,16 @@ export function toMark(e: Event): Mark {
 }
 
 /** Feeds, marks and the clock of one page. */
-export class Board implements ChartDesk {
+export class Board extends Desk {
   private feeds = new Map<string, Feed>();
-  private listeners = new Set<(what: 'marks' | 'theme') => void>();
   private events: Mark[] = [];
   private timer = 0;
   private ticks = 0;
   private eventsAt = 0;
-  private hovered: number | null = null;
   private closed = false;
 
-  constructor(private id: string, private range: Range, private buckets: number) {
+  constructor(private id: string, range: Range, private buckets: number) {
+    super(range);
     this.timer = window.setTimeout(() => this.tick(), 1000);
     void this.loadEvents();
   }
@@ -53,9 +49,8 @@ export class Board implements ChartDesk {
     void this.loadEvents();
   }
 
-  /** Marks, pinned cursor or theme changed: the charts draw them anew. */
-  changed(what: 'marks' | 'theme'): void {
-    for (const l of this.listeners) l(what);
+  marks(): Mark[] {
+    return this.events;
   }
 
   /** Ends requests and the clock. */
@@ -63,60 +58,7 @@ export class Board implements ChartDesk {
     this.closed = true;
     clearTimeout(this.timer);
     for (const f of this.feeds.values()) f.close();
-    this.listeners.clear();
-  }
-
-  /** Moves in time by a part of what is shown. */
-  pan(part: number): void {
-    go({ range: pan(this.range, part, serverNow()) }, 'pan');
-  }
-
-  /** Shows more or less time, around the cursor where there is one. */
-  scale(factor: number): void {
-    const at = this.hovered ?? undefined;
-    go({ range: zoom(this.range, factor, serverNow(), this.range.live ? undefined : at) }, 'zoom');
-  }
-
-  marks(): Mark[] {
-    return this.events;
-  }
-
-  pinned(): number | null {
-    return view.value.at;
-  }
-
-  now(): number {
-    return serverNow();
-  }
-
-  onChange(f: (what: 'marks' | 'theme') => void): () => void {
-    this.listeners.add(f);
-    return () => void this.listeners.delete(f);
-  }
-
-  zoom = (from: number, to: number): void => {
-    const middle = (from + to) / 2;
-    const half = Math.max(LEAST_ZOOM, to - from) / 2;
-    go({ range: fixed(middle - half, middle + half) });
-    history.replaceState({ kind: 'zoom' }, '');
-  };
-
-  back = (): void => {
-    if (!unzoom() && !this.range.live) this.scale(3);
-  };
-
-  pin = (t: number): void => {
-    const { from, to } = this.window();
-    const near = view.value.at !== null && Math.abs(view.value.at - t) < (to - from) / 80;
-    replace({ at: near ? null : t });
-  };
-
-  hover = (t: number | null): void => {
-    this.hovered = t;
-  };
-
-  private window(): { from: number; to: number } {
-    return ends(this.range, serverNow());
+    super.close();
   }
 
   private tick(): void {

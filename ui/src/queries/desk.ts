@@ -1,0 +1,54 @@
+/** The desk of a page about statements: charts of numbers that the page has asked for. */
+import type { ChartData } from '../api';
+import { Feed } from '../chart/feed';
+import type { Mark } from '../chart/paint';
+import { Desk } from '../common/desk';
+import type { Range } from '../common/range';
+
+const MINUTE = 60;
+
+/** Charts that draw what they are given. */
+export class GivenDesk extends Desk {
+  private given: Mark[] = [];
+  private data: ChartData = { from: 0, to: 60, step: 60, series: [] };
+  private shown = { from: 0, to: 60 };
+
+  /** The feed of all charts of the page. */
+  readonly feed = new Feed('', this.shown, 1, async () => this.data);
+
+  constructor(range: Range) {
+    super(range, MINUTE);
+  }
+
+  marks(): Mark[] {
+    return this.given;
+  }
+
+  /** Follows the page's range, for gestures. */
+  follow(range: Range): void {
+    this.range = range;
+  }
+
+  /** Draws other numbers. */
+  show(data: ChartData, span: { from: number; to: number }): void {
+    this.data = data;
+    this.shown = span;
+    // As many buckets as the numbers have: the feed then asks in their own step.
+    this.feed.show(span, Math.max(1, Math.ceil((span.to - span.from) / data.step)));
+  }
+
+  /** Marks other moments. */
+  mark(marks: Mark[]): void {
+    this.given = marks;
+    this.changed('marks');
+  }
+
+  close(): void {
+    this.feed.close();
+    super.close();
+  }
+
+  protected window(): { from: number; to: number } {
+    return this.shown;
+  }
+}
