@@ -170,7 +170,7 @@ export function Queries() {
       {id ? <ServerHead id={id} /> : <FleetHead />}
       {gone ? <NotKept said={gone} /> : (
         <>
-          {said ? <Sentence heavy={said} span={known({ from: said.from, to: said.to }, said.first)} compared={compared} /> : <p class="sentence">&nbsp;</p>}
+          {said && said.first === 0 ? <p class="sentence" data-sentence>No statements are known yet.</p> : said ? <Sentence heavy={said} span={known({ from: said.from, to: said.to }, said.first)} compared={compared} /> : <p class="sentence">&nbsp;</p>}
           {data?.sources && <Sources list={data.sources} />}
           {top.error && <Failed error={top.error} />}
           <div class="filter">
@@ -196,7 +196,7 @@ function Nothing({ data, search, working }: { data: Answered; search: string; wo
     return <p class="quiet pad">No class of statements among {data.count} has “{search}” in it. <button class="bare link" onClick={() => go({ q: '', schema: '' })}>Show all</button></p>;
   }
   if (data.first === 0) {
-    return <p class="quiet pad">{working ? 'No statements yet: the first come when the first whole minute has passed.' : 'No statements have come in yet.'}</p>;
+    return <p class="quiet pad">{working ? 'The first come when the first whole minute has passed.' : 'They come when at least one server tells them; what keeps each from it stands above.'}</p>;
   }
   return <p class="quiet pad">Nothing ran in this range. Statements are kept since {stamp(data.first)}.</p>;
 }
