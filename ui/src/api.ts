@@ -235,7 +235,6 @@ export interface Queries {
   spark: { from: number; step: number };
   sources: StatementSource[] | null;
   orders: string[] | null;
-  schemas?: Part[] | null;
 }
 
 /** What a class cost under one value of something. */
@@ -450,6 +449,12 @@ export function fetchQueries(
   const q: Pairs = [...only('instance', ask.instance), ['from', ask.from], ['to', ask.to], ...only('order', ask.order), ['limit', ask.limit],
     ...only('search', ask.search), ...only('schema', ask.schema), ['points', ask.points]];
   return get('/api/queries', q, signal);
+}
+
+/** What ran in each default schema, the most costly first; nothing where no statements are kept. */
+export async function fetchSchemas(span: Span, instance: string, signal?: AbortSignal): Promise<Part[]> {
+  const q: Pairs = [...only('instance', instance), ['from', span.from], ['to', span.to]];
+  return (await get<{ schemas?: Part[] | null }>('/api/queries/schemas', q, signal)).schemas ?? [];
 }
 
 /** One class: its history, who runs it, samples and plans. */

@@ -139,6 +139,7 @@ type queryRow struct {
 	LastSeen  int64           `json:"last_seen"`
 	New       bool            `json:"new"`
 	Spark     nums            `json:"spark"`
+	Flips     int             `json:"flips"`
 }
 
 // queries is GET /api/queries: what cost most in a range.
@@ -147,7 +148,7 @@ func (s *server) queries(r *http.Request) (any, error) {
 		return gone, nil
 	}
 	q := r.URL.Query()
-	ask := events.TopQuestion{Order: q.Get("order"), Search: q.Get("search")}
+	ask := events.TopQuestion{Order: q.Get("order"), Search: q.Get("search"), Schemas: q["schema"]}
 	var err error
 	if ask.Range, err = statementRange(q, "from", "to"); err != nil {
 		return nil, err
@@ -169,7 +170,7 @@ func (s *server) queries(r *http.Request) (any, error) {
 	rows := make([]queryRow, len(a.Classes))
 	for i, c := range a.Classes {
 		rows[i] = queryRow{ID: c.ID, Fingerprint: c.Fingerprint, Verb: c.Verb, Tables: c.Tables, costJSON: costOf(c.Cost, span), Share: ratio(c.Seconds, a.Total.Seconds), Latency: c.Latency,
-			Instances: c.Instances, FirstSeen: c.FirstSeen, LastSeen: c.LastSeen, Spark: nums(c.Spark),
+			Instances: c.Instances, FirstSeen: c.FirstSeen, LastSeen: c.LastSeen, Spark: nums(c.Spark), Flips: c.Flips,
 			// New is what was not there before, as far as is known: not what ran when Risso began to look.
 			New: c.FirstSeen >= ask.From && c.FirstSeen >= a.First+newAfter}
 	}
@@ -223,7 +224,7 @@ func (s *server) query(r *http.Request) (any, error) {
 		"id": a.ID, "pt_id": a.PtID, "fingerprint": a.Fingerprint, "verb": a.Verb, "tables": a.Tables, "first_seen": a.FirstSeen, "last_seen": a.LastSeen,
 		"digests": digests, "total": costOf(a.Total, span), "latency": a.Latency, "series": seriesOf(a, ask.Range),
 		"by_instance": list(a.ByInstance), "by_schema": list(a.BySchema), "by_user": list(a.ByUser), "waits": list([]events.Part(nil)),
-		"samples": list(a.Samples), "plans": list(a.Plans), "flips": list(a.Flips), "sources": s.sources(ask.Instances)}, nil
+		"samples": list(a.Samples), "plans": drawn(a.Plans), "flips": list(a.Flips), "sources": s.sources(ask.Instances)}, nil
 }
 
 // list makes nil an empty list of JSON.
@@ -325,7 +326,7 @@ func (s *server) compare(r *http.Request) (any, error) {
 			return nil, badRequest("from, to, from2 and to2 are needed", "the first range is before, the second after; in unix seconds")
 		}
 	}
-	var ask events.CompareQuestion
+	ask := events.CompareQuestion{Schemas: q["schema"]}
 	var err error
 	if ask.A, err = statementRange(q, "from", "to"); err != nil {
 		return nil, err

@@ -65,6 +65,7 @@ func New(o Options) http.Handler {
 	api("GET /api/self", s.self)
 	api("GET /api/queries", s.queries)
 	api("GET /api/queries/compare", s.compare)
+	api("GET /api/queries/schemas", s.schemas)
 	api("GET /api/query", s.query)
 	mux.HandleFunc("POST /api/login", s.login)
 	s.prom.register(mux, s.guard)

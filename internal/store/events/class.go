@@ -232,8 +232,8 @@ func (a asker) Compare(ctx context.Context, q CompareQuestion) (*CompareAnswer, 
 	if err := q.B.check(); err != nil {
 		return nil, err
 	}
-	if q.Limit < 1 || q.Limit > MaxLimit {
-		return nil, badQuestion("limit must be 1 to %d", MaxLimit)
+	if q.Limit < 1 || q.Limit > MaxLimit || len(q.Schemas) > maxSchemas {
+		return nil, badQuestion("limit must be 1 to %d, schemas at most %d", MaxLimit, maxSchemas)
 	}
 	ctx, leave, err := a.enter(ctx)
 	if err != nil {
@@ -248,7 +248,7 @@ func (a asker) Compare(ctx context.Context, q CompareQuestion) (*CompareAnswer, 
 		total *Cost
 		cost  func(*Change) *Cost
 	}{{q.A, &out.A, func(c *Change) *Cost { return &c.A }}, {q.B, &out.B, func(c *Change) *Cost { return &c.B }}} {
-		n, err := a.side(ctx, side.r, q.Instances, func(k int64, c Cost) {
+		n, err := a.side(ctx, side.r, q, func(k int64, c Cost) {
 			side.total.add(c)
 			if classes[k] == nil {
 				classes[k] = new(Change)
@@ -298,9 +298,10 @@ func (a asker) Compare(ctx context.Context, q CompareQuestion) (*CompareAnswer, 
 }
 
 // side sums up one range by class, the costliest first.
-func (a asker) side(ctx context.Context, r Range, instances []string, each func(int64, Cost)) (n int, err error) {
+func (a asker) side(ctx context.Context, r Range, q CompareQuestion, each func(int64, Cost)) (n int, err error) {
 	list := a.pieces(r, sums)
-	err = a.b.query(ctx, fmt.Sprintf("SELECT class, %s FROM %s GROUP BY class HAVING sum(calls) > 0 ORDER BY sum(seconds) DESC LIMIT %d", costSums, a.source(list, filter{instances: instances}), maxCompared), nil,
+	where, args := inSchemas(q.Schemas)
+	err = a.b.query(ctx, fmt.Sprintf("SELECT class, %s FROM %s%s GROUP BY class HAVING sum(calls) > 0 ORDER BY sum(seconds) DESC LIMIT %d", costSums, a.source(list, filter{instances: q.Instances}), where, maxCompared), args,
 		func(scan func(...any) error) error {
 			var c Cost
 			var k int64

@@ -140,6 +140,8 @@ type Store interface {
 	Top(ctx context.Context, q TopQuestion) (*TopAnswer, error)
 	// Class gives the history of one class.
 	Class(ctx context.Context, q ClassQuestion) (*ClassAnswer, error)
+	// Schemas gives what ran in each default schema in a range, the most costly first; no instances stand for all.
+	Schemas(ctx context.Context, r Range, instances []string) ([]Part, error)
 	// Compare gives what changed between two ranges.
 	Compare(ctx context.Context, q CompareQuestion) (*CompareAnswer, error)
 

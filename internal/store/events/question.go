@@ -58,6 +58,7 @@ type ClassLoad struct {
 	Cost
 	Latency *Latency  // nil: not known
 	Spark   []float64 // load (seconds of statements per second) over the range
+	Flips   int       // how often its plan flipped in the range
 }
 
 // orders are the words that a list may be ordered by, and the sum that each stands for.
@@ -95,13 +96,14 @@ type TopQuestion struct {
 	Order     string   // one of Orders; "" is load
 	Limit     int      // at most MaxLimit
 	Search    string   // part of a fingerprint, a table's name or the beginning of a class ID; in any case of letters
+	Schemas   []string // count only what ran in one of these default schemas, "" is none; empty: all. Quantiles stay those of all schemas
 	Sparks    int      // points of each spark; 0 for none, at most 200
 }
 
 // TopAnswer answers it.
 type TopAnswer struct {
 	Classes []ClassLoad
-	Total   Cost  // of all classes in the range, also those not listed and not found by Search
+	Total   Cost  // of all classes in the range, also those not listed and not found by Search or Schemas
 	Count   int64 // classes that ran in the range
 	First   int64 // the earliest minute of the instances that is kept; 0 when there is none
 	Step    int64 // seconds that a point of a spark stands for
@@ -150,6 +152,7 @@ type CompareQuestion struct {
 	A, B      Range
 	Instances []string
 	Limit     int
+	Schemas   []string // as in TopQuestion
 }
 
 // Change is a class in both ranges.

@@ -169,8 +169,8 @@ func (a asker) Top(ctx context.Context, q TopQuestion) (*TopAnswer, error) {
 	if !ok {
 		return nil, badQuestion("order %q; there are: %s", q.Order, strings.Join(Orders(), ", "))
 	}
-	if q.Limit < 1 || q.Limit > MaxLimit || q.Sparks < 0 || q.Sparks > 200 {
-		return nil, badQuestion("limit must be 1 to %d, sparks 0 to 200", MaxLimit)
+	if q.Limit < 1 || q.Limit > MaxLimit || q.Sparks < 0 || q.Sparks > 200 || len(q.Schemas) > maxSchemas {
+		return nil, badQuestion("limit must be 1 to %d, sparks 0 to 200, schemas at most %d", MaxLimit, maxSchemas)
 	}
 	ctx, leave, err := a.enter(ctx)
 	if err != nil {
@@ -184,6 +184,12 @@ func (a asker) Top(ctx context.Context, q TopQuestion) (*TopAnswer, error) {
 	// By instance first: so the instances of a class need only be counted.
 	prefix, rows := a.b.once("SELECT instance, class, " + costColumns + " FROM " + a.source(a.pieces(q.Range, sums), filter{instances: q.Instances}) + " GROUP BY instance, class")
 	where, args := a.searched(q.Search)
+	ranking := rows
+	if len(q.Schemas) > 0 { // a second grouping, of those alone: the total stays that of all
+		in, names := inSchemas(q.Schemas)
+		ranking = "(SELECT instance, class, " + costColumns + " FROM " + a.source(a.pieces(q.Range, sums), filter{instances: q.Instances}) + in + " GROUP BY instance, class)"
+		args = append(names, args...)
+	}
 	type ranked struct {
 		key   int64
 		worth float64
@@ -191,7 +197,7 @@ func (a asker) Top(ctx context.Context, q TopQuestion) (*TopAnswer, error) {
 	}
 	var list []ranked
 	err = a.b.query(ctx, prefix+"SELECT toInt64(0), toInt64(0), toFloat64(0), toInt64(uniqExact(class)), "+costSums+" FROM "+rows+" UNION ALL SELECT * FROM (SELECT toInt64(1), class, toFloat64("+order+") AS worth, toInt64(count()), "+costSums+
-		" FROM "+rows+where+" GROUP BY class ORDER BY worth DESC, class LIMIT "+fmt.Sprint(q.Limit)+")", args, func(scan func(...any) error) error {
+		" FROM "+ranking+where+" GROUP BY class ORDER BY worth DESC, class LIMIT "+fmt.Sprint(q.Limit)+")", args, func(scan func(...any) error) error {
 		var part int64
 		var r ranked
 		if err := scan(append([]any{&part, &r.key, &r.worth, &r.load.Instances}, r.load.Cost.fields()...)...); err != nil {
@@ -286,8 +292,8 @@ func (a asker) dress(ctx context.Context, q TopQuestion, out *TopAnswer, keys []
 	for k, slots := range buckets {
 		out.Classes[at[k]].Latency = Quantiles(slots[0])
 	}
-	if q.Sparks == 0 {
-		return nil
+	if err := a.countFlips(ctx, q, out, keys); err != nil || q.Sparks == 0 {
+		return err
 	}
 	out.Step = a.step(q.Range, q.Sparks)
 	out.Begin = q.From - q.From%out.Step
@@ -296,7 +302,8 @@ func (a asker) dress(ctx context.Context, q TopQuestion, out *TopAnswer, keys []
 	for i := range out.Classes {
 		out.Classes[i].Spark = make([]float64, points)
 	}
-	err = a.b.query(ctx, fmt.Sprintf("SELECT class, intDiv(time - %d, %d) AS slot, toFloat64(sum(seconds)) FROM %s GROUP BY class, slot", out.Begin, out.Step, a.source(list, f)), nil,
+	where, args := inSchemas(q.Schemas)
+	err = a.b.query(ctx, fmt.Sprintf("SELECT class, intDiv(time - %d, %d) AS slot, toFloat64(sum(seconds)) FROM %s%s GROUP BY class, slot", out.Begin, out.Step, a.source(list, f), where), args,
 		func(scan func(...any) error) error {
 			var k, slot int64
 			var s float64

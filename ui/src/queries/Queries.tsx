@@ -1,6 +1,6 @@
 /** The pages /queries and /server/ID/queries: which statements make the load, and what changed. */
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { fetchChanges, fetchQueries, serverNow, type Flip, type Queries as Answered, type QueryChanges, type Span } from '../api';
+import { fetchChanges, fetchQueries, fetchSchemas, serverNow, type Flip, type Part, type Queries as Answered, type QueryChanges, type Span } from '../api';
 import type { Colour } from '../chart/palette';
 import { age, clock, human, stamp } from '../common/format';
 import { go, replace, view } from '../common/router';
@@ -30,6 +30,12 @@ function useLater<T>(value: T, ms: number): T {
     return () => clearTimeout(t);
   }, [value]);
   return late;
+}
+
+// Whole quarters of an hour: a live range then asks anew only now and then.
+function schemaSpan(span: Span): Span {
+  const step = 900;
+  return { from: Math.floor(span.from / step) * step, to: Math.ceil(span.to / step) * step };
 }
 
 /** The head of the fleet's page: a server's page has its own. */
@@ -91,13 +97,12 @@ function countWords(found: number, of: number, filtered: boolean): string {
   return found === LIMIT || found === LONG_LIMIT ? `the ${found} heaviest of those found, among ${of}` : `${found} found among ${of}`;
 }
 
-function Filter({ data, found }: { data: Answered | null; found: number | null }) {
+function Filter({ data, found, schemas }: { data: Answered | null; found: number | null; schemas: Part[] }) {
   const { q, schema } = view.value;
-  const schemas = data?.schemas ?? [];
   return (
     <>
       <input type="search" value={q} placeholder="Filter: part of a statement, a table, a class ID" aria-label="Filter statements" onInput={(e) => replace({ q: e.currentTarget.value })} spellcheck={false} />
-      {(schemas.length > 0 || schema) && (
+      {(schemas.filter((s) => s.value !== '').length > 1 || schema) && (
         <select aria-label="Schema" value={schema} onChange={(e) => go({ schema: e.currentTarget.value })}>
           <option value="">all schemas</option>
           {schema && !schemas.some((s) => s.value === schema) && <option value={schema}>{schema}</option>}
@@ -148,6 +153,10 @@ export function Queries() {
   const changed = changes.data?.available ? changes.data : null;
   const compared = before && against ? { vs: against, before, after, data: changed } : null;
 
+  // Which schemas there are hardly changes: asked for once a range, not each minute.
+  const wide = schemaSpan(span);
+  const schemas = useAnswer(data ? JSON.stringify([id, wide]) : '', (s) => fetchSchemas(wide, id, s));
+
   const palette = useRef(new Map<string, Colour>());
   const rows = useMemo(() => sortRows(data?.classes ?? [], sort), [data, sort]);
   const tinted = useMemo(() => (palette.current = colours(data?.classes ?? [], palette.current)), [data]);
@@ -161,12 +170,12 @@ export function Queries() {
       {id ? <ServerHead id={id} /> : <FleetHead />}
       {gone ? <NotKept said={gone} /> : (
         <>
-          {said ? <Sentence heavy={said} span={known({ from: said.from, to: said.to }, said.first)} compared={compared} /> : <p class="sentence">&nbsp;</p>}
+          {said && said.first === 0 ? <p class="sentence" data-sentence>No statements are known yet.</p> : said ? <Sentence heavy={said} span={known({ from: said.from, to: said.to }, said.first)} compared={compared} /> : <p class="sentence">&nbsp;</p>}
           {data?.sources && <Sources list={data.sources} />}
           {top.error && <Failed error={top.error} />}
           <div class="filter">
             <Modes span={after} first={first} />
-            <Filter data={data} found={vs === '' ? rows.length : null} />
+            <Filter data={data} found={vs === '' ? rows.length : null} schemas={schemas.data ?? []} />
           </div>
           {vs === '' && data && data.count > 0 && <LoadChart data={data} rows={rows} tinted={tinted} range={range} />}
           {vs === '' && rows.length > 0 && <Table data={data!} rows={rows} span={shown} tinted={tinted} column={columnOf(sort)} flips={flipsOf(compared, span)} fleetWide={id === ''} waiting={top.waiting} />}
@@ -187,7 +196,7 @@ function Nothing({ data, search, working }: { data: Answered; search: string; wo
     return <p class="quiet pad">No class of statements among {data.count} has “{search}” in it. <button class="bare link" onClick={() => go({ q: '', schema: '' })}>Show all</button></p>;
   }
   if (data.first === 0) {
-    return <p class="quiet pad">{working ? 'No statements yet: the first come when the first whole minute has passed.' : 'No statements have come in yet.'}</p>;
+    return <p class="quiet pad">{working ? 'The first come when the first whole minute has passed.' : 'They come when at least one server tells them; what keeps each from it stands above.'}</p>;
   }
   return <p class="quiet pad">Nothing ran in this range. Statements are kept since {stamp(data.first)}.</p>;
 }
