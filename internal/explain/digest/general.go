@@ -135,7 +135,7 @@ func (g *general) next() error {
 		}
 		switch {
 		case isVersionLine(g.line):
-			g.srv = string(bytes.TrimRight(g.line, "\r\n"))
+			g.srv = serverName(g.line)
 		case isBannerLine(g.line), len(bytes.TrimSpace(g.line)) == 0, bytes.HasPrefix(g.line, []byte("Time ")):
 		default:
 			g.skip[skipOutside] += int64(len(g.line))
@@ -156,7 +156,7 @@ func (g *general) rest(keep bool) error {
 			return nil
 		}
 		if isVersionLine(g.line) {
-			g.srv = string(bytes.TrimRight(g.line, "\r\n"))
+			g.srv = serverName(g.line)
 			return nil
 		}
 		if !keep {

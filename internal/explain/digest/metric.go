@@ -22,7 +22,7 @@ func bucketOf(v uint64) uint32 {
 	if e <= 0 {
 		return uint32(v)
 	}
-	return uint32(e)<<subBucketBits + uint32(v>>uint(e))
+	return uint32(e)<<subBucketBits + uint32(v>>(uint(e)&63))
 }
 
 // bucketValue is the middle of a bucket, in micros.

@@ -2,6 +2,7 @@ package digest
 
 import (
 	"encoding/binary"
+	"errors"
 	"math"
 	"math/bits"
 	"strconv"
@@ -16,13 +17,14 @@ const (
 
 var pow10 = [7]uint64{1, 10, 100, 1000, 10_000, 100_000, 1_000_000}
 
-// digits8 tells how many of the eight bytes of x, from the first, are digits, and their value. All eight are
+// digits8 tells how many of the eight bytes of x, from the first, are digits, and their value, which means nothing
+// if there are none. All eight are
 // handled at once, without branches (SWAR: Lemire, "Quickly parsing eight digits", 2018; Hacker's Delight 6).
 func digits8(x uint64) (v uint64, n int) {
 	t := x ^ 0x3030303030303030
 	other := (t + 0x7676767676767676 | t) & 0x8080808080808080
 	n = bits.TrailingZeros64(other) >> 3
-	t <<= uint(64 - 8*n)
+	t <<= uint(64-8*n) & 63 // the mask spares a test for shifts of 64
 	t = t * (10<<8 + 1) >> 8 & 0x00FF00FF00FF00FF
 	t = t * (100<<16 + 1) >> 16 & 0x0000FFFF0000FFFF
 	return t * (10000<<32 + 1) >> 32, n
@@ -31,8 +33,9 @@ func digits8(x uint64) (v uint64, n int) {
 // parseMicros reads a decimal number at b[i:] and returns it in millionths, and where it ends. The number must
 // be followed by a blank, a line's end or nothing; ok is false for anything else.
 func parseMicros(b []byte, i int) (v uint64, end int, ok bool) {
-	if len(b)-i < 20 {
-		return slowMicros(b, i)
+	start := i
+	if len(b)-i < 24 {
+		return slowMicros(b, start)
 	}
 	v, n := digits8(binary.LittleEndian.Uint64(b[i:]))
 	if n == 0 {
@@ -42,52 +45,67 @@ func parseMicros(b []byte, i int) (v uint64, end int, ok bool) {
 	if n == 8 {
 		more, m := digits8(binary.LittleEndian.Uint64(b[i:]))
 		if m > 4 {
-			return slowMicros(b, i-n)
+			return slowMicros(b, start)
 		}
-		v = v*pow10[m] + more
-		i += m
+		if m > 0 {
+			v = v*pow10[m] + more
+			i += m
+		}
 	}
 	v *= micro
 	c := b[i]
 	if c == '.' {
-		if len(b)-i < 9 {
-			return slowMicros(b, i-n)
-		}
 		f, m := digits8(binary.LittleEndian.Uint64(b[i+1:]))
 		if m == 0 || m > 6 {
-			return slowMicros(b, i-n)
+			return slowMicros(b, start)
 		}
 		v += f * pow10[6-m]
 		i += m + 1
-		if i >= len(b) {
-			return v, i, true
-		}
 		c = b[i]
 	}
-	return v, i, c <= ' '
+	if c > ' ' {
+		return slowMicros(b, start)
+	}
+	return v, i, true
 }
 
-// slowMicros is parseMicros for what the fast path does not take: many digits, exponents.
-func slowMicros(b []byte, start int) (uint64, int, bool) {
+// slowMicros is parseMicros for what the fast path does not take: many digits, exponents, the end of the text.
+func slowMicros(b []byte, start int) (v uint64, end int, ok bool) {
 	i := start
 	if i >= len(b) || b[i]-'0' > 9 {
 		return 0, i, false
 	}
+	whole, point := 0, -1
 	for i < len(b) && b[i] > ' ' && i-start < 64 {
-		if c := b[i]; c-'0' > 9 && c != '.' && c != 'e' && c != 'E' && c != '+' && c != '-' {
+		switch c := b[i]; {
+		case c-'0' <= 9:
+			v = v*10 + uint64(c-'0') // of use when there are few
+			whole++
+		case c == '.' && point < 0:
+			point = i
+		case c == 'e', c == 'E', c == '+', c == '-':
+			whole = 100
+		default:
 			return 0, i, false
 		}
 		i++
 	}
-	if u, err := strconv.ParseUint(string(b[start:i]), 10, 64); err == nil {
-		hi, lo := bits.Mul64(u, micro)
+	if i < len(b) && b[i] > ' ' || point == i-1 {
+		return 0, i, false
+	}
+	decimals := 0
+	if point >= 0 {
+		decimals = i - point - 1
+	}
+	if whole <= 18 && decimals <= 6 {
+		hi, lo := bits.Mul64(v, pow10[6-decimals])
 		if hi != 0 || lo > maxMicros {
 			lo = maxMicros
 		}
-		return lo, i, i >= len(b) || b[i] <= ' '
+		return lo, i, true
 	}
 	f, err := strconv.ParseFloat(string(b[start:i]), 64)
-	if err != nil || f < 0 || (i < len(b) && b[i] > ' ') {
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
 		return 0, i, false
 	}
 	return toMicros(f), i, true

@@ -327,7 +327,7 @@ func (p *slowParser) junk(b []byte, i int) int {
 		switch {
 		case isVersionLine(line):
 			p.server(line)
-			p.line = lineContext{dbKnown: true} // a log just opened repeats what is current
+			p.line.setDB(nil) // a log just opened tells the current database anew
 		case isBannerLine(line), len(bytes.TrimSpace(line)) == 0:
 		default:
 			p.skip(skipOutside, int64(len(line)))

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"hash/maphash"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/rissodb/risso/internal/sqltext"
@@ -71,9 +72,15 @@ func newWorker(p *plan) *worker {
 	w.parser = slowParser{
 		names: w.names, zone: p.Location, limit: statementLimit, all: p.Filter != nil || p.group == groupAttr,
 		skip:   func(why string, n int64) { w.skipped[why] += n },
-		server: func(line []byte) { w.server = string(line) },
+		server: func(line []byte) { w.server = serverName(line) },
 	}
 	return w
+}
+
+// serverName is what a log's first line says of the server.
+func serverName(line []byte) string {
+	s := strings.TrimRight(string(line), "\r\n")
+	return strings.TrimSuffix(strings.TrimSuffix(s, " started with:"), ".")
 }
 
 // add counts an event.
