@@ -584,7 +584,7 @@ func (s *traced) candidates(t *testing.T) {
 		defer close(done)
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
-		_, _ = s.conn.ExecContext(ctx, "SELECT SLEEP(2), 'IDENTIFIED'") // its end does not matter
+		_, _ = s.conn.ExecContext(ctx, "SELECT SLEEP(2), 'busy'") // its end does not matter
 	}()
 	defer func() { <-done }()
 	time.Sleep(300 * time.Millisecond)
