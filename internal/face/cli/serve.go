@@ -202,6 +202,11 @@ func serve(ctx context.Context, out Streams, f serveFlags) error {
 		}
 		return nil
 	})
+	select {
+	case <-w.begun: // who asks now is told of every server
+	case <-gctx.Done():
+		return g.Wait()
+	}
 	fmt.Fprintf(out.Err, "risso: ready on http://%s watching %s, data in %s\n", ln.Addr(), counted(len(set.servers), "server"), set.data)
 	return g.Wait()
 }

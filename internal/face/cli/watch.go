@@ -23,13 +23,14 @@ type watch struct {
 	board  *live.Board
 	queue  chan func(context.Context, *state.Store) error // what the journal still has to write
 	self   *selfMeter
+	begun  chan struct{} // closed when all that is watched stands on the board
 }
 
 // journalQueue is how many events and variable readings may wait while the store of facts is slow or its disk full.
 const journalQueue = 4096
 
 func newWatch(logger *slog.Logger) *watch {
-	w := &watch{logger: logger, queue: make(chan func(context.Context, *state.Store) error, journalQueue), self: newSelfMeter()}
+	w := &watch{logger: logger, queue: make(chan func(context.Context, *state.Store) error, journalQueue), self: newSelfMeter(), begun: make(chan struct{})}
 	w.board = live.New(w.self.Self)
 	return w
 }
@@ -177,6 +178,7 @@ func (w *watch) run(ctx context.Context, set settings, numbers *series.Store, fa
 		return err
 	}
 	w.Event(fleet.Event{Time: time.Now(), Kind: fleet.EventObserver, Text: "Risso " + Version() + " began to watch"})
+	close(w.begun)
 	group.Wait()
 	w.Event(fleet.Event{Time: time.Now(), Kind: fleet.EventObserver, Text: "Risso stopped"})
 	return nil
