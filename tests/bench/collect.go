@@ -160,20 +160,11 @@ func (b *bench) rissoRound(ctx context.Context, n *sandbox.Node, t *turn) error 
 
 // floorRound measures what nobody who reads the global status each second can go below.
 func (b *bench) floorRound(ctx context.Context, n *sandbox.Node, t *turn) error {
-	db, err := n.DB()
+	c, tid, end, err := session(ctx, n)
 	if err != nil {
 		return err
 	}
-	defer db.Close()
-	c, err := db.Conn(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	tid, err := threadOf(ctx, c)
-	if err != nil {
-		return err
-	}
+	defer end()
 	before, err := threadTime(n.PID, tid)
 	if err != nil {
 		return err

@@ -105,20 +105,11 @@ func asked(ctx context.Context, n *sandbox.Node, d time.Duration) ([]statement, 
 
 // price asks each statement some times and reads the time of the server's thread.
 func price(ctx context.Context, n *sandbox.Node, list []statement) error {
-	db, err := n.DB()
+	c, tid, end, err := session(ctx, n)
 	if err != nil {
 		return err
 	}
-	defer db.Close()
-	c, err := db.Conn(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	tid, err := threadOf(ctx, c)
-	if err != nil {
-		return err
-	}
+	defer end()
 	const times = 40
 	for i := range list {
 		var total time.Duration
@@ -146,10 +137,22 @@ func price(ctx context.Context, n *sandbox.Node, list []statement) error {
 	return nil
 }
 
-// threadOf gives the thread of the operating system that serves a connection.
-func threadOf(ctx context.Context, c *sql.Conn) (tid int, err error) {
-	err = c.QueryRowContext(ctx, "SELECT TID FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()").Scan(&tid)
-	return tid, err
+// session opens a connection to a server and tells which thread of the operating system serves it.
+func session(ctx context.Context, n *sandbox.Node) (c *sql.Conn, tid int, end func(), err error) {
+	db, err := n.DB()
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	end = func() { db.Close() } // all of it goes: nothing is lost
+	if c, err = db.Conn(ctx); err == nil {
+		err = c.QueryRowContext(ctx, "SELECT TID FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()").Scan(&tid)
+		end = func() { c.Close(); db.Close() }
+	}
+	if err != nil {
+		end()
+		return nil, 0, nil, err
+	}
+	return c, tid, end, nil
 }
 
 func ask(ctx context.Context, c *sql.Conn, query string) error {

@@ -20,6 +20,7 @@ import (
 	driver "github.com/go-sql-driver/mysql"
 
 	"github.com/rissodb/risso/internal/sandbox"
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
 // digestClass is what scripts read of a class.
@@ -240,7 +241,7 @@ func TestDigestBinlog(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			needServer(t, c.kind)
+			sandboxtest.Need(t, c.kind)
 			n := single(t, c.kind, c.settings...)
 			execSQL(t, n, digestSchema)
 			digestWork(t, n)
@@ -390,7 +391,7 @@ func TestDigestLive(t *testing.T) {
 	})
 	t.Run("off", func(t *testing.T) {
 		t.Parallel()
-		needServer(t, "mariadb")
+		sandboxtest.Need(t, "mariadb")
 		n := single(t, "mariadb", "performance_schema=0")
 		_, said, code := runRisso(t, nil, "digest", "--dsn", fmt.Sprintf("root@unix(%s)/", n.Socket))
 		oneLine(t, said)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/sandbox"
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
 // TestHang: a server that hangs costs the other nothing, and its own gap stays empty.
@@ -255,7 +256,7 @@ func TestVersionChange(t *testing.T) {
 	t.Parallel()
 	spec := []string{"mysql-8.0", "mysql-9.7", "mariadb"}
 	for _, s := range spec {
-		needServer(t, s)
+		sandboxtest.Need(t, s)
 	}
 	s := up(t, sandbox.Options{Name: "s", Servers: spec})
 	for _, n := range s.Nodes {

@@ -6,7 +6,6 @@ package scenario_test
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -18,6 +17,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/sandbox"
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
 var (
@@ -113,28 +113,13 @@ func tempDir(t *testing.T) string {
 	return dir
 }
 
-// needServer skips a test whose server is not on this machine, or fails it where it has to be there.
-func needServer(t *testing.T, spec string) {
-	t.Helper()
-	_, err := sandbox.Find(t.Context(), spec)
-	switch {
-	case err == nil:
-	case errors.Is(err, sandbox.ErrNoServer) && os.Getenv("RISSO_NEED_SERVERS") == "1" && (spec == "mariadb" || spec == "mysql-9.7"):
-		t.Fatalf("server %s is needed and not installed: run script/setup", spec)
-	case errors.Is(err, sandbox.ErrNoServer):
-		t.Skipf("server %s is not installed: run script/setup", spec)
-	default:
-		t.Fatal(err)
-	}
-}
-
 // eachKind runs a test for each kind of server, at the same time.
 func eachKind(t *testing.T, list []string, f func(t *testing.T, kind string)) {
 	t.Helper()
 	for _, kind := range list {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			needServer(t, kind)
+			sandboxtest.Need(t, kind)
 			f(t, kind)
 		})
 	}
@@ -144,7 +129,7 @@ func eachKind(t *testing.T, list []string, f func(t *testing.T, kind string)) {
 func up(t *testing.T, o sandbox.Options) *sandbox.Sandbox {
 	t.Helper()
 	for _, s := range o.Servers {
-		needServer(t, s)
+		sandboxtest.Need(t, s)
 	}
 	if o.Dir == "" {
 		o.Dir = tempDir(t)

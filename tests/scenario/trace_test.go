@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rissodb/risso/internal/sandbox"
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
 // traced is a server with stored programs, and a connection on it that is traced.
@@ -613,7 +614,7 @@ func TestTraceWithoutPerformanceSchema(t *testing.T) {
 // TestTraceJournalOutlivesTheServer: a server that was restarted has nothing to put back.
 func TestTraceJournalOutlivesTheServer(t *testing.T) {
 	t.Parallel()
-	needServer(t, "mysql-9.7")
+	sandboxtest.Need(t, "mysql-9.7")
 	s := newTraced(t, "mysql-9.7")
 	r := s.begin(t, "--for", "10m")
 	r.kill(t)

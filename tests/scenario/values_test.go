@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/sandbox"
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
 // row is one row that the client shows.
@@ -304,7 +305,7 @@ func TestReplication(t *testing.T) {
 // TestGalera: the cluster's numbers and roles.
 func TestGalera(t *testing.T) {
 	t.Parallel()
-	needServer(t, "mariadb")
+	sandboxtest.Need(t, "mariadb")
 	s, err := galera(t)
 	if err != nil {
 		if strings.Contains(err.Error(), "galera") && strings.Contains(err.Error(), "install") {

@@ -3,7 +3,6 @@ package digest
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/sandbox"
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
 // ptClass is what pt-query-digest says of a class.
@@ -32,7 +32,7 @@ func ptDigest(t *testing.T, path string) map[string]ptClass {
 	t.Helper()
 	program, err := exec.LookPath("pt-query-digest")
 	if err != nil {
-		t.Skip("pt-query-digest is not installed (script/setup --only peers): the comparison with it is left out")
+		t.Skip("pt-query-digest is not installed (script/setup): the comparison with it is left out")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -169,9 +169,7 @@ const (
 // runStatements runs a known set of statements on a new server and returns its slow log.
 func runStatements(t *testing.T, kind string, set []string) (path string, began time.Time) {
 	t.Helper()
-	if _, err := sandbox.Find(t.Context(), kind); errors.Is(err, sandbox.ErrNoServer) {
-		t.Skipf("server %s is not installed: run script/setup", kind)
-	}
+	sandboxtest.Need(t, kind)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	s, err := sandbox.Up(ctx, sandbox.Options{Dir: t.TempDir(), Servers: []string{kind}, Settings: append([]string{"slow_query_log_file=slow.log"}, set...)})

@@ -19,6 +19,7 @@ import (
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sandbox"
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 	"github.com/rissodb/risso/internal/sqltext"
 	"github.com/rissodb/risso/internal/store/events"
 )
@@ -30,15 +31,7 @@ func eachKind(t *testing.T, f func(t *testing.T, kind string)) {
 	t.Helper()
 	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
-			_, err := sandbox.Find(t.Context(), kind)
-			switch {
-			case errors.Is(err, sandbox.ErrNoServer) && os.Getenv("RISSO_NEED_SERVERS") == "1" && (kind == "mariadb" || kind == "mysql-9.7"):
-				t.Fatalf("server %s is needed and not installed: run script/setup", kind)
-			case errors.Is(err, sandbox.ErrNoServer):
-				t.Skipf("server %s is not installed: run script/setup", kind)
-			case err != nil:
-				t.Fatal(err)
-			}
+			sandboxtest.Need(t, kind)
 			f(t, kind)
 		})
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/rissodb/risso/internal/explain/plan"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sandbox"
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
 // kinds are the servers whose plans are read.
@@ -52,14 +53,7 @@ func eachServer(t *testing.T, f func(s *server)) {
 	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			if _, err := sandbox.Find(t.Context(), kind); errors.Is(err, sandbox.ErrNoServer) {
-				if os.Getenv("RISSO_NEED_SERVERS") == "1" && (kind == "mariadb" || kind == "mysql-9.7") {
-					t.Fatalf("server %s is needed and not installed: run script/setup", kind)
-				}
-				t.Skipf("server %s is not installed: run script/setup", kind)
-			} else if err != nil {
-				t.Fatal(err)
-			}
+			sandboxtest.Need(t, kind)
 			dir, err := os.MkdirTemp("", "rp-") // short, for the path of the socket
 			if err != nil {
 				t.Fatal(err)

@@ -33,6 +33,16 @@ type serverConfig struct {
 	DefaultsFile string `yaml:"defaults_file,omitempty"`
 }
 
+// named gives the server of that name, if there is one.
+func (c config) named(name string) []serverConfig {
+	for _, s := range c.Servers {
+		if name != "" && s.Name == name {
+			return []serverConfig{s}
+		}
+	}
+	return nil
+}
+
 func readConfig(path string) (config, error) {
 	var c config
 	if path == "" {

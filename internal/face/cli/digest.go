@@ -24,11 +24,11 @@ import (
 )
 
 type digestFlags struct {
+	serverFlags
 	groupBy, filter, since, until, limit, orderBy, format, output, zone string
 	redact, follow, planParallel                                        bool
 	interval, window                                                    time.Duration
 	samples, workers                                                    int
-	dsn, defaultsFile                                                   string
 }
 
 func newDigest(s Streams) *cobra.Command {
@@ -72,9 +72,8 @@ docs/digest.md has all of it.
 	fl.StringVarP(&f.output, "output", "o", "text", strings.Join(report.Forms, ", "))
 	fl.StringVar(&f.zone, "timezone", "UTC", "zone of times that are shown, and of those written without one: UTC, Local, Europe/Berlin")
 	fl.BoolVar(&f.planParallel, "plan-parallel", false, "show what replication appliers that work by schema could gain")
-	fl.StringVar(&f.dsn, "dsn", "", "read performance_schema of this server: user:password@tcp(host:3306)/ or user@unix(/socket)/")
+	f.bind(cmd, "read performance_schema of this server")
 	fl.DurationVar(&f.window, "for", 10*time.Second, "with --dsn: how long to watch; 0: since the server began to count")
-	fl.StringVar(&f.defaultsFile, "defaults-file", "", "option file of the mysql clients (default ~/.my.cnf)")
 	return cmd
 }
 

@@ -12,12 +12,10 @@ import (
 
 // live digests performance_schema of one server.
 func (j *digestJob) live(ctx context.Context) error {
-	sources := sourceFlags{dsns: []string{j.dsn}, defaultsFile: j.defaultsFile}
-	_, servers, err := sources.sources()
+	target, err := j.target()
 	if err != nil {
 		return err
 	}
-	target := servers[0].target
 	var traffic mysql.Traffic
 	c, err := mysql.Connect(ctx, target, &traffic)
 	if err != nil {

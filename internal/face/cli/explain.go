@@ -18,7 +18,7 @@ import (
 )
 
 type explainFlags struct {
-	sourceFlags
+	serverFlags
 	file       string
 	connection int64
 	database   string
@@ -49,16 +49,14 @@ MariaDB, FORMAT=TREE, EXPLAIN ANALYZE, or a table.
 
 ` + exitCodesHelp,
 		Example: `  risso explain 'SELECT * FROM orders WHERE total > 500' --dsn 'risso@tcp(db1)/shop'
-  risso explain --analyze --output svg - --dsn db1 --database shop <report.sql >plan.svg
-  risso explain --connection 4711 --dsn db1
+  risso explain --analyze --output svg - --config risso.yaml --dsn db1 --database shop <report.sql >plan.svg
+  risso explain --connection 4711 --dsn 'risso@unix(/run/mysqld/mysqld.sock)/'
   mysql shop -e 'EXPLAIN FORMAT=JSON SELECT …' | risso explain --file -`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return runExplain(cmd.Context(), s, f, args) },
 	}
 	fl := cmd.Flags()
-	fl.StringArrayVar(&f.dsns, "dsn", nil, "server to ask: user:password@tcp(host:3306)/database or user@unix(/socket)/database")
-	fl.StringVar(&f.configFile, "config", "", "config file (YAML) that names the server")
-	fl.StringVar(&f.defaultsFile, "defaults-file", "", "option file of the mysql clients (default ~/.my.cnf)")
+	f.bind(cmd, "the server to ask")
 	fl.StringVar(&f.file, "file", "", "read a plan from this file, - for standard input, instead of asking a server")
 	fl.Int64Var(&f.connection, "connection", 0, "explain what the connection of this number runs just now")
 	fl.StringVarP(&f.database, "database", "d", "", "default database of the statement")
@@ -157,15 +155,12 @@ func explainLive(ctx context.Context, s Streams, f explainFlags, args []string) 
 	if err != nil {
 		return plan.Explained{}, err
 	}
-	_, servers, err := f.sources()
+	target, err := f.target()
 	if err != nil {
 		return plan.Explained{}, err
 	}
-	if len(servers) != 1 {
-		return plan.Explained{}, usageError("%d servers are named: explain asks one, give --dsn once", len(servers))
-	}
 	// The server gives up first; the client's own limit is for a server that hangs.
-	target := servers[0].target.WithPatience(f.timeout + 5*time.Second)
+	target = target.WithPatience(f.timeout + 5*time.Second)
 	c, err := mysql.Connect(ctx, target, nil)
 	if err != nil {
 		return plan.Explained{}, explainFailure(err)

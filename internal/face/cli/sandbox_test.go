@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/sandbox"
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
 // runSandbox runs one `risso sandbox` command and returns what it wrote.
@@ -32,9 +33,7 @@ func runSandbox(t *testing.T, args ...string) (out, progress string, err error) 
 }
 
 func TestSandboxCommands(t *testing.T) {
-	if _, err := sandbox.Find(t.Context(), "mariadb"); err != nil {
-		t.Skipf("server mariadb is not installed: run script/setup (%v)", err)
-	}
+	sandboxtest.Need(t, "mariadb")
 	root := t.TempDir()
 	t.Setenv("RISSO_SANDBOX_DIR", root)
 	t.Cleanup(func() { // where the test broke off
@@ -131,9 +130,7 @@ func trySandboxDown(t *testing.T, root string) {
 
 // TestSandboxUpInterrupted sends this process what Ctrl-C sends.
 func TestSandboxUpInterrupted(t *testing.T) {
-	if _, err := sandbox.Find(t.Context(), "mariadb"); err != nil {
-		t.Skipf("server mariadb is not installed: run script/setup (%v)", err)
-	}
+	sandboxtest.Need(t, "mariadb")
 	root := t.TempDir()
 	t.Setenv("RISSO_SANDBOX_DIR", root)
 	t.Setenv("XDG_CACHE_HOME", t.TempDir()) // so that there is a template to make

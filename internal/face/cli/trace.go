@@ -18,15 +18,15 @@ import (
 )
 
 type traceFlags struct {
-	dsn, configFile, defaultsFile string
-	length                        time.Duration
-	output                        string
-	enable, synch, dryRun         bool
-	restore, all, redact          bool
-	user                          string
-	latest                        bool
-	stateDir                      string
-	width                         int
+	serverFlags
+	length                time.Duration
+	output                string
+	enable, synch, dryRun bool
+	restore, all, redact  bool
+	user                  string
+	latest                bool
+	stateDir              string
+	width                 int
 }
 
 func newTrace(s Streams) *cobra.Command {
@@ -56,9 +56,7 @@ switched on is put back by --restore.
 		RunE: func(cmd *cobra.Command, args []string) error { return runTrace(cmd.Context(), s, f, args) },
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.dsn, "dsn", "", "the server: user:password@tcp(host:3306)/ or user@unix(/socket)/")
-	fl.StringVar(&f.configFile, "config", "", "config file (YAML)")
-	fl.StringVar(&f.defaultsFile, "defaults-file", "", "option file of the mysql clients (default ~/.my.cnf)")
+	f.bind(cmd, "the server")
 	fl.DurationVar(&f.length, "for", 10*time.Second, "how long to trace")
 	fl.StringVar(&f.output, "output", "text", "text, json, svg (the time line), map (the execution map as SVG) or dot (the map for Graphviz)")
 	fl.BoolVar(&f.enable, "enable", false, "switch on what has to be recorded, and put it back at the end")
@@ -105,28 +103,6 @@ func (f *traceFlags) check(args []string) error {
 		return usageError("--width %d: at least 60", f.width)
 	}
 	return nil
-}
-
-func (f *traceFlags) target() (mysql.Target, error) {
-	var dsns []string
-	if f.dsn != "" {
-		dsns = []string{f.dsn}
-	}
-	c, err := readConfig(f.configFile)
-	if err != nil {
-		return mysql.Target{}, err
-	}
-	list, err := resolve(dsns, f.defaultsFile, c)
-	if err != nil {
-		return mysql.Target{}, err
-	}
-	if len(list) == 0 {
-		return mysql.Target{}, &exitError{code: exitUsage, err: errors.New("no server to trace"), hint: "give --dsn 'user:password@tcp(host:3306)/'"}
-	}
-	if len(list) > 1 {
-		return mysql.Target{}, usageError("%d servers: name one with --dsn", len(list))
-	}
-	return list[0].target, nil
 }
 
 func runTrace(ctx context.Context, s Streams, f traceFlags, args []string) error {

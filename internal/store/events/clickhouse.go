@@ -88,17 +88,7 @@ func (s *server) Name() string { return s.name }
 func (s *server) Close() error { return s.db.Close() }
 
 func (s *server) query(ctx context.Context, statement string, args []any, row func(scan func(dest ...any) error) error) error {
-	rows, err := s.db.QueryContext(ctx, statement, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := row(rows.Scan); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
+	return ask(ctx, s.db, statement, args, row)
 }
 
 // rolled is far ahead: the tables of hours and days are fed with each minute.

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	duckdb "github.com/duckdb/duckdb-go/v2"
+
+	"github.com/rissodb/risso/internal/store/aside"
 )
 
 // Embedded says whether this build has the embedded store.
@@ -106,7 +108,7 @@ func openOrSetAside(ctx context.Context, path string) (*embedded, error) {
 	if err == nil || !damaged(err) {
 		return s, err
 	}
-	moved, merr := moveAside(path, time.Now())
+	moved, merr := aside.Move(path, time.Now(), ".wal")
 	if merr != nil {
 		return nil, fmt.Errorf("the store of statements %s is damaged (%w) and could not be moved aside: %w", path, err, merr)
 	}
@@ -262,24 +264,6 @@ func firstLine(s string) string {
 	return s
 }
 
-// moveAside renames a file and its log, and tells the new name.
-func moveAside(path string, now time.Time) (string, error) {
-	to := path + ".damaged-" + now.UTC().Format("20060102T150405Z")
-	for i := 1; ; i++ {
-		if _, err := os.Lstat(to); errors.Is(err, os.ErrNotExist) {
-			break
-		}
-		to = fmt.Sprintf("%s.damaged-%s-%d", path, now.UTC().Format("20060102T150405Z"), i)
-	}
-	if err := os.Rename(path, to); err != nil {
-		return "", err
-	}
-	if err := os.Rename(path+".wal", to+".wal"); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return "", err
-	}
-	return to, nil
-}
-
 // Damage tells of the damaged file that was moved aside; nil when there was none.
 func (s *embedded) Damage() *Damage {
 	s.use.RLock()
@@ -304,17 +288,7 @@ func (s *embedded) query(ctx context.Context, statement string, args []any, row 
 	s.use.RLock()
 	defer s.use.RUnlock()
 	defer func() { s.judge(err) }()
-	rows, err := s.db.QueryContext(ctx, statement, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := row(rows.Scan); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
+	return ask(ctx, s.db, statement, args, row)
 }
 
 func (s *embedded) rolled() (hours, days int64) {

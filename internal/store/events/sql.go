@@ -3,6 +3,7 @@ package events
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"fmt"
 	"math"
 	"slices"
@@ -410,4 +411,19 @@ func (a asker) names(ctx context.Context, keys []int64, instances []string) (map
 		return nil
 	})
 	return out, wrap("tell when the classes were seen", err)
+}
+
+// ask gives each row of a statement's answer to row.
+func ask(ctx context.Context, db *sql.DB, statement string, args []any, row func(scan func(dest ...any) error) error) error {
+	rows, err := db.QueryContext(ctx, statement, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := row(rows.Scan); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
 }

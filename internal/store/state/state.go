@@ -19,6 +19,8 @@ import (
 
 	"modernc.org/sqlite" // the driver "sqlite"; also its error type
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/rissodb/risso/internal/store/aside"
 )
 
 // The errors that a caller may want to tell apart.
@@ -70,7 +72,7 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	if !errors.As(err, &bad) {
 		return s, err
 	}
-	moved, err := moveAside(path, time.Now())
+	moved, err := aside.Move(path, time.Now(), "-wal", "-shm")
 	if err != nil {
 		return nil, fmt.Errorf("open state: %s is damaged (%s) and could not be moved aside: %w", path, bad.reason, err)
 	}
@@ -256,26 +258,6 @@ func explain(err error) error {
 		}
 	}
 	return err
-}
-
-// moveAside renames a file and what belongs to it, and tells the new name.
-func moveAside(path string, now time.Time) (string, error) {
-	to := path + ".damaged-" + now.UTC().Format("20060102T150405Z")
-	for i := 1; ; i++ {
-		if _, err := os.Lstat(to); errors.Is(err, os.ErrNotExist) {
-			break
-		}
-		to = fmt.Sprintf("%s.damaged-%s-%d", path, now.UTC().Format("20060102T150405Z"), i)
-	}
-	if err := os.Rename(path, to); err != nil {
-		return "", err
-	}
-	for _, ext := range []string{"-wal", "-shm"} {
-		if err := os.Rename(path+ext, to+ext); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return "", err
-		}
-	}
-	return to, nil
 }
 
 // limit gives a context a deadline where it has none.
