@@ -20,6 +20,7 @@ var layer = map[string]int{
 	"internal/store":   2,
 	"internal/explain": 3,
 	"internal/watch":   3,
+	"internal/measure": 3,
 	"internal/sandbox": 3,
 	"ui":               3,
 	"internal/face":    4,

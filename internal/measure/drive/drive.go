@@ -1,0 +1,152 @@
+// Package drive puts load on a server with as little cost of its own as can be: one session is one connection on one
+// thread, statements are prepared on the server, answers are counted and not made into values unless somebody asks.
+//
+// A session writes and reads its socket by plain system calls that block its thread. Go's network poller would cost a
+// third of the throughput at 4 connections and twice the processor time of sysbench. See DESIGN.md.
+package drive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Kind says what a statement does to data, as sysbench counts it.
+type Kind uint8
+
+// The kinds of statements.
+const (
+	Other Kind = iota // BEGIN, COMMIT, DDL
+	Read
+	Write
+)
+
+// Session is one connection. It belongs to one goroutine, which should be locked to its thread.
+type Session interface {
+	// Prepare has the server prepare a statement. Parameters are written as the dialect writes them (? or $1).
+	Prepare(kind Kind, sql string) (*Stmt, error)
+	// Do runs a prepared statement with these values. The result is valid until the next call.
+	Do(st *Stmt, args ...Arg) (Result, error)
+	// Exec runs a statement as text.
+	Exec(kind Kind, sql string) (Result, error)
+	// Dialect tells how this server's SQL is written.
+	Dialect() Dialect
+	// Counts are the statements that succeeded, by kind, since the session began.
+	Counts() *[3]int64
+	// Close ends the connection.
+	Close() error
+}
+
+// Dialect is a family of servers whose SQL is alike.
+type Dialect uint8
+
+// The dialects.
+const (
+	MySQL Dialect = iota // MySQL, MariaDB, Percona Server
+	Postgres
+)
+
+func (d Dialect) String() string {
+	if d == Postgres {
+		return "postgres"
+	}
+	return "mysql"
+}
+
+// Stmt is a prepared statement of one session.
+type Stmt struct {
+	SQL    string
+	Kind   Kind
+	Keep   bool // keep the values of the rows for Result.Values
+	id     uint32
+	params int
+	packet []byte   // MySQL: the start of COM_STMT_EXECUTE
+	types  []byte   // MySQL: the types of the parameters as they were last sent
+	oids   []uint32 // PostgreSQL: the types of the parameters
+	cols   []column
+	known  bool // MySQL: the columns are known
+}
+
+// column is what is needed to read a value.
+type column struct {
+	kind     byte   // MySQL's type of the field
+	unsigned bool   // MySQL
+	oid      uint32 // PostgreSQL
+}
+
+// Arg is the value of one parameter: a number, a text, or NULL.
+type Arg struct {
+	Text []byte
+	Int  int64
+	kind byte
+}
+
+// The kinds of an Arg.
+const (
+	argInt byte = iota
+	argText
+	argNull
+)
+
+// Int is a whole number as an argument.
+func Int(v int64) Arg { return Arg{Int: v} }
+
+// Text is a text (or a decimal number or a time in words) as an argument. It is read before Do returns.
+func Text(b []byte) Arg { return Arg{Text: b, kind: argText} }
+
+// Null is SQL's NULL as an argument.
+func Null() Arg { return Arg{kind: argNull} }
+
+// Result is what a statement gave.
+type Result struct {
+	Rows     int64 // rows that came back
+	Affected int64 // rows that were changed
+	InsertID int64 // MySQL: the generated key
+	Columns  int
+	Values   []Value // Rows × Columns values, row by row, where the statement keeps them
+}
+
+// Value is one value of a row: a number where the server sends one, else its text; nil text and Null for NULL.
+type Value struct {
+	Text []byte
+	Int  int64
+	Null bool
+}
+
+// ServerError is an error that the server gave. The session lives on.
+type ServerError struct {
+	Code    int    // MySQL's number; 0 with PostgreSQL
+	State   string // SQLSTATE
+	Message string
+}
+
+func (e *ServerError) Error() string {
+	if e.Code != 0 {
+		return fmt.Sprintf("error %d (%s): %s", e.Code, e.State, e.Message)
+	}
+	return fmt.Sprintf("error %s: %s", e.State, e.Message)
+}
+
+// Label names the kind of an error in few words, for counting.
+func (e *ServerError) Label() string {
+	if e.Code != 0 {
+		return fmt.Sprintf("%d", e.Code)
+	}
+	return e.State
+}
+
+// The errors after which a session is of no more use.
+var (
+	ErrLost    = errors.New("connection lost")
+	ErrStopped = errors.New("stopped while waiting for the server")
+)
+
+// Target is a server that sessions can be opened to.
+type Target interface {
+	// Open connects. The session's waits end with ErrStopped soon after stop is set, and with ErrLost after the
+	// target's time-out.
+	Open(ctx context.Context, stop *Stop) (Session, error)
+	Dialect() Dialect
+	// String is the address without the password.
+	String() string
+}

@@ -1,0 +1,135 @@
+package mysql
+
+import (
+	"context"
+	sqldriver "database/sql/driver"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	driver "github.com/go-sql-driver/mysql"
+)
+
+// ErrEncrypted says that a connection uses TLS and so cannot be handed over as a file descriptor.
+var ErrEncrypted = errors.New("the connection is encrypted")
+
+// Raw is a connection on which the handshake is done and nothing else was said: who has it speaks the protocol himself.
+type Raw struct {
+	File *os.File // the socket, blocking
+	// What both sides agreed to.
+	DeprecateEOF  bool // an OK packet ends a result set instead of an EOF packet
+	CacheMetadata bool // MariaDB: a first byte behind the number of columns says whether their definitions follow
+}
+
+// Capability flags of the protocol. Source: MySQL's "Capabilities Flags" page, MariaDB's "Connection" page.
+const (
+	clientMySQL         = 1 << 0 // MariaDB calls it CLIENT_MYSQL: not set means that the extended flags are meant
+	clientDeprecateEOF  = 1 << 24
+	clientCacheMetadata = 1 << 4 // bit 36: the fifth of the extended flags
+)
+
+// ConnectRaw connects, logs in by the driver and takes the socket out of its hands. Errors are of type *Error.
+func (t Target) ConnectRaw(ctx context.Context) (*Raw, error) {
+	if t.cfg == nil {
+		return nil, fmt.Errorf("%w: no address", ErrDSN)
+	}
+	if t.Encrypted() {
+		return nil, ErrEncrypted
+	}
+	cfg := t.cfg.Clone()
+	var hand *handover
+	cfg.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		d := net.Dialer{Timeout: cfg.Timeout}
+		c, err := d.DialContext(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		hand = &handover{Conn: c}
+		return hand, nil
+	}
+	conn, err := connectDriver(ctx, t, cfg)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close() // after detach: it ends the driver's watcher, the server hears nothing of it
+	return hand.detach()
+}
+
+// ConnectDriver gives a connection of the driver itself, for who needs TLS.
+func (t Target) ConnectDriver(ctx context.Context) (sqldriver.Conn, error) {
+	if t.cfg == nil {
+		return nil, fmt.Errorf("%w: no address", ErrDSN)
+	}
+	return connectDriver(ctx, t, t.cfg.Clone())
+}
+
+func connectDriver(ctx context.Context, t Target, cfg *driver.Config) (sqldriver.Conn, error) {
+	connector, err := driver.NewConnector(cfg)
+	if err != nil {
+		return nil, classify(t, fmt.Errorf("%w: %s", ErrDSN, dsnProblem(err)))
+	}
+	conn, err := connector.Connect(ctx)
+	if err != nil {
+		return nil, classify(t, err)
+	}
+	return conn, nil
+}
+
+// Encrypted says whether connections to the target use TLS.
+func (t Target) Encrypted() bool { return t.cfg.TLS != nil || t.cfg.TLSConfig != "" && t.cfg.TLSConfig != "false" }
+
+// Database is the default database, or "".
+func (t Target) Database() string { return t.cfg.DBName }
+
+// WithDatabase is the target with another default database.
+func (t Target) WithDatabase(name string) Target {
+	cfg := t.cfg.Clone()
+	cfg.DBName = name
+	return Target{cfg: cfg}
+}
+
+// handover is a connection that remembers what the client promised and can be taken away from the driver.
+type handover struct {
+	net.Conn
+	hello    []byte // the client's first packet
+	detached bool
+}
+
+func (h *handover) Write(b []byte) (int, error) {
+	if h.detached {
+		return len(b), nil
+	}
+	if h.hello == nil {
+		h.hello = append([]byte{}, b...)
+	}
+	return h.Conn.Write(b)
+}
+
+// detach gives the socket under a descriptor of its own and closes the driver's.
+func (h *handover) detach() (*Raw, error) {
+	const flags, extended = 4, 4 + 4 + 4 + 1 + 19 // behind the packet's header: flags, size, collation, filler
+	if len(h.hello) < extended+4 {
+		return nil, errors.New("the handshake has no capability flags")
+	}
+	sock, ok := h.Conn.(interface{ File() (*os.File, error) })
+	if !ok {
+		return nil, fmt.Errorf("a %T has no descriptor", h.Conn)
+	}
+	f, err := sock.File()
+	if err != nil {
+		return nil, err
+	}
+	f.Fd() // sets it to blocking
+	h.detached = true
+	r := &Raw{File: f}
+	agreed := binary.LittleEndian.Uint32(h.hello[flags:])
+	r.DeprecateEOF = agreed&clientDeprecateEOF != 0
+	r.CacheMetadata = agreed&clientMySQL == 0 && binary.LittleEndian.Uint32(h.hello[extended:])&clientCacheMetadata != 0
+	return r, nil
+}
+
+// Patience is how long an answer is waited for.
+func (t Target) Patience() time.Duration { return t.cfg.ReadTimeout }
