@@ -150,3 +150,27 @@ type Target interface {
 	// String is the address without the password.
 	String() string
 }
+
+// Senseless says whether the statement can never succeed: a table that is not there, a syntax error, a privilege that is
+// missing. A run that meets one ends.
+func (e *ServerError) Senseless() bool {
+	switch e.Code {
+	case 0:
+		return len(e.State) == 5 && (e.State[:2] == "42" || e.State[:2] == "3D" || e.State[:2] == "28")
+	case 1044, 1045, 1046, 1049, 1054, 1064, 1103, 1136, 1142, 1143, 1146, 1210, 1227, 1305, 1364, 1370:
+		return true
+	}
+	return false
+}
+
+// Gone says whether the server is about to close the session, or no longer takes its work: it shuts down, was killed, or
+// has become a replica.
+func (e *ServerError) Gone() bool {
+	switch e.Code {
+	case 0:
+		return len(e.State) == 5 && (e.State[:2] == "57" || e.State[:2] == "08" || e.State == "25006")
+	case 1053, 1927, 1290, 1836, 3169, 4031, 1792:
+		return true
+	}
+	return false
+}

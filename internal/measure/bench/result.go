@@ -1,0 +1,167 @@
+package bench
+
+import (
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// Result is what one run measured. Times are seconds unless a name says otherwise.
+type Result struct {
+	Workload      string         `json:"workload"`
+	Parameters    map[string]any `json:"parameters,omitempty"`
+	Server        string         `json:"server"` // address, without the password
+	ServerVersion string         `json:"server_version,omitempty"`
+	Began         time.Time      `json:"began"`
+	Threads       int            `json:"threads"`
+	Rate          float64        `json:"rate,omitempty"` // transactions a second that were asked for; 0: closed loop
+	WarmupSeconds float64        `json:"warmup_seconds"`
+	Seconds       float64        `json:"seconds"` // that were measured
+	Interrupted   bool           `json:"interrupted,omitempty"`
+
+	Transactions          int64   `json:"transactions"`
+	Queries               int64   `json:"queries"`
+	Reads                 int64   `json:"reads"`
+	Writes                int64   `json:"writes"`
+	Others                int64   `json:"others"`
+	TransactionsPerSecond float64 `json:"transactions_per_second"`
+	QueriesPerSecond      float64 `json:"queries_per_second"`
+
+	// Latency of transactions. In an open loop it runs from the moment at which the transaction was to begin.
+	Latency Latency `json:"latency"`
+	// ServiceTime runs from the moment at which the transaction did begin; only in an open loop.
+	ServiceTime *Latency     `json:"service_time,omitempty"`
+	Kinds       []KindResult `json:"kinds,omitempty"`
+
+	Errors     []ErrorCount `json:"errors,omitempty"`
+	Reconnects int64        `json:"reconnects"`
+	Outages    []Outage     `json:"outages,omitempty"`
+	Backlog    *Backlog     `json:"backlog,omitempty"`
+	Ledger     *Ledger      `json:"ledger,omitempty"`
+	Timeline   []Second     `json:"timeline"`
+
+	ClientCPUSeconds float64 `json:"client_cpu_seconds"`
+	// Histogram of Latency in nanoseconds: HdrHistogram V2, compressed, base64.
+	Histogram string `json:"histogram,omitempty"`
+}
+
+// Latency tells how long transactions took. Percentiles are at most 1 % wrong, the others are exact.
+type Latency struct {
+	Min         float64      `json:"min"`
+	Avg         float64      `json:"avg"`
+	Max         float64      `json:"max"`
+	Stddev      float64      `json:"stddev"`
+	Percentiles []Percentile `json:"percentiles"`
+}
+
+// Percentile is a time that this share of the transactions did not exceed.
+type Percentile struct {
+	Percentile float64 `json:"percentile"` // 0 to 100
+	Seconds    float64 `json:"seconds"`
+}
+
+// At gives the time of one percentile; 0 when it is not among them.
+func (l Latency) At(percentile float64) float64 {
+	for _, p := range l.Percentiles {
+		if p.Percentile == percentile {
+			return p.Seconds
+		}
+	}
+	return 0
+}
+
+// KindResult is one kind of transaction.
+type KindResult struct {
+	Name         string  `json:"name"`
+	Transactions int64   `json:"transactions"`
+	PerMinute    float64 `json:"per_minute"`
+	Latency      Latency `json:"latency"`
+}
+
+// ErrorCount counts errors of one kind.
+type ErrorCount struct {
+	Label   string `json:"label"`   // the server's number, an SQLSTATE, "lost", "connect"
+	Message string `json:"message"` // of the first one
+	Count   int64  `json:"count"`
+}
+
+// Outage is a span in which no transaction of any session succeeded, while at least one failed.
+type Outage struct {
+	From         float64 `json:"from"` // since the start of the measured time
+	Milliseconds int64   `json:"milliseconds"`
+	Errors       bool    `json:"errors"` // false: a stall, nothing failed
+}
+
+// Backlog is the work that an open loop could not begin in time.
+type Backlog struct {
+	Max          int64   `json:"max"` // transactions that waited at the same time, at most
+	AtEnd        int64   `json:"at_end"`
+	NeverStarted int64   `json:"never_started"`
+	MaxWait      float64 `json:"max_wait"`
+}
+
+// Ledger compares what the server acknowledged with what it holds afterwards.
+type Ledger struct {
+	Acknowledged int64    `json:"acknowledged"`
+	Found        int64    `json:"found"`
+	Missing      int64    `json:"missing"`  // acknowledged and not there: lost
+	Unsure       int64    `json:"unsure"`   // there, but the answer never came
+	Examples     []string `json:"examples"` // of what is missing: session:number
+}
+
+// Second is one second of a run.
+type Second struct {
+	Second       int     `json:"second"` // since the start of the measured time; negative: warm-up
+	Transactions int64   `json:"transactions"`
+	Errors       int64   `json:"errors,omitempty"`
+	P50          float64 `json:"p50"`
+	P95          float64 `json:"p95"`
+	P99          float64 `json:"p99"`
+	Max          float64 `json:"max"`
+	Backlog      int64   `json:"backlog,omitempty"`
+}
+
+// The percentiles that every result has.
+var percentiles = []float64{50, 75, 90, 95, 99, 99.9, 99.99}
+
+// The range of the histograms, in nanoseconds, and their precision: two digits are 1 %.
+const (
+	shortest = 1
+	longest  = int64(time.Hour)
+	digits   = 2
+)
+
+func newHistogram() *hdrhistogram.Histogram { return hdrhistogram.New(shortest, longest, digits) }
+
+// moments are what a histogram only has to 1 %: kept beside it.
+type moments struct {
+	n        int64
+	sum, sq  float64
+	min, max int64
+}
+
+func (m *moments) add(v int64) {
+	if m.n == 0 || v < m.min {
+		m.min = v
+	}
+	if v > m.max {
+		m.max = v
+	}
+	m.n++
+	f := float64(v)
+	m.sum += f
+	m.sq += f * f
+}
+
+func (m *moments) merge(o moments) {
+	if o.n == 0 {
+		return
+	}
+	if m.n == 0 || o.min < m.min {
+		m.min = o.min
+	}
+	m.max = max(m.max, o.max)
+	m.n += o.n
+	m.sum += o.sum
+	m.sq += o.sq
+}
