@@ -1,0 +1,186 @@
+package stats
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+func near(t *testing.T, what string, got, want, tolerance float64) {
+	t.Helper()
+	if !(math.Abs(got-want) <= tolerance) {
+		t.Errorf("%s: %v, want %v ± %v", what, got, want, tolerance)
+	}
+}
+
+// Exact probabilities of U, counted by hand for 2 and 3 figures: 10 orders, U = 0 in one of them.
+func TestUDistribution(t *testing.T) {
+	want := []float64{.1, .1, .2, .2, .2, .1, .1}
+	for u, p := range uDistribution(2, 3) {
+		near(t, "P(U)", p, want[u], 1e-12)
+	}
+	sum := 0.0
+	for _, p := range uDistribution(12, 9) {
+		sum += p
+	}
+	near(t, "sum", sum, 1, 1e-9)
+}
+
+func TestCompare(t *testing.T) {
+	a := []float64{690, 700, 688, 695, 702, 691, 689, 699, 694, 698}
+	b := make([]float64, len(a))
+	for i, v := range a {
+		b[i] = v * 1.6
+	}
+	c, err := Compare(a, b, 0.95)
+	if err != nil {
+		t.Fatal(err)
+	}
+	near(t, "ratio", c.Ratio, 1.6, 0.005)
+	near(t, "p", c.P, 2/184756.0, 1e-9) // 2 of the C(20, 10) orders
+	if !(c.Low < 1.6 && 1.6 < c.High && c.High-c.Low < 0.05) {
+		t.Errorf("interval %v to %v", c.Low, c.High)
+	}
+	if c, err := Compare(a[:3], b[:3], 0.95); err != nil || math.Abs(c.SmallestP-0.1) > 1e-12 {
+		t.Errorf("three runs: %+v, %v", c, err)
+	}
+	if _, err := Compare(a[:1], b, 0.95); err == nil {
+		t.Error("one run was compared")
+	}
+	if _, err := Compare([]float64{0, 1}, b, 0.95); err == nil {
+		t.Error("a zero was compared")
+	}
+	if c, err := Compare([]float64{5, 5, 5}, []float64{5, 5, 5}, 0.95); err != nil || c.P != 1 || c.Ratio != 1 {
+		t.Errorf("equal figures: %+v, %v", c, err)
+	}
+}
+
+// TestCoverage draws from one known distribution: the interval must hold the true ratio as often as it says, and the test
+// must cry wolf no more often than it may.
+func TestCoverage(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	const rounds, truth = 4000, 1.1
+	held, wolf := 0, 0
+	for range rounds {
+		var a, b, same []float64
+		for range 10 {
+			a = append(a, math.Exp(rng.NormFloat64()*0.05))
+			b = append(b, truth*math.Exp(rng.NormFloat64()*0.05))
+			same = append(same, math.Exp(rng.NormFloat64()*0.05))
+		}
+		if c, _ := Compare(a, b, 0.95); c.Low <= truth && truth <= c.High {
+			held++
+		}
+		if c, _ := Compare(a, same, 0.95); c.P < 0.05 {
+			wolf++
+		}
+	}
+	// Three standard errors of a share of 0.95 in 4,000 are 0.01.
+	if share := float64(held) / rounds; share < 0.94 || share > 0.985 {
+		t.Errorf("the interval of 95 %% held the truth in %.1f %%", 100*share)
+	}
+	if share := float64(wolf) / rounds; share > 0.06 || share < 0.02 {
+		t.Errorf("a test at 5 %% found a difference that is not there in %.1f %%", 100*share)
+	}
+}
+
+func TestSteadyState(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	warm := make([]float64, 60)
+	for i := range warm {
+		warm[i] = 1000*(1-math.Exp(-float64(i)/4)) + rng.NormFloat64()*10
+	}
+	if s := SteadyState(warm); !s.Reached || s.From < 6 || s.From > 30 {
+		t.Errorf("a cache that fills with a time constant of 4 s: %+v", s)
+	}
+	ramp := make([]float64, 60)
+	for i := range ramp {
+		ramp[i] = 100 + 10*float64(i)
+	}
+	if s := SteadyState(ramp); s.Reached {
+		t.Errorf("a ramp is steady: %+v", s)
+	}
+	flat := []float64{5, 5, 5, 5, 5, 5, 5, 5}
+	if s := SteadyState(flat); !s.Reached || s.From != 0 || s.Drift != 0 {
+		t.Errorf("a constant is not steady from its beginning: %+v", s)
+	}
+	if s := SteadyState(flat[:4]); s.Reached {
+		t.Error("four figures were called steady")
+	}
+}
+
+// The sweep of an EPYC server in transactions a second, as it was published.
+var epyc = []Point{
+	{1, 943}, {2, 1859}, {4, 3533}, {8, 6762}, {12, 10012}, {16, 13063}, {20, 15348}, {24, 16886}, {30, 18150}, {36, 18923},
+	{42, 19375}, {48, 20111}, {56, 20549}, {64, 20861}, {72, 21124}, {80, 21370}, {100, 21807}, {128, 22161}, {192, 22389},
+	{256, 22091}, {512, 19524},
+}
+
+func TestFitOfKnownLaw(t *testing.T) {
+	truth := USL{Lambda: 1000, Sigma: 0.03, Kappa: 0.0002}
+	var exact []Point
+	for _, n := range []float64{1, 2, 4, 8, 16, 32, 64, 128} {
+		exact = append(exact, Point{n, truth.At(n)})
+	}
+	f, err := FitUSL(exact, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	near(t, "λ", f.Lambda, 1000, 1e-3)
+	near(t, "σ", f.Sigma, 0.03, 1e-6)
+	near(t, "κ", f.Kappa, 0.0002, 1e-8)
+	near(t, "peak", f.Peak(), math.Sqrt(0.97/0.0002), 1e-2)
+	near(t, "R²", f.RSquared, 1, 1e-9)
+	linear := []Point{{1, 10}, {2, 20}, {4, 40}, {8, 80}}
+	if f, err := FitUSL(linear, 1); err != nil || f.Kappa != 0 && f.Kappa > 1e-12 || f.Peak() < 1e5 {
+		t.Errorf("throughput that only grows: %+v, %v", f, err)
+	}
+	if _, err := FitUSL(exact[:3], 1); err == nil {
+		t.Error("three points were fitted")
+	}
+}
+
+// TestFitCoverage fits sweeps with known errors: the intervals must hold the truth about as often as they say.
+func TestFitCoverage(t *testing.T) {
+	truth := USL{Lambda: 1000, Sigma: 0.03, Kappa: 0.0002}
+	rng := rand.New(rand.NewPCG(5, 6))
+	const rounds = 300
+	held := map[string]int{}
+	for range rounds {
+		var points []Point
+		for _, n := range []float64{1, 2, 4, 8, 16, 32, 64, 128} {
+			points = append(points, Point{n, truth.At(n) + 100*rng.NormFloat64()})
+		}
+		f, err := FitUSL(points, rng.Uint64())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, at96 := f.Predict(96)
+		for what, in := range map[string]bool{
+			"σ":                  f.Sigma95.Low <= truth.Sigma && truth.Sigma <= f.Sigma95.High,
+			"κ":                  f.Kappa95.Low <= truth.Kappa && truth.Kappa <= f.Kappa95.High,
+			"throughput with 96": at96.Low <= truth.At(96) && truth.At(96) <= at96.High,
+			"peak":               f.Peak95().Low <= truth.Peak() && truth.Peak() <= f.Peak95().High,
+		} {
+			if in {
+				held[what]++
+			}
+		}
+	}
+	for what, n := range held {
+		if share := float64(n) / rounds; share < 0.90 || share > 0.99 {
+			t.Errorf("%s: the interval of 95 %% held the truth in %.1f %%", what, 100*share)
+		}
+	}
+}
+
+func TestFitOfPublishedSweep(t *testing.T) {
+	f, err := FitUSL(epyc, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("λ %.1f σ %.5f κ %.3g peak %.0f %+v R² %.4f", f.Lambda, f.Sigma, f.Kappa, f.Peak(), f.Peak95(), f.RSquared)
+	if f.RSquared < 0.97 || f.Peak() < 100 || f.Peak() > 300 {
+		t.Errorf("R² %v, peak at %v sessions; measured was the highest at 192", f.RSquared, f.Peak())
+	}
+}
