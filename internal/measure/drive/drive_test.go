@@ -1,0 +1,97 @@
+package drive
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// postgresBin is where Debian keeps PostgreSQL's programs.
+const postgresBin = "/usr/lib/postgresql/15/bin"
+
+// postgres starts a server of its own as user postgres, on a socket only.
+func postgres(t *testing.T) Target {
+	t.Helper()
+	if _, err := os.Stat(filepath.Join(postgresBin, "initdb")); err != nil {
+		t.Skip("PostgreSQL 15 is not installed: run script/setup")
+	}
+	dir, err := os.MkdirTemp("", "risso-pg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	run := func(name string, args ...string) {
+		t.Helper()
+		cmd := exec.Command("runuser", append([]string{"-u", "postgres", "--", filepath.Join(postgresBin, name)}, args...)...)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", name, err, out)
+		}
+	}
+	if out, err := exec.Command("chown", "postgres", dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	data := filepath.Join(dir, "data")
+	run("initdb", "-D", data, "-A", "trust", "-U", "postgres", "--no-sync")
+	run("pg_ctl", "-D", data, "-w", "-l", filepath.Join(dir, "log"), "-o", "-c listen_addresses='' -k "+dir+" -c fsync=off", "start")
+	t.Cleanup(func() { run("pg_ctl", "-D", data, "-w", "-m", "immediate", "stop") })
+	target, err := ForPostgres("postgres:///postgres?user=postgres&host=" + dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return target
+}
+
+func TestPostgres(t *testing.T) {
+	target := postgres(t)
+	var stop Stop
+	s, err := target.Open(t.Context(), &stop)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := s.Exec(Other, "CREATE TABLE t (id INTEGER PRIMARY KEY, big BIGINT, c CHAR(8), n NUMERIC(8,2))"); err != nil {
+		t.Fatal(err)
+	}
+	in, err := s.Prepare(Write, "INSERT INTO t VALUES ($1, $2, $3, $4)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range int64(3) {
+		if r, err := s.Do(in, Int(i), Int(i<<40), Text([]byte("abc")), Null()); err != nil || r.Affected != 1 {
+			t.Fatalf("%+v, %v", r, err)
+		}
+	}
+	out, err := s.Prepare(Read, "SELECT id, big, c, n FROM t WHERE id >= $1 ORDER BY id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out.Keep = true
+	r, err := s.Do(out, Int(1))
+	if err != nil || r.Rows != 2 || r.Columns != 4 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if v := r.Values; v[4].Int != 2 || v[5].Int != 2<<40 || string(v[6].Text) != "abc     " || !v[7].Null {
+		t.Errorf("%+v", v)
+	}
+	var server *ServerError
+	if _, err := s.Do(in, Int(1), Int(1), Null(), Null()); !errors.As(err, &server) || server.State != "23505" {
+		t.Errorf("a duplicate key: %v", err)
+	}
+	if _, err := s.Exec(Read, "SELECT * FROM nowhere"); !errors.As(err, &server) || !server.Senseless() {
+		t.Errorf("a table that is not there: %v", err)
+	}
+	if r, err := s.Do(out, Int(2)); err != nil || r.Rows != 1 {
+		t.Errorf("after an error: %+v, %v", r, err)
+	}
+	if *s.Counts() != [3]int64{1, 2, 3} {
+		t.Errorf("counts %v", *s.Counts())
+	}
+	go func() { time.Sleep(50 * time.Millisecond); stop.Set() }()
+	if _, err := s.Exec(Read, "SELECT pg_sleep(5)"); !errors.Is(err, ErrStopped) {
+		t.Errorf("a stop while waiting: %v", err)
+	}
+}
