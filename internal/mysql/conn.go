@@ -79,6 +79,7 @@ type Conn struct {
 	conn    sqldriver.Conn
 	queryer sqldriver.QueryerContext
 	traffic *Traffic
+	local   net.Addr // our end
 	row     []sqldriver.Value
 	Server  Server // what was found out at connecting
 }
@@ -93,7 +94,15 @@ func Connect(ctx context.Context, t Target, traffic *Traffic) (*Conn, error) {
 		traffic = new(Traffic)
 	}
 	cfg := t.cfg.Clone()
-	cfg.DialFunc = t.dialer(traffic)
+	var local net.Addr
+	dial := t.dialer(traffic)
+	cfg.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dial(ctx, network, addr)
+		if err == nil {
+			local = conn.LocalAddr()
+		}
+		return conn, err
+	}
 	connector, err := driver.NewConnector(cfg)
 	if err != nil {
 		return nil, classify(t, fmt.Errorf("%w: %s", ErrDSN, dsnProblem(err)))
@@ -107,7 +116,7 @@ func Connect(ctx context.Context, t Target, traffic *Traffic) (*Conn, error) {
 		conn.Close()
 		return nil, errors.New("the driver cannot run queries")
 	}
-	c := &Conn{conn: conn, queryer: queryer, traffic: traffic}
+	c := &Conn{conn: conn, queryer: queryer, traffic: traffic, local: local}
 	if c.Server, err = probe(ctx, c); err != nil {
 		c.Close()
 		return nil, classify(t, err)

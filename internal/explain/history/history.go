@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rissodb/risso/internal/fleet"
@@ -54,7 +55,7 @@ const (
 // Status is how collecting goes.
 type Status struct {
 	Instance string      `json:"instance"`
-	Source   string      `json:"source"`          // performance_schema
+	Source   string      `json:"source"`          // performance_schema, slow log, or none
 	Working  bool        `json:"working"`         // statements are read
 	Since    int64       `json:"since,omitempty"` // unix seconds of the first reading by this process
 	Last     int64       `json:"last,omitempty"`  // of the newest
@@ -89,6 +90,7 @@ type Collector struct {
 
 	mu     sync.Mutex
 	status Status
+	absent atomic.Bool // the server answers, but does not count statements
 }
 
 // known is a class that was stored.
@@ -164,6 +166,7 @@ func (c *Collector) Read(ctx context.Context, now time.Time) {
 		c.failed(err)
 		return
 	}
+	c.absent.Store(false)
 	c.setStatus(func(s *Status) {
 		s.Seconds, s.Resets, s.Digests = time.Since(began).Seconds(), c.counters.lost, len(c.counters.base)
 	})
@@ -180,6 +183,7 @@ func (c *Collector) failed(err error) {
 	var e *mysql.Error
 	switch {
 	case errors.As(err, &u):
+		c.absent.Store(true)
 		why, remedy = u.why, u.remedy
 	case errors.As(err, &e):
 		why, remedy = "the server "+e.Reason(), e.Hint
@@ -207,14 +211,19 @@ func (c *Collector) connect(ctx context.Context) error {
 		return err
 	}
 	c.conn = conn
-	yes, why, remedy, err := conn.CountsStatements(ctx)
+	return nil
+}
+
+// begins makes sure that the server counts statements, and that it is the one that was asked before.
+func (c *Collector) begins(ctx context.Context) error {
+	yes, why, remedy, err := c.conn.CountsStatements(ctx)
 	if err != nil {
 		return err
 	}
 	if !yes {
 		return &unavailable{why, remedy}
 	}
-	srv := conn.Server
+	srv := c.conn.Server
 	identity := fmt.Sprintf("%s:%d %s", srv.Hostname, srv.Port, srv.DataDir)
 	if c.identity != "" && c.identity != identity { // another server under the same address: its counters are others
 		c.counters.begin()
@@ -228,6 +237,9 @@ func (c *Collector) connect(ctx context.Context) error {
 func (c *Collector) read(ctx context.Context, now time.Time) error {
 	if c.conn == nil {
 		if err := c.connect(ctx); err != nil {
+			return err
+		}
+		if err := c.begins(ctx); err != nil {
 			return err
 		}
 	}

@@ -32,20 +32,24 @@ const maxTablesText = 1000
 func (i *identifier) of(digestText string) identity {
 	i.buf = sqltext.AppendDigestText(i.buf[:0], []byte(digestText))
 	fp := string(i.buf)
-	id := identity{id: sqltext.ClassID(i.buf), fingerprint: fp, verb: sqltext.Verb([]byte(digestText))}
+	return identity{id: sqltext.ClassID(i.buf), fingerprint: fp, verb: sqltext.Verb([]byte(digestText)), tables: tablesOf([]byte(digestText))}
+}
+
+// tablesOf lists the tables of a statement.
+func tablesOf(statement []byte) string {
 	var names []string
-	for _, t := range sqltext.Tables([]byte(digestText)) {
+	for _, t := range sqltext.Tables(statement) {
 		name := t.Name
 		if t.Schema != "" {
 			name = t.Schema + "." + name
 		}
 		names = append(names, name)
 	}
-	id.tables = strings.Join(names, ",")
-	if len(id.tables) > maxTablesText {
-		id.tables = strings.ToValidUTF8(id.tables[:maxTablesText], "") + "…"
+	list := strings.Join(names, ",")
+	if len(list) > maxTablesText {
+		list = strings.ToValidUTF8(list[:maxTablesText], "") + "…"
 	}
-	return id
+	return list
 }
 
 // note remembers statements that Risso sends: their classes are left out.

@@ -82,9 +82,14 @@ func (c *Collector) takePlan(ctx context.Context, at int64, k sampleKey, s mysql
 	if err != nil || flip == nil {
 		return err
 	}
-	c.Event(fleet.Event{Time: time.Unix(at, 0), Instance: c.instance.ID, Kind: fleet.EventPlan, Severity: fleet.SeverityInfo, Subject: k.class, Old: flip.Old, New: flip.New,
-		Text: "the plan of a class of statements changed: " + shorten(string(c.names.f.Append(nil, []byte(s.Text))))})
+	c.flipped(at, k.class, *flip, string(c.names.f.Append(nil, []byte(s.Text))))
 	return nil
+}
+
+// flipped tells that the plan of a class is another one.
+func (c *Collector) flipped(at int64, class string, flip events.Flip, fingerprint string) {
+	c.Event(fleet.Event{Time: time.Unix(at, 0), Instance: c.instance.ID, Kind: fleet.EventPlan, Severity: fleet.SeverityInfo, Subject: class, Old: flip.Old, New: flip.New,
+		Text: "the plan of a class of statements changed: " + shorten(fingerprint)})
 }
 
 // planNote says in the status why a plan could not be had; the server's words may quote the statement, so only their kind is told.

@@ -297,7 +297,7 @@ func (s *server) AddPlan(ctx context.Context, p Plan) (flip *Flip, err error) {
 	defer s.mu.Unlock()
 	var old string
 	var last, first int64
-	err = s.query(ctx, "SELECT plan, toInt64(max(last_seen)) AS last, toInt64(min(first_seen)) FROM risso_plans WHERE instance = ? AND class = ? AND db = ? GROUP BY plan ORDER BY last DESC, plan", []any{p.Instance, k, p.Schema},
+	err = s.query(ctx, "SELECT plan, toInt64(max(last_seen)) AS last, toInt64(min(first_seen)) FROM risso_plans WHERE instance = ? AND class = ? AND db = ? AND origin = ? GROUP BY plan ORDER BY last DESC, plan", []any{p.Instance, k, p.Schema, p.Origin},
 		func(scan func(...any) error) error {
 			var plan string
 			var seen, began int64

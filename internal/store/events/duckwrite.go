@@ -291,7 +291,7 @@ func (s *embedded) AddPlan(ctx context.Context, p Plan) (flip *Flip, err error) 
 	err = s.change(ctx, func(ctx context.Context, c *sql.Conn) error {
 		var old string
 		var last int64
-		err := c.QueryRowContext(ctx, "SELECT plan, last_seen FROM risso_plans WHERE instance = ? AND class = ? AND db = ? ORDER BY last_seen DESC, plan LIMIT 1", p.Instance, k, p.Schema).Scan(&old, &last)
+		err := c.QueryRowContext(ctx, "SELECT plan, last_seen FROM risso_plans WHERE instance = ? AND class = ? AND db = ? AND origin = ? ORDER BY last_seen DESC, plan LIMIT 1", p.Instance, k, p.Schema, p.Origin).Scan(&old, &last)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}

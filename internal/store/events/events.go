@@ -128,7 +128,8 @@ type Store interface {
 	AddClasses(ctx context.Context, classes ...Class) error
 	// AddSamples stores samples; the same class at the same second of the same instance is stored once.
 	AddSamples(ctx context.Context, samples ...Sample) error
-	// AddPlan notes that a class was seen with a plan at p.LastSeen. When its last plan was another one, it gives the flip.
+	// AddPlan notes that a class was seen with a plan at p.LastSeen. When its last plan of the same origin was another one, it
+	// gives the flip: one plan has different IDs in different formats.
 	AddPlan(ctx context.Context, p Plan) (*Flip, error)
 	// Classes lists what is known of the classes of an instance, most recently seen first; at most limit.
 	Classes(ctx context.Context, instance string, limit int) ([]Class, error)
