@@ -62,7 +62,7 @@ func (s *Scanner) Server() string { return s.w.server }
 func (s *Scanner) Skipped() map[string]int64 { return maps.Clone(s.w.skipped) }
 
 // Next gives each event of the next part of the log, some hundred KiB at most, unless one event is larger; of an event
-// over 8 MiB only the beginning. The event is valid during the call. idle says that the log has no more for now. The error is io.EOF at
+// over 8 MiB only the beginning. The event is valid during the call. idle says that there was no event and the log has no more for now. The error is io.EOF at
 // the end.
 func (s *Scanner) Next(each func(*Event)) (idle bool, err error) {
 	b, buf, err := s.b.next(s.buf)
@@ -75,9 +75,8 @@ func (s *Scanner) Next(each func(*Event)) (idle bool, err error) {
 	if cap(s.buf) > statementLimit/2 {
 		s.buf = nil // one long statement shall not hold memory for good
 	}
-	return b.idle, nil
+	return b.idle && len(b.data) == 0, nil
 }
-
 
 // FirstEvent is where the first event in b begins that follows the end of another one, or -1.
 func FirstEvent(b []byte) int { return nextEvent(b, 0, false) }

@@ -112,7 +112,8 @@ func (s *SlowLog) leave() {
 	}
 	s.save()
 	s.file.close() // was only read
-	s.file = nil
+	s.file, s.queue, s.allowed, s.resumed, s.asked = nil, nil, false, false, time.Time{}
+	s.minute.take()
 }
 
 // step does what is to be done now, and says how long to rest.
@@ -131,7 +132,7 @@ func (s *SlowLog) step(ctx context.Context, now time.Time) time.Duration {
 		s.asked = now
 		s.ask(ctx)
 	}
-	if !s.allowed || ctx.Err() != nil {
+	if !s.allowed || s.file == nil || ctx.Err() != nil {
 		return slowPause
 	}
 	began := time.Now()
@@ -326,6 +327,9 @@ func (s *SlowLog) lose(what string) {
 // nextFile opens the next file of the queue.
 func (s *SlowLog) nextFile() error {
 	for len(s.queue) > 0 {
+		if p := &s.queue[0]; s.file != nil && p.Offset == 0 { // a server that goes on writing after its log was cut tells nothing anew
+			p.Context = s.file.Context
+		}
 		f, err := openPlace(s.queue[0])
 		if errors.Is(err, os.ErrNotExist) && len(s.queue) == 1 {
 			return err
