@@ -321,3 +321,33 @@ func TestPruneToTheDay(t *testing.T) {
 		t.Error("a minute from before the cut was stored")
 	}
 }
+
+// TestManyClassesWithoutDigest keeps as many classes as a busy fleet has whose source knows no digests, and closes and opens again.
+func TestManyClassesWithoutDigest(t *testing.T) {
+	const n = 21000
+	var list []Class
+	for i := range n {
+		list = append(list, Class{Instance: "db", ID: fmt.Sprintf("%016X%016X", uint64(i)*0x9E3779B97F4A7C15, i), Fingerprint: fmt.Sprintf("select c%d", i), Verb: "SELECT", FirstSeen: at(0), LastSeen: at(0)})
+	}
+	for range 2 {
+		path := filepath.Join(t.TempDir(), "events", "s.duckdb")
+		for i := range 2 {
+			s, err := OpenEmbedded(t.Context(), path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i == 0 {
+				if err := s.AddClasses(t.Context(), list...); err != nil {
+					t.Error(err)
+				}
+			}
+			found, err := s.Classes(t.Context(), "db", 100000)
+			if err != nil || len(found) != n || found[0].Digest != "" {
+				t.Errorf("%d classes: %v", len(found), err)
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}

@@ -220,6 +220,9 @@ func (s *embedded) AddClasses(ctx context.Context, classes ...Class) error {
 			named[k] = []any{k, c.ID, c.PtID, c.Fingerprint, c.Verb, c.Tables}
 		}
 		p := place{c.Instance, c.Digest, k}
+		if p.digest == "" {
+			p.digest = c.ID // see digestOf
+		}
 		times, there := seen[p]
 		if !there {
 			times = [2]int64{c.FirstSeen, c.LastSeen}
