@@ -439,6 +439,57 @@ func TestSlowLogMinutes(t *testing.T) {
 	}
 }
 
+// TestSlowLogRotatedMeanwhile reads the rest of the old log and those that came and went while Risso was down, in their order, and
+// no copies and no other files of the folder. What is compressed is lost, which is said.
+func TestSlowLogRotatedMeanwhile(t *testing.T) {
+	f := newFileScene(t)
+	begin := f.now
+	event := func(after time.Duration, n int) {
+		f.write(strings.Repeat(slowEvent(begin.Add(after), "a"), n))
+	}
+	rotate := func() {
+		must(t, os.Rename(f.path+".1", f.path+".2"))
+		must(t, os.Rename(f.path, f.path+".1"))
+		time.Sleep(20 * time.Millisecond) // times of files tell the order
+		f.write("mysqld, Version: 5.7.44-log (MySQL). started with:\n" + fmt.Sprintf("# Time: %s\n# User@Host: b[b] @ h []\n# Query_time: 1 Lock_time: 0\nSELECT %d, 2;\n", f.now.UTC().Format(time.RFC3339Nano), f.now.Nanosecond()))
+	}
+	must(t, os.WriteFile(f.path+".1", []byte(slowEvent(begin.Add(-time.Hour), "old")), 0o600))
+	must(t, os.WriteFile(f.path+".txt", []byte("no log\n"), 0o600))
+	event(time.Second, 3)
+	f.pass(2 * time.Second)
+	f.s.leave()
+	event(3*time.Second, 1)
+	f.now = begin.Add(time.Minute)
+	rotate()
+	event(61*time.Second, 4)
+	f.now = begin.Add(2 * time.Minute)
+	rotate()
+	event(121*time.Second, 5)
+	b, err := os.ReadFile(f.path)
+	must(t, err)
+	must(t, os.WriteFile(f.path+".copy", b, 0o600))
+	f.now = begin.Add(150 * time.Second)
+	f.begin()
+	for range 5 {
+		f.pass(time.Second)
+	}
+	event(2*time.Minute+50*time.Second, 6) // the last file is the one that grows
+	f.pass(time.Minute)
+	f.pass(2 * time.Minute)
+	if got, total := f.minutes(); total != 19 || got[0] != 4 || got[1] != 4 || got[2] != 11 || f.s.lost != "" {
+		t.Errorf("calls by minute %v, %d in all, lost: %q", got, total, f.s.lost)
+	}
+	f.s.leave()
+	must(t, os.Remove(f.path))
+	event(f.now.Sub(begin), 2)
+	f.begin()
+	f.pass(time.Second)
+	f.pass(2 * time.Minute)
+	if _, total := f.minutes(); total != 21 || !strings.Contains(f.s.lost, "rotated") || !strings.Contains(fmt.Sprint(f.s.notes()), "delaycompress") {
+		t.Errorf("%d in all, lost: %q", total, f.s.lost)
+	}
+}
+
 // TestSlowLogStoreAway keeps events in the log while the store cannot be written, and counts what it could not confirm once.
 func TestSlowLogStoreAway(t *testing.T) {
 	f := newFileScene(t)
