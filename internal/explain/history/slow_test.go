@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -305,12 +306,54 @@ func TestSlowLogChoice(t *testing.T) {
 		t.Errorf("what was read of the log is still written down: %v %v", list, err)
 	}
 
-	// A log that is another server's is not read, and neither is one behind a tunnel.
+	// A server on this machine's loopback is known, one behind a tunnel is not, though its address is.
+	cfg, err := s.node.TCPConfig()
+	must(t, err)
+	for _, tunnel := range []bool{false, true} {
+		addr := cfg.Addr
+		if tunnel {
+			addr = proxy(t, cfg.Addr)
+		}
+		target, err := mysql.ParseTarget(cfg.User + ":" + cfg.Passwd + "@tcp(" + addr + ")/")
+		must(t, err)
+		conn, err := mysql.Connect(t.Context(), target, nil)
+		must(t, err)
+		if same, why, err := conn.SameMachine(t.Context(), target); err != nil || same == tunnel || tunnel && !strings.Contains(why, "tunnel") {
+			t.Errorf("tunnel %v: the same machine %v: %s %v", tunnel, same, why, err)
+		}
+		must(t, conn.Close())
+	}
+
+	// A log that is another server's is not read.
 	other := filepath.Join(t.TempDir(), "slow.log")
 	must(t, os.WriteFile(other, []byte("mariadbd, Version: 10. started with:\nTcp port: 3306  Unix socket: /elsewhere.sock\nTime\t\t    Id Command\tArgument\n"), 0o600))
 	if err := isLogOf(other, s.node.Socket); err == nil || !strings.Contains(err.Error(), "another server") {
 		t.Errorf("another server's log: %v", err)
 	}
+}
+
+// proxy passes connections on to an address until the test ends.
+func proxy(t *testing.T, to string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			out, err := net.Dial("tcp", to)
+			if err != nil {
+				in.Close()
+				continue
+			}
+			go func() { io.Copy(out, in); out.Close() }()
+			go func() { io.Copy(in, out); in.Close() }()
+		}
+	}()
+	return l.Addr().String()
 }
 
 // fileScene is a slow log that a test writes, and a store; time passes as the test says.
