@@ -147,37 +147,7 @@ func TestSlowLog(t *testing.T) {
 				t.Errorf("plans %+v, status %+v", a.Plans, s.log.Status())
 			}
 
-			root(5)
-			must(t, os.Rename(path, path+".1"))
-			root(5) // into the old file
-			s.step()
-			s.run(1, "FLUSH SLOW LOGS")
-			root(5)
-			s.end()
-			s.calls(selectAll, want)
-
-			root(5)
-			s.step()
-			root(5)
-			copyTruncate(t, path, path+".2")
-			root(5)
-			s.end()
-			s.calls(selectAll, want)
-
-			root(5) // seen, in a minute that is open
-			s.step()
-			s.log.leave()
-			root(5) // nobody looks
-			s.begin()
-			root(5)
-			s.step()
-			s.begin() // killed: nothing was written down at the end
-			root(5)
-			must(t, os.Rename(path, path+".3"))
-			s.run(1, "FLUSH SLOW LOGS")
-			root(5)
-			s.begin() // killed, and the log was rotated
-			s.end()
+			s.rotations(path, root)
 			s.calls(selectAll, want)
 
 			s.run(1, "SET GLOBAL slow_query_log=OFF")
@@ -212,6 +182,40 @@ func TestSlowLog(t *testing.T) {
 			}
 		})
 	}
+}
+
+// rotations runs statements while the log is renamed and cut, and Risso stopped and killed.
+func (s *slowScene) rotations(path string, root func(int)) {
+	s.t.Helper()
+	root(5)
+	must(s.t, os.Rename(path, path+".1"))
+	root(5) // into the old file
+	s.step()
+	s.run(1, "FLUSH SLOW LOGS")
+	root(5)
+	s.end()
+
+	root(5)
+	s.step()
+	root(5)
+	copyTruncate(s.t, path, path+".2")
+	root(5)
+	s.end()
+
+	root(5) // seen, in a minute that is open
+	s.step()
+	s.log.leave()
+	root(5) // nobody looks
+	s.begin()
+	root(5)
+	s.step()
+	s.begin() // killed: nothing was written down at the end
+	root(5)
+	must(s.t, os.Rename(path, path+".3"))
+	s.run(1, "FLUSH SLOW LOGS")
+	root(5)
+	s.begin() // killed, and the log was rotated
+	s.end()
 }
 
 func partsOf(list []events.Part) map[string]int64 {
@@ -460,7 +464,7 @@ func TestSlowLogMinutes(t *testing.T) {
 	}
 	event(15*time.Minute, 7)
 	f.pass(3 * time.Minute)
-	f.now = begin.Add(5 * time.Minute) // an hour is not needed: these minutes are there
+	f.now = begin.Add(5 * time.Minute) // these minutes are stored already
 	event(5*time.Minute, 3)
 	f.pass(0)
 	for range 20 {
