@@ -40,6 +40,7 @@ var wordsOfState = []struct{ word, class string }{
 	{"receiving from client", "network"},
 	{"waiting for gtid", "replication"},
 	{"master_gtid_wait", "replication"},
+	{"user sleep", "other"},
 	{"waiting", "other"},
 }
 
