@@ -292,14 +292,15 @@ func (r *ActivityReader) optional(ctx context.Context, what, reason, remedy, sta
 		return nil
 	}
 	err := r.c.Query(ctx, statement, f)
+	if err == nil {
+		delete(r.gaps, what)
+		return nil
+	}
 	switch ClassOf(err) {
 	case ClassPrivilege, ClassMissing:
 		r.refused[what] = refusedFor
 		r.gaps[what] = fleet.Gap{What: "who waits for " + what, Reason: reason, Remedy: remedy}
 		return nil
-	}
-	if err == nil {
-		delete(r.gaps, what)
 	}
 	return err
 }

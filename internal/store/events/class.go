@@ -142,12 +142,18 @@ func (a asker) sightings(ctx context.Context, q ClassQuestion, f filter, out *Cl
 		if err := scan(&c.Instance, &c.Digest, &c.FirstSeen, &c.LastSeen); err != nil {
 			return err
 		}
-		if out.Instance == "" {
-			out.Instance, out.Digest = c.Instance, c.Digest
-		}
 		out.Digests = append(out.Digests, c)
 		return nil
 	})
+	// Who looks at sessions sees a class without its digest: that is nothing more where the digest is known.
+	known := map[string]bool{}
+	for _, c := range out.Digests {
+		known[c.Instance] = known[c.Instance] || c.Digest != ""
+	}
+	out.Digests = slices.DeleteFunc(out.Digests, func(c Class) bool { return c.Digest == "" && known[c.Instance] })
+	if len(out.Digests) > 0 {
+		out.Instance, out.Digest = out.Digests[0].Instance, out.Digests[0].Digest
+	}
 	return wrap("tell where the class was seen", err)
 }
 
