@@ -139,11 +139,14 @@ func (r *ActivityReader) Read(ctx context.Context) (list []Session, more bool, e
 		}
 		return nil
 	})
-	if err != nil || len(list) == 0 {
-		return list, more, err
+	if err == nil && len(list) > 0 {
+		err = r.blockers(ctx, list)
 	}
-	if err := r.blockers(ctx, list); err != nil {
+	if err != nil {
 		return nil, more, err
+	}
+	if !more {
+		r.c.traffic.noteDoing(list)
 	}
 	return list, more, nil
 }

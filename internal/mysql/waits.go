@@ -3,6 +3,7 @@ package mysql
 import (
 	"context"
 	sqldriver "database/sql/driver"
+	"maps"
 	"strings"
 
 	"github.com/rissodb/risso/internal/fleet"
@@ -74,6 +75,11 @@ func (r *waitReader) read(ctx context.Context, c *Conn, s *fleet.Sample, rowLock
 		r.counts = make(map[string]float64)
 	}
 	clear(r.counts)
+	if doing := c.traffic.lately(); doing != nil { // who looks at statements has just asked
+		maps.Copy(r.counts, doing)
+		r.emit(s)
+		return nil
+	}
 	atEnd := c.Server.MariaDB() || c.Server.Number < 80000
 	err := c.Query(ctx, r.statement(c.Server), func(row []sqldriver.Value) error {
 		n, _ := number(row[1])

@@ -25,6 +25,9 @@ type identifier struct {
 	buf  []byte
 }
 
+// aroundPrepared are the verbs of what MySQL 9 tells with the text of the prepared statement though it is not run.
+var aroundPrepared = map[string]bool{"PREPARE": true, "DEALLOCATE": true}
+
 // executed are the verbs after EXECUTE that are no name of a prepared statement; those are quoted in digests.
 var executed = map[string]bool{"SELECT": true, "INSERT": true, "UPDATE": true, "DELETE": true, "REPLACE": true, "CALL": true, "SET": true, "TABLE": true, "VALUES": true, "DO": true}
 
