@@ -60,7 +60,9 @@ func statementSite(t *testing.T) (s *site, now int64) {
 		t.Fatal(err)
 	}
 	o := Options{Live: live.New(func() live.Self { return live.Self{} }), Open: true, Logger: slog.New(slog.DiscardHandler)}
-	o.Statements = Statements{Store: store, Sources: func() []history.Status { return []history.Status{{Instance: "db1", Working: true, PlanNote: history.NotCaught}, {Instance: "db2"}} }}
+	o.Statements = Statements{Store: store, Sources: func() []history.Status {
+		return []history.Status{{Instance: "db1", Working: true, PlanNote: history.NotCaught}, {Instance: "db2"}}
+	}}
 	s = &site{Server: httptest.NewServer(New(o))}
 	t.Cleanup(s.Close)
 	return s, now
