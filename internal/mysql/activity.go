@@ -19,7 +19,7 @@ type Session struct {
 	Text               string // the statement as the server shows it, at most maxActivityText bytes
 	DigestText         string // the server's normalised text; empty where it is not told while a statement runs
 	Prepared           bool   // a prepared statement is executed
-	Run                int64  // tells this run of a statement from the next one in the same session; 0: the server does not tell
+	Run                int64  // tells this run of a statement from the next one in the same session; 0: the server does not tell (MySQL 5.7)
 	Seconds            float64
 	State              string // as the server names it
 	Wait               string // one of StatementWaits
@@ -77,7 +77,7 @@ func NewActivityReader(ctx context.Context, c *Conn) (*ActivityReader, error) {
 		statements = statements || text(row[0]) == "events_statements_current"
 		return nil
 	})
-	r.statement = threadsStatement(waits)
+	r.statement = threadsStatement(waits, c.Server.atLeast(80000))
 	if err == nil && !statements {
 		r.gaps["statements"] = fleet.Gap{What: "the last statement of a blocking session", Reason: "the consumer events_statements_current of performance_schema is off",
 			Remedy: "UPDATE performance_schema.setup_consumers SET ENABLED = 'YES' WHERE NAME = 'events_statements_current'"}
@@ -90,17 +90,23 @@ const activityLimit = 2 * time.Second
 
 // threadsStatement is the question for the active sessions. performance_schema.threads takes no lock that sessions need
 // (MySQL manual, "The threads Table"); events_statements_current is found by the thread's number. The innermost statement of a
-// stored program is the one that waits.
-func threadsStatement(waits bool) string {
+// stored program is the one that waits. MySQL 5.7 has no index there, so that a join with 500 sessions costs it 26 ms, and tells no
+// digest while a statement runs: there the thread's row has to do.
+func threadsStatement(waits, statements bool) string {
 	event, join := "NULL", ""
 	if waits {
 		event = "w.EVENT_NAME"
 		join = " LEFT JOIN performance_schema.events_waits_current w ON w.THREAD_ID = t.THREAD_ID AND w.END_EVENT_ID IS NULL"
 	}
+	const where = `
+ WHERE t.TYPE = 'FOREGROUND' AND t.PROCESSLIST_COMMAND IN ('Query', 'Execute', 'Prepare', 'Fetch') AND t.PROCESSLIST_ID <> CONNECTION_ID() LIMIT %d`
+	if !statements {
+		return fmt.Sprintf(`SELECT /* risso: what sessions run and wait for */ t.PROCESSLIST_ID, t.PROCESSLIST_USER, t.PROCESSLIST_HOST, t.PROCESSLIST_DB, t.PROCESSLIST_COMMAND, t.PROCESSLIST_STATE,
+ LEFT(t.PROCESSLIST_INFO, %d), NULL, 0, t.PROCESSLIST_TIME, NULL, t.THREAD_ID, 0, NULL, %s FROM performance_schema.threads t%s`+where, maxActivityText, event, join, maxSessions+1)
+	}
 	return fmt.Sprintf(`SELECT /* risso: what sessions run and wait for */ t.PROCESSLIST_ID, t.PROCESSLIST_USER, t.PROCESSLIST_HOST, t.PROCESSLIST_DB, t.PROCESSLIST_COMMAND, t.PROCESSLIST_STATE,
  LEFT(COALESCE(t.PROCESSLIST_INFO, s.SQL_TEXT), %d), s.DIGEST_TEXT, s.EVENT_ID, COALESCE(s.TIMER_WAIT / 1e12, t.PROCESSLIST_TIME), s.EVENT_NAME, t.THREAD_ID, s.NESTING_EVENT_LEVEL, s.SQL_TEXT, %s
- FROM performance_schema.threads t LEFT JOIN performance_schema.events_statements_current s ON s.THREAD_ID = t.THREAD_ID AND s.END_EVENT_ID IS NULL%s
- WHERE t.TYPE = 'FOREGROUND' AND t.PROCESSLIST_COMMAND IN ('Query', 'Execute', 'Prepare', 'Fetch') AND t.PROCESSLIST_ID <> CONNECTION_ID() LIMIT %d`, maxActivityText, event, join, maxSessions+1)
+ FROM performance_schema.threads t LEFT JOIN performance_schema.events_statements_current s ON s.THREAD_ID = t.THREAD_ID AND s.END_EVENT_ID IS NULL%s`+where, maxActivityText, event, join, maxSessions+1)
 }
 
 // processListStatement is the same where performance_schema tells less or is off: MariaDB has the process list's time in
@@ -233,7 +239,7 @@ func (r *ActivityReader) blockers(ctx context.Context, list []Session) error {
 		if err != nil {
 			return err
 		}
-		block(list, pairs, true, waitMetadata)
+		block(list, pairs, false, waitMetadata)
 	}
 	return r.lastStatements(ctx, list)
 }
@@ -328,14 +334,15 @@ func (s Server) rowLockWaits() (statement string, byThread bool) {
  JOIN information_schema.INNODB_TRX r ON r.trx_id = w.requesting_trx_id JOIN information_schema.INNODB_TRX b ON b.trx_id = w.blocking_trx_id LIMIT %d`, maxLockPairs), false
 }
 
-// metadataLockWaits asks who waits for whose metadata locks, by thread; "" where the server does not tell. MySQL 5.7 and MariaDB
+// metadataLockWaits asks who waits for whose metadata locks, by connection; "" where the server does not tell. MySQL 5.7 and MariaDB
 // have the instrument wait/lock/metadata/sql/mdl off as they come, and then the answer is empty.
 func (s Server) metadataLockWaits() string {
 	if !s.PerformanceSchema || s.MariaDB() && s.Number < 100502 {
 		return ""
 	}
-	return fmt.Sprintf(`SELECT /* risso: who blocks whom */ DISTINCT p.OWNER_THREAD_ID, g.OWNER_THREAD_ID FROM performance_schema.metadata_locks p
+	return fmt.Sprintf(`SELECT /* risso: who blocks whom */ DISTINCT pt.PROCESSLIST_ID, gt.PROCESSLIST_ID FROM performance_schema.metadata_locks p
  JOIN performance_schema.metadata_locks g ON g.OBJECT_TYPE = p.OBJECT_TYPE AND g.OBJECT_SCHEMA <=> p.OBJECT_SCHEMA AND g.OBJECT_NAME <=> p.OBJECT_NAME AND g.LOCK_STATUS = 'GRANTED'
+ JOIN performance_schema.threads pt ON pt.THREAD_ID = p.OWNER_THREAD_ID JOIN performance_schema.threads gt ON gt.THREAD_ID = g.OWNER_THREAD_ID
  WHERE p.LOCK_STATUS = 'PENDING' AND g.OWNER_THREAD_ID <> p.OWNER_THREAD_ID LIMIT %d`, maxLockPairs)
 }
 
