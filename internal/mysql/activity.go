@@ -198,7 +198,7 @@ func statementWait(state, event string, commitAtQueryEnd bool) string {
 }
 
 // tmpDiskStates are the states in which a statement moves or copies an internal temporary table on disk.
-var tmpDiskStates = []string{"converting heap to ", "copying to tmp table on disk", "moving to tmp table on disk"}
+var tmpDiskStates = []string{"converting heap to ", "copying to tmp table on disk"}
 
 // classOfEvent tells the class of a wait event. Waits for a table's handler stand for all that the engine does.
 var classOfEvent = []struct{ prefix, class string }{

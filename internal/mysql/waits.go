@@ -27,6 +27,7 @@ var wordsOfState = []struct{ word, class string }{
 	{"waiting for table flush", "metadata_lock"},
 	{"waiting for global read lock", "metadata_lock"},
 	{"waiting for backup lock", "metadata_lock"},
+	{"waiting for gtid", "replication"}, // … to be committed
 	{"waiting for commit lock", "commit"},
 	{"waiting for handler commit", "commit"},
 	{"waiting for prior transaction", "commit"},
@@ -39,7 +40,6 @@ var wordsOfState = []struct{ word, class string }{
 	{"writing to net", "network"},
 	{"reading from net", "network"},
 	{"receiving from client", "network"},
-	{"waiting for gtid", "replication"},
 	{"master_gtid_wait", "replication"},
 	{"user sleep", "other"},
 	{"waiting", "other"},
