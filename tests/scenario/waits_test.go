@@ -29,7 +29,7 @@ type classWaits struct {
 // statement of the one that blocked.
 func TestWaitsOverHTTP(t *testing.T) {
 	t.Parallel()
-	eachKind(t, []string{"mysql-9.7"}, func(t *testing.T, kind string) {
+	eachKind(t, []string{"mysql-9.7", "mariadb"}, func(t *testing.T, kind string) {
 		n := single(t, kind)
 		execSQL(t, n, "CREATE DATABASE shop; CREATE TABLE shop.t (id INT PRIMARY KEY, a INT); INSERT INTO shop.t VALUES (1, 1)")
 		r := serve(t, dataDir(t), "--no-host", "--dsn", "db=root@unix("+n.Socket+")/")
@@ -83,7 +83,11 @@ func TestWaitsOverHTTP(t *testing.T) {
 		if len(a.ByUser) != 1 || a.ByUser[0].Value != "root" || a.ByUserFrom != "activity" || len(a.ByHost) != 1 || a.ByHost[0].Value != "localhost" {
 			t.Errorf("by user %+v, by host %+v", a.ByUser, a.ByHost)
 		}
-		if len(a.BlockedBy) != 1 || a.BlockedBy[0].Wait != "row_lock" || a.BlockedBy[0].Fingerprint != "update shop.t set a = a + ? where id = ?" {
+		blocker := "update shop.t set a = a + ? where id = ?"
+		if kind == "mariadb" { // its performance_schema is off: it does not tell what an idle session ran last
+			blocker = ""
+		}
+		if len(a.BlockedBy) != 1 || a.BlockedBy[0].Wait != "row_lock" || a.BlockedBy[0].Fingerprint != blocker {
 			t.Errorf("blocked by %+v", a.BlockedBy)
 		}
 	})

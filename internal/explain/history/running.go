@@ -119,8 +119,8 @@ func (s *sampler) catch(ctx context.Context, at int64, list []mysql.Session) err
 var explainable = map[string]bool{"SELECT": true, "INSERT": true, "UPDATE": true, "DELETE": true, "REPLACE": true}
 
 // take takes one plan. MariaDB tells it of the running statement; MySQL refuses that for prepared ones ("Obtaining Execution Plan
-// Information for a Named Connection", error 3012), but shows their text with the values in it while its binary log is on,
-// and that can be explained. That a server refuses is no error.
+// Information for a Named Connection", error 3012), but from 8.0 on shows their text with the values in it (seen with the
+// binary log on), and that can be explained. That a server refuses is no error.
 func (s *sampler) take(ctx context.Context, at int64, k sampleKey, id identity, f *mysql.Session) error {
 	text, err := s.conn.ExplainRunning(ctx, *f, planTimeout)
 	origin := "running"

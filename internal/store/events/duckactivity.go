@@ -8,7 +8,7 @@ import (
 	"fmt"
 )
 
-// createActivity makes the table that files of Risso 0.x before it have not. It is kept by minute: it is small, because a minute's
+// createActivity makes the table that files of an older Risso have not. It is kept by minute: it is small, because a minute's
 // rows are bounded, and is deleted with the minutes.
 const createActivity = `CREATE TABLE IF NOT EXISTS risso_activity (instance VARCHAR NOT NULL, time BIGINT NOT NULL, class BIGINT NOT NULL, wait VARCHAR NOT NULL, db VARCHAR NOT NULL,
 	account VARCHAR NOT NULL, host VARCHAR NOT NULL, blocker BIGINT NOT NULL, calls BIGINT NOT NULL, seconds DOUBLE NOT NULL)`
