@@ -21,7 +21,7 @@ func (c *Collector) closer(ctx context.Context, at int64, list []cost) error {
 	var ids []string
 	for _, d := range list {
 		k := sampleKey{c.classes[d.digestKey].class, d.schema}
-		if _, fresh := c.sampled[k]; fresh || d.id == "" {
+		if _, fresh := c.sampled[k]; fresh || d.id == "" || aroundPrepared[c.classes[d.digestKey].verb] {
 			continue
 		}
 		wanted[d.digestKey] = k

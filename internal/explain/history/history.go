@@ -23,6 +23,7 @@ import (
 // Store is what the collector needs of the store of events.
 type Store interface {
 	AddMinutes(ctx context.Context, minutes ...events.Minute) (int, error)
+	AddActivity(ctx context.Context, minutes ...events.ActivityMinute) (int, error)
 	AddClasses(ctx context.Context, classes ...events.Class) error
 	AddSamples(ctx context.Context, samples ...events.Sample) error
 	AddPlan(ctx context.Context, p events.Plan) (*events.Flip, error)
@@ -67,6 +68,8 @@ type Status struct {
 	Resets   int64       `json:"resets"`              // how often a counter began anew: restarts and emptied tables, by digest
 	Plans    bool        `json:"plans"`               // plans are taken
 	PlanNote string      `json:"plan_note,omitempty"` // why some are not
+
+	Activity ActivityStatus `json:"activity"` // looking at the active sessions
 }
 
 // Collector follows one server.
@@ -87,6 +90,8 @@ type Collector struct {
 	pending   []events.Minute
 	fullUntil int64 // until when a full table is not told again
 	plans     planner
+	explained explained
+	activity  *sampler
 
 	mu     sync.Mutex
 	status Status
@@ -110,6 +115,7 @@ func New(target mysql.Target, instance fleet.Instance, o Options) *Collector {
 		c.Traffic = new(mysql.Traffic)
 	}
 	c.status = Status{Instance: instance.ID, Source: "performance_schema", Why: "the first minute is not over", Notes: []fleet.Gap{}, Plans: o.PlanID != nil}
+	c.activity = newSampler(c)
 	return c
 }
 
@@ -118,7 +124,8 @@ func (c *Collector) Status() Status {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.status
-	s.Notes = append([]fleet.Gap{}, s.Notes...)
+	activity, notes := c.activity.status()
+	s.Activity, s.Notes = activity, append(append([]fleet.Gap{}, s.Notes...), notes...)
 	return s
 }
 
@@ -131,6 +138,9 @@ func (c *Collector) setStatus(f func(*Status)) {
 // Run reads the server once at the start and then in every minute until ctx ends.
 func (c *Collector) Run(ctx context.Context) {
 	defer c.disconnect()
+	var sampling sync.WaitGroup
+	defer sampling.Wait()
+	sampling.Go(func() { c.activity.run(ctx) })
 	for {
 		began := time.Now()
 		c.Read(ctx, began)
@@ -337,7 +347,7 @@ func (c *Collector) store(ctx context.Context) error {
 
 // identify finds the classes of digests that were not seen before and stores them.
 func (c *Collector) identify(ctx context.Context, at int64, list []cost) error {
-	c.names.note(c.Traffic.Texts()...)
+	c.names.note(append(c.Traffic.Texts(), c.explained.noted()...)...)
 	var ids []string
 	for _, d := range list {
 		if _, ok := c.classes[d.digestKey]; ok {

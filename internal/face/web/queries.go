@@ -140,6 +140,7 @@ type queryRow struct {
 	New       bool            `json:"new"`
 	Spark     nums            `json:"spark"`
 	Flips     int             `json:"flips"`
+	Wait      *events.Part    `json:"wait"`
 }
 
 // queries is GET /api/queries: what cost most in a range.
@@ -170,7 +171,7 @@ func (s *server) queries(r *http.Request) (any, error) {
 	rows := make([]queryRow, len(a.Classes))
 	for i, c := range a.Classes {
 		rows[i] = queryRow{ID: c.ID, Fingerprint: c.Fingerprint, Verb: c.Verb, Tables: c.Tables, costJSON: costOf(c.Cost, span), Share: ratio(c.Seconds, a.Total.Seconds), Latency: c.Latency,
-			Instances: c.Instances, FirstSeen: c.FirstSeen, LastSeen: c.LastSeen, Spark: nums(c.Spark), Flips: c.Flips,
+			Instances: c.Instances, FirstSeen: c.FirstSeen, LastSeen: c.LastSeen, Spark: nums(c.Spark), Flips: c.Flips, Wait: c.Wait,
 			// New is what was not there before, as far as is known: not what ran when Risso began to look.
 			New: c.FirstSeen >= ask.From && c.FirstSeen >= a.First+newAfter}
 	}
@@ -223,7 +224,8 @@ func (s *server) query(r *http.Request) (any, error) {
 	return map[string]any{"available": true, "from": ask.From, "to": ask.To, "step": a.Step,
 		"id": a.ID, "pt_id": a.PtID, "fingerprint": a.Fingerprint, "verb": a.Verb, "tables": a.Tables, "first_seen": a.FirstSeen, "last_seen": a.LastSeen,
 		"digests": digests, "total": costOf(a.Total, span), "latency": a.Latency, "series": seriesOf(a, ask.Range),
-		"by_instance": list(a.ByInstance), "by_schema": list(a.BySchema), "by_user": list(a.ByUser), "waits": list([]events.Part(nil)),
+		"by_instance": list(a.ByInstance), "by_schema": list(a.BySchema), "by_user": list(a.ByUser), "by_user_from": a.ByUserFrom, "by_host": list(a.ByHost),
+		"waits": list(a.Waits), "blocked_by": list(a.BlockedBy), "activity": activityOf(a), "plan_note": planNote(a, s.sources(ask.Instances)),
 		"samples": list(a.Samples), "plans": drawn(a.Plans), "flips": list(a.Flips), "sources": s.sources(ask.Instances)}, nil
 }
 

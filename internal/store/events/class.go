@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"sort"
@@ -44,7 +43,7 @@ func (a asker) Class(ctx context.Context, q ClassQuestion) (*ClassAnswer, error)
 		return nil, err
 	}
 	out.Class = names[k]
-	for _, read := range []func(context.Context, ClassQuestion, filter, *ClassAnswer) error{a.history, a.parts, a.sightings, a.samples, a.plans} {
+	for _, read := range []func(context.Context, ClassQuestion, filter, *ClassAnswer) error{a.history, a.parts, a.sightings, a.activity, a.samples, a.plans} {
 		if err := read(ctx, q, f, out); err != nil {
 			return nil, err
 		}
@@ -118,13 +117,11 @@ func (a asker) parts(ctx context.Context, q ClassQuestion, f filter, out *ClassA
 		return nil
 	})
 	for i, into := range []*[]Part{&out.ByInstance, &out.BySchema, &out.ByUser} {
-		list := slices.SortedFunc(maps.Values(by[i]), func(a, b Part) int {
-			return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.Value, b.Value))
-		})
-		*into = list[:min(len(list), maxParts)]
+		*into = heaviestParts(by[i])
 	}
-	if len(out.ByUser) == 1 && out.ByUser[0].Value == "" {
-		out.ByUser = nil
+	out.ByUserFrom = "statements"
+	if len(out.ByUser) == 0 || len(out.ByUser) == 1 && out.ByUser[0].Value == "" {
+		out.ByUser, out.ByUserFrom = nil, ""
 	}
 	return wrap("read the class by instance, schema and user", err)
 }
@@ -146,12 +143,18 @@ func (a asker) sightings(ctx context.Context, q ClassQuestion, f filter, out *Cl
 			return err
 		}
 		c.Digest = digestOf(c.Digest, q.ID)
-		if out.Instance == "" {
-			out.Instance, out.Digest = c.Instance, c.Digest
-		}
 		out.Digests = append(out.Digests, c)
 		return nil
 	})
+	// Who looks at sessions sees a class without its digest: that is nothing more where the digest is known.
+	known := map[string]bool{}
+	for _, c := range out.Digests {
+		known[c.Instance] = known[c.Instance] || c.Digest != ""
+	}
+	out.Digests = slices.DeleteFunc(out.Digests, func(c Class) bool { return c.Digest == "" && known[c.Instance] })
+	if len(out.Digests) > 0 {
+		out.Instance, out.Digest = out.Digests[0].Instance, out.Digests[0].Digest
+	}
 	return wrap("tell where the class was seen", err)
 }
 
@@ -166,8 +169,10 @@ func (a asker) samples(ctx context.Context, q ClassQuestion, f filter, out *Clas
 		out.Samples = append(out.Samples, s)
 		return nil
 	})
-	if len(out.ByUser) == 0 { // no source told: the samples do, a little
-		out.ByUser = usersOf(out.Samples)
+	if out.ByUserFrom == "" { // nothing else told: the samples do, a little
+		if out.ByUser = usersOf(out.Samples); len(out.ByUser) > 0 {
+			out.ByUserFrom = "samples"
+		}
 	}
 	return wrap("read the samples", err)
 }

@@ -30,6 +30,7 @@ var chTables = []string{
  rows_sent Int64, rows_examined Int64, rows_affected Int64, errors Int64, warnings Int64, tmp_tables Int64, tmp_disk_tables Int64, no_index Int64, sort_rows Int64,
  max_seconds Float64, latency Nested(bucket Int16, calls Int64))
  ENGINE = ReplacingMergeTree() PARTITION BY toYYYYMM(toDateTime(time)) ORDER BY (instance, time, class, db, account)`,
+	chActivity,
 	chSums("risso_hours"), chFeed("risso_hours", hour), chSums("risso_days"), chFeed("risso_days", day),
 	`CREATE TABLE IF NOT EXISTS risso_classes (class Int64, id String, pt_id String, fingerprint String, verb String, tables String) ENGINE = ReplacingMergeTree() ORDER BY class`,
 	`CREATE TABLE IF NOT EXISTS risso_seen (instance String, class Int64, digest String, first_seen Int64, last_seen Int64) ENGINE = ReplacingMergeTree(last_seen) ORDER BY (instance, class, digest, first_seen)`,
@@ -336,7 +337,7 @@ func (s *server) AddPlan(ctx context.Context, p Plan) (flip *Flip, err error) {
 func (s *server) Prune(ctx context.Context, minutes, everything time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for table, before := range map[string]time.Time{"risso_minutes": minutes, "risso_samples": minutes, "risso_hours": everything, "risso_days": everything, "risso_flips": everything} {
+	for table, before := range map[string]time.Time{"risso_minutes": minutes, "risso_samples": minutes, "risso_activity": minutes, "risso_hours": everything, "risso_days": everything, "risso_flips": everything} {
 		if err := s.dropMonths(ctx, table, before); err != nil {
 			return fmt.Errorf("delete old statements: %w", err)
 		}

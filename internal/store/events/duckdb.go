@@ -205,7 +205,7 @@ func (s *embedded) prepare(ctx context.Context) error {
 	}
 	if tables == 0 {
 		return s.change(ctx, func(ctx context.Context, c *sql.Conn) error {
-			if _, err := c.ExecContext(ctx, createTables); err != nil {
+			if _, err := c.ExecContext(ctx, createTables+createActivity); err != nil {
 				return err
 			}
 			_, err := c.ExecContext(ctx, "INSERT INTO risso_meta VALUES ('schema', ?), ('hours', 0), ('days', 0), ('pruned', 0)", schemaVersion)
@@ -221,7 +221,8 @@ func (s *embedded) prepare(ctx context.Context) error {
 		return fmt.Errorf("%w: its tables are version %d, this Risso knows up to %d", ErrNewer, version, schemaVersion)
 	}
 	s.pruned.Store(pruned)
-	return nil
+	_, err := s.db.ExecContext(ctx, createActivity) // a file of an older Risso has it not
+	return err
 }
 
 // damaged tells whether an error of opening means that the file itself is broken. DuckDB has no error class for that.

@@ -351,3 +351,29 @@ func TestManyClassesWithoutDigest(t *testing.T) {
 		}
 	}
 }
+
+// TestOlderFile opens a file from before sessions were looked at: its minutes are there, and activity can be stored.
+func TestOlderFile(t *testing.T) {
+	path := t.TempDir() + "/events.duckdb"
+	s, err := openEmbedded(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	add(t, s, Minute{"db1", at(0), []Row{row(1, 10, 2)}})
+	if _, err := s.db.ExecContext(t.Context(), "DROP TABLE risso_activity"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := OpenEmbedded(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	addActivity(t, again, ActivityMinute{"db1", at(0), []Activity{{Class: id(1), Wait: "io", Calls: 1, Seconds: 1}}})
+	a := top(t, again, TopQuestion{Range: Range{at(0), at(60)}})
+	if again.Damage() != nil || len(a.Classes) != 1 || a.Classes[0].Calls != 10 || a.Classes[0].Wait == nil {
+		t.Errorf("damage %v, classes %+v", again.Damage(), a.Classes)
+	}
+}

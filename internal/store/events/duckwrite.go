@@ -328,6 +328,7 @@ func (s *embedded) Prune(ctx context.Context, minutes, everything time.Time) err
 		}{
 			{"DELETE FROM risso_minutes WHERE time < ?", max(upTo, old)},
 			{"DELETE FROM risso_samples WHERE time < ?", max(minutes.Unix(), old)},
+			{"DELETE FROM risso_activity WHERE time < ?", max(minutes.Unix(), old)},
 			{"DELETE FROM risso_hours WHERE time < ?", old},
 			{"DELETE FROM risso_days WHERE time < ?", old},
 			{"DELETE FROM risso_plans WHERE last_seen < ?", old},

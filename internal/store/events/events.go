@@ -97,7 +97,7 @@ type Plan struct {
 	ID        string `json:"id"` // equal for plans of equal shape
 	FirstSeen int64  `json:"first"`
 	LastSeen  int64  `json:"last"`
-	Origin    string `json:"origin"` // "explain": by EXPLAIN FORMAT=JSON; "slow log": MariaDB's explain lines
+	Origin    string `json:"origin"` // "explain": by EXPLAIN FORMAT=JSON; "running": by EXPLAIN FOR CONNECTION while it ran; "slow log": MariaDB's explain lines
 	Text      string `json:"text"`   // as the server gave it
 }
 
@@ -123,6 +123,8 @@ type Store interface {
 	// AddMinutes stores minutes; each is stored whole or not at all. One that is there already stays as it is: twice is
 	// once. Those older than minutes are kept are left out. It tells how many were new.
 	AddMinutes(ctx context.Context, minutes ...Minute) (int, error)
+	// AddActivity stores what sessions were found doing, minute by minute; as with AddMinutes, twice is once.
+	AddActivity(ctx context.Context, minutes ...ActivityMinute) (int, error)
 	// AddClasses notes classes; one that is known gets the earlier first and the later last time. A class without a
 	// fingerprint is one that was noted before and is seen again.
 	AddClasses(ctx context.Context, classes ...Class) error
@@ -133,7 +135,7 @@ type Store interface {
 	AddPlan(ctx context.Context, p Plan) (*Flip, error)
 	// Classes lists what is known of the classes of an instance, most recently seen first; at most limit.
 	Classes(ctx context.Context, instance string, limit int) ([]Class, error)
-	// Prune deletes the minutes and samples from before minutes, and all from before everything. What is in hours that are not
+	// Prune deletes the minutes, activity and samples from before minutes, and all from before everything. What is in hours that are not
 	// rolled up yet stays, and ClickHouse deletes a month when all of it is older.
 	Prune(ctx context.Context, minutes, everything time.Time) error
 

@@ -58,6 +58,7 @@ type ClassLoad struct {
 	Cost
 	Latency *Latency  // nil: not known
 	Spark   []float64 // load (seconds of statements per second) over the range
+	Wait    *Part     // what it was found doing longest; nil: it was not found running
 	Flips   int       // how often its plan flipped in the range
 }
 
@@ -141,7 +142,12 @@ type ClassAnswer struct {
 	Total                Cost
 	Latency              *Latency
 	ByInstance, BySchema []Part
-	ByUser               []Part // where no source tells who ran how much, the kept samples by user; else empty
+	ByUser               []Part // who ran it, as far as ByUserFrom tells
+	ByUserFrom           string // statements: all of them, by the source; activity: as sampled; samples: of the kept samples; empty: nothing
+	Waits                []Part // what it was found doing; Calls are how often it was found, Seconds that times the seconds between two readings
+	ByHost               []Part // where it was run from, as sampled
+	BlockedBy            []Blocker
+	Activity             Part // all of that, without a Value
 	Samples              []Sample
 	Plans                []Plan
 	Flips                []Flip

@@ -293,6 +293,9 @@ func (a asker) dress(ctx context.Context, q TopQuestion, out *TopAnswer, keys []
 	for k, slots := range buckets {
 		out.Classes[at[k]].Latency = Quantiles(slots[0])
 	}
+	if err := a.heaviestWaits(ctx, q, out, keys); err != nil {
+		return err
+	}
 	if err := a.countFlips(ctx, q, out, keys); err != nil || q.Sparks == 0 {
 		return err
 	}
