@@ -71,7 +71,7 @@ var orders = map[string]string{
 	"rows_examined":          "sum(rows_examined)",
 	"rows_sent":              "sum(rows_sent)",
 	"rows_affected":          "sum(rows_affected)",
-	"rows_examined_per_sent": "sum(rows_examined) / greatest(sum(rows_sent), 1)",
+	"rows_examined_per_sent": "sum(rows_examined) / greatest(sum(rows_sent) + sum(rows_affected), 1)", // what changes rows sends none
 	"errors":                 "sum(errors)",
 	"warnings":               "sum(warnings)",
 	"tmp_disk_tables":        "sum(tmp_disk_tables)",

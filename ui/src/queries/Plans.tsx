@@ -149,7 +149,7 @@ function Sides({ cls, before, after }: { cls: string; before: Seen; after: Seen 
         {sides.map(([word, p, lines]) => (
           <div key={word}>
             <h4>{word}: <code>{planName(p.id)}</code></h4>
-            {lines && <ul class="only" aria-label={`Steps only ${word}`}>{lines.filter((l) => l.differs).map((l, i) => <li key={i}><code>{stepText(l.text)}</code></li>)}</ul>}
+            {lines && <ul class="only" aria-label={`Steps only ${word}`}>{lines.filter((l) => l.differs).map((l) => stepText(l.text)).filter((t) => !/^where\b/.test(t)).map((t, i) => <li key={i}><code>{t}</code></li>)}</ul>}
             <Forms cls={cls} p={p} lines={lines ?? (p.tree ? unmarked(p.tree) : null)} />
           </div>
         ))}

@@ -15,6 +15,7 @@ import { LoadChart } from './LoadChart';
 import { Failed, NotKept, Sources, linkOfClass } from './parts';
 import { Table } from './Table';
 import { bestVersus, earlier, known, lengthOf } from './window';
+import { nameOf } from './sql';
 import { loadSentence, nameOfChange, news, newsWords, totalWords } from './words';
 
 const LIMIT = 50;
@@ -60,11 +61,13 @@ interface Compared {
 function Sentence({ heavy, span, compared }: { heavy: Answered; span: Span; compared: Compared | null }) {
   const shares = (heavy.classes ?? []).map((c) => c.share);
   const c = compared?.data;
+  const flipped = (heavy.classes ?? []).find((x) => (x.flips ?? 0) > 0);
   const top = c ? news(c.changes ?? [], c.a, c.b, compared.before, compared.after) : null;
   return (
     <p class="sentence" aria-live="polite" data-sentence>
       {loadSentence(shares, heavy.count, heavy.total, lengthOf(span))}{' '}
       {top && compared && <><a href={linkOfClass(top.id)}>{nameOfChange(top)}</a> {newsWords(top, compared.vs, compared.before)}</>}
+      {!top && flipped && <>The plan of <a href={linkOfClass(flipped.id)}>{nameOf(flipped.fingerprint, flipped.verb, flipped.tables)}</a> flipped. </>}
       {c && !top && compared && c.b.calls > 0 && <span class="quiet">{totalWords(c.a, c.b, compared.vs, compared.before, compared.after)}</span>}
     </p>
   );

@@ -189,14 +189,14 @@ export function Query() {
           <section aria-labelledby="history">
             <h2 id="history">History</h2>
             <div class="grid">{models.map((m) => <Chart key={m.id} model={m} desk={desk} />)}</div>
-            {steps && <Holes list={steps.holes} />}
+            {steps && <Holes list={steps.holes} first={share.first} />}
           </section>
           <section aria-labelledby="who">
             <h2 id="who">Who runs it</h2>
             <div class="whos">
               <Parts title="Server" list={q.by_instance ?? []} name={(v) => instanceOf(v)?.name ?? v} />
               <Parts title="Schema" list={q.by_schema ?? []} name={(v) => v || 'none'} />
-              <Parts title="User" list={q.by_user ?? []} name={(v) => v || 'not known'} sampled={q.by_user_from === 'activity'} />
+              <Parts title="User" list={q.by_user ?? []} name={(v) => v || 'not known'} sampled={q.by_user_from === 'activity' || q.by_user_from === 'samples'} />
               <Parts title="Host" list={q.by_host ?? []} name={(v) => v || 'not known'} sampled />
             </div>
             {(q.by_user_from === 'activity' || (q.by_host ?? []).length > 0) && <p class="quiet small">{q.by_user_from === 'activity' ? 'Users and hosts' : 'Hosts'}: sampled once a second.</p>}

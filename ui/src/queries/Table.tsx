@@ -5,7 +5,7 @@ import { exact, human, stamp } from '../common/format';
 import { Sparkline } from '../common/parts';
 import { go, view } from '../common/router';
 import type { Known } from './covered';
-import { examinedPerSent, nextSort, sparkOf, type Column } from './list';
+import { examinedPerRow, nextSort, sparkOf, type Column } from './list';
 import { Share, Tag, linkOfClass } from './parts';
 import { heavyWait, waitName } from './waits';
 import { NO_ROOM, short } from './sql';
@@ -15,7 +15,7 @@ const HEADS: [Column | '', string, string, string][] = [
   ['', 'Statement', '', ''], ['load', 'Share of load', 'c-share', 'Part of all seconds of execution'],
   ['load', 'Load', 'num', 'Seconds of execution per second'], ['calls', 'Calls/s', 'num', ''], ['avg', 'Average', 'num', 'Mean latency of a call'],
   ['p95', 'p95', 'num', 'Latency that 95 of 100 calls stay below, at most 4.7 % too high'],
-  ['rows_examined_per_sent', 'Examined/sent', 'num', 'Rows examined for each row sent: an index may help where this is large'],
+  ['rows_examined_per_sent', 'Examined/row', 'num', 'Rows examined for each row sent or changed: an index may help where this is large'],
   ['errors', 'Errors', 'num', 'Calls that ended with an error, in the range'], ['', 'Load over time', 'c-spark', ''],
 ];
 
@@ -69,8 +69,7 @@ function Row({ r, flips, spark: points, span, colour, fleetWide }: { r: QueryRow
     go({ page: 'query', cls: r.id, q: '', sort: '', schema: '', more: false });
   };
   const spark = { start: 0, step: 0, avg: points, min: points.map((v) => (v === null ? null : 0)), max: points };
-  // What changes rows sends none: that is no ratio to worry about, and said so.
-  const ratio = r.rows_sent > 0 ? human(examinedPerSent(r)) : r.rows_examined > 0 ? `${human(r.rows_examined)} : 0` : '–';
+  const ratio = r.rows_sent + r.rows_affected > 0 ? human(examinedPerRow(r)) : r.rows_examined > 0 ? `${human(r.rows_examined)} : 0` : '–';
   return (
     <tr class="row" data-class={r.id} onClick={open}>
       <td class="c-statement">
@@ -84,7 +83,7 @@ function Row({ r, flips, spark: points, span, colour, fleetWide }: { r: QueryRow
       <td class="num c-calls" title={`${exact(r.calls)} calls`}>{human(r.calls / seconds)}</td>
       <td class="num c-avg" title={exact(r.avg, 's')}>{human(r.avg, 's')}</td>
       <td class="num c-p95" title={r.latency ? `${exact(r.latency.p95, 's')}, of ${r.latency.calls.toLocaleString('en')} calls` : 'not known for this class'}>{human(r.latency?.p95, 's')}</td>
-      <td class="num c-ratio" title={`${exact(r.rows_examined)} examined, ${exact(r.rows_sent)} sent`}>{ratio}</td>
+      <td class="num c-ratio" title={`${exact(r.rows_examined)} examined, ${exact(r.rows_sent)} sent, ${exact(r.rows_affected)} changed`}>{ratio}</td>
       <td class={`num c-errors ${r.errors === 0 ? 'zero' : ''}`} title={exact(r.errors)}>{human(r.errors)}</td>
       <td class="c-spark">{points.length > 1 && <Sparkline spark={spark} height={22} />}</td>
     </tr>

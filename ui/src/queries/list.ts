@@ -19,14 +19,14 @@ export function nextSort(sort: string, column: Column): string {
   return sort === `-${column}` ? column : sort === column ? '' : `-${column}`;
 }
 
-/** Rows examined for each row sent, as the server orders by it: a class that sends none has all it examined. */
-export function examinedPerSent(r: QueryRow): number {
-  return r.rows_examined / Math.max(1, r.rows_sent);
+/** Rows examined for each row sent or changed, as the server orders by it; where there was none, all that were examined. */
+export function examinedPerRow(r: QueryRow): number {
+  return r.rows_examined / Math.max(1, r.rows_sent + r.rows_affected);
 }
 
 const VALUE: Record<Column, (r: QueryRow) => number | null> = {
   load: (r) => r.seconds, calls: (r) => r.calls, avg: (r) => r.avg, p95: (r) => r.latency?.p95 ?? null,
-  rows_examined_per_sent: examinedPerSent, errors: (r) => r.errors,
+  rows_examined_per_sent: examinedPerRow, errors: (r) => r.errors,
 };
 
 /** Sorts a copy of the rows; those without a value come last whichever way. */

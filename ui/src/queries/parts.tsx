@@ -98,16 +98,24 @@ export function Sources({ list }: { list: StatementSource[] }) {
   );
 }
 
-/** What the hatched parts of the charts above are. */
-export function Holes({ list }: { list: Span[] }) {
-  if (list.length === 0) return null;
+/** What the hatched parts of the charts above are; first is the earliest minute kept: before it Risso had not begun to look. */
+export function Holes({ list: all, first }: { list: Span[]; first: number }) {
+  if (all.length === 0) return null;
   const now = serverNow();
+  const list = all.filter((h) => h.to > first).map((h) => ({ from: Math.max(h.from, first), to: h.to }));
+  const early = all.some((h) => h.from < first);
   const seconds = list.reduce((s, h) => s + h.to - h.from, 0);
   const one = list.length === 1 ? list[0] : null;
   return (
     <p class="quiet small holes" data-holes={list.length}>
-      <i class="hatch" /> not read {one ? <>from <Moment t={one.from} now={now} /> to <Moment t={one.to} now={now} /></> : <>{list.length} times, {duration(seconds)} in all</>}:
-      {' '}Risso did not run, or the server did not answer. Figures per second take that time for idle.
+      <i class="hatch" /> not read
+      {list.length > 0 && (
+        <>
+          {' '}{one ? <>from <Moment t={one.from} now={now} /> to <Moment t={one.to} now={now} /></> : <>{list.length} times, {duration(seconds)} in all</>}:
+          {' '}Risso did not run, or the server did not answer. Figures per second take that time for idle.
+        </>
+      )}
+      {early && <> {list.length > 0 ? 'Before' : 'before'} <Moment t={first} now={now} />, when Risso began to look.</>}
     </p>
   );
 }
