@@ -6,7 +6,7 @@ import { Copy, Moment } from '../common/parts';
 import { instanceOf } from '../common/store';
 import { theme, themeChanges } from '../common/theme';
 import { diffTrees, type TreeLine } from './diff';
-import { Tag } from './parts';
+import { Tag, linkOfClass } from './parts';
 import { times } from './words';
 
 const SHORT = 10;
@@ -169,8 +169,8 @@ interface Props {
   flips: Flip[];
   /** why some could not be taken */
   notes: string[];
-  /** what a call took before and after a moment */
-  around: (at: number) => [number | null, number | null];
+  /** what a call took before and after a moment; null where the figures are of several places together */
+  around: ((at: number) => [number | null, number | null]) | null;
 }
 
 /** All plans, and when the class went from one to another. */
@@ -191,10 +191,10 @@ export function Plans({ cls, plans, flips, notes, around }: Props) {
       {newest.length > 0 && (
         <ul class="flips">
           {newest.slice(0, 10).map((f) => {
-            const did = effect(around(f.time));
+            const did = around ? effect(around(f.time)) : '';
             return (
               <li key={keyOf(f)} aria-current={f === flip && newest.length > 1 ? 'true' : undefined}>
-                ⇄ <Moment t={f.time} now={now} /> on {nameOfInstance(f.instance)}: from <code>{planName(f.old)}</code> to <code>{planName(f.new)}</code>
+                ⇄ <Moment t={f.time} now={now} /> on {around ? nameOfInstance(f.instance) : <a class="link" href={linkOfClass(cls, { id: f.instance })}>{nameOfInstance(f.instance)}</a>}: from <code>{planName(f.old)}</code> to <code>{planName(f.new)}</code>
                 {did && <b> {did}</b>}
                 {f !== flip && <> <button class="bare link" onClick={() => setChosen(keyOf(f))}>compare</button></>}
               </li>

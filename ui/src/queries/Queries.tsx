@@ -18,6 +18,7 @@ import { bestVersus, earlier, known, lengthOf } from './window';
 import { nameOf } from './sql';
 import { loadSentence, nameOfChange, news, newsWords, totalWords } from './words';
 
+const NONE: string[] = [];
 const LIMIT = 50;
 const LONG_LIMIT = 500;
 const POINTS = 120;
@@ -104,7 +105,7 @@ function Filter({ data, found, schemas }: { data: Answered | null; found: number
   const { q, schema } = view.value;
   return (
     <>
-      <input type="search" value={q} placeholder="Filter: part of a statement, a table, a class ID" aria-label="Filter statements" onInput={(e) => replace({ q: e.currentTarget.value })} spellcheck={false} />
+      <input type="search" value={q} placeholder="Filter: text, table, ID or DIGEST" title="Part of a statement, a table, or its ID: Risso’s, that of pt-query-digest, or the server’s DIGEST" aria-label="Filter statements" onInput={(e) => replace({ q: e.currentTarget.value })} spellcheck={false} />
       {(schemas.filter((s) => s.value !== '').length > 1 || schema) && (
         <select aria-label="Schema" value={schema} onChange={(e) => go({ schema: e.currentTarget.value })}>
           <option value="">all schemas</option>
@@ -186,7 +187,7 @@ export function Queries() {
           )}
           {vs === '' && data && rows.length === 0 && <Nothing data={data} search={q || schema} working={working} />}
           {vs === '' && data && data.count > 0 && <Period span={shown} data={data} />}
-          {vs !== '' && <Changes vs={vs} compared={compared} error={changes.error} waiting={changes.waiting} ready={said !== null} />}
+          {vs !== '' && <Changes vs={vs} compared={compared} error={changes.error} waiting={changes.waiting} ready={said !== null} listed={search === '' ? NONE : rows.map((r) => r.id)} />}
         </>
       )}
     </main>

@@ -203,12 +203,17 @@ export function Query() {
           </section>
           <Waits list={q.waits ?? []} note={q.activity?.note ?? ''} />
           <Blockers list={q.blocked_by ?? []} />
-          <Plans cls={q.id} plans={q.plans ?? []} flips={q.flips ?? []} notes={notesOf(q)} around={(at) => around(q.series.time, q.step, q.series.calls_per_second ?? [], q.series.load ?? [], at, 1800)} />
+          <Plans cls={q.id} plans={q.plans ?? []} flips={q.flips ?? []} notes={notesOf(q)} around={onePlace(q) ? (at) => around(q.series.time, q.step, q.series.calls_per_second ?? [], q.series.load ?? [], at, 1800) : null} />
           <Samples list={q.samples ?? []} plain={!/[?]/.test(q.fingerprint)} />
         </>
       )}
     </main>
   );
+}
+
+// A flip is of one schema of one server: figures of several together do not tell what it did.
+function onePlace(q: Answered): boolean {
+  return (q.by_instance ?? []).length <= 1 && (q.by_schema ?? []).length <= 1;
 }
 
 // Why plans of this class may be missing.
