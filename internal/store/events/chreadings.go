@@ -20,3 +20,13 @@ func (s *server) noteReadings(ctx context.Context, minutes []Minute) error {
 		return nil
 	})
 }
+
+// prepareReadings fills the table where minutes were stored before it was there: those that hold rows were read.
+func (s *server) prepareReadings(ctx context.Context) error {
+	var some int64
+	err := s.query(ctx, "SELECT toInt64(count()) FROM (SELECT 1 FROM risso_readings LIMIT 1)", nil, func(scan func(...any) error) error { return scan(&some) })
+	if err == nil && some == 0 {
+		_, err = s.db.ExecContext(ctx, "INSERT INTO risso_readings (instance, time) "+readingsOfRows)
+	}
+	return err
+}

@@ -76,6 +76,10 @@ func OpenClickHouse(ctx context.Context, url string) (Store, error) {
 			return nil, fmt.Errorf("prepare the tables in %s: %w", s.name, err)
 		}
 	}
+	if err := s.prepareReadings(ctx); err != nil {
+		s.db.Close()
+		return nil, fmt.Errorf("prepare the tables in %s: %w", s.name, err)
+	}
 	return s, nil
 }
 

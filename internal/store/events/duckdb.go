@@ -221,8 +221,7 @@ func (s *embedded) prepare(ctx context.Context) error {
 		return fmt.Errorf("%w: its tables are version %d, this Risso knows up to %d", ErrNewer, version, schemaVersion)
 	}
 	s.pruned.Store(pruned)
-	_, err := s.db.ExecContext(ctx, createReadings)
-	return err
+	return s.prepareReadings(ctx)
 }
 
 // damaged tells whether an error of opening means that the file itself is broken. DuckDB has no error class for that.

@@ -4,11 +4,13 @@ package events
 
 import (
 	"bufio"
+	"database/sql"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -319,5 +321,36 @@ func TestPruneToTheDay(t *testing.T) {
 	// A minute that is older than minutes are kept cannot come any more: its hour could not be made anew.
 	if n := add(t, s, Minute{"db1", at(5), []Row{row(1, 1, 1)}}); n != 0 {
 		t.Error("a minute from before the cut was stored")
+	}
+}
+
+// TestOlderFile opens a file that was made before it was noted which minutes were read: those that hold rows were.
+func TestOlderFile(t *testing.T) {
+	path := t.TempDir() + "/events.duckdb"
+	s, err := OpenEmbedded(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	add(t, s, Minute{"db1", at(0), []Row{row(1, 1, 1), row(2, 1, 1)}}, Minute{"db1", at(5), []Row{row(1, 1, 1)}})
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("duckdb", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.ExecContext(t.Context(), "DROP TABLE risso_readings"); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = OpenEmbedded(t.Context(), path); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	got, err := s.Covered(t.Context(), Range{at(0), at(10)}, nil, 10)
+	if want := []Covered{{"db1", Range{at(0), at(1)}}, {"db1", Range{at(5), at(6)}}}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v %v, want %v", got, err, want)
 	}
 }

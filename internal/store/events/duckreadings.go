@@ -30,3 +30,16 @@ func noteReadings(ctx context.Context, c *sql.Conn, minutes []Minute) error {
 	}
 	return nil
 }
+
+// prepareReadings makes the table where a file was made before it: minutes that hold rows were read.
+func (s *embedded) prepareReadings(ctx context.Context) error {
+	if _, err := s.db.ExecContext(ctx, createReadings); err != nil {
+		return err
+	}
+	var one int
+	if err := s.db.QueryRowContext(ctx, "SELECT count(*) FROM (SELECT 1 FROM risso_readings LIMIT 1)").Scan(&one); err != nil || one > 0 {
+		return err
+	}
+	_, err := s.db.ExecContext(ctx, "INSERT INTO risso_readings "+readingsOfRows)
+	return err
+}

@@ -18,6 +18,9 @@ type reading struct {
 	time     int64
 }
 
+// readingsOfRows are the readings that stored rows tell of.
+const readingsOfRows = "SELECT DISTINCT instance, time FROM risso_minutes"
+
 // readingsOf are the readings that minutes tell of, each once; first and last are the ends of their times.
 func readingsOf(minutes []Minute) (list []reading, first, last int64) {
 	seen := make(map[reading]bool, len(minutes))

@@ -20,6 +20,7 @@ import { knownSteps, lastRun, toChart } from './series';
 import { NO_ROOM, nameOf } from './sql';
 import { around } from './diff';
 import { Blockers, Waits } from './Waits';
+import { waitWords } from './waits';
 import { bestVersus, earlier, known, lengthOf, versusWords } from './window';
 import { againstWords, flipWords, loadOf } from './words';
 
@@ -68,7 +69,7 @@ function Sentence({ q, share, against, vs }: { q: Answered; share: number | null
     <p class="sentence" aria-live="polite" data-sentence>
       It makes {share === null ? '' : `${human(share, '%')} of the load: `}{human(loadOf(q.total, seconds), 's/s')}, {human(q.total.calls / seconds)} calls/s at {human(q.total.avg, 's')}
       {q.latency && <>, 95 of 100 under {human(q.latency.p95, 's')}</>}
-      {against && <>; {against} than {vs}</>}{flips && <>; {flips}</>}.
+      {against && <>; {against} than {vs}</>}{flips && <>; {flips}</>}{waitWords(q.waits ?? [])}.
     </p>
   );
 }
