@@ -92,7 +92,7 @@ export function Sources({ list }: { list: StatementSource[] }) {
   if (bad.length === 0) return null;
   return (
     <details class="gaps" open={bad.length === 1}>
-      <summary>{bad.length === 1 ? 'Not all statements are' : `${bad.length} things keep statements from being`} seen: {bad.map((b) => b.what).join(', ')}</summary>
+      <summary>Not all is seen{bad.length === 1 ? '' : `, for ${bad.length} reasons`}: {bad.map((b) => b.what).join(', ')}</summary>
       <ul>{bad.map((b) => <li key={b.key}><b>{b.what}</b> – {b.why}{b.remedy && <>. <Remedy text={b.remedy} /></>}</li>)}</ul>
     </details>
   );

@@ -15,6 +15,7 @@ describe('waits', () => {
     expect(heavyWait(w('row_lock', 30), 100)).toBe(true);
     expect(heavyWait(w('row_lock', 10), 100)).toBe(false);
     expect(heavyWait(w('running', 90), 100)).toBe(false);
+    expect(heavyWait(w('other', 90), 100)).toBe(false);
     expect(heavyWait(w('row_lock', 1), 1)).toBe(false);
   });
   it('have names and colours, also those that nobody knows yet', () => {

@@ -21,9 +21,9 @@ export function waitColour(value: string): Colour {
 
 const NOTABLE = 0.2;
 
-/** Whether a list should say what a class waits for: not when it simply runs, or waits for hardly anything. */
+/** Whether a list should say what a class waits for: not when it simply runs, waits for nothing that has a name, or for hardly anything. */
 export function heavyWait(wait: Part, seconds: number): boolean {
-  return wait.value !== 'running' && wait.seconds >= NOTABLE * seconds && wait.seconds >= 2;
+  return wait.value !== 'running' && wait.value !== 'other' && wait.seconds >= NOTABLE * seconds && wait.seconds >= 2;
 }
 
 const MOSTLY = 0.3;
