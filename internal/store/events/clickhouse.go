@@ -40,6 +40,7 @@ var chTables = []string{
  ENGINE = ReplacingMergeTree(last_seen) ORDER BY (class, instance, db, plan, first_seen)`,
 	`CREATE TABLE IF NOT EXISTS risso_flips (instance String, class Int64, db String, time Int64, old String, new String)
  ENGINE = ReplacingMergeTree() PARTITION BY toYYYYMM(toDateTime(time)) ORDER BY (class, instance, db, time)`,
+	chReadings,
 }
 
 func chSums(table string) string {
@@ -76,6 +77,10 @@ func OpenClickHouse(ctx context.Context, url string) (Store, error) {
 			return nil, fmt.Errorf("prepare the tables in %s: %w", s.name, err)
 		}
 	}
+	if err := s.prepareReadings(ctx); err != nil {
+		s.db.Close()
+		return nil, fmt.Errorf("prepare the tables in %s: %w", s.name, err)
+	}
 	return s, nil
 }
 
@@ -109,8 +114,12 @@ func (s *server) latency(table, where, slot string) string {
 	if !strings.HasSuffix(table, "minutes") {
 		nested = "latencyMap"
 	}
-	return "SELECT class, toInt64(" + slot + ") AS slot, toInt64(b) AS bucket, toInt64(sum(n)) FROM (SELECT class, time, " + nested + ".bucket AS bs, " + nested + ".calls AS ns FROM " + table +
+	return "SELECT class, toInt64(" + slot + ") AS slot, toInt64(b) AS bucket, toInt64(sum(n)) AS counted FROM (SELECT class, time, " + nested + ".bucket AS bs, " + nested + ".calls AS ns FROM " + table +
 		" WHERE " + where + ") ARRAY JOIN bs AS b, ns AS n GROUP BY class, slot, bucket"
+}
+
+func (s *server) quantile(counted string, level float64) string {
+	return fmt.Sprintf("SELECT class, toInt64(quantileExactWeighted(%g)(bucket, toUInt64(counted))) AS reached, toInt64(sum(counted)) AS of FROM (%s) GROUP BY class", level, counted)
 }
 
 // insert sends rows in one block, which ClickHouse stores whole or not at all.
@@ -141,12 +150,15 @@ const blockRows = 200000
 // AddMinutes stores minutes.
 func (s *server) AddMinutes(ctx context.Context, minutes ...Minute) (stored int, err error) {
 	list, err := checkMinutes(minutes, s.pruned.Load())
-	if err != nil || len(list) == 0 {
+	if err != nil || len(minutes) == 0 {
 		return 0, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	fresh, err := s.fresh(ctx, list)
+	var fresh []Minute
+	if len(list) > 0 {
+		fresh, err = s.fresh(ctx, list)
+	}
 	if err != nil {
 		return 0, fmt.Errorf("store minutes of statements: %w", err)
 	}
@@ -164,7 +176,7 @@ func (s *server) AddMinutes(ctx context.Context, minutes ...Minute) (stored int,
 		stored += n
 		fresh = fresh[n:]
 	}
-	return stored, nil
+	return stored, wrap("note what was read", s.noteReadings(ctx, minutes))
 }
 
 func (s *server) fresh(ctx context.Context, list []Minute) ([]Minute, error) {
@@ -337,7 +349,7 @@ func (s *server) AddPlan(ctx context.Context, p Plan) (flip *Flip, err error) {
 func (s *server) Prune(ctx context.Context, minutes, everything time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for table, before := range map[string]time.Time{"risso_minutes": minutes, "risso_samples": minutes, "risso_activity": minutes, "risso_hours": everything, "risso_days": everything, "risso_flips": everything} {
+	for table, before := range map[string]time.Time{"risso_minutes": minutes, "risso_samples": minutes, "risso_activity": minutes, "risso_hours": everything, "risso_days": everything, "risso_flips": everything, "risso_readings": everything} {
 		if err := s.dropMonths(ctx, table, before); err != nil {
 			return fmt.Errorf("delete old statements: %w", err)
 		}

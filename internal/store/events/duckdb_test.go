@@ -4,11 +4,13 @@ package events
 
 import (
 	"bufio"
+	"database/sql"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -352,8 +354,8 @@ func TestManyClassesWithoutDigest(t *testing.T) {
 	}
 }
 
-// TestOlderFile opens a file from before sessions were looked at: its minutes are there, and activity can be stored.
-func TestOlderFile(t *testing.T) {
+// TestFileWithoutActivity opens a file from before sessions were looked at: its minutes are there, and activity can be stored.
+func TestFileWithoutActivity(t *testing.T) {
 	path := t.TempDir() + "/events.duckdb"
 	s, err := openEmbedded(t.Context(), path)
 	if err != nil {
@@ -375,5 +377,36 @@ func TestOlderFile(t *testing.T) {
 	a := top(t, again, TopQuestion{Range: Range{at(0), at(60)}})
 	if again.Damage() != nil || len(a.Classes) != 1 || a.Classes[0].Calls != 10 || a.Classes[0].Wait == nil {
 		t.Errorf("damage %v, classes %+v", again.Damage(), a.Classes)
+	}
+}
+
+// TestFileWithoutReadings opens a file that was made before it was noted which minutes were read: those that hold rows were.
+func TestFileWithoutReadings(t *testing.T) {
+	path := t.TempDir() + "/events.duckdb"
+	s, err := OpenEmbedded(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	add(t, s, Minute{"db1", at(0), []Row{row(1, 1, 1), row(2, 1, 1)}}, Minute{"db1", at(5), []Row{row(1, 1, 1)}})
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("duckdb", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.ExecContext(t.Context(), "DROP TABLE risso_readings"); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = OpenEmbedded(t.Context(), path); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	got, err := s.Covered(t.Context(), Range{at(0), at(10)}, nil, 10)
+	if want := []Covered{{"db1", Range{at(0), at(1)}}, {"db1", Range{at(5), at(6)}}}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v %v, want %v", got, err, want)
 	}
 }

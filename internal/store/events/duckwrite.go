@@ -17,10 +17,13 @@ import (
 // AddMinutes stores minutes, all in one transaction.
 func (s *embedded) AddMinutes(ctx context.Context, minutes ...Minute) (stored int, err error) {
 	list, err := checkMinutes(minutes, s.pruned.Load())
-	if err != nil || len(list) == 0 {
+	if err != nil || len(minutes) == 0 {
 		return 0, err
 	}
 	err = s.change(ctx, func(ctx context.Context, c *sql.Conn) error {
+		if err := noteReadings(ctx, c, minutes); err != nil || len(list) == 0 {
+			return err
+		}
 		fresh, err := s.fresh(ctx, c, list)
 		if err != nil {
 			return err
@@ -331,6 +334,7 @@ func (s *embedded) Prune(ctx context.Context, minutes, everything time.Time) err
 			{"DELETE FROM risso_activity WHERE time < ?", max(minutes.Unix(), old)},
 			{"DELETE FROM risso_hours WHERE time < ?", old},
 			{"DELETE FROM risso_days WHERE time < ?", old},
+			{"DELETE FROM risso_readings WHERE time < ?", old},
 			{"DELETE FROM risso_plans WHERE last_seen < ?", old},
 			{"DELETE FROM risso_flips WHERE time < ?", old},
 			{"DELETE FROM risso_seen WHERE last_seen < ?", old},

@@ -121,7 +121,8 @@ type Damage struct {
 // and memory, and gives ErrBadQuestion for a question that makes no sense.
 type Store interface {
 	// AddMinutes stores minutes; each is stored whole or not at all. One that is there already stays as it is: twice is
-	// once. Those older than minutes are kept are left out. It tells how many were new.
+	// once. Those older than minutes are kept are left out. It tells how many were new. A minute without rows says that the
+	// instance was read and nothing ran.
 	AddMinutes(ctx context.Context, minutes ...Minute) (int, error)
 	// AddActivity stores what sessions were found doing, minute by minute; as with AddMinutes, twice is once.
 	AddActivity(ctx context.Context, minutes ...ActivityMinute) (int, error)
@@ -145,6 +146,12 @@ type Store interface {
 	Class(ctx context.Context, q ClassQuestion) (*ClassAnswer, error)
 	// Schemas gives what ran in each default schema in a range, the most costly first; no instances stand for all.
 	Schemas(ctx context.Context, r Range, instances []string) ([]Part, error)
+	// Covered tells when each instance was read in a range, by instance and time, as finely as about so many points; no
+	// instances stand for all.
+	Covered(ctx context.Context, r Range, instances []string, points int) ([]Covered, error)
+	// Plan gives one plan of a class, the newest when several instances or schemas have it; "" stands for any instance. nil
+	// when there is none.
+	Plan(ctx context.Context, class, id, instance string) (*Plan, error)
 	// Compare gives what changed between two ranges.
 	Compare(ctx context.Context, q CompareQuestion) (*CompareAnswer, error)
 

@@ -72,7 +72,7 @@ var orders = map[string]string{
 	"rows_examined":          "sum(rows_examined)",
 	"rows_sent":              "sum(rows_sent)",
 	"rows_affected":          "sum(rows_affected)",
-	"rows_examined_per_sent": "sum(rows_examined) / greatest(sum(rows_sent), 1)",
+	"rows_examined_per_sent": "sum(rows_examined) / greatest(sum(rows_sent) + sum(rows_affected), 1)", // what changes rows sends none
 	"errors":                 "sum(errors)",
 	"warnings":               "sum(warnings)",
 	"tmp_disk_tables":        "sum(tmp_disk_tables)",
@@ -82,8 +82,11 @@ var orders = map[string]string{
 
 // Orders lists the words for TopQuestion.Order.
 func Orders() []string {
-	list := make([]string, 0, len(orders))
+	list := make([]string, 0, len(orders)+len(quantileOrders))
 	for o := range orders {
+		list = append(list, o)
+	}
+	for o := range quantileOrders {
 		list = append(list, o)
 	}
 	sort.Strings(list)
@@ -94,7 +97,7 @@ func Orders() []string {
 type TopQuestion struct {
 	Range
 	Instances []string // empty: all
-	Order     string   // one of Orders; "" is load
+	Order     string   // one of Orders; "" is load. By a quantile, classes whose latency is not known come last, by their load
 	Limit     int      // at most MaxLimit
 	Search    string   // part of a fingerprint, a table's name or the beginning of a class ID; in any case of letters
 	Schemas   []string // count only what ran in one of these default schemas, "" is none; empty: all. Quantiles stay those of all schemas
