@@ -19,7 +19,8 @@ type class struct {
 	hash    uint64
 	key     []byte // the group, at most keepText bytes of it
 	keyLen  int
-	id      string
+	id      string // of key, and in the end its name
+	plain   string // its name; empty: not worked out yet
 	calls   uint64
 	query   metric // Query_time
 	lock    metric // Lock_time
@@ -34,6 +35,8 @@ type class struct {
 	first   int64
 	last    int64
 	samples []sample // slowest first
+	// spellings are pt-query-digest's IDs when the class was joined of several; the heaviest first.
+	spellings []string
 	// What waits until it is known what the log's current database and time were where the block began.
 	pending     bool
 	pendingDB   uint64
@@ -156,7 +159,7 @@ func grown[T any](s []T, n int) []T {
 }
 
 func (c *class) bytes() int {
-	n := int(unsafe.Sizeof(*c)) + cap(c.key) + len(c.id) + cap(c.metrics)*int(unsafe.Sizeof(metric{})) + cap(c.flags)*16 + c.counts.bytes()
+	n := int(unsafe.Sizeof(*c)) + cap(c.key) + len(c.id) + len(c.plain) + cap(c.metrics)*int(unsafe.Sizeof(metric{})) + cap(c.flags)*16 + c.counts.bytes()
 	for i := range c.samples {
 		n += c.samples[i].bytes()
 	}

@@ -72,7 +72,7 @@ func (r *run) profile() *Profile {
 		}
 	}
 	p.FoldedTime = float64(lacking) / micro
-	all := w.classes.all()
+	all := w.joined(w.classes.all())
 	p.Unique = len(all)
 	total := &class{}
 	same := &translation{same: true, to: w}
@@ -151,7 +151,7 @@ func (w *worker) absorb(o *worker) {
 	for _, c := range o.classes.all() {
 		mine := w.classes.like(c)
 		if mine == nil {
-			mine = &class{hash: c.hash, key: c.key, keyLen: c.keyLen, id: c.id}
+			mine = &class{hash: c.hash, key: c.key, keyLen: c.keyLen, id: c.id, plain: c.plain}
 			w.classes.insert(mine)
 		}
 		mine.mergeFrom(c, t, max(w.Samples, 0))
@@ -257,6 +257,12 @@ func (r *run) describe(out *Class, c *class) {
 			if r.group == groupFingerprint {
 				out.Verb = sqltext.Verb(s.query)
 				out.PtID = sqltext.PtID(string(s.query))
+				if len(c.spellings) > 0 {
+					out.PtID = c.spellings[0]
+				}
+				if len(c.spellings) > 1 {
+					out.PtIDs = c.spellings
+				}
 			} else {
 				out.Fingerprint = sqltext.Fingerprint(string(s.query))
 				out.Verb = sqltext.Verb(s.query)

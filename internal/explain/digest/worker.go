@@ -86,6 +86,10 @@ func serverName(line []byte) string {
 // add counts an event.
 func (w *worker) add(ev *raw) {
 	w.events++
+	if !w.Own && isOwn(ev.query) {
+		w.skipped[SkippedOwn]++
+		return
+	}
 	if w.since != 0 || w.until != 0 {
 		switch {
 		case ev.time == 0:
@@ -171,6 +175,9 @@ func (w *worker) newClass(h uint64, group []byte) *class {
 	}
 	c := &class{hash: h, keyLen: len(group), id: sqltext.ClassID(group)}
 	c.key = append(c.key, group[:min(len(group), keepText)]...)
+	if len(group) > keepText { // of the whole, which is not kept
+		c.plain = plainID(group)
+	}
 	c.metrics = make([]metric, w.names.metrics)
 	c.flags = make([][2]uint64, w.names.flags)
 	w.classes.insert(c)

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/explain/digest"
-	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // Options say how a profile is shown.
@@ -113,7 +112,8 @@ type rank struct {
 
 // class is a class's section.
 type class struct {
-	Rank, ID, PtID, PlainID      string
+	Rank, ID                     string
+	PtID, Digest                 string // what pt-query-digest calls it, and the server
 	Statement, Fingerprint, When string
 	Share                        string
 	Part                         float64
@@ -399,12 +399,7 @@ func section(n int, c *digest.Class, p *digest.Profile, o Options) class {
 	if grouped(p) {
 		s.Fingerprint = "" // one of many
 	}
-	if c.PtID != c.ID {
-		s.PtID = c.PtID
-	}
-	if id := plainID(c, p.GroupBy); id != c.ID {
-		s.PlainID = id
-	}
+	s.PtID, s.Digest = ptNames(c), some(c.Digests)
 	s.When = when(c, o)
 	s.Figures, _ = table(c.Metrics, p.Metrics)
 	calls := figures{Name: "Calls", Total: thousands(float64(c.Calls))}
@@ -432,13 +427,26 @@ func section(n int, c *digest.Class, p *digest.Profile, o Options) class {
 	return s
 }
 
-// plainID is what the class is called where a server's own digests are read, which keep less of a statement's spelling;
-// "" unless grouped by fingerprint.
-func plainID(c *digest.Class, groupBy string) string {
-	if c.Fingerprint == "" || groupBy != "" && groupBy != "fingerprint" {
-		return ""
+// ptNames are pt-query-digest's IDs of a class, as it prints them.
+func ptNames(c *digest.Class) string {
+	list := c.PtIDs
+	if len(list) == 0 && c.PtID != "" {
+		list = []string{c.PtID}
 	}
-	return sqltext.ClassID(sqltext.AppendPlain(nil, []byte(c.Fingerprint)))
+	names := make([]string, len(list))
+	for i, id := range list {
+		names[i] = "0x" + id
+	}
+	return some(names)
+}
+
+// some are the first names of a list.
+func some(list []string) string {
+	const most = 3
+	if len(list) > most {
+		return strings.Join(list[:most], ", ") + fmt.Sprintf(" and %d more", len(list)-most)
+	}
+	return strings.Join(list, ", ")
 }
 
 // when says in which time a class was seen and how dense.
