@@ -72,8 +72,8 @@ func ptIDs(list []*class) []string {
 // ownMark begins the comment in each statement that Risso sends, after its first words.
 var ownMark = []byte("/* risso")
 
-// isOwn tells a statement that Risso sent: it has "/* risso: why */" after its first words.
-func isOwn(query []byte) bool {
+// IsOwn tells a statement that Risso sent: it has "/* risso: why */" after its first words.
+func IsOwn(query []byte) bool {
 	i := bytes.IndexByte(query[:min(len(query), 32)], '/')
 	if i < 0 || !bytes.HasPrefix(query[i:], ownMark) || len(query) == i+len(ownMark) {
 		return false

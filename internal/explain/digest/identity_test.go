@@ -128,7 +128,7 @@ func TestOwn(t *testing.T) {
 		"SELECT /* rissolino */ 1": false, "SELECT '/* risso: */'": false, "SELECT a/b /* risso: x */": false, "SELECT 1": false,
 		"SELECT /* risso": false, "SELECT": false, "": false, "/": false,
 	} {
-		if isOwn([]byte(q)) != want {
+		if IsOwn([]byte(q)) != want {
 			t.Errorf("%q: %t", q, !want)
 		}
 	}

@@ -20,6 +20,8 @@ type Event struct {
 	Time int64
 	// Query is the text without the closing semicolon.
 	Query []byte
+	// Cut is how many bytes were left out at the end of Query.
+	Cut int
 	// Explain holds MariaDB's "# explain:" lines without that mark, a line each.
 	Explain            []byte
 	DB, User, Host, IP []byte
@@ -83,6 +85,9 @@ type Options struct {
 	OrderBy string
 	// Samples is how many of the slowest statements a class keeps. Default 1; negative: none.
 	Samples int
+	// SampleBytes is how many bytes of a sample are kept; 0: 16 KiB; negative: all that is read of a statement, which is
+	// 8 MiB. When samples take 24 MiB in all, no more than 16 KiB of each are kept. Sample.Cut tells what is left out.
+	SampleBytes int
 	// Redact replaces literals in samples by ?. What sets a password is always cut.
 	Redact bool
 	// Own counts Risso's own statements, too, which have a comment "/* risso: why */". Else they are left out, and
@@ -277,5 +282,5 @@ type Sample struct {
 	Time    time.Time `json:"time"`
 	Seconds float64   `json:"seconds"`
 	Explain string    `json:"explain,omitempty"`
-	Cut     int       `json:"cut,omitempty"` // bytes left out at the end of Query
+	Cut     int       `json:"cut,omitempty"` // bytes left out at the end of Query; -1: the source does not tell how many
 }

@@ -60,6 +60,8 @@ const (
 
 const (
 	headerLen = 19
+	// maxText is how much is kept of a statement.
+	maxText = 8 << 20
 	// maxBody is how much of an event is looked at. Longer statements are cut; the rows of longer events are not counted.
 	maxBody = 16 << 20
 	// maxTables bounds the table maps of one statement that are remembered.
@@ -93,6 +95,8 @@ type Reader struct {
 	tables  map[uint64]*table
 	pending []*statement // rows of the statement that is being read, one for each table and kind
 	text    string       // its text, where the log tells
+	textCut int          // bytes left out at its end
+	missing int          // bytes of the event in hand that are not in body
 	textual bool         // the log told it
 	began   int64        // unix microseconds
 	size    int64        // bytes of its events that belong to no rows
@@ -105,6 +109,7 @@ type Reader struct {
 // statement is what becomes an event.
 type statement struct {
 	text, db string
+	cut      int    // bytes left out at the end of text
 	table    string // of rows without a text
 	kind     rowKind
 	began    int64
@@ -162,7 +167,7 @@ func (r *Reader) Next(e *digest.Event) error {
 	if s.delay >= 0 {
 		r.attrs = append(r.attrs, digest.Attr{Name: "Commit_delay_time", Num: s.delay})
 	}
-	*e = digest.Event{Time: s.began, Query: []byte(s.text), DB: []byte(s.db), Thread: s.thread, QueryTime: s.seconds, Attrs: r.attrs}
+	*e = digest.Event{Time: s.began, Query: []byte(s.text), Cut: s.cut, DB: []byte(s.db), Thread: s.thread, QueryTime: s.seconds, Attrs: r.attrs}
 	return nil
 }
 
@@ -225,6 +230,9 @@ func (r *Reader) read() error {
 		}
 	}
 	whole := n == int(h.length)
+	if r.missing = int(h.length) - n; l.checksum && !whole {
+		r.missing = max(0, r.missing-4)
+	}
 	body := r.body[headerLen:]
 	if h.typ == evFormatDescription {
 		return r.format(body)

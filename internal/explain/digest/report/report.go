@@ -24,6 +24,7 @@ type Options struct {
 	Filter   string         // the expression that chose the events, for the header
 	Notes    []string       // what else a reader has to know, a sentence each
 	Redacted bool           // the samples' literals are gone: no sample can be explained
+	Whole    bool           // show all that is kept of a sample, not only its first 2,048 characters
 	Source   string         // what was read, in place of the sources' names: a server
 }
 
@@ -569,13 +570,16 @@ func sampleOf(x digest.Sample, o Options) sample {
 		head = append(head, "in "+line(x.DB))
 	}
 	s.Head = strings.Join(head, " ")
-	left := x.Cut
-	if short := shorten(s.Query, maxSample); short != s.Query {
+	left := max(x.Cut, 0)
+	if short := shorten(s.Query, maxSample); short != s.Query && !o.Whole {
 		left += len(s.Query) - len(short) + len("…")
 		s.Query = short
 	}
 	if left > 0 {
-		s.Cut = thousands(float64(left)) + " bytes more"
+		s.Cut = thousands(float64(left)) + " " + plural(int64(left), "byte", "bytes") + " more"
+	}
+	if x.Cut < 0 {
+		s.Cut = "and more, which the server has not kept"
 	}
 	return s
 }
