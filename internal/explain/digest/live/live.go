@@ -124,7 +124,7 @@ func (r *Reader) Read(ctx context.Context) (*digest.Profile, error) {
 		}
 	}
 	rows, first, err := r.changed(ctx)
-	if mysql.ClassOf(err) == mysql.ClassDropped && r.o.Reconnect != nil && r.o.For > 0 {
+	if err != nil && mysql.ClassOf(err) == mysql.ClassDropped && r.o.Reconnect != nil && r.o.For > 0 {
 		if err = r.reconnect(ctx); err == nil {
 			defer r.conn.Close() // the caller closes the one it made
 			rows, first, err = r.changed(ctx)
