@@ -124,7 +124,7 @@ type Store interface {
 	// once. Those older than minutes are kept are left out. It tells how many were new.
 	AddMinutes(ctx context.Context, minutes ...Minute) (int, error)
 	// AddClasses notes classes; one that is known gets the earlier first and the later last time. A class without a
-	// fingerprint is one that was noted before and is seen again.
+	// fingerprint is one that was noted before and is seen again; its PtID is taken if none was known.
 	AddClasses(ctx context.Context, classes ...Class) error
 	// AddSamples stores samples; the same class at the same second of the same instance is stored once.
 	AddSamples(ctx context.Context, samples ...Sample) error
