@@ -23,10 +23,14 @@ func TestOwnStatements(t *testing.T) {
 		await(t, 30*time.Second, "statements are read", func() bool { s := r.queries(t, "").Sources; return len(s) == 1 && s[0].Working })
 		digestWork(t, n)
 		await(t, 80*time.Second, "the minute is stored", func() bool { return len(r.queries(t, "orders").Classes) > 0 })
-		for _, args := range [][]string{
+		ask := [][]string{
 			{"top", "--count", "2", "--no-host", "--output", "json", "--dsn", "db=" + dsn}, {"digest", "--dsn", dsn, "--for", "1s"},
 			{"explain", "--dsn", dsn, "SELECT * FROM shop.orders WHERE customer = 1"},
-		} {
+		}
+		if kind == "mysql-9.7" || kind == "mariadb" {
+			ask = append(ask, []string{"explain", "--dsn", dsn, "--analyze", "--database", "shop", "SELECT * FROM orders WHERE customer = 1"})
+		}
+		for _, args := range ask {
 			if _, said, code := runRisso(t, nil, args...); code != 0 {
 				t.Errorf("%s: exit %d, %s", args[0], code, said)
 			}
@@ -96,6 +100,18 @@ func TestOneNameEverywhere(t *testing.T) {
 		r := serve(t, dataDir(t), "--no-host", "--dsn", "db="+dsn)
 		await(t, 30*time.Second, "statements are read", func() bool { s := r.queries(t, "").Sources; return len(s) == 1 && s[0].Working })
 		digestWork(t, n)
+		// MySQL 5.7 and MariaDB know statements only of connections that are there.
+		db, err := n.DB()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		db.SetMaxOpenConns(1)
+		for _, q := range []string{"USE shop", "UPDATE orders SET note = CONCAT(note, 'z') WHERE customer = 1"} {
+			if _, err := db.ExecContext(t.Context(), q); err != nil {
+				t.Fatal(err)
+			}
+		}
 		type class struct {
 			ID      string
 			PtID    string `json:"pt_id"`
