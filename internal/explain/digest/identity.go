@@ -62,7 +62,8 @@ func ptIDs(list []*class) []string {
 		if len(c.samples) == 0 {
 			continue
 		}
-		if id := sqltext.PtID(string(c.samples[0].query)); !slices.Contains(ids, id) {
+		q := c.samples[0].query
+		if id := sqltext.PtID(string(q[:min(len(q), keepText)])); !slices.Contains(ids, id) {
 			ids = append(ids, id)
 		}
 	}

@@ -253,10 +253,11 @@ func (r *run) describe(out *Class, c *class) {
 	for i := range c.samples {
 		s := &c.samples[i]
 		if i == 0 {
-			out.Tables = sqltext.Tables(s.query)
+			head := s.query[:min(len(s.query), keepText)] // of a long statement its beginning tells enough
+			out.Tables = sqltext.Tables(head)
 			if r.group == groupFingerprint {
-				out.Verb = sqltext.Verb(s.query)
-				out.PtID = sqltext.PtID(string(s.query))
+				out.Verb = sqltext.Verb(head)
+				out.PtID = sqltext.PtID(string(head))
 				if len(c.spellings) > 0 {
 					out.PtID = c.spellings[0]
 				}
@@ -264,8 +265,8 @@ func (r *run) describe(out *Class, c *class) {
 					out.PtIDs = c.spellings
 				}
 			} else {
-				out.Fingerprint = sqltext.Fingerprint(string(s.query))
-				out.Verb = sqltext.Verb(s.query)
+				out.Fingerprint = sqltext.Fingerprint(string(head))
+				out.Verb = sqltext.Verb(head)
 			}
 		}
 		q := s.query
