@@ -1,9 +1,11 @@
 package report
 
 import (
+	"bytes"
 	"encoding/json"
 	"io"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/rissodb/risso/internal/explain/digest"
@@ -123,10 +125,23 @@ func JSON(w io.Writer, p *digest.Profile, o Options) error {
 		c := toJSON(p.Other, p, o)
 		out.Other = &c
 	}
-	e := json.NewEncoder(w)
+	long := newLongTexts()
+	for i := range out.Classes {
+		c := &out.Classes[i]
+		c.Sample = long.hold(c.Sample)
+		c.Samples = slices.Clone(c.Samples) // the profile's stay as they are
+		for k := range c.Samples {
+			c.Samples[k].Query = long.hold(c.Samples[k].Query)
+		}
+	}
+	var doc bytes.Buffer
+	e := json.NewEncoder(&doc)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", " ")
-	return e.Encode(out)
+	if err := e.Encode(out); err != nil {
+		return err
+	}
+	return long.write(w, doc.Bytes())
 }
 
 func toJSON(c *digest.Class, p *digest.Profile, o Options) classJSON {
