@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -105,6 +106,9 @@ func runDigest(ctx context.Context, s Streams, f digestFlags, files []string) er
 	}
 	if f.dsn != "" {
 		return j.live(ctx)
+	}
+	if f.sampleBytes == 0 || f.sampleBytes > 1<<20 {
+		debug.SetGCPercent(20) // long samples are copied now and then: that shall not double the memory
 	}
 	progress := newProgress(s.Err)
 	j.options.Progress = progress.set

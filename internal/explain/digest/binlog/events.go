@@ -81,9 +81,9 @@ func (r *Reader) statementText(h header, text []byte) {
 }
 
 // kept is what is kept of a statement's text, and how many bytes of it are not.
-func (r *Reader) kept(text []byte) (string, int) {
+func (r *Reader) kept(text []byte) ([]byte, int) {
 	n := min(len(text), maxText)
-	return string(text[:n]), len(text) - n + r.missing
+	return bytes.Clone(text[:n]), len(text) - n + r.missing
 }
 
 func (r *Reader) queryEvent(h header, body []byte) error {
@@ -231,7 +231,7 @@ func (r *Reader) flush() {
 		r.queue = append(r.queue, r.pending...)
 		r.pending = r.pending[:0]
 	}
-	r.text, r.textCut, r.textual, r.began, r.size = "", 0, false, 0, 0
+	r.text, r.textCut, r.textual, r.began, r.size = nil, 0, false, 0, 0
 }
 
 // unzip unpacks what MariaDB compresses (log_bin_compress): a byte with the algorithm, 0 for zlib, and the length of the
