@@ -271,7 +271,7 @@ func (c *Conn) ExplainJSON(ctx context.Context, schema, statement string, limit 
 	ctx, cancel := context.WithTimeout(ctx, limit+2*time.Second)
 	defer cancel()
 	if schema != "" {
-		if err := c.Query(ctx, "USE "+quoteName(schema), ignoreRow); err != nil {
+		if err := c.Query(ctx, "USE /* risso: plan history */ "+quoteName(schema), ignoreRow); err != nil {
 			return "", err
 		}
 	}

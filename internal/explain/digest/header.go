@@ -112,8 +112,8 @@ func (p *slowParser) headerLine(b []byte, i int, ev *raw) int {
 			}
 			return end
 		}
-	case 'N':
-		if hasPrefix(b, i, "# No InnoDB statistics") {
+	case 'N', 'W', 'E':
+		if hasPrefix(b, i, "# No InnoDB statistics") || isWarning(b, i) {
 			return lineEnd(b, i)
 		}
 	}

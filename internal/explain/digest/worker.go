@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/rissodb/risso/internal/sqltext"
 )
@@ -30,9 +31,10 @@ type plan struct {
 	seed    maphash.Seed
 	since   int64
 	until   int64
-	apdex   uint64 // micros
-	ordered bool   // db and time must be known before an event is judged
-	budget  int    // bytes of classes per worker
+	apdex   uint64       // micros
+	ordered bool         // db and time must be known before an event is judged
+	budget  int          // bytes of classes per worker
+	extra   atomic.Int64 // bytes of samples beyond keepText of each, of all workers
 }
 
 // worker has the figures of the events that one goroutine has read.
@@ -86,6 +88,10 @@ func serverName(line []byte) string {
 // add counts an event.
 func (w *worker) add(ev *raw) {
 	w.events++
+	if !w.Own && IsOwn(ev.query) {
+		w.skipped[SkippedOwn]++
+		return
+	}
 	if w.since != 0 || w.until != 0 {
 		switch {
 		case ev.time == 0:
@@ -171,6 +177,9 @@ func (w *worker) newClass(h uint64, group []byte) *class {
 	}
 	c := &class{hash: h, keyLen: len(group), id: sqltext.ClassID(group)}
 	c.key = append(c.key, group[:min(len(group), keepText)]...)
+	if len(group) > keepText { // of the whole, which is not kept
+		c.plain = plainID(group)
+	}
 	c.metrics = make([]metric, w.names.metrics)
 	c.flags = make([][2]uint64, w.names.flags)
 	w.classes.insert(c)
@@ -306,9 +315,12 @@ func (w *worker) sample(c *class, ev *raw) {
 		s = c.samples[len(c.samples)-1]
 		c.samples = c.samples[:len(c.samples)-1]
 	}
-	before := s.bytes()
-	s.set(ev, w.source)
+	before, extra := s.bytes(), s.extra()
+	s.set(ev, w.source, w.sampleLimit(&s, len(ev.query)))
 	w.bytes += s.bytes() - before
+	if n := s.extra() - extra; n != 0 {
+		w.extra.Add(int64(n))
+	}
 	c.offer(s, w.Samples)
 }
 
@@ -366,6 +378,7 @@ func (w *worker) fold() {
 		w.lacking += all[keep].query.sum.lo
 	}
 	for _, c := range all[keep:] {
+		w.extra.Add(-int64(c.extra()))
 		w.other.mergeFrom(c, same, 0)
 		w.folded++
 	}

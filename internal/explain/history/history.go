@@ -85,8 +85,9 @@ type Collector struct {
 	names     identifier
 	classes   map[digestKey]known
 	sampled   map[sampleKey]int64
-	since     string    // the server's clock at the last reading
-	readAt    time.Time // ours
+	named     map[string]bool // classes whose ID in pt-query-digest was stored
+	since     string          // the server's clock at the last reading
+	readAt    time.Time       // ours
 	pending   []events.Minute
 	fullUntil int64 // until when a full table is not told again
 	plans     planner

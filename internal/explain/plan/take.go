@@ -53,7 +53,7 @@ func Take(ctx context.Context, c *mysql.Conn, r Request) (*Taken, error) {
 		}
 	}
 	if r.Database != "" {
-		if err := c.Exec(ctx, "USE "+quoteName(r.Database)); err != nil {
+		if err := c.Exec(ctx, "USE /* risso: plan */ "+quoteName(r.Database)); err != nil {
 			return nil, fmt.Errorf("use database %s: %w", r.Database, err)
 		}
 	}

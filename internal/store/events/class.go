@@ -27,8 +27,7 @@ func (a asker) Class(ctx context.Context, q ClassQuestion) (*ClassAnswer, error)
 	if q.Points < 1 || q.Points > MaxPoints {
 		return nil, badQuestion("points must be 1 to %d", MaxPoints)
 	}
-	k, err := key(q.ID)
-	if err != nil {
+	if err := checkName(q.ID); err != nil {
 		return nil, err
 	}
 	ctx, leave, err := a.enter(ctx)
@@ -36,6 +35,10 @@ func (a asker) Class(ctx context.Context, q ClassQuestion) (*ClassAnswer, error)
 		return nil, err
 	}
 	defer leave()
+	k, err := a.resolve(ctx, q.ID)
+	if err != nil {
+		return nil, err
+	}
 	out := &ClassAnswer{Step: a.step(q.Range, q.Points)}
 	f := filter{instances: q.Instances, classes: []int64{k}}
 	names, err := a.names(ctx, f.classes, q.Instances)

@@ -243,15 +243,11 @@ func (s *server) AddClasses(ctx context.Context, classes ...Class) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	named := 0
 	err := s.insert(ctx, "risso_seen (instance, class, digest, first_seen, last_seen)", func(add func(...any) error) error {
 		for _, c := range classes {
 			k, err := key(c.ID)
 			if err != nil {
 				return err
-			}
-			if c.Fingerprint != "" {
-				named++
 			}
 			if err := add(c.Instance, k, c.Digest, c.FirstSeen, c.LastSeen); err != nil {
 				return err
@@ -259,21 +255,52 @@ func (s *server) AddClasses(ctx context.Context, classes ...Class) error {
 		}
 		return nil
 	})
-	if err == nil && named > 0 {
-		err = s.insert(ctx, "risso_classes (class, id, pt_id, fingerprint, verb, tables)", func(add func(...any) error) error {
-			for _, c := range classes {
-				k, err := key(c.ID)
-				if err != nil || c.Fingerprint == "" {
-					continue
-				}
-				if err := add(k, c.ID, c.PtID, c.Fingerprint, c.Verb, c.Tables); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+	if err == nil {
+		err = s.nameClasses(ctx, classes)
 	}
 	return wrap("note classes", err)
+}
+
+// nameClasses stores what classes are. Of rows of one class the table keeps the newest, so one that is there stays, and gets
+// an ID of pt-query-digest's by a row that has all the rest as well.
+func (s *server) nameClasses(ctx context.Context, classes []Class) error {
+	keys := make([]int64, 0, len(classes))
+	for _, c := range classes {
+		k, err := key(c.ID)
+		if err != nil {
+			return err
+		}
+		keys = append(keys, k)
+	}
+	known, err := s.names(ctx, keys, nil)
+	if err != nil {
+		return err
+	}
+	var rows [][]any
+	for i, c := range classes {
+		old := known[keys[i]]
+		switch {
+		case old.ID == "" && c.Fingerprint != "":
+			old = c
+		case old.ID != "" && old.PtID == "" && c.PtID != "":
+			old.PtID = c.PtID
+		default:
+			continue
+		}
+		known[keys[i]] = old
+		rows = append(rows, []any{keys[i], old.ID, old.PtID, old.Fingerprint, old.Verb, old.Tables})
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	return s.insert(ctx, "risso_classes (class, id, pt_id, fingerprint, verb, tables)", func(add func(...any) error) error {
+		for _, r := range rows {
+			if err := add(r...); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // AddSamples stores samples.

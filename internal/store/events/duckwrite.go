@@ -213,7 +213,7 @@ func (s *embedded) AddClasses(ctx context.Context, classes ...Class) error {
 		class            int64
 	}
 	// A statement may not touch a row twice.
-	named, seen := map[int64][]any{}, map[place][2]int64{}
+	named, seen, told := map[int64][]any{}, map[place][2]int64{}, map[int64]string{}
 	for _, c := range classes {
 		k, err := key(c.ID)
 		if err != nil {
@@ -221,6 +221,9 @@ func (s *embedded) AddClasses(ctx context.Context, classes ...Class) error {
 		}
 		if c.Fingerprint != "" { // else it is known, and only seen again
 			named[k] = []any{k, c.ID, c.PtID, c.Fingerprint, c.Verb, c.Tables}
+		}
+		if c.PtID != "" {
+			told[k] = c.PtID
 		}
 		p := place{c.Instance, c.Digest, k}
 		if p.digest == "" {
@@ -242,6 +245,11 @@ func (s *embedded) AddClasses(ctx context.Context, classes ...Class) error {
 	err := s.change(ctx, func(ctx context.Context, c *sql.Conn) error {
 		if err := insertRows(ctx, c, "risso_classes", names, "ON CONFLICT DO NOTHING"); err != nil {
 			return err
+		}
+		for k, id := range told {
+			if _, err := c.ExecContext(ctx, "UPDATE risso_classes SET pt_id = ? WHERE class = ? AND pt_id = ''", id, k); err != nil {
+				return err
+			}
 		}
 		return insertRows(ctx, c, "risso_seen", places, "ON CONFLICT DO UPDATE SET first_seen = least(first_seen, excluded.first_seen), last_seen = greatest(last_seen, excluded.last_seen)")
 	})

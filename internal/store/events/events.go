@@ -127,7 +127,7 @@ type Store interface {
 	// AddActivity stores what sessions were found doing, minute by minute; as with AddMinutes, twice is once.
 	AddActivity(ctx context.Context, minutes ...ActivityMinute) (int, error)
 	// AddClasses notes classes; one that is known gets the earlier first and the later last time. A class without a
-	// fingerprint is one that was noted before and is seen again.
+	// fingerprint is one that was noted before and is seen again; its PtID is taken if none was known.
 	AddClasses(ctx context.Context, classes ...Class) error
 	// AddSamples stores samples; the same class at the same second of the same instance is stored once.
 	AddSamples(ctx context.Context, samples ...Sample) error

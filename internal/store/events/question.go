@@ -99,7 +99,7 @@ type TopQuestion struct {
 	Instances []string // empty: all
 	Order     string   // one of Orders; "" is load. By a quantile, classes whose latency is not known come last, by their load
 	Limit     int      // at most MaxLimit
-	Search    string   // part of a fingerprint, a table's name or the beginning of a class ID; in any case of letters
+	Search    string   // part of a fingerprint, of a table's name, or of a name of the class: its ID, pt-query-digest's ID or a server's DIGEST; in any case of letters
 	Schemas   []string // count only what ran in one of these default schemas, "" is none; empty: all. Quantiles stay those of all schemas
 	Sparks    int      // points of each spark; 0 for none, at most 200
 }
@@ -117,7 +117,7 @@ type TopAnswer struct {
 // ClassQuestion asks for the history of a class.
 type ClassQuestion struct {
 	Range
-	ID        string
+	ID        string   // or pt-query-digest's ID, with or without 0x, or a server's DIGEST
 	Instances []string // empty: all
 	Points    int      // about as many as that
 }

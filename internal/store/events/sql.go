@@ -258,7 +258,19 @@ func (a asker) searched(search string) (string, []any) {
 		cond = append(cond, a.b.contains(column))
 		args = append(args, search)
 	}
-	return " WHERE class IN (SELECT class FROM risso_classes WHERE " + strings.Join(cond, " OR ") + ")", args
+	name := searchName(search)
+	if name != "" {
+		for _, column := range []string{"id", "pt_id"} {
+			cond = append(cond, a.b.contains(column))
+			args = append(args, name)
+		}
+	}
+	where := " WHERE class IN (SELECT class FROM risso_classes WHERE " + strings.Join(cond, " OR ") + ")"
+	if name != "" {
+		where += " OR class IN (SELECT class FROM risso_seen WHERE " + a.b.contains("digest") + ")"
+		args = append(args, name)
+	}
+	return where, args
 }
 
 // first is the earliest minute that is kept.
