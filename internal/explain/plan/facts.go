@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // TableFacts is what a server knows of a table that a plan reads. Sizes are bytes, and estimates of the server.
@@ -79,20 +80,20 @@ func aliases(sql string) map[string]tableName {
 	from := []bool{false} // whether a list of tables is being read, by depth of parentheses
 	for i := 0; i < len(t); i++ {
 		top := len(from) - 1
-		punct := t[i].kind == tokenPunct
-		switch word := strings.ToUpper(t[i].text); {
+		punct := t[i].Kind == sqltext.TokenSign
+		switch word := strings.ToUpper(t[i].Text); {
 		case punct && word == "(":
 			// Only after FROM, JOIN or a comma of the list is it a list of tables in parentheses.
-			from = append(from, from[top] && i > 0 && beginsTable[strings.ToUpper(t[i-1].text)])
+			from = append(from, from[top] && i > 0 && beginsTable[strings.ToUpper(t[i-1].Text)])
 			if !from[top+1] {
 				continue
 			}
 		case punct && word == ")":
 			from = from[:max(1, top)]
 			continue
-		case t[i].kind == tokenWord && beginsTable[word]:
+		case t[i].Kind == sqltext.TokenWord && beginsTable[word]:
 			from[top] = true
-		case t[i].kind == tokenWord && endsTables[word]:
+		case t[i].Kind == sqltext.TokenWord && endsTables[word]:
 			from[top] = false
 			continue
 		case punct && word == "," && from[top]:
@@ -119,23 +120,23 @@ var (
 // tableAt reads a table and its alias at a place in the tokens; alias is "" where there is none.
 func tableAt(t []token, i int) (alias string, table tableName, next int) {
 	name := func(i int) bool {
-		return i < len(t) && (t[i].kind == tokenName || t[i].kind == tokenWord && !notAliases[strings.ToUpper(t[i].text)])
+		return i < len(t) && (t[i].Kind == sqltext.TokenName || t[i].Kind == sqltext.TokenWord && !notAliases[strings.ToUpper(t[i].Text)])
 	}
 	if !name(i) {
 		return "", tableName{}, i
 	}
-	table = tableName{table: t[i].text}
+	table = tableName{table: t[i].Text}
 	i++
-	if i+1 < len(t) && t[i].text == "." && isName(t[i+1]) {
-		table = tableName{table.table, t[i+1].text}
+	if i+1 < len(t) && t[i].Text == "." && t[i+1].Name() {
+		table = tableName{table.table, t[i+1].Text}
 		i += 2
 	}
 	alias = table.table
-	if i < len(t) && strings.EqualFold(t[i].text, "AS") {
+	if i < len(t) && strings.EqualFold(t[i].Text, "AS") {
 		i++
 	}
 	if name(i) {
-		alias = t[i].text
+		alias = t[i].Text
 		i++
 	}
 	return alias, table, i

@@ -1,6 +1,10 @@
 package plan
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/rissodb/risso/internal/sqltext"
+)
 
 // predicates finds the columns of one table that conditions compare with a constant or another table's column: for
 // equality, and by a range. Only what is joined by AND counts; an OR, or a function around the column, ends it.
@@ -29,12 +33,12 @@ func conjuncts(t []token) [][]token {
 	depth, begin, between := 0, 0, false
 	var out [][]token
 	for i, x := range t {
-		switch word := strings.ToUpper(x.text); {
-		case x.kind == tokenPunct && x.text == "(":
+		switch word := strings.ToUpper(x.Text); {
+		case x.Kind == sqltext.TokenSign && x.Text == "(":
 			depth++
-		case x.kind == tokenPunct && x.text == ")":
+		case x.Kind == sqltext.TokenSign && x.Text == ")":
 			depth--
-		case depth > 0 || x.kind != tokenWord && x.text != "&&" && x.text != "||":
+		case depth > 0 || x.Kind != sqltext.TokenWord && x.Text != "&&" && x.Text != "||":
 		case word == "OR" || word == "||" || word == "XOR":
 			return [][]token{t}
 		case word == "BETWEEN":
@@ -59,15 +63,15 @@ func conjuncts(t []token) [][]token {
 
 // unwrap takes off parentheses around the whole.
 func unwrap(t []token) []token {
-	for len(t) >= 2 && t[0].text == "(" && t[0].kind == tokenPunct && t[len(t)-1].text == ")" {
+	for len(t) >= 2 && t[0].Text == "(" && t[0].Kind == sqltext.TokenSign && t[len(t)-1].Text == ")" {
 		depth := 0
 		for i, x := range t {
-			if x.kind != tokenPunct {
+			if x.Kind != sqltext.TokenSign {
 				continue
 			}
-			if x.text == "(" {
+			if x.Text == "(" {
 				depth++
-			} else if x.text == ")" {
+			} else if x.Text == ")" {
 				depth--
 			}
 			if depth == 0 && i < len(t)-1 {
@@ -82,10 +86,10 @@ func unwrap(t []token) []token {
 // columnAt reads a column name at the beginning of tokens: a, t.a, s.t.a. It gives the rest.
 func columnAt(t []token) (qualifier, column string, rest []token) {
 	var parts []string
-	for len(t) > 0 && (t[0].kind == tokenName || t[0].kind == tokenWord) {
-		parts = append(parts, t[0].text)
+	for len(t) > 0 && (t[0].Kind == sqltext.TokenName || t[0].Kind == sqltext.TokenWord) {
+		parts = append(parts, t[0].Text)
 		t = t[1:]
-		if len(t) < 2 || t[0].text != "." {
+		if len(t) < 2 || t[0].Text != "." {
 			break
 		}
 		t = t[1:]
@@ -109,14 +113,14 @@ func comparison(t []token, name string, f *TableFacts) (column string, isRange, 
 	}
 	// 5 < a, and b.x = a.y where a is ours: the column stands last.
 	for i := len(t) - 1; i > 0; i-- {
-		if t[i].kind != tokenPunct {
+		if t[i].Kind != sqltext.TokenSign {
 			continue
 		}
-		switch t[i].text {
+		switch t[i].Text {
 		case "=", "<=>", "<", ">", "<=", ">=":
 			col, rest, found := ownColumn(t[i+1:], name, f)
 			if found && len(rest) == 0 && !mentions(t[:i], name, f) {
-				return col, t[i].text != "=" && t[i].text != "<=>", true
+				return col, t[i].Text != "=" && t[i].Text != "<=>", true
 			}
 			return "", false, false
 		}
@@ -139,16 +143,16 @@ func ownColumn(t []token, name string, f *TableFacts) (column string, rest []tok
 
 // operatorKind says what a comparison after a column is: "equal" or "range".
 func operatorKind(rest []token) (string, bool) {
-	switch strings.ToUpper(rest[0].text) {
+	switch strings.ToUpper(rest[0].Text) {
 	case "=", "<=>", "IN":
 		return "equal", true
 	case "<", ">", "<=", ">=", "BETWEEN":
 		return "range", true
 	case "LIKE":
-		s := strings.TrimLeft(strings.TrimPrefix(rest[min(1, len(rest)-1)].text, "N"), "'\"")
+		s := strings.TrimLeft(strings.TrimPrefix(rest[min(1, len(rest)-1)].Text, "N"), "'\"")
 		return "range", len(rest) > 1 && s != "" && s[0] != '%' && s[0] != '_'
 	case "IS":
-		return "equal", len(rest) == 2 && strings.EqualFold(rest[1].text, "NULL")
+		return "equal", len(rest) == 2 && strings.EqualFold(rest[1].Text, "NULL")
 	}
 	return "", false
 }
@@ -156,16 +160,16 @@ func operatorKind(rest []token) (string, bool) {
 // mentions says whether tokens hold a column of the table: then both sides of a comparison are its own.
 func mentions(t []token, name string, f *TableFacts) bool {
 	for i, x := range t {
-		if x.kind != tokenName && x.kind != tokenWord || f.column(x.text) == nil {
+		if x.Kind != sqltext.TokenName && x.Kind != sqltext.TokenWord || f.column(x.Text) == nil {
 			continue
 		}
-		if i >= 2 && t[i-1].text == "." {
-			if !strings.EqualFold(t[i-2].text, name) {
+		if i >= 2 && t[i-1].Text == "." {
+			if !strings.EqualFold(t[i-2].Text, name) {
 				continue
 			}
-		} else if i+1 < len(t) && (t[i+1].text == "(" || t[i+1].text == ".") {
+		} else if i+1 < len(t) && (t[i+1].Text == "(" || t[i+1].Text == ".") {
 			continue
-		} else if x.kind == tokenWord && strings.EqualFold(x.text, name) {
+		} else if x.Kind == sqltext.TokenWord && strings.EqualFold(x.Text, name) {
 			continue
 		}
 		return true
@@ -181,17 +185,17 @@ func columnsOf(sql, name string, f *TableFacts) []string {
 	}
 	used := map[string]bool{}
 	for i, x := range t {
-		if x.text == "*" && x.kind == tokenPunct && i > 0 {
-			switch before := strings.ToUpper(t[i-1].text); {
-			case before == "." && i > 1 && !strings.EqualFold(t[i-2].text, name):
+		if x.Text == "*" && x.Kind == sqltext.TokenSign && i > 0 {
+			switch before := strings.ToUpper(t[i-1].Text); {
+			case before == "." && i > 1 && !strings.EqualFold(t[i-2].Text, name):
 			case before == "SELECT" || before == "DISTINCT" || before == "." || before == "," || before == "ALL":
 				return f.all()
 			}
 		}
-		if x.kind != tokenName && x.kind != tokenWord {
+		if x.Kind != sqltext.TokenName && x.Kind != sqltext.TokenWord {
 			continue
 		}
-		if c := f.column(x.text); c != nil && !(i >= 2 && t[i-1].text == "." && !strings.EqualFold(t[i-2].text, name)) {
+		if c := f.column(x.Text); c != nil && !(i >= 2 && t[i-1].Text == "." && !strings.EqualFold(t[i-2].Text, name)) {
 			used[c.Name] = true
 		}
 	}
