@@ -141,6 +141,9 @@ func (b *box) lines() []string {
 	if r := []rune(s); len(r) > boxRunes {
 		lines = []string{string(r[:boxRunes]), cutRunes(string(r[boxRunes:]), boxRunes)}
 	}
+	if w := g.Conditions.words(g); w != "" {
+		lines = append(lines, w)
+	}
 	return lines
 }
 
