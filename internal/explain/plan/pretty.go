@@ -50,7 +50,11 @@ func pretty(s string) string {
 	var b strings.Builder
 	at := 0
 	for i, x := range t {
-		b.WriteString(s[at:x.Begin])
+		if gap := s[at:x.Begin]; !strings.Contains(gap, "/*") {
+			b.WriteString(gap)
+		} else if i > 0 && !sign(t[i-1], "(") { // "/* select#2 */": the subquery is a step of its own
+			b.WriteByte(' ')
+		}
 		at = x.End
 		switch {
 		case skip[i]:

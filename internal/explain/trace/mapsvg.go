@@ -204,6 +204,9 @@ func (d *drawing) box(b *box, busy uint64) {
 		if g.Kind == "program" {
 			c = "b"
 		}
+		if s == g.Conditions.words(g) {
+			c = "small"
+		}
 		d.text(b.x+10, y, c, s)
 		y += lineHeight
 	}
