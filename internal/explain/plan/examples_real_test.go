@@ -76,7 +76,7 @@ func shapeOf(text string) string {
 	var steps []string
 	for _, l := range strings.Split(tree, "\n")[1:] { // the first line has the plan's ID, which is of the shape
 		l = blanks.ReplaceAllString(strings.TrimLeft(l, " 0123456789.,%"), " ") // without its columns
-		if r := []rune(l); strings.HasSuffix(l, "…") { // how much of it there is depends on the columns before it
+		if r := []rune(l); strings.HasSuffix(l, "…") {                          // how much of it there is depends on the columns before it
 			l = string(r[:min(len(r), 40)])
 		}
 		if l != "" && !strings.HasPrefix(l, "#") {

@@ -61,6 +61,11 @@ func FuzzCondition(f *testing.F) {
 		predicates([]string{s}, name, table)
 		columnsOf(s, name, table)
 		aliases(s)
+		for _, b := range blocksOf(s) {
+			b.orderOf(name, table, nil)
+		}
+		calls("", s)
+		harmful(s, true)
 		pretty(s)
 		_, _ = check(s, true)
 		if once := redact(s); strings.Count(once, "'") > strings.Count(s, "'") {
