@@ -20,6 +20,7 @@ const (
 	svgMinPage = 760.0
 	svgTitle   = 8.0 // mean width of a character of the first line, bold 13 px
 	svgSmall   = 6.4 // of the others, 12 px
+	svgLabel   = 36  // characters of the first line that surely fit
 	svgEdgeMin = 1.5
 	svgEdgeMax = 16.0
 )
@@ -167,6 +168,9 @@ func (d *svgDrawing) box(t *teller, n *Node) *svgBox {
 // svgLines are the lines of a box: what, where, rows, cost.
 func svgLines(n *Node, analyzed bool) []string {
 	lines := []string{n.Label()}
+	if short, ok := strings.CutSuffix(lines[0], ", "+n.Message); ok && n.Message != "" && utf8.RuneCountInString(lines[0]) > svgLabel {
+		lines = []string{short, n.Message}
+	}
 	if c := both(n.Condition, n.IndexCondition); c != "" {
 		lines = append(lines, "where "+pretty(c))
 	}
