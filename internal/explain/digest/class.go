@@ -34,6 +34,7 @@ type class struct {
 	first   int64
 	last    int64
 	samples []sample // slowest first
+	shaped
 	// What waits until it is known what the log's current database and time were where the block began.
 	pending     bool
 	pendingDB   uint64

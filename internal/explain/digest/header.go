@@ -14,6 +14,7 @@ func (p *slowParser) header(b []byte, i int, ev *raw) int {
 		return -1
 	}
 	p.prev = &p.names.first
+	p.tail, p.marked = nil, true
 	p.seq++
 	var stamp int64
 	gotStamp, gotUse := false, false
@@ -122,10 +123,13 @@ func (p *slowParser) headerLine(b []byte, i int, ev *raw) int {
 
 // userLine reads "priv_user[user] @ host [ip]  Id: 7".
 func (p *slowParser) userLine(b []byte, i int, ev *raw) int {
-	e, length := p.who(b, i)
-	if e != nil && e.text == string(b[i:i+length]) {
+	e := p.who(b, i)
+	if e != nil {
 		ev.user, ev.host, ev.ip, ev.who = e.user, e.host, e.ip, e
 		i += len(e.text)
+		if !p.all && p.prev == &p.names.first {
+			i = p.follow(b, i, ev)
+		}
 		if i < len(b) && b[i] == '\n' {
 			return i + 1
 		}
@@ -165,16 +169,10 @@ func (p *slowParser) userLine(b []byte, i int, ev *raw) int {
 		}
 		ev.ip = line[2:shut]
 		line = line[shut+1:]
-	}
-	if len(ev.host) == 0 {
-		ev.host = ev.ip
-	}
-	// Two that want one place shall not push each other out all the time.
-	if n := end - len(line) - start; e != nil && n == length && (e.text == "" || e.missed&15 == 15) {
-		*e = whoEntry{text: string(b[start : start+n]), user: bytes.Clone(ev.user), host: bytes.Clone(ev.host), ip: bytes.Clone(ev.ip)}
-	}
-	if e != nil {
-		e.missed++
+		if len(ev.host) == 0 {
+			ev.host = ev.ip
+		}
+		p.remember(b, start, end-len(line), ev)
 	}
 	if len(line) < 5 {
 		return end
@@ -189,25 +187,59 @@ const isoLen = len("2026-01-02T03:04:05.678901Z")
 type whoEntry struct {
 	text           string
 	user, host, ip []byte
-	missed         uint8
 	userID, hostID uint32 // their numbers in worker.values; 0: not looked up yet
 }
 
-// who is where a line that begins at b[i:] is remembered, and the length of what is; nil when it has not two "]".
-func (p *slowParser) who(b []byte, i int) (*whoEntry, int) {
-	s := b[i:min(len(b), i+256)]
-	n := bytes.IndexByte(s, ']')
-	if n < 8 {
-		return nil, 0
+const (
+	whoSets = 64  // a power of two
+	whoHash = 24  // bytes of a line that say in which set it is
+	maxWho  = 256 // bytes of a line
+)
+
+// whoSet holds lines that begin alike.
+type whoSet struct {
+	entries [4]whoEntry
+	missed  uint32
+}
+
+// whoSet is where a line that begins at b[i:] is remembered, or nil if it is too short.
+func (p *slowParser) whoSet(b []byte, i int) *whoSet {
+	if len(b)-i < whoHash {
+		return nil
 	}
-	m := bytes.IndexByte(s[n+1:], ']')
-	if m < 0 {
-		return nil, 0
+	s := (*[whoHash]byte)(b[i:])
+	h := (binary.LittleEndian.Uint64(s[:])*0x9E3779B97F4A7C15 ^ binary.LittleEndian.Uint64(s[8:])) * 0xC2B2AE3D27D4EB4F
+	h = (h>>29 ^ h ^ binary.LittleEndian.Uint64(s[16:])) * 0x165667B19E3779F9
+	return &p.whos[h>>32%whoSets]
+}
+
+// who gives what is remembered of the line that begins at b[i:], or nil.
+func (p *slowParser) who(b []byte, i int) *whoEntry {
+	set := p.whoSet(b, i)
+	if set == nil {
+		return nil
 	}
-	n += m + 2
-	h := binary.LittleEndian.Uint64(s)*0x9E3779B97F4A7C15 ^ binary.LittleEndian.Uint64(s[n-8:])*0xC2B2AE3D27D4EB4F ^
-		binary.LittleEndian.Uint64(s[max(n-16, 0):])*0x165667B19E3779F9
-	return &p.whos[h>>56], n
+	for k := range set.entries {
+		e := &set.entries[k]
+		if n := len(e.text); n > 0 && n < len(b)-i && string(b[i:i+n]) == e.text {
+			return e
+		}
+	}
+	return nil
+}
+
+// remember keeps the line that ends, up to its address, at b[i:end].
+func (p *slowParser) remember(b []byte, i, end int, ev *raw) {
+	set := p.whoSet(b, i)
+	if set == nil || end-i > maxWho {
+		return
+	}
+	// More lines than there is room for shall not push each other out all the time.
+	n, size := set.missed, uint32(len(set.entries))
+	if set.missed++; n >= size && n%16 != 0 {
+		return
+	}
+	set.entries[(n/16+n)%size] = whoEntry{text: string(b[i:end]), user: bytes.Clone(ev.user), host: bytes.Clone(ev.host), ip: bytes.Clone(ev.ip)}
 }
 
 // attrLine reads "Name: value  Name: value" up to the line's end. Logs repeat themselves: the name that came
@@ -228,60 +260,63 @@ func (p *slowParser) attrLine(b []byte, i int, ev *raw) int {
 			}
 			continue
 		}
+		if !p.marked {
+			p.mark(ev)
+		}
 		n := prev.next
 		if n != nil && n.is(b, i) {
 			i += len(n.key)
 		} else if n, i = p.name(b, i, prev); n == nil {
+			p.tail = nil
 			i = lineEnd(b, i)
 			break
 		}
 		prev = n
-		if n.number {
-			v, end, ok := uint64(0), i+1, true
-			if len(b)-i < 2 || b[i] != '0' || b[i+1] > ' ' { // most attributes are 0
-				v, end, ok = parseMicros(b, i)
-			}
-			if ok {
-				i = end
-				if n.role == roleAuto && n.seen != p.seq && n.refs[AttrNumber].slot >= 0 {
-					n.seen = p.seq
-					a := n.refs[AttrNumber]
-					a.num = v
-					ev.attrs = append(ev.attrs, a)
-				} else {
-					p.number(ev, n, v)
-				}
-				continue
-			}
-			if ref := n.refs[AttrFlag]; ref.slot >= 0 && n.seen != p.seq && i+3 < len(b) {
-				if b[i] == 'N' && b[i+1] == 'o' && b[i+2] <= ' ' {
-					n.seen = p.seq
-					ev.attrs = append(ev.attrs, ref)
-					i += 2
-					continue
-				}
-				if b[i] == 'Y' && b[i+1] == 'e' && b[i+2] == 's' && b[i+3] <= ' ' {
-					n.seen = p.seq
-					ref.num = 1
-					ev.attrs = append(ev.attrs, ref)
-					i += 3
-					continue
-				}
-			}
+		at, fresh := i, n.seen != p.seq
+		var kind shapeKind
+		if i, kind = p.attrValue(b, i, n, ev); !fresh {
+			kind = shapeNone // of two values the first counts
 		}
-		if n.role == roleIgnore && !p.all {
-			for i < len(b) && b[i] == ' ' {
-				i++
-			}
-			if len(b)-i > isoLen && b[i+isoLen] <= ' ' && b[i+isoLen-1] == 'Z' && b[i+10] == 'T' {
-				i += isoLen // Start and End of log_slow_extra
-				continue
-			}
-		}
-		i = p.value(b, i, n, ev)
+		p.learn(b, at, i, n, kind)
 	}
 	p.prev = prev
 	return i
+}
+
+// attrValue reads a value and returns where it ends, and what shape it has.
+func (p *slowParser) attrValue(b []byte, i int, n *attrName, ev *raw) (int, shapeKind) {
+	if n.number {
+		v, end, ok := uint64(0), i+1, true
+		if len(b)-i < 2 || b[i] != '0' || b[i+1] > ' ' { // most attributes are 0
+			v, end, ok = parseMicros(b, i)
+		}
+		if ok {
+			p.number(ev, n, v)
+			return end, n.role.shape()
+		}
+		if ref := n.refs[AttrFlag]; ref.slot >= 0 && n.seen != p.seq && i+3 < len(b) {
+			if b[i] == 'N' && b[i+1] == 'o' && b[i+2] <= ' ' {
+				n.seen = p.seq
+				ev.attrs = append(ev.attrs, ref)
+				return i + 2, shapeFlag
+			}
+			if b[i] == 'Y' && b[i+1] == 'e' && b[i+2] == 's' && b[i+3] <= ' ' {
+				n.seen = p.seq
+				ref.num = 1
+				ev.attrs = append(ev.attrs, ref)
+				return i + 3, shapeFlag
+			}
+		}
+	}
+	if n.role == roleIgnore && !p.all {
+		for i < len(b) && b[i] == ' ' {
+			i++
+		}
+		if isoHere(b, i) {
+			return i + isoLen, shapeIgnore
+		}
+	}
+	return p.value(b, i, n, ev)
 }
 
 // number adds a numeric attribute to the event, unless the event has it.
@@ -337,14 +372,14 @@ func (p *slowParser) name(b []byte, i int, prev *attrName) (*attrName, int) {
 }
 
 // value reads a value that is no number at b[i:] and returns where it ends.
-func (p *slowParser) value(b []byte, i int, n *attrName, ev *raw) int {
+func (p *slowParser) value(b []byte, i int, n *attrName, ev *raw) (int, shapeKind) {
 	for i < len(b) && b[i] == ' ' {
 		i++
 	}
 	if n.number {
 		if v, end, ok := parseMicros(b, i); ok {
 			p.number(ev, n, v)
-			return end
+			return end, n.role.shape()
 		}
 	}
 	end := i
@@ -352,19 +387,20 @@ func (p *slowParser) value(b []byte, i int, n *attrName, ev *raw) int {
 		end++
 	}
 	if n.role == roleSchema {
-		return p.schema(b, i, end, ev)
+		return p.schema(b, i, end, ev), shapeSchema
 	}
 	word := b[i:end]
 	if len(word) == 0 {
-		return end
+		return end, shapeNone
 	}
 	if word[len(word)-1] == ':' { // the value is missing: this is the next name
-		return i
+		return i, shapeNone
 	}
 	if n.seen == p.seq {
-		return end
+		return end, shapeNone
 	}
 	n.seen = p.seq
+	kind := shapeNone
 	switch {
 	case n.role != roleAuto && n.role != roleValue && n.role != roleIgnore:
 		p.skip(skipHeader, 1) // a word where a number belongs
@@ -374,8 +410,13 @@ func (p *slowParser) value(b []byte, i int, n *attrName, ev *raw) int {
 		p.attr(ev, n, AttrFlag, 0)
 	default:
 		p.attr(ev, n, AttrText, textAt(i, end-i))
+		if n.role == roleValue {
+			kind = shapeText
+		} else if n.role == roleIgnore {
+			kind = shapeIgnore
+		}
 	}
-	return end
+	return end, kind
 }
 
 // schema reads the name of a schema, which may be missing and may hold blanks: two blanks end it.

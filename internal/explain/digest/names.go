@@ -29,6 +29,21 @@ const (
 	roleLockTime
 )
 
+// shape is how a number of that role is read, see shape.
+func (r role) shape() shapeKind {
+	switch r {
+	case roleAuto:
+		return shapeNumber
+	case roleThread:
+		return shapeThread
+	case roleQueryTime:
+		return shapeQueryTime
+	case roleLockTime:
+		return shapeLockTime
+	}
+	return shapeNone
+}
+
 // roles are the attributes that are not just numbers or flags. Sources: MySQL Reference Manual 8.4, 7.4.5 (The
 // Slow Query Log); Percona Server 8.0, Slow query log; MariaDB Server documentation, Slow Query Log Extended
 // Statistics.

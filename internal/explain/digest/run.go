@@ -270,6 +270,7 @@ func (w *worker) block(b block, c *chain) error {
 	}
 	w.info.Bytes += int64(len(b.data)) + b.cut
 	w.parser.block(b.data, b.offset, b.cut, &w.raw, w.add)
+	w.spread()
 	if len(w.touched) > 0 {
 		l, ok := c.wait(b.seq)
 		if !ok {

@@ -23,6 +23,8 @@ type raw struct {
 	gotQuery    bool
 	gotLock     bool
 	attrs       []rawAttr
+	shape       *shape // what attributes it has besides attrs[shaped:], or nil
+	shaped      int    // attrs[:shaped] are those of the shape that are neither 0 nor No
 	block       []byte // that texts of attrs are in
 	offset      int64  // where it stands in the source
 	timeIsLocal bool
@@ -87,12 +89,18 @@ type slowParser struct {
 	zone    *time.Location
 	line    lineContext
 	limit   int
-	whos    [256]whoEntry
+	whos    [whoSets]whoSet
 	all     bool      // attributes that are known to filters only are needed
 	prev    *attrName // name that came last
+	shapes  shape     // the tree's root
+	tail    *shape    // the node that what attrLine reads next belongs under, or nil
+	tailEnd int       // where the value before that ends
+	marked  bool      // the names that ev.shape has are marked as seen
 	dayText [10]byte
 	day     int64 // micros at the start of dayText, UTC
 	seq     uint32
+	// shapeCount is how many nodes the tree has.
+	shapeCount int
 }
 
 // lineContext is what an event may leave out because one before it said so.

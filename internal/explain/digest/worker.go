@@ -53,6 +53,7 @@ type worker struct {
 	prints   int
 	bytes    int
 	touched  []*class // classes with something pending
+	reshaped []*class // classes that have a shape
 	skipped  map[string]int64
 	other    *class // what was folded
 	folded   int64
@@ -199,13 +200,21 @@ func (w *worker) count(c *class, ev *raw) {
 	if len(c.flags) < w.names.flags {
 		c.flags = grown(c.flags, w.names.flags)
 	}
+	if s := ev.shape; s != nil {
+		if c.shape != s {
+			w.reshape(c, s)
+		}
+		c.shaped.events++
+	}
 	for i := range ev.attrs {
 		a := &ev.attrs[i]
 		switch a.kind {
 		case AttrNumber:
-			if m := &c.metrics[a.at]; a.num == 0 {
-				m.zeros++
-			} else {
+			m := &c.metrics[a.at]
+			if i >= ev.shaped {
+				m.events++
+			}
+			if a.num != 0 {
 				m.add(a.num)
 				if c.counts.add(uint32(a.dim), bucketOf(a.num), 1) {
 					w.bytes += 16
@@ -213,6 +222,9 @@ func (w *worker) count(c *class, ev *raw) {
 			}
 		case AttrFlag:
 			c.flags[a.at][a.num&1]++
+			if i < ev.shaped { // spread counts all as No
+				c.flags[a.at][0]--
+			}
 		case AttrText:
 			if !a.ignore {
 				w.value(c, uint32(a.dim), ev.text(a))
@@ -224,6 +236,25 @@ func (w *worker) count(c *class, ev *raw) {
 	if n := len(c.samples); w.Samples > 0 && (n < w.Samples || q > c.samples[n-1].micros) {
 		w.sample(c, ev)
 	}
+}
+
+// reshape makes s the shape that the class's events are counted under.
+func (w *worker) reshape(c *class, s *shape) {
+	if c.shape != nil {
+		c.spread()
+	} else {
+		w.reshaped = append(w.reshaped, c)
+	}
+	c.shape = s
+}
+
+// spread makes the figures of all classes whole. Only while a block is counted they are not.
+func (w *worker) spread() {
+	for _, c := range w.reshaped {
+		c.spread()
+		c.shape = nil
+	}
+	w.reshaped = w.reshaped[:0]
 }
 
 // people counts user and host.
@@ -277,8 +308,8 @@ func (w *worker) context(c *class, ev *raw) {
 }
 
 func (w *worker) number(c *class, m *metric, dim uint32, v uint64) {
+	m.events++
 	if v == 0 {
-		m.zeros++
 		return
 	}
 	m.add(v)
@@ -338,6 +369,7 @@ func (w *worker) settle(l *lineContext) {
 // fold makes room: the half of the classes with the least Query_time goes into one class, other. A class that
 // comes again begins anew; what it may lack is bounded by lacking.
 func (w *worker) fold() {
+	w.spread()
 	if len(w.touched) > 0 && w.chain != nil {
 		l, ok := w.chain.wait(w.seq)
 		if !ok {
