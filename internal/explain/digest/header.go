@@ -191,7 +191,8 @@ type whoEntry struct {
 }
 
 const (
-	whoSets = 64  // a power of two
+	whoBits = 7
+	whoSets = 1 << whoBits
 	whoHash = 24  // bytes of a line that say in which set it is
 	maxWho  = 256 // bytes of a line
 )
@@ -210,7 +211,7 @@ func (p *slowParser) whoSet(b []byte, i int) *whoSet {
 	s := (*[whoHash]byte)(b[i:])
 	h := (binary.LittleEndian.Uint64(s[:])*0x9E3779B97F4A7C15 ^ binary.LittleEndian.Uint64(s[8:])) * 0xC2B2AE3D27D4EB4F
 	h = (h>>29 ^ h ^ binary.LittleEndian.Uint64(s[16:])) * 0x165667B19E3779F9
-	return &p.whos[h>>32%whoSets]
+	return &p.whos[h>>(64-whoBits)]
 }
 
 // who gives what is remembered of the line that begins at b[i:], or nil.
