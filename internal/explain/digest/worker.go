@@ -175,7 +175,7 @@ func (w *worker) newClass(h uint64, group []byte) *class {
 	c.metrics = make([]metric, w.names.metrics)
 	c.flags = make([][2]uint64, w.names.flags)
 	w.classes.insert(c)
-	w.bytes += c.bytes() + firstSize*8
+	w.bytes += c.bytes()
 	return c
 }
 
@@ -216,8 +216,8 @@ func (w *worker) count(c *class, ev *raw) {
 			}
 			if a.num != 0 {
 				m.add(a.num)
-				if c.counts.add(uint32(a.dim), bucketOf(a.num), 1) {
-					w.bytes += 16
+				if b := bucketOf(a.num); !c.counts.bump(uint32(a.dim), b) {
+					w.tally(c, uint32(a.dim), b, 1)
 				}
 			}
 		case AttrFlag:
@@ -313,21 +313,31 @@ func (w *worker) number(c *class, m *metric, dim uint32, v uint64) {
 		return
 	}
 	m.add(v)
-	if c.counts.add(dim, bucketOf(v), 1) {
-		w.bytes += 16
+	if b := bucketOf(v); !c.counts.bump(dim, b) {
+		w.tally(c, dim, b, 1)
 	}
 }
 
 func (w *worker) value(c *class, dim uint32, b []byte) { w.valueID(c, dim, w.values.id(b), 1) }
 
 func (w *worker) valueID(c *class, dim, id uint32, n uint64) {
+	if n == 1 && c.counts.bump(dim, id) {
+		return
+	}
 	if c.values >= maxClassValues && !c.counts.has(dim, id) {
 		id = 0
 	}
-	if c.counts.add(dim, id, n) {
+	if w.tally(c, dim, id, n) {
 		c.values++
-		w.bytes += 16
 	}
+}
+
+// tally adds to a counter of the class, and to the memory that takes; it tells whether the counter is new.
+func (w *worker) tally(c *class, dim, id uint32, n uint64) bool {
+	before := c.counts.bytes()
+	isNew := c.counts.add(dim, id, n)
+	w.bytes += c.counts.bytes() - before
+	return isNew
 }
 
 // sample keeps the event's statement, and drops the fastest if there are too many.
