@@ -1,10 +1,6 @@
 package digest
 
-import (
-	"bytes"
-	"encoding/binary"
-	"time"
-)
+import "bytes"
 
 // header reads an event's header at b[i:] into ev and returns where the statement begins, or -1 if there is no
 // header. ev is reset first.
@@ -40,7 +36,7 @@ func (p *slowParser) header(b []byte, i int, ev *raw) int {
 				continue
 			}
 		case c == 'S' && !gotStamp:
-			if t, end := stampLine(b, i); end > 0 {
+			if t, end := p.stampLine(b, i); end > 0 {
 				stamp, gotStamp = t, true
 				i = end
 				continue
@@ -91,6 +87,10 @@ func (p *slowParser) headerLine(b []byte, i int, ev *raw) int {
 	case 'T':
 		if hasPrefix(b, i, timeMark) {
 			i += len(timeMark)
+			if t := p.sameSecond(b, i); t != 0 {
+				ev.time = t
+				return i + isoLen + 1
+			}
 			if t, end, ok := p.isoTime(b, i); ok && end < len(b) && b[end] == '\n' {
 				ev.time = t
 				return end + 1
@@ -178,69 +178,6 @@ func (p *slowParser) userLine(b []byte, i int, ev *raw) int {
 		return end
 	}
 	return p.attrLine(b, end-len(line), ev)
-}
-
-// isoLen is the length of a time with microseconds and Z.
-const isoLen = len("2026-01-02T03:04:05.678901Z")
-
-// whoEntry remembers a User@Host line up to the last "]": what begins with the same bytes says the same.
-type whoEntry struct {
-	text           string
-	user, host, ip []byte
-	userID, hostID uint32 // their numbers in worker.values; 0: not looked up yet
-}
-
-const (
-	whoBits = 7
-	whoSets = 1 << whoBits
-	whoHash = 24  // bytes of a line that say in which set it is
-	maxWho  = 256 // bytes of a line
-)
-
-// whoSet holds lines that begin alike.
-type whoSet struct {
-	entries [4]whoEntry
-	missed  uint32
-}
-
-// whoSet is where a line that begins at b[i:] is remembered, or nil if it is too short.
-func (p *slowParser) whoSet(b []byte, i int) *whoSet {
-	if len(b)-i < whoHash {
-		return nil
-	}
-	s := (*[whoHash]byte)(b[i:])
-	h := (binary.LittleEndian.Uint64(s[:])*0x9E3779B97F4A7C15 ^ binary.LittleEndian.Uint64(s[8:])) * 0xC2B2AE3D27D4EB4F
-	h = (h>>29 ^ h ^ binary.LittleEndian.Uint64(s[16:])) * 0x165667B19E3779F9
-	return &p.whos[h>>(64-whoBits)]
-}
-
-// who gives what is remembered of the line that begins at b[i:], or nil.
-func (p *slowParser) who(b []byte, i int) *whoEntry {
-	set := p.whoSet(b, i)
-	if set == nil {
-		return nil
-	}
-	for k := range set.entries {
-		e := &set.entries[k]
-		if n := len(e.text); n > 0 && n < len(b)-i && string(b[i:i+n]) == e.text {
-			return e
-		}
-	}
-	return nil
-}
-
-// remember keeps the line that ends, up to its address, at b[i:end].
-func (p *slowParser) remember(b []byte, i, end int, ev *raw) {
-	set := p.whoSet(b, i)
-	if set == nil || end-i > maxWho {
-		return
-	}
-	// More lines than there is room for shall not push each other out all the time.
-	n, size := set.missed, uint32(len(set.entries))
-	if set.missed++; n >= size && n%16 != 0 {
-		return
-	}
-	set.entries[(n/16+n)%size] = whoEntry{text: string(b[i:end]), user: bytes.Clone(ev.user), host: bytes.Clone(ev.host), ip: bytes.Clone(ev.ip)}
 }
 
 // attrLine reads "Name: value  Name: value" up to the line's end. Logs repeat themselves: the name that came
@@ -462,36 +399,6 @@ func useLine(b []byte, i int) (db []byte, end int) {
 	return line, end
 }
 
-// stampLine reads "SET [last_insert_id=1,insert_id=2,]timestamp=N;" and returns the time in micros.
-func stampLine(b []byte, i int) (t int64, end int) {
-	const plain = "SET timestamp="
-	if hasPrefix(b, i, plain) {
-		i += len(plain)
-	} else {
-		if !hasPrefix(b, i, "SET last_insert_id=") && !hasPrefix(b, i, "SET insert_id=") {
-			return 0, -1
-		}
-		e := lineEnd(b, i)
-		n := bytes.Index(b[i:e], []byte("timestamp="))
-		if n < 0 {
-			return 0, e
-		}
-		i += n + len("timestamp=")
-	}
-	v := int64(0)
-	s := i
-	for ; i < len(b) && b[i]-'0' <= 9 && i-s < 12; i++ {
-		v = v*10 + int64(b[i]-'0')
-	}
-	if i == s {
-		return 0, -1
-	}
-	if i+1 < len(b) && b[i] == ';' && b[i+1] == '\n' {
-		return v * micro, i + 2
-	}
-	return v * micro, lineEnd(b, i)
-}
-
 // time reads the value of a "# Time:" line.
 func (p *slowParser) time(b []byte, ev *raw) {
 	b = bytes.TrimRight(b, "\r\n ")
@@ -508,92 +415,4 @@ func (p *slowParser) time(b []byte, ev *raw) {
 		return
 	}
 	p.skip(skipBadTime, 1)
-}
-
-// isoTime reads 2026-01-02T03:04:05.678901Z at b[i:], or with +02:00, or without a zone, and returns where it
-// ends. The day is remembered.
-func (p *slowParser) isoTime(b []byte, i int) (t int64, end int, ok bool) {
-	if len(b)-i < 19 {
-		return 0, i, false
-	}
-	d := b[i : i+19]
-	if d[4] != '-' || d[7] != '-' || (d[10] != 'T' && d[10] != ' ') || d[13] != ':' || d[16] != ':' {
-		return 0, i, false
-	}
-	h, ok1 := two(d, 11)
-	m, ok2 := two(d, 14)
-	s, ok3 := two(d, 17)
-	if !ok1 || !ok2 || !ok3 || h > 23 || m > 59 || s > 60 {
-		return 0, i, false
-	}
-	if string(d[:10]) != string(p.dayText[:]) {
-		day, err := time.Parse(time.DateOnly, string(d[:10]))
-		if err != nil {
-			return 0, i, false
-		}
-		p.dayText = [10]byte(d[:10])
-		p.day = day.UnixMicro()
-	}
-	t = p.day + int64(h*3600+m*60+s)*micro
-	i += 19
-	if i < len(b) && b[i] == '.' {
-		unit := int64(micro / 10)
-		for i++; i < len(b) && b[i]-'0' <= 9; i++ {
-			t += int64(b[i]-'0') * unit
-			unit /= 10
-		}
-	}
-	switch {
-	case i < len(b) && b[i] == 'Z':
-		i++
-	case i+6 <= len(b) && (b[i] == '+' || b[i] == '-') && b[i+3] == ':':
-		zh, ok1 := two(b, i+1)
-		zm, ok2 := two(b, i+4)
-		if !ok1 || !ok2 {
-			return 0, i, false
-		}
-		off := int64(zh*3600+zm*60) * micro
-		if b[i] == '-' {
-			off = -off
-		}
-		t -= off
-		i += 6
-	case p.zone != time.UTC:
-		w := time.UnixMicro(t).UTC()
-		t = time.Date(w.Year(), w.Month(), w.Day(), w.Hour(), w.Minute(), w.Second(), w.Nanosecond(), p.zone).UnixMicro()
-	}
-	return t, i, true
-}
-
-func two(b []byte, i int) (int, bool) {
-	x, y := b[i]-'0', b[i+1]-'0'
-	return int(x)*10 + int(y), x <= 9 && y <= 9
-}
-
-// shortTime reads "260102  3:04:05": a two-digit year (as MySQL's YEAR: 70 to 99 are 19xx), no zone.
-func shortTime(b []byte, zone *time.Location) (int64, bool) {
-	if len(b) < 14 || b[6] != ' ' {
-		return 0, false
-	}
-	y, ok1 := two(b, 0)
-	mo, ok2 := two(b, 2)
-	d, ok3 := two(b, 4)
-	clock := bytes.TrimLeft(b[6:], " ")
-	if len(clock) == 7 { // the hour has one digit
-		clock = append([]byte{'0'}, clock...)
-	}
-	if !ok1 || !ok2 || !ok3 || mo < 1 || mo > 12 || d < 1 || d > 31 || len(clock) < 8 || clock[2] != ':' || clock[5] != ':' {
-		return 0, false
-	}
-	h, ok4 := two(clock, 0)
-	m, ok5 := two(clock, 3)
-	s, ok6 := two(clock, 6)
-	if !ok4 || !ok5 || !ok6 {
-		return 0, false
-	}
-	y += 2000
-	if y >= 2070 {
-		y -= 100
-	}
-	return time.Date(y, time.Month(mo), d, h, m, s, 0, zone).UnixMicro(), true
 }

@@ -95,14 +95,30 @@ func (p *slowParser) follow(b []byte, i int, ev *raw) int {
 			s, i = k, at+1
 			continue
 		}
-		for at < len(b)-1 && b[at] == ' ' {
+		for at < len(b)-shapeMargin/2 && b[at] == ' ' {
 			at++
 		}
-		v, end, ok := parseMicros(b, at)
-		if !ok {
+		// Nearly all are whole and have less than eight digits, or are times under ten seconds.
+		v, n, ok := uint64(0), 0, false
+		if x := binary.LittleEndian.Uint64(b[at:]); byte(x>>8) == '.' {
+			v, n = digits8(x >> 16)
+			d := x&0xff - '0'
+			v += d * micro
+			ok = n == 6 && d <= 9
+			n += 2
+		} else {
+			v, n = digits8(x)
+			v *= micro
+			ok = n > 0 && n < 8
+		}
+		if ok && b[at+n] <= ' ' {
+			i = at + n
+		} else if v, n, ok = parseMicros(b, at); ok {
+			i = n
+		} else {
 			break
 		}
-		s, i = k, end
+		s = k
 		if k.kind != shapeNumber {
 			if v >= maxMicros && k.kind == shapeQueryTime {
 				p.skip(skipNegative, 1)

@@ -96,9 +96,14 @@ type slowParser struct {
 	tail    *shape    // the node that what attrLine reads next belongs under, or nil
 	tailEnd int       // where the value before that ends
 	marked  bool      // the names that ev.shape has are marked as seen
-	dayText [10]byte
-	day     int64 // micros at the start of dayText, UTC
-	seq     uint32
+	// What was read last, and what it means: logs say the same again and again.
+	dayText    [10]byte
+	day        int64 // micros at the start of dayText, UTC
+	secondText [secondLen]byte
+	second     int64 // micros
+	stampText  [stampLen]byte
+	stamp      int64 // micros
+	seq        uint32
 	// shapeCount is how many nodes the tree has.
 	shapeCount int
 }
@@ -191,6 +196,11 @@ func (p *slowParser) block(b []byte, offset int64, cut int64, ev *raw, emit func
 			}
 			continue
 		}
+		if end := p.oneLine(b, i, h, ev); end > 0 {
+			p.finish(ev, emit)
+			i = end
+			continue
+		}
 		end := nextEvent(b, max(h-3, i), true) // the header may end in "SET timestamp=1;"
 		if end < 0 {
 			end = len(b)
@@ -199,6 +209,26 @@ func (p *slowParser) block(b []byte, offset int64, cut int64, ev *raw, emit func
 		p.finish(ev, emit)
 		i = end
 	}
+}
+
+// oneLine sets the text of the event that begins at b[start:] if it is a statement of one line and another event
+// follows, as most; it returns where that begins, or -1. It finds what nextEvent and statement find.
+func (p *slowParser) oneLine(b []byte, start, h int, ev *raw) int {
+	n := bytes.IndexByte(b[h:], '\n')
+	end := h + n + 1
+	if n < 1 || b[end-2] != ';' || b[h] == '#' || end-start > p.limit || ev.query != nil || !p.eventStart(b, end) {
+		return -1
+	}
+	ev.query = b[h : end-2]
+	return end
+}
+
+// eventStart is eventStart, and looks first whether the line is one that is remembered.
+func (p *slowParser) eventStart(b []byte, i int) bool {
+	if hasPrefix(b, i, userMark) && p.who(b, i+len(userMark)) != nil {
+		return true
+	}
+	return eventStart(b, i)
 }
 
 // statement sets the text of an event whose header ends at h and that reaches to end at most; it returns where
