@@ -232,16 +232,15 @@ func (p *slowParser) attrValue(b []byte, i int, n *attrName, ev *raw) (int, shap
 			p.number(ev, n, v)
 			return end, n.role.shape()
 		}
-		if ref := n.refs[AttrFlag]; ref.slot >= 0 && n.seen != p.seq && i+3 < len(b) {
+		if ref := &n.refs[AttrFlag]; ref.slot >= 0 && n.seen != p.seq && i+3 < len(b) {
 			if b[i] == 'N' && b[i+1] == 'o' && b[i+2] <= ' ' {
 				n.seen = p.seq
-				ev.attrs = append(ev.attrs, ref)
+				ev.attrs = pushed(ev.attrs, ref, 0)
 				return i + 2, shapeFlag
 			}
 			if b[i] == 'Y' && b[i+1] == 'e' && b[i+2] == 's' && b[i+3] <= ' ' {
 				n.seen = p.seq
-				ref.num = 1
-				ev.attrs = append(ev.attrs, ref)
+				ev.attrs = pushed(ev.attrs, ref, 1)
 				return i + 3, shapeFlag
 			}
 		}
@@ -377,9 +376,7 @@ func (p *slowParser) attr(ev *raw, n *attrName, kind AttrKind, num uint64) {
 		p.skip(skipNames, 1)
 		return
 	}
-	a := n.refs[kind]
-	a.num = num
-	ev.attrs = append(ev.attrs, a)
+	ev.attrs = pushed(ev.attrs, &n.refs[kind], num)
 }
 
 // useLine reads "use db;" as the log writes it before a statement; end is -1 if it is something else.

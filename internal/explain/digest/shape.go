@@ -13,7 +13,7 @@ type shape struct {
 	mask   [gapWords]uint64 // which bits of gap count
 	length int              // of gap in bytes
 	kind   shapeKind
-	ref    rawAttr // how the value is counted, for numbers, flags and texts
+	ref    attrRef // how the value is counted, for numbers, flags and texts
 	name   *attrName
 	parent *shape
 	likely *shape // the kid that came last
@@ -125,9 +125,7 @@ func (p *slowParser) follow(b []byte, i int, ev *raw) int {
 			}
 			k.give(ev, v)
 		} else if v != 0 {
-			a := k.ref
-			a.num = v
-			attrs = append(attrs, a)
+			attrs = pushed(attrs, &k.ref, v)
 		}
 	}
 	ev.attrs, ev.shaped = attrs, len(attrs)
@@ -162,9 +160,7 @@ func (p *slowParser) followWord(b []byte, i int, k *shape, attrs *[]rawAttr, ev 
 		case b[i] == 'N' && b[i+1] == 'o' && b[i+2] <= ' ':
 			return i + 2
 		case b[i] == 'Y' && b[i+1] == 'e' && b[i+2] == 's' && b[i+3] <= ' ':
-			a := k.ref
-			a.num = 1
-			*attrs = append(*attrs, a)
+			*attrs = pushed(*attrs, &k.ref, 1)
 			return i + 3
 		}
 		return -1
@@ -185,9 +181,7 @@ func (p *slowParser) followWord(b []byte, i int, k *shape, attrs *[]rawAttr, ev 
 		return -1
 	}
 	if k.kind == shapeText {
-		a := k.ref
-		a.num = textAt(i, end-i)
-		*attrs = append(*attrs, a)
+		*attrs = pushed(*attrs, &k.ref, textAt(i, end-i))
 	}
 	return end
 }

@@ -32,12 +32,28 @@ type raw struct {
 
 // rawAttr is an attribute's value and where it is counted.
 type rawAttr struct {
-	num    uint64 // number: micros; flag: 0 or 1; text: its start in raw.block and its length, 32 bits each
+	num uint64 // number: micros; flag: 0 or 1; text: its start in raw.block and its length, 32 bits each
+	attrRef
+}
+
+// attrRef tells where an attribute is counted.
+type attrRef struct {
 	slot   int16
 	kind   AttrKind
 	dim    uint8
 	at     uint8
 	ignore bool
+	_      [2]byte // a word, which is copied at once
+}
+
+// pushed appends an attribute. It writes the two words where they belong: a value that is put together elsewhere
+// and copied as a whole has to wait until its parts have reached the cache.
+func pushed(attrs []rawAttr, ref *attrRef, num uint64) []rawAttr {
+	attrs = append(attrs, rawAttr{})
+	a := &attrs[len(attrs)-1]
+	a.num = num
+	a.attrRef = *ref
+	return attrs
 }
 
 // text is the value of a text attribute.
