@@ -385,7 +385,12 @@ func useLine(b []byte, i int) (db []byte, end int) {
 		return nil, -1
 	}
 	end = lineEnd(b, i)
-	line := bytes.TrimRight(b[i+4:end], "\r\n ")
+	line := b[i+4 : end]
+	if n := len(line); n < 3 || line[n-1] != '\n' || line[n-2] != ';' { // has more blanks than usual
+		line = bytes.TrimRight(line, "\r\n ")
+	} else {
+		line = line[:n-1]
+	}
 	if len(line) < 2 || line[len(line)-1] != ';' {
 		return nil, -1
 	}

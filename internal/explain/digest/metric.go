@@ -53,7 +53,9 @@ func (m *metric) add(v uint64) {
 		m.max = v
 	}
 	m.n++
-	m.sum.add(0, v)
+	var carry uint64 // a log has no room for so many values that this sum overflows
+	m.sum.lo, carry = bits.Add64(m.sum.lo, v, 0)
+	m.sum.hi += carry
 	hi, lo := bits.Mul64(v, v)
 	m.sq.add(hi, lo)
 }

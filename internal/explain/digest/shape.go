@@ -76,6 +76,9 @@ func (p *slowParser) follow(b []byte, i int, ev *raw) int {
 		}
 		if (binary.LittleEndian.Uint64(g[:])^k.gap[0])&k.mask[0]|(binary.LittleEndian.Uint64(g[8:])^k.gap[1])&k.mask[1]|
 			(binary.LittleEndian.Uint64(g[16:])^k.gap[2])&k.mask[2]|(binary.LittleEndian.Uint64(g[24:])^k.gap[3])&k.mask[3] != 0 {
+			if g[0] == '\n' && g[1] != '#' { // the header's end
+				break
+			}
 			if k = s.find(g); k == nil {
 				break
 			}
