@@ -5,7 +5,9 @@ import "bytes"
 // header reads an event's header at b[i:] into ev and returns where the statement begins, or -1 if there is no
 // header. ev is reset first.
 func (p *slowParser) header(b []byte, i int, ev *raw) int {
-	*ev = raw{attrs: ev.attrs[:0]}
+	attrs := ev.attrs[:0]
+	*ev = raw{}
+	ev.attrs = attrs
 	if i >= len(b) || b[i] != '#' {
 		return -1
 	}
