@@ -133,7 +133,7 @@ func (p *slowParser) follow(b []byte, i int, ev *raw) int {
 	}
 	ev.attrs, ev.shaped = attrs, len(attrs)
 	if s != &p.shapes {
-		ev.shape, p.prev = s, s.name
+		ev.shape, p.prev, p.marked = s, s.name, false
 	}
 	p.tail, p.tailEnd = s, i
 	return i
