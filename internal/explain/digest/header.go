@@ -137,6 +137,7 @@ func (p *slowParser) userLine(b []byte, i int, ev *raw) int {
 		}
 		return p.attrLine(b, i, ev)
 	}
+	ev.who = nil // of a line before this
 	start := i
 	end := lineEnd(b, i)
 	line := b[i:end]
