@@ -88,6 +88,7 @@ func (p *slowParser) headerLine(b []byte, i int, ev *raw) int {
 	switch b[i+2] {
 	case 'T':
 		if hasPrefix(b, i, timeMark) {
+			p.tail = nil
 			i += len(timeMark)
 			if t := p.sameSecond(b, i); t != 0 {
 				ev.time = t
@@ -103,10 +104,12 @@ func (p *slowParser) headerLine(b []byte, i int, ev *raw) int {
 		}
 	case 'U':
 		if hasPrefix(b, i, userMark) {
+			p.tail = nil
 			return p.userLine(b, i+len(userMark), ev)
 		}
 	case 'e':
 		if hasPrefix(b, i, "# explain: ") {
+			p.tail = nil
 			end := lineEnd(b, i)
 			if ev.explain == nil {
 				ev.explain = b[i:end]
@@ -176,6 +179,7 @@ func (p *slowParser) userLine(b []byte, i int, ev *raw) int {
 			ev.host = ev.ip
 		}
 		p.remember(b, start, end-len(line), ev)
+		return p.attrLine(b, end-len(line), ev)
 	}
 	if len(line) < 5 {
 		return end
