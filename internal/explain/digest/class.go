@@ -3,6 +3,7 @@ package digest
 import (
 	"bytes"
 	"cmp"
+	"math/bits"
 	"slices"
 	"unsafe"
 )
@@ -39,6 +40,7 @@ type class struct {
 	samples []sample // slowest first
 	// spellings are pt-query-digest's IDs when the class was joined of several; the heaviest first.
 	spellings []string
+	shaped
 	// What waits until it is known what the log's current database and time were where the block began.
 	pending     bool
 	pendingDB   uint64
@@ -112,15 +114,14 @@ func (w *worker) sampleLimit(old *sample, n int) int {
 	return n
 }
 
-// histogram's bounds, in micros; the last bucket has none.
-var histBounds = [7]uint64{10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000}
-
+// histBucket is the power of ten that a number of micros is in, as far as the histogram tells them apart: 0 is
+// under 10, 7 is 10 seconds and more. 1233/4096 is log10(2), about.
 func histBucket(v uint64) int {
-	i := 0
-	for i < len(histBounds) && v >= histBounds[i] {
-		i++
+	i := bits.Len64(min(v, 10_000_000)) * 1233 >> 12
+	if i < len(pow10) && v < pow10[i] {
+		i--
 	}
-	return i
+	return max(i, 0)
 }
 
 // mergeFrom adds the figures of o, of another worker whose slots and values translate by t.

@@ -273,6 +273,7 @@ func (w *worker) block(b block, c *chain) error {
 	}
 	w.info.Bytes += int64(len(b.data)) + b.cut
 	w.parser.block(b.data, b.offset, b.cut, &w.raw, w.add)
+	w.spread()
 	if len(w.touched) > 0 {
 		l, ok := c.wait(b.seq)
 		if !ok {
@@ -347,17 +348,17 @@ func (w *worker) offer(e *Event, offset int64) {
 			w.skipped[skipNames]++
 			continue
 		}
-		ref := n.refs[a.Kind]
+		num := uint64(0)
 		switch {
 		case a.Kind == AttrText:
-			ref.num = textAt(len(w.texts), len(a.Text))
+			num = textAt(len(w.texts), len(a.Text))
 			w.texts = append(w.texts, a.Text...)
 		case a.Kind == AttrNumber:
-			ref.num = toMicros(a.Num)
+			num = toMicros(a.Num)
 		case a.Num != 0:
-			ref.num = 1
+			num = 1
 		}
-		ev.attrs = append(ev.attrs, ref)
+		ev.attrs = pushed(ev.attrs, &n.refs[a.Kind], num)
 	}
 	ev.block = w.texts
 	if ev.time == 0 { // nothing will tell it later
