@@ -25,7 +25,38 @@ type Traffic struct {
 
 	mu    sync.Mutex
 	texts map[string]struct{} // what was sent
+
+	doing   map[string]float64 // sessions by what they were found doing, as an ActivityReader saw it last
+	doingAt time.Time
 }
+
+// noteDoing remembers what an ActivityReader found, so that the same is not asked twice.
+func (t *Traffic) noteDoing(list []Session) {
+	counts := make(map[string]float64, 4)
+	for i := range list {
+		class := list[i].Wait
+		if class == waitTmpDisk { // a class of statements, not of the metric
+			class = waitRunning
+		}
+		counts[class]++
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.doing, t.doingAt = counts, time.Now()
+}
+
+// lately gives what an ActivityReader found within the last second; nil when none did.
+func (t *Traffic) lately() map[string]float64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if time.Since(t.doingAt) > doingFresh {
+		return nil
+	}
+	return t.doing
+}
+
+// doingFresh is how old what an ActivityReader found may be to stand for the present: it reads half a second before.
+const doingFresh = 900 * time.Millisecond
 
 // Limits of what Traffic remembers of texts: Risso asks the same few questions again and again.
 const (
@@ -79,6 +110,7 @@ type Conn struct {
 	conn    sqldriver.Conn
 	queryer sqldriver.QueryerContext
 	traffic *Traffic
+	local   net.Addr // our end
 	row     []sqldriver.Value
 	Server  Server // what was found out at connecting
 }
@@ -93,7 +125,15 @@ func Connect(ctx context.Context, t Target, traffic *Traffic) (*Conn, error) {
 		traffic = new(Traffic)
 	}
 	cfg := t.cfg.Clone()
-	cfg.DialFunc = t.dialer(traffic)
+	var local net.Addr
+	dial := t.dialer(traffic)
+	cfg.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dial(ctx, network, addr)
+		if err == nil {
+			local = conn.LocalAddr()
+		}
+		return conn, err
+	}
 	connector, err := driver.NewConnector(cfg)
 	if err != nil {
 		return nil, classify(t, fmt.Errorf("%w: %s", ErrDSN, dsnProblem(err)))
@@ -107,7 +147,7 @@ func Connect(ctx context.Context, t Target, traffic *Traffic) (*Conn, error) {
 		conn.Close()
 		return nil, errors.New("the driver cannot run queries")
 	}
-	c := &Conn{conn: conn, queryer: queryer, traffic: traffic}
+	c := &Conn{conn: conn, queryer: queryer, traffic: traffic, local: local}
 	if c.Server, err = probe(ctx, c); err != nil {
 		c.Close()
 		return nil, classify(t, err)

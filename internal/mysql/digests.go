@@ -271,7 +271,7 @@ func (c *Conn) ExplainJSON(ctx context.Context, schema, statement string, limit 
 	ctx, cancel := context.WithTimeout(ctx, limit+2*time.Second)
 	defer cancel()
 	if schema != "" {
-		if err := c.Query(ctx, "USE "+quoteName(schema), ignoreRow); err != nil {
+		if err := c.Query(ctx, "USE /* risso: plan history */ "+quoteName(schema), ignoreRow); err != nil {
 			return "", err
 		}
 	}
@@ -281,6 +281,30 @@ func (c *Conn) ExplainJSON(ctx context.Context, schema, statement string, limit 
 		}
 	}
 	err = c.quietQuery(ctx, "EXPLAIN /* risso: plan history */ FORMAT=JSON "+statement, func(row []sqldriver.Value) error {
+		if plan = text(row[0]); len(plan) > maxPlan {
+			return errTooLong
+		}
+		return nil
+	})
+	return plan, err
+}
+
+// ExplainRunning gives the plan of the statement that another session runs, in JSON; "" where the server does not tell it: MariaDB
+// before 10.9, and MySQL for prepared statements (EXPLAIN FOR CONNECTION refuses them with error 3012).
+func (c *Conn) ExplainRunning(ctx context.Context, s Session, limit time.Duration) (plan string, err error) {
+	ways := c.Server.ExplainConnection(s.ID)
+	if len(ways) == 0 || ways[0].Name != "json" || s.Prepared && !c.Server.MariaDB() {
+		return "", nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit+2*time.Second)
+	defer cancel()
+	for _, set := range c.Server.explainLimits(limit) {
+		if err := c.Query(ctx, set, ignoreRow); err != nil {
+			return "", err
+		}
+	}
+	c.traffic.note(c.Server.ExplainConnection(0)[0].Prefix) // its class, without the number
+	err = c.quietQuery(ctx, ways[0].Prefix, func(row []sqldriver.Value) error {
 		if plan = text(row[0]); len(plan) > maxPlan {
 			return errTooLong
 		}

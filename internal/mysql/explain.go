@@ -156,3 +156,12 @@ func (s Server) FreshStatistics() string {
 	}
 	return ""
 }
+
+// DescendingIndexes says whether an index of this server can keep a column in descending order; others read DESC in
+// CREATE INDEX and forget it (https://dev.mysql.com/doc/refman/8.0/en/descending-indexes.html, https://mariadb.com/kb/en/descending-indexes/).
+func (s Server) DescendingIndexes() bool {
+	if s.MariaDB() {
+		return s.Number >= 100800
+	}
+	return s.atLeast(80001)
+}

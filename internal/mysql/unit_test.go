@@ -175,6 +175,19 @@ func TestClassOfState(t *testing.T) {
 	}
 }
 
+func TestStatementWait(t *testing.T) {
+	for _, c := range []struct{ state, event, want string }{
+		{"converting HEAP to ondisk", "", "tmp_disk_table"}, {"converting HEAP to Aria", "", "tmp_disk_table"}, {"Copying to tmp table on disk", "", "tmp_disk_table"}, {"Copying to tmp table", "", "running"},
+		{"executing", "wait/io/file/innodb/innodb_data_file", "io"}, {"executing", "wait/io/table/sql/handler", "running"}, {"executing", "wait/io/socket/sql/client_connection", "network"},
+		{"Waiting for table metadata lock", "wait/io/file/sql/FRM", "metadata_lock"}, {"User sleep", "", "other"}, {"Waiting for GTID to be committed", "", "replication"},
+		{"User lock", "", "table_lock"}, {"Waiting for preceding transaction to commit", "", "commit"}, {"Waiting for disk space", "", "other"}, {"", "", "running"},
+	} {
+		if got := statementWait(c.state, c.event, false); got != c.want {
+			t.Errorf("%q, %q: got %s, want %s", c.state, c.event, got, c.want)
+		}
+	}
+}
+
 func TestQuantile(t *testing.T) {
 	before := []bucket{{0.001, 5}, {0.01, 5}, {0.1, 5}}
 	now := []bucket{{0.001, 95}, {0.01, 10}, {0.1, 10}}

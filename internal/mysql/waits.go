@@ -3,6 +3,7 @@ package mysql
 import (
 	"context"
 	sqldriver "database/sql/driver"
+	"maps"
 	"strings"
 
 	"github.com/rissodb/risso/internal/fleet"
@@ -26,6 +27,7 @@ var wordsOfState = []struct{ word, class string }{
 	{"waiting for table flush", "metadata_lock"},
 	{"waiting for global read lock", "metadata_lock"},
 	{"waiting for backup lock", "metadata_lock"},
+	{"waiting for gtid", "replication"}, // … to be committed
 	{"waiting for commit lock", "commit"},
 	{"waiting for handler commit", "commit"},
 	{"waiting for prior transaction", "commit"},
@@ -38,8 +40,8 @@ var wordsOfState = []struct{ word, class string }{
 	{"writing to net", "network"},
 	{"reading from net", "network"},
 	{"receiving from client", "network"},
-	{"waiting for gtid", "replication"},
 	{"master_gtid_wait", "replication"},
+	{"user sleep", "other"},
 	{"waiting", "other"},
 }
 
@@ -73,6 +75,11 @@ func (r *waitReader) read(ctx context.Context, c *Conn, s *fleet.Sample, rowLock
 		r.counts = make(map[string]float64)
 	}
 	clear(r.counts)
+	if doing := c.traffic.lately(); doing != nil { // who looks at statements has just asked
+		maps.Copy(r.counts, doing)
+		r.emit(s)
+		return nil
+	}
 	atEnd := c.Server.MariaDB() || c.Server.Number < 80000
 	err := c.Query(ctx, r.statement(c.Server), func(row []sqldriver.Value) error {
 		n, _ := number(row[1])

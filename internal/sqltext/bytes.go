@@ -83,6 +83,12 @@ func has8(x uint64, c byte) uint64 {
 	return (y - ones) &^ y & high
 }
 
+// digits8 tells how many of the eight bytes of x, from the first, are digits.
+func digits8(x uint64) int {
+	y := x ^ '0'*ones // a digit's byte is 0 to 9 now; behind the first other byte nothing is sure
+	return bits.TrailingZeros64((y+(0x80-10)*ones|y)&high) >> 3
+}
+
 // load8 gives the eight bytes from i, zeros where s ends before.
 func load8(s []byte, i int) uint64 {
 	if i+8 <= len(s) {
@@ -161,7 +167,11 @@ func numberEnd(s []byte, i int) (end int, number bool) {
 			return j, true
 		}
 	}
-	for j = i + 1; j < len(s) && isDigit(s[j]); j++ {
+	j = i + 1
+	if i+8 <= len(s) {
+		j = i + digits8(binary.LittleEndian.Uint64(s[i:]))
+	}
+	for ; j < len(s) && isDigit(s[j]); j++ {
 	}
 	if j < len(s) {
 		switch class := classOf[s[j]]; {

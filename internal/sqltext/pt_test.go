@@ -214,6 +214,36 @@ var differences = []struct{ stmt, pt, risso, why string }{
 		"select a from t where b in(?+)", "or in a list"},
 }
 
+// parted are pairs of statements that pt-query-digest gives two classes, although they are one to the server, with their
+// plain form, which names the one class that Risso has. docs/fingerprints.md shows them in the same table.
+var parted = []struct{ one, other, plain, why string }{
+	{"select a from t where b=1", "select a from t where b = 1", "select a from t where b = ?", "blanks do not make another statement"},
+	{"select `a` from `t`", "select a from t", "select a from t", "nor do backticks around plain names"},
+	{"select a from t where b <> 1", "select a from t where b != 1", "select a from t where b != ?", "nor does another word for one operator"},
+	{"select concat(1, 2)", "select concat(1, 2, 3)", "select concat(?+)", "nor the number of literals in a row"},
+}
+
+func TestPtParts(t *testing.T) {
+	var stmts []string
+	for _, d := range parted {
+		stmts = append(stmts, d.one, d.other)
+	}
+	fps, ids := realPt(t, stmts)
+	for i, d := range parted {
+		if ids[2*i] == ids[2*i+1] {
+			t.Errorf("pt-query-digest has one class %q for %q and %q", fps[2*i], d.one, d.other)
+		}
+		for j, s := range []string{d.one, d.other} {
+			if got := string(AppendPlain(nil, []byte(Fingerprint(s)))); got != d.plain {
+				t.Errorf("%s: the plain form is %q, want %q", s, got, d.plain)
+			}
+			if PtID(s) != ids[2*i+j] {
+				t.Errorf("%s: %s, pt-query-digest says %s", s, PtID(s), ids[2*i+j])
+			}
+		}
+	}
+}
+
 func TestDiffersFromPt(t *testing.T) {
 	stmts := make([]string, len(differences))
 	for i, d := range differences {
@@ -292,6 +322,9 @@ func TestTableOfDifferences(t *testing.T) {
 	b.WriteString("| statement | pt-query-digest 3.2.1 | Risso | because |\n|---|---|---|---|\n")
 	for _, d := range differences {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", cell(d.stmt), cell(d.pt), cell(d.risso), d.why)
+	}
+	for _, d := range parted {
+		fmt.Fprintf(&b, "| %s and %s | %s and %s: two classes | one class: %s | %s |\n", cell(d.one), cell(d.other), cell(PtFingerprint(d.one)), cell(PtFingerprint(d.other)), cell(d.plain), d.why)
 	}
 	if *update {
 		if err := os.WriteFile(file, []byte(head+begin+b.String()+end+tail), 0o644); err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // ErrWrites is what ReadsOnly's answers wrap.
@@ -137,19 +138,29 @@ func (sc *scanner) function(before, t token) error {
 	if sc.sign(before, '.') {
 		return fmt.Errorf("%w: %s is a stored function", ErrWrites, name)
 	}
-	if writers[name] {
+	if writers[name] || Steers(name) || strings.HasPrefix(name, "wait_") {
 		return fmt.Errorf("%w: %s() does", ErrWrites, name)
-	}
-	for _, p := range []string{"group_replication_", "audit_log_", "asynchronous_connection_failover_", "mysql_firewall_", "wait_", "keyring_", "version_tokens_", "service_"} {
-		if len(name) > len(p) && name[:len(p)] == p {
-			return fmt.Errorf("%w: %s() does", ErrWrites, name)
-		}
 	}
 	return nil
 }
 
+// Steers says whether a function of the server, or of its known plugins, changes the server itself or runs programs
+// on its host. Not even a read-only transaction holds one back, and servers may call one while they plan a statement.
+func Steers(function string) bool {
+	name := strings.ToLower(function)
+	for _, p := range []string{"group_replication_", "audit_log_", "asynchronous_connection_failover_", "mysql_firewall_", "keyring_", "version_tokens_", "service_"} {
+		if len(name) > len(p) && strings.HasPrefix(name, p) {
+			return true
+		}
+	}
+	return steering[name]
+}
+
+// steering are further functions that change the server.
+var steering = setOf("sys_exec", "sys_eval", "sys_set", "set_masking_dictionary", "gen_dictionary_load", "gen_dictionary_drop",
+	"mysql_query_attribute_string_set", "flush_rewrite_rules", "load_rewrite_rules", "rotate_system_key")
+
 // writers are the server's functions that do more than read.
 var writers = setOf("get_lock", "release_lock", "release_all_locks", "sleep", "benchmark", "load_file", "nextval", "lastval", "setval",
 	"last_insert_id", "master_pos_wait", "source_pos_wait", "master_gtid_wait", "wait_for_executed_gtid_set", "wait_until_sql_thread_after_gtids",
-	"sys_exec", "sys_eval", "sys_set", "lib_mysqludf_sys_info", "set_masking_dictionary", "gen_dictionary_load", "gen_dictionary_drop",
-	"mysql_query_attribute_string_set", "flush_rewrite_rules", "load_rewrite_rules", "rotate_system_key")
+	"lib_mysqludf_sys_info")

@@ -85,14 +85,17 @@ func askHistory(ctx context.Context, s *section, store events.Store, begin, end 
 	week := events.Range{From: end - 7*day, To: end}
 	one := []string{"db3"}
 	t := s.table("Questions to the embedded store, milliseconds", "question", "first", "median", "slowest of 15")
-	top := func(r events.Range, instances []string, sparks int) func() error {
+	ordered := func(order string, r events.Range, instances []string, sparks int) func() error {
 		return func() error {
-			a, err := store.Top(ctx, events.TopQuestion{Range: r, Instances: instances, Limit: 20, Sparks: sparks})
+			a, err := store.Top(ctx, events.TopQuestion{Range: r, Instances: instances, Limit: 20, Sparks: sparks, Order: order})
 			if err == nil && len(a.Classes) != 20 {
 				err = fmt.Errorf("%d classes came back", len(a.Classes))
 			}
 			return err
 		}
+	}
+	top := func(r events.Range, instances []string, sparks int) func() error {
+		return ordered("load", r, instances, sparks)
 	}
 	for _, q := range []struct {
 		name, key string
@@ -104,6 +107,12 @@ func askHistory(ctx context.Context, s *section, store events.Store, begin, end 
 		{"top 20 over the last hour, 10 servers", "top20_hour", top(events.Range{From: end - 3600, To: end}, nil, 40)},
 		{"top 20 over a day, 10 servers", "top20_day", top(events.Range{From: end - day, To: end}, nil, 40)},
 		{"top 20 over all days, 10 servers", "top20_all", top(events.Range{From: begin, To: end}, nil, 40)},
+		{"top 20 by p95 over a week, 10 servers", "p95_week", ordered("p95", week, nil, 40)},
+		{"top 20 by p95 over the last 170 minutes, 10 servers", "p95_minutes", ordered("p95", events.Range{From: end - 170*60, To: end}, nil, 40)},
+		{"which minutes of a week were read, 10 servers", "covered_week", func() error {
+			_, err := store.Covered(ctx, week, nil, 300)
+			return err
+		}},
 		{"one class over a week", "class_week", func() error {
 			_, err := store.Class(ctx, events.ClassQuestion{Range: week, ID: classID(3), Points: 300})
 			return err

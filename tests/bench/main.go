@@ -36,6 +36,7 @@ var benches = map[string][]part{
 	"events": {
 		{"history", "30 days of statements of ten servers in the embedded store", (*bench).history},
 		{"digests", "processor time of reading 5,000 classes of statements once a minute", (*bench).digests},
+		{"activity", "processor time of looking at the active sessions once a second", (*bench).activity},
 	},
 }
 

@@ -94,6 +94,8 @@ func TestExitCodes(t *testing.T) {
 		{"DSN with an unknown network", 2, "DSN", []string{"serve", "--dsn", "s:" + secret + "@pigeon(" + tcp + ")/"}},
 		{"DSN with an unknown TLS setting", 2, "DSN", []string{"serve", "--dsn", "s:" + secret + "@tcp(" + tcp + ")/?tls=" + secret}},
 		{"empty DSN", 2, "DSN", []string{"serve", "--dsn", ""}},
+		{"a source of statements that there is not", 2, "slow-log", []string{"serve", "--dsn", good, "--statements", "nonsense"}},
+		{"two wishes for statements", 2, "contradict", []string{"serve", "--dsn", good, "--statements", "slow-log", "--no-statements"}},
 		{"the same server twice", 2, "", []string{"serve", "--dsn", good, "--dsn", good}},
 		{"unknown flag", 2, "unknown flag", []string{"serve", "--dns", good}},
 		{"unknown command", 2, "unknown command", []string{"server"}},

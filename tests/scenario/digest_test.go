@@ -382,7 +382,7 @@ func TestDigestLive(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		digestWork(t, n)
 		r = <-done
-		if c := r.class(t, "update orders"); c.Calls != 2 || c.P95 != nil || c.sum("Rows_affected") != 12 {
+		if c := r.class(t, "update orders"); c.Calls != 2 || (c.P95 != nil) != (kind == "mysql-8.0" || kind == "mysql-9.7") || c.sum("Rows_affected") != 12 {
 			t.Errorf("%+v", c)
 		}
 		if c := r.class(t, "select sleep(?)"); c.Calls != 1 || *c.Total < 0.2 {

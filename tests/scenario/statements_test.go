@@ -23,9 +23,9 @@ type queries struct {
 		New             bool
 	}
 	Sources []struct {
-		Instance, Why, Remedy string
-		Working               bool
-		Last                  int64
+		Instance, Source, Why, Remedy string
+		Working                       bool
+		Last                          int64
 	}
 }
 
@@ -141,4 +141,66 @@ func TestStatementsWithoutCgo(t *testing.T) {
 		t.Errorf("%+v", q)
 	}
 	r.awaitTicks(t, "db", 2)
+}
+
+// TestStatementsFromSlowLog: where performance_schema is off, the slow log tells what ran, each call once, also after Risso was
+// killed; by whom, and with MariaDB's explain lines by which plan.
+func TestStatementsFromSlowLog(t *testing.T) {
+	t.Parallel()
+	n := single(t, "mariadb", "slow_query_log=ON", "long_query_time=0", "log_slow_verbosity=query_plan,explain")
+	execSQL(t, n, "CREATE DATABASE shop; CREATE TABLE shop.t (id INT PRIMARY KEY, a INT); INSERT INTO shop.t VALUES (1, 1), (2, 2), (3, 3)")
+	data, dsn := dataDir(t), "db=root@unix("+n.Socket+")/"
+	r := serve(t, data, "--no-host", "--dsn", dsn)
+	working := func() bool {
+		s := r.queries(t, "").Sources
+		return len(s) == 1 && s[0].Working && s[0].Source == "slow log"
+	}
+	await(t, 30*time.Second, "the slow log is read", working)
+	db, err := n.DB()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	run := func(times int) {
+		for i := range times {
+			if _, err := db.ExecContext(t.Context(), "SELECT id FROM shop.t WHERE a = "+strconv.Itoa(i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	id := ""
+	calls := func() int64 {
+		for _, c := range r.queries(t, "shop.t").Classes {
+			if strings.HasPrefix(c.Fingerprint, "select id from shop.t") {
+				id = c.ID
+				return c.Calls
+			}
+		}
+		return 0
+	}
+	run(40)
+	time.Sleep(3 * time.Second) // they are read, their minute is open
+	r.kill(t)
+	run(25) // nobody looks, the log does
+	r = serve(t, data, "--no-host", "--dsn", dsn)
+	await(t, 80*time.Second, "the minutes are stored", func() bool { return calls() == 65 })
+	var q struct {
+		ByUser []struct {
+			Value string
+			Calls int64
+		} `json:"by_user"`
+		Plans []struct{ Origin, Tree string }
+	}
+	r.get(t, "/api/query", url.Values{"id": {id}}, &q)
+	if len(q.ByUser) != 1 || q.ByUser[0].Value != "root" || q.ByUser[0].Calls != 65 {
+		t.Errorf("by user %+v", q.ByUser)
+	}
+	if len(q.Plans) != 1 || q.Plans[0].Origin != "slow log" || !strings.Contains(q.Plans[0].Tree, "t") {
+		t.Errorf("plans %+v", q.Plans)
+	}
+	for _, c := range r.queries(t, "").Classes {
+		if strings.Contains(c.Fingerprint, "risso") || strings.Contains(c.Fingerprint, "global status") {
+			t.Errorf("the observer observes itself: %s", c.Fingerprint)
+		}
+	}
 }

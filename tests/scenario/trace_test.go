@@ -211,6 +211,11 @@ type mapNode struct {
 			Line    int
 		}
 	}
+	Conditions *struct {
+		Count int
+		Total uint64 `json:"total_ps"`
+		Open  uint64 `json:"open_ps"`
+	}
 	Children []*mapNode
 }
 
@@ -286,6 +291,7 @@ func TestTrace(t *testing.T) {
 	eachKind(t, kinds, func(t *testing.T, kind string) {
 		s := newTraced(t, kind)
 		t.Run("what ran", s.whatRan)
+		t.Run("latches", s.latches)
 		t.Run("nothing changed without enable", s.notEnabled)
 		t.Run("forms", s.forms)
 		t.Run("idle", s.idleConnection)
@@ -339,6 +345,16 @@ func (s *traced) whatRan(t *testing.T) {
 	if n := res.find(t, "FUNCTION shop.f4"); n.Kind != "program" || n.find(func(n *mapNode) bool { return n.Name == "sp/jump_if_not" }) == nil {
 		t.Errorf("the function's instructions are not in the map: %+v", n)
 	}
+	// A dead branch costs a condition in each call, and that goes through opening tables.
+	if n := res.find(t, "SET @x = f4(i)").find(func(n *mapNode) bool { return n.Name == "FUNCTION shop.f4" }); n == nil || n.Conditions == nil || n.Conditions.Count != 80 || n.Conditions.Total == 0 || n.Conditions.Open == 0 {
+		t.Errorf("20 calls of four conditions are told as %+v", n)
+	}
+	if n := res.find(t, "FUNCTION shop.f0"); n.Conditions != nil {
+		t.Errorf("a function without a branch has conditions: %+v", n.Conditions)
+	}
+	if words := strings.Join(res.Words, " "); !strings.Contains(words, "conditions that shop.f4 evaluated took") {
+		t.Errorf("what conditions cost is not said: %s", words)
+	}
 	if n := res.find(t, "TRIGGER shop.orders_ai"); n.find(func(n *mapNode) bool { return strings.Contains(n.SQL, "INSERT INTO audit") }) == nil {
 		t.Errorf("the trigger's statement is not in the map: %+v", n)
 	}
@@ -355,6 +371,45 @@ func (s *traced) whatRan(t *testing.T) {
 	for _, e := range res.Trace.Events {
 		if strings.Contains(e.SQL, "risso:") {
 			t.Errorf("Risso traced itself: %s", e.SQL)
+		}
+	}
+}
+
+// latches: with --synch mutexes and their like are recorded, without it they are not, and all of it is put back.
+func (s *traced) latches(t *testing.T) {
+	before := s.setup(t)
+	if off := value(t, s.node, "SELECT COUNT(*) FROM performance_schema.setup_instruments WHERE NAME LIKE 'wait/synch/%' AND ENABLED = 'NO'"); off == "0" {
+		t.Error("all latches are instrumented from the start: putting back proves nothing")
+	}
+	for _, synch := range []bool{false, true} {
+		args := []string{"--for", "10m", "--output", "json"}
+		if synch {
+			args = append(args, "--synch")
+		}
+		r := s.begin(t, args...)
+		if on := value(t, s.node, "SELECT COUNT(*) FROM performance_schema.setup_instruments WHERE NAME LIKE 'wait/synch/mutex/innodb/%' AND ENABLED = 'YES'"); (on != "0") != synch {
+			t.Errorf("--synch %t: %s mutexes of InnoDB are instrumented", synch, on)
+		}
+		s.exec(t, "INSERT INTO orders (customer, total, note) VALUES (8, 80, 'latched')", "SELECT COUNT(*) FROM orders WHERE customer = 8")
+		time.Sleep(500 * time.Millisecond)
+		if err := r.cmd.Process.Signal(syscall.SIGINT); err != nil {
+			t.Fatal(err)
+		}
+		res := s.result(t, r)
+		s.same(t, before)
+		seen := map[string]int{}
+		for _, e := range res.Trace.Events {
+			if rest, ok := strings.CutPrefix(e.Name, "wait/synch/"); ok {
+				kind, _, _ := strings.Cut(rest, "/")
+				seen[kind]++
+			}
+		}
+		if synch && (seen["mutex"] == 0 || len(seen) < 2) || !synch && len(seen) > 0 {
+			t.Errorf("--synch %t: latches recorded: %v", synch, seen)
+		}
+		insert := res.find(t, "INSERT INTO orders")
+		if inside := insert.find(func(n *mapNode) bool { return n.Kind == "wait" && strings.Contains(n.Name, "mutex") }) != nil; inside != synch {
+			t.Errorf("--synch %t: mutexes within the INSERT: %t", synch, inside)
 		}
 	}
 }

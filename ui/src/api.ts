@@ -212,6 +212,14 @@ export interface QueryRow extends Cost {
   spark: (number | null)[] | null;
   /** plan flips in the range, where the server tells */
   flips?: number;
+  /** its heaviest wait class in the range; null where nothing was sampled */
+  wait?: Part | null;
+}
+
+/** When a server's statements were read; minutes outside of the spans were not. */
+export interface Covered {
+  instance: string;
+  spans: [number, number][];
 }
 
 /** No statements are kept; why, and what mends it. */
@@ -233,6 +241,7 @@ export interface Queries {
   first: number;
   total: Cost;
   spark: { from: number; step: number };
+  covered?: Covered[] | null;
   sources: StatementSource[] | null;
   orders: string[] | null;
 }
@@ -265,10 +274,27 @@ export interface QueryPlan {
   origin: string;
   /** as the server gave it */
   text: string;
-  /** drawn as a tree of text */
+  /** drawn as a tree of text; without it there is no drawing either */
   tree?: string;
-  svg?: string;
-  words?: string[] | null;
+  /** what it says, worst first */
+  words?: PlanWord[] | null;
+}
+
+/** A sentence about a node of a plan. */
+export interface PlanWord {
+  node: number;
+  severity: 'bad' | 'costly' | 'note';
+  text: string;
+}
+
+/** Classes whose statements others waited for. */
+export interface Blocker {
+  /** empty: its statement is not known */
+  id: string;
+  fingerprint: string;
+  wait: string;
+  calls: number;
+  seconds: number;
 }
 
 /** The columns of a class's history, one value for each step; rows are per second, errors and temporary tables per step. */
@@ -294,7 +320,16 @@ export interface Query {
   by_instance: Part[] | null;
   by_schema: Part[] | null;
   by_user: Part[] | null;
+  /** sampled seconds by wait class */
   waits: Part[] | null;
+  by_host?: Part[] | null;
+  /** what told who ran it: statements, activity, samples or nothing */
+  by_user_from?: string;
+  blocked_by?: Blocker[] | null;
+  activity?: { calls: number; seconds: number; note: string };
+  /** why there is no plan */
+  plan_note?: string;
+  covered?: Covered[] | null;
   samples: QuerySample[] | null;
   plans: QueryPlan[] | null;
   flips: Flip[] | null;
@@ -460,6 +495,13 @@ export async function fetchSchemas(span: Span, instance: string, signal?: AbortS
 /** One class: its history, who runs it, samples and plans. */
 export function fetchQuery(id: string, instance: string, span: Span, points: number, signal?: AbortSignal): Promise<Query | Unavailable> {
   return get('/api/query', [['id', id], ...only('instance', instance), ['from', span.from], ['to', span.to], ['points', points]], signal);
+}
+
+/** Where a plan's drawing is; bare is the tree alone, without a title and the words. */
+export function planImage(cls: string, id: string, instance: string, theme: string, bare: boolean): string {
+  const q = new URLSearchParams({ class: cls, id, instance, theme });
+  if (bare) q.set('bare', '1');
+  return `/api/plan?${q}`;
 }
 
 /** What changed from one span to a later one. */

@@ -11,6 +11,9 @@ import (
 const (
 	// blockSize is what a worker takes at once: small enough to stay in a core's cache.
 	blockSize = 512 << 10
+	// readSize is what is read at once: so little that Go's scheduler does not take a read from the page cache
+	// for one that blocks, which would cost two switches of threads.
+	readSize = 64 << 10
 	// statementLimit bounds the bytes of one event that are looked at; the rest is counted, not read.
 	statementLimit = 8 << 20
 	// overlap is what is looked at again when the end of a long event is searched piece by piece: it must
@@ -60,7 +63,7 @@ func (r *blocks) next(buf []byte) (block, []byte, error) {
 	for {
 		idle := false
 		for n < len(buf) && r.err == nil && !idle {
-			m, err := r.r.Read(buf[n:])
+			m, err := r.r.Read(buf[n:min(n+readSize, len(buf))])
 			n += m
 			r.read(m)
 			if idle = errors.Is(err, errIdle); err != nil && !idle {

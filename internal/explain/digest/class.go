@@ -3,13 +3,16 @@ package digest
 import (
 	"bytes"
 	"cmp"
+	"math/bits"
 	"slices"
 	"unsafe"
 )
 
 const (
-	// keepText bounds the bytes kept of a fingerprint and of a sample.
+	// keepText bounds the bytes kept of a fingerprint and, if no other bound is asked for, of a sample.
 	keepText = 16 << 10
+	// sampleMemory bounds what all workers together keep of samples beyond keepText of each.
+	sampleMemory = 24 << 20
 	// maxClassValues bounds how many values of db, user, host and so on a class counts.
 	maxClassValues = 4000
 )
@@ -19,7 +22,8 @@ type class struct {
 	hash    uint64
 	key     []byte // the group, at most keepText bytes of it
 	keyLen  int
-	id      string
+	id      string // of key, and in the end its name
+	plain   string // its name; empty: not worked out yet
 	calls   uint64
 	query   metric // Query_time
 	lock    metric // Lock_time
@@ -34,6 +38,9 @@ type class struct {
 	first   int64
 	last    int64
 	samples []sample // slowest first
+	// spellings are pt-query-digest's IDs when the class was joined of several; the heaviest first.
+	spellings []string
+	shaped
 	// What waits until it is known what the log's current database and time were where the block began.
 	pending     bool
 	pendingDB   uint64
@@ -56,16 +63,34 @@ func (s *sample) compare(o *sample) int {
 	return cmp.Or(cmp.Compare(o.micros, s.micros), cmp.Compare(s.source, o.source), cmp.Compare(s.offset, o.offset))
 }
 
+// bytes is what counts against the memory for classes.
 func (s *sample) bytes() int {
-	return cap(s.query) + cap(s.explain) + cap(s.db) + cap(s.user) + cap(s.host) + int(unsafe.Sizeof(*s))
+	return cap(s.query) - s.extra() + cap(s.explain) + cap(s.db) + cap(s.user) + cap(s.host) + int(unsafe.Sizeof(*s))
 }
 
-func (s *sample) set(ev *raw, source int) {
+// extra is what is kept of the statement beyond keepText.
+func (s *sample) extra() int { return max(cap(s.query)-2*keepText, 0) }
+
+func (c *class) extra() (n int) {
+	for i := range c.samples {
+		n += c.samples[i].extra()
+	}
+	return n
+}
+
+// set takes a statement, at most limit bytes of it.
+func (s *sample) set(ev *raw, source, limit int) {
 	q := ev.query
 	s.cut = ev.cut
-	if len(q) > keepText {
-		s.cut += len(q) - keepText
-		q = q[:keepText]
+	if len(q) > limit {
+		s.cut += len(q) - limit
+		q = q[:limit]
+	}
+	if cap(s.query) > 2*keepText && cap(s.query) > 2*len(q) {
+		s.query = nil // a short statement shall not hold the memory of a long one
+	}
+	if len(q) > cap(s.query) && len(q) > keepText {
+		s.query = make([]byte, 0, len(q))
 	}
 	s.query = append(s.query[:0], q...)
 	s.explain = append(s.explain[:0], ev.explain[:min(len(ev.explain), keepText)]...)
@@ -77,15 +102,26 @@ func (s *sample) set(ev *raw, source int) {
 	s.pendingDB, s.pendingTime = !ev.dbKnown, ev.time == 0
 }
 
-// histogram's bounds, in micros; the last bucket has none.
-var histBounds = [7]uint64{10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000}
-
-func histBucket(v uint64) int {
-	i := 0
-	for i < len(histBounds) && v >= histBounds[i] {
-		i++
+// sampleLimit is how many bytes of a statement of n may be kept in place of an old sample: as many as were asked for, as
+// long as there is room for them.
+func (w *worker) sampleLimit(old *sample, n int) int {
+	if w.SampleBytes >= 0 {
+		n = min(n, w.SampleBytes)
 	}
-	return i
+	if n > 2*keepText && w.extra.Load()-int64(old.extra())+int64(n) > sampleMemory {
+		return keepText
+	}
+	return n
+}
+
+// histBucket is the power of ten that a number of micros is in, as far as the histogram tells them apart: 0 is
+// under 10, 7 is 10 seconds and more. 1233/4096 is log10(2), about.
+func histBucket(v uint64) int {
+	i := bits.Len64(min(v, 10_000_000)) * 1233 >> 12
+	if i < len(pow10) && v < pow10[i] {
+		i--
+	}
+	return max(i, 0)
 }
 
 // mergeFrom adds the figures of o, of another worker whose slots and values translate by t.
@@ -156,7 +192,7 @@ func grown[T any](s []T, n int) []T {
 }
 
 func (c *class) bytes() int {
-	n := int(unsafe.Sizeof(*c)) + cap(c.key) + len(c.id) + cap(c.metrics)*int(unsafe.Sizeof(metric{})) + cap(c.flags)*16 + c.counts.bytes()
+	n := int(unsafe.Sizeof(*c)) + cap(c.key) + len(c.id) + len(c.plain) + cap(c.metrics)*int(unsafe.Sizeof(metric{})) + cap(c.flags)*16 + c.counts.bytes()
 	for i := range c.samples {
 		n += c.samples[i].bytes()
 	}

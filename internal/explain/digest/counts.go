@@ -1,12 +1,21 @@
 package digest
 
+import "math"
+
 // counts is a small table of counters: quantile buckets and values of one class together, so that a class that
 // saw little takes little. A key is a dimension (a number attribute, or db, user, host, a text attribute) and
 // a bucket's or a value's number. Each entry is one word: key+1 in the upper 24 bits, the count in the lower 40.
+//
+// Once there are many, they stand in pages instead, where nothing has to be searched: neighbouring numbers, 64 to
+// a page, and no page where there are none. What a page's counter cannot hold goes to the table again.
 type counts struct {
 	slots []uint64
 	used  int
+	pages [][]*page // by dimension, then by number; nil: all is in slots
+	held  int       // bytes of pages
 }
+
+type page [1 << pageBits]uint32
 
 const (
 	countBits = 40
@@ -15,14 +24,71 @@ const (
 	dimShift  = 16
 	maxDim    = 1<<8 - 2 // the highest key + 1 must fit in 24 bits
 	maxID     = 1<<dimShift - 1
+	manySlots = 2048 // how large the table gets before there are pages
+	pageBits  = 6
+	pageMask  = 1<<pageBits - 1
 )
 
 func key(dim, id uint32) uint64 { return uint64(dim<<dimShift|id) + 1 }
 
 func place(k uint64, mask uint64) uint64 { return (k * 0x9E3779B97F4A7C15) >> 40 & mask }
 
+// bump adds 1 to a counter that is in a page and over 0; it tells whether there is such a one.
+func (c *counts) bump(dim, id uint32) bool {
+	if int(dim) >= len(c.pages) {
+		return false
+	}
+	list := c.pages[dim]
+	if n := int(id >> pageBits); n < len(list) && list[n] != nil {
+		p := &list[n][id&pageMask]
+		if *p-1 < math.MaxUint32-1 {
+			*p++
+			return true
+		}
+	}
+	return false
+}
+
 // add adds n and tells whether the key is new.
 func (c *counts) add(dim, id uint32, n uint64) bool {
+	if c.pages == nil {
+		return c.addSlot(dim, id, n)
+	}
+	p := &c.page(dim, id)[id&pageMask]
+	before := uint64(*p)
+	if before+n <= math.MaxUint32 {
+		*p += uint32(n)
+		return before == 0
+	}
+	if *p = math.MaxUint32; before == 0 { // a counter in use is never 0
+		c.addSlot(dim, id, n-math.MaxUint32)
+		return true
+	}
+	c.addSlot(dim, id, before+n-math.MaxUint32)
+	return false
+}
+
+// page gives the page that a counter is in.
+func (c *counts) page(dim, id uint32) *page {
+	c.pages = grown(c.pages, int(dim)+1)
+	n := int(id >> pageBits)
+	list := grown(c.pages[dim], n+1)
+	c.pages[dim] = list
+	if list[n] == nil {
+		list[n] = new(page)
+		c.held += 4<<pageBits + 8
+	}
+	return list[n]
+}
+
+// turn puts the counters into pages.
+func (c *counts) turn() {
+	old := *c
+	*c = counts{pages: [][]*page{}}
+	old.each(func(dim, id uint32, n uint64) { c.add(dim, id, n) })
+}
+
+func (c *counts) addSlot(dim, id uint32, n uint64) bool {
 	k := key(dim, id)
 	if len(c.slots) == 0 {
 		c.slots = make([]uint64, firstSize)
@@ -51,22 +117,43 @@ func (c *counts) add(dim, id uint32, n uint64) bool {
 
 // has tells whether the key is there.
 func (c *counts) has(dim, id uint32) bool {
+	if c.pages != nil {
+		return c.inPage(dim, id) > 0
+	}
+	return c.inSlot(dim, id) > 0
+}
+
+func (c *counts) inPage(dim, id uint32) uint64 {
+	if int(dim) < len(c.pages) {
+		list := c.pages[dim]
+		if n := int(id >> pageBits); n < len(list) && list[n] != nil {
+			return uint64(list[n][id&pageMask])
+		}
+	}
+	return 0
+}
+
+func (c *counts) inSlot(dim, id uint32) uint64 {
 	if len(c.slots) == 0 {
-		return false
+		return 0
 	}
 	k := key(dim, id)
 	mask := uint64(len(c.slots) - 1)
 	for i := place(k, mask); ; i = (i + 1) & mask {
 		switch s := c.slots[i]; {
 		case s>>countBits == k:
-			return true
+			return s & countMask
 		case s == 0:
-			return false
+			return 0
 		}
 	}
 }
 
 func (c *counts) grow() {
+	if c.pages == nil && len(c.slots) >= manySlots {
+		c.turn()
+		return
+	}
 	old := c.slots
 	c.slots = make([]uint64, 2*len(old))
 	mask := uint64(len(c.slots) - 1)
@@ -84,6 +171,22 @@ func (c *counts) grow() {
 
 // each calls f for every counter, in no order.
 func (c *counts) each(f func(dim, id uint32, n uint64)) {
+	for dim, list := range c.pages {
+		for n, p := range list {
+			if p == nil {
+				continue
+			}
+			for i, v := range p {
+				if v > 0 {
+					id := uint32(n<<pageBits + i)
+					f(uint32(dim), id, min(uint64(v)+c.inSlot(uint32(dim), id), countMask))
+				}
+			}
+		}
+	}
+	if c.pages != nil {
+		return
+	}
 	for _, s := range c.slots {
 		if s != 0 {
 			k := uint32(s>>countBits) - 1
@@ -92,4 +195,4 @@ func (c *counts) each(f func(dim, id uint32, n uint64)) {
 	}
 }
 
-func (c *counts) bytes() int { return 8 * len(c.slots) }
+func (c *counts) bytes() int { return 8*len(c.slots) + c.held }

@@ -89,6 +89,7 @@ func (r *run) take() *Profile {
 	}
 	p := r.profile()
 	r.more = nil
+	r.extra.Store(0) // all workers begin anew
 	r.mu.Unlock()
 	for _, w := range r.workers {
 		w.reset()

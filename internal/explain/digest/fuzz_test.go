@@ -35,6 +35,10 @@ func FuzzSlowLog(f *testing.F) {
 			if a, b := asJSON(t, one), asJSON(t, two); a != b {
 				t.Fatalf("%s: other blocks give another profile: %s", format, firstDifference(b, a))
 			}
+			plain := withoutShapes(t, Options{Format: format, Workers: 1}, log)
+			if a, b := asJSON(t, plain), asJSON(t, one); a != b {
+				t.Fatalf("%s: shapes give another profile: %s", format, firstDifference(b, a))
+			}
 		}
 	})
 }

@@ -32,8 +32,15 @@ type general struct {
 	srv   string
 	day   slowParser // for times
 	err   error
-	cut   int
+	cut   int       // bytes of the event in hand that were left out
+	over  int       // and of the line in hand
+	whole bool      // what was read of the event in hand may be all of it
+	grew  time.Time // when the log last grew
 }
+
+// quiet is how long a followed log does not grow until its last statement is held to be whole: servers write one at
+// once, and nothing marks its end but the next.
+const quiet = time.Second
 
 // connection is what is known of one.
 type connection struct{ user, host, db []byte }
@@ -98,17 +105,20 @@ func (g *general) Next(e *Event) error {
 		g.have = false
 		g.stamp(l.time)
 		statement := string(l.command) == "Query" || string(l.command) == "Execute"
-		g.text, g.cut = g.text[:0], 0
+		g.text, g.cut = g.text[:0], g.over
 		thread, command := l.thread, string(bytes.TrimRight(l.command, " "))
 		g.text = append(g.text, l.argument...)
-		if err := g.rest(statement); err != nil && !errors.Is(err, io.EOF) {
+		g.whole = true
+		err := g.rest(statement)
+		g.whole = false
+		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, errIdle) {
 			return err
 		}
 		if !statement {
 			g.connection(thread, command, g.text)
 			continue
 		}
-		*e = Event{Time: g.last, Query: g.text, Thread: thread, Attrs: e.Attrs[:0]}
+		*e = Event{Time: g.last, Query: g.text, Cut: g.cut, Thread: thread, Attrs: e.Attrs[:0]}
 		if g.cut > 0 {
 			g.skip[skipLong] += int64(g.cut)
 		}
@@ -144,7 +154,7 @@ func (g *general) next() error {
 	return nil
 }
 
-// rest adds the lines that continue a statement.
+// rest adds the lines that continue a statement. errIdle says that nothing came for a while.
 func (g *general) rest(keep bool) error {
 	for {
 		err := g.readLine()
@@ -162,17 +172,19 @@ func (g *general) rest(keep bool) error {
 		if !keep {
 			continue
 		}
-		if len(g.text)+len(g.line) > statementLimit {
-			g.cut += len(g.line)
+		if g.cut > 0 || len(g.text)+len(g.line) > statementLimit {
+			g.cut += len(g.line) + 1 + g.over
 			continue
 		}
+		g.cut += g.over
 		g.text = append(append(g.text, '\n'), g.line...)
 	}
 }
 
-// readLine reads a line without its end. What is over the limit of a statement is left out.
+// readLine reads a line without its end. What is over the limit of a statement is left out. Where no line has to come,
+// it gives up with errIdle when the log was quiet for a while.
 func (g *general) readLine() error {
-	g.line = g.line[:0]
+	g.line, g.over = g.line[:0], 0
 	if g.err != nil {
 		return g.err
 	}
@@ -180,10 +192,13 @@ func (g *general) readLine() error {
 		part, err := g.r.ReadSlice('\n')
 		g.read(len(part))
 		g.bytes += int64(len(part))
+		if len(part) > 0 {
+			g.grew = time.Now()
+		}
 		if len(g.line)+len(part) <= statementLimit {
 			g.line = append(g.line, part...)
 		} else {
-			g.skip[skipLong] += int64(len(part))
+			g.over += len(part)
 		}
 		switch {
 		case err == nil:
@@ -191,7 +206,10 @@ func (g *general) readLine() error {
 			g.line = bytes.TrimSuffix(g.line, []byte("\r"))
 			return nil
 		case errors.Is(err, bufio.ErrBufferFull):
-		case errors.Is(err, errIdle): // a followed log: the line is still being written
+		case errors.Is(err, errIdle): // a followed log: the line is still being written, or there is none
+			if g.whole && len(g.line) == 0 && time.Since(g.grew) >= quiet {
+				return errIdle
+			}
 		default:
 			g.err = err
 			if len(g.line) > 0 && errors.Is(err, io.EOF) {

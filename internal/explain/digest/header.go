@@ -1,19 +1,18 @@
 package digest
 
-import (
-	"bytes"
-	"encoding/binary"
-	"time"
-)
+import "bytes"
 
 // header reads an event's header at b[i:] into ev and returns where the statement begins, or -1 if there is no
 // header. ev is reset first.
 func (p *slowParser) header(b []byte, i int, ev *raw) int {
-	*ev = raw{attrs: ev.attrs[:0]}
+	attrs := ev.attrs[:0]
+	*ev = raw{}
+	ev.attrs = attrs
 	if i >= len(b) || b[i] != '#' {
 		return -1
 	}
 	p.prev = &p.names.first
+	p.tail, p.marked = nil, true
 	p.seq++
 	var stamp int64
 	gotStamp, gotUse := false, false
@@ -39,7 +38,7 @@ func (p *slowParser) header(b []byte, i int, ev *raw) int {
 				continue
 			}
 		case c == 'S' && !gotStamp:
-			if t, end := stampLine(b, i); end > 0 {
+			if t, end := p.stampLine(b, i); end > 0 {
 				stamp, gotStamp = t, true
 				i = end
 				continue
@@ -89,7 +88,12 @@ func (p *slowParser) headerLine(b []byte, i int, ev *raw) int {
 	switch b[i+2] {
 	case 'T':
 		if hasPrefix(b, i, timeMark) {
+			p.tail = nil
 			i += len(timeMark)
+			if t := p.sameSecond(b, i); t != 0 {
+				ev.time = t
+				return i + isoLen + 1
+			}
 			if t, end, ok := p.isoTime(b, i); ok && end < len(b) && b[end] == '\n' {
 				ev.time = t
 				return end + 1
@@ -100,10 +104,12 @@ func (p *slowParser) headerLine(b []byte, i int, ev *raw) int {
 		}
 	case 'U':
 		if hasPrefix(b, i, userMark) {
+			p.tail = nil
 			return p.userLine(b, i+len(userMark), ev)
 		}
 	case 'e':
 		if hasPrefix(b, i, "# explain: ") {
+			p.tail = nil
 			end := lineEnd(b, i)
 			if ev.explain == nil {
 				ev.explain = b[i:end]
@@ -112,8 +118,8 @@ func (p *slowParser) headerLine(b []byte, i int, ev *raw) int {
 			}
 			return end
 		}
-	case 'N':
-		if hasPrefix(b, i, "# No InnoDB statistics") {
+	case 'N', 'W', 'E':
+		if hasPrefix(b, i, "# No InnoDB statistics") || isWarning(b, i) {
 			return lineEnd(b, i)
 		}
 	}
@@ -122,15 +128,19 @@ func (p *slowParser) headerLine(b []byte, i int, ev *raw) int {
 
 // userLine reads "priv_user[user] @ host [ip]  Id: 7".
 func (p *slowParser) userLine(b []byte, i int, ev *raw) int {
-	e, length := p.who(b, i)
-	if e != nil && e.text == string(b[i:i+length]) {
+	e := p.who(b, i)
+	if e != nil {
 		ev.user, ev.host, ev.ip, ev.who = e.user, e.host, e.ip, e
 		i += len(e.text)
+		if !p.all && p.prev == &p.names.first {
+			i = p.follow(b, i, ev)
+		}
 		if i < len(b) && b[i] == '\n' {
 			return i + 1
 		}
 		return p.attrLine(b, i, ev)
 	}
+	ev.who = nil // of a line before this
 	start := i
 	end := lineEnd(b, i)
 	line := b[i:end]
@@ -165,49 +175,16 @@ func (p *slowParser) userLine(b []byte, i int, ev *raw) int {
 		}
 		ev.ip = line[2:shut]
 		line = line[shut+1:]
-	}
-	if len(ev.host) == 0 {
-		ev.host = ev.ip
-	}
-	// Two that want one place shall not push each other out all the time.
-	if n := end - len(line) - start; e != nil && n == length && (e.text == "" || e.missed&15 == 15) {
-		*e = whoEntry{text: string(b[start : start+n]), user: bytes.Clone(ev.user), host: bytes.Clone(ev.host), ip: bytes.Clone(ev.ip)}
-	}
-	if e != nil {
-		e.missed++
+		if len(ev.host) == 0 {
+			ev.host = ev.ip
+		}
+		p.remember(b, start, end-len(line), ev)
+		return p.attrLine(b, end-len(line), ev)
 	}
 	if len(line) < 5 {
 		return end
 	}
 	return p.attrLine(b, end-len(line), ev)
-}
-
-// isoLen is the length of a time with microseconds and Z.
-const isoLen = len("2026-01-02T03:04:05.678901Z")
-
-// whoEntry remembers a User@Host line up to the last "]": what begins with the same bytes says the same.
-type whoEntry struct {
-	text           string
-	user, host, ip []byte
-	missed         uint8
-	userID, hostID uint32 // their numbers in worker.values; 0: not looked up yet
-}
-
-// who is where a line that begins at b[i:] is remembered, and the length of what is; nil when it has not two "]".
-func (p *slowParser) who(b []byte, i int) (*whoEntry, int) {
-	s := b[i:min(len(b), i+256)]
-	n := bytes.IndexByte(s, ']')
-	if n < 8 {
-		return nil, 0
-	}
-	m := bytes.IndexByte(s[n+1:], ']')
-	if m < 0 {
-		return nil, 0
-	}
-	n += m + 2
-	h := binary.LittleEndian.Uint64(s)*0x9E3779B97F4A7C15 ^ binary.LittleEndian.Uint64(s[n-8:])*0xC2B2AE3D27D4EB4F ^
-		binary.LittleEndian.Uint64(s[max(n-16, 0):])*0x165667B19E3779F9
-	return &p.whos[h>>56], n
 }
 
 // attrLine reads "Name: value  Name: value" up to the line's end. Logs repeat themselves: the name that came
@@ -228,60 +205,62 @@ func (p *slowParser) attrLine(b []byte, i int, ev *raw) int {
 			}
 			continue
 		}
+		if !p.marked {
+			p.mark(ev)
+		}
 		n := prev.next
 		if n != nil && n.is(b, i) {
 			i += len(n.key)
 		} else if n, i = p.name(b, i, prev); n == nil {
+			p.tail = nil
 			i = lineEnd(b, i)
 			break
 		}
 		prev = n
-		if n.number {
-			v, end, ok := uint64(0), i+1, true
-			if len(b)-i < 2 || b[i] != '0' || b[i+1] > ' ' { // most attributes are 0
-				v, end, ok = parseMicros(b, i)
-			}
-			if ok {
-				i = end
-				if n.role == roleAuto && n.seen != p.seq && n.refs[AttrNumber].slot >= 0 {
-					n.seen = p.seq
-					a := n.refs[AttrNumber]
-					a.num = v
-					ev.attrs = append(ev.attrs, a)
-				} else {
-					p.number(ev, n, v)
-				}
-				continue
-			}
-			if ref := n.refs[AttrFlag]; ref.slot >= 0 && n.seen != p.seq && i+3 < len(b) {
-				if b[i] == 'N' && b[i+1] == 'o' && b[i+2] <= ' ' {
-					n.seen = p.seq
-					ev.attrs = append(ev.attrs, ref)
-					i += 2
-					continue
-				}
-				if b[i] == 'Y' && b[i+1] == 'e' && b[i+2] == 's' && b[i+3] <= ' ' {
-					n.seen = p.seq
-					ref.num = 1
-					ev.attrs = append(ev.attrs, ref)
-					i += 3
-					continue
-				}
-			}
+		at, fresh := i, n.seen != p.seq
+		var kind shapeKind
+		if i, kind = p.attrValue(b, i, n, ev); !fresh {
+			kind = shapeNone // of two values the first counts
 		}
-		if n.role == roleIgnore && !p.all {
-			for i < len(b) && b[i] == ' ' {
-				i++
-			}
-			if len(b)-i > isoLen && b[i+isoLen] <= ' ' && b[i+isoLen-1] == 'Z' && b[i+10] == 'T' {
-				i += isoLen // Start and End of log_slow_extra
-				continue
-			}
-		}
-		i = p.value(b, i, n, ev)
+		p.learn(b, at, i, n, kind)
 	}
 	p.prev = prev
 	return i
+}
+
+// attrValue reads a value and returns where it ends, and what shape it has.
+func (p *slowParser) attrValue(b []byte, i int, n *attrName, ev *raw) (int, shapeKind) {
+	if n.number {
+		v, end, ok := uint64(0), i+1, true
+		if len(b)-i < 2 || b[i] != '0' || b[i+1] > ' ' { // most attributes are 0
+			v, end, ok = parseMicros(b, i)
+		}
+		if ok {
+			p.number(ev, n, v)
+			return end, n.role.shape()
+		}
+		if ref := &n.refs[AttrFlag]; ref.slot >= 0 && n.seen != p.seq && i+3 < len(b) {
+			if b[i] == 'N' && b[i+1] == 'o' && b[i+2] <= ' ' {
+				n.seen = p.seq
+				ev.attrs = pushed(ev.attrs, ref, 0)
+				return i + 2, shapeFlag
+			}
+			if b[i] == 'Y' && b[i+1] == 'e' && b[i+2] == 's' && b[i+3] <= ' ' {
+				n.seen = p.seq
+				ev.attrs = pushed(ev.attrs, ref, 1)
+				return i + 3, shapeFlag
+			}
+		}
+	}
+	if n.role == roleIgnore && !p.all {
+		for i < len(b) && b[i] == ' ' {
+			i++
+		}
+		if isoHere(b, i) {
+			return i + isoLen, shapeIgnore
+		}
+	}
+	return p.value(b, i, n, ev)
 }
 
 // number adds a numeric attribute to the event, unless the event has it.
@@ -337,14 +316,14 @@ func (p *slowParser) name(b []byte, i int, prev *attrName) (*attrName, int) {
 }
 
 // value reads a value that is no number at b[i:] and returns where it ends.
-func (p *slowParser) value(b []byte, i int, n *attrName, ev *raw) int {
+func (p *slowParser) value(b []byte, i int, n *attrName, ev *raw) (int, shapeKind) {
 	for i < len(b) && b[i] == ' ' {
 		i++
 	}
 	if n.number {
 		if v, end, ok := parseMicros(b, i); ok {
 			p.number(ev, n, v)
-			return end
+			return end, n.role.shape()
 		}
 	}
 	end := i
@@ -352,19 +331,20 @@ func (p *slowParser) value(b []byte, i int, n *attrName, ev *raw) int {
 		end++
 	}
 	if n.role == roleSchema {
-		return p.schema(b, i, end, ev)
+		return p.schema(b, i, end, ev), shapeSchema
 	}
 	word := b[i:end]
 	if len(word) == 0 {
-		return end
+		return end, shapeNone
 	}
 	if word[len(word)-1] == ':' { // the value is missing: this is the next name
-		return i
+		return i, shapeNone
 	}
 	if n.seen == p.seq {
-		return end
+		return end, shapeNone
 	}
 	n.seen = p.seq
+	kind := shapeNone
 	switch {
 	case n.role != roleAuto && n.role != roleValue && n.role != roleIgnore:
 		p.skip(skipHeader, 1) // a word where a number belongs
@@ -374,8 +354,13 @@ func (p *slowParser) value(b []byte, i int, n *attrName, ev *raw) int {
 		p.attr(ev, n, AttrFlag, 0)
 	default:
 		p.attr(ev, n, AttrText, textAt(i, end-i))
+		if n.role == roleValue {
+			kind = shapeText
+		} else if n.role == roleIgnore {
+			kind = shapeIgnore
+		}
 	}
-	return end
+	return end, kind
 }
 
 // schema reads the name of a schema, which may be missing and may hold blanks: two blanks end it.
@@ -398,9 +383,7 @@ func (p *slowParser) attr(ev *raw, n *attrName, kind AttrKind, num uint64) {
 		p.skip(skipNames, 1)
 		return
 	}
-	a := n.refs[kind]
-	a.num = num
-	ev.attrs = append(ev.attrs, a)
+	ev.attrs = pushed(ev.attrs, &n.refs[kind], num)
 }
 
 // useLine reads "use db;" as the log writes it before a statement; end is -1 if it is something else.
@@ -409,7 +392,12 @@ func useLine(b []byte, i int) (db []byte, end int) {
 		return nil, -1
 	}
 	end = lineEnd(b, i)
-	line := bytes.TrimRight(b[i+4:end], "\r\n ")
+	line := b[i+4 : end]
+	if n := len(line); n < 3 || line[n-1] != '\n' || line[n-2] != ';' { // has more blanks than usual
+		line = bytes.TrimRight(line, "\r\n ")
+	} else {
+		line = line[:n-1]
+	}
 	if len(line) < 2 || line[len(line)-1] != ';' {
 		return nil, -1
 	}
@@ -418,36 +406,6 @@ func useLine(b []byte, i int) (db []byte, end int) {
 		line = line[1 : len(line)-1]
 	}
 	return line, end
-}
-
-// stampLine reads "SET [last_insert_id=1,insert_id=2,]timestamp=N;" and returns the time in micros.
-func stampLine(b []byte, i int) (t int64, end int) {
-	const plain = "SET timestamp="
-	if hasPrefix(b, i, plain) {
-		i += len(plain)
-	} else {
-		if !hasPrefix(b, i, "SET last_insert_id=") && !hasPrefix(b, i, "SET insert_id=") {
-			return 0, -1
-		}
-		e := lineEnd(b, i)
-		n := bytes.Index(b[i:e], []byte("timestamp="))
-		if n < 0 {
-			return 0, e
-		}
-		i += n + len("timestamp=")
-	}
-	v := int64(0)
-	s := i
-	for ; i < len(b) && b[i]-'0' <= 9 && i-s < 12; i++ {
-		v = v*10 + int64(b[i]-'0')
-	}
-	if i == s {
-		return 0, -1
-	}
-	if i+1 < len(b) && b[i] == ';' && b[i+1] == '\n' {
-		return v * micro, i + 2
-	}
-	return v * micro, lineEnd(b, i)
 }
 
 // time reads the value of a "# Time:" line.
@@ -466,92 +424,4 @@ func (p *slowParser) time(b []byte, ev *raw) {
 		return
 	}
 	p.skip(skipBadTime, 1)
-}
-
-// isoTime reads 2026-01-02T03:04:05.678901Z at b[i:], or with +02:00, or without a zone, and returns where it
-// ends. The day is remembered.
-func (p *slowParser) isoTime(b []byte, i int) (t int64, end int, ok bool) {
-	if len(b)-i < 19 {
-		return 0, i, false
-	}
-	d := b[i : i+19]
-	if d[4] != '-' || d[7] != '-' || (d[10] != 'T' && d[10] != ' ') || d[13] != ':' || d[16] != ':' {
-		return 0, i, false
-	}
-	h, ok1 := two(d, 11)
-	m, ok2 := two(d, 14)
-	s, ok3 := two(d, 17)
-	if !ok1 || !ok2 || !ok3 || h > 23 || m > 59 || s > 60 {
-		return 0, i, false
-	}
-	if string(d[:10]) != string(p.dayText[:]) {
-		day, err := time.Parse(time.DateOnly, string(d[:10]))
-		if err != nil {
-			return 0, i, false
-		}
-		p.dayText = [10]byte(d[:10])
-		p.day = day.UnixMicro()
-	}
-	t = p.day + int64(h*3600+m*60+s)*micro
-	i += 19
-	if i < len(b) && b[i] == '.' {
-		unit := int64(micro / 10)
-		for i++; i < len(b) && b[i]-'0' <= 9; i++ {
-			t += int64(b[i]-'0') * unit
-			unit /= 10
-		}
-	}
-	switch {
-	case i < len(b) && b[i] == 'Z':
-		i++
-	case i+6 <= len(b) && (b[i] == '+' || b[i] == '-') && b[i+3] == ':':
-		zh, ok1 := two(b, i+1)
-		zm, ok2 := two(b, i+4)
-		if !ok1 || !ok2 {
-			return 0, i, false
-		}
-		off := int64(zh*3600+zm*60) * micro
-		if b[i] == '-' {
-			off = -off
-		}
-		t -= off
-		i += 6
-	case p.zone != time.UTC:
-		w := time.UnixMicro(t).UTC()
-		t = time.Date(w.Year(), w.Month(), w.Day(), w.Hour(), w.Minute(), w.Second(), w.Nanosecond(), p.zone).UnixMicro()
-	}
-	return t, i, true
-}
-
-func two(b []byte, i int) (int, bool) {
-	x, y := b[i]-'0', b[i+1]-'0'
-	return int(x)*10 + int(y), x <= 9 && y <= 9
-}
-
-// shortTime reads "260102  3:04:05": a two-digit year (as MySQL's YEAR: 70 to 99 are 19xx), no zone.
-func shortTime(b []byte, zone *time.Location) (int64, bool) {
-	if len(b) < 14 || b[6] != ' ' {
-		return 0, false
-	}
-	y, ok1 := two(b, 0)
-	mo, ok2 := two(b, 2)
-	d, ok3 := two(b, 4)
-	clock := bytes.TrimLeft(b[6:], " ")
-	if len(clock) == 7 { // the hour has one digit
-		clock = append([]byte{'0'}, clock...)
-	}
-	if !ok1 || !ok2 || !ok3 || mo < 1 || mo > 12 || d < 1 || d > 31 || len(clock) < 8 || clock[2] != ':' || clock[5] != ':' {
-		return 0, false
-	}
-	h, ok4 := two(clock, 0)
-	m, ok5 := two(clock, 3)
-	s, ok6 := two(clock, 6)
-	if !ok4 || !ok5 || !ok6 {
-		return 0, false
-	}
-	y += 2000
-	if y >= 2070 {
-		y -= 100
-	}
-	return time.Date(y, time.Month(mo), d, h, m, s, 0, zone).UnixMicro(), true
 }

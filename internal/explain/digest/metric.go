@@ -38,13 +38,13 @@ func bucketValue(i uint32) float64 {
 // metric is what one numeric attribute came to. Its quantiles are in the class's counts. Zeros are only
 // counted: most attributes are 0 in most events.
 type metric struct {
-	zeros    uint64
+	events   uint64 // that have it, also as zero; what is in class.shaped comes later
 	n        uint64 // values over zero; min and max are theirs
 	min, max uint64
 	sum, sq  u128
 }
 
-// add counts a value over zero.
+// add counts a value over zero, but not the event.
 func (m *metric) add(v uint64) {
 	if m.n == 0 || v < m.min {
 		m.min = v
@@ -53,15 +53,19 @@ func (m *metric) add(v uint64) {
 		m.max = v
 	}
 	m.n++
-	m.sum.add(0, v)
+	var carry uint64 // a log has no room for so many values that this sum overflows
+	m.sum.lo, carry = bits.Add64(m.sum.lo, v, 0)
+	m.sum.hi += carry
 	hi, lo := bits.Mul64(v, v)
 	m.sq.add(hi, lo)
 }
 
-func (m *metric) count() uint64 { return m.n + m.zeros }
+func (m *metric) count() uint64 { return m.events }
+
+func (m *metric) zeros() uint64 { return m.events - m.n }
 
 func (m *metric) merge(o *metric) {
-	m.zeros += o.zeros
+	m.events += o.events
 	if o.n == 0 {
 		return
 	}
@@ -76,10 +80,10 @@ func (m *metric) merge(o *metric) {
 
 // variance is that of the population, in squared units.
 func (m *metric) variance() float64 {
-	if m.n == 0 || m.zeros == 0 && m.min == m.max {
+	if m.n == 0 || m.zeros() == 0 && m.min == m.max {
 		return 0
 	}
-	n := float64(m.count())
+	n := float64(m.events)
 	mean := m.sum.float() / n
 	v := m.sq.float()/n - mean*mean
 	if v < 0 {
@@ -96,14 +100,14 @@ type bucket struct {
 
 // fill makes the figures; buckets are those of values over zero, by rising number.
 func (m *metric) fill(out *Metric, buckets []bucket) {
-	n := m.count()
+	n := m.events
 	out.Count = int64(n)
 	if n == 0 {
 		return
 	}
 	out.Sum = m.sum.float() / micro
 	out.Max = float64(m.max) / micro
-	if m.zeros == 0 {
+	if m.zeros() == 0 {
 		out.Min = float64(m.min) / micro
 	}
 	out.Avg = out.Sum / float64(n)
@@ -116,13 +120,13 @@ func (m *metric) fill(out *Metric, buckets []bucket) {
 
 // rank is the r-th smallest value, from 1; whole says that values are whole numbers.
 func (m *metric) rank(r uint64, buckets []bucket, whole bool) float64 {
-	if r <= m.zeros {
+	if r <= m.zeros() {
 		return 0
 	}
-	if r >= m.count() {
+	if r >= m.events {
 		return float64(m.max) / micro
 	}
-	seen := m.zeros
+	seen := m.zeros()
 	for _, b := range buckets {
 		seen += b.n
 		if seen < r {

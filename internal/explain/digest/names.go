@@ -29,6 +29,21 @@ const (
 	roleLockTime
 )
 
+// shape is how a number of that role is read, see shape.
+func (r role) shape() shapeKind {
+	switch r {
+	case roleAuto:
+		return shapeNumber
+	case roleThread:
+		return shapeThread
+	case roleQueryTime:
+		return shapeQueryTime
+	case roleLockTime:
+		return shapeLockTime
+	}
+	return shapeNone
+}
+
 // roles are the attributes that are not just numbers or flags. Sources: MySQL Reference Manual 8.4, 7.4.5 (The
 // Slow Query Log); Percona Server 8.0, Slow query log; MariaDB Server documentation, Slow Query Log Extended
 // Statistics.
@@ -68,7 +83,7 @@ type attrName struct {
 	key    string // name and ": ", as it stands in the log
 	role   role
 	number bool       // may be a number
-	refs   [3]rawAttr // by AttrKind; slot -1: none yet
+	refs   [3]attrRef // by AttrKind; slot -1: none yet
 	words  [4]uint64  // key's first 8, last 8, and if it is longer than 16 its next and next to last 8 bytes
 	next   *attrName  // the name that last came after this one
 	seen   uint32     // the event that last had it
@@ -138,7 +153,7 @@ func (n *names) find(name []byte) *attrName {
 	}
 	s := string(name)
 	r := roles[s]
-	a := &attrName{name: s, key: s + ": ", role: r, refs: [3]rawAttr{{slot: -1}, {slot: -1}, {slot: -1}}}
+	a := &attrName{name: s, key: s + ": ", role: r, refs: [3]attrRef{{slot: -1}, {slot: -1}, {slot: -1}}}
 	a.setWords()
 	a.number = r == roleAuto || r == roleQueryTime || r == roleLockTime || r == roleThread
 	n.byName[s] = a
@@ -177,7 +192,7 @@ func (n *names) slot(a *attrName, kind AttrKind) int16 {
 	}
 	i := int16(len(n.slots))
 	n.slots = append(n.slots, s)
-	a.refs[kind] = rawAttr{slot: i, kind: kind, dim: uint8(s.dim), at: uint8(s.at), ignore: s.ignore}
+	a.refs[kind] = attrRef{slot: i, kind: kind, dim: uint8(s.dim), at: uint8(s.at), ignore: s.ignore}
 	return i
 }
 

@@ -15,7 +15,7 @@ const (
 	maxMicros = math.MaxInt64
 )
 
-var pow10 = [7]uint64{1, 10, 100, 1000, 10_000, 100_000, 1_000_000}
+var pow10 = [8]uint64{1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000}
 
 // digits8 tells how many of the eight bytes of x, from the first, are digits, and their value, which means nothing
 // if there are none. All eight are

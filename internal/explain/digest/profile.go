@@ -72,7 +72,7 @@ func (r *run) profile() *Profile {
 		}
 	}
 	p.FoldedTime = float64(lacking) / micro
-	all := w.classes.all()
+	all := w.joined(w.classes.all())
 	p.Unique = len(all)
 	total := &class{}
 	same := &translation{same: true, to: w}
@@ -151,7 +151,7 @@ func (w *worker) absorb(o *worker) {
 	for _, c := range o.classes.all() {
 		mine := w.classes.like(c)
 		if mine == nil {
-			mine = &class{hash: c.hash, key: c.key, keyLen: c.keyLen, id: c.id}
+			mine = &class{hash: c.hash, key: c.key, keyLen: c.keyLen, id: c.id, plain: c.plain}
 			w.classes.insert(mine)
 		}
 		mine.mergeFrom(c, t, max(w.Samples, 0))
@@ -253,13 +253,20 @@ func (r *run) describe(out *Class, c *class) {
 	for i := range c.samples {
 		s := &c.samples[i]
 		if i == 0 {
-			out.Tables = sqltext.Tables(s.query)
+			head := s.query[:min(len(s.query), keepText)] // of a long statement its beginning tells enough
+			out.Tables = sqltext.Tables(head)
 			if r.group == groupFingerprint {
-				out.Verb = sqltext.Verb(s.query)
-				out.PtID = sqltext.PtID(string(s.query))
+				out.Verb = sqltext.Verb(head)
+				out.PtID = sqltext.PtID(string(head))
+				if len(c.spellings) > 0 {
+					out.PtID = c.spellings[0]
+				}
+				if len(c.spellings) > 1 {
+					out.PtIDs = c.spellings
+				}
 			} else {
-				out.Fingerprint = sqltext.Fingerprint(string(s.query))
-				out.Verb = sqltext.Verb(s.query)
+				out.Fingerprint = sqltext.Fingerprint(string(head))
+				out.Verb = sqltext.Verb(head)
 			}
 		}
 		q := s.query

@@ -82,6 +82,9 @@ func (o Options) plan() (*plan, error) {
 	if p.Samples == 0 {
 		p.Samples = 1
 	}
+	if p.SampleBytes == 0 {
+		p.SampleBytes = keepText
+	}
 	if p.ApdexThreshold == 0 {
 		p.ApdexThreshold = 1
 	}
@@ -270,6 +273,7 @@ func (w *worker) block(b block, c *chain) error {
 	}
 	w.info.Bytes += int64(len(b.data)) + b.cut
 	w.parser.block(b.data, b.offset, b.cut, &w.raw, w.add)
+	w.spread()
 	if len(w.touched) > 0 {
 		l, ok := c.wait(b.seq)
 		if !ok {
@@ -330,7 +334,7 @@ func (r *run) drain(ctx context.Context, st Stream, w *worker, info *SourceInfo)
 func (w *worker) offer(e *Event, offset int64) {
 	ev := &w.raw
 	*ev = raw{
-		attrs: ev.attrs[:0], query: e.Query, explain: e.Explain, db: e.DB, dbKnown: true, user: e.User, host: e.Host, ip: e.IP,
+		attrs: ev.attrs[:0], query: e.Query, cut: e.Cut, explain: e.Explain, db: e.DB, dbKnown: true, user: e.User, host: e.Host, ip: e.IP,
 		thread: e.Thread, time: e.Time, queryTime: toMicros(e.QueryTime), lockTime: toMicros(e.LockTime),
 		gotQuery: true, gotLock: true, offset: offset,
 	}
@@ -344,17 +348,17 @@ func (w *worker) offer(e *Event, offset int64) {
 			w.skipped[skipNames]++
 			continue
 		}
-		ref := n.refs[a.Kind]
+		num := uint64(0)
 		switch {
 		case a.Kind == AttrText:
-			ref.num = textAt(len(w.texts), len(a.Text))
+			num = textAt(len(w.texts), len(a.Text))
 			w.texts = append(w.texts, a.Text...)
 		case a.Kind == AttrNumber:
-			ref.num = toMicros(a.Num)
+			num = toMicros(a.Num)
 		case a.Num != 0:
-			ref.num = 1
+			num = 1
 		}
-		ev.attrs = append(ev.attrs, ref)
+		ev.attrs = pushed(ev.attrs, &n.refs[a.Kind], num)
 	}
 	ev.block = w.texts
 	if ev.time == 0 { // nothing will tell it later
@@ -374,7 +378,7 @@ func (w *worker) timeless(ev *raw) {
 func (w *worker) full(ev *raw) *Event {
 	e := &w.event
 	*e = Event{
-		Time: ev.time, Query: ev.query, Explain: ev.explain, DB: ev.db, User: ev.user, Host: ev.host, IP: ev.ip, Thread: ev.thread,
+		Time: ev.time, Query: ev.query, Cut: ev.cut, Explain: ev.explain, DB: ev.db, User: ev.user, Host: ev.host, IP: ev.ip, Thread: ev.thread,
 		QueryTime: float64(ev.queryTime) / micro, LockTime: float64(ev.lockTime) / micro, Attrs: e.Attrs[:0],
 	}
 	for i := range ev.attrs {

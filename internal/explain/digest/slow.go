@@ -23,6 +23,8 @@ type raw struct {
 	gotQuery    bool
 	gotLock     bool
 	attrs       []rawAttr
+	shape       *shape // what attributes it has besides attrs[shaped:], or nil
+	shaped      int    // attrs[:shaped] are those of the shape that are neither 0 nor No
 	block       []byte // that texts of attrs are in
 	offset      int64  // where it stands in the source
 	timeIsLocal bool
@@ -30,12 +32,28 @@ type raw struct {
 
 // rawAttr is an attribute's value and where it is counted.
 type rawAttr struct {
-	num    uint64 // number: micros; flag: 0 or 1; text: its start in raw.block and its length, 32 bits each
+	num uint64 // number: micros; flag: 0 or 1; text: its start in raw.block and its length, 32 bits each
+	attrRef
+}
+
+// attrRef tells where an attribute is counted.
+type attrRef struct {
 	slot   int16
 	kind   AttrKind
 	dim    uint8
 	at     uint8
 	ignore bool
+	_      [2]byte // a word, which is copied at once
+}
+
+// pushed appends an attribute. It writes the two words where they belong: a value that is put together elsewhere
+// and copied as a whole has to wait until its parts have reached the cache.
+func pushed(attrs []rawAttr, ref *attrRef, num uint64) []rawAttr {
+	attrs = append(attrs, rawAttr{})
+	a := &attrs[len(attrs)-1]
+	a.num = num
+	a.attrRef = *ref
+	return attrs
 }
 
 // text is the value of a text attribute.
@@ -87,12 +105,23 @@ type slowParser struct {
 	zone    *time.Location
 	line    lineContext
 	limit   int
-	whos    [256]whoEntry
+	whos    [whoSets]whoSet
 	all     bool      // attributes that are known to filters only are needed
 	prev    *attrName // name that came last
-	dayText [10]byte
-	day     int64 // micros at the start of dayText, UTC
-	seq     uint32
+	shapes  shape     // the tree's root
+	tail    *shape    // the node that what attrLine reads next belongs under, or nil
+	tailEnd int       // where the value before that ends
+	marked  bool      // the names that ev.shape has are marked as seen
+	// What was read last, and what it means: logs say the same again and again.
+	dayText    [10]byte
+	day        int64 // micros at the start of dayText, UTC
+	secondText [secondLen]byte
+	second     int64 // micros
+	stampText  [stampLen]byte
+	stamp      int64 // micros
+	seq        uint32
+	// shapeCount is how many nodes the tree has.
+	shapeCount int
 }
 
 // lineContext is what an event may leave out because one before it said so.
@@ -183,6 +212,11 @@ func (p *slowParser) block(b []byte, offset int64, cut int64, ev *raw, emit func
 			}
 			continue
 		}
+		if end := p.oneLine(b, i, h, ev); end > 0 {
+			p.finish(ev, emit)
+			i = end
+			continue
+		}
 		end := nextEvent(b, max(h-3, i), true) // the header may end in "SET timestamp=1;"
 		if end < 0 {
 			end = len(b)
@@ -191,6 +225,26 @@ func (p *slowParser) block(b []byte, offset int64, cut int64, ev *raw, emit func
 		p.finish(ev, emit)
 		i = end
 	}
+}
+
+// oneLine sets the text of the event that begins at b[start:] if it is a statement of one line and another event
+// follows, as most; it returns where that begins, or -1. It finds what nextEvent and statement find.
+func (p *slowParser) oneLine(b []byte, start, h int, ev *raw) int {
+	n := bytes.IndexByte(b[h:], '\n')
+	end := h + n + 1
+	if n < 1 || b[end-2] != ';' || b[h] == '#' || end-start > p.limit || ev.query != nil || !p.eventStart(b, end) {
+		return -1
+	}
+	ev.query = b[h : end-2]
+	return end
+}
+
+// eventStart is eventStart, and looks first whether the line is one that is remembered.
+func (p *slowParser) eventStart(b []byte, i int) bool {
+	if hasPrefix(b, i, userMark) && p.who(b, i+len(userMark)) != nil {
+		return true
+	}
+	return eventStart(b, i)
 }
 
 // statement sets the text of an event whose header ends at h and that reaches to end at most; it returns where

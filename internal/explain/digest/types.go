@@ -20,6 +20,8 @@ type Event struct {
 	Time int64
 	// Query is the text without the closing semicolon.
 	Query []byte
+	// Cut is how many bytes were left out at the end of Query.
+	Cut int
 	// Explain holds MariaDB's "# explain:" lines without that mark, a line each.
 	Explain            []byte
 	DB, User, Host, IP []byte
@@ -83,8 +85,14 @@ type Options struct {
 	OrderBy string
 	// Samples is how many of the slowest statements a class keeps. Default 1; negative: none.
 	Samples int
+	// SampleBytes is how many bytes of a sample are kept; 0: 16 KiB; negative: all that is read of a statement, which is
+	// 8 MiB. When samples take 24 MiB in all, no more than 16 KiB of each are kept. Sample.Cut tells what is left out.
+	SampleBytes int
 	// Redact replaces literals in samples by ?. What sets a password is always cut.
 	Redact bool
+	// Own counts Risso's own statements, too, which have a comment "/* risso: why */". Else they are left out, and
+	// counted in Profile.Skipped.
+	Own bool
 	// ApdexThreshold is the T of Class.Apdex, in seconds. Default 1, as in pt-query-digest.
 	ApdexThreshold float64
 	// Workers is how many goroutines read text logs; 0: as many as there are cores.
@@ -133,6 +141,9 @@ type Stream interface {
 	Close() error
 }
 
+// SkippedOwn is the reason in Profile.Skipped for statements that Risso itself sent.
+const SkippedOwn = "Risso's own statements (--own counts them)"
+
 // Profile is what the sources cost, class by class.
 type Profile struct {
 	Sources []SourceInfo `json:"sources"`
@@ -171,16 +182,22 @@ type SourceInfo struct {
 	Events int64  `json:"events"`           // also those that a filter left out
 }
 
-// Class is the statements that have one fingerprint, or one value of another GroupBy.
+// Class is the statements whose fingerprints have one plain form, or one value of another GroupBy.
 type Class struct {
-	// ID is sqltext.ClassID of the group: 32 upper-case hex digits. PtID is what pt-query-digest 3.2.1 calls
-	// the class of the worst sample; empty unless grouped by fingerprint.
-	ID   string `json:"id"`
-	PtID string `json:"pt_id,omitempty"`
+	// ID is the one name of the statement, whatever it was read from: sqltext.ClassID of the plain form of the
+	// fingerprint, 32 upper-case hex digits. Of another GroupBy it is ClassID of the group.
+	ID string `json:"id"`
+	// PtID is what pt-query-digest 3.2.1 calls the class, by its slowest sample; empty without a sample, and unless
+	// grouped by fingerprint. Where statements of one plain form are spelled in several ways, which are classes of
+	// their own there, PtIDs are the IDs of all of them, and PtID is that of the spelling that took the most time.
+	PtID  string   `json:"pt_id,omitempty"`
+	PtIDs []string `json:"pt_ids,omitempty"`
+	// Digests are the server's own DIGEST of the class, where that was read.
+	Digests []string `json:"digests,omitempty"`
 	// Group is the value of GroupBy: the fingerprint, or a user's name.
 	Group string `json:"group"`
-	// Fingerprint and Verb are those of the worst sample; with GroupBy fingerprint, of all. Fingerprint is
-	// cut at 16 KiB (its ID is that of the whole).
+	// Fingerprint and Verb are those of the worst sample; with GroupBy fingerprint, of all: of the spelling that took
+	// the most time. Fingerprint is cut at 16 KiB (the ID is that of the whole).
 	Fingerprint string `json:"fingerprint"`
 	Verb        string `json:"verb"`
 	Calls       int64  `json:"calls"`
@@ -265,5 +282,5 @@ type Sample struct {
 	Time    time.Time `json:"time"`
 	Seconds float64   `json:"seconds"`
 	Explain string    `json:"explain,omitempty"`
-	Cut     int       `json:"cut,omitempty"` // bytes left out at the end of Query
+	Cut     int       `json:"cut,omitempty"` // bytes left out at the end of Query; -1: the source does not tell how many
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/rissodb/risso/internal/sqltext"
 )
@@ -30,9 +31,10 @@ type plan struct {
 	seed    maphash.Seed
 	since   int64
 	until   int64
-	apdex   uint64 // micros
-	ordered bool   // db and time must be known before an event is judged
-	budget  int    // bytes of classes per worker
+	apdex   uint64       // micros
+	ordered bool         // db and time must be known before an event is judged
+	budget  int          // bytes of classes per worker
+	extra   atomic.Int64 // bytes of samples beyond keepText of each, of all workers
 }
 
 // worker has the figures of the events that one goroutine has read.
@@ -53,6 +55,7 @@ type worker struct {
 	prints   int
 	bytes    int
 	touched  []*class // classes with something pending
+	reshaped []*class // classes that have a shape
 	skipped  map[string]int64
 	other    *class // what was folded
 	folded   int64
@@ -86,6 +89,10 @@ func serverName(line []byte) string {
 // add counts an event.
 func (w *worker) add(ev *raw) {
 	w.events++
+	if !w.Own && IsOwn(ev.query) {
+		w.skipped[SkippedOwn]++
+		return
+	}
 	if w.since != 0 || w.until != 0 {
 		switch {
 		case ev.time == 0:
@@ -171,10 +178,13 @@ func (w *worker) newClass(h uint64, group []byte) *class {
 	}
 	c := &class{hash: h, keyLen: len(group), id: sqltext.ClassID(group)}
 	c.key = append(c.key, group[:min(len(group), keepText)]...)
+	if len(group) > keepText { // of the whole, which is not kept
+		c.plain = plainID(group)
+	}
 	c.metrics = make([]metric, w.names.metrics)
 	c.flags = make([][2]uint64, w.names.flags)
 	w.classes.insert(c)
-	w.bytes += c.bytes() + firstSize*8
+	w.bytes += c.bytes()
 	return c
 }
 
@@ -199,20 +209,31 @@ func (w *worker) count(c *class, ev *raw) {
 	if len(c.flags) < w.names.flags {
 		c.flags = grown(c.flags, w.names.flags)
 	}
+	if s := ev.shape; s != nil {
+		if c.shape != s {
+			w.reshape(c, s)
+		}
+		c.shaped.events++
+	}
 	for i := range ev.attrs {
 		a := &ev.attrs[i]
 		switch a.kind {
 		case AttrNumber:
-			if m := &c.metrics[a.at]; a.num == 0 {
-				m.zeros++
-			} else {
+			m := &c.metrics[a.at]
+			if i >= ev.shaped {
+				m.events++
+			}
+			if a.num != 0 {
 				m.add(a.num)
-				if c.counts.add(uint32(a.dim), bucketOf(a.num), 1) {
-					w.bytes += 16
+				if b := bucketOf(a.num); !c.counts.bump(uint32(a.dim), b) {
+					w.tally(c, uint32(a.dim), b, 1)
 				}
 			}
 		case AttrFlag:
 			c.flags[a.at][a.num&1]++
+			if i < ev.shaped { // spread counts all as No
+				c.flags[a.at][0]--
+			}
 		case AttrText:
 			if !a.ignore {
 				w.value(c, uint32(a.dim), ev.text(a))
@@ -224,6 +245,25 @@ func (w *worker) count(c *class, ev *raw) {
 	if n := len(c.samples); w.Samples > 0 && (n < w.Samples || q > c.samples[n-1].micros) {
 		w.sample(c, ev)
 	}
+}
+
+// reshape makes s the shape that the class's events are counted under.
+func (w *worker) reshape(c *class, s *shape) {
+	if c.shape != nil {
+		c.spread()
+	} else {
+		w.reshaped = append(w.reshaped, c)
+	}
+	c.shape = s
+}
+
+// spread makes the figures of all classes whole. Only while a block is counted they are not.
+func (w *worker) spread() {
+	for _, c := range w.reshaped {
+		c.spread()
+		c.shape = nil
+	}
+	w.reshaped = w.reshaped[:0]
 }
 
 // people counts user and host.
@@ -277,26 +317,36 @@ func (w *worker) context(c *class, ev *raw) {
 }
 
 func (w *worker) number(c *class, m *metric, dim uint32, v uint64) {
+	m.events++
 	if v == 0 {
-		m.zeros++
 		return
 	}
 	m.add(v)
-	if c.counts.add(dim, bucketOf(v), 1) {
-		w.bytes += 16
+	if b := bucketOf(v); !c.counts.bump(dim, b) {
+		w.tally(c, dim, b, 1)
 	}
 }
 
 func (w *worker) value(c *class, dim uint32, b []byte) { w.valueID(c, dim, w.values.id(b), 1) }
 
 func (w *worker) valueID(c *class, dim, id uint32, n uint64) {
+	if n == 1 && c.counts.bump(dim, id) {
+		return
+	}
 	if c.values >= maxClassValues && !c.counts.has(dim, id) {
 		id = 0
 	}
-	if c.counts.add(dim, id, n) {
+	if w.tally(c, dim, id, n) {
 		c.values++
-		w.bytes += 16
 	}
+}
+
+// tally adds to a counter of the class, and to the memory that takes; it tells whether the counter is new.
+func (w *worker) tally(c *class, dim, id uint32, n uint64) bool {
+	before := c.counts.bytes()
+	isNew := c.counts.add(dim, id, n)
+	w.bytes += c.counts.bytes() - before
+	return isNew
 }
 
 // sample keeps the event's statement, and drops the fastest if there are too many.
@@ -306,9 +356,12 @@ func (w *worker) sample(c *class, ev *raw) {
 		s = c.samples[len(c.samples)-1]
 		c.samples = c.samples[:len(c.samples)-1]
 	}
-	before := s.bytes()
-	s.set(ev, w.source)
+	before, extra := s.bytes(), s.extra()
+	s.set(ev, w.source, w.sampleLimit(&s, len(ev.query)))
 	w.bytes += s.bytes() - before
+	if n := s.extra() - extra; n != 0 {
+		w.extra.Add(int64(n))
+	}
 	c.offer(s, w.Samples)
 }
 
@@ -338,6 +391,7 @@ func (w *worker) settle(l *lineContext) {
 // fold makes room: the half of the classes with the least Query_time goes into one class, other. A class that
 // comes again begins anew; what it may lack is bounded by lacking.
 func (w *worker) fold() {
+	w.spread()
 	if len(w.touched) > 0 && w.chain != nil {
 		l, ok := w.chain.wait(w.seq)
 		if !ok {
@@ -366,6 +420,7 @@ func (w *worker) fold() {
 		w.lacking += all[keep].query.sum.lo
 	}
 	for _, c := range all[keep:] {
+		w.extra.Add(-int64(c.extra()))
 		w.other.mergeFrom(c, same, 0)
 		w.folded++
 	}

@@ -21,7 +21,7 @@ func (c *Collector) closer(ctx context.Context, at int64, list []cost) error {
 	var ids []string
 	for _, d := range list {
 		k := sampleKey{c.classes[d.digestKey].class, d.schema}
-		if _, fresh := c.sampled[k]; fresh || d.id == "" {
+		if _, fresh := c.sampled[k]; fresh || d.id == "" || aroundPrepared[c.classes[d.digestKey].verb] {
 			continue
 		}
 		wanted[d.digestKey] = k
@@ -29,6 +29,9 @@ func (c *Collector) closer(ctx context.Context, at int64, list []cost) error {
 	}
 	if len(ids) == 0 {
 		return nil
+	}
+	if c.named == nil || len(c.named) > maxOwn {
+		c.named = map[string]bool{}
 	}
 	best := map[sampleKey]mysql.StatementSample{}
 	err := c.conn.Samples(ctx, ids, func(s mysql.StatementSample) error {
@@ -45,15 +48,23 @@ func (c *Collector) closer(ctx context.Context, at int64, list []cost) error {
 		return fmt.Errorf("read samples: %w", err)
 	}
 	var store []events.Sample
+	var named []events.Class
 	for k, s := range best {
 		c.sampled[k] = at
 		when := s.Time
 		if when == 0 {
 			when = at
 		}
+		if !s.Cut && !c.named[k.class] { // only a statement tells what pt-query-digest calls its class
+			c.named[k.class] = true
+			named = append(named, events.Class{Instance: c.instance.ID, ID: k.class, Digest: s.Digest, PtID: sqltext.PtID(s.Text), FirstSeen: at, LastSeen: at})
+		}
 		store = append(store, events.Sample{Instance: c.instance.ID, Class: k.class, Time: when, Text: c.shown(s.Text), Seconds: s.Seconds, Schema: s.Schema, User: s.User, Host: s.Host})
 	}
 	if err := c.Store.AddSamples(ctx, store...); err != nil {
+		return err
+	}
+	if err := c.Store.AddClasses(ctx, named...); err != nil {
 		return err
 	}
 	return c.takePlans(ctx, at, best)

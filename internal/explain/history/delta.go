@@ -86,14 +86,14 @@ func rowOf(class string, c cost) events.Row {
 		SortRows: c.SortRows, MaxSeconds: c.MaxSeconds}
 }
 
-// join adds rows up that are of one class and schema: several digests of a server may be one class of ours.
+// join adds rows up that are of one class, schema and user: several digests of a server may be one class of ours.
 func join(rows []events.Row) []events.Row {
 	slices.SortStableFunc(rows, func(a, b events.Row) int {
-		return cmp.Or(cmp.Compare(a.Class, b.Class), cmp.Compare(a.Schema, b.Schema))
+		return cmp.Or(cmp.Compare(a.Class, b.Class), cmp.Compare(a.Schema, b.Schema), cmp.Compare(a.User, b.User))
 	})
 	out := rows[:0]
 	for _, r := range rows {
-		if n := len(out); n > 0 && out[n-1].Class == r.Class && out[n-1].Schema == r.Schema {
+		if n := len(out); n > 0 && out[n-1].Class == r.Class && out[n-1].Schema == r.Schema && out[n-1].User == r.User {
 			out[n-1].Add(r)
 			continue
 		}

@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rissodb/risso/internal/fleet"
@@ -22,6 +23,7 @@ import (
 // Store is what the collector needs of the store of events.
 type Store interface {
 	AddMinutes(ctx context.Context, minutes ...events.Minute) (int, error)
+	AddActivity(ctx context.Context, minutes ...events.ActivityMinute) (int, error)
 	AddClasses(ctx context.Context, classes ...events.Class) error
 	AddSamples(ctx context.Context, samples ...events.Sample) error
 	AddPlan(ctx context.Context, p events.Plan) (*events.Flip, error)
@@ -54,7 +56,7 @@ const (
 // Status is how collecting goes.
 type Status struct {
 	Instance string      `json:"instance"`
-	Source   string      `json:"source"`          // performance_schema
+	Source   string      `json:"source"`          // performance_schema, slow log, or none
 	Working  bool        `json:"working"`         // statements are read
 	Since    int64       `json:"since,omitempty"` // unix seconds of the first reading by this process
 	Last     int64       `json:"last,omitempty"`  // of the newest
@@ -66,6 +68,8 @@ type Status struct {
 	Resets   int64       `json:"resets"`              // how often a counter began anew: restarts and emptied tables, by digest
 	Plans    bool        `json:"plans"`               // plans are taken
 	PlanNote string      `json:"plan_note,omitempty"` // why some are not
+
+	Activity ActivityStatus `json:"activity"` // looking at the active sessions
 }
 
 // Collector follows one server.
@@ -81,14 +85,18 @@ type Collector struct {
 	names     identifier
 	classes   map[digestKey]known
 	sampled   map[sampleKey]int64
-	since     string    // the server's clock at the last reading
-	readAt    time.Time // ours
+	named     map[string]bool // classes whose ID in pt-query-digest was stored
+	since     string          // the server's clock at the last reading
+	readAt    time.Time       // ours
 	pending   []events.Minute
 	fullUntil int64 // until when a full table is not told again
 	plans     planner
+	explained explained
+	activity  *sampler
 
 	mu     sync.Mutex
 	status Status
+	absent atomic.Bool // the server answers, but does not count statements
 }
 
 // known is a class that was stored.
@@ -108,6 +116,7 @@ func New(target mysql.Target, instance fleet.Instance, o Options) *Collector {
 		c.Traffic = new(mysql.Traffic)
 	}
 	c.status = Status{Instance: instance.ID, Source: "performance_schema", Why: "the first minute is not over", Notes: []fleet.Gap{}, Plans: o.PlanID != nil}
+	c.activity = newSampler(c)
 	return c
 }
 
@@ -116,7 +125,8 @@ func (c *Collector) Status() Status {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.status
-	s.Notes = append([]fleet.Gap{}, s.Notes...)
+	activity, notes := c.activity.status()
+	s.Activity, s.Notes = activity, append(append([]fleet.Gap{}, s.Notes...), notes...)
 	return s
 }
 
@@ -129,6 +139,9 @@ func (c *Collector) setStatus(f func(*Status)) {
 // Run reads the server once at the start and then in every minute until ctx ends.
 func (c *Collector) Run(ctx context.Context) {
 	defer c.disconnect()
+	var sampling sync.WaitGroup
+	defer sampling.Wait()
+	sampling.Go(func() { c.activity.run(ctx) })
 	for {
 		began := time.Now()
 		c.Read(ctx, began)
@@ -164,6 +177,7 @@ func (c *Collector) Read(ctx context.Context, now time.Time) {
 		c.failed(err)
 		return
 	}
+	c.absent.Store(false)
 	c.setStatus(func(s *Status) {
 		s.Seconds, s.Resets, s.Digests = time.Since(began).Seconds(), c.counters.lost, len(c.counters.base)
 	})
@@ -180,6 +194,7 @@ func (c *Collector) failed(err error) {
 	var e *mysql.Error
 	switch {
 	case errors.As(err, &u):
+		c.absent.Store(true)
 		why, remedy = u.why, u.remedy
 	case errors.As(err, &e):
 		why, remedy = "the server "+e.Reason(), e.Hint
@@ -207,14 +222,19 @@ func (c *Collector) connect(ctx context.Context) error {
 		return err
 	}
 	c.conn = conn
-	yes, why, remedy, err := conn.CountsStatements(ctx)
+	return nil
+}
+
+// begins makes sure that the server counts statements, and that it is the one that was asked before.
+func (c *Collector) begins(ctx context.Context) error {
+	yes, why, remedy, err := c.conn.CountsStatements(ctx)
 	if err != nil {
 		return err
 	}
 	if !yes {
 		return &unavailable{why, remedy}
 	}
-	srv := conn.Server
+	srv := c.conn.Server
 	identity := fmt.Sprintf("%s:%d %s", srv.Hostname, srv.Port, srv.DataDir)
 	if c.identity != "" && c.identity != identity { // another server under the same address: its counters are others
 		c.counters.begin()
@@ -228,6 +248,9 @@ func (c *Collector) connect(ctx context.Context) error {
 func (c *Collector) read(ctx context.Context, now time.Time) error {
 	if c.conn == nil {
 		if err := c.connect(ctx); err != nil {
+			return err
+		}
+		if err := c.begins(ctx); err != nil {
 			return err
 		}
 	}
@@ -325,7 +348,7 @@ func (c *Collector) store(ctx context.Context) error {
 
 // identify finds the classes of digests that were not seen before and stores them.
 func (c *Collector) identify(ctx context.Context, at int64, list []cost) error {
-	c.names.note(c.Traffic.Texts()...)
+	c.names.note(append(c.Traffic.Texts(), c.explained.noted()...)...)
 	var ids []string
 	for _, d := range list {
 		if _, ok := c.classes[d.digestKey]; ok {

@@ -25,27 +25,41 @@ type identifier struct {
 	buf  []byte
 }
 
+// aroundPrepared are the verbs of what MySQL 9 tells with the text of the prepared statement though it is not run.
+var aroundPrepared = map[string]bool{"PREPARE": true, "DEALLOCATE": true}
+
+// executed are the verbs after EXECUTE that are no name of a prepared statement; those are quoted in digests.
+var executed = map[string]bool{"SELECT": true, "INSERT": true, "UPDATE": true, "DELETE": true, "REPLACE": true, "CALL": true, "SET": true, "TABLE": true, "VALUES": true, "DO": true}
+
 // maxTablesText bounds the list of a class' tables.
 const maxTablesText = 1000
 
 // of names the class of a digest's text.
 func (i *identifier) of(digestText string) identity {
+	// MySQL 9 tells the executions of prepared statements by a word before their text: the same class as without.
+	if rest, ok := strings.CutPrefix(digestText, "EXECUTE "); ok && executed[sqltext.Verb([]byte(rest))] {
+		digestText = rest
+	}
 	i.buf = sqltext.AppendDigestText(i.buf[:0], []byte(digestText))
 	fp := string(i.buf)
-	id := identity{id: sqltext.ClassID(i.buf), fingerprint: fp, verb: sqltext.Verb([]byte(digestText))}
+	return identity{id: sqltext.ClassID(i.buf), fingerprint: fp, verb: sqltext.Verb([]byte(digestText)), tables: tablesOf([]byte(digestText))}
+}
+
+// tablesOf lists the tables of a statement.
+func tablesOf(statement []byte) string {
 	var names []string
-	for _, t := range sqltext.Tables([]byte(digestText)) {
+	for _, t := range sqltext.Tables(statement) {
 		name := t.Name
 		if t.Schema != "" {
 			name = t.Schema + "." + name
 		}
 		names = append(names, name)
 	}
-	id.tables = strings.Join(names, ",")
-	if len(id.tables) > maxTablesText {
-		id.tables = strings.ToValidUTF8(id.tables[:maxTablesText], "") + "…"
+	list := strings.Join(names, ",")
+	if len(list) > maxTablesText {
+		list = strings.ToValidUTF8(list[:maxTablesText], "") + "…"
 	}
-	return id
+	return list
 }
 
 // note remembers statements that Risso sends: their classes are left out.

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -38,6 +39,12 @@ func (c *Collector) takePlans(ctx context.Context, at int64, samples map[sampleK
 	}
 	keys := make([]sampleKey, 0, len(samples))
 	for k, s := range samples {
+		if NeedsRunning(s.Text) {
+			if c.explained.waits(k, at) {
+				c.setStatus(func(st *Status) { st.PlanNote = cmp.Or(st.PlanNote, NotCaught) })
+			}
+			continue
+		}
 		if _, bad := c.plans.failed[k]; s.Cut || bad && at-c.plans.failed[k] < planRetry || sqltext.ReadsOnly([]byte(s.Text)) != nil {
 			continue
 		}
@@ -75,16 +82,27 @@ func (c *Collector) takePlan(ctx context.Context, at int64, k sampleKey, s mysql
 		c.planNote(err)
 		return nil
 	}
+	c.explained.took(k, at)
+	return c.keepPlan(ctx, at, k, id, "explain", text, string(c.names.f.Append(nil, []byte(s.Text))))
+}
+
+// keepPlan stores a plan, and tells when it is another one than before.
+func (c *Collector) keepPlan(ctx context.Context, at int64, k sampleKey, id, origin, text, fingerprint string) error {
 	if c.Redact {
 		text = redactPlan(text)
 	}
-	flip, err := c.Store.AddPlan(ctx, events.Plan{Instance: c.instance.ID, Class: k.class, Schema: k.schema, ID: id, LastSeen: at, Origin: "explain", Text: text})
+	flip, err := c.Store.AddPlan(ctx, events.Plan{Instance: c.instance.ID, Class: k.class, Schema: k.schema, ID: id, LastSeen: at, Origin: origin, Text: text})
 	if err != nil || flip == nil {
 		return err
 	}
-	c.Event(fleet.Event{Time: time.Unix(at, 0), Instance: c.instance.ID, Kind: fleet.EventPlan, Severity: fleet.SeverityInfo, Subject: k.class, Old: flip.Old, New: flip.New,
-		Text: "the plan of a class of statements changed: " + shorten(string(c.names.f.Append(nil, []byte(s.Text))))})
+	c.flipped(at, k.class, *flip, fingerprint)
 	return nil
+}
+
+// flipped tells that the plan of a class is another one.
+func (c *Collector) flipped(at int64, class string, flip events.Flip, fingerprint string) {
+	c.Event(fleet.Event{Time: time.Unix(at, 0), Instance: c.instance.ID, Kind: fleet.EventPlan, Severity: fleet.SeverityInfo, Subject: class, Old: flip.Old, New: flip.New,
+		Text: "the plan of a class of statements changed: " + shorten(fingerprint)})
 }
 
 // planNote says in the status why a plan could not be had; the server's words may quote the statement, so only their kind is told.

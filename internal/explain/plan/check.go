@@ -21,9 +21,9 @@ func check(sql string, analyze bool) (string, error) {
 	verb := sqltext.Verb([]byte(sql))
 	for _, t := range lex(sql) {
 		switch {
-		case t.kind == tokenPunct && t.text == ";":
+		case t.Kind == sqltext.TokenSign && t.Text == ";":
 			return "", fmt.Errorf("%w: there is more than one", ErrStatement)
-		case t.kind == tokenPunct && t.text == "?":
+		case t.Kind == sqltext.TokenSign && t.Text == "?":
 			return "", fmt.Errorf("%w: it has a placeholder (?), whose value decides the plan: write a typical value in its place, or let --sample put 1 there", ErrStatement)
 		}
 	}
@@ -51,9 +51,9 @@ func Sampled(sql string) string {
 	var b strings.Builder
 	at := 0
 	for _, t := range lex(sql) {
-		if t.kind == tokenPunct && t.text == "?" {
-			b.WriteString(sql[at:t.begin] + "1")
-			at = t.begin + 1
+		if t.Kind == sqltext.TokenSign && t.Text == "?" {
+			b.WriteString(sql[at:t.Begin] + "1")
+			at = t.Begin + 1
 		}
 	}
 	return b.String() + sql[at:]

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // TableFacts is what a server knows of a table that a plan reads. Sizes are bytes, and estimates of the server.
@@ -20,6 +21,8 @@ type TableFacts struct {
 	IndexLength  float64 // of all other indexes
 	AvgRowLength float64
 	PageSize     float64
+	ColumnKey    float64 // most bytes of one column in an index; 0: as many as the whole key may have
+	Descending   bool    // an index may have columns in descending order (MySQL 8.0, MariaDB 10.8)
 	Columns      []ColumnFacts
 	Indexes      []IndexFacts
 }
@@ -29,18 +32,21 @@ type ColumnFacts struct {
 	Name      string
 	Type      string // int, varchar, datetime … in lower case
 	Octets    float64
-	Precision int // digits of a decimal, or of the part of a second
+	Chars     float64 // declared length of a string in characters
+	Precision int     // digits of a decimal, or of the part of a second
 	Scale     int
 	Nullable  bool
 }
 
-// IndexFacts is an index and its columns in order; Prefix is the length of a prefix, or 0.
+// IndexFacts is an index and its columns in order, "" for an expression; Prefix is the length of a prefix, or 0, and
+// Distinct how many different values the columns up to there have, as the server estimates, or 0.
 type IndexFacts struct {
-	Name    string
-	Unique  bool
-	BTree   bool
-	Columns []string
-	Prefix  []int
+	Name     string
+	Unique   bool
+	BTree    bool
+	Columns  []string
+	Prefix   []int
+	Distinct []float64
 }
 
 // column finds a column by its name, in any case.
@@ -79,20 +85,20 @@ func aliases(sql string) map[string]tableName {
 	from := []bool{false} // whether a list of tables is being read, by depth of parentheses
 	for i := 0; i < len(t); i++ {
 		top := len(from) - 1
-		punct := t[i].kind == tokenPunct
-		switch word := strings.ToUpper(t[i].text); {
+		punct := t[i].Kind == sqltext.TokenSign
+		switch word := strings.ToUpper(t[i].Text); {
 		case punct && word == "(":
 			// Only after FROM, JOIN or a comma of the list is it a list of tables in parentheses.
-			from = append(from, from[top] && i > 0 && beginsTable[strings.ToUpper(t[i-1].text)])
+			from = append(from, from[top] && i > 0 && beginsTable[strings.ToUpper(t[i-1].Text)])
 			if !from[top+1] {
 				continue
 			}
 		case punct && word == ")":
 			from = from[:max(1, top)]
 			continue
-		case t[i].kind == tokenWord && beginsTable[word]:
+		case t[i].Kind == sqltext.TokenWord && beginsTable[word]:
 			from[top] = true
-		case t[i].kind == tokenWord && endsTables[word]:
+		case t[i].Kind == sqltext.TokenWord && endsTables[word]:
 			from[top] = false
 			continue
 		case punct && word == "," && from[top]:
@@ -119,23 +125,23 @@ var (
 // tableAt reads a table and its alias at a place in the tokens; alias is "" where there is none.
 func tableAt(t []token, i int) (alias string, table tableName, next int) {
 	name := func(i int) bool {
-		return i < len(t) && (t[i].kind == tokenName || t[i].kind == tokenWord && !notAliases[strings.ToUpper(t[i].text)])
+		return i < len(t) && (t[i].Kind == sqltext.TokenName || t[i].Kind == sqltext.TokenWord && !notAliases[strings.ToUpper(t[i].Text)])
 	}
 	if !name(i) {
 		return "", tableName{}, i
 	}
-	table = tableName{table: t[i].text}
+	table = tableName{table: t[i].Text}
 	i++
-	if i+1 < len(t) && t[i].text == "." && isName(t[i+1]) {
-		table = tableName{table.table, t[i+1].text}
+	if i+1 < len(t) && t[i].Text == "." && t[i+1].Name() {
+		table = tableName{table.table, t[i+1].Text}
 		i += 2
 	}
 	alias = table.table
-	if i < len(t) && strings.EqualFold(t[i].text, "AS") {
+	if i < len(t) && strings.EqualFold(t[i].Text, "AS") {
 		i++
 	}
 	if name(i) {
-		alias = t[i].text
+		alias = t[i].Text
 		i++
 	}
 	return alias, table, i
@@ -163,6 +169,10 @@ func tablesOf(p *Plan, sql string) map[string]tableName {
 	return out
 }
 
+// smallKey is how many bytes of a column an index may have in the row formats COMPACT and REDUNDANT, and in all of them
+// while innodb_large_prefix is off (https://dev.mysql.com/doc/refman/5.7/en/innodb-limits.html).
+const smallKey = 767
+
 // maxTables bounds how many tables of a plan are asked for.
 const maxTables = 61 // the most that a join may have
 
@@ -180,17 +190,26 @@ func ReadFacts(ctx context.Context, c *mysql.Conn, p *Plan, sql string) ([]Table
 			return nil, fmt.Errorf("ask for fresh statistics: %w", err)
 		}
 	}
+	large := true
+	if rows, err := c.Maps(ctx, "SHOW /* risso: length of keys */ VARIABLES LIKE 'innodb_large_prefix'"); err == nil && len(rows) == 1 {
+		for _, v := range rows[0] {
+			large = large && !strings.EqualFold(v, "OFF")
+		}
+	}
 	var out []TableFacts
 	for name, t := range tablesOf(p, sql) {
 		if len(out) == maxTables {
 			break
 		}
-		f := TableFacts{Name: name, Schema: t.schema, Table: t.table, PageSize: pageSize}
+		f := TableFacts{Name: name, Schema: t.schema, Table: t.table, PageSize: pageSize, Descending: c.Server.DescendingIndexes()}
 		found, err := readTable(ctx, c, &f)
 		if err != nil {
 			return nil, err
 		}
 		if found {
+			if !large {
+				f.ColumnKey = smallKey
+			}
 			out = append(out, f)
 		}
 	}
@@ -204,17 +223,20 @@ func readTable(ctx context.Context, c *mysql.Conn, f *TableFacts) (bool, error) 
 		schema = literal(f.Schema)
 	}
 	where := " WHERE TABLE_SCHEMA = " + schema + " AND TABLE_NAME = " + literal(f.Table)
-	rows, err := c.Maps(ctx, `SELECT /* risso: table size */ TABLE_SCHEMA AS s, ENGINE AS engine, TABLE_ROWS AS n, DATA_LENGTH AS data, INDEX_LENGTH AS idx, AVG_ROW_LENGTH AS avg
+	rows, err := c.Maps(ctx, `SELECT /* risso: table size */ TABLE_SCHEMA AS s, ENGINE AS engine, TABLE_ROWS AS n, DATA_LENGTH AS data, INDEX_LENGTH AS idx, AVG_ROW_LENGTH AS avg, ROW_FORMAT AS format
   FROM information_schema.TABLES`+where+` AND TABLE_TYPE = 'BASE TABLE'`)
 	if err != nil || len(rows) == 0 {
 		return false, wrap("read the size of "+f.Table, err)
 	}
 	r := rows[0]
 	f.Schema, f.Engine = r["s"], r["engine"]
+	if format := strings.ToUpper(r["format"]); format == "COMPACT" || format == "REDUNDANT" {
+		f.ColumnKey = smallKey
+	}
 	for name, to := range map[string]*float64{"n": &f.Rows, "data": &f.DataLength, "idx": &f.IndexLength, "avg": &f.AvgRowLength} {
 		*to, _ = strconv.ParseFloat(r[name], 64)
 	}
-	if rows, err = c.Maps(ctx, `SELECT /* risso: columns */ COLUMN_NAME AS name, DATA_TYPE AS type, CHARACTER_OCTET_LENGTH AS octets,
+	if rows, err = c.Maps(ctx, `SELECT /* risso: columns */ COLUMN_NAME AS name, DATA_TYPE AS type, CHARACTER_OCTET_LENGTH AS octets, CHARACTER_MAXIMUM_LENGTH AS chars,
   COALESCE(NUMERIC_PRECISION, DATETIME_PRECISION) AS prec, NUMERIC_SCALE AS scale, IS_NULLABLE AS nullable
   FROM information_schema.COLUMNS`+where+` ORDER BY ORDINAL_POSITION`); err != nil {
 		return false, wrap("read the columns of "+f.Table, err)
@@ -222,11 +244,12 @@ func readTable(ctx context.Context, c *mysql.Conn, f *TableFacts) (bool, error) 
 	for _, r := range rows {
 		col := ColumnFacts{Name: r["name"], Type: strings.ToLower(r["type"]), Nullable: r["nullable"] == "YES"}
 		col.Octets, _ = strconv.ParseFloat(r["octets"], 64)
+		col.Chars, _ = strconv.ParseFloat(r["chars"], 64)
 		col.Precision, _ = strconv.Atoi(r["prec"])
 		col.Scale, _ = strconv.Atoi(r["scale"])
 		f.Columns = append(f.Columns, col)
 	}
-	if rows, err = c.Maps(ctx, `SELECT /* risso: indexes */ INDEX_NAME AS name, NON_UNIQUE AS dup, COLUMN_NAME AS col, SUB_PART AS part, INDEX_TYPE AS type
+	if rows, err = c.Maps(ctx, `SELECT /* risso: indexes */ INDEX_NAME AS name, NON_UNIQUE AS dup, COLUMN_NAME AS col, SUB_PART AS part, INDEX_TYPE AS type, CARDINALITY AS card
   FROM information_schema.STATISTICS`+where+` ORDER BY INDEX_NAME, SEQ_IN_INDEX`); err != nil {
 		return false, wrap("read the indexes of "+f.Table, err)
 	}
@@ -236,7 +259,8 @@ func readTable(ctx context.Context, c *mysql.Conn, f *TableFacts) (bool, error) 
 		}
 		i := &f.Indexes[len(f.Indexes)-1]
 		prefix, _ := strconv.Atoi(r["part"])
-		i.Columns, i.Prefix = append(i.Columns, r["col"]), append(i.Prefix, prefix)
+		distinct, _ := strconv.ParseFloat(r["card"], 64)
+		i.Columns, i.Prefix, i.Distinct = append(i.Columns, r["col"]), append(i.Prefix, prefix), append(i.Distinct, distinct)
 	}
 	return true, nil
 }

@@ -53,14 +53,19 @@ func FuzzCondition(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s, name string) {
 		at := 0
 		for _, tok := range lex(s) {
-			if tok.begin < at || tok.end <= tok.begin || tok.end > len(s) {
+			if tok.Begin < at || tok.End <= tok.Begin || tok.End > len(s) {
 				t.Fatalf("token %+v after %d in %q", tok, at, s)
 			}
-			at = tok.end
+			at = tok.End
 		}
 		predicates([]string{s}, name, table)
 		columnsOf(s, name, table)
 		aliases(s)
+		for _, b := range blocksOf(s) {
+			b.orderOf(name, table, nil)
+		}
+		calls("", s)
+		harmful(s, true)
 		pretty(s)
 		_, _ = check(s, true)
 		if once := redact(s); strings.Count(once, "'") > strings.Count(s, "'") {

@@ -1,26 +1,53 @@
 package plan
 
-import "strings"
+import (
+	"fmt"
+	"strings"
 
-// predicates finds the columns of one table that conditions compare with a constant or another table's column: for
-// equality, and by a range. Only what is joined by AND counts; an OR, or a function around the column, ends it.
-func predicates(conditions []string, name string, f *TableFacts) (equal, ranges []string) {
+	"github.com/rissodb/risso/internal/sqltext"
+)
+
+// wanted is what conditions ask of the columns of one table.
+type wanted struct {
+	equal  []string // compared with one value
+	in     []string // compared with several: IN
+	ranges []string
+	bad    []unusable
+}
+
+// unusable is a comparison that an index on its column cannot serve.
+type unusable struct{ column, text, why string }
+
+// predicates finds the columns of one table that conditions compare with a constant or another table's column. Only
+// what is joined by AND counts; an OR ends it. What compares not the column but something made of it is kept as bad.
+func predicates(conditions []string, name string, f *TableFacts) (w wanted) {
 	seen := map[string]bool{}
 	for _, c := range conditions {
 		for _, part := range conjuncts(lex(c)) {
-			col, isRange, ok := comparison(part, name, f)
-			if !ok || seen[col] && isRange {
+			if bad, ok := unusableIn(part, name, f); ok {
+				if !seen["bad "+bad.text] {
+					seen["bad "+bad.text] = true
+					w.bad = append(w.bad, bad)
+				}
 				continue
 			}
-			if isRange {
-				ranges = append(ranges, col)
-			} else if !seen[col] {
+			col, kind := comparison(part, name, f)
+			if kind == "" || seen[col] {
+				continue
+			}
+			switch kind {
+			case "equal":
 				seen[col] = true
-				equal = append(equal, col)
+				w.equal = append(w.equal, col)
+			case "in":
+				seen[col] = true
+				w.in = append(w.in, col)
+			default:
+				w.ranges = append(w.ranges, col)
 			}
 		}
 	}
-	return equal, ranges
+	return w
 }
 
 // conjuncts cuts a condition at the ANDs of its outermost level. Where that level has an OR it is one piece.
@@ -29,12 +56,12 @@ func conjuncts(t []token) [][]token {
 	depth, begin, between := 0, 0, false
 	var out [][]token
 	for i, x := range t {
-		switch word := strings.ToUpper(x.text); {
-		case x.kind == tokenPunct && x.text == "(":
+		switch word := strings.ToUpper(x.Text); {
+		case x.Kind == sqltext.TokenSign && x.Text == "(":
 			depth++
-		case x.kind == tokenPunct && x.text == ")":
+		case x.Kind == sqltext.TokenSign && x.Text == ")":
 			depth--
-		case depth > 0 || x.kind != tokenWord && x.text != "&&" && x.text != "||":
+		case depth > 0 || x.Kind != sqltext.TokenWord && x.Text != "&&" && x.Text != "||":
 		case word == "OR" || word == "||" || word == "XOR":
 			return [][]token{t}
 		case word == "BETWEEN":
@@ -57,17 +84,33 @@ func conjuncts(t []token) [][]token {
 	return flat
 }
 
+// either says whether the outermost level has an OR.
+func either(t []token) bool {
+	depth := 0
+	for _, x := range t {
+		switch {
+		case sign(x, "("):
+			depth++
+		case sign(x, ")"):
+			depth--
+		case depth == 0 && (word(x, "OR") || word(x, "XOR") || sign(x, "||")):
+			return true
+		}
+	}
+	return false
+}
+
 // unwrap takes off parentheses around the whole.
 func unwrap(t []token) []token {
-	for len(t) >= 2 && t[0].text == "(" && t[0].kind == tokenPunct && t[len(t)-1].text == ")" {
+	for len(t) >= 2 && t[0].Text == "(" && t[0].Kind == sqltext.TokenSign && t[len(t)-1].Text == ")" {
 		depth := 0
 		for i, x := range t {
-			if x.kind != tokenPunct {
+			if x.Kind != sqltext.TokenSign {
 				continue
 			}
-			if x.text == "(" {
+			if x.Text == "(" {
 				depth++
-			} else if x.text == ")" {
+			} else if x.Text == ")" {
 				depth--
 			}
 			if depth == 0 && i < len(t)-1 {
@@ -82,10 +125,10 @@ func unwrap(t []token) []token {
 // columnAt reads a column name at the beginning of tokens: a, t.a, s.t.a. It gives the rest.
 func columnAt(t []token) (qualifier, column string, rest []token) {
 	var parts []string
-	for len(t) > 0 && (t[0].kind == tokenName || t[0].kind == tokenWord) {
-		parts = append(parts, t[0].text)
+	for len(t) > 0 && (t[0].Kind == sqltext.TokenName || t[0].Kind == sqltext.TokenWord) {
+		parts = append(parts, t[0].Text)
 		t = t[1:]
-		if len(t) < 2 || t[0].text != "." {
+		if len(t) < 2 || t[0].Text != "." {
 			break
 		}
 		t = t[1:]
@@ -99,29 +142,34 @@ func columnAt(t []token) (qualifier, column string, rest []token) {
 	return qualifier, parts[len(parts)-1], t
 }
 
-// comparison reads one conjunct: column operator value, or value operator column.
-func comparison(t []token, name string, f *TableFacts) (column string, isRange, ok bool) {
-	t = unwrap(t)
+// comparison reads one conjunct: column operator value, or value operator column. kind is "equal", "in", "range" or "".
+func comparison(t []token, name string, f *TableFacts) (column, kind string) {
+	if t = unwrap(t); either(t) {
+		return "", ""
+	}
 	if col, rest, found := ownColumn(t, name, f); found && len(rest) > 0 {
-		if kind, ok := operatorKind(rest); ok && !mentions(rest, name, f) {
-			return col, kind == "range", true
+		if kind := operatorKind(rest); kind != "" && !mentions(rest, name, f) {
+			return col, kind
 		}
 	}
 	// 5 < a, and b.x = a.y where a is ours: the column stands last.
 	for i := len(t) - 1; i > 0; i-- {
-		if t[i].kind != tokenPunct {
+		if t[i].Kind != sqltext.TokenSign {
 			continue
 		}
-		switch t[i].text {
+		switch t[i].Text {
 		case "=", "<=>", "<", ">", "<=", ">=":
 			col, rest, found := ownColumn(t[i+1:], name, f)
-			if found && len(rest) == 0 && !mentions(t[:i], name, f) {
-				return col, t[i].text != "=" && t[i].text != "<=>", true
+			if !found || len(rest) != 0 || mentions(t[:i], name, f) {
+				return "", ""
 			}
-			return "", false, false
+			if t[i].Text == "=" || t[i].Text == "<=>" {
+				return col, "equal"
+			}
+			return col, "range"
 		}
 	}
-	return "", false, false
+	return "", ""
 }
 
 // ownColumn reads a column of the table at the beginning of tokens.
@@ -137,35 +185,128 @@ func ownColumn(t []token, name string, f *TableFacts) (column string, rest []tok
 	return col.Name, rest, true
 }
 
-// operatorKind says what a comparison after a column is: "equal" or "range".
-func operatorKind(rest []token) (string, bool) {
-	switch strings.ToUpper(rest[0].text) {
-	case "=", "<=>", "IN":
-		return "equal", true
+// operatorKind says what a comparison after a column is: "equal", "in", "range", or "" where it is none of them.
+func operatorKind(rest []token) string {
+	switch strings.ToUpper(rest[0].Text) {
+	case "=", "<=>":
+		return "equal"
+	case "IN":
+		return "in"
 	case "<", ">", "<=", ">=", "BETWEEN":
-		return "range", true
+		return "range"
 	case "LIKE":
-		s := strings.TrimLeft(strings.TrimPrefix(rest[min(1, len(rest)-1)].text, "N"), "'\"")
-		return "range", len(rest) > 1 && s != "" && s[0] != '%' && s[0] != '_'
+		if len(rest) > 1 && !leadsOpen(rest[1]) {
+			return "range"
+		}
 	case "IS":
-		return "equal", len(rest) == 2 && strings.EqualFold(rest[1].text, "NULL")
+		if len(rest) == 2 && word(rest[1], "NULL") {
+			return "equal"
+		}
 	}
-	return "", false
+	return ""
+}
+
+// leadsOpen says whether a pattern of LIKE begins with a wildcard, or is none that can be read.
+func leadsOpen(t token) bool {
+	s := strings.TrimLeft(strings.TrimPrefix(t.Text, "N"), "'\"")
+	return s == "" || s[0] == '%' || s[0] == '_'
+}
+
+// comparisons are the operators for which an index on a bare column could be used.
+var comparisons = map[string]bool{"=": true, "<=>": true, "<": true, ">": true, "<=": true, ">=": true, "BETWEEN": true, "IN": true, "LIKE": true}
+
+// unusableIn says whether a conjunct compares something made of a column, which an index on the column does not hold.
+func unusableIn(t []token, name string, f *TableFacts) (unusable, bool) {
+	t = unwrap(t)
+	if either(t) || len(t) == 0 || sign(t[0], "<") { // "<in_optimizer>" and its like are the server's own
+		return unusable{}, false
+	}
+	depth := 0
+	for i, x := range t {
+		switch {
+		case sign(x, "("):
+			depth++
+		case sign(x, ")"):
+			depth--
+		case depth == 0 && (sign(x, ",") || word(x, "NOT")):
+			return unusable{}, false
+		case depth == 0 && i > 0 && i+1 < len(t) && x.Kind != sqltext.TokenString && comparisons[strings.ToUpper(x.Text)]:
+			left, right := unwrap(t[:i]), unwrap(t[i+1:])
+			if bad, ok := madeOf(left, right, name, f); ok {
+				bad.text = pretty(textOf(t))
+				return bad, true
+			}
+			if bad, ok := madeOf(right, left, name, f); ok && strings.Contains("=<=>=", x.Text) {
+				bad.text = pretty(textOf(t))
+				return bad, true
+			}
+			if col, rest, ok := ownColumn(left, name, f); ok && len(rest) == 0 && word(x, "LIKE") && right[0].Kind == sqltext.TokenString && leadsOpen(right[0]) {
+				return unusable{col, pretty(textOf(t)), "the pattern begins with a wildcard, so no part of an index on " + col + " can be singled out; what looks for words is a FULLTEXT index"}, true
+			}
+			return unusable{}, false
+		}
+	}
+	return unusable{}, false
+}
+
+// madeOf says whether one side of a comparison is made of a column of the table, and the other has none of it.
+func madeOf(side, other []token, name string, f *TableFacts) (unusable, bool) {
+	if len(side) == 0 || len(other) == 0 || len(commas(side)) > 1 || word(side[0], "MATCH") || mentions(other, name, f) || !mentions(side, name, f) {
+		return unusable{}, false
+	}
+	col, rest, ok := ownColumn(side, name, f)
+	if ok && len(rest) == 0 {
+		if c := f.column(col); c.text() && other[0].Kind == sqltext.TokenNumber {
+			return unusable{column: col, why: fmt.Sprintf("%s is a %s and is compared with a number: the server converts each value, so an index on %s cannot find them; write the number in quotes", col, c.Type, col)}, true
+		}
+		return unusable{}, false
+	}
+	for i, x := range side {
+		if c := f.column(x.Text); c != nil && x.Name() && mentions(side[i:i+1], name, f) {
+			return unusable{column: c.Name, why: c.instead(side)}, true
+		}
+	}
+	return unusable{}, false
+}
+
+// instead says what to write in the place of an expression.
+func (c *ColumnFacts) instead(side []token) string {
+	expr := pretty(textOf(side))
+	s := fmt.Sprintf("an index on %s holds %s, not %s", c.Name, c.Name, expr)
+	head := strings.ToUpper(side[0].Text)
+	switch {
+	case (c.Type == "datetime" || c.Type == "timestamp" || c.Type == "date") && len(side) > 1 && sign(side[1], "("):
+		return s + fmt.Sprintf("; compare %s itself with the begin and the end of what is wanted: %s >= … AND %s < …", c.Name, c.Name, c.Name)
+	case head == "CONVERT" || head == "CAST":
+		return s + "; give both sides one type and one character set"
+	case len(side) > 1 && sign(side[1], "("):
+		return s + "; leave the column bare, or index the expression itself (MySQL 8.0.13 and later), or a generated column of it"
+	}
+	return s + "; leave the column bare at its side of the comparison"
+}
+
+// text says whether values of the column are strings.
+func (c *ColumnFacts) text() bool {
+	switch c.Type {
+	case "char", "varchar", "tinytext", "text", "mediumtext", "longtext":
+		return true
+	}
+	return false
 }
 
 // mentions says whether tokens hold a column of the table: then both sides of a comparison are its own.
 func mentions(t []token, name string, f *TableFacts) bool {
 	for i, x := range t {
-		if x.kind != tokenName && x.kind != tokenWord || f.column(x.text) == nil {
+		if x.Kind != sqltext.TokenName && x.Kind != sqltext.TokenWord || f.column(x.Text) == nil {
 			continue
 		}
-		if i >= 2 && t[i-1].text == "." {
-			if !strings.EqualFold(t[i-2].text, name) {
+		if i >= 2 && t[i-1].Text == "." {
+			if !strings.EqualFold(t[i-2].Text, name) {
 				continue
 			}
-		} else if i+1 < len(t) && (t[i+1].text == "(" || t[i+1].text == ".") {
+		} else if i+1 < len(t) && (t[i+1].Text == "(" || t[i+1].Text == ".") {
 			continue
-		} else if x.kind == tokenWord && strings.EqualFold(x.text, name) {
+		} else if x.Kind == sqltext.TokenWord && strings.EqualFold(x.Text, name) {
 			continue
 		}
 		return true
@@ -181,17 +322,17 @@ func columnsOf(sql, name string, f *TableFacts) []string {
 	}
 	used := map[string]bool{}
 	for i, x := range t {
-		if x.text == "*" && x.kind == tokenPunct && i > 0 {
-			switch before := strings.ToUpper(t[i-1].text); {
-			case before == "." && i > 1 && !strings.EqualFold(t[i-2].text, name):
+		if x.Text == "*" && x.Kind == sqltext.TokenSign && i > 0 {
+			switch before := strings.ToUpper(t[i-1].Text); {
+			case before == "." && i > 1 && !strings.EqualFold(t[i-2].Text, name):
 			case before == "SELECT" || before == "DISTINCT" || before == "." || before == "," || before == "ALL":
 				return f.all()
 			}
 		}
-		if x.kind != tokenName && x.kind != tokenWord {
+		if x.Kind != sqltext.TokenName && x.Kind != sqltext.TokenWord {
 			continue
 		}
-		if c := f.column(x.text); c != nil && !(i >= 2 && t[i-1].text == "." && !strings.EqualFold(t[i-2].text, name)) {
+		if c := f.column(x.Text); c != nil && !(i >= 2 && t[i-1].Text == "." && !strings.EqualFold(t[i-2].Text, name)) {
 			used[c.Name] = true
 		}
 	}

@@ -20,17 +20,40 @@ const (
 	svgMinPage = 760.0
 	svgTitle   = 8.0 // mean width of a character of the first line, bold 13 px
 	svgSmall   = 6.4 // of the others, 12 px
+	svgLabel   = 36  // characters of the first line that surely fit
 	svgEdgeMin = 1.5
 	svgEdgeMax = 16.0
 )
 
 // svgStyle colours the drawing by CSS alone, light and dark; each rule is for the drawing only, so that it can stand in a page.
-const svgStyle = `<style>
-.rp .bg{fill:#fff}.rp .box{fill:#f7f9fb;stroke:#c3ccd6}.rp .t{fill:#18212d}.rp .d{fill:#566273}.rp .edge{stroke:#a9bacb;fill:none}.rp .track{fill:#e3e9ef}.rp .bar{fill:#4a78b5}
+const (
+	svgLight = `.rp .bg{fill:#fff}.rp .box{fill:#f7f9fb;stroke:#c3ccd6}.rp .t{fill:#18212d}.rp .d{fill:#566273}.rp .edge{stroke:#a9bacb;fill:none}.rp .track{fill:#e3e9ef}.rp .bar{fill:#4a78b5}
 .rp .bad{fill:#c22f2f}.rp .costly{fill:#c27c0e}.rp .note{fill:#7d8b9b}.rp .sql{fill:#24507f}.rp .num{fill:#fff}
-.rp text{font:12px system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif}.rp .t1{font-weight:600;font-size:13px}.rp .h{font-weight:600;font-size:15px}.rp .n{font-size:10px;font-weight:600}.rp .m{font-family:ui-monospace,"DejaVu Sans Mono",Menlo,monospace;font-size:11.5px}
-@media (prefers-color-scheme:dark){.rp .bg{fill:#10151c}.rp .box{fill:#1a222c;stroke:#3a4756}.rp .t{fill:#e6ebf1}.rp .d{fill:#9aa8b8}.rp .edge{stroke:#48596b}.rp .track{fill:#2b3642}.rp .bar{fill:#6b9bd8}.rp .bad{fill:#e05a5a}.rp .costly{fill:#d99a3a}.rp .note{fill:#5d6b7a}.rp .sql{fill:#8fbcf0}}
-</style>`
+.rp text{font:12px system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif}.rp .t1{font-weight:600;font-size:13px}.rp .h{font-weight:600;font-size:15px}.rp .n{font-size:10px;font-weight:600}.rp .m{font-family:ui-monospace,"DejaVu Sans Mono",Menlo,monospace;font-size:11.5px}`
+	svgDark = `.rp .bg{fill:#10151c}.rp .box{fill:#1a222c;stroke:#3a4756}.rp .t{fill:#e6ebf1}.rp .d{fill:#9aa8b8}.rp .edge{stroke:#48596b}.rp .track{fill:#2b3642}.rp .bar{fill:#6b9bd8}.rp .bad{fill:#e05a5a}.rp .costly{fill:#d99a3a}.rp .note{fill:#5d6b7a}.rp .sql{fill:#8fbcf0}`
+)
+
+// Themes of a drawing. Without one it follows the reader's system.
+const (
+	ThemeLight = "light"
+	ThemeDark  = "dark"
+)
+
+// SVGOptions say how Draw draws.
+type SVGOptions struct {
+	Theme string // ThemeLight, ThemeDark or "", which follows the reader's system
+	Bare  bool   // the tree alone: no title, no sentences
+}
+
+func (o SVGOptions) style() string {
+	switch o.Theme {
+	case ThemeLight:
+		return "<style>\n" + svgLight + "\n</style>"
+	case ThemeDark:
+		return "<style>\n" + svgLight + "\n" + svgDark + "\n</style>"
+	}
+	return "<style>\n" + svgLight + "\n@media (prefers-color-scheme:dark){" + svgDark + "}\n</style>"
+}
 
 // svgBox is a node's place.
 type svgBox struct {
@@ -55,7 +78,10 @@ type svgDrawing struct {
 // SVG draws the tree with boxes and edges: a box says what a node does, its bar and the width of its edge how much
 // of the plan's cost (of its time, when it was measured) is in it and below it. Under the tree stand the sentences.
 // It is one file without scripts, readable on light and on dark ground.
-func SVG(e Explained) string {
+func SVG(e Explained) string { return Draw(e, SVGOptions{}) }
+
+// Draw is SVG with options.
+func Draw(e Explained, o SVGOptions) string {
 	d := &svgDrawing{analyzed: e.Plan.Analyzed, marks: map[int]string{}}
 	for _, s := range e.Sentences {
 		if _, ok := d.marks[s.Node]; !ok {
@@ -65,22 +91,28 @@ func SVG(e Explained) string {
 	t := &teller{plan: e.Plan}
 	e.Plan.Root.Walk(func(n, _ *Node, _ int) { d.sum += t.weight(n) })
 	root := d.box(t, e.Plan.Root)
-	width := math.Max(svgMinPage, root.span+2*svgMargin)
-	d.place(root, (width-root.span)/2, svgMargin+44)
-	d.edges(root)
-	d.boxes(root)
-	d.below(e, width)
 	title := "plan " + e.ID + ", " + e.Plan.Format.Words()
 	if e.Server != "" {
 		title += ", " + e.Server
+	}
+	width, top, head := math.Max(svgMinPage, root.span+2*svgMargin), svgMargin+44, ""
+	if o.Bare {
+		width, top = root.span+2*svgMargin, svgMargin
+	} else {
+		head = fmt.Sprintf(`<text class="t h" x="%.0f" y="%.0f">%s</text>`+"\n", svgMargin, svgMargin+8, escape(title))
+	}
+	d.place(root, (width-root.span)/2, top)
+	d.edges(root)
+	d.boxes(root)
+	if !o.Bare {
+		d.below(e, width)
 	}
 	height := d.bottom + svgMargin
 	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" class="rp" viewBox="0 0 %.0f %.0f" width="%.0f" height="%.0f" role="img" aria-label="%s">
 %s
 <rect class="bg" width="100%%" height="100%%"/>
-<text class="t h" x="%.0f" y="%.0f">%s</text>
-%s</svg>
-`, width, height, width, height, escape(title), svgStyle, svgMargin, svgMargin+8, escape(title), d.b.String())
+%s%s</svg>
+`, width, height, width, height, escape(title), o.style(), head, d.b.String())
 }
 
 // escape makes text fit for XML: control characters, which XML forbids, become blanks.
@@ -136,6 +168,9 @@ func (d *svgDrawing) box(t *teller, n *Node) *svgBox {
 // svgLines are the lines of a box: what, where, rows, cost.
 func svgLines(n *Node, analyzed bool) []string {
 	lines := []string{n.Label()}
+	if short, ok := strings.CutSuffix(lines[0], ", "+n.Message); ok && n.Message != "" && utf8.RuneCountInString(lines[0]) > svgLabel {
+		lines = []string{short, n.Message}
+	}
 	if c := both(n.Condition, n.IndexCondition); c != "" {
 		lines = append(lines, "where "+pretty(c))
 	}

@@ -35,7 +35,8 @@ const defaultTimeout = 10 * time.Second
 // Take asks a server for a plan, in a transaction that is rolled back. Without Analyze the statement is not run, but
 // for what servers do to plan it: constant subqueries, and stored functions with constant arguments, are evaluated by
 // EXPLAIN itself (seen with MySQL 5.7.22 to 9.7 and MariaDB 10.11). For a statement that reads the transaction is
-// read-only, so that such a function cannot write; it fails then, with mysql.ErrReadOnlyTransaction.
+// read-only, so that such a function cannot write; it fails then, with mysql.ErrReadOnlyTransaction. What a read-only
+// transaction lets through is looked for before, in the statement, its views and its functions: see inspect.
 //
 // The connection should be one of its own: Take changes the session. When ctx ends the server may still be at work;
 // mysql.Kill ends that.
@@ -53,11 +54,15 @@ func Take(ctx context.Context, c *mysql.Conn, r Request) (*Taken, error) {
 		}
 	}
 	if r.Database != "" {
-		if err := c.Exec(ctx, "USE "+quoteName(r.Database)); err != nil {
+		if err := c.Exec(ctx, "USE /* risso: plan */ "+quoteName(r.Database)); err != nil {
 			return nil, fmt.Errorf("use database %s: %w", r.Database, err)
 		}
 	}
+	var told []string
 	if r.Connection == 0 {
+		if told, err = inspect(ctx, c, sql); err != nil {
+			return nil, err
+		}
 		begin := "START TRANSACTION /* risso: plan */ READ ONLY"
 		if writing(sql) {
 			begin = "START TRANSACTION /* risso: plan */" // a read-only one refuses to explain what writes
@@ -71,6 +76,7 @@ func Take(ctx context.Context, c *mysql.Conn, r Request) (*Taken, error) {
 	if err != nil {
 		return nil, err
 	}
+	taken.Notes = append(taken.Notes, told...)
 	if r.Analyze {
 		taken.Notes = append(taken.Notes, interrupted(ctx, c)...)
 	}

@@ -25,8 +25,19 @@ type MapNode struct {
 	Tables   []TableUse `json:"tables,omitempty"`
 	Children []*MapNode `json:"children,omitempty"`
 
+	Conditions *Conditions `json:"conditions,omitempty"` // of a program that evaluates some
+
 	key   string
 	nodes []*Node
+}
+
+// Conditions are the instructions of a stored program that decide which branch runs (sp/jump_if_not): IF, WHILE, CASE.
+// Each is executed like a statement, and so it goes through opening tables though it names none: a branch that never
+// runs costs at least this, in every call.
+type Conditions struct {
+	Count int    `json:"count"`
+	Total uint64 `json:"total_ps"` // picoseconds
+	Open  uint64 `json:"open_ps"`  // of which opening, locking and closing tables
 }
 
 // TableUse is what became of a table that statements of one kind opened and locked.
@@ -138,6 +149,7 @@ func (g *MapNode) add(n *Node) {
 func (g *MapNode) below() {
 	if g.Kind == "program" {
 		g.Children = gather(g.nodes, g.nodes[0].Program)
+		g.Conditions = conditions(g.Children)
 		return
 	}
 	var children []*Node
@@ -148,6 +160,39 @@ func (g *MapNode) below() {
 		return
 	}
 	g.Children = gather(children, g.nodes[0].Program)
+}
+
+// conditions sums up the conditions among the instructions of a program; nil where there are none.
+func conditions(instructions []*MapNode) *Conditions {
+	var c Conditions
+	for _, g := range instructions {
+		if g.Kind != "instruction" || g.Name != "sp/jump_if_not" {
+			continue
+		}
+		c.Count += g.Count
+		c.Total += g.Total
+		for _, s := range g.Children {
+			if s.Kind == "stage" && len(s.nodes) > 0 && phaseOf(s.nodes[0].Name) == phaseOpen {
+				c.Open += s.Total
+			}
+		}
+	}
+	if c.Count == 0 {
+		return nil
+	}
+	return &c
+}
+
+// words says what the conditions of a program cost, or "" where nothing is known of it.
+func (c *Conditions) words(program *MapNode) string {
+	if c == nil || program.Total == 0 {
+		return ""
+	}
+	s := counted(c.Count, "condition")
+	if n := program.Count; n > 0 && c.Count%n == 0 {
+		s = counted(c.Count/n, "condition") + " a call"
+	}
+	return fmt.Sprintf("%s: %.0f %% of it", s, share(c.Total, program.Total)*100)
 }
 
 // class is what makes two statements the same kind: the server's digest, or else the fingerprint.

@@ -141,6 +141,9 @@ func (b *box) lines() []string {
 	if r := []rune(s); len(r) > boxRunes {
 		lines = []string{string(r[:boxRunes]), cutRunes(string(r[boxRunes:]), boxRunes)}
 	}
+	if w := g.Conditions.words(g); w != "" {
+		lines = append(lines, w)
+	}
 	return lines
 }
 
@@ -200,6 +203,9 @@ func (d *drawing) box(b *box, busy uint64) {
 		c := "sql"
 		if g.Kind == "program" {
 			c = "b"
+		}
+		if s == g.Conditions.words(g) {
+			c = "small"
 		}
 		d.text(b.x+10, y, c, s)
 		y += lineHeight

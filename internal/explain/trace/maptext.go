@@ -102,6 +102,9 @@ func (p *printer) groups(list []*MapNode, busy uint64, depth int, all bool) {
 func (g *MapNode) text() string {
 	switch g.Kind {
 	case "program":
+		if w := g.Conditions.words(g); w != "" {
+			return g.Name + "  [" + w + "]"
+		}
 		return g.Name
 	case "instruction", "statement":
 		s := g.title()

@@ -191,7 +191,30 @@ func (g *MapNode) deadWords() string {
 	if g.Open > 0 {
 		s += fmt.Sprintf("; opening, locking and closing tables took %s of its %s (%.0f %%)", human(g.Open/uint64(g.Whole)), human(g.WholeSum/uint64(g.Whole)), share(g.Open, g.WholeSum)*100)
 	}
-	return s + "."
+	return s + "." + g.conditionWords(where)
+}
+
+// conditionWords says what the conditions cost by which programs pass over what did not run.
+func (g *MapNode) conditionWords(where []Place) string {
+	named := map[string]bool{}
+	for _, p := range where {
+		named[p.Program] = true
+	}
+	s := ""
+	var visit func(*MapNode)
+	visit = func(p *MapNode) {
+		_, short, _ := strings.Cut(p.Name, " ")
+		if c := p.Conditions; p.Kind == "program" && named[short] && c != nil && p.Total > 0 {
+			named[short] = false
+			s += fmt.Sprintf(" The %s that %s evaluated took %s, %.0f %% of its own time; %s of that opening tables, which every instruction goes through.",
+				counted(c.Count, "condition"), short, human(c.Total), share(c.Total, p.Total)*100, human(c.Open))
+		}
+		for _, c := range p.Children {
+			visit(c)
+		}
+	}
+	visit(g)
+	return s
 }
 
 // placesWords joins places by program: shop.f4 names (lines 4, 7 and 10).

@@ -15,13 +15,14 @@ import (
 
 // config is the file that --config names. Flags win over it.
 type config struct {
-	Listen    string         `yaml:"listen,omitempty"`
-	Data      string         `yaml:"data,omitempty"`
-	Retention string         `yaml:"retention,omitempty"`  // such as 400d; empty keeps all
-	Hosts     []string       `yaml:"hosts,omitempty"`      // names, besides local ones, under which the page may be reached without a token
-	EventsURL string         `yaml:"events_url,omitempty"` // ClickHouse, instead of DuckDB in the data folder
-	Redact    bool           `yaml:"redact,omitempty"`     // hide literals in samples and plans
-	Servers   []serverConfig `yaml:"servers,omitempty"`
+	Listen     string         `yaml:"listen,omitempty"`
+	Data       string         `yaml:"data,omitempty"`
+	Retention  string         `yaml:"retention,omitempty"`  // such as 400d; empty keeps all
+	Hosts      []string       `yaml:"hosts,omitempty"`      // names, besides local ones, under which the page may be reached without a token
+	EventsURL  string         `yaml:"events_url,omitempty"` // ClickHouse, instead of DuckDB in the data folder
+	Redact     bool           `yaml:"redact,omitempty"`     // hide literals in samples and plans
+	Statements string         `yaml:"statements,omitempty"` // where statements are read: auto, performance_schema, slow-log, off
+	Servers    []serverConfig `yaml:"servers,omitempty"`
 }
 
 // serverConfig is one server of the config file.
@@ -31,6 +32,7 @@ type serverConfig struct {
 	PasswordFile string `yaml:"password_file,omitempty"`
 	PasswordEnv  string `yaml:"password_env,omitempty"`
 	DefaultsFile string `yaml:"defaults_file,omitempty"`
+	Statements   string `yaml:"statements,omitempty"` // as above, for this server
 }
 
 // named gives the server of that name, if there is one.
@@ -81,8 +83,9 @@ func yamlProblem(err error) string {
 
 // watched is one server to watch: who it is to us, and how to reach it.
 type watched struct {
-	instance fleet.Instance
-	target   mysql.Target
+	instance   fleet.Instance
+	target     mysql.Target
+	statements string // where its statements are read; empty: as everywhere
 }
 
 // instanceOf makes the identity of a server from its name, or else from its address.
@@ -114,7 +117,7 @@ func resolve(dsns []string, defaultsFile string, c config) ([]watched, error) {
 			return nil, usageError("--dsn: %w", err)
 		}
 		t = t.WithFallback(defaults)
-		list = append(list, watched{instanceOf(name, t), t})
+		list = append(list, watched{instance: instanceOf(name, t), target: t})
 	}
 	if len(dsns) == 0 {
 		for i, s := range c.Servers {
@@ -127,7 +130,7 @@ func resolve(dsns []string, defaultsFile string, c config) ([]watched, error) {
 	}
 	if len(list) == 0 {
 		if t, ok := defaults.Target(); ok {
-			list = append(list, watched{instanceOf("", t), t})
+			list = append(list, watched{instance: instanceOf("", t), target: t})
 		}
 	}
 	return list, unique(list)
@@ -179,7 +182,7 @@ func (s serverConfig) resolve(defaults mysql.Defaults) (watched, error) {
 		t = t.WithPassword(p)
 	}
 	t = t.WithFallback(defaults)
-	return watched{instanceOf(s.Name, t), t}, nil
+	return watched{instanceOf(s.Name, t), t, s.Statements}, checkMode(s.Statements)
 }
 
 func unique(list []watched) error {

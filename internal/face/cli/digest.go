@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,9 +27,10 @@ import (
 type digestFlags struct {
 	serverFlags
 	groupBy, filter, since, until, limit, orderBy, format, output, zone string
-	redact, follow, planParallel                                        bool
+	redact, follow, planParallel, own                                   bool
 	interval, window                                                    time.Duration
-	samples, workers                                                    int
+	samples, workers, sampleBytes                                       int
+	wholeSamples                                                        bool // --sample-bytes was given
 }
 
 func newDigest(s Streams) *cobra.Command {
@@ -54,7 +56,10 @@ docs/digest.md has all of it.
   risso digest --plan-parallel slow.log
   risso digest mysql-bin.000017
   risso digest --dsn 'risso:secret@tcp(db1:3306)/' --for 10s`,
-		RunE: func(cmd *cobra.Command, args []string) error { return runDigest(cmd.Context(), s, f, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.wholeSamples = cmd.Flags().Changed("sample-bytes")
+			return runDigest(cmd.Context(), s, f, args)
+		},
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.groupBy, "group-by", "fingerprint", "what makes a class: fingerprint, db, user, host, tables, or an attribute of the log")
@@ -68,6 +73,8 @@ docs/digest.md has all of it.
 	fl.DurationVar(&f.interval, "interval", 10*time.Second, "with --follow: how often")
 	fl.StringVar(&f.format, "format", "auto", "what the files are: auto, slow, general, binlog")
 	fl.IntVar(&f.samples, "samples", 1, "slowest statements to keep of each class; 0: none")
+	fl.IntVar(&f.sampleBytes, "sample-bytes", defaultSampleBytes, "bytes to keep of each of them, and to show of it; 0: the whole (8 MiB at most)")
+	fl.BoolVar(&f.own, "own", false, "count Risso's own statements, too, which carry the comment /* risso: why */")
 	fl.IntVar(&f.workers, "workers", 0, "processors to use (default all)")
 	fl.StringVarP(&f.output, "output", "o", "text", strings.Join(report.Forms, ", "))
 	fl.StringVar(&f.zone, "timezone", "UTC", "zone of times that are shown, and of those written without one: UTC, Local, Europe/Berlin")
@@ -76,6 +83,9 @@ docs/digest.md has all of it.
 	fl.DurationVar(&f.window, "for", 10*time.Second, "with --dsn: how long to watch; 0: since the server began to count")
 	return cmd
 }
+
+// defaultSampleBytes is how much is kept of a sample; people are then shown its first 2,048 characters.
+const defaultSampleBytes = 16 << 10
 
 // digestJob is a digest with its flags read.
 type digestJob struct {
@@ -96,6 +106,9 @@ func runDigest(ctx context.Context, s Streams, f digestFlags, files []string) er
 	}
 	if f.dsn != "" {
 		return j.live(ctx)
+	}
+	if f.sampleBytes == 0 || f.sampleBytes > 1<<20 {
+		debug.SetGCPercent(20) // long samples are copied now and then: that shall not double the memory
 	}
 	progress := newProgress(s.Err)
 	j.options.Progress = progress.set
@@ -147,10 +160,13 @@ func (f digestFlags) job(s Streams, files []string) (*digestJob, error) {
 	if err != nil {
 		return nil, usageError("--timezone %q: no such zone on this machine; UTC, Local and names such as Europe/Berlin are taken", f.zone)
 	}
-	j := &digestJob{digestFlags: f, s: s, report: report.Options{Location: zone, Filter: f.filter, Redacted: f.redact, Width: widthOf(s.Out)}}
+	j := &digestJob{digestFlags: f, s: s, report: report.Options{Location: zone, Filter: f.filter, Redacted: f.redact, Whole: f.wholeSamples, Width: widthOf(s.Out)}}
 	now := time.Now()
 	j.options = digest.Options{GroupBy: f.groupBy, OrderBy: f.orderBy, Samples: f.samples, Redact: f.redact, Workers: f.workers, Format: f.format,
-		Location: zone, Follow: f.follow, Every: f.interval}
+		Location: zone, Follow: f.follow, Every: f.interval, Own: f.own, SampleBytes: f.sampleBytes}
+	if f.sampleBytes == 0 {
+		j.options.SampleBytes = -1 // all of it
+	}
 	j.options.Samples = max(f.samples, 1) // a class's tables come from its sample
 	if j.options.Since, err = moment(f.since, now, zone); err != nil {
 		return nil, usageError("--since %w", err)
@@ -195,6 +211,8 @@ func (f digestFlags) check(files []string) error {
 		return usageError("--format %q: auto, slow, general, binlog", f.format)
 	case f.samples < 0 || f.samples > 100:
 		return usageError("--samples %d: 0 to 100", f.samples)
+	case f.sampleBytes < 0:
+		return usageError("--sample-bytes %d: 0 (the whole) or more", f.sampleBytes)
 	case f.workers < 0 || f.workers > 1024:
 		return usageError("--workers %d: 0 to 1024", f.workers)
 	case f.window < 0:

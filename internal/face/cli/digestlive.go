@@ -22,7 +22,8 @@ func (j *digestJob) live(ctx context.Context) error {
 		return serverFailure(err)
 	}
 	defer c.Close()
-	r, err := live.New(c, &traffic, live.Options{For: j.window, GroupBy: j.groupBy, OrderBy: j.orderBy, Samples: j.samples, Redact: j.redact})
+	r, err := live.New(c, &traffic, live.Options{For: j.window, GroupBy: j.groupBy, OrderBy: j.orderBy, Samples: j.options.Samples, SampleBytes: j.options.SampleBytes, Redact: j.redact, Own: j.own,
+		Reconnect: func(ctx context.Context) (*mysql.Conn, error) { return mysql.Connect(ctx, target, &traffic) }})
 	if err != nil {
 		return &exitError{code: exitUsage, err: err}
 	}

@@ -45,9 +45,11 @@ variable RISSO_DSN (several, parted by blanks), else from ~/.my.cnf. A password 
 --dsn is wiped from the process list; ~/.my.cnf, the environment and the config file
 (password_file, password_env) are the better places.
 
-What classes of statements cost is read once a minute from performance_schema and kept
-in the data folder (DuckDB, in builds with cgo), or in ClickHouse: --events-url, the
-environment variable RISSO_EVENTS_URL, or events_url in the config file.
+What classes of statements cost is read once a minute from performance_schema or, where
+that is off and Risso runs on the server's machine, from the slow log (--statements, or
+statements in the config file, also for one server). It is kept in the data folder (DuckDB,
+in builds with cgo), or in ClickHouse: --events-url, the environment variable
+RISSO_EVENTS_URL, or events_url in the config file.
 
 Whoever listens on another address than loopback needs a token first:
 risso token create NAME
@@ -56,7 +58,8 @@ risso token create NAME
 		Example: `  risso serve --dsn 'risso:secret@tcp(db1:3306)/' --dsn 'db2=risso:secret@tcp(10.0.0.2)/'
   risso serve --host-only
   risso serve --config risso.yaml --data /var/lib/risso
-  risso serve --dsn 'risso:secret@tcp(db1:3306)/' --redact --no-plans`,
+  risso serve --dsn 'risso:secret@tcp(db1:3306)/' --redact --no-plans
+  risso serve --dsn 'risso@unix(/run/mysqld/mysqld.sock)/' --statements slow-log`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), s, f) },
 	}
@@ -90,6 +93,14 @@ func (f serveFlags) settings() (settings, error) {
 	s := settings{listen: f.listen, data: first(f.data, c.Data, defaultDataDir()), servers: servers, host: !f.noHost, hosts: c.Hosts, statements: f.statementFlags}
 	s.statements.eventsURL = eventsURL(f.eventsURL, c.EventsURL)
 	s.statements.redact = f.redact || c.Redact
+	if s.statements.mode, err = statementMode(f.statementFlags, c.Statements); err != nil {
+		return settings{}, err
+	}
+	if f.mode != "" || f.noStatements { // flags win over the config file
+		for i := range s.servers {
+			s.servers[i].statements = ""
+		}
+	}
 	if c.Listen != "" && f.listen == "127.0.0.1:8306" {
 		s.listen = c.Listen
 	}

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,6 +22,7 @@ import (
 // statementFlags say how risso serve follows statements.
 type statementFlags struct {
 	eventsURL    string
+	mode         string
 	noStatements bool
 	noPlans      bool
 	redact       bool
@@ -29,7 +31,8 @@ type statementFlags struct {
 func (f *statementFlags) bind(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.eventsURL, "events-url", "", "keep statements in ClickHouse: clickhouse://user:password@host:9000/database (default: DuckDB in the data folder)")
-	fl.BoolVar(&f.noStatements, "no-statements", false, "do not follow statements")
+	fl.StringVar(&f.mode, "statements", "", "where statements are read: auto, performance_schema, slow-log or off (default auto: performance_schema, and where that is off the slow log of a server on this machine)")
+	fl.BoolVar(&f.noStatements, "no-statements", false, "do not follow statements; the same as --statements off")
 	fl.BoolVar(&f.noPlans, "no-plans", false, "take no plans of the heaviest statements")
 	fl.BoolVar(&f.redact, "redact", false, "hide literal values in samples and plans before they are stored")
 }
@@ -41,14 +44,14 @@ const keepMinutes = 35 * 24 * time.Hour
 type statements struct {
 	store       events.Store // nil: there is none
 	why, remedy string
-	list        []*history.Collector
+	list        []history.Source
 }
 
 // openStatements opens the store. That there is none is no failure, unless the user asked for one.
 func openStatements(ctx context.Context, set settings) (*statements, error) {
 	s := new(statements)
-	if set.statements.noStatements {
-		s.why, s.remedy = "statements are not followed", "start risso serve without --no-statements"
+	if set.statements.mode == string(history.Off) && !set.anyStatements() {
+		s.why, s.remedy = "statements are not followed", "start risso serve without --no-statements or --statements off"
 		return s, nil
 	}
 	if set.statements.eventsURL != "" {
@@ -88,21 +91,61 @@ func (s *statements) close() {
 
 // follow begins to follow a server.
 func (s *statements) follow(ctx context.Context, group *collect.Group, w *watch, srv watched, traffic *mysql.Traffic, i int, set settings) {
-	if s.store == nil {
+	mode := history.Mode(first(srv.statements, set.statements.mode))
+	if s.store == nil || mode == history.Off {
 		return
 	}
 	o := history.Options{Store: s.store, Event: w.Event, Logger: w.logger, Traffic: traffic, Phase: time.Second + time.Duration(i%50)*100*time.Millisecond, Redact: set.statements.redact}
 	if !set.statements.noPlans {
 		o.PlanID = planID
 	}
-	c := history.New(srv.target, srv.instance, o)
+	var c history.Source
+	state := filepath.Join(set.data, "events")
+	switch mode {
+	case history.PerformanceSchema:
+		c = history.New(srv.target, srv.instance, o)
+	case history.SlowLogFile:
+		c = history.NewSlowLog(srv.target, srv.instance, o, state)
+	default:
+		c = history.NewEither(history.New(srv.target, srv.instance, o), history.NewSlowLog(srv.target, srv.instance, o, state))
+	}
 	s.list = append(s.list, c)
 	group.Go(ctx, c)
 }
 
+// anyStatements says whether the statements of some server are asked for by the config file.
+func (s settings) anyStatements() bool {
+	for _, srv := range s.servers {
+		if srv.statements != "" && srv.statements != string(history.Off) {
+			return true
+		}
+	}
+	return false
+}
+
+// statementMode is where statements are read: by flag or else by the config file.
+func statementMode(f statementFlags, config string) (string, error) {
+	if f.noStatements {
+		if f.mode != "" && f.mode != string(history.Off) {
+			return "", usageError("--no-statements and --statements %s contradict each other", f.mode)
+		}
+		return string(history.Off), nil
+	}
+	mode := first(f.mode, config, string(history.Auto))
+	return mode, checkMode(mode)
+}
+
+// checkMode refuses what is no mode.
+func checkMode(mode string) error {
+	if mode == "" || slices.Contains(history.Modes(), history.Mode(mode)) {
+		return nil
+	}
+	return usageError("statements %q: it is auto, performance_schema, slow-log or off", mode)
+}
+
 // begin tells what is to be told about the store, and keeps it small while ctx lasts.
 func (s *statements) begin(ctx context.Context, group *collect.Group, w *watch, set settings) {
-	if s.why != "" && !set.statements.noStatements {
+	if s.why != "" && set.statements.mode != string(history.Off) {
 		w.Event(fleet.Event{Time: time.Now(), Kind: fleet.EventStore, Severity: fleet.SeverityWarning, Text: "statements are not kept: " + s.why})
 	}
 	if s.store == nil {

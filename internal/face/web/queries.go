@@ -140,6 +140,7 @@ type queryRow struct {
 	New       bool            `json:"new"`
 	Spark     nums            `json:"spark"`
 	Flips     int             `json:"flips"`
+	Wait      *events.Part    `json:"wait"`
 }
 
 // queries is GET /api/queries: what cost most in a range.
@@ -166,16 +167,20 @@ func (s *server) queries(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, questionError(err)
 	}
+	covered, err := s.covered(r.Context(), ask.Range, ask.Instances, ask.Sparks)
+	if err != nil {
+		return nil, err
+	}
 	span := float64(ask.To - ask.From)
 	rows := make([]queryRow, len(a.Classes))
 	for i, c := range a.Classes {
 		rows[i] = queryRow{ID: c.ID, Fingerprint: c.Fingerprint, Verb: c.Verb, Tables: c.Tables, costJSON: costOf(c.Cost, span), Share: ratio(c.Seconds, a.Total.Seconds), Latency: c.Latency,
-			Instances: c.Instances, FirstSeen: c.FirstSeen, LastSeen: c.LastSeen, Spark: nums(c.Spark), Flips: c.Flips,
+			Instances: c.Instances, FirstSeen: c.FirstSeen, LastSeen: c.LastSeen, Spark: nums(c.Spark), Flips: c.Flips, Wait: c.Wait,
 			// New is what was not there before, as far as is known: not what ran when Risso began to look.
 			New: c.FirstSeen >= ask.From && c.FirstSeen >= a.First+newAfter}
 	}
 	return map[string]any{"available": true, "from": ask.From, "to": ask.To, "order": first(ask.Order, "load"), "classes": rows, "count": a.Count, "total": costOf(a.Total, span),
-		"first": a.First, "spark": map[string]int64{"from": a.Begin, "step": a.Step}, "sources": s.sources(ask.Instances), "orders": events.Orders()}, nil
+		"first": a.First, "spark": map[string]int64{"from": a.Begin, "step": a.Step}, "covered": covered, "sources": s.sources(ask.Instances), "orders": events.Orders()}, nil
 }
 
 // newAfter is how many seconds after the first minute that is kept a class may count as new: daily jobs should have run once.
@@ -215,6 +220,10 @@ func (s *server) query(r *http.Request) (any, error) {
 	if a.PtID == "" && len(a.Samples) > 0 { // pt-query-digest names a class by its statements, not by its fingerprint
 		a.PtID = sqltext.PtID(a.Samples[0].Text)
 	}
+	covered, err := s.covered(r.Context(), ask.Range, ask.Instances, ask.Points)
+	if err != nil {
+		return nil, err
+	}
 	span := float64(ask.To - ask.From)
 	digests := make([]map[string]any, len(a.Digests))
 	for i, d := range a.Digests {
@@ -223,8 +232,9 @@ func (s *server) query(r *http.Request) (any, error) {
 	return map[string]any{"available": true, "from": ask.From, "to": ask.To, "step": a.Step,
 		"id": a.ID, "pt_id": a.PtID, "fingerprint": a.Fingerprint, "verb": a.Verb, "tables": a.Tables, "first_seen": a.FirstSeen, "last_seen": a.LastSeen,
 		"digests": digests, "total": costOf(a.Total, span), "latency": a.Latency, "series": seriesOf(a, ask.Range),
-		"by_instance": list(a.ByInstance), "by_schema": list(a.BySchema), "by_user": list(a.ByUser), "waits": list([]events.Part(nil)),
-		"samples": list(a.Samples), "plans": drawn(a.Plans), "flips": list(a.Flips), "sources": s.sources(ask.Instances)}, nil
+		"by_instance": list(a.ByInstance), "by_schema": list(a.BySchema), "by_user": list(a.ByUser), "by_user_from": a.ByUserFrom, "by_host": list(a.ByHost),
+		"waits": list(a.Waits), "blocked_by": list(a.BlockedBy), "activity": activityOf(a), "plan_note": planNote(a, s.sources(ask.Instances)),
+		"samples": list(a.Samples), "plans": drawn(a.Plans, a.Samples), "flips": list(a.Flips), "covered": covered, "sources": s.sources(ask.Instances)}, nil
 }
 
 // list makes nil an empty list of JSON.

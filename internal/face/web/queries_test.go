@@ -51,8 +51,18 @@ func statementSite(t *testing.T) (s *site, now int64) {
 	if err := store.AddSamples(t.Context(), events.Sample{Instance: "db1", Class: class(1), Time: now - 60, Text: "select 1 from t1", User: "app"}); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := store.AddActivity(t.Context(), events.ActivityMinute{Instance: "db1", Time: now - 120, Rows: []events.Activity{
+		{Class: class(1), Wait: "row_lock", User: "app", Host: "web1", Schema: "shop", Blocker: class(2), Calls: 3, Seconds: 6},
+		{Class: class(1), Wait: "running", User: "batch", Host: "web2", Schema: "shop", Calls: 2, Seconds: 2}}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.AddSamples(t.Context(), events.Sample{Instance: "db1", Class: class(3), Time: now - 60, Text: "select 3 from t3 where a = ?"}); err != nil {
+		t.Fatal(err)
+	}
 	o := Options{Live: live.New(func() live.Self { return live.Self{} }), Open: true, Logger: slog.New(slog.DiscardHandler)}
-	o.Statements = Statements{Store: store, Sources: func() []history.Status { return []history.Status{{Instance: "db1", Working: true}, {Instance: "db2"}} }}
+	o.Statements = Statements{Store: store, Sources: func() []history.Status {
+		return []history.Status{{Instance: "db1", Working: true, PlanNote: history.NotCaught}, {Instance: "db2"}}
+	}}
 	s = &site{Server: httptest.NewServer(New(o))}
 	t.Cleanup(s.Close)
 	return s, now
@@ -109,6 +119,9 @@ func TestQueries(t *testing.T) {
 	expect(t, a, nil, "classes", 0, "latency")
 	expect(t, a, false, "classes", 0, "new")
 	expect(t, a, 100.0, "classes", 1, "rows_examined_per_sent")
+	expect(t, a, nil, "classes", 0, "wait")
+	expect(t, a, "row_lock", "classes", 1, "wait", "value")
+	expect(t, a, 6.0, "classes", 1, "wait", "seconds")
 	expect(t, a, events.UpperBound(200), "classes", 1, "latency", "p95")
 	expect(t, a, 0.1, "classes", 1, "spark", 5)
 	expect(t, a, true, "classes", 2, "new")
@@ -151,6 +164,17 @@ func TestQuery(t *testing.T) {
 	a = s.object(t, fmt.Sprintf("/api/query?id=%s&from=%d&to=%d", class(1), now-7200, now))
 	expect(t, a, "select 1 from t1", "samples", 0, "text")
 	expect(t, a, "app", "by_user", 0, "value")
+	expect(t, a, "activity", "by_user_from")
+	expect(t, a, 6.0, "by_user", 0, "seconds")
+	expect(t, a, "row_lock", "waits", 0, "value")
+	expect(t, a, 3.0, "waits", 0, "calls")
+	expect(t, a, "web2", "by_host", 1, "value")
+	expect(t, a, class(2), "blocked_by", 0, "id")
+	expect(t, a, "select 2 from t2", "blocked_by", 0, "fingerprint")
+	expect(t, a, nil, "blocked_by", 1)
+	expect(t, a, 8.0, "activity", "seconds")
+	expect(t, a, "", "plan_note")
+	expect(t, s.object(t, fmt.Sprintf("/api/query?id=%s&from=%d&to=%d", class(3), now-7200, now)), history.NotCaught, "plan_note")
 	if id, _ := a["pt_id"].(string); len(id) != 32 {
 		t.Errorf("pt_id %q", id)
 	}

@@ -67,6 +67,7 @@ func New(o Options) http.Handler {
 	api("GET /api/queries/compare", s.compare)
 	api("GET /api/queries/schemas", s.schemas)
 	api("GET /api/query", s.query)
+	mux.Handle("GET /api/plan", s.guard(http.HandlerFunc(s.planImage)))
 	mux.HandleFunc("POST /api/login", s.login)
 	s.prom.register(mux, s.guard)
 	mux.Handle("/api/", s.guard(jsonHandler(func(r *http.Request) (any, error) {

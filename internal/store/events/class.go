@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"sort"
@@ -28,8 +27,7 @@ func (a asker) Class(ctx context.Context, q ClassQuestion) (*ClassAnswer, error)
 	if q.Points < 1 || q.Points > MaxPoints {
 		return nil, badQuestion("points must be 1 to %d", MaxPoints)
 	}
-	k, err := key(q.ID)
-	if err != nil {
+	if err := checkName(q.ID); err != nil {
 		return nil, err
 	}
 	ctx, leave, err := a.enter(ctx)
@@ -37,6 +35,10 @@ func (a asker) Class(ctx context.Context, q ClassQuestion) (*ClassAnswer, error)
 		return nil, err
 	}
 	defer leave()
+	k, err := a.resolve(ctx, q.ID)
+	if err != nil {
+		return nil, err
+	}
 	out := &ClassAnswer{Step: a.step(q.Range, q.Points)}
 	f := filter{instances: q.Instances, classes: []int64{k}}
 	names, err := a.names(ctx, f.classes, q.Instances)
@@ -44,7 +46,7 @@ func (a asker) Class(ctx context.Context, q ClassQuestion) (*ClassAnswer, error)
 		return nil, err
 	}
 	out.Class = names[k]
-	for _, read := range []func(context.Context, ClassQuestion, filter, *ClassAnswer) error{a.history, a.parts, a.sightings, a.samples, a.plans} {
+	for _, read := range []func(context.Context, ClassQuestion, filter, *ClassAnswer) error{a.history, a.parts, a.sightings, a.activity, a.samples, a.plans} {
 		if err := read(ctx, q, f, out); err != nil {
 			return nil, err
 		}
@@ -118,13 +120,11 @@ func (a asker) parts(ctx context.Context, q ClassQuestion, f filter, out *ClassA
 		return nil
 	})
 	for i, into := range []*[]Part{&out.ByInstance, &out.BySchema, &out.ByUser} {
-		list := slices.SortedFunc(maps.Values(by[i]), func(a, b Part) int {
-			return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.Value, b.Value))
-		})
-		*into = list[:min(len(list), maxParts)]
+		*into = heaviestParts(by[i])
 	}
-	if len(out.ByUser) == 1 && out.ByUser[0].Value == "" {
-		out.ByUser = nil
+	out.ByUserFrom = "statements"
+	if len(out.ByUser) == 0 || len(out.ByUser) == 1 && out.ByUser[0].Value == "" {
+		out.ByUser, out.ByUserFrom = nil, ""
 	}
 	return wrap("read the class by instance, schema and user", err)
 }
@@ -145,12 +145,19 @@ func (a asker) sightings(ctx context.Context, q ClassQuestion, f filter, out *Cl
 		if err := scan(&c.Instance, &c.Digest, &c.FirstSeen, &c.LastSeen); err != nil {
 			return err
 		}
-		if out.Instance == "" {
-			out.Instance, out.Digest = c.Instance, c.Digest
-		}
+		c.Digest = digestOf(c.Digest, q.ID)
 		out.Digests = append(out.Digests, c)
 		return nil
 	})
+	// Who looks at sessions sees a class without its digest: that is nothing more where the digest is known.
+	known := map[string]bool{}
+	for _, c := range out.Digests {
+		known[c.Instance] = known[c.Instance] || c.Digest != ""
+	}
+	out.Digests = slices.DeleteFunc(out.Digests, func(c Class) bool { return c.Digest == "" && known[c.Instance] })
+	if len(out.Digests) > 0 {
+		out.Instance, out.Digest = out.Digests[0].Instance, out.Digests[0].Digest
+	}
 	return wrap("tell where the class was seen", err)
 }
 
@@ -165,8 +172,10 @@ func (a asker) samples(ctx context.Context, q ClassQuestion, f filter, out *Clas
 		out.Samples = append(out.Samples, s)
 		return nil
 	})
-	if len(out.ByUser) == 0 { // no source told: the samples do, a little
-		out.ByUser = usersOf(out.Samples)
+	if out.ByUserFrom == "" { // nothing else told: the samples do, a little
+		if out.ByUser = usersOf(out.Samples); len(out.ByUser) > 0 {
+			out.ByUserFrom = "samples"
+		}
 	}
 	return wrap("read the samples", err)
 }
@@ -334,8 +343,19 @@ func (a asker) Classes(ctx context.Context, instance string, limit int) ([]Class
 		if err := scan(&c.Instance, &c.Digest, &c.FirstSeen, &c.LastSeen, &c.ID, &c.PtID, &c.Fingerprint, &c.Verb, &c.Tables); err != nil {
 			return err
 		}
+		c.Digest = digestOf(c.Digest, c.ID)
 		out = append(out, c)
 		return nil
 	})
 	return out, wrap("list the classes", err)
+}
+
+// digestOf is the server's digest of a class as it was told. Where there is none, the embedded store keeps the class' ID in its
+// place: DuckDB 1.5.0 corrupts its heap, and ends the program, when it closes a file whose primary key of more than some 10,000 rows ends in
+// a short text that is the same in all of them. No server's digest is like an ID of ours: theirs are lower case.
+func digestOf(stored, id string) string {
+	if stored == id {
+		return ""
+	}
+	return stored
 }

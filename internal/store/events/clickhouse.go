@@ -30,6 +30,7 @@ var chTables = []string{
  rows_sent Int64, rows_examined Int64, rows_affected Int64, errors Int64, warnings Int64, tmp_tables Int64, tmp_disk_tables Int64, no_index Int64, sort_rows Int64,
  max_seconds Float64, latency Nested(bucket Int16, calls Int64))
  ENGINE = ReplacingMergeTree() PARTITION BY toYYYYMM(toDateTime(time)) ORDER BY (instance, time, class, db, account)`,
+	chActivity,
 	chSums("risso_hours"), chFeed("risso_hours", hour), chSums("risso_days"), chFeed("risso_days", day),
 	`CREATE TABLE IF NOT EXISTS risso_classes (class Int64, id String, pt_id String, fingerprint String, verb String, tables String) ENGINE = ReplacingMergeTree() ORDER BY class`,
 	`CREATE TABLE IF NOT EXISTS risso_seen (instance String, class Int64, digest String, first_seen Int64, last_seen Int64) ENGINE = ReplacingMergeTree(last_seen) ORDER BY (instance, class, digest, first_seen)`,
@@ -39,6 +40,7 @@ var chTables = []string{
  ENGINE = ReplacingMergeTree(last_seen) ORDER BY (class, instance, db, plan, first_seen)`,
 	`CREATE TABLE IF NOT EXISTS risso_flips (instance String, class Int64, db String, time Int64, old String, new String)
  ENGINE = ReplacingMergeTree() PARTITION BY toYYYYMM(toDateTime(time)) ORDER BY (class, instance, db, time)`,
+	chReadings,
 }
 
 func chSums(table string) string {
@@ -75,6 +77,10 @@ func OpenClickHouse(ctx context.Context, url string) (Store, error) {
 			return nil, fmt.Errorf("prepare the tables in %s: %w", s.name, err)
 		}
 	}
+	if err := s.prepareReadings(ctx); err != nil {
+		s.db.Close()
+		return nil, fmt.Errorf("prepare the tables in %s: %w", s.name, err)
+	}
 	return s, nil
 }
 
@@ -108,8 +114,12 @@ func (s *server) latency(table, where, slot string) string {
 	if !strings.HasSuffix(table, "minutes") {
 		nested = "latencyMap"
 	}
-	return "SELECT class, toInt64(" + slot + ") AS slot, toInt64(b) AS bucket, toInt64(sum(n)) FROM (SELECT class, time, " + nested + ".bucket AS bs, " + nested + ".calls AS ns FROM " + table +
+	return "SELECT class, toInt64(" + slot + ") AS slot, toInt64(b) AS bucket, toInt64(sum(n)) AS counted FROM (SELECT class, time, " + nested + ".bucket AS bs, " + nested + ".calls AS ns FROM " + table +
 		" WHERE " + where + ") ARRAY JOIN bs AS b, ns AS n GROUP BY class, slot, bucket"
+}
+
+func (s *server) quantile(counted string, level float64) string {
+	return fmt.Sprintf("SELECT class, toInt64(quantileExactWeighted(%g)(bucket, toUInt64(counted))) AS reached, toInt64(sum(counted)) AS of FROM (%s) GROUP BY class", level, counted)
 }
 
 // insert sends rows in one block, which ClickHouse stores whole or not at all.
@@ -140,12 +150,15 @@ const blockRows = 200000
 // AddMinutes stores minutes.
 func (s *server) AddMinutes(ctx context.Context, minutes ...Minute) (stored int, err error) {
 	list, err := checkMinutes(minutes, s.pruned.Load())
-	if err != nil || len(list) == 0 {
+	if err != nil || len(minutes) == 0 {
 		return 0, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	fresh, err := s.fresh(ctx, list)
+	var fresh []Minute
+	if len(list) > 0 {
+		fresh, err = s.fresh(ctx, list)
+	}
 	if err != nil {
 		return 0, fmt.Errorf("store minutes of statements: %w", err)
 	}
@@ -163,7 +176,7 @@ func (s *server) AddMinutes(ctx context.Context, minutes ...Minute) (stored int,
 		stored += n
 		fresh = fresh[n:]
 	}
-	return stored, nil
+	return stored, wrap("note what was read", s.noteReadings(ctx, minutes))
 }
 
 func (s *server) fresh(ctx context.Context, list []Minute) ([]Minute, error) {
@@ -230,15 +243,11 @@ func (s *server) AddClasses(ctx context.Context, classes ...Class) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	named := 0
 	err := s.insert(ctx, "risso_seen (instance, class, digest, first_seen, last_seen)", func(add func(...any) error) error {
 		for _, c := range classes {
 			k, err := key(c.ID)
 			if err != nil {
 				return err
-			}
-			if c.Fingerprint != "" {
-				named++
 			}
 			if err := add(c.Instance, k, c.Digest, c.FirstSeen, c.LastSeen); err != nil {
 				return err
@@ -246,21 +255,52 @@ func (s *server) AddClasses(ctx context.Context, classes ...Class) error {
 		}
 		return nil
 	})
-	if err == nil && named > 0 {
-		err = s.insert(ctx, "risso_classes (class, id, pt_id, fingerprint, verb, tables)", func(add func(...any) error) error {
-			for _, c := range classes {
-				k, err := key(c.ID)
-				if err != nil || c.Fingerprint == "" {
-					continue
-				}
-				if err := add(k, c.ID, c.PtID, c.Fingerprint, c.Verb, c.Tables); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+	if err == nil {
+		err = s.nameClasses(ctx, classes)
 	}
 	return wrap("note classes", err)
+}
+
+// nameClasses stores what classes are. Of rows of one class the table keeps the newest, so one that is there stays, and gets
+// an ID of pt-query-digest's by a row that has all the rest as well.
+func (s *server) nameClasses(ctx context.Context, classes []Class) error {
+	keys := make([]int64, 0, len(classes))
+	for _, c := range classes {
+		k, err := key(c.ID)
+		if err != nil {
+			return err
+		}
+		keys = append(keys, k)
+	}
+	known, err := s.names(ctx, keys, nil)
+	if err != nil {
+		return err
+	}
+	var rows [][]any
+	for i, c := range classes {
+		old := known[keys[i]]
+		switch {
+		case old.ID == "" && c.Fingerprint != "":
+			old = c
+		case old.ID != "" && old.PtID == "" && c.PtID != "":
+			old.PtID = c.PtID
+		default:
+			continue
+		}
+		known[keys[i]] = old
+		rows = append(rows, []any{keys[i], old.ID, old.PtID, old.Fingerprint, old.Verb, old.Tables})
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	return s.insert(ctx, "risso_classes (class, id, pt_id, fingerprint, verb, tables)", func(add func(...any) error) error {
+		for _, r := range rows {
+			if err := add(r...); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // AddSamples stores samples.
@@ -297,7 +337,7 @@ func (s *server) AddPlan(ctx context.Context, p Plan) (flip *Flip, err error) {
 	defer s.mu.Unlock()
 	var old string
 	var last, first int64
-	err = s.query(ctx, "SELECT plan, toInt64(max(last_seen)) AS last, toInt64(min(first_seen)) FROM risso_plans WHERE instance = ? AND class = ? AND db = ? GROUP BY plan ORDER BY last DESC, plan", []any{p.Instance, k, p.Schema},
+	err = s.query(ctx, "SELECT plan, toInt64(max(last_seen)) AS last, toInt64(min(first_seen)) FROM risso_plans WHERE instance = ? AND class = ? AND db = ? AND origin = ? GROUP BY plan ORDER BY last DESC, plan", []any{p.Instance, k, p.Schema, p.Origin},
 		func(scan func(...any) error) error {
 			var plan string
 			var seen, began int64
@@ -336,7 +376,7 @@ func (s *server) AddPlan(ctx context.Context, p Plan) (flip *Flip, err error) {
 func (s *server) Prune(ctx context.Context, minutes, everything time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for table, before := range map[string]time.Time{"risso_minutes": minutes, "risso_samples": minutes, "risso_hours": everything, "risso_days": everything, "risso_flips": everything} {
+	for table, before := range map[string]time.Time{"risso_minutes": minutes, "risso_samples": minutes, "risso_activity": minutes, "risso_hours": everything, "risso_days": everything, "risso_flips": everything, "risso_readings": everything} {
 		if err := s.dropMonths(ctx, table, before); err != nil {
 			return fmt.Errorf("delete old statements: %w", err)
 		}

@@ -346,6 +346,11 @@ func TestPlansFlip(t *testing.T) {
 		if f := see(5, "A", "shop"); f == nil || f.Old != "B" || f.New != "A" {
 			t.Errorf("flip back %+v", f)
 		}
+		for i, m := range []int{3, 4} { // another origin has IDs of its own
+			if f, err := s.AddPlan(ctx, Plan{Instance: "db1", Class: id(2), Schema: "shop", ID: []string{"A", "table"}[i], LastSeen: at(m), Origin: []string{"explain", "slow log"}[i], Text: "{}"}); err != nil || f != nil {
+				t.Errorf("a plan of another origin is a flip: %+v, %v", f, err)
+			}
+		}
 		add(t, s, Minute{"db1", at(2), []Row{row(1, 10, 1)}}, Minute{"db1", at(4), []Row{row(1, 10, 9)}})
 		a, err := s.Class(ctx, ClassQuestion{Range: Range{at(0), at(5)}, ID: id(1), Points: 10})
 		if err != nil {

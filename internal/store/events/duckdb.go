@@ -205,7 +205,7 @@ func (s *embedded) prepare(ctx context.Context) error {
 	}
 	if tables == 0 {
 		return s.change(ctx, func(ctx context.Context, c *sql.Conn) error {
-			if _, err := c.ExecContext(ctx, createTables); err != nil {
+			if _, err := c.ExecContext(ctx, createTables+createReadings+";"+createActivity); err != nil {
 				return err
 			}
 			_, err := c.ExecContext(ctx, "INSERT INTO risso_meta VALUES ('schema', ?), ('hours', 0), ('days', 0), ('pruned', 0)", schemaVersion)
@@ -221,7 +221,10 @@ func (s *embedded) prepare(ctx context.Context) error {
 		return fmt.Errorf("%w: its tables are version %d, this Risso knows up to %d", ErrNewer, version, schemaVersion)
 	}
 	s.pruned.Store(pruned)
-	return nil
+	if _, err := s.db.ExecContext(ctx, createActivity); err != nil { // a file of an older Risso has it not
+		return err
+	}
+	return s.prepareReadings(ctx)
 }
 
 // damaged tells whether an error of opening means that the file itself is broken. DuckDB has no error class for that.
@@ -312,8 +315,14 @@ func (s *embedded) once(subquery string) (prefix, name string) {
 func (s *embedded) contains(column string) string { return "contains(lower(" + column + "), ?)" }
 
 func (s *embedded) latency(table, where, slot string) string {
-	return "SELECT class, slot, toInt64(bucket), toInt64(sum(calls)) FROM (SELECT class, toInt64(" + slot + ") AS slot, unnest(bucket) AS bucket, unnest(bucket_calls) AS calls FROM " +
+	return "SELECT class, slot, toInt64(bucket) AS bucket, toInt64(sum(calls)) AS counted FROM (SELECT class, toInt64(" + slot + ") AS slot, unnest(bucket) AS bucket, unnest(bucket_calls) AS calls FROM " +
 		table + " WHERE " + where + " AND bucket IS NOT NULL) GROUP BY class, slot, bucket"
+}
+
+func (s *embedded) quantile(counted string, level float64) string {
+	return fmt.Sprintf(`SELECT class, toInt64(min(bucket)) AS reached, toInt64(max(of)) AS of FROM
+ (SELECT class, bucket, sum(counted) OVER (PARTITION BY class ORDER BY bucket) AS below, sum(counted) OVER (PARTITION BY class) AS of FROM (%s))
+ WHERE below >= CAST(%g AS DOUBLE) * of GROUP BY class`, counted, level)
 }
 
 // change runs f in one transaction of the one writer.

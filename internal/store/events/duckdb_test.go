@@ -4,11 +4,13 @@ package events
 
 import (
 	"bufio"
+	"database/sql"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -319,5 +321,92 @@ func TestPruneToTheDay(t *testing.T) {
 	// A minute that is older than minutes are kept cannot come any more: its hour could not be made anew.
 	if n := add(t, s, Minute{"db1", at(5), []Row{row(1, 1, 1)}}); n != 0 {
 		t.Error("a minute from before the cut was stored")
+	}
+}
+
+// TestManyClassesWithoutDigest keeps as many classes as a busy fleet has whose source knows no digests, and closes and opens again.
+func TestManyClassesWithoutDigest(t *testing.T) {
+	const n = 21000
+	var list []Class
+	for i := range n {
+		list = append(list, Class{Instance: "db", ID: fmt.Sprintf("%016X%016X", uint64(i)*0x9E3779B97F4A7C15, i), Fingerprint: fmt.Sprintf("select c%d", i), Verb: "SELECT", FirstSeen: at(0), LastSeen: at(0)})
+	}
+	for range 2 {
+		path := filepath.Join(t.TempDir(), "events", "s.duckdb")
+		for i := range 2 {
+			s, err := OpenEmbedded(t.Context(), path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i == 0 {
+				if err := s.AddClasses(t.Context(), list...); err != nil {
+					t.Error(err)
+				}
+			}
+			found, err := s.Classes(t.Context(), "db", 100000)
+			if err != nil || len(found) != n || found[0].Digest != "" {
+				t.Errorf("%d classes: %v", len(found), err)
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// TestFileWithoutActivity opens a file from before sessions were looked at: its minutes are there, and activity can be stored.
+func TestFileWithoutActivity(t *testing.T) {
+	path := t.TempDir() + "/events.duckdb"
+	s, err := openEmbedded(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	add(t, s, Minute{"db1", at(0), []Row{row(1, 10, 2)}})
+	if _, err := s.db.ExecContext(t.Context(), "DROP TABLE risso_activity"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := OpenEmbedded(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	addActivity(t, again, ActivityMinute{"db1", at(0), []Activity{{Class: id(1), Wait: "io", Calls: 1, Seconds: 1}}})
+	a := top(t, again, TopQuestion{Range: Range{at(0), at(60)}})
+	if again.Damage() != nil || len(a.Classes) != 1 || a.Classes[0].Calls != 10 || a.Classes[0].Wait == nil {
+		t.Errorf("damage %v, classes %+v", again.Damage(), a.Classes)
+	}
+}
+
+// TestFileWithoutReadings opens a file that was made before it was noted which minutes were read: those that hold rows were.
+func TestFileWithoutReadings(t *testing.T) {
+	path := t.TempDir() + "/events.duckdb"
+	s, err := OpenEmbedded(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	add(t, s, Minute{"db1", at(0), []Row{row(1, 1, 1), row(2, 1, 1)}}, Minute{"db1", at(5), []Row{row(1, 1, 1)}})
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("duckdb", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.ExecContext(t.Context(), "DROP TABLE risso_readings"); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = OpenEmbedded(t.Context(), path); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	got, err := s.Covered(t.Context(), Range{at(0), at(10)}, nil, 10)
+	if want := []Covered{{"db1", Range{at(0), at(1)}}, {"db1", Range{at(5), at(6)}}}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v %v, want %v", got, err, want)
 	}
 }

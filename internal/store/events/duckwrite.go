@@ -17,10 +17,13 @@ import (
 // AddMinutes stores minutes, all in one transaction.
 func (s *embedded) AddMinutes(ctx context.Context, minutes ...Minute) (stored int, err error) {
 	list, err := checkMinutes(minutes, s.pruned.Load())
-	if err != nil || len(list) == 0 {
+	if err != nil || len(minutes) == 0 {
 		return 0, err
 	}
 	err = s.change(ctx, func(ctx context.Context, c *sql.Conn) error {
+		if err := noteReadings(ctx, c, minutes); err != nil || len(list) == 0 {
+			return err
+		}
 		fresh, err := s.fresh(ctx, c, list)
 		if err != nil {
 			return err
@@ -210,7 +213,7 @@ func (s *embedded) AddClasses(ctx context.Context, classes ...Class) error {
 		class            int64
 	}
 	// A statement may not touch a row twice.
-	named, seen := map[int64][]any{}, map[place][2]int64{}
+	named, seen, told := map[int64][]any{}, map[place][2]int64{}, map[int64]string{}
 	for _, c := range classes {
 		k, err := key(c.ID)
 		if err != nil {
@@ -219,7 +222,13 @@ func (s *embedded) AddClasses(ctx context.Context, classes ...Class) error {
 		if c.Fingerprint != "" { // else it is known, and only seen again
 			named[k] = []any{k, c.ID, c.PtID, c.Fingerprint, c.Verb, c.Tables}
 		}
+		if c.PtID != "" {
+			told[k] = c.PtID
+		}
 		p := place{c.Instance, c.Digest, k}
+		if p.digest == "" {
+			p.digest = c.ID // see digestOf
+		}
 		times, there := seen[p]
 		if !there {
 			times = [2]int64{c.FirstSeen, c.LastSeen}
@@ -236,6 +245,11 @@ func (s *embedded) AddClasses(ctx context.Context, classes ...Class) error {
 	err := s.change(ctx, func(ctx context.Context, c *sql.Conn) error {
 		if err := insertRows(ctx, c, "risso_classes", names, "ON CONFLICT DO NOTHING"); err != nil {
 			return err
+		}
+		for k, id := range told {
+			if _, err := c.ExecContext(ctx, "UPDATE risso_classes SET pt_id = ? WHERE class = ? AND pt_id = ''", id, k); err != nil {
+				return err
+			}
 		}
 		return insertRows(ctx, c, "risso_seen", places, "ON CONFLICT DO UPDATE SET first_seen = least(first_seen, excluded.first_seen), last_seen = greatest(last_seen, excluded.last_seen)")
 	})
@@ -291,7 +305,7 @@ func (s *embedded) AddPlan(ctx context.Context, p Plan) (flip *Flip, err error) 
 	err = s.change(ctx, func(ctx context.Context, c *sql.Conn) error {
 		var old string
 		var last int64
-		err := c.QueryRowContext(ctx, "SELECT plan, last_seen FROM risso_plans WHERE instance = ? AND class = ? AND db = ? ORDER BY last_seen DESC, plan LIMIT 1", p.Instance, k, p.Schema).Scan(&old, &last)
+		err := c.QueryRowContext(ctx, "SELECT plan, last_seen FROM risso_plans WHERE instance = ? AND class = ? AND db = ? AND origin = ? ORDER BY last_seen DESC, plan LIMIT 1", p.Instance, k, p.Schema, p.Origin).Scan(&old, &last)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
@@ -325,8 +339,10 @@ func (s *embedded) Prune(ctx context.Context, minutes, everything time.Time) err
 		}{
 			{"DELETE FROM risso_minutes WHERE time < ?", max(upTo, old)},
 			{"DELETE FROM risso_samples WHERE time < ?", max(minutes.Unix(), old)},
+			{"DELETE FROM risso_activity WHERE time < ?", max(minutes.Unix(), old)},
 			{"DELETE FROM risso_hours WHERE time < ?", old},
 			{"DELETE FROM risso_days WHERE time < ?", old},
+			{"DELETE FROM risso_readings WHERE time < ?", old},
 			{"DELETE FROM risso_plans WHERE last_seen < ?", old},
 			{"DELETE FROM risso_flips WHERE time < ?", old},
 			{"DELETE FROM risso_seen WHERE last_seen < ?", old},

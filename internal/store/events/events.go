@@ -97,7 +97,7 @@ type Plan struct {
 	ID        string `json:"id"` // equal for plans of equal shape
 	FirstSeen int64  `json:"first"`
 	LastSeen  int64  `json:"last"`
-	Origin    string `json:"origin"` // "explain": by EXPLAIN FORMAT=JSON; "slow log": MariaDB's explain lines
+	Origin    string `json:"origin"` // "explain": by EXPLAIN FORMAT=JSON; "running": by EXPLAIN FOR CONNECTION while it ran; "slow log": MariaDB's explain lines
 	Text      string `json:"text"`   // as the server gave it
 }
 
@@ -121,18 +121,22 @@ type Damage struct {
 // and memory, and gives ErrBadQuestion for a question that makes no sense.
 type Store interface {
 	// AddMinutes stores minutes; each is stored whole or not at all. One that is there already stays as it is: twice is
-	// once. Those older than minutes are kept are left out. It tells how many were new.
+	// once. Those older than minutes are kept are left out. It tells how many were new. A minute without rows says that the
+	// instance was read and nothing ran.
 	AddMinutes(ctx context.Context, minutes ...Minute) (int, error)
+	// AddActivity stores what sessions were found doing, minute by minute; as with AddMinutes, twice is once.
+	AddActivity(ctx context.Context, minutes ...ActivityMinute) (int, error)
 	// AddClasses notes classes; one that is known gets the earlier first and the later last time. A class without a
-	// fingerprint is one that was noted before and is seen again.
+	// fingerprint is one that was noted before and is seen again; its PtID is taken if none was known.
 	AddClasses(ctx context.Context, classes ...Class) error
 	// AddSamples stores samples; the same class at the same second of the same instance is stored once.
 	AddSamples(ctx context.Context, samples ...Sample) error
-	// AddPlan notes that a class was seen with a plan at p.LastSeen. When its last plan was another one, it gives the flip.
+	// AddPlan notes that a class was seen with a plan at p.LastSeen. When its last plan of the same origin was another one, it
+	// gives the flip: one plan has different IDs in different formats.
 	AddPlan(ctx context.Context, p Plan) (*Flip, error)
 	// Classes lists what is known of the classes of an instance, most recently seen first; at most limit.
 	Classes(ctx context.Context, instance string, limit int) ([]Class, error)
-	// Prune deletes the minutes and samples from before minutes, and all from before everything. What is in hours that are not
+	// Prune deletes the minutes, activity and samples from before minutes, and all from before everything. What is in hours that are not
 	// rolled up yet stays, and ClickHouse deletes a month when all of it is older.
 	Prune(ctx context.Context, minutes, everything time.Time) error
 
@@ -142,6 +146,12 @@ type Store interface {
 	Class(ctx context.Context, q ClassQuestion) (*ClassAnswer, error)
 	// Schemas gives what ran in each default schema in a range, the most costly first; no instances stand for all.
 	Schemas(ctx context.Context, r Range, instances []string) ([]Part, error)
+	// Covered tells when each instance was read in a range, by instance and time, as finely as about so many points; no
+	// instances stand for all.
+	Covered(ctx context.Context, r Range, instances []string, points int) ([]Covered, error)
+	// Plan gives one plan of a class, the newest when several instances or schemas have it; "" stands for any instance. nil
+	// when there is none.
+	Plan(ctx context.Context, class, id, instance string) (*Plan, error)
 	// Compare gives what changed between two ranges.
 	Compare(ctx context.Context, q CompareQuestion) (*CompareAnswer, error)
 

@@ -58,6 +58,7 @@ type ClassLoad struct {
 	Cost
 	Latency *Latency  // nil: not known
 	Spark   []float64 // load (seconds of statements per second) over the range
+	Wait    *Part     // what it was found doing longest; nil: it was not found running
 	Flips   int       // how often its plan flipped in the range
 }
 
@@ -71,7 +72,7 @@ var orders = map[string]string{
 	"rows_examined":          "sum(rows_examined)",
 	"rows_sent":              "sum(rows_sent)",
 	"rows_affected":          "sum(rows_affected)",
-	"rows_examined_per_sent": "sum(rows_examined) / greatest(sum(rows_sent), 1)",
+	"rows_examined_per_sent": "sum(rows_examined) / greatest(sum(rows_sent) + sum(rows_affected), 1)", // what changes rows sends none
 	"errors":                 "sum(errors)",
 	"warnings":               "sum(warnings)",
 	"tmp_disk_tables":        "sum(tmp_disk_tables)",
@@ -81,8 +82,11 @@ var orders = map[string]string{
 
 // Orders lists the words for TopQuestion.Order.
 func Orders() []string {
-	list := make([]string, 0, len(orders))
+	list := make([]string, 0, len(orders)+len(quantileOrders))
 	for o := range orders {
+		list = append(list, o)
+	}
+	for o := range quantileOrders {
 		list = append(list, o)
 	}
 	sort.Strings(list)
@@ -93,9 +97,9 @@ func Orders() []string {
 type TopQuestion struct {
 	Range
 	Instances []string // empty: all
-	Order     string   // one of Orders; "" is load
+	Order     string   // one of Orders; "" is load. By a quantile, classes whose latency is not known come last, by their load
 	Limit     int      // at most MaxLimit
-	Search    string   // part of a fingerprint, a table's name or the beginning of a class ID; in any case of letters
+	Search    string   // part of a fingerprint, of a table's name, or of a name of the class: its ID, pt-query-digest's ID or a server's DIGEST; in any case of letters
 	Schemas   []string // count only what ran in one of these default schemas, "" is none; empty: all. Quantiles stay those of all schemas
 	Sparks    int      // points of each spark; 0 for none, at most 200
 }
@@ -113,7 +117,7 @@ type TopAnswer struct {
 // ClassQuestion asks for the history of a class.
 type ClassQuestion struct {
 	Range
-	ID        string
+	ID        string   // or pt-query-digest's ID, with or without 0x, or a server's DIGEST
 	Instances []string // empty: all
 	Points    int      // about as many as that
 }
@@ -141,7 +145,12 @@ type ClassAnswer struct {
 	Total                Cost
 	Latency              *Latency
 	ByInstance, BySchema []Part
-	ByUser               []Part // where no source tells who ran how much, the kept samples by user; else empty
+	ByUser               []Part // who ran it, as far as ByUserFrom tells
+	ByUserFrom           string // statements: all of them, by the source; activity: as sampled; samples: of the kept samples; empty: nothing
+	Waits                []Part // what it was found doing; Calls are how often it was found, Seconds that times the seconds between two readings
+	ByHost               []Part // where it was run from, as sampled
+	BlockedBy            []Blocker
+	Activity             Part // all of that, without a Value
 	Samples              []Sample
 	Plans                []Plan
 	Flips                []Flip

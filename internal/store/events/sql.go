@@ -25,8 +25,11 @@ type backend interface {
 	sumColumns() string
 	// once makes a statement in which a sub-query is used several times, and gives what comes before it and what stands for it.
 	once(subquery string) (prefix, name string)
-	// latency is a statement that gives class, slot, bucket and calls; from stands for the rows.
+	// latency is a statement that gives class, slot, bucket and counted, the calls in it.
 	latency(table, where, slot string) string
+	// quantile is a statement that gives class, the bucket that its quantile reached, and of how many calls it is, from
+	// rows with class, bucket and counted.
+	quantile(counted string, level float64) string
 	// contains is a condition that column holds the text of one argument, in lower case.
 	contains(column string) string
 }
@@ -166,8 +169,9 @@ func (a asker) Top(ctx context.Context, q TopQuestion) (*TopAnswer, error) {
 	if q.Order == "" {
 		q.Order = "load"
 	}
-	order, ok := orders[q.Order]
-	if !ok {
+	order, known := orders[q.Order]
+	level, byLatency := quantileOrders[q.Order]
+	if !known && !byLatency {
 		return nil, badQuestion("order %q; there are: %s", q.Order, strings.Join(Orders(), ", "))
 	}
 	if q.Limit < 1 || q.Limit > MaxLimit || q.Sparks < 0 || q.Sparks > 200 || len(q.Schemas) > maxSchemas {
@@ -181,6 +185,14 @@ func (a asker) Top(ctx context.Context, q TopQuestion) (*TopAnswer, error) {
 	out := new(TopAnswer)
 	if out.First, err = a.first(ctx, q.Instances); err != nil || out.First == 0 {
 		return out, err
+	}
+	var places map[int64]float64
+	if byLatency {
+		keys, err := a.ranks(ctx, q, level)
+		if err != nil {
+			return nil, err
+		}
+		order, places = rankOrder(keys), rankWorths(keys)
 	}
 	// By instance first: so the instances of a class need only be counted.
 	prefix, rows := a.b.once("SELECT instance, class, " + costColumns + " FROM " + a.source(a.pieces(q.Range, sums), filter{instances: q.Instances}) + " GROUP BY instance, class")
@@ -214,6 +226,11 @@ func (a asker) Top(ctx context.Context, q TopQuestion) (*TopAnswer, error) {
 	if err != nil || len(list) == 0 {
 		return out, wrap("find the classes that cost most", err)
 	}
+	for i, r := range list {
+		if place, ok := places[r.key]; ok {
+			list[i].worth = place
+		}
+	}
 	slices.SortFunc(list, func(a, b ranked) int { return cmp.Or(cmp.Compare(b.worth, a.worth), cmp.Compare(a.key, b.key)) })
 	keys := make([]int64, len(list))
 	for i, r := range list {
@@ -241,7 +258,19 @@ func (a asker) searched(search string) (string, []any) {
 		cond = append(cond, a.b.contains(column))
 		args = append(args, search)
 	}
-	return " WHERE class IN (SELECT class FROM risso_classes WHERE " + strings.Join(cond, " OR ") + ")", args
+	name := searchName(search)
+	if name != "" {
+		for _, column := range []string{"id", "pt_id"} {
+			cond = append(cond, a.b.contains(column))
+			args = append(args, name)
+		}
+	}
+	where := " WHERE class IN (SELECT class FROM risso_classes WHERE " + strings.Join(cond, " OR ") + ")"
+	if name != "" {
+		where += " OR class IN (SELECT class FROM risso_seen WHERE " + a.b.contains("digest") + ")"
+		args = append(args, name)
+	}
+	return where, args
 }
 
 // first is the earliest minute that is kept.
@@ -292,6 +321,9 @@ func (a asker) dress(ctx context.Context, q TopQuestion, out *TopAnswer, keys []
 	}
 	for k, slots := range buckets {
 		out.Classes[at[k]].Latency = Quantiles(slots[0])
+	}
+	if err := a.heaviestWaits(ctx, q, out, keys); err != nil {
+		return err
 	}
 	if err := a.countFlips(ctx, q, out, keys); err != nil || q.Sparks == 0 {
 		return err

@@ -6,7 +6,7 @@ import { alignDown } from './buckets';
 import { evaluate, keysOf, stretch, text, type Expr } from './expr';
 import type { Feed } from './feed';
 import type { Colour } from './palette';
-import type { Mark } from './paint';
+import type { Hole, Mark } from './paint';
 import { Plot, type Picture } from './plot';
 import { stack } from './stack';
 import { onGrid, type Column, type Part } from './track';
@@ -42,6 +42,8 @@ export interface ChartModel {
 /** What all charts of a page share. */
 export interface ChartDesk {
   marks(): Mark[];
+  /** parts of time that nobody read, where the page knows of such */
+  holes?(): Hole[];
   pinned(): number | null;
   now(): number;
   /** called when marks, pinned cursor or theme changed */
@@ -146,7 +148,8 @@ class Tip {
     const near = this.desk.marks().filter((k) => Math.abs(k.t - t) <= perPixel * 7).slice(-6);
     const now = this.desk.now();
     const span = step > 1 ? ` +${human(step, 's')}` : '';
-    const lines = [when(alignDown(t, step), now) + span, ...near.map((k) => `${clock(k.t)}  ${k.text}`)];
+    const hole = this.desk.holes?.().some((h) => t >= h.from && t < h.to) ? ['not read'] : [];
+    const lines = [when(alignDown(t, step), now) + span, ...hole, ...near.map((k) => `${clock(k.t)}  ${k.text}`)];
     this.el.classList.toggle('marked', near.length > 0);
     this.put(x, lines.join('\n'), width);
   }
@@ -200,7 +203,7 @@ function mount(m: ChartModel, desk: ChartDesk, root: HTMLElement): () => void {
       },
       zoom: desk.zoom, back: desk.back, pin: desk.pin,
     }, host.clientWidth, host.clientHeight);
-    plot.annotate(desk.marks(), desk.pinned());
+    plot.annotate(desk.marks(), desk.pinned(), desk.holes?.());
     unwatch ??= m.feed.watch(keysOfChart(m), update);
   };
   const stop = (): void => {
@@ -214,7 +217,7 @@ function mount(m: ChartModel, desk: ChartDesk, root: HTMLElement): () => void {
   sized.observe(host);
   const off = desk.onChange((what) => {
     if (what === 'theme') plot?.redraw();
-    plot?.annotate(desk.marks(), desk.pinned());
+    plot?.annotate(desk.marks(), desk.pinned(), desk.holes?.());
     showReadout();
   });
   return () => {

@@ -76,6 +76,43 @@ export function paintStack(u: uPlot, x: number[], tops: Column[], colours: Colou
   }
 }
 
+/** A part of time of which nothing is known. */
+export interface Hole {
+  from: number;
+  to: number;
+}
+
+const HATCH_PX = 7;
+
+/** Hatches the parts of time of which nothing is known: that is not the same as nothing there. */
+export function paintHoles(u: uPlot, holes: Hole[]): void {
+  const s = devicePixelRatio;
+  const { bbox } = u;
+  clipped(u, (ctx) => {
+    ctx.strokeStyle = css('--hatch');
+    ctx.lineWidth = s;
+    for (const h of holes) {
+      const left = Math.max(bbox.left, u.valToPos(h.from, 'x', true));
+      const right = Math.min(bbox.left + bbox.width, u.valToPos(h.to, 'x', true));
+      if (right - left < 1) continue;
+      ctx.save();
+      ctx.beginPath();
+      ctx.rect(left, bbox.top, right - left, bbox.height);
+      ctx.clip();
+      ctx.beginPath();
+      const { top, height } = bbox;
+      // Lines on one grid for all charts: neighbours join.
+      const step = HATCH_PX * s;
+      for (let x = Math.floor((left - height) / step) * step; x < right; x += step) {
+        ctx.moveTo(x, top + height);
+        ctx.lineTo(x + height, top);
+      }
+      ctx.stroke();
+      ctx.restore();
+    }
+  });
+}
+
 function vertical(u: uPlot, t: number, style: string, dash: number[]): void {
   const { min, max } = u.scales.x;
   if (min === undefined || max === undefined || min === null || max === null || t < min || t > max) return;

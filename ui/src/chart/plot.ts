@@ -2,7 +2,7 @@
 import uPlot from 'uplot';
 import { axisLabel, clock, type Unit } from '../common/format';
 import { colour, css, type Colour } from './palette';
-import { paintBand, paintLimit, paintMarks, paintPin, paintStack, type Band, type Mark } from './paint';
+import { paintBand, paintHoles, paintLimit, paintMarks, paintPin, paintStack, type Band, type Hole, type Mark } from './paint';
 import { maxOf, minOf, niceTop, partsOf } from './stack';
 import type { Column } from './track';
 
@@ -51,6 +51,7 @@ export class Plot {
   private u: uPlot;
   private picture: Picture | null = null;
   private marks: Mark[] = [];
+  private holes: Hole[] = [];
   private pinned: number | null = null;
 
   constructor(host: HTMLElement, private look: Look, private gestures: Gestures, width: number, height: number) {
@@ -69,9 +70,10 @@ export class Plot {
     });
   }
 
-  /** Marks and pinned cursor, on top of the numbers. */
-  annotate(marks: Mark[], pinned: number | null): void {
+  /** Marks and pinned cursor, on top of the numbers; holes under them. */
+  annotate(marks: Mark[], pinned: number | null, holes: Hole[] = []): void {
     this.marks = marks;
+    this.holes = holes;
     this.pinned = pinned;
     if (this.picture) this.u.redraw(false, false);
   }
@@ -163,6 +165,7 @@ export class Plot {
   private paintUnder(u: uPlot): void {
     const p = this.picture;
     if (!p) return;
+    paintHoles(u, this.holes);
     if (p.stacked) paintStack(u, p.x, p.stacked, this.look.colours, p.step);
     else if (p.band) paintBand(u, p.x, p.band, p.step);
   }

@@ -56,10 +56,12 @@ interface Props {
   error: ApiError | null;
   waiting: boolean;
   ready: boolean;
+  /** classes that the server found: it knows their other names, too */
+  listed: string[];
 }
 
 /** The comparison. */
-export function Changes({ vs, compared, error, waiting, ready }: Props) {
+export function Changes({ vs, compared, error, waiting, ready, listed }: Props) {
   if (error) return <Failed error={error} />;
   if (!compared) {
     if (!ready) return null;
@@ -74,7 +76,7 @@ export function Changes({ vs, compared, error, waiting, ready }: Props) {
   if (!data) return null;
   const all = data.changes ?? [];
   const words = view.value.q.toLowerCase().split(/\s+/).filter(Boolean);
-  const found = all.filter((c) => words.every((w) => c.fingerprint.toLowerCase().includes(w) || c.id.toLowerCase().startsWith(w)));
+  const found = all.filter((c) => (words.length > 0 && listed.includes(c.id)) || words.every((w) => c.fingerprint.toLowerCase().includes(w) || c.id.toLowerCase().startsWith(w)));
   const moved = found.filter((c) => c.kind !== 'same' || (c.flips ?? []).length > 0);
   const most = Math.max(1e-12, ...moved.map((c) => Math.abs(c.delta)));
   return (

@@ -9,6 +9,8 @@ import { view } from '../common/router';
 import { themeChanges } from '../common/theme';
 import { GivenDesk } from './desk';
 import { OTHERS, loadSeries } from './list';
+import type { Known } from './covered';
+import { Holes } from './parts';
 import { nameOf } from './sql';
 
 function modelOf(rows: QueryRow[], tinted: Map<string, Colour>, desk: GivenDesk): ChartModel {
@@ -38,10 +40,11 @@ interface Props {
   rows: QueryRow[];
   tinted: Map<string, Colour>;
   range: Range;
+  points: Known;
 }
 
 /** The chart above the list. */
-export function LoadChart({ data, rows, tinted, range }: Props) {
+export function LoadChart({ data, rows, tinted, range, points }: Props) {
   const desk = useMemo(() => new GivenDesk(range), []);
   useEffect(() => {
     currentDesk.value = desk;
@@ -56,6 +59,6 @@ export function LoadChart({ data, rows, tinted, range }: Props) {
   // The chart's frame is drawn anew only when other classes lead.
   const key = [...rows].filter((r) => tinted.has(r.id)).sort((a, b) => b.seconds - a.seconds).map((r) => r.id + tinted.get(r.id)).join() + (rows.length - tinted.size);
   const model = useMemo(() => modelOf(rows, tinted, desk), [key]);
-  useEffect(() => desk.show(loadSeries(data, rows, tinted), data), [data, tinted]);
-  return <div class="wide"><Chart model={model} desk={desk} /></div>;
+  useEffect(() => desk.show(loadSeries(data, rows, tinted, points), data, points.holes), [data, tinted, points]);
+  return <div class="wide"><Chart model={model} desk={desk} /><Holes list={points.holes} first={data.first} /></div>;
 }

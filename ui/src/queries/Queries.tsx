@@ -10,13 +10,15 @@ import { Header } from '../server/Header';
 import { useDetail } from '../server/Server';
 import { useAnswer, useMinutes } from './answers';
 import { Changes } from './Changes';
-import { colours, columnOf, orderFor, sortRows } from './list';
+import { colours, columnOf, knownPoints, sortRows } from './list';
 import { LoadChart } from './LoadChart';
 import { Failed, NotKept, Sources, linkOfClass } from './parts';
 import { Table } from './Table';
 import { bestVersus, earlier, known, lengthOf } from './window';
+import { nameOf } from './sql';
 import { loadSentence, nameOfChange, news, newsWords, totalWords } from './words';
 
+const NONE: string[] = [];
 const LIMIT = 50;
 const LONG_LIMIT = 500;
 const POINTS = 120;
@@ -60,11 +62,13 @@ interface Compared {
 function Sentence({ heavy, span, compared }: { heavy: Answered; span: Span; compared: Compared | null }) {
   const shares = (heavy.classes ?? []).map((c) => c.share);
   const c = compared?.data;
+  const flipped = (heavy.classes ?? []).find((x) => (x.flips ?? 0) > 0);
   const top = c ? news(c.changes ?? [], c.a, c.b, compared.before, compared.after) : null;
   return (
     <p class="sentence" aria-live="polite" data-sentence>
       {loadSentence(shares, heavy.count, heavy.total, lengthOf(span))}{' '}
       {top && compared && <><a href={linkOfClass(top.id)}>{nameOfChange(top)}</a> {newsWords(top, compared.vs, compared.before)}</>}
+      {!top && flipped && <>The plan of <a href={linkOfClass(flipped.id)}>{nameOf(flipped.fingerprint, flipped.verb, flipped.tables)}</a> flipped. </>}
       {c && !top && compared && c.b.calls > 0 && <span class="quiet">{totalWords(c.a, c.b, compared.vs, compared.before, compared.after)}</span>}
     </p>
   );
@@ -101,7 +105,7 @@ function Filter({ data, found, schemas }: { data: Answered | null; found: number
   const { q, schema } = view.value;
   return (
     <>
-      <input type="search" value={q} placeholder="Filter: part of a statement, a table, a class ID" aria-label="Filter statements" onInput={(e) => replace({ q: e.currentTarget.value })} spellcheck={false} />
+      <input type="search" value={q} placeholder="Filter: text, table, ID or DIGEST" title="Part of a statement, a table, or its ID: Risso’s, that of pt-query-digest, or the server’s DIGEST" aria-label="Filter statements" onInput={(e) => replace({ q: e.currentTarget.value })} spellcheck={false} />
       {(schemas.filter((s) => s.value !== '').length > 1 || schema) && (
         <select aria-label="Schema" value={schema} onChange={(e) => go({ schema: e.currentTarget.value })}>
           <option value="">all schemas</option>
@@ -122,7 +126,7 @@ function Period({ span, data }: { span: Span; data: Answered }) {
   return (
     <p class="quiet period">
       {late ? `Statements are kept since ${t(span.from)}, for ${age(lengthOf(span))}: figures are of that time, to ${t(span.to)}.` : `Whole minutes from ${t(span.from)} to ${t(span.to)}.`}
-      {data.classes && data.classes.some((c) => c.latency === null) && ' A p95 is known for the heaviest classes of each minute.'}
+      {data.classes && data.classes.some((c) => c.latency === null) && ' A p95 is known for the heaviest classes of each minute (MySQL 8.0 and newer); sorted by it, classes without one come last.'}
     </p>
   );
 }
@@ -132,9 +136,8 @@ export function Queries() {
   const { id, sort, vs, q, schema, more, range } = view.value;
   const span = useMinutes();
   const search = useLater(q.trim(), TYPING_MS);
-  const orders = useRef<string[] | null>(null);
   const limit = more ? LONG_LIMIT : LIMIT;
-  const ask = { ...span, instance: id, order: orderFor(sort, orders.current), limit, search, schema, points: POINTS };
+  const ask = { ...span, instance: id, order: columnOf(sort), limit, search, schema, points: POINTS };
   const top = useAnswer(JSON.stringify(ask), (s) => fetchQueries(ask, s));
   const plain = ask.order === 'load' && search === '' && schema === '';
   // The sentence is of all statements, whatever the list shows.
@@ -143,7 +146,6 @@ export function Queries() {
 
   const data = top.data?.available ? top.data : null;
   const said = plain ? data : heavy.data?.available ? heavy.data : data;
-  if (data?.orders) orders.current = data.orders;
   const first = said?.first ?? 0;
   const against = vs || (said ? bestVersus(known(span, first), first) : '');
   const after = known(span, first);
@@ -160,6 +162,7 @@ export function Queries() {
   const palette = useRef(new Map<string, Colour>());
   const rows = useMemo(() => sortRows(data?.classes ?? [], sort), [data, sort]);
   const tinted = useMemo(() => (palette.current = colours(data?.classes ?? [], palette.current)), [data]);
+  const points = useMemo(() => (data ? knownPoints(data, data.classes ?? [], serverNow()) : { read: [], holes: [] }), [data]);
   const gone = top.data && !top.data.available ? top.data : null;
   // Figures per second are of the range that was answered, not of the one being asked for.
   const shown = data ? known({ from: data.from, to: data.to }, data.first) : after;
@@ -177,14 +180,14 @@ export function Queries() {
             <Modes span={after} first={first} />
             <Filter data={data} found={vs === '' ? rows.length : null} schemas={schemas.data ?? []} />
           </div>
-          {vs === '' && data && data.count > 0 && <LoadChart data={data} rows={rows} tinted={tinted} range={range} />}
-          {vs === '' && rows.length > 0 && <Table data={data!} rows={rows} span={shown} tinted={tinted} column={columnOf(sort)} flips={flipsOf(compared, span)} fleetWide={id === ''} waiting={top.waiting} />}
+          {vs === '' && data && data.count > 0 && <LoadChart data={data} rows={rows} tinted={tinted} range={range} points={points} />}
+          {vs === '' && rows.length > 0 && <Table data={data!} rows={rows} span={shown} tinted={tinted} column={columnOf(sort)} flips={flipsOf(compared, span)} fleetWide={id === ''} waiting={top.waiting} points={points} />}
           {vs === '' && data && rows.length >= LIMIT && !more && data.count > rows.length && (
             <p class="pad"><a class="link" href={formatView({ ...view.value, more: true })}>More of the {human(data.count)} classes</a></p>
           )}
           {vs === '' && data && rows.length === 0 && <Nothing data={data} search={q || schema} working={working} />}
           {vs === '' && data && data.count > 0 && <Period span={shown} data={data} />}
-          {vs !== '' && <Changes vs={vs} compared={compared} error={changes.error} waiting={changes.waiting} ready={said !== null} />}
+          {vs !== '' && <Changes vs={vs} compared={compared} error={changes.error} waiting={changes.waiting} ready={said !== null} listed={search === '' ? NONE : rows.map((r) => r.id)} />}
         </>
       )}
     </main>

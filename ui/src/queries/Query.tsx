@@ -14,10 +14,13 @@ import { toMark } from '../server/board';
 import { useAnswer, useMinutes } from './answers';
 import { chartsOf } from './charts';
 import { GivenDesk } from './desk';
-import { Failed, Long, NotKept, Parts, Sources, Sql } from './parts';
+import { Failed, Holes, Long, NotKept, Parts, Sources, Sql } from './parts';
 import { Plans, planName } from './Plans';
-import { lastRun, toChart } from './series';
+import { knownSteps, lastRun, toChart } from './series';
 import { NO_ROOM, nameOf } from './sql';
+import { around } from './diff';
+import { Blockers, Waits } from './Waits';
+import { waitWords } from './waits';
 import { bestVersus, earlier, known, lengthOf, versusWords } from './window';
 import { againstWords, flipWords, loadOf } from './words';
 
@@ -66,7 +69,7 @@ function Sentence({ q, share, against, vs }: { q: Answered; share: number | null
     <p class="sentence" aria-live="polite" data-sentence>
       It makes {share === null ? '' : `${human(share, '%')} of the load: `}{human(loadOf(q.total, seconds), 's/s')}, {human(q.total.calls / seconds)} calls/s at {human(q.total.avg, 's')}
       {q.latency && <>, 95 of 100 under {human(q.latency.p95, 's')}</>}
-      {against && <>; {against} than {vs}</>}{flips && <>; {flips}</>}.
+      {against && <>; {against} than {vs}</>}{flips && <>; {flips}</>}{waitWords(q.waits ?? [])}.
     </p>
   );
 }
@@ -154,9 +157,10 @@ export function Query() {
   const past = useAnswer(before ? JSON.stringify([cls, id, before]) : '', (s) => fetchQuery(cls, id, before!, 1, s));
   const then = past.data?.available ? past.data : null;
 
+  const steps = useMemo(() => (q ? knownSteps(q, serverNow()) : null), [q]);
   useEffect(() => {
-    if (q) desk.show(toChart(q, share.first), q);
-  }, [q, share.first]);
+    if (q && steps) desk.show(toChart(q, share.first, steps), q, steps.holes);
+  }, [q, steps, share.first]);
   useMarks(desk, q, id);
   const models = useMemo(() => (q ? chartsOf(q, desk.feed) : []), [q && chartsOf(q, desk.feed).map((m) => m.id + m.lines.length).join()]);
   const gone = answer.data && !answer.data.available ? answer.data : null;
@@ -186,17 +190,21 @@ export function Query() {
           <section aria-labelledby="history">
             <h2 id="history">History</h2>
             <div class="grid">{models.map((m) => <Chart key={m.id} model={m} desk={desk} />)}</div>
+            {steps && <Holes list={steps.holes} first={share.first} />}
           </section>
           <section aria-labelledby="who">
             <h2 id="who">Who runs it</h2>
             <div class="whos">
               <Parts title="Server" list={q.by_instance ?? []} name={(v) => instanceOf(v)?.name ?? v} />
               <Parts title="Schema" list={q.by_schema ?? []} name={(v) => v || 'none'} />
-              <Parts title="User" list={q.by_user ?? []} name={(v) => v || 'not known'} />
-              <Parts title="Waits" list={q.waits ?? []} name={(v) => v} />
+              <Parts title="User" list={q.by_user ?? []} name={(v) => v || 'not known'} sampled={q.by_user_from === 'activity' || q.by_user_from === 'samples'} />
+              <Parts title="Host" list={q.by_host ?? []} name={(v) => v || 'not known'} sampled />
             </div>
+            {(q.by_user_from === 'activity' || (q.by_host ?? []).length > 0) && <p class="quiet small">{q.by_user_from === 'activity' ? 'Users and hosts' : 'Hosts'}: sampled once a second.</p>}
           </section>
-          <Plans plans={q.plans ?? []} flips={q.flips ?? []} notes={notesOf(q)} />
+          <Waits list={q.waits ?? []} note={q.activity?.note ?? ''} />
+          <Blockers list={q.blocked_by ?? []} />
+          <Plans cls={q.id} plans={q.plans ?? []} flips={q.flips ?? []} notes={notesOf(q)} around={onePlace(q) ? (at) => around(q.series.time, q.step, q.series.calls_per_second ?? [], q.series.load ?? [], at, 1800) : null} />
           <Samples list={q.samples ?? []} plain={!/[?]/.test(q.fingerprint)} />
         </>
       )}
@@ -204,8 +212,14 @@ export function Query() {
   );
 }
 
+// A flip is of one schema of one server: figures of several together do not tell what it did.
+function onePlace(q: Answered): boolean {
+  return (q.by_instance ?? []).length <= 1 && (q.by_schema ?? []).length <= 1;
+}
+
 // Why plans of this class may be missing.
 function notesOf(q: Answered): string[] {
+  if (q.plan_note) return [q.plan_note];
   const here = new Set((q.by_instance ?? []).map((p) => p.value));
   return (q.sources ?? []).filter((s) => here.has(s.instance)).map((s) => (s.plans === false ? `On ${s.instance} none are taken` : s.plan_note ? `On ${s.instance}: ${s.plan_note}` : '')).filter(Boolean);
 }

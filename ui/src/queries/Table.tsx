@@ -4,8 +4,10 @@ import type { Colour } from '../chart/palette';
 import { exact, human, stamp } from '../common/format';
 import { Sparkline } from '../common/parts';
 import { go, view } from '../common/router';
-import { nextSort, sparkOf, type Column } from './list';
+import type { Known } from './covered';
+import { examinedPerRow, nextSort, sparkOf, type Column } from './list';
 import { Share, Tag, linkOfClass } from './parts';
+import { heavyWait, waitName } from './waits';
 import { NO_ROOM, short } from './sql';
 import { lengthOf } from './window';
 
@@ -13,7 +15,7 @@ const HEADS: [Column | '', string, string, string][] = [
   ['', 'Statement', '', ''], ['load', 'Share of load', 'c-share', 'Part of all seconds of execution'],
   ['load', 'Load', 'num', 'Seconds of execution per second'], ['calls', 'Calls/s', 'num', ''], ['avg', 'Average', 'num', 'Mean latency of a call'],
   ['p95', 'p95', 'num', 'Latency that 95 of 100 calls stay below, at most 4.7 % too high'],
-  ['rows_examined_per_sent', 'Examined/sent', 'num', 'Rows examined for each row sent: an index may help where this is large'],
+  ['rows_examined_per_sent', 'Examined/row', 'num', 'Rows examined for each row sent or changed: an index may help where this is large'],
   ['errors', 'Errors', 'num', 'Calls that ended with an error, in the range'], ['', 'Load over time', 'c-spark', ''],
 ];
 
@@ -27,6 +29,7 @@ interface Props {
   flips: Map<string, number>;
   fleetWide: boolean;
   waiting: boolean;
+  points: Known;
 }
 
 function Head({ column }: { column: Column }) {
@@ -52,6 +55,7 @@ function Marks({ r, flips, fleetWide }: { r: QueryRow; flips: number; fleetWide:
   return (
     <>
       {r.new && <Tag title={`first seen ${stamp(r.first_seen)}`}>new</Tag>}
+      {r.wait && heavyWait(r.wait, r.seconds) && <Tag title={`of its sampled time it waits mostly for this: ${human(r.wait.seconds, 's')} (sampled once a second)`}>waits: {waitName(r.wait.value)}</Tag>}
       {flips > 0 && <Tag title={`The plan changed ${flips === 1 ? 'once' : `${flips} times`} in this range`}>⇄ plan flipped</Tag>}
       {fleetWide && r.instances > 1 && <span class="quiet on">{r.instances} servers</span>}
     </>
@@ -65,7 +69,7 @@ function Row({ r, flips, spark: points, span, colour, fleetWide }: { r: QueryRow
     go({ page: 'query', cls: r.id, q: '', sort: '', schema: '', more: false });
   };
   const spark = { start: 0, step: 0, avg: points, min: points.map((v) => (v === null ? null : 0)), max: points };
-  const sent = r.rows_sent > 0 ? r.rows_examined_per_sent : null;
+  const ratio = r.rows_sent + r.rows_affected > 0 ? human(examinedPerRow(r)) : r.rows_examined > 0 ? `${human(r.rows_examined)} : 0` : '–';
   return (
     <tr class="row" data-class={r.id} onClick={open}>
       <td class="c-statement">
@@ -79,7 +83,7 @@ function Row({ r, flips, spark: points, span, colour, fleetWide }: { r: QueryRow
       <td class="num c-calls" title={`${exact(r.calls)} calls`}>{human(r.calls / seconds)}</td>
       <td class="num c-avg" title={exact(r.avg, 's')}>{human(r.avg, 's')}</td>
       <td class="num c-p95" title={r.latency ? `${exact(r.latency.p95, 's')}, of ${r.latency.calls.toLocaleString('en')} calls` : 'not known for this class'}>{human(r.latency?.p95, 's')}</td>
-      <td class="num c-ratio" title={`${exact(r.rows_examined)} examined, ${exact(r.rows_sent)} sent`}>{human(sent)}</td>
+      <td class={`num c-ratio ${ratio === '–' ? 'none' : ''}`} title={`${exact(r.rows_examined)} examined, ${exact(r.rows_sent)} sent, ${exact(r.rows_affected)} changed`}>{ratio}</td>
       <td class={`num c-errors ${r.errors === 0 ? 'zero' : ''}`} title={exact(r.errors)}>{human(r.errors)}</td>
       <td class="c-spark">{points.length > 1 && <Sparkline spark={spark} height={22} />}</td>
     </tr>
@@ -97,11 +101,11 @@ function walk(e: KeyboardEvent): void {
 }
 
 /** The table. */
-export function Table({ data, rows, span, tinted, column, flips, fleetWide, waiting }: Props) {
+export function Table({ data, rows, span, tinted, column, flips, fleetWide, waiting, points }: Props) {
   return (
     <table class={`list top-queries ${waiting ? 'waiting' : ''}`} aria-label="Statements" aria-busy={waiting} onKeyDown={walk}>
       <Head column={column} />
-      <tbody>{rows.map((r) => <Row key={r.id} r={r} flips={r.flips ?? flips.get(r.id) ?? 0} spark={sparkOf(r, data)} span={span} colour={tinted.get(r.id)} fleetWide={fleetWide} />)}</tbody>
+      <tbody>{rows.map((r) => <Row key={r.id} r={r} flips={r.flips ?? flips.get(r.id) ?? 0} spark={sparkOf(r, data, points)} span={span} colour={tinted.get(r.id)} fleetWide={fleetWide} />)}</tbody>
     </table>
   );
 }

@@ -1,7 +1,7 @@
 /** The desk of a page about statements: charts of numbers that the page has asked for. */
 import type { ChartData } from '../api';
 import { Feed } from '../chart/feed';
-import type { Mark } from '../chart/paint';
+import type { Hole, Mark } from '../chart/paint';
 import { Desk } from '../common/desk';
 import type { Range } from '../common/range';
 
@@ -10,6 +10,7 @@ const MINUTE = 60;
 /** Charts that draw what they are given. */
 export class GivenDesk extends Desk {
   private given: Mark[] = [];
+  private unread: Hole[] = [];
   private data: ChartData = { from: 0, to: 60, step: 60, series: [] };
   private shown = { from: 0, to: 60 };
 
@@ -24,13 +25,19 @@ export class GivenDesk extends Desk {
     return this.given;
   }
 
+  holes(): Hole[] {
+    return this.unread;
+  }
+
   /** Follows the page's range, for gestures. */
   follow(range: Range): void {
     this.range = range;
   }
 
-  /** Draws other numbers. */
-  show(data: ChartData, span: { from: number; to: number }): void {
+  /** Draws other numbers; holes are what nobody read. */
+  show(data: ChartData, span: { from: number; to: number }, holes: Hole[] = []): void {
+    this.unread = holes;
+    this.changed('marks');
     this.data = data;
     this.shown = span;
     // As many buckets as the numbers have: the feed then asks in their own step.

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Queries, QueryRow } from '../api';
 import type { Colour } from '../chart/palette';
-import { OTHERS, colours, loadSeries, nextSort, orderFor, sortRows, sparkOf } from './list';
+import { OTHERS, colours, loadSeries, knownPoints, nextSort, sortRows, sparkOf } from './list';
+import { knownOf } from './covered';
 import { fillPartial, lastRun, toChart } from './series';
 import { bestVersus, earlier, known, lastMinute, minutes, versusWords } from './window';
 
@@ -21,15 +22,12 @@ describe('sorting', () => {
     expect(ids('p95')).toBe('bca');
     expect(ids('-nonsense')).toBe('bca');
   });
-  it('turns on clicks, and asks the server for what it knows', () => {
+  it('turns on clicks', () => {
     expect(nextSort('', 'calls')).toBe('-calls');
     expect(nextSort('-calls', 'calls')).toBe('calls');
     expect(nextSort('calls', 'calls')).toBe('');
     expect(nextSort('', 'load')).toBe('load');
     expect(nextSort('load', 'load')).toBe('');
-    expect(orderFor('-p95', ['load', 'calls'])).toBe('load');
-    expect(orderFor('-p95', ['load', 'p95'])).toBe('p95');
-    expect(orderFor('-avg', null)).toBe('avg');
   });
 });
 
@@ -51,6 +49,23 @@ describe('the chart of the list', () => {
     ]);
     expect(data.to).toBe(900);
     expect(sparkOf(rows[0], { ...answer, first: 0 })).toEqual([0, 1, 1, 1, 1]);
+  });
+  it('tells what was not read from what did not run', () => {
+    const grid = { from: 0, step: 60 };
+    const spans = [{ instance: 'a', spans: [[60, 180]] as [number, number][] }, { instance: 'b', spans: [[300, 360]] as [number, number][] }];
+    const span = { from: 0, to: 600 };
+    const got = knownOf(spans, grid, 10, span, 600, (i) => i === 3);
+    expect(got.read.map(Number).join('')).toBe('0111010000');
+    // The newest two minutes may be under way.
+    expect(got.holes).toEqual([{ from: 0, to: 60 }, { from: 240, to: 300 }, { from: 360, to: 480 }]);
+    expect(knownOf(spans, grid, 10, span, 9999, () => false, new Set(['b'])).holes).toEqual([{ from: 0, to: 300 }, { from: 360, to: 600 }]);
+    expect(knownOf(undefined, grid, 10, span, 600, () => false).holes).toEqual([]);
+    expect(knownOf([], grid, 10, span, 9999, () => false).holes).toEqual([span]);
+    const rows = [row('a', 5, { spark: [0, 1, 0, 1, 1] })];
+    const a = { ...answer, first: 0, covered: [{ instance: 'a', spans: [[600, 720], [780, 900]] }] } as Queries;
+    const points = knownPoints(a, rows, 9999);
+    expect(points.holes).toEqual([{ from: 720, to: 780 }]);
+    expect(sparkOf(rows[0], a, points)).toEqual([0, 1, null, 1, 1]);
   });
   it('divides unfinished buckets by what is in them', () => {
     expect(fillPartial([3, 2, null, 1], { from: 0, step: 300 }, { from: 60, to: 960 })).toEqual([3.75, 2, null, 5]);

@@ -1,9 +1,10 @@
 /** The list of classes: its columns, their order, and the chart above it. */
 import type { ChartData, Queries, QueryRow } from '../api';
 import { CYCLE, type Colour } from '../chart/palette';
+import { knownOf, type Known } from './covered';
 import { fillPartial } from './series';
 
-/** Columns that sort. The word before the server's is the page's; p95 is known for the heaviest only. */
+/** Columns that sort, by the words that the server orders all classes by. */
 export const COLUMNS = ['load', 'calls', 'avg', 'p95', 'rows_examined_per_sent', 'errors'] as const;
 export type Column = (typeof COLUMNS)[number];
 
@@ -18,15 +19,14 @@ export function nextSort(sort: string, column: Column): string {
   return sort === `-${column}` ? column : sort === column ? '' : `-${column}`;
 }
 
-/** The order to ask the server for; one that it does not know is sorted here, among the heaviest. */
-export function orderFor(sort: string, orders: string[] | null): string {
-  const c = columnOf(sort);
-  return orders === null || orders.includes(c) || c !== 'p95' ? c : 'load';
+/** Rows examined for each row sent or changed, as the server orders by it; where there was none, all that were examined. */
+export function examinedPerRow(r: QueryRow): number {
+  return r.rows_examined / Math.max(1, r.rows_sent + r.rows_affected);
 }
 
 const VALUE: Record<Column, (r: QueryRow) => number | null> = {
   load: (r) => r.seconds, calls: (r) => r.calls, avg: (r) => r.avg, p95: (r) => r.latency?.p95 ?? null,
-  rows_examined_per_sent: (r) => r.rows_examined_per_sent, errors: (r) => r.errors,
+  rows_examined_per_sent: examinedPerRow, errors: (r) => r.errors,
 };
 
 /** Sorts a copy of the rows; those without a value come last whichever way. */
@@ -52,17 +52,23 @@ export function colours(rows: QueryRow[], before: Map<string, Colour>): Map<stri
 /** The key under which the chart has all classes without a colour of their own. */
 export const OTHERS = 'others';
 
-/** A row's load over time; what is before the first minute that is kept is a gap. */
-export function sparkOf(r: QueryRow, a: Queries): (number | null)[] {
+/** Which points of the sparks were read, on the servers that the list is of. */
+export function knownPoints(a: Queries, rows: QueryRow[], now: number): Known {
+  const n = Math.max(0, ...rows.map((r) => r.spark?.length ?? 0));
+  return knownOf(a.covered, a.spark, n, a, now, (i) => rows.some((r) => (r.spark?.[i] ?? 0) > 0));
+}
+
+/** A row's load over time; what nobody read, and what is before the first minute that is kept, is a gap. */
+export function sparkOf(r: QueryRow, a: Queries, points?: Known): (number | null)[] {
   const grid = a.spark;
-  const known = (r.spark ?? []).map((v, i) => (grid.from + (i + 1) * grid.step <= a.first ? null : v));
+  const known = (r.spark ?? []).map((v, i) => (grid.from + (i + 1) * grid.step <= a.first || points?.read[i] === false ? null : v));
   return fillPartial(known, grid, { from: Math.max(a.from, a.first), to: a.to });
 }
 
 /** The sparks of the rows as series of a chart: one for each class with a colour, and one for all others. */
-export function loadSeries(a: Queries, rows: QueryRow[], coloured: Map<string, Colour>): ChartData {
+export function loadSeries(a: Queries, rows: QueryRow[], coloured: Map<string, Colour>, points?: Known): ChartData {
   const { from, step } = a.spark;
-  const sparks = rows.map((r) => ({ id: r.id, values: sparkOf(r, a) }));
+  const sparks = rows.map((r) => ({ id: r.id, values: sparkOf(r, a, points) }));
   const n = Math.max(0, ...sparks.map((s) => s.values.length));
   const rest = new Array<number | null>(n).fill(null);
   for (const s of sparks) {

@@ -1,10 +1,10 @@
 /** Small parts of the pages about statements. */
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
-import type { ApiError, Part, StatementSource, Unavailable } from '../api';
+import { serverNow, type ApiError, type Part, type Span, type StatementSource, type Unavailable } from '../api';
 import type { Colour } from '../chart/palette';
-import { exact, human } from '../common/format';
-import { Copy, Remedy } from '../common/parts';
+import { duration, exact, human } from '../common/format';
+import { Copy, Moment, Remedy } from '../common/parts';
 import { view } from '../common/router';
 import { instanceOf } from '../common/store';
 import { formatView, type View } from '../common/view';
@@ -92,26 +92,48 @@ export function Sources({ list }: { list: StatementSource[] }) {
   if (bad.length === 0) return null;
   return (
     <details class="gaps" open={bad.length === 1}>
-      <summary>{bad.length === 1 ? 'Not all statements are' : `${bad.length} things keep statements from being`} seen: {bad.map((b) => b.what).join(', ')}</summary>
+      <summary>Not all is seen{bad.length === 1 ? '' : `, for ${bad.length} reasons`}: {bad.map((b) => b.what).join(', ')}</summary>
       <ul>{bad.map((b) => <li key={b.key}><b>{b.what}</b> – {b.why}{b.remedy && <>. <Remedy text={b.remedy} /></>}</li>)}</ul>
     </details>
   );
 }
 
+/** What the hatched parts of the charts above are; first is the earliest minute kept: before it Risso had not begun to look. */
+export function Holes({ list: all, first }: { list: Span[]; first: number }) {
+  if (all.length === 0) return null;
+  const now = serverNow();
+  const list = all.filter((h) => h.to > first).map((h) => ({ from: Math.max(h.from, first), to: h.to }));
+  const early = all.some((h) => h.from < first);
+  const seconds = list.reduce((s, h) => s + h.to - h.from, 0);
+  const one = list.length === 1 ? list[0] : null;
+  return (
+    <p class="quiet small holes" data-holes={list.length}>
+      <i class="hatch" /> not read
+      {list.length > 0 && (
+        <>
+          {' '}{one ? <>from <Moment t={one.from} now={now} /> to <Moment t={one.to} now={now} /></> : <>{list.length} times, {duration(seconds)} in all</>}:
+          {' '}Risso did not run, or the server did not answer. Figures per second take that time for idle.
+        </>
+      )}
+      {early && <> {list.length > 0 ? 'Before' : 'before'} <Moment t={first} now={now} />, when Risso began to look.</>}
+    </p>
+  );
+}
+
 /** Who or what made a class's load: a bar for each value. */
-export function Parts({ title, list, name }: { title: string; list: Part[]; name: (value: string) => string }) {
+export function Parts({ title, list, name, sampled = false }: { title: string; list: Part[]; name: (value: string) => string; sampled?: boolean }) {
   if (list.length === 0) return null;
   const all = list.reduce((s, p) => s + p.seconds, 0) || 1;
   return (
     <table class="list parts" aria-label={title}>
-      <thead><tr><th scope="col">{title}</th><th scope="col">Share of load</th><th scope="col" class="num">Calls</th><th scope="col" class="num">Average</th></tr></thead>
+      <thead><tr><th scope="col">{title}</th><th scope="col">Share of load</th><th scope="col" class="num">{sampled ? 'Samples' : 'Calls'}</th><th scope="col" class="num">{sampled ? 'Time' : 'Average'}</th></tr></thead>
       <tbody>
         {list.slice(0, 12).map((p) => (
           <tr key={p.value}>
             <td>{name(p.value)}</td>
             <td><Share share={p.seconds / all} /></td>
             <td class="num" title={exact(p.calls)}>{human(p.calls)}</td>
-            <td class="num">{human(p.calls > 0 ? p.seconds / p.calls : null, 's')}</td>
+            <td class="num">{human(sampled ? p.seconds : p.calls > 0 ? p.seconds / p.calls : null, 's')}</td>
           </tr>
         ))}
       </tbody>

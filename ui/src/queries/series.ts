@@ -1,5 +1,6 @@
 /** Histories of statements as the chart module draws them. */
 import type { ChartData, ChartSeries, Query, QuerySeries, Span } from '../api';
+import { knownOf, type Known } from './covered';
 
 /** Columns that tell of a whole step: they are drawn per second. */
 const PER_STEP = new Set(['errors', 'tmp_disk_tables']);
@@ -19,15 +20,23 @@ export function fillPartial(values: (number | null)[], grid: { from: number; ste
   });
 }
 
-/** A class's columns as series; a moment before the first minute that is kept is a gap, not a zero. */
-export function toChart(q: Pick<Query, 'from' | 'to' | 'step'> & { series: QuerySeries }, first: number): ChartData {
+/** Which steps of a class's history were read, on the servers that ran it. */
+export function knownSteps(q: Query, now: number): Known {
+  const { time } = q.series;
+  const ran = q.series.calls_per_second ?? [];
+  const here = new Set((q.by_instance ?? []).map((p) => p.value));
+  return knownOf(q.covered, { from: time[0] ?? q.from, step: q.step }, time.length, q, now, (i) => (ran[i] ?? 0) > 0, here.size > 0 ? here : undefined);
+}
+
+/** A class's columns as series; a moment that nobody read, and one before the first minute that is kept, is a gap, not a zero. */
+export function toChart(q: Pick<Query, 'from' | 'to' | 'step'> & { series: QuerySeries }, first: number, steps?: Known): ChartData {
   const { time, ...columns } = q.series;
   const from = time[0] ?? q.from;
   const grid = { from, step: q.step };
   const series = Object.entries(columns).map(([key, values]): ChartSeries => {
     const perSecond = PER_STEP.has(key) ? values.map((v) => (v === null ? null : v / q.step)) : values;
     const whole = RATES.has(key) ? fillPartial(perSecond, grid, { from: Math.max(q.from, first), to: q.to }) : perSecond;
-    return { key, type: 'gauge', unit: '', avg: whole.map((v, i) => (time[i] + q.step <= first ? null : v)) };
+    return { key, type: 'gauge', unit: '', avg: whole.map((v, i) => (time[i] + q.step <= first || steps?.read[i] === false ? null : v)) };
   });
   return { from, to: from + time.length * q.step, step: q.step, series };
 }

@@ -60,6 +60,8 @@ const (
 
 const (
 	headerLen = 19
+	// maxText is how much is kept of a statement.
+	maxText = 8 << 20
 	// maxBody is how much of an event is looked at. Longer statements are cut; the rows of longer events are not counted.
 	maxBody = 16 << 20
 	// maxTables bounds the table maps of one statement that are remembered.
@@ -92,7 +94,9 @@ type Reader struct {
 
 	tables  map[uint64]*table
 	pending []*statement // rows of the statement that is being read, one for each table and kind
-	text    string       // its text, where the log tells
+	text    []byte       // its text, where the log tells
+	textCut int          // bytes left out at its end
+	missing int          // bytes of the event in hand that are not in body
 	textual bool         // the log told it
 	began   int64        // unix microseconds
 	size    int64        // bytes of its events that belong to no rows
@@ -104,16 +108,18 @@ type Reader struct {
 
 // statement is what becomes an event.
 type statement struct {
-	text, db string
-	table    string // of rows without a text
-	kind     rowKind
-	began    int64
-	seconds  float64 // exec_time
-	rows     int64
-	counted  bool // rows is known
-	bytes    int64
-	thread   int64
-	delay    float64
+	text    []byte
+	db      string
+	cut     int    // bytes left out at the end of text
+	table   string // of rows without a text
+	kind    rowKind
+	began   int64
+	seconds float64 // exec_time
+	rows    int64
+	counted bool // rows is known
+	bytes   int64
+	thread  int64
+	delay   float64
 }
 
 // level is where events come from.
@@ -152,8 +158,8 @@ func (r *Reader) Next(e *digest.Event) error {
 	s := r.queue[0]
 	r.queue = r.queue[1:]
 	r.events++
-	if s.text == "" {
-		s.text = [...]string{"INSERT INTO ", "UPDATE ", "DELETE FROM "}[s.kind] + quoted(s.db) + "." + quoted(s.table)
+	if len(s.text) == 0 {
+		s.text = []byte([...]string{"INSERT INTO ", "UPDATE ", "DELETE FROM "}[s.kind] + quoted(s.db) + "." + quoted(s.table))
 	}
 	r.attrs = append(r.attrs[:0], digest.Attr{Name: "Log_bytes", Num: float64(s.bytes)})
 	if s.counted {
@@ -162,7 +168,7 @@ func (r *Reader) Next(e *digest.Event) error {
 	if s.delay >= 0 {
 		r.attrs = append(r.attrs, digest.Attr{Name: "Commit_delay_time", Num: s.delay})
 	}
-	*e = digest.Event{Time: s.began, Query: []byte(s.text), DB: []byte(s.db), Thread: s.thread, QueryTime: s.seconds, Attrs: r.attrs}
+	*e = digest.Event{Time: s.began, Query: s.text, Cut: s.cut, DB: []byte(s.db), Thread: s.thread, QueryTime: s.seconds, Attrs: r.attrs}
 	return nil
 }
 
@@ -212,6 +218,9 @@ func (r *Reader) read() error {
 		return r.payload(l, int64(h.length)-headerLen)
 	}
 	n := min(int(h.length), maxBody)
+	if cap(r.body) > maxText && n < maxText { // one long event shall not hold memory for good
+		r.body = nil
+	}
 	if cap(r.body) < n {
 		r.body = make([]byte, n)
 	}
@@ -225,6 +234,9 @@ func (r *Reader) read() error {
 		}
 	}
 	whole := n == int(h.length)
+	if r.missing = int(h.length) - n; l.checksum && !whole {
+		r.missing = max(0, r.missing-4)
+	}
 	body := r.body[headerLen:]
 	if h.typ == evFormatDescription {
 		return r.format(body)

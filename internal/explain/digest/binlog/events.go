@@ -16,10 +16,10 @@ func (r *Reader) event(h header, body []byte, whole bool) error {
 		err = r.queryEvent(h, body)
 	case evRowsQuery:
 		if len(body) > 0 {
-			r.statementText(h, string(body[1:])) // the first byte is a length that is too short for long ones
+			r.statementText(h, body[1:]) // the first byte is a length that is too short for long ones
 		}
 	case evAnnotateRows:
-		r.statementText(h, string(body))
+		r.statementText(h, body)
 	case evTableMap:
 		err = r.tableMap(h, body)
 	case evWriteRows, evWriteRowsV1, evWriteRowsZip, evWriteRowsZipV1:
@@ -72,11 +72,18 @@ func (r *Reader) commitTimes(body []byte) {
 }
 
 // statementText is the text of the statement whose rows follow.
-func (r *Reader) statementText(h header, text string) {
+func (r *Reader) statementText(h header, text []byte) {
 	r.flush()
-	r.text, r.textual = text, true
+	r.text, r.textCut = r.kept(text)
+	r.textual = true
 	r.began = int64(h.seconds) * 1e6
 	r.size += int64(h.length)
+}
+
+// kept is what is kept of a statement's text, and how many bytes of it are not.
+func (r *Reader) kept(text []byte) ([]byte, int) {
+	n := min(len(text), maxText)
+	return bytes.Clone(text[:n]), len(text) - n + r.missing
 }
 
 func (r *Reader) queryEvent(h header, body []byte) error {
@@ -103,7 +110,8 @@ func (r *Reader) queryEvent(h header, body []byte) error {
 	case "BEGIN", "COMMIT", "ROLLBACK":
 		return nil // the frame of a transaction
 	}
-	r.queue = append(r.queue, &statement{text: string(text), db: db, began: int64(h.seconds)*1e6 + micros(status), seconds: float64(exec), bytes: int64(h.length), thread: r.thread, delay: r.delay})
+	kept, cut := r.kept(text)
+	r.queue = append(r.queue, &statement{text: kept, cut: cut, db: db, began: int64(h.seconds)*1e6 + micros(status), seconds: float64(exec), bytes: int64(h.length), thread: r.thread, delay: r.delay})
 	return nil
 }
 
@@ -211,7 +219,7 @@ func (r *Reader) change(t *table, kind rowKind) *statement {
 	if i >= 0 {
 		return r.pending[i]
 	}
-	s := &statement{text: r.text, db: t.schema, table: t.name, kind: kind, counted: true, began: r.began, thread: r.thread, delay: r.delay}
+	s := &statement{text: r.text, cut: r.textCut, db: t.schema, table: t.name, kind: kind, counted: true, began: r.began, thread: r.thread, delay: r.delay}
 	r.pending = append(r.pending, s)
 	return s
 }
@@ -223,7 +231,7 @@ func (r *Reader) flush() {
 		r.queue = append(r.queue, r.pending...)
 		r.pending = r.pending[:0]
 	}
-	r.text, r.textual, r.began, r.size = "", false, 0, 0
+	r.text, r.textCut, r.textual, r.began, r.size = nil, 0, false, 0, 0
 }
 
 // unzip unpacks what MariaDB compresses (log_bin_compress): a byte with the algorithm, 0 for zlib, and the length of the

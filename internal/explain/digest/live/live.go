@@ -1,8 +1,8 @@
 // Package live makes a digest.Profile of a running server: performance_schema's table of digests is read twice, and the
 // difference is what happened meanwhile; or once, for all since the server began to count.
 //
-// The table has sums per schema and class. So there are no users, no standard deviations, and no percentiles but those
-// of MySQL 8's histograms since the server began to count; what is not known is NaN. Risso's own statements are left out.
+// The table has sums per schema and class. So there are no users and no standard deviations, and percentiles only where the
+// server keeps histograms (MySQL 8), as in latency.go; what is not known is NaN. Risso's own statements are left out.
 package live
 
 import (
@@ -26,7 +26,12 @@ type Options struct {
 	GroupBy string        // fingerprint (default), db or tables
 	OrderBy string        // as digest.Options.OrderBy, but for min, p95, median and stddev
 	Samples int           // of each class; 0: none
-	Redact  bool
+	// SampleBytes is how many bytes of a sample are kept; 0 or less: all that the server keeps.
+	SampleBytes int
+	Redact      bool
+	Own         bool // Risso's own statements count, too
+	// Reconnect opens another connection when the server dropped the one it had while it was watched; nil: that is an error.
+	Reconnect func(context.Context) (*mysql.Conn, error)
 }
 
 // Off says that the server does not count statements.
@@ -41,9 +46,6 @@ var ErrOption = errors.New("wrong option")
 // detailed is how many classes have samples and percentiles read: each costs the server some milliseconds.
 const detailed = 200
 
-// quantileError is the relative error of percentiles: half a bucket of MySQL's histogram, of which 50 make a power of ten.
-var quantileError = math.Pow(10, 0.01) - 1
-
 type key struct{ schema, id string }
 
 // Reader reads one server.
@@ -53,6 +55,8 @@ type Reader struct {
 	o       Options
 	figure  func(*digest.Class) float64
 	base    map[key]mysql.Digest
+	buckets map[key]map[int]int64 // of the first reading
+	anew    map[key]bool          // of base: what began to be counted anew meanwhile
 	notes   []string
 	lost    int64
 }
@@ -103,16 +107,13 @@ func (r *Reader) Read(ctx context.Context) (*digest.Profile, error) {
 		return nil, &Off{why, remedy}
 	}
 	began := time.Now()
-	if _, err := r.conn.ServerNow(ctx); err != nil { // times in UTC
+	clock, err := r.conn.ServerNow(ctx) // makes times come in UTC, too
+	if err != nil {
 		return nil, err
 	}
 	lost := int64(0)
 	if r.o.For > 0 {
-		r.base = map[key]mysql.Digest{}
-		if lost, _, err = r.conn.DigestsLost(ctx); err != nil {
-			return nil, err
-		}
-		if err := r.conn.Digests(ctx, "", func(d *mysql.Digest) error { r.base[key{d.Schema, d.ID}] = *d; return nil }); err != nil {
+		if lost, err = r.begin(ctx, clock); err != nil {
 			return nil, err
 		}
 		began = time.Now()
@@ -123,6 +124,12 @@ func (r *Reader) Read(ctx context.Context) (*digest.Profile, error) {
 		}
 	}
 	rows, first, err := r.changed(ctx)
+	if err != nil && mysql.ClassOf(err) == mysql.ClassDropped && r.o.Reconnect != nil && r.o.For > 0 {
+		if err = r.reconnect(ctx); err == nil {
+			defer r.conn.Close() // the caller closes the one it made
+			rows, first, err = r.changed(ctx)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +138,9 @@ func (r *Reader) Read(ctx context.Context) (*digest.Profile, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.lost = now - lost
+	if r.lost = now - lost; r.lost < 0 { // the server was restarted
+		r.lost = now
+	}
 	p, err := r.profile(ctx, rows)
 	if err != nil {
 		return nil, err
@@ -142,17 +151,59 @@ func (r *Reader) Read(ctx context.Context) (*digest.Profile, error) {
 	if r.lost > 0 {
 		r.notes = append(r.notes, fmt.Sprintf("%d statements found no room in the server's table of %d digests. A larger performance_schema_digests_size (in the option file) keeps them apart.", r.lost, size))
 	}
+	if n := len(r.anew); n > 0 {
+		r.notes = append(r.notes, fmt.Sprintf("%d of %d rows of the server's table of digests went or began anew meanwhile: the server was restarted, or the table emptied. What they counted between the beginning and that is not known.", n, len(r.base)))
+	}
 	return p, nil
 }
 
+// begin takes the first of two readings.
+func (r *Reader) begin(ctx context.Context, clock string) (lost int64, err error) {
+	r.base = map[key]mysql.Digest{}
+	if lost, _, err = r.conn.DigestsLost(ctx); err != nil {
+		return 0, err
+	}
+	if err := r.conn.Digests(ctx, "", func(d *mysql.Digest) error { r.base[key{d.Schema, d.ID}] = *d; return nil }); err != nil {
+		return 0, err
+	}
+	return lost, r.firstBuckets(ctx, clock)
+}
+
+// reconnect waits for a server that dropped the connection.
+func (r *Reader) reconnect(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, reconnectFor)
+	defer cancel()
+	for {
+		conn, err := r.o.Reconnect(ctx)
+		if err == nil {
+			r.conn = conn
+			_, err = conn.ServerNow(ctx)
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(reconnectFor / 50):
+		}
+	}
+}
+
+// reconnectFor is how long a server that dropped the connection may take to answer again.
+const reconnectFor = 25 * time.Second
+
 // changed reads the digests that were called meanwhile, with what was added to each; first is when counting began.
 func (r *Reader) changed(ctx context.Context) (rows []mysql.Digest, first time.Time, err error) {
+	r.anew = map[key]bool{}
+	for k := range r.base {
+		r.anew[k] = true
+	}
 	err = r.conn.Digests(ctx, "", func(d *mysql.Digest) error {
-		if t, err := time.ParseInLocation("2006-01-02 15:04:05.999999", d.First, time.UTC); err == nil && (first.IsZero() || t.Before(first)) {
+		if t, err := time.ParseInLocation(clockForm, d.First, time.UTC); err == nil && (first.IsZero() || t.Before(first)) {
 			first = t
 		}
 		if before, ok := r.base[key{d.Schema, d.ID}]; ok && before.First == d.First && before.Calls <= d.Calls {
 			subtract(d, before)
+			delete(r.anew, key{d.Schema, d.ID})
 		}
 		if d.Calls > 0 {
 			rows = append(rows, *d)
@@ -167,15 +218,13 @@ func subtract(d *mysql.Digest, b mysql.Digest) {
 	d.Calls -= b.Calls
 	d.Seconds = max(0, d.Seconds-b.Seconds)
 	d.LockSeconds = max(0, d.LockSeconds-b.LockSeconds)
-	d.Errors -= b.Errors
-	d.Warnings -= b.Warnings
-	d.RowsAffected -= b.RowsAffected
-	d.RowsSent -= b.RowsSent
-	d.RowsExamined -= b.RowsExamined
-	d.TmpDiskTables -= b.TmpDiskTables
-	d.TmpTables -= b.TmpTables
-	d.SortRows -= b.SortRows
-	d.NoIndex -= b.NoIndex
+	for _, n := range [...]struct {
+		now    *int64
+		before int64
+	}{{&d.Errors, b.Errors}, {&d.Warnings, b.Warnings}, {&d.RowsAffected, b.RowsAffected}, {&d.RowsSent, b.RowsSent}, {&d.RowsExamined, b.RowsExamined},
+		{&d.TmpDiskTables, b.TmpDiskTables}, {&d.TmpTables, b.TmpTables}, {&d.SortRows, b.SortRows}, {&d.NoIndex, b.NoIndex}} {
+		*n.now = max(0, *n.now-n.before)
+	}
 	if d.MaxSeconds <= b.MaxSeconds {
 		d.MaxSeconds = math.NaN()
 	}
@@ -199,7 +248,14 @@ type group struct {
 	digest.Class
 	rows []key
 	dbs  map[string]int64
+	pts  []string // pt-query-digest's IDs of Samples; empty where one is not whole
 }
+
+// What found no room in the server's table is one class. Its ID is the same in the history that serve keeps.
+const (
+	otherID = "00000000000000000000000000000000"
+	otherFP = "(no room in the server's table of digests)"
+)
 
 // profile puts rows into classes.
 func (r *Reader) profile(ctx context.Context, rows []mysql.Digest) (*digest.Profile, error) {
@@ -212,27 +268,25 @@ func (r *Reader) profile(ctx context.Context, rows []mysql.Digest) (*digest.Prof
 	if err != nil {
 		return nil, err
 	}
-	if r.keepsLatency() && len(rows) > 0 { // so that this statement is known as Risso's own, too
+	if r.conn.Server.KeepsLatency() && len(rows) > 0 { // so that this statement is known as Risso's own, too
 		if _, err := r.conn.Latency(ctx, rows[0].Schema, rows[0].ID); err != nil {
 			return nil, err
 		}
 	}
-	own := r.own()
+	own := r.own(rows, texts, samples)
 	p := &digest.Profile{GroupBy: r.o.GroupBy, OrderBy: r.o.OrderBy, Skipped: map[string]int64{}}
 	groups := map[string]*group{}
 	all := &group{}
 	for i := range rows {
 		d := &rows[i]
-		name, text := "(no room in the server's table of digests)", texts[key{d.Schema, d.ID}]
-		if d.ID != "" {
-			name = string(sqltext.AppendDigestText(nil, []byte(text)))
-		}
+		k := key{d.Schema, d.ID}
+		name := plain(d.ID, texts[k])
 		if own[name] {
-			p.Skipped["Risso's own statements"] += d.Calls
+			p.Skipped[digest.SkippedOwn] += d.Calls
 			continue
 		}
 		p.Calls += d.Calls
-		g := r.groupOf(groups, d, name, text)
+		g := r.groupOf(groups, d, name, texts[k])
 		g.add(d)
 		all.add(d)
 	}
@@ -256,20 +310,16 @@ func (r *Reader) profile(ctx context.Context, rows []mysql.Digest) (*digest.Prof
 	for _, g := range list[:min(len(list), detailed)] {
 		for _, k := range g.rows {
 			for _, s := range samples[k] {
-				g.offer(s, r.o.Samples, r.o.Redact)
+				g.offer(s, r.o)
 			}
 		}
-		if r.keepsLatency() {
-			if err := r.latency(ctx, g); err != nil {
-				return nil, err
-			}
-		}
+		g.names(r.o.GroupBy)
+	}
+	if err := r.latencies(ctx, p, list); err != nil {
+		return nil, err
 	}
 	for _, g := range list {
 		p.Classes = append(p.Classes, g.Class)
-	}
-	if r.keepsLatency() {
-		p.QuantileError = quantileError
 	}
 	version := fmt.Sprintf("%s %s", r.conn.Server.Flavour, r.conn.Server.Version)
 	p.Sources = []digest.SourceInfo{{Name: "performance_schema", Format: "digests", Server: version, Events: p.Calls}}
@@ -292,12 +342,31 @@ func (r *Reader) texts(ctx context.Context, rows []mysql.Digest) (map[key]string
 	return out, err
 }
 
-// own are the classes of the statements that Risso sent.
-func (r *Reader) own() map[string]bool {
+// plain is the name of a row before it becomes an ID.
+func plain(id, text string) string {
+	if id == "" {
+		return otherFP
+	}
+	return string(sqltext.AppendDigestText(nil, []byte(text)))
+}
+
+// own are the classes of the statements that Risso sent: those of this program, and those that other Rissos marked, as
+// far as there are samples.
+func (r *Reader) own(rows []mysql.Digest, texts map[key]string, samples map[key][]mysql.StatementSample) map[string]bool {
 	out := map[string]bool{}
+	if r.o.Own {
+		return out
+	}
 	var f sqltext.Fingerprinter
 	for _, s := range r.traffic.Texts() {
 		out[string(sqltext.AppendPlain(nil, f.Append(nil, []byte(s))))] = true
+	}
+	for _, d := range rows {
+		k := key{d.Schema, d.ID}
+		others := func(s mysql.StatementSample) bool { return !digest.IsOwn([]byte(s.Text)) }
+		if list := samples[k]; len(list) > 0 && !slices.ContainsFunc(list, others) {
+			out[plain(d.ID, texts[k])] = true
+		}
 	}
 	return out
 }
@@ -324,7 +393,13 @@ func (r *Reader) groupOf(groups map[string]*group, d *mysql.Digest, fingerprint,
 		g = &group{dbs: map[string]int64{}}
 		g.Class = digest.Class{ID: sqltext.ClassID([]byte(name)), Group: name, Fingerprint: fingerprint, Verb: sqltext.Verb([]byte(text)), Tables: tables,
 			VarianceToMean: math.NaN(), Apdex: math.NaN()}
+		if fingerprint == otherFP && r.o.GroupBy == "fingerprint" {
+			g.ID = otherID
+		}
 		groups[name] = g
+	}
+	if d.ID != "" && r.o.GroupBy == "fingerprint" && !slices.Contains(g.Digests, d.ID) {
+		g.Digests = append(g.Digests, d.ID)
 	}
 	return g
 }
@@ -385,9 +460,6 @@ func (g *group) finish() *group {
 	return g
 }
 
-// keepsLatency says whether percentiles can be had: for all since counting began, where the server keeps histograms.
-func (r *Reader) keepsLatency() bool { return r.o.For == 0 && r.conn.Server.KeepsLatency() }
-
 // samples reads statements of the heaviest rows, which come first.
 func (r *Reader) samples(ctx context.Context, rows []mysql.Digest) (map[key][]mysql.StatementSample, error) {
 	out := map[key][]mysql.StatementSample{}
@@ -413,69 +485,55 @@ func (r *Reader) samples(ctx context.Context, rows []mysql.Digest) (map[key][]my
 }
 
 // offer keeps the slowest samples.
-func (g *group) offer(s mysql.StatementSample, most int, redact bool) {
-	query := s.Text
-	if redact || sqltext.SetsPassword([]byte(query)) {
-		query = string(sqltext.Redact(nil, []byte(query)))
+func (g *group) offer(s mysql.StatementSample, o Options) {
+	x, pt := digest.Sample{Query: s.Text, DB: s.Schema, User: s.User, Host: s.Host, Seconds: s.Seconds}, ""
+	if s.Cut {
+		x.Cut = -1
+	} else {
+		pt = sqltext.PtID(s.Text)
 	}
-	x := digest.Sample{Query: query, DB: s.Schema, User: s.User, Host: s.Host, Seconds: s.Seconds}
+	if o.Redact || sqltext.SetsPassword([]byte(s.Text)) {
+		x.Query = string(sqltext.Redact(nil, []byte(s.Text)))
+	}
+	if n := o.SampleBytes; n > 0 && len(x.Query) > n {
+		if x.Cut == 0 {
+			x.Cut = len(x.Query) - n
+		}
+		x.Query = x.Query[:n]
+	}
 	if s.Time > 0 {
 		x.Time = time.Unix(s.Time, 0).UTC()
-	}
-	if s.Cut {
-		x.Cut = 1 // how much is not told
 	}
 	for _, have := range g.Samples {
 		if have.Query == x.Query && have.DB == x.DB {
 			return
 		}
 	}
-	g.Samples = append(g.Samples, x)
-	sort.SliceStable(g.Samples, func(i, j int) bool { return g.Samples[i].Seconds > g.Samples[j].Seconds })
-	g.Samples = g.Samples[:min(len(g.Samples), most)]
+	at := len(g.Samples)
+	for at > 0 && g.Samples[at-1].Seconds < x.Seconds {
+		at--
+	}
+	g.Samples, g.pts = slices.Insert(g.Samples, at, x), slices.Insert(g.pts, at, pt)
+	if most := min(len(g.Samples), o.Samples); most < len(g.Samples) {
+		g.Samples, g.pts = g.Samples[:most], g.pts[:most]
+	}
 }
 
-// latency fills in percentiles and the histogram from MySQL's buckets, of which n ends at 10 µs · 10^(n/50).
-func (r *Reader) latency(ctx context.Context, g *group) error {
-	counts := map[int]int64{}
-	total := int64(0)
-	for _, k := range g.rows {
-		list, err := r.conn.Latency(ctx, k.schema, k.id)
-		if err != nil {
-			return err
-		}
-		for _, b := range list {
-			counts[b.Number] += b.Calls
-			total += b.Calls
+// names fills in what pt-query-digest calls the class, by its samples.
+func (g *group) names(groupBy string) {
+	if groupBy != "fingerprint" {
+		return
+	}
+	var ids []string
+	for _, id := range g.pts {
+		if id != "" && !slices.Contains(ids, id) {
+			ids = append(ids, id)
 		}
 	}
-	if total == 0 {
-		return nil
+	if len(ids) > 0 {
+		g.PtID = ids[0]
 	}
-	var numbers []int
-	for n := range counts {
-		numbers = append(numbers, n)
+	if len(ids) > 1 {
+		g.PtIDs = ids
 	}
-	slices.Sort(numbers)
-	for i := range g.Metrics {
-		if m := &g.Metrics[i]; m.Name == "Query_time" && m.Count > 1 {
-			m.P95, m.Median = quantile(numbers, counts, total, 0.95), quantile(numbers, counts, total, 0.5)
-		}
-	}
-	for _, n := range numbers {
-		// The bucket's lower end decides: its upper end may be the bound itself.
-		g.Histogram[min(max(0, (n+49)/50), 7)] += counts[n]
-	}
-	return nil
-}
-
-// quantile is the middle of the bucket that holds it.
-func quantile(numbers []int, counts map[int]int64, total int64, q float64) float64 {
-	sum := int64(0)
-	for _, n := range numbers {
-		if sum += counts[n]; float64(sum) >= q*float64(total) {
-			return 1e-5 * math.Pow(10, (float64(n)-0.5)/50)
-		}
-	}
-	return math.NaN()
 }

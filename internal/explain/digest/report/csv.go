@@ -16,7 +16,7 @@ import (
 func CSV(w io.Writer, p *digest.Profile, _ Options) error {
 	c := csv.NewWriter(w)
 	if err := c.Write([]string{"rank", "id", "group", "verb", "calls", "share", "total", "min", "max", "avg", "p95", "median", "stddev", "variance_to_mean",
-		"lock_time", "rows_sent", "rows_examined", "rows_affected", "first", "last", "databases", "users", "hosts", "fingerprint", "sample"}); err != nil {
+		"lock_time", "rows_sent", "rows_examined", "rows_affected", "first", "last", "databases", "users", "hosts", "fingerprint", "sample", "pt_id"}); err != nil {
 		return err
 	}
 	for i := range p.Classes {
@@ -24,9 +24,9 @@ func CSV(w io.Writer, p *digest.Profile, _ Options) error {
 		t := responseTime(x)
 		row := []string{strconv.Itoa(i + 1), x.ID, cell(x.Group), cell(x.Verb), strconv.FormatInt(x.Calls, 10), number(x.Share), number(t.Sum), number(t.Min), number(t.Max), number(t.Avg),
 			number(t.P95), number(t.Median), number(t.Stddev), number(x.VarianceToMean), sum(x, "Lock_time"), sum(x, "Rows_sent"), sum(x, "Rows_examined"), sum(x, "Rows_affected"),
-			instant(x.First), instant(x.Last), cell(joined(x, "db")), cell(joined(x, "user")), cell(joined(x, "host")), cell(x.Fingerprint), ""}
+			instant(x.First), instant(x.Last), cell(joined(x, "db")), cell(joined(x, "user")), cell(joined(x, "host")), cell(x.Fingerprint), "", ptColumn(x)}
 		if len(x.Samples) > 0 {
-			row[len(row)-1] = cell(x.Samples[0].Query)
+			row[len(row)-2] = cell(x.Samples[0].Query)
 		}
 		if err := c.Write(row); err != nil {
 			return err
@@ -67,4 +67,12 @@ func cell(s string) string {
 		return "'" + s
 	}
 	return s
+}
+
+// ptColumn are pt-query-digest's IDs of a class, parted by blanks.
+func ptColumn(c *digest.Class) string {
+	if len(c.PtIDs) > 0 {
+		return strings.Join(c.PtIDs, " ")
+	}
+	return c.PtID
 }

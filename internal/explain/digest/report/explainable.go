@@ -79,6 +79,8 @@ func explainable(x digest.Sample, verb string, s server, redacted bool) (stateme
 		return "", "no EXPLAIN: the literals are redacted"
 	case x.Cut > 0:
 		return "", fmt.Sprintf("no EXPLAIN: the sample is cut by %s bytes", thousands(float64(x.Cut)))
+	case x.Cut < 0:
+		return "", "no EXPLAIN: the server kept only the beginning of the sample"
 	case len(query) > maxSample:
 		return "", "no EXPLAIN: the sample is long; --output json has all of it"
 	case plain(query) != query:

@@ -1,9 +1,11 @@
 package report
 
 import (
+	"bytes"
 	"encoding/json"
 	"io"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/rissodb/risso/internal/explain/digest"
@@ -43,8 +45,9 @@ type bucketJSON struct {
 type classJSON struct {
 	Rank           int             `json:"rank,omitempty"`
 	ID             string          `json:"id,omitempty"`
-	PtID           string          `json:"pt_id,omitempty"`    // in pt-query-digest
-	PlainID        string          `json:"plain_id,omitempty"` // where servers' own digests are read: risso digest --dsn, serve
+	PtID           string          `json:"pt_id,omitempty"`   // in pt-query-digest
+	PtIDs          []string        `json:"pt_ids,omitempty"`  // all of them, if it has several classes there
+	Digests        []string        `json:"digests,omitempty"` // the server's own DIGEST, with --dsn
 	Group          string          `json:"group"`
 	Fingerprint    string          `json:"fingerprint"`
 	Verb           string          `json:"verb"`
@@ -122,16 +125,29 @@ func JSON(w io.Writer, p *digest.Profile, o Options) error {
 		c := toJSON(p.Other, p, o)
 		out.Other = &c
 	}
-	e := json.NewEncoder(w)
+	long := newLongTexts()
+	for i := range out.Classes {
+		c := &out.Classes[i]
+		c.Sample = long.hold(c.Sample)
+		c.Samples = slices.Clone(c.Samples) // the profile's stay as they are
+		for k := range c.Samples {
+			c.Samples[k].Query = long.hold(c.Samples[k].Query)
+		}
+	}
+	var doc bytes.Buffer
+	e := json.NewEncoder(&doc)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", " ")
-	return e.Encode(out)
+	if err := e.Encode(out); err != nil {
+		return err
+	}
+	return long.write(w, doc.Bytes())
 }
 
 func toJSON(c *digest.Class, p *digest.Profile, o Options) classJSON {
 	t := responseTime(c)
 	out := classJSON{
-		ID: c.ID, PtID: c.PtID, PlainID: plainID(c, p.GroupBy), Group: c.Group, Fingerprint: c.Fingerprint, Verb: c.Verb, Statement: statement(c, p.GroupBy), Calls: c.Calls, Share: figureJSON(math.Round(c.Share*1e12) / 1e12),
+		ID: c.ID, PtID: c.PtID, PtIDs: c.PtIDs, Digests: c.Digests, Group: c.Group, Fingerprint: c.Fingerprint, Verb: c.Verb, Statement: statement(c, p.GroupBy), Calls: c.Calls, Share: figureJSON(math.Round(c.Share*1e12) / 1e12),
 		Total: figureJSON(t.Sum), Min: figureJSON(t.Min), Max: figureJSON(t.Max), Avg: figureJSON(t.Avg), P95: figureJSON(t.P95), Median: figureJSON(t.Median), Stddev: figureJSON(t.Stddev),
 		VarianceToMean: figureJSON(c.VarianceToMean), Apdex: figureJSON(c.Apdex), First: stampJSON(c.First), Last: stampJSON(c.Last),
 		Databases: names(c, "db"), Users: names(c, "user"), Hosts: names(c, "host"), Values: list(c.Values), Flags: list(c.Flags),

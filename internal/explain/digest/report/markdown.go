@@ -64,10 +64,10 @@ func markdownFigures(b *strings.Builder, lines grid, zero []string) {
 func markdownClass(b *strings.Builder, c class) {
 	fmt.Fprintf(b, "\n## %s. %s\n\n%s of the whole, class %s", c.Rank, inline(c.Statement), c.Share, code(c.ID))
 	if c.PtID != "" {
-		fmt.Fprintf(b, ", in pt-query-digest %s", code("0x"+c.PtID))
+		fmt.Fprintf(b, ", in pt-query-digest %s", code(c.PtID))
 	}
-	if c.PlainID != "" {
-		fmt.Fprintf(b, ", in performance\\_schema %s", code(c.PlainID))
+	if c.Digest != "" {
+		fmt.Fprintf(b, ", in performance\\_schema %s", code(c.Digest))
 	}
 	if c.When != "" {
 		fmt.Fprintf(b, "  \n%s", inline(c.When))

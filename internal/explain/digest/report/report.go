@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/explain/digest"
-	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // Options say how a profile is shown.
@@ -25,6 +24,7 @@ type Options struct {
 	Filter   string         // the expression that chose the events, for the header
 	Notes    []string       // what else a reader has to know, a sentence each
 	Redacted bool           // the samples' literals are gone: no sample can be explained
+	Whole    bool           // show all that is kept of a sample, not only its first 2,048 characters
 	Source   string         // what was read, in place of the sources' names: a server
 }
 
@@ -113,7 +113,8 @@ type rank struct {
 
 // class is a class's section.
 type class struct {
-	Rank, ID, PtID, PlainID      string
+	Rank, ID                     string
+	PtID, Digest                 string // what pt-query-digest calls it, and the server
 	Statement, Fingerprint, When string
 	Share                        string
 	Part                         float64
@@ -399,12 +400,7 @@ func section(n int, c *digest.Class, p *digest.Profile, o Options) class {
 	if grouped(p) {
 		s.Fingerprint = "" // one of many
 	}
-	if c.PtID != c.ID {
-		s.PtID = c.PtID
-	}
-	if id := plainID(c, p.GroupBy); id != c.ID {
-		s.PlainID = id
-	}
+	s.PtID, s.Digest = ptNames(c), some(c.Digests)
 	s.When = when(c, o)
 	s.Figures, _ = table(c.Metrics, p.Metrics)
 	calls := figures{Name: "Calls", Total: thousands(float64(c.Calls))}
@@ -432,13 +428,26 @@ func section(n int, c *digest.Class, p *digest.Profile, o Options) class {
 	return s
 }
 
-// plainID is what the class is called where a server's own digests are read, which keep less of a statement's spelling;
-// "" unless grouped by fingerprint.
-func plainID(c *digest.Class, groupBy string) string {
-	if c.Fingerprint == "" || groupBy != "" && groupBy != "fingerprint" {
-		return ""
+// ptNames are pt-query-digest's IDs of a class, as it prints them.
+func ptNames(c *digest.Class) string {
+	list := c.PtIDs
+	if len(list) == 0 && c.PtID != "" {
+		list = []string{c.PtID}
 	}
-	return sqltext.ClassID(sqltext.AppendPlain(nil, []byte(c.Fingerprint)))
+	names := make([]string, len(list))
+	for i, id := range list {
+		names[i] = "0x" + id
+	}
+	return some(names)
+}
+
+// some are the first names of a list.
+func some(list []string) string {
+	const most = 3
+	if len(list) > most {
+		return strings.Join(list[:most], ", ") + fmt.Sprintf(" and %d more", len(list)-most)
+	}
+	return strings.Join(list, ", ")
 }
 
 // when says in which time a class was seen and how dense.
@@ -561,13 +570,16 @@ func sampleOf(x digest.Sample, o Options) sample {
 		head = append(head, "in "+line(x.DB))
 	}
 	s.Head = strings.Join(head, " ")
-	left := x.Cut
-	if short := shorten(s.Query, maxSample); short != s.Query {
+	left := max(x.Cut, 0)
+	if short := shorten(s.Query, maxSample); short != s.Query && !o.Whole {
 		left += len(s.Query) - len(short) + len("…")
 		s.Query = short
 	}
 	if left > 0 {
-		s.Cut = thousands(float64(left)) + " bytes more"
+		s.Cut = thousands(float64(left)) + " " + plural(int64(left), "byte", "bytes") + " more"
+	}
+	if x.Cut < 0 {
+		s.Cut = "and more, which the server has not kept"
 	}
 	return s
 }

@@ -149,10 +149,10 @@ func (t *textWriter) class(c class) {
 		}
 	}
 	if c.PtID != "" {
-		t.line("in pt-query-digest      0x%s", c.PtID)
+		t.paragraph("in pt-query-digest      ", c.PtID)
 	}
-	if c.PlainID != "" {
-		t.line("in performance_schema   %s", c.PlainID)
+	if c.Digest != "" {
+		t.paragraph("in performance_schema   ", c.Digest)
 	}
 	if c.When != "" {
 		t.paragraph("", c.When)

@@ -1,0 +1,152 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/rissodb/risso/internal/explain/digest"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// Percentiles come from the histograms that MySQL 8 keeps of each digest (events_statements_histogram_by_digest). They count
+// since the server began to count, so a window needs two readings. A reading costs the server some milliseconds a digest: the
+// first takes the busiest digests of the last minute, as nobody knows which will be the heaviest; a digest that is new
+// in the window needs none.
+const (
+	// bucketsRead bounds the histograms of the first reading.
+	bucketsRead = 100
+	// recently is how far back busy digests are looked for.
+	recently = time.Minute
+)
+
+// quantileError is the relative error of percentiles: half a bucket of MySQL's histogram, of which 50 make a power of ten.
+var quantileError = math.Pow(10, 0.01) - 1
+
+// firstBuckets reads the histograms of the digests that may be the heaviest.
+func (r *Reader) firstBuckets(ctx context.Context, clock string) error {
+	if !r.conn.Server.KeepsLatency() {
+		return nil
+	}
+	now, err := time.ParseInLocation(clockForm, clock, time.UTC)
+	if err != nil {
+		return fmt.Errorf("the server's clock: %w", err)
+	}
+	var busy []mysql.Digest
+	err = r.conn.Digests(ctx, now.Add(-recently).Format(clockForm), func(d *mysql.Digest) error {
+		if _, known := r.base[key{d.Schema, d.ID}]; known && d.ID != "" {
+			busy = append(busy, *d)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	sort.Slice(busy, func(i, j int) bool { return busy[i].Seconds > busy[j].Seconds })
+	r.buckets = map[key]map[int]int64{}
+	for _, d := range busy[:min(len(busy), bucketsRead)] {
+		k := key{d.Schema, d.ID}
+		if r.buckets[k], err = r.read(ctx, k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clockForm is how servers write times in UTC.
+const clockForm = "2006-01-02 15:04:05.999999"
+
+// read reads one histogram.
+func (r *Reader) read(ctx context.Context, k key) (map[int]int64, error) {
+	list, err := r.conn.Latency(ctx, k.schema, k.id)
+	out := make(map[int]int64, len(list))
+	for _, b := range list {
+		out[b.Number] = b.Calls
+	}
+	return out, err
+}
+
+// latencies fills in the percentiles of the heaviest classes, which come first, and says whose are missing.
+func (r *Reader) latencies(ctx context.Context, p *digest.Profile, list []*group) error {
+	if !r.conn.Server.KeepsLatency() {
+		r.notes = append(r.notes, "There are no percentiles: this server keeps no histograms of its digests. MySQL 8.0.3 and later do; a slow log has every call.")
+		return nil
+	}
+	p.QuantileError = quantileError
+	unknown := 0
+	for _, g := range list[:min(len(list), detailed)] {
+		known, err := r.latency(ctx, g)
+		if err != nil {
+			return err
+		}
+		if !known {
+			unknown++
+		}
+	}
+	if unknown > 0 {
+		r.notes = append(r.notes, fmt.Sprintf("%d of the %d heaviest classes have no percentiles: they were not among the %d busiest when the watch began, whose histograms were read. With --for 0 all have.", unknown, min(len(list), detailed), bucketsRead))
+	}
+	if n := len(list) - detailed; n > 0 {
+		r.notes = append(r.notes, fmt.Sprintf("The %d classes after the first %d have no percentiles and no samples: each costs the server some milliseconds.", n, detailed))
+	}
+	return nil
+}
+
+// latency fills in a class's percentiles and histogram from MySQL's buckets, of which n ends at 10 µs · 10^(n/50).
+func (r *Reader) latency(ctx context.Context, g *group) (known bool, err error) {
+	for _, k := range g.rows {
+		_, before := r.base[k]
+		if _, read := r.buckets[k]; k.id == "" || before && !r.anew[k] && !read {
+			return false, nil
+		}
+	}
+	counts := map[int]int64{}
+	total := int64(0)
+	for _, k := range g.rows {
+		now, err := r.read(ctx, k)
+		if err != nil {
+			return false, err
+		}
+		for n, calls := range now {
+			if !r.anew[k] {
+				calls -= r.buckets[k][n]
+			}
+			if calls > 0 {
+				counts[n] += calls
+				total += calls
+			}
+		}
+	}
+	if total == 0 { // emptied meanwhile
+		return false, nil
+	}
+	numbers := make([]int, 0, len(counts))
+	for n := range counts {
+		numbers = append(numbers, n)
+	}
+	slices.Sort(numbers)
+	for i := range g.Metrics {
+		if m := &g.Metrics[i]; m.Name == "Query_time" && m.Count > 1 {
+			m.P95, m.Median = quantile(numbers, counts, total, 0.95), quantile(numbers, counts, total, 0.5)
+		}
+	}
+	for _, n := range numbers {
+		// The bucket's lower end decides: its upper end may be the bound itself.
+		g.Histogram[min(max(0, (n+49)/50), 7)] += counts[n]
+	}
+	return true, nil
+}
+
+// quantile is the middle of the bucket that holds it.
+func quantile(numbers []int, counts map[int]int64, total int64, q float64) float64 {
+	sum := int64(0)
+	for _, n := range numbers {
+		if sum += counts[n]; float64(sum) >= q*float64(total) {
+			return 1e-5 * math.Pow(10, (float64(n)-0.5)/50)
+		}
+	}
+	return math.NaN()
+}

@@ -1,0 +1,345 @@
+package live
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rissodb/risso/internal/explain/digest"
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/sandbox"
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
+	"github.com/rissodb/risso/internal/sqltext"
+)
+
+// kinds are the servers that these tests run on.
+var kinds = []string{"mysql-9.7", "mysql-5.7", "mariadb"}
+
+// scene is a server and a connection to it.
+type scene struct {
+	node *sandbox.Node
+	db   *sql.DB
+}
+
+// up starts a server with these settings.
+func up(t *testing.T, kind string, settings ...string) *scene {
+	t.Helper()
+	sandboxtest.Need(t, kind)
+	dir, err := os.MkdirTemp("", "rl-") // short, for the paths of sockets
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	sb, err := sandbox.Up(ctx, sandbox.Options{Name: "l", Dir: dir, Servers: []string{kind}, Settings: settings, StartTimeout: 2 * time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := sb.Down(ctx); err != nil {
+			t.Errorf("down: %v", err)
+		}
+	})
+	s := &scene{node: sb.Primary()}
+	if s.db, err = s.node.DB(); err != nil {
+		t.Fatal(err)
+	}
+	s.db.SetMaxOpenConns(1)
+	t.Cleanup(func() { s.db.Close() })
+	return s
+}
+
+// counting are the settings with which every kind counts statements.
+var counting = []string{"performance_schema=ON", "performance_schema_consumer_events_statements_current=ON", "performance_schema_consumer_events_statements_history=ON"}
+
+func (s *scene) exec(t *testing.T, statements ...string) {
+	t.Helper()
+	for _, q := range statements {
+		if _, err := s.db.ExecContext(t.Context(), q); err != nil {
+			t.Fatalf("%s: %v", q, err)
+		}
+	}
+}
+
+// target is where Risso asks the server.
+func (s *scene) target(t *testing.T) mysql.Target {
+	t.Helper()
+	target, err := mysql.ParseTarget(s.node.DSN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return target
+}
+
+// read digests the server. meanwhile runs after the first of two readings.
+func (s *scene) read(t *testing.T, o Options, meanwhile func()) (*digest.Profile, []string, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	target := s.target(t)
+	var traffic mysql.Traffic
+	conn, err := mysql.Connect(ctx, target, &traffic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	o.Reconnect = func(ctx context.Context) (*mysql.Conn, error) { return mysql.Connect(ctx, target, &traffic) }
+	r, err := New(conn, &traffic, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	if meanwhile != nil {
+		sent := traffic.Queries.Load()
+		go func() {
+			defer close(done)
+			for quiet := 0; quiet < 5; { // the first reading is over when it asks nothing more
+				time.Sleep(100 * time.Millisecond)
+				if now := traffic.Queries.Load(); now == sent || now < 4 {
+					quiet++
+				} else {
+					sent, quiet = now, 0
+				}
+			}
+			meanwhile()
+		}()
+	} else {
+		close(done)
+	}
+	p, err := r.Read(ctx)
+	<-done
+	return p, r.Notes(), err
+}
+
+// find is the class of a statement, by its one name.
+func find(p *digest.Profile, statement string) *digest.Class {
+	id := name(statement)
+	for i := range p.Classes {
+		if p.Classes[i].ID == id {
+			return &p.Classes[i]
+		}
+	}
+	return nil
+}
+
+func name(statement string) string {
+	return sqltext.ClassID(sqltext.AppendPlain(nil, []byte(sqltext.Fingerprint(statement))))
+}
+
+const window = 4 * time.Second
+
+// What ran in a window is counted, what ran before is not, and Risso's own statements are not either.
+func TestWindow(t *testing.T) {
+	for _, kind := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			s := up(t, kind, counting...)
+			s.exec(t, "CREATE TABLE test.t (id INT PRIMARY KEY, s VARCHAR(20))", "INSERT INTO test.t VALUES (1,'a'),(2,'b'),(3,'c')", "CREATE DATABASE other")
+			const old, slow, fresh = "SELECT s FROM test.t WHERE id=%d", "SELECT SLEEP(0.0%d), 'x'", "SELECT COUNT(*) FROM test.t WHERE id > %d"
+			for i := range 50 {
+				s.exec(t, fmt.Sprintf(old, i))
+			}
+			for range 10 {
+				s.exec(t, fmt.Sprintf(slow, 5))
+			}
+			p, notes, err := s.read(t, Options{For: window, Samples: 2}, func() {
+				s.exec(t, "USE other")
+				for i := range 30 {
+					s.exec(t, fmt.Sprintf(old, i))
+				}
+				s.exec(t, "USE test")
+				for i := range 20 {
+					s.exec(t, fmt.Sprintf(slow, 1), strings.ReplaceAll(fmt.Sprintf(old, i), "=", " = "))
+				}
+				s.exec(t, fmt.Sprintf(fresh, 0), fmt.Sprintf(fresh, 1))
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkWindow(t, kind, p, notes, old, slow, fresh)
+		})
+	}
+}
+
+func checkWindow(t *testing.T, kind string, p *digest.Profile, notes []string, old, slow, fresh string) {
+	t.Helper()
+	a, b, c := find(p, fmt.Sprintf(old, 1)), find(p, fmt.Sprintf(slow, 1)), find(p, fmt.Sprintf(fresh, 1))
+	if a == nil || b == nil || c == nil {
+		t.Fatalf("%d classes: %+v", len(p.Classes), p.Classes)
+	}
+	if a.Calls != 50 || b.Calls != 20 || c.Calls != 2 {
+		t.Errorf("%d, %d and %d calls; 50, 20 and 2 ran", a.Calls, b.Calls, c.Calls)
+	}
+	if got := fmt.Sprint(a.Values[0].Top); got != "[{other 30} {test 20}]" {
+		t.Errorf("databases %s", got)
+	}
+	if n := a.Metric("Rows_sent").Sum; n != 6 { // ids 1 to 3, in each database
+		t.Errorf("%g rows were sent", n)
+	}
+	if q := b.Metric("Query_time"); q.Sum < 0.2 || q.Sum > 2 || p.Classes[0].ID != b.ID {
+		t.Errorf("20 times 10 ms took %+v", q)
+	}
+	if len(a.Digests) != 1 || len(a.Digests[0]) < 32 {
+		t.Errorf("the server's digests are %q", a.Digests)
+	}
+	if len(a.Samples) == 0 || !slices.Contains(append(slices.Clone(a.PtIDs), a.PtID), sqltext.PtID(a.Samples[0].Query)) {
+		t.Errorf("samples %+v, pt-query-digest's names %s %q", a.Samples, a.PtID, a.PtIDs)
+	}
+	for _, x := range p.Classes {
+		if strings.Contains(x.Fingerprint, "performance_schema") {
+			t.Errorf("Risso's own statement is there: %s", x.Fingerprint)
+		}
+	}
+	if p.Skipped[digest.SkippedOwn] == 0 {
+		t.Error("Risso's own statements are not counted")
+	}
+	all := b.Metric("Query_time")
+	if kind != "mysql-9.7" {
+		if !math.IsNaN(all.P95) || !strings.Contains(strings.Join(notes, " "), "no histograms") {
+			t.Errorf("p95 %g, notes %q", all.P95, notes)
+		}
+		return
+	}
+	// 10 calls of 50 ms ran before, and must not show.
+	if all.P95 < 0.010 || all.P95 > 0.045 || all.Median < 0.010 || all.Median > all.P95 || math.Abs(p.QuantileError-0.0233) > 0.001 {
+		t.Errorf("p95 %g s, median %g s of 10 ms each, error %g", all.P95, all.Median, p.QuantileError)
+	}
+	for _, x := range []*digest.Class{a, b, c} {
+		n := int64(0)
+		for _, k := range x.Histogram {
+			n += k
+		}
+		if n != x.Calls {
+			t.Errorf("%s: %d calls in the histogram, %d in all", x.Fingerprint, n, x.Calls)
+		}
+	}
+}
+
+// With Own the same statements count.
+func TestOwn(t *testing.T) {
+	s := up(t, "mysql-9.7")
+	s.exec(t, "SELECT /* risso: another one */ 'x', 7")
+	for own, want := range map[bool]bool{false: false, true: true} {
+		p, _, err := s.read(t, Options{Samples: 1, Own: own}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := find(p, "SELECT 'x', 7") != nil; got != want {
+			t.Errorf("own %t: the statement of another Risso is there: %t", own, got)
+		}
+		if own != (p.Skipped[digest.SkippedOwn] == 0) {
+			t.Errorf("own %t: left out %v", own, p.Skipped)
+		}
+	}
+}
+
+// What finds no room in the table of digests is one class, and the report says so.
+func TestTableFull(t *testing.T) {
+	for _, kind := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			s := up(t, kind, append([]string{"performance_schema_digests_size=200"}, counting...)...)
+			s.exec(t, "CREATE TABLE test.t (id INT)")
+			for i := range 300 {
+				s.exec(t, fmt.Sprintf("SELECT id AS a%d FROM test.t", i))
+			}
+			p, notes, err := s.read(t, Options{For: window}, func() {
+				for i := range 40 {
+					s.exec(t, fmt.Sprintf("SELECT id AS b%d FROM test.t", i))
+				}
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			i := slices.IndexFunc(p.Classes, func(c digest.Class) bool { return c.ID == otherID })
+			if i < 0 || p.Classes[i].Calls < 40 {
+				t.Fatalf("no class of what found no room: %+v", p.Classes)
+			}
+			if !strings.Contains(strings.Join(notes, " "), "found no room in the server's table of 200 digests") {
+				t.Errorf("notes %q", notes)
+			}
+		})
+	}
+}
+
+// When the table is emptied, or the server restarted, what is counted since is there, and it is said that something is missing.
+func TestBegunAnew(t *testing.T) {
+	for _, kind := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			s := up(t, kind, counting...)
+			const q = "SELECT %d, 'x'"
+			for i := range 20 {
+				s.exec(t, fmt.Sprintf(q, i))
+			}
+			after := func() {
+				for i := range 7 {
+					s.exec(t, fmt.Sprintf(q, i))
+				}
+			}
+			for what, between := range map[string]func(){
+				"emptied":   func() { s.exec(t, "TRUNCATE performance_schema.events_statements_summary_by_digest"); after() },
+				"restarted": func() { restart(t, s.node); after() },
+			} {
+				p, notes, err := s.read(t, Options{For: 2 * window, Samples: 1}, between)
+				if err != nil {
+					t.Fatalf("%s: %v", what, err)
+				}
+				if c := find(p, fmt.Sprintf(q, 1)); c == nil || c.Calls != 7 {
+					t.Errorf("%s: %+v", what, c)
+				} else if m := c.Metric("Query_time"); kind == "mysql-9.7" && !(m.P95 > 0 && m.P95 <= m.Max*1.03) {
+					t.Errorf("%s: %+v", what, m)
+				}
+				if !strings.Contains(strings.Join(notes, " "), "went or began anew") {
+					t.Errorf("%s: notes %q", what, notes)
+				}
+			}
+		})
+	}
+}
+
+func restart(t *testing.T, n *sandbox.Node) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := n.Stop(ctx); err != nil {
+		t.Error(err)
+	}
+	if err := n.Start(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// A server that counts nothing is told from one on which nothing ran, with what mends it.
+func TestOff(t *testing.T) {
+	for _, kind := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			s := up(t, kind, "performance_schema=OFF")
+			_, _, err := s.read(t, Options{For: time.Second}, nil)
+			var off *Off
+			if !errors.As(err, &off) || !strings.Contains(off.Remedy, "performance_schema=ON") {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+	t.Run("consumer", func(t *testing.T) {
+		s := up(t, "mysql-9.7")
+		s.exec(t, "UPDATE performance_schema.setup_consumers SET ENABLED = 'NO' WHERE NAME = 'statements_digest'")
+		_, _, err := s.read(t, Options{}, nil)
+		var off *Off
+		if !errors.As(err, &off) {
+			t.Fatal(err)
+		}
+		s.exec(t, off.Remedy)
+		if _, _, err := s.read(t, Options{}, nil); err != nil {
+			t.Errorf("after %s: %v", off.Remedy, err)
+		}
+	})
+}

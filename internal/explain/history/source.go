@@ -1,0 +1,98 @@
+package history
+
+import (
+	"context"
+	"time"
+)
+
+// Source follows the statements of one server by one way of knowing them.
+type Source interface {
+	// Run follows until ctx ends.
+	Run(ctx context.Context)
+	// Status is how it goes; it may be called from any goroutine.
+	Status() Status
+}
+
+// Mode says which source is used.
+type Mode string
+
+// The modes.
+const (
+	Auto              Mode = "auto"               // performance_schema where it counts, else the slow log
+	PerformanceSchema Mode = "performance_schema" // that only
+	SlowLogFile       Mode = "slow-log"           // that only
+	Off               Mode = "off"                // none
+)
+
+// Modes are all modes, in the order in which they are told to people.
+func Modes() []Mode { return []Mode{Auto, PerformanceSchema, SlowLogFile, Off} }
+
+// Either is performance_schema or, where that does not count statements, the slow log.
+type Either struct {
+	counters *Collector
+	log      *SlowLog
+}
+
+// NewEither makes it of two sources of one server. From then on log reads only while counters cannot.
+func NewEither(counters *Collector, log *SlowLog) *Either {
+	log.wanted = func() need {
+		switch st := counters.Status(); {
+		case st.Working:
+			return needGone
+		case counters.absent.Load():
+			return needThere
+		}
+		return needUnknown
+	}
+	return &Either{counters, log}
+}
+
+// Run follows until ctx ends.
+func (e *Either) Run(ctx context.Context) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		e.log.Run(ctx)
+	}()
+	e.counters.Run(ctx)
+	<-done
+}
+
+// Status is that of the source which works; when none does, it says what keeps each of them.
+func (e *Either) Status() Status {
+	c := e.counters.Status()
+	if c.Working || !e.counters.absent.Load() {
+		return c
+	}
+	l := e.log.Status()
+	if l.Working {
+		l.Notes = append(l.Notes, gap("statements that are not slow", c.Why+"; the slow log is read in its place", c.Remedy))
+		return l
+	}
+	l.Source = "none"
+	l.Why = c.Why + "; and the slow log cannot be read in its place: " + l.Why
+	if l.Remedy != "" {
+		l.Remedy += "; or, for all statements: "
+	}
+	l.Remedy += c.Remedy
+	return l
+}
+
+// need is whether the slow log is to be read.
+type need int
+
+const (
+	needThere   need = iota // read it
+	needUnknown             // wait
+	needGone                // another source counts: what is in the log meanwhile is not to be counted again
+)
+
+// pause waits, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}

@@ -1,0 +1,120 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+)
+
+// words says the arithmetic of one table.
+func (a *adviser) words(n *Node, f *TableFacts, ad *Advice) []string {
+	how := "expected"
+	if ad.Counted {
+		how = "counted"
+	}
+	var out []string
+	scan := fmt.Sprintf("%s has about %s rows on %s pages of %s.", ad.Table, count(ad.Rows), count(ad.TablePages), size(f.PageSize))
+	lookups := fmt.Sprintf("By an index that does not hold all its columns, %s rows (%s %% of the table, %s) are %s random look-ups, which touch about %s of the table's %s pages; a full scan reads the %s in sequence, once each.",
+		count(ad.Matched), count(100*ad.Part), how, count(ad.Matched), count(ad.PagesTouched), count(ad.TablePages), count(ad.TablePages))
+	switch {
+	case n.Access == AccessAll && ad.Equality+ad.Range > 0:
+		verdict := fmt.Sprintf("By pages, such an index pays only up to about %s rows (%s %%).", count(ad.TablePages), count(100*ad.TablePages/ad.Rows))
+		if ad.Matched > ad.TablePages {
+			verdict += " That is why none is taken."
+		}
+		if !ad.Counted && ad.Part == 1 {
+			verdict += " The server expects all rows to match, for want of an index or a histogram on these columns: --analyze counts them."
+		}
+		out = append(out, scan+" "+lookups+" "+verdict)
+	case n.Covering:
+		out = append(out, scan+" "+fmt.Sprintf("Index %s covers, but it does not have the rows in the order wanted.", n.Key))
+	case n.Access == AccessAll || n.Access == AccessIndex:
+		out = append(out, scan)
+	default:
+		out = append(out, scan+" "+fmt.Sprintf("Index %s is not covering: %s rows a run (%s %% of the table) are as many random look-ups, which touch about %s pages.", n.Key, count(ad.Matched), count(100*ad.Part), count(ad.PagesTouched)))
+	}
+	out = append(out, ad.told...)
+	switch {
+	case ad.unknown:
+		return append(out, "Which of its columns the statement needs is not told, so no covering index can be named.")
+	case len(ad.Columns) == 0 && len(ad.Unusable) > 0:
+		return out
+	case len(ad.Columns) == 0:
+		return append(out, "No covering index would be clearly smaller than the table: the statement needs too many of its columns.")
+	}
+	size := fmt.Sprintf("About %s, %s pages", size(ad.IndexBytes), count(ad.IndexPages))
+	if ad.Covering {
+		out = append(out, fmt.Sprintf("A covering index, %s: (%s). %s; this access would read about %s of them in sequence, in place of %s.",
+			ad.kind(), strings.Join(ad.Columns, ", "), size, count(ad.RangePages), a.instead(n, ad)))
+	} else {
+		out = append(out, fmt.Sprintf("An index, %s: (%s). %s. It is not covering: about %s rows are looked up in the table, on about %s of its pages, in place of %s.",
+			ad.kind(), strings.Join(ad.Columns, ", "), size, count(ad.Lookups), count(touched(ad.TablePages, ad.Lookups)), a.instead(n, ad)))
+	}
+	if len(ad.Replaces) > 0 {
+		out = append(out, fmt.Sprintf("It makes %s superfluous.", strings.Join(ad.Replaces, ", ")))
+	}
+	return out
+}
+
+// kind says in which order the columns of the proposed index stand, and why.
+func (ad *Advice) kind() string {
+	var list []string
+	if ad.Equality > 0 {
+		list = append(list, "equality")
+	}
+	sorted := len(ad.Order) > 0
+	switch {
+	case ad.Range > 0 && sorted:
+		list = append(list, "the range, which is the order as well")
+	case ad.Range > 0:
+		list = append(list, "the range")
+	case sorted:
+		list = append(list, "the order")
+	}
+	if len(list) == 0 {
+		return "an index over the needed columns would be read whole, but it is narrower than the table"
+	}
+	list[0] += " first"
+	if rest := len(ad.Columns) - ad.Equality - max(ad.Range, len(ad.Order)); ad.Covering && rest > 0 {
+		list = append(list, "the rest that is only read")
+	}
+	return strings.Join(list, ", then ")
+}
+
+// orderWords says what the order of an index spares.
+func orderWords(sorts bool, o ordering, p proposal, rows float64) string {
+	verb := "It keeps the rows in the order of the"
+	end := "."
+	if sorts {
+		verb = "It has the rows in the order of the"
+		end = fmt.Sprintf(": no filesort and no temporary table for about %s rows.", count(rows))
+	}
+	s := fmt.Sprintf("%s %s (%s)%s", verb, o.word, strings.Join(p.order, ", "), end)
+	if o.rest != "" {
+		s += " " + o.rest
+	}
+	return s
+}
+
+func (a *adviser) instead(n *Node, ad *Advice) string {
+	switch {
+	case n.Covering:
+		return "index " + n.Key + " and a sort"
+	case n.Access == AccessAll:
+		return count(ad.TablePages) + " pages of the table"
+	case n.Access == AccessIndex:
+		return "the whole index " + n.Key + " and " + count(ad.Rows) + " look-ups"
+	}
+	return count(ad.Matched) + " look-ups on " + count(ad.PagesTouched) + " pages"
+}
+
+// lines is the advice for a terminal.
+func (ad Advice) lines(width int) []string {
+	out := []string{"Index arithmetic of #" + count(float64(ad.Node)) + ", " + ad.Table + ":"}
+	for _, t := range ad.Texts {
+		out = append(out, wrapped("  ", t, width)...)
+	}
+	if ad.Statement != "" {
+		out = append(out, "  "+ad.Statement+";")
+	}
+	return out
+}

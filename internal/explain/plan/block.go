@@ -1,0 +1,319 @@
+package plan
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/rissodb/risso/internal/sqltext"
+)
+
+// block is one SELECT of a statement, as far as advice needs it.
+type block struct {
+	items    [][]token // of the select list
+	distinct bool
+	tables   map[string]tableName // of its FROM, by what they are called
+	where    string
+	group    [][]token
+	order    [][]token
+	rollup   bool
+	limit    int64 // rows after which it may stop, those of OFFSET with them; 0: none is told
+}
+
+// maxBlocks bounds how many SELECTs of a statement are looked at.
+const maxBlocks = 64
+
+// blocksOf cuts a statement into its SELECTs, outer ones first.
+func blocksOf(sql string) []block {
+	t := lex(sql)
+	var out []block
+	for i := range t {
+		if len(out) == maxBlocks {
+			break
+		}
+		if word(t[i], "SELECT") && (i == 0 || !sign(t[i-1], ".")) {
+			out = append(out, blockAt(sql, t, i))
+		}
+	}
+	return out
+}
+
+// word tells whether a token is this word, given in upper case.
+func word(t token, upper string) bool {
+	return t.Kind == sqltext.TokenWord && strings.EqualFold(t.Text, upper)
+}
+
+// blockAt reads the SELECT at a place in the tokens.
+func blockAt(sql string, t []token, i int) block {
+	set := map[string]bool{"UNION": true, "EXCEPT": true, "INTERSECT": true}
+	member := i > 0 && (set[strings.ToUpper(t[i-1].Text)] || i > 1 && set[strings.ToUpper(t[i-2].Text)] && !sign(t[i-1], "("))
+	clauses := map[string][]token{}
+	now, depth := "SELECT", 0
+	for _, x := range t[i+1:] {
+		switch {
+		case sign(x, "("):
+			depth++
+		case sign(x, ")"):
+			depth--
+		case depth == 0 && x.Kind == sqltext.TokenWord:
+			switch w := strings.ToUpper(x.Text); w {
+			case "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "WINDOW", "FOR", "INTO", "LOCK", "PROCEDURE", "OFFSET":
+				now = w
+				if w == "OFFSET" {
+					now = "LIMIT"
+					clauses[now] = append(clauses[now], x)
+				}
+				continue
+			case "UNION", "EXCEPT", "INTERSECT":
+				member, depth = true, -1
+			}
+		case sign(x, ";"):
+			depth = -1
+		}
+		if depth < 0 {
+			break
+		}
+		clauses[now] = append(clauses[now], x)
+	}
+	b := block{limit: limitOf(clauses["LIMIT"])}
+	list := clauses["SELECT"]
+	for len(list) > 0 && (word(list[0], "DISTINCT") || word(list[0], "DISTINCTROW") || word(list[0], "ALL") || strings.HasPrefix(strings.ToUpper(list[0].Text), "SQL_") || word(list[0], "STRAIGHT_JOIN") || word(list[0], "HIGH_PRIORITY")) {
+		b.distinct = b.distinct || strings.HasPrefix(strings.ToUpper(list[0].Text), "DISTINCT")
+		list = list[1:]
+	}
+	b.items = commas(list)
+	if from := clauses["FROM"]; len(from) > 0 {
+		b.tables = aliases("FROM " + sql[from[0].Begin:from[len(from)-1].End])
+	}
+	if where := clauses["WHERE"]; len(where) > 0 {
+		b.where = sql[where[0].Begin:where[len(where)-1].End]
+	}
+	group := after(clauses["GROUP"], "BY")
+	if n := len(group); n > 1 && word(group[n-1], "ROLLUP") {
+		b.rollup, group = true, group[:n-2]
+	}
+	b.group = commas(group)
+	if member {
+		b.limit = 0 // ORDER BY and LIMIT at the end are those of the whole union
+	} else {
+		b.order = commas(after(clauses["ORDER"], "BY"))
+	}
+	return b
+}
+
+// after takes a word off the beginning.
+func after(t []token, upper string) []token {
+	if len(t) > 0 && word(t[0], upper) {
+		return t[1:]
+	}
+	return t
+}
+
+// commas cuts a list at its outermost commas.
+func commas(t []token) [][]token {
+	var out [][]token
+	depth, begin := 0, 0
+	for i, x := range t {
+		switch {
+		case sign(x, "("):
+			depth++
+		case sign(x, ")"):
+			depth--
+		case depth == 0 && sign(x, ","):
+			out = append(out, t[begin:i])
+			begin = i + 1
+		}
+	}
+	if begin < len(t) {
+		out = append(out, t[begin:])
+	}
+	return out
+}
+
+// limitOf adds up LIMIT n, LIMIT m, n and LIMIT n OFFSET m.
+func limitOf(t []token) (sum int64) {
+	for _, x := range t {
+		if x.Kind != sqltext.TokenNumber {
+			continue
+		}
+		n, err := strconv.ParseInt(x.Text, 10, 64)
+		if err != nil || n > 1<<53 {
+			return 0
+		}
+		sum += n
+	}
+	return sum
+}
+
+// blockOf finds the innermost SELECT that reads a table by that name.
+func blockOf(list []block, name string) *block {
+	for i := len(list) - 1; i >= 0; i-- {
+		for alias := range list[i].tables {
+			if strings.EqualFold(alias, name) {
+				return &list[i]
+			}
+		}
+	}
+	return nil
+}
+
+// sortColumn is a column that a result is to be ordered or grouped by.
+type sortColumn struct {
+	name       string
+	descending bool
+}
+
+// ordering is an order of rows that a statement asks for, and that an index of one table could give.
+type ordering struct {
+	columns []sortColumn
+	word    string // "ORDER BY", "GROUP BY", "DISTINCT", "GROUP BY and ORDER BY"
+	limit   int64  // rows after which reading in this order may stop; 0: never
+	rest    string // what is sorted nevertheless, in words
+	why     string // why no index gives the order asked for; columns is empty then
+}
+
+// orderOf finds which order of the table's columns would spare sorting and grouping. Columns that are fixed to one
+// value are left out: they change no order.
+func (b *block) orderOf(name string, f *TableFacts, fixed []string) ordering {
+	isFixed := map[string]bool{}
+	for _, c := range fixed {
+		isFixed[c] = true
+	}
+	groups, word := b.group, "GROUP BY"
+	if len(groups) == 0 && b.distinct {
+		groups, word = b.items, "DISTINCT"
+	}
+	order := b.order
+	if len(order) == 1 && len(order[0]) == 1 && order[0][0].Kind == sqltext.TokenWord && strings.EqualFold(order[0][0].Text, "NULL") {
+		order = nil
+	}
+	g, odd := b.sortColumns(groups, name, f, word == "GROUP BY")
+	if odd != "" {
+		return ordering{why: word + " " + odd}
+	}
+	o, odd := b.sortColumns(order, name, f, false)
+	if odd != "" && len(g) == 0 {
+		return ordering{why: "ORDER BY " + odd}
+	}
+	out := ordering{word: word, limit: b.limit}
+	switch {
+	case len(g) == 0:
+		out.columns, out.word = o, "ORDER BY"
+	case b.rollup && len(o) > 0:
+		return ordering{why: "WITH ROLLUP adds rows that are sorted afterwards"}
+	case odd != "" || !within(o, g) || len(o) > len(g):
+		out.columns, out.limit = g, 0
+		if len(order) > 0 {
+			out.rest = "The ORDER BY is of the groups, by something else than what they are grouped by: sorting them stays."
+		}
+	default:
+		// Servers group by an index only in the order in which GROUP BY names its columns (seen with MySQL 5.7 to 9.7
+		// and MariaDB 10.11).
+		out.columns, out.limit = g, 0
+		leads := true
+		for i, c := range o {
+			leads = leads && g[i].name == c.name
+			out.columns[i].descending = c.descending
+		}
+		switch {
+		case len(o) > 0 && leads:
+			out.word += " and ORDER BY"
+		case len(o) > 0:
+			for i := range out.columns {
+				out.columns[i].descending = false
+			}
+			out.rest = "The groups are sorted once more for the ORDER BY: with its columns first in the GROUP BY an index would spare that, too."
+		}
+	}
+	var kept []sortColumn
+	for _, c := range out.columns {
+		if !isFixed[c.name] && !within([]sortColumn{c}, kept) {
+			kept = append(kept, c)
+		}
+	}
+	out.columns = kept
+	return out
+}
+
+// within says whether each of the columns is one of a list.
+func within(cols, list []sortColumn) bool {
+	for _, c := range cols {
+		found := false
+		for _, l := range list {
+			found = found || l.name == c.name
+		}
+		if !found {
+			return false
+		}
+	}
+	return true
+}
+
+// sortColumns reads a list of ORDER BY or GROUP BY; odd says why one of its members is no column of the table.
+func (b *block) sortColumns(list [][]token, name string, f *TableFacts, columnsFirst bool) (out []sortColumn, odd string) {
+	for _, t := range list {
+		c := sortColumn{}
+		if n := len(t); n > 1 && (word(t[n-1], "DESC") || word(t[n-1], "ASC")) {
+			c.descending = word(t[n-1], "DESC")
+			t = t[:n-1]
+		}
+		col, rest, ok := ownColumn(t, name, f)
+		if !(columnsFirst && ok && len(rest) == 0) {
+			t = b.resolve(t)
+			col, rest, ok = ownColumn(t, name, f)
+		}
+		switch {
+		case ok && len(rest) == 0:
+			c.name = col
+			out = append(out, c)
+		case mentions(t, name, f):
+			return nil, "is by an expression, " + textOf(t) + ", whose order no index on columns has"
+		default:
+			return nil, "is by " + textOf(t) + ", which is no column of this table"
+		}
+	}
+	return out, ""
+}
+
+// resolve follows a position or an alias of the select list; an item's own alias is taken off.
+func (b *block) resolve(t []token) []token {
+	if len(t) != 1 {
+		return t
+	}
+	if t[0].Kind == sqltext.TokenNumber {
+		if n, err := strconv.Atoi(t[0].Text); err == nil && n >= 1 && n <= len(b.items) {
+			item, _ := unalias(b.items[n-1])
+			return item
+		}
+		return t
+	}
+	for _, item := range b.items {
+		if expr, alias := unalias(item); alias != "" && strings.EqualFold(alias, t[0].Text) {
+			return expr
+		}
+	}
+	return t
+}
+
+// unalias takes the alias off an item of a select list.
+func unalias(item []token) (expr []token, alias string) {
+	n := len(item)
+	switch {
+	case n > 2 && word(item[n-2], "AS"):
+		return item[:n-2], strings.Trim(item[n-1].Text, `'"`)
+	case n > 1 && item[n-1].Name() && (item[n-2].Name() || sign(item[n-2], ")") || item[n-2].Kind != sqltext.TokenSign) && !word(item[n-1], "END"):
+		return item[:n-1], item[n-1].Text
+	}
+	return item, ""
+}
+
+// textOf is tokens as a person would write them.
+func textOf(t []token) string {
+	var b strings.Builder
+	for i, x := range t {
+		if i > 0 && x.Begin > t[i-1].End {
+			b.WriteByte(' ')
+		}
+		b.WriteString(x.Text)
+	}
+	return oneLine(b.String())
+}

@@ -1,0 +1,71 @@
+package plan
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/rissodb/risso/internal/sqltext"
+)
+
+// token is a piece of a condition or of a statement.
+type token = sqltext.Token
+
+// blockNumber is how FORMAT=TREE refers to a query block: "(select #5)". That is no comment.
+var blockNumber = regexp.MustCompile(`(?i)select #\d`)
+
+// lex cuts SQL, as plans and statements have it, into tokens.
+func lex(s string) []token {
+	if strings.Contains(s, " #") {
+		s = blockNumber.ReplaceAllStringFunc(s, func(m string) string { return m[:7] + "$" + m[8:] }) // a word as long
+	}
+	return sqltext.Tokens(s)
+}
+
+// sign tells whether a token is this operator or sign.
+func sign(t token, text string) bool { return t.Kind == sqltext.TokenSign && t.Text == text }
+
+// redact puts ? in the place of every literal.
+func redact(s string) string {
+	var b strings.Builder
+	at := 0
+	for _, t := range lex(s) {
+		if t.Kind == sqltext.TokenString || t.Kind == sqltext.TokenNumber {
+			b.WriteString(s[at:t.Begin] + "?")
+			at = t.End
+		}
+	}
+	return b.String() + s[at:]
+}
+
+// pretty is a condition as a person would write it: in one line, without quotes around plain names and without the
+// schema in front of table and column.
+func pretty(s string) string {
+	t := lex(s)
+	skip := map[int]bool{}
+	for i := 0; i+4 < len(t); i++ {
+		if t[i].Name() && sign(t[i+1], ".") && t[i+2].Name() && sign(t[i+3], ".") && t[i+4].Name() && (i == 0 || !sign(t[i-1], ".")) {
+			skip[i], skip[i+1] = true, true
+		}
+	}
+	var b strings.Builder
+	at := 0
+	for i, x := range t {
+		if gap := s[at:x.Begin]; !strings.Contains(gap, "/*") {
+			b.WriteString(gap)
+		} else if i > 0 && !sign(t[i-1], "(") { // "/* select#2 */": the subquery is a step of its own
+			b.WriteByte(' ')
+		}
+		at = x.End
+		switch {
+		case skip[i]:
+		case x.Kind == sqltext.TokenName && plainName.MatchString(x.Text):
+			b.WriteString(x.Text)
+		default:
+			b.WriteString(s[x.Begin:x.End])
+		}
+	}
+	return oneLine(b.String() + s[at:])
+}
+
+// plainName is a name that needs no quotes.
+var plainName = regexp.MustCompile(`^[A-Za-z_$\x{80}-\x{10FFFF}][0-9A-Za-z_$\x{80}-\x{10FFFF}]*$`)

@@ -1,0 +1,422 @@
+package mysql
+
+import (
+	"context"
+	sqldriver "database/sql/driver"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rissodb/risso/internal/fleet"
+)
+
+// Session is a session that runs a statement, as it was seen at one moment.
+type Session struct {
+	ID                 int64 // connection ID
+	User, Host, Schema string
+	Text               string // the statement as the server shows it, at most maxActivityText bytes
+	DigestText         string // the server's normalised text; empty where it is not told while a statement runs
+	Prepared           bool   // a prepared statement is executed
+	Run                int64  // tells this run of a statement from the next one in the same session; 0: the server does not tell (MySQL 5.7)
+	Seconds            float64
+	State              string // as the server names it
+	Wait               string // one of StatementWaits
+	BlockerID          int64  // connection ID of the session that it waits for; 0: none, or not known
+	BlockerText        string // what that session runs, or ran last; normalised or not; empty: not known
+
+	thread int64
+	level  int64
+}
+
+// StatementWaits are the classes of what a statement can be found doing: WaitClasses, and tmp_disk_table.
+var StatementWaits = append([]string{waitTmpDisk}, WaitClasses...)
+
+const (
+	waitTmpDisk  = "tmp_disk_table"
+	waitRowLock  = "row_lock"
+	waitMetadata = "metadata_lock"
+	waitRunning  = "running"
+)
+
+// Limits of one reading.
+const (
+	maxSessions     = 1000
+	maxActivityText = 16384
+	maxLockPairs    = 1000
+)
+
+// ActivityReader reads which sessions run a statement, and what they wait for. It is made for one connection.
+type ActivityReader struct {
+	c         *Conn
+	statement string
+	info      bool           // the process list is read, not performance_schema
+	refused   map[string]int // questions that the server refused, and for how many readings they are left out
+	gaps      map[string]fleet.Gap
+}
+
+// refusedFor is how many readings a refused question is left out.
+const refusedFor = 600
+
+// NewActivityReader finds out how the server tells what its sessions do.
+func NewActivityReader(ctx context.Context, c *Conn) (*ActivityReader, error) {
+	r := &ActivityReader{c: c, refused: map[string]int{}, gaps: map[string]fleet.Gap{}, info: c.Server.MariaDB() || !c.Server.PerformanceSchema}
+	for _, set := range c.Server.BoundStatements(activityLimit) {
+		if err := c.Query(ctx, set, ignoreRow); err != nil {
+			return nil, err
+		}
+	}
+	if r.info {
+		r.statement = processListStatement(c.Server)
+		return r, nil
+	}
+	waits, statements := false, false
+	err := c.Query(ctx, "SELECT /* risso: are statements and waits of threads shown? */ NAME FROM performance_schema.setup_consumers WHERE NAME IN ('events_statements_current', 'events_waits_current') AND ENABLED = 'YES'", func(row []sqldriver.Value) error {
+		waits = waits || text(row[0]) == "events_waits_current"
+		statements = statements || text(row[0]) == "events_statements_current"
+		return nil
+	})
+	r.statement = threadsStatement(waits, c.Server.atLeast(80000))
+	if err == nil && !statements {
+		r.gaps["statements"] = fleet.Gap{What: "the last statement of a blocking session", Reason: "the consumer events_statements_current of performance_schema is off",
+			Remedy: "UPDATE performance_schema.setup_consumers SET ENABLED = 'YES' WHERE NAME = 'events_statements_current'"}
+	}
+	return r, err
+}
+
+// activityLimit is how long the server may work on one question of a reading.
+const activityLimit = 2 * time.Second
+
+// threadsStatement is the question for the active sessions. performance_schema.threads takes no lock that sessions need
+// (MySQL manual, "The threads Table"); events_statements_current is found by the thread's number. The innermost statement of a
+// stored program is the one that waits. MySQL 5.7 has no index there, so that a join with 500 sessions costs it 26 ms, and tells no
+// digest while a statement runs: there the thread's row has to do.
+func threadsStatement(waits, statements bool) string {
+	event, join := "NULL", ""
+	if waits {
+		event = "w.EVENT_NAME"
+		join = " LEFT JOIN performance_schema.events_waits_current w ON w.THREAD_ID = t.THREAD_ID AND w.END_EVENT_ID IS NULL"
+	}
+	const where = `
+ WHERE t.TYPE = 'FOREGROUND' AND t.PROCESSLIST_COMMAND IN ('Query', 'Execute', 'Prepare', 'Fetch') AND t.PROCESSLIST_ID <> CONNECTION_ID() LIMIT %d`
+	if !statements {
+		return fmt.Sprintf(`SELECT /* risso: what sessions run and wait for */ t.PROCESSLIST_ID, t.PROCESSLIST_USER, t.PROCESSLIST_HOST, t.PROCESSLIST_DB, t.PROCESSLIST_COMMAND, t.PROCESSLIST_STATE,
+ LEFT(t.PROCESSLIST_INFO, %d), NULL, 0, t.PROCESSLIST_TIME, NULL, t.THREAD_ID, 0, NULL, %s FROM performance_schema.threads t%s`+where, maxActivityText, event, join, maxSessions+1)
+	}
+	return fmt.Sprintf(`SELECT /* risso: what sessions run and wait for */ t.PROCESSLIST_ID, t.PROCESSLIST_USER, t.PROCESSLIST_HOST, t.PROCESSLIST_DB, t.PROCESSLIST_COMMAND, t.PROCESSLIST_STATE,
+ LEFT(COALESCE(t.PROCESSLIST_INFO, s.SQL_TEXT), %d), s.DIGEST_TEXT, s.EVENT_ID, COALESCE(s.TIMER_WAIT / 1e12, t.PROCESSLIST_TIME), s.EVENT_NAME, t.THREAD_ID, s.NESTING_EVENT_LEVEL, s.SQL_TEXT, %s
+ FROM performance_schema.threads t LEFT JOIN performance_schema.events_statements_current s ON s.THREAD_ID = t.THREAD_ID AND s.END_EVENT_ID IS NULL%s`+where, maxActivityText, event, join, maxSessions+1)
+}
+
+// processListStatement is the same where performance_schema tells less or is off: MariaDB has the process list's time in
+// milliseconds and the number of each statement (https://mariadb.com/kb/en/information-schema-processlist-table/).
+func processListStatement(s Server) string {
+	run, seconds := "0", "TIME"
+	if s.MariaDB() {
+		run, seconds = "QUERY_ID", "TIME_MS / 1000"
+	}
+	return fmt.Sprintf(`SELECT /* risso: what sessions run and wait for */ ID, USER, HOST, DB, COMMAND, STATE, LEFT(INFO, %d), NULL, %s, %s, NULL, ID, 0, NULL, NULL
+ FROM information_schema.PROCESSLIST WHERE COMMAND IN ('Query', 'Execute', 'Prepare', 'Fetch') AND ID <> CONNECTION_ID() AND INFO IS NOT NULL LIMIT %d`, maxActivityText, run, seconds, maxSessions+1)
+}
+
+// Read gives the sessions that run a statement; those of Risso are left out. more says that there were others for which there
+// was no room.
+func (r *ActivityReader) Read(ctx context.Context) (list []Session, more bool, err error) {
+	at := map[int64]int{}
+	rows := 0
+	atEnd := r.c.Server.MariaDB() || r.c.Server.Number < 80000
+	err = r.c.Query(ctx, r.statement, func(row []sqldriver.Value) error {
+		if rows++; rows > maxSessions {
+			more = true
+			return nil
+		}
+		s := sessionOf(row, atEnd)
+		if s.Text == "" || isOwnText(s.Text) || isOwnText(text(row[13])) {
+			return nil
+		}
+		i, seen := at[s.ID]
+		switch {
+		case !seen:
+			at[s.ID] = len(list)
+			list = append(list, s)
+		case s.level > list[i].level || s.level == list[i].level && list[i].Wait == waitRunning: // a deeper statement, or another wait of the same
+			list[i] = s
+		}
+		return nil
+	})
+	if err == nil && len(list) > 0 {
+		err = r.blockers(ctx, list)
+	}
+	if err != nil {
+		return nil, more, err
+	}
+	if !more {
+		r.c.traffic.noteDoing(list)
+	}
+	return list, more, nil
+}
+
+// isOwnText says whether a statement is one that Risso sent: all of them carry its mark.
+func isOwnText(s string) bool { return strings.Contains(s[:min(len(s), 200)], "/* risso") }
+
+func sessionOf(row []sqldriver.Value, commitAtQueryEnd bool) Session {
+	whole := func(i int) int64 { n, _ := number(row[i]); return int64(n) }
+	s := Session{ID: whole(0), User: text(row[1]), Host: text(row[2]), Schema: text(row[3]), State: text(row[5]), Text: text(row[6]), DigestText: text(row[7]), Run: whole(8), thread: whole(11), level: whole(12)}
+	s.Seconds, _ = number(row[9])
+	command, event := text(row[4]), text(row[10])
+	s.Prepared = command == "Execute" || event == "statement/sql/execute_sql"
+	if inner := text(row[13]); s.level > 0 && inner != "" { // the process list shows the outermost statement
+		s.Text = inner
+	}
+	if host, _, err := net.SplitHostPort(s.Host); err == nil {
+		s.Host = host
+	}
+	s.Wait = statementWait(s.State, text(row[14]), commitAtQueryEnd)
+	return s
+}
+
+// statementWait tells the class of a thread's state, and where the state says nothing that of its wait event.
+// (https://dev.mysql.com/doc/refman/9.4/en/general-thread-states.html, "Performance Schema Wait Event Tables")
+func statementWait(state, event string, commitAtQueryEnd bool) string {
+	low := strings.ToLower(state)
+	for _, w := range tmpDiskStates {
+		if strings.Contains(low, w) {
+			return waitTmpDisk
+		}
+	}
+	class := classOfState(state, commitAtQueryEnd)
+	if class != waitRunning {
+		return class
+	}
+	for _, e := range classOfEvent {
+		if strings.HasPrefix(event, e.prefix) {
+			return e.class
+		}
+	}
+	return class
+}
+
+// tmpDiskStates are the states in which a statement moves or copies an internal temporary table on disk.
+var tmpDiskStates = []string{"converting heap to ", "copying to tmp table on disk"}
+
+// classOfEvent tells the class of a wait event. Waits for a table's handler stand for all that the engine does.
+var classOfEvent = []struct{ prefix, class string }{
+	{"wait/io/file/", "io"},
+	{"wait/io/socket/", "network"},
+	{"wait/io/redo_log_flush", "commit"},
+	{"wait/lock/metadata/", waitMetadata},
+	{"wait/lock/table/", "table_lock"},
+}
+
+// lockPair is a session that waits and one that holds what it waits for, by connection or by thread.
+type lockPair struct{ waits, holds int64 }
+
+// blockers finds who waits for row locks, which no state shows, and who blocks whom.
+func (r *ActivityReader) blockers(ctx context.Context, list []Session) error {
+	locks := 0.0
+	err := r.optional(ctx, "row locks", "the account lacks PROCESS", r.c.Server.grantProcess(), "SELECT /* risso: do sessions wait for row locks? */ COUNT FROM information_schema.INNODB_METRICS WHERE NAME = 'lock_row_lock_current_waits'", func(row []sqldriver.Value) error {
+		locks, _ = number(row[0])
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if locks > 0 {
+		statement, byThread := r.c.Server.rowLockWaits()
+		pairs, err := r.pairs(ctx, "row locks", statement)
+		if err != nil {
+			return err
+		}
+		block(list, pairs, byThread, waitRowLock)
+	}
+	metadata := false
+	for i := range list {
+		metadata = metadata || list[i].Wait == waitMetadata
+	}
+	if statement := r.c.Server.metadataLockWaits(); metadata && statement != "" {
+		pairs, err := r.pairs(ctx, "metadata locks", statement)
+		if err != nil {
+			return err
+		}
+		block(list, pairs, false, waitMetadata)
+	}
+	return r.lastStatements(ctx, list)
+}
+
+// block notes for each session that waits the one it waits for: one that does not wait itself before one that does.
+func block(list []Session, pairs []lockPair, byThread bool, class string) {
+	number := func(s *Session) int64 {
+		if byThread {
+			return s.thread
+		}
+		return s.ID
+	}
+	at, waiting := make(map[int64]*Session, len(list)), map[int64]bool{}
+	for i := range list {
+		at[number(&list[i])] = &list[i]
+	}
+	for _, p := range pairs {
+		waiting[p.waits] = true
+	}
+	done := map[int64]bool{}
+	for _, p := range pairs {
+		s := at[p.waits]
+		if s == nil || done[p.waits] || waiting[p.holds] && s.BlockerID != 0 {
+			continue
+		}
+		s.Wait = class
+		done[p.waits] = !waiting[p.holds]
+		if b := at[p.holds]; b != nil {
+			s.BlockerID = b.ID
+			if s.BlockerText = b.DigestText; s.BlockerText == "" {
+				s.BlockerText = b.Text
+			}
+			continue
+		}
+		s.BlockerID, s.BlockerText = p.holds, ""
+		if byThread {
+			s.BlockerID = -p.holds // the thread; lastStatements finds its connection
+		}
+	}
+}
+
+// pairs asks who waits for whom.
+func (r *ActivityReader) pairs(ctx context.Context, what, statement string) (list []lockPair, err error) {
+	err = r.optional(ctx, what, "the account may not see who blocks whom", r.c.Server.grantProcess()+"; GRANT SELECT ON performance_schema.* TO "+r.c.Server.QuotedAccount(), statement, func(row []sqldriver.Value) error {
+		waits, _ := number(row[0])
+		holds, _ := number(row[1])
+		list = append(list, lockPair{int64(waits), int64(holds)})
+		return nil
+	})
+	return list, err
+}
+
+func (s Server) grantProcess() string { return "GRANT PROCESS ON *.* TO " + s.QuotedAccount() }
+
+// optional asks what may be refused; then it is left out for a while, and Gaps says so.
+func (r *ActivityReader) optional(ctx context.Context, what, reason, remedy, statement string, f func(row []sqldriver.Value) error) error {
+	if r.refused[what] > 0 {
+		r.refused[what]--
+		return nil
+	}
+	err := r.c.Query(ctx, statement, f)
+	if err == nil {
+		delete(r.gaps, what)
+		return nil
+	}
+	switch ClassOf(err) {
+	case ClassPrivilege, ClassMissing:
+		r.refused[what] = refusedFor
+		r.gaps[what] = fleet.Gap{What: "who waits for " + what, Reason: reason, Remedy: remedy}
+		return nil
+	}
+	return err
+}
+
+// Gaps are what the reader could not be told.
+func (r *ActivityReader) Gaps() []fleet.Gap {
+	list := []fleet.Gap{}
+	for _, what := range []string{"row locks", "metadata locks", "statements"} {
+		if g, ok := r.gaps[what]; ok {
+			list = append(list, g)
+		}
+	}
+	return list
+}
+
+// rowLockWaits asks who waits for whose row locks; by thread where performance_schema has them (MySQL 8.0.1), else by connection.
+func (s Server) rowLockWaits() (statement string, byThread bool) {
+	if s.atLeast(80001) && s.PerformanceSchema {
+		return fmt.Sprintf("SELECT /* risso: who blocks whom */ DISTINCT REQUESTING_THREAD_ID, BLOCKING_THREAD_ID FROM performance_schema.data_lock_waits LIMIT %d", maxLockPairs), true
+	}
+	return fmt.Sprintf(`SELECT /* risso: who blocks whom */ DISTINCT r.trx_mysql_thread_id, b.trx_mysql_thread_id FROM information_schema.INNODB_LOCK_WAITS w
+ JOIN information_schema.INNODB_TRX r ON r.trx_id = w.requesting_trx_id JOIN information_schema.INNODB_TRX b ON b.trx_id = w.blocking_trx_id LIMIT %d`, maxLockPairs), false
+}
+
+// metadataLockWaits asks who waits for whose metadata locks, by connection; "" where the server does not tell. MySQL 5.7 and MariaDB
+// have the instrument wait/lock/metadata/sql/mdl off as they come, and then the answer is empty.
+func (s Server) metadataLockWaits() string {
+	if !s.PerformanceSchema || s.MariaDB() && s.Number < 100502 {
+		return ""
+	}
+	return fmt.Sprintf(`SELECT /* risso: who blocks whom */ DISTINCT pt.PROCESSLIST_ID, gt.PROCESSLIST_ID FROM performance_schema.metadata_locks p
+ JOIN performance_schema.metadata_locks g ON g.OBJECT_TYPE = p.OBJECT_TYPE AND g.OBJECT_SCHEMA <=> p.OBJECT_SCHEMA AND g.OBJECT_NAME <=> p.OBJECT_NAME AND g.LOCK_STATUS = 'GRANTED'
+ JOIN performance_schema.threads pt ON pt.THREAD_ID = p.OWNER_THREAD_ID JOIN performance_schema.threads gt ON gt.THREAD_ID = g.OWNER_THREAD_ID
+ WHERE p.LOCK_STATUS = 'PENDING' AND g.OWNER_THREAD_ID <> p.OWNER_THREAD_ID LIMIT %d`, maxLockPairs)
+}
+
+// lastStatements reads what blocking sessions ran last that run nothing now.
+func (r *ActivityReader) lastStatements(ctx context.Context, list []Session) error {
+	var ids, threads []string
+	seen := map[int64]bool{}
+	for i := range list {
+		b := list[i].BlockerID
+		if b == 0 || list[i].BlockerText != "" || seen[b] {
+			continue
+		}
+		seen[b] = true
+		if b < 0 {
+			threads = append(threads, strconv.FormatInt(-b, 10))
+		} else {
+			ids = append(ids, strconv.FormatInt(b, 10))
+		}
+	}
+	if len(seen) == 0 || !r.c.Server.PerformanceSchema {
+		return nil
+	}
+	column, in := "t.THREAD_ID", strings.Join(threads, ", ")
+	if len(threads) == 0 { // a server tells row locks by the one or by the other
+		column, in = "t.PROCESSLIST_ID", strings.Join(ids, ", ")
+	}
+	type last struct {
+		id   int64
+		text string
+	}
+	found := map[int64]last{}
+	c := r.c
+	statement := func(column, in string) string {
+		return `SELECT /* risso: what blocking sessions ran last */ t.THREAD_ID, t.PROCESSLIST_ID, COALESCE(s.DIGEST_TEXT, s.SQL_TEXT) FROM performance_schema.threads t
+ LEFT JOIN performance_schema.events_statements_current s ON s.THREAD_ID = t.THREAD_ID WHERE (` + column + ` IN (` + in + `)) AND t.PROCESSLIST_ID IS NOT NULL`
+	}
+	for _, column := range []string{"t.THREAD_ID", "t.PROCESSLIST_ID"} { // their classes, without the numbers
+		c.traffic.note(statement(column, "0"))
+		c.traffic.note(statement(column, "0, 0"))
+	}
+	err := c.quietQuery(ctx, statement(column, in), func(row []sqldriver.Value) error {
+		thread, _ := number(row[0])
+		id, _ := number(row[1])
+		l := last{int64(id), text(row[2])}
+		if !isOwnText(l.text) {
+			found[-int64(thread)], found[int64(id)] = l, l
+		}
+		return nil
+	})
+	for i := range list {
+		s := &list[i]
+		if l, ok := found[s.BlockerID]; ok && s.BlockerText == "" {
+			s.BlockerID, s.BlockerText = l.id, l.text
+		}
+	}
+	return err
+}
+
+// StillRuns says whether a session still runs what it ran when it was seen.
+func (r *ActivityReader) StillRuns(ctx context.Context, s Session) (bool, error) {
+	q := `SELECT /* risso: does it still run? */ s.EVENT_ID FROM performance_schema.threads t JOIN performance_schema.events_statements_current s ON s.THREAD_ID = t.THREAD_ID
+ WHERE s.END_EVENT_ID IS NULL AND t.PROCESSLIST_ID = `
+	if r.info {
+		if !r.c.Server.MariaDB() {
+			return false, nil
+		}
+		q = "SELECT /* risso: does it still run? */ QUERY_ID FROM information_schema.PROCESSLIST WHERE ID = "
+	}
+	same := false
+	r.c.traffic.note(q + "0")
+	err := r.c.quietQuery(ctx, q+strconv.FormatInt(s.ID, 10), func(row []sqldriver.Value) error {
+		n, _ := number(row[0])
+		same = same || int64(n) == s.Run
+		return nil
+	})
+	return same && s.Run != 0, err
+}
