@@ -45,6 +45,7 @@ type scene struct {
 	store  events.Store
 	c      *Collector
 	now    time.Time
+	began  time.Time // before it, the server was not there
 	mu     sync.Mutex
 	events []fleet.Event
 }
@@ -70,7 +71,7 @@ func newScene(t *testing.T, kind string, change func(*Options), settings ...stri
 			t.Errorf("down: %v", err)
 		}
 	})
-	s := &scene{t: t, node: sb.Primary(), now: time.Unix(1_790_000_040, 0)}
+	s := &scene{t: t, node: sb.Primary(), began: time.Now(), now: time.Unix(1_790_000_040, 0)}
 	if s.db, err = s.node.DB(); err != nil {
 		t.Fatal(err)
 	}
