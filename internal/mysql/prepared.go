@@ -79,7 +79,7 @@ func (c *Conn) CountsPrepared(ctx context.Context) (PreparedCounting, error) {
 // executeOne runs a prepared statement; false when the server has no room for it (max_prepared_stmt_count).
 func (c *Conn) executeOne(ctx context.Context) (bool, error) {
 	const statement = "SELECT /* risso: is this execution counted? */ ? AS risso_prepared"
-	for _, s := range []string{statement, "PREPARE " + statement, "EXECUTE " + statement} { // as servers tell it
+	for _, s := range []string{statement, "PREPARE " + statement, "EXECUTE " + statement, "DEALLOCATE " + statement} { // as servers tell it
 		c.traffic.note(s)
 	}
 	c.traffic.Queries.Add(1)

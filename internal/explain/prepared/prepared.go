@@ -35,6 +35,7 @@ type Counters struct {
 	base     map[mysql.PreparedKey]mysql.Digest // nil: nothing was read
 	cut      bool                               // base is not all that there was
 	executed int64                              // all executions at the last reading
+	probes   int64                              // own executions since the last reading
 	started  int64
 	lost     int64
 	tallies  []tally
@@ -57,7 +58,7 @@ type Reading struct {
 // Connected finds out where the server counts. It is called for each new connection: the server may have been restarted, and then all
 // that it counts was done since.
 func (c *Counters) Connected(ctx context.Context, conn *mysql.Conn) (err error) {
-	if c.Counting, err = conn.CountsPrepared(ctx); err != nil {
+	if err = c.ask(ctx, conn); err != nil {
 		return err
 	}
 	started, err := conn.Started(ctx)
@@ -65,10 +66,17 @@ func (c *Counters) Connected(ctx context.Context, conn *mysql.Conn) (err error) 
 		return err
 	}
 	if d := started - c.started; c.base != nil && (d > restartSlack || d < -restartSlack) {
+		c.probes = 0
 		c.base, c.cut, c.executed, c.lost, c.tallies = map[mysql.PreparedKey]mysql.Digest{}, false, 0, 0, nil
 	}
 	c.started = started
 	return nil
+}
+
+func (c *Counters) ask(ctx context.Context, conn *mysql.Conn) (err error) {
+	c.Counting, err = conn.CountsPrepared(ctx)
+	c.probes++
+	return err
 }
 
 // restartSlack is how many seconds two readings of the time of a server's start may differ.
@@ -85,7 +93,7 @@ func (c *Counters) All() { c.base = map[mysql.PreparedKey]mysql.Digest{} }
 // Read asks the server; nothing is remembered before Next.
 func (c *Counters) Read(ctx context.Context, conn *mysql.Conn) (r Reading, err error) {
 	if c.doubtful() {
-		if c.Counting, err = conn.CountsPrepared(ctx); err != nil {
+		if err = c.ask(ctx, conn); err != nil {
 			return r, err
 		}
 	}
@@ -154,7 +162,7 @@ func (c *Counters) Next(r Reading) []Cost {
 		}
 		add(&sums[k].Digest, added)
 	}
-	if all := r.executed - c.executed; !first && all >= 0 {
+	if all := r.executed - c.executed - c.probes; !first && all >= 0 {
 		if c.tallies = append(c.tallies, tally{found, all}); len(c.tallies) > maxTallies {
 			c.tallies = c.tallies[1:]
 		}
@@ -162,6 +170,7 @@ func (c *Counters) Next(r Reading) []Cost {
 	if c.nowLost = r.room.Lost - c.lost; c.nowLost < 0 {
 		c.nowLost = r.room.Lost
 	}
+	c.probes = 0
 	c.base, c.cut, c.executed, c.lost, c.room = base, r.cut, r.executed, r.room.Lost, r.room
 	out := make([]Cost, 0, len(sums))
 	for _, s := range sums {
@@ -215,6 +224,20 @@ func AppendPlain(dst []byte, f *sqltext.Fingerprinter, c Cost) []byte {
 		dst = append(dst, " ..."...)
 	}
 	return dst
+}
+
+// CutExecute takes the word away by which MySQL 9's digest texts tell executions of prepared statements from the same statement run as
+// text. EXECUTE `name` of the text protocol stays: digests quote names, so a verb is none.
+func CutExecute(digestText string) string {
+	rest, ok := strings.CutPrefix(digestText, "EXECUTE ")
+	if !ok {
+		return digestText
+	}
+	switch sqltext.Verb([]byte(rest)) {
+	case "SELECT", "INSERT", "UPDATE", "DELETE", "REPLACE", "CALL", "SET", "TABLE", "VALUES", "DO":
+		return rest
+	}
+	return digestText
 }
 
 // Missing is how many executions of the last readings were not found, of how many.
