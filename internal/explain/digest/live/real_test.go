@@ -298,7 +298,7 @@ func TestBegunAnew(t *testing.T) {
 				}
 			}
 			for what, between := range map[string]func(){
-				"emptied":   func() { s.exec(t, "TRUNCATE performance_schema.events_statements_summary_by_digest"); after() },
+				"emptied":   func() { nextSecond(); s.exec(t, "TRUNCATE performance_schema.events_statements_summary_by_digest"); after() },
 				"restarted": func() { restart(t, s.node); after() },
 			} {
 				p, notes, err := s.read(t, Options{For: window, Samples: 1}, between)
@@ -318,6 +318,9 @@ func TestBegunAnew(t *testing.T) {
 	}
 }
 
+// nextSecond waits, because FIRST_SEEN knows whole seconds on MySQL 5.7 and MariaDB.
+func nextSecond() { time.Sleep(1100 * time.Millisecond) }
+
 func restart(t *testing.T, n *sandbox.Node) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -325,7 +328,7 @@ func restart(t *testing.T, n *sandbox.Node) {
 	if err := n.Stop(ctx); err != nil {
 		t.Error(err)
 	}
-	time.Sleep(1100 * time.Millisecond) // FIRST_SEEN knows whole seconds on MySQL 5.7 and MariaDB
+	nextSecond()
 	if err := n.Start(ctx); err != nil {
 		t.Error(err)
 	}
