@@ -109,7 +109,7 @@ func (c *Conn) executeOne(ctx context.Context) (bool, error) {
 
 // PreparedStatements reads what statements cost that clients prepared by the binary protocol, have executed, and not closed: at most
 // limit, the heaviest, when ranked is set, else any; cut says that there are more. p is valid during the call only. 10,000 of them
-// cost the server 12 ms (MariaDB 10.11) or 19 ms (MySQL 5.7) of processor time, a few more when they are ranked.
+// cost the server 13 ms (MariaDB 10.11, MySQL 8.0) or 19 ms (MySQL 5.7) of processor time, 20 to 29 ms when they are ranked.
 func (c *Conn) PreparedStatements(ctx context.Context, limit int, ranked bool, f func(p *Prepared) error) (cut bool, err error) {
 	order := ""
 	if ranked {

@@ -86,7 +86,6 @@ func oneArg(i int) []any { return []any{i} }
 // same statement run as text, with its user and schema; what a session does before it ends is told as missing, in its share.
 func TestPrepared(t *testing.T) {
 	eachKind(t, func(t *testing.T, kind string) {
-		t.Parallel()
 		s := newScene(t, kind, func(o *Options) { o.PlanID = planID })
 		inDigests := kind == "mysql-9.7" // measured, and what the collector finds out itself
 		s.run(1, "CREATE DATABASE shop", "USE shop", "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20))")

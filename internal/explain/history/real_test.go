@@ -31,6 +31,7 @@ func eachKind(t *testing.T, f func(t *testing.T, kind string)) {
 	t.Helper()
 	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
 			sandboxtest.Need(t, kind)
 			f(t, kind)
 		})

@@ -298,7 +298,11 @@ func TestBegunAnew(t *testing.T) {
 				}
 			}
 			for what, between := range map[string]func(){
-				"emptied":   func() { nextSecond(); s.exec(t, "TRUNCATE performance_schema.events_statements_summary_by_digest"); after() },
+				"emptied": func() {
+					nextSecond()
+					s.exec(t, "TRUNCATE performance_schema.events_statements_summary_by_digest")
+					after()
+				},
 				"restarted": func() { restart(t, s.node); after() },
 			} {
 				p, notes, err := s.read(t, Options{For: window, Samples: 1}, between)
