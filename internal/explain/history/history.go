@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rissodb/risso/internal/explain/prepared"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/store/events"
@@ -81,6 +82,7 @@ type Collector struct {
 	identity string // which server answered last
 
 	counters  counters
+	prepared  follower
 	latencies latencies
 	names     identifier
 	classes   map[digestKey]known
@@ -126,7 +128,7 @@ func (c *Collector) Status() Status {
 	defer c.mu.Unlock()
 	s := c.status
 	activity, notes := c.activity.status()
-	s.Activity, s.Notes = activity, append(append([]fleet.Gap{}, s.Notes...), notes...)
+	s.Activity, s.Notes = activity, slices.Concat([]fleet.Gap{}, s.Notes, c.prepared.notes, notes)
 	return s
 }
 
@@ -238,10 +240,11 @@ func (c *Collector) begins(ctx context.Context) error {
 	identity := fmt.Sprintf("%s:%d %s", srv.Hostname, srv.Port, srv.DataDir)
 	if c.identity != "" && c.identity != identity { // another server under the same address: its counters are others
 		c.counters.begin()
+		c.prepared.Forget()
 		c.latencies = latencies{}
 	}
 	c.identity = identity
-	return nil
+	return c.prepared.Connected(ctx, c.conn)
 }
 
 // read asks the server and stores the minute.
@@ -258,8 +261,12 @@ func (c *Collector) read(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
+	reading, err := c.prepared.Read(ctx, c.conn)
+	if err != nil {
+		return fmt.Errorf("read prepared statements: %w", err)
+	}
 	if !c.counters.begun() {
-		return c.begin(ctx, clock, now)
+		return c.begin(ctx, clock, now, reading)
 	}
 	var list []cost
 	err = c.conn.Digests(ctx, c.since, func(d *mysql.Digest) error {
@@ -276,11 +283,11 @@ func (c *Collector) read(ctx context.Context, now time.Time) error {
 	if gone := now.Sub(at); gone > 90*time.Second { // readings failed between: what was added is of the newest minute
 		at = now.Add(-time.Minute)
 	}
-	return c.minute(ctx, at.Unix()/60*60, list)
+	return c.minute(ctx, at.Unix()/60*60, list, c.executions(reading))
 }
 
 // begin reads how all counters stand.
-func (c *Collector) begin(ctx context.Context, clock string, now time.Time) error {
+func (c *Collector) begin(ctx context.Context, clock string, now time.Time, reading prepared.Reading) error {
 	err := c.conn.Digests(ctx, "", func(d *mysql.Digest) error {
 		c.counters.first(d)
 		return nil
@@ -292,14 +299,20 @@ func (c *Collector) begin(ctx context.Context, clock string, now time.Time) erro
 	if c.counters.base == nil { // a server on which nothing ran
 		c.counters.base = map[digestKey]mysql.Digest{}
 	}
+	c.prepared.Forget()
+	c.executions(reading)
 	c.since, c.readAt = clock, now
 	c.setStatus(func(s *Status) { s.Working, s.Why, s.Remedy, s.Since, s.Last = true, "", "", now.Unix(), now.Unix() })
 	return nil
 }
 
 // minute stores what ran in a minute and looks closer at the heaviest.
-func (c *Collector) minute(ctx context.Context, at int64, list []cost) error {
+func (c *Collector) minute(ctx context.Context, at int64, list []cost, executed []prepared.Cost) error {
 	if err := c.identify(ctx, at, list); err != nil {
+		return err
+	}
+	executions, err := c.identifyPrepared(ctx, at, executed)
+	if err != nil {
 		return err
 	}
 	list = slices.DeleteFunc(list, func(d cost) bool { return c.classes[d.digestKey].own })
@@ -320,6 +333,9 @@ func (c *Collector) minute(ctx context.Context, at int64, list []cost) error {
 			rows[i].Latency = c.latencies.next(list[i], at, h)
 		}
 	}
+	for _, e := range executions {
+		rows = append(rows, e.row())
+	}
 	if len(c.pending) >= maxPending {
 		c.pending = c.pending[1:]
 	}
@@ -331,7 +347,10 @@ func (c *Collector) minute(ctx context.Context, at int64, list []cost) error {
 	if err := c.full(ctx, at, list); err != nil {
 		return err
 	}
-	return c.closer(ctx, at, list[:min(len(list), heaviest)])
+	if err := c.closer(ctx, at, list[:min(len(list), heaviest)]); err != nil {
+		return err
+	}
+	return c.samplePrepared(ctx, at, executions[:min(len(executions), heaviest)])
 }
 
 // store writes the minutes that wait.

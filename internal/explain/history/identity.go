@@ -3,6 +3,7 @@ package history
 import (
 	"strings"
 
+	"github.com/rissodb/risso/internal/explain/prepared"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
@@ -28,18 +29,13 @@ type identifier struct {
 // aroundPrepared are the verbs of what MySQL 9 tells with the text of the prepared statement though it is not run.
 var aroundPrepared = map[string]bool{"PREPARE": true, "DEALLOCATE": true}
 
-// executed are the verbs after EXECUTE that are no name of a prepared statement; those are quoted in digests.
-var executed = map[string]bool{"SELECT": true, "INSERT": true, "UPDATE": true, "DELETE": true, "REPLACE": true, "CALL": true, "SET": true, "TABLE": true, "VALUES": true, "DO": true}
-
 // maxTablesText bounds the list of a class' tables.
 const maxTablesText = 1000
 
 // of names the class of a digest's text.
 func (i *identifier) of(digestText string) identity {
 	// MySQL 9 tells the executions of prepared statements by a word before their text: the same class as without.
-	if rest, ok := strings.CutPrefix(digestText, "EXECUTE "); ok && executed[sqltext.Verb([]byte(rest))] {
-		digestText = rest
-	}
+	digestText = prepared.CutExecute(digestText)
 	i.buf = sqltext.AppendDigestText(i.buf[:0], []byte(digestText))
 	fp := string(i.buf)
 	return identity{id: sqltext.ClassID(i.buf), fingerprint: fp, verb: sqltext.Verb([]byte(digestText)), tables: tablesOf([]byte(digestText))}

@@ -31,6 +31,7 @@ func eachKind(t *testing.T, f func(t *testing.T, kind string)) {
 	t.Helper()
 	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
 			sandboxtest.Need(t, kind)
 			f(t, kind)
 		})
@@ -45,6 +46,7 @@ type scene struct {
 	store  events.Store
 	c      *Collector
 	now    time.Time
+	began  time.Time // before it, the server was not there
 	mu     sync.Mutex
 	events []fleet.Event
 }
@@ -70,7 +72,7 @@ func newScene(t *testing.T, kind string, change func(*Options), settings ...stri
 			t.Errorf("down: %v", err)
 		}
 	})
-	s := &scene{t: t, node: sb.Primary(), now: time.Unix(1_790_000_040, 0)}
+	s := &scene{t: t, node: sb.Primary(), began: time.Now(), now: time.Unix(1_790_000_040, 0)}
 	if s.db, err = s.node.DB(); err != nil {
 		t.Fatal(err)
 	}

@@ -31,6 +31,7 @@ func Modes() []Mode { return []Mode{Auto, PerformanceSchema, SlowLogFile, Off} }
 type Either struct {
 	counters *Collector
 	log      *SlowLog
+	logOnly  bool // counters only looks at the active sessions
 }
 
 // NewEither makes it of two sources of one server. From then on log reads only while counters cannot.
@@ -44,7 +45,12 @@ func NewEither(counters *Collector, log *SlowLog) *Either {
 		}
 		return needUnknown
 	}
-	return &Either{counters, log}
+	return &Either{counters: counters, log: log}
+}
+
+// NewSlowLogOnly is the slow log, whatever else there is, and what the active sessions are found doing.
+func NewSlowLogOnly(sessions *Collector, log *SlowLog) *Either {
+	return &Either{counters: sessions, log: log, logOnly: true}
 }
 
 // Run follows until ctx ends.
@@ -54,17 +60,24 @@ func (e *Either) Run(ctx context.Context) {
 		defer close(done)
 		e.log.Run(ctx)
 	}()
-	e.counters.Run(ctx)
+	if e.logOnly {
+		e.counters.activity.run(ctx)
+	} else {
+		e.counters.Run(ctx)
+	}
 	<-done
 }
 
 // Status is that of the source which works; when none does, it says what keeps each of them.
 func (e *Either) Status() Status {
+	if e.logOnly {
+		return e.logStatus()
+	}
 	c := e.counters.Status()
 	if c.Working || !e.counters.absent.Load() {
 		return c
 	}
-	l := e.log.Status()
+	l := e.logStatus()
 	if l.Working {
 		l.Notes = append(l.Notes, gap("statements that are not slow", c.Why+"; the slow log is read in its place", c.Remedy))
 		return l
@@ -75,6 +88,14 @@ func (e *Either) Status() Status {
 		l.Remedy += "; or, for all statements: "
 	}
 	l.Remedy += c.Remedy
+	return l
+}
+
+// logStatus is that of the slow log, with how looking at the sessions goes.
+func (e *Either) logStatus() Status {
+	l := e.log.Status()
+	activity, notes := e.counters.activity.status()
+	l.Activity, l.Notes = activity, append(l.Notes[:len(l.Notes):len(l.Notes)], notes...)
 	return l
 }
 

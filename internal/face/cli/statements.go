@@ -105,7 +105,7 @@ func (s *statements) follow(ctx context.Context, group *collect.Group, w *watch,
 	case history.PerformanceSchema:
 		c = history.New(srv.target, srv.instance, o)
 	case history.SlowLogFile:
-		c = history.NewSlowLog(srv.target, srv.instance, o, state)
+		c = history.NewSlowLogOnly(history.New(srv.target, srv.instance, o), history.NewSlowLog(srv.target, srv.instance, o, state))
 	default:
 		c = history.NewEither(history.New(srv.target, srv.instance, o), history.NewSlowLog(srv.target, srv.instance, o, state))
 	}

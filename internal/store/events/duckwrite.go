@@ -8,6 +8,8 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -246,14 +248,28 @@ func (s *embedded) AddClasses(ctx context.Context, classes ...Class) error {
 		if err := insertRows(ctx, c, "risso_classes", names, "ON CONFLICT DO NOTHING"); err != nil {
 			return err
 		}
-		for k, id := range told {
-			if _, err := c.ExecContext(ctx, "UPDATE risso_classes SET pt_id = ? WHERE class = ? AND pt_id = ''", id, k); err != nil {
-				return err
-			}
+		if err := tellPtIDs(ctx, c, told); err != nil {
+			return err
 		}
 		return insertRows(ctx, c, "risso_seen", places, "ON CONFLICT DO UPDATE SET first_seen = least(first_seen, excluded.first_seen), last_seen = greatest(last_seen, excluded.last_seen)")
 	})
 	return wrap("note classes", err)
+}
+
+// tellPtIDs notes pt-query-digest's IDs of classes that had none.
+func tellPtIDs(ctx context.Context, c *sql.Conn, told map[int64]string) error {
+	const one = "(?::BIGINT, ?::VARCHAR)"
+	for batch := range slices.Chunk(slices.Collect(maps.Keys(told)), rowsAtOnce) {
+		var args []any
+		for _, k := range batch {
+			args = append(args, k, told[k])
+		}
+		if _, err := c.ExecContext(ctx, "UPDATE risso_classes SET pt_id = told.pt_id FROM (VALUES "+strings.TrimSuffix(strings.Repeat(one+", ", len(batch)), ", ")+
+			") AS told (class, pt_id) WHERE risso_classes.class = told.class AND risso_classes.pt_id = ''", args...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func insertRows(ctx context.Context, c *sql.Conn, table string, rows [][]any, conflict string) error {

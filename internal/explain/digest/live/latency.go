@@ -76,8 +76,12 @@ func (r *Reader) latencies(ctx context.Context, p *digest.Profile, list []*group
 		return nil
 	}
 	p.QuantileError = quantileError
-	unknown := 0
+	unknown, without := 0, 0
 	for _, g := range list[:min(len(list), detailed)] {
+		if len(g.prepared) > 0 {
+			without++
+			continue
+		}
 		known, err := r.latency(ctx, g)
 		if err != nil {
 			return err
@@ -88,6 +92,9 @@ func (r *Reader) latencies(ctx context.Context, p *digest.Profile, list []*group
 	}
 	if unknown > 0 {
 		r.notes = append(r.notes, fmt.Sprintf("%d of the %d heaviest classes have no percentiles: they were not among the %d busiest when the watch began, whose histograms were read. With --for 0 all have.", unknown, min(len(list), detailed), bucketsRead))
+	}
+	if without > 0 {
+		r.notes = append(r.notes, fmt.Sprintf("%d of the %d heaviest classes have no percentiles: this server keeps no histograms of prepared statements.", without, min(len(list), detailed)))
 	}
 	if n := len(list) - detailed; n > 0 {
 		r.notes = append(r.notes, fmt.Sprintf("The %d classes after the first %d have no percentiles and no samples: each costs the server some milliseconds.", n, detailed))

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/explain/digest"
+	"github.com/rissodb/risso/internal/explain/prepared"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sqltext"
 )
@@ -59,11 +60,25 @@ type Reader struct {
 	anew    map[key]bool          // of base: what began to be counted anew meanwhile
 	notes   []string
 	lost    int64
+	wait    func(context.Context) error // until the window is over
+
+	prepared prepared.Counters
+	executed []prepared.Cost // executions of prepared statements that are in no digest
 }
 
 // New checks the options. traffic is what conn counts into: it knows Risso's own statements.
 func New(conn *mysql.Conn, traffic *mysql.Traffic, o Options) (*Reader, error) {
 	r := &Reader{conn: conn, traffic: traffic, o: o}
+	r.wait = func(ctx context.Context) error {
+		timer := time.NewTimer(o.For)
+		defer timer.Stop()
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-timer.C:
+			return nil
+		}
+	}
 	switch o.GroupBy {
 	case "":
 		r.o.GroupBy = "fingerprint"
@@ -111,16 +126,17 @@ func (r *Reader) Read(ctx context.Context) (*digest.Profile, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := r.prepared.Connected(ctx, r.conn); err != nil {
+		return nil, err
+	}
 	lost := int64(0)
-	if r.o.For > 0 {
+	if r.prepared.All(); r.o.For > 0 {
 		if lost, err = r.begin(ctx, clock); err != nil {
 			return nil, err
 		}
 		began = time.Now()
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(r.o.For):
+		if err = r.wait(ctx); err != nil {
+			return nil, err
 		}
 	}
 	rows, first, err := r.changed(ctx)
@@ -151,6 +167,7 @@ func (r *Reader) Read(ctx context.Context) (*digest.Profile, error) {
 	if r.lost > 0 {
 		r.notes = append(r.notes, fmt.Sprintf("%d statements found no room in the server's table of %d digests. A larger performance_schema_digests_size (in the option file) keeps them apart.", r.lost, size))
 	}
+	r.notePrepared()
 	if n := len(r.anew); n > 0 {
 		r.notes = append(r.notes, fmt.Sprintf("%d of %d rows of the server's table of digests went or began anew meanwhile: the server was restarted, or the table emptied. What they counted between the beginning and that is not known.", n, len(r.base)))
 	}
@@ -166,7 +183,12 @@ func (r *Reader) begin(ctx context.Context, clock string) (lost int64, err error
 	if err := r.conn.Digests(ctx, "", func(d *mysql.Digest) error { r.base[key{d.Schema, d.ID}] = *d; return nil }); err != nil {
 		return 0, err
 	}
-	return lost, r.firstBuckets(ctx, clock)
+	if err := r.firstBuckets(ctx, clock); err != nil {
+		return 0, err
+	}
+	r.prepared.Forget()
+	_, err = r.executions(ctx)
+	return lost, err
 }
 
 // reconnect waits for a server that dropped the connection.
@@ -177,8 +199,10 @@ func (r *Reader) reconnect(ctx context.Context) error {
 		conn, err := r.o.Reconnect(ctx)
 		if err == nil {
 			r.conn = conn
-			_, err = conn.ServerNow(ctx)
-			return err
+			if _, err = conn.ServerNow(ctx); err != nil {
+				return err
+			}
+			return r.prepared.Connected(ctx, conn)
 		}
 		select {
 		case <-ctx.Done():
@@ -210,6 +234,10 @@ func (r *Reader) changed(ctx context.Context) (rows []mysql.Digest, first time.T
 		}
 		return nil
 	})
+	if err != nil {
+		return nil, first, err
+	}
+	r.executed, err = r.executions(ctx)
 	return rows, first, err
 }
 
@@ -249,6 +277,8 @@ type group struct {
 	rows []key
 	dbs  map[string]int64
 	pts  []string // pt-query-digest's IDs of Samples; empty where one is not whole
+
+	prepared []mysql.StatementSample // as they were prepared, where executions count that are in no digest
 }
 
 // What found no room in the server's table is one class. Its ID is the same in the history that serve keeps.
@@ -290,6 +320,7 @@ func (r *Reader) profile(ctx context.Context, rows []mysql.Digest) (*digest.Prof
 		g.add(d)
 		all.add(d)
 	}
+	r.addPrepared(p, groups, all, own)
 	p.Metrics, p.Unique = all.finish().Metrics, len(groups)
 	list := make([]*group, 0, len(groups))
 	total := 0.0
@@ -312,6 +343,9 @@ func (r *Reader) profile(ctx context.Context, rows []mysql.Digest) (*digest.Prof
 			for _, s := range samples[k] {
 				g.offer(s, r.o)
 			}
+		}
+		for _, s := range g.prepared {
+			g.offer(s, r.o)
 		}
 		g.names(r.o.GroupBy)
 	}
@@ -336,7 +370,7 @@ func (r *Reader) texts(ctx context.Context, rows []mysql.Digest) (map[key]string
 	slices.Sort(ids)
 	out := map[key]string{}
 	err := r.conn.DigestTexts(ctx, slices.Compact(ids), func(schema, id, text string) error {
-		out[key{schema, id}] = text
+		out[key{schema, id}] = prepared.CutExecute(text)
 		return nil
 	})
 	return out, err

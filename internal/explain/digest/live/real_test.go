@@ -81,7 +81,7 @@ func (s *scene) target(t *testing.T) mysql.Target {
 	return target
 }
 
-// read digests the server. meanwhile runs after the first of two readings.
+// read digests the server. meanwhile runs between two readings.
 func (s *scene) read(t *testing.T, o Options, meanwhile func()) (*digest.Profile, []string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -98,26 +98,13 @@ func (s *scene) read(t *testing.T, o Options, meanwhile func()) (*digest.Profile
 	if err != nil {
 		t.Fatal(err)
 	}
-	done := make(chan struct{})
-	if meanwhile != nil {
-		sent := traffic.Queries.Load()
-		go func() {
-			defer close(done)
-			for quiet := 0; quiet < 5; { // the first reading is over when it asks nothing more
-				time.Sleep(100 * time.Millisecond)
-				if now := traffic.Queries.Load(); now == sent || now < 4 {
-					quiet++
-				} else {
-					sent, quiet = now, 0
-				}
-			}
+	if meanwhile != nil { // the window is as long as that takes
+		r.wait = func(context.Context) error {
 			meanwhile()
-		}()
-	} else {
-		close(done)
+			return nil
+		}
 	}
 	p, err := r.Read(ctx)
-	<-done
 	return p, r.Notes(), err
 }
 
@@ -136,12 +123,36 @@ func name(statement string) string {
 	return sqltext.ClassID(sqltext.AppendPlain(nil, []byte(sqltext.Fingerprint(statement))))
 }
 
-const window = 4 * time.Second
+const window = time.Second
+
+// A window is as long as it was told, and ends with its context.
+func TestWait(t *testing.T) {
+	t.Parallel()
+	s := up(t, "mysql-5.7")
+	const long = 300 * time.Millisecond
+	p, _, err := s.read(t, Options{For: long}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := p.To.Sub(p.From); d < long {
+		t.Errorf("the window was %s long", d)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	r, err := New(nil, nil, Options{For: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if err := r.wait(ctx); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
 
 // What ran in a window is counted, what ran before is not, and Risso's own statements are not either.
 func TestWindow(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
 			s := up(t, kind, counting...)
 			s.exec(t, "CREATE TABLE test.t (id INT PRIMARY KEY, s VARCHAR(20))", "INSERT INTO test.t VALUES (1,'a'),(2,'b'),(3,'c')", "CREATE DATABASE other")
 			const old, slow, fresh = "SELECT s FROM test.t WHERE id=%d", "SELECT SLEEP(0.0%d), 'x'", "SELECT COUNT(*) FROM test.t WHERE id > %d"
@@ -246,6 +257,7 @@ func TestOwn(t *testing.T) {
 func TestTableFull(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
 			s := up(t, kind, append([]string{"performance_schema_digests_size=200"}, counting...)...)
 			s.exec(t, "CREATE TABLE test.t (id INT)")
 			for i := range 300 {
@@ -274,6 +286,7 @@ func TestTableFull(t *testing.T) {
 func TestBegunAnew(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
 			s := up(t, kind, counting...)
 			const q = "SELECT %d, 'x'"
 			for i := range 20 {
@@ -285,10 +298,14 @@ func TestBegunAnew(t *testing.T) {
 				}
 			}
 			for what, between := range map[string]func(){
-				"emptied":   func() { s.exec(t, "TRUNCATE performance_schema.events_statements_summary_by_digest"); after() },
+				"emptied": func() {
+					nextSecond()
+					s.exec(t, "TRUNCATE performance_schema.events_statements_summary_by_digest")
+					after()
+				},
 				"restarted": func() { restart(t, s.node); after() },
 			} {
-				p, notes, err := s.read(t, Options{For: 2 * window, Samples: 1}, between)
+				p, notes, err := s.read(t, Options{For: window, Samples: 1}, between)
 				if err != nil {
 					t.Fatalf("%s: %v", what, err)
 				}
@@ -305,6 +322,9 @@ func TestBegunAnew(t *testing.T) {
 	}
 }
 
+// nextSecond waits, because FIRST_SEEN knows whole seconds on MySQL 5.7 and MariaDB.
+func nextSecond() { time.Sleep(1100 * time.Millisecond) }
+
 func restart(t *testing.T, n *sandbox.Node) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -312,6 +332,7 @@ func restart(t *testing.T, n *sandbox.Node) {
 	if err := n.Stop(ctx); err != nil {
 		t.Error(err)
 	}
+	nextSecond()
 	if err := n.Start(ctx); err != nil {
 		t.Error(err)
 	}
@@ -321,6 +342,7 @@ func restart(t *testing.T, n *sandbox.Node) {
 func TestOff(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
 			s := up(t, kind, "performance_schema=OFF")
 			_, _, err := s.read(t, Options{For: time.Second}, nil)
 			var off *Off
@@ -330,6 +352,7 @@ func TestOff(t *testing.T) {
 		})
 	}
 	t.Run("consumer", func(t *testing.T) {
+		t.Parallel()
 		s := up(t, "mysql-9.7")
 		s.exec(t, "UPDATE performance_schema.setup_consumers SET ENABLED = 'NO' WHERE NAME = 'statements_digest'")
 		_, _, err := s.read(t, Options{}, nil)

@@ -1,0 +1,293 @@
+// Package prepared tells what executions of prepared statements by the binary protocol cost from one reading to the next, on
+// servers whose table of digests leaves them out: MySQL before 9 and MariaDB.
+//
+// The server counts for each statement that a session has prepared and not closed
+// (performance_schema.prepared_statements_instances). What ran between the last reading and the end of a statement is not to be
+// had; how many executions that were is known, for the server counts all of them in one number, too.
+package prepared
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/sqltext"
+)
+
+// maxStatements is how many prepared statements are read. Servers allow 16,382 unless max_prepared_stmt_count says more.
+const maxStatements = 20000
+
+// Cost is what executions of one text in one schema by one user cost between two readings.
+type Cost struct {
+	Text string // as it was prepared
+	Cut  bool   // the server kept only its beginning
+	mysql.Owner
+	// Digest has the counters: the difference. MaxSeconds is 0 when the slowest execution of this time is not known.
+	mysql.Digest
+}
+
+// Counters remembers how a server's counters stood. The zero value is ready.
+type Counters struct {
+	Counting mysql.PreparedCounting // where the server counts; set by Connected
+
+	base     map[mysql.PreparedKey]mysql.Digest // nil: nothing was read
+	cut      bool                               // base is not all that there was
+	executed int64                              // all executions at the last reading
+	probes   int64                              // own executions since the last reading
+	started  int64
+	lost     int64
+	tallies  []tally
+	room     mysql.PreparedRoom
+	nowLost  int64
+}
+
+// tally is how many executions a reading found, of how many there were.
+type tally struct{ found, all int64 }
+
+// Reading is what the server told at one time.
+type Reading struct {
+	list     []mysql.Prepared
+	owners   map[uint64]mysql.Owner
+	cut      bool
+	executed int64
+	room     mysql.PreparedRoom
+}
+
+// Connected finds out where the server counts. It is called for each new connection: the server may have been restarted, and then all
+// that it counts was done since.
+func (c *Counters) Connected(ctx context.Context, conn *mysql.Conn) (err error) {
+	if err = c.ask(ctx, conn); err != nil {
+		return err
+	}
+	started, err := conn.Started(ctx)
+	if err != nil {
+		return err
+	}
+	if d := started - c.started; c.base != nil && (d > restartSlack || d < -restartSlack) {
+		c.probes = 0
+		c.base, c.cut, c.executed, c.lost, c.tallies = map[mysql.PreparedKey]mysql.Digest{}, false, 0, 0, nil
+	}
+	c.started = started
+	return nil
+}
+
+func (c *Counters) ask(ctx context.Context, conn *mysql.Conn) (err error) {
+	c.Counting, err = conn.CountsPrepared(ctx)
+	c.probes++
+	return err
+}
+
+// restartSlack is how many seconds two readings of the time of a server's start may differ.
+const restartSlack = 2
+
+// Forget makes the next reading the first.
+func (c *Counters) Forget() {
+	c.base, c.cut, c.executed, c.tallies = nil, false, 0, nil
+}
+
+// All makes the next reading count whole: all that was executed since the server began to count.
+func (c *Counters) All() { c.base = map[mysql.PreparedKey]mysql.Digest{} }
+
+// Read asks the server; nothing is remembered before Next.
+func (c *Counters) Read(ctx context.Context, conn *mysql.Conn) (r Reading, err error) {
+	if c.doubtful() {
+		if err = c.ask(ctx, conn); err != nil {
+			return r, err
+		}
+	}
+	if !c.Counting.Instances {
+		return r, nil
+	}
+	if r.executed, err = conn.PreparedExecutions(ctx); err != nil {
+		return r, err
+	}
+	ranked := c.cut
+	for {
+		r.list = r.list[:0]
+		r.cut, err = conn.PreparedStatements(ctx, maxStatements, ranked, func(p *mysql.Prepared) error {
+			r.list = append(r.list, *p)
+			return nil
+		})
+		if err != nil {
+			return r, err
+		}
+		if !r.cut || ranked {
+			break
+		}
+		ranked = true // there are too many: the heaviest
+	}
+	if r.room, err = conn.PreparedRoom(ctx); err != nil || len(r.list) == 0 {
+		return r, err
+	}
+	r.owners, err = conn.Owners(ctx)
+	return r, err
+}
+
+// doubtful says whether the server may count elsewhere by now: somebody switched a consumer on or off.
+func (c *Counters) doubtful() bool {
+	n := len(c.tallies)
+	return c.Counting.Why != "" || n > 0 && float64(c.tallies[n-1].all-c.tallies[n-1].found) > remedyShare*float64(c.tallies[n-1].all)
+}
+
+// Next gives what was added since the reading before; nothing for the first.
+//
+// A statement that was not there before counts whole, because it was prepared since; but not when there were more statements than
+// were read: then it may have been there.
+func (c *Counters) Next(r Reading) []Cost {
+	if !c.Counting.Instances {
+		c.Forget()
+		return nil
+	}
+	first, base := c.base == nil, make(map[mysql.PreparedKey]mysql.Digest, len(r.list))
+	sums := map[Cost]*Cost{}
+	found := int64(0)
+	for i := range r.list {
+		p := &r.list[i]
+		before, known := c.base[p.Key]
+		base[p.Key] = p.Cost
+		if first || !known && c.cut {
+			continue
+		}
+		added := difference(p.Cost, before)
+		found += added.Calls
+		if added.Calls == 0 || own(p.Text) {
+			continue
+		}
+		k := Cost{Text: p.Text, Cut: p.Cut, Owner: r.owners[p.Key.Thread]}
+		if sums[k] == nil {
+			sum := k
+			sums[k] = &sum
+		}
+		add(&sums[k].Digest, added)
+	}
+	if all := r.executed - c.executed - c.probes; !first && all >= 0 {
+		if c.tallies = append(c.tallies, tally{found, all}); len(c.tallies) > maxTallies {
+			c.tallies = c.tallies[1:]
+		}
+	}
+	if c.nowLost = r.room.Lost - c.lost; c.nowLost < 0 {
+		c.nowLost = r.room.Lost
+	}
+	c.probes = 0
+	c.base, c.cut, c.executed, c.lost, c.room = base, r.cut, r.executed, r.room.Lost, r.room
+	out := make([]Cost, 0, len(sums))
+	for _, s := range sums {
+		out = append(out, *s)
+	}
+	return out
+}
+
+// own says whether Risso prepared this, which it does to find out where executions are counted.
+func own(text string) bool {
+	i := strings.Index(text, "/* risso:")
+	return i >= 0 && i < 16
+}
+
+func fields(d *mysql.Digest) []*int64 {
+	return []*int64{&d.Calls, &d.Errors, &d.Warnings, &d.RowsAffected, &d.RowsSent, &d.RowsExamined, &d.TmpDiskTables, &d.TmpTables, &d.SortRows, &d.NoIndex}
+}
+
+// difference is what was added; all of it when counting began anew (the table was emptied).
+func difference(now, before mysql.Digest) mysql.Digest {
+	if now.Calls < before.Calls || now.Seconds < before.Seconds {
+		return now
+	}
+	was := fields(&before)
+	for i, n := range fields(&now) {
+		*n = max(*n-*was[i], 0)
+	}
+	now.Seconds -= before.Seconds
+	now.LockSeconds = max(now.LockSeconds-before.LockSeconds, 0)
+	if now.MaxSeconds <= before.MaxSeconds {
+		now.MaxSeconds = 0
+	}
+	return now
+}
+
+func add(to *mysql.Digest, d mysql.Digest) {
+	more := fields(&d)
+	for i, n := range fields(to) {
+		*n += *more[i]
+	}
+	to.Seconds += d.Seconds
+	to.LockSeconds += d.LockSeconds
+	to.MaxSeconds = max(to.MaxSeconds, d.MaxSeconds)
+}
+
+// AppendPlain appends the plain fingerprint of what was prepared: that of the same statement run without being prepared. One that the
+// server cut is a class of its own, by its beginning.
+func AppendPlain(dst []byte, f *sqltext.Fingerprinter, c Cost) []byte {
+	dst = sqltext.AppendPlain(dst, f.Append(nil, []byte(c.Text)))
+	if c.Cut {
+		dst = append(dst, " ..."...)
+	}
+	return dst
+}
+
+// CutExecute takes the word away by which MySQL 9's digest texts tell executions of prepared statements from the same statement run as
+// text. EXECUTE `name` of the text protocol stays: digests quote names, so a verb is none.
+func CutExecute(digestText string) string {
+	rest, ok := strings.CutPrefix(digestText, "EXECUTE ")
+	if !ok {
+		return digestText
+	}
+	switch sqltext.Verb([]byte(rest)) {
+	case "SELECT", "INSERT", "UPDATE", "DELETE", "REPLACE", "CALL", "SET", "TABLE", "VALUES", "DO":
+		return rest
+	}
+	return digestText
+}
+
+// Missing is how many executions of the last readings were not found, of how many.
+func (c *Counters) Missing() (missing, all int64) {
+	found := int64(0)
+	for _, t := range c.tallies {
+		found, all = found+t.found, all+t.all
+	}
+	return max(all-found, 0), all
+}
+
+// What is told of missing executions.
+const (
+	maxTallies   = 10   // readings that the share is of
+	tellShare    = 0.01 // below it is not worth telling: readings of two tables are not of one moment
+	remedyShare  = 0.10
+	fullShare    = 0.95 // of max_prepared_stmt_count
+	roomPerCount = 2    // a table that is full should have been so much larger
+)
+
+// Keep is what mends that prepared statements are closed before they are read.
+const Keep = "let the application keep what it prepares: Connector/J cachePrepStmts=true&useServerPrepStmts=true, in Go one Prepare for all calls, or no server-side prepares (Go: interpolateParams=true; PDO: ATTR_EMULATE_PREPARES); a slow log has all executions"
+
+// Gaps say what is missing. between says when the statements that are missing were closed.
+func (c *Counters) Gaps(between string) []fleet.Gap {
+	const what = "executions of prepared statements"
+	if c.Counting.Why != "" {
+		return []fleet.Gap{{What: what, Reason: c.Counting.Why, Remedy: c.Counting.Remedy}}
+	}
+	if !c.Counting.Instances {
+		return nil
+	}
+	var out []fleet.Gap
+	if missing, all := c.Missing(); float64(missing) > tellShare*float64(all) {
+		g := fleet.Gap{What: what, Reason: fmt.Sprintf("%.3g %% of the executions of prepared statements (%d of %d) are not in the list: they were prepared and closed, or closed after they ran, %s", 100*float64(missing)/float64(all), missing, all, between)}
+		if float64(missing) >= remedyShare*float64(all) {
+			g.Remedy = Keep
+		}
+		out = append(out, g)
+	}
+	if c.cut {
+		out = append(out, fleet.Gap{What: what, Reason: fmt.Sprintf("more than %d prepared statements are open; the heaviest were read", maxStatements), Remedy: Keep})
+	}
+	if c.nowLost > 0 {
+		out = append(out, fleet.Gap{What: what, Reason: fmt.Sprintf("%d prepared statements found no room in the server's table of them since the reading before", c.nowLost),
+			Remedy: fmt.Sprintf("performance_schema_max_prepared_statements_instances=%d in the [mysqld] section of the option file, and a restart", max(roomPerCount*c.room.Open, 1000))})
+	}
+	if c.room.Max > 0 && float64(c.room.Open) >= fullShare*float64(c.room.Max) {
+		out = append(out, fleet.Gap{What: "prepared statements", Reason: fmt.Sprintf("%d of %d that the server allows are open; clients that prepare more get error 1461", c.room.Open, c.room.Max),
+			Remedy: fmt.Sprintf("SET GLOBAL max_prepared_stmt_count = %d; and see whether the application closes what it does not need", roomPerCount*c.room.Max)})
+	}
+	return out
+}
