@@ -34,16 +34,17 @@ type Options struct {
 	Seed        uint64
 	Ledger      bool         // write down what was acknowledged and look for it afterwards
 	Progress    func(Second) // each second, when it has passed; may be nil
+	// Grace is how long transactions may take that run when the time is over; 0: 5 s.
+	Grace time.Duration
 }
 
 // WarmupLimit is how long an automatic warm-up takes at most, where Options.Warmup does not say.
 const WarmupLimit = 2 * time.Minute
 
-// How long transactions may take that run when the time is over, and how much memory a run may take before the garbage
-// collector, which would stop all sessions, is let loose.
+// memoryLimit is how much memory a run may take before the garbage collector, which would stop all sessions, is let loose.
 const (
-	grace       = 5 * time.Second
-	memoryLimit = 2 << 30
+	defaultGrace = 5 * time.Second
+	memoryLimit  = 2 << 30
 )
 
 // run is one run. All moments count from its epoch, which lies so that the measured time begins with a whole second.
@@ -123,12 +124,15 @@ func newRun(o Options) *run {
 	if o.WarmupAuto && o.Warmup == 0 {
 		o.Warmup = WarmupLimit
 	}
+	if o.Grace == 0 {
+		o.Grace = defaultGrace
+	}
 	r := &run{Options: o, kinds: 1, targets: append([]drive.Target{o.Target}, o.Failover...), retreat: func() {}}
 	if k, ok := o.Workload.(workload.Kinded); ok {
 		r.kinds = len(k.KindNames())
 	}
 	r.tally = newTally(r.kinds, o.Threads)
-	length := o.Warmup + o.Time + grace + time.Second
+	length := o.Warmup + o.Time + o.Grace + time.Second
 	r.success, r.failure = newTicks(length), newTicks(length)
 	return r
 }
@@ -195,7 +199,7 @@ func (r *run) drive(ctx context.Context, workers []*worker) (interrupted bool, o
 	if ended {
 		return interrupted, over, err
 	}
-	last := time.NewTimer(grace)
+	last := time.NewTimer(r.Grace)
 	defer last.Stop()
 	select {
 	case err = <-done:

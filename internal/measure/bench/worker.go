@@ -13,10 +13,13 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 )
 
-// Waits between attempts to connect again.
+// Waits between attempts to connect again. The end of an outage is seen only by an attempt, so that waits are short; with
+// many sessions, whose attempts fall between each other, each may wait longer.
 const (
-	firstRetry = 5 * time.Millisecond
-	lastRetry  = 500 * time.Millisecond
+	firstRetry     = 5 * time.Millisecond
+	lastRetry      = 20 * time.Millisecond // for up to sessionsPerGap sessions, in proportion for more
+	longestRetry   = 500 * time.Millisecond
+	sessionsPerGap = 16
 )
 
 // worker is one session with its thread.
@@ -118,7 +121,7 @@ func (w *worker) loop(ctx context.Context) error {
 // next gives the moment from which the latency of the next transaction counts: in a closed loop the end of the one before,
 // so that a reconnect is in it.
 func (w *worker) next() (due time.Duration, ok bool) {
-	if w.run.ending.IsSet() {
+	if w.run.ending.IsSet() || w.last-w.run.measuredFrom() >= w.run.Time {
 		return 0, false
 	}
 	if w.run.schedule == nil {
@@ -225,7 +228,7 @@ func (w *worker) reconnect(ctx context.Context) bool {
 		if w.retry > 0 && !until(w.run.epoch, now+w.retry, &w.run.ending) || w.run.ending.IsSet() {
 			return false
 		}
-		w.retry = min(max(2*w.retry, firstRetry), lastRetry)
+		w.retry = min(max(2*w.retry, firstRetry), lastRetry*time.Duration(1+w.run.Threads/sessionsPerGap), longestRetry)
 		err := w.connect(ctx)
 		if err == nil {
 			return true
