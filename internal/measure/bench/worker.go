@@ -80,6 +80,7 @@ func (w *worker) loop(ctx context.Context) error {
 	w.last = time.Since(w.run.start)
 	w.slice = newSlice(w.run.kinds, w.run.schedule != nil)
 	w.slice.second = w.run.secondOf(w.last)
+	w.counting = w.slice.second >= 0 // without a warm-up nothing is taken back
 	defer func() { w.run.tally.take(w.slice, w.slice.second >= 0) }()
 	for {
 		due, ok := w.next()

@@ -16,24 +16,42 @@ const glance = 100 * time.Millisecond
 // socket is a connected socket that blocks its thread. The runtime is not told of the waits (RawSyscall): handing the
 // processor over and back costs more than a point select. So GOMAXPROCS has to be above the number of sessions.
 type socket struct {
-	file     *os.File // owns fd
 	fd       uintptr
+	closed   bool
 	poll     bool // wait by poll before reading: faster on Unix sockets, slower on TCP (notes of the bench, DESIGN.md)
 	stop     *Stop
 	patience time.Duration
 }
 
+// newSocket takes f over. The socket gets a descriptor that the runtime does not know: f stands in the runtime's poller,
+// which would wake a thread for every answer, at three times the cost of the answer itself.
 func newSocket(f *os.File, unixSocket bool, stop *Stop, patience time.Duration) (*socket, error) {
-	s := &socket{file: f, fd: f.Fd(), poll: unixSocket, stop: stop, patience: patience}
+	defer f.Close()
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("take over a socket: %w", err)
+	}
+	s := &socket{fd: uintptr(fd), poll: unixSocket, stop: stop, patience: patience}
+	if err := s.configure(); err != nil {
+		_ = s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *socket) configure() error {
+	if err := unix.SetNonblock(int(s.fd), false); err != nil {
+		return fmt.Errorf("make a socket block: %w", err)
+	}
 	// A read gives up now and then, so that it can be stopped and so that a stop-the-world need not wait for a server.
 	tv := unix.NsecToTimeval(int64(glance))
 	if err := unix.SetsockoptTimeval(int(s.fd), unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv); err != nil {
-		return nil, fmt.Errorf("set the time-out of a socket: %w", err)
+		return fmt.Errorf("set the time-out of a socket: %w", err)
 	}
 	if err := unix.SetsockoptTimeval(int(s.fd), unix.SOL_SOCKET, unix.SO_SNDTIMEO, &tv); err != nil {
-		return nil, fmt.Errorf("set the time-out of a socket: %w", err)
+		return fmt.Errorf("set the time-out of a socket: %w", err)
 	}
-	return s, nil
+	return nil
 }
 
 // write sends all of b.
@@ -100,7 +118,13 @@ func (s *socket) again(errno syscall.Errno, began *time.Time) error {
 	return nil
 }
 
-func (s *socket) close() error { return s.file.Close() }
+func (s *socket) close() error {
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	return unix.Close(int(s.fd))
+}
 
 // pollfd is the kernel's struct pollfd.
 type pollfd struct {
