@@ -79,19 +79,24 @@ type PrepareOptions struct {
 type Params struct {
 	Tables, TableSize       int
 	NoPrimaryKey, Secondary bool
+	NoAutoInc, NoIndex      bool               // ids given by the client; no index on k: sysbench's auto_inc, create_secondary off
 	Distribution            string             // uniform, special, pareto, zipfian, gaussian
 	DistributionParams      map[string]float64 // by sysbench's names: pareto-h, zipfian-exp, spec-pct, …
 
 	// Statements in a transaction of the OLTP workloads, as sysbench calls them.
 	RangeSize, PointSelects, SimpleRanges, SumRanges, OrderRanges, DistinctRanges int
 	IndexUpdates, NonIndexUpdates, DeleteInserts                                  int
-	SkipTransactions                                                              bool
+	RandomPoints, RandomRanges, Delta                                             int
+	SkipTransactions, NoRangeSelects                                              bool
 	Unprepared                                                                    bool // statements as text
 
 	Engine       string  // storage engine of new tables; "": the server's
 	TableOptions string  // put behind CREATE TABLE (…)
 	Warehouses   int     // tpcc
 	Schemas      int     // schemas
+	SchemaTables int     // schemas: tables of each
+	SchemaRows   int     // schemas: rows of each table
+	Clients      int     // sessions of the run, where a workload divides its rows among them; 0: it does not
 	Scale        float64 // ontime: 1 is one million rows
 	File         string  // script, replay
 	Seed         uint64
@@ -104,6 +109,7 @@ func Defaults() Params {
 		Tables: 1, TableSize: 10000, Distribution: "special", RangeSize: 100,
 		PointSelects: 10, SimpleRanges: 1, SumRanges: 1, OrderRanges: 1, DistinctRanges: 1,
 		IndexUpdates: 1, NonIndexUpdates: 1, DeleteInserts: 1,
-		Warehouses: 1, Schemas: 100, Scale: 1,
+		RandomPoints: 10, RandomRanges: 10, Delta: 5,
+		Warehouses: 1, Schemas: 100, SchemaTables: 65, SchemaRows: 10, Scale: 1,
 	}
 }
