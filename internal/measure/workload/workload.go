@@ -56,6 +56,19 @@ type Preparer interface {
 	Cleanup(ctx context.Context, o PrepareOptions) error
 }
 
+// Timed is a Preparer that tells how long the steps of its last Prepare or Cleanup took.
+type Timed interface{ Timings() []Timing }
+
+// Timing is how long one kind of step took, in seconds.
+type Timing struct {
+	Step   string  `json:"step"`
+	Count  int     `json:"count"`
+	Mean   float64 `json:"mean"`
+	Median float64 `json:"median"`
+	P95    float64 `json:"p95"`
+	Max    float64 `json:"max"`
+}
+
 // Checker is a workload whose tables can be checked for consistency.
 type Checker interface {
 	Check(ctx context.Context, t drive.Target) ([]Finding, error)
@@ -72,7 +85,7 @@ type Finding struct {
 type PrepareOptions struct {
 	Target   drive.Target
 	Threads  int
-	Progress func(done, total int64) // rows; may be nil; called from several goroutines
+	Progress func(done, total int64) // rows, or tables that are dropped; may be nil; called from several goroutines
 }
 
 // Params are what users can set. A workload looks at those that mean something to it.
