@@ -47,6 +47,9 @@ const (
 	memoryLimit  = 2 << 30
 )
 
+// leastProcs leaves a processor for the run itself beside a single session.
+const leastProcs = 2
+
 // run is one run. All moments count from its epoch, which lies so that the measured time begins with a whole second.
 type run struct {
 	Options
@@ -106,7 +109,8 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if err != nil {
 		return nil, errors.Join(err, book.drop(ctx))
 	}
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(o.Threads, runtime.GOMAXPROCS(0)) + 2))
+	// As many processors as sessions hold: one that were idle would have the runtime wake threads to look for work.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(o.Threads, leastProcs)))
 	runtime.GC()
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(memoryLimit))
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))

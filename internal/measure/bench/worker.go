@@ -39,6 +39,7 @@ type worker struct {
 	handed     [3]int64 // statements that were handed over
 	reconnects int64
 	retry      time.Duration // before the next attempt to connect; 0 after a success
+	yielded    time.Duration // when the worker last let others on its processor
 	last       time.Duration // when the last transaction ended
 	slow       []span
 	unfinished time.Duration // since when the transaction that was given up was due; unknown: none was
@@ -90,8 +91,7 @@ func (w *worker) total() [3]int64 {
 
 // loop runs transactions until the run ends. It gives an error only for what makes the whole run senseless.
 func (w *worker) loop(ctx context.Context) error {
-	runtime.LockOSThread() // for good: the thread ends with the goroutine, and its timer slack with it
-	if err := sharpen(); err != nil {
+	if err := w.yield(w.run.now()); err != nil {
 		return err
 	}
 	defer w.drop()
@@ -116,6 +116,21 @@ func (w *worker) loop(ctx context.Context) error {
 			return fatal
 		}
 	}
+}
+
+// yieldEvery is how often a worker offers its processor to the other goroutines. The runtime would take it by a signal after
+// 10 ms, which costs more, and more so the more sessions there are. See drive/DESIGN.md.
+const yieldEvery = 4 * time.Millisecond
+
+// yield lets other goroutines run. The worker may go on on another thread, which then has to be woken on time, too: a
+// worker that is locked to its thread would wait for two changes of threads here.
+func (w *worker) yield(now time.Duration) error {
+	w.yielded = now
+	runtime.Gosched()
+	if w.run.schedule == nil {
+		return nil
+	}
+	return sharpen()
 }
 
 // next gives the moment from which the latency of the next transaction counts: in a closed loop the end of the one before,
@@ -156,6 +171,11 @@ func (w *worker) account(due, began time.Duration, err error) error {
 		return nil
 	}
 	w.last = now
+	if now-w.yielded > yieldEvery {
+		if err := w.yield(now); err != nil {
+			return err
+		}
+	}
 	w.turn(now)
 	w.before = w.total()
 	if err != nil {
