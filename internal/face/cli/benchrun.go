@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -42,9 +43,16 @@ func runBench(ctx context.Context, s Streams, f benchRunFlags, name string) (err
 	if err := f.Check(); errors.Is(err, workload.ErrUsage) {
 		return failure(exitUsage, "", err)
 	}
+	env, envErr := f.environment(ctx, f.Target)
 	r, err := bench.Run(ctx, f.Options)
 	if err != nil {
 		return err
+	}
+	if envErr != nil {
+		fmt.Fprintf(s.Err, "risso: the environment is not recorded: %v\n", envErr)
+	}
+	if r.Environment = env; env != nil {
+		r.ServerVersion = env.Server.Version
 	}
 	e := json.NewEncoder(s.Out)
 	e.SetIndent("", "  ")

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/rissodb/risso/internal/measure/environ"
 )
 
 // Result is what one run measured. Times are seconds unless a name says otherwise.
@@ -41,6 +43,8 @@ type Result struct {
 	Timeline   []Second     `json:"timeline"`
 
 	ClientCPUSeconds float64 `json:"client_cpu_seconds"`
+	// Environment is what the run ran under; nil where nobody wrote it down.
+	Environment *environ.Environment `json:"environment,omitempty"`
 	// Histogram of Latency in nanoseconds: HdrHistogram V2, compressed, base64.
 	Histogram string `json:"histogram,omitempty"`
 }
