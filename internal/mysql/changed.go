@@ -34,16 +34,20 @@ var identityVariables = map[string]bool{
 func IdentityVariable(name string) bool { return identityVariables[name] }
 
 // changedStatement asks for the variables that are not as compiled in. all: this server does not tell which, so all are
-// given. performance_schema.variables_info exists since MySQL 8.0, SYSTEM_VARIABLES.GLOBAL_VALUE_ORIGIN since MariaDB 10.1.
+// given. variables_info tells of the session where that has a value of its own, as ours has of what probe set and the server's
+// start leaves foreign_key_checks: these count only when the global value is not the default. It exists
+// since MySQL 8.0, SYSTEM_VARIABLES.GLOBAL_VALUE_ORIGIN since MariaDB 10.1.
 func (s Server) changedStatement() (query string, all bool) {
 	switch {
 	case s.MariaDB() && s.Number >= 100100:
 		return `SELECT /* risso: what is set here? */ VARIABLE_NAME, GLOBAL_VALUE, GLOBAL_VALUE_ORIGIN FROM information_schema.SYSTEM_VARIABLES
-  WHERE GLOBAL_VALUE_ORIGIN NOT IN ('COMPILE-TIME') AND NOT (GLOBAL_VALUE_ORIGIN IN ('CONFIG', 'COMMAND-LINE', 'SQL', 'AUTO') AND GLOBAL_VALUE <=> DEFAULT_VALUE)`, false
+  WHERE GLOBAL_VALUE_ORIGIN NOT IN ('COMPILE-TIME') AND NOT (GLOBAL_VALUE_ORIGIN IN ('CONFIG', 'COMMAND-LINE', 'SQL', 'AUTO') AND GLOBAL_VALUE <=> DEFAULT_VALUE) ORDER BY VARIABLE_NAME`, false
 	case s.atLeast(80000):
 		return `SELECT /* risso: what is set here? */ i.VARIABLE_NAME, g.VARIABLE_VALUE, i.VARIABLE_SOURCE
   FROM performance_schema.variables_info i JOIN performance_schema.global_variables g ON g.VARIABLE_NAME = i.VARIABLE_NAME
-  WHERE i.VARIABLE_SOURCE <> 'COMPILED'`, false
+  WHERE i.VARIABLE_SOURCE <> 'COMPILED'
+    AND NOT (i.VARIABLE_SOURCE = 'DYNAMIC' AND (i.VARIABLE_NAME, g.VARIABLE_VALUE) IN (('long_query_time', '10.000000'), ('min_examined_row_limit', '0'), ('foreign_key_checks', 'ON')))
+  ORDER BY i.VARIABLE_NAME`, false
 	default:
 		return "SHOW /* risso: what is set here? */ GLOBAL VARIABLES", true
 	}
