@@ -71,7 +71,7 @@ func three(v float64) string {
 
 // factor is a ratio: 1.58, 0.042.
 func factor(v float64) string {
-	if math.Abs(v) >= 0.9995 {
+	if math.Abs(v) >= 0.1 {
 		return fmt.Sprintf("%.2f", v)
 	}
 	return three(v)

@@ -106,6 +106,9 @@ func groups(runs []Run) []Group {
 		}
 		out = append(out, g)
 	}
+	if sweep(out) != nil { // a sweep reads from few threads to many
+		slices.SortStableFunc(out, func(a, b Group) int { return cmp.Compare(a.Runs[0].Threads, b.Runs[0].Threads) })
+	}
 	return out
 }
 
