@@ -18,9 +18,16 @@ const (
 	maxSessions = 1 << 20
 )
 
-// Read reads results: one, several one after the other, a list of them, or an object that has them as its "runs".
-func Read(r io.Reader) ([]*Result, error) {
-	var out []*Result
+// Named is a result with the name that its file gives it; empty where it gives none.
+type Named struct {
+	Name string
+	*Result
+}
+
+// Read reads results: one, several one after the other, a list of them, an object that has them as its "runs", or what
+// risso bench compare --output json writes, whose sides have names.
+func Read(r io.Reader) ([]Named, error) {
+	var out []Named
 	d := json.NewDecoder(r)
 	for {
 		var raw json.RawMessage
@@ -41,26 +48,41 @@ func Read(r io.Reader) ([]*Result, error) {
 	return out, nil
 }
 
-func readOne(raw json.RawMessage) ([]*Result, error) {
-	var list []*Result
-	if bytes.HasPrefix(bytes.TrimSpace(raw), []byte("[")) {
-		if err := json.Unmarshal(raw, &list); err != nil {
-			return nil, fmt.Errorf("%w: %v", ErrNoResult, err)
-		}
-	} else {
-		var many struct {
-			Runs []*Result `json:"runs"`
-		}
-		if err := json.Unmarshal(raw, &many); err == nil && len(many.Runs) > 0 {
-			list = many.Runs
-		} else {
-			one := new(Result)
-			if err := json.Unmarshal(raw, one); err != nil {
-				return nil, fmt.Errorf("%w: %v", ErrNoResult, err)
-			}
-			list = []*Result{one}
-		}
+// sides are what readOne looks for in an object that is no result itself.
+type sides struct {
+	Name string    `json:"name"`
+	What string    `json:"what"`
+	Runs []*Result `json:"runs"`
+	A    *sides    `json:"a"`
+	B    *sides    `json:"b"`
+}
+
+func (s *sides) named() (out []Named) {
+	if s == nil {
+		return nil
 	}
+	name := s.Name
+	if s.What != "" && s.What != s.Name {
+		name = s.Name + ": " + s.What
+	}
+	for _, r := range s.Runs {
+		out = append(out, Named{name, r})
+	}
+	return out
+}
+
+func readOne(raw json.RawMessage) (list []Named, err error) {
+	var object sides
+	if bytes.HasPrefix(bytes.TrimSpace(raw), []byte("[")) {
+		err = json.Unmarshal(raw, &object.Runs)
+	} else if json.Unmarshal(raw, &object) != nil || object.Runs == nil && object.A == nil {
+		object = sides{Runs: []*Result{new(Result)}}
+		err = json.Unmarshal(raw, object.Runs[0])
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %v", ErrNoResult, err)
+	}
+	list = append(object.named(), append(object.A.named(), object.B.named()...)...)
 	for _, r := range list {
 		if err := r.Check(); err != nil {
 			return nil, err

@@ -29,19 +29,17 @@ type bucket struct {
 	backlog        int64
 }
 
-// buckets parts a run's timeline into at most mostPoints. The last second of a run may be shorter than one: its rate is
-// that of the part that was measured.
+// buckets parts a run's timeline, which has whole seconds only, into at most mostPoints.
 func buckets(r Run) []bucket {
 	width := (len(r.Timeline) + mostPoints - 1) / mostPoints
 	var out []bucket
 	for i := 0; i < len(r.Timeline); i += max(width, 1) {
 		part := r.Timeline[i:min(i+max(width, 1), len(r.Timeline))]
 		b := bucket{from: float64(part[0].Second), to: float64(part[len(part)-1].Second + 1), low: math.Inf(1), p50: math.NaN(), p95: math.NaN(), p99: math.NaN(), max: math.NaN()}
-		var done, time float64
+		var done float64
 		for _, s := range part {
-			length := secondLength(r, s)
-			rate := float64(s.Transactions) / length
-			done, time = done+float64(s.Transactions), time+length
+			rate := float64(s.Transactions)
+			done += rate
 			b.low, b.top = min(b.low, rate), max(b.top, rate)
 			b.errors += s.Errors
 			b.backlog = max(b.backlog, s.Backlog)
@@ -49,20 +47,10 @@ func buckets(r Run) []bucket {
 				b.p50, b.p95, b.p99, b.max = larger(b.p50, s.P50), larger(b.p95, s.P95), larger(b.p99, s.P99), larger(b.max, s.Max)
 			}
 		}
-		b.rate = done / time
+		b.rate = done / float64(len(part))
 		out = append(out, b)
 	}
 	return out
-}
-
-// leastSecond keeps the rate of a last second of which hardly anything was measured from shooting up.
-const leastSecond = 0.2
-
-func secondLength(r Run, s bench.Second) float64 {
-	if left := r.Seconds - float64(s.Second); s.Second >= 0 && left > 0 && left < 1 {
-		return max(left, leastSecond)
-	}
-	return 1
 }
 
 func larger(a, b float64) float64 {

@@ -51,13 +51,13 @@ func CSV(w io.Writer, runs []Run) error {
 // TimelineCSV writes one line for each second of each run; run counts from 1, seconds of the warm-up are below zero.
 func TimelineCSV(w io.Writer, runs []Run) error {
 	out := csv.NewWriter(w)
-	if err := out.Write([]string{"name", "run", "second", "time", "transactions", "errors", "latency_p50", "latency_p95", "latency_p99", "latency_max", "backlog"}); err != nil {
+	if err := out.Write([]string{"name", "run", "second", "time", "warmup", "transactions", "queries", "errors", "latency_p50", "latency_p95", "latency_p99", "latency_max", "backlog"}); err != nil {
 		return err
 	}
 	for i, r := range runs {
 		for _, s := range r.Timeline {
 			at := r.Began.Add(time.Duration(s.Second) * time.Second).UTC()
-			row := []string{r.Name, strconv.Itoa(i + 1), strconv.Itoa(s.Second), at.Format(time.RFC3339Nano), integer(s.Transactions), integer(s.Errors),
+			row := []string{r.Name, strconv.Itoa(i + 1), strconv.Itoa(s.Second), at.Format(time.RFC3339Nano), strconv.FormatBool(s.Second < 0), integer(s.Transactions), integer(s.Queries), integer(s.Errors),
 				float(s.P50), float(s.P95), float(s.P99), float(s.Max), integer(s.Backlog)}
 			if err := out.Write(row); err != nil {
 				return err

@@ -36,13 +36,16 @@ func ReadFiles(paths []string, stdin io.Reader) ([]Run, error) {
 			name = "stdin"
 		}
 		for _, r := range list {
-			out = append(out, Run{name, r})
+			if r.Name != "" && len(paths) == 1 {
+				name = r.Name
+			}
+			out = append(out, Run{name, r.Result})
 		}
 	}
 	return out, nil
 }
 
-func readFile(path string, stdin io.Reader) ([]*bench.Result, error) {
+func readFile(path string, stdin io.Reader) ([]bench.Named, error) {
 	in := stdin
 	if path != "-" {
 		f, err := os.Open(path)
@@ -232,6 +235,9 @@ func sweep(list []Group) *Sweep {
 	return &s
 }
 
+// steadyLeast is from how many seconds on it is told whether a run was steady.
+const steadyLeast = 10
+
 // sentence tells one run in a sentence.
 func (r Run) sentence() string {
 	s := fmt.Sprintf("%s with %s", r.Workload, counted(r.Threads, "session"))
@@ -252,11 +258,23 @@ func (r Run) sentence() string {
 	if n := len(r.Outages); n > 0 {
 		s += fmt.Sprintf(" %s of %s ms in all without any success.", capital(counted(n, "span")), whole(r.outageMS()))
 	}
+	if r.Unfinished > 0 {
+		s += fmt.Sprintf(" %s were given up: the server did not answer.", whole(r.Unfinished))
+	}
 	if l := r.Ledger; l != nil {
-		if l.Missing > 0 {
+		if l.Error != "" {
+			s += " The ledger could not be read: " + l.Error + "."
+		} else if l.Missing > 0 {
 			s += fmt.Sprintf(" %s of %s acknowledged writes are LOST.", whole(l.Missing), whole(l.Acknowledged))
 		} else {
 			s += fmt.Sprintf(" None of %s acknowledged writes is missing.", whole(l.Acknowledged))
+		}
+	}
+	if r.Steady.Test != "" && len(r.Timeline) >= steadyLeast {
+		if r.Steady.Reached {
+			s += fmt.Sprintf(" It was steady from second %d on.", r.Steady.FromSecond)
+		} else {
+			s += fmt.Sprintf(" It did not become steady: throughput still drifted by %.0f %%.", r.Steady.Slope*100)
 		}
 	}
 	if b := r.Backlog; b != nil && b.NeverStarted > 0 {
