@@ -140,13 +140,16 @@ function Trouble({ runs }: { runs: Kept[] }) {
   );
 }
 
+// Names and places of a server differ between any two and make none faster.
+const PLACES = /dir$|directory$|_path$|_file$|socket$|port$|^report_|^server_(id|uuid)$|^log_error$|^hostname$|^secure_file_priv$|^bind_address$/;
+
 /** Facts side by side; those that differ are marked. */
 function Environments({ runs }: { runs: Kept[] }) {
   const lists = runs.map((r) => (r.result.environment ? new Map(facts(r.result.environment)) : new Map<string, string>()));
   const names = [...new Set(lists.flatMap((l) => [...l.keys()]))];
   const sets = runs.map((r) => new Map((r.result.environment?.server.changed ?? []).map((v) => [v.name, v.value])));
   const all = runs.some((r) => r.result.environment?.server.all_variables);
-  const variables = [...new Set(sets.flatMap((s) => [...s.keys()]))].sort();
+  const variables = [...new Set(sets.flatMap((s) => [...s.keys()]))].filter((n) => !PLACES.test(n)).sort();
   const differs = (v: (string | undefined)[]): boolean => v.length > 1 && v[0] !== v[1];
   const line = (key: string, values: (string | undefined)[], none: string) => (
     <tr key={key} class={differs(values) ? 'differs' : ''}><td>{key}</td>{values.map((v, i) => <td key={i} class="c-value">{v ?? <span class="quiet">{none}</span>}</td>)}</tr>

@@ -7,9 +7,12 @@ import { unix } from '../common/format';
 /** How many buckets a long run is drawn by. */
 export const BUCKETS = 600;
 
-/** When the measured time began, in whole seconds: the server's numbers stand on whole ones, too. */
+/**
+ * Where the first measured second stands: a number of the server tells of the second before it, and so must the run's,
+ * lest one seem to follow the other.
+ */
 export function beganAt(r: BenchmarkResult): number {
-  return Math.round(unix(r.began));
+  return Math.round(unix(r.began)) + 1;
 }
 
 type Fold = (part: (number | null)[]) => number | null;
