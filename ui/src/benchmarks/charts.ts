@@ -25,7 +25,7 @@ export function ownCharts(desk: RunDesk, all: RunDesk[]): ChartModel[] {
   ];
   if (topOf(data, ['errors']) > 0) out.push({ id: 'b-errors', title: 'Errors', unit: '/s', stacked: false, lines: [{ label: 'errors', expr: 'errors', colour: 'line' }], top: top('errors'), explain: 'Transactions that failed, and connections that were lost.', source: SOURCE, feed: desk.own });
   if (topOf(data, ['backlog']) > 0) out.push({ id: 'b-backlog', title: 'Waiting to begin', unit: '', stacked: false, lines: [{ label: 'backlog', expr: 'backlog', colour: 'line' }], top: top('backlog'), explain: 'Transactions that were due and had to wait for a free session.', source: SOURCE, feed: desk.own });
-  return out;
+  return out.map((m) => ({ ...m, past: true }));
 }
 
 /** The server's charts, of those series that it has. */
