@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -152,7 +153,7 @@ func (f *recordFlags) describe(s Streams, r *bench.Result, e *environ.Environmen
 		return
 	}
 	if r.Environment = e; e != nil {
-		r.ServerVersion = e.Server.Version
+		r.ServerVersion = cmp.Or(r.ServerVersion, e.Server.Version)
 	}
 }
 

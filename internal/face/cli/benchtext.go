@@ -186,10 +186,13 @@ func writeBenchTrouble(line lineFunc, r *bench.Result) {
 	case l.Error != "":
 		line("ledger", "NOT READ: %s", l.Error)
 	case l.Missing == 0:
-		line("ledger", "all of %s acknowledged writes are there; %s more are there whose acknowledgement never came", thousands(l.Acknowledged), thousands(l.Unsure))
+		line("ledger", "all of %s acknowledged writes are there", thousands(l.Acknowledged))
 	default:
 		line("ledger", "LOST: %s of %s acknowledged writes are missing", thousands(l.Missing), thousands(l.Acknowledged))
 		line("", "the first, as session:number: %s", strings.Join(l.MissingKeys, " "))
+	}
+	if l != nil && l.Unsure > 0 {
+		line("", "%s more are there whose acknowledgement never came", thousands(l.Unsure))
 	}
 }
 
