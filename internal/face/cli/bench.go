@@ -18,7 +18,7 @@ func newBench(s Streams) *cobra.Command {
 		Example: `  risso bench prepare point_select --dsn 'root@unix(/run/mysqld/mysqld.sock)/sbtest' --tables 4
   risso bench run point_select --dsn 'root@unix(/run/mysqld/mysqld.sock)/sbtest' --tables 4 --threads 16`,
 	}
-	cmd.AddCommand(newBenchRun(s))
+	cmd.AddCommand(newBenchRun(s), newBenchCompare(s))
 	return cmd
 }
 

@@ -1,0 +1,218 @@
+// Package compare tells whether B is faster than A: from results that are there, or from runs that it makes in turns so that
+// both see the same weather. The verdict is a rank test and an interval, in words; too few runs are said to be too few.
+package compare
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/rissodb/risso/internal/measure/bench"
+	"github.com/rissodb/risso/internal/measure/stats"
+)
+
+// Confidence of intervals, and 1 − the p below which a difference counts.
+const Confidence = 0.95
+
+// Side is one of the two that are compared.
+type Side struct {
+	Name      string            `json:"name"`               // "A" or "B"
+	What      string            `json:"what"`               // a file, a server, settings
+	Settings  []Setting         `json:"settings,omitempty"` // variables that were set for its runs
+	Variables map[string]string `json:"-"`                  // the server's, at the time of the runs; nil: not known
+	Runs      []Run             `json:"runs"`
+}
+
+// Run is one run, with its environment as it was recorded, whatever it holds.
+type Run struct {
+	bench.Result
+	environment map[string]any
+}
+
+// UnmarshalJSON reads a result and keeps its environment.
+func (r *Run) UnmarshalJSON(b []byte) error {
+	if err := json.Unmarshal(b, &r.Result); err != nil {
+		return err
+	}
+	var rest struct {
+		Environment map[string]any `json:"environment"`
+	}
+	if err := json.Unmarshal(b, &rest); err != nil {
+		return err
+	}
+	r.environment = rest.Environment
+	return nil
+}
+
+// NewRun is a result that was just measured.
+func NewRun(r *bench.Result) (Run, error) {
+	b, err := json.Marshal(r)
+	if err != nil {
+		return Run{}, err
+	}
+	var out Run
+	err = json.Unmarshal(b, &out)
+	return out, err
+}
+
+// The outcomes of a verdict.
+const (
+	Faster  = "faster" // B is
+	Slower  = "slower" // B is
+	Unclear = "no difference can be told"
+	TooFew  = "too few runs"
+	Unknown = "cannot be compared" // a run did nothing
+)
+
+// Verdict is what the runs say about one measure.
+type Verdict struct {
+	Measure string `json:"measure"` // transactions per second, p95 latency, p99 latency
+	Unit    string `json:"unit"`    // per second, seconds
+	RunsA   int    `json:"runs_a"`
+	RunsB   int    `json:"runs_b"`
+	// Comparison is B over A, as measured: with latency a ratio above 1 is slower.
+	*stats.Comparison
+	Outcome string `json:"outcome"`
+	// Detectable is the smallest ratio that runs as scattered as these would show four times in five; 0: none.
+	Detectable float64 `json:"detectable,omitempty"`
+	Words      string  `json:"words"`
+}
+
+// Report is a comparison.
+type Report struct {
+	A           Side         `json:"a"`
+	B           Side         `json:"b"`
+	Order       string       `json:"order,omitempty"` // in which the runs were made
+	Verdicts    []Verdict    `json:"verdicts"`
+	Differences []Difference `json:"differences"` // between what the runs were made with, beside what was set
+	Notes       []string     `json:"notes"`
+	Interrupted bool         `json:"interrupted,omitempty"`
+	Seed        uint64       `json:"seed"`
+}
+
+// measure is a figure of a run.
+type measure struct {
+	name, unit string
+	of         func(*Run) float64
+	moreBetter bool
+}
+
+func measures() []measure {
+	latency := func(p float64) measure {
+		return measure{fmt.Sprintf("p%g latency", p), "seconds", func(r *Run) float64 { return r.Latency.At(p) }, false}
+	}
+	return []measure{
+		{"transactions per second", "per second", func(r *Run) float64 { return r.TransactionsPerSecond }, true},
+		latency(95), latency(99),
+	}
+}
+
+// Judge compares the runs of two sides. The seed serves the estimate of what would show.
+func Judge(a, b Side, seed uint64) *Report {
+	r := &Report{A: a, B: b, Seed: seed, Differences: differences(&a, &b), Notes: []string{}}
+	for _, m := range measures() {
+		if m.moreBetter && rated(a) && rated(b) {
+			r.Notes = append(r.Notes, "the rate of transactions was given, so it is no result: only latency is compared")
+			continue
+		}
+		r.Verdicts = append(r.Verdicts, judge(m, a.Runs, b.Runs, seed))
+	}
+	r.Notes = append(r.Notes, notes(a, b)...)
+	return r
+}
+
+func rated(s Side) bool { return len(s.Runs) > 0 && s.Runs[0].Rate > 0 }
+
+// JudgeFigures compares plain figures of which more is better, such as throughputs.
+func JudgeFigures(name string, a, b []float64, seed uint64) Verdict {
+	return judgeFigures(measure{name: name, moreBetter: true}, a, b, seed)
+}
+
+func judge(m measure, a, b []Run, seed uint64) Verdict {
+	figures := func(runs []Run) []float64 {
+		v := make([]float64, len(runs))
+		for i := range runs {
+			v[i] = m.of(&runs[i])
+		}
+		return v
+	}
+	return judgeFigures(m, figures(a), figures(b), seed)
+}
+
+func judgeFigures(m measure, a, b []float64, seed uint64) Verdict {
+	v := Verdict{Measure: m.name, Unit: m.unit, RunsA: len(a), RunsB: len(b), Outcome: TooFew}
+	test, err := stats.NewRankTest(len(a), len(b), Confidence)
+	if err != nil {
+		v.Words = fmt.Sprintf("too few runs: %d of A and %d of B; make at least %d of each", len(a), len(b), stats.LeastRuns(Confidence))
+		return v
+	}
+	c, err := test.Compare(a, b)
+	if err != nil {
+		v.Outcome = Unknown
+		v.Words = "cannot be compared: " + err.Error()
+		return v
+	}
+	v.Comparison = &c
+	if d := test.Detectable(a, b, seed); !math.IsInf(d, 1) {
+		v.Detectable = d
+	}
+	switch alpha := 1 - Confidence; {
+	case c.SmallestP >= alpha:
+	case c.P >= alpha:
+		v.Outcome = Unclear
+	case (c.Ratio > 1) == m.moreBetter:
+		v.Outcome = Faster
+	default:
+		v.Outcome = Slower
+	}
+	v.Words = words(m, v)
+	return v
+}
+
+// notes tell what may spoil a comparison.
+func notes(a, b Side) (out []string) {
+	for _, s := range []Side{a, b} {
+		interrupted, failing := 0, 0
+		var errs int64
+		kinds := map[string]bool{}
+		for _, r := range s.Runs {
+			if r.Interrupted {
+				interrupted++
+			}
+			if len(r.Errors) > 0 {
+				failing++
+			}
+			for _, e := range r.Errors {
+				errs += e.Count
+				kinds[e.Label] = true
+			}
+		}
+		if failing > 0 {
+			out = append(out, fmt.Sprintf("%s: %d transactions failed in %d of %d runs (errors %s)", s.Name, errs, failing, len(s.Runs), strings.Join(sorted(kinds), ", ")))
+		}
+		if interrupted > 0 {
+			out = append(out, fmt.Sprintf("%s: %d of %d runs were interrupted and are shorter than the others", s.Name, interrupted, len(s.Runs)))
+		}
+		if unsteady := drifting(s.Runs); unsteady > 0 {
+			out = append(out, fmt.Sprintf("%s: %d of %d runs were not steady: a longer warm-up would make them so, or a quieter machine", s.Name, unsteady, len(s.Runs)))
+		}
+	}
+	return out
+}
+
+// drifting counts the runs whose seconds show no steady state. Runs too short to test are not counted.
+func drifting(runs []Run) (n int) {
+	for i := range runs {
+		var seconds []float64
+		for _, s := range runs[i].Timeline {
+			if s.Second >= 0 && float64(s.Second+1) <= runs[i].Seconds+0.01 {
+				seconds = append(seconds, float64(s.Transactions))
+			}
+		}
+		if len(seconds) >= 10 && !stats.SteadyState(seconds).Reached {
+			n++
+		}
+	}
+	return n
+}
