@@ -84,6 +84,7 @@ const (
 	errWrongValue      = 1231
 	errWrongType       = 1232
 	errReadOnly        = 1238
+	errWrongArguments  = 1210
 )
 
 // Settings changes global variables of one server for the runs of two sides, and puts them back.
@@ -258,7 +259,7 @@ func apply(ctx context.Context, c *mysql.Conn, list []Setting) error {
 		switch number(err) {
 		case errReadOnly:
 			return notDynamic(v.Name)
-		case errWrongValue, errWrongType:
+		case errWrongValue, errWrongType, errWrongArguments:
 			return fmt.Errorf("%w: %s: the server does not take %s: %w", workload.ErrUsage, v.Name, v.Value, err)
 		}
 		if err != nil {
@@ -286,7 +287,7 @@ func (s *Settings) PutBack(ctx context.Context) error {
 		if err == nil {
 			return s.journal.remove()
 		}
-		final := number(err) != 0
+		final := number(err) != 0 || errors.Is(err, workload.ErrUsage) // an answer of the server
 		select {
 		case <-time.After(300 * time.Millisecond):
 		case <-ctx.Done():
@@ -312,19 +313,30 @@ func putBack(ctx context.Context, target mysql.Target, started int64, old []Sett
 	if !sameStart(now, started) {
 		return nil // a new process began with the values of its option file
 	}
-	if err := apply(ctx, c, old); err != nil {
+	differing := func() (list []Setting, err error) {
+		for _, o := range old {
+			is, err := readVariable(ctx, c, o.Name)
+			if err != nil {
+				return nil, err
+			}
+			if is != o {
+				list = append(list, o)
+			}
+		}
+		return list, nil
+	}
+	// What is as it was is left alone: it may be the very variable that cannot be set.
+	changed, err := differing()
+	if err != nil {
 		return err
 	}
-	for _, o := range old {
-		is, err := readVariable(ctx, c, o.Name)
-		if err != nil {
-			return err
-		}
-		if is != o {
-			return fmt.Errorf("%s is %s and not %s", o.Name, is.Value, o.Value)
-		}
+	if err := apply(ctx, c, changed); err != nil {
+		return err
 	}
-	return nil
+	if changed, err = differing(); err == nil && len(changed) > 0 {
+		err = fmt.Errorf("the server does not go back to %v", changed)
+	}
+	return err
 }
 
 // sameStart allows for two clocks being read one after the other.

@@ -18,7 +18,7 @@ func words(m measure, v Verdict) string {
 		text := "no difference can be told: " + between(m, c)
 		switch {
 		case v.Detectable > 0:
-			text += fmt.Sprintf("; with %s a difference under %s would not show", runs(v), percent(v.Detectable-1))
+			text += fmt.Sprintf("; with %s a difference under %s would not show", runs(v), difference(v.Detectable))
 		default:
 			text += fmt.Sprintf("; with %s so scattered hardly any difference would show", runs(v))
 		}
@@ -41,6 +41,14 @@ func words(m measure, v Verdict) string {
 		return fmt.Sprintf("%s %s %s, 95 %% interval %s to %s%s", subject, percent(ratio-1), word, percent(low-1), percent(high-1), tail(c))
 	}
 	return fmt.Sprintf("%s %s times %s, 95 %% interval %s-%s%s", subject, figure(ratio), word, figure(low), figure(high), tail(c))
+}
+
+// difference tells a ratio above 1 in per cent, or in times where it is large.
+func difference(ratio float64) string {
+	if ratio < 2 {
+		return percent(ratio - 1)
+	}
+	return figure(ratio) + " times"
 }
 
 // wholeTimes is from where on a ratio is told in times and not in per cent.
