@@ -114,7 +114,7 @@ func compareFiles(s Streams, f compareFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	return writeComparison(s.Out, compare.Judge(a, b, f.seed), f.output)
+	return writeComparison(s.Out, compare.Judge(a, b, f.Seed), f.output)
 }
 
 func writeComparison(w io.Writer, r *compare.Report, output string) error {
@@ -135,7 +135,7 @@ func compareLive(ctx context.Context, s Streams, f compareFlags, name string, se
 	if err := f.check(f.threads); err != nil {
 		return err
 	}
-	order, err := compare.Order(f.order, f.runs, f.seed)
+	order, err := compare.Order(f.order, f.runs, f.Seed)
 	if err != nil {
 		return err
 	}
@@ -178,7 +178,7 @@ func (c *comparison) servers(ctx context.Context) error {
 		n := uint64(0)
 		return func(ctx context.Context) (*bench.Result, error) {
 			n++
-			return sides[i].once(ctx, c.name, sides[i].options(c.threads, c.seed+n), found[i].version)
+			return sides[i].once(ctx, c.name, sides[i].options(c.threads, c.Seed+n), found[i].version)
 		}
 	}
 	return c.measure(ctx, runner(0), runner(1))
@@ -231,7 +231,7 @@ func (c *comparison) settings(ctx context.Context) error {
 			}
 			side.Settings = now
 			n++
-			return c.once(ctx, c.name, c.options(c.threads, c.seed+n), found.version)
+			return c.once(ctx, c.name, c.options(c.threads, c.Seed+n), found.version)
 		}
 	}
 	err = c.measureAnd(ctx, runner(false), runner(true), func() error { return set.PutBack(ctx) })
@@ -303,7 +303,7 @@ func (c *comparison) measureAnd(ctx context.Context, runA, runB compare.Runner, 
 		}
 		return err
 	}
-	r := compare.Judge(c.a, c.b, c.seed)
+	r := compare.Judge(c.a, c.b, c.Seed)
 	r.Order, r.Interrupted = compare.OrderString(c.order), interrupted || err != nil
 	if werr := writeComparison(c.streams.Out, r, c.output); err == nil {
 		err = werr

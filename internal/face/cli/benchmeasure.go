@@ -23,7 +23,6 @@ type measureFlags struct {
 	time    time.Duration
 	warmup  time.Duration
 	rate    float64
-	seed    uint64
 }
 
 func (f *measureFlags) bind(cmd *cobra.Command, length time.Duration) {
@@ -31,8 +30,8 @@ func (f *measureFlags) bind(cmd *cobra.Command, length time.Duration) {
 	fl := cmd.Flags()
 	fl.DurationVar(&f.time, "time", length, "how long each run measures")
 	fl.DurationVar(&f.warmup, "warmup", 2*time.Second, "how long each run goes before that")
-	if fl.Lookup("seed") == nil {
-		fl.Uint64Var(&f.seed, "seed", 1, "of what is drawn: rows, moments, the order of runs")
+	if at := fl.Lookup("seed"); at == nil {
+		fl.Uint64Var(&f.Seed, "seed", 0, "seed of all random numbers")
 	}
 }
 
@@ -54,6 +53,7 @@ func (f *measureFlags) check(threads int) error {
 // once makes one run of a workload.
 func (f *measureFlags) once(ctx context.Context, name string, o bench.Options, version string) (*bench.Result, error) {
 	var err error
+	f.Clients = o.Threads
 	if o.Target, o.Workload, err = f.open(name); err != nil {
 		return nil, err
 	}
@@ -80,7 +80,10 @@ type server struct {
 // look asks a server what it is; of one that is no MySQL it learns nothing here.
 func (f *measureFlags) look(ctx context.Context, name string) (s server, err error) {
 	target, _, err := f.open(name)
-	if err != nil || target.Dialect() != drive.MySQL {
+	if err != nil {
+		return s, err
+	}
+	if err := f.guard(ctx, target); err != nil || target.Dialect() != drive.MySQL {
 		return s, err
 	}
 	at, err := f.target()

@@ -17,9 +17,11 @@ type Entry struct {
 
 // List gives all workloads, in the order in which help shows them.
 func List() []Entry {
-	return []Entry{
-		{"point_select", "one row by its primary key", oltp.New},
+	var list []Entry
+	for _, s := range oltp.Summaries() {
+		list = append(list, Entry{s[0], s[1], oltp.New})
 	}
+	return list
 }
 
 // New makes the workload of that name. Errors of wrong use wrap workload.ErrUsage.
