@@ -59,15 +59,8 @@ const draws = 2000
 // intervals are percentiles of laws drawn from the distribution of the coefficients, Student's t around the fit with the
 // covariance of its linear form (Bates and Watts, Nonlinear Regression Analysis, 1988); seed makes them repeatable.
 func FitUSL(points []Point, seed uint64) (*Fit, error) {
-	distinct := map[float64]bool{}
-	for _, p := range points {
-		if !(p.N > 0) || !(p.X > 0) || math.IsInf(p.X, 0) || math.IsInf(p.N, 0) {
-			return nil, fmt.Errorf("a throughput of %v with %v sessions cannot be fitted", p.X, p.N)
-		}
-		distinct[p.N] = true
-	}
-	if len(distinct) < 4 {
-		return nil, fmt.Errorf("%w: %d different numbers of sessions; four is the least for three coefficients", ErrTooFew, len(distinct))
+	if err := checkPoints(points); err != nil {
+		return nil, err
 	}
 	f := &Fit{USL: fitOnce(points), points: slices.Clone(points)}
 	var mean, within, total float64
@@ -89,6 +82,20 @@ func FitUSL(points []Point, seed uint64) (*Fit, error) {
 	f.Sigma95 = f.interval(func(u USL) float64 { return u.Sigma })
 	f.Kappa95 = f.interval(func(u USL) float64 { return u.Kappa })
 	return f, nil
+}
+
+func checkPoints(points []Point) error {
+	distinct := map[float64]bool{}
+	for _, p := range points {
+		if !(p.N > 0) || !(p.X > 0) || math.IsInf(p.X, 0) || math.IsInf(p.N, 0) {
+			return fmt.Errorf("a throughput of %v with %v sessions cannot be fitted", p.X, p.N)
+		}
+		distinct[p.N] = true
+	}
+	if len(distinct) < 4 {
+		return fmt.Errorf("%w: %d different numbers of sessions; four is the least for three coefficients", ErrTooFew, len(distinct))
+	}
+	return nil
 }
 
 // Predict gives the throughput with n sessions and bounds the law there with 95 % confidence.
@@ -276,4 +283,12 @@ func refine(points []Point, u USL, free [3]bool) USL {
 		}
 	}
 	return u
+}
+
+// FitCoefficients fits the law as FitUSL does, without intervals.
+func FitCoefficients(points []Point) (USL, error) {
+	if err := checkPoints(points); err != nil {
+		return USL{}, err
+	}
+	return fitOnce(points), nil
 }
