@@ -68,7 +68,9 @@ const (
 // Verdict is what the runs say about one measure.
 type Verdict struct {
 	Measure string `json:"measure"` // transactions per second, p95 latency, p99 latency
-	Unit    string `json:"unit"`    // per second, seconds
+	A       string `json:"a"`       // names of the sides
+	B       string `json:"b"`
+	Unit    string `json:"unit"` // per second, seconds
 	RunsA   int    `json:"runs_a"`
 	RunsB   int    `json:"runs_b"`
 	// Comparison is B over A, as measured: with latency a ratio above 1 is slower.
@@ -116,7 +118,7 @@ func Judge(a, b Side, seed uint64) *Report {
 			r.Notes = append(r.Notes, "the rate of transactions was given, so it is no result: only latency is compared")
 			continue
 		}
-		r.Verdicts = append(r.Verdicts, judge(m, a.Runs, b.Runs, seed))
+		r.Verdicts = append(r.Verdicts, judge(m, a, b, seed))
 	}
 	r.Notes = append(r.Notes, notes(a, b)...)
 	return r
@@ -124,27 +126,22 @@ func Judge(a, b Side, seed uint64) *Report {
 
 func rated(s Side) bool { return len(s.Runs) > 0 && s.Runs[0].Rate > 0 }
 
-// JudgeFigures compares plain figures of which more is better, such as throughputs.
-func JudgeFigures(name string, a, b []float64, seed uint64) Verdict {
-	return judgeFigures(measure{name: name, moreBetter: true}, a, b, seed)
-}
-
-func judge(m measure, a, b []Run, seed uint64) Verdict {
-	figures := func(runs []Run) []float64 {
-		v := make([]float64, len(runs))
-		for i := range runs {
-			v[i] = m.of(&runs[i])
+func judge(m measure, a, b Side, seed uint64) Verdict {
+	figures := func(s Side) []float64 {
+		v := make([]float64, len(s.Runs))
+		for i := range s.Runs {
+			v[i] = m.of(&s.Runs[i])
 		}
 		return v
 	}
-	return judgeFigures(m, figures(a), figures(b), seed)
+	return judgeFigures(m, a.Name, b.Name, figures(a), figures(b), seed)
 }
 
-func judgeFigures(m measure, a, b []float64, seed uint64) Verdict {
-	v := Verdict{Measure: m.name, Unit: m.unit, RunsA: len(a), RunsB: len(b), Outcome: TooFew}
+func judgeFigures(m measure, nameA, nameB string, a, b []float64, seed uint64) Verdict {
+	v := Verdict{Measure: m.name, A: nameA, B: nameB, Unit: m.unit, RunsA: len(a), RunsB: len(b), Outcome: TooFew}
 	test, err := stats.NewRankTest(len(a), len(b), Confidence)
 	if err != nil {
-		v.Words = fmt.Sprintf("too few runs: %d of A and %d of B; make at least %d of each", len(a), len(b), stats.LeastRuns(Confidence))
+		v.Words = fmt.Sprintf("too few runs: %d of %s and %d of %s; make at least %d of each", len(a), nameA, len(b), nameB, stats.LeastRuns(Confidence))
 		return v
 	}
 	c, err := test.Compare(a, b)

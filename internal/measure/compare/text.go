@@ -128,7 +128,7 @@ func orEmpty(s string) string {
 
 func sentence(v Verdict) string {
 	text := v.Words
-	if !strings.HasPrefix(text, "B'") || !strings.Contains(text, v.Measure) {
+	if !strings.Contains(text, v.Measure) {
 		text = v.Measure + ": " + text
 	}
 	return strings.ToUpper(text[:1]) + text[1:] + "."

@@ -15,7 +15,7 @@ func words(m measure, v Verdict) string {
 		return fmt.Sprintf("too few runs: with %d and %d the smallest possible p is %s, so no difference, however large, could be told; make at least %d of each",
 			v.RunsA, v.RunsB, probability(c.SmallestP), stats.LeastRuns(Confidence))
 	case Unclear:
-		text := "no difference can be told: " + between(m, c)
+		text := "no difference can be told: " + between(m, v)
 		switch {
 		case v.Detectable > 0:
 			text += fmt.Sprintf("; with %s a difference under %s would not show", runs(v), difference(v.Detectable))
@@ -32,9 +32,9 @@ func words(m measure, v Verdict) string {
 	if !m.moreBetter {
 		word = map[string]string{Faster: "shorter", Slower: "longer"}[v.Outcome]
 	}
-	subject := "B is"
+	subject := v.B + " is"
 	if !m.moreBetter {
-		subject = "B's " + m.name + " is"
+		subject = v.B + "'s " + m.name + " is"
 	}
 	if ratio < wholeTimes {
 		// With few figures the interval may touch the other side.
@@ -58,12 +58,12 @@ func tail(c *stats.Comparison) string {
 	return fmt.Sprintf(" (p %s)", probability(c.P))
 }
 
-func between(m measure, c *stats.Comparison) string {
-	what := "as fast as A"
+func between(m measure, v Verdict) string {
+	c, what, who := v.Comparison, "as fast as "+v.A, v.B
 	if !m.moreBetter {
-		what = "A's " + m.name
+		what, who = v.A+"'s", v.B+"'s "+m.name
 	}
-	return fmt.Sprintf("B is %s to %s times %s (95 %% interval; p %s)", fixed(c.Low), fixed(c.High), what, probability(c.P))
+	return fmt.Sprintf("%s is %s to %s times %s (95 %% interval; p %s)", who, fixed(c.Low), fixed(c.High), what, probability(c.P))
 }
 
 func runs(v Verdict) string {
