@@ -68,7 +68,7 @@ func (c *Crew) Close() {
 // Work lets all sessions do jobs, from 0 to jobs-1, in that order. The first error, or the end of ctx, ends it: what the
 // server does for the others is killed. An end of ctx gives its error.
 func (c *Crew) Work(ctx context.Context, jobs int, do func(s drive.Session, job int) error) error {
-	group, ctx := errgroup.WithContext(ctx)
+	var group errgroup.Group
 	defer context.AfterFunc(ctx, c.stop.Set)()
 	var mu sync.Mutex
 	next := 0
@@ -82,6 +82,7 @@ func (c *Crew) Work(ctx context.Context, jobs int, do func(s drive.Session, job 
 		group.Go(func() error {
 			for job, ok := take(); ok; job, ok = take() {
 				if err := do(s, job); err != nil {
+					c.stop.Set()
 					return err
 				}
 			}
@@ -89,8 +90,8 @@ func (c *Crew) Work(ctx context.Context, jobs int, do func(s drive.Session, job 
 		})
 	}
 	err := group.Wait()
-	if errors.Is(err, drive.ErrStopped) {
-		err = context.Canceled
+	if ctx.Err() != nil {
+		return ctx.Err()
 	}
 	return err
 }
