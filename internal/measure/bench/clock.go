@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"math"
 	"syscall"
 	"time"
 	"unsafe"
@@ -10,9 +11,14 @@ import (
 	"github.com/rissodb/risso/internal/measure/drive"
 )
 
-// The last part of a wait is spent looking at the clock: a sleeping thread is woken some microseconds late.
+// unknown is a moment that is not known yet: later than all others.
+const unknown = time.Duration(math.MaxInt64)
+
+// A long wait gives the processor back to the runtime, which may wake up a millisecond late. The rest is slept by the
+// thread, which is woken some microseconds late; the last part is spent looking at the clock.
 const (
 	spin     = 30 * time.Microsecond
+	nap      = 3 * time.Millisecond
 	longNap  = 100 * time.Millisecond
 	slackOff = 1 // nanoseconds; the kernel's default lets a sleeper wait 50 µs longer
 )
@@ -20,19 +26,34 @@ const (
 // sharpen lets the kernel wake this thread on time. Source: prctl(2), PR_SET_TIMERSLACK.
 func sharpen() error { return unix.Prctl(unix.PR_SET_TIMERSLACK, slackOff, 0, 0, 0) }
 
-// until waits until due, counted from start, on this thread. It says false when stop came first.
-func until(start time.Time, due time.Duration, stop *drive.Stop) bool {
+// until waits until due, counted from epoch, on this thread. It says false when stop came first.
+func until(epoch time.Time, due time.Duration, stop *drive.Stop) bool {
 	for {
-		left := due - time.Since(start)
+		left := due - time.Since(epoch)
 		switch {
 		case stop.IsSet():
 			return false
 		case left <= 0:
 			return true
+		case left > 2*nap:
+			time.Sleep(min(left-nap, longNap))
+			_ = sharpen() // the worker may have come back on another thread; at worst that one wakes late
 		case left > spin:
-			ts := syscall.NsecToTimespec(int64(min(left-spin, longNap)))
-			// A raw call: the runtime need not know, the session has its thread for itself.
+			ts := syscall.NsecToTimespec(int64(left - spin))
+			// A raw call: the runtime need not know.
 			_, _, _ = syscall.RawSyscall(syscall.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&ts)), 0, 0)
 		}
 	}
+}
+
+// secondOf is the second since the epoch in which a moment lies.
+func secondOf(at time.Duration) int { return int(at / time.Second) }
+
+// cpuTime is the processor time of this process so far.
+func cpuTime() time.Duration {
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
