@@ -70,20 +70,6 @@ func variableUnit(name string) string {
 	return ""
 }
 
-// Variables reads all global variables as text, by name in small letters. What is secret is hidden.
-func (c *Conn) Variables(ctx context.Context) (map[string]string, error) {
-	out := make(map[string]string, 1024)
-	err := c.Query(ctx, "SHOW /* risso */ GLOBAL VARIABLES", func(row []sqldriver.Value) error {
-		name, value := strings.ToLower(text(row[0])), text(row[1])
-		if isSecret(name) && value != "" {
-			value = "(hidden)"
-		}
-		out[name] = value
-		return nil
-	})
-	return out, err
-}
-
 // Dynamic says whether SET GLOBAL can change a variable. MySQL does not tell: then known is false.
 func (c *Conn) Dynamic(ctx context.Context, variable string) (dynamic, known bool, err error) {
 	if !c.Server.MariaDB() {

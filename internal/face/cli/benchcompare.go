@@ -53,7 +53,7 @@ a killed comparison left is put back by --restore. --dry-run shows the statement
       --set-a innodb_flush_log_at_trx_commit=1 --set-b innodb_flush_log_at_trx_commit=2 --dry-run`,
 		Args: cobra.MaximumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return benchError(runCompare(cmd.Context(), s, f, args))
+			return endOf(runCompare(cmd, s, f, args), strings.Join(args, " "))
 		},
 	}
 	fl := cmd.Flags()
@@ -75,7 +75,8 @@ a killed comparison left is put back by --restore. --dry-run shows the statement
 
 func compareStateDir() string { return filepath.Join(filepath.Dir(defaultDataDir()), "bench") }
 
-func runCompare(ctx context.Context, s Streams, f compareFlags, args []string) error {
+func runCompare(cmd *cobra.Command, s Streams, f compareFlags, args []string) error {
+	ctx := cmd.Context()
 	if f.stateDir == "" {
 		f.stateDir = compareStateDir()
 	}
@@ -98,7 +99,7 @@ func runCompare(ctx context.Context, s Streams, f compareFlags, args []string) e
 		if len(args) != 1 {
 			return usageError("name one workload, such as point_select")
 		}
-		return compareLive(ctx, s, f, args[0], settings)
+		return compareLive(cmd, s, f, args[0], settings)
 	case len(args) == 2:
 		return compareFiles(s, f, args)
 	}
@@ -128,7 +129,7 @@ func writeComparison(w io.Writer, r *compare.Report, output string) error {
 }
 
 // compareLive makes the runs.
-func compareLive(ctx context.Context, s Streams, f compareFlags, name string, settings bool) error {
+func compareLive(cmd *cobra.Command, s Streams, f compareFlags, name string, settings bool) error {
 	if f.runs < 1 {
 		return usageError("%d runs", f.runs)
 	}
@@ -139,16 +140,17 @@ func compareLive(ctx context.Context, s Streams, f compareFlags, name string, se
 	if err != nil {
 		return err
 	}
-	c := &comparison{compareFlags: f, streams: s, name: name, order: order, a: compare.Side{Name: "A"}, b: compare.Side{Name: "B"}}
+	c := &comparison{cmd: cmd, compareFlags: f, streams: s, name: name, order: order, a: compare.Side{Name: "A"}, b: compare.Side{Name: "B"}}
 	if settings {
-		return c.settings(ctx)
+		return c.settings(cmd.Context())
 	}
-	return c.servers(ctx)
+	return c.servers(cmd.Context())
 }
 
 // comparison is one that makes its own runs.
 type comparison struct {
 	compareFlags
+	cmd     *cobra.Command
 	streams Streams
 	name    string // of the workload
 	order   []bool
@@ -161,7 +163,7 @@ func (c *comparison) servers(ctx context.Context) error {
 	var found [2]server
 	for i := range sides {
 		var err error
-		if found[i], err = sides[i].look(ctx, c.name); err != nil {
+		if found[i], err = sides[i].look(ctx, c.cmd, c.name); err != nil {
 			return err
 		}
 		target, _, err := sides[i].open(c.name)
@@ -169,7 +171,7 @@ func (c *comparison) servers(ctx context.Context) error {
 			return err
 		}
 		side := [2]*compare.Side{&c.a, &c.b}[i]
-		side.What, side.Variables = strings.TrimSuffix(target.String()+", "+found[i].version, ", "), found[i].variables
+		side.What = strings.TrimSuffix(target.String()+", "+found[i].version, ", ")
 	}
 	if err := c.plan(nil); c.dryRun || err != nil {
 		return err
@@ -178,7 +180,7 @@ func (c *comparison) servers(ctx context.Context) error {
 		n := uint64(0)
 		return func(ctx context.Context) (*bench.Result, error) {
 			n++
-			return sides[i].once(ctx, c.name, sides[i].options(c.threads, c.Seed+n), found[i].version)
+			return sides[i].once(ctx, c.name, sides[i].options(c.threads, c.Seed+n), found[i])
 		}
 	}
 	return c.measure(ctx, runner(0), runner(1))
@@ -199,7 +201,7 @@ func (c *comparison) settings(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	found, err := c.look(ctx, c.name)
+	found, err := c.look(ctx, c.cmd, c.name)
 	if err != nil {
 		return err
 	}
@@ -231,7 +233,7 @@ func (c *comparison) settings(ctx context.Context) error {
 			}
 			side.Settings = now
 			n++
-			return c.once(ctx, c.name, c.options(c.threads, c.Seed+n), found.version)
+			return c.once(ctx, c.name, c.options(c.threads, c.Seed+n), found)
 		}
 	}
 	err = c.measureAnd(ctx, runner(false), runner(true), func() error { return set.PutBack(ctx) })
@@ -299,7 +301,7 @@ func (c *comparison) measureAnd(ctx context.Context, runA, runB compare.Runner, 
 	err = errors.Join(err, afterwards())
 	if len(c.a.Runs)+len(c.b.Runs) == 0 {
 		if err == nil {
-			err = errors.New("interrupted before the first run was over: nothing was measured")
+			err = failure(exitInterrupted, "", errors.New("interrupted before the first run was over: nothing was measured"))
 		}
 		return err
 	}
@@ -309,7 +311,7 @@ func (c *comparison) measureAnd(ctx context.Context, runA, runB compare.Runner, 
 		err = werr
 	}
 	if err == nil && interrupted {
-		err = failure(exitFailed, "", fmt.Errorf("interrupted after %d of %d runs", len(c.a.Runs)+len(c.b.Runs), len(c.order)))
+		err = failure(exitInterrupted, "", fmt.Errorf("interrupted after %d of %d runs", len(c.a.Runs)+len(c.b.Runs), len(c.order)))
 	}
 	return err
 }

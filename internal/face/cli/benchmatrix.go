@@ -15,6 +15,7 @@ import (
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/measure/compare/matrix"
 	"github.com/rissodb/risso/internal/measure/drive"
+	"github.com/rissodb/risso/internal/measure/environ"
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sandbox"
@@ -46,7 +47,7 @@ A file:
   risso bench matrix doublewrite.yaml --report --output html >doublewrite.html`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return benchError(runMatrix(cmd.Context(), s, f, args[0]))
+			return endOf(runMatrix(cmd.Context(), s, f, args[0]), "WORKLOAD")
 		},
 	}
 	fl := cmd.Flags()
@@ -117,7 +118,7 @@ func runMatrix(ctx context.Context, s Streams, f matrixFlags, path string) error
 		}
 	}
 	if err == nil && r.Interrupted {
-		err = failure(exitFailed, "the same command goes on", fmt.Errorf("interrupted: %d runs are missing", r.Missing))
+		err = failure(exitInterrupted, "the same command goes on", fmt.Errorf("interrupted: %d runs are missing", r.Missing))
 	}
 	return err
 }
@@ -197,6 +198,18 @@ func (s sandboxServer) Target(database string) (drive.Target, error) {
 		return nil, err
 	}
 	return drive.ForMySQL(t.WithDatabase(database)), nil
+}
+
+func (s sandboxServer) Environment(ctx context.Context) *environ.Environment {
+	t, err := mysql.ParseTarget(s.box.Primary().DSN)
+	if err != nil {
+		return nil
+	}
+	e, err := environ.Take(ctx, environ.MySQL(t))
+	if err != nil {
+		return nil // a run needs none
+	}
+	return e
 }
 
 func (s sandboxServer) Stop(ctx context.Context) error  { return s.box.Primary().Stop(ctx) }

@@ -11,9 +11,8 @@ import (
 
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/measure/bench"
-	"github.com/rissodb/risso/internal/measure/drive"
+	"github.com/rissodb/risso/internal/measure/environ"
 	"github.com/rissodb/risso/internal/measure/workload"
-	"github.com/rissodb/risso/internal/mysql"
 )
 
 // measureFlags are those of commands that run one workload again and again.
@@ -51,7 +50,7 @@ func (f *measureFlags) check(threads int) error {
 }
 
 // once makes one run of a workload.
-func (f *measureFlags) once(ctx context.Context, name string, o bench.Options, version string) (*bench.Result, error) {
+func (f *measureFlags) once(ctx context.Context, name string, o bench.Options, on server) (*bench.Result, error) {
 	var err error
 	f.Clients = o.Threads
 	if o.Target, o.Workload, err = f.open(name); err != nil {
@@ -62,61 +61,43 @@ func (f *measureFlags) once(ctx context.Context, name string, o bench.Options, v
 		return nil, err
 	}
 	if r.ServerVersion == "" {
-		r.ServerVersion = version
+		r.ServerVersion = on.version
 	}
-	if r.Parameters == nil {
-		r.Parameters = map[string]any{"tables": f.Tables, "table_size": f.TableSize, "distribution": f.Distribution}
-	}
+	r.Parameters, r.Environment = on.parameters, on.environment
 	return r, nil
 }
 
 // server is what a command learns of a server before it measures it.
 type server struct {
-	version   string
-	variables map[string]string
-	local     bool
+	version     string
+	local       bool
+	environment *environ.Environment
+	parameters  map[string]any
 }
 
-// look asks a server what it is; of one that is no MySQL it learns nothing here.
-func (f *measureFlags) look(ctx context.Context, name string) (s server, err error) {
+// look asks a server what it is, and refuses one that holds other data.
+func (f *measureFlags) look(ctx context.Context, cmd *cobra.Command, name string) (s server, err error) {
 	target, _, err := f.open(name)
 	if err != nil {
 		return s, err
 	}
-	if err := f.guard(ctx, target); err != nil || target.Dialect() != drive.MySQL {
+	if err := f.guard(ctx, target); err != nil {
 		return s, err
 	}
-	at, err := f.target()
-	if err != nil {
-		return s, err
+	s.parameters = parametersOf(cmd.Flags())
+	// Without an environment a run only cannot be explained later.
+	if s.environment, err = f.environment(ctx, target); err == nil && s.environment != nil {
+		s.version, s.local = s.environment.Server.Version, s.environment.ServerHost != nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	c, err := mysql.Connect(ctx, at, nil)
-	if err != nil {
-		return s, benchError(err)
-	}
-	defer c.Close()
-	s = server{version: c.Server.Version, local: at.Local()}
-	s.variables, err = c.Variables(ctx)
-	return s, benchError(err)
+	return s, nil
 }
 
-// benchError gives an error its exit code and hint.
-func benchError(err error) error {
-	var e *mysql.Error
-	var known *exitError
-	switch {
-	case err == nil:
+// endOf gives an error of a measuring command its exit code and hint.
+func endOf(err error, name string) error {
+	if err == nil {
 		return nil
-	case errors.As(err, &known):
-		return err
-	case errors.Is(err, workload.ErrUsage):
-		return failure(exitUsage, "", err)
-	case errors.As(err, &e):
-		return failure(exitFailed, e.Hint, err)
 	}
-	return failure(exitFailed, "", err)
+	return benchError(err, name)
 }
 
 // steps shows on a terminal which run is made, and how long it takes yet.

@@ -47,7 +47,9 @@ A sweep that was measured elsewhere is read by --file: lines of threads,tps, or 
   risso bench scale --file sweep.csv --processors 64
   risso bench scale --file sweep.csv --output svg >sweep.svg`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return benchError(runScale(cmd.Context(), s, f, args)) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return endOf(runScale(cmd, s, f, args), strings.Join(args, " "))
+		},
 	}
 	fl := cmd.Flags()
 	f.measureFlags.bind(cmd, 5*time.Second)
@@ -61,7 +63,7 @@ A sweep that was measured elsewhere is read by --file: lines of threads,tps, or 
 	return cmd
 }
 
-func runScale(ctx context.Context, s Streams, f scaleFlags, args []string) error {
+func runScale(cmd *cobra.Command, s Streams, f scaleFlags, args []string) error {
 	if err := checkOutput(f.output, "text", "json", "csv", "markdown", "svg", "html"); err != nil {
 		return err
 	}
@@ -82,7 +84,7 @@ func runScale(ctx context.Context, s Streams, f scaleFlags, args []string) error
 	if f.file != "" {
 		return scaleFile(s, f, o)
 	}
-	return scaleSweep(ctx, s, f, o, args[0])
+	return scaleSweep(cmd, s, f, o, args[0])
 }
 
 func scaleFile(s Streams, f scaleFlags, o scale.Options) error {
@@ -111,7 +113,8 @@ func scaleFile(s Streams, f scaleFlags, o scale.Options) error {
 	return writeScale(s.Out, r, f)
 }
 
-func scaleSweep(ctx context.Context, s Streams, f scaleFlags, o scale.Options, name string) error {
+func scaleSweep(cmd *cobra.Command, s Streams, f scaleFlags, o scale.Options, name string) error {
+	ctx := cmd.Context()
 	slices.Sort(f.counts)
 	f.counts = slices.Compact(f.counts)
 	if len(f.counts) == 0 {
@@ -125,7 +128,7 @@ func scaleSweep(ctx context.Context, s Streams, f scaleFlags, o scale.Options, n
 			return err
 		}
 	}
-	found, err := f.look(ctx, name)
+	found, err := f.look(ctx, cmd, name)
 	if err != nil {
 		return err
 	}
@@ -145,12 +148,14 @@ func scaleSweep(ctx context.Context, s Streams, f scaleFlags, o scale.Options, n
 	n := uint64(0)
 	points, order, interrupted, err := scale.Sweep(ctx, f.counts, f.runs, f.Seed, func(ctx context.Context, threads int) (*bench.Result, error) {
 		n++
-		return f.once(ctx, name, f.options(threads, f.Seed+n), found.version)
+		return f.once(ctx, name, f.options(threads, f.Seed+n), found)
 	}, func(i, threads int) { show.begin(i, "%d threads", threads) })
 	show.end()
 	if len(points) == 0 {
-		if err == nil {
-			err = errors.New("nothing was measured")
+		if err == nil && interrupted {
+			err = failure(exitInterrupted, "", errors.New("interrupted before the first run was over: nothing was measured"))
+		} else if err == nil {
+			err = errors.New("no run did anything")
 		}
 		return err
 	}
@@ -163,7 +168,7 @@ func scaleSweep(ctx context.Context, s Streams, f scaleFlags, o scale.Options, n
 		err = werr
 	}
 	if err == nil && interrupted {
-		err = fmt.Errorf("interrupted after %d of %d runs", len(order), total)
+		err = failure(exitInterrupted, "", fmt.Errorf("interrupted after %d of %d runs", len(order), total))
 	}
 	return err
 }

@@ -3,7 +3,6 @@
 package compare
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"strings"
@@ -17,43 +16,10 @@ const Confidence = 0.95
 
 // Side is one of the two that are compared.
 type Side struct {
-	Name      string            `json:"name"`               // "A" or "B"
-	What      string            `json:"what"`               // a file, a server, settings
-	Settings  []Setting         `json:"settings,omitempty"` // variables that were set for its runs
-	Variables map[string]string `json:"-"`                  // the server's, at the time of the runs; nil: not known
-	Runs      []Run             `json:"runs"`
-}
-
-// Run is one run, with its environment as it was recorded, whatever it holds.
-type Run struct {
-	bench.Result
-	environment map[string]any
-}
-
-// UnmarshalJSON reads a result and keeps its environment.
-func (r *Run) UnmarshalJSON(b []byte) error {
-	if err := json.Unmarshal(b, &r.Result); err != nil {
-		return err
-	}
-	var rest struct {
-		Environment map[string]any `json:"environment"`
-	}
-	if err := json.Unmarshal(b, &rest); err != nil {
-		return err
-	}
-	r.environment = rest.Environment
-	return nil
-}
-
-// NewRun is a result that was just measured.
-func NewRun(r *bench.Result) (Run, error) {
-	b, err := json.Marshal(r)
-	if err != nil {
-		return Run{}, err
-	}
-	var out Run
-	err = json.Unmarshal(b, &out)
-	return out, err
+	Name     string          `json:"name"`               // "A" or "B"
+	What     string          `json:"what"`               // a file, a server, settings
+	Settings []Setting       `json:"settings,omitempty"` // variables that were set for its runs
+	Runs     []*bench.Result `json:"runs"`
 }
 
 // The outcomes of a verdict.
@@ -96,16 +62,16 @@ type Report struct {
 // measure is a figure of a run.
 type measure struct {
 	name, unit string
-	of         func(*Run) float64
+	of         func(*bench.Result) float64
 	moreBetter bool
 }
 
 func measures() []measure {
 	latency := func(p float64) measure {
-		return measure{fmt.Sprintf("p%g latency", p), "seconds", func(r *Run) float64 { return r.Latency.At(p) }, false}
+		return measure{fmt.Sprintf("p%g latency", p), "seconds", func(r *bench.Result) float64 { return r.Latency.At(p) }, false}
 	}
 	return []measure{
-		{"transactions per second", "per second", func(r *Run) float64 { return r.TransactionsPerSecond }, true},
+		{"transactions per second", "per second", func(r *bench.Result) float64 { return r.TransactionsPerSecond }, true},
 		latency(95), latency(99),
 	}
 }
@@ -130,7 +96,7 @@ func judge(m measure, a, b Side, seed uint64) Verdict {
 	figures := func(s Side) []float64 {
 		v := make([]float64, len(s.Runs))
 		for i := range s.Runs {
-			v[i] = m.of(&s.Runs[i])
+			v[i] = m.of(s.Runs[i])
 		}
 		return v
 	}
@@ -199,7 +165,7 @@ func notes(a, b Side) (out []string) {
 }
 
 // drifting counts the runs whose seconds show no steady state. Runs too short to test are not counted.
-func drifting(runs []Run) (n int) {
+func drifting(runs []*bench.Result) (n int) {
 	for i := range runs {
 		var seconds []float64
 		for _, s := range runs[i].Timeline {

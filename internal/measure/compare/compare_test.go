@@ -8,8 +8,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rissodb/risso/internal/measure/bench"
+	"github.com/rissodb/risso/internal/measure/environ"
 	"github.com/rissodb/risso/internal/measure/workload"
 )
 
@@ -18,10 +20,11 @@ func side(name string, throughput ...float64) Side {
 	s := Side{Name: name, What: name + ".json"}
 	for _, x := range throughput {
 		slow := 1 / max(x, 1)
-		s.Runs = append(s.Runs, Run{Result: bench.Result{
+		s.Runs = append(s.Runs, &bench.Result{
 			Workload: "point_select", Server: "root@db1", Threads: 4, Seconds: 10, TransactionsPerSecond: x, Transactions: int64(10 * x),
 			Latency: bench.Latency{Percentiles: []bench.Percentile{{Percentile: 95, Seconds: 4 * slow}, {Percentile: 99, Seconds: 8 * slow}}},
-		}})
+			Began:   time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC),
+		})
 	}
 	return s
 }
@@ -124,19 +127,19 @@ func TestDifferences(t *testing.T) {
 	for i := range b.Runs {
 		b.Runs[i].Threads = 8
 		b.Runs[i].ServerVersion, a.Runs[i].ServerVersion = "11.4.2", "10.11.6"
-		a.Runs[i].environment = map[string]any{"cpu": map[string]any{"model": "EPYC", "count": 64.0}, "uptime": 1.0}
-		b.Runs[i].environment = map[string]any{"cpu": map[string]any{"model": "Xeon", "count": 64.0}, "uptime": 2.0, "slice": "db.slice"}
+		a.Runs[i].Parameters = map[string]any{"tables": 4.0, "threads": 4.0, "engine": "InnoDB"}
+		b.Runs[i].Parameters = map[string]any{"tables": 8.0, "threads": 8.0}
+		a.Runs[i].Environment = &environ.Environment{Client: environ.Client{}, Server: environ.Server{Flavour: "mariadb", Changed: []environ.Variable{{Name: "sort_buffer_size", Value: "262144"}, {Name: "sync_binlog", Value: "1"}}}}
+		b.Runs[i].Environment = &environ.Environment{Client: environ.Client{}, Server: environ.Server{Flavour: "mysql", Changed: []environ.Variable{{Name: "sort_buffer_size", Value: "1048576"}, {Name: "sync_binlog", Value: "0"}}}}
 	}
-	a.Variables = map[string]string{"port": "1", "sync_binlog": "1", "sort_buffer_size": "262144", "gtid_executed": "x", "old": "ON"}
-	b.Variables = map[string]string{"port": "2", "sync_binlog": "0", "sort_buffer_size": "1048576", "gtid_executed": "y"}
 	b.Settings = []Setting{{Name: "sync_binlog", Value: "0"}}
 	got := map[string][2]string{}
 	for _, d := range Judge(a, b, 1).Differences {
 		got[d.What] = [2]string{d.A, d.B}
 	}
 	want := map[string][2]string{
-		"threads": {"4", "8"}, "server version": {"10.11.6", "11.4.2"}, "environment cpu.model": {"EPYC", "Xeon"},
-		"environment slice": {"(not there)", "db.slice"}, "variable sort_buffer_size": {"262144", "1048576"}, "variables that only one server has": {"1", "0"},
+		"threads": {"4", "8"}, "server version": {"10.11.6", "11.4.2"}, "parameter tables": {"4", "8"}, "parameter engine": {"InnoDB", "(none)"},
+		"server": {"mariadb", "mysql"}, "sort_buffer_size": {"262144", "1048576"},
 	}
 	if len(got) != len(want) {
 		t.Errorf("got %v", got)
@@ -158,7 +161,7 @@ func TestApart(t *testing.T) {
 
 func TestReadSide(t *testing.T) {
 	dir := t.TempDir()
-	one := `{"workload":"x","transactions_per_second":5,"environment":{"cpu":"a"},"latency":{"percentiles":[{"percentile":95,"seconds":0.1}]}}`
+	one := `{"workload":"x","threads":1,"began":"2026-11-21T12:00:00Z","transactions_per_second":5,"latency":{"percentiles":[{"percentile":95,"seconds":0.1}]}}`
 	for name, text := range map[string]string{
 		"one.json": one, "lines.json": one + "\n" + one, "list.json": "[" + one + "," + one + "," + one + "]", "runs.json": `{"runs":[` + one + `]}`,
 		"broken.txt": one + "{", "other.txt": `{"a":1}`, "empty.txt": "", "text.txt": "hello",
@@ -174,7 +177,7 @@ func TestReadSide(t *testing.T) {
 			t.Errorf("%s: %d runs, %v", paths, len(s.Runs), err)
 			continue
 		}
-		if r := s.Runs[0]; r.TransactionsPerSecond != 5 || r.environment["cpu"] != "a" || r.Latency.At(95) != 0.1 {
+		if r := s.Runs[0]; r.TransactionsPerSecond != 5 || r.Latency.At(95) != 0.1 {
 			t.Errorf("%s: %+v", paths, r)
 		}
 	}

@@ -71,11 +71,7 @@ func Interleave(ctx context.Context, order []bool, a, b *Side, runA, runB Runner
 		if err != nil {
 			return false, fmt.Errorf("run %d of %d, of %s: %w", i+1, len(order), side.Name, err)
 		}
-		made, err := NewRun(result)
-		if err != nil {
-			return false, err
-		}
-		side.Runs = append(side.Runs, made)
+		side.Runs = append(side.Runs, result)
 	}
 	return false, nil
 }

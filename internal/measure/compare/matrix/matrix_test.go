@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/measure/drive"
+	"github.com/rissodb/risso/internal/measure/environ"
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sandbox"
@@ -137,6 +138,8 @@ func (b box) Target(database string) (drive.Target, error) {
 	t, err := mysql.ParseTarget(b.Primary().DSN)
 	return drive.ForMySQL(t.WithDatabase(database)), err
 }
+
+func (b box) Environment(context.Context) *environ.Environment { return nil }
 
 func (b box) Stop(ctx context.Context) error {
 	b.of.count(-1)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/rissodb/risso/internal/measure/bench"
 	"github.com/rissodb/risso/internal/measure/compare"
 	"github.com/rissodb/risso/internal/measure/compare/scale"
 	"github.com/rissodb/risso/internal/measure/stats"
@@ -67,7 +68,7 @@ type Row struct {
 // ReportOf reads the results that are there and answers.
 func ReportOf(f *File, dir string) (*Report, error) {
 	r := &Report{Name: f.Name, Dir: dir, Runs: f.Runs, Seconds: secondsOf(f.Time), Notes: []string{}, Questions: []Question{}, Versions: []string{}}
-	runs := map[string][]compare.Run{}
+	runs := map[string][]*bench.Result{}
 	unsteady := 0
 	for _, c := range f.Cells() {
 		found, err := readRuns(dir, c, f.Runs)
@@ -79,7 +80,7 @@ func ReportOf(f *File, dir string) (*Report, error) {
 				r.Missing++
 				continue
 			}
-			runs[c.ID] = append(runs[c.ID], *x)
+			runs[c.ID] = append(runs[c.ID], x)
 			if v := c.Server + " " + x.ServerVersion; !slices.Contains(r.Versions, v) {
 				r.Versions = append(r.Versions, v)
 			}
@@ -109,7 +110,7 @@ func ReportOf(f *File, dir string) (*Report, error) {
 
 func secondsOf(d duration) float64 { return float64(d) / 1e9 }
 
-func figureOf(runs []compare.Run) (f Figure) {
+func figureOf(runs []*bench.Result) (f Figure) {
 	f.Runs = []float64{}
 	var p95, p99 []float64
 	for i := range runs {
@@ -137,7 +138,7 @@ func varying(axis string, cells []Cell) (out []string) {
 }
 
 // question is about one axis; nil when all cells are alike on it, or only threads vary and it asks something else.
-func question(axis string, f *File, runs map[string][]compare.Run) *Question {
+func question(axis string, f *File, runs map[string][]*bench.Result) *Question {
 	cells := f.Cells()
 	values := varying(axis, cells)
 	if len(values) < 2 {

@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/measure/bench"
-	"github.com/rissodb/risso/internal/measure/compare"
 	"github.com/rissodb/risso/internal/measure/drive"
+	"github.com/rissodb/risso/internal/measure/environ"
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/measure/workload/all"
 )
@@ -38,6 +38,8 @@ type Server interface {
 	Version() string
 	// Target is the server, with a default database or ("") without.
 	Target(database string) (drive.Target, error)
+	// Environment is what a run is about to run under; nil where it cannot be told.
+	Environment(ctx context.Context) *environ.Environment
 	Stop(ctx context.Context) error  // data stays
 	Start(ctx context.Context) error // after Stop
 	Down(ctx context.Context) error  // for good, data too
@@ -146,7 +148,7 @@ func PlanFile(f *File, dir string) (*Plan, error) {
 	return p, nil
 }
 
-func count(runs []*compare.Run) (n int) {
+func count(runs []*bench.Result) (n int) {
 	for _, r := range runs {
 		if r != nil {
 			n++
@@ -160,21 +162,22 @@ func runPath(dir string, c Cell, i int) string {
 }
 
 // readRuns gives the runs of a cell that are there; nil for those that are not.
-func readRuns(dir string, c Cell, want int) ([]*compare.Run, error) {
-	out := make([]*compare.Run, want)
+func readRuns(dir string, c Cell, want int) ([]*bench.Result, error) {
+	out := make([]*bench.Result, want)
 	for i := range out {
-		b, err := os.ReadFile(runPath(dir, c, i))
+		in, err := os.Open(runPath(dir, c, i))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read results: %w", err)
 		}
-		runs, err := compare.ParseRuns(b)
+		runs, err := bench.Read(in)
+		in.Close()
 		if err != nil || len(runs) != 1 {
 			return nil, fmt.Errorf("%s is no result of one run: look at it, and remove it", runPath(dir, c, i))
 		}
-		out[i] = &runs[0]
+		out[i] = runs[0].Result
 	}
 	return out, nil
 }
@@ -301,6 +304,7 @@ func (m *matrix) once(ctx context.Context, c Cell, round int) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	environment := l.server.Environment(ctx)
 	r, err := bench.Run(ctx, bench.Options{
 		Target: target, Workload: w, Threads: c.Threads, Time: time.Duration(m.Time), Warmup: time.Duration(m.Warmup), Rate: m.Rate, Seed: m.Seed + uint64(round),
 	})
@@ -316,6 +320,7 @@ func (m *matrix) once(ctx context.Context, c Cell, round int) error {
 	if r.Parameters == nil {
 		r.Parameters = map[string]any{"tables": m.Tables, "table_size": c.TableSize, "distribution": m.Distribution}
 	}
+	r.Environment = environment
 	m.made++
 	return writeFile(runPath(m.Dir, c, round), r)
 }
