@@ -140,7 +140,7 @@ func compareLive(cmd *cobra.Command, s Streams, f compareFlags, name string, set
 	if err != nil {
 		return err
 	}
-	c := &comparison{cmd: cmd, compareFlags: f, streams: s, name: name, order: order, a: compare.Side{Name: "A"}, b: compare.Side{Name: "B"}}
+	c := &comparison{cmd: cmd, compareFlags: f, streams: s, name: name, order: order, a: compare.Side{Name: "A", Paired: true}, b: compare.Side{Name: "B", Paired: true}}
 	if settings {
 		return c.settings(cmd.Context())
 	}

@@ -20,6 +20,8 @@ type Side struct {
 	What     string          `json:"what"`               // a file, a server, settings
 	Settings []Setting       `json:"settings,omitempty"` // variables that were set for its runs
 	Runs     []*bench.Result `json:"runs"`
+	// Paired says that the i-th run of either side was made at about the same time.
+	Paired bool `json:"paired,omitempty"`
 }
 
 // The outcomes of a verdict.
@@ -44,7 +46,12 @@ type Verdict struct {
 	Outcome string `json:"outcome"`
 	// Detectable is the smallest ratio that runs as scattered as these would show four times in five; 0: none.
 	Detectable float64 `json:"detectable,omitempty"`
-	Words      string  `json:"words"`
+	// Pairs are runs made at about the same time; in PairsB of them B did better. PairsP is how likely so uneven a number is
+	// when neither is better (the sign test). A machine that drifts disturbs pairs less than medians.
+	Pairs  int     `json:"pairs,omitempty"`
+	PairsB int     `json:"pairs_b,omitempty"`
+	PairsP float64 `json:"pairs_p,omitempty"`
+	Words  string  `json:"words"`
 }
 
 // Report is a comparison.
@@ -100,7 +107,29 @@ func judge(m measure, a, b Side, seed uint64) Verdict {
 		}
 		return v
 	}
-	return judgeFigures(m, a.Name, b.Name, figures(a), figures(b), seed)
+	x, y := figures(a), figures(b)
+	v := judgeFigures(m, a.Name, b.Name, x, y, seed)
+	if a.Paired && b.Paired && len(x) == len(y) && v.Comparison != nil {
+		v.pair(m, x, y)
+	}
+	return v
+}
+
+// pair looks at the pairs.
+func (v *Verdict) pair(m measure, a, b []float64) {
+	for i := range a {
+		if a[i] == b[i] {
+			continue
+		}
+		v.Pairs++
+		if b[i] > a[i] == m.moreBetter {
+			v.PairsB++
+		}
+	}
+	v.PairsP = stats.SignTest(v.PairsB, v.Pairs)
+	if v.Pairs > 0 {
+		v.Words += fmt.Sprintf("; %s did better in %d of %d pairs of neighbouring runs (sign test p %s)", v.B, v.PairsB, v.Pairs, probability(v.PairsP))
+	}
 }
 
 func judgeFigures(m measure, nameA, nameB string, a, b []float64, seed uint64) Verdict {

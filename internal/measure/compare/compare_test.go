@@ -95,6 +95,25 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
+// TestPairs: a machine that gets slower and slower hides a difference from the medians, not from the pairs.
+func TestPairs(t *testing.T) {
+	var x, y []float64
+	for i := range 10 {
+		slow := 1 / (1 + float64(i))
+		x, y = append(x, 1000*slow), append(y, 1100*slow)
+	}
+	a, b := side("A", x...), side("B", y...)
+	if v := Judge(a, b, 1).Verdicts[0]; v.Pairs != 0 || v.Outcome != Unclear {
+		t.Errorf("sides that are not paired: %+v", v)
+	}
+	a.Paired, b.Paired = true, true
+	for i, v := range Judge(a, b, 1).Verdicts { // of latency too, where less is better
+		if v.Pairs != 10 || v.PairsB != 10 || !strings.Contains(v.Words, "B did better in 10 of 10 pairs of neighbouring runs (sign test p 0.002)") {
+			t.Errorf("%d: %+v", i, v)
+		}
+	}
+}
+
 func TestRateIsNoResult(t *testing.T) {
 	a, b := side("A", ten...), side("B", ten...)
 	for i := range a.Runs {

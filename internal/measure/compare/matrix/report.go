@@ -169,7 +169,7 @@ func question(axis string, f *File, runs map[string][]*bench.Result) *Question {
 		fig := figureOf(runs[c.ID])
 		fig.Value = c.Value(axis)
 		q.Rows[i].Figures = append(q.Rows[i].Figures, fig)
-		sides[key] = append(sides[key], compare.Side{Name: shown(axis, c.Value(axis)), Runs: runs[c.ID]})
+		sides[key] = append(sides[key], compare.Side{Name: shown(axis, c.Value(axis)), Runs: runs[c.ID], Paired: len(runs[c.ID]) == f.Runs})
 	}
 	for i := range q.Rows {
 		row := &q.Rows[i]
