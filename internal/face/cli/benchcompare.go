@@ -272,7 +272,7 @@ func (c *comparison) plan(set *compare.Plan) error {
 		w = c.streams.Err
 	}
 	fmt.Fprintf(w, "A: %s\nB: %s\n", c.a.What, c.b.What)
-	fmt.Fprintf(w, "%d runs of %s with %d threads, each %s after %s of warm-up, in the order %s: %s in all\n",
+	fmt.Fprintf(w, "%d runs of %s with --threads %d, each %s after %s of warm-up, in the order %s: %s in all\n",
 		len(c.order), c.name, c.threads, c.time, c.warmup, compare.OrderString(c.order), total)
 	if least := stats.LeastRuns(compare.Confidence); c.runs < least {
 		fmt.Fprintf(w, "%d runs of each are too few to tell any difference: %d is the least\n", c.runs, least)

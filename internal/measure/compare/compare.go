@@ -109,7 +109,7 @@ func judge(m measure, a, b Side, seed uint64) Verdict {
 	}
 	x, y := figures(a), figures(b)
 	v := judgeFigures(m, a.Name, b.Name, x, y, seed)
-	if a.Paired && b.Paired && len(x) == len(y) && v.Comparison != nil {
+	if a.Paired && b.Paired && len(x) == len(y) && v.Comparison != nil && v.Outcome != TooFew {
 		v.pair(m, x, y)
 	}
 	return v

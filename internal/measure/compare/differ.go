@@ -35,7 +35,9 @@ func differences(a, b *Side) []Difference {
 	})
 	add("warm-up", func(r *bench.Result) string { return fmt.Sprintf("%gs", r.WarmupSeconds) })
 	add("address", func(r *bench.Result) string { return r.Server })
-	add("server version", func(r *bench.Result) string { return r.ServerVersion })
+	if environmentOf(a.Runs) == nil || environmentOf(b.Runs) == nil { // which tell it too
+		add("server version", func(r *bench.Result) string { return r.ServerVersion })
+	}
 	for _, name := range parameterNames(a, b) {
 		add("parameter "+name, func(r *bench.Result) string {
 			if v, ok := r.Parameters[name]; ok {

@@ -170,12 +170,20 @@ func (s Side) describe() string {
 		if !strings.Contains(text, r.Server) {
 			text += ", " + r.Server
 		}
-		if r.ServerVersion != "" && !strings.Contains(text, r.ServerVersion) {
+		if v := strings.Fields(r.ServerVersion); len(v) > 0 && !strings.Contains(text, v[0]) {
 			text += ", " + r.ServerVersion
 		}
-		text += fmt.Sprintf(": %s, %d threads, %s runs of %s s", r.Workload, r.Threads, fmt.Sprint(len(s.Runs)), figure(r.Seconds))
+		text += fmt.Sprintf(": %s, %s, %s of %s s", r.Workload, counted(r.Threads, "thread"), counted(len(s.Runs), "run"), figure(r.Seconds))
 	}
 	return text
+}
+
+// counted is a number with what it counts.
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // printer remembers the first error.
