@@ -124,7 +124,8 @@ func (s *steps) begin(i int, format string, args ...any) {
 	if i > 0 {
 		left = fmt.Sprintf(", %s left", render.Seconds(time.Since(s.start).Seconds()/float64(i)*float64(s.total-i)))
 	}
-	fmt.Fprintf(s.out, "\r%d of %d: %s%s\x1b[K", i+1, s.total, fmt.Sprintf(format, args...), left)
+	// A line that wraps could not be taken away again.
+	fmt.Fprintf(s.out, "\r%s\x1b[K", render.Cut(fmt.Sprintf("%d of %d%s: %s", i+1, s.total, left, fmt.Sprintf(format, args...)), 79))
 }
 
 // end takes the line away.

@@ -22,7 +22,7 @@ func TestDetectable(t *testing.T) {
 		return v
 	}
 	var ratios []float64
-	for i := range 15 {
+	for i := range 7 {
 		ratios = append(ratios, test.Detectable(runs(0), runs(0.5), uint64(i)))
 	}
 	ratio := Median(ratios)
