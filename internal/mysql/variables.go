@@ -69,3 +69,16 @@ func variableUnit(name string) string {
 	}
 	return ""
 }
+
+// Dynamic says whether SET GLOBAL can change a variable. MySQL does not tell: then known is false.
+func (c *Conn) Dynamic(ctx context.Context, variable string) (dynamic, known bool, err error) {
+	if !c.Server.MariaDB() {
+		return false, false, nil
+	}
+	err = c.Query(ctx, "SELECT /* risso */ READ_ONLY FROM information_schema.SYSTEM_VARIABLES WHERE VARIABLE_NAME = '"+strings.ReplaceAll(strings.ReplaceAll(variable, `\`, `\\`), "'", "''")+"'",
+		func(row []sqldriver.Value) error {
+			known, dynamic = true, text(row[0]) == "NO"
+			return nil
+		})
+	return dynamic, known, err
+}

@@ -245,7 +245,7 @@ func benchHint(e *drive.ServerError, name string) string {
 // are not among them, for they may hold passwords, nor what only changes the report.
 func parametersOf(flags *pflag.FlagSet) map[string]any {
 	always := []string{"tables", "table-size", "distribution", "threads", "time", "warmup", "rate", "ledger"}
-	private := []string{"dsn", "failover", "config", "defaults-file", "output", "help", "percentile", "percentiles", "seed", "record", "to", "token-file", "yes"}
+	private := []string{"dsn", "failover", "config", "defaults-file", "output", "help", "percentile", "percentiles", "seed", "yes", "dsn-a", "dsn-b", "set-a", "set-b", "runs", "order", "state", "dry-run", "predict", "ascii", "processors", "file", "record", "to", "token-file"}
 	out := map[string]any{}
 	flags.VisitAll(func(f *pflag.Flag) {
 		if slices.Contains(private, f.Name) || !f.Changed && !slices.Contains(always, f.Name) {

@@ -21,7 +21,10 @@ type Comparison struct {
 	Ratio      float64 `json:"ratio"`
 	Low        float64 `json:"low"`
 	High       float64 `json:"high"`
-	Confidence float64 `json:"confidence"` // as asked, such as 0.95; the interval holds at least that
+	Confidence float64 `json:"confidence"` // as asked, such as 0.95
+	// Held is the confidence that the interval really has: above the one asked for where there are enough figures, and
+	// below where there are so few that not even the whole range of the quotients is enough.
+	Held float64 `json:"held"`
 	// P is how likely figures at least this far apart are when A and B are alike: the two-sided Mann-Whitney U test.
 	P         float64 `json:"p"`
 	SmallestP float64 `json:"smallest_p"` // the smallest P that so many figures can give
@@ -32,43 +35,104 @@ type Comparison struct {
 // Sources: Mann and Whitney, On a test of whether one of two random variables is stochastically larger than the other
 // (1947); Hodges and Lehmann, Estimates of location based on rank tests (1963). On logarithms, so that the shift is a ratio.
 func Compare(a, b []float64, confidence float64) (Comparison, error) {
-	c := Comparison{Confidence: confidence}
-	if len(a) < 2 || len(b) < 2 {
-		return c, fmt.Errorf("%w: %d and %d runs; two of each is the least", ErrTooFew, len(a), len(b))
+	r, err := NewRankTest(len(a), len(b), confidence)
+	if err != nil {
+		return Comparison{Confidence: confidence}, err
 	}
-	for _, v := range slices.Concat(a, b) {
-		if !(v > 0) || math.IsInf(v, 0) {
-			return c, fmt.Errorf("a figure of %v cannot be compared by ratio", v)
+	return r.Compare(a, b)
+}
+
+// RankTest compares samples of fixed sizes: what depends on the sizes alone is worked out once.
+type RankTest struct {
+	m, n       int
+	confidence float64
+	dist       uTable // nil: more figures than are counted exactly
+	smallest   float64
+	cut        int     // quotients to leave out at each end
+	held       float64 // confidence of what is left
+}
+
+// exactPairs is how many pairs of figures the exact distributions are worked out for; above, the normal distribution is
+// close.
+const exactPairs = 900
+
+// NewRankTest prepares a test of m figures of A against n of B.
+func NewRankTest(m, n int, confidence float64) (*RankTest, error) {
+	if m < 2 || n < 2 {
+		return nil, fmt.Errorf("%w: %d and %d runs; two of each is the least", ErrTooFew, m, n)
+	}
+	r := &RankTest{m: m, n: n, confidence: confidence}
+	tail := (1 - confidence) / 2
+	if m*n > exactPairs {
+		mean, sd := float64(m*n)/2, math.Sqrt(float64(m*n*(m+n+1))/12)
+		r.smallest = math.Erfc((mean - 0.5) / sd / math.Sqrt2)
+		r.cut = max(0, int(mean-0.5+sd*math.Sqrt2*math.Erfinv(2*tail-1)))
+		r.held = 1 - math.Erfc((mean-float64(r.cut)+0.5)/sd/math.Sqrt2)
+		return r, nil
+	}
+	r.dist = uDistribution(m, n)
+	r.smallest = r.dist.twoSided(0)
+	// The interval from the k-th smallest to the k-th largest quotient misses the truth when U is below k: with cut = k−1.
+	below := r.dist[0]
+	for r.cut = 0; below+r.dist[r.cut+1] <= tail; {
+		r.cut++
+		below += r.dist[r.cut]
+	}
+	r.held = 1 - 2*below
+	return r, nil
+}
+
+// SmallestP is the smallest P that so many figures can give.
+func (r *RankTest) SmallestP() float64 { return r.smallest }
+
+// Compare tests one pair of samples.
+func (r *RankTest) Compare(a, b []float64) (Comparison, error) {
+	c := Comparison{Confidence: r.confidence, SmallestP: r.smallest, Held: r.held}
+	if len(a) != r.m || len(b) != r.n {
+		return c, fmt.Errorf("%d and %d figures for a test of %d and %d", len(a), len(b), r.m, r.n)
+	}
+	quotients := make([]float64, 0, len(a)*len(b))
+	logs := [2][]float64{}
+	for i, v := range [][]float64{a, b} {
+		for _, x := range v {
+			if !(x > 0) || math.IsInf(x, 0) {
+				return c, fmt.Errorf("a figure of %v cannot be compared by ratio", x)
+			}
+			logs[i] = append(logs[i], math.Log(x))
 		}
 	}
 	c.MedianA, c.MedianB = Median(a), Median(b)
-	quotients := make([]float64, 0, len(a)*len(b))
-	u, ties := 0.0, false
-	for _, x := range a {
-		for _, y := range b {
-			quotients = append(quotients, math.Log(y/x))
+	u := 0.0
+	for i, x := range a {
+		for j, y := range b {
+			quotients = append(quotients, logs[1][j]-logs[0][i])
 			switch {
 			case y > x:
 				u++
 			case y == x:
 				u += 0.5
-				ties = true
 			}
 		}
 	}
 	slices.Sort(quotients)
 	c.Ratio = math.Exp(median(quotients))
-	dist := uDistribution(len(a), len(b))
-	if ties {
-		c.P = normalP(a, b, u)
-	} else {
-		c.P = dist.twoSided(u)
-	}
-	c.SmallestP = dist.twoSided(0)
-	k := dist.quantile((1 - confidence) / 2)
-	n := len(quotients)
-	c.Low, c.High = math.Exp(quotients[k]), math.Exp(quotients[n-1-k])
+	c.Low, c.High = math.Exp(quotients[r.cut]), math.Exp(quotients[len(quotients)-1-r.cut])
+	c.P = r.p(a, b, u)
 	return c, nil
+}
+
+// p is the two-sided probability of u.
+func (r *RankTest) p(a, b []float64, u float64) float64 {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	tied := len(slices.Compact(slices.Clone(all))) < len(all)
+	switch {
+	case r.dist == nil:
+		return normalP(all, r.m, r.n, u)
+	case tied:
+		return tiedP(all, r.m, r.n, u)
+	}
+	return r.dist.twoSided(u)
 }
 
 // Median is the middle figure, or the mean of the two in the middle; NaN of none.
@@ -140,22 +204,47 @@ func (t uTable) twoSided(u float64) float64 {
 	return min(1, 2*p)
 }
 
-// quantile is the largest k for which U < k has at most that probability.
-func (t uTable) quantile(p float64) int {
-	sum := 0.0
-	for k, q := range t {
-		if sum += q; sum > p {
-			return k
+// tiedP is the exact two-sided probability of u where figures are equal: of all ways to choose which of the figures are
+// B's, the share that lies at least as far from the middle.
+func tiedP(all []float64, m, n int, u float64) float64 {
+	// Twice the rank keeps the middle ranks of equal figures whole. ways[k][s]: k figures are B's, their doubled ranks sum
+	// up to s.
+	top := 2 * (m + n) * n
+	ways := make([][]float64, n+1)
+	for k := range ways {
+		ways[k] = make([]float64, top+1)
+	}
+	ways[0][0] = 1
+	for i := 0; i < len(all); {
+		j := i
+		for j < len(all) && all[j] == all[i] {
+			j++
+		}
+		rank := i + j + 1 // twice the mean of the ranks i+1 to j
+		for k := min(n, j); k > 0; k-- {
+			for take, c := 1, 1.0; take <= min(k, j-i); take++ {
+				c = c * float64(j-i-take+1) / float64(take)
+				for s := take * rank; s <= top; s++ {
+					ways[k][s] += c * ways[k-take][s-take*rank]
+				}
+			}
+		}
+		i = j
+	}
+	far := math.Abs(2*u - float64(m*n))
+	total, p := 0.0, 0.0
+	for s, w := range ways[n] {
+		total += w
+		if math.Abs(float64(s-n*(n+1)-m*n)) >= far-1e-9 { // doubled U is the doubled sum of ranks less n(n+1)
+			p += w
 		}
 	}
-	return 0
+	return p / total
 }
 
 // normalP is the test's P by the normal approximation, corrected for ties and continuity.
-func normalP(a, b []float64, u float64) float64 {
-	m, n := float64(len(a)), float64(len(b))
-	all := slices.Concat(a, b)
-	slices.Sort(all)
+func normalP(all []float64, of, by int, u float64) float64 {
+	m, n := float64(of), float64(by)
 	tied := 0.0
 	for i := 0; i < len(all); {
 		j := i

@@ -2,7 +2,9 @@ package stats
 
 import (
 	"math"
+	"math/bits"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -61,6 +63,10 @@ func TestCoverage(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	const rounds, truth = 4000, 1.1
 	held, wolf := 0, 0
+	test, err := NewRankTest(10, 10, 0.95)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for range rounds {
 		var a, b, same []float64
 		for range 10 {
@@ -68,19 +74,129 @@ func TestCoverage(t *testing.T) {
 			b = append(b, truth*math.Exp(rng.NormFloat64()*0.05))
 			same = append(same, math.Exp(rng.NormFloat64()*0.05))
 		}
-		if c, _ := Compare(a, b, 0.95); c.Low <= truth && truth <= c.High {
+		if c, _ := test.Compare(a, b); c.Low <= truth && truth <= c.High {
 			held++
 		}
-		if c, _ := Compare(a, same, 0.95); c.P < 0.05 {
+		if c, _ := test.Compare(a, same); c.P < 0.05 {
 			wolf++
 		}
 	}
 	// Three standard errors of a share of 0.95 in 4,000 are 0.01.
-	if share := float64(held) / rounds; share < 0.94 || share > 0.985 {
+	if share := float64(held) / rounds; math.Abs(share-test.held) > 0.01 || test.held < 0.95 {
 		t.Errorf("the interval of 95 %% held the truth in %.1f %%", 100*share)
 	}
 	if share := float64(wolf) / rounds; share > 0.06 || share < 0.02 {
 		t.Errorf("a test at 5 %% found a difference that is not there in %.1f %%", 100*share)
+	}
+}
+
+// TestHeld checks the confidence that intervals of few figures claim, where it is far from what was asked.
+func TestHeld(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	for _, size := range [][2]int{{3, 3}, {4, 4}, {5, 3}, {6, 6}, {60, 60}} {
+		test, err := NewRankTest(size[0], size[1], 0.95)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if few := size[0] == 3; few != (test.held < 0.95) { // the extreme orders are 2 of 20
+			t.Errorf("%v figures: the interval holds %.4f", size, test.held)
+		}
+		rounds := 2000
+		if size[0] > 10 {
+			rounds = 200
+		}
+		held := 0
+		for range rounds {
+			a, b := make([]float64, size[0]), make([]float64, size[1])
+			for i := range a {
+				a[i] = math.Exp(rng.NormFloat64())
+			}
+			for i := range b {
+				b[i] = 2 * math.Exp(rng.NormFloat64())
+			}
+			if c, _ := test.Compare(a, b); c.Low <= 2 && 2 <= c.High {
+				held++
+			}
+		}
+		limit := 3.3 * math.Sqrt(test.held*(1-test.held)/float64(rounds))
+		near(t, "share of intervals that held the truth", float64(held)/float64(rounds), test.held, limit)
+	}
+}
+
+// TestTies counts all ways by hand and compares.
+func TestTies(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 10))
+	for range 50 {
+		m, n := 2+rng.IntN(4), 2+rng.IntN(4)
+		all := make([]float64, m+n)
+		for i := range all {
+			all[i] = float64(1 + rng.IntN(4))
+		}
+		uOf := func(isB func(int) bool) (u float64) {
+			for i := range all {
+				for j := range all {
+					if isB(j) && !isB(i) {
+						if all[j] > all[i] {
+							u++
+						} else if all[j] == all[i] {
+							u += 0.5
+						}
+					}
+				}
+			}
+			return u
+		}
+		far := math.Abs(uOf(func(i int) bool { return i >= m }) - float64(m*n)/2)
+		count, total := 0.0, 0.0
+		for mask := range 1 << (m + n) {
+			if bits.OnesCount(uint(mask)) != n {
+				continue
+			}
+			total++
+			if math.Abs(uOf(func(i int) bool { return mask>>i&1 == 1 })-float64(m*n)/2) >= far {
+				count++
+			}
+		}
+		c, err := Compare(all[:m], all[m:], 0.95)
+		if err != nil {
+			t.Fatal(err)
+		}
+		near(t, "p with ties", c.P, count/total, 1e-12)
+	}
+	// Where figures are too many to count, the approximation must be near the exact value.
+	var a, b []float64
+	for range 24 {
+		a = append(a, math.Round(100+8*rng.NormFloat64()))
+		b = append(b, math.Round(104+8*rng.NormFloat64()))
+	}
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	u := 0.0
+	for _, x := range a {
+		for _, y := range b {
+			if y > x {
+				u++
+			} else if y == x {
+				u += 0.5
+			}
+		}
+	}
+	near(t, "approximation", normalP(all, 24, 24, u), tiedP(all, 24, 24, u), 0.003)
+}
+
+func TestPartition(t *testing.T) {
+	rng := rand.New(rand.NewPCG(11, 12))
+	for range 300 {
+		v := make([]float64, 1+rng.IntN(40))
+		for i := range v {
+			v[i] = float64(rng.IntN(20))
+		}
+		want := slices.Sorted(slices.Values(v))
+		k := rng.IntN(len(v))
+		partition(v, k)
+		if v[k] != want[k] || slices.Max(v[:k+1]) > v[k] || slices.Min(v[k:]) < v[k] {
+			t.Fatalf("the %d-th of %v", k, v)
+		}
 	}
 }
 
@@ -134,6 +250,10 @@ func TestFitOfKnownLaw(t *testing.T) {
 	linear := []Point{{1, 10}, {2, 20}, {4, 40}, {8, 80}}
 	if f, err := FitUSL(linear, 1); err != nil || f.Kappa != 0 && f.Kappa > 1e-12 || f.Peak() < 1e5 {
 		t.Errorf("throughput that only grows: %+v, %v", f, err)
+	}
+	flat := []Point{{1, 10}, {2, 10}, {4, 10}, {8, 10}}
+	if f, err := FitUSL(flat, 1); err != nil || math.Abs(f.Sigma-1) > 1e-6 || !(f.RSquared <= 1) {
+		t.Errorf("throughput that never grows: %+v, %v", f, err)
 	}
 	if _, err := FitUSL(exact[:3], 1); err == nil {
 		t.Error("three points were fitted")

@@ -59,15 +59,8 @@ const draws = 2000
 // intervals are percentiles of laws drawn from the distribution of the coefficients, Student's t around the fit with the
 // covariance of its linear form (Bates and Watts, Nonlinear Regression Analysis, 1988); seed makes them repeatable.
 func FitUSL(points []Point, seed uint64) (*Fit, error) {
-	distinct := map[float64]bool{}
-	for _, p := range points {
-		if !(p.N > 0) || !(p.X > 0) || math.IsInf(p.X, 0) || math.IsInf(p.N, 0) {
-			return nil, fmt.Errorf("a throughput of %v with %v sessions cannot be fitted", p.X, p.N)
-		}
-		distinct[p.N] = true
-	}
-	if len(distinct) < 4 {
-		return nil, fmt.Errorf("%w: %d different numbers of sessions; four is the least for three coefficients", ErrTooFew, len(distinct))
+	if err := checkPoints(points); err != nil {
+		return nil, err
 	}
 	f := &Fit{USL: fitOnce(points), points: slices.Clone(points)}
 	var mean, within, total float64
@@ -78,12 +71,31 @@ func FitUSL(points []Point, seed uint64) (*Fit, error) {
 		within += (p.X - f.At(p.N)) * (p.X - f.At(p.N))
 		total += (p.X - mean) * (p.X - mean)
 	}
-	f.RSquared = 1 - within/total
+	switch {
+	case total > 0:
+		f.RSquared = 1 - within/total
+	case within == 0:
+		f.RSquared = 1
+	}
 	f.draw(within, rand.New(rand.NewPCG(seed, 1)))
 	f.Lambda95 = f.interval(func(u USL) float64 { return u.Lambda })
 	f.Sigma95 = f.interval(func(u USL) float64 { return u.Sigma })
 	f.Kappa95 = f.interval(func(u USL) float64 { return u.Kappa })
 	return f, nil
+}
+
+func checkPoints(points []Point) error {
+	distinct := map[float64]bool{}
+	for _, p := range points {
+		if !(p.N > 0) || !(p.X > 0) || math.IsInf(p.X, 0) || math.IsInf(p.N, 0) {
+			return fmt.Errorf("a throughput of %v with %v sessions cannot be fitted", p.X, p.N)
+		}
+		distinct[p.N] = true
+	}
+	if len(distinct) < 4 {
+		return fmt.Errorf("%w: %d different numbers of sessions; four is the least for three coefficients", ErrTooFew, len(distinct))
+	}
+	return nil
 }
 
 // Predict gives the throughput with n sessions and bounds the law there with 95 % confidence.
@@ -99,8 +111,37 @@ func (f *Fit) interval(of func(USL) float64) Interval {
 	for i, u := range f.samples {
 		v[i] = of(u)
 	}
-	slices.Sort(v)
-	return Interval{Low: v[len(v)*25/1000], High: v[len(v)*975/1000-1]}
+	low, high := len(v)*25/1000, len(v)*975/1000-1
+	partition(v, low)
+	partition(v[low:], high-low)
+	return Interval{Low: v[low], High: v[high]}
+}
+
+// partition moves the k-th smallest figure to its place, smaller ones before it (Hoare's quickselect).
+func partition(v []float64, k int) {
+	for lo, hi := 0, len(v)-1; lo < hi; {
+		pivot, i, j := v[(lo+hi)/2], lo, hi
+		for i <= j {
+			for v[i] < pivot {
+				i++
+			}
+			for v[j] > pivot {
+				j--
+			}
+			if i <= j {
+				v[i], v[j] = v[j], v[i]
+				i, j = i+1, j-1
+			}
+		}
+		switch {
+		case k <= j:
+			hi = j
+		case k >= i:
+			lo = i
+		default:
+			return
+		}
+	}
 }
 
 // draw draws laws from the distribution of the coefficients, given the sum of the squared errors.
@@ -119,12 +160,7 @@ func (f *Fit) draw(within float64, rng *rand.Rand) {
 	root := cholesky(inverse(a))
 	spread := math.Sqrt(within / degrees)
 	for range draws {
-		chi := 0.0
-		for range int(degrees) {
-			z := rng.NormFloat64()
-			chi += z * z
-		}
-		scale := spread / math.Sqrt(chi/degrees)
+		scale := spread / math.Sqrt(chiSquared(rng, degrees)/degrees)
 		c := [3]float64{f.Lambda, f.Sigma, f.Kappa}
 		z := [3]float64{rng.NormFloat64(), rng.NormFloat64(), rng.NormFloat64()}
 		for i := range c {
@@ -133,6 +169,29 @@ func (f *Fit) draw(within float64, rng *rand.Rand) {
 			}
 		}
 		f.samples = append(f.samples, USL{max(c[0], 0), max(c[1], 0), max(c[2], 0)})
+	}
+}
+
+// chiSquared draws from the distribution of that name, twice a gamma distribution of half the degrees.
+// Source: Marsaglia and Tsang, A simple method for generating gamma variables (2000).
+func chiSquared(rng *rand.Rand, degrees float64) float64 {
+	shape, boost := degrees/2, 1.0
+	if shape < 1 {
+		boost = math.Pow(1-rng.Float64(), 1/shape)
+		shape++
+	}
+	d := shape - 1.0/3
+	c := 1 / math.Sqrt(9*d)
+	for {
+		x := rng.NormFloat64()
+		v := 1 + c*x
+		if v <= 0 {
+			continue
+		}
+		v = v * v * v
+		if math.Log(1-rng.Float64()) < x*x/2+d-d*v+d*math.Log(v) {
+			return 2 * d * v * boost
+		}
 	}
 }
 
@@ -224,4 +283,12 @@ func refine(points []Point, u USL, free [3]bool) USL {
 		}
 	}
 	return u
+}
+
+// FitCoefficients fits the law as FitUSL does, without intervals.
+func FitCoefficients(points []Point) (USL, error) {
+	if err := checkPoints(points); err != nil {
+		return USL{}, err
+	}
+	return fitOnce(points), nil
 }

@@ -1,0 +1,346 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rissodb/risso/internal/face/render"
+	"github.com/rissodb/risso/internal/measure/bench"
+	"github.com/rissodb/risso/internal/measure/compare"
+	"github.com/rissodb/risso/internal/measure/stats"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+type compareFlags struct {
+	measureFlags
+	dsnA, dsnB      string
+	setA, setB      []string
+	runs            int
+	order           string
+	dryRun, restore bool
+	stateDir        string
+	output          string
+}
+
+func newBenchCompare(s Streams) *cobra.Command {
+	var f compareFlags
+	cmd := &cobra.Command{
+		Use:   "compare A B | compare WORKLOAD --dsn-a A --dsn-b B | compare WORKLOAD --set-a x=1 --set-b x=2",
+		Short: "Tell whether B is faster than A, and how sure that is",
+		Long: `Compares two sets of results, two servers, or two settings of one server. It makes
+runs of both in turns, so that both see the same weather, and tests them by ranks
+(Mann-Whitney): the verdict names the ratio of the medians' kind (Hodges-Lehmann) with its
+95 % interval, or says that no difference can be told and which one would not have shown.
+
+A and B are files of risso bench run --output json, each with one run or many; several
+files are parted by commas, a folder stands for its *.json.
+
+Settings are set by SET GLOBAL on the server, for the time of the comparison. What was
+there before is written to a journal first and put back at the end, also after Ctrl-C; what
+a killed comparison left is put back by --restore. --dry-run shows the statements.
+
+` + exitCodesHelp,
+		Example: `  risso bench compare before.json after.json
+  risso bench compare point_select --dsn-a 'root@tcp(db1:3306)/sbtest' --dsn-b 'root@tcp(db2:3306)/sbtest' --threads 16
+  risso bench compare update_index --dsn 'root@unix(/run/mysqld/mysqld.sock)/sbtest' \
+      --set-a innodb_flush_log_at_trx_commit=1 --set-b innodb_flush_log_at_trx_commit=2 --dry-run`,
+		Args: cobra.MaximumNArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return endOf(runCompare(cmd, s, f, args), strings.Join(args, " "))
+		},
+	}
+	fl := cmd.Flags()
+	f.measureFlags.bind(cmd, 10*time.Second)
+	fl.IntVar(&f.threads, "threads", 1, "sessions at a time")
+	fl.Float64Var(&f.rate, "rate", 0, "transactions a second, by a Poisson process; 0: as many as the sessions can")
+	fl.StringVar(&f.dsnA, "dsn-a", "", "server A")
+	fl.StringVar(&f.dsnB, "dsn-b", "", "server B")
+	fl.StringArrayVar(&f.setA, "set-a", nil, "variable=value of A; may be repeated")
+	fl.StringArrayVar(&f.setB, "set-b", nil, "variable=value of B; may be repeated")
+	fl.IntVar(&f.runs, "runs", 10, "runs of each")
+	fl.StringVar(&f.order, "order", compare.OrderABBA, "order of the runs: abba, or random by --seed")
+	fl.BoolVar(&f.dryRun, "dry-run", false, "show what would be done")
+	fl.BoolVar(&f.restore, "restore", false, "put back what a killed comparison left set on the server")
+	fl.StringVar(&f.stateDir, "state", "", "folder of the journal of changed settings (default "+compareStateDir()+")")
+	fl.StringVarP(&f.output, "output", "o", "text", "text, json or markdown")
+	return cmd
+}
+
+func compareStateDir() string { return filepath.Join(filepath.Dir(defaultDataDir()), "bench") }
+
+func runCompare(cmd *cobra.Command, s Streams, f compareFlags, args []string) error {
+	ctx := cmd.Context()
+	if f.stateDir == "" {
+		f.stateDir = compareStateDir()
+	}
+	if err := checkOutput(f.output, "text", "json", "markdown"); err != nil {
+		return err
+	}
+	servers, settings := f.dsnA != "" || f.dsnB != "", len(f.setA)+len(f.setB) > 0
+	switch {
+	case f.restore && (len(args) > 0 || servers || settings):
+		return usageError("--restore takes a server (--dsn) and nothing else")
+	case f.restore:
+		return compareRestore(ctx, s, f)
+	case servers && settings:
+		return usageError("either two servers (--dsn-a, --dsn-b) or two settings of one server (--set-a, --set-b)")
+	case servers && (f.dsnA == "" || f.dsnB == ""):
+		return usageError("a comparison needs both --dsn-a and --dsn-b")
+	case servers && f.dsn != "":
+		return usageError("--dsn besides --dsn-a and --dsn-b")
+	case servers || settings:
+		if len(args) != 1 {
+			return usageError("name one workload, such as point_select")
+		}
+		return compareLive(cmd, s, f, args[0], settings)
+	case len(args) == 2:
+		return compareFiles(s, f, args)
+	}
+	return failure(exitUsage, "risso bench compare --help shows the three forms", errors.New("what to compare? Two files of results, or a workload with --dsn-a and --dsn-b or --set-a and --set-b"))
+}
+
+func compareFiles(s Streams, f compareFlags, args []string) error {
+	a, err := compare.ReadSide("A", args[0])
+	if err != nil {
+		return err
+	}
+	b, err := compare.ReadSide("B", args[1])
+	if err != nil {
+		return err
+	}
+	return writeComparison(s.Out, compare.Judge(a, b, f.Seed), f.output)
+}
+
+func writeComparison(w io.Writer, r *compare.Report, output string) error {
+	switch output {
+	case "json":
+		return render.JSON(w, r)
+	case "markdown":
+		return r.Markdown(w)
+	}
+	return r.Text(w)
+}
+
+// compareLive makes the runs.
+func compareLive(cmd *cobra.Command, s Streams, f compareFlags, name string, settings bool) error {
+	if f.runs < 1 {
+		return usageError("%d runs", f.runs)
+	}
+	if err := f.check(f.threads); err != nil {
+		return err
+	}
+	order, err := compare.Order(f.order, f.runs, f.Seed)
+	if err != nil {
+		return err
+	}
+	c := &comparison{cmd: cmd, compareFlags: f, streams: s, name: name, order: order, a: compare.Side{Name: "A", Paired: true}, b: compare.Side{Name: "B", Paired: true}}
+	if settings {
+		return c.settings(cmd.Context())
+	}
+	return c.servers(cmd.Context())
+}
+
+// comparison is one that makes its own runs.
+type comparison struct {
+	compareFlags
+	cmd     *cobra.Command
+	streams Streams
+	name    string // of the workload
+	order   []bool
+	a, b    compare.Side
+}
+
+func (c *comparison) servers(ctx context.Context) error {
+	sides := [2]measureFlags{c.measureFlags, c.measureFlags}
+	sides[0].dsn, sides[1].dsn = c.dsnA, c.dsnB
+	var found [2]server
+	for i := range sides {
+		var err error
+		if found[i], err = sides[i].look(ctx, c.cmd, c.name); err != nil {
+			return err
+		}
+		target, _, err := sides[i].open(c.name)
+		if err != nil {
+			return err
+		}
+		side := [2]*compare.Side{&c.a, &c.b}[i]
+		side.What = strings.TrimSuffix(target.String()+", "+found[i].version, ", ")
+	}
+	if err := c.plan(nil); c.dryRun || err != nil {
+		return err
+	}
+	runner := func(i int) compare.Runner {
+		n := uint64(0)
+		return func(ctx context.Context) (*bench.Result, error) {
+			n++
+			return sides[i].once(ctx, c.name, sides[i].options(c.threads, c.Seed+n), found[i])
+		}
+	}
+	return c.measure(ctx, runner(0), runner(1))
+}
+
+func (c *comparison) settings(ctx context.Context) error {
+	var sets [2][]compare.Setting
+	for i, list := range [][]string{c.setA, c.setB} {
+		for _, text := range list {
+			v, err := compare.ParseSetting(text)
+			if err != nil {
+				return err
+			}
+			sets[i] = append(sets[i], v)
+		}
+	}
+	target, err := c.mysqlOnly()
+	if err != nil {
+		return err
+	}
+	found, err := c.look(ctx, c.cmd, c.name)
+	if err != nil {
+		return err
+	}
+	set, plan, err := compare.PlanSettings(ctx, target, sets[0], sets[1])
+	if err != nil {
+		return err
+	}
+	c.a.What, c.b.What = strings.Join(settingNames(sets[0]), ", "), strings.Join(settingNames(sets[1]), ", ")
+	for _, side := range []*compare.Side{&c.a, &c.b} {
+		if side.What == "" {
+			side.What = "as it was: " + strings.Join(settingNames(plan.Old), ", ")
+		}
+	}
+	if err := c.plan(plan); c.dryRun || err != nil {
+		return err
+	}
+	if err := set.Begin(ctx, c.stateDir); err != nil {
+		return err
+	}
+	runner := func(second bool) compare.Runner {
+		side, n := &c.a, uint64(0)
+		if second {
+			side = &c.b
+		}
+		return func(ctx context.Context) (*bench.Result, error) {
+			now, err := set.Apply(ctx, second)
+			if err != nil {
+				return nil, err
+			}
+			side.Settings = now
+			n++
+			return c.once(ctx, c.name, c.options(c.threads, c.Seed+n), found)
+		}
+	}
+	err = c.measureAnd(ctx, runner(false), runner(true), func() error { return set.PutBack(ctx) })
+	return err
+}
+
+// mysqlOnly is the server whose variables are set.
+func (c *comparison) mysqlOnly() (mysql.Target, error) {
+	if strings.HasPrefix(c.dsn, "postgres") {
+		return mysql.Target{}, usageError("--set-a and --set-b are for MySQL and MariaDB; compare two PostgreSQL servers with --dsn-a and --dsn-b")
+	}
+	return c.target()
+}
+
+func settingNames(list []compare.Setting) (out []string) {
+	for _, s := range list {
+		out = append(out, s.String())
+	}
+	return out
+}
+
+// plan says on a terminal, or for a dry run, what will be done.
+func (c *comparison) plan(set *compare.Plan) error {
+	each := c.warmup + c.time
+	total := each * time.Duration(len(c.order))
+	if c.dryRun && c.output == "json" {
+		return render.JSON(c.streams.Out, map[string]any{
+			"a": c.a.What, "b": c.b.What, "workload": c.name, "order": compare.OrderString(c.order), "seconds": total.Seconds(), "settings": set,
+		})
+	}
+	w := c.streams.Out
+	if !c.dryRun {
+		if !isTerminal(c.streams.Err) {
+			return nil
+		}
+		w = c.streams.Err
+	}
+	fmt.Fprintf(w, "A: %s\nB: %s\n", c.a.What, c.b.What)
+	fmt.Fprintf(w, "%d runs of %s with --threads %d, each %s after %s of warm-up, in the order %s: %s in all\n",
+		len(c.order), c.name, c.threads, c.time, c.warmup, compare.OrderString(c.order), total)
+	if least := stats.LeastRuns(compare.Confidence); c.runs < least {
+		fmt.Fprintf(w, "%d runs of each are too few to tell any difference: %d is the least\n", c.runs, least)
+	}
+	if set != nil {
+		fmt.Fprintf(w, "on %s before each run of A:\n  %s\nbefore each run of B:\n  %s\nat the end:\n  %s\n", set.Server,
+			strings.Join(set.A, "\n  "), strings.Join(set.B, "\n  "), strings.Join(set.Back, "\n  "))
+		if len(set.Uncertain) > 0 {
+			fmt.Fprintf(w, "whether %s can be changed while the server runs is tried before the first run\n", strings.Join(set.Uncertain, ", "))
+		}
+	}
+	return nil
+}
+
+func (c *comparison) measure(ctx context.Context, runA, runB compare.Runner) error {
+	return c.measureAnd(ctx, runA, runB, func() error { return nil })
+}
+
+// measureAnd makes the runs, does what has to be done afterwards in any case, and tells the verdict.
+func (c *comparison) measureAnd(ctx context.Context, runA, runB compare.Runner, afterwards func() error) error {
+	show := newSteps(c.streams.Err, len(c.order))
+	interrupted, err := compare.Interleave(ctx, c.order, &c.a, &c.b, runA, runB, func(i int, second bool) {
+		show.begin(i, "%s", map[bool]string{false: "A", true: "B"}[second])
+	})
+	show.end()
+	err = errors.Join(err, afterwards())
+	if len(c.a.Runs)+len(c.b.Runs) == 0 {
+		if err == nil {
+			err = failure(exitInterrupted, "", errors.New("interrupted before the first run was over: nothing was measured"))
+		}
+		return err
+	}
+	r := compare.Judge(c.a, c.b, c.Seed)
+	r.Order, r.Interrupted = compare.OrderString(c.order), interrupted || err != nil
+	if werr := writeComparison(c.streams.Out, r, c.output); err == nil {
+		err = werr
+	}
+	if err == nil && interrupted {
+		err = failure(exitInterrupted, "", fmt.Errorf("interrupted after %d of %d runs", len(c.a.Runs)+len(c.b.Runs), len(c.order)))
+	}
+	return err
+}
+
+func compareRestore(ctx context.Context, s Streams, f compareFlags) error {
+	target, err := f.target()
+	if err != nil {
+		return err
+	}
+	left, err := compare.Restore(ctx, target, f.stateDir, f.dryRun)
+	if err != nil {
+		return err
+	}
+	if f.output == "json" {
+		out := map[string]any{"found": left != nil, "dry_run": f.dryRun}
+		if left != nil {
+			out["since"], out["restarted"], out["statements"] = left.Since, left.Restarted, append([]string{}, left.Statements...)
+		}
+		return render.JSON(s.Out, out)
+	}
+	switch {
+	case left == nil:
+		_, err = fmt.Fprintln(s.Out, "nothing to put back: no killed comparison of this server is on record in "+f.stateDir)
+	case left.Restarted:
+		_, err = fmt.Fprintln(s.Out, "nothing to put back: the server has been restarted since the comparison was killed")
+	case f.dryRun:
+		_, err = fmt.Fprintln(s.Out, strings.Join(left.Statements, "\n"))
+	default:
+		_, err = fmt.Fprintln(s.Out, "put back:\n  "+strings.Join(left.Statements, "\n  "))
+	}
+	return err
+}

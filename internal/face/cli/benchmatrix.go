@@ -1,0 +1,217 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rissodb/risso/internal/face/render"
+	"github.com/rissodb/risso/internal/measure/compare/matrix"
+	"github.com/rissodb/risso/internal/measure/drive"
+	"github.com/rissodb/risso/internal/measure/environ"
+	"github.com/rissodb/risso/internal/measure/workload"
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/sandbox"
+)
+
+type matrixFlags struct {
+	dir                string
+	dryRun, reportOnly bool
+	prepare            int
+	output             string
+}
+
+func newBenchMatrix(s Streams) *cobra.Command {
+	var f matrixFlags
+	cmd := &cobra.Command{
+		Use:   "matrix FILE",
+		Short: "Measure servers, options, sizes and threads in all combinations",
+		Long: `Measures every combination of what a file names: servers, start-up options, storage
+engines, table sizes, workloads, threads. It starts throw-away servers on this machine, makes
+the tables, runs everything in turns, and takes the servers down, also after Ctrl-C. Each run
+is a file in the folder of results: the same command again makes only the runs that are
+missing. The report answers one question for each thing that varies.
+
+A file:
+
+` + indent(matrix.Example) + "\n" + exitCodesHelp,
+		Example: `  risso bench matrix doublewrite.yaml --dry-run
+  risso bench matrix doublewrite.yaml --results doublewrite
+  risso bench matrix doublewrite.yaml --report --output html >doublewrite.html`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return endOf(runMatrix(cmd.Context(), s, f, args[0]), "WORKLOAD")
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.dir, "results", "", "folder of results (default: the file's name without its ending, and -results)")
+	fl.BoolVar(&f.dryRun, "dry-run", false, "show the combinations and how long it takes, and do nothing")
+	fl.BoolVar(&f.reportOnly, "report", false, "report what is there, and run nothing")
+	fl.IntVar(&f.prepare, "prepare-threads", 4, "sessions that fill the tables")
+	fl.StringVarP(&f.output, "output", "o", "text", "text, json, markdown or html")
+	return cmd
+}
+
+// indent sets an example off.
+func indent(text string) string {
+	return "  " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n  ") + "\n"
+}
+
+func runMatrix(ctx context.Context, s Streams, f matrixFlags, path string) error {
+	if err := checkOutput(f.output, "text", "json", "markdown", "html"); err != nil {
+		return err
+	}
+	if f.prepare < 1 {
+		return usageError("--prepare-threads %d", f.prepare)
+	}
+	b, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return usageError("%s: no such file", path)
+	} else if err != nil {
+		return err
+	}
+	file, err := matrix.Parse(b)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if file.Name == "" {
+		file.Name = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+	}
+	if f.dir == "" {
+		f.dir = strings.TrimSuffix(path, filepath.Ext(path)) + "-results"
+	}
+	plan, err := matrix.PlanFile(file, f.dir)
+	if err != nil {
+		return err
+	}
+	switch {
+	case f.dryRun:
+		return writeMatrixPlan(s.Out, plan, f.output)
+	case f.reportOnly:
+		r, err := matrix.ReportOf(file, f.dir)
+		if err != nil {
+			return err
+		}
+		return writeMatrix(s.Out, r, f.output)
+	case isTerminal(s.Err):
+		fmt.Fprintf(s.Err, "%d runs, %d servers, about %s; results in %s\n", plan.Runs, len(plan.Servers), plan.Time.Round(time.Second), f.dir)
+	}
+	show := newSteps(s.Err, plan.Runs)
+	r, err := matrix.Run(ctx, file, matrix.Options{Dir: f.dir, Servers: sandboxServers{}, Prepare: f.prepare, Progress: func(done, total int, what string) {
+		show.total = total
+		show.begin(min(done, max(total-1, 0)), "%s", what)
+	}})
+	show.end()
+	if r == nil {
+		return err
+	}
+	if r.Missing < r.Runs*len(r.Cells) {
+		if werr := writeMatrix(s.Out, r, f.output); err == nil {
+			err = werr
+		}
+	}
+	if err == nil && r.Interrupted {
+		err = failure(exitInterrupted, "the same command goes on", fmt.Errorf("interrupted: %d runs are missing", r.Missing))
+	}
+	return err
+}
+
+func writeMatrix(w io.Writer, r *matrix.Report, output string) error {
+	switch output {
+	case "json":
+		return render.JSON(w, r)
+	case "markdown":
+		return r.Markdown(w)
+	case "html":
+		return r.HTML(w)
+	}
+	return r.Text(w)
+}
+
+func writeMatrixPlan(w io.Writer, p *matrix.Plan, output string) error {
+	if output == "json" {
+		return render.JSON(w, p)
+	}
+	fmt.Fprintf(w, "%s: %d cells, %d runs to make, about %s; results in %s\n", p.Name, len(p.Cells), p.Runs, p.Time.Round(time.Second), p.Dir)
+	err := tabulate(w, func(w io.Writer) {
+		fmt.Fprintln(w, "SERVER\tOPTIONS\tENGINE\tTABLE SIZE\tWORKLOAD\tTHREADS\tRUNS THERE")
+		for _, c := range p.Cells {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%d\t%d of %d\n", c.Server, c.Options.Name, c.Engine, c.TableSize, c.Workload, c.Threads, c.Done, c.Want)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	for _, name := range p.Servers {
+		fmt.Fprintln(w, "starts", name)
+	}
+	return nil
+}
+
+// sandboxServers gives a matrix the sandboxes of this machine.
+type sandboxServers struct{}
+
+func (sandboxServers) Check(ctx context.Context, spec string, _ []string) error {
+	_, err := sandbox.Find(ctx, spec)
+	if errors.Is(err, sandbox.ErrNoServer) {
+		return fmt.Errorf("%w: %w", workload.ErrUsage, err)
+	}
+	return err
+}
+
+func (sandboxServers) Up(ctx context.Context, name, spec string, options []string) (matrix.Server, error) {
+	b, err := sandbox.Up(ctx, sandbox.Options{Name: name, Servers: []string{spec}, Settings: options})
+	if err != nil {
+		return nil, err
+	}
+	return sandboxServer{b}, nil
+}
+
+func (sandboxServers) Remove(ctx context.Context, name string) error {
+	list, err := sandbox.List("")
+	if err != nil {
+		return err
+	}
+	for _, b := range list {
+		if b.Name == name {
+			return b.Down(ctx)
+		}
+	}
+	return nil
+}
+
+// sandboxServer is a sandbox of one server.
+type sandboxServer struct{ box *sandbox.Sandbox }
+
+func (s sandboxServer) Version() string { return s.box.Primary().Version }
+
+func (s sandboxServer) Target(database string) (drive.Target, error) {
+	t, err := mysql.ParseTarget(s.box.Primary().DSN)
+	if err != nil {
+		return nil, err
+	}
+	return drive.ForMySQL(t.WithDatabase(database)), nil
+}
+
+func (s sandboxServer) Environment(ctx context.Context) *environ.Environment {
+	t, err := mysql.ParseTarget(s.box.Primary().DSN)
+	if err != nil {
+		return nil
+	}
+	e, err := environ.Take(ctx, environ.MySQL(t))
+	if err != nil {
+		return nil // a run needs none
+	}
+	return e
+}
+
+func (s sandboxServer) Stop(ctx context.Context) error  { return s.box.Primary().Stop(ctx) }
+func (s sandboxServer) Start(ctx context.Context) error { return s.box.Primary().Start(ctx) }
+func (s sandboxServer) Down(ctx context.Context) error  { return s.box.Down(ctx) }

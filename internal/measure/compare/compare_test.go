@@ -1,0 +1,242 @@
+package compare
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rissodb/risso/internal/measure/bench"
+	"github.com/rissodb/risso/internal/measure/environ"
+	"github.com/rissodb/risso/internal/measure/workload"
+)
+
+// side makes runs with these throughputs and a p95 and p99 of their inverse.
+func side(name string, throughput ...float64) Side {
+	s := Side{Name: name, What: name + ".json"}
+	for _, x := range throughput {
+		slow := 1 / max(x, 1)
+		s.Runs = append(s.Runs, &bench.Result{
+			Workload: "point_select", Server: "root@db1", Threads: 4, Seconds: 10, TransactionsPerSecond: x, Transactions: int64(10 * x),
+			Latency: bench.Latency{Percentiles: []bench.Percentile{{Percentile: 95, Seconds: 4 * slow}, {Percentile: 99, Seconds: 8 * slow}}},
+			Began:   time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC),
+		})
+	}
+	return s
+}
+
+func scaled(by float64, v ...float64) []float64 {
+	out := make([]float64, len(v))
+	for i := range v {
+		out[i] = v[i] * by
+	}
+	return out
+}
+
+var ten = []float64{690, 700, 688, 695, 702, 691, 689, 699, 694, 698}
+
+func TestVerdicts(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		a, b    []float64
+		outcome string
+		words   []string // of throughput
+		latency []string // of p95
+	}{
+		{"faster", ten, scaled(1.58, ten...), Faster, []string{"B is 1.58 times faster, 95 % interval 1.57-1.59 (p below 0.0001)"}, []string{"B's p95 latency is 1.58 times shorter"}},
+		{"slower", scaled(1.58, ten...), ten, Slower, []string{"B is 1.58 times slower, 95 % interval 1.57-1.59"}, []string{"1.58 times longer"}},
+		{"a little", ten, scaled(1.04, ten...), Faster, []string{"B is 4.0 % faster, 95 % interval 3.", "4.", "(p "}, []string{"B's p95 latency is 4.0 % shorter"}},
+		{"alike", ten, scaled(1.0005, ten...), Unclear, []string{"no difference can be told", "with 10 runs of each a difference under", "% would not show"}, []string{"B's p95 latency is 0.9", "times A's (95"}},
+		{"three", ten[:3], scaled(3, ten[:3]...), TooFew, []string{"too few runs: with 3 and 3 the smallest possible p is 0.1", "make at least 4 of each"}, nil},
+		{"one", ten[:1], ten, TooFew, []string{"too few runs: 1 of A and 10 of B", "at least 4"}, nil},
+		{"four", ten[:4], scaled(3, ten[:4]...), Faster, []string{"B is 3.00 times faster", "(p 0.029)"}, nil},
+		{"nothing", ten, append([]float64{0}, ten[1:]...), Unknown, []string{"cannot be compared"}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := Judge(side("A", c.a...), side("B", c.b...), 1)
+			v := r.Verdicts[0]
+			if v.Outcome != c.outcome {
+				t.Errorf("outcome %q, want %q", v.Outcome, c.outcome)
+			}
+			for i, want := range [][]string{c.words, c.latency} {
+				for _, w := range want {
+					if !strings.Contains(r.Verdicts[i].Words, w) {
+						t.Errorf("%q lacks %q", r.Verdicts[i].Words, w)
+					}
+				}
+			}
+			if len(r.Verdicts) != 3 || r.Verdicts[2].Measure != "p99 latency" {
+				t.Errorf("verdicts: %+v", r.Verdicts)
+			}
+			// Every form must hold every verdict, and JSON must be readable again.
+			var text, markdown bytes.Buffer
+			if err := errors.Join(r.Text(&text), r.Markdown(&markdown)); err != nil {
+				t.Fatal(err)
+			}
+			for _, v := range r.Verdicts {
+				core := v.Words[strings.IndexByte(v.Words, ' '):]
+				if !strings.Contains(text.String(), core) || !strings.Contains(markdown.String(), escape(core)) {
+					t.Errorf("%q is missing in text or Markdown:\n%s\n%s", core, text.String(), markdown.String())
+				}
+			}
+			b, err := json.Marshal(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var back Report
+			if err := json.Unmarshal(b, &back); err != nil || len(back.A.Runs) != len(c.a) || back.Verdicts[0].Words != v.Words {
+				t.Errorf("JSON read again: %v, %+v", err, back.Verdicts)
+			}
+		})
+	}
+}
+
+// TestPairs: a machine that gets slower and slower hides a difference from the medians, not from the pairs.
+func TestPairs(t *testing.T) {
+	var x, y []float64
+	for i := range 10 {
+		slow := 1 / (1 + float64(i))
+		x, y = append(x, 1000*slow), append(y, 1100*slow)
+	}
+	a, b := side("A", x...), side("B", y...)
+	if v := Judge(a, b, 1).Verdicts[0]; v.Pairs != 0 || v.Outcome != Unclear {
+		t.Errorf("sides that are not paired: %+v", v)
+	}
+	a.Paired, b.Paired = true, true
+	for i, v := range Judge(a, b, 1).Verdicts { // of latency too, where less is better
+		if v.Pairs != 10 || v.PairsB != 10 || !strings.Contains(v.Words, "B did better in 10 of 10 pairs of neighbouring runs (sign test p 0.002)") {
+			t.Errorf("%d: %+v", i, v)
+		}
+	}
+}
+
+func TestRateIsNoResult(t *testing.T) {
+	a, b := side("A", ten...), side("B", ten...)
+	for i := range a.Runs {
+		a.Runs[i].Rate, b.Runs[i].Rate = 500, 500
+	}
+	r := Judge(a, b, 1)
+	if len(r.Verdicts) != 2 || len(r.Notes) == 0 || !strings.Contains(r.Notes[0], "rate") {
+		t.Errorf("%+v, %q", r.Verdicts, r.Notes)
+	}
+}
+
+func TestNotes(t *testing.T) {
+	a, b := side("A", ten...), side("B", ten...)
+	a.Runs[2].Errors = []bench.ErrorCount{{Label: "1213", Count: 7}}
+	b.Runs[0].Interrupted = true
+	for i := range 12 { // a ramp
+		b.Runs[1].Timeline = append(b.Runs[1].Timeline, bench.Second{Second: i, Transactions: int64(100 + 50*i)})
+	}
+	b.Runs[1].Seconds = 12
+	all := strings.Join(Judge(a, b, 1).Notes, "\n")
+	for _, want := range []string{"A: 7 transactions failed in 1 of 10 runs (errors 1213)", "B: 1 of 10 runs were interrupted", "B: 1 of 10 runs were not steady"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("%q lacks %q", all, want)
+		}
+	}
+}
+
+func TestDifferences(t *testing.T) {
+	a, b := side("A", ten...), side("B", ten...)
+	for i := range b.Runs {
+		b.Runs[i].Threads = 8
+		b.Runs[i].ServerVersion, a.Runs[i].ServerVersion = "11.4.2", "10.11.6"
+		a.Runs[i].Parameters = map[string]any{"tables": 4.0, "threads": 4.0, "engine": "InnoDB"}
+		b.Runs[i].Parameters = map[string]any{"tables": 8.0, "threads": 8.0}
+		a.Runs[i].Environment = &environ.Environment{Client: environ.Client{}, Server: environ.Server{Flavour: "mariadb", Changed: []environ.Variable{{Name: "sort_buffer_size", Value: "262144"}, {Name: "sync_binlog", Value: "1"}}}}
+		b.Runs[i].Environment = &environ.Environment{Client: environ.Client{}, Server: environ.Server{Flavour: "mysql", Changed: []environ.Variable{{Name: "sort_buffer_size", Value: "1048576"}, {Name: "sync_binlog", Value: "0"}}}}
+	}
+	b.Settings = []Setting{{Name: "sync_binlog", Value: "0"}}
+	got := map[string][2]string{}
+	for _, d := range Judge(a, b, 1).Differences {
+		got[d.What] = [2]string{d.A, d.B}
+	}
+	want := map[string][2]string{
+		"threads": {"4", "8"}, "parameter tables": {"4", "8"}, "parameter engine": {"InnoDB", "(none)"},
+		"server": {"mariadb", "mysql"}, "sort_buffer_size": {"262144", "1048576"},
+	}
+	if len(got) != len(want) {
+		t.Errorf("got %v", got)
+	}
+	for k, v := range want {
+		if got[k] != v {
+			t.Errorf("%s: %v, want %v", k, got[k], v)
+		}
+	}
+}
+
+// TestApart holds that of long values the place where they part is shown.
+func TestApart(t *testing.T) {
+	a, b := apart(strings.Repeat("x", 300)+"A", strings.Repeat("x", 300)+"B")
+	if !strings.HasSuffix(a, "A") || !strings.HasSuffix(b, "B") || len([]rune(a)) > longValue+2 {
+		t.Errorf("%q, %q", a, b)
+	}
+}
+
+func TestReadSide(t *testing.T) {
+	dir := t.TempDir()
+	one := `{"workload":"x","threads":1,"began":"2026-11-21T12:00:00Z","transactions_per_second":5,"latency":{"percentiles":[{"percentile":95,"seconds":0.1}]}}`
+	for name, text := range map[string]string{
+		"one.json": one, "lines.json": one + "\n" + one, "list.json": "[" + one + "," + one + "," + one + "]", "runs.json": `{"runs":[` + one + `]}`,
+		"broken.txt": one + "{", "other.txt": `{"a":1}`, "empty.txt": "", "text.txt": "hello",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for paths, n := range map[string]int{at("one.json"): 1, at("lines.json"): 2, at("list.json"): 3, at("runs.json"): 1, dir: 7, at("one.json") + "," + at("list.json"): 4} {
+		s, err := ReadSide("A", paths)
+		if err != nil || len(s.Runs) != n {
+			t.Errorf("%s: %d runs, %v", paths, len(s.Runs), err)
+			continue
+		}
+		if r := s.Runs[0]; r.TransactionsPerSecond != 5 || r.Latency.At(95) != 0.1 {
+			t.Errorf("%s: %+v", paths, r)
+		}
+	}
+	for _, bad := range []string{"broken.txt", "other.txt", "empty.txt", "text.txt", "missing.json"} {
+		if _, err := ReadSide("A", at(bad)); !errors.Is(err, workload.ErrUsage) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}
+
+func TestOrder(t *testing.T) {
+	o, err := Order(OrderABBA, 4, 1)
+	if err != nil || OrderString(o) != "ABBAABBA" {
+		t.Errorf("%s, %v", OrderString(o), err)
+	}
+	a, _ := Order(OrderRandom, 50, 1)
+	again, _ := Order(OrderRandom, 50, 1)
+	b, _ := Order(OrderRandom, 50, 2)
+	if OrderString(a) != OrderString(again) || OrderString(a) == OrderString(b) || strings.Count(OrderString(a), "A") != 50 {
+		t.Errorf("random orders:\n%s\n%s\n%s", OrderString(a), OrderString(again), OrderString(b))
+	}
+	if _, err := Order("baab", 4, 1); !errors.Is(err, workload.ErrUsage) {
+		t.Error(err)
+	}
+}
+
+func TestParseSetting(t *testing.T) {
+	for text, want := range map[string]string{
+		"Sync_Binlog=1": "SET /* risso bench */ GLOBAL sync_binlog = 1", "a=16M": "SET /* risso bench */ GLOBAL a = 16777216",
+		"sql_mode=": "SET /* risso bench */ GLOBAL sql_mode = ''", "a=it's": "SET /* risso bench */ GLOBAL a = 'it''s'", "a=-1.5": "SET /* risso bench */ GLOBAL a = -1.5",
+		"c.d=x=y": "SET /* risso bench */ GLOBAL c.d = 'x=y'",
+	} {
+		s, err := ParseSetting(text)
+		if err != nil || s.statement(false) != want {
+			t.Errorf("%s: %q, %v", text, s.statement(false), err)
+		}
+	}
+	for _, bad := range []string{"", "=1", "sync_binlog", "a b=1", "a;drop=1", "@@x=1", "a=99999999999999999999G"} {
+		if _, err := ParseSetting(bad); !errors.Is(err, workload.ErrUsage) {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package compare
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rissodb/risso/internal/measure/bench"
+	"github.com/rissodb/risso/internal/measure/environ"
+)
+
+// Difference is one thing in which what the runs were made with differs.
+type Difference struct {
+	What string `json:"what"` // "workload", "disk", "variable sort_buffer_size"
+	A    string `json:"a"`
+	B    string `json:"b"`
+}
+
+// differences lists what is not alike, beside what was set on purpose.
+func differences(a, b *Side) []Difference {
+	out := []Difference{}
+	add := func(what string, of func(*bench.Result) string) {
+		va, vb := valuesOf(a.Runs, of), valuesOf(b.Runs, of)
+		if va != vb && va != "" && vb != "" {
+			out = append(out, Difference{what, va, vb})
+		}
+	}
+	add("workload", func(r *bench.Result) string { return r.Workload })
+	add("threads", func(r *bench.Result) string { return fmt.Sprint(r.Threads) })
+	add("rate", func(r *bench.Result) string { return fmt.Sprint(r.Rate) })
+	add("seconds measured", func(r *bench.Result) string {
+		return (time.Duration(r.Seconds+0.5) * time.Second).String()
+	})
+	add("warm-up", func(r *bench.Result) string { return fmt.Sprintf("%gs", r.WarmupSeconds) })
+	add("address", func(r *bench.Result) string { return r.Server })
+	if environmentOf(a.Runs) == nil || environmentOf(b.Runs) == nil { // which tell it too
+		add("server version", func(r *bench.Result) string { return r.ServerVersion })
+	}
+	for _, name := range parameterNames(a, b) {
+		add("parameter "+name, func(r *bench.Result) string {
+			if v, ok := r.Parameters[name]; ok {
+				return fmt.Sprint(v)
+			}
+			return "(none)"
+		})
+	}
+	set := map[string]bool{}
+	for _, s := range slices.Concat(a.Settings, b.Settings) {
+		set[s.Name] = true
+	}
+	for _, d := range environ.Differences(environmentOf(a.Runs), environmentOf(b.Runs)) {
+		if !set[d.What] { // what was set on purpose
+			out = append(out, Difference(d))
+		}
+	}
+	return out
+}
+
+// parameterNames are those that any run was given, but for those that are told otherwise.
+func parameterNames(sides ...*Side) []string {
+	names := map[string]bool{}
+	for _, s := range sides {
+		for _, r := range s.Runs {
+			for n := range r.Parameters {
+				names[n] = !slices.Contains([]string{"threads", "rate", "time", "warmup", "seed"}, n)
+			}
+		}
+	}
+	maps.DeleteFunc(names, func(_ string, told bool) bool { return !told })
+	return sorted(names)
+}
+
+// environmentOf is what the first run that wrote it down ran under.
+func environmentOf(runs []*bench.Result) *environ.Environment {
+	for _, r := range runs {
+		if r.Environment != nil {
+			return r.Environment
+		}
+	}
+	return nil
+}
+
+// valuesOf joins the distinct values of a side's runs.
+func valuesOf(runs []*bench.Result, of func(*bench.Result) string) string {
+	var list []string
+	for i := range runs {
+		if v := of(runs[i]); !slices.Contains(list, v) {
+			list = append(list, v)
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+func sorted(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }

@@ -1,0 +1,77 @@
+package compare
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+
+	"github.com/rissodb/risso/internal/measure/bench"
+	"github.com/rissodb/risso/internal/measure/workload"
+)
+
+// Runner makes one run of its side.
+type Runner func(ctx context.Context) (*bench.Result, error)
+
+// The orders of runs.
+const (
+	OrderABBA   = "abba"   // A B B A A B B A …: a steady drift of the machine hits both alike
+	OrderRandom = "random" // each pair in an order drawn by the seed
+)
+
+// Order gives the sides of 2n runs: false is A, true is B.
+func Order(how string, n int, seed uint64) ([]bool, error) {
+	rng := rand.New(rand.NewPCG(seed, 3))
+	out := make([]bool, 0, 2*n)
+	for i := range n {
+		first := i%2 == 1
+		switch how {
+		case OrderABBA:
+		case OrderRandom:
+			first = rng.IntN(2) == 1
+		default:
+			return nil, fmt.Errorf("%w: no order %q; there are abba and random", workload.ErrUsage, how)
+		}
+		out = append(out, first, !first)
+	}
+	return out, nil
+}
+
+// OrderString shows an order as letters.
+func OrderString(order []bool) string {
+	var b strings.Builder
+	for _, second := range order {
+		if second {
+			b.WriteByte('B')
+		} else {
+			b.WriteByte('A')
+		}
+	}
+	return b.String()
+}
+
+// Interleave makes the runs in the order given and puts them into the sides. When ctx ends, or a run fails, it stops; a run that
+// was cut off does not count. before is told each run before it begins; nil: nobody asks.
+func Interleave(ctx context.Context, order []bool, a, b *Side, runA, runB Runner, before func(i int, second bool)) (interrupted bool, err error) {
+	for i, second := range order {
+		side, run := a, runA
+		if second {
+			side, run = b, runB
+		}
+		if ctx.Err() != nil {
+			return true, nil
+		}
+		if before != nil {
+			before(i, second)
+		}
+		result, err := run(ctx)
+		if ctx.Err() != nil {
+			return true, nil // what came of a run that was cut off, error or result, says nothing
+		}
+		if err != nil {
+			return false, fmt.Errorf("run %d of %d, of %s: %w", i+1, len(order), side.Name, err)
+		}
+		side.Runs = append(side.Runs, result)
+	}
+	return false, nil
+}

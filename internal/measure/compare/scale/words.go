@@ -1,0 +1,105 @@
+package scale
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// words say the report.
+func (r *Report) words() {
+	say := func(format string, args ...any) { r.Words = append(r.Words, fmt.Sprintf(format, args...)) }
+	if r.Law != nil {
+		r.lawWords(say)
+	}
+	if r.Processors > 0 {
+		var beyond []string
+		for _, m := range r.Points {
+			if m.Beyond {
+				beyond = append(beyond, fmt.Sprint(m.Threads))
+			}
+		}
+		switch {
+		case len(beyond) == len(r.Points):
+			say("All thread counts lie beyond the machine's %s: what is measured is how threads share them.", processors(r.Processors))
+		case len(beyond) > 0:
+			say("Beyond the machine's %s lie %s threads: there threads also wait for a processor, and σ and κ hold that queue as well.", processors(r.Processors), strings.Join(beyond, ", "))
+		}
+	} else {
+		r.Notes = append(r.Notes, "how many processors the machine has is not known (--processors says it): which part lies beyond them cannot be told")
+	}
+}
+
+func processors(n int) string {
+	if n == 1 {
+		return "one processor"
+	}
+	return fmt.Sprintf("%d processors", n)
+}
+
+func (r *Report) lawWords(say func(string, ...any)) {
+	l := r.Law
+	if l.Fits {
+		say("The Universal Scalability Law fits (R² %.4f).", l.RSquared)
+	} else {
+		say("The Universal Scalability Law does not fit well (R² %.4f): %s. Take what follows as a rough guide.", l.RSquared, strings.Join(l.Doubts, "; "))
+	}
+	say("λ %s: one thread makes %s transactions a second%s.", figure(l.Lambda), figure(l.Lambda), interval(l.LambdaBound, figure))
+	switch {
+	case l.Sigma > 1e-9:
+		say("σ %.4g%s: %s of the work is done by one thread at a time; that alone would hold throughput below %s a second, %s times one thread's.", l.Sigma, interval(l.SigmaBound, four),
+			share(l.Sigma), figure(l.Lambda/l.Sigma), figure(1/l.Sigma))
+	default:
+		say("σ 0: no waiting for what only one thread at a time can do shows.")
+	}
+	if l.Peak == nil {
+		say("κ 0: no cost of threads agreeing with each other shows; throughput does not fall.")
+	} else {
+		say("κ %.3g%s: each pair of threads costs %s of a transaction's time, so throughput falls beyond %.0f threads.", l.Kappa, interval(l.KappaBound, four), share(l.Kappa), *l.Peak)
+		largest := r.Points[len(r.Points)-1].Threads
+		where := ""
+		if *l.Peak > float64(largest) {
+			where = fmt.Sprintf("; that is beyond the %d that were run, and not seen", largest)
+		}
+		say("The peak is %s transactions a second with %.0f threads%s%s.", figure(*l.PeakTPS), *l.Peak, interval(l.PeakBound, whole), where)
+	}
+	if l.LargestAt > 0 {
+		say("Left out in turn, thread counts are foretold with a median error of %s, at most %s (with %s).", share(l.TypicalError), share(l.LargestError), threads(l.LargestAt))
+	}
+}
+
+// interval is the 95 % interval in brackets.
+func interval(b Bound, form func(float64) string) string {
+	low, high := "0", "any"
+	if b.Low != nil {
+		low = form(*b.Low)
+	}
+	if b.High != nil {
+		high = form(*b.High)
+	}
+	return fmt.Sprintf(" (95 %%: %s to %s)", low, high)
+}
+
+func four(v float64) string  { return fmt.Sprintf("%.3g", v) }
+func whole(v float64) string { return fmt.Sprintf("%.0f", v) }
+
+// figure is a throughput.
+func figure(v float64) string {
+	switch a := math.Abs(v); {
+	case a >= 100:
+		return fmt.Sprintf("%.0f", v)
+	case a >= 10:
+		return fmt.Sprintf("%.1f", v)
+	}
+	return fmt.Sprintf("%.2f", v)
+}
+
+func share(v float64) string {
+	switch a := math.Abs(v); {
+	case a >= 0.1:
+		return fmt.Sprintf("%.0f %%", 100*v)
+	case a >= 0.001:
+		return fmt.Sprintf("%.1f %%", 100*v)
+	}
+	return fmt.Sprintf("%.2g %%", 100*v)
+}

@@ -1,0 +1,343 @@
+package compare
+
+import (
+	"context"
+	sqldriver "database/sql/driver"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	driver "github.com/go-sql-driver/mysql"
+
+	"github.com/rissodb/risso/internal/measure/workload"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// Setting is a global variable with its value.
+type Setting struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+	// Null says that the value is NULL, not text.
+	Null bool `json:"null,omitempty"`
+}
+
+func (s Setting) String() string {
+	if s.Null {
+		return s.Name + "=NULL"
+	}
+	return s.Name + "=" + s.Value
+}
+
+var (
+	settingForm = regexp.MustCompile(`^([a-z_][a-z0-9_]*(?:\.[a-z_][a-z0-9_]*)?)=(.*)$`)
+	numberForm  = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?$`)
+	sizeForm    = regexp.MustCompile(`^([0-9]+)([KMG])$`)
+)
+
+// ParseSetting reads name=value. A value may end in K, M or G. Errors wrap workload.ErrUsage.
+func ParseSetting(text string) (Setting, error) {
+	m := settingForm.FindStringSubmatch(strings.ToLower(strings.SplitN(text, "=", 2)[0]) + strings.TrimPrefix(text, strings.SplitN(text, "=", 2)[0]))
+	if m == nil {
+		return Setting{}, fmt.Errorf("%w: setting %q: write it as variable=value", workload.ErrUsage, text)
+	}
+	s := Setting{Name: m[1], Value: m[2]}
+	if size := sizeForm.FindStringSubmatch(s.Value); size != nil {
+		n, err := strconv.ParseInt(size[1], 10, 64)
+		shift := map[string]int{"K": 10, "M": 20, "G": 30}[size[2]]
+		if err != nil || n > 1<<(62-shift) {
+			return s, fmt.Errorf("%w: setting %q: too large", workload.ErrUsage, text)
+		}
+		s.Value = strconv.FormatInt(n<<shift, 10)
+	}
+	return s, nil
+}
+
+// statement sets a variable; quoted says that a number is a text to the server.
+func (s Setting) statement(quoted bool) string {
+	value := s.Value
+	switch {
+	case s.Null:
+		value = "NULL"
+	case quoted || !numberForm.MatchString(value):
+		value = "'" + strings.NewReplacer(`\`, `\\`, "'", "''").Replace(value) + "'"
+	}
+	return "SET /* risso bench */ GLOBAL " + s.Name + " = " + value
+}
+
+// Errors of settings.
+var (
+	// ErrNotDynamic is a variable that only a restart changes.
+	ErrNotDynamic = errors.New("cannot be changed while the server runs")
+	// ErrNotRestored is a server on which not everything could be put back.
+	ErrNotRestored = errors.New("what was set could not be put back")
+	// ErrLeft is a server on which a killed compare left its settings, or another one works.
+	ErrLeft = errors.New("another compare of settings works on this server, or was killed")
+)
+
+// The server's numbers of errors that SET GLOBAL gives.
+const (
+	errUnknownVariable = 1193
+	errWrongValue      = 1231
+	errWrongType       = 1232
+	errReadOnly        = 1238
+	errWrongArguments  = 1210
+)
+
+// Settings changes global variables of one server for the runs of two sides, and puts them back.
+type Settings struct {
+	target  mysql.Target
+	a, b    []Setting
+	old     []Setting
+	started int64
+	journal *journal
+}
+
+// Plan is what Settings will do.
+type Plan struct {
+	Server string    `json:"server"`
+	A      []string  `json:"a"`
+	B      []string  `json:"b"`
+	Back   []string  `json:"back"`
+	Old    []Setting `json:"old"`
+	// Uncertain are variables of which this server does not tell whether they can be changed.
+	Uncertain []string `json:"uncertain,omitempty"`
+}
+
+const askTimeout = 10 * time.Second
+
+// PlanSettings reads the present values and says what will be run. It changes nothing. Errors of wrong use wrap
+// workload.ErrUsage.
+func PlanSettings(ctx context.Context, target mysql.Target, a, b []Setting) (*Settings, *Plan, error) {
+	for _, side := range [][]Setting{a, b} {
+		for i, s := range side {
+			if slices.ContainsFunc(side[:i], func(o Setting) bool { return o.Name == s.Name }) {
+				return nil, nil, fmt.Errorf("%w: %s is set twice for one side", workload.ErrUsage, s.Name)
+			}
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	c, err := mysql.Connect(ctx, target, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer c.Close()
+	s := &Settings{target: target}
+	if s.started, err = c.Started(ctx); err != nil {
+		return nil, nil, fmt.Errorf("ask since when the server runs: %w", err)
+	}
+	p := &Plan{Server: target.String() + ", " + c.Server.Version}
+	for _, v := range slices.Concat(a, b) {
+		if slices.ContainsFunc(s.old, func(o Setting) bool { return o.Name == v.Name }) {
+			continue
+		}
+		old, err := readVariable(ctx, c, v.Name)
+		if err != nil {
+			return nil, nil, err
+		}
+		s.old = append(s.old, old)
+		dynamic, known, err := c.Dynamic(ctx, v.Name)
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case known && !dynamic:
+			return nil, nil, notDynamic(v.Name)
+		case !known:
+			p.Uncertain = append(p.Uncertain, v.Name)
+		}
+	}
+	// A side runs with what it does not set as it was before.
+	s.a, s.b = withOld(a, s.old), withOld(b, s.old)
+	p.Old = s.old
+	p.A, p.B, p.Back = statements(s.a), statements(s.b), statements(s.old)
+	return s, p, nil
+}
+
+func notDynamic(name string) error {
+	return fmt.Errorf("%w: %s %w: compare two servers (--dsn-a, --dsn-b), or give it as a start-up option in a file for risso bench matrix", workload.ErrUsage, name, ErrNotDynamic)
+}
+
+func withOld(side, old []Setting) []Setting {
+	out := slices.Clone(side)
+	for _, o := range old {
+		if !slices.ContainsFunc(side, func(s Setting) bool { return s.Name == o.Name }) {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+func statements(list []Setting) []string {
+	out := make([]string, len(list))
+	for i, s := range list {
+		out[i] = s.statement(false)
+	}
+	return out
+}
+
+func readVariable(ctx context.Context, c *mysql.Conn, name string) (Setting, error) {
+	s := Setting{Name: name}
+	err := c.Query(ctx, "SELECT /* risso bench */ @@GLOBAL."+name, func(row []sqldriver.Value) error {
+		s.Null = row[0] == nil
+		s.Value = mysql.Text(row[0])
+		return nil
+	})
+	if number(err) == errUnknownVariable {
+		return s, fmt.Errorf("%w: the server has no variable %s", workload.ErrUsage, name)
+	}
+	if number(err) == errReadOnly {
+		return s, fmt.Errorf("%w: %s is no global variable", workload.ErrUsage, name)
+	}
+	if err != nil {
+		return s, fmt.Errorf("read %s: %w", name, err)
+	}
+	return s, nil
+}
+
+func number(err error) int {
+	var me *driver.MySQLError
+	if errors.As(err, &me) {
+		return int(me.Number)
+	}
+	return 0
+}
+
+// Begin writes the journal into dir, then tries both sides' settings once, so that a wrong value ends the comparison before its
+// first run. When it fails, everything is as before.
+func (s *Settings) Begin(ctx context.Context, dir string) error {
+	c, err := mysql.Connect(ctx, s.target, nil)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if s.journal, err = writeJournal(dir, c.Server, s.started, s.old); err != nil {
+		return err
+	}
+	for _, side := range [][]Setting{s.a, s.b, s.old} {
+		if err := apply(ctx, c, side); err != nil {
+			return errors.Join(err, s.PutBack(ctx))
+		}
+	}
+	return nil
+}
+
+// Apply sets A's variables, or B's, and gives them as the server holds them now.
+func (s *Settings) Apply(ctx context.Context, second bool) ([]Setting, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	side := s.a
+	if second {
+		side = s.b
+	}
+	c, err := mysql.Connect(ctx, s.target, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	if err := apply(ctx, c, side); err != nil {
+		return nil, err
+	}
+	now := make([]Setting, len(side))
+	for i, v := range side {
+		if now[i], err = readVariable(ctx, c, v.Name); err != nil {
+			return nil, err
+		}
+	}
+	return now, nil
+}
+
+func apply(ctx context.Context, c *mysql.Conn, list []Setting) error {
+	for _, v := range list {
+		err := c.Query(ctx, v.statement(false), nothing)
+		if number(err) == errWrongType && numberForm.MatchString(v.Value) {
+			err = c.Query(ctx, v.statement(true), nothing)
+		}
+		switch number(err) {
+		case errReadOnly:
+			return notDynamic(v.Name)
+		case errWrongValue, errWrongType, errWrongArguments:
+			return fmt.Errorf("%w: %s: the server does not take %s: %w", workload.ErrUsage, v.Name, v.Value, err)
+		}
+		if err != nil {
+			return fmt.Errorf("set %s: %w", v, err)
+		}
+	}
+	return nil
+}
+
+func nothing([]sqldriver.Value) error { return nil }
+
+// putBackWithin is how long PutBack tries to reach a server that went away.
+const putBackWithin = 20 * time.Second
+
+// PutBack restores what was there before, whatever became of ctx, and makes sure of it by reading. When it cannot, the journal
+// stays.
+func (s *Settings) PutBack(ctx context.Context) error {
+	if s.journal == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), putBackWithin)
+	defer cancel()
+	for {
+		err := putBack(ctx, s.target, s.started, s.old)
+		if err == nil {
+			return s.journal.remove()
+		}
+		final := number(err) != 0 || errors.Is(err, workload.ErrUsage) // an answer of the server
+		select {
+		case <-time.After(300 * time.Millisecond):
+		case <-ctx.Done():
+			final = true
+		}
+		if final {
+			s.journal.release()
+			return fmt.Errorf("%w: %w; the old values are kept in %s: run risso bench compare --restore", ErrNotRestored, err, s.journal.path)
+		}
+	}
+}
+
+func putBack(ctx context.Context, target mysql.Target, started int64, old []Setting) error {
+	c, err := mysql.Connect(ctx, target, nil)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	now, err := c.Started(ctx)
+	if err != nil {
+		return err
+	}
+	if !sameStart(now, started) {
+		return nil // a new process began with the values of its option file
+	}
+	differing := func() (list []Setting, err error) {
+		for _, o := range old {
+			is, err := readVariable(ctx, c, o.Name)
+			if err != nil {
+				return nil, err
+			}
+			if is != o {
+				list = append(list, o)
+			}
+		}
+		return list, nil
+	}
+	// What is as it was is left alone: it may be the very variable that cannot be set.
+	changed, err := differing()
+	if err != nil {
+		return err
+	}
+	if err := apply(ctx, c, changed); err != nil {
+		return err
+	}
+	if changed, err = differing(); err == nil && len(changed) > 0 {
+		err = fmt.Errorf("the server does not go back to %v", changed)
+	}
+	return err
+}
+
+// sameStart allows for two clocks being read one after the other.
+func sameStart(a, b int64) bool { return a-b <= 2 && b-a <= 2 }

@@ -1,0 +1,162 @@
+package stats
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+)
+
+// The power that Detectable asks for, and how well it is estimated.
+const (
+	power        = 0.8
+	powerSamples = 300
+	powerSteps   = 14
+	largestShift = 3 // of logarithms: 20 times
+)
+
+// Detectable is the smallest ratio above 1 that runs as scattered as these would show, at p below 1 − confidence, four times
+// in five. It is +Inf when so few runs can show nothing. The scatter is that of the figures around their medians, drawn
+// again and again (a smoothed bootstrap: Efron and Tibshirani, An Introduction to the Bootstrap, 1993, section 25.5 on power);
+// seed makes it repeatable.
+func (r *RankTest) Detectable(a, b []float64, seed uint64) float64 {
+	if r.smallest >= 1-r.confidence {
+		return math.Inf(1)
+	}
+	scatter := residuals(a, b)
+	spread := 0.0
+	for _, v := range scatter {
+		spread += v * v / float64(len(scatter))
+	}
+	// Each figure is drawn with some noise, so that few figures make more than few values.
+	noise := math.Sqrt(spread) * math.Pow(float64(len(scatter)), -0.2)
+	shows := func(shift float64) bool {
+		rng := rand.New(rand.NewPCG(seed, 2))
+		draw := func(n int, at float64) []float64 {
+			v := make([]float64, n)
+			for i := range v {
+				v[i] = at + scatter[rng.IntN(len(scatter))] + noise*rng.NormFloat64()
+			}
+			return v
+		}
+		hits := 0
+		for range powerSamples {
+			x, y := draw(r.m, 0), draw(r.n, shift)
+			if r.p(x, y, rankU(x, y)) < 1-r.confidence {
+				hits++
+			}
+		}
+		return float64(hits) >= power*powerSamples
+	}
+	low, high := 0.0, math.Max(spread, 1e-6)
+	for !shows(high) {
+		if low, high = high, high*2; high > largestShift {
+			return math.Inf(1)
+		}
+	}
+	for range powerSteps {
+		if middle := (low + high) / 2; shows(middle) {
+			high = middle
+		} else {
+			low = middle
+		}
+	}
+	return math.Exp(high)
+}
+
+// residuals are the logarithms of the figures less the median of their own side, widened by what the median takes away.
+func residuals(sides ...[]float64) (out []float64) {
+	n := 0
+	for _, side := range sides {
+		n += len(side)
+	}
+	widen := math.Sqrt(float64(n) / float64(n-len(sides)))
+	for _, side := range sides {
+		logs := make([]float64, len(side))
+		for i, v := range side {
+			logs[i] = math.Log(v)
+		}
+		middle := Median(logs)
+		for _, v := range logs {
+			out = append(out, (v-middle)*widen)
+		}
+	}
+	return out
+}
+
+// rankU counts the pairs in which B's figure is the larger one; equal ones count half.
+func rankU(a, b []float64) (u float64) {
+	for _, x := range a {
+		for _, y := range b {
+			switch {
+			case y > x:
+				u++
+			case y == x:
+				u += 0.5
+			}
+		}
+	}
+	return u
+}
+
+// LeastRuns is the smallest number of runs of each side for which the test can find a difference at all.
+func LeastRuns(confidence float64) int {
+	for n := 2; ; n++ {
+		if uDistribution(n, n).twoSided(0) < 1-confidence {
+			return n
+		}
+	}
+}
+
+// Runs tests whether the signs of the residuals of a fit change as often as chance would have it: few changes mean that the
+// law misses a bend. It gives the number of stretches of one sign and the probability of so few or fewer; zeros are left out.
+//
+// Source: Wald and Wolfowitz, On a test whether two samples are from the same population (1940), exact distribution.
+func Runs(residuals []float64) (stretches int, p float64) {
+	signs := make([]bool, 0, len(residuals))
+	plus := 0
+	for _, r := range residuals {
+		if r == 0 {
+			continue
+		}
+		signs = append(signs, r > 0)
+		if r > 0 {
+			plus++
+		}
+	}
+	minus := len(signs) - plus
+	stretches = len(slices.Compact(slices.Clone(signs)))
+	if plus == 0 || minus == 0 {
+		return stretches, 1 // no order to speak of
+	}
+	total := choose(plus+minus, plus)
+	for r := 2; r <= stretches; r++ {
+		k := r / 2
+		if r%2 == 0 {
+			p += 2 * choose(plus-1, k-1) * choose(minus-1, k-1) / total
+		} else {
+			p += (choose(plus-1, k-1)*choose(minus-1, k) + choose(plus-1, k)*choose(minus-1, k-1)) / total
+		}
+	}
+	return stretches, min(1, p)
+}
+
+func choose(n, k int) float64 {
+	if k < 0 || k > n {
+		return 0
+	}
+	c := 1.0
+	for i := range k {
+		c = c * float64(n-i) / float64(i+1)
+	}
+	return c
+}
+
+// SignTest is the two-sided probability of a split at least as uneven as k of n when both outcomes are as likely.
+func SignTest(k, n int) float64 {
+	k = min(k, n-k)
+	p := 0.0
+	for i := 0; i <= k; i++ {
+		p += choose(n, i) * math.Pow(0.5, float64(n))
+	}
+	return min(1, 2*p)
+}
