@@ -124,8 +124,7 @@ func prepareError(ctx context.Context, err error) error {
 		return failure(exitUsage, "end the DSN with it, as in user@tcp(host:3306)/sbtest", err)
 	case errors.Is(err, workload.ErrUsage):
 		return failure(exitUsage, "", err)
-	case ctx.Err() != nil:
-		return fmt.Errorf("interrupted: %w", err)
+	case ctx.Err() != nil: // it says so, and what is left
 	case errors.As(err, &refused):
 		return failure(exitFailed, refused.Hint, err)
 	}
