@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rissodb/risso/internal/face/render"
-	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/workload"
+	"github.com/rissodb/risso/internal/mysql"
 )
 
 type benchPrepareFlags struct {
@@ -114,18 +114,19 @@ func (f *benchPrepareFlags) run(ctx context.Context, s Streams, name string, do 
 	return out.text(s.Out, unit)
 }
 
-// prepareError adds what mends it.
+// prepareError adds what mends it. An error of wrong use keeps its code.
 func prepareError(ctx context.Context, err error) error {
-	var server *drive.ServerError
+	var refused *mysql.Error
+	var told *exitError
 	switch {
+	case errors.As(err, &told):
 	case errors.Is(err, workload.ErrNoDatabase):
 		return failure(exitUsage, "end the DSN with it, as in user@tcp(host:3306)/sbtest", err)
 	case errors.Is(err, workload.ErrUsage):
 		return failure(exitUsage, "", err)
-	case ctx.Err() != nil:
-		return fmt.Errorf("interrupted: %w", err)
-	case errors.As(err, &server) && server.Code == 1049:
-		return failure(exitFailed, "make it with CREATE DATABASE", err)
+	case ctx.Err() != nil: // it says so, and what is left
+	case errors.As(err, &refused):
+		return failure(exitFailed, refused.Hint, err)
 	}
 	return err
 }

@@ -91,10 +91,16 @@ func (c *Crew) Work(ctx context.Context, jobs int, do func(s drive.Session, job 
 	}
 	err := group.Wait()
 	if ctx.Err() != nil {
-		return ctx.Err()
+		return interrupted{ctx.Err()}
 	}
 	return err
 }
+
+// interrupted is an end of a context in a person's words.
+type interrupted struct{ error }
+
+func (interrupted) Error() string   { return "interrupted" }
+func (i interrupted) Unwrap() error { return i.error }
 
 // Undo runs f on a session of its own, after the server was told to give up what the crew's sessions do. It is not ended
 // by the end of ctx, but takes at most limit.

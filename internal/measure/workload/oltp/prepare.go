@@ -233,12 +233,12 @@ func (l *loading) insert(s drive.Session, u unit) error {
 // appendRow writes one row as SQL.
 func appendRow(b []byte, rng *rand.Rand, id, k int64) []byte {
 	b = strconv.AppendInt(append(b, '('), id, 10)
-	b = strconv.AppendInt(append(b, ',', ' '), k, 10)
-	b = append(b, ", '"...)
+	b = strconv.AppendInt(append(b, ','), k, 10)
+	b = append(b, ",'"...)
 	n := len(b)
 	b = b[:n+cSize]
 	fillGroups(rng, b[n:])
-	b = append(b, "', '"...)
+	b = append(b, "','"...)
 	n = len(b)
 	b = b[:n+padSize]
 	fillGroups(rng, b[n:])
