@@ -18,7 +18,7 @@ func newBench(s Streams) *cobra.Command {
 		Example: `  risso bench prepare point_select --dsn 'root@unix(/run/mysqld/mysqld.sock)/sbtest' --tables 4
   risso bench run point_select --dsn 'root@unix(/run/mysqld/mysqld.sock)/sbtest' --tables 4 --threads 16`,
 	}
-	cmd.AddCommand(newBenchRun(s))
+	cmd.AddCommand(newBenchRun(s), newBenchCheck(s))
 	return cmd
 }
 
@@ -34,6 +34,8 @@ func (f *workloadFlags) bind(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.IntVar(&f.Tables, "tables", d.Tables, "number of tables")
 	fl.IntVar(&f.TableSize, "table-size", d.TableSize, "rows of each table")
+	fl.IntVar(&f.Warehouses, "warehouses", d.Warehouses, "tpcc: warehouses, about 85 MB each; 0: one to prepare, all there are to run")
+	fl.BoolVar(&f.ForeignKeys, "foreign-keys", false, "tpcc: prepare with foreign keys and their indexes")
 	fl.StringVar(&f.Distribution, "distribution", d.Distribution, "how rows are drawn: uniform, special, pareto, zipfian, gaussian")
 }
 

@@ -215,8 +215,15 @@ func (r *run) result(workers []*worker, interrupted bool) *Result {
 	if k, ok := r.Workload.(workload.Kinded); ok {
 		for i, name := range k.KindNames() {
 			n := r.tally.moments[i].n
-			out.Kinds = append(out.Kinds, KindResult{Name: name, Transactions: n, PerMinute: float64(n) / out.Seconds * 60, Latency: r.latency(r.tally.latency[i], r.tally.moments[i])})
+			if i == 0 {
+				n -= r.tally.never // of which nobody knows the kind
+			}
+			out.Kinds = append(out.Kinds, KindResult{Name: name, Transactions: n, PerMinute: float64(n) / out.Seconds * 60, Latency: r.latency(r.tally.latency[i], r.tally.moments[i]), Minutes: r.tally.minutesOf(i, ended)})
 		}
+	}
+	if h, ok := r.Workload.(workload.Headliner); ok {
+		kind, unit := h.Headline()
+		out.Headline = &Headline{Kind: out.Kinds[kind].Name, Unit: unit, PerMinute: out.Kinds[kind].PerMinute}
 	}
 	out.Errors = r.tally.errorCounts()
 	out.Outages = outages(r.success, r.failure, ended)

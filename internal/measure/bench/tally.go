@@ -17,6 +17,7 @@ type tally struct {
 	service        *hdrhistogram.Histogram
 	serviceMoments moments
 	seconds        map[int]*second
+	minutes        map[int][]minute // by kind; only where there are several kinds
 	errors         map[string]*ErrorCount
 	maxWait        time.Duration
 	backlog        int64
@@ -32,7 +33,7 @@ type second struct {
 }
 
 func newTally(kinds int) *tally {
-	t := &tally{service: newHistogram(), seconds: map[int]*second{}, errors: map[string]*ErrorCount{}}
+	t := &tally{service: newHistogram(), seconds: map[int]*second{}, minutes: map[int][]minute{}, errors: map[string]*ErrorCount{}}
 	for range kinds {
 		t.latency = append(t.latency, newHistogram())
 	}
@@ -99,6 +100,7 @@ func (t *tally) take(s *slice, measured bool) {
 		if measured {
 			t.latency[i].Merge(h)
 			t.moments[i].merge(s.moments[i])
+			t.addMinute(s.second/60, i, h, s.moments[i])
 		}
 	}
 	if !measured {
@@ -110,6 +112,73 @@ func (t *tally) take(s *slice, measured bool) {
 	}
 	t.maxWait = max(t.maxWait, s.maxWait)
 	t.backlog = max(t.backlog, s.backlog)
+}
+
+// minute is one minute of one kind while it is being gathered.
+type minute struct {
+	hist *hdrhistogram.Histogram
+	max  int64
+}
+
+// addMinute adds what one session did of one kind in one second to its minute.
+func (t *tally) addMinute(at, kind int, h *hdrhistogram.Histogram, m moments) {
+	if len(t.latency) == 1 {
+		return
+	}
+	if t.minutes[at] == nil {
+		t.minutes[at] = make([]minute, len(t.latency))
+	}
+	x := &t.minutes[at][kind]
+	if x.hist == nil {
+		x.hist = newHistogram()
+	}
+	x.hist.Merge(h)
+	x.max = max(x.max, m.max)
+}
+
+// minutesOf are the minutes of one kind up to the end of the measured time. What is less than a second of a further
+// minute, and what ended later, belongs to the last one.
+func (t *tally) minutesOf(kind int, end time.Duration) []Minute {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := int(end / time.Minute)
+	if n == 0 || end%time.Minute >= time.Second {
+		n++
+	}
+	hists, out := make([]*hdrhistogram.Histogram, n), make([]Minute, n)
+	longest := make([]int64, n)
+	for at, kinds := range t.minutes {
+		x, i := kinds[kind], min(at, n-1)
+		if x.hist == nil {
+			continue
+		}
+		if hists[i] == nil {
+			hists[i] = newHistogram()
+		}
+		hists[i].Merge(x.hist)
+		longest[i] = max(longest[i], x.max)
+	}
+	for i := range out {
+		m := &out[i]
+		m.Minute, m.Seconds = i, 60
+		if i == n-1 {
+			m.Seconds = (end - time.Duration(i)*time.Minute).Seconds()
+		}
+		if h := hists[i]; h != nil {
+			at := func(p float64) float64 { return float64(min(h.ValueAtPercentile(p), longest[i])) / 1e9 }
+			m.Transactions, m.P95, m.P99, m.Max = h.TotalCount(), at(95), at(99), float64(longest[i])/1e9
+			m.PerMinute = float64(m.Transactions) / m.Seconds * 60
+		}
+	}
+	return out
+}
+
+// retried counts an error after which a client tried the same transaction again.
+func (t *tally) retried(label, message string) {
+	t.failed(label, message)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.errors[label].Retried++
 }
 
 // failed counts an error.

@@ -26,7 +26,8 @@ type worker struct {
 	session drive.Session
 	client  workload.Client
 	kinded  workload.KindedClient // client, where its transactions are of several kinds
-	ledger  *ledgerClient         // nil without a ledger
+	retries workload.RetryingClient
+	ledger  *ledgerClient // nil without a ledger
 
 	slice      *slice
 	queries    [3]int64 // of sessions that are gone
@@ -54,6 +55,7 @@ func (w *worker) connect(ctx context.Context) error {
 	}
 	w.session, w.client = s, c
 	w.kinded, _ = c.(workload.KindedClient)
+	w.retries, _ = c.(workload.RetryingClient)
 	*s.Counts() = [3]int64{}
 	return nil
 }
@@ -67,7 +69,7 @@ func (w *worker) drop() {
 		w.queries[i] += n
 	}
 	w.session.Close()
-	w.session, w.client, w.kinded = nil, nil, nil
+	w.session, w.client, w.kinded, w.retries = nil, nil, nil, nil
 }
 
 // loop runs transactions until the run ends. It gives an error only for what makes the whole run senseless.
@@ -135,6 +137,12 @@ func (w *worker) account(due, began time.Duration, err error) error {
 	w.last = now
 	if s := w.run.secondOf(now); s != w.slice.second {
 		w.turn(s)
+	}
+	if w.retries != nil {
+		for _, e := range w.retries.Retried() {
+			w.run.tally.retried(e.Label(), e.Message)
+			w.slice.errors++
+		}
 	}
 	if err != nil {
 		return w.failed(now, err)

@@ -41,10 +41,13 @@ func ForPostgres(url string) (Target, error) {
 	if c.RuntimeParams["application_name"] == "" {
 		c.RuntimeParams["application_name"] = "risso"
 	}
-	return postgresTarget{c}, nil
+	return postgresTarget{c, postgresPatience}, nil
 }
 
-type postgresTarget struct{ cfg *pgconn.Config }
+type postgresTarget struct {
+	cfg      *pgconn.Config
+	patience time.Duration
+}
 
 func (t postgresTarget) Dialect() Dialect { return Postgres }
 
@@ -71,7 +74,7 @@ func (t postgresTarget) Open(ctx context.Context, stop *Stop) (Session, error) {
 		return nil, t.connectError(err)
 	}
 	_, isUnix := h.Conn.(*net.UnixConn)
-	s, err := newSocket(f, isUnix, stop, postgresPatience)
+	s, err := newSocket(f, isUnix, stop, t.patience)
 	if err != nil {
 		f.Close()
 		return nil, err

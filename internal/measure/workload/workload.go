@@ -44,6 +44,21 @@ type KindedClient interface {
 	Kind() int
 }
 
+// RetryingClient tries a transaction again by itself when others got in its way. The time of all attempts is the
+// transaction's.
+type RetryingClient interface {
+	Client
+	// Retried gives the errors after which the last transaction was tried again; valid until the next one.
+	Retried() []*drive.ServerError
+}
+
+// Headliner is a workload of several kinds whose figure is one kind's transactions per minute.
+type Headliner interface {
+	Kinded
+	// Headline gives that kind and what its rate is called.
+	Headline() (kind int, unit string)
+}
+
 // Writer says whether a workload writes; those that do not say so write.
 type Writer interface{ Writes() bool }
 
@@ -90,7 +105,8 @@ type Params struct {
 
 	Engine       string  // storage engine of new tables; "": the server's
 	TableOptions string  // put behind CREATE TABLE (…)
-	Warehouses   int     // tpcc
+	Warehouses   int     // tpcc; 0: one when preparing, else all that are loaded
+	ForeignKeys  bool    // tpcc
 	Schemas      int     // schemas
 	Scale        float64 // ontime: 1 is one million rows
 	File         string  // script, replay
@@ -104,6 +120,6 @@ func Defaults() Params {
 		Tables: 1, TableSize: 10000, Distribution: "special", RangeSize: 100,
 		PointSelects: 10, SimpleRanges: 1, SumRanges: 1, OrderRanges: 1, DistinctRanges: 1,
 		IndexUpdates: 1, NonIndexUpdates: 1, DeleteInserts: 1,
-		Warehouses: 1, Schemas: 100, Scale: 1,
+		Schemas: 100, Scale: 1,
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/measure/workload/oltp"
+	"github.com/rissodb/risso/internal/measure/workload/tpcc"
 )
 
 // Entry is one workload that users can name.
@@ -19,6 +20,7 @@ type Entry struct {
 func List() []Entry {
 	return []Entry{
 		{"point_select", "one row by its primary key", oltp.New},
+		{"tpcc", "TPC-C: the five transactions of an order-entry system", tpcc.New},
 	}
 }
 
