@@ -36,11 +36,15 @@ func newBenchRun(s Streams) *cobra.Command {
 }
 
 func runBench(ctx context.Context, s Streams, f benchRunFlags, name string) (err error) {
+	f.Clients = f.Threads
 	if f.Target, f.Workload, err = f.open(name); err != nil {
 		return err
 	}
 	if err := f.Check(); errors.Is(err, workload.ErrUsage) {
 		return failure(exitUsage, "", err)
+	}
+	if err := f.guard(ctx, f.Target); err != nil {
+		return err
 	}
 	r, err := bench.Run(ctx, f.Options)
 	if err != nil {

@@ -2,18 +2,12 @@ package drive
 
 import "time"
 
-// WithPatience is the target with another limit for the wait for one answer, for statements that may run long: an index
-// of a large table, a check of all its rows.
-func WithPatience(t Target, d time.Duration) Target {
-	if p, ok := t.(interface{ withPatience(d time.Duration) Target }); ok {
-		return p.withPatience(d)
+// Wait sets how long a session waits for an answer, where its target's time-out is too short: an index of a large table
+// takes minutes. A stop ends the wait all the same.
+func Wait(s Session, d time.Duration) {
+	if p, ok := s.(interface{ setPatience(time.Duration) }); ok {
+		p.setPatience(d)
 	}
-	return t
 }
 
-func (t mysqlTarget) withPatience(d time.Duration) Target { return mysqlTarget{t.at.WithPatience(d)} }
-
-func (t postgresTarget) withPatience(d time.Duration) Target {
-	t.patience = d
-	return t
-}
+func (s *socket) setPatience(d time.Duration) { s.patience = d }

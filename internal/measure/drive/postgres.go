@@ -41,13 +41,10 @@ func ForPostgres(url string) (Target, error) {
 	if c.RuntimeParams["application_name"] == "" {
 		c.RuntimeParams["application_name"] = "risso"
 	}
-	return postgresTarget{c, postgresPatience}, nil
+	return postgresTarget{c}, nil
 }
 
-type postgresTarget struct {
-	cfg      *pgconn.Config
-	patience time.Duration
-}
+type postgresTarget struct{ cfg *pgconn.Config }
 
 func (t postgresTarget) Dialect() Dialect { return Postgres }
 
@@ -74,7 +71,7 @@ func (t postgresTarget) Open(ctx context.Context, stop *Stop) (Session, error) {
 		return nil, t.connectError(err)
 	}
 	_, isUnix := h.Conn.(*net.UnixConn)
-	s, err := newSocket(f, isUnix, stop, t.patience)
+	s, err := newSocket(f, isUnix, stop, postgresPatience)
 	if err != nil {
 		f.Close()
 		return nil, err

@@ -18,10 +18,11 @@ type Entry struct {
 
 // List gives all workloads, in the order in which help shows them.
 func List() []Entry {
-	return []Entry{
-		{"point_select", "one row by its primary key", oltp.New},
-		{"tpcc", "TPC-C: the five transactions of an order-entry system", tpcc.New},
+	var list []Entry
+	for _, s := range oltp.Summaries() {
+		list = append(list, Entry{s[0], s[1], oltp.New})
 	}
+	return append(list, Entry{"tpcc", "TPC-C: the five transactions of an order-entry system", tpcc.New})
 }
 
 // New makes the workload of that name. Errors of wrong use wrap workload.ErrUsage.

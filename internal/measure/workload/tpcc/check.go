@@ -124,9 +124,8 @@ WHERE c_balance + c_ytd_payment <> COALESCE(delivered, 0)`},
 
 // Check looks whether the conditions hold. All statements see the same moment, so it may run beside a benchmark.
 func (w *tpcc) Check(ctx context.Context, t drive.Target) ([]workload.Finding, error) {
-	l := &loader{p: w.p, o: workload.PrepareOptions{Target: t}}
 	var out []workload.Finding
-	err := l.session(ctx, func(s drive.Session) error {
+	err := alone(ctx, t, func(s drive.Session) error {
 		if err := loaded(s); err != nil {
 			return err
 		}

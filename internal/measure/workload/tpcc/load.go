@@ -8,47 +8,41 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 	"unsafe"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/workload"
+	"github.com/rissodb/risso/internal/measure/workload/crew"
 )
 
-// patience is how long one statement of a load or a check may take: indexes of a large table take hours.
-const patience = 24 * time.Hour
-
 // tidying is how long the clean-up after a failed load may take.
-const tidying = time.Minute
+const tidying = 2 * time.Minute
 
 // errNeedsKey is MySQL's number for a table without a primary key where the server asks for one.
 const errNeedsKey = 3750
 
 // loader fills the tables.
 type loader struct {
-	p    workload.Params
-	o    workload.PrepareOptions
-	done atomic.Int64 // rows
-	made []string     // tables
+	p       workload.Params
+	o       workload.PrepareOptions
+	crew    *crew.Crew
+	done    atomic.Int64   // rows
+	left    []atomic.Int32 // jobs of each warehouse that are not done
+	batches sync.Pool
+	made    []string // tables
 }
 
-// session opens one and runs f on it; waits end when ctx does.
-func (l *loader) session(ctx context.Context, f func(s drive.Session) error) error {
-	var stop drive.Stop
-	defer context.AfterFunc(ctx, stop.Set)()
-	s, err := drive.WithPatience(l.o.Target, patience).Open(ctx, &stop)
+// alone runs f on one session, which ctx can end.
+func alone(ctx context.Context, t drive.Target, f func(s drive.Session) error) error {
+	c, err := crew.Hire(ctx, t, 1)
 	if err != nil {
 		return err
 	}
-	defer s.Close()
-	err = f(s)
-	if errors.Is(err, drive.ErrStopped) {
-		return ctx.Err()
-	}
-	return err
+	defer c.Close()
+	return c.Work(ctx, 1, func(s drive.Session, _ int) error { return f(s) })
 }
 
 // Prepare makes the tables, fills them by clause 4.3.3 and adds the indexes. When it fails or ctx ends, it takes away
@@ -56,25 +50,43 @@ func (l *loader) session(ctx context.Context, f func(s drive.Session) error) err
 func (w *tpcc) Prepare(ctx context.Context, o workload.PrepareOptions) error {
 	l := &loader{p: w.p, o: o}
 	l.p.Warehouses = max(l.p.Warehouses, 1)
-	l.o.Threads = max(o.Threads, 1)
+	l.left = make([]atomic.Int32, l.p.Warehouses+1)
+	for i := range l.left {
+		l.left[i].Store(jobsOfWarehouse)
+	}
+	l.batches.New = func() any { return &batch{loader: l} }
+	var err error
+	if l.crew, err = crew.Hire(ctx, o.Target, o.Threads); err != nil {
+		return err
+	}
+	defer l.crew.Close()
 	// Sessions hold their processors while they wait; the rest of the program needs some, too.
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), l.o.Threads+2)))
-	err := l.session(ctx, l.create)
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), l.crew.Size()+2)))
+	err = l.crew.Work(ctx, 1, func(s drive.Session, _ int) error { return l.create(s) })
 	if err == nil {
-		err = l.fill(ctx)
+		err = l.crew.Work(ctx, items/chunk+jobsOfWarehouse*l.p.Warehouses, l.write)
 	}
 	if err == nil {
 		err = l.index(ctx)
 	}
-	if err == nil || len(l.made) == 0 {
-		return err
+	if err != nil {
+		return l.undo(ctx, err)
 	}
-	tidy, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidying)
-	defer cancel()
-	if derr := l.session(tidy, func(s drive.Session) error { return drop(s, l.made) }); derr != nil {
-		return errors.Join(err, fmt.Errorf("take away what was made (risso bench cleanup tpcc does it later): %w", derr))
+	if o.Progress != nil {
+		o.Progress(l.done.Load(), l.done.Load())
 	}
-	return err
+	return nil
+}
+
+// undo takes away what was made, and says what it could not take away.
+func (l *loader) undo(ctx context.Context, why error) error {
+	if len(l.made) == 0 {
+		return why
+	}
+	if err := l.crew.Undo(ctx, tidying, func(s drive.Session) error { return drop(s, l.made, nil) }); err != nil {
+		return fmt.Errorf("%w; tables are left behind (risso bench cleanup tpcc), because of %q", why, err.Error())
+	}
+	return fmt.Errorf("%w; what was made is gone again", why)
 }
 
 // create makes the empty tables.
@@ -94,47 +106,21 @@ func (l *loader) create(s drive.Session) error {
 		if errors.As(err, &server) && server.Code == errNeedsKey {
 			_, err = s.Exec(drive.Other, t.create(s.Dialect(), l.p, true))
 		}
+		if err == nil || !errors.As(err, &server) {
+			l.made = append(l.made, t.name) // also when nobody knows whether it was made
+		}
 		if err != nil {
 			return fmt.Errorf("make table %s: %w", t.name, err)
 		}
-		l.made = append(l.made, t.name)
 	}
 	return nil
 }
 
-// job is a part of the data that one session writes. Its random numbers depend on the seed and on which part it is, not
-// on the threads: the same seed gives the same data.
-type job struct {
-	warehouse int64 // 0: items
-	part      int64
-	write     func(b *batch, rng *rand.Rand, j job) error
-}
-
-// chunk is how many items or rows of stock are one job.
+// chunk is how many items or rows of stock one session writes at a time.
 const chunk = 10000
 
-// jobs are all parts of the data, warehouse by warehouse, so that a warehouse is complete before the last has begun.
-func (l *loader) jobs(each func(j job) bool) {
-	for i := range int64(items / chunk) {
-		if !each(job{0, i, writeItems}) {
-			return
-		}
-	}
-	for w := int64(1); w <= int64(l.p.Warehouses); w++ {
-		for i := range int64(items / chunk) {
-			if !each(job{w, i, writeStock}) {
-				return
-			}
-		}
-		for d := range int64(districts) {
-			if !each(job{w, 100 + d, writeCustomers}) || !each(job{w, 200 + d, writeOrders}) {
-				return
-			}
-		}
-	}
-}
-
-// jobsOfWarehouse is how many jobs there are for each warehouse.
+// jobsOfWarehouse is how many parts the data of a warehouse has: its stock, and the customers and the orders of each
+// district.
 const jobsOfWarehouse = items/chunk + 2*districts
 
 // rows is about how many rows there will be: the number of order lines is drawn.
@@ -143,118 +129,96 @@ func (l *loader) rows() int64 {
 	return items + int64(l.p.Warehouses)*(1+districts+items+districts*(2*customers+firstOrders*(1+lines)+firstUnsent))
 }
 
-// fill writes the data with all threads.
-func (l *loader) fill(ctx context.Context) error {
-	group, gctx := errgroup.WithContext(ctx)
-	queue := make(chan job)
-	group.Go(func() error {
-		defer close(queue)
-		l.jobs(func(j job) bool {
-			select {
-			case queue <- j:
-				return true
-			case <-gctx.Done():
-				return false
-			}
-		})
-		return gctx.Err()
-	})
-	left := make([]atomic.Int32, l.p.Warehouses+1)
-	for range l.o.Threads {
-		group.Go(func() error {
-			return l.session(gctx, func(s drive.Session) error { return l.work(s, queue, left) })
-		})
+// write writes one part of the data: items first, then warehouse by warehouse. Its random numbers depend on the seed and
+// on which part it is, not on the threads: the same seed gives the same data. Who ends the last part of a warehouse writes
+// the warehouse's own row, so that the table of warehouses tells which are complete.
+func (l *loader) write(s drive.Session, job int) error {
+	b := l.batches.Get().(*batch)
+	defer l.batches.Put(b)
+	b.session = s
+	rng := func(job int) *rand.Rand { return rand.New(rand.NewPCG(l.p.Seed, uint64(job))) }
+	n := job - items/chunk
+	if n < 0 {
+		return writeItems(b, rng(job), int64(job))
 	}
-	err := group.Wait()
-	if ctx.Err() != nil {
-		return ctx.Err()
+	w, part := int64(n/jobsOfWarehouse)+1, int64(n%jobsOfWarehouse)
+	var err error
+	switch stock := int64(items / chunk); {
+	case part < stock:
+		err = writeStock(b, rng(job), w, part)
+	case part < stock+districts:
+		err = writeCustomers(b, rng(job), w, part-stock+1)
+	default:
+		err = writeOrders(b, rng(job), w, part-stock-districts+1)
 	}
-	if err == nil && l.o.Progress != nil {
-		l.o.Progress(l.done.Load(), l.done.Load())
+	if err != nil || l.left[w].Add(-1) > 0 {
+		return err
 	}
-	return err
+	return writeWarehouse(b, rng(-int(w)), w)
 }
 
-// work writes jobs until there are no more. Who ends the last job of a warehouse writes the warehouse's own row, so that
-// the table of warehouses tells which are complete.
-func (l *loader) work(s drive.Session, queue <-chan job, left []atomic.Int32) error {
-	b := &batch{session: s, loader: l}
-	for j := range queue {
-		rng := rand.New(rand.NewPCG(l.p.Seed, uint64(j.warehouse)<<32|uint64(j.part)))
-		if err := j.write(b, rng, j); err != nil {
-			return err
+// index makes the secondary indexes and the foreign keys, several tables at a time, and has the server look at the tables,
+// so that the first transactions do not run on guesses.
+func (l *loader) index(ctx context.Context) error {
+	plain, keys := indexes(l.p.ForeignKeys)
+	if err := l.alter(ctx, byTable(l.o.Target.Dialect(), plain)); err != nil {
+		return err
+	}
+	var statements []string
+	for _, x := range keys {
+		statements = append(statements, "ALTER TABLE "+x.table+" ADD CONSTRAINT "+x.definition)
+	}
+	// One after another: each locks two tables.
+	err := l.crew.Work(ctx, 1, func(s drive.Session, _ int) error { return each(s, statements) })
+	if err != nil {
+		return err
+	}
+	statements = nil
+	for _, t := range tables() {
+		if l.o.Target.Dialect() == drive.Postgres {
+			statements = append(statements, "VACUUM ANALYZE "+t.name)
+		} else {
+			statements = append(statements, "ANALYZE TABLE "+t.name)
 		}
-		if j.warehouse == 0 || left[j.warehouse].Add(1) < jobsOfWarehouse {
+	}
+	return l.alter(ctx, statements)
+}
+
+// byTable gives one statement for the indexes of each table.
+func byTable(d drive.Dialect, list []index) (statements []string) {
+	at := map[string]int{}
+	for _, x := range list {
+		name, columns, _ := strings.Cut(x.definition, " ")
+		sql, joint := "CREATE INDEX "+name+" ON "+x.table+" "+columns, "; "
+		if d == drive.MySQL {
+			sql, joint = "ADD INDEX "+x.definition, ", "
+		}
+		if i, ok := at[x.table]; ok {
+			statements[i] += joint + sql
 			continue
 		}
-		rng = rand.New(rand.NewPCG(l.p.Seed, uint64(j.warehouse)<<32|300))
-		if err := writeWarehouse(b, rng, j); err != nil {
-			return err
+		at[x.table] = len(statements)
+		if d == drive.MySQL {
+			sql = "ALTER TABLE " + x.table + " " + sql
+		}
+		statements = append(statements, sql)
+	}
+	return statements
+}
+
+// alter runs statements, several at a time.
+func (l *loader) alter(ctx context.Context, statements []string) error {
+	return l.crew.Work(ctx, len(statements), func(s drive.Session, i int) error { return each(s, statements[i:i+1]) })
+}
+
+// each runs statements.
+func each(s drive.Session, statements []string) error {
+	for _, sql := range statements {
+		if _, err := s.Exec(drive.Other, sql); err != nil {
+			return fmt.Errorf("%s: %w", sql, err)
 		}
 	}
 	return nil
-}
-
-// index makes the secondary indexes and the foreign keys, several tables at a time.
-func (l *loader) index(ctx context.Context) error {
-	plain, keys := indexes(l.p.ForeignKeys)
-	mysql := l.o.Target.Dialect() == drive.MySQL
-	byTable := map[string][]string{}
-	var order []string
-	for _, x := range plain {
-		if byTable[x.table] == nil {
-			order = append(order, x.table)
-		}
-		name, columns, _ := strings.Cut(x.definition, " ")
-		sql := "CREATE INDEX " + name + " ON " + x.table + " " + columns
-		if mysql {
-			sql = "ADD INDEX " + x.definition
-		}
-		byTable[x.table] = append(byTable[x.table], sql)
-	}
-	group, gctx := errgroup.WithContext(ctx)
-	group.SetLimit(l.o.Threads)
-	for _, name := range order {
-		sql := strings.Join(byTable[name], "; ")
-		if mysql {
-			sql = "ALTER TABLE " + name + " " + strings.Join(byTable[name], ", ")
-		}
-		group.Go(func() error { return l.alter(gctx, name, sql) })
-	}
-	if err := group.Wait(); err != nil {
-		return errors.Join(ctx.Err(), err)
-	}
-	for _, x := range keys { // one after another: each locks two tables
-		if err := l.alter(ctx, x.table, "ALTER TABLE "+x.table+" ADD CONSTRAINT "+x.definition); err != nil {
-			return err
-		}
-	}
-	return l.statistics(ctx)
-}
-
-func (l *loader) alter(ctx context.Context, name, sql string) error {
-	return l.session(ctx, func(s drive.Session) error {
-		if _, err := s.Exec(drive.Other, sql); err != nil {
-			return fmt.Errorf("index %s: %w", name, err)
-		}
-		return nil
-	})
-}
-
-// statistics has the server look at the tables, so that the first transactions do not run on guesses.
-func (l *loader) statistics(ctx context.Context) error {
-	return l.session(ctx, func(s drive.Session) error {
-		for _, t := range tables() {
-			sql := "ANALYZE TABLE " + t.name
-			if s.Dialect() == drive.Postgres {
-				sql = "VACUUM ANALYZE " + t.name
-			}
-			if _, err := s.Exec(drive.Other, sql); err != nil {
-				return fmt.Errorf("gather statistics of %s: %w", t.name, err)
-			}
-		}
-		return nil
-	})
 }
 
 // batchBytes is how long an INSERT gets; a server takes at least 1 MB.

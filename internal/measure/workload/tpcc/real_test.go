@@ -113,12 +113,12 @@ func on(t *testing.T, target drive.Target, f func(s drive.Session)) {
 func number(t *testing.T, target drive.Target, sql string) (n int64) {
 	t.Helper()
 	on(t, target, func(s drive.Session) {
-		v, err := ask(s, sql)
-		if err != nil || len(v) != 1 {
-			t.Fatalf("%s: %v, %v", sql, v, err)
+		rows, err := workload.Ask(s, sql)
+		if err != nil || len(rows) != 1 {
+			t.Fatalf("%s: %v, %v", sql, rows, err)
 		}
-		if n = v[0].Int; v[0].Text != nil {
-			n = decimal(v[0].Text, 0)
+		if n = rows[0][0].Int; rows[0][0].Text != nil {
+			n = decimal(rows[0][0].Text, 0)
 		}
 	})
 	return n

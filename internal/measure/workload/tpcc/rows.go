@@ -27,9 +27,9 @@ func (b *batch) address(rng *rand.Rand) {
 }
 
 // writeItems writes one chunk of the table of items.
-func writeItems(b *batch, rng *rand.Rand, j job) error {
+func writeItems(b *batch, rng *rand.Rand, part int64) error {
 	b.begin("item")
-	for i := j.part*chunk + 1; i <= (j.part+1)*chunk; i++ {
+	for i := part*chunk + 1; i <= (part+1)*chunk; i++ {
 		b.row()
 		b.number(i)
 		b.number(between(rng, 1, 10000))
@@ -44,12 +44,12 @@ func writeItems(b *batch, rng *rand.Rand, j job) error {
 }
 
 // writeStock writes one chunk of a warehouse's stock.
-func writeStock(b *batch, rng *rand.Rand, j job) error {
+func writeStock(b *batch, rng *rand.Rand, w, part int64) error {
 	b.begin("stock")
-	for i := j.part*chunk + 1; i <= (j.part+1)*chunk; i++ {
+	for i := part*chunk + 1; i <= (part+1)*chunk; i++ {
 		b.row()
 		b.number(i)
-		b.number(j.warehouse)
+		b.number(w)
 		b.number(between(rng, 10, 100))
 		for range districts {
 			b.letters(rng, 24, 24)
@@ -66,12 +66,12 @@ func writeStock(b *batch, rng *rand.Rand, j job) error {
 }
 
 // writeWarehouse writes a warehouse and its districts.
-func writeWarehouse(b *batch, rng *rand.Rand, j job) error {
+func writeWarehouse(b *batch, rng *rand.Rand, w int64) error {
 	b.begin("district")
 	for d := int64(1); d <= districts; d++ {
 		b.row()
 		b.number(d)
-		b.number(j.warehouse)
+		b.number(w)
 		b.letters(rng, 6, 10)
 		b.address(rng)
 		b.decimal(between(rng, 0, 2000), 4)
@@ -86,7 +86,7 @@ func writeWarehouse(b *batch, rng *rand.Rand, j job) error {
 	}
 	b.begin("warehouse")
 	b.row()
-	b.number(j.warehouse)
+	b.number(w)
 	b.letters(rng, 6, 10)
 	b.address(rng)
 	b.decimal(between(rng, 0, 2000), 4)
@@ -98,13 +98,12 @@ func writeWarehouse(b *batch, rng *rand.Rand, j job) error {
 }
 
 // writeCustomers writes the customers of a district, and the one row of history that each begins with.
-func writeCustomers(b *batch, rng *rand.Rand, j job) error {
-	d := j.part%100 + 1
+func writeCustomers(b *batch, rng *rand.Rand, w, d int64) error {
 	now := "'" + time.Now().UTC().Format(timeForm) + "'"
 	b.begin("customer")
 	for c := int64(1); c <= customers; c++ {
 		b.row()
-		b.customer(rng, j.warehouse, d, c, now)
+		b.customer(rng, w, d, c, now)
 		if err := b.end(); err != nil {
 			return err
 		}
@@ -117,9 +116,9 @@ func writeCustomers(b *batch, rng *rand.Rand, j job) error {
 		b.row()
 		b.number(c)
 		b.number(d)
-		b.number(j.warehouse)
+		b.number(w)
 		b.number(d)
-		b.number(j.warehouse)
+		b.number(w)
 		b.raw(now)
 		b.decimal(1000, 2)
 		b.letters(rng, 12, 24)
@@ -159,8 +158,7 @@ func (b *batch) customer(rng *rand.Rand, w, d, c int64, now string) {
 }
 
 // writeOrders writes the orders of a district, one of each customer in random order, their lines, and which are new.
-func writeOrders(b *batch, rng *rand.Rand, j job) error {
-	w, d := j.warehouse, j.part%100+1
+func writeOrders(b *batch, rng *rand.Rand, w, d int64) error {
 	now := "'" + time.Now().UTC().Format(timeForm) + "'"
 	lines := make([]int64, firstOrders)
 	b.begin("orders")

@@ -2,7 +2,6 @@ package tpcc
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -100,43 +99,27 @@ type state struct {
 
 // readState looks which of the nine tables exist in this database or schema, and what their comments say.
 func readState(s drive.Session) (*state, error) {
-	if s.Dialect() == drive.MySQL {
-		v, err := ask(s, "SELECT DATABASE()")
-		if err != nil {
-			return nil, err
-		}
-		if len(v) == 1 && v[0].Null {
-			return nil, fmt.Errorf("%w: no database: name one at the end of --dsn", workload.ErrUsage)
-		}
-	}
-	var names []string
-	for _, t := range tables() {
-		names = append(names, "'"+t.name+"'")
-	}
-	list := strings.Join(names, ", ")
-	exist := "SELECT table_name, table_comment FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name IN (" + list + ") ORDER BY 1"
-	index := "SELECT COUNT(*) FROM information_schema.statistics WHERE table_schema = DATABASE() AND table_name = 'customer' AND column_name = 'c_last'"
-	if s.Dialect() == drive.Postgres {
-		exist = "SELECT relname::text, COALESCE(obj_description(oid, 'pg_class'), '') FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'f') AND relname IN (" + list + ") ORDER BY 1"
-		index = "SELECT COUNT(*) FROM pg_indexes WHERE schemaname = current_schema() AND tablename = 'customer' AND indexdef LIKE '%c_last%'"
-	}
-	rows, err := ask(s, exist)
+	there, err := workload.Tables(s, "")
 	if err != nil {
-		return nil, fmt.Errorf("look for tables: %w", err)
+		return nil, err
 	}
 	st := &state{}
-	for i := 0; i+1 < len(rows); i += 2 {
-		if string(rows[i+1].Text) == workload.Mark {
-			st.marked = append(st.marked, string(rows[i].Text))
-		} else {
-			st.foreign = append(st.foreign, string(rows[i].Text))
+	for _, t := range tables() {
+		if marked, ok := there[t.name]; marked {
+			st.marked = append(st.marked, t.name)
+		} else if ok {
+			st.foreign = append(st.foreign, t.name)
 		}
 	}
-	n, err := ask(s, index)
+	index := "SELECT COUNT(*) FROM information_schema.statistics WHERE table_schema = DATABASE() AND table_name = 'customer' AND column_name = 'c_last'"
+	if s.Dialect() == drive.Postgres {
+		index = "SELECT COUNT(*) FROM pg_indexes WHERE schemaname = current_schema() AND tablename = 'customer' AND indexdef LIKE '%c_last%'"
+	}
+	n, err := workload.Ask(s, index)
 	if err != nil {
 		return nil, fmt.Errorf("look for indexes: %w", err)
 	}
-	st.indexed = len(n) == 1 && n[0].Int > 0
+	st.indexed = n[0][0].Int > 0
 	return st, nil
 }
 
@@ -164,8 +147,7 @@ func (st *state) refuse(s drive.Session) error {
 
 // Cleanup drops the tables that Prepare made. It drops none when one of the nine is somebody else's.
 func (w *tpcc) Cleanup(ctx context.Context, o workload.PrepareOptions) error {
-	l := &loader{p: w.p, o: o}
-	return l.session(ctx, func(s drive.Session) error {
+	return alone(ctx, o.Target, func(s drive.Session) error {
 		st, err := readState(s)
 		if err != nil {
 			return err
@@ -173,19 +155,23 @@ func (w *tpcc) Cleanup(ctx context.Context, o workload.PrepareOptions) error {
 		if len(st.foreign) > 0 {
 			return fmt.Errorf("tpcc: nothing was dropped: risso did not make %s", strings.Join(st.foreign, ", "))
 		}
-		return drop(s, st.marked)
+		return drop(s, st.marked, o.Progress)
 	})
 }
 
 // drop removes these tables, those first that point to others.
-func drop(s drive.Session, names []string) error {
-	var errs []error
+func drop(s drive.Session, names []string, progress func(done, total int64)) error {
+	done := int64(0)
 	for _, t := range tables() {
-		if slices.Contains(names, t.name) {
-			if _, err := s.Exec(drive.Other, "DROP TABLE "+t.name); err != nil {
-				errs = append(errs, fmt.Errorf("drop %s: %w", t.name, err))
-			}
+		if !slices.Contains(names, t.name) {
+			continue
+		}
+		if _, err := s.Exec(drive.Other, "DROP TABLE IF EXISTS "+t.name); err != nil {
+			return fmt.Errorf("drop %s: %w", t.name, err)
+		}
+		if done++; progress != nil {
+			progress(done, int64(len(names)))
 		}
 	}
-	return errors.Join(errs...)
+	return nil
 }

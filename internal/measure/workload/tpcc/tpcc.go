@@ -90,20 +90,9 @@ func (w *tpcc) Client(s drive.Session, id int, rng *rand.Rand) (workload.Client,
 
 // warehouses counts those that are loaded; they are numbered from 1 on.
 func warehouses(s drive.Session) (int, error) {
-	v, err := ask(s, "SELECT COUNT(*) FROM warehouse")
-	if err != nil || len(v) != 1 {
+	rows, err := workload.Ask(s, "SELECT COUNT(*) FROM warehouse")
+	if err != nil {
 		return 0, err
 	}
-	return int(v[0].Int), nil
-}
-
-// ask runs a statement once and keeps its values.
-func ask(s drive.Session, sql string) ([]drive.Value, error) {
-	st, err := s.Prepare(drive.Read, sql)
-	if err != nil {
-		return nil, err
-	}
-	st.Keep = true
-	r, err := s.Do(st)
-	return r.Values, err
+	return int(rows[0][0].Int), nil
 }
