@@ -9,20 +9,26 @@ import (
 
 // A run of two kinds: what ended in which minute, and what a short rest and an overshoot belong to.
 func TestMinutes(t *testing.T) {
-	y := newTally(2)
-	add := func(second, kind int, measured bool, latency time.Duration) {
-		s := newSlice(2, false)
-		s.second = second
-		_ = s.latency[kind].RecordValue(int64(latency))
-		s.moments[kind].add(int64(latency))
-		y.take(s, measured)
+	y := newTally(2, 1)
+	const zero = 5 * time.Second // a warm-up
+	var all []*slice
+	add := func(second, kind int, latency time.Duration) {
+		s := y.blank(second+5, false)
+		s.add(kind, int64(latency))
+		all = append(all, s)
 	}
-	add(-3, 1, false, time.Second) // warm-up
-	add(0, 1, true, 10*time.Millisecond)
-	add(59, 1, true, 20*time.Millisecond)
-	add(60, 1, true, 30*time.Millisecond)
-	add(119, 0, true, 40*time.Millisecond)
-	add(120, 1, true, 50*time.Millisecond) // ended after the time was over
+	add(-3, 1, time.Second) // warm-up
+	add(0, 1, 10*time.Millisecond)
+	add(59, 1, 20*time.Millisecond)
+	add(60, 1, 30*time.Millisecond)
+	add(119, 0, 40*time.Millisecond)
+	add(120, 1, 50*time.Millisecond) // ended after the time was over
+	go y.gather(func() time.Duration { return zero })
+	for _, s := range all {
+		y.handed <- s
+	}
+	close(y.handed)
+	<-y.done
 	got := y.minutesOf(1, 120*time.Second+300*time.Millisecond)
 	if len(got) != 2 || got[0].Transactions != 2 || got[1].Transactions != 2 || got[0].Seconds != 60 || got[1].Seconds != 60.3 {
 		t.Fatalf("%+v", got)
@@ -39,11 +45,15 @@ func TestMinutes(t *testing.T) {
 }
 
 func TestRetriedErrorsAreTold(t *testing.T) {
-	y := newTally(1)
+	y := newTally(1, 1)
 	e := &drive.ServerError{Code: 1213, Message: "Deadlock found"}
-	y.retried(e.Label(), e.Message)
-	y.failed(e.Label(), e.Message)
-	if got := y.errorCounts(); len(got) != 1 || got[0].Count != 2 || got[0].Retried != 1 {
+	for range 2 {
+		s := y.blank(0, false)
+		s.retried(e.Label(), e)
+		s.failed(e.Label(), e)
+		y.take(s, true)
+	}
+	if got := y.errorCounts(); len(got) != 1 || got[0].Count != 4 || got[0].Retried != 2 {
 		t.Errorf("%+v", got)
 	}
 }

@@ -1,83 +1,138 @@
 package bench
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// tally gathers what the sessions hand over once a second. A session that hangs hands over late; its figures then go to
-// the seconds in which its transactions ended.
+// tally gathers what the sessions hand over once a second. A session hands over when its first transaction in a new second
+// has ended, so one that hangs does it late; its figures then go to the seconds in which its transactions ended.
 type tally struct {
-	mu             sync.Mutex
-	latency        []*hdrhistogram.Histogram // by kind
-	moments        []moments                 // by kind
-	service        *hdrhistogram.Histogram
-	serviceMoments moments
-	seconds        map[int]*second
-	minutes        map[int][]minute // by kind; only where there are several kinds
-	errors         map[string]*ErrorCount
-	maxWait        time.Duration
-	backlog        int64
-	never          int64 // transactions of the schedule that never began; they stand in the latency
+	kinds int
+
+	mu      sync.Mutex
+	latency []*hist // by kind
+	service *hist
+	queries [3]int64
+	seconds map[int]*second
+	minutes map[int][]*hist // of the measured time, by kind; only where there are several kinds
+	errors  map[string]*ErrorCount
+	maxWait time.Duration
+	backlog int64
+
+	handed chan *slice // from the sessions
+	done   chan struct{}
+	free   chan *slice // to be used again
 }
+
+// keptOpen is for how many seconds the histogram of a second is kept at full size.
+const keptOpen = 4
 
 // second is one second while it is being gathered.
 type second struct {
-	hist    *hdrhistogram.Histogram
-	max     int64
+	hist    *hist
+	queries int64
 	errors  int64
 	backlog int64
 }
 
-func newTally(kinds int) *tally {
-	t := &tally{service: newHistogram(), seconds: map[int]*second{}, minutes: map[int][]minute{}, errors: map[string]*ErrorCount{}}
-	for range kinds {
-		t.latency = append(t.latency, newHistogram())
+func newTally(kinds, sessions int) *tally {
+	t := &tally{
+		kinds: kinds, service: newHist(), seconds: map[int]*second{}, minutes: map[int][]*hist{}, errors: map[string]*ErrorCount{},
+		handed: make(chan *slice, 2*sessions), free: make(chan *slice, 2*sessions), done: make(chan struct{}),
 	}
-	t.moments = make([]moments, kinds)
+	for range kinds {
+		t.latency = append(t.latency, newHist())
+	}
 	return t
 }
 
 // slice is what one session did in one second.
 type slice struct {
-	second         int
-	latency        []*hdrhistogram.Histogram // by kind
-	moments        []moments
-	service        *hdrhistogram.Histogram // nil in a closed loop
-	serviceMoments moments
-	errors         int64
-	backlog        int64
-	maxWait        time.Duration
+	second  int
+	latency []*hist // by kind; nil where there was none yet
+	service *hist   // nil in a closed loop
+	queries [3]int64
+	errors  map[string]*ErrorCount
+	backlog int64
+	maxWait time.Duration
 }
 
-func newSlice(kinds int, open bool) *slice {
-	s := &slice{moments: make([]moments, kinds)}
-	for range kinds {
-		s.latency = append(s.latency, newHistogram())
+// blank gives an empty slice.
+func (t *tally) blank(second int, open bool) *slice {
+	var s *slice
+	select {
+	case s = <-t.free:
+	default:
+		s = &slice{latency: make([]*hist, t.kinds)}
 	}
-	if open {
-		s.service = newHistogram()
+	if open && s.service == nil {
+		s.service = newHist()
 	}
+	s.second = second
 	return s
 }
 
 // clear makes the slice ready for another second.
-func (s *slice) clear(second int) {
-	for i, h := range s.latency {
-		if s.moments[i].n > 0 {
-			h.Reset()
-			s.moments[i] = moments{}
+func (s *slice) clear() {
+	for _, h := range s.latency {
+		if h != nil {
+			h.clear()
 		}
 	}
-	if s.service != nil && s.serviceMoments.n > 0 {
-		s.service.Reset()
-		s.serviceMoments = moments{}
+	if s.service != nil {
+		s.service.clear()
 	}
-	s.errors, s.backlog, s.maxWait = 0, 0, 0
-	s.second = second
+	s.queries, s.errors, s.backlog, s.maxWait = [3]int64{}, nil, 0, 0
+}
+
+// add counts a transaction that succeeded.
+func (s *slice) add(kind int, took int64) {
+	h := s.latency[kind]
+	if h == nil {
+		h = newHist()
+		s.latency[kind] = h
+	}
+	h.add(took)
+}
+
+// failed counts an error.
+func (s *slice) failed(label string, err error) {
+	e := s.errors[label]
+	if e == nil {
+		if s.errors == nil {
+			s.errors = map[string]*ErrorCount{}
+		}
+		e = &ErrorCount{Label: label, Message: err.Error()}
+		s.errors[label] = e
+	}
+	e.Count++
+}
+
+// retried counts an error after which a client tried the same transaction again.
+func (s *slice) retried(label string, err error) {
+	s.failed(label, err)
+	s.errors[label].Retried++
+}
+
+// gather takes slices until handed is closed. from tells when the measured time begins.
+func (t *tally) gather(from func() time.Duration) {
+	defer close(t.done)
+	for s := range t.handed {
+		zero := from()
+		measured := time.Duration(s.second)*time.Second >= zero
+		if measured && t.kinds > 1 {
+			t.addMinute((s.second-secondOf(zero))/60, s.latency)
+		}
+		t.take(s, measured)
+		s.clear()
+		select {
+		case t.free <- s:
+		default:
+		}
+	}
 }
 
 // take adds a slice. measured is false for the warm-up: its seconds are shown, its figures not counted.
@@ -86,147 +141,128 @@ func (t *tally) take(s *slice, measured bool) {
 	defer t.mu.Unlock()
 	sec := t.seconds[s.second]
 	if sec == nil {
-		sec = &second{hist: newHistogram()}
+		sec = &second{hist: newHist()}
 		t.seconds[s.second] = sec
+		if old := t.seconds[s.second-keptOpen]; old != nil {
+			old.hist.trim()
+		}
 	}
-	sec.errors += s.errors
+	sec.queries += s.queries[0] + s.queries[1] + s.queries[2]
 	sec.backlog = max(sec.backlog, s.backlog)
+	for _, e := range s.errors {
+		sec.errors += e.Count
+	}
 	for i, h := range s.latency {
-		if s.moments[i].n == 0 {
+		if h == nil {
 			continue
 		}
-		sec.hist.Merge(h)
-		sec.max = max(sec.max, s.moments[i].max)
+		sec.hist.merge(h)
 		if measured {
-			t.latency[i].Merge(h)
-			t.moments[i].merge(s.moments[i])
-			t.addMinute(s.second/60, i, h, s.moments[i])
+			t.latency[i].merge(h)
 		}
 	}
 	if !measured {
 		return
 	}
-	if s.service != nil && s.serviceMoments.n > 0 {
-		t.service.Merge(s.service)
-		t.serviceMoments.merge(s.serviceMoments)
+	for i, n := range s.queries {
+		t.queries[i] += n
+	}
+	for label, e := range s.errors {
+		if sum := t.errors[label]; sum != nil {
+			sum.Count += e.Count
+			sum.Retried += e.Retried
+		} else {
+			t.errors[label] = e
+		}
+	}
+	if s.service != nil {
+		t.service.merge(s.service)
 	}
 	t.maxWait = max(t.maxWait, s.maxWait)
 	t.backlog = max(t.backlog, s.backlog)
 }
 
-// minute is one minute of one kind while it is being gathered.
-type minute struct {
-	hist *hdrhistogram.Histogram
-	max  int64
-}
-
-// addMinute adds what one session did of one kind in one second to its minute.
-func (t *tally) addMinute(at, kind int, h *hdrhistogram.Histogram, m moments) {
-	if len(t.latency) == 1 {
-		return
+// addMinute adds what one session did in one second, by kind, to its minute.
+func (t *tally) addMinute(minute int, latency []*hist) {
+	kinds := t.minutes[minute]
+	if kinds == nil {
+		kinds = make([]*hist, t.kinds)
+		t.minutes[minute] = kinds
 	}
-	if t.minutes[at] == nil {
-		t.minutes[at] = make([]minute, len(t.latency))
+	for i, h := range latency {
+		if h == nil || h.n == 0 {
+			continue
+		}
+		if kinds[i] == nil {
+			kinds[i] = newHist()
+		}
+		kinds[i].merge(h)
 	}
-	x := &t.minutes[at][kind]
-	if x.hist == nil {
-		x.hist = newHistogram()
-	}
-	x.hist.Merge(h)
-	x.max = max(x.max, m.max)
 }
 
 // minutesOf are the minutes of one kind up to the end of the measured time. What is less than a second of a further
-// minute, and what ended later, belongs to the last one.
+// minute, and what ended later, belongs to the last one. All slices have been gathered.
 func (t *tally) minutesOf(kind int, end time.Duration) []Minute {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	if t.kinds == 1 {
+		return nil
+	}
 	n := int(end / time.Minute)
 	if n == 0 || end%time.Minute >= time.Second {
 		n++
 	}
-	hists, out := make([]*hdrhistogram.Histogram, n), make([]Minute, n)
-	longest := make([]int64, n)
+	sums := make([]*hist, n)
 	for at, kinds := range t.minutes {
-		x, i := kinds[kind], min(at, n-1)
-		if x.hist == nil {
+		if kinds[kind] == nil {
 			continue
 		}
-		if hists[i] == nil {
-			hists[i] = newHistogram()
+		i := min(at, n-1)
+		if sums[i] == nil {
+			sums[i] = newHist()
 		}
-		hists[i].Merge(x.hist)
-		longest[i] = max(longest[i], x.max)
+		sums[i].merge(kinds[kind])
 	}
-	for i := range out {
-		m := &out[i]
-		m.Minute, m.Seconds = i, 60
+	out := make([]Minute, n)
+	for i, h := range sums {
+		m := Minute{Minute: i, Seconds: 60}
 		if i == n-1 {
 			m.Seconds = (end - time.Duration(i)*time.Minute).Seconds()
 		}
-		if h := hists[i]; h != nil {
-			at := func(p float64) float64 { return float64(min(h.ValueAtPercentile(p), longest[i])) / 1e9 }
-			m.Transactions, m.P95, m.P99, m.Max = h.TotalCount(), at(95), at(99), float64(longest[i])/1e9
-			m.PerMinute = float64(m.Transactions) / m.Seconds * 60
+		if h != nil && m.Seconds > 0 {
+			m.Transactions, m.PerMinute = h.n, float64(h.n)/m.Seconds*60
+			m.P95, m.P99, m.Max = float64(h.at(95))/1e9, float64(h.at(99))/1e9, float64(h.max)/1e9
 		}
+		out[i] = m
 	}
 	return out
 }
 
-// retried counts an error after which a client tried the same transaction again.
-func (t *tally) retried(label, message string) {
-	t.failed(label, message)
+// timeline gives the seconds from the first to the last; empty ones too, for those are the ones that matter. They are
+// counted from the second zero.
+func (t *tally) timeline(from, to, zero int) []Second {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.errors[label].Retried++
-}
-
-// failed counts an error.
-func (t *tally) failed(label, message string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	e := t.errors[label]
-	if e == nil {
-		e = &ErrorCount{Label: label, Message: message}
-		t.errors[label] = e
-	}
-	e.Count++
-}
-
-// timeline gives the seconds from the first to the last; empty ones too, for those are the ones that matter.
-func (t *tally) timeline(from, to int) []Second {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var out []Second
+	out := make([]Second, 0, max(to-from, 0))
 	for s := from; s < to; s++ {
-		x := Second{Second: s}
+		x := Second{Second: s - zero, Warmup: s < zero}
 		if sec := t.seconds[s]; sec != nil {
-			x.fill(sec)
+			h := sec.hist
+			at := func(p float64) float64 { return float64(h.at(p)) / 1e9 }
+			x.Transactions, x.Queries, x.Errors, x.Backlog = h.n, sec.queries, sec.errors, sec.backlog
+			x.P50, x.P95, x.P99, x.Max = at(50), at(95), at(99), float64(h.max)/1e9
 		}
 		out = append(out, x)
 	}
 	return out
 }
 
-func (x *Second) fill(s *second) {
-	x.Transactions, x.Errors, x.Backlog = s.hist.TotalCount(), s.errors, s.backlog
-	at := func(p float64) float64 { return float64(min(s.hist.ValueAtPercentile(p), s.max)) / 1e9 }
-	x.P50, x.P95, x.P99, x.Max = at(50), at(95), at(99), float64(s.max)/1e9
-}
-
 // errorCounts are the errors, the most frequent first.
 func (t *tally) errorCounts() []ErrorCount {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	var out []ErrorCount
 	for _, e := range t.errors {
 		out = append(out, *e)
 	}
 	slices.SortFunc(out, func(a, b ErrorCount) int {
-		if a.Count != b.Count {
-			return int(b.Count - a.Count)
-		}
-		return int(int64(len(a.Label)) - int64(len(b.Label)))
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Label, b.Label))
 	})
 	return out
 }
