@@ -70,7 +70,6 @@ once and may leave the table of the ledger, which the next run with a ledger dro
 	fl.StringVar(&f.warmup, "warmup", "0s", "how long to run before that, or auto: until the figures are steady")
 	fl.DurationVar(&f.limit, "warmup-limit", bench.WarmupLimit, "how long --warmup auto takes at most")
 	fl.Float64Var(&f.Rate, "rate", 0, "transactions a second, by a Poisson process; 0: as many as the sessions can")
-	fl.Uint64Var(&f.Options.Seed, "seed", 0, "of all that is drawn by lot; 0: another one each time")
 	fl.Float64SliceVar(&f.Percentiles, "percentile", nil, "another percentile of the latency; may be repeated")
 	fl.Float64SliceVar(&f.percentiles, "percentiles", nil, "more percentiles of the latency: 50,99,99.999")
 	fl.BoolVar(&f.Ledger, "ledger", false, "write down what the server acknowledged and look for it afterwards")
@@ -108,10 +107,10 @@ func (f *benchRunFlags) check() (err error) {
 	} else if f.Warmup, err = time.ParseDuration(f.warmup); err != nil {
 		return usageError("--warmup %q: a time such as 10s, or auto", f.warmup)
 	}
-	for f.Options.Seed == 0 {
-		f.Options.Seed = rand.Uint64() >> 11 // exact in JSON's numbers
+	for f.Params.Seed == 0 { // another one each time
+		f.Params.Seed = rand.Uint64() >> 11 // exact in JSON's numbers
 	}
-	f.Params.Seed = f.Options.Seed
+	f.Options.Seed = f.Params.Seed
 	for _, dsn := range f.failover {
 		t, err := f.another(dsn)
 		if err != nil {
@@ -130,6 +129,16 @@ const steadyLeast = 15 * time.Second
 
 // another finds a further server, which --dsn would find.
 func (f *benchRunFlags) another(dsn string) (drive.Target, error) {
+	if isPostgres(dsn) != isPostgres(f.dsn) {
+		return nil, usageError("--failover: MySQL and PostgreSQL do not stand in for each other")
+	}
+	if isPostgres(dsn) {
+		t, err := drive.ForPostgres(dsn)
+		if err != nil {
+			return nil, failure(exitUsage, "", fmt.Errorf("--failover: %w", err))
+		}
+		return t, nil
+	}
 	flags := f.serverFlags
 	flags.dsn = dsn
 	t, err := flags.target()
@@ -224,7 +233,7 @@ func benchHint(e *drive.ServerError, name string) string {
 // are not among them, for they may hold passwords, nor what only changes the report.
 func parametersOf(flags *pflag.FlagSet) map[string]any {
 	always := []string{"tables", "table-size", "distribution", "threads", "time", "warmup", "rate", "ledger"}
-	private := []string{"dsn", "failover", "config", "defaults-file", "output", "help", "percentile", "percentiles", "seed"}
+	private := []string{"dsn", "failover", "config", "defaults-file", "output", "help", "percentile", "percentiles", "seed", "yes"}
 	out := map[string]any{}
 	flags.VisitAll(func(f *pflag.Flag) {
 		if slices.Contains(private, f.Name) || !f.Changed && !slices.Contains(always, f.Name) {
