@@ -164,7 +164,7 @@ func runBench(cmd *cobra.Command, s Streams, f benchRunFlags, name string) (err 
 		f.Progress = live.second
 	}
 	if err := f.guard(ctx, f.Target); err != nil {
-		return err
+		return benchError(err, name)
 	}
 	r, err := bench.Run(ctx, f.Options)
 	if r != nil {
@@ -189,9 +189,12 @@ func runBench(cmd *cobra.Command, s Streams, f benchRunFlags, name string) (err 
 
 // benchError gives an error its exit code and hint.
 func benchError(err error, name string) error {
+	var known *exitError
 	var server *drive.ServerError
 	var trouble *mysql.Error
 	switch {
+	case errors.As(err, &known):
+		return err
 	case errors.Is(err, workload.ErrUsage):
 		return failure(exitUsage, "", err)
 	case errors.As(err, &server):
