@@ -72,6 +72,9 @@ func writeBenchText(w io.Writer, r *bench.Result) error {
 		cut = ", then interrupted"
 	}
 	line("", "%d threads, %s; measured %s%s%s", r.Threads, loop, render.Seconds(r.Seconds), afterWarmup(r), cut)
+	if n, ok := r.Parameters["warehouses"].(int64); ok {
+		line("", "%s warehouses", thousands(n))
+	}
 	b.WriteByte('\n')
 	if r.Seconds == 0 {
 		line("nothing", "was measured: it was interrupted before the warm-up was over")

@@ -59,6 +59,12 @@ type Headliner interface {
 	Headline() (kind int, unit string)
 }
 
+// Describer is a workload that finds out by itself what a result has to tell, such as how much data there is.
+type Describer interface {
+	// Describe gives names and values for the result's parameters, when sessions have been opened.
+	Describe() map[string]any
+}
+
 // Writer says whether a workload writes; those that do not say so write.
 type Writer interface{ Writes() bool }
 

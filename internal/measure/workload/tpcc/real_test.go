@@ -466,7 +466,7 @@ func loadUntilKilled(dsn string) int {
 		return 1
 	}
 	var once sync.Once
-	err = (&tpcc{workload.Params{Warehouses: 3}}).Prepare(context.Background(), workload.PrepareOptions{Target: target, Threads: 2, Progress: func(done, _ int64) {
+	err = (&tpcc{p: workload.Params{Warehouses: 3}}).Prepare(context.Background(), workload.PrepareOptions{Target: target, Threads: 2, Progress: func(done, _ int64) {
 		if done > 650_000 { // items, and the first warehouse
 			once.Do(func() { fmt.Println("now") })
 		}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 
 	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/workload"
@@ -30,7 +31,10 @@ const (
 // maxWarehouses keeps the numbers of rows within INT.
 const maxWarehouses = 1_000_000
 
-type tpcc struct{ p workload.Params }
+type tpcc struct {
+	p    workload.Params
+	used atomic.Int64 // warehouses that the sessions work on
+}
 
 // New makes the workload.
 func New(_ string, p workload.Params) (workload.Workload, error) {
@@ -40,7 +44,7 @@ func New(_ string, p workload.Params) (workload.Workload, error) {
 	case p.Unprepared:
 		return nil, fmt.Errorf("%w: tpcc runs prepared statements only", workload.ErrUsage)
 	}
-	return &tpcc{p}, nil
+	return &tpcc{p: p}, nil
 }
 
 func (w *tpcc) Name() string { return "tpcc" }
@@ -62,6 +66,9 @@ func (w *tpcc) KindNames() []string {
 
 // Headline says that the figure of this workload is new orders per minute, as tpcc-mysql prints it.
 func (w *tpcc) Headline() (kind int, unit string) { return kindNewOrder, "TpmC" }
+
+// Describe tells how many warehouses a run works on: without them its figure means little.
+func (w *tpcc) Describe() map[string]any { return map[string]any{"warehouses": w.used.Load()} }
 
 // Client prepares the statements of one session.
 func (w *tpcc) Client(s drive.Session, id int, rng *rand.Rand) (workload.Client, error) {
@@ -85,6 +92,7 @@ func (w *tpcc) Client(s drive.Session, id int, rng *rand.Rand) (workload.Client,
 			return nil, fmt.Errorf("tpcc: the load was not finished, its indexes are missing: run risso bench cleanup tpcc and prepare again")
 		}
 	}
+	w.used.Store(int64(n))
 	c := &client{session: s, rng: rng, warehouses: int64(n)}
 	return c, c.prepare()
 }
