@@ -43,12 +43,14 @@ func BenchmarkAccount(b *testing.B) {
 			go r.tally.gather(r.measuredFrom)
 			w.last = r.now()
 			w.slice = r.tally.blank(secondOf(w.last), rate > 0)
+			before := cpuTime()
 			for b.Loop() {
 				due, _ := w.next()
 				if err := w.account(due, due, w.transaction()); err != nil || none.IsSet() {
 					b.Fatal(err)
 				}
 			}
+			b.ReportMetric(float64(cpuTime()-before)/float64(b.N), "cpu-ns/op")
 			close(r.tally.handed)
 			<-r.tally.done
 		})
