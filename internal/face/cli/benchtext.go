@@ -73,7 +73,7 @@ func writeBenchText(w io.Writer, r *bench.Result) error {
 	}
 	line("", "%d threads, %s; measured %s%s%s", r.Threads, loop, render.Seconds(r.Seconds), afterWarmup(r), cut)
 	if n, ok := r.Parameters["warehouses"].(int64); ok {
-		line("", "%s warehouses", thousands(n))
+		line("", "warehouses: %s", thousands(n))
 	}
 	b.WriteByte('\n')
 	if r.Seconds == 0 {

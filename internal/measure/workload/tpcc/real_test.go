@@ -203,7 +203,7 @@ func load(t *testing.T, w *tpcc, target drive.Target) {
 	if most.Load() != rows {
 		t.Errorf("progress ended at %d of %d rows", most.Load(), rows)
 	}
-	if err := w.Prepare(t.Context(), o); err == nil || !strings.Contains(err.Error(), "with 1 warehouses; risso bench cleanup tpcc") {
+	if err := w.Prepare(t.Context(), o); err == nil || !strings.Contains(err.Error(), "(warehouses: 1); risso bench cleanup tpcc") {
 		t.Errorf("a second prepare: %v", err)
 	}
 }
@@ -483,7 +483,7 @@ func TestDeath(t *testing.T) {
 			w := made(t, workload.Params{})
 			o := workload.PrepareOptions{Target: target, Threads: 2}
 			err := w.Prepare(t.Context(), o)
-			if err == nil || !strings.Contains(err.Error(), "did not finish (or still runs) are here: 9 of 9 tables, 1 complete warehouses") {
+			if err == nil || !strings.Contains(err.Error(), "did not finish (or still runs) are here: 9 of 9 tables, no indexes (complete warehouses: 1)") {
 				t.Errorf("a prepare after kill -9: %v", err)
 			}
 			if _, err := bench.Run(t.Context(), bench.Options{Target: target, Workload: w, Threads: 2, Time: time.Second}); err == nil || !strings.Contains(err.Error(), "the load was not finished") {

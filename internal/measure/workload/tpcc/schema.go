@@ -138,9 +138,9 @@ func (st *state) refuse(s drive.Session) error {
 			return err
 		}
 	}
-	what := fmt.Sprintf("tables of an earlier prepare are here, with %d warehouses", n)
+	what := fmt.Sprintf("tables of an earlier prepare are here (warehouses: %d)", n)
 	if !st.indexed {
-		what = fmt.Sprintf("tables of a prepare that did not finish (or still runs) are here: %d of 9 tables, %d complete warehouses, no indexes", len(st.marked), n)
+		what = fmt.Sprintf("tables of a prepare that did not finish (or still runs) are here: %d of 9 tables, no indexes (complete warehouses: %d)", len(st.marked), n)
 	}
 	return fmt.Errorf("tpcc: %s; risso bench cleanup tpcc removes them", what)
 }
