@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/signal"
@@ -178,6 +179,9 @@ func runBench(cmd *cobra.Command, s Streams, f benchRunFlags, name string) (err 
 		f.record.describe(s, r, environment, unknown)
 		r.Parameters = parametersOf(cmd.Flags())
 		r.Parameters["seed"] = f.Options.Seed
+		if d, ok := f.Workload.(workload.Describer); ok {
+			maps.Copy(r.Parameters, d.Describe())
+		}
 		for _, o := range benchWriters {
 			if o.name == f.output {
 				err = errors.Join(err, o.write(s.Out, r))

@@ -72,6 +72,9 @@ func writeBenchText(w io.Writer, r *bench.Result) error {
 		cut = ", then interrupted"
 	}
 	line("", "%d threads, %s; measured %s%s%s", r.Threads, loop, render.Seconds(r.Seconds), afterWarmup(r), cut)
+	if n, ok := r.Parameters["warehouses"].(int64); ok {
+		line("", "warehouses: %s", thousands(n))
+	}
 	b.WriteByte('\n')
 	if r.Seconds == 0 {
 		line("nothing", "was measured: it was interrupted before the warm-up was over")
@@ -112,7 +115,14 @@ func writeBenchErrors(line lineFunc, r *bench.Result) {
 	}
 	line("errors", "%14s   %12s/s   %s reconnects", thousands(sum), rate(float64(sum)/r.Seconds), thousands(r.Reconnects))
 	for _, e := range r.Errors {
-		line("", "%14s   %s: %s", thousands(e.Count), e.Label, render.Cut(e.Message, 100))
+		again := ""
+		if e.Retried > 0 {
+			again = ", tried again"
+			if e.Retried < e.Count {
+				again = fmt.Sprintf(", %s of them tried again", thousands(e.Retried))
+			}
+		}
+		line("", "%14s   %s%s: %s", thousands(e.Count), e.Label, again, render.Cut(e.Message, 100))
 	}
 }
 
@@ -152,6 +162,42 @@ func writeBenchKinds(b *strings.Builder, r *bench.Result) {
 		})
 	}
 	b.WriteString("\n" + strings.Join(t.Lines(0), "\n") + "\n")
+	writeBenchMinutes(b, r)
+	if r.Headline != nil {
+		fmt.Fprintf(b, "\n%s\n", r.Headline)
+	}
+}
+
+// writeBenchMinutes writes how many of each kind ended in each minute, where there is more than one minute, and how the
+// kind of the headline fared.
+func writeBenchMinutes(b *strings.Builder, r *bench.Result) {
+	if len(r.Kinds[0].Minutes) < 2 {
+		return
+	}
+	t := render.Table{Heads: []string{">MINUTE"}}
+	first := 0
+	for i, k := range r.Kinds {
+		t.Heads = append(t.Heads, ">"+strings.ToUpper(k.Name))
+		if r.Headline != nil && r.Headline.Kind == k.Name {
+			first = i
+		}
+	}
+	t.Heads = append(t.Heads, ">95 %", ">99 %", ">MAX")
+	if r.Headline != nil {
+		t.Heads = append(t.Heads, ">"+r.Headline.Unit)
+	}
+	for i, m := range r.Kinds[first].Minutes {
+		row := []string{strconv.Itoa(i + 1)}
+		for _, k := range r.Kinds {
+			row = append(row, thousands(k.Minutes[i].Transactions))
+		}
+		row = append(row, render.Seconds(m.P95), render.Seconds(m.P99), render.Seconds(m.Max))
+		if r.Headline != nil {
+			row = append(row, rate(m.PerMinute))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	fmt.Fprintf(b, "\n%s\nThe last columns are of %s.\n", strings.Join(t.Lines(0), "\n"), r.Kinds[first].Name)
 }
 
 // mostOutages is how many outages the text tells one by one.

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/rissodb/risso/internal/measure/environ"
@@ -38,6 +39,8 @@ type Result struct {
 	// ServiceTime runs from the moment at which the transaction did begin; only in an open loop.
 	ServiceTime *Latency     `json:"service_time,omitempty"`
 	Kinds       []KindResult `json:"kinds,omitempty"`
+	// Headline is the figure that people know a workload by, such as new orders per minute of TPC-C.
+	Headline *Headline `json:"headline,omitempty"`
 
 	Errors     []ErrorCount `json:"errors,omitempty"`
 	Reconnects int64        `json:"reconnects"`
@@ -90,13 +93,37 @@ type KindResult struct {
 	Transactions int64   `json:"transactions"`
 	PerMinute    float64 `json:"per_minute"`
 	Latency      Latency `json:"latency"`
+	// Minutes of the measured time; the last may be shorter than a minute.
+	Minutes []Minute `json:"minutes,omitempty"`
 }
+
+// Minute is one minute of one kind of transaction.
+type Minute struct {
+	Minute       int     `json:"minute"`  // since the start of the measured time, from 0
+	Seconds      float64 `json:"seconds"` // that it lasted
+	Transactions int64   `json:"transactions"`
+	PerMinute    float64 `json:"per_minute"`
+	P95          float64 `json:"p95"`
+	P99          float64 `json:"p99"`
+	Max          float64 `json:"max"`
+}
+
+// Headline is the rate of one kind of transaction under the name that people know it by.
+type Headline struct {
+	Kind      string  `json:"kind"`
+	Unit      string  `json:"unit"`
+	PerMinute float64 `json:"per_minute"`
+}
+
+// String is the line as tpcc-mysql prints it: 12345.000 TpmC.
+func (h Headline) String() string { return fmt.Sprintf("%.3f %s", h.PerMinute, h.Unit) }
 
 // ErrorCount counts errors of one kind.
 type ErrorCount struct {
 	Label   string `json:"label"`   // the server's number, an SQLSTATE, "lost", or "connect" where it was not reached
 	Message string `json:"message"` // of the first one
 	Count   int64  `json:"count"`
+	Retried int64  `json:"retried,omitempty"` // of these: the same transaction was tried again, and its time went on
 }
 
 // Outage is a span in which no transaction of any session succeeded, from the last success to the next one, while

@@ -77,8 +77,13 @@ func (r *run) count(out *Result) {
 	if k, ok := r.Workload.(workload.Kinded); ok {
 		for i, name := range k.KindNames() {
 			h := t.latency[i]
-			out.Kinds = append(out.Kinds, KindResult{Name: name, Transactions: h.n, PerMinute: float64(h.n) / out.Seconds * 60, Latency: h.latency(r.wanted())})
+			out.Kinds = append(out.Kinds, KindResult{Name: name, Transactions: h.n, PerMinute: float64(h.n) / out.Seconds * 60, Latency: h.latency(r.wanted()),
+				Minutes: t.minutesOf(i, time.Duration(out.Seconds*float64(time.Second)))})
 		}
+	}
+	if h, ok := r.Workload.(workload.Headliner); ok {
+		kind, unit := h.Headline()
+		out.Headline = &Headline{Kind: out.Kinds[kind].Name, Unit: unit, PerMinute: out.Kinds[kind].PerMinute}
 	}
 }
 

@@ -17,7 +17,8 @@ type tally struct {
 	service *hist
 	queries [3]int64
 	seconds map[int]*second
-	closed  int // seconds before this one are closed
+	closed  int             // seconds before this one are closed
+	minutes map[int][]*hist // of the measured time, by kind; only where there are several kinds
 	errors  map[string]*ErrorCount
 	maxWait time.Duration
 	backlog int64
@@ -58,7 +59,7 @@ func (s *second) add(h *hist) {
 
 func newTally(kinds, sessions int) *tally {
 	t := &tally{
-		kinds: kinds, service: newHist(), seconds: map[int]*second{}, errors: map[string]*ErrorCount{},
+		kinds: kinds, service: newHist(), seconds: map[int]*second{}, minutes: map[int][]*hist{}, errors: map[string]*ErrorCount{},
 		handed: make(chan *slice, 2*sessions), free: make(chan *slice, 2*sessions), done: make(chan struct{}),
 	}
 	for range kinds {
@@ -129,11 +130,22 @@ func (s *slice) failed(label string, err error) {
 	e.Count++
 }
 
+// retried counts an error after which a client tried the same transaction again.
+func (s *slice) retried(label string, err error) {
+	s.failed(label, err)
+	s.errors[label].Retried++
+}
+
 // gather takes slices until handed is closed. from tells when the measured time begins.
 func (t *tally) gather(from func() time.Duration) {
 	defer close(t.done)
 	for s := range t.handed {
-		t.take(s, time.Duration(s.second)*time.Second >= from())
+		zero := from()
+		measured := time.Duration(s.second)*time.Second >= zero
+		if measured && t.kinds > 1 {
+			t.addMinute((s.second-secondOf(zero))/60, s.latency)
+		}
+		t.take(s, measured)
 		s.clear()
 		select {
 		case t.free <- s:
@@ -175,6 +187,7 @@ func (t *tally) take(s *slice, measured bool) {
 	for label, e := range s.errors {
 		if sum := t.errors[label]; sum != nil {
 			sum.Count += e.Count
+			sum.Retried += e.Retried
 		} else {
 			t.errors[label] = e
 		}
@@ -193,6 +206,60 @@ func (t *tally) close(before int) {
 			sec.figure, sec.hist = sec.read(), nil
 		}
 	}
+}
+
+// addMinute adds what one session did in one second, by kind, to its minute.
+func (t *tally) addMinute(minute int, latency []*hist) {
+	kinds := t.minutes[minute]
+	if kinds == nil {
+		kinds = make([]*hist, t.kinds)
+		t.minutes[minute] = kinds
+	}
+	for i, h := range latency {
+		if h == nil || h.n == 0 {
+			continue
+		}
+		if kinds[i] == nil {
+			kinds[i] = newHist()
+		}
+		kinds[i].merge(h)
+	}
+}
+
+// minutesOf are the minutes of one kind up to the end of the measured time. What is less than a second of a further
+// minute, and what ended later, belongs to the last one. All slices have been gathered.
+func (t *tally) minutesOf(kind int, end time.Duration) []Minute {
+	if t.kinds == 1 {
+		return nil
+	}
+	n := int(end / time.Minute)
+	if n == 0 || end%time.Minute >= time.Second {
+		n++
+	}
+	sums := make([]*hist, n)
+	for at, kinds := range t.minutes {
+		if kinds[kind] == nil {
+			continue
+		}
+		i := min(at, n-1)
+		if sums[i] == nil {
+			sums[i] = newHist()
+		}
+		sums[i].merge(kinds[kind])
+	}
+	out := make([]Minute, n)
+	for i, h := range sums {
+		m := Minute{Minute: i, Seconds: 60}
+		if i == n-1 {
+			m.Seconds = (end - time.Duration(i)*time.Minute).Seconds()
+		}
+		if h != nil && m.Seconds > 0 {
+			m.Transactions, m.PerMinute = h.n, float64(h.n)/m.Seconds*60
+			m.P95, m.P99, m.Max = float64(h.at(95))/1e9, float64(h.at(99))/1e9, float64(h.max)/1e9
+		}
+		out[i] = m
+	}
+	return out
 }
 
 // timeline gives the seconds from the first to the last; empty ones too, for those are the ones that matter. They are

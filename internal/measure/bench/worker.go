@@ -31,7 +31,8 @@ type worker struct {
 	at      int // the target that the session is open to
 	client  workload.Client
 	kinded  workload.KindedClient // client, where its transactions are of several kinds
-	ledger  *ledgerClient         // nil without a ledger
+	retries workload.RetryingClient
+	ledger  *ledgerClient // nil without a ledger
 
 	slice      *slice
 	gone       [3]int64 // statements of sessions that are gone
@@ -64,6 +65,7 @@ func (w *worker) connect(ctx context.Context) error {
 	}
 	w.session, w.at, w.client = s, at, c
 	w.kinded, _ = c.(workload.KindedClient)
+	w.retries, _ = c.(workload.RetryingClient)
 	*s.Counts() = [3]int64{}
 	return nil
 }
@@ -75,7 +77,7 @@ func (w *worker) drop() {
 	}
 	w.gone = w.total()
 	w.session.Close()
-	w.session, w.client, w.kinded = nil, nil, nil
+	w.session, w.client, w.kinded, w.retries = nil, nil, nil, nil
 }
 
 // total are the statements of all sessions that this worker had, by kind.
@@ -178,6 +180,11 @@ func (w *worker) account(due, began time.Duration, err error) error {
 	}
 	w.turn(now)
 	w.before = w.total()
+	if w.retries != nil {
+		for _, e := range w.retries.Retried() {
+			w.slice.retried(e.Label(), e)
+		}
+	}
 	if err != nil {
 		return w.failed(now, err)
 	}

@@ -248,6 +248,9 @@ func (r Run) sentence() string {
 	if len(r.Latency.Percentiles) > 0 {
 		s += fmt.Sprintf("; half within %s, 99 of 100 within %s, the slowest %s", seconds(r.Latency.At(50)), seconds(r.Latency.At(99)), seconds(r.Latency.Max))
 	}
+	if r.Headline != nil {
+		s += "; " + r.Headline.String()
+	}
 	s += "."
 	if r.Interrupted {
 		s += " The run was ended early."

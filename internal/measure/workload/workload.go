@@ -44,6 +44,27 @@ type KindedClient interface {
 	Kind() int
 }
 
+// RetryingClient tries a transaction again by itself when others got in its way. The time of all attempts is the
+// transaction's.
+type RetryingClient interface {
+	Client
+	// Retried gives the errors after which the last transaction was tried again; valid until the next one.
+	Retried() []*drive.ServerError
+}
+
+// Headliner is a workload of several kinds whose figure is one kind's transactions per minute.
+type Headliner interface {
+	Kinded
+	// Headline gives that kind and what its rate is called.
+	Headline() (kind int, unit string)
+}
+
+// Describer is a workload that finds out by itself what a result has to tell, such as how much data there is.
+type Describer interface {
+	// Describe gives names and values for the result's parameters, when sessions have been opened.
+	Describe() map[string]any
+}
+
 // Writer says whether a workload writes; those that do not say so write.
 type Writer interface{ Writes() bool }
 
@@ -105,7 +126,8 @@ type Params struct {
 
 	Engine       string  // storage engine of new tables; "": the server's
 	TableOptions string  // put behind CREATE TABLE (…)
-	Warehouses   int     // tpcc
+	Warehouses   int     // tpcc; 0: one when preparing, else all that are loaded
+	ForeignKeys  bool    // tpcc
 	Schemas      int     // schemas
 	SchemaTables int     // schemas: tables of each
 	SchemaRows   int     // schemas: rows of each table
@@ -123,6 +145,6 @@ func Defaults() Params {
 		PointSelects: 10, SimpleRanges: 1, SumRanges: 1, OrderRanges: 1, DistinctRanges: 1,
 		IndexUpdates: 1, NonIndexUpdates: 1, DeleteInserts: 1,
 		RandomPoints: 10, RandomRanges: 10, Delta: 5,
-		Warehouses: 1, Schemas: 100, SchemaTables: 65, SchemaRows: 10, Scale: 1,
+		Schemas: 100, SchemaTables: 65, SchemaRows: 10, Scale: 1,
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/measure/workload/oltp"
 	"github.com/rissodb/risso/internal/measure/workload/schemas"
+	"github.com/rissodb/risso/internal/measure/workload/tpcc"
 )
 
 // Entry is one workload that users can name.
@@ -22,7 +23,9 @@ func List() []Entry {
 	for _, s := range oltp.Summaries() {
 		list = append(list, Entry{s[0], s[1], oltp.New})
 	}
-	return append(list, Entry{"schemas", "one row of any table of many schemas, as of many tenants", schemas.New})
+	return append(list,
+		Entry{"schemas", "one row of any table of many schemas, as of many tenants", schemas.New},
+		Entry{"tpcc", "TPC-C: the five transactions of an order-entry system", tpcc.New})
 }
 
 // New makes the workload of that name. Errors of wrong use wrap workload.ErrUsage.

@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rissodb/risso/internal/face/render"
+	"github.com/rissodb/risso/internal/measure/workload"
+)
+
+// checked is what `bench check --output json` writes.
+type checked struct {
+	Workload string             `json:"workload"`
+	Server   string             `json:"server"`
+	OK       bool               `json:"ok"`
+	Checks   []workload.Finding `json:"checks"`
+}
+
+type benchCheckFlags struct {
+	workloadFlags
+	output string
+}
+
+func newBenchCheck(s Streams) *cobra.Command {
+	var f benchCheckFlags
+	cmd := &cobra.Command{
+		Use: "check WORKLOAD", Short: "Check whether a workload's tables are consistent", Args: cobra.ExactArgs(1),
+		Long: `Check whether a workload's tables are consistent: after a load, after a run, after a failover. For tpcc these are the twelve
+conditions of clause 3.3.2 of the specification. All of them see the same moment, so the check may run beside a benchmark.
+Exit code 1 says that one of them does not hold.`,
+		Example: `  risso bench check tpcc --dsn 'root@unix(/run/mysqld/mysqld.sock)/tpcc'
+  risso bench check tpcc --dsn 'postgres://risso:secret@db1/tpcc' --output json`,
+		RunE: func(cmd *cobra.Command, args []string) error { return runBenchCheck(cmd.Context(), s, f, args[0]) },
+	}
+	f.bind(cmd)
+	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "text or json")
+	return cmd
+}
+
+func runBenchCheck(ctx context.Context, s Streams, f benchCheckFlags, name string) error {
+	if f.output != "text" && f.output != "json" {
+		return usageError("--output %q: text or json", f.output)
+	}
+	target, w, err := f.open(name)
+	if err != nil {
+		return err
+	}
+	c, ok := w.(workload.Checker)
+	if !ok {
+		return usageError("%s has nothing to check; tpcc has", name)
+	}
+	found, err := c.Check(ctx, target)
+	if err != nil {
+		return prepareError(ctx, err)
+	}
+	out := checked{Workload: name, Server: target.String(), OK: true, Checks: found}
+	broken := 0
+	for _, x := range found {
+		if !x.OK {
+			out.OK = false
+			broken++
+		}
+	}
+	if f.output == "json" {
+		err = render.JSON(s.Out, out)
+	} else {
+		err = out.text(s.Out)
+	}
+	if err == nil && broken > 0 {
+		err = failure(exitFailed, "", fmt.Errorf("%d of %d checks found something wrong", broken, len(found)))
+	}
+	return err
+}
+
+func (c checked) text(out io.Writer) error {
+	var errs []error
+	for _, x := range c.Checks {
+		word, detail := "ok    ", ""
+		if !x.OK {
+			word, detail = "BROKEN", ": "+x.Detail
+		}
+		_, err := fmt.Fprintf(out, "%s  %s%s\n", word, x.Name, detail)
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
