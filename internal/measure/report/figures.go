@@ -71,6 +71,9 @@ func three(v float64) string {
 
 // factor is a ratio: 1.58, 0.042.
 func factor(v float64) string {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return "–"
+	}
 	if math.Abs(v) >= 0.1 {
 		return fmt.Sprintf("%.2f", v)
 	}

@@ -40,9 +40,9 @@ func (m *markdown) table(heads []string, rows [][]string) {
 	var h, rule []string
 	for _, head := range heads {
 		if rest, ok := strings.CutPrefix(head, ">"); ok {
-			h, rule = append(h, rest), append(rule, "--:")
+			h, rule = append(h, cell(rest)), append(rule, "--:")
 		} else {
-			h, rule = append(h, head), append(rule, ":--")
+			h, rule = append(h, cell(head)), append(rule, ":--")
 		}
 	}
 	m.line("| %s |", strings.Join(h, " | "))

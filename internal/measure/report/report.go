@@ -277,7 +277,7 @@ func (r Run) sentence() string {
 		if r.Steady.Reached {
 			s += fmt.Sprintf(" It was steady from second %d on.", r.Steady.FromSecond)
 		} else {
-			s += fmt.Sprintf(" It did not become steady: throughput still drifted by %.0f %%.", r.Steady.Slope*100)
+			s += " It did not become steady."
 		}
 	}
 	if b := r.Backlog; b != nil && b.NeverStarted > 0 {

@@ -1,0 +1,275 @@
+package report
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/xml"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/html"
+
+	"github.com/rissodb/risso/internal/measure/bench"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// The results in testdata were recorded by risso bench run on real servers: one.json at 1,500 transactions a second through
+// a SIGSTOP of 2 s and a KILL of all sessions; paths and names of the machine were replaced.
+func recorded(t *testing.T, pattern string) []Run {
+	t.Helper()
+	files, err := filepath.Glob("testdata/" + pattern)
+	if err != nil || len(files) == 0 {
+		t.Fatal("no results", pattern, err)
+	}
+	runs, err := ReadFiles(files, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return runs
+}
+
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(want, got) {
+		t.Errorf("%s differs (go test -update writes it anew):\n%s", path, got)
+	}
+}
+
+func TestMarkdown(t *testing.T) {
+	for _, name := range []string{"one", "several", "sweep"} {
+		var b bytes.Buffer
+		if err := Markdown(&b, recorded(t, name+"*.json")); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, name+".md", b.Bytes())
+	}
+}
+
+func TestCSV(t *testing.T) {
+	runs := recorded(t, "several*.json")
+	var b bytes.Buffer
+	if err := CSV(&b, runs); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(&b).ReadAll()
+	if err != nil || len(rows) != len(runs)+1 {
+		t.Fatalf("%d lines for %d runs: %v", len(rows), len(runs), err)
+	}
+	at := map[string]int{}
+	for i, h := range rows[0] {
+		at[h] = i
+	}
+	if got, want := rows[1][at["transactions"]], integer(runs[0].Transactions); got != want {
+		t.Errorf("transactions %s, not %s", got, want)
+	}
+	if got, want := rows[1][at["latency_p99.9"]], float(runs[0].Latency.At(99.9)); got != want {
+		t.Errorf("p99.9 %s, not %s", got, want)
+	}
+	if rows[1][at["ledger_missing"]] != "" {
+		t.Error("without a ledger nothing is known of lost writes")
+	}
+	b.Reset()
+	one := recorded(t, "one.json")
+	if err := TimelineCSV(&b, one); err != nil {
+		t.Fatal(err)
+	}
+	lines, err := csv.NewReader(&b).ReadAll()
+	if err != nil || len(lines) != len(one[0].Timeline)+1 {
+		t.Fatalf("%d lines for %d seconds: %v", len(lines), len(one[0].Timeline), err)
+	}
+	if lines[1][2] != "-4" || lines[1][4] != "true" {
+		t.Errorf("the warm-up begins 4 s before: %v", lines[1])
+	}
+}
+
+func page1(t *testing.T, runs []Run) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := HTML(&b, runs, "test"); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// TestHTML reads the pages with a parser: each tag is closed, no address of anything outside is in it, and the charts are
+// well-formed XML with numbers in them.
+func TestHTML(t *testing.T) {
+	for name, charts := range map[string]int{"one": 4, "several": 4, "sweep": 3} {
+		text := page1(t, recorded(t, name+"*.json"))
+		closed(t, name, text)
+		if outside := regexp.MustCompile(`(?i)(src|href)=|url\(|@import|https?://`).FindString(text); outside != "" {
+			t.Errorf("%s: %q leads outside", name, outside)
+		}
+		svgs := regexp.MustCompile(`(?s)<svg viewBox="0 0 680.*?</svg>`).FindAllString(text, -1)
+		if len(svgs) < charts {
+			t.Errorf("%s: %d charts", name, len(svgs))
+		}
+		for _, s := range svgs {
+			d := xml.NewDecoder(strings.NewReader(s))
+			for {
+				if _, err := d.Token(); err == io.EOF {
+					break
+				} else if err != nil {
+					t.Fatalf("%s: %v in %.200s", name, err, s)
+				}
+			}
+			if strings.Contains(s, "NaN") || strings.Contains(s, "Inf") {
+				t.Errorf("%s: a chart with a number that is none", name)
+			}
+		}
+	}
+}
+
+// closed checks that tags nest.
+func closed(t *testing.T, name, text string) {
+	t.Helper()
+	void := map[string]bool{"meta": true, "br": true, "line": true, "rect": true, "circle": true, "path": true}
+	z := html.NewTokenizer(strings.NewReader(text))
+	var open []string
+	for {
+		switch z.Next() {
+		case html.ErrorToken:
+			if z.Err() != io.EOF || len(open) != 0 {
+				t.Errorf("%s: ends with %v, open %v", name, z.Err(), open)
+			}
+			return
+		case html.StartTagToken:
+			tag, _ := z.TagName()
+			if s := string(tag); !void[s] {
+				open = append(open, s)
+			}
+		case html.EndTagToken:
+			tag, _ := z.TagName()
+			if s := string(tag); void[s] {
+				continue
+			} else if len(open) == 0 || open[len(open)-1] != s {
+				t.Fatalf("%s: </%s> closes %v", name, s, open)
+			}
+			open = open[:len(open)-1]
+		}
+	}
+}
+
+func TestHTMLTellsOfTrouble(t *testing.T) {
+	text := page1(t, recorded(t, "one.json"))
+	for _, want := range []string{`class="stall"`, `class="error"`, `class="warmup"`, "1,999 ms", "connection lost", "mount options", "innodb_buffer_pool_size"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %s", want)
+		}
+	}
+	if text := page1(t, recorded(t, "sweep*.json")); !strings.Contains(text, "Universal Scalability Law") || !strings.Contains(text, "threads") {
+		t.Error("a sweep without its law")
+	}
+}
+
+// TestHTMLEscapes puts markup where a server may put it.
+func TestHTMLEscapes(t *testing.T) {
+	evil := `</title><script>alert(1)</script>" onload="x`
+	runs := recorded(t, "one.json")
+	r := *runs[0].Result
+	r.Workload, r.Server, r.ServerVersion = evil, evil, evil
+	r.Errors = []bench.ErrorCount{{Label: evil, Message: evil, Count: 1}}
+	e := *r.Environment
+	e.Server.Flavour, e.Server.Version, e.Client.CPUModel = evil, evil, evil
+	r.Environment = &e
+	text := page1(t, []Run{{evil, &r}, {evil + "2", &r}})
+	if strings.Contains(text, "<script") || strings.Contains(text, `" onload="`) {
+		t.Error("markup of a server is markup of the page")
+	}
+	closed(t, "evil", text)
+	var b bytes.Buffer
+	if err := Markdown(&b, []Run{{"a|b", &r}}); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(b.String(), "<script") || strings.Contains(b.String(), "a|b") {
+		t.Error("markup of a server is markup of the Markdown")
+	}
+}
+
+// TestOddResults draws what is empty, damaged or enormous.
+func TestOddResults(t *testing.T) {
+	least := bench.Result{Workload: "x", Began: time.Unix(1700000000, 0), Threads: 1}
+	long := least
+	long.Seconds = 100000
+	for i := range 100000 {
+		long.Timeline = append(long.Timeline, bench.Second{Second: i, Transactions: int64(i % 7), P50: 1e-4, P95: 1e-3, P99: 1e-2, Max: float64(i%100) / 10})
+	}
+	damaged := least
+	damaged.Histogram = "HISTFAAAAEV42pNpmSzMwMCgyAABTBDKT4GBgdnNYQ=="
+	garbage := least
+	garbage.Histogram = strings.Repeat("?", 300)
+	all := []Run{{"least", &least}, {"long", &long}, {"damaged", &damaged}, {"garbage", &garbage}}
+	for _, runs := range [][]Run{all[:1], all[1:2], all[2:3], all[3:], all} {
+		text := page1(t, runs)
+		closed(t, runs[0].Name, text)
+		if strings.Contains(text, "NaN") || len(text) > 1<<20 {
+			t.Errorf("%s: %d bytes, or a number that is none", runs[0].Name, len(text))
+		}
+	}
+}
+
+func TestGroups(t *testing.T) {
+	made := func(name string, threads int, rate float64) Run {
+		return Run{name, &bench.Result{Workload: "w", Threads: threads, Rate: rate, TransactionsPerSecond: 10}}
+	}
+	for _, c := range []struct {
+		runs []Run
+		want string
+	}{
+		{[]Run{made("a-1", 1, 0), made("b-1", 1, 0), made("a-2", 1, 0)}, "a×2 b×1"},
+		{[]Run{made("a", 1, 0), made("a", 1, 0)}, "a×2"},
+		{[]Run{made("t1", 1, 0), made("t16", 16, 0)}, "t1×1 t16×1"},
+		{[]Run{made("x", 1, 0), made("x", 2, 0)}, "x w, 1 thread×1 x w, 2 threads×1"},
+	} {
+		var got []string
+		for _, g := range groups(c.runs) {
+			got = append(got, g.Name+"×"+integer(int64(len(g.Runs))))
+		}
+		if g := strings.Join(got, " "); g != strings.ReplaceAll(c.want, "b×1", "b-1×1") {
+			t.Errorf("%s, not %s", g, c.want)
+		}
+	}
+}
+
+func TestSplits(t *testing.T) {
+	a := axis{min: -4, max: 20}
+	if got := a.splits(8); len(got) != 5 || got[1] != 5 || 1/got[0] < 0 {
+		t.Errorf("%v", got)
+	}
+	if lo, hi := logEnds(0.00012, 2.01); lo != 1e-4 || hi != 5 {
+		t.Errorf("%v %v", lo, hi)
+	}
+	for v, want := range map[float64]float64{4321: 5000, 0: 1, 1.01: 1.5, 60: 60} {
+		if got := niceTop(v); got < v || got > want*1.0001 || got < want*0.9999 {
+			t.Errorf("niceTop(%v) = %v, not %v", v, got, want)
+		}
+	}
+}
+
+// FuzzHistogram reads histograms that nobody encoded: they must only cost their chart.
+func FuzzHistogram(f *testing.F) {
+	f.Add("HISTFAAAAEV42pNpmSzMwMCgyAABTBDKT4GBgdnNYQ==")
+	f.Fuzz(func(t *testing.T, text string) {
+		if h := histogramOf(Run{"x", &bench.Result{Histogram: text}}); h != nil && h.TotalCount() == 0 {
+			t.Error("an empty histogram")
+		}
+	})
+}

@@ -1,0 +1,85 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestBenchmarks(t *testing.T) {
+	s := newStore(t)
+	ctx := t.Context()
+	began := time.UnixMicro(1700000000123456).UTC()
+	b := Benchmark{Began: began, Ended: began.Add(time.Minute), Instance: "db1", Workload: "point_select", Server: "root@db1:3306", Version: "10.11", Threads: 16, Rate: 100, Throughput: 99.5,
+		Queries: 199, P95: 0.01, P99: 0.02, Errors: 3, Outage: 2.01, Interrupted: true}
+	text := `{"a":"` + strings.Repeat("x", 100000) + `"}`
+	id, fresh, err := s.AddBenchmark(ctx, b, []byte(text))
+	if err != nil || !fresh || id == 0 {
+		t.Fatal(id, fresh, err)
+	}
+	if again, fresh, err := s.AddBenchmark(ctx, b, []byte(text)); err != nil || fresh || again != id {
+		t.Errorf("the same once more: %d %v %v", again, fresh, err)
+	}
+	got, result, err := s.Benchmark(ctx, id)
+	if err != nil || string(result) != text {
+		t.Fatalf("%d bytes, %v", len(result), err)
+	}
+	if time.Since(got.Stored) > time.Minute {
+		t.Error("stored at", got.Stored)
+	}
+	b.ID, b.Stored = id, got.Stored
+	if got != b {
+		t.Errorf("%+v, not %+v", got, b)
+	}
+	for i := range 3 {
+		other := b
+		other.Instance, other.Began = "db2", began.Add(time.Duration(3-i)*time.Hour)
+		if _, _, err := s.AddBenchmark(ctx, other, fmt.Appendf(nil, `{"n":%d}`, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err := s.Benchmarks(ctx, "", 0)
+	if err != nil || len(list) != 4 || list[0].Began.Before(list[1].Began) || list[3].ID != id {
+		t.Errorf("%+v %v", list, err)
+	}
+	if list, err := s.Benchmarks(ctx, "db2", 2); err != nil || len(list) != 2 || list[0].Instance != "db2" {
+		t.Errorf("%+v %v", list, err)
+	}
+	if list, err := s.Benchmarks(ctx, "nobody", 0); err != nil || list == nil || len(list) != 0 {
+		t.Errorf("%+v %v", list, err)
+	}
+	if err := s.RemoveBenchmark(ctx, id); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.RemoveBenchmark(ctx, id); !errors.Is(err, ErrNotFound) {
+		t.Error(err)
+	}
+	if _, _, err := s.Benchmark(ctx, id); !errors.Is(err, ErrNotFound) {
+		t.Error(err)
+	}
+}
+
+// TestUpgradeToBenchmarks opens a file that a Risso made which kept no benchmarks.
+func TestUpgradeToBenchmarks(t *testing.T) {
+	s := newStore(t)
+	fill(t, s, 3)
+	path := s.Path()
+	if _, err := s.write.ExecContext(t.Context(), "DROP TABLE benchmarks; PRAGMA user_version=1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again := openStore(t, path)
+	if again.Damage() != nil {
+		t.Fatal(again.Damage())
+	}
+	if _, _, err := again.AddBenchmark(t.Context(), Benchmark{Workload: "x", Began: time.Now(), Ended: time.Now()}, []byte("{}")); err != nil {
+		t.Error(err)
+	}
+	if list, err := again.Events(t.Context(), EventQuery{}); err != nil || len(list) != 3 {
+		t.Errorf("%d events, %v", len(list), err)
+	}
+}
