@@ -7,6 +7,7 @@ import (
 
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/measure/workload/oltp"
+	"github.com/rissodb/risso/internal/measure/workload/ontime"
 )
 
 // Entry is one workload that users can name.
@@ -19,6 +20,7 @@ type Entry struct {
 func List() []Entry {
 	return []Entry{
 		{"point_select", "one row by its primary key", oltp.New},
+		{"ontime", "two analytical questions on flights, at any scale", ontime.New},
 	}
 }
 
