@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"time"
 
 	"github.com/rissodb/risso/internal/measure/drive"
 )
@@ -44,6 +45,15 @@ type KindedClient interface {
 	Kind() int
 }
 
+// Paced is a client that has a say in when its transactions begin: its user thinks, or it follows the clock of a
+// recording. In an open loop the schedule alone says when.
+type Paced interface {
+	Client
+	// Next prepares the next transaction and says when it is to begin, on the clock on which the one before it ended at
+	// last; not before last. ok is false when this session has nothing more to do.
+	Next(last time.Duration) (due time.Duration, ok bool)
+}
+
 // Writer says whether a workload writes; those that do not say so write.
 type Writer interface{ Writes() bool }
 
@@ -73,6 +83,7 @@ type PrepareOptions struct {
 	Target   drive.Target
 	Threads  int
 	Progress func(done, total int64) // rows; may be nil; called from several goroutines
+	Yes      bool                    // the user allows to change what Prepare did not make
 }
 
 // Params are what users can set. A workload looks at those that mean something to it.

@@ -8,6 +8,7 @@ import (
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/measure/workload/oltp"
 	"github.com/rissodb/risso/internal/measure/workload/ontime"
+	"github.com/rissodb/risso/internal/measure/workload/script"
 )
 
 // Entry is one workload that users can name.
@@ -21,6 +22,7 @@ func List() []Entry {
 	return []Entry{
 		{"point_select", "one row by its primary key", oltp.New},
 		{"ontime", "two analytical questions on flights, at any scale", ontime.New},
+		{"script", "your own transactions, from a file (--file)", script.New},
 	}
 }
 
