@@ -2,51 +2,240 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/measure/bench"
+	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/workload"
+	"github.com/rissodb/risso/internal/mysql"
 )
 
 type benchRunFlags struct {
 	workloadFlags
 	bench.Options
-	output string
+	failover    []string
+	warmup      string
+	limit       time.Duration
+	percentiles []float64
+	output      string
 }
 
 func newBenchRun(s Streams) *cobra.Command {
 	var f benchRunFlags
 	cmd := &cobra.Command{
-		Use: "run WORKLOAD", Short: "Run a workload and measure it", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return runBench(cmd.Context(), s, f, args[0]) },
+		Use: "run WORKLOAD", Short: "Run a workload and measure it",
+		Long: `Run a workload and measure it.
+
+Without --rate each session begins a transaction when the one before has ended (closed
+loop): this finds out how much the server can do. With --rate transactions are due at
+moments of a Poisson process, whatever the server does (open loop), and latency counts
+from the moment at which a transaction was due: this finds out what users would feel, and
+a stall of the server shows in the percentiles. More work than the server can do is
+counted as backlog.
+
+Lost connections are opened again; --failover names servers to go on with. --ledger has
+each session write a number behind each transaction and looks afterwards for numbers that
+the server had acknowledged and no longer has.
+
+Ctrl-C prints what was measured so far and ends with code 130; a second Ctrl-C ends at
+once and may leave the table of the ledger, which the next run with a ledger drops.
+
+` + exitCodesHelp,
+		Example: `  risso bench run point_select --dsn 'root@unix(/run/mysqld/mysqld.sock)/sbtest' --tables 4 --threads 16
+  risso bench run read_write --dsn 'app:secret@tcp(db1:3306)/sbtest' --rate 500 --threads 64 --time 5m --warmup auto
+  risso bench run update_index --dsn 'app:secret@tcp(vip:3306)/sbtest' --threads 8 --time 2m --ledger    through a failover
+  risso bench run point_select --dsn … --percentiles 50,99,99.999 --output json`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return runBench(cmd, s, f, args[0]) },
 	}
 	fl := cmd.Flags()
 	f.workloadFlags.bind(cmd)
+	fl.StringArrayVar(&f.failover, "failover", nil, "DSN of a server to go on with when the one before is lost or takes no writes; may be repeated")
 	fl.IntVar(&f.Threads, "threads", 1, "sessions at a time")
 	fl.DurationVar(&f.Time, "time", 10*time.Second, "how long to measure")
-	fl.DurationVar(&f.Warmup, "warmup", 0, "how long to run before that")
+	fl.StringVar(&f.warmup, "warmup", "0s", "how long to run before that, or auto: until the figures are steady")
+	fl.DurationVar(&f.limit, "warmup-limit", bench.WarmupLimit, "how long --warmup auto takes at most")
 	fl.Float64Var(&f.Rate, "rate", 0, "transactions a second, by a Poisson process; 0: as many as the sessions can")
+	fl.Uint64Var(&f.Options.Seed, "seed", 0, "of all that is drawn by lot; 0: another one each time")
+	fl.Float64SliceVar(&f.Percentiles, "percentile", nil, "another percentile of the latency; may be repeated")
+	fl.Float64SliceVar(&f.percentiles, "percentiles", nil, "more percentiles of the latency: 50,99,99.999")
 	fl.BoolVar(&f.Ledger, "ledger", false, "write down what the server acknowledged and look for it afterwards")
-	fl.StringVarP(&f.output, "output", "o", "text", "text or json")
+	fl.StringVarP(&f.output, "output", "o", "text", "one of "+strings.Join(benchOutputs(), ", "))
 	return cmd
 }
 
-func runBench(ctx context.Context, s Streams, f benchRunFlags, name string) (err error) {
+// benchWriters are the forms of a result: the one place where a form is added.
+var benchWriters = []struct {
+	name  string
+	write func(w io.Writer, r *bench.Result) error
+}{
+	{"text", writeBenchText},
+	{"json", func(w io.Writer, r *bench.Result) error { return render.JSON(w, r) }},
+}
+
+func benchOutputs() (names []string) {
+	for _, o := range benchWriters {
+		names = append(names, o.name)
+	}
+	return names
+}
+
+// check finds wrong use before any server is asked, and fills in what flags only say in words.
+func (f *benchRunFlags) check() (err error) {
+	if !slices.Contains(benchOutputs(), f.output) {
+		return usageError("--output %q: one of %s", f.output, strings.Join(benchOutputs(), ", "))
+	}
+	f.Percentiles = append(f.Percentiles, f.percentiles...)
+	if f.warmup == "auto" {
+		if f.limit < steadyLeast {
+			return usageError("--warmup-limit %s: at least %s", f.limit, steadyLeast)
+		}
+		f.WarmupAuto, f.Warmup = true, f.limit
+	} else if f.Warmup, err = time.ParseDuration(f.warmup); err != nil {
+		return usageError("--warmup %q: a time such as 10s, or auto", f.warmup)
+	}
+	for f.Options.Seed == 0 {
+		f.Options.Seed = rand.Uint64() >> 11 // exact in JSON's numbers
+	}
+	f.Params.Seed = f.Options.Seed
+	for _, dsn := range f.failover {
+		t, err := f.another(dsn)
+		if err != nil {
+			return err
+		}
+		f.Failover = append(f.Failover, t)
+	}
+	if err := f.Check(); err != nil {
+		return failure(exitUsage, "", err)
+	}
+	return nil
+}
+
+// steadyLeast is the shortest limit of an automatic warm-up: the test of steadiness wants some seconds.
+const steadyLeast = 15 * time.Second
+
+// another finds a further server, which --dsn would find.
+func (f *benchRunFlags) another(dsn string) (drive.Target, error) {
+	flags := f.serverFlags
+	flags.dsn = dsn
+	t, err := flags.target()
+	if err != nil {
+		return nil, err
+	}
+	return drive.ForMySQL(t), nil
+}
+
+func runBench(cmd *cobra.Command, s Streams, f benchRunFlags, name string) (err error) {
+	ctx := cmd.Context()
+	if err := f.check(); err != nil {
+		return err
+	}
 	if f.Target, f.Workload, err = f.open(name); err != nil {
 		return err
 	}
-	if err := f.Check(); errors.Is(err, workload.ErrUsage) {
-		return failure(exitUsage, "", err)
+	// The first signal ends the run, a second one the process.
+	defer context.AfterFunc(ctx, func() { signal.Reset(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP) })()
+	if onTerminal(s.Err) {
+		live := benchLive{out: s.Err, open: f.Rate > 0}
+		f.Progress = live.second
 	}
 	r, err := bench.Run(ctx, f.Options)
-	if err != nil {
-		return err
+	if r != nil {
+		r.Parameters = parametersOf(cmd.Flags())
+		r.Parameters["seed"] = f.Options.Seed
+		for _, o := range benchWriters {
+			if o.name == f.output {
+				err = errors.Join(err, o.write(s.Out, r))
+			}
+		}
 	}
-	e := json.NewEncoder(s.Out)
-	e.SetIndent("", "  ")
-	return e.Encode(r)
+	switch {
+	case err != nil && ctx.Err() != nil && r == nil:
+		return failure(exitInterrupted, "", errors.New("interrupted before anything was measured"))
+	case err != nil:
+		return benchError(err, name)
+	case r.Interrupted:
+		return failure(exitInterrupted, "", fmt.Errorf("interrupted after %s of %s: the result is what was measured so far", render.Seconds(r.Seconds), f.Time))
+	}
+	return nil
+}
+
+// benchError gives an error its exit code and hint.
+func benchError(err error, name string) error {
+	var server *drive.ServerError
+	var trouble *mysql.Error
+	switch {
+	case errors.Is(err, workload.ErrUsage):
+		return failure(exitUsage, "", err)
+	case errors.As(err, &server):
+		return failure(exitFailed, benchHint(server, name), err)
+	case errors.As(err, &trouble):
+		hint := trouble.Hint
+		if trouble.Class == mysql.ClassFull {
+			hint = "lower --threads, or raise max_connections"
+		}
+		if mysql.ErrorNumber(err) == 1049 {
+			hint = "create the database, then: risso bench prepare " + name + " --dsn …"
+		}
+		return failure(exitFailed, hint, err)
+	}
+	return failure(exitFailed, "", err)
+}
+
+// benchHint says what mends an error that the server gave.
+func benchHint(e *drive.ServerError, name string) string {
+	prepare := "risso bench prepare " + name + " --dsn …"
+	switch {
+	case e.Code == 1146 || e.State == "42P01":
+		return "make its tables first, with the same --tables and --table-size: " + prepare
+	case e.Code == 1046:
+		return "name a database in the DSN: …/sbtest"
+	case e.Code == 1049 || e.State == "3D000":
+		return "create the database, then: " + prepare
+	case e.Code == 1142 || e.Code == 1044 || e.Code == 1370 || e.State == "42501":
+		return "the account may not do this: GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, DROP ON the database to it"
+	case e.Code == 1461:
+		return "raise max_prepared_stmt_count, or lower --threads or --tables"
+	case e.Code == 1040 || e.State == "53300":
+		return "lower --threads, or raise max_connections"
+	}
+	return ""
+}
+
+// parametersOf records the flags that say what ran: the workload's size always, the others when they were given. Addresses
+// are not among them, for they may hold passwords, nor what only changes the report.
+func parametersOf(flags *pflag.FlagSet) map[string]any {
+	always := []string{"tables", "table-size", "distribution", "threads", "time", "warmup", "rate", "ledger"}
+	private := []string{"dsn", "failover", "config", "defaults-file", "output", "help", "percentile", "percentiles", "seed"}
+	out := map[string]any{}
+	flags.VisitAll(func(f *pflag.Flag) {
+		if slices.Contains(private, f.Name) || !f.Changed && !slices.Contains(always, f.Name) {
+			return
+		}
+		key, text := strings.ReplaceAll(f.Name, "-", "_"), f.Value.String()
+		out[key] = text
+		switch f.Value.Type() {
+		case "int", "uint64", "float64":
+			if v, err := strconv.ParseFloat(text, 64); err == nil {
+				out[key] = v
+			}
+		case "bool":
+			out[key] = text == "true"
+		}
+	})
+	return out
 }

@@ -24,6 +24,8 @@ const (
 	exitFailed = 1
 	exitUsage  = 2
 	exitInUse  = 3 // the data directory or the address belongs to another process
+
+	exitInterrupted = 130 // a signal cut a measurement short
 )
 
 const exitCodesHelp = `Exit codes of all commands:
@@ -31,6 +33,7 @@ const exitCodesHelp = `Exit codes of all commands:
   1  it failed: the line on standard error says what and, where possible, what mends it
   2  wrong use: an unknown flag or command, a DSN or value that cannot be read
   3  the data directory or the address to listen on is in use by another process
+  130  a signal cut a benchmark short; what was measured until then was printed
 `
 
 // exitError is an error with the exit code it stands for and a hint for the person.

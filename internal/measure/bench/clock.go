@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"math"
 	"syscall"
 	"time"
 	"unsafe"
@@ -9,6 +10,9 @@ import (
 
 	"github.com/rissodb/risso/internal/measure/drive"
 )
+
+// unknown is a moment that is not known yet: later than all others.
+const unknown = time.Duration(math.MaxInt64)
 
 // The last part of a wait is spent looking at the clock: a sleeping thread is woken some microseconds late.
 const (
@@ -20,10 +24,10 @@ const (
 // sharpen lets the kernel wake this thread on time. Source: prctl(2), PR_SET_TIMERSLACK.
 func sharpen() error { return unix.Prctl(unix.PR_SET_TIMERSLACK, slackOff, 0, 0, 0) }
 
-// until waits until due, counted from start, on this thread. It says false when stop came first.
-func until(start time.Time, due time.Duration, stop *drive.Stop) bool {
+// until waits until due, counted from epoch, on this thread. It says false when stop came first.
+func until(epoch time.Time, due time.Duration, stop *drive.Stop) bool {
 	for {
-		left := due - time.Since(start)
+		left := due - time.Since(epoch)
 		switch {
 		case stop.IsSet():
 			return false
@@ -35,4 +39,16 @@ func until(start time.Time, due time.Duration, stop *drive.Stop) bool {
 			_, _, _ = syscall.RawSyscall(syscall.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&ts)), 0, 0)
 		}
 	}
+}
+
+// secondOf is the second since the epoch in which a moment lies.
+func secondOf(at time.Duration) int { return int(at / time.Second) }
+
+// cpuTime is the processor time of this process so far.
+func cpuTime() time.Duration {
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

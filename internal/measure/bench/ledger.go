@@ -2,8 +2,10 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/workload"
@@ -17,25 +19,31 @@ const (
 	ledgerSample = 20
 )
 
-type ledger struct{ target drive.Target }
+// ledgerPatience is how long a server that does not answer is tried when the ledger is to be read.
+const ledgerPatience = 20 * time.Second
+
+type ledger struct{ run *run }
 
 // openLedger makes an empty ledger; nil when none is asked for.
 func (r *run) openLedger(ctx context.Context) (*ledger, error) {
 	if !r.Ledger {
 		return nil, nil
 	}
-	s, err := r.Target.Open(ctx, &r.stop)
+	s, _, err := r.open(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer s.Close()
+	if err := removeLedger(s); err != nil {
+		return nil, err
+	}
 	create := "CREATE TABLE " + ledgerTable + " (session INT NOT NULL, number BIGINT NOT NULL, PRIMARY KEY (session, number))"
 	mark := "COMMENT ON TABLE " + ledgerTable + " IS '" + workload.Mark + "'"
-	if r.Target.Dialect() == drive.MySQL {
+	if s.Dialect() == drive.MySQL {
 		create += " COMMENT='" + workload.Mark + "'"
 		mark = ""
 	}
-	for _, sql := range []string{"DROP TABLE IF EXISTS " + ledgerTable, create, mark} {
+	for _, sql := range []string{create, mark} {
 		if sql == "" {
 			continue
 		}
@@ -43,7 +51,49 @@ func (r *run) openLedger(ctx context.Context) (*ledger, error) {
 			return nil, fmt.Errorf("make the ledger: %w", err)
 		}
 	}
-	return &ledger{r.Target}, nil
+	return &ledger{r}, nil
+}
+
+// removeLedger drops the table of a ledger, if there is one, and no table of somebody else.
+func removeLedger(s drive.Session) error {
+	sql := "SELECT table_comment FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = ?"
+	if s.Dialect() == drive.Postgres {
+		sql = "SELECT coalesce(obj_description(to_regclass($1), 'pg_class'), '') WHERE to_regclass($1) IS NOT NULL"
+	}
+	st, err := s.Prepare(drive.Read, sql)
+	if err != nil {
+		return fmt.Errorf("look for a ledger: %w", err)
+	}
+	st.Keep = true
+	r, err := s.Do(st, drive.Text([]byte(ledgerTable)))
+	if err != nil {
+		return fmt.Errorf("look for a ledger: %w", err)
+	}
+	switch {
+	case r.Rows == 0:
+		return nil
+	case string(r.Values[0].Text) != workload.Mark:
+		return fmt.Errorf("there is a table %s that a run did not make: its comment is not %q", ledgerTable, workload.Mark)
+	}
+	if _, err := s.Exec(drive.Other, "DROP TABLE "+ledgerTable); err != nil {
+		return fmt.Errorf("drop the ledger: %w", err)
+	}
+	return nil
+}
+
+// drop takes the table away when nothing ran; a nil ledger has none.
+func (l *ledger) drop(ctx context.Context) error {
+	if l == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ledgerPatience)
+	defer cancel()
+	s, _, err := l.run.open(ctx)
+	if err != nil {
+		return fmt.Errorf("drop the ledger: %w", err)
+	}
+	defer s.Close()
+	return removeLedger(s)
 }
 
 func (l *ledger) client(id int) *ledgerClient { return &ledgerClient{id: int64(id)} }
@@ -78,30 +128,78 @@ func (c *ledgerClient) write() error {
 	return err
 }
 
-// compare reads the ledger back and drops it.
-func (l *ledger) compare(ctx context.Context, workers []*worker) (*Ledger, error) {
-	var stop drive.Stop
-	s, err := l.target.Open(ctx, &stop)
+// compare reads the ledger back and drops it. A server that is down is tried again for a while.
+func (l *ledger) compare(ctx context.Context, workers []*worker) *Ledger {
+	ctx, cancel := context.WithTimeout(ctx, ledgerPatience)
+	defer cancel()
+	l.run.stop = drive.Stop{}
+	for {
+		out, err := l.read(ctx, workers)
+		if err == nil {
+			return out
+		}
+		var server *drive.ServerError
+		if errors.As(err, &server) && (server.Code == 1146 || server.State == "42P01") {
+			return nothingThere(workers)
+		}
+		select {
+		case <-time.After(lastRetry):
+			continue
+		case <-ctx.Done():
+		}
+		return &Ledger{MissingKeys: []string{}, Error: err.Error() + "; the table " + ledgerTable + " may be left"}
+	}
+}
+
+// nothingThere is what a server without the table holds: a replica that had not even got that.
+func nothingThere(workers []*worker) *Ledger {
+	out := &Ledger{MissingKeys: []string{}}
+	for _, w := range workers {
+		for n := int64(1); n <= w.ledger.next; n++ {
+			out.judge(w.ledger, n, false)
+		}
+	}
+	return out
+}
+
+func (l *ledger) read(ctx context.Context, workers []*worker) (*Ledger, error) {
+	s, at, err := l.run.open(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the ledger: %w", err)
 	}
 	defer s.Close()
-	out := &Ledger{Examples: []string{}}
+	out := &Ledger{MissingKeys: []string{}}
 	for _, w := range workers {
 		if err := out.add(s, w.ledger); err != nil {
+			l.run.leave(at)
 			return nil, fmt.Errorf("read the ledger: %w", err)
 		}
 	}
-	if _, err := s.Exec(drive.Other, "DROP TABLE "+ledgerTable); err != nil {
-		return nil, fmt.Errorf("drop the ledger: %w", err)
+	return out, removeLedger(s)
+}
+
+// judge counts one number of a session, that is there or not.
+func (out *Ledger) judge(c *ledgerClient, number int64, there bool) {
+	_, unsure := slices.BinarySearch(c.unsure, number)
+	if !unsure {
+		out.Acknowledged++
 	}
-	return out, nil
+	switch {
+	case there:
+		out.Found++
+		if unsure {
+			out.Unsure++
+		}
+	case !unsure:
+		out.Missing++
+		if len(out.MissingKeys) < ledgerSample {
+			out.MissingKeys = append(out.MissingKeys, fmt.Sprintf("%d:%d", c.id, number))
+		}
+	}
 }
 
 // add compares the numbers of one session.
 func (out *Ledger) add(s drive.Session, c *ledgerClient) error {
-	acknowledged := c.next - int64(len(c.unsure))
-	out.Acknowledged += acknowledged
 	where := "session = ? AND number > ? AND number <= ?"
 	if s.Dialect() == drive.Postgres {
 		where = "session = $1 AND number > $2 AND number <= $3"
@@ -112,27 +210,18 @@ func (out *Ledger) add(s drive.Session, c *ledgerClient) error {
 	}
 	st.Keep = true
 	for from := int64(0); from < c.next; from += ledgerBatch {
-		r, err := s.Do(st, drive.Int(c.id), drive.Int(from), drive.Int(min(from+ledgerBatch, c.next)))
+		to := min(from+ledgerBatch, c.next)
+		r, err := s.Do(st, drive.Int(c.id), drive.Int(from), drive.Int(to))
 		if err != nil {
 			return err
 		}
-		expect := from + 1
-		for _, v := range append(r.Values, drive.Value{Int: min(from+ledgerBatch, c.next) + 1}) {
-			for ; expect < v.Int; expect++ {
-				if _, unsure := slices.BinarySearch(c.unsure, expect); !unsure {
-					out.Missing++
-					if len(out.Examples) < ledgerSample {
-						out.Examples = append(out.Examples, fmt.Sprintf("%d:%d", c.id, expect))
-					}
-				}
+		values := r.Values
+		for number := from + 1; number <= to; number++ {
+			there := len(values) > 0 && values[0].Int == number
+			if there {
+				values = values[1:]
 			}
-			if v.Int <= min(from+ledgerBatch, c.next) {
-				out.Found++
-				if _, unsure := slices.BinarySearch(c.unsure, v.Int); unsure {
-					out.Unsure++
-				}
-			}
-			expect = v.Int + 1
+			out.judge(c, number, there)
 		}
 	}
 	return nil

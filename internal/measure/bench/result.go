@@ -1,10 +1,6 @@
 package bench
 
-import (
-	"time"
-
-	"github.com/HdrHistogram/hdrhistogram-go"
-)
+import "time"
 
 // Result is what one run measured. Times are seconds unless a name says otherwise.
 type Result struct {
@@ -16,9 +12,13 @@ type Result struct {
 	Threads       int            `json:"threads"`
 	Rate          float64        `json:"rate,omitempty"` // transactions a second that were asked for; 0: closed loop
 	WarmupSeconds float64        `json:"warmup_seconds"`
-	Seconds       float64        `json:"seconds"` // that were measured
-	Interrupted   bool           `json:"interrupted,omitempty"`
+	// WarmupSteady says whether an automatic warm-up ended because the figures were steady, and not because it was at its limit.
+	WarmupSteady *bool `json:"warmup_steady,omitempty"`
+	// Seconds that were measured: until the last transaction that began in time ended.
+	Seconds     float64 `json:"seconds"`
+	Interrupted bool    `json:"interrupted,omitempty"`
 
+	// Transactions that succeeded. Queries are statements that succeeded, also those of a transaction that failed later.
 	Transactions          int64   `json:"transactions"`
 	Queries               int64   `json:"queries"`
 	Reads                 int64   `json:"reads"`
@@ -27,7 +27,9 @@ type Result struct {
 	TransactionsPerSecond float64 `json:"transactions_per_second"`
 	QueriesPerSecond      float64 `json:"queries_per_second"`
 
-	// Latency of transactions. In an open loop it runs from the moment at which the transaction was to begin.
+	// Latency of transactions. In an open loop it runs from the moment at which the transaction was to begin. It has also
+	// those that were still under way, or had not begun, when the run ended, with the time that they had taken or waited by
+	// then: to leave them out would hide the worst.
 	Latency Latency `json:"latency"`
 	// ServiceTime runs from the moment at which the transaction did begin; only in an open loop.
 	ServiceTime *Latency     `json:"service_time,omitempty"`
@@ -36,16 +38,22 @@ type Result struct {
 	Errors     []ErrorCount `json:"errors,omitempty"`
 	Reconnects int64        `json:"reconnects"`
 	Outages    []Outage     `json:"outages,omitempty"`
-	Backlog    *Backlog     `json:"backlog,omitempty"`
-	Ledger     *Ledger      `json:"ledger,omitempty"`
-	Timeline   []Second     `json:"timeline"`
+	// Unfinished transactions were given up: the server had not answered some seconds after the end.
+	Unfinished int64    `json:"unfinished,omitempty"`
+	Backlog    *Backlog `json:"backlog,omitempty"`
+	Ledger     *Ledger  `json:"ledger,omitempty"`
+	// Timeline has the warm-up and the measured time by whole seconds; what ended in a part of a second at the end is only
+	// in the totals.
+	Timeline []Second `json:"timeline"`
+	Steady   Steady   `json:"steady"`
 
+	// ClientCPUSeconds is the processor time of this process in the measured time.
 	ClientCPUSeconds float64 `json:"client_cpu_seconds"`
 	// Histogram of Latency in nanoseconds: HdrHistogram V2, compressed, base64.
 	Histogram string `json:"histogram,omitempty"`
 }
 
-// Latency tells how long transactions took. Percentiles are at most 1 % wrong, the others are exact.
+// Latency tells how long transactions took. Percentiles are at most 1 % too long, the others are exact.
 type Latency struct {
 	Min         float64      `json:"min"`
 	Avg         float64      `json:"avg"`
@@ -80,12 +88,13 @@ type KindResult struct {
 
 // ErrorCount counts errors of one kind.
 type ErrorCount struct {
-	Label   string `json:"label"`   // the server's number, an SQLSTATE, "lost", "connect"
+	Label   string `json:"label"`   // the server's number, an SQLSTATE, "lost", or "connect" where it was not reached
 	Message string `json:"message"` // of the first one
 	Count   int64  `json:"count"`
 }
 
-// Outage is a span in which no transaction of any session succeeded, while at least one failed.
+// Outage is a span in which no transaction of any session succeeded, from the last success to the next one, while
+// something failed; or, without errors, while transactions waited.
 type Outage struct {
 	From         float64 `json:"from"` // since the start of the measured time
 	Milliseconds int64   `json:"milliseconds"`
@@ -94,74 +103,48 @@ type Outage struct {
 
 // Backlog is the work that an open loop could not begin in time.
 type Backlog struct {
-	Max          int64   `json:"max"` // transactions that waited at the same time, at most
-	AtEnd        int64   `json:"at_end"`
-	NeverStarted int64   `json:"never_started"`
-	MaxWait      float64 `json:"max_wait"`
+	Max          int64   `json:"max"`           // transactions that waited at the same time, at most; from the rate and the longest wait
+	AtEnd        int64   `json:"at_end"`        // that waited when the time was over
+	NeverStarted int64   `json:"never_started"` // of those, the ones that no session began: all
+	MaxWait      float64 `json:"max_wait"`      // the longest wait for a free session
 }
 
 // Ledger compares what the server acknowledged with what it holds afterwards.
 type Ledger struct {
 	Acknowledged int64    `json:"acknowledged"`
 	Found        int64    `json:"found"`
-	Missing      int64    `json:"missing"`  // acknowledged and not there: lost
-	Unsure       int64    `json:"unsure"`   // there, but the answer never came
-	Examples     []string `json:"examples"` // of what is missing: session:number
+	Missing      int64    `json:"missing"`      // acknowledged and not there: lost
+	MissingKeys  []string `json:"missing_keys"` // the first of them: session:number
+	Unsure       int64    `json:"unsure"`       // there, but the acknowledgement never came
+	// Error says why the ledger could not be read; then the others mean nothing.
+	Error string `json:"error,omitempty"`
+}
+
+// Steady says whether the measured time was steady.
+type Steady struct {
+	Reached    bool `json:"reached"`
+	FromSecond int  `json:"from_second"` // the steady part begins here
+	// Slope is how far the line through the steady part rises (or falls, below 0) from its beginning to its end, as a share
+	// of its mean.
+	Slope float64 `json:"slope"`
+	Test  string  `json:"test"` // in words
 }
 
 // Second is one second of a run.
 type Second struct {
 	Second       int     `json:"second"` // since the start of the measured time; negative: warm-up
 	Transactions int64   `json:"transactions"`
+	Queries      int64   `json:"queries"`
 	Errors       int64   `json:"errors,omitempty"`
 	P50          float64 `json:"p50"`
 	P95          float64 `json:"p95"`
 	P99          float64 `json:"p99"`
 	Max          float64 `json:"max"`
 	Backlog      int64   `json:"backlog,omitempty"`
+	// Warmup marks seconds that are not measured. While the end of an automatic warm-up is not known, Second counts from the
+	// beginning of the run.
+	Warmup bool `json:"warmup,omitempty"`
 }
 
 // The percentiles that every result has.
 var percentiles = []float64{50, 75, 90, 95, 99, 99.9, 99.99}
-
-// The range of the histograms, in nanoseconds, and their precision: two digits are 1 %.
-const (
-	shortest = 1
-	longest  = int64(time.Hour)
-	digits   = 2
-)
-
-func newHistogram() *hdrhistogram.Histogram { return hdrhistogram.New(shortest, longest, digits) }
-
-// moments are what a histogram only has to 1 %: kept beside it.
-type moments struct {
-	n        int64
-	sum, sq  float64
-	min, max int64
-}
-
-func (m *moments) add(v int64) {
-	if m.n == 0 || v < m.min {
-		m.min = v
-	}
-	if v > m.max {
-		m.max = v
-	}
-	m.n++
-	f := float64(v)
-	m.sum += f
-	m.sq += f * f
-}
-
-func (m *moments) merge(o moments) {
-	if o.n == 0 {
-		return
-	}
-	if m.n == 0 || o.min < m.min {
-		m.min = o.min
-	}
-	m.max = max(m.max, o.max)
-	m.n += o.n
-	m.sum += o.sum
-	m.sq += o.sq
-}

@@ -1,20 +1,20 @@
 // Package bench runs a workload on sessions and measures it: as fast as the sessions can (closed loop), or at a given rate
 // (open loop), where latency counts from the moment at which a transaction was to begin, so that a stall is not hidden.
+// DESIGN.md tells how, and why so.
 package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/sys/unix"
 
 	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/workload"
@@ -23,16 +23,21 @@ import (
 // Options are how a workload is run.
 type Options struct {
 	Target      drive.Target
+	Failover    []drive.Target // taken in turn when the target is lost or no longer takes writes
 	Workload    workload.Workload
 	Threads     int           // sessions, each on a thread of its own
 	Time        time.Duration // how long to measure
-	Warmup      time.Duration // how long to run before
+	Warmup      time.Duration // how long to run before; with WarmupAuto at most
+	WarmupAuto  bool          // measure as soon as the figures are steady
 	Rate        float64       // transactions a second; 0: closed loop
 	Percentiles []float64     // beside those that every result has
 	Seed        uint64
 	Ledger      bool         // write down what was acknowledged and look for it afterwards
 	Progress    func(Second) // each second, when it has passed; may be nil
 }
+
+// WarmupLimit is how long an automatic warm-up takes at most, where Options.Warmup does not say.
+const WarmupLimit = 2 * time.Minute
 
 // How long transactions may take that run when the time is over, and how much memory a run may take before the garbage
 // collector, which would stop all sessions, is let loose.
@@ -41,9 +46,13 @@ const (
 	memoryLimit = 2 << 30
 )
 
+// run is one run. All moments count from its epoch, which lies so that the measured time begins with a whole second.
 type run struct {
 	Options
-	start    time.Time // of the measured time
+	epoch    time.Time
+	begin    time.Duration // when the sessions began
+	from     atomic.Int64  // when the measured time begins; unknown while an automatic warm-up goes on
+	steady   *bool         // how an automatic warm-up ended
 	kinds    int
 	schedule *schedule // nil: closed loop
 	tally    *tally
@@ -51,14 +60,26 @@ type run struct {
 	failure  ticks
 	ending   drive.Stop // no new transactions
 	stop     drive.Stop // give up those that run
+	retreat  func()     // gives up attempts to connect
+	targets  []drive.Target
+	current  atomic.Int32  // the target that new sessions are opened to
+	version  string        // of the server
+	cpu      time.Duration // of this process when the measured time began
+	told     int           // the first second that Progress does not know yet
 
 	mu   sync.Mutex
 	left []time.Duration // moments of the schedule that were taken and not used
 }
 
-func (r *run) secondOf(at time.Duration) int { return int(math.Floor(at.Seconds())) }
+func (r *run) now() time.Duration { return time.Since(r.epoch) }
 
-func (r *run) end() { r.ending.Set() }
+func (r *run) measuredFrom() time.Duration { return time.Duration(r.from.Load()) }
+
+// end lets no transaction begin any more.
+func (r *run) end() {
+	r.ending.Set()
+	r.retreat()
+}
 
 func (r *run) untaken(due time.Duration) {
 	r.mu.Lock()
@@ -66,44 +87,68 @@ func (r *run) untaken(due time.Duration) {
 	r.left = append(r.left, due)
 }
 
-// Run measures a workload. When ctx ends early the result holds what was measured so far, and says so.
+// Run measures a workload. When ctx ends early the result holds what was measured so far, and says so. It also gives a
+// result beside an error, when sessions ran before the error came.
 func Run(ctx context.Context, o Options) (*Result, error) {
-	r := &run{Options: o, kinds: 1}
-	if k, ok := o.Workload.(workload.Kinded); ok {
-		r.kinds = len(k.KindNames())
+	if err := o.Check(); err != nil {
+		return nil, err
 	}
-	r.tally = newTally(r.kinds)
-	r.success, r.failure = newTicks(o.Time+grace), newTicks(o.Time+grace)
+	r := newRun(o)
+	if err := r.askVersion(ctx); err != nil {
+		return nil, err
+	}
 	book, err := r.openLedger(ctx)
 	if err != nil {
 		return nil, err
 	}
 	workers, err := r.connect(ctx, book)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, book.drop(ctx))
 	}
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(o.Threads + 2))
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(o.Threads, runtime.GOMAXPROCS(0)) + 2))
 	runtime.GC()
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(memoryLimit))
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	r.start = time.Now().Add(o.Warmup)
-	if o.Rate > 0 {
-		r.schedule = newSchedule(o.Rate, o.Time+o.Warmup, o.Seed)
-		r.schedule.next -= o.Warmup
-		r.schedule.end = o.Time
-	}
-	cpu := cpuTime()
-	interrupted, err := r.drive(ctx, workers)
-	cpu = cpuTime() - cpu
-	if err != nil {
-		return nil, err
-	}
-	result := r.result(workers, interrupted)
-	result.ClientCPUSeconds = cpu.Seconds()
+	began := time.Now()
+	r.startClock(began)
+	interrupted, over, failed := r.drive(ctx, workers)
+	result := r.result(workers, interrupted, over)
 	if book != nil {
-		result.Ledger, err = book.compare(context.WithoutCancel(ctx), workers)
+		result.Ledger = book.compare(context.WithoutCancel(ctx), workers)
 	}
-	return result, err
+	return result, failed
+}
+
+func newRun(o Options) *run {
+	if o.WarmupAuto && o.Warmup == 0 {
+		o.Warmup = WarmupLimit
+	}
+	r := &run{Options: o, kinds: 1, targets: append([]drive.Target{o.Target}, o.Failover...), retreat: func() {}}
+	if k, ok := o.Workload.(workload.Kinded); ok {
+		r.kinds = len(k.KindNames())
+	}
+	r.tally = newTally(r.kinds, o.Threads)
+	length := o.Warmup + o.Time + grace + time.Second
+	r.success, r.failure = newTicks(length), newTicks(length)
+	return r
+}
+
+// startClock sets the epoch.
+func (r *run) startClock(now time.Time) {
+	whole := (r.Warmup + time.Second - 1).Truncate(time.Second)
+	r.from.Store(int64(whole))
+	if r.WarmupAuto {
+		whole = r.Warmup
+		r.from.Store(int64(unknown))
+	}
+	r.begin = whole - r.Warmup
+	r.epoch = now.Add(-r.begin)
+	if r.Rate > 0 {
+		r.schedule = newSchedule(r.Rate, r.begin, r.Seed)
+		if !r.WarmupAuto {
+			r.schedule.until(whole + r.Time)
+		}
+	}
 }
 
 // connect opens all sessions before the clock runs.
@@ -112,7 +157,7 @@ func (r *run) connect(ctx context.Context, book *ledger) ([]*worker, error) {
 	group, gctx := errgroup.WithContext(ctx)
 	group.SetLimit(16)
 	for i := range workers {
-		workers[i] = &worker{run: r, id: i}
+		workers[i] = &worker{run: r, id: i, unfinished: unknown}
 		if book != nil {
 			workers[i].ledger = book.client(i)
 		}
@@ -127,158 +172,38 @@ func (r *run) connect(ctx context.Context, book *ledger) ([]*worker, error) {
 	return workers, nil
 }
 
-// drive lets the workers run until the time is over or ctx ends.
-func (r *run) drive(ctx context.Context, workers []*worker) (interrupted bool, err error) {
+// drive lets the workers run until the time is over or ctx ends; over is when that was.
+func (r *run) drive(ctx context.Context, workers []*worker) (interrupted bool, over time.Duration, err error) {
+	connecting, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	r.retreat = cancel
 	var group errgroup.Group
 	for _, w := range workers {
-		group.Go(func() error { return w.loop(ctx) })
+		group.Go(func() error { return w.loop(connecting) })
 	}
+	go r.tally.gather(r.measuredFrom)
 	done := make(chan error, 1)
 	go func() { done <- group.Wait() }()
-	interrupted, over, err := r.watch(ctx, done)
+	defer func() {
+		close(r.tally.handed)
+		<-r.tally.done
+		r.tell(secondOf(over))
+	}()
+	interrupted, ended, err := r.watch(ctx, done)
+	over = r.now()
 	r.end()
-	if over {
-		return interrupted, err
+	if ended {
+		return interrupted, over, err
 	}
 	last := time.NewTimer(grace)
 	defer last.Stop()
 	select {
-	case err := <-done:
-		return interrupted, err
+	case err = <-done:
 	case <-last.C:
 		r.stop.Set()
-		return interrupted, <-done
+		err = <-done
 	}
-}
-
-// watch tells of each second until the time is over; over: the workers have ended by themselves.
-func (r *run) watch(ctx context.Context, done <-chan error) (interrupted, over bool, err error) {
-	finish := time.NewTimer(time.Until(r.start.Add(r.Time)))
-	defer finish.Stop()
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	told := r.secondOf(time.Since(r.start))
-	for {
-		select {
-		case <-ctx.Done():
-			return true, false, nil
-		case <-finish.C:
-			return false, false, nil
-		case err := <-done:
-			return false, true, err
-		case <-tick.C:
-			// One second later, so that the sessions have handed it over.
-			for now := r.secondOf(time.Since(r.start)) - 1; told < now; told++ {
-				if r.Progress != nil {
-					r.Progress(r.tally.timeline(told, told+1)[0])
-				}
-			}
-		}
-	}
-}
-
-// result puts the figures together.
-func (r *run) result(workers []*worker, interrupted bool) *Result {
-	var ended time.Duration
-	out := &Result{
-		Workload: r.Workload.Name(), Server: r.Target.String(), Began: r.start, Threads: r.Threads, Rate: r.Rate,
-		WarmupSeconds: r.Warmup.Seconds(), Interrupted: interrupted,
-	}
-	for _, w := range workers {
-		ended = max(ended, w.last)
-		out.Reconnects += w.reconnects
-		out.Others += w.queries[drive.Other]
-		out.Reads += w.queries[drive.Read]
-		out.Writes += w.queries[drive.Write]
-	}
-	if !interrupted && ended < r.Time {
-		ended = r.Time // sessions waited for a server that did not answer, or for work
-	}
-	if r.schedule != nil {
-		out.Backlog = r.unstarted(min(ended, r.Time))
-	}
-	out.Seconds = ended.Seconds()
-	out.Queries = out.Reads + out.Writes + out.Others
-	all, m := newHistogram(), moments{}
-	for i, h := range r.tally.latency {
-		all.Merge(h)
-		m.merge(r.tally.moments[i])
-	}
-	out.Transactions = m.n - r.tally.never
-	out.TransactionsPerSecond = float64(out.Transactions) / out.Seconds
-	out.QueriesPerSecond = float64(out.Queries) / out.Seconds
-	out.Latency = r.latency(all, m)
-	if r.schedule != nil {
-		l := r.latency(r.tally.service, r.tally.serviceMoments)
-		out.ServiceTime = &l
-	}
-	if k, ok := r.Workload.(workload.Kinded); ok {
-		for i, name := range k.KindNames() {
-			n := r.tally.moments[i].n
-			out.Kinds = append(out.Kinds, KindResult{Name: name, Transactions: n, PerMinute: float64(n) / out.Seconds * 60, Latency: r.latency(r.tally.latency[i], r.tally.moments[i])})
-		}
-	}
-	out.Errors = r.tally.errorCounts()
-	out.Outages = outages(r.success, r.failure, ended)
-	out.Timeline = r.tally.timeline(-r.secondOf(r.Warmup+time.Second-1), max(r.secondOf(ended), 1))
-	if b, err := all.Encode(hdrhistogram.V2CompressedEncodingCookieBase); err == nil {
-		out.Histogram = string(b)
-	}
-	return out
-}
-
-// unstarted counts the transactions that were due and never began, each with the time that it had waited when the run
-// ended: to leave them out would hide the worst.
-func (r *run) unstarted(end time.Duration) *Backlog {
-	b := &Backlog{Max: r.tally.backlog, MaxWait: r.tally.maxWait.Seconds()}
-	last := newSlice(r.kinds, true)
-	last.second = max(r.secondOf(end)-1, 0)
-	never := func(due time.Duration) {
-		if due >= end {
-			return
-		}
-		b.NeverStarted++
-		_ = last.latency[0].RecordValue(min(int64(end-due), longest))
-		last.moments[0].add(int64(end - due))
-		b.MaxWait = max(b.MaxWait, (end - due).Seconds())
-	}
-	for _, due := range r.left {
-		never(due)
-	}
-	r.schedule.rest(end, never)
-	b.AtEnd = b.NeverStarted
-	b.Max = max(b.Max, b.AtEnd)
-	r.tally.never = b.NeverStarted
-	if b.NeverStarted > 0 {
-		r.tally.latency[0].Merge(last.latency[0])
-		r.tally.moments[0].merge(last.moments[0])
-	}
-	return b
-}
-
-func (r *run) latency(h *hdrhistogram.Histogram, m moments) Latency {
-	if m.n == 0 {
-		return Latency{Percentiles: []Percentile{}}
-	}
-	l := Latency{Min: float64(m.min) / 1e9, Max: float64(m.max) / 1e9, Avg: m.sum / float64(m.n) / 1e9}
-	if m.n > 1 {
-		l.Stddev = math.Sqrt(max(0, (m.sq-m.sum*m.sum/float64(m.n))/float64(m.n-1))) / 1e9
-	}
-	wanted := slices.Concat(percentiles, r.Percentiles)
-	slices.Sort(wanted)
-	for _, p := range slices.Compact(wanted) {
-		l.Percentiles = append(l.Percentiles, Percentile{Percentile: p, Seconds: float64(min(max(h.ValueAtPercentile(p), m.min), m.max)) / 1e9})
-	}
-	return l
-}
-
-// cpuTime is the processor time of this process so far.
-func cpuTime() time.Duration {
-	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	return interrupted, over, err
 }
 
 // Check says what is wrong with the options.

@@ -7,17 +7,19 @@ import (
 )
 
 // schedule says when transactions are to begin in an open loop: a Poisson process, so that the gaps are as uneven as those
-// of independent users. Sessions take the moments one after the other; one that is free early waits for its moment.
+// of independent users. Sessions take the moments one after the other; one that is free early waits for its moment. All
+// moments count from the run's epoch.
 type schedule struct {
 	mu   sync.Mutex
 	rng  *rand.Rand
 	rate float64 // a second
 	next time.Duration
-	end  time.Duration // no moment after it; 0: no end
+	end  time.Duration // no moment at or after it
 }
 
-func newSchedule(rate float64, end time.Duration, seed uint64) *schedule {
-	s := &schedule{rng: rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15)), rate: rate, end: end}
+// newSchedule begins at that moment and has no end yet.
+func newSchedule(rate float64, begin time.Duration, seed uint64) *schedule {
+	s := &schedule{rng: rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15)), rate: rate, next: begin, end: unknown}
 	s.step()
 	return s
 }
@@ -26,11 +28,18 @@ func (s *schedule) step() {
 	s.next += time.Duration(s.rng.ExpFloat64() / s.rate * float64(time.Second))
 }
 
-// take gives the next moment, counted from the start; false when there is none any more.
+// until sets the end.
+func (s *schedule) until(end time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.end = end
+}
+
+// take gives the next moment; false when there is none any more.
 func (s *schedule) take() (time.Duration, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.end > 0 && s.next > s.end {
+	if s.next >= s.end {
 		return 0, false
 	}
 	due := s.next
@@ -42,16 +51,14 @@ func (s *schedule) take() (time.Duration, bool) {
 func (s *schedule) rest(at time.Duration, f func(due time.Duration)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for s.next <= at && (s.end == 0 || s.next <= s.end) {
+	for s.next < min(at, s.end) {
 		f(s.next)
 		s.step()
 	}
 }
 
-// waiting estimates how many moments lie between the one that was just taken and now.
+// waiting estimates how many moments lie between the one that was just taken and now: those are not drawn yet, and the
+// rate says how many there will be.
 func (s *schedule) waiting(due, now time.Duration) int64 {
-	if now <= due {
-		return 0
-	}
-	return int64((now - due).Seconds() * s.rate)
+	return int64(max(now-due, 0).Seconds() * s.rate)
 }

@@ -1,82 +1,126 @@
 package bench
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// tally gathers what the sessions hand over once a second. A session that hangs hands over late; its figures then go to
-// the seconds in which its transactions ended.
+// tally gathers what the sessions hand over once a second. A session hands over when its first transaction in a new second
+// has ended, so one that hangs does it late; its figures then go to the seconds in which its transactions ended.
 type tally struct {
-	mu             sync.Mutex
-	latency        []*hdrhistogram.Histogram // by kind
-	moments        []moments                 // by kind
-	service        *hdrhistogram.Histogram
-	serviceMoments moments
-	seconds        map[int]*second
-	errors         map[string]*ErrorCount
-	maxWait        time.Duration
-	backlog        int64
-	never          int64 // transactions of the schedule that never began; they stand in the latency
+	kinds int
+
+	mu      sync.Mutex
+	latency []*hist // by kind
+	service *hist
+	queries [3]int64
+	seconds map[int]*second
+	errors  map[string]*ErrorCount
+	maxWait time.Duration
+	backlog int64
+
+	handed chan *slice // from the sessions
+	done   chan struct{}
+	free   chan *slice // to be used again
 }
+
+// keptOpen is for how many seconds the histogram of a second is kept at full size.
+const keptOpen = 4
 
 // second is one second while it is being gathered.
 type second struct {
-	hist    *hdrhistogram.Histogram
-	max     int64
+	hist    *hist
+	queries int64
 	errors  int64
 	backlog int64
 }
 
-func newTally(kinds int) *tally {
-	t := &tally{service: newHistogram(), seconds: map[int]*second{}, errors: map[string]*ErrorCount{}}
-	for range kinds {
-		t.latency = append(t.latency, newHistogram())
+func newTally(kinds, sessions int) *tally {
+	t := &tally{
+		kinds: kinds, service: newHist(), seconds: map[int]*second{}, errors: map[string]*ErrorCount{},
+		handed: make(chan *slice, 2*sessions), free: make(chan *slice, 2*sessions), done: make(chan struct{}),
 	}
-	t.moments = make([]moments, kinds)
+	for range kinds {
+		t.latency = append(t.latency, newHist())
+	}
 	return t
 }
 
 // slice is what one session did in one second.
 type slice struct {
-	second         int
-	latency        []*hdrhistogram.Histogram // by kind
-	moments        []moments
-	service        *hdrhistogram.Histogram // nil in a closed loop
-	serviceMoments moments
-	errors         int64
-	backlog        int64
-	maxWait        time.Duration
+	second  int
+	latency []*hist // by kind; nil where there was none yet
+	service *hist   // nil in a closed loop
+	queries [3]int64
+	errors  map[string]*ErrorCount
+	backlog int64
+	maxWait time.Duration
 }
 
-func newSlice(kinds int, open bool) *slice {
-	s := &slice{moments: make([]moments, kinds)}
-	for range kinds {
-		s.latency = append(s.latency, newHistogram())
+// blank gives an empty slice.
+func (t *tally) blank(second int, open bool) *slice {
+	var s *slice
+	select {
+	case s = <-t.free:
+	default:
+		s = &slice{latency: make([]*hist, t.kinds)}
 	}
-	if open {
-		s.service = newHistogram()
+	if open && s.service == nil {
+		s.service = newHist()
 	}
+	s.second = second
 	return s
 }
 
 // clear makes the slice ready for another second.
-func (s *slice) clear(second int) {
-	for i, h := range s.latency {
-		if s.moments[i].n > 0 {
-			h.Reset()
-			s.moments[i] = moments{}
+func (s *slice) clear() {
+	for _, h := range s.latency {
+		if h != nil {
+			h.clear()
 		}
 	}
-	if s.service != nil && s.serviceMoments.n > 0 {
-		s.service.Reset()
-		s.serviceMoments = moments{}
+	if s.service != nil {
+		s.service.clear()
 	}
-	s.errors, s.backlog, s.maxWait = 0, 0, 0
-	s.second = second
+	s.queries, s.errors, s.backlog, s.maxWait = [3]int64{}, nil, 0, 0
+}
+
+// add counts a transaction that succeeded.
+func (s *slice) add(kind int, took int64) {
+	h := s.latency[kind]
+	if h == nil {
+		h = newHist()
+		s.latency[kind] = h
+	}
+	h.add(took)
+}
+
+// failed counts an error.
+func (s *slice) failed(label string, err error) {
+	e := s.errors[label]
+	if e == nil {
+		if s.errors == nil {
+			s.errors = map[string]*ErrorCount{}
+		}
+		e = &ErrorCount{Label: label, Message: err.Error()}
+		s.errors[label] = e
+	}
+	e.Count++
+}
+
+// gather takes slices until handed is closed. from tells when the measured time begins.
+func (t *tally) gather(from func() time.Duration) {
+	defer close(t.done)
+	for s := range t.handed {
+		t.take(s, time.Duration(s.second)*time.Second >= from())
+		s.clear()
+		select {
+		case t.free <- s:
+		default:
+		}
+	}
 }
 
 // take adds a slice. measured is false for the warm-up: its seconds are shown, its figures not counted.
@@ -85,79 +129,73 @@ func (t *tally) take(s *slice, measured bool) {
 	defer t.mu.Unlock()
 	sec := t.seconds[s.second]
 	if sec == nil {
-		sec = &second{hist: newHistogram()}
+		sec = &second{hist: newHist()}
 		t.seconds[s.second] = sec
+		if old := t.seconds[s.second-keptOpen]; old != nil {
+			old.hist.trim()
+		}
 	}
-	sec.errors += s.errors
+	sec.queries += s.queries[0] + s.queries[1] + s.queries[2]
 	sec.backlog = max(sec.backlog, s.backlog)
+	for _, e := range s.errors {
+		sec.errors += e.Count
+	}
 	for i, h := range s.latency {
-		if s.moments[i].n == 0 {
+		if h == nil {
 			continue
 		}
-		sec.hist.Merge(h)
-		sec.max = max(sec.max, s.moments[i].max)
+		sec.hist.merge(h)
 		if measured {
-			t.latency[i].Merge(h)
-			t.moments[i].merge(s.moments[i])
+			t.latency[i].merge(h)
 		}
 	}
 	if !measured {
 		return
 	}
-	if s.service != nil && s.serviceMoments.n > 0 {
-		t.service.Merge(s.service)
-		t.serviceMoments.merge(s.serviceMoments)
+	for i, n := range s.queries {
+		t.queries[i] += n
+	}
+	for label, e := range s.errors {
+		if sum := t.errors[label]; sum != nil {
+			sum.Count += e.Count
+		} else {
+			t.errors[label] = e
+		}
+	}
+	if s.service != nil {
+		t.service.merge(s.service)
 	}
 	t.maxWait = max(t.maxWait, s.maxWait)
 	t.backlog = max(t.backlog, s.backlog)
 }
 
-// failed counts an error.
-func (t *tally) failed(label, message string) {
+// timeline gives the seconds from the first to the last; empty ones too, for those are the ones that matter. They are
+// counted from the second zero.
+func (t *tally) timeline(from, to, zero int) []Second {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	e := t.errors[label]
-	if e == nil {
-		e = &ErrorCount{Label: label, Message: message}
-		t.errors[label] = e
-	}
-	e.Count++
-}
-
-// timeline gives the seconds from the first to the last; empty ones too, for those are the ones that matter.
-func (t *tally) timeline(from, to int) []Second {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var out []Second
+	out := make([]Second, 0, max(to-from, 0))
 	for s := from; s < to; s++ {
-		x := Second{Second: s}
+		x := Second{Second: s - zero, Warmup: s < zero}
 		if sec := t.seconds[s]; sec != nil {
-			x.fill(sec)
+			h := sec.hist
+			at := func(p float64) float64 { return float64(h.at(p)) / 1e9 }
+			x.Transactions, x.Queries, x.Errors, x.Backlog = h.n, sec.queries, sec.errors, sec.backlog
+			x.P50, x.P95, x.P99, x.Max = at(50), at(95), at(99), float64(h.max)/1e9
 		}
 		out = append(out, x)
 	}
 	return out
 }
 
-func (x *Second) fill(s *second) {
-	x.Transactions, x.Errors, x.Backlog = s.hist.TotalCount(), s.errors, s.backlog
-	at := func(p float64) float64 { return float64(min(s.hist.ValueAtPercentile(p), s.max)) / 1e9 }
-	x.P50, x.P95, x.P99, x.Max = at(50), at(95), at(99), float64(s.max)/1e9
-}
-
 // errorCounts are the errors, the most frequent first.
 func (t *tally) errorCounts() []ErrorCount {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	var out []ErrorCount
 	for _, e := range t.errors {
 		out = append(out, *e)
 	}
 	slices.SortFunc(out, func(a, b ErrorCount) int {
-		if a.Count != b.Count {
-			return int(b.Count - a.Count)
-		}
-		return int(int64(len(a.Label)) - int64(len(b.Label)))
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Label, b.Label))
 	})
 	return out
 }

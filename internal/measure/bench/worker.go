@@ -10,6 +10,7 @@ import (
 
 	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/workload"
+	"github.com/rissodb/risso/internal/mysql"
 )
 
 // Waits between attempts to connect again.
@@ -24,35 +25,40 @@ type worker struct {
 	id  int
 
 	session drive.Session
+	at      int // the target that the session is open to
 	client  workload.Client
 	kinded  workload.KindedClient // client, where its transactions are of several kinds
 	ledger  *ledgerClient         // nil without a ledger
 
 	slice      *slice
-	queries    [3]int64 // of sessions that are gone
-	counting   bool     // the measured time has begun
+	gone       [3]int64 // statements of sessions that are gone
+	before     [3]int64 // statements when the transaction before ended
+	handed     [3]int64 // statements that were handed over
 	reconnects int64
+	retry      time.Duration // before the next attempt to connect; 0 after a success
 	last       time.Duration // when the last transaction ended
+	slow       []span
+	unfinished time.Duration // since when the transaction that was given up was due; unknown: none was
 }
 
 // connect opens a session and prepares the statements.
 func (w *worker) connect(ctx context.Context) error {
-	s, err := w.run.Target.Open(ctx, &w.run.stop)
+	s, at, err := w.run.open(ctx)
 	if err != nil {
 		return err
 	}
 	c, err := w.run.Workload.Client(s, w.id, rand.New(rand.NewPCG(w.run.Seed, uint64(w.id)<<32|uint64(w.reconnects))))
 	if err != nil {
+		err = fmt.Errorf("prepare the statements of %s: %w", w.run.Workload.Name(), err)
+	} else if w.ledger != nil {
+		err = w.ledger.prepare(s)
+	}
+	if err != nil {
 		s.Close()
-		return fmt.Errorf("prepare the statements of %s: %w", w.run.Workload.Name(), err)
+		w.run.leave(at)
+		return err
 	}
-	if w.ledger != nil {
-		if err := w.ledger.prepare(s); err != nil {
-			s.Close()
-			return err
-		}
-	}
-	w.session, w.client = s, c
+	w.session, w.at, w.client = s, at, c
 	w.kinded, _ = c.(workload.KindedClient)
 	*s.Counts() = [3]int64{}
 	return nil
@@ -63,11 +69,20 @@ func (w *worker) drop() {
 	if w.session == nil {
 		return
 	}
-	for i, n := range w.session.Counts() {
-		w.queries[i] += n
-	}
+	w.gone = w.total()
 	w.session.Close()
 	w.session, w.client, w.kinded = nil, nil, nil
+}
+
+// total are the statements of all sessions that this worker had, by kind.
+func (w *worker) total() [3]int64 {
+	n := w.gone
+	if w.session != nil {
+		for i, more := range w.session.Counts() {
+			n[i] += more
+		}
+	}
+	return n
 }
 
 // loop runs transactions until the run ends. It gives an error only for what makes the whole run senseless.
@@ -77,21 +92,20 @@ func (w *worker) loop(ctx context.Context) error {
 		return err
 	}
 	defer w.drop()
-	w.last = time.Since(w.run.start)
-	w.slice = newSlice(w.run.kinds, w.run.schedule != nil)
-	w.slice.second = w.run.secondOf(w.last)
-	defer func() { w.run.tally.take(w.slice, w.slice.second >= 0) }()
+	w.last = w.run.now()
+	w.slice = w.run.tally.blank(secondOf(w.last), w.run.schedule != nil)
+	defer func() { w.handOver(w.total()) }()
 	for {
+		if w.session == nil && !w.reconnect(ctx) {
+			return nil
+		}
 		due, ok := w.next()
 		if !ok {
 			return nil
 		}
-		if w.session == nil && !w.reconnect(ctx) {
-			return nil
-		}
 		began := due
 		if w.run.schedule != nil {
-			began = time.Since(w.run.start)
+			began = w.run.now()
 		}
 		err := w.transaction()
 		if fatal := w.account(due, began, err); fatal != nil {
@@ -101,7 +115,8 @@ func (w *worker) loop(ctx context.Context) error {
 	}
 }
 
-// next gives the moment from which the latency of the next transaction counts.
+// next gives the moment from which the latency of the next transaction counts: in a closed loop the end of the one before,
+// so that a reconnect is in it.
 func (w *worker) next() (due time.Duration, ok bool) {
 	if w.run.ending.IsSet() {
 		return 0, false
@@ -110,7 +125,7 @@ func (w *worker) next() (due time.Duration, ok bool) {
 		return w.last, true
 	}
 	due, ok = w.run.schedule.take()
-	if !ok || !until(w.run.start, due, &w.run.ending) {
+	if !ok || !until(w.run.epoch, due, &w.run.ending) {
 		if ok {
 			w.run.untaken(due)
 		}
@@ -131,53 +146,61 @@ func (w *worker) transaction() error {
 
 // account notes how a transaction ended.
 func (w *worker) account(due, began time.Duration, err error) error {
-	now := time.Since(w.run.start)
-	w.last = now
-	if s := w.run.secondOf(now); s != w.slice.second {
-		w.turn(s)
+	now := w.run.now()
+	if errors.Is(err, drive.ErrStopped) {
+		w.unfinished = due
+		w.slow = note(w.slow, span{due, now})
+		return nil
 	}
+	w.last = now
+	w.turn(now)
+	w.before = w.total()
 	if err != nil {
 		return w.failed(now, err)
 	}
+	w.retry = 0
 	w.run.success.mark(now)
 	kind := 0
 	if w.kinded != nil {
 		kind = w.kinded.Kind()
 	}
-	took := int64(now - due)
-	_ = w.slice.latency[kind].RecordValue(min(took, longest))
-	w.slice.moments[kind].add(took)
+	took := now - due
+	w.slice.add(kind, int64(took))
+	if took >= shortestStall {
+		w.slow = note(w.slow, span{due, now})
+	}
 	if w.slice.service != nil {
-		_ = w.slice.service.RecordValue(min(int64(now-began), longest))
-		w.slice.serviceMoments.add(int64(now - began))
+		w.slice.service.add(int64(now - began))
 		w.slice.maxWait = max(w.slice.maxWait, began-due)
 		w.slice.backlog = max(w.slice.backlog, w.run.schedule.waiting(due, began))
 	}
 	return nil
 }
 
-// turn hands the figures of a second over and begins another.
-func (w *worker) turn(second int) {
-	w.run.tally.take(w.slice, w.slice.second >= 0)
-	w.slice.clear(second)
-	if !w.counting && second >= 0 {
-		w.counting = true
-		w.queries = [3]int64{}
-		*w.session.Counts() = [3]int64{}
+// turn hands the figures over when another second has begun.
+func (w *worker) turn(now time.Duration) {
+	if s := secondOf(now); s != w.slice.second {
+		w.handOver(w.before)
+		w.slice = w.run.tally.blank(s, w.run.schedule != nil)
 	}
+}
+
+// handOver gives the figures of a second away; total are the statements up to its end.
+func (w *worker) handOver(total [3]int64) {
+	for i := range total {
+		w.slice.queries[i] = total[i] - w.handed[i]
+	}
+	w.handed = total
+	w.run.tally.handed <- w.slice
 }
 
 // failed counts an error; it gives those back that will not go away.
 func (w *worker) failed(now time.Duration, err error) error {
-	if errors.Is(err, drive.ErrStopped) {
-		return nil
-	}
 	w.run.failure.mark(now)
-	w.slice.errors++
 	var server *drive.ServerError
 	switch {
 	case errors.As(err, &server):
-		w.run.tally.failed(server.Label(), server.Message)
+		w.slice.failed(server.Label(), server)
 		if server.Senseless() {
 			return fmt.Errorf("%s: %w", w.run.Workload.Name(), err)
 		}
@@ -185,35 +208,46 @@ func (w *worker) failed(now time.Duration, err error) error {
 			return nil
 		}
 	case errors.Is(err, drive.ErrLost):
-		w.run.tally.failed("lost", err.Error())
+		w.slice.failed("lost", err)
 	default:
 		return err
 	}
 	w.drop()
+	w.run.leave(w.at)
 	return nil
 }
 
 // reconnect tries until there is a session again, or the run ends.
 func (w *worker) reconnect(ctx context.Context) bool {
 	w.reconnects++
-	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
-		if w.run.ending.IsSet() {
+	for {
+		now := w.run.now()
+		if w.retry > 0 && !until(w.run.epoch, now+w.retry, &w.run.ending) || w.run.ending.IsSet() {
 			return false
 		}
+		w.retry = min(max(2*w.retry, firstRetry), lastRetry)
 		err := w.connect(ctx)
 		if err == nil {
 			return true
 		}
-		now := time.Since(w.run.start)
-		w.run.failure.mark(now)
-		w.run.tally.failed("connect", err.Error())
-		if s := w.run.secondOf(now); s != w.slice.second {
-			w.run.tally.take(w.slice, w.slice.second >= 0)
-			w.slice.clear(s)
-		}
-		w.slice.errors++
-		if !until(w.run.start, now+wait, &w.run.ending) {
+		if w.run.ending.IsSet() {
 			return false
 		}
+		now = w.run.now()
+		w.turn(now)
+		w.run.failure.mark(now)
+		w.slice.failed(connectLabel(err), err)
 	}
+}
+
+// connectLabel names why a session could not be opened: by the server's number, where it gave one.
+func connectLabel(err error) string {
+	var server *drive.ServerError
+	if errors.As(err, &server) {
+		return server.Label()
+	}
+	if n := mysql.ErrorNumber(err); n != 0 {
+		return fmt.Sprintf("%d", n)
+	}
+	return "connect"
 }

@@ -1,0 +1,234 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/rissodb/risso/internal/face/render"
+	"github.com/rissodb/risso/internal/measure/bench"
+)
+
+// benchLive shows a run while it goes on: a line a second.
+type benchLive struct {
+	out  io.Writer
+	open bool      // an open loop has a backlog
+	tps  []float64 // of the last seconds
+}
+
+const liveWidth = 24 // seconds in the chart
+
+func (l *benchLive) second(x bench.Second) {
+	if l.tps = append(l.tps, float64(x.Transactions)); len(l.tps) > liveWidth {
+		l.tps = l.tps[1:]
+	}
+	when := fmt.Sprintf("%5d s", x.Second+1)
+	if x.Warmup {
+		when = "warm-up"
+	}
+	p95 := "–"
+	if x.Transactions > 0 {
+		p95 = render.Seconds(x.P95)
+	}
+	line := fmt.Sprintf("%s  %9s tps  %9s qps  p95 %8s  %s errors", when, thousands(x.Transactions), thousands(x.Queries), p95, thousands(x.Errors))
+	if l.open {
+		line += fmt.Sprintf("  %s waiting", thousands(x.Backlog))
+	}
+	fmt.Fprintf(l.out, "%s  %s\n", line, render.Spark(l.tps))
+}
+
+// thousands writes a number with a comma between its thousands.
+func thousands(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// rate writes a figure per second: whole above 100.
+func rate(v float64) string {
+	if math.Abs(v) >= 100 {
+		return thousands(int64(math.Round(v)))
+	}
+	return strconv.FormatFloat(v, 'f', 2, 64)
+}
+
+// writeBenchText writes a result for a person.
+func writeBenchText(w io.Writer, r *bench.Result) error {
+	var b strings.Builder
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "%-13s%s\n", name, fmt.Sprintf(format, args...))
+	}
+	line(r.Workload, "on %s, %s", r.Server, r.ServerVersion)
+	loop := "as fast as they can (closed loop)"
+	if r.Rate > 0 {
+		loop = rate(r.Rate) + " transactions/s asked for (open loop)"
+	}
+	cut := ""
+	if r.Interrupted {
+		cut = ", then interrupted"
+	}
+	line("", "%d threads, %s; measured %s%s%s", r.Threads, loop, render.Seconds(r.Seconds), afterWarmup(r), cut)
+	b.WriteByte('\n')
+	if r.Seconds == 0 {
+		line("nothing", "was measured: it was interrupted before the warm-up was over")
+		_, err := io.WriteString(w, b.String())
+		return err
+	}
+	line("transactions", "%14s   %12s/s", thousands(r.Transactions), rate(r.TransactionsPerSecond))
+	line("queries", "%14s   %12s/s   %s reads, %s writes, %s others", thousands(r.Queries), rate(r.QueriesPerSecond), thousands(r.Reads), thousands(r.Writes), thousands(r.Others))
+	writeBenchErrors(line, r)
+	b.WriteByte('\n')
+	writeBenchLatency(&b, r)
+	writeBenchKinds(&b, r)
+	b.WriteByte('\n')
+	writeBenchTrouble(line, r)
+	writeBenchCourse(line, r)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func afterWarmup(r *bench.Result) string {
+	if r.WarmupSeconds == 0 {
+		return ""
+	}
+	s := " after a warm-up of " + render.Seconds(r.WarmupSeconds)
+	if r.WarmupSteady != nil && !*r.WarmupSteady {
+		s += " (its limit: it did not get steady)"
+	}
+	return s
+}
+
+// lineFunc writes a name and what there is to say.
+type lineFunc func(name, format string, args ...any)
+
+func writeBenchErrors(line lineFunc, r *bench.Result) {
+	var sum int64
+	for _, e := range r.Errors {
+		sum += e.Count
+	}
+	line("errors", "%14s   %12s/s   %s reconnects", thousands(sum), rate(float64(sum)/r.Seconds), thousands(r.Reconnects))
+	for _, e := range r.Errors {
+		line("", "%14s   %s: %s", thousands(e.Count), e.Label, render.Cut(e.Message, 100))
+	}
+}
+
+// writeBenchLatency writes the percentiles, in an open loop also of the service time.
+func writeBenchLatency(b *strings.Builder, r *bench.Result) {
+	t := render.Table{Heads: []string{"", ">LATENCY"}}
+	row := func(name string, f func(bench.Latency) float64) {
+		cells := []string{name, render.Seconds(f(r.Latency))}
+		if r.ServiceTime != nil {
+			cells = append(cells, render.Seconds(f(*r.ServiceTime)))
+		}
+		t.Rows = append(t.Rows, cells)
+	}
+	if r.ServiceTime != nil {
+		t.Heads = append(t.Heads, ">SERVICE TIME")
+	}
+	row("min", func(l bench.Latency) float64 { return l.Min })
+	row("average", func(l bench.Latency) float64 { return l.Avg })
+	for _, p := range r.Latency.Percentiles {
+		row(strconv.FormatFloat(p.Percentile, 'f', -1, 64)+" %", func(l bench.Latency) float64 { return l.At(p.Percentile) })
+	}
+	row("max", func(l bench.Latency) float64 { return l.Max })
+	b.WriteString(strings.Join(t.Lines(0), "\n") + "\n")
+	if r.ServiceTime != nil {
+		b.WriteString("Latency counts from when a transaction was due, service time from when a session began it.\n")
+	}
+}
+
+func writeBenchKinds(b *strings.Builder, r *bench.Result) {
+	if len(r.Kinds) == 0 {
+		return
+	}
+	t := render.Table{Heads: []string{"KIND", ">TRANSACTIONS", ">PER MINUTE", ">MEDIAN", ">95 %", ">MAX"}}
+	for _, k := range r.Kinds {
+		t.Rows = append(t.Rows, []string{
+			k.Name, thousands(k.Transactions), rate(k.PerMinute), render.Seconds(k.Latency.At(50)), render.Seconds(k.Latency.At(95)), render.Seconds(k.Latency.Max),
+		})
+	}
+	b.WriteString("\n" + strings.Join(t.Lines(0), "\n") + "\n")
+}
+
+// mostOutages is how many outages the text tells one by one.
+const mostOutages = 10
+
+// writeBenchTrouble tells of outages, backlog, what was not finished, and the ledger.
+func writeBenchTrouble(line lineFunc, r *bench.Result) {
+	for i, o := range r.Outages {
+		name, what := "outage", "nothing succeeded, and there were errors"
+		if !o.Errors {
+			name, what = "stall", "nothing succeeded, without any error"
+		}
+		if i == mostOutages {
+			line("", "and %d more outages and stalls", len(r.Outages)-mostOutages)
+			break
+		}
+		line(name, "%s ms from second %.3f on: %s", thousands(o.Milliseconds), o.From, what)
+	}
+	if r.Unfinished > 0 {
+		line("unfinished", "%s transactions were given up after the end; their time so far is in the latency", thousands(r.Unfinished))
+	}
+	if b := r.Backlog; b != nil {
+		line("backlog", "at most %s transactions waited for a free session, the longest %s", thousands(b.Max), render.Seconds(b.MaxWait))
+		if b.NeverStarted > 0 {
+			line("", "%s were due and never begun; the time they had waited is in the latency", thousands(b.NeverStarted))
+			line("", "the server (or --threads) cannot do %s transactions/s", rate(r.Rate))
+		}
+	}
+	l := r.Ledger
+	switch {
+	case l == nil:
+	case l.Error != "":
+		line("ledger", "NOT READ: %s", l.Error)
+	case l.Missing == 0:
+		line("ledger", "all of %s acknowledged writes are there; %s more are there whose acknowledgement never came", thousands(l.Acknowledged), thousands(l.Unsure))
+	default:
+		line("ledger", "LOST: %s of %s acknowledged writes are missing", thousands(l.Missing), thousands(l.Acknowledged))
+		line("", "the first, as session:number: %s", strings.Join(l.MissingKeys, " "))
+	}
+}
+
+// writeBenchCourse draws the run and says whether it was steady.
+func writeBenchCourse(line lineFunc, r *bench.Result) {
+	var tps []float64
+	for _, s := range r.Timeline {
+		if !s.Warmup {
+			tps = append(tps, float64(s.Transactions))
+		}
+	}
+	if n := len(tps); n > 1 {
+		const width = 60
+		bars := tps
+		if n > width { // each bar is the mean of some seconds
+			bars = nil
+			for i := range width {
+				part := tps[i*n/width : (i+1)*n/width]
+				var sum float64
+				for _, v := range part {
+					sum += v
+				}
+				bars = append(bars, sum/float64(len(part)))
+			}
+		}
+		line("course", "%s", render.Spark(bars))
+	}
+	word := "NO: "
+	if r.Steady.Reached {
+		word = "yes: "
+		if r.Steady.FromSecond > 0 {
+			word = fmt.Sprintf("from second %d on: ", r.Steady.FromSecond)
+		}
+	}
+	if r.Steady.Reached || r.Steady.Slope != 0 {
+		line("steady", "%sthe line through it moves by %+.1f %% of its mean", word, 100*r.Steady.Slope)
+		line("", "(%s)", r.Steady.Test)
+	} else {
+		line("steady", "%s", r.Steady.Test)
+	}
+	line("client", "%.2f s of processor time, %s a query", r.ClientCPUSeconds, render.Seconds(r.ClientCPUSeconds/math.Max(float64(r.Queries), 1)))
+}
