@@ -1,7 +1,14 @@
 package cli
 
 import (
+	"cmp"
+	"context"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -15,10 +22,12 @@ func newBench(s Streams) *cobra.Command {
 		Use:   "bench",
 		Short: "Measure a server with a workload",
 		Long:  "Measure a server with a workload, and compare what was measured.\n\n" + exitCodesHelp,
-		Example: `  risso bench prepare point_select --dsn 'root@unix(/run/mysqld/mysqld.sock)/sbtest' --tables 4
-  risso bench run point_select --dsn 'root@unix(/run/mysqld/mysqld.sock)/sbtest' --tables 4 --threads 16`,
+		Example: `  risso bench list
+  risso bench prepare point_select --dsn 'root@unix(/run/mysqld/mysqld.sock)/sbtest' --tables 4 --threads 4
+  risso bench run point_select --dsn 'root@unix(/run/mysqld/mysqld.sock)/sbtest' --tables 4 --threads 16
+  risso bench cleanup point_select --dsn 'root@unix(/run/mysqld/mysqld.sock)/sbtest'`,
 	}
-	cmd.AddCommand(newBenchRun(s))
+	cmd.AddCommand(newBenchList(s), newBenchPrepare(s), newBenchRun(s), newBenchCleanup(s))
 	return cmd
 }
 
@@ -26,28 +35,145 @@ func newBench(s Streams) *cobra.Command {
 type workloadFlags struct {
 	serverFlags
 	workload.Params
+	yes bool // go on beside other data
 }
 
 func (f *workloadFlags) bind(cmd *cobra.Command) {
-	f.serverFlags.bind(cmd, "the server to measure")
+	f.serverFlags.bind(cmd, "the server to measure, PostgreSQL by postgres://user:password@host:port/database")
 	d := workload.Defaults()
 	fl := cmd.Flags()
-	fl.IntVar(&f.Tables, "tables", d.Tables, "number of tables")
-	fl.IntVar(&f.TableSize, "table-size", d.TableSize, "rows of each table")
+	fl.BoolVar(&f.yes, "yes", false, "go on although the server holds other data")
+	whole := func(at *int, name string, standard int, use string) { fl.IntVar(at, name, standard, use) }
+	whole(&f.Tables, "tables", d.Tables, "number of tables")
+	whole(&f.TableSize, "table-size", d.TableSize, "rows of each table")
+	fl.BoolVar(&f.NoPrimaryKey, "no-primary-key", false, "tables without a primary key")
+	fl.BoolVar(&f.Secondary, "secondary", false, "tables with a plain index on id in place of the primary key")
+	fl.BoolVar(&f.NoAutoInc, "no-auto-inc", false, "tables whose ids the client gives")
+	fl.BoolVar(&f.NoIndex, "no-index", false, "tables without an index on k")
+	fl.StringVar(&f.Engine, "engine", "", "storage engine of new tables (default InnoDB)")
+	fl.StringVar(&f.TableOptions, "table-options", "", "what CREATE TABLE ends with, such as ROW_FORMAT=COMPRESSED")
 	fl.StringVar(&f.Distribution, "distribution", d.Distribution, "how rows are drawn: uniform, special, pareto, zipfian, gaussian")
+	fl.Var((*numbersFlag)(&f.DistributionParams), "distribution-param", "name=value, may be repeated: spec-iter (12), spec-pct (1), spec-res (75), pareto-h (0.2), zipfian-exp (0.8)")
+	whole(&f.PointSelects, "point-selects", d.PointSelects, "point selects of a transaction")
+	whole(&f.SimpleRanges, "simple-ranges", d.SimpleRanges, "ranges of a transaction")
+	whole(&f.SumRanges, "sum-ranges", d.SumRanges, "ranges with SUM of a transaction")
+	whole(&f.OrderRanges, "order-ranges", d.OrderRanges, "ranges with ORDER BY of a transaction")
+	whole(&f.DistinctRanges, "distinct-ranges", d.DistinctRanges, "ranges with DISTINCT of a transaction")
+	fl.BoolVar(&f.NoRangeSelects, "no-range-selects", false, "leave out all ranges")
+	whole(&f.RangeSize, "range-size", d.RangeSize, "rows of a range")
+	whole(&f.IndexUpdates, "index-updates", d.IndexUpdates, "updates of k in a transaction")
+	whole(&f.NonIndexUpdates, "non-index-updates", d.NonIndexUpdates, "updates of c in a transaction")
+	whole(&f.DeleteInserts, "delete-inserts", d.DeleteInserts, "deletes, each with an insert of the same id, in a transaction")
+	whole(&f.RandomPoints, "random-points", d.RandomPoints, "select_random_points: values in a statement")
+	whole(&f.RandomRanges, "random-ranges", d.RandomRanges, "select_random_ranges: ranges in a statement")
+	whole(&f.Delta, "delta", d.Delta, "select_random_ranges: width of a range")
+	fl.BoolVar(&f.SkipTransactions, "skip-trx", false, "no BEGIN and COMMIT around the statements")
+	fl.BoolVar(&f.Unprepared, "unprepared", false, "send statements as text instead of preparing them")
+	whole(&f.Schemas, "schemas", d.Schemas, "schemas: number of schemas")
+	whole(&f.SchemaTables, "schema-tables", d.SchemaTables, "schemas: tables of each schema")
+	whole(&f.SchemaRows, "schema-rows", d.SchemaRows, "schemas: rows of each table")
+	fl.Uint64Var(&f.Params.Seed, "seed", 0, "seed of all random numbers")
 }
 
 // open finds the server and makes the workload.
 func (f *workloadFlags) open(name string) (drive.Target, workload.Workload, error) {
+	postgres := strings.HasPrefix(f.dsn, "postgres://") || strings.HasPrefix(f.dsn, "postgresql://")
+	if postgres {
+		f.Dialect = drive.Postgres
+	}
 	w, err := all.New(name, f.Params)
 	if errors.Is(err, workload.ErrUsage) {
 		return nil, nil, failure(exitUsage, "", err)
 	} else if err != nil {
 		return nil, nil, err
 	}
+	if postgres {
+		target, err := drive.ForPostgres(f.dsn)
+		if err != nil {
+			return nil, nil, failure(exitUsage, "", err)
+		}
+		return target, w, nil
+	}
 	target, err := f.target()
 	if err != nil {
 		return nil, nil, err
 	}
 	return drive.ForMySQL(target), w, nil
+}
+
+// guard refuses a server that holds other data, unless the user wants it so.
+func (f *workloadFlags) guard(ctx context.Context, t drive.Target) error {
+	if f.yes {
+		return nil
+	}
+	n, first, err := workload.Others(ctx, t)
+	switch {
+	case err != nil:
+		return err
+	case n == 1:
+		return failure(exitUsage, "--yes goes on beside it", fmt.Errorf("%s holds a table that is no benchmark's: %s", t, first))
+	case n > 1:
+		return failure(exitUsage, "--yes goes on beside them", fmt.Errorf("%s holds %d tables that are no benchmark's, the first is %s", t, n, first))
+	}
+	return nil
+}
+
+// numbersFlag is a flag of named numbers.
+type numbersFlag map[string]float64
+
+func (f *numbersFlag) Type() string { return "name=value" }
+
+func (f *numbersFlag) String() string {
+	var out []string
+	for _, k := range slices.Sorted(maps.Keys(*f)) {
+		out = append(out, fmt.Sprintf("%s=%v", k, (*f)[k]))
+	}
+	return strings.Join(out, ",")
+}
+
+func (f *numbersFlag) Set(text string) error {
+	for part := range strings.SplitSeq(text, ",") {
+		name, value, ok := strings.Cut(part, "=")
+		v, err := strconv.ParseFloat(value, 64)
+		if !ok || err != nil {
+			return errors.New("write it as name=number")
+		}
+		if *f == nil {
+			*f = map[string]float64{}
+		}
+		(*f)[strings.TrimPrefix(name, "rand-")] = v
+	}
+	return nil
+}
+
+func newBenchList(s Streams) *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use: "list", Short: "Name all workloads", Args: cobra.NoArgs, Example: "  risso bench list",
+		RunE: func(*cobra.Command, []string) error { return listWorkloads(s, output) },
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	return cmd
+}
+
+func listWorkloads(s Streams, output string) error {
+	list := all.List()
+	switch output {
+	case "json":
+		out := []map[string]string{}
+		for _, e := range list {
+			out = append(out, map[string]string{"name": e.Name, "summary": e.Summary})
+		}
+		return writeJSON(s.Out, out)
+	case "text":
+	default:
+		return usageError("--output %q: text or json", output)
+	}
+	width := len(slices.MaxFunc(list, func(a, b all.Entry) int { return cmp.Compare(len(a.Name), len(b.Name)) }).Name)
+	for _, e := range list {
+		if _, err := fmt.Fprintf(s.Out, "%-*s  %s\n", width, e.Name, e.Summary); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -144,6 +144,7 @@ func runBench(cmd *cobra.Command, s Streams, f benchRunFlags, name string) (err 
 	if err := f.check(); err != nil {
 		return err
 	}
+	f.Clients = f.Threads
 	if f.Target, f.Workload, err = f.open(name); err != nil {
 		return err
 	}
@@ -152,6 +153,9 @@ func runBench(cmd *cobra.Command, s Streams, f benchRunFlags, name string) (err 
 	if onTerminal(s.Err) {
 		live := benchLive{out: s.Err, open: f.Rate > 0}
 		f.Progress = live.second
+	}
+	if err := f.guard(ctx, f.Target); err != nil {
+		return err
 	}
 	r, err := bench.Run(ctx, f.Options)
 	if r != nil {

@@ -30,6 +30,18 @@ func newProgress(out io.Writer) *progress {
 
 // set says how many bytes are read, of how many (0: unknown). It may be called from several goroutines, and often.
 func (p *progress) set(done, total int64) {
+	p.show(func(elapsed float64) string {
+		rate := float64(done) / elapsed
+		text := fmt.Sprintf("%s, %s/s", render.Bytes(float64(done)), render.Bytes(rate))
+		if total > 0 && done > 0 {
+			text = fmt.Sprintf("%.0f %%, %s, %s left", 100*min(1, float64(done)/float64(total)), text, render.Seconds(max(0, float64(total-done)/rate)))
+		}
+		return text
+	})
+}
+
+// show shows a text that is made of the seconds since the start, unless one was shown just now.
+func (p *progress) show(text func(elapsed float64) string) {
 	if p.out == nil {
 		return
 	}
@@ -40,13 +52,7 @@ func (p *progress) set(done, total int64) {
 		return
 	}
 	p.next, p.shown = now.Add(200*time.Millisecond), true
-	elapsed := now.Sub(p.start).Seconds()
-	rate := float64(done) / elapsed
-	text := fmt.Sprintf("%s, %s/s", render.Bytes(float64(done)), render.Bytes(rate))
-	if total > 0 && done > 0 {
-		text = fmt.Sprintf("%.0f %%, %s, %s left", 100*min(1, float64(done)/float64(total)), text, render.Seconds(max(0, float64(total-done)/rate)))
-	}
-	fmt.Fprintf(p.out, "\r%s\x1b[K", text)
+	fmt.Fprintf(p.out, "\r%s\x1b[K", text(now.Sub(p.start).Seconds()))
 }
 
 // end takes the line away.

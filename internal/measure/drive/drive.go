@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 )
 
 // Kind says what a statement does to data, as sysbench counts it.
@@ -36,14 +35,6 @@ type Session interface {
 	Counts() *[3]int64
 	// Close ends the connection.
 	Close() error
-}
-
-// SetPatience says how long a session waits for an answer before it takes the connection for lost: analytical questions
-// take longer than the target's time-out, which is meant for short statements.
-func SetPatience(s Session, d time.Duration) {
-	if p, ok := s.(interface{ setPatience(time.Duration) }); ok {
-		p.setPatience(d)
-	}
 }
 
 // Dialect is a family of servers whose SQL is alike.

@@ -100,8 +100,6 @@ func (s *socket) again(errno syscall.Errno, began *time.Time) error {
 	return nil
 }
 
-func (s *socket) setPatience(d time.Duration) { s.patience = d }
-
 func (s *socket) close() error { return s.file.Close() }
 
 // pollfd is the kernel's struct pollfd.

@@ -66,6 +66,19 @@ type Preparer interface {
 	Cleanup(ctx context.Context, o PrepareOptions) error
 }
 
+// Timed is a Preparer that tells how long the steps of its last Prepare or Cleanup took.
+type Timed interface{ Timings() []Timing }
+
+// Timing is how long one kind of step took, in seconds.
+type Timing struct {
+	Step   string  `json:"step"`
+	Count  int     `json:"count"`
+	Mean   float64 `json:"mean"`
+	Median float64 `json:"median"`
+	P95    float64 `json:"p95"`
+	Max    float64 `json:"max"`
+}
+
 // Checker is a workload whose tables can be checked for consistency.
 type Checker interface {
 	Check(ctx context.Context, t drive.Target) ([]Finding, error)
@@ -82,7 +95,7 @@ type Finding struct {
 type PrepareOptions struct {
 	Target   drive.Target
 	Threads  int
-	Progress func(done, total int64) // rows; may be nil; called from several goroutines
+	Progress func(done, total int64) // rows, or tables that are dropped; may be nil; called from several goroutines
 	Yes      bool                    // the user allows to change what Prepare did not make
 }
 
@@ -90,19 +103,24 @@ type PrepareOptions struct {
 type Params struct {
 	Tables, TableSize       int
 	NoPrimaryKey, Secondary bool
+	NoAutoInc, NoIndex      bool               // ids given by the client; no index on k: sysbench's auto_inc, create_secondary off
 	Distribution            string             // uniform, special, pareto, zipfian, gaussian
 	DistributionParams      map[string]float64 // by sysbench's names: pareto-h, zipfian-exp, spec-pct, …
 
 	// Statements in a transaction of the OLTP workloads, as sysbench calls them.
 	RangeSize, PointSelects, SimpleRanges, SumRanges, OrderRanges, DistinctRanges int
 	IndexUpdates, NonIndexUpdates, DeleteInserts                                  int
-	SkipTransactions                                                              bool
+	RandomPoints, RandomRanges, Delta                                             int
+	SkipTransactions, NoRangeSelects                                              bool
 	Unprepared                                                                    bool // statements as text
 
 	Engine       string  // storage engine of new tables; "": the server's
 	TableOptions string  // put behind CREATE TABLE (…)
 	Warehouses   int     // tpcc
 	Schemas      int     // schemas
+	SchemaTables int     // schemas: tables of each
+	SchemaRows   int     // schemas: rows of each table
+	Clients      int     // sessions of the run, where a workload divides its rows among them; 0: it does not
 	Scale        float64 // ontime: 1 is one million rows
 	File         string  // script, replay
 	Seed         uint64
@@ -115,6 +133,7 @@ func Defaults() Params {
 		Tables: 1, TableSize: 10000, Distribution: "special", RangeSize: 100,
 		PointSelects: 10, SimpleRanges: 1, SumRanges: 1, OrderRanges: 1, DistinctRanges: 1,
 		IndexUpdates: 1, NonIndexUpdates: 1, DeleteInserts: 1,
-		Warehouses: 1, Schemas: 100, Scale: 1,
+		RandomPoints: 10, RandomRanges: 10, Delta: 5,
+		Warehouses: 1, Schemas: 100, SchemaTables: 65, SchemaRows: 10, Scale: 1,
 	}
 }

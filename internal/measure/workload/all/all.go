@@ -19,11 +19,14 @@ type Entry struct {
 
 // List gives all workloads, in the order in which help shows them.
 func List() []Entry {
-	return []Entry{
-		{"point_select", "one row by its primary key", oltp.New},
-		{"ontime", "two analytical questions on flights, at any scale", ontime.New},
-		{"script", "your own transactions, from a file (--file)", script.New},
+	var list []Entry
+	for _, s := range oltp.Summaries() {
+		list = append(list, Entry{s[0], s[1], oltp.New})
 	}
+	return append(list,
+		Entry{"ontime", "two analytical questions on flights, at any scale", ontime.New},
+		Entry{"script", "your own transactions, from a file (--file)", script.New},
+	)
 }
 
 // New makes the workload of that name. Errors of wrong use wrap workload.ErrUsage.

@@ -39,7 +39,7 @@ func (o *ontime) Prepare(ctx context.Context, po workload.PrepareOptions) (err e
 	if err := o.load(ctx, po, &stop); err != nil {
 		return errors.Join(err, o.drop(context.WithoutCancel(ctx), po.Target))
 	}
-	drive.SetPatience(s, patience)
+	drive.Wait(s, patience)
 	analyze := "ANALYZE TABLE " + table
 	if s.Dialect() == drive.Postgres {
 		analyze = "VACUUM ANALYZE " + table
@@ -150,7 +150,7 @@ func (o *ontime) drop(ctx context.Context, t drive.Target) error {
 		return err
 	}
 	defer s.Close()
-	drive.SetPatience(s, patience)
+	drive.Wait(s, patience)
 	switch mark, exists, err := comment(s); {
 	case err != nil:
 		return err

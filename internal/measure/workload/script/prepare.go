@@ -63,7 +63,7 @@ func (w *script) fill(ctx context.Context, o workload.PrepareOptions, st stateme
 				return err
 			}
 			defer s.Close()
-			drive.SetPatience(s, patience)
+			drive.Wait(s, patience)
 			p, err := w.prepare(s, st)
 			if isUnpreparable(err) {
 				p, err = nil, nil

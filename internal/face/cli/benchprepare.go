@@ -1,0 +1,167 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rissodb/risso/internal/face/render"
+	"github.com/rissodb/risso/internal/measure/drive"
+	"github.com/rissodb/risso/internal/measure/workload"
+)
+
+type benchPrepareFlags struct {
+	workloadFlags
+	threads int
+	output  string
+}
+
+func (f *benchPrepareFlags) bind(cmd *cobra.Command) {
+	f.workloadFlags.bind(cmd)
+	cmd.Flags().IntVar(&f.threads, "threads", 1, "sessions at a time")
+	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "text or json")
+}
+
+// prepared is what prepare or cleanup tells at its end.
+type prepared struct {
+	Workload  string            `json:"workload"`
+	Server    string            `json:"server"`
+	Done      int64             `json:"done"` // rows, or tables dropped
+	Seconds   float64           `json:"seconds"`
+	PerSecond float64           `json:"per_second"`
+	Steps     []workload.Timing `json:"steps,omitempty"`
+	Error     string            `json:"error,omitempty"`
+}
+
+func newBenchPrepare(s Streams) *cobra.Command {
+	var f benchPrepareFlags
+	cmd := &cobra.Command{
+		Use: "prepare WORKLOAD", Short: "Make and fill the tables of a workload", Args: cobra.ExactArgs(1),
+		Long: `Make and fill the tables of a workload, with the comment "` + workload.Mark + `". Nothing that is there is touched: prepare refuses
+where one of the tables exists. Ctrl-C takes away what was made.`,
+		Example: `  risso bench prepare read_write --dsn 'root@unix(/run/mysqld/mysqld.sock)/sbtest' --tables 4 --table-size 250000 --threads 4
+  risso bench prepare point_select --dsn 'postgres://risso:secret@db1/sbtest'`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.run(cmd.Context(), s, args[0], func(ctx context.Context, p workload.Preparer, o workload.PrepareOptions) error {
+				if err := f.guard(ctx, o.Target); err != nil {
+					return err
+				}
+				return p.Prepare(ctx, o)
+			}, "rows written")
+		},
+	}
+	f.bind(cmd)
+	return cmd
+}
+
+func newBenchCleanup(s Streams) *cobra.Command {
+	var f benchPrepareFlags
+	cmd := &cobra.Command{
+		Use: "cleanup WORKLOAD", Short: "Drop the tables that prepare made", Args: cobra.ExactArgs(1),
+		Long:    `Drop the tables that prepare made, and nothing else: a table without the comment "` + workload.Mark + `" stays, and is named.`,
+		Example: `  risso bench cleanup read_write --dsn 'root@unix(/run/mysqld/mysqld.sock)/sbtest'`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.run(cmd.Context(), s, args[0], func(ctx context.Context, p workload.Preparer, o workload.PrepareOptions) error {
+				return p.Cleanup(ctx, o)
+			}, "tables dropped")
+		},
+	}
+	f.bind(cmd)
+	return cmd
+}
+
+// run does it and tells what was done, also when it failed half way.
+func (f *benchPrepareFlags) run(ctx context.Context, s Streams, name string, do func(context.Context, workload.Preparer, workload.PrepareOptions) error, unit string) error {
+	if f.threads < 1 {
+		return usageError("--threads is %d: it has to be 1 or more", f.threads)
+	}
+	if f.output != "text" && f.output != "json" {
+		return usageError("--output %q: text or json", f.output)
+	}
+	target, w, err := f.open(name)
+	if err != nil {
+		return err
+	}
+	p, ok := w.(workload.Preparer)
+	if !ok {
+		return usageError("%s makes no tables of its own", name)
+	}
+	var done atomic.Int64
+	bar := newCounter(s.Err)
+	began := time.Now()
+	err = do(ctx, p, workload.PrepareOptions{Target: target, Threads: f.threads, Progress: func(n, total int64) {
+		for old := done.Load(); n > old && !done.CompareAndSwap(old, n); old = done.Load() {
+		}
+		bar.set(n, total)
+	}})
+	bar.end()
+	if err != nil {
+		return prepareError(ctx, err)
+	}
+	out := prepared{Workload: name, Server: target.String(), Done: done.Load(), Seconds: time.Since(began).Seconds()}
+	out.PerSecond = float64(out.Done) / out.Seconds
+	if t, ok := w.(workload.Timed); ok {
+		out.Steps = t.Timings()
+	}
+	if f.output == "json" {
+		return writeJSON(s.Out, out)
+	}
+	return out.text(s.Out, unit)
+}
+
+// prepareError adds what mends it.
+func prepareError(ctx context.Context, err error) error {
+	var server *drive.ServerError
+	switch {
+	case errors.Is(err, workload.ErrNoDatabase):
+		return failure(exitUsage, "end the DSN with it, as in user@tcp(host:3306)/sbtest", err)
+	case errors.Is(err, workload.ErrUsage):
+		return failure(exitUsage, "", err)
+	case ctx.Err() != nil:
+		return fmt.Errorf("interrupted: %w", err)
+	case errors.As(err, &server) && server.Code == 1049:
+		return failure(exitFailed, "make it with CREATE DATABASE", err)
+	}
+	return err
+}
+
+func (p prepared) text(out io.Writer, unit string) error {
+	if p.Done == 0 {
+		if unit == "tables dropped" {
+			_, err := fmt.Fprintln(out, "there was nothing to drop")
+			return err
+		}
+		_, err := fmt.Fprintf(out, "done in %s\n", render.Seconds(p.Seconds))
+		return err
+	}
+	if _, err := fmt.Fprintf(out, "%d %s in %s, %s a second\n", p.Done, unit, render.Seconds(p.Seconds), render.Number(p.PerSecond)); err != nil {
+		return err
+	}
+	for _, t := range p.Steps {
+		if _, err := fmt.Fprintf(out, "  %-16s %7d times, mean %s, median %s, 95 %% %s, longest %s\n", t.Step, t.Count,
+			render.Seconds(t.Mean), render.Seconds(t.Median), render.Seconds(t.P95), render.Seconds(t.Max)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// counter is a progress of things that are counted.
+type counter struct{ *progress }
+
+func newCounter(out io.Writer) counter { return counter{newProgress(out)} }
+
+func (c counter) set(done, total int64) {
+	c.show(func(elapsed float64) string {
+		rate := float64(done) / elapsed
+		if total <= 0 || done <= 0 {
+			return fmt.Sprintf("%d", done)
+		}
+		return fmt.Sprintf("%.0f %%, %s a second, %s left", 100*min(1, float64(done)/float64(total)), render.Number(rate), render.Seconds(max(0, float64(total-done)/rate)))
+	})
+}
