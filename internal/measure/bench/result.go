@@ -1,6 +1,10 @@
 package bench
 
-import "time"
+import (
+	"time"
+
+	"github.com/rissodb/risso/internal/measure/workload"
+)
 
 // Result is what one run measured. Times are seconds unless a name says otherwise.
 type Result struct {
@@ -34,6 +38,7 @@ type Result struct {
 	// ServiceTime runs from the moment at which the transaction did begin; only in an open loop.
 	ServiceTime *Latency     `json:"service_time,omitempty"`
 	Kinds       []KindResult `json:"kinds,omitempty"`
+	Notes       []string     `json:"notes,omitempty"` // what the workload has to say of the run, a sentence each
 
 	Errors     []ErrorCount `json:"errors,omitempty"`
 	Reconnects int64        `json:"reconnects"`
@@ -84,6 +89,8 @@ type KindResult struct {
 	Transactions int64   `json:"transactions"`
 	PerMinute    float64 `json:"per_minute"`
 	Latency      Latency `json:"latency"`
+	// Recorded is how the same statements did when they were recorded; only of workload replay.
+	Recorded *workload.Before `json:"recorded,omitempty"`
 }
 
 // ErrorCount counts errors of one kind.

@@ -69,6 +69,14 @@ func (r *run) count(out *Result) {
 			out.Kinds = append(out.Kinds, KindResult{Name: name, Transactions: h.n, PerMinute: float64(h.n) / out.Seconds * 60, Latency: h.latency(r.wanted())})
 		}
 	}
+	if k, ok := r.Workload.(workload.Recorded); ok {
+		for i, before := range k.Recorded() {
+			out.Kinds[i].Recorded = before
+		}
+	}
+	if k, ok := r.Workload.(workload.Noted); ok {
+		out.Notes = k.Notes()
+	}
 }
 
 // latencies joins those of all kinds and adds what was not finished, or never begun, when the run ended. It also gives the

@@ -28,6 +28,7 @@ type worker struct {
 	at      int // the target that the session is open to
 	client  workload.Client
 	kinded  workload.KindedClient // client, where its transactions are of several kinds
+	paced   workload.Paced        // client, where it has a say in when transactions begin
 	ledger  *ledgerClient         // nil without a ledger
 
 	slice      *slice
@@ -60,6 +61,7 @@ func (w *worker) connect(ctx context.Context) error {
 	}
 	w.session, w.at, w.client = s, at, c
 	w.kinded, _ = c.(workload.KindedClient)
+	w.paced, _ = c.(workload.Paced)
 	*s.Counts() = [3]int64{}
 	return nil
 }
@@ -71,7 +73,7 @@ func (w *worker) drop() {
 	}
 	w.gone = w.total()
 	w.session.Close()
-	w.session, w.client, w.kinded = nil, nil, nil
+	w.session, w.client, w.kinded, w.paced = nil, nil, nil, nil
 }
 
 // total are the statements of all sessions that this worker had, by kind.
@@ -121,8 +123,17 @@ func (w *worker) next() (due time.Duration, ok bool) {
 	if w.run.ending.IsSet() {
 		return 0, false
 	}
+	if w.paced != nil {
+		due, ok = w.paced.Next(w.last)
+		if !ok {
+			return 0, false
+		}
+	}
 	if w.run.schedule == nil {
-		return w.last, true
+		if w.paced == nil {
+			return w.last, true
+		}
+		return due, until(w.run.epoch, due, &w.run.ending)
 	}
 	due, ok = w.run.schedule.take()
 	if !ok || !until(w.run.epoch, due, &w.run.ending) {
@@ -201,7 +212,7 @@ func (w *worker) failed(now time.Duration, err error) error {
 	switch {
 	case errors.As(err, &server):
 		w.slice.failed(server.Label(), server)
-		if server.Senseless() {
+		if t, ok := w.run.Workload.(workload.Tolerant); server.Senseless() && !(ok && t.Tolerates(server)) {
 			return fmt.Errorf("%s: %w", w.run.Workload.Name(), err)
 		}
 		if !server.Gone() {

@@ -54,6 +54,32 @@ type Paced interface {
 	Next(last time.Duration) (due time.Duration, ok bool)
 }
 
+// Recorded is a workload whose kinds were measured before, somewhere else. It gives one entry for each of KindNames; nil
+// where there is nothing to compare with.
+type Recorded interface {
+	Kinded
+	Recorded() []*Before
+}
+
+// Before is how statements of one class did when they were recorded.
+type Before struct {
+	Class       string  `json:"class"` // sqltext.ClassID
+	Fingerprint string  `json:"fingerprint"`
+	Calls       int64   `json:"calls"`
+	Avg         float64 `json:"avg"` // seconds, as are the others
+	P95         float64 `json:"p95"`
+	Max         float64 `json:"max"`
+}
+
+// Noted is a workload that has something to say of a run when it is over.
+type Noted interface{ Notes() []string }
+
+// Tolerant is a workload that goes on after errors that are senseless to others: some of its statements may not fit the
+// server.
+type Tolerant interface {
+	Tolerates(e *drive.ServerError) bool
+}
+
 // Writer says whether a workload writes; those that do not say so write.
 type Writer interface{ Writes() bool }
 
