@@ -35,7 +35,8 @@ func newBench(s Streams) *cobra.Command {
 type workloadFlags struct {
 	serverFlags
 	workload.Params
-	yes bool // go on beside other data
+	yes    bool // go on beside other data
+	replay replayFlags
 }
 
 func (f *workloadFlags) bind(cmd *cobra.Command) {
@@ -72,7 +73,8 @@ func (f *workloadFlags) bind(cmd *cobra.Command) {
 	whole(&f.Schemas, "schemas", d.Schemas, "schemas: number of schemas")
 	whole(&f.SchemaTables, "schema-tables", d.SchemaTables, "schemas: tables of each schema")
 	whole(&f.SchemaRows, "schema-rows", d.SchemaRows, "schemas: rows of each table")
-	fl.Uint64Var(&f.Params.Seed, "seed", 0, "seed of all random numbers")
+	fl.Uint64Var(&f.Params.Seed, "seed", 0, "seed of all that is drawn by lot; a run with 0 takes another one each time")
+	f.bindOwn(fl)
 }
 
 // open finds the server and makes the workload.
@@ -80,6 +82,9 @@ func (f *workloadFlags) open(name string) (drive.Target, workload.Workload, erro
 	postgres := strings.HasPrefix(f.dsn, "postgres://") || strings.HasPrefix(f.dsn, "postgresql://")
 	if postgres {
 		f.Dialect = drive.Postgres
+	}
+	if err := f.openOwn(name); err != nil {
+		return nil, nil, err
 	}
 	w, err := all.New(name, f.Params)
 	if errors.Is(err, workload.ErrUsage) {
