@@ -35,8 +35,8 @@ func newBench(s Streams) *cobra.Command {
 type workloadFlags struct {
 	serverFlags
 	workload.Params
-	yes    bool // go on beside other data
-	replay replayFlags
+	yes     bool           // go on beside other data
+	command *cobra.Command // that was called
 }
 
 func (f *workloadFlags) bind(cmd *cobra.Command) {
@@ -74,7 +74,7 @@ func (f *workloadFlags) bind(cmd *cobra.Command) {
 	whole(&f.SchemaTables, "schema-tables", d.SchemaTables, "schemas: tables of each schema")
 	whole(&f.SchemaRows, "schema-rows", d.SchemaRows, "schemas: rows of each table")
 	fl.Uint64Var(&f.Params.Seed, "seed", 0, "seed of all that is drawn by lot; a run with 0 takes another one each time")
-	f.bindOwn(fl)
+	f.bindOwn(cmd)
 }
 
 // open finds the server and makes the workload.

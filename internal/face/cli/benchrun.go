@@ -147,6 +147,7 @@ func runBench(cmd *cobra.Command, s Streams, f benchRunFlags, name string) (err 
 	if f.Target, f.Workload, err = f.open(name); err != nil {
 		return err
 	}
+	f.plan()
 	// The first signal ends the run, a second one the process.
 	defer context.AfterFunc(ctx, func() { signal.Reset(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP) })()
 	if onTerminal(s.Err) {

@@ -140,15 +140,19 @@ type Params struct {
 	SkipTransactions, NoRangeSelects                                              bool
 	Unprepared                                                                    bool // statements as text
 
-	Engine       string  // storage engine of new tables; "": the server's
-	TableOptions string  // put behind CREATE TABLE (…)
-	Warehouses   int     // tpcc
-	Schemas      int     // schemas
-	SchemaTables int     // schemas: tables of each
-	SchemaRows   int     // schemas: rows of each table
-	Clients      int     // sessions of the run, where a workload divides its rows among them; 0: it does not
-	Scale        float64 // ontime: 1 is one million rows
-	File         string  // script, replay
+	Engine       string     // storage engine of new tables; "": the server's
+	TableOptions string     // put behind CREATE TABLE (…)
+	Warehouses   int        // tpcc
+	Schemas      int        // schemas
+	SchemaTables int        // schemas: tables of each
+	SchemaRows   int        // schemas: rows of each table
+	Clients      int        // sessions of the run, where a workload divides its rows among them; 0: it does not
+	Scale        float64    // ontime: 1 is one million rows
+	File         string     // script, replay
+	Recording    *Recording // replay
+	ReplayMode   string     // replay: mix or timeline
+	ReplaySpeed  float64    // replay, of a time line: 2 is twice as fast as it was
+	ReplayWrites bool       // replay: run statements that write, too
 	Seed         uint64
 	Dialect      drive.Dialect
 }

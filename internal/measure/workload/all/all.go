@@ -8,6 +8,7 @@ import (
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/measure/workload/oltp"
 	"github.com/rissodb/risso/internal/measure/workload/ontime"
+	"github.com/rissodb/risso/internal/measure/workload/replay"
 	"github.com/rissodb/risso/internal/measure/workload/script"
 )
 
@@ -26,6 +27,7 @@ func List() []Entry {
 	return append(list,
 		Entry{"ontime", "two analytical questions on flights, at any scale", ontime.New},
 		Entry{"script", "your own transactions, from a file (--file)", script.New},
+		Entry{"replay", "the statements of a slow log or a digest (--file)", replay.New},
 	)
 }
 
