@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -286,26 +285,19 @@ func writeBenchRecorded(b *strings.Builder, r *bench.Result) {
 			continue
 		}
 		t.Rows = append(t.Rows, []string{k.Name, thousands(k.Transactions), render.Seconds(k.Latency.Avg), render.Seconds(k.Recorded.Avg),
-			render.Seconds(k.Latency.At(95)), render.Seconds(k.Recorded.P95), slower(k.Latency.Avg, k.Recorded.Avg)})
+			render.Seconds(k.Latency.At(95)), render.Seconds(k.Recorded.P95), k.AgainstRecorded()})
 	}
 	if len(t.Rows) > 0 {
 		b.WriteString("\n" + strings.Join(t.Lines(0), "\n") + "\n")
-		b.WriteString("Recorded is the server's own time; measured here is also the way to the server and back.\n")
+		trip := 0.0
+		for _, k := range r.Kinds {
+			if k.Recorded != nil {
+				trip = k.Recorded.RoundTrip
+			}
+		}
+		fmt.Fprintf(b, "Recorded is the server's own time; here the way to the server and back is in it, which alone takes %s (median).\n", render.Seconds(trip))
 	}
 	for _, n := range r.Notes {
 		b.WriteString(n + "\n")
 	}
-}
-
-// slower says in words how two times compare.
-func slower(now, then float64) string {
-	switch {
-	case !(then > 0) || !(now > 0):
-		return "–"
-	case math.Abs(now/then-1) < 0.05:
-		return "as in the log"
-	case now > then:
-		return fmt.Sprintf("%.1f times slower than in the log", now/then)
-	}
-	return fmt.Sprintf("%.1f times faster than in the log", then/now)
 }

@@ -212,7 +212,11 @@ func (w *worker) failed(now time.Duration, err error) error {
 	switch {
 	case errors.As(err, &server):
 		w.slice.failed(server.Label(), server)
-		if t, ok := w.run.Workload.(workload.Tolerant); server.Senseless() && !(ok && t.Tolerates(server)) {
+		t, ok := w.run.Workload.(workload.Tolerant)
+		if ok && t.Tolerates(server) {
+			return nil
+		}
+		if server.Senseless() {
 			return fmt.Errorf("%s: %w", w.run.Workload.Name(), err)
 		}
 		if !server.Gone() {

@@ -21,7 +21,7 @@ type RecordedClass struct {
 type RecordedStatement struct {
 	SQL     string
 	Schema  string        // the default schema it was run in; "": not known
-	Class   int           // its place in Recording.Classes
+	Class   int           // of Recording.Statements: its place in Recording.Classes
 	Session int64         // who ran it
 	Began   time.Duration // since the first statement began
 }

@@ -69,13 +69,15 @@ type Before struct {
 	Avg         float64 `json:"avg"` // seconds, as are the others
 	P95         float64 `json:"p95"`
 	Max         float64 `json:"max"`
+	// RoundTrip is how long this run's way to the server and back takes, the median of some empty statements.
+	RoundTrip float64 `json:"round_trip"`
 }
 
 // Noted is a workload that has something to say of a run when it is over.
 type Noted interface{ Notes() []string }
 
-// Tolerant is a workload that goes on after errors that are senseless to others: some of its statements may not fit the
-// server.
+// Tolerant is a workload that goes on, on the same session, after errors that others take for senseless or for the end of
+// the session: some of its statements may not fit the server.
 type Tolerant interface {
 	Tolerates(e *drive.ServerError) bool
 }

@@ -46,6 +46,7 @@ type replay struct {
 	base   time.Duration                  // when the time line began
 	once   sync.Once
 
+	trip              atomic.Int64 // ns: the way to the server and back
 	succeeded, failed atomic.Int64
 	behind            atomic.Int64 // ns: how late a session was at most
 	left              map[string]int64
@@ -133,16 +134,29 @@ func (r *replay) nameKinds() {
 	}
 }
 
-func (r *replay) Name() string                 { return "replay" }
-func (r *replay) KindNames() []string          { return r.names }
-func (r *replay) Recorded() []*workload.Before { return r.before }
+func (r *replay) Name() string        { return "replay" }
+func (r *replay) KindNames() []string { return r.names }
+
+// Recorded gives what the classes took when they were recorded.
+func (r *replay) Recorded() []*workload.Before {
+	for _, b := range r.before {
+		if b != nil {
+			b.RoundTrip = time.Duration(r.trip.Load()).Seconds()
+		}
+	}
+	return r.before
+}
 
 // Writes says whether any statement may write.
 func (r *replay) Writes() bool { return r.writes }
 
+// writesNothing is the server's answer to a statement that writes in a transaction that may not.
+const writesNothing = 1792
+
 // Tolerates goes on after statements that do not fit the server, as long as some do.
-func (r *replay) Tolerates(*drive.ServerError) bool {
-	return r.succeeded.Load() > 0 || r.failed.Load() < senseless
+func (r *replay) Tolerates(e *drive.ServerError) bool {
+	fits := e.Senseless() || e.Code == writesNothing && !r.writes
+	return fits && (r.succeeded.Load() > 0 || r.failed.Load() < senseless)
 }
 
 // Notes tell what was left out, and whether the time line was kept.
@@ -247,7 +261,29 @@ func (r *replay) Client(s drive.Session, id int, rng *rand.Rand) (workload.Clien
 			return nil, err
 		}
 	}
+	if id == 0 && r.trip.Load() == 0 {
+		if err := r.measureTrip(s); err != nil {
+			return nil, err
+		}
+	}
 	return &client{replay: r, session: s, id: id, rng: rng}, nil
+}
+
+// trips is how many empty statements the way to the server and back is measured with.
+const trips = 51
+
+func (r *replay) measureTrip(s drive.Session) error {
+	took := make([]time.Duration, trips)
+	for i := range took {
+		began := time.Now()
+		if _, err := s.Exec(drive.Other, "DO 0"); err != nil {
+			return err
+		}
+		took[i] = time.Since(began)
+	}
+	slices.Sort(took)
+	r.trip.Store(int64(took[trips/2]))
+	return nil
 }
 
 type client struct {
@@ -257,6 +293,7 @@ type client struct {
 	rng     *rand.Rand
 	schema  string                      // the session's, where it was set
 	next    *workload.RecordedStatement // nil: not chosen yet
+	class   int                         // of next
 	refused error                       // the schema of next cannot be used
 	last    int                         // kind
 }
@@ -292,9 +329,11 @@ func (c *client) choose() bool {
 		}
 		c.next = &c.lines[c.id][c.places[c.id]]
 		c.places[c.id]++
+		c.class = c.next.Class
 	} else {
 		i, _ := slices.BinarySearch(c.ends, c.rng.Float64())
-		samples := c.Classes[c.classes[min(i, len(c.classes)-1)]].Samples
+		c.class = c.classes[min(i, len(c.classes)-1)]
+		samples := c.Classes[c.class].Samples
 		c.next = &samples[c.rng.IntN(len(samples))]
 	}
 	c.refused = nil
@@ -314,7 +353,7 @@ func (c *client) Transaction() error {
 		return nil
 	}
 	st := c.next
-	c.next, c.last = nil, c.kind[st.Class]
+	c.next, c.last = nil, c.kind[c.class]
 	err := c.refused
 	if err == nil {
 		_, err = c.session.Exec(kindOf(st.SQL), st.SQL)

@@ -217,17 +217,29 @@ func (c *client) run(st *statement, p *drive.Stmt) error {
 		}
 		r, err := c.do(st, p)
 		if err != nil {
-			var server *drive.ServerError
-			if errors.As(err, &server) && server.Senseless() {
-				return c.at(*st, err)
-			}
-			return err
+			return c.told(st, err)
 		}
 		for _, s := range st.saves {
 			c.values[len(c.script.values)+s.number] = saved(r, s.column)
 		}
 	}
 	return nil
+}
+
+// told adds the place in the file to errors that will not go away.
+func (c *client) told(st *statement, err error) error {
+	var server *drive.ServerError
+	switch {
+	case !errors.As(err, &server):
+		return err
+	case server.Senseless():
+		return c.at(*st, err)
+	case server.Code == 1792 || server.State == "25006":
+		if !c.Writes() { // it is our own doing, and not that of a server that became a replica
+			return c.at(*st, fmt.Errorf("the text of the statement shows no write, but it does write, and is not allowed to: %s", server.Message))
+		}
+	}
+	return err
 }
 
 // saved copies a value of the first row; NULL where there is none.

@@ -194,9 +194,9 @@ func TestReadOnly(t *testing.T) {
 	if w.Writes() {
 		t.Fatal("the text shows no write")
 	}
-	r, err := bench.Run(t.Context(), bench.Options{Target: to, Workload: w, Threads: 1, Time: 100 * time.Millisecond})
-	if err == nil && (r.Transactions > 0 || len(r.Errors) == 0 || r.Errors[0].Label != "1792") {
-		t.Errorf("%+v", r)
+	_, err = bench.Run(t.Context(), bench.Options{Target: to, Workload: w, Threads: 1, Time: 10 * time.Second})
+	if err == nil || !strings.Contains(err.Error(), "mix.yaml:1: the text of the statement shows no write") {
+		t.Error(err)
 	}
 	if n := number(t, s, "SELECT count(*) FROM t"); n != 0 {
 		t.Errorf("%d rows were written", n)
