@@ -130,7 +130,7 @@ func (w *script) prepare(s drive.Session, st statement) (*drive.Stmt, error) {
 	}
 	p, err := s.Prepare(st.kind, st.parameters(s.Dialect()))
 	if err != nil {
-		return nil, w.at(st, err)
+		return nil, w.told(st, err)
 	}
 	p.Keep = len(st.saves) > 0
 	return p, nil
@@ -217,7 +217,7 @@ func (c *client) run(st *statement, p *drive.Stmt) error {
 		}
 		r, err := c.do(st, p)
 		if err != nil {
-			return c.told(st, err)
+			return c.told(*st, err)
 		}
 		for _, s := range st.saves {
 			c.values[len(c.script.values)+s.number] = saved(r, s.column)
@@ -227,16 +227,16 @@ func (c *client) run(st *statement, p *drive.Stmt) error {
 }
 
 // told adds the place in the file to errors that will not go away.
-func (c *client) told(st *statement, err error) error {
+func (w *script) told(st statement, err error) error {
 	var server *drive.ServerError
 	switch {
 	case !errors.As(err, &server):
 		return err
 	case server.Senseless():
-		return c.at(*st, err)
+		return w.at(st, err)
 	case server.Code == 1792 || server.State == "25006":
-		if !c.Writes() { // it is our own doing, and not that of a server that became a replica
-			return c.at(*st, fmt.Errorf("the text of the statement shows no write, but it does write, and is not allowed to: %s", server.Message))
+		if !w.Writes() { // it is our own doing, and not that of a server that became a replica
+			return w.at(st, fmt.Errorf("the text of the statement shows no write, but it does write, and is not allowed to: %s", server.Message))
 		}
 	}
 	return err
