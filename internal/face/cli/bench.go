@@ -73,13 +73,13 @@ func (f *workloadFlags) bind(cmd *cobra.Command) {
 	whole(&f.Schemas, "schemas", d.Schemas, "schemas: number of schemas")
 	whole(&f.SchemaTables, "schema-tables", d.SchemaTables, "schemas: tables of each schema")
 	whole(&f.SchemaRows, "schema-rows", d.SchemaRows, "schemas: rows of each table")
-	fl.Uint64Var(&f.Params.Seed, "seed", 0, "seed of all that is drawn by lot; a run with 0 takes another one each time")
+	fl.Uint64Var(&f.Params.Seed, "seed", 0, "seed of all random numbers; 0: another one each time")
 	f.bindOwn(cmd)
 }
 
 // open finds the server and makes the workload.
 func (f *workloadFlags) open(name string) (drive.Target, workload.Workload, error) {
-	postgres := strings.HasPrefix(f.dsn, "postgres://") || strings.HasPrefix(f.dsn, "postgresql://")
+	postgres := isPostgres(f.dsn)
 	if postgres {
 		f.Dialect = drive.Postgres
 	}
@@ -104,6 +104,11 @@ func (f *workloadFlags) open(name string) (drive.Target, workload.Workload, erro
 		return nil, nil, err
 	}
 	return drive.ForMySQL(target), w, nil
+}
+
+// isPostgres says whether a DSN is of PostgreSQL.
+func isPostgres(dsn string) bool {
+	return strings.HasPrefix(dsn, "postgres://") || strings.HasPrefix(dsn, "postgresql://")
 }
 
 // guard refuses a server that holds other data, unless the user wants it so.

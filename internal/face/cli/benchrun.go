@@ -107,10 +107,10 @@ func (f *benchRunFlags) check() (err error) {
 	} else if f.Warmup, err = time.ParseDuration(f.warmup); err != nil {
 		return usageError("--warmup %q: a time such as 10s, or auto", f.warmup)
 	}
-	for f.Options.Seed = f.Params.Seed; f.Options.Seed == 0; {
-		f.Options.Seed = rand.Uint64() >> 11 // exact in JSON's numbers
+	for f.Params.Seed == 0 { // another one each time
+		f.Params.Seed = rand.Uint64() >> 11 // exact in JSON's numbers
 	}
-	f.Params.Seed = f.Options.Seed
+	f.Options.Seed = f.Params.Seed
 	for _, dsn := range f.failover {
 		t, err := f.another(dsn)
 		if err != nil {
@@ -129,6 +129,16 @@ const steadyLeast = 15 * time.Second
 
 // another finds a further server, which --dsn would find.
 func (f *benchRunFlags) another(dsn string) (drive.Target, error) {
+	if isPostgres(dsn) != isPostgres(f.dsn) {
+		return nil, usageError("--failover: MySQL and PostgreSQL do not stand in for each other")
+	}
+	if isPostgres(dsn) {
+		t, err := drive.ForPostgres(dsn)
+		if err != nil {
+			return nil, failure(exitUsage, "", fmt.Errorf("--failover: %w", err))
+		}
+		return t, nil
+	}
 	flags := f.serverFlags
 	flags.dsn = dsn
 	t, err := flags.target()
@@ -156,7 +166,7 @@ func runBench(cmd *cobra.Command, s Streams, f benchRunFlags, name string) (err 
 	}
 	if wr, ok := f.Workload.(workload.Writer); !ok || wr.Writes() { // what only reads harms no other data
 		if err := f.guard(ctx, f.Target); err != nil {
-			return err
+			return benchError(err, name)
 		}
 	}
 	r, err := bench.Run(ctx, f.Options)
@@ -182,9 +192,12 @@ func runBench(cmd *cobra.Command, s Streams, f benchRunFlags, name string) (err 
 
 // benchError gives an error its exit code and hint.
 func benchError(err error, name string) error {
+	var known *exitError
 	var server *drive.ServerError
 	var trouble *mysql.Error
 	switch {
+	case errors.As(err, &known):
+		return err
 	case errors.Is(err, workload.ErrUsage):
 		return failure(exitUsage, "", err)
 	case errors.As(err, &server):
@@ -226,7 +239,7 @@ func benchHint(e *drive.ServerError, name string) string {
 // are not among them, for they may hold passwords, nor what only changes the report.
 func parametersOf(flags *pflag.FlagSet) map[string]any {
 	always := []string{"tables", "table-size", "distribution", "threads", "time", "warmup", "rate", "ledger"}
-	private := []string{"dsn", "failover", "config", "defaults-file", "output", "help", "percentile", "percentiles", "seed"}
+	private := []string{"dsn", "failover", "config", "defaults-file", "output", "help", "percentile", "percentiles", "seed", "yes"}
 	out := map[string]any{}
 	flags.VisitAll(func(f *pflag.Flag) {
 		if slices.Contains(private, f.Name) || !f.Changed && !slices.Contains(always, f.Name) {

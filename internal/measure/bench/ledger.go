@@ -143,7 +143,7 @@ func (l *ledger) compare(ctx context.Context, workers []*worker) *Ledger {
 			return nothingThere(workers)
 		}
 		select {
-		case <-time.After(lastRetry):
+		case <-time.After(longestRetry):
 			continue
 		case <-ctx.Done():
 		}

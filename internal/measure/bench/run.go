@@ -34,17 +34,21 @@ type Options struct {
 	Seed        uint64
 	Ledger      bool         // write down what was acknowledged and look for it afterwards
 	Progress    func(Second) // each second, when it has passed; may be nil
+	// Grace is how long transactions may take that run when the time is over; 0: 5 s.
+	Grace time.Duration
 }
 
 // WarmupLimit is how long an automatic warm-up takes at most, where Options.Warmup does not say.
 const WarmupLimit = 2 * time.Minute
 
-// How long transactions may take that run when the time is over, and how much memory a run may take before the garbage
-// collector, which would stop all sessions, is let loose.
+// memoryLimit is how much memory a run may take before the garbage collector, which would stop all sessions, is let loose.
 const (
-	grace       = 5 * time.Second
-	memoryLimit = 2 << 30
+	defaultGrace = 5 * time.Second
+	memoryLimit  = 2 << 30
 )
+
+// leastProcs leaves a processor for the run itself beside a single session.
+const leastProcs = 2
 
 // run is one run. All moments count from its epoch, which lies so that the measured time begins with a whole second.
 type run struct {
@@ -105,7 +109,8 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if err != nil {
 		return nil, errors.Join(err, book.drop(ctx))
 	}
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(o.Threads, runtime.GOMAXPROCS(0)) + 2))
+	// As many processors as sessions hold: one that were idle would have the runtime wake threads to look for work.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(o.Threads, leastProcs)))
 	runtime.GC()
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(memoryLimit))
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
@@ -123,12 +128,15 @@ func newRun(o Options) *run {
 	if o.WarmupAuto && o.Warmup == 0 {
 		o.Warmup = WarmupLimit
 	}
+	if o.Grace == 0 {
+		o.Grace = defaultGrace
+	}
 	r := &run{Options: o, kinds: 1, targets: append([]drive.Target{o.Target}, o.Failover...), retreat: func() {}}
 	if k, ok := o.Workload.(workload.Kinded); ok {
 		r.kinds = len(k.KindNames())
 	}
 	r.tally = newTally(r.kinds, o.Threads)
-	length := o.Warmup + o.Time + grace + time.Second
+	length := o.Warmup + o.Time + o.Grace + time.Second
 	r.success, r.failure = newTicks(length), newTicks(length)
 	return r
 }
@@ -195,7 +203,7 @@ func (r *run) drive(ctx context.Context, workers []*worker) (interrupted bool, o
 	if ended {
 		return interrupted, over, err
 	}
-	last := time.NewTimer(grace)
+	last := time.NewTimer(r.Grace)
 	defer last.Stop()
 	select {
 	case err = <-done:
@@ -210,13 +218,13 @@ func (r *run) drive(ctx context.Context, workers []*worker) (interrupted bool, o
 func (o Options) Check() error {
 	switch {
 	case o.Threads < 1:
-		return fmt.Errorf("%w: %d threads", workload.ErrUsage, o.Threads)
+		return fmt.Errorf("%w: %d threads: at least 1", workload.ErrUsage, o.Threads)
 	case o.Time <= 0:
-		return fmt.Errorf("%w: a time of %v", workload.ErrUsage, o.Time)
+		return fmt.Errorf("%w: a time of %v: more than 0", workload.ErrUsage, o.Time)
 	case o.Warmup < 0:
-		return fmt.Errorf("%w: a warm-up of %v", workload.ErrUsage, o.Warmup)
+		return fmt.Errorf("%w: a warm-up of %v: 0 or more", workload.ErrUsage, o.Warmup)
 	case o.Rate < 0 || math.IsNaN(o.Rate) || math.IsInf(o.Rate, 0):
-		return fmt.Errorf("%w: a rate of %v", workload.ErrUsage, o.Rate)
+		return fmt.Errorf("%w: a rate of %v: 0 (as fast as the sessions can) or more", workload.ErrUsage, o.Rate)
 	}
 	for _, p := range o.Percentiles {
 		if !(p > 0 && p <= 100) {

@@ -33,8 +33,7 @@ func (r *run) result(workers []*worker, interrupted bool, over time.Duration) *R
 	r.count(out)
 	all, slow := r.latencies(out, workers, min(over, from+r.Time))
 	out.Latency = all.latency(r.wanted())
-	median := time.Duration(all.at(50))
-	find := outages{success: r.success, failure: r.failure, slow: slow, median: median}
+	find := outages{success: r.success, failure: r.failure, slow: slow, median: r.usual()}
 	if r.Rate > 0 {
 		find.gap = time.Duration(float64(time.Second) / r.Rate)
 	}
@@ -44,6 +43,18 @@ func (r *run) result(workers []*worker, interrupted bool, over time.Duration) *R
 		out.Histogram = text
 	}
 	return out
+}
+
+// usual is how long a transaction takes, without waits for a session.
+func (r *run) usual() time.Duration {
+	if r.schedule != nil {
+		return time.Duration(r.tally.service.at(50))
+	}
+	all := newHist()
+	for _, h := range r.tally.latency {
+		all.merge(h)
+	}
+	return time.Duration(all.at(50))
 }
 
 func (r *run) wanted() []float64 {

@@ -13,10 +13,13 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 )
 
-// Waits between attempts to connect again.
+// Waits between attempts to connect again. The end of an outage is seen only by an attempt, so that waits are short; with
+// many sessions, whose attempts fall between each other, each may wait longer.
 const (
-	firstRetry = 5 * time.Millisecond
-	lastRetry  = 500 * time.Millisecond
+	firstRetry     = 5 * time.Millisecond
+	lastRetry      = 20 * time.Millisecond // for up to sessionsPerGap sessions, in proportion for more
+	longestRetry   = 500 * time.Millisecond
+	sessionsPerGap = 16
 )
 
 // worker is one session with its thread.
@@ -37,6 +40,7 @@ type worker struct {
 	handed     [3]int64 // statements that were handed over
 	reconnects int64
 	retry      time.Duration // before the next attempt to connect; 0 after a success
+	yielded    time.Duration // when the worker last let others on its processor
 	last       time.Duration // when the last transaction ended
 	slow       []span
 	unfinished time.Duration // since when the transaction that was given up was due; unknown: none was
@@ -89,8 +93,7 @@ func (w *worker) total() [3]int64 {
 
 // loop runs transactions until the run ends. It gives an error only for what makes the whole run senseless.
 func (w *worker) loop(ctx context.Context) error {
-	runtime.LockOSThread() // for good: the thread ends with the goroutine, and its timer slack with it
-	if err := sharpen(); err != nil {
+	if err := w.yield(w.run.now()); err != nil {
 		return err
 	}
 	defer w.drop()
@@ -117,10 +120,25 @@ func (w *worker) loop(ctx context.Context) error {
 	}
 }
 
+// yieldEvery is how often a worker offers its processor to the other goroutines. The runtime would take it by a signal after
+// 10 ms, which costs more, and more so the more sessions there are. See drive/DESIGN.md.
+const yieldEvery = 4 * time.Millisecond
+
+// yield lets other goroutines run. The worker may go on on another thread, which then has to be woken on time, too: a
+// worker that is locked to its thread would wait for two changes of threads here.
+func (w *worker) yield(now time.Duration) error {
+	w.yielded = now
+	runtime.Gosched()
+	if w.run.schedule == nil {
+		return nil
+	}
+	return sharpen()
+}
+
 // next gives the moment from which the latency of the next transaction counts: in a closed loop the end of the one before,
 // so that a reconnect is in it.
 func (w *worker) next() (due time.Duration, ok bool) {
-	if w.run.ending.IsSet() {
+	if w.run.ending.IsSet() || w.last-w.run.measuredFrom() >= w.run.Time {
 		return 0, false
 	}
 	if w.paced != nil {
@@ -164,6 +182,11 @@ func (w *worker) account(due, began time.Duration, err error) error {
 		return nil
 	}
 	w.last = now
+	if now-w.yielded > yieldEvery {
+		if err := w.yield(now); err != nil {
+			return err
+		}
+	}
 	w.turn(now)
 	w.before = w.total()
 	if err != nil {
@@ -240,7 +263,7 @@ func (w *worker) reconnect(ctx context.Context) bool {
 		if w.retry > 0 && !until(w.run.epoch, now+w.retry, &w.run.ending) || w.run.ending.IsSet() {
 			return false
 		}
-		w.retry = min(max(2*w.retry, firstRetry), lastRetry)
+		w.retry = min(max(2*w.retry, firstRetry), lastRetry*time.Duration(1+w.run.Threads/sessionsPerGap), longestRetry)
 		err := w.connect(ctx)
 		if err == nil {
 			return true

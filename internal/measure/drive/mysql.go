@@ -37,7 +37,6 @@ func (t mysqlTarget) Open(ctx context.Context, stop *Stop) (Session, error) {
 	}
 	s, err := newSocket(raw.File, t.at.Socket() != "", stop, t.at.Patience())
 	if err != nil {
-		raw.File.Close()
 		return nil, err
 	}
 	return &mysqlSession{

@@ -73,7 +73,6 @@ func (t postgresTarget) Open(ctx context.Context, stop *Stop) (Session, error) {
 	_, isUnix := h.Conn.(*net.UnixConn)
 	s, err := newSocket(f, isUnix, stop, postgresPatience)
 	if err != nil {
-		f.Close()
 		return nil, err
 	}
 	return &postgresSession{socket: s, in: make([]byte, 32<<10), out: make([]byte, 0, 1<<10)}, nil

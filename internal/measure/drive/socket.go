@@ -16,24 +16,43 @@ const glance = 100 * time.Millisecond
 // socket is a connected socket that blocks its thread. The runtime is not told of the waits (RawSyscall): handing the
 // processor over and back costs more than a point select. So GOMAXPROCS has to be above the number of sessions.
 type socket struct {
-	file     *os.File // owns fd
 	fd       uintptr
+	closed   bool
+	misses   int  // looks in vain, see eager
 	poll     bool // wait by poll before reading: faster on Unix sockets, slower on TCP (notes of the bench, DESIGN.md)
 	stop     *Stop
 	patience time.Duration
 }
 
+// newSocket takes f over. The socket gets a descriptor that the runtime does not know: f stands in the runtime's poller,
+// which would wake a thread for every answer, at three times the cost of the answer itself.
 func newSocket(f *os.File, unixSocket bool, stop *Stop, patience time.Duration) (*socket, error) {
-	s := &socket{file: f, fd: f.Fd(), poll: unixSocket, stop: stop, patience: patience}
+	defer f.Close()
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("take over a socket: %w", err)
+	}
+	s := &socket{fd: uintptr(fd), poll: unixSocket, stop: stop, patience: patience}
+	if err := s.configure(); err != nil {
+		_ = s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *socket) configure() error {
+	if err := unix.SetNonblock(int(s.fd), false); err != nil {
+		return fmt.Errorf("make a socket block: %w", err)
+	}
 	// A read gives up now and then, so that it can be stopped and so that a stop-the-world need not wait for a server.
 	tv := unix.NsecToTimeval(int64(glance))
 	if err := unix.SetsockoptTimeval(int(s.fd), unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv); err != nil {
-		return nil, fmt.Errorf("set the time-out of a socket: %w", err)
+		return fmt.Errorf("set the time-out of a socket: %w", err)
 	}
 	if err := unix.SetsockoptTimeval(int(s.fd), unix.SOL_SOCKET, unix.SO_SNDTIMEO, &tv); err != nil {
-		return nil, fmt.Errorf("set the time-out of a socket: %w", err)
+		return fmt.Errorf("set the time-out of a socket: %w", err)
 	}
-	return s, nil
+	return nil
 }
 
 // write sends all of b.
@@ -57,20 +76,20 @@ func (s *socket) write(b []byte) error {
 func (s *socket) read(b []byte) (int, error) {
 	var began time.Time
 	for {
-		if s.poll {
-			p := pollfd{fd: int32(s.fd), events: unix.POLLIN}
-			n, _, errno := syscall.RawSyscall(syscall.SYS_POLL, uintptr(unsafe.Pointer(&p)), 1, uintptr(glance/time.Millisecond))
-			if errno == 0 && n == 0 {
-				errno = syscall.EAGAIN
+		n, errno := uintptr(0), syscall.EAGAIN
+		switch {
+		case !s.poll:
+			n, errno = s.receive(b, 0)
+		case s.eager():
+			if n, errno = s.receive(b, syscall.MSG_DONTWAIT); errno == 0 {
+				s.misses = 0
+			} else if errno == syscall.EAGAIN {
+				s.misses++
+				n, errno = s.pollAndReceive(b)
 			}
-			if errno != 0 {
-				if err := s.again(errno, &began); err != nil {
-					return 0, err
-				}
-				continue
-			}
+		default:
+			n, errno = s.pollAndReceive(b)
 		}
-		n, _, errno := syscall.RawSyscall6(syscall.SYS_RECVFROM, s.fd, uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), 0, 0, 0)
 		switch {
 		case errno == 0 && n == 0:
 			return 0, fmt.Errorf("%w: the server closed it", ErrLost)
@@ -81,6 +100,43 @@ func (s *socket) read(b []byte) (int, error) {
 			return 0, err
 		}
 	}
+}
+
+// With many sessions the answer often is there already when the thread gets to run again; a look without waiting then saves
+// the poll. With few it never is. So a session that looked in vain some times in a row looks only now and then.
+const (
+	patientAfter = 4
+	lookEvery    = 64
+)
+
+// eager says whether to look before waiting.
+func (s *socket) eager() bool {
+	if s.misses < patientAfter {
+		return true
+	}
+	if s.misses++; s.misses >= lookEvery {
+		s.misses = patientAfter - 1
+	}
+	return false
+}
+
+func (s *socket) receive(b []byte, flags uintptr) (uintptr, syscall.Errno) {
+	n, _, errno := syscall.RawSyscall6(syscall.SYS_RECVFROM, s.fd, uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), flags, 0, 0)
+	return n, errno
+}
+
+// pollAndReceive waits by poll. A blocking receive on a Unix socket would also be woken when the server takes the question
+// out of the socket, only to sleep again.
+func (s *socket) pollAndReceive(b []byte) (uintptr, syscall.Errno) {
+	p := pollfd{fd: int32(s.fd), events: unix.POLLIN}
+	n, _, errno := syscall.RawSyscall(syscall.SYS_POLL, uintptr(unsafe.Pointer(&p)), 1, uintptr(glance/time.Millisecond))
+	switch {
+	case errno != 0:
+		return 0, errno
+	case n == 0:
+		return 0, syscall.EAGAIN
+	}
+	return s.receive(b, 0)
 }
 
 // again says whether a call that gave errno is to be tried once more: nil, or the error to give up with.
@@ -100,7 +156,13 @@ func (s *socket) again(errno syscall.Errno, began *time.Time) error {
 	return nil
 }
 
-func (s *socket) close() error { return s.file.Close() }
+func (s *socket) close() error {
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	return unix.Close(int(s.fd))
+}
 
 // pollfd is the kernel's struct pollfd.
 type pollfd struct {

@@ -130,7 +130,10 @@ func (w *script) prepare(s drive.Session, st statement) (*drive.Stmt, error) {
 	}
 	p, err := s.Prepare(st.kind, st.parameters(s.Dialect()))
 	if err != nil {
-		return nil, w.told(st, err)
+		if told := w.told(st, err); told != err {
+			return nil, told
+		}
+		return nil, w.at(st, err)
 	}
 	p.Keep = len(st.saves) > 0
 	return p, nil
