@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -130,9 +131,8 @@ type recorder struct {
 	classes          []recordedClass // by the classifier's number
 	byID             map[string]int  // place in ids
 	ids              []string
-	statements       []workload.RecordedStatement // Class is a place in ids; Began is when they ended, since 1970, for a while
-	took             []time.Duration
-	whole            int                          // of them, whose time is in whole seconds
+	statements       []workload.RecordedStatement // Class is a place in ids; Began is since 1970, for a while
+	whole            int                          // of them, whose begin is told in whole seconds
 	bytes            int64
 	rng              *rand.Rand
 	leftOut          map[string]int64
@@ -168,7 +168,7 @@ func (r *recorder) Keep(e *digest.Event) bool {
 	c.seen++
 	made := func() workload.RecordedStatement {
 		return workload.RecordedStatement{SQL: string(e.Query), Schema: string(e.DB), Class: c.at, Session: e.Thread,
-			Began: time.Duration(e.Time) * time.Microsecond}
+			Began: time.Duration(e.Time-int64(math.Round(e.QueryTime*1e6))) * time.Microsecond}
 	}
 	if r.timeline {
 		if e.Time == 0 {
@@ -179,11 +179,11 @@ func (r *recorder) Keep(e *digest.Event) bool {
 			r.leftOut[leftFull]++
 			return true
 		}
-		if e.Time%1e6 == 0 {
+		st := made()
+		if st.Began%time.Second == 0 {
 			r.whole++
 		}
-		r.statements = append(r.statements, made())
-		r.took = append(r.took, time.Duration(e.QueryTime*float64(time.Second)))
+		r.statements = append(r.statements, st)
 		return true
 	}
 	// Each statement of a class has the same chance to be kept. Source: Vitter's algorithm R.
@@ -229,14 +229,8 @@ func (r *recorder) recording(p *digest.Profile) *workload.Recording {
 	if !r.timeline || len(r.statements) == 0 {
 		return out
 	}
-	inWholeSeconds := r.whole == len(r.statements) // then only the order in the log tells who came first
-	for i := range r.statements {
-		if !inWholeSeconds {
-			r.statements[i].Began -= r.took[i]
-		}
-	}
 	slices.SortStableFunc(r.statements, func(a, b workload.RecordedStatement) int { return cmp.Compare(a.Began, b.Began) })
-	if inWholeSeconds {
+	if r.whole == len(r.statements) {
 		spread(r.statements)
 	}
 	first := r.statements[0].Began

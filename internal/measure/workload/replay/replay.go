@@ -69,7 +69,7 @@ func New(_ string, p workload.Params) (workload.Workload, error) {
 		r.left = map[string]int64{}
 	}
 	switch {
-	case r.timeline && len(r.Statements) == 0 && len(r.Classes) > 0 && len(r.Classes[0].Samples) > 0:
+	case r.timeline && len(r.Statements) == 0 && slices.ContainsFunc(r.Classes, func(c workload.RecordedClass) bool { return len(c.Samples) > 0 }):
 		return nil, fmt.Errorf("%w: --mode timeline needs a log: a digest has no single statements", workload.ErrUsage)
 	case !r.weigh() && !r.timeline, r.timeline && len(r.Statements) == 0:
 		return nil, fmt.Errorf("%w: nothing in the recording can be run: %s", workload.ErrUsage, cmp.Or(r.leftOut(), "it is empty"))
