@@ -37,7 +37,8 @@ func (o *ontime) Prepare(ctx context.Context, po workload.PrepareOptions) (err e
 		}
 	}
 	if err := o.load(ctx, po, &stop); err != nil {
-		return errors.Join(err, o.drop(context.WithoutCancel(ctx), po.Target))
+		_, again := o.drop(context.WithoutCancel(ctx), po.Target)
+		return errors.Join(err, again)
 	}
 	drive.Wait(s, patience)
 	analyze := "ANALYZE TABLE " + table
@@ -139,30 +140,34 @@ func loadChunk(s drive.Session, g *generator, n int64, buf *[]byte) (rows int64,
 
 // Cleanup drops the table where prepare made it.
 func (o *ontime) Cleanup(ctx context.Context, po workload.PrepareOptions) error {
-	return o.drop(ctx, po.Target)
+	dropped, err := o.drop(ctx, po.Target)
+	if dropped && po.Progress != nil {
+		po.Progress(1, 1)
+	}
+	return err
 }
 
-func (o *ontime) drop(ctx context.Context, t drive.Target) error {
+func (o *ontime) drop(ctx context.Context, t drive.Target) (dropped bool, err error) {
 	var stop drive.Stop
 	defer context.AfterFunc(ctx, stop.Set)()
 	s, err := t.Open(ctx, &stop)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer s.Close()
 	drive.Wait(s, patience)
 	switch mark, exists, err := comment(s); {
 	case err != nil:
-		return err
+		return false, err
 	case !exists:
-		return nil
+		return false, nil
 	case mark != workload.Mark:
-		return fmt.Errorf("the table %s was not made by risso bench prepare (its comment is not %q): it is left alone", table, workload.Mark)
+		return false, fmt.Errorf("the table %s was not made by risso bench prepare (its comment is not %q): it is left alone", table, workload.Mark)
 	}
 	if _, err := s.Exec(drive.Other, "DROP TABLE "+table); err != nil {
-		return fmt.Errorf("drop the table %s: %w", table, err)
+		return false, fmt.Errorf("drop the table %s: %w", table, err)
 	}
-	return nil
+	return true, nil
 }
 
 // comment reads the comment of the table and says whether the table exists.

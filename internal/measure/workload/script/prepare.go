@@ -122,7 +122,11 @@ func (w *script) Cleanup(ctx context.Context, o workload.PrepareOptions) error {
 	}
 	var failed error
 	for i, st := range w.teardown {
-		failed = errors.Join(failed, w.fill(ctx, o, st, uint64(i), func(int64) {}))
+		err := w.fill(ctx, o, st, uint64(i), func(int64) {})
+		if err == nil && o.Progress != nil {
+			o.Progress(int64(i+1), int64(len(w.teardown)))
+		}
+		failed = errors.Join(failed, err)
 	}
 	return failed
 }

@@ -184,6 +184,9 @@ func kindOf(sql []byte, reads bool) drive.Kind {
 		return drive.Read
 	}
 	word, _, _ := strings.Cut(strings.TrimLeft(string(sql), " \t\r\n("), " ")
+	if strings.EqualFold(word, "select") { // it locks rows, or calls what is not known
+		return drive.Read
+	}
 	if slices.Contains([]string{"insert", "update", "delete", "replace", "merge", "load", "with", "call"}, strings.ToLower(word)) {
 		return drive.Write
 	}
