@@ -32,7 +32,12 @@ func (o *ontime) Prepare(ctx context.Context, po workload.PrepareOptions) (err e
 		return fmt.Errorf("the table %s exists already: cleanup drops it where prepare made it", table)
 	}
 	for _, sql := range o.create(s.Dialect()) {
-		if _, err := s.Exec(drive.Other, sql); err != nil {
+		_, err := s.Exec(drive.Other, sql)
+		var server *drive.ServerError
+		switch {
+		case errors.As(err, &server) && server.Code == 1046:
+			return workload.ErrNoDatabase
+		case err != nil:
 			return fmt.Errorf("make the table %s: %w", table, err)
 		}
 	}

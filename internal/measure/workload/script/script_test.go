@@ -141,8 +141,10 @@ func TestServers(t *testing.T) {
 					t.Errorf("%d rows", n)
 				}
 				run(t, w, to, s)
-				if err := w.Cleanup(t.Context(), o); err != nil {
-					t.Fatal(err)
+				done = 0
+				o.Progress = func(n, _ int64) { done = n }
+				if err := w.Cleanup(t.Context(), o); err != nil || done != 2 {
+					t.Fatalf("%d statements, %v", done, err)
 				}
 			}
 			if sums[0] != sums[1] {
