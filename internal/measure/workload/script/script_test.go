@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -123,10 +124,10 @@ func TestServers(t *testing.T) {
 			var sums [2]int64
 			for i, unprepared := range []bool{false, true} {
 				w := made(t, shop, to.Dialect(), unprepared)
-				var done int64
+				var calls atomic.Int64
 				o := workload.PrepareOptions{Target: to, Threads: 2, Progress: func(n, total int64) {
-					if done = max(done, n); total != 3002 {
-						t.Errorf("%d in all", total)
+					if calls.Add(1); n < 1 || n > total || total != 3002 {
+						t.Errorf("%d of %d", n, total)
 					}
 				}}
 				if err := w.Prepare(t.Context(), o); !errors.Is(err, workload.ErrUsage) || !strings.Contains(err.Error(), "--yes") {
@@ -141,10 +142,13 @@ func TestServers(t *testing.T) {
 					t.Errorf("%d rows", n)
 				}
 				run(t, w, to, s)
-				done = 0
-				o.Progress = func(n, _ int64) { done = n }
-				if err := w.Cleanup(t.Context(), o); err != nil || done != 2 {
-					t.Fatalf("%d statements, %v", done, err)
+				if calls.Load() != 5 {
+					t.Errorf("progress was told %d times", calls.Load())
+				}
+				var done atomic.Int64
+				o.Progress = func(n, _ int64) { done.Store(n) }
+				if err := w.Cleanup(t.Context(), o); err != nil || done.Load() != 2 {
+					t.Fatalf("%d statements, %v", done.Load(), err)
 				}
 			}
 			if sums[0] != sums[1] {
