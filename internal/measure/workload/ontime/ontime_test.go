@@ -108,6 +108,7 @@ func TestServers(t *testing.T) {
 			check(t, o, to, true, false)
 			exec(t, s, "DELETE FROM ontime WHERE id = 5")
 			check(t, o, to, false, false)
+			po.Progress = nil
 			if err := o.Cleanup(t.Context(), po); err != nil {
 				t.Fatal(err)
 			}
