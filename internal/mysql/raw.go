@@ -79,7 +79,9 @@ func connectDriver(ctx context.Context, t Target, cfg *driver.Config) (sqldriver
 }
 
 // Encrypted says whether connections to the target use TLS.
-func (t Target) Encrypted() bool { return t.cfg.TLS != nil || t.cfg.TLSConfig != "" && t.cfg.TLSConfig != "false" }
+func (t Target) Encrypted() bool {
+	return t.cfg.TLS != nil || t.cfg.TLSConfig != "" && t.cfg.TLSConfig != "false"
+}
 
 // Database is the default database, or "".
 func (t Target) Database() string { return t.cfg.DBName }

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -29,6 +30,11 @@ var benches = map[string][]part{
 		{"memory", "memory with 3 and with 100 servers", (*bench).memory},
 		{"charts", "latency of a chart's data over HTTP", (*bench).charts},
 		{"sandbox", "starting a sandbox with replicas", (*bench).sandboxes},
+	},
+	"bench": {
+		{"alone", "the load driver against nothing: speed, timer, histogram", (*bench).alone},
+		{"mysql", "MySQL or MariaDB, beside sysbench", (*bench).speed},
+		{"postgres", "PostgreSQL, beside pgbench", (*bench).postgres},
 	},
 	"digest": {
 		{"digest", "a generated slow log, beside pt-query-digest", (*bench).digest},
@@ -77,6 +83,8 @@ type options struct {
 	many    int
 	keep    string
 	profile bool
+
+	server, connections, workload string
 }
 
 func (o *options) flags() *flag.FlagSet {
@@ -86,8 +94,11 @@ func (o *options) flags() *flag.FlagSet {
 	fs.StringVar(&o.risso, "risso", os.Getenv("RISSO_BIN"), "the risso program to measure")
 	fs.StringVar(&o.ticks, "ticks", "", "tick file: read it if it exists, else record it and keep it (default: record one and remove it)")
 	fs.IntVar(&o.minutes, "minutes", 0, "how long to record ticks and to watch memory (default 60, quick 3)")
-	fs.IntVar(&o.rounds, "rounds", 0, "collect and digest: rounds (default 3, quick 2)")
-	fs.DurationVar(&o.window, "window", 0, "collect: how long each round measures each tool (default 60s: what is done once a minute is in it; quick 10s)")
+	fs.IntVar(&o.rounds, "rounds", 0, "collect, digest and bench: rounds (default 3, of bench 5; quick 2)")
+	fs.DurationVar(&o.window, "window", 0, "collect: how long each round measures each tool (default 60s: what is done once a minute is in it; quick 10s); bench: of each measurement (default 2s, quick 1s)")
+	fs.StringVar(&o.server, "server", "mariadb", "bench mysql: the server, as risso sandbox knows it")
+	fs.StringVar(&o.connections, "connections", "1,4,16,64", "bench: numbers of connections")
+	fs.StringVar(&o.workload, "workloads", "point_select,read_write,update_index", "bench mysql: workloads")
 	fs.IntVar(&o.idle, "idle", 1000, "collect: idle connections in the second half")
 	fs.IntVar(&o.days, "days", 30, "charts and history: days of data")
 	fs.IntVar(&o.series, "series", 0, "charts: series in the data (default -1: all that a server has; quick 100)")
@@ -98,7 +109,18 @@ func (o *options) flags() *flag.FlagSet {
 }
 
 // defaults fills in what depends on --quick.
-func (o *options) defaults() {
+func (o *options) defaults(name string) {
+	if name == "bench" {
+		if o.rounds == 0 && !o.quick {
+			o.rounds = 5
+		}
+		if o.window == 0 {
+			o.window = 2 * time.Second
+			if o.quick {
+				o.window = time.Second
+			}
+		}
+	}
 	pick := func(v *int, full, quick int) {
 		if *v == 0 {
 			*v = full
@@ -170,7 +192,15 @@ func parse(args []string) (name string, parts []part, o options, err error) {
 	if o.risso == "" {
 		return "", nil, o, fmt.Errorf("%w: --risso says which program to measure; script/bench builds it", errUsage)
 	}
-	o.defaults()
+	for _, c := range strings.Split(o.connections, ",") {
+		if n, err := strconv.Atoi(c); err != nil || n < 1 || n > 300 {
+			return "", nil, o, fmt.Errorf("%w: --connections %q: numbers from 1 to 300, such as 1,16", errUsage, o.connections)
+		}
+	}
+	if name == "bench" && o.window != 0 && (o.window < time.Second || o.window%time.Second != 0) {
+		return "", nil, o, fmt.Errorf("%w: --window %s: whole seconds, as sysbench wants them", errUsage, o.window)
+	}
+	o.defaults(name)
 	return name, parts, o, nil
 }
 

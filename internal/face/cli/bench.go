@@ -27,7 +27,7 @@ func newBench(s Streams) *cobra.Command {
   risso bench run point_select --dsn 'root@unix(/run/mysqld/mysqld.sock)/sbtest' --tables 4 --threads 16
   risso bench cleanup point_select --dsn 'root@unix(/run/mysqld/mysqld.sock)/sbtest'`,
 	}
-	cmd.AddCommand(newBenchList(s), newBenchPrepare(s), newBenchRun(s), newBenchCleanup(s))
+	cmd.AddCommand(newBenchList(s), newBenchPrepare(s), newBenchRun(s), newBenchReport(s), newBenchCleanup(s))
 	return cmd
 }
 

@@ -32,6 +32,7 @@ type benchRunFlags struct {
 	limit       time.Duration
 	percentiles []float64
 	output      string
+	record      recordFlags
 }
 
 func newBenchRun(s Streams) *cobra.Command {
@@ -73,6 +74,7 @@ once and may leave the table of the ledger, which the next run with a ledger dro
 	fl.Float64SliceVar(&f.Percentiles, "percentile", nil, "another percentile of the latency; may be repeated")
 	fl.Float64SliceVar(&f.percentiles, "percentiles", nil, "more percentiles of the latency: 50,99,99.999")
 	fl.BoolVar(&f.Ledger, "ledger", false, "write down what the server acknowledged and look for it afterwards")
+	f.record.bind(cmd)
 	fl.StringVarP(&f.output, "output", "o", "text", "one of "+strings.Join(benchOutputs(), ", "))
 	return cmd
 }
@@ -84,6 +86,7 @@ var benchWriters = []struct {
 }{
 	{"text", writeBenchText},
 	{"json", func(w io.Writer, r *bench.Result) error { return render.JSON(w, r) }},
+	{"html", reportOf("html")}, {"markdown", reportOf("markdown")}, {"csv", reportOf("csv")},
 }
 
 func benchOutputs() (names []string) {
@@ -169,8 +172,13 @@ func runBench(cmd *cobra.Command, s Streams, f benchRunFlags, name string) (err 
 			return benchError(err, name)
 		}
 	}
+	if err := f.record.check(ctx, f.serverFlags); err != nil {
+		return err
+	}
+	environment, unknown := f.environment(ctx, f.Target)
 	r, err := bench.Run(ctx, f.Options)
 	if r != nil {
+		f.record.describe(s, r, environment, unknown)
 		r.Parameters = parametersOf(cmd.Flags())
 		r.Parameters["seed"] = f.Options.Seed
 		for _, o := range benchWriters {
@@ -178,6 +186,7 @@ func runBench(cmd *cobra.Command, s Streams, f benchRunFlags, name string) (err 
 				err = errors.Join(err, o.write(s.Out, r))
 			}
 		}
+		err = errors.Join(err, f.record.send(ctx, s, r))
 	}
 	switch {
 	case err != nil && ctx.Err() != nil && r == nil:
@@ -239,7 +248,7 @@ func benchHint(e *drive.ServerError, name string) string {
 // are not among them, for they may hold passwords, nor what only changes the report.
 func parametersOf(flags *pflag.FlagSet) map[string]any {
 	always := []string{"tables", "table-size", "distribution", "threads", "time", "warmup", "rate", "ledger"}
-	private := []string{"dsn", "failover", "config", "defaults-file", "output", "help", "percentile", "percentiles", "seed", "yes"}
+	private := []string{"dsn", "failover", "config", "defaults-file", "output", "help", "percentile", "percentiles", "seed", "record", "to", "token-file", "yes"}
 	out := map[string]any{}
 	flags.VisitAll(func(f *pflag.Flag) {
 		if slices.Contains(private, f.Name) || !f.Changed && !slices.Contains(always, f.Name) {

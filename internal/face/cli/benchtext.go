@@ -191,10 +191,13 @@ func writeBenchTrouble(line lineFunc, r *bench.Result) {
 	case l.Error != "":
 		line("ledger", "NOT READ: %s", l.Error)
 	case l.Missing == 0:
-		line("ledger", "all of %s acknowledged writes are there; %s more are there whose acknowledgement never came", thousands(l.Acknowledged), thousands(l.Unsure))
+		line("ledger", "all of %s acknowledged writes are there", thousands(l.Acknowledged))
 	default:
 		line("ledger", "LOST: %s of %s acknowledged writes are missing", thousands(l.Missing), thousands(l.Acknowledged))
 		line("", "the first, as session:number: %s", strings.Join(l.MissingKeys, " "))
+	}
+	if l != nil && l.Unsure > 0 {
+		line("", "%s more are there whose acknowledgement never came", thousands(l.Unsure))
 	}
 }
 
@@ -231,7 +234,9 @@ func writeBenchCourse(line lineFunc, r *bench.Result) {
 	}
 	if r.Steady.Reached || r.Steady.Slope != 0 {
 		line("steady", "%sthe line through it moves by %+.1f %% of its mean", word, 100*r.Steady.Slope)
-		line("", "(%s)", r.Steady.Test)
+		for part := range strings.SplitSeq(r.Steady.Test, "; ") {
+			line("", "%s", part)
+		}
 	} else {
 		line("steady", "%s", r.Steady.Test)
 	}

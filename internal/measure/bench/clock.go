@@ -2,6 +2,7 @@ package bench
 
 import (
 	"math"
+	"runtime"
 	"syscall"
 	"time"
 	"unsafe"
@@ -56,4 +57,21 @@ func cpuTime() time.Duration {
 		return 0
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// TimerErrors waits n times as sessions of an open loop do, and tells how late each wait ended. It is how the error of the
+// timer is measured: see script/bench.
+func TimerErrors(n int, wait time.Duration) ([]time.Duration, error) {
+	runtime.LockOSThread() // for good, for its timer slack is changed
+	if err := sharpen(); err != nil {
+		return nil, err
+	}
+	var stop drive.Stop
+	epoch, out := time.Now(), make([]time.Duration, n)
+	for i := range out {
+		due := time.Since(epoch) + wait
+		until(epoch, due, &stop)
+		out[i] = time.Since(epoch) - due
+	}
+	return out, nil
 }

@@ -76,9 +76,6 @@ func (h *hist) merge(o *hist) {
 	if o.n == 0 {
 		return
 	}
-	if len(h.counts) < slots { // it was trimmed
-		h.counts = append(make([]int64, 0, slots), h.counts...)[:slots]
-	}
 	for i, n := range o.counts[o.lo:o.hi] {
 		h.counts[o.lo+i] += n
 	}
@@ -96,13 +93,6 @@ func (h *hist) clear() {
 	if h.n > 0 {
 		clear(h.counts[h.lo:h.hi])
 		*h = hist{counts: h.counts, lo: slots}
-	}
-}
-
-// trim gives up the memory behind the last cell in use; merge takes it again.
-func (h *hist) trim() {
-	if len(h.counts) > h.hi {
-		h.counts = append(make([]int64, 0, h.hi), h.counts[:h.hi]...)
 	}
 }
 

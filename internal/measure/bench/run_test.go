@@ -291,6 +291,35 @@ func TestWarmupEndsWhenSteady(t *testing.T) {
 	}
 }
 
+// TestLateSecondsAreCounted hands over a second long after it has passed: in a long run its histogram is gone by then.
+func TestLateSecondsAreCounted(t *testing.T) {
+	tally := newTally(1, 1)
+	hand := func(second int, took time.Duration) {
+		s := tally.blank(second, false)
+		s.add(0, int64(took))
+		s.queries[drive.Read] = 2
+		tally.take(s, true)
+	}
+	for second := range 200 {
+		hand(second, time.Millisecond)
+	}
+	hand(199, 3*time.Second)
+	hand(5, 2*time.Second)
+	open := 0
+	for _, s := range tally.seconds {
+		if s.hist != nil {
+			open++
+		}
+	}
+	line := tally.timeline(0, 200, 0)
+	if open > keptOpen+1 || line[199].Transactions != 2 || line[199].P99 != 3 || line[5].Transactions != 2 || line[5].Queries != 4 || line[5].Max != 2 || line[5].P50 != 0.001 {
+		t.Errorf("%d open, %+v, %+v", open, line[199], line[5])
+	}
+	if h := tally.latency[0]; h.n != 202 || h.max != int64(3*time.Second) {
+		t.Errorf("%d transactions, longest %v", h.n, h.max)
+	}
+}
+
 func TestOptionsAreChecked(t *testing.T) {
 	good := Options{Target: takes(0), Workload: work{"a"}, Threads: 1, Time: time.Second}
 	for name, f := range map[string]func(*Options){

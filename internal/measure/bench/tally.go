@@ -17,6 +17,7 @@ type tally struct {
 	service *hist
 	queries [3]int64
 	seconds map[int]*second
+	closed  int // seconds before this one are closed
 	errors  map[string]*ErrorCount
 	maxWait time.Duration
 	backlog int64
@@ -26,15 +27,33 @@ type tally struct {
 	free   chan *slice // to be used again
 }
 
-// keptOpen is for how many seconds the histogram of a second is kept at full size.
-const keptOpen = 4
+// keptOpen is for how many seconds the histogram of a second is kept, so that it can take what a session hands over late.
+// Later only its figures are kept: what comes then is counted and changes its longest, but no percentiles.
+const keptOpen = 60
 
 // second is one second while it is being gathered.
 type second struct {
-	hist    *hist
-	queries int64
-	errors  int64
-	backlog int64
+	hist   *hist  // nil: closed
+	figure Second // without the histogram's, while that is there
+}
+
+// read gives the figures.
+func (s *second) read() Second {
+	x := s.figure
+	if h := s.hist; h != nil {
+		at := func(p float64) float64 { return float64(h.at(p)) / 1e9 }
+		x.Transactions, x.P50, x.P95, x.P99, x.Max = h.n, at(50), at(95), at(99), float64(h.max)/1e9
+	}
+	return x
+}
+
+func (s *second) add(h *hist) {
+	if s.hist != nil {
+		s.hist.merge(h)
+		return
+	}
+	s.figure.Transactions += h.n
+	s.figure.Max = max(s.figure.Max, float64(h.max)/1e9)
 }
 
 func newTally(kinds, sessions int) *tally {
@@ -131,20 +150,18 @@ func (t *tally) take(s *slice, measured bool) {
 	if sec == nil {
 		sec = &second{hist: newHist()}
 		t.seconds[s.second] = sec
-		if old := t.seconds[s.second-keptOpen]; old != nil {
-			old.hist.trim()
-		}
+		t.close(s.second - keptOpen)
 	}
-	sec.queries += s.queries[0] + s.queries[1] + s.queries[2]
-	sec.backlog = max(sec.backlog, s.backlog)
+	sec.figure.Queries += s.queries[0] + s.queries[1] + s.queries[2]
+	sec.figure.Backlog = max(sec.figure.Backlog, s.backlog)
 	for _, e := range s.errors {
-		sec.errors += e.Count
+		sec.figure.Errors += e.Count
 	}
 	for i, h := range s.latency {
 		if h == nil {
 			continue
 		}
-		sec.hist.merge(h)
+		sec.add(h)
 		if measured {
 			t.latency[i].merge(h)
 		}
@@ -169,6 +186,15 @@ func (t *tally) take(s *slice, measured bool) {
 	t.backlog = max(t.backlog, s.backlog)
 }
 
+// close gives up the histograms of the seconds before that one.
+func (t *tally) close(before int) {
+	for ; t.closed < before; t.closed++ {
+		if sec := t.seconds[t.closed]; sec != nil && sec.hist != nil {
+			sec.figure, sec.hist = sec.read(), nil
+		}
+	}
+}
+
 // timeline gives the seconds from the first to the last; empty ones too, for those are the ones that matter. They are
 // counted from the second zero.
 func (t *tally) timeline(from, to, zero int) []Second {
@@ -176,13 +202,11 @@ func (t *tally) timeline(from, to, zero int) []Second {
 	defer t.mu.Unlock()
 	out := make([]Second, 0, max(to-from, 0))
 	for s := from; s < to; s++ {
-		x := Second{Second: s - zero, Warmup: s < zero}
+		var x Second
 		if sec := t.seconds[s]; sec != nil {
-			h := sec.hist
-			at := func(p float64) float64 { return float64(h.at(p)) / 1e9 }
-			x.Transactions, x.Queries, x.Errors, x.Backlog = h.n, sec.queries, sec.errors, sec.backlog
-			x.P50, x.P95, x.P99, x.Max = at(50), at(95), at(99), float64(h.max)/1e9
+			x = sec.read()
 		}
+		x.Second, x.Warmup = s-zero, s < zero
 		out = append(out, x)
 	}
 	return out
