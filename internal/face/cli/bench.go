@@ -35,7 +35,8 @@ func newBench(s Streams) *cobra.Command {
 type workloadFlags struct {
 	serverFlags
 	workload.Params
-	yes bool // go on beside other data
+	yes     bool           // go on beside other data
+	command *cobra.Command // that was called
 }
 
 func (f *workloadFlags) bind(cmd *cobra.Command) {
@@ -75,6 +76,7 @@ func (f *workloadFlags) bind(cmd *cobra.Command) {
 	whole(&f.SchemaTables, "schema-tables", d.SchemaTables, "schemas: tables of each schema")
 	whole(&f.SchemaRows, "schema-rows", d.SchemaRows, "schemas: rows of each table")
 	fl.Uint64Var(&f.Params.Seed, "seed", 0, "seed of all random numbers; 0: another one each time")
+	f.bindOwn(cmd)
 }
 
 // open finds the server and makes the workload.
@@ -82,6 +84,9 @@ func (f *workloadFlags) open(name string) (drive.Target, workload.Workload, erro
 	postgres := isPostgres(f.dsn)
 	if postgres {
 		f.Dialect = drive.Postgres
+	}
+	if err := f.openOwn(name); err != nil {
+		return nil, nil, err
 	}
 	w, err := all.New(name, f.Params)
 	if errors.Is(err, workload.ErrUsage) {

@@ -94,7 +94,7 @@ func (f *benchPrepareFlags) run(ctx context.Context, s Streams, name string, do 
 	var done atomic.Int64
 	bar := newCounter(s.Err)
 	began := time.Now()
-	err = do(ctx, p, workload.PrepareOptions{Target: target, Threads: f.threads, Progress: func(n, total int64) {
+	err = do(ctx, p, workload.PrepareOptions{Target: target, Threads: f.threads, Yes: f.yes, Progress: func(n, total int64) {
 		for old := done.Load(); n > old && !done.CompareAndSwap(old, n); old = done.Load() {
 		}
 		bar.set(n, total)

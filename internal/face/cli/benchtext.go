@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -152,6 +153,10 @@ func writeBenchLatency(b *strings.Builder, r *bench.Result) {
 }
 
 func writeBenchKinds(b *strings.Builder, r *bench.Result) {
+	if slices.ContainsFunc(r.Kinds, func(k bench.KindResult) bool { return k.Recorded != nil }) {
+		writeBenchRecorded(b, r)
+		return
+	}
 	if len(r.Kinds) == 0 {
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/measure/environ"
+	"github.com/rissodb/risso/internal/measure/workload"
 )
 
 // Result is what one run measured. Times are seconds unless a name says otherwise.
@@ -41,6 +42,7 @@ type Result struct {
 	Kinds       []KindResult `json:"kinds,omitempty"`
 	// Headline is the figure that people know a workload by, such as new orders per minute of TPC-C.
 	Headline *Headline `json:"headline,omitempty"`
+	Notes    []string  `json:"notes,omitempty"` // what the workload has to say of the run, a sentence each
 
 	Errors     []ErrorCount `json:"errors,omitempty"`
 	Reconnects int64        `json:"reconnects"`
@@ -95,6 +97,8 @@ type KindResult struct {
 	Latency      Latency `json:"latency"`
 	// Minutes of the measured time; the last may be shorter than a minute.
 	Minutes []Minute `json:"minutes,omitempty"`
+	// Recorded is how the same statements did when they were recorded; only of workload replay.
+	Recorded *workload.Before `json:"recorded,omitempty"`
 }
 
 // Minute is one minute of one kind of transaction.

@@ -85,6 +85,14 @@ func (r *run) count(out *Result) {
 		kind, unit := h.Headline()
 		out.Headline = &Headline{Kind: out.Kinds[kind].Name, Unit: unit, PerMinute: out.Kinds[kind].PerMinute}
 	}
+	if k, ok := r.Workload.(workload.Recorded); ok {
+		for i, before := range k.Recorded() {
+			out.Kinds[i].Recorded = before
+		}
+	}
+	if k, ok := r.Workload.(workload.Noted); ok {
+		out.Notes = k.Notes()
+	}
 }
 
 // latencies joins those of all kinds and adds what was not finished, or never begun, when the run ended. It also gives the

@@ -11,7 +11,8 @@ import (
 const steadySeconds = 10
 
 // watch tells of each second until the time is over; ended: the workers have ended by themselves. In an open loop they do
-// when no moment is left; the time goes on, for the rate is by the time.
+// when no moment is left; the time goes on, for the rate is by the time. In a closed loop they do when they followed a
+// recording to its end, and so does the run.
 func (r *run) watch(ctx context.Context, done <-chan error) (interrupted, ended bool, err error) {
 	tick := time.NewTimer(time.Until(r.epoch.Add(time.Duration(secondOf(r.now())+1) * time.Second)))
 	defer tick.Stop()
@@ -42,7 +43,7 @@ func (r *run) watch(ctx context.Context, done <-chan error) (interrupted, ended 
 			r.tell(second - 1) // one second later, so that the sessions have handed it over
 		}
 		end.Stop()
-		if interrupted || err != nil {
+		if interrupted || err != nil || ended && r.schedule == nil {
 			return interrupted, ended, err
 		}
 	}

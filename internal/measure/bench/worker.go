@@ -32,7 +32,8 @@ type worker struct {
 	client  workload.Client
 	kinded  workload.KindedClient // client, where its transactions are of several kinds
 	retries workload.RetryingClient
-	ledger  *ledgerClient // nil without a ledger
+	paced   workload.Paced // client, where it has a say in when transactions begin
+	ledger  *ledgerClient  // nil without a ledger
 
 	slice      *slice
 	gone       [3]int64 // statements of sessions that are gone
@@ -66,6 +67,7 @@ func (w *worker) connect(ctx context.Context) error {
 	w.session, w.at, w.client = s, at, c
 	w.kinded, _ = c.(workload.KindedClient)
 	w.retries, _ = c.(workload.RetryingClient)
+	w.paced, _ = c.(workload.Paced)
 	*s.Counts() = [3]int64{}
 	return nil
 }
@@ -77,7 +79,7 @@ func (w *worker) drop() {
 	}
 	w.gone = w.total()
 	w.session.Close()
-	w.session, w.client, w.kinded, w.retries = nil, nil, nil, nil
+	w.session, w.client, w.kinded, w.retries, w.paced = nil, nil, nil, nil, nil
 }
 
 // total are the statements of all sessions that this worker had, by kind.
@@ -141,8 +143,17 @@ func (w *worker) next() (due time.Duration, ok bool) {
 	if w.run.ending.IsSet() || w.last-w.run.measuredFrom() >= w.run.Time {
 		return 0, false
 	}
+	if w.paced != nil {
+		due, ok = w.paced.Next(w.last)
+		if !ok {
+			return 0, false
+		}
+	}
 	if w.run.schedule == nil {
-		return w.last, true
+		if w.paced == nil {
+			return w.last, true
+		}
+		return due, until(w.run.epoch, due, &w.run.ending)
 	}
 	due, ok = w.run.schedule.take()
 	if !ok || !until(w.run.epoch, due, &w.run.ending) {
@@ -231,6 +242,10 @@ func (w *worker) failed(now time.Duration, err error) error {
 	switch {
 	case errors.As(err, &server):
 		w.slice.failed(server.Label(), server)
+		t, ok := w.run.Workload.(workload.Tolerant)
+		if ok && t.Tolerates(server) {
+			return nil
+		}
 		if server.Senseless() {
 			return fmt.Errorf("%s: %w", w.run.Workload.Name(), err)
 		}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"time"
 
 	"github.com/rissodb/risso/internal/measure/drive"
 )
@@ -65,6 +66,43 @@ type Describer interface {
 	Describe() map[string]any
 }
 
+// Paced is a client that has a say in when its transactions begin: its user thinks, or it follows the clock of a
+// recording. In an open loop the schedule alone says when.
+type Paced interface {
+	Client
+	// Next prepares the next transaction and says when it is to begin, on the clock on which the one before it ended at
+	// last; not before last. ok is false when this session has nothing more to do.
+	Next(last time.Duration) (due time.Duration, ok bool)
+}
+
+// Recorded is a workload whose kinds were measured before, somewhere else. It gives one entry for each of KindNames; nil
+// where there is nothing to compare with.
+type Recorded interface {
+	Kinded
+	Recorded() []*Before
+}
+
+// Before is how statements of one class did when they were recorded.
+type Before struct {
+	Class       string  `json:"class"` // sqltext.ClassID
+	Fingerprint string  `json:"fingerprint"`
+	Calls       int64   `json:"calls"`
+	Avg         float64 `json:"avg"` // seconds, as are the others
+	P95         float64 `json:"p95"`
+	Max         float64 `json:"max"`
+	// RoundTrip is how long this run's way to the server and back takes, the median of some empty statements.
+	RoundTrip float64 `json:"round_trip"`
+}
+
+// Noted is a workload that has something to say of a run when it is over.
+type Noted interface{ Notes() []string }
+
+// Tolerant is a workload that goes on, on the same session, after errors that others take for senseless or for the end of
+// the session: some of its statements may not fit the server.
+type Tolerant interface {
+	Tolerates(e *drive.ServerError) bool
+}
+
 // Writer says whether a workload writes; those that do not say so write.
 type Writer interface{ Writes() bool }
 
@@ -107,6 +145,7 @@ type PrepareOptions struct {
 	Target   drive.Target
 	Threads  int
 	Progress func(done, total int64) // rows, or tables that are dropped; may be nil; called from several goroutines
+	Yes      bool                    // the user allows to change what Prepare did not make
 }
 
 // Params are what users can set. A workload looks at those that mean something to it.
@@ -124,16 +163,20 @@ type Params struct {
 	SkipTransactions, NoRangeSelects                                              bool
 	Unprepared                                                                    bool // statements as text
 
-	Engine       string  // storage engine of new tables; "": the server's
-	TableOptions string  // put behind CREATE TABLE (…)
-	Warehouses   int     // tpcc; 0: one when preparing, else all that are loaded
-	ForeignKeys  bool    // tpcc
-	Schemas      int     // schemas
-	SchemaTables int     // schemas: tables of each
-	SchemaRows   int     // schemas: rows of each table
-	Clients      int     // sessions of the run, where a workload divides its rows among them; 0: it does not
-	Scale        float64 // ontime: 1 is one million rows
-	File         string  // script, replay
+	Engine       string     // storage engine of new tables; "": the server's
+	TableOptions string     // put behind CREATE TABLE (…)
+	Warehouses   int        // tpcc; 0: one when preparing, else all that are loaded
+	ForeignKeys  bool       // tpcc
+	Schemas      int        // schemas
+	SchemaTables int        // schemas: tables of each
+	SchemaRows   int        // schemas: rows of each table
+	Clients      int        // sessions of the run, where a workload divides its rows among them; 0: it does not
+	Scale        float64    // ontime: 1 is one million rows
+	File         string     // script, replay
+	Recording    *Recording // replay
+	ReplayMode   string     // replay: mix or timeline
+	ReplaySpeed  float64    // replay, of a time line: 2 is twice as fast as it was
+	ReplayWrites bool       // replay: run statements that write, too
 	Seed         uint64
 	Dialect      drive.Dialect
 }

@@ -7,7 +7,10 @@ import (
 
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/measure/workload/oltp"
+	"github.com/rissodb/risso/internal/measure/workload/ontime"
+	"github.com/rissodb/risso/internal/measure/workload/replay"
 	"github.com/rissodb/risso/internal/measure/workload/schemas"
+	"github.com/rissodb/risso/internal/measure/workload/script"
 	"github.com/rissodb/risso/internal/measure/workload/tpcc"
 )
 
@@ -25,7 +28,11 @@ func List() []Entry {
 	}
 	return append(list,
 		Entry{"schemas", "one row of any table of many schemas, as of many tenants", schemas.New},
-		Entry{"tpcc", "TPC-C: the five transactions of an order-entry system", tpcc.New})
+		Entry{"tpcc", "TPC-C: the five transactions of an order-entry system", tpcc.New},
+		Entry{"ontime", "two analytical questions on flights, at any scale", ontime.New},
+		Entry{"script", "your own transactions, from a file (--file)", script.New},
+		Entry{"replay", "the statements of a slow log or a digest (--file)", replay.New},
+	)
 }
 
 // New makes the workload of that name. Errors of wrong use wrap workload.ErrUsage.

@@ -1,0 +1,297 @@
+package cli
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rissodb/risso/internal/explain/digest"
+	"github.com/rissodb/risso/internal/face/render"
+	"github.com/rissodb/risso/internal/measure/bench"
+	"github.com/rissodb/risso/internal/measure/workload"
+	"github.com/rissodb/risso/internal/measure/workload/replay"
+	"github.com/rissodb/risso/internal/sqltext"
+)
+
+// bindOwn adds the flags of ontime, script and replay.
+func (f *workloadFlags) bindOwn(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.Float64Var(&f.Scale, "scale", workload.Defaults().Scale, "ontime: millions of rows, also parts of one")
+	fl.StringVar(&f.File, "file", "", "script: a file of YAML; replay: a slow log, or what risso digest --output json wrote")
+	fl.StringVar(&f.ReplayMode, "mode", "mix", "replay: mix (classes by their share of the calls) or timeline (sessions, order and gaps as recorded)")
+	fl.Float64Var(&f.ReplaySpeed, "speed", 1, "replay with --mode timeline: 2 is twice as fast as recorded")
+	fl.BoolVar(&f.ReplayWrites, "writes", false, "replay: run INSERT, UPDATE, DELETE and REPLACE, too")
+	f.command = cmd
+}
+
+// openOwn reads the recording of workload replay, which measure itself cannot: it does not know logs.
+func (f *workloadFlags) openOwn(name string) (err error) {
+	if name != "replay" || f.File == "" {
+		return nil
+	}
+	if !slices.Contains(replay.Modes, f.ReplayMode) { // before a long log is read
+		return usageError("--mode %q: %s", f.ReplayMode, strings.Join(replay.Modes, " or "))
+	}
+	f.Recording, err = readRecording(f.command.Context(), f.File, f.ReplayMode == "timeline", f.ReplayWrites)
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return failure(exitUsage, "", fmt.Errorf("--file %s: %w", p.Path, p.Err))
+	}
+	return err
+}
+
+// readRecording reads a log, or a digest.
+func readRecording(ctx context.Context, path string, timeline, writes bool) (*workload.Recording, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	head, err := bufio.NewReader(file).Peek(1)
+	if st, e := file.Stat(); e == nil && st.IsDir() {
+		return nil, usageError("--file %s: a folder", path)
+	}
+	if err != nil {
+		return nil, usageError("--file %s: it is empty", path)
+	}
+	if head[0] == '{' {
+		return readDigest(path, writes)
+	}
+	return readLog(ctx, path, timeline, writes)
+}
+
+// digestFile is what is needed of risso digest --output json.
+type digestFile struct {
+	Classes []struct {
+		ID, Fingerprint string
+		Calls           int64
+		Avg, P95, Max   float64
+		Databases       []string
+		Samples         []digest.Sample
+	}
+}
+
+func readDigest(path string, writes bool) (*workload.Recording, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var d digestFile
+	if err := json.Unmarshal(b, &d); err != nil {
+		return nil, usageError("--file %s: not what risso digest --output json writes: %w", path, err)
+	}
+	out := &workload.Recording{LeftOut: map[string]int64{}}
+	for i, c := range d.Classes {
+		class := workload.RecordedClass{Before: workload.Before{Class: c.ID, Fingerprint: c.Fingerprint, Calls: c.Calls, Avg: c.Avg, P95: c.P95, Max: c.Max}}
+		why := "have no sample in the digest"
+		for _, s := range c.Samples {
+			if why = replay.Runnable([]byte(s.Query), s.Cut != 0, writes, false); why == "" {
+				schema := s.DB
+				if schema == "" && len(c.Databases) == 1 {
+					schema = c.Databases[0]
+				}
+				class.Samples = append(class.Samples, workload.RecordedStatement{SQL: s.Query, Schema: schema, Class: i})
+			}
+		}
+		if len(class.Samples) == 0 {
+			out.LeftOut[why] += c.Calls
+		}
+		out.Classes = append(out.Classes, class)
+	}
+	if len(out.Classes) == 0 {
+		return nil, usageError("--file %s: it has no classes of statements", path)
+	}
+	return out, nil
+}
+
+// How much of a recording is kept: statements of a class, and bytes of all statements of a mix and of a time line.
+const (
+	keptOfClass   = 200
+	keptBytes     = 64 << 20
+	keptLineBytes = 512 << 20
+	leftFull      = "found no room: a time line takes 512 MiB of statements"
+)
+
+// recorder keeps statements of a log while its digest is made. It is called by one goroutine.
+type recorder struct {
+	timeline, writes bool
+	classify         sqltext.Classifier
+	classes          []recordedClass // by the classifier's number
+	byID             map[string]int  // place in ids
+	ids              []string
+	statements       []workload.RecordedStatement // Class is a place in ids; Began is since 1970, for a while
+	whole            int                          // of them, whose begin is told in whole seconds
+	bytes            int64
+	rng              *rand.Rand
+	leftOut          map[string]int64
+}
+
+// recordedClass is what is kept of the statements of one fingerprint.
+type recordedClass struct {
+	at      int // in ids
+	seen    int64
+	samples []workload.RecordedStatement
+}
+
+// Keep keeps the event for the replay, and counts it in the digest in any case.
+func (r *recorder) Keep(e *digest.Event) bool {
+	if digest.IsOwn(e.Query) {
+		return true
+	}
+	if why := replay.Runnable(e.Query, e.Cut != 0, r.writes, r.timeline); why != "" {
+		r.leftOut[why]++
+		return true
+	}
+	n := r.classify.Classify(e.Query)
+	if n == len(r.classes) {
+		id := sqltext.ClassID(sqltext.AppendPlain(nil, []byte(r.classify.Fingerprint(n))))
+		at, ok := r.byID[id]
+		if !ok {
+			at = len(r.ids)
+			r.ids, r.byID[id] = append(r.ids, id), at
+		}
+		r.classes = append(r.classes, recordedClass{at: at})
+	}
+	c := &r.classes[n]
+	c.seen++
+	made := func() workload.RecordedStatement {
+		return workload.RecordedStatement{SQL: string(e.Query), Schema: string(e.DB), Class: c.at, Session: e.Thread,
+			Began: time.Duration(e.Time-int64(math.Round(e.QueryTime*1e6))) * time.Microsecond}
+	}
+	if r.timeline {
+		if e.Time == 0 {
+			r.leftOut["have no time in the log"]++
+			return true
+		}
+		if r.bytes += int64(len(e.Query)) + 100; r.bytes > keptLineBytes {
+			r.leftOut[leftFull]++
+			return true
+		}
+		st := made()
+		if st.Began%time.Second == 0 {
+			r.whole++
+		}
+		r.statements = append(r.statements, st)
+		return true
+	}
+	// Each statement of a class has the same chance to be kept. Source: Vitter's algorithm R.
+	if i := r.rng.Int64N(c.seen); len(c.samples) < keptOfClass && r.bytes+int64(len(e.Query)) <= keptBytes || len(c.samples) == 0 {
+		r.bytes += int64(len(e.Query))
+		c.samples = append(c.samples, made())
+	} else if i < int64(len(c.samples)) {
+		r.bytes += int64(len(e.Query) - len(c.samples[i].SQL))
+		c.samples[i] = made()
+	}
+	return true
+}
+
+// readLog reads a slow or general log, plain or compressed.
+func readLog(ctx context.Context, path string, timeline, writes bool) (*workload.Recording, error) {
+	source, err := digest.File(path)
+	if err != nil {
+		return nil, err
+	}
+	r := &recorder{timeline: timeline, writes: writes, byID: map[string]int{}, leftOut: map[string]int64{}, rng: rand.New(rand.NewPCG(1, 1))}
+	p, err := digest.Run(ctx, digest.Options{Filter: r, Workers: 1, Samples: 1}, source)
+	if err != nil {
+		return nil, err
+	}
+	if err := noLog(p, "auto"); err != nil {
+		return nil, failure(exitUsage, "replay reads slow and general logs, and what risso digest --output json writes", err)
+	}
+	return r.recording(p), nil
+}
+
+// recording joins what was kept with the figures of the digest.
+func (r *recorder) recording(p *digest.Profile) *workload.Recording {
+	out := &workload.Recording{LeftOut: r.leftOut, Classes: make([]workload.RecordedClass, len(r.ids))}
+	for _, c := range p.Classes {
+		if at, ok := r.byID[c.ID]; ok {
+			m := c.Metric("Query_time")
+			out.Classes[at].Before = workload.Before{Class: c.ID, Fingerprint: c.Fingerprint, Calls: c.Calls, Avg: m.Avg, P95: m.P95, Max: m.Max}
+		}
+	}
+	for _, c := range r.classes {
+		out.Classes[c.at].Samples = append(out.Classes[c.at].Samples, c.samples...)
+	}
+	if !r.timeline || len(r.statements) == 0 {
+		return out
+	}
+	slices.SortStableFunc(r.statements, func(a, b workload.RecordedStatement) int { return cmp.Compare(a.Began, b.Began) })
+	if r.whole == len(r.statements) {
+		spread(r.statements)
+	}
+	first := r.statements[0].Began
+	for i := range r.statements {
+		r.statements[i].Began -= first
+	}
+	out.Statements = r.statements
+	return out
+}
+
+// spread puts statements whose log tells whole seconds evenly into their second, in their order.
+func spread(list []workload.RecordedStatement) {
+	for i := 0; i < len(list); {
+		n := i
+		for n < len(list) && list[n].Began == list[i].Began {
+			n++
+		}
+		for k := n - 1; k >= i; k-- {
+			list[k].Began += time.Second * time.Duration(k-i) / time.Duration(n-i)
+		}
+		i = n
+	}
+}
+
+// plan asks a workload that knows it how many sessions it wants, and how long.
+func (f *benchRunFlags) plan() {
+	p, ok := f.Workload.(workload.Planned)
+	if !ok {
+		return
+	}
+	threads, long := f.Threads, f.Time
+	if !f.command.Flags().Changed("threads") {
+		threads = 0
+	}
+	if !f.command.Flags().Changed("time") {
+		long = 0
+	}
+	f.Threads, f.Time = p.Plan(threads, long)
+}
+
+// writeBenchRecorded sets what classes take beside what they took when they were recorded.
+func writeBenchRecorded(b *strings.Builder, r *bench.Result) {
+	t := render.Table{Heads: []string{"CLASS", ">CALLS", ">AVERAGE", ">RECORDED", ">95 %", ">RECORDED", "THIS SERVER"}}
+	for _, k := range r.Kinds {
+		if k.Recorded == nil || k.Transactions == 0 {
+			continue
+		}
+		t.Rows = append(t.Rows, []string{k.Name, thousands(k.Transactions), render.Seconds(k.Latency.Avg), render.Seconds(k.Recorded.Avg),
+			render.Seconds(k.Latency.At(95)), render.Seconds(k.Recorded.P95), k.AgainstRecorded()})
+	}
+	if len(t.Rows) > 0 {
+		b.WriteString("\n" + strings.Join(t.Lines(0), "\n") + "\n")
+		trip := 0.0
+		for _, k := range r.Kinds {
+			if k.Recorded != nil {
+				trip = k.Recorded.RoundTrip
+			}
+		}
+		fmt.Fprintf(b, "Recorded is the server's own time; here the way to the server and back is in it, which alone takes %s (median).\n", render.Seconds(trip))
+	}
+	for _, n := range r.Notes {
+		b.WriteString(n + "\n")
+	}
+}

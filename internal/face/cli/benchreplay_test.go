@@ -1,0 +1,234 @@
+package cli
+
+import (
+	"bytes"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	_ "github.com/go-sql-driver/mysql"
+
+	"github.com/rissodb/risso/internal/measure/bench"
+	"github.com/rissodb/risso/internal/measure/workload"
+	"github.com/rissodb/risso/internal/measure/workload/replay"
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
+)
+
+// call runs a command and gives its exit code and what it wrote.
+func call(t *testing.T, args ...string) (code int, out, err string) {
+	t.Helper()
+	var o, e bytes.Buffer
+	code = Main(t.Context(), args, Streams{In: strings.NewReader(""), Out: &o, Err: &e})
+	return code, o.String(), e.String()
+}
+
+// TestReplayLog reads the slow log of a real server, runs it again on that server as a mix, along its time line, and from a
+// digest of it, and compares what was run with what the log has.
+func TestReplayLog(t *testing.T) {
+	for _, kind := range []string{"mariadb", "mysql-9.7"} {
+		t.Run(kind, func(t *testing.T) {
+			node := sandboxtest.Up(t, kind, "slow_query_log=OFF", "slow_query_log_file=slow.log", "long_query_time=0")
+			if _, err := node.Query(t.Context(), "CREATE DATABASE one; CREATE DATABASE two; CREATE TABLE one.t (a INT PRIMARY KEY, b INT); CREATE TABLE two.t (a INT PRIMARY KEY, b INT); INSERT INTO one.t VALUES (1,1),(2,2); INSERT INTO two.t VALUES (1,1); SET GLOBAL slow_query_log=ON"); err != nil {
+				t.Fatal(err)
+			}
+			use(t, node.DSN, "one", 60, "SELECT b FROM t WHERE a = %d", "SELECT b FROM t WHERE a = %d")
+			use(t, node.DSN, "two", 30, "SELECT a FROM t WHERE b > %d ORDER BY b", "UPDATE t SET b = b + %d")
+			if _, err := node.Query(t.Context(), "SET GLOBAL slow_query_log=OFF"); err != nil {
+				t.Fatal(err)
+			}
+			log := filepath.Join(node.Datadir, "slow.log")
+			mix, err := readRecording(t.Context(), log, false, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkMix(t, mix)
+			line, err := readRecording(t.Context(), log, true, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkLine(t, line)
+
+			r := replayed(t, "--file", log, "--dsn", node.DSN, "--time", "1s")
+			kinds := map[string]bench.KindResult{}
+			for _, k := range r.Kinds {
+				kinds[k.Recorded.Fingerprint] = k
+			}
+			one, two := kinds["select b from t where a = ?"], kinds["select a from t where b > ? order by b"]
+			if one.Recorded == nil || one.Recorded.Calls != 120 || one.Recorded.Avg <= 0 || one.Recorded.RoundTrip <= 0 || one.Transactions < two.Transactions*2 || two.Transactions == 0 || otherErrors(r) {
+				t.Errorf("%+v", r)
+			}
+			before, _ := node.Query(t.Context(), "SELECT b FROM two.t")
+			r = replayed(t, "--file", log, "--dsn", node.DSN, "--mode", "timeline", "--speed", "5")
+			if r.Writes != 0 || r.Reads < 150 || otherErrors(r) || r.Seconds > 50 {
+				t.Errorf("%+v", r)
+			}
+			if code, _, err := call(t, "bench", "run", "replay", "--file", log, "--dsn", node.DSN, "--writes"); code != exitUsage || !strings.Contains(err, "--yes") {
+				t.Errorf("writes beside other data: %d %s", code, err)
+			}
+			if after, _ := node.Query(t.Context(), "SELECT b FROM two.t"); *after[0].Rows[0][0] != *before[0].Rows[0][0] {
+				t.Error("a replay without --writes wrote")
+			}
+			r = replayed(t, "--file", log, "--dsn", node.DSN, "--mode", "timeline", "--speed", "5", "--writes", "--yes")
+			if r.Writes != 30 || otherErrors(r) {
+				t.Errorf("%+v", r)
+			}
+			code, digest, text := call(t, "digest", log, "--output", "json", "--samples", "3")
+			if code != 0 {
+				t.Fatal(text)
+			}
+			file := filepath.Join(t.TempDir(), "digest.json")
+			if err := os.WriteFile(file, []byte(digest), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if r := replayed(t, "--file", file, "--dsn", node.DSN, "--time", "300ms"); r.Transactions == 0 || otherErrors(r) || !strings.Contains(strings.Join(r.Notes, ""), "30 calls that write") {
+				t.Errorf("%+v", r)
+			}
+			if code, _, err := call(t, "bench", "run", "replay", "--file", file, "--dsn", node.DSN, "--mode", "timeline"); code != exitUsage || !strings.Contains(err, "needs a log") {
+				t.Errorf("%d %s", code, err)
+			}
+			code, out, _ := call(t, "bench", "run", "replay", "--file", log, "--dsn", node.DSN, "--time", "300ms")
+			if code != 0 || !strings.Contains(out, "THIS SERVER") || !strings.Contains(out, "Not run again: ") {
+				t.Errorf("%d %s", code, out)
+			}
+		})
+	}
+}
+
+// otherErrors says whether there were errors other than that of the table that is not there.
+func otherErrors(r bench.Result) bool {
+	return len(r.Errors) > 1 || len(r.Errors) == 1 && r.Errors[0].Label != "1146" || r.Reconnects > 0
+}
+
+func replayed(t *testing.T, args ...string) (r bench.Result) {
+	t.Helper()
+	code, out, text := call(t, append([]string{"bench", "run", "replay", "--output", "json"}, args...)...)
+	if code != 0 {
+		t.Fatalf("%d %s", code, text)
+	}
+	if err := json.Unmarshal([]byte(out), &r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// use runs statements on one connection, and then one that fails.
+func use(t *testing.T, dsn, schema string, n int, statements ...string) {
+	t.Helper()
+	db, err := sql.Open("mysql", strings.TrimSuffix(dsn, "/")+"/"+schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	for i := range n {
+		for _, s := range statements {
+			if _, err := db.ExecContext(t.Context(), fmt.Sprintf(s, i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if _, err := db.ExecContext(t.Context(), "SELECT b FROM gone WHERE a = 1"); err == nil {
+		t.Fatal("a table that is not there")
+	}
+}
+
+func checkMix(t *testing.T, m *workload.Recording) {
+	t.Helper()
+	found := 0
+	for _, c := range m.Classes {
+		switch c.Fingerprint {
+		case "select b from t where a = ?":
+			found++
+			seen := map[string]bool{}
+			for _, s := range c.Samples {
+				seen[s.SQL] = true
+				if s.Schema != "one" {
+					t.Errorf("%+v", s)
+				}
+			}
+			if c.Calls != 120 || len(c.Samples) != 120 || len(seen) != 60 || !seen["SELECT b FROM t WHERE a = 59"] {
+				t.Errorf("%d calls, %d samples, %d different", c.Calls, len(c.Samples), len(seen))
+			}
+		case "select a from t where b > ? order by b":
+			found++
+			if c.Calls != 30 || c.Samples[0].Schema != "two" {
+				t.Errorf("%+v", c)
+			}
+		case "update t set b = b + ?":
+			t.Error("a statement that writes is among those that read")
+		}
+	}
+	if found != 2 || m.LeftOut[replay.LeftWrites] != 30 {
+		t.Errorf("%d classes, left out %v", found, m.LeftOut)
+	}
+}
+
+// checkLine looks whether each session's statements are there, in their order.
+func checkLine(t *testing.T, m *workload.Recording) {
+	t.Helper()
+	sessions := map[int64][]string{}
+	var last time.Duration
+	for _, s := range m.Statements {
+		if s.Began < last {
+			t.Fatal("the statements are not in the order of their begin")
+		}
+		last = s.Began
+		if s.Schema != "" {
+			sessions[s.Session] = append(sessions[s.Session], s.SQL)
+		}
+	}
+	var want []string
+	for i := range 30 {
+		want = append(want, fmt.Sprintf("SELECT a FROM t WHERE b > %d ORDER BY b", i), fmt.Sprintf("UPDATE t SET b = b + %d", i))
+	}
+	ok := false
+	for _, list := range sessions {
+		list = slices.DeleteFunc(list, func(s string) bool { return strings.Contains(s, "gone") })
+		ok = ok || slices.Equal(list, want)
+	}
+	if !ok || last > 60*time.Second {
+		t.Errorf("no session has its statements in order; the last began after %v: %v", last, sessions)
+	}
+}
+
+// TestReplayUsage tells of wrong use in one line, with code 2.
+func TestReplayUsage(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	slow := "# Time: 2026-03-01T10:00:00.000000Z\n# User@Host: a[a] @ b []  Id: 5\n# Query_time: 0.1  Lock_time: 0.0 Rows_sent: 1  Rows_examined: 1\nSELECT 1;\n"
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"replay"}, "--file"},
+		{[]string{"replay", "--file", dir}, "a folder"},
+		{[]string{"replay", "--file", filepath.Join(dir, "none")}, "no such file"},
+		{[]string{"replay", "--file", write("empty", "")}, "it is empty"},
+		{[]string{"replay", "--file", write("text", "hello\nworld\n")}, "no statement of a log"},
+		{[]string{"replay", "--file", write("half.json", `{"classes": [`)}, "not what risso digest"},
+		{[]string{"replay", "--file", write("other.json", `{"a": 1}`)}, "no classes"},
+		{[]string{"replay", "--file", write("slow", slow), "--mode", "fast"}, "mix or timeline"},
+		{[]string{"replay", "--file", write("slow", slow), "--speed", "0"}, "--speed 0"},
+		{[]string{"replay", "--file", write("slow", slow), "--dsn", "postgres://a@b/c"}, "PostgreSQL"},
+		{[]string{"script"}, "--file"},
+		{[]string{"script", "--file", write("mix.yaml", "transactions:\n  - {statements: [SELECT :x]}\n")}, "mix.yaml:2: no value :x"},
+		{[]string{"ontime", "--scale", "-1"}, "--scale -1"},
+	} {
+		code, out, err := call(t, append(append([]string{"bench", "run"}, c.args...), "--time", "1s")...)
+		if code != exitUsage || out != "" || strings.Count(err, "\n") != 1 || !strings.Contains(err, c.want) {
+			t.Errorf("%v: %d %q %q", c.args, code, out, err)
+		}
+	}
+}
