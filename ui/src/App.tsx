@@ -7,6 +7,7 @@ import { usePoll } from './common/poll';
 import { view } from './common/router';
 import { fleet, instanceOf, loadFleet } from './common/store';
 import { startKeys } from './common/keys';
+import { aboutBenchmarks } from './common/view';
 import { TopBar } from './common/TopBar';
 import { Events } from './events/Events';
 import { Fleet } from './fleet/Fleet';
@@ -20,13 +21,16 @@ import { Variables } from './variables/Variables';
 const Queries = lazy(() => import('./queries').then((m) => m.Queries, outdated));
 const Query = lazy(() => import('./queries').then((m) => m.Query, outdated));
 
+const Benchmarks = lazy(() => import('./benchmarks').then((m) => m.Benchmarks, outdated));
+const Benchmark = lazy(() => import('./benchmarks').then((m) => m.Benchmark, outdated));
+
 // Risso was updated or went away since this page was loaded.
 function outdated() {
   return () => <main><p class="sentence">This part of the page could not be loaded. <button onClick={() => location.reload()}>Load the page anew</button></p></main>;
 }
 
 function Page() {
-  const { page, id, cls } = view.value;
+  const { page, id, cls, beside } = view.value;
   // A key per instance: pages start afresh for another one instead of showing old numbers for a moment.
   switch (page) {
     case 'fleet': return <Fleet />;
@@ -36,6 +40,8 @@ function Page() {
     case 'events': return <Events key={id} />;
     case 'queries': return <Suspense fallback={<main />}><Queries key={id} /></Suspense>;
     case 'query': return <Suspense fallback={<main />}><Query key={`${id} ${cls}`} /></Suspense>;
+    case 'benchmarks': return <Suspense fallback={<main />}><Benchmarks key={id} /></Suspense>;
+    case 'benchmark': return <Suspense fallback={<main />}><Benchmark key={`${cls} ${beside}`} /></Suspense>;
     default:
       return <main><p class="sentence">There is no such page.</p><p><a href="/">All instances</a></p></main>;
   }
@@ -47,7 +53,7 @@ export function App() {
   const often = page === 'fleet' || fleet.value === null || silentSince.value !== null;
   usePoll(loadFleet, often ? 1000 : 5000, [needLogin.value, often]);
   useEffect(startKeys, []);
-  const name = (instanceOf(id)?.name ?? id) || (page === 'queries' || page === 'query' ? 'Queries' : '');
+  const name = (instanceOf(id)?.name ?? id) || (page === 'queries' || page === 'query' ? 'Queries' : aboutBenchmarks(page) ? 'Benchmarks' : '');
   useEffect(() => {
     document.title = name ? `${name} – Risso` : 'Risso';
   }, [name]);

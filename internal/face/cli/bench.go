@@ -27,7 +27,7 @@ func newBench(s Streams) *cobra.Command {
   risso bench run point_select --dsn 'root@unix(/run/mysqld/mysqld.sock)/sbtest' --tables 4 --threads 16
   risso bench cleanup point_select --dsn 'root@unix(/run/mysqld/mysqld.sock)/sbtest'`,
 	}
-	cmd.AddCommand(newBenchList(s), newBenchPrepare(s), newBenchRun(s), newBenchCleanup(s))
+	cmd.AddCommand(newBenchList(s), newBenchPrepare(s), newBenchRun(s), newBenchReport(s), newBenchCleanup(s))
 	return cmd
 }
 
@@ -72,12 +72,12 @@ func (f *workloadFlags) bind(cmd *cobra.Command) {
 	whole(&f.Schemas, "schemas", d.Schemas, "schemas: number of schemas")
 	whole(&f.SchemaTables, "schema-tables", d.SchemaTables, "schemas: tables of each schema")
 	whole(&f.SchemaRows, "schema-rows", d.SchemaRows, "schemas: rows of each table")
-	fl.Uint64Var(&f.Params.Seed, "seed", 0, "seed of all random numbers")
+	fl.Uint64Var(&f.Params.Seed, "seed", 0, "seed of all random numbers; 0: another one each time")
 }
 
 // open finds the server and makes the workload.
 func (f *workloadFlags) open(name string) (drive.Target, workload.Workload, error) {
-	postgres := strings.HasPrefix(f.dsn, "postgres://") || strings.HasPrefix(f.dsn, "postgresql://")
+	postgres := isPostgres(f.dsn)
 	if postgres {
 		f.Dialect = drive.Postgres
 	}
@@ -99,6 +99,11 @@ func (f *workloadFlags) open(name string) (drive.Target, workload.Workload, erro
 		return nil, nil, err
 	}
 	return drive.ForMySQL(target), w, nil
+}
+
+// isPostgres says whether a DSN is of PostgreSQL.
+func isPostgres(dsn string) bool {
+	return strings.HasPrefix(dsn, "postgres://") || strings.HasPrefix(dsn, "postgresql://")
 }
 
 // guard refuses a server that holds other data, unless the user wants it so.

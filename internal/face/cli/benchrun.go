@@ -32,6 +32,7 @@ type benchRunFlags struct {
 	limit       time.Duration
 	percentiles []float64
 	output      string
+	record      recordFlags
 }
 
 func newBenchRun(s Streams) *cobra.Command {
@@ -73,6 +74,7 @@ once and may leave the table of the ledger, which the next run with a ledger dro
 	fl.Float64SliceVar(&f.Percentiles, "percentile", nil, "another percentile of the latency; may be repeated")
 	fl.Float64SliceVar(&f.percentiles, "percentiles", nil, "more percentiles of the latency: 50,99,99.999")
 	fl.BoolVar(&f.Ledger, "ledger", false, "write down what the server acknowledged and look for it afterwards")
+	f.record.bind(cmd)
 	fl.StringVarP(&f.output, "output", "o", "text", "one of "+strings.Join(benchOutputs(), ", "))
 	return cmd
 }
@@ -84,6 +86,7 @@ var benchWriters = []struct {
 }{
 	{"text", writeBenchText},
 	{"json", func(w io.Writer, r *bench.Result) error { return render.JSON(w, r) }},
+	{"html", reportOf("html")}, {"markdown", reportOf("markdown")}, {"csv", reportOf("csv")},
 }
 
 func benchOutputs() (names []string) {
@@ -107,10 +110,10 @@ func (f *benchRunFlags) check() (err error) {
 	} else if f.Warmup, err = time.ParseDuration(f.warmup); err != nil {
 		return usageError("--warmup %q: a time such as 10s, or auto", f.warmup)
 	}
-	for f.Options.Seed = f.Params.Seed; f.Options.Seed == 0; {
-		f.Options.Seed = rand.Uint64() >> 11 // exact in JSON's numbers
+	for f.Params.Seed == 0 { // another one each time
+		f.Params.Seed = rand.Uint64() >> 11 // exact in JSON's numbers
 	}
-	f.Params.Seed = f.Options.Seed
+	f.Options.Seed = f.Params.Seed
 	for _, dsn := range f.failover {
 		t, err := f.another(dsn)
 		if err != nil {
@@ -129,6 +132,16 @@ const steadyLeast = 15 * time.Second
 
 // another finds a further server, which --dsn would find.
 func (f *benchRunFlags) another(dsn string) (drive.Target, error) {
+	if isPostgres(dsn) != isPostgres(f.dsn) {
+		return nil, usageError("--failover: MySQL and PostgreSQL do not stand in for each other")
+	}
+	if isPostgres(dsn) {
+		t, err := drive.ForPostgres(dsn)
+		if err != nil {
+			return nil, failure(exitUsage, "", fmt.Errorf("--failover: %w", err))
+		}
+		return t, nil
+	}
 	flags := f.serverFlags
 	flags.dsn = dsn
 	t, err := flags.target()
@@ -154,10 +167,15 @@ func runBench(cmd *cobra.Command, s Streams, f benchRunFlags, name string) (err 
 		f.Progress = live.second
 	}
 	if err := f.guard(ctx, f.Target); err != nil {
+		return benchError(err, name)
+	}
+	if err := f.record.check(ctx, f.serverFlags); err != nil {
 		return err
 	}
+	environment, unknown := f.environment(ctx, f.Target)
 	r, err := bench.Run(ctx, f.Options)
 	if r != nil {
+		f.record.describe(s, r, environment, unknown)
 		r.Parameters = parametersOf(cmd.Flags())
 		r.Parameters["seed"] = f.Options.Seed
 		for _, o := range benchWriters {
@@ -165,6 +183,7 @@ func runBench(cmd *cobra.Command, s Streams, f benchRunFlags, name string) (err 
 				err = errors.Join(err, o.write(s.Out, r))
 			}
 		}
+		err = errors.Join(err, f.record.send(ctx, s, r))
 	}
 	switch {
 	case err != nil && ctx.Err() != nil && r == nil:
@@ -179,9 +198,12 @@ func runBench(cmd *cobra.Command, s Streams, f benchRunFlags, name string) (err 
 
 // benchError gives an error its exit code and hint.
 func benchError(err error, name string) error {
+	var known *exitError
 	var server *drive.ServerError
 	var trouble *mysql.Error
 	switch {
+	case errors.As(err, &known):
+		return err
 	case errors.Is(err, workload.ErrUsage):
 		return failure(exitUsage, "", err)
 	case errors.As(err, &server):
@@ -223,7 +245,7 @@ func benchHint(e *drive.ServerError, name string) string {
 // are not among them, for they may hold passwords, nor what only changes the report.
 func parametersOf(flags *pflag.FlagSet) map[string]any {
 	always := []string{"tables", "table-size", "distribution", "threads", "time", "warmup", "rate", "ledger"}
-	private := []string{"dsn", "failover", "config", "defaults-file", "output", "help", "percentile", "percentiles", "seed"}
+	private := []string{"dsn", "failover", "config", "defaults-file", "output", "help", "percentile", "percentiles", "seed", "record", "to", "token-file", "yes"}
 	out := map[string]any{}
 	flags.VisitAll(func(f *pflag.Flag) {
 		if slices.Contains(private, f.Name) || !f.Changed && !slices.Contains(always, f.Name) {

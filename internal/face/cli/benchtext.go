@@ -226,7 +226,9 @@ func writeBenchCourse(line lineFunc, r *bench.Result) {
 	}
 	if r.Steady.Reached || r.Steady.Slope != 0 {
 		line("steady", "%sthe line through it moves by %+.1f %% of its mean", word, 100*r.Steady.Slope)
-		line("", "(%s)", r.Steady.Test)
+		for part := range strings.SplitSeq(r.Steady.Test, "; ") {
+			line("", "%s", part)
+		}
 	} else {
 		line("steady", "%s", r.Steady.Test)
 	}

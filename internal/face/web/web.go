@@ -25,6 +25,10 @@ type Facts interface {
 	Events(ctx context.Context, q state.EventQuery) ([]fleet.Event, error)
 	Variables(ctx context.Context, instance string, at time.Time) ([]state.Variable, error)
 	VerifyToken(ctx context.Context, secret string) (state.Token, error)
+	AddBenchmark(ctx context.Context, b state.Benchmark, result []byte) (id int64, fresh bool, err error)
+	Benchmarks(ctx context.Context, instance string, limit int) ([]state.Benchmark, error)
+	Benchmark(ctx context.Context, id int64) (state.Benchmark, []byte, error)
+	RemoveBenchmark(ctx context.Context, id int64) error
 }
 
 // Options are what the web face needs.
@@ -67,6 +71,10 @@ func New(o Options) http.Handler {
 	api("GET /api/queries/compare", s.compare)
 	api("GET /api/queries/schemas", s.schemas)
 	api("GET /api/query", s.query)
+	api("GET /api/benchmarks", s.benchmarks)
+	api("POST /api/benchmarks", s.addBenchmark)
+	api("GET /api/benchmark", s.benchmark)
+	api("DELETE /api/benchmark", s.removeBenchmark)
 	mux.Handle("GET /api/plan", s.guard(http.HandlerFunc(s.planImage)))
 	mux.HandleFunc("POST /api/login", s.login)
 	s.prom.register(mux, s.guard)

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"math"
+	"runtime"
 	"syscall"
 	"time"
 	"unsafe"
@@ -14,9 +15,11 @@ import (
 // unknown is a moment that is not known yet: later than all others.
 const unknown = time.Duration(math.MaxInt64)
 
-// The last part of a wait is spent looking at the clock: a sleeping thread is woken some microseconds late.
+// A long wait gives the processor back to the runtime, which may wake up a millisecond late. The rest is slept by the
+// thread, which is woken some microseconds late; the last part is spent looking at the clock.
 const (
 	spin     = 30 * time.Microsecond
+	nap      = 3 * time.Millisecond
 	longNap  = 100 * time.Millisecond
 	slackOff = 1 // nanoseconds; the kernel's default lets a sleeper wait 50 µs longer
 )
@@ -33,9 +36,12 @@ func until(epoch time.Time, due time.Duration, stop *drive.Stop) bool {
 			return false
 		case left <= 0:
 			return true
+		case left > 2*nap:
+			time.Sleep(min(left-nap, longNap))
+			_ = sharpen() // the worker may have come back on another thread; at worst that one wakes late
 		case left > spin:
-			ts := syscall.NsecToTimespec(int64(min(left-spin, longNap)))
-			// A raw call: the runtime need not know, the session has its thread for itself.
+			ts := syscall.NsecToTimespec(int64(left - spin))
+			// A raw call: the runtime need not know.
 			_, _, _ = syscall.RawSyscall(syscall.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&ts)), 0, 0)
 		}
 	}
@@ -51,4 +57,21 @@ func cpuTime() time.Duration {
 		return 0
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// TimerErrors waits n times as sessions of an open loop do, and tells how late each wait ended. It is how the error of the
+// timer is measured: see script/bench.
+func TimerErrors(n int, wait time.Duration) ([]time.Duration, error) {
+	runtime.LockOSThread() // for good, for its timer slack is changed
+	if err := sharpen(); err != nil {
+		return nil, err
+	}
+	var stop drive.Stop
+	epoch, out := time.Now(), make([]time.Duration, n)
+	for i := range out {
+		due := time.Since(epoch) + wait
+		until(epoch, due, &stop)
+		out[i] = time.Since(epoch) - due
+	}
+	return out, nil
 }

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -95,65 +94,103 @@ var (
 	writes = work{"INSERT INTO t (v) VALUES (1)"}
 )
 
+// calm tries a measurement of time again when this machine stood still meanwhile. f tells what is wrong.
+func calm(t *testing.T, f func() []string) {
+	t.Helper()
+	for range 5 {
+		stop, paused := make(chan struct{}), make(chan time.Duration)
+		go func() {
+			var sum time.Duration
+			tick := time.NewTicker(20 * time.Millisecond)
+			defer tick.Stop()
+			for last := time.Now(); ; {
+				select {
+				case <-stop:
+					paused <- sum
+					return
+				case <-tick.C:
+				}
+				now := time.Now()
+				if gap := now.Sub(last); gap > 200*time.Millisecond {
+					sum += gap
+				}
+				last = now
+			}
+		}()
+		wrong := f()
+		close(stop)
+		stood := <-paused
+		if len(wrong) == 0 {
+			return
+		}
+		if stood == 0 {
+			t.Error(strings.Join(wrong, "\n"))
+			return
+		}
+		t.Logf("this machine stood still for %v, again; %v", stood, wrong)
+	}
+	t.Skip("this machine stands still too often for a measurement of time")
+}
+
+// worst is the longest outage with or without errors.
+func worst(r *Result, withErrors bool) (w Outage) {
+	for _, o := range r.Outages {
+		if o.Errors == withErrors && o.Milliseconds > w.Milliseconds {
+			w = o
+		}
+	}
+	return w
+}
+
 // TestStallShowsInAnOpenLoop stops the server for two seconds. Latency from the intended start shows it in the high
 // percentiles; in a closed loop it is one slow transaction of each session.
 func TestStallShowsInAnOpenLoop(t *testing.T) {
 	n := start(t, sandbox.Options{Servers: []string{"mariadb"}}).Primary()
-	const rate, threads = 200, 4
+	const rate = 200
 	for _, open := range []bool{true, false} {
-		o := Options{Target: over(t, n), Workload: reads, Threads: threads, Time: 6 * time.Second, Seed: 1}
-		if open {
-			o.Rate = rate
-		}
-		var stopped time.Duration
-		done := make(chan error, 1)
-		time.AfterFunc(2*time.Second, func() {
-			began := time.Now()
-			err := n.Kill(syscall.SIGSTOP)
-			time.Sleep(2 * time.Second)
-			if e := n.Kill(syscall.SIGCONT); err == nil {
-				err = e
+		calm(t, func() (wrong []string) {
+			is := func(ok bool, format string, args ...any) {
+				if !ok {
+					wrong = append(wrong, fmt.Sprintf("open %v: ", open)+fmt.Sprintf(format, args...))
+				}
 			}
-			stopped = time.Since(began)
-			done <- err
-		})
-		r := mustRun(t, o)
-		if err := <-done; err != nil {
-			t.Fatal(err)
-		}
-		t.Logf("open %v, stopped for %v: 50 %% %v, 90 %% %v, 99 %% %v, max %v, %+v", open, stopped, r.Latency.At(50), r.Latency.At(90), r.Latency.At(99), r.Latency.Max, r.Outages)
-		if len(r.Errors) != 0 || r.Reconnects != 0 {
-			t.Errorf("open %v: %+v, %d reconnects", open, r.Errors, r.Reconnects)
-		}
-		var stall Outage
-		for _, o := range r.Outages {
-			if o.Milliseconds > stall.Milliseconds {
-				stall = o
+			o := Options{Target: over(t, n), Workload: reads, Threads: 4, Time: 6 * time.Second, Seed: 1}
+			if open {
+				o.Rate = rate
 			}
-		}
-		if ms := stopped.Milliseconds(); stall.Errors || stall.Milliseconds < ms-300 || stall.Milliseconds > ms+700 {
-			t.Errorf("open %v: stalls %+v, the server stood still for %v", open, r.Outages, stopped)
-		}
-		if m := r.Latency.Max; m < 1.9 || m > 3.5 {
-			t.Errorf("open %v: the longest took %v s", open, m)
-		}
-		if open {
+			var stopped time.Duration
+			done := make(chan error, 1)
+			time.AfterFunc(2*time.Second, func() {
+				began := time.Now()
+				err := n.Kill(syscall.SIGSTOP)
+				time.Sleep(2 * time.Second)
+				err = errors.Join(err, n.Kill(syscall.SIGCONT))
+				stopped = time.Since(began)
+				done <- err
+			})
+			r := mustRun(t, o)
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("open %v, stopped for %v: 50 %% %v, 90 %% %v, 99 %% %v, max %v, %+v", open, stopped, r.Latency.At(50), r.Latency.At(90), r.Latency.At(99), r.Latency.Max, r.Outages)
+			is(len(r.Errors) == 0 && r.Reconnects == 0, "%+v, %d reconnects", r.Errors, r.Reconnects)
+			ms := stopped.Milliseconds()
+			stall := worst(r, false).Milliseconds
+			is(stall > ms-100 && stall < ms+300, "stalls %+v, the server stood still for %v", r.Outages, stopped)
+			m := r.Latency.Max
+			is(m > stopped.Seconds()-0.1 && m < stopped.Seconds()+0.5, "the longest took %v s", m)
+			if !open {
+				is(r.Latency.At(99) < 0.1, "99 %% in a closed loop: %v s", r.Latency.At(99))
+				return wrong
+			}
 			// A third of the transactions were due while it stood still; they waited one second in the mean.
-			if p := r.Latency.At(90); p < 1 || p > 2.5 {
-				t.Errorf("90 %% in an open loop: %v s", p)
-			}
-			if p := r.Latency.At(99); p < 1.7 || p > 3 {
-				t.Errorf("99 %% in an open loop: %v s", p)
-			}
-			if due := float64(r.Transactions + r.Backlog.NeverStarted); due < 0.85*6*rate || due > 1.15*6*rate {
-				t.Errorf("%v were due in 6 s at %d a second", due, rate)
-			}
-			if p := r.ServiceTime.At(90); p > 0.5 {
-				t.Errorf("90 %% of the service time: %v s", p)
-			}
-		} else if p := r.Latency.At(99); p > 0.5 {
-			t.Errorf("99 %% in a closed loop: %v s", p)
-		}
+			is(r.Latency.At(90) > 1 && r.Latency.At(90) < 2.1, "90 %%: %v s", r.Latency.At(90))
+			is(r.Latency.At(99) > 1.7 && r.Latency.At(99) < 2.3, "99 %%: %v s", r.Latency.At(99))
+			due := float64(r.Transactions + r.Backlog.NeverStarted)
+			is(due > 0.85*6*rate && due < 1.15*6*rate, "%v were due in 6 s at %d a second", due, rate)
+			is(r.ServiceTime.At(90) < 0.1, "90 %% of the service time: %v s", r.ServiceTime.At(90))
+			return wrong
+		})
 	}
 }
 
@@ -183,7 +220,7 @@ func TestKilledServerComesBack(t *testing.T) {
 	if labels["lost"] != 4 || labels["connect"] < 4 || r.Reconnects != 4 {
 		t.Errorf("errors %v, %d reconnects", labels, r.Reconnects)
 	}
-	if ms := down.Milliseconds(); len(r.Outages) == 0 || !r.Outages[0].Errors || r.Outages[0].Milliseconds < 100 || r.Outages[0].Milliseconds > ms+1500 {
+	if w := worst(r, true); w.Milliseconds < 100 || w.Milliseconds > down.Milliseconds()+1500 {
 		t.Errorf("%+v, the server was away for %v", r.Outages, down)
 	}
 	if l := r.Ledger; l.Error != "" || l.Missing != 0 || l.Acknowledged < 20 || l.Found != l.Acknowledged+l.Unsure || l.Unsure > 4 {
@@ -294,13 +331,7 @@ func TestFailoverTellsWhatWasLost(t *testing.T) {
 	if l.Error != "" || l.Acknowledged < 100 || l.Missing < 10 || l.Found-l.Unsure+l.Missing != l.Acknowledged || len(l.MissingKeys) != min(int(l.Missing), ledgerSample) {
 		t.Fatalf("%+v", l)
 	}
-	longestOne := Outage{}
-	for _, o := range r.Outages {
-		if o.Errors && o.Milliseconds > longestOne.Milliseconds {
-			longestOne = o
-		}
-	}
-	if ms := away.Milliseconds(); longestOne.Milliseconds < 500 || longestOne.Milliseconds > ms+1500 {
+	if w := worst(r, true); w.Milliseconds < 500 || w.Milliseconds > away.Milliseconds()+1500 {
 		t.Errorf("outages %+v; writes were away for %v", r.Outages, away)
 	}
 	// The judge: what the dead primary's own data holds, and the replica did not when it took over.
@@ -398,7 +429,23 @@ func TestTooManyConnections(t *testing.T) {
 	}
 }
 
-// TestFullDisk runs out of a small file system.
+// TestFullTable has a tablespace that cannot grow any more: writes fail, and the run goes on and counts (after some
+// hundred of them MariaDB 10.11 may die as well).
+func TestFullTable(t *testing.T) {
+	n := start(t, sandbox.Options{Servers: []string{"mariadb"}, Settings: []string{"innodb_file_per_table=0", "innodb_data_file_path=ibdata1:12M:autoextend:max:48M"}}).Primary()
+	do(t, n, "CREATE TABLE b.big (id INT AUTO_INCREMENT PRIMARY KEY, v LONGBLOB) ENGINE=InnoDB")
+	r := mustRun(t, Options{Target: over(t, n), Workload: work{"INSERT INTO big (v) VALUES (REPEAT('x', 1000000))"}, Threads: 2, Time: 6 * time.Second})
+	t.Logf("%d transactions, %+v, %+v", r.Transactions, r.Errors, r.Outages)
+	if r.Transactions < 3 || labelCount(r, "1114") == 0 {
+		t.Errorf("%d transactions, %+v", r.Transactions, r.Errors)
+	}
+	if n := len(r.Outages); n == 0 || !r.Outages[n-1].Errors {
+		t.Errorf("%+v", r.Outages)
+	}
+}
+
+// TestFullDisk runs out of a small file system. MariaDB 10.11 either refuses writes or dies of it; the run survives both
+// and says what was.
 func TestFullDisk(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "small")
 	if err := os.Mkdir(dir, 0o755); err != nil {
@@ -416,8 +463,11 @@ func TestFullDisk(t *testing.T) {
 	do(t, n, "CREATE TABLE b.big (id INT AUTO_INCREMENT PRIMARY KEY, v LONGBLOB) ENGINE=InnoDB")
 	r := mustRun(t, Options{Target: over(t, n), Workload: work{"INSERT INTO big (v) VALUES (REPEAT('x', 4000000))"}, Threads: 2, Time: 6 * time.Second})
 	t.Logf("%d transactions, %+v, %+v", r.Transactions, r.Errors, r.Outages)
-	if r.Transactions < 3 || labelCount(r, "1114")+labelCount(r, "1021")+labelCount(r, "1030") == 0 {
+	if r.Transactions < 3 || labelCount(r, "1114")+labelCount(r, "1021")+labelCount(r, "1030")+labelCount(r, "lost") == 0 {
 		t.Errorf("%d transactions, %+v", r.Transactions, r.Errors)
+	}
+	if n := len(r.Outages); n == 0 || !r.Outages[n-1].Errors {
+		t.Errorf("%+v", r.Outages)
 	}
 }
 
@@ -446,7 +496,7 @@ func postgres(t *testing.T) (target drive.Target, ctl func(args ...string)) {
 	data := filepath.Join(dir, "data")
 	run("initdb", "-D", data, "-A", "trust", "-U", "postgres", "--no-sync")
 	ctl = func(args ...string) {
-		run("pg_ctl", append([]string{"-D", data, "-w", "-l", filepath.Join(dir, "log"), "-o", "-c listen_addresses='' -k " + dir}, args...)...)
+		run("pg_ctl", append([]string{"-D", data, "-w", "-l", filepath.Join(dir, "log"), "-o", "-c listen_addresses='' -c fsync=off -k " + dir}, args...)...)
 	}
 	ctl("start")
 	t.Cleanup(func() { ctl("-m", "immediate", "stop") })
@@ -483,7 +533,7 @@ func TestPostgresRestarts(t *testing.T) {
 	if l := r.Ledger; l.Error != "" || l.Missing != 0 || l.Acknowledged < 20 || l.Found != l.Acknowledged+l.Unsure {
 		t.Errorf("%+v", l)
 	}
-	if r.Reconnects != 4 || len(r.Errors) == 0 || len(r.Outages) == 0 || !r.Outages[0].Errors {
+	if r.Reconnects != 4 || len(r.Errors) == 0 || !slices.ContainsFunc(r.Outages, func(o Outage) bool { return o.Errors }) {
 		t.Errorf("%d reconnects, %+v, %+v", r.Reconnects, r.Errors, r.Outages)
 	}
 	var stop drive.Stop
@@ -520,13 +570,26 @@ func TestLedgerLeavesForeignTablesAlone(t *testing.T) {
 func TestThousandSessions(t *testing.T) {
 	n := start(t, sandbox.Options{Servers: []string{"mariadb"}, Settings: []string{"max_connections=1100"}}).Primary()
 	r := mustRun(t, Options{Target: over(t, n), Workload: reads, Threads: 1000, Time: 4 * time.Second})
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	t.Logf("%d transactions, %v s of processor time, %d MB from the system, 99 %% %v, max %v", r.Transactions, r.ClientCPUSeconds, m.Sys>>20, r.Latency.At(99), r.Latency.Max)
+	peak := peakMemory(t)
+	t.Logf("%d transactions, %v s of processor time, at most %d MB, 99 %% %v, max %v", r.Transactions, r.ClientCPUSeconds, peak, r.Latency.At(99), r.Latency.Max)
 	if r.Transactions < 1000 || len(r.Errors) != 0 {
 		t.Errorf("%d transactions, %+v", r.Transactions, r.Errors)
 	}
-	if m.Sys > 400<<20 {
-		t.Errorf("%d MB for 1,000 sessions", m.Sys>>20)
+	if peak > 500 { // with the race detector; 160 without
+		t.Errorf("%d MB for 1,000 sessions", peak)
 	}
+}
+
+// peakMemory is the most memory that this process had, in MB.
+func peakMemory(t *testing.T) (mb int) {
+	t.Helper()
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(status), "VmHWM:")
+	if _, err := fmt.Sscan(rest, &mb); err != nil {
+		t.Fatal(err)
+	}
+	return mb >> 10
 }

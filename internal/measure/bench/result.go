@@ -1,6 +1,10 @@
 package bench
 
-import "time"
+import (
+	"time"
+
+	"github.com/rissodb/risso/internal/measure/environ"
+)
 
 // Result is what one run measured. Times are seconds unless a name says otherwise.
 type Result struct {
@@ -52,6 +56,8 @@ type Result struct {
 
 	// ClientCPUSeconds is the processor time of this process in the measured time.
 	ClientCPUSeconds float64 `json:"client_cpu_seconds"`
+	// Environment is what the run ran under; nil where nobody wrote it down.
+	Environment *environ.Environment `json:"environment,omitempty"`
 	// Histogram of Latency in nanoseconds: HdrHistogram V2, compressed, base64.
 	Histogram string `json:"histogram,omitempty"`
 }

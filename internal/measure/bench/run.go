@@ -219,13 +219,13 @@ func (r *run) drive(ctx context.Context, workers []*worker) (interrupted bool, o
 func (o Options) Check() error {
 	switch {
 	case o.Threads < 1:
-		return fmt.Errorf("%w: %d threads", workload.ErrUsage, o.Threads)
+		return fmt.Errorf("%w: %d threads: at least 1", workload.ErrUsage, o.Threads)
 	case o.Time <= 0:
-		return fmt.Errorf("%w: a time of %v", workload.ErrUsage, o.Time)
+		return fmt.Errorf("%w: a time of %v: more than 0", workload.ErrUsage, o.Time)
 	case o.Warmup < 0:
-		return fmt.Errorf("%w: a warm-up of %v", workload.ErrUsage, o.Warmup)
+		return fmt.Errorf("%w: a warm-up of %v: 0 or more", workload.ErrUsage, o.Warmup)
 	case o.Rate < 0 || math.IsNaN(o.Rate) || math.IsInf(o.Rate, 0):
-		return fmt.Errorf("%w: a rate of %v", workload.ErrUsage, o.Rate)
+		return fmt.Errorf("%w: a rate of %v: 0 (as fast as the sessions can) or more", workload.ErrUsage, o.Rate)
 	}
 	for _, p := range o.Percentiles {
 		if !(p > 0 && p <= 100) {

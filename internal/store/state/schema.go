@@ -68,6 +68,29 @@ var migrations = [...]string{
 		created   INTEGER NOT NULL,
 		last_used INTEGER NOT NULL
 	) STRICT, WITHOUT ROWID;`,
+	// 2
+	`CREATE TABLE benchmarks (
+		id          INTEGER PRIMARY KEY AUTOINCREMENT,
+		stored      INTEGER NOT NULL,
+		began       INTEGER NOT NULL,  -- the warm-up, where there was one
+		ended       INTEGER NOT NULL,
+		instance    TEXT NOT NULL,     -- empty: the server is not watched
+		workload    TEXT NOT NULL,
+		server      TEXT NOT NULL,     -- its address, as the run had it
+		version     TEXT NOT NULL,
+		threads     INTEGER NOT NULL,
+		rate        REAL NOT NULL,     -- transactions a second that were asked for; 0: as many as could be
+		throughput  REAL NOT NULL,     -- transactions a second
+		queries     REAL NOT NULL,     -- a second
+		p95         REAL NOT NULL,     -- seconds
+		p99         REAL NOT NULL,
+		errors      INTEGER NOT NULL,
+		outage      REAL NOT NULL,     -- seconds in all
+		interrupted INTEGER NOT NULL,
+		hash        BLOB NOT NULL UNIQUE, -- SHA-256 of what was sent
+		result      BLOB NOT NULL      -- the whole result, JSON, gzip
+	) STRICT;
+	CREATE INDEX benchmarks_by_instance ON benchmarks (instance, began);`,
 }
 
 // migrate brings a file to the newest schema, all of it or none.

@@ -308,6 +308,7 @@ func (e *entry) Text(name string) string {
 type Facts interface {
 	Value(key string) (float64, bool)
 	Rate(key string) (float64, bool)
+	Text(name string) string
 }
 
 // Facts is what is known of an instance; false when it is not watched.

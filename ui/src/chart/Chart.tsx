@@ -36,6 +36,8 @@ export interface ChartModel {
   limit?: { label: string; key: string };
   /** a number of its own in the title, such as head-room */
   sum?: { label: string; expr: Expr };
+  /** numbers of what is over: the last one stands in the title, however long before the window's end */
+  past?: boolean;
   feed: Feed;
 }
 
@@ -117,7 +119,7 @@ class Readout {
 
   show(d: Drawn, pinnedAt: number | null): void {
     const i = this.hover ?? pinnedAt;
-    const at = (c: Column | null, covers = 0): number | null => (c === null ? null : i === null ? last(c, Math.ceil(covers / d.picture.step)) : (c[i] ?? null));
+    const at = (c: Column | null, covers = 0): number | null => (c === null ? null : i === null ? last(c, this.m.past ? c.length : Math.ceil(covers / d.picture.step)) : (c[i] ?? null));
     const { unit, lines } = this.m;
     lines.forEach((l, k) => {
       const v = at(d.values[k], l.covers);

@@ -7,7 +7,7 @@ import { view } from './router';
 import { instanceOf } from './store';
 import { theme, themeChanges, toggleTheme } from './theme';
 import { StateMark } from './parts';
-import { HOME, aboutQueries, formatView } from './view';
+import { HOME, aboutBenchmarks, aboutQueries, formatView } from './view';
 
 function Where() {
   const { page, id } = view.value;
@@ -15,10 +15,11 @@ function Where() {
   return (
     <nav class="where" aria-label="Where you are">
       <a class="brand" href="/" aria-label="Risso, all instances">Risso</a>
-      {!id && (page === 'fleet' || aboutQueries(page)) && (
+      {!id && (page === 'fleet' || aboutQueries(page) || aboutBenchmarks(page)) && (
         <span class="tabs">
           <a href="/" aria-current={page === 'fleet' ? 'page' : undefined}>Servers</a>
           <a href={formatView({ ...HOME, page: 'queries' })} aria-current={aboutQueries(page) ? 'page' : undefined}>Queries</a>
+          <a href={formatView({ ...HOME, page: 'benchmarks' })} aria-current={aboutBenchmarks(page) ? 'page' : undefined}>Benchmarks</a>
         </span>
       )}
       {page !== 'fleet' && id && (
@@ -47,7 +48,7 @@ export function TopBar() {
         <button class="icon" onClick={() => (helpOpen.value = true)} aria-label="Keys" title="Keys (?)">?</button>
       </div>
       {!inside && aboutQueries(page) && <div class="bar second"><span /><RangeControl /></div>}
-      {inside && <div class="bar second"><Tabs />{page !== 'metrics' && <RangeControl />}</div>}
+      {inside && <div class="bar second"><Tabs />{page !== 'metrics' && !aboutBenchmarks(page) && <RangeControl />}</div>}
     </div>
   );
 }

@@ -5,7 +5,7 @@
 import { DEFAULT_RANGE, fixed, parseSpan, parseTime, sameRange, spanText, type Range } from './range';
 
 /** The pages. */
-export type Page = 'fleet' | 'server' | 'metrics' | 'variables' | 'events' | 'queries' | 'query' | 'missing';
+export type Page = 'fleet' | 'server' | 'metrics' | 'variables' | 'events' | 'queries' | 'query' | 'benchmarks' | 'benchmark' | 'missing';
 
 /** With what a range is compared: the one before it, or the same hours a day or a week ago; empty for no comparison. */
 export type Versus = '' | 'before' | 'day' | 'week';
@@ -24,8 +24,10 @@ export interface View {
   sort: string;
   /** text that filters a list */
   q: string;
-  /** the class of statements, on its own page */
+  /** the class of statements or the number of the benchmark, on its own page */
   cls: string;
+  /** the number of the benchmark beside it */
+  beside: string;
   /** the schema that statements are filtered by */
   schema: string;
   vs: Versus;
@@ -44,12 +46,17 @@ export function aboutQueries(page: Page): boolean {
   return page === 'queries' || page === 'query';
 }
 
+/** Whether a page is about benchmarks. */
+export function aboutBenchmarks(page: Page): boolean {
+  return page === 'benchmarks' || page === 'benchmark';
+}
+
 function defaultRange(page: Page): Range {
   return aboutQueries(page) ? QUERIES_RANGE : DEFAULT_RANGE;
 }
 
 /** The fleet page, as an empty link shows it. */
-export const HOME: View = { page: 'fleet', id: '', range: DEFAULT_RANGE, pins: [], at: null, sort: '', q: '', cls: '', schema: '', vs: '', more: false };
+export const HOME: View = { page: 'fleet', id: '', range: DEFAULT_RANGE, pins: [], at: null, sort: '', q: '', cls: '', beside: '', schema: '', vs: '', more: false };
 
 /** Reads a view from a path and a query; nonsense in the query falls back to the default. */
 export function parseView(path: string, query: string): View {
@@ -62,6 +69,7 @@ export function parseView(path: string, query: string): View {
     at: params.has('at') ? parseTime(params.get('at') ?? '', 0) : null,
     sort: params.get('sort') ?? '',
     q: params.get('q') ?? '',
+    beside: where.page === 'benchmark' ? (params.get('beside') ?? '') : '',
     schema: params.get('schema') ?? '',
     vs: VERSUS.find((v) => v === params.get('vs')) ?? '',
     more: params.get('more') === '1',
@@ -81,6 +89,8 @@ function parsePath(path: string): Pick<View, 'page' | 'id' | 'cls'> {
   }
   if (parts[0] === 'queries' && parts.length === 1) return { page: 'queries', id, cls: '' };
   if (parts[0] === 'queries' && parts.length === 2) return { page: 'query', id, cls: safeDecode(parts[1]) };
+  if (parts[0] === 'benchmarks' && parts.length === 1) return { page: 'benchmarks', id, cls: '' };
+  if (parts[0] === 'benchmarks' && parts.length === 2 && id === '') return { page: 'benchmark', id: '', cls: safeDecode(parts[1]) };
   return { page: 'missing', id: '', cls: '' };
 }
 
@@ -107,6 +117,7 @@ function pathOf(v: View): string {
     case 'server': return of;
     case 'queries': return `${of}/queries`;
     case 'query': return `${of}/queries/${encodeURIComponent(v.cls)}`;
+    case 'benchmark': return `/benchmarks/${encodeURIComponent(v.cls)}`;
     default: return `${of}/${v.page}`;
   }
 }
@@ -125,6 +136,7 @@ export function formatView(v: View): string {
     if (v.vs) q.push(`vs=${v.vs}`);
     if (v.more) q.push('more=1');
   }
+  if (v.page === 'benchmark' && v.beside) q.push(`beside=${encodeURIComponent(v.beside)}`);
   for (const p of v.pins) q.push(`pin=${encodeURIComponent(p)}`);
   return q.length ? `${path}?${q.join('&')}` : path;
 }

@@ -6,7 +6,7 @@ import { view } from '../common/router';
 import { instanceOf } from '../common/store';
 import { formatView, type Page } from '../common/view';
 
-const TABS: [Page, string][] = [['server', 'Charts'], ['queries', 'Queries'], ['metrics', 'Metrics'], ['variables', 'Variables'], ['events', 'Events']];
+const TABS: [Page, string][] = [['server', 'Charts'], ['queries', 'Queries'], ['metrics', 'Metrics'], ['variables', 'Variables'], ['events', 'Events'], ['benchmarks', 'Benchmarks']];
 
 interface Props {
   id: string;

@@ -1,0 +1,71 @@
+package bench
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/rissodb/risso/internal/measure/drive"
+)
+
+// BenchmarkTimer tells how late waits of an open loop end, in nanoseconds: go test -bench Timer ./internal/measure/bench.
+func BenchmarkTimer(b *testing.B) {
+	for _, wait := range []time.Duration{100 * time.Microsecond, time.Millisecond, 10 * time.Millisecond} {
+		b.Run(wait.String(), func(b *testing.B) {
+			done := make(chan []time.Duration)
+			go func() { // on a thread that ends with it
+				late, err := TimerErrors(b.N, wait)
+				if err != nil {
+					b.Error(err)
+				}
+				done <- late
+			}()
+			late := <-done
+			slices.Sort(late)
+			for name, p := range map[string]float64{"p50-ns": .5, "p90-ns": .9, "p99-ns": .99} {
+				b.ReportMetric(float64(late[int(p*float64(len(late)-1))]), name)
+			}
+		})
+	}
+}
+
+// BenchmarkAccount is what one transaction costs beside the server: the clock, the histogram, the marks.
+func BenchmarkAccount(b *testing.B) {
+	for name, rate := range map[string]float64{"closed": 0, "open": 1e12} {
+		b.Run(name, func(b *testing.B) {
+			var none drive.Stop
+			r := newRun(Options{Target: &scripted{answer: func(int64, *drive.Stop) error { return nil }}, Workload: work{}, Threads: 1, Time: time.Hour, Rate: rate})
+			r.startClock(time.Now())
+			w := &worker{run: r, unfinished: unknown}
+			if err := w.connect(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+			go r.tally.gather(r.measuredFrom)
+			w.last = r.now()
+			w.slice = r.tally.blank(secondOf(w.last), rate > 0)
+			before := cpuTime()
+			for b.Loop() {
+				due, _ := w.next()
+				if err := w.account(due, due, w.transaction()); err != nil || none.IsSet() {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(cpuTime()-before)/float64(b.N), "cpu-ns/op")
+			close(r.tally.handed)
+			<-r.tally.done
+		})
+	}
+}
+
+// TestWaitsEndWhenStopped must not wait for a moment far away.
+func TestWaitsEndWhenStopped(t *testing.T) {
+	var stop drive.Stop
+	time.AfterFunc(50*time.Millisecond, stop.Set)
+	began := time.Now()
+	if until(began, time.Hour, &stop) || time.Since(began) > 5*time.Second {
+		t.Errorf("came back after %v", time.Since(began))
+	}
+	if began := time.Now(); !until(began, 20*time.Millisecond, new(drive.Stop)) || time.Since(began) < 20*time.Millisecond {
+		t.Errorf("came back after %v", time.Since(began))
+	}
+}

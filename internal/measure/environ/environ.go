@@ -1,0 +1,140 @@
+// Package environ writes down under which conditions a benchmark was run: the machine, the limits that its control group
+// sets, the disk under the server's data, the server with what was changed on it, and the way there. Two results can only
+// be compared by who knows what differs between them: Diff says it in words.
+//
+// It changes nothing and holds no secrets. What cannot be found out stands in Unknown with its reason.
+package environ
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/host"
+)
+
+// Environment is what a benchmark ran under.
+type Environment struct {
+	Taken      time.Time   `json:"taken"` // before the run
+	Client     Client      `json:"client"`
+	ServerHost *ServerHost `json:"server_host,omitempty"` // only where the server runs on this machine
+	Server     Server      `json:"server"`
+	Connection Connection  `json:"connection"`
+	Unknown    []fleet.Gap `json:"unknown,omitempty"`
+}
+
+// Client is the machine from which the load came, and what it may use of it.
+type Client struct {
+	host.Setup
+	Limits host.Limits `json:"limits"`
+}
+
+// ServerHost is what is seen of the server's process, when it runs on the client's machine.
+type ServerHost struct {
+	PID       int           `json:"pid"`
+	Limits    host.Limits   `json:"limits"`
+	Container string        `json:"container,omitempty"`
+	Data      *host.Storage `json:"data,omitempty"` // under its data directory
+}
+
+// Server is the server that was measured.
+type Server struct {
+	Flavour string `json:"flavour"`
+	Version string `json:"version"`
+	Comment string `json:"comment,omitempty"` // as the server describes its build
+	// Name, Port, Socket and DataDir are what the server says of itself.
+	Name    string `json:"name,omitempty"`
+	Port    int    `json:"port,omitempty"`
+	Socket  string `json:"socket,omitempty"`
+	DataDir string `json:"data_dir,omitempty"`
+	// Changed are the variables that are not as compiled in. AllVariables: the server does not tell which those are, so
+	// Changed holds all of them.
+	Changed      []Variable `json:"changed"`
+	AllVariables bool       `json:"all_variables,omitempty"`
+
+	pidFile string
+}
+
+// Variable is a setting of a server.
+type Variable struct {
+	Name   string `json:"name"`
+	Value  string `json:"value"`
+	Source string `json:"source,omitempty"` // where the value comes from, in the server's word
+}
+
+// Connection is the way from the client to the server.
+type Connection struct {
+	Kind    string `json:"kind"` // socket, TCP
+	Address string `json:"address"`
+	TLS     string `json:"tls,omitempty"` // the cipher; empty: not encrypted
+	// Network is how client and server stand to each other, as far as it shows: "loopback", "same network namespace", …
+	Network string `json:"network,omitempty"`
+}
+
+// Source is a server that can be asked what it is.
+type Source interface {
+	// ask fills in server and connection; what it may not know it adds to unknown.
+	ask(ctx context.Context, e *Environment) error
+	// local says whether the server runs on this machine, as far as its address tells.
+	local() bool
+	// find finds the server's process on this host.
+	find(h *host.Host, s Server) (pid int, gap *fleet.Gap, err error)
+}
+
+// patience bounds the questions to the server.
+const patience = 10 * time.Second
+
+// Take writes down the environment as it is now. It fails only when the server cannot be asked.
+func Take(ctx context.Context, from Source) (*Environment, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	e := &Environment{Taken: time.Now(), Server: Server{Changed: []Variable{}}}
+	if err := from.ask(ctx, e); err != nil {
+		return nil, fmt.Errorf("ask for the environment: %w", err)
+	}
+	h, err := host.New(host.Options{})
+	if err != nil {
+		e.unknown("this machine", err, "mount /proc")
+		return e, nil
+	}
+	defer h.Close()
+	e.Client = Client{Setup: h.Setup(), Limits: h.Limits(0)}
+	if from.local() {
+		e.lookAtServer(h, from)
+	} else {
+		e.Unknown = append(e.Unknown, fleet.Gap{What: "the server's machine", Reason: "it is another one", Remedy: "run risso on the server's machine to record it, too"})
+	}
+	e.Connection.Network = network(h, e)
+	return e, nil
+}
+
+// lookAtServer looks at a server's process on this machine.
+func (e *Environment) lookAtServer(h *host.Host, from Source) {
+	pid, gap, err := from.find(h, e.Server)
+	if gap != nil {
+		e.Unknown = append(e.Unknown, *gap)
+	}
+	if err != nil {
+		if gap == nil {
+			e.unknown("the server's process", err, "run risso on the server's machine, as root or as the server's user")
+		}
+		return
+	}
+	s := &ServerHost{PID: pid, Limits: h.Limits(pid), Container: h.ContainerOf(pid)}
+	e.ServerHost = s
+	if e.Server.DataDir == "" {
+		e.Unknown = append(e.Unknown, fleet.Gap{What: "the disk under the data", Reason: "the server does not tell its data directory to this account", Remedy: "GRANT pg_read_all_settings"})
+		return
+	}
+	data, err := h.Storage(pid, e.Server.DataDir)
+	if err != nil {
+		e.unknown("the disk under the data", err, "run risso as root or as the server's user")
+		return
+	}
+	s.Data = &data
+}
+
+func (e *Environment) unknown(what string, err error, remedy string) {
+	e.Unknown = append(e.Unknown, fleet.Gap{What: what, Reason: err.Error(), Remedy: remedy})
+}

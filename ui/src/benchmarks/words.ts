@@ -1,0 +1,61 @@
+/** Sentences about benchmarks. */
+import type { BenchmarkEnvironment, BenchmarkLatency, BenchmarkLimits, BenchmarkResult } from '../api';
+import { duration, human } from '../common/format';
+
+/** A percentile of a run; null where it has none. */
+export function at(l: BenchmarkLatency, percentile: number): number | null {
+  return l.percentiles?.find((p) => p.percentile === percentile)?.seconds ?? null;
+}
+
+const many = (n: number, what: string): string => `${n.toLocaleString('en')} ${what}${n === 1 ? '' : 's'}`;
+
+/** What a run found, in a sentence or some. */
+export function tell(r: BenchmarkResult): string {
+  const out: string[] = [];
+  const rate = r.rate ? ` of ${human(r.rate, '/s')} asked for` : '';
+  let first = `${human(r.transactions_per_second, '/s')} transactions${rate} over ${duration(r.seconds)}`;
+  const [p50, p99] = [at(r.latency, 50), at(r.latency, 99)];
+  if (p50 !== null && p99 !== null) first += `; half within ${human(p50, 's')}, 99 of 100 within ${human(p99, 's')}, the slowest ${human(r.latency.max, 's')}`;
+  out.push(first);
+  const failed = (r.errors ?? []).reduce((n, e) => n + e.count, 0);
+  if (failed > 0) out.push(many(failed, 'error'));
+  const silent = (r.outages ?? []).reduce((n, o) => n + o.milliseconds, 0);
+  if (silent > 0) out.push(`nothing succeeded for ${human(silent / 1000, 's')}`);
+  if (r.backlog?.never_started) out.push(`${many(r.backlog.never_started, 'transaction')} never began`);
+  if (r.ledger && !r.ledger.error) out.push(r.ledger.missing > 0 ? `${many(r.ledger.missing, 'acknowledged write')} lost` : 'no acknowledged write lost');
+  if (r.interrupted) out.push('ended early');
+  return `${out.join('; ')}.`;
+}
+
+/** How a second run stands to the first. One run each: said as such. */
+export function versus(a: BenchmarkResult, b: BenchmarkResult): string {
+  const [x, y] = [a.transactions_per_second, b.transactions_per_second];
+  if (!(x > 0) || !(y > 0)) return 'One of the two did nothing.';
+  const p = [at(a.latency, 99), at(b.latency, 99)];
+  const tail = p[0] && p[1] ? `, at ${(p[1] / p[0]).toFixed(2)} times the 99 % latency` : '';
+  return `B did ${(y / x).toFixed(2)} times the transactions of A${tail}. One run each says nothing of chance: risso bench compare repeats both and tests it.`;
+}
+
+function limits(l: BenchmarkLimits | undefined): string {
+  if (!l) return '';
+  return [l.slice, l.cpus ? `${l.cpus} cores at most` : '', l.cpuset ? `CPUs ${l.cpuset}` : '', l.memory_bytes ? `${human(l.memory_bytes, 'B')} of memory at most` : ''].filter(Boolean).join(', ');
+}
+
+/** An environment as lines: what, and what it was. */
+export function facts(e: BenchmarkEnvironment): [string, string][] {
+  const c = e.client;
+  const d = e.server_host?.data;
+  const list: [string, string][] = [
+    ['server', `${e.server.flavour} ${e.server.version}`],
+    ['connection', [e.connection.kind, e.connection.tls && `TLS ${e.connection.tls}`, e.connection.network].filter(Boolean).join(', ')],
+    ['CPU', [c.cpu_model, c.cpus ? `${c.cpus} cores` : '', c.governor].filter(Boolean).join(', ')],
+    ['memory', [c.memory_bytes ? human(c.memory_bytes, 'B') : '', c.transparent_huge_pages ? `huge pages: ${c.transparent_huge_pages}` : ''].filter(Boolean).join(', ')],
+    ['machine', [c.hostname, c.virtual].filter(Boolean).join(', ')],
+    ['kernel', c.kernel ?? ''],
+    ['load before', c.load ? Object.values(c.load).map((v) => v.toFixed(2)).join(' ') : ''],
+    ['driver may use', limits(c.limits)],
+    ['server may use', limits(e.server_host?.limits)],
+    ['data on', d ? [d.file_system, d.device, d.scheduler, d.rotational ? 'rotational' : '', d.options].filter(Boolean).join(', ') : ''],
+  ];
+  return list.filter(([, v]) => v !== '');
+}
