@@ -364,7 +364,7 @@ func affected(tag []byte) int64 {
 	for i > 0 && tag[i-1] >= '0' && tag[i-1] <= '9' {
 		i--
 	}
-	if len(tag) == 0 || tag[0] == 'S' {
+	if i == len(tag) || tag[0] == 'S' {
 		return 0
 	}
 	n, _ := strconv.ParseInt(string(tag[i:]), 10, 64)

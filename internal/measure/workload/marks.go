@@ -129,3 +129,11 @@ func sysbenchShape(s drive.Session, schema, table string) (bool, error) {
 	shape := strings.Join(columns, ",")
 	return shape == "id,k,c,pad" || shape == "id,k", nil
 }
+
+// CheckEngine says whether this may be the name of a storage engine; it goes into a statement as it is.
+func CheckEngine(name string) error {
+	if strings.Trim(name, "_0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
+		return fmt.Errorf("%w: --engine %q is not the name of a storage engine", ErrUsage, name)
+	}
+	return nil
+}

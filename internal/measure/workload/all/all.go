@@ -7,6 +7,7 @@ import (
 
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/measure/workload/oltp"
+	"github.com/rissodb/risso/internal/measure/workload/schemas"
 )
 
 // Entry is one workload that users can name.
@@ -21,7 +22,7 @@ func List() []Entry {
 	for _, s := range oltp.Summaries() {
 		list = append(list, Entry{s[0], s[1], oltp.New})
 	}
-	return list
+	return append(list, Entry{"schemas", "one row of any table of many schemas, as of many tenants", schemas.New})
 }
 
 // New makes the workload of that name. Errors of wrong use wrap workload.ErrUsage.

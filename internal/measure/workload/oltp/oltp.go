@@ -59,7 +59,9 @@ func New(name string, p workload.Params) (workload.Workload, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", workload.ErrUsage, err)
 	}
-	if err := check(name, p); err != nil {
+	if err := check(name, p); errors.Is(err, workload.ErrUsage) {
+		return nil, err
+	} else if err != nil {
 		return nil, fmt.Errorf("%w: %w", workload.ErrUsage, err)
 	}
 	return &oltp{name, p, ids, newSequence()}, nil
@@ -81,10 +83,8 @@ func check(name string, p workload.Params) error {
 			return fmt.Errorf("--%s is %d: it has to be from %d to %d", v.flag, v.value, v.low, v.up)
 		}
 	}
-	if strings.ContainsFunc(p.Engine, func(r rune) bool {
-		return r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
-	}) {
-		return fmt.Errorf("--engine %q is not the name of a storage engine", p.Engine)
+	if err := workload.CheckEngine(p.Engine); err != nil {
+		return err
 	}
 	if strings.HasPrefix(name, "select_random_") && p.Tables != 1 {
 		return fmt.Errorf("%s works on one table: --tables is %d", name, p.Tables)
