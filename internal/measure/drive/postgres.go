@@ -105,7 +105,8 @@ type postgresSession struct {
 	in     []byte
 	at     int
 	end    int
-	next   int // number of the next prepared statement
+	next   int  // number of the next prepared statement
+	simple Stmt // the statement that was sent as text
 	values []Value
 }
 
@@ -322,7 +323,8 @@ func (s *postgresSession) text(kind Kind, sql string, keep bool) (Result, error)
 	if err := s.write(s.out); err != nil {
 		return Result{}, err
 	}
-	return s.answer(&Stmt{Keep: keep, text: true}, kind)
+	s.simple = Stmt{Keep: keep, text: true, cols: s.simple.cols[:0]}
+	return s.answer(&s.simple, kind)
 }
 
 func (s *postgresSession) answer(st *Stmt, kind Kind) (Result, error) {
@@ -332,11 +334,12 @@ func (s *postgresSession) answer(st *Stmt, kind Kind) (Result, error) {
 	err := s.until(func(kind byte, p []byte) (err error) {
 		switch kind {
 		case 'T':
-			if st.text {
-				var ok bool
-				if st.cols, ok = rowDescription(p); !ok {
-					return malformed("columns")
-				}
+			if !st.text || !keep {
+				break
+			}
+			var ok bool
+			if st.cols, ok = rowDescription(p); !ok {
+				return malformed("columns")
 			}
 		case 'D':
 			r.Rows++

@@ -403,6 +403,16 @@ func TestDoAllocatesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if got := testing.AllocsPerRun(200, func() {
+			if _, err := s.Exec(Other, "BEGIN"); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Exec(Other, "COMMIT"); err != nil {
+				t.Fatal(err)
+			}
+		}); got > 0 {
+			t.Errorf("%s: %v allocations for BEGIN and COMMIT", name, got)
+		}
 		var args [1]Arg
 		if got := testing.AllocsPerRun(200, func() {
 			args[0] = Int(1)
