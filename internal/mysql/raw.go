@@ -58,12 +58,15 @@ func (t Target) ConnectRaw(ctx context.Context) (*Raw, error) {
 	return hand.detach()
 }
 
-// ConnectDriver gives a connection of the driver itself, for who needs TLS.
+// ConnectDriver gives a connection of the driver itself, for who needs TLS. It has no time-outs of its own: the caller ends
+// the contexts of his calls.
 func (t Target) ConnectDriver(ctx context.Context) (sqldriver.Conn, error) {
 	if t.cfg == nil {
 		return nil, fmt.Errorf("%w: no address", ErrDSN)
 	}
-	return connectDriver(ctx, t, t.cfg.Clone())
+	cfg := t.cfg.Clone()
+	cfg.ReadTimeout, cfg.WriteTimeout = 0, 0
+	return connectDriver(ctx, t, cfg)
 }
 
 func connectDriver(ctx context.Context, t Target, cfg *driver.Config) (sqldriver.Conn, error) {

@@ -10,14 +10,17 @@ import (
 
 // Result is what one run measured. Times are seconds unless a name says otherwise.
 type Result struct {
-	Workload      string         `json:"workload"`
-	Parameters    map[string]any `json:"parameters,omitempty"`
-	Server        string         `json:"server"` // address, without the password
-	ServerVersion string         `json:"server_version,omitempty"`
-	Began         time.Time      `json:"began"`
-	Threads       int            `json:"threads"`
-	Rate          float64        `json:"rate,omitempty"` // transactions a second that were asked for; 0: closed loop
-	WarmupSeconds float64        `json:"warmup_seconds"`
+	Workload   string         `json:"workload"`
+	Parameters map[string]any `json:"parameters,omitempty"`
+	Server     string         `json:"server"` // address, without the password
+	// Transport is how the sessions reached it: raw by plain system calls, library by the usual libraries, which TLS takes.
+	// Figures of the two do not compare.
+	Transport     string    `json:"transport,omitempty"`
+	ServerVersion string    `json:"server_version,omitempty"`
+	Began         time.Time `json:"began"`
+	Threads       int       `json:"threads"`
+	Rate          float64   `json:"rate,omitempty"` // transactions a second that were asked for; 0: closed loop
+	WarmupSeconds float64   `json:"warmup_seconds"`
 	// WarmupSteady says whether an automatic warm-up ended because the figures were steady, and not because it was at its limit.
 	WarmupSteady *bool `json:"warmup_steady,omitempty"`
 	// Seconds that were measured: until the last transaction that began in time ended.

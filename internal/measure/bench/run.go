@@ -53,23 +53,24 @@ const leastProcs = 2
 // run is one run. All moments count from its epoch, which lies so that the measured time begins with a whole second.
 type run struct {
 	Options
-	epoch    time.Time
-	begin    time.Duration // when the sessions began
-	from     atomic.Int64  // when the measured time begins; unknown while an automatic warm-up goes on
-	steady   *bool         // how an automatic warm-up ended
-	kinds    int
-	schedule *schedule // nil: closed loop
-	tally    *tally
-	success  ticks
-	failure  ticks
-	ending   drive.Stop // no new transactions
-	stop     drive.Stop // give up those that run
-	retreat  func()     // gives up attempts to connect
-	targets  []drive.Target
-	current  atomic.Int32  // the target that new sessions are opened to
-	version  string        // of the server
-	cpu      time.Duration // of this process when the measured time began
-	told     int           // the first second that Progress does not know yet
+	epoch     time.Time
+	begin     time.Duration // when the sessions began
+	from      atomic.Int64  // when the measured time begins; unknown while an automatic warm-up goes on
+	steady    *bool         // how an automatic warm-up ended
+	kinds     int
+	schedule  *schedule // nil: closed loop
+	tally     *tally
+	success   ticks
+	failure   ticks
+	ending    drive.Stop // no new transactions
+	stop      drive.Stop // give up those that run
+	retreat   func()     // gives up attempts to connect
+	targets   []drive.Target
+	current   atomic.Int32  // the target that new sessions are opened to
+	version   string        // of the server
+	transport string        // how the sessions reach it
+	cpu       time.Duration // of this process when the measured time began
+	told      int           // the first second that Progress does not know yet
 
 	mu   sync.Mutex
 	left []time.Duration // moments of the schedule that were taken and not used

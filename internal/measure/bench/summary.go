@@ -10,7 +10,7 @@ import (
 // result puts the figures together. over is when the time was over, or the run was interrupted.
 func (r *run) result(workers []*worker, interrupted bool, over time.Duration) *Result {
 	out := &Result{
-		Workload: r.Workload.Name(), Server: r.Target.String(), ServerVersion: r.version, Began: r.epoch.Add(over),
+		Workload: r.Workload.Name(), Server: r.Target.String(), ServerVersion: r.version, Transport: r.transport, Began: r.epoch.Add(over),
 		Threads: r.Threads, Rate: r.Rate, WarmupSeconds: (over - r.begin).Seconds(), WarmupSteady: r.steady, Interrupted: interrupted,
 		Latency: Latency{Percentiles: []Percentile{}}, Timeline: []Second{},
 	}

@@ -30,6 +30,7 @@ func (r *run) askVersion(ctx context.Context) error {
 			continue
 		}
 		defer s.Close()
+		r.transport = drive.Transport(s)
 		r.version, err = version(s)
 		return err
 	}

@@ -64,7 +64,7 @@ type Stmt struct {
 	types  []byte   // MySQL: the types of the parameters as they were last sent
 	oids   []uint32 // PostgreSQL: the types of the parameters
 	cols   []column
-	known  bool // MySQL: the columns are known
+	text   bool // MySQL: sent as text, rows come as text
 }
 
 // column is what is needed to read a value.

@@ -2,43 +2,16 @@ package drive
 
 import (
 	"errors"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/rissodb/risso/internal/measure/measuretest"
 )
 
-// postgresBin is where Debian keeps PostgreSQL's programs.
-const postgresBin = "/usr/lib/postgresql/15/bin"
-
-// postgres starts a server of its own as user postgres, on a socket only.
+// postgres starts a server of its own.
 func postgres(t *testing.T) Target {
 	t.Helper()
-	if _, err := os.Stat(filepath.Join(postgresBin, "initdb")); err != nil {
-		t.Skip("PostgreSQL 15 is not installed: run script/setup")
-	}
-	dir, err := os.MkdirTemp("", "risso-pg")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	run := func(name string, args ...string) {
-		t.Helper()
-		cmd := exec.Command("runuser", append([]string{"-u", "postgres", "--", filepath.Join(postgresBin, name)}, args...)...)
-		cmd.Dir = dir
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v\n%s", name, err, out)
-		}
-	}
-	if out, err := exec.Command("chown", "postgres", dir).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	data := filepath.Join(dir, "data")
-	run("initdb", "-D", data, "-A", "trust", "-U", "postgres", "--no-sync")
-	run("pg_ctl", "-D", data, "-w", "-l", filepath.Join(dir, "log"), "-o", "-c listen_addresses='' -k "+dir+" -c fsync=off", "start")
-	t.Cleanup(func() { run("pg_ctl", "-D", data, "-w", "-m", "immediate", "stop") })
-	target, err := ForPostgres("postgres:///postgres?user=postgres&host=" + dir)
+	target, err := ForPostgres("postgres:///postgres?user=postgres&host=" + measuretest.Postgres(t))
 	if err != nil {
 		t.Fatal(err)
 	}

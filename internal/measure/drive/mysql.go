@@ -31,6 +31,9 @@ func (t mysqlTarget) Dialect() Dialect { return MySQL }
 func (t mysqlTarget) String() string   { return t.at.String() }
 
 func (t mysqlTarget) Open(ctx context.Context, stop *Stop) (Session, error) {
+	if t.at.Encrypted() {
+		return openLibrary(ctx, t.at, stop)
+	}
 	raw, err := t.at.ConnectRaw(ctx)
 	if err != nil {
 		return nil, err
@@ -40,13 +43,13 @@ func (t mysqlTarget) Open(ctx context.Context, stop *Stop) (Session, error) {
 		return nil, err
 	}
 	return &mysqlSession{
-		socket: s, deprecateEOF: raw.DeprecateEOF, cacheMetadata: raw.CacheMetadata,
+		wire: s, deprecateEOF: raw.DeprecateEOF, cacheMetadata: raw.CacheMetadata,
 		in: make([]byte, 32<<10), out: make([]byte, 0, 1<<10),
 	}, nil
 }
 
 type mysqlSession struct {
-	*socket
+	wire
 	deprecateEOF, cacheMetadata bool
 
 	counts [3]int64
@@ -95,10 +98,10 @@ func (s *mysqlSession) need(n int) ([]byte, error) {
 		s.end = copy(s.in, s.in[s.at:s.end])
 		s.at = 0
 	}
-	if len(s.in)-s.at < n {
-		s.in = slices.Concat(s.in, make([]byte, s.at+n-len(s.in)))
-	}
 	for s.end-s.at < n {
+		if s.end == len(s.in) {
+			s.in = grow(s.in, s.at+n)
+		}
 		m, err := s.read(s.in[s.end:])
 		if err != nil {
 			return nil, err
@@ -106,6 +109,11 @@ func (s *mysqlSession) need(n int) ([]byte, error) {
 		s.end += m
 	}
 	return s.in[s.at:s.end], nil
+}
+
+// grow makes a full buffer larger, up to what is wanted: not at once, for the wish may come from a packet that lies.
+func grow(b []byte, wanted int) []byte {
+	return slices.Concat(b, make([]byte, max(1, min(wanted-len(b), max(len(b), 4096)))))
 }
 
 // command sends one command and drops what may be left of an answer.
@@ -128,10 +136,10 @@ func (s *mysqlSession) Prepare(kind Kind, sql string) (*Stmt, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p[0] == markErr {
+	if len(p) > 0 && p[0] == markErr {
 		return nil, serverError(p)
 	}
-	if len(p) < 9 {
+	if len(p) < 9 || p[0] != markOK {
 		return nil, malformed("answer to a prepare")
 	}
 	st := &Stmt{SQL: sql, Kind: kind, id: binary.LittleEndian.Uint32(p[1:]), params: int(binary.LittleEndian.Uint16(p[7:]))}
@@ -237,11 +245,17 @@ func (s *mysqlSession) execute(st *Stmt, args []Arg) {
 var fieldType = [...]byte{argInt: typeLonglong, argText: typeVarString, argNull: typeNull}
 
 // Exec runs a statement as text.
-func (s *mysqlSession) Exec(kind Kind, sql string) (Result, error) {
+func (s *mysqlSession) Exec(kind Kind, sql string) (Result, error) { return s.text(kind, sql, false) }
+
+func (s *mysqlSession) text(kind Kind, sql string, keep bool) (Result, error) {
 	if err := s.command(comQuery, sql); err != nil {
 		return Result{}, err
 	}
-	r, err := s.answer(nil)
+	var st *Stmt
+	if keep {
+		st = &Stmt{Keep: true, text: true}
+	}
+	r, err := s.answer(st)
 	if err == nil {
 		s.counts[kind]++
 	}
@@ -253,6 +267,9 @@ func (s *mysqlSession) answer(st *Stmt) (Result, error) {
 	p, err := s.packet()
 	if err != nil {
 		return Result{}, err
+	}
+	if len(p) == 0 {
+		return Result{}, malformed("answer")
 	}
 	switch p[0] {
 	case markOK:
@@ -270,7 +287,7 @@ func (s *mysqlSession) answer(st *Stmt) (Result, error) {
 		return Result{}, malformed("number of columns")
 	}
 	r := Result{Columns: int(columns)}
-	if !s.cacheMetadata || st == nil || len(rest) == 0 || rest[0] == 1 {
+	if !s.cacheMetadata || st == nil || st.text || len(rest) == 0 || rest[0] == 1 {
 		var keep *[]column
 		if st != nil && st.Keep {
 			keep = &st.cols
@@ -304,7 +321,11 @@ func (s *mysqlSession) rows(st *Stmt, r Result) (Result, error) {
 			return r, nil
 		}
 		r.Rows++
-		if keep {
+		if keep && st.text {
+			if s.values, err = appendTextRow(s.values, st.cols, p); err != nil {
+				return r, err
+			}
+		} else if keep {
 			if s.values, err = appendRow(s.values, st.cols, p); err != nil {
 				return r, err
 			}

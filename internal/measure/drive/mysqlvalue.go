@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"strconv"
 )
 
 // Types of fields. Source: enum_field_types of both servers.
@@ -98,6 +99,34 @@ func appendRow(dst []Value, cols []column, p []byte) ([]Value, error) {
 			return dst, malformed(fmt.Sprintf("column %d of a row", i+1))
 		}
 		dst, p = append(dst, v), rest
+	}
+	return dst, nil
+}
+
+// appendTextRow reads one row of the text protocol; whole numbers become numbers.
+func appendTextRow(dst []Value, cols []column, p []byte) ([]Value, error) {
+	for i, c := range cols {
+		if len(p) > 0 && p[0] == 0xfb {
+			dst, p = append(dst, Value{Null: true}), p[1:]
+			continue
+		}
+		n, rest, ok := length(p)
+		if !ok || uint64(len(rest)) < n {
+			return dst, malformed(fmt.Sprintf("column %d of a row", i+1))
+		}
+		var v Value
+		switch c.kind {
+		case typeTiny, typeShort, typeLong, typeInt24, typeLonglong, typeYear:
+			if c.unsigned {
+				u, _ := strconv.ParseUint(string(rest[:n]), 10, 64)
+				v.Int = int64(u)
+			} else {
+				v.Int, _ = strconv.ParseInt(string(rest[:n]), 10, 64)
+			}
+		default:
+			v.Text = append([]byte{}, rest[:n]...)
+		}
+		dst, p = append(dst, v), rest[n:]
 	}
 	return dst, nil
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -29,15 +30,21 @@ const (
 
 // ForPostgres is a PostgreSQL server as a target: postgres://user:password@host:port/database. Errors never repeat the
 // address, for it may hold a password.
-func ForPostgres(url string) (Target, error) {
-	c, err := pgconn.ParseConfig(url)
+func ForPostgres(address string) (Target, error) {
+	c, err := pgconn.ParseConfig(address)
 	if err != nil {
 		return nil, errors.New("not a usable address of PostgreSQL: write it as postgres://user:password@host:5432/database or postgres:///database?host=/path/to/socket-folder")
 	}
 	if c.ConnectTimeout == 0 {
 		c.ConnectTimeout = postgresConnect
 	}
-	c.Fallbacks = nil
+	c.Fallbacks = slices.DeleteFunc(c.Fallbacks, func(f *pgconn.FallbackConfig) bool { return f.Host != c.Host || f.Port != c.Port })
+	if len(c.Fallbacks) > 0 && !strings.Contains(address, "sslmode=") && os.Getenv("PGSSLMODE") == "" && c.TLSConfig != nil {
+		// The library would try TLS first. A benchmark tries the fast way first, and TLS where the server insists.
+		encrypted := *c.Fallbacks[0]
+		encrypted.TLSConfig, c.TLSConfig = c.TLSConfig, nil
+		c.Fallbacks = []*pgconn.FallbackConfig{&encrypted}
+	}
 	if c.RuntimeParams["application_name"] == "" {
 		c.RuntimeParams["application_name"] = "risso"
 	}
@@ -61,12 +68,11 @@ func (t postgresTarget) Open(ctx context.Context, stop *Stop) (Session, error) {
 	if err != nil {
 		return nil, t.connectError(err)
 	}
-	defer h.Conn.Close()
-	sock, ok := h.Conn.(interface{ File() (*os.File, error) })
-	if !ok {
-		return nil, fmt.Errorf("connect to %s: an encrypted connection cannot be driven; use sslmode=disable", t)
+	if _, plain := h.Conn.(interface{ File() (*os.File, error) }); !plain {
+		return newPostgresSession(&netWire{h.Conn, stop, postgresPatience}), nil
 	}
-	f, err := sock.File()
+	defer h.Conn.Close()
+	f, err := h.Conn.(interface{ File() (*os.File, error) }).File()
 	if err != nil {
 		return nil, t.connectError(err)
 	}
@@ -75,7 +81,11 @@ func (t postgresTarget) Open(ctx context.Context, stop *Stop) (Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &postgresSession{socket: s, in: make([]byte, 32<<10), out: make([]byte, 0, 1<<10)}, nil
+	return newPostgresSession(s), nil
+}
+
+func newPostgresSession(w wire) *postgresSession {
+	return &postgresSession{wire: w, in: make([]byte, 32<<10), out: make([]byte, 0, 1<<10)}
 }
 
 // connectError tells why without the address' password, which the library's own error leaves out, too.
@@ -89,13 +99,14 @@ func (t postgresTarget) connectError(err error) error {
 
 // postgresSession speaks protocol 3.0. Source: "Frontend/Backend Protocol" of PostgreSQL's manual.
 type postgresSession struct {
-	*socket
+	wire
 	counts [3]int64
 	out    []byte
 	in     []byte
 	at     int
 	end    int
-	next   int // number of the next prepared statement
+	next   int  // number of the next prepared statement
+	simple Stmt // the statement that was sent as text
 	values []Value
 }
 
@@ -117,7 +128,7 @@ func (s *postgresSession) finish(at int) {
 	binary.BigEndian.PutUint32(s.out[at:], uint32(len(s.out)-at))
 }
 
-func (s *postgresSession) text(v string) { s.out = append(append(s.out, v...), 0) }
+func (s *postgresSession) append(v string) { s.out = append(append(s.out, v...), 0) }
 
 // message gives the next message; it is valid until the next call.
 func (s *postgresSession) message() (kind byte, p []byte, err error) {
@@ -146,10 +157,10 @@ func (s *postgresSession) need(n int) error {
 		s.end = copy(s.in, s.in[s.at:s.end])
 		s.at = 0
 	}
-	if len(s.in) < n {
-		s.in = slices.Concat(s.in[:s.end], make([]byte, n-s.end))
-	}
 	for s.end < n {
+		if s.end == len(s.in) {
+			s.in = grow(s.in, n)
+		}
 		m, err := s.read(s.in[s.end:])
 		if err != nil {
 			return err
@@ -165,13 +176,13 @@ func (s *postgresSession) Prepare(kind Kind, sql string) (*Stmt, error) {
 	name := "r" + strconv.Itoa(s.next)
 	s.out = s.out[:0]
 	at := s.begin('P')
-	s.text(name)
-	s.text(sql)
+	s.append(name)
+	s.append(sql)
 	s.out = append(s.out, 0, 0)
 	s.finish(at)
 	at = s.begin('D')
 	s.out = append(s.out, 'S')
-	s.text(name)
+	s.append(name)
 	s.finish(at)
 	s.finish(s.begin('S'))
 	if err := s.write(s.out); err != nil {
@@ -300,23 +311,36 @@ func (s *postgresSession) argument(a Arg, oid uint32) {
 
 // Exec runs a statement as text, by the simple protocol.
 func (s *postgresSession) Exec(kind Kind, sql string) (Result, error) {
+	return s.text(kind, sql, false)
+}
+
+func (s *postgresSession) text(kind Kind, sql string, keep bool) (Result, error) {
 	s.out = s.out[:0]
 	at := s.begin('Q')
-	s.text(sql)
+	s.append(sql)
 	s.finish(at)
 	s.at, s.end = 0, 0
 	if err := s.write(s.out); err != nil {
 		return Result{}, err
 	}
-	return s.answer(nil, kind)
+	s.simple = Stmt{Keep: keep, text: true, cols: s.simple.cols[:0]}
+	return s.answer(&s.simple, kind)
 }
 
 func (s *postgresSession) answer(st *Stmt, kind Kind) (Result, error) {
 	var r Result
 	s.values = s.values[:0]
-	keep := st != nil && st.Keep
+	keep := st.Keep
 	err := s.until(func(kind byte, p []byte) (err error) {
 		switch kind {
+		case 'T':
+			if !st.text || !keep {
+				break
+			}
+			var ok bool
+			if st.cols, ok = rowDescription(p); !ok {
+				return malformed("columns")
+			}
 		case 'D':
 			r.Rows++
 			if keep {
@@ -330,9 +354,7 @@ func (s *postgresSession) answer(st *Stmt, kind Kind) (Result, error) {
 	if err != nil {
 		return r, err
 	}
-	if st != nil {
-		r.Columns = len(st.cols)
-	}
+	r.Columns = len(st.cols)
 	r.Values = s.values
 	s.counts[kind]++
 	return r, nil

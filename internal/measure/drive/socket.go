@@ -14,7 +14,7 @@ import (
 const glance = 100 * time.Millisecond
 
 // socket is a connected socket that blocks its thread. The runtime is not told of the waits (RawSyscall): handing the
-// processor over and back costs more than a point select. So GOMAXPROCS has to be above the number of sessions.
+// processor over and back costs more than a point select. So GOMAXPROCS has to be no less than the number of sessions.
 type socket struct {
 	fd       uintptr
 	closed   bool

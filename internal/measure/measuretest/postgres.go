@@ -45,6 +45,10 @@ func Postgres(t testing.TB, settings ...string) (dir string) {
 		options += " -c " + strings.ReplaceAll(s, " ", `\ `)
 	}
 	run("pg_ctl", "-D", data, "-w", "-l", filepath.Join(dir, "log"), "-o", options, "start")
-	t.Cleanup(func() { run("pg_ctl", "-D", data, "-w", "-m", "immediate", "stop") })
+	t.Cleanup(func() {
+		if _, err := os.Stat(filepath.Join(data, "postmaster.pid")); err == nil { // a test may have ended it
+			run("pg_ctl", "-D", data, "-w", "-m", "immediate", "stop")
+		}
+	})
 	return dir
 }
