@@ -142,16 +142,21 @@ func TestOneNameEverywhere(t *testing.T) {
 		if slow.ID == "" || general.ID != slow.ID || binary.ID != slow.ID || live.ID != slow.ID || slow.PtID == "" || general.PtID != slow.PtID || live.PtID != slow.PtID || len(live.Digests) != 1 {
 			t.Fatalf("slow %+v, general %+v, binary %+v, live %+v", slow, general, binary, live)
 		}
-		await(t, 80*time.Second, "the minute is stored", func() bool { return len(r.queries(t, slow.ID).Classes) == 1 })
+		ask := func(name string) (q struct {
+			ID   string
+			PtID string `json:"pt_id"`
+		}) {
+			r.get(t, "/api/query", map[string][]string{"id": {name}, "from": {fmt.Sprint(time.Now().Unix() - 3600)}, "to": {fmt.Sprint(time.Now().Unix() + 60)}}, &q)
+			return q
+		}
+		await(t, 80*time.Second, "the minute is stored, and a sample, which tells pt-query-digest's name", func() bool {
+			return len(r.queries(t, slow.ID).Classes) == 1 && ask(slow.ID).PtID != ""
+		})
 		for _, name := range []string{slow.ID, strings.ToLower(slow.ID), slow.PtID, "0x" + slow.PtID, live.Digests[0], strings.ToUpper(live.Digests[0])} {
 			if list := r.queries(t, name).Classes; len(list) != 1 || list[0].ID != slow.ID {
 				t.Errorf("searching for %s finds %+v", name, list)
 			}
-			var q struct {
-				ID   string
-				PtID string `json:"pt_id"`
-			}
-			r.get(t, "/api/query", map[string][]string{"id": {name}, "from": {fmt.Sprint(time.Now().Unix() - 3600)}, "to": {fmt.Sprint(time.Now().Unix() + 60)}}, &q)
+			q := ask(name)
 			if q.ID != slow.ID || q.PtID != slow.PtID {
 				t.Errorf("asking for %s gives %+v, want %s and %s", name, q, slow.ID, slow.PtID)
 			}
