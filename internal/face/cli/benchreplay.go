@@ -38,6 +38,9 @@ func (f *workloadFlags) bindOwn(cmd *cobra.Command) {
 
 // openOwn reads the recording of workload replay, which measure itself cannot: it does not know logs.
 func (f *workloadFlags) openOwn(name string) (err error) {
+	if f.File != "" && name != "script" && name != "replay" {
+		return usageError("either %s or --file: that is for script and replay, and for scale without a workload", name)
+	}
 	if name != "replay" || f.File == "" {
 		return nil
 	}

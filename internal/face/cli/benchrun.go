@@ -168,7 +168,7 @@ func runBench(cmd *cobra.Command, s Streams, f benchRunFlags, name string) (err 
 		live := benchLive{out: s.Err, open: f.Rate > 0}
 		f.Progress = live.second
 	}
-	if wr, ok := f.Workload.(workload.Writer); !ok || wr.Writes() { // what only reads harms no other data
+	if !f.readsTheUsersData() {
 		if err := f.guard(ctx, f.Target); err != nil {
 			return benchError(err, name)
 		}
@@ -270,4 +270,14 @@ func parametersOf(flags *pflag.FlagSet) map[string]any {
 		}
 	})
 	return out
+}
+
+// readsTheUsersData says whether a run is meant for data that are there, and changes none of them.
+func (f *benchRunFlags) readsTheUsersData() bool {
+	switch f.Workload.Name() {
+	case "script", "replay":
+		w, ok := f.Workload.(workload.Writer)
+		return ok && !w.Writes()
+	}
+	return false
 }

@@ -22,7 +22,6 @@ type scaleFlags struct {
 	measureFlags
 	counts     []int
 	runs       int
-	file       string
 	processors int
 	predict    []int
 	ascii      bool
@@ -55,7 +54,7 @@ A sweep that was measured elsewhere is read by --file: lines of threads,tps, or 
 	f.measureFlags.bind(cmd, 5*time.Second)
 	fl.IntSliceVar(&f.counts, "threads", []int{1, 2, 4, 8, 16, 32, 64}, "numbers of threads, parted by commas")
 	fl.IntVar(&f.runs, "runs", 3, "runs with each number of threads")
-	fl.StringVar(&f.file, "file", "", "a sweep that was measured: lines of threads,tps, or JSON; - for standard input")
+	fl.Lookup("file").Usage = "without a workload: a sweep that was measured, lines of threads,tps, or JSON, - for standard input; else " + fl.Lookup("file").Usage
 	fl.IntVar(&f.processors, "processors", 0, "processors of the server's machine (default: of this machine, when the server runs on it)")
 	fl.IntSliceVar(&f.predict, "predict", nil, "numbers of threads to predict (default: in the gaps, the peak, twice the largest)")
 	fl.BoolVar(&f.ascii, "ascii", false, "draw the chart in ASCII")
@@ -68,9 +67,7 @@ func runScale(cmd *cobra.Command, s Streams, f scaleFlags, args []string) error 
 		return err
 	}
 	switch {
-	case f.file != "" && len(args) > 0:
-		return usageError("either a workload or --file")
-	case f.file == "" && len(args) == 0:
+	case f.File == "" && len(args) == 0:
 		return failure(exitUsage, "", errors.New("name a workload, such as point_select, or give a sweep by --file"))
 	case f.processors < 0:
 		return usageError("--processors %d", f.processors)
@@ -81,7 +78,7 @@ func runScale(cmd *cobra.Command, s Streams, f scaleFlags, args []string) error 
 		}
 	}
 	o := scale.Options{Processors: f.processors, Predict: f.predict, Seed: f.Seed}
-	if f.file != "" {
+	if len(args) == 0 {
 		return scaleFile(s, f, o)
 	}
 	return scaleSweep(cmd, s, f, o, args[0])
@@ -90,15 +87,15 @@ func runScale(cmd *cobra.Command, s Streams, f scaleFlags, args []string) error 
 func scaleFile(s Streams, f scaleFlags, o scale.Options) error {
 	var b []byte
 	var err error
-	if f.file == "-" {
+	if f.File == "-" {
 		o.Source = "standard input"
 		b, err = io.ReadAll(s.In)
 	} else {
-		o.Source = f.file
-		b, err = os.ReadFile(f.file)
+		o.Source = f.File
+		b, err = os.ReadFile(f.File)
 	}
 	if errors.Is(err, os.ErrNotExist) {
-		return usageError("%s: no such file", f.file)
+		return usageError("%s: no such file", f.File)
 	} else if err != nil {
 		return err
 	}
