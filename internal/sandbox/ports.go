@@ -1,9 +1,11 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -45,7 +47,16 @@ func freePort() (*portHold, error) {
 }
 
 // holdPort takes the given port again, or one of the kernel's choice for 0.
-func holdPort(port int) (*portHold, error) { return hold(port, port != 0) }
+func holdPort(port int) (*portHold, error) {
+	// A process that was killed counts as gone when its first thread is; its last one closes the sockets, some moments later.
+	const patience = 3 * time.Second
+	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		h, err := hold(port, port != 0)
+		if port == 0 || !errors.Is(err, unix.EADDRINUSE) || time.Since(began) > patience {
+			return h, err
+		}
+	}
+}
 
 // holdNew takes the given port if nobody has it.
 func holdNew(port int) (*portHold, error) { return hold(port, false) }
