@@ -97,14 +97,11 @@ func classify(t Target, err error) error {
 		h = "the server offers no TLS: take tls=… out of the DSN, or give the server a certificate (ssl_cert, ssl_key)"
 	}
 	var me *driver.MySQLError
-	if errors.As(err, &me) && me.Number == unknownDatabase {
+	if errors.As(err, &me) && me.Number == errUnknownDatabase {
 		h = "make it with CREATE DATABASE, or take another name in the DSN"
 	}
 	return &Error{Target: t.String(), Class: class, Hint: h, Err: err}
 }
-
-// unknownDatabase is ER_BAD_DB_ERROR.
-const unknownDatabase = 1049
 
 // ClassOf tells what kind of trouble a driver's error is.
 func ClassOf(err error) Class {
