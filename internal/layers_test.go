@@ -17,6 +17,7 @@ var layer = map[string]int{
 	"internal/mysql":   1,
 	"internal/host":    1,
 	"internal/sqltext": 1,
+	"internal/journal": 2,
 	"internal/store":   2,
 	"internal/explain": 3,
 	"internal/watch":   3,

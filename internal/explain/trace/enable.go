@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rissodb/risso/internal/journal"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -176,7 +177,7 @@ type Setup struct {
 	target     mysql.Target
 	old        Old
 	started    int64
-	journal    *Journal
+	journal    *journal.File
 }
 
 // lockName is the server's user lock that a trace holds while instruments are switched on for it.
@@ -258,7 +259,7 @@ func (s *Setup) PutBack(ctx context.Context, c *mysql.Conn) (*mysql.Conn, error)
 	for {
 		err := s.putBack(ctx, c)
 		if err == nil {
-			return c, s.journal.remove()
+			return c, s.journal.Remove()
 		}
 		// An answer of the server is final; a lost connection is not.
 		if k := mysql.ClassOf(err); k == mysql.ClassPrivilege || k == mysql.ClassMissing {
@@ -281,8 +282,8 @@ func (s *Setup) PutBack(ctx context.Context, c *mysql.Conn) (*mysql.Conn, error)
 }
 
 func (s *Setup) notRestored(err error) error {
-	s.journal.release()
-	return fmt.Errorf("%w: %w; what was there before is kept in %s: run risso trace --restore", ErrNotRestored, err, s.journal.path)
+	s.journal.Release()
+	return fmt.Errorf("%w: %w; what was there before is kept in %s: run risso trace --restore", ErrNotRestored, err, s.journal.Path())
 }
 
 func (s *Setup) putBack(ctx context.Context, c *mysql.Conn) error {
@@ -290,14 +291,11 @@ func (s *Setup) putBack(ctx context.Context, c *mysql.Conn) error {
 	if err != nil {
 		return err
 	}
-	if !sameStart(started, s.started) { // a new process has its own set-up
+	if !journal.SameStart(started, s.started) { // a new process has its own set-up
 		return nil
 	}
 	return putBack(ctx, c, s.old)
 }
-
-// sameStart allows for the two clocks being read one after the other.
-func sameStart(a, b int64) bool { return a-b <= 2 && b-a <= 2 }
 
 func putBack(ctx context.Context, c *mysql.Conn, old Old) error {
 	var failed error

@@ -101,7 +101,8 @@ func TestJournal(t *testing.T) {
 	if other, _, err := openJournal(dir, mysql.Server{Hostname: "h", Port: 2, DataDir: "/d"}); other != nil || err != nil {
 		t.Errorf("the journal of another server was taken: %v", err)
 	}
-	j.release() // as the kernel does after kill -9
+	path := j.Path()
+	j.Release() // as the kernel does after kill -9
 	again, content, err := openJournal(dir, s)
 	if err != nil || content.Started != 42 || len(content.Old.Threads) != len(old.Threads) {
 		t.Fatalf("the journal of a killed process: %v, %+v", err, content)
@@ -110,13 +111,13 @@ func TestJournal(t *testing.T) {
 	if b, _ := json.Marshal(content.Old); string(a) != string(b) {
 		t.Errorf("read %s, written %s", b, a)
 	}
-	if err := again.remove(); err != nil {
+	if err := again.Remove(); err != nil {
 		t.Fatal(err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) != 0 {
 		t.Errorf("left: %v", left)
 	}
-	if err := os.WriteFile(journalPath(dir, s), []byte("{"), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := openJournal(dir, s); err == nil || !strings.Contains(err.Error(), "cannot be read") {

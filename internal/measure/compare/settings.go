@@ -13,6 +13,7 @@ import (
 
 	driver "github.com/go-sql-driver/mysql"
 
+	"github.com/rissodb/risso/internal/journal"
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/mysql"
 )
@@ -93,7 +94,7 @@ type Settings struct {
 	a, b    []Setting
 	old     []Setting
 	started int64
-	journal *journal
+	journal *journal.File
 }
 
 // Plan is what Settings will do.
@@ -285,7 +286,7 @@ func (s *Settings) PutBack(ctx context.Context) error {
 	for {
 		err := putBack(ctx, s.target, s.started, s.old)
 		if err == nil {
-			return s.journal.remove()
+			return s.journal.Remove()
 		}
 		final := number(err) != 0 || errors.Is(err, workload.ErrUsage) // an answer of the server
 		select {
@@ -294,8 +295,8 @@ func (s *Settings) PutBack(ctx context.Context) error {
 			final = true
 		}
 		if final {
-			s.journal.release()
-			return fmt.Errorf("%w: %w; the old values are kept in %s: run risso bench compare --restore", ErrNotRestored, err, s.journal.path)
+			s.journal.Release()
+			return fmt.Errorf("%w: %w; the old values are kept in %s: run risso bench compare --restore", ErrNotRestored, err, s.journal.Path())
 		}
 	}
 }
@@ -310,7 +311,7 @@ func putBack(ctx context.Context, target mysql.Target, started int64, old []Sett
 	if err != nil {
 		return err
 	}
-	if !sameStart(now, started) {
+	if !journal.SameStart(now, started) {
 		return nil // a new process began with the values of its option file
 	}
 	differing := func() (list []Setting, err error) {
@@ -338,6 +339,3 @@ func putBack(ctx context.Context, target mysql.Target, started int64, old []Sett
 	}
 	return err
 }
-
-// sameStart allows for two clocks being read one after the other.
-func sameStart(a, b int64) bool { return a-b <= 2 && b-a <= 2 }

@@ -1,0 +1,172 @@
+// Package journal keeps on disk what has to be put back on a server: the file is there, whole, before the first change,
+// locked as long as the process lives that made the change, and gone when everything is as before. What a killed process
+// left is found by its journal, which nobody holds.
+package journal
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// The errors that a caller may want to tell apart. Each comes with the path of the journal.
+var (
+	ErrExists = errors.New("there is a journal already")
+	ErrHeld   = errors.New("a process holds the journal")
+	ErrDamage = errors.New("the journal cannot be read")
+)
+
+// version is that of Content's form.
+const version = 1
+
+// halfWritten is the age from which a file without its name is taken for one whose process was killed.
+const halfWritten = time.Minute
+
+// Content is what a journal says. Old is what was there before.
+type Content[T any] struct {
+	Version int       `json:"version"`
+	Time    time.Time `json:"time"`
+	PID     int       `json:"pid"`
+	Host    string    `json:"host"` // @@hostname, port and data directory: which server
+	Port    int       `json:"port"`
+	DataDir string    `json:"data_dir"`
+	Started int64     `json:"started"` // unix seconds: which life of it
+	Old     T         `json:"old"`
+}
+
+// File is a journal that this process holds.
+type File struct {
+	path string
+	file *os.File
+}
+
+// pathOf is where the journal of a kind of change to a server is.
+func pathOf(dir, kind string, s mysql.Server) string {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%s\x00%d\x00%s", s.Hostname, s.Port, s.DataDir)
+	return filepath.Join(dir, fmt.Sprintf("%s-%016x.json", kind, h.Sum64()))
+}
+
+// Write puts what was there before on disk, and keeps it locked. It wraps ErrExists when there is a journal of that kind
+// for that server: somebody is at work on it, or was killed. started is since when the server runs, in unix seconds.
+func Write[T any](dir, kind string, s mysql.Server, started int64, old T) (*File, error) {
+	path := pathOf(dir, kind, s)
+	b, err := json.MarshalIndent(Content[T]{version, time.Now().UTC(), os.Getpid(), s.Hostname, s.Port, s.DataDir, started, old}, "", " ")
+	if err != nil {
+		return nil, fmt.Errorf("write the journal: %w", err)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make a folder for the journal: %w", err)
+	}
+	sweep(dir, kind)
+	f, err := publish(dir, kind, path, b)
+	switch {
+	case errors.Is(err, os.ErrExist):
+		return nil, fmt.Errorf("%w: %s", ErrExists, path)
+	case err != nil:
+		return nil, fmt.Errorf("write the journal: %w", err)
+	}
+	return &File{path: path, file: f}, nil
+}
+
+// publish writes a file that is whole, on disk and locked before it has its name: nobody may take it for that of a killed
+// process.
+func publish(dir, kind, path string, b []byte) (*os.File, error) {
+	f, err := os.CreateTemp(dir, "."+kind+"-*")
+	if err != nil {
+		return nil, err
+	}
+	defer os.Remove(f.Name())
+	err = lock(f)
+	if err == nil {
+		_, err = f.Write(b)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err == nil {
+		err = os.Link(f.Name(), path) // fails when there is one
+	}
+	if err == nil {
+		err = syncDir(dir)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+func lock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
+
+// sweep removes what a process left that was killed while it wrote its journal.
+func sweep(dir, kind string) {
+	list, _ := filepath.Glob(filepath.Join(dir, "."+kind+"-*"))
+	for _, path := range list {
+		if st, err := os.Stat(path); err == nil && time.Since(st.ModTime()) > halfWritten {
+			os.Remove(path)
+		}
+	}
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}
+
+// Take takes the journal that a killed process left of a server: nil when there is none. It wraps ErrHeld when its process
+// lives, and ErrDamage when somebody has to look at it.
+func Take[T any](dir, kind string, s mysql.Server) (*File, Content[T], error) {
+	var c Content[T]
+	f, err := os.Open(pathOf(dir, kind, s))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, c, nil
+	} else if err != nil {
+		return nil, c, fmt.Errorf("read the journal: %w", err)
+	}
+	if err := lock(f); err != nil {
+		f.Close()
+		return nil, c, fmt.Errorf("%w: %s", ErrHeld, f.Name())
+	}
+	if err := json.NewDecoder(f).Decode(&c); err != nil || c.Version != version {
+		f.Close()
+		return nil, c, fmt.Errorf("%w: look at %s, put back by hand what it says, and remove it", ErrDamage, f.Name())
+	}
+	return &File{path: f.Name(), file: f}, c, nil
+}
+
+// SameStart says whether two readings of when a server began are of one life of it: the two clocks are read one after the
+// other. A server that has begun anew has its own settings, and nothing is to be put back.
+func SameStart(a, b int64) bool { return a-b <= 2 && b-a <= 2 }
+
+// Path is where the journal is.
+func (f *File) Path() string { return f.path }
+
+// Remove ends the journal: everything is as before.
+func (f *File) Remove() error {
+	err := os.Remove(f.path)
+	f.Release()
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// Release lets the journal stand for whoever puts back what it says.
+func (f *File) Release() {
+	if f.file != nil {
+		f.file.Close()
+		f.file = nil
+	}
+}

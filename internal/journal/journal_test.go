@@ -1,0 +1,86 @@
+package journal
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+func TestJournal(t *testing.T) {
+	dir, server := filepath.Join(t.TempDir(), "state"), mysql.Server{Hostname: "db1", Port: 3306, DataDir: "/data"}
+	if f, _, err := Take[[]string](dir, "test", server); f != nil || err != nil {
+		t.Fatalf("%v, %v where there is nothing", f, err)
+	}
+	f, err := Write(dir, "test", server, 42, []string{"a", "b"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Write(dir, "test", server, 42, []string{"c"}); !errors.Is(err, ErrExists) {
+		t.Errorf("a second journal: %v", err)
+	}
+	if _, _, err := Take[[]string](dir, "test", server); !errors.Is(err, ErrHeld) {
+		t.Errorf("a journal that is held was taken: %v", err)
+	}
+	other := server
+	other.Port = 3307
+	if g, _, err := Take[[]string](dir, "test", other); g != nil || err != nil {
+		t.Errorf("another server has the journal: %v, %v", g, err)
+	}
+	f.Release() // as if killed
+	g, c, err := Take[[]string](dir, "test", server)
+	if err != nil || g == nil {
+		t.Fatalf("%v, %v", g, err)
+	}
+	if c.Started != 42 || c.PID != os.Getpid() || c.Host != "db1" || !slices.Equal(c.Old, []string{"a", "b"}) || time.Since(c.Time) > time.Minute {
+		t.Errorf("%+v", c)
+	}
+	if err := g.Remove(); err != nil {
+		t.Fatal(err)
+	}
+	if list, _ := os.ReadDir(dir); len(list) != 0 {
+		t.Errorf("%v is left", list)
+	}
+}
+
+func TestDamagedJournal(t *testing.T) {
+	dir, server := t.TempDir(), mysql.Server{Hostname: "db1"}
+	for _, content := range []string{"", "{", `{"version": 99}`} {
+		if err := os.WriteFile(pathOf(dir, "test", server), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if f, _, err := Take[[]string](dir, "test", server); f != nil || !errors.Is(err, ErrDamage) {
+			t.Errorf("%q: %v, %v", content, f, err)
+		}
+	}
+}
+
+// TestSweep removes what is half written and old, and nothing else.
+func TestSweep(t *testing.T) {
+	dir := t.TempDir()
+	old, fresh := filepath.Join(dir, ".test-1"), filepath.Join(dir, ".test-2")
+	for _, path := range []string{old, fresh} {
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	long := time.Now().Add(-2 * halfWritten)
+	if err := os.Chtimes(old, long, long); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Write(dir, "test", mysql.Server{}, 0, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Release()
+	if _, err := os.Stat(old); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the old one: %v", err)
+	}
+	if _, err := os.Stat(fresh); err != nil {
+		t.Error(err)
+	}
+}
