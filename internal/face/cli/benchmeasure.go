@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -63,7 +64,10 @@ func (f *measureFlags) once(ctx context.Context, name string, o bench.Options, o
 	if r.ServerVersion == "" {
 		r.ServerVersion = on.version
 	}
-	r.Parameters, r.Environment = on.parameters, on.environment
+	r.Parameters, r.Environment = maps.Clone(on.parameters), on.environment
+	if d, ok := o.Workload.(workload.Describer); ok {
+		maps.Copy(r.Parameters, d.Describe())
+	}
 	return r, nil
 }
 
@@ -77,14 +81,14 @@ type server struct {
 
 // look asks a server what it is, and refuses one that holds other data.
 func (f *measureFlags) look(ctx context.Context, cmd *cobra.Command, name string) (s server, err error) {
-	target, _, err := f.open(name)
+	target, w, err := f.open(name)
 	if err != nil {
 		return s, err
 	}
-	if err := f.guard(ctx, target); err != nil {
+	if err := f.guardRun(ctx, target, w); err != nil {
 		return s, err
 	}
-	s.parameters = parametersOf(cmd.Flags())
+	s.parameters = parametersOf(cmd.Flags(), name)
 	// Without an environment a run only cannot be explained later.
 	if s.environment, err = f.environment(ctx, target); err == nil && s.environment != nil {
 		s.version, s.local = s.environment.Server.Version, s.environment.ServerHost != nil
