@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math/rand/v2"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/measure/bench"
+	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/environ"
 	"github.com/rissodb/risso/internal/measure/workload"
 )
@@ -88,12 +90,33 @@ func (f *measureFlags) look(ctx context.Context, cmd *cobra.Command, name string
 	if err := f.guardRun(ctx, target, w); err != nil {
 		return s, err
 	}
+	if err := f.try(ctx, target, w); err != nil {
+		return s, err
+	}
 	s.parameters = parametersOf(cmd.Flags(), name)
 	// Without an environment a run only cannot be explained later.
 	if s.environment, err = f.environment(ctx, target); err == nil && s.environment != nil {
 		s.version, s.local = s.environment.Server.Version, s.environment.ServerHost != nil
+		if target.Dialect() == drive.Postgres {
+			s.version = "PostgreSQL " + s.version
+		}
 	}
 	return s, nil
+}
+
+// try opens one session and prepares the statements, so that what is missing on the second server is told before the first run.
+func (f *measureFlags) try(ctx context.Context, t drive.Target, w workload.Workload) error {
+	var stop drive.Stop
+	defer context.AfterFunc(ctx, stop.Set)()
+	s, err := t.Open(ctx, &stop)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if _, err := w.Client(s, 0, rand.New(rand.NewPCG(1, 1))); err != nil {
+		return fmt.Errorf("%s: prepare the statements of %s: %w", t, w.Name(), err)
+	}
+	return nil
 }
 
 // endOf gives an error of a measuring command its exit code and hint.

@@ -142,7 +142,7 @@ func postgresEnds(t *testing.T, way Target) {
 		t.Errorf("a stop while waiting: %v after %v", err, time.Since(began))
 	}
 	s = opened(t, way, &other)
-	s.SetPatience(300*time.Millisecond)
+	s.SetPatience(300 * time.Millisecond)
 	if _, err := s.Exec(Read, "SELECT pg_sleep(20)"); !errors.Is(err, ErrLost) {
 		t.Errorf("no answer in time: %v", err)
 	}
@@ -174,7 +174,7 @@ func postgresDies(t *testing.T, pg *postgres.Server, ways map[string]string) {
 			t.Fatal(err)
 		}
 		s := opened(t, way, &stop)
-		s.SetPatience(500*time.Millisecond)
+		s.SetPatience(500 * time.Millisecond)
 		st, err := s.Prepare(Read, "SELECT pg_backend_pid()")
 		if err != nil {
 			t.Fatal(err)

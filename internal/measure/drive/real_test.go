@@ -239,7 +239,7 @@ func stopsAndLoses(t *testing.T, way Target) {
 		t.Errorf("a stop while waiting: %v after %v", err, time.Since(began))
 	}
 	s = opened(t, way, &other)
-	s.SetPatience(300*time.Millisecond)
+	s.SetPatience(300 * time.Millisecond)
 	began = time.Now()
 	if _, err := s.Exec(Read, "SELECT SLEEP(20)"); !errors.Is(err, ErrLost) || time.Since(began) > 5*time.Second {
 		t.Errorf("no answer in time: %v after %v", err, time.Since(began))
