@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"time"
 
 	"github.com/rissodb/risso/internal/store/blob"
 )
@@ -29,6 +30,12 @@ func (p place) Get(ctx context.Context, key string) (io.ReadCloser, error) {
 func (p place) Size(ctx context.Context, key string) (int64, error) {
 	st, err := p.blobs.Stat(ctx, key)
 	return st.Size, notExist(err)
+}
+
+// Modified is when a key was put, by the clock of the place.
+func (p place) Modified(ctx context.Context, key string) (time.Time, error) {
+	st, err := p.blobs.Stat(ctx, key)
+	return st.Modified, notExist(err)
 }
 
 func (p place) List(ctx context.Context, prefix string, f func(key string, size int64) error) error {
