@@ -59,3 +59,17 @@ func notExist(err error) error {
 	}
 	return err
 }
+
+// Clean removes what uploads that began before a time left without a name, and counts it.
+func (p place) Clean(ctx context.Context, before time.Time, dry bool) (n int64, err error) {
+	for l, err := range p.blobs.Leftovers(ctx, before) {
+		if err == nil && !dry {
+			err = p.blobs.Discard(ctx, l)
+		}
+		if err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
+}
