@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -270,16 +271,20 @@ func TestPruneAndBegin(t *testing.T) {
 
 // TestPruneCut: a prune that ends at any moment leaves whole backups, and the next one does the rest.
 func TestPruneCut(t *testing.T) {
-	for n := range 40 {
+	model := t.TempDir()
+	ids := five(t, made(t, model, Keys{}))
+	for n := 0; n < 60; n += 2 {
 		dir := t.TempDir()
-		ids := five(t, made(t, dir, Keys{}))
+		if err := os.CopyFS(dir, os.DirFS(model)); err != nil {
+			t.Fatal(err)
+		}
 		ctx, cancel := context.WithCancel(t.Context())
-		s := &cutting{Store: folder(dir), left: n, cut: cancel}
+		s := &cutting{Store: folder(dir), cut: cancel}
+		s.left.Store(int64(n))
 		r, err := Open(ctx, s)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.armed = true
 		_, err = r.Prune(ctx, PruneOptions{Retention: Retention{Last: 1}})
 		cancel()
 		left := opened(t, dir, Keys{})
@@ -306,16 +311,13 @@ func TestPruneCut(t *testing.T) {
 // cutting ends a context after so many changes.
 type cutting struct {
 	Store
-	armed bool
-	left  int
-	cut   func()
+	left atomic.Int64
+	cut  func()
 }
 
 func (c *cutting) Delete(ctx context.Context, key string) error {
-	if c.armed {
-		if c.left--; c.left < 0 {
-			c.cut()
-		}
+	if c.left.Add(-1) < 0 {
+		c.cut()
 	}
 	if err := ctx.Err(); err != nil {
 		return err
