@@ -20,4 +20,5 @@ func (s keySet) size(key string) (int64, bool) {
 	return n, ok
 }
 
-func (s keySet) remove(key string) { delete(s, xxh3.HashString(key)) }
+// put adds a key, or changes its size.
+func (s keySet) put(key string, size int64) { s[xxh3.HashString(key)] = size }
