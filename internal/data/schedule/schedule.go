@@ -70,12 +70,14 @@ func (s Schedule) Next(now time.Time) time.Time {
 func onDay(day time.Time, minute int, loc *time.Location) time.Time {
 	y, m, d := day.Date()
 	at := time.Date(y, m, d, minute/60, minute%60, 0, 0, loc)
-	if at.Hour()*60+at.Minute() == minute {
+	const wall = "20060102 1504"
+	want, got := time.Date(y, m, d, minute/60, minute%60, 0, 0, time.UTC).Format(wall), at.Format(wall)
+	if got == want {
 		return at
 	}
 	// It does not exist: time.Date gives a time on one side or the other of the moment when clocks are put forward.
 	start, end := at.ZoneBounds()
-	if at.Hour()*60+at.Minute() < minute {
+	if got < want {
 		return end
 	}
 	return start
