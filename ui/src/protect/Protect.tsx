@@ -38,12 +38,12 @@ function Row({ s, now }: { s: Protected; now: number }) {
 }
 
 /** Nothing is protected: how to begin. */
-export function Begin({ name }: { name: string }) {
+export function Begin({ name, byHand }: { name: string; byHand: boolean }) {
   const block = configBlock(name);
   return (
     <section class="begin">
-      <p>A backup now, by hand: <Remedy text={`risso backup --dsn … --to /backup/${name.replace(/[^\w.-]+/g, '-')}`} /></p>
-      <p>Or let this Risso do it, again and again. Write into the file that <code>risso serve --config</code> reads, and start it anew:</p>
+      {byHand && <p>A backup now, by hand: <Remedy text={`risso backup --dsn … --to /backup/${name.replace(/[^\w.-]+/g, '-')}`} /></p>}
+      <p>{byHand ? 'Or let' : 'Let'} this Risso do it, again and again. Write into the file that <code>risso serve --config</code> reads, and start it anew:</p>
       <div class="block"><pre>{block}</pre><Copy text={block} /></div>
     </section>
   );
@@ -78,7 +78,7 @@ export function Protect() {
         </thead>
         <tbody>{list.map((s) => <Row key={s.id} s={s} now={now} />)}</tbody>
       </table>
-      {bare && <Begin name={list[0].name} />}
+      {bare && <Begin name={list[0].name} byHand />}
     </main>
   );
 }

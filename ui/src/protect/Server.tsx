@@ -1,6 +1,6 @@
 /** The page /server/ID/protect: all of the protection of one server. */
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { ApiError, fetchProtected, fetchProtectRun, serverNow, type ProtectBackup, type ProtectDetail, type ProtectDrill, type Protected, type ProtectRun, type ProtectRunDetail } from '../api';
+import { ApiError, fetchProtected, fetchProtectRun, serverNow, type DrillStage, type ProtectBackup, type ProtectDetail, type ProtectDrill, type Protected, type ProtectRun, type ProtectRunDetail } from '../api';
 import { duration, exact, human } from '../common/format';
 import { Copy, Findings, Moment, Remedy, StateMark } from '../common/parts';
 import { usePoll } from '../common/poll';
@@ -10,7 +10,7 @@ import { HOME, formatView } from '../common/view';
 import { Act, Progress } from './parts';
 import { Begin } from './Protect';
 import { Timeline } from './Timeline';
-import { DOES, plan, took, until, windowText } from './words';
+import { DOES, plan, took, until, windowText, within } from './words';
 
 const OUTCOME: Record<ProtectRun['outcome'], 'ok' | 'critical' | 'warning' | 'new'> = { ok: 'ok', failed: 'critical', interrupted: 'warning', running: 'new' };
 
@@ -85,20 +85,24 @@ function Recovery({ drills, now }: { drills: ProtectDrill[]; now: number }) {
   const stages = (d?.proof?.stages ?? []).filter((x) => x.seconds > 0);
   if (!d || stages.length === 0) return null;
   const most = Math.max(...stages.map((x) => x.seconds));
+  // What comes behind the recovery looks whether all is well: a server in need would answer meanwhile.
+  const counts = within(stages, d.recovery);
+  const row = (x: DrillStage, after: boolean) => (
+    <tr key={x.name} class={after ? 'after' : ''}>
+      <td>{x.name}</td>
+      <td class="num" title={exact(x.seconds, 's')}>{human(x.seconds, 's')}</td>
+      <td class="c-bar"><i style={{ width: `${((x.seconds / most) * 100).toFixed(1)}%` }} /></td>
+    </tr>
+  );
   return (
     <section aria-labelledby="recovery">
       <h2 id="recovery">Recovery, as the drill <Moment t={d.began} now={now} /> measured it</h2>
       <table class="list stages">
         <tbody>
-          {stages.map((x) => (
-            <tr key={x.name}>
-              <td>{x.name}</td>
-              <td class="num" title={exact(x.seconds, 's')}>{human(x.seconds, 's')}</td>
-              <td class="c-bar"><i style={{ width: `${((x.seconds / most) * 100).toFixed(1)}%` }} /></td>
-            </tr>
-          ))}
+          {stages.slice(0, counts).map((x) => row(x, false))}
+          {d.recovery > 0 && <tr class="sum"><td><b>until it answered with its data</b></td><td class="num"><b>{human(d.recovery, 's')}</b></td><td /></tr>}
+          {stages.slice(counts).map((x) => row(x, true))}
         </tbody>
-        <tfoot><tr><td><b>until it answered with its data</b></td><td class="num"><b>{human(d.recovery, 's')}</b></td><td /></tr></tfoot>
       </table>
     </section>
   );
@@ -251,7 +255,7 @@ export function ProtectServer() {
     <main class="protect one">
       <p class="crumb"><a href={formatView({ ...HOME, page: 'protect' })}>← all servers</a></p>
       <Head s={s} now={now} />
-      {!s.plan && <Begin name={s.name} />}
+      {!s.plan && <Begin name={s.name} byHand={false} />}
       {(s.plan || s.last_backup) && <Figures s={s} now={now} />}
       <Jobs s={s} now={now} onDone={() => void load().catch(() => undefined)} />
       {(s.plan || s.last_backup) && <Timeline d={held} now={now} onPick={pick} />}

@@ -1,5 +1,5 @@
 /** Sentences about protection. */
-import type { JobKind, Protected, ProtectJob, ProtectRun, ProtectRunning, Span } from '../api';
+import type { DrillStage, JobKind, Protected, ProtectJob, ProtectRun, ProtectRunning, Span } from '../api';
 import { age, duration, human } from '../common/format';
 import type { Said } from '../fleet/sentence';
 
@@ -104,4 +104,14 @@ export function configBlock(name: string): string {
       retention: {keep_daily: 7, keep_weekly: 4, keep_monthly: 12}
       drill: weekly on sunday at 04:00
       mirror: true`;
+}
+
+/** How many of a drill's stages make up its recovery: the rest are checks behind it. */
+export function within(stages: DrillStage[], recovery: number): number {
+  let sum = 0;
+  for (let i = 0; i < stages.length; i++) {
+    if (sum + stages[i].seconds > recovery * 1.01 + 0.01) return i;
+    sum += stages[i].seconds;
+  }
+  return stages.length;
 }
