@@ -7,8 +7,10 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -202,6 +204,15 @@ func identity(ctx context.Context, c *mysql.Conn) (string, error) {
 		return "", fmt.Errorf("ask who the server is: %w", err)
 	}
 	return id, nil
+}
+
+// userName is the name of a user, or its number where it has none.
+func userName(uid uint32) string {
+	id := strconv.FormatUint(uint64(uid), 10)
+	if u, err := user.LookupId(id); err == nil {
+		return u.Username
+	}
+	return id
 }
 
 // privateDir makes a directory that nobody else can look into, under parent or the system's one for temporary files.

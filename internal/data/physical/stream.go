@@ -2,6 +2,7 @@ package physical
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"regexp"
@@ -107,6 +108,7 @@ type gated struct {
 	gate  Gate
 	open  func() bool
 	moved func(int64)
+	ended func(int64) // may be nil
 	n     int64
 }
 
@@ -114,6 +116,10 @@ func (g *gated) Read(b []byte) (int, error) {
 	n, err := g.r.Read(b)
 	g.n += int64(n)
 	g.moved(g.n)
+	if errors.Is(err, io.EOF) && g.ended != nil {
+		g.ended(g.n)
+		g.ended = nil
+	}
 	if n > 0 && g.gate != nil && !g.open() {
 		if gerr := g.gate.Pass(g.ctx, n); gerr != nil {
 			return n, gerr
