@@ -21,6 +21,7 @@ type sink struct {
 	group  *errgroup.Group
 	free   chan []byte
 	work   chan piece
+	closed bool
 	buf    []byte
 	number int
 
@@ -126,14 +127,14 @@ func (s *sink) flush() error {
 // Close stores what is left, and returns when all is stored, or why it could not be. It may be called again.
 func (s *sink) Close() error {
 	var err error
-	if s.work == nil {
+	if s.closed {
 		return nil
 	}
+	s.closed = true
 	if len(s.buf) > 0 {
 		err = s.flush()
 	}
 	close(s.work)
-	s.work = nil
 	if werr := s.group.Wait(); werr != nil {
 		return werr // what stopped the workers is the cause of all else
 	}
