@@ -318,3 +318,13 @@ func TestReadRecipients(t *testing.T) {
 		t.Errorf("half an identity: %v", err)
 	}
 }
+
+var errNowhere = blob.ErrNotFound
+
+func benchKeys(b *testing.B) Keys {
+	id, err := age.GenerateX25519Identity()
+	if err != nil {
+		b.Fatal(err)
+	}
+	return Keys{Recipients: []string{id.Recipient().String()}, Identities: []age.Identity{id}}
+}
