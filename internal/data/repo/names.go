@@ -45,6 +45,7 @@ const (
 	dataPrefix     = "data/"
 	physicalPrefix = "physical/"
 	proofPrefix    = "proofs/"
+	damagedPrefix  = "damaged/"
 )
 
 // pruneLockPrefix begins the leases of prunes.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +21,7 @@ type verifyFlags struct {
 	fromFlags
 	backups      []string
 	quick, again bool
+	setAside     bool
 	threads      int
 	output       string
 }
@@ -37,6 +39,9 @@ A repository that is encrypted is read with --identity; without one the seals of
 checked, which finds any change, and the contents are not looked into.
 
 An interrupted run goes on where it was when it is started again within a day (--again begins anew).
+A damaged object is taken for whole by the next backup that has the same rows, unless it is set aside
+(--set-aside): then that backup stores it anew, or risso backup copy brings it from a second place.
+
 It exits with 0 only when everything is whole. That a backup can be restored is shown by risso drill.
 
 ` + exitCodesHelp,
@@ -50,6 +55,7 @@ It exits with 0 only when everything is whole. That a backup can be restored is 
 	f.fromFlags.bind(cmd)
 	fl.StringArrayVar(&f.backups, "backup", nil, "only this backup, by its ID; newest for the newest one; may be repeated")
 	fl.BoolVar(&f.quick, "quick", false, "only whether objects are there and as long as they should be; they are not read")
+	fl.BoolVar(&f.setAside, "set-aside", false, "put damaged objects away under damaged/ in the place, so that the next backup or a copy from a second place stores them anew")
 	fl.BoolVar(&f.again, "again", false, "begin anew instead of going on with an interrupted run")
 	fl.IntVar(&f.threads, "threads", 0, "objects read at once (default two for each processor, at most 16)")
 	fl.StringVarP(&f.output, "output", "o", "text", "text or json")
@@ -71,7 +77,7 @@ func runVerify(ctx context.Context, s Streams, f verifyFlags) error {
 		return err
 	}
 	defer closePlace()
-	o := repo.VerifyOptions{Quick: f.quick, Threads: f.threads}
+	o := repo.VerifyOptions{Quick: f.quick, Threads: f.threads, SetAside: f.setAside}
 	if o.Backups, err = backupIDs(ctx, r, f.backups); err != nil {
 		return repoFailure(ctx, f.from, err)
 	}
@@ -109,7 +115,11 @@ func runVerify(ctx context.Context, s Streams, f verifyFlags) error {
 	if err != nil || v.Whole() {
 		return err
 	}
-	return failure(exitFailed, "", fmt.Errorf("%s, %s cannot be restored whole", counted(len(v.Problems), "problem"), counted(len(v.Broken), "backup")))
+	hint := ""
+	if !f.setAside && slices.ContainsFunc(v.Problems, func(p repo.Problem) bool { return p.Kind == repo.Damaged }) {
+		hint = "the next backup takes a damaged object for whole unless it is set aside: risso verify --set-aside"
+	}
+	return failure(exitFailed, hint, fmt.Errorf("%s, %s cannot be restored whole", counted(len(v.Problems), "problem"), counted(len(v.Broken), "backup")))
 }
 
 // backupIDs turns what --backup says into IDs.
@@ -150,7 +160,11 @@ func verifyText(w io.Writer, v *repo.Verified, place string, quick bool, seconds
 		if len(p.Backups) > 0 {
 			needed = ", needed by " + strings.Join(p.Backups, ", ")
 		}
-		fmt.Fprintf(w, "%-8s %s: %s%s\n", p.Kind, p.Key, p.What, needed)
+		aside := ""
+		if p.Aside != "" {
+			aside = ", set aside"
+		}
+		fmt.Fprintf(w, "%-8s %s: %s%s%s\n", p.Kind, p.Key, p.What, needed, aside)
 	}
 	if len(v.Broken) > 0 {
 		fmt.Fprintf(w, "Broken   %s\n", strings.Join(v.Broken, ", "))
