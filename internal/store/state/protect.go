@@ -166,8 +166,12 @@ func (s *Store) BeginRun(ctx context.Context, r Run) (id int64, err error) {
 		if id, err = res.LastInsertId(); err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, `DELETE FROM protect_runs WHERE id <= ? - ?`, id, mostRuns)
-		return err
+		for _, old := range []string{`DELETE FROM protect_runs WHERE id <= ? - ?`, `DELETE FROM protect_progress WHERE run <= ? - ?`, `DELETE FROM protect_log WHERE run <= ? - ?`} {
+			if _, err := tx.ExecContext(ctx, old, id, mostRuns); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	return id, err
 }

@@ -163,6 +163,23 @@ var migrations = [...]string{
 		gap      TEXT NOT NULL,     -- what is missing before first; empty: nothing
 		PRIMARY KEY (place, instance)
 	) STRICT, WITHOUT ROWID;`,
+	// 4
+	`CREATE TABLE protect_progress (
+		run   INTEGER PRIMARY KEY,
+		time  INTEGER NOT NULL,
+		stage TEXT NOT NULL,
+		done  INTEGER NOT NULL,
+		total INTEGER NOT NULL,     -- 0: unknown
+		unit  TEXT NOT NULL         -- bytes, rows, tables
+	) STRICT;
+
+	CREATE TABLE protect_log (
+		id   INTEGER PRIMARY KEY AUTOINCREMENT,
+		run  INTEGER NOT NULL,
+		time INTEGER NOT NULL,
+		text TEXT NOT NULL
+	) STRICT;
+	CREATE INDEX protect_log_by_run ON protect_log (run, id);`,
 }
 
 // migrate brings a file to the newest schema, all of it or none.
