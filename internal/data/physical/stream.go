@@ -124,7 +124,7 @@ func (g *gated) Read(b []byte) (int, error) {
 		g.ended = nil
 	}
 	if n > 0 && g.gate != nil && !g.open() {
-		if gerr := g.gate.Pass(g.ctx, n); gerr != nil {
+		if gerr := g.gate.Pass(g.ctx, int64(n)); gerr != nil {
 			return n, gerr
 		}
 	}
