@@ -126,6 +126,7 @@ type GTID struct {
 	Standalone bool       // MariaDB: one statement, with neither BEGIN nor COMMIT
 	DDL        bool       // MariaDB
 	XA         bool       // MariaDB: XA PREPARE, or the end of a prepared one
+	Prepares   *XID       // MariaDB: what comes is this XA transaction, up to its XA PREPARE
 	AlterPhase bool       // MariaDB 10.8: half of an ALTER (binlog_alter_two_phase)
 	Thread     uint32     // MariaDB 11.5: of the connection; 0 where it does not say
 
@@ -134,17 +135,16 @@ type GTID struct {
 
 // Flags of MariaDB's GTID event (sql/log_event.h, class Gtid_log_event).
 const (
-	mariaStandalone   = 1
-	mariaGroupCommit  = 2
-	mariaDDL          = 32
-	mariaPreparedXA   = 64
-	mariaCompletedXA  = 128
-	extraMultiEngine  = 1
-	extraStartAlter   = 2
-	extraCommitAlter  = 4
-	extraRollback     = 8
-	extraThreadID     = 16
-	mariaGTIDFixedLen = 19
+	mariaStandalone  = 1
+	mariaGroupCommit = 2
+	mariaDDL         = 32
+	mariaPreparedXA  = 64
+	mariaCompletedXA = 128
+	extraMultiEngine = 1
+	extraStartAlter  = 2
+	extraCommitAlter = 4
+	extraRollback    = 8
+	extraThreadID    = 16
 )
 
 // ParseGTID reads a GTID event of any kind.
@@ -210,13 +210,14 @@ func parseMariaGTID(e Event) (GTID, error) {
 	}
 	if flags&mariaGroupCommit != 0 {
 		c.take(8)
-	} else {
-		c.take(mariaGTIDFixedLen - 13)
 	}
 	if g.XA {
-		c.take(4)
-		g, b := int(c.uint(1)), int(c.uint(1))
-		c.take(g + b)
+		x := XID{Format: int32(c.uint(4))}
+		n, m := int(c.uint(1)), int(c.uint(1))
+		x.Gtrid, x.Bqual = bytes.Clone(c.take(n)), bytes.Clone(c.take(m))
+		if flags&mariaPreparedXA != 0 {
+			g.Prepares = &x
+		}
 	}
 	if len(c.b) == 0 || c.bad {
 		return g, nil

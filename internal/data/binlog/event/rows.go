@@ -208,3 +208,41 @@ func fixLength(raw []byte, typ Type) []byte {
 
 // PlainEvent is any event without its checksum, its length set accordingly. The bytes are the event's own.
 func PlainEvent(e Event) []byte { return fixLength(e.Raw[:HeaderLen+len(e.Body)], e.Type) }
+
+// Split cuts a rows event without checksum into several of at most limit bytes each, where its rows are short enough. Every
+// part is an event of its own.
+func Split(f Format, raw []byte, t *Table, limit int) ([][]byte, error) {
+	e := Event{Header: ParseHeader(raw), Body: raw[HeaderLen:]}
+	r, err := OpenRows(f, e, t)
+	if err != nil {
+		return nil, err
+	}
+	head := raw[:len(raw)-len(r.c.b)]
+	var parts [][]byte
+	begin := r.c.b
+	taken := 0
+	cut := func() {
+		part := append(append(make([]byte, 0, len(head)+taken), head...), begin[:taken]...)
+		parts = append(parts, fixLength(part, e.Type))
+		begin, taken = begin[taken:], 0
+	}
+	for len(r.c.b) > 0 {
+		left := len(r.c.b)
+		for i := range r.images {
+			if err := r.images[i].read(&r.c, t, nil); err != nil {
+				return nil, err
+			}
+		}
+		n := left - len(r.c.b)
+		if taken > 0 && len(head)+taken+n > limit {
+			cut()
+		}
+		if taken += n; n == 0 {
+			return nil, errors.New("rows without columns")
+		}
+	}
+	if taken > 0 {
+		cut()
+	}
+	return parts, nil
+}
