@@ -249,7 +249,7 @@ func (w *workload) sums(t *testing.T, db *sql.DB) []string {
 			cols[i] = "IFNULL(HEX(CONCAT(" + cols[i] + ")), '~')"
 		}
 		expr := "MD5(CONCAT_WS('#', " + strings.Join(cols, ", ") + "))"
-		out = append(out, tb.name+" "+value(t, db, "SELECT CONCAT(COUNT(*), ' ', IFNULL(SUM(CONV(LEFT("+expr+", 15), 16, 10)), 0)) FROM "+tb.name))
+		out = append(out, tb.name+" "+value(t, db, "SELECT CONCAT(COUNT(*), ' ', IFNULL(SUM(CAST(CONV(LEFT("+expr+", 15), 16, 10) AS UNSIGNED)), 0)) FROM "+tb.name))
 	}
 	return out
 }

@@ -71,6 +71,7 @@ type Format struct {
 
 	hasAlgorithm bool // the server is new enough to say
 	tableIDLen   int
+	number       int    // of the version: 80015 for 8.0.15
 	lens         []byte // of the post-headers, by type
 }
 
@@ -101,6 +102,7 @@ func ParseFormat(raw []byte) (Format, error) {
 	var a, b, d int
 	fmt.Sscanf(f.Version, "%d.%d.%d", &a, &b, &d)
 	n := a*10000 + b*100 + d
+	f.number = n
 	if f.hasAlgorithm = n >= 50601 || f.MariaDB() && n >= 50300; f.hasAlgorithm {
 		f.lens = f.lens[:len(f.lens)-ChecksumLen-1]
 		f.Checksum = raw[algorithmAt(raw)] == 1

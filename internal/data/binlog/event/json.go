@@ -306,3 +306,49 @@ func packedTime(v int64, typ byte) string {
 	}
 	return fmt.Sprintf("%s %02d:%02d:%02d.%06d", date, hms>>12, hms>>6&63, hms&63, micro)
 }
+
+// Operations of a difference between two JSON documents (sql/json_diff.h, Json_diff_vector::read_binary).
+const (
+	jsonReplace = 0
+	jsonInsert  = 1
+	jsonRemove  = 2
+)
+
+// Patched is a JSON value of which the log has only the differences to the one before, as an expression in SQL.
+func (c *Column) Patched(before, diff Value) (string, error) {
+	if before.Partial || !before.Present || before.Null || !diff.Partial {
+		return "", errJSON
+	}
+	expr, err := jsonLiteral(before.Raw)
+	if err != nil {
+		return "", err
+	}
+	d := cursor{b: diff.Raw}
+	for len(d.b) > 0 {
+		op := d.uint(1)
+		path := string(d.take(int(d.packed())))
+		if d.bad || op > jsonRemove {
+			return "", errJSON
+		}
+		if op == jsonRemove {
+			expr = "JSON_REMOVE(" + expr + ", " + quoteUTF8(path) + ")"
+			continue
+		}
+		raw := d.take(int(d.packed()))
+		if d.bad || len(raw) == 0 {
+			return "", errJSON
+		}
+		n, err := jsonValue(raw[0], raw[1:], 0)
+		if err != nil {
+			return "", err
+		}
+		function := "JSON_REPLACE"
+		if op == jsonInsert {
+			if function = "JSON_INSERT"; strings.HasSuffix(path, "]") {
+				function = "JSON_ARRAY_INSERT"
+			}
+		}
+		expr = function + "(" + expr + ", " + quoteUTF8(path) + ", " + n.expression() + ")"
+	}
+	return expr, d.err()
+}

@@ -216,15 +216,8 @@ func (t *Table) optional(f Format, c cursor) {
 		kind := c.uint(1)
 		v := cursor{b: c.take(int(c.packed()))}
 		switch kind {
-		case 1: // which numbers have no sign: a bit each, the highest first
-			i := 0
-			for j := range t.Columns {
-				if t.Columns[j].numeric {
-					t.Columns[j].Known = i/8 < len(v.b)
-					t.Columns[j].Unsigned = i/8 < len(v.b) && v.b[i/8]&(0x80>>(i%8)) != 0
-					i++
-				}
-			}
+		case 1: // which numbers have no sign
+			t.signs(f, v.b)
 		case 2: // the collation of most, then pairs of number and collation
 			t.collations(f, uint32(v.packed()), v)
 		case 3: // one collation each
@@ -247,6 +240,35 @@ func (t *Table) optional(f Format, c cursor) {
 				t.key(int(v.packed()))
 				v.packed()
 			}
+		}
+	}
+}
+
+// signs reads which numbers have no sign: a bit each, the highest first. MariaDB and MySQL 9.7 count YEAR among the numbers,
+// MySQL 8.0.15 does not (both found out by asking them). Between those two versions, what the two readings do not agree
+// on is not known.
+func (t *Table) signs(f Format, bitmap []byte) {
+	read := func(years bool) []bool {
+		out := make([]bool, len(t.Columns))
+		i := 0
+		for j, c := range t.Columns {
+			if c.numeric || years && c.typ == typeYear {
+				out[j] = i/8 < len(bitmap) && bitmap[i/8]&(0x80>>(i%8)) != 0
+				i++
+			}
+		}
+		return out
+	}
+	with, without := read(true), read(false)
+	for j := range t.Columns {
+		c := &t.Columns[j]
+		switch {
+		case f.MariaDB() || f.number >= 90700:
+			c.Known, c.Unsigned = true, with[j]
+		case f.number <= 80015:
+			c.Known, c.Unsigned = true, without[j]
+		default:
+			c.Known, c.Unsigned = with[j] == without[j], with[j] && without[j]
 		}
 	}
 }

@@ -334,3 +334,36 @@ func time2Text(b []byte, digits int) string {
 	hms, frac := v>>bits, uint64(v)&(1<<bits-1)
 	return fmt.Sprintf("%s%02d:%02d:%02d%s", sign, hms>>12&(1<<10-1), hms>>6&63, hms&63, fraction(frac, digits))
 }
+
+// Equals is a condition that is true for exactly the value, byte for byte, NULL for NULL.
+func (c *Column) Equals(v Value) (string, error) {
+	text, err := c.Literal(v)
+	if err != nil {
+		return "", err
+	}
+	name := "`" + strings.ReplaceAll(c.Name, "`", "``") + "`"
+	if v.Null {
+		return name + " IS NULL", nil
+	}
+	switch c.typ {
+	case typeVarchar, typeVarString, typeString, typeBlob, typeTinyBlob, typeMediumBlob, typeLongBlob, typeVarcharZip, typeBlobZip:
+		if c.Declared == "uuid" || strings.HasPrefix(c.Declared, "inet") || c.Key {
+			break // a key's own collation says what is the same, and its index is used
+		}
+		raw := v.Raw
+		if c.typ == typeVarcharZip || c.typ == typeBlobZip {
+			if raw, err = unzipColumn(raw); err != nil {
+				return "", err
+			}
+		}
+		if c.typ == typeString && c.Binary {
+			raw = append(bytes.Clone(raw), make([]byte, max(0, c.a-len(raw)))...) // BINARY(n) is padded with zeros
+		}
+		return "CAST(" + name + " AS BINARY) = " + hexLiteral(raw), nil
+	case typeGeometry, typeVector:
+		return "HEX(" + name + ") = '" + strings.ToUpper(hex.EncodeToString(v.Raw)) + "'", nil
+	case typeEnum, typeSet, typeBit:
+		return name + " + 0 = " + text + " + 0", nil
+	}
+	return name + " = " + text, nil
+}
