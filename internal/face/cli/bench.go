@@ -35,6 +35,7 @@ func newBench(s Streams) *cobra.Command {
 type workloadFlags struct {
 	serverFlags
 	workload.Params
+	part    logPart        // of the log that replay runs again
 	yes     bool           // go on beside other data
 	command *cobra.Command // that was called
 }
@@ -53,7 +54,7 @@ func (f *workloadFlags) bind(cmd *cobra.Command) {
 	fl.BoolVar(&f.NoIndex, "no-index", false, "tables without an index on k")
 	fl.StringVar(&f.Engine, "engine", "", "storage engine of new tables (default InnoDB)")
 	fl.StringVar(&f.TableOptions, "table-options", "", "what CREATE TABLE ends with, such as ROW_FORMAT=COMPRESSED")
-	whole(&f.Warehouses, "warehouses", d.Warehouses, "tpcc: warehouses of about 85 MB; 0: one to prepare, all there are to run")
+	whole(&f.Warehouses, "warehouses", d.Warehouses, "tpcc: warehouses of about 105 MB; 0: one to prepare, all there are to run")
 	fl.BoolVar(&f.ForeignKeys, "foreign-keys", false, "tpcc: prepare with foreign keys and their indexes")
 	fl.StringVar(&f.Distribution, "distribution", d.Distribution, "how rows are drawn: uniform, special, pareto, zipfian, gaussian")
 	fl.Var((*numbersFlag)(&f.DistributionParams), "distribution-param", "name=value, may be repeated: spec-iter (12), spec-pct (1), spec-res (75), pareto-h (0.2), zipfian-exp (0.8)")
@@ -128,6 +129,17 @@ func (f *workloadFlags) guard(ctx context.Context, t drive.Target) error {
 		return failure(exitUsage, "--yes goes on beside them", fmt.Errorf("%s holds %d tables that are no benchmark's, the first is %s", t, n, first))
 	}
 	return nil
+}
+
+// guardRun does the same before a run, but for one that is meant for data that are there and changes none of them.
+func (f *workloadFlags) guardRun(ctx context.Context, t drive.Target, w workload.Workload) error {
+	switch w.Name() {
+	case "script", "replay":
+		if x, ok := w.(workload.Writer); ok && !x.Writes() {
+			return nil
+		}
+	}
+	return f.guard(ctx, t)
 }
 
 // numbersFlag is a flag of named numbers.

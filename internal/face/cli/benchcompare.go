@@ -49,6 +49,7 @@ a killed comparison left is put back by --restore. --dry-run shows the statement
 ` + exitCodesHelp,
 		Example: `  risso bench compare before.json after.json
   risso bench compare point_select --dsn-a 'root@tcp(db1:3306)/sbtest' --dsn-b 'root@tcp(db2:3306)/sbtest' --threads 16
+  risso bench compare read_write --dsn-a 'root@tcp(db1:3306)/sbtest' --dsn-b 'postgres://root@db2/sbtest'
   risso bench compare update_index --dsn 'root@unix(/run/mysqld/mysqld.sock)/sbtest' \
       --set-a innodb_flush_log_at_trx_commit=1 --set-b innodb_flush_log_at_trx_commit=2 --dry-run`,
 		Args: cobra.MaximumNArgs(2),
@@ -60,8 +61,8 @@ a killed comparison left is put back by --restore. --dry-run shows the statement
 	f.measureFlags.bind(cmd, 10*time.Second)
 	fl.IntVar(&f.threads, "threads", 1, "sessions at a time")
 	fl.Float64Var(&f.rate, "rate", 0, "transactions a second, by a Poisson process; 0: as many as the sessions can")
-	fl.StringVar(&f.dsnA, "dsn-a", "", "server A")
-	fl.StringVar(&f.dsnB, "dsn-b", "", "server B")
+	fl.StringVar(&f.dsnA, "dsn-a", "", "server A, written as --dsn")
+	fl.StringVar(&f.dsnB, "dsn-b", "", "server B, which may be of another kind")
 	fl.StringArrayVar(&f.setA, "set-a", nil, "variable=value of A; may be repeated")
 	fl.StringArrayVar(&f.setB, "set-b", nil, "variable=value of B; may be repeated")
 	fl.IntVar(&f.runs, "runs", 10, "runs of each")
@@ -325,22 +326,9 @@ func compareRestore(ctx context.Context, s Streams, f compareFlags) error {
 	if err != nil {
 		return err
 	}
-	if f.output == "json" {
-		out := map[string]any{"found": left != nil, "dry_run": f.dryRun}
-		if left != nil {
-			out["since"], out["restarted"], out["statements"] = left.Since, left.Restarted, append([]string{}, left.Statements...)
-		}
-		return render.JSON(s.Out, out)
+	r := restored{what: "comparison", dir: f.stateDir, dryRun: f.dryRun}
+	if left != nil {
+		r.found, r.since, r.restarted, r.statements, r.words = true, left.Since, left.Restarted, left.Statements, "\n  "+strings.Join(left.Statements, "\n  ")
 	}
-	switch {
-	case left == nil:
-		_, err = fmt.Fprintln(s.Out, "nothing to put back: no killed comparison of this server is on record in "+f.stateDir)
-	case left.Restarted:
-		_, err = fmt.Fprintln(s.Out, "nothing to put back: the server has been restarted since the comparison was killed")
-	case f.dryRun:
-		_, err = fmt.Fprintln(s.Out, strings.Join(left.Statements, "\n"))
-	default:
-		_, err = fmt.Fprintln(s.Out, "put back:\n  "+strings.Join(left.Statements, "\n  "))
-	}
-	return err
+	return r.write(s.Out, f.output)
 }

@@ -102,7 +102,10 @@ func (w *worker) loop(ctx context.Context) error {
 	defer w.drop()
 	w.last = w.run.now()
 	w.slice = w.run.tally.blank(secondOf(w.last), w.run.schedule != nil)
-	defer func() { w.handOver(w.total()) }()
+	defer func() {
+		w.finish()
+		w.handOver(w.total())
+	}()
 	for {
 		if w.session == nil && !w.reconnect(ctx) {
 			return nil
@@ -120,6 +123,22 @@ func (w *worker) loop(ctx context.Context) error {
 			w.run.end()
 			return fatal
 		}
+	}
+}
+
+// finish lets the client do what it has left to do. What it sends counts as statements, and in no latency.
+func (w *worker) finish() {
+	f, ok := w.client.(workload.Finisher)
+	if !ok || w.session == nil || w.run.stop.IsSet() {
+		return
+	}
+	err := f.Finish()
+	var server *drive.ServerError
+	switch {
+	case errors.As(err, &server):
+		w.slice.failed(server.Label(), server)
+	case err != nil && !errors.Is(err, drive.ErrStopped):
+		w.slice.failed("lost", err)
 	}
 }
 

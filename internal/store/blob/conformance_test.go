@@ -28,7 +28,9 @@ func open(t *testing.T, place string, o blob.Options) blob.Store {
 
 func TestFolder(t *testing.T) {
 	dir := t.TempDir()
-	blobtest.Run(t, 1<<20, func(t *testing.T, name string) blob.Store { return open(t, filepath.Join(dir, name, "not", "yet"), blob.Options{}) })
+	blobtest.Run(t, 1<<20, func(t *testing.T, name string) blob.Store {
+		return open(t, filepath.Join(dir, name, "not", "yet"), blob.Options{})
+	})
 }
 
 const part = 5 << 20

@@ -132,7 +132,11 @@ func plainURLError(err error) string {
 }
 
 // redact takes out what may be a password: all between the first colon of the user's part and the @.
+// An @ behind the question mark is one too many: all of that is left out.
 func redact(place string) string {
+	if before, question, ok := strings.Cut(place, "?"); ok && strings.Contains(question, "@") {
+		place = before + "?…"
+	}
 	scheme, rest, ok := strings.Cut(place, "://")
 	if !ok {
 		scheme, rest, ok = "", place, true

@@ -11,7 +11,9 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -170,13 +172,24 @@ func (s *s3) Close() error {
 func s3Passes(err error) bool {
 	var e minio.ErrorResponse
 	if !errors.As(err, &e) {
-		return networkPasses(err)
+		return networkPasses(err) || requestPasses(err)
 	}
 	if slices.Contains([]string{"SlowDown", "RequestTimeout", "InternalError", "Throttling", "ThrottlingException", "RequestThrottled",
 		"RequestLimitExceeded", "ServiceUnavailable", "OperationAborted", "BadDigest", "XAmzContentSHA256Mismatch", "IncompleteBody"}, e.Code) {
 		return true
 	}
 	return e.StatusCode == 408 || e.StatusCode == 429 || e.StatusCode >= 500 && e.StatusCode != 501
+}
+
+// requestPasses knows what the library makes of a connection that was closed: an error with nothing to tell it by but that it
+// is one of a request, and none of a certificate or a name.
+func requestPasses(err error) bool {
+	var request *url.Error
+	var certificate *tls.CertificateVerificationError
+	var record tls.RecordHeaderError
+	var dns *net.DNSError
+	return errors.As(err, &request) && !errors.As(err, &certificate) && !errors.As(err, &record) && !errors.As(err, &dns) &&
+		!strings.Contains(err.Error(), "HTTP response to HTTPS client")
 }
 
 func s3Is(err error, codes ...string) bool {
@@ -186,6 +199,13 @@ func s3Is(err error, codes ...string) bool {
 
 // s3Explain adds the code of an answer to its words, and turns "no such key" into the store's own error.
 func s3Explain(err error) error {
+	var request *url.Error
+	if errors.As(err, &request) {
+		if strings.Contains(request.Err.Error(), "Connection closed by foreign host") {
+			return errors.New("the server closed the connection")
+		}
+		return request.Err // without the URL, which is long and says nothing new
+	}
 	var e minio.ErrorResponse
 	if !errors.As(err, &e) {
 		return err

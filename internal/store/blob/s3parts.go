@@ -63,8 +63,35 @@ func (p *part) sum(withMD5 bool) (string, error) {
 	return hex.EncodeToString(m.Sum(nil)), nil
 }
 
-// rewound is the body from its beginning, for one try.
-func (p *part) rewound() io.Reader { return io.NewSectionReader(p.body, 0, p.body.Size()) }
+// send hands the body from its beginning to one try. When the server answers early, the library goes on reading the body
+// although the try has ended; from then on it gets nothing, for the bytes may be used for something else.
+func (p *part) send(try func(io.Reader) error) error {
+	b := &lent{r: io.NewSectionReader(p.body, 0, p.body.Size())}
+	defer b.takeBack()
+	return try(b)
+}
+
+// lent is a reader that can be taken back.
+type lent struct {
+	mu   sync.Mutex
+	r    io.Reader
+	back bool
+}
+
+func (l *lent) Read(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.back {
+		return 0, errors.New("the request has ended")
+	}
+	return l.r.Read(p)
+}
+
+func (l *lent) takeBack() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.back = true
+}
 
 // Put sends small blobs in one request and others in parts. Each request carries the SHA-256 of its body in its signature, so
 // the server refuses what changed on the way; it is then sent again.
@@ -211,8 +238,10 @@ func (s *s3) putWhole(ctx context.Context, key, name string, p *part) error {
 		return err
 	}
 	return s.retry.do(ctx, "put "+name, s3Passes, func(ctx context.Context) error {
-		_, err := s.core.PutObject(ctx, s.c.bucket, key, p.rewound(), p.body.Size(), "", p.sha256, s.options(name))
-		return err
+		return p.send(func(body io.Reader) error {
+			_, err := s.core.PutObject(ctx, s.c.bucket, key, body, p.body.Size(), "", p.sha256, s.options(name))
+			return err
+		})
 	})
 }
 
@@ -380,10 +409,12 @@ func (u *upload) sendPart(ctx context.Context, p *part) error {
 
 func (u *upload) transmit(ctx context.Context, p *part) (etag string, err error) {
 	err = u.s.retry.do(ctx, "put "+u.name, s3Passes, func(ctx context.Context) error {
-		done, err := u.s.core.PutObjectPart(ctx, u.s.c.bucket, u.key, u.id, p.n, p.rewound(), p.body.Size(),
-			minio.PutObjectPartOptions{Sha256Hex: p.sha256, SSE: u.s.sse, DisableContentSha256: true})
-		etag = done.ETag
-		return err
+		return p.send(func(body io.Reader) error {
+			done, err := u.s.core.PutObjectPart(ctx, u.s.c.bucket, u.key, u.id, p.n, body, p.body.Size(),
+				minio.PutObjectPartOptions{Sha256Hex: p.sha256, SSE: u.s.sse, DisableContentSha256: true})
+			etag = done.ETag
+			return err
+		})
 	})
 	return etag, err
 }

@@ -121,7 +121,8 @@ func sftpPasses(err error) bool {
 
 // sftpExplain says more about the one error that SFTP has for all that is not a missing file or a missing right.
 func sftpExplain(err error) error {
-	if errors.Is(err, sftp.ErrSSHFxFailure) {
+	var status *sftp.StatusError
+	if errors.As(err, &status) && status.FxCode() == sftp.ErrSSHFxFailure {
 		return fmt.Errorf("%w: the host says no more; is its disk full?", err)
 	}
 	return err

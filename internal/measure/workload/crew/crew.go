@@ -30,9 +30,9 @@ type Crew struct {
 func Hire(ctx context.Context, t drive.Target, n int) (*Crew, error) {
 	c := &Crew{target: t}
 	defer context.AfterFunc(ctx, c.stop.Set)()
-	sql := "SELECT CONNECTION_ID()"
+	sql := "SELECT /* risso: what to kill after Ctrl-C */ CONNECTION_ID()"
 	if t.Dialect() == drive.Postgres {
-		sql = "SELECT pg_backend_pid()"
+		sql = "SELECT /* risso: what to kill after Ctrl-C */ pg_backend_pid()"
 	}
 	for range max(1, n) {
 		s, err := t.Open(ctx, &c.stop)
@@ -41,7 +41,7 @@ func Hire(ctx context.Context, t drive.Target, n int) (*Crew, error) {
 			return nil, err
 		}
 		c.sessions = append(c.sessions, s)
-		drive.Wait(s, patience)
+		s.SetPatience(patience)
 		rows, err := workload.Ask(s, sql)
 		if err != nil {
 			c.Close()
@@ -110,12 +110,12 @@ func (c *Crew) Undo(ctx context.Context, limit time.Duration, f func(s drive.Ses
 	defer cancel()
 	var stop drive.Stop
 	defer context.AfterFunc(ctx, stop.Set)()
-	s, err := c.target.Open(ctx, &stop)
+	s, err := c.reopen(ctx, &stop)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	drive.Wait(s, limit)
+	s.SetPatience(limit)
 	for _, id := range c.ids {
 		kill := "KILL " + strconv.FormatInt(id, 10)
 		if c.target.Dialect() == drive.Postgres {
@@ -127,4 +127,22 @@ func (c *Crew) Undo(ctx context.Context, limit time.Duration, f func(s drive.Ses
 		}
 	}
 	return f(s)
+}
+
+// backWithin is how long a server is waited for that went away: a full disk crashes PostgreSQL, which recovers by itself.
+const backWithin = 10 * time.Second
+
+// reopen opens a session to a server that may just be coming back.
+func (c *Crew) reopen(ctx context.Context, stop *drive.Stop) (drive.Session, error) {
+	for began := time.Now(); ; {
+		s, err := c.target.Open(ctx, stop)
+		if err == nil || time.Since(began) > backWithin {
+			return s, err
+		}
+		select {
+		case <-time.After(200 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
 }

@@ -353,8 +353,8 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// parallel runs f n times at once and gives the first error.
-func parallel(n int, f func(i int) error) error {
+// Parallel runs f n times at once and gives the first error.
+func Parallel(n int, f func(i int) error) error {
 	errs := make(chan error, n)
 	for i := range n {
 		go func() { errs <- f(i) }()
@@ -369,7 +369,7 @@ func parallel(n int, f func(i int) error) error {
 }
 
 func atOnce(t *testing.T, size int, s blob.Store) {
-	err := parallel(12, func(i int) error {
+	err := Parallel(12, func(i int) error {
 		for j := range 4 {
 			want := Bytes(uint64(i*10+j), []int{100, size / 2, 3000, 0}[j])
 			name := fmt.Sprintf("p/%d/%d", i, j)
@@ -405,7 +405,7 @@ func sameName(t *testing.T, size int, s blob.Store) {
 		whole.Store(sha256.Sum256(contents[i]), true)
 	}
 	Put(t, s, "same", contents[0])
-	err := parallel(8, func(i int) error {
+	err := Parallel(8, func(i int) error {
 		for j := range 6 {
 			if i%2 == 0 {
 				if _, err := s.Put(t.Context(), "same", bytes.NewReader(contents[(i+j)%4]), blob.PutOptions{}); err != nil {
