@@ -344,8 +344,6 @@ func (p *packetReader) fill(n int) error {
 	return nil
 }
 
-const maxPacket = 1<<24 - 1
-
 // packet reads one packet, joined where it was split.
 func (p *packetReader) packet() ([]byte, error) {
 	p.joined = p.joined[:0]

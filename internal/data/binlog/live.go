@@ -21,10 +21,6 @@ type Live struct {
 // NewLive asks over a connection, which stays the caller's.
 func NewLive(c *mysql.Conn) *Live { return &Live{conn: c, columns: map[[2]string][]event.Column{}} }
 
-func quoteText(s string) string {
-	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `''`).Replace(s) + "'"
-}
-
 // Columns is a Columns.
 func (l *Live) Columns(ctx context.Context, schema, table string) ([]event.Column, bool) {
 	l.mu.Lock()
@@ -36,7 +32,7 @@ func (l *Live) Columns(ctx context.Context, schema, table string) ([]event.Colum
 	// MariaDB's collations of utf8mb4 are listed twice, once without a number.
 	rows, err := l.conn.Maps(ctx, `SELECT /* risso: what are the columns? */ c.COLUMN_NAME AS n, c.DATA_TYPE AS d, c.COLUMN_TYPE AS t, c.COLUMN_KEY AS k, c.GENERATION_EXPRESSION AS g,
  (SELECT MIN(ID) FROM INFORMATION_SCHEMA.COLLATIONS x WHERE x.COLLATION_NAME = c.COLLATION_NAME) AS i
- FROM INFORMATION_SCHEMA.COLUMNS c WHERE c.TABLE_SCHEMA = `+quoteText(schema)+` AND c.TABLE_NAME = `+quoteText(table)+` ORDER BY c.ORDINAL_POSITION`)
+ FROM INFORMATION_SCHEMA.COLUMNS c WHERE c.TABLE_SCHEMA = `+mysql.Literal(schema)+` AND c.TABLE_NAME = `+mysql.Literal(table)+` ORDER BY c.ORDINAL_POSITION`)
 	if err != nil {
 		return nil, false // asked again the next time
 	}
@@ -57,15 +53,15 @@ func (l *Live) Hazards(ctx context.Context, schema, table string) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var out []string
-	at := quoteName(schema) + "." + quoteName(table)
-	rows, err := l.conn.Maps(ctx, `SELECT /* risso: what else would happen? */ TRIGGER_NAME AS n FROM INFORMATION_SCHEMA.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = `+quoteText(schema)+` AND EVENT_OBJECT_TABLE = `+quoteText(table))
+	at := mysql.Quote(schema) + "." + mysql.Quote(table)
+	rows, err := l.conn.Maps(ctx, `SELECT /* risso: what else would happen? */ TRIGGER_NAME AS n FROM INFORMATION_SCHEMA.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = `+mysql.Literal(schema)+` AND EVENT_OBJECT_TABLE = `+mysql.Literal(table))
 	if err == nil && len(rows) > 0 {
 		out = append(out, fmt.Sprintf("%s has %d triggers, the first %s: they fire, and what they changed then is in the transaction, too", at, len(rows), rows[0]["n"]))
 	}
-	rows, err = l.conn.Maps(ctx, `SELECT /* risso: what else would happen? */ CONSTRAINT_SCHEMA AS s, TABLE_NAME AS n FROM INFORMATION_SCHEMA.REFERENTIAL_CONSTRAINTS WHERE UNIQUE_CONSTRAINT_SCHEMA = `+quoteText(schema)+
-		` AND REFERENCED_TABLE_NAME = `+quoteText(table)+` AND (DELETE_RULE IN ('CASCADE', 'SET NULL') OR UPDATE_RULE IN ('CASCADE', 'SET NULL'))`)
+	rows, err = l.conn.Maps(ctx, `SELECT /* risso: what else would happen? */ CONSTRAINT_SCHEMA AS s, TABLE_NAME AS n FROM INFORMATION_SCHEMA.REFERENTIAL_CONSTRAINTS WHERE UNIQUE_CONSTRAINT_SCHEMA = `+mysql.Literal(schema)+
+		` AND REFERENCED_TABLE_NAME = `+mysql.Literal(table)+` AND (DELETE_RULE IN ('CASCADE', 'SET NULL') OR UPDATE_RULE IN ('CASCADE', 'SET NULL'))`)
 	if err == nil && len(rows) > 0 {
-		out = append(out, fmt.Sprintf("%s.%s refers to %s and follows its changes (CASCADE, SET NULL): InnoDB did that without logging it, and it is not undone", quoteName(rows[0]["s"]), quoteName(rows[0]["n"]), at))
+		out = append(out, fmt.Sprintf("%s.%s refers to %s and follows its changes (CASCADE, SET NULL): InnoDB did that without logging it, and it is not undone", mysql.Quote(rows[0]["s"]), mysql.Quote(rows[0]["n"]), at))
 	}
 	return out
 }

@@ -199,13 +199,11 @@ func (a *applier) session(q event.Query, e event.Event) string {
 	}
 	out := "SET " + strings.Join(set, ", ")
 	if q.Schema != "" && q.Schema != a.schema && e.Flags&suppressUse == 0 {
-		out += ";USE " + quoteName(q.Schema)
+		out += ";USE " + mysql.Quote(q.Schema)
 		a.schema = q.Schema
 	}
 	return out
 }
-
-func quoteName(s string) string { return "`" + strings.ReplaceAll(s, "`", "``") + "`" }
 
 // prepare ends the first half of an XA transaction.
 func (a *applier) prepare(ctx context.Context, e event.Event) error {
@@ -248,7 +246,7 @@ func (a *applier) userVar(ctx context.Context, e event.Event) error {
 	if err != nil {
 		return err
 	}
-	a.add("SET @" + quoteName(v.Name) + " = " + value)
+	a.add("SET @" + mysql.Quote(v.Name) + " = " + value)
 	return nil
 }
 

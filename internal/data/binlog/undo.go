@@ -204,7 +204,7 @@ var errNotWanted = errors.New("not wanted")
 
 // judge notes what a person should know of a table.
 func (u *undoer) judge(t *undoTable) {
-	name := quoteName(t.Schema) + "." + quoteName(t.Name)
+	name := mysql.Quote(t.Schema) + "." + mysql.Quote(t.Name)
 	if !t.Named {
 		t.failed = fmt.Errorf("%w: the log does not name the columns of %s; give the server by --dsn (its columns have to be those of then), or log with binlog_row_metadata=FULL", ErrNoUndo, name)
 		return
@@ -351,7 +351,7 @@ var errImage = errors.New("the log has not the whole row as it was (binlog_row_i
 // inverse is the statement that undoes the change of one row.
 func (t *undoTable) inverse(kind event.Kind, before, after []event.Value) (string, error) {
 	var b strings.Builder
-	name := quoteName(t.Schema) + "." + quoteName(t.Name)
+	name := mysql.Quote(t.Schema) + "." + mysql.Quote(t.Name)
 	switch kind {
 	case event.Delete:
 		b.WriteString("INSERT INTO " + name + " (")
@@ -367,7 +367,7 @@ func (t *undoTable) inverse(kind event.Kind, before, after []event.Value) (strin
 			if n > 0 {
 				b.WriteString(", ")
 			}
-			b.WriteString(quoteName(t.Columns[i].Name))
+			b.WriteString(mysql.Quote(t.Columns[i].Name))
 			values = append(values, v)
 		}
 		b.WriteString(") VALUES (" + strings.Join(values, ", ") + ");\n")
@@ -413,7 +413,7 @@ func (t *undoTable) set(before, after []event.Value) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("column %s: %w", c.Name, err)
 		}
-		list = append(list, quoteName(c.Name)+" = "+v)
+		list = append(list, mysql.Quote(c.Name)+" = "+v)
 	}
 	if !changed {
 		return "", nil
@@ -456,7 +456,7 @@ func (t *undoTable) where(now, before []event.Value) (string, error) {
 			if err != nil {
 				return "", fmt.Errorf("column %s: %w", c.Name, err)
 			}
-			list = append(list, quoteName(c.Name)+" = "+text)
+			list = append(list, mysql.Quote(c.Name)+" = "+text)
 			continue
 		}
 		text, err := c.Equals(v)

@@ -17,6 +17,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/rissodb/risso/internal/data/binlog"
+	"github.com/rissodb/risso/internal/data/repo"
 )
 
 // finisher puts finished logs in their place, one after the other, in its own goroutine until ctx ends. What fails is tried
@@ -195,7 +196,7 @@ func plainSum(in io.ReadCloser) (string, error) {
 }
 
 // Verify reads a finished log and compares it with its index.
-func Verify(ctx context.Context, place Place, key string, l Log) error {
+func Verify(ctx context.Context, place repo.Store, key string, l Log) error {
 	in, err := place.Get(ctx, root+key+"/"+l.Name+extPacked)
 	if err != nil {
 		return err
@@ -240,15 +241,15 @@ func Expired(list []Series, keep time.Duration, now time.Time) []Decision {
 }
 
 // Remove removes a finished log: the index last, so that what is left of a removal is removed by the next.
-func Remove(ctx context.Context, place Place, dir string, d Decision) error {
+func Remove(ctx context.Context, place repo.Store, dir string, d Decision) error {
 	name := root + d.Key + "/" + d.Name
 	if err := os.Remove(filepath.Join(dir, filepath.FromSlash(name))); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	if err := place.Remove(ctx, name+extPacked); err != nil {
+	if err := place.Delete(ctx, name+extPacked); err != nil {
 		return err
 	}
-	return place.Remove(ctx, name+extIndex)
+	return place.Delete(ctx, name+extIndex)
 }
 
 // Gaps are the places in a series where transactions are missing between a log and the next.

@@ -13,17 +13,18 @@ import (
 
 	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/data/binlog/event"
+	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
 // Options say what is mirrored and where to.
 type Options struct {
 	Target    mysql.Target
-	Place     Place         // of finished logs
-	Dir       string        // folder of logs that are being written; a Place that is a folder may be the same
+	Place     repo.Store    // of finished logs
+	Dir       string        // folder of logs that are being written; a place that is a folder may be the same
 	SemiSync  bool          // acknowledge what is on disk, where the server waits for that
 	Once      bool          // end when everything is here that the server has now
-	Plain     bool          // leave finished logs as they are: no compression, and Place gets only their indexes
+	Plain     bool          // leave finished logs as they are: no compression, and the place gets only their indexes
 	Keep      time.Duration // remove finished logs whose last event is older; 0: never
 	Heartbeat time.Duration // how often the server says that it lives; 0: a second
 

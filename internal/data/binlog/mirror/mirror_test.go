@@ -17,9 +17,11 @@ import (
 
 	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/data/binlog/event"
+	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
+	"github.com/rissodb/risso/internal/store/blob"
 )
 
 // helperEnv makes the test program a mirror of its own, which a test can kill: folder, then DSN.
@@ -29,12 +31,21 @@ func TestMain(m *testing.M) {
 	if dir, dsn, ok := strings.Cut(os.Getenv(helperEnv), "|"); ok {
 		t, err := mysql.ParseTarget(dsn)
 		if err == nil {
-			err = Follow(context.Background(), Options{Target: t, Place: Folder(dir), Dir: dir})
+			err = Follow(context.Background(), Options{Target: t, Place: folder(dir), Dir: dir})
 		}
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	os.Exit(m.Run())
+}
+
+// folder is a place on this machine.
+func folder(dir string) repo.Store {
+	s, err := blob.Open(context.Background(), dir, blob.Options{})
+	if err != nil {
+		panic(err)
+	}
+	return repo.On(s)
 }
 
 var flavours = []string{"mariadb", "mysql-9.7", "mysql-8.0", "mysql-5.7"}
@@ -106,7 +117,7 @@ func serverLogs(t *testing.T, n *sandbox.Node) map[string][]byte {
 // same compares what is mirrored of the newest series of a server with its own files.
 func same(t *testing.T, dir string, logs map[string][]byte) (compared int) {
 	t.Helper()
-	list, err := List(t.Context(), Folder(dir), dir)
+	list, err := List(t.Context(), folder(dir), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +125,7 @@ func same(t *testing.T, dir string, logs map[string][]byte) (compared int) {
 	if gaps := s.Gaps(); len(gaps) > 0 {
 		t.Errorf("gaps: %v", gaps)
 	}
-	for i, f := range s.Files(Folder(dir), dir) {
+	for i, f := range s.Files(folder(dir), dir) {
 		in, err := f.Open(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -134,7 +145,7 @@ func same(t *testing.T, dir string, logs map[string][]byte) (compared int) {
 			t.Errorf("%s differs: %d bytes, the server has %d", f.Name, b.Len(), len(want))
 		}
 		if s.Logs[i].Finished {
-			if err := Verify(t.Context(), Folder(dir), s.Key, s.Logs[i]); err != nil {
+			if err := Verify(t.Context(), folder(dir), s.Key, s.Logs[i]); err != nil {
 				t.Error(err)
 			}
 		}
@@ -177,7 +188,7 @@ func follow(t *testing.T, o Options) (stop func() []Note) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var notes []Note
 	o.Note = func(n Note) { notes = append(notes, n); t.Log(n.Text) }
-	o.Place = Folder(o.Dir)
+	o.Place = folder(o.Dir)
 	done := make(chan error, 1)
 	go func() { done <- Follow(ctx, o) }()
 	var once sync.Once
@@ -207,7 +218,7 @@ func TestFollow(t *testing.T) {
 			load(t, db, 100, 200)
 			await(t, dir, n)
 			t.Run("second process", func(t *testing.T) {
-				if err := Follow(t.Context(), Options{Target: tg, Place: Folder(dir), Dir: dir}); !errors.Is(err, ErrInUse) {
+				if err := Follow(t.Context(), Options{Target: tg, Place: folder(dir), Dir: dir}); !errors.Is(err, ErrInUse) {
 					t.Errorf("%v", err)
 				}
 			})
@@ -223,7 +234,7 @@ func TestFollow(t *testing.T) {
 			stop()
 			tearTail(t, dir)
 			load(t, db, 300, 350)
-			if err := Follow(t.Context(), Options{Target: tg, Place: Folder(dir), Dir: dir, Once: true}); err != nil {
+			if err := Follow(t.Context(), Options{Target: tg, Place: folder(dir), Dir: dir, Once: true}); err != nil {
 				t.Fatal(err)
 			}
 			t.Logf("%d logs are the same", same(t, dir, serverLogs(t, n)))
@@ -252,7 +263,7 @@ func tearTail(t *testing.T, dir string) {
 
 // resetKeeps empties the server's logs, which then begin with the same names: nothing of the mirror may be lost.
 func resetKeeps(t *testing.T, db *sql.DB, n *sandbox.Node, dir string) {
-	before, err := List(t.Context(), Folder(dir), dir)
+	before, err := List(t.Context(), folder(dir), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,11 +273,11 @@ func resetKeeps(t *testing.T, db *sql.DB, n *sandbox.Node, dir string) {
 	}
 	exec1(t, db, reset)
 	load(t, db, 350, 370)
-	if err := Follow(t.Context(), Options{Target: target(t, n), Place: Folder(dir), Dir: dir, Once: true}); err != nil {
+	if err := Follow(t.Context(), Options{Target: target(t, n), Place: folder(dir), Dir: dir, Once: true}); err != nil {
 		t.Fatal(err)
 	}
 	same(t, dir, serverLogs(t, n))
-	after, err := List(t.Context(), Folder(dir), dir)
+	after, err := List(t.Context(), folder(dir), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -297,7 +308,7 @@ func TestFollowKilled(t *testing.T) {
 		cmd.Process.Kill()
 		cmd.Wait()
 	}
-	if err := Follow(t.Context(), Options{Target: target(t, n), Place: Folder(dir), Dir: dir, Once: true}); err != nil {
+	if err := Follow(t.Context(), Options{Target: target(t, n), Place: folder(dir), Dir: dir, Once: true}); err != nil {
 		t.Fatal(err)
 	}
 	same(t, dir, serverLogs(t, n))

@@ -16,94 +16,8 @@ import (
 	"strings"
 
 	"github.com/rissodb/risso/internal/data/binlog"
+	"github.com/rissodb/risso/internal/data/repo"
 )
-
-// Object is a file in a Place.
-type Object struct {
-	Name string // with slashes
-	Size int64
-}
-
-// Place is where finished logs are kept.
-type Place interface {
-	// Put stores a file whole or not at all, durably. An object of that name is replaced.
-	Put(ctx context.Context, name string, in io.Reader) error
-	// Get reads a file from its beginning. The error wraps fs.ErrNotExist when there is none.
-	Get(ctx context.Context, name string) (io.ReadCloser, error)
-	// List gives the files whose names begin with prefix, which ends in a slash, sorted.
-	List(ctx context.Context, prefix string) ([]Object, error)
-	// Remove removes a file. That there is none is no error.
-	Remove(ctx context.Context, name string) error
-}
-
-// Folder is a Place on this machine.
-type Folder string
-
-// partial begins the names of files that are not whole.
-const partial = ".partial-"
-
-// Put writes beside, syncs and renames.
-func (f Folder) Put(_ context.Context, name string, in io.Reader) error {
-	to := filepath.Join(string(f), filepath.FromSlash(name))
-	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
-		return err
-	}
-	tmp, err := os.CreateTemp(filepath.Dir(to), partial+"*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(tmp.Name())
-	_, err = io.Copy(tmp, in)
-	if err == nil {
-		err = tmp.Sync()
-	}
-	if err = errors.Join(err, tmp.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(tmp.Name(), to); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(to))
-}
-
-// Get opens the file.
-func (f Folder) Get(_ context.Context, name string) (io.ReadCloser, error) {
-	return os.Open(filepath.Join(string(f), filepath.FromSlash(name)))
-}
-
-// List walks the folder.
-func (f Folder) List(_ context.Context, prefix string) ([]Object, error) {
-	var list []Object
-	root := filepath.Join(string(f), filepath.FromSlash(prefix))
-	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if err != nil || d.IsDir() || strings.HasPrefix(d.Name(), ".") {
-			return err
-		}
-		st, err := d.Info()
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		} else if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(string(f), p)
-		list = append(list, Object{Name: filepath.ToSlash(rel), Size: st.Size()})
-		return err
-	})
-	slices.SortFunc(list, func(a, b Object) int { return strings.Compare(a.Name, b.Name) })
-	return list, err
-}
-
-// Remove removes the file.
-func (f Folder) Remove(_ context.Context, name string) error {
-	err := os.Remove(filepath.Join(string(f), filepath.FromSlash(name)))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
-}
 
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
@@ -134,8 +48,14 @@ type Log struct {
 
 // List reads which logs are in a place, and in the folder where they are written (the same folder where the place is one).
 // Unfinished logs are scanned.
-func List(ctx context.Context, place Place, dir string) ([]Series, error) {
-	objects, err := place.List(ctx, root)
+func List(ctx context.Context, place repo.Store, dir string) ([]Series, error) {
+	var indexes []string
+	err := place.List(ctx, root, func(key string, _ int64) error {
+		if name, ok := strings.CutSuffix(key, extIndex); ok && path.Dir(path.Dir(name))+"/" == root {
+			indexes = append(indexes, key)
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, fmt.Errorf("list the mirrored logs: %w", err)
 	}
@@ -146,16 +66,12 @@ func List(ctx context.Context, place Place, dir string) ([]Series, error) {
 		}
 		return series[key]
 	}
-	for _, o := range objects {
-		name, ok := strings.CutSuffix(o.Name, extIndex)
-		if !ok || path.Dir(path.Dir(name))+"/" != root {
-			continue
-		}
-		x, err := readIndex(ctx, place, o.Name)
+	for _, key := range indexes {
+		x, err := readIndex(ctx, place, key)
 		if err != nil {
 			return nil, err
 		}
-		s := get(path.Base(path.Dir(name)))
+		s := get(path.Base(path.Dir(key)))
 		s.Logs = append(s.Logs, Log{Index: x, Finished: true})
 	}
 	local, err := localLogs(dir)
@@ -182,7 +98,7 @@ func List(ctx context.Context, place Place, dir string) ([]Series, error) {
 	return list, nil
 }
 
-func readIndex(ctx context.Context, place Place, name string) (x binlog.Index, err error) {
+func readIndex(ctx context.Context, place repo.Store, name string) (x binlog.Index, err error) {
 	in, err := place.Get(ctx, name)
 	if err != nil {
 		return x, err
@@ -243,7 +159,7 @@ func scanFile(ctx context.Context, p string) (binlog.Index, error) {
 }
 
 // Files gives the logs of a series to read.
-func (s Series) Files(place Place, dir string) []binlog.File {
+func (s Series) Files(place repo.Store, dir string) []binlog.File {
 	list := make([]binlog.File, len(s.Logs))
 	for i, l := range s.Logs {
 		list[i] = binlog.File{Name: l.Name, Size: l.Size, Open: func(ctx context.Context) (io.ReadCloser, error) {
