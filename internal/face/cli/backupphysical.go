@@ -106,7 +106,7 @@ func (f backupFlags) placeFor(ctx context.Context) (*repo.Repo, func(), error) {
 	if !f.dryRun {
 		return makeRepo(ctx, f.to, keys)
 	}
-	r, closePlace, err := fromFlags{from: f.to}.open(ctx)
+	r, closePlace, err := fromFlags{from: f.to, identity: f.identity}.open(ctx)
 	if errors.Is(err, repo.ErrNoRepository) {
 		return nil, func() {}, nil
 	}
