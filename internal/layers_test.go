@@ -20,13 +20,14 @@ var layer = map[string]int{
 	"internal/sqltext": 1,
 	"internal/journal": 2,
 	"internal/store":   2,
-	"internal/explain": 3,
-	"internal/watch":   3,
-	"internal/measure": 3,
+	"internal/explain": 4,
+	"internal/watch":   4,
+	"internal/measure": 4,
+	"internal/data":    4,
 	"internal/sandbox": 3,
-	"ui":               3,
-	"internal/face":    4,
-	"cmd":              5,
+	"ui":               4,
+	"internal/face":    5,
+	"cmd":              6,
 }
 
 func roomOf(pkg string) string {

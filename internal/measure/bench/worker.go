@@ -24,8 +24,9 @@ const (
 
 // worker is one session with its thread.
 type worker struct {
-	run *run
-	id  int
+	run   *run
+	id    int
+	clock waker
 
 	session drive.Session
 	at      int // the target that the session is open to
@@ -172,10 +173,10 @@ func (w *worker) next() (due time.Duration, ok bool) {
 		if w.paced == nil {
 			return w.last, true
 		}
-		return due, until(w.run.epoch, due, &w.run.ending)
+		return due, w.clock.until(w.run.epoch, due, &w.run.ending)
 	}
 	due, ok = w.run.schedule.take()
-	if !ok || !until(w.run.epoch, due, &w.run.ending) {
+	if !ok || !w.clock.until(w.run.epoch, due, &w.run.ending) {
 		if ok {
 			w.run.untaken(due)
 		}
@@ -286,7 +287,7 @@ func (w *worker) reconnect(ctx context.Context) bool {
 	w.reconnects++
 	for {
 		now := w.run.now()
-		if w.retry > 0 && !until(w.run.epoch, now+w.retry, &w.run.ending) || w.run.ending.IsSet() {
+		if w.retry > 0 && !w.clock.until(w.run.epoch, now+w.retry, &w.run.ending) || w.run.ending.IsSet() {
 			return false
 		}
 		w.retry = min(max(2*w.retry, firstRetry), lastRetry*time.Duration(1+w.run.Threads/sessionsPerGap), longestRetry)

@@ -1,0 +1,139 @@
+package repo
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// Keeper puts chunks into a repository. It belongs to one goroutine; its buffers are used again and again.
+type Keeper struct {
+	repo *Repo
+	zw   *zstd.Encoder
+	out  []byte
+}
+
+// NewKeeper gives a keeper.
+func (r *Repo) NewKeeper() (*Keeper, error) {
+	zw, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		return nil, err
+	}
+	return &Keeper{repo: r, zw: zw}, nil
+}
+
+// Kept is what became of a chunk.
+type Kept struct {
+	Hash   string
+	Stored int64 // size of the object, in bytes
+	New    bool  // it was not there before
+}
+
+// Keep stores the rows of a chunk, unless the repository has them.
+func (k *Keeper) Keep(ctx context.Context, schema, table string, raw []byte) (Kept, error) {
+	h := sha256.Sum256(raw)
+	kept := Kept{Hash: hex.EncodeToString(h[:])}
+	key := chunkKey(schema, table, kept.Hash)
+	size, err := k.repo.store.Size(ctx, key)
+	if err == nil {
+		kept.Stored = size
+		return kept, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return kept, err
+	}
+	k.out = appendSeal(k.zw.EncodeAll(raw, k.out[:0]))
+	if err := k.repo.store.Put(ctx, key, bytes.NewReader(k.out)); err != nil {
+		return kept, fmt.Errorf("store a chunk of %s.%s: %w", schema, table, err)
+	}
+	kept.Stored, kept.New = int64(len(k.out)), true
+	return kept, nil
+}
+
+// KeepStream stores a chunk that is too large for memory: write hands it over piece by piece. It passes through a file
+// without a name, for its own name is known only at its end.
+func (k *Keeper) KeepStream(ctx context.Context, schema, table string, write func(io.Writer) error) (Kept, error) {
+	var kept Kept
+	f, err := os.CreateTemp("", "risso-chunk-*")
+	if err != nil {
+		return kept, err
+	}
+	defer f.Close()
+	if err := os.Remove(f.Name()); err != nil {
+		return kept, err
+	}
+	sum := sha256.New()
+	sealed := newSealWriter(f)
+	k.zw.Reset(sealed)
+	if err := write(io.MultiWriter(k.zw, sum)); err != nil {
+		return kept, err
+	}
+	if err := k.zw.Close(); err != nil {
+		return kept, err
+	}
+	if err := sealed.seal(); err != nil {
+		return kept, err
+	}
+	kept.Hash = hex.EncodeToString(sum.Sum(nil))
+	key := chunkKey(schema, table, kept.Hash)
+	if size, err := k.repo.store.Size(ctx, key); err == nil {
+		kept.Stored = size
+		return kept, nil
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return kept, err
+	}
+	if kept.Stored, err = f.Seek(0, io.SeekEnd); err != nil {
+		return kept, err
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return kept, err
+	}
+	kept.New = true
+	if err := k.repo.store.Put(ctx, key, f); err != nil {
+		return kept, fmt.Errorf("store a chunk of %s.%s: %w", schema, table, err)
+	}
+	return kept, nil
+}
+
+// Chunk reads the raw rows of a chunk. The reader fails with ErrDamaged at the end when they are not those that were stored:
+// who must not act on damaged rows reads to the end first. The caller closes it.
+func (r *Repo) Chunk(ctx context.Context, schema, table, hash string) (io.ReadCloser, error) {
+	rc, err := r.store.Get(ctx, chunkKey(schema, table, hash))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("chunk %.12s of %s.%s is missing: %w", hash, schema, table, ErrDamaged)
+	}
+	if err != nil {
+		return nil, err
+	}
+	name := fmt.Sprintf("chunk %.12s of %s.%s", hash, schema, table)
+	o, err := openObject(name, rc)
+	if err != nil {
+		return nil, err
+	}
+	return &checked{object: o, want: hash, sum: sha256.New()}, nil
+}
+
+// checked hashes what passes through it.
+type checked struct {
+	*object
+	want string
+	sum  hash.Hash
+}
+
+func (c *checked) Read(b []byte) (int, error) {
+	n, err := c.object.Read(b)
+	c.sum.Write(b[:n])
+	if errors.Is(err, io.EOF) && hex.EncodeToString(c.sum.Sum(nil)) != c.want {
+		return n, fmt.Errorf("%s: its rows are not those that its name tells: %w", c.name, ErrDamaged)
+	}
+	return n, err
+}

@@ -1,0 +1,200 @@
+package repo
+
+import "time"
+
+// Format is the version of the layout that this package writes. FORMAT.md describes it.
+const Format = 1
+
+// Kind says how a backup was taken.
+type Kind string
+
+const (
+	Logical  Kind = "logical"  // rows and definitions, by SQL
+	Physical Kind = "physical" // the server's own files
+)
+
+// Header says what a backup is. It is the first line of a manifest, so that a catalogue reads no further.
+type Header struct {
+	Format   int       `json:"format"`
+	ID       string    `json:"id"`
+	Kind     Kind      `json:"kind"`
+	Began    time.Time `json:"began"`
+	Snapshot time.Time `json:"snapshot"` // the moment that the rows are of, by the server's clock
+	Ended    time.Time `json:"ended"`
+	Server   Server    `json:"server"`
+	Position Position  `json:"position"`
+	Parent   string    `json:"parent,omitempty"`  // the backup whose chunks were taken over (logical), or that this one builds on (physical)
+	Tool     string    `json:"tool"`              // what took it, with its version
+	Partial  []string  `json:"partial,omitempty"` // what was asked for when it was not everything: schemas and tables
+	Stream   *Stream   `json:"stream,omitempty"`  // of a physical backup: what its parts are
+
+	Schemas int64 `json:"schemas"`
+	Tables  int64 `json:"tables"`
+	Objects int64 `json:"objects"` // views, routines, triggers, events, sequences, accounts
+	Rows    int64 `json:"rows"`
+	Bytes   int64 `json:"bytes"`  // raw rows, or files before compression
+	Stored  int64 `json:"stored"` // what this backup added to the place, in bytes
+
+	LockSeconds float64  `json:"lock_seconds"`    // how long a global lock was held
+	Notes       []string `json:"notes,omitempty"` // what a person should know: tables without transactions, objects that could not be read
+}
+
+// Server is where a backup came from.
+type Server struct {
+	Identity  string            `json:"identity"` // the same for all backups of one server, another for any other
+	Name      string            `json:"name"`     // as people call it: the address, or its name in the inventory
+	Flavour   string            `json:"flavour"`
+	Version   string            `json:"version"`
+	Number    int               `json:"number"`              // 80015 for 8.0.15
+	Variables map[string]string `json:"variables,omitempty"` // those that matter for restoring, such as lower_case_table_names
+}
+
+// Position is the place in the server's binary logs that belongs to the snapshot: all before it is in the backup, nothing
+// behind it is.
+type Position struct {
+	File    string    `json:"file,omitempty"`
+	Offset  int64     `json:"offset,omitempty"`
+	GTIDSet string    `json:"gtid_set,omitempty"` // MySQL: gtid_executed; MariaDB: gtid_binlog_pos
+	Sources []Channel `json:"sources,omitempty"`  // on a replica: how far each of its sources had been applied
+}
+
+// Channel is how far a replica had applied one source.
+type Channel struct {
+	Name    string `json:"name,omitempty"`
+	Host    string `json:"host"`
+	Port    int    `json:"port"`
+	File    string `json:"file,omitempty"`
+	Offset  int64  `json:"offset,omitempty"`
+	GTIDSet string `json:"gtid_set,omitempty"`
+}
+
+// Schema is a database with its definition.
+type Schema struct {
+	Name   string `json:"name"`
+	Create string `json:"create"`
+}
+
+// Table is a table with its rows' chunks.
+type Table struct {
+	Schema        string   `json:"schema"`
+	Name          string   `json:"name"`
+	Create        string   `json:"create"`
+	Engine        string   `json:"engine"`
+	Transactional bool     `json:"transactional"`
+	Columns       []Column `json:"columns"`       // those that chunks hold, in their order: generated ones are left out
+	Key           []string `json:"key,omitempty"` // the columns by which chunks are cut and rows are ordered; empty: no usable key, one chunk, any order
+	Rows          int64    `json:"rows"`
+	Bytes         int64    `json:"bytes"`
+	Sum           string   `json:"sum"` // chunk.Sum of all rows, hex
+	Chunks        []Chunk  `json:"chunks,omitempty"`
+}
+
+// Column is a column of a table as far as a loader has to know it.
+type Column struct {
+	Name    string `json:"name"`
+	Type    string `json:"type"`              // data type without length: int, varchar, json, bit, point…
+	Charset string `json:"charset,omitempty"` // of text
+}
+
+// Chunk is the rows of one range of the key: Lower < key <= Upper, in SQL literals; empty means open.
+type Chunk struct {
+	Lower  []string `json:"lower,omitempty"`
+	Upper  []string `json:"upper,omitempty"`
+	Rows   int64    `json:"rows"`
+	Bytes  int64    `json:"bytes"`
+	Sum    string   `json:"sum"`
+	Hash   string   `json:"hash"`          // names the object
+	Stored int64    `json:"stored"`        // size of the object, in bytes
+	Big    bool     `json:"big,omitempty"` // too large to be held in memory at once
+}
+
+// ObjectKind is what an Object is.
+type ObjectKind string
+
+const (
+	Sequence    ObjectKind = "sequence"
+	View        ObjectKind = "view"
+	Function    ObjectKind = "function"
+	Procedure   ObjectKind = "procedure"
+	Package     ObjectKind = "package"      // MariaDB, sql_mode=ORACLE
+	PackageBody ObjectKind = "package body" // MariaDB, sql_mode=ORACLE
+	Trigger     ObjectKind = "trigger"
+	Event       ObjectKind = "event"
+	Account     ObjectKind = "account" // a user or a role, with its grants
+)
+
+// Object is what a server has beside tables, with what its definition depends on.
+type Object struct {
+	Kind      ObjectKind `json:"kind"`
+	Schema    string     `json:"schema,omitempty"`
+	Name      string     `json:"name"`
+	Table     string     `json:"table,omitempty"` // of a trigger
+	Create    string     `json:"create"`
+	After     []string   `json:"after,omitempty"`   // further statements: the grants of an account, the state of a sequence
+	Columns   []string   `json:"columns,omitempty"` // of a view: for the table that stands in for it until all views are there
+	SQLMode   string     `json:"sql_mode,omitempty"`
+	Charset   string     `json:"charset,omitempty"`   // character_set_client
+	Collation string     `json:"collation,omitempty"` // collation_connection
+	Database  string     `json:"database_collation,omitempty"`
+	TimeZone  string     `json:"time_zone,omitempty"` // of an event
+	Definer   string     `json:"definer,omitempty"`
+}
+
+// Stream says what the parts of a physical backup are, one behind the other.
+type Stream struct {
+	Tool    string `json:"tool"`               // mariadb-backup, xtrabackup or clone: what makes a data directory of it
+	Form    string `json:"form"`               // xbstream
+	Files   int64  `json:"files"`              // in the stream
+	FromLSN uint64 `json:"from_lsn,omitempty"` // 0: whole; else the parent's ToLSN: only pages that were changed since
+	ToLSN   uint64 `json:"to_lsn,omitempty"`   // up to which an incremental backup on top of this one need not go back
+}
+
+// Part is a piece of a physical backup's stream, in the order of its number.
+type Part struct {
+	Number int    `json:"number"`
+	Bytes  int64  `json:"bytes"`
+	Hash   string `json:"hash"`
+	Stored int64  `json:"stored"`
+}
+
+// Trailer ends a manifest. Without it, or when it does not agree, the manifest is damaged.
+type Trailer struct {
+	Lines  int64  `json:"lines"`  // before this one
+	SHA256 string `json:"sha256"` // of the bytes of those lines
+}
+
+// Line is one line of a manifest. Exactly one field is set.
+type Line struct {
+	Backup *Header  `json:"backup,omitempty"`
+	Schema *Schema  `json:"schema,omitempty"`
+	Table  *Table   `json:"table,omitempty"`
+	Object *Object  `json:"object,omitempty"`
+	Part   *Part    `json:"part,omitempty"`
+	End    *Trailer `json:"end,omitempty"`
+}
+
+// rank orders lines as they have to be restored: what others need comes first.
+func (l Line) rank() int {
+	switch {
+	case l.Schema != nil:
+		return 0
+	case l.Object != nil && l.Object.Kind == Account: // definers are there before what they define
+		return 1
+	case l.Object != nil && l.Object.Kind == Sequence: // tables take default values from them
+		return 2
+	case l.Object != nil && (l.Object.Kind == Function || l.Object.Kind == Package): // views and triggers call them
+		return 4
+	case l.Object != nil && (l.Object.Kind == Procedure || l.Object.Kind == PackageBody):
+		return 5
+	case l.Object != nil && l.Object.Kind == View:
+		return 6
+	case l.Object != nil && l.Object.Kind == Trigger:
+		return 7
+	case l.Object != nil:
+		return 8
+	default: // tables, parts
+		return 3
+	}
+}
+
+const ranks = 9

@@ -1,0 +1,60 @@
+package repo
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// maxName is the longest escaped name: file systems take 255 bytes, and other names are added to it.
+const maxName = 100
+
+// escape makes a name of a schema or table into one that any place takes: letters, digits, _ and - stay, every other byte
+// becomes %XX. What would be too long is cut and told apart by a hash.
+func escape(name string) string {
+	var b strings.Builder
+	for i := range len(name) {
+		c := name[i]
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '_', c == '-':
+			b.WriteByte(c)
+		default:
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	if b.Len() <= maxName {
+		return b.String()
+	}
+	h := sha256.Sum256([]byte(name))
+	return b.String()[:maxName-17] + "." + hex.EncodeToString(h[:8])
+}
+
+// NewID gives a name for a backup that begins at a time. Names sort by time.
+func NewID(t time.Time) string {
+	var r [3]byte
+	_, _ = rand.Read(r[:]) // never fails (crypto/rand)
+	return t.UTC().Format("20060102T150405Z") + "-" + hex.EncodeToString(r[:])
+}
+
+const (
+	configKey    = "risso.json"
+	backupPrefix = "backups/"
+	proofPrefix  = "proofs/"
+)
+
+func manifestKey(id string) string   { return backupPrefix + id + "/manifest" }
+func unfinishedKey(id string) string { return backupPrefix + id + "/unfinished" }
+
+func chunkKey(schema, table, hash string) string {
+	return "data/" + escape(schema) + "/" + escape(table) + "/" + hash
+}
+
+func partPrefix(id string) string { return "physical/" + id + "/" }
+
+func partKey(id string, number int) string { return fmt.Sprintf("physical/%s/%06d", id, number) }
+
+// immutable says whether a key names what it holds: the same bytes for ever.
+func immutable(key string) bool { return strings.HasPrefix(key, "data/") }

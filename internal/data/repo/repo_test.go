@@ -1,0 +1,217 @@
+package repo
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// folder is the plainest place there is; internal/store/blob has those that people use.
+type folder string
+
+func (f folder) path(key string) string { return filepath.Join(string(f), filepath.FromSlash(key)) }
+
+func (f folder) Put(_ context.Context, key string, r io.Reader) error {
+	b, err := io.ReadAll(r)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(f.path(key)), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(f.path(key), b, 0o600)
+}
+
+func (f folder) Get(_ context.Context, key string) (io.ReadCloser, error) {
+	return os.Open(f.path(key))
+}
+
+func (f folder) Size(_ context.Context, key string) (int64, error) {
+	st, err := os.Stat(f.path(key))
+	if err != nil {
+		return 0, err
+	}
+	return st.Size(), nil
+}
+
+func (f folder) List(_ context.Context, prefix string, each func(string, int64) error) error {
+	return filepath.WalkDir(string(f), func(p string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		rel, err := filepath.Rel(string(f), p)
+		if err != nil || !strings.HasPrefix(filepath.ToSlash(rel), prefix) {
+			return err
+		}
+		st, err := d.Info()
+		if err != nil {
+			return err
+		}
+		return each(filepath.ToSlash(rel), st.Size())
+	})
+}
+
+func (f folder) Delete(_ context.Context, key string) error {
+	if err := os.Remove(f.path(key)); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+func begun(t *testing.T, r *Repo) (Header, *Draft) {
+	t.Helper()
+	now := time.Now().UTC()
+	h := Header{Format: Format, ID: NewID(now), Kind: Logical, Began: now}
+	if err := r.Begin(t.Context(), h); err != nil {
+		t.Fatal(err)
+	}
+	d := NewDraft()
+	t.Cleanup(d.Close)
+	return h, d
+}
+
+// TestManifest: lines come back in the order of restoring, and any changed byte or cut is found.
+func TestManifest(t *testing.T) {
+	place := folder(t.TempDir())
+	r, err := Create(t.Context(), place)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, d := begun(t, r)
+	for _, l := range []Line{
+		{Object: &Object{Kind: Trigger, Name: "tr"}}, {Table: &Table{Schema: "s", Name: "t\n\"`'"}},
+		{Object: &Object{Kind: View, Name: "v"}}, {Object: &Object{Kind: Sequence, Name: "q"}}, {Schema: &Schema{Name: "s"}},
+	} {
+		if err := d.Add(l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if list, err := r.Backups(t.Context()); err != nil || len(list) != 0 {
+		t.Fatalf("before the manifest there is %v, %v", list, err)
+	}
+	if err := r.Finish(t.Context(), h, d); err != nil {
+		t.Fatal(err)
+	}
+	read := func() (names []string, err error) {
+		m, err := r.Manifest(t.Context(), "")
+		if err != nil {
+			return nil, err
+		}
+		defer m.Close()
+		err = m.Each(func(l Line) error {
+			switch {
+			case l.Schema != nil:
+				names = append(names, l.Schema.Name)
+			case l.Table != nil:
+				names = append(names, l.Table.Name)
+			default:
+				names = append(names, l.Object.Name)
+			}
+			return nil
+		})
+		return names, err
+	}
+	if names, err := read(); err != nil || !slices.Equal(names, []string{"s", "q", "t\n\"`'", "v", "tr"}) {
+		t.Fatalf("%q, %v", names, err)
+	}
+	path := place.path(manifestKey(h.ID))
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range whole {
+		damaged := slices.Clone(whole)
+		damaged[i] ^= 1 << (i % 8)
+		for what, b := range map[string][]byte{"a changed bit": damaged, "a cut": whole[:i]} {
+			if err := os.WriteFile(path, b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if names, err := read(); !errors.Is(err, ErrDamaged) {
+				t.Fatalf("%s at byte %d of %d gives %q, %v", what, i, len(whole), names, err)
+			}
+		}
+	}
+}
+
+// TestChunk: the same rows are stored once, and any changed bit or cut is found.
+func TestChunk(t *testing.T) {
+	place := folder(t.TempDir())
+	r, err := Create(t.Context(), place)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := r.NewKeeper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw := []byte(strings.Repeat("\x03abc\xfb", 50) + "\x04last")
+	first, err := k.Keep(t.Context(), "odd `name.x", "größe/..", raw)
+	if err != nil || !first.New {
+		t.Fatalf("%+v, %v", first, err)
+	}
+	again, err := k.KeepStream(t.Context(), "odd `name.x", "größe/..", func(w io.Writer) error {
+		_, err := io.Copy(w, bytes.NewReader(raw))
+		return err
+	})
+	if err != nil || again.New || again.Hash != first.Hash || again.Stored != first.Stored {
+		t.Fatalf("%+v after %+v, %v", again, first, err)
+	}
+	read := func() ([]byte, error) {
+		rc, err := r.Chunk(t.Context(), "odd `name.x", "größe/..", first.Hash)
+		if err != nil {
+			return nil, err
+		}
+		defer rc.Close()
+		return io.ReadAll(rc)
+	}
+	if b, err := read(); err != nil || !bytes.Equal(b, raw) {
+		t.Fatalf("%q, %v", b, err)
+	}
+	path := place.path(chunkKey("odd `name.x", "größe/..", first.Hash))
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range whole {
+		damaged := slices.Clone(whole)
+		damaged[i] ^= 1 << (i % 8)
+		for what, b := range map[string][]byte{"a changed bit": damaged, "a cut": whole[:i]} {
+			if err := os.WriteFile(path, b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := read(); !errors.Is(err, ErrDamaged) {
+				t.Fatalf("%s at byte %d of %d gives %v", what, i, len(whole), err)
+			}
+		}
+	}
+	if _, err := r.Chunk(t.Context(), "s", "t", first.Hash); !errors.Is(err, ErrDamaged) {
+		t.Fatalf("a missing chunk gives %v", err)
+	}
+}
+
+// TestNames: no two names share a key, and no name leaves its folder.
+func TestNames(t *testing.T) {
+	seen := map[string]string{}
+	for _, n := range []string{"", "a", "A", "a.b", "a/b", "..", "a%2Fb", "größe", "😀", "new\nline", strings.Repeat("x", 100), strings.Repeat("x", 101), strings.Repeat("ü", 64), strings.Repeat("ü", 63) + "ö"} {
+		e := escape(n)
+		if len(e) > maxName || strings.ContainsAny(e, "/\n ") || e == ".." || e == "." {
+			t.Errorf("%q becomes %q", n, e)
+		}
+		if other, ok := seen[e]; ok {
+			t.Errorf("%q and %q both become %q", n, other, e)
+		}
+		seen[e] = n
+	}
+	if a, b := NewID(time.Unix(1, 0)), NewID(time.Unix(2, 0)); a >= b {
+		t.Error(fmt.Sprint(a, b))
+	}
+}

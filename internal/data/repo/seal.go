@@ -1,0 +1,121 @@
+package repo
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// An object is a zstd frame, and behind it a skippable frame with the SHA-256 of all bytes before it (RFC 8878, 3.1.2): so any
+// changed bit is found, also one that makes no difference to the decoder, and zstd -d reads the object all the same.
+var sealHead = []byte{0x5D, 0x2A, 0x4D, 0x18, sha256.Size, 0, 0, 0}
+
+const sealSize = 8 + sha256.Size
+
+// appendSeal puts the seal behind what b holds.
+func appendSeal(b []byte) []byte {
+	h := sha256.Sum256(b)
+	return append(append(b, sealHead...), h[:]...)
+}
+
+// sealWriter hashes what passes through it; seal ends it.
+type sealWriter struct {
+	w   io.Writer
+	sum hash.Hash
+}
+
+func newSealWriter(w io.Writer) *sealWriter { return &sealWriter{w: w, sum: sha256.New()} }
+
+func (s *sealWriter) Write(b []byte) (int, error) {
+	n, err := s.w.Write(b)
+	s.sum.Write(b[:n])
+	return n, err
+}
+
+func (s *sealWriter) seal() error {
+	_, err := s.w.Write(append(bytes.Clone(sealHead), s.sum.Sum(nil)...))
+	return err
+}
+
+// unsealer gives the bytes before the seal. At the end it fails with ErrDamaged when the seal does not agree.
+type unsealer struct {
+	r       io.Reader
+	sum     hash.Hash
+	buf     []byte // read, not given yet; its last sealSize bytes may be the seal
+	trouble error  // of the way, not of the bytes
+	eof     bool
+}
+
+func newUnsealer(r io.Reader) *unsealer {
+	return &unsealer{r: r, sum: sha256.New(), buf: make([]byte, 0, 64<<10)}
+}
+
+func (u *unsealer) Read(b []byte) (int, error) {
+	for len(u.buf) <= sealSize && !u.eof {
+		room := u.buf[len(u.buf):cap(u.buf)]
+		n, err := u.r.Read(room)
+		u.buf = u.buf[:len(u.buf)+n]
+		switch {
+		case errors.Is(err, io.EOF):
+			u.eof = true
+		case err != nil:
+			u.trouble = err
+			return 0, err
+		}
+	}
+	if n := min(len(b), len(u.buf)-sealSize); n > 0 {
+		copy(b, u.buf[:n])
+		u.sum.Write(u.buf[:n])
+		u.buf = u.buf[:copy(u.buf, u.buf[n:])]
+		return n, nil
+	}
+	if len(b) == 0 {
+		return 0, nil
+	}
+	if len(u.buf) < sealSize || !bytes.Equal(u.buf[:8], sealHead) || !bytes.Equal(u.buf[8:], u.sum.Sum(nil)) {
+		return 0, fmt.Errorf("its seal does not agree: %w", ErrDamaged)
+	}
+	return 0, io.EOF
+}
+
+// object reads what a sealed object holds, to the last byte of it.
+type object struct {
+	name  string
+	inner *unsealer
+	zr    *zstd.Decoder
+	rc    io.Closer
+}
+
+func openObject(name string, rc io.ReadCloser) (*object, error) {
+	u := newUnsealer(rc)
+	zr, err := zstd.NewReader(u, zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		rc.Close()
+		return nil, err
+	}
+	return &object{name: name, inner: u, zr: zr, rc: rc}, nil
+}
+
+// Read gives what was put into the object. Bytes that the decoder or the seal refuses are ErrDamaged; trouble on the way is not.
+func (o *object) Read(b []byte) (int, error) {
+	n, err := o.zr.Read(b)
+	switch {
+	case err == nil || errors.Is(err, io.EOF):
+		return n, err
+	case o.inner.trouble != nil:
+		return n, fmt.Errorf("%s: %w", o.name, o.inner.trouble)
+	case errors.Is(err, ErrDamaged):
+		return n, fmt.Errorf("%s: %w", o.name, err)
+	}
+	return n, fmt.Errorf("%s: %w: %w", o.name, ErrDamaged, err)
+}
+
+func (o *object) Close() error {
+	o.zr.Close()
+	return o.rc.Close()
+}
