@@ -69,10 +69,10 @@ type Roll struct {
 	Backup repo.Header // where the rows come from, and the position that they are of
 	Into   mysql.Target
 	Until  Until
-	Wants  func(schema, table string) bool                           // whether a table is restored
-	Target func(schema, table string) (toSchema, toTable string)     // under which name
-	Setup  []string                                                  // statements that its sessions begin with, such as SET sql_log_bin=0
-	Report func(transactions, bytes, total int64, behind time.Time)  // nil: nobody listens
+	Wants  func(schema, table string) bool                          // whether a table is restored
+	Target func(schema, table string) (toSchema, toTable string)    // under which name
+	Setup  []string                                                 // statements that its sessions begin with, such as SET sql_log_bin=0
+	Report func(transactions, bytes, total int64, behind time.Time) // nil: nobody listens
 }
 
 // Rolled is what a Roller did.
@@ -100,10 +100,10 @@ type Plan struct {
 	Rows    int64 `json:"rows"`
 	Bytes   int64 `json:"bytes"`
 
-	Drops    []string `json:"drops,omitempty"`    // what is in the way and will go; the first of them
-	DropsAll int64    `json:"drops_all"`          // how many there are
+	Drops    []string  `json:"drops,omitempty"`    // what is in the way and will go; the first of them
+	DropsAll int64     `json:"drops_all"`          // how many there are
 	Findings []Finding `json:"findings,omitempty"` // what the server does not know
-	Notes    []string `json:"notes,omitempty"`
+	Notes    []string  `json:"notes,omitempty"`
 }
 
 // Finding is something that cannot come along as it is.

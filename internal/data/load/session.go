@@ -32,18 +32,18 @@ var needed = []string{
 // wanted are settings that some servers do not have, or not for everybody. Sources: MySQL manual, "Server System Variables";
 // MariaDB documentation, "Server System Variables".
 var wanted = []string{
-	"explicit_defaults_for_timestamp = 1",         // a TIMESTAMP gets no attributes that its definition does not show
-	"sql_generate_invisible_primary_key = 0",      // MySQL 8.0.30: nor a table a column
-	"sql_require_primary_key = 0",                 // MySQL 8.0.13
-	"innodb_strict_mode = 0",                      // definitions that an older server took
-	"check_constraint_checks = 0",                 // MariaDB: rows that were there before the constraint was
-	"max_statement_time = 0",                      // MariaDB
-	"max_execution_time = 0",                      // MySQL
-	"net_read_timeout = 3600",                     // the next bytes may come from far away
+	"explicit_defaults_for_timestamp = 1",    // a TIMESTAMP gets no attributes that its definition does not show
+	"sql_generate_invisible_primary_key = 0", // MySQL 8.0.30: nor a table a column
+	"sql_require_primary_key = 0",            // MySQL 8.0.13
+	"innodb_strict_mode = 0",                 // definitions that an older server took
+	"check_constraint_checks = 0",            // MariaDB: rows that were there before the constraint was
+	"max_statement_time = 0",                 // MariaDB
+	"max_execution_time = 0",                 // MySQL
+	"net_read_timeout = 3600",                // the next bytes may come from far away
 	"net_write_timeout = 3600",
 	"wait_timeout = 86400",
 	"lock_wait_timeout = 300",
-	"innodb_ddl_threads = 4",                      // MySQL 8.0.27: indexes are sorted by several threads
+	"innodb_ddl_threads = 4", // MySQL 8.0.27: indexes are sorted by several threads
 	"innodb_ddl_buffer_size = 33554432",
 	"histogram_generation_max_mem_size = 1000000", // MySQL 8.0: the least
 }
