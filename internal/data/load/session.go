@@ -70,8 +70,9 @@ func (r *run) findSetup(ctx context.Context, s *session) error {
 	if err := s.Exec(ctx, must); err != nil {
 		return fmt.Errorf("set up a session: %w", err)
 	}
-	r.setup = []string{must, "SET NAMES utf8mb4"}
-	if err := s.Exec(ctx, r.setup[1]); err != nil {
+	r.names = "SET /* risso: definitions are UTF-8, rows are as they are */ NAMES utf8mb4, character_set_results = NULL"
+	r.setup = []string{must, r.names}
+	if err := s.Exec(ctx, r.names); err != nil {
 		return fmt.Errorf("set up a session: %w", err)
 	}
 	if r.o.NoBinlog {
