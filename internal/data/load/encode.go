@@ -21,10 +21,11 @@ type feed struct {
 	state feedState
 	left  uint64 // bytes of the value that are to come
 
-	limit int64 // raw bytes of a batch
-	raw   int64 // of this batch
-	rows  int64 // of this batch, whole ones
-	ended bool  // the source has no more rows
+	limit int64  // raw bytes of a batch
+	raw   int64  // of this batch
+	rows  int64  // of this batch, whole ones
+	ended bool   // the source has no more rows
+	kept  []byte // made and not read yet: there was room for one byte only
 }
 
 type feedState uint8
@@ -95,6 +96,19 @@ var errTornRow = fmt.Errorf("a row is cut off: %w", repo.ErrDamaged)
 
 // Read gives the text of the batch.
 func (f *feed) Read(p []byte) (int, error) {
+	if len(f.kept) == 0 && len(p) == 1 {
+		var two [2]byte
+		n, err := f.Read(two[:])
+		if err != nil {
+			return 0, err
+		}
+		f.kept = append(f.kept, two[:n]...)
+	}
+	if len(f.kept) > 0 {
+		n := copy(p, f.kept)
+		f.kept = f.kept[n:]
+		return n, nil
+	}
 	n := 0
 	for len(p)-n >= 2 { // an escaped byte, \N and a separator need no more
 		switch f.state {

@@ -153,6 +153,9 @@ func (r *run) again(ctx context.Context, s **session, f func(*session) error) er
 	pause, since := firstPause, time.Now()
 	for {
 		err := r.attempt(ctx, s, f)
+		if errors.Is(err, errAgain) {
+			continue
+		}
 		if err == nil || !passes(err) || ctx.Err() != nil {
 			return err
 		}
