@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,6 +31,7 @@ type Snapshot struct {
 	Notes      []string
 
 	control *Stream
+	lists   Lists
 	ddl     map[string]int64 // counters of statements that change schemas, at the moment
 }
 
@@ -70,11 +72,15 @@ type SnapshotOptions struct {
 	LockWait time.Duration // how long a lock is waited for; then it is no longer asked for, for a while
 	Tries    int           // how often a lock is asked for; 0 is 5
 	Method   SnapshotMethod
-	// Tables are those to be read: they are locked where accounts may not lock the server. Plain are those among them
-	// without transactions: they stay locked for reading until they have been read.
-	Tables, Plain []TableName
-	Guard         Guard
+	Guard    Guard
+	// List names what is going to be read. It is called after schema changes are kept waiting, where that is possible, and
+	// again when a schema was changed before the snapshot was there. It may use all of the sessions.
+	List func(ctx context.Context, server Server, sessions []*Stream) (Lists, error)
 }
+
+// Lists are the tables to be read: they are locked where accounts may not lock the server. Plain are those among them without
+// transactions: they stay locked for reading until they have been read.
+type Lists struct{ Tables, Plain []TableName }
 
 // ErrLocks says that no lock was to be had in time.
 var ErrLocks = errors.New("the server is too busy for the lock that a backup needs")
@@ -90,7 +96,7 @@ func TakeSnapshot(ctx context.Context, t Target, o SnapshotOptions) (_ *Snapshot
 			s.Close()
 		}
 	}()
-	if err := s.open(ctx, t, max(1, o.Sessions), len(o.Plain) > 0); err != nil {
+	if err := s.open(ctx, t, max(1, o.Sessions)); err != nil {
 		return nil, err
 	}
 	if o.LockWait <= 0 {
@@ -103,62 +109,97 @@ func TakeSnapshot(ctx context.Context, t Target, o SnapshotOptions) (_ *Snapshot
 	if err := s.blockDDL(ctx, o); err != nil {
 		return nil, err
 	}
+	for try := 1; ; try++ {
+		before, err := readDDL(ctx, s.control)
+		if err != nil {
+			return nil, err
+		}
+		if s.lists, err = o.List(ctx, s.Server, s.Sessions); err != nil {
+			return nil, err
+		}
+		if err := s.takeAny(ctx, o); err != nil {
+			return nil, err
+		}
+		if s.DDLBlocked || maps.Equal(before, s.ddl) {
+			return s, nil
+		}
+		if try >= o.Tries {
+			return nil, fmt.Errorf("%w: %d times somebody changed a schema between the list of tables and the snapshot", ErrLocks, try)
+		}
+		if s.Locked != nil {
+			if err := s.Locked.Exec(ctx, "UNLOCK /* risso */ TABLES"); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+// takeAny takes the snapshots by the first method that works.
+func (s *Snapshot) takeAny(ctx context.Context, o SnapshotOptions) error {
+	if len(s.lists.Plain) > 0 && s.Locked == nil {
+		st, err := s.session(ctx, o.Guard.target)
+		if err != nil {
+			return err
+		}
+		s.Locked = st
+	}
 	var refusals []string
 	for _, m := range s.methods(o) {
 		err := s.take(ctx, m, o)
 		if err == nil {
 			s.Method = m
-			return s, nil
+			return nil
 		}
 		if !errors.Is(err, errNotHere) && ClassOf(err) != ClassPrivilege && ClassOf(err) != ClassLogin {
-			return nil, fmt.Errorf("take a snapshot by %s: %w", m, err)
+			return fmt.Errorf("take a snapshot by %s: %w", m, err)
 		}
 		refusals = append(refusals, fmt.Sprintf("%s: %v", m, err))
 	}
-	return nil, fmt.Errorf("no consistent snapshot can be taken: %s", strings.Join(refusals, "; "))
+	return fmt.Errorf("no consistent snapshot can be taken: %s", strings.Join(refusals, "; "))
 }
 
 // open connects all sessions before anything is locked.
-func (s *Snapshot) open(ctx context.Context, t Target, sessions int, plain bool) error {
+func (s *Snapshot) open(ctx context.Context, t Target, sessions int) error {
 	c, err := Connect(ctx, t, nil)
 	if err != nil {
 		return err
 	}
 	s.Server = c.Server
 	c.Close()
-	n := sessions + 1
-	if plain {
-		n++
-	}
-	list := make([]*Stream, n)
+	list := make([]*Stream, sessions+1)
 	var g errgroup.Group
 	g.SetLimit(8)
 	for i := range list {
-		g.Go(func() error {
-			st, err := t.ConnectStream(ctx, StreamOptions{})
-			if err != nil {
-				return err
-			}
-			list[i] = st
-			if err := st.ForRows(ctx, s.Server); err != nil {
-				return err
-			}
-			return st.Exec(ctx, "SET SESSION /* risso: backup */ TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+		g.Go(func() (err error) {
+			list[i], err = s.session(ctx, t)
+			return err
 		})
 	}
 	err = g.Wait()
-	for _, st := range list {
-		switch {
-		case st == nil:
-		case s.control == nil:
-			s.control = st
-		case plain && s.Locked == nil:
-			s.Locked = st
-		default:
+	s.control = list[0]
+	for _, st := range list[1:] {
+		if st != nil {
 			s.Sessions = append(s.Sessions, st)
 		}
 	}
 	return err
+}
+
+// session opens one.
+func (s *Snapshot) session(ctx context.Context, t Target) (*Stream, error) {
+	st, err := t.ConnectStream(ctx, StreamOptions{})
+	if err != nil {
+		return nil, err
+	}
+	err = st.ForRows(ctx, s.Server)
+	if err == nil {
+		err = st.Exec(ctx, "SET SESSION /* risso: backup */ TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+	}
+	if err != nil {
+		st.Close()
+		return nil, err
+	}
+	return st, nil
 }
 
 // Close ends the sessions and so all that they held.
@@ -181,7 +222,7 @@ func (s *Snapshot) methods(o SnapshotOptions) []SnapshotMethod {
 		list = []SnapshotMethod{ByStage, ByTableLocks, ByComparison}
 	}
 	// Tables without transactions have no snapshot: they must not change between it and their lock.
-	if len(o.Plain) == 0 {
+	if len(s.lists.Plain) == 0 {
 		list = append([]SnapshotMethod{ByBinlog}, list...)
 	}
 	return list
@@ -191,7 +232,7 @@ func (s *Snapshot) take(ctx context.Context, m SnapshotMethod, o SnapshotOptions
 	switch {
 	case m == ByBinlog:
 		return s.byBinlog(ctx)
-	case m == ByComparison, m == ByTableLocks && len(o.Tables) == 0:
+	case m == ByComparison, m == ByTableLocks && len(s.lists.Tables) == 0:
 		return s.byComparison(ctx, o)
 	}
 	return s.byLock(ctx, o, s.locking(m, o))
@@ -226,7 +267,6 @@ type locking struct {
 	before []string // makes the lock itself quick; that it cannot be had in time is no failure
 	begin  string   // has to succeed right before each try
 	lock   string
-	undo   string // after a try that failed, where begin has done something
 	unlock string
 }
 
@@ -234,9 +274,9 @@ func (s *Snapshot) locking(m SnapshotMethod, o SnapshotOptions) locking {
 	switch m {
 	case ByStage:
 		return locking{begin: "BACKUP STAGE /* risso */ START", lock: "BACKUP STAGE /* risso: one moment for all sessions */ BLOCK_COMMIT",
-			undo: "BACKUP STAGE /* risso */ END", unlock: "BACKUP STAGE /* risso */ END"}
+			unlock: "BACKUP STAGE /* risso */ END"}
 	case ByTableLocks:
-		return locking{lock: lockTables(o.Tables), unlock: "UNLOCK /* risso */ TABLES"}
+		return locking{lock: lockTables(s.lists.Tables), unlock: "UNLOCK /* risso */ TABLES"}
 	}
 	// Tables in no use are closed beforehand, which the lock would do, too.
 	return locking{before: []string{"FLUSH /* risso: backup */ NO_WRITE_TO_BINLOG TABLES"},
@@ -263,10 +303,8 @@ func (s *Snapshot) byLock(ctx context.Context, o SnapshotOptions, l locking) err
 		if err == nil {
 			break
 		}
-		if l.undo != "" {
-			if uerr := s.control.Exec(ctx, l.undo); uerr != nil {
-				return uerr
-			}
+		if uerr := s.control.Exec(ctx, l.unlock); uerr != nil { // nothing may stay locked while it waits for the next try
+			return uerr
 		}
 		if !outOfTime(err) {
 			return err
@@ -302,7 +340,7 @@ func (s *Snapshot) underLock(ctx context.Context, o SnapshotOptions) error {
 			if err := s.setLockWait(ctx, s.Locked, o.LockWait); err != nil {
 				return err
 			}
-			return s.Locked.Exec(ctx, lockTables(o.Plain))
+			return s.Locked.Exec(ctx, lockTables(s.lists.Plain))
 		})
 	}
 	perr := s.readPosition(ctx)
@@ -397,7 +435,7 @@ func (s *Snapshot) byComparison(ctx context.Context, o SnapshotOptions) error {
 			return err
 		}
 		if s.Locked != nil {
-			if err := s.Locked.Exec(ctx, lockTables(o.Plain)); err != nil {
+			if err := s.Locked.Exec(ctx, lockTables(s.lists.Plain)); err != nil {
 				return err
 			}
 		}
