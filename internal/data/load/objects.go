@@ -382,7 +382,7 @@ func (r *run) makeAccounts(ctx context.Context, s **session) error {
 			}
 			create := strings.Replace(o.Create, " IF NOT EXISTS ", " ", 1)
 			if st == claimed {
-				if err := s.Exec(ctx, "DROP "+accountKind(create)+" IF EXISTS "+o.Name); err != nil {
+				if err := s.Exec(ctx, "DROP "+accountKind(create)+" IF EXISTS "+accountSQL(o.Name)); err != nil {
 					return err
 				}
 			}
@@ -416,7 +416,7 @@ func accountKind(create string) string {
 
 // accountThere says whether an account is there and stays as it is. With Overwrite it goes, unless it is the one that restores.
 func (r *run) accountThere(ctx context.Context, s *session, o *repo.Object) (bool, error) {
-	err := s.Exec(ctx, "SHOW /* risso: is it there? */ GRANTS FOR "+o.Name)
+	err := s.Exec(ctx, "SHOW /* risso: is it there? */ GRANTS FOR "+accountSQL(o.Name))
 	switch n := mysql.ErrorNumber(err); {
 	case n == 1141 || n == 1133 || n == 1269: // no such grant, user, or no such user
 		return false, nil
@@ -425,15 +425,20 @@ func (r *run) accountThere(ctx context.Context, s *session, o *repo.Object) (boo
 	case err != nil:
 		return false, err
 	}
-	if !r.o.Overwrite || sameAccount(o.Name, r.server.QuotedAccount()) {
+	if !r.o.Overwrite || o.Name == r.server.Account {
 		r.notef("account %s is there: it stays as it is", o.Name)
 		return true, nil
 	}
-	return false, s.Exec(ctx, "DROP "+accountKind(o.Create)+" "+o.Name)
+	return false, s.Exec(ctx, "DROP "+accountKind(o.Create)+" "+accountSQL(o.Name))
 }
 
-func sameAccount(a, b string) bool {
-	return strings.NewReplacer("`", "", "'", "").Replace(a) == strings.NewReplacer("`", "", "'", "").Replace(b)
+// accountSQL is an account, user@host or the name of a role, as SQL takes it.
+func accountSQL(name string) string {
+	i := strings.LastIndexByte(name, '@')
+	if i < 0 {
+		return mysql.Literal(name)
+	}
+	return mysql.Literal(name[:i]) + "@" + mysql.Literal(name[i+1:])
 }
 
 // grant gives the accounts that were made what they may do.

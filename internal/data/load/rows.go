@@ -28,11 +28,12 @@ type table struct {
 	shape        mysql.Table // of the backup, under the name in the target
 	key          chunk.Key
 	columns      int
-	statement    string // LOAD DATA
-	prefix       string // INSERT
-	text         []bool // columns that take text only
-	transacts    bool   // its engine in the target takes rows back
-	resumed      bool   // its rows may be in partly
+	statement    string      // LOAD DATA
+	prefix       string      // INSERT
+	text         []bool      // columns that take text only
+	transacts    bool        // its engine in the target takes rows back
+	resumed      bool        // its rows may be in partly
+	inserts      atomic.Bool // LOAD DATA does not do for it
 
 	left  atomic.Int64 // chunks that are not in yet
 	mu    sync.Mutex
