@@ -44,6 +44,7 @@ type Options struct {
 
 	Until  Until  // how far to go on behind the snapshot
 	Roller Roller // who goes on; needed when Until is set
+	DryRun bool   // ends after Confirm: nothing is changed
 	Hold   bool   // leaves events switched off at the end, for who looks at the data first
 
 	// Confirm is called once with what will be done, before the first change; an error ends it there. nil: yes.

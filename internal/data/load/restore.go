@@ -105,8 +105,10 @@ func (r *run) restore(ctx context.Context) error {
 	if err := r.read(ctx); err != nil {
 		return err
 	}
-	if err := r.lock(ctx, control); err != nil {
-		return err
+	if !r.o.DryRun {
+		if err := r.lock(ctx, control); err != nil {
+			return err
+		}
 	}
 	if err := r.check(ctx, control); err != nil {
 		return err
@@ -115,6 +117,9 @@ func (r *run) restore(ctx context.Context) error {
 		if err := r.o.Confirm(r.plan); err != nil {
 			return err
 		}
+	}
+	if r.o.DryRun {
+		return nil
 	}
 	if !r.resumed {
 		if err := r.beginJournal(ctx, control); err != nil {
