@@ -42,6 +42,7 @@ func NewID(t time.Time) string {
 const (
 	configKey    = "risso.json"
 	backupPrefix = "backups/"
+	proofPrefix  = "proofs/"
 )
 
 func manifestKey(id string) string   { return backupPrefix + id + "/manifest" }
@@ -50,6 +51,8 @@ func unfinishedKey(id string) string { return backupPrefix + id + "/unfinished" 
 func chunkKey(schema, table, hash string) string {
 	return "data/" + escape(schema) + "/" + escape(table) + "/" + hash
 }
+
+func partPrefix(id string) string { return "physical/" + id + "/" }
 
 func partKey(id string, number int) string { return fmt.Sprintf("physical/%s/%06d", id, number) }
 

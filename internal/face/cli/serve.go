@@ -194,15 +194,20 @@ func serve(ctx context.Context, out Streams, f serveFlags) error {
 	}
 	defer rows.close()
 
+	guard, err := newProtect(set, facts, w)
+	if err != nil {
+		return err
+	}
+
 	page, err := fs.Sub(ui.Dist, "dist")
 	if err != nil {
 		return fmt.Errorf("open the page: %w", err)
 	}
-	handler := web.New(web.Options{Numbers: numbers, Facts: facts, Live: w.board, Statements: rows.web(), Page: page, Version: Version(),
+	handler := web.New(web.Options{Numbers: numbers, Facts: facts, Live: w.board, Statements: rows.web(), Protect: guard, Page: page, Version: Version(),
 		Open: set.open, Hosts: set.hosts, Logger: logger})
 	srv := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 1 << 18, ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug)}
 	g, gctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return w.run(gctx, set, numbers, facts, rows) })
+	g.Go(func() error { return w.run(gctx, set, numbers, facts, rows, guard) })
 	g.Go(func() error { return ignoreClosed(srv.Serve(ln)) })
 	g.Go(func() error {
 		<-gctx.Done()
