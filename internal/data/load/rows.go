@@ -48,7 +48,7 @@ func (t *table) quoted() string { return mysql.Quote(t.schema) + "." + mysql.Quo
 // rowMemory.
 const rowMemory = 96 << 20
 
-// batchBytes is the most that one transaction loads, in raw bytes; the row with which it is reached is the last.
+// batchBytes is what Options.BatchBytes is when nothing is said.
 const batchBytes = 64 << 20
 
 // loadChunk loads the rows of a chunk that are not in.
@@ -105,7 +105,7 @@ func (r *run) loadChunk(ctx context.Context, s **session, t *table, number int) 
 func (r *run) loadBatches(ctx context.Context, s *session, t *table, number int, f *feed, done int64, reported *int64) error {
 	c := t.Chunks[number]
 	for {
-		more, err := f.next(batchBytes)
+		more, err := f.next(r.o.BatchBytes)
 		if err != nil {
 			return err
 		}
