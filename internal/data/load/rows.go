@@ -34,6 +34,7 @@ type table struct {
 	transacts    bool        // its engine in the target takes rows back
 	resumed      bool        // its rows may be in partly
 	inserts      atomic.Bool // LOAD DATA does not do for it
+	lane         *lane       // one LOAD DATA at a time; nil: any number
 
 	left  atomic.Int64 // chunks that are not in yet
 	mu    sync.Mutex
