@@ -126,7 +126,8 @@ func (g *Guard) long() time.Duration {
 }
 
 func (g *Guard) isLong(p process, st *Stream) bool {
-	return (p.Command == "Query" || p.Command == "Execute") && p.Time >= g.long() && p.User != "system user" && p.ID != int64(st.ID()) && !strings.Contains(p.Info, "/* risso")
+	return (p.Command == "Query" || p.Command == "Execute") && p.Time >= g.long() && p.User != "system user" && p.ID != int64(st.ID()) && !strings.Contains(p.Info, "/* risso") &&
+		!queuesBehindLock(p.State) // it is no cause, but a victim
 }
 
 // handle says or ends a long statement, once.

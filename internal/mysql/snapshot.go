@@ -271,7 +271,6 @@ func start(ctx context.Context, sessions []*Stream) error {
 
 // locking is a way to keep everybody from committing.
 type locking struct {
-	before  string // makes the lock itself quick
 	flushes bool   // see Guard.ask
 	begin   string // has to succeed right before each try
 	lock    string
@@ -286,9 +285,7 @@ func (s *Snapshot) locking(m SnapshotMethod, o SnapshotOptions) locking {
 	case ByTableLocks:
 		return locking{lock: lockTables(s.lists.Tables), unlock: "UNLOCK /* risso */ TABLES"}
 	}
-	// Tables in no use are closed beforehand, which the lock would do, too.
-	return locking{before: "FLUSH /* risso: backup */ NO_WRITE_TO_BINLOG TABLES", flushes: true,
-		lock: "FLUSH /* risso: one moment for all sessions */ TABLES WITH READ LOCK", unlock: "UNLOCK /* risso */ TABLES"}
+	return locking{flushes: true, lock: "FLUSH /* risso: one moment for all sessions */ TABLES WITH READ LOCK", unlock: "UNLOCK /* risso */ TABLES"}
 }
 
 // byLock takes the snapshots while nobody can commit.
@@ -303,14 +300,10 @@ func (s *Snapshot) byLock(ctx context.Context, o SnapshotOptions, l locking) err
 				return err
 			}
 		}
-		var err error
-		if l.before != "" {
-			err = o.Guard.ask(ctx, s.control, l.before, l.flushes)
-		}
-		if err == nil {
-			began = time.Now() // the lock may be there before the answer is
-			err = o.Guard.ask(ctx, s.control, l.lock, l.flushes)
-		}
+		// A FLUSH TABLES beforehand would make the lock shorter, and mark tables as old that a statement uses: everybody
+		// else would then wait for that statement, however soon our own request is withdrawn.
+		began = time.Now() // the lock may be there before the answer is
+		err := o.Guard.ask(ctx, s.control, l.lock, l.flushes)
 		if err == nil {
 			break
 		}
