@@ -47,6 +47,7 @@ type TableInfo struct {
 	Engine         string // "" for a view
 	Rows           int64  // estimated
 	Bytes          int64  // of data, without secondary indexes; estimated
+	Created        string // when it was made or altered last, by the server's clock
 }
 
 // Transactional says whether a storage engine has snapshots: what is read of others is as it is when it is read.
@@ -96,13 +97,14 @@ func (s *Stream) CreateSchema(ctx context.Context, name string) (create string, 
 // Tables lists the tables, views and sequences of a schema with their sizes as the server estimates them.
 func (s *Stream) Tables(ctx context.Context, schema string) ([]TableInfo, error) {
 	var out []TableInfo
-	err := s.Query(ctx, "SELECT /* risso: tables */ TABLE_NAME, TABLE_TYPE, ENGINE, TABLE_ROWS, DATA_LENGTH FROM information_schema.TABLES WHERE TABLE_SCHEMA = "+literal(schema)+" ORDER BY TABLE_NAME",
+	err := s.Query(ctx, "SELECT /* risso: tables */ TABLE_NAME, TABLE_TYPE, ENGINE, TABLE_ROWS, DATA_LENGTH, CREATE_TIME FROM information_schema.TABLES WHERE TABLE_SCHEMA = "+literal(schema)+" ORDER BY TABLE_NAME",
 		func(row [][]byte) error {
 			t := TableInfo{TableName: TableName{schema, string(row[0])}, Engine: string(row[2])}
 			kind := string(row[1])
 			t.View, t.Sequence = strings.Contains(kind, "VIEW"), kind == "SEQUENCE"
 			t.Rows, _ = strconv.ParseInt(string(row[3]), 10, 64)
 			t.Bytes, _ = strconv.ParseInt(string(row[4]), 10, 64)
+			t.Created = string(row[5])
 			out = append(out, t)
 			return nil
 		})

@@ -125,7 +125,7 @@ number for good, and says in words what goes on.`,
 	root.AddCommand(newServe(s), newTop(s),
 		newDigest(s), newExplain(s), newTrace(s),
 		newBench(s),
-		newBackup(s), newVerify(s), newDrill(s), newCheck(s), newBinlog(s),
+		newBackup(s), newVerify(s), newDrill(s), newCheck(s), newBinlog(s), newRestore(s),
 		newSandboxCmd(), newToken(s),
 		&cobra.Command{Use: "exit-codes", Short: "Exit codes of all commands", Long: exitCodesHelp})
 	root.CompletionOptions.HiddenDefaultCmd = true
