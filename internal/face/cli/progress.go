@@ -16,6 +16,7 @@ type progress struct {
 	start time.Time
 	next  time.Time
 	shown bool
+	of    string // the stage that start is the beginning of
 }
 
 // newProgress begins to measure. What ends within half a second shows nothing.
@@ -53,6 +54,15 @@ func (p *progress) show(text func(elapsed float64) string) {
 	}
 	p.next, p.shown = now.Add(200*time.Millisecond), true
 	fmt.Fprintf(p.out, "\r%s\x1b[K", text(now.Sub(p.start).Seconds()))
+}
+
+// clear takes the line away until the next one is shown.
+func (p *progress) clear() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.shown && p.out != nil {
+		fmt.Fprint(p.out, "\r\x1b[K")
+	}
 }
 
 // end takes the line away.

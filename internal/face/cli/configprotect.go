@@ -1,0 +1,174 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"filippo.io/age"
+
+	"github.com/rissodb/risso/internal/data/schedule"
+	"github.com/rissodb/risso/internal/data/verdict"
+	"github.com/rissodb/risso/internal/store/blob"
+	"github.com/rissodb/risso/internal/store/state"
+)
+
+// protectConfig says in the config file how a server is protected. There is no secret in it: keys of S3 come from the
+// environment or their own file, SFTP's from its key file, and identities are named by their files.
+type protectConfig struct {
+	Place        string          `yaml:"place,omitempty"`         // where backups go: a folder, s3://…, sftp://…
+	Schedule     string          `yaml:"schedule,omitempty"`      // of backups, such as 'daily at 02:00'
+	Kind         string          `yaml:"kind,omitempty"`          // logical (the default) or physical
+	Retention    retentionConfig `yaml:"retention,omitempty"`     // what is kept; nothing said: all
+	CopyTo       string          `yaml:"copy_to,omitempty"`       // a second place, copied to behind each backup
+	Drill        string          `yaml:"drill,omitempty"`         // schedule
+	Verify       string          `yaml:"verify,omitempty"`        // schedule
+	Checksum     string          `yaml:"checksum,omitempty"`      // schedule, of a replica
+	Mirror       bool            `yaml:"mirror,omitempty"`        // binary logs are mirrored as they are written
+	MaxAge       string          `yaml:"max_age,omitempty"`       // how old the last backup may be, such as 26h; default: as the schedule says
+	EncryptTo    []string        `yaml:"encrypt_to,omitempty"`    // recipients (age1…) or files of them
+	IdentityFile string          `yaml:"identity_file,omitempty"` // to read what was encrypted: for drills, verify and copies
+	Threads      int             `yaml:"threads,omitempty"`
+	MaxLag       string          `yaml:"max_lag,omitempty"`             // the backup waits while a replica is further behind
+	MaxRunning   int             `yaml:"max_threads_running,omitempty"` // or while more statements run
+	MaxRate      string          `yaml:"max_rate,omitempty"`            // bytes a second, such as 50MB
+}
+
+// retentionConfig says how many backups are kept: each first of a day, week, month, and the last ones.
+type retentionConfig struct {
+	Last    int `yaml:"keep_last,omitempty"`
+	Daily   int `yaml:"keep_daily,omitempty"`
+	Weekly  int `yaml:"keep_weekly,omitempty"`
+	Monthly int `yaml:"keep_monthly,omitempty"`
+}
+
+func (r retentionConfig) any() bool { return r != retentionConfig{} }
+
+// protection is a server's protection, read and checked.
+type protection struct {
+	protectConfig
+	backup, drill, verify, checksum schedule.Schedule
+	maxAge, maxLag                  time.Duration
+}
+
+// check reads the block of one server. Errors name the field.
+func (c protectConfig) check() (*protection, error) {
+	p := &protection{protectConfig: c}
+	if c.Place == "" {
+		return nil, errors.New("place is missing: a folder, s3://bucket/prefix, or sftp://user@host/dir")
+	}
+	for _, f := range []struct{ name, place string }{{"place", c.Place}, {"copy_to", c.CopyTo}} {
+		if err := checkPlace(f.place); err != nil {
+			return nil, fmt.Errorf("%s: %w", f.name, err)
+		}
+	}
+	if c.CopyTo == c.Place {
+		return nil, errors.New("copy_to is the same place: give another, on another machine")
+	}
+	for _, f := range []struct {
+		name, text string
+		into       *schedule.Schedule
+	}{{"schedule", c.Schedule, &p.backup}, {"drill", c.Drill, &p.drill}, {"verify", c.Verify, &p.verify}, {"checksum", c.Checksum, &p.checksum}} {
+		if f.text == "" {
+			continue
+		}
+		s, err := schedule.Parse(f.text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", f.name, err)
+		}
+		*f.into = s
+	}
+	if c.Kind != "" && c.Kind != "logical" && c.Kind != "physical" {
+		return nil, fmt.Errorf("kind: %q is neither logical nor physical", c.Kind)
+	}
+	for _, f := range []struct {
+		name, text string
+		into       *time.Duration
+	}{{"max_age", c.MaxAge, &p.maxAge}, {"max_lag", c.MaxLag, &p.maxLag}} {
+		d, err := parseDays(f.text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %q: write it as 26h, 90m or 2d", f.name, f.text)
+		}
+		*f.into = d
+	}
+	if r := c.Retention; min(r.Last, r.Daily, r.Weekly, r.Monthly) < 0 {
+		return nil, errors.New("retention: a number below 0")
+	}
+	if c.Threads < 0 || c.Threads > 64 {
+		return nil, fmt.Errorf("threads: %d is not one of 1 to 64", c.Threads)
+	}
+	if c.MaxRunning < 0 {
+		return nil, errors.New("max_threads_running: a number below 0")
+	}
+	return p, c.checkKeys()
+}
+
+// checkPlace reads a place without going there.
+func checkPlace(place string) error {
+	if place == "" {
+		return nil
+	}
+	if err := blob.Check(place); err != nil {
+		return err
+	}
+	if !strings.Contains(place, "://") && !filepath.IsAbs(place) {
+		return fmt.Errorf("%s is not an absolute path: where risso serve is started from may change", place)
+	}
+	return nil
+}
+
+// checkKeys tells early what a backup at night would find out.
+func (c protectConfig) checkKeys() error {
+	for _, r := range c.EncryptTo {
+		if strings.HasPrefix(strings.ToUpper(r), "AGE-SECRET-KEY-") {
+			return errors.New("encrypt_to: a secret key does not belong into the config file: give its recipient (age1…), and the file of the key as identity_file")
+		}
+		if strings.HasPrefix(r, "age1") {
+			if _, err := age.ParseX25519Recipient(r); err != nil {
+				return errors.New("encrypt_to: this is not a recipient of age: " + r)
+			}
+			continue
+		}
+		if _, err := os.Stat(r); err != nil {
+			return fmt.Errorf("encrypt_to: neither a recipient (age1…) nor a file of them: %w", err)
+		}
+	}
+	if c.IdentityFile == "" {
+		if len(c.EncryptTo) > 0 && (c.Drill != "" || c.Verify != "") {
+			return errors.New("identity_file is missing: drill and verify read what encrypt_to makes unreadable")
+		}
+		return nil
+	}
+	f, err := os.Open(c.IdentityFile)
+	if err != nil {
+		return fmt.Errorf("identity_file: %w", err)
+	}
+	return f.Close()
+}
+
+// want is what the verdict of the server is measured by.
+func (p *protection) want(since time.Time) verdict.Want {
+	return verdict.Want{Backup: p.backup, Drill: p.drill, Checksum: p.checksum, MaxAge: p.maxAge, Mirror: p.Mirror, Place: p.Place, Since: since}
+}
+
+// kinds lists what is done for the server, in the order in which the page shows it. What has no schedule is done by hand.
+func (p *protection) kinds() []state.JobKind {
+	list := []state.JobKind{state.JobBackup}
+	if p.CopyTo != "" {
+		list = append(list, state.JobCopy)
+	}
+	if p.Retention.any() {
+		list = append(list, state.JobPrune)
+	}
+	list = append(list, state.JobDrill, state.JobVerify)
+	if p.Mirror {
+		list = append(list, state.JobMirror)
+	}
+	if p.Checksum != "" {
+		list = append(list, state.JobChecksum)
+	}
+	return list
+}
