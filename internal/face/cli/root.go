@@ -128,6 +128,7 @@ number for good, and says in words what goes on.`,
 		newBackup(s),
 		newDrill(s),
 		newCheck(s),
+		newRestore(s),
 		newSandboxCmd(), newToken(s),
 		&cobra.Command{Use: "exit-codes", Short: "Exit codes of all commands", Long: exitCodesHelp})
 	root.CompletionOptions.HiddenDefaultCmd = true
