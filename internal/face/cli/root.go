@@ -129,6 +129,7 @@ number for good, and says in words what goes on.`,
 		newDrill(s),
 		newCheck(s),
 		newRestore(s),
+		newBinlog(s),
 		newSandboxCmd(), newToken(s),
 		&cobra.Command{Use: "exit-codes", Short: "Exit codes of all commands", Long: exitCodesHelp})
 	root.CompletionOptions.HiddenDefaultCmd = true
