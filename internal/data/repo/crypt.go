@@ -41,8 +41,21 @@ type Keys struct {
 	CacheDir string
 }
 
-// ReadRecipients reads what --encrypt-to says: a recipient itself, or a file with one a line.
-func ReadRecipients(spec string) ([]string, error) {
+// ReadRecipients reads what --encrypt-to says: recipients themselves, or files with one a line. The list is sorted.
+func ReadRecipients(specs ...string) ([]string, error) {
+	var list []string
+	for _, spec := range specs {
+		more, err := readRecipients(spec)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, more...)
+	}
+	slices.Sort(list)
+	return slices.Compact(list), nil
+}
+
+func readRecipients(spec string) (list []string, err error) {
 	if secret(spec) {
 		return nil, errSecret
 	}
@@ -54,7 +67,6 @@ func ReadRecipients(spec string) ([]string, error) {
 		}
 		text = string(b)
 	}
-	var list []string
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "#") {
@@ -71,8 +83,7 @@ func ReadRecipients(spec string) ([]string, error) {
 	if len(list) == 0 {
 		return nil, fmt.Errorf("recipients: none in %s", shortened(spec))
 	}
-	slices.Sort(list)
-	return slices.Compact(list), nil
+	return list, nil
 }
 
 var errSecret = errors.New("recipients: that is an identity, which is secret; the recipient stands in its file as a comment, or age-keygen -y tells it")

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rissodb/risso/internal/data/dump"
-	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sqltext"
@@ -24,6 +23,7 @@ type backupFlags struct {
 	serverFlags
 	throttleFlags
 	physicalFlags
+	encryptFlags
 	to, output, method       string
 	schemas, tables, exclude []string
 	replicas                 []string
@@ -79,6 +79,8 @@ queue behind, is withdrawn and made again later. docs/backup.md has all of it.
 	fl.StringVarP(&f.output, "output", "o", "text", "text or json")
 	f.throttleFlags.bind(cmd)
 	f.physicalFlags.bind(cmd)
+	f.encryptFlags.bind(cmd)
+	cmd.AddCommand(newBackupList(s), newBackupShow(s), newBackupPrune(s), newBackupCopy(s))
 	return cmd
 }
 
@@ -129,6 +131,10 @@ func runBackup(ctx context.Context, s Streams, f backupFlags) error {
 	if err != nil {
 		return err
 	}
+	keys, err := f.keys()
+	if err != nil {
+		return err
+	}
 	debug.SetGCPercent(20) // the buffers for chunks are large and live long: they shall not double the memory
 	progress := newProgress(s.Err)
 	defer progress.end()
@@ -140,7 +146,7 @@ func runBackup(ctx context.Context, s Streams, f backupFlags) error {
 		fmt.Fprintln(s.Err, "risso:", guardWords(e))
 	}
 	if f.physicalFlags.on {
-		return f.runPhysical(ctx, s, o)
+		return f.runPhysical(ctx, s, o, keys)
 	}
 	if f.dryRun {
 		plan, err := dump.MakePlan(ctx, o)
@@ -167,7 +173,7 @@ func runBackup(ctx context.Context, s Streams, f backupFlags) error {
 	}
 	defer gate.Close()
 	o.Gate = gate
-	r, closePlace, err := makeRepo(ctx, f.to)
+	r, closePlace, err := makeRepo(ctx, f.to, keys)
 	if err != nil {
 		return err
 	}
@@ -191,20 +197,6 @@ func runBackup(ctx context.Context, s Streams, f backupFlags) error {
 	}
 	backupText(s.Out, result, placeWords(f.to), held)
 	return nil
-}
-
-// makeRepo opens the repository in a place, and makes one where there is none.
-func makeRepo(ctx context.Context, place string) (*repo.Repo, func(), error) {
-	store, err := blob.Open(ctx, place, blob.Options{})
-	if err != nil {
-		return nil, nil, err
-	}
-	r, err := repo.Create(ctx, repo.On(store))
-	if err != nil {
-		store.Close()
-		return nil, nil, fmt.Errorf("%s: %w", placeWords(place), err)
-	}
-	return r, func() { store.Close() }, nil
 }
 
 // placeWords is a place as people call it: without what follows a ?, and a folder in full.

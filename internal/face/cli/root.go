@@ -130,6 +130,7 @@ number for good, and says in words what goes on.`,
 		newCheck(s),
 		newRestore(s),
 		newBinlog(s),
+		newVerify(s),
 		newSandboxCmd(), newToken(s),
 		&cobra.Command{Use: "exit-codes", Short: "Exit codes of all commands", Long: exitCodesHelp})
 	root.CompletionOptions.HiddenDefaultCmd = true
