@@ -110,7 +110,7 @@ func (f logFlags) pick(ctx context.Context, place repo.Store) (mirror.Series, er
 	}
 	switch {
 	case len(list) == 0:
-		return mirror.Series{}, fmt.Errorf("no mirroredLogs logs in %s", placeWords(f.from))
+		return mirror.Series{}, fmt.Errorf("no mirrored logs in %s", placeWords(f.from))
 	case len(fit) == 1:
 		return fit[0], nil
 	}
@@ -278,8 +278,8 @@ and --verify reads them and compares.
 	return cmd
 }
 
-// mirroredLogs is a series as it is shown.
-type mirroredLogs struct {
+// listedLogs is a series as it is shown.
+type listedLogs struct {
 	Series string       `json:"series,omitempty"`
 	Logs   []mirror.Log `json:"logs"`
 	Gaps   []string     `json:"gaps"`
@@ -290,9 +290,9 @@ func runBinlogList(ctx context.Context, s Streams, f logFlags, output string, ve
 		return err
 	}
 	if verify && f.from == "" {
-		return usageError("--verify is for mirroredLogs logs: say --from PLACE")
+		return usageError("--verify is for mirrored logs: say --from PLACE")
 	}
-	var out []mirroredLogs
+	var out []listedLogs
 	p := newProgress(s.Err)
 	defer p.end()
 	if f.from != "" && len(args) == 0 {
@@ -314,10 +314,10 @@ func runBinlogList(ctx context.Context, s Streams, f logFlags, output string, ve
 					return ended(ctx, err)
 				}
 			}
-			out = append(out, mirroredLogs{series.Key, series.Logs, series.Gaps()})
+			out = append(out, listedLogs{series.Key, series.Logs, series.Gaps()})
 		}
 		if len(out) == 0 {
-			return fmt.Errorf("no mirroredLogs logs in %s", placeWords(f.from))
+			return fmt.Errorf("no mirrored logs in %s", placeWords(f.from))
 		}
 	} else {
 		files, closeIt, err := f.files(ctx, args)
@@ -325,7 +325,7 @@ func runBinlogList(ctx context.Context, s Streams, f logFlags, output string, ve
 			return err
 		}
 		defer closeIt()
-		var l mirroredLogs
+		var l listedLogs
 		for _, file := range files {
 			x, err := scanFile(ctx, file)
 			if err != nil && !errors.Is(err, event.ErrTorn) {
@@ -375,7 +375,7 @@ func verifySeries(ctx context.Context, place repo.Store, series mirror.Series, p
 	return nil
 }
 
-func listText(s Streams, l mirroredLogs, verified bool) {
+func listText(s Streams, l listedLogs, verified bool) {
 	if l.Series != "" {
 		fmt.Fprintf(s.Out, "%s\n", l.Series)
 	}
