@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -292,19 +293,30 @@ func (f *feed) skip(rows int64) error {
 	return nil
 }
 
-// statements makes those that load a table. MySQL's JSON takes no bytes (error 3144), so it gets text by way of a variable.
+// textOnly are types that do not take a value's text as bytes: MySQL's JSON refuses them (error 3144), and MariaDB's UUID and
+// addresses take them for their inner form.
+var textOnly = map[string]bool{"json": true, "uuid": true, "inet4": true, "inet6": true, "xmltype": true}
+
+// statements makes those that load a table. What takes text only gets it by way of a variable. Then the AUTO_INCREMENT column
+// passes through one too: MySQL (5.7.22, 8.0.15, seen) forgets at a SET clause that a value in the list was given, and makes a
+// new one for 0 in spite of NO_AUTO_VALUE_ON_ZERO.
 func (t *table) statements() {
 	var columns, list, sets []string
+	anyText := slices.ContainsFunc(t.Columns, func(c repo.Column) bool { return textOnly[c.Type] })
 	for i, c := range t.Columns {
 		name := mysql.Quote(c.Name)
 		columns = append(columns, name)
-		t.text = append(t.text, c.Type == "json")
-		if c.Type != "json" {
-			list = append(list, name)
-			continue
-		}
+		t.text = append(t.text, textOnly[c.Type])
 		v := "@risso" + strconv.Itoa(i)
-		list, sets = append(list, v), append(sets, name+" = CONVERT("+v+" USING utf8mb4)")
+		shape, _ := t.shape.Column(c.Name)
+		switch {
+		case textOnly[c.Type]:
+			list, sets = append(list, v), append(sets, name+" = CONVERT("+v+" USING utf8mb4)")
+		case anyText && shape.Auto:
+			list, sets = append(list, v), append(sets, name+" = "+v)
+		default:
+			list = append(list, name)
+		}
 	}
 	set := ""
 	if len(sets) > 0 {
