@@ -158,7 +158,8 @@ func (g *maker) kinds() []column {
 			return g.pick("'0000-00-00 00:00:00'", "'2020-03-29 02:30:00.5'", "'2037-12-31 23:59:59.999999'")
 		}, key: -1},
 		{def: "YEAR", value: func() string { return g.pick("0", "1901", "2155", "2000") }, key: -1},
-		{def: "ENUM('a','ü','','x''y\\\\')", value: func() string { return g.pick("'a'", "'ü'", "''", "0", "'x''y\\\\'") }, key: -1},
+		{def: "ENUM('a','ü','','x''y\\\\')", value: func() string { return g.pick("'a'", "'ü'", "''", "'x''y\\\\'") }, key: -1},
+		{def: "ENUM('a','ü')", value: func() string { return g.pick("'a'", "'ü'", "0") }, key: -1},
 		{def: "SET('a','b','ü')", value: func() string { return g.pick("'a,b'", "''", "'ü'", "7") }, key: -1},
 		{def: "CHAR(20)", value: g.text(20, with("ß", "é")...), key: 10},
 		{def: "CHAR(10) CHARACTER SET binary", value: g.bytes(10), key: -1},

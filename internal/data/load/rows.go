@@ -143,11 +143,29 @@ func (r *run) sendRows(ctx context.Context, s *session, t *table, f *feed) error
 		return r.insertRows(ctx, s, t, f)
 	}
 	if err := s.Load(ctx, t.statement, f); err != nil {
-		if mysql.ErrorNumber(err) == errNoDefault && !t.inserts.Swap(true) {
-			return errAgain
-		}
 		return err
 	}
+	return s.complaints(ctx, t)
+}
+
+// Numbers of warnings.
+const (
+	// warnNoDefault is what LOAD DATA of MySQL 8.0 says to a geometry that is NOT NULL, whatever value it has (seen with
+	// 8.0.15). INSERT takes it.
+	warnNoDefault = "1364"
+	// warnTruncated is what an ENUM's value 0 gets, which stands for what the ENUM does not have.
+	warnTruncated = "1265"
+)
+
+// harmless are warnings that say nothing about rows: what the server's next version will not have any more.
+var harmless = map[string]bool{"1287": true, "1681": true, "3719": true, "3778": true}
+
+// errAgain asks for the same once more.
+var errAgain = errors.New("once more")
+
+// complaints turns warnings into an error: without strict modes a server goes on over rows that it cannot take, or changes
+// them. (MySQL manual, "LOAD DATA Statement": LOCAL has the effect of IGNORE.)
+func (s *session) complaints(ctx context.Context, t *table) error {
 	var warnings int64
 	err := s.Query(ctx, "SHOW /* risso: did it take all rows as they are? */ COUNT(*) WARNINGS", func(row [][]byte) (err error) {
 		warnings, err = strconv.ParseInt(string(row[0]), 10, 64)
@@ -156,33 +174,28 @@ func (r *run) sendRows(ctx context.Context, s *session, t *table, f *feed) error
 	if err != nil || warnings == 0 {
 		return err
 	}
-	return s.complaints(ctx)
-}
-
-// errNoDefault is what LOAD DATA of MySQL 8.0 says to a geometry that is NOT NULL, whatever value it has (seen with 8.0.15).
-// INSERT takes it.
-const errNoDefault = 1364
-
-// errAgain asks for the same once more.
-var errAgain = errors.New("once more")
-
-// harmless are warnings that say nothing about rows: what the server's next version will not have any more.
-var harmless = map[string]bool{"1287": true, "1681": true, "3719": true, "3778": true}
-
-// complaints turns warnings into an error: LOAD DATA LOCAL goes on over rows that it cannot take, or changes them. (MySQL
-// manual, "LOAD DATA Statement": LOCAL has the effect of IGNORE.)
-func (s *session) complaints(ctx context.Context) error {
-	var first string
-	err := s.Query(ctx, "SHOW WARNINGS LIMIT 100", func(row [][]byte) error {
-		if first == "" && !harmless[string(row[1])] {
-			first = string(row[1]) + ", " + string(row[2])
+	first := ""
+	err = s.Query(ctx, "SHOW WARNINGS LIMIT 1000", func(row [][]byte) error {
+		code, text := string(row[1]), string(row[2])
+		if first == "" && !harmless[code] && (code != warnTruncated || !t.mayBeZero(text)) {
+			first = code + ", " + text
 		}
 		return nil
 	})
-	if err == nil && first != "" {
-		err = fmt.Errorf("the server would not keep the rows as they are: warning %s: %w", first, ErrDifferent)
+	switch {
+	case err != nil || first == "":
+		return err
+	case strings.HasPrefix(first, warnNoDefault) && !t.inserts.Swap(true):
+		return errAgain
 	}
-	return err
+	return fmt.Errorf("the server would not keep the rows as they are: warning %s: %w", first, ErrDifferent)
+}
+
+// mayBeZero says whether a warning is about an ENUM, which may have the value 0. Whether it kept it is told by the comparison.
+func (t *table) mayBeZero(warning string) bool {
+	return slices.ContainsFunc(t.Columns, func(c repo.Column) bool {
+		return c.Type == "enum" && strings.Contains(warning, "'"+c.Name+"'")
+	})
 }
 
 // insertRows sends the rows of a batch as INSERTs.
@@ -200,6 +213,9 @@ func (r *run) insertRows(ctx context.Context, s *session, t *table, f *feed) err
 			break
 		}
 		if err := s.Exec(ctx, statement); err != nil {
+			return err
+		}
+		if err := s.complaints(ctx, t); err != nil {
 			return err
 		}
 	}
