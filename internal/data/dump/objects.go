@@ -12,6 +12,10 @@ import (
 // definitions reads all that is no table: one session does it while the others read rows.
 func (w *worker) definitions(ctx context.Context) error {
 	l := w.job.list
+	// A program's text is in the character set of the session that made it; a manifest is UTF-8.
+	if err := w.st.Exec(ctx, "SET /* risso: definitions as UTF-8 */ character_set_results = utf8mb4"); err != nil {
+		return err
+	}
 	holds, err := w.st.Holds(ctx)
 	if err != nil {
 		return err
