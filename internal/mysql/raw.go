@@ -27,8 +27,11 @@ type Raw struct {
 // Capability flags of the protocol. Source: MySQL's "Capabilities Flags" page, MariaDB's "Connection" page.
 const (
 	clientMySQL         = 1 << 0 // MariaDB calls it CLIENT_MYSQL: not set means that the extended flags are meant
+	clientCompress      = 1 << 5
 	clientDeprecateEOF  = 1 << 24
 	clientCacheMetadata = 1 << 4 // bit 36: the fifth of the extended flags
+
+	clientQueryAttributes = 1 << 27
 )
 
 // ConnectRaw connects, logs in by the driver and takes the socket out of its hands. Errors are of type *Error.
@@ -100,7 +103,15 @@ func (t Target) WithDatabase(name string) Target {
 type handover struct {
 	net.Conn
 	hello    []byte // the client's first packet
-	detached bool
+	detached bool   // what is written is dropped
+	kept     bool   // closing it does nothing: the driver's end is not the connection's
+}
+
+func (h *handover) Close() error {
+	if h.kept {
+		return nil
+	}
+	return h.Conn.Close()
 }
 
 func (h *handover) Write(b []byte) (int, error) {
@@ -115,9 +126,8 @@ func (h *handover) Write(b []byte) (int, error) {
 
 // detach gives the socket under a descriptor of its own and closes the driver's.
 func (h *handover) detach() (*Raw, error) {
-	const flags, extended = 4, 4 + 4 + 4 + 1 + 19 // behind the packet's header: flags, size, collation, filler
-	if len(h.hello) < extended+4 {
-		return nil, errors.New("the handshake has no capability flags")
+	if len(h.hello) < helloExtended+4 {
+		return nil, errNoHello
 	}
 	sock, ok := h.Conn.(interface{ File() (*os.File, error) })
 	if !ok {
@@ -130,10 +140,23 @@ func (h *handover) detach() (*Raw, error) {
 	f.Fd() // sets it to blocking
 	h.detached = true
 	r := &Raw{File: f}
-	agreed := binary.LittleEndian.Uint32(h.hello[flags:])
-	r.DeprecateEOF = agreed&clientDeprecateEOF != 0
-	r.CacheMetadata = agreed&clientMySQL == 0 && binary.LittleEndian.Uint32(h.hello[extended:])&clientCacheMetadata != 0
+	r.DeprecateEOF = h.has(clientDeprecateEOF)
+	r.CacheMetadata = h.cacheMetadata()
 	return r, nil
+}
+
+// Where the client's first packet has its flags: behind the packet's header the flags, then size, collation and filler.
+const helloFlags, helloExtended = 4, 4 + 4 + 4 + 1 + 19
+
+var errNoHello = errors.New("the handshake has no capability flags")
+
+// has says whether the client promised a capability. It promises what the server offers, no more.
+func (h *handover) has(flag uint32) bool {
+	return binary.LittleEndian.Uint32(h.hello[helloFlags:])&flag != 0
+}
+
+func (h *handover) cacheMetadata() bool {
+	return !h.has(clientMySQL) && binary.LittleEndian.Uint32(h.hello[helloExtended:])&clientCacheMetadata != 0
 }
 
 // Patience is how long an answer is waited for.
