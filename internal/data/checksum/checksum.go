@@ -34,6 +34,7 @@ type Options struct {
 	Gate     Gate          // nil: no throttle
 	State    string        // file that remembers what was compared; "": none
 	Resume   bool          // go on from State
+	Redact   bool          // leave the values of rows out of what is reported
 
 	Each     func(Table)    // receives each table as it is done, one call at a time; nil: nobody
 	Progress func(Progress) // may be called from several goroutines; nil: nobody
@@ -244,5 +245,28 @@ func (o *Options) fill() {
 	}
 	if o.Rename == nil {
 		o.Rename = func(s string) string { return s }
+	}
+}
+
+// hidden stands for a value that is not shown.
+const hidden = "(hidden)"
+
+// redact hides the values of rows.
+func (t *Table) redact() {
+	for i := range t.On {
+		for j := range t.On[i].Rows {
+			r := &t.On[i].Rows[j]
+			for k := range r.Key {
+				r.Key[k].Value = hidden
+			}
+			for k := range r.Columns {
+				for _, v := range []**string{&r.Columns[k].Primary, &r.Columns[k].Other} {
+					if *v != nil {
+						word := hidden
+						*v = &word
+					}
+				}
+			}
+		}
 	}
 }
