@@ -47,6 +47,13 @@ func (c *choice) next() Method {
 	return MethodServer
 }
 
+// refuse gives a method up that a server does not know.
+func (c *choice) refuse() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.fixed = MethodRows
+}
+
 // note learns from a chunk.
 func (c *choice) note(s span) {
 	c.mu.Lock()
@@ -77,7 +84,7 @@ func (s *span) ask(ctx context.Context, st *mysql.Stream, t mysql.Table, k chunk
 	for _, c := range t.Columns {
 		parts = append(parts, rowParts(c)...)
 	}
-	word := "CAST(CONCAT_WS('#', " + strings.Join(parts, ", ") + ") AS BINARY)"
+	word := "CONVERT(CONCAT_WS('#', " + strings.Join(parts, ", ") + ") USING binary)"
 	statement := chunk.Select(t, k, s.Range, purpose)
 	i := strings.Index(statement, " FROM "+mysql.Quote(t.Schema)+"."+mysql.Quote(t.Name))
 	from := strings.TrimSuffix(statement[i:], " ORDER BY "+k.OrderBy())
@@ -97,20 +104,30 @@ func (s *span) ask(ctx context.Context, st *mysql.Stream, t mysql.Table, k chunk
 // may have any characters, so that no two rows make the same word.
 func rowParts(c mysql.TableColumn) []string {
 	name := mysql.Quote(c.Name)
-	value := name
-	var parts []string
+	value, free := name, true
 	switch {
 	case c.Type == "float" && !strings.Contains(c.FullType, "("):
-		value = name + " * 1e0"
-	case isText(c), isBinary(c), c.Type == "json":
+		value, free = name+" * 1e0", false
+	case c.Type == "bit":
+		value, free = name+" + 0", false
+	case c.Type == "json":
+		value = "CONVERT(CAST(" + name + " AS CHAR) USING binary)"
+	case isText(c):
+		value = "CONVERT(" + name + " USING binary)"
+	case isBinary(c):
 		value = "CAST(" + name + " AS BINARY)"
-		if c.Nullable {
-			return []string{"COALESCE(LENGTH(" + name + "), 'N')", "COALESCE(" + value + ", '')"}
-		}
-		return []string{"LENGTH(" + name + ")", value}
+	default:
+		free = false
+	}
+	parts := []string{value}
+	if free {
+		parts = []string{"LENGTH(" + name + ")", value}
 	}
 	if c.Nullable {
-		return append(parts, "COALESCE("+value+", 'N')")
+		parts[0] = "COALESCE(" + parts[0] + ", 'N')"
+		if free {
+			parts[1] = "COALESCE(" + parts[1] + ", '')"
+		}
 	}
-	return append(parts, value)
+	return parts
 }
