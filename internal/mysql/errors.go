@@ -81,6 +81,9 @@ const (
 	errUnknownDatabase   = 1049
 	errTooManyUserConns  = 1203
 	errSecureTransport   = 3159
+	errLockWaitTimeout   = 1205
+	errQueryInterrupted  = 1317
+	errDefinitionChanged = 1412
 )
 
 func classify(t Target, err error) error {

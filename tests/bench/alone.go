@@ -37,9 +37,10 @@ func (s *nobody) Exec(kind drive.Kind, _ string) (drive.Result, error) {
 	s.counts[kind]++
 	return drive.Result{}, nil
 }
-func (s *nobody) Dialect() drive.Dialect { return drive.MySQL }
-func (s *nobody) Counts() *[3]int64      { return &s.counts }
-func (s *nobody) Close() error           { return nil }
+func (s *nobody) Dialect() drive.Dialect    { return drive.MySQL }
+func (s *nobody) Counts() *[3]int64         { return &s.counts }
+func (s *nobody) SetPatience(time.Duration) {}
+func (s *nobody) Close() error              { return nil }
 
 // work asks nothing and answers; with busy it keeps the processor for times that it remembers.
 type work struct {

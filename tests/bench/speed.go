@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -14,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/sandbox"
+	"github.com/rissodb/risso/internal/sandbox/postgres"
 )
 
 // The tables of the comparison: all in the server's memory.
@@ -231,25 +230,28 @@ func (b *bench) rissoRate(ctx context.Context, args []string) (rate, error) {
 	return rate{each: r.TPS, cpu: u.cpu / float64(r.Queries)}, nil
 }
 
-// postgresBin is where Debian keeps PostgreSQL's programs.
-const postgresBin = "/usr/lib/postgresql/15/bin"
-
 var pgbenchTPS = regexp.MustCompile(`tps = ([\d.]+)`)
 
 // postgres compares with pgbench. pgbench's table is risso's by a view, which the planner dissolves.
 func (b *bench) postgres(ctx context.Context, s *section) error {
-	dir, stop, err := b.startPostgres(ctx)
+	pg, err := postgres.Up(ctx, postgres.Options{Settings: []string{"shared_buffers=512MB", "max_connections=200"}})
 	if err != nil {
 		return err
 	}
-	defer stop()
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+		defer cancel()
+		if err := pg.Down(ctx); err != nil {
+			say("%v", err)
+		}
+	}()
 	scale := 5
 	rows := strconv.Itoa(scale * 100000)
-	if _, err := b.measure(ctx, nil, filepath.Join(postgresBin, "pgbench"), "-i", "-q", "-s", strconv.Itoa(scale), "-h", dir, "-U", "postgres", "postgres"); err != nil {
+	if _, err := b.measure(ctx, nil, filepath.Join(pg.Bin, "pgbench"), "-i", "-q", "-s", strconv.Itoa(scale), "-h", pg.Dir, "-U", "postgres", "postgres"); err != nil {
 		return err
 	}
 	view := "CREATE VIEW sbtest1 AS SELECT aid AS id, abalance AS c FROM pgbench_accounts"
-	if _, err := b.measure(ctx, nil, "psql", "-h", dir, "-U", "postgres", "-c", view, "postgres"); err != nil {
+	if _, err := b.measure(ctx, nil, "psql", "-h", pg.Dir, "-U", "postgres", "-c", view, "postgres"); err != nil {
 		return err
 	}
 	s.note("pgbench -S -M prepared: SELECT abalance FROM pgbench_accounts WHERE aid = $1; risso point_select the same by a view; %s rows, Unix socket, %s a measurement.", rows, b.window)
@@ -258,7 +260,7 @@ func (b *bench) postgres(ctx context.Context, s *section) error {
 	for _, c := range strings.Split(b.connections, ",") {
 		p, err := b.turns(ctx, "PostgreSQL, "+c+" connections",
 			func(ctx context.Context) (rate, error) {
-				u, err := b.measure(ctx, nil, filepath.Join(postgresBin, "pgbench"), "-S", "-M", "prepared", "-n", "-c", c, "-j", c, "-T", seconds, "-h", dir, "-U", "postgres", "postgres")
+				u, err := b.measure(ctx, nil, filepath.Join(pg.Bin, "pgbench"), "-S", "-M", "prepared", "-n", "-c", c, "-j", c, "-T", seconds, "-h", pg.Dir, "-U", "postgres", "postgres")
 				if err != nil {
 					return rate{}, err
 				}
@@ -270,7 +272,7 @@ func (b *bench) postgres(ctx context.Context, s *section) error {
 				return rate{each: v, cpu: u.cpu / (v * b.window.Seconds())}, err
 			},
 			func(ctx context.Context) (rate, error) {
-				return b.rissoRate(ctx, []string{"bench", "run", "point_select", "--dsn", "postgres:///postgres?user=postgres&host=" + dir, "--yes", "--tables", "1", "--table-size", rows, "--distribution", "uniform", "--threads", c, "--time", seconds + "s", "--output", "json"})
+				return b.rissoRate(ctx, []string{"bench", "run", "point_select", "--dsn", pg.URL(""), "--yes", "--tables", "1", "--table-size", rows, "--distribution", "uniform", "--threads", c, "--time", seconds + "s", "--output", "json"})
 			})
 		if err != nil {
 			return err
@@ -285,58 +287,4 @@ func (b *bench) postgres(ctx context.Context, s *section) error {
 		s.atLeast("PostgreSQL, "+c+": times pgbench's speed", median(each), 1, "")
 	}
 	return nil
-}
-
-// startPostgres starts a PostgreSQL of its own that listens on a Unix socket only; as root it runs as user postgres.
-func (b *bench) startPostgres(ctx context.Context) (dir string, stop func(), err error) {
-	if dir, err = os.MkdirTemp("", "risso-pg-"); err != nil {
-		return "", nil, err
-	}
-	remove := func() { _ = os.RemoveAll(dir) }
-	run := func(ctx context.Context, args ...string) error {
-		args[0] = filepath.Join(postgresBin, args[0])
-		if os.Getuid() == 0 {
-			args = append([]string{"runuser", "-u", "postgres", "--"}, args...)
-		}
-		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-		cmd.Dir = dir
-		log, err := os.Create(filepath.Join(b.work, "postgres.log")) // not a pipe: the server keeps it open
-		if err != nil {
-			return err
-		}
-		defer log.Close()
-		cmd.Stdout, cmd.Stderr = log, log
-		if err := cmd.Run(); err != nil {
-			text, _ := os.ReadFile(log.Name())
-			return fmt.Errorf("%s: %w: %.300s", args[0], err, text)
-		}
-		return nil
-	}
-	if os.Getuid() == 0 {
-		if out, err := exec.CommandContext(ctx, "chown", "postgres", dir).CombinedOutput(); err != nil {
-			remove()
-			return "", nil, fmt.Errorf("chown: %w: %s", err, out)
-		}
-	}
-	if err := os.Chmod(dir, 0o755); err != nil {
-		remove()
-		return "", nil, err
-	}
-	data := filepath.Join(dir, "data")
-	err = run(ctx, "initdb", "-D", data, "-A", "trust", "-U", "postgres", "--no-sync")
-	if err == nil {
-		err = run(ctx, "pg_ctl", "-D", data, "-w", "-l", filepath.Join(dir, "log"), "-o", "-c listen_addresses='' -c shared_buffers=512MB -c max_connections=200 -k "+dir, "start")
-	}
-	if err != nil {
-		remove()
-		return "", nil, err
-	}
-	return dir, func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
-		defer cancel()
-		if err := run(ctx, "pg_ctl", "-D", data, "-w", "-m", "immediate", "stop"); err != nil {
-			say("%v", err)
-		}
-		remove()
-	}, nil
 }

@@ -68,7 +68,8 @@ func keyFrom(t mysql.Table, k mysql.TableKey) (Key, bool) {
 // Whole says whether cuts name all columns of the key, so that no two rows share a boundary.
 func (k Key) Whole() bool { return k.Cuts == len(k.Order) }
 
-// Bound is where a table is cut: the values of the key's first columns as SQL literals. nil is no bound.
+// Bound is where a table is cut: the values of the key's first columns as SQL literals. One with fewer values lies behind all
+// rows that have them. nil is no bound.
 type Bound []string
 
 // Range is the rows behind a bound and up to another: Lower < key <= Upper.
@@ -113,7 +114,7 @@ func hexOf(v []byte) string {
 
 // Check refuses what is no bound of this key, such as one from a manifest of another table's definition.
 func (k Key) Check(b Bound) error {
-	if len(b) != 0 && len(b) != k.Cuts {
+	if len(b) > k.Cuts {
 		return fmt.Errorf("%w: %d values for %d columns", ErrBound, len(b), k.Cuts)
 	}
 	for _, v := range b {

@@ -52,3 +52,6 @@ func chunkKey(schema, table, hash string) string {
 }
 
 func partKey(id string, number int) string { return fmt.Sprintf("physical/%s/%06d", id, number) }
+
+// immutable says whether a key names what it holds: the same bytes for ever.
+func immutable(key string) bool { return strings.HasPrefix(key, "data/") }

@@ -35,6 +35,7 @@ func newBench(s Streams) *cobra.Command {
 type workloadFlags struct {
 	serverFlags
 	workload.Params
+	part    logPart        // of the log that replay runs again
 	yes     bool           // go on beside other data
 	command *cobra.Command // that was called
 }
@@ -128,6 +129,17 @@ func (f *workloadFlags) guard(ctx context.Context, t drive.Target) error {
 		return failure(exitUsage, "--yes goes on beside them", fmt.Errorf("%s holds %d tables that are no benchmark's, the first is %s", t, n, first))
 	}
 	return nil
+}
+
+// guardRun does the same before a run, but for one that is meant for data that are there and changes none of them.
+func (f *workloadFlags) guardRun(ctx context.Context, t drive.Target, w workload.Workload) error {
+	switch w.Name() {
+	case "script", "replay":
+		if x, ok := w.(workload.Writer); ok && !x.Writes() {
+			return nil
+		}
+	}
+	return f.guard(ctx, t)
 }
 
 // numbersFlag is a flag of named numbers.

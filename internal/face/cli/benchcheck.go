@@ -31,9 +31,11 @@ func newBenchCheck(s Streams) *cobra.Command {
 		Use: "check WORKLOAD", Short: "Check whether a workload's tables are consistent", Args: cobra.ExactArgs(1),
 		Long: `Check whether a workload's tables are consistent: after a load, after a run, after a failover. For tpcc these are the twelve
 conditions of clause 3.3.2 of the specification. All of them see the same moment, so the check may run beside a benchmark.
-Exit code 1 says that one of them does not hold.`,
+For ontime the answers of the server are compared with those known from making the rows: give the --scale and --seed that
+prepare was given. Exit code 1 says that something does not hold.`,
 		Example: `  risso bench check tpcc --dsn 'root@unix(/run/mysqld/mysqld.sock)/tpcc'
-  risso bench check tpcc --dsn 'postgres://risso:secret@db1/tpcc' --output json`,
+  risso bench check tpcc --dsn 'postgres://risso:secret@db1/tpcc' --output json
+  risso bench check ontime --dsn 'root@unix(/run/mysqld/mysqld.sock)/flights' --scale 4`,
 		RunE: func(cmd *cobra.Command, args []string) error { return runBenchCheck(cmd.Context(), s, f, args[0]) },
 	}
 	f.bind(cmd)
@@ -51,7 +53,7 @@ func runBenchCheck(ctx context.Context, s Streams, f benchCheckFlags, name strin
 	}
 	c, ok := w.(workload.Checker)
 	if !ok {
-		return usageError("%s has nothing to check; tpcc has", name)
+		return usageError("%s has nothing to check; tpcc and ontime have", name)
 	}
 	found, err := c.Check(ctx, target)
 	if err != nil {

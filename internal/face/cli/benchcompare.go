@@ -325,22 +325,9 @@ func compareRestore(ctx context.Context, s Streams, f compareFlags) error {
 	if err != nil {
 		return err
 	}
-	if f.output == "json" {
-		out := map[string]any{"found": left != nil, "dry_run": f.dryRun}
-		if left != nil {
-			out["since"], out["restarted"], out["statements"] = left.Since, left.Restarted, append([]string{}, left.Statements...)
-		}
-		return render.JSON(s.Out, out)
+	r := restored{what: "comparison", dir: f.stateDir, dryRun: f.dryRun}
+	if left != nil {
+		r.found, r.since, r.restarted, r.statements, r.words = true, left.Since, left.Restarted, left.Statements, "\n  "+strings.Join(left.Statements, "\n  ")
 	}
-	switch {
-	case left == nil:
-		_, err = fmt.Fprintln(s.Out, "nothing to put back: no killed comparison of this server is on record in "+f.stateDir)
-	case left.Restarted:
-		_, err = fmt.Fprintln(s.Out, "nothing to put back: the server has been restarted since the comparison was killed")
-	case f.dryRun:
-		_, err = fmt.Fprintln(s.Out, strings.Join(left.Statements, "\n"))
-	default:
-		_, err = fmt.Fprintln(s.Out, "put back:\n  "+strings.Join(left.Statements, "\n  "))
-	}
-	return err
+	return r.write(s.Out, f.output)
 }

@@ -14,11 +14,6 @@ import (
 
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/measure/compare/matrix"
-	"github.com/rissodb/risso/internal/measure/drive"
-	"github.com/rissodb/risso/internal/measure/environ"
-	"github.com/rissodb/risso/internal/measure/workload"
-	"github.com/rissodb/risso/internal/mysql"
-	"github.com/rissodb/risso/internal/sandbox"
 )
 
 type matrixFlags struct {
@@ -33,8 +28,8 @@ func newBenchMatrix(s Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "matrix FILE",
 		Short: "Measure servers, options, sizes and threads in all combinations",
-		Long: `Measures every combination of what a file names: servers, start-up options, storage
-engines, table sizes, workloads, threads. It starts throw-away servers on this machine, makes
+		Long: `Measures every combination of what a file names: servers (also postgres), start-up options,
+storage engines, table sizes, workloads (also script:FILE and replay:FILE), threads. It starts throw-away servers on this machine, makes
 the tables, runs everything in turns, and takes the servers down, also after Ctrl-C. Each run
 is a file in the folder of results: the same command again makes only the runs that are
 missing. The report answers one question for each thing that varies.
@@ -77,9 +72,21 @@ func runMatrix(ctx context.Context, s Streams, f matrixFlags, path string) error
 	} else if err != nil {
 		return err
 	}
-	file, err := matrix.Parse(b)
+	file, err := matrix.Parse(b, filepath.Dir(path))
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
+	}
+	for _, log := range file.Recordings() {
+		if f.reportOnly {
+			break
+		}
+		r, err := readRecording(ctx, log, replayOf{writes: file.Writes})
+		if err == nil {
+			err = file.SetRecording(log, r)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	if file.Name == "" {
 		file.Name = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
@@ -104,7 +111,7 @@ func runMatrix(ctx context.Context, s Streams, f matrixFlags, path string) error
 		fmt.Fprintf(s.Err, "%d runs, %d servers, about %s; results in %s\n", plan.Runs, len(plan.Servers), plan.Time.Round(time.Second), f.dir)
 	}
 	show := newSteps(s.Err, plan.Runs)
-	r, err := matrix.Run(ctx, file, matrix.Options{Dir: f.dir, Servers: sandboxServers{}, Prepare: f.prepare, Progress: func(done, total int, what string) {
+	r, err := matrix.Run(ctx, file, matrix.Options{Dir: f.dir, Servers: localServers{}, Prepare: f.prepare, Progress: func(done, total int, what string) {
 		show.total = total
 		show.begin(min(done, max(total-1, 0)), "%s", what)
 	}})
@@ -154,64 +161,3 @@ func writeMatrixPlan(w io.Writer, p *matrix.Plan, output string) error {
 	}
 	return nil
 }
-
-// sandboxServers gives a matrix the sandboxes of this machine.
-type sandboxServers struct{}
-
-func (sandboxServers) Check(ctx context.Context, spec string, _ []string) error {
-	_, err := sandbox.Find(ctx, spec)
-	if errors.Is(err, sandbox.ErrNoServer) {
-		return fmt.Errorf("%w: %w", workload.ErrUsage, err)
-	}
-	return err
-}
-
-func (sandboxServers) Up(ctx context.Context, name, spec string, options []string) (matrix.Server, error) {
-	b, err := sandbox.Up(ctx, sandbox.Options{Name: name, Servers: []string{spec}, Settings: options})
-	if err != nil {
-		return nil, err
-	}
-	return sandboxServer{b}, nil
-}
-
-func (sandboxServers) Remove(ctx context.Context, name string) error {
-	list, err := sandbox.List("")
-	if err != nil {
-		return err
-	}
-	for _, b := range list {
-		if b.Name == name {
-			return b.Down(ctx)
-		}
-	}
-	return nil
-}
-
-// sandboxServer is a sandbox of one server.
-type sandboxServer struct{ box *sandbox.Sandbox }
-
-func (s sandboxServer) Version() string { return s.box.Primary().Version }
-
-func (s sandboxServer) Target(database string) (drive.Target, error) {
-	t, err := mysql.ParseTarget(s.box.Primary().DSN)
-	if err != nil {
-		return nil, err
-	}
-	return drive.ForMySQL(t.WithDatabase(database)), nil
-}
-
-func (s sandboxServer) Environment(ctx context.Context) *environ.Environment {
-	t, err := mysql.ParseTarget(s.box.Primary().DSN)
-	if err != nil {
-		return nil
-	}
-	e, err := environ.Take(ctx, environ.MySQL(t))
-	if err != nil {
-		return nil // a run needs none
-	}
-	return e
-}
-
-func (s sandboxServer) Stop(ctx context.Context) error  { return s.box.Primary().Stop(ctx) }
-func (s sandboxServer) Start(ctx context.Context) error { return s.box.Primary().Start(ctx) }
-func (s sandboxServer) Down(ctx context.Context) error  { return s.box.Down(ctx) }

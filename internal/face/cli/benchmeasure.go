@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"math/rand/v2"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/measure/bench"
+	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/environ"
 	"github.com/rissodb/risso/internal/measure/workload"
 )
@@ -63,7 +66,10 @@ func (f *measureFlags) once(ctx context.Context, name string, o bench.Options, o
 	if r.ServerVersion == "" {
 		r.ServerVersion = on.version
 	}
-	r.Parameters, r.Environment = on.parameters, on.environment
+	r.Parameters, r.Environment = maps.Clone(on.parameters), on.environment
+	if d, ok := o.Workload.(workload.Describer); ok {
+		maps.Copy(r.Parameters, d.Describe())
+	}
 	return r, nil
 }
 
@@ -77,19 +83,40 @@ type server struct {
 
 // look asks a server what it is, and refuses one that holds other data.
 func (f *measureFlags) look(ctx context.Context, cmd *cobra.Command, name string) (s server, err error) {
-	target, _, err := f.open(name)
+	target, w, err := f.open(name)
 	if err != nil {
 		return s, err
 	}
-	if err := f.guard(ctx, target); err != nil {
+	if err := f.guardRun(ctx, target, w); err != nil {
 		return s, err
 	}
-	s.parameters = parametersOf(cmd.Flags())
+	if err := f.try(ctx, target, w); err != nil {
+		return s, err
+	}
+	s.parameters = parametersOf(cmd.Flags(), name)
 	// Without an environment a run only cannot be explained later.
 	if s.environment, err = f.environment(ctx, target); err == nil && s.environment != nil {
 		s.version, s.local = s.environment.Server.Version, s.environment.ServerHost != nil
+		if target.Dialect() == drive.Postgres {
+			s.version = "PostgreSQL " + s.version
+		}
 	}
 	return s, nil
+}
+
+// try opens one session and prepares the statements, so that what is missing on the second server is told before the first run.
+func (f *measureFlags) try(ctx context.Context, t drive.Target, w workload.Workload) error {
+	var stop drive.Stop
+	defer context.AfterFunc(ctx, stop.Set)()
+	s, err := t.Open(ctx, &stop)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if _, err := w.Client(s, 0, rand.New(rand.NewPCG(1, 1))); err != nil {
+		return fmt.Errorf("%s: prepare the statements of %s: %w", t, w.Name(), err)
+	}
+	return nil
 }
 
 // endOf gives an error of a measuring command its exit code and hint.

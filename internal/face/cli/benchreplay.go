@@ -18,8 +18,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rissodb/risso/internal/explain/digest"
+	"github.com/rissodb/risso/internal/explain/digest/filter"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/measure/bench"
+	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/measure/workload/replay"
 	"github.com/rissodb/risso/internal/sqltext"
@@ -33,6 +35,9 @@ func (f *workloadFlags) bindOwn(cmd *cobra.Command) {
 	fl.StringVar(&f.ReplayMode, "mode", "mix", "replay: mix (classes by their share of the calls) or timeline (sessions, order and gaps as recorded)")
 	fl.Float64Var(&f.ReplaySpeed, "speed", 1, "replay with --mode timeline: 2 is twice as fast as recorded")
 	fl.BoolVar(&f.ReplayWrites, "writes", false, "replay: run INSERT, UPDATE, DELETE and REPLACE, too")
+	fl.StringVar(&f.part.since, "since", "", "replay of a log: only what ran from then on: a time in UTC (2026-03-01, '2026-03-01 10:00'), or how long ago (2h, 7d)")
+	fl.StringVar(&f.part.until, "until", "", "replay of a log: only what ran before then")
+	fl.StringVar(&f.part.filter, "filter", "", "replay of a log: only events for which this expression is true; see risso digest --help")
 	f.command = cmd
 }
 
@@ -41,13 +46,16 @@ func (f *workloadFlags) openOwn(name string) (err error) {
 	if f.File != "" && name != "script" && name != "replay" {
 		return usageError("either %s or --file: that is for script and replay, and for scale without a workload", name)
 	}
-	if name != "replay" || f.File == "" {
-		return nil
+	if name != "replay" && f.part != (logPart{}) {
+		return usageError("--since, --until and --filter are for replay")
+	}
+	if name != "replay" || f.File == "" || f.Dialect == drive.Postgres || f.Recording != nil {
+		return nil // it is read already, or replay says what is wrong
 	}
 	if !slices.Contains(replay.Modes, f.ReplayMode) { // before a long log is read
 		return usageError("--mode %q: %s", f.ReplayMode, strings.Join(replay.Modes, " or "))
 	}
-	f.Recording, err = readRecording(f.command.Context(), f.File, f.ReplayMode == "timeline", f.ReplayWrites)
+	f.Recording, err = readRecording(f.command.Context(), f.File, replayOf{timeline: f.ReplayMode == "timeline", writes: f.ReplayWrites, logPart: f.part})
 	var p *fs.PathError
 	if errors.As(err, &p) {
 		return failure(exitUsage, "", fmt.Errorf("--file %s: %w", p.Path, p.Err))
@@ -55,8 +63,44 @@ func (f *workloadFlags) openOwn(name string) (err error) {
 	return err
 }
 
+// logPart says which events of a log are meant, as risso digest does.
+type logPart struct{ since, until, filter string }
+
+// options reads it.
+func (l logPart) options() (o digest.Options, err error) {
+	now := time.Now()
+	if o.Since, err = moment(l.since, now, time.UTC); err != nil {
+		return o, usageError("--since %w", err)
+	}
+	if o.Until, err = moment(l.until, now, time.UTC); err != nil {
+		return o, usageError("--until %w", err)
+	}
+	if !o.Until.IsZero() && !o.Until.After(o.Since) {
+		return o, usageError("--until is not after --since")
+	}
+	if l.filter == "" {
+		return o, nil
+	}
+	f, err := filter.Compile(l.filter)
+	if err != nil {
+		return o, failure(exitUsage, "", fmt.Errorf("--%w", err))
+	}
+	o.Filter = f
+	return o, nil
+}
+
+// replayOf is what of a recording is to be run.
+type replayOf struct {
+	logPart
+	timeline, writes bool
+}
+
 // readRecording reads a log, or a digest.
-func readRecording(ctx context.Context, path string, timeline, writes bool) (*workload.Recording, error) {
+func readRecording(ctx context.Context, path string, what replayOf) (*workload.Recording, error) {
+	options, err := what.options() // before a long log is read
+	if err != nil {
+		return nil, err
+	}
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -70,9 +114,12 @@ func readRecording(ctx context.Context, path string, timeline, writes bool) (*wo
 		return nil, usageError("--file %s: it is empty", path)
 	}
 	if head[0] == '{' {
-		return readDigest(path, writes)
+		if what.logPart != (logPart{}) {
+			return nil, usageError("--since, --until and --filter need a log: a digest has no single statements; give them to risso digest")
+		}
+		return readDigest(path, what.writes)
 	}
-	return readLog(ctx, path, timeline, writes)
+	return readLog(ctx, path, what, options)
 }
 
 // digestFile is what is needed of risso digest --output json.
@@ -130,6 +177,7 @@ const (
 // recorder keeps statements of a log while its digest is made. It is called by one goroutine.
 type recorder struct {
 	timeline, writes bool
+	filter           digest.Filter // nil keeps all
 	classify         sqltext.Classifier
 	classes          []recordedClass // by the classifier's number
 	byID             map[string]int  // place in ids
@@ -150,6 +198,9 @@ type recordedClass struct {
 
 // Keep keeps the event for the replay, and counts it in the digest in any case.
 func (r *recorder) Keep(e *digest.Event) bool {
+	if r.filter != nil && !r.filter.Keep(e) {
+		return false
+	}
 	if digest.IsOwn(e.Query) {
 		return true
 	}
@@ -201,18 +252,22 @@ func (r *recorder) Keep(e *digest.Event) bool {
 }
 
 // readLog reads a slow or general log, plain or compressed.
-func readLog(ctx context.Context, path string, timeline, writes bool) (*workload.Recording, error) {
+func readLog(ctx context.Context, path string, what replayOf, o digest.Options) (*workload.Recording, error) {
 	source, err := digest.File(path)
 	if err != nil {
 		return nil, err
 	}
-	r := &recorder{timeline: timeline, writes: writes, byID: map[string]int{}, leftOut: map[string]int64{}, rng: rand.New(rand.NewPCG(1, 1))}
-	p, err := digest.Run(ctx, digest.Options{Filter: r, Workers: 1, Samples: 1}, source)
+	r := &recorder{timeline: what.timeline, writes: what.writes, filter: o.Filter, byID: map[string]int{}, leftOut: map[string]int64{}, rng: rand.New(rand.NewPCG(1, 1))}
+	o.Filter, o.Workers, o.Samples = r, 1, 1
+	p, err := digest.Run(ctx, o, source)
 	if err != nil {
 		return nil, err
 	}
 	if err := noLog(p, "auto"); err != nil {
 		return nil, failure(exitUsage, "replay reads slow and general logs, and what risso digest --output json writes", err)
+	}
+	if p.Calls == 0 && what.logPart != (logPart{}) {
+		return nil, usageError("--file %s: no event is left by --since, --until and --filter", path)
 	}
 	return r.recording(p), nil
 }
@@ -293,8 +348,5 @@ func writeBenchRecorded(b *strings.Builder, r *bench.Result) {
 			}
 		}
 		fmt.Fprintf(b, "Recorded is the server's own time; here the way to the server and back is in it, which alone takes %s (median).\n", render.Seconds(trip))
-	}
-	for _, n := range r.Notes {
-		b.WriteString(n + "\n")
 	}
 }

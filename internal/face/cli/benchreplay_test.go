@@ -43,12 +43,12 @@ func TestReplayLog(t *testing.T) {
 				t.Fatal(err)
 			}
 			log := filepath.Join(node.Datadir, "slow.log")
-			mix, err := readRecording(t.Context(), log, false, false)
+			mix, err := readRecording(t.Context(), log, replayOf{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			checkMix(t, mix)
-			line, err := readRecording(t.Context(), log, true, true)
+			line, err := readRecording(t.Context(), log, replayOf{timeline: true, writes: true})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,6 +23,7 @@ import (
 	"github.com/rissodb/risso/internal/measure/bench"
 	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/workload"
+	"github.com/rissodb/risso/internal/measure/workload/all"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -162,16 +164,17 @@ func runBench(cmd *cobra.Command, s Streams, f benchRunFlags, name string) (err 
 		return err
 	}
 	f.plan()
+	if err := f.begin(ctx, s); err != nil {
+		return err
+	}
 	// The first signal ends the run, a second one the process.
 	defer context.AfterFunc(ctx, func() { signal.Reset(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP) })()
 	if onTerminal(s.Err) {
 		live := benchLive{out: s.Err, open: f.Rate > 0}
 		f.Progress = live.second
 	}
-	if !f.readsTheUsersData() {
-		if err := f.guard(ctx, f.Target); err != nil {
-			return benchError(err, name)
-		}
+	if err := f.guardRun(ctx, f.Target, f.Workload); err != nil {
+		return benchError(err, name)
 	}
 	if err := f.record.check(ctx, f.serverFlags); err != nil {
 		return err
@@ -180,7 +183,7 @@ func runBench(cmd *cobra.Command, s Streams, f benchRunFlags, name string) (err 
 	r, err := bench.Run(ctx, f.Options)
 	if r != nil {
 		f.record.describe(s, r, environment, unknown)
-		r.Parameters = parametersOf(cmd.Flags())
+		r.Parameters = parametersOf(cmd.Flags(), name)
 		r.Parameters["seed"] = f.Options.Seed
 		if d, ok := f.Workload.(workload.Describer); ok {
 			maps.Copy(r.Parameters, d.Describe())
@@ -201,6 +204,32 @@ func runBench(cmd *cobra.Command, s Streams, f benchRunFlags, name string) (err 
 		return failure(exitInterrupted, "", fmt.Errorf("interrupted after %s of %s: the result is what was measured so far", render.Seconds(r.Seconds), f.Time))
 	}
 	return nil
+}
+
+// begin begins with the first server that answers, where several are named: the run would go on with the next one, too.
+func (f *benchRunFlags) begin(ctx context.Context, s Streams) error {
+	if len(f.Failover) == 0 {
+		return nil
+	}
+	targets, dsns := append([]drive.Target{f.Target}, f.Failover...), append([]string{f.dsn}, f.failover...)
+	var refused []error
+	for i, t := range targets {
+		session, err := t.Open(ctx, new(drive.Stop))
+		if err != nil {
+			refused = append(refused, err)
+			continue
+		}
+		session.Close()
+		if i > 0 {
+			fmt.Fprintf(s.Err, "risso: begins on %s: %s\n", t, oneLine(errors.Join(refused...).Error(), ""))
+		}
+		f.Target, f.Failover, f.dsn = t, slices.Concat(targets[i+1:], targets[:i]), dsns[i]
+		return nil
+	}
+	if ctx.Err() != nil {
+		return failure(exitInterrupted, "", errors.New("interrupted before anything was measured"))
+	}
+	return benchError(fmt.Errorf("no server answers: %w", errors.Join(refused...)), f.Workload.Name())
 }
 
 // benchError gives an error its exit code and hint.
@@ -250,15 +279,18 @@ func benchHint(e *drive.ServerError, name string) string {
 
 // parametersOf records the flags that say what ran: the workload's size always, the others when they were given. Addresses
 // are not among them, for they may hold passwords, nor what only changes the report.
-func parametersOf(flags *pflag.FlagSet) map[string]any {
-	always := []string{"tables", "table-size", "distribution", "threads", "time", "warmup", "rate", "ledger"}
-	private := []string{"dsn", "failover", "config", "defaults-file", "output", "help", "percentile", "percentiles", "seed", "yes", "dsn-a", "dsn-b", "set-a", "set-b", "runs", "order", "state", "dry-run", "predict", "ascii", "processors", "file", "record", "to", "token-file"}
+func parametersOf(flags *pflag.FlagSet, name string) map[string]any {
+	always := append(all.Size(name), "threads", "time", "warmup", "rate", "ledger")
+	private := []string{"dsn", "failover", "config", "defaults-file", "output", "help", "percentile", "percentiles", "seed", "yes", "dsn-a", "dsn-b", "set-a", "set-b", "runs", "order", "state", "dry-run", "predict", "ascii", "processors", "record", "to", "token-file"}
 	out := map[string]any{}
 	flags.VisitAll(func(f *pflag.Flag) {
 		if slices.Contains(private, f.Name) || !f.Changed && !slices.Contains(always, f.Name) {
 			return
 		}
 		key, text := strings.ReplaceAll(f.Name, "-", "_"), f.Value.String()
+		if f.Name == "file" {
+			text = filepath.Base(text)
+		}
 		out[key] = text
 		switch f.Value.Type() {
 		case "int", "uint64", "float64":
@@ -270,14 +302,4 @@ func parametersOf(flags *pflag.FlagSet) map[string]any {
 		}
 	})
 	return out
-}
-
-// readsTheUsersData says whether a run is meant for data that are there, and changes none of them.
-func (f *benchRunFlags) readsTheUsersData() bool {
-	switch f.Workload.Name() {
-	case "script", "replay":
-		w, ok := f.Workload.(workload.Writer)
-		return ok && !w.Writes()
-	}
-	return false
 }

@@ -88,6 +88,9 @@ func writeBenchText(w io.Writer, r *bench.Result) error {
 	b.WriteByte('\n')
 	writeBenchLatency(&b, r)
 	writeBenchKinds(&b, r)
+	for _, n := range r.Notes {
+		b.WriteString(n + "\n")
+	}
 	b.WriteByte('\n')
 	writeBenchTrouble(line, r)
 	writeBenchCourse(line, r)

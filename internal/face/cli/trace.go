@@ -265,22 +265,9 @@ func traceRestore(ctx context.Context, s Streams, f traceFlags, target mysql.Tar
 	if err != nil {
 		return traceError(err)
 	}
-	if f.output == "json" {
-		out := map[string]any{"found": left != nil, "dry_run": f.dryRun}
-		if left != nil {
-			out["since"], out["restarted"], out["statements"] = left.Since, left.Restarted, append([]string{}, left.Statements...)
-		}
-		return render.JSON(s.Out, out)
+	r := restored{what: "trace", dir: f.stateDir, dryRun: f.dryRun}
+	if left != nil {
+		r.found, r.since, r.restarted, r.statements, r.words = true, left.Since, left.Restarted, left.Statements, " "+left.Words
 	}
-	switch {
-	case left == nil:
-		_, err = fmt.Fprintln(s.Out, "nothing to put back: no killed trace of this server is on record in "+f.stateDir)
-	case left.Restarted:
-		_, err = fmt.Fprintln(s.Out, "nothing to put back: the server has been restarted since the trace was killed")
-	case f.dryRun:
-		err = printStatements(s.Out, left.Statements)
-	default:
-		_, err = fmt.Fprintln(s.Out, "put back: "+left.Words)
-	}
-	return err
+	return r.write(s.Out, f.output)
 }

@@ -36,7 +36,7 @@ func BenchmarkAccount(b *testing.B) {
 			var none drive.Stop
 			r := newRun(Options{Target: &scripted{answer: func(int64, *drive.Stop) error { return nil }}, Workload: work{}, Threads: 1, Time: time.Hour, Rate: rate})
 			r.startClock(time.Now())
-			w := &worker{run: r, unfinished: unknown}
+			w := &worker{run: r, clock: newWaker(), unfinished: unknown}
 			if err := w.connect(b.Context()); err != nil {
 				b.Fatal(err)
 			}
@@ -61,11 +61,34 @@ func BenchmarkAccount(b *testing.B) {
 func TestWaitsEndWhenStopped(t *testing.T) {
 	var stop drive.Stop
 	time.AfterFunc(50*time.Millisecond, stop.Set)
-	began := time.Now()
-	if until(began, time.Hour, &stop) || time.Since(began) > 5*time.Second {
+	began, clock := time.Now(), newWaker()
+	if clock.until(began, time.Hour, &stop) || time.Since(began) > 5*time.Second {
 		t.Errorf("came back after %v", time.Since(began))
 	}
-	if began := time.Now(); !until(began, 20*time.Millisecond, new(drive.Stop)) || time.Since(began) < 20*time.Millisecond {
+	if began := time.Now(); !clock.until(began, 20*time.Millisecond, new(drive.Stop)) || time.Since(began) < 20*time.Millisecond {
 		t.Errorf("came back after %v", time.Since(began))
+	}
+}
+
+// TestWakerLearns: it looks at the clock for longer where threads wake late, and for less again where they do not; what
+// looking could not have helped teaches nothing.
+func TestWakerLearns(t *testing.T) {
+	w := newWaker()
+	w.learn(60 * time.Microsecond)
+	late := w.spin
+	if late < 60*time.Microsecond || late > mostSpin {
+		t.Errorf("after a wake-up 60 µs late it spins for %v", late)
+	}
+	if w.learn(4 * time.Millisecond); w.spin != late {
+		t.Errorf("a lost processor makes it spin for %v", w.spin)
+	}
+	if w.learn(900 * time.Microsecond); w.spin != mostSpin {
+		t.Errorf("900 µs late make it spin for %v", w.spin)
+	}
+	for range 1000 {
+		w.learn(2 * time.Microsecond)
+	}
+	if w.spin > 15*time.Microsecond || w.spin < leastSpin {
+		t.Errorf("after a thousand wake-ups on time it spins for %v", w.spin)
 	}
 }

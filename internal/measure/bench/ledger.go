@@ -37,8 +37,8 @@ func (r *run) openLedger(ctx context.Context) (*ledger, error) {
 	if err := removeLedger(s); err != nil {
 		return nil, err
 	}
-	create := "CREATE TABLE " + ledgerTable + " (session INT NOT NULL, number BIGINT NOT NULL, PRIMARY KEY (session, number))"
-	mark := "COMMENT ON TABLE " + ledgerTable + " IS '" + workload.Mark + "'"
+	create := "CREATE /* risso: a ledger of writes */ TABLE " + ledgerTable + " (session INT NOT NULL, number BIGINT NOT NULL, PRIMARY KEY (session, number))"
+	mark := "COMMENT /* risso: a ledger of writes */ ON TABLE " + ledgerTable + " IS '" + workload.Mark + "'"
 	if s.Dialect() == drive.MySQL {
 		create += " COMMENT='" + workload.Mark + "'"
 		mark = ""
@@ -56,9 +56,9 @@ func (r *run) openLedger(ctx context.Context) (*ledger, error) {
 
 // removeLedger drops the table of a ledger, if there is one, and no table of somebody else.
 func removeLedger(s drive.Session) error {
-	sql := "SELECT table_comment FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = ?"
+	sql := "SELECT /* risso: is there a ledger? */ table_comment FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = ?"
 	if s.Dialect() == drive.Postgres {
-		sql = "SELECT coalesce(obj_description(to_regclass($1), 'pg_class'), '') WHERE to_regclass($1) IS NOT NULL"
+		sql = "SELECT /* risso: is there a ledger? */ coalesce(obj_description(to_regclass($1), 'pg_class'), '') WHERE to_regclass($1) IS NOT NULL"
 	}
 	st, err := s.Prepare(drive.Read, sql)
 	if err != nil {
@@ -75,7 +75,7 @@ func removeLedger(s drive.Session) error {
 	case string(r.Values[0].Text) != workload.Mark:
 		return fmt.Errorf("there is a table %s that a run did not make: its comment is not %q", ledgerTable, workload.Mark)
 	}
-	if _, err := s.Exec(drive.Other, "DROP TABLE "+ledgerTable); err != nil {
+	if _, err := s.Exec(drive.Other, "DROP /* risso: a ledger of writes */ TABLE "+ledgerTable); err != nil {
 		return fmt.Errorf("drop the ledger: %w", err)
 	}
 	return nil
@@ -114,7 +114,7 @@ func (c *ledgerClient) prepare(s drive.Session) (err error) {
 		values = "($1, $2)"
 	}
 	c.session = s
-	c.insert, err = s.Prepare(drive.Write, "INSERT INTO "+ledgerTable+" VALUES "+values)
+	c.insert, err = s.Prepare(drive.Write, "INSERT /* risso: a ledger of writes */ INTO "+ledgerTable+" VALUES "+values)
 	return err
 }
 
@@ -204,7 +204,7 @@ func (out *Ledger) add(s drive.Session, c *ledgerClient) error {
 	if s.Dialect() == drive.Postgres {
 		where = "session = $1 AND number > $2 AND number <= $3"
 	}
-	st, err := s.Prepare(drive.Read, "SELECT number FROM "+ledgerTable+" WHERE "+where+" ORDER BY number")
+	st, err := s.Prepare(drive.Read, "SELECT /* risso: what is missing? */ number FROM "+ledgerTable+" WHERE "+where+" ORDER BY number")
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -21,6 +20,7 @@ import (
 	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sandbox"
+	"github.com/rissodb/risso/internal/sandbox/postgres"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
@@ -472,36 +472,12 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// postgres starts a PostgreSQL of its own, on a socket only, with a table t.
-func postgres(t *testing.T) (target drive.Target, ctl func(args ...string)) {
+// startPostgres starts a PostgreSQL with a table t.
+func startPostgres(t *testing.T) (*postgres.Server, drive.Target) {
 	t.Helper()
-	const bin = "/usr/lib/postgresql/15/bin"
-	if _, err := os.Stat(filepath.Join(bin, "initdb")); err != nil {
-		t.Skip("PostgreSQL 15 is not installed: run script/setup")
-	}
-	dir, err := os.MkdirTemp("", "risso-pg")
+	pg := sandboxtest.Postgres(t)
+	target, err := drive.ForPostgres(pg.URL(""))
 	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	run := func(name string, args ...string) {
-		cmd := exec.Command("runuser", append([]string{"-u", "postgres", "--", filepath.Join(bin, name)}, args...)...)
-		cmd.Dir = dir
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Errorf("%s: %v\n%s", name, err, out)
-		}
-	}
-	if out, err := exec.Command("chown", "postgres", dir).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	data := filepath.Join(dir, "data")
-	run("initdb", "-D", data, "-A", "trust", "-U", "postgres", "--no-sync")
-	ctl = func(args ...string) {
-		run("pg_ctl", append([]string{"-D", data, "-w", "-l", filepath.Join(dir, "log"), "-o", "-c listen_addresses='' -c fsync=off -k " + dir}, args...)...)
-	}
-	ctl("start")
-	t.Cleanup(func() { ctl("-m", "immediate", "stop") })
-	if target, err = drive.ForPostgres("postgres:///postgres?user=postgres&host=" + dir); err != nil {
 		t.Fatal(err)
 	}
 	var stop drive.Stop
@@ -513,20 +489,20 @@ func postgres(t *testing.T) (target drive.Target, ctl func(args ...string)) {
 	if _, err := s.Exec(drive.Other, "CREATE TABLE t (id SERIAL PRIMARY KEY, v INT)"); err != nil {
 		t.Fatal(err)
 	}
-	return target, ctl
+	return pg, target
 }
 
 // TestPostgresRestarts runs with a ledger through a crash of PostgreSQL.
 func TestPostgresRestarts(t *testing.T) {
-	target, ctl := postgres(t)
-	done := make(chan struct{})
+	pg, target := startPostgres(t)
+	done := make(chan error, 1)
 	time.AfterFunc(1500*time.Millisecond, func() {
-		ctl("-m", "immediate", "stop")
-		ctl("start")
-		close(done)
+		done <- errors.Join(pg.Kill(context.Background()), pg.Start(context.Background()))
 	})
 	r := mustRun(t, Options{Target: target, Workload: writes, Threads: 4, Time: 6 * time.Second, Ledger: true})
-	<-done
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
 	t.Logf("%s: %+v, %+v, %d reconnects, %+v", r.ServerVersion, r.Outages, r.Errors, r.Reconnects, r.Ledger)
 	if !strings.HasPrefix(r.ServerVersion, "PostgreSQL 15") {
 		t.Errorf("version %q", r.ServerVersion)

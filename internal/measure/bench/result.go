@@ -46,6 +46,8 @@ type Result struct {
 	// Headline is the figure that people know a workload by, such as new orders per minute of TPC-C.
 	Headline *Headline `json:"headline,omitempty"`
 	Notes    []string  `json:"notes,omitempty"` // what the workload has to say of the run, a sentence each
+	// ServerCounters are what the server itself counted from the first session's begin to its end, for all its clients.
+	ServerCounters map[string]int64 `json:"server_counters,omitempty"`
 
 	Errors     []ErrorCount `json:"errors,omitempty"`
 	Reconnects int64        `json:"reconnects"`

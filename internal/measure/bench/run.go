@@ -166,7 +166,7 @@ func (r *run) connect(ctx context.Context, book *ledger) ([]*worker, error) {
 	group, gctx := errgroup.WithContext(ctx)
 	group.SetLimit(16)
 	for i := range workers {
-		workers[i] = &worker{run: r, id: i, unfinished: unknown}
+		workers[i] = &worker{run: r, id: i, clock: newWaker(), unfinished: unknown}
 		if book != nil {
 			workers[i].ledger = book.client(i)
 		}

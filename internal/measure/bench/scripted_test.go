@@ -56,9 +56,10 @@ func (s *scriptedSession) Do(st *drive.Stmt, _ ...drive.Arg) (drive.Result, erro
 func (s *scriptedSession) Exec(kind drive.Kind, _ string) (drive.Result, error) {
 	return s.Do(&drive.Stmt{Kind: kind})
 }
-func (s *scriptedSession) Dialect() drive.Dialect { return drive.MySQL }
-func (s *scriptedSession) Counts() *[3]int64      { return &s.counts }
-func (s *scriptedSession) Close() error           { return nil }
+func (s *scriptedSession) Dialect() drive.Dialect    { return drive.MySQL }
+func (s *scriptedSession) Counts() *[3]int64         { return &s.counts }
+func (s *scriptedSession) SetPatience(time.Duration) {}
+func (s *scriptedSession) Close() error              { return nil }
 
 // work is a workload of these statements, run one after the other as one transaction.
 type work []string

@@ -90,6 +90,9 @@ func (r *run) count(out *Result) {
 			out.Kinds[i].Recorded = before
 		}
 	}
+	if k, ok := r.Workload.(workload.Counted); ok {
+		out.ServerCounters = k.Counters()
+	}
 	if k, ok := r.Workload.(workload.Noted); ok {
 		out.Notes = k.Notes()
 	}

@@ -39,9 +39,9 @@ func (r *run) askVersion(ctx context.Context) error {
 
 // version is the server's own word for its version.
 func version(s drive.Session) (string, error) {
-	sql := "SELECT CONCAT(@@version, ' (', @@version_comment, ')')"
+	sql := "SELECT /* risso: which server is this? */ CONCAT(@@version, ' (', @@version_comment, ')')"
 	if s.Dialect() == drive.Postgres {
-		sql = "SHOW server_version"
+		sql = "SELECT /* risso: which server is this? */ current_setting('server_version')"
 	}
 	st, err := s.Prepare(drive.Read, sql)
 	if err != nil {

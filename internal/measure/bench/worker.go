@@ -24,8 +24,9 @@ const (
 
 // worker is one session with its thread.
 type worker struct {
-	run *run
-	id  int
+	run   *run
+	id    int
+	clock waker
 
 	session drive.Session
 	at      int // the target that the session is open to
@@ -101,7 +102,10 @@ func (w *worker) loop(ctx context.Context) error {
 	defer w.drop()
 	w.last = w.run.now()
 	w.slice = w.run.tally.blank(secondOf(w.last), w.run.schedule != nil)
-	defer func() { w.handOver(w.total()) }()
+	defer func() {
+		w.finish()
+		w.handOver(w.total())
+	}()
 	for {
 		if w.session == nil && !w.reconnect(ctx) {
 			return nil
@@ -119,6 +123,22 @@ func (w *worker) loop(ctx context.Context) error {
 			w.run.end()
 			return fatal
 		}
+	}
+}
+
+// finish lets the client do what it has left to do. What it sends counts as statements, and in no latency.
+func (w *worker) finish() {
+	f, ok := w.client.(workload.Finisher)
+	if !ok || w.session == nil || w.run.stop.IsSet() {
+		return
+	}
+	err := f.Finish()
+	var server *drive.ServerError
+	switch {
+	case errors.As(err, &server):
+		w.slice.failed(server.Label(), server)
+	case err != nil && !errors.Is(err, drive.ErrStopped):
+		w.slice.failed("lost", err)
 	}
 }
 
@@ -153,10 +173,10 @@ func (w *worker) next() (due time.Duration, ok bool) {
 		if w.paced == nil {
 			return w.last, true
 		}
-		return due, until(w.run.epoch, due, &w.run.ending)
+		return due, w.clock.until(w.run.epoch, due, &w.run.ending)
 	}
 	due, ok = w.run.schedule.take()
-	if !ok || !until(w.run.epoch, due, &w.run.ending) {
+	if !ok || !w.clock.until(w.run.epoch, due, &w.run.ending) {
 		if ok {
 			w.run.untaken(due)
 		}
@@ -267,7 +287,7 @@ func (w *worker) reconnect(ctx context.Context) bool {
 	w.reconnects++
 	for {
 		now := w.run.now()
-		if w.retry > 0 && !until(w.run.epoch, now+w.retry, &w.run.ending) || w.run.ending.IsSet() {
+		if w.retry > 0 && !w.clock.until(w.run.epoch, now+w.retry, &w.run.ending) || w.run.ending.IsSet() {
 			return false
 		}
 		w.retry = min(max(2*w.retry, firstRetry), lastRetry*time.Duration(1+w.run.Threads/sessionsPerGap), longestRetry)

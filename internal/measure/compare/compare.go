@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rissodb/risso/internal/measure/bench"
+	"github.com/rissodb/risso/internal/measure/environ"
 	"github.com/rissodb/risso/internal/measure/stats"
 )
 
@@ -56,14 +57,14 @@ type Verdict struct {
 
 // Report is a comparison.
 type Report struct {
-	A           Side         `json:"a"`
-	B           Side         `json:"b"`
-	Order       string       `json:"order,omitempty"` // in which the runs were made
-	Verdicts    []Verdict    `json:"verdicts"`
-	Differences []Difference `json:"differences"` // between what the runs were made with, beside what was set
-	Notes       []string     `json:"notes"`
-	Interrupted bool         `json:"interrupted,omitempty"`
-	Seed        uint64       `json:"seed"`
+	A           Side                 `json:"a"`
+	B           Side                 `json:"b"`
+	Order       string               `json:"order,omitempty"` // in which the runs were made
+	Verdicts    []Verdict            `json:"verdicts"`
+	Differences []environ.Difference `json:"differences"` // between what the runs were made with, beside what was set
+	Notes       []string             `json:"notes"`
+	Interrupted bool                 `json:"interrupted,omitempty"`
+	Seed        uint64               `json:"seed"`
 }
 
 // measure is a figure of a run.

@@ -11,20 +11,13 @@ import (
 	"github.com/rissodb/risso/internal/measure/environ"
 )
 
-// Difference is one thing in which what the runs were made with differs.
-type Difference struct {
-	What string `json:"what"` // "workload", "disk", "variable sort_buffer_size"
-	A    string `json:"a"`
-	B    string `json:"b"`
-}
-
-// differences lists what is not alike, beside what was set on purpose.
-func differences(a, b *Side) []Difference {
-	out := []Difference{}
+// differences lists what is not alike, beside what was set on purpose: of the runs themselves, then of their environments.
+func differences(a, b *Side) []environ.Difference {
+	out := []environ.Difference{}
 	add := func(what string, of func(*bench.Result) string) {
 		va, vb := valuesOf(a.Runs, of), valuesOf(b.Runs, of)
 		if va != vb && va != "" && vb != "" {
-			out = append(out, Difference{what, va, vb})
+			out = append(out, environ.Difference{What: what, A: va, B: vb})
 		}
 	}
 	add("workload", func(r *bench.Result) string { return r.Workload })
@@ -52,7 +45,7 @@ func differences(a, b *Side) []Difference {
 	}
 	for _, d := range environ.Differences(environmentOf(a.Runs), environmentOf(b.Runs)) {
 		if !set[d.What] { // what was set on purpose
-			out = append(out, Difference(d))
+			out = append(out, d)
 		}
 	}
 	return out

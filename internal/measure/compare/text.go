@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/rissodb/risso/internal/measure/environ"
 )
 
 // Text writes a report for people: the verdicts first, then the figures, then what else differs.
@@ -85,7 +87,7 @@ func (r *Report) Markdown(w io.Writer) error {
 // longValue is how much of a value that differs is shown.
 const longValue = 60
 
-func (r *Report) shown() []Difference {
+func (r *Report) shown() []environ.Difference {
 	out := slices.Clone(r.Differences)
 	for i := range out {
 		out[i].A, out[i].B = apart(out[i].A, out[i].B)

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Kind says what a statement does to data, as sysbench counts it.
@@ -33,6 +34,9 @@ type Session interface {
 	Dialect() Dialect
 	// Counts are the statements that succeeded, by kind, since the session began.
 	Counts() *[3]int64
+	// SetPatience sets how long the session waits for an answer, where its target's time-out is too short: an index of a
+	// large table takes minutes. A stop ends the wait all the same.
+	SetPatience(d time.Duration)
 	// Close ends the connection.
 	Close() error
 }

@@ -5,13 +5,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rissodb/risso/internal/measure/measuretest"
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// postgres starts a server of its own.
-func postgres(t *testing.T) Target {
+// startPostgres starts a server of its own.
+func startPostgres(t *testing.T) Target {
 	t.Helper()
-	target, err := ForPostgres("postgres:///postgres?user=postgres&host=" + measuretest.Postgres(t))
+	target, err := ForPostgres(sandboxtest.Postgres(t).URL(""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -19,7 +19,7 @@ func postgres(t *testing.T) Target {
 }
 
 func TestPostgres(t *testing.T) {
-	target := postgres(t)
+	target := startPostgres(t)
 	var stop Stop
 	s, err := target.Open(t.Context(), &stop)
 	if err != nil {

@@ -16,7 +16,7 @@ type script struct {
 
 func (w *script) write([]byte) error        { return nil }
 func (w *script) close() error              { return nil }
-func (w *script) setPatience(time.Duration) {}
+func (w *script) SetPatience(time.Duration) {}
 func (w *script) transport() string         { return "script" }
 
 func (w *script) read(b []byte) (int, error) {

@@ -56,7 +56,7 @@ func openLibrary(ctx context.Context, t mysql.Target, stop *Stop) (Session, erro
 		return nil, err
 	}
 	s := &librarySession{conn: conn, stop: stop}
-	s.setPatience(t.Patience())
+	s.SetPatience(t.Patience())
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	go s.watch()
 	return s, nil
@@ -84,7 +84,7 @@ func (s *librarySession) watch() {
 	}
 }
 
-func (s *librarySession) setPatience(d time.Duration) { s.patience.Store(int64(d)) }
+func (s *librarySession) SetPatience(d time.Duration) { s.patience.Store(int64(d)) }
 func (s *librarySession) transport() string           { return TransportLibrary }
 func (s *librarySession) Dialect() Dialect            { return MySQL }
 func (s *librarySession) Counts() *[3]int64           { return &s.counts }

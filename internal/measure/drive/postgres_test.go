@@ -15,16 +15,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rissodb/risso/internal/measure/measuretest"
+	"github.com/rissodb/risso/internal/sandbox/postgres"
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
 // TestPostgresWays does the same by all ways.
 func TestPostgresWays(t *testing.T) {
 	cert, key := selfSigned(t)
-	dir := measuretest.Postgres(t, "ssl=on", "ssl_cert_file="+cert, "ssl_key_file="+key, "listen_addresses=127.0.0.1", "port="+strconv.Itoa(freePort(t)), "max_connections=20", "superuser_reserved_connections=0")
-	port := portOf(t, dir)
+	pg := sandboxtest.Postgres(t, "ssl=on", "ssl_cert_file="+cert, "ssl_key_file="+key, "listen_addresses=127.0.0.1", "port="+strconv.Itoa(freePort(t)), "max_connections=20", "superuser_reserved_connections=0")
+	port := portOf(t, pg)
 	ways := map[string]string{
-		"socket": fmt.Sprintf("postgres:///postgres?user=postgres&host=%s&port=%s", dir, port),
+		"socket": fmt.Sprintf("postgres:///postgres?user=postgres&host=%s&port=%s", pg.Dir, port),
 		"TCP":    fmt.Sprintf("postgres://postgres@127.0.0.1:%s/postgres", port),
 		"TLS":    fmt.Sprintf("postgres://postgres@127.0.0.1:%s/postgres?sslmode=require", port),
 	}
@@ -66,7 +67,7 @@ func TestPostgresWays(t *testing.T) {
 			t.Errorf("a full server: %v", err)
 		}
 	})
-	t.Run("dies", func(t *testing.T) { postgresDies(t, dir, ways) })
+	t.Run("dies", func(t *testing.T) { postgresDies(t, pg, ways) })
 }
 
 func postgresSessionWorks(t *testing.T, s Session) {
@@ -141,7 +142,7 @@ func postgresEnds(t *testing.T, way Target) {
 		t.Errorf("a stop while waiting: %v after %v", err, time.Since(began))
 	}
 	s = opened(t, way, &other)
-	Wait(s, 300*time.Millisecond)
+	s.SetPatience(300 * time.Millisecond)
 	if _, err := s.Exec(Read, "SELECT pg_sleep(20)"); !errors.Is(err, ErrLost) {
 		t.Errorf("no answer in time: %v", err)
 	}
@@ -165,7 +166,7 @@ func postgresEnds(t *testing.T, way Target) {
 }
 
 // postgresDies stops and kills the server processes of sessions.
-func postgresDies(t *testing.T, dir string, ways map[string]string) {
+func postgresDies(t *testing.T, pg *postgres.Server, ways map[string]string) {
 	var stop Stop
 	for name, address := range ways {
 		way, err := ForPostgres(address)
@@ -173,7 +174,7 @@ func postgresDies(t *testing.T, dir string, ways map[string]string) {
 			t.Fatal(err)
 		}
 		s := opened(t, way, &stop)
-		Wait(s, 500*time.Millisecond)
+		s.SetPatience(500 * time.Millisecond)
 		st, err := s.Prepare(Read, "SELECT pg_backend_pid()")
 		if err != nil {
 			t.Fatal(err)
@@ -199,7 +200,7 @@ func postgresDies(t *testing.T, dir string, ways map[string]string) {
 		t.Fatal(err)
 	}
 	s := opened(t, way, &stop)
-	text, err := os.ReadFile(filepath.Join(dir, "data", "postmaster.pid"))
+	text, err := os.ReadFile(filepath.Join(pg.Data, "postmaster.pid"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,9 +254,9 @@ func freePort(t *testing.T) int {
 }
 
 // portOf reads the port from the file that the server wrote.
-func portOf(t *testing.T, dir string) string {
+func portOf(t *testing.T, pg *postgres.Server) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(dir, "data", "postmaster.pid"))
+	text, err := os.ReadFile(filepath.Join(pg.Data, "postmaster.pid"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -239,7 +239,7 @@ func stopsAndLoses(t *testing.T, way Target) {
 		t.Errorf("a stop while waiting: %v after %v", err, time.Since(began))
 	}
 	s = opened(t, way, &other)
-	Wait(s, 300*time.Millisecond)
+	s.SetPatience(300 * time.Millisecond)
 	began = time.Now()
 	if _, err := s.Exec(Read, "SELECT SLEEP(20)"); !errors.Is(err, ErrLost) || time.Since(began) > 5*time.Second {
 		t.Errorf("no answer in time: %v after %v", err, time.Since(began))
@@ -278,7 +278,7 @@ func TestServerDies(t *testing.T) {
 			var stop Stop
 			for _, w := range ways {
 				s := opened(t, w, &stop)
-				Wait(s, time.Second)
+				s.SetPatience(time.Second)
 				sessions = append(sessions, s)
 			}
 			if err := n.Kill(syscall.SIGSTOP); err != nil {
@@ -393,7 +393,7 @@ func TestDescriptors(t *testing.T) {
 func TestDoAllocatesNothing(t *testing.T) {
 	n := up(t, "mariadb")
 	var stop Stop
-	for name, way := range map[string]Target{"mariadb": at(t, n.Config(), nil), "postgres": postgres(t)} {
+	for name, way := range map[string]Target{"mariadb": at(t, n.Config(), nil), "postgres": startPostgres(t)} {
 		s := opened(t, way, &stop)
 		sql := "SELECT 'x' FROM (SELECT 1 AS a) t WHERE a = ?"
 		if way.Dialect() == Postgres {

@@ -170,3 +170,6 @@ type pollfd struct {
 	events  int16
 	revents int16
 }
+
+// SetPatience sets how long the server may take to answer.
+func (s *socket) SetPatience(d time.Duration) { s.patience = d }

@@ -14,7 +14,7 @@ type wire interface {
 	write(b []byte) error
 	read(b []byte) (int, error)
 	close() error
-	setPatience(d time.Duration)
+	SetPatience(d time.Duration)
 	transport() string
 }
 
@@ -28,7 +28,7 @@ type netWire struct {
 }
 
 func (w *netWire) transport() string           { return TransportLibrary }
-func (w *netWire) setPatience(d time.Duration) { w.patience = d }
+func (w *netWire) SetPatience(d time.Duration) { w.patience = d }
 func (w *netWire) close() error                { return w.conn.Close() }
 
 // write sends all of b. A write of TLS that timed out cannot be tried again.

@@ -60,6 +60,9 @@ func Differences(a, b *Environment) []Difference {
 	if x, y := a.Client.Load.One, b.Client.Load.One; x-y > loadMatters || y-x > loadMatters {
 		both("load average before the run", fmt.Sprintf("%.1f", x), fmt.Sprintf("%.1f", y))
 	}
+	if (a.Server.Flavour == postgresFlavour) != (b.Server.Flavour == postgresFlavour) {
+		return out // their variables have nothing to do with each other
+	}
 	return append(out, variables(a.Server, b.Server)...)
 }
 

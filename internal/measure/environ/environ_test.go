@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"net"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -169,38 +167,13 @@ func TestThisMachine(t *testing.T) {
 
 // TestPostgres records a PostgreSQL, when this machine has one.
 func TestPostgres(t *testing.T) {
-	bin := "/usr/lib/postgresql/15/bin"
-	if _, err := os.Stat(bin); err != nil {
-		t.Skip("PostgreSQL 15 is not installed")
-	}
-	if os.Getuid() != 0 {
-		t.Skip("needs root, to run the server as postgres")
-	}
-	dir, err := os.MkdirTemp("", "environ-pg")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	as := func(args ...string) {
-		t.Helper()
-		out, err := exec.Command("su", "postgres", "-s", "/bin/sh", "-c", strings.Join(args, " ")).CombinedOutput()
-		if err != nil {
-			t.Fatalf("%v: %v %s", args, err, out)
-		}
-	}
-	if out, err := exec.Command("chown", "postgres", dir).CombinedOutput(); err != nil {
-		t.Fatalf("%v %s", err, out)
-	}
-	data := filepath.Join(dir, "data")
-	as(bin+"/initdb", "-D", data, "--auth=trust", "-N", ">/dev/null")
-	as(bin+"/pg_ctl", "-D", data, "-w", "-l", dir+"/log", "-o", `"-k `+dir+` -c listen_addresses= -c synchronous_commit=off -c archive_command=secretword"`, "start", ">/dev/null")
-	t.Cleanup(func() { as(bin+"/pg_ctl", "-D", data, "-m", "immediate", "stop", ">/dev/null") })
-	at, err := drive.ForPostgres("postgres://postgres@/postgres?sslmode=disable&host=" + dir)
+	pg := sandboxtest.Postgres(t, "synchronous_commit=off", "archive_command=secretword")
+	at, err := drive.ForPostgres(pg.URL("") + "&sslmode=disable")
 	if err != nil {
 		t.Fatal(err)
 	}
 	e := taken(t, Postgres(at))
-	if e.Server.Flavour != "PostgreSQL" || !strings.HasPrefix(e.Server.Version, "15") || e.Connection.Kind != "socket" {
+	if e.Server.Flavour != "PostgreSQL" || !strings.HasPrefix(e.Server.Version, pg.Version) || e.Connection.Kind != "socket" {
 		t.Errorf("%+v %+v", e.Server, e.Connection)
 	}
 	if got := value(e.Server, "synchronous_commit"); got != "off" {
@@ -209,7 +182,7 @@ func TestPostgres(t *testing.T) {
 	if got := value(e.Server, "archive_command"); got != "(hidden)" {
 		t.Errorf("archive_command is %q", got)
 	}
-	if e.ServerHost == nil || e.ServerHost.Data == nil || e.ServerHost.Data.Folder != data {
+	if e.ServerHost == nil || e.ServerHost.Data == nil || e.ServerHost.Data.Folder != pg.Data {
 		t.Errorf("%+v %+v", e.ServerHost, e.Unknown)
 	}
 }

@@ -18,6 +18,9 @@ import (
 // Postgres is a PostgreSQL server; it is asked over a session of its own.
 func Postgres(t drive.Target) Source { return &postgresSource{at: t} }
 
+// postgresFlavour is how an environment calls it.
+const postgresFlavour = "PostgreSQL"
+
 type postgresSource struct {
 	at   drive.Target
 	addr string // inet_server_addr(): empty for a socket
@@ -63,7 +66,7 @@ func (s *postgresSource) ask(ctx context.Context, e *Environment) error {
 		return errors.New("the server did not say what it is")
 	}
 	r := rows[0]
-	e.Server = Server{Flavour: "PostgreSQL", Version: r[1], Comment: r[0], DataDir: r[4], Changed: []Variable{}}
+	e.Server = Server{Flavour: postgresFlavour, Version: r[1], Comment: r[0], DataDir: r[4], Changed: []Variable{}}
 	e.Server.Port, _ = strconv.Atoi(r[3])
 	s.addr = r[2]
 	s.pid, _ = strconv.Atoi(r[5])

@@ -40,10 +40,10 @@ func Ask(s drive.Session, sql string, args ...drive.Arg) ([][]drive.Value, error
 // Tables gives the tables and views of the session's database whose names begin with prefix, and whether each of them was
 // made by Prepare.
 func Tables(s drive.Session, prefix string) (map[string]bool, error) {
-	sql := "SELECT table_name, table_comment FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name LIKE ?"
+	sql := "SELECT /* risso: whose are the tables? */ table_name, table_comment FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name LIKE ?"
 	if s.Dialect() == drive.Postgres {
-		sql = "SELECT relname::text, COALESCE(obj_description(oid, 'pg_class'), '') FROM pg_class WHERE relkind IN ('r','p','v','m','f') AND relnamespace = current_schema()::regnamespace AND relname LIKE $1"
-	} else if rows, err := Ask(s, "SELECT DATABASE()"); err != nil {
+		sql = "SELECT /* risso: whose are the tables? */ relname::text, COALESCE(obj_description(oid, 'pg_class'), '') FROM pg_class WHERE relkind IN ('r','p','v','m','f') AND relnamespace = current_schema()::regnamespace AND relname LIKE $1"
+	} else if rows, err := Ask(s, "SELECT /* risso: in which database? */ DATABASE()"); err != nil {
 		return nil, err
 	} else if len(rows) == 1 && rows[0][0].Null {
 		return nil, ErrNoDatabase
@@ -61,10 +61,10 @@ func Tables(s drive.Session, prefix string) (map[string]bool, error) {
 
 // The base tables without the mark, outside of what belongs to the server and to workload schemas.
 const (
-	othersMySQL = `SELECT table_schema, table_name FROM information_schema.tables
+	othersMySQL = `SELECT /* risso: whose data are here? */ table_schema, table_name FROM information_schema.tables
  WHERE table_type = 'BASE TABLE' AND table_schema NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys')
  AND table_schema NOT LIKE 'risso\_tenant\_%' AND table_comment <> '` + Mark + `' ORDER BY 1, 2`
-	othersPostgres = `SELECT n.nspname::text, c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+	othersPostgres = `SELECT /* risso: whose data are here? */ n.nspname::text, c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
  WHERE c.relkind IN ('r','p') AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\_t%' AND n.nspname NOT LIKE 'risso\_tenant\_%'
  AND COALESCE(obj_description(c.oid, 'pg_class'), '') <> '` + Mark + `' ORDER BY 1, 2`
 )
@@ -79,7 +79,7 @@ func Others(ctx context.Context, t drive.Target) (n int, first string, err error
 		return 0, "", err
 	}
 	defer s.Close()
-	drive.Wait(s, lookPatience)
+	s.SetPatience(lookPatience)
 	sql := othersMySQL
 	if s.Dialect() == drive.Postgres {
 		sql = othersPostgres
@@ -114,9 +114,9 @@ func sysbenchName(table string) bool {
 
 // sysbenchShape says whether a table has the columns of sysbench's: those of bulk_insert lack c and pad.
 func sysbenchShape(s drive.Session, schema, table string) (bool, error) {
-	sql := "SELECT column_name FROM information_schema.columns WHERE table_schema = ? AND table_name = ? ORDER BY ordinal_position"
+	sql := "SELECT /* risso: whose data are here? */ column_name FROM information_schema.columns WHERE table_schema = ? AND table_name = ? ORDER BY ordinal_position"
 	if s.Dialect() == drive.Postgres {
-		sql = "SELECT column_name::text FROM information_schema.columns WHERE table_schema = $1 AND table_name = $2 ORDER BY ordinal_position"
+		sql = "SELECT /* risso: whose data are here? */ column_name::text FROM information_schema.columns WHERE table_schema = $1 AND table_name = $2 ORDER BY ordinal_position"
 	}
 	rows, err := Ask(s, sql, drive.Text([]byte(schema)), drive.Text([]byte(table)))
 	if err != nil {

@@ -53,6 +53,19 @@ type RetryingClient interface {
 	Retried() []*drive.ServerError
 }
 
+// Finisher is a client that has something left to do when its last transaction has ended: to send what it held back, or to
+// look at the server once more.
+type Finisher interface {
+	Client
+	Finish() error
+}
+
+// Counted is a workload that reads, before and after a run, what the server itself counts.
+type Counted interface {
+	// Counters gives by how much each grew, by the server's names; nil where that is not known.
+	Counters() map[string]int64
+}
+
 // Headliner is a workload of several kinds whose figure is one kind's transactions per minute.
 type Headliner interface {
 	Kinded

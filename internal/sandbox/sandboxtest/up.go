@@ -2,13 +2,13 @@ package sandboxtest
 
 import (
 	"context"
+	"errors"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/rissodb/risso/internal/sandbox"
+	"github.com/rissodb/risso/internal/sandbox/postgres"
 )
 
 // Up starts one server for a test and ends it with the test. settings are "key=value" for its option file.
@@ -43,31 +43,25 @@ func shortDir(t testing.TB) string {
 	return dir
 }
 
-// postgresBin is where Debian keeps PostgreSQL's programs.
-const postgresBin = "/usr/lib/postgresql/15/bin"
-
-// Postgres starts a PostgreSQL of its own, on a socket only, and gives its address. It skips the test where PostgreSQL
-// is not installed.
-func Postgres(t testing.TB) (url string) {
+// Postgres starts a PostgreSQL of its own and ends it with the test, which is skipped where PostgreSQL is not installed. It
+// does not wait for its disk, unless settings ("name=value") say otherwise.
+func Postgres(t testing.TB, settings ...string) *postgres.Server {
 	t.Helper()
-	if _, err := os.Stat(filepath.Join(postgresBin, "initdb")); err != nil {
-		t.Skip("PostgreSQL 15 is not installed: run script/setup")
+	if _, err := postgres.Find(""); errors.Is(err, sandbox.ErrNoServer) {
+		t.Skip("PostgreSQL is not installed: run script/setup")
 	}
-	dir := shortDir(t)
-	run := func(name string, args ...string) {
-		t.Helper()
-		cmd := exec.Command("runuser", append([]string{"-u", "postgres", "--", filepath.Join(postgresBin, name)}, args...)...)
-		cmd.Dir = dir
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v\n%s", name, err, out)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	s, err := postgres.Up(ctx, postgres.Options{Settings: append([]string{"fsync=off"}, settings...)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := s.Down(ctx); err != nil {
+			t.Errorf("down: %v", err)
 		}
-	}
-	if out, err := exec.Command("chown", "postgres", dir).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	data := filepath.Join(dir, "data")
-	run("initdb", "-D", data, "-A", "trust", "-U", "postgres", "--no-sync")
-	run("pg_ctl", "-D", data, "-w", "-l", filepath.Join(dir, "log"), "-o", "-c listen_addresses='' -k "+dir+" -c fsync=off", "start")
-	t.Cleanup(func() { run("pg_ctl", "-D", data, "-w", "-m", "immediate", "stop") })
-	return "postgres:///postgres?user=postgres&host=" + dir
+	})
+	return s
 }

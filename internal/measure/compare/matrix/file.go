@@ -17,16 +17,16 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/rissodb/risso/internal/measure/workload"
-	"github.com/rissodb/risso/internal/measure/workload/all"
 )
 
 // File says what to measure.
 type File struct {
 	Name      string       `yaml:"name"`
-	Servers   list[string] `yaml:"servers"` // as risso sandbox up --servers takes them
+	Servers   list[string] `yaml:"servers"` // as risso sandbox up --servers takes them, and postgres, postgres-15
 	Options   sets         `yaml:"options"` // start-up options by name; the first is what others are compared with
-	Common    list[string] `yaml:"common"`  // start-up options of all servers
+	Common    list[string] `yaml:"common"`  // start-up options of all servers; those of PostgreSQL begin with postgres.
 	Engines   list[string] `yaml:"engines"` // storage engines
+	Load      string       `yaml:"load"`    // a file of SQL that each server runs before all else, such as a dump
 	Tables    int          `yaml:"tables"`
 	TableSize list[int]    `yaml:"table_size"`
 	Threads   list[int]    `yaml:"threads"`
@@ -36,6 +36,7 @@ type File struct {
 	Warehouses   int     `yaml:"warehouses"` // tpcc
 	Scale        float64 `yaml:"scale"`      // ontime
 	Rate         float64 `yaml:"rate"`       // transactions a second; 0: as many as the sessions can
+	Writes       bool    `yaml:"writes"`     // replay: run statements that write, too
 
 	Time    duration `yaml:"time"`
 	Warmup  duration `yaml:"warmup"`
@@ -43,6 +44,10 @@ type File struct {
 	Runs    int      `yaml:"runs"`
 	Running int      `yaml:"running"` // servers that run at the same time; the others are stopped meanwhile
 	Seed    uint64   `yaml:"seed"`
+
+	dir        string                         // of the files that it names
+	sums       map[string]string              // of the contents of these files, by name
+	recordings map[string]*workload.Recording // by path
 }
 
 // list is one value or several.
@@ -133,9 +138,11 @@ warmup: 2s
 runs: 5
 `
 
-// Parse reads a file. Errors wrap workload.ErrUsage and are one line.
-func Parse(b []byte) (*File, error) {
+// Parse reads a file; files that it names lie in dir. Errors wrap workload.ErrUsage and are one line. Recordings that the file
+// names are still to be read: see Recordings.
+func Parse(b []byte, dir string) (*File, error) {
 	f := standards()
+	f.dir, f.sums, f.recordings = dir, map[string]string{}, map[string]*workload.Recording{}
 	d := yaml.NewDecoder(bytes.NewReader(b))
 	d.KnownFields(true)
 	if err := d.Decode(&f); errors.Is(err, io.EOF) {
@@ -176,13 +183,15 @@ func (f *File) check() error {
 			return fmt.Errorf("threads: %d", n)
 		}
 	}
+	if err := f.checkLines(); err != nil {
+		return err
+	}
+	if err := f.readFiles(); err != nil {
+		return err
+	}
 	for _, name := range f.Workloads {
-		for _, size := range f.TableSize {
-			for _, engine := range f.Engines {
-				if _, err := all.New(name, f.params(size, engine, 1)); err != nil {
-					return errors.New(strings.TrimPrefix(err.Error(), workload.ErrUsage.Error()+": "))
-				}
-			}
+		if err := f.checkWorkload(name); err != nil {
+			return err
 		}
 	}
 	for _, doubled := range []struct {
@@ -205,13 +214,6 @@ func doubles[T comparable](l []T) bool {
 		seen[v] = true
 	}
 	return false
-}
-
-// params are those of a workload.
-func (f *File) params(size int, engine string, threads int) workload.Params {
-	p := workload.Defaults()
-	p.Tables, p.TableSize, p.Engine, p.Distribution, p.Warehouses, p.Scale, p.Clients = f.Tables, size, engine, f.Distribution, f.Warehouses, f.Scale, threads
-	return p
 }
 
 // The axes along which cells may differ.

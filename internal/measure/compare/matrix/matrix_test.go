@@ -19,11 +19,12 @@ import (
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sandbox"
+	"github.com/rissodb/risso/internal/sandbox/postgres"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
 func TestParse(t *testing.T) {
-	f, err := Parse([]byte(Example))
+	f, err := Parse([]byte(Example), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,43 +43,51 @@ func TestParse(t *testing.T) {
 		t.Errorf("%d folders for 8 cells", len(ids))
 	}
 	// What a run depends on is in its folder's name; more runs or more cells are not.
-	longer, err := Parse([]byte(strings.ReplaceAll(Example, "time: 10s", "time: 20s")))
+	longer, err := Parse([]byte(strings.ReplaceAll(Example, "time: 10s", "time: 20s")), t.TempDir())
 	if err != nil || longer.Cells()[0].ID == cells[0].ID {
 		t.Errorf("runs of another length share a folder: %v", err)
 	}
-	more, err := Parse([]byte(strings.ReplaceAll(strings.ReplaceAll(Example, "runs: 5", "runs: 9"), "threads: [1, 8]", "threads: [1, 8, 64]")))
+	more, err := Parse([]byte(strings.ReplaceAll(strings.ReplaceAll(Example, "runs: 5", "runs: 9"), "threads: [1, 8]", "threads: [1, 8, 64]")), t.TempDir())
 	if err != nil || more.Cells()[0].ID != cells[0].ID {
 		t.Errorf("more runs would make those that are there again: %v", err)
 	}
-	one, err := Parse([]byte("workloads: point_select"))
+	one, err := Parse([]byte("workloads: point_select"), t.TempDir())
 	if err != nil || len(one.Cells()) != 1 {
 		t.Errorf("%+v, %v", one, err)
 	}
 	for text, want := range map[string]string{
-		"":                                                           "empty",
-		"servers: [mariadb]":                                         "workloads",
-		"workloads: [nonsense]":                                      "nonsense",
-		"workloads: point_select\nthread: 4":                         "thread",
-		"workloads: point_select\nthreads: 0":                        "threads",
-		"workloads: point_select\nthreads: x":                        "line 2",
-		"workloads: point_select\ntime: 5":                           "write it as 5s",
-		"workloads: point_select\nruns: 0":                           "runs",
-		"workloads: point_select\nthreads: [1, 1]":                   "twice",
-		"workloads: point_select\noptions: [a, b]":                   "options",
-		"workloads: point_select\noptions: {a: [x=1], a: [x=2]}":     "a",
-		"workloads: point_select\ndistribution: round":               "round",
-		"workloads: [point_select\n":                                 "line",
-		"workloads: point_select\nservers: []":                       "empty",
-		"workloads: point_select\ntime: 0s":                          "time",
-		"workloads: point_select\nrunning: 0":                        "running",
-		"workloads: point_select\ntable_size: [100, many]\nruns: 3":  "line",
-		"workloads: point_select\nwarmup: -1s":                       "warmup",
-		"workloads: point_select\nrate: -1":                          "rate",
-		"workloads: point_select\nservers: mariadb\nservers: mysql":  "servers",
-		"- workloads":                                                "line 1",
-		"workloads: point_select\ntables: [1, 2]\nname: two of them": "line",
+		"":                                                                         "empty",
+		"servers: [mariadb]":                                                       "workloads",
+		"workloads: [nonsense]":                                                    "nonsense",
+		"workloads: point_select\nthread: 4":                                       "thread",
+		"workloads: point_select\nthreads: 0":                                      "threads",
+		"workloads: point_select\nthreads: x":                                      "line 2",
+		"workloads: point_select\ntime: 5":                                         "write it as 5s",
+		"workloads: point_select\nruns: 0":                                         "runs",
+		"workloads: point_select\nthreads: [1, 1]":                                 "twice",
+		"workloads: point_select\noptions: [a, b]":                                 "options",
+		"workloads: point_select\noptions: {a: [x=1], a: [x=2]}":                   "a",
+		"workloads: point_select\ndistribution: round":                             "round",
+		"workloads: [point_select\n":                                               "line",
+		"workloads: point_select\nservers: []":                                     "empty",
+		"workloads: point_select\ntime: 0s":                                        "time",
+		"workloads: point_select\nrunning: 0":                                      "running",
+		"workloads: point_select\ntable_size: [100, many]\nruns: 3":                "line",
+		"workloads: point_select\nwarmup: -1s":                                     "warmup",
+		"workloads: point_select\nrate: -1":                                        "rate",
+		"workloads: point_select\nservers: mariadb\nservers: mysql":                "servers",
+		"- workloads":                                                              "line 1",
+		"workloads: point_select\ntables: [1, 2]\nname: two of them":               "line",
+		"workloads: script":                                                        "script:FILE",
+		"workloads: point_select:x.yaml":                                           "has no file",
+		"workloads: script:nowhere.yaml":                                           "no such file",
+		"workloads: replay:nowhere.log":                                            "no such file",
+		"workloads: point_select\nload: nowhere.sql":                               "no such file",
+		"workloads: point_select\nservers: postgres\nengines: [innodb]":            "PostgreSQL has none",
+		"workloads: point_select\nservers: postgres\ncommon: [shared_buffers=1GB]": "postgres. in front",
+		"workloads: point_select\ncommon: [postgres.shared_buffers=1GB]":           "not among the servers",
 	} {
-		_, err := Parse([]byte(text))
+		_, err := Parse([]byte(text), t.TempDir())
 		if !errors.Is(err, workload.ErrUsage) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q: %v; it should tell of %q", text, err, want)
 		}
@@ -96,11 +105,23 @@ type boxes struct {
 }
 
 func (b *boxes) Check(ctx context.Context, spec string, _ []string) error {
+	if Postgres(spec) {
+		_, err := postgres.Find(spec)
+		return err
+	}
 	_, err := sandbox.Find(ctx, spec)
 	return err
 }
 
 func (b *boxes) Up(ctx context.Context, name, spec string, options []string) (Server, error) {
+	if Postgres(spec) {
+		s, err := postgres.Up(ctx, postgres.Options{Spec: spec, Settings: append([]string{"fsync=off"}, options...)})
+		if err != nil {
+			return nil, err
+		}
+		b.up = append(b.up, name+" "+strings.Join(options, " "))
+		return pgBox{s}, nil
+	}
 	s, err := sandbox.Up(ctx, sandbox.Options{Dir: b.dir, Name: name, Servers: []string{spec}, Settings: options})
 	if err != nil {
 		return nil, err
@@ -139,6 +160,14 @@ func (b box) Target(database string) (drive.Target, error) {
 	return drive.ForMySQL(t.WithDatabase(database)), err
 }
 
+func (b box) Load(ctx context.Context, path string) error {
+	text, err := os.ReadFile(path)
+	if err == nil {
+		_, err = b.Primary().Query(ctx, string(text))
+	}
+	return err
+}
+
 func (b box) Environment(context.Context) *environ.Environment { return nil }
 
 func (b box) Stop(ctx context.Context) error {
@@ -159,6 +188,16 @@ func (b box) Start(ctx context.Context) error {
 	return b.Primary().Start(ctx)
 }
 
+// pgBox is a PostgreSQL.
+type pgBox struct{ *postgres.Server }
+
+func (b pgBox) Version() string { return b.Server.Version }
+func (b pgBox) Target(database string) (drive.Target, error) {
+	return drive.ForPostgres(b.URL(database))
+}
+func (b pgBox) Load(context.Context, string) error               { return errors.New("not loaded here") }
+func (b pgBox) Environment(context.Context) *environ.Environment { return nil }
+
 const small = `name: small
 options:
   safe: [innodb_flush_log_at_trx_commit=1]
@@ -175,7 +214,7 @@ runs: 2
 
 func mustParse(t *testing.T, text string) *File {
 	t.Helper()
-	f, err := Parse([]byte(text))
+	f, err := Parse([]byte(text), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

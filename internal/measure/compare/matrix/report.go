@@ -321,8 +321,13 @@ func number(v float64) string {
 	return strconv.FormatFloat(v, 'g', 3, 64)
 }
 
-func (q Question) top() (top float64) {
+// top is the highest figure of all rows with the same workload, which share a scale: another workload's transactions are not
+// comparable, and may be a hundred times longer.
+func (q Question) top(of Row) (top float64) {
 	for _, row := range q.Rows {
+		if row.Where[AxisWorkload] != of.Where[AxisWorkload] {
+			continue
+		}
 		for _, f := range row.Figures {
 			top = max(top, f.High)
 		}
@@ -332,15 +337,15 @@ func (q Question) top() (top float64) {
 
 // chart draws a bar for each figure, with the span of its runs.
 func (q Question) chart() (out []string) {
-	top := q.top()
-	if top == 0 {
-		return nil
-	}
 	width := 0
 	for _, v := range q.Values {
 		width = max(width, len([]rune(shown(q.Axis, v))))
 	}
 	for _, row := range q.Rows {
+		top := q.top(row)
+		if top == 0 {
+			continue
+		}
 		if row.Label != "" {
 			out = append(out, row.Label)
 		}
@@ -356,7 +361,14 @@ func (q Question) chart() (out []string) {
 			out = append(out, fmt.Sprintf("  %s%s %s %s", string(name), strings.Repeat(" ", width-len(name)), string(bar), number(f.Median)))
 		}
 	}
-	return append(out, "  (█ to the lowest run, ▒ to the median, ─ to the highest)", "")
+	if len(out) == 0 {
+		return nil
+	}
+	scales := ""
+	if q.Rows[0].Where[AxisWorkload] != "" {
+		scales = "; each workload has a scale of its own"
+	}
+	return append(out, "  (█ to the lowest run, ▒ to the median, ─ to the highest"+scales+")", "")
 }
 
 // words are the verdicts, one line each.
@@ -476,10 +488,10 @@ func (q Question) SVG() string {
 	var b strings.Builder
 	out := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	out(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" font-family="system-ui,sans-serif" font-size="12">`, svgWidth, height)
-	top := max(q.top(), 1e-9)
-	x := func(v float64) float64 { return svgNames + v/top*svgPlot }
 	y := svgGap
 	for _, row := range q.Rows {
+		top := max(q.top(row), 1e-9)
+		x := func(v float64) float64 { return svgNames + v/top*svgPlot }
 		out(`<text x="0" y="%d" font-weight="bold">%s</text>`, y+svgBar-4, html.EscapeString(row.Label))
 		y += svgBar
 		for i, f := range row.Figures {

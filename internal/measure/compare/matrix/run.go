@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -20,7 +21,6 @@ import (
 	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/environ"
 	"github.com/rissodb/risso/internal/measure/workload"
-	"github.com/rissodb/risso/internal/measure/workload/all"
 )
 
 // Servers start throw-away servers.
@@ -38,6 +38,8 @@ type Server interface {
 	Version() string
 	// Target is the server, with a default database or ("") without.
 	Target(database string) (drive.Target, error)
+	// Load has the server run a file of SQL.
+	Load(ctx context.Context, path string) error
 	// Environment is what a run is about to run under; nil where it cannot be told.
 	Environment(ctx context.Context) *environ.Environment
 	Stop(ctx context.Context) error  // data stays
@@ -59,7 +61,14 @@ type Options struct {
 
 // id names a cell's folder: the parts for people, and a hash of all that its runs depend on.
 func (f *File) id(c Cell) string {
-	b, err := json.Marshal([]any{c.Server, c.Options.Lines, f.Common, c.Engine, c.TableSize, c.Workload, c.Threads, f.Tables, f.Distribution, f.Warehouses, f.Scale, f.Rate, f.Time, f.Warmup})
+	all := []any{c.Server, c.Options.Lines, f.Common, c.Engine, c.TableSize, c.Workload, c.Threads, f.Tables, f.Distribution, f.Warehouses, f.Scale, f.Rate, f.Time, f.Warmup}
+	if _, file := split(c.Workload); file != "" {
+		all = append(all, f.sums[file], f.Writes)
+	}
+	if f.Load != "" {
+		all = append(all, f.sums[f.Load])
+	}
+	b, err := json.Marshal(all)
 	if err != nil {
 		return "" // strings and numbers: cannot be
 	}
@@ -236,7 +245,7 @@ func Run(ctx context.Context, f *File, o Options) (*Report, error) {
 // work makes the missing runs, round by round.
 func (m *matrix) work(ctx context.Context) error {
 	for _, c := range m.cells {
-		if err := m.Options.Servers.Check(ctx, c.Server, slices.Concat(m.Common, c.Options.Lines)); err != nil {
+		if err := m.Options.Servers.Check(ctx, c.Server, m.lines(c.Server, c.Options)); err != nil {
 			return err
 		}
 	}
@@ -290,11 +299,7 @@ func (m *matrix) once(ctx context.Context, c Cell, round int) error {
 	if err != nil {
 		return err
 	}
-	target, err := l.server.Target(database(c.Workload))
-	if err != nil {
-		return err
-	}
-	w, err := all.New(c.Workload, m.params(c.TableSize, c.Engine, c.Threads))
+	w, target, err := m.open(l, c)
 	if err != nil {
 		return err
 	}
@@ -317,16 +322,27 @@ func (m *matrix) once(ctx context.Context, c Cell, round int) error {
 	if r.ServerVersion == "" {
 		r.ServerVersion = l.server.Version()
 	}
-	if r.Parameters == nil {
-		r.Parameters = map[string]any{"tables": m.Tables, "table_size": c.TableSize, "distribution": m.Distribution}
+	r.Parameters, r.Environment = m.parameters(c), environment
+	if d, ok := w.(workload.Describer); ok {
+		maps.Copy(r.Parameters, d.Describe())
 	}
-	r.Environment = environment
 	m.made++
 	return writeFile(runPath(m.Dir, c, round), r)
 }
 
-// database is where the tables of a workload lie: each has its own, so that none finds another's.
-func database(name string) string { return "risso_bench_" + name }
+// open gives a cell's workload, and where its tables lie. A recording knows its schemas itself.
+func (m *matrix) open(l *live, c Cell) (workload.Workload, drive.Target, error) {
+	name := database(c.Workload)
+	if kind, _ := split(c.Workload); kind == "replay" {
+		name = ""
+	}
+	target, err := l.server.Target(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	w, err := m.workload(c.Workload, m.params(c.Workload, target.Dialect(), c.TableSize, c.Engine, c.Threads))
+	return w, target, err
+}
 
 // ready makes sure that the cell's server runs and has the tables.
 func (m *matrix) ready(ctx context.Context, c Cell) (*live, error) {
@@ -370,7 +386,10 @@ func (m *matrix) start(ctx context.Context, l *live) (err error) {
 		if err := m.note(l.name); err != nil {
 			return err
 		}
-		l.server, err = m.Options.Servers.Up(ctx, l.name, l.site.server, slices.Concat(m.Common, l.options.Lines))
+		if l.server, err = m.Options.Servers.Up(ctx, l.name, l.site.server, m.lines(l.site.server, l.options)); err == nil && m.Load != "" {
+			m.say("load %s into %s", m.Load, l.site)
+			err = l.server.Load(ctx, m.path(m.Load))
+		}
 	} else {
 		err = l.server.Start(ctx)
 	}
@@ -397,20 +416,7 @@ func (m *matrix) makeRoom(ctx context.Context) error {
 
 // prepare makes the database and the tables of a workload.
 func (m *matrix) prepare(ctx context.Context, l *live, c Cell) error {
-	root, err := l.server.Target("")
-	if err != nil {
-		return err
-	}
-	s, err := root.Open(ctx, new(drive.Stop))
-	if err != nil {
-		return err
-	}
-	_, err = s.Exec(drive.Other, "CREATE DATABASE IF NOT EXISTS "+database(c.Workload))
-	s.Close()
-	if err != nil {
-		return err
-	}
-	w, err := all.New(c.Workload, m.params(c.TableSize, c.Engine, c.Threads))
+	w, target, err := m.open(l, c)
 	if err != nil {
 		return err
 	}
@@ -418,11 +424,35 @@ func (m *matrix) prepare(ctx context.Context, l *live, c Cell) error {
 	if !ok {
 		return nil
 	}
-	target, err := l.server.Target(database(c.Workload))
+	if err := createDatabase(ctx, l.server, database(c.Workload)); err != nil {
+		return err
+	}
+	if x, ok := w.(interface{ HasSetup() bool }); ok && !x.HasSetup() {
+		return nil // its tables come with the file that was loaded
+	}
+	return p.Prepare(ctx, workload.PrepareOptions{Target: target, Threads: m.Prepare, Yes: true})
+}
+
+func createDatabase(ctx context.Context, server Server, name string) error {
+	root, err := server.Target("")
 	if err != nil {
 		return err
 	}
-	return p.Prepare(ctx, workload.PrepareOptions{Target: target, Threads: m.Prepare})
+	s, err := root.Open(ctx, new(drive.Stop))
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	sql := "CREATE DATABASE IF NOT EXISTS "
+	if s.Dialect() == drive.Postgres {
+		rows, err := workload.Ask(s, "SELECT 1 FROM pg_database WHERE datname = $1", drive.Text([]byte(name)))
+		if err != nil || len(rows) > 0 {
+			return err
+		}
+		sql = "CREATE DATABASE "
+	}
+	_, err = s.Exec(drive.Other, sql+name)
+	return err
 }
 
 // leftFile lists the servers that are up, so that a killed matrix can be cleaned up.

@@ -18,21 +18,32 @@ import (
 type Entry struct {
 	Name, Summary string
 	New           func(name string, p workload.Params) (workload.Workload, error)
+	Size          []string // the flags that say how much data there is and which of it is used, for every result to record
 }
 
 // List gives all workloads, in the order in which help shows them.
 func List() []Entry {
 	var list []Entry
 	for _, s := range oltp.Summaries() {
-		list = append(list, Entry{s[0], s[1], oltp.New})
+		list = append(list, Entry{s[0], s[1], oltp.New, []string{"tables", "table-size", "distribution"}})
 	}
 	return append(list,
-		Entry{"schemas", "one row of any table of many schemas, as of many tenants", schemas.New},
-		Entry{"tpcc", "TPC-C: the five transactions of an order-entry system", tpcc.New},
-		Entry{"ontime", "two analytical questions on flights, at any scale", ontime.New},
-		Entry{"script", "your own transactions, from a file (--file)", script.New},
-		Entry{"replay", "the statements of a slow log or a digest (--file)", replay.New},
+		Entry{"schemas", "one row of any table of many schemas, as of many tenants", schemas.New, []string{"schemas", "schema-tables", "schema-rows", "distribution"}},
+		Entry{"tpcc", "TPC-C: the five transactions of an order-entry system", tpcc.New, nil},
+		Entry{"ontime", "two analytical questions on flights, at any scale", ontime.New, []string{"scale"}},
+		Entry{"script", "your own transactions, from a file (--file)", script.New, []string{"file"}},
+		Entry{"replay", "the statements of a slow log or a digest (--file)", replay.New, []string{"file", "mode"}},
 	)
+}
+
+// Size gives the flags that say how much data a workload has.
+func Size(name string) []string {
+	for _, e := range List() {
+		if e.Name == name {
+			return e.Size
+		}
+	}
+	return nil
 }
 
 // New makes the workload of that name. Errors of wrong use wrap workload.ErrUsage.

@@ -30,9 +30,9 @@ type Crew struct {
 func Hire(ctx context.Context, t drive.Target, n int) (*Crew, error) {
 	c := &Crew{target: t}
 	defer context.AfterFunc(ctx, c.stop.Set)()
-	sql := "SELECT CONNECTION_ID()"
+	sql := "SELECT /* risso: what to kill after Ctrl-C */ CONNECTION_ID()"
 	if t.Dialect() == drive.Postgres {
-		sql = "SELECT pg_backend_pid()"
+		sql = "SELECT /* risso: what to kill after Ctrl-C */ pg_backend_pid()"
 	}
 	for range max(1, n) {
 		s, err := t.Open(ctx, &c.stop)
@@ -41,7 +41,7 @@ func Hire(ctx context.Context, t drive.Target, n int) (*Crew, error) {
 			return nil, err
 		}
 		c.sessions = append(c.sessions, s)
-		drive.Wait(s, patience)
+		s.SetPatience(patience)
 		rows, err := workload.Ask(s, sql)
 		if err != nil {
 			c.Close()
@@ -115,7 +115,7 @@ func (c *Crew) Undo(ctx context.Context, limit time.Duration, f func(s drive.Ses
 		return err
 	}
 	defer s.Close()
-	drive.Wait(s, limit)
+	s.SetPatience(limit)
 	for _, id := range c.ids {
 		kill := "KILL " + strconv.FormatInt(id, 10)
 		if c.target.Dialect() == drive.Postgres {

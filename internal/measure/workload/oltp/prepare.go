@@ -100,7 +100,7 @@ func (l *loading) plan() error {
 	l.total = int64(tables) * int64(rows)
 	l.batch = bulkSize
 	if l.Target.Dialect() == drive.MySQL {
-		limit, err := workload.Ask(s, "SELECT @@max_allowed_packet")
+		limit, err := workload.Ask(s, "SELECT /* risso: how long may a statement be? */ @@max_allowed_packet")
 		if err != nil {
 			return err
 		}

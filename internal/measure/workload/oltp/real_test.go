@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/measure/drive"
-	"github.com/rissodb/risso/internal/measure/measuretest"
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sandbox"
@@ -88,23 +87,23 @@ func mysqlServer(t *testing.T, kind string) *server {
 
 func postgresServer(t *testing.T) *server {
 	t.Helper()
-	dir := measuretest.Postgres(t, "log_statement=all", "log_min_error_statement=panic")
+	pg := sandboxtest.Postgres(t, "log_statement=all", "log_min_error_statement=panic")
 	s := &server{t: t, kind: "postgres"}
 	at := func(database string) drive.Target {
-		target, err := drive.ForPostgres("postgres:///" + database + "?user=postgres&host=" + dir)
+		target, err := drive.ForPostgres(pg.URL(database))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return target
 	}
 	s.target, s.theirs = at("sbtest"), at("theirs")
-	s.sysbench = []string{"--db-driver=pgsql", "--pgsql-user=postgres", "--pgsql-host=" + dir, "--pgsql-db="}
+	s.sysbench = []string{"--db-driver=pgsql", "--pgsql-user=postgres", "--pgsql-host=" + pg.Dir, "--pgsql-db="}
 	root := s.open(at("postgres"))
 	s.do(root, "CREATE DATABASE sbtest", "CREATE DATABASE theirs")
 	s.s = s.open(s.target)
 	read := 0
 	s.log = func() []entry {
-		text, err := os.ReadFile(dir + "/log")
+		text, err := os.ReadFile(pg.Log)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -143,7 +142,7 @@ func (s *server) open(target drive.Target) drive.Session {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() { c.Close() })
-	drive.Wait(c, time.Minute)
+	c.SetPatience(time.Minute)
 	return c
 }
 

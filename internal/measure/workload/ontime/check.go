@@ -24,7 +24,7 @@ func (o *ontime) Check(ctx context.Context, t drive.Target) ([]workload.Finding,
 		return nil, err
 	}
 	defer s.Close()
-	drive.Wait(s, patience)
+	s.SetPatience(patience)
 	sql := questions(s.Dialect())
 	g := newGenerator(o.rows, o.p.Seed)
 	one, err := ask(s, sql[0])

@@ -64,7 +64,7 @@ func questions(d drive.Dialect) [2]string {
 
 // Client asks the questions in turn.
 func (o *ontime) Client(s drive.Session, _ int, _ *rand.Rand) (workload.Client, error) {
-	drive.Wait(s, patience)
+	s.SetPatience(patience)
 	c := &client{session: s, sql: questions(s.Dialect())}
 	if o.p.Unprepared {
 		return c, nil

@@ -45,7 +45,7 @@ func (o *ontime) Prepare(ctx context.Context, po workload.PrepareOptions) (err e
 		_, again := o.drop(context.WithoutCancel(ctx), po.Target)
 		return errors.Join(err, again)
 	}
-	drive.Wait(s, patience)
+	s.SetPatience(patience)
 	analyze := "ANALYZE TABLE " + table
 	if s.Dialect() == drive.Postgres {
 		analyze = "VACUUM ANALYZE " + table
@@ -160,7 +160,7 @@ func (o *ontime) drop(ctx context.Context, t drive.Target) (dropped bool, err er
 		return false, err
 	}
 	defer s.Close()
-	drive.Wait(s, patience)
+	s.SetPatience(patience)
 	switch mark, exists, err := comment(s); {
 	case err != nil:
 		return false, err

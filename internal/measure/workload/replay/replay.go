@@ -55,10 +55,10 @@ type replay struct {
 // New takes Params.Recording.
 func New(_ string, p workload.Params) (workload.Workload, error) {
 	switch {
+	case p.Dialect == drive.Postgres:
+		return nil, fmt.Errorf("%w: replay: the statements of a recording are those of a MySQL or MariaDB server, which PostgreSQL does not understand", workload.ErrUsage)
 	case p.Recording == nil:
 		return nil, fmt.Errorf("%w: replay: name a slow log, or what risso digest --output json wrote, with --file", workload.ErrUsage)
-	case p.Dialect == drive.Postgres:
-		return nil, fmt.Errorf("%w: replay: the statements are those of a MySQL or MariaDB server; PostgreSQL does not understand them", workload.ErrUsage)
 	case !slices.Contains(Modes, p.ReplayMode):
 		return nil, fmt.Errorf("%w: --mode %q: %s", workload.ErrUsage, p.ReplayMode, strings.Join(Modes, " or "))
 	case !(p.ReplaySpeed > 0 && p.ReplaySpeed <= 1e6):
@@ -254,7 +254,7 @@ func (r *replay) divide(n int) {
 
 // Client takes the place of the session that was there before, where the connection was lost.
 func (r *replay) Client(s drive.Session, id int, rng *rand.Rand) (workload.Client, error) {
-	drive.Wait(s, patience)
+	s.SetPatience(patience)
 	if !r.writes {
 		// What a statement calls may write although its text shows nothing of it.
 		if _, err := s.Exec(drive.Other, "SET SESSION TRANSACTION READ ONLY"); err != nil {

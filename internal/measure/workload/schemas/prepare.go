@@ -63,9 +63,9 @@ func (w *schemas) Timings() []workload.Timing {
 
 // there lists the schemas of tenants on the server.
 func there(s drive.Session) ([]string, error) {
-	sql := `SELECT schema_name FROM information_schema.schemata WHERE schema_name LIKE 'risso\_tenant\_%'`
+	sql := `SELECT /* risso: which tenants are here? */ schema_name FROM information_schema.schemata WHERE schema_name LIKE 'risso\_tenant\_%'`
 	if s.Dialect() == drive.Postgres {
-		sql = `SELECT nspname::text FROM pg_namespace WHERE nspname LIKE 'risso\_tenant\_%'`
+		sql = `SELECT /* risso: which tenants are here? */ nspname::text FROM pg_namespace WHERE nspname LIKE 'risso\_tenant\_%'`
 	}
 	rows, err := workload.Ask(s, sql)
 	if err != nil {
@@ -231,9 +231,9 @@ func (w *schemas) Cleanup(ctx context.Context, o workload.PrepareOptions) error 
 
 // content counts the tables of a schema, and what in it does not carry the mark.
 func content(s drive.Session, schema string) (tables, strange int64, err error) {
-	sql := "SELECT table_comment, COUNT(*) FROM information_schema.tables WHERE table_schema = ? GROUP BY 1 UNION ALL SELECT 'a routine', COUNT(*) FROM information_schema.routines WHERE routine_schema = ?"
+	sql := "SELECT /* risso: whose are the tables? */ table_comment, COUNT(*) FROM information_schema.tables WHERE table_schema = ? GROUP BY 1 UNION ALL SELECT 'a routine', COUNT(*) FROM information_schema.routines WHERE routine_schema = ?"
 	if s.Dialect() == drive.Postgres {
-		sql = `SELECT COALESCE(obj_description(c.oid, 'pg_class'), ''), COUNT(*) FROM pg_class c WHERE c.relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1) AND c.relkind NOT IN ('i','I','t') GROUP BY 1
+		sql = `SELECT /* risso: whose are the tables? */ COALESCE(obj_description(c.oid, 'pg_class'), ''), COUNT(*) FROM pg_class c WHERE c.relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1) AND c.relkind NOT IN ('i','I','t') GROUP BY 1
  UNION ALL SELECT 'a routine', COUNT(*) FROM information_schema.routines WHERE routine_schema = $2`
 	}
 	rows, err := workload.Ask(s, sql, drive.Text([]byte(schema)), drive.Text([]byte(schema)))

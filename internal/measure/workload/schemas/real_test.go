@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/measure/drive"
-	"github.com/rissodb/risso/internal/measure/measuretest"
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sandbox"
@@ -109,7 +108,7 @@ func TestTenants(t *testing.T) {
 		t.Run(kind, func(t *testing.T) { check(t, mysqlTarget(t, kind)) })
 	}
 	t.Run("postgres", func(t *testing.T) {
-		target, err := drive.ForPostgres("postgres:///postgres?user=postgres&host=" + measuretest.Postgres(t))
+		target, err := drive.ForPostgres(sandboxtest.Postgres(t).URL(""))
 		if err != nil {
 			t.Fatal(err)
 		}

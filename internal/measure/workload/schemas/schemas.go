@@ -35,6 +35,7 @@ type schemas struct {
 
 	mu      sync.Mutex
 	timings map[string][]float64 // seconds of each step of the last prepare or cleanup
+	opened  openings             // of tables, in a run
 }
 
 // New makes the workload.
@@ -68,9 +69,14 @@ func (w *schemas) Writes() bool { return false }
 // KindNames tells accesses that find a table closed from the others.
 func (w *schemas) KindNames() []string { return []string{"first access of a table", "later access"} }
 
-// Client is one session. Its statements go as text: a prepared one for each table would not fit the server.
-func (w *schemas) Client(s drive.Session, _ int, rng *rand.Rand) (workload.Client, error) {
-	return &client{schemas: w, session: s, rng: rng, ids: w.ids.Over(1, int64(w.p.SchemaRows))}, nil
+// Client is one session. Its statements go as text: a prepared one for each table would not fit the server. The first one
+// looks at the server's counters, too.
+func (w *schemas) Client(s drive.Session, id int, rng *rand.Rand) (workload.Client, error) {
+	c := &client{schemas: w, session: s, rng: rng, ids: w.ids.Over(1, int64(w.p.SchemaRows))}
+	if id > 0 || s.Dialect() == drive.Postgres {
+		return c, nil
+	}
+	return lookout{c}, w.opened.begin(s)
 }
 
 type client struct {

@@ -9,19 +9,18 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/workload"
+	"github.com/rissodb/risso/internal/measure/workload/crew"
 )
 
 const (
-	perCommit = 1000          // rows of setup between two commits
-	patience  = 6 * time.Hour // for one statement of setup or teardown: an index of a large table takes its time
+	perCommit = 1000             // rows of setup between two commits
+	undoLimit = 10 * time.Minute // for taking away what was made
 )
 
-// Prepare runs the statements under setup, repeated ones by several sessions. What it cannot finish stays: only the file
-// knows how it is undone, which is what its teardown is for.
+// Prepare runs the statements under setup, repeated ones by several sessions, and marks the tables that they make. When it
+// fails, or is interrupted, it drops these again; rows in tables that were there before stay.
 func (w *script) Prepare(ctx context.Context, o workload.PrepareOptions) error {
 	if len(w.setup) == 0 {
 		return fmt.Errorf("%w: %s has no setup: there is nothing to prepare", workload.ErrUsage, w.path)
@@ -39,51 +38,94 @@ func (w *script) Prepare(ctx context.Context, o workload.PrepareOptions) error {
 			o.Progress(now, total)
 		}
 	}
+	// Sessions block their threads without telling the runtime.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(o.Threads, 1) + 2))
+	c, err := crew.Hire(ctx, o.Target, o.Threads)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err := w.mayChange(c.Session(), w.setup); err != nil {
+		return err
+	}
+	var made []string
 	for i, st := range w.setup {
-		if err := w.fill(ctx, o, st, uint64(i), progress); err != nil {
-			return err
+		table, err := w.make(ctx, c, st, uint64(i), progress)
+		if table != "" {
+			made = append(made, table)
+		}
+		if err != nil {
+			return w.undo(ctx, c, made, err)
 		}
 	}
 	return nil
 }
 
-// fill runs one statement of setup, each time with other values; these depend on the row alone, not on who runs it.
-func (w *script) fill(ctx context.Context, o workload.PrepareOptions, st statement, number uint64, progress func(int64)) error {
-	threads := min(max(o.Threads, 1), (st.repeat+perCommit-1)/perCommit)
-	// Sessions block their threads without telling the runtime.
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads + 2))
-	var stop drive.Stop
-	group, ctx := errgroup.WithContext(ctx)
-	defer context.AfterFunc(ctx, stop.Set)()
-	var next atomic.Int64
-	for id := range threads {
-		group.Go(func() error {
-			s, err := o.Target.Open(ctx, &stop)
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			drive.Wait(s, patience)
-			p, err := w.prepare(s, st)
-			if isUnpreparable(err) {
-				p, err = nil, nil
-			}
-			if err != nil {
-				return err
-			}
-			c := &client{script: w, session: s, drawn: make([]bool, len(w.values)), values: make([]value, len(w.values))}
-			for first := next.Add(perCommit) - perCommit; first < int64(st.repeat); first = next.Add(perCommit) - perCommit {
-				last := min(first+perCommit, int64(st.repeat))
-				c.source = source{rng: rand.New(rand.NewPCG(number, uint64(first))), session: id, counters: make([]int64, w.sequences)}
-				if err := c.rows(&st, p, first, last); err != nil {
-					return w.at(st, errors.Join(ctx.Err(), err))
-				}
-				progress(last - first)
-			}
-			return nil
-		})
+// make runs one statement of setup. It gives the table that the statement made, also when it only may have made it.
+func (w *script) make(ctx context.Context, c *crew.Crew, st statement, number uint64, progress func(int64)) (table string, err error) {
+	name := createdBy(st, c.Session().Dialect())
+	if name != "" {
+		is, err := lookAt(c.Session(), name)
+		if err != nil {
+			return "", w.at(st, err)
+		}
+		if is.there {
+			name = "" // CREATE TABLE IF NOT EXISTS, or an error
+		}
 	}
-	return group.Wait()
+	err = w.fill(ctx, c, st, number, progress)
+	var server *drive.ServerError
+	switch {
+	case name == "" || errors.As(err, &server):
+		return "", err
+	case err != nil:
+		return name, err
+	}
+	return name, w.mark(c.Session(), st, name)
+}
+
+// undo drops the tables that were made, the last first.
+func (w *script) undo(ctx context.Context, c *crew.Crew, made []string, err error) error {
+	if len(made) == 0 {
+		return err
+	}
+	left := c.Undo(ctx, undoLimit, func(s drive.Session) error {
+		for len(made) > 0 {
+			if _, err := s.Exec(drive.Other, "DROP TABLE IF EXISTS "+made[len(made)-1]); err != nil {
+				return err
+			}
+			made = made[:len(made)-1]
+		}
+		return nil
+	})
+	if left != nil {
+		return fmt.Errorf("%w; %d tables are left behind, such as %s, because of %q", err, len(made), made[len(made)-1], left.Error())
+	}
+	return fmt.Errorf("%w; the tables that were made are gone again", err)
+}
+
+// fill runs one statement of setup or teardown, each time with other values; these depend on the row alone, not on who runs
+// it.
+func (w *script) fill(ctx context.Context, c *crew.Crew, st statement, number uint64, progress func(int64)) error {
+	jobs := (st.repeat + perCommit - 1) / perCommit
+	return c.Work(ctx, jobs, func(s drive.Session, job int) error {
+		p, err := w.prepare(s, st)
+		if isUnpreparable(err) {
+			p, err = nil, nil
+		}
+		if err != nil {
+			return err
+		}
+		first := int64(job) * perCommit
+		last := min(first+perCommit, int64(st.repeat))
+		c := &client{script: w, session: s, drawn: make([]bool, len(w.values)), values: make([]value, len(w.values))}
+		c.source = source{rng: rand.New(rand.NewPCG(number, uint64(first))), counters: make([]int64, w.sequences)}
+		if err := c.rows(&st, p, first, last); err != nil {
+			return w.at(st, err)
+		}
+		progress(last - first)
+		return nil
+	})
 }
 
 // rows runs a statement of setup for some rows, in one transaction where there are several.
@@ -112,7 +154,8 @@ func isUnpreparable(err error) bool {
 	return errors.As(err, &server) && server.Code == 1295
 }
 
-// Cleanup runs the statements under teardown, all of them, also where one fails.
+// Cleanup runs the statements under teardown, all of them, also where one fails. It runs none where one would drop or change
+// a table that Prepare did not make.
 func (w *script) Cleanup(ctx context.Context, o workload.PrepareOptions) error {
 	if len(w.teardown) == 0 {
 		return fmt.Errorf("%w: %s has no teardown: there is nothing to clean up", workload.ErrUsage, w.path)
@@ -122,7 +165,20 @@ func (w *script) Cleanup(ctx context.Context, o workload.PrepareOptions) error {
 	}
 	var failed error
 	for i, st := range w.teardown {
-		err := w.fill(ctx, o, st, uint64(i), func(int64) {})
+		c, err := crew.Hire(ctx, o.Target, 1)
+		if err != nil {
+			return errors.Join(failed, err)
+		}
+		if i == 0 {
+			err = w.mayChange(c.Session(), w.teardown)
+		}
+		if err == nil {
+			err = w.fill(ctx, c, st, uint64(i), func(int64) {})
+		} else {
+			c.Close()
+			return err
+		}
+		c.Close()
 		if err == nil && o.Progress != nil {
 			o.Progress(int64(i+1), int64(len(w.teardown)))
 		}

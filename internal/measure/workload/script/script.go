@@ -48,6 +48,9 @@ func newScript(f *file) *script {
 
 func (w *script) Name() string { return "script" }
 
+// HasSetup says whether there is anything to prepare.
+func (w *script) HasSetup() bool { return len(w.setup) > 0 }
+
 // KindNames are the names of the transactions.
 func (w *script) KindNames() []string {
 	var out []string

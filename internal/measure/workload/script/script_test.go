@@ -65,7 +65,7 @@ transactions:
 func target(t *testing.T, kind string) drive.Target {
 	t.Helper()
 	if kind == "postgres" {
-		to, err := drive.ForPostgres(sandboxtest.Postgres(t))
+		to, err := drive.ForPostgres(sandboxtest.Postgres(t).URL(""))
 		if err != nil {
 			t.Fatal(err)
 		}

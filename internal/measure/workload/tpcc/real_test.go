@@ -10,7 +10,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -68,36 +67,11 @@ func startWithAddress(t *testing.T, spec string) (target drive.Target, dsn strin
 	return drive.ForMySQL(at), cfg.FormatDSN()
 }
 
-// postgresBin is where Debian keeps PostgreSQL's programs.
-const postgresBin = "/usr/lib/postgresql/15/bin"
-
 func startPostgres(t *testing.T) (target drive.Target, dsn string) {
 	t.Helper()
-	if _, err := os.Stat(filepath.Join(postgresBin, "initdb")); err != nil {
-		t.Skip("PostgreSQL 15 is not installed: run script/setup")
-	}
-	dir, err := os.MkdirTemp("", "risso-pg")
+	dsn = sandboxtest.Postgres(t).URL("")
+	target, err := drive.ForPostgres(dsn)
 	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	run := func(name string, args ...string) {
-		t.Helper()
-		cmd := exec.Command("runuser", append([]string{"-u", "postgres", "--", filepath.Join(postgresBin, name)}, args...)...)
-		cmd.Dir = dir
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v\n%s", name, err, out)
-		}
-	}
-	if out, err := exec.Command("chown", "postgres", dir).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	data := filepath.Join(dir, "data")
-	run("initdb", "-D", data, "-A", "trust", "-U", "postgres", "--no-sync")
-	run("pg_ctl", "-D", data, "-w", "-l", filepath.Join(dir, "log"), "-o", "-c listen_addresses='' -k "+dir+" -c fsync=off", "start")
-	t.Cleanup(func() { run("pg_ctl", "-D", data, "-w", "-m", "immediate", "stop") })
-	dsn = "postgres:///postgres?user=postgres&host=" + dir
-	if target, err = drive.ForPostgres(dsn); err != nil {
 		t.Fatal(err)
 	}
 	return target, dsn
@@ -122,7 +96,7 @@ func on(t *testing.T, target drive.Target, f func(s drive.Session)) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	drive.Wait(s, time.Minute)
+	s.SetPatience(time.Minute)
 	f(s)
 }
 

@@ -111,9 +111,9 @@ func readState(s drive.Session) (*state, error) {
 			st.foreign = append(st.foreign, t.name)
 		}
 	}
-	index := "SELECT COUNT(*) FROM information_schema.statistics WHERE table_schema = DATABASE() AND table_name = 'customer' AND column_name = 'c_last'"
+	index := "SELECT /* risso: was the load finished? */ COUNT(*) FROM information_schema.statistics WHERE table_schema = DATABASE() AND table_name = 'customer' AND column_name = 'c_last'"
 	if s.Dialect() == drive.Postgres {
-		index = "SELECT COUNT(*) FROM pg_indexes WHERE schemaname = current_schema() AND tablename = 'customer' AND indexdef LIKE '%c_last%'"
+		index = "SELECT /* risso: was the load finished? */ COUNT(*) FROM pg_indexes WHERE schemaname = current_schema() AND tablename = 'customer' AND indexdef LIKE '%c_last%'"
 	}
 	n, err := workload.Ask(s, index)
 	if err != nil {

@@ -1,0 +1,247 @@
+// Package dump takes a logical backup: the definitions and the rows of a server, as they were at one moment, into a
+// repository. Several sessions read; each chunk of rows is hashed, and stored where the repository does not have it yet.
+package dump
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// Options are what is dumped, and how.
+type Options struct {
+	Target mysql.Target
+	Name   string // of the server, as people call it
+	Tool   string // what takes the backup, with its version
+	Select Selection
+
+	Threads  int // sessions that read
+	Snapshot mysql.SnapshotOptions
+	Gate     Gate  // nil: no limits
+	ChunkAim int64 // bytes of rows that a chunk should have; 0: by the number of threads
+
+	NoAccounts bool
+	NoRows     bool // definitions only
+
+	Progress func(Progress) // may be nil; called from several goroutines
+}
+
+// Gate lets work pass when the server bears it.
+type Gate interface {
+	// Pass waits until n more bytes may be read.
+	Pass(ctx context.Context, n int64) error
+}
+
+// Progress is how far a backup is.
+type Progress struct {
+	Phase            string // what is done now, in words
+	Bytes, Estimated int64  // of rows
+	Rows             int64
+	Tables, Of       int64
+	Stored           int64 // what the place got
+}
+
+// Result is what a backup did.
+type Result struct {
+	Header      repo.Header   `json:"backup"`
+	Method      string        `json:"method"` // how the moment was had
+	Tries       int           `json:"tries"`
+	Threads     int           `json:"threads"`
+	DDLBlocked  bool          `json:"schema_changes_blocked"`
+	Chunks      int64         `json:"chunks"`
+	NewChunks   int64         `json:"new_chunks"`
+	Seconds     float64       `json:"seconds"`
+	ListSeconds float64       `json:"list_seconds"` // of them, until the snapshot was there
+	Held        time.Duration `json:"-"`
+}
+
+// aims: memory is some five times the aim for each thread.
+const (
+	largeAim = 8 << 20
+	smallAim = 4 << 20
+	smallFor = 4 // more threads than this take the small one
+)
+
+// ErrNothing says that nothing on the server is what was asked for.
+var ErrNothing = errors.New("nothing on the server matches")
+
+// ErrChanged says that a schema was changed in a way that the snapshot does not survive.
+var ErrChanged = errors.New("changed while the backup ran")
+
+// job is a backup that runs.
+type job struct {
+	Options
+	repo  *repo.Repo
+	draft *repo.Draft
+	snap  *mysql.Snapshot
+	list  *listing
+	old   parent
+	queue *queue
+
+	head repo.Header
+
+	mu       sync.Mutex
+	progress Progress
+	chunks   int64
+	fresh    int64
+	notes    []string
+}
+
+// Run takes a backup. When it fails the repository is as before, but for chunks that the next backup finds.
+func Run(ctx context.Context, r *repo.Repo, o Options) (Result, error) {
+	began := time.Now()
+	o.Threads = max(1, o.Threads)
+	if o.ChunkAim <= 0 {
+		o.ChunkAim = largeAim
+		if o.Threads > smallFor {
+			o.ChunkAim = smallAim
+		}
+	}
+	j := &job{Options: o, repo: r, draft: repo.NewDraft()}
+	defer j.draft.Close()
+	j.head = repo.Header{Format: repo.Format, ID: repo.NewID(began), Kind: repo.Logical, Began: began.UTC(), Tool: o.Tool, Partial: o.Select.Words()}
+	j.report(func(p *Progress) { p.Phase = "listing tables" })
+	if err := j.takeSnapshot(ctx); err != nil {
+		return Result{}, err
+	}
+	defer j.snap.Close()
+	listed := time.Since(began)
+	if err := r.Begin(ctx, j.head); err != nil {
+		return Result{}, fmt.Errorf("begin a backup: %w", err)
+	}
+	err := j.work(ctx)
+	if err == nil {
+		err = j.finish(ctx)
+	}
+	if err != nil {
+		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		return Result{}, errors.Join(err, r.Abandon(clean, j.head.ID))
+	}
+	return Result{Header: j.head, Method: string(j.snap.Method), Tries: j.snap.Tries, Threads: o.Threads, DDLBlocked: j.snap.DDLBlocked, Chunks: j.chunks, NewChunks: j.fresh,
+		Seconds: time.Since(began).Seconds(), ListSeconds: listed.Seconds()}, nil
+}
+
+// takeSnapshot lists what is there and gets sessions that see one moment.
+func (j *job) takeSnapshot(ctx context.Context) (err error) {
+	o := j.Options.Snapshot
+	o.Sessions = j.Threads
+	o.List = func(ctx context.Context, server mysql.Server, sessions []*mysql.Stream) (mysql.Lists, error) {
+		j.list, err = list(ctx, sessions, j.Select)
+		if err != nil {
+			return mysql.Lists{}, err
+		}
+		return j.list.locks(), nil
+	}
+	if j.snap, err = mysql.TakeSnapshot(ctx, j.Target, o); err != nil {
+		return err
+	}
+	s := j.snap
+	id, err := s.ServerIdentity(ctx)
+	if err == nil {
+		j.head.Server.Variables, err = s.Variables(ctx)
+	}
+	if err != nil {
+		s.Close()
+		return err
+	}
+	j.head.Server.Identity, j.head.Server.Name, j.head.Server.Flavour = id, j.Name, string(s.Server.Flavour)
+	j.head.Server.Version, j.head.Server.Number = s.Server.Version, s.Server.Number
+	j.head.Snapshot, j.head.LockSeconds = s.At, s.LockTime.Seconds()
+	j.head.Position = repo.Position{File: s.Position.File, Offset: s.Position.Offset, GTIDSet: s.Position.GTIDSet}
+	for _, c := range s.Sources {
+		j.head.Position.Sources = append(j.head.Position.Sources, repo.Channel{Name: c.Name, Host: c.Host, Port: c.Port, File: c.File, Offset: c.Offset, GTIDSet: c.GTIDSet})
+	}
+	j.notes = append(j.notes, s.Notes...)
+	j.notes = append(j.notes, j.list.notes()...)
+	return nil
+}
+
+// work reads everything.
+func (j *job) work(ctx context.Context) (err error) {
+	if j.old, err = findParent(ctx, j.repo, j.head.Server.Identity); err != nil {
+		return err
+	}
+	j.head.Parent = j.old.id
+	j.queue = newQueue(j.list)
+	j.report(func(p *Progress) { p.Phase, p.Of, p.Estimated = "reading", int64(len(j.list.tables)), j.list.bytes })
+	g, ctx := errgroup.WithContext(ctx)
+	stop := context.AfterFunc(ctx, j.queue.wake)
+	defer stop()
+	if j.snap.Locked != nil {
+		g.Go(func() error { return j.plainTables(ctx) })
+	}
+	for i, st := range j.snap.Sessions {
+		w, err := newWorker(j, st)
+		if err != nil {
+			return err
+		}
+		g.Go(func() error {
+			defer w.close()
+			if i == 0 {
+				if err := w.definitions(ctx); err != nil {
+					return err
+				}
+			}
+			return w.run(ctx)
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	return j.queue.unfinished()
+}
+
+// plainTables reads the tables without transactions, which stay locked until then.
+func (j *job) plainTables(ctx context.Context) error {
+	w, err := newWorker(j, j.snap.Locked)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	for _, t := range j.list.plain {
+		if err := w.table(ctx, t); err != nil {
+			return err
+		}
+	}
+	return j.snap.Locked.Exec(ctx, "UNLOCK /* risso: backup */ TABLES")
+}
+
+// finish writes the manifest.
+func (j *job) finish(ctx context.Context) error {
+	changes, err := j.snap.SchemaChanges(ctx)
+	if err != nil {
+		return err
+	}
+	for what, n := range changes {
+		j.notes = append(j.notes, fmt.Sprintf("While the backup ran schemas were changed (%s, %d times): no table that was read is concerned, but views and programs may be newer than the rows.", what, n))
+	}
+	j.head.Ended, j.head.Notes = time.Now().UTC(), j.notes
+	j.report(func(p *Progress) { p.Phase = "writing the manifest" })
+	j.head.Rows, j.head.Bytes, j.head.Stored, j.head.Tables, j.head.Schemas = j.progress.Rows, j.progress.Bytes, j.progress.Stored, j.progress.Tables, int64(len(j.list.schemas))
+	return j.repo.Finish(ctx, j.head, j.draft)
+}
+
+// report changes the progress and hands it on.
+func (j *job) report(change func(*Progress)) {
+	j.mu.Lock()
+	change(&j.progress)
+	p := j.progress
+	j.mu.Unlock()
+	if j.Progress != nil {
+		j.Progress(p)
+	}
+}
+
+func (j *job) note(text string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.notes = append(j.notes, text)
+}

@@ -1,0 +1,214 @@
+package dump
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// Selection is what is dumped. Patterns know * and ?; without any, all of it.
+type Selection struct {
+	Schemas []string // patterns of schemas
+	Tables  []string // patterns schema.table
+	Exclude []string // patterns of schemas, or schema.table
+}
+
+// Words say what was asked for when it was not everything.
+func (s Selection) Words() []string {
+	out := slices.Concat(s.Schemas, s.Tables)
+	for _, e := range s.Exclude {
+		out = append(out, "not "+e)
+	}
+	return out
+}
+
+// All says that nothing is left out.
+func (s Selection) All() bool { return len(s.Schemas)+len(s.Tables)+len(s.Exclude) == 0 }
+
+// Check finds patterns that cannot be read.
+func (s Selection) Check() error {
+	for _, p := range slices.Concat(s.Schemas, s.Tables, s.Exclude) {
+		if _, err := path.Match(p, ""); err != nil || p == "" {
+			return fmt.Errorf("%q is no pattern: names with * and ?", p)
+		}
+	}
+	for _, p := range s.Tables {
+		if !strings.Contains(p, ".") {
+			return fmt.Errorf("%q names no table: write schema.table", p)
+		}
+	}
+	return nil
+}
+
+// whole says whether everything of a schema is taken, not only some of its tables.
+func (s Selection) whole(schema string) bool {
+	if s.excluded(schema, "") {
+		return false
+	}
+	return len(s.Schemas) == 0 && len(s.Tables) == 0 || matchesAny(s.Schemas, schema)
+}
+
+// some says whether anything of a schema may be taken.
+func (s Selection) some(schema string) bool {
+	if s.whole(schema) {
+		return true
+	}
+	return !s.excluded(schema, "") && slices.ContainsFunc(s.Tables, func(p string) bool { return matchesTable(p, schema, "") })
+}
+
+// table says whether a table is taken.
+func (s Selection) table(schema, name string) bool {
+	if s.excluded(schema, name) {
+		return false
+	}
+	return s.whole(schema) || slices.ContainsFunc(s.Tables, func(p string) bool { return matchesTable(p, schema, name) })
+}
+
+// excluded says whether a schema (table "") or a table is left out.
+func (s Selection) excluded(schema, table string) bool {
+	return slices.ContainsFunc(s.Exclude, func(p string) bool {
+		return matches(p, schema) || table != "" && matchesTable(p, schema, table)
+	})
+}
+
+// matchesTable matches schema.table; where a name has dots itself any of them may be the one. An empty table: the schema may match.
+func matchesTable(pattern, schema, table string) bool {
+	for i, c := range pattern {
+		if c == '.' && matches(pattern[:i], schema) && (table == "" || matches(pattern[i+1:], table)) {
+			return true
+		}
+	}
+	return false
+}
+
+func matchesAny(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return matches(p, name) })
+}
+
+// matches compares without path.Match's care for slashes.
+func matches(pattern, name string) bool {
+	ok, _ := path.Match(strings.ReplaceAll(pattern, "/", "\x00"), strings.ReplaceAll(name, "/", "\x00"))
+	return ok || pattern == name
+}
+
+// listing is what is going to be dumped.
+type listing struct {
+	schemas []string
+	tables  []mysql.TableInfo // with transactions, the largest first
+	plain   []mysql.TableInfo // without
+	views   []mysql.TableName
+	seqs    []mysql.TableName
+	whole   map[string]bool // schemas of which all is taken
+	bytes   int64
+}
+
+// list reads what a server has. It uses all sessions.
+func list(ctx context.Context, sessions []*mysql.Stream, sel Selection) (*listing, error) {
+	all, err := sessions[0].Schemas(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l := &listing{whole: map[string]bool{}}
+	for _, s := range all {
+		if sel.some(s) {
+			l.schemas = append(l.schemas, s)
+			l.whole[s] = sel.whole(s)
+		}
+	}
+	found := make([][]mysql.TableInfo, len(l.schemas))
+	var next atomic.Int64
+	g, gctx := errgroup.WithContext(ctx)
+	for _, st := range sessions {
+		g.Go(func() error {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= len(l.schemas) {
+					return nil
+				}
+				tables, err := st.Tables(gctx, l.schemas[i])
+				if err != nil {
+					return err
+				}
+				found[i] = tables
+			}
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	kept := l.schemas[:0]
+	for i, tables := range found {
+		if l.add(tables, sel) || l.whole[l.schemas[i]] {
+			kept = append(kept, l.schemas[i])
+		}
+	}
+	l.schemas = kept
+	if len(l.schemas) == 0 && !sel.All() {
+		return nil, fmt.Errorf("%w: %s", ErrNothing, strings.Join(sel.Words(), ", "))
+	}
+	bySize := func(a, b mysql.TableInfo) int { return cmp.Compare(b.Bytes, a.Bytes) }
+	slices.SortStableFunc(l.tables, bySize)
+	slices.SortStableFunc(l.plain, bySize)
+	return l, nil
+}
+
+// add takes what is selected of one schema and says whether it took anything.
+func (l *listing) add(tables []mysql.TableInfo, sel Selection) bool {
+	took := false
+	for _, t := range tables {
+		if !sel.table(t.Schema, t.Name) {
+			continue
+		}
+		took = true
+		switch {
+		case t.View:
+			l.views = append(l.views, t.TableName)
+		case t.Sequence:
+			l.seqs = append(l.seqs, t.TableName)
+		case mysql.Transactional(t.Engine):
+			l.tables = append(l.tables, t)
+			l.bytes += t.Bytes
+		default:
+			l.plain = append(l.plain, t)
+			l.bytes += t.Bytes
+		}
+	}
+	return took
+}
+
+// locks are what a snapshot has to know.
+func (l *listing) locks() mysql.Lists {
+	var out mysql.Lists
+	for _, t := range l.plain {
+		out.Plain = append(out.Plain, t.TableName)
+		out.Tables = append(out.Tables, t.TableName)
+	}
+	for _, t := range l.tables {
+		out.Tables = append(out.Tables, t.TableName)
+	}
+	return out
+}
+
+// notes say what a person should know of the tables.
+func (l *listing) notes() []string {
+	if len(l.plain) == 0 {
+		return nil
+	}
+	names := make([]string, 0, 5)
+	for _, t := range l.plain[:min(len(l.plain), 5)] {
+		names = append(names, fmt.Sprintf("%s (%s)", t.TableName, t.Engine))
+	}
+	more := ""
+	if n := len(l.plain) - len(names); n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	return []string{fmt.Sprintf("Without transactions: %s%s. They were locked for reading until they had been read, so they are of the same moment.", strings.Join(names, ", "), more)}
+}

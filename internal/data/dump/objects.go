@@ -1,0 +1,108 @@
+package dump
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// definitions reads all that is no table: one session does it while the others read rows.
+func (w *worker) definitions(ctx context.Context) error {
+	l := w.job.list
+	holds, err := w.st.Holds(ctx)
+	if err != nil {
+		return err
+	}
+	for _, schema := range l.schemas {
+		create, err := w.st.CreateSchema(ctx, schema)
+		if err != nil {
+			return err
+		}
+		if err := w.job.draft.Add(repo.Line{Schema: &repo.Schema{Name: schema, Create: create}}); err != nil {
+			return err
+		}
+		for _, kind := range holds[schema] {
+			if err := w.programs(ctx, schema, kind); err != nil {
+				return err
+			}
+		}
+	}
+	for _, name := range l.seqs {
+		d, err := w.st.Sequence(ctx, name)
+		if err := w.add(err, d); err != nil {
+			return err
+		}
+	}
+	for _, name := range l.views {
+		d, err := w.st.View(ctx, name)
+		if err != nil && mysql.Gone(err) {
+			return fmt.Errorf("view %s: %w", name, ErrChanged)
+		}
+		if err := w.add(err, d); err != nil {
+			return err
+		}
+	}
+	return w.accounts(ctx)
+}
+
+// programs reads the programs of one kind in a schema. Triggers belong to their tables, all else to whole schemas.
+func (w *worker) programs(ctx context.Context, schema string, kind mysql.ObjectKind) error {
+	if kind != mysql.KindTrigger && !w.job.list.whole[schema] {
+		return nil
+	}
+	read := map[mysql.ObjectKind]func(context.Context, string) ([]mysql.Definition, error){
+		mysql.KindTrigger: w.st.Triggers, mysql.KindProcedure: w.st.Routines, mysql.KindEvent: w.st.Events,
+	}[kind]
+	list, err := read(ctx, schema)
+	if err != nil {
+		return err
+	}
+	for _, d := range list {
+		if d.Kind == mysql.KindTrigger && !w.job.Select.table(schema, d.Table) {
+			continue
+		}
+		if err := w.add(nil, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// accounts reads users and roles. That the account may not see them is said, and no failure: managed servers are like that.
+func (w *worker) accounts(ctx context.Context) error {
+	if w.job.NoAccounts || !w.job.Select.All() {
+		return nil
+	}
+	list, err := w.st.Accounts(ctx, w.job.snap.Server)
+	switch mysql.ClassOf(err) {
+	case mysql.ClassPrivilege, mysql.ClassLogin:
+		w.job.note("Users and grants are not in the backup: the account may not read them (GRANT SELECT ON mysql.*).")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, d := range list {
+		if err := w.add(nil, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// add writes an object's line.
+func (w *worker) add(err error, d mysql.Definition) error {
+	if err != nil {
+		return err
+	}
+	if d.Create == "" {
+		return fmt.Errorf("the account may not see the definition of %s %s", d.Kind, mysql.Quote(d.Name))
+	}
+	w.job.mu.Lock()
+	w.job.head.Objects++
+	w.job.mu.Unlock()
+	return w.job.draft.Add(repo.Line{Object: &repo.Object{Kind: repo.ObjectKind(d.Kind), Schema: d.Schema, Name: d.Name, Table: d.Table, Create: d.Create, After: d.After, Columns: d.Columns,
+		SQLMode: d.SQLMode, Charset: d.Charset, Collation: d.Collation, Database: d.Database, TimeZone: d.TimeZone, Definer: d.Definer}})
+}

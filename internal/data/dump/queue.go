@@ -1,0 +1,114 @@
+package dump
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/rissodb/risso/internal/data/chunk"
+	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// table is a table that is being read, maybe by several workers.
+type table struct {
+	mysql.Table
+	info  mysql.TableInfo
+	key   chunk.Key
+	plain bool
+
+	mu     sync.Mutex
+	open   int // parts that are not read yet
+	chunks []placed
+}
+
+// placed is a chunk with its place among the table's.
+type placed struct {
+	part, number int
+	sum          chunk.Sum
+	chunk        repo.Chunk
+}
+
+// part is some ranges of a table, to be read by one worker one after the other.
+type part struct {
+	table  *table
+	number int // its place among the table's
+	ranges []chunk.Range
+	first  int  // number of its next chunk
+	known  bool // the ranges are those of an earlier backup
+}
+
+// queue hands out work: parts of tables that are begun before tables that are not, so that few are open at a time.
+type queue struct {
+	mu    sync.Mutex
+	cond  *sync.Cond
+	infos []mysql.TableInfo
+	next  int
+	parts []*part
+	busy  int // workers that may still put parts back or add some
+	ended bool
+}
+
+func newQueue(l *listing) *queue {
+	q := &queue{infos: l.tables}
+	q.cond = sync.NewCond(&q.mu)
+	return q
+}
+
+// take gives a part, or a table that nobody has begun; neither when all is done. It waits while others may yet add parts. Who
+// took something calls done when he has finished with it.
+func (q *queue) take() (*part, *mysql.TableInfo) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for {
+		switch {
+		case q.ended:
+			return nil, nil
+		case len(q.parts) > 0:
+			p := q.parts[0]
+			q.parts = slices.Delete(q.parts, 0, 1)
+			q.busy++
+			return p, nil
+		case q.next < len(q.infos):
+			q.next++
+			q.busy++
+			return nil, &q.infos[q.next-1]
+		case q.busy == 0:
+			return nil, nil
+		}
+		q.cond.Wait()
+	}
+}
+
+func (q *queue) done() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.busy--
+	q.cond.Broadcast()
+}
+
+// add puts parts of a table into the queue.
+func (q *queue) add(parts ...*part) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.parts = append(q.parts, parts...)
+	q.cond.Broadcast()
+}
+
+// wake ends all waiting: the backup has failed.
+func (q *queue) wake() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.ended = true
+	q.cond.Broadcast()
+}
+
+// unfinished is the error of a queue that is left with work in it.
+func (q *queue) unfinished() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if n := len(q.parts) + len(q.infos) - q.next + q.busy; n > 0 {
+		return fmt.Errorf("all sessions were lost, and with them the snapshot: %d parts are not read", n)
+	}
+	return nil
+}

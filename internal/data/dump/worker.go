@@ -1,0 +1,252 @@
+package dump
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/rissodb/risso/internal/data/chunk"
+	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// worker reads with one session.
+type worker struct {
+	job    *job
+	st     *mysql.Stream
+	sink   *sink
+	locked bool // it reads tables without transactions, outside of any transaction
+	small  int  // tables read since their metadata locks were let go
+}
+
+func newWorker(j *job, st *mysql.Stream) (*worker, error) {
+	keeper, err := j.repo.NewKeeper()
+	if err != nil {
+		return nil, err
+	}
+	return &worker{job: j, st: st, sink: newSink(j, keeper), locked: st == j.snap.Locked}, nil
+}
+
+func (w *worker) close() { w.sink.close() }
+
+// run works until there is nothing left. A session that is lost gives its work back: the others see the same moment.
+func (w *worker) run(ctx context.Context) error {
+	if err := w.st.Exec(ctx, "SAVEPOINT /* risso: lets go of tables that are read */ risso"); err != nil {
+		return err
+	}
+	for {
+		p, info := w.job.queue.take()
+		var err error
+		switch {
+		case p != nil:
+			err = w.part(ctx, p)
+		case info != nil:
+			err = w.table(ctx, *info)
+		default:
+			return ctx.Err()
+		}
+		w.job.queue.done()
+		if errors.Is(err, errLost) {
+			w.job.note(fmt.Sprintf("A session was lost (%v); the others took over its work.", err))
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := w.letGo(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// errLost says that the session is gone and its work is back in the queue.
+var errLost = errors.New("session lost")
+
+// letGo ends the metadata locks on tables that are read, so that nobody has to wait for them until the end. The snapshot stays.
+func (w *worker) letGo(ctx context.Context) error {
+	const many = 50 // a statement each would cost more than the small tables themselves
+	if w.small++; w.small%many != 0 && w.sink.last < 1<<20 {
+		return nil
+	}
+	return w.st.Exec(ctx, "ROLLBACK /* risso: lets go of tables that are read */ TO SAVEPOINT risso")
+}
+
+// table begins a table: it plans its parts, and reads the only or the first one.
+func (w *worker) table(ctx context.Context, info mysql.TableInfo) error {
+	create, err := w.st.CreateTable(ctx, info.TableName)
+	if err != nil {
+		return w.refused(info, err)
+	}
+	t := &table{info: info, plain: w.locked}
+	if t.Table, err = mysql.ParseTable(info.Schema, create); err != nil {
+		return err
+	}
+	t.key, _ = chunk.KeyOf(t.Table)
+	if w.job.NoRows || len(chunk.Columns(t.Table)) == 0 {
+		return w.finish(t)
+	}
+	ranges := w.job.old.cutsOf(t.Table, t.key)
+	known := ranges != nil
+	if !known && !w.locked {
+		if ranges, err = w.split(ctx, t); err != nil {
+			return w.refused(info, err)
+		}
+	}
+	if ranges == nil {
+		ranges = []chunk.Range{{}}
+	}
+	parts := divide(t, ranges, w.job.Threads, known)
+	t.open = len(parts)
+	if w.locked { // these tables stay with the session that has locked them
+		for _, p := range parts {
+			if err := w.part(ctx, p); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	w.job.queue.add(parts[1:]...)
+	return w.part(ctx, parts[0])
+}
+
+// divide gives each part some neighbouring ranges.
+func divide(t *table, ranges []chunk.Range, threads int, known bool) []*part {
+	n := len(ranges)
+	if known {
+		n = min(n, 4*threads)
+	}
+	parts := make([]*part, 0, n)
+	for i := range n {
+		parts = append(parts, &part{table: t, number: i, ranges: ranges[i*len(ranges)/n : (i+1)*len(ranges)/n], known: known})
+	}
+	return parts
+}
+
+// Tables are read by several workers when they have this many times the aim of a chunk.
+const splitFrom = 8
+
+// split cuts a large table that is new, so that several workers read it. nil: it is not cut.
+func (w *worker) split(ctx context.Context, t *table) ([]chunk.Range, error) {
+	aim := splitFrom * w.job.ChunkAim
+	if w.job.Threads < 2 || t.key.Cuts == 0 || t.info.Bytes < 2*aim {
+		return nil, nil
+	}
+	parts := min(max(int(t.info.Bytes/(256<<20)), 4*w.job.Threads), int(t.info.Bytes/aim))
+	bounds, err := chunk.Split(ctx, w.st, t.Table, t.key, parts, "backup")
+	if err != nil {
+		return nil, err
+	}
+	if bounds == nil {
+		if bounds, err = w.walk(ctx, t, parts); err != nil {
+			return nil, err
+		}
+	}
+	var out []chunk.Range
+	var lower chunk.Bound
+	for _, b := range bounds {
+		out = append(out, chunk.Range{Lower: lower, Upper: b})
+		lower = b
+	}
+	return append(out, chunk.Range{Lower: lower}), nil
+}
+
+// walk finds bounds of a key that is no number, by going through the index.
+func (w *worker) walk(ctx context.Context, t *table, parts int) ([]chunk.Bound, error) {
+	var bounds []chunk.Bound
+	rows := max(t.info.Rows/int64(parts), 1)
+	var lower chunk.Bound
+	for len(bounds) < 4*parts {
+		var b chunk.Bound
+		err := w.st.Query(ctx, chunk.Next(t.Table, t.key, chunk.Range{Lower: lower}, rows, "backup"), func(row [][]byte) (err error) {
+			b, err = t.key.Literals(row)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if b == nil {
+			break
+		}
+		bounds, lower = append(bounds, b), b
+	}
+	return bounds, nil
+}
+
+// part reads a part of a table.
+func (w *worker) part(ctx context.Context, p *part) error {
+	for len(p.ranges) > 0 {
+		r := p.ranges[0]
+		w.sink.begin(ctx, p, r)
+		err := w.st.Select(ctx, chunk.Select(p.table.Table, p.table.key, r, "backup"), w.sink)
+		if err == nil {
+			err = w.sink.end()
+		}
+		if err != nil {
+			return w.lost(p, err)
+		}
+		p.ranges = p.ranges[1:]
+	}
+	if err := w.sink.drain(); err != nil {
+		return err
+	}
+	t := p.table
+	t.mu.Lock()
+	t.open--
+	whole := t.open == 0
+	t.mu.Unlock()
+	if !whole {
+		return nil
+	}
+	return w.finish(t)
+}
+
+// lost gives back what is left of a part when the session is gone.
+func (w *worker) lost(p *part, err error) error {
+	if w.st.Broken() == nil || w.locked || len(w.job.snap.Sessions) < 2 {
+		return w.refused(p.table.info, err)
+	}
+	switch mysql.ClassOf(err) {
+	case mysql.ClassDropped, mysql.ClassTimeout:
+	default:
+		return w.refused(p.table.info, err)
+	}
+	if !w.sink.resume(p) {
+		return w.refused(p.table.info, err)
+	}
+	w.job.queue.add(p)
+	return fmt.Errorf("%w: %w", errLost, err)
+}
+
+// refused says what a server's refusal to read a table means.
+func (w *worker) refused(info mysql.TableInfo, err error) error {
+	switch {
+	case mysql.DefinitionChanged(err):
+		return fmt.Errorf("table %s was altered, truncated or made anew after the snapshot, which cannot read it any more: %w", info.TableName, ErrChanged)
+	case mysql.Gone(err):
+		return fmt.Errorf("table %s was dropped or renamed after the snapshot: %w", info.TableName, ErrChanged)
+	}
+	return fmt.Errorf("read %s: %w", info.TableName, err)
+}
+
+// finish writes a table's line.
+func (w *worker) finish(t *table) error {
+	line := &repo.Table{Schema: t.Schema, Name: t.Name, Create: t.Create, Engine: t.info.Engine, Transactional: !t.plain, Key: keyNames(t.key)}
+	for _, c := range chunk.Columns(t.Table) {
+		line.Columns = append(line.Columns, repo.Column{Name: c.Name, Type: c.Type, Charset: c.Charset})
+	}
+	slices.SortFunc(t.chunks, func(a, b placed) int {
+		return cmp.Or(cmp.Compare(a.part, b.part), cmp.Compare(a.number, b.number))
+	})
+	var sum chunk.Sum
+	for _, c := range t.chunks {
+		line.Chunks = append(line.Chunks, c.chunk)
+		line.Rows += c.chunk.Rows
+		line.Bytes += c.chunk.Bytes
+		sum.Add(c.sum)
+	}
+	line.Sum = sum.String()
+	w.job.report(func(p *Progress) { p.Tables++ })
+	return w.job.draft.Add(repo.Line{Table: line})
+}

@@ -1,0 +1,54 @@
+package repo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"github.com/rissodb/risso/internal/store/blob"
+)
+
+// On lays a repository's store over a place for blobs.
+func On(s blob.Store) Store { return place{s} }
+
+type place struct{ blobs blob.Store }
+
+// Put promises that what a key names never changes where it is named by what it holds, so an interrupted upload may go on.
+func (p place) Put(ctx context.Context, key string, r io.Reader) error {
+	_, err := p.blobs.Put(ctx, key, r, blob.PutOptions{Resume: immutable(key)})
+	return err
+}
+
+func (p place) Get(ctx context.Context, key string) (io.ReadCloser, error) {
+	rc, err := p.blobs.Get(ctx, key, 0, -1)
+	return rc, notExist(err)
+}
+
+func (p place) Size(ctx context.Context, key string) (int64, error) {
+	st, err := p.blobs.Stat(ctx, key)
+	return st.Size, notExist(err)
+}
+
+func (p place) List(ctx context.Context, prefix string, f func(key string, size int64) error) error {
+	for st, err := range p.blobs.List(ctx, prefix) {
+		if err == nil {
+			err = f(st.Name, st.Size)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p place) Delete(ctx context.Context, key string) error { return p.blobs.Delete(ctx, key) }
+
+// notExist gives the error that a repository looks for.
+func notExist(err error) error {
+	if errors.Is(err, blob.ErrNotFound) {
+		return fmt.Errorf("%w (%w)", err, fs.ErrNotExist)
+	}
+	return err
+}

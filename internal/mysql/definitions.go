@@ -1,0 +1,369 @@
+package mysql
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// ObjectKind is what a definition defines. The values are those of repo.ObjectKind.
+type ObjectKind string
+
+// The kinds of objects beside schemas and tables.
+const (
+	KindSequence    ObjectKind = "sequence"
+	KindView        ObjectKind = "view"
+	KindFunction    ObjectKind = "function"
+	KindProcedure   ObjectKind = "procedure"
+	KindPackage     ObjectKind = "package"
+	KindPackageBody ObjectKind = "package body"
+	KindTrigger     ObjectKind = "trigger"
+	KindEvent       ObjectKind = "event"
+	KindAccount     ObjectKind = "account"
+)
+
+// Definition is an object's CREATE statement with the circumstances that give it its meaning.
+type Definition struct {
+	Kind         ObjectKind
+	Schema, Name string
+	Table        string   // of a trigger
+	Create       string   // as the server shows it
+	After        []string // further statements: an account's grants, a sequence's state
+	Columns      []string // of a view
+	SQLMode      string
+	Charset      string // character_set_client
+	Collation    string // collation_connection
+	Database     string // the schema's collation when it was made
+	TimeZone     string // of an event
+	Definer      string
+}
+
+// TableInfo is a line of the list of tables.
+type TableInfo struct {
+	TableName
+	View, Sequence bool
+	Engine         string // "" for a view
+	Rows           int64  // estimated
+	Bytes          int64  // of data, without secondary indexes; estimated
+}
+
+// Transactional says whether a storage engine has snapshots: what is read of others is as it is when it is read.
+func Transactional(engine string) bool {
+	switch strings.ToLower(engine) {
+	case "innodb", "rocksdb", "tokudb", "ndbcluster", "ndb", "blackhole", "sequence", "percona_memory":
+		return true
+	}
+	return false
+}
+
+// systemSchemas belong to the server and are made by it.
+var systemSchemas = []string{"information_schema", "performance_schema", "mysql", "sys", "ndbinfo"}
+
+// literal is a text as SQL takes it, in a session whose sql_mode has no NO_BACKSLASH_ESCAPES.
+func literal(s string) string {
+	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\x00", `\0`, "\n", `\n`, "\r", `\r`).Replace(s) + "'"
+}
+
+// Literal is a text as SQL takes it, in a session prepared by ForRows.
+func Literal(s string) string { return literal(s) }
+
+// Schemas lists the schemas of users.
+func (s *Stream) Schemas(ctx context.Context) ([]string, error) {
+	var out []string
+	err := s.Query(ctx, "SELECT /* risso: schemas */ SCHEMA_NAME FROM information_schema.SCHEMATA ORDER BY SCHEMA_NAME", func(row [][]byte) error {
+		if name := string(row[0]); !slices.Contains(systemSchemas, strings.ToLower(name)) {
+			out = append(out, name)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the schemas: %w", err)
+	}
+	return out, nil
+}
+
+// CreateSchema gives a schema's definition.
+func (s *Stream) CreateSchema(ctx context.Context, name string) (create string, err error) {
+	err = s.Query(ctx, "SHOW /* risso: backup */ CREATE DATABASE "+Quote(name), func(row [][]byte) error { create = string(row[1]); return nil })
+	if err != nil {
+		return "", fmt.Errorf("read the definition of schema %s: %w", Quote(name), err)
+	}
+	return create, nil
+}
+
+// Tables lists the tables, views and sequences of a schema with their sizes as the server estimates them.
+func (s *Stream) Tables(ctx context.Context, schema string) ([]TableInfo, error) {
+	var out []TableInfo
+	err := s.Query(ctx, "SELECT /* risso: tables */ TABLE_NAME, TABLE_TYPE, ENGINE, TABLE_ROWS, DATA_LENGTH FROM information_schema.TABLES WHERE TABLE_SCHEMA = "+literal(schema)+" ORDER BY TABLE_NAME",
+		func(row [][]byte) error {
+			t := TableInfo{TableName: TableName{schema, string(row[0])}, Engine: string(row[2])}
+			kind := string(row[1])
+			t.View, t.Sequence = strings.Contains(kind, "VIEW"), kind == "SEQUENCE"
+			t.Rows, _ = strconv.ParseInt(string(row[3]), 10, 64)
+			t.Bytes, _ = strconv.ParseInt(string(row[4]), 10, 64)
+			out = append(out, t)
+			return nil
+		})
+	if err != nil {
+		return nil, fmt.Errorf("list the tables of %s: %w", Quote(schema), err)
+	}
+	return out, nil
+}
+
+// CreateTable gives a table's definition.
+func (s *Stream) CreateTable(ctx context.Context, name TableName) (create string, err error) {
+	err = s.Query(ctx, "SHOW /* risso: backup */ CREATE TABLE "+name.String(), func(row [][]byte) error { create = string(row[1]); return nil })
+	if err != nil {
+		return "", fmt.Errorf("read the definition of %s: %w", name, err)
+	}
+	return create, nil
+}
+
+// show asks for one definition and gives its row by the names of its columns, which differ in the first letters' case only.
+func (s *Stream) show(ctx context.Context, statement string) (map[string]string, error) {
+	rows, err := s.QueryMaps(ctx, statement)
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	return rows[0], nil
+}
+
+// View gives a view's definition with its columns.
+func (s *Stream) View(ctx context.Context, name TableName) (Definition, error) {
+	d := Definition{Kind: KindView, Schema: name.Schema, Name: name.Name}
+	row, err := s.show(ctx, "SHOW /* risso: backup */ CREATE VIEW "+name.String())
+	if err != nil {
+		return d, fmt.Errorf("read the definition of view %s: %w", name, err)
+	}
+	d.Create, d.Charset, d.Collation = row["Create View"], row["character_set_client"], row["collation_connection"]
+	d.Definer = definerOf(d.Create)
+	err = s.Query(ctx, "SELECT /* risso: backup */ COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = "+literal(name.Schema)+" AND TABLE_NAME = "+literal(name.Name)+" ORDER BY ORDINAL_POSITION",
+		func(row [][]byte) error { d.Columns = append(d.Columns, string(row[0])); return nil })
+	if err != nil {
+		return d, fmt.Errorf("read the columns of view %s: %w", name, err)
+	}
+	return d, nil
+}
+
+// definerOf reads the account behind DEFINER= of a CREATE statement.
+func definerOf(create string) string {
+	i := strings.Index(create, "DEFINER=")
+	if i < 0 || i > 100 {
+		return ""
+	}
+	rest := create[i+len("DEFINER="):]
+	s := scanner{text: rest}
+	if !strings.HasPrefix(rest, "`") {
+		return ""
+	}
+	user, ok := s.quoted()
+	if !ok {
+		return ""
+	}
+	if s.at < len(rest) && rest[s.at] == '@' {
+		s.at++
+		if host, ok := s.quoted(); ok {
+			return user + "@" + host
+		}
+	}
+	return user
+}
+
+// Sequence gives a sequence's definition and state (https://mariadb.com/kb/en/setval/).
+func (s *Stream) Sequence(ctx context.Context, name TableName) (Definition, error) {
+	d := Definition{Kind: KindSequence, Schema: name.Schema, Name: name.Name}
+	row, err := s.show(ctx, "SHOW /* risso: backup */ CREATE SEQUENCE "+name.String())
+	if err != nil {
+		return d, fmt.Errorf("read the definition of sequence %s: %w", name, err)
+	}
+	d.Create = row["Create Table"]
+	state, err := s.show(ctx, "SELECT /* risso: backup */ next_not_cached_value, cycle_count FROM "+name.String())
+	if err != nil {
+		return d, fmt.Errorf("read the state of sequence %s: %w", name, err)
+	}
+	d.After = []string{fmt.Sprintf("DO SETVAL(%s, %s, 0, %s)", name, state["next_not_cached_value"], state["cycle_count"])}
+	return d, nil
+}
+
+// Triggers gives a schema's triggers in the order in which they fire.
+func (s *Stream) Triggers(ctx context.Context, schema string) ([]Definition, error) {
+	rows, err := s.QueryMaps(ctx, `SELECT /* risso: backup */ TRIGGER_NAME AS n, EVENT_OBJECT_TABLE AS t FROM information_schema.TRIGGERS
+ WHERE TRIGGER_SCHEMA = `+literal(schema)+` ORDER BY EVENT_OBJECT_TABLE, EVENT_MANIPULATION, ACTION_TIMING, ACTION_ORDER`)
+	if err != nil {
+		return nil, fmt.Errorf("list the triggers of %s: %w", Quote(schema), err)
+	}
+	var out []Definition
+	for _, r := range rows {
+		row, err := s.show(ctx, "SHOW /* risso: backup */ CREATE TRIGGER "+Quote(schema)+"."+Quote(r["n"]))
+		if err != nil {
+			return nil, fmt.Errorf("read the definition of trigger %s: %w", Quote(r["n"]), err)
+		}
+		d := circumstances(Definition{Kind: KindTrigger, Schema: schema, Name: r["n"], Table: r["t"], Create: row["SQL Original Statement"]}, row)
+		out = append(out, d)
+	}
+	return out, nil
+}
+
+// circumstances reads what SHOW CREATE tells beside the statement.
+func circumstances(d Definition, row map[string]string) Definition {
+	d.SQLMode, d.Charset, d.Collation, d.Database = row["sql_mode"], row["character_set_client"], row["collation_connection"], row["Database Collation"]
+	d.TimeZone = row["time_zone"]
+	d.Definer = definerOf(d.Create)
+	return d
+}
+
+// hidden is the error of a definition that the server shows to others only.
+func hidden(what, name string) error {
+	return fmt.Errorf("the account may not see the definition of %s %s: it needs SELECT on mysql.* (MySQL: SHOW_ROUTINE), or to be its definer", what, name)
+}
+
+// Routines gives a schema's functions, procedures and packages.
+func (s *Stream) Routines(ctx context.Context, schema string) ([]Definition, error) {
+	rows, err := s.QueryMaps(ctx, "SELECT /* risso: backup */ ROUTINE_NAME AS n, ROUTINE_TYPE AS k FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = "+literal(schema)+" ORDER BY ROUTINE_TYPE, ROUTINE_NAME")
+	if err != nil {
+		return nil, fmt.Errorf("list the routines of %s: %w", Quote(schema), err)
+	}
+	var out []Definition
+	for _, r := range rows {
+		kind := strings.ToUpper(r["k"])
+		name := Quote(schema) + "." + Quote(r["n"])
+		row, err := s.show(ctx, "SHOW /* risso: backup */ CREATE "+kind+" "+name)
+		if err != nil {
+			return nil, fmt.Errorf("read the definition of %s %s: %w", strings.ToLower(kind), name, err)
+		}
+		d := Definition{Kind: ObjectKind(strings.ToLower(kind)), Schema: schema, Name: r["n"]}
+		for column, text := range row { // "Create Function", "Create Package Body"
+			if strings.EqualFold(column, "create "+kind) {
+				d.Create = text
+			}
+		}
+		if d.Create == "" {
+			return nil, hidden(strings.ToLower(kind), name)
+		}
+		out = append(out, circumstances(d, row))
+	}
+	return out, nil
+}
+
+// Events gives a schema's events.
+func (s *Stream) Events(ctx context.Context, schema string) ([]Definition, error) {
+	var names []string
+	err := s.Query(ctx, "SELECT /* risso: backup */ EVENT_NAME FROM information_schema.EVENTS WHERE EVENT_SCHEMA = "+literal(schema)+" ORDER BY EVENT_NAME", func(row [][]byte) error {
+		names = append(names, string(row[0]))
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the events of %s: %w", Quote(schema), err)
+	}
+	var out []Definition
+	for _, n := range names {
+		row, err := s.show(ctx, "SHOW /* risso: backup */ CREATE EVENT "+Quote(schema)+"."+Quote(n))
+		if err != nil {
+			return nil, fmt.Errorf("read the definition of event %s: %w", Quote(n), err)
+		}
+		out = append(out, circumstances(Definition{Kind: KindEvent, Schema: schema, Name: n, Create: row["Create Event"]}, row))
+	}
+	return out, nil
+}
+
+// Holds counts what a schema has beside tables, so that 10,000 schemas without any need no question each: it gives for each
+// schema the kinds that it has.
+func (s *Stream) Holds(ctx context.Context) (map[string][]ObjectKind, error) {
+	out := map[string][]ObjectKind{}
+	for kind, statement := range map[ObjectKind]string{
+		KindTrigger:   "SELECT /* risso: backup */ DISTINCT TRIGGER_SCHEMA FROM information_schema.TRIGGERS",
+		KindProcedure: "SELECT /* risso: backup */ DISTINCT ROUTINE_SCHEMA FROM information_schema.ROUTINES",
+		KindEvent:     "SELECT /* risso: backup */ DISTINCT EVENT_SCHEMA FROM information_schema.EVENTS",
+	} {
+		err := s.Query(ctx, statement, func(row [][]byte) error {
+			out[string(row[0])] = append(out[string(row[0])], kind)
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("look for a %s: %w", kind, err)
+		}
+	}
+	return out, nil
+}
+
+// systemAccounts are made by the servers themselves.
+var systemAccounts = []string{"mysql.sys", "mysql.session", "mysql.infoschema", "mariadb.sys"}
+
+// Accounts gives users and roles with their grants.
+func (s *Stream) Accounts(ctx context.Context, server Server) ([]Definition, error) {
+	role := "'N'"
+	if server.MariaDB() {
+		role = "is_role"
+	}
+	rows, err := s.QueryMaps(ctx, "SELECT /* risso: accounts */ User AS u, Host AS h, "+role+" AS r FROM mysql.user ORDER BY "+role+" = 'Y' DESC, User, Host")
+	if err != nil {
+		return nil, fmt.Errorf("list the accounts: %w", err)
+	}
+	var out []Definition
+	for _, r := range rows {
+		if slices.Contains(systemAccounts, r["u"]) || r["u"] == "PUBLIC" && r["r"] == "Y" {
+			continue
+		}
+		d, err := s.account(ctx, r["u"], r["h"], r["r"] == "Y")
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, d)
+	}
+	return out, nil
+}
+
+func (s *Stream) account(ctx context.Context, user, host string, role bool) (Definition, error) {
+	d := Definition{Kind: KindAccount, Name: user + "@" + host}
+	name := literal(user) + "@" + literal(host)
+	if role {
+		d.Name, name = user, literal(user)
+		d.Create = "CREATE ROLE " + name
+	} else {
+		err := s.Query(ctx, "SHOW /* risso: backup */ CREATE USER "+name, func(row [][]byte) error { d.Create = string(row[0]); return nil })
+		if err != nil {
+			return d, fmt.Errorf("read the definition of account %s: %w", name, err)
+		}
+	}
+	// A default role may be made after the account.
+	create, defaults := cutDefaultRole(d.Create)
+	d.Create = create
+	err := s.Query(ctx, "SHOW /* risso: backup */ GRANTS FOR "+name, func(row [][]byte) error {
+		if g := string(row[0]); !strings.HasPrefix(g, "SET DEFAULT ROLE") {
+			d.After = append(d.After, g)
+		} else if defaults == "" {
+			defaults = g
+		}
+		return nil
+	})
+	if err != nil {
+		return d, fmt.Errorf("read the grants of %s: %w", name, err)
+	}
+	switch {
+	case strings.HasPrefix(defaults, "SET"):
+		d.After = append(d.After, defaults)
+	case defaults != "":
+		d.After = append(d.After, "SET DEFAULT ROLE "+defaults+" TO "+name)
+	}
+	return d, nil
+}
+
+// cutDefaultRole takes DEFAULT ROLE `r`@`%`,… out of MySQL's CREATE USER.
+func cutDefaultRole(create string) (rest, roles string) {
+	const words = " DEFAULT ROLE "
+	i := strings.Index(create, words)
+	if i < 0 {
+		return create, ""
+	}
+	s := scanner{text: create, at: i + len(words)}
+	for s.at < len(create) && create[s.at] != ' ' {
+		if create[s.at] == '`' {
+			s.skipQuote()
+			continue
+		}
+		s.at++
+	}
+	return create[:i] + create[s.at:], create[i+len(words) : s.at]
+}

@@ -1,0 +1,502 @@
+package mysql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	driver "github.com/go-sql-driver/mysql"
+	"golang.org/x/sync/errgroup"
+)
+
+// Snapshot is several sessions that see a server as it was at one moment, and the place in its binary logs that belongs to
+// that moment.
+type Snapshot struct {
+	Server   Server
+	Sessions []*Stream // each in a transaction that reads that moment, prepared by ForRows
+	Locked   *Stream   // holds read locks on the tables without transactions until they are read; nil when there are none
+	Position LogPlace
+	Sources  []SourcePlace // on a replica: how far it had applied its sources
+	At       time.Time     // by the server's clock
+	Method   SnapshotMethod
+	LockTime time.Duration // how long no other session could commit
+	Tries    int           // how often locks or snapshots were asked for
+	// DDLBlocked says that the server keeps schema changes waiting until Close.
+	DDLBlocked bool
+	Notes      []string
+
+	control *Stream
+	lists   Lists
+	ddl     map[string]int64 // counters of statements that change schemas, at the moment
+}
+
+// SnapshotMethod is how sessions came to see the same moment.
+type SnapshotMethod string
+
+// The methods. All but ByBinlog, and ByComparison, hold a lock for the time of a few statements.
+const (
+	ByBinlog     SnapshotMethod = "binlog snapshots" // no lock: snapshots know their own place in the binary log, and are taken until all have the same
+	ByStage      SnapshotMethod = "backup stage"     // BACKUP STAGE BLOCK_COMMIT
+	ByGlobalLock SnapshotMethod = "global read lock" // FLUSH TABLES WITH READ LOCK
+	ByTableLocks SnapshotMethod = "table locks"      // LOCK TABLES … READ on all tables: accounts without RELOAD
+	ByComparison SnapshotMethod = "comparison"       // no lock is allowed: the position before and after has to be the same
+)
+
+// LogPlace is a place in a server's binary logs.
+type LogPlace struct {
+	File    string
+	Offset  int64
+	GTIDSet string // MySQL: gtid_executed; MariaDB: gtid_binlog_pos at that place
+}
+
+// SourcePlace is how far a replica had applied one of its sources.
+type SourcePlace struct {
+	Name, Host string
+	Port       int
+	LogPlace
+}
+
+// TableName names a table.
+type TableName struct{ Schema, Name string }
+
+func (n TableName) String() string { return Quote(n.Schema) + "." + Quote(n.Name) }
+
+// SnapshotOptions are how a snapshot is taken.
+type SnapshotOptions struct {
+	Sessions int           // at least 1
+	LockWait time.Duration // how long a lock is waited for; then it is no longer asked for, for a while
+	Tries    int           // how often a lock is asked for; 0 is 5
+	Method   SnapshotMethod
+	Guard    Guard
+	// List names what is going to be read. It is called after schema changes are kept waiting, where that is possible, and
+	// again when a schema was changed before the snapshot was there. It may use all of the sessions.
+	List func(ctx context.Context, server Server, sessions []*Stream) (Lists, error)
+}
+
+// Lists are the tables to be read: they are locked where accounts may not lock the server. Plain are those among them without
+// transactions: they stay locked for reading until they have been read.
+type Lists struct{ Tables, Plain []TableName }
+
+// ErrLocks says that no lock was to be had in time.
+var ErrLocks = errors.New("the server is too busy for the lock that a backup needs")
+
+// errNotHere says that a method does not work on this server or for this account.
+var errNotHere = errors.New("does not work here")
+
+// TakeSnapshot opens the sessions and makes them see one moment. The caller closes the snapshot.
+func TakeSnapshot(ctx context.Context, t Target, o SnapshotOptions) (_ *Snapshot, err error) {
+	s := &Snapshot{}
+	defer func() {
+		if err != nil {
+			s.Close()
+		}
+	}()
+	if err := s.open(ctx, t, max(1, o.Sessions)); err != nil {
+		return nil, err
+	}
+	if o.LockWait <= 0 {
+		o.LockWait = 5 * time.Second
+	}
+	if o.Tries <= 0 {
+		o.Tries = 5
+	}
+	o.Guard.target, o.Guard.wait = t, o.LockWait
+	if err := s.blockDDL(ctx, o); err != nil {
+		return nil, err
+	}
+	for try := 1; ; try++ {
+		before, err := readDDL(ctx, s.control)
+		if err != nil {
+			return nil, err
+		}
+		if s.lists, err = o.List(ctx, s.Server, s.Sessions); err != nil {
+			return nil, err
+		}
+		if err := s.takeAny(ctx, o); err != nil {
+			return nil, err
+		}
+		if s.DDLBlocked || maps.Equal(before, s.ddl) {
+			return s, nil
+		}
+		if try >= o.Tries {
+			return nil, fmt.Errorf("%w: %d times somebody changed a schema between the list of tables and the snapshot", ErrLocks, try)
+		}
+		if s.Locked != nil {
+			if err := s.Locked.Exec(ctx, "UNLOCK /* risso */ TABLES"); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+// takeAny takes the snapshots by the first method that works.
+func (s *Snapshot) takeAny(ctx context.Context, o SnapshotOptions) error {
+	if len(s.lists.Plain) > 0 && s.Locked == nil {
+		st, err := s.session(ctx, o.Guard.target)
+		if err != nil {
+			return err
+		}
+		s.Locked = st
+	}
+	var refusals []string
+	for _, m := range s.methods(o) {
+		err := s.take(ctx, m, o)
+		if err == nil {
+			s.Method = m
+			return nil
+		}
+		if !errors.Is(err, errNotHere) && ClassOf(err) != ClassPrivilege && ClassOf(err) != ClassLogin {
+			return fmt.Errorf("take a snapshot by %s: %w", m, err)
+		}
+		refusals = append(refusals, fmt.Sprintf("%s: %v", m, err))
+	}
+	return fmt.Errorf("no consistent snapshot can be taken: %s", strings.Join(refusals, "; "))
+}
+
+// open connects all sessions before anything is locked.
+func (s *Snapshot) open(ctx context.Context, t Target, sessions int) error {
+	c, err := Connect(ctx, t, nil)
+	if err != nil {
+		return err
+	}
+	s.Server = c.Server
+	c.Close()
+	list := make([]*Stream, sessions+1)
+	var g errgroup.Group
+	g.SetLimit(8)
+	for i := range list {
+		g.Go(func() (err error) {
+			list[i], err = s.session(ctx, t)
+			return err
+		})
+	}
+	err = g.Wait()
+	s.control = list[0]
+	for _, st := range list[1:] {
+		if st != nil {
+			s.Sessions = append(s.Sessions, st)
+		}
+	}
+	return err
+}
+
+// session opens one.
+func (s *Snapshot) session(ctx context.Context, t Target) (*Stream, error) {
+	st, err := t.ConnectStream(ctx, StreamOptions{})
+	if err != nil {
+		return nil, err
+	}
+	err = st.ForRows(ctx, s.Server)
+	if err == nil {
+		err = st.Exec(ctx, "SET SESSION /* risso: backup */ TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+	}
+	if err != nil {
+		st.Close()
+		return nil, err
+	}
+	return st, nil
+}
+
+// Close ends the sessions and so all that they held.
+func (s *Snapshot) Close() {
+	for _, st := range append(slices.Clone(s.Sessions), s.Locked, s.control) {
+		if st != nil {
+			st.Close()
+		}
+	}
+	s.Sessions, s.Locked, s.control = nil, nil, nil
+}
+
+// methods are those that may work, the least burdensome first.
+func (s *Snapshot) methods(o SnapshotOptions) []SnapshotMethod {
+	if o.Method != "" {
+		return []SnapshotMethod{o.Method}
+	}
+	list := []SnapshotMethod{ByGlobalLock, ByTableLocks, ByComparison}
+	if s.Server.MariaDB() && s.Server.Number >= 100401 { // BACKUP STAGE: 10.4.1
+		list = []SnapshotMethod{ByStage, ByTableLocks, ByComparison}
+	}
+	// Tables without transactions have no snapshot: they must not change between it and their lock.
+	if len(s.lists.Plain) == 0 {
+		list = append([]SnapshotMethod{ByBinlog}, list...)
+	}
+	return list
+}
+
+func (s *Snapshot) take(ctx context.Context, m SnapshotMethod, o SnapshotOptions) error {
+	switch {
+	case m == ByBinlog:
+		return s.byBinlog(ctx)
+	case m == ByComparison, m == ByTableLocks && len(s.lists.Tables) == 0:
+		return s.byComparison(ctx, o)
+	}
+	return s.byLock(ctx, o, s.locking(m, o))
+}
+
+func lockTables(tables []TableName) string {
+	var b strings.Builder
+	b.WriteString("LOCK TABLES /* risso: backup */ ")
+	for i, t := range tables {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(t.String() + " READ")
+	}
+	return b.String()
+}
+
+// startTransaction gives a session its moment. Source: MySQL manual, "START TRANSACTION": the snapshot is that of InnoDB.
+const startTransaction = "START TRANSACTION /* risso: backup */ WITH CONSISTENT SNAPSHOT"
+
+// start begins the transactions of some sessions at once.
+func start(ctx context.Context, sessions []*Stream) error {
+	var g errgroup.Group
+	for _, st := range sessions {
+		g.Go(func() error { return st.Exec(ctx, startTransaction) })
+	}
+	return g.Wait()
+}
+
+// locking is a way to keep everybody from committing.
+type locking struct {
+	before []string // makes the lock itself quick; that it cannot be had in time is no failure
+	begin  string   // has to succeed right before each try
+	lock   string
+	unlock string
+}
+
+func (s *Snapshot) locking(m SnapshotMethod, o SnapshotOptions) locking {
+	switch m {
+	case ByStage:
+		return locking{begin: "BACKUP STAGE /* risso */ START", lock: "BACKUP STAGE /* risso: one moment for all sessions */ BLOCK_COMMIT",
+			unlock: "BACKUP STAGE /* risso */ END"}
+	case ByTableLocks:
+		return locking{lock: lockTables(s.lists.Tables), unlock: "UNLOCK /* risso */ TABLES"}
+	}
+	// Tables in no use are closed beforehand, which the lock would do, too.
+	return locking{before: []string{"FLUSH /* risso: backup */ NO_WRITE_TO_BINLOG TABLES"},
+		lock: "FLUSH /* risso: one moment for all sessions */ TABLES WITH READ LOCK", unlock: "UNLOCK /* risso */ TABLES"}
+}
+
+// byLock takes the snapshots while nobody can commit.
+func (s *Snapshot) byLock(ctx context.Context, o SnapshotOptions, l locking) error {
+	if err := s.setLockWait(ctx, s.control, o.LockWait); err != nil {
+		return err
+	}
+	for _, q := range l.before {
+		if err := o.Guard.ask(ctx, s.control, q); err != nil && !outOfTime(err) {
+			return err
+		}
+	}
+	for s.Tries = 1; ; s.Tries++ {
+		if l.begin != "" {
+			if err := s.control.Exec(ctx, l.begin); err != nil {
+				return err
+			}
+		}
+		err := o.Guard.ask(ctx, s.control, l.lock)
+		if err == nil {
+			break
+		}
+		if uerr := s.control.Exec(ctx, l.unlock); uerr != nil { // nothing may stay locked while it waits for the next try
+			return uerr
+		}
+		if !outOfTime(err) {
+			return err
+		}
+		if s.Tries >= o.Tries {
+			return fmt.Errorf("%w: asked %d times, for up to %s each", ErrLocks, s.Tries, o.LockWait)
+		}
+		if err := pause(ctx, o.LockWait); err != nil { // who queued behind us gets his turn
+			return err
+		}
+	}
+	began := time.Now()
+	err := s.underLock(ctx, o)
+	if uerr := s.control.Exec(ctx, l.unlock); err == nil {
+		err = uerr
+	}
+	s.LockTime = time.Since(began)
+	return err
+}
+
+// outOfTime says that a lock was not given in time, so that asking again may help.
+func outOfTime(err error) bool {
+	var refused *driver.MySQLError
+	return errors.Is(err, ErrLocks) || errors.As(err, &refused) && refused.Number == errLockWaitTimeout
+}
+
+// underLock is what has to happen while nobody can commit: as little as possible.
+func (s *Snapshot) underLock(ctx context.Context, o SnapshotOptions) error {
+	var g errgroup.Group
+	g.Go(func() error { return start(ctx, s.Sessions) })
+	if s.Locked != nil {
+		g.Go(func() error {
+			if err := s.setLockWait(ctx, s.Locked, o.LockWait); err != nil {
+				return err
+			}
+			return s.Locked.Exec(ctx, lockTables(s.lists.Plain))
+		})
+	}
+	perr := s.readPosition(ctx)
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	return perr
+}
+
+// byBinlog takes snapshots until all have the same place in the binary log. MariaDB and Percona Server tell a transaction its
+// own (https://mariadb.com/kb/en/enhancements-for-start-transaction-with-consistent-snapshot/).
+func (s *Snapshot) byBinlog(ctx context.Context) error {
+	places := make([]LogPlace, len(s.Sessions))
+	for s.Tries = 1; s.Tries <= 500; s.Tries++ {
+		last := slices.MaxFunc(places, compareLogPlaces)
+		var g errgroup.Group
+		for i, st := range s.Sessions {
+			if places[i] == last && last.File != "" {
+				continue
+			}
+			g.Go(func() error {
+				err := st.Exec(ctx, startTransaction)
+				if err == nil {
+					places[i], err = snapshotPlace(ctx, st)
+				}
+				return err
+			})
+		}
+		if err := g.Wait(); err != nil {
+			return err
+		}
+		if places[0].File == "" {
+			return fmt.Errorf("%w: the server does not tell a snapshot's place in the binary log", errNotHere)
+		}
+		if !slices.ContainsFunc(places, func(p LogPlace) bool { return p != places[0] }) {
+			s.Position = places[0]
+			return s.afterBinlog(ctx)
+		}
+	}
+	return fmt.Errorf("%w: %d times somebody committed between two snapshots", errNotHere, s.Tries-1)
+}
+
+func compareLogPlaces(a, b LogPlace) int {
+	if c := len(a.File) - len(b.File); c != 0 { // numbers that grew a digit
+		return c
+	}
+	if c := strings.Compare(a.File, b.File); c != 0 {
+		return c
+	}
+	return int(min(max(a.Offset-b.Offset, -1), 1))
+}
+
+// snapshotPlace is the place that the session's transaction sees.
+func snapshotPlace(ctx context.Context, st *Stream) (p LogPlace, err error) {
+	err = st.Query(ctx, "SHOW /* risso: position of the snapshot */ SESSION STATUS WHERE Variable_name IN ('Binlog_snapshot_file', 'Binlog_snapshot_position')", func(row [][]byte) error {
+		if strings.EqualFold(string(row[0]), "binlog_snapshot_file") {
+			p.File = string(row[1])
+			return nil
+		}
+		p.Offset, _ = strconv.ParseInt(string(row[1]), 10, 64)
+		return nil
+	})
+	return p, err
+}
+
+// afterBinlog completes the position: nothing of it can have changed.
+func (s *Snapshot) afterBinlog(ctx context.Context) error {
+	st := s.Sessions[0]
+	if s.Server.MariaDB() {
+		err := st.Query(ctx, fmt.Sprintf("SELECT /* risso: position of the snapshot */ BINLOG_GTID_POS('%s', %d)", s.Position.File, s.Position.Offset), func(row [][]byte) error {
+			s.Position.GTIDSet = string(row[0])
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("ask for the GTID of the snapshot: %w", err)
+		}
+	}
+	if err := s.readMoment(ctx); err != nil {
+		return err
+	}
+	return s.readSources(ctx)
+}
+
+// byComparison hopes that nothing is committed meanwhile, and looks whether it was.
+func (s *Snapshot) byComparison(ctx context.Context, o SnapshotOptions) error {
+	for s.Tries = 1; s.Tries <= 20*o.Tries; s.Tries++ {
+		if err := s.readPosition(ctx); err != nil {
+			return err
+		}
+		before := s.Position
+		if err := start(ctx, s.Sessions); err != nil {
+			return err
+		}
+		if s.Locked != nil {
+			if err := s.Locked.Exec(ctx, lockTables(s.lists.Plain)); err != nil {
+				return err
+			}
+		}
+		if err := s.readPosition(ctx); err != nil {
+			return err
+		}
+		if s.Position == before && before != (LogPlace{}) {
+			s.Notes = append(s.Notes, "The account may lock neither the server nor its tables: the binary log stood still while the snapshots were taken, which leaves a doubt about a transaction that was just being committed.")
+			return nil
+		}
+		if s.Position == before && len(s.Sessions) == 1 && len(s.Sources) == 0 {
+			s.Notes = append(s.Notes, "The position in the binary logs is unknown: the account may not ask for it, or the server writes none.")
+			return nil
+		}
+		if s.Locked != nil {
+			if err := s.Locked.Exec(ctx, "UNLOCK /* risso */ TABLES"); err != nil {
+				return err
+			}
+		}
+	}
+	return fmt.Errorf("%w: the account may not lock, and %d times somebody committed meanwhile", errNotHere, s.Tries-1)
+}
+
+// setLockWait bounds how long a session waits for metadata locks, in whole seconds.
+func (s *Snapshot) setLockWait(ctx context.Context, st *Stream, wait time.Duration) error {
+	return st.Exec(ctx, fmt.Sprintf("SET SESSION /* risso: backup */ lock_wait_timeout = %d", max(1, int(wait.Seconds()+0.999))))
+}
+
+// blockDDL keeps schema changes waiting, without anybody else noticing. It is MySQL's since 8.0.
+func (s *Snapshot) blockDDL(ctx context.Context, o SnapshotOptions) error {
+	if !s.Server.atLeast(80000) {
+		return nil
+	}
+	if err := s.setLockWait(ctx, s.control, o.LockWait); err != nil {
+		return err
+	}
+	for try := 1; ; try++ {
+		err := s.control.Exec(ctx, "LOCK INSTANCE /* risso: no schema changes while a backup runs */ FOR BACKUP")
+		switch {
+		case err == nil:
+			s.DDLBlocked = true
+			return nil
+		case ClassOf(err) == ClassPrivilege:
+			s.Notes = append(s.Notes, "The account lacks BACKUP_ADMIN: schema changes are not kept waiting, but found.")
+			return nil
+		case !outOfTime(err):
+			return fmt.Errorf("lock the instance for a backup: %w", err)
+		case try >= o.Tries:
+			return fmt.Errorf("%w: somebody changes a schema, %d times for longer than %s", ErrLocks, try, o.LockWait)
+		}
+		if err := pause(ctx, time.Second); err != nil {
+			return err
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
+	}
+}

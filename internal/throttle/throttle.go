@@ -1,0 +1,218 @@
+// Package throttle answers one question: may I put load on this server now? Whoever reads or writes much passes a Gate with
+// every piece of work, and waits there while replicas lag, the server is busy, or he was faster than allowed.
+package throttle
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// Limits are what a server bears. A zero value is no limit.
+type Limits struct {
+	MaxLag            time.Duration // of any replica, and of the server itself where it is one
+	MaxThreadsRunning int           // Threads_running of the server, without Risso's own
+	MaxRate           int64         // bytes a second that pass the gate
+	// Own is how many sessions of Risso's work there, to be left out of Threads_running.
+	Own int
+	// Every is how often the servers are asked; 0: a second.
+	Every time.Duration
+}
+
+// Gate lets work pass. Its methods may be called from several goroutines.
+type Gate struct {
+	limits Limits
+	stop   context.CancelFunc
+	done   sync.WaitGroup
+
+	mu      sync.Mutex
+	reasons map[string]string // why it is closed, by who says so
+	changed chan struct{}     // closed and made anew when reasons change
+	next    time.Time         // when the next bytes may pass
+	held    time.Duration
+}
+
+// New gives a gate that looks at a server and at its replicas until Close. Without limits it asks nobody. It fails when a
+// server cannot be asked.
+func New(ctx context.Context, limits Limits, server mysql.Target, replicas ...mysql.Target) (*Gate, error) {
+	g := &Gate{limits: limits, reasons: map[string]string{}, changed: make(chan struct{})}
+	ctx, g.stop = context.WithCancel(ctx)
+	if limits.MaxLag <= 0 && limits.MaxThreadsRunning <= 0 {
+		return g, nil
+	}
+	if g.limits.Every <= 0 {
+		g.limits.Every = time.Second
+	}
+	if limits.MaxLag <= 0 {
+		replicas = nil
+	}
+	for i, t := range append([]mysql.Target{server}, replicas...) {
+		w := &watcher{gate: g, target: t, main: i == 0}
+		if err := w.look(ctx); err != nil {
+			w.close()
+			g.Close()
+			return nil, err
+		}
+		g.done.Add(1)
+		go w.run(ctx)
+	}
+	return g, nil
+}
+
+// Close ends the looking. Who waits at the gate passes.
+func (g *Gate) Close() {
+	g.stop()
+	g.done.Wait()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	clear(g.reasons)
+	close(g.changed)
+	g.changed = make(chan struct{})
+}
+
+// Pass waits until n more bytes may be worked on.
+func (g *Gate) Pass(ctx context.Context, n int64) error {
+	if g == nil {
+		return nil
+	}
+	start := time.Now()
+	waited := false
+	for {
+		g.mu.Lock()
+		if len(g.reasons) == 0 {
+			break
+		}
+		changed := g.changed
+		g.mu.Unlock()
+		waited = true
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-changed:
+		}
+	}
+	now := time.Now()
+	var pause time.Duration
+	if g.limits.MaxRate > 0 {
+		if g.next.Before(now) {
+			g.next = now
+		}
+		pause = g.next.Sub(now)
+		g.next = g.next.Add(time.Duration(float64(n) / float64(g.limits.MaxRate) * float64(time.Second)))
+	}
+	if waited || pause > 0 {
+		g.held += now.Sub(start) + pause
+	}
+	g.mu.Unlock()
+	if pause <= 0 {
+		return ctx.Err()
+	}
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(pause):
+		return nil
+	}
+}
+
+// Held is how long callers have waited in all, and why somebody would wait now, or "".
+func (g *Gate) Held() (time.Duration, string) {
+	if g == nil {
+		return 0, ""
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, r := range g.reasons {
+		return g.held, r
+	}
+	return g.held, ""
+}
+
+// set says why the gate is closed; "" opens it as far as who is concerned.
+func (g *Gate) set(who, reason string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.reasons[who] == reason {
+		return
+	}
+	if g.reasons[who] = reason; reason == "" {
+		delete(g.reasons, who)
+	}
+	close(g.changed)
+	g.changed = make(chan struct{})
+}
+
+// watcher asks one server.
+type watcher struct {
+	gate   *Gate
+	target mysql.Target
+	main   bool
+	conn   *mysql.Conn
+}
+
+func (w *watcher) run(ctx context.Context) {
+	defer w.gate.done.Done()
+	defer w.close()
+	t := time.NewTicker(w.gate.limits.Every)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		if err := w.look(ctx); err != nil && ctx.Err() == nil {
+			w.close()
+			w.gate.set(w.target.Address(), "it cannot be asked: "+err.Error())
+		}
+	}
+}
+
+func (w *watcher) close() {
+	if w.conn != nil {
+		w.conn.Close()
+		w.conn = nil
+	}
+}
+
+// look asks once.
+func (w *watcher) look(ctx context.Context) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if w.conn == nil {
+		if w.conn, err = mysql.Connect(ctx, w.target, nil); err != nil {
+			return err
+		}
+	}
+	limits := &w.gate.limits
+	reason := ""
+	if limits.MaxLag > 0 {
+		lag, known, err := w.conn.Lag(ctx)
+		switch {
+		case err != nil:
+			return err
+		case known && lag < 0:
+			reason = w.target.Address() + " does not replicate"
+		case known && lag > limits.MaxLag:
+			reason = fmt.Sprintf("%s is %s behind", w.target.Address(), lag)
+		}
+	}
+	if limits.MaxThreadsRunning > 0 && w.main {
+		rows, err := w.conn.Maps(ctx, "SHOW /* risso: is the server busy? */ GLOBAL STATUS LIKE 'Threads_running'")
+		if err != nil {
+			return err
+		}
+		if len(rows) > 0 {
+			n, _ := strconv.Atoi(rows[0]["Value"])
+			if n -= 1 + limits.Own; n > limits.MaxThreadsRunning {
+				reason = fmt.Sprintf("%s runs %d statements at once", w.target.Address(), n)
+			}
+		}
+	}
+	w.gate.set(w.target.Address(), reason)
+	return nil
+}
