@@ -374,3 +374,55 @@ func (t Target) WithAddress(address string) Target {
 	cfg.Net, cfg.Addr = "tcp", address
 	return Target{cfg: cfg}
 }
+
+// BinlogFilters are the schemas that a server leaves out of its binary log, as its settings say it; "" for none.
+func (c *Conn) BinlogFilters(ctx context.Context) (string, error) {
+	statement := "SHOW /* risso */ MASTER STATUS"
+	if c.Server.atLeast(80200) {
+		statement = "SHOW /* risso */ BINARY LOG STATUS"
+	}
+	rows, err := c.Maps(ctx, statement)
+	if err != nil {
+		return "", c.replicaError(err)
+	}
+	var set []string
+	for _, row := range rows {
+		for column, name := range map[string]string{"Binlog_Do_DB": "binlog_do_db", "Binlog_Ignore_DB": "binlog_ignore_db"} {
+			if row[column] != "" {
+				set = append(set, name+"="+row[column])
+			}
+		}
+	}
+	return strings.Join(set, " "), nil
+}
+
+// ForStatements prepares a session whose changes replicate as statements, though they change nothing here: in row format a row
+// that is the same afterwards leaves no event. It needs REPEATABLE READ: InnoDB refuses statements below it (error 1665).
+func (s *Stream) ForStatements(ctx context.Context, server Server) error {
+	if err := s.ForRows(ctx, server); err != nil {
+		return err
+	}
+	err := s.Exec(ctx, "SET SESSION /* risso: replicate by statement */ binlog_format = 'STATEMENT'")
+	if err != nil {
+		privilege := "SUPER"
+		switch {
+		case server.MariaDB() && server.Number >= 100500:
+			privilege = "BINLOG ADMIN"
+		case server.atLeast(80014):
+			privilege = "SESSION_VARIABLES_ADMIN"
+		}
+		if ClassOf(err) == ClassPrivilege {
+			return &Error{Target: server.Account, Class: ClassPrivilege, Err: err, Hint: "GRANT " + privilege + " ON *.* TO " + server.QuotedAccount()}
+		}
+		return fmt.Errorf("replicate by statement: %w", err)
+	}
+	for _, q := range []string{
+		"SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+		"SET SESSION sql_mode = 'NO_AUTO_VALUE_ON_ZERO', foreign_key_checks = 0, innodb_lock_wait_timeout = 5",
+	} {
+		if err := s.Exec(ctx, q); err != nil {
+			return fmt.Errorf("prepare the session: %w", err)
+		}
+	}
+	return nil
+}

@@ -15,6 +15,7 @@ import (
 // Sizes of looking closer.
 const (
 	closeRows  = 20_000    // rows whose hashes and keys are in memory at a time
+	mostKeys   = 100_000   // rows of a range that only the other side has, at most
 	batchKeys  = 100       // rows that are looked at again at a time
 	looseRows  = 1_000_000 // rows of a table without key whose hashes are in memory
 	roundPause = 40 * time.Millisecond
@@ -39,28 +40,59 @@ func (v *visit) settle(ctx context.Context, s span, final bool) error {
 	if !v.uniq || v.key.Cuts == 0 || !v.key.Whole() {
 		return v.loose(ctx, s)
 	}
-	lower := s.Lower
+	return v.closer(ctx, s.Range)
+}
+
+// closer goes through a range in small parts, and looks at the rows of those whose sums differ.
+func (v *visit) closer(ctx context.Context, r chunk.Range) error {
+	var keys [][][]byte
+	confirm := func(least int, more bool) (enough bool, err error) {
+		for len(keys) >= least && len(keys) > 0 {
+			n := min(len(keys), batchKeys)
+			if err := v.confirm(ctx, keys[:n]); err != nil {
+				return false, err
+			}
+			if keys = keys[n:]; v.enough() {
+				v.on.AtLeast = v.on.AtLeast || more || len(keys) > 0
+				return true, nil
+			}
+		}
+		return false, nil
+	}
 	for {
-		part, upper, err := v.keys(ctx, chunk.Range{Lower: lower, Upper: s.Upper})
+		var s span
+		err := v.near.rows(ctx, func(st *mysql.Stream) error {
+			s = span{Range: r, method: MethodRows}
+			if err := s.limited(ctx, st, v.plan, closeRows); err != nil {
+				return err
+			}
+			if s.last {
+				s.Upper = r.Upper
+			}
+			return nil
+		})
 		if err != nil {
 			return err
 		}
-		for len(part) > 0 {
-			n := min(len(part), batchKeys)
-			if err := v.confirm(ctx, part[:n]); err != nil {
+		same, err := v.check(ctx, &s)
+		if err != nil {
+			return err
+		}
+		if !same {
+			part, err := v.keys(ctx, s.Range)
+			if err != nil {
 				return err
 			}
-			if part = part[n:]; v.enough() {
-				if len(part) > 0 || upper != nil {
-					v.on.AtLeast = true
-				}
-				return nil
-			}
+			keys = append(keys, part...)
 		}
-		if upper == nil {
-			return nil
+		if enough, err := confirm(batchKeys, !s.last); err != nil || enough {
+			return err
 		}
-		lower = upper
+		if s.last {
+			_, err = confirm(0, false)
+			return err
+		}
+		r.Lower = s.Upper
 	}
 }
 
@@ -73,44 +105,33 @@ type entry struct {
 	key   [][]byte
 }
 
-// keys reads the next rows of a range on both sides and gives the keys of those that only one side has. upper is where the
-// rows end that were read; nil: at the end of the range.
-func (v *visit) keys(ctx context.Context, r chunk.Range) (list [][][]byte, upper chunk.Bound, err error) {
+// keys reads the rows of a range on both sides and gives the keys of those that only one side has.
+func (v *visit) keys(ctx context.Context, r chunk.Range) (list [][][]byte, err error) {
 	want, at := v.keyColumns()
 	var here map[xxh3.Uint128]entry
-	var last [][]byte
 	err = v.near.rows(ctx, func(st *mysql.Stream) error {
-		here, last = map[xxh3.Uint128]entry{}, nil
-		rows := 0
+		here = map[xxh3.Uint128]entry{}
 		sink := newCells(len(v.plan.here.Columns), want, func(h xxh3.Uint128, row []cell) error {
-			rows++
-			key := pick(row, at)
-			if rows == closeRows {
-				last = key
-			}
-			here[h] = entry{here[h].count + 1, key}
+			here[h] = entry{here[h].count + 1, pick(row, at)}
 			return nil
 		})
-		return st.Select(ctx, chunk.Select(v.plan.here, v.key, r, purpose)+fmt.Sprintf(" LIMIT %d", closeRows), sink)
+		return st.Select(ctx, chunk.Select(v.plan.here, v.key, r, purpose), sink)
 	})
 	if err != nil {
-		return nil, nil, err
-	}
-	if last != nil {
-		if upper, err = v.key.Literals(last); err != nil {
-			return nil, nil, err
-		}
-		r.Upper = upper
+		return nil, err
 	}
 	var there [][][]byte
+	more := false
 	err = v.far.rows(ctx, func(st *mysql.Stream) error {
-		there = nil
+		there, more = nil, false
 		seen := map[xxh3.Uint128]int64{}
 		sink := newCells(len(v.plan.here.Columns), want, func(h xxh3.Uint128, row []cell) error {
 			if seen[h] < here[h].count {
 				seen[h]++
-			} else {
+			} else if len(there) < mostKeys {
 				there = append(there, pick(row, at))
+			} else {
+				more = true
 			}
 			return nil
 		})
@@ -125,8 +146,9 @@ func (v *visit) keys(ctx context.Context, r chunk.Range) (list [][][]byte, upper
 		return nil
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
+	v.on.AtLeast = v.on.AtLeast || more
 	known := map[string]bool{}
 	add := func(key [][]byte) {
 		if id := joined(key); !known[id] {
@@ -140,7 +162,7 @@ func (v *visit) keys(ctx context.Context, r chunk.Range) (list [][][]byte, upper
 	for _, k := range there {
 		add(k)
 	}
-	return list, upper, nil
+	return list, nil
 }
 
 // keyColumns says which columns are of the key, and where each of the key's columns stands.

@@ -13,6 +13,7 @@ import (
 	"github.com/rissodb/risso/internal/data/checksum"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/throttle"
 )
 
 type checksumFlags struct {
@@ -153,20 +154,24 @@ func runChecksum(ctx context.Context, s Streams, f checksumFlags) error {
 	if err != nil {
 		return err
 	}
-	closeGate, err := f.throttle(ctx, &o)
+	gate, err := f.gate(ctx, 1+2*len(o.Others), o.Primary, o.Others...)
 	if err != nil {
 		return err
 	}
-	defer closeGate()
+	defer gate.Close()
+	o.Gate = gate
 	if f.mend {
 		o.MaxRows = max(o.MaxRows, mendRows)
 	}
 	progress := newProgress(s.Err)
-	o.Progress = func(p checksum.Progress) { progress.show(checksumProgress(p)) }
+	o.Progress = func(p checksum.Progress) { progress.show(checksumProgress(p, gate)) }
 	text := checksumText{out: s.Out, flags: f, width: widthOf(s.Out)}
 	var list []checksum.Table
 	o.Each = func(t checksum.Table) {
 		if f.output == "json" {
+			if t.Verdict().Bad() {
+				text.found = append(text.found, t)
+			}
 			if f.all || t.Verdict() != checksum.Equal {
 				list = append(list, t)
 			}
@@ -222,7 +227,7 @@ func plural(n int64, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-func checksumProgress(p checksum.Progress) func(float64) string {
+func checksumProgress(p checksum.Progress, gate *throttle.Gate) func(float64) string {
 	return func(elapsed float64) string {
 		rate := float64(p.Rows) / max(elapsed, 0.001)
 		text := fmt.Sprintf("%s, %s rows, %s rows/s, %s/s", p.Table, render.Number(float64(p.Rows)), render.Number(rate), render.Bytes(float64(p.Bytes)/max(elapsed, 0.001)))
@@ -231,6 +236,9 @@ func checksumProgress(p checksum.Progress) func(float64) string {
 		}
 		if p.Differ > 0 {
 			text += ", " + plural(p.Differ, "table differs", "tables differ")
+		}
+		if _, why := gate.Held(); why != "" {
+			text += ", waits: " + why
 		}
 		return text
 	}
