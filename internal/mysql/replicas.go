@@ -264,7 +264,7 @@ func (c *Conn) Mark(ctx context.Context) (Mark, error) {
 
 // Reach waits until a replica has applied all up to a mark of its primary, and says whether it has.
 func (c *Conn) Reach(ctx context.Context, m Mark, wait time.Duration) (bool, error) {
-	const slice = 2 * time.Second // less than the time-out of a read
+	const slice = time.Second // less than the time-out of a read
 	end := time.Now().Add(wait)
 	for {
 		left := max(time.Until(end), 0)

@@ -28,6 +28,7 @@ type Options struct {
 	Target   time.Duration // how long reading one chunk should take; 0: half a second
 	Patience time.Duration // how long a replica may take to reach the primary's place before what differs counts as not comparable; 0: 10 s
 	Silence  time.Duration // how long a server may be silent in the middle of an answer; 0: a minute
+	Return   time.Duration // how long a server that was lost is waited for; 0: 20 s
 	Rounds   int           // how often a row has to be seen unequal and unchanged before it is said to differ; 0: 8
 	MaxRows  int           // differing rows to list, for each table and server; 0: 100
 	Method   Method        // "": MethodAuto
@@ -217,6 +218,7 @@ const (
 	defaultTarget   = 500 * time.Millisecond
 	defaultPatience = 10 * time.Second
 	defaultSilence  = time.Minute
+	defaultReturn   = 20 * time.Second
 	defaultRounds   = 8
 	defaultMaxRows  = 100
 )
@@ -233,6 +235,9 @@ func (o *Options) fill() {
 	}
 	if o.Silence <= 0 {
 		o.Silence = defaultSilence
+	}
+	if o.Return <= 0 {
+		o.Return = defaultReturn
 	}
 	if o.Rounds <= 0 {
 		o.Rounds = defaultRounds

@@ -145,7 +145,7 @@ func (r *run) progress(table string) {
 	}
 }
 
-func (r *run) link(s *side) *link { return &link{side: s, silence: r.Silence} }
+func (r *run) link(s *side) *link { return &link{side: s, silence: r.Silence, back: r.Return} }
 
 // all compares table after table.
 func (r *run) all(ctx context.Context) error {

@@ -27,14 +27,12 @@ type side struct {
 // is used, and again when a session breaks.
 type link struct {
 	*side
-	silence time.Duration
+	silence time.Duration // how long it may be silent in an answer
+	back    time.Duration // how long it is waited for when it was lost
 	stream  *mysql.Stream
 	conn    *mysql.Conn
 	asText  bool // values come in utf8mb4, whatever their columns' character sets
 }
-
-// returnTime is how long a server that was lost is waited for.
-const returnTime = 20 * time.Second
 
 func (l *link) close() {
 	if l.stream != nil {
@@ -104,7 +102,7 @@ func (l *link) ask(ctx context.Context, f func(*mysql.Conn) error) error {
 
 // again repeats what failed for a lost connection, until the server is back or had its time.
 func (l *link) again(ctx context.Context, f func() error) error {
-	patience := returnTime
+	patience := l.back
 	if l.dead.Load() {
 		patience = 0
 	}

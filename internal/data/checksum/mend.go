@@ -86,7 +86,7 @@ func PlanMend(ctx context.Context, o MendOptions) (p Plan, err error) {
 	if err != nil {
 		return p, err
 	}
-	l := &link{side: primary, silence: defaultSilence}
+	l := &link{side: primary, silence: defaultSilence, back: defaultReturn}
 	defer l.close()
 	for _, t := range o.Tables {
 		if err := p.table(ctx, o, l, c, t, bad); err != nil {
