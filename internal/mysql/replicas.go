@@ -114,7 +114,10 @@ func (c *Conn) ReplicaChannels(ctx context.Context) ([]ReplicaChannel, error) {
 	for _, row := range rows {
 		old := make(map[string]string, len(row))
 		for k, v := range row {
-			old[oldReplicaWords.Replace(k)] = v
+			if !strings.HasPrefix(k, "Replicate_") { // a word of filters, in all versions
+				k = oldReplicaWords.Replace(k)
+			}
+			old[k] = v
 		}
 		out = append(out, channelOf(old))
 	}
