@@ -429,3 +429,9 @@ func (s *Stream) ForStatements(ctx context.Context, server Server) error {
 	}
 	return nil
 }
+
+// KnowsCRC32C says whether the server has CRC32C() beside CRC32(): MariaDB since 10.8.
+func (s Server) KnowsCRC32C() bool { return s.MariaDB() && s.Number >= 100800 }
+
+// CombinesBinary says whether BIT_XOR() takes binary strings of any length: MySQL since 8.0. MariaDB's takes numbers only.
+func (s Server) CombinesBinary() bool { return s.atLeast(80000) }

@@ -46,7 +46,7 @@ type Method string
 
 // The methods. DESIGN.md has the figures behind MethodAuto.
 const (
-	MethodAuto   Method = "auto"   // rows where all servers are on this machine, else whatever is faster in the first chunks of a table
+	MethodAuto   Method = "auto"   // whichever is faster in the first chunks of a table
 	MethodRows   Method = "rows"   // the rows travel, and their sum is made here
 	MethodServer Method = "server" // the servers make the sum; only rows of chunks that differ travel
 )

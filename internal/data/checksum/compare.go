@@ -19,7 +19,6 @@ type run struct {
 	Options
 	primary *side
 	others  []*side
-	local   bool // all servers are on this machine
 	state   *state
 
 	mu     sync.Mutex
@@ -55,7 +54,6 @@ func (r *run) meet(ctx context.Context) error {
 		return err
 	}
 	r.result.Primary = r.primary.report()
-	r.local = r.Primary.Local()
 	if len(r.Options.Others) == 0 {
 		return errors.New("no server to compare with")
 	}
@@ -69,7 +67,6 @@ func (r *run) meet(ctx context.Context) error {
 		}
 		r.others = append(r.others, s)
 		r.result.Others = append(r.result.Others, s.report())
-		r.local = r.local && t.Local()
 	}
 	return nil
 }

@@ -61,7 +61,7 @@ type span struct {
 	chunk.Range
 	method Method
 	sum    chunk.Sum
-	mixed  uint64 // of MethodServer
+	mixed  string // of MethodServer
 	rows   int64
 	bytes  int64
 	took   time.Duration
@@ -174,7 +174,7 @@ func (w *worker) read(ctx context.Context, p *plan, lower chunk.Bound, method Me
 		switch {
 		case p.key.Cuts == 0:
 			s.last = true
-			return s.total(ctx, st, p.here, p.key)
+			return s.total(ctx, st, p.here, p.key, w.hash())
 		case p.key.Whole() && method == MethodRows:
 			return s.limited(ctx, st, p, w.pace.next())
 		}
@@ -183,7 +183,7 @@ func (w *worker) read(ctx context.Context, p *plan, lower chunk.Bound, method Me
 			return err
 		}
 		s.last = s.Upper == nil
-		return s.total(ctx, st, p.here, p.key)
+		return s.total(ctx, st, p.here, p.key, w.hash())
 	})
 	return s, err
 }
@@ -202,9 +202,9 @@ func bound(ctx context.Context, st *mysql.Stream, p *plan, r chunk.Range, rows i
 }
 
 // total sums a range.
-func (s *span) total(ctx context.Context, st *mysql.Stream, t mysql.Table, k chunk.Key) error {
+func (s *span) total(ctx context.Context, st *mysql.Stream, t mysql.Table, k chunk.Key, hash hashWords) error {
 	if s.method == MethodServer {
-		return s.ask(ctx, st, t, k)
+		return s.ask(ctx, st, t, k, hash)
 	}
 	var rows chunk.Rows
 	err := st.Select(ctx, chunk.Select(t, k, s.Range, purpose), &rows)
@@ -326,7 +326,7 @@ func (v *visit) check(ctx context.Context, s *span) (same bool, err error) {
 	err = v.far.rows(ctx, func(st *mysql.Stream) error {
 		o := span{Range: s.Range, method: s.method}
 		began := time.Now()
-		if err := o.total(ctx, st, v.peer.table, v.peer.key); err != nil {
+		if err := o.total(ctx, st, v.peer.table, v.peer.key, v.hash()); err != nil {
 			if s.method == MethodServer && !lost(err) && ctx.Err() == nil {
 				return nil // it does not know the functions: the rows tell
 			}
