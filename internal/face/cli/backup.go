@@ -22,6 +22,7 @@ import (
 type backupFlags struct {
 	serverFlags
 	throttleFlags
+	physicalFlags
 	encryptFlags
 	to, output, method       string
 	schemas, tables, exclude []string
@@ -45,13 +46,20 @@ The moment is had without a lock where the server allows (MariaDB with binary lo
 lock for the time of a few statements. A request for a lock that is not granted, or that others
 queue behind, is withdrawn and made again later. docs/backup.md has all of it.
 
+` + physicalHelp + `
+
 ` + exitCodesHelp,
 		Example: `  risso backup --dsn 'risso:secret@tcp(db1:3306)/' --to /backups/db1
   risso backup --dsn 'root@unix(/run/mysqld/mysqld.sock)/' --to 's3://backups/db1?region=eu-central-1'
   risso backup --dsn 'risso@tcp(db1)/' --to /backups/db1 --schema 'shop*' --exclude shop.sessions --dry-run
   risso backup --dsn 'risso@tcp(db1)/' --to /backups/db1 --max-lag 10s --replica 'risso@tcp(db2)/' --max-rate 50MB`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runBackup(cmd.Context(), s, f) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.physicalFlags.check(cmd); err != nil {
+				return err
+			}
+			return runBackup(cmd.Context(), s, f)
+		},
 	}
 	fl := cmd.Flags()
 	f.serverFlags.bind(cmd, "the server to back up")
@@ -70,6 +78,7 @@ queue behind, is withdrawn and made again later. docs/backup.md has all of it.
 	fl.BoolVar(&f.dryRun, "dry-run", false, "show what would be read and how, and read no row")
 	fl.StringVarP(&f.output, "output", "o", "text", "text or json")
 	f.throttleFlags.bind(cmd)
+	f.physicalFlags.bind(cmd)
 	f.encryptFlags.bind(cmd)
 	cmd.AddCommand(newBackupList(s), newBackupShow(s), newBackupPrune(s), newBackupCopy(s))
 	return cmd
@@ -135,6 +144,9 @@ func runBackup(ctx context.Context, s Streams, f backupFlags) error {
 		events = append(events, e)
 		progress.end()
 		fmt.Fprintln(s.Err, "risso:", guardWords(e))
+	}
+	if f.physicalFlags.on {
+		return f.runPhysical(ctx, s, o, keys)
 	}
 	if f.dryRun {
 		plan, err := dump.MakePlan(ctx, o)
