@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"runtime"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -32,13 +33,14 @@ type Copied struct {
 	There   []string `json:"there"`   // that were there already
 	Objects int64    `json:"objects"` // that were copied
 	Mended  int64    `json:"mended"`  // of them, those that backups which were there already lacked
-	Bytes   int64    `json:"bytes"`
+	Bytes   int64    `json:"bytes"`   // of those objects
+	Logs    int64    `json:"logs"`    // mirrored binary logs that were copied
 }
 
 // ErrOther says that a place holds another repository.
 var ErrOther = errors.New("the place holds another repository, not a copy of this one")
 
-// CopyTo copies backups to another place, the oldest first, and makes the repository there when it is the first time: the same
+// CopyTo copies backups, and finished mirrored logs, to another place, the oldest first, and makes the repository there when it is the first time: the same
 // one, with the same ID and the same recipients. Only what is missing there is copied, as it is, so no identity is needed; the
 // seal of each object is checked on the way. A backup that is there and lacks objects gets them. A copy that is cut goes on when it is started again; a backup is seen at the
 // other place when it is whole there.
@@ -103,6 +105,9 @@ func (r *Repo) CopyTo(ctx context.Context, to Store, o CopyOptions) (*Copied, er
 	res.Objects, res.Bytes = c.copied.Load(), c.bytes.Load()
 	if !o.DryRun {
 		err = c.proofs(ctx)
+	}
+	if err == nil {
+		err = c.logs(ctx)
 	}
 	return res, err
 }
@@ -277,6 +282,52 @@ func (c *copier) proofs(ctx context.Context) error {
 		}
 		return c.send(ctx, key)
 	})
+}
+
+// logs copies the mirrored binary logs that are finished and are missing at the other place: each before its index, without
+// which it is not seen.
+func (c *copier) logs(ctx context.Context) error {
+	lists := [2]map[string]int64{{}, {}}
+	for i, r := range []*Repo{c.from, c.to} {
+		err := r.store.List(ctx, binlogPrefix, func(key string, size int64) error {
+			lists[i][key] = size
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	from, to := lists[0], lists[1]
+	for index := range from {
+		name, ok := strings.CutSuffix(index, ".json")
+		if !ok {
+			continue
+		}
+		log := name // where the mirror lies in a folder of its own it may be uncompressed
+		if _, packed := from[name+".zst"]; packed {
+			log = name + ".zst"
+		}
+		size, there := from[log]
+		if have, ok := to[log]; !there || ok && have == size && to[index] == from[index] {
+			continue
+		}
+		c.res.Logs++
+		c.res.Bytes += size
+		for _, key := range []string{log, index} {
+			if c.o.DryRun {
+				break
+			}
+			rc, err := c.from.store.Get(ctx, key)
+			if err == nil {
+				err = c.to.store.Put(ctx, key, rc)
+				rc.Close()
+			}
+			if err != nil {
+				return fmt.Errorf("copy the mirrored log %s: %w", key, err)
+			}
+		}
+	}
+	return nil
 }
 
 // sealed passes an object on, seal and all. At its end it fails with ErrDamaged when the seal does not agree.

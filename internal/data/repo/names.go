@@ -46,6 +46,7 @@ const (
 	physicalPrefix = "physical/"
 	proofPrefix    = "proofs/"
 	damagedPrefix  = "damaged/"
+	binlogPrefix   = "binlog/" // data/binlog/mirror says what lies there
 )
 
 // pruneLockPrefix begins the leases of prunes.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rissodb/risso/internal/data/binlog/mirror"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/face/render"
 )
@@ -33,7 +34,7 @@ func newVerify(s Streams) *cobra.Command {
 		Short: "Are backups whole? Reads all that they need, restores nothing",
 		Long: `Reads every object that the backups of a place need and compares it with the name, the size, the
 hash and the seal that it was given; manifests are read to their ends. A changed bit anywhere is
-found, and so is what is missing. What no backup needs is counted: risso backup prune removes it.
+found, and so is what is missing. Mirrored binary logs are compared with their indexes. What no backup needs is counted: risso backup prune removes it.
 
 A repository that is encrypted is read with --identity; without one the seals of all objects are
 checked, which finds any change, and the contents are not looked into.
@@ -94,6 +95,10 @@ func runVerify(ctx context.Context, s Streams, f verifyFlags) error {
 	defer progress.end()
 	o.Progress = byteProgress(progress)
 	v, err := r.Verify(ctx, o)
+	logs := verifiedLogs{Damaged: []string{}}
+	if err == nil && !f.quick && len(f.backups) == 0 {
+		logs, err = verifyLogs(ctx, f.from)
+	}
 	progress.end()
 	if ctx.Err() != nil {
 		return failure(exitFailed, "started again within a day it goes on from here", errors.New("interrupted"))
@@ -108,18 +113,60 @@ func runVerify(ctx context.Context, s Streams, f verifyFlags) error {
 			Whole   bool    `json:"whole"`
 			Seconds float64 `json:"seconds"`
 			*repo.Verified
-		}{placeWords(f.from), v.Whole(), seconds, v})
+			Logs verifiedLogs `json:"mirrored_logs"`
+		}{placeWords(f.from), v.Whole() && len(logs.Damaged) == 0, seconds, v, logs})
 	} else {
-		verifyText(s.Out, v, placeWords(f.from), f.quick, seconds)
+		verifyText(s.Out, v, logs, placeWords(f.from), f.quick, seconds)
 	}
-	if err != nil || v.Whole() {
+	switch {
+	case err != nil:
 		return err
+	case v.Whole() && len(logs.Damaged) == 0:
+		return nil
+	case v.Whole():
+		return failure(exitFailed, "", fmt.Errorf("%s damaged", counted(len(logs.Damaged), "mirrored log")))
 	}
 	hint := ""
 	if !f.setAside && slices.ContainsFunc(v.Problems, func(p repo.Problem) bool { return p.Kind == repo.Damaged }) {
 		hint = "the next backup takes a damaged object for whole unless it is set aside: risso verify --set-aside"
 	}
 	return failure(exitFailed, hint, fmt.Errorf("%s, %s cannot be restored whole", counted(len(v.Problems), "problem"), counted(len(v.Broken), "backup")))
+}
+
+// verifiedLogs is what a verification found of the mirrored binary logs beside the backups.
+type verifiedLogs struct {
+	Logs    int      `json:"logs"`
+	Damaged []string `json:"damaged"` // each with what is wrong
+}
+
+// verifyLogs reads the finished mirrored logs of a place and compares them with their indexes.
+func verifyLogs(ctx context.Context, from string) (v verifiedLogs, err error) {
+	v.Damaged = []string{}
+	place, closePlace, err := openPlace(ctx, from)
+	if err != nil {
+		return v, err
+	}
+	defer closePlace()
+	list, err := mirror.List(ctx, place, mirrorDir("", from))
+	if err != nil {
+		return v, err
+	}
+	for _, series := range list {
+		for _, l := range series.Logs {
+			if !l.Finished {
+				continue
+			}
+			v.Logs++
+			err := mirror.Verify(ctx, place, series.Key, l)
+			if ctx.Err() != nil {
+				return v, ctx.Err()
+			}
+			if err != nil {
+				v.Damaged = append(v.Damaged, fmt.Sprintf("%s/%s: %v", series.Key, l.Name, err))
+			}
+		}
+	}
+	return v, nil
 }
 
 // backupIDs turns what --backup says into IDs.
@@ -149,7 +196,7 @@ func backupIDs(ctx context.Context, r *repo.Repo, list []string) ([]string, erro
 }
 
 // verifyText shows what a verification found. Of many problems it shows the first.
-func verifyText(w io.Writer, v *repo.Verified, place string, quick bool, seconds float64) {
+func verifyText(w io.Writer, v *repo.Verified, logs verifiedLogs, place string, quick bool, seconds float64) {
 	const shown = 100
 	for i, p := range v.Problems {
 		if i == shown {
@@ -181,10 +228,16 @@ func verifyText(w io.Writer, v *repo.Verified, place string, quick bool, seconds
 		fmt.Fprintf(w, ", %d of them by an interrupted run", v.Again)
 	}
 	fmt.Fprintf(w, ", in %s\n", render.Seconds(seconds))
+	for _, l := range logs.Damaged {
+		fmt.Fprintf(w, "damaged  mirrored log %s\n", l)
+	}
+	if logs.Logs > 0 {
+		fmt.Fprintf(w, "Besides  %s\n", counted(logs.Logs, "mirrored log"))
+	}
 	if v.Superfluous > 0 {
 		fmt.Fprintf(w, "Besides  %s of %s that no backup needs (yet): risso backup prune\n", counted(int(v.Superfluous), "object"), render.Bytes(float64(v.SuperBytes)))
 	}
-	if v.Whole() {
+	if v.Whole() && len(logs.Damaged) == 0 {
 		fmt.Fprintln(w, "Whole    yes")
 	} else {
 		fmt.Fprintln(w, "Whole    no")
