@@ -35,6 +35,8 @@ type Copied struct {
 	Mended  int64    `json:"mended"`  // of them, those that backups which were there already lacked
 	Bytes   int64    `json:"bytes"`   // of those objects
 	Logs    int64    `json:"logs"`    // mirrored binary logs that were copied
+	// LogBytes are those of the logs as they are stored.
+	LogBytes int64 `json:"log_bytes"`
 }
 
 // ErrOther says that a place holds another repository.
@@ -312,7 +314,7 @@ func (c *copier) logs(ctx context.Context) error {
 			continue
 		}
 		c.res.Logs++
-		c.res.Bytes += size
+		c.res.LogBytes += size
 		for _, key := range []string{log, index} {
 			if c.o.DryRun {
 				break

@@ -108,7 +108,7 @@ func runCopy(ctx context.Context, s Streams, f copyFlags) error {
 		fmt.Fprintf(s.Out, " in %s", render.Seconds(seconds))
 	}
 	if c.Logs > 0 {
-		fmt.Fprintf(s.Out, "; %s", counted(int(c.Logs), "mirrored log"))
+		fmt.Fprintf(s.Out, "; %s of %s", counted(int(c.Logs), "mirrored log"), render.Bytes(float64(c.LogBytes)))
 	}
 	if c.Mended > 0 {
 		fmt.Fprintf(s.Out, "; %s that backups there lacked", counted(int(c.Mended), "object"))
