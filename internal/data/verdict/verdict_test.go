@@ -85,6 +85,11 @@ func TestJudge(t *testing.T) {
 			f.Failing = []state.Run{{Kind: state.JobCopy, Outcome: state.OutcomeFailed, Ended: ago1(time.Hour), Text: "no route to host."},
 				{Kind: state.JobMirror, Outcome: state.OutcomeInterrupted}}
 		}, state: Warning, words: "the last copy failed at 11:00: no route to host"},
+		"place gone": {change: func(_ *Facts, w *Want) {
+			w.Trouble = Trouble{Words: "/backup: there is no backup repository", Gone: true, Since: now}
+		}, state: Critical,
+			words: "the backups are gone: /backup: there is no backup repository"},
+		"place away": {change: func(_ *Facts, w *Want) { w.Trouble = Trouble{Words: "no route to host", Since: now} }, state: Warning, words: "cannot be read: no route to host"},
 		"two things": {change: func(f *Facts, _ *Want) {
 			f.LastProven, f.LastDrill, f.LastBackup.Began = nil, nil, ago1(100*time.Hour)
 		}, state: Critical, words: "the last backup is 4 days old", also: "protect.unproven"},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -52,6 +53,7 @@ type protection struct {
 	protectConfig
 	backup, drill, verify, checksum schedule.Schedule
 	maxAge, maxLag                  time.Duration
+	maxRate                         int64 // bytes a second; 0: any
 }
 
 // check reads the block of one server. Errors name the field.
@@ -103,7 +105,26 @@ func (c protectConfig) check() (*protection, error) {
 	if c.MaxRunning < 0 {
 		return nil, errors.New("max_threads_running: a number below 0")
 	}
+	if c.MaxRate != "" {
+		n, err := parseRate(c.MaxRate)
+		if err != nil {
+			return nil, fmt.Errorf("max_rate: %w", err)
+		}
+		p.maxRate = n
+	}
 	return p, c.checkKeys()
+}
+
+// parseRate reads bytes a second with a K, M or G behind them, in steps of 1,024 as everywhere: 50MB, 500K.
+func parseRate(text string) (int64, error) {
+	digits := strings.TrimRight(strings.ToUpper(strings.TrimSuffix(text, "/s")), "BIKMG ")
+	n, err := strconv.ParseInt(digits, 10, 64)
+	unit := strings.TrimRight(strings.TrimSpace(strings.ToUpper(strings.TrimSuffix(text, "/s"))[len(digits):]), "BI")
+	shift, ok := map[string]uint{"": 0, "K": 10, "M": 20, "G": 30}[unit]
+	if err != nil || !ok || n <= 0 || n > 1<<60>>shift {
+		return 0, fmt.Errorf("%q: write it as 50MB or 500KB", text)
+	}
+	return n << shift, nil
 }
 
 // checkPlace reads a place without going there.

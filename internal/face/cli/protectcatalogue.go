@@ -3,53 +3,75 @@ package cli
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 
 	"github.com/rissodb/risso/internal/data/repo"
-	"github.com/rissodb/risso/internal/store/blob"
 	"github.com/rissodb/risso/internal/store/state"
 )
 
-// catalogue notes what lies at a server's place: its backups, and what drills found of them. What was pruned is forgotten.
+// catalogue notes what lies at a server's place: its backups, and what drills found of them. What was pruned is forgotten;
+// when the place cannot be read, or holds no repository any more, what was known of it stays known.
 func (p *protect) catalogue(ctx context.Context, s watched) error {
-	store, err := blob.Open(ctx, s.protect.Place, blob.Options{})
+	place := s.protect.Place
+	known, err := p.facts.Backups(ctx, s.instance.ID, 0)
 	if err != nil {
 		return err
 	}
-	defer store.Close()
-	r, err := repo.Open(ctx, repo.On(store))
-	if errors.Is(err, repo.ErrNoRepository) {
-		return p.facts.KeepBackups(ctx, s.protect.Place, nil)
+	r, closePlace, err := s.protect.openPlace(ctx, place, false)
+	if errors.Is(err, repo.ErrNoRepository) && !slices.ContainsFunc(known, func(b state.Backup) bool { return b.Place == place }) {
+		return nil // the first backup makes it
 	}
 	if err != nil {
 		return err
 	}
+	defer closePlace()
 	headers, err := r.Backups(ctx)
 	if err != nil {
 		return err
 	}
-	var all []string
+	all := make([]string, 0, len(headers))
 	for _, h := range headers {
 		all = append(all, h.ID)
 		if len(h.Partial) > 0 || !p.isOf(h, s) {
 			continue // not the whole server, or another's
 		}
-		if err := p.facts.AddBackup(ctx, catalogued(h, s.protect.Place, s.instance.ID)); err != nil {
+		if err := p.facts.AddBackup(ctx, catalogued(h, place, s.instance.ID)); err != nil {
 			return err
 		}
 	}
-	return p.facts.KeepBackups(ctx, s.protect.Place, all)
+	return p.facts.KeepBackups(ctx, place, all)
 }
 
-// isOf says whether a backup is of a server. Several servers may share a place.
+// isOf says whether a backup is of a server. Several servers may share a place, and somebody may have called one by its
+// address.
 func (p *protect) isOf(h repo.Header, s watched) bool {
-	shared := 0
-	for _, o := range p.servers {
-		if o.protect.Place == s.protect.Place {
-			shared++
-		}
+	if h.Server.Name == s.instance.Name || h.Server.Name == s.instance.Address {
+		return true
 	}
-	return shared == 1 || h.Server.Name == s.instance.Name || h.Server.Name == s.instance.Address
+	id := p.identity(s.instance.ID)
+	if id == "" || id != h.Server.Identity {
+		return false
+	}
+	// Two MariaDB may have the same number: then only the name tells them apart.
+	return !slices.ContainsFunc(p.servers, func(o watched) bool {
+		return o.instance.ID != s.instance.ID && (p.identity(o.instance.ID) == id || o.instance.Name == h.Server.Name)
+	})
+}
+
+// identity is how backups call a server, as far as it was reached; see mysql.Snapshot.ServerIdentity.
+func (p *protect) identity(instance string) string {
+	f, ok := p.board.Facts(instance)
+	if !ok {
+		return ""
+	}
+	if id := f.Text("server_uuid"); id != "" {
+		return id
+	}
+	if domain := f.Text("gtid_domain_id"); domain != "" {
+		return domain + "-" + f.Text("server_id")
+	}
+	return ""
 }
 
 // catalogued is a backup as the store of facts keeps it.
