@@ -144,7 +144,7 @@ func (s *Snapshot) takeAny(ctx context.Context, o SnapshotOptions) error {
 		s.Locked = st
 	}
 	var refusals []string
-	for _, m := range s.methods(o) {
+	for _, m := range SnapshotMethods(s.Server, len(s.lists.Plain) > 0, o.Method) {
 		err := s.take(ctx, m, o)
 		if err == nil {
 			s.Method = m
@@ -212,17 +212,18 @@ func (s *Snapshot) Close() {
 	s.Sessions, s.Locked, s.control = nil, nil, nil
 }
 
-// methods are those that may work, the least burdensome first.
-func (s *Snapshot) methods(o SnapshotOptions) []SnapshotMethod {
-	if o.Method != "" {
-		return []SnapshotMethod{o.Method}
+// SnapshotMethods are those that may work on a server, the least burdensome first. plain: there are tables without
+// transactions. An account may lack the privileges for them.
+func SnapshotMethods(server Server, plain bool, only SnapshotMethod) []SnapshotMethod {
+	if only != "" {
+		return []SnapshotMethod{only}
 	}
 	list := []SnapshotMethod{ByGlobalLock, ByTableLocks, ByComparison}
-	if s.Server.MariaDB() && s.Server.Number >= 100401 { // BACKUP STAGE: 10.4.1
+	if server.MariaDB() && server.Number >= 100401 { // BACKUP STAGE: 10.4.1
 		list = []SnapshotMethod{ByStage, ByTableLocks, ByComparison}
 	}
 	// Tables without transactions have no snapshot: they must not change between it and their lock.
-	if len(s.lists.Plain) == 0 {
+	if !plain {
 		list = append([]SnapshotMethod{ByBinlog}, list...)
 	}
 	return list

@@ -1,0 +1,96 @@
+package dump
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/rissodb/risso/internal/data/chunk"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// Plan is what a backup would do. Sizes are what the server estimates.
+type Plan struct {
+	Flavour   string      `json:"flavour"`
+	Version   string      `json:"version"`
+	Schemas   int         `json:"schemas"`
+	Tables    int         `json:"tables"`
+	Rows      int64       `json:"rows"`
+	Bytes     int64       `json:"bytes"`
+	Views     int         `json:"views"`
+	Sequences int         `json:"sequences"`
+	Largest   []PlanTable `json:"largest"`
+	More      int         `json:"more"`
+	Methods   []string    `json:"methods"` // how the moment would be had, in the order of trying
+	Notes     []string    `json:"notes,omitempty"`
+}
+
+// PlanTable is a table of a Plan.
+type PlanTable struct {
+	Name  string `json:"name"`
+	Bytes int64  `json:"bytes"`
+	Rows  int64  `json:"rows"`
+	How   string `json:"how"` // it is read, in words
+}
+
+// planned is how many tables a plan names.
+const planned = 20
+
+// MakePlan looks what there is to be read, and reads and locks nothing.
+func MakePlan(ctx context.Context, o Options) (Plan, error) {
+	c, err := mysql.Connect(ctx, o.Target, nil)
+	if err != nil {
+		return Plan{}, err
+	}
+	server := c.Server
+	c.Close()
+	st, err := o.Target.ConnectStream(ctx, mysql.StreamOptions{})
+	if err != nil {
+		return Plan{}, err
+	}
+	defer st.Close()
+	if err := st.ForRows(ctx, server); err != nil {
+		return Plan{}, err
+	}
+	l, err := list(ctx, []*mysql.Stream{st}, o.Select)
+	if err != nil {
+		return Plan{}, err
+	}
+	p := Plan{Flavour: string(server.Flavour), Version: server.Version, Schemas: len(l.schemas), Tables: len(l.tables) + len(l.plain), Views: len(l.views), Sequences: len(l.seqs), Bytes: l.bytes, Notes: l.notes()}
+	for i, t := range append(l.tables[:len(l.tables):len(l.tables)], l.plain...) {
+		p.Rows += t.Rows
+		if i >= planned {
+			continue
+		}
+		how, err := howRead(ctx, st, t)
+		if err != nil {
+			return p, err
+		}
+		p.Largest = append(p.Largest, PlanTable{Name: t.TableName.String(), Bytes: t.Bytes, Rows: t.Rows, How: how})
+	}
+	p.More = p.Tables - len(p.Largest)
+	for _, m := range mysql.SnapshotMethods(server, len(l.plain) > 0, o.Snapshot.Method) {
+		p.Methods = append(p.Methods, string(m))
+	}
+	return p, nil
+}
+
+func howRead(ctx context.Context, st *mysql.Stream, info mysql.TableInfo) (string, error) {
+	create, err := st.CreateTable(ctx, info.TableName)
+	if err != nil {
+		return "", err
+	}
+	t, err := mysql.ParseTable(info.Schema, create)
+	if err != nil {
+		return "", err
+	}
+	k, ok := chunk.KeyOf(t)
+	switch {
+	case !ok:
+		return "in one go: it has no primary key, nor a unique one without NULL", nil
+	case k.Cuts == 0:
+		return fmt.Sprintf("in one go, ordered by %s, which cannot be cut", k.Name), nil
+	case !mysql.Transactional(info.Engine):
+		return fmt.Sprintf("locked for reading (%s), cut by %s", info.Engine, k.Name), nil
+	}
+	return "cut by " + k.Name, nil
+}

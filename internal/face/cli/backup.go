@@ -1,0 +1,225 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rissodb/risso/internal/data/dump"
+	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/face/render"
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/sqltext"
+	"github.com/rissodb/risso/internal/store/blob"
+)
+
+type backupFlags struct {
+	serverFlags
+	throttleFlags
+	to, output, method       string
+	schemas, tables, exclude []string
+	replicas                 []string
+	threads                  int
+	lockWait, longQuery      time.Duration
+	killLong, dryRun         bool
+	noUsers, noRows          bool
+}
+
+func newBackup(s Streams) *cobra.Command {
+	var f backupFlags
+	cmd := &cobra.Command{
+		Use:   "backup --dsn DSN --to PLACE",
+		Short: "Take a backup: consistent, in parallel, what did not change is not stored twice",
+		Long: `Takes a logical backup: rows and definitions as they were at one moment, with the place in the
+binary logs that belongs to it. A place is ` + blob.Forms + `;
+keys of S3 come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the usual file.
+
+The moment is had without a lock where the server allows (MariaDB with binary logs), else by a
+lock for the time of a few statements. A request for a lock that is not granted, or that others
+queue behind, is withdrawn and made again later. docs/backup.md has all of it.
+
+` + exitCodesHelp,
+		Example: `  risso backup --dsn 'risso:secret@tcp(db1:3306)/' --to /backups/db1
+  risso backup --dsn 'root@unix(/run/mysqld/mysqld.sock)/' --to 's3://backups/db1?region=eu-central-1'
+  risso backup --dsn 'risso@tcp(db1)/' --to /backups/db1 --schema 'shop*' --exclude shop.sessions --dry-run
+  risso backup --dsn 'risso@tcp(db1)/' --to /backups/db1 --max-lag 10s --replica 'risso@tcp(db2)/' --max-rate 50MB`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runBackup(cmd.Context(), s, f) },
+	}
+	fl := cmd.Flags()
+	f.serverFlags.bind(cmd, "the server to back up")
+	fl.StringVar(&f.to, "to", "", "where to: "+blob.Forms)
+	fl.StringArrayVar(&f.schemas, "schema", nil, "only this schema; patterns with * allowed; may be repeated")
+	fl.StringArrayVar(&f.tables, "table", nil, "only this table, schema.table; patterns with * allowed; may be repeated")
+	fl.StringArrayVar(&f.exclude, "exclude", nil, "not this schema, or schema.table; patterns with * allowed; may be repeated")
+	fl.IntVar(&f.threads, "threads", min(runtime.NumCPU(), 8), "sessions that read")
+	fl.BoolVar(&f.noUsers, "no-users", false, "leave out users, roles and grants")
+	fl.BoolVar(&f.noRows, "no-rows", false, "definitions only")
+	fl.DurationVar(&f.lockWait, "lock-wait", 5*time.Second, "how long a lock may be waited for before the request is withdrawn, and made again later")
+	fl.StringVar(&f.method, "snapshot", "auto", "how the moment is had: auto, binlog (no lock), stage (BACKUP STAGE), global-lock (FLUSH TABLES WITH READ LOCK), table-locks (LOCK TABLES), comparison")
+	fl.BoolVar(&f.killLong, "kill-long-queries", false, "end the statements that a lock would wait for")
+	fl.DurationVar(&f.longQuery, "long-query", time.Second, "from when on a statement counts as long")
+	fl.StringArrayVar(&f.replicas, "replica", nil, "with --max-lag: a replica to look at, as --dsn; may be repeated")
+	fl.BoolVar(&f.dryRun, "dry-run", false, "show what would be read and how, and read no row")
+	fl.StringVarP(&f.output, "output", "o", "text", "text or json")
+	f.throttleFlags.bind(cmd)
+	return cmd
+}
+
+// methodNames are the values of --snapshot.
+var methodNames = map[string]mysql.SnapshotMethod{"auto": "", "binlog": mysql.ByBinlog, "stage": mysql.ByStage, "global-lock": mysql.ByGlobalLock, "table-locks": mysql.ByTableLocks, "comparison": mysql.ByComparison}
+
+// options reads the flags.
+func (f backupFlags) options() (o dump.Options, err error) {
+	method, known := methodNames[f.method]
+	o = dump.Options{Select: dump.Selection{Schemas: f.schemas, Tables: f.tables, Exclude: f.exclude}, Threads: f.threads, NoAccounts: f.noUsers, NoRows: f.noRows, Tool: "risso " + Version(),
+		Snapshot: mysql.SnapshotOptions{LockWait: f.lockWait, Method: method, Guard: mysql.Guard{KillLong: f.killLong, LongQuery: f.longQuery}}}
+	if err := checkOutput(f.output, "text", "json"); err != nil {
+		return o, err
+	}
+	switch {
+	case !known:
+		return o, usageError("--snapshot %q: auto, binlog, stage, global-lock, table-locks or comparison", f.method)
+	case f.threads < 1 || f.threads > 64:
+		return o, usageError("--threads %d: 1 to 64", f.threads)
+	case f.lockWait < 10*time.Millisecond || f.lockWait > time.Hour:
+		return o, usageError("--lock-wait %s: 10ms to 1h", f.lockWait)
+	case f.longQuery <= 0:
+		return o, usageError("--long-query %s: more than 0", f.longQuery)
+	case len(f.replicas) > 0 && f.maxLag <= 0:
+		return o, usageError("--replica is looked at for --max-lag: say how far behind it may be")
+	case f.to == "" && !f.dryRun:
+		return o, &exitError{code: exitUsage, err: errors.New("no place for the backup"), hint: "give --to " + blob.Forms}
+	}
+	if err := o.Select.Check(); err != nil {
+		return o, usageError("%w", err)
+	}
+	if f.to != "" {
+		if err := blob.Check(f.to); err != nil {
+			return o, err
+		}
+	}
+	if o.Target, err = f.target(); err != nil {
+		return o, err
+	}
+	if o.Name = f.dsn; strings.ContainsAny(f.dsn, "@/(:") || f.dsn == "" {
+		o.Name = o.Target.Address()
+	}
+	return o, nil
+}
+
+func runBackup(ctx context.Context, s Streams, f backupFlags) error {
+	o, err := f.options()
+	if err != nil {
+		return err
+	}
+	debug.SetGCPercent(20) // the buffers for chunks are large and live long: they shall not double the memory
+	progress := newProgress(s.Err)
+	defer progress.end()
+	var events []mysql.GuardEvent
+	o.Snapshot.Guard.Said = func(e mysql.GuardEvent) {
+		e.Text = strings.TrimSpace(string(sqltext.Redact(nil, []byte(e.Text))))
+		events = append(events, e)
+		progress.end()
+		fmt.Fprintln(s.Err, "risso:", guardWords(e))
+	}
+	if f.dryRun {
+		plan, err := dump.MakePlan(ctx, o)
+		if err != nil {
+			return backupFailure(ctx, err)
+		}
+		if f.output == "json" {
+			return render.JSON(s.Out, plan)
+		}
+		planText(s.Out, plan, f.to)
+		return nil
+	}
+	var replicas []mysql.Target
+	for _, dsn := range f.replicas {
+		t, err := serverFlags{dsn: dsn, configFile: f.configFile, defaultsFile: f.defaultsFile}.target()
+		if err != nil {
+			return err
+		}
+		replicas = append(replicas, t)
+	}
+	gate, err := f.gate(ctx, f.threads+1, o.Target, replicas...)
+	if err != nil {
+		return err
+	}
+	defer gate.Close()
+	o.Gate = gate
+	r, closePlace, err := makeRepo(ctx, f.to)
+	if err != nil {
+		return err
+	}
+	defer closePlace()
+	o.Progress = func(p dump.Progress) {
+		progress.show(func(elapsed float64) string { return backupProgress(p, elapsed) })
+	}
+	result, err := dump.Run(ctx, r, o)
+	progress.end()
+	if err != nil {
+		return backupFailure(ctx, err)
+	}
+	held, _ := gate.Held()
+	if f.output == "json" {
+		return render.JSON(s.Out, struct {
+			dump.Result
+			To       string             `json:"to"`
+			Held     float64            `json:"throttled_seconds"`
+			Guardian []mysql.GuardEvent `json:"guardian,omitempty"`
+		}{result, placeWords(f.to), held.Seconds(), events})
+	}
+	backupText(s.Out, result, placeWords(f.to), held)
+	return nil
+}
+
+// makeRepo opens the repository in a place, and makes one where there is none.
+func makeRepo(ctx context.Context, place string) (*repo.Repo, func(), error) {
+	store, err := blob.Open(ctx, place, blob.Options{})
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := repo.Create(ctx, repo.On(store))
+	if err != nil {
+		store.Close()
+		return nil, nil, fmt.Errorf("%s: %w", placeWords(place), err)
+	}
+	return r, func() { store.Close() }, nil
+}
+
+// placeWords is a place as people call it: without what follows a ?, and a folder in full.
+func placeWords(place string) string {
+	place, _, _ = strings.Cut(place, "?")
+	if !strings.Contains(place, "://") {
+		if abs, err := filepath.Abs(place); err == nil {
+			return abs
+		}
+	}
+	return place
+}
+
+// backupFailure is an error with what mends it.
+func backupFailure(ctx context.Context, err error) error {
+	var e *mysql.Error
+	switch {
+	case ctx.Err() != nil:
+		return failure(exitFailed, "there is no backup of this run; what was stored serves the next one", errors.New("interrupted"))
+	case errors.Is(err, dump.ErrNothing):
+		return &exitError{code: exitUsage, err: err}
+	case errors.Is(err, dump.ErrChanged):
+		return failure(exitFailed, "take the backup again: what was stored is not stored twice; on MySQL 8 and later GRANT BACKUP_ADMIN keeps schema changes waiting", err)
+	case errors.Is(err, mysql.ErrLocks):
+		return failure(exitFailed, "raise --lock-wait, say --kill-long-queries, or take the backup from a replica", err)
+	case errors.As(err, &e):
+		return failure(exitFailed, e.Hint, err)
+	}
+	return failure(exitFailed, "there is no backup of this run; what was stored serves the next one", err)
+}

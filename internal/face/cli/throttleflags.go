@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/throttle"
+)
+
+// throttleFlags say how much load a command may put on a server.
+type throttleFlags struct {
+	maxLag     time.Duration
+	maxRunning int
+	maxRate    string
+}
+
+// bind adds the flags to a command.
+func (f *throttleFlags) bind(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.DurationVar(&f.maxLag, "max-lag", 0, "wait while a replica, or the server as a replica, is further behind than this; 0: never")
+	fl.IntVar(&f.maxRunning, "max-threads-running", 0, "wait while the server runs more statements than this at once, Risso's own left out; 0: never")
+	fl.StringVar(&f.maxRate, "max-rate", "", "read or write no more than so many bytes a second: 50MB, 1GiB (default: no limit)")
+}
+
+// gate gives what work has to pass. own is how many sessions of Risso's work on the server. The caller closes it.
+func (f throttleFlags) gate(ctx context.Context, own int, server mysql.Target, replicas ...mysql.Target) (*throttle.Gate, error) {
+	limits, err := f.limits(own)
+	if err != nil {
+		return nil, err
+	}
+	g, err := throttle.New(ctx, limits, server, replicas...)
+	if err != nil {
+		return nil, serverFailure(err)
+	}
+	return g, nil
+}
+
+func (f throttleFlags) limits(own int) (throttle.Limits, error) {
+	l := throttle.Limits{MaxLag: f.maxLag, MaxThreadsRunning: f.maxRunning, Own: own}
+	if f.maxLag < 0 || f.maxRunning < 0 {
+		return l, usageError("--max-lag and --max-threads-running must not be negative")
+	}
+	if f.maxRate != "" {
+		var err error
+		if l.MaxRate, err = parseBytes(f.maxRate); err != nil || l.MaxRate == 0 {
+			return l, usageError("--max-rate %q: bytes a second, such as 50MB or 1GiB", f.maxRate)
+		}
+	}
+	return l, nil
+}
+
+// parseBytes reads a number of bytes: 500, 64K, 50MB (decimal), 1GiB (binary).
+func parseBytes(s string) (int64, error) {
+	number := strings.TrimRight(s, "kKMGTiB")
+	v, err := strconv.ParseFloat(number, 64)
+	if err != nil || v < 0 {
+		return 0, fmt.Errorf("%q is no number of bytes: 500, 64K, 50MB, 1GiB", s)
+	}
+	base := 1000.0
+	unit := strings.TrimSuffix(s[len(number):], "B")
+	if strings.HasSuffix(unit, "i") {
+		base, unit = 1024, unit[:len(unit)-1]
+	}
+	for i, u := range []string{"", "K", "M", "G", "T"} {
+		if strings.EqualFold(unit, u) && v*pow(base, i) < 1<<62 {
+			return int64(v * pow(base, i)), nil
+		}
+	}
+	return 0, fmt.Errorf("%q is no number of bytes: 500, 64K, 50MB, 1GiB", s)
+}
+
+func pow(base float64, n int) float64 {
+	v := 1.0
+	for range n {
+		v *= base
+	}
+	return v
+}
