@@ -30,7 +30,7 @@ type Snapshot struct {
 	DDLBlocked bool
 	Notes      []string
 
-	control *Stream
+	control *Stream // asks for locks and positions; its transaction, if any, is of no moment
 	lists   Lists
 	ddl     map[string]int64 // counters of statements that change schemas, at the moment
 }
@@ -201,6 +201,9 @@ func (s *Snapshot) session(ctx context.Context, t Target) (*Stream, error) {
 	}
 	return st, nil
 }
+
+// Control is a session that is outside of the moment, for definitions, which have no snapshot.
+func (s *Snapshot) Control() *Stream { return s.control }
 
 // Close ends the sessions and so all that they held.
 func (s *Snapshot) Close() {

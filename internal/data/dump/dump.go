@@ -178,18 +178,14 @@ func (j *job) work(ctx context.Context) (err error) {
 	if j.snap.Locked != nil {
 		g.Go(func() error { return j.plainTables(ctx) })
 	}
-	for i, st := range j.snap.Sessions {
+	g.Go(func() error { return (&worker{job: j, st: j.snap.Control()}).definitions(ctx) })
+	for _, st := range j.snap.Sessions {
 		w, err := newWorker(j, st)
 		if err != nil {
 			return err
 		}
 		g.Go(func() error {
 			defer w.close()
-			if i == 0 {
-				if err := w.definitions(ctx); err != nil {
-					return err
-				}
-			}
 			return w.run(ctx)
 		})
 	}
