@@ -49,6 +49,7 @@ a killed comparison left is put back by --restore. --dry-run shows the statement
 ` + exitCodesHelp,
 		Example: `  risso bench compare before.json after.json
   risso bench compare point_select --dsn-a 'root@tcp(db1:3306)/sbtest' --dsn-b 'root@tcp(db2:3306)/sbtest' --threads 16
+  risso bench compare read_write --dsn-a 'root@tcp(db1:3306)/sbtest' --dsn-b 'postgres://root@db2/sbtest'
   risso bench compare update_index --dsn 'root@unix(/run/mysqld/mysqld.sock)/sbtest' \
       --set-a innodb_flush_log_at_trx_commit=1 --set-b innodb_flush_log_at_trx_commit=2 --dry-run`,
 		Args: cobra.MaximumNArgs(2),
@@ -60,8 +61,8 @@ a killed comparison left is put back by --restore. --dry-run shows the statement
 	f.measureFlags.bind(cmd, 10*time.Second)
 	fl.IntVar(&f.threads, "threads", 1, "sessions at a time")
 	fl.Float64Var(&f.rate, "rate", 0, "transactions a second, by a Poisson process; 0: as many as the sessions can")
-	fl.StringVar(&f.dsnA, "dsn-a", "", "server A")
-	fl.StringVar(&f.dsnB, "dsn-b", "", "server B")
+	fl.StringVar(&f.dsnA, "dsn-a", "", "server A, written as --dsn")
+	fl.StringVar(&f.dsnB, "dsn-b", "", "server B, which may be of another kind")
 	fl.StringArrayVar(&f.setA, "set-a", nil, "variable=value of A; may be repeated")
 	fl.StringArrayVar(&f.setB, "set-b", nil, "variable=value of B; may be repeated")
 	fl.IntVar(&f.runs, "runs", 10, "runs of each")

@@ -205,6 +205,14 @@ func TestScriptTouchesOnlyItsOwn(t *testing.T) {
 		do("cleanup", exitOK, "")
 		file(create, "  - DROP TABLE third\n")
 		do("cleanup", exitFailed, "third") // it is not there
+		// Without teardown.
+		if err := os.WriteFile(path, []byte("setup:\n"+create+"  - CREATE TABLE fourth (id INT PRIMARY KEY)\n  - CREATE TABLE fifth (id INT REFERENCES fourth (id))\ntransactions: [{statements: [SELECT 1]}]\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		do("prepare", exitOK, "")
+		do("cleanup", exitFailed, "is not prepare's, and stays")
+		do("prepare", exitOK, "") // the others were dropped
+		do("cleanup", exitFailed, "is not prepare's, and stays")
 		file("  - DROP TABLE account\n", drop)
 		do("prepare", exitUsage, "prepare did not make")
 		if dsn != pg.URL("") {
@@ -256,6 +264,9 @@ func TestCheckOntime(t *testing.T) {
 	code, out, errs := benchmark(t, append([]string{"check"}, size...)...)
 	if code != exitFailed || !strings.Contains(out, "BROKEN  flights per year") || strings.Count(errs, "\n") != 1 {
 		t.Errorf("code %d, %s%s", code, out, errs)
+	}
+	if code, _, errs := benchmark(t, "check", "ontime", "--dsn", n.DSN+"test"); code != exitFailed || !strings.Contains(errs, "risso bench prepare ontime") {
+		t.Errorf("code %d, %s", code, errs)
 	}
 	if code, _, errs := benchmark(t, "check", "point_select", "--dsn", n.DSN+"flights"); code != exitUsage || !strings.Contains(errs, "tpcc and ontime have") {
 		t.Errorf("code %d, %s", code, errs)

@@ -112,7 +112,11 @@ number for good, and says in words what goes on.`,
 	root.SetIn(s.In)
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
-	root.AddCommand(newServe(s), newTop(s), newDigest(s), newExplain(s), newTrace(s), newBench(s), newBackup(s), newSandboxCmd(), newToken(s),
+	root.AddCommand(newServe(s), newTop(s),
+		newDigest(s), newExplain(s), newTrace(s),
+		newBench(s),
+		newBackup(s),
+		newSandboxCmd(), newToken(s),
 		&cobra.Command{Use: "exit-codes", Short: "Exit codes of all commands", Long: exitCodesHelp})
 	root.CompletionOptions.HiddenDefaultCmd = true
 	return root
