@@ -16,6 +16,7 @@ type progress struct {
 	start time.Time
 	next  time.Time
 	shown bool
+	of    string // the stage that start is the beginning of
 }
 
 // newProgress begins to measure. What ends within half a second shows nothing.
