@@ -126,7 +126,7 @@ number for good, and says in words what goes on.`,
 		newDigest(s), newExplain(s), newTrace(s),
 		newBench(s),
 		newBackup(s), newDrill(s), newCheck(s),
-		newSandboxCmd(), newToken(s),
+		newRestore(s), newSandboxCmd(), newToken(s),
 		&cobra.Command{Use: "exit-codes", Short: "Exit codes of all commands", Long: exitCodesHelp})
 	root.CompletionOptions.HiddenDefaultCmd = true
 	return root
