@@ -5,8 +5,11 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"time"
 
+	"github.com/rissodb/risso/internal/data/drill"
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/face/web"
 	"github.com/rissodb/risso/internal/store/state"
 )
 
@@ -18,7 +21,7 @@ func (p *protect) catalogue(ctx context.Context, s watched) error {
 	if err != nil {
 		return err
 	}
-	r, closePlace, err := s.protect.openPlace(ctx, place, false)
+	r, closePlace, err := p.openPlace(ctx, s.protect, place, false)
 	if errors.Is(err, repo.ErrNoRepository) && !slices.ContainsFunc(known, func(b state.Backup) bool { return b.Place == place }) {
 		return nil // the first backup makes it
 	}
@@ -26,21 +29,83 @@ func (p *protect) catalogue(ctx context.Context, s watched) error {
 		return err
 	}
 	defer closePlace()
-	headers, err := r.Backups(ctx)
+	entries, err := r.Catalogue(ctx)
 	if err != nil {
 		return err
 	}
-	all := make([]string, 0, len(headers))
-	for _, h := range headers {
-		all = append(all, h.ID)
-		if len(h.Partial) > 0 || !p.isOf(h, s) {
+	all := make([]string, 0, len(entries))
+	mine := map[string]bool{}
+	var damaged error
+	for _, e := range entries {
+		if !e.Whole {
+			continue
+		}
+		all = append(all, e.ID)
+		if e.Err != nil {
+			damaged = errors.Join(damaged, e.Err)
+			continue
+		}
+		if len(e.Header.Partial) > 0 || !p.isOf(e.Header, s) {
 			continue // not the whole server, or another's
 		}
-		if err := p.facts.AddBackup(ctx, catalogued(h, place, s.instance.ID)); err != nil {
+		mine[e.ID] = true
+		if err := p.facts.AddBackup(ctx, catalogued(e.Header, place, s.instance.ID)); err != nil {
 			return err
 		}
 	}
-	return p.facts.KeepBackups(ctx, place, all)
+	if err := p.facts.KeepBackups(ctx, place, all); err != nil {
+		return err
+	}
+	if err := p.proofs(ctx, r, s, mine); err != nil {
+		return err
+	}
+	if err := p.retention(ctx, r, s); err != nil {
+		return err
+	}
+	return damaged
+}
+
+// proofs notes what drills found that were made by hand, or elsewhere.
+func (p *protect) proofs(ctx context.Context, r *repo.Repo, s watched, mine map[string]bool) error {
+	if !r.Readable() {
+		return nil
+	}
+	list, err := drill.Proofs(ctx, r, "")
+	if err != nil {
+		return err
+	}
+	for _, proof := range list {
+		if !mine[proof.Backup] {
+			continue
+		}
+		d, err := drilled(proof, s.protect.Place, s.instance.ID)
+		if err != nil {
+			return err
+		}
+		if _, err := p.facts.AddDrill(ctx, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// retention asks why each backup is kept.
+func (p *protect) retention(ctx context.Context, r *repo.Repo, s watched) error {
+	if !s.protect.Retention.any() {
+		return nil
+	}
+	list, err := r.Plan(ctx, repo.PruneOptions{Retention: s.protect.Retention.policy(), Zone: time.Local})
+	if err != nil {
+		return err
+	}
+	kept := map[web.BackupKey]web.Kept{}
+	for _, d := range list {
+		kept[web.BackupKey{Place: s.protect.Place, ID: d.ID}] = web.Kept{Keep: d.Keep, Reasons: d.Reasons}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.kept[s.instance.ID] = kept
+	return nil
 }
 
 // isOf says whether a backup is of a server. Several servers may share a place, and somebody may have called one by its

@@ -22,27 +22,50 @@ func (p *protect) task(s watched, kind state.JobKind) jobs.Task {
 	switch kind {
 	case state.JobBackup:
 		return p.backupTask(s)
+	case state.JobCopy:
+		return p.copyTask(s)
+	case state.JobPrune:
+		return p.pruneTask(s)
+	case state.JobDrill:
+		return p.drillTask(s)
+	case state.JobVerify:
+		return p.verifyTask(s)
+	case state.JobMirror:
+		return p.mirrorTask(s)
+	case state.JobChecksum:
+		return p.checksumTask(s)
 	}
 	return nil
 }
 
 // openPlace opens the repository of a server's place; create makes one where there is none.
-func (c *protection) openPlace(ctx context.Context, place string, create bool) (*repo.Repo, func(), error) {
+func (p *protect) openPlace(ctx context.Context, c *protection, place string, create bool) (*repo.Repo, func(), error) {
+	keys := repo.Keys{Recipients: c.recipients, CacheDir: filepath.Join(p.dir(), "keys")}
+	if c.IdentityFile != "" {
+		list, err := repo.ReadIdentities(c.IdentityFile)
+		if err != nil {
+			return nil, nil, err
+		}
+		keys.Identities = list
+	}
 	store, err := blob.Open(ctx, place, blob.Options{})
 	if err != nil {
 		return nil, nil, err
 	}
-	open := repo.Open
+	open := repo.OpenWith
 	if create {
-		open = repo.Create
+		open = repo.CreateWith
 	}
-	r, err := open(ctx, repo.On(store))
+	r, err := open(ctx, repo.On(store), keys)
 	if err != nil {
 		store.Close()
 		return nil, nil, fmt.Errorf("%s: %w", shownPlace(place), err)
 	}
 	return r, func() { store.Close() }, nil
 }
+
+// dir is the folder of Risso's data.
+func (p *protect) dir() string { return filepath.Dir(p.facts.Path()) }
 
 // shownPlace is a place without what follows a ?.
 func shownPlace(place string) string {
@@ -55,7 +78,7 @@ func (p *protect) backupTask(s watched) jobs.Task {
 	return func(ctx context.Context, report *jobs.Report) (jobs.Result, error) {
 		c := s.protect
 		report.Stage("open the place")
-		r, closePlace, err := c.openPlace(ctx, c.Place, true)
+		r, closePlace, err := p.openPlace(ctx, c, c.Place, true)
 		if err != nil {
 			return jobs.Result{}, err
 		}
@@ -103,7 +126,7 @@ func logHeader(report *jobs.Report, h repo.Header) {
 // physicalBackup copies the server's files.
 func (p *protect) physicalBackup(ctx context.Context, report *jobs.Report, s watched, r *repo.Repo, gate *throttle.Gate) (jobs.Result, error) {
 	h, err := physical.Take(ctx, physical.Options{Target: s.target, Repo: r, Name: s.instance.Name, Threads: s.protect.threads(), Gate: physicalGate{gate},
-		JournalDir: filepath.Join(filepath.Dir(p.facts.Path()), "physical"),
+		JournalDir: filepath.Join(p.dir(), "physical"),
 		Progress: func(p physical.Progress) {
 			report.Stage(p.Stage)
 			report.Set(p.Done, p.Total, "bytes")

@@ -89,8 +89,11 @@ func (p *protect) job(s watched, kind state.JobKind) (jobs.Job, bool) {
 		j.Schedule, j.Place = c.Checksum, ""
 	case state.JobCopy:
 		j.After, j.Place = name(state.JobBackup), c.CopyTo
-	case state.JobPrune:
+	case state.JobPrune: // nothing goes before its copy is there
 		j.After = name(state.JobBackup)
+		if c.CopyTo != "" {
+			j.After = name(state.JobCopy)
+		}
 	}
 	return j, true
 }
@@ -172,7 +175,7 @@ func (r retentionConfig) words() string {
 	for _, p := range []struct {
 		n    int
 		what string
-	}{{r.Last, "last"}, {r.Daily, "daily"}, {r.Weekly, "weekly"}, {r.Monthly, "monthly"}} {
+	}{{r.Last, "last"}, {r.Daily, "daily"}, {r.Weekly, "weekly"}, {r.Monthly, "monthly"}, {r.Yearly, "yearly"}} {
 		if p.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what))
 		}
