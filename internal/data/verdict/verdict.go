@@ -218,7 +218,7 @@ func (r *round) mirror() {
 	if !r.want.Mirror {
 		return
 	}
-	_, runs := r.running(state.JobMirror)
+	run, runs := r.running(state.JobMirror)
 	last := p.WindowTo
 	for _, m := range p.Mirrors {
 		if m.Last.After(last) {
@@ -226,6 +226,7 @@ func (r *round) mirror() {
 		}
 	}
 	switch behind := r.now.Sub(last); {
+	case runs && r.now.Sub(run.Began) < mirrorLate: // it has just begun
 	case last.IsZero() && runs:
 		r.add("mirror", fleet.SeverityWarning, time.Time{}, "binary logs are to be mirrored, and nothing is mirrored yet")
 	case last.IsZero():
