@@ -98,8 +98,12 @@ func (r *round) add(id string, s fleet.Severity, since time.Time, format string,
 		}
 	}
 	remedy := ""
+	_, backs := r.running(state.JobBackup)
 	switch id {
 	case "never", "stale":
+		if backs {
+			break // it is being mended
+		}
 		remedy = "risso backup --dsn … --to " + quote(place)
 	case "unproven", "drill_failed":
 		remedy = "risso drill --from " + quote(place)

@@ -82,7 +82,7 @@ test('the timeline shows weeks at first and all on request; failed tries stand a
 
 test('a server without anything still has an axis', () => {
   const t = timelineOf(detail({}), NOW, false);
-  expect(t.to - t.from).toBeGreaterThan(D);
+  expect(t.to - t.from).toBeGreaterThan(H);
   expect(ticks(t.from, t.to).length).toBeGreaterThan(1);
   expect(ticks(NOW - 35 * D, NOW).length).toBeLessThan(10);
   expect(left(5, 0, 10)).toBe('50.000%');
