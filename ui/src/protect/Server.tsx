@@ -129,8 +129,8 @@ function Backups({ list, now, picked }: { list: ProtectBackup[]; now: number; pi
                 <td class="num" title={exact(b.stored, 'B')}>{human(b.stored, 'B')}</td>
                 <td class="num">{human(b.tables)}</td>
                 <td class="num" title={exact(b.rows)}>{human(b.rows)}</td>
-                <td>{b.proven ? <Moment t={b.proven} now={now} /> : <span class="unproven">{(b.proofs ?? []).length > 0 ? 'failed' : 'never'}</span>}</td>
-                {kept && <td class="c-kept">{b.kept ? (b.kept.keep ? (b.kept.reasons ?? []).join(', ') : <span class="bad">goes at the next prune</span>) : ''}</td>}
+                <td>{b.proven ? <Moment t={b.proven} now={now} /> : ((b.proofs ?? []).length > 0 ? <b class="bad">failed</b> : <span class="quiet">no</span>)}</td>
+                {kept && <td class="c-kept">{b.kept ? (b.kept.keep ? (b.kept.reasons ?? []).join(', ') : <span class="quiet">goes at the next prune</span>) : ''}</td>}
                 <td class="c-value" title={b.position}>{short(b.position)}{b.position && <Copy text={b.position} />}</td>
               </tr>
             ))}
