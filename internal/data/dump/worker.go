@@ -26,6 +26,7 @@ func newWorker(j *job, st *mysql.Stream) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
+	keeper.Plain = j.NoCompression
 	return &worker{job: j, st: st, sink: newSink(j, keeper), locked: st == j.snap.Locked}, nil
 }
 
