@@ -14,8 +14,9 @@ import (
 )
 
 const (
-	flushSize = 1 << 20 // bytes that are gathered before they are written
-	syncEvery = 50 * time.Millisecond
+	flushSize = 1 << 20                // bytes that are gathered before they are written
+	syncEvery = 20 * time.Millisecond  // at most so long an acknowledgement is held back while more comes
+	syncBusy  = 200 * time.Millisecond // and without acknowledgements what came is not yet synced, while more comes
 )
 
 // writer writes one log. What stands in the file already is never written again.
