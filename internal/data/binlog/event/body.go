@@ -105,9 +105,21 @@ func ParseFormat(raw []byte) (Format, error) {
 	f.number = n
 	if f.hasAlgorithm = n >= 50601 || f.MariaDB() && n >= 50300; f.hasAlgorithm {
 		f.lens = f.lens[:len(f.lens)-ChecksumLen-1]
-		f.Checksum = raw[algorithmAt(raw)] == 1
+		algorithm := raw[algorithmAt(raw)]
+		f.Checksum = algorithm == 1
+		if !f.Checksum && (algorithm != 0 || hidesChecksum(raw)) {
+			return Format{}, fmt.Errorf("%w: its format description says checksum %d", ErrDamaged, algorithm)
+		}
 	}
 	return f, nil
+}
+
+// hidesChecksum says whether a format description that says that there are no checksums was one that said there are: its own
+// would be right then.
+func hidesChecksum(raw []byte) bool {
+	b := bytes.Clone(raw)
+	b[algorithmAt(b)] = 1
+	return VerifyChecksum(b)
 }
 
 // PlainFormat is a copy of a format description event that says that events have no checksums.

@@ -217,6 +217,9 @@ func (r *Reader) nextOuter() (e Event, opened bool, err error) {
 	if e.Length < HeaderLen || e.Length > maxLength {
 		return e, false, fmt.Errorf("%w at position %d: an event of %d bytes", ErrDamaged, r.pos, e.Length)
 	}
+	if e.Pos == int64(len(Magic)) && e.Type != TypeFormatDescription {
+		return e, false, fmt.Errorf("%w: its first event is of type %d, not a format description", ErrDamaged, e.Type)
+	}
 	if e.Type == TypePayload && !r.o.KeepPayload {
 		return e, true, r.openPayload(e)
 	}
