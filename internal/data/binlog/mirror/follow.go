@@ -226,6 +226,11 @@ func (f *follower) stream(d *mysql.Dump) error {
 			// The server begins with it wherever a stream begins.
 		default:
 			event.ClearInUse(raw)
+			if h.Type == event.TypeStartEncryption {
+				f.note(true, "%s is encrypted on the server, which sends it in the clear: so it is here, byte for byte what the server decrypts, not what its file holds", f.w.name())
+				raw = event.Readable(raw, f.w.sums)
+				h = event.ParseHeader(raw)
+			}
 			if err := f.w.add(raw, h); err != nil {
 				return err
 			}
