@@ -218,7 +218,7 @@ func (f *follower) serverEvent(ctx context.Context, name string, pos int64, typ 
 			return nil, err
 		}
 		h := event.ParseHeader(raw)
-		if event.Artificial(h) || h.Type == event.TypeFormatDescription && typ != h.Type {
+		if event.Artificial(h) || (h.Type == event.TypeFormatDescription || h.Type == event.TypeStartEncryption) && typ != h.Type {
 			continue
 		}
 		return slices.Clone(raw), nil

@@ -222,8 +222,8 @@ func (f *follower) stream(d *mysql.Dump) error {
 				return err
 			}
 		case event.Artificial(h):
-		case h.Type == event.TypeFormatDescription && f.w.pos > int64(len(event.Magic)):
-			// The server begins with it wherever a stream begins.
+		case h.Type == event.TypeFormatDescription && f.w.pos > int64(len(event.Magic)), h.Type == event.TypeStartEncryption && f.w.last > int64(len(event.Magic)):
+			// The server begins with them wherever a stream begins.
 		default:
 			event.ClearInUse(raw)
 			if h.Type == event.TypeStartEncryption {
@@ -313,6 +313,12 @@ func (f *follower) rotate(d *mysql.Dump, r event.Rotate) error {
 	}
 	path := filepath.Join(f.o.Dir, root, f.key, r.Name)
 	w, err := create(path)
+	if st, serr := os.Stat(path); errors.Is(err, os.ErrExist) && serr == nil && st.Size() < int64(len(event.Magic)) {
+		// A process was killed when it had made the file and written nothing.
+		if err = os.Remove(path); err == nil {
+			w, err = create(path)
+		}
+	}
 	if errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("%w: %s is there already", ErrForeign, path)
 	} else if err != nil {
