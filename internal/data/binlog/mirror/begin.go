@@ -119,7 +119,7 @@ func (f *follower) resume(ctx context.Context, s Series, logs []mysql.Log) (from
 	} else if err != nil {
 		return from, false, err
 	}
-	if torn > 0 {
+	if torn > 0 && !f.retrying {
 		f.note(true, "%s: the last %d bytes were of an event that was cut off; it is fetched again", newest.Name, torn)
 	}
 	same, err := f.sameTail(ctx, w, logs[i])
