@@ -106,8 +106,11 @@ func classify(t Target, err error) error {
 	return &Error{Target: t.String(), Class: class, Hint: h, Err: err}
 }
 
-// ClassOf tells what kind of trouble a driver's error is.
+// ClassOf tells what kind of trouble a driver's error is; "" for none.
 func ClassOf(err error) Class {
+	if err == nil {
+		return ""
+	}
 	var mine *Error
 	if errors.As(err, &mine) {
 		return mine.Class

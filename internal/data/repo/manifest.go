@@ -11,6 +11,7 @@ type Kind string
 const (
 	Logical  Kind = "logical"  // rows and definitions, by SQL
 	Physical Kind = "physical" // the server's own files
+	Copying  Kind = "copy"     // no backup: backups are being copied into this place; never whole
 )
 
 // Header says what a backup is. It is the first line of a manifest, so that a catalogue reads no further.

@@ -16,11 +16,14 @@ import (
 // KeepPart stores a piece of a physical backup.
 func (k *Keeper) KeepPart(ctx context.Context, id string, number int, raw []byte) (Part, error) {
 	h := sha256.Sum256(raw)
-	k.out = appendSeal(k.zw.EncodeAll(raw, k.out[:0]))
-	if err := k.repo.store.Put(ctx, partKey(id, number), bytes.NewReader(k.out)); err != nil {
+	object, err := k.pack(raw)
+	if err != nil {
+		return Part{}, err
+	}
+	if err := k.repo.store.Put(ctx, partKey(id, number), bytes.NewReader(object)); err != nil {
 		return Part{}, fmt.Errorf("store part %d of %s: %w", number, id, err)
 	}
-	return Part{Number: number, Bytes: int64(len(raw)), Hash: hex.EncodeToString(h[:]), Stored: int64(len(k.out))}, nil
+	return Part{Number: number, Bytes: int64(len(raw)), Hash: hex.EncodeToString(h[:]), Stored: int64(len(object))}, nil
 }
 
 // Part reads the raw bytes of a piece of a physical backup. As with Chunk, that they are damaged is known at their end.
@@ -33,7 +36,7 @@ func (r *Repo) Part(ctx context.Context, id string, p Part) (io.ReadCloser, erro
 	if err != nil {
 		return nil, err
 	}
-	o, err := openObject(name, rc)
+	o, err := r.openObject(name, rc)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +81,11 @@ func (r *Repo) AddProof(ctx context.Context, p Proof) error {
 		return err
 	}
 	key := proofPrefix + p.Backup + "/" + p.Time.UTC().Format(proofTime)
-	if err := r.store.Put(ctx, key, bytes.NewReader(appendSeal(k.zw.EncodeAll(p.JSON, nil)))); err != nil {
+	object, err := k.pack(p.JSON)
+	if err != nil {
+		return err
+	}
+	if err := r.store.Put(ctx, key, bytes.NewReader(object)); err != nil {
 		return fmt.Errorf("store the proof of %s: %w", p.Backup, err)
 	}
 	return nil
@@ -125,7 +132,7 @@ func (r *Repo) readObject(ctx context.Context, name, key string) ([]byte, error)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
-	o, err := openObject(name, rc)
+	o, err := r.openObject(name, rc)
 	if err != nil {
 		return nil, err
 	}

@@ -278,8 +278,8 @@ and --verify reads them and compares.
 	return cmd
 }
 
-// listed is a series as it is shown.
-type listed struct {
+// listedLogs is a series as it is shown.
+type listedLogs struct {
 	Series string       `json:"series,omitempty"`
 	Logs   []mirror.Log `json:"logs"`
 	Gaps   []string     `json:"gaps"`
@@ -292,7 +292,7 @@ func runBinlogList(ctx context.Context, s Streams, f logFlags, output string, ve
 	if verify && f.from == "" {
 		return usageError("--verify is for mirrored logs: say --from PLACE")
 	}
-	var out []listed
+	var out []listedLogs
 	p := newProgress(s.Err)
 	defer p.end()
 	if f.from != "" && len(args) == 0 {
@@ -314,7 +314,7 @@ func runBinlogList(ctx context.Context, s Streams, f logFlags, output string, ve
 					return ended(ctx, err)
 				}
 			}
-			out = append(out, listed{series.Key, series.Logs, series.Gaps()})
+			out = append(out, listedLogs{series.Key, series.Logs, series.Gaps()})
 		}
 		if len(out) == 0 {
 			return fmt.Errorf("no mirrored logs in %s", placeWords(f.from))
@@ -325,7 +325,7 @@ func runBinlogList(ctx context.Context, s Streams, f logFlags, output string, ve
 			return err
 		}
 		defer closeIt()
-		var l listed
+		var l listedLogs
 		for _, file := range files {
 			x, err := scanFile(ctx, file)
 			if err != nil && !errors.Is(err, event.ErrTorn) {
@@ -375,7 +375,7 @@ func verifySeries(ctx context.Context, place repo.Store, series mirror.Series, p
 	return nil
 }
 
-func listText(s Streams, l listed, verified bool) {
+func listText(s Streams, l listedLogs, verified bool) {
 	if l.Series != "" {
 		fmt.Fprintf(s.Out, "%s\n", l.Series)
 	}

@@ -16,6 +16,7 @@ type progress struct {
 	start time.Time
 	next  time.Time
 	shown bool
+	of    string // the stage that start is the beginning of
 }
 
 // newProgress begins to measure. What ends within half a second shows nothing.
@@ -61,6 +62,7 @@ func (p *progress) clear() {
 	defer p.mu.Unlock()
 	if p.shown && p.out != nil {
 		fmt.Fprint(p.out, "\r\x1b[K")
+		p.shown = false
 	}
 }
 
