@@ -146,3 +146,12 @@ func (c *Conn) PluginState(ctx context.Context, name string) (string, error) {
 	}
 	return state, nil
 }
+
+// IsReplica says whether the server is told to replicate from another.
+func (c *Conn) IsReplica(ctx context.Context) (bool, error) {
+	rows, err := c.Maps(ctx, c.Server.replicaStatusStatement())
+	return len(rows) > 0, err
+}
+
+// ReplicaPrivilege is the privilege that IsReplica needs.
+func (s Server) ReplicaPrivilege() string { return s.replicaPrivilege() }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/rissodb/risso/internal/data/physical"
@@ -151,7 +152,9 @@ func usage(err error) error {
 	if errors.As(err, &wrong) {
 		return err
 	}
-	if errors.Is(err, physical.ErrNoTool) {
+	var known *Error
+	switch {
+	case errors.As(err, &known), errors.Is(err, physical.ErrNoTool), errors.Is(err, physical.ErrNoRoom), errors.Is(err, syscall.ENOSPC):
 		return err
 	}
 	return nil
@@ -200,6 +203,9 @@ func (r *run) restore(ctx context.Context, server sandbox.Server) (err error) {
 		o.Data = r.files
 	}
 	s, err := sandbox.Up(ctx, o)
+	if err != nil && len(r.Settings) > 0 && !errors.Is(err, repo.ErrDamaged) {
+		return &Error{Hint: "try it without --option", Err: fmt.Errorf("start a server: %w", err)}
+	}
 	if err != nil {
 		return fmt.Errorf("start a server: %w", err)
 	}

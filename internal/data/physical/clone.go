@@ -88,7 +88,7 @@ func room(dir string, need int64) error {
 		return hinted("give another --work-dir", "look at %s: %w", dir, err)
 	}
 	if free := int64(st.Bavail) * st.Bsize; free < need+need/20 {
-		return hinted("give another --work-dir with more room, which the server may write to", "%s has room for %d MB, the copy needs %d", dir, free>>20, need>>20)
+		return hinted("give another --work-dir with more room, which the server may write to", "%w: %s has room for %d MB, the copy needs %d", ErrNoRoom, dir, free>>20, need>>20)
 	}
 	return nil
 }
