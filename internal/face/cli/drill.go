@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -131,6 +132,7 @@ func runDrill(ctx context.Context, s Streams, f drillFlags) error {
 	if f.noRoll {
 		o.Roller = nil
 	}
+	debug.SetGCPercent(20) // the buffers are large and live long: they shall not double the memory
 	line := newProgress(s.Err)
 	o.Progress = func(p drill.Progress) { line.stage(p.Stage, p.Unit, p.Done, p.Total) }
 	proof, err := drill.Run(ctx, o)

@@ -160,10 +160,10 @@ func runRestore(ctx context.Context, s Streams, f restoreFlags) error {
 	}
 	defer closePlace()
 	o.Repo = r
+	debug.SetGCPercent(20) // the buffers for chunks are large and live long: they shall not double the memory
 	if done, err := f.restorePhysical(ctx, s, r, until); done || err != nil {
 		return err
 	}
-	debug.SetGCPercent(20) // the buffers for chunks are large and live long: they shall not double the memory
 	var box *sandbox.Sandbox
 	if f.sandbox != "" {
 		if box, err = f.startSandbox(ctx, s, r); err != nil {
