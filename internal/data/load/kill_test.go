@@ -83,7 +83,7 @@ func TestKilled(t *testing.T) {
 			s := stream(t, node)
 			exec(t, s, many...)
 			r, dir := emptyRepo(t)
-			dump(t, node, r, "k")
+			smallDump(t, node, r, "k")
 			before := ask(t, s, manySums)
 			exec(t, s, "USE mysql", "DROP DATABASE k")
 			killChildren(t, node, dir, random)

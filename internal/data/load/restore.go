@@ -27,6 +27,7 @@ type run struct {
 	setup         []string // statements that a session begins with; the first two are what others come back to
 	names         string   // the one of them that sets the character set
 	localFiles    bool
+	serialAuto    bool // LOAD DATA locks a table with AUTO_INCREMENT until it ends (innodb_autoinc_lock_mode below 2): INSERT does not
 	maxPacket     int
 	transactional map[string]bool // by engine, in small letters
 	known         vocabulary
@@ -209,8 +210,8 @@ func (r *run) learn(ctx context.Context, s *session) error {
 	if err := r.findSetup(ctx, s); err != nil {
 		return err
 	}
-	err := s.Query(ctx, "SELECT /* risso: how does it take rows? */ @@local_infile, @@max_allowed_packet", func(row [][]byte) (err error) {
-		r.localFiles = string(row[0]) == "1"
+	err := s.Query(ctx, "SELECT /* risso: how does it take rows? */ @@local_infile, @@max_allowed_packet, @@innodb_autoinc_lock_mode", func(row [][]byte) (err error) {
+		r.localFiles, r.serialAuto = string(row[0]) == "1", string(row[2]) < "2"
 		r.maxPacket, err = strconv.Atoi(string(row[1]))
 		return err
 	})
