@@ -65,7 +65,7 @@ func (j *job) planStream(ctx context.Context) error {
 
 // runStream runs the tool into the repository.
 func (j *job) runStream(ctx context.Context, parts *sink) error {
-	dir, remove, err := privateDir("")
+	dir, remove, err := privateDir()
 	if err != nil {
 		return err
 	}
