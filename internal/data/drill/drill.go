@@ -154,7 +154,7 @@ func usage(err error) error {
 	}
 	var known *Error
 	switch {
-	case errors.As(err, &known), errors.Is(err, physical.ErrNoTool), errors.Is(err, physical.ErrNoRoom), errors.Is(err, syscall.ENOSPC):
+	case errors.As(err, &known), errors.Is(err, physical.ErrNoTool), errors.Is(err, physical.ErrNoRoom), errors.Is(err, syscall.ENOSPC), errors.Is(err, repo.ErrNoKey):
 		return err
 	}
 	return nil
