@@ -202,7 +202,9 @@ func writeProof(w io.Writer, p drill.Proof) error {
 		for _, s := range p.Stages {
 			fmt.Fprintf(w, "%s\t%s\n", s.Name, render.Seconds(s.Seconds))
 		}
-		fmt.Fprintf(w, "time to recover\t%s\n", render.Seconds(p.Recovery))
+		if p.Recovery > 0 {
+			fmt.Fprintf(w, "time to recover\t%s\n", render.Seconds(p.Recovery))
+		}
 	})
 	if err != nil {
 		return err
