@@ -177,11 +177,20 @@ func (r *run) choose(ctx context.Context) (sandbox.Server, error) {
 	if err != nil {
 		return server, err
 	}
+	notes = append(notes, r.header.Notes...)
 	host, _ := os.Hostname() // for the eye only
 	r.proof = Proof{Format: ProofFormat, Backup: r.header.ID, Kind: string(r.header.Kind), Server: r.header.Server.Name, Taken: r.header.Snapshot, Host: host,
 		On: string(server.Family) + " " + server.Version, Of: r.header.Server.Flavour + " " + r.header.Server.Version,
-		Failures: []string{}, Notes: notes, Stages: []Stage{}, Queries: []Query{}, Compare: Compare{Different: []string{}}, Check: Checked{Problems: []string{}}}
+		Failures: []string{}, Notes: notes, LeftOut: leftOut(r.header), Stages: []Stage{}, Queries: []Query{}, Compare: Compare{Different: []string{}}, Check: Checked{Problems: []string{}}}
 	return server, nil
+}
+
+// leftOut are the tables that the backup does not hold, as its tool could not.
+func leftOut(h repo.Header) []string {
+	if h.Stream == nil {
+		return nil
+	}
+	return h.Stream.LeftOut
 }
 
 // stage ends a stage of the work.

@@ -116,6 +116,7 @@ type job struct {
 	plan    Plan
 	parent  *repo.Header
 	replica bool
+	leftOut []string // tables that CLONE leaves empty
 
 	mu     sync.Mutex // guards header.Notes while the tool runs
 	header repo.Header

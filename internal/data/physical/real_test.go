@@ -225,7 +225,7 @@ func TestClone(t *testing.T) {
 		t.Fatal(list, err)
 	}
 	plan, err := Prepare(t.Context(), o)
-	if err != nil || len(plan.Changes) != 2 || len(plan.Notes) != 1 || !strings.Contains(plan.Notes[0], "shop.m (MyISAM)") {
+	if err != nil || len(plan.Changes) != 2 || len(plan.Notes) != 1 || !strings.Contains(plan.Notes[0], "shop.m (MyISAM)") || !strings.Contains(plan.Needs, "mysql.plugin") {
 		t.Fatalf("%+v, %v", plan, err)
 	}
 	o.Install = true

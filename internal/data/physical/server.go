@@ -191,7 +191,7 @@ func (j *job) describe(ctx context.Context) error {
 		return err
 	}
 	j.header.Server = repo.Server{Identity: id, Name: j.Name, Flavour: string(j.server.Flavour), Version: j.server.Version, Number: j.server.Number, Variables: vars}
-	j.header.Stream = &repo.Stream{Tool: string(j.plan.Tool), Form: "xbstream"}
+	j.header.Stream = &repo.Stream{Tool: string(j.plan.Tool), Form: "xbstream", LeftOut: j.leftOut}
 	if j.parent != nil {
 		j.header.Parent = j.parent.ID
 	}
