@@ -33,6 +33,7 @@ type restoreFlags struct {
 	threads                            int
 	overwrite, skip, noBinlog, setGTID bool
 	dryRun                             bool
+	filesFlags
 }
 
 func newRestore(s Streams) *cobra.Command {
@@ -49,10 +50,13 @@ A restore that was cut off, or killed, goes on where it was when it is run again
 loaded twice. A place is ` + blob.Forms + `.
 docs/restore.md has all of it.
 
+` + restoreFilesHelp + `
+
 ` + exitCodesHelp,
 		Example: `  risso restore --from /backups/db1 --sandbox look
   risso restore --from /backups/db1 --into 'root@unix(/run/mysqld/mysqld.sock)/' --dry-run
   risso restore --from s3://backups/db1 --table shop.orders --rename shop.orders=shop.orders_before --into 'root@tcp(db1)/'
+  risso restore --from /backups/db1 --datadir /var/lib/mysql
   risso restore --from /backups/db1 --schema shop --to-time '2026-11-21 18:00:00' --into 'root@tcp(db2)/' --overwrite`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -83,7 +87,8 @@ docs/restore.md has all of it.
 	fl.StringVar(&f.configFile, "config", "", "config file (YAML) that names servers")
 	fl.StringVar(&f.defaultsFile, "defaults-file", "", "option file of the mysql clients (default ~/.my.cnf)")
 	fl.StringVarP(&f.output, "output", "o", "text", "text or json")
-	cmd.MarkFlagsMutuallyExclusive("into", "sandbox")
+	f.filesFlags.bind(fl)
+	cmd.MarkFlagsMutuallyExclusive("into", "sandbox", "datadir")
 	cmd.MarkFlagsMutuallyExclusive("to-time", "to-gtid", "before")
 	return cmd
 }
@@ -97,8 +102,8 @@ func (f restoreFlags) check() (load.Until, error) {
 	switch {
 	case f.from == "":
 		return u, &exitError{code: exitUsage, err: errors.New("no place to restore from"), hint: "give --from " + blob.Forms}
-	case f.into == "" && f.sandbox == "":
-		return u, &exitError{code: exitUsage, err: errors.New("no server to restore into"), hint: "give --into 'user:password@tcp(host:3306)/', or --sandbox NAME"}
+	case f.into == "" && f.sandbox == "" && f.datadir == "":
+		return u, &exitError{code: exitUsage, err: errors.New("no server to restore into"), hint: "give --into 'user:password@tcp(host:3306)/', or --sandbox NAME; for a physical backup --datadir DIR, or --sandbox NAME"}
 	case f.threads < 1 || f.threads > 64:
 		return u, usageError("--threads %d: 1 to 64", f.threads)
 	case f.server != "" && f.sandbox == "":
@@ -157,6 +162,9 @@ func runRestore(ctx context.Context, s Streams, f restoreFlags) error {
 	defer closePlace()
 	o.Repo = r
 	debug.SetGCPercent(20) // the buffers for chunks are large and live long: they shall not double the memory
+	if done, err := f.restorePhysical(ctx, s, r, until); done || err != nil {
+		return err
+	}
 	var box *sandbox.Sandbox
 	if f.sandbox != "" {
 		if box, err = f.startSandbox(ctx, s, r); err != nil {
