@@ -309,6 +309,9 @@ func (s *Stream) Accounts(ctx context.Context, server Server) ([]Definition, err
 			continue
 		}
 		d, err := s.account(ctx, r["u"], r["h"], r["r"] == "Y")
+		if n := ErrorNumber(err); n == errNoSuchAccount || n == errNoSuchGrant {
+			continue // with skip_name_resolve the server itself does not know accounts of host names
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -316,6 +319,12 @@ func (s *Stream) Accounts(ctx context.Context, server Server) ([]Definition, err
 	}
 	return out, nil
 }
+
+// What a server says of an account that stands in mysql.user and not in its memory.
+const (
+	errNoSuchAccount = 1133
+	errNoSuchGrant   = 1141
+)
 
 func (s *Stream) account(ctx context.Context, user, host string, role bool) (Definition, error) {
 	d := Definition{Kind: KindAccount, Name: user + "@" + host}
