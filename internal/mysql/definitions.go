@@ -293,38 +293,36 @@ func (s *Stream) Holds(ctx context.Context) (map[string][]ObjectKind, error) {
 // systemAccounts are made by the servers themselves.
 var systemAccounts = []string{"mysql.sys", "mysql.session", "mysql.infoschema", "mariadb.sys"}
 
-// Accounts gives users and roles with their grants.
-func (s *Stream) Accounts(ctx context.Context, server Server) ([]Definition, error) {
+// errNoAccount says that the server has not loaded an account (ER_PASSWORD_NO_MATCH).
+const errNoAccount = 1133
+
+// Accounts gives users and roles with their grants. ignored are the accounts that stand in mysql.user and that the server does
+// not know, and so cannot show: with skip_name_resolve those whose host is a name.
+func (s *Stream) Accounts(ctx context.Context, server Server) (out []Definition, ignored []string, err error) {
 	role := "'N'"
 	if server.MariaDB() {
 		role = "is_role"
 	}
 	rows, err := s.QueryMaps(ctx, "SELECT /* risso: accounts */ User AS u, Host AS h, "+role+" AS r FROM mysql.user ORDER BY "+role+" = 'Y' DESC, User, Host")
 	if err != nil {
-		return nil, fmt.Errorf("list the accounts: %w", err)
+		return nil, nil, fmt.Errorf("list the accounts: %w", err)
 	}
-	var out []Definition
 	for _, r := range rows {
 		if slices.Contains(systemAccounts, r["u"]) || r["u"] == "PUBLIC" && r["r"] == "Y" {
 			continue
 		}
 		d, err := s.account(ctx, r["u"], r["h"], r["r"] == "Y")
-		if n := ErrorNumber(err); n == errNoSuchAccount || n == errNoSuchGrant {
-			continue // with skip_name_resolve the server itself does not know accounts of host names
+		if ErrorNumber(err) == errNoAccount {
+			ignored = append(ignored, d.Name)
+			continue
 		}
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		out = append(out, d)
 	}
-	return out, nil
+	return out, ignored, nil
 }
-
-// What a server says of an account that stands in mysql.user and not in its memory.
-const (
-	errNoSuchAccount = 1133
-	errNoSuchGrant   = 1141
-)
 
 func (s *Stream) account(ctx context.Context, user, host string, role bool) (Definition, error) {
 	d := Definition{Kind: KindAccount, Name: user + "@" + host}

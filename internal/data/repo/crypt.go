@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -304,4 +305,56 @@ func (r *Repo) cacheNames(k Keys, recipients []string) error {
 		return fmt.Errorf("keep the key of names: %w", err)
 	}
 	return nil
+}
+
+// keepManifest keeps the manifest of the newest backup of a server on the host that took it: the next backup cuts tables where
+// this one did, and the host that writes need not be able to read. It is a convenience, so an error is none.
+func (r *Repo) keepManifest(h Header, d *Draft) {
+	if r.cache == "" {
+		return
+	}
+	server := sha256.Sum256([]byte(h.Server.Identity))
+	dir := filepath.Join(r.cache, hex.EncodeToString(server[:8])+"-"+string(h.Kind))
+	old, _ := filepath.Glob(filepath.Join(dir, "*"))
+	if os.MkdirAll(dir, 0o700) != nil {
+		return
+	}
+	f, err := os.OpenFile(filepath.Join(dir, h.ID), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return
+	}
+	err = d.writeObject(f, h, nil)
+	if err2 := f.Close(); err != nil || err2 != nil {
+		os.Remove(f.Name())
+		return
+	}
+	for _, name := range old {
+		if name != f.Name() {
+			os.Remove(name)
+		}
+	}
+}
+
+// keptManifest is a manifest that this host kept; nil: it did not, or it can be read in the place.
+func (r *Repo) keptManifest(id string) *Manifest {
+	if r.cache == "" || r.Readable() || strings.ContainsAny(id, `*?[]\/`) {
+		return nil
+	}
+	list, _ := filepath.Glob(filepath.Join(r.cache, "*", id))
+	if len(list) != 1 {
+		return nil
+	}
+	f, err := os.Open(list[0])
+	if err != nil {
+		return nil
+	}
+	o, err := openObject("the manifest", f, nil)
+	if err != nil {
+		return nil
+	}
+	m, err := newManifest(o)
+	if err != nil {
+		return nil
+	}
+	return m
 }

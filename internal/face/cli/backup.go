@@ -22,8 +22,8 @@ import (
 type backupFlags struct {
 	serverFlags
 	throttleFlags
-	encryptFlags
 	physicalFlags
+	encryptFlags
 	to, output, method       string
 	schemas, tables, exclude []string
 	replicas                 []string
@@ -78,9 +78,9 @@ queue behind, is withdrawn and made again later. docs/backup.md has all of it.
 	fl.BoolVar(&f.dryRun, "dry-run", false, "show what would be read and how, and read no row")
 	fl.StringVarP(&f.output, "output", "o", "text", "text or json")
 	f.throttleFlags.bind(cmd)
+	f.physicalFlags.bind(cmd)
 	f.encryptFlags.bind(cmd)
 	cmd.AddCommand(newBackupList(s), newBackupShow(s), newBackupPrune(s), newBackupCopy(s))
-	f.physicalFlags.bind(cmd)
 	return cmd
 }
 
@@ -146,7 +146,7 @@ func runBackup(ctx context.Context, s Streams, f backupFlags) error {
 		fmt.Fprintln(s.Err, "risso:", guardWords(e))
 	}
 	if f.physicalFlags.on {
-		return f.runPhysical(ctx, s, o)
+		return f.runPhysical(ctx, s, o, keys)
 	}
 	if f.dryRun {
 		plan, err := dump.MakePlan(ctx, o)

@@ -65,13 +65,13 @@ func (f physicalFlags) check(cmd *cobra.Command) error {
 }
 
 // runPhysical is risso backup --physical, for what the other flags of risso backup say.
-func (f backupFlags) runPhysical(ctx context.Context, s Streams, d dump.Options) error {
+func (f backupFlags) runPhysical(ctx context.Context, s Streams, d dump.Options, keys repo.Keys) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	o := physical.Options{Target: d.Target, Name: d.Name, Tool: mysql.CopyTool(f.tool), Threads: f.threads, Incremental: f.incremental, LockWait: f.lockWait,
 		KillLongQueries: f.killLong, Install: f.install, WorkDir: f.workDir, JournalDir: first(f.stateDir, physicalStateDir())}
 	if f.to != "" {
-		r, closePlace, err := f.placeFor(ctx)
+		r, closePlace, err := f.placeFor(ctx, keys)
 		if err != nil {
 			return err
 		}
@@ -98,15 +98,11 @@ func (f backupFlags) runPhysical(ctx context.Context, s Streams, d dump.Options)
 }
 
 // placeFor opens the repository; a dry run makes none.
-func (f backupFlags) placeFor(ctx context.Context) (*repo.Repo, func(), error) {
-	keys, err := f.keys()
-	if err != nil {
-		return nil, func() {}, err
-	}
+func (f backupFlags) placeFor(ctx context.Context, keys repo.Keys) (*repo.Repo, func(), error) {
 	if !f.dryRun {
 		return makeRepo(ctx, f.to, keys)
 	}
-	r, closePlace, err := fromFlags{from: f.to}.open(ctx)
+	r, closePlace, err := fromFlags{from: f.to, identity: f.encryptFlags.identity}.open(ctx)
 	if errors.Is(err, repo.ErrNoRepository) {
 		return nil, func() {}, nil
 	}

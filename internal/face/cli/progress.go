@@ -56,6 +56,15 @@ func (p *progress) show(text func(elapsed float64) string) {
 	fmt.Fprintf(p.out, "\r%s\x1b[K", text(now.Sub(p.start).Seconds()))
 }
 
+// clear takes the line away until the next one is shown.
+func (p *progress) clear() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.shown && p.out != nil {
+		fmt.Fprint(p.out, "\r\x1b[K")
+	}
+}
+
 // end takes the line away.
 func (p *progress) end() {
 	p.mu.Lock()

@@ -125,11 +125,14 @@ number for good, and says in words what goes on.`,
 	root.AddCommand(newServe(s), newTop(s),
 		newDigest(s), newExplain(s), newTrace(s),
 		newBench(s),
-		newBackup(s),
-		newRestore(s), newVerify(s),
-		newDrill(s), newCheck(s),
+		newBackup(s), newVerify(s), newDrill(s), newCheck(s), newBinlog(s), newRestore(s),
 		newSandboxCmd(), newToken(s),
 		&cobra.Command{Use: "exit-codes", Short: "Exit codes of all commands", Long: exitCodesHelp})
 	root.CompletionOptions.HiddenDefaultCmd = true
+	for _, group := range root.Commands() {
+		if group.HasSubCommands() && !group.Runnable() { // an unknown command of a group is wrong use, too
+			group.Args, group.RunE = cobra.NoArgs, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		}
+	}
 	return root
 }
