@@ -345,12 +345,17 @@ func (r *run) switchOn(ctx context.Context, s **session) error {
 				return s.Exec(ctx, statement)
 			})
 		})
+		if mysql.ErrorNumber(err) == errNoEvent && r.result.Rolled != nil {
+			return nil // the binary logs dropped it
+		}
 		if err != nil {
 			return fmt.Errorf("switch event %s on: %w", objectName(o), err)
 		}
 		return nil
 	})
 }
+
+const errNoEvent = 1539
 
 // definerOf is the DEFINER clause of a CREATE, with a space behind it.
 func definerOf(create string) string {
