@@ -210,6 +210,9 @@ func (r *run) setPosition(ctx context.Context, s **session) error {
 		return nil
 	}
 	set := strings.ReplaceAll(r.header.Position.GTIDSet, "\n", "")
+	if r.result.Rolled != nil && r.result.Rolled.GTIDSet != "" {
+		set = r.result.Rolled.GTIDSet
+	}
 	if set == "" {
 		return errors.New("--set-gtid: the backup knows no GTID of its snapshot: the server had none")
 	}

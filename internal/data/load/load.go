@@ -69,11 +69,10 @@ func (u Until) Set() bool { return !u.Time.IsZero() || u.GTID != "" || u.Before 
 
 // Roll is what a Roller gets to know.
 type Roll struct {
-	Backup    repo.Header // where the rows come from, and the position that they are of
-	Into      mysql.Target
-	Until     Until
-	Wants     func(schema, table string) bool // whether a table is restored; nil: all are
-	KeepGTIDs bool                            // transactions keep the GTIDs that they had
+	Backup repo.Header // where the rows come from, and the position that they are of
+	Into   mysql.Target
+	Until  Until
+	Wants  func(schema, table string) bool // whether a table is restored; nil: all are
 }
 
 // Rolled is what a Roller did.

@@ -164,8 +164,8 @@ func (r *run) change(ctx context.Context, control *session) error {
 		{"views", func() error { return r.makeViews(ctx, &s) }},
 		{"triggers", func() error { return r.makeObjects(ctx, &s, repo.Trigger) }},
 		{"events", func() error { return r.makeObjects(ctx, &s, repo.Event) }},
-		{"position", func() error { return r.setPosition(ctx, &s) }},
 		{"binary logs", func() error { return r.roll(ctx, &s) }},
+		{"position", func() error { return r.setPosition(ctx, &s) }},
 		{"events", func() error {
 			if r.o.Hold {
 				return nil
@@ -379,7 +379,7 @@ func (r *run) roll(ctx context.Context, s **session) error {
 }
 
 func (r *run) rollOf() Roll {
-	roll := Roll{Backup: r.header, Into: r.o.Into, Until: r.o.Until, KeepGTIDs: r.o.SetGTID}
+	roll := Roll{Backup: r.header, Into: r.o.Into, Until: r.o.Until}
 	if !r.choice.all() {
 		roll.Wants = r.choice.table
 	}

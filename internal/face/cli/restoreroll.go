@@ -33,7 +33,7 @@ func (r restoreRoller) Roll(ctx context.Context, what load.Roll) (load.Rolled, e
 }
 
 func (r restoreRoller) run(ctx context.Context, what load.Roll, plan bool) (binlog.RollResult, error) {
-	o := binlog.RollOptions{From: what.Backup.Position, Into: what.Into, Keep: what.KeepGTIDs, Plan: plan, Stop: binlog.Stop{Time: what.Until.Time}}
+	o := binlog.RollOptions{From: what.Backup.Position, Into: what.Into, Plan: plan, Stop: binlog.Stop{Time: what.Until.Time}}
 	if what.Wants != nil {
 		o.Only = what.Wants
 	}
