@@ -293,6 +293,9 @@ func (r *run) keep(l repo.Line, needed map[string]bool) error {
 		if err := r.inspectTable(t); err != nil {
 			return err
 		}
+		if r.leftOut[leftTable(t.Schema, t.Name)] {
+			return nil
+		}
 		at, err := r.spool.add(l)
 		if err != nil {
 			return err
