@@ -2,6 +2,7 @@ package page_test
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/store/blob"
 	"github.com/rissodb/risso/internal/store/state"
 )
@@ -154,4 +156,49 @@ func proofOf(t *testing.T, d state.Drill) json.RawMessage {
 		t.Fatal(err)
 	}
 	return b
+}
+
+// TestProtectInBrowser protects a real MariaDB from the page: backup, copy, prune, drill, verify and mirror.
+func TestProtectInBrowser(t *testing.T) {
+	needBrowser(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	dir := t.TempDir()
+	sb, err := sandbox.Up(ctx, sandbox.Options{Dir: filepath.Join(dir, "sandboxes"), Name: "protect", Servers: []string{"mariadb"}, Settings: []string{"log_bin=binlog"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := sb.Down(context.WithoutCancel(ctx)); err != nil {
+			t.Error(err)
+		}
+	})
+	socket := sb.Primary().Socket
+	db, err := sql.Open("mysql", "root@unix("+socket+")/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, q := range []string{"CREATE DATABASE shop", "CREATE TABLE shop.orders (id INT AUTO_INCREMENT PRIMARY KEY, v VARBINARY(600))",
+		"INSERT INTO shop.orders (v) WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 1000) SELECT RANDOM_BYTES(600) FROM n, (SELECT 1 FROM n LIMIT 60) m"} {
+		if _, err := db.ExecContext(ctx, q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	config := fmt.Sprintf(`servers:
+  - name: shop
+    dsn: root@unix(%s)/
+    protect:
+      place: %s
+      copy_to: %s
+      retention: {keep_daily: 7}
+      schedule: daily at 02:00
+      mirror: true
+      max_rate: 5MB
+`, socket, filepath.Join(dir, "backup"), filepath.Join(dir, "copy"))
+	if err := os.WriteFile(filepath.Join(dir, "risso.yaml"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	url := serveWith(t, binary(t, dir, "RISSO_BIN", "1"), "--data", filepath.Join(dir, "data"), "--config", filepath.Join(dir, "risso.yaml"))
+	playwright(ctx, t, []string{"protect.spec.ts"}, "RISSO_URL="+url, "RISSO_PROTECT_REAL=1")
 }

@@ -575,7 +575,21 @@ export interface ProtectDrill {
   recovery: number;
   reached: number | null;
   text: string;
-  proof: { stages?: DrillStage[] | null } | null;
+  proof: DrillProof | null;
+}
+
+/** What a drill wrote down, as it lies beside the backup. */
+export interface DrillProof {
+  on?: string;
+  of?: string;
+  host?: string;
+  stages?: DrillStage[] | null;
+  failures?: string[] | null;
+  notes?: string[] | null;
+  compare?: { tables: number; rows: number; different: string[] | null };
+  check_table?: { tables: number; problems: string[] | null };
+  rolled?: { transactions: number } | null;
+  queries?: { sql: string; expect: string; got: string; passed: boolean }[] | null;
 }
 
 /** All of the protection of one server. */

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -72,6 +73,9 @@ func (r *Runner) work(ctx context.Context, e *entry, run *run) {
 func (j Job) do(ctx context.Context, report *Report) (res Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
+			for _, line := range strings.Split(strings.TrimSpace(string(debug.Stack())), "\n") {
+				report.Log("%s", line)
+			}
 			err = fmt.Errorf("a bug in risso: %v", p)
 		}
 	}()

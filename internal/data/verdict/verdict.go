@@ -22,7 +22,15 @@ type Want struct {
 	MaxProof time.Duration // since a backup was proven; 0: as the schedule of drills says, or 30 days without one
 	Mirror   bool          // binary logs are to be mirrored
 	Place    string
+	Trouble  Trouble
 	Since    time.Time // when this began to be wanted: what could not have been done yet is not missed; zero: long ago
+}
+
+// Trouble is what is wrong with the place of the backups. The zero value: nothing.
+type Trouble struct {
+	Words string
+	Gone  bool // it can be read, and there are no backups any more
+	Since time.Time
 }
 
 // State is a verdict in a word.
@@ -66,6 +74,7 @@ func Judge(f Facts, want *Want, now time.Time) Verdict {
 	if want != nil {
 		r.want = *want
 	}
+	r.place()
 	r.fresh()
 	r.proven()
 	r.mirror()
@@ -89,8 +98,12 @@ func (r *round) add(id string, s fleet.Severity, since time.Time, format string,
 		}
 	}
 	remedy := ""
+	_, backs := r.running(state.JobBackup)
 	switch id {
 	case "never", "stale":
+		if backs {
+			break // it is being mended
+		}
 		remedy = "risso backup --dsn … --to " + quote(place)
 	case "unproven", "drill_failed":
 		remedy = "risso drill --from " + quote(place)
@@ -113,6 +126,17 @@ func (r *round) running(kind state.JobKind) (state.Run, bool) {
 		return state.Run{}, false
 	}
 	return r.p.Running[i], true
+}
+
+// place says whether the backups can be reached at all.
+func (r *round) place() {
+	switch t := r.want.Trouble; {
+	case t.Words == "":
+	case t.Gone:
+		r.add("place", fleet.SeverityCritical, t.Since, "the backups are gone: %s", t.Words)
+	default:
+		r.add("place", fleet.SeverityWarning, t.Since, "the place of the backups cannot be read: %s", t.Words)
+	}
 }
 
 // fresh says whether the last backup is as young as it should be.
@@ -198,7 +222,7 @@ func (r *round) mirror() {
 	if !r.want.Mirror {
 		return
 	}
-	_, runs := r.running(state.JobMirror)
+	run, runs := r.running(state.JobMirror)
 	last := p.WindowTo
 	for _, m := range p.Mirrors {
 		if m.Last.After(last) {
@@ -206,6 +230,7 @@ func (r *round) mirror() {
 		}
 	}
 	switch behind := r.now.Sub(last); {
+	case runs && r.now.Sub(run.Began) < mirrorLate: // it has just begun
 	case last.IsZero() && runs:
 		r.add("mirror", fleet.SeverityWarning, time.Time{}, "binary logs are to be mirrored, and nothing is mirrored yet")
 	case last.IsZero():
@@ -306,7 +331,7 @@ func Changes(instance string, before, now Verdict, at time.Time) []fleet.Event {
 	var out []fleet.Event
 	for _, f := range now.Findings {
 		switch f.ID {
-		case "protect.stale", "protect.mirror", "protect.mirror_gap":
+		case "protect.stale", "protect.mirror", "protect.mirror_gap", "protect.place":
 		case "protect.never", "protect.unproven":
 			if len(before.Findings) == 0 && before.State == "" {
 				continue // known from the start

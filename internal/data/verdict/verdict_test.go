@@ -80,11 +80,20 @@ func TestJudge(t *testing.T) {
 		"mirror behind": {change: func(f *Facts, _ *Want) { f.WindowTo = ago1(4 * time.Minute); f.Mirrors[0].Last = ago1(4 * time.Minute) }, state: Warning, words: "the mirror of binary logs is 4 min behind"},
 		"mirror lost":   {change: func(f *Facts, _ *Want) { f.WindowTo = ago1(4 * time.Hour); f.Mirrors[0].Last = ago1(4 * time.Hour) }, state: Critical, words: "the mirror of binary logs ends at 08:00"},
 		"no mirror":     {change: func(f *Facts, _ *Want) { f.WindowTo, f.Mirrors = time.Time{}, nil }, state: Critical, words: "no mirror runs"},
-		"gap":           {change: func(f *Facts, _ *Want) { f.Gap = "binlog.000007" }, state: Warning, words: "binary logs are missing: binlog.000007"},
+		"mirror has just begun": {change: func(f *Facts, _ *Want) {
+			f.WindowTo, f.WindowFrom, f.Mirrors = time.Time{}, time.Time{}, nil
+			f.Running = []state.Run{{Kind: state.JobMirror, Began: ago1(time.Minute)}}
+		}, state: OK, words: "back within 90 s"},
+		"gap": {change: func(f *Facts, _ *Want) { f.Gap = "binlog.000007" }, state: Warning, words: "binary logs are missing: binlog.000007"},
 		"a job failed": {change: func(f *Facts, _ *Want) {
 			f.Failing = []state.Run{{Kind: state.JobCopy, Outcome: state.OutcomeFailed, Ended: ago1(time.Hour), Text: "no route to host."},
 				{Kind: state.JobMirror, Outcome: state.OutcomeInterrupted}}
 		}, state: Warning, words: "the last copy failed at 11:00: no route to host"},
+		"place gone": {change: func(_ *Facts, w *Want) {
+			w.Trouble = Trouble{Words: "/backup: there is no backup repository", Gone: true, Since: now}
+		}, state: Critical,
+			words: "the backups are gone: /backup: there is no backup repository"},
+		"place away": {change: func(_ *Facts, w *Want) { w.Trouble = Trouble{Words: "no route to host", Since: now} }, state: Warning, words: "cannot be read: no route to host"},
 		"two things": {change: func(f *Facts, _ *Want) {
 			f.LastProven, f.LastDrill, f.LastBackup.Began = nil, nil, ago1(100*time.Hour)
 		}, state: Critical, words: "the last backup is 4 days old", also: "protect.unproven"},

@@ -136,7 +136,7 @@ func resolve(dsns []string, defaultsFile string, c config) ([]watched, error) {
 			list = append(list, watched{instance: instanceOf("", t), target: t})
 		}
 	}
-	return list, unique(list)
+	return list, errors.Join(unique(list), onePlace(list))
 }
 
 // splitName takes a leading name= off a DSN: db1=user@tcp(host)/.

@@ -3,13 +3,12 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
-	"filippo.io/age"
-
+	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/data/schedule"
 	"github.com/rissodb/risso/internal/data/verdict"
 	"github.com/rissodb/risso/internal/store/blob"
@@ -28,6 +27,7 @@ type protectConfig struct {
 	Verify       string          `yaml:"verify,omitempty"`        // schedule
 	Checksum     string          `yaml:"checksum,omitempty"`      // schedule, of a replica
 	Mirror       bool            `yaml:"mirror,omitempty"`        // binary logs are mirrored as they are written
+	MirrorKeep   string          `yaml:"mirror_keep,omitempty"`   // how long mirrored logs are kept, such as 35d; default: for good
 	MaxAge       string          `yaml:"max_age,omitempty"`       // how old the last backup may be, such as 26h; default: as the schedule says
 	EncryptTo    []string        `yaml:"encrypt_to,omitempty"`    // recipients (age1…) or files of them
 	IdentityFile string          `yaml:"identity_file,omitempty"` // to read what was encrypted: for drills, verify and copies
@@ -43,15 +43,24 @@ type retentionConfig struct {
 	Daily   int `yaml:"keep_daily,omitempty"`
 	Weekly  int `yaml:"keep_weekly,omitempty"`
 	Monthly int `yaml:"keep_monthly,omitempty"`
+	Yearly  int `yaml:"keep_yearly,omitempty"`
 }
 
 func (r retentionConfig) any() bool { return r != retentionConfig{} }
+
+// policy is what data/repo reads.
+func (r retentionConfig) policy() repo.Retention {
+	return repo.Retention{Last: r.Last, Daily: r.Daily, Weekly: r.Weekly, Monthly: r.Monthly, Yearly: r.Yearly}
+}
 
 // protection is a server's protection, read and checked.
 type protection struct {
 	protectConfig
 	backup, drill, verify, checksum schedule.Schedule
 	maxAge, maxLag                  time.Duration
+	maxRate                         int64 // bytes a second; 0: any
+	mirrorKeep                      time.Duration
+	recipients                      []string
 }
 
 // check reads the block of one server. Errors name the field.
@@ -87,14 +96,14 @@ func (c protectConfig) check() (*protection, error) {
 	for _, f := range []struct {
 		name, text string
 		into       *time.Duration
-	}{{"max_age", c.MaxAge, &p.maxAge}, {"max_lag", c.MaxLag, &p.maxLag}} {
+	}{{"max_age", c.MaxAge, &p.maxAge}, {"max_lag", c.MaxLag, &p.maxLag}, {"mirror_keep", c.MirrorKeep, &p.mirrorKeep}} {
 		d, err := parseDays(f.text)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %q: write it as 26h, 90m or 2d", f.name, f.text)
 		}
 		*f.into = d
 	}
-	if r := c.Retention; min(r.Last, r.Daily, r.Weekly, r.Monthly) < 0 {
+	if r := c.Retention; min(r.Last, r.Daily, r.Weekly, r.Monthly, r.Yearly) < 0 {
 		return nil, errors.New("retention: a number below 0")
 	}
 	if c.Threads < 0 || c.Threads > 64 {
@@ -103,7 +112,33 @@ func (c protectConfig) check() (*protection, error) {
 	if c.MaxRunning < 0 {
 		return nil, errors.New("max_threads_running: a number below 0")
 	}
-	return p, c.checkKeys()
+	if c.MaxRate != "" {
+		n, err := parseRate(c.MaxRate)
+		if err != nil {
+			return nil, fmt.Errorf("max_rate: %w", err)
+		}
+		p.maxRate = n
+	}
+	for _, r := range c.EncryptTo {
+		list, err := repo.ReadRecipients(r)
+		if err != nil {
+			return nil, fmt.Errorf("encrypt_to: %w", err)
+		}
+		p.recipients = append(p.recipients, list...)
+	}
+	return p, c.checkIdentity()
+}
+
+// parseRate reads bytes a second with a K, M or G behind them, in steps of 1,024 as everywhere: 50MB, 500K.
+func parseRate(text string) (int64, error) {
+	digits := strings.TrimRight(strings.ToUpper(strings.TrimSuffix(text, "/s")), "BIKMG ")
+	n, err := strconv.ParseInt(digits, 10, 64)
+	unit := strings.TrimRight(strings.TrimSpace(strings.ToUpper(strings.TrimSuffix(text, "/s"))[len(digits):]), "BI")
+	shift, ok := map[string]uint{"": 0, "K": 10, "M": 20, "G": 30}[unit]
+	if err != nil || !ok || n <= 0 || n > 1<<60>>shift {
+		return 0, fmt.Errorf("%q: write it as 50MB or 500KB", text)
+	}
+	return n << shift, nil
 }
 
 // checkPlace reads a place without going there.
@@ -120,33 +155,18 @@ func checkPlace(place string) error {
 	return nil
 }
 
-// checkKeys tells early what a backup at night would find out.
-func (c protectConfig) checkKeys() error {
-	for _, r := range c.EncryptTo {
-		if strings.HasPrefix(strings.ToUpper(r), "AGE-SECRET-KEY-") {
-			return errors.New("encrypt_to: a secret key does not belong into the config file: give its recipient (age1…), and the file of the key as identity_file")
-		}
-		if strings.HasPrefix(r, "age1") {
-			if _, err := age.ParseX25519Recipient(r); err != nil {
-				return errors.New("encrypt_to: this is not a recipient of age: " + r)
-			}
-			continue
-		}
-		if _, err := os.Stat(r); err != nil {
-			return fmt.Errorf("encrypt_to: neither a recipient (age1…) nor a file of them: %w", err)
-		}
-	}
-	if c.IdentityFile == "" {
-		if len(c.EncryptTo) > 0 && (c.Drill != "" || c.Verify != "") {
-			return errors.New("identity_file is missing: drill and verify read what encrypt_to makes unreadable")
+// checkIdentity tells early what a drill at night would find out.
+func (c protectConfig) checkIdentity() error {
+	if c.IdentityFile != "" {
+		if _, err := repo.ReadIdentities(c.IdentityFile); err != nil {
+			return fmt.Errorf("identity_file: %w", err)
 		}
 		return nil
 	}
-	f, err := os.Open(c.IdentityFile)
-	if err != nil {
-		return fmt.Errorf("identity_file: %w", err)
+	if len(c.EncryptTo) > 0 && c.Drill != "" {
+		return errors.New("identity_file is missing: a drill reads what encrypt_to makes unreadable")
 	}
-	return f.Close()
+	return nil
 }
 
 // want is what the verdict of the server is measured by.
@@ -171,4 +191,19 @@ func (p *protection) kinds() []state.JobKind {
 		list = append(list, state.JobChecksum)
 	}
 	return list
+}
+
+// onePlace holds that servers whose backups share a place agree on what becomes of them there: prune judges a place as a whole.
+func onePlace(list []watched) error {
+	for i, a := range list {
+		for _, b := range list[:i] {
+			if a.protect == nil || b.protect == nil || a.protect.Place != b.protect.Place {
+				continue
+			}
+			if a.protect.Retention != b.protect.Retention || a.protect.CopyTo != b.protect.CopyTo {
+				return usageError("%s and %s share the place %s: give them the same retention and copy_to, or a place each", b.instance.Name, a.instance.Name, a.protect.Place)
+			}
+		}
+	}
+	return nil
 }

@@ -25,6 +25,8 @@ const (
 	exitUsage  = 2
 	exitInUse  = 3 // the data directory or the address belongs to another process
 
+	exitDiffers = 4 // checksum found differences
+
 	exitInterrupted = 130 // a signal cut a measurement short
 )
 
@@ -33,6 +35,7 @@ const exitCodesHelp = `Exit codes of all commands:
   1  it failed: the line on standard error says what and, where possible, what mends it
   2  wrong use: an unknown flag or command, a DSN or value that cannot be read
   3  the data directory or the address to listen on is in use by another process
+  4  checksum: rows or tables differ
   130  a signal cut a benchmark short; what was measured until then was printed
 risso check has those of Nagios: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN (also for wrong use)
 `
@@ -125,7 +128,7 @@ number for good, and says in words what goes on.`,
 	root.AddCommand(newServe(s), newTop(s),
 		newDigest(s), newExplain(s), newTrace(s),
 		newBench(s),
-		newBackup(s), newVerify(s), newDrill(s), newCheck(s), newBinlog(s), newRestore(s),
+		newBackup(s), newVerify(s), newDrill(s), newCheck(s), newBinlog(s), newRestore(s), newChecksum(s),
 		newSandboxCmd(), newToken(s),
 		&cobra.Command{Use: "exit-codes", Short: "Exit codes of all commands", Long: exitCodesHelp})
 	root.CompletionOptions.HiddenDefaultCmd = true

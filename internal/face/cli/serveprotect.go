@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -12,10 +13,12 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rissodb/risso/internal/data/jobs"
+	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/data/verdict"
 	"github.com/rissodb/risso/internal/face/web"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/store/state"
+	"github.com/rissodb/risso/internal/watch/live"
 )
 
 // protect is the part of risso serve that protects servers: jobs, the catalogue of what lies at their places, and the
@@ -23,15 +26,16 @@ import (
 type protect struct {
 	facts   *state.Store
 	event   func(fleet.Event)
-	tell    func(instance string, findings []fleet.Finding) // puts findings on the board
+	board   *live.Board
 	logger  *slog.Logger
 	servers []watched // those with a protection
 	runner  *jobs.Runner
 	refresh chan struct{} // asks for a look at the places
 
-	mu    sync.Mutex
-	since map[string]time.Time // when a server's protection began to be wanted
-	kept  map[string]map[web.BackupKey]web.Kept
+	mu      sync.Mutex
+	since   map[string]time.Time       // when a server's protection began to be wanted
+	trouble map[string]verdict.Trouble // with the place of a server
+	kept    map[string]map[web.BackupKey]web.Kept
 }
 
 // The times between two looks.
@@ -44,7 +48,7 @@ const (
 
 // newProtect makes the part from what is configured. Without any protection it does nothing but judge.
 func newProtect(set settings, facts *state.Store, w *watch) (*protect, error) {
-	p := &protect{facts: facts, event: w.Event, tell: w.board.Note, logger: w.logger, refresh: make(chan struct{}, 1), since: map[string]time.Time{}, kept: map[string]map[web.BackupKey]web.Kept{}}
+	p := &protect{facts: facts, event: w.Event, board: w.board, logger: w.logger, refresh: make(chan struct{}, 1), since: map[string]time.Time{}, trouble: map[string]verdict.Trouble{}, kept: map[string]map[web.BackupKey]web.Kept{}}
 	var list []jobs.Job
 	for _, s := range set.servers {
 		if s.protect == nil {
@@ -67,13 +71,13 @@ func newProtect(set settings, facts *state.Store, w *watch) (*protect, error) {
 
 // job makes the job of a kind for a server; false when this Risso has no such job.
 func (p *protect) job(s watched, kind state.JobKind) (jobs.Job, bool) {
-	make, ok := protectTasks[kind]
-	if !ok {
+	task := p.task(s, kind)
+	if task == nil {
 		return jobs.Job{}, false
 	}
 	c := s.protect
 	name := func(k state.JobKind) string { return s.instance.ID + "/" + string(k) }
-	j := jobs.Job{Name: name(kind), Kind: kind, Instance: s.instance.ID, Place: c.Place, Task: make(p, s)}
+	j := jobs.Job{Name: name(kind), Kind: kind, Instance: s.instance.ID, Place: c.Place, Task: task}
 	switch kind {
 	case state.JobBackup:
 		j.Schedule = c.Schedule
@@ -85,14 +89,14 @@ func (p *protect) job(s watched, kind state.JobKind) (jobs.Job, bool) {
 		j.Schedule, j.Place = c.Checksum, ""
 	case state.JobCopy:
 		j.After, j.Place = name(state.JobBackup), c.CopyTo
-	case state.JobPrune:
+	case state.JobPrune: // nothing goes before its copy is there
 		j.After = name(state.JobBackup)
+		if c.CopyTo != "" {
+			j.After = name(state.JobCopy)
+		}
 	}
 	return j, true
 }
-
-// protectTasks make the tasks of each kind of job.
-var protectTasks = map[state.JobKind]func(p *protect, s watched) jobs.Task{}
 
 // run runs jobs, looks at places and judges, until ctx ends and all jobs have ended.
 func (p *protect) run(ctx context.Context) error {
@@ -151,6 +155,7 @@ func (p *protect) Want(instance string) *verdict.Want {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w := s.protect.want(p.since[instance])
+	w.Trouble = p.trouble[instance]
 	return &w
 }
 
@@ -170,7 +175,7 @@ func (r retentionConfig) words() string {
 	for _, p := range []struct {
 		n    int
 		what string
-	}{{r.Last, "last"}, {r.Daily, "daily"}, {r.Weekly, "weekly"}, {r.Monthly, "monthly"}} {
+	}{{r.Last, "last"}, {r.Daily, "daily"}, {r.Weekly, "weekly"}, {r.Monthly, "monthly"}, {r.Yearly, "yearly"}} {
 		if p.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what))
 		}
@@ -242,7 +247,7 @@ func (p *protect) judge(ctx context.Context, before map[string]verdict.Verdict, 
 			}
 		}
 		before[id] = v
-		p.tell(id, v.Findings)
+		p.board.Note(id, v.Findings)
 	}
 	return nil
 }
@@ -251,6 +256,22 @@ func (p *protect) judge(ctx context.Context, before map[string]verdict.Verdict, 
 func (p *protect) toldLately(ctx context.Context, e fleet.Event) bool {
 	list, err := p.facts.Events(ctx, state.EventQuery{Instances: []string{e.Instance}, Kinds: []fleet.EventKind{e.Kind}, From: e.Time.Add(-toldAgainAfter)})
 	return err == nil && slices.ContainsFunc(list, func(o fleet.Event) bool { return o.Subject == e.Subject && o.Severity == e.Severity })
+}
+
+// note keeps what is wrong with the place of a server.
+func (p *protect) note(instance string, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	t := p.trouble[instance]
+	switch {
+	case err == nil:
+		delete(p.trouble, instance)
+		return
+	case t.Since.IsZero():
+		t.Since = time.Now()
+	}
+	t.Words, t.Gone = oneLine(err.Error(), ""), errors.Is(err, repo.ErrNoRepository)
+	p.trouble[instance] = t
 }
 
 // catalogues looks at what lies at the places, at the start, behind each job, and every now and then: a backup may be made
@@ -263,8 +284,8 @@ func (p *protect) catalogues(ctx context.Context) {
 			cctx, cancel := context.WithTimeout(ctx, catalogueLimit)
 			err := p.catalogue(cctx, s)
 			cancel()
-			if err != nil && ctx.Err() == nil {
-				p.logger.Warn("the place of backups could not be read", "server", s.instance.Name, "place", s.protect.Place, "err", err)
+			if ctx.Err() == nil {
+				p.note(s.instance.ID, err)
 			}
 		}
 		select {

@@ -1,6 +1,6 @@
 /** The page /server/ID/protect: all of the protection of one server. */
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { ApiError, fetchProtected, fetchProtectRun, serverNow, type DrillStage, type ProtectBackup, type ProtectDetail, type ProtectDrill, type Protected, type ProtectRun, type ProtectRunDetail } from '../api';
+import { ApiError, fetchProtected, fetchProtectRun, serverNow, type DrillProof, type DrillStage, type ProtectBackup, type ProtectDetail, type ProtectDrill, type Protected, type ProtectRun, type ProtectRunDetail } from '../api';
 import { duration, exact, human } from '../common/format';
 import { Copy, Findings, Moment, Remedy, StateMark } from '../common/parts';
 import { usePoll } from '../common/poll';
@@ -129,8 +129,8 @@ function Backups({ list, now, picked }: { list: ProtectBackup[]; now: number; pi
                 <td class="num" title={exact(b.stored, 'B')}>{human(b.stored, 'B')}</td>
                 <td class="num">{human(b.tables)}</td>
                 <td class="num" title={exact(b.rows)}>{human(b.rows)}</td>
-                <td>{b.proven ? <Moment t={b.proven} now={now} /> : <span class="unproven">{(b.proofs ?? []).length > 0 ? 'failed' : 'never'}</span>}</td>
-                {kept && <td class="c-kept">{b.kept ? (b.kept.keep ? (b.kept.reasons ?? []).join(', ') : <span class="bad">goes at the next prune</span>) : ''}</td>}
+                <td>{b.proven ? <Moment t={b.proven} now={now} /> : ((b.proofs ?? []).length > 0 ? <b class="bad">failed</b> : <span class="quiet">no</span>)}</td>
+                {kept && <td class="c-kept">{b.kept ? (b.kept.keep ? (b.kept.reasons ?? []).join(', ') : <span class="quiet">goes at the next prune</span>) : ''}</td>}
                 <td class="c-value" title={b.position}>{short(b.position)}{b.position && <Copy text={b.position} />}</td>
               </tr>
             ))}
@@ -141,7 +141,23 @@ function Backups({ list, now, picked }: { list: ProtectBackup[]; now: number; pi
   );
 }
 
-function Drills({ list, now, picked }: { list: ProtectDrill[]; now: number; picked: string }) {
+/** What a drill looked at, and what it found. */
+function Proof({ p }: { p: DrillProof }) {
+  const bad = (list: string[] | null | undefined): preact.ComponentChildren => ((list ?? []).length > 0 ? <b class="bad">{list!.slice(0, 20).join(', ')}</b> : 'nothing wrong');
+  return (
+    <dl class="proof">
+      {p.on && <div><dt>restored into</dt><dd>{p.on}{p.of && p.of !== p.on && <span class="quiet"> from {p.of}</span>}{p.host && <span class="quiet"> on {p.host}</span>}</dd></div>}
+      {p.rolled && <div><dt>rolled forward</dt><dd>{p.rolled.transactions.toLocaleString('en')} transactions</dd></div>}
+      {p.compare && p.compare.tables > 0 && <div><dt>rows and sums</dt><dd>{p.compare.tables.toLocaleString('en')} tables, {p.compare.rows.toLocaleString('en')} rows: {bad(p.compare.different)}</dd></div>}
+      {p.check_table && p.check_table.tables > 0 && <div><dt>CHECK TABLE</dt><dd>{p.check_table.tables.toLocaleString('en')} tables: {bad(p.check_table.problems)}</dd></div>}
+      {(p.queries ?? []).map((q) => <div key={q.sql}><dt>{q.passed ? 'as expected' : <b class="bad">wrong</b>}</dt><dd><code>{q.sql}</code> {q.got}{!q.passed && <span class="quiet"> expected was {q.expect}</span>}</dd></div>)}
+      {(p.failures ?? []).map((f) => <div key={f}><dt>failed</dt><dd class="bad">{f}</dd></div>)}
+      {(p.notes ?? []).map((n) => <div key={n}><dt>note</dt><dd class="quiet">{n}</dd></div>)}
+    </dl>
+  );
+}
+
+function Drills({ list, now, picked, onPick }: { list: ProtectDrill[]; now: number; picked: string; onPick: (key: string) => void }) {
   if (list.length === 0) return null;
   return (
     <section aria-labelledby="drills">
@@ -150,16 +166,20 @@ function Drills({ list, now, picked }: { list: ProtectDrill[]; now: number; pick
         <table class="list drills">
           <thead><tr><th scope="col">Began</th><th scope="col">Found</th><th scope="col">Backup</th><th scope="col" class="num">Recovery</th><th scope="col">Rolled forward to</th><th scope="col">In words</th></tr></thead>
           <tbody>
-            {list.map((d) => (
-              <tr key={d.id} id={`drill-${d.id}`} class={picked === `drill-${d.id}` ? 'picked' : ''} data-drill={d.id}>
-                <td><Moment t={d.began} now={now} /></td>
-                <td>{d.passed ? <StateMark state="ok" wordless /> : <StateMark state="critical" wordless />} {d.passed ? 'good' : <b class="bad">bad</b>}</td>
-                <td title={d.place}>{d.backup}</td>
-                <td class="num">{d.recovery > 0 ? human(d.recovery, 's') : ''}</td>
-                <td>{d.reached ? <Moment t={d.reached} now={now} /> : <span class="quiet">the backup’s own moment</span>}</td>
-                <td class="c-text">{d.text}</td>
-              </tr>
-            ))}
+            {list.map((d) => {
+              const open = picked === `drill-${d.id}`;
+              return [
+                <tr key={d.id} id={`drill-${d.id}`} class={open ? 'picked' : ''} data-drill={d.id}>
+                  <td><Moment t={d.began} now={now} /></td>
+                  <td><StateMark state={d.passed ? 'ok' : 'critical'} wordless /> <button class="bare link" aria-expanded={open} onClick={() => onPick(open ? '' : `drill-${d.id}`)}>{d.passed ? 'good' : <b class="bad">bad</b>}</button></td>
+                  <td title={d.place}>{d.backup}</td>
+                  <td class="num">{d.recovery > 0 ? human(d.recovery, 's') : ''}</td>
+                  <td>{d.reached ? <Moment t={d.reached} now={now} /> : <span class="quiet">the backup’s own moment</span>}</td>
+                  <td class="c-text">{d.text}</td>
+                </tr>,
+                open && d.proof && <tr key={`proof ${d.id}`} class="log-row"><td colSpan={6}><Proof p={d.proof} /></td></tr>,
+              ];
+            })}
           </tbody>
         </table>
       </div>
@@ -261,7 +281,7 @@ export function ProtectServer() {
       {(s.plan || s.last_backup) && <Timeline d={held} now={now} onPick={pick} />}
       <Recovery drills={held.drills ?? []} now={now} />
       <Backups list={held.backups ?? []} now={now} picked={picked} />
-      <Drills list={held.drills ?? []} now={now} picked={picked} />
+      <Drills list={held.drills ?? []} now={now} picked={picked} onPick={pick} />
       <Runs list={held.runs ?? []} now={now} picked={picked} onPick={pick} />
     </main>
   );

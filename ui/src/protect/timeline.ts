@@ -25,6 +25,8 @@ export interface Timeline {
 }
 
 const DAY = 86400;
+// A shorter axis would make much of the seconds.
+const LEAST = 3600;
 /** How much is shown at first. */
 export const SHOWN = 35 * DAY;
 
@@ -52,7 +54,7 @@ export function timelineOf(d: ProtectDetail, now: number, all: boolean): Timelin
   }
   const times = [...backups, ...drills, ...others].map((p) => p.t);
   if (d.server.window) times.push(d.server.window.from);
-  const oldest = Math.min(now - DAY, ...times);
+  const oldest = Math.min(now - LEAST, ...times);
   const from = all ? oldest : Math.max(oldest, now - SHOWN);
   const ahead = (now - from) / 10;
   const due = (d.server.jobs ?? []).filter((j) => j.due !== null && j.due > now && j.due < now + ahead && !j.after && (j.kind === 'backup' || j.kind === 'drill'))
@@ -64,7 +66,7 @@ export function timelineOf(d: ProtectDetail, now: number, all: boolean): Timelin
   return { from: start, to, backups: shown(backups), drills: shown(drills), others: shown(others), due, older: !all && oldest < from };
 }
 
-const STEPS = [3600, 3 * 3600, 6 * 3600, DAY, 2 * DAY, 7 * DAY, 14 * DAY, 30 * DAY, 91 * DAY, 365 * DAY];
+const STEPS = [600, 1800, 3600, 3 * 3600, 6 * 3600, DAY, 2 * DAY, 7 * DAY, 14 * DAY, 30 * DAY, 91 * DAY, 365 * DAY];
 
 /** Labels of the axis, at most so many, at round times of the viewer's zone. */
 export function ticks(from: number, to: number, most = 9): { t: number; text: string }[] {

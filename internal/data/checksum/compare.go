@@ -1,0 +1,434 @@
+package checksum
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// run is one comparison.
+type run struct {
+	Options
+	primary *side
+	others  []*side
+	state   *state
+
+	mu     sync.Mutex
+	result *Result
+
+	tables, rows, bytes, of, differ atomic.Int64
+}
+
+// Compare compares tables of the primary with those of the others. An error says that the comparison ended early; the result
+// then holds what was found until then. That tables differ is no error.
+func Compare(ctx context.Context, o Options) (Result, error) {
+	o.fill()
+	r := &run{Options: o, result: &Result{Began: time.Now().UTC()}}
+	err := r.meet(ctx)
+	if err == nil {
+		err = r.begin()
+	}
+	if err == nil {
+		err = r.all(ctx)
+		err = errors.Join(err, r.state.close(err == nil && r.result.Counts.Open == 0))
+	}
+	r.result.Seconds = time.Since(r.result.Began).Seconds()
+	if err == nil && r.result.Tables == 0 {
+		err = ErrNothing
+	}
+	return *r.result, err
+}
+
+// meet connects to all servers.
+func (r *run) meet(ctx context.Context) error {
+	var err error
+	if r.primary, err = meet(ctx, r.Primary, false); err != nil {
+		return err
+	}
+	r.result.Primary = r.primary.report()
+	if len(r.Options.Others) == 0 {
+		return errors.New("no server to compare with")
+	}
+	for _, t := range r.Options.Others {
+		s, err := meet(ctx, t, r.Replicas)
+		if err != nil {
+			return err
+		}
+		if s.id == r.primary.id && s.server.Hostname == r.primary.server.Hostname && s.server.Port == r.primary.server.Port && s.server.DataDir == r.primary.server.DataDir {
+			return fmt.Errorf("%s and %s are the same server", r.primary.name, s.name)
+		}
+		r.others = append(r.others, s)
+		r.result.Others = append(r.result.Others, s.report())
+	}
+	return nil
+}
+
+func (s *side) report() Side {
+	return Side{Server: s.name, Version: s.server.Version, ID: s.id, Notes: s.notes}
+}
+
+// begin opens the state file.
+func (r *run) begin() error {
+	names := []string{r.primary.identity()}
+	for _, s := range r.others {
+		names = append(names, s.identity())
+	}
+	var err error
+	r.state, err = openState(r.State, r.Resume, strings.Join(names, " "))
+	if err != nil {
+		return err
+	}
+	for _, t := range r.state.done {
+		r.count(t)
+	}
+	return nil
+}
+
+// identity tells a server from others.
+func (s *side) identity() string {
+	return fmt.Sprintf("%s:%d/%s#%s", s.server.Hostname, s.server.Port, s.server.DataDir, s.id)
+}
+
+// count adds a table to the result.
+func (r *run) count(t Table) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	v := t.Verdict()
+	c := &r.result.Counts
+	switch {
+	case v.Bad():
+		c.Differ++
+		r.differ.Add(1)
+	case v.Open():
+		c.Open++
+	case v == Filtered:
+		c.Filtered++
+	default:
+		c.Equal++
+	}
+	r.result.Tables++
+	r.result.Rows += t.Rows
+	r.result.Bytes += t.Bytes
+	if v != Equal {
+		r.result.List = append(r.result.List, t)
+	}
+	r.tables.Add(1)
+	if r.Each != nil {
+		r.Each(t)
+	}
+}
+
+// done notes a table that was compared.
+func (r *run) done(t Table) error {
+	if r.Redact {
+		t.redact()
+	}
+	r.count(t)
+	r.progress(t.Schema + "." + t.Name)
+	return r.state.table(t)
+}
+
+func (r *run) progress(table string) {
+	if r.Progress != nil {
+		r.Progress(Progress{Table: table, Tables: r.tables.Load(), Rows: r.rows.Load(), Bytes: r.bytes.Load(), Of: r.of.Load(), Differ: r.differ.Load()})
+	}
+}
+
+func (r *run) link(s *side) *link { return &link{side: s, silence: r.Silence, back: r.Return} }
+
+// all compares table after table.
+func (r *run) all(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	jobs := make(chan job)
+	g.Go(func() error {
+		defer close(jobs)
+		return r.produce(ctx, jobs)
+	})
+	for range r.Threads {
+		g.Go(func() error {
+			w := r.worker()
+			defer w.close()
+			for j := range jobs {
+				t, err := w.table(ctx, j)
+				if err != nil {
+					return err
+				}
+				if t == nil {
+					continue
+				}
+				if err := r.done(*t); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+// produce lists the tables of all servers.
+func (r *run) produce(ctx context.Context, jobs chan<- job) error {
+	here := r.link(r.primary)
+	defer here.close()
+	there := make([]*link, len(r.others))
+	for i, s := range r.others {
+		there[i] = r.link(s)
+		defer there[i].close()
+	}
+	schemas, err := here.schemas(ctx, &r.Options)
+	if err != nil {
+		return err
+	}
+	for _, schema := range schemas {
+		list, err := here.tables(ctx, schema)
+		if err != nil {
+			return err
+		}
+		known := make(map[string]bool, len(list))
+		for _, j := range list {
+			known[strings.ToLower(j.name)] = true
+			if r.chosen(schema, j.name) && !r.state.has(schema, j.name) {
+				r.of.Add(j.rows)
+			}
+		}
+		for _, j := range list {
+			if !r.chosen(schema, j.name) || r.state.has(schema, j.name) {
+				continue
+			}
+			select {
+			case jobs <- j:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+		if err := r.extraTables(ctx, here, there, schema, known); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// extraTables finds tables of a schema that only the others have.
+func (r *run) extraTables(ctx context.Context, here *link, there []*link, schema string, known map[string]bool) error {
+	on := map[string][]On{}
+	for _, l := range there {
+		list, err := l.tables(ctx, r.Rename(schema))
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil {
+			continue // the workers meet the same trouble and say it
+		}
+		for _, j := range list {
+			if !known[strings.ToLower(j.name)] && r.chosen(schema, j.name) && l.passes(schema, j.name) && !r.state.has(schema, j.name) {
+				on[j.name] = append(on[j.name], On{Server: l.name, Verdict: ExtraTable})
+			}
+		}
+	}
+	if len(on) == 0 {
+		return nil
+	}
+	// A table that was made meanwhile is on the primary by now; one that was dropped there goes away soon.
+	again, err := here.tables(ctx, schema)
+	if err != nil {
+		return err
+	}
+	for _, j := range again {
+		delete(on, j.name)
+	}
+	for name, list := range on {
+		if err := r.dropped(ctx, here, there, schema, name, list); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropped reports a table that only others have, unless it goes away when they have caught up.
+func (r *run) dropped(ctx context.Context, here *link, there []*link, schema, name string, list []On) error {
+	t := Table{Schema: schema, Name: name}
+	for _, o := range list {
+		for _, l := range there {
+			if l.name != o.Server {
+				continue
+			}
+			if reached, err := r.caughtUp(ctx, here, l); err != nil || !reached {
+				if ctx.Err() != nil {
+					return context.Cause(ctx)
+				}
+				o.Verdict = Behind
+			}
+			_, err := l.define(ctx, r.Rename(schema), name)
+			if gone(err) {
+				continue
+			}
+			t.On = append(t.On, o)
+		}
+	}
+	if len(t.On) == 0 {
+		return nil
+	}
+	return r.done(t)
+}
+
+// caughtUp waits until a replica has what the primary has now. Servers that do not replicate are never waited for.
+func (r *run) caughtUp(ctx context.Context, here, there *link) (bool, error) {
+	if !r.Replicas {
+		return true, nil
+	}
+	m, have, err := here.mark(ctx)
+	if err != nil || !have {
+		return err == nil, err
+	}
+	return there.reach(ctx, m, r.Patience)
+}
+
+// worker compares one table at a time.
+type worker struct {
+	*run
+	primary *link
+	pairs   []*pair
+	pace    pace
+}
+
+// pair is what is used for one of the others.
+type pair struct {
+	near *link // to the primary, besides the one that reads ahead
+	far  *link
+}
+
+func (r *run) worker() *worker {
+	w := &worker{run: r, primary: r.link(r.primary)}
+	for _, s := range r.others {
+		w.pairs = append(w.pairs, &pair{near: r.link(r.primary), far: r.link(s)})
+	}
+	return w
+}
+
+func (w *worker) close() {
+	w.primary.close()
+	for _, p := range w.pairs {
+		p.near.close()
+		p.far.close()
+	}
+}
+
+// table compares one table; nil when it is gone.
+func (w *worker) table(ctx context.Context, j job) (*Table, error) {
+	t := &Table{Schema: j.schema, Name: j.name, On: make([]On, len(w.pairs))}
+	began := time.Now()
+	defer func() { t.Seconds = time.Since(began).Seconds() }()
+	p, err := w.plan(ctx, j, t)
+	if gone(err) {
+		return nil, nil // dropped since it was listed
+	}
+	if err == nil {
+		for _, c := range p.key.Order[:p.key.Cuts] {
+			t.Key = append(t.Key, c.Name)
+		}
+		t.Notes = p.notes
+		err = w.scan(ctx, p, t)
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err != nil {
+		if lost(err) {
+			return nil, fmt.Errorf("the primary was lost: %w", err)
+		}
+		for i := range t.On {
+			if t.On[i].Verdict == "" || t.On[i].Verdict == Equal {
+				t.On[i].fail(err)
+			}
+		}
+		t.Notes = append(t.Notes, "the primary does not let it be read: "+err.Error())
+	}
+	return t, nil
+}
+
+// fail notes why a table could not be read to its end.
+func (o *On) fail(err error) {
+	o.Verdict = worse(o.Verdict, Failed)
+	o.Problem = err.Error()
+	var e *mysql.Error
+	switch {
+	case errors.As(err, &e) && e.Hint != "":
+		o.Hint = e.Hint
+	case mysql.ClassOf(err) == mysql.ClassPrivilege:
+		o.Hint = "the account needs SELECT on the table"
+	case mysql.ClassOf(err) == mysql.ClassMissing:
+		o.Hint = "its definition was changed meanwhile: compare it again"
+	}
+}
+
+// plan reads the definitions.
+func (w *worker) plan(ctx context.Context, j job, t *Table) (*plan, error) {
+	p := &plan{job: j, peers: make([]peer, len(w.pairs))}
+	var err error
+	if p.here, err = w.primary.define(ctx, j.schema, j.name); err != nil {
+		return nil, err
+	}
+	for i, pr := range w.pairs {
+		e := &p.peers[i]
+		t.On[i] = On{Server: pr.far.name, Verdict: Equal}
+		if !pr.far.passes(j.schema, j.name) {
+			e.skip = Filtered
+			continue
+		}
+		e.table, err = pr.far.define(ctx, w.Rename(j.schema), j.name)
+		if gone(err) {
+			// It may only be late.
+			reached, waitErr := w.caughtUp(ctx, pr.near, pr.far)
+			if waitErr == nil {
+				e.table, err = pr.far.define(ctx, w.Rename(j.schema), j.name)
+			}
+			if gone(err) {
+				e.skip = MissingTable
+				if !reached {
+					e.skip = Behind
+				}
+				continue
+			}
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if err != nil {
+			e.skip, e.fail = Failed, err
+		}
+	}
+	match(p, w.run.primary, w.run.others)
+	for i := range p.peers {
+		t.On[i].Notes = p.peers[i].notes
+		if v := p.peers[i].skip; v != "" {
+			t.On[i].Verdict = v
+		}
+		if p.peers[i].fail != nil {
+			t.On[i].fail(p.peers[i].fail)
+		}
+	}
+	if len(p.here.Columns) == 0 {
+		return p, nil
+	}
+	if err := w.primary.text(ctx, p.text); err != nil {
+		return nil, err
+	}
+	for i, pr := range w.pairs {
+		if p.peers[i].skip != "" {
+			continue
+		}
+		if err := errors.Join(pr.near.text(ctx, p.text), pr.far.text(ctx, p.text)); err != nil {
+			p.peers[i].skip = Failed
+			t.On[i].fail(err)
+		}
+	}
+	return p, nil
+}

@@ -1,0 +1,340 @@
+package checksum_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rissodb/risso/internal/data/checksum"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// TestTrouble meets what goes wrong with a replica, and with who looks.
+func TestTrouble(t *testing.T) {
+	s := replication(t, []string{"mariadb"})
+	s.do(0, "CREATE DATABASE ck", "CREATE TABLE ck.a (id INT PRIMARY KEY, v INT)", "CREATE TABLE ck.b LIKE ck.a", "CREATE TABLE ck.c LIKE ck.a")
+	for _, name := range []string{"a", "b", "c"} {
+		s.do(0, "USE ck; INSERT INTO "+name+" SELECT seq, seq FROM seq_1_to_20000")
+	}
+	s.caughtUp()
+	for _, c := range []struct {
+		name string
+		f    func(*testing.T, *servers)
+	}{{"cancel", testCancel}, {"resume", testResume}, {"sessions killed", testKilledSessions}, {"late", testLate}, {"privileges", testPrivileges},
+		{"filter", testFilter}, {"hung", testHung}, {"dead replica", testDeadReplica}, {"own writes", testOwnWrites}, {"dead primary", testDeadPrimary}} {
+		t.Run(c.name, func(t *testing.T) { c.f(t, s.in(t)) })
+	}
+}
+
+// slow makes a comparison take its time: some rows with each pass.
+type slow struct{ pause time.Duration }
+
+func (g slow) Pass(ctx context.Context, _ int64) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(g.pause):
+		return nil
+	}
+}
+
+func testCancel(t *testing.T, s *servers) {
+	ctx, cancel := context.WithCancel(t.Context())
+	o := small(s.options())
+	o.Gate = slow{20 * time.Millisecond}
+	time.AfterFunc(150*time.Millisecond, cancel)
+	began := time.Now()
+	if _, err := checksum.Compare(ctx, o); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	if d := time.Since(began); d > 3*time.Second {
+		t.Errorf("it took %s to end", d)
+	}
+	time.Sleep(300 * time.Millisecond)
+	for i := range s.nodes {
+		r, err := s.nodes[i].Query(t.Context(), "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE '%risso: checksum%' AND ID <> CONNECTION_ID()")
+		if err != nil || *r[0].Rows[0][0] != "0" {
+			t.Errorf("a statement is left on server %d: %v", i, err)
+		}
+	}
+}
+
+func testResume(t *testing.T, s *servers) {
+	s.secretly(1, "UPDATE ck.a SET v = 0 WHERE id = 9")
+	defer s.secretly(1, "UPDATE ck.a SET v = id WHERE id = 9")
+	path := filepath.Join(t.TempDir(), "state")
+	run := func(ctx context.Context, pause time.Duration) (checksum.Result, error) {
+		o := small(s.options())
+		o.State, o.Resume, o.Gate = path, true, slow{pause}
+		return checksum.Compare(ctx, o)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	o := small(s.options())
+	o.State, o.Resume = path, true
+	o.Each = func(checksum.Table) { cancel() }
+	if r, err := checksum.Compare(ctx, o); !errors.Is(err, context.Canceled) || r.Tables == 0 || r.Tables == 3 {
+		t.Fatalf("%v after %d tables", err, r.Tables)
+	}
+	var again []string
+	o = small(s.options())
+	o.State, o.Resume = path, true
+	o.Progress = func(p checksum.Progress) { again = append(again, p.Table) }
+	r, err := checksum.Compare(t.Context(), o)
+	if err != nil || r.Tables != 3 || r.Counts.Differ != 1 || r.Rows != 60000 {
+		t.Errorf("%v: %+v", err, r)
+	}
+	for _, table := range again {
+		if table == "ck.a" {
+			t.Fatal("what was compared is compared again")
+		}
+	}
+	if r, err := run(t.Context(), 0); err != nil || r.Counts.Differ != 1 { // the file is gone with its work: it begins anew
+		t.Errorf("%v: %+v", err, r)
+	}
+	o = s.options()
+	o.State, o.Resume, o.Primary, o.Others, o.Replicas = path, true, s.target(1), []mysql.Target{s.target(0)}, false
+	ctx, stop := context.WithCancel(t.Context())
+	half := small(s.options())
+	half.State, half.Resume, half.Each = path, true, func(checksum.Table) { stop() }
+	if _, err := checksum.Compare(ctx, half); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	if _, err := checksum.Compare(t.Context(), o); !errors.Is(err, checksum.ErrState) {
+		t.Errorf("a state file of other servers: %v", err)
+	}
+}
+
+func testKilledSessions(t *testing.T, s *servers) {
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan int)
+	go func() {
+		killed := 0
+		for i := 0; ctx.Err() == nil; i++ {
+			rows, err := s.db[i%2].QueryContext(ctx, "SELECT ID FROM information_schema.PROCESSLIST WHERE COMMAND IN ('Query', 'Sleep') AND ID <> CONNECTION_ID() AND USER = 'root' AND INFO LIKE '%risso: checksum%'")
+			if err != nil {
+				continue
+			}
+			var ids []int
+			for rows.Next() {
+				var id int
+				if rows.Scan(&id) == nil {
+					ids = append(ids, id)
+				}
+			}
+			rows.Close()
+			for _, id := range ids {
+				if _, err := s.db[i%2].ExecContext(ctx, fmt.Sprintf("KILL %d", id)); err == nil {
+					killed++
+				}
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+		ended <- killed
+	}()
+	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); {
+		r, err := checksum.Compare(ctx, s.options())
+		if err != nil || r.Counts.Equal != 3 || r.Rows != 60000 {
+			t.Errorf("%v: %+v", err, r)
+			break
+		}
+	}
+	cancel()
+	if n := <-ended; n == 0 {
+		t.Error("no session was killed: nothing was tested")
+	} else {
+		t.Logf("%d sessions killed", n)
+	}
+}
+
+func testLate(t *testing.T, s *servers) {
+	s.do(1, "STOP SLAVE SQL_THREAD")
+	s.do(0, "UPDATE ck.b SET v = v + 1 WHERE id = 100")
+	o := s.options()
+	o.Patience = 300 * time.Millisecond
+	r, tables := s.compare(o)
+	verdicts(t, tables, map[string]checksum.Verdict{"b": checksum.Behind})
+	if !strings.Contains(strings.Join(r.Others[0].Notes, " "), "applies") {
+		t.Errorf("nothing is said of the stopped thread: %q", r.Others[0].Notes)
+	}
+	time.AfterFunc(700*time.Millisecond, func() {
+		if _, err := s.nodes[1].Query(t.Context(), "START SLAVE"); err != nil {
+			t.Error(err)
+		}
+	})
+	o.Patience = 20 * time.Second
+	_, tables = s.compare(o) // it waits
+	verdicts(t, tables, nil)
+}
+
+func testPrivileges(t *testing.T, s *servers) {
+	s.do(0, "CREATE USER few@'%' IDENTIFIED BY 'x'", "GRANT SELECT ON ck.* TO few@'%'")
+	s.caughtUp()
+	few := func(i int) mysql.Target {
+		target, err := mysql.ParseTarget(fmt.Sprintf("few:x@tcp(127.0.0.1:%d)/", s.nodes[i].Port))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return target
+	}
+	o := s.options()
+	o.Primary, o.Others = few(0), []mysql.Target{few(1)}
+	r, tables := s.compare(o)
+	verdicts(t, tables, nil) // SELECT is enough to compare
+	if !strings.Contains(strings.Join(r.Others[0].Notes, " "), "GRANT REPLICA MONITOR ON *.* TO 'few'@'%'") {
+		t.Errorf("no hint: %q", r.Others[0].Notes)
+	}
+	if _, _, err := checksum.FindReplicas(t.Context(), few(0)); err == nil || mysql.ClassOf(err) != mysql.ClassPrivilege {
+		t.Errorf("%v", err)
+	}
+	s.secretly(1, "REVOKE SELECT ON ck.* FROM few@'%'", "GRANT SELECT ON ck.a TO few@'%'", "GRANT SELECT (id) ON ck.b TO few@'%'")
+	_, tables = s.compare(o)
+	if on := tables["b"].On[0]; on.Verdict != checksum.Failed || !strings.Contains(on.Hint, "SELECT") {
+		t.Errorf("%+v", on)
+	}
+	s.do(0, "DROP USER few@'%'")
+	// All replicas of the box replicate from here: they are found by their account over TCP.
+	password, err := s.box.Password()
+	if err != nil {
+		t.Fatal(err)
+	}
+	target, err := mysql.ParseTarget(fmt.Sprintf("risso:%s@tcp(127.0.0.1:%d)/", password, s.nodes[0].Port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, _, err := checksum.FindReplicas(t.Context(), target)
+	if err != nil || len(found) != 1 || found[0].Port() != s.nodes[1].Port {
+		t.Errorf("found %v: %v", found, err)
+	}
+}
+
+func testOwnWrites(t *testing.T, s *servers) {
+	s.secretly(1, "DELETE FROM ck.a WHERE id = 5")
+	s.do(1, "CREATE DATABASE own")
+	o := s.options()
+	r, err := checksum.Compare(t.Context(), o)
+	if err != nil || r.Counts.Differ != 1 {
+		t.Fatalf("%v: %+v", err, r)
+	}
+	plan, err := checksum.PlanMend(t.Context(), checksum.MendOptions{Primary: o.Primary, Replicas: o.Others, Tables: r.List})
+	if err != nil || len(plan.Steps) != 0 || len(plan.Refused) != 1 || !strings.Contains(plan.Refused[0].Why, "writes of its own") {
+		t.Errorf("%v: %+v", err, plan)
+	}
+	s.secretly(1, "INSERT INTO ck.a VALUES (5, 5)", "DROP DATABASE own")
+}
+
+func testFilter(t *testing.T, s *servers) {
+	s.do(1, "STOP SLAVE", "SET GLOBAL replicate_ignore_table = 'ck.c'", "START SLAVE")
+	s.do(0, "DELETE FROM ck.c WHERE id = 1")
+	s.caughtUp()
+	r, tables := s.compare(s.options())
+	verdicts(t, tables, map[string]checksum.Verdict{"c": checksum.Filtered})
+	if !strings.Contains(strings.Join(r.Others[0].Notes, " "), "replicate_ignore_table=ck.c") {
+		t.Errorf("%q", r.Others[0].Notes)
+	}
+	s.do(0, "INSERT INTO ck.c VALUES (1, 1)")
+	s.caughtUp()
+	s.do(1, "STOP SLAVE", "SET GLOBAL replicate_ignore_table = ''", "START SLAVE")
+}
+
+// patient gives targets whose short questions time out soon.
+func patient(t *testing.T, o *checksum.Options, s *servers) {
+	t.Helper()
+	target, err := mysql.ParseTarget("root@unix(" + s.nodes[1].Socket + ")/?timeout=1s&readTimeout=2s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Others = []mysql.Target{target}
+	o.Silence, o.Return = time.Second, time.Second
+}
+
+func testHung(t *testing.T, s *servers) {
+	o := small(s.options())
+	patient(t, &o, s)
+	o.Gate = slow{5 * time.Millisecond}
+	var once bool
+	o.Progress = func(p checksum.Progress) {
+		if !once && p.Table == "ck.b" {
+			once = true
+			if err := s.nodes[1].Kill(syscall.SIGSTOP); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	began := time.Now()
+	_, tables := s.compare(o)
+	if err := s.nodes[1].Kill(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	verdicts(t, tables, map[string]checksum.Verdict{"b": checksum.Failed, "c": checksum.Failed})
+	if d := time.Since(began); d > 20*time.Second {
+		t.Errorf("it took %s", d)
+	}
+	if p := tables["b"].On[0].Problem; !strings.Contains(p, "does not answer") {
+		t.Errorf("%q", p)
+	}
+	_, tables = s.compare(s.options())
+	verdicts(t, tables, nil)
+}
+
+func testDeadReplica(t *testing.T, s *servers) {
+	o := small(s.options())
+	patient(t, &o, s)
+	var once bool
+	kill := func(p checksum.Progress) {
+		if !once && p.Table == "ck.b" {
+			once = true
+			if err := s.nodes[1].Kill(syscall.SIGKILL); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	o.Progress = kill
+	_, tables := s.compare(o)
+	verdicts(t, tables, map[string]checksum.Verdict{"b": checksum.Failed, "c": checksum.Failed})
+	if _, err := checksum.Compare(t.Context(), o); mysql.ClassOf(err) != mysql.ClassRefused {
+		t.Errorf("a dead replica: %v", err)
+	}
+	if err := s.nodes[1].Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	// One that comes back in time is read on.
+	once = false
+	o = small(s.options())
+	back := make(chan error, 1)
+	o.Progress = func(p checksum.Progress) {
+		if !once {
+			kill(p)
+			if once {
+				go func() { back <- s.nodes[1].Start(context.WithoutCancel(t.Context())) }()
+			}
+		}
+	}
+	_, tables = s.compare(o)
+	verdicts(t, tables, nil)
+	if err := <-back; err != nil {
+		t.Fatal(err)
+	}
+}
+
+func testDeadPrimary(t *testing.T, s *servers) {
+	o := small(s.options())
+	o.Return = 500 * time.Millisecond
+	var once bool
+	o.Progress = func(p checksum.Progress) {
+		if !once {
+			once = true
+			if err := s.nodes[0].Kill(syscall.SIGKILL); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	r, err := checksum.Compare(t.Context(), o)
+	if err == nil || !strings.Contains(err.Error(), "refuses connections") && !strings.Contains(err.Error(), "dropped") || r.Counts.Differ > 0 {
+		t.Errorf("%v: %+v", err, r)
+	}
+}

@@ -1,0 +1,194 @@
+package checksum
+
+import (
+	"context"
+	"errors"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/rissodb/risso/internal/data/chunk"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// looseRounds is how often a chunk without a key is read before what differs is said to.
+const looseRounds = 3
+
+var errMany = errors.New("too many rows to be held in memory")
+
+// loose looks closer at a chunk whose rows have no key that names them: both sides' rows are counted by their hashes, and what
+// one side has more of in every round differs.
+func (v *visit) loose(ctx context.Context, s span) error {
+	var steady map[xxh3.Uint128]int64
+	for round := range looseRounds {
+		if round > 0 {
+			reached, err := v.caughtUp(ctx, v.near, v.far)
+			if err != nil {
+				return err
+			}
+			if !reached {
+				v.on.Behind++
+				v.on.Verdict = worse(v.on.Verdict, Behind)
+				return nil
+			}
+		}
+		more, err := v.surplus(ctx, s.Range)
+		if errors.Is(err, errMany) {
+			return v.looseTotals(ctx, s)
+		}
+		if err != nil {
+			return err
+		}
+		if steady == nil {
+			steady = more
+			continue
+		}
+		for h, n := range steady {
+			if more[h] != n {
+				delete(steady, h)
+				v.on.Settled++
+			}
+		}
+		for h := range more {
+			if _, ok := steady[h]; !ok {
+				more[h] = 0
+			}
+		}
+		if len(steady) == 0 && round == looseRounds-1 {
+			for _, n := range more { // rows that came up only now have not had their rounds
+				if n != 0 {
+					v.on.Changing++
+					v.on.Verdict = worse(v.on.Verdict, Changing)
+				}
+			}
+		}
+	}
+	if len(steady) == 0 {
+		return nil
+	}
+	return v.looseRows(ctx, s.Range, steady)
+}
+
+// surplus counts the rows of a range by their hashes: how many more the primary has, negative for the other.
+func (v *visit) surplus(ctx context.Context, r chunk.Range) (map[xxh3.Uint128]int64, error) {
+	var counts map[xxh3.Uint128]int64
+	none := make([]bool, len(v.plan.here.Columns))
+	read := func(l *link, t mysql.Table, k chunk.Key, step int64) error {
+		var own map[xxh3.Uint128]int64
+		err := l.rows(ctx, func(st *mysql.Stream) error {
+			own = map[xxh3.Uint128]int64{}
+			return st.Select(ctx, chunk.Select(t, k, r, purpose), newCells(len(none), none, func(h xxh3.Uint128, _ []cell) error {
+				if own[h]++; len(own) > looseRows {
+					return errMany
+				}
+				return nil
+			}))
+		})
+		if counts == nil {
+			counts = own
+			return err
+		}
+		for h, n := range own {
+			if counts[h] += step * n; counts[h] == 0 {
+				delete(counts, h)
+			}
+		}
+		return err
+	}
+	if err := read(v.near, v.plan.here, v.key, 1); err != nil {
+		return nil, err
+	}
+	return counts, read(v.far, v.peer.table, v.peer.key, -1)
+}
+
+// looseTotals tells by sums alone whether a chunk differs: steady on both sides, and unequal.
+func (v *visit) looseTotals(ctx context.Context, s span) error {
+	sum := func(l *link, t mysql.Table, k chunk.Key) (o span, err error) {
+		err = l.rows(ctx, func(st *mysql.Stream) error {
+			o = span{Range: s.Range, method: MethodRows}
+			return o.total(ctx, st, t, k, "")
+		})
+		return o, err
+	}
+	before, err := sum(v.near, v.plan.here, v.key)
+	if err != nil {
+		return err
+	}
+	for range looseRounds {
+		reached, err := v.caughtUp(ctx, v.near, v.far)
+		if err != nil {
+			return err
+		}
+		if !reached {
+			v.on.Behind++
+			v.on.Verdict = worse(v.on.Verdict, Behind)
+			return nil
+		}
+		there, err := sum(v.far, v.peer.table, v.peer.key)
+		if err != nil {
+			return err
+		}
+		after, err := sum(v.near, v.plan.here, v.key)
+		if err != nil {
+			return err
+		}
+		if there.sum == before.sum || there.sum == after.sum {
+			return nil
+		}
+		if before.sum != after.sum {
+			before = after
+			v.on.Changing++
+			v.on.Verdict = worse(v.on.Verdict, Changing)
+			return nil
+		}
+	}
+	v.on.Verdict = worse(v.on.Verdict, Differs)
+	v.on.AtLeast = true
+	v.on.Notes = append(v.on.Notes, "it has no key and more different rows than are held in memory: which of them differ is not said")
+	return nil
+}
+
+// looseRows shows rows by their hashes.
+func (v *visit) looseRows(ctx context.Context, r chunk.Range, steady map[xxh3.Uint128]int64) error {
+	columns := v.plan.here.Columns
+	for h, n := range steady {
+		if n > 0 {
+			v.on.Missing += n
+		} else {
+			v.on.Extra -= n
+		}
+		_ = h
+	}
+	v.on.Verdict = worse(v.on.Verdict, Differs)
+	read := func(l *link, t mysql.Table, k chunk.Key, kind Kind, sign int64) error {
+		var rows []Row
+		err := l.rows(ctx, func(st *mysql.Stream) error {
+			rows = nil
+			done := map[xxh3.Uint128]bool{}
+			return st.Select(ctx, chunk.Select(t, k, r, purpose), newCells(len(columns), nil, func(h xxh3.Uint128, row []cell) error {
+				n := steady[h] * sign
+				if n <= 0 || done[h] || len(v.on.Rows)+len(rows) >= v.MaxRows {
+					return nil
+				}
+				done[h] = true
+				d := Row{Kind: kind, Times: n}
+				for i, c := range columns {
+					value := Column{Name: c.Name}
+					if kind == Missing {
+						value.Primary = show(c, row[i])
+					} else {
+						value.Other = show(c, row[i])
+					}
+					d.Columns = append(d.Columns, value)
+				}
+				rows = append(rows, d)
+				return nil
+			}))
+		})
+		v.on.Rows = append(v.on.Rows, rows...)
+		return err
+	}
+	if err := read(v.near, v.plan.here, v.key, Missing, 1); err != nil {
+		return err
+	}
+	return read(v.far, v.peer.table, v.peer.key, Extra, -1)
+}

@@ -1,0 +1,432 @@
+package checksum
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/rissodb/risso/internal/data/chunk"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// MendOptions are what is mended and how.
+type MendOptions struct {
+	Primary  mysql.Target
+	Replicas []mysql.Target // that were compared
+	Tables   []Table        // what Compare found, with the rows that it listed
+	// Triggers and ForeignKeys allow tables that have triggers, or rows of others that follow theirs by foreign keys.
+	Triggers, ForeignKeys bool
+	Journal               string // folder for the journal of what is written and of what was there
+}
+
+// Plan is what Mend will do.
+type Plan struct {
+	Steps   []Step
+	Refused []Refusal // tables and servers that are left as they are
+	Notes   []string
+}
+
+// Step writes one row of the primary once more, as it is there, or deletes it where it is not there, so that this replicates.
+type Step struct {
+	Schema string   `json:"schema"`
+	Table  string   `json:"table"`
+	Key    []Value  `json:"key"`
+	Kind   Kind     `json:"kind"`
+	On     []string `json:"on"`    // the replicas on which the row differs
+	Was    []Row    `json:"found"` // what was found there
+
+	key  [][]byte
+	plan *plan
+}
+
+// Refusal is why something is not mended.
+type Refusal struct {
+	What string
+	Why  string
+	Hint string
+}
+
+// ErrNotAsPlanned says that mending was given up.
+var ErrNotAsPlanned = errors.New("mending was given up")
+
+// PlanMend checks what can be mended safely.
+func PlanMend(ctx context.Context, o MendOptions) (p Plan, err error) {
+	c, err := mysql.Connect(ctx, o.Primary, nil)
+	if err != nil {
+		return p, err
+	}
+	defer c.Close()
+	id, err := c.ServerID(ctx)
+	if err != nil {
+		return p, err
+	}
+	if why, err := unfit(ctx, c); err != nil || why != "" {
+		if why != "" {
+			p.Refused = append(p.Refused, Refusal{What: o.Primary.String(), Why: why})
+		}
+		return p, err
+	}
+	bad := map[string]bool{}
+	for _, t := range o.Replicas {
+		r, err := fitness(ctx, c, id, t)
+		if err != nil {
+			return p, err
+		}
+		if r.Why != "" {
+			bad[t.String()] = true
+			p.Refused = append(p.Refused, r)
+		}
+	}
+	primary, err := meet(ctx, o.Primary, false)
+	if err != nil {
+		return p, err
+	}
+	l := &link{side: primary, silence: defaultSilence, back: defaultReturn}
+	defer l.close()
+	for _, t := range o.Tables {
+		if err := p.table(ctx, o, l, c, t, bad); err != nil {
+			return p, err
+		}
+	}
+	return p, nil
+}
+
+// unfit says why nothing can be mended through a primary.
+func unfit(ctx context.Context, c *mysql.Conn) (why string, err error) {
+	v, err := c.Maps(ctx, "SHOW /* risso: can it be mended? */ GLOBAL VARIABLES WHERE Variable_name IN ('log_bin', 'wsrep_on', 'read_only')")
+	if err != nil {
+		return "", err
+	}
+	on := map[string]bool{}
+	for _, row := range v {
+		on[row["Variable_name"]] = row["Value"] == "ON"
+	}
+	switch {
+	case !on["log_bin"]:
+		return "it writes no binary log: nothing replicates", nil
+	case on["wsrep_on"]:
+		return "it is a member of a Galera cluster, which takes rows only, not statements", nil
+	case on["read_only"]:
+		return "it is read-only: is it the primary?", nil
+	}
+	filters, err := c.BinlogFilters(ctx)
+	if err == nil && filters != "" {
+		return "it leaves schemas out of its binary log: " + filters, nil
+	}
+	return "", err
+}
+
+// fitness says why a replica must not be mended; Why is "" when it may.
+func fitness(ctx context.Context, primary *mysql.Conn, id string, t mysql.Target) (r Refusal, err error) {
+	r.What = t.String()
+	c, err := mysql.Connect(ctx, t, nil)
+	if err != nil {
+		return r, err
+	}
+	defer c.Close()
+	channels, err := c.ReplicaChannels(ctx)
+	if err != nil {
+		return r, err
+	}
+	direct := false
+	for _, ch := range channels {
+		if ch.SourceID != id {
+			continue
+		}
+		direct = true
+		switch {
+		case !ch.SQLRunning || !ch.IORunning:
+			r.Why, r.Hint = "replication does not run", "start it first"
+			return r, nil
+		case len(ch.Filter.Rewrite) > 0:
+			r.Why = "it renames schemas: " + ch.Filter.String()
+			return r, nil
+		}
+	}
+	if !direct {
+		r.Why, r.Hint = "it does not replicate from the primary itself", "mend the replica in between first"
+		return r, nil
+	}
+	own, _, err := mysql.OwnWrites(ctx, c, primary)
+	if err != nil {
+		return r, err
+	}
+	if own != "" {
+		r.Why, r.Hint = "it has writes of its own: "+own, "find out who writes there; what is right is for a person to say"
+		return r, nil
+	}
+	list, err := c.ReplicaAddresses(ctx)
+	if mysql.ClassOf(err) == mysql.ClassPrivilege {
+		err = nil
+	}
+	if err == nil && len(list) > 0 {
+		r.Why = "it has replicas of its own (" + strings.Join(list, ", ") + "): what is mended reaches them as row events, which stop where a row is not as it was"
+		r.Hint = "mend its replicas by building them anew, or stop them for the time"
+	}
+	return r, err
+}
+
+// table plans one table.
+func (p *Plan) table(ctx context.Context, o MendOptions, l *link, c *mysql.Conn, t Table, bad map[string]bool) error {
+	what := t.Schema + "." + t.Name
+	refuse := func(why, hint string) { p.Refused = append(p.Refused, Refusal{what, why, hint}) }
+	steps := map[string]*Step{}
+	var order []string
+	for _, on := range t.On {
+		switch {
+		case bad[on.Server] || on.Verdict != Differs && !on.Verdict.Bad():
+			continue
+		case on.Verdict != Differs:
+			refuse(string(on.Verdict)+" on "+on.Server, "definitions are not mended")
+			continue
+		}
+		if on.AtLeast || int64(len(on.Rows)) < on.differing() {
+			p.Notes = append(p.Notes, fmt.Sprintf("%s: only %d of its rows are mended now: run it again for the others", what, len(on.Rows)))
+		}
+		for _, row := range on.Rows {
+			if row.key == nil {
+				continue
+			}
+			k := joined(row.key)
+			if steps[k] == nil {
+				steps[k] = &Step{Schema: t.Schema, Table: t.Name, Key: row.Key, Kind: row.Kind, key: row.key}
+				order = append(order, k)
+			}
+			steps[k].On = append(steps[k].On, on.Server)
+			steps[k].Was = append(steps[k].Was, row)
+		}
+	}
+	if len(order) == 0 {
+		if t.Verdict() == Differs && len(t.Key) == 0 {
+			refuse("it has no key: a single row cannot be written", "")
+		}
+		return nil
+	}
+	pl, why, hint, err := mendable(ctx, o, l, c, t)
+	if err != nil {
+		return err
+	}
+	if why != "" {
+		refuse(why, hint)
+		return nil
+	}
+	for _, k := range order {
+		steps[k].plan = pl
+		p.Steps = append(p.Steps, *steps[k])
+	}
+	return nil
+}
+
+// mendable says why a table must not be mended.
+func mendable(ctx context.Context, o MendOptions, l *link, c *mysql.Conn, t Table) (pl *plan, why, hint string, err error) {
+	def, err := l.define(ctx, t.Schema, t.Name)
+	if err != nil {
+		return nil, "", "", err
+	}
+	key, ok := chunk.KeyOf(def)
+	switch {
+	case !ok || !key.Whole():
+		return nil, "it has no key that names its rows exactly", "", nil
+	case !transactional(def.Engine):
+		return nil, def.Engine + " has no transactions: a row could change while it is mended", "", nil
+	case def.Versioned:
+		return nil, "it keeps old rows (SYSTEM VERSIONING): mending would add to them", "", nil
+	}
+	for _, on := range t.On {
+		if on.Verdict == Differs && len(on.Notes) > 0 {
+			return nil, "its definition is not the same on " + on.Server + ": " + on.Notes[0], "make the definitions equal first", nil
+		}
+	}
+	if !o.Triggers {
+		rows, err := c.Maps(ctx, "SELECT /* risso: can it be mended? */ TRIGGER_NAME AS n FROM information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = "+
+			quoteText(t.Schema)+" AND EVENT_OBJECT_TABLE = "+quoteText(t.Name))
+		if err != nil {
+			return nil, "", "", err
+		}
+		if len(rows) > 0 {
+			return nil, "trigger " + rows[0]["n"] + " would fire", "allow it with --with-triggers", nil
+		}
+	}
+	if !o.ForeignKeys {
+		rows, err := c.Maps(ctx, "SELECT /* risso: can it be mended? */ TABLE_NAME AS t, CONSTRAINT_NAME AS n FROM information_schema.REFERENTIAL_CONSTRAINTS WHERE UNIQUE_CONSTRAINT_SCHEMA = "+
+			quoteText(t.Schema)+" AND REFERENCED_TABLE_NAME = "+quoteText(t.Name)+" AND (DELETE_RULE IN ('CASCADE', 'SET NULL') OR UPDATE_RULE IN ('CASCADE', 'SET NULL'))")
+		if err != nil {
+			return nil, "", "", err
+		}
+		if len(rows) > 0 {
+			return nil, fmt.Sprintf("rows of %s follow its rows (foreign key %s)", rows[0]["t"], rows[0]["n"]),
+				"allow it with --with-foreign-keys: checks are then off, nothing follows", nil
+		}
+	}
+	return &plan{job: job{schema: t.Schema, name: t.Name}, here: def, key: key, uniq: true}, "", "", nil
+}
+
+// Mend does what a plan says, row by row, each in a transaction of its own, and calls each before every step. What was done
+// stands in the journal, whose path it gives.
+func Mend(ctx context.Context, o MendOptions, p Plan, each func(done int)) (journal string, err error) {
+	if len(p.Steps) == 0 {
+		return "", nil
+	}
+	j, err := newMendJournal(o.Journal)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, j.Close()) }()
+	s, err := o.Primary.ConnectStream(ctx, mysql.StreamOptions{Patience: defaultSilence})
+	if err != nil {
+		return j.Name(), err
+	}
+	defer s.Close()
+	c, err := mysql.Connect(ctx, o.Primary, nil)
+	if err != nil {
+		return j.Name(), err
+	}
+	server := c.Server
+	c.Close()
+	if err := s.ForStatements(ctx, server); err != nil {
+		return j.Name(), err
+	}
+	for i := range p.Steps {
+		if each != nil {
+			each(i)
+		}
+		if err := p.Steps[i].run(ctx, s, j); err != nil {
+			return j.Name(), fmt.Errorf("%w after %d of %d rows: %w", ErrNotAsPlanned, i, len(p.Steps), err)
+		}
+	}
+	return j.Name(), nil
+}
+
+// mendTries is how often a row is tried that others hold locked.
+const mendTries = 3
+
+// run mends one row.
+func (st *Step) run(ctx context.Context, s *mysql.Stream, j *mendJournal) error {
+	var err error
+	for range mendTries {
+		if err = st.once(ctx, s, j); err == nil {
+			return nil
+		}
+		if s.Broken() != nil {
+			return err
+		}
+		if e := s.Exec(ctx, "ROLLBACK /* risso: mend */"); e != nil {
+			return errors.Join(err, e)
+		}
+		// ER_LOCK_DEADLOCK and ER_LOCK_WAIT_TIMEOUT
+		if n := mysql.ErrorNumber(err); n != 1213 && n != 1205 {
+			return err
+		}
+	}
+	return err
+}
+
+// once locks the row, or the place where it is not, and writes what is there.
+func (st *Step) once(ctx context.Context, s *mysql.Stream, j *mendJournal) error {
+	where, err := st.plan.whereKey(st.key)
+	if err != nil {
+		return err
+	}
+	name := mysql.Quote(st.Schema) + "." + mysql.Quote(st.Table)
+	// Filters look at the default schema of a statement.
+	for _, q := range []string{"USE " + mysql.Quote(st.Schema), "START TRANSACTION /* risso: mend */"} {
+		if err := s.Exec(ctx, q); err != nil {
+			return err
+		}
+	}
+	columns := chunk.Columns(st.plan.here)
+	sel := strings.TrimSuffix(chunk.Select(st.plan.here, st.plan.key, chunk.Range{}, "mend"), " ORDER BY "+st.plan.key.OrderBy())
+	statement := "DELETE /* risso: mend */ FROM " + name + " WHERE " + where
+	found := 0
+	err = s.Query(ctx, sel+" WHERE "+where+" FOR UPDATE", func(row [][]byte) error {
+		found++
+		names, values := make([]string, len(columns)), make([]string, len(columns))
+		for i, c := range columns {
+			names[i], values[i] = mysql.Quote(c.Name), valueLiteral(c, row[i])
+		}
+		statement = "REPLACE /* risso: mend */ INTO " + name + " (" + strings.Join(names, ", ") + ") VALUES (" + strings.Join(values, ", ") + ")"
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if found > 1 {
+		return fmt.Errorf("%d rows of %s have one key", found, name)
+	}
+	if err := j.note(st, found == 1); err != nil {
+		return err
+	}
+	if err := s.Exec(ctx, statement); err != nil {
+		return err
+	}
+	return s.Exec(ctx, "COMMIT /* risso: mend */")
+}
+
+// valueLiteral is a value as SQL takes it.
+func valueLiteral(c mysql.TableColumn, v []byte) string {
+	if v == nil {
+		return "NULL"
+	}
+	hexed := func(prefix string) string {
+		if len(v) == 0 {
+			return prefix + "''"
+		}
+		return fmt.Sprintf("%s0x%x", prefix, v)
+	}
+	switch c.Type {
+	case "tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "float", "double", "year":
+		return string(v)
+	case "date", "datetime", "timestamp", "time", "uuid", "inet6", "inet4":
+		return "'" + string(v) + "'"
+	case "bit":
+		return "CAST(" + hexed("") + " AS UNSIGNED)"
+	case "json":
+		return "CONVERT(" + hexed("_utf8mb4 ") + " USING utf8mb4)"
+	}
+	if c.Charset != "" {
+		return hexed("_" + c.Charset + " ")
+	}
+	return hexed("_binary ")
+}
+
+// mendJournal is what was written, line by line, on disk before it is done.
+type mendJournal struct{ *os.File }
+
+func newMendJournal(dir string) (*mendJournal, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make a folder for the journal: %w", err)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, fmt.Sprintf("mend-%s-%d.jsonl", time.Now().UTC().Format("20060102T150405Z"), os.Getpid())), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("write the journal: %w", err)
+	}
+	return &mendJournal{f}, nil
+}
+
+// note writes what is about to be done.
+func (j *mendJournal) note(st *Step, replaced bool) error {
+	action := "delete"
+	if replaced {
+		action = "replace"
+	}
+	b, err := json.Marshal(struct {
+		Time   time.Time `json:"time"`
+		Action string    `json:"action"`
+		*Step
+	}{time.Now().UTC(), action, st})
+	if err == nil {
+		_, err = j.Write(append(b, '\n'))
+	}
+	if err == nil {
+		err = j.Sync()
+	}
+	if err != nil {
+		return fmt.Errorf("write the journal: %w", err)
+	}
+	return nil
+}

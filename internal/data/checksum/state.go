@@ -1,0 +1,234 @@
+package checksum
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/rissodb/risso/internal/data/chunk"
+)
+
+// state is the file that remembers what was compared: lines of JSON, the first says of which servers, the others are added.
+// A line that a killed process did not write to its end is left out.
+type state struct {
+	mu    sync.Mutex
+	file  *os.File
+	next  time.Time
+	known map[string]bool  // tables that are done
+	done  []Table          // by an earlier run
+	place map[string]place // where an earlier run was in a table
+}
+
+// line is one line of the file: one of its fields.
+type line struct {
+	Servers string `json:"servers,omitempty"`
+	Done    *Table `json:"done,omitempty"`
+	At      *place `json:"at,omitempty"`
+}
+
+// place is how far all servers were compared in a table: everything up to there is equal.
+type place struct {
+	Table  string      `json:"table"` // schema.table
+	Bound  chunk.Bound `json:"bound"`
+	Rows   int64       `json:"rows"`
+	Bytes  int64       `json:"bytes"`
+	Chunks int64       `json:"chunks"`
+}
+
+// stateEvery is how often the place within a table is written.
+const stateEvery = 2 * time.Second
+
+// openState opens the file; path "" remembers nothing.
+func openState(path string, resume bool, servers string) (*state, error) {
+	s := &state{known: map[string]bool{}, place: map[string]place{}}
+	if path == "" {
+		return s, nil
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open the state file: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("%w: another checksum uses %s", ErrState, path)
+	}
+	s.file = f
+	size := int64(0)
+	if resume {
+		if size, err = s.read(servers); err != nil {
+			f.Close()
+			return nil, err
+		}
+	}
+	if err := f.Truncate(size); err == nil {
+		_, err = f.Seek(size, 0)
+	}
+	if err == nil && size == 0 {
+		err = s.write(line{Servers: servers})
+	}
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("write the state file: %w", err)
+	}
+	return s, nil
+}
+
+// read reads what an earlier run wrote and gives the size of its whole lines.
+func (s *state) read(servers string) (size int64, err error) {
+	in := bufio.NewReader(s.file)
+	for first := true; ; first = false {
+		b, err := in.ReadBytes('\n')
+		if err != nil { // the end, or half a line
+			return size, nil
+		}
+		var l line
+		if err := json.Unmarshal(bytes.TrimSpace(b), &l); err != nil {
+			return 0, fmt.Errorf("%w: %s is damaged; remove it to begin anew", ErrState, s.file.Name())
+		}
+		size += int64(len(b))
+		switch {
+		case first && l.Servers != servers:
+			return 0, fmt.Errorf("%w: %s is of other servers; remove it, or name another file", ErrState, s.file.Name())
+		case l.Done != nil:
+			s.known[l.Done.Schema+"."+l.Done.Name] = true
+			delete(s.place, l.Done.Schema+"."+l.Done.Name)
+			s.done = append(s.done, *l.Done)
+		case l.At != nil:
+			s.place[l.At.Table] = *l.At
+		}
+	}
+}
+
+func (s *state) write(l line) error {
+	b, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	_, err = s.file.Write(append(b, '\n'))
+	return err
+}
+
+// has says whether an earlier run compared a table to its end.
+func (s *state) has(schema, name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known[schema+"."+name]
+}
+
+// table notes a table that is done. What could not be told is looked at again by the next run.
+func (s *state) table(t Table) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.file == nil || t.Verdict().Open() {
+		return nil
+	}
+	if err := s.write(line{Done: &t}); err != nil {
+		return fmt.Errorf("write the state file: %w", err)
+	}
+	return nil
+}
+
+// at notes how far a table is, now and then.
+func (s *state) at(p *plan, b chunk.Bound, n counts) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.file == nil || time.Now().Before(s.next) {
+		return nil
+	}
+	s.next = time.Now().Add(stateEvery)
+	if err := s.write(line{At: &place{Table: p.schema + "." + p.name, Bound: b, Rows: n.rows, Bytes: n.bytes, Chunks: n.chunks}}); err != nil {
+		return fmt.Errorf("write the state file: %w", err)
+	}
+	return nil
+}
+
+// resume gives where an earlier run was in a table, and counts what it had read.
+func (s *state) resume(p *plan, t *Table) chunk.Bound {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at, ok := s.place[p.schema+"."+p.name]
+	if !ok || p.key.Cuts == 0 || p.key.Check(at.Bound) != nil || len(at.Bound) != p.key.Cuts {
+		return nil
+	}
+	t.Rows, t.Bytes, t.Chunks = at.Rows, at.Bytes, at.Chunks
+	t.Notes = append(t.Notes, fmt.Sprintf("its first %d rows were compared by an earlier run", at.Rows))
+	return at.Bound
+}
+
+// close ends the file, and removes it when all is done.
+func (s *state) close(whole bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.file == nil {
+		return nil
+	}
+	var err error
+	if whole {
+		err = os.Remove(s.file.Name())
+		if errors.Is(err, os.ErrNotExist) {
+			err = nil
+		}
+	}
+	return errors.Join(err, s.file.Close())
+}
+
+// counts is what was read up to a place.
+type counts struct{ rows, bytes, chunks int64 }
+
+// marks finds the place up to which a table is equal on all servers.
+type marks struct {
+	mu    sync.Mutex
+	at    []int64  // chunks that each server is through with; -1: it does not count
+	spoil bool     // something differs: it is in memory only, and a later run has to find it again
+	list  []marked // the chunks that not all are through with
+	base  int64    // chunks before list
+	total counts   // of all chunks until the end of list
+}
+
+type marked struct {
+	bound chunk.Bound
+	counts
+}
+
+func newMarks(n int, t *Table) *marks {
+	return &marks{at: make([]int64, n), total: counts{t.Rows, t.Bytes, t.Chunks}}
+}
+
+// leave takes a server out that is not compared.
+func (m *marks) leave(i int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.at[i] = -1
+}
+
+// pass notes that a server is through with a chunk, and whether it is clean. It gives the place up to which all are, when that
+// moved.
+func (m *marks) pass(i int, s span, clean bool) (b chunk.Bound, n counts, moved bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.spoil = m.spoil || !clean
+	m.at[i]++
+	if m.at[i] > m.base+int64(len(m.list)) {
+		m.total.rows += s.rows
+		m.total.bytes += s.bytes
+		m.total.chunks++
+		m.list = append(m.list, marked{s.Upper, m.total})
+	}
+	least := m.at[i]
+	for _, n := range m.at {
+		if n >= 0 {
+			least = min(least, n)
+		}
+	}
+	for ; m.base < least; m.base++ {
+		b, n, moved = m.list[0].bound, m.list[0].counts, true
+		m.list = m.list[1:]
+	}
+	return b, n, moved && !m.spoil && len(b) > 0
+}
