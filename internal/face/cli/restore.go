@@ -25,14 +25,15 @@ import (
 )
 
 type restoreFlags struct {
-	from, backup, into, sandbox, server string
-	configFile, defaultsFile, output    string
-	tables, schemas, rename             []string
-	toTime, toGTID, before, zone        string
-	logs, logsDSN, logsDir, series      string
-	threads                             int
-	overwrite, skip, noBinlog, setGTID  bool
-	dryRun                              bool
+	from, identity, backup             string
+	into, sandbox, server              string
+	configFile, defaultsFile, output   string
+	tables, schemas, rename            []string
+	toTime, toGTID, before, zone       string
+	logs, logsDSN, logsDir, series     string
+	threads                            int
+	overwrite, skip, noBinlog, setGTID bool
+	dryRun                             bool
 }
 
 func newRestore(s Streams) *cobra.Command {
@@ -63,6 +64,7 @@ docs/restore.md has all of it.
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.from, "from", "", "where the backup is: "+blob.Forms)
+	fl.StringVar(&f.identity, "identity", "", "file with the age identity that opens an encrypted repository")
 	fl.StringVar(&f.backup, "backup", "", "ID of the backup (default the newest)")
 	fl.StringVar(&f.into, "into", "", "the server that gets it: user:password@tcp(host:3306)/, user@unix(/socket)/, or the name of a server in --config")
 	fl.StringVar(&f.sandbox, "sandbox", "", "start a throw-away server of this name and put the backup there")
@@ -144,7 +146,7 @@ func runRestore(ctx context.Context, s Streams, f restoreFlags) error {
 			return err
 		}
 	}
-	r, closePlace, err := openRepo(ctx, f.from)
+	r, closePlace, err := fromFlags{from: f.from, identity: f.identity}.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -302,24 +304,6 @@ func sandboxSettings(h repo.Header) []string {
 		out = append(out, "lower_case_table_names="+v)
 	}
 	return out
-}
-
-// openRepo opens the repository in a place.
-func openRepo(ctx context.Context, place string) (*repo.Repo, func(), error) {
-	store, err := blob.Open(ctx, place, blob.Options{})
-	if err != nil {
-		return nil, nil, err
-	}
-	r, err := repo.Open(ctx, repo.On(store))
-	if err != nil {
-		store.Close()
-		hint := ""
-		if errors.Is(err, repo.ErrNoRepository) {
-			hint = "risso backup --to makes one"
-		}
-		return nil, nil, failure(exitFailed, hint, fmt.Errorf("%s: %w", placeWords(place), err))
-	}
-	return r, func() { store.Close() }, nil
 }
 
 // restoreFailure is an error with what mends it.
