@@ -45,6 +45,7 @@ var benches = map[string][]part{
 	},
 	"backup": {
 		{"dump", "logical backups, beside mydumper and mysqldump", (*bench).backup},
+		{"restore", "the same put back, beside myloader", (*bench).restore},
 	},
 	"checksum": {
 		{"checksum", "a replica and its primary, beside pt-table-checksum", (*bench).checksum},
