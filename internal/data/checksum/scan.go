@@ -112,7 +112,7 @@ func (w *worker) scan(ctx context.Context, p *plan, t *Table) error {
 // lead reads the primary.
 func (w *worker) lead(ctx context.Context, p *plan, from chunk.Bound, t *Table, feeds []chan span) error {
 	lower := from
-	choice := w.choice(p)
+	choice, cut := w.choice(p), newCutter(p)
 	total := chunk.Sum{}
 	summed := from == nil
 	for {
@@ -121,15 +121,16 @@ func (w *worker) lead(ctx context.Context, p *plan, from chunk.Bound, t *Table, 
 				return err
 			}
 		}
-		s, err := w.read(ctx, p, lower, choice.next())
+		s, err := w.read(ctx, p, cut, lower, choice.next())
 		if err != nil && s.method == MethodServer && !lost(err) && ctx.Err() == nil {
 			choice.refuse()
-			s, err = w.read(ctx, p, lower, MethodRows)
+			s, err = w.read(ctx, p, cut, lower, MethodRows)
 		}
 		if err != nil {
 			return err
 		}
 		choice.note(s)
+		cut.note(s)
 		w.pace.note(s.rows, s.took, w.Target)
 		t.Chunks++
 		t.Rows += s.rows
@@ -166,7 +167,7 @@ func (w *worker) lead(ctx context.Context, p *plan, from chunk.Bound, t *Table, 
 }
 
 // read reads one chunk of the primary, behind a bound.
-func (w *worker) read(ctx context.Context, p *plan, lower chunk.Bound, method Method) (s span, err error) {
+func (w *worker) read(ctx context.Context, p *plan, cut *cutter, lower chunk.Bound, method Method) (s span, err error) {
 	err = w.primary.rows(ctx, func(st *mysql.Stream) error {
 		s = span{Range: chunk.Range{Lower: lower}, method: method}
 		began := time.Now()
@@ -179,7 +180,7 @@ func (w *worker) read(ctx context.Context, p *plan, lower chunk.Bound, method Me
 			return s.limited(ctx, st, p, w.pace.next())
 		}
 		var err error
-		if s.Upper, err = bound(ctx, st, p, s.Range, w.pace.next()); err != nil {
+		if s.Upper, err = cut.cut(ctx, st, p, lower, w.pace.next()); err != nil {
 			return err
 		}
 		s.last = s.Upper == nil
