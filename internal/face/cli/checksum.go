@@ -91,8 +91,8 @@ func (f checksumFlags) options(ctx context.Context, s Streams) (o checksum.Optio
 		return o, usageError("--chunk-time %s: 1ms to 1m", f.chunk)
 	case f.rounds < 2 || f.rounds > 1000:
 		return o, usageError("--rounds %d: 2 to 1000", f.rounds)
-	case f.maxRows < 0 || f.maxRows > 1_000_000:
-		return o, usageError("--max-rows %d: 0 to 1000000", f.maxRows)
+	case f.maxRows < 1 || f.maxRows > 1_000_000:
+		return o, usageError("--max-rows %d: 1 to 1000000", f.maxRows)
 	case f.against != "" && len(f.replicas) > 0:
 		return o, usageError("--against is a server that does not replicate: leave out --replica")
 	case f.against != "" && f.mend:
