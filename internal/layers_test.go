@@ -14,6 +14,7 @@ const module = "github.com/rissodb/risso/"
 // layer orders the house from the ground up; a package imports only what lies lower, or in its own wing.
 var layer = map[string]int{
 	"internal/fleet":   0,
+	"internal/digits":  0,
 	"internal/mysql":   1,
 	"internal/host":    1,
 	"internal/sqltext": 1,

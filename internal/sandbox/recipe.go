@@ -27,6 +27,11 @@ type recipe struct {
 	settings []string // the rest of it, for every node, after common
 	readOnly []string // the same, of replicas only
 
+	// takeOver lets root in without a password on data that came from elsewhere, and quiet keeps that data from acting by
+	// itself: the settings of a server that is started on it.
+	takeOver []string
+	quiet    []string
+
 	account  []string // makes the account of the sandbox and the schema test
 	follow   []string // makes a server replicate from {port}
 	position string   // queries what the primary has written
@@ -55,7 +60,10 @@ const (
 
 // recipes lists them, a later version of a family before an earlier one. A dead
 // source is noticed after 10 seconds of silence, not after the default of 60.
-func recipes() []recipe {
+func recipes() []recipe { return append([]recipe{mariadbRecipe()}, mysqlRecipes()...) }
+
+// mysqlRecipes are those of MySQL and Percona Server, a later version before an earlier one.
+func mysqlRecipes() []recipe {
 	gtid := []string{"gtid_mode=ON", "enforce_gtid_consistency=ON"}
 	mysql80 := recipe{
 		families:  []Family{FamilyMySQL, FamilyPercona},
@@ -65,6 +73,13 @@ func recipes() []recipe {
 		// mysqlx would listen on one more port; log_slave_updates is the default.
 		settings: append(gtid, "mysqlx=OFF", "slave_net_timeout=10"),
 		readOnly: []string{"read_only=ON", "super_read_only=ON"},
+		// AS '' and not BY '': no password policy of the data looks at it.
+		takeOver: []string{
+			"CREATE USER IF NOT EXISTS 'root'@'localhost'",
+			"ALTER USER 'root'@'localhost' IDENTIFIED WITH caching_sha2_password AS '' REQUIRE NONE ACCOUNT UNLOCK",
+			"GRANT ALL PRIVILEGES ON *.* TO 'root'@'localhost' WITH GRANT OPTION",
+		},
+		quiet: []string{"skip_slave_start=ON", "event_scheduler=OFF", "persisted_globals_load=OFF", "loose_group_replication_start_on_boot=OFF"},
 		// The server writes the hash, not the password, to its binary log.
 		account: []string{"CREATE USER {user}@'%' IDENTIFIED WITH caching_sha2_password BY '{password}'", grantAll, createTest},
 		follow: []string{
@@ -90,19 +105,29 @@ func recipes() []recipe {
 	mysql8030.from = [3]int{8, 0, 30}
 	mysql8030.redo = []string{"innodb_redo_log_capacity=64M"}
 	mysql8030.settings = append(gtid, "mysqlx=OFF", "replica_net_timeout=10")
+	mysql8030.quiet = append([]string{"skip_replica_start=ON"}, mysql80.quiet[1:]...) // the new word came with 8.0.26
 
 	mysql57 := mysql80
 	mysql57.from = [3]int{5, 7, 6}
 	// Positions in tables survive a crash; later versions have no other way.
 	mysql57.settings = append(gtid, "binlog_format=ROW", "log_slave_updates=ON", "slave_net_timeout=10",
 		"master_info_repository=TABLE", "relay_log_info_repository=TABLE", "explicit_defaults_for_timestamp=ON")
+	mysql57.takeOver = []string{
+		"CREATE USER IF NOT EXISTS 'root'@'localhost'",
+		"ALTER USER 'root'@'localhost' IDENTIFIED WITH mysql_native_password AS '' REQUIRE NONE ACCOUNT UNLOCK",
+		"GRANT ALL PRIVILEGES ON *.* TO 'root'@'localhost' WITH GRANT OPTION",
+	}
+	mysql57.quiet = []string{"skip_slave_start=ON", "event_scheduler=OFF"}
 	mysql57.account = []string{"CREATE USER {user}@'%' IDENTIFIED WITH mysql_native_password AS '{native}'", grantAll, createTest}
 	mysql57.follow = []string{
 		"CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={port}, MASTER_USER='{user}', MASTER_PASSWORD='{password}', MASTER_AUTO_POSITION=1, MASTER_CONNECT_RETRY=1",
 		"START SLAVE",
 	}
+	return []recipe{mysql8030, mysql8023, mysql80, mysql57}
+}
 
-	mariadb := recipe{
+func mariadbRecipe() recipe {
+	return recipe{
 		families:  []Family{FamilyMariaDB},
 		from:      [3]int{10, 5, 0},
 		bootstrap: mariadbBootstrap,
@@ -112,6 +137,11 @@ func recipes() []recipe {
 		redo:     []string{"innodb_log_file_size=32M"},
 		settings: []string{"binlog_format=ROW", "log_slave_updates=ON", "gtid_strict_mode=ON", "slave_net_timeout=10"},
 		readOnly: []string{"read_only=ON"},
+		takeOver: []string{
+			"CREATE OR REPLACE USER 'root'@'localhost' IDENTIFIED BY PASSWORD ''",
+			"GRANT ALL PRIVILEGES ON *.* TO 'root'@'localhost' WITH GRANT OPTION",
+		},
+		quiet: []string{"skip_slave_start=ON", "event_scheduler=OFF", "loose_wsrep_on=OFF"},
 		// The hash, because this server writes the statement to its binary log as it is.
 		account: []string{"CREATE USER {user}@'%' IDENTIFIED BY PASSWORD '{native}'", grantAll, createTest},
 		follow: []string{
@@ -122,7 +152,6 @@ func recipes() []recipe {
 		reached:  "SELECT MASTER_GTID_WAIT(?, 1)",
 		status:   "SHOW SLAVE STATUS",
 	}
-	return []recipe{mariadb, mysql8030, mysql8023, mysql80, mysql57}
 }
 
 // recipeFor is the recipe of a server.

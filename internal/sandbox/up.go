@@ -35,12 +35,13 @@ type plan struct {
 	servers           []build // one per node
 	settings          []string
 	password          string
+	data              func(context.Context, string) ([]string, error) // nil: an empty server
 	timeout           time.Duration
 	progress          func(string)
 }
 
 func newPlan(ctx context.Context, o Options) (*plan, error) {
-	p := &plan{name: o.Name, topology: o.Topology, settings: o.Settings, timeout: o.StartTimeout, progress: o.Progress}
+	p := &plan{name: o.Name, topology: o.Topology, settings: slices.Clone(o.Settings), timeout: o.StartTimeout, progress: o.Progress, data: o.Data}
 	p.password = strings.ToLower(rand.Text()) // letters and digits: no statement has to quote it
 	if p.topology == "" {
 		p.topology = TopologySingle
@@ -71,6 +72,9 @@ func newPlan(ctx context.Context, o Options) (*plan, error) {
 	count, err := nodeCount(o)
 	if err != nil {
 		return nil, err
+	}
+	if p.data != nil && count != 1 {
+		return nil, &UsageError{Problem: fmt.Sprintf("%d nodes on given data", count), Hint: "a single server can be started on it"}
 	}
 	return p, p.chooseServers(ctx, o.Servers, count)
 }
@@ -226,6 +230,9 @@ func (s *Sandbox) bringUp(ctx context.Context, p *plan) error {
 			return fmt.Errorf("make a folder for sockets: %w", err)
 		}
 	}
+	if p.data != nil {
+		return s.bringUpOn(ctx, p)
+	}
 	templates, err := s.templates(ctx, p)
 	if err != nil {
 		return err
@@ -250,6 +257,11 @@ func (s *Sandbox) bringUp(ctx context.Context, p *plan) error {
 	if err != nil {
 		return err
 	}
+	return s.ready()
+}
+
+// ready records that everything runs.
+func (s *Sandbox) ready() error {
 	s.mu.Lock()
 	s.Ready, s.State = true, StateRunning
 	s.mu.Unlock()

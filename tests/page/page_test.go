@@ -108,7 +108,13 @@ func binary(t *testing.T, dir, env, cgo string) string {
 // serve starts the real binary on any free port and gives the address of the page.
 func serve(t *testing.T, bin, data, dsn string) string {
 	t.Helper()
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), bin, "serve", "--listen", "127.0.0.1:0", "--data", data, "--dsn", dsn)
+	return serveWith(t, bin, "--data", data, "--dsn", dsn)
+}
+
+// serveWith is the same with flags of one's own.
+func serveWith(t *testing.T, bin string, flags ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), bin, append([]string{"serve", "--listen", "127.0.0.1:0"}, flags...)...)
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -251,6 +251,8 @@ func TestBenchWrongUse(t *testing.T) {
 		{"nonsense --dsn DSN", 2, "no workload"},
 		{"point_select --dsn DSN --threads 0", 2, "threads"},
 		{"point_select --dsn DSN --threads -1", 2, "threads"},
+		{"point_select --dsn DSN --threads 2000000000", 2, "from 1 to 8000"},
+		{"point_select --dsn DSN --distribution zipfian --distribution-param zipfian-exp=-1", 2, "wrong use: zipfian-exp is -1"},
 		{"point_select --dsn DSN --rate -5", 2, "rate"},
 		{"point_select --dsn DSN --rate NaN", 2, "rate"},
 		{"point_select --dsn DSN --percentile 101", 2, "percentile"},

@@ -24,6 +24,9 @@ const Query = lazy(() => import('./queries').then((m) => m.Query, outdated));
 const Benchmarks = lazy(() => import('./benchmarks').then((m) => m.Benchmarks, outdated));
 const Benchmark = lazy(() => import('./benchmarks').then((m) => m.Benchmark, outdated));
 
+const Protect = lazy(() => import('./protect').then((m) => m.Protect, outdated));
+const ProtectServer = lazy(() => import('./protect').then((m) => m.ProtectServer, outdated));
+
 // Risso was updated or went away since this page was loaded.
 function outdated() {
   return () => <main><p class="sentence">This part of the page could not be loaded. <button onClick={() => location.reload()}>Load the page anew</button></p></main>;
@@ -42,6 +45,7 @@ function Page() {
     case 'query': return <Suspense fallback={<main />}><Query key={`${id} ${cls}`} /></Suspense>;
     case 'benchmarks': return <Suspense fallback={<main />}><Benchmarks key={id} /></Suspense>;
     case 'benchmark': return <Suspense fallback={<main />}><Benchmark key={`${cls} ${beside}`} /></Suspense>;
+    case 'protect': return <Suspense fallback={<main />}>{id ? <ProtectServer key={id} /> : <Protect />}</Suspense>;
     default:
       return <main><p class="sentence">There is no such page.</p><p><a href="/">All instances</a></p></main>;
   }
@@ -53,7 +57,7 @@ export function App() {
   const often = page === 'fleet' || fleet.value === null || silentSince.value !== null;
   usePoll(loadFleet, often ? 1000 : 5000, [needLogin.value, often]);
   useEffect(startKeys, []);
-  const name = (instanceOf(id)?.name ?? id) || (page === 'queries' || page === 'query' ? 'Queries' : aboutBenchmarks(page) ? 'Benchmarks' : '');
+  const name = (instanceOf(id)?.name ?? id) || (page === 'queries' || page === 'query' ? 'Queries' : aboutBenchmarks(page) ? 'Benchmarks' : page === 'protect' ? 'Protect' : '');
   useEffect(() => {
     document.title = name ? `${name} – Risso` : 'Risso';
   }, [name]);

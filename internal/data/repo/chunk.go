@@ -3,7 +3,6 @@ package repo
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -17,9 +16,32 @@ import (
 
 // Keeper puts chunks into a repository. It belongs to one goroutine; its buffers are used again and again.
 type Keeper struct {
-	repo *Repo
-	zw   *zstd.Encoder
-	out  []byte
+	repo   *Repo
+	zw     *zstd.Encoder
+	out    []byte
+	packed []byte // compressed, on the way to be encrypted
+}
+
+// pack makes an object of raw bytes. It is good until the next call.
+func (k *Keeper) pack(raw []byte) ([]byte, error) {
+	if k.repo.cipher == nil {
+		k.out = appendSeal(k.zw.EncodeAll(raw, k.out[:0]))
+		return k.out, nil
+	}
+	k.packed = k.zw.EncodeAll(raw, k.packed[:0])
+	b := bytes.NewBuffer(k.out[:0])
+	w, err := k.repo.cipher.encrypt(b)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.Write(k.packed); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	k.out = appendSeal(b.Bytes())
+	return k.out, nil
 }
 
 // NewKeeper gives a keeper.
@@ -40,8 +62,12 @@ type Kept struct {
 
 // Keep stores the rows of a chunk, unless the repository has them.
 func (k *Keeper) Keep(ctx context.Context, schema, table string, raw []byte) (Kept, error) {
-	h := sha256.Sum256(raw)
-	kept := Kept{Hash: hex.EncodeToString(h[:])}
+	sum, err := k.repo.newHash()
+	if err != nil {
+		return Kept{}, err
+	}
+	sum.Write(raw)
+	kept := Kept{Hash: hex.EncodeToString(sum.Sum(nil))}
 	key := chunkKey(schema, table, kept.Hash)
 	size, err := k.repo.store.Size(ctx, key)
 	if err == nil {
@@ -51,11 +77,14 @@ func (k *Keeper) Keep(ctx context.Context, schema, table string, raw []byte) (Ke
 	if !errors.Is(err, fs.ErrNotExist) {
 		return kept, err
 	}
-	k.out = appendSeal(k.zw.EncodeAll(raw, k.out[:0]))
-	if err := k.repo.store.Put(ctx, key, bytes.NewReader(k.out)); err != nil {
+	object, err := k.pack(raw)
+	if err != nil {
+		return kept, err
+	}
+	if err := k.repo.store.Put(ctx, key, bytes.NewReader(object)); err != nil {
 		return kept, fmt.Errorf("store a chunk of %s.%s: %w", schema, table, err)
 	}
-	kept.Stored, kept.New = int64(len(k.out)), true
+	kept.Stored, kept.New = int64(len(object)), true
 	return kept, nil
 }
 
@@ -71,13 +100,23 @@ func (k *Keeper) KeepStream(ctx context.Context, schema, table string, write fun
 	if err := os.Remove(f.Name()); err != nil {
 		return kept, err
 	}
-	sum := sha256.New()
+	sum, err := k.repo.newHash()
+	if err != nil {
+		return kept, err
+	}
 	sealed := newSealWriter(f)
-	k.zw.Reset(sealed)
+	enc, err := k.repo.cipher.encrypt(sealed)
+	if err != nil {
+		return kept, err
+	}
+	k.zw.Reset(enc)
 	if err := write(io.MultiWriter(k.zw, sum)); err != nil {
 		return kept, err
 	}
 	if err := k.zw.Close(); err != nil {
+		return kept, err
+	}
+	if err := enc.Close(); err != nil {
 		return kept, err
 	}
 	if err := sealed.seal(); err != nil {
@@ -115,11 +154,16 @@ func (r *Repo) Chunk(ctx context.Context, schema, table, hash string) (io.ReadCl
 		return nil, err
 	}
 	name := fmt.Sprintf("chunk %.12s of %s.%s", hash, schema, table)
-	o, err := openObject(name, rc)
+	sum, err := r.newHash()
+	if err != nil {
+		rc.Close()
+		return nil, err
+	}
+	o, err := r.openObject(name, rc)
 	if err != nil {
 		return nil, err
 	}
-	return &checked{object: o, want: hash, sum: sha256.New()}, nil
+	return &checked{object: o, want: hash, sum: sum}, nil
 }
 
 // checked hashes what passes through it.

@@ -11,6 +11,7 @@ type Kind string
 const (
 	Logical  Kind = "logical"  // rows and definitions, by SQL
 	Physical Kind = "physical" // the server's own files
+	Copying  Kind = "copy"     // no backup: backups are being copied into this place; never whole
 )
 
 // Header says what a backup is. It is the first line of a manifest, so that a catalogue reads no further.
@@ -26,6 +27,7 @@ type Header struct {
 	Parent   string    `json:"parent,omitempty"`  // the backup whose chunks were taken over (logical), or that this one builds on (physical)
 	Tool     string    `json:"tool"`              // what took it, with its version
 	Partial  []string  `json:"partial,omitempty"` // what was asked for when it was not everything: schemas and tables
+	Stream   *Stream   `json:"stream,omitempty"`  // of a physical backup: what its parts are
 
 	Schemas int64 `json:"schemas"`
 	Tables  int64 `json:"tables"`
@@ -137,6 +139,15 @@ type Object struct {
 	Database  string     `json:"database_collation,omitempty"`
 	TimeZone  string     `json:"time_zone,omitempty"` // of an event
 	Definer   string     `json:"definer,omitempty"`
+}
+
+// Stream says what the parts of a physical backup are, one behind the other.
+type Stream struct {
+	Tool    string `json:"tool"`               // mariadb-backup, xtrabackup or clone: what makes a data directory of it
+	Form    string `json:"form"`               // xbstream
+	Files   int64  `json:"files"`              // in the stream
+	FromLSN uint64 `json:"from_lsn,omitempty"` // 0: whole; else the parent's ToLSN: only pages that were changed since
+	ToLSN   uint64 `json:"to_lsn,omitempty"`   // up to which an incremental backup on top of this one need not go back
 }
 
 // Part is a piece of a physical backup's stream, in the order of its number.

@@ -24,7 +24,7 @@ var ErrDamaged = errors.New("damaged")
 type Draft struct {
 	mu     sync.Mutex
 	spools [ranks]*spool
-	err    error
+	refs   *spool // the objects that the lines need
 }
 
 type spool struct {
@@ -53,7 +53,36 @@ func (d *Draft) Add(l Line) error {
 	if _, err := s.zw.Write(append(b, '\n')); err != nil {
 		return fmt.Errorf("manifest: %w", err)
 	}
+	return d.addRefs(refsOf(l))
+}
+
+// addRefs notes objects; the lock is held.
+func (d *Draft) addRefs(list []ref) (err error) {
+	if d.refs == nil && len(list) > 0 {
+		if d.refs, err = newSpool(); err != nil {
+			return err
+		}
+	}
+	for _, x := range list {
+		b, err := json.Marshal(x)
+		if err != nil {
+			return fmt.Errorf("manifest: %w", err)
+		}
+		if _, err := d.refs.zw.Write(append(b, '\n')); err != nil {
+			return fmt.Errorf("manifest: %w", err)
+		}
+	}
 	return nil
+}
+
+// copyRefs writes the lines of objects.
+func (d *Draft) copyRefs(w io.Writer) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.refs == nil {
+		return nil
+	}
+	return d.refs.copyTo(w)
 }
 
 func newSpool() (*spool, error) {
@@ -77,19 +106,23 @@ func newSpool() (*spool, error) {
 func (d *Draft) Close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for i, s := range d.spools {
+	for _, s := range append(d.spools[:], d.refs) {
 		if s != nil {
 			s.zw.Close()
 			s.file.Close()
-			d.spools[i] = nil
 		}
 	}
+	d.spools, d.refs = [ranks]*spool{}, nil
 }
 
 // writeObject writes the whole manifest as an object.
-func (d *Draft) writeObject(w io.Writer, h Header) error {
+func (d *Draft) writeObject(w io.Writer, h Header, c *cipher) error {
 	sealed := newSealWriter(w)
-	zw, err := zstd.NewWriter(sealed, zstd.WithEncoderConcurrency(1))
+	enc, err := c.encrypt(sealed)
+	if err != nil {
+		return err
+	}
+	zw, err := zstd.NewWriter(enc, zstd.WithEncoderConcurrency(1))
 	if err != nil {
 		return err
 	}
@@ -98,6 +131,9 @@ func (d *Draft) writeObject(w io.Writer, h Header) error {
 		return err
 	}
 	if err := zw.Close(); err != nil {
+		return err
+	}
+	if err := enc.Close(); err != nil {
 		return err
 	}
 	return sealed.seal()

@@ -40,9 +40,19 @@ func NewID(t time.Time) string {
 }
 
 const (
-	configKey    = "risso.json"
-	backupPrefix = "backups/"
+	configKey      = "risso.json"
+	backupPrefix   = "backups/"
+	dataPrefix     = "data/"
+	physicalPrefix = "physical/"
+	proofPrefix    = "proofs/"
 )
+
+// pruneLockPrefix begins the leases of prunes.
+const pruneLockPrefix = "locks/prune-"
+
+func headKey(id string) string    { return backupPrefix + id + "/head" }
+func objectsKey(id string) string { return backupPrefix + id + "/objects" }
+func lostKey(id string) string    { return backupPrefix + id + "/lost" }
 
 func manifestKey(id string) string   { return backupPrefix + id + "/manifest" }
 func unfinishedKey(id string) string { return backupPrefix + id + "/unfinished" }
@@ -51,7 +61,11 @@ func chunkKey(schema, table, hash string) string {
 	return "data/" + escape(schema) + "/" + escape(table) + "/" + hash
 }
 
+func partPrefix(id string) string { return "physical/" + id + "/" }
+
 func partKey(id string, number int) string { return fmt.Sprintf("physical/%s/%06d", id, number) }
 
-// immutable says whether a key names what it holds: the same bytes for ever.
-func immutable(key string) bool { return strings.HasPrefix(key, "data/") }
+// immutable says whether a key always names the same bytes.
+func immutable(key string) bool {
+	return strings.HasPrefix(key, dataPrefix) || strings.HasPrefix(key, physicalPrefix)
+}

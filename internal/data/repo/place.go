@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"time"
 
 	"github.com/rissodb/risso/internal/store/blob"
 )
@@ -31,6 +32,12 @@ func (p place) Size(ctx context.Context, key string) (int64, error) {
 	return st.Size, notExist(err)
 }
 
+// Modified is when a key was put, by the clock of the place.
+func (p place) Modified(ctx context.Context, key string) (time.Time, error) {
+	st, err := p.blobs.Stat(ctx, key)
+	return st.Modified, notExist(err)
+}
+
 func (p place) List(ctx context.Context, prefix string, f func(key string, size int64) error) error {
 	for st, err := range p.blobs.List(ctx, prefix) {
 		if err == nil {
@@ -51,4 +58,18 @@ func notExist(err error) error {
 		return fmt.Errorf("%w (%w)", err, fs.ErrNotExist)
 	}
 	return err
+}
+
+// Clean removes what uploads that began before a time left without a name, and counts it.
+func (p place) Clean(ctx context.Context, before time.Time, dry bool) (n int64, err error) {
+	for l, err := range p.blobs.Leftovers(ctx, before) {
+		if err == nil && !dry {
+			err = p.blobs.Discard(ctx, l)
+		}
+		if err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
 }

@@ -9,12 +9,15 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -44,16 +47,40 @@ type config struct {
 	Format  int       `json:"format"`
 	ID      string    `json:"id"`
 	Created time.Time `json:"created"`
+	// Recipients are whom everything is encrypted to; empty: nothing is.
+	Recipients []string `json:"recipients,omitempty"`
+	// Check is the SHA-256 of the file with an empty check.
+	Check string `json:"check"`
+}
+
+// encode gives the file. There is only one way to write it, so any other byte is damage.
+func (c config) encode() ([]byte, error) {
+	c.Check = ""
+	b, err := json.Marshal(c)
+	if err != nil {
+		return nil, err
+	}
+	h := sha256.Sum256(b)
+	c.Check = hex.EncodeToString(h[:])
+	b, err = json.Marshal(c)
+	return append(b, '\n'), err
 }
 
 // Repo is an open repository. Its methods may be called from several goroutines.
 type Repo struct {
-	ID    string
-	store Store
+	ID     string
+	store  Store
+	cipher *cipher // nil: not encrypted
+	leases leases
+	cache  string // folder of what this host keeps of an encrypted repository; "": nothing
 }
 
-// Open opens a repository; ErrNoRepository when the place holds none.
-func Open(ctx context.Context, s Store) (*Repo, error) {
+// Open opens a repository that is not encrypted; ErrNoRepository when the place holds none.
+func Open(ctx context.Context, s Store) (*Repo, error) { return OpenWith(ctx, s, Keys{}) }
+
+// OpenWith opens a repository; ErrNoRepository when the place holds none. Without identities an encrypted one can be listed,
+// pruned and copied, and its seals be verified.
+func OpenWith(ctx context.Context, s Store, k Keys) (*Repo, error) {
 	rc, err := s.Get(ctx, configKey)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, ErrNoRepository
@@ -70,75 +97,114 @@ func Open(ctx context.Context, s Store) (*Repo, error) {
 	if err := json.Unmarshal(b, &c); err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", configKey, ErrDamaged, err)
 	}
-	if c.Format > Format {
-		return nil, fmt.Errorf("the repository has format %d, this risso reads up to %d: take a newer one", c.Format, Format)
-	}
-	return &Repo{ID: c.ID, store: s}, nil
-}
-
-// Create opens a repository, and makes one where there is none.
-func Create(ctx context.Context, s Store) (*Repo, error) {
-	r, err := Open(ctx, s)
-	if !errors.Is(err, ErrNoRepository) {
-		return r, err
-	}
-	var id [16]byte
-	_, _ = rand.Read(id[:]) // never fails (crypto/rand)
-	b, err := json.Marshal(config{Format: Format, ID: hex.EncodeToString(id[:]), Created: time.Now().UTC().Truncate(time.Second)})
+	again, err := c.encode()
 	if err != nil {
 		return nil, err
 	}
-	if err := s.Put(ctx, configKey, bytes.NewReader(append(b, '\n'))); err != nil {
+	switch {
+	case c.Format > Format:
+		return nil, fmt.Errorf("the repository has format %d, this risso reads up to %d: take a newer one", c.Format, Format)
+	case c.Format < 1 || !validID(c.ID) || !bytes.Equal(again, b):
+		return nil, fmt.Errorf("%s: %w", configKey, ErrDamaged)
+	case len(k.Recipients) > 0 && len(c.Recipients) == 0:
+		return nil, fmt.Errorf("%w: it was made without encryption; take another place for an encrypted one", ErrRecipients)
+	case len(k.Recipients) > 0 && !slices.Equal(k.Recipients, c.Recipients):
+		return nil, fmt.Errorf("%w: it is encrypted to %s", ErrRecipients, strings.Join(c.Recipients, ", "))
+	}
+	r := &Repo{ID: c.ID, store: s}
+	if r.cipher, err = newCipher(c.Recipients, k.Identities); err != nil || r.cipher == nil {
+		return r, err
+	}
+	if k.CacheDir != "" {
+		r.cache = filepath.Join(k.CacheDir, "manifests-"+r.ID)
+	}
+	return r, r.findNames(ctx, k, c.Recipients)
+}
+
+// Create opens a repository, and makes one where there is none.
+func Create(ctx context.Context, s Store) (*Repo, error) { return CreateWith(ctx, s, Keys{}) }
+
+// CreateWith opens a repository, and makes one where there is none, encrypted when there are recipients.
+func CreateWith(ctx context.Context, s Store, k Keys) (*Repo, error) {
+	r, err := OpenWith(ctx, s, k)
+	if !errors.Is(err, ErrNoRepository) {
+		return r, err
+	}
+	c := config{Format: Format, ID: randomHex(16), Created: time.Now().UTC().Truncate(time.Second), Recipients: k.Recipients}
+	return initialize(ctx, s, k, c)
+}
+
+// initialize writes the repository's own file last: until then there is none.
+func initialize(ctx context.Context, s Store, k Keys, c config) (*Repo, error) {
+	r := &Repo{ID: c.ID, store: s}
+	var err error
+	if r.cipher, err = newCipher(c.Recipients, k.Identities); err != nil {
+		return nil, err
+	}
+	if r.cipher != nil {
+		if err := r.makeNames(ctx, k, c.Recipients); err != nil {
+			return nil, err
+		}
+	}
+	b, err := c.encode()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Put(ctx, configKey, bytes.NewReader(b)); err != nil {
 		return nil, fmt.Errorf("make a repository: %w", err)
 	}
-	return Open(ctx, s)
+	return OpenWith(ctx, s, k)
 }
 
-// Begin notes that a backup runs, so that what it writes is not taken for rubbish, and that a broken one can be told.
-func (r *Repo) Begin(ctx context.Context, h Header) error {
-	b, err := json.Marshal(h)
-	if err != nil {
-		return err
-	}
-	return r.store.Put(ctx, unfinishedKey(h.ID), bytes.NewReader(b))
+func randomHex(n int) string {
+	b := make([]byte, n)
+	_, _ = rand.Read(b) // never fails (crypto/rand)
+	return hex.EncodeToString(b)
 }
 
-// Abandon takes back what Begin noted. Chunks stay for the next backup, or for prune.
-func (r *Repo) Abandon(ctx context.Context, id string) error {
-	return r.store.Delete(ctx, unfinishedKey(id))
+// validID says whether an ID is one that this package makes: it becomes the name of a file.
+func validID(id string) bool {
+	b, err := hex.DecodeString(id)
+	return err == nil && len(b) == 16
 }
 
-// Finish writes the manifest: from then on there is a backup.
+// Finish writes the manifest: from then on there is a backup. ErrLost when prune took it for killed meanwhile.
 func (r *Repo) Finish(ctx context.Context, h Header, d *Draft) error {
-	pr, pw := io.Pipe()
-	done := make(chan error, 1)
-	go func() { // ends when Put has read all, or has closed pr
-		err := d.writeObject(pw, h)
-		pw.CloseWithError(err)
-		done <- err
-	}()
-	err := r.store.Put(ctx, manifestKey(h.ID), pr)
-	pr.CloseWithError(err)
-	if werr := <-done; err == nil {
-		err = werr
-	}
+	err := r.finish(ctx, h, d)
 	if err != nil {
 		return fmt.Errorf("write the manifest of %s: %w", h.ID, err)
 	}
-	return r.store.Delete(ctx, unfinishedKey(h.ID))
+	return r.release(ctx, unfinishedKey(h.ID))
+}
+
+func (r *Repo) finish(ctx context.Context, h Header, d *Draft) error {
+	if err := r.lost(ctx, h.ID); err != nil {
+		return err
+	}
+	if err := r.writeHead(ctx, h, d); err != nil {
+		return err
+	}
+	if err := r.putStream(ctx, manifestKey(h.ID), func(w io.Writer) error { return d.writeObject(w, h, r.cipher) }); err != nil {
+		return err
+	}
+	// Prune notes that it takes a backup for killed before it reads manifests. So either it has seen this one, or this shows.
+	if err := r.lost(ctx, h.ID); err != nil {
+		return errors.Join(err, r.store.Delete(ctx, manifestKey(h.ID)))
+	}
+	r.keepManifest(h, d)
+	return nil
 }
 
 // Manifest opens the manifest of a backup; "" is the newest. The caller closes it.
 func (r *Repo) Manifest(ctx context.Context, id string) (*Manifest, error) {
 	if id == "" {
-		list, err := r.Backups(ctx)
-		if err != nil {
+		var err error
+		if id, err = r.newest(ctx); err != nil {
 			return nil, err
 		}
-		if len(list) == 0 {
-			return nil, fmt.Errorf("%w: the repository holds none", ErrNoBackup)
-		}
-		id = list[len(list)-1].ID
+	}
+	if m := r.keptManifest(id); m != nil {
+		return m, nil
 	}
 	rc, err := r.store.Get(ctx, manifestKey(id))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -147,7 +213,7 @@ func (r *Repo) Manifest(ctx context.Context, id string) (*Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
-	o, err := openObject("the manifest", rc)
+	o, err := r.openObject("the manifest", rc)
 	if err != nil {
 		return nil, err
 	}
@@ -162,26 +228,32 @@ func (r *Repo) Manifest(ctx context.Context, id string) (*Manifest, error) {
 	return m, nil
 }
 
-// Backups lists the backups that are whole as far as their manifests are there, the oldest first.
-func (r *Repo) Backups(ctx context.Context) ([]Header, error) {
-	var ids []string
-	err := r.store.List(ctx, backupPrefix, func(key string, _ int64) error {
-		if id, ok := strings.CutSuffix(strings.TrimPrefix(key, backupPrefix), "/manifest"); ok {
-			ids = append(ids, id)
+// newest is the backup that began last of those that have a manifest.
+func (r *Repo) newest(ctx context.Context) (id string, err error) {
+	err = r.store.List(ctx, backupPrefix, func(key string, _ int64) error {
+		if x, ok := strings.CutSuffix(strings.TrimPrefix(key, backupPrefix), "/manifest"); ok {
+			id = max(id, x)
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("list the backups: %w", err)
+	if err == nil && id == "" {
+		err = fmt.Errorf("%w: the repository holds none", ErrNoBackup)
 	}
-	list := make([]Header, 0, len(ids))
-	for _, id := range ids {
-		m, err := r.Manifest(ctx, id)
-		if err != nil {
-			return nil, err
+	return id, err
+}
+
+// Backups lists the backups that have a manifest, the oldest first. Those whose header is damaged are left out, for one of them
+// must not hinder the next backup: Catalogue and Verify tell them.
+func (r *Repo) Backups(ctx context.Context) ([]Header, error) {
+	entries, err := r.Catalogue(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Header, 0, len(entries))
+	for _, e := range entries {
+		if e.Whole && e.Err == nil {
+			list = append(list, e.Header)
 		}
-		list = append(list, m.Header)
-		m.Close()
 	}
 	return list, nil
 }

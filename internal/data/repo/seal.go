@@ -11,8 +11,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// An object is a zstd frame, and behind it a skippable frame with the SHA-256 of all bytes before it (RFC 8878, 3.1.2): so any
-// changed bit is found, also one that makes no difference to the decoder, and zstd -d reads the object all the same.
+// An object is a zstd frame, encrypted or not, and behind it a skippable frame with the SHA-256 of all bytes before it (RFC 8878, 3.1.2): so any
+// changed bit is found, also one that makes no difference to the decoder, and zstd -d reads an object that is not encrypted all the same.
 var sealHead = []byte{0x5D, 0x2A, 0x4D, 0x18, sha256.Size, 0, 0, 0}
 
 const sealSize = 8 + sha256.Size
@@ -91,9 +91,14 @@ type object struct {
 	rc    io.Closer
 }
 
-func openObject(name string, rc io.ReadCloser) (*object, error) {
+// openObject opens an object, of an encrypted repository by its identities.
+func (r *Repo) openObject(name string, rc io.ReadCloser) (*object, error) {
+	return openObject(name, rc, r.cipher)
+}
+
+func openObject(name string, rc io.ReadCloser, c *cipher) (*object, error) {
 	u := newUnsealer(rc)
-	zr, err := zstd.NewReader(u, zstd.WithDecoderConcurrency(1))
+	zr, err := zstd.NewReader(c.decrypt(u), zstd.WithDecoderConcurrency(1))
 	if err != nil {
 		rc.Close()
 		return nil, err
@@ -111,6 +116,8 @@ func (o *object) Read(b []byte) (int, error) {
 		return n, fmt.Errorf("%s: %w", o.name, o.inner.trouble)
 	case errors.Is(err, ErrDamaged):
 		return n, fmt.Errorf("%s: %w", o.name, err)
+	case errors.Is(err, ErrNoKey):
+		return n, fmt.Errorf("%s: %w", o.name, ErrNoKey)
 	}
 	return n, fmt.Errorf("%s: %w: %w", o.name, ErrDamaged, err)
 }

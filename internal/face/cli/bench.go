@@ -54,7 +54,7 @@ func (f *workloadFlags) bind(cmd *cobra.Command) {
 	fl.BoolVar(&f.NoIndex, "no-index", false, "tables without an index on k")
 	fl.StringVar(&f.Engine, "engine", "", "storage engine of new tables (default InnoDB)")
 	fl.StringVar(&f.TableOptions, "table-options", "", "what CREATE TABLE ends with, such as ROW_FORMAT=COMPRESSED")
-	whole(&f.Warehouses, "warehouses", d.Warehouses, "tpcc: warehouses of about 85 MB; 0: one to prepare, all there are to run")
+	whole(&f.Warehouses, "warehouses", d.Warehouses, "tpcc: warehouses of about 105 MB; 0: one to prepare, all there are to run")
 	fl.BoolVar(&f.ForeignKeys, "foreign-keys", false, "tpcc: prepare with foreign keys and their indexes")
 	fl.StringVar(&f.Distribution, "distribution", d.Distribution, "how rows are drawn: uniform, special, pareto, zipfian, gaussian")
 	fl.Var((*numbersFlag)(&f.DistributionParams), "distribution-param", "name=value, may be repeated: spec-iter (12), spec-pct (1), spec-res (75), pareto-h (0.2), zipfian-exp (0.8)")

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rissodb/risso/internal/face/render"
+	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/workload"
 )
 
@@ -56,7 +57,11 @@ func runBenchCheck(ctx context.Context, s Streams, f benchCheckFlags, name strin
 		return usageError("%s has nothing to check; tpcc and ontime have", name)
 	}
 	found, err := c.Check(ctx, target)
-	if err != nil {
+	var server *drive.ServerError
+	switch {
+	case errors.As(err, &server):
+		return benchError(err, name)
+	case err != nil:
 		return prepareError(ctx, err)
 	}
 	out := checked{Workload: name, Server: target.String(), OK: true, Checks: found}

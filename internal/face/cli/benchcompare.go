@@ -49,6 +49,7 @@ a killed comparison left is put back by --restore. --dry-run shows the statement
 ` + exitCodesHelp,
 		Example: `  risso bench compare before.json after.json
   risso bench compare point_select --dsn-a 'root@tcp(db1:3306)/sbtest' --dsn-b 'root@tcp(db2:3306)/sbtest' --threads 16
+  risso bench compare read_write --dsn-a 'root@tcp(db1:3306)/sbtest' --dsn-b 'postgres://root@db2/sbtest'
   risso bench compare update_index --dsn 'root@unix(/run/mysqld/mysqld.sock)/sbtest' \
       --set-a innodb_flush_log_at_trx_commit=1 --set-b innodb_flush_log_at_trx_commit=2 --dry-run`,
 		Args: cobra.MaximumNArgs(2),
@@ -60,8 +61,8 @@ a killed comparison left is put back by --restore. --dry-run shows the statement
 	f.measureFlags.bind(cmd, 10*time.Second)
 	fl.IntVar(&f.threads, "threads", 1, "sessions at a time")
 	fl.Float64Var(&f.rate, "rate", 0, "transactions a second, by a Poisson process; 0: as many as the sessions can")
-	fl.StringVar(&f.dsnA, "dsn-a", "", "server A")
-	fl.StringVar(&f.dsnB, "dsn-b", "", "server B")
+	fl.StringVar(&f.dsnA, "dsn-a", "", "server A, written as --dsn")
+	fl.StringVar(&f.dsnB, "dsn-b", "", "server B, which may be of another kind")
 	fl.StringArrayVar(&f.setA, "set-a", nil, "variable=value of A; may be repeated")
 	fl.StringArrayVar(&f.setB, "set-b", nil, "variable=value of B; may be repeated")
 	fl.IntVar(&f.runs, "runs", 10, "runs of each")
@@ -87,6 +88,8 @@ func runCompare(cmd *cobra.Command, s Streams, f compareFlags, args []string) er
 	switch {
 	case f.restore && (len(args) > 0 || servers || settings):
 		return usageError("--restore takes a server (--dsn) and nothing else")
+	case f.restore && isPostgres(f.dsn):
+		return usageError("--restore is for MySQL and MariaDB: nothing is ever set on PostgreSQL")
 	case f.restore:
 		return compareRestore(ctx, s, f)
 	case servers && settings:
@@ -131,7 +134,7 @@ func writeComparison(w io.Writer, r *compare.Report, output string) error {
 // compareLive makes the runs.
 func compareLive(cmd *cobra.Command, s Streams, f compareFlags, name string, settings bool) error {
 	if f.runs < 1 {
-		return usageError("%d runs", f.runs)
+		return usageError("--runs %d: at least 1", f.runs)
 	}
 	if err := f.check(f.threads); err != nil {
 		return err
@@ -242,7 +245,7 @@ func (c *comparison) settings(ctx context.Context) error {
 
 // mysqlOnly is the server whose variables are set.
 func (c *comparison) mysqlOnly() (mysql.Target, error) {
-	if strings.HasPrefix(c.dsn, "postgres") {
+	if isPostgres(c.dsn) {
 		return mysql.Target{}, usageError("--set-a and --set-b are for MySQL and MariaDB; compare two PostgreSQL servers with --dsn-a and --dsn-b")
 	}
 	return c.target()

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rissodb/risso/internal/face/render"
+	"github.com/rissodb/risso/internal/measure/bench"
 	"github.com/rissodb/risso/internal/measure/compare/matrix"
 )
 
@@ -63,8 +64,8 @@ func runMatrix(ctx context.Context, s Streams, f matrixFlags, path string) error
 	if err := checkOutput(f.output, "text", "json", "markdown", "html"); err != nil {
 		return err
 	}
-	if f.prepare < 1 {
-		return usageError("--prepare-threads %d", f.prepare)
+	if f.prepare < 1 || f.prepare > bench.MaxThreads {
+		return usageError("--prepare-threads %d: from 1 to %d", f.prepare, bench.MaxThreads)
 	}
 	b, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rissodb/risso/internal/face/render"
+	"github.com/rissodb/risso/internal/measure/bench"
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/mysql"
 )
@@ -63,7 +65,8 @@ func newBenchCleanup(s Streams) *cobra.Command {
 	var f benchPrepareFlags
 	cmd := &cobra.Command{
 		Use: "cleanup WORKLOAD", Short: "Drop the tables that prepare made", Args: cobra.ExactArgs(1),
-		Long:    `Drop the tables that prepare made, and nothing else: a table without the comment "` + workload.Mark + `" stays, and is named.`,
+		Long: `Drop the tables that prepare made, and nothing else: a table without the comment "` + workload.Mark + `" stays, and is named.
+For script the file's own teardown is run, and nothing of it where it would change a table without the comment.`,
 		Example: `  risso bench cleanup read_write --dsn 'root@unix(/run/mysqld/mysqld.sock)/sbtest'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd.Context(), s, args[0], func(ctx context.Context, p workload.Preparer, o workload.PrepareOptions) error {
@@ -77,8 +80,8 @@ func newBenchCleanup(s Streams) *cobra.Command {
 
 // run does it and tells what was done, also when it failed half way.
 func (f *benchPrepareFlags) run(ctx context.Context, s Streams, name string, do func(context.Context, workload.Preparer, workload.PrepareOptions) error, unit string) error {
-	if f.threads < 1 {
-		return usageError("--threads is %d: it has to be 1 or more", f.threads)
+	if f.threads < 1 || f.threads > bench.MaxThreads {
+		return usageError("--threads is %d: it has to be from 1 to %d", f.threads, bench.MaxThreads)
 	}
 	if f.output != "text" && f.output != "json" {
 		return usageError("--output %q: text or json", f.output)
@@ -125,6 +128,7 @@ func prepareError(ctx context.Context, err error) error {
 	case errors.Is(err, workload.ErrUsage):
 		return failure(exitUsage, "", err)
 	case ctx.Err() != nil: // it says so, and what is left
+		return failure(exitInterrupted, "", err)
 	case errors.As(err, &refused):
 		return failure(exitFailed, refused.Hint, err)
 	}
@@ -139,6 +143,9 @@ func (p prepared) text(out io.Writer, unit string) error {
 		}
 		_, err := fmt.Fprintf(out, "done in %s\n", render.Seconds(p.Seconds))
 		return err
+	}
+	if p.Done == 1 {
+		unit = strings.Replace(unit, "s ", " ", 1) // 1 table dropped
 	}
 	if _, err := fmt.Fprintf(out, "%d %s in %s, %s a second\n", p.Done, unit, render.Seconds(p.Seconds), render.Number(p.PerSecond)); err != nil {
 		return err

@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/explain/digest"
 	"github.com/rissodb/risso/internal/explain/digest/filter"
 	"github.com/rissodb/risso/internal/face/render"
@@ -336,7 +337,7 @@ func writeBenchRecorded(b *strings.Builder, r *bench.Result) {
 		if k.Recorded == nil || k.Transactions == 0 {
 			continue
 		}
-		t.Rows = append(t.Rows, []string{k.Name, thousands(k.Transactions), render.Seconds(k.Latency.Avg), render.Seconds(k.Recorded.Avg),
+		t.Rows = append(t.Rows, []string{k.Name, digits.Thousands(k.Transactions), render.Seconds(k.Latency.Avg), render.Seconds(k.Recorded.Avg),
 			render.Seconds(k.Latency.At(95)), render.Seconds(k.Recorded.P95), k.AgainstRecorded()})
 	}
 	if len(t.Rows) > 0 {

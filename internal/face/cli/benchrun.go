@@ -262,7 +262,7 @@ func benchHint(e *drive.ServerError, name string) string {
 	prepare := "risso bench prepare " + name + " --dsn …"
 	switch {
 	case e.Code == 1146 || e.State == "42P01":
-		return "make its tables first, with the same --tables and --table-size: " + prepare
+		return "make its tables first, of the same size: " + prepare
 	case e.Code == 1046:
 		return "name a database in the DSN: …/sbtest"
 	case e.Code == 1049 || e.State == "3D000":

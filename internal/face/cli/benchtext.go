@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/measure/bench"
 )
@@ -33,26 +34,17 @@ func (l *benchLive) second(x bench.Second) {
 	if x.Transactions > 0 {
 		p95 = render.Seconds(x.P95)
 	}
-	line := fmt.Sprintf("%s  %9s tps  %9s qps  p95 %8s  %s errors", when, thousands(x.Transactions), thousands(x.Queries), p95, thousands(x.Errors))
+	line := fmt.Sprintf("%s  %9s tps  %9s qps  p95 %8s  %s errors", when, digits.Thousands(x.Transactions), digits.Thousands(x.Queries), p95, digits.Thousands(x.Errors))
 	if l.open {
-		line += fmt.Sprintf("  %s waiting", thousands(x.Backlog))
+		line += fmt.Sprintf("  %s waiting", digits.Thousands(x.Backlog))
 	}
 	fmt.Fprintf(l.out, "%s  %s\n", line, render.Spark(l.tps))
-}
-
-// thousands writes a number with a comma between its thousands.
-func thousands(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }
 
 // rate writes a figure per second: whole above 100.
 func rate(v float64) string {
 	if math.Abs(v) >= 100 {
-		return thousands(int64(math.Round(v)))
+		return digits.Thousands(int64(math.Round(v)))
 	}
 	return strconv.FormatFloat(v, 'f', 2, 64)
 }
@@ -74,7 +66,7 @@ func writeBenchText(w io.Writer, r *bench.Result) error {
 	}
 	line("", "%d threads, %s; measured %s%s%s", r.Threads, loop, render.Seconds(r.Seconds), afterWarmup(r), cut)
 	if n, ok := r.Parameters["warehouses"].(int64); ok {
-		line("", "warehouses: %s", thousands(n))
+		line("", "warehouses: %s", digits.Thousands(n))
 	}
 	b.WriteByte('\n')
 	if r.Seconds == 0 {
@@ -82,8 +74,8 @@ func writeBenchText(w io.Writer, r *bench.Result) error {
 		_, err := io.WriteString(w, b.String())
 		return err
 	}
-	line("transactions", "%14s   %12s/s", thousands(r.Transactions), rate(r.TransactionsPerSecond))
-	line("queries", "%14s   %12s/s   %s reads, %s writes, %s others", thousands(r.Queries), rate(r.QueriesPerSecond), thousands(r.Reads), thousands(r.Writes), thousands(r.Others))
+	line("transactions", "%14s   %12s/s", digits.Thousands(r.Transactions), rate(r.TransactionsPerSecond))
+	line("queries", "%14s   %12s/s   %s reads, %s writes, %s others", digits.Thousands(r.Queries), rate(r.QueriesPerSecond), digits.Thousands(r.Reads), digits.Thousands(r.Writes), digits.Thousands(r.Others))
 	writeBenchErrors(line, r)
 	b.WriteByte('\n')
 	writeBenchLatency(&b, r)
@@ -117,16 +109,16 @@ func writeBenchErrors(line lineFunc, r *bench.Result) {
 	for _, e := range r.Errors {
 		sum += e.Count
 	}
-	line("errors", "%14s   %12s/s   %s reconnects", thousands(sum), rate(float64(sum)/r.Seconds), thousands(r.Reconnects))
+	line("errors", "%14s   %12s/s   %s reconnects", digits.Thousands(sum), rate(float64(sum)/r.Seconds), digits.Thousands(r.Reconnects))
 	for _, e := range r.Errors {
 		again := ""
 		if e.Retried > 0 {
 			again = ", tried again"
 			if e.Retried < e.Count {
-				again = fmt.Sprintf(", %s of them tried again", thousands(e.Retried))
+				again = fmt.Sprintf(", %s of them tried again", digits.Thousands(e.Retried))
 			}
 		}
-		line("", "%14s   %s%s: %s", thousands(e.Count), e.Label, again, render.Cut(e.Message, 100))
+		line("", "%14s   %s%s: %s", digits.Thousands(e.Count), e.Label, again, render.Cut(e.Message, 100))
 	}
 }
 
@@ -166,7 +158,7 @@ func writeBenchKinds(b *strings.Builder, r *bench.Result) {
 	t := render.Table{Heads: []string{"KIND", ">TRANSACTIONS", ">PER MINUTE", ">MEDIAN", ">95 %", ">MAX"}}
 	for _, k := range r.Kinds {
 		t.Rows = append(t.Rows, []string{
-			k.Name, thousands(k.Transactions), rate(k.PerMinute), render.Seconds(k.Latency.At(50)), render.Seconds(k.Latency.At(95)), render.Seconds(k.Latency.Max),
+			k.Name, digits.Thousands(k.Transactions), rate(k.PerMinute), render.Seconds(k.Latency.At(50)), render.Seconds(k.Latency.At(95)), render.Seconds(k.Latency.Max),
 		})
 	}
 	b.WriteString("\n" + strings.Join(t.Lines(0), "\n") + "\n")
@@ -197,7 +189,7 @@ func writeBenchMinutes(b *strings.Builder, r *bench.Result) {
 	for i, m := range r.Kinds[first].Minutes {
 		row := []string{strconv.Itoa(i + 1)}
 		for _, k := range r.Kinds {
-			row = append(row, thousands(k.Minutes[i].Transactions))
+			row = append(row, digits.Thousands(k.Minutes[i].Transactions))
 		}
 		row = append(row, render.Seconds(m.P95), render.Seconds(m.P99), render.Seconds(m.Max))
 		if r.Headline != nil {
@@ -222,15 +214,15 @@ func writeBenchTrouble(line lineFunc, r *bench.Result) {
 			line("", "and %d more outages and stalls", len(r.Outages)-mostOutages)
 			break
 		}
-		line(name, "%s ms from second %.3f on: %s", thousands(o.Milliseconds), o.From, what)
+		line(name, "%s ms from second %.3f on: %s", digits.Thousands(o.Milliseconds), o.From, what)
 	}
 	if r.Unfinished > 0 {
-		line("unfinished", "%s transactions were given up after the end; their time so far is in the latency", thousands(r.Unfinished))
+		line("unfinished", "%s transactions were given up after the end; their time so far is in the latency", digits.Thousands(r.Unfinished))
 	}
 	if b := r.Backlog; b != nil {
-		line("backlog", "at most %s transactions waited for a free session, the longest %s", thousands(b.Max), render.Seconds(b.MaxWait))
+		line("backlog", "at most %s transactions waited for a free session, the longest %s", digits.Thousands(b.Max), render.Seconds(b.MaxWait))
 		if b.NeverStarted > 0 {
-			line("", "%s were due and never begun; the time they had waited is in the latency", thousands(b.NeverStarted))
+			line("", "%s were due and never begun; the time they had waited is in the latency", digits.Thousands(b.NeverStarted))
 			line("", "the server (or --threads) cannot do %s transactions/s", rate(r.Rate))
 		}
 	}
@@ -240,13 +232,13 @@ func writeBenchTrouble(line lineFunc, r *bench.Result) {
 	case l.Error != "":
 		line("ledger", "NOT READ: %s", l.Error)
 	case l.Missing == 0:
-		line("ledger", "all of %s acknowledged writes are there", thousands(l.Acknowledged))
+		line("ledger", "all of %s acknowledged writes are there", digits.Thousands(l.Acknowledged))
 	default:
-		line("ledger", "LOST: %s of %s acknowledged writes are missing", thousands(l.Missing), thousands(l.Acknowledged))
+		line("ledger", "LOST: %s of %s acknowledged writes are missing", digits.Thousands(l.Missing), digits.Thousands(l.Acknowledged))
 		line("", "the first, as session:number: %s", strings.Join(l.MissingKeys, " "))
 	}
 	if l != nil && l.Unsure > 0 {
-		line("", "%s more are there whose acknowledgement never came", thousands(l.Unsure))
+		line("", "%s more are there whose acknowledgement never came", digits.Thousands(l.Unsure))
 	}
 }
 

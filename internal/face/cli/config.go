@@ -33,6 +33,8 @@ type serverConfig struct {
 	PasswordEnv  string `yaml:"password_env,omitempty"`
 	DefaultsFile string `yaml:"defaults_file,omitempty"`
 	Statements   string `yaml:"statements,omitempty"` // as above, for this server
+
+	Protect *protectConfig `yaml:"protect,omitempty"` // how it is backed up and the like
 }
 
 // named gives the server of that name, if there is one.
@@ -85,7 +87,8 @@ func yamlProblem(err error) string {
 type watched struct {
 	instance   fleet.Instance
 	target     mysql.Target
-	statements string // where its statements are read; empty: as everywhere
+	statements string      // where its statements are read; empty: as everywhere
+	protect    *protection // nil: it is not
 }
 
 // instanceOf makes the identity of a server from its name, or else from its address.
@@ -133,7 +136,7 @@ func resolve(dsns []string, defaultsFile string, c config) ([]watched, error) {
 			list = append(list, watched{instance: instanceOf("", t), target: t})
 		}
 	}
-	return list, unique(list)
+	return list, errors.Join(unique(list), onePlace(list))
 }
 
 // splitName takes a leading name= off a DSN: db1=user@tcp(host)/.
@@ -181,8 +184,15 @@ func (s serverConfig) resolve(defaults mysql.Defaults) (watched, error) {
 		}
 		t = t.WithPassword(p)
 	}
-	t = t.WithFallback(defaults)
-	return watched{instanceOf(s.Name, t), t, s.Statements}, checkMode(s.Statements)
+	w := watched{instance: instanceOf(s.Name, t), target: t.WithFallback(defaults), statements: s.Statements}
+	if s.Protect != nil {
+		p, err := s.Protect.check()
+		if err != nil {
+			return watched{}, fmt.Errorf("protect: %w", err)
+		}
+		w.protect = p
+	}
+	return w, checkMode(s.Statements)
 }
 
 func unique(list []watched) error {

@@ -16,6 +16,7 @@ type progress struct {
 	start time.Time
 	next  time.Time
 	shown bool
+	of    string // the stage that start is the beginning of
 }
 
 // newProgress begins to measure. What ends within half a second shows nothing.
@@ -59,7 +60,7 @@ func (p *progress) show(text func(elapsed float64) string) {
 func (p *progress) clear() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.shown {
+	if p.shown && p.out != nil {
 		fmt.Fprint(p.out, "\r\x1b[K")
 		p.shown = false
 	}

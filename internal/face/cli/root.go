@@ -37,6 +37,7 @@ const exitCodesHelp = `Exit codes of all commands:
   3  the data directory or the address to listen on is in use by another process
   4  checksum: rows or tables differ
   130  a signal cut a benchmark short; what was measured until then was printed
+risso check has those of Nagios: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN (also for wrong use)
 `
 
 // exitError is an error with the exit code it stands for and a hint for the person.
@@ -48,6 +49,11 @@ type exitError struct {
 
 func (e *exitError) Error() string { return e.err.Error() }
 func (e *exitError) Unwrap() error { return e.err }
+
+// toldError ends a command with an exit code when all was said already on standard output.
+type toldError struct{ code int }
+
+func (e *toldError) Error() string { return fmt.Sprintf("exit code %d", e.code) }
 
 func usageError(format string, args ...any) error {
 	return &exitError{code: exitUsage, err: fmt.Errorf(format, args...)}
@@ -66,6 +72,10 @@ func Main(ctx context.Context, args []string, s Streams) int {
 		return exitOK
 	}
 	code, hint := exitFailed, ""
+	var told *toldError
+	if errors.As(err, &told) {
+		return told.code
+	}
 	var e *exitError
 	var coded interface{ ExitCode() int }
 	switch {
@@ -115,8 +125,17 @@ number for good, and says in words what goes on.`,
 	root.SetIn(s.In)
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
-	root.AddCommand(newServe(s), newTop(s), newDigest(s), newExplain(s), newTrace(s), newBench(s), newBackup(s), newSandboxCmd(), newToken(s), newChecksum(s),
+	root.AddCommand(newServe(s), newTop(s),
+		newDigest(s), newExplain(s), newTrace(s),
+		newBench(s),
+		newBackup(s), newVerify(s), newDrill(s), newCheck(s), newBinlog(s), newRestore(s), newChecksum(s),
+		newSandboxCmd(), newToken(s),
 		&cobra.Command{Use: "exit-codes", Short: "Exit codes of all commands", Long: exitCodesHelp})
 	root.CompletionOptions.HiddenDefaultCmd = true
+	for _, group := range root.Commands() {
+		if group.HasSubCommands() && !group.Runnable() { // an unknown command of a group is wrong use, too
+			group.Args, group.RunE = cobra.NoArgs, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		}
+	}
 	return root
 }

@@ -138,8 +138,8 @@ func (w *watch) write(ctx context.Context, facts *state.Store, f func(context.Co
 	}
 }
 
-// run watches until ctx ends.
-func (w *watch) run(ctx context.Context, set settings, numbers *series.Store, facts *state.Store, rows *statements) error {
+// run watches and protects until ctx ends.
+func (w *watch) run(ctx context.Context, set settings, numbers *series.Store, facts *state.Store, rows *statements, guard *protect) error {
 	jctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})
 	go func() { defer close(done); w.journal(jctx, facts, set.retention) }()
@@ -179,9 +179,11 @@ func (w *watch) run(ctx context.Context, set settings, numbers *series.Store, fa
 	}
 	w.Event(fleet.Event{Time: time.Now(), Kind: fleet.EventObserver, Text: "Risso " + Version() + " began to watch"})
 	close(w.begun)
+	err = guard.run(ctx) // ends when ctx does; what its jobs have to say at the end still goes into the journal
+	cancel()
 	group.Wait()
 	w.Event(fleet.Event{Time: time.Now(), Kind: fleet.EventObserver, Text: "Risso stopped"})
-	return nil
+	return err
 }
 
 // phaseOf spreads the readings of many servers over the first part of the second.

@@ -9,6 +9,8 @@ import (
 	"math"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/rissodb/risso/internal/digits"
 )
 
 // JSON writes a value as JSON, indented, with a newline at the end.
@@ -26,31 +28,17 @@ func Number(v float64) string {
 	case a >= 1e15:
 		return fmt.Sprintf("%.2e", v)
 	case a >= 999_500_000_000:
-		return three(v/1e12) + " T"
+		return digits.Three(v/1e12) + " T"
 	case a >= 999_500_000:
-		return three(v/1e9) + " G"
+		return digits.Three(v/1e9) + " G"
 	case a >= 999_500:
-		return three(v/1e6) + " M"
+		return digits.Three(v/1e6) + " M"
 	case a >= 999.5:
-		return three(v/1e3) + " k"
+		return digits.Three(v/1e3) + " k"
 	case v == math.Trunc(v):
 		return fmt.Sprintf("%.0f", v)
 	default:
-		return three(v)
-	}
-}
-
-// three gives a number three significant digits, without a power of ten.
-func three(v float64) string {
-	switch a := math.Abs(v); {
-	case a >= 99.95:
-		return fmt.Sprintf("%.0f", v)
-	case a >= 9.995:
-		return fmt.Sprintf("%.1f", v)
-	case a >= 0.9995 || a == 0:
-		return fmt.Sprintf("%.2f", v)
-	default:
-		return fmt.Sprintf("%.3g", v)
+		return digits.Three(v)
 	}
 }
 
@@ -67,7 +55,7 @@ func Bytes(v float64) string {
 	if i == 0 {
 		return fmt.Sprintf("%.0f B", v)
 	}
-	return three(v) + " " + unit[i]
+	return digits.Three(v) + " " + unit[i]
 }
 
 // Seconds is a duration: 38 ms, 4.20 s, 3 h 12 min.
@@ -78,11 +66,11 @@ func Seconds(v float64) string {
 	case a == 0:
 		return "0 s"
 	case a < 0.9995e-3:
-		return three(v*1e6) + " µs"
+		return digits.Three(v*1e6) + " µs"
 	case a < 0.9995:
-		return three(v*1e3) + " ms"
+		return digits.Three(v*1e3) + " ms"
 	case a < 119.5:
-		return three(v) + " s"
+		return digits.Three(v) + " s"
 	case a < 3600:
 		return fmt.Sprintf("%.0f min", v/60)
 	case a < 48*3600:

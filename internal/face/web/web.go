@@ -29,6 +29,7 @@ type Facts interface {
 	Benchmarks(ctx context.Context, instance string, limit int) ([]state.Benchmark, error)
 	Benchmark(ctx context.Context, id int64) (state.Benchmark, []byte, error)
 	RemoveBenchmark(ctx context.Context, id int64) error
+	ProtectFacts
 }
 
 // Options are what the web face needs.
@@ -37,7 +38,8 @@ type Options struct {
 	Facts      Facts
 	Live       *live.Board
 	Statements Statements
-	Page       fs.FS // the built page
+	Protect    Protect // nil: nothing protects servers
+	Page       fs.FS   // the built page
 	Version    string
 	Open       bool     // no token is asked for: Risso listens on loopback only
 	Hosts      []string // further names under which an open Risso may be reached
@@ -75,6 +77,11 @@ func New(o Options) http.Handler {
 	api("POST /api/benchmarks", s.addBenchmark)
 	api("GET /api/benchmark", s.benchmark)
 	api("DELETE /api/benchmark", s.removeBenchmark)
+	api("GET /api/protect", s.protected)
+	api("GET /api/protect/server", s.protectedServer)
+	api("GET /api/protect/run", s.protectRunDetail)
+	api("POST /api/protect/start", s.startJob)
+	api("POST /api/protect/stop", s.stopRun)
 	mux.Handle("GET /api/plan", s.guard(http.HandlerFunc(s.planImage)))
 	mux.HandleFunc("POST /api/login", s.login)
 	s.prom.register(mux, s.guard)

@@ -33,6 +33,12 @@ type site struct {
 
 func newSite(t *testing.T, open bool) *site {
 	t.Helper()
+	return newSiteOf(t, open, func(*Options) {})
+}
+
+// newSiteOf is the same with further options.
+func newSiteOf(t *testing.T, open bool, more func(*Options)) *site {
+	t.Helper()
 	dir := t.TempDir()
 	logger := slog.New(slog.DiscardHandler)
 	numbers, err := series.Open(series.Options{Dir: filepath.Join(dir, "series"), Logger: logger, OnEvent: func(fleet.Event) {}})
@@ -67,7 +73,9 @@ func newSite(t *testing.T, open bool) *site {
 	page := fstest.MapFS{"index.html": {Data: []byte("<title>Risso</title>")}, "app.js": {Data: []byte("1")}}
 	board := live.New(func() live.Self { return live.Self{} })
 	board.Add(fleet.Instance{ID: "db1", Name: "db1", Kind: fleet.KindServer})
-	s.Server = httptest.NewServer(New(Options{Numbers: numbers, Facts: facts, Live: board, Page: page, Version: "test", Open: open, Logger: logger}))
+	o := Options{Numbers: numbers, Facts: facts, Live: board, Page: page, Version: "test", Open: open, Logger: logger}
+	more(&o)
+	s.Server = httptest.NewServer(New(o))
 	t.Cleanup(s.Close)
 	return s
 }

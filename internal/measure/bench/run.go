@@ -41,6 +41,9 @@ type Options struct {
 // WarmupLimit is how long an automatic warm-up takes at most, where Options.Warmup does not say.
 const WarmupLimit = 2 * time.Minute
 
+// MaxThreads is the most sessions of a run: each has a thread, and a Go program ends that has more than 10,000.
+const MaxThreads = 8000
+
 // memoryLimit is how much memory a run may take before the garbage collector, which would stop all sessions, is let loose.
 const (
 	defaultGrace = 5 * time.Second
@@ -218,8 +221,8 @@ func (r *run) drive(ctx context.Context, workers []*worker) (interrupted bool, o
 // Check says what is wrong with the options.
 func (o Options) Check() error {
 	switch {
-	case o.Threads < 1:
-		return fmt.Errorf("%w: %d threads: at least 1", workload.ErrUsage, o.Threads)
+	case o.Threads < 1 || o.Threads > MaxThreads:
+		return fmt.Errorf("%w: %d threads: from 1 to %d", workload.ErrUsage, o.Threads, MaxThreads)
 	case o.Time <= 0:
 		return fmt.Errorf("%w: a time of %v: more than 0", workload.ErrUsage, o.Time)
 	case o.Warmup < 0:

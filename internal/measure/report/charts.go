@@ -9,6 +9,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/measure/bench"
 )
 
@@ -164,7 +165,7 @@ func (c *chart) outages(r Run) {
 			class = "outage"
 		}
 		length := float64(o.Milliseconds) / 1000
-		c.regions = append(c.regions, region{o.From, o.From + length, class, fmt.Sprintf("%s: %s from second %.2f, %s ms", r.Name, outageKind(o.Errors), o.From, whole(o.Milliseconds))})
+		c.regions = append(c.regions, region{o.From, o.From + length, class, fmt.Sprintf("%s: %s from second %.2f, %s ms", r.Name, outageKind(o.Errors), o.From, digits.Thousands(o.Milliseconds))})
 	}
 }
 
@@ -209,7 +210,7 @@ func backlogChart(r Run) *chart {
 	for _, b := range buckets(r) {
 		l.x, l.y = append(l.x, (b.from+b.to)/2), append(l.y, float64(b.backlog))
 		top = max(top, float64(b.backlog))
-		c.tips = append(c.tips, tip{b.from, b.to, fmt.Sprintf("%s: %s waited at the same time, at most", span(b), whole(b.backlog))})
+		c.tips = append(c.tips, tip{b.from, b.to, fmt.Sprintf("%s: %s waited at the same time, at most", span(b), digits.Thousands(b.backlog))})
 	}
 	if top == 0 {
 		return nil

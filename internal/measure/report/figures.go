@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/rissodb/risso/internal/digits"
 )
 
 // number is a figure with three significant digits and a factor: 1.23 k, 45.6 M.
@@ -13,17 +15,17 @@ func number(v float64) string {
 	case math.IsNaN(v) || math.IsInf(v, 0):
 		return "–"
 	case a >= 999.5e6:
-		return three(v/1e9) + " G"
+		return digits.Three(v/1e9) + " G"
 	case a >= 999_500:
-		return three(v/1e6) + " M"
+		return digits.Three(v/1e6) + " M"
 	case a >= 9_995:
-		return three(v/1e3) + " k"
+		return digits.Three(v/1e3) + " k"
 	case a >= 999.5:
-		return whole(int64(math.Round(v)))
+		return digits.Thousands(int64(math.Round(v)))
 	case v == math.Trunc(v):
 		return fmt.Sprintf("%.0f", v)
 	default:
-		return three(v)
+		return digits.Three(v)
 	}
 }
 
@@ -35,11 +37,11 @@ func seconds(v float64) string {
 	case a == 0:
 		return "0"
 	case a < 0.9995e-3:
-		return three(v*1e6) + " µs"
+		return digits.Three(v*1e6) + " µs"
 	case a < 0.9995:
-		return three(v*1e3) + " ms"
+		return digits.Three(v*1e3) + " ms"
 	default:
-		return three(v) + " s"
+		return digits.Three(v) + " s"
 	}
 }
 
@@ -55,20 +57,6 @@ func duration(v float64) string {
 	}
 }
 
-// three gives a number three significant digits, without a power of ten.
-func three(v float64) string {
-	switch a := math.Abs(v); {
-	case a >= 99.95:
-		return fmt.Sprintf("%.0f", v)
-	case a >= 9.995:
-		return fmt.Sprintf("%.1f", v)
-	case a >= 0.9995 || a == 0:
-		return fmt.Sprintf("%.2f", v)
-	default:
-		return fmt.Sprintf("%.3g", v)
-	}
-}
-
 // factor is a ratio: 1.58, 0.042.
 func factor(v float64) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
@@ -77,20 +65,7 @@ func factor(v float64) string {
 	if math.Abs(v) >= 0.1 {
 		return fmt.Sprintf("%.2f", v)
 	}
-	return three(v)
-}
-
-// whole is a count with commas: 1,234,567.
-func whole(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	sign := ""
-	if n < 0 {
-		sign, s = "-", s[1:]
-	}
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return sign + s
+	return digits.Three(v)
 }
 
 // chance is a probability.

@@ -7,6 +7,8 @@ import (
 	"io"
 	"math"
 	"time"
+
+	"github.com/rissodb/risso/internal/digits"
 )
 
 //go:embed page.html
@@ -174,8 +176,8 @@ func (p *page) runs(list []Group) {
 	for _, g := range list {
 		for _, r := range g.Runs {
 			l := r.Latency
-			row := runRow{Name: r.Name, Workload: r.Workload, Threads: whole(int64(r.Threads)), Time: duration(r.Seconds), TPS: number(r.TransactionsPerSecond), QPS: number(r.QueriesPerSecond),
-				Avg: seconds(l.Avg), P50: seconds(l.At(50)), P95: seconds(l.At(95)), P99: seconds(l.At(99)), P999: seconds(l.At(99.9)), Max: seconds(l.Max), Errors: whole(r.failures())}
+			row := runRow{Name: r.Name, Workload: r.Workload, Threads: digits.Thousands(int64(r.Threads)), Time: duration(r.Seconds), TPS: number(r.TransactionsPerSecond), QPS: number(r.QueriesPerSecond),
+				Avg: seconds(l.Avg), P50: seconds(l.At(50)), P95: seconds(l.At(95)), P99: seconds(l.At(99)), P999: seconds(l.At(99.9)), Max: seconds(l.Max), Errors: digits.Thousands(r.failures())}
 			if r.Rate > 0 {
 				row.Rate = number(r.Rate) + "/s"
 			}
@@ -184,7 +186,7 @@ func (p *page) runs(list []Group) {
 			}
 			p.Runs = append(p.Runs, row)
 			for _, k := range r.Kinds {
-				p.Kinds = append(p.Kinds, kindRow{r.Name, k.Name, whole(k.Transactions), number(k.PerMinute), seconds(k.Latency.At(50)), seconds(k.Latency.At(95)), seconds(k.Latency.At(99)), seconds(k.Latency.Max)})
+				p.Kinds = append(p.Kinds, kindRow{r.Name, k.Name, digits.Thousands(k.Transactions), number(k.PerMinute), seconds(k.Latency.At(50)), seconds(k.Latency.At(95)), seconds(k.Latency.At(99)), seconds(k.Latency.Max)})
 			}
 		}
 	}
@@ -193,11 +195,11 @@ func (p *page) runs(list []Group) {
 func (p *page) trouble(runs []Run) {
 	for _, r := range runs {
 		for _, e := range r.Errors {
-			p.Errors = append(p.Errors, errorRow{r.Name, e.Label, whole(e.Count), e.Message})
+			p.Errors = append(p.Errors, errorRow{r.Name, e.Label, digits.Thousands(e.Count), e.Message})
 		}
 		for _, o := range r.Outages {
 			at := r.Began.Add(time.Duration(o.From * float64(time.Second))).UTC().Format("15:04:05.000 MST")
-			p.Outages = append(p.Outages, outageRow{r.Name, fmt.Sprintf("%.2f s (%s)", o.From, at), whole(o.Milliseconds) + " ms", outageKind(o.Errors)})
+			p.Outages = append(p.Outages, outageRow{r.Name, fmt.Sprintf("%.2f s (%s)", o.From, at), digits.Thousands(o.Milliseconds) + " ms", outageKind(o.Errors)})
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/measure/environ"
 )
 
@@ -104,7 +105,7 @@ func (m *markdown) runs(runs []Run) {
 	for _, r := range runs {
 		l := r.Latency
 		rows = append(rows, []string{r.Name, r.Workload, fmt.Sprint(r.Threads), duration(r.Seconds), number(r.TransactionsPerSecond), number(r.QueriesPerSecond),
-			seconds(l.Avg), seconds(l.At(50)), seconds(l.At(95)), seconds(l.At(99)), seconds(l.At(99.9)), seconds(l.Max), whole(r.failures())})
+			seconds(l.Avg), seconds(l.At(50)), seconds(l.At(95)), seconds(l.At(99)), seconds(l.At(99.9)), seconds(l.Max), digits.Thousands(r.failures())})
 	}
 	m.table([]string{"", "workload", ">threads", ">time", ">transactions/s", ">queries/s", ">average", ">p50", ">p95", ">p99", ">p99.9", ">slowest", ">errors"}, rows)
 }
@@ -125,7 +126,7 @@ func (m *markdown) sweep(s *Sweep) {
 // words tells what the law says.
 func (s *Sweep) words() string {
 	f := s.Fit
-	out := fmt.Sprintf("Universal Scalability Law: one thread does %s/s, contention σ %s, coherency κ %s, R² %.3f.", number(f.Lambda), three(f.Sigma), three(f.Kappa), f.RSquared)
+	out := fmt.Sprintf("Universal Scalability Law: one thread does %s/s, contention σ %s, coherency κ %s, R² %.3f.", number(f.Lambda), digits.Three(f.Sigma), digits.Three(f.Kappa), f.RSquared)
 	if p := f.Peak(); math.IsInf(p, 0) || p > 1e6 {
 		out += " No peak: throughput only levels off."
 	} else {
@@ -138,10 +139,10 @@ func (m *markdown) trouble(runs []Run) {
 	var errs, outs [][]string
 	for _, r := range runs {
 		for _, e := range r.Errors {
-			errs = append(errs, []string{r.Name, e.Label, whole(e.Count), e.Message})
+			errs = append(errs, []string{r.Name, e.Label, digits.Thousands(e.Count), e.Message})
 		}
 		for _, o := range r.Outages {
-			outs = append(outs, []string{r.Name, fmt.Sprintf("%.2f s", o.From), whole(o.Milliseconds) + " ms", outageKind(o.Errors)})
+			outs = append(outs, []string{r.Name, fmt.Sprintf("%.2f s", o.From), digits.Thousands(o.Milliseconds) + " ms", outageKind(o.Errors)})
 		}
 	}
 	if len(errs) > 0 {
@@ -251,7 +252,8 @@ func title(runs []Run) string {
 		workloads = add(workloads, r.Workload)
 		name := r.ServerVersion
 		if e := r.Environment; e != nil {
-			version, _, _ := strings.Cut(e.Server.Version, "-")
+			version, _, _ := strings.Cut(e.Server.Version, " ") // 15.18 (Debian …), 10.11.19-MariaDB-…
+			version, _, _ = strings.Cut(version, "-")
 			name = strings.TrimSpace(e.Server.Flavour + " " + version)
 		}
 		if name == "" {

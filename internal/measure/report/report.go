@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/measure/bench"
 	"github.com/rissodb/risso/internal/measure/environ"
 	"github.com/rissodb/risso/internal/measure/stats"
@@ -23,7 +24,8 @@ type Run struct {
 	*bench.Result
 }
 
-// ReadFiles reads results from files; "-" is stdin. Runs are named after their files.
+// ReadFiles reads results from files; "-" is stdin. Runs are named after their files, and after the folders of these where files of
+// several folders are called alike: before/run-1.json and after/run-1.json are two things.
 func ReadFiles(paths []string, stdin io.Reader) ([]Run, error) {
 	var out []Run
 	for _, p := range paths {
@@ -34,6 +36,8 @@ func ReadFiles(paths []string, stdin io.Reader) ([]Run, error) {
 		name := strings.TrimSuffix(filepath.Base(p), ".json")
 		if p == "-" {
 			name = "stdin"
+		} else if slices.ContainsFunc(paths, func(q string) bool { return filepath.Base(q) == filepath.Base(p) && filepath.Dir(q) != filepath.Dir(p) }) {
+			name = filepath.Base(filepath.Dir(p)) + "/" + name
 		}
 		for _, r := range list {
 			if r.Name != "" && len(paths) == 1 {
@@ -138,7 +142,7 @@ func counted(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
-	return fmt.Sprintf("%s %ss", whole(int64(n)), what)
+	return fmt.Sprintf("%s %ss", digits.Thousands(int64(n)), what)
 }
 
 // Comparison says how the runs of a group stand to those of the first one.
@@ -259,18 +263,18 @@ func (r Run) sentence() string {
 		s += fmt.Sprintf(" %s.", capital(counted(int(n), "error")))
 	}
 	if n := len(r.Outages); n > 0 {
-		s += fmt.Sprintf(" %s of %s ms in all without any success.", capital(counted(n, "span")), whole(r.outageMS()))
+		s += fmt.Sprintf(" %s of %s ms in all without any success.", capital(counted(n, "span")), digits.Thousands(r.outageMS()))
 	}
 	if r.Unfinished > 0 {
-		s += fmt.Sprintf(" %s were given up: the server did not answer.", whole(r.Unfinished))
+		s += fmt.Sprintf(" %s were given up: the server did not answer.", digits.Thousands(r.Unfinished))
 	}
 	if l := r.Ledger; l != nil {
 		if l.Error != "" {
 			s += " The ledger could not be read: " + l.Error + "."
 		} else if l.Missing > 0 {
-			s += fmt.Sprintf(" %s of %s acknowledged writes are LOST.", whole(l.Missing), whole(l.Acknowledged))
+			s += fmt.Sprintf(" %s of %s acknowledged writes are LOST.", digits.Thousands(l.Missing), digits.Thousands(l.Acknowledged))
 		} else {
-			s += fmt.Sprintf(" None of %s acknowledged writes is missing.", whole(l.Acknowledged))
+			s += fmt.Sprintf(" None of %s acknowledged writes is missing.", digits.Thousands(l.Acknowledged))
 		}
 	}
 	if r.Steady.Test != "" && len(r.Timeline) >= steadyLeast {
@@ -281,7 +285,7 @@ func (r Run) sentence() string {
 		}
 	}
 	if b := r.Backlog; b != nil && b.NeverStarted > 0 {
-		s += fmt.Sprintf(" %s transactions never began: the server cannot do that rate.", whole(b.NeverStarted))
+		s += fmt.Sprintf(" %s transactions never began: the server cannot do that rate.", digits.Thousands(b.NeverStarted))
 	}
 	return s
 }

@@ -91,6 +91,95 @@ var migrations = [...]string{
 		result      BLOB NOT NULL      -- the whole result, JSON, gzip
 	) STRICT;
 	CREATE INDEX benchmarks_by_instance ON benchmarks (instance, began);`,
+	// 3
+	`CREATE TABLE protect_jobs (
+		id       INTEGER PRIMARY KEY AUTOINCREMENT,
+		name     TEXT NOT NULL UNIQUE,
+		kind     TEXT NOT NULL,     -- backup, drill, verify, prune, copy, mirror, checksum
+		instance TEXT NOT NULL,     -- empty: of no one server
+		place    TEXT NOT NULL,     -- where the repository is; without a secret
+		schedule TEXT NOT NULL,     -- as it was written; empty: only by hand
+		options  TEXT NOT NULL,     -- JSON, the flags of the command
+		enabled  INTEGER NOT NULL,
+		next_due INTEGER NOT NULL,  -- 0: none
+		created  INTEGER NOT NULL
+	) STRICT;
+
+	CREATE TABLE protect_runs (
+		id       INTEGER PRIMARY KEY AUTOINCREMENT,
+		job      INTEGER NOT NULL,  -- 0: by hand
+		kind     TEXT NOT NULL,
+		instance TEXT NOT NULL,
+		place    TEXT NOT NULL,
+		backup   TEXT NOT NULL,     -- the backup that was made, proven, verified, copied
+		began    INTEGER NOT NULL,
+		ended    INTEGER NOT NULL,  -- 0: it runs
+		outcome  TEXT NOT NULL,     -- running, ok, failed, interrupted
+		text     TEXT NOT NULL,     -- one sentence: what came of it, or why it failed and what mends it
+		result   TEXT NOT NULL      -- JSON, whatever the job says
+	) STRICT;
+	CREATE INDEX protect_runs_by_job ON protect_runs (job, began);
+	CREATE INDEX protect_runs_by_instance ON protect_runs (instance, began);
+
+	CREATE TABLE protect_backups (
+		place    TEXT NOT NULL,
+		id       TEXT NOT NULL,     -- as the repository calls it
+		instance TEXT NOT NULL,
+		kind     TEXT NOT NULL,     -- logical, physical
+		parent   TEXT NOT NULL,     -- the backup that an incremental one needs
+		began    INTEGER NOT NULL,
+		ended    INTEGER NOT NULL,
+		bytes    INTEGER NOT NULL,  -- before compression
+		stored   INTEGER NOT NULL,  -- that this backup added to the place
+		tables   INTEGER NOT NULL,
+		rows     INTEGER NOT NULL,
+		position TEXT NOT NULL,     -- GTID set or file:offset of the snapshot
+		PRIMARY KEY (place, id)
+	) STRICT, WITHOUT ROWID;
+	CREATE INDEX protect_backups_by_instance ON protect_backups (instance, began);
+
+	CREATE TABLE protect_drills (
+		id       INTEGER PRIMARY KEY AUTOINCREMENT,
+		place    TEXT NOT NULL,
+		backup   TEXT NOT NULL,
+		instance TEXT NOT NULL,
+		began    INTEGER NOT NULL,
+		ended    INTEGER NOT NULL,
+		passed   INTEGER NOT NULL,
+		recovery REAL NOT NULL,     -- seconds from the beginning until the server answered with its data
+		reached  INTEGER NOT NULL,  -- the time that the data was rolled forward to; 0: the snapshot's
+		text     TEXT NOT NULL,
+		proof    TEXT NOT NULL,     -- JSON, as in the repository
+		UNIQUE (place, backup, began)
+	) STRICT;
+	CREATE INDEX protect_drills_by_instance ON protect_drills (instance, began);
+
+	CREATE TABLE protect_mirrors (
+		place    TEXT NOT NULL,
+		instance TEXT NOT NULL,
+		first    INTEGER NOT NULL,  -- of the unbroken run of logs that ends now
+		last     INTEGER NOT NULL,  -- of the newest event
+		checked  INTEGER NOT NULL,
+		gap      TEXT NOT NULL,     -- what is missing before first; empty: nothing
+		PRIMARY KEY (place, instance)
+	) STRICT, WITHOUT ROWID;`,
+	// 4
+	`CREATE TABLE protect_progress (
+		run   INTEGER PRIMARY KEY,
+		time  INTEGER NOT NULL,
+		stage TEXT NOT NULL,
+		done  INTEGER NOT NULL,
+		total INTEGER NOT NULL,     -- 0: unknown
+		unit  TEXT NOT NULL         -- bytes, rows, tables
+	) STRICT;
+
+	CREATE TABLE protect_log (
+		id   INTEGER PRIMARY KEY AUTOINCREMENT,
+		run  INTEGER NOT NULL,
+		time INTEGER NOT NULL,
+		text TEXT NOT NULL
+	) STRICT;
+	CREATE INDEX protect_log_by_run ON protect_log (run, id);`,
 }
 
 // migrate brings a file to the newest schema, all of it or none.

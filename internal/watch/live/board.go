@@ -112,7 +112,24 @@ func (b *Board) Observe(v collect.View) {
 func (e *entry) snapshot() *rules.Snapshot {
 	v := e.View()
 	return &rules.Snapshot{Now: time.Unix(v.Tick, 0), Instance: v.Instance, Up: v.Up, DownSince: v.DownSince, Reason: v.Reason, Hint: v.Hint, Late: v.Late,
-		Value: e.Value, Rate: e.Rate, Keys: e.Keys, Text: e.Text, Gaps: v.Gaps, Channels: v.Channels}
+		Notes: e.noted(), Value: e.Value, Rate: e.Rate, Keys: e.Keys, Text: e.Text, Gaps: v.Gaps, Channels: v.Channels}
+}
+
+// Note says what others found of an instance, until they say something else. It stands among its findings.
+func (b *Board) Note(id string, findings []fleet.Finding) {
+	e := b.entry(id)
+	if e == nil {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.notes = findings
+}
+
+func (e *entry) noted() []fleet.Finding {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return e.notes
 }
 
 // Metric is a metric with its newest value.
@@ -188,6 +205,7 @@ type entry struct {
 	vars     map[string]string
 	texts    map[string]string
 	verdict  rules.Verdict
+	notes    []fleet.Finding
 	spark    ring
 	cost     costRing
 }

@@ -31,7 +31,8 @@ type Snapshot struct {
 
 	Channels []fleet.Channel
 	Gaps     []fleet.Gap
-	Host     *Snapshot // the host it runs on, where Risso watches that too
+	Notes    []fleet.Finding // what others found of it, such as a backup that is too old; told as it is
+	Host     *Snapshot       // the host it runs on, where Risso watches that too
 }
 
 func (s *Snapshot) value(key string) (float64, bool) {
@@ -132,6 +133,7 @@ type candidate struct {
 	hold     time.Duration // how long it must hold; zero is holdToBegin
 	at       time.Time     // since when, where that is known; else since it was first seen
 	now      bool          // begins and ends at once
+	whole    bool          // head is the whole sentence
 }
 
 // round is one look at one snapshot.
@@ -152,11 +154,11 @@ func (r *round) add(c candidate) { r.found = append(r.found, c) }
 // what explains the others comes first.
 func rulesOf(kind fleet.Kind) []func(*round) {
 	if kind == fleet.KindHost {
-		return []func(*round){oomKill, diskReadOnly, diskFull, memoryPressure, swapping, ioPressure, ioSlow, cpuSaturated, cpuStolen, collectionLate}
+		return []func(*round){oomKill, diskReadOnly, diskFull, memoryPressure, swapping, ioPressure, ioSlow, cpuSaturated, cpuStolen, collectionLate, noted}
 	}
 	return []func(*round){
 		galeraPrimary, replicationStopped, stalled, connections, commitWaits, metadataLocks, rowLocks, semisync, flowControl, galeraSynced,
-		pileUp, replicationLag, replicaWritable, redoPressure, bufferPoolStarved, undoHistory, deadlocks, throttled, memoryLimit, collectionLate,
+		pileUp, replicationLag, replicaWritable, redoPressure, bufferPoolStarved, undoHistory, deadlocks, throttled, memoryLimit, collectionLate, noted,
 	}
 }
 
@@ -242,6 +244,9 @@ func (j *Judge) settle(now time.Time, found []candidate) []fleet.Finding {
 		e.told = e.told || c.now || now.Sub(e.first) >= hold
 		e.finding = fleet.Finding{ID: c.id, Severity: e.severity(c.severity, now), Since: e.first, Remedy: c.remedy, Chart: c.chart,
 			Words: c.head + " since " + clock(e.first, now) + c.tail}
+		if c.whole {
+			e.finding.Words = c.head
+		}
 	}
 	var out []*entry
 	for key, e := range j.entries {
@@ -254,6 +259,13 @@ func (j *Judge) settle(now time.Time, found []candidate) []fleet.Finding {
 		}
 	}
 	return sorted(out)
+}
+
+// noted tells what others found.
+func noted(r *round) {
+	for _, f := range r.Notes {
+		r.add(candidate{id: f.ID, severity: f.Severity, head: f.Words, remedy: f.Remedy, chart: f.Chart, at: f.Since, now: true, whole: true})
+	}
 }
 
 // severity lets a finding get worse at once, and better only when it has been so

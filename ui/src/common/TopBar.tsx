@@ -15,11 +15,12 @@ function Where() {
   return (
     <nav class="where" aria-label="Where you are">
       <a class="brand" href="/" aria-label="Risso, all instances">Risso</a>
-      {!id && (page === 'fleet' || aboutQueries(page) || aboutBenchmarks(page)) && (
+      {!id && (page === 'fleet' || page === 'protect' || aboutQueries(page) || aboutBenchmarks(page)) && (
         <span class="tabs">
           <a href="/" aria-current={page === 'fleet' ? 'page' : undefined}>Servers</a>
           <a href={formatView({ ...HOME, page: 'queries' })} aria-current={aboutQueries(page) ? 'page' : undefined}>Queries</a>
           <a href={formatView({ ...HOME, page: 'benchmarks' })} aria-current={aboutBenchmarks(page) ? 'page' : undefined}>Benchmarks</a>
+          <a href={formatView({ ...HOME, page: 'protect' })} aria-current={page === 'protect' ? 'page' : undefined}>Protect</a>
         </span>
       )}
       {page !== 'fleet' && id && (
@@ -48,7 +49,7 @@ export function TopBar() {
         <button class="icon" onClick={() => (helpOpen.value = true)} aria-label="Keys" title="Keys (?)">?</button>
       </div>
       {!inside && aboutQueries(page) && <div class="bar second"><span /><RangeControl /></div>}
-      {inside && <div class="bar second"><Tabs />{page !== 'metrics' && !aboutBenchmarks(page) && <RangeControl />}</div>}
+      {inside && <div class="bar second"><Tabs />{page !== 'metrics' && page !== 'protect' && !aboutBenchmarks(page) && <RangeControl />}</div>}
     </div>
   );
 }

@@ -27,6 +27,7 @@ export const KEYS: readonly [string, string][] = [
   ['g e', 'events'],
   ['g q', 'queries of this server, or of the fleet'],
   ['g b', 'benchmarks of this server, or of the fleet'],
+  ['g p', 'protection of this server, or of the fleet'],
   ['↑ ↓, Enter', 'in the list of queries: move, open'],
   ['t', 'dark or light'],
   ['?', 'these keys'],
@@ -55,6 +56,7 @@ function chord(key: string): boolean {
   else if (key === 's') focusSearch();
   else if (key === 'q') go({ page: 'queries', q: '', sort: '', cls: '', pins: [] });
   else if (key === 'b') go({ page: 'benchmarks', q: '', sort: '', cls: '', pins: [] });
+  else if (key === 'p') go({ page: 'protect', q: '', sort: '', cls: '', pins: [] });
   else if (GO[key] && id) go({ page: GO[key], q: '', sort: '' });
   else return false;
   return true;

@@ -5,7 +5,7 @@
 import { DEFAULT_RANGE, fixed, parseSpan, parseTime, sameRange, spanText, type Range } from './range';
 
 /** The pages. */
-export type Page = 'fleet' | 'server' | 'metrics' | 'variables' | 'events' | 'queries' | 'query' | 'benchmarks' | 'benchmark' | 'missing';
+export type Page = 'fleet' | 'server' | 'metrics' | 'variables' | 'events' | 'queries' | 'query' | 'benchmarks' | 'benchmark' | 'protect' | 'missing';
 
 /** With what a range is compared: the one before it, or the same hours a day or a week ago; empty for no comparison. */
 export type Versus = '' | 'before' | 'day' | 'week';
@@ -31,7 +31,7 @@ export interface View {
   /** the schema that statements are filtered by */
   schema: string;
   vs: Versus;
-  /** the long list instead of the heaviest */
+  /** the long list instead of the heaviest; all of the timeline instead of the last weeks */
   more: boolean;
 }
 
@@ -91,6 +91,7 @@ function parsePath(path: string): Pick<View, 'page' | 'id' | 'cls'> {
   if (parts[0] === 'queries' && parts.length === 2) return { page: 'query', id, cls: safeDecode(parts[1]) };
   if (parts[0] === 'benchmarks' && parts.length === 1) return { page: 'benchmarks', id, cls: '' };
   if (parts[0] === 'benchmarks' && parts.length === 2 && id === '') return { page: 'benchmark', id: '', cls: safeDecode(parts[1]) };
+  if (parts[0] === 'protect' && parts.length === 1) return { page: 'protect', id, cls: '' };
   return { page: 'missing', id: '', cls: '' };
 }
 
@@ -136,6 +137,7 @@ export function formatView(v: View): string {
     if (v.vs) q.push(`vs=${v.vs}`);
     if (v.more) q.push('more=1');
   }
+  if (v.page === 'protect' && v.more) q.push('more=1');
   if (v.page === 'benchmark' && v.beside) q.push(`beside=${encodeURIComponent(v.beside)}`);
   for (const p of v.pins) q.push(`pin=${encodeURIComponent(p)}`);
   return q.length ? `${path}?${q.join('&')}` : path;

@@ -8,6 +8,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/rissodb/risso/internal/digits"
 )
 
 // unknown stands where there is no figure.
@@ -92,32 +94,14 @@ func count(v float64) string {
 }
 
 // thousands is a whole number with commas.
-func thousands(v float64) string {
-	s := strconv.FormatFloat(math.Round(math.Abs(v)), 'f', 0, 64)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	if v < 0 {
-		s = "-" + s
-	}
-	return s
-}
+func thousands(v float64) string { return digits.Thousands(int64(math.Round(v))) }
 
 // three is three significant digits without a power of ten; whole numbers stay whole.
 func three(v float64) string {
-	a := math.Abs(v)
-	switch {
-	case v == math.Trunc(v) && a < 1000:
+	if v == math.Trunc(v) && math.Abs(v) < 1000 {
 		return strconv.FormatFloat(v, 'f', 0, 64)
-	case a >= 99.95:
-		return strconv.FormatFloat(v, 'f', 0, 64)
-	case a >= 9.995:
-		return strconv.FormatFloat(v, 'f', 1, 64)
-	case a >= 0.9995:
-		return strconv.FormatFloat(v, 'f', 2, 64)
-	default:
-		return strconv.FormatFloat(v, 'g', 3, 64)
 	}
+	return digits.Three(v)
 }
 
 // percent is a share of 0 to 1.

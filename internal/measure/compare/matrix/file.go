@@ -16,6 +16,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/rissodb/risso/internal/measure/bench"
 	"github.com/rissodb/risso/internal/measure/workload"
 )
 
@@ -179,8 +180,8 @@ func (f *File) check() error {
 		return fmt.Errorf("rate: %v", f.Rate)
 	}
 	for _, n := range f.Threads {
-		if n < 1 {
-			return fmt.Errorf("threads: %d", n)
+		if n < 1 || n > bench.MaxThreads {
+			return fmt.Errorf("threads: %d: from 1 to %d", n, bench.MaxThreads)
 		}
 	}
 	if err := f.checkLines(); err != nil {

@@ -110,7 +110,7 @@ func (c *Crew) Undo(ctx context.Context, limit time.Duration, f func(s drive.Ses
 	defer cancel()
 	var stop drive.Stop
 	defer context.AfterFunc(ctx, stop.Set)()
-	s, err := c.target.Open(ctx, &stop)
+	s, err := c.reopen(ctx, &stop)
 	if err != nil {
 		return err
 	}
@@ -127,4 +127,22 @@ func (c *Crew) Undo(ctx context.Context, limit time.Duration, f func(s drive.Ses
 		}
 	}
 	return f(s)
+}
+
+// backWithin is how long a server is waited for that went away: a full disk crashes PostgreSQL, which recovers by itself.
+const backWithin = 10 * time.Second
+
+// reopen opens a session to a server that may just be coming back.
+func (c *Crew) reopen(ctx context.Context, stop *drive.Stop) (drive.Session, error) {
+	for began := time.Now(); ; {
+		s, err := c.target.Open(ctx, stop)
+		if err == nil || time.Since(began) > backWithin {
+			return s, err
+		}
+		select {
+		case <-time.After(200 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
 }

@@ -15,6 +15,14 @@ import (
 // ErrUnknown is what errors about a name or value of a distribution wrap.
 var ErrUnknown = errors.New("no such distribution")
 
+// unknownError is one of them, in its own words.
+type unknownError struct{ text string }
+
+func (e *unknownError) Error() string { return e.text }
+func (e *unknownError) Unwrap() error { return ErrUnknown }
+
+func unknown(format string, args ...any) error { return &unknownError{fmt.Sprintf(format, args...)} }
+
 type kind uint8
 
 const (
@@ -64,7 +72,7 @@ type Distribution struct {
 func New(name string, params map[string]float64) (Distribution, error) {
 	i := slices.Index(names[:], name)
 	if i < 0 {
-		return Distribution{}, fmt.Errorf("%w: %q; there are %s", ErrUnknown, name, strings.Join(names[:], ", "))
+		return Distribution{}, unknown("no distribution %q; there are %s", name, strings.Join(names[:], ", "))
 	}
 	values := map[string]float64{}
 	known := parameters()
@@ -77,11 +85,11 @@ func New(name string, params map[string]float64) (Distribution, error) {
 		at := slices.Index(all, given)
 		switch {
 		case at < 0:
-			return Distribution{}, fmt.Errorf("%w: no parameter %q; there are %s", ErrUnknown, given, strings.Join(all, ", "))
+			return Distribution{}, unknown("no distribution has a parameter %q; there are %s", given, strings.Join(all, ", "))
 		case !known[at].check(params[given]):
-			return Distribution{}, fmt.Errorf("%w: %s is %v: it has to be %s", ErrUnknown, given, params[given], known[at].bounds)
+			return Distribution{}, unknown("%s is %v: it has to be %s", given, params[given], known[at].bounds)
 		case !slices.Contains(known[at].of, kind(i)):
-			return Distribution{}, fmt.Errorf("%w: %s means nothing to the distribution %s", ErrUnknown, given, name)
+			return Distribution{}, unknown("%s means nothing to the distribution %s", given, name)
 		}
 		values[given] = params[given]
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -155,10 +156,10 @@ func isUnpreparable(err error) bool {
 }
 
 // Cleanup runs the statements under teardown, all of them, also where one fails. It runs none where one would drop or change
-// a table that Prepare did not make.
+// a table that Prepare did not make. A file without teardown loses the tables that its setup made.
 func (w *script) Cleanup(ctx context.Context, o workload.PrepareOptions) error {
 	if len(w.teardown) == 0 {
-		return fmt.Errorf("%w: %s has no teardown: there is nothing to clean up", workload.ErrUsage, w.path)
+		return w.dropMade(ctx, o)
 	}
 	if !o.Yes {
 		return fmt.Errorf("%w: cleanup runs the %d statements under teardown of %s on %s: allow it with --yes", workload.ErrUsage, len(w.teardown), w.path, o.Target)
@@ -185,4 +186,45 @@ func (w *script) Cleanup(ctx context.Context, o workload.PrepareOptions) error {
 		failed = errors.Join(failed, err)
 	}
 	return failed
+}
+
+// dropMade drops the tables under setup that carry the mark, the last first, and names one that does not.
+func (w *script) dropMade(ctx context.Context, o workload.PrepareOptions) error {
+	var names []string
+	for _, st := range slices.Backward(w.setup) {
+		if name := createdBy(st, o.Target.Dialect()); name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return fmt.Errorf("%w: %s has no teardown, and its setup makes no tables: there is nothing to clean up", workload.ErrUsage, w.path)
+	}
+	c, err := crew.Hire(ctx, o.Target, 1)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	var kept string
+	var dropped atomic.Int64
+	err = c.Work(ctx, len(names), func(s drive.Session, job int) error {
+		is, err := lookAt(s, names[job])
+		switch {
+		case err != nil || !is.there:
+			return err
+		case !is.marked:
+			kept = names[job]
+			return nil
+		}
+		if _, err := s.Exec(drive.Other, "DROP TABLE "+names[job]); err != nil {
+			return err
+		}
+		if n := dropped.Add(1); o.Progress != nil {
+			o.Progress(n, int64(len(names)))
+		}
+		return nil
+	})
+	if err == nil && kept != "" {
+		return fmt.Errorf("%s is not prepare's, and stays: its comment is not %q", kept, workload.Mark)
+	}
+	return err
 }

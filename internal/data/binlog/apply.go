@@ -1,0 +1,612 @@
+package binlog
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/rissodb/risso/internal/data/binlog/event"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+const (
+	// batchTransactions are sent at once where they have no rows.
+	batchTransactions = 200
+	// chunkBytes of events are in one BINLOG statement, where a statement has so many rows.
+	chunkBytes = 1 << 20
+)
+
+// applier applies the events of logs to a server.
+type applier struct {
+	o      RollOptions
+	plan   rollPlan
+	s      *mysql.Replayer
+	words  mysql.ReplayWords
+	j      *rollJournal // nil: the GTIDs of the server tell what was done
+	had    mysql.GTIDSet
+	result RollResult
+
+	format  event.Format
+	formatS string // the BINLOG statement of the format description
+	file    string
+	b       boundaries
+	mode    mode
+	sql     strings.Builder // statements that were not yet sent
+	open    bool            // a transaction was begun and not ended, sent or not
+	unsent  int             // transactions in sql
+	schema  string          // the session's default database
+	state   string          // how the session was set last
+	rows    batch
+	told    time.Time
+	bytes   int64  // of the logs before the one in hand
+	wanted  bool   // of the open transaction something was applied
+	xa      string // the XA transaction that is open
+	ctas    bool   // a CREATE TABLE … SELECT is open, which takes its rows and nothing else (MySQL 8.0.21)
+	since   string // where the first statement in sql comes from
+}
+
+// mode is what is done with the open transaction.
+type mode int
+
+const (
+	modeApply mode = iota
+	modeHad        // the server has it
+	modeEmpty      // it is left out
+)
+
+// batch is the rows of one statement that were not yet made a BINLOG statement.
+type batch struct {
+	tables map[uint64]*mapped
+	order  []uint64
+	events [][]byte
+	size   int
+}
+
+// mapped is a table of the statement in hand.
+type mapped struct {
+	raw    []byte // its event, without a checksum
+	body   []byte
+	wanted bool
+	used   bool // in the batch in hand
+}
+
+func openApplier(ctx context.Context, o RollOptions, plan rollPlan) (*applier, error) {
+	c, err := mysql.Connect(ctx, o.Into, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	if len(plan.files) > 0 && c.Server.MariaDB() != plan.maria {
+		return nil, fmt.Errorf("%w: the logs are of %s, the server is %s", ErrTarget, plan.number, c.Server.Version)
+	}
+	a := &applier{o: o, plan: plan, had: plan.from, result: RollResult{GTIDs: plan.from.Clone(), Notes: plan.result.Notes}}
+	if err := a.connect(ctx); err != nil {
+		return nil, err
+	}
+	keeps, err := mysql.KeepsGTIDs(ctx, c)
+	if err == nil {
+		switch {
+		case !o.Keep:
+			err = a.startByJournal(ctx)
+		case !keeps:
+			err = fmt.Errorf("%w: it keeps no GTIDs (gtid_mode, of MariaDB log_bin, is off)", ErrTarget)
+		case !plan.byGTID && o.From.File != "":
+			err = fmt.Errorf("%w: to keep GTIDs, the position has to be told by GTIDs", ErrTarget)
+		default:
+			err = a.startByGTID(ctx, c)
+		}
+	}
+	if err != nil {
+		a.close()
+		return nil, err
+	}
+	return a, nil
+}
+
+// connect opens the session, which nobody else may have at the same time: a process that was killed may have left one that
+// is still at work.
+func (a *applier) connect(ctx context.Context) error {
+	s, err := a.o.Into.ConnectReplayer(ctx)
+	if err != nil {
+		return err
+	}
+	a.s, a.words, a.schema, a.state = s, s.Server.Replay(), "", ""
+	if err := s.Exec(ctx, a.words.Begin); err != nil {
+		return fmt.Errorf("prepare the session (the account needs SUPER, or SYSTEM_VARIABLES_ADMIN, BINLOG_ADMIN and REPLICATION_APPLIER; of MariaDB BINLOG REPLAY): %w", err)
+	}
+	return lockRoll(ctx, s)
+}
+
+// startByGTID makes sure that the server has the position, and finds out what it has of what comes behind.
+func (a *applier) startByGTID(ctx context.Context, c *mysql.Conn) error {
+	have, err := mysql.LoggedGTIDs(ctx, c)
+	if err != nil {
+		return err
+	}
+	if lacks := a.plan.from.Subtract(have); !lacks.Empty() {
+		hint := "SET GLOBAL gtid_purged = '" + a.plan.from.String() + "' on a server without GTIDs of its own"
+		if a.plan.maria {
+			hint = "RESET MASTER; SET GLOBAL gtid_binlog_state = '" + a.plan.from.String() + "' on a server that is nobody's primary"
+		}
+		return fmt.Errorf("%w with their GTIDs: it says %q, the position is %q (first: %s)", ErrTarget, have, a.plan.from, hint)
+	}
+	if a.plan.maria {
+		for _, g := range have.Domains() {
+			if !a.plan.from.Contains(g) && !a.plan.result.GTIDs.Contains(g) {
+				return fmt.Errorf("%w with their GTIDs: it has come to %s, farther than the logs, which end with %s", ErrTarget, g, a.plan.result.GTIDs)
+			}
+		}
+	}
+	a.had = a.plan.from.Union(have)
+	return nil
+}
+
+func (a *applier) close() {
+	if a.s != nil {
+		a.s.Close()
+	}
+}
+
+// run applies the logs from the plan's first to its end.
+func (a *applier) run(ctx context.Context) error {
+	end := a.plan.result.Next
+	for i, f := range a.plan.files {
+		done, err := a.log(ctx, i, f, end)
+		if err != nil {
+			return err
+		}
+		if done {
+			break
+		}
+	}
+	if err := a.flush(ctx); err != nil {
+		return err
+	}
+	a.result.Next, a.result.Stopped = end, a.plan.result.Stopped
+	a.tell(true)
+	return nil
+}
+
+// log applies one log; done says that the end was reached.
+func (a *applier) log(ctx context.Context, i int, f File, end Place) (done bool, err error) {
+	in, err := f.Open(ctx)
+	if err != nil {
+		return false, fmt.Errorf("open %s: %w", f.Name, err)
+	}
+	defer in.Close()
+	r, err := event.NewReader(in, event.Options{})
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", f.Name, err)
+	}
+	defer r.Close()
+	a.file, a.b = f.Name, boundaries{}
+	for {
+		e, err := r.Next()
+		switch {
+		case f.Name == end.File && err == nil && e.Pos >= end.Pos && !a.b.open:
+			return true, nil
+		case errors.Is(err, io.EOF), errors.Is(err, event.ErrTorn) && i+1 == len(a.plan.files):
+			a.bytes += r.Pos()
+			a.result.Bytes = a.bytes
+			return false, a.abandon(ctx)
+		case err != nil:
+			return false, fmt.Errorf("%s: %w", f.Name, err)
+		case ctx.Err() != nil:
+			return false, context.Cause(ctx)
+		}
+		a.format = r.Format()
+		if i == 0 && e.Pos < a.plan.offset && e.Type != event.TypeFormatDescription {
+			a.b.event(e)
+			continue
+		}
+		if err := a.event(ctx, e); err != nil {
+			return false, fmt.Errorf("%s:%d%s: %w", f.Name, e.Pos, gtidIn(a.b.gtid.ID), err)
+		}
+		a.result.Bytes = a.bytes + e.End
+		a.tell(false)
+	}
+}
+
+func gtidIn(g mysql.GTID) string {
+	if g.IsZero() {
+		return ""
+	}
+	return " (" + g.String() + ")"
+}
+
+// abandon takes back the transaction with which a log ends in its middle: its server died, and has rolled it back itself.
+func (a *applier) abandon(ctx context.Context) error {
+	a.rows = batch{}
+	if !a.open {
+		return nil
+	}
+	if err := a.flush(ctx); err != nil {
+		return err
+	}
+	a.open = false
+	return a.s.Exec(ctx, "ROLLBACK")
+}
+
+func (a *applier) tell(force bool) {
+	if a.o.Tell == nil || !force && time.Since(a.told) < 200*time.Millisecond {
+		return
+	}
+	a.told = time.Now()
+	a.o.Tell(Progress{Bytes: a.result.Bytes, Total: a.plan.total, Transactions: a.result.Transactions, File: a.file, Time: a.result.LastTime})
+}
+
+// event applies one event.
+func (a *applier) event(ctx context.Context, e event.Event) error {
+	if e.Type == event.TypeFormatDescription {
+		return a.describe(ctx, e)
+	}
+	began, ended := a.b.event(e)
+	if began {
+		if err := a.begin(ctx, e); err != nil {
+			return err
+		}
+	}
+	if a.mode == modeApply {
+		if err := a.apply(ctx, e, ended); err != nil {
+			return err
+		}
+	}
+	if ended {
+		return a.end(ctx, e)
+	}
+	return nil
+}
+
+// describe tells the server in which format the events are.
+func (a *applier) describe(ctx context.Context, e event.Event) error {
+	if err := a.flush(ctx); err != nil {
+		return err
+	}
+	a.formatS = "BINLOG '" + base64.StdEncoding.EncodeToString(event.PlainFormat(e.Raw)) + "'"
+	return a.sendFormat(ctx)
+}
+
+func (a *applier) sendFormat(ctx context.Context) error {
+	if a.formatS == "" {
+		return nil
+	}
+	auto := a.s.Server.NextGTID(mysql.GTID{})
+	if err := a.s.Exec(ctx, auto+";"+a.formatS); err != nil {
+		return fmt.Errorf("hand over the format of the log: %w", err)
+	}
+	return a.s.Exec(ctx, auto) // MySQL expects a GTID event behind it now
+}
+
+// begin decides about a transaction and begins it.
+func (a *applier) begin(ctx context.Context, e event.Event) error {
+	g := a.b.gtid
+	a.wanted = false
+	a.rows = batch{}
+	switch {
+	case !g.ID.IsZero() && a.had.Contains(g.ID):
+		a.mode = modeHad
+		return nil
+	case a.j != nil && a.j.has(a.file, e.Pos):
+		a.mode = modeHad
+		return nil
+	case a.o.skips(g.ID):
+		a.mode = modeEmpty
+		return nil
+	}
+	a.mode = modeApply
+	if g.AlterPhase {
+		return fmt.Errorf("%w: half of an ALTER (binlog_alter_two_phase)", ErrContents)
+	}
+	a.name(g)
+	if g.Prepares != nil {
+		return a.startXA(ctx, "XA START "+g.Prepares.SQL())
+	}
+	return nil
+}
+
+// startXA begins an XA transaction; MySQL logs the statement, MariaDB says it in the GTID event.
+func (a *applier) startXA(ctx context.Context, text string) error {
+	a.xa, a.wanted = text, true
+	if err := a.notePending(ctx, []byte(text)); err != nil {
+		return err
+	}
+	a.add(text)
+	return nil
+}
+
+// name gives the transaction that begins its GTID.
+func (a *applier) name(g event.GTID) {
+	if !a.o.Keep {
+		return
+	}
+	a.add(a.s.Server.NextGTID(g.ID))
+	if a.words.Original && !g.Original.IsZero() {
+		a.add(fmt.Sprintf("SET original_commit_timestamp = %d", g.Original.UnixMicro()))
+	}
+	if a.words.Versions && g.OriginalVersion > 0 {
+		a.add(fmt.Sprintf("SET original_server_version = %d, immediate_server_version = %d", g.OriginalVersion, g.ServerVersion))
+	}
+}
+
+func (a *applier) add(statement string) {
+	a.separate()
+	a.sql.WriteString(statement)
+}
+
+func (a *applier) separate() {
+	if a.sql.Len() > 0 {
+		a.sql.WriteByte(';')
+		return
+	}
+	a.since = fmt.Sprintf("%s:%d%s", a.file, a.b.pos, gtidIn(a.b.gtid.ID))
+}
+
+// flush sends the statements that were gathered.
+func (a *applier) flush(ctx context.Context) error {
+	if a.sql.Len() == 0 {
+		return nil
+	}
+	err := a.s.Exec(ctx, a.sql.String())
+	a.sql.Reset()
+	a.unsent = 0
+	if err != nil {
+		return fmt.Errorf("transactions from %s on: %w", a.since, a.explain(err))
+	}
+	return nil
+}
+
+// explain adds what mends an error of the server.
+func (a *applier) explain(err error) error {
+	if strings.Contains(err.Error(), "1032") || strings.Contains(err.Error(), "1062") {
+		return fmt.Errorf("%w (the server's rows are not those that the position says: was it restored from the backup of that position, and written to since?)", err)
+	}
+	return err
+}
+
+// apply applies an event of a wanted transaction.
+func (a *applier) apply(ctx context.Context, e event.Event, ended bool) error {
+	switch {
+	case e.Type == event.TypeTableMap:
+		return a.table(e)
+	case e.Type.IsRows():
+		return a.addRows(ctx, e)
+	}
+	switch e.Type {
+	case event.TypeQuery, event.TypeQueryZip:
+		return a.query(ctx, e, ended)
+	case event.TypeXid:
+		return nil
+	case event.TypeXAPrepare:
+		return a.prepare(ctx, e)
+	case event.TypeIntvar:
+		v, err := event.ParseIntvar(e.Body)
+		name := map[bool]string{true: "last_insert_id", false: "insert_id"}[v.LastInsertID]
+		a.add(fmt.Sprintf("SET %s = %d", name, v.Value))
+		return err
+	case event.TypeRand:
+		x, y, err := event.ParseRand(e.Body)
+		a.add(fmt.Sprintf("SET rand_seed1 = %d, rand_seed2 = %d", x, y))
+		return err
+	case event.TypeUserVar:
+		return a.userVar(ctx, e)
+	case event.TypeIncident:
+		return fmt.Errorf("%w: the server says that it lost events (an incident)", ErrContents)
+	case event.TypeBeginLoadQuery, event.TypeAppendBlock, event.TypeExecuteLoadQuery, event.TypeDeleteFile:
+		return fmt.Errorf("%w: LOAD DATA that was logged as a statement", ErrContents)
+	}
+	return nil // texts of statements whose rows follow, and what replicas pass over
+}
+
+// begun begins the transaction on the server, once.
+func (a *applier) begun() {
+	if !a.open && a.xa == "" {
+		a.add("BEGIN")
+		a.open = true
+	}
+}
+
+func (a *applier) table(e event.Event) error {
+	t, err := event.ParseTable(a.format, e.Body)
+	if err != nil {
+		return err
+	}
+	if a.rows.tables == nil {
+		a.rows.tables = map[uint64]*mapped{}
+	}
+	body := append([]byte(nil), e.Body...)
+	a.rows.tables[t.ID] = &mapped{raw: append([]byte(nil), event.PlainEvent(e)...), body: body, wanted: a.o.Only == nil || a.o.Only(t.Schema, t.Name)}
+	a.rows.order = append(a.rows.order, t.ID)
+	return nil
+}
+
+// addRows takes a rows event.
+func (a *applier) addRows(ctx context.Context, e event.Event) error {
+	id, flags, err := event.RowsHead(a.format, e)
+	if err != nil {
+		return err
+	}
+	t := a.rows.tables[id]
+	last := flags&event.RowsStatementEnd != 0
+	if t == nil && id != event.Dummy {
+		return fmt.Errorf("%w: rows of a table that was not named", event.ErrDamaged)
+	}
+	if t != nil && t.wanted {
+		raw, err := event.Plain(a.format, e)
+		if err != nil {
+			return err
+		}
+		if len(raw) > a.s.MaxPacket/2 {
+			return a.splitRows(ctx, t, raw, last)
+		}
+		a.takeRows(t, append([]byte(nil), raw...))
+	}
+	if last || a.rows.size >= min(chunkBytes, a.s.MaxPacket/2) {
+		if err := a.sendRows(ctx); err != nil {
+			return err
+		}
+	}
+	if last {
+		a.rows = batch{}
+	}
+	return nil
+}
+
+func (a *applier) takeRows(t *mapped, raw []byte) {
+	event.SetRowsFlags(a.format, raw, rowsFlags(a.format, raw)&^event.RowsStatementEnd)
+	t.used = true
+	a.rows.events = append(a.rows.events, raw)
+	a.rows.size += len(raw)
+}
+
+func rowsFlags(f event.Format, raw []byte) uint16 {
+	_, flags, _ := event.RowsHead(f, event.Event{Body: raw[event.HeaderLen:]})
+	return flags
+}
+
+// splitRows cuts an event that is longer than the server takes into several.
+func (a *applier) splitRows(ctx context.Context, t *mapped, raw []byte, last bool) error {
+	table, err := event.ParseTable(a.format, t.body)
+	if err != nil {
+		return err
+	}
+	parts, err := event.Split(a.format, raw, &table, a.s.MaxPacket/2)
+	if err != nil {
+		return err
+	}
+	for _, p := range parts {
+		if 4*len(p)/3+1024 > a.s.MaxPacket {
+			return fmt.Errorf("%w: a row of %d bytes, and its max_allowed_packet is %d: SET GLOBAL max_allowed_packet = 1073741824", ErrTarget, len(p), a.s.MaxPacket)
+		}
+		a.takeRows(t, p)
+		if err := a.sendRows(ctx); err != nil {
+			return err
+		}
+	}
+	if last {
+		a.rows = batch{}
+	}
+	return nil
+}
+
+// sendRows makes a BINLOG statement of the rows that were gathered: their tables, then they, the last of them marked as the
+// end of the statement, for behind it the server closes the tables.
+//
+// Nothing may stand behind a BINLOG statement in what is sent at once: its answer lacks the flag that more answers follow
+// (applying rows resets the session's status). COMMIT travels with the next transaction.
+func (a *applier) sendRows(ctx context.Context) error {
+	if len(a.rows.events) == 0 {
+		return nil
+	}
+	a.begun()
+	a.wanted = true
+	last := a.rows.events[len(a.rows.events)-1]
+	event.SetRowsFlags(a.format, last, rowsFlags(a.format, last)|event.RowsStatementEnd)
+	size := a.rows.size
+	for _, id := range a.rows.order {
+		size += len(a.rows.tables[id].raw)
+	}
+	buf := make([]byte, 0, size)
+	for _, id := range a.rows.order {
+		if t := a.rows.tables[id]; t.used {
+			buf = append(buf, t.raw...)
+			t.used = false
+		}
+	}
+	for _, e := range a.rows.events {
+		buf = append(buf, e...)
+	}
+	a.rows.events, a.rows.size = a.rows.events[:0], 0
+	a.separate()
+	a.sql.WriteString("BINLOG '")
+	enc := base64.NewEncoder(base64.StdEncoding, &a.sql)
+	enc.Write(buf)
+	enc.Close()
+	a.sql.WriteByte('\'')
+	return a.flush(ctx)
+}
+
+// end ends a transaction.
+func (a *applier) end(ctx context.Context, e event.Event) error {
+	g, mode := a.b.gtid, a.mode
+	a.mode = modeApply
+	place := Place{File: a.file, Pos: e.End}
+	switch mode {
+	case modeHad:
+		a.result.Had++
+		a.result.GTIDs.Add(g.ID)
+		return nil
+	case modeEmpty:
+		a.result.LeftOut++
+		a.result.GTIDs.Add(g.ID)
+		if a.o.Keep && !a.plan.maria { // MariaDB's numbers may have holes
+			a.add(a.s.Server.NextGTID(g.ID) + ";BEGIN;COMMIT")
+		}
+	default:
+		if err := a.commit(place, g); err != nil {
+			return err
+		}
+		if a.o.Only != nil && !a.wanted {
+			a.result.LeftOut++
+		} else {
+			a.result.Transactions++
+			a.result.LastGTID, a.result.LastTime = g.ID, commitTime(g, e.Header)
+		}
+		a.result.GTIDs.Add(g.ID)
+	}
+	a.unsent++
+	if a.unsent >= batchTransactions {
+		return a.flush(ctx)
+	}
+	return nil
+}
+
+// commit ends an open transaction; one that was a statement by itself is over already.
+func (a *applier) commit(place Place, g event.GTID) error {
+	switch {
+	case a.open && a.ctas:
+		a.add("COMMIT")
+		if a.j != nil { // in this one nothing else may be changed
+			a.add(a.j.save(place))
+		}
+	case a.open:
+		if a.j != nil {
+			a.add(a.j.save(place))
+		}
+		a.add("COMMIT")
+	case a.j != nil && a.wanted:
+		a.add(a.j.save(place))
+	case a.o.Keep && !a.wanted && !a.plan.maria && !g.ID.IsZero(): // nothing in it was wanted: an empty one stands for it
+		a.add("BEGIN;COMMIT")
+	}
+	a.open, a.ctas = false, false
+	return nil
+}
+
+// verify asserts that the server has now what it should.
+func (a *applier) verify(ctx context.Context) error {
+	c, err := mysql.Connect(ctx, a.o.Into, nil)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if a.j != nil {
+		return a.j.drop(ctx, a.s)
+	}
+	have, err := mysql.LoggedGTIDs(ctx, c)
+	if err != nil {
+		return err
+	}
+	want := a.plan.result.GTIDs
+	if a.plan.maria { // what was skipped or not wanted has left no trace there
+		want = mysql.GTIDSet{}
+		want.Add(a.result.LastGTID)
+	}
+	if lacks := want.Subtract(have); !lacks.Empty() {
+		return fmt.Errorf("after the last transaction the server has %s: %s is missing", have, lacks)
+	}
+	return nil
+}

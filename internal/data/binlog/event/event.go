@@ -1,0 +1,498 @@
+// Package event reads binary logs of MySQL and MariaDB: events, one after the other, with their checksums verified, and what
+// their bodies say. It reads an io.Reader and knows neither servers nor folders.
+//
+// Format: https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_replication_binlog_event.html,
+// https://mariadb.com/kb/en/replication-protocol/. Classes and numbers are named as in MySQL's
+// libs/mysql/binlog/event/binlog_event.h and MariaDB's sql/log_event.h.
+package event
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// Type is an event's type.
+type Type byte
+
+// Types of events. Those that are named nowhere else are passed on unread.
+const (
+	TypeQuery             Type = 2
+	TypeStop              Type = 3
+	TypeRotate            Type = 4
+	TypeIntvar            Type = 5
+	TypeAppendBlock       Type = 9
+	TypeDeleteFile        Type = 11
+	TypeRand              Type = 13
+	TypeUserVar           Type = 14
+	TypeFormatDescription Type = 15
+	TypeXid               Type = 16
+	TypeBeginLoadQuery    Type = 17
+	TypeExecuteLoadQuery  Type = 18
+	TypeTableMap          Type = 19
+	TypeWriteRowsV1       Type = 23
+	TypeUpdateRowsV1      Type = 24
+	TypeDeleteRowsV1      Type = 25
+	TypeIncident          Type = 26
+	TypeHeartbeat         Type = 27
+	TypeIgnorable         Type = 28
+	TypeRowsQuery         Type = 29
+	TypeWriteRows         Type = 30
+	TypeUpdateRows        Type = 31
+	TypeDeleteRows        Type = 32
+	TypeGTID              Type = 33
+	TypeAnonymousGTID     Type = 34
+	TypePreviousGTIDs     Type = 35
+	TypeXAPrepare         Type = 38
+	TypePartialUpdateRows Type = 39
+	TypePayload           Type = 40
+	TypeHeartbeatV2       Type = 41
+	TypeGTIDTagged        Type = 42
+
+	// MariaDB's.
+	TypeAnnotateRows     Type = 160
+	TypeBinlogCheckpoint Type = 161
+	TypeMariaGTID        Type = 162
+	TypeMariaGTIDList    Type = 163
+	TypeStartEncryption  Type = 164
+	TypeQueryZip         Type = 165
+	TypeWriteRowsZipV1   Type = 166
+	TypeUpdateRowsZipV1  Type = 167
+	TypeDeleteRowsZipV1  Type = 168
+	TypeWriteRowsZip     Type = 169
+	TypeUpdateRowsZip    Type = 170
+	TypeDeleteRowsZip    Type = 171
+)
+
+// Flags in the header of an event.
+const (
+	FlagInUse      = 0x0001 // of a format description: the file is being written. It is left out of the checksum.
+	FlagArtificial = 0x0020 // made by the server for the replica; in no file
+)
+
+const (
+	// HeaderLen is the length of every event's header.
+	HeaderLen = 19
+	// ChecksumLen is the length of the CRC-32 at an event's end, where the format description says that there is one.
+	ChecksumLen = 4
+	// maxLength is more than any server writes: max_allowed_packet of a replica is 1 GiB at most.
+	maxLength = 1<<30 + 1<<26
+)
+
+// Magic begins every binary log.
+var Magic = []byte{0xfe, 'b', 'i', 'n'}
+
+// What can be wrong with a binary log. Each comes wrapped with the position.
+var (
+	ErrNotBinlog = errors.New("not a binary log")
+	ErrEncrypted = errors.New("the binary log is encrypted")
+	ErrTorn      = errors.New("the binary log ends in the middle of an event")
+	ErrChecksum  = errors.New("an event of the binary log has a wrong checksum")
+	ErrDamaged   = errors.New("the binary log is damaged")
+)
+
+// Header begins every event.
+type Header struct {
+	Seconds  uint32 // unix time, mostly of the statement's beginning
+	Type     Type
+	ServerID uint32
+	Length   uint32 // with header and checksum
+	EndPos   uint32 // where the next event begins; modulo 2^32, and 0 in some of MariaDB 11.4 on
+	Flags    uint16
+}
+
+// ParseHeader reads the first HeaderLen bytes.
+func ParseHeader(b []byte) Header {
+	return Header{
+		Seconds: binary.LittleEndian.Uint32(b), Type: Type(b[4]), ServerID: binary.LittleEndian.Uint32(b[5:]),
+		Length: binary.LittleEndian.Uint32(b[9:]), EndPos: binary.LittleEndian.Uint32(b[13:]), Flags: binary.LittleEndian.Uint16(b[17:]),
+	}
+}
+
+// Event is one event. Its bytes are valid until the next one is read.
+type Event struct {
+	Header
+	Pos   int64  // where it begins in the file; of an event within a compressed transaction, where that begins
+	End   int64  // where the next one begins in the file
+	Raw   []byte // all of it, with the checksum; without what was beyond Options.MaxBody
+	Body  []byte // without header and checksum
+	Whole bool   // nothing of it is missing
+	Inner bool   // it came out of a compressed transaction
+}
+
+// Options say how a log is read. The zero value reads all of it.
+type Options struct {
+	// MaxBody is how many bytes of an event are kept; 0: all. Checksums are of all bytes anyway.
+	MaxBody int
+	// KeepPayload gives compressed transactions (MySQL 8.0.20) as one event instead of the events within.
+	KeepPayload bool
+	// Skip, where it is set, says of which events only the header is wanted; their checksums are verified all the same.
+	Skip func(Header) bool
+}
+
+// Reader reads the events of one binary log.
+type Reader struct {
+	in     *bufio.Reader
+	o      Options
+	pos    int64
+	format Format
+	buf    []byte
+
+	inner    *bufio.Reader // the events of a compressed transaction; nil outside of one
+	left     io.Reader     // what is left of its bytes
+	sum      *sumReader
+	payload  Event
+	zstd     *zstd.Decoder
+	innerBuf []byte
+}
+
+// NewReader begins to read a log. The error wraps ErrNotBinlog or ErrEncrypted, or is the reader's. An empty log is ErrTorn.
+func NewReader(in io.Reader, o Options) (*Reader, error) {
+	r := &Reader{in: bufio.NewReaderSize(in, 256<<10), o: o}
+	head := make([]byte, len(Magic))
+	if n, err := io.ReadFull(r.in, head); err != nil {
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return nil, fmt.Errorf("%w: it has only %d bytes", ErrTorn, n)
+		}
+		return nil, err
+	}
+	switch {
+	case bytes.Equal(head, []byte{0xfd, 'b', 'i', 'n'}):
+		return nil, fmt.Errorf("%w (binlog_encryption): read it through its server, which decrypts it: --dsn", ErrEncrypted)
+	case !bytes.Equal(head, Magic):
+		return nil, fmt.Errorf("%w: it does not begin with fe 62 69 6e", ErrNotBinlog)
+	}
+	r.pos = int64(len(Magic))
+	return r, nil
+}
+
+// Format is what the log's format description says; it is known once that was read.
+func (r *Reader) Format() Format { return r.format }
+
+// Pos is where the next event begins. After an error of Next it is the end of what was good.
+func (r *Reader) Pos() int64 { return r.pos }
+
+// Close frees what reading took. It does not close the input.
+func (r *Reader) Close() {
+	if r.zstd != nil {
+		r.zstd.Close()
+		r.zstd = nil
+	}
+}
+
+// Next gives the next event. At the end of the log it is io.EOF.
+func (r *Reader) Next() (Event, error) {
+	for {
+		if r.inner != nil {
+			e, err := r.nextInner()
+			if err == nil || !errors.Is(err, io.EOF) {
+				return e, err
+			}
+			continue
+		}
+		e, opened, err := r.nextOuter()
+		if err != nil || !opened {
+			return e, err
+		}
+	}
+}
+
+// nextOuter reads an event of the file, or opens a compressed transaction.
+func (r *Reader) nextOuter() (e Event, opened bool, err error) {
+	head, err := r.in.Peek(HeaderLen)
+	if err != nil {
+		if len(head) == 0 && errors.Is(err, io.EOF) {
+			return e, false, io.EOF
+		}
+		return e, false, r.torn(err)
+	}
+	e.Header = ParseHeader(head)
+	e.Pos = r.pos
+	if e.Length < HeaderLen || e.Length > maxLength {
+		return e, false, fmt.Errorf("%w at position %d: an event of %d bytes", ErrDamaged, r.pos, e.Length)
+	}
+	if e.Type == TypePayload && !r.o.KeepPayload {
+		return e, true, r.openPayload(e)
+	}
+	return r.wholeEvent(e)
+}
+
+// wholeEvent reads an event as it stands in the file.
+func (r *Reader) wholeEvent(e Event) (Event, bool, error) {
+	sum := 0
+	if r.format.Checksum || e.Type == TypeFormatDescription {
+		sum = ChecksumLen
+	}
+	n := int(e.Length)
+	keep := n
+	if r.o.MaxBody > 0 {
+		keep = min(keep, HeaderLen+r.o.MaxBody)
+	}
+	if r.o.Skip != nil && e.Type != TypeFormatDescription && r.o.Skip(e.Header) {
+		keep = HeaderLen
+	}
+	r.grow(keep)
+	if _, err := io.ReadFull(r.in, r.buf); err != nil {
+		return e, false, r.torn(err)
+	}
+	crc := uint32(0)
+	if sum > 0 {
+		crc = crcOf(e.Header, r.buf[:min(keep, n-sum)])
+	}
+	tail := r.buf
+	if keep < n {
+		var err error
+		if crc, tail, err = r.pass(crc, keep, n, sum); err != nil {
+			return e, false, err
+		}
+	}
+	e.Raw, e.Whole = r.buf, keep == n
+	if e.Type == TypeFormatDescription {
+		f, err := ParseFormat(e.Raw)
+		if err != nil {
+			return e, false, fmt.Errorf("position %d: %w", r.pos, err)
+		}
+		r.format = f
+		if !f.hasAlgorithm {
+			sum = 0
+		}
+	}
+	if verified := r.format.Checksum; verified && sum > 0 && binary.LittleEndian.Uint32(tail[len(tail)-sum:]) != crc {
+		return e, false, fmt.Errorf("%w: position %d", ErrChecksum, r.pos)
+	}
+	e.Body = e.Raw[HeaderLen:]
+	if e.Whole && sum > 0 {
+		e.Body = e.Raw[HeaderLen : n-sum]
+	}
+	if e.Type == TypeStartEncryption {
+		return e, false, fmt.Errorf("%w (encrypt_binlog): read it through its server, which decrypts it: --dsn", ErrEncrypted)
+	}
+	r.pos += int64(n)
+	e.End = r.pos
+	return e, false, nil
+}
+
+// pass reads over what is not kept of an event of n bytes and gives its checksum and its last bytes.
+func (r *Reader) pass(crc uint32, from, n, sum int) (uint32, []byte, error) {
+	var last [ChecksumLen]byte
+	if from > n-sum { // part of the checksum is in what was kept
+		copy(last[:], r.buf[n-sum:from])
+	}
+	for at := from; at < n; {
+		b, err := r.in.Peek(1)
+		if err != nil {
+			return 0, nil, r.torn(err)
+		}
+		b, _ = r.in.Peek(min(r.in.Buffered(), n-at))
+		if body := min(len(b), max(0, n-sum-at)); sum > 0 && body > 0 {
+			crc = crc32.Update(crc, crc32.IEEETable, b[:body])
+		}
+		for i := max(0, n-sum-at); i < len(b); i++ {
+			last[at+i-(n-sum)] = b[i]
+		}
+		r.in.Discard(len(b))
+		at += len(b)
+	}
+	return crc, last[:], nil
+}
+
+// crcOf is the checksum of an event's beginning. The flag that tells that a file is being written does not count.
+func crcOf(h Header, b []byte) uint32 {
+	if h.Type != TypeFormatDescription || h.Flags&FlagInUse == 0 {
+		return crc32.ChecksumIEEE(b)
+	}
+	head := [HeaderLen]byte(b)
+	head[17] &^= FlagInUse
+	return crc32.Update(crc32.ChecksumIEEE(head[:]), crc32.IEEETable, b[HeaderLen:])
+}
+
+func (r *Reader) torn(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("%w: position %d", ErrTorn, r.pos)
+	}
+	return err
+}
+
+// grow makes room for an event; one long event does not hold its memory for good.
+func (r *Reader) grow(n int) {
+	if cap(r.buf) > 8<<20 && n < 1<<20 {
+		r.buf = nil
+	}
+	if cap(r.buf) < n {
+		r.buf = make([]byte, n, max(n, 64<<10))
+	}
+	r.buf = r.buf[:n]
+}
+
+// sumReader computes the checksum of what is read through it.
+type sumReader struct {
+	in  io.Reader
+	crc uint32
+}
+
+func (s *sumReader) Read(b []byte) (int, error) {
+	n, err := s.in.Read(b)
+	s.crc = crc32.Update(s.crc, crc32.IEEETable, b[:n])
+	return n, err
+}
+
+// openPayload begins to read a compressed transaction as a stream: it may be longer than memory.
+func (r *Reader) openPayload(e Event) error {
+	length := int64(e.Length)
+	if r.format.Checksum {
+		length -= ChecksumLen
+	}
+	r.sum = &sumReader{in: r.in}
+	r.left = io.LimitReader(r.sum, length)
+	r.payload = e
+	if _, err := io.CopyN(io.Discard, r.left, HeaderLen); err != nil {
+		return r.torn(err)
+	}
+	algorithm, err := payloadHead(r.left)
+	if err != nil {
+		return r.torn(err)
+	}
+	in := r.left
+	switch algorithm {
+	case 0: // zstd
+		if r.zstd == nil {
+			r.zstd, err = zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(128<<20))
+		} else {
+			err = r.zstd.Reset(in)
+		}
+		if err != nil {
+			return err
+		}
+		in = r.zstd
+	case 255: // stored as it is
+	default:
+		return fmt.Errorf("%w at position %d: transactions compressed by an unknown method (%d)", ErrDamaged, r.pos, algorithm)
+	}
+	r.inner = bufio.NewReaderSize(in, 64<<10)
+	return nil
+}
+
+// payloadHead reads the fields in front of the compressed bytes: type, length, value, all packed; type 0 ends them.
+func payloadHead(in io.Reader) (algorithm uint64, err error) {
+	algorithm = 255
+	for {
+		typ, err := packedFrom(in)
+		if err != nil || typ == 0 {
+			return algorithm, err
+		}
+		n, err := packedFrom(in)
+		if err != nil {
+			return 0, err
+		}
+		if n > 1024 {
+			return 0, ErrDamaged
+		}
+		b := make([]byte, n)
+		if _, err := io.ReadFull(in, b); err != nil {
+			return 0, err
+		}
+		if c := (cursor{b: b}); typ == 2 {
+			algorithm = c.packed()
+		}
+	}
+}
+
+func packedFrom(in io.Reader) (uint64, error) {
+	var b [9]byte
+	if _, err := io.ReadFull(in, b[:1]); err != nil {
+		return 0, err
+	}
+	n := 1 + map[byte]int{0xfc: 2, 0xfd: 3, 0xfe: 8}[b[0]]
+	if _, err := io.ReadFull(in, b[1:n]); err != nil {
+		return 0, err
+	}
+	c := cursor{b: b[:n]}
+	return c.packed(), nil
+}
+
+// nextInner reads an event of a compressed transaction; io.EOF when that ends.
+func (r *Reader) nextInner() (Event, error) {
+	e := Event{Pos: r.pos, End: r.pos + int64(r.payload.Length), Inner: true, Whole: true}
+	head, err := r.inner.Peek(HeaderLen)
+	if len(head) == 0 && errors.Is(err, io.EOF) {
+		return e, r.closePayload()
+	}
+	if err != nil {
+		return e, r.innerError(err)
+	}
+	e.Header = ParseHeader(head)
+	if e.Length < HeaderLen || e.Length > maxLength {
+		return e, fmt.Errorf("%w at position %d: a compressed event of %d bytes", ErrDamaged, r.pos, e.Length)
+	}
+	r.grow(int(e.Length))
+	if _, err := io.ReadFull(r.inner, r.buf); err != nil {
+		return e, r.innerError(err)
+	}
+	e.Raw, e.Body = r.buf, r.buf[HeaderLen:]
+	if _, err := r.inner.Peek(1); errors.Is(err, io.EOF) { // the last one: the checksum is verified before it is given out
+		if err := r.closePayload(); !errors.Is(err, io.EOF) {
+			return e, err
+		}
+	}
+	return e, nil
+}
+
+func (r *Reader) innerError(err error) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		// Either the file ends or the compressed bytes do: what is left of them tells.
+		if _, rest := io.Copy(io.Discard, r.left); rest == nil {
+			if _, err := r.in.Peek(1); errors.Is(err, io.EOF) {
+				return fmt.Errorf("%w: position %d", ErrTorn, r.pos)
+			}
+		}
+	}
+	return fmt.Errorf("%w at position %d: a compressed transaction: %w", ErrDamaged, r.pos, err)
+}
+
+// closePayload ends a compressed transaction: its checksum is verified, and the file goes on behind it.
+func (r *Reader) closePayload() error {
+	if _, err := io.Copy(io.Discard, r.left); err != nil {
+		return err
+	}
+	crc := r.sum.crc
+	r.inner, r.left, r.sum = nil, nil, nil
+	if r.format.Checksum {
+		var tail [ChecksumLen]byte
+		if _, err := io.ReadFull(r.in, tail[:]); err != nil {
+			return r.torn(err)
+		}
+		if binary.LittleEndian.Uint32(tail[:]) != crc {
+			return fmt.Errorf("%w: position %d", ErrChecksum, r.pos)
+		}
+	}
+	r.pos += int64(r.payload.Length)
+	return io.EOF
+}
+
+// ClearInUse clears, in a format description event, the flag that the file is being written. It is not part of the checksum.
+func ClearInUse(raw []byte) {
+	if ParseHeader(raw).Type == TypeFormatDescription {
+		raw[17] &^= FlagInUse
+	}
+}
+
+// Ignorable is an event that every server passes over, of a given length with its checksum.
+func Ignorable(like Header, length, endPos uint32, checksum bool) []byte {
+	b := make([]byte, length)
+	binary.LittleEndian.PutUint32(b, like.Seconds)
+	b[4] = byte(TypeIgnorable)
+	binary.LittleEndian.PutUint32(b[5:], like.ServerID)
+	binary.LittleEndian.PutUint32(b[9:], length)
+	binary.LittleEndian.PutUint32(b[13:], endPos)
+	binary.LittleEndian.PutUint16(b[17:], 0x80) // LOG_EVENT_IGNORABLE_F
+	if checksum {
+		binary.LittleEndian.PutUint32(b[length-ChecksumLen:], crc32.ChecksumIEEE(b[:length-ChecksumLen]))
+	}
+	return b
+}

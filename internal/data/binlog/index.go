@@ -1,0 +1,130 @@
+package binlog
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/rissodb/risso/internal/data/binlog/event"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// Index is what is known of one log without reading it again.
+type Index struct {
+	Name         string        `json:"name"`
+	Size         int64         `json:"size"`   // bytes, uncompressed
+	SHA256       string        `json:"sha256"` // of all of them
+	Server       string        `json:"server"` // its version
+	ServerID     uint32        `json:"server_id"`
+	First        time.Time     `json:"first"` // of the first and the last event
+	Last         time.Time     `json:"last"`
+	Before       mysql.GTIDSet `json:"gtids_before"` // what the server had when it began the log
+	After        mysql.GTIDSet `json:"gtids_after"`  // and when it ended it
+	Transactions int64         `json:"transactions"`
+	Events       int64         `json:"events"`
+	Closed       bool          `json:"closed"` // the server ended the log: it will not grow
+	HeadLen      int64         `json:"head_len"`
+	Head         string        `json:"head"` // SHA-256 of the first HeadLen bytes, with which a log is told from another of the same name
+	Stored       int64         `json:"stored,omitempty"`
+	Decrypted    bool          `json:"decrypted,omitempty"` // the server's own file is encrypted: ours has other bytes
+}
+
+// headEvents is how many events belong to a log's head: format description, and GTIDs before it.
+const headEvents = 2
+
+// Scan reads a log and makes its index. Every checksum is verified. With an error the index is of what came before it;
+// Size is then where the damage begins.
+func Scan(ctx context.Context, name string, in io.Reader) (Index, error) {
+	x := Index{Name: name}
+	all, head := sha256.New(), sha256.New()
+	r, err := event.NewReader(io.TeeReader(in, all), event.Options{MaxBody: 16 << 20, KeepPayload: true, Skip: notForIndex})
+	if err != nil {
+		return x, err
+	}
+	defer r.Close()
+	head.Write(event.Magic)
+	x.HeadLen, x.Size = int64(len(event.Magic)), int64(len(event.Magic))
+	var t gtids
+	for {
+		e, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			x.SHA256 = hex.EncodeToString(all.Sum(nil))
+			x.finish(head.Sum(nil), &t)
+			return x, nil
+		}
+		if err != nil {
+			x.finish(head.Sum(nil), &t)
+			return x, fmt.Errorf("%s: %w", name, err)
+		}
+		if ctx.Err() != nil {
+			return x, context.Cause(ctx)
+		}
+		if x.Events < headEvents {
+			if e.Whole {
+				event.ClearInUse(e.Raw)
+				head.Write(e.Raw)
+				x.HeadLen = e.End
+			}
+			if x.Events == 0 {
+				x.Server, x.ServerID = r.Format().Version, e.ServerID
+			}
+		}
+		x.add(e, &t)
+	}
+}
+
+func (x *Index) finish(head []byte, t *gtids) {
+	x.Head = hex.EncodeToString(head)
+	x.Transactions = t.count
+	x.After = x.Before.Union(t.done)
+}
+
+// notForIndex are the events of which an index needs only the header.
+func notForIndex(h event.Header) bool {
+	switch h.Type {
+	case event.TypeGTID, event.TypeAnonymousGTID, event.TypeGTIDTagged, event.TypeMariaGTID, event.TypePreviousGTIDs, event.TypeMariaGTIDList,
+		event.TypeQuery, event.TypeQueryZip, event.TypeRotate:
+		return false
+	}
+	return true
+}
+
+func (x *Index) add(e event.Event, t *gtids) {
+	x.Events++
+	x.Size = e.End
+	if e.Seconds > 0 {
+		at := time.Unix(int64(e.Seconds), 0).UTC()
+		if x.First.IsZero() {
+			x.First = at
+		}
+		x.Last = at
+	}
+	switch e.Type {
+	case event.TypePreviousGTIDs, event.TypeMariaGTIDList:
+		if s, err := event.ParseGTIDs(e); err == nil {
+			x.Before = s
+		}
+	case event.TypeRotate, event.TypeStop:
+		x.Closed = true
+	}
+	t.event(e)
+}
+
+// gtids counts transactions and gathers those that are complete.
+type gtids struct {
+	b     boundaries
+	done  mysql.GTIDSet
+	count int64
+}
+
+func (t *gtids) event(e event.Event) {
+	_, ended := t.b.event(e)
+	if ended {
+		t.done.Add(t.b.gtid.ID)
+		t.count++
+	}
+}

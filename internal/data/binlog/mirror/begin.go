@@ -1,0 +1,262 @@
+package mirror
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rissodb/risso/internal/data/binlog"
+	"github.com/rissodb/risso/internal/data/binlog/event"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// start is where a stream begins.
+type start struct {
+	name string
+	pos  int64
+}
+
+// begin finds out which server it is, which of the mirrored series is its own, and where to go on. It leaves f.w open when
+// that is in the middle of a log.
+func (f *follower) begin(ctx context.Context) (start, error) {
+	c, err := mysql.Connect(ctx, f.o.Target, nil)
+	if err != nil {
+		return start{}, err
+	}
+	defer c.Close()
+	identity, err := mysql.Identity(ctx, c)
+	if err != nil {
+		return start{}, err
+	}
+	logs, err := mysql.Logs(ctx, c)
+	if err != nil {
+		if strings.Contains(err.Error(), "1381") { // ER_NO_BINARY_LOGGING
+			return start{}, errNoLog
+		}
+		return start{}, err
+	}
+	if len(logs) == 0 {
+		return start{}, errNoLog
+	}
+	list, err := List(ctx, f.o.Place, f.o.Dir)
+	if err != nil {
+		return start{}, err
+	}
+	// The newest of its series first.
+	var own []Series
+	for _, s := range list {
+		if ownKey(s.Key, identity, c.Server.MariaDB()) && len(s.Logs) > 0 {
+			own = append(own, s)
+		}
+	}
+	slices.SortFunc(own, func(a, b Series) int { return latest(b).Compare(latest(a)) })
+	for _, s := range own {
+		from, ok, err := f.resume(ctx, s, logs)
+		if err != nil || ok {
+			return from, err
+		}
+	}
+	return f.fresh(ctx, identity, c.Server.MariaDB(), list, logs)
+}
+
+// ownKey says whether a series may be a server's: its identity alone, or followed by the time of its first log (MariaDB)
+// and the number of its series.
+func ownKey(key, identity string, maria bool) bool {
+	rest, ok := strings.CutPrefix(key, identity)
+	if maria {
+		return ok && strings.HasPrefix(rest, "-")
+	}
+	return ok && (rest == "" || strings.HasPrefix(rest, "."))
+}
+
+func latest(s Series) time.Time { return s.Logs[len(s.Logs)-1].Last }
+
+// fresh begins a series with the oldest log that the server has.
+func (f *follower) fresh(ctx context.Context, identity string, maria bool, list []Series, logs []mysql.Log) (start, error) {
+	key := identity
+	if maria {
+		// Without a UUID: the time at which its oldest log was begun tells a server from a later one with the same number.
+		head, err := f.serverHead(ctx, logs[0].Name, 1)
+		if err != nil {
+			return start{}, err
+		}
+		key += "-" + time.Unix(int64(head.seconds), 0).UTC().Format("20060102T150405Z")
+	}
+	base := key
+	for n := 2; slices.ContainsFunc(list, func(s Series) bool { return s.Key == key }); n++ {
+		key = fmt.Sprintf("%s.%d", base, n)
+	}
+	if key != base {
+		f.note(true, "the server's logs are not those that were mirrored before (RESET, or other data): they go to %s", key)
+	}
+	f.key = key
+	f.received = 0
+	return start{name: logs[0].Name, pos: int64(len(event.Magic))}, nil
+}
+
+// resume finds where a series goes on. ok is false when the series is not, or no longer, what the server writes.
+func (f *follower) resume(ctx context.Context, s Series, logs []mysql.Log) (from start, ok bool, err error) {
+	newest := s.Logs[len(s.Logs)-1]
+	i := slices.IndexFunc(logs, func(l mysql.Log) bool { return l.Name == newest.Name })
+	if i < 0 {
+		return f.pastGap(s, newest, logs)
+	}
+	path := filepath.Join(f.o.Dir, root, s.Key, newest.Name)
+	if newest.Finished {
+		return f.resumeBehind(ctx, s, newest, logs, i)
+	}
+	w, torn, err := reopen(ctx, path)
+	if errors.Is(err, event.ErrDamaged) {
+		return f.replaceDamaged(ctx, s.Key, path, err)
+	} else if err != nil {
+		return from, false, err
+	}
+	if torn > 0 {
+		f.note(true, "%s: the last %d bytes were of an event that was cut off; it is fetched again", newest.Name, torn)
+	}
+	same, err := f.sameTail(ctx, w, logs[i])
+	if err != nil || !same {
+		w.close()
+		return from, false, err
+	}
+	f.key = s.Key
+	f.setWriter(w)
+	return start{name: newest.Name, pos: w.pos}, true, nil
+}
+
+// resumeBehind goes on with the log behind a finished one.
+func (f *follower) resumeBehind(ctx context.Context, s Series, newest Log, logs []mysql.Log, i int) (from start, ok bool, err error) {
+	if logs[i].Size != newest.Size {
+		return from, false, nil
+	}
+	head, err := f.serverHead(ctx, newest.Name, int(min(2, newest.Events)))
+	if err != nil || head.sum != newest.Head {
+		return from, false, err
+	}
+	if i+1 == len(logs) {
+		return from, false, fmt.Errorf("%s is complete, and the server has not begun the next log", newest.Name)
+	}
+	f.key = s.Key
+	return start{name: logs[i+1].Name, pos: int64(len(event.Magic))}, true, nil
+}
+
+// pastGap goes on where the server has purged what was not mirrored. A server whose logs count less was reset.
+func (f *follower) pastGap(s Series, newest Log, logs []mysql.Log) (from start, ok bool, err error) {
+	if binlog.Number(logs[0].Name) <= binlog.Number(newest.Name) || stem(logs[0].Name) != stem(newest.Name) {
+		return from, false, nil
+	}
+	if binlog.Number(logs[0].Name) > binlog.Number(newest.Name)+1 || !newest.Closed {
+		f.note(true, "GAP: the server has purged logs that were not mirrored: %s is the last one here, %s the first one there. Take a new backup: none from before can be rolled forward past this gap",
+			newest.Name, logs[0].Name)
+	}
+	f.key = s.Key
+	return start{name: logs[0].Name, pos: int64(len(event.Magic))}, true, nil
+}
+
+func stem(name string) string { return strings.TrimSuffix(name, filepath.Ext(name)) }
+
+// replaceDamaged sets a log aside that is damaged in front of its end, and fetches it again.
+func (f *follower) replaceDamaged(ctx context.Context, key, path string, why error) (start, bool, error) {
+	to := path + setAside + time.Now().UTC().Format("20060102T150405.000Z")
+	if err := os.Rename(path, to); err != nil {
+		return start{}, false, err
+	}
+	f.note(true, "%v: set aside as %s and fetched again", why, filepath.Base(to))
+	f.key = key
+	return start{name: filepath.Base(path), pos: int64(len(event.Magic))}, true, syncDir(filepath.Dir(path))
+}
+
+// sameTail says whether the last event of a log is the one that the server has there.
+func (f *follower) sameTail(ctx context.Context, w *writer, l mysql.Log) (bool, error) {
+	if w.last == 0 {
+		return true, nil // nothing in it
+	}
+	if l.Size < w.pos && !l.Encrypted {
+		return false, nil
+	}
+	ours := make([]byte, w.pos-w.last)
+	in, err := os.Open(w.path)
+	if err != nil {
+		return false, err
+	}
+	defer in.Close()
+	if _, err := in.ReadAt(ours, w.last); err != nil {
+		return false, err
+	}
+	if w.last == int64(len(event.Magic)) || event.Type(ours[4]) == event.TypeIgnorable { // the format description
+		return true, nil
+	}
+	theirs, err := f.serverEvent(ctx, l.Name, w.last, event.ParseHeader(ours).Type)
+	if err != nil {
+		// A position that is no event's beginning there, or a log that is no longer what it was.
+		if mysql.ClassOf(err) == mysql.ClassOther && !errors.Is(err, io.EOF) {
+			return false, nil
+		}
+		return false, err
+	}
+	return string(theirs) == string(ours), nil
+}
+
+// serverEvent fetches the event that begins at a position.
+func (f *follower) serverEvent(ctx context.Context, name string, pos int64, typ event.Type) ([]byte, error) {
+	d, err := f.o.Target.Dump(ctx, mysql.DumpOptions{File: name, Pos: pos})
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	for {
+		raw, _, err := d.Next(10 * time.Second)
+		if err != nil {
+			return nil, err
+		}
+		h := event.ParseHeader(raw)
+		if event.Artificial(h) || h.Type == event.TypeFormatDescription && typ != h.Type {
+			continue
+		}
+		return slices.Clone(raw), nil
+	}
+}
+
+// head is the first events of a log.
+type head struct {
+	seconds uint32
+	sum     string
+}
+
+// serverHead fetches them.
+func (f *follower) serverHead(ctx context.Context, name string, events int) (head, error) {
+	d, err := f.o.Target.Dump(ctx, mysql.DumpOptions{File: name, Pos: int64(len(event.Magic))})
+	if err != nil {
+		return head{}, err
+	}
+	defer d.Close()
+	sum := sha256.New()
+	sum.Write(event.Magic)
+	var h head
+	for n := 0; n < events; {
+		raw, _, err := d.Next(10 * time.Second)
+		if err != nil {
+			return h, fmt.Errorf("read the beginning of %s: %w", name, err)
+		}
+		e := event.ParseHeader(raw)
+		if event.Artificial(e) {
+			continue
+		}
+		if n == 0 {
+			h.seconds = e.Seconds
+		}
+		event.ClearInUse(raw)
+		sum.Write(raw)
+		n++
+	}
+	h.sum = hex.EncodeToString(sum.Sum(nil))
+	return h, nil
+}

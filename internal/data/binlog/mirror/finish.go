@@ -1,0 +1,266 @@
+package mirror
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/rissodb/risso/internal/data/binlog"
+	"github.com/rissodb/risso/internal/data/repo"
+)
+
+// finisher puts finished logs in their place, one after the other, in its own goroutine until ctx ends. What fails is tried
+// again: the log stays where it was written.
+func (f *follower) finisher(ctx context.Context) {
+	wait, last := time.Second, ""
+	for {
+		err := f.finishAll(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		pause := time.Hour
+		switch {
+		case err == nil:
+			wait, last = time.Second, ""
+		default:
+			if err.Error() != last {
+				f.note(true, "%v; the log stays in %s until it can be stored", err, f.o.Dir)
+				last = err.Error()
+			}
+			pause, wait = wait, min(2*wait, time.Minute)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-f.done:
+		case <-time.After(pause):
+		}
+	}
+}
+
+// finishAll finishes every log behind which there is another one, then removes what is too old.
+func (f *follower) finishAll(ctx context.Context) error {
+	f.finishing.Lock()
+	defer f.finishing.Unlock()
+	logs, err := localLogs(f.o.Dir)
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	current := f.current
+	f.mu.Unlock()
+	for i, l := range logs {
+		if l.path == current {
+			continue
+		}
+		// The last one of its series may still be written to, unless the server closed it.
+		lastOne := i+1 == len(logs) || logs[i+1].key != l.key
+		if f.o.Plain {
+			err = f.finishPlain(ctx, l, lastOne)
+		} else {
+			err = f.finish(ctx, l, lastOne)
+		}
+		if err != nil {
+			return fmt.Errorf("store %s: %w", l.name, err)
+		}
+	}
+	if f.o.Keep > 0 {
+		list, err := List(ctx, f.o.Place, f.o.Dir)
+		if err != nil {
+			return err
+		}
+		for _, d := range Expired(list, f.o.Keep, time.Now()) {
+			if err := Remove(ctx, f.o.Place, f.o.Dir, d); err != nil {
+				return err
+			}
+			f.note(false, "removed %s/%s: %s", d.Key, d.Name, d.Reason)
+		}
+	}
+	return nil
+}
+
+// finish verifies a log, stores it compressed, reads back what was stored, writes the index and removes the log. Only then
+// is there one copy less. A process that dies in between does it again.
+func (f *follower) finish(ctx context.Context, l localLog, lastOne bool) error {
+	x, err := scanFile(ctx, l.path)
+	if lastOne && !x.Closed {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	name := root + l.key + "/" + l.name
+	if x.Stored, err = f.pack(ctx, name+extPacked, l.path); err != nil {
+		return err
+	}
+	in, err := f.o.Place.Get(ctx, name+extPacked)
+	if err != nil {
+		return err
+	}
+	sum, err := plainSum(in)
+	if err != nil || sum != x.SHA256 {
+		return fmt.Errorf("what was stored does not read as what was written: %w", errors.Join(err, fmt.Errorf("SHA-256 %s, not %s", sum, x.SHA256)))
+	}
+	if err := f.putIndex(ctx, name, x); err != nil {
+		return err
+	}
+	if err := os.Remove(l.path); err != nil {
+		return err
+	}
+	f.note(false, "%s is complete: %d bytes, %d transactions, stored in %d bytes", l.name, x.Size, x.Transactions, x.Stored)
+	return syncDir(filepath.Dir(l.path))
+}
+
+// finishPlain writes only the index.
+func (f *follower) finishPlain(ctx context.Context, l localLog, lastOne bool) error {
+	name := root + l.key + "/" + l.name
+	if in, err := f.o.Place.Get(ctx, name+extIndex); err == nil {
+		return in.Close()
+	}
+	x, err := scanFile(ctx, l.path)
+	if lastOne && !x.Closed {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return f.putIndex(ctx, name, x)
+}
+
+func (f *follower) putIndex(ctx context.Context, name string, x binlog.Index) error {
+	b, err := json.MarshalIndent(x, "", " ")
+	if err != nil {
+		return err
+	}
+	return f.o.Place.Put(ctx, name+extIndex, bytes.NewReader(append(b, '\n')))
+}
+
+// counter counts what is read through it.
+type counter struct {
+	in io.Reader
+	n  int64
+}
+
+func (c *counter) Read(b []byte) (int, error) {
+	n, err := c.in.Read(b)
+	c.n += int64(n)
+	return n, err
+}
+
+// pack stores a log compressed and gives the stored size.
+func (f *follower) pack(ctx context.Context, name, path string) (int64, error) {
+	in, err := os.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer in.Close()
+	r, w := io.Pipe()
+	// Ends when the pipe is read to its end or closed.
+	go func() {
+		z, err := zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
+		if err == nil {
+			_, err = io.Copy(z, in)
+			err = errors.Join(err, z.Close())
+		}
+		w.CloseWithError(err)
+	}()
+	out := &counter{in: r}
+	err = f.o.Place.Put(ctx, name, out)
+	r.CloseWithError(errors.Join(err, io.ErrClosedPipe))
+	return out.n, err
+}
+
+// plainSum is the SHA-256 of what is in a compressed file, which it closes.
+func plainSum(in io.ReadCloser) (string, error) {
+	plain, err := binlog.Uncompressed(in)
+	if err != nil {
+		return "", err
+	}
+	defer plain.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, plain); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// Verify reads a finished log and compares it with its index.
+func Verify(ctx context.Context, place repo.Store, key string, l Log) error {
+	in, err := place.Get(ctx, root+key+"/"+l.Name+extPacked)
+	if err != nil {
+		return err
+	}
+	plain, err := binlog.Uncompressed(in)
+	if err != nil {
+		return err
+	}
+	defer plain.Close()
+	x, err := binlog.Scan(ctx, l.Name, plain)
+	if err != nil {
+		return err
+	}
+	if x.SHA256 != l.SHA256 || x.Size != l.Size {
+		return fmt.Errorf("%s: its bytes are not those of its index", l.Name)
+	}
+	return nil
+}
+
+// Decision is a log that may go, and why.
+type Decision struct {
+	Key    string `json:"key"`
+	Name   string `json:"name"`
+	Stored int64  `json:"bytes"`
+	Reason string `json:"reason"`
+}
+
+// Expired decides which finished logs are old enough to go: those whose last event is older than keep, from the oldest on
+// without a hole, and never the newest of a series.
+func Expired(list []Series, keep time.Duration, now time.Time) []Decision {
+	var out []Decision
+	for _, s := range list {
+		for i, l := range s.Logs {
+			age := now.Sub(l.Last)
+			if !l.Finished || age <= keep || i+1 == len(s.Logs) {
+				break
+			}
+			out = append(out, Decision{Key: s.Key, Name: l.Name, Stored: l.Stored, Reason: fmt.Sprintf("its last event is %s old, over %s", age.Round(time.Second), keep)})
+		}
+	}
+	return out
+}
+
+// Remove removes a finished log: the index last, so that what is left of a removal is removed by the next.
+func Remove(ctx context.Context, place repo.Store, dir string, d Decision) error {
+	name := root + d.Key + "/" + d.Name
+	if err := os.Remove(filepath.Join(dir, filepath.FromSlash(name))); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if err := place.Delete(ctx, name+extPacked); err != nil {
+		return err
+	}
+	return place.Delete(ctx, name+extIndex)
+}
+
+// Gaps are the places in a series where transactions are missing between a log and the next.
+func (s Series) Gaps() []string {
+	var out []string
+	for i, l := range s.Logs[:max(0, len(s.Logs)-1)] {
+		next := s.Logs[i+1]
+		if binlog.Number(next.Name) == binlog.Number(l.Name)+1 && (l.After.ContainsSet(next.Before) || next.Before.Empty()) {
+			continue
+		}
+		out = append(out, fmt.Sprintf("between %s and %s", l.Name, next.Name))
+	}
+	return slices.Clip(out)
+}

@@ -1,0 +1,382 @@
+package mirror
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/rissodb/risso/internal/data/binlog"
+	"github.com/rissodb/risso/internal/data/binlog/event"
+	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// Options say what is mirrored and where to.
+type Options struct {
+	Target    mysql.Target
+	Place     repo.Store    // of finished logs
+	Dir       string        // folder of logs that are being written; a place that is a folder may be the same
+	SemiSync  bool          // acknowledge what is on disk, where the server waits for that
+	Once      bool          // end when everything is here that the server has now
+	Plain     bool          // leave finished logs as they are: no compression, and the place gets only their indexes
+	Keep      time.Duration // remove finished logs whose last event is older; 0: never
+	Heartbeat time.Duration // how often the server says that it lives; 0: a second
+
+	Note   func(Note)   // what happened, for people; from one goroutine at a time. May be nil.
+	Status func(Status) // how far it is, several times a second. May be nil.
+}
+
+// Note is something that people may want to know.
+type Note struct {
+	Time    time.Time `json:"time"`
+	Warning bool      `json:"warning,omitempty"`
+	Text    string    `json:"text"`
+}
+
+// Status is how far a mirror is.
+type Status struct {
+	Key      string        `json:"key"`
+	File     string        `json:"file"`
+	Pos      int64         `json:"position"`     // on disk up to here
+	Received int64         `json:"received"`     // bytes since the start
+	Rate     float64       `json:"bytes_second"` // lately
+	Lag      time.Duration `json:"lag"`          // between the server's writing of the last event and its being on disk, to the precision of the log; 0: everything is here
+	Idle     bool          `json:"idle"`         // the server had no more to send
+}
+
+// ErrInUse says that another process mirrors into the same folder.
+var ErrInUse = errors.New("another process mirrors into this folder")
+
+// Follow mirrors until ctx ends, with Once until everything is here. It survives cuts of the connection and of the server; it
+// ends with an error only where waiting does not help: a wrong account, no binary log, a folder in use.
+func Follow(ctx context.Context, o Options) error {
+	if o.Heartbeat <= 0 {
+		o.Heartbeat = time.Second
+	}
+	unlock, err := lockDir(o.Dir)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	f := &follower{o: o, done: make(chan struct{}, 1)}
+	defer f.closeWriter()
+	// The finisher ends when the follower does and has nothing left to do.
+	var wg sync.WaitGroup
+	finish, stop := context.WithCancel(ctx)
+	wg.Go(func() { f.finisher(finish) })
+	err = f.loop(ctx)
+	f.closeWriter()
+	if o.Once && err == nil {
+		err = f.finishAll(ctx)
+	}
+	stop()
+	wg.Wait()
+	if ctx.Err() != nil && !o.Once {
+		return nil // asked to end: everything that was received is on disk
+	}
+	return err
+}
+
+// lockDir keeps a second process out.
+func lockDir(dir string) (func(), error) {
+	if err := os.MkdirAll(filepath.Join(dir, root), 0o700); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, root, ".lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("%w: %s", ErrInUse, dir)
+	}
+	return func() { f.Close() }, nil
+}
+
+// follower is a running mirror.
+type follower struct {
+	o    Options
+	key  string
+	w    *writer
+	done chan struct{} // something may be ready to be finished
+
+	finishing sync.Mutex // one finishes at a time
+
+	mu       sync.Mutex // guards current and notes
+	current  string     // path of the log that is being written
+	received int64
+	meter    meter
+	ackFile  string
+	ackPos   int64
+	acking   bool
+}
+
+func (f *follower) note(warning bool, format string, args ...any) {
+	if f.o.Note == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.o.Note(Note{Time: time.Now().UTC(), Warning: warning, Text: fmt.Sprintf(format, args...)})
+}
+
+// loop connects again and again.
+func (f *follower) loop(ctx context.Context) error {
+	wait, lastText := 100*time.Millisecond, ""
+	for {
+		start := f.received
+		err := f.session(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err == nil || errors.Is(err, mysql.ErrEndOfLogs):
+			return nil
+		case permanent(err):
+			return err
+		}
+		if f.received > start {
+			wait, lastText = 100*time.Millisecond, ""
+		}
+		if text := err.Error(); text != lastText {
+			f.note(true, "%s; trying again", text)
+			lastText = text
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(wait):
+		}
+		wait = min(2*wait, 5*time.Second)
+	}
+}
+
+// permanent says whether waiting does not mend an error.
+func permanent(err error) bool {
+	switch mysql.ClassOf(err) {
+	case mysql.ClassPrivilege, mysql.ClassLogin, mysql.ClassUsage, mysql.ClassTLS:
+		return true
+	}
+	return errors.Is(err, errNoLog) || errors.Is(err, ErrForeign)
+}
+
+var errNoLog = errors.New("the server writes no binary log: set log_bin and start it again")
+
+// ErrForeign says that a log in the mirror is not what the server has under that name.
+var ErrForeign = errors.New("the mirror's log is not the server's")
+
+// session mirrors over one connection.
+func (f *follower) session(ctx context.Context) error {
+	defer f.closeWriter()
+	from, err := f.begin(ctx)
+	if err != nil {
+		return err
+	}
+	d, err := f.o.Target.Dump(ctx, mysql.DumpOptions{File: from.name, Pos: from.pos, Wait: !f.o.Once, SemiSync: f.o.SemiSync, Heartbeat: f.o.Heartbeat})
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if f.o.SemiSync && !d.SemiSync {
+		f.note(true, "the server does not wait for acknowledgements: switch rpl_semi_sync_source_enabled (rpl_semi_sync_master_enabled) on")
+	}
+	f.note(false, "mirroring %s from %s position %d", f.key, from.name, from.pos)
+	err = f.stream(d)
+	// What came until the cut is kept.
+	return errors.Join(err, f.settle(d, true))
+}
+
+// stream takes events until the connection breaks or ends.
+func (f *follower) stream(d *mysql.Dump) error {
+	patience := max(10*time.Second, 5*f.o.Heartbeat)
+	for {
+		raw, ack, err := d.Next(patience)
+		if err != nil {
+			return err
+		}
+		if len(raw) < event.HeaderLen {
+			return fmt.Errorf("%w: an event of %d bytes", event.ErrDamaged, len(raw))
+		}
+		h := event.ParseHeader(raw)
+		idle := d.Buffered() == 0
+		switch {
+		case h.Type == event.TypeHeartbeat || h.Type == event.TypeHeartbeatV2:
+			if err := f.settle(d, true); err != nil {
+				return err
+			}
+			f.meter.caughtUp()
+			f.tell(true, true)
+			continue
+		case h.Type == event.TypeRotate && event.Artificial(h):
+			r, err := event.ParseRotate(event.TrimChecksum(raw)[event.HeaderLen:])
+			if err != nil {
+				return err
+			}
+			if err := f.rotate(d, r); err != nil {
+				return err
+			}
+		case event.Artificial(h):
+		case h.Type == event.TypeFormatDescription && f.w.pos > int64(len(event.Magic)):
+			// The server begins with it wherever a stream begins.
+		default:
+			event.ClearInUse(raw)
+			if err := f.w.add(raw, h); err != nil {
+				return err
+			}
+			f.received += int64(len(raw))
+			f.meter.event(h, len(raw))
+			if ack {
+				f.acking, f.ackFile, f.ackPos = true, f.w.name(), f.w.pos
+			}
+		}
+		if err := f.settle(d, idle); err != nil {
+			return err
+		}
+	}
+}
+
+// settle puts on disk what came, when no more is waiting to be read or it is time, and then acknowledges it.
+func (f *follower) settle(d *mysql.Dump, idle bool) error {
+	if f.w == nil {
+		return nil
+	}
+	now := time.Now
+	if !idle && (f.w.pos-f.w.synced < flushSize || now().Sub(f.w.syncTime) < syncEvery) {
+		return nil
+	}
+	if f.w.pos != f.w.synced {
+		if err := f.w.sync(); err != nil {
+			return fmt.Errorf("write %s: %w", f.w.path, err)
+		}
+		f.meter.durable()
+		f.tell(false, idle)
+	}
+	if f.acking {
+		f.acking = false
+		if err := d.Ack(f.ackFile, f.ackPos); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tell reports how far it is.
+func (f *follower) tell(idle, force bool) {
+	if f.o.Status == nil || f.w == nil || !f.meter.due(force) {
+		return
+	}
+	f.o.Status(Status{Key: f.key, File: f.w.name(), Pos: f.w.synced, Received: f.received, Rate: f.meter.rate(f.received), Lag: f.meter.lag, Idle: idle})
+}
+
+// rotate goes to the log that the server names: the one that is being written, or the next.
+func (f *follower) rotate(d *mysql.Dump, r event.Rotate) error {
+	if err := checkName(r.Name); err != nil {
+		return err
+	}
+	if f.w != nil && f.w.name() == r.Name {
+		if int64(r.Pos) != f.w.pos&(1<<32-1) && int64(r.Pos) != f.w.pos {
+			return fmt.Errorf("%w: it sends %s from position %d, not %d", errGap, r.Name, r.Pos, f.w.pos)
+		}
+		return nil
+	}
+	if f.w != nil {
+		if err := f.settle(d, true); err != nil {
+			return err
+		}
+		if err := f.closeWriter(); err != nil {
+			return err
+		}
+	}
+	path := filepath.Join(f.o.Dir, root, f.key, r.Name)
+	w, err := create(path)
+	if errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("%w: %s is there already", ErrForeign, path)
+	} else if err != nil {
+		return err
+	}
+	f.setWriter(w)
+	f.wake()
+	return nil
+}
+
+// checkName refuses a name that would leave the folder.
+func checkName(name string) error {
+	if name == "" || name != filepath.Base(name) || strings.HasPrefix(name, ".") || binlog.Number(name) == 0 {
+		return fmt.Errorf("the server calls its log %q", name)
+	}
+	return nil
+}
+
+func (f *follower) setWriter(w *writer) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.w, f.current = w, ""
+	if w != nil {
+		f.current = w.path
+	}
+}
+
+func (f *follower) closeWriter() error {
+	if f.w == nil {
+		return nil
+	}
+	w := f.w
+	err := w.close()
+	if err == nil {
+		err = w.removeEmpty()
+	}
+	f.setWriter(nil)
+	return err
+}
+
+func (f *follower) wake() {
+	select {
+	case f.done <- struct{}{}:
+	default:
+	}
+}
+
+// meter measures lag and rate.
+type meter struct {
+	told     time.Time
+	last     int64 // bytes at told
+	newest   uint32
+	lag      time.Duration
+	lastRate float64
+}
+
+func (m *meter) event(h event.Header, _ int) {
+	if h.Seconds > 0 {
+		m.newest = h.Seconds
+	}
+}
+
+// durable computes the lag when the newest event is on disk. A log's times are whole seconds, mostly of a statement's
+// beginning: below a second nothing can be told.
+func (m *meter) durable() {
+	m.lag = max(0, time.Since(time.Unix(int64(m.newest)+1, 0)))
+}
+
+func (m *meter) caughtUp() { m.lag = 0 }
+
+func (m *meter) due(force bool) bool {
+	now := time.Now()
+	if !force && now.Sub(m.told) < 200*time.Millisecond || now.Sub(m.told) < 20*time.Millisecond {
+		return false
+	}
+	return true
+}
+
+func (m *meter) rate(received int64) float64 {
+	now := time.Now()
+	if d := now.Sub(m.told).Seconds(); d > 0 && d < 10 {
+		m.lastRate = float64(received-m.last) / d
+	}
+	m.told, m.last = now, received
+	return m.lastRate
+}

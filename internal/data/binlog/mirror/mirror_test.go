@@ -1,0 +1,333 @@
+package mirror
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rissodb/risso/internal/data/binlog"
+	"github.com/rissodb/risso/internal/data/binlog/event"
+	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/sandbox"
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
+	"github.com/rissodb/risso/internal/store/blob"
+)
+
+// helperEnv makes the test program a mirror of its own, which a test can kill: folder, then DSN.
+const helperEnv = "RISSO_TEST_MIRROR"
+
+func TestMain(m *testing.M) {
+	if dir, dsn, ok := strings.Cut(os.Getenv(helperEnv), "|"); ok {
+		t, err := mysql.ParseTarget(dsn)
+		if err == nil {
+			err = Follow(context.Background(), Options{Target: t, Place: folder(dir), Dir: dir})
+		}
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// folder is a place on this machine.
+func folder(dir string) repo.Store {
+	s, err := blob.Open(context.Background(), dir, blob.Options{})
+	if err != nil {
+		panic(err)
+	}
+	return repo.On(s)
+}
+
+var flavours = []string{"mariadb", "mysql-9.7", "mysql-8.0", "mysql-5.7"}
+
+func settings(spec string) []string {
+	if spec == "mariadb" {
+		return []string{"max_binlog_size=64K", "sync_binlog=0", "innodb_flush_log_at_trx_commit=2"}
+	}
+	return []string{"max_binlog_size=64K", "sync_binlog=0", "innodb_flush_log_at_trx_commit=2", "binlog_rows_query_log_events=ON"}
+}
+
+func target(t *testing.T, n *sandbox.Node) mysql.Target {
+	t.Helper()
+	tg, err := mysql.ParseTarget(n.DSN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tg
+}
+
+func open(t *testing.T, n *sandbox.Node) *sql.DB {
+	t.Helper()
+	db, err := n.DB()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func exec1(t *testing.T, db *sql.DB, statements ...string) {
+	t.Helper()
+	for _, s := range statements {
+		if _, err := db.ExecContext(t.Context(), s); err != nil {
+			t.Fatalf("%s: %v", s, err)
+		}
+	}
+}
+
+// load writes rows of many sizes.
+func load(t *testing.T, db *sql.DB, from, to int) {
+	t.Helper()
+	for i := from; i < to; i++ {
+		exec1(t, db, fmt.Sprintf("INSERT INTO test.t VALUES (%d, REPEAT('x', %d))", i, i*37%3000))
+	}
+}
+
+// serverLogs are the logs in a server's folder, with the flag cleared that tells that one is being written.
+func serverLogs(t *testing.T, n *sandbox.Node) map[string][]byte {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(n.Datadir, "binlog.0*"))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no binary logs in %s: %v", n.Datadir, err)
+	}
+	out := map[string][]byte{}
+	for _, p := range paths {
+		b, err := os.ReadFile(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(b) > 4+event.HeaderLen {
+			event.ClearInUse(b[4:])
+		}
+		out[filepath.Base(p)] = b
+	}
+	return out
+}
+
+// same compares what is mirrored of the newest series of a server with its own files.
+func same(t *testing.T, dir string, logs map[string][]byte) (compared int) {
+	t.Helper()
+	list, err := List(t.Context(), folder(dir), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := list[len(list)-1]
+	if gaps := s.Gaps(); len(gaps) > 0 {
+		t.Errorf("gaps: %v", gaps)
+	}
+	for i, f := range s.Files(folder(dir), dir) {
+		in, err := f.Open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b bytes.Buffer
+		_, err = b.ReadFrom(in)
+		in.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, ok := logs[f.Name]
+		if !ok {
+			t.Errorf("%s is not the server's", f.Name)
+			continue
+		}
+		if !bytes.Equal(b.Bytes(), want) {
+			t.Errorf("%s differs: %d bytes, the server has %d", f.Name, b.Len(), len(want))
+		}
+		if s.Logs[i].Finished {
+			if err := Verify(t.Context(), folder(dir), s.Key, s.Logs[i]); err != nil {
+				t.Error(err)
+			}
+		}
+		compared++
+	}
+	if compared != len(logs) {
+		t.Errorf("%d logs mirrored, the server has %d", compared, len(logs))
+	}
+	return compared
+}
+
+// await waits until the mirror has everything that the server has.
+func await(t *testing.T, dir string, n *sandbox.Node) {
+	t.Helper()
+	c, err := mysql.Connect(t.Context(), target(t, n), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	file, pos, err := mysql.LogPosition(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		paths, _ := filepath.Glob(filepath.Join(dir, "binlog", "*", file))
+		for _, p := range paths {
+			if st, err := os.Stat(p); err == nil && st.Size() >= pos {
+				return
+			}
+		}
+		if time.Now().After(end) {
+			t.Fatalf("after 20 s the mirror has not reached %s:%d: %v", file, pos, paths)
+		}
+	}
+}
+
+// follow mirrors in the background until the returned function is called.
+func follow(t *testing.T, o Options) (stop func() []Note) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var notes []Note
+	o.Note = func(n Note) { notes = append(notes, n); t.Log(n.Text) }
+	o.Place = folder(o.Dir)
+	done := make(chan error, 1)
+	go func() { done <- Follow(ctx, o) }()
+	var once sync.Once
+	end := func() []Note {
+		once.Do(func() {
+			cancel()
+			if err := <-done; err != nil {
+				t.Errorf("follow: %v", err)
+			}
+		})
+		return notes
+	}
+	t.Cleanup(func() { end() })
+	return end
+}
+
+func TestFollow(t *testing.T) {
+	for _, spec := range flavours {
+		t.Run(spec, func(t *testing.T) {
+			n := sandboxtest.Up(t, spec, settings(spec)...)
+			db := open(t, n)
+			exec1(t, db, "CREATE TABLE test.t (id INT PRIMARY KEY, v TEXT)")
+			dir := t.TempDir()
+			tg := target(t, n)
+			load(t, db, 0, 100)
+			stop := follow(t, Options{Target: tg, Dir: dir})
+			load(t, db, 100, 200)
+			await(t, dir, n)
+			t.Run("second process", func(t *testing.T) {
+				if err := Follow(t.Context(), Options{Target: tg, Place: folder(dir), Dir: dir}); !errors.Is(err, ErrInUse) {
+					t.Errorf("%v", err)
+				}
+			})
+			// The server dies and comes back.
+			if err := n.Kill(syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			if err := n.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			load(t, db, 200, 300)
+			await(t, dir, n)
+			stop()
+			tearTail(t, dir)
+			load(t, db, 300, 350)
+			if err := Follow(t.Context(), Options{Target: tg, Place: folder(dir), Dir: dir, Once: true}); err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%d logs are the same", same(t, dir, serverLogs(t, n)))
+
+			t.Run("reset", func(t *testing.T) { resetKeeps(t, db, n, dir) })
+		})
+	}
+}
+
+// tearTail cuts into the last event of the log that is being written, and puts half an event behind it, as a crash may.
+func tearTail(t *testing.T, dir string) {
+	t.Helper()
+	logs, err := localLogs(dir)
+	if err != nil || len(logs) == 0 {
+		t.Fatalf("no log is being written: %v", err)
+	}
+	p := logs[len(logs)-1].path
+	b, err := os.ReadFile(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(p, b[:len(b)-7], 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// resetKeeps empties the server's logs, which then begin with the same names: nothing of the mirror may be lost.
+func resetKeeps(t *testing.T, db *sql.DB, n *sandbox.Node, dir string) {
+	before, err := List(t.Context(), folder(dir), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reset := "RESET MASTER"
+	if strings.Contains(n.Program.Name, "9.") {
+		reset = "RESET BINARY LOGS AND GTIDS"
+	}
+	exec1(t, db, reset)
+	load(t, db, 350, 370)
+	if err := Follow(t.Context(), Options{Target: target(t, n), Place: folder(dir), Dir: dir, Once: true}); err != nil {
+		t.Fatal(err)
+	}
+	same(t, dir, serverLogs(t, n))
+	after, err := List(t.Context(), folder(dir), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(after) != len(before)+1 {
+		t.Fatalf("%d series before the reset, %d after it", len(before), len(after))
+	}
+	for i, l := range before[0].Logs {
+		if got := after[0].Logs[i]; got.SHA256 != l.SHA256 {
+			t.Errorf("%s was overwritten", l.Name)
+		}
+	}
+}
+
+// TestFollowKilled kills the mirror's process again and again under load.
+func TestFollowKilled(t *testing.T) {
+	n := sandboxtest.Up(t, "mariadb", settings("mariadb")...)
+	db := open(t, n)
+	exec1(t, db, "CREATE TABLE test.t (id INT PRIMARY KEY, v TEXT)")
+	dir := t.TempDir()
+	for round := range 6 {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), helperEnv+"="+dir+"|"+n.DSN)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		load(t, db, round*60, round*60+60)
+		time.Sleep(time.Duration(round*37%50) * time.Millisecond)
+		cmd.Process.Kill()
+		cmd.Wait()
+	}
+	if err := Follow(t.Context(), Options{Target: target(t, n), Place: folder(dir), Dir: dir, Once: true}); err != nil {
+		t.Fatal(err)
+	}
+	same(t, dir, serverLogs(t, n))
+}
+
+func TestExpired(t *testing.T) {
+	now := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	log := func(name string, days int, finished bool) Log {
+		return Log{Index: binlog.Index{Name: name, Last: now.AddDate(0, 0, -days)}, Finished: finished}
+	}
+	s := Series{Key: "k", Logs: []Log{log("b.1", 20, true), log("b.2", 15, true), log("b.3", 3, true), log("b.4", 30, true), log("b.5", 30, false)}}
+	var names []string
+	for _, d := range Expired([]Series{s}, 14*24*time.Hour, now) {
+		names = append(names, d.Name)
+	}
+	if got := strings.Join(names, " "); got != "b.1 b.2" { // b.4 is old by its clock, but b.3 in front of it stays
+		t.Errorf("%s may go", got)
+	}
+	if got := Expired([]Series{{Logs: []Log{log("b.1", 99, true)}}}, time.Hour, now); len(got) > 0 {
+		t.Errorf("the newest of a series may go: %v", got)
+	}
+}

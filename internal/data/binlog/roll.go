@@ -1,0 +1,392 @@
+package binlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/rissodb/risso/internal/data/binlog/event"
+	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// RollOptions say what is applied to which server.
+type RollOptions struct {
+	Files []File         // in order
+	From  repo.Position  // what the server has: of a backup, its position
+	Stop  Stop           // where to end; the zero value: at the end of the logs
+	Skip  []mysql.GTID   // transactions that are left out; with KeepGTIDs empty ones stand for them
+	Into  mysql.Target   // the server
+	Only  TableFilter    // only what changes these tables; nil: everything
+	Keep  bool           // transactions keep their GTIDs
+	Again PendingPolicy  // what to do about a statement of which nobody knows whether it ran
+	Plan  bool           // find out what would be done, and do nothing
+	Tell  func(Progress) // how far it is, several times a second; may be nil
+}
+
+// TableFilter says whether a table is wanted.
+type TableFilter func(schema, table string) bool
+
+// PendingPolicy says what to do when a process was killed during a statement that no transaction protects (DDL) and the
+// server's GTIDs do not tell whether it was done.
+type PendingPolicy string
+
+// The policies.
+const (
+	PendingRefuse PendingPolicy = ""
+	PendingDone   PendingPolicy = "done"  // it was done: go on behind it
+	PendingAgain  PendingPolicy = "again" // it was not: run it
+)
+
+// Stop is where rolling forward ends. At most one of Time, GTID and File is set.
+type Stop struct {
+	Time   time.Time  // before the first transaction that was committed then or later
+	GTID   mysql.GTID // with this transaction
+	Before bool       // before GTID instead
+	File   string     // before the event that begins at Pos of this log, or the next one
+	Pos    int64
+}
+
+// Progress is how far it is.
+type Progress struct {
+	Bytes, Total int64 // of the logs
+	Transactions int64 // applied
+	File         string
+	Time         time.Time // of the last transaction
+}
+
+// RollResult is what was done.
+type RollResult struct {
+	Transactions int64         `json:"transactions"` // applied
+	Had          int64         `json:"had"`          // that the server had already
+	LeftOut      int64         `json:"left_out"`     // by Skip, or because they change no wanted table
+	LastGTID     mysql.GTID    `json:"last_gtid"`    // of the last one applied
+	LastTime     time.Time     `json:"last_time"`
+	Next         Place         `json:"next"`     // where the first one begins that was not applied; the end of the logs when there is none
+	Stopped      string        `json:"stopped"`  // why it ended there
+	GTIDs        mysql.GTIDSet `json:"gtids"`    // the position and all that was applied or skipped since
+	Prepared     []string      `json:"prepared"` // XA transactions that are prepared and wait for their COMMIT or ROLLBACK
+	Notes        []string      `json:"notes"`    // what a person should know
+	Bytes        int64         `json:"bytes"`    // of the logs that were read
+	Planned      bool          `json:"planned"`  // nothing was done
+}
+
+// Place is a place in the logs.
+type Place struct {
+	File string     `json:"file"`
+	Pos  int64      `json:"position"`
+	GTID mysql.GTID `json:"gtid"` // of the transaction that begins there
+}
+
+// String is the place as people write it.
+func (p Place) String() string {
+	s := fmt.Sprintf("%s:%d", p.File, p.Pos)
+	if !p.GTID.IsZero() {
+		s = p.GTID.String() + " (" + s + ")"
+	}
+	return s
+}
+
+// Errors of rolling forward.
+var (
+	ErrGap      = errors.New("transactions between the position and the logs are missing")
+	ErrNoStop   = errors.New("the logs do not have the transaction to stop at")
+	ErrPast     = errors.New("the position has the transaction already that is to be left out")
+	ErrPending  = errors.New("nobody knows whether the statement that was running has been done")
+	ErrContents = errors.New("the logs cannot be replayed")
+	ErrTarget   = errors.New("the server cannot take these transactions")
+)
+
+// Roll applies transactions from binary logs to a server, exactly once each, also when it was killed in between and is called
+// again with the same position. Rows are applied by the server itself from the events (BINLOG statements, as mysqlbinlog has
+// them), statements that were logged as text run in the session that they ran in. See DESIGN.md.
+//
+// It looks before it does: when the logs do not reach back to the position, have a hole, or lack the transaction to stop at,
+// nothing is changed.
+func Roll(ctx context.Context, o RollOptions) (RollResult, error) {
+	plan, err := planRoll(ctx, o)
+	if err != nil || o.Plan {
+		plan.result.Planned = true
+		return plan.result, err
+	}
+	a, err := openApplier(ctx, o, plan)
+	if err != nil {
+		return RollResult{}, err
+	}
+	defer a.close()
+	err = a.run(ctx)
+	if err == nil {
+		err = a.verify(ctx)
+	}
+	return a.result, err
+}
+
+// rollPlan is what a first pass over the logs found.
+type rollPlan struct {
+	files  []File // from the first one that is needed
+	from   mysql.GTIDSet
+	byGTID bool  // where to begin is told by GTIDs, not by file and offset
+	offset int64 // in the first file, where it is told by that
+	total  int64
+	result RollResult // as if it had been done
+	adds   mysql.GTIDSet
+	maria  bool
+	number string // the server's version in the first log
+}
+
+// planRoll reads the logs once: headers and GTIDs.
+func planRoll(ctx context.Context, o RollOptions) (p rollPlan, err error) {
+	if len(o.Files) == 0 {
+		return p, fmt.Errorf("%w: there are no logs", ErrGap)
+	}
+	if p.from, err = mysql.ParseGTIDSet(o.From.GTIDSet); err != nil {
+		return p, err
+	}
+	if !o.Stop.GTID.IsZero() && p.from.Contains(o.Stop.GTID) && o.Stop.Before {
+		return p, fmt.Errorf("%w: %s", ErrPast, o.Stop.GTID)
+	}
+	if id := o.Stop.GTID; !id.IsZero() && p.from.Contains(id) {
+		p.result.GTIDs, p.result.Stopped = p.from, "the position has "+id.String()+" already"
+		return p, nil
+	}
+	if err := p.choose(ctx, o); err != nil {
+		return p, err
+	}
+	w := walker{o: o, p: &p}
+	for i, f := range p.files {
+		if err := w.file(ctx, i, f); err != nil {
+			return p, err
+		}
+		if w.stopped {
+			break
+		}
+	}
+	switch {
+	case w.stopped:
+	case !o.Stop.GTID.IsZero():
+		return p, fmt.Errorf("%w: %s", ErrNoStop, o.Stop.GTID)
+	case o.Stop.File != "":
+		return p, fmt.Errorf("%w: %s is not among them, or ends before %d", ErrNoStop, o.Stop.File, o.Stop.Pos)
+	case !o.Stop.Time.IsZero():
+		p.result.Stopped = "the logs end before the time to stop at"
+	default:
+		p.result.Stopped = "the logs end"
+	}
+	p.result.GTIDs = p.from.Union(p.adds)
+	return p, nil
+}
+
+// choose finds the log to begin with: by GTID the last one before which the server had nothing that the position lacks.
+func (p *rollPlan) choose(ctx context.Context, o RollOptions) error {
+	p.byGTID = !p.from.Empty()
+	if !p.byGTID {
+		if o.From.File == "" {
+			p.files = o.Files
+			return nil
+		}
+		for i, f := range o.Files {
+			if f.Name == o.From.File {
+				p.files, p.offset = o.Files[i:], o.From.Offset
+				return nil
+			}
+		}
+		return fmt.Errorf("%w: %s is not among the logs, which begin with %s", ErrGap, o.From.File, o.Files[0].Name)
+	}
+	for i := len(o.Files) - 1; i >= 0; i-- {
+		before, found, err := beforeLog(ctx, o.Files[i])
+		if err != nil {
+			return err
+		}
+		if found && p.from.ContainsSet(before) {
+			p.files = o.Files[i:]
+			return nil
+		}
+		if i == 0 {
+			missing := before.Subtract(p.from)
+			return fmt.Errorf("%w: the first log, %s, begins behind %s; the position lacks %s of that", ErrGap, o.Files[0].Name, before, missing)
+		}
+	}
+	return nil
+}
+
+// beforeLog reads what was there before a log began.
+func beforeLog(ctx context.Context, f File) (s mysql.GTIDSet, found bool, err error) {
+	in, err := f.Open(ctx)
+	if err != nil {
+		return s, false, fmt.Errorf("open %s: %w", f.Name, err)
+	}
+	defer in.Close()
+	r, err := event.NewReader(in, event.Options{})
+	if err != nil {
+		return s, false, fmt.Errorf("%s: %w", f.Name, err)
+	}
+	defer r.Close()
+	for range 4 {
+		e, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return s, false, nil
+		}
+		if err != nil {
+			return s, false, fmt.Errorf("%s: %w", f.Name, err)
+		}
+		if e.Type == event.TypePreviousGTIDs || e.Type == event.TypeMariaGTIDList {
+			s, err = event.ParseGTIDs(e)
+			return s, true, err
+		}
+	}
+	return s, false, nil
+}
+
+// walker passes over the logs and decides about each transaction what rolling forward would do.
+type walker struct {
+	o       RollOptions
+	p       *rollPlan
+	end     mysql.GTIDSet // what the log before ended with
+	started bool
+	stopped bool
+	stopAt  bool // with the end of the open transaction
+	b       boundaries
+}
+
+func (w *walker) file(ctx context.Context, i int, f File) error {
+	in, err := f.Open(ctx)
+	if err != nil {
+		return fmt.Errorf("open %s: %w", f.Name, err)
+	}
+	defer in.Close()
+	r, err := event.NewReader(in, event.Options{MaxBody: 16 << 20, KeepPayload: true, Skip: notForIndex})
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.Name, err)
+	}
+	defer r.Close()
+	w.b = boundaries{}
+	w.p.result.Next = Place{File: f.Name, Pos: int64(len(event.Magic))}
+	for {
+		e, err := r.Next()
+		last := i+1 == len(w.p.files)
+		switch {
+		case errors.Is(err, io.EOF):
+			w.p.total += r.Pos()
+			return nil
+		case errors.Is(err, event.ErrTorn) && last:
+			w.p.result.Notes = append(w.p.result.Notes, fmt.Sprintf("%s ends in the middle of an event at %d: what is whole is applied", f.Name, r.Pos()))
+			w.p.total += r.Pos()
+			return nil
+		case err != nil:
+			return fmt.Errorf("%s: %w", f.Name, err)
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		}
+		if i == 0 && !w.started {
+			w.started = true
+			w.p.maria, w.p.number = r.Format().MariaDB(), r.Format().Version
+		}
+		if err := w.event(f, e, i == 0); err != nil || w.stopped {
+			w.p.total += r.Pos()
+			return err
+		}
+	}
+}
+
+// event counts one event and says in w.stopped whether the walk ends before it.
+func (w *walker) event(f File, e event.Event, first bool) error {
+	switch e.Type {
+	case event.TypePreviousGTIDs, event.TypeMariaGTIDList:
+		before, err := event.ParseGTIDs(e)
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.Name, err)
+		}
+		if !first && !w.end.ContainsSet(before) {
+			return fmt.Errorf("%w: before %s there should be %s", ErrGap, f.Name, before.Subtract(w.end))
+		}
+		w.end = w.end.Union(before)
+		return nil
+	case event.TypeIncident:
+		return fmt.Errorf("%w: at %s:%d the server says that it lost events (an incident)", ErrContents, f.Name, e.Pos)
+	case event.TypeBeginLoadQuery:
+		return fmt.Errorf("%w: at %s:%d begins a LOAD DATA that was logged as a statement", ErrContents, f.Name, e.Pos)
+	}
+	began, ended := w.b.event(e)
+	if began && w.o.Stop.before(f.Name, e, w.b.gtid) {
+		w.stop(f, e)
+		return nil
+	}
+	if !ended {
+		return nil
+	}
+	id := w.b.gtid.ID
+	w.end.Add(id)
+	if had := w.p.byGTID && w.p.from.Contains(id) || first && w.b.pos < w.p.offset; had {
+		w.p.result.Had++
+	} else {
+		if w.o.Keep && id.IsZero() {
+			return fmt.Errorf("%w: the transaction at %s:%d has no GTID to keep", ErrContents, f.Name, w.b.pos)
+		}
+		w.p.count(w.o, w.b.gtid, e)
+	}
+	w.p.result.Next = Place{File: f.Name, Pos: e.End}
+	if !w.o.Stop.GTID.IsZero() && id == w.o.Stop.GTID {
+		w.stopped = true
+		w.p.result.Stopped = "with " + id.String()
+	}
+	return nil
+}
+
+func (w *walker) stop(f File, e event.Event) {
+	w.stopped = true
+	w.p.result.Next = Place{File: f.Name, Pos: e.Pos, GTID: w.b.gtid.ID}
+	w.p.result.Stopped = w.o.Stop.reason()
+}
+
+func (p *rollPlan) count(o RollOptions, g event.GTID, e event.Event) {
+	p.adds.Add(g.ID)
+	if o.skips(g.ID) {
+		p.result.LeftOut++
+		return
+	}
+	p.result.Transactions++
+	p.result.LastGTID = g.ID
+	p.result.LastTime = commitTime(g, e.Header)
+}
+
+// commitTime is when a transaction was committed, as precisely as the log tells.
+func commitTime(g event.GTID, h event.Header) time.Time {
+	if !g.Committed.IsZero() {
+		return g.Committed
+	}
+	return time.Unix(int64(h.Seconds), 0).UTC()
+}
+
+func (o RollOptions) skips(id mysql.GTID) bool {
+	for _, s := range o.Skip {
+		if s == id && !id.IsZero() {
+			return true
+		}
+	}
+	return false
+}
+
+// before says whether rolling ends before the transaction that begins with an event.
+func (s Stop) before(file string, e event.Event, g event.GTID) bool {
+	switch {
+	case !s.Time.IsZero():
+		return !commitTime(g, e.Header).Before(s.Time)
+	case s.File != "":
+		return file == s.File && e.Pos >= s.Pos || CompareNames(file, s.File) > 0
+	case !s.GTID.IsZero() && s.Before:
+		return g.ID == s.GTID
+	}
+	return false
+}
+
+func (s Stop) reason() string {
+	switch {
+	case !s.Time.IsZero():
+		return "before the first transaction from " + s.Time.UTC().Format(time.RFC3339Nano) + " on"
+	case s.File != "":
+		return fmt.Sprintf("before %s:%d", s.File, s.Pos)
+	}
+	return "before " + s.GTID.String()
+}

@@ -1,0 +1,254 @@
+package binlog
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/sandbox"
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
+)
+
+var fast = []string{"sync_binlog=0", "innodb_flush_log_at_trx_commit=2", "max_binlog_size=64K"}
+
+// seed makes a server that has nothing of its own say that it has a set.
+func seed(t *testing.T, db *sql.DB, spec string, set mysql.GTIDSet) {
+	t.Helper()
+	switch spec {
+	case "mariadb":
+		run(t, db, "RESET MASTER", "SET GLOBAL gtid_binlog_state = '"+set.String()+"'")
+	case "mysql-9.7":
+		run(t, db, "RESET BINARY LOGS AND GTIDS", "SET GLOBAL gtid_purged = '"+set.String()+"'")
+	default:
+		run(t, db, "RESET MASTER", "SET GLOBAL gtid_purged = '"+set.String()+"'")
+	}
+}
+
+func logged(t *testing.T, n *sandbox.Node) []File {
+	t.Helper()
+	files, err := FromServer(t.Context(), targetOf(t, n))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// TestRoll replays random changes, of all types of columns, into a second server.
+func TestRoll(t *testing.T) {
+	for _, spec := range flavours {
+		t.Run(spec, func(t *testing.T) {
+			settings := fast
+			switch spec {
+			case "mysql-9.7":
+				settings = append(slices.Clone(fast), "binlog_transaction_compression=ON", "binlog_row_value_options=PARTIAL_JSON")
+			case "mariadb":
+				settings = append(slices.Clone(fast), "log_bin_compress=ON", "log_bin_compress_min_len=10")
+			}
+			r := rolling{t: t, spec: spec, src: sandboxtest.Up(t, spec, settings...), dst: sandboxtest.Up(t, spec, fast...)}
+			r.sdb, r.ddb = openDB(t, r.src), openDB(t, r.dst)
+			r.write()
+			t.Run("refuses", r.refuses)
+			t.Run("keep", r.keep)
+			t.Run("journal", r.journal)
+		})
+	}
+}
+
+type rolling struct {
+	t         *testing.T
+	spec      string
+	src, dst  *sandbox.Node
+	sdb, ddb  *sql.DB
+	w         *workload
+	start     mysql.GTIDSet
+	file      string
+	pos       int64
+	middle    []string   // sums before the mistake
+	mistake   mysql.GTID // which deletes everything
+	justAfter mysql.GTID // the transaction behind it
+}
+
+func (r *rolling) write() {
+	t := r.t
+	r.start, r.file, r.pos = position(t, r.src)
+	c := conn(t, r.sdb)
+	r.w = newWorkload(t, c, r.spec, 7)
+	run(t, c, "CREATE TABLE test.s (id INT AUTO_INCREMENT PRIMARY KEY, v VARCHAR(99), at DATETIME(6)) ENGINE=InnoDB", "CREATE TABLE test.many (id INT PRIMARY KEY, v LONGTEXT)")
+	for range 60 {
+		r.w.change(t, c)
+	}
+	// Statements, with all that their session brings.
+	run(t, c, "SET SESSION binlog_format = STATEMENT", "SET @v = 'k\u00e4se', @n = 12.5, timestamp = 1500000000.25, auto_increment_increment = 5",
+		"INSERT INTO test.s (v, at) VALUES (@v, NOW(6)), (CONCAT('x', @n), NOW(6))", "BEGIN", "INSERT INTO test.s (v) VALUES (LAST_INSERT_ID())", "SAVEPOINT a",
+		"INSERT INTO test.s (v) VALUES (RAND())", "COMMIT", "SET SESSION binlog_format = ROW, timestamp = DEFAULT, auto_increment_increment = 1",
+		"CREATE PROCEDURE test.p() BEGIN UPDATE test.s SET v = CONCAT(v, ';'); DELETE FROM test.s WHERE id > 100; END", "CALL test.p()",
+		map[bool]string{true: "CREATE TABLE test.copy AS SELECT * FROM test.s", false: "CREATE TABLE test.copy LIKE test.s"}[r.spec == "mariadb" || r.spec == "mysql-9.7"],
+		"FLUSH BINARY LOGS", "XA START 'x1'", "INSERT INTO test.s (v) VALUES ('xa')", "XA END 'x1'", "XA PREPARE 'x1'")
+	c.Close()
+	c = conn(t, r.sdb)
+	run(t, c, "XA COMMIT 'x1'", "SET SESSION sql_mode = 'NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES'", "SET NAMES utf8mb4", "BEGIN")
+	for i := range 30 { // one transaction that does not fit in a statement
+		run(t, c, fmt.Sprintf("INSERT INTO test.many VALUES (%d, REPEAT('%d abcdefgh', 10000))", i, i))
+	}
+	run(t, c, "UPDATE test.many SET v = CONCAT(v, 'x')", "COMMIT")
+	r.middle = r.sums(r.sdb)
+	before, _, _ := position(t, r.src)
+	run(t, c, "FLUSH BINARY LOGS", "DELETE FROM test.many")
+	after, _, _ := position(t, r.src)
+	r.mistake = only(t, after.Subtract(before))
+	run(t, c, "INSERT INTO test.s (v) VALUES ('behind')")
+	last, _, _ := position(t, r.src)
+	r.justAfter = only(t, last.Subtract(after))
+}
+
+// only is the one transaction of a set, of MariaDB's the last.
+func only(t *testing.T, s mysql.GTIDSet) mysql.GTID {
+	t.Helper()
+	g, err := mysql.ParseGTID(s.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func (r *rolling) sums(db *sql.DB) []string {
+	out := r.w.sums(r.t, db)
+	for _, name := range []string{"test.s", "test.many", "test.copy"} {
+		var n string
+		var sum sql.NullString
+		if err := db.QueryRowContext(r.t.Context(), "CHECKSUM TABLE "+name).Scan(&n, &sum); err != nil {
+			r.t.Fatal(err)
+		}
+		out = append(out, name+" "+sum.String)
+	}
+	return out
+}
+
+// empty makes the target as it was.
+func (r *rolling) empty(t *testing.T) {
+	run(t, r.ddb, "DROP DATABASE IF EXISTS `odd ``name.x`", "DROP DATABASE test", "CREATE DATABASE test")
+	seed(t, r.ddb, r.spec, r.start)
+}
+
+func (r *rolling) options(t *testing.T) RollOptions {
+	return RollOptions{Files: logged(t, r.src), From: repo.Position{GTIDSet: r.start.String()}, Into: targetOf(t, r.dst)}
+}
+
+// refuses finds out beforehand what cannot be done.
+func (r *rolling) refuses(t *testing.T) {
+	r.empty(t)
+	o := r.options(t)
+	o.Stop = Stop{GTID: mysql.GTID{Source: "3e11fa47-71ca-11e1-9e33-c80aa9429562", Number: 5}}
+	if _, err := Roll(t.Context(), o); !errors.Is(err, ErrNoStop) {
+		t.Errorf("a stop that is not there: %v", err)
+	}
+	o.Stop = Stop{}
+	o.Files = o.Files[len(o.Files)-1:]
+	if _, err := Roll(t.Context(), o); !errors.Is(err, ErrGap) {
+		t.Errorf("logs that begin too late: %v", err)
+	}
+	o = r.options(t)
+	if len(o.Files) < 3 {
+		t.Fatalf("only %d logs", len(o.Files))
+	}
+	o.Files = append(o.Files[:1:1], o.Files[2:]...)
+	if _, err := Roll(t.Context(), o); !errors.Is(err, ErrGap) {
+		t.Errorf("a log is missing in the middle: %v", err)
+	}
+	if n := value(t, r.ddb, "SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name LIKE 'odd%' OR schema_name LIKE 'risso%'"); n != "0" {
+		t.Errorf("something was changed all the same")
+	}
+}
+
+// keep rolls to just before the mistake, then on without it, keeping GTIDs, with cuts in between.
+func (r *rolling) keep(t *testing.T) {
+	r.empty(t)
+	o := r.options(t)
+	o.Keep, o.Stop = true, Stop{GTID: r.mistake, Before: true}
+	cut(t, o, 6)
+	res, err := Roll(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := r.sums(r.ddb); !slices.Equal(got, r.middle) {
+		t.Errorf("just before the mistake:\n%s\nnot\n%s", strings.Join(got, "\n"), strings.Join(r.middle, "\n"))
+	}
+	if res.Next.GTID != r.mistake {
+		t.Errorf("stopped before %s, not %s", res.Next, r.mistake)
+	}
+	have, _, _ := position(t, r.dst)
+	if !have.Equal(res.GTIDs) || have.Contains(r.mistake) {
+		t.Errorf("the server has %s, the result says %s", have, res.GTIDs)
+	}
+	o.Stop, o.Skip = Stop{GTID: r.justAfter}, []mysql.GTID{r.mistake}
+	if res, err = Roll(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	if n := value(t, r.ddb, "SELECT COUNT(*) FROM test.many"); n != "30" {
+		t.Errorf("the mistake was not skipped: %s rows", n)
+	}
+	if n := value(t, r.ddb, "SELECT COUNT(*) FROM test.s WHERE v = 'behind'"); n != "1" {
+		t.Errorf("the stop is not inclusive: %s", n)
+	}
+	if have, _, _ := position(t, r.dst); !have.Contains(r.justAfter) || r.spec != "mariadb" && !have.Contains(r.mistake) {
+		t.Errorf("the server has %s", have)
+	}
+	if res.Transactions != 1 || res.LeftOut != 1 {
+		t.Errorf("%d applied, %d left out", res.Transactions, res.LeftOut)
+	}
+}
+
+// cut interrupts a roll forward several times.
+func cut(t *testing.T, o RollOptions, times int) {
+	t.Helper()
+	for i := range times {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(40+i*35)*time.Millisecond)
+		_, err := Roll(ctx, o)
+		cancel()
+		if err == nil {
+			return
+		}
+		if ctx.Err() == nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// journal does the same without keeping GTIDs, from a file and an offset.
+func (r *rolling) journal(t *testing.T) {
+	r.empty(t)
+	o := r.options(t)
+	o.From = repo.Position{File: r.file, Offset: r.pos}
+	o.Stop = Stop{GTID: r.mistake, Before: true}
+	o.Again = PendingRefuse
+	for i := range 8 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(40+i*35)*time.Millisecond)
+		_, err := Roll(ctx, o)
+		cancel()
+		if errors.Is(err, ErrPending) {
+			t.Logf("cut %d: %v", i, err)
+			r.empty(t) // it says that it cannot: begin anew
+			run(t, r.ddb, "DROP DATABASE risso_roll_forward")
+			continue
+		}
+		if err != nil && ctx.Err() == nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := Roll(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.sums(r.ddb); !slices.Equal(got, r.middle) {
+		t.Errorf("just before the mistake:\n%s\nnot\n%s", strings.Join(got, "\n"), strings.Join(r.middle, "\n"))
+	}
+	if n := value(t, r.ddb, "SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name LIKE 'risso%'"); n != "0" {
+		t.Errorf("the journal was left")
+	}
+}

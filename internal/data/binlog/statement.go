@@ -1,0 +1,359 @@
+package binlog
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/rissodb/risso/internal/data/binlog/event"
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/sqltext"
+)
+
+// query runs a statement that was logged as text.
+func (a *applier) query(ctx context.Context, e event.Event, ended bool) error {
+	q, err := event.ParseQuery(e)
+	if err != nil {
+		return err
+	}
+	up := strings.ToUpper(string(q.Text[:min(len(q.Text), 64)]))
+	switch frameOf(q.Text) {
+	case frameBegin:
+		if !strings.HasPrefix(up, "XA") {
+			return nil // begun with the first change
+		}
+		return a.startXA(ctx, string(q.Text))
+	case frameEnd:
+		switch {
+		case strings.HasPrefix(up, "XA"):
+			a.wanted = true
+			return a.alone(ctx, q, e)
+		case strings.HasPrefix(up, "ROLLBACK") && a.open: // tables without transactions keep what was done
+			a.add("ROLLBACK")
+			a.open = false
+		}
+		return nil
+	}
+	if strings.HasPrefix(up, "XA ") { // XA END
+		return a.statement(ctx, q, e)
+	}
+	if !a.wantsStatement(q) {
+		return nil
+	}
+	if ended {
+		a.wanted = true
+		return a.alone(ctx, q, e)
+	}
+	if opens := strings.HasPrefix(up, "CREATE") || strings.HasPrefix(up, "/*") || strings.HasPrefix(up, "DROP"); !opens {
+		a.begun()
+	}
+	a.wanted = true
+	switch {
+	case a.open:
+		err = a.statement(ctx, q, e)
+	case a.o.Keep && a.plan.maria && strings.HasPrefix(up, "CREATE"):
+		err = a.createMaria(ctx, q, e)
+	default:
+		err = a.unprotected(ctx, q, e)
+	}
+	if bytes.HasSuffix(bytes.TrimSpace(q.Text), []byte("START TRANSACTION")) { // CREATE TABLE … SELECT of MySQL 8.0.21
+		a.open, a.ctas = true, true
+	}
+	return err
+}
+
+// createMaria runs the CREATE TABLE of a CREATE TABLE … SELECT, which MariaDB logs with the rows as one transaction. As a
+// statement it would be one by itself, and its rows another one with a GTID too many: so only the rows are logged, under the
+// GTID of both. When it was run before, by a process that was killed, it is run again.
+func (a *applier) createMaria(ctx context.Context, q event.Query, e event.Event) error {
+	const create = "CREATE TABLE"
+	if len(q.Text) > len(create) && strings.EqualFold(string(q.Text[:len(create)]), create) {
+		q.Text = append([]byte("CREATE OR REPLACE TABLE"), q.Text[len(create):]...)
+	}
+	a.add("SET sql_log_bin = 0")
+	if err := a.statement(ctx, q, e); err != nil {
+		return err
+	}
+	a.result.Notes = append(a.result.Notes, fmt.Sprintf("%s created a table and filled it: the server's own binary log has only the rows", a.b.gtid.ID))
+	a.add("SET sql_log_bin = 1")
+	a.name(a.b.gtid)
+	return nil
+}
+
+// wantsStatement says whether a statement changes a wanted table. One that names none, such as DROP DATABASE, is not run
+// where only some tables are wanted.
+func (a *applier) wantsStatement(q event.Query) bool {
+	if a.o.Only == nil {
+		return true
+	}
+	if up := strings.ToUpper(string(q.Text[:min(len(q.Text), 32)])); strings.HasPrefix(up, "SAVEPOINT") || strings.HasPrefix(up, "ROLLBACK TO") {
+		return a.open
+	}
+	all := sqltext.Tables(q.Text)
+	for _, t := range all {
+		schema := t.Schema
+		if schema == "" {
+			schema = q.Schema
+		}
+		if a.o.Only(schema, t.Name) {
+			return true
+		}
+	}
+	if len(all) == 0 && len(a.result.Notes) < 100 {
+		a.result.Notes = append(a.result.Notes, fmt.Sprintf("left out, for it names no table: %.120s", q.Text))
+	}
+	return false
+}
+
+// unprotected notes that a statement runs of which a crash would leave open whether it was done.
+func (a *applier) unprotected(ctx context.Context, q event.Query, e event.Event) error {
+	if err := a.notePending(ctx, q.Text); err != nil {
+		return err
+	}
+	return a.statement(ctx, q, e)
+}
+
+func (a *applier) notePending(ctx context.Context, text []byte) error {
+	if err := a.flush(ctx); err != nil || a.j == nil {
+		return err
+	}
+	if err := a.s.Exec(ctx, a.j.pending(Place{File: a.file, Pos: a.b.pos, GTID: a.b.gtid.ID}, text)); err != nil {
+		return fmt.Errorf("note what is going to run: %w", err)
+	}
+	return nil
+}
+
+// alone runs a statement that is its own transaction.
+func (a *applier) alone(ctx context.Context, q event.Query, e event.Event) error {
+	if err := a.unprotected(ctx, q, e); err != nil {
+		return err
+	}
+	a.open = false
+	return nil
+}
+
+// statement runs a statement in the session that it ran in.
+func (a *applier) statement(ctx context.Context, q event.Query, e event.Event) error {
+	set := a.session(q, e)
+	a.add(set)
+	if err := a.flush(ctx); err != nil {
+		return fmt.Errorf("set up the session of a statement: %w", err)
+	}
+	err := a.s.Exec(ctx, string(q.Text))
+	if err != nil && q.ErrorCode == 0 { // else it failed on its own server, too
+		return a.explain(fmt.Errorf("%w; the statement is: %.200s", err, q.Text))
+	}
+	return nil
+}
+
+// suppressUse is a flag in a query event's header: the default database is not to be set (LOG_EVENT_SUPPRESS_USE_F).
+const suppressUse = 8
+
+// session is the statement that makes the session one like that in which a statement ran: what mysqlbinlog prints in front
+// of it (Query_log_event::print_query_header).
+func (a *applier) session(q event.Query, e event.Event) string {
+	var set []string
+	add := func(format string, args ...any) { set = append(set, fmt.Sprintf(format, args...)) }
+	add("timestamp = %d.%06d", e.Seconds, q.Micros)
+	add("pseudo_thread_id = %d", q.Thread)
+	if f := q.Flags2; f >= 0 {
+		bit := func(mask int64) int { return map[bool]int{true: 1}[f&mask != 0] }
+		add("foreign_key_checks = %d, unique_checks = %d, sql_auto_is_null = %d", 1-bit(event.Flags2NoForeignKeys), 1-bit(event.Flags2RelaxedUnique), bit(event.Flags2AutoIsNull))
+	}
+	if q.SQLMode != nil {
+		add("sql_mode = %d", *q.SQLMode&a.words.SQLModeMask)
+	}
+	inc := [2]uint16{1, 1}
+	if q.AutoIncrement != nil {
+		inc = *q.AutoIncrement
+	}
+	add("auto_increment_increment = %d, auto_increment_offset = %d", inc[0], inc[1])
+	if q.Charset != nil {
+		add("character_set_client = %d, collation_connection = %d, collation_server = %d", q.Charset[0], q.Charset[1], q.Charset[2])
+	}
+	if q.TimeZone != nil {
+		add("time_zone = '%s'", strings.ReplaceAll(*q.TimeZone, "'", "''"))
+	}
+	if q.LCTimeNames >= 0 {
+		add("lc_time_names = %d", q.LCTimeNames)
+	}
+	if q.CharsetDatabase >= 0 {
+		add("collation_database = %d", q.CharsetDatabase)
+	}
+	if !a.plan.maria {
+		if q.DefaultUTF8MB4 >= 0 {
+			add("default_collation_for_utf8mb4 = %d", q.DefaultUTF8MB4)
+		}
+		if q.RequirePK >= 0 {
+			add("sql_require_primary_key = %d", q.RequirePK)
+		}
+		if q.TableEncryption >= 0 {
+			add("default_table_encryption = %d", q.TableEncryption)
+		}
+		if q.ExplicitTS >= 0 {
+			add("explicit_defaults_for_timestamp = %d", q.ExplicitTS)
+		}
+	}
+	out := "SET " + strings.Join(set, ", ")
+	if q.Schema != "" && q.Schema != a.schema && e.Flags&suppressUse == 0 {
+		out += ";USE " + mysql.Quote(q.Schema)
+		a.schema = q.Schema
+	}
+	return out
+}
+
+// prepare ends the first half of an XA transaction.
+func (a *applier) prepare(ctx context.Context, e event.Event) error {
+	x, err := event.ParseXAPrepare(e.Body)
+	if err != nil {
+		return err
+	}
+	text := "XA PREPARE " + x.SQL()
+	if x.OnePhase {
+		text = "XA COMMIT " + x.SQL() + " ONE PHASE"
+	} else {
+		a.result.Prepared = append(a.result.Prepared, x.SQL())
+	}
+	a.add(text)
+	if err := a.flush(ctx); err != nil {
+		return err
+	}
+	a.xa, a.open = "", false
+	// A session with a prepared transaction may do nothing else on some servers; without it the transaction stays prepared.
+	a.s.Close()
+	if err := a.connect(ctx); err != nil {
+		return err
+	}
+	return a.sendFormat(ctx)
+}
+
+func (a *applier) userVar(ctx context.Context, e event.Event) error {
+	v, err := event.ParseUserVar(e.Body)
+	if err != nil {
+		return err
+	}
+	collation := ""
+	if v.Kind == 0 && !v.Null {
+		collation, err = a.s.Value(ctx, fmt.Sprintf("SELECT /* risso: a user variable's collation */ COLLATION_NAME FROM INFORMATION_SCHEMA.COLLATIONS WHERE ID = %d", v.Collation))
+		if err != nil {
+			return err
+		}
+	}
+	value, err := v.Assignment(collation)
+	if err != nil {
+		return err
+	}
+	a.add("SET @" + mysql.Quote(v.Name) + " = " + value)
+	return nil
+}
+
+// rollLock is the name of the lock that keeps a second roll forward out.
+const rollLock = "risso roll forward"
+
+// lockRoll waits for a session that a killed process left: what it was doing has ended then, one way or the other.
+func lockRoll(ctx context.Context, s *mysql.Replayer) error {
+	got, err := s.Value(ctx, "SELECT /* risso: one roll forward at a time */ GET_LOCK('"+rollLock+"', 60)")
+	if err != nil {
+		return fmt.Errorf("lock the roll forward: %w", err)
+	}
+	if got != "1" {
+		return fmt.Errorf("%w: another roll forward is at work on it, for over a minute", ErrTarget)
+	}
+	return nil
+}
+
+// rollJournal is how far a roll forward has come, in a table of the server itself: it changes in the transactions that it
+// tells of. It is for servers whose GTIDs do not tell.
+type rollJournal struct {
+	id    string
+	saved Place // what was done ends there; the zero value: nothing
+}
+
+// journalSchema is where it is, while it is needed.
+const journalSchema = "risso_roll_forward"
+
+// startByJournal finds what an earlier call has left, or begins.
+func (a *applier) startByJournal(ctx context.Context) error {
+	from := a.o.From
+	sum := sha256.Sum256([]byte(from.GTIDSet + "\x00" + from.File + "\x00" + fmt.Sprint(from.Offset)))
+	a.j = &rollJournal{id: hex.EncodeToString(sum[:16])}
+	const create = "CREATE DATABASE IF NOT EXISTS " + journalSchema + `;
+CREATE TABLE IF NOT EXISTS ` + journalSchema + `.progress (id CHAR(32) CHARACTER SET ascii PRIMARY KEY, file VARCHAR(255) CHARACTER SET utf8mb4 NOT NULL,
+ pos BIGINT NOT NULL, pending LONGBLOB) ENGINE=InnoDB COMMENT 'how far risso has applied binary logs; it goes when that is done'`
+	if err := a.s.Exec(ctx, create); err != nil {
+		return fmt.Errorf("make the journal of the roll forward: %w", err)
+	}
+	get := func(expr string) (string, error) {
+		return a.s.Value(ctx, "SELECT /* risso: resume */ "+expr+" FROM "+journalSchema+".progress WHERE id = '"+a.j.id+"'")
+	}
+	other, err := a.s.Value(ctx, "SELECT /* risso: resume */ COUNT(*) FROM "+journalSchema+".progress WHERE id <> '"+a.j.id+"'")
+	if err != nil {
+		return err
+	}
+	if other != "0" {
+		return fmt.Errorf("%w: a roll forward from another position was interrupted on it: finish that one, or DROP DATABASE %s", ErrTarget, journalSchema)
+	}
+	if err := a.s.Exec(ctx, "INSERT IGNORE INTO "+journalSchema+".progress (id, file, pos) VALUES ('"+a.j.id+"', '', 0)"); err != nil {
+		return err
+	}
+	if a.j.saved.File, err = get("file"); err != nil {
+		return err
+	}
+	pos, err := get("pos")
+	if err != nil {
+		return err
+	}
+	fmt.Sscan(pos, &a.j.saved.Pos)
+	pending, err := get("pending")
+	if err != nil || pending == "" {
+		return err
+	}
+	return a.unclear(ctx, pending)
+}
+
+// unclear decides about a statement that was running when a process was killed.
+func (a *applier) unclear(ctx context.Context, pending string) error {
+	place, text, _ := strings.Cut(pending, "\n")
+	switch a.o.Again {
+	case PendingAgain:
+		return nil
+	case PendingDone:
+		var p Place
+		file, pos, _ := strings.Cut(place, "\t")
+		fmt.Sscan(pos, &p.Pos)
+		p.File, p.Pos = file, p.Pos+1 // behind where it begins
+		if err := a.s.Exec(ctx, a.j.save(p)); err != nil {
+			return err
+		}
+		a.j.saved = p
+		return nil
+	}
+	return fmt.Errorf("%w: %s: %.300s; look at the server, then say done or again", ErrPending, strings.ReplaceAll(place, "\t", ":"), text)
+}
+
+// has says whether the transaction that begins at a position was done.
+func (j *rollJournal) has(file string, pos int64) bool {
+	if c := CompareNames(file, j.saved.File); j.saved.File == "" || c != 0 {
+		return j.saved.File != "" && c < 0
+	}
+	return pos < j.saved.Pos
+}
+
+// save is the statement that notes that everything before a place is done.
+func (j *rollJournal) save(p Place) string {
+	return fmt.Sprintf("UPDATE %s.progress SET file = X'%x', pos = %d, pending = NULL WHERE id = '%s'", journalSchema, p.File, p.Pos, j.id)
+}
+
+// pending is the statement that notes that a statement is going to run.
+func (j *rollJournal) pending(p Place, text []byte) string {
+	note := fmt.Sprintf("%s\t%d\t%s\n%s", p.File, p.Pos, p.GTID, text[:min(len(text), 4096)])
+	return fmt.Sprintf("UPDATE %s.progress SET pending = X'%x' WHERE id = '%s'", journalSchema, note, j.id)
+}
+
+// drop removes the journal: everything is done.
+func (j *rollJournal) drop(ctx context.Context, s *mysql.Replayer) error {
+	return s.Exec(ctx, "DROP DATABASE IF EXISTS "+journalSchema)
+}

@@ -1,0 +1,472 @@
+package binlog
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/rissodb/risso/internal/data/binlog/event"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// UndoOptions say which transaction is to be undone.
+type UndoOptions struct {
+	Files   []File
+	GTID    mysql.GTID                                               // of the transaction
+	Place   Place                                                    // or where it begins
+	Tables  TableFilter                                              // only changes of these tables; nil: all
+	Columns Columns                                                  // of the tables as they are now; nil: what the log tells
+	Hazards func(ctx context.Context, schema, table string) []string // what a change of a table causes beside it; may be nil
+	Dir     string                                                   // for a temporary file; "": the system's
+}
+
+// UndoResult is what was written.
+type UndoResult struct {
+	GTID       mysql.GTID `json:"gtid"`
+	Place      Place      `json:"place"`
+	Statements int64      `json:"statements"`
+	Notes      []string   `json:"notes,omitempty"` // what a person should look at before he runs them
+}
+
+// Errors of Undo.
+var (
+	ErrNoTransaction = errors.New("the logs do not have the transaction")
+	ErrNoUndo        = errors.New("the transaction cannot be undone")
+)
+
+// Undo writes the statements that undo the rows of a transaction, the last change first, as one transaction, for a person to
+// read and run. An error while it is being written is the last line of the output, too, so that nobody takes half of it for all.
+//
+// It needs the full image of each row (binlog_row_image=FULL, or as much of it as the statement takes), and of each column
+// its name and, of a number whose highest bit is set, whether it has a sign: from the log (binlog_row_metadata) or from Columns.
+func Undo(ctx context.Context, o UndoOptions, out io.Writer) (UndoResult, error) {
+	u := &undoer{o: o, tables: map[string]*undoTable{}}
+	defer u.close()
+	for _, f := range o.Files {
+		if o.Place.File != "" && f.Name != o.Place.File {
+			continue
+		}
+		done, err := u.gather(ctx, f)
+		if err != nil {
+			return u.result, err
+		}
+		if done {
+			return u.result, u.write(ctx, out)
+		}
+	}
+	if u.found {
+		return u.result, fmt.Errorf("%w: the log ends in its middle", ErrNoUndo)
+	}
+	what := o.GTID.String()
+	if what == "" {
+		what = o.Place.String()
+	}
+	return u.result, fmt.Errorf("%w: %s", ErrNoTransaction, what)
+}
+
+// undoer gathers the rows events of a transaction in a temporary file, for they are read backwards.
+type undoer struct {
+	o       UndoOptions
+	result  UndoResult
+	found   bool
+	format  event.Format
+	spool   *os.File
+	w       *bufio.Writer
+	size    int64
+	offsets []spooled
+	tables  map[string]*undoTable // by table map
+	byID    map[uint64]*undoTable
+	noKeys  bool // foreign keys were not checked
+	texts   []string
+}
+
+type spooled struct {
+	at    int64
+	size  int32
+	table *undoTable
+}
+
+type undoTable struct {
+	event.Table
+	exact  bool // columns came from the server
+	order  []int
+	failed error
+}
+
+func (u *undoer) close() {
+	if u.spool != nil {
+		u.spool.Close()
+	}
+}
+
+// gather looks for the transaction in a log; done says that all of it was there.
+func (u *undoer) gather(ctx context.Context, f File) (done bool, err error) {
+	in, err := f.Open(ctx)
+	if err != nil {
+		return false, fmt.Errorf("open %s: %w", f.Name, err)
+	}
+	defer in.Close()
+	r, err := event.NewReader(in, event.Options{})
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", f.Name, err)
+	}
+	defer r.Close()
+	var b boundaries
+	inside := false
+	for {
+		e, err := r.Next()
+		if errors.Is(err, io.EOF) || errors.Is(err, event.ErrTorn) {
+			return false, nil
+		}
+		if err != nil {
+			return false, fmt.Errorf("%s: %w", f.Name, err)
+		}
+		if ctx.Err() != nil {
+			return false, context.Cause(ctx)
+		}
+		u.format = r.Format()
+		began, ended := b.event(e)
+		if began {
+			inside = !u.o.GTID.IsZero() && b.gtid.ID == u.o.GTID || u.o.GTID.IsZero() && b.pos == u.o.Place.Pos && f.Name == u.o.Place.File
+			if inside {
+				u.found = true
+				u.result.GTID, u.result.Place = b.gtid.ID, Place{File: f.Name, Pos: b.pos, GTID: b.gtid.ID}
+				u.byID = map[uint64]*undoTable{}
+			}
+		}
+		if !inside {
+			continue
+		}
+		if err := u.take(ctx, e); err != nil {
+			return false, fmt.Errorf("%s:%d: %w", f.Name, e.Pos, err)
+		}
+		if ended {
+			return true, nil
+		}
+	}
+}
+
+// take keeps what is needed of an event.
+func (u *undoer) take(ctx context.Context, e event.Event) error {
+	switch {
+	case e.Type == event.TypeTableMap:
+		return u.table(ctx, e)
+	case e.Type.IsRows():
+		return u.rows(e)
+	case e.Type == event.TypeRowsQuery || e.Type == event.TypeAnnotateRows:
+		if len(u.texts) < 20 {
+			u.texts = append(u.texts, string(event.StatementText(e)))
+		}
+	case e.Type == event.TypeQuery || e.Type == event.TypeQueryZip:
+		q, err := event.ParseQuery(e)
+		if err != nil {
+			return err
+		}
+		if kind := kindOf(q.Text); kind != "" && kind != "other" {
+			return fmt.Errorf("%w: it was logged as a statement, without its rows: %.200s", ErrNoUndo, q.Text)
+		}
+	}
+	return nil
+}
+
+func (u *undoer) table(ctx context.Context, e event.Event) error {
+	key := string(e.Body)
+	t := u.tables[key]
+	if t == nil {
+		parsed, err := event.ParseTable(u.format, e.Body)
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrNoUndo, err)
+		}
+		t = &undoTable{Table: parsed}
+		if u.o.Tables == nil || u.o.Tables(t.Schema, t.Name) {
+			if u.o.Columns != nil {
+				_, t.exact = u.o.Columns(ctx, t.Schema, t.Name)
+			}
+			FillColumns(ctx, &t.Table, u.o.Columns)
+			u.judge(t)
+			if u.o.Hazards != nil {
+				u.result.Notes = append(u.result.Notes, u.o.Hazards(ctx, t.Schema, t.Name)...)
+			}
+		} else {
+			t.failed = errNotWanted
+		}
+		u.tables[key] = t
+	}
+	u.byID[t.ID] = t
+	return nil
+}
+
+var errNotWanted = errors.New("not wanted")
+
+// judge notes what a person should know of a table.
+func (u *undoer) judge(t *undoTable) {
+	name := mysql.Quote(t.Schema) + "." + mysql.Quote(t.Name)
+	if !t.Named {
+		t.failed = fmt.Errorf("%w: the log does not name the columns of %s; give the server by --dsn (its columns have to be those of then), or log with binlog_row_metadata=FULL", ErrNoUndo, name)
+		return
+	}
+	keyed := false
+	for i, c := range t.Columns {
+		keyed = keyed || c.Key
+		if c.Generated {
+			continue
+		}
+		t.order = append(t.order, i)
+	}
+	if !keyed {
+		u.note("%s has no primary key, or the log does not tell it: rows are found by all their values, one row for each statement", name)
+	}
+	if !t.exact {
+		u.note("%s: columns as the log tells them; whether some are generated, and may not be written, it does not tell", name)
+	}
+}
+
+func (u *undoer) note(format string, args ...any) {
+	u.result.Notes = append(u.result.Notes, fmt.Sprintf(format, args...))
+}
+
+// rows spools a rows event.
+func (u *undoer) rows(e event.Event) error {
+	id, flags, err := event.RowsHead(u.format, e)
+	if err != nil {
+		return err
+	}
+	t := u.byID[id]
+	if t == nil {
+		if id == event.Dummy {
+			return nil
+		}
+		return fmt.Errorf("%w: rows of a table that was not named", ErrNoUndo)
+	}
+	if errors.Is(t.failed, errNotWanted) {
+		return nil
+	}
+	if t.failed != nil {
+		return t.failed
+	}
+	u.noKeys = u.noKeys || flags&event.RowsNoForeignKeys != 0
+	if u.spool == nil {
+		f, err := os.CreateTemp(u.o.Dir, "risso-undo-*")
+		if err != nil {
+			return fmt.Errorf("gather the rows: %w", err)
+		}
+		os.Remove(f.Name()) // it lives as long as it is open
+		u.spool, u.w = f, bufio.NewWriterSize(f, 1<<20)
+	}
+	raw := e.Raw[:event.HeaderLen+len(e.Body)]
+	if _, err := u.w.Write(raw); err != nil {
+		return fmt.Errorf("gather the rows: %w", err)
+	}
+	u.offsets = append(u.offsets, spooled{at: u.size, size: int32(len(raw)), table: t})
+	u.size += int64(len(raw))
+	return nil
+}
+
+// write writes the statements.
+func (u *undoer) write(ctx context.Context, out io.Writer) error {
+	w := bufio.NewWriterSize(out, 256<<10)
+	u.head(w)
+	if u.w != nil {
+		if err := u.w.Flush(); err != nil {
+			return fmt.Errorf("gather the rows: %w", err)
+		}
+	}
+	if len(u.offsets) == 0 {
+		fmt.Fprintln(w, "-- it changed no rows")
+	}
+	for i := len(u.offsets) - 1; i >= 0; i-- {
+		if err := u.event(ctx, w, u.offsets[i]); err != nil {
+			fmt.Fprintf(w, "ROLLBACK;\n-- NOT COMPLETE: %s\n", oneLine(err.Error()))
+			return errors.Join(err, w.Flush())
+		}
+	}
+	fmt.Fprintln(w, "COMMIT;")
+	return w.Flush()
+}
+
+func (u *undoer) head(w io.Writer) {
+	fmt.Fprintf(w, "-- undoes %s\n", u.result.Place)
+	for _, t := range u.texts {
+		fmt.Fprintf(w, "-- it was: %.500s\n", oneLine(t))
+	}
+	for _, n := range u.result.Notes {
+		fmt.Fprintf(w, "-- note: %s\n", oneLine(n))
+	}
+	fmt.Fprint(w, `-- Read before you run it: rows may have changed since; a statement that finds no row changes nothing. Triggers fire.
+SET NAMES utf8mb4;
+SET SESSION sql_mode = 'NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES', time_zone = '+00:00';
+`)
+	if u.noKeys {
+		fmt.Fprintln(w, "SET SESSION foreign_key_checks = 0; -- as it was")
+	}
+	fmt.Fprintln(w, "START TRANSACTION;")
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// event writes the inverse of an event's rows, the last first.
+func (u *undoer) event(ctx context.Context, w io.Writer, s spooled) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	raw := make([]byte, s.size)
+	if _, err := u.spool.ReadAt(raw, s.at); err != nil {
+		return fmt.Errorf("read the rows back: %w", err)
+	}
+	e := event.Event{Header: event.ParseHeader(raw), Raw: raw, Body: raw[event.HeaderLen:]}
+	r, err := event.OpenRows(u.format, e, &s.table.Table)
+	if err != nil {
+		return err
+	}
+	var list []string
+	for {
+		before, after, more, err := r.Next()
+		if err != nil {
+			return err
+		}
+		if !more {
+			break
+		}
+		text, err := s.table.inverse(r.Kind, before, after)
+		if err != nil {
+			return fmt.Errorf("%w: %s.%s: %w", ErrNoUndo, s.table.Schema, s.table.Name, err)
+		}
+		list = append(list, text)
+	}
+	for i := len(list) - 1; i >= 0; i-- {
+		if _, err := io.WriteString(w, list[i]); err != nil {
+			return err
+		}
+		u.result.Statements++
+	}
+	return nil
+}
+
+var errImage = errors.New("the log has not the whole row as it was (binlog_row_image is not FULL)")
+
+// inverse is the statement that undoes the change of one row.
+func (t *undoTable) inverse(kind event.Kind, before, after []event.Value) (string, error) {
+	var b strings.Builder
+	name := mysql.Quote(t.Schema) + "." + mysql.Quote(t.Name)
+	switch kind {
+	case event.Delete:
+		b.WriteString("INSERT INTO " + name + " (")
+		var values []string
+		for n, i := range t.order {
+			if !before[i].Present {
+				return "", errImage
+			}
+			v, err := t.Columns[i].Literal(before[i])
+			if err != nil {
+				return "", fmt.Errorf("column %s: %w", t.Columns[i].Name, err)
+			}
+			if n > 0 {
+				b.WriteString(", ")
+			}
+			b.WriteString(mysql.Quote(t.Columns[i].Name))
+			values = append(values, v)
+		}
+		b.WriteString(") VALUES (" + strings.Join(values, ", ") + ");\n")
+		return b.String(), nil
+	case event.Insert:
+		where, err := t.where(after, nil)
+		return "DELETE FROM " + name + where, err
+	}
+	where, err := t.where(after, before)
+	if err != nil {
+		return "", err
+	}
+	set, err := t.set(before, after)
+	if err != nil {
+		return "", err
+	}
+	if set == "" {
+		return "", nil
+	}
+	return "UPDATE " + name + " SET " + set + where, nil
+}
+
+// set is the assignments that bring a row back: of the columns that were changed, and of those that the server would set by
+// itself.
+func (t *undoTable) set(before, after []event.Value) (string, error) {
+	var list []string
+	changed := false
+	for _, i := range t.order {
+		c := &t.Columns[i]
+		was, is := before[i], after[i]
+		if !was.Present && !is.Present {
+			continue // neither: it was not changed
+		}
+		if !was.Present {
+			return "", errImage
+		}
+		differs := is.Present && !same(was, is)
+		changed = changed || differs
+		if !differs && !c.Temporal() {
+			continue
+		}
+		v, err := c.Literal(was)
+		if err != nil {
+			return "", fmt.Errorf("column %s: %w", c.Name, err)
+		}
+		list = append(list, mysql.Quote(c.Name)+" = "+v)
+	}
+	if !changed {
+		return "", nil
+	}
+	return strings.Join(list, ", "), nil
+}
+
+func same(a, b event.Value) bool {
+	return a.Null == b.Null && !a.Partial && !b.Partial && string(a.Raw) == string(b.Raw)
+}
+
+// where finds the row as it is now: by its primary key, else by all values. Of a value that the image after has not, the one
+// before holds: it was not changed.
+func (t *undoTable) where(now, before []event.Value) (string, error) {
+	at := func(i int) event.Value {
+		if !now[i].Present && before != nil {
+			return before[i]
+		}
+		return now[i]
+	}
+	keyed, whole := false, true
+	for i, c := range t.Columns {
+		if c.Key {
+			keyed = true
+			whole = whole && at(i).Present
+		}
+	}
+	var list []string
+	for i := range t.Columns {
+		c := &t.Columns[i]
+		v := at(i)
+		if keyed && whole && !c.Key || c.Generated {
+			continue
+		}
+		if !(keyed && whole) && (v.Partial || !v.Present) {
+			if !v.Partial || before == nil {
+				return "", errImage
+			}
+			text, err := c.Patched(before[i], v)
+			if err != nil {
+				return "", fmt.Errorf("column %s: %w", c.Name, err)
+			}
+			list = append(list, mysql.Quote(c.Name)+" = "+text)
+			continue
+		}
+		text, err := c.Equals(v)
+		if err != nil {
+			return "", fmt.Errorf("column %s: %w", c.Name, err)
+		}
+		list = append(list, text)
+	}
+	if len(list) == 0 {
+		return "", errImage
+	}
+	return " WHERE " + strings.Join(list, " AND ") + " LIMIT 1;\n", nil
+}

@@ -1,0 +1,297 @@
+package drill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// Check is a question of the user's own with the answer that he expects.
+type Check struct {
+	SQL    string
+	Expect string // see Expectations; empty: true
+}
+
+// Expectations says what may stand behind "-- expect:" and "=>".
+const Expectations = `  true (or nothing)        the first value is neither NULL, nor empty, nor 0
+  42                       the whole answer, columns parted by tabs, rows by line ends
+  > 1000, >=, <, <=, !=    the first value, as a number
+  rows, no rows            whether there are any
+  /REGEXP/                 the whole answer fits the regular expression`
+
+const expectMark = "-- expect:"
+
+// ParseChecks reads a file of statements. A statement ends with ; at the end of a line; a line "-- expect: …" before it says
+// which answer is right.
+func ParseChecks(text string) ([]Check, error) {
+	var list []Check
+	var sql []string
+	expect := ""
+	for i, line := range strings.Split(text, "\n") {
+		trimmed := strings.TrimSpace(line)
+		if e, ok := strings.CutPrefix(trimmed, expectMark); ok {
+			if len(sql) > 0 {
+				return nil, fmt.Errorf("line %d: %s stands inside of a statement; one ends with ; at the end of its line", i+1, expectMark)
+			}
+			expect = strings.TrimSpace(e)
+			if err := checkExpectation(expect); err != nil {
+				return nil, fmt.Errorf("line %d: %w", i+1, err)
+			}
+			continue
+		}
+		if len(sql) == 0 && (trimmed == "" || strings.HasPrefix(trimmed, "--") || strings.HasPrefix(trimmed, "#")) {
+			continue
+		}
+		sql = append(sql, line)
+		if strings.HasSuffix(trimmed, ";") {
+			list = append(list, Check{SQL: strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(strings.Join(sql, "\n")), ";")), Expect: expect})
+			sql, expect = nil, ""
+		}
+	}
+	if rest := strings.TrimSpace(strings.Join(sql, "\n")); rest != "" {
+		list = append(list, Check{SQL: rest, Expect: expect})
+	}
+	return list, nil
+}
+
+// ParseCheck reads "SQL => expectation"; without => the answer has to be true.
+func ParseCheck(text string) (Check, error) {
+	c := Check{SQL: strings.TrimSpace(text)}
+	if i := strings.LastIndex(text, "=>"); i >= 0 {
+		c = Check{SQL: strings.TrimSpace(text[:i]), Expect: strings.TrimSpace(text[i+2:])}
+	}
+	c.SQL = strings.TrimSpace(strings.TrimSuffix(c.SQL, ";"))
+	if c.SQL == "" {
+		return c, errors.New("an empty question")
+	}
+	return c, checkExpectation(c.Expect)
+}
+
+func checkExpectation(e string) error {
+	if len(e) > 1 && e[0] == '/' && e[len(e)-1] == '/' {
+		if _, err := regexp.Compile(e[1 : len(e)-1]); err != nil {
+			return fmt.Errorf("expectation %s: %w", e, err)
+		}
+	}
+	if op, rest := operator(e); op != "" {
+		if _, err := strconv.ParseFloat(rest, 64); err != nil {
+			return fmt.Errorf("expectation %q: behind %s stands a number", e, op)
+		}
+	}
+	return nil
+}
+
+func operator(e string) (op, rest string) {
+	for _, op := range []string{">=", "<=", "!=", ">", "<"} {
+		if rest, ok := strings.CutPrefix(e, op); ok {
+			return op, strings.TrimSpace(rest)
+		}
+	}
+	return "", e
+}
+
+// meets says whether an answer is the expected one.
+func meets(expect string, rows [][]*string) bool {
+	answer := answerOf(rows)
+	firstValue, isNull := "", true
+	if len(rows) > 0 && len(rows[0]) > 0 && rows[0][0] != nil {
+		firstValue, isNull = *rows[0][0], false
+	}
+	op, rest := operator(expect)
+	switch {
+	case expect == "" || strings.EqualFold(expect, "true"):
+		n, err := strconv.ParseFloat(firstValue, 64)
+		return !isNull && firstValue != "" && (err != nil || n != 0)
+	case expect == "rows":
+		return len(rows) > 0
+	case expect == "no rows":
+		return len(rows) == 0
+	case len(expect) > 1 && expect[0] == '/' && expect[len(expect)-1] == '/':
+		re, err := regexp.Compile(expect[1 : len(expect)-1])
+		return err == nil && re.MatchString(answer)
+	case op != "":
+		return compareNumbers(op, firstValue, rest)
+	}
+	return answer == strings.ReplaceAll(expect, `\t`, "\t")
+}
+
+func compareNumbers(op, a, b string) bool {
+	x, err1 := strconv.ParseFloat(a, 64)
+	y, err2 := strconv.ParseFloat(b, 64)
+	if err1 != nil || err2 != nil {
+		return false
+	}
+	switch op {
+	case ">":
+		return x > y
+	case ">=":
+		return x >= y
+	case "<":
+		return x < y
+	case "<=":
+		return x <= y
+	}
+	return x != y
+}
+
+// answerOf writes rows as text.
+func answerOf(rows [][]*string) string {
+	lines := make([]string, len(rows))
+	for i, row := range rows {
+		cells := make([]string, len(row))
+		for k, v := range row {
+			cells[k] = "NULL"
+			if v != nil {
+				cells[k] = *v
+			}
+		}
+		lines[i] = strings.Join(cells, "\t")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// maxAnswer is how much of an answer a proof keeps.
+const maxAnswer = 1000
+
+// check asks the restored server whether it is whole.
+func (r *run) check(ctx context.Context) error {
+	if !r.SkipCheck {
+		if err := r.checkTables(ctx); err != nil {
+			return err
+		}
+		r.stage("check tables")
+	}
+	if len(r.Checks) == 0 {
+		return nil
+	}
+	for _, c := range r.Checks {
+		q := Query{SQL: c.SQL, Expect: c.Expect}
+		if q.Expect == "" {
+			q.Expect = "true"
+		}
+		results, err := r.node.Query(ctx, c.SQL)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil:
+			q.Got = err.Error()
+		default:
+			last := results[len(results)-1] // of several statements the last one's answer counts
+			q.Got, q.Passed = answerOf(last.Rows), meets(c.Expect, last.Rows)
+		}
+		if len(q.Got) > maxAnswer {
+			q.Got = q.Got[:maxAnswer] + "…"
+		}
+		if !q.Passed {
+			r.proof.fail("%s gave %s, expected was %s", oneLine(q.SQL), quoted(q.Got), q.Expect)
+		}
+		r.proof.Queries = append(r.proof.Queries, q)
+	}
+	r.stage("own questions")
+	return nil
+}
+
+func oneLine(s string) string {
+	s = strings.Join(strings.Fields(s), " ")
+	if len(s) > 120 {
+		s = s[:120] + "…"
+	}
+	return s
+}
+
+func quoted(s string) string {
+	if s == "" {
+		return "nothing"
+	}
+	return oneLine(s)
+}
+
+// checkTables runs CHECK TABLE for every table: the server reads all of its pages, whose checksums it looks at, and all
+// indexes, which have to agree.
+func (r *run) checkTables(ctx context.Context) error {
+	conn, err := mysql.Connect(ctx, r.target.WithPatience(0), nil)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	tables, err := conn.Maps(ctx, `SELECT /* risso: which tables are there? */ TABLE_SCHEMA AS s, TABLE_NAME AS t FROM information_schema.TABLES
+		WHERE TABLE_TYPE = 'BASE TABLE' AND TABLE_SCHEMA NOT IN ('performance_schema', 'information_schema', 'sys')`)
+	if err != nil {
+		return fmt.Errorf("list the tables: %w", err)
+	}
+	if len(tables) == 0 {
+		r.proof.fail("the restored server has no tables")
+		return nil
+	}
+	var next, done atomic.Int64
+	found := make(chan string, 100)
+	g, ctx := errgroup.WithContext(ctx)
+	for range r.Threads {
+		g.Go(func() error {
+			c, err := mysql.Connect(ctx, r.target.WithPatience(0), nil)
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			for i := next.Add(1) - 1; i < int64(len(tables)); i = next.Add(1) - 1 {
+				problem, err := checkTable(ctx, c, tables[i]["s"], tables[i]["t"])
+				if err != nil {
+					return err
+				}
+				if problem != "" {
+					select {
+					case found <- problem:
+					case <-ctx.Done():
+						return context.Cause(ctx)
+					}
+				}
+				r.Progress(Progress{Stage: "check tables", Done: done.Add(1), Total: int64(len(tables)), Unit: "tables"})
+			}
+			return nil
+		})
+	}
+	go func() { // ends with the group: closes what the loop below reads
+		_ = g.Wait() // asked again below
+		close(found)
+	}()
+	for p := range found {
+		if len(r.proof.Check.Problems) < 100 {
+			r.proof.Check.Problems = append(r.proof.Check.Problems, p)
+		}
+	}
+	if err := g.Wait(); err != nil {
+		return fmt.Errorf("check the tables: %w", err)
+	}
+	r.proof.Check.Tables = done.Load()
+	if n := len(r.proof.Check.Problems); n > 0 {
+		r.proof.fail("CHECK TABLE: %s", strings.Join(r.proof.Check.Problems[:min(n, 3)], "; "))
+	}
+	return nil
+}
+
+// checkTable gives what is wrong with a table; "" when nothing is.
+func checkTable(ctx context.Context, c *mysql.Conn, schema, table string) (string, error) {
+	rows, err := c.Maps(ctx, "CHECK /* risso: drill */ TABLE "+quoteName(schema)+"."+quoteName(table))
+	if err != nil {
+		if ctx.Err() != nil || mysql.ClassOf(err) == mysql.ClassDropped {
+			return "", fmt.Errorf("%s.%s: %w", schema, table, err)
+		}
+		return fmt.Sprintf("%s.%s: %v", schema, table, err), nil
+	}
+	for _, row := range rows {
+		if row["Msg_type"] == "error" || row["Msg_type"] == "Error" || row["Msg_type"] == "status" && row["Msg_text"] != "OK" && row["Msg_text"] != "Table is already up to date" {
+			return fmt.Sprintf("%s.%s: %s", schema, table, row["Msg_text"]), nil
+		}
+	}
+	return "", nil
+}
+
+func quoteName(s string) string { return "`" + strings.ReplaceAll(s, "`", "``") + "`" }

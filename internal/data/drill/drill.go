@@ -1,0 +1,334 @@
+// Package drill proves backups: it restores one into a throw-away server, rolls it forward, checks it, measures how long
+// that takes, and throws the server away.
+package drill
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rissodb/risso/internal/data/physical"
+	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/sandbox"
+)
+
+// LoadRequest says what a Loader puts where.
+type LoadRequest struct {
+	Repo     *repo.Repo
+	Backup   string
+	Into     mysql.Target // an empty server of this drill's own
+	Threads  int
+	Progress func(stage string, done, total int64)
+}
+
+// Loaded is what a Loader did.
+type Loaded struct {
+	Tables    int64    // that were compared with the manifest
+	Rows      int64    // in them
+	Bytes     int64    // raw
+	Different []string // tables whose rows are not those of the manifest
+	Notes     []string
+}
+
+// Loader puts a logical backup into a server and compares it with its manifest. Events must not run meanwhile.
+type Loader interface {
+	Load(ctx context.Context, r LoadRequest) (Loaded, error)
+}
+
+// RollRequest says what a Roller goes on with.
+type RollRequest struct {
+	Repo     *repo.Repo
+	Backup   repo.Header // with the position from which to go on
+	Into     mysql.Target
+	Progress func(stage string, done, total int64)
+}
+
+// Rolled is what a Roller did.
+type Rolled struct {
+	Transactions int64     `json:"transactions"`
+	GTIDSet      string    `json:"gtid_set,omitempty"` // what the server has now
+	Time         time.Time `json:"time"`               // of the last transaction
+}
+
+// ErrNoLogs is what a Roller's error wraps when there are no mirrored logs of that server: then the drill goes on without.
+var ErrNoLogs = errors.New("no binary logs are mirrored")
+
+// Roller applies the mirrored binary logs behind a backup, to their end.
+type Roller interface {
+	Roll(ctx context.Context, r RollRequest) (Rolled, error)
+}
+
+// Options say what Run does.
+type Options struct {
+	Repo   *repo.Repo
+	Backup string // empty: the newest whole one
+	Server string // as sandbox.Find understands it; empty: the one on this machine that is nearest to the backup's
+
+	Loader Loader // needed for logical backups
+	Roller Roller // nil: the snapshot only
+
+	Checks    []Check  // of the user's own
+	SkipCheck bool     // no CHECK TABLE, which reads everything
+	Threads   int      // 0: 2
+	Settings  []string // key=value for the server
+	UseMemory int64    // for applying the redo log of a physical backup, in bytes
+	Dir       string   // where sandboxes are; empty: the default
+
+	Progress func(Progress) // may be called often, from several goroutines; nil: silence
+}
+
+// Progress is how far a drill is.
+type Progress struct {
+	Stage string // in words
+	Done  int64  // bytes, or tables while they are checked
+	Total int64  // 0: unknown
+	Unit  string // bytes, tables
+}
+
+// Error is a drill that could not be made, with what mends it.
+type Error struct {
+	Hint string
+	Err  error
+}
+
+func (e *Error) Error() string { return e.Err.Error() }
+
+// Unwrap gives the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// run is one drill.
+type run struct {
+	Options
+	header repo.Header
+	proof  Proof
+	began  time.Time // of the present stage
+	node   *sandbox.Node
+	target mysql.Target
+}
+
+// Run makes a drill. Its proof says whether the backup is good; it is stored in the repository, be it good or bad. An error
+// means that nothing is known of the backup: there is none, no server for it is here, or ctx ended. Whatever happens, what
+// was restored is thrown away; what a killed drill left goes with the next one.
+func Run(ctx context.Context, o Options) (Proof, error) {
+	r := &run{Options: o}
+	if r.Threads <= 0 {
+		r.Threads = 2
+	}
+	if r.Progress == nil {
+		r.Progress = func(Progress) {}
+	}
+	if err := Sweep(ctx, o.Dir); err != nil {
+		return Proof{}, fmt.Errorf("clear what a killed drill left: %w", err)
+	}
+	server, err := r.choose(ctx)
+	if err != nil {
+		return Proof{}, err
+	}
+	r.proof.Began = time.Now().UTC()
+	r.began = r.proof.Began
+	err = r.restore(ctx, server)
+	if ctx.Err() != nil {
+		return Proof{}, context.Cause(ctx)
+	}
+	if u := usage(err); u != nil {
+		return Proof{}, u
+	}
+	if err != nil {
+		r.proof.fail("%v", err)
+	}
+	return r.conclude(ctx)
+}
+
+// usage is an error that says nothing of the backup.
+func usage(err error) error {
+	var wrong *sandbox.UsageError
+	if errors.As(err, &wrong) {
+		return err
+	}
+	if errors.Is(err, physical.ErrNoTool) {
+		return err
+	}
+	return nil
+}
+
+// choose finds the backup and the server for it.
+func (r *run) choose(ctx context.Context) (sandbox.Server, error) {
+	m, err := r.Repo.Manifest(ctx, r.Backup)
+	if err != nil {
+		return sandbox.Server{}, err
+	}
+	r.header = m.Header
+	if err := m.Close(); err != nil {
+		return sandbox.Server{}, err
+	}
+	if r.header.Kind == repo.Logical && r.Loader == nil {
+		return sandbox.Server{}, errors.New("nothing here loads logical backups")
+	}
+	server, notes, err := nearest(ctx, r.Server, r.header)
+	if err != nil {
+		return server, err
+	}
+	host, _ := os.Hostname() // for the eye only
+	r.proof = Proof{Format: ProofFormat, Backup: r.header.ID, Kind: string(r.header.Kind), Server: r.header.Server.Name, Taken: r.header.Snapshot, Host: host,
+		On: string(server.Family) + " " + server.Version, Of: r.header.Server.Flavour + " " + r.header.Server.Version,
+		Failures: []string{}, Notes: notes, Stages: []Stage{}, Queries: []Query{}, Compare: Compare{Different: []string{}}, Check: Checked{Problems: []string{}}}
+	return server, nil
+}
+
+// stage ends a stage of the work.
+func (r *run) stage(name string) {
+	now := time.Now()
+	r.proof.Stages = append(r.proof.Stages, Stage{Name: name, Seconds: now.Sub(r.began).Seconds()})
+	r.began = now
+}
+
+// restore makes a server of the backup, looks at it, and throws it away.
+func (r *run) restore(ctx context.Context, server sandbox.Server) (err error) {
+	name, release, err := claim(r.Dir)
+	if err != nil {
+		return err
+	}
+	defer release()
+	o := sandbox.Options{Name: name, Dir: r.Dir, Servers: []string{server.Binary}, Settings: r.settings(server), StartTimeout: 10 * time.Minute}
+	if r.header.Kind == repo.Physical {
+		o.Data = r.files
+	}
+	s, err := sandbox.Up(ctx, o)
+	if err != nil {
+		return fmt.Errorf("start a server: %w", err)
+	}
+	defer func() {
+		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+		defer cancel()
+		if derr := s.Down(clean); derr != nil {
+			err = errors.Join(err, fmt.Errorf("throw the server away: %w", derr))
+		}
+	}()
+	r.node = s.Primary()
+	r.stage("start")
+	if r.target, err = mysql.ParseTarget(r.node.DSN); err != nil {
+		return err
+	}
+	if r.header.Kind == repo.Logical {
+		if err := r.load(ctx); err != nil {
+			return err
+		}
+	}
+	if err := r.roll(ctx); err != nil {
+		return err
+	}
+	for _, s := range r.proof.Stages {
+		r.proof.Recovery += s.Seconds
+	}
+	return r.check(ctx)
+}
+
+// settings are those of the throw-away server: nothing that is restored may act by itself.
+func (r *run) settings(server sandbox.Server) []string {
+	list := []string{"event_scheduler=OFF"}
+	if r.header.Kind == repo.Logical {
+		list = append(list, "local_infile=ON") // rows are loaded by LOAD DATA LOCAL
+		// Names of tables are compared as the source compares them; later on it cannot be changed.
+		if v := r.header.Server.Variables["lower_case_table_names"]; v != "" && v != "0" && server.Family == sandbox.FamilyMariaDB {
+			list = append(list, "lower_case_table_names="+v)
+		}
+		if v := r.header.Server.Variables["innodb_page_size"]; v != "" && v != "16384" {
+			r.proof.Notes = append(r.proof.Notes, "the source has pages of "+v+" bytes, the drill's server of 16384")
+		}
+	}
+	return append(list, r.Settings...)
+}
+
+// files fills the data directory from a physical backup.
+func (r *run) files(ctx context.Context, dir string) ([]string, error) {
+	got, err := physical.Restore(ctx, physical.RestoreOptions{Repo: r.Repo, Backup: r.header.ID, Datadir: dir, Threads: r.Threads, UseMemory: r.UseMemory,
+		Progress: func(p physical.Progress) {
+			r.Progress(Progress{Stage: p.Stage, Done: p.Done, Total: p.Total, Unit: "bytes"})
+		}})
+	if err != nil {
+		return nil, err
+	}
+	r.proof.Bytes = got.Bytes
+	r.proof.Stages = append(r.proof.Stages, Stage{"fetch", got.Fetch.Seconds()}, Stage{"prepare", got.Prepare.Seconds()})
+	r.began = time.Now()
+	return got.Settings, nil
+}
+
+// load puts a logical backup into the server.
+func (r *run) load(ctx context.Context) error {
+	got, err := r.Loader.Load(ctx, LoadRequest{Repo: r.Repo, Backup: r.header.ID, Into: r.target, Threads: r.Threads, Progress: r.bytes})
+	if err != nil {
+		return fmt.Errorf("load: %w", err)
+	}
+	r.stage("load")
+	r.proof.Bytes = got.Bytes
+	r.proof.Notes = append(r.proof.Notes, got.Notes...)
+	r.proof.Compare = Compare{Tables: got.Tables, Rows: got.Rows, Different: append([]string{}, got.Different...)}
+	if n := len(got.Different); n > 0 {
+		r.proof.fail("%d of %d tables are not as they were: %s", n, got.Tables, strings.Join(got.Different[:min(n, 5)], ", "))
+	}
+	if got.Tables != r.header.Tables {
+		r.proof.fail("the manifest speaks of %d tables, %d were compared", r.header.Tables, got.Tables)
+	}
+	if got.Rows != r.header.Rows && len(got.Different) == 0 {
+		r.proof.fail("the manifest speaks of %d rows, %d came back", r.header.Rows, got.Rows)
+	}
+	return nil
+}
+
+func (r *run) bytes(stage string, done, total int64) {
+	r.Progress(Progress{Stage: stage, Done: done, Total: total, Unit: "bytes"})
+}
+
+// roll applies the mirrored logs.
+func (r *run) roll(ctx context.Context) error {
+	if r.Roller == nil {
+		return nil
+	}
+	got, err := r.Roller.Roll(ctx, RollRequest{Repo: r.Repo, Backup: r.header, Into: r.target, Progress: r.bytes})
+	if errors.Is(err, ErrNoLogs) {
+		r.proof.Notes = append(r.proof.Notes, "no binary logs are mirrored: the drill ends with the snapshot (risso binlog follow mirrors them)")
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("roll forward: %w", err)
+	}
+	r.stage("roll forward")
+	r.proof.Rolled = &got
+	return nil
+}
+
+// conclude says what came of it, and stores that.
+func (r *run) conclude(ctx context.Context) (Proof, error) {
+	r.proof.Ended = time.Now().UTC()
+	r.proof.Passed = len(r.proof.Failures) == 0
+	b, err := json.Marshal(r.proof)
+	if err != nil {
+		return r.proof, err
+	}
+	if err := r.Repo.AddProof(ctx, repo.Proof{Backup: r.proof.Backup, Time: r.proof.Began, JSON: b}); err != nil {
+		return r.proof, err
+	}
+	return r.proof, nil
+}
+
+// Proofs reads what drills of a backup found, or of all (""), the oldest first.
+func Proofs(ctx context.Context, r *repo.Repo, backup string) ([]Proof, error) {
+	list := []Proof{}
+	err := r.Proofs(ctx, backup, func(p repo.Proof) error {
+		var proof Proof
+		if err := json.Unmarshal(p.JSON, &proof); err != nil {
+			return fmt.Errorf("the proof of %s: %w: %w", p.Backup, repo.ErrDamaged, err)
+		}
+		list = append(list, proof)
+		return nil
+	})
+	slices.SortStableFunc(list, func(a, b Proof) int { return a.Began.Compare(b.Began) })
+	return list, err
+}

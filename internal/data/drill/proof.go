@@ -1,0 +1,107 @@
+package drill
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// ProofFormat is the version of Proof's form.
+const ProofFormat = 1
+
+// Proof is what a drill found: that a backup can be restored, how long it takes, and what is wrong with it.
+type Proof struct {
+	Format int       `json:"format"`
+	Backup string    `json:"backup"`
+	Kind   string    `json:"kind"`   // logical or physical
+	Server string    `json:"server"` // that the backup is of, as people call it
+	Taken  time.Time `json:"taken"`  // the moment that the backup's rows are of
+	Began  time.Time `json:"began"`
+	Ended  time.Time `json:"ended"`
+
+	Passed   bool     `json:"passed"`
+	Failures []string `json:"failures"` // why not; empty when it passed
+	Notes    []string `json:"notes"`    // what a person should know
+
+	Host string `json:"host"` // where the drill was
+	On   string `json:"on"`   // the server it was restored into: mariadb 10.11.19
+	Of   string `json:"of"`   // the one it came from
+
+	Stages   []Stage `json:"stages"`
+	Recovery float64 `json:"recovery"` // seconds from the beginning until a server answered with all data: the time to recover
+	Bytes    int64   `json:"bytes"`    // restored, before compression
+
+	Rolled  *Rolled `json:"rolled,omitempty"` // nil: not rolled forward
+	Compare Compare `json:"compare"`          // with the manifest
+	Check   Checked `json:"check_table"`
+	Queries []Query `json:"queries"`
+}
+
+// Stage is a part of the work and how long it took.
+type Stage struct {
+	Name    string  `json:"name"`
+	Seconds float64 `json:"seconds"`
+}
+
+// Compare is what the restored rows are beside what the manifest says.
+type Compare struct {
+	Tables    int64    `json:"tables"` // 0: the backup holds no sums, as physical ones do not
+	Rows      int64    `json:"rows"`
+	Different []string `json:"different"`
+}
+
+// Checked is what CHECK TABLE said.
+type Checked struct {
+	Tables   int64    `json:"tables"`
+	Problems []string `json:"problems"`
+}
+
+// Query is a question of the user's own, and its answer.
+type Query struct {
+	SQL    string `json:"sql"`
+	Expect string `json:"expect"`
+	Got    string `json:"got"`
+	Passed bool   `json:"passed"`
+}
+
+// fail notes a reason why the backup is not proven.
+func (p *Proof) fail(format string, args ...any) {
+	p.Failures = append(p.Failures, fmt.Sprintf(format, args...))
+}
+
+// Reached is the moment that the data was rolled forward to; the zero time where it was not.
+func (p *Proof) Reached() time.Time {
+	if p.Rolled == nil {
+		return time.Time{}
+	}
+	return p.Rolled.Time
+}
+
+// Summary is one sentence.
+func (p *Proof) Summary() string {
+	if !p.Passed {
+		return fmt.Sprintf("backup %s is not proven: %s", p.Backup, strings.Join(p.Failures, "; "))
+	}
+	s := fmt.Sprintf("backup %s is proven: restored in %s", p.Backup, duration(p.Recovery))
+	if p.Rolled != nil {
+		s += fmt.Sprintf(", rolled forward by %d transactions", p.Rolled.Transactions)
+	}
+	if p.Compare.Tables > 0 {
+		s += fmt.Sprintf(", %d tables with %d rows are as they were", p.Compare.Tables, p.Compare.Rows)
+	}
+	if p.Check.Tables > 0 {
+		s += fmt.Sprintf(", CHECK TABLE found %d tables whole", p.Check.Tables)
+	}
+	if n := len(p.Queries); n > 0 {
+		s += fmt.Sprintf(", %d of %d answers are as expected", n, n)
+	}
+	return s
+}
+
+// duration writes seconds for a person.
+func duration(seconds float64) string {
+	if seconds < 60 {
+		return fmt.Sprintf("%.1f s", seconds)
+	}
+	return time.Duration(seconds * float64(time.Second)).Round(time.Second).String()
+}

@@ -1,0 +1,196 @@
+package drill
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rissodb/risso/internal/data/physical"
+	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/sandbox"
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
+	"github.com/rissodb/risso/internal/store/blob"
+)
+
+func openRepo(t *testing.T, dir string) *repo.Repo {
+	t.Helper()
+	store, err := blob.Open(t.Context(), dir, blob.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	r, err := repo.Create(t.Context(), repo.On(store))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// take takes a physical backup of a server with a few tables, an event that is due each second, and accounts.
+func take(t *testing.T, n *sandbox.Node, r *repo.Repo) repo.Header {
+	t.Helper()
+	if _, err := n.Query(t.Context(), `SET GLOBAL event_scheduler=ON; CREATE DATABASE shop; USE shop; CREATE TABLE a (id INT AUTO_INCREMENT PRIMARY KEY, t VARCHAR(200), KEY(t)); CREATE TABLE ticks (at TIMESTAMP(6));
+		INSERT INTO a (t) VALUES ('x'),('y'),('z'); INSERT INTO a (t) SELECT CONCAT(t, id) FROM a; INSERT INTO a (t) SELECT CONCAT(t, id) FROM a; INSERT INTO a (t) SELECT CONCAT(t, id) FROM a;
+		CREATE EVENT e ON SCHEDULE EVERY 1 SECOND DO INSERT INTO shop.ticks VALUES (NOW(6)); CREATE USER root@'10.%' IDENTIFIED BY 'Secret-123!'; ALTER USER root@localhost IDENTIFIED BY ''`); err != nil {
+		t.Fatal(err)
+	}
+	target, err := mysql.ParseTarget(n.DSN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := physical.Take(t.Context(), physical.Options{Target: target, Repo: r, Name: "db1", Install: true, WorkDir: t.TempDir(), JournalDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// shortDir is a folder for sandboxes, which is empty but for locks at the end.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "rt-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if list, err := sandbox.List(dir); err != nil || len(list) > 0 {
+			t.Errorf("left: %v, %v", list, err)
+			for _, s := range list {
+				s.Down(context.Background())
+			}
+		}
+		os.RemoveAll(dir)
+	})
+	return dir
+}
+
+func TestDrill(t *testing.T) {
+	for _, spec := range []string{"mariadb", "mysql-9.7"} {
+		t.Run(spec, func(t *testing.T) {
+			n := sandboxtest.Up(t, spec)
+			place := t.TempDir()
+			r := openRepo(t, place)
+			h := take(t, n, r)
+			dir := shortDir(t)
+			o := Options{Repo: r, Dir: dir, Checks: []Check{{"SELECT COUNT(*) FROM shop.a", "24"}, {"SELECT @@event_scheduler", "OFF"}}}
+			if spec != "mariadb" {
+				o.Server = spec // this machine may have several
+			}
+			p, err := Run(t.Context(), o)
+			if err != nil || !p.Passed || p.Backup != h.ID || p.Recovery <= 0 || p.Check.Tables < 2 || len(p.Queries) != 2 || p.Bytes == 0 {
+				t.Fatalf("%+v, %v", p, err)
+			}
+			t.Log(p.Summary(), p.Stages)
+			o.Checks = []Check{{"SELECT COUNT(*) FROM shop.a", "25"}, {"SELECT nonsense", ""}}
+			if p, err = Run(t.Context(), o); err != nil || p.Passed || len(p.Failures) != 2 || !strings.Contains(p.Failures[0], "gave 24") {
+				t.Fatalf("%+v, %v", p, err)
+			}
+			list, err := Proofs(t.Context(), r, "")
+			if err != nil || len(list) != 2 || !list[0].Passed || list[1].Passed {
+				t.Fatalf("%+v, %v", list, err)
+			}
+			if spec == "mariadb" {
+				testInterrupted(t, o)
+				testDamaged(t, o, place)
+			}
+		})
+	}
+}
+
+// testInterrupted ends a drill in the middle: nothing is left, nothing is recorded.
+func testInterrupted(t *testing.T, o Options) {
+	for _, stage := range []string{"fetching", "preparing", "check tables"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		o.Progress = func(p Progress) {
+			if p.Stage == stage {
+				cancel()
+			}
+		}
+		if p, err := Run(ctx, o); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %+v, %v", stage, p, err)
+		}
+		if list, err := sandbox.List(o.Dir); err != nil || len(list) > 0 {
+			t.Errorf("%s leaves %v, %v", stage, list, err)
+		}
+		cancel()
+	}
+	if list, err := Proofs(t.Context(), o.Repo, ""); err != nil || len(list) != 2 {
+		t.Errorf("%d proofs, %v", len(list), err)
+	}
+}
+
+// testDamaged flips a bit in a part: the drill says so.
+func testDamaged(t *testing.T, o Options, place string) {
+	parts, err := filepath.Glob(filepath.Join(place, "physical", "*", "*"))
+	if err != nil || len(parts) == 0 {
+		t.Fatal(parts, err)
+	}
+	b, err := os.ReadFile(parts[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[len(b)/3] ^= 4
+	if err := os.Chmod(parts[0], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(parts[0], b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o.Progress = nil
+	p, err := Run(t.Context(), o)
+	if err != nil || p.Passed || len(p.Failures) != 1 || !strings.Contains(p.Failures[0], "damaged") {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
+
+// TestKilled kills a drill with SIGKILL; the next one throws away what it left.
+func TestKilled(t *testing.T) {
+	if place := os.Getenv("RISSO_TEST_DRILL_PLACE"); place != "" {
+		o := Options{Repo: openRepo(t, place), Dir: os.Getenv("RISSO_TEST_DRILL_DIR"), Checks: []Check{{"SELECT SLEEP(60)", "0"}}}
+		_, err := Run(t.Context(), o)
+		t.Fatal("it went on:", err)
+	}
+	n := sandboxtest.Up(t, "mariadb")
+	place, dir := t.TempDir(), shortDir(t)
+	r := openRepo(t, place)
+	take(t, n, r)
+	cmd := exec.Command(os.Args[0], "-test.run=^TestKilled$")
+	cmd.Env = append(os.Environ(), "RISSO_TEST_DRILL_PLACE="+place, "RISSO_TEST_DRILL_DIR="+dir)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		list, err := sandbox.List(dir)
+		if err == nil && len(list) == 1 && list[0].State == sandbox.StateRunning {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(list, err)
+		}
+	}
+	if err := Sweep(t.Context(), dir); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := sandbox.List(dir); err != nil || len(list) != 1 {
+		t.Fatalf("the sandbox of a living drill is gone: %v, %v", list, err)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Wait()
+	if list, err := sandbox.List(dir); err != nil || len(list) != 1 || list[0].State != sandbox.StateRunning {
+		t.Fatalf("%v, %v", list, err)
+	}
+	if p, err := Run(t.Context(), Options{Repo: r, Dir: dir, SkipCheck: true}); err != nil || !p.Passed {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	if left, err := os.ReadDir(filepath.Join(dir, lockFolder)); err != nil || len(left) > 0 {
+		t.Errorf("%v, %v", left, err)
+	}
+}

@@ -1,0 +1,225 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// maxNamed is how many things a plan names one by one.
+const maxNamed = 20
+
+// check makes sure, before the first change, that nothing is in the way and that the target knows what the backup holds.
+func (r *run) check(ctx context.Context, s *session) error {
+	found, what, backup, began, err := r.findJournal(ctx, s)
+	switch {
+	case err != nil:
+		return err
+	case found && what == r.asked():
+		r.resumed, r.plan.Resumes = true, true
+	case found && !r.o.Overwrite:
+		return fmt.Errorf("%w: %s, begun %s: run that one again to go on with it, or begin anew with --overwrite", ErrUnfinished, backup, began)
+	}
+	if r.foreignServer() && !r.resumed {
+		if err := r.rehearse(ctx); err != nil {
+			return err
+		}
+		r.plan.Findings = r.findings()
+	}
+	if err := r.refuseFindings(); err != nil {
+		return err
+	}
+	if r.resumed {
+		return nil
+	}
+	return r.checkWay(ctx, s)
+}
+
+// refuseFindings ends a restore of what the target does not know, unless that was allowed.
+func (r *run) refuseFindings() error {
+	if r.o.SkipIncompatible {
+		return nil
+	}
+	var list []string
+	n := 0
+	for _, f := range r.plan.Findings {
+		if f.Mapped != "" {
+			continue
+		}
+		if n++; n <= 5 {
+			list = append(list, f.What+": "+f.Reason)
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	more := ""
+	if n > len(list) {
+		more = fmt.Sprintf("; and %d more", n-len(list))
+	}
+	return &Incompatible{Findings: r.plan.Findings, text: strings.Join(list, "; ") + more}
+}
+
+// Incompatible says what the target does not know. It is ErrIncompatible.
+type Incompatible struct {
+	Findings []Finding
+	text     string
+}
+
+// Error is the first of the findings.
+func (e *Incompatible) Error() string { return ErrIncompatible.Error() + ": " + e.text }
+
+// Is makes it ErrIncompatible.
+func (e *Incompatible) Is(target error) bool { return target == ErrIncompatible }
+
+// checkWay looks whether anything that will be made is there already.
+func (r *run) checkWay(ctx context.Context, s *session) error {
+	there := map[string]string{} // key → how it is shown
+	fold := strings.ToLower
+	note := func(kind, schema, name string) {
+		there[kind+"\x00"+fold(schema)+"\x00"+fold(name)] = kind + " " + mysql.Quote(schema) + "." + mysql.Quote(name)
+	}
+	const others = " NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys', '" + JournalSchema + "')"
+	questions := []struct{ kind, query string }{
+		{"table", "SELECT /* risso: what is there? */ TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA" + others},
+		{"routine", "SELECT /* risso: what is there? */ ROUTINE_SCHEMA, CONCAT(ROUTINE_TYPE, ' ', ROUTINE_NAME) FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA" + others},
+		{"event", "SELECT /* risso: what is there? */ EVENT_SCHEMA, EVENT_NAME FROM information_schema.EVENTS WHERE EVENT_SCHEMA" + others},
+		{"trigger", "SELECT /* risso: what is there? */ TRIGGER_SCHEMA, TRIGGER_NAME FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA" + others},
+	}
+	for _, q := range questions {
+		err := s.Query(ctx, q.query, func(row [][]byte) error {
+			note(q.kind, string(row[0]), string(row[1]))
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if len(there) == 0 {
+		return nil
+	}
+	hit := func(kind, schema, name string) {
+		if shown, ok := there[kind+"\x00"+fold(schema)+"\x00"+fold(name)]; ok {
+			if r.plan.DropsAll++; len(r.plan.Drops) < maxNamed {
+				r.plan.Drops = append(r.plan.Drops, shown)
+			}
+		}
+	}
+	for _, at := range r.tables {
+		l, err := r.spool.get(at)
+		if err != nil {
+			return err
+		}
+		schema, name := r.choice.target(l.Table.Schema, l.Table.Name)
+		hit("table", schema, name)
+	}
+	if err := r.each([]repo.ObjectKind{repo.Sequence, repo.View, repo.Function, repo.Procedure, repo.Package, repo.PackageBody, repo.Trigger, repo.Event}, func(o *repo.Object) error {
+		schema := r.choice.targetSchema(o.Schema)
+		switch o.Kind {
+		case repo.Sequence, repo.View:
+			schema, name := r.choice.target(o.Schema, o.Name)
+			hit("table", schema, name)
+		case repo.Trigger:
+			if _, renamed := r.choice.rename[[2]string{o.Schema, o.Table}]; !renamed {
+				hit("trigger", schema, o.Name)
+			}
+		case repo.Event:
+			hit("event", schema, o.Name)
+		default:
+			hit("routine", schema, strings.ToUpper(kindWords[o.Kind])+" "+o.Name)
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	if r.plan.DropsAll > 0 && !r.o.Overwrite {
+		more := ""
+		if n := r.plan.DropsAll - int64(min(5, len(r.plan.Drops))); n > 0 {
+			more = fmt.Sprintf(" and %d more", n)
+		}
+		return fmt.Errorf("%w: %s%s", ErrExists, strings.Join(r.plan.Drops[:min(5, len(r.plan.Drops))], ", "), more)
+	}
+	return nil
+}
+
+// rehearse makes each table as a temporary one, without rows: so the server itself says what it does not understand.
+// Temporary tables have no partitions, no foreign keys and no full-text keys.
+func (r *run) rehearse(ctx context.Context) error {
+	s, err := r.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if err := s.use(ctx, "mysql"); err != nil {
+		return err
+	}
+	for _, at := range r.tables {
+		l, err := r.spool.get(at)
+		if err != nil {
+			return err
+		}
+		t := l.Table
+		create, err := r.translate(t.Create)
+		if err != nil {
+			return err
+		}
+		def, err := parseTable(create)
+		if err != nil {
+			return err
+		}
+		if err := s.rehearseTable(ctx, def); err != nil {
+			if mysql.ErrorNumber(err) == 0 {
+				return err
+			}
+			r.find("table "+mysql.Quote(t.Schema)+"."+mysql.Quote(t.Name), "the server does not take its definition: "+err.Error(), "")
+			r.leftOut["table\x00"+t.Schema+"\x00"+t.Name] = true
+		}
+	}
+	return nil
+}
+
+func (s *session) rehearseTable(ctx context.Context, def definition) error {
+	def, _ = def.foreignKeys()
+	var items []string
+	for _, item := range def.items {
+		if !strings.HasPrefix(item, "FULLTEXT KEY") {
+			items = append(items, item)
+		}
+	}
+	def.items = items
+	for _, cut := range []string{"\n/*!50100 PARTITION BY", "\n/*!50500 PARTITION BY", "\n PARTITION BY", " PARTITION BY"} {
+		if i := strings.Index(def.tail, cut); i >= 0 {
+			def.tail = def.tail[:i]
+		}
+	}
+	const name = "`risso_rehearsal`"
+	statement := "CREATE TEMPORARY TABLE /* risso: does it know this? */ " + strings.TrimPrefix(def.statement(name), "CREATE TABLE ")
+	if err := s.Exec(ctx, statement); err != nil {
+		return err
+	}
+	return s.Exec(ctx, "DROP TEMPORARY TABLE "+name)
+}
+
+// setPosition tells the target that it has what the backup's server had done.
+func (r *run) setPosition(ctx context.Context, s **session) error {
+	if !r.o.SetGTID {
+		return nil
+	}
+	set := strings.ReplaceAll(r.header.Position.GTIDSet, "\n", "")
+	if set == "" {
+		return errors.New("--set-gtid: the backup knows no GTID of its snapshot: the server had none")
+	}
+	statements := r.server.SetGTIDs(set)
+	return r.again(ctx, s, func(s *session) error {
+		for _, st := range statements {
+			if err := s.Exec(ctx, st); err != nil {
+				return fmt.Errorf("tell the target its GTIDs: %w", err)
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,152 @@
+package load
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// JournalSchema is the schema that a restore makes in the target for its journal, and removes at its end.
+const JournalSchema = "risso_restore"
+
+// state is how far a table is.
+type state int
+
+const (
+	absent  state = iota // not begun
+	claimed              // it will be made: what has its name is of this restore
+	created              // without rows, or with some
+	loaded               // all rows are in
+	indexed              // and all its keys
+	equal                // and it was compared with the manifest
+)
+
+// lockName keeps two restores from one server (MySQL manual, "Locking Functions").
+const lockName = "risso_restore"
+
+var journalTables = []string{
+	"CREATE DATABASE IF NOT EXISTS " + JournalSchema + " /* risso: journal of a restore */",
+	"CREATE TABLE IF NOT EXISTS " + JournalSchema + ".restore (one TINYINT NOT NULL PRIMARY KEY, what VARBINARY(64) NOT NULL, backup VARBINARY(64) NOT NULL, began VARBINARY(32) NOT NULL) ENGINE=InnoDB",
+	"CREATE TABLE IF NOT EXISTS " + JournalSchema + ".tables (id BINARY(16) NOT NULL PRIMARY KEY, state TINYINT NOT NULL) ENGINE=InnoDB",
+	"CREATE TABLE IF NOT EXISTS " + JournalSchema + ".chunks (id BINARY(16) NOT NULL, number INT UNSIGNED NOT NULL, row_count BIGINT UNSIGNED NOT NULL, whole TINYINT NOT NULL, PRIMARY KEY (id, number)) ENGINE=InnoDB",
+}
+
+// tableID names a table of the target in the journal, as SQL.
+func tableID(schema, table string) string {
+	h := sha256.Sum256([]byte(schema + "\x00" + table))
+	return "x'" + hex.EncodeToString(h[:16]) + "'"
+}
+
+// asked tells restores apart: another one may not go on where this one was.
+func (r *run) asked() string {
+	h := sha256.Sum256([]byte(strings.Join([]string{r.o.Repo.ID, r.header.ID, strings.Join(r.o.Schemas, "\x00"), strings.Join(r.o.Tables, "\x00"), strings.Join(r.o.Rename, "\x00")}, "\x01")))
+	return hex.EncodeToString(h[:])
+}
+
+// lock keeps other restores away as long as the control session lives.
+func (r *run) lock(ctx context.Context, s *session) error {
+	got := ""
+	err := s.Query(ctx, "SELECT /* risso: one restore at a time */ GET_LOCK('"+lockName+"', 10)", func(row [][]byte) error {
+		got = string(row[0])
+		return nil
+	})
+	if err == nil && got != "1" {
+		err = ErrBusy
+	}
+	return err
+}
+
+// findJournal looks for what an earlier restore left.
+func (r *run) findJournal(ctx context.Context, s *session) (found bool, what, backup, began string, err error) {
+	err = s.Query(ctx, "SELECT /* risso: was a restore cut off? */ what, backup, began FROM "+JournalSchema+".restore", func(row [][]byte) error {
+		found, what, backup, began = true, string(row[0]), string(row[1]), string(row[2])
+		return nil
+	})
+	if n := mysql.ErrorNumber(err); n == errNoTable || n == errNoSchema {
+		return false, "", "", "", nil
+	}
+	return found, what, backup, began, err
+}
+
+const (
+	errNoTable  = 1146
+	errNoSchema = 1049
+)
+
+// beginJournal makes the journal.
+func (r *run) beginJournal(ctx context.Context, s *session) error {
+	statements := append([]string{"DROP DATABASE IF EXISTS " + JournalSchema}, journalTables...)
+	statements = append(statements, fmt.Sprintf("INSERT INTO %s.restore VALUES (1, '%s', %s, '%s')",
+		JournalSchema, r.asked(), mysql.QuoteText(r.header.ID), time.Now().UTC().Format(time.RFC3339)))
+	for _, st := range statements {
+		if err := s.Exec(ctx, st); err != nil {
+			return fmt.Errorf("make the journal in the target: %w", err)
+		}
+	}
+	return nil
+}
+
+// endJournal takes it away.
+func (r *run) endJournal(ctx context.Context, s *session) error {
+	s.schema = ""
+	if err := s.Exec(ctx, "DROP DATABASE IF EXISTS "+JournalSchema); err != nil {
+		return fmt.Errorf("take the journal away: %w", err)
+	}
+	return nil
+}
+
+// readState reads how far a table is.
+func (r *run) readState(ctx context.Context, s *session, t *table) (state, error) {
+	st := absent
+	err := s.Query(ctx, "SELECT /* risso: how far is it? */ state FROM "+JournalSchema+".tables WHERE id = "+t.id, func(row [][]byte) error {
+		n, err := strconv.Atoi(string(row[0]))
+		st = state(n)
+		return err
+	})
+	return st, err
+}
+
+// setState notes how far tables are.
+func setState(ctx context.Context, s *session, st state, tables ...*table) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "INSERT INTO %s.tables VALUES ", JournalSchema)
+	for i, t := range tables {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, "(%s, %d)", t.id, st)
+	}
+	b.WriteString(" ON DUPLICATE KEY UPDATE state = VALUES(state)")
+	return s.Exec(ctx, b.String())
+}
+
+// readChunk reads how many rows of a chunk are in.
+func readChunk(ctx context.Context, s *session, t *table, number int) (rows int64, whole bool, err error) {
+	err = s.Query(ctx, fmt.Sprintf("SELECT /* risso: how far is it? */ row_count, whole FROM %s.chunks WHERE id = %s AND number = %d", JournalSchema, t.id, number), func(row [][]byte) error {
+		n, err := strconv.ParseInt(string(row[0]), 10, 64)
+		rows, whole = n, string(row[1]) == "1"
+		return err
+	})
+	return rows, whole, err
+}
+
+// noteChunk is the statement that notes how many rows of a chunk are in; it runs in the transaction that loads them.
+func noteChunk(t *table, number int, rows int64, whole bool) string {
+	w := 0
+	if whole {
+		w = 1
+	}
+	return fmt.Sprintf("INSERT INTO %s.chunks VALUES (%s, %d, %d, %d) ON DUPLICATE KEY UPDATE row_count = VALUES(row_count), whole = VALUES(whole)",
+		JournalSchema, t.id, number, rows, w)
+}
+
+// forget takes back what is noted of a table's chunks.
+func forget(ctx context.Context, s *session, t *table) error {
+	return s.Exec(ctx, "DELETE FROM "+JournalSchema+".chunks WHERE id = "+t.id)
+}

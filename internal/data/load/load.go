@@ -1,0 +1,162 @@
+// Package load puts a logical backup back into a server: definitions, rows, and what belongs to them, in parallel, and proves
+// at the end that what is there is what the manifest says.
+//
+// Nothing is changed before all of it was checked: that no table is in the way, and that the server understands what the
+// backup holds. A journal in the target, in the schema risso_restore, tells which rows are in: it is written in the
+// transaction that loads them, so a restore that was killed goes on where it was and loads no row twice.
+package load
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// The errors that a caller may want to tell apart.
+var (
+	ErrExists       = errors.New("there is data in the way")
+	ErrIncompatible = errors.New("the server does not know all that the backup holds")
+	ErrDifferent    = errors.New("what is there now is not what the backup holds")
+	ErrUnfinished   = errors.New("another restore into this server was not finished")
+	ErrBusy         = errors.New("another restore into this server runs")
+	ErrNothing      = errors.New("the backup holds nothing of what was asked for")
+	ErrKind         = errors.New("this is not a logical backup")
+)
+
+// Options say what is restored, and how.
+type Options struct {
+	Repo   *repo.Repo
+	Backup string // ID; empty: the newest
+	Into   mysql.Target
+
+	Schemas []string // patterns with *; with Tables empty too: everything
+	Tables  []string // patterns schema.table with *; names with dots in backticks
+	Rename  []string // old=new, of a schema or of a table (db.t=db.t2)
+
+	Threads          int   // sessions; 0: 4
+	BatchBytes       int64 // most raw bytes of one transaction, the last row may go beyond; 0: 64 MiB
+	Overwrite        bool  // what is in the way goes
+	SkipIncompatible bool  // what the server does not know stays away
+	NoBinlog         bool  // the target writes no binary log of it
+	SetGTID          bool  // the target says of itself that it has all transactions up to the snapshot
+
+	Until  Until  // how far to go on behind the snapshot
+	Roller Roller // who goes on; needed when Until is set
+	DryRun bool   // ends after Confirm: nothing is changed
+	Hold   bool   // leaves events switched off at the end, for who looks at the data first
+
+	// Confirm is called once with what will be done, before the first change; an error ends it there. nil: yes.
+	Confirm func(Plan) error
+	// Table is called when a table was compared with the manifest. It may be called from several goroutines. nil: nobody listens.
+	Table func(TableResult)
+	// Progress is called now and then. It may be called from several goroutines. nil: nobody listens.
+	Progress func(Progress)
+}
+
+// Until is a point behind the snapshot; at most one field is set.
+type Until struct {
+	Time   time.Time // the last moment that is wanted
+	GTID   string    // the last transaction that is wanted
+	Before string    // the first transaction that is not
+}
+
+// Set says whether there is such a point.
+func (u Until) Set() bool { return !u.Time.IsZero() || u.GTID != "" || u.Before != "" }
+
+// Roll is what a Roller gets to know.
+type Roll struct {
+	Backup repo.Header // where the rows come from, and the position that they are of
+	Into   mysql.Target
+	Until  Until
+	Wants  func(schema, table string) bool                          // whether a table is restored
+	Target func(schema, table string) (toSchema, toTable string)    // under which name
+	Setup  []string                                                 // statements that its sessions begin with, such as SET sql_log_bin=0
+	Report func(transactions, bytes, total int64, behind time.Time) // nil: nobody listens
+}
+
+// Rolled is what a Roller did.
+type Rolled struct {
+	Transactions int64     `json:"transactions"`
+	Last         string    `json:"last,omitempty"` // GTID of the last transaction
+	LastTime     time.Time `json:"last_time,omitzero"`
+	GTIDSet      string    `json:"gtid_set,omitempty"` // all that the target has now
+}
+
+// Roller applies what the binary logs hold behind a backup's position, up to just before a point.
+type Roller interface {
+	Roll(ctx context.Context, r Roll) (Rolled, error)
+}
+
+// Plan is what a restore will do.
+type Plan struct {
+	Backup  repo.Header `json:"backup"`
+	Target  string      `json:"target"` // user@address
+	Resumes bool        `json:"resumes"`
+
+	Schemas int64 `json:"schemas"`
+	Tables  int64 `json:"tables"`
+	Objects int64 `json:"objects"`
+	Rows    int64 `json:"rows"`
+	Bytes   int64 `json:"bytes"`
+
+	Drops    []string  `json:"drops,omitempty"`    // what is in the way and will go; the first of them
+	DropsAll int64     `json:"drops_all"`          // how many there are
+	Findings []Finding `json:"findings,omitempty"` // what the server does not know
+	Notes    []string  `json:"notes,omitempty"`
+}
+
+// Finding is something that cannot come along as it is.
+type Finding struct {
+	What   string `json:"what"`             // the object
+	Reason string `json:"reason"`           // why not
+	Mapped string `json:"mapped,omitempty"` // what takes its place; empty: nothing
+}
+
+// Progress is how far a restore is.
+type Progress struct {
+	Stage  string // in a word: tables, rows, indexes, compare, objects, binary logs
+	Bytes  int64  // raw rows that are in, and compared ones
+	Total  int64  // of both
+	Tables int64  // that are done
+	Of     int64
+}
+
+// TableResult is a table as it is now beside what the manifest says.
+type TableResult struct {
+	Schema string `json:"schema"` // in the target
+	Table  string `json:"table"`
+	Rows   int64  `json:"rows"`
+	Bytes  int64  `json:"bytes"`
+	Sum    string `json:"sum"`
+	Wants  string `json:"wants,omitempty"` // the manifest's rows and sum, where they are others
+	Equal  bool   `json:"equal"`
+}
+
+// Result is what a restore did.
+type Result struct {
+	Backup    repo.Header   `json:"backup"`
+	Resumed   bool          `json:"resumed"`
+	Schemas   int64         `json:"schemas"`
+	Tables    int64         `json:"tables"` // that were compared
+	Objects   int64         `json:"objects"`
+	Rows      int64         `json:"rows"`
+	Bytes     int64         `json:"bytes"`
+	Different []TableResult `json:"different,omitempty"`
+	Rolled    *Rolled       `json:"rolled,omitempty"`
+	Notes     []string      `json:"notes,omitempty"`
+
+	Seconds        float64 `json:"seconds"`         // from the first question to the last answer
+	RowSeconds     float64 `json:"row_seconds"`     // of them until all rows and indexes were there and compared
+	SessionSeconds Phases  `json:"session_seconds"` // what the sessions did, summed up over them
+}
+
+// Phases are times in seconds.
+type Phases struct {
+	Create  float64 `json:"create"`
+	Load    float64 `json:"load"`
+	Index   float64 `json:"index"`
+	Compare float64 `json:"compare"`
+}

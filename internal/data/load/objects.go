@@ -1,0 +1,493 @@
+package load
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// kindWords are how DROP names what an object is.
+var kindWords = map[repo.ObjectKind]string{
+	repo.Sequence: "SEQUENCE", repo.View: "VIEW", repo.Function: "FUNCTION", repo.Procedure: "PROCEDURE", repo.Package: "PACKAGE",
+	repo.PackageBody: "PACKAGE BODY", repo.Trigger: "TRIGGER", repo.Event: "EVENT",
+}
+
+// each hands the objects of a kind to f.
+func (r *run) each(kinds []repo.ObjectKind, f func(*repo.Object) error) error {
+	for _, k := range kinds {
+		for _, at := range r.objects[k] {
+			l, err := r.spool.get(at)
+			if err != nil {
+				return err
+			}
+			if err := f(l.Object); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// makeObjects makes all objects of some kinds, one after the other.
+func (r *run) makeObjects(ctx context.Context, s **session, kinds ...repo.ObjectKind) error {
+	return r.each(kinds, func(o *repo.Object) error {
+		if r.leftOut[objectKey(o)] {
+			return nil
+		}
+		if o.Kind == repo.Trigger {
+			if _, ok := r.choice.rename[[2]string{o.Schema, o.Table}]; ok {
+				return nil // the plan says so
+			}
+		}
+		err := r.again(ctx, s, func(s *session) error { return r.makeObject(ctx, s, o) })
+		if err != nil {
+			return r.objectError(o, err)
+		}
+		r.made.Add(1)
+		return nil
+	})
+}
+
+func (r *run) objectError(o *repo.Object, err error) error {
+	switch mysql.ErrorNumber(err) {
+	case 1418, 1419:
+		err = fmt.Errorf("%w; SET GLOBAL log_bin_trust_function_creators = 1 on the target lets it in, or --no-binlog where the server allows it", err)
+	case 1227, 4217:
+		err = fmt.Errorf("%w; the account that restores may not make objects for another definer: grant it SUPER, or SET_USER_ID (MySQL 8.0), SET_ANY_DEFINER (8.2), SET USER (MariaDB)", err)
+	}
+	return fmt.Errorf("make %s %s: %w", o.Kind, objectName(o), err)
+}
+
+func objectName(o *repo.Object) string {
+	if o.Kind == repo.Account {
+		return o.Name
+	}
+	return mysql.Quote(o.Schema) + "." + mysql.Quote(o.Name)
+}
+
+func objectKey(o *repo.Object) string {
+	return string(o.Kind) + "\x00" + o.Schema + "\x00" + o.Name
+}
+
+// makeObject makes an object as it was: with its sql_mode, character sets and definer.
+func (r *run) makeObject(ctx context.Context, s *session, o *repo.Object) error {
+	schema, name := r.choice.targetSchema(o.Schema), o.Name
+	create := o.Create
+	if o.Kind == repo.View || o.Kind == repo.Sequence {
+		schema, name = r.choice.target(o.Schema, o.Name)
+	}
+	create, err := r.translate(r.requalify(create))
+	if err != nil {
+		return err
+	}
+	if o.Kind == repo.Event {
+		create, _ = switchedOff(create)
+	}
+	if err := s.use(ctx, schema); err != nil {
+		return err
+	}
+	if r.resumed || r.o.Overwrite {
+		if err := s.Exec(ctx, "DROP "+kindWords[o.Kind]+" IF EXISTS "+mysql.Quote(schema)+"."+mysql.Quote(name)); err != nil {
+			return err
+		}
+	}
+	if err := r.inContext(ctx, s, o, schema, func(text func(string) (string, error)) error {
+		statement, err := text(create)
+		if err != nil {
+			return err
+		}
+		return s.Exec(ctx, statement)
+	}); err != nil {
+		return err
+	}
+	for _, st := range o.After {
+		if o.Kind == repo.Account {
+			break
+		}
+		if st, err = r.translate(r.requalify(st)); err != nil {
+			return err
+		}
+		if err := s.Exec(ctx, st); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inContext runs f with the session as it was when the object was made, and puts it back. text turns a statement into the
+// bytes that the session's character set wants.
+func (r *run) inContext(ctx context.Context, s *session, o *repo.Object, schema string, f func(text func(string) (string, error)) error) (err error) {
+	var sets []string
+	mode := o.SQLMode
+	if o.Kind != repo.View && o.Kind != repo.Sequence {
+		sets = append(sets, "sql_mode = "+mysql.QuoteText(mode))
+	}
+	charset := r.mapName(o.Charset)
+	switch charset {
+	case "", "binary", "ucs2", "utf16", "utf16le", "utf32":
+		charset = ""
+	default:
+		sets = append(sets, "character_set_client = "+charset)
+	}
+	if c := r.mapName(o.Collation); c != "" {
+		sets = append(sets, "collation_connection = "+c)
+	}
+	if o.TimeZone != "" {
+		sets = append(sets, "time_zone = "+mysql.QuoteText(o.TimeZone))
+	}
+	database, back, err := r.databaseCollation(ctx, s, o, schema)
+	if err != nil {
+		return err
+	}
+	if database != "" {
+		if err := s.Exec(ctx, database); err != nil {
+			return err
+		}
+	}
+	defer func() {
+		if s.Broken() != nil {
+			return
+		}
+		if back != "" {
+			if berr := s.Exec(ctx, back); err == nil {
+				err = berr
+			}
+		}
+		for _, st := range r.setup[:2] {
+			if berr := s.Exec(ctx, st); err == nil {
+				err = berr
+			}
+		}
+	}()
+	text := func(st string) (string, error) { return r.inCharset(ctx, s, st, charset) }
+	if len(sets) > 0 {
+		// The text is made before the session speaks another character set.
+		return f(func(st string) (string, error) {
+			st, err := text(st)
+			if err != nil {
+				return "", err
+			}
+			return st, s.Exec(ctx, "SET SESSION /* risso: as it was made */ "+strings.Join(sets, ", "))
+		})
+	}
+	return f(text)
+}
+
+// databaseCollation gives the statements that give the schema the collation that it had when a routine was made, which its
+// parameters have, and back; "" where it has it.
+func (r *run) databaseCollation(ctx context.Context, s *session, o *repo.Object, schema string) (there, back string, err error) {
+	want := r.mapName(o.Database)
+	if want == "" {
+		return "", "", nil
+	}
+	var has string
+	err = s.Query(ctx, "SELECT @@collation_database", func(row [][]byte) error {
+		has = string(row[0])
+		return nil
+	})
+	if err != nil || has == want {
+		return "", "", err
+	}
+	alter := "ALTER DATABASE " + mysql.Quote(schema) + " COLLATE = "
+	return alter + want, alter + has, nil
+}
+
+// inCharset gives a statement's bytes in a character set; the server converts it.
+func (r *run) inCharset(ctx context.Context, s *session, st, charset string) (string, error) {
+	if charset == "" || strings.HasPrefix(charset, "utf8") || isASCII(st) {
+		return st, nil
+	}
+	out := st
+	err := s.Query(ctx, "SELECT /* risso: a definition in its character set */ CONVERT(_utf8mb4 x'"+hex.EncodeToString([]byte(st))+"' USING "+charset+")", func(row [][]byte) error {
+		out = string(row[0])
+		return nil
+	})
+	return out, err
+}
+
+func isASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] >= 0x80 {
+			return false
+		}
+	}
+	return true
+}
+
+// requalify gives schemas that come back under another name that name where they stand in front of a table's.
+func (r *run) requalify(statement string) string {
+	if len(r.choice.rename) == 0 {
+		return statement
+	}
+	var b strings.Builder
+	for i := 0; i < len(statement); {
+		switch statement[i] {
+		case '`':
+			end := skipQuoted(statement, i)
+			name, _, _ := unquoted(statement[i:])
+			if end < len(statement) && statement[end] == '.' {
+				if to := r.choice.targetSchema(name); to != name {
+					b.WriteString(mysql.Quote(to))
+					i = end
+					continue
+				}
+			}
+			b.WriteString(statement[i:end])
+			i = end
+		case '\'', '"':
+			end := skipQuoted(statement, i)
+			b.WriteString(statement[i:end])
+			i = end
+		default:
+			b.WriteByte(statement[i])
+			i++
+		}
+	}
+	return b.String()
+}
+
+// makeViews makes views in an order in which each finds what it selects from: what fails because something is not there
+// waits for the others.
+func (r *run) makeViews(ctx context.Context, s **session) error {
+	wait := r.objects[repo.View]
+	for len(wait) > 0 {
+		var again []ref
+		var last error
+		for _, at := range wait {
+			l, err := r.spool.get(at)
+			if err != nil {
+				return err
+			}
+			o := l.Object
+			if r.leftOut[objectKey(o)] {
+				continue
+			}
+			err = r.again(ctx, s, func(s *session) error { return r.makeObject(ctx, s, o) })
+			switch mysql.ErrorNumber(err) {
+			case 0:
+				if err != nil {
+					return r.objectError(o, err)
+				}
+				r.made.Add(1)
+			case 1146, 1356, 1054, 1305, 1049: // no such table, broken view, no such column, function, database
+				again, last = append(again, at), r.objectError(o, err)
+			default:
+				return r.objectError(o, err)
+			}
+		}
+		if len(again) == len(wait) {
+			return r.brokenViews(again, last)
+		}
+		wait = again
+	}
+	return nil
+}
+
+// brokenViews says which views cannot be made. A backup of the whole server has those that were broken there too: that is no
+// failure of the restore.
+func (r *run) brokenViews(list []ref, last error) error {
+	for _, at := range list {
+		l, err := r.spool.get(at)
+		if err != nil {
+			return err
+		}
+		r.notef("view %s is not made: it needs what is not there", objectName(l.Object))
+	}
+	r.notef("the last of them: %v", last)
+	return nil
+}
+
+// switchedOff gives a CREATE EVENT that makes the event disabled, and the word that it had. SHOW CREATE EVENT writes the state
+// behind ON COMPLETION [NOT] PRESERVE.
+func switchedOff(create string) (string, string) {
+	i := 0
+	for i < len(create) && !strings.HasPrefix(create[i:], " PRESERVE ") {
+		switch create[i] {
+		case '`', '\'', '"':
+			i = skipQuoted(create, i)
+		default:
+			i++
+		}
+	}
+	if i == len(create) {
+		return create, ""
+	}
+	i += len(" PRESERVE ")
+	if strings.HasPrefix(create[i:], "ENABLE") {
+		return create[:i] + "DISABLE" + create[i+len("ENABLE"):], "ENABLE"
+	}
+	return create, ""
+}
+
+// switchOn gives events the state that they had. ALTER EVENT would take over definer, sql_mode and time zone of who says it
+// (MySQL manual, "ALTER EVENT Statement"), so the session has those of the event.
+func (r *run) switchOn(ctx context.Context, s **session) error {
+	return r.each([]repo.ObjectKind{repo.Event}, func(o *repo.Object) error {
+		_, was := switchedOff(o.Create)
+		if was == "" || r.leftOut[objectKey(o)] {
+			return nil
+		}
+		schema := r.choice.targetSchema(o.Schema)
+		err := r.again(ctx, s, func(s *session) error {
+			if err := s.use(ctx, schema); err != nil {
+				return err
+			}
+			return r.inContext(ctx, s, o, schema, func(text func(string) (string, error)) error {
+				statement, err := text("ALTER " + definerOf(o.Create) + "EVENT " + mysql.Quote(o.Name) + " ENABLE")
+				if err != nil {
+					return err
+				}
+				return s.Exec(ctx, statement)
+			})
+		})
+		if err != nil {
+			return fmt.Errorf("switch event %s on: %w", objectName(o), err)
+		}
+		return nil
+	})
+}
+
+// definerOf is the DEFINER clause of a CREATE, with a space behind it.
+func definerOf(create string) string {
+	i := strings.Index(create, "DEFINER=")
+	if i < 0 || i > len("CREATE OR REPLACE ") {
+		return ""
+	}
+	end := i + len("DEFINER=")
+	for end < len(create) && create[end] != ' ' {
+		if create[end] == '`' || create[end] == '\'' {
+			end = skipQuoted(create, end)
+		} else {
+			end++
+		}
+	}
+	return create[i:end] + " "
+}
+
+// makeAccounts makes the accounts that are not there yet. Their grants follow at the end, when what they are for is there.
+func (r *run) makeAccounts(ctx context.Context, s **session) error {
+	return r.each([]repo.ObjectKind{repo.Account}, func(o *repo.Object) error {
+		if r.leftOut[objectKey(o)] {
+			return nil
+		}
+		mark := &table{id: tableID("", "account "+o.Name)}
+		err := r.again(ctx, s, func(s *session) error {
+			st, err := r.readState(ctx, s, mark)
+			if err != nil || st >= created {
+				return err
+			}
+			create := strings.Replace(o.Create, " IF NOT EXISTS ", " ", 1)
+			if st == claimed {
+				if err := s.Exec(ctx, "DROP "+accountKind(create)+" IF EXISTS "+accountSQL(o.Name)); err != nil {
+					return err
+				}
+			}
+			if st == absent {
+				there, err := r.accountThere(ctx, s, o)
+				if err != nil || there {
+					return err
+				}
+			}
+			if err := setState(ctx, s, claimed, mark); err != nil {
+				return err
+			}
+			err = s.Exec(ctx, create)
+			switch n := mysql.ErrorNumber(err); {
+			case n == 0 && err != nil, passes(err):
+				return err
+			case err != nil: // an account that the server does not want keeps no data away
+				r.notef("account %s is not made: %v", o.Name, withoutStatement(err))
+				return nil
+			}
+			return setState(ctx, s, created, mark)
+		})
+		if err != nil {
+			return r.objectError(o, err)
+		}
+		return nil
+	})
+}
+
+func accountKind(create string) string {
+	if strings.HasPrefix(create, "CREATE ROLE") {
+		return "ROLE"
+	}
+	return "USER"
+}
+
+// accountThere says whether an account is there and stays as it is. With Overwrite it goes, unless it is the one that restores.
+func (r *run) accountThere(ctx context.Context, s *session, o *repo.Object) (bool, error) {
+	err := s.Exec(ctx, "SHOW /* risso: is it there? */ GRANTS FOR "+accountSQL(o.Name))
+	switch n := mysql.ErrorNumber(err); {
+	case n == 1141 || n == 1133 || n == 1269: // no such grant, user, or no such user
+		return false, nil
+	case n == 1959 || n == 1976: // MariaDB: no such role
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	if !r.o.Overwrite || o.Name == r.server.Account {
+		r.notef("account %s is there: it stays as it is", o.Name)
+		return true, nil
+	}
+	return false, s.Exec(ctx, "DROP "+accountKind(o.Create)+" "+accountSQL(o.Name))
+}
+
+// accountSQL is an account, user@host or the name of a role, as SQL takes it.
+func accountSQL(name string) string {
+	i := strings.LastIndexByte(name, '@')
+	if i < 0 {
+		return mysql.Literal(name)
+	}
+	return mysql.Literal(name[:i]) + "@" + mysql.Literal(name[i+1:])
+}
+
+// grant gives the accounts that were made what they may do.
+func (r *run) grant(ctx context.Context, s **session) error {
+	return r.each([]repo.ObjectKind{repo.Account}, func(o *repo.Object) error {
+		mark := &table{id: tableID("", "account "+o.Name)}
+		err := r.again(ctx, s, func(s *session) error {
+			st, err := r.readState(ctx, s, mark)
+			if err != nil || st != created {
+				return err
+			}
+			for _, g := range o.After {
+				err := s.Exec(ctx, g)
+				switch n := mysql.ErrorNumber(err); {
+				case n == 0 && err != nil, passes(err):
+					return err
+				case err != nil:
+					r.notef("account %s: %s: %v", o.Name, withoutSecret(g), withoutStatement(err))
+				}
+			}
+			r.made.Add(1)
+			return nil
+		})
+		if err != nil {
+			return r.objectError(o, err)
+		}
+		return nil
+	})
+}
+
+// withoutSecret cuts a GRANT off before what tells a password.
+func withoutSecret(g string) string {
+	if i := strings.Index(g, " IDENTIFIED "); i >= 0 {
+		return g[:i]
+	}
+	return g
+}
+
+// withoutStatement cuts off where an error quotes the statement, which may hold a password's hash.
+func withoutStatement(err error) error {
+	text, _, cut := strings.Cut(err.Error(), " near '")
+	if !cut {
+		return err
+	}
+	return errors.New(text)
+}

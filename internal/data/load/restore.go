@@ -1,0 +1,422 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// run is one restore.
+type run struct {
+	o       Options
+	choice  choice
+	threads int
+	server  mysql.Server
+	header  repo.Header
+	spool   *spool
+	buffers sync.Pool // *bytes.Buffer, for chunks
+
+	setup         []string // statements that a session begins with; the first two are what others come back to
+	names         string   // the one of them that sets the character set
+	localFiles    bool
+	serialAuto    bool // LOAD DATA locks a table with AUTO_INCREMENT until it ends (innodb_autoinc_lock_mode below 2): INSERT does not
+	maxPacket     int
+	transactional map[string]bool // by engine, in small letters
+	known         vocabulary
+	mapped        map[string]string // words of definitions for which others stand
+
+	schemas   []ref
+	tables    []ref
+	objects   map[repo.ObjectKind][]ref
+	keysLater map[string]bool // tableKey of tables whose keys are made after their rows
+	leftOut   map[string]bool // objectKey of what cannot come along
+	plan      Plan
+	resumed   bool
+
+	began   time.Time
+	bytes   atomic.Int64
+	done    atomic.Int64 // tables
+	made    atomic.Int64 // objects
+	retried atomic.Int64
+
+	mu      sync.Mutex
+	phases  Phases
+	foreign []foreignJob
+	notes   []string
+	result  Result
+	stage   string
+}
+
+// Restore puts a backup, or a part of it, into a server. Where it fails, or is killed, the same call goes on where it was.
+func Restore(ctx context.Context, o Options) (Result, error) {
+	r := &run{o: o, threads: o.Threads, began: time.Now(), keysLater: map[string]bool{}, leftOut: map[string]bool{},
+		objects: map[repo.ObjectKind][]ref{}, mapped: map[string]string{}}
+	if r.threads <= 0 {
+		r.threads = 4
+	}
+	if r.o.BatchBytes <= 0 {
+		r.o.BatchBytes = batchBytes
+	}
+	var err error
+	if r.choice, err = newChoice(o.Schemas, o.Tables, o.Rename); err != nil {
+		return Result{}, err
+	}
+	if r.spool, err = newSpool(); err != nil {
+		return Result{}, err
+	}
+	defer r.spool.close()
+	err = r.restore(ctx)
+	res := r.result
+	res.Backup, res.Resumed, res.Notes, res.SessionSeconds = r.header, r.resumed, r.notes, r.phases
+	res.Objects, res.Schemas = r.made.Load(), int64(len(r.schemas))
+	res.Seconds = time.Since(r.began).Seconds()
+	if err == nil && len(res.Different) > 0 {
+		err = fmt.Errorf("%w: %d of %d tables", ErrDifferent, len(res.Different), res.Tables)
+	}
+	return res, err
+}
+
+func (r *run) restore(ctx context.Context) error {
+	c, err := mysql.Connect(ctx, r.o.Into, nil)
+	if err != nil {
+		return err
+	}
+	r.server = c.Server
+	if err := c.Close(); err != nil {
+		return err
+	}
+	control, err := r.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if control != nil {
+			control.Close()
+		}
+	}()
+	if err := r.learn(ctx, control); err != nil {
+		return err
+	}
+	if err := r.read(ctx); err != nil {
+		return err
+	}
+	if !r.o.DryRun {
+		if err := r.lock(ctx, control); err != nil {
+			return err
+		}
+	}
+	if err := r.check(ctx, control); err != nil {
+		return err
+	}
+	if r.o.Confirm != nil {
+		if err := r.o.Confirm(r.plan); err != nil {
+			return err
+		}
+	}
+	if r.o.DryRun {
+		return nil
+	}
+	if !r.resumed {
+		if err := r.beginJournal(ctx, control); err != nil {
+			return err
+		}
+	}
+	return r.change(ctx, control)
+}
+
+// change is all that changes the target. The control session keeps the lock and does nothing besides: when it breaks, the
+// work goes on.
+func (r *run) change(ctx context.Context, control *session) error {
+	var s *session
+	defer func() {
+		if s != nil {
+			s.Close()
+		}
+	}()
+	steps := []struct {
+		stage string
+		do    func() error
+	}{
+		{"schemas", func() error { return r.makeSchemas(ctx, &s) }},
+		{"accounts", func() error { return r.makeAccounts(ctx, &s) }},
+		{"sequences", func() error { return r.makeObjects(ctx, &s, repo.Sequence) }},
+		{"rows", func() error { return r.loadTables(ctx) }},
+		{"foreign keys", func() error { return r.makeForeignKeys(ctx) }},
+		{"routines", func() error {
+			return r.makeObjects(ctx, &s, repo.Function, repo.Package, repo.Procedure, repo.PackageBody)
+		}},
+		{"views", func() error { return r.makeViews(ctx, &s) }},
+		{"triggers", func() error { return r.makeObjects(ctx, &s, repo.Trigger) }},
+		{"events", func() error { return r.makeObjects(ctx, &s, repo.Event) }},
+		{"position", func() error { return r.setPosition(ctx, &s) }},
+		{"binary logs", func() error { return r.roll(ctx, &s) }},
+		{"events", func() error {
+			if r.o.Hold {
+				return nil
+			}
+			return r.switchOn(ctx, &s)
+		}},
+		{"grants", func() error { return r.grant(ctx, &s) }},
+		{"journal", func() error {
+			return r.again(ctx, &s, func(s *session) error { return r.endJournal(ctx, s) })
+		}},
+	}
+	rolls := false // a run before this one had got so far
+	if r.resumed {
+		if err := r.again(ctx, &s, func(s *session) error {
+			st, err := r.readState(ctx, s, rolling)
+			rolls = st > absent
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	for _, step := range steps {
+		if rolls && step.stage != "binary logs" {
+			continue
+		}
+		rolls = false
+		r.mu.Lock()
+		r.stage = step.stage
+		r.mu.Unlock()
+		r.progress()
+		if err := step.do(); err != nil {
+			return err
+		}
+		if step.stage == "rows" {
+			r.result.RowSeconds = time.Since(r.began).Seconds()
+		}
+		if err := control.ping(ctx); err != nil && r.server.Number > 0 {
+			r.notef("the session that kept other restores away broke: %v", err)
+			r.server.Number = -1
+		}
+	}
+	return nil
+}
+
+// ping keeps a session from being ended for its silence.
+func (s *session) ping(ctx context.Context) error { return s.Exec(ctx, "DO /* risso: still here */ 0") }
+
+// learn finds out what the target can.
+func (r *run) learn(ctx context.Context, s *session) error {
+	if err := r.findSetup(ctx, s); err != nil {
+		return err
+	}
+	err := s.Query(ctx, "SELECT /* risso: how does it take rows? */ @@local_infile, @@max_allowed_packet, @@innodb_autoinc_lock_mode", func(row [][]byte) (err error) {
+		r.localFiles, r.serialAuto = string(row[0]) == "1", string(row[2]) < "2"
+		r.maxPacket, err = strconv.Atoi(string(row[1]))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if !r.localFiles {
+		r.plan.Notes = append(r.plan.Notes, "local_infile is OFF on the target: rows go in by INSERT, which takes longer; SET GLOBAL local_infile = ON is quicker")
+	}
+	return r.readVocabulary(ctx, s)
+}
+
+// read reads the manifest to its end and keeps what is wanted.
+func (r *run) read(ctx context.Context) error {
+	m, err := r.o.Repo.Manifest(ctx, r.o.Backup)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	r.header = m.Header
+	if m.Header.Kind != repo.Logical {
+		return fmt.Errorf("%w: %s is %s", ErrKind, m.Header.ID, m.Header.Kind)
+	}
+	r.plan.Backup, r.plan.Target = m.Header, r.o.Into.String()
+	needed := map[string]bool{}
+	var schemas []repo.Line
+	err = m.Each(func(l repo.Line) error {
+		if l.Schema != nil {
+			schemas = append(schemas, l)
+			return nil
+		}
+		return r.keep(l, needed)
+	})
+	if err != nil {
+		return err
+	}
+	for _, l := range schemas {
+		if !r.choice.schema(l.Schema.Name) && !needed[l.Schema.Name] {
+			continue
+		}
+		at, err := r.spool.add(l)
+		if err != nil {
+			return err
+		}
+		r.schemas = append(r.schemas, at)
+		r.plan.Schemas++
+	}
+	if len(r.schemas) == 0 && r.plan.Tables+r.plan.Objects == 0 {
+		return r.nothing()
+	}
+	r.plan.Findings = r.findings()
+	return nil
+}
+
+func (r *run) nothing() error {
+	if r.choice.all() {
+		return nil
+	}
+	return fmt.Errorf("%w: %s", ErrNothing, strings.Join(append(r.o.Schemas, r.o.Tables...), ", "))
+}
+
+// keep keeps a line where it is wanted.
+func (r *run) keep(l repo.Line, needed map[string]bool) error {
+	switch {
+	case l.Table != nil:
+		t := l.Table
+		if !r.choice.table(t.Schema, t.Name) {
+			return nil
+		}
+		needed[t.Schema] = true
+		if err := r.inspectTable(t); err != nil {
+			return err
+		}
+		at, err := r.spool.add(l)
+		if err != nil {
+			return err
+		}
+		at.bytes = t.Bytes
+		if t.Bytes == 0 && t.Rows > 0 {
+			at.bytes = 1
+		}
+		r.tables = append(r.tables, at)
+		r.plan.Tables++
+		r.plan.Rows += t.Rows
+		r.plan.Bytes += t.Bytes
+	case l.Object != nil:
+		o := l.Object
+		if !r.choice.object(o) {
+			return nil
+		}
+		if o.Kind != repo.Account {
+			needed[o.Schema] = true
+		}
+		r.inspectObject(o)
+		at, err := r.spool.add(l)
+		if err != nil {
+			return err
+		}
+		r.objects[o.Kind] = append(r.objects[o.Kind], at)
+		r.plan.Objects++
+	}
+	return nil
+}
+
+// makeSchemas makes the schemas that are not there.
+func (r *run) makeSchemas(ctx context.Context, s **session) error {
+	for _, at := range r.schemas {
+		l, err := r.spool.get(at)
+		if err != nil {
+			return err
+		}
+		name := r.choice.targetSchema(l.Schema.Name)
+		create, err := r.translate(l.Schema.Create)
+		if err != nil {
+			return err
+		}
+		i := strings.IndexByte(create, '`')
+		if i < 0 {
+			return fmt.Errorf("the definition of schema %s has no name: %w", mysql.Quote(l.Schema.Name), repo.ErrDamaged)
+		}
+		statement := "CREATE DATABASE IF NOT EXISTS " + mysql.Quote(name) + create[skipQuoted(create, i):]
+		if err := r.again(ctx, s, func(s *session) error { return s.Exec(ctx, statement) }); err != nil {
+			return fmt.Errorf("make schema %s: %w", mysql.Quote(name), err)
+		}
+	}
+	// Tables that come back in a schema that is not in the backup.
+	for from, to := range r.choice.rename {
+		if from[1] == "" {
+			continue
+		}
+		statement := "CREATE DATABASE IF NOT EXISTS " + mysql.Quote(to[0])
+		if err := r.again(ctx, s, func(s *session) error { return s.Exec(ctx, statement) }); err != nil {
+			return fmt.Errorf("make schema %s: %w", mysql.Quote(to[0]), err)
+		}
+	}
+	return nil
+}
+
+// roll goes on behind the snapshot.
+func (r *run) roll(ctx context.Context, s **session) error {
+	if !r.o.Until.Set() {
+		return nil
+	}
+	if len(r.result.Different) > 0 {
+		return fmt.Errorf("%w: nothing is rolled forward on tables that differ", ErrDifferent)
+	}
+	if r.o.Roller == nil {
+		return errors.New("there is nobody to roll forward")
+	}
+	// From here on all that comes before is done, and binary logs change what it left.
+	if err := r.again(ctx, s, func(s *session) error { return setState(ctx, s, claimed, rolling) }); err != nil {
+		return err
+	}
+	done, err := r.o.Roller.Roll(ctx, Roll{Backup: r.header, Into: r.o.Into, Until: r.o.Until, Wants: r.choice.table, Target: r.choice.target, Setup: r.setup})
+	if err != nil {
+		return fmt.Errorf("roll forward: %w", err)
+	}
+	r.result.Rolled = &done
+	return nil
+}
+
+// rolling stands in the journal for the roll forward.
+var rolling = &table{id: tableID("", "roll forward")}
+
+// spent adds the time since began to a phase.
+func (r *run) spent(phase *float64, began time.Time) {
+	r.mu.Lock()
+	*phase += time.Since(began).Seconds()
+	r.mu.Unlock()
+	r.progress()
+}
+
+func (r *run) progress() {
+	if r.o.Progress == nil {
+		return
+	}
+	r.mu.Lock()
+	stage := r.stage
+	r.mu.Unlock()
+	r.o.Progress(Progress{Stage: stage, Bytes: r.bytes.Load(), Total: 2 * r.plan.Bytes, Tables: r.done.Load(), Of: r.plan.Tables})
+}
+
+func (r *run) notef(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	const most = 1000
+	if len(r.notes) < most {
+		r.notes = append(r.notes, fmt.Sprintf(format, args...))
+	}
+}
+
+// report takes the result of a table.
+func (r *run) report(t TableResult) {
+	r.mu.Lock()
+	r.result.Tables++
+	r.result.Rows += t.Rows
+	r.result.Bytes += t.Bytes
+	const most = 1000
+	if !t.Equal && len(r.result.Different) < most {
+		r.result.Different = append(r.result.Different, t)
+	}
+	r.mu.Unlock()
+	r.done.Add(1)
+	if r.o.Table != nil {
+		r.o.Table(t)
+	}
+	r.progress()
+}

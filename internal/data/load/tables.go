@@ -1,0 +1,431 @@
+package load
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rissodb/risso/internal/data/chunk"
+	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// laterBytes is the size from which on a table's keys are made after its rows.
+const laterBytes = 4 << 20
+
+// emptyAtOnce is how many empty tables are one task.
+const emptyAtOnce = 64
+
+// loadTables makes all tables, loads their rows and compares them.
+func (r *run) loadTables(ctx context.Context) error {
+	slices.SortStableFunc(r.tables, func(a, b ref) int { return cmp.Compare(b.bytes, a.bytes) })
+	next := 0
+	p := &pool{}
+	p.source = func() (task, error) {
+		if next == len(r.tables) {
+			return nil, nil
+		}
+		if r.tables[next].bytes == 0 {
+			list := r.tables[next:min(next+emptyAtOnce, len(r.tables))]
+			next += len(list)
+			return func(ctx context.Context, s **session) error { return r.smallTables(ctx, s, p, list) }, nil
+		}
+		list := r.tables[next : next+1]
+		next++
+		return func(ctx context.Context, s **session) error { return r.smallTables(ctx, s, p, list) }, nil
+	}
+	return r.runTasks(ctx, r.threads, p)
+}
+
+// smallTables makes tables; the rows of one that has one chunk are loaded at once, else its chunks become tasks.
+func (r *run) smallTables(ctx context.Context, s **session, p *pool, refs []ref) error {
+	var list []*table
+	for _, at := range refs {
+		l, err := r.spool.get(at)
+		if err != nil {
+			return err
+		}
+		t, err := r.newTable(l.Table)
+		if err != nil {
+			return err
+		}
+		list = append(list, t)
+	}
+	states := make([]state, len(list))
+	err := r.again(ctx, s, func(s *session) error { return r.makeTables(ctx, s, list, states) })
+	if err != nil {
+		return err
+	}
+	for i, t := range list {
+		if err := r.fill(ctx, s, p, t, states[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// newTable prepares a table.
+func (r *run) newTable(m *repo.Table) (*table, error) {
+	t := &table{Table: *m}
+	t.schema, t.name = r.choice.target(m.Schema, m.Name)
+	t.id = tableID(t.schema, t.name)
+	var err error
+	if t.shape, err = mysql.ParseTable(m.Schema, m.Create); err != nil {
+		return nil, err
+	}
+	t.shape.Schema, t.shape.Name = t.schema, t.name
+	t.key, _ = chunk.KeyOf(t.shape)
+	create, err := r.translate(m.Create)
+	if err != nil {
+		return nil, err
+	}
+	if t.def, err = parseTable(create); err != nil {
+		return nil, fmt.Errorf("%s.%s: %w", m.Schema, m.Name, err)
+	}
+	t.def = t.def.inherit()
+	engine := t.def.engine()
+	t.transacts = r.transactional[strings.ToLower(engine)]
+	big := strings.EqualFold(engine, "InnoDB") && m.Bytes >= laterBytes
+	if r.foreignLater(t) {
+		t.def, t.foreign = t.def.foreignKeys()
+	}
+	if big {
+		t.def, t.later = t.def.secondaryKeys()
+	}
+	t.statements()
+	if r.serialAuto && slices.ContainsFunc(t.shape.Columns, func(c mysql.TableColumn) bool { return c.Auto }) {
+		if r.threads > 2 && t.Bytes*int64(r.threads) > 2*r.plan.Bytes {
+			t.inserts.Store(true)
+		} else {
+			t.lane = new(lane)
+		}
+	}
+	t.left.Store(int64(len(m.Chunks)))
+	t.toSum = len(m.Chunks)
+	return t, nil
+}
+
+// foreignLater says whether a table's foreign keys have to wait: they need keys of their own or of another table, which are
+// made after its rows.
+func (r *run) foreignLater(t *table) bool {
+	_, keys := t.def.foreignKeys()
+	if len(keys) == 0 {
+		return false
+	}
+	if r.keysLater[tableKey(t.Schema, t.Name)] {
+		return true
+	}
+	for _, k := range keys {
+		if schema, name := references(k, t.Schema); r.keysLater[tableKey(schema, name)] {
+			return true
+		}
+	}
+	return false
+}
+
+// tableKey names a table for a set; names that differ in their letters' case only are taken for one.
+func tableKey(schema, name string) string { return strings.ToLower(schema + "\x00" + name) }
+
+// makeTables makes those tables that are not there, and tells how far the others are.
+func (r *run) makeTables(ctx context.Context, s *session, list []*table, states []state) error {
+	began := time.Now()
+	defer func() { r.spent(&r.phases.Create, began) }()
+	var fresh []*table
+	for i, t := range list {
+		if states[i] != absent {
+			continue
+		}
+		if r.resumed || t.resumed {
+			st, err := r.readState(ctx, s, t)
+			if err != nil {
+				return err
+			}
+			states[i] = st
+			if t.resumed = true; st >= created && st < loaded && !t.transacts {
+				states[i] = claimed // rows of a statement that was cut off are in
+			}
+		}
+		if states[i] <= claimed {
+			fresh = append(fresh, t)
+		}
+	}
+	if len(fresh) == 0 {
+		return nil
+	}
+	if err := setState(ctx, s, claimed, fresh...); err != nil {
+		return err
+	}
+	for _, t := range fresh {
+		if t.resumed || r.o.Overwrite {
+			if err := s.Exec(ctx, "DROP TABLE IF EXISTS "+t.quoted()); err != nil {
+				return fmt.Errorf("%s: %w", t.quoted(), err)
+			}
+			if err := forget(ctx, s, t); err != nil {
+				return err
+			}
+		}
+		t.resumed = true // should the session break now
+		if err := s.use(ctx, t.schema); err != nil {
+			return err
+		}
+		if err := s.Exec(ctx, t.def.statement(mysql.Quote(t.name))); err != nil {
+			return fmt.Errorf("make %s: %w", t.quoted(), err)
+		}
+	}
+	if err := setState(ctx, s, created, fresh...); err != nil {
+		return err
+	}
+	for i, t := range list {
+		if states[i] <= claimed {
+			states[i], t.resumed = created, false
+		}
+	}
+	return nil
+}
+
+// fill gets the rows of a table under way.
+func (r *run) fill(ctx context.Context, s **session, p *pool, t *table, st state) error {
+	if st == equal {
+		r.bytes.Add(2 * t.Bytes)
+		r.report(t.result(chunk.Rows{}, true))
+		return nil
+	}
+	if st >= loaded {
+		r.bytes.Add(t.Bytes)
+		return r.finish(ctx, s, p, t, st)
+	}
+	if len(t.Chunks) == 0 {
+		return r.finish(ctx, s, p, t, loaded)
+	}
+	if len(t.Chunks) == 1 {
+		return r.chunkTask(ctx, s, p, t, 0)
+	}
+	tasks := make([]task, len(t.Chunks))
+	for i := range t.Chunks {
+		tasks[i] = func(ctx context.Context, s **session) error { return r.chunkTask(ctx, s, p, t, i) }
+	}
+	p.push(t.lane, tasks...)
+	return nil
+}
+
+// chunkTask loads a chunk; with the last one the table is finished.
+func (r *run) chunkTask(ctx context.Context, s **session, p *pool, t *table, number int) error {
+	began := time.Now()
+	if err := r.loadChunk(ctx, s, t, number); err != nil {
+		return err
+	}
+	r.spent(&r.phases.Load, began)
+	if t.left.Add(-1) > 0 {
+		return nil
+	}
+	if len(t.Chunks) > 1 || len(t.later) > 0 {
+		if err := r.again(ctx, s, func(s *session) error { return setState(ctx, s, loaded, t) }); err != nil {
+			return err
+		}
+	}
+	return r.finish(ctx, s, p, t, loaded)
+}
+
+// finish makes a table's keys and has it compared.
+func (r *run) finish(ctx context.Context, s **session, p *pool, t *table, st state) error {
+	if st < indexed && len(t.later) > 0 {
+		began := time.Now()
+		err := r.again(ctx, s, func(s *session) error { return r.makeKeys(ctx, s, t) })
+		if err != nil {
+			return fmt.Errorf("make the keys of %s: %w", t.quoted(), err)
+		}
+		r.spent(&r.phases.Index, began)
+	}
+	if len(t.foreign) > 0 {
+		r.mu.Lock()
+		r.foreign = append(r.foreign, foreignJob{schema: t.schema, name: t.name, keys: t.foreign})
+		r.mu.Unlock()
+	}
+	if len(t.Chunks) <= 1 || t.key.Cuts == 0 {
+		return r.compareTask(ctx, s, t, chunk.Range{}, -1)
+	}
+	tasks := make([]task, len(t.Chunks))
+	for i, c := range t.Chunks {
+		tasks[i] = func(ctx context.Context, s **session) error {
+			return r.compareTask(ctx, s, t, chunk.Range{Lower: c.Lower, Upper: c.Upper}, i)
+		}
+	}
+	p.push(nil, tasks...)
+	return nil
+}
+
+// makeKeys makes the keys that were left out, all that are not there in one statement, so that the rows are read once.
+func (r *run) makeKeys(ctx context.Context, s *session, t *table) error {
+	there, err := r.defined(ctx, s, t.schema, t.name)
+	if err != nil {
+		return err
+	}
+	var adds []string
+	for _, k := range t.later {
+		if !slices.ContainsFunc(there.items, func(item string) bool { return keyName(item) == keyName(k) }) {
+			adds = append(adds, "ADD "+k)
+		}
+	}
+	if len(adds) > 0 {
+		if err := s.Exec(ctx, "ALTER TABLE /* risso: restore */ "+t.quoted()+" "+strings.Join(adds, ", ")); err != nil {
+			return err
+		}
+	}
+	return setState(ctx, s, indexed, t)
+}
+
+// defined reads a table's definition from the target.
+func (r *run) defined(ctx context.Context, s *session, schema, name string) (definition, error) {
+	var create string
+	err := s.Query(ctx, "SHOW CREATE TABLE "+mysql.Quote(schema)+"."+mysql.Quote(name), func(row [][]byte) error {
+		create = string(row[1])
+		return nil
+	})
+	if err != nil {
+		return definition{}, err
+	}
+	return parseTable(create)
+}
+
+// keyName is what a key is called; "" for what is no key.
+func keyName(item string) string {
+	item, _ = strings.CutPrefix(item, "UNIQUE ")
+	rest, ok := strings.CutPrefix(item, "KEY ")
+	if !ok {
+		return ""
+	}
+	name, _, _ := unquoted(rest)
+	return name
+}
+
+// compareTask reads rows back and adds them up; number -1 is the whole table. The last one of a table says whether it is the same.
+func (r *run) compareTask(ctx context.Context, s **session, t *table, within chunk.Range, number int) error {
+	began := time.Now()
+	for _, b := range []chunk.Bound{within.Lower, within.Upper} {
+		if err := t.key.Check(b); err != nil {
+			return fmt.Errorf("%s: %w", t.quoted(), err)
+		}
+	}
+	var rows chunk.Rows
+	err := r.again(ctx, s, func(s *session) error {
+		rows = chunk.Rows{}
+		return s.Select(ctx, chunk.Select(t.shape, t.key, within, "restore: are all rows there?"), &rows)
+	})
+	if err != nil {
+		return fmt.Errorf("compare %s: %w", t.quoted(), err)
+	}
+	r.spent(&r.phases.Compare, began)
+	t.mu.Lock()
+	t.sum.Sum.Add(rows.Sum)
+	t.sum.Count += rows.Count
+	t.sum.Bytes += rows.Bytes
+	if number >= 0 {
+		r.bytes.Add(t.Chunks[number].Bytes)
+		if c := t.Chunks[number]; t.note == "" && (rows.Sum.String() != c.Sum || rows.Count != c.Rows) {
+			t.note = fmt.Sprintf("chunk %d, behind (%s): %d rows for %d", number+1, strings.Join(c.Lower, ", "), rows.Count, c.Rows)
+		}
+		t.toSum--
+	} else {
+		r.bytes.Add(t.Bytes)
+		t.toSum = 0
+	}
+	last, sum := t.toSum == 0, t.sum
+	t.mu.Unlock()
+	if !last {
+		return nil
+	}
+	res := t.result(sum, false)
+	if res.Equal {
+		if err := r.again(ctx, s, func(s *session) error { return setState(ctx, s, equal, t) }); err != nil {
+			return err
+		}
+	}
+	r.report(res)
+	return nil
+}
+
+// result compares what was read back with the manifest. known says that an earlier run did, and found it equal.
+func (t *table) result(got chunk.Rows, known bool) TableResult {
+	res := TableResult{Schema: t.schema, Table: t.name, Rows: got.Count, Bytes: got.Bytes, Sum: got.Sum.String()}
+	want := t.Sum
+	if want == "" {
+		want = chunk.Sum{}.String()
+	}
+	if known {
+		res.Rows, res.Bytes, res.Sum = t.Rows, t.Bytes, want
+	}
+	res.Equal = res.Rows == t.Rows && res.Sum == want
+	if !res.Equal {
+		res.Wants = strconv.FormatInt(t.Rows, 10) + " rows, sum " + want
+		if t.note != "" {
+			res.Wants += "; the first chunk that differs: " + t.note
+		}
+	}
+	return res
+}
+
+// foreignJob is foreign keys that wait for all tables.
+type foreignJob struct {
+	schema, name string
+	keys         []string
+}
+
+// makeForeignKeys makes the foreign keys that had to wait. Rows are not looked through: foreign_key_checks is off.
+func (r *run) makeForeignKeys(ctx context.Context) error {
+	next := 0
+	p := &pool{}
+	p.source = func() (task, error) {
+		if next == len(r.foreign) {
+			return nil, nil
+		}
+		job := r.foreign[next]
+		next++
+		return func(ctx context.Context, s **session) error {
+			err := r.again(ctx, s, func(s *session) error { return r.addForeignKeys(ctx, s, job) })
+			if err != nil {
+				return fmt.Errorf("make the foreign keys of %s.%s: %w", mysql.Quote(job.schema), mysql.Quote(job.name), err)
+			}
+			return nil
+		}, nil
+	}
+	return r.runTasks(ctx, min(r.threads, max(1, len(r.foreign))), p)
+}
+
+func (r *run) addForeignKeys(ctx context.Context, s *session, job foreignJob) error {
+	there, err := r.defined(ctx, s, job.schema, job.name)
+	if err != nil {
+		return err
+	}
+	_, has := there.foreignKeys()
+	var adds []string
+	for _, k := range job.keys {
+		if !slices.Contains(has, k) {
+			adds = append(adds, "ADD "+k)
+		}
+	}
+	if len(adds) == 0 {
+		return nil
+	}
+	if err := s.use(ctx, job.schema); err != nil {
+		return err
+	}
+	return s.Exec(ctx, "ALTER TABLE /* risso: restore */ "+mysql.Quote(job.name)+" "+strings.Join(adds, ", "))
+}
+
+// engine is the storage engine that a definition names.
+func (d definition) engine() string {
+	i := strings.Index(d.tail, "ENGINE=")
+	if i < 0 {
+		return ""
+	}
+	rest := d.tail[i+len("ENGINE="):]
+	end := strings.IndexAny(rest, " \n,;")
+	if end < 0 {
+		end = len(rest)
+	}
+	return rest[:end]
+}

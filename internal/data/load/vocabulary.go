@@ -1,0 +1,303 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// vocabulary is what the target knows of words that stand in definitions.
+type vocabulary struct {
+	collations, charsets, engines, logins map[string]bool
+}
+
+// readVocabulary asks the target.
+func (r *run) readVocabulary(ctx context.Context, s *session) error {
+	k := vocabulary{collations: map[string]bool{}, charsets: map[string]bool{}, engines: map[string]bool{}, logins: map[string]bool{}}
+	r.transactional = map[string]bool{}
+	questions := []struct {
+		query string
+		row   func(map[string]string)
+	}{
+		// MariaDB 10.10 has collations that go with several character sets: their full names stand in a column of their own.
+		{"SELECT /* risso: which collations? */ * FROM information_schema.COLLATION_CHARACTER_SET_APPLICABILITY", func(m map[string]string) {
+			k.collations[m["COLLATION_NAME"]], k.collations[m["FULL_COLLATION_NAME"]], k.charsets[m["CHARACTER_SET_NAME"]] = true, true, true
+		}},
+		{"SELECT /* risso: which engines? */ ENGINE, SUPPORT, TRANSACTIONS FROM information_schema.ENGINES", func(m map[string]string) {
+			name := strings.ToLower(m["ENGINE"])
+			k.engines[name] = m["SUPPORT"] == "YES" || m["SUPPORT"] == "DEFAULT"
+			r.transactional[name] = m["TRANSACTIONS"] == "YES"
+		}},
+		{"SELECT /* risso: which ways to log in? */ PLUGIN_NAME FROM information_schema.PLUGINS WHERE PLUGIN_TYPE = 'AUTHENTICATION' AND PLUGIN_STATUS = 'ACTIVE'", func(m map[string]string) {
+			k.logins[m["PLUGIN_NAME"]] = true
+		}},
+	}
+	for _, q := range questions {
+		rows, err := s.QueryMaps(ctx, q.query)
+		if err != nil {
+			return err
+		}
+		for _, m := range rows {
+			q.row(m)
+		}
+	}
+	// Sequences and views name themselves as engines and are none.
+	k.engines["merge"], k.engines["mrg_myisam"] = k.engines["mrg_myisam"], k.engines["mrg_myisam"]
+	r.known = k
+	return nil
+}
+
+// foreign says whether the backup is of another flavour or series than the target: then its words have to be looked at.
+func (r *run) foreignServer() bool {
+	h := r.header.Server
+	return h.Flavour == string(fleet.FlavourMariaDB) != r.server.MariaDB() || h.Number/100 != r.server.Number/100
+}
+
+// mapName is the word that stands for a character set or collation in the target.
+func (r *run) mapName(name string) string {
+	if to, ok := r.mapped[name]; ok {
+		return to
+	}
+	return name
+}
+
+// learnName finds out what stands for a character set, or a collation, that a definition names.
+func (r *run) learnName(name string, collation bool, where string) {
+	words := r.known.charsets
+	if collation {
+		words = r.known.collations
+	}
+	if name == "" || words[name] || name == "binary" {
+		return
+	}
+	if _, ok := r.mapped[name]; ok {
+		return
+	}
+	to, safe := otherName(name, words)
+	r.mapped[name] = name
+	if to == "" {
+		r.find(where, "character set or collation "+name+" is not known here", "")
+		return
+	}
+	r.mapped[name] = to
+	if !safe {
+		r.find(where, "collation "+name+" is not known here; "+to+" sorts and compares a little differently", to)
+	}
+}
+
+// otherName gives what stands for a character set or collation that the target does not know. safe says that it is the same
+// under another name. MySQL 8.0's collations of UCA 9.0 and MariaDB's of UCA 14.0 compare alike but for new scripts; both
+// differ from UCA 5.2 in little, which every server has.
+func otherName(name string, known map[string]bool) (to string, safe bool) {
+	if rest, ok := strings.CutPrefix(name, "utf8mb3"); ok && known["utf8"+rest] {
+		return "utf8" + rest, true
+	}
+	if rest, ok := strings.CutPrefix(name, "utf8_"); ok && known["utf8mb3_"+rest] {
+		return "utf8mb3_" + rest, true
+	}
+	if name == "utf8" && known["utf8mb3"] {
+		return "utf8mb3", true
+	}
+	if !strings.HasPrefix(name, "utf8mb4_") && !strings.HasPrefix(name, "uca1400_") {
+		return "", false
+	}
+	candidates := []string{"utf8mb4_0900_ai_ci", "utf8mb4_uca1400_ai_ci", "utf8mb4_unicode_520_ci", "utf8mb4_unicode_ci"}
+	switch {
+	case strings.HasSuffix(name, "_bin"):
+		candidates = []string{"utf8mb4_0900_bin", "utf8mb4_bin"}
+	case strings.HasSuffix(name, "_cs"):
+		candidates = []string{"utf8mb4_0900_as_cs", "utf8mb4_uca1400_as_cs", "utf8mb4_bin"}
+	case strings.HasSuffix(name, "_as_ci"):
+		candidates = []string{"utf8mb4_0900_as_ci", "utf8mb4_uca1400_as_ci"}
+	}
+	for _, c := range candidates {
+		if known[c] {
+			return c, false
+		}
+	}
+	return "", false
+}
+
+// words walks over a definition and hands each word that stands outside of quotes to f, with the word before it; f gives what
+// takes its place.
+func words(s string, f func(before, word string) string) string {
+	var b strings.Builder
+	before := ""
+	for i := 0; i < len(s); {
+		c := s[i]
+		switch {
+		case c == '`' || c == '\'' || c == '"':
+			end := skipQuoted(s, i)
+			b.WriteString(s[i:end])
+			before, i = "", end
+		case isWordByte(c):
+			end := i
+			for end < len(s) && isWordByte(s[end]) {
+				end++
+			}
+			b.WriteString(f(before, s[i:end]))
+			before, i = s[i:end], end
+		default:
+			b.WriteByte(c)
+			i++
+		}
+	}
+	return b.String()
+}
+
+func isWordByte(c byte) bool {
+	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+}
+
+// namesCharset says what the word behind another one names.
+func namesCharset(before string) (charset, collation bool) {
+	switch strings.ToUpper(before) {
+	case "CHARSET", "SET": // CHARACTER SET; no other SET of a definition is followed by a name of one
+		return true, false
+	case "COLLATE":
+		return false, true
+	}
+	return false, false
+}
+
+// translate puts a definition into the target's words.
+func (r *run) translate(create string) (string, error) {
+	if !r.foreignServer() {
+		return create, nil
+	}
+	return words(create, func(before, word string) string {
+		if charset, collation := namesCharset(before); charset || collation {
+			return r.mapName(word)
+		}
+		if before == "ENGINE" {
+			if to, ok := r.mapped["ENGINE "+word]; ok {
+				return to
+			}
+		}
+		return word
+	}), nil
+}
+
+// find notes what cannot come along as it is.
+func (r *run) find(what, reason, mapped string) {
+	f := Finding{What: what, Reason: reason, Mapped: mapped}
+	if len(r.plan.Findings) < maxFindings && !slices.Contains(r.plan.Findings, f) {
+		r.plan.Findings = append(r.plan.Findings, f)
+	}
+}
+
+const maxFindings = 1000
+
+// findings puts what has no substitute first.
+func (r *run) findings() []Finding {
+	list := slices.Clone(r.plan.Findings)
+	slices.SortStableFunc(list, func(a, b Finding) int {
+		switch {
+		case (a.Mapped == "") == (b.Mapped == ""):
+			return 0
+		case a.Mapped == "":
+			return -1
+		}
+		return 1
+	})
+	return list
+}
+
+// inspectTable looks at the words of a table's definition.
+func (r *run) inspectTable(t *repo.Table) error {
+	name := mysql.Quote(t.Schema) + "." + mysql.Quote(t.Name)
+	def, err := parseTable(t.Create)
+	if err != nil {
+		return fmt.Errorf("%s: %w: %w", name, repo.ErrDamaged, err)
+	}
+	if t.Bytes >= laterBytes && strings.EqualFold(def.engine(), "InnoDB") {
+		if _, keys := def.secondaryKeys(); len(keys) > 0 {
+			r.keysLater[tableKey(t.Schema, t.Name)] = true
+		}
+	}
+	engine := def.engine()
+	if !r.known.engines[strings.ToLower(engine)] {
+		if r.transactional["innodb"] && strings.EqualFold(engine, "Aria") {
+			r.mapped["ENGINE "+engine] = "InnoDB"
+			r.find("table "+name, "engine "+engine+" is not here", "InnoDB")
+		} else {
+			r.find("table "+name, "engine "+engine+" is not here", "")
+			r.leftOut["table\x00"+t.Schema+"\x00"+t.Name] = true
+		}
+	}
+	if r.foreignServer() {
+		r.inspectWords("table "+name, t.Create)
+	}
+	return nil
+}
+
+// inspectWords looks for character sets and collations.
+func (r *run) inspectWords(where, create string) {
+	words(create, func(before, word string) string {
+		charset, collation := namesCharset(before)
+		if strings.EqualFold(word, "utf8mb3") || strings.EqualFold(word, "utf8") { // every server knows both as words
+			return word
+		}
+		if charset && strings.ToLower(word) == word || collation {
+			r.learnName(word, collation, where)
+		}
+		return word
+	})
+}
+
+// inspectObject looks whether the target can have an object.
+func (r *run) inspectObject(o *repo.Object) {
+	where := string(o.Kind) + " " + objectName(o)
+	leave := func(reason string) {
+		r.find(where, reason, "")
+		r.leftOut[objectKey(o)] = true
+	}
+	switch o.Kind {
+	case repo.Sequence, repo.Package, repo.PackageBody:
+		if !r.server.MariaDB() {
+			leave("only MariaDB has such")
+		}
+	case repo.Account:
+		if r.header.Server.Flavour == string(fleet.FlavourMariaDB) != r.server.MariaDB() {
+			leave("accounts of MySQL and MariaDB do not go over into each other")
+		} else if p := loginOf(o.Create); p != "" && !r.known.logins[p] {
+			leave("the way to log in " + p + " is not here")
+		}
+	case repo.Trigger:
+		if _, ok := r.choice.rename[[2]string{o.Schema, o.Table}]; ok {
+			r.plan.Notes = append(r.plan.Notes, where+" stays away: its table comes back under another name")
+		}
+	}
+	if r.foreignServer() {
+		for _, c := range []string{o.Collation, o.Database} {
+			r.learnName(c, true, where)
+		}
+		if o.Kind != repo.Account {
+			r.inspectWords(where, o.Create)
+		}
+	}
+}
+
+// loginOf is the authentication plug-in that a CREATE USER names, or "".
+func loginOf(create string) (plugin string) {
+	for _, word := range []string{" IDENTIFIED WITH ", " IDENTIFIED VIA "} {
+		_, rest, ok := strings.Cut(create, word)
+		if !ok {
+			continue
+		}
+		if strings.HasPrefix(rest, "'") {
+			return rest[1:max(1, skipQuoted(rest, 0)-1)]
+		}
+		end := strings.IndexAny(rest, " ;")
+		if end < 0 {
+			end = len(rest)
+		}
+		return rest[:end]
+	}
+	return ""
+}

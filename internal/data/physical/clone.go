@@ -1,0 +1,480 @@
+package physical
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/journal"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// cloneJournal is the kind of journal that says what a backup by CLONE has to put back.
+const cloneJournal = "clone"
+
+// cloneOld is what has to be put back: the directory of the copy goes, and the plug-in where it was not there before.
+type cloneOld struct {
+	Dir       string `json:"dir"`
+	Uninstall bool   `json:"uninstall"`
+}
+
+// cloneDirPrefix begins the name of the directory in which the server writes its copy.
+const cloneDirPrefix = "risso-clone-"
+
+// The statements that change the server.
+const (
+	installClone   = "INSTALL PLUGIN clone SONAME 'mysql_clone.so'"
+	uninstallClone = "UNINSTALL PLUGIN clone"
+)
+
+// planClone says what a backup by CLONE does.
+func (j *job) planClone(ctx context.Context) error {
+	state, err := j.conn.PluginState(ctx, "clone")
+	if err != nil {
+		return err
+	}
+	if j.WorkDir == "" {
+		j.WorkDir, err = j.workDir(ctx)
+		if err != nil {
+			return err
+		}
+	}
+	switch state {
+	case "ACTIVE":
+	case "":
+		j.plan.Changes = append(j.plan.Changes, installClone, uninstallClone+" (at the end, also by the next run after a kill)")
+	default:
+		return hinted("take it out of the option file's plugin-load, or restart the server with clone=ON", "the plug-in clone is %s", state)
+	}
+	j.plan.Steps = append(j.plan.Steps,
+		fmt.Sprintf("CLONE LOCAL DATA DIRECTORY below %s: the server writes a copy of its InnoDB files there, %d MB as far as known, while it goes on", j.WorkDir, j.plan.Bytes>>20),
+		"start a second server on the copy for a moment, without network and without a binary log: it applies the redo log and says which position the copy is of",
+		"store the files in parts, compressed, and remove the copy")
+	other, err := j.otherEngines(ctx)
+	if err != nil {
+		return err
+	}
+	if len(other) > 0 {
+		j.plan.Notes = append(j.plan.Notes, "CLONE copies InnoDB only: these tables will be empty: "+strings.Join(other, ", "))
+	}
+	return room(j.WorkDir, j.plan.Bytes)
+}
+
+// workDir is where the copy lies on its way: beside the data directory, as that disk holds as much already, else in the
+// server's directory for temporary files.
+func (j *job) workDir(ctx context.Context) (string, error) {
+	dir := filepath.Dir(strings.TrimRight(j.server.DataDir, "/"))
+	if unix.Access(dir, unix.W_OK) == nil {
+		return dir, nil
+	}
+	return j.conn.Text(ctx, "SELECT /* risso: where may the server write? */ @@tmpdir")
+}
+
+// room makes sure that the copy fits.
+func room(dir string, need int64) error {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return hinted("give another --work-dir", "look at %s: %w", dir, err)
+	}
+	if free := int64(st.Bavail) * st.Bsize; free < need+need/20 {
+		return hinted("give another --work-dir with more room, which the server may write to", "%s has room for %d MB, the copy needs %d", dir, free>>20, need>>20)
+	}
+	return nil
+}
+
+// otherEngines are the tables of users that CLONE leaves empty.
+func (j *job) otherEngines(ctx context.Context) (list []string, err error) {
+	rows, err := j.conn.Maps(ctx, `SELECT /* risso: what CLONE leaves out */ TABLE_SCHEMA AS s, TABLE_NAME AS t, ENGINE AS e FROM information_schema.TABLES
+		WHERE TABLE_TYPE = 'BASE TABLE' AND ENGINE <> 'InnoDB' AND TABLE_SCHEMA NOT IN ('mysql', 'sys', 'performance_schema', 'information_schema') LIMIT 101`)
+	if err != nil {
+		return nil, fmt.Errorf("look for tables without InnoDB: %w", err)
+	}
+	for _, r := range rows[:min(100, len(rows))] {
+		list = append(list, fmt.Sprintf("%s.%s (%s)", r["s"], r["t"], r["e"]))
+	}
+	if len(rows) > 100 {
+		list = append(list, "and more")
+	}
+	return list, nil
+}
+
+// runClone lets the server copy itself and stores the copy. What it changes is put back, whatever happens.
+func (j *job) runClone(ctx context.Context, parts *sink) (err error) {
+	if err := j.recoverClone(ctx); err != nil {
+		return err
+	}
+	install := len(j.plan.Changes) > 0
+	if install && !j.Install {
+		return hinted("allow it with --install-clone (it is taken out again at the end), or install it yourself: "+installClone, "%w: the plug-in clone is not installed", ErrConsent)
+	}
+	started, err := j.conn.Started(ctx)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp(j.WorkDir, cloneDirPrefix+"*")
+	if err != nil {
+		return hinted("give another --work-dir, which the server and Risso may write to", "make a directory for the copy: %w", err)
+	}
+	back, err := journal.Write(j.JournalDir, cloneJournal, j.server, started, cloneOld{Dir: dir, Uninstall: install})
+	if err != nil {
+		return errors.Join(err, os.Remove(dir))
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+		defer cancel()
+		if perr := j.putBack(ctx, back, cloneOld{Dir: dir, Uninstall: install}); perr != nil {
+			err = errors.Join(err, perr)
+		}
+	}()
+	if err := giveTo(dir, j.server.DataDir); err != nil {
+		return err
+	}
+	if install {
+		if err := j.conn.Exec(ctx, installClone); err != nil {
+			return fmt.Errorf("%s: %w", installClone, err)
+		}
+	}
+	copied := filepath.Join(dir, "data")
+	if err := j.clone(ctx, copied); err != nil {
+		return err
+	}
+	if err := j.settle(ctx, dir, copied); err != nil {
+		return err
+	}
+	return j.send(ctx, copied, parts)
+}
+
+// recoverClone puts back what a killed backup left.
+func (j *job) recoverClone(ctx context.Context) error {
+	f, c, err := journal.Take[cloneOld](j.JournalDir, cloneJournal, j.server)
+	if errors.Is(err, journal.ErrHeld) {
+		return hinted("wait for it to end", "another risso copies this server: %w", err)
+	}
+	if err != nil || f == nil {
+		return err
+	}
+	if err := j.putBack(ctx, f, c.Old); err != nil {
+		return err
+	}
+	// The plan was made of what the killed one left.
+	j.plan.Changes = j.plan.Changes[:0]
+	state, err := j.conn.PluginState(ctx, "clone")
+	if err == nil && state == "" {
+		j.plan.Changes = append(j.plan.Changes, installClone, uninstallClone)
+	}
+	return err
+}
+
+// putBack removes the copy and the plug-in, and then the journal.
+func (j *job) putBack(ctx context.Context, f *journal.File, old cloneOld) error {
+	if err := j.endClones(ctx, old.Dir); err != nil {
+		f.Release()
+		return err
+	}
+	if strings.HasPrefix(filepath.Base(old.Dir), cloneDirPrefix) {
+		if err := os.RemoveAll(old.Dir); err != nil {
+			f.Release()
+			return fmt.Errorf("remove the copy: %w", err)
+		}
+	}
+	if old.Uninstall {
+		// A connection of its own: the one of the backup may be broken.
+		conn, err := mysql.Connect(ctx, j.Target, nil)
+		if err == nil {
+			defer conn.Close()
+			var state string
+			if state, err = conn.PluginState(ctx, "clone"); err == nil && state != "" {
+				err = conn.Exec(ctx, uninstallClone)
+			}
+		}
+		if err != nil {
+			f.Release()
+			return hinted("the next backup does it, or say "+uninstallClone+" yourself", "take the plug-in out again: %w", err)
+		}
+	}
+	return f.Remove()
+}
+
+// endClones ends what a killed Risso left running: the server goes on copying when its client is gone.
+func (j *job) endClones(ctx context.Context, dir string) error {
+	rows, err := j.conn.Maps(ctx, j.server.SessionList())
+	if err != nil {
+		return fmt.Errorf("look for a copy that goes on: %w", err)
+	}
+	for _, r := range rows {
+		if !strings.HasPrefix(r["INFO"], cloneStatement) || !strings.Contains(r["INFO"], dir) {
+			continue
+		}
+		id, err := strconv.ParseInt(r["ID"], 10, 64)
+		if err != nil {
+			return err
+		}
+		if err := mysql.Kill(ctx, j.Target, id); err != nil {
+			return fmt.Errorf("end a copy that goes on: %w", err)
+		}
+	}
+	return nil
+}
+
+// cloneStatement begins the statement that copies.
+const cloneStatement = "CLONE /* risso: backup */ LOCAL DATA DIRECTORY = "
+
+// giveTo lets the server write into a directory that Risso made: where Risso is root, the server is somebody else.
+func giveTo(dir, datadir string) error {
+	var st unix.Stat_t
+	if err := unix.Stat(datadir, &st); err != nil {
+		return fmt.Errorf("the server's files: %w", err)
+	}
+	if os.Geteuid() == int(st.Uid) {
+		return nil
+	}
+	if err := os.Chown(dir, int(st.Uid), int(st.Gid)); err != nil {
+		return hinted("run Risso as the user that the server runs as, or as root", "let the server write the copy: %w", err)
+	}
+	return nil
+}
+
+// clone runs CLONE on a session of its own. When ctx ends, the statement is ended too.
+func (j *job) clone(ctx context.Context, dir string) error {
+	conn, err := mysql.Connect(ctx, j.Target.WithPatience(0), nil)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	watch, stop := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() { // ends with stop
+		defer close(done)
+		j.watchClone(watch)
+	}()
+	err = conn.Exec(ctx, cloneStatement+"'"+strings.ReplaceAll(strings.ReplaceAll(dir, `\`, `\\`), "'", "''")+"'")
+	stop()
+	<-done
+	j.header.Snapshot = time.Now().UTC()
+	if ctx.Err() != nil {
+		// The driver has closed its end; the server goes on copying until it is told.
+		kctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		return errors.Join(context.Cause(ctx), mysql.Kill(kctx, j.Target, conn.Server.ConnectionID))
+	}
+	if err == nil {
+		return nil
+	}
+	hint := ""
+	switch text := err.Error(); {
+	case mysql.ClassOf(err) == mysql.ClassPrivilege:
+		hint = j.plan.Needs
+	case strings.Contains(text, "errno: 13"), strings.Contains(text, "Permission denied"):
+		hint = "the server may not write there (also AppArmor and SELinux forbid it): give a --work-dir that it may write to"
+	}
+	return hinted(hint, "CLONE: %w", err)
+}
+
+// watchClone tells how far CLONE is.
+func (j *job) watchClone(ctx context.Context) {
+	t := time.NewTicker(500 * time.Millisecond)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		rows, err := j.conn.Maps(ctx, "SELECT /* risso: how far is CLONE? */ COALESCE(SUM(ESTIMATE), 0) AS e, COALESCE(SUM(DATA), 0) AS d FROM performance_schema.clone_progress")
+		if err != nil || len(rows) == 0 {
+			return // it is for the eye only
+		}
+		total, _ := strconv.ParseInt(rows[0]["e"], 10, 64)
+		done, _ := strconv.ParseInt(rows[0]["d"], 10, 64)
+		j.Progress(Progress{Stage: "cloning", Done: done, Total: total})
+	}
+}
+
+// recoveryFile is where a server notes, after its first start on a clone, which position the clone is of: the times of
+// beginning and end in microseconds, file, offset, and from the fifth line on the GTID set (sql/clone_handler.cc calls it
+// CLONE_RECOVERY_FILE).
+const recoveryFile = "#clone/#status_recovery"
+
+// settle lets a second server recover the copy, and reads the position from what it notes.
+func (j *job) settle(ctx context.Context, dir, copied string) error {
+	argv, err := serverCommand(j.server.PidFile, j.server.DataDir)
+	if err != nil {
+		j.note("the position in the binary log is not known, so nothing can be rolled forward: " + err.Error())
+		return nil
+	}
+	j.Progress(Progress{Stage: "recovering the copy"})
+	args, err := j.secondServer(ctx, dir, copied)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	text := ""
+	go func() { // ends with ctx, at the latest with this function
+		for ctx.Err() == nil {
+			b, err := os.ReadFile(filepath.Join(copied, recoveryFile))
+			// The socket is made behind it: from then on the server can be ended in good order.
+			if _, serr := os.Stat(filepath.Join(dir, "s")); err == nil && serr == nil {
+				text = string(b)
+				cancel(errSettled)
+				return
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	}()
+	p := program{path: argv[0], args: append(argv[1:], args...), dir: dir, soft: true}
+	err = p.run(ctx, func(out io.Reader) error {
+		_, err := io.Copy(io.Discard, out)
+		return err
+	})
+	if !errors.Is(err, errSettled) {
+		return fmt.Errorf("recover the copy: %w", err)
+	}
+	if j.header.Position, err = recoveredPosition(text); err != nil {
+		return err
+	}
+	return nil
+}
+
+// errSettled ends the second server when it has said what it was started for.
+var errSettled = errors.New("recovered")
+
+// recoveredPosition reads a recoveryFile.
+func recoveredPosition(text string) (p repo.Position, err error) {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	if len(lines) < 4 {
+		return p, fmt.Errorf("the recovered copy notes no position: %q", text)
+	}
+	p.File = filepath.Base(lines[2])
+	if p.Offset, err = strconv.ParseInt(lines[3], 10, 64); err != nil {
+		return p, fmt.Errorf("the recovered copy notes no position: %q", text)
+	}
+	if lines[2] == "" {
+		p.File = ""
+	}
+	p.GTIDSet = strings.Join(lines[4:], "")
+	return p, nil
+}
+
+// serverCommand is the command that runs the server's own program: all of its arguments up to the program's path, because a
+// loader may stand in front.
+func serverCommand(pidFile, datadir string) ([]string, error) {
+	if !filepath.IsAbs(pidFile) {
+		pidFile = filepath.Join(datadir, pidFile)
+	}
+	b, err := os.ReadFile(pidFile)
+	if err != nil {
+		return nil, fmt.Errorf("find the server's program: %w", err)
+	}
+	pid := strings.TrimSpace(string(b))
+	cmdline, err := os.ReadFile("/proc/" + pid + "/cmdline")
+	if err != nil {
+		return nil, fmt.Errorf("find the server's program: %w", err)
+	}
+	var argv []string
+	for _, a := range bytes.Split(bytes.TrimRight(cmdline, "\x00"), []byte{0}) {
+		argv = append(argv, string(a))
+		if base := filepath.Base(string(a)); base == "mysqld" || base == "mysqld-debug" {
+			if len(argv) == 1 { // it may be a bare name: the kernel knows the path
+				if argv[0], err = os.Readlink("/proc/" + pid + "/exe"); err != nil {
+					return nil, fmt.Errorf("find the server's program: %w", err)
+				}
+			}
+			return argv, nil
+		}
+	}
+	return nil, fmt.Errorf("process %s of %s is no mysqld", pid, pidFile)
+}
+
+// secondServer are the arguments of a server that runs on the copy for a moment: it opens no port, writes no binary log,
+// follows nobody, runs no events, and lets nobody in but through a socket in a private directory.
+func (j *job) secondServer(ctx context.Context, dir, copied string) ([]string, error) {
+	vars, err := j.conn.Variables(ctx, []string{"basedir", "plugin_dir", "lc_messages_dir", "character_sets_dir", "gtid_mode", "enforce_gtid_consistency", "lower_case_table_names",
+		"innodb_page_size", "innodb_data_file_path", "innodb_checksum_algorithm"})
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"--no-defaults", "--datadir=" + copied, "--socket=" + filepath.Join(dir, "s"), "--pid-file=" + filepath.Join(dir, "pid"), "--tmpdir=" + dir,
+		"--skip-networking", "--skip-log-bin", "--event-scheduler=OFF", "--secure-file-priv=NULL", "--innodb-buffer-pool-size=64M", "--loose-mysqlx=OFF",
+		"--loose-skip-replica-start", "--loose-skip-slave-start", "--loose-persisted-globals-load=OFF", "--loose-auto-generate-certs=OFF",
+		"--loose-caching-sha2-password-auto-generate-rsa-keys=OFF", "--loose-sha256-password-auto-generate-rsa-keys=OFF", "--loose-group-replication-start-on-boot=OFF"}
+	for name, value := range vars {
+		if value != "" {
+			args = append(args, "--"+strings.ReplaceAll(name, "_", "-")+"="+value)
+		}
+	}
+	if os.Geteuid() == 0 {
+		var st unix.Stat_t
+		if err := unix.Stat(dir, &st); err != nil {
+			return nil, err
+		}
+		args = append(args, "--user="+userName(st.Uid))
+	}
+	return args, nil
+}
+
+// cloneLeft tells what does not belong into a backup: what belongs to one running server, or what any server makes anew.
+func cloneLeft(path string) bool {
+	top, _, _ := strings.Cut(path, "/")
+	return top == "#innodb_temp" || top == "auto.cnf" || top == "mysql_upgrade_history" || strings.HasSuffix(top, ".pem") || strings.HasSuffix(top, ".dblwr") || strings.HasPrefix(top, "ibtmp")
+}
+
+// send streams the copied files into the repository.
+func (j *job) send(ctx context.Context, dir string, parts *sink) error {
+	w := newStreamWriter(parts)
+	var moved int64
+	var empty strings.Builder
+	settled := j.header.Position.File != "" || j.header.Position.GTIDSet != ""
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		rel, err := filepath.Rel(dir, path)
+		if err != nil || rel == "." {
+			return err
+		}
+		if cloneLeft(rel) || settled && strings.HasPrefix(rel, "#clone") {
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if d.IsDir() {
+			entries, err := os.ReadDir(path)
+			if len(entries) == 0 {
+				empty.WriteString(rel + "\n")
+			}
+			return err
+		}
+		if !d.Type().IsRegular() {
+			return nil
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		j.header.Stream.Files++
+		return w.file(rel, &gated{ctx: ctx, r: f, gate: j.Gate, open: func() bool { return false }, moved: func(n int64) {
+			j.Progress(Progress{Stage: "storing", Done: moved + n, Total: j.plan.Bytes})
+		}, ended: func(n int64) { moved += n }})
+	})
+	if err == nil && empty.Len() > 0 {
+		err = w.file(directoriesFile, strings.NewReader(empty.String()))
+	}
+	return err
+}

@@ -1,0 +1,238 @@
+// Package physical copies a server's files into a backup repository, and makes a data directory of them again. It runs
+// mariadb-backup, xtrabackup or the server's CLONE plug-in, whichever fits the server and is there; the repository sees one
+// stream of files, whatever made it.
+package physical
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// Gate is asked before bytes are taken from the server; it waits while the server should be spared.
+type Gate interface {
+	Pass(ctx context.Context, bytes int64) error
+}
+
+// Options say what Take does.
+type Options struct {
+	Target  mysql.Target
+	Repo    *repo.Repo
+	Name    string         // of the server, as people call it; empty: its address
+	Tool    mysql.CopyTool // empty: the best that is there
+	Threads int            // that compress; 0: 2
+
+	// Incremental builds on the newest physical backup of the same server: only pages that were changed since are stored.
+	// Where there is none, or the tool cannot, the backup is whole, and a note says why.
+	Incremental bool
+
+	LockWait        time.Duration // how long a lock request of the tool may keep others waiting; 0: 5 s
+	KillLongQueries bool          // end the statements that it waits for, once LockWait is over
+
+	Install    bool   // consent to INSTALL PLUGIN clone; it is taken out again
+	WorkDir    string // where CLONE puts the copy on its way; empty: beside the data directory, or the server's tmpdir
+	JournalDir string // where what has to be put back is kept
+
+	Gate     Gate           // nil: as fast as it goes
+	Progress func(Progress) // may be called often, from several goroutines; nil: silence
+}
+
+// Progress is how far a backup or a restore is.
+type Progress struct {
+	Stage string // what is done, in words
+	Done  int64  // bytes
+	Total int64  // 0: unknown
+}
+
+// Error is a failure with what mends it.
+type Error struct {
+	Hint string
+	Err  error
+}
+
+func (e *Error) Error() string { return e.Err.Error() }
+
+// Unwrap gives the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Errors that a caller may want to tell apart.
+var (
+	// ErrNoTool says that nothing on this machine can copy the server's files.
+	ErrNoTool = errors.New("no tool for a physical backup")
+	// ErrRemote says that the server's files lie on another machine.
+	ErrRemote = errors.New("the server's files are not on this machine")
+	// ErrConsent says that the server would have to be changed first.
+	ErrConsent = errors.New("the server has to be changed for that")
+	// ErrNotEmpty says that there are files where a backup should go.
+	ErrNotEmpty = errors.New("the directory is not empty")
+)
+
+func hinted(hint string, format string, args ...any) error {
+	return &Error{Hint: hint, Err: fmt.Errorf(format, args...)}
+}
+
+func (o *Options) defaults() {
+	if o.Threads <= 0 {
+		o.Threads = 2
+	}
+	if o.LockWait <= 0 {
+		o.LockWait = 5 * time.Second
+	}
+	if o.Name == "" {
+		o.Name = o.Target.Address()
+	}
+	if o.Progress == nil {
+		o.Progress = func(Progress) {}
+	}
+}
+
+// Plan is what Take would do.
+type Plan struct {
+	Tool     mysql.CopyTool `json:"tool"`
+	Version  string         `json:"version"` // of the tool
+	Path     string         `json:"path,omitempty"`
+	Server   string         `json:"server"`
+	Parent   string         `json:"parent,omitempty"` // the backup that it builds on
+	Bytes    int64          `json:"bytes"`            // of files, as far as known
+	Steps    []string       `json:"steps"`
+	Changes  []string       `json:"changes"` // of the server; put back at the end
+	Needs    string         `json:"needs"`   // the GRANT that the account has to have
+	Notes    []string       `json:"notes"`
+	Untested bool           `json:"untested,omitempty"` // the tool was never tried with this Risso
+}
+
+// job is a backup that is being prepared or taken.
+type job struct {
+	Options
+	conn   *mysql.Conn
+	server mysql.Server
+	plan   Plan
+	parent *repo.Header
+
+	mu     sync.Mutex // guards header.Notes while the tool runs
+	header repo.Header
+}
+
+// Prepare says what Take would do, and changes nothing.
+func Prepare(ctx context.Context, o Options) (Plan, error) {
+	j, err := newJob(ctx, o)
+	if err != nil {
+		return Plan{}, err
+	}
+	defer j.conn.Close()
+	return j.plan, nil
+}
+
+// newJob looks at the server, chooses the tool and plans. The caller closes conn.
+func newJob(ctx context.Context, o Options) (*job, error) {
+	o.defaults()
+	conn, err := mysql.Connect(ctx, o.Target, nil)
+	if err != nil {
+		return nil, err
+	}
+	j := &job{Options: o, conn: conn, server: conn.Server}
+	if err := j.prepare(ctx); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return j, nil
+}
+
+func (j *job) prepare(ctx context.Context) error {
+	j.plan = Plan{Server: string(j.server.Flavour) + " " + j.server.Version, Changes: []string{}, Steps: []string{}, Notes: []string{}}
+	if err := j.sameDisk(ctx); err != nil {
+		return err
+	}
+	if err := j.chooseTool(ctx); err != nil {
+		return err
+	}
+	j.plan.Needs = j.server.CopyGrants(j.plan.Tool)
+	j.plan.Bytes = sizeOf(j.server.DataDir)
+	if err := j.chooseParent(ctx); err != nil {
+		return err
+	}
+	if j.plan.Tool == mysql.ToolClone {
+		return j.planClone(ctx)
+	}
+	return j.planStream()
+}
+
+// sameDisk makes sure that the server's files can be reached.
+func (j *job) sameDisk(ctx context.Context) error {
+	same, why, err := j.conn.SameMachine(ctx, j.Target)
+	if err != nil {
+		return err
+	}
+	if !same {
+		return hinted("run Risso on the server's own machine, or take a logical backup: leave out --physical", "%w: %s", ErrRemote, why)
+	}
+	return readable(j.server.DataDir)
+}
+
+// Take takes a physical backup and gives its header. Until the manifest is written at the end there is no backup; when it
+// fails, or when ctx ends, what was stored of it is removed again.
+func Take(ctx context.Context, o Options) (repo.Header, error) {
+	j, err := newJob(ctx, o)
+	if err != nil {
+		return repo.Header{}, err
+	}
+	defer j.conn.Close()
+	began := time.Now().UTC()
+	j.header = repo.Header{Format: repo.Format, ID: repo.NewID(began), Kind: repo.Physical, Began: began, Tool: string(j.plan.Tool) + " " + j.plan.Version, Notes: j.plan.Notes}
+	if err := j.describe(ctx); err != nil {
+		return repo.Header{}, err
+	}
+	if err := j.Repo.Begin(ctx, j.header); err != nil {
+		return repo.Header{}, err
+	}
+	draft := repo.NewDraft()
+	defer draft.Close()
+	if err := j.store(ctx, draft); err != nil {
+		return repo.Header{}, errors.Join(err, j.abandon(ctx))
+	}
+	j.header.Ended = time.Now().UTC()
+	if err := j.Repo.Finish(ctx, j.header, draft); err != nil {
+		return repo.Header{}, errors.Join(err, j.abandon(ctx))
+	}
+	return j.header, nil
+}
+
+// abandon removes what was stored, also when the user has had enough.
+func (j *job) abandon(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	if err := j.Repo.RemoveParts(ctx, j.header.ID); err != nil {
+		return fmt.Errorf("clean up: %w", err)
+	}
+	if err := j.Repo.Abandon(ctx, j.header.ID); err != nil {
+		return fmt.Errorf("clean up: %w", err)
+	}
+	return nil
+}
+
+// store runs the tool and stores its stream.
+func (j *job) store(ctx context.Context, draft *repo.Draft) error {
+	parts, err := newSink(ctx, j.Repo, j.header.ID, j.Threads, func(p repo.Part) error { return draft.Add(repo.Line{Part: &p}) })
+	if err != nil {
+		return err
+	}
+	defer parts.Close()
+	if j.plan.Tool == mysql.ToolClone {
+		err = j.runClone(ctx, parts)
+	} else {
+		err = j.runStream(ctx, parts)
+	}
+	if cerr := parts.Close(); cerr != nil && (err == nil || errors.Is(err, cerr)) {
+		return cerr // storing failed: the rest follows from it
+	}
+	if err != nil {
+		return err
+	}
+	j.header.Bytes, j.header.Stored = parts.sizes()
+	return nil
+}

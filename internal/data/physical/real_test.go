@@ -1,0 +1,355 @@
+package physical
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/sandbox"
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
+)
+
+// folder is the plainest place there is.
+type folder string
+
+func (f folder) path(key string) string { return filepath.Join(string(f), filepath.FromSlash(key)) }
+
+func (f folder) Put(_ context.Context, key string, r io.Reader) error {
+	if err := os.MkdirAll(filepath.Dir(f.path(key)), 0o700); err != nil {
+		return err
+	}
+	w, err := os.Create(f.path(key) + ".new")
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	if _, err := io.Copy(w, r); err != nil {
+		return err
+	}
+	return os.Rename(w.Name(), f.path(key))
+}
+
+func (f folder) Get(_ context.Context, key string) (io.ReadCloser, error) {
+	return os.Open(f.path(key))
+}
+
+func (f folder) Size(_ context.Context, key string) (int64, error) {
+	st, err := os.Stat(f.path(key))
+	if err != nil {
+		return 0, err
+	}
+	return st.Size(), nil
+}
+
+func (f folder) List(_ context.Context, prefix string, each func(string, int64) error) error {
+	return filepath.WalkDir(string(f), func(p string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		rel, err := filepath.Rel(string(f), p)
+		if err != nil || !strings.HasPrefix(filepath.ToSlash(rel), prefix) {
+			return err
+		}
+		st, err := d.Info()
+		if err != nil {
+			return err
+		}
+		return each(filepath.ToSlash(rel), st.Size())
+	})
+}
+
+func (f folder) Delete(_ context.Context, key string) error {
+	if err := os.Remove(f.path(key)); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+func newRepo(t *testing.T) (*repo.Repo, folder) {
+	t.Helper()
+	place := folder(t.TempDir())
+	r, err := repo.Create(t.Context(), place)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, place
+}
+
+func target(t *testing.T, n *sandbox.Node) mysql.Target {
+	t.Helper()
+	d, err := mysql.ParseTarget(n.DSN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func run(t *testing.T, n *sandbox.Node, statements string) []sandbox.Result {
+	t.Helper()
+	r, err := n.Query(t.Context(), statements)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func one(t *testing.T, n *sandbox.Node, query string) string {
+	t.Helper()
+	r := run(t, n, query)
+	if len(r[0].Rows) == 0 || r[0].Rows[0][0] == nil {
+		return ""
+	}
+	return *r[0].Rows[0][0]
+}
+
+// startOn restores a backup into a sandbox and starts it.
+func startOn(t *testing.T, spec string, r *repo.Repo, id string) (*sandbox.Node, Restored) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "rt-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	var got Restored
+	s, err := sandbox.Up(t.Context(), sandbox.Options{Name: "t", Dir: dir, Servers: []string{spec}, Data: func(ctx context.Context, dir string) ([]string, error) {
+		var err error
+		got, err = Restore(ctx, RestoreOptions{Repo: r, Backup: id, Datadir: dir})
+		return got.Settings, err
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Down(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	return s.Primary(), got
+}
+
+// checksums are what a server holds in the schema shop.
+func checksums(t *testing.T, n *sandbox.Node) string {
+	t.Helper()
+	var b strings.Builder
+	for _, row := range run(t, n, "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'shop' AND TABLE_TYPE = 'BASE TABLE' ORDER BY 1")[0].Rows {
+		r := run(t, n, "CHECKSUM TABLE shop."+*row[0])[0].Rows[0]
+		fmt.Fprintf(&b, "%s %s\n", *r[0], *r[1])
+	}
+	return b.String()
+}
+
+const shop = `CREATE DATABASE shop; CREATE DATABASE nothing; USE shop;
+	CREATE TABLE a (id INT AUTO_INCREMENT PRIMARY KEY, t TEXT);
+	INSERT INTO a (t) WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 1000) SELECT REPEAT(SHA2(i, 256), 20) FROM n;
+	INSERT INTO a (t) SELECT CONCAT(t, id) FROM a; INSERT INTO a (t) SELECT CONCAT(t, id) FROM a; INSERT INTO a (t) SELECT CONCAT(t, id) FROM a;
+	CREATE VIEW v AS SELECT COUNT(*) FROM a; CREATE TABLE ticks (at TIMESTAMP); CREATE EVENT e ON SCHEDULE EVERY 1 SECOND DO INSERT INTO shop.ticks VALUES (NOW())`
+
+func TestMariaDB(t *testing.T) {
+	n := sandboxtest.Up(t, "mariadb")
+	run(t, n, shop+`; CREATE TABLE m (id INT PRIMARY KEY, t TEXT) ENGINE=Aria TRANSACTIONAL=0; INSERT INTO m SELECT id, SHA2(id, 256) FROM a`)
+	r, place := newRepo(t)
+	o := Options{Target: target(t, n), Repo: r, Name: "db1", Incremental: true}
+	full, err := Take(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := checksums(t, n)
+	run(t, n, `USE shop; INSERT INTO a (t) SELECT SHA2(id, 256) FROM a WHERE id < 500; UPDATE a SET t='x' WHERE id=7; CREATE TABLE later (id INT PRIMARY KEY); INSERT INTO later VALUES (1); DELETE FROM m WHERE id < 10`)
+	second, err := Take(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second.Parent != full.ID || second.Bytes >= full.Bytes {
+		t.Errorf("%+v on %+v", second, full)
+	}
+	wantSecond := checksums(t, n)
+	if got := one(t, n, "SELECT @@gtid_binlog_pos"); got != second.Position.GTIDSet || got == full.Position.GTIDSet {
+		t.Errorf("the position is %+v, the server at %s", second.Position, got)
+	}
+	t.Run("guard", func(t *testing.T) { testGuard(t, n, o) })
+	t.Run("interrupted", func(t *testing.T) { testInterrupted(t, o, place) })
+	t.Run("damaged", func(t *testing.T) { testDamaged(t, r, place, full.ID) })
+	t.Run("whole", func(t *testing.T) {
+		back, _ := startOn(t, "mariadb", r, full.ID)
+		if got := checksums(t, back); got != want {
+			t.Errorf("restored:\n%s\nnot\n%s", got, want)
+		}
+	})
+	t.Run("incremental", func(t *testing.T) {
+		back, got := startOn(t, "mariadb", r, second.ID)
+		if len(got.Chain) != 2 {
+			t.Errorf("%v", got.Chain)
+		}
+		if got := checksums(t, back); got != wantSecond {
+			t.Errorf("restored:\n%s\nnot\n%s", got, wantSecond)
+		}
+		if got := one(t, back, "SELECT COUNT(*) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = 'nothing'"); got != "1" {
+			t.Error("the empty schema is gone")
+		}
+	})
+}
+
+func TestClone(t *testing.T) {
+	n := sandboxtest.Up(t, "mysql-9.7")
+	run(t, n, shop+"; CREATE TABLE m (id INT PRIMARY KEY) ENGINE=MyISAM; INSERT INTO m VALUES (1)")
+	r, _ := newRepo(t)
+	work := t.TempDir()
+	o := Options{Target: target(t, n), Repo: r, Name: "db1", WorkDir: work, JournalDir: t.TempDir()}
+	if _, err := Take(t.Context(), o); !errors.Is(err, ErrConsent) {
+		t.Fatalf("without consent: %v", err)
+	}
+	if list, err := r.Backups(t.Context()); err != nil || len(list) != 0 {
+		t.Fatal(list, err)
+	}
+	plan, err := Prepare(t.Context(), o)
+	if err != nil || len(plan.Changes) != 2 || len(plan.Notes) != 1 || !strings.Contains(plan.Notes[0], "shop.m (MyISAM)") {
+		t.Fatalf("%+v, %v", plan, err)
+	}
+	o.Install = true
+	run(t, n, "DROP EVENT shop.e; DROP TABLE shop.m")
+	h, err := Take(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := one(t, n, "SELECT @@gtid_executed"); got != h.Position.GTIDSet || got == "" || h.Position.File != "binlog.000001" || h.Position.Offset == 0 {
+		t.Errorf("the position is %+v, the server at %s", h.Position, got)
+	}
+	if got := one(t, n, "SELECT COUNT(*) FROM information_schema.PLUGINS WHERE PLUGIN_NAME = 'clone'"); got != "0" {
+		t.Error("the plug-in stays")
+	}
+	for _, dir := range []string{work, o.JournalDir} {
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Errorf("%v is left, %v", left, err)
+		}
+	}
+	want := checksums(t, n)
+	run(t, n, "DELETE FROM shop.a")
+	back, _ := startOn(t, "mysql-9.7", r, "")
+	if got := checksums(t, back); got != want {
+		t.Errorf("restored:\n%s\nnot\n%s", got, want)
+	}
+	if got := one(t, back, "SELECT @@gtid_executed"); got != h.Position.GTIDSet {
+		t.Errorf("the restored server is at %s, not %s", got, h.Position.GTIDSet)
+	}
+	if one(t, back, "SELECT @@server_uuid") == one(t, n, "SELECT @@server_uuid") {
+		t.Error("both servers have one identity")
+	}
+	run(t, back, "CREATE TABLE nothing.t (id INT PRIMARY KEY)")
+}
+
+// testGuard lets a statement stand in the way of the tool's lock: the request is withdrawn in time, or the statement ended
+// where that is asked for.
+func testGuard(t *testing.T, n *sandbox.Node, o Options) {
+	o.LockWait, o.Incremental = time.Second, false
+	long := make(chan error, 1)
+	stand := func() {
+		go func() { // ends when the statement is killed, or after half a minute
+			_, err := n.Query(context.Background(), "INSERT INTO shop.m SELECT 1000000 + SLEEP(30), 'x'")
+			long <- err
+		}()
+		for one(t, n, "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE 'INSERT INTO shop.m%'") != "1" {
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	stand()
+	began := time.Now()
+	_, err := Take(t.Context(), o)
+	var hint *Error
+	if !errors.As(err, &hint) || !strings.Contains(err.Error(), "withdrew") || !strings.Contains(hint.Hint, "--kill-long-queries") {
+		t.Errorf("%v", err)
+	}
+	if took := time.Since(began); took > 15*time.Second {
+		t.Errorf("it waited for %s", took)
+	}
+	if got := one(t, n, "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE 'INSERT INTO shop.m%'"); got != "1" {
+		t.Error("the statement was ended, unasked")
+	}
+	o.KillLongQueries = true
+	h, err := Take(t.Context(), o)
+	if err != nil || len(h.Notes) != 1 || !strings.Contains(h.Notes[0], "ended a statement") {
+		t.Errorf("%+v, %v", h.Notes, err)
+	}
+	<-long
+}
+
+// testInterrupted ends a backup in the middle: nothing of it is left, neither here nor on the server.
+func testInterrupted(t *testing.T, o Options, place folder) {
+	files := func() (n int) {
+		_ = place.List(t.Context(), "", func(string, int64) error { n++; return nil })
+		return n
+	}
+	before := files()
+	for _, at := range []int64{1, 20 << 20} {
+		ctx, cancel := context.WithCancel(t.Context())
+		o.Incremental, o.Progress = false, func(p Progress) {
+			if p.Done >= at {
+				cancel()
+			}
+		}
+		if _, err := Take(ctx, o); !errors.Is(err, context.Canceled) {
+			t.Errorf("at %d: %v", at, err)
+		}
+		cancel()
+		if after := files(); after != before {
+			t.Errorf("at %d: %d files, there were %d", at, after, before)
+		}
+	}
+	if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "risso-physical-*")); len(left) > 0 {
+		t.Error(left)
+	}
+}
+
+// testDamaged flips a bit, cuts and loses parts: a restore says so and leaves nothing; one into a directory that holds
+// something refuses; one that was killed is begun anew.
+func testDamaged(t *testing.T, r *repo.Repo, place folder, id string) {
+	dir := filepath.Join(t.TempDir(), "data")
+	part := place.path("physical/" + id + "/000000")
+	whole, err := os.ReadFile(part)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flipped := bytes.Clone(whole)
+	flipped[len(whole)/2] ^= 1
+	for what, b := range map[string][]byte{"a changed bit": flipped, "a cut": whole[:len(whole)-1], "nothing": nil} {
+		if err := os.WriteFile(part, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Restore(t.Context(), RestoreOptions{Repo: r, Backup: id, Datadir: dir}); !errors.Is(err, repo.ErrDamaged) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s leaves %s", what, dir)
+		}
+	}
+	if err := os.WriteFile(part, whole, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "shop"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Restore(t.Context(), RestoreOptions{Repo: r, Backup: id, Datadir: dir}); !errors.Is(err, ErrNotEmpty) {
+		t.Errorf("over something: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, unfinishedFile), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Restore(t.Context(), RestoreOptions{Repo: r, Backup: id, Datadir: dir})
+	if err != nil || got.Header.ID != id {
+		t.Errorf("after a killed one: %+v, %v", got, err)
+	}
+	for _, name := range []string{unfinishedFile, "xtrabackup_info", "backup-my.cnf"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			t.Error(name, "stays")
+		}
+	}
+}

@@ -1,0 +1,229 @@
+package physical
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// readable says whether the files of a data directory can be read.
+func readable(dir string) error {
+	f, err := os.Open(filepath.Join(dir, "ibdata1"))
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return hinted("run Risso as the user that owns the server's data directory, or as root", "the server's files: %w", err)
+	case errors.Is(err, fs.ErrNotExist):
+		// Where innodb_data_file_path names another file, the directory has to do.
+		if _, err := os.ReadDir(dir); err != nil {
+			return hinted("run Risso on the server's own machine, outside of its container", "%w: %w", ErrRemote, err)
+		}
+		return nil
+	case err != nil:
+		return fmt.Errorf("the server's files: %w", err)
+	}
+	return f.Close()
+}
+
+// sizeOf adds up the files of a data directory that a backup holds; 0 where they cannot be seen.
+func sizeOf(dir string) (sum int64) {
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error { // an estimate: what cannot be seen is left out
+		if err != nil {
+			return nil
+		}
+		if d.Type().IsRegular() && !logFile(d.Name()) {
+			if st, err := d.Info(); err == nil {
+				sum += st.Size()
+			}
+		}
+		return nil
+	})
+	return sum
+}
+
+var logForm = regexp.MustCompile(`\.[0-9]{6,}$|^ib_logfile|^#ib_redo|^ibtmp|^ib_buffer_pool|\.(log|pid|sock|err)$`)
+
+// logFile tells binary logs, redo logs and what else belongs to the running server only.
+func logFile(name string) bool { return logForm.MatchString(name) }
+
+// toolNames are the names of a tool's program.
+func toolNames(t mysql.CopyTool) []string {
+	if t == mysql.ToolMariaDBBackup {
+		return []string{"mariadb-backup", "mariabackup"}
+	}
+	return []string{string(t)}
+}
+
+// packages say where a tool comes from.
+func packages(t mysql.CopyTool) string {
+	switch t {
+	case mysql.ToolMariaDBBackup:
+		return "install mariadb-backup of the server's version (Debian: package mariadb-backup; RHEL: MariaDB-backup)"
+	case mysql.ToolXtraBackup:
+		return "install Percona XtraBackup of the server's version"
+	}
+	return ""
+}
+
+// chooseTool takes the tool that was asked for, or the first that fits the server and is there.
+func (j *job) chooseTool(ctx context.Context) error {
+	fits := j.server.CopyTools()
+	if j.Tool != "" {
+		found := false
+		for _, t := range fits {
+			found = found || t == j.Tool
+		}
+		if !found {
+			return hinted(fmt.Sprintf("for %s %s there is %s", j.server.Flavour, j.server.Version, join(fits)), "%w: %s cannot copy this server", ErrNoTool, j.Tool)
+		}
+		fits = []mysql.CopyTool{j.Tool}
+	}
+	for _, t := range fits {
+		j.plan.Tool = t
+		if t == mysql.ToolClone {
+			j.plan.Version = j.server.Version
+			return nil
+		}
+		for _, name := range toolNames(t) {
+			path, err := exec.LookPath(name)
+			if err != nil {
+				continue
+			}
+			j.plan.Path = path
+			j.plan.Untested = t == mysql.ToolXtraBackup
+			return j.checkVersion(ctx)
+		}
+	}
+	return hinted(packages(fits[0]), "%w: looked for %s on PATH", ErrNoTool, join(fits))
+}
+
+func join(list []mysql.CopyTool) string {
+	names := make([]string, len(list))
+	for i, t := range list {
+		names[i] = string(t)
+	}
+	return strings.Join(names, ", ")
+}
+
+var versionForm = regexp.MustCompile(`(?:server|version) ((\d+)\.(\d+)\.\d+[^ ]*)`)
+
+// checkVersion asks the tool for its version: it has to be of the server's series.
+func (j *job) checkVersion(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, j.plan.Path, "--version")
+	cmd.Env = quietEnviron()
+	cmd.WaitDelay = time.Second
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s --version: %w: %.200s", j.plan.Path, err, out)
+	}
+	m := versionForm.FindStringSubmatch(string(out))
+	if m == nil {
+		return fmt.Errorf("%s --version says no version: %.200s", j.plan.Path, out)
+	}
+	j.plan.Version = m[1]
+	want := fmt.Sprintf("%d.%d", j.server.Number/10000, j.server.Number/100%100)
+	if got := m[2] + "." + m[3]; got != want {
+		return hinted(packages(j.plan.Tool), "%s is of %s, the server of %s: a tool of another series may write a backup that cannot be restored", j.plan.Tool, got, want)
+	}
+	return nil
+}
+
+// chooseParent finds the backup that an incremental one builds on.
+func (j *job) chooseParent(ctx context.Context) error {
+	if !j.Incremental {
+		return nil
+	}
+	if j.plan.Tool == mysql.ToolClone {
+		j.plan.Notes = append(j.plan.Notes, "CLONE copies everything each time: this backup is not incremental")
+		return nil
+	}
+	if j.Repo == nil { // a plan without a place
+		j.plan.Notes = append(j.plan.Notes, "there is no repository yet: this backup is whole")
+		return nil
+	}
+	id, err := identity(ctx, j.conn)
+	if err != nil {
+		return err
+	}
+	list, err := j.Repo.Backups(ctx)
+	if err != nil {
+		return err
+	}
+	for i := len(list) - 1; i >= 0; i-- {
+		h := list[i]
+		if h.Kind == repo.Physical && h.Server.Identity == id && h.Stream != nil && h.Stream.Tool == string(j.plan.Tool) && h.Stream.ToLSN > 0 {
+			if major(h.Server.Number) != major(j.server.Number) {
+				break
+			}
+			j.parent, j.plan.Parent = &h, h.ID
+			return nil
+		}
+	}
+	j.plan.Notes = append(j.plan.Notes, "there is no physical backup of this server and version yet: this one is whole")
+	return nil
+}
+
+func major(number int) int { return number / 100 }
+
+// describe fills in what is known of the server before the copy.
+func (j *job) describe(ctx context.Context) error {
+	id, err := identity(ctx, j.conn)
+	if err != nil {
+		return err
+	}
+	vars, err := j.conn.Variables(ctx, j.server.FilesVariables())
+	if err != nil {
+		return err
+	}
+	j.header.Server = repo.Server{Identity: id, Name: j.Name, Flavour: string(j.server.Flavour), Version: j.server.Version, Number: j.server.Number, Variables: vars}
+	j.header.Stream = &repo.Stream{Tool: string(j.plan.Tool), Form: "xbstream"}
+	if j.parent != nil {
+		j.header.Parent = j.parent.ID
+	}
+	return nil
+}
+
+// identity is the same for all backups of one server: server_uuid of MySQL; of MariaDB, which has none, its replication
+// domain and server_id.
+func identity(ctx context.Context, c *mysql.Conn) (string, error) {
+	query := "SELECT /* risso: who is it? */ @@server_uuid"
+	if c.Server.MariaDB() {
+		query = "SELECT /* risso: who is it? */ CONCAT(@@gtid_domain_id, '-', @@server_id)"
+	}
+	id, err := c.Text(ctx, query)
+	if err != nil {
+		return "", fmt.Errorf("ask who the server is: %w", err)
+	}
+	return id, nil
+}
+
+// userName is the name of a user, or its number where it has none.
+func userName(uid uint32) string {
+	id := strconv.FormatUint(uint64(uid), 10)
+	if u, err := user.LookupId(id); err == nil {
+		return u.Username
+	}
+	return id
+}
+
+// privateDir makes a directory that nobody else can look into, under parent or the system's one for temporary files.
+func privateDir(parent string) (dir string, remove func(), err error) {
+	dir, err = os.MkdirTemp(parent, "risso-physical-*")
+	if err != nil {
+		return "", nil, err
+	}
+	return dir, func() { _ = os.RemoveAll(dir) }, nil // what cannot be removed lies where temporary files lie
+}

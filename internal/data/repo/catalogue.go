@@ -1,0 +1,261 @@
+package repo
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+	"golang.org/x/sync/errgroup"
+)
+
+// Entry is what a catalogue says of a backup.
+type Entry struct {
+	ID     string
+	Whole  bool   // it has a manifest
+	Header Header // of an encrypted repository without notes and variables of the server, which only the manifest has
+	Err    error  // why the header cannot be read; only ID is known then
+	// Renewed is when the note of a backup that is not whole was put last, by the place's clock: it runs, or was killed.
+	Renewed time.Time
+}
+
+// Lives says whether a backup that is not whole runs still, at a time by the place's clock.
+func (e Entry) Lives(now time.Time) bool { return !e.Whole && now.Sub(e.Renewed) < LeaseLife }
+
+// Catalogue lists all backups, the oldest first, whole or not. It reads a few hundred bytes of each.
+func (r *Repo) Catalogue(ctx context.Context) ([]Entry, error) {
+	has := map[string]map[string]bool{}
+	err := r.store.List(ctx, backupPrefix, func(key string, _ int64) error {
+		id, what, ok := strings.Cut(strings.TrimPrefix(key, backupPrefix), "/")
+		if ok && has[id] == nil {
+			has[id] = map[string]bool{}
+		}
+		if ok {
+			has[id][what] = true
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the backups: %w", err)
+	}
+	var list []Entry
+	for id, files := range has {
+		if files["manifest"] || files["unfinished"] {
+			list = append(list, Entry{ID: id, Whole: files["manifest"]})
+		}
+	}
+	slices.SortFunc(list, func(a, b Entry) int { return strings.Compare(a.ID, b.ID) })
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(8)
+	for i := range list {
+		g.Go(func() error { return r.entry(ctx, &list[i], has[list[i].ID]["head"]) })
+	}
+	return list, g.Wait()
+}
+
+// entry reads the header of a backup. An error of the place ends it all; damage is noted.
+func (r *Repo) entry(ctx context.Context, e *Entry, head bool) error {
+	var err error
+	switch {
+	case !e.Whole:
+		if e.Header, err = r.begun(ctx, e.ID); err == nil {
+			e.Renewed, err = r.modified(ctx, unfinishedKey(e.ID))
+		}
+		if errors.Is(err, fs.ErrNotExist) { // ended just now
+			e.Err = fmt.Errorf("backup %s: it has just ended", e.ID)
+			return nil
+		}
+	case head:
+		e.Header, err = r.head(ctx, e.ID)
+	default:
+		var m *Manifest
+		if m, err = r.Manifest(ctx, e.ID); err == nil {
+			e.Header = m.Header
+			m.Close()
+		}
+	}
+	if errors.Is(err, ErrDamaged) || errors.Is(err, ErrNoKey) || errors.Is(err, ErrNoBackup) {
+		e.Err = fmt.Errorf("backup %s: %w", e.ID, err)
+		return nil
+	}
+	return err
+}
+
+// begun reads the note of a backup that is not whole.
+func (r *Repo) begun(ctx context.Context, id string) (h Header, err error) {
+	rc, err := r.store.Get(ctx, unfinishedKey(id))
+	if err != nil {
+		return h, err
+	}
+	defer rc.Close()
+	b, err := io.ReadAll(io.LimitReader(rc, 1<<20))
+	if err != nil {
+		return h, err
+	}
+	if err := json.Unmarshal(b, &h); err != nil {
+		return h, fmt.Errorf("%s: %w: %w", unfinishedKey(id), ErrDamaged, err)
+	}
+	return h, nil
+}
+
+// head reads the header of a backup beside its manifest.
+func (r *Repo) head(ctx context.Context, id string) (h Header, err error) {
+	rc, err := r.store.Get(ctx, headKey(id))
+	if err != nil {
+		return h, err
+	}
+	o, err := openObject("its head", rc, nil)
+	if err != nil {
+		return h, err
+	}
+	defer o.Close()
+	b, err := io.ReadAll(io.LimitReader(o, 16<<20))
+	if err != nil {
+		return h, err
+	}
+	if err := json.Unmarshal(b, &h); err != nil || h.ID != id {
+		return h, fmt.Errorf("its head: %w", ErrDamaged)
+	}
+	return h, nil
+}
+
+// shown is what of a header anybody may see who sees the place.
+func (r *Repo) shown(h Header) Header {
+	if r.cipher != nil {
+		h.Notes, h.Server.Variables = nil, nil
+	}
+	return h
+}
+
+// ref is a line of the list of objects of a backup: what it needs of the place.
+type ref struct {
+	Key  string `json:"o,omitempty"` // a chunk
+	Part int    `json:"p,omitempty"` // or the number of a part of this backup, counted from 1
+	Size int64  `json:"n"`
+}
+
+// refsOf are the objects that a line of a manifest needs.
+func refsOf(l Line) []ref {
+	switch {
+	case l.Table != nil:
+		refs := make([]ref, 0, len(l.Table.Chunks))
+		for _, c := range l.Table.Chunks {
+			refs = append(refs, ref{Key: chunkKey(l.Table.Schema, l.Table.Name, c.Hash), Size: c.Stored})
+		}
+		return refs
+	case l.Part != nil:
+		return []ref{{Part: l.Part.Number + 1, Size: l.Part.Stored}}
+	}
+	return nil
+}
+
+// writePlain packs and seals what anybody may read who sees the place: prune and copy need no identity.
+func writePlain(w io.Writer, write func(io.Writer) error) error {
+	sealed := newSealWriter(w)
+	zw, err := zstd.NewWriter(sealed, zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		return err
+	}
+	if err := write(zw); err != nil {
+		zw.Close()
+		return err
+	}
+	if err := zw.Close(); err != nil {
+		return err
+	}
+	return sealed.seal()
+}
+
+// writeHead puts the header and the list of objects beside where the manifest will be.
+func (r *Repo) writeHead(ctx context.Context, h Header, d *Draft) error {
+	var b bytes.Buffer
+	err := writePlain(&b, func(w io.Writer) error { return json.NewEncoder(w).Encode(r.shown(h)) })
+	if err != nil {
+		return err
+	}
+	if err := r.store.Put(ctx, headKey(h.ID), &b); err != nil {
+		return err
+	}
+	return r.putStream(ctx, objectsKey(h.ID), func(w io.Writer) error { return writePlain(w, d.copyRefs) })
+}
+
+// putStream puts what write writes.
+func (r *Repo) putStream(ctx context.Context, key string, write func(io.Writer) error) error {
+	pr, pw := io.Pipe()
+	done := make(chan error, 1)
+	go func() { // ends when Put has read all, or has closed pr
+		err := write(pw)
+		pw.CloseWithError(err)
+		done <- err
+	}()
+	err := r.store.Put(ctx, key, pr)
+	pr.CloseWithError(err)
+	if werr := <-done; err == nil {
+		err = werr
+	}
+	return err
+}
+
+// Needs hands over the objects that a backup needs, with their sizes. One may come twice. It needs no identity.
+func (r *Repo) Needs(ctx context.Context, id string, each func(key string, size int64) error) error {
+	rc, err := r.store.Get(ctx, objectsKey(id))
+	if errors.Is(err, fs.ErrNotExist) {
+		return r.needsByManifest(ctx, id, each)
+	}
+	if err != nil {
+		return err
+	}
+	o, err := openObject("list of objects of backup "+id, rc, nil)
+	if err != nil {
+		return err
+	}
+	defer o.Close()
+	in := bufio.NewReaderSize(o, 64<<10)
+	for n := 1; ; n++ {
+		b, err := in.ReadBytes('\n')
+		if errors.Is(err, io.EOF) && len(b) == 0 {
+			return nil
+		}
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		var x ref
+		if err := json.Unmarshal(b, &x); err != nil || (x.Key == "") == (x.Part == 0) {
+			return fmt.Errorf("list of objects of backup %s: line %d: %w", id, n, ErrDamaged)
+		}
+		if err := each(x.key(id), x.Size); err != nil {
+			return err
+		}
+	}
+}
+
+func (x ref) key(id string) string {
+	if x.Part > 0 {
+		return partKey(id, x.Part-1)
+	}
+	return x.Key
+}
+
+func (r *Repo) needsByManifest(ctx context.Context, id string, each func(key string, size int64) error) error {
+	m, err := r.Manifest(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	return m.Each(func(l Line) error {
+		for _, x := range refsOf(l) {
+			if err := each(x.key(id), x.Size); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

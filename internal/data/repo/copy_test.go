@@ -1,0 +1,174 @@
+package repo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rissodb/risso/internal/store/blob"
+)
+
+func at(t *testing.T, dir string) Store {
+	t.Helper()
+	s, err := blob.Open(t.Context(), dir, blob.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return On(s)
+}
+
+// TestCopy: a second place gets the same files, only those that it lacks, without an identity; what is damaged does not arrive.
+func TestCopy(t *testing.T) {
+	for _, encrypted := range []bool{false, true} {
+		from, to := t.TempDir(), t.TempDir()
+		var write, read Keys
+		if encrypted {
+			_, write, read = keys(t)
+		}
+		r := made(t, from, write)
+		ids := five(t, r)
+		if err := r.AddProof(t.Context(), Proof{Backup: ids[0], Time: time.Now(), JSON: []byte(`{"passed":true}`)}); err != nil {
+			t.Fatal(err)
+		}
+		blind := opened(t, from, Keys{})
+		dry, err := blind.CopyTo(t.Context(), at(t, to), CopyOptions{DryRun: true})
+		if err != nil || len(files(t, to)) != 0 {
+			t.Fatalf("%+v, %v; a dry run wrote %d files", dry, err, len(files(t, to)))
+		}
+		var last, total int64
+		done, err := blind.CopyTo(t.Context(), at(t, to), CopyOptions{Threads: 1, Progress: func(d, n int64) { last, total = d, n }})
+		if err != nil || !slices.Equal(done.Backups, ids) || done.Objects != 14 || done.Objects != dry.Objects || done.Bytes != dry.Bytes || last != total || total != done.Bytes {
+			t.Fatalf("%+v, %v; the dry run said %+v; progress %d of %d", done, err, dry, last, total)
+		}
+		if !maps.EqualFunc(files(t, from), files(t, to), slices.Equal) {
+			t.Error("the files are not the same")
+		}
+		whole(t, opened(t, to, read), ids...)
+		// One more backup: only what is new.
+		more := back(t, r, time.Now(), map[string][]string{"s.t": {"always", "rows of today"}})
+		if done, err = blind.CopyTo(t.Context(), at(t, to), CopyOptions{}); err != nil || !slices.Equal(done.Backups, []string{more}) || done.Objects != 1 || len(done.There) != 5 {
+			t.Fatalf("%+v, %v", done, err)
+		}
+		// Another repository is not written into.
+		other := t.TempDir()
+		made(t, other, Keys{})
+		if _, err := blind.CopyTo(t.Context(), at(t, other), CopyOptions{}); !errors.Is(err, ErrOther) {
+			t.Errorf("into another repository: %v", err)
+		}
+		if _, err := blind.CopyTo(t.Context(), at(t, to), CopyOptions{Backups: []string{"20200101T000000Z-000000"}}); !errors.Is(err, ErrNoBackup) {
+			t.Error(err)
+		}
+		copyDamaged(t, from, ids[4])
+	}
+}
+
+// copyDamaged flips a bit of a part of a backup: that backup does not arrive, the others do.
+func copyDamaged(t *testing.T, from, id string) {
+	path := filepath.Join(from, "physical", id, "000000")
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[len(b)/2] ^= 1
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	to := t.TempDir()
+	if _, err := opened(t, from, Keys{}).CopyTo(t.Context(), at(t, to), CopyOptions{}); !errors.Is(err, ErrDamaged) {
+		t.Errorf("what is damaged is copied: %v", err)
+	}
+	list, err := opened(t, to, Keys{}).Backups(t.Context())
+	if err != nil || len(list) != 4 {
+		t.Errorf("%d backups are there, %v", len(list), err)
+	}
+	for name := range files(t, to) {
+		if strings.Contains(name, id) || strings.Contains(name, ".risso-") || strings.Contains(name, "unfinished") {
+			t.Errorf("%s is there", name)
+		}
+	}
+}
+
+// failingPuts fails after so many.
+type failingPuts struct {
+	Store
+	left atomic.Int64
+}
+
+func (f *failingPuts) Put(ctx context.Context, key string, r io.Reader) error {
+	if f.left.Add(-1) < 0 {
+		return errors.New("cut")
+	}
+	return f.Store.Put(ctx, key, r)
+}
+
+// TestCopyCut: a copy that is cut at any moment leaves whole backups or none, and goes on where it was.
+func TestCopyCut(t *testing.T) {
+	from := t.TempDir()
+	r := made(t, from, Keys{})
+	ids := five(t, r)
+	for n := 1; n < 40; n += 3 {
+		to := t.TempDir()
+		cut := &failingPuts{Store: folder(to)}
+		cut.left.Store(int64(n))
+		_, err := r.CopyTo(t.Context(), cut, CopyOptions{})
+		if err == nil && n < 20 {
+			t.Fatal("it was not cut")
+		}
+		if o, err := OpenWith(t.Context(), folder(to), Keys{}); err == nil {
+			if v, err := o.Verify(t.Context(), VerifyOptions{}); err != nil && !errors.Is(err, ErrNoBackup) || v != nil && !v.Whole() {
+				t.Fatalf("cut after %d puts: %+v, %v", n, v, err)
+			}
+		} else if !errors.Is(err, ErrNoRepository) {
+			t.Fatal(err)
+		}
+		have := int64(0)
+		for name := range files(t, to) {
+			if strings.HasPrefix(name, "data/") || strings.HasPrefix(name, "physical/") {
+				have++
+			}
+		}
+		done, err := r.CopyTo(t.Context(), folder(to), CopyOptions{})
+		if err != nil || done.Objects != 14-have {
+			t.Fatalf("%d objects were there; then %+v, %v", have, done, err)
+		}
+		o, err := Open(t.Context(), folder(to))
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole(t, o, ids...)
+	}
+}
+
+// TestCopyBesidePrune: what a copy brings is not removed before its manifest is there.
+func TestCopyBesidePrune(t *testing.T) {
+	from, to := t.TempDir(), t.TempDir()
+	r := made(t, from, Keys{})
+	ids := five(t, r)
+	if _, err := r.CopyTo(t.Context(), at(t, to), CopyOptions{Backups: ids[:1]}); err != nil {
+		t.Fatal(err)
+	}
+	var p *Pruned
+	var perr error
+	n := 0
+	_, err := r.CopyTo(t.Context(), at(t, to), CopyOptions{Backups: ids[1:2], Threads: 1, Progress: func(int64, int64) {
+		if n++; n == 1 {
+			p, perr = opened(t, to, Keys{}).Prune(t.Context(), PruneOptions{})
+		}
+	}})
+	if err != nil || perr != nil || p.Objects != 0 || len(p.Running) != 1 {
+		t.Fatalf("%v; prune: %+v, %v", err, p, perr)
+	}
+	whole(t, opened(t, to, Keys{}), ids[:2]...)
+	if list, err := opened(t, to, Keys{}).Catalogue(t.Context()); err != nil || len(list) != 2 {
+		t.Errorf("%s, %v", fmt.Sprint(list), err)
+	}
+}

@@ -1,0 +1,360 @@
+package repo
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"filippo.io/age"
+)
+
+// Errors of encryption.
+var (
+	// ErrNoKey says that something is encrypted and no identity was given that opens it.
+	ErrNoKey = errors.New("it is encrypted, and no identity opens it: give --identity FILE")
+	// ErrRecipients says that a repository is encrypted to others than those that were named.
+	ErrRecipients = errors.New("the repository's recipients are others")
+)
+
+// Keys are what a repository that is encrypted asks for. Encryption is age's (https://age-encryption.org/v1): whoever holds an
+// identity that belongs to one of the recipients reads; recipients alone can only write.
+type Keys struct {
+	// Recipients are whom a new repository is encrypted to; empty: it is not encrypted. Of one that is there already they
+	// must be the same, so that nobody who can write to the place can put in his own.
+	Recipients []string
+	// Identities open what is encrypted.
+	Identities []age.Identity
+	// CacheDir is where this host keeps the key that names chunks, so that it can write without an identity.
+	CacheDir string
+}
+
+// ReadRecipients reads what --encrypt-to says: recipients themselves, or files with one a line. The list is sorted.
+func ReadRecipients(specs ...string) ([]string, error) {
+	var list []string
+	for _, spec := range specs {
+		more, err := readRecipients(spec)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, more...)
+	}
+	slices.Sort(list)
+	return slices.Compact(list), nil
+}
+
+func readRecipients(spec string) (list []string, err error) {
+	if secret(spec) {
+		return nil, errSecret
+	}
+	text := spec
+	if !strings.HasPrefix(spec, "age1") {
+		b, err := os.ReadFile(spec)
+		if err != nil {
+			return nil, fmt.Errorf("recipients: %q is neither age1… nor a file: %w", shortened(spec), err)
+		}
+		text = string(b)
+	}
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		if secret(line) {
+			return nil, errSecret
+		}
+		if _, err := age.ParseRecipients(strings.NewReader(line)); err != nil {
+			return nil, fmt.Errorf("recipients: %q is not one of age", shortened(line))
+		}
+		list = append(list, line)
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("recipients: none in %s", shortened(spec))
+	}
+	return list, nil
+}
+
+var errSecret = errors.New("recipients: that is an identity, which is secret; the recipient stands in its file as a comment, or age-keygen -y tells it")
+
+func secret(s string) bool {
+	return strings.HasPrefix(strings.ToUpper(strings.TrimSpace(s)), "AGE-SECRET-KEY-")
+}
+
+func shortened(s string) string {
+	if len(s) > 24 {
+		return s[:20] + "…"
+	}
+	return s
+}
+
+// ReadIdentities reads a file of identities, as age-keygen writes it.
+func ReadIdentities(file string) ([]age.Identity, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, fmt.Errorf("identity: %w", err)
+	}
+	defer f.Close()
+	list, err := age.ParseIdentities(io.LimitReader(f, 1<<20))
+	if err != nil {
+		return nil, fmt.Errorf("identity: %s is not a file of age identities", file) // the parser's error could quote a secret
+	}
+	return list, nil
+}
+
+// cipher is the encryption of a repository; nil in one that is not encrypted.
+type cipher struct {
+	recipients []age.Recipient
+	identities []age.Identity
+	names      []byte // the key that names chunks; nil: not known here
+}
+
+func newCipher(recipients []string, identities []age.Identity) (*cipher, error) {
+	if len(recipients) == 0 {
+		return nil, nil
+	}
+	list, err := age.ParseRecipients(strings.NewReader(strings.Join(recipients, "\n")))
+	if err != nil {
+		return nil, fmt.Errorf("%s: recipients: %w: %w", configKey, ErrDamaged, err)
+	}
+	return &cipher{recipients: list, identities: identities}, nil
+}
+
+// Encrypted says whether what the repository holds is encrypted.
+func (r *Repo) Encrypted() bool { return r.cipher != nil }
+
+// Readable says whether what the repository holds can be read with the keys at hand.
+func (r *Repo) Readable() bool { return r.cipher == nil || len(r.cipher.identities) > 0 }
+
+// newHash makes the hash that names chunks: SHA-256, in an encrypted repository HMAC-SHA-256 under a key of its own, so that
+// names do not tell who looks at the place what rows there may be.
+func (r *Repo) newHash() (hash.Hash, error) {
+	switch {
+	case r.cipher == nil:
+		return sha256.New(), nil
+	case r.cipher.names == nil:
+		return nil, errNoNames
+	}
+	return hmac.New(sha256.New, r.cipher.names), nil
+}
+
+var errNoNames = errors.New("the repository is encrypted and this host does not know the key that names its chunks: give --identity FILE once (only that key is kept), or copy the file from the host that made the repository")
+
+// encrypt wraps a writer; Close ends the encryption, not the writer.
+func (c *cipher) encrypt(w io.Writer) (io.WriteCloser, error) {
+	if c == nil {
+		return nopCloser{w}, nil
+	}
+	return age.Encrypt(w, c.recipients...)
+}
+
+type nopCloser struct{ io.Writer }
+
+func (nopCloser) Close() error { return nil }
+
+// decrypt gives what is in an encrypted stream. It reads nothing until it is read.
+func (c *cipher) decrypt(sealed io.Reader) io.Reader {
+	if c == nil {
+		return sealed
+	}
+	return &decrypter{c: c, sealed: sealed}
+}
+
+type decrypter struct {
+	c      *cipher
+	sealed io.Reader
+	plain  io.Reader
+}
+
+func (d *decrypter) Read(b []byte) (int, error) {
+	if d.plain == nil {
+		if len(d.c.identities) == 0 {
+			return 0, ErrNoKey
+		}
+		plain, err := age.Decrypt(d.sealed, d.c.identities...)
+		var other *age.NoIdentityMatchError
+		if errors.As(err, &other) {
+			// Encrypted to others, or damaged: that shows at the seal.
+			if _, err := io.Copy(io.Discard, d.sealed); err != nil {
+				return 0, err
+			}
+			return 0, ErrNoKey
+		}
+		if err != nil {
+			return 0, err
+		}
+		d.plain = plain
+	}
+	n, err := d.plain.Read(b)
+	if errors.Is(err, io.EOF) {
+		// The seal stands behind what age reads.
+		if _, err := io.Copy(io.Discard, d.sealed); err != nil {
+			return n, err
+		}
+	}
+	return n, err
+}
+
+// nameKey is what a host keeps of an encrypted repository.
+type nameKey struct {
+	Repository string   `json:"repository"`
+	Recipients []string `json:"recipients"`
+	Key        string   `json:"key"` // base64
+}
+
+const namesKey = "keys/names"
+
+func cacheFile(dir, id string) string { return filepath.Join(dir, "names-"+id+".json") }
+
+// makeNames makes the key that names chunks: encrypted in the place, plain on this host.
+func (r *Repo) makeNames(ctx context.Context, k Keys, recipients []string) error {
+	key := make([]byte, 32)
+	_, _ = rand.Read(key) // never fails (crypto/rand)
+	var b bytes.Buffer
+	if err := r.cipher.seal(&b, key); err != nil {
+		return err
+	}
+	if err := r.store.Put(ctx, namesKey, bytes.NewReader(b.Bytes())); err != nil {
+		return fmt.Errorf("make the key of names: %w", err)
+	}
+	r.cipher.names = key
+	return r.cacheNames(k, recipients)
+}
+
+// seal encrypts a few bytes.
+func (c *cipher) seal(w *bytes.Buffer, b []byte) error {
+	e, err := c.encrypt(w)
+	if err != nil {
+		return err
+	}
+	if _, err := e.Write(b); err != nil {
+		return err
+	}
+	if err := e.Close(); err != nil {
+		return err
+	}
+	sealed := appendSeal(bytes.Clone(w.Bytes()))
+	w.Reset()
+	w.Write(sealed)
+	return nil
+}
+
+// findNames looks for the key of names: on this host, then in the place by an identity. That there is none is no error: one
+// may read, list, prune and copy without.
+func (r *Repo) findNames(ctx context.Context, k Keys, recipients []string) error {
+	if k.CacheDir != "" {
+		b, err := os.ReadFile(cacheFile(k.CacheDir, r.ID))
+		if err == nil {
+			var n nameKey
+			if err := json.Unmarshal(b, &n); err != nil || n.Repository != r.ID {
+				return fmt.Errorf("%s cannot be read; remove it and give --identity once", cacheFile(k.CacheDir, r.ID))
+			}
+			if !slices.Equal(n.Recipients, recipients) {
+				return fmt.Errorf("%w than when this host last wrote there; if that is right, remove %s", ErrRecipients, cacheFile(k.CacheDir, r.ID))
+			}
+			r.cipher.names, err = base64.StdEncoding.DecodeString(n.Key)
+			return err
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	if len(k.Identities) == 0 {
+		return nil
+	}
+	rc, err := r.store.Get(ctx, namesKey)
+	if err != nil {
+		return fmt.Errorf("read the key of names: %w", err)
+	}
+	defer rc.Close()
+	key, err := io.ReadAll(r.cipher.decrypt(newUnsealer(io.LimitReader(rc, 1<<20))))
+	if err == nil && len(key) != 32 {
+		err = ErrDamaged
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", namesKey, err)
+	}
+	r.cipher.names = key
+	return r.cacheNames(k, recipients)
+}
+
+func (r *Repo) cacheNames(k Keys, recipients []string) error {
+	if k.CacheDir == "" {
+		return nil
+	}
+	b, err := json.Marshal(nameKey{r.ID, recipients, base64.StdEncoding.EncodeToString(r.cipher.names)})
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(k.CacheDir, 0o700); err != nil {
+		return fmt.Errorf("keep the key of names: %w", err)
+	}
+	if err := os.WriteFile(cacheFile(k.CacheDir, r.ID), append(b, '\n'), 0o600); err != nil {
+		return fmt.Errorf("keep the key of names: %w", err)
+	}
+	return nil
+}
+
+// keepManifest keeps the manifest of the newest backup of a server on the host that took it: the next backup cuts tables where
+// this one did, and the host that writes need not be able to read. It is a convenience, so an error is none.
+func (r *Repo) keepManifest(h Header, d *Draft) {
+	if r.cache == "" {
+		return
+	}
+	server := sha256.Sum256([]byte(h.Server.Identity))
+	dir := filepath.Join(r.cache, hex.EncodeToString(server[:8])+"-"+string(h.Kind))
+	old, _ := filepath.Glob(filepath.Join(dir, "*"))
+	if os.MkdirAll(dir, 0o700) != nil {
+		return
+	}
+	f, err := os.OpenFile(filepath.Join(dir, h.ID), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return
+	}
+	err = d.writeObject(f, h, nil)
+	if err2 := f.Close(); err != nil || err2 != nil {
+		os.Remove(f.Name())
+		return
+	}
+	for _, name := range old {
+		if name != f.Name() {
+			os.Remove(name)
+		}
+	}
+}
+
+// keptManifest is a manifest that this host kept; nil: it did not, or it can be read in the place.
+func (r *Repo) keptManifest(id string) *Manifest {
+	if r.cache == "" || r.Readable() || strings.ContainsAny(id, `*?[]\/`) {
+		return nil
+	}
+	list, _ := filepath.Glob(filepath.Join(r.cache, "*", id))
+	if len(list) != 1 {
+		return nil
+	}
+	f, err := os.Open(list[0])
+	if err != nil {
+		return nil
+	}
+	o, err := openObject("the manifest", f, nil)
+	if err != nil {
+		return nil
+	}
+	m, err := newManifest(o)
+	if err != nil {
+		return nil
+	}
+	return m
+}

@@ -1,0 +1,125 @@
+package repo
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"testing"
+	"time"
+)
+
+// TestPart: a part comes back as it was, any changed bit or cut is found, and those of a whole backup are not removed.
+func TestPart(t *testing.T) {
+	place := folder(t.TempDir())
+	r, err := Create(t.Context(), place)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, d := begun(t, r)
+	k, err := r.NewKeeper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw := bytes.Repeat([]byte("pages of a file "), 40)
+	part, err := k.KeepPart(t.Context(), h.ID, 7, raw)
+	if err != nil || part.Bytes != int64(len(raw)) || part.Number != 7 {
+		t.Fatalf("%+v, %v", part, err)
+	}
+	read := func() ([]byte, error) {
+		rc, err := r.Part(t.Context(), h.ID, part)
+		if err != nil {
+			return nil, err
+		}
+		defer rc.Close()
+		return io.ReadAll(rc)
+	}
+	if b, err := read(); err != nil || !bytes.Equal(b, raw) {
+		t.Fatalf("%q, %v", b, err)
+	}
+	path := place.path(partKey(h.ID, 7))
+	whole, err := os.ReadFile(path)
+	if err != nil || int64(len(whole)) != part.Stored {
+		t.Fatal(len(whole), part.Stored, err)
+	}
+	for i := range whole {
+		damaged := slices.Clone(whole)
+		damaged[i] ^= 1 << (i % 8)
+		for what, b := range map[string][]byte{"a changed bit": damaged, "a cut": whole[:i]} {
+			if err := os.WriteFile(path, b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := read(); !errors.Is(err, ErrDamaged) {
+				t.Fatalf("%s at byte %d of %d gives %v", what, i, len(whole), err)
+			}
+		}
+	}
+	// Another part under this name is whole, but not this one.
+	other, err := k.KeepPart(t.Context(), h.ID, 7, raw[1:])
+	if err != nil || other.Hash == part.Hash {
+		t.Fatal(other, err)
+	}
+	if _, err := read(); !errors.Is(err, ErrDamaged) {
+		t.Fatalf("another part gives %v", err)
+	}
+	if err := r.RemoveParts(t.Context(), h.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := read(); !errors.Is(err, ErrDamaged) {
+		t.Fatalf("a part that is gone gives %v", err)
+	}
+	if err := r.Finish(t.Context(), h, d); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.RemoveParts(t.Context(), h.ID); err == nil {
+		t.Fatal("the parts of a whole backup were removed")
+	}
+}
+
+func TestProofs(t *testing.T) {
+	place := folder(t.TempDir())
+	r, err := Create(t.Context(), place)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Date(2026, 11, 21, 18, 37, 0, 123456000, time.UTC)
+	want := []Proof{
+		{"20261120T000000Z-aaaaaa", at, []byte(`{"passed":false}`)},
+		{"20261120T000000Z-aaaaaa", at.Add(time.Hour), []byte(`{"passed":true}`)},
+		{"20261121T000000Z-bbbbbb", at, []byte(`{}`)},
+	}
+	for _, i := range []int{2, 1, 0} {
+		if err := r.AddProof(t.Context(), want[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read := func(id string) (got []Proof, err error) {
+		err = r.Proofs(t.Context(), id, func(p Proof) error {
+			got = append(got, p)
+			return nil
+		})
+		return got, err
+	}
+	same := func(a, b Proof) bool {
+		return a.Backup == b.Backup && a.Time.Equal(b.Time) && bytes.Equal(a.JSON, b.JSON)
+	}
+	if got, err := read(""); err != nil || !slices.EqualFunc(got, want, same) {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if got, err := read(want[2].Backup); err != nil || !slices.EqualFunc(got, want[2:], same) {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	key := place.path(proofPrefix + want[2].Backup + "/" + at.Format(proofTime))
+	b, err := os.ReadFile(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[len(b)/2] ^= 1
+	if err := os.WriteFile(key, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := read(""); !errors.Is(err, ErrDamaged) {
+		t.Fatalf("a changed bit gives %v", err)
+	}
+}

@@ -1,0 +1,375 @@
+package repo
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// PruneOptions say what is removed.
+type PruneOptions struct {
+	Retention Retention      // empty: all backups stay, and only what none of them needs goes
+	Zone      *time.Location // whose days count; nil: UTC
+	// Remove names backups that go, instead of those that Retention leaves out. The newest that was proven and what others
+	// build on stay all the same.
+	Remove []string
+	DryRun bool // say what would happen
+	// Progress is told now and then how many objects are removed.
+	Progress func(removed int64)
+}
+
+// Pruned is what a prune did, or would do.
+type Pruned struct {
+	Decisions []Decision `json:"decisions"` // the oldest backup first
+	Removed   []string   `json:"removed"`   // backups
+	Dead      []string   `json:"dead"`      // backups that were killed before they were whole
+	Running   []string   `json:"running"`   // backups that run: then objects are removed another time
+	Objects   int64      `json:"objects"`   // removed, because no backup needs them
+	Bytes     int64      `json:"bytes"`
+	Leftovers int64      `json:"leftovers"` // interrupted uploads that were removed
+}
+
+// leftoverAge is the age from which an upload without a name is taken for that of a killed process.
+const leftoverAge = 24 * time.Hour
+
+// ErrPruning says that another prune is at work.
+var ErrPruning = errors.New("another prune is at work in this place")
+
+// Plan says what a retention would keep, and why. It changes nothing.
+func (r *Repo) Plan(ctx context.Context, o PruneOptions) ([]Decision, error) {
+	entries, err := r.Catalogue(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return r.decide(ctx, entries, o)
+}
+
+func (r *Repo) decide(ctx context.Context, entries []Entry, o PruneOptions) ([]Decision, error) {
+	proven, err := r.proven(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var list []Candidate
+	parents := map[string]string{}
+	for _, e := range entries {
+		if !e.Whole {
+			if e.Err == nil && e.Header.Parent != "" {
+				parents[e.Header.Parent] = e.ID + ", which is being taken, builds on it"
+			}
+			continue
+		}
+		h := e.Header
+		c := Candidate{ID: e.ID, Time: h.Began, Server: h.Server.Identity, Proven: proven[e.ID],
+			Group: strings.Join(append([]string{h.Server.Identity, string(h.Kind)}, h.Partial...), "\x00")}
+		if h.Kind == Physical {
+			c.Parent = h.Parent // chunks of a logical backup need no other backup
+		}
+		if e.Err != nil {
+			c.Keep = "it cannot be read: " + e.Err.Error()
+			c.Group = "damaged " + e.ID
+		}
+		list = append(list, c)
+	}
+	for i := range list {
+		if why := parents[list[i].ID]; why != "" && list[i].Keep == "" {
+			list[i].Keep = why
+		}
+	}
+	zone := o.Zone
+	if zone == nil {
+		zone = time.UTC
+	}
+	policy := o.Retention
+	if len(o.Remove) > 0 {
+		for i, c := range list {
+			if !slices.Contains(o.Remove, c.ID) && c.Keep == "" {
+				list[i].Keep = "not asked for"
+			}
+		}
+		for _, id := range o.Remove {
+			if !slices.ContainsFunc(list, func(c Candidate) bool { return c.ID == id }) {
+				return nil, fmt.Errorf("%w: %s", ErrNoBackup, id)
+			}
+		}
+		policy = Retention{}
+	} else if policy.Empty() {
+		for i := range list {
+			list[i].Keep = cmp.Or(list[i].Keep, "no rule was given")
+		}
+	}
+	return policy.Decide(list, zone), nil
+}
+
+// Passed says whether the drill that a proof tells of went well.
+func (p Proof) Passed() bool {
+	var x struct {
+		Passed bool `json:"passed"`
+	}
+	return json.Unmarshal(p.JSON, &x) == nil && x.Passed
+}
+
+// proven gives the backups that a drill restored. Without an identity the proofs of an encrypted repository cannot be read:
+// then one that was drilled at all counts, so that prune keeps rather too much.
+func (r *Repo) proven(ctx context.Context) (map[string]bool, error) {
+	set := map[string]bool{}
+	if !r.Readable() {
+		err := r.store.List(ctx, proofPrefix, func(key string, _ int64) error {
+			id, _, _ := strings.Cut(strings.TrimPrefix(key, proofPrefix), "/")
+			set[id] = true
+			return nil
+		})
+		return set, err
+	}
+	err := r.Proofs(ctx, "", func(p Proof) error {
+		if p.Passed() {
+			set[p.Backup] = true
+		}
+		return nil
+	})
+	if errors.Is(err, ErrDamaged) {
+		return nil, fmt.Errorf("which backups were proven cannot be told: %w; remove the proof, or restore it from a copy", err)
+	}
+	return set, err
+}
+
+// Prune removes backups by rule, then all objects that no whole backup needs. It may be killed at any moment, and run beside
+// backups: objects are only removed while none runs, and one that begins meanwhile waits.
+func (r *Repo) Prune(ctx context.Context, o PruneOptions) (*Pruned, error) {
+	p := &pruner{r: r, o: o, res: Pruned{Decisions: []Decision{}, Removed: []string{}, Dead: []string{}, Running: []string{}}}
+	if o.DryRun {
+		return &p.res, p.run(ctx)
+	}
+	p.key = pruneLockPrefix + NewID(time.Now())
+	var err error
+	if p.lease, err = r.hold(ctx, p.key, []byte("{}\n")); err != nil {
+		return nil, fmt.Errorf("prune: %w", err)
+	}
+	defer func() {
+		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		_ = r.release(clean, p.key) // one that stays grows old
+	}()
+	if p.now, err = r.modified(ctx, p.key); err != nil {
+		return nil, fmt.Errorf("prune: %w", err)
+	}
+	if err := p.alone(ctx); err != nil {
+		return nil, err
+	}
+	return &p.res, p.run(ctx)
+}
+
+type pruner struct {
+	r     *Repo
+	o     PruneOptions
+	key   string
+	lease *lease    // nil in a dry run
+	now   time.Time // by the clock of the place, a moment ago
+	res   Pruned
+}
+
+// alone fails while another prune lives. Of two that begin at once, both may give way; none works beside another.
+func (p *pruner) alone(ctx context.Context) error {
+	var keys []string
+	err := p.r.store.List(ctx, pruneLockPrefix, func(key string, _ int64) error {
+		keys = append(keys, key)
+		return nil
+	})
+	for _, key := range keys {
+		if err != nil || key == p.key {
+			continue
+		}
+		var put time.Time
+		put, err = p.r.modified(ctx, key)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			err = nil
+		case err != nil:
+		case p.now.Sub(put) < LeaseLife:
+			return ErrPruning
+		default:
+			err = p.r.store.Delete(ctx, key) // of a killed one
+		}
+	}
+	return err
+}
+
+func (p *pruner) run(ctx context.Context) error {
+	entries, err := p.r.Catalogue(ctx)
+	if err != nil {
+		return err
+	}
+	if p.lease == nil {
+		p.now = time.Now() // a dry run puts nothing, so it has no other clock
+	}
+	if err := p.unfinished(ctx, entries); err != nil {
+		return err
+	}
+	if p.res.Decisions, err = p.r.decide(ctx, entries, p.o); err != nil {
+		return err
+	}
+	for _, d := range p.res.Decisions {
+		if d.Keep {
+			continue
+		}
+		if err := p.backup(ctx, d.ID); err != nil {
+			return fmt.Errorf("remove backup %s: %w", d.ID, err)
+		}
+		p.res.Removed = append(p.res.Removed, d.ID)
+	}
+	if len(p.res.Running) > 0 {
+		return nil
+	}
+	if err := p.sweep(ctx); err != nil {
+		return fmt.Errorf("remove what no backup needs: %w", err)
+	}
+	return p.leftovers(ctx)
+}
+
+// unfinished tells backups that run from those that were killed, and takes the latter's notes away.
+func (p *pruner) unfinished(ctx context.Context, entries []Entry) error {
+	for _, e := range entries {
+		switch {
+		case e.Whole:
+		case e.Lives(p.now):
+			p.res.Running = append(p.res.Running, e.ID)
+		default:
+			p.res.Dead = append(p.res.Dead, e.ID)
+			if p.lease == nil {
+				continue
+			}
+			// First the word that it is lost, before manifests are read: see Finish.
+			if err := p.r.store.Put(ctx, lostKey(e.ID), strings.NewReader("{}\n")); err != nil {
+				return err
+			}
+			if err := p.r.store.Delete(ctx, unfinishedKey(e.ID)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// mine fails when the lease was not renewed for long: a backup may have begun.
+func (p *pruner) mine() error {
+	if p.lease != nil && p.lease.age() > LeaseLife/2 {
+		return errors.New("prune stood still for too long, and stops; run it again")
+	}
+	return nil
+}
+
+// backup removes one: its manifest first, so that it is never half there.
+func (p *pruner) backup(ctx context.Context, id string) error {
+	if p.lease == nil {
+		return nil
+	}
+	if err := p.mine(); err != nil {
+		return err
+	}
+	keys := []string{manifestKey(id), objectsKey(id), headKey(id)}
+	err := p.r.store.List(ctx, proofPrefix+id+"/", func(key string, _ int64) error {
+		keys = append(keys, key)
+		return nil
+	})
+	for _, key := range keys {
+		if err == nil {
+			err = p.r.store.Delete(ctx, key)
+		}
+	}
+	return err
+}
+
+// sweep removes the objects that no whole backup needs. When what a backup needs cannot be read, it removes none.
+func (p *pruner) sweep(ctx context.Context) error {
+	entries, err := p.r.Catalogue(ctx) // anew: one may have become whole
+	if err != nil {
+		return err
+	}
+	needed := keySet{}
+	for _, e := range entries {
+		if !e.Whole || slices.Contains(p.res.Removed, e.ID) {
+			continue
+		}
+		if err := p.r.Needs(ctx, e.ID, func(key string, size int64) error { needed.add(key, size); return nil }); err != nil {
+			return err
+		}
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(8)
+	for _, prefix := range []string{dataPrefix, physicalPrefix} {
+		err = p.r.store.List(gctx, prefix, func(key string, size int64) error {
+			if _, ok := needed.size(key); ok {
+				return nil
+			}
+			if err := p.mine(); err != nil {
+				return err
+			}
+			p.res.Objects++
+			p.res.Bytes += size
+			if p.o.Progress != nil {
+				p.o.Progress(p.res.Objects)
+			}
+			if p.lease != nil {
+				g.Go(func() error { return p.r.store.Delete(gctx, key) })
+			}
+			return nil
+		})
+		if err != nil {
+			break
+		}
+	}
+	if err := errors.Join(g.Wait(), err); err != nil {
+		return err
+	}
+	return p.remains(ctx, entries)
+}
+
+// remains removes what is left beside manifests that are gone, and old words that a backup is lost.
+func (p *pruner) remains(ctx context.Context, entries []Entry) error {
+	if p.lease == nil {
+		return nil
+	}
+	whole := map[string]bool{}
+	for _, e := range entries {
+		whole[e.ID] = e.Whole
+	}
+	var keys []string
+	err := p.r.store.List(ctx, backupPrefix, func(key string, _ int64) error {
+		if id, _, _ := strings.Cut(strings.TrimPrefix(key, backupPrefix), "/"); !whole[id] || key == lostKey(id) {
+			keys = append(keys, key)
+		}
+		return nil
+	})
+	for _, key := range keys {
+		if err != nil {
+			return err
+		}
+		if strings.HasSuffix(key, "/lost") {
+			var put time.Time
+			if put, err = p.r.modified(ctx, key); err != nil || p.now.Sub(put) < 30*24*time.Hour {
+				continue
+			}
+		}
+		err = p.r.store.Delete(ctx, key)
+	}
+	return err
+}
+
+// cleaner is a store that knows what interrupted uploads left.
+type cleaner interface {
+	Clean(ctx context.Context, before time.Time, dry bool) (int64, error)
+}
+
+func (p *pruner) leftovers(ctx context.Context) (err error) {
+	if c, ok := p.r.store.(cleaner); ok {
+		p.res.Leftovers, err = c.Clean(ctx, p.now.Add(-leftoverAge), p.lease == nil)
+	}
+	return err
+}

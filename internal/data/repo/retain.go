@@ -1,0 +1,116 @@
+package repo
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Retention says which backups stay. Counts are of periods that have a backup: Daily 7 keeps the last backup of each of the
+// last 7 days on which there was one, so that a server that is off for a month does not lose what it has.
+type Retention struct {
+	Last    int           // the newest so many
+	Within  time.Duration // all that are younger, counted from the newest
+	Daily   int
+	Weekly  int // weeks begin on Monday (ISO 8601)
+	Monthly int
+	Yearly  int
+}
+
+// Empty says whether nothing is asked for.
+func (p Retention) Empty() bool { return p == Retention{} }
+
+// Candidate is a backup that retention judges.
+type Candidate struct {
+	ID     string
+	Time   time.Time // when it began
+	Group  string    // backups of one kind of one server; each group is judged by itself
+	Server string
+	Parent string // that it cannot be restored without; "" for none
+	Proven bool   // a drill restored it
+	// Keep is why it stays whatever the rules say; "" when they decide.
+	Keep string
+}
+
+// Decision is what becomes of a backup, and why.
+type Decision struct {
+	ID      string   `json:"id"`
+	Keep    bool     `json:"keep"`
+	Reasons []string `json:"reasons"`
+}
+
+// Decide applies the rules; without any, nothing but what is said below stays. Days, weeks, months and years are those of a time zone. Beyond the rules stay: the newest backup of
+// each group (where there are rules), the newest of each server that was proven, and whatever a backup that stays builds on.
+func (p Retention) Decide(list []Candidate, zone *time.Location) []Decision {
+	list = slices.Clone(list)
+	slices.SortFunc(list, func(a, b Candidate) int { return cmp.Or(b.Time.Compare(a.Time), strings.Compare(b.ID, a.ID)) })
+	reasons := map[string][]string{}
+	proven := map[string]bool{}
+	groups := map[string][]Candidate{}
+	for _, c := range list {
+		groups[c.Group] = append(groups[c.Group], c)
+		if c.Keep != "" {
+			reasons[c.ID] = append(reasons[c.ID], c.Keep)
+		}
+		if c.Proven && !proven[c.Server] {
+			proven[c.Server] = true
+			reasons[c.ID] = append(reasons[c.ID], "the newest that was proven")
+		}
+	}
+	for _, g := range groups {
+		p.group(g, zone, reasons)
+	}
+	// The newest first, so that a chain of parents is followed in one pass: a parent is older than its child.
+	for _, c := range list {
+		if len(reasons[c.ID]) > 0 && c.Parent != "" {
+			reasons[c.Parent] = append(reasons[c.Parent], c.ID+" builds on it")
+		}
+	}
+	out := make([]Decision, 0, len(list))
+	for _, c := range list {
+		d := Decision{ID: c.ID, Keep: len(reasons[c.ID]) > 0, Reasons: reasons[c.ID]}
+		if !d.Keep {
+			d.Reasons = []string{"no rule keeps it"}
+		}
+		out = append(out, d)
+	}
+	slices.Reverse(out)
+	return out
+}
+
+// group judges the backups of one group, the newest first.
+func (p Retention) group(g []Candidate, zone *time.Location, reasons map[string][]string) {
+	keep := func(c Candidate, why string) { reasons[c.ID] = append(reasons[c.ID], why) }
+	if !p.Empty() {
+		keep(g[0], "the newest")
+	}
+	for i, c := range g {
+		if i < p.Last {
+			keep(c, fmt.Sprintf("one of the last %d", p.Last))
+		}
+		if p.Within > 0 && g[0].Time.Sub(c.Time) <= p.Within {
+			keep(c, "within "+p.Within.String())
+		}
+	}
+	for _, rule := range []struct {
+		count  int
+		word   string
+		period func(time.Time) string
+	}{
+		{p.Daily, "daily", func(t time.Time) string { return t.Format("2006-01-02") }},
+		{p.Weekly, "weekly", func(t time.Time) string { y, w := t.ISOWeek(); return fmt.Sprintf("%d-W%02d", y, w) }},
+		{p.Monthly, "monthly", func(t time.Time) string { return t.Format("2006-01") }},
+		{p.Yearly, "yearly", func(t time.Time) string { return t.Format("2006") }},
+	} {
+		last, n := "", 0
+		for _, c := range g {
+			if period := rule.period(c.Time.In(zone)); period != last && n < rule.count {
+				last = period
+				n++
+				keep(c, fmt.Sprintf("%s %d of %d: %s", rule.word, n, rule.count, period))
+			}
+		}
+	}
+}

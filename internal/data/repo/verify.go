@@ -1,0 +1,491 @@
+package repo
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"path"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// VerifyOptions say what of a repository is verified. The zero value: all of it.
+type VerifyOptions struct {
+	Backups []string // IDs; empty: all that are whole
+	Quick   bool     // objects are there and as long as they should be; they are not read
+	Threads int      // objects read at once; 0: two for each processor, at most 16
+	// Journal is a file of this host in which verified objects are noted, so that an interrupted run goes on; "": none. The
+	// caller removes it when it wants all to be read again; a run that reaches its end removes it.
+	Journal string
+	// Progress is told now and then how many bytes of objects are verified, of how many. It may be called from several
+	// goroutines.
+	Progress func(done, total int64)
+}
+
+// ProblemKind is what is wrong with something in a repository.
+type ProblemKind string
+
+const (
+	Damaged ProblemKind = "damaged" // it is not what was put there
+	Missing ProblemKind = "missing" // a backup needs it
+)
+
+// Problem is something that is wrong.
+type Problem struct {
+	Kind    ProblemKind `json:"kind"`
+	Key     string      `json:"key"`
+	Backups []string    `json:"backups"` // that need it
+	What    string      `json:"what"`    // in words
+}
+
+// Verified is what a verification found.
+type Verified struct {
+	Backups     []string  `json:"backups"`     // that were verified
+	Objects     int64     `json:"objects"`     // of them, each counted once
+	Bytes       int64     `json:"bytes"`       // of those objects in the place
+	Again       int64     `json:"again"`       // objects that an interrupted run had verified before
+	Superfluous int64     `json:"superfluous"` // objects that no backup needs; prune removes them
+	SuperBytes  int64     `json:"superfluous_bytes"`
+	SealsOnly   bool      `json:"seals_only"` // it is encrypted and no identity was given: seals were checked, contents not
+	Problems    []Problem `json:"problems"`
+	Broken      []string  `json:"broken"` // backups that cannot be restored whole
+}
+
+// Whole says whether nothing is wrong.
+func (v *Verified) Whole() bool { return len(v.Problems) == 0 }
+
+// maxProblems bounds the list of problems, not their count: a place that lost everything is told in a page.
+const maxProblems = 10000
+
+// verifier is one run.
+type verifier struct {
+	r       *Repo
+	o       VerifyOptions
+	journal *journal
+
+	needed keySet            // by what is verified
+	others keySet            // by other backups
+	parts  map[string]string // hash of the raw bytes of a part
+
+	done, total atomic.Int64
+
+	mu  sync.Mutex
+	res Verified
+	bad map[string]int // key → its problem's index
+}
+
+// Verify reads what backups need and compares it with the names, sizes, hashes and seals that were given to it. It restores
+// nothing. What is damaged or missing is in the result; an error means that it could not go on.
+func (r *Repo) Verify(ctx context.Context, o VerifyOptions) (*Verified, error) {
+	if o.Threads <= 0 {
+		o.Threads = min(16, 2*runtime.GOMAXPROCS(0))
+	}
+	v := &verifier{r: r, o: o, needed: keySet{}, others: keySet{}, parts: map[string]string{}, bad: map[string]int{}}
+	v.res.Problems, v.res.Broken, v.res.SealsOnly = []Problem{}, []string{}, !r.Readable()
+	if err := v.choose(ctx); err != nil {
+		return nil, err
+	}
+	var err error
+	if v.journal, err = openJournal(o.Journal, r.ID); err != nil {
+		return nil, err
+	}
+	defer v.journal.close()
+	if err := v.manifests(ctx); err != nil {
+		return nil, err
+	}
+	if err := v.objects(ctx); err != nil {
+		return nil, err
+	}
+	if err := v.missing(ctx); err != nil {
+		return nil, err
+	}
+	if err := v.besides(ctx); err != nil {
+		return nil, err
+	}
+	if err := v.blame(ctx); err != nil {
+		return nil, err
+	}
+	return &v.res, v.journal.remove()
+}
+
+// choose finds the backups.
+func (v *verifier) choose(ctx context.Context) error {
+	entries, err := v.r.Catalogue(ctx)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.Whole && (len(v.o.Backups) == 0 || slices.Contains(v.o.Backups, e.ID)) {
+			v.res.Backups = append(v.res.Backups, e.ID)
+			if e.Err != nil {
+				v.problem(Damaged, headKey(e.ID), e.Err.Error())
+			}
+		}
+	}
+	for _, id := range v.o.Backups {
+		if !slices.Contains(v.res.Backups, id) {
+			return fmt.Errorf("%w: %s", ErrNoBackup, id)
+		}
+	}
+	if len(v.res.Backups) == 0 {
+		return fmt.Errorf("%w: the repository holds none", ErrNoBackup)
+	}
+	for _, e := range entries {
+		if e.Whole && !slices.Contains(v.res.Backups, e.ID) {
+			// What another backup needs is not superfluous. That its list is damaged is found when it is verified itself.
+			err := v.r.Needs(ctx, e.ID, func(key string, size int64) error { v.others.add(key, size); return nil })
+			if err != nil && !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrNoKey) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// manifests reads the manifests to their ends and gathers what they need.
+func (v *verifier) manifests(ctx context.Context) error {
+	for _, id := range v.res.Backups {
+		listed, count, err := v.listed(ctx, id)
+		if err != nil {
+			return err
+		}
+		if !v.r.Readable() {
+			if err := v.seal(ctx, manifestKey(id)); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := v.manifest(ctx, id, listed, count); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// listed reads the list of objects of a backup: a set of them, and how many differ.
+func (v *verifier) listed(ctx context.Context, id string) (keySet, int64, error) {
+	mine := keySet{}
+	err := v.r.Needs(ctx, id, func(key string, size int64) error {
+		mine.add(key, size)
+		if v.needed.add(key, size) {
+			v.total.Add(size)
+		}
+		return nil
+	})
+	if errors.Is(err, ErrDamaged) || errors.Is(err, ErrNoKey) {
+		v.problem(Damaged, objectsKey(id), err.Error())
+		return nil, 0, nil
+	}
+	return mine, int64(len(mine)), err
+}
+
+// manifest reads a manifest and compares what it needs with the list beside it.
+func (v *verifier) manifest(ctx context.Context, id string, listed keySet, count int64) error {
+	m, err := v.r.Manifest(ctx, id)
+	if err == nil {
+		defer m.Close()
+		seen := keySet{}
+		err = m.Each(func(l Line) error {
+			for _, x := range refsOf(l) {
+				key := x.key(id)
+				seen.add(key, x.Size)
+				if size, ok := listed.size(key); listed != nil && (!ok || size != x.Size) {
+					return fmt.Errorf("%s is not in the list of objects: %w", key, ErrDamaged)
+				}
+				if v.needed.add(key, x.Size) {
+					v.total.Add(x.Size)
+				}
+			}
+			if l.Part != nil {
+				v.parts[partKey(id, l.Part.Number)] = l.Part.Hash
+			}
+			return nil
+		})
+		if err == nil && listed != nil && int64(len(seen)) != count {
+			err = fmt.Errorf("it needs %d objects, the list beside it has %d: %w", len(seen), count, ErrDamaged)
+		}
+	}
+	switch {
+	case errors.Is(err, ErrDamaged) || errors.Is(err, ErrNoKey):
+		v.problem(Damaged, manifestKey(id), err.Error())
+		return nil
+	case errors.Is(err, ErrNoBackup):
+		v.problem(Missing, manifestKey(id), "it was removed meanwhile")
+		return nil
+	}
+	return err
+}
+
+// objects goes through what the place holds and verifies what is needed of it.
+func (v *verifier) objects(ctx context.Context) error {
+	found := keySet{}
+	g, gctx := errgroup.WithContext(ctx)
+	keys := make(chan string, 2*v.o.Threads)
+	for range v.o.Threads {
+		g.Go(func() error {
+			for key := range keys {
+				if err := v.object(gctx, key); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	g.Go(func() error {
+		defer close(keys)
+		for _, prefix := range []string{dataPrefix, physicalPrefix} {
+			err := v.r.store.List(gctx, prefix, func(key string, size int64) error {
+				want, ok := v.needed.size(key)
+				if !ok {
+					if _, others := v.others.size(key); !others {
+						v.res.Superfluous++
+						v.res.SuperBytes += size
+					}
+					return nil
+				}
+				found.add(key, size)
+				v.res.Objects++
+				v.res.Bytes += size
+				switch {
+				case size != want:
+					v.problem(Damaged, key, fmt.Sprintf("it has %d bytes, not %d", size, want))
+				case v.o.Quick:
+				case v.journal.has(key):
+					v.res.Again++
+				default:
+					select {
+					case keys <- key:
+						return nil // counted when it is read
+					case <-gctx.Done():
+						return gctx.Err()
+					}
+				}
+				v.progress(size)
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	for h := range found {
+		delete(v.needed, h)
+	}
+	return nil
+}
+
+func (v *verifier) progress(bytes int64) {
+	done := v.done.Add(bytes)
+	if v.o.Progress != nil {
+		v.o.Progress(done, v.total.Load())
+	}
+}
+
+// missing tells what is needed and was not found.
+func (v *verifier) missing(ctx context.Context) error {
+	if len(v.needed) == 0 {
+		return nil
+	}
+	for _, id := range v.res.Backups {
+		tell := func(key string, _ int64) error {
+			if _, ok := v.needed.size(key); ok {
+				v.problem(Missing, key, "it is not there")
+			}
+			return nil
+		}
+		err := v.r.Needs(ctx, id, tell)
+		if errors.Is(err, ErrDamaged) && v.r.Readable() {
+			err = v.r.needsByManifest(ctx, id, tell)
+		}
+		if err != nil && !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrNoKey) {
+			return err
+		}
+	}
+	return nil
+}
+
+// problem notes something that is wrong, once for each key.
+func (v *verifier) problem(kind ProblemKind, key, what string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if _, ok := v.bad[key]; ok || len(v.bad) >= maxProblems {
+		return
+	}
+	v.bad[key] = len(v.res.Problems)
+	v.res.Problems = append(v.res.Problems, Problem{Kind: kind, Key: key, What: what, Backups: []string{}})
+}
+
+// blame tells which backups each problem concerns.
+func (v *verifier) blame(ctx context.Context) error {
+	if len(v.bad) == 0 {
+		return nil
+	}
+	for _, id := range v.res.Backups {
+		concerned := map[int]bool{}
+		for _, key := range []string{headKey(id), objectsKey(id), manifestKey(id)} {
+			if i, ok := v.bad[key]; ok {
+				concerned[i] = true
+			}
+		}
+		// A damaged list of objects alone hinders no restore.
+		broken := v.hasProblem(manifestKey(id))
+		note := func(key string, _ int64) error {
+			if i, ok := v.bad[key]; ok {
+				concerned[i], broken = true, true
+			}
+			return nil
+		}
+		err := v.r.Needs(ctx, id, note)
+		if errors.Is(err, ErrDamaged) && v.r.Readable() && !broken {
+			err = v.r.needsByManifest(ctx, id, note)
+		}
+		if err != nil && !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrNoKey) && !errors.Is(err, ErrNoBackup) {
+			return err
+		}
+		for i := range concerned {
+			v.res.Problems[i].Backups = append(v.res.Problems[i].Backups, id)
+		}
+		if broken {
+			v.res.Broken = append(v.res.Broken, id)
+		}
+	}
+	slices.SortFunc(v.res.Problems, func(a, b Problem) int { return strings.Compare(a.Key, b.Key) })
+	return nil
+}
+
+func (v *verifier) hasProblem(key string) bool { _, ok := v.bad[key]; return ok }
+
+// object verifies one object that is there.
+func (v *verifier) object(ctx context.Context, key string) error {
+	var size int64
+	var err error
+	if v.r.Readable() {
+		size, err = v.contents(ctx, key)
+	} else {
+		size, err = v.r.checkSeal(ctx, key)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		v.problem(Missing, key, "it was removed meanwhile")
+	case errors.Is(err, ErrDamaged) || errors.Is(err, ErrNoKey):
+		v.problem(Damaged, key, err.Error())
+	case err != nil:
+		return err
+	default:
+		if err := v.journal.note(key); err != nil {
+			return err
+		}
+	}
+	v.progress(size)
+	return nil
+}
+
+// besides checks the seals of what no backup needs for its rows: proofs, and the key of names.
+func (v *verifier) besides(ctx context.Context) error {
+	if v.o.Quick {
+		return nil
+	}
+	keys := []string{}
+	if v.r.Encrypted() {
+		keys = append(keys, namesKey)
+	}
+	for _, id := range v.res.Backups {
+		err := v.r.store.List(ctx, proofPrefix+id+"/", func(key string, _ int64) error {
+			keys = append(keys, key)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for _, key := range keys {
+		if err := v.seal(ctx, key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// contents reads an object to its end: seal, decryption, decompression, and the hash that it was given.
+func (v *verifier) contents(ctx context.Context, key string) (int64, error) {
+	rc, err := v.r.store.Get(ctx, key)
+	if err != nil {
+		return 0, err
+	}
+	n := &counting{ReadCloser: rc}
+	o, err := v.r.openObject(path.Base(key), n)
+	if err != nil {
+		return 0, err
+	}
+	defer o.Close()
+	var sum hash.Hash = sha256.New()
+	want, isPart := v.parts[key]
+	if !isPart {
+		want = path.Base(key)
+		if sum, err = v.r.newHash(); err != nil {
+			return 0, err
+		}
+	}
+	if _, err := io.Copy(sum, o); err != nil {
+		return n.n, err
+	}
+	if !isPart && strings.HasPrefix(key, physicalPrefix) {
+		return n.n, nil // its manifest is damaged, and is told; the seal says that at least this is whole
+	}
+	if hex.EncodeToString(sum.Sum(nil)) != want {
+		return n.n, fmt.Errorf("its contents are not those that it was named by: %w", ErrDamaged)
+	}
+	return n.n, nil
+}
+
+// counting counts the bytes that it gives.
+type counting struct {
+	io.ReadCloser
+	n int64
+}
+
+func (c *counting) Read(p []byte) (int, error) {
+	n, err := c.ReadCloser.Read(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// seal checks the seal of an object beside the data.
+func (v *verifier) seal(ctx context.Context, key string) error {
+	_, err := v.r.checkSeal(ctx, key)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		v.problem(Missing, key, "it is not there")
+		return nil
+	case errors.Is(err, ErrDamaged):
+		v.problem(Damaged, key, err.Error())
+		return nil
+	}
+	return err
+}
+
+// checkSeal reads an object and checks its seal, without opening it.
+func (r *Repo) checkSeal(ctx context.Context, key string) (int64, error) {
+	rc, err := r.store.Get(ctx, key)
+	if err != nil {
+		return 0, err
+	}
+	n := &counting{ReadCloser: rc}
+	defer n.Close()
+	_, err = io.Copy(io.Discard, newUnsealer(n))
+	return n.n, err
+}

@@ -1,0 +1,151 @@
+package schedule
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+// form is how the tests write a time: with the day of the week, so that a wrong one is seen.
+const form = "Mon 2006-01-02 15:04 -0700"
+
+func TestNext(t *testing.T) {
+	for _, c := range []struct{ text, now, want string }{
+		{"every 6h at 02:00", "2026-11-21T18:40:00Z", "Sat 2026-11-21 20:00; Sun 2026-11-22 02:00; Sun 2026-11-22 08:00"},
+		{"every 6h at 20:00", "2026-11-21T01:59:59Z", "Sat 2026-11-21 02:00; Sat 2026-11-21 08:00; Sat 2026-11-21 14:00"},
+		{"every 15m", "2026-11-21T23:45:00Z", "Sun 2026-11-22 00:00; Sun 2026-11-22 00:15"},
+		{"every 90 minutes at 00:30", "2026-11-21T22:00:00Z", "Sat 2026-11-21 23:00; Sun 2026-11-22 00:30; Sun 2026-11-22 02:00"},
+		{"Every Day at 02:30", "2026-11-21T02:30:00Z", "Sun 2026-11-22 02:30; Mon 2026-11-23 02:30"},
+		{"daily", "2026-11-21T02:30:00Z", "Sun 2026-11-22 00:00"},
+		{"hourly at 00:17", "2026-11-21T02:30:00Z", "Sat 2026-11-21 03:17; Sat 2026-11-21 04:17"},
+		{"every sunday at 04:00", "2026-11-22T04:00:00Z", "Sun 2026-11-29 04:00; Sun 2026-12-06 04:00"},
+		{"every mon,wed,fri at 04:00", "2026-11-22T04:00:00Z", "Mon 2026-11-23 04:00; Wed 2026-11-25 04:00; Fri 2026-11-27 04:00; Mon 2026-11-30 04:00"},
+		{"weekly at 03:00", "2026-11-21T18:40:00Z", "Sun 2026-11-22 03:00; Sun 2026-11-29 03:00"},
+		{"weekly on saturday at 19:00", "2026-11-21T18:40:00Z", "Sat 2026-11-21 19:00; Sat 2026-11-28 19:00"},
+		{"monthly on 31 at 05:00", "2026-11-21T18:40:00Z", "Thu 2026-12-31 05:00; Sun 2027-01-31 05:00; Wed 2027-03-31 05:00"},
+		{"monthly", "2026-11-21T18:40:00Z", "Tue 2026-12-01 00:00; Fri 2027-01-01 00:00"},
+		{"every 2 weeks at 01:00", "2026-11-21T18:40:00Z", "Mon 2026-11-23 01:00; Mon 2026-12-07 01:00"},
+		{"every 2 days at 03:00", "2026-12-30T18:40:00Z", "Thu 2026-12-31 03:00; Sat 2027-01-02 03:00; Mon 2027-01-04 03:00"},
+		{"*/20 8-9 * * mon-fri", "2026-11-20T09:20:00Z", "Fri 2026-11-20 09:40; Mon 2026-11-23 08:00; Mon 2026-11-23 08:20"},
+		{"30 2 13 * 5", "2026-11-13T02:30:00Z", "Fri 2026-11-20 02:30; Fri 2026-11-27 02:30; Fri 2026-12-04 02:30; Fri 2026-12-11 02:30; Sun 2026-12-13 02:30"},
+		{"0 0 29 feb *", "2026-11-21T18:40:00Z", "Tue 2028-02-29 00:00; Sun 2032-02-29 00:00"},
+		{"0 0 29 2 */7", "2098-11-21T18:40:00Z", "Sun 2128-02-29 00:00"}, // 2100 is no leap year
+		{"5,10-12/2,50/5 1 * * 7", "2026-11-22T01:04:00Z", "Sun 2026-11-22 01:05; Sun 2026-11-22 01:10; Sun 2026-11-22 01:12; Sun 2026-11-22 01:50; Sun 2026-11-22 01:55; Sun 2026-11-29 01:05"},
+		{"@weekly", "2026-11-21T18:40:00Z", "Sun 2026-11-22 00:00"},
+	} {
+		s, err := Parse(c.text)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		now, err := time.Parse(time.RFC3339, c.now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for range strings.Count(c.want, ";") + 1 {
+			now = s.Next(now)
+			got = append(got, now.Format("Mon 2006-01-02 15:04"))
+		}
+		if g := strings.Join(got, "; "); g != c.want {
+			t.Errorf("%s: %s, not %s", c.text, g, c.want)
+		}
+	}
+}
+
+// TestClocksChange holds that a time in the hour that is left out is not left out, and one in the hour that comes twice
+// comes once.
+func TestClocksChange(t *testing.T) {
+	for _, c := range []struct{ zone, text, now, want string }{
+		{"Europe/Vienna", "every day at 02:30", "Sat 2026-03-28 12:00 +0100", "Sun 2026-03-29 03:00 +0200; Mon 2026-03-30 02:30 +0200"},
+		{"America/New_York", "every day at 02:30", "Sat 2026-03-07 12:00 -0500", "Sun 2026-03-08 03:00 -0400; Mon 2026-03-09 02:30 -0400"},
+		{"Europe/Vienna", "every 6h at 02:00", "Sat 2026-03-28 21:00 +0100", "Sun 2026-03-29 03:00 +0200; Sun 2026-03-29 08:00 +0200"},
+		{"America/Santiago", "daily", "Sat 2026-09-05 12:00 -0400", "Sun 2026-09-06 01:00 -0300; Mon 2026-09-07 00:00 -0300"}, // midnight does not exist
+	} {
+		loc, err := time.LoadLocation(c.zone)
+		if err != nil {
+			t.Skip(err)
+		}
+		s, err := Parse(c.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		now, err := time.ParseInLocation(form, c.now, loc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for range strings.Count(c.want, ";") + 1 {
+			now = s.Next(now.In(loc))
+			got = append(got, now.Format(form))
+		}
+		if g := strings.Join(got, "; "); g != c.want {
+			t.Errorf("%s in %s: %s, not %s", c.text, c.zone, g, c.want)
+		}
+	}
+	loc, err := time.LoadLocation("Europe/Vienna")
+	if err != nil {
+		t.Skip(err)
+	}
+	s, err := Parse("every day at 02:30") // which comes twice on 25 October 2026
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Date(2026, 10, 24, 12, 0, 0, 0, loc)
+	first := s.Next(now)
+	second := s.Next(first)
+	if first.Format("02 15:04") != "25 02:30" || second.Format("02 15:04") != "26 02:30" {
+		t.Errorf("%s, then %s", first.Format(form), second.Format(form))
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	for text, say := range map[string]string{
+		"":                    "empty",
+		"every":               "behind 'every'",
+		"every 7h":            "not a multiple",
+		"every 6h at 2":       "no time of the day",
+		"every 6h at 24:00":   "no time of the day",
+		"every 6h at 02:00 ,": "behind 'at'",
+		"every fortnight":     "no day of the week",
+		"every 2 sundays":     "no unit",
+		"every 0h":            "from 1 to 1000",
+		"weekly on the moon":  "not understood",
+		"monthly on 32":       "no day of a month",
+		"nightly":             "not understood",
+		"@reboot":             "@hourly",
+		"* * * *":             "4 fields",
+		"60 * * * *":          "minute \"60\"",
+		"* * * * * *":         "6 fields",
+		"0 0 30 2 *":          "no day fits",
+		"0 0 10-5 * *":        "comes after",
+		"*/0 * * * *":         "above 0",
+		"x * * * *":           "minute \"x\"",
+	} {
+		s, err := Parse(text)
+		if !errors.Is(err, ErrForm) || err != nil && !strings.Contains(err.Error(), say) {
+			t.Errorf("%q: %v %v", text, s, err)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, s := range []string{"every 6h at 02:00", "*/5 1-3 1,15 jan-mar mon", "monthly on 15 at 05:00", "@daily"} {
+		f.Add(s)
+	}
+	now := time.Date(2026, 11, 21, 18, 40, 0, 0, time.UTC)
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := Parse(text)
+		if err != nil {
+			return
+		}
+		next := s.Next(now)
+		if !next.After(now) {
+			t.Errorf("%q: %s", text, next)
+		}
+		if again, err := Parse(s.String()); err != nil || !again.Next(now).Equal(next) {
+			t.Errorf("%q reads back as %q: %v", text, s, err)
+		}
+	})
+}

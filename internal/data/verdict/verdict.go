@@ -1,0 +1,349 @@
+// Package verdict says how well a server is protected, in words: what is not fresh, what was never proven, what fails. It
+// does no input or output, and the time is given to it.
+package verdict
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rissodb/risso/internal/data/schedule"
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/store/state"
+)
+
+// Want is how a server is to be protected.
+type Want struct {
+	Backup   schedule.Schedule // zero: by hand
+	Drill    schedule.Schedule
+	Checksum schedule.Schedule
+	MaxAge   time.Duration // of the last backup; 0: as the schedule says, or 26 h without one
+	MaxProof time.Duration // since a backup was proven; 0: as the schedule of drills says, or 30 days without one
+	Mirror   bool          // binary logs are to be mirrored
+	Place    string
+	Trouble  Trouble
+	Since    time.Time // when this began to be wanted: what could not have been done yet is not missed; zero: long ago
+}
+
+// Trouble is what is wrong with the place of the backups. The zero value: nothing.
+type Trouble struct {
+	Words string
+	Gone  bool // it can be read, and there are no backups any more
+	Since time.Time
+}
+
+// State is a verdict in a word.
+type State string
+
+// The states, from good to bad.
+const (
+	OK       State = "ok"
+	Warning  State = "warning"
+	Critical State = "critical"
+)
+
+// Verdict is what is to be said of how a server is protected.
+type Verdict struct {
+	State    State           `json:"state"`
+	Words    string          `json:"words"`    // one sentence
+	Findings []fleet.Finding `json:"findings"` // worst first; ids begin with "protect."
+}
+
+// The limits where no schedule says more.
+const (
+	defaultAge   = 26 * time.Hour
+	defaultProof = 30 * 24 * time.Hour
+	mirrorLate   = 2 * time.Minute
+	mirrorLost   = time.Hour
+)
+
+// Facts is what is known of how a server is protected.
+type Facts struct {
+	state.Protection
+	Mirrors []state.Mirror // of this server
+}
+
+// Judge says how a server is protected; a want of nil: nothing is configured for it, and only what there is counts.
+func Judge(f Facts, want *Want, now time.Time) Verdict {
+	r := round{p: f, now: now}
+	if want == nil && f.LastBackup == nil {
+		r.add("never", fleet.SeverityCritical, time.Time{}, "never backed up, and nothing is planned")
+		return r.verdict()
+	}
+	if want != nil {
+		r.want = *want
+	}
+	r.place()
+	r.fresh()
+	r.proven()
+	r.mirror()
+	r.failing()
+	return r.verdict()
+}
+
+type round struct {
+	p     Facts
+	want  Want
+	now   time.Time
+	found []fleet.Finding
+}
+
+func (r *round) add(id string, s fleet.Severity, since time.Time, format string, args ...any) {
+	place := r.want.Place
+	if place == "" {
+		place = "DIR"
+		if b := r.p.LastBackup; b != nil {
+			place = b.Place
+		}
+	}
+	remedy := ""
+	_, backs := r.running(state.JobBackup)
+	switch id {
+	case "never", "stale":
+		if backs {
+			break // it is being mended
+		}
+		remedy = "risso backup --dsn … --to " + quote(place)
+	case "unproven", "drill_failed":
+		remedy = "risso drill --from " + quote(place)
+	}
+	r.found = append(r.found, fleet.Finding{ID: "protect." + id, Severity: s, Since: since, Words: fmt.Sprintf(format, args...), Remedy: remedy})
+}
+
+// quote writes a place as a shell takes it.
+func quote(place string) string {
+	if strings.Trim(place, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-:@") == "" {
+		return place
+	}
+	return "'" + strings.ReplaceAll(place, "'", `'\''`) + "'"
+}
+
+// running gives the run of a kind that goes on.
+func (r *round) running(kind state.JobKind) (state.Run, bool) {
+	i := slices.IndexFunc(r.p.Running, func(n state.Run) bool { return n.Kind == kind })
+	if i < 0 {
+		return state.Run{}, false
+	}
+	return r.p.Running[i], true
+}
+
+// place says whether the backups can be reached at all.
+func (r *round) place() {
+	switch t := r.want.Trouble; {
+	case t.Words == "":
+	case t.Gone:
+		r.add("place", fleet.SeverityCritical, t.Since, "the backups are gone: %s", t.Words)
+	default:
+		r.add("place", fleet.SeverityWarning, t.Since, "the place of the backups cannot be read: %s", t.Words)
+	}
+}
+
+// fresh says whether the last backup is as young as it should be.
+func (r *round) fresh() {
+	b := r.p.LastBackup
+	run, runs := r.running(state.JobBackup)
+	if b == nil {
+		first, _ := overdue(r.want.Backup, r.want.Since, r.want.MaxAge, defaultAge)
+		switch {
+		case runs:
+			r.add("never", fleet.SeverityWarning, r.want.Since, "never backed up: the first backup runs since %s", r.since(run.Began))
+		case r.want.Since.IsZero() || r.now.After(first):
+			r.add("never", fleet.SeverityCritical, r.want.Since, "never backed up")
+		default:
+			r.add("never", fleet.SeverityWarning, r.want.Since, "never backed up: the first backup is due %s", r.clock(r.want.Backup.Next(r.want.Since.In(r.now.Location()))))
+		}
+		return
+	}
+	late, lost := overdue(r.want.Backup, b.Began.In(r.now.Location()), r.want.MaxAge, defaultAge)
+	switch age := ago(r.now.Sub(b.Began)); {
+	case !r.now.After(late):
+	case runs && !r.now.After(lost):
+		r.add("stale", fleet.SeverityWarning, late, "the last backup is %s old; the next runs since %s", age, r.since(run.Began))
+	case !r.now.After(lost):
+		r.add("stale", fleet.SeverityWarning, late, "the last backup is %s old: the one due %s is missing", age, r.clock(r.dueAfter(b.Began, late)))
+	default:
+		r.add("stale", fleet.SeverityCritical, late, "the last backup is %s old", age)
+	}
+}
+
+// dueAfter is when the backup behind one of that time was due.
+func (r *round) dueAfter(began, otherwise time.Time) time.Time {
+	if r.want.MaxAge > 0 || zero(r.want.Backup) {
+		return otherwise
+	}
+	return r.want.Backup.Next(began.In(r.now.Location()))
+}
+
+func zero(s schedule.Schedule) bool { return s.String() == "" }
+
+// overdue says when something that was last done at a time is late, and when it is lost: late a second time. A plan lets it
+// come later than it says by a quarter of the time between two, at least 15 minutes and at most 4 hours, for it takes time.
+func overdue(plan schedule.Schedule, last time.Time, most, otherwise time.Duration) (late, lost time.Time) {
+	switch {
+	case most > 0:
+		return last.Add(most), last.Add(2 * most)
+	case zero(plan):
+		return last.Add(otherwise), last.Add(2 * otherwise)
+	}
+	first := plan.Next(last)
+	second := plan.Next(first)
+	grace := min(max(second.Sub(first)/4, 15*time.Minute), 4*time.Hour)
+	return first.Add(grace), second.Add(grace)
+}
+
+// proven says whether a backup was restored and found good, and when.
+func (r *round) proven() {
+	p := r.p
+	if p.LastBackup == nil {
+		return
+	}
+	if d := p.LastDrill; d != nil && !d.Passed {
+		r.add("drill_failed", fleet.SeverityCritical, d.Ended, "the last drill failed %s: %s", r.clock(d.Ended), orNothing(d.Text, "it does not say why"))
+	}
+	run, runs := r.running(state.JobDrill)
+	if p.LastProven == nil {
+		if runs {
+			r.add("unproven", fleet.SeverityWarning, p.LastBackup.Ended, "no backup was ever proven: the first drill runs since %s", r.since(run.Began))
+			return
+		}
+		r.add("unproven", fleet.SeverityWarning, p.LastBackup.Ended, "no backup was ever proven: nobody knows whether they can be restored")
+		return
+	}
+	late, _ := overdue(r.want.Drill, p.ProvenAt.In(r.now.Location()), r.want.MaxProof, defaultProof)
+	if r.now.After(late) {
+		r.add("unproven", fleet.SeverityWarning, late, "the last proof that a backup restores is %s old", ago(r.now.Sub(p.ProvenAt)))
+	}
+}
+
+// mirror says whether binary logs are mirrored up to now.
+func (r *round) mirror() {
+	p := r.p
+	if !r.want.Mirror {
+		return
+	}
+	run, runs := r.running(state.JobMirror)
+	last := p.WindowTo
+	for _, m := range p.Mirrors {
+		if m.Last.After(last) {
+			last = m.Last
+		}
+	}
+	switch behind := r.now.Sub(last); {
+	case runs && r.now.Sub(run.Began) < mirrorLate: // it has just begun
+	case last.IsZero() && runs:
+		r.add("mirror", fleet.SeverityWarning, time.Time{}, "binary logs are to be mirrored, and nothing is mirrored yet")
+	case last.IsZero():
+		r.add("mirror", fleet.SeverityCritical, time.Time{}, "binary logs are to be mirrored, and no mirror runs")
+	case behind > mirrorLost:
+		r.add("mirror", fleet.SeverityCritical, last, "the mirror of binary logs ends %s: what came later exists only on the server", r.clock(last))
+	case behind > mirrorLate:
+		r.add("mirror", fleet.SeverityWarning, last, "the mirror of binary logs is %s behind", ago(behind))
+	case p.Gap != "":
+		r.add("mirror_gap", fleet.SeverityWarning, p.WindowFrom, "binary logs are missing: %s", p.Gap)
+	}
+}
+
+// failing says which jobs' last runs did not go well. Backups and drills that fail say so above, once it matters; that the
+// very last try failed is told at once.
+func (r *round) failing() {
+	for _, n := range r.p.Failing {
+		if n.Outcome == state.OutcomeInterrupted && n.Kind != state.JobBackup || n.Kind == state.JobDrill && r.p.LastDrill != nil && !r.p.LastDrill.Passed {
+			continue
+		}
+		how := "failed"
+		if n.Outcome == state.OutcomeInterrupted {
+			how = "was cut short"
+		}
+		r.add("failed_"+string(n.Kind), fleet.SeverityWarning, n.Ended, "the last %s %s %s: %s", n.Kind, how, r.clock(n.Ended), orNothing(n.Text, "it does not say why"))
+	}
+}
+
+func orNothing(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return strings.TrimRight(s, ".")
+}
+
+// verdict sums up.
+func (r *round) verdict() Verdict {
+	slices.SortStableFunc(r.found, func(a, b fleet.Finding) int { return int(b.Severity - a.Severity) })
+	v := Verdict{State: OK, Findings: r.found}
+	if v.Findings == nil {
+		v.Findings = []fleet.Finding{}
+	}
+	if len(r.found) == 0 {
+		v.Words = r.well()
+		return v
+	}
+	v.State = Warning
+	if r.found[0].Severity == fleet.SeverityCritical {
+		v.State = Critical
+	}
+	v.Words = r.found[0].Words
+	return v
+}
+
+// well is the quiet sentence of a server that is protected.
+func (r *round) well() string {
+	p := r.p
+	parts := []string{"backed up " + ago(r.now.Sub(p.LastBackup.Began)) + " ago", "proven " + ago(r.now.Sub(p.ProvenAt)) + " ago"}
+	if p.Recovery > 0 {
+		parts = append(parts, "back within "+ago(time.Duration(p.Recovery*float64(time.Second))))
+	}
+	if !p.WindowTo.IsZero() {
+		parts = append(parts, "any moment of the last "+ago(r.now.Sub(p.WindowFrom))+" can be restored")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// clock writes a time of day in the zone of now, with the date when it is another day.
+func (r *round) clock(t time.Time) string {
+	t = t.In(r.now.Location())
+	if t.YearDay() != r.now.YearDay() || t.Year() != r.now.Year() {
+		return "on " + t.Format("2006-01-02 15:04")
+	}
+	return "at " + t.Format("15:04")
+}
+
+// since writes a moment behind the word since.
+func (r *round) since(t time.Time) string {
+	return strings.TrimPrefix(strings.TrimPrefix(r.clock(t), "at "), "on ")
+}
+
+// ago writes a span of time in one part: 40 s, 3 min, 2 h, 5 days.
+func ago(d time.Duration) string {
+	switch {
+	case d < 100*time.Second:
+		return fmt.Sprintf("%d s", max(0, int(d.Round(time.Second).Seconds())))
+	case d < 100*time.Minute:
+		return fmt.Sprintf("%d min", int(d.Round(time.Minute).Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h", int(d.Round(time.Hour).Hours()))
+	}
+	return fmt.Sprintf("%d days", int((d+12*time.Hour).Hours()/24))
+}
+
+// Changes gives the events of what is found now and was not before: an overdue backup, a mirror that is behind. What
+// failed is told by the job itself.
+func Changes(instance string, before, now Verdict, at time.Time) []fleet.Event {
+	var out []fleet.Event
+	for _, f := range now.Findings {
+		switch f.ID {
+		case "protect.stale", "protect.mirror", "protect.mirror_gap", "protect.place":
+		case "protect.never", "protect.unproven":
+			if len(before.Findings) == 0 && before.State == "" {
+				continue // known from the start
+			}
+		default:
+			continue
+		}
+		i := slices.IndexFunc(before.Findings, func(o fleet.Finding) bool { return o.ID == f.ID })
+		if i >= 0 && before.Findings[i].Severity >= f.Severity {
+			continue
+		}
+		out = append(out, fleet.Event{Time: at, Instance: instance, Kind: fleet.EventProtect, Severity: f.Severity, Subject: strings.TrimPrefix(f.ID, "protect."), Text: f.Words})
+	}
+	return out
+}

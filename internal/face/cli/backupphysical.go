@@ -1,0 +1,201 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rissodb/risso/internal/data/dump"
+	"github.com/rissodb/risso/internal/data/physical"
+	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/face/render"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// physicalHelp is what the help of risso backup says of --physical.
+const physicalHelp = `With --physical the server's own files are copied, on the server's machine: by
+mariadb-backup (MariaDB), by the CLONE plug-in (MySQL 8.0.17 and later), or by xtrabackup
+where that is found, which was never tried with this Risso. --incremental stores only pages that
+changed since the newest physical backup of the same server (mariadb-backup, xtrabackup).
+CLONE needs its plug-in: --install-clone lets Risso install it for as long as it takes.`
+
+// physicalFlags are those of risso backup that belong to --physical.
+type physicalFlags struct {
+	on          bool
+	incremental bool
+	install     bool
+	tool        string
+	workDir     string
+	stateDir    string
+}
+
+func (f *physicalFlags) bind(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.BoolVar(&f.on, "physical", false, "copy the server's files instead of reading its rows")
+	fl.BoolVar(&f.incremental, "incremental", false, "with --physical: only pages changed since the newest physical backup of this server")
+	fl.StringVar(&f.tool, "tool", "", "with --physical: mariadb-backup, clone or xtrabackup (default: the one that fits and is there)")
+	fl.BoolVar(&f.install, "install-clone", false, "with --physical: allow INSTALL PLUGIN clone, for as long as it takes")
+	fl.StringVar(&f.workDir, "work-dir", "", "with --physical by CLONE: where the server puts its copy on the way (default beside its data directory)")
+	fl.StringVar(&f.stateDir, "state", "", "with --physical: folder of the journal of what has to be put back (default "+physicalStateDir()+")")
+}
+
+func physicalStateDir() string { return filepath.Join(filepath.Dir(defaultDataDir()), "physical") }
+
+// check refuses flags of --physical without it, and those that go by rows with it.
+func (f physicalFlags) check(cmd *cobra.Command) error {
+	with, without := []string{"incremental", "tool", "install-clone", "work-dir", "state"}, []string{"schema", "table", "exclude", "no-users", "no-rows", "snapshot", "long-query"}
+	for _, name := range with {
+		if !f.on && cmd.Flags().Changed(name) {
+			return usageError("--%s goes with --physical", name)
+		}
+	}
+	for _, name := range without {
+		if f.on && cmd.Flags().Changed(name) {
+			return usageError("--%s does not go with --physical: files are copied whole", name)
+		}
+	}
+	return nil
+}
+
+// runPhysical is risso backup --physical, for what the other flags of risso backup say.
+func (f backupFlags) runPhysical(ctx context.Context, s Streams, d dump.Options, keys repo.Keys) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	o := physical.Options{Target: d.Target, Name: d.Name, Tool: mysql.CopyTool(f.tool), Threads: f.threads, Incremental: f.incremental, LockWait: f.lockWait,
+		KillLongQueries: f.killLong, Install: f.install, WorkDir: f.workDir, JournalDir: first(f.stateDir, physicalStateDir())}
+	if f.to != "" {
+		r, closePlace, err := f.placeFor(ctx, keys)
+		if err != nil {
+			return err
+		}
+		defer closePlace()
+		o.Repo = r
+	}
+	if f.dryRun {
+		plan, err := physical.Prepare(ctx, o)
+		if err != nil {
+			return physicalFailure(err)
+		}
+		if f.output == "json" {
+			return render.JSON(s.Out, plan)
+		}
+		return writePlan(s.Out, plan)
+	}
+	gate, err := f.gate(ctx, 1, o.Target)
+	if err != nil {
+		return err
+	}
+	defer gate.Close()
+	o.Gate = gate
+	return takePhysical(ctx, s, o, f.output)
+}
+
+// placeFor opens the repository; a dry run makes none.
+func (f backupFlags) placeFor(ctx context.Context, keys repo.Keys) (*repo.Repo, func(), error) {
+	if !f.dryRun {
+		return makeRepo(ctx, f.to, keys)
+	}
+	r, closePlace, err := fromFlags{from: f.to, identity: f.encryptFlags.identity}.open(ctx)
+	if errors.Is(err, repo.ErrNoRepository) {
+		return nil, func() {}, nil
+	}
+	return r, closePlace, err
+}
+
+// takePhysical takes a physical backup and says so.
+func takePhysical(ctx context.Context, s Streams, o physical.Options, output string) error {
+	line := newProgress(s.Err)
+	o.Progress = func(p physical.Progress) { line.stage(p.Stage, "bytes", p.Done, p.Total) }
+	h, err := physical.Take(ctx, o)
+	line.end()
+	switch {
+	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+		return failure(exitInterrupted, "", errors.New("interrupted; what was stored of the backup is gone again"))
+	case err != nil:
+		return physicalFailure(err)
+	case output == "json":
+		return render.JSON(s.Out, h)
+	}
+	return writeTaken(s.Out, h)
+}
+
+// physicalFailure gives an error its hint.
+func physicalFailure(err error) error {
+	var p *physical.Error
+	if errors.As(err, &p) {
+		return failure(exitFailed, p.Hint, err)
+	}
+	return err
+}
+
+func writePlan(w io.Writer, p physical.Plan) error {
+	fmt.Fprintf(w, "%s by %s %s\n", p.Server, p.Tool, p.Version)
+	if p.Parent != "" {
+		fmt.Fprintf(w, "on top of backup %s\n", p.Parent)
+	}
+	for i, step := range p.Steps {
+		fmt.Fprintf(w, "%d. %s\n", i+1, step)
+	}
+	for _, c := range p.Changes {
+		fmt.Fprintf(w, "changes the server: %s\n", c)
+	}
+	for _, n := range p.Notes {
+		fmt.Fprintf(w, "note: %s\n", n)
+	}
+	_, err := fmt.Fprintf(w, "the account needs: %s\n", p.Needs)
+	return err
+}
+
+func writeTaken(w io.Writer, h repo.Header) error {
+	kind := "whole"
+	if h.Parent != "" {
+		kind = "incremental, on top of " + h.Parent
+	}
+	fmt.Fprintf(w, "backup %s of %s: %s, %s, by %s\n", h.ID, h.Server.Name, h.Kind, kind, h.Tool)
+	fmt.Fprintf(w, "%d files, %s, %s stored, in %s; locked for %s\n", h.Stream.Files, render.Bytes(float64(h.Bytes)), render.Bytes(float64(h.Stored)), render.Seconds(h.Ended.Sub(h.Began).Seconds()), render.Seconds(h.LockSeconds))
+	if h.Position.File != "" {
+		fmt.Fprintf(w, "position %s:%d %s\n", h.Position.File, h.Position.Offset, h.Position.GTIDSet)
+	}
+	for _, n := range h.Notes {
+		fmt.Fprintf(w, "note: %s\n", n)
+	}
+	return nil
+}
+
+// restoreFiles is risso restore --datadir: a physical backup into an empty data directory.
+func restoreFiles(ctx context.Context, s Streams, o physical.RestoreOptions, output string) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	line := newProgress(s.Err)
+	o.Progress = func(p physical.Progress) { line.stage(p.Stage, "bytes", p.Done, p.Total) }
+	got, err := physical.Restore(ctx, o)
+	line.end()
+	switch {
+	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+		return failure(exitInterrupted, "", errors.New("interrupted; what was restored is gone again"))
+	case err != nil:
+		return physicalFailure(err)
+	case output == "json":
+		return render.JSON(s.Out, got)
+	}
+	fmt.Fprintf(s.Out, "backup %s of %s is a data directory now: %s\n", got.Header.ID, got.Header.Server.Name, o.Datadir)
+	fmt.Fprintf(s.Out, "%d files, %s; fetched in %s, prepared in %s\n", got.Files, render.Bytes(float64(got.Bytes)), render.Seconds(got.Fetch.Seconds()), render.Seconds(got.Prepare.Seconds()))
+	if len(got.Chain) > 1 {
+		fmt.Fprintf(s.Out, "put together of %d backups\n", len(got.Chain))
+	}
+	fmt.Fprintf(s.Out, "start %s %s on it with:\n", got.Header.Server.Flavour, got.Header.Server.Version)
+	for _, setting := range got.Settings {
+		fmt.Fprintln(s.Out, "  "+setting)
+	}
+	if p := got.Header.Position; p.File != "" {
+		fmt.Fprintf(s.Out, "position %s:%d %s\n", p.File, p.Offset, p.GTIDSet)
+	}
+	return nil
+}

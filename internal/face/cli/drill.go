@@ -1,0 +1,242 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rissodb/risso/internal/data/drill"
+	"github.com/rissodb/risso/internal/data/physical"
+	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/face/render"
+	"github.com/rissodb/risso/internal/store/state"
+)
+
+type drillFlags struct {
+	fromFlags
+	backup    string
+	server    string
+	files     []string
+	queries   []string
+	noCheck   bool
+	noRoll    bool
+	threads   int
+	settings  []string
+	useMemory string
+	output    string
+}
+
+func newDrill(s Streams) *cobra.Command {
+	var f drillFlags
+	cmd := &cobra.Command{
+		Use:   "drill --from PLACE",
+		Short: "Prove a backup: restore it into a throw-away server, check it, measure it",
+		Long: `Restores a backup into a throw-away server of the same kind on this machine, rolls it
+forward with the mirrored binary logs, checks it, measures how long that takes, and
+throws the server away. The proof is kept in the repository, beside the backup.
+
+Checked are: the sum of all rows and their number, against the manifest (logical
+backups); CHECK TABLE for every table; and your own questions, with --check and --query.
+A file for --check holds statements that end with ; at the end of a line, and before
+each a line "-- expect: …" that says which answer is right:
+` + drill.Expectations + `
+
+Nothing in the restored data acts by itself: events do not run, replication does not
+start. After Ctrl-C nothing is left; what a killed drill left goes with the next one.
+
+Exit code 0: the backup is proven. 1: it is not, or the drill could not be made.`,
+		Example: `  risso drill --from /backups
+  risso drill --from s3://bucket/db1 --query 'SELECT COUNT(*) FROM shop.orders => > 1000'
+  risso drill --from /backups --backup 20261121T183700Z-1a2b3c --server mysql-9.7 --check expected.sql`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runDrill(cmd.Context(), s, f) },
+	}
+	fl := cmd.Flags()
+	f.fromFlags.bind(cmd)
+	fl.StringVar(&f.backup, "backup", "", "ID of the backup (default the newest)")
+	fl.StringVar(&f.server, "server", "", "server to restore into: mariadb, mysql-9.7, … or a path (default: of this machine's, the nearest to the backup's)")
+	fl.StringArrayVar(&f.files, "check", nil, "file of statements with expected answers; may be repeated")
+	fl.StringArrayVar(&f.queries, "query", nil, "a question, with => and the expected answer behind it; may be repeated")
+	fl.BoolVar(&f.noCheck, "no-check-table", false, "leave out CHECK TABLE, which reads everything once")
+	fl.BoolVar(&f.noRoll, "no-roll", false, "do not roll forward: prove the snapshot only")
+	fl.IntVar(&f.threads, "threads", 0, "sessions that load and check (default 2)")
+	fl.StringArrayVar(&f.settings, "option", nil, "key=value for the throw-away server, such as innodb_buffer_pool_size=4G; may be repeated")
+	fl.StringVar(&f.useMemory, "use-memory", "", "memory for applying the redo log of a physical backup, such as 1GiB (default 100 MiB)")
+	fl.StringVarP(&f.output, "output", "o", "text", "text or json")
+	return cmd
+}
+
+// options are the flags, checked.
+func (f drillFlags) options() (o drill.Options, err error) {
+	if f.output != "text" && f.output != "json" {
+		return o, usageError("--output %q: say text or json", f.output)
+	}
+	o = drill.Options{Backup: f.backup, Server: f.server, SkipCheck: f.noCheck, Threads: f.threads, Settings: f.settings}
+	if f.useMemory != "" {
+		if o.UseMemory, err = parseBytes(f.useMemory); err != nil {
+			return o, usageError("--use-memory %q: %s", f.useMemory, err)
+		}
+	}
+	for _, name := range f.files {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			return o, usageError("--check: %s", err)
+		}
+		list, err := drill.ParseChecks(string(b))
+		if err == nil && len(list) == 0 {
+			err = errors.New("no statement in it")
+		}
+		if err != nil {
+			return o, usageError("--check %s: %s", name, err)
+		}
+		o.Checks = append(o.Checks, list...)
+	}
+	for _, q := range f.queries {
+		c, err := drill.ParseCheck(q)
+		if err != nil {
+			return o, usageError("--query %q: %s", q, err)
+		}
+		o.Checks = append(o.Checks, c)
+	}
+	return o, nil
+}
+
+// errNotProven is the reason for exit code 1 after a proof was printed.
+var errNotProven = errors.New("the backup is not proven")
+
+func runDrill(ctx context.Context, s Streams, f drillFlags) error {
+	// Whatever ends the command also throws away what it has restored.
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	o, err := f.options()
+	if err != nil {
+		return err
+	}
+	r, done, err := f.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	o.Repo = r
+	o.Loader, o.Roller = drillLoader(), drillRoller(f.from)
+	if f.noRoll {
+		o.Roller = nil
+	}
+	line := newProgress(s.Err)
+	o.Progress = func(p drill.Progress) { line.stage(p.Stage, p.Unit, p.Done, p.Total) }
+	proof, err := drill.Run(ctx, o)
+	line.end()
+	switch {
+	case ctx.Err() != nil:
+		return failure(exitInterrupted, "", errors.New("interrupted; what was restored is gone again"))
+	case err != nil:
+		return drillFailure(err)
+	}
+	if f.output == "json" {
+		err = render.JSON(s.Out, proof)
+	} else {
+		err = writeProof(s.Out, proof)
+	}
+	if err == nil && !proof.Passed {
+		return failure(exitFailed, "", fmt.Errorf("%w: %s", errNotProven, proof.Failures[0]))
+	}
+	return err
+}
+
+// drillFailure gives an error its hint.
+func drillFailure(err error) error {
+	var d *drill.Error
+	if errors.As(err, &d) {
+		return failure(exitFailed, d.Hint, err)
+	}
+	var p *physical.Error
+	if errors.As(err, &p) {
+		return failure(exitFailed, p.Hint, err)
+	}
+	if errors.Is(err, repo.ErrNoBackup) {
+		return failure(exitFailed, "risso backup --to takes one", err)
+	}
+	return err
+}
+
+// stage shows a stage with its amount and its rate.
+func (p *progress) stage(stage, unit string, done, total int64) {
+	p.mu.Lock()
+	if p.of != stage { // its rate and time left are counted from its own beginning
+		p.of, p.start = stage, time.Now()
+	}
+	p.mu.Unlock()
+	p.show(func(elapsed float64) string {
+		elapsed = max(elapsed, 0.001)
+		amount := func(v float64) string {
+			if unit == "tables" {
+				return fmt.Sprintf("%.0f tables", v)
+			}
+			return render.Bytes(v)
+		}
+		rate := float64(done) / elapsed
+		text := fmt.Sprintf("%s: %s, %s/s", stage, amount(float64(done)), amount(rate))
+		if total > 0 && done > 0 && rate > 0 {
+			text = fmt.Sprintf("%s: %.0f %%, %s, %s/s, %s left", stage, 100*min(1, float64(done)/float64(total)), amount(float64(done)), amount(rate), render.Seconds(max(0, float64(total-done)/rate)))
+		}
+		return text
+	})
+}
+
+// writeProof tells a person what a drill found.
+func writeProof(w io.Writer, p drill.Proof) error {
+	fmt.Fprintf(w, "%s backup %s of %s, %s, %s\n", p.Kind, p.Backup, p.Server, p.Of, p.Taken.Local().Format("2006-01-02 15:04:05"))
+	fmt.Fprintf(w, "restored into %s on %s\n\n", p.On, p.Host)
+	err := tabulate(w, func(w io.Writer) {
+		for _, s := range p.Stages {
+			fmt.Fprintf(w, "%s\t%s\n", s.Name, render.Seconds(s.Seconds))
+		}
+		fmt.Fprintf(w, "time to recover\t%s\n", render.Seconds(p.Recovery))
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	if p.Rolled != nil {
+		fmt.Fprintf(w, "rolled forward: %d transactions, to %s\n", p.Rolled.Transactions, p.Rolled.Time.Local().Format("2006-01-02 15:04:05"))
+	}
+	if p.Compare.Tables > 0 {
+		fmt.Fprintf(w, "rows and sums: %d tables, %d rows, %d differ\n", p.Compare.Tables, p.Compare.Rows, len(p.Compare.Different))
+	}
+	if p.Check.Tables > 0 {
+		fmt.Fprintf(w, "CHECK TABLE: %d tables, %d with a problem\n", p.Check.Tables, len(p.Check.Problems))
+	}
+	for _, q := range p.Queries {
+		verdict := "as expected"
+		if !q.Passed {
+			verdict = "WRONG, expected was " + q.Expect
+		}
+		fmt.Fprintf(w, "%s: %s: %s\n", strings.Join(strings.Fields(q.SQL), " "), strings.ReplaceAll(q.Got, "\n", " | "), verdict)
+	}
+	for _, n := range p.Notes {
+		fmt.Fprintf(w, "note: %s\n", n)
+	}
+	if p.Passed {
+		_, err = fmt.Fprintf(w, "PROVEN: %s\n", p.Summary())
+		return err
+	}
+	for _, n := range p.Failures {
+		fmt.Fprintf(w, "NOT PROVEN: %s\n", n)
+	}
+	return nil
+}
+
+// drilled is a proof as the store of facts keeps it.
+func drilled(p drill.Proof, place, instance string) (state.Drill, error) {
+	b, err := json.Marshal(p)
+	return state.Drill{Place: place, Backup: p.Backup, Instance: instance, Began: p.Began, Ended: p.Ended, Passed: p.Passed, Recovery: p.Recovery, Reached: p.Reached(), Text: p.Summary(), Proof: b}, err
+}

@@ -1,0 +1,304 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rissodb/risso/internal/data/binlog/mirror"
+	"github.com/rissodb/risso/internal/data/checksum"
+	"github.com/rissodb/risso/internal/data/drill"
+	"github.com/rissodb/risso/internal/data/jobs"
+	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/face/render"
+	"github.com/rissodb/risso/internal/store/blob"
+	"github.com/rissodb/risso/internal/store/state"
+	"github.com/rissodb/risso/internal/throttle"
+)
+
+// copyTask copies what the second place does not have yet.
+func (p *protect) copyTask(s watched) jobs.Task {
+	return func(ctx context.Context, report *jobs.Report) (jobs.Result, error) {
+		c := s.protect
+		report.Stage("open the places")
+		r, closePlace, err := p.openPlace(ctx, c, c.Place, false)
+		if err != nil {
+			return jobs.Result{}, err
+		}
+		defer closePlace()
+		to, err := blob.Open(ctx, c.CopyTo, blob.Options{})
+		if err != nil {
+			return jobs.Result{}, err
+		}
+		defer to.Close()
+		report.Stage("copy")
+		got, err := r.CopyTo(ctx, repo.On(to), repo.CopyOptions{Progress: func(done, total int64) { report.Set(done, total, "bytes") }})
+		if err != nil {
+			return jobs.Result{}, err
+		}
+		return jobs.Result{Detail: got, Text: fmt.Sprintf("%s copied, %s in %s; %d were there", counted(len(got.Backups), "backup"), render.Bytes(float64(got.Bytes)), counted(int(got.Objects), "object"), len(got.There))}, nil
+	}
+}
+
+// pruneTask removes what retention does not keep, at both places.
+func (p *protect) pruneTask(s watched) jobs.Task {
+	return func(ctx context.Context, report *jobs.Report) (jobs.Result, error) {
+		c := s.protect
+		var text []string
+		var detail []*repo.Pruned
+		for _, place := range []string{c.Place, c.CopyTo} {
+			if place == "" {
+				continue
+			}
+			report.Stage("prune " + shownPlace(place))
+			r, closePlace, err := p.openPlace(ctx, c, place, false)
+			if err != nil {
+				return jobs.Result{}, err
+			}
+			got, err := r.Prune(ctx, repo.PruneOptions{Retention: c.Retention.policy(), Zone: time.Local, Progress: func(n int64) { report.Set(n, 0, "objects") }})
+			closePlace()
+			if err != nil {
+				return jobs.Result{}, fmt.Errorf("%s: %w", shownPlace(place), err)
+			}
+			for _, d := range got.Decisions {
+				verb := "goes"
+				if d.Keep {
+					verb = "stays"
+				}
+				report.Log("%s %s: %s", d.ID, verb, strings.Join(d.Reasons, ", "))
+			}
+			detail = append(detail, got)
+			text = append(text, fmt.Sprintf("%s removed, %s freed", counted(len(got.Removed), "backup"), render.Bytes(float64(got.Bytes))))
+		}
+		return jobs.Result{Text: strings.Join(text, "; at the second place "), Detail: detail}, nil
+	}
+}
+
+// verifyTask reads all that lies at the place.
+func (p *protect) verifyTask(s watched) jobs.Task {
+	return func(ctx context.Context, report *jobs.Report) (jobs.Result, error) {
+		c := s.protect
+		report.Stage("open the place")
+		r, closePlace, err := p.openPlace(ctx, c, c.Place, false)
+		if err != nil {
+			return jobs.Result{}, err
+		}
+		defer closePlace()
+		report.Stage("read and compare")
+		got, err := r.Verify(ctx, repo.VerifyOptions{Progress: func(done, total int64) { report.Set(done, total, "bytes") }})
+		if err != nil {
+			return jobs.Result{}, err
+		}
+		for _, problem := range got.Problems {
+			report.Log("%s: %s: %s", problem.Kind, problem.Key, problem.What)
+		}
+		if !got.Whole() {
+			first := got.Problems[0]
+			return jobs.Result{Detail: got, Text: fmt.Sprintf("%s cannot be restored whole: %s: %s", counted(len(got.Broken), "backup"), first.Key, first.What)}, jobs.ErrFound
+		}
+		text := fmt.Sprintf("%s in %s are as they were put, %s", counted(int(got.Objects), "object"), counted(len(got.Backups), "backup"), render.Bytes(float64(got.Bytes)))
+		if got.SealsOnly {
+			text += "; without identity_file only seals were checked"
+		}
+		return jobs.Result{Detail: got, Text: text}, nil
+	}
+}
+
+// drillTask proves the newest backup of the server.
+func (p *protect) drillTask(s watched) jobs.Task {
+	return func(ctx context.Context, report *jobs.Report) (jobs.Result, error) {
+		c := s.protect
+		known, err := p.facts.Backups(ctx, s.instance.ID, 0)
+		if err != nil {
+			return jobs.Result{}, err
+		}
+		backup := ""
+		for _, b := range known { // the newest first
+			if b.Place == c.Place {
+				backup = b.ID
+				break
+			}
+		}
+		if backup == "" {
+			return jobs.Result{}, errors.New("there is no backup to prove yet")
+		}
+		report.Stage("open the place")
+		r, closePlace, err := p.openPlace(ctx, c, c.Place, false)
+		if err != nil {
+			return jobs.Result{}, err
+		}
+		defer closePlace()
+		proof, err := drill.Run(ctx, drill.Options{Repo: r, Backup: backup, Loader: drillLoader(), Roller: drillRoller(c.Place), Threads: c.threads(),
+			Progress: func(p drill.Progress) { report.Stage(p.Stage); report.Set(p.Done, p.Total, p.Unit) }})
+		if err != nil {
+			return jobs.Result{}, drillFailure(err)
+		}
+		d, err := drilled(proof, c.Place, s.instance.ID)
+		if err == nil {
+			_, err = p.facts.AddDrill(ctx, d)
+		}
+		if err != nil {
+			report.Log("the proof is at the place, and could not be noted here: %v", err)
+		}
+		for _, n := range append(proof.Failures, proof.Notes...) {
+			report.Log("%s", n)
+		}
+		if !proof.Passed {
+			err = jobs.ErrFound
+		} else {
+			err = nil
+		}
+		return jobs.Result{Backup: backup, Text: proof.Summary()}, err
+	}
+}
+
+// checksumTask compares a primary with its replicas.
+func (p *protect) checksumTask(s watched) jobs.Task {
+	return func(ctx context.Context, report *jobs.Report) (jobs.Result, error) {
+		report.Stage("find the replicas")
+		found, notes, err := checksum.FindReplicas(ctx, s.target)
+		if err != nil {
+			return jobs.Result{}, err
+		}
+		for _, n := range notes {
+			report.Log("%s", n)
+		}
+		if len(found) == 0 {
+			return jobs.Result{}, fmt.Errorf("%s has no replica that can be reached: write checksum at the primary", s.instance.Name)
+		}
+		gate, err := throttle.New(ctx, s.protect.limits(), s.target, found...)
+		if err != nil {
+			return jobs.Result{}, err
+		}
+		defer gate.Close()
+		report.Stage("compare")
+		got, err := checksum.Compare(ctx, checksum.Options{Primary: s.target, Others: found, Replicas: true, Threads: s.protect.threads(), Gate: gate, Redact: true,
+			Progress: func(p checksum.Progress) { report.Set(p.Rows, max(p.Of, p.Rows), "rows") },
+			Each: func(t checksum.Table) {
+				for _, on := range t.On {
+					if on.Verdict != checksum.Equal {
+						report.Log("%s.%s: %s", t.Schema, t.Name, on.Verdict)
+					}
+				}
+			}})
+		if err != nil {
+			return jobs.Result{}, err
+		}
+		text := fmt.Sprintf("%s with %s rows on %s: %d equal, %d differ", counted(int(got.Tables), "table"), render.Number(float64(got.Rows)), counted(len(found), "replica"), got.Counts.Equal, got.Counts.Differ)
+		if got.Counts.Open > 0 {
+			text += fmt.Sprintf(", %d could not be told", got.Counts.Open)
+		}
+		if got.Counts.Differ > 0 {
+			err = jobs.ErrFound
+		}
+		return jobs.Result{Text: text, Detail: got}, err
+	}
+}
+
+// mirrorNoteEvery is how often it is noted how far a mirror reaches.
+const mirrorNoteEvery = 5 * time.Second
+
+// mirrorTask mirrors the server's binary logs for as long as Risso runs.
+func (p *protect) mirrorTask(s watched) jobs.Task {
+	return func(ctx context.Context, report *jobs.Report) (jobs.Result, error) {
+		c := s.protect
+		store, err := blob.Open(ctx, c.Place, blob.Options{})
+		if err != nil {
+			return jobs.Result{}, err
+		}
+		defer store.Close()
+		dir := c.Place // finished logs and the one being written lie side by side
+		if strings.Contains(c.Place, "://") {
+			dir = filepath.Join(p.dir(), "mirror", s.instance.ID)
+		}
+		place := repo.On(store)
+		reach := &reach{p: p, s: s, place: place, dir: dir}
+		report.Stage("mirror binary logs")
+		err = mirror.Follow(ctx, mirror.Options{Target: s.target, Place: place, Dir: dir, Keep: c.mirrorKeep,
+			Note: func(n mirror.Note) {
+				report.Log("%s", n.Text)
+				reach.again()
+			},
+			Status: func(st mirror.Status) {
+				report.Set(st.Received, 0, "bytes")
+				if err := reach.note(ctx, st, time.Now()); err != nil && ctx.Err() == nil {
+					p.logger.Warn("how far a mirror reaches could not be noted", "server", s.instance.Name, "err", err)
+				}
+			}})
+		return jobs.Result{}, err
+	}
+}
+
+// reach notes how far a mirror reaches.
+type reach struct {
+	p     *protect
+	s     watched
+	place repo.Store
+	dir   string
+
+	mu    sync.Mutex
+	key   string
+	first time.Time // of the unbroken run of logs that ends now
+	gap   string
+	read  bool // the logs were listed
+	noted time.Time
+}
+
+// again lets the logs be listed once more: one was finished or removed.
+func (r *reach) again() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.read = false
+}
+
+func (r *reach) note(ctx context.Context, st mirror.Status, now time.Time) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now.Sub(r.noted) < mirrorNoteEvery {
+		return nil
+	}
+	r.noted = now
+	if !r.read || r.key != st.Key {
+		if err := r.list(ctx, st.Key); err != nil {
+			return err
+		}
+	}
+	if r.first.IsZero() {
+		return nil
+	}
+	last := now
+	if !st.Idle {
+		last = now.Add(-st.Lag)
+	}
+	return r.p.facts.SaveMirror(ctx, state.Mirror{Place: r.s.protect.Place, Instance: r.s.instance.ID, First: r.first, Last: last, Checked: now, Gap: r.gap})
+}
+
+// list finds the beginning of the unbroken run of logs.
+func (r *reach) list(ctx context.Context, key string) error {
+	all, err := mirror.List(ctx, r.place, r.dir)
+	if err != nil {
+		return err
+	}
+	r.key, r.read, r.first, r.gap = key, true, time.Time{}, ""
+	for _, s := range all {
+		if s.Key != key || len(s.Logs) == 0 {
+			continue
+		}
+		r.first = s.Logs[0].First
+		gaps := s.Gaps()
+		if len(gaps) == 0 {
+			continue
+		}
+		r.gap = gaps[len(gaps)-1]
+		for i := range s.Logs {
+			if strings.HasSuffix(r.gap, " and "+s.Logs[i].Name) {
+				r.first = s.Logs[i].First
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,152 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/rissodb/risso/internal/data/dump"
+	"github.com/rissodb/risso/internal/data/jobs"
+	"github.com/rissodb/risso/internal/data/physical"
+	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/face/render"
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/store/blob"
+	"github.com/rissodb/risso/internal/store/state"
+	"github.com/rissodb/risso/internal/throttle"
+)
+
+// task makes the task of a kind of job for a server; nil when this Risso has none.
+func (p *protect) task(s watched, kind state.JobKind) jobs.Task {
+	switch kind {
+	case state.JobBackup:
+		return p.backupTask(s)
+	case state.JobCopy:
+		return p.copyTask(s)
+	case state.JobPrune:
+		return p.pruneTask(s)
+	case state.JobDrill:
+		return p.drillTask(s)
+	case state.JobVerify:
+		return p.verifyTask(s)
+	case state.JobMirror:
+		return p.mirrorTask(s)
+	case state.JobChecksum:
+		return p.checksumTask(s)
+	}
+	return nil
+}
+
+// openPlace opens the repository of a server's place; create makes one where there is none.
+func (p *protect) openPlace(ctx context.Context, c *protection, place string, create bool) (*repo.Repo, func(), error) {
+	keys := repo.Keys{Recipients: c.recipients, CacheDir: filepath.Join(p.dir(), "keys")}
+	if c.IdentityFile != "" {
+		list, err := repo.ReadIdentities(c.IdentityFile)
+		if err != nil {
+			return nil, nil, err
+		}
+		keys.Identities = list
+	}
+	store, err := blob.Open(ctx, place, blob.Options{})
+	if err != nil {
+		return nil, nil, err
+	}
+	open := repo.OpenWith
+	if create {
+		open = repo.CreateWith
+	}
+	r, err := open(ctx, repo.On(store), keys)
+	if err != nil {
+		store.Close()
+		return nil, nil, fmt.Errorf("%s: %w", shownPlace(place), err)
+	}
+	return r, func() { store.Close() }, nil
+}
+
+// dir is the folder of Risso's data.
+func (p *protect) dir() string { return filepath.Dir(p.facts.Path()) }
+
+// shownPlace is a place without what follows a ?.
+func shownPlace(place string) string {
+	place, _, _ = strings.Cut(place, "?")
+	return place
+}
+
+// backupTask takes a backup.
+func (p *protect) backupTask(s watched) jobs.Task {
+	return func(ctx context.Context, report *jobs.Report) (jobs.Result, error) {
+		c := s.protect
+		report.Stage("open the place")
+		r, closePlace, err := p.openPlace(ctx, c, c.Place, true)
+		if err != nil {
+			return jobs.Result{}, err
+		}
+		defer closePlace()
+		gate, err := throttle.New(ctx, c.limits(), s.target)
+		if err != nil {
+			return jobs.Result{}, err
+		}
+		defer gate.Close()
+		if c.Kind == "physical" {
+			return p.physicalBackup(ctx, report, s, r, gate)
+		}
+		result, err := dump.Run(ctx, r, dump.Options{Target: s.target, Name: s.instance.Name, Tool: "risso " + Version(), Threads: c.threads(), Gate: gate,
+			Snapshot: mysql.SnapshotOptions{Guard: mysql.Guard{Said: func(e mysql.GuardEvent) {
+				report.Log("the lock: %s after %s, %d sessions behind it", e.Action, e.Running, e.Queued)
+			}}},
+			Progress: func(p dump.Progress) {
+				report.Stage(p.Phase)
+				report.Set(p.Bytes, max(p.Estimated, p.Bytes), "bytes")
+			}})
+		if err != nil {
+			return jobs.Result{}, err
+		}
+		h := result.Header
+		logHeader(report, h)
+		return jobs.Result{Backup: h.ID, Detail: result, Text: fmt.Sprintf("%s, %s rows, %s in %s; %s stored", counted(int(h.Tables), "table"), render.Number(float64(h.Rows)),
+			render.Bytes(float64(h.Bytes)), render.Seconds(result.Seconds), render.Bytes(float64(h.Stored)))}, nil
+	}
+}
+
+// logHeader writes what a person should know of a backup into the log of its run.
+func logHeader(report *jobs.Report, h repo.Header) {
+	report.Log("backup %s", h.ID)
+	if h.LockSeconds > 0 {
+		report.Log("nobody could commit for %s", render.Seconds(h.LockSeconds))
+	}
+	if h.Parent != "" {
+		report.Log("builds on %s", h.Parent)
+	}
+	for _, n := range h.Notes {
+		report.Log("note: %s", n)
+	}
+}
+
+// physicalBackup copies the server's files.
+func (p *protect) physicalBackup(ctx context.Context, report *jobs.Report, s watched, r *repo.Repo, gate *throttle.Gate) (jobs.Result, error) {
+	h, err := physical.Take(ctx, physical.Options{Target: s.target, Repo: r, Name: s.instance.Name, Threads: s.protect.threads(), Gate: gate,
+		JournalDir: filepath.Join(p.dir(), "physical"),
+		Progress: func(p physical.Progress) {
+			report.Stage(p.Stage)
+			report.Set(p.Done, p.Total, "bytes")
+		}})
+	if err != nil {
+		return jobs.Result{}, err
+	}
+	logHeader(report, h)
+	return jobs.Result{Backup: h.ID, Detail: h, Text: fmt.Sprintf("%s of files in %s; %s stored", render.Bytes(float64(h.Bytes)), render.Seconds(h.Ended.Sub(h.Began).Seconds()), render.Bytes(float64(h.Stored)))}, nil
+}
+
+// threads are the sessions that a job uses.
+func (c *protection) threads() int {
+	if c.Threads > 0 {
+		return c.Threads
+	}
+	return 2
+}
+
+// limits are what the server bears.
+func (c *protection) limits() throttle.Limits {
+	return throttle.Limits{MaxLag: c.maxLag, MaxThreadsRunning: c.MaxRunning, MaxRate: c.maxRate, Own: c.threads() + 1}
+}

@@ -1,0 +1,394 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rissodb/risso/internal/data/load"
+	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/face/render"
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/sandbox"
+	"github.com/rissodb/risso/internal/store/blob"
+)
+
+type restoreFlags struct {
+	from, backup, into, sandbox, server string
+	configFile, defaultsFile, output    string
+	tables, schemas, rename             []string
+	toTime, toGTID, before              string
+	threads                             int
+	overwrite, skip, noBinlog, setGTID  bool
+	dryRun                              bool
+}
+
+func newRestore(s Streams) *cobra.Command {
+	var f restoreFlags
+	cmd := &cobra.Command{
+		Use:   "restore --from PLACE (--into DSN | --sandbox NAME)",
+		Short: "Put a backup back, or a part of it, and prove that it is whole",
+		Long: `Puts a logical backup back: all of it, one schema, or one table. Nothing is changed before it is sure
+that no table is in the way and that the server understands what the backup holds. What is there
+already is kept, unless --overwrite is said. At the end each table's rows are read back, and their
+number and sum compared with those of the backup: exit code 0 only when all are equal.
+
+A restore that was cut off, or killed, goes on where it was when it is run again as before; no row is
+loaded twice. A place is ` + blob.Forms + `.
+docs/restore.md has all of it.
+
+` + exitCodesHelp,
+		Example: `  risso restore --from /backups/db1 --sandbox look
+  risso restore --from /backups/db1 --into 'root@unix(/run/mysqld/mysqld.sock)/' --dry-run
+  risso restore --from s3://backups/db1 --table shop.orders --rename shop.orders=shop.orders_before --into 'root@tcp(db1)/'
+  risso restore --from /backups/db1 --schema shop --to-time '2026-11-21 18:00:00' --into 'root@tcp(db2)/' --overwrite`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+			defer stop()
+			return runRestore(ctx, s, f)
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.from, "from", "", "where the backup is: "+blob.Forms)
+	fl.StringVar(&f.backup, "backup", "", "ID of the backup (default the newest)")
+	fl.StringVar(&f.into, "into", "", "the server that gets it: user:password@tcp(host:3306)/, user@unix(/socket)/, or the name of a server in --config")
+	fl.StringVar(&f.sandbox, "sandbox", "", "start a throw-away server of this name and put the backup there")
+	fl.StringVar(&f.server, "server", "", "with --sandbox: which server, as for risso sandbox up (default one like the backup's)")
+	fl.StringArrayVar(&f.schemas, "schema", nil, "only this schema; patterns with * allowed; may be repeated")
+	fl.StringArrayVar(&f.tables, "table", nil, "only this table, schema.table; patterns with * allowed; may be repeated")
+	fl.StringArrayVar(&f.rename, "rename", nil, "old=new: a schema, or schema.table=schema.table, comes back under another name; may be repeated")
+	fl.StringVar(&f.toTime, "to-time", "", "go on from the binary logs up to this moment: 2026-11-21T18:00:00Z, or '2026-11-21 18:00:00' in this machine's time")
+	fl.StringVar(&f.toGTID, "to-gtid", "", "go on from the binary logs up to this transaction, with it")
+	fl.StringVar(&f.before, "before", "", "go on from the binary logs up to this transaction, without it")
+	fl.IntVar(&f.threads, "threads", min(runtime.NumCPU(), 8), "sessions that load")
+	fl.BoolVar(&f.overwrite, "overwrite", false, "drop what is in the way; accounts that are there get what the backup has")
+	fl.BoolVar(&f.skip, "skip-incompatible", false, "leave away what the server does not know, after saying what that is")
+	fl.BoolVar(&f.noBinlog, "no-binlog", false, "keep the restore out of the server's binary log; its replicas do not get it")
+	fl.BoolVar(&f.setGTID, "set-gtid", false, "afterwards tell the server that it has all transactions of the backup, so that it can follow as a replica; on MySQL this empties its binary logs")
+	fl.BoolVar(&f.dryRun, "dry-run", false, "show what would be done, and do nothing")
+	fl.StringVar(&f.configFile, "config", "", "config file (YAML) that names servers")
+	fl.StringVar(&f.defaultsFile, "defaults-file", "", "option file of the mysql clients (default ~/.my.cnf)")
+	fl.StringVarP(&f.output, "output", "o", "text", "text or json")
+	cmd.MarkFlagsMutuallyExclusive("into", "sandbox")
+	cmd.MarkFlagsMutuallyExclusive("to-time", "to-gtid", "before")
+	return cmd
+}
+
+// check finds wrong use before anything is opened.
+func (f restoreFlags) check() (load.Until, error) {
+	var u load.Until
+	if err := checkOutput(f.output, "text", "json"); err != nil {
+		return u, err
+	}
+	switch {
+	case f.from == "":
+		return u, &exitError{code: exitUsage, err: errors.New("no place to restore from"), hint: "give --from " + blob.Forms}
+	case f.into == "" && f.sandbox == "":
+		return u, &exitError{code: exitUsage, err: errors.New("no server to restore into"), hint: "give --into 'user:password@tcp(host:3306)/', or --sandbox NAME"}
+	case f.threads < 1 || f.threads > 64:
+		return u, usageError("--threads %d: 1 to 64", f.threads)
+	case f.server != "" && f.sandbox == "":
+		return u, usageError("--server is for --sandbox")
+	case f.dryRun && f.sandbox != "":
+		return u, usageError("--dry-run and --sandbox: a new server has nothing to look at")
+	}
+	for _, t := range f.tables {
+		if _, table, err := load.ParseName(t); err != nil || table == "" {
+			return u, usageError("--table %q: write schema.table, and a name with dots in backticks", t)
+		}
+	}
+	u.GTID, u.Before = f.toGTID, f.before
+	if f.toTime != "" {
+		t, err := momentOf(f.toTime)
+		if err != nil {
+			return u, err
+		}
+		u.Time = t
+	}
+	if u.Set() && len(f.rename) > 0 {
+		return u, usageError("--rename does not go with --to-time, --to-gtid and --before: binary logs know the old names")
+	}
+	return u, blob.Check(f.from)
+}
+
+// momentOf reads a moment.
+func momentOf(s string) (time.Time, error) {
+	if t, err := time.Parse(time.RFC3339Nano, s); err == nil {
+		return t, nil
+	}
+	for _, form := range []string{"2006-01-02 15:04:05.999999", "2006-01-02T15:04:05.999999", "2006-01-02 15:04"} {
+		if t, err := time.ParseInLocation(form, s, time.Local); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, usageError("%q is no moment: write 2026-11-21T18:00:00Z, or '2026-11-21 18:00:00' in this machine's time", s)
+}
+
+func runRestore(ctx context.Context, s Streams, f restoreFlags) error {
+	until, err := f.check()
+	if err != nil {
+		return err
+	}
+	o := load.Options{Backup: f.backup, Schemas: f.schemas, Tables: f.tables, Rename: f.rename, Threads: f.threads, Overwrite: f.overwrite,
+		SkipIncompatible: f.skip, NoBinlog: f.noBinlog, SetGTID: f.setGTID, DryRun: f.dryRun, Until: until}
+	if f.into != "" {
+		if o.Into, err = (serverFlags{dsn: f.into, configFile: f.configFile, defaultsFile: f.defaultsFile}).target(); err != nil {
+			return err
+		}
+	}
+	r, closePlace, err := openRepo(ctx, f.from)
+	if err != nil {
+		return err
+	}
+	defer closePlace()
+	o.Repo = r
+	debug.SetGCPercent(20) // the buffers for chunks are large and live long: they shall not double the memory
+	var box *sandbox.Sandbox
+	if f.sandbox != "" {
+		if box, err = f.startSandbox(ctx, s, r); err != nil {
+			return err
+		}
+		if o.Into, err = mysql.ParseTarget(box.Primary().DSN); err != nil {
+			return err
+		}
+	}
+	res, tables, plan, err := restoreNow(ctx, s, o)
+	if f.output == "json" && (err == nil || errors.Is(err, load.ErrDifferent) || errors.Is(err, load.ErrIncompatible)) {
+		out := restoreJSON{Plan: plan, DryRun: f.dryRun, Tables: tables}
+		if !f.dryRun && !errors.Is(err, load.ErrIncompatible) {
+			out.Result = &res
+		}
+		if box != nil {
+			out.Sandbox = box.Primary().DSN
+		}
+		if jerr := render.JSON(s.Out, out); jerr != nil {
+			return jerr
+		}
+	} else if err == nil && f.dryRun {
+		restorePlanText(s.Out, plan)
+	} else if err == nil || errors.Is(err, load.ErrDifferent) {
+		restoreText(s.Out, res)
+		if box != nil {
+			fmt.Fprintf(s.Out, "It runs as %s; away with it: risso sandbox down %s\n", box.Primary().DSN, box.Name)
+		}
+	}
+	if err != nil {
+		return restoreFailure(ctx, err, box)
+	}
+	return nil
+}
+
+type restoreJSON struct {
+	Plan    load.Plan          `json:"plan"`
+	DryRun  bool               `json:"dry_run"`
+	Result  *load.Result       `json:"result,omitempty"`
+	Tables  []load.TableResult `json:"tables,omitempty"`
+	Sandbox string             `json:"sandbox,omitempty"`
+}
+
+// restoreNow runs the restore and shows how far it is. What the server does not know is said before the first change.
+func restoreNow(ctx context.Context, s Streams, o load.Options) (load.Result, []load.TableResult, load.Plan, error) {
+	p := newProgress(s.Err)
+	defer p.end()
+	var mu sync.Mutex
+	var tables []load.TableResult
+	var plan load.Plan
+	o.Confirm = func(pl load.Plan) error {
+		plan = pl
+		for _, fi := range pl.Findings {
+			fmt.Fprintln(s.Err, "risso:", findingWords(fi))
+		}
+		for _, n := range pl.Notes {
+			fmt.Fprintln(s.Err, "risso:", n)
+		}
+		if pl.Resumes {
+			fmt.Fprintln(s.Err, "risso: a restore of this backup was cut off: going on where it was")
+		}
+		return nil
+	}
+	o.Table = func(t load.TableResult) {
+		mu.Lock()
+		defer mu.Unlock()
+		const most = 100_000
+		if len(tables) < most {
+			tables = append(tables, t)
+		}
+	}
+	o.Progress = func(pr load.Progress) {
+		p.show(func(elapsed float64) string { return restoreProgress(pr, elapsed) })
+	}
+	res, err := load.Restore(ctx, o)
+	var inc *load.Incompatible
+	if errors.As(err, &inc) {
+		plan.Findings = inc.Findings
+		for _, fi := range inc.Findings {
+			fmt.Fprintln(s.Err, "risso:", findingWords(fi))
+		}
+	}
+	return res, tables, plan, err
+}
+
+func findingWords(f load.Finding) string {
+	if f.Mapped != "" {
+		return f.What + ": " + f.Reason + ": " + f.Mapped + " instead"
+	}
+	return f.What + " cannot come along: " + f.Reason
+}
+
+func restoreProgress(p load.Progress, elapsed float64) string {
+	text := fmt.Sprintf("%s: %d of %d tables, %s/s", p.Stage, p.Tables, p.Of, render.Bytes(float64(p.Bytes)/2/elapsed))
+	if p.Total > 0 && p.Bytes > 0 {
+		left := float64(p.Total-p.Bytes) / (float64(p.Bytes) / elapsed)
+		text = fmt.Sprintf("%.0f %%, %s, %s left", 100*min(1, float64(p.Bytes)/float64(p.Total)), text, render.Seconds(max(0, left)))
+	}
+	return text
+}
+
+// startSandbox starts a server like the one that the backup is of.
+func (f restoreFlags) startSandbox(ctx context.Context, s Streams, r *repo.Repo) (*sandbox.Sandbox, error) {
+	m, err := r.Manifest(ctx, f.backup)
+	if err != nil {
+		return nil, restoreFailure(ctx, err, nil)
+	}
+	h := m.Header
+	if err := m.Close(); err != nil {
+		return nil, err
+	}
+	spec := f.server
+	if spec == "" {
+		spec = likeServer(ctx, h)
+	}
+	o := sandbox.Options{Name: f.sandbox, Servers: []string{spec}, Settings: sandboxSettings(h)}
+	if onTerminal(s.Err) {
+		o.Progress = func(step string) { fmt.Fprintln(s.Err, "·", step) }
+	}
+	return sandbox.Up(ctx, o)
+}
+
+// likeServer names the installed server that is nearest to a backup's: its series, else its family.
+func likeServer(ctx context.Context, h repo.Header) string {
+	family := "mysql"
+	switch h.Server.Flavour {
+	case string(fleet.FlavourMariaDB):
+		family = "mariadb"
+	case string(fleet.FlavourPercona):
+		family = "percona"
+	}
+	series := fmt.Sprintf("%s-%d.%d", family, h.Server.Number/10000, h.Server.Number/100%100)
+	for _, spec := range []string{series, family} {
+		if _, err := sandbox.Find(ctx, spec); err == nil {
+			return spec
+		}
+	}
+	if family == "percona" {
+		return "mysql"
+	}
+	return family
+}
+
+// sandboxSettings are those under which the backup's names and rows find their place.
+func sandboxSettings(h repo.Header) []string {
+	out := []string{"local_infile=1", "event_scheduler=OFF"}
+	if v, ok := h.Server.Variables["lower_case_table_names"]; ok && v != "2" {
+		out = append(out, "lower_case_table_names="+v)
+	}
+	return out
+}
+
+// openRepo opens the repository in a place.
+func openRepo(ctx context.Context, place string) (*repo.Repo, func(), error) {
+	store, err := blob.Open(ctx, place, blob.Options{})
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := repo.Open(ctx, repo.On(store))
+	if err != nil {
+		store.Close()
+		hint := ""
+		if errors.Is(err, repo.ErrNoRepository) {
+			hint = "risso backup --to makes one"
+		}
+		shown, _, _ := strings.Cut(place, "?")
+		return nil, nil, failure(exitFailed, hint, fmt.Errorf("%s: %w", shown, err))
+	}
+	return r, func() { store.Close() }, nil
+}
+
+// restoreFailure is an error with what mends it.
+func restoreFailure(ctx context.Context, err error, box *sandbox.Sandbox) error {
+	hint := "run the same again: it goes on where it was"
+	var e *mysql.Error
+	switch {
+	case ctx.Err() != nil:
+		err = errors.New("interrupted")
+	case errors.Is(err, load.ErrExists):
+		hint = "nothing was changed; --overwrite drops what is in the way, --rename puts it beside"
+	case errors.Is(err, load.ErrIncompatible):
+		hint = "nothing was changed; --skip-incompatible leaves that away"
+	case errors.Is(err, load.ErrUnfinished):
+		hint = ""
+	case errors.Is(err, load.ErrNothing), errors.Is(err, repo.ErrNoBackup):
+		hint = "nothing was changed"
+	case errors.Is(err, load.ErrBusy):
+		hint = "wait for it, or end it"
+	case errors.Is(err, load.ErrDifferent):
+		hint = "somebody wrote there meanwhile, or the server keeps rows otherwise"
+	case errors.Is(err, repo.ErrDamaged):
+		hint = "risso verify --from … tells what else is damaged; another backup, or its copy, may be whole"
+	case errors.As(err, &e) && e.Hint != "":
+		hint = e.Hint
+	}
+	if box != nil {
+		hint += "; the sandbox is left as it is: risso sandbox down " + box.Name
+	}
+	return failure(exitFailed, hint, err)
+}
+
+// restoreText is the result in words.
+func restoreText(out io.Writer, r load.Result) {
+	for _, n := range r.Notes {
+		fmt.Fprintln(out, "Note:", n)
+	}
+	for _, t := range r.Different {
+		fmt.Fprintf(out, "Different: %s.%s has %d rows, sum %s; the backup has %s\n", mysql.Quote(t.Schema), mysql.Quote(t.Table), t.Rows, t.Sum, t.Wants)
+	}
+	fmt.Fprintf(out, "Backup %s of %s: %d tables, %d rows, %s, and %d objects restored in %s (%s/s)", r.Backup.ID, r.Backup.Server.Name, r.Tables, r.Rows,
+		render.Bytes(float64(r.Bytes)), r.Objects, render.Seconds(r.Seconds), render.Bytes(float64(r.Bytes)/max(r.RowSeconds, 0.001)))
+	if len(r.Different) == 0 {
+		fmt.Fprintln(out, "; rows read back: all as in the backup")
+	} else {
+		fmt.Fprintf(out, "; %d tables differ\n", len(r.Different))
+	}
+	if r.Rolled != nil {
+		fmt.Fprintf(out, "Rolled forward by %d transactions, the last %s of %s\n", r.Rolled.Transactions, r.Rolled.Last, r.Rolled.LastTime.Format(time.RFC3339Nano))
+	}
+}
+
+// restorePlanText is the plan in words.
+func restorePlanText(out io.Writer, p load.Plan) {
+	fmt.Fprintf(out, "Backup %s of %s (%s %s), as it was at %s\n", p.Backup.ID, p.Backup.Server.Name, p.Backup.Server.Flavour, p.Backup.Server.Version, p.Backup.Snapshot.Format(time.RFC3339))
+	fmt.Fprintf(out, "into %s: %d schemas, %d tables with %d rows (%s), %d other objects\n", p.Target, p.Schemas, p.Tables, p.Rows, render.Bytes(float64(p.Bytes)), p.Objects)
+	for _, d := range p.Drops {
+		fmt.Fprintln(out, "drops", d)
+	}
+	if n := p.DropsAll - int64(len(p.Drops)); n > 0 {
+		fmt.Fprintln(out, "and drops", n, "more")
+	}
+	if p.Resumes {
+		fmt.Fprintln(out, "goes on with a restore that was cut off")
+	}
+	fmt.Fprintln(out, "Nothing was changed.")
+}

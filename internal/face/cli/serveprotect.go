@@ -1,0 +1,298 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/rissodb/risso/internal/data/jobs"
+	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/data/verdict"
+	"github.com/rissodb/risso/internal/face/web"
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/store/state"
+	"github.com/rissodb/risso/internal/watch/live"
+)
+
+// protect is the part of risso serve that protects servers: jobs, the catalogue of what lies at their places, and the
+// verdicts on them.
+type protect struct {
+	facts   *state.Store
+	event   func(fleet.Event)
+	board   *live.Board
+	logger  *slog.Logger
+	servers []watched // those with a protection
+	runner  *jobs.Runner
+	refresh chan struct{} // asks for a look at the places
+
+	mu      sync.Mutex
+	since   map[string]time.Time       // when a server's protection began to be wanted
+	trouble map[string]verdict.Trouble // with the place of a server
+	kept    map[string]map[web.BackupKey]web.Kept
+}
+
+// The times between two looks.
+const (
+	judgeEvery     = 10 * time.Second
+	catalogueEvery = 10 * time.Minute
+	catalogueLimit = 2 * time.Minute // of one look at one place
+	toldAgainAfter = 24 * time.Hour  // what stands in the list of events is not told again at each start before
+)
+
+// newProtect makes the part from what is configured. Without any protection it does nothing but judge.
+func newProtect(set settings, facts *state.Store, w *watch) (*protect, error) {
+	p := &protect{facts: facts, event: w.Event, board: w.board, logger: w.logger, refresh: make(chan struct{}, 1), since: map[string]time.Time{}, trouble: map[string]verdict.Trouble{}, kept: map[string]map[web.BackupKey]web.Kept{}}
+	var list []jobs.Job
+	for _, s := range set.servers {
+		if s.protect == nil {
+			continue
+		}
+		p.servers = append(p.servers, s)
+		for _, kind := range s.protect.kinds() {
+			if j, ok := p.job(s, kind); ok {
+				list = append(list, j)
+			}
+		}
+	}
+	var err error
+	p.runner, err = jobs.New(jobs.Options{Facts: facts, Jobs: list, Event: w.Event, Done: p.done, Logger: w.logger})
+	if err != nil {
+		return nil, failure(exitUsage, "", err)
+	}
+	return p, nil
+}
+
+// job makes the job of a kind for a server; false when this Risso has no such job.
+func (p *protect) job(s watched, kind state.JobKind) (jobs.Job, bool) {
+	task := p.task(s, kind)
+	if task == nil {
+		return jobs.Job{}, false
+	}
+	c := s.protect
+	name := func(k state.JobKind) string { return s.instance.ID + "/" + string(k) }
+	j := jobs.Job{Name: name(kind), Kind: kind, Instance: s.instance.ID, Place: c.Place, Task: task}
+	switch kind {
+	case state.JobBackup:
+		j.Schedule = c.Schedule
+	case state.JobDrill:
+		j.Schedule = c.Drill
+	case state.JobVerify:
+		j.Schedule = c.Verify
+	case state.JobChecksum:
+		j.Schedule, j.Place = c.Checksum, ""
+	case state.JobCopy:
+		j.After, j.Place = name(state.JobBackup), c.CopyTo
+	case state.JobPrune: // nothing goes before its copy is there
+		j.After = name(state.JobBackup)
+		if c.CopyTo != "" {
+			j.After = name(state.JobCopy)
+		}
+	}
+	return j, true
+}
+
+// run runs jobs, looks at places and judges, until ctx ends and all jobs have ended.
+func (p *protect) run(ctx context.Context) error {
+	if err := p.readSince(ctx); err != nil {
+		return err
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return p.runner.Run(gctx) })
+	g.Go(func() error { p.judgeAll(gctx); return nil })
+	g.Go(func() error { p.catalogues(gctx); return nil })
+	return g.Wait()
+}
+
+// readSince finds out since when each protection is wanted: since its backup job is known.
+func (p *protect) readSince(ctx context.Context) error {
+	list, err := p.facts.Jobs(ctx)
+	if err != nil {
+		return fmt.Errorf("read the jobs: %w", err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range p.servers {
+		p.since[s.instance.ID] = time.Now()
+	}
+	for _, j := range list {
+		if _, ok := p.since[j.Instance]; ok && j.Kind == state.JobBackup {
+			p.since[j.Instance] = j.Created
+		}
+	}
+	return nil
+}
+
+// done takes the end of a run: what lies at the places may have changed.
+func (p *protect) done(state.Run) {
+	select {
+	case p.refresh <- struct{}{}:
+	default:
+	}
+}
+
+// server gives the protected server of an instance.
+func (p *protect) server(instance string) (watched, bool) {
+	i := slices.IndexFunc(p.servers, func(s watched) bool { return s.instance.ID == instance })
+	if i < 0 {
+		return watched{}, false
+	}
+	return p.servers[i], true
+}
+
+// Want implements web.Protect.
+func (p *protect) Want(instance string) *verdict.Want {
+	s, ok := p.server(instance)
+	if !ok {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w := s.protect.want(p.since[instance])
+	w.Trouble = p.trouble[instance]
+	return &w
+}
+
+// Plan implements web.Protect.
+func (p *protect) Plan(instance string) web.Plan {
+	s, ok := p.server(instance)
+	if !ok {
+		return web.Plan{}
+	}
+	c := s.protect
+	return web.Plan{Place: c.Place, CopyTo: c.CopyTo, Kind: first(c.Kind, "logical"), Retention: c.Retention.words(), Encrypted: len(c.EncryptTo) > 0, Mirror: c.Mirror}
+}
+
+// words says what is kept.
+func (r retentionConfig) words() string {
+	var parts []string
+	for _, p := range []struct {
+		n    int
+		what string
+	}{{r.Last, "last"}, {r.Daily, "daily"}, {r.Weekly, "weekly"}, {r.Monthly, "monthly"}, {r.Yearly, "yearly"}} {
+		if p.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Kept implements web.Protect.
+func (p *protect) Kept(_ context.Context, instance string) map[web.BackupKey]web.Kept {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.kept[instance]
+}
+
+// Running implements web.Protect.
+func (p *protect) Running() []jobs.Progress { return p.runner.Running() }
+
+// Start implements web.Protect.
+func (p *protect) Start(job string) error { return p.runner.Start(job) }
+
+// Stop implements web.Protect.
+func (p *protect) Stop(run int64) error { return p.runner.Stop(run) }
+
+// judgeAll judges every protected server every now and then; what is new becomes an event.
+func (p *protect) judgeAll(ctx context.Context) {
+	before := map[string]verdict.Verdict{}
+	tick := time.NewTicker(judgeEvery)
+	defer tick.Stop()
+	for {
+		if err := p.judge(ctx, before, time.Now()); err != nil && ctx.Err() == nil {
+			p.logger.Warn("protection could not be judged", "err", err)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (p *protect) judge(ctx context.Context, before map[string]verdict.Verdict, now time.Time) error {
+	if len(p.servers) == 0 {
+		return nil
+	}
+	list, err := p.facts.Protections(ctx)
+	if err != nil {
+		return err
+	}
+	mirrors, err := p.facts.Mirrors(ctx)
+	if err != nil {
+		return err
+	}
+	for _, s := range p.servers {
+		id := s.instance.ID
+		f := verdict.Facts{Protection: state.Protection{Instance: id}}
+		if i := slices.IndexFunc(list, func(p state.Protection) bool { return p.Instance == id }); i >= 0 {
+			f.Protection = list[i]
+		}
+		for _, m := range mirrors {
+			if m.Instance == id {
+				f.Mirrors = append(f.Mirrors, m)
+			}
+		}
+		v := verdict.Judge(f, p.Want(id), now)
+		old, known := before[id]
+		for _, e := range verdict.Changes(id, old, v, now) {
+			if known || !p.toldLately(ctx, e) {
+				p.event(e)
+			}
+		}
+		before[id] = v
+		p.board.Note(id, v.Findings)
+	}
+	return nil
+}
+
+// toldLately says whether an event stands in the list already: Risso was started anew since.
+func (p *protect) toldLately(ctx context.Context, e fleet.Event) bool {
+	list, err := p.facts.Events(ctx, state.EventQuery{Instances: []string{e.Instance}, Kinds: []fleet.EventKind{e.Kind}, From: e.Time.Add(-toldAgainAfter)})
+	return err == nil && slices.ContainsFunc(list, func(o fleet.Event) bool { return o.Subject == e.Subject && o.Severity == e.Severity })
+}
+
+// note keeps what is wrong with the place of a server.
+func (p *protect) note(instance string, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	t := p.trouble[instance]
+	switch {
+	case err == nil:
+		delete(p.trouble, instance)
+		return
+	case t.Since.IsZero():
+		t.Since = time.Now()
+	}
+	t.Words, t.Gone = oneLine(err.Error(), ""), errors.Is(err, repo.ErrNoRepository)
+	p.trouble[instance] = t
+}
+
+// catalogues looks at what lies at the places, at the start, behind each job, and every now and then: a backup may be made
+// by hand and from elsewhere.
+func (p *protect) catalogues(ctx context.Context) {
+	tick := time.NewTicker(catalogueEvery)
+	defer tick.Stop()
+	for {
+		for _, s := range p.servers {
+			cctx, cancel := context.WithTimeout(ctx, catalogueLimit)
+			err := p.catalogue(cctx, s)
+			cancel()
+			if ctx.Err() == nil {
+				p.note(s.instance.ID, err)
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-p.refresh:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

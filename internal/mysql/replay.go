@@ -1,0 +1,129 @@
+package mysql
+
+import (
+	"context"
+	sqldriver "database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+)
+
+// Replayer is a connection that replays: several statements at once, as long as they take, in bytes as they are. It belongs to
+// one goroutine.
+type Replayer struct {
+	conn      sqldriver.Conn
+	exec      sqldriver.ExecerContext
+	target    Target
+	Server    Server
+	MaxPacket int // max_allowed_packet, in bytes
+}
+
+// ConnectReplayer opens a session. It waits for statements as long as they take: the caller ends their contexts. Errors are of
+// type *Error.
+func (t Target) ConnectReplayer(ctx context.Context) (*Replayer, error) {
+	c, err := Connect(ctx, t, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	s := &Replayer{target: t, Server: c.Server}
+	rows, err := c.Maps(ctx, "SELECT /* risso: how long may a statement be? */ @@GLOBAL.max_allowed_packet AS p")
+	if err != nil || len(rows) == 0 {
+		return nil, classify(t, fmt.Errorf("ask for max_allowed_packet: %w", errors.Join(err)))
+	}
+	s.MaxPacket, _ = strconv.Atoi(rows[0]["p"])
+	cfg := t.cfg.Clone()
+	cfg.ReadTimeout, cfg.WriteTimeout = 0, 0
+	cfg.MultiStatements = true
+	cfg.DBName = ""
+	cfg.MaxAllowedPacket = s.MaxPacket
+	if s.conn, err = connectDriver(ctx, t, cfg); err != nil {
+		return nil, err
+	}
+	var ok bool
+	if s.exec, ok = s.conn.(sqldriver.ExecerContext); !ok {
+		s.conn.Close()
+		return nil, errors.New("the driver cannot execute statements")
+	}
+	return s, nil
+}
+
+// Exec runs statements, separated by semicolons; the first error ends them. When ctx ends, so does the session.
+func (s *Replayer) Exec(ctx context.Context, statements string) error {
+	_, err := s.exec.ExecContext(ctx, statements, nil)
+	return err
+}
+
+// Value runs one statement and gives the first value of its first row; "" for NULL or no row.
+func (s *Replayer) Value(ctx context.Context, statement string) (string, error) {
+	q, ok := s.conn.(sqldriver.QueryerContext)
+	if !ok {
+		return "", errors.New("the driver cannot run queries")
+	}
+	rows, err := q.QueryContext(ctx, statement, nil)
+	if err != nil {
+		return "", err
+	}
+	defer rows.Close()
+	row := make([]sqldriver.Value, len(rows.Columns()))
+	switch err := rows.Next(row); {
+	case err == io.EOF || err == nil && len(row) == 0:
+		return "", nil
+	case err != nil:
+		return "", err
+	}
+	return text(row[0]), nil
+}
+
+// Close ends the session. What it has not committed is rolled back.
+func (s *Replayer) Close() error { return s.conn.Close() }
+
+// ReplayWords are the statements and limits in which servers differ when binary logs are replayed.
+type ReplayWords struct {
+	Begin       string // prepares the session
+	DetachXA    bool   // a session may go on after XA PREPARE
+	SQLModeMask uint64 // bits of sql_mode that the server knows
+	Original    bool   // original_commit_timestamp can be set (MySQL 8.0.1)
+	Versions    bool   // original_server_version can be set (MySQL 8.0.14)
+}
+
+// Replay gives the words of a server.
+func (s Server) Replay() ReplayWords {
+	w := ReplayWords{SQLModeMask: 1<<64 - 1}
+	// The session has no time zone, character set or sql_mode of its own: each statement brings those it ran under.
+	w.Begin = "SET /* risso: replay binary logs */ SESSION wait_timeout = 2147483, SESSION sql_mode = '', SESSION character_set_client = utf8mb4, SESSION character_set_results = NULL"
+	if s.MariaDB() {
+		w.Begin += ", SESSION max_statement_time = 0"
+		return w
+	}
+	w.Begin += ", SESSION pseudo_slave_mode = 1"
+	if s.atLeast(80000) { // modes of other databases and NO_AUTO_CREATE_USER were removed
+		w.SQLModeMask = 1<<33 - 1 - 0x3ff00 - 1<<28
+	}
+	w.Original, w.Versions = s.atLeast(80001), s.atLeast(80014)
+	return w
+}
+
+// NextGTID is the statement that gives the next transaction its GTID; of none, the server's own numbering.
+func (s Server) NextGTID(g GTID) string {
+	switch {
+	case s.MariaDB() && g.IsZero():
+		return "SET gtid_seq_no = 0"
+	case s.MariaDB():
+		return fmt.Sprintf("SET gtid_domain_id = %d, server_id = %d, gtid_seq_no = %d", g.Domain, g.Server, g.Number)
+	case g.IsZero():
+		return "SET gtid_next = 'AUTOMATIC'"
+	}
+	return "SET gtid_next = '" + g.String() + "'"
+}
+
+// KeepsGTIDs says whether the server keeps the GTIDs that NextGTID gives, so that they tell what was replayed.
+func KeepsGTIDs(ctx context.Context, c *Conn) (bool, error) {
+	statement := "SELECT /* risso: are GTIDs kept? */ @@GLOBAL.gtid_mode IN ('ON', 'ON_PERMISSIVE') AS k"
+	if c.Server.MariaDB() {
+		statement = "SELECT /* risso: are GTIDs kept? */ @@GLOBAL.log_bin AS k"
+	}
+	rows, err := c.Maps(ctx, statement)
+	return err == nil && len(rows) > 0 && rows[0]["k"] == "1", err
+}

@@ -1,0 +1,45 @@
+/** Small parts of the pages of protection. */
+import { useState } from 'preact/hooks';
+import { ApiError, startJob, stopRun, type ProtectJob, type ProtectRunning } from '../api';
+import { age } from '../common/format';
+import { NOW, part, progress } from './words';
+
+/** A run that goes on: what it does, how far it is, how long it takes yet. */
+export function Progress({ r, now }: { r: ProtectRunning; now: number }) {
+  const done = part(r);
+  if (r.waits) return <span class="progress waits">{r.kind} waits for {r.waits}</span>;
+  return (
+    <span class="progress" data-run={r.run}>
+      <span class="what">{r.kind}{r.stage ? `: ${r.stage}` : ''}</span>
+      <span class="bar-of" role="progressbar" aria-label={r.kind} aria-valuemin={0} aria-valuemax={100} aria-valuenow={done === null ? undefined : Math.round(done * 100)}>
+        {done !== null && <i style={{ width: `${(done * 100).toFixed(1)}%` }} />}
+      </span>
+      <span class="quiet">{[progress(r), `for ${age(Math.max(0, now - r.began))}`].filter(Boolean).join(', ')}</span>
+    </span>
+  );
+}
+
+/** Does something once and says what is wrong with it. */
+function useAct(): [string, boolean, (f: () => Promise<unknown>) => void] {
+  const [error, setError] = useState('');
+  const [busy, setBusy] = useState(false);
+  const act = (f: () => Promise<unknown>): void => {
+    setBusy(true);
+    f().then(() => setError(''), (e: unknown) => setError(e instanceof ApiError ? [e.message, e.hint].filter(Boolean).join(': ') : String(e))).finally(() => setBusy(false));
+  };
+  return [error, busy, act];
+}
+
+/** Starts a job, or stops its run. */
+export function Act({ job, running, onDone }: { job: ProtectJob; running: ProtectRunning | undefined; onDone: () => void }) {
+  const [error, busy, act] = useAct();
+  const goes = running && running.run > 0;
+  return (
+    <span class="act">
+      {goes
+        ? <button disabled={busy} onClick={() => act(() => stopRun(running.run).then(onDone))}>Stop</button>
+        : <button disabled={busy || running !== undefined} onClick={() => act(() => startJob(job.name).then(onDone))}>{running ? 'waits' : NOW[job.kind]}</button>}
+      {error && <span class="bad" role="alert">{error}</span>}
+    </span>
+  );
+}

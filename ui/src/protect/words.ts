@@ -1,0 +1,117 @@
+/** Sentences about protection. */
+import type { DrillStage, JobKind, Protected, ProtectJob, ProtectRun, ProtectRunning, Span } from '../api';
+import { age, duration, human } from '../common/format';
+import type { Said } from '../fleet/sentence';
+
+/** What a job of a kind is called on a button. */
+export const NOW: Record<JobKind, string> = {
+  backup: 'Back up now', copy: 'Copy now', prune: 'Prune now', mirror: 'Start', drill: 'Drill now', verify: 'Verify now', checksum: 'Compare now',
+};
+
+/** What a job of a kind does, in a line. */
+export const DOES: Record<JobKind, string> = {
+  backup: 'takes a backup',
+  copy: 'copies backups to the second place',
+  prune: 'removes what retention does not keep',
+  mirror: 'copies binary logs as they are written',
+  drill: 'restores the newest backup into a throw-away server, checks it, measures the time',
+  verify: 'reads all that lies at the place and compares its checksums',
+  checksum: 'compares the server with its primary, chunk by chunk',
+};
+
+const count = (n: number, one: string, many: string): string => `${n} ${n === 1 ? one : many}`;
+
+/** What goes on with all servers, in a sentence or two: what is not fresh and what was never proven is said loudly. */
+export function protectSentence(list: Protected[], now: number): Said {
+  const bad = list.filter((s) => s.state !== 'ok');
+  if (bad.length === 0) return { tone: 'ok', text: well(list, now) };
+  const never = list.filter((s) => !s.last_backup);
+  const unproven = list.filter((s) => s.last_backup && !s.last_proven);
+  const stale = list.filter((s) => s.last_backup && has(s, 'protect.stale'));
+  const failed = list.filter((s) => has(s, 'protect.drill_failed'));
+  const names = (of: Protected[]): string => (of.length <= 3 ? ` (${of.map((s) => s.name).join(', ')})` : '');
+  const parts = [
+    never.length > 0 ? `${count(never.length, 'server was', 'servers were')} never backed up${names(never)}` : '',
+    stale.length > 0 ? `${count(stale.length, 'last backup is', 'last backups are')} too old${names(stale)}` : '',
+    failed.length > 0 ? `${count(failed.length, 'drill', 'drills')} failed${names(failed)}` : '',
+    unproven.length > 0 ? `${count(unproven.length, 'server has', 'servers have')} no proven backup${names(unproven)}` : '',
+  ].filter(Boolean);
+  const tone = bad.some((s) => s.state === 'critical') ? 'critical' : 'warning';
+  const counted = new Set([...never, ...stale, ...failed, ...unproven]);
+  const others = bad.filter((s) => !counted.has(s));
+  if (others.length > 0) parts.push(parts.length === 0 ? `${others[0].name}: ${others[0].words}` : `${count(others.length, 'more needs', 'more need')} a look${names(others)}`);
+  return { tone, text: `${parts.join('; ')}.` };
+}
+
+const has = (s: Protected, id: string): boolean => (s.findings ?? []).some((f) => f.id === id);
+
+function well(list: Protected[], now: number): string {
+  const oldest = Math.max(...list.map((s) => now - (s.last_backup?.began ?? now)));
+  const proof = Math.max(...list.map((s) => now - (s.proven_at ?? now)));
+  const recovery = Math.max(0, ...list.map((s) => s.recovery ?? 0));
+  const first = `${count(list.length, 'server is', 'servers are')} backed up within the last ${age(oldest)} and proven within the last ${age(proof)}`;
+  return `${first}${recovery > 0 ? `; the slowest is back within ${duration(recovery)}` : ''}.`;
+}
+
+/** How far something is: 3.2 GiB of 10 GiB, 120 MiB/s, 57 s left. */
+export function progress(p: Pick<ProtectRunning, 'done' | 'total' | 'unit' | 'rate' | 'left'>): string {
+  const bytes = p.unit === 'bytes';
+  const amount = (n: number): string => (bytes ? human(n, 'B') : `${human(n)}${p.unit ? ` ${p.unit}` : ''}`);
+  const out: string[] = [];
+  if (p.done > 0 || p.total > 0) out.push(p.total > 0 ? `${bytes ? human(p.done, 'B') : human(p.done)} of ${amount(p.total)}` : amount(p.done));
+  if (p.rate > 0) out.push(bytes ? human(p.rate, 'B/s') : human(p.rate, '/s'));
+  if (p.left !== null) out.push(`${age(p.left)} left`);
+  return out.join(', ');
+}
+
+/** The part that is done, 0 to 1; null when nobody knows. */
+export function part(p: Pick<ProtectRunning, 'done' | 'total'>): number | null {
+  return p.total > 0 ? Math.min(1, p.done / p.total) : null;
+}
+
+/** A window of time that can be restored: its length, and how near to now it ends. */
+export function windowText(w: Span | null, now: number): string {
+  if (!w) return '';
+  const behind = now - w.to;
+  return `last ${age(now - w.from)}${behind > 120 ? `, until ${age(behind)} ago` : ''}`;
+}
+
+/** When a job is done again. */
+export function plan(j: ProtectJob): string {
+  if (j.kind === 'mirror') return 'always';
+  if (j.after) return `behind ${j.after.replace(/^.*\//, '')}`;
+  return j.schedule || 'by hand';
+}
+
+/** How long a run took; nothing while it runs. */
+export function took(r: ProtectRun): string {
+  return r.ended === null ? '' : duration(Math.max(0, r.ended - r.began));
+}
+
+/** "in 3 h", or "now" for what is overdue. */
+export function until(due: number, now: number): string {
+  return due <= now ? 'now' : `in ${age(due - now)}`;
+}
+
+/** A block for the config file that protects a server. */
+export function configBlock(name: string): string {
+  return `servers:
+  - name: ${/^[\w.-]+$/.test(name) ? name : JSON.stringify(name)}
+    dsn: …
+    protect:
+      place: /backup/${name.replace(/[^\w.-]+/g, '-')}
+      schedule: daily at 02:00
+      retention: {keep_daily: 7, keep_weekly: 4, keep_monthly: 12}
+      drill: weekly on sunday at 04:00
+      mirror: true`;
+}
+
+/** How many of a drill's stages make up its recovery: the rest are checks behind it. */
+export function within(stages: DrillStage[], recovery: number): number {
+  let sum = 0;
+  for (let i = 0; i < stages.length; i++) {
+    if (sum + stages[i].seconds > recovery * 1.01 + 0.01) return i;
+    sum += stages[i].seconds;
+  }
+  return stages.length;
+}
