@@ -394,6 +394,7 @@ func (c *checksumText) end(r checksum.Result) {
 	}
 	fmt.Fprintf(c.out, "%s of %s compared with %s: %s\n", plural(r.Tables, "table", "tables"), r.Primary.Server, strings.Join(names, ", "), strings.Join(words, ", "))
 	if r.Seconds > 0 && r.Rows > 0 {
-		fmt.Fprintf(c.out, "%s rows, %s in %s: %s rows/s\n", render.Number(float64(r.Rows)), render.Bytes(float64(r.Bytes)), render.Seconds(r.Seconds), render.Number(float64(r.Rows)/r.Seconds))
+		fmt.Fprintf(c.out, "%s rows in %s: %s rows/s; %s of them read here\n",
+			render.Number(float64(r.Rows)), render.Seconds(r.Seconds), render.Number(float64(r.Rows)/r.Seconds), render.Bytes(float64(r.Bytes)))
 	}
 }
