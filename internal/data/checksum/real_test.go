@@ -227,7 +227,7 @@ func testPair(t *testing.T, specs ...string) {
 			}
 			for _, table := range tables {
 				for _, on := range table.On {
-					if on.Again > 0 && len(specs) == 1 {
+					if on.Again > 0 {
 						t.Errorf("by %s: %s was read again", m, table.Name)
 					}
 				}
