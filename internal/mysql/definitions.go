@@ -47,6 +47,7 @@ type TableInfo struct {
 	Engine         string // "" for a view
 	Rows           int64  // estimated
 	Bytes          int64  // of data, without secondary indexes; estimated
+	Created        string // when it was made or altered last, by the server's clock
 }
 
 // Transactional says whether a storage engine has snapshots: what is read of others is as it is when it is read.
@@ -96,13 +97,14 @@ func (s *Stream) CreateSchema(ctx context.Context, name string) (create string, 
 // Tables lists the tables, views and sequences of a schema with their sizes as the server estimates them.
 func (s *Stream) Tables(ctx context.Context, schema string) ([]TableInfo, error) {
 	var out []TableInfo
-	err := s.Query(ctx, "SELECT /* risso: tables */ TABLE_NAME, TABLE_TYPE, ENGINE, TABLE_ROWS, DATA_LENGTH FROM information_schema.TABLES WHERE TABLE_SCHEMA = "+literal(schema)+" ORDER BY TABLE_NAME",
+	err := s.Query(ctx, "SELECT /* risso: tables */ TABLE_NAME, TABLE_TYPE, ENGINE, TABLE_ROWS, DATA_LENGTH, CREATE_TIME FROM information_schema.TABLES WHERE TABLE_SCHEMA = "+literal(schema)+" ORDER BY TABLE_NAME",
 		func(row [][]byte) error {
 			t := TableInfo{TableName: TableName{schema, string(row[0])}, Engine: string(row[2])}
 			kind := string(row[1])
 			t.View, t.Sequence = strings.Contains(kind, "VIEW"), kind == "SEQUENCE"
 			t.Rows, _ = strconv.ParseInt(string(row[3]), 10, 64)
 			t.Bytes, _ = strconv.ParseInt(string(row[4]), 10, 64)
+			t.Created = string(row[5])
 			out = append(out, t)
 			return nil
 		})
@@ -291,28 +293,35 @@ func (s *Stream) Holds(ctx context.Context) (map[string][]ObjectKind, error) {
 // systemAccounts are made by the servers themselves.
 var systemAccounts = []string{"mysql.sys", "mysql.session", "mysql.infoschema", "mariadb.sys"}
 
-// Accounts gives users and roles with their grants.
-func (s *Stream) Accounts(ctx context.Context, server Server) ([]Definition, error) {
+// errNoAccount says that the server has not loaded an account (ER_PASSWORD_NO_MATCH).
+const errNoAccount = 1133
+
+// Accounts gives users and roles with their grants. ignored are the accounts that stand in mysql.user and that the server does
+// not know, and so cannot show: with skip_name_resolve those whose host is a name.
+func (s *Stream) Accounts(ctx context.Context, server Server) (out []Definition, ignored []string, err error) {
 	role := "'N'"
 	if server.MariaDB() {
 		role = "is_role"
 	}
 	rows, err := s.QueryMaps(ctx, "SELECT /* risso: accounts */ User AS u, Host AS h, "+role+" AS r FROM mysql.user ORDER BY "+role+" = 'Y' DESC, User, Host")
 	if err != nil {
-		return nil, fmt.Errorf("list the accounts: %w", err)
+		return nil, nil, fmt.Errorf("list the accounts: %w", err)
 	}
-	var out []Definition
 	for _, r := range rows {
 		if slices.Contains(systemAccounts, r["u"]) || r["u"] == "PUBLIC" && r["r"] == "Y" {
 			continue
 		}
 		d, err := s.account(ctx, r["u"], r["h"], r["r"] == "Y")
+		if ErrorNumber(err) == errNoAccount {
+			ignored = append(ignored, d.Name)
+			continue
+		}
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		out = append(out, d)
 	}
-	return out, nil
+	return out, ignored, nil
 }
 
 func (s *Stream) account(ctx context.Context, user, host string, role bool) (Definition, error) {

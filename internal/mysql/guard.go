@@ -17,8 +17,9 @@ type Guard struct {
 	LongQuery time.Duration    // from when on a statement is long; 0: a second
 	Said      func(GuardEvent) // may be nil; called from one goroutine at a time
 
-	target Target
-	wait   time.Duration
+	target  Target
+	wait    time.Duration
+	handled map[int64]bool // sessions whose statements were said or ended
 }
 
 // GuardAction is what a guard did or saw.
@@ -55,18 +56,17 @@ func (g *Guard) say(e GuardEvent) {
 	}
 }
 
-// ask runs a statement that asks for a lock. It gives ErrLocks when it was withdrawn.
-func (g *Guard) ask(ctx context.Context, st *Stream, statement string) error {
+// ask runs a statement that asks for a lock. It gives ErrLocks when it was withdrawn. flushes: the statement marks tables as
+// old, which lasts beyond its own end and keeps everybody out of a table until those who use it have finished: it is not run
+// at all while a long statement runs.
+func (g *Guard) ask(ctx context.Context, st *Stream, statement string, flushes bool) error {
 	watcher, err := Connect(ctx, g.target, nil)
 	if err != nil {
 		return fmt.Errorf("watch over a lock: %w", err)
 	}
 	defer watcher.Close()
-	list, err := watcher.processes(ctx)
+	list, err := g.clear(ctx, watcher, st, flushes)
 	if err != nil {
-		return err
-	}
-	if err := g.lookAtLong(ctx, watcher, st, list); err != nil {
 		return err
 	}
 	wctx, stop := context.WithCancel(ctx)
@@ -86,29 +86,70 @@ func (g *Guard) ask(ctx context.Context, st *Stream, statement string) error {
 	return err
 }
 
-// lookAtLong says, or ends, what runs for long already.
-func (g *Guard) lookAtLong(ctx context.Context, c *Conn, st *Stream, list []process) error {
-	long := g.LongQuery
-	if long <= 0 {
-		long = time.Second
-	}
-	for _, p := range list {
-		if p.Command != "Query" && p.Command != "Execute" || p.Time < long || p.User == "system user" || p.ID == int64(st.ID()) || strings.Contains(p.Info, "/* risso") {
-			continue
+// clear looks what runs for long already. It says so, or ends it, and where it has to waits until nothing does.
+func (g *Guard) clear(ctx context.Context, c *Conn, st *Stream, wait bool) ([]process, error) {
+	for deadline := time.Now().Add(g.wait); ; {
+		list, err := c.processes(ctx)
+		if err != nil {
+			return nil, err
 		}
-		e := GuardEvent{Action: GuardWaits, Session: p.ID, User: p.User, Host: p.Host, Running: p.Time, Text: p.Info}
-		if g.KillLong {
+		long := 0
+		for _, p := range list {
+			if !g.isLong(p, st) {
+				continue
+			}
+			long++
+			if err := g.handle(ctx, c, p); err != nil {
+				return nil, err
+			}
+		}
+		if long == 0 || !wait && !g.KillLong {
+			return list, nil
+		}
+		if time.Now().After(deadline) {
+			if !wait {
+				return list, nil
+			}
+			return nil, fmt.Errorf("%w: %d statements run for longer than %s", ErrLocks, long, g.long())
+		}
+		if err := pause(ctx, guardTick); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (g *Guard) long() time.Duration {
+	if g.LongQuery <= 0 {
+		return time.Second
+	}
+	return g.LongQuery
+}
+
+func (g *Guard) isLong(p process, st *Stream) bool {
+	return (p.Command == "Query" || p.Command == "Execute") && p.Time >= g.long() && p.User != "system user" && p.ID != int64(st.ID()) && !strings.Contains(p.Info, "/* risso") &&
+		!queuesBehindLock(p.State) // it is no cause, but a victim
+}
+
+// handle says or ends a long statement, once.
+func (g *Guard) handle(ctx context.Context, c *Conn, p process) error {
+	if g.handled[p.ID] {
+		return nil
+	}
+	if g.handled == nil {
+		g.handled = map[int64]bool{}
+	}
+	g.handled[p.ID] = true
+	e := GuardEvent{Action: GuardWaits, Session: p.ID, User: p.User, Host: p.Host, Running: p.Time, Text: p.Info}
+	if g.KillLong {
+		err := c.quietQuery(ctx, fmt.Sprintf("KILL /* risso: a backup's lock waits for it */ QUERY %d", p.ID), ignoreRow)
+		switch {
+		case err == nil:
 			e.Action = GuardKilled
-			err := c.quietQuery(ctx, fmt.Sprintf("KILL /* risso: a backup's lock waits for it */ QUERY %d", p.ID), ignoreRow)
-			if err != nil && ClassOf(err) == ClassDropped {
-				return err
-			}
-			if err != nil {
-				e.Action = GuardWaits
-			}
+		case ClassOf(err) == ClassDropped:
+			return err
 		}
-		g.say(e)
 	}
+	g.say(e)
 	return nil
 }
 
@@ -147,7 +188,11 @@ func (g *Guard) watch(ctx context.Context, c *Conn, st *Stream, before map[int64
 		if ctx.Err() != nil {
 			return nil
 		}
-		if err := c.quietQuery(ctx, fmt.Sprintf("KILL /* risso: own request for a lock withdrawn */ QUERY %d", st.ID()), ignoreRow); err != nil {
+		// The killed statement ends ctx before this one is answered.
+		kctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killTime)
+		err = c.quietQuery(kctx, fmt.Sprintf("KILL /* risso: own request for a lock withdrawn */ QUERY %d", st.ID()), ignoreRow)
+		cancel()
+		if err != nil {
 			return nil
 		}
 		g.say(GuardEvent{Action: GuardWithdrawn, Queued: queued, Running: time.Since(began)})

@@ -38,14 +38,7 @@ func (s *Snapshot) readPosition(ctx context.Context) error {
 	if s.Server.MariaDB() {
 		variable = "@@GLOBAL.gtid_binlog_pos"
 	}
-	err = s.control.Query(ctx, "SELECT /* risso: position of the snapshot */ "+variable, func(row [][]byte) error {
-		s.Position.GTIDSet = strings.ReplaceAll(string(row[0]), "\n", "")
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("ask for the GTIDs: %w", err)
-	}
-	if err := s.readMoment(ctx); err != nil {
+	if err := s.readMoment(ctx, variable); err != nil {
 		return err
 	}
 	return s.readSources(ctx)
@@ -58,17 +51,19 @@ func (s *Snapshot) note(text string) {
 	}
 }
 
-// readMoment asks what time it is there, and how many statements changed schemas until now.
-func (s *Snapshot) readMoment(ctx context.Context) error {
-	err := s.control.Query(ctx, "SELECT /* risso: moment of the snapshot */ UTC_TIMESTAMP(6)", func(row [][]byte) (err error) {
+// readMoment asks what time it is there, and for the GTIDs by a variable.
+func (s *Snapshot) readMoment(ctx context.Context, variable string) error {
+	err := s.control.Query(ctx, "SELECT /* risso: moment of the snapshot */ UTC_TIMESTAMP(6), "+variable, func(row [][]byte) (err error) {
+		if variable != "NULL" {
+			s.Position.GTIDSet = strings.ReplaceAll(string(row[1]), "\n", "")
+		}
 		s.At, err = time.Parse("2006-01-02 15:04:05.999999", string(row[0]))
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("ask for the time: %w", err)
+		return fmt.Errorf("ask for the time and the GTIDs: %w", err)
 	}
-	s.ddl, err = readDDL(ctx, s.control)
-	return err
+	return nil
 }
 
 // readSources asks how far a replica had applied its sources.

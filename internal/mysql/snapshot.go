@@ -117,7 +117,10 @@ func TakeSnapshot(ctx context.Context, t Target, o SnapshotOptions) (_ *Snapshot
 		if s.lists, err = o.List(ctx, s.Server, s.Sessions); err != nil {
 			return nil, err
 		}
-		if err := s.takeAny(ctx, o); err != nil {
+		if err = s.takeAny(ctx, o); err != nil {
+			return nil, err
+		}
+		if s.ddl, err = readDDL(ctx, s.control); err != nil {
 			return nil, err
 		}
 		if s.DDLBlocked || maps.Equal(before, s.ddl) {
@@ -143,19 +146,19 @@ func (s *Snapshot) takeAny(ctx context.Context, o SnapshotOptions) error {
 		}
 		s.Locked = st
 	}
-	var refusals []string
+	var refusals []error
 	for _, m := range SnapshotMethods(s.Server, len(s.lists.Plain) > 0, o.Method) {
 		err := s.take(ctx, m, o)
 		if err == nil {
 			s.Method = m
 			return nil
 		}
-		if !errors.Is(err, errNotHere) && ClassOf(err) != ClassPrivilege && ClassOf(err) != ClassLogin {
+		if !errors.Is(err, errNotHere) && !errors.Is(err, ErrLocks) && ClassOf(err) != ClassPrivilege && ClassOf(err) != ClassLogin {
 			return fmt.Errorf("take a snapshot by %s: %w", m, err)
 		}
-		refusals = append(refusals, fmt.Sprintf("%s: %v", m, err))
+		refusals = append(refusals, fmt.Errorf("%s: %w", m, err))
 	}
-	return fmt.Errorf("no consistent snapshot can be taken: %s", strings.Join(refusals, "; "))
+	return fmt.Errorf("no consistent snapshot can be taken: %w", errors.Join(refusals...))
 }
 
 // open connects all sessions before anything is locked.
@@ -268,10 +271,10 @@ func start(ctx context.Context, sessions []*Stream) error {
 
 // locking is a way to keep everybody from committing.
 type locking struct {
-	before []string // makes the lock itself quick; that it cannot be had in time is no failure
-	begin  string   // has to succeed right before each try
-	lock   string
-	unlock string
+	flushes bool   // see Guard.ask
+	begin   string // has to succeed right before each try
+	lock    string
+	unlock  string
 }
 
 func (s *Snapshot) locking(m SnapshotMethod, o SnapshotOptions) locking {
@@ -282,9 +285,7 @@ func (s *Snapshot) locking(m SnapshotMethod, o SnapshotOptions) locking {
 	case ByTableLocks:
 		return locking{lock: lockTables(s.lists.Tables), unlock: "UNLOCK /* risso */ TABLES"}
 	}
-	// Tables in no use are closed beforehand, which the lock would do, too.
-	return locking{before: []string{"FLUSH /* risso: backup */ NO_WRITE_TO_BINLOG TABLES"},
-		lock: "FLUSH /* risso: one moment for all sessions */ TABLES WITH READ LOCK", unlock: "UNLOCK /* risso */ TABLES"}
+	return locking{flushes: true, lock: "FLUSH /* risso: one moment for all sessions */ TABLES WITH READ LOCK", unlock: "UNLOCK /* risso */ TABLES"}
 }
 
 // byLock takes the snapshots while nobody can commit.
@@ -292,18 +293,17 @@ func (s *Snapshot) byLock(ctx context.Context, o SnapshotOptions, l locking) err
 	if err := s.setLockWait(ctx, s.control, o.LockWait); err != nil {
 		return err
 	}
-	for _, q := range l.before {
-		if err := o.Guard.ask(ctx, s.control, q); err != nil && !outOfTime(err) {
-			return err
-		}
-	}
+	var began time.Time
 	for s.Tries = 1; ; s.Tries++ {
 		if l.begin != "" {
 			if err := s.control.Exec(ctx, l.begin); err != nil {
 				return err
 			}
 		}
-		err := o.Guard.ask(ctx, s.control, l.lock)
+		// A FLUSH TABLES beforehand would make the lock shorter, and mark tables as old that a statement uses: everybody
+		// else would then wait for that statement, however soon our own request is withdrawn.
+		began = time.Now() // the lock may be there before the answer is
+		err := o.Guard.ask(ctx, s.control, l.lock, l.flushes)
 		if err == nil {
 			break
 		}
@@ -320,7 +320,6 @@ func (s *Snapshot) byLock(ctx context.Context, o SnapshotOptions, l locking) err
 			return err
 		}
 	}
-	began := time.Now()
 	err := s.underLock(ctx, o)
 	if uerr := s.control.Exec(ctx, l.unlock); err == nil {
 		err = uerr
@@ -422,7 +421,7 @@ func (s *Snapshot) afterBinlog(ctx context.Context) error {
 			return fmt.Errorf("ask for the GTID of the snapshot: %w", err)
 		}
 	}
-	if err := s.readMoment(ctx); err != nil {
+	if err := s.readMoment(ctx, "NULL"); err != nil {
 		return err
 	}
 	return s.readSources(ctx)

@@ -60,7 +60,10 @@ const (
 
 // recipes lists them, a later version of a family before an earlier one. A dead
 // source is noticed after 10 seconds of silence, not after the default of 60.
-func recipes() []recipe {
+func recipes() []recipe { return append([]recipe{mariadbRecipe()}, mysqlRecipes()...) }
+
+// mysqlRecipes are those of MySQL and Percona Server, a later version before an earlier one.
+func mysqlRecipes() []recipe {
 	gtid := []string{"gtid_mode=ON", "enforce_gtid_consistency=ON"}
 	mysql80 := recipe{
 		families:  []Family{FamilyMySQL, FamilyPercona},
@@ -120,8 +123,11 @@ func recipes() []recipe {
 		"CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={port}, MASTER_USER='{user}', MASTER_PASSWORD='{password}', MASTER_AUTO_POSITION=1, MASTER_CONNECT_RETRY=1",
 		"START SLAVE",
 	}
+	return []recipe{mysql8030, mysql8023, mysql80, mysql57}
+}
 
-	mariadb := recipe{
+func mariadbRecipe() recipe {
+	return recipe{
 		families:  []Family{FamilyMariaDB},
 		from:      [3]int{10, 5, 0},
 		bootstrap: mariadbBootstrap,
@@ -146,7 +152,6 @@ func recipes() []recipe {
 		reached:  "SELECT MASTER_GTID_WAIT(?, 1)",
 		status:   "SHOW SLAVE STATUS",
 	}
-	return []recipe{mariadb, mysql8030, mysql8023, mysql80, mysql57}
 }
 
 // recipeFor is the recipe of a server.

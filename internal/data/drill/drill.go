@@ -233,6 +233,7 @@ func (r *run) restore(ctx context.Context, server sandbox.Server) (err error) {
 func (r *run) settings(server sandbox.Server) []string {
 	list := []string{"event_scheduler=OFF"}
 	if r.header.Kind == repo.Logical {
+		list = append(list, "local_infile=ON") // rows are loaded by LOAD DATA LOCAL
 		// Names of tables are compared as the source compares them; later on it cannot be changed.
 		if v := r.header.Server.Variables["lower_case_table_names"]; v != "" && v != "0" && server.Family == sandbox.FamilyMariaDB {
 			list = append(list, "lower_case_table_names="+v)

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -216,13 +218,42 @@ func (j *job) finish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for what, n := range changes {
-		j.notes = append(j.notes, fmt.Sprintf("While the backup ran schemas were changed (%s, %d times): no table that was read is concerned, but views and programs may be newer than the rows.", what, n))
+	if len(changes) > 0 {
+		if err := j.altered(ctx); err != nil {
+			return err
+		}
+		var words []string
+		for what, n := range changes {
+			words = append(words, fmt.Sprintf("%s %d times", what, n))
+		}
+		slices.Sort(words)
+		j.notes = append(j.notes, fmt.Sprintf("While the backup ran schemas were changed (%s). No table that was read is concerned; views and programs may be newer than the rows.", strings.Join(words, ", ")))
 	}
 	j.head.Ended, j.head.Notes = time.Now().UTC(), j.notes
 	j.report(func(p *Progress) { p.Phase = "writing the manifest" })
 	j.head.Rows, j.head.Bytes, j.head.Stored, j.head.Tables, j.head.Schemas = j.progress.Rows, j.progress.Bytes, j.progress.Stored, j.progress.Tables, int64(len(j.list.schemas))
 	return j.repo.Finish(ctx, j.head, j.draft)
+}
+
+// altered looks for tables that were altered since they were listed. A server that adds a column at once, without touching
+// rows, lets an older snapshot read the table all the same: with the new definition, which is not that of the moment.
+func (j *job) altered(ctx context.Context) error {
+	now, err := list(ctx, []*mysql.Stream{j.snap.Control()}, j.Select)
+	if err != nil && !errors.Is(err, ErrNothing) {
+		return err
+	}
+	created := map[mysql.TableName]string{}
+	if err == nil {
+		for _, t := range slices.Concat(now.tables, now.plain) {
+			created[t.TableName] = t.Created
+		}
+	}
+	for _, t := range slices.Concat(j.list.tables, j.list.plain) {
+		if c, there := created[t.TableName]; there && c != t.Created {
+			return fmt.Errorf("table %s was altered after the snapshot: %w", t.TableName, ErrChanged)
+		}
+	}
+	return nil
 }
 
 // report changes the progress and hands it on.

@@ -3,6 +3,7 @@ package dump
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
@@ -11,6 +12,10 @@ import (
 // definitions reads all that is no table: one session does it while the others read rows.
 func (w *worker) definitions(ctx context.Context) error {
 	l := w.job.list
+	// A program's text is in the character set of the session that made it; a manifest is UTF-8.
+	if err := w.st.Exec(ctx, "SET /* risso: definitions as UTF-8 */ character_set_results = utf8mb4"); err != nil {
+		return err
+	}
 	holds, err := w.st.Holds(ctx)
 	if err != nil {
 		return err
@@ -75,7 +80,7 @@ func (w *worker) accounts(ctx context.Context) error {
 	if w.job.NoAccounts || !w.job.Select.All() {
 		return nil
 	}
-	list, err := w.st.Accounts(ctx, w.job.snap.Server)
+	list, ignored, err := w.st.Accounts(ctx, w.job.snap.Server)
 	switch mysql.ClassOf(err) {
 	case mysql.ClassPrivilege, mysql.ClassLogin:
 		w.job.note("Users and grants are not in the backup: the account may not read them (GRANT SELECT ON mysql.*).")
@@ -83,6 +88,9 @@ func (w *worker) accounts(ctx context.Context) error {
 	}
 	if err != nil {
 		return err
+	}
+	if len(ignored) > 0 {
+		w.job.note("Accounts that the server itself ignores (skip_name_resolve) are not in the backup: " + strings.Join(ignored, ", "))
 	}
 	for _, d := range list {
 		if err := w.add(nil, d); err != nil {

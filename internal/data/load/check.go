@@ -21,8 +21,6 @@ func (r *run) check(ctx context.Context, s *session) error {
 		return err
 	case found && what == r.asked():
 		r.resumed, r.plan.Resumes = true, true
-	case found && what == rolling && !r.o.Overwrite:
-		return fmt.Errorf("%w: it was cut off while binary logs were applied (%s, begun %s): begin anew with --overwrite", ErrUnfinished, backup, began)
 	case found && !r.o.Overwrite:
 		return fmt.Errorf("%w: %s, begun %s: run that one again to go on with it, or begin anew with --overwrite", ErrUnfinished, backup, began)
 	}

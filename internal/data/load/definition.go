@@ -186,15 +186,44 @@ func firstPart(item string) string {
 
 // hasWord says whether a word stands outside of quotes.
 func hasWord(s, word string) bool {
+	return skipToWord(s, word) >= 0
+}
+
+// inherit takes the collation out of columns that have the table's own without a character set beside it. MySQL 8 writes it so
+// for a column that names none, and takes what it wrote for one that names both: its next definition would show both.
+func (d definition) inherit() definition {
+	i := strings.Index(d.tail, " COLLATE=")
+	if i < 0 {
+		return d
+	}
+	collation := d.tail[i+len(" COLLATE="):]
+	if end := strings.IndexFunc(collation, func(r rune) bool { return r >= 0x80 || !isWordByte(byte(r)) }); end >= 0 {
+		collation = collation[:end]
+	}
+	word := " COLLATE " + collation
+	items := slices.Clone(d.items)
+	for n, item := range items {
+		if !strings.HasPrefix(item, "`") || hasWord(item, "CHARACTER SET") {
+			continue
+		}
+		if at := skipToWord(item, word); at >= 0 && (at+len(word) == len(item) || item[at+len(word)] == ' ') {
+			items[n] = item[:at] + item[at+len(word):]
+		}
+	}
+	return definition{items: items, tail: d.tail}
+}
+
+// skipToWord gives the place of a word that stands outside of quotes, or -1.
+func skipToWord(s, word string) int {
 	for i := 0; i < len(s); {
 		switch {
 		case s[i] == '\'' || s[i] == '`' || s[i] == '"':
 			i = skipQuoted(s, i)
 		case strings.HasPrefix(s[i:], word):
-			return true
+			return i
 		default:
 			i++
 		}
 	}
-	return false
+	return -1
 }

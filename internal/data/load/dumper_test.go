@@ -89,7 +89,7 @@ type dumper struct {
 	draft *repo.Draft
 }
 
-func dump(t testing.TB, n *sandbox.Node, r *repo.Repo, schemas ...string) repo.Header {
+func smallDump(t testing.TB, n *sandbox.Node, r *repo.Repo, schemas ...string) repo.Header {
 	t.Helper()
 	ctx := t.Context()
 	c, err := mysql.Connect(ctx, target(t, n), nil)

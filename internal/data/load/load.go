@@ -36,11 +36,12 @@ type Options struct {
 	Tables  []string // patterns schema.table with *; names with dots in backticks
 	Rename  []string // old=new, of a schema or of a table (db.t=db.t2)
 
-	Threads          int  // sessions; 0: 4
-	Overwrite        bool // what is in the way goes
-	SkipIncompatible bool // what the server does not know stays away
-	NoBinlog         bool // the target writes no binary log of it
-	SetGTID          bool // the target says of itself that it has all transactions up to the snapshot
+	Threads          int   // sessions; 0: 4
+	BatchBytes       int64 // most raw bytes of one transaction, the last row may go beyond; 0: 64 MiB
+	Overwrite        bool  // what is in the way goes
+	SkipIncompatible bool  // what the server does not know stays away
+	NoBinlog         bool  // the target writes no binary log of it
+	SetGTID          bool  // the target says of itself that it has all transactions up to the snapshot
 
 	Until  Until  // how far to go on behind the snapshot
 	Roller Roller // who goes on; needed when Until is set

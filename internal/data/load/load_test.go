@@ -48,7 +48,7 @@ func TestRoundTrip(t *testing.T) {
 			s := stream(t, node)
 			exec(t, s, shop...)
 			r, _ := emptyRepo(t)
-			dump(t, node, r, "odd `name.x")
+			smallDump(t, node, r, "odd `name.x")
 			before := picture(t, node)
 			o := load.Options{Repo: r, Into: target(t, node), Threads: 3}
 			if _, err := restore(t, o); !errors.Is(err, load.ErrExists) {

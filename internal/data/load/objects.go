@@ -3,6 +3,7 @@ package load
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -395,8 +396,13 @@ func (r *run) makeAccounts(ctx context.Context, s **session) error {
 			if err := setState(ctx, s, claimed, mark); err != nil {
 				return err
 			}
-			if err := s.Exec(ctx, create); err != nil {
+			err = s.Exec(ctx, create)
+			switch n := mysql.ErrorNumber(err); {
+			case n == 0 && err != nil, passes(err):
 				return err
+			case err != nil: // an account that the server does not want keeps no data away
+				r.notef("account %s is not made: %v", o.Name, withoutStatement(err))
+				return nil
 			}
 			return setState(ctx, s, created, mark)
 		})
@@ -456,15 +462,15 @@ func (r *run) grant(ctx context.Context, s **session) error {
 				case n == 0 && err != nil, passes(err):
 					return err
 				case err != nil:
-					r.notef("account %s: %s: %v", o.Name, withoutSecret(g), err)
+					r.notef("account %s: %s: %v", o.Name, withoutSecret(g), withoutStatement(err))
 				}
 			}
+			r.made.Add(1)
 			return nil
 		})
 		if err != nil {
 			return r.objectError(o, err)
 		}
-		r.made.Add(1)
 		return nil
 	})
 }
@@ -475,4 +481,13 @@ func withoutSecret(g string) string {
 		return g[:i]
 	}
 	return g
+}
+
+// withoutStatement cuts off where an error quotes the statement, which may hold a password's hash.
+func withoutStatement(err error) error {
+	text, _, cut := strings.Cut(err.Error(), " near '")
+	if !cut {
+		return err
+	}
+	return errors.New(text)
 }

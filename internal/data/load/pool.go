@@ -2,11 +2,21 @@ package load
 
 import (
 	"context"
+	"slices"
 	"sync"
 )
 
 // task is a piece of work that needs a session. It may get other ones under way by pool.push.
 type task func(ctx context.Context, s **session) error
+
+// lane lets one task at a time pass. It is guarded by the pool's lock.
+type lane struct{ busy bool }
+
+// readyTask is a task that waits for a session.
+type readyTask struct {
+	do   task
+	lane *lane // nil: it needs nobody's leave
+}
 
 // pool hands tasks to sessions: those that are ready first, so that a table is finished before many are begun, then new ones
 // from the source.
@@ -15,57 +25,84 @@ type pool struct {
 
 	mu     sync.Mutex
 	wake   *sync.Cond
-	ready  []task
+	ready  []readyTask
 	active int
 	empty  bool // the source
 	failed error
 }
 
-// push makes tasks ready.
-func (p *pool) push(list ...task) {
+// push makes tasks ready. Of those of a lane one runs at a time.
+func (p *pool) push(l *lane, list ...task) {
 	p.mu.Lock()
-	p.ready = append(p.ready, list...)
+	for _, t := range list {
+		p.ready = append(p.ready, readyTask{t, l})
+	}
 	p.mu.Unlock()
 	p.wake.Broadcast()
 }
 
-// next waits for a task; nil when all is done or something failed.
-func (p *pool) next() task {
+// next waits for a task; false when all is done or something failed.
+func (p *pool) next() (readyTask, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for {
-		switch {
-		case p.failed != nil:
-			return nil
-		case len(p.ready) > 0:
-			t := p.ready[0]
-			p.ready = p.ready[1:]
+		if p.failed != nil {
+			return readyTask{}, false
+		}
+		if t, ok := p.take(); ok {
 			p.active++
-			return t
-		case !p.empty:
+			return t, true
+		}
+		if !p.empty {
 			t, err := p.source()
 			if err != nil {
 				p.failed = err
 				p.wake.Broadcast()
-				return nil
+				return readyTask{}, false
 			}
 			if t != nil {
 				p.active++
-				return t
+				return readyTask{do: t}, true
 			}
 			p.empty = true
-		case p.active == 0:
-			p.wake.Broadcast()
-			return nil
-		default:
-			p.wake.Wait()
+			continue
 		}
+		if p.active == 0 && len(p.ready) == 0 {
+			p.wake.Broadcast()
+			return readyTask{}, false
+		}
+		p.wake.Wait()
 	}
 }
 
-func (p *pool) done(err error) {
+// take takes the first ready task whose lane is free.
+func (p *pool) take() (readyTask, bool) {
+	var seen *lane // most of what waits is of one lane
+	for i, t := range p.ready {
+		if t.lane != nil && (t.lane == seen || t.lane.busy) {
+			seen = t.lane
+			continue
+		}
+		if t.lane != nil {
+			t.lane.busy = true
+		}
+		if i == 0 {
+			p.ready[0] = readyTask{}
+			p.ready = p.ready[1:]
+		} else {
+			p.ready = slices.Delete(p.ready, i, i+1)
+		}
+		return t, true
+	}
+	return readyTask{}, false
+}
+
+func (p *pool) done(t readyTask, err error) {
 	p.mu.Lock()
 	p.active--
+	if t.lane != nil {
+		t.lane.busy = false
+	}
 	if err != nil && p.failed == nil {
 		p.failed = err
 	}
@@ -87,13 +124,11 @@ func (r *run) runTasks(ctx context.Context, n int, p *pool) error {
 					s.Close()
 				}
 			}()
-			for t := p.next(); t != nil; t = p.next() {
-				err := t(ctx, &s)
+			for t, ok := p.next(); ok; t, ok = p.next() {
+				err := t.do(ctx, &s)
+				p.done(t, err)
 				if err != nil {
-					defer cancel() // others are stopped when the first trouble is noted
-				}
-				p.done(err)
-				if err != nil {
+					cancel()
 					return
 				}
 			}

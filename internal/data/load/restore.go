@@ -1,7 +1,6 @@
 package load
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +27,7 @@ type run struct {
 	setup         []string // statements that a session begins with; the first two are what others come back to
 	names         string   // the one of them that sets the character set
 	localFiles    bool
+	serialAuto    bool // LOAD DATA locks a table with AUTO_INCREMENT until it ends (innodb_autoinc_lock_mode below 2): INSERT does not
 	maxPacket     int
 	transactional map[string]bool // by engine, in small letters
 	known         vocabulary
@@ -61,6 +61,9 @@ func Restore(ctx context.Context, o Options) (Result, error) {
 		objects: map[repo.ObjectKind][]ref{}, mapped: map[string]string{}}
 	if r.threads <= 0 {
 		r.threads = 4
+	}
+	if r.o.BatchBytes <= 0 {
+		r.o.BatchBytes = batchBytes
 	}
 	var err error
 	if r.choice, err = newChoice(o.Schemas, o.Tables, o.Rename); err != nil {
@@ -132,8 +135,7 @@ func (r *run) restore(ctx context.Context) error {
 // change is all that changes the target. The control session keeps the lock and does nothing besides: when it breaks, the
 // work goes on.
 func (r *run) change(ctx context.Context, control *session) error {
-	s := new(session)
-	s = nil
+	var s *session
 	defer func() {
 		if s != nil {
 			s.Close()
@@ -167,7 +169,21 @@ func (r *run) change(ctx context.Context, control *session) error {
 			return r.again(ctx, &s, func(s *session) error { return r.endJournal(ctx, s) })
 		}},
 	}
+	rolls := false // a run before this one had got so far
+	if r.resumed {
+		if err := r.again(ctx, &s, func(s *session) error {
+			st, err := r.readState(ctx, s, rolling)
+			rolls = st > absent
+			return err
+		}); err != nil {
+			return err
+		}
+	}
 	for _, step := range steps {
+		if rolls && step.stage != "binary logs" {
+			continue
+		}
+		rolls = false
 		r.mu.Lock()
 		r.stage = step.stage
 		r.mu.Unlock()
@@ -194,8 +210,8 @@ func (r *run) learn(ctx context.Context, s *session) error {
 	if err := r.findSetup(ctx, s); err != nil {
 		return err
 	}
-	err := s.Query(ctx, "SELECT /* risso: how does it take rows? */ @@local_infile, @@max_allowed_packet", func(row [][]byte) (err error) {
-		r.localFiles = string(row[0]) == "1"
+	err := s.Query(ctx, "SELECT /* risso: how does it take rows? */ @@local_infile, @@max_allowed_packet, @@innodb_autoinc_lock_mode", func(row [][]byte) (err error) {
+		r.localFiles, r.serialAuto = string(row[0]) == "1", string(row[2]) < "2"
 		r.maxPacket, err = strconv.Atoi(string(row[1]))
 		return err
 	})
@@ -345,10 +361,8 @@ func (r *run) roll(ctx context.Context, s **session) error {
 	if r.o.Roller == nil {
 		return errors.New("there is nobody to roll forward")
 	}
-	// From here on a second run would apply the same again.
-	if err := r.again(ctx, s, func(s *session) error {
-		return s.Exec(ctx, "UPDATE "+JournalSchema+".restore SET what = '"+rolling+"'")
-	}); err != nil {
+	// From here on all that comes before is done, and binary logs change what it left.
+	if err := r.again(ctx, s, func(s *session) error { return setState(ctx, s, claimed, rolling) }); err != nil {
 		return err
 	}
 	done, err := r.o.Roller.Roll(ctx, Roll{Backup: r.header, Into: r.o.Into, Until: r.o.Until, Wants: r.choice.table, Target: r.choice.target, Setup: r.setup})
@@ -359,8 +373,8 @@ func (r *run) roll(ctx context.Context, s **session) error {
 	return nil
 }
 
-// rolling stands in the journal for the restore while binary logs are applied.
-const rolling = "rolling forward"
+// rolling stands in the journal for the roll forward.
+var rolling = &table{id: tableID("", "roll forward")}
 
 // spent adds the time since began to a phase.
 func (r *run) spent(phase *float64, began time.Time) {
@@ -406,5 +420,3 @@ func (r *run) report(t TableResult) {
 	}
 	r.progress()
 }
-
-var _ = bytes.MinRead

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -34,6 +35,7 @@ type table struct {
 	transacts    bool        // its engine in the target takes rows back
 	resumed      bool        // its rows may be in partly
 	inserts      atomic.Bool // LOAD DATA does not do for it
+	lane         *lane       // one LOAD DATA at a time; nil: any number
 
 	left  atomic.Int64 // chunks that are not in yet
 	mu    sync.Mutex
@@ -48,7 +50,7 @@ func (t *table) quoted() string { return mysql.Quote(t.schema) + "." + mysql.Quo
 // rowMemory.
 const rowMemory = 96 << 20
 
-// batchBytes is the most that one transaction loads, in raw bytes; the row with which it is reached is the last.
+// batchBytes is what Options.BatchBytes is when nothing is said.
 const batchBytes = 64 << 20
 
 // loadChunk loads the rows of a chunk that are not in.
@@ -105,7 +107,7 @@ func (r *run) loadChunk(ctx context.Context, s **session, t *table, number int) 
 func (r *run) loadBatches(ctx context.Context, s *session, t *table, number int, f *feed, done int64, reported *int64) error {
 	c := t.Chunks[number]
 	for {
-		more, err := f.next(batchBytes)
+		more, err := f.next(r.o.BatchBytes)
 		if err != nil {
 			return err
 		}
@@ -141,11 +143,29 @@ func (r *run) sendRows(ctx context.Context, s *session, t *table, f *feed) error
 		return r.insertRows(ctx, s, t, f)
 	}
 	if err := s.Load(ctx, t.statement, f); err != nil {
-		if mysql.ErrorNumber(err) == errNoDefault && !t.inserts.Swap(true) {
-			return errAgain
-		}
 		return err
 	}
+	return s.complaints(ctx, t)
+}
+
+// Numbers of warnings.
+const (
+	// warnNoDefault is what LOAD DATA of MySQL 8.0 says to a geometry that is NOT NULL, whatever value it has (seen with
+	// 8.0.15). INSERT takes it.
+	warnNoDefault = "1364"
+	// warnTruncated is what an ENUM's value 0 gets, which stands for what the ENUM does not have.
+	warnTruncated = "1265"
+)
+
+// harmless are warnings that say nothing about rows: what the server's next version will not have any more.
+var harmless = map[string]bool{"1287": true, "1681": true, "3719": true, "3778": true}
+
+// errAgain asks for the same once more.
+var errAgain = errors.New("once more")
+
+// complaints turns warnings into an error: without strict modes a server goes on over rows that it cannot take, or changes
+// them. (MySQL manual, "LOAD DATA Statement": LOCAL has the effect of IGNORE.)
+func (s *session) complaints(ctx context.Context, t *table) error {
 	var warnings int64
 	err := s.Query(ctx, "SHOW /* risso: did it take all rows as they are? */ COUNT(*) WARNINGS", func(row [][]byte) (err error) {
 		warnings, err = strconv.ParseInt(string(row[0]), 10, 64)
@@ -154,33 +174,28 @@ func (r *run) sendRows(ctx context.Context, s *session, t *table, f *feed) error
 	if err != nil || warnings == 0 {
 		return err
 	}
-	return s.complaints(ctx)
-}
-
-// errNoDefault is what LOAD DATA of MySQL 8.0 says to a geometry that is NOT NULL, whatever value it has (seen with 8.0.15).
-// INSERT takes it.
-const errNoDefault = 1364
-
-// errAgain asks for the same once more.
-var errAgain = errors.New("once more")
-
-// harmless are warnings that say nothing about rows: what the server's next version will not have any more.
-var harmless = map[string]bool{"1287": true, "1681": true, "3719": true, "3778": true}
-
-// complaints turns warnings into an error: LOAD DATA LOCAL goes on over rows that it cannot take, or changes them. (MySQL
-// manual, "LOAD DATA Statement": LOCAL has the effect of IGNORE.)
-func (s *session) complaints(ctx context.Context) error {
-	var first string
-	err := s.Query(ctx, "SHOW WARNINGS LIMIT 100", func(row [][]byte) error {
-		if first == "" && !harmless[string(row[1])] {
-			first = string(row[1]) + ", " + string(row[2])
+	first := ""
+	err = s.Query(ctx, "SHOW WARNINGS LIMIT 1000", func(row [][]byte) error {
+		code, text := string(row[1]), string(row[2])
+		if first == "" && !harmless[code] && (code != warnTruncated || !t.mayBeZero(text)) {
+			first = code + ", " + text
 		}
 		return nil
 	})
-	if err == nil && first != "" {
-		err = fmt.Errorf("the server would not keep the rows as they are: warning %s: %w", first, ErrDifferent)
+	switch {
+	case err != nil || first == "":
+		return err
+	case strings.HasPrefix(first, warnNoDefault) && !t.inserts.Swap(true):
+		return errAgain
 	}
-	return err
+	return fmt.Errorf("the server would not keep the rows as they are: warning %s: %w", first, ErrDifferent)
+}
+
+// mayBeZero says whether a warning is about an ENUM, which may have the value 0. Whether it kept it is told by the comparison.
+func (t *table) mayBeZero(warning string) bool {
+	return slices.ContainsFunc(t.Columns, func(c repo.Column) bool {
+		return c.Type == "enum" && strings.Contains(warning, "'"+c.Name+"'")
+	})
 }
 
 // insertRows sends the rows of a batch as INSERTs.
@@ -198,6 +213,9 @@ func (r *run) insertRows(ctx context.Context, s *session, t *table, f *feed) err
 			break
 		}
 		if err := s.Exec(ctx, statement); err != nil {
+			return err
+		}
+		if err := s.complaints(ctx, t); err != nil {
 			return err
 		}
 	}
@@ -291,19 +309,30 @@ func (f *feed) skip(rows int64) error {
 	return nil
 }
 
-// statements makes those that load a table. MySQL's JSON takes no bytes (error 3144), so it gets text by way of a variable.
+// textOnly are types that do not take a value's text as bytes: MySQL's JSON refuses them (error 3144), and MariaDB's UUID and
+// addresses take them for their inner form.
+var textOnly = map[string]bool{"json": true, "uuid": true, "inet4": true, "inet6": true, "xmltype": true}
+
+// statements makes those that load a table. What takes text only gets it by way of a variable. Then the AUTO_INCREMENT column
+// passes through one too: MySQL (5.7.22, 8.0.15, seen) forgets at a SET clause that a value in the list was given, and makes a
+// new one for 0 in spite of NO_AUTO_VALUE_ON_ZERO.
 func (t *table) statements() {
 	var columns, list, sets []string
+	anyText := slices.ContainsFunc(t.Columns, func(c repo.Column) bool { return textOnly[c.Type] })
 	for i, c := range t.Columns {
 		name := mysql.Quote(c.Name)
 		columns = append(columns, name)
-		t.text = append(t.text, c.Type == "json")
-		if c.Type != "json" {
-			list = append(list, name)
-			continue
-		}
+		t.text = append(t.text, textOnly[c.Type])
 		v := "@risso" + strconv.Itoa(i)
-		list, sets = append(list, v), append(sets, name+" = CONVERT("+v+" USING utf8mb4)")
+		shape, _ := t.shape.Column(c.Name)
+		switch {
+		case textOnly[c.Type]:
+			list, sets = append(list, v), append(sets, name+" = CONVERT("+v+" USING utf8mb4)")
+		case anyText && shape.Auto:
+			list, sets = append(list, v), append(sets, name+" = "+v)
+		default:
+			list = append(list, name)
+		}
 	}
 	set := ""
 	if len(sets) > 0 {

@@ -20,9 +20,10 @@ type session struct {
 // TCP's own questions.
 const patienceOfStatement = 24 * time.Hour
 
-// needed are settings without which rows would not come back as they were.
+// needed are settings without which rows would not come back as they were. Strict modes are off: they would refuse what
+// other modes let in before, such as an ENUM's value 0; instead each warning is looked at.
 var needed = []string{
-	"sql_mode = 'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES'",
+	"sql_mode = 'NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES,NO_ENGINE_SUBSTITUTION'",
 	"time_zone = '+00:00'",
 	"foreign_key_checks = 0",
 	"unique_checks = 0",

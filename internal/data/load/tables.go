@@ -86,6 +86,7 @@ func (r *run) newTable(m *repo.Table) (*table, error) {
 	if t.def, err = parseTable(create); err != nil {
 		return nil, fmt.Errorf("%s.%s: %w", m.Schema, m.Name, err)
 	}
+	t.def = t.def.inherit()
 	engine := t.def.engine()
 	t.transacts = r.transactional[strings.ToLower(engine)]
 	big := strings.EqualFold(engine, "InnoDB") && m.Bytes >= laterBytes
@@ -96,6 +97,13 @@ func (r *run) newTable(m *repo.Table) (*table, error) {
 		t.def, t.later = t.def.secondaryKeys()
 	}
 	t.statements()
+	if r.serialAuto && slices.ContainsFunc(t.shape.Columns, func(c mysql.TableColumn) bool { return c.Auto }) {
+		if r.threads > 2 && t.Bytes*int64(r.threads) > 2*r.plan.Bytes {
+			t.inserts.Store(true)
+		} else {
+			t.lane = new(lane)
+		}
+	}
 	t.left.Store(int64(len(m.Chunks)))
 	t.toSum = len(m.Chunks)
 	return t, nil
@@ -200,7 +208,7 @@ func (r *run) fill(ctx context.Context, s **session, p *pool, t *table, st state
 	for i := range t.Chunks {
 		tasks[i] = func(ctx context.Context, s **session) error { return r.chunkTask(ctx, s, p, t, i) }
 	}
-	p.push(tasks...)
+	p.push(t.lane, tasks...)
 	return nil
 }
 
@@ -246,7 +254,7 @@ func (r *run) finish(ctx context.Context, s **session, p *pool, t *table, st sta
 			return r.compareTask(ctx, s, t, chunk.Range{Lower: c.Lower, Upper: c.Upper}, i)
 		}
 	}
-	p.push(tasks...)
+	p.push(nil, tasks...)
 	return nil
 }
 

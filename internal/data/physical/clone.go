@@ -333,7 +333,7 @@ func (j *job) settle(ctx context.Context, dir, copied string) error {
 			time.Sleep(50 * time.Millisecond)
 		}
 	}()
-	p := program{path: argv[0], args: append(argv[1:], args...), dir: dir}
+	p := program{path: argv[0], args: append(argv[1:], args...), dir: dir, soft: true}
 	err = p.run(ctx, func(out io.Reader) error {
 		_, err := io.Copy(io.Discard, out)
 		return err

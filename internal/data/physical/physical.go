@@ -16,7 +16,7 @@ import (
 
 // Gate is asked before bytes are taken from the server; it waits while the server should be spared.
 type Gate interface {
-	Pass(ctx context.Context, bytes int) error
+	Pass(ctx context.Context, bytes int64) error
 }
 
 // Options say what Take does.

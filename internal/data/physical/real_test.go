@@ -1,6 +1,7 @@
 package physical
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
@@ -155,7 +157,7 @@ const shop = `CREATE DATABASE shop; CREATE DATABASE nothing; USE shop;
 func TestMariaDB(t *testing.T) {
 	n := sandboxtest.Up(t, "mariadb")
 	run(t, n, shop+`; CREATE TABLE m (id INT PRIMARY KEY, t TEXT) ENGINE=Aria TRANSACTIONAL=0; INSERT INTO m SELECT id, SHA2(id, 256) FROM a`)
-	r, _ := newRepo(t)
+	r, place := newRepo(t)
 	o := Options{Target: target(t, n), Repo: r, Name: "db1", Incremental: true}
 	full, err := Take(t.Context(), o)
 	if err != nil {
@@ -174,6 +176,9 @@ func TestMariaDB(t *testing.T) {
 	if got := one(t, n, "SELECT @@gtid_binlog_pos"); got != second.Position.GTIDSet || got == full.Position.GTIDSet {
 		t.Errorf("the position is %+v, the server at %s", second.Position, got)
 	}
+	t.Run("guard", func(t *testing.T) { testGuard(t, n, o) })
+	t.Run("interrupted", func(t *testing.T) { testInterrupted(t, o, place) })
+	t.Run("damaged", func(t *testing.T) { testDamaged(t, r, place, full.ID) })
 	t.Run("whole", func(t *testing.T) {
 		back, _ := startOn(t, "mariadb", r, full.ID)
 		if got := checksums(t, back); got != want {
@@ -181,7 +186,7 @@ func TestMariaDB(t *testing.T) {
 		}
 	})
 	t.Run("incremental", func(t *testing.T) {
-		back, got := startOn(t, "mariadb", r, "")
+		back, got := startOn(t, "mariadb", r, second.ID)
 		if len(got.Chain) != 2 {
 			t.Errorf("%v", got.Chain)
 		}
@@ -240,4 +245,111 @@ func TestClone(t *testing.T) {
 		t.Error("both servers have one identity")
 	}
 	run(t, back, "CREATE TABLE nothing.t (id INT PRIMARY KEY)")
+}
+
+// testGuard lets a statement stand in the way of the tool's lock: the request is withdrawn in time, or the statement ended
+// where that is asked for.
+func testGuard(t *testing.T, n *sandbox.Node, o Options) {
+	o.LockWait, o.Incremental = time.Second, false
+	long := make(chan error, 1)
+	stand := func() {
+		go func() { // ends when the statement is killed, or after half a minute
+			_, err := n.Query(context.Background(), "INSERT INTO shop.m SELECT 1000000 + SLEEP(30), 'x'")
+			long <- err
+		}()
+		for one(t, n, "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE 'INSERT INTO shop.m%'") != "1" {
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	stand()
+	began := time.Now()
+	_, err := Take(t.Context(), o)
+	var hint *Error
+	if !errors.As(err, &hint) || !strings.Contains(err.Error(), "withdrew") || !strings.Contains(hint.Hint, "--kill-long-queries") {
+		t.Errorf("%v", err)
+	}
+	if took := time.Since(began); took > 15*time.Second {
+		t.Errorf("it waited for %s", took)
+	}
+	if got := one(t, n, "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE 'INSERT INTO shop.m%'"); got != "1" {
+		t.Error("the statement was ended, unasked")
+	}
+	o.KillLongQueries = true
+	h, err := Take(t.Context(), o)
+	if err != nil || len(h.Notes) != 1 || !strings.Contains(h.Notes[0], "ended a statement") {
+		t.Errorf("%+v, %v", h.Notes, err)
+	}
+	<-long
+}
+
+// testInterrupted ends a backup in the middle: nothing of it is left, neither here nor on the server.
+func testInterrupted(t *testing.T, o Options, place folder) {
+	files := func() (n int) {
+		_ = place.List(t.Context(), "", func(string, int64) error { n++; return nil })
+		return n
+	}
+	before := files()
+	for _, at := range []int64{1, 20 << 20} {
+		ctx, cancel := context.WithCancel(t.Context())
+		o.Incremental, o.Progress = false, func(p Progress) {
+			if p.Done >= at {
+				cancel()
+			}
+		}
+		if _, err := Take(ctx, o); !errors.Is(err, context.Canceled) {
+			t.Errorf("at %d: %v", at, err)
+		}
+		cancel()
+		if after := files(); after != before {
+			t.Errorf("at %d: %d files, there were %d", at, after, before)
+		}
+	}
+	if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "risso-physical-*")); len(left) > 0 {
+		t.Error(left)
+	}
+}
+
+// testDamaged flips a bit, cuts and loses parts: a restore says so and leaves nothing; one into a directory that holds
+// something refuses; one that was killed is begun anew.
+func testDamaged(t *testing.T, r *repo.Repo, place folder, id string) {
+	dir := filepath.Join(t.TempDir(), "data")
+	part := place.path("physical/" + id + "/000000")
+	whole, err := os.ReadFile(part)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flipped := bytes.Clone(whole)
+	flipped[len(whole)/2] ^= 1
+	for what, b := range map[string][]byte{"a changed bit": flipped, "a cut": whole[:len(whole)-1], "nothing": nil} {
+		if err := os.WriteFile(part, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Restore(t.Context(), RestoreOptions{Repo: r, Backup: id, Datadir: dir}); !errors.Is(err, repo.ErrDamaged) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s leaves %s", what, dir)
+		}
+	}
+	if err := os.WriteFile(part, whole, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "shop"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Restore(t.Context(), RestoreOptions{Repo: r, Backup: id, Datadir: dir}); !errors.Is(err, ErrNotEmpty) {
+		t.Errorf("over something: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, unfinishedFile), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Restore(t.Context(), RestoreOptions{Repo: r, Backup: id, Datadir: dir})
+	if err != nil || got.Header.ID != id {
+		t.Errorf("after a killed one: %+v, %v", got, err)
+	}
+	for _, name := range []string{unfinishedFile, "xtrabackup_info", "backup-my.cnf"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			t.Error(name, "stays")
+		}
+	}
 }

@@ -23,6 +23,7 @@ type program struct {
 	args    []string
 	options string // of an option file, whose path replaces optionFilePath in args; "": none
 	dir     string // where it runs
+	soft    bool   // it may end in good order (SIGTERM); else it is killed: mariadb-backup takes no notice of less
 	line    func(string)
 }
 
@@ -42,7 +43,11 @@ func (p program) run(ctx context.Context, consume func(io.Reader) error) error {
 	cmd.Stderr = tail
 	// A process group of its own: Ctrl-C in the terminal reaches Risso only, which ends things in its own order.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	sig := syscall.SIGKILL
+	if p.soft {
+		sig = syscall.SIGTERM
+	}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, sig) }
 	cmd.WaitDelay = 10 * time.Second
 	if p.options != "" {
 		f, err := memoryFile(p.options)
@@ -221,6 +226,7 @@ var toolHints = []struct{ sign, hint string }{
 	{"unsupported redo log", "take the tool of the server's own version"},
 	{"upgrade after a crash is not supported", "take the tool of the server's own version"},
 	{"permission denied", "run Risso as the user that owns the server's data directory, or as root"},
+	{"error on backup stage", "the lock could not be had in time: end long-running statements, raise --lock-wait, or let Risso end them: --kill-long-queries"},
 	{"killed", "the lock could not be had in time: end long-running statements, or raise --lock-wait"},
 	{"lock wait timeout", "the lock could not be had in time: end long-running statements, or raise --lock-wait"},
 	{"cannot allocate", "less memory: lower --use-memory"},

@@ -150,6 +150,10 @@ func (j *job) chooseParent(ctx context.Context) error {
 		j.plan.Notes = append(j.plan.Notes, "CLONE copies everything each time: this backup is not incremental")
 		return nil
 	}
+	if j.Repo == nil { // a plan without a place
+		j.plan.Notes = append(j.plan.Notes, "there is no repository yet: this backup is whole")
+		return nil
+	}
 	id, err := identity(ctx, j.conn)
 	if err != nil {
 		return err

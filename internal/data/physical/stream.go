@@ -22,11 +22,14 @@ func backupArgs(tool mysql.CopyTool, server mysql.Server, parent *repo.Header, l
 	if parent != nil {
 		args = append(args, "--incremental-lsn="+strconv.FormatUint(parent.Stream.ToLSN, 10))
 	}
-	wait := strconv.Itoa(max(1, int(lockWait.Seconds())))
 	if tool == mysql.ToolMariaDBBackup {
-		// How long BACKUP STAGE START may wait; what comes behind it is watched by the guard.
-		return append(args, "--ftwrl-wait-timeout="+wait, "--slave-info")
+		// No --ftwrl-wait-timeout: with it the tool waits, and fails, until no statement runs at all. The lock requests that
+		// keep others waiting (BACKUP STAGE FLUSH, BLOCK_DDL, BLOCK_COMMIT) it makes without a limit of its own: the guard
+		// is theirs.
+		return append(args, "--slave-info")
 	}
+	// The guard comes first; this holds where it cannot look.
+	wait := strconv.Itoa(5 + int(2*lockWait.Seconds()))
 	args = append(args, "--lock-ddl-timeout="+wait, "--ftwrl-wait-timeout="+wait, "--slave-info")
 	if server.Number >= 80400 {
 		args = append(args, "--lock-ddl=REDUCED")
@@ -121,7 +124,7 @@ func (g *gated) Read(b []byte) (int, error) {
 		g.ended = nil
 	}
 	if n > 0 && g.gate != nil && !g.open() {
-		if gerr := g.gate.Pass(g.ctx, n); gerr != nil {
+		if gerr := g.gate.Pass(g.ctx, int64(n)); gerr != nil {
 			return n, gerr
 		}
 	}

@@ -60,7 +60,7 @@ type streamReader struct {
 }
 
 func newStreamReader(r io.Reader) *streamReader {
-	return &streamReader{r: bufio.NewReaderSize(r, 1<<20)}
+	return &streamReader{r: bufio.NewReaderSize(r, 64<<10)}
 }
 
 // full reads exactly b.

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -41,8 +42,21 @@ type Keys struct {
 	CacheDir string
 }
 
-// ReadRecipients reads what --encrypt-to says: a recipient itself, or a file with one a line.
-func ReadRecipients(spec string) ([]string, error) {
+// ReadRecipients reads what --encrypt-to says: recipients themselves, or files with one a line. The list is sorted.
+func ReadRecipients(specs ...string) ([]string, error) {
+	var list []string
+	for _, spec := range specs {
+		more, err := readRecipients(spec)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, more...)
+	}
+	slices.Sort(list)
+	return slices.Compact(list), nil
+}
+
+func readRecipients(spec string) (list []string, err error) {
 	if secret(spec) {
 		return nil, errSecret
 	}
@@ -54,7 +68,6 @@ func ReadRecipients(spec string) ([]string, error) {
 		}
 		text = string(b)
 	}
-	var list []string
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "#") {
@@ -71,8 +84,7 @@ func ReadRecipients(spec string) ([]string, error) {
 	if len(list) == 0 {
 		return nil, fmt.Errorf("recipients: none in %s", shortened(spec))
 	}
-	slices.Sort(list)
-	return slices.Compact(list), nil
+	return list, nil
 }
 
 var errSecret = errors.New("recipients: that is an identity, which is secret; the recipient stands in its file as a comment, or age-keygen -y tells it")
@@ -293,4 +305,56 @@ func (r *Repo) cacheNames(k Keys, recipients []string) error {
 		return fmt.Errorf("keep the key of names: %w", err)
 	}
 	return nil
+}
+
+// keepManifest keeps the manifest of the newest backup of a server on the host that took it: the next backup cuts tables where
+// this one did, and the host that writes need not be able to read. It is a convenience, so an error is none.
+func (r *Repo) keepManifest(h Header, d *Draft) {
+	if r.cache == "" {
+		return
+	}
+	server := sha256.Sum256([]byte(h.Server.Identity))
+	dir := filepath.Join(r.cache, hex.EncodeToString(server[:8])+"-"+string(h.Kind))
+	old, _ := filepath.Glob(filepath.Join(dir, "*"))
+	if os.MkdirAll(dir, 0o700) != nil {
+		return
+	}
+	f, err := os.OpenFile(filepath.Join(dir, h.ID), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return
+	}
+	err = d.writeObject(f, h, nil)
+	if err2 := f.Close(); err != nil || err2 != nil {
+		os.Remove(f.Name())
+		return
+	}
+	for _, name := range old {
+		if name != f.Name() {
+			os.Remove(name)
+		}
+	}
+}
+
+// keptManifest is a manifest that this host kept; nil: it did not, or it can be read in the place.
+func (r *Repo) keptManifest(id string) *Manifest {
+	if r.cache == "" || r.Readable() || strings.ContainsAny(id, `*?[]\/`) {
+		return nil
+	}
+	list, _ := filepath.Glob(filepath.Join(r.cache, "*", id))
+	if len(list) != 1 {
+		return nil
+	}
+	f, err := os.Open(list[0])
+	if err != nil {
+		return nil
+	}
+	o, err := openObject("the manifest", f, nil)
+	if err != nil {
+		return nil
+	}
+	m, err := newManifest(o)
+	if err != nil {
+		return nil
+	}
+	return m
 }

@@ -180,6 +180,18 @@ func TestEncryption(t *testing.T) {
 	if _, err := rows(opened(t, dir, write)); !errors.Is(err, ErrNoKey) {
 		t.Errorf("without an identity: %v", err)
 	}
+	// The host that writes knows what it wrote last, to cut tables alike; no other host does.
+	list, err := opened(t, dir, write).Backups(t.Context())
+	if err != nil || len(list) != 2 {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	m, err := opened(t, dir, write).Manifest(t.Context(), list[1].ID)
+	if err != nil || m.Each(func(Line) error { return nil }) != nil || len(m.Header.Notes) != 1 {
+		t.Errorf("the host that writes reads its own manifest: %+v, %v", m, err)
+	}
+	if _, err := opened(t, dir, Keys{}).Manifest(t.Context(), list[1].ID); !errors.Is(err, ErrNoKey) {
+		t.Errorf("another host reads a manifest: %v", err)
+	}
 	_, _, stranger := keys(t)
 	s, _ := blob.Open(t.Context(), dir, blob.Options{})
 	if _, err := OpenWith(t.Context(), On(s), stranger); !errors.Is(err, ErrNoKey) {
@@ -305,4 +317,14 @@ func TestReadRecipients(t *testing.T) {
 	if _, err := ReadIdentities(write("half", a.String()[:40]+"\n")); err == nil || strings.Contains(err.Error(), a.String()[:40]) {
 		t.Errorf("half an identity: %v", err)
 	}
+}
+
+var errNowhere = blob.ErrNotFound
+
+func benchKeys(b *testing.B) Keys {
+	id, err := age.GenerateX25519Identity()
+	if err != nil {
+		b.Fatal(err)
+	}
+	return Keys{Recipients: []string{id.Recipient().String()}, Identities: []age.Identity{id}}
 }

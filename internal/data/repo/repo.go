@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -71,6 +72,7 @@ type Repo struct {
 	store  Store
 	cipher *cipher // nil: not encrypted
 	leases leases
+	cache  string // folder of what this host keeps of an encrypted repository; "": nothing
 }
 
 // Open opens a repository that is not encrypted; ErrNoRepository when the place holds none.
@@ -112,6 +114,9 @@ func OpenWith(ctx context.Context, s Store, k Keys) (*Repo, error) {
 	r := &Repo{ID: c.ID, store: s}
 	if r.cipher, err = newCipher(c.Recipients, k.Identities); err != nil || r.cipher == nil {
 		return r, err
+	}
+	if k.CacheDir != "" {
+		r.cache = filepath.Join(k.CacheDir, "manifests-"+r.ID)
 	}
 	return r, r.findNames(ctx, k, c.Recipients)
 }
@@ -186,6 +191,7 @@ func (r *Repo) finish(ctx context.Context, h Header, d *Draft) error {
 	if err := r.lost(ctx, h.ID); err != nil {
 		return errors.Join(err, r.store.Delete(ctx, manifestKey(h.ID)))
 	}
+	r.keepManifest(h, d)
 	return nil
 }
 
@@ -196,6 +202,9 @@ func (r *Repo) Manifest(ctx context.Context, id string) (*Manifest, error) {
 		if id, err = r.newest(ctx); err != nil {
 			return nil, err
 		}
+	}
+	if m := r.keptManifest(id); m != nil {
+		return m, nil
 	}
 	rc, err := r.store.Get(ctx, manifestKey(id))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -233,8 +242,8 @@ func (r *Repo) newest(ctx context.Context) (id string, err error) {
 	return id, err
 }
 
-// Backups lists the backups that are whole as far as their manifests are there, the oldest first. It fails when one of them
-// cannot be read; Catalogue goes on.
+// Backups lists the backups that have a manifest, the oldest first. Those whose header is damaged are left out, for one of them
+// must not hinder the next backup: Catalogue and Verify tell them.
 func (r *Repo) Backups(ctx context.Context) ([]Header, error) {
 	entries, err := r.Catalogue(ctx)
 	if err != nil {
@@ -242,10 +251,7 @@ func (r *Repo) Backups(ctx context.Context) ([]Header, error) {
 	}
 	list := make([]Header, 0, len(entries))
 	for _, e := range entries {
-		switch {
-		case e.Err != nil && e.Whole:
-			return nil, e.Err
-		case e.Whole:
+		if e.Whole && e.Err == nil {
 			list = append(list, e.Header)
 		}
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rissodb/risso/internal/data/dump"
-	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sqltext"
@@ -23,6 +22,8 @@ import (
 type backupFlags struct {
 	serverFlags
 	throttleFlags
+	physicalFlags
+	encryptFlags
 	to, output, method       string
 	schemas, tables, exclude []string
 	replicas                 []string
@@ -45,13 +46,20 @@ The moment is had without a lock where the server allows (MariaDB with binary lo
 lock for the time of a few statements. A request for a lock that is not granted, or that others
 queue behind, is withdrawn and made again later. docs/backup.md has all of it.
 
+` + physicalHelp + `
+
 ` + exitCodesHelp,
 		Example: `  risso backup --dsn 'risso:secret@tcp(db1:3306)/' --to /backups/db1
   risso backup --dsn 'root@unix(/run/mysqld/mysqld.sock)/' --to 's3://backups/db1?region=eu-central-1'
   risso backup --dsn 'risso@tcp(db1)/' --to /backups/db1 --schema 'shop*' --exclude shop.sessions --dry-run
   risso backup --dsn 'risso@tcp(db1)/' --to /backups/db1 --max-lag 10s --replica 'risso@tcp(db2)/' --max-rate 50MB`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runBackup(cmd.Context(), s, f) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.physicalFlags.check(cmd); err != nil {
+				return err
+			}
+			return runBackup(cmd.Context(), s, f)
+		},
 	}
 	fl := cmd.Flags()
 	f.serverFlags.bind(cmd, "the server to back up")
@@ -70,6 +78,9 @@ queue behind, is withdrawn and made again later. docs/backup.md has all of it.
 	fl.BoolVar(&f.dryRun, "dry-run", false, "show what would be read and how, and read no row")
 	fl.StringVarP(&f.output, "output", "o", "text", "text or json")
 	f.throttleFlags.bind(cmd)
+	f.physicalFlags.bind(cmd)
+	f.encryptFlags.bind(cmd)
+	cmd.AddCommand(newBackupList(s), newBackupShow(s), newBackupPrune(s), newBackupCopy(s))
 	return cmd
 }
 
@@ -120,6 +131,10 @@ func runBackup(ctx context.Context, s Streams, f backupFlags) error {
 	if err != nil {
 		return err
 	}
+	keys, err := f.keys()
+	if err != nil {
+		return err
+	}
 	debug.SetGCPercent(20) // the buffers for chunks are large and live long: they shall not double the memory
 	progress := newProgress(s.Err)
 	defer progress.end()
@@ -129,6 +144,9 @@ func runBackup(ctx context.Context, s Streams, f backupFlags) error {
 		events = append(events, e)
 		progress.end()
 		fmt.Fprintln(s.Err, "risso:", guardWords(e))
+	}
+	if f.physicalFlags.on {
+		return f.runPhysical(ctx, s, o, keys)
 	}
 	if f.dryRun {
 		plan, err := dump.MakePlan(ctx, o)
@@ -155,7 +173,7 @@ func runBackup(ctx context.Context, s Streams, f backupFlags) error {
 	}
 	defer gate.Close()
 	o.Gate = gate
-	r, closePlace, err := makeRepo(ctx, f.to)
+	r, closePlace, err := makeRepo(ctx, f.to, keys)
 	if err != nil {
 		return err
 	}
@@ -179,20 +197,6 @@ func runBackup(ctx context.Context, s Streams, f backupFlags) error {
 	}
 	backupText(s.Out, result, placeWords(f.to), held)
 	return nil
-}
-
-// makeRepo opens the repository in a place, and makes one where there is none.
-func makeRepo(ctx context.Context, place string) (*repo.Repo, func(), error) {
-	store, err := blob.Open(ctx, place, blob.Options{})
-	if err != nil {
-		return nil, nil, err
-	}
-	r, err := repo.Create(ctx, repo.On(store))
-	if err != nil {
-		store.Close()
-		return nil, nil, fmt.Errorf("%s: %w", placeWords(place), err)
-	}
-	return r, func() { store.Close() }, nil
 }
 
 // placeWords is a place as people call it: without what follows a ?, and a folder in full.

@@ -9,10 +9,10 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/rissodb/risso/internal/data/dump"
 	"github.com/rissodb/risso/internal/data/physical"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/face/render"
@@ -48,49 +48,69 @@ func (f *physicalFlags) bind(cmd *cobra.Command) {
 
 func physicalStateDir() string { return filepath.Join(filepath.Dir(defaultDataDir()), "physical") }
 
-// check refuses flags of --physical without it.
+// check refuses flags of --physical without it, and those that go by rows with it.
 func (f physicalFlags) check(cmd *cobra.Command) error {
-	if f.on {
-		return nil
-	}
-	for _, name := range []string{"incremental", "tool", "install-clone", "work-dir"} {
-		if cmd.Flags().Changed(name) {
+	with, without := []string{"incremental", "tool", "install-clone", "work-dir", "state"}, []string{"schema", "table", "exclude", "no-users", "no-rows", "snapshot", "long-query"}
+	for _, name := range with {
+		if !f.on && cmd.Flags().Changed(name) {
 			return usageError("--%s goes with --physical", name)
+		}
+	}
+	for _, name := range without {
+		if f.on && cmd.Flags().Changed(name) {
+			return usageError("--%s does not go with --physical: files are copied whole", name)
 		}
 	}
 	return nil
 }
 
-// physicalRequest is what risso backup hands over when --physical is set: what its other flags say.
-type physicalRequest struct {
-	flags    physicalFlags
-	target   mysql.Target
-	name     string // of the server, as people call it
-	repo     *repo.Repo
-	threads  int
-	lockWait time.Duration
-	kill     bool          // --kill-long-queries
-	gate     physical.Gate // nil: as fast as it goes
-	dryRun   bool
-	output   string // text or json
-}
-
-// takePhysical is risso backup --physical.
-func takePhysical(ctx context.Context, s Streams, q physicalRequest) error {
+// runPhysical is risso backup --physical, for what the other flags of risso backup say.
+func (f backupFlags) runPhysical(ctx context.Context, s Streams, d dump.Options, keys repo.Keys) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	o := physical.Options{Target: q.target, Repo: q.repo, Name: q.name, Tool: mysql.CopyTool(q.flags.tool), Threads: q.threads, Incremental: q.flags.incremental, LockWait: q.lockWait,
-		KillLongQueries: q.kill, Install: q.flags.install, WorkDir: q.flags.workDir, JournalDir: first(q.flags.stateDir, physicalStateDir()), Gate: q.gate}
-	if q.dryRun {
+	o := physical.Options{Target: d.Target, Name: d.Name, Tool: mysql.CopyTool(f.tool), Threads: f.threads, Incremental: f.incremental, LockWait: f.lockWait,
+		KillLongQueries: f.killLong, Install: f.install, WorkDir: f.workDir, JournalDir: first(f.stateDir, physicalStateDir())}
+	if f.to != "" {
+		r, closePlace, err := f.placeFor(ctx, keys)
+		if err != nil {
+			return err
+		}
+		defer closePlace()
+		o.Repo = r
+	}
+	if f.dryRun {
 		plan, err := physical.Prepare(ctx, o)
 		if err != nil {
 			return physicalFailure(err)
 		}
-		if q.output == "json" {
+		if f.output == "json" {
 			return render.JSON(s.Out, plan)
 		}
 		return writePlan(s.Out, plan)
 	}
+	gate, err := f.gate(ctx, 1, o.Target)
+	if err != nil {
+		return err
+	}
+	defer gate.Close()
+	o.Gate = gate
+	return takePhysical(ctx, s, o, f.output)
+}
+
+// placeFor opens the repository; a dry run makes none.
+func (f backupFlags) placeFor(ctx context.Context, keys repo.Keys) (*repo.Repo, func(), error) {
+	if !f.dryRun {
+		return makeRepo(ctx, f.to, keys)
+	}
+	r, closePlace, err := fromFlags{from: f.to, identity: f.encryptFlags.identity}.open(ctx)
+	if errors.Is(err, repo.ErrNoRepository) {
+		return nil, func() {}, nil
+	}
+	return r, closePlace, err
+}
+
+// takePhysical takes a physical backup and says so.
+func takePhysical(ctx context.Context, s Streams, o physical.Options, output string) error {
 	line := newProgress(s.Err)
 	o.Progress = func(p physical.Progress) { line.stage(p.Stage, "bytes", p.Done, p.Total) }
 	h, err := physical.Take(ctx, o)
@@ -100,7 +120,7 @@ func takePhysical(ctx context.Context, s Streams, q physicalRequest) error {
 		return failure(exitInterrupted, "", errors.New("interrupted; what was stored of the backup is gone again"))
 	case err != nil:
 		return physicalFailure(err)
-	case q.output == "json":
+	case output == "json":
 		return render.JSON(s.Out, h)
 	}
 	return writeTaken(s.Out, h)

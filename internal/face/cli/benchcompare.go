@@ -88,6 +88,8 @@ func runCompare(cmd *cobra.Command, s Streams, f compareFlags, args []string) er
 	switch {
 	case f.restore && (len(args) > 0 || servers || settings):
 		return usageError("--restore takes a server (--dsn) and nothing else")
+	case f.restore && isPostgres(f.dsn):
+		return usageError("--restore is for MySQL and MariaDB: nothing is ever set on PostgreSQL")
 	case f.restore:
 		return compareRestore(ctx, s, f)
 	case servers && settings:
@@ -132,7 +134,7 @@ func writeComparison(w io.Writer, r *compare.Report, output string) error {
 // compareLive makes the runs.
 func compareLive(cmd *cobra.Command, s Streams, f compareFlags, name string, settings bool) error {
 	if f.runs < 1 {
-		return usageError("%d runs", f.runs)
+		return usageError("--runs %d: at least 1", f.runs)
 	}
 	if err := f.check(f.threads); err != nil {
 		return err
@@ -243,7 +245,7 @@ func (c *comparison) settings(ctx context.Context) error {
 
 // mysqlOnly is the server whose variables are set.
 func (c *comparison) mysqlOnly() (mysql.Target, error) {
-	if strings.HasPrefix(c.dsn, "postgres") {
+	if isPostgres(c.dsn) {
 		return mysql.Target{}, usageError("--set-a and --set-b are for MySQL and MariaDB; compare two PostgreSQL servers with --dsn-a and --dsn-b")
 	}
 	return c.target()

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,7 +12,10 @@ import (
 
 	"github.com/rissodb/risso/internal/measure/bench"
 	"github.com/rissodb/risso/internal/measure/compare"
+	"github.com/rissodb/risso/internal/measure/compare/matrix"
+	"github.com/rissodb/risso/internal/measure/environ"
 	"github.com/rissodb/risso/internal/sandbox"
+	"github.com/rissodb/risso/internal/sandbox/postgres"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
@@ -257,8 +261,8 @@ func TestCheckOntime(t *testing.T) {
 	query(t, n, "CREATE DATABASE flights")
 	size := []string{"ontime", "--dsn", n.DSN + "flights", "--scale", "0.005"}
 	must(t, append([]string{"prepare"}, size...)...)
-	if out := must(t, append([]string{"check"}, size...)...); strings.Count(out, "ok ") != 2 {
-		t.Error(out)
+	if code, out, errs := benchmark(t, append([]string{"check"}, size...)...); code != exitOK || strings.Count(out, "ok ") != 2 {
+		t.Errorf("code %d, %s%s", code, out, errs)
 	}
 	query(t, n, "DELETE FROM flights.ontime LIMIT 1")
 	code, out, errs := benchmark(t, append([]string{"check"}, size...)...)
@@ -325,5 +329,75 @@ func TestReplayPart(t *testing.T) {
 	}
 	if code, _, errs := benchmark(t, "run", "point_select", "--dsn", n.DSN, "--since", "2h"); code != exitUsage || !strings.Contains(errs, "are for replay") {
 		t.Errorf("another workload: code %d, %s", code, errs)
+	}
+}
+
+// TestMatrixOfTwoKinds runs a file on MariaDB and PostgreSQL from the command line: with tables that are loaded by each server's
+// client, and with a log that is run again.
+func TestMatrixOfTwoKinds(t *testing.T) {
+	sandboxtest.Need(t, "mariadb")
+	if _, err := postgres.Find(""); errors.Is(err, sandbox.ErrNoServer) {
+		t.Skip("PostgreSQL is not installed: run script/setup")
+	}
+	dir := t.TempDir()
+	t.Setenv("RISSO_SANDBOX_DIR", filepath.Join(dir, "sandboxes"))
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	write("data.sql", "CREATE SCHEMA shop;\nCREATE TABLE shop.item (id INT PRIMARY KEY);\nINSERT INTO shop.item VALUES (1), (2);\n")
+	write("read.yaml", "transactions: [{statements: [SELECT id FROM shop.item WHERE id = 1]}]\n")
+	write("slow.log", "# Time: 2026-03-01T10:00:00.000000Z\n# User@Host: a[a] @ b []  Id: 5\n# Query_time: 0.1  Lock_time: 0.0 Rows_sent: 1  Rows_examined: 1\nuse shop;\nSELECT id FROM item;\n")
+	rest := "load: data.sql\ntable_size: 200\nthreads: 2\ntime: 200ms\nwarmup: 0s\nsettle: 0s\nruns: 1\n"
+	file := write("two.yaml", "servers: [mariadb, postgres]\noptions:\n  small: [sort_buffer_size=1M, postgres.work_mem=1MB]\nworkloads: [point_select, 'script:read.yaml']\n"+rest)
+	var r matrix.Report
+	if err := json.Unmarshal([]byte(must(t, "matrix", file, "--output", "json")), &r); err != nil {
+		t.Fatal(err)
+	}
+	if r.Missing != 0 || len(r.Cells) != 4 || len(r.Versions) != 2 || len(r.Questions) != 2 {
+		t.Errorf("%+v", r)
+	}
+	runs, err := filepath.Glob(filepath.Join(dir, "two-results", "*", "run-01.json"))
+	if err != nil || len(runs) != 4 {
+		t.Fatalf("%q, %v", runs, err)
+	}
+	for _, path := range runs {
+		var x bench.Result
+		b, err := os.ReadFile(path)
+		if err == nil {
+			err = json.Unmarshal(b, &x)
+		}
+		if err != nil || x.Transactions == 0 || len(x.Errors) > 0 || x.Environment == nil {
+			t.Fatalf("%s: %v, %+v", path, err, x)
+		}
+		if want := map[bool]string{true: "work_mem", false: "sort_buffer_size"}[x.Environment.Server.Flavour == "PostgreSQL"]; !slices.ContainsFunc(x.Environment.Server.Changed, func(v environ.Variable) bool { return v.Name == want }) {
+			t.Errorf("%s: %s is not set: %+v", path, want, x.Environment.Server.Changed)
+		}
+	}
+	page := must(t, "matrix", file, "--report", "--output", "html")
+	if n := strings.Count(page, "<svg"); n != 2 {
+		t.Errorf("%d charts for 2 questions", n)
+	}
+	must(t, "matrix", write("log.yaml", "workloads: ['replay:slow.log']\n"+rest))
+	for _, c := range []struct{ says, text string }{
+		{"PostgreSQL does not understand", "servers: postgres\nworkloads: ['replay:slow.log']\n" + rest},
+		{"no statement of a log", "workloads: ['replay:read.yaml']\n"},
+		{"no such server", "servers: postgres-9\nworkloads: point_select\n"},
+		{"name=value", "servers: postgres\ncommon: [postgres.X]\nworkloads: point_select\n"},
+	} {
+		code, out, errs := benchmark(t, "matrix", write("bad.yaml", c.text))
+		if code != exitUsage || out != "" || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, c.says) {
+			t.Errorf("%q: code %d, %q, %s", c.text, code, out, errs)
+		}
+	}
+	code, _, errs := benchmark(t, "matrix", write("load.yaml", "servers: [postgres]\nworkloads: point_select\nload: read.yaml\n"))
+	if code != exitFailed || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, "load ") || !strings.Contains(errs, "syntax error") {
+		t.Errorf("a file that is no SQL: code %d, %s", code, errs)
+	}
+	if left, err := sandbox.List(""); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/rissodb/risso/internal/measure/compare/matrix"
@@ -68,7 +69,7 @@ func (localServers) Remove(ctx context.Context, name string) error {
 	return nil
 }
 
-// runFile has a client run a file of SQL; its error is what the client said last.
+// runFile has a client run a file of SQL; its error is the first that the client tells of.
 func runFile(cmd *exec.Cmd, path string) error {
 	in, err := os.Open(path)
 	if err != nil {
@@ -79,7 +80,8 @@ func runFile(cmd *exec.Cmd, path string) error {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, nil, &said
 	if err := cmd.Run(); err != nil {
 		lines := strings.Split(strings.TrimSpace(said.String()), "\n")
-		return fmt.Errorf("load %s: %w: %s", path, err, lines[len(lines)-1])
+		first := max(0, slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, "ERROR") }))
+		return fmt.Errorf("load %s: %w: %s", path, err, lines[first])
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -142,6 +143,9 @@ func (p prepared) text(out io.Writer, unit string) error {
 		}
 		_, err := fmt.Fprintf(out, "done in %s\n", render.Seconds(p.Seconds))
 		return err
+	}
+	if p.Done == 1 {
+		unit = strings.Replace(unit, "s ", " ", 1) // 1 table dropped
 	}
 	if _, err := fmt.Fprintf(out, "%d %s in %s, %s a second\n", p.Done, unit, render.Seconds(p.Seconds), render.Number(p.PerSecond)); err != nil {
 		return err

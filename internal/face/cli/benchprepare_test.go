@@ -45,6 +45,9 @@ func TestBenchWrongUse(t *testing.T) {
 		{[]string{"prepare", "schemas", "--schemas", "0"}, "--schemas is 0"},
 		{[]string{"run", "select_random_points", "--tables", "2"}, "works on one table"},
 		{[]string{"prepare"}, "accepts 1 arg"},
+		{[]string{"scale", "point_select", "--runs", "0"}, "at least 1"},
+		{[]string{"compare", "point_select", "--set-a", "x=1", "--runs", "0"}, "at least 1"},
+		{[]string{"prepare", "point_select", "--threads", "9000"}, "from 1 to 8000"},
 		{[]string{"prepare", "read_write", "--dsn", "postgres://risso:hush@db1:port/x"}, "PostgreSQL"},
 	} {
 		code, out, errs := benchmark(t, append(append([]string{}, c.args[:1]...), append(append([]string{}, dsn...), c.args[1:]...)...)...)
@@ -55,6 +58,9 @@ func TestBenchWrongUse(t *testing.T) {
 }
 
 func TestBenchList(t *testing.T) {
+	if code, out, errs := benchmark(t, "prepair"); code != exitUsage || out != "" || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, "prepair") {
+		t.Errorf("an unknown command: code %d, %q, %q", code, out, errs)
+	}
 	code, out, _ := benchmark(t, "list")
 	if code != exitOK {
 		t.Fatalf("code %d", code)

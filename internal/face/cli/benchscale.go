@@ -70,11 +70,11 @@ func runScale(cmd *cobra.Command, s Streams, f scaleFlags, args []string) error 
 	case f.File == "" && len(args) == 0:
 		return failure(exitUsage, "", errors.New("name a workload, such as point_select, or give a sweep by --file"))
 	case f.processors < 0:
-		return usageError("--processors %d", f.processors)
+		return usageError("--processors %d: 0 or more", f.processors)
 	}
 	for _, n := range f.predict {
 		if n < 1 {
-			return usageError("--predict %d", n)
+			return usageError("--predict %d: at least 1", n)
 		}
 	}
 	o := scale.Options{Processors: f.processors, Predict: f.predict, Seed: f.Seed}
@@ -118,7 +118,7 @@ func scaleSweep(cmd *cobra.Command, s Streams, f scaleFlags, o scale.Options, na
 		return usageError("no numbers of threads")
 	}
 	if f.runs < 1 {
-		return usageError("%d runs", f.runs)
+		return usageError("--runs %d: at least 1", f.runs)
 	}
 	for _, n := range f.counts {
 		if err := f.check(n); err != nil {

@@ -52,18 +52,19 @@ func newCheckBackup(s Streams) *cobra.Command {
 	f := checkBackupFlags{
 		age:    levels{ageLimit(26 * time.Hour), ageLimit(50 * time.Hour)},
 		proven: levels{ageLimit(8 * 24 * time.Hour), ageLimit(15 * 24 * time.Hour)},
-		mirror: levels{ageLimit(5 * time.Minute), ageLimit(30 * time.Minute)},
 	}
 	cmd := &cobra.Command{
 		Use:   "backup --from PLACE",
 		Short: "Is there a fresh backup that was proven, and are the binary logs mirrored?",
 		Long: `Looks at a backup repository and says in one line how old the newest backup is, how
-long ago a drill proved one (risso drill), and whether the mirrored binary logs reach up
-to now without a gap. Performance data stand behind the bar.
+long ago a drill proved one (risso drill), and whether the mirrored binary logs (risso
+binlog follow) reach beyond the newest backup without a gap. Performance data stand
+behind the bar.
 
 Exit codes: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN (the place cannot be read, wrong use).
 Ages are written as 90m, 26h or 8d; 0 switches a level off. Where no logs are mirrored,
-nothing is said of them.`,
+nothing is said of them. On a server that writes all the time, --mirror-warning 5m finds
+a mirror that stands still; on an idle one it would cry wolf, so it is off by default.`,
 		Example: `  risso check backup --from /backups
   risso check backup --from s3://bucket/db1 --warning 7h --critical 13h --proven-critical 35d
   risso check backup --from /backups --server db1 --proven-warning 0 --proven-critical 0`,
@@ -84,7 +85,7 @@ nothing is said of them.`,
 	fl.Var(&f.age.critical, "critical", "age of the newest backup from which it is critical")
 	fl.Var(&f.proven.warning, "proven-warning", "how long ago a drill may have proven a backup before it is a warning")
 	fl.Var(&f.proven.critical, "proven-critical", "the same, critical")
-	fl.Var(&f.mirror.warning, "mirror-warning", "how far the mirrored logs may be behind before it is a warning")
+	fl.Var(&f.mirror.warning, "mirror-warning", "age of the newest mirrored event from which it is a warning")
 	fl.Var(&f.mirror.critical, "mirror-critical", "the same, critical")
 	fl.DurationVar(&f.wait, "timeout", 30*time.Second, "give up after that, as UNKNOWN")
 	return cmd
@@ -131,8 +132,9 @@ type backupFacts struct {
 
 // mirrorFacts say how far the mirrored binary logs reach.
 type mirrorFacts struct {
-	last time.Time // everything up to here is mirrored
-	gap  string    // what is missing; empty: nothing
+	last  time.Time // of the newest event
+	gap   string    // what is missing; empty: nothing
+	short bool      // the logs end before the newest backup's position
 }
 
 // look reads what lies at the place.
@@ -209,8 +211,11 @@ func judgeBackups(f backupFacts, age, proven, mirror levels, now time.Time) (sta
 	}
 	if f.mirror != nil {
 		behind := max(0, now.Sub(f.mirror.last))
-		say(mirror.of(behind), "logs mirrored up to %s ago", inWords(behind))
+		say(mirror.of(behind), "newest mirrored event %s old", inWords(behind))
 		gap := 0
+		if f.mirror.short {
+			say(checkCritical, "the mirrored logs end before the newest backup (risso binlog follow)")
+		}
 		if f.mirror.gap != "" {
 			say(checkCritical, "gap in the mirrored logs: %s", f.mirror.gap)
 			gap = 1

@@ -38,8 +38,9 @@ func TestJudgeBackups(t *testing.T) {
 		{"proven long ago", backupFacts{backups: []repo.Header{backup(hour)}, proofs: []drill.Proof{proof(9*day, true)}}, checkWarning, "BACKUP WARNING - one proven 9 d 0 h ago"},
 		{"failed since", backupFacts{backups: []repo.Header{backup(hour)}, proofs: []drill.Proof{proof(2*day, true), proof(hour, false)}}, checkCritical, "the last drill failed: shop.a differs / by a row, newest"},
 		{"mended", backupFacts{backups: []repo.Header{backup(hour)}, proofs: []drill.Proof{proof(2*day, false), proof(hour, true)}}, checkOK, "BACKUP OK"},
-		{"mirror", backupFacts{backups: []repo.Header{backup(hour)}, proofs: []drill.Proof{proof(hour, true)}, mirror: &mirrorFacts{last: now.Add(-10 * time.Second)}}, checkOK, "logs mirrored up to 10 s ago | "},
+		{"mirror", backupFacts{backups: []repo.Header{backup(hour)}, proofs: []drill.Proof{proof(hour, true)}, mirror: &mirrorFacts{last: now.Add(-10 * time.Second)}}, checkOK, "newest mirrored event 10 s old | "},
 		{"mirror behind", backupFacts{backups: []repo.Header{backup(hour)}, proofs: []drill.Proof{proof(hour, true)}, mirror: &mirrorFacts{last: now.Add(-10 * time.Minute)}}, checkWarning, "mirror=600s;300;1800;0 gap=0;;;0"},
+		{"mirror short", backupFacts{backups: []repo.Header{backup(hour)}, proofs: []drill.Proof{proof(hour, true)}, mirror: &mirrorFacts{last: now, short: true}}, checkCritical, "BACKUP CRITICAL - the mirrored logs end before the newest backup"},
 		{"gap", backupFacts{backups: []repo.Header{backup(hour)}, proofs: []drill.Proof{proof(hour, true)}, mirror: &mirrorFacts{last: now, gap: "binlog.000007"}}, checkCritical, "BACKUP CRITICAL - gap in the mirrored logs: binlog.000007, "},
 	} {
 		state, line := judgeBackups(c.facts, levels{ageLimit(26 * hour), ageLimit(50 * hour)}, levels{ageLimit(8 * day), ageLimit(15 * day)}, levels{ageLimit(5 * time.Minute), ageLimit(30 * time.Minute)}, now)

@@ -361,15 +361,6 @@ func valueWords(v *string) string {
 	return fmt.Sprintf("%q", *v)
 }
 
-// printable keeps what a name may contain from moving the terminal's cursor.
-func printable(s string) string {
-	q := fmt.Sprintf("%q", s)
-	if q[1:len(q)-1] == s {
-		return s
-	}
-	return q
-}
-
 // end writes the summary.
 func (c *checksumText) end(r checksum.Result) {
 	for _, side := range r.Others {

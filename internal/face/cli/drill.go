@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -71,7 +70,7 @@ Exit code 0: the backup is proven. 1: it is not, or the drill could not be made.
 	fl.BoolVar(&f.noRoll, "no-roll", false, "do not roll forward: prove the snapshot only")
 	fl.IntVar(&f.threads, "threads", 0, "sessions that load and check (default 2)")
 	fl.StringArrayVar(&f.settings, "option", nil, "key=value for the throw-away server, such as innodb_buffer_pool_size=4G; may be repeated")
-	fl.StringVar(&f.useMemory, "use-memory", "", "memory for applying the redo log of a physical backup, such as 1G (default 100M)")
+	fl.StringVar(&f.useMemory, "use-memory", "", "memory for applying the redo log of a physical backup, such as 1GiB (default 100 MiB)")
 	fl.StringVarP(&f.output, "output", "o", "text", "text or json")
 	return cmd
 }
@@ -83,7 +82,7 @@ func (f drillFlags) options() (o drill.Options, err error) {
 	}
 	o = drill.Options{Backup: f.backup, Server: f.server, SkipCheck: f.noCheck, Threads: f.threads, Settings: f.settings}
 	if f.useMemory != "" {
-		if o.UseMemory, err = parseSize(f.useMemory); err != nil {
+		if o.UseMemory, err = parseBytes(f.useMemory); err != nil {
 			return o, usageError("--use-memory %q: %s", f.useMemory, err)
 		}
 	}
@@ -109,18 +108,6 @@ func (f drillFlags) options() (o drill.Options, err error) {
 		o.Checks = append(o.Checks, c)
 	}
 	return o, nil
-}
-
-// parseSize reads bytes with a K, M, G or T behind them.
-func parseSize(text string) (int64, error) {
-	digits := text[:len(text)-len(strings.TrimLeft(text, "0123456789"))]
-	n, err := strconv.ParseInt(digits, 10, 64)
-	unit := strings.TrimSuffix(strings.TrimSuffix(strings.ToUpper(text[len(digits):]), "B"), "I")
-	shift, ok := map[string]uint{"": 0, "K": 10, "M": 20, "G": 30, "T": 40}[unit]
-	if err != nil || !ok || n <= 0 || n > 1<<62>>shift {
-		return 0, errors.New("write it as 512M or 2G")
-	}
-	return n << shift, nil
 }
 
 // errNotProven is the reason for exit code 1 after a proof was printed.

@@ -3,36 +3,120 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 
+	"github.com/rissodb/risso/internal/data/binlog"
+	"github.com/rissodb/risso/internal/data/binlog/mirror"
 	"github.com/rissodb/risso/internal/data/drill"
 	"github.com/rissodb/risso/internal/data/load"
 	"github.com/rissodb/risso/internal/data/repo"
 )
 
 // drillLoader puts logical backups into a drill's server.
-func drillLoader() drill.Loader { return restoreLoader{} }
+func drillLoader() drill.Loader { return loader{} }
 
-// restoreLoader is a restore as a drill needs it.
-type restoreLoader struct{}
+type loader struct{}
 
-// Load implements drill.Loader.
-func (restoreLoader) Load(ctx context.Context, r drill.LoadRequest) (drill.Loaded, error) {
-	got, err := load.Restore(ctx, load.Options{Repo: r.Repo, Backup: r.Backup, Into: r.Into, Threads: r.Threads, SkipIncompatible: true, Hold: true,
-		Progress: func(p load.Progress) { r.Progress(p.Stage, p.Bytes, p.Total) }})
-	out := drill.Loaded{Tables: got.Tables, Rows: got.Rows, Bytes: got.Bytes, Notes: got.Notes}
-	for _, t := range got.Different {
-		out.Different = append(out.Different, t.Schema+"."+t.Table)
+// Load loads a backup and compares every table with the manifest.
+func (loader) Load(ctx context.Context, q drill.LoadRequest) (drill.Loaded, error) {
+	var out drill.Loaded
+	res, err := load.Restore(ctx, load.Options{Repo: q.Repo, Backup: q.Backup, Into: q.Into, Threads: q.Threads, SkipIncompatible: true, Hold: true,
+		Confirm: func(p load.Plan) error {
+			for _, f := range p.Findings {
+				out.Notes = append(out.Notes, findingWords(f))
+			}
+			out.Notes = append(out.Notes, p.Notes...)
+			return nil
+		},
+		Progress: func(p load.Progress) { q.Progress(p.Stage, p.Bytes, p.Total) }})
+	if err != nil && !errors.Is(err, load.ErrDifferent) {
+		return out, err
 	}
-	if errors.Is(err, load.ErrDifferent) && len(out.Different) > 0 {
-		err = nil // the drill says so
+	out.Tables, out.Rows, out.Bytes = res.Tables, res.Rows, res.Bytes
+	for _, n := range res.Notes {
+		// The throw-away server has a root and a risso of its own, as every sandbox has: nothing to know.
+		if !strings.HasPrefix(n, "account r") || !strings.HasSuffix(n, "is there: it stays as it is") {
+			out.Notes = append(out.Notes, n)
+		}
 	}
-	return out, err
+	for _, t := range res.Different {
+		out.Different = append(out.Different, fmt.Sprintf("%s.%s (%d rows, sum %s; the backup has %s)", t.Schema, t.Table, t.Rows, t.Sum, t.Wants))
+	}
+	return out, nil
 }
 
 // drillRoller rolls a drill's server forward with the logs that are mirrored at a place.
-func drillRoller(place string) drill.Roller { return nil }
+func drillRoller(place string) drill.Roller { return roller{place: place} }
+
+type roller struct{ place string }
+
+// Roll applies all that is mirrored behind the backup's position.
+func (r roller) Roll(ctx context.Context, q drill.RollRequest) (drill.Rolled, error) {
+	place, closePlace, err := openPlace(ctx, r.place)
+	if err != nil {
+		return drill.Rolled{}, err
+	}
+	defer closePlace()
+	list, err := seriesOf(ctx, place, mirrorDir("", r.place), q.Backup.Server.Identity)
+	if err != nil {
+		return drill.Rolled{}, err
+	}
+	if len(list) == 0 {
+		return drill.Rolled{}, drill.ErrNoLogs
+	}
+	for i, series := range list {
+		res, err := binlog.Roll(ctx, binlog.RollOptions{Files: series.Files(place, mirrorDir("", r.place)), From: q.Backup.Position, Into: q.Into,
+			Tell: func(p binlog.Progress) { q.Progress("roll forward", p.Bytes, p.Total) }})
+		if errors.Is(err, binlog.ErrGap) && i < len(list)-1 {
+			continue // logs of another life of that server
+		}
+		if err != nil {
+			return drill.Rolled{}, fmt.Errorf("logs %s: %w", series.Key, err)
+		}
+		return drill.Rolled{Transactions: res.Transactions, GTIDSet: res.GTIDs.String(), Time: res.LastTime}, nil
+	}
+	return drill.Rolled{}, drill.ErrNoLogs // not reached: the last series returns
+}
+
+// seriesOf are the mirrored logs of a server, the newest life of it first: the keys of MariaDB's begin with its identity and
+// go on with a time, and after RESET a number follows.
+func seriesOf(ctx context.Context, place repo.Store, dir, identity string) ([]mirror.Series, error) {
+	all, err := mirror.List(ctx, place, dir)
+	if err != nil {
+		return nil, err
+	}
+	var list []mirror.Series
+	for _, s := range all {
+		if rest, ok := strings.CutPrefix(s.Key, identity); ok && (rest == "" || rest[0] == '-' || rest[0] == '.') && len(s.Logs) > 0 {
+			list = append(list, s)
+		}
+	}
+	slices.SortFunc(list, func(a, b mirror.Series) int {
+		return b.Logs[len(b.Logs)-1].Last.Compare(a.Logs[len(a.Logs)-1].Last)
+	})
+	return list, nil
+}
 
 // mirrored looks how far the mirrored logs of a backup's server reach; nil where none are mirrored.
-func mirrored(ctx context.Context, place string, newest repo.Header) (*mirrorFacts, error) {
-	return nil, nil
+func mirrored(ctx context.Context, at string, newest repo.Header) (*mirrorFacts, error) {
+	place, closePlace, err := openPlace(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	defer closePlace()
+	list, err := seriesOf(ctx, place, mirrorDir("", at), newest.Server.Identity)
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	logs := list[0].Logs
+	facts := &mirrorFacts{last: logs[len(logs)-1].Last, gap: strings.Join(list[0].Gaps(), "; "), short: newest.Position.File != ""}
+	for _, l := range logs {
+		order := binlog.CompareNames(l.Name, newest.Position.File)
+		if order > 0 || order == 0 && l.Size >= newest.Position.Offset {
+			facts.short = false
+		}
+	}
+	return facts, nil
 }

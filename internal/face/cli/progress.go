@@ -60,9 +60,8 @@ func (p *progress) show(text func(elapsed float64) string) {
 func (p *progress) clear() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.shown {
+	if p.shown && p.out != nil {
 		fmt.Fprint(p.out, "\r\x1b[K")
-		p.shown = false
 	}
 }
 

@@ -125,7 +125,7 @@ func logHeader(report *jobs.Report, h repo.Header) {
 
 // physicalBackup copies the server's files.
 func (p *protect) physicalBackup(ctx context.Context, report *jobs.Report, s watched, r *repo.Repo, gate *throttle.Gate) (jobs.Result, error) {
-	h, err := physical.Take(ctx, physical.Options{Target: s.target, Repo: r, Name: s.instance.Name, Threads: s.protect.threads(), Gate: physicalGate{gate},
+	h, err := physical.Take(ctx, physical.Options{Target: s.target, Repo: r, Name: s.instance.Name, Threads: s.protect.threads(), Gate: gate,
 		JournalDir: filepath.Join(p.dir(), "physical"),
 		Progress: func(p physical.Progress) {
 			report.Stage(p.Stage)
@@ -136,14 +136,6 @@ func (p *protect) physicalBackup(ctx context.Context, report *jobs.Report, s wat
 	}
 	logHeader(report, h)
 	return jobs.Result{Backup: h.ID, Detail: h, Text: fmt.Sprintf("%s of files in %s; %s stored", render.Bytes(float64(h.Bytes)), render.Seconds(h.Ended.Sub(h.Began).Seconds()), render.Bytes(float64(h.Stored)))}, nil
-}
-
-// physicalGate lets a physical backup pass the gate of a server.
-type physicalGate struct{ gate *throttle.Gate }
-
-// Pass implements physical.Gate.
-func (g physicalGate) Pass(ctx context.Context, bytes int) error {
-	return g.gate.Pass(ctx, int64(bytes))
 }
 
 // threads are the sessions that a job uses.

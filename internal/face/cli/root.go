@@ -20,11 +20,10 @@ type Streams struct {
 
 // Exit codes of every command. They stand in `risso help exit-codes`.
 const (
-	exitOK     = 0
-	exitFailed = 1
-	exitUsage  = 2
-	exitInUse  = 3 // the data directory or the address belongs to another process
-
+	exitOK      = 0
+	exitFailed  = 1
+	exitUsage   = 2
+	exitInUse   = 3 // the data directory or the address belongs to another process
 	exitDiffers = 4 // checksum found differences
 
 	exitInterrupted = 130 // a signal cut a measurement short
@@ -128,9 +127,14 @@ number for good, and says in words what goes on.`,
 	root.AddCommand(newServe(s), newTop(s),
 		newDigest(s), newExplain(s), newTrace(s),
 		newBench(s),
-		newBackup(s), newDrill(s), newCheck(s),
-		newRestore(s), newChecksum(s), newSandboxCmd(), newToken(s),
+		newBackup(s), newVerify(s), newDrill(s), newCheck(s), newBinlog(s), newRestore(s), newChecksum(s),
+		newSandboxCmd(), newToken(s),
 		&cobra.Command{Use: "exit-codes", Short: "Exit codes of all commands", Long: exitCodesHelp})
 	root.CompletionOptions.HiddenDefaultCmd = true
+	for _, group := range root.Commands() {
+		if group.HasSubCommands() && !group.Runnable() { // an unknown command of a group is wrong use, too
+			group.Args, group.RunE = cobra.NoArgs, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		}
+	}
 	return root
 }

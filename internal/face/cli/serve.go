@@ -209,15 +209,7 @@ func serve(ctx context.Context, out Streams, f serveFlags) error {
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return w.run(gctx, set, numbers, facts, rows, guard) })
 	g.Go(func() error { return ignoreClosed(srv.Serve(ln)) })
-	g.Go(func() error {
-		<-gctx.Done()
-		sctx, cancel := context.WithTimeout(context.WithoutCancel(gctx), 3*time.Second)
-		defer cancel()
-		if err := srv.Shutdown(sctx); err != nil { // a client that does not let go must not hold us
-			return srv.Close()
-		}
-		return nil
-	})
+	g.Go(func() error { return shutDown(gctx, srv) })
 	select {
 	case <-w.begun: // who asks now is told of every server
 	case <-gctx.Done():
@@ -225,6 +217,17 @@ func serve(ctx context.Context, out Streams, f serveFlags) error {
 	}
 	fmt.Fprintf(out.Err, "risso: ready on http://%s watching %s, data in %s\n", ln.Addr(), counted(len(set.servers), "server"), set.data)
 	return g.Wait()
+}
+
+// shutDown ends a server when ctx ends.
+func shutDown(ctx context.Context, srv *http.Server) error {
+	<-ctx.Done()
+	sctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
+	defer cancel()
+	if err := srv.Shutdown(sctx); err != nil { // a client that does not let go must not hold us
+		return srv.Close()
+	}
+	return nil
 }
 
 func counted(n int, what string) string {

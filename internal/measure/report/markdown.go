@@ -252,7 +252,8 @@ func title(runs []Run) string {
 		workloads = add(workloads, r.Workload)
 		name := r.ServerVersion
 		if e := r.Environment; e != nil {
-			version, _, _ := strings.Cut(e.Server.Version, "-")
+			version, _, _ := strings.Cut(e.Server.Version, " ") // 15.18 (Debian …), 10.11.19-MariaDB-…
+			version, _, _ = strings.Cut(version, "-")
 			name = strings.TrimSpace(e.Server.Flavour + " " + version)
 		}
 		if name == "" {

@@ -24,7 +24,8 @@ type Run struct {
 	*bench.Result
 }
 
-// ReadFiles reads results from files; "-" is stdin. Runs are named after their files.
+// ReadFiles reads results from files; "-" is stdin. Runs are named after their files, and after the folders of these where files of
+// several folders are called alike: before/run-1.json and after/run-1.json are two things.
 func ReadFiles(paths []string, stdin io.Reader) ([]Run, error) {
 	var out []Run
 	for _, p := range paths {
@@ -35,6 +36,8 @@ func ReadFiles(paths []string, stdin io.Reader) ([]Run, error) {
 		name := strings.TrimSuffix(filepath.Base(p), ".json")
 		if p == "-" {
 			name = "stdin"
+		} else if slices.ContainsFunc(paths, func(q string) bool { return filepath.Base(q) == filepath.Base(p) && filepath.Dir(q) != filepath.Dir(p) }) {
+			name = filepath.Base(filepath.Dir(p)) + "/" + name
 		}
 		for _, r := range list {
 			if r.Name != "" && len(paths) == 1 {

@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"encoding/xml"
 	"flag"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -272,4 +273,35 @@ func FuzzHistogram(f *testing.F) {
 			t.Error("an empty histogram")
 		}
 	})
+}
+
+// TestFoldersApart: files of several folders that are called alike are different things.
+func TestFoldersApart(t *testing.T) {
+	text, err := os.ReadFile("testdata/one.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	var paths []string
+	for _, name := range []string{"before/run-1.json", "before/run-2.json", "after/run-1.json", "after/run-2.json", "after/once.json"} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, path)
+	}
+	runs, err := ReadFiles(paths, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, g := range groups(runs) {
+		names = append(names, fmt.Sprintf("%s %d", g.Name, len(g.Runs)))
+	}
+	if got := strings.Join(names, ", "); got != "before/run 2, after/run 2, once 1" {
+		t.Error(got)
+	}
 }

@@ -330,18 +330,28 @@ func (m *matrix) once(ctx context.Context, c Cell, round int) error {
 	return writeFile(runPath(m.Dir, c, round), r)
 }
 
-// open gives a cell's workload, and where its tables lie. A recording knows its schemas itself.
+// open gives a cell's workload, and where its tables lie. What makes none uses those that were loaded, and names their schemas
+// itself.
 func (m *matrix) open(l *live, c Cell) (workload.Workload, drive.Target, error) {
-	name := database(c.Workload)
-	if kind, _ := split(c.Workload); kind == "replay" {
-		name = ""
-	}
-	target, err := l.server.Target(name)
+	w, err := m.workload(c.Workload, m.params(c.Workload, dialectOf(c.Server), c.TableSize, c.Engine, c.Threads))
 	if err != nil {
 		return nil, nil, err
 	}
-	w, err := m.workload(c.Workload, m.params(c.Workload, target.Dialect(), c.TableSize, c.Engine, c.Threads))
+	name := ""
+	if prepares(w) {
+		name = database(c.Workload)
+	}
+	target, err := l.server.Target(name)
 	return w, target, err
+}
+
+// prepares says whether a workload makes tables; a script may have no setup.
+func prepares(w workload.Workload) bool {
+	if x, ok := w.(interface{ HasSetup() bool }); ok {
+		return x.HasSetup()
+	}
+	_, ok := w.(workload.Preparer)
+	return ok
 }
 
 // ready makes sure that the cell's server runs and has the tables.
@@ -421,14 +431,11 @@ func (m *matrix) prepare(ctx context.Context, l *live, c Cell) error {
 		return err
 	}
 	p, ok := w.(workload.Preparer)
-	if !ok {
+	if !ok || !prepares(w) {
 		return nil
 	}
 	if err := createDatabase(ctx, l.server, database(c.Workload)); err != nil {
 		return err
-	}
-	if x, ok := w.(interface{ HasSetup() bool }); ok && !x.HasSetup() {
-		return nil // its tables come with the file that was loaded
 	}
 	return p.Prepare(ctx, workload.PrepareOptions{Target: target, Threads: m.Prepare, Yes: true})
 }

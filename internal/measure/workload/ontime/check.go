@@ -39,6 +39,9 @@ func (o *ontime) Check(ctx context.Context, t drive.Target) ([]workload.Finding,
 	if err != nil {
 		return nil, err
 	}
+	// Carriers with the same rate and number come in any order.
+	slices.Sort(expected)
+	slices.Sort(two)
 	return []workload.Finding{
 		compare("flights per year (q1)", g.answer1(), one, fmt.Sprintf("--scale %v makes %d rows", o.p.Scale, o.rows)),
 		compare("delays per carrier (q2 without its lower bound)", expected, two, fmt.Sprintf("with --scale %v and --seed %d", o.p.Scale, o.p.Seed)),
@@ -59,7 +62,7 @@ func compare(name string, want, got []string, made string) workload.Finding {
 	}
 	for i := range max(len(want), len(got)) {
 		if w, g := at(want, i), at(got, i); w != g {
-			f.Detail = fmt.Sprintf("row %d of the answer is %s and should be %s: %s", i+1, g, w, made)
+			f.Detail = fmt.Sprintf("the answer has %s where %s is right: %s", g, w, made)
 			break
 		}
 	}

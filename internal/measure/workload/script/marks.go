@@ -118,7 +118,7 @@ func (w *script) mayChange(s drive.Session, list []statement) error {
 				return w.at(st, err)
 			}
 			if is.there && !is.marked {
-				return w.at(st, fmt.Errorf("%w: %s would change the table %s, which prepare did not make: its comment is not %q; nothing was done", workload.ErrUsage, verb, t.Name, workload.Mark))
+				return w.at(st, fmt.Errorf("%w: %s may change the table %s, which prepare did not make: its comment is not %q; nothing was done", workload.ErrUsage, verb, t.Name, workload.Mark))
 			}
 		}
 	}

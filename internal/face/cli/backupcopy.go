@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/face/render"
+	"github.com/rissodb/risso/internal/store/blob"
+)
+
+type copyFlags struct {
+	from, to string
+	backups  []string
+	threads  int
+	dryRun   bool
+	output   string
+}
+
+func newBackupCopy(s Streams) *cobra.Command {
+	var f copyFlags
+	cmd := &cobra.Command{
+		Use:   "copy --from PLACE --to PLACE",
+		Short: "Copy backups to a second place",
+		Long: `Copies the backups of a place, with what drills found, to another one: only what is missing there,
+as it is, so that no identity is needed. The seal of each object is checked on the way: what is
+damaged does not arrive. A copy that is cut goes on when it is started again, and a backup is seen
+at the other place when it is whole there. Either place serves every command from then on.`,
+		Example: `  risso backup copy --from /backups/db1 --to 's3://backups/db1?region=eu-central-1'
+  risso backup copy --from 's3://backups/db1?region=eu-central-1' --to /rescue --backup newest`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runCopy(cmd.Context(), s, f) },
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.from, "from", "", "place of the backups: "+blob.Forms)
+	fl.StringVar(&f.to, "to", "", "the second place")
+	fl.StringArrayVar(&f.backups, "backup", nil, "only this backup, by its ID; newest for the newest one; may be repeated")
+	fl.IntVar(&f.threads, "threads", 0, "objects on the way at once (default two for each processor, at most 16)")
+	fl.BoolVar(&f.dryRun, "dry-run", false, "say what would be copied, and copy nothing")
+	fl.StringVarP(&f.output, "output", "o", "text", "text or json")
+	return cmd
+}
+
+func runCopy(ctx context.Context, s Streams, f copyFlags) error {
+	switch {
+	case f.to == "":
+		return usageError("say where to: --to PLACE, one of %s", blob.Forms)
+	case f.threads < 0 || f.threads > 256:
+		return usageError("--threads %d: 1 to 256", f.threads)
+	case f.from != "" && placeWords(f.from) == placeWords(f.to):
+		return usageError("--from and --to are one place")
+	}
+	if err := checkOutput(f.output, "text", "json"); err != nil {
+		return err
+	}
+	if err := blob.Check(f.to); err != nil {
+		return err
+	}
+	r, closeFrom, err := fromFlags{from: f.from}.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer closeFrom()
+	to, err := blob.Open(ctx, f.to, blob.Options{})
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	o := repo.CopyOptions{Threads: f.threads, DryRun: f.dryRun}
+	if o.Backups, err = backupIDs(ctx, r, f.backups); err != nil {
+		return repoFailure(ctx, f.from, err)
+	}
+	began := time.Now()
+	progress := newProgress(s.Err)
+	defer progress.end()
+	o.Progress = byteProgress(progress)
+	c, err := r.CopyTo(ctx, repo.On(to), o)
+	progress.end()
+	switch {
+	case ctx.Err() != nil:
+		return failure(exitFailed, "started again it goes on from here", errors.New("interrupted"))
+	case errors.Is(err, repo.ErrOther):
+		return failure(exitFailed, "take an empty place, or one below it", fmt.Errorf("%s: %w", placeWords(f.to), err))
+	case err != nil:
+		return repoFailure(ctx, f.from, err)
+	}
+	seconds := time.Since(began).Seconds()
+	if f.output == "json" {
+		return render.JSON(s.Out, struct {
+			From    string  `json:"from"`
+			To      string  `json:"to"`
+			DryRun  bool    `json:"dry_run"`
+			Seconds float64 `json:"seconds"`
+			*repo.Copied
+		}{placeWords(f.from), placeWords(f.to), f.dryRun, seconds, c})
+	}
+	verb := "Copied"
+	if f.dryRun {
+		verb = "Would copy"
+	}
+	fmt.Fprintf(s.Out, "%s %s, %s of %s, to %s", verb, counted(len(c.Backups), "backup"), counted(int(c.Objects), "object"), render.Bytes(float64(c.Bytes)), placeWords(f.to))
+	if !f.dryRun {
+		fmt.Fprintf(s.Out, " in %s", render.Seconds(seconds))
+	}
+	if len(c.There) > 0 {
+		fmt.Fprintf(s.Out, "; %s there before", wereThere(len(c.There)))
+	}
+	fmt.Fprintln(s.Out)
+	if len(c.Backups) > 0 {
+		fmt.Fprintln(s.Out, strings.Join(c.Backups, "\n"))
+	}
+	return nil
+}
+
+func wereThere(n int) string {
+	if n == 1 {
+		return "1 was"
+	}
+	return fmt.Sprintf("%d were", n)
+}

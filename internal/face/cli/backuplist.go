@@ -1,0 +1,309 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/face/render"
+)
+
+func newBackupList(s Streams) *cobra.Command {
+	var f fromFlags
+	var output string
+	cmd := &cobra.Command{
+		Use:   "list --from PLACE",
+		Short: "The backups of a place",
+		Long: `Lists the backups of a place, the oldest first: of which server and moment, how large, whether a
+drill restored it. It reads a few hundred bytes of each, and needs no identity where backups are
+encrypted. A backup that is being taken, or was killed, is listed as that.`,
+		Example: `  risso backup list --from /backups/db1
+  risso backup list --from 's3://backups/db1?region=eu-central-1' --output json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkOutput(output, "text", "json"); err != nil {
+				return err
+			}
+			r, closePlace, err := f.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer closePlace()
+			if err := listBackups(cmd.Context(), s.Out, r, output); err != nil {
+				return repoFailure(cmd.Context(), f.from, err)
+			}
+			return nil
+		},
+	}
+	f.bind(cmd)
+	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	return cmd
+}
+
+// listed is a backup in the list.
+type listed struct {
+	ID      string       `json:"id"`
+	State   string       `json:"state"` // whole, running, killed, copying, damaged
+	Error   string       `json:"error,omitempty"`
+	Proven  *time.Time   `json:"proven,omitempty"` // when a drill last restored it
+	Drilled bool         `json:"drilled"`
+	Header  *repo.Header `json:"header,omitempty"`
+}
+
+// catalogueOf lists backups with what drills found.
+func catalogueOf(ctx context.Context, r *repo.Repo) ([]listed, error) {
+	entries, err := r.Catalogue(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]listed, len(entries))
+	at := map[string]int{}
+	for i, e := range entries {
+		at[e.ID] = i
+		list[i] = listed{ID: e.ID, State: "whole", Header: &entries[i].Header}
+		switch {
+		case e.Err != nil:
+			list[i].State, list[i].Error, list[i].Header = "damaged", e.Err.Error(), nil
+		case !e.Whole && !e.Lives(time.Now()):
+			list[i].State = "killed"
+		case !e.Whole && e.Header.Kind == repo.Copying:
+			list[i].State = "copying"
+		case !e.Whole:
+			list[i].State = "running"
+		}
+	}
+	if !r.Readable() {
+		return list, nil
+	}
+	return list, r.Proofs(ctx, "", func(p repo.Proof) error {
+		if i, ok := at[p.Backup]; ok {
+			list[i].Drilled = true
+			if p.Passed() {
+				list[i].Proven = &p.Time
+			}
+		}
+		return nil
+	})
+}
+
+func listBackups(ctx context.Context, w io.Writer, r *repo.Repo, output string) error {
+	list, err := catalogueOf(ctx, r)
+	if err != nil {
+		return err
+	}
+	if output == "json" {
+		return render.JSON(w, map[string]any{"repository": r.ID, "encrypted": r.Encrypted(), "backups": list})
+	}
+	if len(list) == 0 {
+		fmt.Fprintln(w, "no backup yet")
+		return nil
+	}
+	t := render.Table{Heads: []string{"backup", "state", "kind", "server", "moment", ">tables", ">rows", ">bytes", ">added", "proven"}}
+	for _, l := range list {
+		row := []string{l.ID, l.State, "-", "-", "-", "-", "-", "-", "-", "-"}
+		if h := l.Header; h != nil {
+			row[2], row[3], row[4] = string(h.Kind), printable(h.Server.Name), shortTime(h.Snapshot)
+			if len(h.Partial) > 0 {
+				row[2] += ", part"
+			}
+			if l.State == "whole" {
+				row[5], row[6], row[7], row[8] = fmt.Sprint(h.Tables), render.Number(float64(h.Rows)), render.Bytes(float64(h.Bytes)), render.Bytes(float64(h.Stored))
+			}
+		}
+		switch {
+		case l.Proven != nil:
+			row[9] = shortTime(*l.Proven)
+		case l.Drilled:
+			row[9] = "failed"
+		case l.State == "whole" && !r.Readable():
+			row[9] = "?"
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	for _, line := range t.Lines(0) {
+		fmt.Fprintln(w, line)
+	}
+	return nil
+}
+
+// printable is a name without what a terminal would act on.
+func printable(s string) string {
+	return strings.Map(func(c rune) rune {
+		if c < ' ' || c == 0x7f {
+			return '�'
+		}
+		return c
+	}, s)
+}
+
+func newBackupShow(s Streams) *cobra.Command {
+	var f fromFlags
+	var output string
+	var tables bool
+	cmd := &cobra.Command{
+		Use:   "show --from PLACE [BACKUP]",
+		Short: "What a backup holds",
+		Long: `Shows what a backup holds, the newest when none is named: server, moment, position, notes, schemas;
+with --tables each table. The whole manifest is read, so a damaged one shows.`,
+		Example: `  risso backup show --from /backups/db1
+  risso backup show --from /backups/db1 20261121T183700Z-1a2b3c --tables`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkOutput(output, "text", "json"); err != nil {
+				return err
+			}
+			id := ""
+			if len(args) == 1 && args[0] != "newest" {
+				id = args[0]
+			}
+			r, closePlace, err := f.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer closePlace()
+			if err := showBackup(cmd.Context(), s.Out, r, id, output, tables); err != nil {
+				return repoFailure(cmd.Context(), f.from, err)
+			}
+			return nil
+		},
+	}
+	f.bind(cmd)
+	cmd.Flags().BoolVar(&tables, "tables", false, "each table, too")
+	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	return cmd
+}
+
+// shownTable is a table as show tells of it.
+type shownTable struct {
+	Schema string   `json:"schema"`
+	Name   string   `json:"name"`
+	Engine string   `json:"engine"`
+	Key    []string `json:"key,omitempty"`
+	Rows   int64    `json:"rows"`
+	Bytes  int64    `json:"bytes"`
+	Chunks int      `json:"chunks"`
+}
+
+// shownSchema sums the tables of a schema.
+type shownSchema struct {
+	Name   string `json:"name"`
+	Tables int64  `json:"tables"`
+	Rows   int64  `json:"rows"`
+	Bytes  int64  `json:"bytes"`
+}
+
+func showBackup(ctx context.Context, w io.Writer, r *repo.Repo, id, output string, tables bool) error {
+	m, err := r.Manifest(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	var schemas []*shownSchema
+	byName := map[string]*shownSchema{}
+	schema := func(name string) *shownSchema {
+		if byName[name] == nil {
+			byName[name] = &shownSchema{Name: name}
+			schemas = append(schemas, byName[name])
+		}
+		return byName[name]
+	}
+	objects := map[string]int64{}
+	if output == "text" {
+		showHeader(w, m.Header)
+	} else if _, err := fmt.Fprint(w, "{\"tables\":["); err != nil {
+		return err
+	}
+	first := true
+	err = m.Each(func(l repo.Line) error {
+		switch {
+		case l.Schema != nil:
+			schema(l.Schema.Name)
+		case l.Object != nil:
+			objects[string(l.Object.Kind)]++
+		case l.Table != nil:
+			t := l.Table
+			s := schema(t.Schema)
+			s.Tables++
+			s.Rows += t.Rows
+			s.Bytes += t.Bytes
+			return showTable(w, shownTable{t.Schema, t.Name, t.Engine, t.Key, t.Rows, t.Bytes, len(t.Chunks)}, output, tables, &first)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if output == "json" {
+		return endJSON(w, m.Header, schemas, objects)
+	}
+	if len(schemas) > 0 {
+		t := render.Table{Heads: []string{"schema", ">tables", ">rows", ">bytes"}}
+		for _, s := range schemas {
+			t.Rows = append(t.Rows, []string{printable(s.Name), fmt.Sprint(s.Tables), render.Number(float64(s.Rows)), render.Bytes(float64(s.Bytes))})
+		}
+		fmt.Fprintln(w)
+		for _, line := range t.Lines(0) {
+			fmt.Fprintln(w, line)
+		}
+	}
+	return nil
+}
+
+// showTable writes a table as it comes: there may be 650,000.
+func showTable(w io.Writer, t shownTable, output string, tables bool, first *bool) (err error) {
+	if output == "json" {
+		b, err := json.Marshal(t)
+		if err != nil {
+			return err
+		}
+		if !*first {
+			b = append([]byte(","), b...)
+		}
+		*first = false
+		_, err = w.Write(b)
+		return err
+	}
+	if tables {
+		_, err = fmt.Fprintf(w, "  %s.%s  %s, %s rows, %s in %s\n", printable(t.Schema), printable(t.Name), t.Engine, render.Number(float64(t.Rows)), render.Bytes(float64(t.Bytes)), counted(t.Chunks, "chunk"))
+	}
+	return err
+}
+
+// endJSON ends the object that the tables began.
+func endJSON(w io.Writer, h repo.Header, schemas []*shownSchema, objects map[string]int64) error {
+	b, err := json.Marshal(struct {
+		Header  repo.Header      `json:"header"`
+		Schemas []*shownSchema   `json:"schemas"`
+		Objects map[string]int64 `json:"objects"`
+	}{h, schemas, objects})
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "],%s\n", b[1:])
+	return err
+}
+
+func showHeader(w io.Writer, h repo.Header) {
+	fmt.Fprintf(w, "Backup   %s, %s, by %s\n", h.ID, h.Kind, printable(h.Tool))
+	fmt.Fprintf(w, "Server   %s, %s %s\n", printable(h.Server.Name), h.Server.Flavour, h.Server.Version)
+	fmt.Fprintf(w, "Moment   %s UTC; taken from %s to %s\n", h.Snapshot.UTC().Format("2006-01-02 15:04:05.000"), h.Began.UTC().Format("15:04:05"), h.Ended.UTC().Format("15:04:05"))
+	if h.Parent != "" {
+		fmt.Fprintf(w, "After    %s\n", h.Parent)
+	}
+	if len(h.Partial) > 0 {
+		fmt.Fprintf(w, "Only     %s\n", printable(strings.Join(h.Partial, ", ")))
+	}
+	fmt.Fprintf(w, "Holds    %d schemas, %d tables, %d other objects; %s rows, %s; added %s\n", h.Schemas, h.Tables, h.Objects, render.Number(float64(h.Rows)), render.Bytes(float64(h.Bytes)), render.Bytes(float64(h.Stored)))
+	for _, line := range positionWords(h.Position) {
+		fmt.Fprintf(w, "Position %s\n", line)
+	}
+	for _, n := range h.Notes {
+		fmt.Fprintf(w, "Note     %s\n", printable(n))
+	}
+}

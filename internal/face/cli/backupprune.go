@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/face/render"
+)
+
+type pruneFlags struct {
+	fromFlags
+	keep   repo.Retention
+	within string
+	remove []string
+	dryRun bool
+	output string
+}
+
+func newBackupPrune(s Streams) *cobra.Command {
+	var f pruneFlags
+	cmd := &cobra.Command{
+		Use:   "prune --from PLACE --keep-daily 7 --keep-weekly 4 --keep-monthly 12",
+		Short: "Remove backups by rule, and what no backup needs any more",
+		Long: `Says of each backup whether it stays, and why; then removes the others, and all objects that no
+backup needs any more. --dry-run only says. Rules hold for each server, and for logical and physical
+backups, by themselves. --keep-daily 7 keeps the last backup of each of the last 7 days on which
+there was one (days of this host's time zone; weeks begin on Monday).
+
+Whatever the rules say there stay: the newest backup, the newest that a drill has proven, what
+another backup builds on, and what cannot be read. Without a rule all backups stay, and only what
+killed backups left is removed.
+
+It may run beside a backup: objects are then removed the next time. No identity is needed.`,
+		Example: `  risso backup prune --from /backups/db1 --keep-daily 7 --keep-weekly 4 --keep-monthly 12 --dry-run
+  risso backup prune --from 's3://backups/db1?region=eu-central-1' --keep-within 14d --keep-last 3
+  risso backup prune --from /backups/db1 --remove 20261121T183700Z-1a2b3c`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runPrune(cmd.Context(), s, f) },
+	}
+	fl := cmd.Flags()
+	f.fromFlags.bind(cmd)
+	fl.IntVar(&f.keep.Last, "keep-last", 0, "the newest so many")
+	fl.StringVar(&f.within, "keep-within", "", "all that are at most so much older than the newest: 36h, 14d, 8w")
+	fl.IntVar(&f.keep.Daily, "keep-daily", 0, "the last one of each of so many days")
+	fl.IntVar(&f.keep.Weekly, "keep-weekly", 0, "of each of so many weeks")
+	fl.IntVar(&f.keep.Monthly, "keep-monthly", 0, "of each of so many months")
+	fl.IntVar(&f.keep.Yearly, "keep-yearly", 0, "of each of so many years")
+	fl.StringArrayVar(&f.remove, "remove", nil, "remove this backup, by its ID, instead of following rules; may be repeated")
+	fl.BoolVar(&f.dryRun, "dry-run", false, "say what would be removed, and remove nothing")
+	fl.StringVarP(&f.output, "output", "o", "text", "text or json")
+	return cmd
+}
+
+// options reads the flags.
+func (f pruneFlags) options() (repo.PruneOptions, error) {
+	o := repo.PruneOptions{Retention: f.keep, Zone: time.Local, Remove: f.remove, DryRun: f.dryRun}
+	if err := checkOutput(f.output, "text", "json"); err != nil {
+		return o, err
+	}
+	for _, n := range []int{f.keep.Last, f.keep.Daily, f.keep.Weekly, f.keep.Monthly, f.keep.Yearly} {
+		if n < 0 {
+			return o, usageError("how many backups are kept cannot be %d", n)
+		}
+	}
+	if f.within != "" {
+		d, err := longDuration(f.within)
+		if err != nil {
+			return o, usageError("--keep-within %s: such as 36h, 14d or 8w", f.within)
+		}
+		o.Retention.Within = d
+	}
+	if len(o.Remove) > 0 && !o.Retention.Empty() {
+		return o, usageError("--remove names what goes, --keep-… what stays: one of them")
+	}
+	return o, nil
+}
+
+// longDuration reads a duration that may be in days (d) or weeks (w).
+func longDuration(s string) (time.Duration, error) {
+	for suffix, unit := range map[string]time.Duration{"d": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
+		if number, ok := strings.CutSuffix(s, suffix); ok {
+			var n int
+			if _, err := fmt.Sscanf(number+" ", "%d ", &n); err != nil || n <= 0 || n > 100000 || fmt.Sprint(n) != number {
+				return 0, fmt.Errorf("not a duration: %q", s)
+			}
+			return time.Duration(n) * unit, nil
+		}
+	}
+	d, err := time.ParseDuration(s)
+	if err == nil && d <= 0 {
+		err = fmt.Errorf("not a duration: %q", s)
+	}
+	return d, err
+}
+
+func runPrune(ctx context.Context, s Streams, f pruneFlags) error {
+	o, err := f.options()
+	if err != nil {
+		return err
+	}
+	r, closePlace, err := f.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer closePlace()
+	progress := newProgress(s.Err)
+	defer progress.end()
+	o.Progress = func(n int64) {
+		progress.show(func(elapsed float64) string {
+			return fmt.Sprintf("%d objects removed, %s/s", n, render.Number(float64(n)/elapsed))
+		})
+	}
+	p, err := r.Prune(ctx, o)
+	progress.end()
+	if err != nil {
+		return repoFailure(ctx, f.from, err)
+	}
+	if f.output == "json" {
+		return render.JSON(s.Out, struct {
+			From   string `json:"from"`
+			DryRun bool   `json:"dry_run"`
+			*repo.Pruned
+		}{placeWords(f.from), f.dryRun, p})
+	}
+	pruneText(s.Out, p, f.dryRun)
+	return nil
+}
+
+func pruneText(w io.Writer, p *repo.Pruned, dry bool) {
+	for _, d := range p.Decisions {
+		word := "keep  "
+		if !d.Keep {
+			word = "remove"
+		}
+		fmt.Fprintf(w, "%s  %s  %s\n", word, d.ID, strings.Join(d.Reasons, "; "))
+	}
+	verb := "Removed"
+	if dry {
+		verb = "Would remove"
+	}
+	fmt.Fprintf(w, "%s %s of %d", verb, counted(len(p.Removed), "backup"), len(p.Decisions))
+	if len(p.Running) > 0 {
+		fmt.Fprintf(w, "; their objects another time, for %s is at work", strings.Join(p.Running, ", "))
+	} else {
+		fmt.Fprintf(w, ", %s of %s", counted(int(p.Objects), "object"), render.Bytes(float64(p.Bytes)))
+	}
+	if p.Leftovers > 0 {
+		fmt.Fprintf(w, ", %s", counted(int(p.Leftovers), "interrupted upload"))
+	}
+	fmt.Fprintln(w)
+	if len(p.Dead) > 0 {
+		fmt.Fprintf(w, "Killed before they were whole: %s\n", strings.Join(p.Dead, ", "))
+	}
+}

@@ -1,0 +1,490 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rissodb/risso/internal/data/binlog"
+	"github.com/rissodb/risso/internal/data/binlog/event"
+	"github.com/rissodb/risso/internal/data/binlog/mirror"
+	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/face/render"
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/store/blob"
+)
+
+func newBinlog(s Streams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "binlog",
+		Short: "Binary logs: mirror them, find the bad statement, undo it, roll forward",
+		Long: `Binary logs of MySQL and MariaDB: mirroredLogs as they are written, searched for a mistake,
+turned into the statements that undo it, or applied to a server up to just before it.
+
+` + exitCodesHelp,
+		Example: `  risso binlog follow --dsn 'risso@tcp(db1)/' --to /backups/db1
+  risso binlog search --from /backups/db1 --table shop.orders --kind delete --rows-over 1000
+  risso binlog undo --dsn 'risso@tcp(db1)/' --gtid 0-1-4711
+  risso binlog apply --from /backups/db1 --after 0-1-4000 --before 0-1-4711 --into 'root@tcp(spare)/'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newBinlogFollow(s), newBinlogList(s), newBinlogSearch(s), newBinlogUndo(s), newBinlogApply(s), newBinlogPurge(s))
+	return cmd
+}
+
+// logFlags say which binary logs are read: files, a mirror, or a live server's.
+type logFlags struct {
+	serverFlags
+	from, dir, series string
+}
+
+func (f *logFlags) bind(cmd *cobra.Command) {
+	f.serverFlags.bind(cmd, "the server whose logs are read")
+	fl := cmd.Flags()
+	fl.StringVar(&f.from, "from", "", "a place with mirroredLogs logs: "+blob.Forms)
+	fl.StringVar(&f.dir, "dir", "", "where the mirror writes the log that is not finished (default: the place if it is a folder)")
+	fl.StringVar(&f.series, "series", "", "with --from: which series of logs, as risso binlog list calls it, or how that begins")
+}
+
+// files gives the logs. close ends what is open.
+func (f logFlags) files(ctx context.Context, args []string) (list []binlog.File, closeIt func(), err error) {
+	closeIt = func() {}
+	given := 0
+	for _, set := range []bool{len(args) > 0, f.from != "", f.dsn != "" && len(args) == 0 && f.from == ""} {
+		if set {
+			given++
+		}
+	}
+	switch {
+	case given == 0:
+		return nil, closeIt, &exitError{code: exitUsage, err: errors.New("no binary logs to read"), hint: "name files, --from a place with mirroredLogs logs, or --dsn of a live server"}
+	case given > 1:
+		return nil, closeIt, usageError("files and --from contradict each other")
+	case len(args) > 0:
+		list, err = binlog.FromPaths(args)
+		return list, closeIt, err
+	case f.from != "":
+		place, closePlace, err := openPlace(ctx, f.from)
+		if err != nil {
+			return nil, closeIt, err
+		}
+		series, err := f.pick(ctx, place)
+		if err != nil {
+			closePlace()
+			return nil, closeIt, err
+		}
+		return series.Files(place, f.localDir()), closePlace, nil
+	}
+	t, err := f.target()
+	if err != nil {
+		return nil, closeIt, err
+	}
+	list, err = binlog.FromServer(ctx, t)
+	return list, closeIt, withHint(err)
+}
+
+// pick finds the series that is meant.
+func (f logFlags) pick(ctx context.Context, place repo.Store) (mirror.Series, error) {
+	list, err := mirror.List(ctx, place, f.localDir())
+	if err != nil {
+		return mirror.Series{}, err
+	}
+	var fit []mirror.Series
+	var keys []string
+	for _, s := range list {
+		keys = append(keys, s.Key)
+		if s.Key == f.series {
+			return s, nil
+		}
+		if strings.HasPrefix(s.Key, f.series) {
+			fit = append(fit, s)
+		}
+	}
+	switch {
+	case len(list) == 0:
+		return mirror.Series{}, fmt.Errorf("no mirrored logs in %s", placeWords(f.from))
+	case len(fit) == 1:
+		return fit[0], nil
+	}
+	return mirror.Series{}, &exitError{code: exitUsage, err: fmt.Errorf("%d series of logs fit: %s", len(fit), strings.Join(keys, ", ")), hint: "say which one with --series"}
+}
+
+// localDir is where the log is that is not finished.
+func (f logFlags) localDir() string { return mirrorDir(f.dir, f.from) }
+
+// mirrorDir is the folder of logs that are being written: what was said, or the place itself, or one of Risso's own.
+func mirrorDir(dir, place string) string {
+	if dir != "" {
+		return dir
+	}
+	if rest, ok := strings.CutPrefix(place, "file://"); ok {
+		place = rest
+	}
+	if !strings.Contains(place, "://") {
+		return place
+	}
+	home := os.Getenv("XDG_STATE_HOME")
+	if home == "" {
+		user, err := os.UserHomeDir()
+		if err != nil {
+			user = "."
+		}
+		home = filepath.Join(user, ".local", "state")
+	}
+	clean := strings.Map(func(r rune) rune {
+		if strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.", r) {
+			return r
+		}
+		return '_'
+	}, placeWords(place))
+	return filepath.Join(home, "risso", "mirror", clean)
+}
+
+// openPlace opens a place for mirroredLogs logs.
+func openPlace(ctx context.Context, place string) (repo.Store, func(), error) {
+	if err := blob.Check(place); err != nil {
+		return nil, nil, err
+	}
+	store, err := blob.Open(ctx, place, blob.Options{})
+	if err != nil {
+		return nil, nil, err
+	}
+	return repo.On(store), func() { store.Close() }, nil
+}
+
+// withHint gives an error of a server with what mends it.
+func withHint(err error) error {
+	var e *mysql.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &e) && mysql.ClassOf(err) == mysql.ClassPrivilege:
+		return failure(exitFailed, "the account needs REPLICATION SLAVE and REPLICATION CLIENT (MariaDB: BINLOG MONITOR)", err)
+	case errors.As(err, &e):
+		return failure(exitFailed, e.Hint, err)
+	case errors.Is(err, event.ErrNotBinlog):
+		return failure(exitFailed, "name the files as in SHOW BINARY LOGS, without the .index file", err)
+	}
+	return err
+}
+
+// ended makes an interrupted command say so.
+func ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return &exitError{code: exitInterrupted, err: errors.New("interrupted")}
+	}
+	return withHint(err)
+}
+
+// tableFlags say which tables are meant.
+type tableFlags struct{ schemas, tables []string }
+
+func (f *tableFlags) bind(cmd *cobra.Command, what string) {
+	fl := cmd.Flags()
+	fl.StringArrayVar(&f.schemas, "schema", nil, what+" of this schema; patterns with * allowed; may be repeated")
+	fl.StringArrayVar(&f.tables, "table", nil, what+" of this table, schema.table; patterns with * allowed; may be repeated")
+}
+
+// filter gives nil where nothing was said.
+func (f tableFlags) filter() (binlog.TableFilter, error) {
+	if len(f.schemas)+len(f.tables) == 0 {
+		return nil, nil
+	}
+	for _, t := range f.tables {
+		if !strings.Contains(t, ".") {
+			return nil, usageError("--table %q: write it as schema.table", t)
+		}
+	}
+	return func(schema, table string) bool {
+		for _, p := range f.schemas {
+			if like(p, schema) {
+				return true
+			}
+		}
+		for _, p := range f.tables {
+			if like(p, schema+"."+table) {
+				return true
+			}
+		}
+		return false
+	}, nil
+}
+
+// like matches a pattern in which * stands for any text.
+func like(pattern, name string) bool {
+	head, rest, star := strings.Cut(pattern, "*")
+	if !star {
+		return pattern == name
+	}
+	name, ok := strings.CutPrefix(name, head)
+	if !ok {
+		return false
+	}
+	for i := 0; i <= len(name); i++ {
+		if like(rest, name[i:]) {
+			return true
+		}
+	}
+	return false
+}
+
+// parsePlace reads FILE:POSITION.
+func parsePlace(s string) (file string, pos int64, err error) {
+	i := strings.LastIndexByte(s, ':')
+	if i > 0 {
+		if pos, err = strconv.ParseInt(s[i+1:], 10, 64); err == nil && pos >= 4 {
+			return s[:i], pos, nil
+		}
+	}
+	return "", 0, fmt.Errorf("%q: write it as FILE:POSITION, such as binlog.000017:4711", s)
+}
+
+// rollProgress shows how far the reading of logs is.
+func rollProgress(p *progress) func(binlog.Progress) {
+	return func(b binlog.Progress) { p.set(b.Bytes, b.Total) }
+}
+
+func newBinlogList(s Streams) *cobra.Command {
+	var f logFlags
+	var output string
+	var verify bool
+	cmd := &cobra.Command{
+		Use:   "list [FILE…] [--from PLACE | --dsn DSN]",
+		Short: "List binary logs: times, GTIDs, sizes, gaps",
+		Long: `Lists binary logs with their first and last times, GTIDs and sizes, and the gaps between
+them. Files and logs of a live server are read for that; of mirroredLogs logs the index tells,
+and --verify reads them and compares.
+
+` + exitCodesHelp,
+		Example: `  risso binlog list --from /backups/db1
+  risso binlog list --from /backups/db1 --verify
+  risso binlog list /var/lib/mysql/binlog.0000*`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runBinlogList(cmd.Context(), s, f, output, verify, args)
+		},
+	}
+	f.bind(cmd)
+	fl := cmd.Flags()
+	fl.BoolVar(&verify, "verify", false, "read every mirroredLogs log and compare it with its index")
+	fl.StringVarP(&output, "output", "o", "text", "text or json")
+	return cmd
+}
+
+// listedLogs is a series as it is shown.
+type listedLogs struct {
+	Series string       `json:"series,omitempty"`
+	Logs   []mirror.Log `json:"logs"`
+	Gaps   []string     `json:"gaps"`
+}
+
+func runBinlogList(ctx context.Context, s Streams, f logFlags, output string, verify bool, args []string) error {
+	if err := checkOutput(output, "text", "json"); err != nil {
+		return err
+	}
+	if verify && f.from == "" {
+		return usageError("--verify is for mirrored logs: say --from PLACE")
+	}
+	var out []listedLogs
+	p := newProgress(s.Err)
+	defer p.end()
+	if f.from != "" && len(args) == 0 {
+		place, closeIt, err := openPlace(ctx, f.from)
+		if err != nil {
+			return err
+		}
+		defer closeIt()
+		list, err := mirror.List(ctx, place, f.localDir())
+		if err != nil {
+			return ended(ctx, err)
+		}
+		for _, series := range list {
+			if !strings.HasPrefix(series.Key, f.series) {
+				continue
+			}
+			if verify {
+				if err := verifySeries(ctx, place, series, p); err != nil {
+					return ended(ctx, err)
+				}
+			}
+			out = append(out, listedLogs{series.Key, series.Logs, series.Gaps()})
+		}
+		if len(out) == 0 {
+			return fmt.Errorf("no mirrored logs in %s", placeWords(f.from))
+		}
+	} else {
+		files, closeIt, err := f.files(ctx, args)
+		if err != nil {
+			return err
+		}
+		defer closeIt()
+		var l listedLogs
+		for _, file := range files {
+			x, err := scanFile(ctx, file)
+			if err != nil && !errors.Is(err, event.ErrTorn) {
+				return ended(ctx, err)
+			}
+			if err != nil {
+				fmt.Fprintf(s.Err, "risso: %v\n", err)
+			}
+			l.Logs = append(l.Logs, mirror.Log{Index: x})
+		}
+		l.Gaps = mirror.Series{Logs: l.Logs}.Gaps()
+		out = append(out, l)
+	}
+	p.end()
+	if output == "json" {
+		return render.JSON(s.Out, out)
+	}
+	for _, l := range out {
+		listText(s, l, verify)
+	}
+	return nil
+}
+
+func scanFile(ctx context.Context, file binlog.File) (binlog.Index, error) {
+	in, err := file.Open(ctx)
+	if err != nil {
+		return binlog.Index{}, err
+	}
+	defer in.Close()
+	return binlog.Scan(ctx, file.Name, in)
+}
+
+func verifySeries(ctx context.Context, place repo.Store, series mirror.Series, p *progress) error {
+	var total, done int64
+	for _, l := range series.Logs {
+		total += l.Size
+	}
+	for _, l := range series.Logs {
+		if l.Finished {
+			if err := mirror.Verify(ctx, place, series.Key, l); err != nil {
+				return fmt.Errorf("%s is damaged: %w", l.Name, err)
+			}
+		}
+		done += l.Size
+		p.set(done, total)
+	}
+	return nil
+}
+
+func listText(s Streams, l listedLogs, verified bool) {
+	if l.Series != "" {
+		fmt.Fprintf(s.Out, "%s\n", l.Series)
+	}
+	t := render.Table{Heads: []string{"log", ">size", ">stored", "first", "last", ">transactions", "GTIDs until its end"}}
+	for _, x := range l.Logs {
+		stored := "being written"
+		if x.Stored > 0 {
+			stored = render.Bytes(float64(x.Stored))
+		} else if x.Finished || l.Series == "" {
+			stored = "-"
+		}
+		t.Rows = append(t.Rows, []string{x.Name, render.Bytes(float64(x.Size)), stored, clock(x.First), clock(x.Last), strconv.FormatInt(x.Transactions, 10), x.After.String()})
+	}
+	for _, line := range t.Lines(widthOf(s.Out)) {
+		fmt.Fprintln(s.Out, line)
+	}
+	for _, g := range l.Gaps {
+		fmt.Fprintf(s.Out, "GAP: transactions are missing %s\n", g)
+	}
+	if verified {
+		fmt.Fprintln(s.Out, "every finished log reads as its index says")
+	}
+}
+
+func clock(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.UTC().Format("2006-01-02 15:04:05Z")
+}
+
+func newBinlogPurge(s Streams) *cobra.Command {
+	var f logFlags
+	var keep, output string
+	var dryRun bool
+	cmd := &cobra.Command{
+		Use:   "purge --from PLACE --keep DURATION",
+		Short: "Remove mirroredLogs logs that are older than is wanted",
+		Long: `Removes finished logs from a mirror, the oldest first and without leaving a hole, when their
+last event is older than --keep. The newest log of a series always stays. No backup from
+before a removed log can be rolled forward any more: keep logs as long as backups.
+
+` + exitCodesHelp,
+		Example: `  risso binlog purge --from /backups/db1 --keep 14d --dry-run`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkOutput(output, "text", "json"); err != nil {
+				return err
+			}
+			age, err := days(keep)
+			if err != nil || f.from == "" {
+				return usageError("say --from PLACE and --keep, such as 14d: %w", errors.Join(err))
+			}
+			return runBinlogPurge(cmd.Context(), s, f, age, dryRun, output)
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.from, "from", "", "a place with mirroredLogs logs: "+blob.Forms)
+	fl.StringVar(&f.dir, "dir", "", "where the mirror writes the log that is not finished (default: the place if it is a folder)")
+	fl.StringVar(&keep, "keep", "", "how old a log's last event may be: 14d, 36h")
+	fl.BoolVar(&dryRun, "dry-run", false, "show what would go, and why")
+	fl.StringVarP(&output, "output", "o", "text", "text or json")
+	return cmd
+}
+
+// days reads a duration that may be in days.
+func days(s string) (time.Duration, error) {
+	if n, ok := strings.CutSuffix(s, "d"); ok {
+		if v, err := strconv.ParseFloat(n, 64); err == nil && v > 0 && v < 1e5 {
+			return time.Duration(v * 24 * float64(time.Hour)), nil
+		}
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil || d <= 0 {
+		return 0, fmt.Errorf("%q is no duration: 14d, 36h", s)
+	}
+	return d, nil
+}
+
+func runBinlogPurge(ctx context.Context, s Streams, f logFlags, keep time.Duration, dryRun bool, output string) error {
+	place, closeIt, err := openPlace(ctx, f.from)
+	if err != nil {
+		return err
+	}
+	defer closeIt()
+	list, err := mirror.List(ctx, place, f.localDir())
+	if err != nil {
+		return ended(ctx, err)
+	}
+	gone := mirror.Expired(list, keep, time.Now())
+	if !dryRun {
+		for _, d := range gone {
+			if err := mirror.Remove(ctx, place, f.localDir(), d); err != nil {
+				return ended(ctx, err)
+			}
+		}
+	}
+	if output == "json" {
+		return render.JSON(s.Out, struct {
+			DryRun bool              `json:"dry_run"`
+			Logs   []mirror.Decision `json:"logs"`
+		}{dryRun, gone})
+	}
+	verb := map[bool]string{true: "would remove", false: "removed"}[dryRun]
+	for _, d := range gone {
+		fmt.Fprintf(s.Out, "%s %s/%s (%s): %s\n", verb, d.Key, d.Name, render.Bytes(float64(d.Stored)), d.Reason)
+	}
+	if len(gone) == 0 {
+		fmt.Fprintln(s.Out, "no log is old enough to go")
+	}
+	return nil
+}

@@ -1,0 +1,193 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rissodb/risso/internal/data/binlog"
+	"github.com/rissodb/risso/internal/face/render"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+type applyFlags struct {
+	logFlags
+	tableFlags
+	into, after, start                    string
+	toTime, toGTID, before, toPlace, zone string
+	skip                                  []string
+	keep, dryRun                          bool
+	pending, output                       string
+}
+
+func newBinlogApply(s Streams) *cobra.Command {
+	var f applyFlags
+	cmd := &cobra.Command{
+		Use:   "apply [FILE…] [--from PLACE | --dsn DSN] --into DSN --after GTIDS",
+		Short: "Roll a server forward from binary logs, to just before a mistake",
+		Long: `Applies transactions from binary logs to a server: from the position that it has (that of the
+backup it was restored from) to a time, to a GTID, or to just before one. Before anything is
+changed the logs are read once: when they do not reach back to the position, have a hole, or
+lack the transaction to stop at, nothing is done.
+
+Each transaction is applied once, also when this was killed in between: call it again with the
+same position. Without --keep-gtids a table in the schema risso_roll_forward notes how far it is,
+and goes at the end; with it the server's own GTIDs tell.
+
+Times: transactions from --to-time on are left out. Logs of MariaDB and of MySQL before 8.0 tell
+whole seconds.
+
+` + exitCodesHelp,
+		Example: `  risso binlog apply --from /backups/db1 --after 0-1-4000 --before 0-1-4711 --into 'root@tcp(spare)/'
+  risso binlog apply --from /backups/db1 --start binlog.000017:1234 --to-time '2026-03-01 14:02' --into 'root@tcp(spare)/' --dry-run
+  risso binlog apply binlog.0000* --after "$GTIDS" --skip 3e11fa47-71ca-11e1-9e33-c80aa9429562:23 --keep-gtids --into 'root@tcp(spare)/'`,
+		RunE: func(cmd *cobra.Command, args []string) error { return runBinlogApply(cmd.Context(), s, f, args) },
+	}
+	f.logFlags.bind(cmd)
+	f.tableFlags.bind(cmd, "only changes")
+	fl := cmd.Flags()
+	fl.StringVar(&f.into, "into", "", "the server to change, as --dsn")
+	fl.StringVar(&f.after, "after", "", "GTIDs that the server has: gtid_executed, of MariaDB gtid_binlog_pos, of the backup")
+	fl.StringVar(&f.start, "start", "", "or the place in the logs that belongs to the backup: FILE:POSITION")
+	fl.StringVar(&f.toTime, "to-time", "", "end before the first transaction committed then or later: a time, or how long ago")
+	fl.StringVar(&f.zone, "timezone", "UTC", "zone of times written without one: UTC, Local, Europe/Berlin")
+	fl.StringVar(&f.toGTID, "to-gtid", "", "end with this transaction")
+	fl.StringVar(&f.before, "before", "", "end just before this transaction")
+	fl.StringVar(&f.toPlace, "to-place", "", "end before what begins at FILE:POSITION")
+	fl.StringArrayVar(&f.skip, "skip", nil, "leave out this transaction, by GTID; may be repeated")
+	fl.BoolVar(&f.keep, "keep-gtids", false, "transactions keep their GTIDs")
+	fl.StringVar(&f.pending, "pending", "", "after a kill during a statement of which nobody knows whether it was done: done or again")
+	fl.BoolVar(&f.dryRun, "dry-run", false, "show what would be applied, and change nothing")
+	fl.StringVarP(&f.output, "output", "o", "text", "text or json")
+	cmd.MarkFlagsMutuallyExclusive("to-time", "to-gtid", "before", "to-place")
+	cmd.MarkFlagsMutuallyExclusive("after", "start")
+	return cmd
+}
+
+// options reads the flags.
+func (f applyFlags) options() (o binlog.RollOptions, err error) {
+	o = binlog.RollOptions{Keep: f.keep, Plan: f.dryRun, Again: binlog.PendingPolicy(f.pending)}
+	if err := checkOutput(f.output, "text", "json"); err != nil {
+		return o, err
+	}
+	switch {
+	case f.into == "" && !f.dryRun:
+		return o, &exitError{code: exitUsage, err: errors.New("no server to apply to"), hint: "give --into DSN, or --dry-run"}
+	case f.after == "" && f.start == "":
+		return o, &exitError{code: exitUsage, err: errors.New("where to begin was not said"), hint: "give --after the GTIDs of the backup, or --start FILE:POSITION"}
+	case f.pending != "" && f.pending != string(binlog.PendingDone) && f.pending != string(binlog.PendingAgain):
+		return o, usageError("--pending %q: done or again", f.pending)
+	}
+	if f.into != "" {
+		if o.Into, err = (serverFlags{dsn: f.into, configFile: f.configFile, defaultsFile: f.defaultsFile}).target(); err != nil {
+			return o, err
+		}
+	}
+	if _, err := mysql.ParseGTIDSet(f.after); err != nil {
+		return o, usageError("--after: %w", err)
+	}
+	o.From.GTIDSet = f.after
+	if f.start != "" {
+		if o.From.File, o.From.Offset, err = parsePlace(f.start); err != nil {
+			return o, usageError("--start %w", err)
+		}
+	}
+	for _, text := range f.skip {
+		g, err := mysql.ParseGTID(text)
+		if err != nil {
+			return o, usageError("--skip: %w", err)
+		}
+		o.Skip = append(o.Skip, g)
+	}
+	if o.Only, err = f.filter(); err != nil {
+		return o, err
+	}
+	o.Stop, err = f.stop()
+	return o, err
+}
+
+func (f applyFlags) stop() (s binlog.Stop, err error) {
+	switch {
+	case f.toTime != "":
+		zone, err := time.LoadLocation(f.zone)
+		if err != nil {
+			return s, usageError("--timezone %q: no such zone on this machine", f.zone)
+		}
+		if s.Time, err = moment(f.toTime, time.Now(), zone); err != nil {
+			return s, usageError("--to-time %w", err)
+		}
+	case f.toGTID != "":
+		s.GTID, err = mysql.ParseGTID(f.toGTID)
+	case f.before != "":
+		s.Before = true
+		s.GTID, err = mysql.ParseGTID(f.before)
+	case f.toPlace != "":
+		s.File, s.Pos, err = parsePlace(f.toPlace)
+	}
+	if err != nil {
+		return s, usageError("where to end: %w", err)
+	}
+	return s, nil
+}
+
+func runBinlogApply(ctx context.Context, s Streams, f applyFlags, args []string) error {
+	o, err := f.options()
+	if err != nil {
+		return err
+	}
+	files, closeIt, err := f.files(ctx, args)
+	if err != nil {
+		return err
+	}
+	defer closeIt()
+	o.Files = files
+	p := newProgress(s.Err)
+	defer p.end()
+	o.Tell = rollProgress(p)
+	res, err := binlog.Roll(ctx, o)
+	p.end()
+	switch {
+	case ctx.Err() != nil && !f.dryRun:
+		return &exitError{code: exitInterrupted, hint: "what was applied stays; call it again with the same position to go on", err: errors.New("interrupted")}
+	case errors.Is(err, binlog.ErrPending):
+		return failure(exitFailed, "then call it again with --pending done or --pending again", err)
+	case err != nil:
+		return ended(ctx, err)
+	}
+	if f.output == "json" {
+		return render.JSON(s.Out, res)
+	}
+	rolledText(s.Out, res)
+	return nil
+}
+
+func rolledText(w io.Writer, r binlog.RollResult) {
+	verb := "applied"
+	if r.Planned {
+		verb = "would apply"
+	}
+	fmt.Fprintf(w, "%s %d transactions", verb, r.Transactions)
+	if !r.LastGTID.IsZero() {
+		fmt.Fprintf(w, ", the last %s", r.LastGTID)
+	}
+	if !r.LastTime.IsZero() {
+		fmt.Fprintf(w, " of %s", clock(r.LastTime))
+	}
+	fmt.Fprintf(w, "\nended %s\n", r.Stopped)
+	if r.Next.File != "" {
+		fmt.Fprintf(w, "what comes next begins at %s\n", r.Next)
+	}
+	if r.Had > 0 || r.LeftOut > 0 {
+		fmt.Fprintf(w, "%d were there already, %d were left out\n", r.Had, r.LeftOut)
+	}
+	for _, x := range r.Prepared {
+		fmt.Fprintf(w, "prepared, and waiting for its end unless that came too: XA %s\n", x)
+	}
+	for _, n := range r.Notes {
+		fmt.Fprintln(w, "note:", n)
+	}
+}

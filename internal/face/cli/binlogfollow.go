@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rissodb/risso/internal/data/binlog/mirror"
+	"github.com/rissodb/risso/internal/face/render"
+	"github.com/rissodb/risso/internal/store/blob"
+)
+
+type followFlags struct {
+	serverFlags
+	to, dir, keep, output string
+	semiSync, once, plain bool
+}
+
+func newBinlogFollow(s Streams) *cobra.Command {
+	var f followFlags
+	cmd := &cobra.Command{
+		Use:   "follow --dsn DSN --to PLACE",
+		Short: "Mirror binary logs as they are written",
+		Long: `Mirrors a server's binary logs as they are written, by the replication protocol, until Ctrl-C.
+The bytes are the server's own. What is there is never written again: after any cut it goes on
+where it was, and a failover or RESET begins a new series. A log that the server has finished is
+verified, compressed and stored in the place, with an index. An account needs REPLICATION SLAVE
+and REPLICATION CLIENT (MariaDB: BINLOG MONITOR).
+
+With --semi-sync the server counts on the mirror: it is told of a transaction when that is on
+disk here (rpl_semi_sync_source_enabled, or rpl_semi_sync_master_enabled, has to be on).
+
+` + exitCodesHelp,
+		Example: `  risso binlog follow --dsn 'repl:secret@tcp(db1:3306)/' --to /backups/db1
+  risso binlog follow --dsn 'repl@tcp(db1)/' --to 's3://backups/db1?region=eu-central-1' --dir /var/lib/risso/db1
+  risso binlog follow --dsn 'repl@tcp(db1)/' --to /backups/db1 --once`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runBinlogFollow(cmd.Context(), s, f) },
+	}
+	f.bind(cmd, "the server to mirror")
+	fl := cmd.Flags()
+	fl.StringVar(&f.to, "to", "", "where to: "+blob.Forms)
+	fl.StringVar(&f.dir, "dir", "", "folder for the log that is being written (default: the place if it is a folder, else one under ~/.local/state/risso)")
+	fl.BoolVar(&f.semiSync, "semi-sync", false, "acknowledge transactions when they are on disk here")
+	fl.BoolVar(&f.once, "once", false, "end when everything is here that the server has now")
+	fl.BoolVar(&f.plain, "plain", false, "leave finished logs as files in --dir, not compressed")
+	fl.StringVar(&f.keep, "keep", "", "remove finished logs whose last event is older: 14d, 36h (default: never)")
+	fl.StringVarP(&f.output, "output", "o", "text", "text or json: what happens, a line each; json also tells every second how far it is")
+	return cmd
+}
+
+func runBinlogFollow(ctx context.Context, s Streams, f followFlags) error {
+	if err := checkOutput(f.output, "text", "json"); err != nil {
+		return err
+	}
+	if f.to == "" {
+		return &exitError{code: exitUsage, err: errors.New("no place for the mirror"), hint: "give --to " + blob.Forms}
+	}
+	o := mirror.Options{SemiSync: f.semiSync, Once: f.once, Plain: f.plain, Dir: mirrorDir(f.dir, f.to)}
+	var err error
+	if f.keep != "" {
+		if o.Keep, err = days(f.keep); err != nil {
+			return usageError("--keep %w", err)
+		}
+	}
+	if o.Target, err = f.target(); err != nil {
+		return err
+	}
+	place, closeIt, err := openPlace(ctx, f.to)
+	if err != nil {
+		return err
+	}
+	defer closeIt()
+	o.Place = place
+	p := newProgress(s.Err)
+	defer p.end()
+	lines := json.NewEncoder(s.Out)
+	o.Note = func(n mirror.Note) {
+		if f.output == "json" {
+			lines.Encode(n)
+			return
+		}
+		p.clear()
+		word := ""
+		if n.Warning {
+			word = "WARNING: "
+		}
+		fmt.Fprintf(s.Out, "%s %s%s\n", clock(n.Time), word, n.Text)
+	}
+	var told time.Time
+	o.Status = func(st mirror.Status) {
+		if f.output == "json" {
+			if time.Since(told) >= time.Second {
+				told = time.Now()
+				lines.Encode(st)
+			}
+			return
+		}
+		p.show(func(float64) string {
+			lag := "everything is here"
+			if st.Lag > 0 {
+				lag = render.Seconds(st.Lag.Seconds()) + " behind"
+			}
+			return fmt.Sprintf("%s:%d, %s received, %s/s, %s", st.File, st.Pos, render.Bytes(float64(st.Received)), render.Bytes(st.Rate), lag)
+		})
+	}
+	err = mirror.Follow(ctx, o)
+	p.end()
+	if errors.Is(err, mirror.ErrInUse) {
+		return &exitError{code: exitInUse, err: err}
+	}
+	return withHint(err)
+}

@@ -1,0 +1,191 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"filippo.io/age"
+
+	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/store/blob/blobtest"
+)
+
+// said runs a command and gives its exit code and what it said.
+func said(t *testing.T, args ...string) (code int, out, err string) {
+	t.Helper()
+	var o, e bytes.Buffer
+	code = Main(t.Context(), args, Streams{In: strings.NewReader(""), Out: &o, Err: &e})
+	if strings.Count(e.String(), "\n") > 1 {
+		t.Errorf("%q says more than a line: %s", args, e.String())
+	}
+	return code, o.String(), e.String()
+}
+
+// keepBackups puts made up backups into a place, a day apart, and gives their IDs.
+func keepBackups(t *testing.T, place string, n int, k repo.Keys) (ids []string) {
+	t.Helper()
+	r, closePlace, err := makeRepo(t.Context(), place, k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closePlace()
+	keeper, err := r.NewKeeper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		at := time.Now().AddDate(0, 0, i-n)
+		h := repo.Header{Format: repo.Format, ID: repo.NewID(at), Kind: repo.Logical, Began: at, Snapshot: at, Ended: at.Add(time.Minute), Tables: 2, Server: repo.Server{Identity: "s", Name: "db1", Flavour: "MariaDB", Version: "10.11"}}
+		if err := r.Begin(t.Context(), h); err != nil {
+			t.Fatal(err)
+		}
+		d := repo.NewDraft()
+		defer d.Close()
+		tables := []*repo.Table{{Schema: "shop", Name: "a", Engine: "InnoDB"}, {Schema: "odd\nname", Name: "b\x1b[31m", Engine: "InnoDB"}}
+		for j, table := range tables {
+			kept, err := keeper.Keep(t.Context(), table.Schema, table.Name, blobtest.Bytes(uint64(i*(1-j)), 2000))
+			if err != nil {
+				t.Fatal(err)
+			}
+			table.Chunks = []repo.Chunk{{Hash: kept.Hash, Stored: kept.Stored}}
+			if err := d.Add(repo.Line{Table: table}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := r.Finish(t.Context(), h, d); err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, h.ID)
+	}
+	return ids
+}
+
+// TestRepositoryCommands: list, show, verify, prune and copy in one story, over folders and S3, encrypted and not.
+func TestRepositoryCommands(t *testing.T) {
+	s3 := blobtest.S3(t)
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	who, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	identity := filepath.Join(t.TempDir(), "identity")
+	if err := os.WriteFile(identity, []byte(who.String()+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		place, second string
+		recipients    []string
+	}{
+		"folder":        {t.TempDir(), s3.Place(t, "second", "copy"), nil},
+		"encrypted, s3": {s3.Place(t, "first", "backups/db1"), t.TempDir() + "/not/yet", []string{who.Recipient().String()}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k, err := repoKeys(c.recipients, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids := keepBackups(t, c.place, 4, k)
+			if code, out, e := said(t, "backup", "list", "--from", c.place); code != 0 || strings.Count(out, "\n") != 5 || strings.Count(out, "whole") != 4 || !strings.Contains(out, ids[2]) {
+				t.Errorf("list: %d %s%s", code, out, e)
+			}
+			if code, out, _ := said(t, "backup", "show", "--from", c.place, "--tables", "--identity", identity); code != 0 || strings.Contains(out, "\x1b") || !strings.Contains(out, "shop.a") || !strings.Contains(out, ids[3]) {
+				t.Errorf("show: %d %q", code, out)
+			}
+			code, out, _ := said(t, "backup", "show", "--from", c.place, ids[0], "-o", "json", "--identity", identity)
+			var shown struct {
+				Header  repo.Header
+				Tables  []shownTable
+				Schemas []shownSchema
+			}
+			if err := json.Unmarshal([]byte(out), &shown); code != 0 || err != nil || shown.Header.ID != ids[0] || len(shown.Tables) != 2 || len(shown.Schemas) != 2 {
+				t.Errorf("show: %d %s: %v", code, out, err)
+			}
+			if code, out, e := said(t, "verify", "--from", c.place, "--identity", identity); code != 0 || !strings.Contains(out, "4 backups") || !strings.Contains(out, "5 objects") || !strings.Contains(out, "Whole    yes") {
+				t.Errorf("verify: %d %s%s", code, out, e)
+			}
+			if code, out, e := said(t, "backup", "copy", "--from", c.place, "--to", c.second); code != 0 || !strings.Contains(out, "Copied 4 backups, 5 objects") {
+				t.Errorf("copy: %d %s%s", code, out, e)
+			}
+			if code, out, e := said(t, "backup", "prune", "--from", c.place, "--keep-last", "2", "--dry-run"); code != 0 || strings.Count(out, "\nremove")+strings.Count(out[:6], "remove") != 2 || !strings.Contains(out, "Would remove 2 backups of 4, 2 objects") {
+				t.Errorf("prune, dry: %d %s%s", code, out, e)
+			}
+			code, out, _ = said(t, "backup", "prune", "--from", c.place, "--keep-last", "2", "-o", "json")
+			var pruned struct {
+				Removed []string
+				Objects int64
+			}
+			if err := json.Unmarshal([]byte(out), &pruned); code != 0 || err != nil || len(pruned.Removed) != 2 || pruned.Objects != 2 {
+				t.Errorf("prune: %d %s: %v", code, out, err)
+			}
+			if code, out, _ := said(t, "verify", "--from", c.place, "-o", "json"); code != 0 || !strings.Contains(out, `"whole": true`) {
+				t.Errorf("verify after prune: %d %s", code, out)
+			}
+			if code, out, _ := said(t, "verify", "--from", c.second, "--quick"); code != 0 || !strings.Contains(out, "4 backups") {
+				t.Errorf("verify the copy: %d %s", code, out)
+			}
+		})
+	}
+}
+
+// TestVerifyTellsDamage: a flipped bit is told with the backups that it hurts, and the exit code says so.
+func TestVerifyTellsDamage(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	dir := t.TempDir()
+	ids := keepBackups(t, dir, 2, repo.Keys{})
+	list, _ := filepath.Glob(filepath.Join(dir, "data", "odd*", "*", "*"))
+	if len(list) != 1 {
+		t.Fatal(list)
+	}
+	b, err := os.ReadFile(list[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[len(b)/3] ^= 8
+	if err := os.WriteFile(list[0], b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, out, e := said(t, "verify", "--from", dir)
+	if code != 1 || !strings.Contains(out, "damaged") || !strings.Contains(out, "Broken   "+ids[0]+", "+ids[1]) || !strings.Contains(e, "1 problem, 2 backups cannot be restored whole") {
+		t.Errorf("%d %s%s", code, out, e)
+	}
+	if code, out, _ := said(t, "verify", "--from", dir, "-o", "json"); code != 1 || !strings.Contains(out, `"whole": false`) || !json.Valid([]byte(out)) {
+		t.Errorf("%d %s", code, out)
+	}
+	if code, _, _ := said(t, "verify", "--from", dir, "--quick"); code != 0 {
+		t.Error("--quick reads objects")
+	}
+	if code, _, e := said(t, "backup", "copy", "--from", dir, "--to", t.TempDir()); code != 1 || !strings.Contains(e, "damaged") {
+		t.Errorf("copy: %d %s", code, e)
+	}
+}
+
+// TestRepositoryWrongUse: one line, exit code 2, or 1 where the place lacks something.
+func TestRepositoryWrongUse(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	dir := t.TempDir()
+	empty := t.TempDir()
+	keepBackups(t, dir, 1, repo.Keys{})
+	for args, want := range map[string]string{
+		"verify": "2 say where the backups are", "verify --from s3:x": "2 s3://", "verify --from ftp://x": "2 not a kind of place", "verify --from " + empty: "1 risso backup --to makes one",
+		"verify --from " + dir + " --backup x": "1 no such backup", "verify --from " + dir + " --identity /nowhere": "2 --identity", "verify --from " + dir + " -o xml": "2 no output", "verify --from " + dir + " extra": "2 ",
+		"verify --from " + dir + " --threads -1": "2 --threads", "backup list": "2 say where", "backup lst": "2 unknown command", "backup show --from " + dir + " nothing": "1 no such backup",
+		"backup show --from " + dir + " ../../etc": "1 ", "backup prune --from " + dir + " --keep-within 5x": "2 --keep-within", "backup prune --from " + dir + " --keep-within -5d": "2 --keep-within",
+		"backup prune --from " + dir + " --keep-last -1": "2 cannot be -1", "backup prune --from " + dir + " --remove x": "1 no such backup", "backup prune --from " + dir + " --remove x --keep-last 1": "2 one of them",
+		"backup copy --from " + dir: "2 --to", "backup copy --from " + dir + " --to " + dir: "2 one place", "backup copy --from " + empty + " --to " + dir: "1 no backup repository", "backup copy --from " + dir + " --to gs://x": "2 not a kind",
+		"backup copy --to " + empty: "2 say where",
+	} {
+		code, _, e := said(t, strings.Fields(args)...)
+		if got := fmt.Sprintf("%d %s", code, e); !strings.HasPrefix(got, want[:2]) || !strings.Contains(e, strings.TrimSpace(want[2:])) || strings.Count(e, "\n") != 1 {
+			t.Errorf("%s: %s; want %s", args, got, want)
+		}
+	}
+	if code, out, _ := said(t, "backup", "prune", "--from", dir); code != 0 || !strings.Contains(out, "no rule was given") {
+		t.Errorf("%d %s", code, out)
+	}
+}

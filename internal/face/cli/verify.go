@@ -1,0 +1,178 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/face/render"
+)
+
+type verifyFlags struct {
+	fromFlags
+	backups      []string
+	quick, again bool
+	threads      int
+	output       string
+}
+
+func newVerify(s Streams) *cobra.Command {
+	var f verifyFlags
+	cmd := &cobra.Command{
+		Use:   "verify --from PLACE",
+		Short: "Are backups whole? Reads all that they need, restores nothing",
+		Long: `Reads every object that the backups of a place need and compares it with the name, the size, the
+hash and the seal that it was given; manifests are read to their ends. A changed bit anywhere is
+found, and so is what is missing. What no backup needs is counted: risso backup prune removes it.
+
+A repository that is encrypted is read with --identity; without one the seals of all objects are
+checked, which finds any change, and the contents are not looked into.
+
+An interrupted run goes on where it was when it is started again within a day (--again begins anew).
+It exits with 0 only when everything is whole. That a backup can be restored is shown by risso drill.
+
+` + exitCodesHelp,
+		Example: `  risso verify --from /backups/db1
+  risso verify --from 's3://backups/db1?region=eu-central-1' --backup 20261121T183700Z-1a2b3c
+  risso verify --from sftp://risso@store/backups/db1 --identity ~/risso.key --output json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runVerify(cmd.Context(), s, f) },
+	}
+	fl := cmd.Flags()
+	f.fromFlags.bind(cmd)
+	fl.StringArrayVar(&f.backups, "backup", nil, "only this backup, by its ID; newest for the newest one; may be repeated")
+	fl.BoolVar(&f.quick, "quick", false, "only whether objects are there and as long as they should be; they are not read")
+	fl.BoolVar(&f.again, "again", false, "begin anew instead of going on with an interrupted run")
+	fl.IntVar(&f.threads, "threads", 0, "objects read at once (default two for each processor, at most 16)")
+	fl.StringVarP(&f.output, "output", "o", "text", "text or json")
+	return cmd
+}
+
+// journalAge is how old what an interrupted verification noted may be: what was verified earlier is verified again.
+const journalAge = 24 * time.Hour
+
+func runVerify(ctx context.Context, s Streams, f verifyFlags) error {
+	if err := checkOutput(f.output, "text", "json"); err != nil {
+		return err
+	}
+	if f.threads < 0 || f.threads > 256 {
+		return usageError("--threads %d: 1 to 256", f.threads)
+	}
+	r, closePlace, err := f.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer closePlace()
+	o := repo.VerifyOptions{Quick: f.quick, Threads: f.threads}
+	if o.Backups, err = backupIDs(ctx, r, f.backups); err != nil {
+		return repoFailure(ctx, f.from, err)
+	}
+	if !f.quick {
+		o.Journal = filepath.Join(defaultDataDir(), "verify", r.ID)
+		if st, err := os.Stat(o.Journal); err == nil && (f.again || time.Since(st.ModTime()) > journalAge) {
+			if err := os.Remove(o.Journal); err != nil {
+				return err
+			}
+		}
+	}
+	began := time.Now()
+	progress := newProgress(s.Err)
+	defer progress.end()
+	o.Progress = byteProgress(progress)
+	v, err := r.Verify(ctx, o)
+	progress.end()
+	if ctx.Err() != nil {
+		return failure(exitFailed, "started again within a day it goes on from here", errors.New("interrupted"))
+	}
+	if err != nil {
+		return repoFailure(ctx, f.from, err)
+	}
+	seconds := time.Since(began).Seconds()
+	if f.output == "json" {
+		err = render.JSON(s.Out, struct {
+			From    string  `json:"from"`
+			Whole   bool    `json:"whole"`
+			Seconds float64 `json:"seconds"`
+			*repo.Verified
+		}{placeWords(f.from), v.Whole(), seconds, v})
+	} else {
+		verifyText(s.Out, v, placeWords(f.from), f.quick, seconds)
+	}
+	if err != nil || v.Whole() {
+		return err
+	}
+	return failure(exitFailed, "", fmt.Errorf("%s, %s cannot be restored whole", counted(len(v.Problems), "problem"), counted(len(v.Broken), "backup")))
+}
+
+// backupIDs turns what --backup says into IDs.
+func backupIDs(ctx context.Context, r *repo.Repo, list []string) ([]string, error) {
+	ids := make([]string, 0, len(list))
+	for _, id := range list {
+		if id != "newest" {
+			ids = append(ids, id)
+			continue
+		}
+		entries, err := r.Catalogue(ctx)
+		if err != nil {
+			return nil, err
+		}
+		newest := ""
+		for _, e := range entries {
+			if e.Whole {
+				newest = e.ID
+			}
+		}
+		if newest == "" {
+			return nil, fmt.Errorf("%w: the repository holds none", repo.ErrNoBackup)
+		}
+		ids = append(ids, newest)
+	}
+	return ids, nil
+}
+
+// verifyText shows what a verification found. Of many problems it shows the first.
+func verifyText(w io.Writer, v *repo.Verified, place string, quick bool, seconds float64) {
+	const shown = 100
+	for i, p := range v.Problems {
+		if i == shown {
+			fmt.Fprintf(w, "… and %d more; --output json has them all\n", len(v.Problems)-shown)
+			break
+		}
+		needed := ""
+		if len(p.Backups) > 0 {
+			needed = ", needed by " + strings.Join(p.Backups, ", ")
+		}
+		fmt.Fprintf(w, "%-8s %s: %s%s\n", p.Kind, p.Key, p.What, needed)
+	}
+	if len(v.Broken) > 0 {
+		fmt.Fprintf(w, "Broken   %s\n", strings.Join(v.Broken, ", "))
+	}
+	how := "read"
+	switch {
+	case quick:
+		how = "there and of the right size; not read (--quick)"
+	case v.SealsOnly:
+		how = "read and their seals checked; not decrypted (--identity)"
+	}
+	fmt.Fprintf(w, "Verified %s in %s: %s of %s %s", counted(len(v.Backups), "backup"), place, counted(int(v.Objects), "object"), render.Bytes(float64(v.Bytes)), how)
+	if v.Again > 0 {
+		fmt.Fprintf(w, ", %d of them by an interrupted run", v.Again)
+	}
+	fmt.Fprintf(w, ", in %s\n", render.Seconds(seconds))
+	if v.Superfluous > 0 {
+		fmt.Fprintf(w, "Besides  %s of %s that no backup needs (yet): risso backup prune\n", counted(int(v.Superfluous), "object"), render.Bytes(float64(v.SuperBytes)))
+	}
+	if v.Whole() {
+		fmt.Fprintln(w, "Whole    yes")
+	} else {
+		fmt.Fprintln(w, "Whole    no")
+	}
+}
