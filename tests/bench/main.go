@@ -36,6 +36,10 @@ var benches = map[string][]part{
 		{"mysql", "MySQL or MariaDB, beside sysbench", (*bench).speed},
 		{"postgres", "PostgreSQL, beside pgbench", (*bench).postgres},
 	},
+	"binlog": {
+		{"mirror", "mirroring binary logs, beside mariadb-binlog --raw", (*bench).mirrorSpeed},
+		{"lag", "how far a mirror is behind a server at its full write rate", (*bench).mirrorLag},
+	},
 	"digest": {
 		{"digest", "a generated slow log, beside pt-query-digest", (*bench).digest},
 	},

@@ -113,7 +113,7 @@ func Search(ctx context.Context, files []File, d Damage) (SearchResult, error) {
 	if err := g.Wait(); err != nil {
 		return SearchResult{}, err
 	}
-	var all SearchResult
+	all := SearchResult{Found: []Found{}}
 	for _, r := range results {
 		all.Found = append(all.Found, r.Found...)
 		all.Notes = append(all.Notes, r.Notes...)

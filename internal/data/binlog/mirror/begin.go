@@ -241,6 +241,7 @@ func (f *follower) serverHead(ctx context.Context, name string, events int) (hea
 	sum := sha256.New()
 	sum.Write(event.Magic)
 	var h head
+	sums := false
 	for n := 0; n < events; {
 		raw, _, err := d.Next(10 * time.Second)
 		if err != nil {
@@ -252,9 +253,14 @@ func (f *follower) serverHead(ctx context.Context, name string, events int) (hea
 		}
 		if n == 0 {
 			h.seconds = e.Seconds
+			format, err := event.ParseFormat(raw)
+			if err != nil {
+				return h, fmt.Errorf("read the beginning of %s: %w", name, err)
+			}
+			sums = format.Checksum
 		}
 		event.ClearInUse(raw)
-		sum.Write(raw)
+		sum.Write(event.Readable(raw, sums))
 		n++
 	}
 	h.sum = hex.EncodeToString(sum.Sum(nil))

@@ -112,6 +112,7 @@ type follower struct {
 	current  string     // path of the log that is being written
 	received int64
 	meter    meter
+	looked   int64 // position at which the clock was asked last
 	ackFile  string
 	ackPos   int64
 	acking   bool
@@ -225,6 +226,11 @@ func (f *follower) stream(d *mysql.Dump) error {
 			// The server begins with it wherever a stream begins.
 		default:
 			event.ClearInUse(raw)
+			if h.Type == event.TypeStartEncryption {
+				f.note(true, "%s is encrypted on the server, which sends it in the clear: so it is here, byte for byte what the server decrypts, not what its file holds", f.w.name())
+				raw = event.Readable(raw, f.w.sums)
+				h = event.ParseHeader(raw)
+			}
 			if err := f.w.add(raw, h); err != nil {
 				return err
 			}
@@ -240,13 +246,26 @@ func (f *follower) stream(d *mysql.Dump) error {
 	}
 }
 
+// dueSync says whether it is time to put on disk what came, while more comes: soon when the server waits for it. The clock is
+// not asked for each event.
+func (f *follower) dueSync() bool {
+	if f.w.pos-f.looked < 64<<10 && f.w.pos >= f.looked {
+		return false
+	}
+	f.looked = f.w.pos
+	every := syncBusy
+	if f.acking {
+		every = syncEvery
+	}
+	return time.Since(f.w.syncTime) >= every
+}
+
 // settle puts on disk what came, when no more is waiting to be read or it is time, and then acknowledges it.
 func (f *follower) settle(d *mysql.Dump, idle bool) error {
 	if f.w == nil {
 		return nil
 	}
-	now := time.Now
-	if !idle && (f.w.pos-f.w.synced < flushSize || now().Sub(f.w.syncTime) < syncEvery) {
+	if !idle && !f.dueSync() {
 		return nil
 	}
 	if f.w.pos != f.w.synced {
