@@ -114,7 +114,10 @@ func (c *Conn) ReplicaChannels(ctx context.Context) ([]ReplicaChannel, error) {
 	for _, row := range rows {
 		old := make(map[string]string, len(row))
 		for k, v := range row {
-			old[oldReplicaWords.Replace(k)] = v
+			if !strings.HasPrefix(k, "Replicate_") { // a word of filters, in all versions
+				k = oldReplicaWords.Replace(k)
+			}
+			old[k] = v
 		}
 		out = append(out, channelOf(old))
 	}
@@ -426,3 +429,9 @@ func (s *Stream) ForStatements(ctx context.Context, server Server) error {
 	}
 	return nil
 }
+
+// KnowsCRC32C says whether the server has CRC32C() beside CRC32(): MariaDB since 10.8.
+func (s Server) KnowsCRC32C() bool { return s.MariaDB() && s.Number >= 100800 }
+
+// CombinesBinary says whether BIT_XOR() takes binary strings of any length: MySQL since 8.0. MariaDB's takes numbers only.
+func (s Server) CombinesBinary() bool { return s.atLeast(80000) }

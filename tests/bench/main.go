@@ -43,6 +43,9 @@ var benches = map[string][]part{
 	"digest": {
 		{"digest", "a generated slow log, beside pt-query-digest", (*bench).digest},
 	},
+	"checksum": {
+		{"checksum", "a replica and its primary, beside pt-table-checksum", (*bench).checksum},
+	},
 	"events": {
 		{"history", "30 days of statements of ten servers in the embedded store", (*bench).history},
 		{"digests", "processor time of reading 5,000 classes of statements once a minute", (*bench).digests},
@@ -100,7 +103,7 @@ func (o *options) flags() *flag.FlagSet {
 	fs.IntVar(&o.minutes, "minutes", 0, "how long to record ticks and to watch memory (default 60, quick 3)")
 	fs.IntVar(&o.rounds, "rounds", 0, "collect, digest and bench: rounds (default 3, of bench 5; quick 2)")
 	fs.DurationVar(&o.window, "window", 0, "collect: how long each round measures each tool (default 60s: what is done once a minute is in it; quick 10s); bench: of each measurement (default 2s, quick 1s)")
-	fs.StringVar(&o.server, "server", "mariadb", "bench mysql: the server, as risso sandbox knows it")
+	fs.StringVar(&o.server, "server", "mariadb", "bench mysql and checksum: the server, as risso sandbox knows it")
 	fs.StringVar(&o.connections, "connections", "1,4,16,64", "bench: numbers of connections")
 	fs.StringVar(&o.workload, "workloads", "point_select,read_write,update_index", "bench mysql: workloads")
 	fs.IntVar(&o.idle, "idle", 1000, "collect: idle connections in the second half")

@@ -19,7 +19,6 @@ type run struct {
 	Options
 	primary *side
 	others  []*side
-	local   bool // all servers are on this machine
 	state   *state
 
 	mu     sync.Mutex
@@ -55,7 +54,6 @@ func (r *run) meet(ctx context.Context) error {
 		return err
 	}
 	r.result.Primary = r.primary.report()
-	r.local = r.Primary.Local()
 	if len(r.Options.Others) == 0 {
 		return errors.New("no server to compare with")
 	}
@@ -68,10 +66,30 @@ func (r *run) meet(ctx context.Context) error {
 			return fmt.Errorf("%s and %s are the same server", r.primary.name, s.name)
 		}
 		r.others = append(r.others, s)
+	}
+	r.checkSources()
+	for _, s := range r.others {
 		r.result.Others = append(r.result.Others, s.report())
-		r.local = r.local && t.Local()
 	}
 	return nil
+}
+
+// checkSources notes replicas that do not replicate from any of the servers.
+func (r *run) checkSources() {
+	known := map[string]bool{r.primary.id: true}
+	for _, s := range r.others {
+		known[s.id] = true
+	}
+	for _, s := range r.others {
+		from := false
+		for _, ch := range s.channels {
+			from = from || known[ch.SourceID]
+		}
+		if !from && len(s.channels) > 0 {
+			ch := s.channels[0]
+			s.notes = append(s.notes, fmt.Sprintf("it replicates from %s:%d, which is none of the servers compared", ch.SourceHost, ch.SourcePort))
+		}
+	}
 }
 
 func (s *side) report() Side {

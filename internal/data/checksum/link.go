@@ -176,7 +176,7 @@ func meet(ctx context.Context, t mysql.Target, replica bool) (*side, error) {
 		s.notes = append(s.notes, channelNotes(ch)...)
 	}
 	if len(s.channels) == 0 {
-		s.notes = append(s.notes, "it replicates from no server")
+		return nil, fmt.Errorf("%s: %w", s.name, ErrNotReplica)
 	}
 	return s, nil
 }

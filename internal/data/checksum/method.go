@@ -25,11 +25,8 @@ func (w *worker) choice(p *plan) *choice {
 	c := &choice{fixed: w.Method}
 	if w.Method == MethodAuto {
 		c.fixed = ""
-		if w.local {
-			c.fixed = MethodRows
-		}
 	}
-	if !p.uniq || p.text { // rows that are there twice would cancel each other
+	if !p.uniq || p.text || !fits(p.here.Columns) { // rows that are there twice would cancel each other
 		c.fixed = MethodRows
 	}
 	return c
@@ -77,57 +74,76 @@ func (c *choice) note(s span) {
 	}
 }
 
-// ask lets the server add up a range: the number of rows, and of each row two CRC32 that have nothing in common, side by side,
-// combined by exclusive or. DESIGN.md says what escapes that.
-func (s *span) ask(ctx context.Context, st *mysql.Stream, t mysql.Table, k chunk.Key) error {
-	parts := []string{}
-	for _, c := range t.Columns {
-		parts = append(parts, rowParts(c)...)
+// hashWords are what the servers make of a row's word r and combine by exclusive or. The same is asked of all of them.
+type hashWords string
+
+// The hashes, best first. DESIGN.md says what they cost and what escapes them.
+const (
+	hashSHA2    hashWords = "HEX(BIT_XOR(UNHEX(SHA2(r, 256))))"                                      // MySQL 8.0: it combines binary strings
+	hashTwoCRC  hashWords = "HEX(BIT_XOR(CRC32(r) << 32 | CRC32C(r)))"                               // MariaDB 10.8: two polynomials
+	hashReverse hashWords = "HEX(BIT_XOR(CRC32(r) << 32 | CRC32(REVERSE(CONVERT(r USING binary)))))" // any server
+)
+
+// hash chooses the best hash that all servers know.
+func (r *run) hash() hashWords {
+	maria, mysql8 := r.primary.server.KnowsCRC32C(), r.primary.server.CombinesBinary()
+	for _, s := range r.others {
+		maria, mysql8 = maria && s.server.KnowsCRC32C(), mysql8 && s.server.CombinesBinary()
 	}
-	word := "CONVERT(CONCAT_WS('#', " + strings.Join(parts, ", ") + ") USING binary)"
+	switch {
+	case maria:
+		return hashTwoCRC
+	case mysql8:
+		return hashSHA2
+	}
+	return hashReverse
+}
+
+// separator stands between the values of a word: text does not have it, and no accident moves it from one column to the next.
+const separator = "_binary 0x1e011f"
+
+// ask lets the server add up a range: the number of rows, and their words' hashes combined.
+func (s *span) ask(ctx context.Context, st *mysql.Stream, t mysql.Table, k chunk.Key, hash hashWords) error {
+	parts := []string{separator}
+	for _, c := range t.Columns {
+		parts = append(parts, rowPart(c))
+	}
+	word := "CONCAT_WS(" + strings.Join(parts, ", ") + ")"
 	statement := chunk.Select(t, k, s.Range, purpose)
 	i := strings.Index(statement, " FROM "+mysql.Quote(t.Schema)+"."+mysql.Quote(t.Name))
 	from := strings.TrimSuffix(statement[i:], " ORDER BY "+k.OrderBy())
-	statement = "SELECT /* risso: checksum */ COUNT(*), COALESCE(BIT_XOR(CRC32(r) << 32 | CRC32(REVERSE(r))), 0) FROM (SELECT " +
-		word + " AS r" + from + ") risso_rows"
+	statement = "SELECT /* risso: checksum */ COUNT(*), COALESCE(" + strings.ReplaceAll(string(hash), "(r", "("+word) + ", '')" + from
 	return st.Query(ctx, statement, func(row [][]byte) error {
-		for i, to := range []any{&s.rows, &s.mixed} {
-			if _, err := fmt.Sscan(string(row[i]), to); err != nil {
-				return err
-			}
-		}
-		return nil
+		s.mixed = string(row[1])
+		_, err := fmt.Sscan(string(row[0]), &s.rows)
+		return err
 	})
 }
 
-// rowParts are what a column adds to a row's word: its value, before it whether it is NULL, and how long it is where the value
-// may have any characters, so that no two rows make the same word.
-func rowParts(c mysql.TableColumn) []string {
-	name := mysql.Quote(c.Name)
-	value, free := name, true
-	switch {
-	case c.Type == "float" && !strings.Contains(c.FullType, "("):
-		value, free = name+" * 1e0", false
-	case c.Type == "bit":
-		value, free = name+" + 0", false
-	case c.Type == "json":
-		value = "CONVERT(CAST(" + name + " AS CHAR) USING binary)"
-	case isText(c):
-		value = "CONVERT(" + name + " USING binary)"
-	case isBinary(c):
-		value = "CAST(" + name + " AS BINARY)"
-	default:
-		free = false
-	}
-	parts := []string{value}
-	if free {
-		parts = []string{"LENGTH(" + name + ")", value}
+// rowPart is what a column adds to a row's word.
+func rowPart(c mysql.TableColumn) string {
+	value := mysql.Quote(c.Name)
+	if c.Type == "float" && !strings.Contains(c.FullType, "(") {
+		value += " * 1e0"
 	}
 	if c.Nullable {
-		parts[0] = "COALESCE(" + parts[0] + ", 'N')"
-		if free {
-			parts[1] = "COALESCE(" + parts[1] + ", '')"
+		return "COALESCE(" + value + ", _binary 0x1e001f)"
+	}
+	return value
+}
+
+// fits says whether a row's word is surely smaller than a server's max_allowed_packet, above which CONCAT_WS gives NULL, which
+// is left out of the sum.
+func fits(columns []mysql.TableColumn) bool {
+	long := 0
+	for _, c := range columns {
+		switch c.Type {
+		case "mediumtext", "longtext", "mediumblob", "longblob", "json", "geometry", "point", "linestring", "polygon", "multipoint",
+			"multilinestring", "multipolygon", "geometrycollection", "geomcollection", "vector":
+			return false
+		case "text", "blob":
+			long++
 		}
 	}
-	return parts
+	return long <= 8 // of 64 kB
 }

@@ -63,6 +63,14 @@ func (s *side) collation(c mysql.TableColumn) string {
 	return charsetName(s.collations[c.Charset])
 }
 
+// charsetOf is a column's character set: JSON's is always utf8mb4.
+func charsetOf(c mysql.TableColumn) string {
+	if c.Type == "json" {
+		return "utf8mb4"
+	}
+	return charsetName(c.Charset)
+}
+
 // charsetName makes utf8 and utf8mb3 one: MySQL 8.0.30 and MariaDB 10.6 renamed it.
 func charsetName(s string) string {
 	if s == "utf8" || strings.HasPrefix(s, "utf8_") {
@@ -87,7 +95,10 @@ func match(p *plan, primary *side, others []*side) {
 				everywhere = false
 				continue
 			}
-			p.text = p.text || charsetName(o.Charset) != charsetName(c.Charset)
+			if o.Type == "json" {
+				c.Type = "json" // MariaDB's JSON is text: it may be written otherwise
+			}
+			p.text = p.text || charsetOf(o) != charsetOf(c)
 			e.notes = append(e.notes, columnNotes(c, o, primary.collation(c), others[i].collation(o))...)
 		}
 		if everywhere {
@@ -218,9 +229,9 @@ func columnNotes(c, o mysql.TableColumn, here, there string) (notes []string) {
 		notes = append(notes, fmt.Sprintf("column %s is %s here and %s there", c.Name, c.FullType, o.FullType))
 	}
 	switch {
-	case charsetName(c.Charset) != charsetName(o.Charset):
+	case charsetOf(c) != charsetOf(o):
 		notes = append(notes, fmt.Sprintf("column %s has character set %s here and %s there: its text is compared in utf8mb4", c.Name, c.Charset, o.Charset))
-	case here != there:
+	case here != there && o.Type != "json":
 		notes = append(notes, fmt.Sprintf("column %s has collation %s here and %s there", c.Name, here, there))
 	}
 	return notes

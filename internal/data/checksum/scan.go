@@ -61,7 +61,7 @@ type span struct {
 	chunk.Range
 	method Method
 	sum    chunk.Sum
-	mixed  uint64 // of MethodServer
+	mixed  string // of MethodServer
 	rows   int64
 	bytes  int64
 	took   time.Duration
@@ -112,7 +112,7 @@ func (w *worker) scan(ctx context.Context, p *plan, t *Table) error {
 // lead reads the primary.
 func (w *worker) lead(ctx context.Context, p *plan, from chunk.Bound, t *Table, feeds []chan span) error {
 	lower := from
-	choice := w.choice(p)
+	choice, cut := w.choice(p), newCutter(p)
 	total := chunk.Sum{}
 	summed := from == nil
 	for {
@@ -121,15 +121,16 @@ func (w *worker) lead(ctx context.Context, p *plan, from chunk.Bound, t *Table, 
 				return err
 			}
 		}
-		s, err := w.read(ctx, p, lower, choice.next())
+		s, err := w.read(ctx, p, cut, lower, choice.next())
 		if err != nil && s.method == MethodServer && !lost(err) && ctx.Err() == nil {
 			choice.refuse()
-			s, err = w.read(ctx, p, lower, MethodRows)
+			s, err = w.read(ctx, p, cut, lower, MethodRows)
 		}
 		if err != nil {
 			return err
 		}
 		choice.note(s)
+		cut.note(s)
 		w.pace.note(s.rows, s.took, w.Target)
 		t.Chunks++
 		t.Rows += s.rows
@@ -166,7 +167,7 @@ func (w *worker) lead(ctx context.Context, p *plan, from chunk.Bound, t *Table, 
 }
 
 // read reads one chunk of the primary, behind a bound.
-func (w *worker) read(ctx context.Context, p *plan, lower chunk.Bound, method Method) (s span, err error) {
+func (w *worker) read(ctx context.Context, p *plan, cut *cutter, lower chunk.Bound, method Method) (s span, err error) {
 	err = w.primary.rows(ctx, func(st *mysql.Stream) error {
 		s = span{Range: chunk.Range{Lower: lower}, method: method}
 		began := time.Now()
@@ -174,16 +175,16 @@ func (w *worker) read(ctx context.Context, p *plan, lower chunk.Bound, method Me
 		switch {
 		case p.key.Cuts == 0:
 			s.last = true
-			return s.total(ctx, st, p.here, p.key)
+			return s.total(ctx, st, p.here, p.key, w.hash())
 		case p.key.Whole() && method == MethodRows:
 			return s.limited(ctx, st, p, w.pace.next())
 		}
 		var err error
-		if s.Upper, err = bound(ctx, st, p, s.Range, w.pace.next()); err != nil {
+		if s.Upper, err = cut.cut(ctx, st, p, lower, w.pace.next()); err != nil {
 			return err
 		}
 		s.last = s.Upper == nil
-		return s.total(ctx, st, p.here, p.key)
+		return s.total(ctx, st, p.here, p.key, w.hash())
 	})
 	return s, err
 }
@@ -202,9 +203,9 @@ func bound(ctx context.Context, st *mysql.Stream, p *plan, r chunk.Range, rows i
 }
 
 // total sums a range.
-func (s *span) total(ctx context.Context, st *mysql.Stream, t mysql.Table, k chunk.Key) error {
+func (s *span) total(ctx context.Context, st *mysql.Stream, t mysql.Table, k chunk.Key, hash hashWords) error {
 	if s.method == MethodServer {
-		return s.ask(ctx, st, t, k)
+		return s.ask(ctx, st, t, k, hash)
 	}
 	var rows chunk.Rows
 	err := st.Select(ctx, chunk.Select(t, k, s.Range, purpose), &rows)
@@ -326,7 +327,7 @@ func (v *visit) check(ctx context.Context, s *span) (same bool, err error) {
 	err = v.far.rows(ctx, func(st *mysql.Stream) error {
 		o := span{Range: s.Range, method: s.method}
 		began := time.Now()
-		if err := o.total(ctx, st, v.peer.table, v.peer.key); err != nil {
+		if err := o.total(ctx, st, v.peer.table, v.peer.key, v.hash()); err != nil {
 			if s.method == MethodServer && !lost(err) && ctx.Err() == nil {
 				return nil // it does not know the functions: the rows tell
 			}

@@ -1,0 +1,91 @@
+package checksum_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rissodb/risso/internal/data/checksum"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// TestChain has a replica of a replica.
+func TestChain(t *testing.T) {
+	s := replication(t, []string{"mariadb", "mariadb", "mariadb"})
+	s.do(2, "STOP SLAVE", fmt.Sprintf("CHANGE MASTER TO MASTER_PORT=%d", s.nodes[1].Port), "START SLAVE")
+	s.do(0, "CREATE DATABASE ck", "CREATE TABLE ck.a (id INT PRIMARY KEY, v INT)", "USE ck; INSERT INTO a SELECT seq, seq FROM seq_1_to_1000")
+	s.caughtUp()
+	password, err := s.box.Password()
+	if err != nil {
+		t.Fatal(err)
+	}
+	primary, err := mysql.ParseTarget(fmt.Sprintf("risso:%s@tcp(127.0.0.1:%d)/", password, s.nodes[0].Port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []mysql.Target
+	for end := time.Now().Add(20 * time.Second); len(found) < 2 && time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+		if found, _, err = checksum.FindReplicas(t.Context(), primary); err != nil {
+			t.Log(err)
+		}
+	}
+	if len(found) != 2 || found[0].Port() != s.nodes[1].Port || found[1].Port() != s.nodes[2].Port {
+		t.Fatalf("found %v", found)
+	}
+	s.secretly(2, "UPDATE ck.a SET v = 0 WHERE id = 1")
+	o := s.options()
+	r, tables := s.compare(o)
+	if a := tables["a"]; a.On[0].Verdict != checksum.Equal || a.On[1].Different != 1 {
+		t.Errorf("%+v", a)
+	}
+	plan, err := checksum.PlanMend(t.Context(), checksum.MendOptions{Primary: o.Primary, Replicas: o.Others, Tables: r.List})
+	if err != nil || len(plan.Steps) != 0 || len(plan.Refused) != 2 || !strings.Contains(plan.Refused[0].Why, "replicas of its own") || !strings.Contains(plan.Refused[1].Why, "primary itself") {
+		t.Errorf("%v: %+v", err, plan)
+	}
+}
+
+// TestPositions has servers that replicate by file and position, without GTIDs.
+func TestPositions(t *testing.T) {
+	s := replication(t, []string{"mysql-8.0"})
+	s.do(1, "STOP SLAVE", "CHANGE MASTER TO MASTER_AUTO_POSITION=0")
+	for _, mode := range []string{"ON_PERMISSIVE", "OFF_PERMISSIVE", "OFF"} {
+		for i := range s.nodes {
+			s.do(i, "SET GLOBAL gtid_mode = "+mode)
+		}
+	}
+	s.do(1, "START SLAVE")
+	s.do(0, "CREATE DATABASE ck", "CREATE TABLE ck.a (id INT PRIMARY KEY, v INT)", "INSERT INTO ck.a VALUES "+series(1000, func(i int) string { return fmt.Sprintf("(%d, %d)", i, i) }))
+	s.caughtUp()
+	c, err := mysql.Connect(t.Context(), s.target(0), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if m, err := c.Mark(t.Context()); err != nil || m.GTID != "" || m.File == "" {
+		t.Fatalf("%v: %+v", err, m)
+	}
+	s.do(1, "STOP SLAVE SQL_THREAD")
+	s.do(0, "UPDATE ck.a SET v = 0 WHERE id = 1")
+	o := s.options()
+	o.Patience = 300 * time.Millisecond
+	_, tables := s.compare(o)
+	verdicts(t, tables, map[string]checksum.Verdict{"a": checksum.Behind})
+	s.do(1, "START SLAVE")
+	o.Patience = 0
+	_, tables = s.compare(o)
+	verdicts(t, tables, nil)
+	s.secretly(1, "DELETE FROM ck.a WHERE id = 2")
+	r, tables := s.compare(o)
+	verdicts(t, tables, map[string]checksum.Verdict{"a": checksum.Differs})
+	m := checksum.MendOptions{Primary: o.Primary, Replicas: o.Others, Tables: r.List, Journal: t.TempDir()}
+	plan, err := checksum.PlanMend(t.Context(), m)
+	if err != nil || len(plan.Steps) != 1 {
+		t.Fatalf("%v: %+v", err, plan)
+	}
+	if _, err := checksum.Mend(t.Context(), m, plan, nil); err != nil {
+		t.Fatal(err)
+	}
+	_, tables = s.compare(o)
+	verdicts(t, tables, nil)
+}
