@@ -132,16 +132,6 @@ func listBackups(ctx context.Context, w io.Writer, r *repo.Repo, output string) 
 	return nil
 }
 
-// printable is a name without what a terminal would act on.
-func printable(s string) string {
-	return strings.Map(func(c rune) rune {
-		if c < ' ' || c == 0x7f {
-			return '�'
-		}
-		return c
-	}, s)
-}
-
 func newBackupShow(s Streams) *cobra.Command {
 	var f fromFlags
 	var output string

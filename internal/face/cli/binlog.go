@@ -25,7 +25,7 @@ func newBinlog(s Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "binlog",
 		Short: "Binary logs: mirror them, find the bad statement, undo it, roll forward",
-		Long: `Binary logs of MySQL and MariaDB: mirroredLogs as they are written, searched for a mistake,
+		Long: `Binary logs of MySQL and MariaDB: mirrored as they are written, searched for a mistake,
 turned into the statements that undo it, or applied to a server up to just before it.
 
 ` + exitCodesHelp,
@@ -49,7 +49,7 @@ type logFlags struct {
 func (f *logFlags) bind(cmd *cobra.Command) {
 	f.serverFlags.bind(cmd, "the server whose logs are read")
 	fl := cmd.Flags()
-	fl.StringVar(&f.from, "from", "", "a place with mirroredLogs logs: "+blob.Forms)
+	fl.StringVar(&f.from, "from", "", "a place with mirrored logs: "+blob.Forms)
 	fl.StringVar(&f.dir, "dir", "", "where the mirror writes the log that is not finished (default: the place if it is a folder)")
 	fl.StringVar(&f.series, "series", "", "with --from: which series of logs, as risso binlog list calls it, or how that begins")
 }
@@ -65,7 +65,7 @@ func (f logFlags) files(ctx context.Context, args []string) (list []binlog.File,
 	}
 	switch {
 	case given == 0:
-		return nil, closeIt, &exitError{code: exitUsage, err: errors.New("no binary logs to read"), hint: "name files, --from a place with mirroredLogs logs, or --dsn of a live server"}
+		return nil, closeIt, &exitError{code: exitUsage, err: errors.New("no binary logs to read"), hint: "name files, --from a place with mirrored logs, or --dsn of a live server"}
 	case given > 1:
 		return nil, closeIt, usageError("files and --from contradict each other")
 	case len(args) > 0:
@@ -148,7 +148,7 @@ func mirrorDir(dir, place string) string {
 	return filepath.Join(home, "risso", "mirror", clean)
 }
 
-// openPlace opens a place for mirroredLogs logs.
+// openPlace opens a place for mirrored logs.
 func openPlace(ctx context.Context, place string) (repo.Store, func(), error) {
 	if err := blob.Check(place); err != nil {
 		return nil, nil, err
@@ -260,7 +260,7 @@ func newBinlogList(s Streams) *cobra.Command {
 		Use:   "list [FILE…] [--from PLACE | --dsn DSN]",
 		Short: "List binary logs: times, GTIDs, sizes, gaps",
 		Long: `Lists binary logs with their first and last times, GTIDs and sizes, and the gaps between
-them. Files and logs of a live server are read for that; of mirroredLogs logs the index tells,
+them. Files and logs of a live server are read for that; of mirrored logs the index tells,
 and --verify reads them and compares.
 
 ` + exitCodesHelp,
@@ -273,7 +273,7 @@ and --verify reads them and compares.
 	}
 	f.bind(cmd)
 	fl := cmd.Flags()
-	fl.BoolVar(&verify, "verify", false, "read every mirroredLogs log and compare it with its index")
+	fl.BoolVar(&verify, "verify", false, "read every mirrored log and compare it with its index")
 	fl.StringVarP(&output, "output", "o", "text", "text or json")
 	return cmd
 }
@@ -413,7 +413,7 @@ func newBinlogPurge(s Streams) *cobra.Command {
 	var dryRun bool
 	cmd := &cobra.Command{
 		Use:   "purge --from PLACE --keep DURATION",
-		Short: "Remove mirroredLogs logs that are older than is wanted",
+		Short: "Remove mirrored logs that are older than is wanted",
 		Long: `Removes finished logs from a mirror, the oldest first and without leaving a hole, when their
 last event is older than --keep. The newest log of a series always stays. No backup from
 before a removed log can be rolled forward any more: keep logs as long as backups.
@@ -433,7 +433,7 @@ before a removed log can be rolled forward any more: keep logs as long as backup
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.from, "from", "", "a place with mirroredLogs logs: "+blob.Forms)
+	fl.StringVar(&f.from, "from", "", "a place with mirrored logs: "+blob.Forms)
 	fl.StringVar(&f.dir, "dir", "", "where the mirror writes the log that is not finished (default: the place if it is a folder)")
 	fl.StringVar(&keep, "keep", "", "how old a log's last event may be: 14d, 36h")
 	fl.BoolVar(&dryRun, "dry-run", false, "show what would go, and why")

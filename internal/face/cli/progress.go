@@ -62,6 +62,7 @@ func (p *progress) clear() {
 	defer p.mu.Unlock()
 	if p.shown && p.out != nil {
 		fmt.Fprint(p.out, "\r\x1b[K")
+		p.shown = false
 	}
 }
 

@@ -163,7 +163,7 @@ func TestUpgradeToProtect(t *testing.T) {
 	s := newStore(t)
 	fill(t, s, 3)
 	path := s.Path()
-	if _, err := s.write.ExecContext(t.Context(), "DROP TABLE protect_jobs; DROP TABLE protect_runs; DROP TABLE protect_backups; DROP TABLE protect_drills; DROP TABLE protect_mirrors; PRAGMA user_version=2"); err != nil {
+	if _, err := s.write.ExecContext(t.Context(), "DROP TABLE protect_jobs; DROP TABLE protect_runs; DROP TABLE protect_backups; DROP TABLE protect_drills; DROP TABLE protect_mirrors; DROP TABLE protect_progress; DROP TABLE protect_log; PRAGMA user_version=2"); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {
