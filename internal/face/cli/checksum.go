@@ -64,7 +64,7 @@ replicate; the plan is shown before, and nothing more is done with --dry-run.
 	fl.IntVar(&f.threads, "threads", 1, "tables at a time")
 	fl.DurationVar(&f.chunk, "chunk-time", 500*time.Millisecond, "how long reading one chunk should take")
 	fl.DurationVar(&f.patience, "wait", 10*time.Second, "how long to wait for a replica that is behind before what differs counts as not comparable")
-	fl.IntVar(&f.rounds, "rounds", 8, "how often a row has to be seen unequal and unchanged before it is said to differ")
+	fl.IntVar(&f.rounds, "rounds", 10, "how often a row has to be seen unequal and unchanged before it is said to differ")
 	fl.BoolVar(&f.rows, "rows", false, "show the rows that differ, with their values")
 	fl.IntVar(&f.maxRows, "max-rows", 100, "differing rows to show of each table and server")
 	fl.BoolVar(&f.redact, "redact", false, "hide the values of rows")
@@ -91,8 +91,8 @@ func (f checksumFlags) options(ctx context.Context, s Streams) (o checksum.Optio
 		return o, usageError("--chunk-time %s: 1ms to 1m", f.chunk)
 	case f.rounds < 2 || f.rounds > 1000:
 		return o, usageError("--rounds %d: 2 to 1000", f.rounds)
-	case f.maxRows < 0 || f.maxRows > 1_000_000:
-		return o, usageError("--max-rows %d: 0 to 1000000", f.maxRows)
+	case f.maxRows < 1 || f.maxRows > 1_000_000:
+		return o, usageError("--max-rows %d: 1 to 1000000", f.maxRows)
 	case f.against != "" && len(f.replicas) > 0:
 		return o, usageError("--against is a server that does not replicate: leave out --replica")
 	case f.against != "" && f.mend:
@@ -199,6 +199,8 @@ func runChecksum(ctx context.Context, s Streams, f checksumFlags) error {
 		return failure(exitInterrupted, hint, errors.New("interrupted"))
 	case errors.Is(err, checksum.ErrNothing):
 		return failure(exitFailed, "--schema and --table take patterns such as 'shop.*'; the account sees only what it has a privilege on", err)
+	case errors.Is(err, checksum.ErrNotReplica):
+		return failure(exitFailed, "--dsn is the primary, --replica what replicates from it; --against compares servers that do not replicate, such as members of a Galera cluster", err)
 	case err != nil:
 		return checksumFailure(err, "")
 	}
@@ -392,6 +394,7 @@ func (c *checksumText) end(r checksum.Result) {
 	}
 	fmt.Fprintf(c.out, "%s of %s compared with %s: %s\n", plural(r.Tables, "table", "tables"), r.Primary.Server, strings.Join(names, ", "), strings.Join(words, ", "))
 	if r.Seconds > 0 && r.Rows > 0 {
-		fmt.Fprintf(c.out, "%s rows, %s in %s: %s rows/s\n", render.Number(float64(r.Rows)), render.Bytes(float64(r.Bytes)), render.Seconds(r.Seconds), render.Number(float64(r.Rows)/r.Seconds))
+		fmt.Fprintf(c.out, "%s rows in %s: %s rows/s; %s of them read here\n",
+			render.Number(float64(r.Rows)), render.Seconds(r.Seconds), render.Number(float64(r.Rows)/r.Seconds), render.Bytes(float64(r.Bytes)))
 	}
 }
