@@ -156,7 +156,7 @@ func (j *job) chooseParent(ctx context.Context) error {
 		j.plan.Notes = append(j.plan.Notes, "there is no repository yet: this backup is whole")
 		return nil
 	}
-	id, err := identity(ctx, j.conn)
+	id, err := mysql.Identity(ctx, j.conn)
 	if err != nil {
 		return err
 	}
@@ -182,7 +182,7 @@ func major(number int) int { return number / 100 }
 
 // describe fills in what is known of the server before the copy.
 func (j *job) describe(ctx context.Context) error {
-	id, err := identity(ctx, j.conn)
+	id, err := mysql.Identity(ctx, j.conn)
 	if err != nil {
 		return err
 	}
@@ -196,20 +196,6 @@ func (j *job) describe(ctx context.Context) error {
 		j.header.Parent = j.parent.ID
 	}
 	return nil
-}
-
-// identity is the same for all backups of one server: server_uuid of MySQL; of MariaDB, which has none, its replication
-// domain and server_id.
-func identity(ctx context.Context, c *mysql.Conn) (string, error) {
-	query := "SELECT /* risso: who is it? */ @@server_uuid"
-	if c.Server.MariaDB() {
-		query = "SELECT /* risso: who is it? */ CONCAT(@@gtid_domain_id, '-', @@server_id)"
-	}
-	id, err := c.Text(ctx, query)
-	if err != nil {
-		return "", fmt.Errorf("ask who the server is: %w", err)
-	}
-	return id, nil
 }
 
 // userName is the name of a user, or its number where it has none.
