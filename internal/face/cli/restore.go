@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rissodb/risso/internal/data/load"
+	"github.com/rissodb/risso/internal/data/physical"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fleet"
@@ -26,7 +27,7 @@ import (
 
 type restoreFlags struct {
 	from, identity, backup             string
-	into, sandbox, server              string
+	into, sandbox, server, datadir     string
 	configFile, defaultsFile, output   string
 	tables, schemas, rename            []string
 	toTime, toGTID, before, zone       string
@@ -39,9 +40,9 @@ type restoreFlags struct {
 func newRestore(s Streams) *cobra.Command {
 	var f restoreFlags
 	cmd := &cobra.Command{
-		Use:   "restore --from PLACE (--into DSN | --sandbox NAME)",
+		Use:   "restore --from PLACE (--into DSN | --sandbox NAME | --datadir DIR)",
 		Short: "Put a backup back, or a part of it, and prove that it is whole",
-		Long: `Puts a logical backup back: all of it, one schema, or one table. Nothing is changed before it is sure
+		Long: `Puts a logical backup back: all of it, one schema, or one table; with --datadir a physical one. Nothing is changed before it is sure
 that no table is in the way and that the server understands what the backup holds. What is there
 already is kept, unless --overwrite is said. At the end each table's rows are read back, and their
 number and sum compared with those of the backup: exit code 0 only when all are equal.
@@ -69,6 +70,7 @@ docs/restore.md has all of it.
 	fl.StringVar(&f.into, "into", "", "the server that gets it: user:password@tcp(host:3306)/, user@unix(/socket)/, or the name of a server in --config")
 	fl.StringVar(&f.sandbox, "sandbox", "", "start a throw-away server of this name and put the backup there")
 	fl.StringVar(&f.server, "server", "", "with --sandbox: which server, as for risso sandbox up (default one like the backup's)")
+	fl.StringVar(&f.datadir, "datadir", "", "put a physical backup into this folder, which a server is then started on; it must be empty")
 	fl.StringArrayVar(&f.schemas, "schema", nil, "only this schema; patterns with * allowed; may be repeated")
 	fl.StringArrayVar(&f.tables, "table", nil, "only this table, schema.table; patterns with * allowed; may be repeated")
 	fl.StringArrayVar(&f.rename, "rename", nil, "old=new: a schema, or schema.table=schema.table, comes back under another name; may be repeated")
@@ -89,7 +91,10 @@ docs/restore.md has all of it.
 	fl.StringVar(&f.configFile, "config", "", "config file (YAML) that names servers")
 	fl.StringVar(&f.defaultsFile, "defaults-file", "", "option file of the mysql clients (default ~/.my.cnf)")
 	fl.StringVarP(&f.output, "output", "o", "text", "text or json")
-	cmd.MarkFlagsMutuallyExclusive("into", "sandbox")
+	cmd.MarkFlagsMutuallyExclusive("into", "sandbox", "datadir")
+	for _, name := range []string{"schema", "table", "rename", "to-time", "to-gtid", "before", "overwrite", "set-gtid", "dry-run"} {
+		cmd.MarkFlagsMutuallyExclusive("datadir", name)
+	}
 	cmd.MarkFlagsMutuallyExclusive("logs", "logs-dsn")
 	cmd.MarkFlagsMutuallyExclusive("to-time", "to-gtid", "before")
 	return cmd
@@ -104,8 +109,8 @@ func (f restoreFlags) check() (load.Until, error) {
 	switch {
 	case f.from == "":
 		return u, &exitError{code: exitUsage, err: errors.New("no place to restore from"), hint: "give --from " + blob.Forms}
-	case f.into == "" && f.sandbox == "":
-		return u, &exitError{code: exitUsage, err: errors.New("no server to restore into"), hint: "give --into 'user:password@tcp(host:3306)/', or --sandbox NAME"}
+	case f.into == "" && f.sandbox == "" && f.datadir == "":
+		return u, &exitError{code: exitUsage, err: errors.New("no server to restore into"), hint: "give --into 'user:password@tcp(host:3306)/', or --sandbox NAME; a physical backup goes into a --datadir"}
 	case f.threads < 1 || f.threads > 64:
 		return u, usageError("--threads %d: 1 to 64", f.threads)
 	case f.server != "" && f.sandbox == "":
@@ -151,6 +156,9 @@ func runRestore(ctx context.Context, s Streams, f restoreFlags) error {
 		return err
 	}
 	defer closePlace()
+	if f.datadir != "" {
+		return restoreFiles(ctx, s, physical.RestoreOptions{Repo: r, Backup: f.backup, Datadir: f.datadir, Threads: f.threads}, f.output)
+	}
 	o.Repo = r
 	o.Roller = restoreRoller{f}
 	debug.SetGCPercent(20) // the buffers for chunks are large and live long: they shall not double the memory
@@ -312,7 +320,9 @@ func restoreFailure(ctx context.Context, err error, box *sandbox.Sandbox) error 
 	var e *mysql.Error
 	switch {
 	case ctx.Err() != nil:
-		err = errors.New("interrupted")
+		return failure(exitInterrupted, hint, errors.New("interrupted"))
+	case errors.Is(err, load.ErrKind):
+		hint = "nothing was changed; give --datadir DIR, an empty folder, or --backup with the ID of a logical one"
 	case errors.Is(err, load.ErrExists):
 		hint = "nothing was changed; --overwrite drops what is in the way, --rename puts it beside"
 	case errors.Is(err, load.ErrIncompatible):
