@@ -8,6 +8,7 @@ import (
 	"os"
 	osexec "os/exec"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -49,7 +50,10 @@ func child(v string) error {
 	if err != nil {
 		return err
 	}
-	res, err := load.Restore(ctx, load.Options{Repo: r, Into: into, Threads: 3, BatchBytes: 20_000})
+	res, err := load.Restore(ctx, load.Options{Repo: r, Into: into, Threads: 3, BatchBytes: 20_000, Confirm: func(load.Plan) error {
+		_, err := fmt.Println("begun")
+		return err
+	}})
 	fmt.Println("resumed", res.Resumed)
 	return err
 }
@@ -108,8 +112,8 @@ func killChildren(t *testing.T, node *sandbox.Node, dir string, random *rand.Ran
 	kills, resumed := 0, 0
 	for {
 		cmd := childOf(t, node, dir)
-		var out strings.Builder
-		cmd.Stdout, cmd.Stderr = &out, &out
+		out := &output{begun: make(chan struct{})}
+		cmd.Stdout, cmd.Stderr = out, out
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -117,7 +121,12 @@ func killChildren(t *testing.T, node *sandbox.Node, dir string, random *rand.Ran
 		go func() { done <- cmd.Wait() }()
 		limit := time.Minute
 		if kills < 5 {
-			limit = time.Duration(30+random.IntN(350)) * time.Millisecond
+			select {
+			case <-out.begun:
+			case <-time.After(time.Minute):
+				t.Fatalf("it does not begin: %s", out.String())
+			}
+			limit = time.Duration(random.IntN(300)) * time.Millisecond
 		}
 		select {
 		case err := <-done:
@@ -142,6 +151,28 @@ func killChildren(t *testing.T, node *sandbox.Node, dir string, random *rand.Ran
 	}
 }
 
+// output is what a child writes; begun is closed at the first of it.
+type output struct {
+	mu    sync.Mutex
+	text  strings.Builder
+	begun chan struct{}
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.text.Len() == 0 {
+		close(o.begun)
+	}
+	return o.text.Write(b)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
 func childOf(t *testing.T, node *sandbox.Node, dir string) *osexec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
@@ -156,13 +187,21 @@ func childOf(t *testing.T, node *sandbox.Node, dir string) *osexec.Cmd {
 // killServer restores while the server crashes twice.
 func killServer(t *testing.T, node *sandbox.Node, r *repo.Repo, random *rand.Rand) {
 	t.Helper()
-	done := make(chan error, 1)
+	done, begun := make(chan error, 1), make(chan struct{})
 	go func() {
-		_, err := load.Restore(t.Context(), load.Options{Repo: r, Into: target(t, node), Threads: 3, BatchBytes: 20_000})
+		_, err := load.Restore(t.Context(), load.Options{Repo: r, Into: target(t, node), Threads: 3, BatchBytes: 20_000, Confirm: func(load.Plan) error {
+			close(begun)
+			return nil
+		}})
 		done <- err
 	}()
+	select {
+	case <-begun:
+	case err := <-done:
+		t.Fatal(err)
+	}
 	for range 2 {
-		time.Sleep(time.Duration(150+random.IntN(150)) * time.Millisecond)
+		time.Sleep(time.Duration(random.IntN(300)) * time.Millisecond)
 		if err := node.Kill(syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -133,7 +134,13 @@ func (r *run) restore(ctx context.Context) error {
 		return nil
 	}
 	if !r.resumed {
-		if err := r.beginJournal(ctx, control); err != nil {
+		err := r.again(ctx, &control, func(s *session) error {
+			if err := r.lock(ctx, s); err != nil { // a new session has none
+				return err
+			}
+			return r.beginJournal(ctx, s)
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -177,6 +184,7 @@ func (r *run) change(ctx context.Context, control *session) error {
 			return r.again(ctx, &s, func(s *session) error { return r.endJournal(ctx, s) })
 		}},
 	}
+	alone := false // the control session is gone
 	rolls := false // a run before this one had got so far
 	if r.resumed {
 		if err := r.again(ctx, &s, func(s *session) error {
@@ -202,9 +210,9 @@ func (r *run) change(ctx context.Context, control *session) error {
 		if step.stage == "rows" {
 			r.result.RowSeconds = time.Since(r.began).Seconds()
 		}
-		if err := control.ping(ctx); err != nil && r.server.Number > 0 {
+		if err := control.ping(ctx); err != nil && !alone {
 			r.notef("the session that kept other restores away broke: %v", err)
-			r.server.Number = -1
+			alone = true
 		}
 	}
 	return nil
@@ -234,7 +242,11 @@ func (r *run) learn(ctx context.Context, s *session) error {
 
 // read reads the manifest to its end and keeps what is wanted.
 func (r *run) read(ctx context.Context) error {
-	m, err := r.o.Repo.Manifest(ctx, r.o.Backup)
+	id, err := r.newest(ctx)
+	if err != nil {
+		return err
+	}
+	m, err := r.o.Repo.Manifest(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -272,6 +284,26 @@ func (r *run) read(ctx context.Context) error {
 	}
 	r.plan.Findings = r.findings()
 	return nil
+}
+
+// newest gives the backup that is meant: where none was named the newest logical one.
+func (r *run) newest(ctx context.Context) (string, error) {
+	if r.o.Backup != "" {
+		return r.o.Backup, nil
+	}
+	list, err := r.o.Repo.Backups(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, h := range slices.Backward(list) {
+		if h.Kind == repo.Logical {
+			return h.ID, nil
+		}
+	}
+	if len(list) > 0 {
+		return "", fmt.Errorf("%w, and there is no other: %s is %s", ErrKind, list[len(list)-1].ID, list[len(list)-1].Kind)
+	}
+	return "", nil // Manifest says that there is none
 }
 
 func (r *run) nothing() error {

@@ -143,12 +143,15 @@ func (r *run) sendRows(ctx context.Context, s *session, t *table, f *feed) error
 		return r.insertRows(ctx, s, t, f)
 	}
 	if err := s.Load(ctx, t.statement, f); err != nil {
+		if strconv.Itoa(mysql.ErrorNumber(err)) == warnNoDefault && !t.inserts.Swap(true) {
+			return errAgain
+		}
 		return err
 	}
 	return s.complaints(ctx, t)
 }
 
-// Numbers of warnings.
+// Numbers of warnings and errors.
 const (
 	// warnNoDefault is what LOAD DATA of MySQL 8.0 says to a geometry that is NOT NULL, whatever value it has (seen with
 	// 8.0.15). INSERT takes it.

@@ -40,9 +40,9 @@ type restoreFlags struct {
 func newRestore(s Streams) *cobra.Command {
 	var f restoreFlags
 	cmd := &cobra.Command{
-		Use:   "restore --from PLACE (--into DSN | --sandbox NAME)",
+		Use:   "restore --from PLACE (--into DSN | --sandbox NAME | --datadir DIR)",
 		Short: "Put a backup back, or a part of it, and prove that it is whole",
-		Long: `Puts a logical backup back: all of it, one schema, or one table. Nothing is changed before it is sure
+		Long: `Puts a logical backup back: all of it, one schema, or one table; with --datadir a physical one. Nothing is changed before it is sure
 that no table is in the way and that the server understands what the backup holds. What is there
 already is kept, unless --overwrite is said. At the end each table's rows are read back, and their
 number and sum compared with those of the backup: exit code 0 only when all are equal.
@@ -320,7 +320,9 @@ func restoreFailure(ctx context.Context, err error, box *sandbox.Sandbox) error 
 	var e *mysql.Error
 	switch {
 	case ctx.Err() != nil:
-		err = errors.New("interrupted")
+		return failure(exitInterrupted, hint, errors.New("interrupted"))
+	case errors.Is(err, load.ErrKind):
+		hint = "nothing was changed; give --datadir DIR, an empty folder, or --backup with the ID of a logical one"
 	case errors.Is(err, load.ErrExists):
 		hint = "nothing was changed; --overwrite drops what is in the way, --rename puts it beside"
 	case errors.Is(err, load.ErrIncompatible):
