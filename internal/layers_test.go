@@ -13,21 +13,22 @@ const module = "github.com/rissodb/risso/"
 
 // layer orders the house from the ground up; a package imports only what lies lower, or in its own wing.
 var layer = map[string]int{
-	"internal/fleet":   0,
-	"internal/digits":  0,
-	"internal/mysql":   1,
-	"internal/host":    1,
-	"internal/sqltext": 1,
-	"internal/journal": 2,
-	"internal/store":   2,
-	"internal/explain": 4,
-	"internal/watch":   4,
-	"internal/measure": 4,
-	"internal/data":    4,
-	"internal/sandbox": 3,
-	"ui":               4,
-	"internal/face":    5,
-	"cmd":              6,
+	"internal/fleet":    0,
+	"internal/digits":   0,
+	"internal/mysql":    1,
+	"internal/host":     1,
+	"internal/sqltext":  1,
+	"internal/journal":  2,
+	"internal/store":    2,
+	"internal/throttle": 2,
+	"internal/explain":  4,
+	"internal/watch":    4,
+	"internal/measure":  4,
+	"internal/data":     4,
+	"internal/sandbox":  3,
+	"ui":                4,
+	"internal/face":     5,
+	"cmd":               6,
 }
 
 func roomOf(pkg string) string {

@@ -178,7 +178,12 @@ func (s *serverLog) Read(b []byte) (int, error) {
 		if event.Artificial(h) {
 			continue
 		}
-		s.rest = e
+		if h.Type == event.TypeFormatDescription {
+			if f, err := event.ParseFormat(e); err == nil {
+				s.sum = f.Checksum
+			}
+		}
+		s.rest = event.Readable(e, s.sum)
 	}
 	n := copy(b, s.rest)
 	s.rest = s.rest[n:]

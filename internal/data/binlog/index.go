@@ -110,6 +110,8 @@ func (x *Index) add(e event.Event, t *gtids) {
 		}
 	case event.TypeRotate, event.TypeStop:
 		x.Closed = true
+	case event.TypeIgnorable:
+		x.Decrypted = x.Decrypted || x.Events == 2 // see event.Readable
 	}
 	t.event(e)
 }

@@ -113,7 +113,7 @@ func Search(ctx context.Context, files []File, d Damage) (SearchResult, error) {
 	if err := g.Wait(); err != nil {
 		return SearchResult{}, err
 	}
-	var all SearchResult
+	all := SearchResult{Found: []Found{}}
 	for _, r := range results {
 		all.Found = append(all.Found, r.Found...)
 		all.Notes = append(all.Notes, r.Notes...)
@@ -411,7 +411,7 @@ func shown(cols []event.Column, row []event.Value) []any {
 			out[i] = ""
 		case v.Null:
 		default:
-			text, err := cols[i].Literal(v)
+			text, err := cols[i].Shown(v)
 			if err != nil {
 				text = fmt.Sprintf("(%v: X'%X')", err, v.Raw[:min(len(v.Raw), 64)])
 			}

@@ -65,7 +65,7 @@ replicate; the plan is shown before, and nothing more is done with --dry-run.
 	fl.IntVar(&f.threads, "threads", 1, "tables at a time")
 	fl.DurationVar(&f.chunk, "chunk-time", 500*time.Millisecond, "how long reading one chunk should take")
 	fl.DurationVar(&f.patience, "wait", 10*time.Second, "how long to wait for a replica that is behind before what differs counts as not comparable")
-	fl.IntVar(&f.rounds, "rounds", 10, "how often a row has to be seen unequal and unchanged before it is said to differ")
+	fl.IntVar(&f.rounds, "rounds", 8, "how often a row has to be seen unequal and unchanged before it is said to differ")
 	fl.BoolVar(&f.rows, "rows", false, "show the rows that differ, with their values")
 	fl.IntVar(&f.maxRows, "max-rows", 100, "differing rows to show of each table and server")
 	fl.BoolVar(&f.redact, "redact", false, "hide the values of rows")
@@ -200,8 +200,6 @@ func runChecksum(ctx context.Context, s Streams, f checksumFlags) error {
 		return failure(exitInterrupted, hint, errors.New("interrupted"))
 	case errors.Is(err, checksum.ErrNothing):
 		return failure(exitFailed, "--schema and --table take patterns such as 'shop.*'; the account sees only what it has a privilege on", err)
-	case errors.Is(err, checksum.ErrNotReplica):
-		return failure(exitFailed, "--dsn is the primary, --replica what replicates from it; --against compares servers that do not replicate, such as members of a Galera cluster", err)
 	case err != nil:
 		return checksumFailure(err, "")
 	}

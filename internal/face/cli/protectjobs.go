@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -211,10 +210,7 @@ func (p *protect) mirrorTask(s watched) jobs.Task {
 			return jobs.Result{}, err
 		}
 		defer store.Close()
-		dir := c.Place // finished logs and the one being written lie side by side
-		if strings.Contains(c.Place, "://") {
-			dir = filepath.Join(p.dir(), "mirror", s.instance.ID)
-		}
+		dir := mirrorDir("", c.Place) // where drills and commands look for the log that is being written
 		place := repo.On(store)
 		reach := &reach{p: p, s: s, place: place, dir: dir}
 		report.Stage("mirror binary logs")

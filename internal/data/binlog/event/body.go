@@ -69,10 +69,8 @@ type Format struct {
 	Created  uint32 // unix time of the server's start, in the first log after it; else 0
 	Checksum bool   // events end in a CRC-32
 
-	hasAlgorithm bool // the server is new enough to say
-	tableIDLen   int
-	number       int    // of the version: 80015 for 8.0.15
-	lens         []byte // of the post-headers, by type
+	tableIDLen int
+	number     int // of the version: 80015 for 8.0.15
 }
 
 // MariaDB says whether a MariaDB wrote the log.
@@ -94,28 +92,40 @@ func ParseFormat(raw []byte) (Format, error) {
 	if c.bad || number != 4 || headerLen != HeaderLen || len(c.b) < int(TypeTableMap) {
 		return Format{}, fmt.Errorf("%w: format %d of %q is not that of MySQL 5.0 and later", ErrNotBinlog, number, f.Version)
 	}
-	f.lens = bytes.Clone(c.b)
+	lens := c.b
 	if c.b[TypeTableMap-1] == 6 {
 		f.tableIDLen = 4
 	}
-	// MySQL 5.6.1 and MariaDB 5.3 brought the algorithm; before, the list of lengths ends with the event.
 	var a, b, d int
 	fmt.Sscanf(f.Version, "%d.%d.%d", &a, &b, &d)
-	n := a*10000 + b*100 + d
-	f.number = n
-	if f.hasAlgorithm = n >= 50601 || f.MariaDB() && n >= 50300; f.hasAlgorithm {
-		f.lens = f.lens[:len(f.lens)-ChecksumLen-1]
-		f.Checksum = raw[algorithmAt(raw)] == 1
+	f.number = a*10000 + b*100 + d
+	// MySQL 5.6.1 and MariaDB 5.3 brought checksums. Older logs are refused: a damaged version would turn checksums off.
+	if f.number < 50601 && !(f.MariaDB() && f.number >= 50300) {
+		return Format{}, fmt.Errorf("%w: written by %q, which is not MySQL 5.6 or MariaDB 5.3 or later, or damaged", ErrNotBinlog, f.Version)
+	}
+	if len(lens) <= ChecksumLen {
+		return Format{}, errShort
+	}
+	algorithm := raw[algorithmAt(raw)]
+	f.Checksum = algorithm == 1
+	if !f.Checksum && (algorithm != 0 || hidesChecksum(raw)) {
+		return Format{}, fmt.Errorf("%w: its format description says checksum %d", ErrDamaged, algorithm)
 	}
 	return f, nil
+}
+
+// hidesChecksum says whether a format description that says that there are no checksums was one that said there are: its own
+// would be right then.
+func hidesChecksum(raw []byte) bool {
+	b := bytes.Clone(raw)
+	b[algorithmAt(b)] = 1
+	return VerifyChecksum(b)
 }
 
 // PlainFormat is a copy of a format description event that says that events have no checksums.
 func PlainFormat(raw []byte) []byte {
 	out := bytes.Clone(raw)
-	if f, err := ParseFormat(raw); err == nil && f.hasAlgorithm {
-		out[algorithmAt(out)] = 0
-	}
+	out[algorithmAt(out)] = 0
 	return out
 }
 

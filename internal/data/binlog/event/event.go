@@ -217,6 +217,9 @@ func (r *Reader) nextOuter() (e Event, opened bool, err error) {
 	if e.Length < HeaderLen || e.Length > maxLength {
 		return e, false, fmt.Errorf("%w at position %d: an event of %d bytes", ErrDamaged, r.pos, e.Length)
 	}
+	if e.Pos == int64(len(Magic)) && e.Type != TypeFormatDescription {
+		return e, false, fmt.Errorf("%w: its first event is of type %d, not a format description", ErrDamaged, e.Type)
+	}
 	if e.Type == TypePayload && !r.o.KeepPayload {
 		return e, true, r.openPayload(e)
 	}
@@ -259,9 +262,6 @@ func (r *Reader) wholeEvent(e Event) (Event, bool, error) {
 			return e, false, fmt.Errorf("position %d: %w", r.pos, err)
 		}
 		r.format = f
-		if !f.hasAlgorithm {
-			sum = 0
-		}
 	}
 	if verified := r.format.Checksum; verified && sum > 0 && binary.LittleEndian.Uint32(tail[len(tail)-sum:]) != crc {
 		return e, false, fmt.Errorf("%w: position %d", ErrChecksum, r.pos)
@@ -480,6 +480,16 @@ func ClearInUse(raw []byte) {
 	if ParseHeader(raw).Type == TypeFormatDescription {
 		raw[17] &^= FlagInUse
 	}
+}
+
+// Readable is an event as a server sends it, but for one: MariaDB decrypts its logs for replicas, and sends the event all the
+// same that says that what follows is encrypted. In its place stands one of the same length that everybody passes over.
+func Readable(raw []byte, checksum bool) []byte {
+	h := ParseHeader(raw)
+	if h.Type != TypeStartEncryption {
+		return raw
+	}
+	return Ignorable(h, h.Length, h.EndPos, checksum)
 }
 
 // Ignorable is an event that every server passes over, of a given length with its checksum.

@@ -64,12 +64,13 @@ func (f *follower) finishAll(ctx context.Context) error {
 		if l.path == current {
 			continue
 		}
-		// The last one of its series may still be written to, unless the server closed it.
-		lastOne := i+1 == len(logs) || logs[i+1].key != l.key
+		if i+1 == len(logs) || logs[i+1].key != l.key {
+			continue // the last one of its series may still grow
+		}
 		if f.o.Plain {
-			err = f.finishPlain(ctx, l, lastOne)
+			err = f.finishPlain(ctx, l)
 		} else {
-			err = f.finish(ctx, l, lastOne)
+			err = f.finish(ctx, l)
 		}
 		if err != nil {
 			return fmt.Errorf("store %s: %w", l.name, err)
@@ -92,11 +93,8 @@ func (f *follower) finishAll(ctx context.Context) error {
 
 // finish verifies a log, stores it compressed, reads back what was stored, writes the index and removes the log. Only then
 // is there one copy less. A process that dies in between does it again.
-func (f *follower) finish(ctx context.Context, l localLog, lastOne bool) error {
+func (f *follower) finish(ctx context.Context, l localLog) error {
 	x, err := scanFile(ctx, l.path)
-	if lastOne && !x.Closed {
-		return nil
-	}
 	if err != nil {
 		return err
 	}
@@ -123,15 +121,12 @@ func (f *follower) finish(ctx context.Context, l localLog, lastOne bool) error {
 }
 
 // finishPlain writes only the index.
-func (f *follower) finishPlain(ctx context.Context, l localLog, lastOne bool) error {
+func (f *follower) finishPlain(ctx context.Context, l localLog) error {
 	name := root + l.key + "/" + l.name
 	if in, err := f.o.Place.Get(ctx, name+extIndex); err == nil {
 		return in.Close()
 	}
 	x, err := scanFile(ctx, l.path)
-	if lastOne && !x.Closed {
-		return nil
-	}
 	if err != nil {
 		return err
 	}

@@ -331,3 +331,48 @@ func TestExpired(t *testing.T) {
 		t.Errorf("the newest of a series may go: %v", got)
 	}
 }
+
+// TestFollowEncrypted mirrors encrypted logs: readable, with the server's positions, and said to be other bytes than its files.
+func TestFollowEncrypted(t *testing.T) {
+	key := filepath.Join(t.TempDir(), "keys")
+	if err := os.WriteFile(key, []byte("1;770A8A65DA156D24EE2A093277530142\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	n := sandboxtest.Up(t, "mariadb", "plugin_load_add=file_key_management", "file_key_management_filename="+key, "encrypt_binlog=ON", "max_binlog_size=64K")
+	db := open(t, n)
+	exec1(t, db, "CREATE TABLE test.t (id INT PRIMARY KEY, v TEXT)")
+	load(t, db, 0, 100)
+	files, err := binlog.FromPaths([]string{filepath.Join(n.Datadir, "binlog.000001")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := files[0].Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	if _, err := binlog.Scan(t.Context(), "binlog.000001", in); !errors.Is(err, event.ErrEncrypted) {
+		t.Errorf("the server's file: %v", err)
+	}
+	dir := t.TempDir()
+	for range 2 { // the second time it goes on where it was
+		load(t, db, 100+len(t.Name()), 101+len(t.Name()))
+		exec1(t, db, "DELETE FROM test.t WHERE id >= 100")
+		if err := Follow(t.Context(), Options{Target: target(t, n), Place: folder(dir), Dir: dir, Once: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err := List(t.Context(), folder(dir), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := serverLogs(t, n)
+	if len(list) != 1 || len(list[0].Logs) != len(own) {
+		t.Fatalf("%d series, %d logs, the server has %d", len(list), len(list[0].Logs), len(own))
+	}
+	for _, l := range list[0].Logs {
+		if l.Size != int64(len(own[l.Name])) || !l.Decrypted {
+			t.Errorf("%s: %d bytes, the server has %d; decrypted: %v", l.Name, l.Size, len(own[l.Name]), l.Decrypted)
+		}
+	}
+}

@@ -14,8 +14,9 @@ import (
 )
 
 const (
-	flushSize = 1 << 20 // bytes that are gathered before they are written
-	syncEvery = 50 * time.Millisecond
+	flushSize = 1 << 20                // bytes that are gathered before they are written
+	syncEvery = 20 * time.Millisecond  // at most so long an acknowledgement is held back while more comes
+	syncBusy  = 200 * time.Millisecond // and without acknowledgements what came is not yet synced, while more comes
 )
 
 // writer writes one log. What stands in the file already is never written again.
@@ -28,7 +29,6 @@ type writer struct {
 	synced   int64 // everything before it is on disk
 	syncTime time.Time
 	sums     bool // events end in a checksum
-	crypt    bool // the server left out an event: its file is encrypted
 }
 
 // errGap says that the server left something out.
@@ -153,9 +153,7 @@ func (w *writer) add(raw []byte, h event.Header) error {
 	}
 	// Positions are modulo 2^32, and MariaDB 11.4 leaves out some.
 	if end := uint32(w.pos + int64(len(raw))); h.EndPos != 0 && h.EndPos != end {
-		if err := w.fill(int64(h.EndPos-end), h); err != nil {
-			return err
-		}
+		return fmt.Errorf("%w: an event that should end at %d ends at %d", errGap, h.EndPos, end)
 	}
 	w.last = w.pos
 	w.buf = append(w.buf, raw...)
@@ -163,20 +161,6 @@ func (w *writer) add(raw []byte, h event.Header) error {
 	if len(w.buf) >= flushSize {
 		return w.flush()
 	}
-	return nil
-}
-
-// fill puts an event that replicas ignore where the server left one out: MariaDB decrypts its logs for replicas and does
-// not send the event with the key's number. Else all positions behind would be other than the server's.
-func (w *writer) fill(n int64, h event.Header) error {
-	const most = 1 << 10 // longer than any event of that kind
-	if n < event.HeaderLen+event.ChecksumLen || n > most {
-		return fmt.Errorf("%w: position %d should be %d", errGap, w.pos, w.pos+n)
-	}
-	w.crypt = true
-	w.last = w.pos
-	w.buf = append(w.buf, event.Ignorable(h, uint32(n), uint32(w.pos+n), w.sums)...)
-	w.pos += n
 	return nil
 }
 
@@ -188,7 +172,7 @@ func (w *writer) flush() error {
 	if err != nil {
 		// What was written in part must not be written again behind itself.
 		w.buf = w.buf[:copy(w.buf, w.buf[n:])]
-		return err
+		return fmt.Errorf("%w: %w", errDisk, err)
 	}
 	if w.buf = w.buf[:0]; cap(w.buf) > 16*flushSize {
 		w.buf = make([]byte, 0, 2*flushSize)
@@ -205,7 +189,10 @@ func (w *writer) sync() error {
 		return err
 	}
 	if err := dataSync(w.file); err != nil {
-		return err
+		// The system may take for written what it could not write: only what was synced before is believed.
+		w.file.Truncate(w.synced)
+		w.pos, w.buf = w.synced, w.buf[:0]
+		return fmt.Errorf("%w: sync %s: %w", errDisk, w.path, err)
 	}
 	w.synced, w.syncTime = w.pos, time.Now()
 	return nil

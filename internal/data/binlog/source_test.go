@@ -1,0 +1,159 @@
+package binlog
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rissodb/risso/internal/data/binlog/event"
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/sandbox"
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
+)
+
+// TestSources reads the same log as a file, over a socket, over TCP and over TLS, and then damages it in every way.
+func TestSources(t *testing.T) {
+	for _, spec := range []string{"mysql-9.7", "mysql-5.7", "mariadb"} {
+		t.Run(spec, func(t *testing.T) {
+			n := sandboxtest.Up(t, spec, "sync_binlog=0", "max_allowed_packet=64M", "innodb_flush_log_at_trx_commit=2")
+			db := openDB(t, n)
+			run(t, db, "CREATE TABLE test.t (id INT PRIMARY KEY, v LONGTEXT)", "INSERT INTO test.t VALUES (1, 'x'), (2, REPEAT('y', 20000000))", "DELETE FROM test.t WHERE id = 1", "FLUSH BINARY LOGS")
+			want := sum(t, fileOf(t, filepath.Join(n.Datadir, "binlog.000001")))
+			for name, dsn := range ways(t, n, spec) {
+				t.Run(name, func(t *testing.T) {
+					tg, err := mysql.ParseTarget(dsn)
+					if err != nil {
+						t.Fatal(err)
+					}
+					files, err := FromServer(t.Context(), tg)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if got := sum(t, files[0]); got != want {
+						t.Errorf("%s, not %s", got, want)
+					}
+				})
+			}
+			if spec == "mysql-9.7" {
+				tagged(t, n)
+			}
+			if spec == "mariadb" {
+				damaged(t, filepath.Join(n.Datadir, "binlog.000001"))
+			}
+		})
+	}
+}
+
+// ways are DSNs that lead to a server.
+func ways(t *testing.T, n *sandbox.Node, spec string) map[string]string {
+	t.Helper()
+	c, err := n.TCPConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ways := map[string]string{"socket": n.DSN, "tcp": c.FormatDSN()}
+	if spec == "mysql-9.7" { // it made itself a certificate
+		c.TLSConfig = "skip-verify"
+		ways["tls"] = c.FormatDSN()
+	}
+	return ways
+}
+
+func fileOf(t *testing.T, path string) File {
+	t.Helper()
+	files, err := FromPaths([]string{path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files[0]
+}
+
+func sum(t *testing.T, f File) string {
+	t.Helper()
+	in, err := f.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	h := sha256.New()
+	n, err := io.Copy(h, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%d bytes, %x", n, h.Sum(nil))
+}
+
+// damaged flips bits and cuts: nothing of it may pass as whole, nothing may panic.
+func damaged(t *testing.T, path string) {
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole = whole[:6000] // the first events
+	scan := func(b []byte) (Index, error) {
+		return Scan(t.Context(), "binlog.000001", bytes.NewReader(b))
+	}
+	x, err := scan(whole)
+	if !errors.Is(err, event.ErrTorn) {
+		t.Fatalf("cut: %v", err)
+	}
+	good := whole[:x.Size]
+	if _, err := scan(good); err != nil {
+		t.Fatal(err)
+	}
+	const inUse = 4 + 17 // the flag that the log is being written is in no checksum
+	for at := 0; at < len(good); at++ {
+		if at == inUse {
+			continue
+		}
+		for _, bit := range []int{0, at % 8} {
+			b := append([]byte(nil), good...)
+			b[at] ^= 1 << bit
+			if _, err := scan(b); err == nil {
+				t.Errorf("bit %d of byte %d was flipped, and nobody noticed", bit, at)
+			}
+		}
+	}
+	ends := map[int64]bool{}
+	for end := 0; end < len(good); end++ {
+		x, err := scan(good[:end])
+		if err == nil {
+			ends[x.Size] = true
+		} else if !errors.Is(err, event.ErrTorn) {
+			t.Errorf("cut at %d: %v", end, err)
+		}
+	}
+	if len(ends) < 3 || len(ends) > 20 {
+		t.Errorf("cut at %d places, it seemed whole", len(ends))
+	}
+}
+
+// tagged writes transactions under GTIDs with a tag (MySQL 8.3) and expects them in the index, as the server counts them.
+func tagged(t *testing.T, n *sandbox.Node) {
+	c := conn(t, openDB(t, n))
+	run(t, c, "SET SESSION gtid_next = 'AUTOMATIC:risso'", "INSERT INTO test.t VALUES (5, 'a')", "INSERT INTO test.t VALUES (6, 'b')", "SET SESSION gtid_next = 'AUTOMATIC'", "DELETE FROM test.t WHERE id > 4", "FLUSH BINARY LOGS")
+	set, _, _ := position(t, n)
+	if !strings.Contains(set.String(), ":risso:1-2") {
+		t.Fatalf("the server has %s", set)
+	}
+	for i, f := range logged(t, n) {
+		in, err := f.Open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		x, err := Scan(t.Context(), f.Name, in)
+		in.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == 1 && !x.After.Equal(set) || i == 2 && !x.Before.Equal(set) {
+			t.Errorf("%s: from %s to %s; the server has %s", f.Name, x.Before, x.After, set)
+		}
+	}
+}
