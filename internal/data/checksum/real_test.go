@@ -217,7 +217,7 @@ func testPair(t *testing.T, specs ...string) {
 	s.fill()
 	t.Run("equal", func(t *testing.T) {
 		s := s.in(t)
-		for _, m := range []checksum.Method{checksum.MethodRows, checksum.MethodServer} {
+		for _, m := range []checksum.Method{checksum.MethodRows, checksum.MethodServer, checksum.MethodQuick} {
 			o := small(s.options())
 			o.Method = m
 			r, tables := s.compare(o)

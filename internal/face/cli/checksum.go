@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -69,7 +70,7 @@ replicate; the plan is shown before, and nothing more is done with --dry-run.
 	fl.IntVar(&f.maxRows, "max-rows", 100, "differing rows to show of each table and server")
 	fl.BoolVar(&f.redact, "redact", false, "hide the values of rows")
 	fl.BoolVar(&f.all, "all", false, "list also the tables that are equal")
-	fl.StringVar(&f.method, "sum", "auto", "who adds up: rows (they travel), server (they do not), auto")
+	fl.StringVar(&f.method, "sum", "auto", "who adds up: rows (they travel), server (they do not), quick (likewise, 32 bits instead of 64 or more), auto")
 	fl.StringVar(&f.state, "resume", "", "file that remembers what was compared: a run that was cut short goes on from it")
 	fl.StringVarP(&f.output, "output", "o", "text", "text or json")
 	f.throttleFlags.bind(cmd)
@@ -83,8 +84,8 @@ func (f checksumFlags) options(ctx context.Context, s Streams) (o checksum.Optio
 		return o, err
 	}
 	switch {
-	case f.method != "auto" && f.method != "rows" && f.method != "server":
-		return o, usageError("--sum %q: rows, server or auto", f.method)
+	case !slices.Contains([]string{"auto", "rows", "server", "quick"}, f.method):
+		return o, usageError("--sum %q: rows, server, quick or auto", f.method)
 	case f.threads < 1 || f.threads > 64:
 		return o, usageError("--threads %d: 1 to 64", f.threads)
 	case f.chunk < time.Millisecond || f.chunk > time.Minute:
