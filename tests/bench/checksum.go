@@ -36,22 +36,8 @@ func (b *bench) checksum(ctx context.Context, s *section) error {
 	}
 	primary, replica := sb.Nodes[0], sb.Nodes[1]
 	s.note("Server: %s %s, binary logs in row format, with %s; a table of %d rows like sysbench's; a primary, its replica and the program share this machine's processors.", primary.Server, primary.Version, strings.Join(settings, ", "), rows)
-	dsn := func(n *sandbox.Node) string { return "root@unix(" + n.Socket + ")/" }
 	risso := func(sum string) func(context.Context) (spent, int64, error) {
-		return func(ctx context.Context) (spent, int64, error) {
-			u, err := b.measure(ctx, nil, b.risso, "checksum", "--dsn", dsn(primary), "--replica", dsn(replica), "--schema", "ck", "--sum", sum, "--output", "json")
-			if err != nil {
-				return u, 0, err
-			}
-			var doc struct {
-				Rows   int64
-				Counts struct{ Equal int64 }
-			}
-			if err := json.Unmarshal(u.out, &doc); err != nil || doc.Counts.Equal != 1 {
-				return u, 0, fmt.Errorf("risso checksum: %.300s: %w", u.out, err)
-			}
-			return u, doc.Rows, nil
-		}
+		return b.rissoChecksum(primary, replica, sum)
 	}
 	pt := func(ctx context.Context) (spent, int64, error) {
 		u, err := b.measure(ctx, []string{"HOME=" + b.work}, "pt-table-checksum", "--no-version-check", "--recursion-method=hosts", "--databases=ck", "--no-check-binlog-format", fmt.Sprintf("F=%s,h=%s,P=%d", primary.DefaultsFile, primary.Host, primary.Port))
@@ -99,6 +85,28 @@ func (b *bench) checksum(ctx context.Context, s *section) error {
 	}
 	s.atLeast("times pt-table-checksum's rows a second, by the clock", median(ratios[3]), 3, "")
 	return nil
+}
+
+// rissoChecksum runs risso checksum with one method.
+func (b *bench) rissoChecksum(primary, replica *sandbox.Node, sum string) func(context.Context) (spent, int64, error) {
+	dsn := func(n *sandbox.Node) string { return "root@unix(" + n.Socket + ")/" }
+	return func(ctx context.Context) (spent, int64, error) {
+		u, err := b.measure(ctx, nil, b.risso, "checksum", "--dsn", dsn(primary), "--replica", dsn(replica), "--schema", "ck", "--sum", sum, "--output", "json")
+		if err != nil {
+			return u, 0, err
+		}
+		var doc struct {
+			Rows   int64
+			Counts struct{ Equal int64 }
+		}
+		if err := json.Unmarshal(u.out, &doc); err != nil {
+			return u, 0, fmt.Errorf("risso checksum: %w", err)
+		}
+		if doc.Counts.Equal != 1 {
+			return u, 0, fmt.Errorf("risso checksum: %.300s", u.out)
+		}
+		return u, doc.Rows, nil
+	}
 }
 
 // ptRow is pt-table-checksum's line of the table: time, errors, differences, rows.

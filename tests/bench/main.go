@@ -43,6 +43,10 @@ var benches = map[string][]part{
 	"digest": {
 		{"digest", "a generated slow log, beside pt-query-digest", (*bench).digest},
 	},
+	"backup": {
+		{"dump", "logical backups, beside mydumper and mysqldump", (*bench).backup},
+		{"restore", "the same put back, beside myloader", (*bench).restore},
+	},
 	"checksum": {
 		{"checksum", "a replica and its primary, beside pt-table-checksum", (*bench).checksum},
 	},
@@ -91,6 +95,8 @@ type options struct {
 	keep    string
 	profile bool
 
+	megabytes int
+
 	server, connections, workload string
 }
 
@@ -103,13 +109,14 @@ func (o *options) flags() *flag.FlagSet {
 	fs.IntVar(&o.minutes, "minutes", 0, "how long to record ticks and to watch memory (default 60, quick 3)")
 	fs.IntVar(&o.rounds, "rounds", 0, "collect, digest and bench: rounds (default 3, of bench 5; quick 2)")
 	fs.DurationVar(&o.window, "window", 0, "collect: how long each round measures each tool (default 60s: what is done once a minute is in it; quick 10s); bench: of each measurement (default 2s, quick 1s)")
-	fs.StringVar(&o.server, "server", "mariadb", "bench mysql and checksum: the server, as risso sandbox knows it")
+	fs.StringVar(&o.server, "server", "mariadb", "bench mysql, backup and checksum: the server, as risso sandbox knows it")
 	fs.StringVar(&o.connections, "connections", "1,4,16,64", "bench: numbers of connections")
 	fs.StringVar(&o.workload, "workloads", "point_select,read_write,update_index", "bench mysql: workloads")
 	fs.IntVar(&o.idle, "idle", 1000, "collect: idle connections in the second half")
 	fs.IntVar(&o.days, "days", 30, "charts and history: days of data")
 	fs.IntVar(&o.series, "series", 0, "charts: series in the data (default -1: all that a server has; quick 100)")
 	fs.IntVar(&o.many, "many", 100, "memory: servers in the second half")
+	fs.IntVar(&o.megabytes, "megabytes", 0, "backup: data to make (default 2000; quick 100)")
 	fs.StringVar(&o.keep, "keep", "", "history: folder of the store: asked if it exists, else made and kept (default: made and removed)")
 	fs.BoolVar(&o.profile, "profile", false, "collect and charts: show with perf where the processor time goes")
 	return fs
@@ -136,6 +143,7 @@ func (o *options) defaults(name string) {
 			}
 		}
 	}
+	pick(&o.megabytes, 2000, 100)
 	pick(&o.minutes, 60, 3)
 	pick(&o.rounds, 3, 2)
 	pick(&o.series, -1, 100)

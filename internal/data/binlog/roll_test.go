@@ -57,6 +57,8 @@ func TestRoll(t *testing.T) {
 			t.Run("refuses", r.refuses)
 			t.Run("keep", r.keep)
 			t.Run("journal", r.journal)
+			t.Run("stops", r.stops)
+			t.Run("one table", r.oneTable)
 		})
 	}
 }
@@ -172,7 +174,7 @@ func (r *rolling) keep(t *testing.T) {
 	r.empty(t)
 	o := r.options(t)
 	o.Keep, o.Stop = true, Stop{GTID: r.mistake, Before: true}
-	cut(t, o, 6)
+	cut(t, o, 4)
 	res, err := Roll(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -228,22 +230,25 @@ func (r *rolling) journal(t *testing.T) {
 	o.From = repo.Position{File: r.file, Offset: r.pos}
 	o.Stop = Stop{GTID: r.mistake, Before: true}
 	o.Again = PendingRefuse
-	for i := range 8 {
+	for i := range 20 {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(40+i*35)*time.Millisecond)
+		if i >= 4 {
+			ctx = t.Context()
+		}
 		_, err := Roll(ctx, o)
 		cancel()
 		if errors.Is(err, ErrPending) {
-			t.Logf("cut %d: %v", i, err)
+			t.Logf("cut %d: %.200v", i, err)
 			r.empty(t) // it says that it cannot: begin anew
 			run(t, r.ddb, "DROP DATABASE risso_roll_forward")
 			continue
 		}
-		if err != nil && ctx.Err() == nil {
+		if err == nil {
+			break
+		}
+		if ctx.Err() == nil {
 			t.Fatal(err)
 		}
-	}
-	if _, err := Roll(t.Context(), o); err != nil {
-		t.Fatal(err)
 	}
 	if got := r.sums(r.ddb); !slices.Equal(got, r.middle) {
 		t.Errorf("just before the mistake:\n%s\nnot\n%s", strings.Join(got, "\n"), strings.Join(r.middle, "\n"))
@@ -251,4 +256,69 @@ func (r *rolling) journal(t *testing.T) {
 	if n := value(t, r.ddb, "SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name LIKE 'risso%'"); n != "0" {
 		t.Errorf("the journal was left")
 	}
+}
+
+// stops are exclusive for times and places, and for GTIDs as they say.
+func (r *rolling) stops(t *testing.T) {
+	o := r.options(t)
+	o.Plan = true
+	plan := func(s Stop) RollResult {
+		t.Helper()
+		o.Stop = s
+		res, err := Roll(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res
+	}
+	before := plan(Stop{GTID: r.mistake, Before: true})
+	with := plan(Stop{GTID: r.mistake})
+	if with.Transactions != before.Transactions+1 || with.LastGTID != r.mistake || before.Next.GTID != r.mistake {
+		t.Errorf("with %+v, before %+v", with, before)
+	}
+	if p := plan(Stop{File: before.Next.File, Pos: before.Next.Pos}); p.Transactions != before.Transactions {
+		t.Errorf("before the place: %d transactions, not %d", p.Transactions, before.Transactions)
+	}
+	// A time that a transaction has leaves it out; one step behind takes it in.
+	all := plan(Stop{})
+	step := time.Second
+	if r.spec == "mysql-9.7" || r.spec == "mysql-8.0" {
+		step = time.Microsecond
+	}
+	at, behind := plan(Stop{Time: with.LastTime}), plan(Stop{Time: with.LastTime.Add(step)})
+	if at.GTIDs.Contains(r.mistake) || !behind.GTIDs.Contains(r.mistake) || step < time.Second && (at.Transactions != before.Transactions || behind.Transactions != with.Transactions) {
+		t.Errorf("at %s: %d transactions, behind it: %d; of %d", with.LastTime, at.Transactions, behind.Transactions, all.Transactions)
+	}
+}
+
+// oneTable rolls one table forward and leaves the others alone.
+func (r *rolling) oneTable(t *testing.T) {
+	r.empty(t)
+	o := r.options(t)
+	o.Stop = Stop{GTID: r.mistake, Before: true}
+	o.Only = func(schema, table string) bool { return schema == "test" && table == "s" }
+	res, err := Roll(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := value2(t, r.ddb, "CHECKSUM TABLE test.s")
+	if i := slices.IndexFunc(r.middle, func(s string) bool { return strings.HasPrefix(s, "test.s ") }); r.middle[i] != "test.s "+sum {
+		t.Errorf("%s, not %s", sum, r.middle[i])
+	}
+	if n := value(t, r.ddb, "SELECT GROUP_CONCAT(table_name) FROM information_schema.tables WHERE table_schema NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema')"); n != "s" {
+		t.Errorf("there are the tables %s", n)
+	}
+	if res.LeftOut == 0 {
+		t.Errorf("nothing was left out: %+v", res)
+	}
+}
+
+// value2 is the second value of a row.
+func value2(t *testing.T, db *sql.DB, query string) string {
+	t.Helper()
+	var a, b string
+	if err := db.QueryRowContext(t.Context(), query).Scan(&a, &b); err != nil {
+		t.Fatal(err)
+	}
+	return b
 }

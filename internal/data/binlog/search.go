@@ -411,7 +411,7 @@ func shown(cols []event.Column, row []event.Value) []any {
 			out[i] = ""
 		case v.Null:
 		default:
-			text, err := cols[i].Literal(v)
+			text, err := cols[i].Shown(v)
 			if err != nil {
 				text = fmt.Sprintf("(%v: X'%X')", err, v.Raw[:min(len(v.Raw), 64)])
 			}

@@ -93,6 +93,9 @@ func (a *applier) wantsStatement(q event.Query) bool {
 		return a.open
 	}
 	all := sqltext.Tables(q.Text)
+	if kind := kindOf(q.Text); len(all) > 1 && (kind == "create" || kind == "insert") {
+		all = all[:1] // the others are only read
+	}
 	for _, t := range all {
 		schema := t.Schema
 		if schema == "" {

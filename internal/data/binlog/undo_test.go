@@ -33,11 +33,11 @@ func TestUndo(t *testing.T) {
 				w.change(t, c)
 			}
 			undone := 0
-			for range 40 {
+			for range 20 {
 				undone += undoOne(t, n, db, c, w)
 			}
 			t.Logf("%d statements", undone)
-			if undone < 100 {
+			if undone < 50 {
 				t.Errorf("only %d statements were undone", undone)
 			}
 			t.Run("minimal image", func(t *testing.T) { minimalImage(t, n, db) })

@@ -385,6 +385,8 @@ func (o *On) fail(err error) {
 		o.Hint = e.Hint
 	case mysql.ClassOf(err) == mysql.ClassPrivilege:
 		o.Hint = "the account needs SELECT on the table"
+	case mysql.ErrorNumber(err) == errLockWait:
+		o.Hint = "somebody holds a lock on the table, such as an ALTER TABLE: compare it again"
 	case mysql.ClassOf(err) == mysql.ClassMissing:
 		o.Hint = "its definition was changed meanwhile: compare it again"
 	}

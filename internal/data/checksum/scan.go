@@ -228,8 +228,16 @@ func (s *span) limited(ctx context.Context, st *mysql.Stream, p *plan, limit int
 		s.Upper = nil
 		return nil
 	}
-	s.Upper, err = tail.bound(p)
-	return err
+	if !tail.long {
+		s.Upper, err = p.key.Bound(p.here, tail.row)
+		return err
+	}
+	// The index alone tells the bound; the rows are read once more, up to it.
+	if s.Upper, err = bound(ctx, st, p, s.Range, limit-1); err != nil {
+		return err
+	}
+	s.last = s.Upper == nil
+	return s.total(ctx, st, p.here, p.key, "")
 }
 
 // tailRows adds up rows and keeps the row that a cut is made behind.
@@ -237,13 +245,11 @@ type tailRows struct {
 	chunk.Rows
 	keep int64 // which one, from 1
 	row  []byte
-	long bool // it is too long to be kept: its values are taken from its pieces
+	long bool // it is too long to be kept
 }
 
 // maxTail bounds what is kept of the last row of a chunk.
-const maxTail = 64 << 20
-
-var errLongRow = fmt.Errorf("a row is longer than %d MB where the table has to be cut", maxTail>>20)
+const maxTail = 1 << 20
 
 // Piece takes the next bytes of a row.
 func (r *tailRows) Piece(b []byte, last bool) error {
@@ -253,13 +259,6 @@ func (r *tailRows) Piece(b []byte, last bool) error {
 		}
 	}
 	return r.Rows.Piece(b, last)
-}
-
-func (r *tailRows) bound(p *plan) (chunk.Bound, error) {
-	if r.long {
-		return nil, errLongRow
-	}
-	return p.key.Bound(p.here, r.row)
 }
 
 // follow reads what the primary has, on another server.

@@ -32,6 +32,8 @@ type Options struct {
 	NoAccounts bool
 	NoRows     bool // definitions only
 
+	NoCompression bool // for places that are faster than the processor; large rows are compressed all the same
+
 	Progress func(Progress) // may be nil; called from several goroutines
 }
 

@@ -80,6 +80,20 @@ func (q *queue) take() (*part, *mysql.TableInfo) {
 	}
 }
 
+// outweighs says whether a table that was just taken is more than one worker's share of what is left: then several should read
+// it. Otherwise a worker reads it as a whole, which costs the server less.
+func (q *queue) outweighs(info mysql.TableInfo, workers int) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	left := info.Bytes
+	for _, t := range q.infos[q.next:] {
+		if left += t.Bytes; info.Bytes*int64(workers) <= left {
+			return false
+		}
+	}
+	return true
+}
+
 func (q *queue) done() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -26,6 +26,7 @@ func newWorker(j *job, st *mysql.Stream) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
+	keeper.Plain = j.NoCompression
 	return &worker{job: j, st: st, sink: newSink(j, keeper), locked: st == j.snap.Locked}, nil
 }
 
@@ -130,7 +131,7 @@ const splitFrom = 8
 // split cuts a large table that is new, so that several workers read it. nil: it is not cut.
 func (w *worker) split(ctx context.Context, t *table) ([]chunk.Range, error) {
 	aim := splitFrom * w.job.ChunkAim
-	if w.job.Threads < 2 || t.key.Cuts == 0 || t.info.Bytes < 2*aim {
+	if w.job.Threads < 2 || t.key.Cuts == 0 || t.info.Bytes < 2*aim || !w.job.queue.outweighs(t.info, w.job.Threads) {
 		return nil, nil
 	}
 	parts := min(max(int(t.info.Bytes/(256<<20)), 4*w.job.Threads), int(t.info.Bytes/aim))

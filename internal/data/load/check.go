@@ -24,7 +24,7 @@ func (r *run) check(ctx context.Context, s *session) error {
 	case found && !r.o.Overwrite:
 		return fmt.Errorf("%w: %s, begun %s: run that one again to go on with it, or begin anew with --overwrite", ErrUnfinished, backup, began)
 	}
-	if r.foreignServer() && !r.resumed {
+	if r.foreignServer() {
 		if err := r.rehearse(ctx); err != nil {
 			return err
 		}
@@ -157,6 +157,7 @@ func (r *run) rehearse(ctx context.Context) error {
 	if err := s.use(ctx, "mysql"); err != nil {
 		return err
 	}
+	var stay []ref
 	for _, at := range r.tables {
 		l, err := r.spool.get(at)
 		if err != nil {
@@ -171,18 +172,30 @@ func (r *run) rehearse(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := s.rehearseTable(ctx, def); err != nil {
-			if mysql.ErrorNumber(err) == 0 {
-				return err
-			}
-			r.find("table "+mysql.Quote(t.Schema)+"."+mysql.Quote(t.Name), "the server does not take its definition: "+err.Error(), "")
-			r.leftOut["table\x00"+t.Schema+"\x00"+t.Name] = true
+		lost, err := s.rehearseTable(ctx, r.withoutAria(def))
+		for _, word := range lost {
+			r.find("table "+mysql.Quote(t.Schema)+"."+mysql.Quote(t.Name), word+" is not known here", "the same without it")
 		}
+		switch {
+		case err == nil:
+			stay = append(stay, at)
+			continue
+		case mysql.ErrorNumber(err) == 0:
+			return err
+		}
+		r.find("table "+mysql.Quote(t.Schema)+"."+mysql.Quote(t.Name), "the server does not take its definition: "+strings.Join(strings.Fields(err.Error()), " "), "")
+		r.leftOut[leftTable(t.Schema, t.Name)] = true
+		r.plan.Tables, r.plan.Rows, r.plan.Bytes = r.plan.Tables-1, r.plan.Rows-t.Rows, r.plan.Bytes-t.Bytes
 	}
+	r.tables = stay
 	return nil
 }
 
-func (s *session) rehearseTable(ctx context.Context, def definition) error {
+// quietly are words of definitions that a server which does not know them reads over.
+var quietly = []string{"INVISIBLE", "CHECK", "SRID", "ENFORCED", "IGNORED"}
+
+// rehearseTable makes a table and drops it. lost are words that the server read over.
+func (s *session) rehearseTable(ctx context.Context, def definition) (lost []string, err error) {
 	def, _ = def.foreignKeys()
 	var items []string
 	for _, item := range def.items {
@@ -191,17 +204,39 @@ func (s *session) rehearseTable(ctx context.Context, def definition) error {
 		}
 	}
 	def.items = items
-	for _, cut := range []string{"\n/*!50100 PARTITION BY", "\n/*!50500 PARTITION BY", "\n PARTITION BY", " PARTITION BY"} {
-		if i := strings.Index(def.tail, cut); i >= 0 {
-			def.tail = def.tail[:i]
-		}
+	if i := skipToWord(def.tail, "PARTITION BY"); i >= 0 {
+		def.tail = strings.TrimRight(strings.TrimSuffix(strings.TrimRight(def.tail[:i], " \n0123456789"), "/*!"), " \n")
 	}
 	const name = "`risso_rehearsal`"
 	statement := "CREATE TEMPORARY TABLE /* risso: does it know this? */ " + strings.TrimPrefix(def.statement(name), "CREATE TABLE ")
 	if err := s.Exec(ctx, statement); err != nil {
-		return err
+		return nil, err
 	}
-	return s.Exec(ctx, "DROP TEMPORARY TABLE "+name)
+	var shown string
+	err = s.Query(ctx, "SHOW CREATE TABLE "+name, func(row [][]byte) error {
+		shown = string(row[1])
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	has := wordsOf(shown)
+	for _, word := range quietly {
+		if wordsOf(statement)[word] && !has[word] {
+			lost = append(lost, word)
+		}
+	}
+	return lost, s.Exec(ctx, "DROP TEMPORARY TABLE "+name)
+}
+
+// wordsOf are the words that stand outside of quotes, also in comments that only some servers read.
+func wordsOf(s string) map[string]bool {
+	out := map[string]bool{}
+	words(s, func(_, word string) string {
+		out[word] = true
+		return word
+	})
+	return out
 }
 
 // setPosition tells the target that it has what the backup's server had done.
@@ -210,6 +245,9 @@ func (r *run) setPosition(ctx context.Context, s **session) error {
 		return nil
 	}
 	set := strings.ReplaceAll(r.header.Position.GTIDSet, "\n", "")
+	if r.result.Rolled != nil && r.result.Rolled.GTIDSet != "" {
+		set = r.result.Rolled.GTIDSet
+	}
 	if set == "" {
 		return errors.New("--set-gtid: the backup knows no GTID of its snapshot: the server had none")
 	}

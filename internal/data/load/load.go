@@ -23,6 +23,7 @@ var (
 	ErrUnfinished   = errors.New("another restore into this server was not finished")
 	ErrBusy         = errors.New("another restore into this server runs")
 	ErrNothing      = errors.New("the backup holds nothing of what was asked for")
+	ErrLogs         = errors.New("the binary logs do not do")
 	ErrKind         = errors.New("this is not a logical backup")
 )
 
@@ -71,10 +72,7 @@ type Roll struct {
 	Backup repo.Header // where the rows come from, and the position that they are of
 	Into   mysql.Target
 	Until  Until
-	Wants  func(schema, table string) bool                          // whether a table is restored
-	Target func(schema, table string) (toSchema, toTable string)    // under which name
-	Setup  []string                                                 // statements that its sessions begin with, such as SET sql_log_bin=0
-	Report func(transactions, bytes, total int64, behind time.Time) // nil: nobody listens
+	Wants  func(schema, table string) bool // whether a table is restored; nil: all are
 }
 
 // Rolled is what a Roller did.
@@ -82,11 +80,15 @@ type Rolled struct {
 	Transactions int64     `json:"transactions"`
 	Last         string    `json:"last,omitempty"` // GTID of the last transaction
 	LastTime     time.Time `json:"last_time,omitzero"`
-	GTIDSet      string    `json:"gtid_set,omitempty"` // all that the target has now
+	GTIDSet      string    `json:"gtid_set,omitempty"` // the position and all that was applied since
+	Stopped      string    `json:"stopped,omitempty"`  // why it ended there
 }
 
-// Roller applies what the binary logs hold behind a backup's position, up to just before a point.
+// Roller applies what the binary logs hold behind a backup's position, up to a point.
 type Roller interface {
+	// Check says, before anything is changed, whether the logs reach from the position to the point.
+	Check(ctx context.Context, r Roll) error
+	// Roll applies them. After a kill it is called again with the same, and applies nothing twice.
 	Roll(ctx context.Context, r Roll) (Rolled, error)
 }
 

@@ -4,10 +4,14 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/rissodb/risso/internal/data/load"
+	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
@@ -135,4 +139,88 @@ func differ(a, b string) string {
 		}
 	}
 	return "other lines, or another order:\n" + strings.Join(out, "\n")
+}
+
+// TestOther: what a server of another kind does not know is told before anything is changed, and left away on request.
+func TestOther(t *testing.T) {
+	from, into := sandboxtest.Up(t, "mysql-9.7"), sandboxtest.Up(t, "mariadb", "local_infile=1")
+	s := stream(t, from)
+	exec(t, s, "CREATE DATABASE o", "USE o", "CREATE TABLE t (id INT PRIMARY KEY, j JSON, i INT INVISIBLE)", `INSERT INTO t VALUES (1, '{"a": 1}')`,
+		"CREATE TABLE f (id INT PRIMARY KEY, v VARCHAR(9), KEY ((UPPER(v))))", "CREATE VIEW v AS SELECT id FROM t", "CREATE VIEW w AS SELECT id FROM f")
+	r, _ := emptyRepo(t)
+	smallDump(t, from, r, "o")
+	o := load.Options{Repo: r, Into: target(t, into)}
+	to := stream(t, into)
+	_, err := restore(t, o)
+	if !errors.Is(err, load.ErrIncompatible) || !strings.Contains(err.Error(), "`o`.`f`") {
+		t.Fatal(err)
+	}
+	if left := ask(t, to, "SHOW DATABASES LIKE 'o'") + ask(t, to, "SHOW DATABASES LIKE 'risso%'"); left != "" {
+		t.Fatalf("refused, and there is %s", left)
+	}
+	var plan load.Plan
+	o.SkipIncompatible, o.Confirm = true, func(p load.Plan) error { plan = p; return nil }
+	res, err := restore(t, o)
+	if err != nil || res.Tables != 1 || res.Rows != 1 {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	said := fmt.Sprint(plan.Findings)
+	for _, word := range []string{"INVISIBLE", "utf8mb4_0900_ai_ci", "`o`.`f`"} {
+		if !strings.Contains(said, word) {
+			t.Errorf("%s is not said: %s", word, said)
+		}
+	}
+	if got := ask(t, to, "SELECT id, j FROM o.t") + ask(t, to, "SELECT * FROM o.v"); got != "1|{\"a\": 1}|\n1|\n" {
+		t.Errorf("%q", got)
+	}
+	if !strings.Contains(strings.Join(res.Notes, "\n"), "`w`") {
+		t.Errorf("view w stays away, and is not named: %q", res.Notes)
+	}
+}
+
+// TestDamage: a changed bit of a chunk is found before any of its rows is sent; mended, the restore goes on; --overwrite leaves other
+// tables alone.
+func TestDamage(t *testing.T) {
+	node := sandboxtest.Up(t, "mariadb", "local_infile=1")
+	s := stream(t, node)
+	exec(t, s, "CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY, v TEXT)", "INSERT INTO d.t VALUES (1, 'a'), (2, 'b')")
+	r, dir := emptyRepo(t)
+	smallDump(t, node, r, "d")
+	exec(t, s, "DROP DATABASE d")
+	o := load.Options{Repo: r, Into: target(t, node)}
+	chunks, err := filepath.Glob(filepath.Join(dir, "data", "d", "t", "*"))
+	if err != nil || len(chunks) != 1 {
+		t.Fatal(chunks, err)
+	}
+	whole, err := os.ReadFile(chunks[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged := slices.Clone(whole)
+	damaged[len(damaged)/2] ^= 4
+	if err := os.WriteFile(chunks[0], damaged, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := restore(t, o); !errors.Is(err, repo.ErrDamaged) {
+		t.Fatal(err)
+	}
+	if n := ask(t, s, "SELECT COUNT(*) FROM d.t"); n != "0|\n" {
+		t.Errorf("%s rows of a damaged chunk", n)
+	}
+	if err := os.WriteFile(chunks[0], whole, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	res, err := restore(t, o)
+	if err != nil || !res.Resumed || res.Rows != 2 {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	exec(t, s, "DROP DATABASE d", "CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY, v TEXT)")
+	exec(t, s, "CREATE TABLE d.other (id INT PRIMARY KEY)")
+	o.Overwrite, o.Table = true, nil
+	if res, err = restore(t, o); err != nil {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	if n := ask(t, s, "SELECT COUNT(*) FROM d.other"); n != "0|\n" {
+		t.Error("a table that the backup does not have was touched")
+	}
 }

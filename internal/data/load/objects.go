@@ -40,17 +40,31 @@ func (r *run) makeObjects(ctx context.Context, s **session, kinds ...repo.Object
 			return nil
 		}
 		if o.Kind == repo.Trigger {
+			if r.leftOut[leftTable(o.Schema, o.Table)] {
+				return nil
+			}
 			if _, ok := r.choice.rename[[2]string{o.Schema, o.Table}]; ok {
 				return nil // the plan says so
 			}
 		}
 		err := r.again(ctx, s, func(s *session) error { return r.makeObject(ctx, s, o) })
+		if r.mayStayAway(err) {
+			r.leftOut[objectKey(o)] = true
+			r.notef("%v", r.objectError(o, err))
+			return nil
+		}
 		if err != nil {
 			return r.objectError(o, err)
 		}
 		r.made.Add(1)
 		return nil
 	})
+}
+
+// mayStayAway says whether an object that the server does not take is left away: a server of another kind was told to get
+// what it understands.
+func (r *run) mayStayAway(err error) bool {
+	return err != nil && r.o.SkipIncompatible && r.foreignServer() && mysql.ErrorNumber(err) != 0 && !passes(err)
 }
 
 func (r *run) objectError(o *repo.Object, err error) error {
@@ -277,7 +291,10 @@ func (r *run) makeViews(ctx context.Context, s **session) error {
 			case 1146, 1356, 1054, 1305, 1049: // no such table, broken view, no such column, function, database
 				again, last = append(again, at), r.objectError(o, err)
 			default:
-				return r.objectError(o, err)
+				if !r.mayStayAway(err) {
+					return r.objectError(o, err)
+				}
+				r.notef("%v", r.objectError(o, err))
 			}
 		}
 		if len(again) == len(wait) {
@@ -345,12 +362,17 @@ func (r *run) switchOn(ctx context.Context, s **session) error {
 				return s.Exec(ctx, statement)
 			})
 		})
+		if mysql.ErrorNumber(err) == errNoEvent && r.result.Rolled != nil {
+			return nil // the binary logs dropped it
+		}
 		if err != nil {
 			return fmt.Errorf("switch event %s on: %w", objectName(o), err)
 		}
 		return nil
 	})
 }
+
+const errNoEvent = 1539
 
 // definerOf is the DEFINER clause of a CREATE, with a space behind it.
 func definerOf(create string) string {

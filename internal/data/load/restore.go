@@ -116,6 +116,14 @@ func (r *run) restore(ctx context.Context) error {
 	if err := r.check(ctx, control); err != nil {
 		return err
 	}
+	if r.o.Until.Set() {
+		if r.o.Roller == nil {
+			return errors.New("there is nobody to roll forward")
+		}
+		if err := r.o.Roller.Check(ctx, r.rollOf()); err != nil {
+			return fmt.Errorf("%w: %w", ErrLogs, err)
+		}
+	}
 	if r.o.Confirm != nil {
 		if err := r.o.Confirm(r.plan); err != nil {
 			return err
@@ -156,8 +164,8 @@ func (r *run) change(ctx context.Context, control *session) error {
 		{"views", func() error { return r.makeViews(ctx, &s) }},
 		{"triggers", func() error { return r.makeObjects(ctx, &s, repo.Trigger) }},
 		{"events", func() error { return r.makeObjects(ctx, &s, repo.Event) }},
-		{"position", func() error { return r.setPosition(ctx, &s) }},
 		{"binary logs", func() error { return r.roll(ctx, &s) }},
+		{"position", func() error { return r.setPosition(ctx, &s) }},
 		{"events", func() error {
 			if r.o.Hold {
 				return nil
@@ -285,6 +293,9 @@ func (r *run) keep(l repo.Line, needed map[string]bool) error {
 		if err := r.inspectTable(t); err != nil {
 			return err
 		}
+		if r.leftOut[leftTable(t.Schema, t.Name)] {
+			return nil
+		}
 		at, err := r.spool.add(l)
 		if err != nil {
 			return err
@@ -358,19 +369,24 @@ func (r *run) roll(ctx context.Context, s **session) error {
 	if len(r.result.Different) > 0 {
 		return fmt.Errorf("%w: nothing is rolled forward on tables that differ", ErrDifferent)
 	}
-	if r.o.Roller == nil {
-		return errors.New("there is nobody to roll forward")
-	}
 	// From here on all that comes before is done, and binary logs change what it left.
 	if err := r.again(ctx, s, func(s *session) error { return setState(ctx, s, claimed, rolling) }); err != nil {
 		return err
 	}
-	done, err := r.o.Roller.Roll(ctx, Roll{Backup: r.header, Into: r.o.Into, Until: r.o.Until, Wants: r.choice.table, Target: r.choice.target, Setup: r.setup})
+	done, err := r.o.Roller.Roll(ctx, r.rollOf())
 	if err != nil {
 		return fmt.Errorf("roll forward: %w", err)
 	}
 	r.result.Rolled = &done
 	return nil
+}
+
+func (r *run) rollOf() Roll {
+	roll := Roll{Backup: r.header, Into: r.o.Into, Until: r.o.Until}
+	if !r.choice.all() {
+		roll.Wants = r.choice.table
+	}
+	return roll
 }
 
 // rolling stands in the journal for the roll forward.

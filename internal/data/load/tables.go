@@ -86,7 +86,7 @@ func (r *run) newTable(m *repo.Table) (*table, error) {
 	if t.def, err = parseTable(create); err != nil {
 		return nil, fmt.Errorf("%s.%s: %w", m.Schema, m.Name, err)
 	}
-	t.def = t.def.inherit()
+	t.def = r.withoutAria(t.def).inherit()
 	engine := t.def.engine()
 	t.transacts = r.transactional[strings.ToLower(engine)]
 	big := strings.EqualFold(engine, "InnoDB") && m.Bytes >= laterBytes

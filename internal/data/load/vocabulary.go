@@ -3,6 +3,7 @@ package load
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -183,6 +184,16 @@ func (r *run) translate(create string) (string, error) {
 	}), nil
 }
 
+// withoutAria takes out what only tables of the engine Aria have, where another one stands for it.
+func (r *run) withoutAria(d definition) definition {
+	if _, mapped := r.mapped["ENGINE Aria"]; mapped {
+		d.tail = ariaOptions.ReplaceAllString(d.tail, "")
+	}
+	return d
+}
+
+var ariaOptions = regexp.MustCompile(` (PAGE_CHECKSUM|TRANSACTIONAL)=[01]`)
+
 // find notes what cannot come along as it is.
 func (r *run) find(what, reason, mapped string) {
 	f := Finding{What: what, Reason: reason, Mapped: mapped}
@@ -227,7 +238,7 @@ func (r *run) inspectTable(t *repo.Table) error {
 			r.find("table "+name, "engine "+engine+" is not here", "InnoDB")
 		} else {
 			r.find("table "+name, "engine "+engine+" is not here", "")
-			r.leftOut["table\x00"+t.Schema+"\x00"+t.Name] = true
+			r.leftOut[leftTable(t.Schema, t.Name)] = true
 		}
 	}
 	if r.foreignServer() {
@@ -235,6 +246,9 @@ func (r *run) inspectTable(t *repo.Table) error {
 	}
 	return nil
 }
+
+// leftTable is the key of a table in leftOut.
+func leftTable(schema, name string) string { return "table\x00" + schema + "\x00" + name }
 
 // inspectWords looks for character sets and collations.
 func (r *run) inspectWords(where, create string) {

@@ -20,15 +20,26 @@ type Keeper struct {
 	zw     *zstd.Encoder
 	out    []byte
 	packed []byte // compressed, on the way to be encrypted
+
+	// Plain leaves rows as they are, for places that are faster than the processor: in a zstd frame all the same.
+	Plain bool
+}
+
+// squeeze appends a zstd frame of raw bytes.
+func (k *Keeper) squeeze(to, raw []byte) []byte {
+	if k.Plain {
+		return appendPlainFrame(to, raw)
+	}
+	return k.zw.EncodeAll(raw, to)
 }
 
 // pack makes an object of raw bytes. It is good until the next call.
 func (k *Keeper) pack(raw []byte) ([]byte, error) {
 	if k.repo.cipher == nil {
-		k.out = appendSeal(k.zw.EncodeAll(raw, k.out[:0]))
+		k.out = appendSeal(k.squeeze(k.out[:0], raw))
 		return k.out, nil
 	}
-	k.packed = k.zw.EncodeAll(raw, k.packed[:0])
+	k.packed = k.squeeze(k.packed[:0], raw)
 	b := bytes.NewBuffer(k.out[:0])
 	w, err := k.repo.cipher.encrypt(b)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"runtime"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -31,15 +32,19 @@ type Copied struct {
 	Backups []string `json:"backups"` // that were copied
 	There   []string `json:"there"`   // that were there already
 	Objects int64    `json:"objects"` // that were copied
-	Bytes   int64    `json:"bytes"`
+	Mended  int64    `json:"mended"`  // of them, those that backups which were there already lacked
+	Bytes   int64    `json:"bytes"`   // of those objects
+	Logs    int64    `json:"logs"`    // mirrored binary logs that were copied
+	// LogBytes are those of the logs as they are stored.
+	LogBytes int64 `json:"log_bytes"`
 }
 
 // ErrOther says that a place holds another repository.
 var ErrOther = errors.New("the place holds another repository, not a copy of this one")
 
-// CopyTo copies backups to another place, the oldest first, and makes the repository there when it is the first time: the same
+// CopyTo copies backups, and finished mirrored logs, to another place, the oldest first, and makes the repository there when it is the first time: the same
 // one, with the same ID and the same recipients. Only what is missing there is copied, as it is, so no identity is needed; the
-// seal of each object is checked on the way. A copy that is cut goes on when it is started again; a backup is seen at the
+// seal of each object is checked on the way. A backup that is there and lacks objects gets them. A copy that is cut goes on when it is started again; a backup is seen at the
 // other place when it is whole there.
 func (r *Repo) CopyTo(ctx context.Context, to Store, o CopyOptions) (*Copied, error) {
 	if o.Threads <= 0 {
@@ -54,7 +59,7 @@ func (r *Repo) CopyTo(ctx context.Context, to Store, o CopyOptions) (*Copied, er
 	if err != nil {
 		return nil, err
 	}
-	var list []Entry
+	var list []string
 	for _, e := range entries {
 		if !e.Whole || len(o.Backups) > 0 && !slices.Contains(o.Backups, e.ID) {
 			continue
@@ -67,7 +72,7 @@ func (r *Repo) CopyTo(ctx context.Context, to Store, o CopyOptions) (*Copied, er
 		case err == nil:
 			res.There = append(res.There, e.ID)
 		case errors.Is(err, fs.ErrNotExist):
-			list = append(list, e)
+			list = append(list, e.ID)
 		default:
 			return nil, err
 		}
@@ -77,26 +82,34 @@ func (r *Repo) CopyTo(ctx context.Context, to Store, o CopyOptions) (*Copied, er
 			return nil, fmt.Errorf("%w: %s", ErrNoBackup, id)
 		}
 	}
-	c := &copier{from: r, to: t, o: o, res: res, have: keySet{}, id: NewID(time.Now())}
-	end, err := c.begin(ctx, len(list) > 0)
+	c := &copier{from: r, to: t, o: o, res: res, id: NewID(time.Now())}
+	end, err := c.begin(ctx, list)
 	if err != nil {
 		return nil, err
 	}
 	defer end()
-	planned := keySet{}
-	for _, e := range list {
-		if err := c.plan(ctx, e.ID, planned); err != nil {
-			return nil, err
+	for _, id := range res.There {
+		if err := c.objects(ctx, id); err != nil {
+			return nil, fmt.Errorf("mend backup %s: %w", id, err)
 		}
 	}
-	for _, e := range list {
-		if err := c.backup(ctx, e.ID); err != nil {
-			return nil, fmt.Errorf("copy backup %s: %w", e.ID, err)
+	res.Mended = c.copied.Load()
+	for _, id := range list {
+		err := c.objects(ctx, id)
+		if err == nil {
+			err = c.publish(ctx, id)
 		}
-		res.Backups = append(res.Backups, e.ID)
+		if err != nil {
+			return nil, fmt.Errorf("copy backup %s: %w", id, err)
+		}
+		res.Backups = append(res.Backups, id)
 	}
+	res.Objects, res.Bytes = c.copied.Load(), c.bytes.Load()
 	if !o.DryRun {
 		err = c.proofs(ctx)
+	}
+	if err == nil {
+		err = c.logs(ctx)
 	}
 	return res, err
 }
@@ -147,48 +160,57 @@ type copier struct {
 	bytes    atomic.Int64
 }
 
-// plan counts what has to be copied for a backup, for the progress.
-func (c *copier) plan(ctx context.Context, id string, planned keySet) error {
-	return c.from.Needs(ctx, id, func(key string, size int64) error {
-		if have, ok := c.have.size(key); !(ok && have == size) && planned.add(key, size) {
-			c.total += size
-		}
-		return nil
-	})
+// begin lists what is at the other place and plans. When something is to be copied it first tells that place, so that prune
+// there removes no objects, and looks again. end takes the word back.
+func (c *copier) begin(ctx context.Context, list []string) (end func(), err error) {
+	end = func() {}
+	if err := c.plan(ctx, list); err != nil || c.o.DryRun || c.total == 0 && len(list) == 0 {
+		return end, err
+	}
+	if err := c.to.Begin(ctx, Header{Format: Format, ID: c.id, Kind: Copying, Began: time.Now().UTC()}); err != nil {
+		return nil, err
+	}
+	end = func() {
+		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		_ = c.to.Abandon(clean, c.id) // one that stays grows old
+	}
+	if err := c.plan(ctx, list); err != nil {
+		end()
+		return nil, err
+	}
+	return end, nil
 }
 
-// begin tells the other place that objects come, so that prune there removes none, and lists what is there. end takes the
-// word back.
-func (c *copier) begin(ctx context.Context, anything bool) (end func(), err error) {
-	end = func() {}
-	if !anything {
-		return end, nil
-	}
-	if !c.o.DryRun {
-		if err := c.to.Begin(ctx, Header{Format: Format, ID: c.id, Kind: Copying, Began: time.Now().UTC()}); err != nil {
-			return nil, err
-		}
-		end = func() {
-			clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-			defer cancel()
-			_ = c.to.Abandon(clean, c.id) // one that stays grows old
-		}
-	}
+// plan lists what is at the other place, and counts what is missing there, for the progress.
+func (c *copier) plan(ctx context.Context, list []string) error {
+	c.have, c.total = keySet{}, 0
 	for _, prefix := range []string{dataPrefix, physicalPrefix} {
 		err := c.to.store.List(ctx, prefix, func(key string, size int64) error {
 			c.have.add(key, size)
 			return nil
 		})
 		if err != nil {
-			end()
-			return nil, err
+			return err
 		}
 	}
-	return end, nil
+	planned := keySet{}
+	for _, id := range slices.Concat(c.res.There, list) {
+		err := c.from.Needs(ctx, id, func(key string, size int64) error {
+			if have, ok := c.have.size(key); !(ok && have == size) && planned.add(key, size) {
+				c.total += size
+			}
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("backup %s: %w", id, err)
+		}
+	}
+	return nil
 }
 
-// backup copies one: its objects, then what stands beside its manifest, then that.
-func (c *copier) backup(ctx context.Context, id string) error {
+// objects copies the objects that a backup needs and the other place lacks.
+func (c *copier) objects(ctx context.Context, id string) error {
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(c.o.Threads)
 	err := c.from.Needs(gctx, id, func(key string, size int64) error {
@@ -200,11 +222,15 @@ func (c *copier) backup(ctx context.Context, id string) error {
 		return gctx.Err()
 	})
 	if err2 := g.Wait(); err2 != nil {
-		err = err2 // the first one; the other is its consequence
+		return err2 // the first one; the other is its consequence
 	}
-	c.res.Objects, c.res.Bytes = c.copied.Load(), c.bytes.Load()
-	if err != nil || c.o.DryRun {
-		return err
+	return err
+}
+
+// publish copies what stands beside a manifest, then that.
+func (c *copier) publish(ctx context.Context, id string) error {
+	if c.o.DryRun {
+		return nil
 	}
 	if err := c.to.lost(ctx, c.id); err != nil {
 		return err
@@ -258,6 +284,52 @@ func (c *copier) proofs(ctx context.Context) error {
 		}
 		return c.send(ctx, key)
 	})
+}
+
+// logs copies the mirrored binary logs that are finished and are missing at the other place: each before its index, without
+// which it is not seen.
+func (c *copier) logs(ctx context.Context) error {
+	lists := [2]map[string]int64{{}, {}}
+	for i, r := range []*Repo{c.from, c.to} {
+		err := r.store.List(ctx, binlogPrefix, func(key string, size int64) error {
+			lists[i][key] = size
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	from, to := lists[0], lists[1]
+	for index := range from {
+		name, ok := strings.CutSuffix(index, ".json")
+		if !ok {
+			continue
+		}
+		log := name // where the mirror lies in a folder of its own it may be uncompressed
+		if _, packed := from[name+".zst"]; packed {
+			log = name + ".zst"
+		}
+		size, there := from[log]
+		if have, ok := to[log]; !there || ok && have == size && to[index] == from[index] {
+			continue
+		}
+		c.res.Logs++
+		c.res.LogBytes += size
+		for _, key := range []string{log, index} {
+			if c.o.DryRun {
+				break
+			}
+			rc, err := c.from.store.Get(ctx, key)
+			if err == nil {
+				err = c.to.store.Put(ctx, key, rc)
+				rc.Close()
+			}
+			if err != nil {
+				return fmt.Errorf("copy the mirrored log %s: %w", key, err)
+			}
+		}
+	}
+	return nil
 }
 
 // sealed passes an object on, seal and all. At its end it fails with ErrDamaged when the seal does not agree.

@@ -172,3 +172,33 @@ func TestCopyBesidePrune(t *testing.T) {
 		t.Errorf("%s, %v", fmt.Sprint(list), err)
 	}
 }
+
+// TestCopyLogs: finished mirrored logs come along, each once; one that is being written does not.
+func TestCopyLogs(t *testing.T) {
+	from, to := t.TempDir(), t.TempDir()
+	r := made(t, from, Keys{})
+	back(t, r, time.Now(), map[string][]string{"s.t": {"x"}})
+	write := func(name, text string) {
+		p := filepath.Join(from, "binlog", "server", name)
+		if err := os.MkdirAll(filepath.Dir(p), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(p, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("b.000001.zst", "packed")
+	write("b.000001.json", "{}")
+	write("b.000002", "plain")
+	write("b.000002.json", "{}")
+	write("b.000003", "growing")
+	for _, want := range []int64{2, 0} {
+		if c, err := r.CopyTo(t.Context(), at(t, to), CopyOptions{}); err != nil || c.Logs != want {
+			t.Fatalf("%+v, %v; want %d logs", c, err, want)
+		}
+	}
+	all := files(t, to)
+	if _, ok := all["binlog/server/b.000003"]; ok || string(all["binlog/server/b.000001.zst"]) != "packed" || string(all["binlog/server/b.000002"]) != "plain" || all["binlog/server/b.000002.json"] == nil {
+		t.Errorf("%q", slices.Sorted(maps.Keys(all)))
+	}
+}

@@ -200,7 +200,12 @@ func TestEncryption(t *testing.T) {
 	if list, err := opened(t, dir, Keys{}).Backups(t.Context()); err != nil || len(list) != 2 || list[0].Server.Name != "db1" || len(list[0].Notes) != 0 {
 		t.Errorf("the catalogue without an identity: %+v, %v", list, err)
 	}
-	// A host that has neither the identity nor the key of names does not write; with the identity it does, and from then on.
+	otherHost(t, dir, raw, read)
+	otherRecipients(t, dir, r.ID, write)
+}
+
+// otherHost: a host that has neither the identity nor the key of names does not write; with the identity it does, and from then on.
+func otherHost(t *testing.T, dir, raw string, read Keys) {
 	elsewhere := Keys{CacheDir: t.TempDir()}
 	if k, err := opened(t, dir, elsewhere).NewKeeper(); err != nil {
 		t.Fatal(err)
@@ -215,9 +220,12 @@ func TestEncryption(t *testing.T) {
 	if kept, err := k.Keep(t.Context(), "s", "t", []byte(raw)); err != nil || kept.New {
 		t.Errorf("a host that was given the identity once: %+v, %v", kept, err)
 	}
-	// Somebody puts in recipients of his own.
+}
+
+// otherRecipients: somebody puts in recipients of his own.
+func otherRecipients(t *testing.T, dir, id string, write Keys) {
 	thief, _, _ := keys(t)
-	b, err := config{Format: Format, ID: r.ID, Created: time.Now().UTC().Truncate(time.Second), Recipients: []string{thief.Recipient().String()}}.encode()
+	b, err := config{Format: Format, ID: id, Created: time.Now().UTC().Truncate(time.Second), Recipients: []string{thief.Recipient().String()}}.encode()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +233,7 @@ func TestEncryption(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, k := range map[string]Keys{"recipients": {Recipients: write.Recipients}, "this host": {CacheDir: write.CacheDir}} {
-		if _, err := OpenWith(t.Context(), On(s), k); !errors.Is(err, ErrRecipients) {
+		if _, err := OpenWith(t.Context(), at(t, dir), k); !errors.Is(err, ErrRecipients) {
 			t.Errorf("other recipients than %s knows: %v", name, err)
 		}
 	}

@@ -45,6 +45,8 @@ const (
 	dataPrefix     = "data/"
 	physicalPrefix = "physical/"
 	proofPrefix    = "proofs/"
+	damagedPrefix  = "damaged/"
+	binlogPrefix   = "binlog/" // data/binlog/mirror says what lies there
 )
 
 // pruneLockPrefix begins the leases of prunes.

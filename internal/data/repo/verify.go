@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -23,7 +24,10 @@ import (
 type VerifyOptions struct {
 	Backups []string // IDs; empty: all that are whole
 	Quick   bool     // objects are there and as long as they should be; they are not read
-	Threads int      // objects read at once; 0: two for each processor, at most 16
+	// SetAside puts damaged objects away under damaged/, so that the next backup, or a copy from a second place, stores them
+	// anew. Without that a backup that has the same rows takes the damaged object for them.
+	SetAside bool
+	Threads  int // objects read at once; 0: two for each processor, at most 16
 	// Journal is a file of this host in which verified objects are noted, so that an interrupted run goes on; "": none. The
 	// caller removes it when it wants all to be read again; a run that reaches its end removes it.
 	Journal string
@@ -44,8 +48,9 @@ const (
 type Problem struct {
 	Kind    ProblemKind `json:"kind"`
 	Key     string      `json:"key"`
-	Backups []string    `json:"backups"` // that need it
-	What    string      `json:"what"`    // in words
+	Backups []string    `json:"backups"`         // that need it
+	What    string      `json:"what"`            // in words
+	Aside   string      `json:"aside,omitempty"` // where it was set aside
 }
 
 // Verified is what a verification found.
@@ -72,6 +77,7 @@ type verifier struct {
 	r       *Repo
 	o       VerifyOptions
 	journal *journal
+	began   time.Time
 
 	needed keySet            // by what is verified
 	others keySet            // by other backups
@@ -90,7 +96,7 @@ func (r *Repo) Verify(ctx context.Context, o VerifyOptions) (*Verified, error) {
 	if o.Threads <= 0 {
 		o.Threads = min(16, 2*runtime.GOMAXPROCS(0))
 	}
-	v := &verifier{r: r, o: o, needed: keySet{}, others: keySet{}, parts: map[string]string{}, bad: map[string]int{}}
+	v := &verifier{r: r, o: o, began: time.Now(), needed: keySet{}, others: keySet{}, parts: map[string]string{}, bad: map[string]int{}}
 	v.res.Problems, v.res.Broken, v.res.SealsOnly = []Problem{}, []string{}, !r.Readable()
 	if err := v.choose(ctx); err != nil {
 		return nil, err
@@ -115,7 +121,36 @@ func (r *Repo) Verify(ctx context.Context, o VerifyOptions) (*Verified, error) {
 	if err := v.blame(ctx); err != nil {
 		return nil, err
 	}
+	if err := v.setAside(ctx); err != nil {
+		return nil, err
+	}
 	return &v.res, v.journal.remove()
+}
+
+// setAside copies damaged objects to another name and then takes them away.
+func (v *verifier) setAside(ctx context.Context) error {
+	if !v.o.SetAside {
+		return nil
+	}
+	for i, p := range v.res.Problems {
+		if p.Kind != Damaged || !immutable(p.Key) {
+			continue
+		}
+		aside := damagedPrefix + v.began.UTC().Format("20060102T150405Z") + "/" + p.Key
+		rc, err := v.r.store.Get(ctx, p.Key)
+		if err == nil {
+			err = v.r.store.Put(ctx, aside, rc)
+			rc.Close()
+		}
+		if err == nil {
+			err = v.r.store.Delete(ctx, p.Key)
+		}
+		if err != nil {
+			return fmt.Errorf("set %s aside: %w", p.Key, err)
+		}
+		v.res.Problems[i].Aside = aside
+	}
+	return nil
 }
 
 // choose finds the backups.

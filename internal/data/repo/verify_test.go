@@ -179,3 +179,43 @@ func TestVerifyNothing(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestMend: a damaged object is set aside; a copy from a second place, or the next backup that has the rows, brings it back.
+func TestMend(t *testing.T) {
+	first, second := t.TempDir(), t.TempDir()
+	r := made(t, first, Keys{})
+	tables := map[string][]string{"s.t": {"rows 1", "rows 2"}}
+	one := back(t, r, time.Now().Add(-time.Hour), tables)
+	if _, err := r.CopyTo(t.Context(), at(t, second), CopyOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	damage := func() {
+		list, _ := filepath.Glob(filepath.Join(first, "data", "s", "t", "*"))
+		b, err := os.ReadFile(list[0])
+		if err != nil || len(list) != 2 {
+			t.Fatal(list, err)
+		}
+		b[9] ^= 1
+		if err := os.WriteFile(list[0], b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		v, err := r.Verify(t.Context(), VerifyOptions{SetAside: true})
+		if err != nil || len(v.Problems) != 1 || v.Problems[0].Aside == "" {
+			t.Fatalf("%+v, %v", v, err)
+		}
+		if aside, err := os.ReadFile(filepath.Join(first, v.Problems[0].Aside)); err != nil || !bytes.Equal(aside, b) {
+			t.Fatalf("set aside: %q, %v", aside, err)
+		}
+		if v, err := r.Verify(t.Context(), VerifyOptions{SetAside: true}); err != nil || len(v.Problems) != 1 || v.Problems[0].Kind != Missing {
+			t.Fatalf("%+v, %v", v, err)
+		}
+	}
+	damage()
+	if c, err := opened(t, second, Keys{}).CopyTo(t.Context(), at(t, first), CopyOptions{}); err != nil || c.Mended != 1 || c.Objects != 1 || len(c.There) != 1 {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	whole(t, r, one)
+	damage()
+	two := back(t, r, time.Now(), tables)
+	whole(t, r, one, two)
+}

@@ -27,9 +27,9 @@ func newBackupCopy(s Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "copy --from PLACE --to PLACE",
 		Short: "Copy backups to a second place",
-		Long: `Copies the backups of a place, with what drills found, to another one: only what is missing there,
+		Long: `Copies the backups of a place, what drills found, and mirrored binary logs to another one: only what is missing there,
 as it is, so that no identity is needed. The seal of each object is checked on the way: what is
-damaged does not arrive. A copy that is cut goes on when it is started again, and a backup is seen
+damaged does not arrive. A backup that is there and lacks objects gets them. A copy that is cut goes on when it is started again, and a backup is seen
 at the other place when it is whole there. Either place serves every command from then on.`,
 		Example: `  risso backup copy --from /backups/db1 --to 's3://backups/db1?region=eu-central-1'
   risso backup copy --from 's3://backups/db1?region=eu-central-1' --to /rescue --backup newest`,
@@ -106,6 +106,12 @@ func runCopy(ctx context.Context, s Streams, f copyFlags) error {
 	fmt.Fprintf(s.Out, "%s %s, %s of %s, to %s", verb, counted(len(c.Backups), "backup"), counted(int(c.Objects), "object"), render.Bytes(float64(c.Bytes)), placeWords(f.to))
 	if !f.dryRun {
 		fmt.Fprintf(s.Out, " in %s", render.Seconds(seconds))
+	}
+	if c.Logs > 0 {
+		fmt.Fprintf(s.Out, "; %s of %s", counted(int(c.Logs), "mirrored log"), render.Bytes(float64(c.LogBytes)))
+	}
+	if c.Mended > 0 {
+		fmt.Fprintf(s.Out, "; %s that backups there lacked", counted(int(c.Mended), "object"))
 	}
 	if len(c.There) > 0 {
 		fmt.Fprintf(s.Out, "; %s there before", wereThere(len(c.There)))

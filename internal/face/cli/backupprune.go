@@ -146,7 +146,7 @@ func pruneText(w io.Writer, p *repo.Pruned, dry bool) {
 	}
 	fmt.Fprintf(w, "%s %s of %d", verb, counted(len(p.Removed), "backup"), len(p.Decisions))
 	if len(p.Running) > 0 {
-		fmt.Fprintf(w, "; their objects another time, for %s is at work", strings.Join(p.Running, ", "))
+		fmt.Fprintf(w, "; their objects another time, for %s is at work, or was killed within the last %s", strings.Join(p.Running, ", "), render.Seconds(repo.LeaseLife.Seconds()))
 	} else {
 		fmt.Fprintf(w, ", %s of %s", counted(int(p.Objects), "object"), render.Bytes(float64(p.Bytes)))
 	}

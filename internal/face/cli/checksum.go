@@ -91,8 +91,8 @@ func (f checksumFlags) options(ctx context.Context, s Streams) (o checksum.Optio
 		return o, usageError("--chunk-time %s: 1ms to 1m", f.chunk)
 	case f.rounds < 2 || f.rounds > 1000:
 		return o, usageError("--rounds %d: 2 to 1000", f.rounds)
-	case f.maxRows < 0 || f.maxRows > 1_000_000:
-		return o, usageError("--max-rows %d: 0 to 1000000", f.maxRows)
+	case f.maxRows < 1 || f.maxRows > 1_000_000:
+		return o, usageError("--max-rows %d: 1 to 1000000", f.maxRows)
 	case f.against != "" && len(f.replicas) > 0:
 		return o, usageError("--against is a server that does not replicate: leave out --replica")
 	case f.against != "" && f.mend:
@@ -392,6 +392,7 @@ func (c *checksumText) end(r checksum.Result) {
 	}
 	fmt.Fprintf(c.out, "%s of %s compared with %s: %s\n", plural(r.Tables, "table", "tables"), r.Primary.Server, strings.Join(names, ", "), strings.Join(words, ", "))
 	if r.Seconds > 0 && r.Rows > 0 {
-		fmt.Fprintf(c.out, "%s rows, %s in %s: %s rows/s\n", render.Number(float64(r.Rows)), render.Bytes(float64(r.Bytes)), render.Seconds(r.Seconds), render.Number(float64(r.Rows)/r.Seconds))
+		fmt.Fprintf(c.out, "%s rows in %s: %s rows/s; %s of them read here\n",
+			render.Number(float64(r.Rows)), render.Seconds(r.Seconds), render.Number(float64(r.Rows)/r.Seconds), render.Bytes(float64(r.Bytes)))
 	}
 }

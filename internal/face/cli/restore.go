@@ -9,7 +9,6 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -26,13 +25,16 @@ import (
 )
 
 type restoreFlags struct {
-	from, backup, into, sandbox, server string
-	configFile, defaultsFile, output    string
-	tables, schemas, rename             []string
-	toTime, toGTID, before              string
-	threads                             int
-	overwrite, skip, noBinlog, setGTID  bool
-	dryRun                              bool
+	from, identity, backup             string
+	into, sandbox, server              string
+	configFile, defaultsFile, output   string
+	tables, schemas, rename            []string
+	toTime, toGTID, before, zone       string
+	logs, logsDSN, logsDir, series     string
+	threads                            int
+	overwrite, skip, noBinlog, setGTID bool
+	dryRun                             bool
+	filesFlags
 }
 
 func newRestore(s Streams) *cobra.Command {
@@ -49,10 +51,13 @@ A restore that was cut off, or killed, goes on where it was when it is run again
 loaded twice. A place is ` + blob.Forms + `.
 docs/restore.md has all of it.
 
+` + restoreFilesHelp + `
+
 ` + exitCodesHelp,
 		Example: `  risso restore --from /backups/db1 --sandbox look
   risso restore --from /backups/db1 --into 'root@unix(/run/mysqld/mysqld.sock)/' --dry-run
   risso restore --from s3://backups/db1 --table shop.orders --rename shop.orders=shop.orders_before --into 'root@tcp(db1)/'
+  risso restore --from /backups/db1 --datadir /var/lib/mysql
   risso restore --from /backups/db1 --schema shop --to-time '2026-11-21 18:00:00' --into 'root@tcp(db2)/' --overwrite`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -63,6 +68,7 @@ docs/restore.md has all of it.
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.from, "from", "", "where the backup is: "+blob.Forms)
+	fl.StringVar(&f.identity, "identity", "", "file with the age identity that opens an encrypted repository")
 	fl.StringVar(&f.backup, "backup", "", "ID of the backup (default the newest)")
 	fl.StringVar(&f.into, "into", "", "the server that gets it: user:password@tcp(host:3306)/, user@unix(/socket)/, or the name of a server in --config")
 	fl.StringVar(&f.sandbox, "sandbox", "", "start a throw-away server of this name and put the backup there")
@@ -70,7 +76,12 @@ docs/restore.md has all of it.
 	fl.StringArrayVar(&f.schemas, "schema", nil, "only this schema; patterns with * allowed; may be repeated")
 	fl.StringArrayVar(&f.tables, "table", nil, "only this table, schema.table; patterns with * allowed; may be repeated")
 	fl.StringArrayVar(&f.rename, "rename", nil, "old=new: a schema, or schema.table=schema.table, comes back under another name; may be repeated")
-	fl.StringVar(&f.toTime, "to-time", "", "go on from the binary logs up to this moment: 2026-11-21T18:00:00Z, or '2026-11-21 18:00:00' in this machine's time")
+	fl.StringVar(&f.toTime, "to-time", "", "go on from the binary logs, and end before the first transaction committed then or later: a time, or how long ago")
+	fl.StringVar(&f.zone, "timezone", "UTC", "zone of times written without one: UTC, Local, Europe/Berlin")
+	fl.StringVar(&f.logs, "logs", "", "where the mirrored binary logs are (default the place of --from)")
+	fl.StringVar(&f.logsDSN, "logs-dsn", "", "take the binary logs from this server instead, as --into")
+	fl.StringVar(&f.logsDir, "logs-dir", "", "where the mirror writes the log that is not finished (default: the place if it is a folder)")
+	fl.StringVar(&f.series, "series", "", "which series of mirrored logs, as risso binlog list calls it, or how that begins")
 	fl.StringVar(&f.toGTID, "to-gtid", "", "go on from the binary logs up to this transaction, with it")
 	fl.StringVar(&f.before, "before", "", "go on from the binary logs up to this transaction, without it")
 	fl.IntVar(&f.threads, "threads", min(runtime.NumCPU(), 8), "sessions that load")
@@ -82,7 +93,9 @@ docs/restore.md has all of it.
 	fl.StringVar(&f.configFile, "config", "", "config file (YAML) that names servers")
 	fl.StringVar(&f.defaultsFile, "defaults-file", "", "option file of the mysql clients (default ~/.my.cnf)")
 	fl.StringVarP(&f.output, "output", "o", "text", "text or json")
-	cmd.MarkFlagsMutuallyExclusive("into", "sandbox")
+	f.filesFlags.bind(fl)
+	cmd.MarkFlagsMutuallyExclusive("into", "sandbox", "datadir")
+	cmd.MarkFlagsMutuallyExclusive("logs", "logs-dsn")
 	cmd.MarkFlagsMutuallyExclusive("to-time", "to-gtid", "before")
 	return cmd
 }
@@ -96,8 +109,8 @@ func (f restoreFlags) check() (load.Until, error) {
 	switch {
 	case f.from == "":
 		return u, &exitError{code: exitUsage, err: errors.New("no place to restore from"), hint: "give --from " + blob.Forms}
-	case f.into == "" && f.sandbox == "":
-		return u, &exitError{code: exitUsage, err: errors.New("no server to restore into"), hint: "give --into 'user:password@tcp(host:3306)/', or --sandbox NAME"}
+	case f.into == "" && f.sandbox == "" && f.datadir == "":
+		return u, &exitError{code: exitUsage, err: errors.New("no server to restore into"), hint: "give --into 'user:password@tcp(host:3306)/', or --sandbox NAME; for a physical backup --datadir DIR, or --sandbox NAME"}
 	case f.threads < 1 || f.threads > 64:
 		return u, usageError("--threads %d: 1 to 64", f.threads)
 	case f.server != "" && f.sandbox == "":
@@ -112,29 +125,18 @@ func (f restoreFlags) check() (load.Until, error) {
 	}
 	u.GTID, u.Before = f.toGTID, f.before
 	if f.toTime != "" {
-		t, err := momentOf(f.toTime)
+		zone, err := time.LoadLocation(f.zone)
 		if err != nil {
-			return u, err
+			return u, usageError("--timezone %q: no such zone on this machine", f.zone)
 		}
-		u.Time = t
+		if u.Time, err = moment(f.toTime, time.Now(), zone); err != nil {
+			return u, usageError("--to-time %w", err)
+		}
 	}
 	if u.Set() && len(f.rename) > 0 {
 		return u, usageError("--rename does not go with --to-time, --to-gtid and --before: binary logs know the old names")
 	}
 	return u, blob.Check(f.from)
-}
-
-// momentOf reads a moment.
-func momentOf(s string) (time.Time, error) {
-	if t, err := time.Parse(time.RFC3339Nano, s); err == nil {
-		return t, nil
-	}
-	for _, form := range []string{"2006-01-02 15:04:05.999999", "2006-01-02T15:04:05.999999", "2006-01-02 15:04"} {
-		if t, err := time.ParseInLocation(form, s, time.Local); err == nil {
-			return t, nil
-		}
-	}
-	return time.Time{}, usageError("%q is no moment: write 2026-11-21T18:00:00Z, or '2026-11-21 18:00:00' in this machine's time", s)
 }
 
 func runRestore(ctx context.Context, s Streams, f restoreFlags) error {
@@ -149,13 +151,17 @@ func runRestore(ctx context.Context, s Streams, f restoreFlags) error {
 			return err
 		}
 	}
-	r, closePlace, err := openRepo(ctx, f.from)
+	r, closePlace, err := fromFlags{from: f.from, identity: f.identity}.open(ctx)
 	if err != nil {
 		return err
 	}
 	defer closePlace()
 	o.Repo = r
+	o.Roller = restoreRoller{f}
 	debug.SetGCPercent(20) // the buffers for chunks are large and live long: they shall not double the memory
+	if done, err := f.restorePhysical(ctx, s, r, until); done || err != nil {
+		return err
+	}
 	var box *sandbox.Sandbox
 	if f.sandbox != "" {
 		if box, err = f.startSandbox(ctx, s, r); err != nil {
@@ -308,25 +314,6 @@ func sandboxSettings(h repo.Header) []string {
 	return out
 }
 
-// openRepo opens the repository in a place.
-func openRepo(ctx context.Context, place string) (*repo.Repo, func(), error) {
-	store, err := blob.Open(ctx, place, blob.Options{})
-	if err != nil {
-		return nil, nil, err
-	}
-	r, err := repo.Open(ctx, repo.On(store))
-	if err != nil {
-		store.Close()
-		hint := ""
-		if errors.Is(err, repo.ErrNoRepository) {
-			hint = "risso backup --to makes one"
-		}
-		shown, _, _ := strings.Cut(place, "?")
-		return nil, nil, failure(exitFailed, hint, fmt.Errorf("%s: %w", shown, err))
-	}
-	return r, func() { store.Close() }, nil
-}
-
 // restoreFailure is an error with what mends it.
 func restoreFailure(ctx context.Context, err error, box *sandbox.Sandbox) error {
 	hint := "run the same again: it goes on where it was"
@@ -342,6 +329,8 @@ func restoreFailure(ctx context.Context, err error, box *sandbox.Sandbox) error 
 		hint = ""
 	case errors.Is(err, load.ErrNothing), errors.Is(err, repo.ErrNoBackup):
 		hint = "nothing was changed"
+	case errors.Is(err, load.ErrLogs):
+		hint = "nothing was changed; --logs, --logs-dsn and --series say where else they are"
 	case errors.Is(err, load.ErrBusy):
 		hint = "wait for it, or end it"
 	case errors.Is(err, load.ErrDifferent):
@@ -373,7 +362,14 @@ func restoreText(out io.Writer, r load.Result) {
 		fmt.Fprintf(out, "; %d tables differ\n", len(r.Different))
 	}
 	if r.Rolled != nil {
-		fmt.Fprintf(out, "Rolled forward by %d transactions, the last %s of %s\n", r.Rolled.Transactions, r.Rolled.Last, r.Rolled.LastTime.Format(time.RFC3339Nano))
+		fmt.Fprintf(out, "Rolled forward by %d transactions", r.Rolled.Transactions)
+		if r.Rolled.Last != "" {
+			fmt.Fprintf(out, ", the last %s", r.Rolled.Last)
+		}
+		if !r.Rolled.LastTime.IsZero() {
+			fmt.Fprintf(out, " of %s", clock(r.Rolled.LastTime))
+		}
+		fmt.Fprintf(out, "; ended %s\n", r.Rolled.Stopped)
 	}
 }
 

@@ -7,11 +7,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/rissodb/risso/internal/data/binlog/mirror"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/face/render"
 )
@@ -20,6 +22,7 @@ type verifyFlags struct {
 	fromFlags
 	backups      []string
 	quick, again bool
+	setAside     bool
 	threads      int
 	output       string
 }
@@ -31,12 +34,15 @@ func newVerify(s Streams) *cobra.Command {
 		Short: "Are backups whole? Reads all that they need, restores nothing",
 		Long: `Reads every object that the backups of a place need and compares it with the name, the size, the
 hash and the seal that it was given; manifests are read to their ends. A changed bit anywhere is
-found, and so is what is missing. What no backup needs is counted: risso backup prune removes it.
+found, and so is what is missing. Mirrored binary logs are compared with their indexes. What no backup needs is counted: risso backup prune removes it.
 
 A repository that is encrypted is read with --identity; without one the seals of all objects are
 checked, which finds any change, and the contents are not looked into.
 
 An interrupted run goes on where it was when it is started again within a day (--again begins anew).
+A damaged object is taken for whole by the next backup that has the same rows, unless it is set aside
+(--set-aside): then that backup stores it anew, or risso backup copy brings it from a second place.
+
 It exits with 0 only when everything is whole. That a backup can be restored is shown by risso drill.
 
 ` + exitCodesHelp,
@@ -50,6 +56,7 @@ It exits with 0 only when everything is whole. That a backup can be restored is 
 	f.fromFlags.bind(cmd)
 	fl.StringArrayVar(&f.backups, "backup", nil, "only this backup, by its ID; newest for the newest one; may be repeated")
 	fl.BoolVar(&f.quick, "quick", false, "only whether objects are there and as long as they should be; they are not read")
+	fl.BoolVar(&f.setAside, "set-aside", false, "put damaged objects away under damaged/ in the place, so that the next backup or a copy from a second place stores them anew")
 	fl.BoolVar(&f.again, "again", false, "begin anew instead of going on with an interrupted run")
 	fl.IntVar(&f.threads, "threads", 0, "objects read at once (default two for each processor, at most 16)")
 	fl.StringVarP(&f.output, "output", "o", "text", "text or json")
@@ -71,7 +78,7 @@ func runVerify(ctx context.Context, s Streams, f verifyFlags) error {
 		return err
 	}
 	defer closePlace()
-	o := repo.VerifyOptions{Quick: f.quick, Threads: f.threads}
+	o := repo.VerifyOptions{Quick: f.quick, Threads: f.threads, SetAside: f.setAside}
 	if o.Backups, err = backupIDs(ctx, r, f.backups); err != nil {
 		return repoFailure(ctx, f.from, err)
 	}
@@ -88,6 +95,10 @@ func runVerify(ctx context.Context, s Streams, f verifyFlags) error {
 	defer progress.end()
 	o.Progress = byteProgress(progress)
 	v, err := r.Verify(ctx, o)
+	logs := verifiedLogs{Damaged: []string{}}
+	if err == nil && !f.quick && len(f.backups) == 0 {
+		logs, err = verifyLogs(ctx, f.from)
+	}
 	progress.end()
 	if ctx.Err() != nil {
 		return failure(exitFailed, "started again within a day it goes on from here", errors.New("interrupted"))
@@ -102,14 +113,60 @@ func runVerify(ctx context.Context, s Streams, f verifyFlags) error {
 			Whole   bool    `json:"whole"`
 			Seconds float64 `json:"seconds"`
 			*repo.Verified
-		}{placeWords(f.from), v.Whole(), seconds, v})
+			Logs verifiedLogs `json:"mirrored_logs"`
+		}{placeWords(f.from), v.Whole() && len(logs.Damaged) == 0, seconds, v, logs})
 	} else {
-		verifyText(s.Out, v, placeWords(f.from), f.quick, seconds)
+		verifyText(s.Out, v, logs, placeWords(f.from), f.quick, seconds)
 	}
-	if err != nil || v.Whole() {
+	switch {
+	case err != nil:
 		return err
+	case v.Whole() && len(logs.Damaged) == 0:
+		return nil
+	case v.Whole():
+		return failure(exitFailed, "", fmt.Errorf("%s damaged", counted(len(logs.Damaged), "mirrored log")))
 	}
-	return failure(exitFailed, "", fmt.Errorf("%s, %s cannot be restored whole", counted(len(v.Problems), "problem"), counted(len(v.Broken), "backup")))
+	hint := ""
+	if !f.setAside && slices.ContainsFunc(v.Problems, func(p repo.Problem) bool { return p.Kind == repo.Damaged }) {
+		hint = "the next backup takes a damaged object for whole unless it is set aside: risso verify --set-aside"
+	}
+	return failure(exitFailed, hint, fmt.Errorf("%s, %s cannot be restored whole", counted(len(v.Problems), "problem"), counted(len(v.Broken), "backup")))
+}
+
+// verifiedLogs is what a verification found of the mirrored binary logs beside the backups.
+type verifiedLogs struct {
+	Logs    int      `json:"logs"`
+	Damaged []string `json:"damaged"` // each with what is wrong
+}
+
+// verifyLogs reads the finished mirrored logs of a place and compares them with their indexes.
+func verifyLogs(ctx context.Context, from string) (v verifiedLogs, err error) {
+	v.Damaged = []string{}
+	place, closePlace, err := openPlace(ctx, from)
+	if err != nil {
+		return v, err
+	}
+	defer closePlace()
+	list, err := mirror.List(ctx, place, mirrorDir("", from))
+	if err != nil {
+		return v, err
+	}
+	for _, series := range list {
+		for _, l := range series.Logs {
+			if !l.Finished {
+				continue
+			}
+			v.Logs++
+			err := mirror.Verify(ctx, place, series.Key, l)
+			if ctx.Err() != nil {
+				return v, ctx.Err()
+			}
+			if err != nil {
+				v.Damaged = append(v.Damaged, fmt.Sprintf("%s/%s: %v", series.Key, l.Name, err))
+			}
+		}
+	}
+	return v, nil
 }
 
 // backupIDs turns what --backup says into IDs.
@@ -139,7 +196,7 @@ func backupIDs(ctx context.Context, r *repo.Repo, list []string) ([]string, erro
 }
 
 // verifyText shows what a verification found. Of many problems it shows the first.
-func verifyText(w io.Writer, v *repo.Verified, place string, quick bool, seconds float64) {
+func verifyText(w io.Writer, v *repo.Verified, logs verifiedLogs, place string, quick bool, seconds float64) {
 	const shown = 100
 	for i, p := range v.Problems {
 		if i == shown {
@@ -150,7 +207,11 @@ func verifyText(w io.Writer, v *repo.Verified, place string, quick bool, seconds
 		if len(p.Backups) > 0 {
 			needed = ", needed by " + strings.Join(p.Backups, ", ")
 		}
-		fmt.Fprintf(w, "%-8s %s: %s%s\n", p.Kind, p.Key, p.What, needed)
+		aside := ""
+		if p.Aside != "" {
+			aside = ", set aside"
+		}
+		fmt.Fprintf(w, "%-8s %s: %s%s%s\n", p.Kind, p.Key, p.What, needed, aside)
 	}
 	if len(v.Broken) > 0 {
 		fmt.Fprintf(w, "Broken   %s\n", strings.Join(v.Broken, ", "))
@@ -167,10 +228,16 @@ func verifyText(w io.Writer, v *repo.Verified, place string, quick bool, seconds
 		fmt.Fprintf(w, ", %d of them by an interrupted run", v.Again)
 	}
 	fmt.Fprintf(w, ", in %s\n", render.Seconds(seconds))
+	for _, l := range logs.Damaged {
+		fmt.Fprintf(w, "damaged  mirrored log %s\n", l)
+	}
+	if logs.Logs > 0 {
+		fmt.Fprintf(w, "Besides  %s\n", counted(logs.Logs, "mirrored log"))
+	}
 	if v.Superfluous > 0 {
 		fmt.Fprintf(w, "Besides  %s of %s that no backup needs (yet): risso backup prune\n", counted(int(v.Superfluous), "object"), render.Bytes(float64(v.SuperBytes)))
 	}
-	if v.Whole() {
+	if v.Whole() && len(logs.Damaged) == 0 {
 		fmt.Fprintln(w, "Whole    yes")
 	} else {
 		fmt.Fprintln(w, "Whole    no")

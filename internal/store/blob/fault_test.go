@@ -65,6 +65,7 @@ func TestS3Faults(t *testing.T) {
 		{name: "a lost part of a stream", kind: "put part", times: 1, disturb: blobtest.LosePart, content: big, stream: true, wrong: "does not keep what it was sent"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel() // they mostly wait
 			proxy := blobtest.NewHTTPProxy(t, server.Addr)
 			o := blob.Options{PartSize: part, Patience: 20 * time.Second}
 			if c.patience != 0 {
@@ -101,7 +102,10 @@ func TestS3Faults(t *testing.T) {
 			}
 		})
 	}
-	t.Run("reading", func(t *testing.T) { s3Reading(t, server, big) })
+	t.Run("reading", func(t *testing.T) {
+		t.Parallel()
+		s3Reading(t, server, big)
+	})
 }
 
 func pass(f func(http.ResponseWriter, *http.Request)) func(http.ResponseWriter, *http.Request, http.Handler) {

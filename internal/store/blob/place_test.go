@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/crypto/ssh"
+
 	"github.com/rissodb/risso/internal/store/blob"
 	"github.com/rissodb/risso/internal/store/blob/blobtest"
 )
@@ -155,4 +157,63 @@ func TestS3TLS(t *testing.T) {
 	if _, err := blob.Open(t.Context(), place+"&sse=c&sse-key-file="+key, blob.Options{}); err == nil || !strings.Contains(err.Error(), "32 bytes") {
 		t.Errorf("a key that is too short: %v", err)
 	}
+}
+
+// TestSFTPKeys: the agent's keys, those of ~/.ssh, and one with a passphrase that the agent has; a host with several keys of
+// which one is known.
+func TestSFTPKeys(t *testing.T) {
+	server := blobtest.SFTP(t)
+	pem, err := os.ReadFile(server.KeyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := ssh.ParseRawPrivateKey(pem)
+	if err != nil {
+		t.Fatal(err)
+	}
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	t.Setenv("SSH_AUTH_SOCK", "")
+	if err := os.Mkdir(filepath.Join(home, ".ssh"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	known, err := os.ReadFile(server.KnownHosts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(name string, b []byte) string {
+		p := filepath.Join(home, ".ssh", name)
+		if err := os.WriteFile(p, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	write("known_hosts", known)
+	place := "sftp://" + server.User + "@" + server.Addr + server.Dir + "/keys"
+	try := func(what, place, wrong string) {
+		t.Helper()
+		s, err := blob.Open(t.Context(), place, blob.Options{Patience: -1})
+		if err == nil {
+			s.Close()
+		}
+		if (err == nil) != (wrong == "") || err != nil && !strings.Contains(err.Error(), wrong) {
+			t.Errorf("%s: %v; want %q", what, err, wrong)
+		}
+	}
+	try("no key", place, "no key to log in with")
+	locked, err := ssh.MarshalPrivateKeyWithPassphrase(raw, "", []byte("secret"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lockedFile := write("locked", encodePEM(locked))
+	try("a key with a passphrase", place+"?key-file="+lockedFile, "ssh-add")
+	sock := filepath.Join(home, "agent")
+	serveAgent(t, sock, raw)
+	t.Setenv("SSH_AUTH_SOCK", sock)
+	try("the agent", place, "")
+	try("a key with a passphrase that the agent has", place+"?key-file="+lockedFile, "")
+	t.Setenv("SSH_AUTH_SOCK", filepath.Join(home, "nobody"))
+	write("id_ed25519", pem)
+	try("~/.ssh", place, "")
+	try("a key that is none", place+"?key-file="+write("text", []byte("text")), "key-file")
 }

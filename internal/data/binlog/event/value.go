@@ -71,6 +71,19 @@ func (c *Column) Literal(v Value) (string, error) {
 	return "'" + s + "'", err
 }
 
+// Shown is a value for people to read: the literal, but a text whose character set the log does not tell is taken for UTF-8
+// where it reads as that, and a JSON document is its text.
+func (c *Column) Shown(v Value) (string, error) {
+	switch {
+	case v.Null || !v.Present || v.Partial:
+	case c.typ == typeJSON:
+		return JSONText(v.Raw)
+	case c.Collation == 0 && c.Declared == "" && !c.Binary && c.charset && len(v.Raw) > 0 && readable(v.Raw, true):
+		return "'" + string(v.Raw) + "'", nil
+	}
+	return c.Literal(v)
+}
+
 func le(b []byte) (v uint64) {
 	for i, x := range b {
 		v |= uint64(x) << (8 * i)

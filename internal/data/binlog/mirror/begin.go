@@ -119,7 +119,7 @@ func (f *follower) resume(ctx context.Context, s Series, logs []mysql.Log) (from
 	} else if err != nil {
 		return from, false, err
 	}
-	if torn > 0 {
+	if torn > 0 && !f.retrying {
 		f.note(true, "%s: the last %d bytes were of an event that was cut off; it is fetched again", newest.Name, torn)
 	}
 	same, err := f.sameTail(ctx, w, logs[i])
@@ -218,7 +218,7 @@ func (f *follower) serverEvent(ctx context.Context, name string, pos int64, typ 
 			return nil, err
 		}
 		h := event.ParseHeader(raw)
-		if event.Artificial(h) || h.Type == event.TypeFormatDescription && typ != h.Type {
+		if event.Artificial(h) || (h.Type == event.TypeFormatDescription || h.Type == event.TypeStartEncryption) && typ != h.Type {
 			continue
 		}
 		return slices.Clone(raw), nil

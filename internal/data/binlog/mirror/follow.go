@@ -111,6 +111,9 @@ type follower struct {
 	mu       sync.Mutex // guards current and notes
 	current  string     // path of the log that is being written
 	received int64
+	durable  int64 // bytes that were put on disk
+	retrying bool  // nothing was since the last trouble
+	from     start // of the session
 	meter    meter
 	looked   int64 // position at which the clock was asked last
 	ackFile  string
@@ -131,7 +134,7 @@ func (f *follower) note(warning bool, format string, args ...any) {
 func (f *follower) loop(ctx context.Context) error {
 	wait, lastText := 100*time.Millisecond, ""
 	for {
-		start := f.received
+		start := f.durable
 		err := f.session(ctx)
 		switch {
 		case ctx.Err() != nil:
@@ -141,13 +144,14 @@ func (f *follower) loop(ctx context.Context) error {
 		case permanent(err):
 			return err
 		}
-		if f.received > start {
+		if f.durable > start {
 			wait, lastText = 100*time.Millisecond, ""
 		}
 		if text := err.Error(); text != lastText {
 			f.note(true, "%s; trying again", text)
 			lastText = text
 		}
+		f.retrying = true
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -186,11 +190,19 @@ func (f *follower) session(ctx context.Context) error {
 	if f.o.SemiSync && !d.SemiSync {
 		f.note(true, "the server does not wait for acknowledgements: switch rpl_semi_sync_source_enabled (rpl_semi_sync_master_enabled) on")
 	}
-	f.note(false, "mirroring %s from %s position %d", f.key, from.name, from.pos)
+	if !f.retrying {
+		f.note(false, "mirroring %s from %s position %d", f.key, from.name, from.pos)
+	}
+	f.from = from
 	err = f.stream(d)
-	// What came until the cut is kept.
-	return errors.Join(err, f.settle(d, true))
+	if errors.Is(err, errDisk) {
+		return err
+	}
+	return errors.Join(err, f.settle(d, true)) // what came until the cut is kept
 }
+
+// errDisk says that what came could not be written.
+var errDisk = errors.New("the mirror cannot be written")
 
 // stream takes events until the connection breaks or ends.
 func (f *follower) stream(d *mysql.Dump) error {
@@ -222,8 +234,8 @@ func (f *follower) stream(d *mysql.Dump) error {
 				return err
 			}
 		case event.Artificial(h):
-		case h.Type == event.TypeFormatDescription && f.w.pos > int64(len(event.Magic)):
-			// The server begins with it wherever a stream begins.
+		case h.Type == event.TypeFormatDescription && f.w.pos > int64(len(event.Magic)), h.Type == event.TypeStartEncryption && f.w.last > int64(len(event.Magic)):
+			// The server begins with them wherever a stream begins.
 		default:
 			event.ClearInUse(raw)
 			if h.Type == event.TypeStartEncryption {
@@ -269,8 +281,13 @@ func (f *follower) settle(d *mysql.Dump, idle bool) error {
 		return nil
 	}
 	if f.w.pos != f.w.synced {
+		gained := f.w.pos - f.w.synced
 		if err := f.w.sync(); err != nil {
-			return fmt.Errorf("write %s: %w", f.w.path, err)
+			return err
+		}
+		if f.durable += gained; f.retrying {
+			f.retrying = false
+			f.note(false, "mirroring %s again, from %s position %d", f.key, f.from.name, f.from.pos)
 		}
 		f.meter.durable()
 		f.tell(false, idle)
@@ -313,6 +330,12 @@ func (f *follower) rotate(d *mysql.Dump, r event.Rotate) error {
 	}
 	path := filepath.Join(f.o.Dir, root, f.key, r.Name)
 	w, err := create(path)
+	if st, serr := os.Stat(path); errors.Is(err, os.ErrExist) && serr == nil && st.Size() < int64(len(event.Magic)) {
+		// A process was killed when it had made the file and written nothing.
+		if err = os.Remove(path); err == nil {
+			w, err = create(path)
+		}
+	}
 	if errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("%w: %s is there already", ErrForeign, path)
 	} else if err != nil {

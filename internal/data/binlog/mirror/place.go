@@ -1,5 +1,5 @@
 // Package mirror keeps copies of a server's binary logs: every event is on disk here before the server is told so, the
-// bytes are the server's own, and nothing that was written is ever overwritten. DESIGN.md says how.
+// bytes are the server's own, and nothing that was written is ever overwritten.
 package mirror
 
 import (

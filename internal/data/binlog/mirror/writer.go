@@ -172,7 +172,7 @@ func (w *writer) flush() error {
 	if err != nil {
 		// What was written in part must not be written again behind itself.
 		w.buf = w.buf[:copy(w.buf, w.buf[n:])]
-		return err
+		return fmt.Errorf("%w: %w", errDisk, err)
 	}
 	if w.buf = w.buf[:0]; cap(w.buf) > 16*flushSize {
 		w.buf = make([]byte, 0, 2*flushSize)
@@ -189,7 +189,10 @@ func (w *writer) sync() error {
 		return err
 	}
 	if err := dataSync(w.file); err != nil {
-		return err
+		// The system may take for written what it could not write: only what was synced before is believed.
+		w.file.Truncate(w.synced)
+		w.pos, w.buf = w.synced, w.buf[:0]
+		return fmt.Errorf("%w: sync %s: %w", errDisk, w.path, err)
 	}
 	w.synced, w.syncTime = w.pos, time.Now()
 	return nil

@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
+)
+
+// callBinlog runs a command as main does.
+func callBinlog(t *testing.T, args ...string) (code int, out, errs string) {
+	t.Helper()
+	var o, e bytes.Buffer
+	code = Main(t.Context(), args, Streams{In: strings.NewReader(""), Out: &o, Err: &e})
+	return code, o.String(), e.String()
+}
+
+// TestBinlogStory mirrors, finds the mistake, prints what undoes it and plans to roll up to it, and says what is wrong with wrong requests.
+func TestBinlogStory(t *testing.T) {
+	n := sandboxtest.Up(t, "mariadb")
+	db, err := n.DB()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	run := func(q string) {
+		t.Helper()
+		if _, err := db.ExecContext(context.Background(), q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run("CREATE TABLE test.orders (id INT PRIMARY KEY, note VARCHAR(20))")
+	for i := range 20 {
+		run(fmt.Sprintf("INSERT INTO test.orders VALUES (%d, 'ö%d')", i, i))
+	}
+	run("DELETE FROM test.orders")
+	place := t.TempDir()
+	ok := func(args ...string) string {
+		t.Helper()
+		code, out, errs := callBinlog(t, append([]string{"binlog"}, args...)...)
+		if code != 0 || errs != "" {
+			t.Fatalf("%v: exit %d, %s", args, code, errs)
+		}
+		return out
+	}
+	ok("follow", "--once", "--dsn", n.DSN, "--to", place)
+	if out := ok("list", "--from", place); !strings.Contains(out, "binlog.000001") || strings.Contains(out, "GAP") {
+		t.Errorf("list:\n%s", out)
+	}
+	var found struct {
+		Found []struct {
+			GTID     string
+			Rows     int
+			Whole    string `json:"whole_table"`
+			File     string
+			Position int64
+		}
+	}
+	if err := json.Unmarshal([]byte(ok("search", "--from", place, "--table", "test.ord*", "--kind", "delete", "-o", "json")), &found); err != nil {
+		t.Fatal(err)
+	}
+	if len(found.Found) != 1 || found.Found[0].Rows != 20 || found.Found[0].Whole == "" {
+		t.Fatalf("%+v", found)
+	}
+	bad := found.Found[0]
+	sql := ok("undo", "--from", place, "--dsn", n.DSN, "--gtid", bad.GTID)
+	if strings.Count(sql, "INSERT INTO `test`.`orders`") != 20 || !strings.Contains(sql, "(7, 'ö7')") || !strings.HasSuffix(sql, "COMMIT;\n") {
+		t.Errorf("undo:\n%s", sql)
+	}
+	at := fmt.Sprintf("%s:%d", bad.File, bad.Position)
+	if same := ok("undo", "--from", place, "--dsn", n.DSN, "--at", at); same != sql {
+		t.Errorf("by place it is something else:\n%s", same)
+	}
+	if out := ok("apply", "--from", place, "--start", "binlog.000001:4", "--before", bad.GTID, "--dry-run"); !strings.Contains(out, "would apply 2") || !strings.Contains(out, "ended before "+bad.GTID) {
+		t.Errorf("apply:\n%s", out)
+	}
+	ok("purge", "--from", place, "--keep", "1s", "--dry-run")
+
+	log := filepath.Join(n.Datadir, "binlog.000001")
+	for _, c := range []struct {
+		code int
+		says string
+		args []string
+	}{
+		{2, "no place", []string{"follow"}},
+		{2, "no binary logs", []string{"search"}},
+		{2, "contradict", []string{"search", log, "--from", place}},
+		{2, "delete, update", []string{"search", log, "--kind", "eat"}},
+		{2, "schema.table", []string{"search", log, "--table", "orders"}},
+		{1, "not a binary log", []string{"search", n.ErrorLog}},
+		{1, "no such file", []string{"search", "/nosuch/binlog.000001"}},
+		{2, "not a GTID", []string{"undo", log, "--gtid", "7"}},
+		{2, "which transaction", []string{"undo", log}},
+		{1, "do not have the transaction", []string{"undo", log, "--gtid", "9-9-9"}},
+		{1, "name the columns", []string{"undo", log, "--gtid", bad.GTID}},
+		{2, "where to begin", []string{"apply", log, "--into", n.DSN}},
+		{2, "FILE:POSITION", []string{"apply", log, "--start", "here", "--dry-run"}},
+		{1, "do not have the transaction to stop at", []string{"apply", log, "--start", "binlog.000001:4", "--before", "9-9-9", "--into", n.DSN}},
+		{2, "--keep", []string{"purge", "--from", place}},
+		{1, "no mirrored logs", []string{"list", "--from", t.TempDir()}},
+	} {
+		code, out, errs := callBinlog(t, append([]string{"binlog"}, c.args...)...)
+		if code != c.code || !strings.Contains(errs, c.says) || strings.Count(errs, "\n") != 1 || out != "" && c.args[0] != "undo" {
+			t.Errorf("%v: exit %d, not %d; it says %q and prints %q", c.args, code, c.code, errs, out)
+		}
+	}
+}
+
+func TestLike(t *testing.T) {
+	for _, c := range []struct {
+		pattern, name string
+		want          bool
+	}{{"shop.*", "shop.orders", true}, {"shop.*", "shops.orders", false}, {"*", "", true}, {"a*b*c", "aXbYbc", true}, {"a*b", "ab", true}, {"a*b", "aba", false}, {"x", "x", true}, {"x", "xx", false}} {
+		if like(c.pattern, c.name) != c.want {
+			t.Errorf("%q for %q is %v", c.pattern, c.name, !c.want)
+		}
+	}
+}
