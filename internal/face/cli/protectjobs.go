@@ -111,6 +111,10 @@ func (p *protect) verifyTask(s watched) jobs.Task {
 func (p *protect) drillTask(s watched) jobs.Task {
 	return func(ctx context.Context, report *jobs.Report) (jobs.Result, error) {
 		c := s.protect
+		report.Stage("look for the newest backup")
+		if err := p.catalogue(ctx, s); err != nil {
+			return jobs.Result{}, err
+		}
 		known, err := p.facts.Backups(ctx, s.instance.ID, 0)
 		if err != nil {
 			return jobs.Result{}, err
