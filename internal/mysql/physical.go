@@ -93,7 +93,7 @@ func (s Server) CopyGrants(tool CopyTool) string {
 	privileges := "RELOAD, PROCESS, LOCK TABLES, BINLOG MONITOR"
 	switch {
 	case tool == ToolClone:
-		privileges = "BACKUP_ADMIN"
+		privileges = "BACKUP_ADMIN, SELECT" // SELECT: to see which tables CLONE leaves empty
 	case !s.MariaDB():
 		privileges = "BACKUP_ADMIN, PROCESS, RELOAD, LOCK TABLES, REPLICATION CLIENT"
 	case s.Number < 100502: // https://mariadb.com/kb/en/grant/#binlog-monitor
@@ -145,4 +145,23 @@ func (c *Conn) PluginState(ctx context.Context, name string) (string, error) {
 		return "", fmt.Errorf("read the list of plug-ins: %w", err)
 	}
 	return state, nil
+}
+
+// IsReplica says whether the server is told to replicate from another.
+func (c *Conn) IsReplica(ctx context.Context) (bool, error) {
+	rows, err := c.Maps(ctx, c.Server.replicaStatusStatement())
+	return len(rows) > 0, err
+}
+
+// ReplicaPrivilege is the privilege that IsReplica needs.
+func (s Server) ReplicaPrivilege() string { return s.replicaPrivilege() }
+
+// SeesAllTables says whether the account may read every table, so that information_schema shows it all of them.
+func (c *Conn) SeesAllTables(ctx context.Context) (bool, error) {
+	n, err := c.Text(ctx, "SELECT /* risso: does the account see all tables? */ COUNT(*) FROM information_schema.USER_PRIVILEGES WHERE PRIVILEGE_TYPE = 'SELECT' AND GRANTEE = '"+
+		strings.ReplaceAll(c.Server.QuotedAccount(), "'", "''")+"'")
+	if err != nil {
+		return false, fmt.Errorf("read the account's privileges: %w", err)
+	}
+	return n != "0", nil
 }

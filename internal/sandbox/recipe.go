@@ -141,7 +141,7 @@ func mariadbRecipe() recipe {
 			"CREATE OR REPLACE USER 'root'@'localhost' IDENTIFIED BY PASSWORD ''",
 			"GRANT ALL PRIVILEGES ON *.* TO 'root'@'localhost' WITH GRANT OPTION",
 		},
-		quiet: []string{"skip_slave_start=ON", "event_scheduler=OFF", "loose_wsrep_on=OFF"},
+		quiet: []string{"skip_slave_start=ON", "event_scheduler=OFF", "loose_wsrep_on=OFF", "strict_password_validation=OFF"},
 		// The hash, because this server writes the statement to its binary log as it is.
 		account: []string{"CREATE USER {user}@'%' IDENTIFIED BY PASSWORD '{native}'", grantAll, createTest},
 		follow: []string{

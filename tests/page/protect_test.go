@@ -60,7 +60,7 @@ func rememberBackups(ctx context.Context, t *testing.T, dir, data string) {
 		place := filepath.Join(dir, s.name)
 		config += fmt.Sprintf("    protect:\n      place: %s\n      %s", place, s.protect)
 		job, err := facts.SaveJob(ctx, state.Job{Name: s.name + "/backup", Kind: state.JobBackup, Instance: s.name, Place: place, Schedule: "daily at 02:00", Enabled: true, Created: now.AddDate(0, -2, 0),
-			NextDue: now.Add(5 * time.Hour), Options: json.RawMessage(`{"by":"serve"}`)})
+			Options: json.RawMessage(`{"by":"serve"}`)})
 		if err != nil {
 			t.Fatal(err)
 		}

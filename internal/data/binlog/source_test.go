@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/rissodb/risso/internal/data/binlog/event"
@@ -38,6 +39,9 @@ func TestSources(t *testing.T) {
 						t.Errorf("%s, not %s", got, want)
 					}
 				})
+			}
+			if spec == "mysql-9.7" {
+				tagged(t, n)
 			}
 			if spec == "mariadb" {
 				damaged(t, filepath.Join(n.Datadir, "binlog.000001"))
@@ -127,5 +131,29 @@ func damaged(t *testing.T, path string) {
 	}
 	if len(ends) < 3 || len(ends) > 20 {
 		t.Errorf("cut at %d places, it seemed whole", len(ends))
+	}
+}
+
+// tagged writes transactions under GTIDs with a tag (MySQL 8.3) and expects them in the index, as the server counts them.
+func tagged(t *testing.T, n *sandbox.Node) {
+	c := conn(t, openDB(t, n))
+	run(t, c, "SET SESSION gtid_next = 'AUTOMATIC:risso'", "INSERT INTO test.t VALUES (5, 'a')", "INSERT INTO test.t VALUES (6, 'b')", "SET SESSION gtid_next = 'AUTOMATIC'", "DELETE FROM test.t WHERE id > 4", "FLUSH BINARY LOGS")
+	set, _, _ := position(t, n)
+	if !strings.Contains(set.String(), ":risso:1-2") {
+		t.Fatalf("the server has %s", set)
+	}
+	for i, f := range logged(t, n) {
+		in, err := f.Open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		x, err := Scan(t.Context(), f.Name, in)
+		in.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == 1 && !x.After.Equal(set) || i == 2 && !x.Before.Equal(set) {
+			t.Errorf("%s: from %s to %s; the server has %s", f.Name, x.Before, x.After, set)
+		}
 	}
 }

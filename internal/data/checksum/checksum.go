@@ -29,7 +29,7 @@ type Options struct {
 	Patience time.Duration // how long a replica may take to reach the primary's place before what differs counts as not comparable; 0: 10 s
 	Silence  time.Duration // how long a server may be silent in the middle of an answer; 0: a minute
 	Return   time.Duration // how long a server that was lost is waited for; 0: 20 s
-	Rounds   int           // how often a row has to be seen unequal and unchanged before it is said to differ; 0: 8
+	Rounds   int           // how often a row has to be seen unequal and unchanged before it is said to differ; 0: 10
 	MaxRows  int           // differing rows to list, for each table and server; 0: 100
 	Method   Method        // "": MethodAuto
 	Gate     Gate          // nil: no throttle
@@ -48,6 +48,7 @@ type Method string
 const (
 	MethodAuto   Method = "auto"   // whichever is faster in the first chunks of a table
 	MethodRows   Method = "rows"   // the rows travel, and their sum is made here
+	MethodQuick  Method = "quick"  // as MethodServer, with one CRC32 for each row: less work, and one different chunk in 2^32 is not seen
 	MethodServer Method = "server" // the servers make the sum; only rows of chunks that differ travel
 )
 
@@ -71,6 +72,8 @@ type Progress struct {
 var (
 	ErrNothing = errors.New("no table to compare")
 	ErrState   = errors.New("the state file cannot be used")
+
+	ErrNotReplica = errors.New("it is no replica: it replicates from no server")
 )
 
 // Verdict is what was found of a table on one server, in comparison with the primary.
@@ -219,7 +222,7 @@ const (
 	defaultPatience = 10 * time.Second
 	defaultSilence  = time.Minute
 	defaultReturn   = 20 * time.Second
-	defaultRounds   = 8
+	defaultRounds   = 10
 	defaultMaxRows  = 100
 )
 

@@ -66,9 +66,30 @@ func (r *run) meet(ctx context.Context) error {
 			return fmt.Errorf("%s and %s are the same server", r.primary.name, s.name)
 		}
 		r.others = append(r.others, s)
+	}
+	r.checkSources()
+	for _, s := range r.others {
 		r.result.Others = append(r.result.Others, s.report())
 	}
 	return nil
+}
+
+// checkSources notes replicas that do not replicate from any of the servers.
+func (r *run) checkSources() {
+	known := map[string]bool{r.primary.id: true}
+	for _, s := range r.others {
+		known[s.id] = true
+	}
+	for _, s := range r.others {
+		from := false
+		for _, ch := range s.channels {
+			from = from || known[ch.SourceID]
+		}
+		if !from && len(s.channels) > 0 {
+			ch := s.channels[0]
+			s.notes = append(s.notes, fmt.Sprintf("it replicates from %s:%d, which is none of the servers compared", ch.SourceHost, ch.SourcePort))
+		}
+	}
 }
 
 func (s *side) report() Side {
@@ -364,6 +385,8 @@ func (o *On) fail(err error) {
 		o.Hint = e.Hint
 	case mysql.ClassOf(err) == mysql.ClassPrivilege:
 		o.Hint = "the account needs SELECT on the table"
+	case mysql.ErrorNumber(err) == errLockWait:
+		o.Hint = "somebody holds a lock on the table, such as an ALTER TABLE: compare it again"
 	case mysql.ClassOf(err) == mysql.ClassMissing:
 		o.Hint = "its definition was changed meanwhile: compare it again"
 	}

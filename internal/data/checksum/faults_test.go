@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -26,7 +27,7 @@ func TestTrouble(t *testing.T) {
 		name string
 		f    func(*testing.T, *servers)
 	}{{"cancel", testCancel}, {"resume", testResume}, {"sessions killed", testKilledSessions}, {"late", testLate}, {"privileges", testPrivileges},
-		{"filter", testFilter}, {"hung", testHung}, {"dead replica", testDeadReplica}, {"own writes", testOwnWrites}, {"dead primary", testDeadPrimary}} {
+		{"filter", testFilter}, {"locked", testLocked}, {"long rows", testLong}, {"hung", testHung}, {"dead replica", testDeadReplica}, {"own writes", testOwnWrites}, {"dead primary", testDeadPrimary}} {
 		t.Run(c.name, func(t *testing.T) { c.f(t, s.in(t)) })
 	}
 }
@@ -239,6 +240,49 @@ func testFilter(t *testing.T, s *servers) {
 	s.do(0, "INSERT INTO ck.c VALUES (1, 1)")
 	s.caughtUp()
 	s.do(1, "STOP SLAVE", "SET GLOBAL replicate_ignore_table = ''", "START SLAVE")
+}
+
+// testLocked has a table that somebody holds.
+func testLocked(t *testing.T, s *servers) {
+	c, err := s.db[0].Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.ExecContext(t.Context(), "LOCK TABLES ck.b WRITE"); err != nil {
+		t.Fatal(err)
+	}
+	o := s.options()
+	o.Silence = 2 * time.Second
+	_, tables := s.compare(o)
+	verdicts(t, tables, map[string]checksum.Verdict{"b": checksum.Failed})
+	if on := tables["b"].On[0]; !strings.Contains(on.Hint, "lock") {
+		t.Errorf("%+v", on)
+	}
+	if _, err := c.ExecContext(t.Context(), "UNLOCK TABLES"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// testLong has rows of which neither a chunk's last one nor a value is kept whole.
+func testLong(t *testing.T, s *servers) {
+	s.do(0, "CREATE TABLE ck.long (id INT PRIMARY KEY, b LONGBLOB, v INT)", "USE ck; INSERT INTO ck.long SELECT seq, REPEAT(CHAR(seq), 2000000), 1 FROM seq_1_to_30", "ANALYZE TABLE ck.long")
+	s.caughtUp()
+	defer func() { s.do(0, "DROP TABLE ck.long"); s.caughtUp() }()
+	s.secretly(1, "UPDATE ck.long SET b = CONCAT(LEFT(b, 1999999), 'x') WHERE id = 20")
+	o := s.options()
+	o.Tables = []string{"ck.long"}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, tables := s.compare(o)
+	runtime.ReadMemStats(&after)
+	long := tables["long"]
+	if long.Rows != 30 || long.Chunks < 3 || long.Bytes < 60e6 || long.On[0].Different != 1 || !strings.Contains(*long.On[0].Rows[0].Columns[0].Other, "(2000000 bytes, hash ") {
+		t.Errorf("%+v", long)
+	}
+	if used := after.TotalAlloc - before.TotalAlloc; used > 40e6 {
+		t.Errorf("%d bytes were allocated for 60 MB of rows", used)
+	}
 }
 
 // patient gives targets whose short questions time out soon.

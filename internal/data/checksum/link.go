@@ -60,6 +60,10 @@ func (l *link) rows(ctx context.Context, f func(*mysql.Stream) error) error {
 			if err := l.setText(ctx); err != nil {
 				return err
 			}
+			// A table that an ALTER holds fails alone, before the session counts as hung.
+			if err := s.Exec(ctx, fmt.Sprintf("SET SESSION /* risso: wait no longer for a table */ lock_wait_timeout = %d", max(1, int(l.silence.Seconds()/2)))); err != nil {
+				return err
+			}
 		}
 		return f(l.stream)
 	})
@@ -176,7 +180,7 @@ func meet(ctx context.Context, t mysql.Target, replica bool) (*side, error) {
 		s.notes = append(s.notes, channelNotes(ch)...)
 	}
 	if len(s.channels) == 0 {
-		s.notes = append(s.notes, "it replicates from no server")
+		return nil, fmt.Errorf("%s: %w", s.name, ErrNotReplica)
 	}
 	return s, nil
 }
@@ -249,5 +253,9 @@ func gone(err error) bool {
 	return err != nil && (mysql.ClassOf(err) == mysql.ClassMissing || mysql.ErrorNumber(err) == errUnknownDatabase)
 }
 
-// errUnknownDatabase is ER_BAD_DB_ERROR.
-const errUnknownDatabase = 1049
+// Numbers of errors.
+const (
+	errUnknownDatabase = 1049 // ER_BAD_DB_ERROR
+	errLockWait        = 1205 // ER_LOCK_WAIT_TIMEOUT
+	errDeadlock        = 1213 // ER_LOCK_DEADLOCK
+)

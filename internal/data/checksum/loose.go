@@ -10,8 +10,12 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 )
 
-// looseRounds is how often a chunk without a key is read before what differs is said to.
-const looseRounds = 3
+// How often a chunk without a key is read before what differs is said to: its rows by their hashes, or its sums alone, which
+// have to be the same on the primary before and after.
+const (
+	looseRounds = 8
+	totalRounds = 3
+)
 
 var errMany = errors.New("too many rows to be held in memory")
 
@@ -20,6 +24,9 @@ var errMany = errors.New("too many rows to be held in memory")
 func (v *visit) loose(ctx context.Context, s span) error {
 	var steady map[xxh3.Uint128]int64
 	for round := range looseRounds {
+		if round > 0 && steady != nil && len(steady) == 0 && round < looseRounds-1 {
+			continue // all has settled; the last round sees whether more came up
+		}
 		if round > 0 {
 			reached, err := v.caughtUp(ctx, v.near, v.far)
 			if err != nil {
@@ -48,18 +55,9 @@ func (v *visit) loose(ctx context.Context, s span) error {
 				v.on.Settled++
 			}
 		}
-		for h := range more {
-			if _, ok := steady[h]; !ok {
-				more[h] = 0
-			}
-		}
-		if len(steady) == 0 && round == looseRounds-1 {
-			for _, n := range more { // rows that came up only now have not had their rounds
-				if n != 0 {
-					v.on.Changing++
-					v.on.Verdict = worse(v.on.Verdict, Changing)
-				}
-			}
+		if len(steady) == 0 && len(more) > 0 && round == looseRounds-1 { // they came up only now
+			v.on.Changing += int64(len(more))
+			v.on.Verdict = worse(v.on.Verdict, Changing)
 		}
 	}
 	if len(steady) == 0 {
@@ -113,7 +111,7 @@ func (v *visit) looseTotals(ctx context.Context, s span) error {
 	if err != nil {
 		return err
 	}
-	for range looseRounds {
+	for range totalRounds {
 		reached, err := v.caughtUp(ctx, v.near, v.far)
 		if err != nil {
 			return err
@@ -135,7 +133,6 @@ func (v *visit) looseTotals(ctx context.Context, s span) error {
 			return nil
 		}
 		if before.sum != after.sum {
-			before = after
 			v.on.Changing++
 			v.on.Verdict = worse(v.on.Verdict, Changing)
 			return nil
@@ -150,13 +147,12 @@ func (v *visit) looseTotals(ctx context.Context, s span) error {
 // looseRows shows rows by their hashes.
 func (v *visit) looseRows(ctx context.Context, r chunk.Range, steady map[xxh3.Uint128]int64) error {
 	columns := v.plan.here.Columns
-	for h, n := range steady {
+	for _, n := range steady {
 		if n > 0 {
 			v.on.Missing += n
 		} else {
 			v.on.Extra -= n
 		}
-		_ = h
 	}
 	v.on.Verdict = worse(v.on.Verdict, Differs)
 	read := func(l *link, t mysql.Table, k chunk.Key, kind Kind, sign int64) error {

@@ -318,8 +318,7 @@ func (st *Step) run(ctx context.Context, s *mysql.Stream, j *mendJournal) error 
 		if e := s.Exec(ctx, "ROLLBACK /* risso: mend */"); e != nil {
 			return errors.Join(err, e)
 		}
-		// ER_LOCK_DEADLOCK and ER_LOCK_WAIT_TIMEOUT
-		if n := mysql.ErrorNumber(err); n != 1213 && n != 1205 {
+		if n := mysql.ErrorNumber(err); n != errDeadlock && n != errLockWait {
 			return err
 		}
 	}

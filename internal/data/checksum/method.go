@@ -23,8 +23,11 @@ const trials = 3
 
 func (w *worker) choice(p *plan) *choice {
 	c := &choice{fixed: w.Method}
-	if w.Method == MethodAuto {
+	switch w.Method {
+	case MethodAuto:
 		c.fixed = ""
+	case MethodQuick:
+		c.fixed = MethodServer // with another hash
 	}
 	if !p.uniq || p.text || !fits(p.here.Columns) { // rows that are there twice would cancel each other
 		c.fixed = MethodRows
@@ -84,6 +87,9 @@ const (
 	hashReverse hashWords = "HEX(BIT_XOR(CRC32(r) << 32 | CRC32(REVERSE(CONVERT(r USING binary)))))" // any server
 )
 
+// hashOneCRC is for MethodQuick.
+const hashOneCRC hashWords = "HEX(BIT_XOR(CRC32(r)))"
+
 // hash chooses the best hash that all servers know.
 func (r *run) hash() hashWords {
 	maria, mysql8 := r.primary.server.KnowsCRC32C(), r.primary.server.CombinesBinary()
@@ -91,6 +97,8 @@ func (r *run) hash() hashWords {
 		maria, mysql8 = maria && s.server.KnowsCRC32C(), mysql8 && s.server.CombinesBinary()
 	}
 	switch {
+	case r.Method == MethodQuick:
+		return hashOneCRC
 	case maria:
 		return hashTwoCRC
 	case mysql8:

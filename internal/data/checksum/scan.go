@@ -112,7 +112,7 @@ func (w *worker) scan(ctx context.Context, p *plan, t *Table) error {
 // lead reads the primary.
 func (w *worker) lead(ctx context.Context, p *plan, from chunk.Bound, t *Table, feeds []chan span) error {
 	lower := from
-	choice := w.choice(p)
+	choice, cut := w.choice(p), newCutter(p)
 	total := chunk.Sum{}
 	summed := from == nil
 	for {
@@ -121,15 +121,16 @@ func (w *worker) lead(ctx context.Context, p *plan, from chunk.Bound, t *Table, 
 				return err
 			}
 		}
-		s, err := w.read(ctx, p, lower, choice.next())
+		s, err := w.read(ctx, p, cut, lower, choice.next())
 		if err != nil && s.method == MethodServer && !lost(err) && ctx.Err() == nil {
 			choice.refuse()
-			s, err = w.read(ctx, p, lower, MethodRows)
+			s, err = w.read(ctx, p, cut, lower, MethodRows)
 		}
 		if err != nil {
 			return err
 		}
 		choice.note(s)
+		cut.note(s)
 		w.pace.note(s.rows, s.took, w.Target)
 		t.Chunks++
 		t.Rows += s.rows
@@ -166,7 +167,7 @@ func (w *worker) lead(ctx context.Context, p *plan, from chunk.Bound, t *Table, 
 }
 
 // read reads one chunk of the primary, behind a bound.
-func (w *worker) read(ctx context.Context, p *plan, lower chunk.Bound, method Method) (s span, err error) {
+func (w *worker) read(ctx context.Context, p *plan, cut *cutter, lower chunk.Bound, method Method) (s span, err error) {
 	err = w.primary.rows(ctx, func(st *mysql.Stream) error {
 		s = span{Range: chunk.Range{Lower: lower}, method: method}
 		began := time.Now()
@@ -179,7 +180,7 @@ func (w *worker) read(ctx context.Context, p *plan, lower chunk.Bound, method Me
 			return s.limited(ctx, st, p, w.pace.next())
 		}
 		var err error
-		if s.Upper, err = bound(ctx, st, p, s.Range, w.pace.next()); err != nil {
+		if s.Upper, err = cut.cut(ctx, st, p, lower, w.pace.next()); err != nil {
 			return err
 		}
 		s.last = s.Upper == nil
@@ -227,8 +228,16 @@ func (s *span) limited(ctx context.Context, st *mysql.Stream, p *plan, limit int
 		s.Upper = nil
 		return nil
 	}
-	s.Upper, err = tail.bound(p)
-	return err
+	if !tail.long {
+		s.Upper, err = p.key.Bound(p.here, tail.row)
+		return err
+	}
+	// The index alone tells the bound; the rows are read once more, up to it.
+	if s.Upper, err = bound(ctx, st, p, s.Range, limit-1); err != nil {
+		return err
+	}
+	s.last = s.Upper == nil
+	return s.total(ctx, st, p.here, p.key, "")
 }
 
 // tailRows adds up rows and keeps the row that a cut is made behind.
@@ -236,13 +245,11 @@ type tailRows struct {
 	chunk.Rows
 	keep int64 // which one, from 1
 	row  []byte
-	long bool // it is too long to be kept: its values are taken from its pieces
+	long bool // it is too long to be kept
 }
 
 // maxTail bounds what is kept of the last row of a chunk.
-const maxTail = 64 << 20
-
-var errLongRow = fmt.Errorf("a row is longer than %d MB where the table has to be cut", maxTail>>20)
+const maxTail = 1 << 20
 
 // Piece takes the next bytes of a row.
 func (r *tailRows) Piece(b []byte, last bool) error {
@@ -252,13 +259,6 @@ func (r *tailRows) Piece(b []byte, last bool) error {
 		}
 	}
 	return r.Rows.Piece(b, last)
-}
-
-func (r *tailRows) bound(p *plan) (chunk.Bound, error) {
-	if r.long {
-		return nil, errLongRow
-	}
-	return p.key.Bound(p.here, r.row)
 }
 
 // follow reads what the primary has, on another server.

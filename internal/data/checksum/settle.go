@@ -292,14 +292,13 @@ func (v *visit) confirm(ctx context.Context, keys [][][]byte) error {
 			return err
 		}
 	}
-	for _, key := range keys {
-		if behind {
-			v.on.Behind++
-			v.on.Verdict = worse(v.on.Verdict, Behind)
-			break
-		}
-		_ = key
-		v.on.Changing++
+	switch {
+	case len(keys) == 0:
+	case behind:
+		v.on.Behind++
+		v.on.Verdict = worse(v.on.Verdict, Behind)
+	default:
+		v.on.Changing += int64(len(keys))
 		v.on.Verdict = worse(v.on.Verdict, Changing)
 	}
 	return nil

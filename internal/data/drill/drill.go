@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/rissodb/risso/internal/data/physical"
@@ -151,7 +152,9 @@ func usage(err error) error {
 	if errors.As(err, &wrong) {
 		return err
 	}
-	if errors.Is(err, physical.ErrNoTool) {
+	var known *Error
+	switch {
+	case errors.As(err, &known), errors.Is(err, physical.ErrNoTool), errors.Is(err, physical.ErrNoRoom), errors.Is(err, syscall.ENOSPC), errors.Is(err, repo.ErrNoKey):
 		return err
 	}
 	return nil
@@ -174,11 +177,20 @@ func (r *run) choose(ctx context.Context) (sandbox.Server, error) {
 	if err != nil {
 		return server, err
 	}
+	notes = append(notes, r.header.Notes...)
 	host, _ := os.Hostname() // for the eye only
 	r.proof = Proof{Format: ProofFormat, Backup: r.header.ID, Kind: string(r.header.Kind), Server: r.header.Server.Name, Taken: r.header.Snapshot, Host: host,
 		On: string(server.Family) + " " + server.Version, Of: r.header.Server.Flavour + " " + r.header.Server.Version,
-		Failures: []string{}, Notes: notes, Stages: []Stage{}, Queries: []Query{}, Compare: Compare{Different: []string{}}, Check: Checked{Problems: []string{}}}
+		Failures: []string{}, Notes: notes, LeftOut: leftOut(r.header), Stages: []Stage{}, Queries: []Query{}, Compare: Compare{Different: []string{}}, Check: Checked{Problems: []string{}}}
 	return server, nil
+}
+
+// leftOut are the tables that the backup does not hold, as its tool could not.
+func leftOut(h repo.Header) []string {
+	if h.Stream == nil {
+		return nil
+	}
+	return h.Stream.LeftOut
 }
 
 // stage ends a stage of the work.
@@ -200,6 +212,9 @@ func (r *run) restore(ctx context.Context, server sandbox.Server) (err error) {
 		o.Data = r.files
 	}
 	s, err := sandbox.Up(ctx, o)
+	if err != nil && len(r.Settings) > 0 && !errors.Is(err, repo.ErrDamaged) {
+		return &Error{Hint: "try it without --option", Err: fmt.Errorf("start a server: %w", err)}
+	}
 	if err != nil {
 		return fmt.Errorf("start a server: %w", err)
 	}

@@ -23,6 +23,8 @@ type Proof struct {
 	Failures []string `json:"failures"` // why not; empty when it passed
 	Notes    []string `json:"notes"`    // what a person should know
 
+	LeftOut []string `json:"left_out,omitempty"` // tables that come back empty, as the backup's tool cannot copy them
+
 	Host string `json:"host"` // where the drill was
 	On   string `json:"on"`   // the server it was restored into: mariadb 10.11.19
 	Of   string `json:"of"`   // the one it came from
@@ -94,6 +96,9 @@ func (p *Proof) Summary() string {
 	}
 	if n := len(p.Queries); n > 0 {
 		s += fmt.Sprintf(", %d of %d answers are as expected", n, n)
+	}
+	if n := len(p.LeftOut); n > 0 {
+		s += fmt.Sprintf("; BUT %d tables are not in it and came back empty: %s", n, strings.Join(p.LeftOut[:min(n, 5)], ", "))
 	}
 	return s
 }

@@ -54,6 +54,7 @@ func (j *job) planClone(ctx context.Context) error {
 	case "ACTIVE":
 	case "":
 		j.plan.Changes = append(j.plan.Changes, installClone, uninstallClone+" (at the end, also by the next run after a kill)")
+		j.plan.Needs += "; GRANT INSERT, DELETE ON mysql.plugin TO " + j.server.QuotedAccount()
 	default:
 		return hinted("take it out of the option file's plugin-load, or restart the server with clone=ON", "the plug-in clone is %s", state)
 	}
@@ -65,6 +66,7 @@ func (j *job) planClone(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	j.leftOut = other
 	if len(other) > 0 {
 		j.plan.Notes = append(j.plan.Notes, "CLONE copies InnoDB only: these tables will be empty: "+strings.Join(other, ", "))
 	}
@@ -88,13 +90,21 @@ func room(dir string, need int64) error {
 		return hinted("give another --work-dir", "look at %s: %w", dir, err)
 	}
 	if free := int64(st.Bavail) * st.Bsize; free < need+need/20 {
-		return hinted("give another --work-dir with more room, which the server may write to", "%s has room for %d MB, the copy needs %d", dir, free>>20, need>>20)
+		return hinted("give another --work-dir with more room, which the server may write to", "%w: %s has room for %d MB, the copy needs %d", ErrNoRoom, dir, free>>20, need>>20)
 	}
 	return nil
 }
 
 // otherEngines are the tables of users that CLONE leaves empty.
 func (j *job) otherEngines(ctx context.Context) (list []string, err error) {
+	// information_schema shows an account what it may read.
+	sees, err := j.conn.SeesAllTables(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !sees {
+		j.plan.Notes = append(j.plan.Notes, "the account may not SELECT everywhere, so tables without InnoDB, which CLONE leaves empty, could not be looked for")
+	}
 	rows, err := j.conn.Maps(ctx, `SELECT /* risso: what CLONE leaves out */ TABLE_SCHEMA AS s, TABLE_NAME AS t, ENGINE AS e FROM information_schema.TABLES
 		WHERE TABLE_TYPE = 'BASE TABLE' AND ENGINE <> 'InnoDB' AND TABLE_SCHEMA NOT IN ('mysql', 'sys', 'performance_schema', 'information_schema') LIMIT 101`)
 	if err != nil {

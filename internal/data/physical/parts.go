@@ -154,6 +154,8 @@ type source struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	parts  chan chan fetched
+	free   chan []byte // buffers of parts that were read
+	whole  []byte      // the part that now is the rest of
 	now    []byte
 }
 
@@ -167,7 +169,7 @@ var errClosed = errors.New("closed")
 // newSource begins to read. The caller closes it.
 func newSource(ctx context.Context, r *repo.Repo, id string, list []repo.Part, threads int) *source {
 	ctx, cancel := context.WithCancelCause(ctx)
-	s := &source{ctx: ctx, cancel: cancel, parts: make(chan chan fetched, threads)}
+	s := &source{ctx: ctx, cancel: cancel, parts: make(chan chan fetched, threads), free: make(chan []byte, threads+2)}
 	// Ends when all parts are handed over or ctx ends; Close ends ctx.
 	go func() {
 		defer close(s.parts)
@@ -179,7 +181,7 @@ func newSource(ctx context.Context, r *repo.Repo, id string, list []repo.Part, t
 				return
 			}
 			go func() { // never blocks: the slot has room
-				raw, err := fetch(ctx, r, id, p)
+				raw, err := s.fetch(r, id, p)
 				slot <- fetched{raw, err}
 			}()
 		}
@@ -188,16 +190,24 @@ func newSource(ctx context.Context, r *repo.Repo, id string, list []repo.Part, t
 }
 
 // fetch reads one part whole and checks it.
-func fetch(ctx context.Context, r *repo.Repo, id string, p repo.Part) ([]byte, error) {
+func (s *source) fetch(r *repo.Repo, id string, p repo.Part) ([]byte, error) {
 	if p.Bytes < 0 || p.Bytes > maxPayload {
 		return nil, fmt.Errorf("part %d of backup %s has %d bytes: %w", p.Number, id, p.Bytes, repo.ErrDamaged)
 	}
-	rc, err := r.Part(ctx, id, p)
+	rc, err := r.Part(s.ctx, id, p)
 	if err != nil {
 		return nil, err
 	}
 	defer rc.Close()
-	raw := make([]byte, p.Bytes)
+	var raw []byte
+	select {
+	case raw = <-s.free:
+	default:
+	}
+	if int64(cap(raw)) < p.Bytes {
+		raw = make([]byte, p.Bytes)
+	}
+	raw = raw[:p.Bytes]
 	if _, err := io.ReadFull(rc, raw); err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("part %d of backup %s: %w", p.Number, id, damagedEnd(err))
 	}
@@ -221,6 +231,13 @@ func damagedEnd(err error) error {
 // Read gives the next bytes of the stream.
 func (s *source) Read(b []byte) (int, error) {
 	for len(s.now) == 0 {
+		if s.whole != nil {
+			select {
+			case s.free <- s.whole:
+			default:
+			}
+			s.whole = nil
+		}
 		slot, ok := <-s.parts
 		if !ok && s.ctx.Err() != nil {
 			return 0, context.Cause(s.ctx) // it was not the end of the stream
@@ -233,7 +250,7 @@ func (s *source) Read(b []byte) (int, error) {
 			s.cancel(f.err)
 			return 0, f.err
 		}
-		s.now = f.raw
+		s.whole, s.now = f.raw, f.raw
 	}
 	n := copy(b, s.now)
 	s.now = s.now[n:]

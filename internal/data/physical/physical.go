@@ -68,6 +68,8 @@ var (
 	ErrRemote = errors.New("the server's files are not on this machine")
 	// ErrConsent says that the server would have to be changed first.
 	ErrConsent = errors.New("the server has to be changed for that")
+	// ErrNoRoom says that a disk is too full.
+	ErrNoRoom = errors.New("not enough room")
 	// ErrNotEmpty says that there are files where a backup should go.
 	ErrNotEmpty = errors.New("the directory is not empty")
 )
@@ -109,10 +111,12 @@ type Plan struct {
 // job is a backup that is being prepared or taken.
 type job struct {
 	Options
-	conn   *mysql.Conn
-	server mysql.Server
-	plan   Plan
-	parent *repo.Header
+	conn    *mysql.Conn
+	server  mysql.Server
+	plan    Plan
+	parent  *repo.Header
+	replica bool
+	leftOut []string // tables that CLONE leaves empty
 
 	mu     sync.Mutex // guards header.Notes while the tool runs
 	header repo.Header
@@ -159,7 +163,7 @@ func (j *job) prepare(ctx context.Context) error {
 	if j.plan.Tool == mysql.ToolClone {
 		return j.planClone(ctx)
 	}
-	return j.planStream()
+	return j.planStream(ctx)
 }
 
 // sameDisk makes sure that the server's files can be reached.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	osexec "os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -200,9 +201,21 @@ func TestMariaDB(t *testing.T) {
 }
 
 func TestClone(t *testing.T) {
+	if dsn := os.Getenv("RISSO_TEST_CLONE_DSN"); dsn != "" {
+		d, err := mysql.ParseTarget(dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := repo.Create(t.Context(), folder(os.Getenv("RISSO_TEST_CLONE_PLACE")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = Take(t.Context(), Options{Target: d, Repo: r, WorkDir: os.Getenv("RISSO_TEST_CLONE_WORK"), JournalDir: os.Getenv("RISSO_TEST_CLONE_JOURNAL"), Install: true})
+		t.Fatal("it came to its end:", err)
+	}
 	n := sandboxtest.Up(t, "mysql-9.7")
 	run(t, n, shop+"; CREATE TABLE m (id INT PRIMARY KEY) ENGINE=MyISAM; INSERT INTO m VALUES (1)")
-	r, _ := newRepo(t)
+	r, place := newRepo(t)
 	work := t.TempDir()
 	o := Options{Target: target(t, n), Repo: r, Name: "db1", WorkDir: work, JournalDir: t.TempDir()}
 	if _, err := Take(t.Context(), o); !errors.Is(err, ErrConsent) {
@@ -212,11 +225,12 @@ func TestClone(t *testing.T) {
 		t.Fatal(list, err)
 	}
 	plan, err := Prepare(t.Context(), o)
-	if err != nil || len(plan.Changes) != 2 || len(plan.Notes) != 1 || !strings.Contains(plan.Notes[0], "shop.m (MyISAM)") {
+	if err != nil || len(plan.Changes) != 2 || len(plan.Notes) != 1 || !strings.Contains(plan.Notes[0], "shop.m (MyISAM)") || !strings.Contains(plan.Needs, "mysql.plugin") {
 		t.Fatalf("%+v, %v", plan, err)
 	}
 	o.Install = true
 	run(t, n, "DROP EVENT shop.e; DROP TABLE shop.m")
+	testCloneKilled(t, n, o, place)
 	h, err := Take(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -351,5 +365,39 @@ func testDamaged(t *testing.T, r *repo.Repo, place folder, id string) {
 		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
 			t.Error(name, "stays")
 		}
+	}
+}
+
+// testCloneKilled kills a backup with SIGKILL, once while the server copies itself, once behind that; the next backup, which
+// the rest of the test takes, puts everything back.
+func testCloneKilled(t *testing.T, n *sandbox.Node, o Options, place folder) {
+	for _, stage := range []string{"data", "data/#clone/#status_recovery"} {
+		cmd := osexec.Command(os.Args[0], "-test.run=^TestClone$")
+		cmd.Env = append(os.Environ(), "RISSO_TEST_CLONE_DSN="+n.DSN, "RISSO_TEST_CLONE_PLACE="+string(place), "RISSO_TEST_CLONE_WORK="+o.WorkDir, "RISSO_TEST_CLONE_JOURNAL="+o.JournalDir)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+			if found, _ := filepath.Glob(filepath.Join(o.WorkDir, cloneDirPrefix+"*", stage)); len(found) > 0 {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatal("no", stage)
+			}
+		}
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		cmd.Wait()
+		if left, err := os.ReadDir(o.WorkDir); err != nil || len(left) != 1 {
+			t.Fatalf("%s: %v, %v", stage, left, err)
+		}
+		if left, err := os.ReadDir(o.JournalDir); err != nil || len(left) != 1 {
+			t.Fatalf("%s: %v, %v", stage, left, err)
+		}
+	}
+	list, err := o.Repo.Backups(t.Context())
+	if err != nil || len(list) > 0 {
+		t.Errorf("%v, %v", list, err)
 	}
 }

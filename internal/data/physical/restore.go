@@ -215,7 +215,10 @@ func (r *restore) begin() error {
 	var st unix.Statfs_t
 	if err := unix.Statfs(r.Datadir, &st); err == nil {
 		if free := int64(st.Bavail) * st.Bsize; free < r.total {
-			return hinted("free some, or give another --datadir", "%s has room for %d MB, the backup needs %d", r.Datadir, free>>20, r.total>>20)
+			if r.made {
+				_ = os.Remove(r.Datadir) // empty, as it was made here
+			}
+			return hinted("free some, or give another --datadir", "%w: %s has room for %d MB, the backup needs %d", ErrNoRoom, r.Datadir, free>>20, r.total>>20)
 		}
 	}
 	return os.WriteFile(marker, []byte("risso restore works here, or was ended: this is not a data directory yet\n"), 0o600)

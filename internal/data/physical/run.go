@@ -168,6 +168,9 @@ func (l *lines) take(s string) {
 
 func isComplaint(s string) bool {
 	low := strings.ToLower(s)
+	if strings.Contains(low, "streaming ") || strings.Contains(low, "copying ") || strings.Contains(low, "...done") {
+		return false // the name of a file may hold any word
+	}
 	for _, word := range []string{"error", "failed", "fatal", "cannot", "can't", "denied", "unknown option", "unknown variable", "no space"} {
 		if strings.Contains(low, word) {
 			return true
@@ -213,10 +216,13 @@ func (e *toolError) Hint() string {
 	return ""
 }
 
+// needsGrant stands for the GRANT that the account has to have.
+const needsGrant = "GRANT"
+
 // toolHints are the troubles that people meet, by a part of what the tools say in lower case.
 var toolHints = []struct{ sign, hint string }{
-	{"access denied", "the account may not do what the tool needs: see risso backup --physical --dry-run for the GRANT"},
-	{"missing required privilege", "the account may not do what the tool needs: see risso backup --physical --dry-run for the GRANT"},
+	{"access denied", needsGrant},
+	{"missing required privilege", needsGrant},
 	{"too many open files", "raise the limit of open files (ulimit -n) above the number of tables"},
 	{"open files limit", "raise the limit of open files (ulimit -n) above the number of tables"},
 	{"overwritten", "the server wrote its redo log faster than it could be copied: make it larger (innodb_log_file_size), or take the backup at a quieter time"},

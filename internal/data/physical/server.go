@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
 )
@@ -154,7 +156,7 @@ func (j *job) chooseParent(ctx context.Context) error {
 		j.plan.Notes = append(j.plan.Notes, "there is no repository yet: this backup is whole")
 		return nil
 	}
-	id, err := identity(ctx, j.conn)
+	id, err := mysql.Identity(ctx, j.conn)
 	if err != nil {
 		return err
 	}
@@ -180,7 +182,7 @@ func major(number int) int { return number / 100 }
 
 // describe fills in what is known of the server before the copy.
 func (j *job) describe(ctx context.Context) error {
-	id, err := identity(ctx, j.conn)
+	id, err := mysql.Identity(ctx, j.conn)
 	if err != nil {
 		return err
 	}
@@ -189,25 +191,11 @@ func (j *job) describe(ctx context.Context) error {
 		return err
 	}
 	j.header.Server = repo.Server{Identity: id, Name: j.Name, Flavour: string(j.server.Flavour), Version: j.server.Version, Number: j.server.Number, Variables: vars}
-	j.header.Stream = &repo.Stream{Tool: string(j.plan.Tool), Form: "xbstream"}
+	j.header.Stream = &repo.Stream{Tool: string(j.plan.Tool), Form: "xbstream", LeftOut: j.leftOut}
 	if j.parent != nil {
 		j.header.Parent = j.parent.ID
 	}
 	return nil
-}
-
-// identity is the same for all backups of one server: server_uuid of MySQL; of MariaDB, which has none, its replication
-// domain and server_id.
-func identity(ctx context.Context, c *mysql.Conn) (string, error) {
-	query := "SELECT /* risso: who is it? */ @@server_uuid"
-	if c.Server.MariaDB() {
-		query = "SELECT /* risso: who is it? */ CONCAT(@@gtid_domain_id, '-', @@server_id)"
-	}
-	id, err := c.Text(ctx, query)
-	if err != nil {
-		return "", fmt.Errorf("ask who the server is: %w", err)
-	}
-	return id, nil
 }
 
 // userName is the name of a user, or its number where it has none.
@@ -219,11 +207,41 @@ func userName(uid uint32) string {
 	return id
 }
 
-// privateDir makes a directory that nobody else can look into, under parent or the system's one for temporary files.
-func privateDir(parent string) (dir string, remove func(), err error) {
-	dir, err = os.MkdirTemp(parent, "risso-physical-*")
-	if err != nil {
+// privatePrefix begins the names of private directories.
+const privatePrefix = "risso-physical-"
+
+// privateDir makes a directory that nobody else can look into, where temporary files lie. It is locked as long as this process
+// lives; those of killed ones are removed on the way.
+func privateDir() (dir string, remove func(), err error) {
+	sweepPrivate()
+	if dir, err = os.MkdirTemp("", privatePrefix+"*"); err != nil {
 		return "", nil, err
 	}
-	return dir, func() { _ = os.RemoveAll(dir) }, nil // what cannot be removed lies where temporary files lie
+	f, err := os.Open(dir)
+	if err == nil {
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	}
+	if err != nil {
+		return "", nil, errors.Join(err, os.Remove(dir))
+	}
+	return dir, func() {
+		_ = os.RemoveAll(dir) // what cannot be removed lies where temporary files lie
+		f.Close()
+	}, nil
+}
+
+// sweepPrivate removes the directories of killed processes: empty ones only, as the tools write nothing there.
+func sweepPrivate() {
+	list, _ := filepath.Glob(filepath.Join(os.TempDir(), privatePrefix+"*")) // the pattern is good
+	for _, dir := range list {
+		f, err := os.Open(dir)
+		if err != nil {
+			continue
+		}
+		st, err := f.Stat()
+		if err == nil && time.Since(st.ModTime()) > time.Minute && unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+			_ = os.Remove(dir)
+		}
+		f.Close()
+	}
 }

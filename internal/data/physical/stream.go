@@ -17,20 +17,23 @@ import (
 
 // backupArgs are the arguments of mariadb-backup and xtrabackup for a streamed backup. Of xtrabackup they follow its manual
 // (https://docs.percona.com/percona-xtrabackup/8.4/xtrabackup-option-reference.html) and were never run.
-func backupArgs(tool mysql.CopyTool, server mysql.Server, parent *repo.Header, lockWait time.Duration, dir string) []string {
+func backupArgs(tool mysql.CopyTool, server mysql.Server, parent *repo.Header, lockWait time.Duration, dir string, replica bool) []string {
 	args := []string{"--defaults-file=" + optionFilePath, "--backup", "--stream=xbstream", "--target-dir=" + dir, "--datadir=" + server.DataDir}
 	if parent != nil {
 		args = append(args, "--incremental-lsn="+strconv.FormatUint(parent.Stream.ToLSN, 10))
+	}
+	if replica {
+		args = append(args, "--slave-info")
 	}
 	if tool == mysql.ToolMariaDBBackup {
 		// No --ftwrl-wait-timeout: with it the tool waits, and fails, until no statement runs at all. The lock requests that
 		// keep others waiting (BACKUP STAGE FLUSH, BLOCK_DDL, BLOCK_COMMIT) it makes without a limit of its own: the guard
 		// is theirs.
-		return append(args, "--slave-info")
+		return args
 	}
 	// The guard comes first; this holds where it cannot look.
 	wait := strconv.Itoa(5 + int(2*lockWait.Seconds()))
-	args = append(args, "--lock-ddl-timeout="+wait, "--ftwrl-wait-timeout="+wait, "--slave-info")
+	args = append(args, "--lock-ddl-timeout="+wait, "--ftwrl-wait-timeout="+wait)
 	if server.Number >= 80400 {
 		args = append(args, "--lock-ddl=REDUCED")
 	}
@@ -38,13 +41,19 @@ func backupArgs(tool mysql.CopyTool, server mysql.Server, parent *repo.Header, l
 }
 
 // planStream says what a backup by a program does.
-func (j *job) planStream() error {
+func (j *job) planStream(ctx context.Context) error {
+	var err error
+	if j.replica, err = j.conn.IsReplica(ctx); mysql.ClassOf(err) == mysql.ClassPrivilege {
+		j.plan.Notes = append(j.plan.Notes, "whether the server is a replica could not be seen, so the backup does not say how far it had applied its source: the account lacks "+j.server.ReplicaPrivilege())
+	} else if err != nil {
+		return err
+	}
 	what := "copy all files"
 	if j.parent != nil {
 		what = fmt.Sprintf("copy pages changed since backup %s (LSN %d)", j.parent.ID, j.parent.Stream.ToLSN)
 	}
 	j.plan.Steps = append(j.plan.Steps,
-		"run "+j.plan.Path+" "+strings.Join(backupArgs(j.plan.Tool, j.server, j.parent, j.LockWait, "TMP"), " "),
+		"run "+j.plan.Path+" "+strings.Join(backupArgs(j.plan.Tool, j.server, j.parent, j.LockWait, "TMP", j.replica), " "),
 		what+" while the server goes on, and the redo log that it writes meanwhile",
 		fmt.Sprintf("then lock for a moment: tables without transactions are copied, the position in the binary log is read; a lock request that keeps others waiting for %s is withdrawn", j.LockWait),
 		"store the stream in parts, compressed")
@@ -56,7 +65,7 @@ func (j *job) planStream() error {
 
 // runStream runs the tool into the repository.
 func (j *job) runStream(ctx context.Context, parts *sink) error {
-	dir, remove, err := privateDir("")
+	dir, remove, err := privateDir()
 	if err != nil {
 		return err
 	}
@@ -75,7 +84,7 @@ func (j *job) runStream(ctx context.Context, parts *sink) error {
 	}
 	defer g.close()
 	log := &toolLog{say: func(s string) { j.Progress(Progress{Stage: s, Done: parts.taken(), Total: j.plan.Bytes}) }}
-	p := program{path: j.plan.Path, args: backupArgs(j.plan.Tool, j.server, j.parent, j.LockWait, dir), options: options, dir: dir, line: log.line}
+	p := program{path: j.plan.Path, args: backupArgs(j.plan.Tool, j.server, j.parent, j.LockWait, dir, j.replica), options: options, dir: dir, line: log.line}
 	var kept map[string][]byte
 	err = p.run(ctx, func(out io.Reader) (err error) {
 		j.header.Stream.Files, kept, err = scan(io.TeeReader(&gated{ctx: ctx, r: out, gate: j.Gate, open: log.locked, moved: func(n int64) {
@@ -87,13 +96,22 @@ func (j *job) runStream(ctx context.Context, parts *sink) error {
 		return withdrawn
 	}
 	if err != nil {
-		return explain(err)
+		return j.explain(err)
 	}
 	if !log.completed() {
 		return fmt.Errorf("%s ended without saying that the backup is complete", j.plan.Tool)
 	}
 	j.header.Snapshot, j.header.LockSeconds = log.snapshot(), log.lockSeconds()
 	return j.readFiles(kept)
+}
+
+// explain is explain with the GRANT that the account has to have.
+func (j *job) explain(err error) error {
+	err = explain(err)
+	if e, ok := err.(*Error); ok && e.Hint == needsGrant {
+		e.Hint = j.plan.Needs
+	}
+	return err
 }
 
 // explain joins a tool's failure with its hint.

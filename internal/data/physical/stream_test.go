@@ -257,10 +257,10 @@ func TestCommandLines(t *testing.T) {
 		got  []string
 		want string
 	}{
-		{backupArgs(mysql.ToolMariaDBBackup, maria, nil, 5*time.Second, "/t"), "--defaults-file=/proc/self/fd/3 --backup --stream=xbstream --target-dir=/t --datadir=/d --slave-info"},
-		{backupArgs(mysql.ToolMariaDBBackup, maria, parent, 0, "/t"), "--defaults-file=/proc/self/fd/3 --backup --stream=xbstream --target-dir=/t --datadir=/d --incremental-lsn=7 --slave-info"},
+		{backupArgs(mysql.ToolMariaDBBackup, maria, nil, 5*time.Second, "/t", true), "--defaults-file=/proc/self/fd/3 --backup --stream=xbstream --target-dir=/t --datadir=/d --slave-info"},
+		{backupArgs(mysql.ToolMariaDBBackup, maria, parent, 0, "/t", false), "--defaults-file=/proc/self/fd/3 --backup --stream=xbstream --target-dir=/t --datadir=/d --incremental-lsn=7"},
 		// Never run: xtrabackup could not be had. These follow its manual.
-		{backupArgs(mysql.ToolXtraBackup, percona, parent, 5*time.Second, "/t"), "--defaults-file=/proc/self/fd/3 --backup --stream=xbstream --target-dir=/t --datadir=/d --incremental-lsn=7 --lock-ddl-timeout=15 --ftwrl-wait-timeout=15 --slave-info --lock-ddl=REDUCED"},
+		{backupArgs(mysql.ToolXtraBackup, percona, parent, 5*time.Second, "/t", true), "--defaults-file=/proc/self/fd/3 --backup --stream=xbstream --target-dir=/t --datadir=/d --incremental-lsn=7 --slave-info --lock-ddl-timeout=15 --ftwrl-wait-timeout=15 --lock-ddl=REDUCED"},
 		{prepareArgs(mysql.ToolXtraBackup, "/t", "", false, 0), "--prepare --target-dir=/t --apply-log-only"},
 		{prepareArgs(mysql.ToolXtraBackup, "/t", "/i", true, 1<<30), "--prepare --target-dir=/t --incremental-dir=/i --use-memory=1073741824"},
 		{prepareArgs(mysql.ToolMariaDBBackup, "/t", "", false, 0), "--prepare --target-dir=/t"},

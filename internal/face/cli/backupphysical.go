@@ -168,34 +168,3 @@ func writeTaken(w io.Writer, h repo.Header) error {
 	}
 	return nil
 }
-
-// restoreFiles is risso restore --datadir: a physical backup into an empty data directory.
-func restoreFiles(ctx context.Context, s Streams, o physical.RestoreOptions, output string) error {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	defer stop()
-	line := newProgress(s.Err)
-	o.Progress = func(p physical.Progress) { line.stage(p.Stage, "bytes", p.Done, p.Total) }
-	got, err := physical.Restore(ctx, o)
-	line.end()
-	switch {
-	case ctx.Err() != nil && errors.Is(err, context.Canceled):
-		return failure(exitInterrupted, "", errors.New("interrupted; what was restored is gone again"))
-	case err != nil:
-		return physicalFailure(err)
-	case output == "json":
-		return render.JSON(s.Out, got)
-	}
-	fmt.Fprintf(s.Out, "backup %s of %s is a data directory now: %s\n", got.Header.ID, got.Header.Server.Name, o.Datadir)
-	fmt.Fprintf(s.Out, "%d files, %s; fetched in %s, prepared in %s\n", got.Files, render.Bytes(float64(got.Bytes)), render.Seconds(got.Fetch.Seconds()), render.Seconds(got.Prepare.Seconds()))
-	if len(got.Chain) > 1 {
-		fmt.Fprintf(s.Out, "put together of %d backups\n", len(got.Chain))
-	}
-	fmt.Fprintf(s.Out, "start %s %s on it with:\n", got.Header.Server.Flavour, got.Header.Server.Version)
-	for _, setting := range got.Settings {
-		fmt.Fprintln(s.Out, "  "+setting)
-	}
-	if p := got.Header.Position; p.File != "" {
-		fmt.Fprintf(s.Out, "position %s:%d %s\n", p.File, p.Offset, p.GTIDSet)
-	}
-	return nil
-}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -69,7 +70,7 @@ replicate; the plan is shown before, and nothing more is done with --dry-run.
 	fl.IntVar(&f.maxRows, "max-rows", 100, "differing rows to show of each table and server")
 	fl.BoolVar(&f.redact, "redact", false, "hide the values of rows")
 	fl.BoolVar(&f.all, "all", false, "list also the tables that are equal")
-	fl.StringVar(&f.method, "sum", "auto", "who adds up: rows (they travel), server (they do not), auto")
+	fl.StringVar(&f.method, "sum", "auto", "who adds up: rows (they travel), server (they do not), quick (likewise, 32 bits instead of 64 or more), auto")
 	fl.StringVar(&f.state, "resume", "", "file that remembers what was compared: a run that was cut short goes on from it")
 	fl.StringVarP(&f.output, "output", "o", "text", "text or json")
 	f.throttleFlags.bind(cmd)
@@ -83,16 +84,16 @@ func (f checksumFlags) options(ctx context.Context, s Streams) (o checksum.Optio
 		return o, err
 	}
 	switch {
-	case f.method != "auto" && f.method != "rows" && f.method != "server":
-		return o, usageError("--sum %q: rows, server or auto", f.method)
+	case !slices.Contains([]string{"auto", "rows", "server", "quick"}, f.method):
+		return o, usageError("--sum %q: rows, server, quick or auto", f.method)
 	case f.threads < 1 || f.threads > 64:
 		return o, usageError("--threads %d: 1 to 64", f.threads)
 	case f.chunk < time.Millisecond || f.chunk > time.Minute:
 		return o, usageError("--chunk-time %s: 1ms to 1m", f.chunk)
 	case f.rounds < 2 || f.rounds > 1000:
 		return o, usageError("--rounds %d: 2 to 1000", f.rounds)
-	case f.maxRows < 0 || f.maxRows > 1_000_000:
-		return o, usageError("--max-rows %d: 0 to 1000000", f.maxRows)
+	case f.maxRows < 1 || f.maxRows > 1_000_000:
+		return o, usageError("--max-rows %d: 1 to 1000000", f.maxRows)
 	case f.against != "" && len(f.replicas) > 0:
 		return o, usageError("--against is a server that does not replicate: leave out --replica")
 	case f.against != "" && f.mend:
@@ -392,6 +393,7 @@ func (c *checksumText) end(r checksum.Result) {
 	}
 	fmt.Fprintf(c.out, "%s of %s compared with %s: %s\n", plural(r.Tables, "table", "tables"), r.Primary.Server, strings.Join(names, ", "), strings.Join(words, ", "))
 	if r.Seconds > 0 && r.Rows > 0 {
-		fmt.Fprintf(c.out, "%s rows, %s in %s: %s rows/s\n", render.Number(float64(r.Rows)), render.Bytes(float64(r.Bytes)), render.Seconds(r.Seconds), render.Number(float64(r.Rows)/r.Seconds))
+		fmt.Fprintf(c.out, "%s rows in %s: %s rows/s; %s of them read here\n",
+			render.Number(float64(r.Rows)), render.Seconds(r.Seconds), render.Number(float64(r.Rows)/r.Seconds), render.Bytes(float64(r.Bytes)))
 	}
 }

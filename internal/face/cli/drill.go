@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -131,6 +132,7 @@ func runDrill(ctx context.Context, s Streams, f drillFlags) error {
 	if f.noRoll {
 		o.Roller = nil
 	}
+	debug.SetGCPercent(20) // the buffers are large and live long: they shall not double the memory
 	line := newProgress(s.Err)
 	o.Progress = func(p drill.Progress) { line.stage(p.Stage, p.Unit, p.Done, p.Total) }
 	proof, err := drill.Run(ctx, o)
@@ -200,7 +202,9 @@ func writeProof(w io.Writer, p drill.Proof) error {
 		for _, s := range p.Stages {
 			fmt.Fprintf(w, "%s\t%s\n", s.Name, render.Seconds(s.Seconds))
 		}
-		fmt.Fprintf(w, "time to recover\t%s\n", render.Seconds(p.Recovery))
+		if p.Recovery > 0 {
+			fmt.Fprintf(w, "time to recover\t%s\n", render.Seconds(p.Recovery))
+		}
 	})
 	if err != nil {
 		return err

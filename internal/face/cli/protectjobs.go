@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -112,6 +111,10 @@ func (p *protect) verifyTask(s watched) jobs.Task {
 func (p *protect) drillTask(s watched) jobs.Task {
 	return func(ctx context.Context, report *jobs.Report) (jobs.Result, error) {
 		c := s.protect
+		report.Stage("look for the newest backup")
+		if err := p.catalogue(ctx, s); err != nil {
+			return jobs.Result{}, err
+		}
 		known, err := p.facts.Backups(ctx, s.instance.ID, 0)
 		if err != nil {
 			return jobs.Result{}, err
@@ -211,10 +214,7 @@ func (p *protect) mirrorTask(s watched) jobs.Task {
 			return jobs.Result{}, err
 		}
 		defer store.Close()
-		dir := c.Place // finished logs and the one being written lie side by side
-		if strings.Contains(c.Place, "://") {
-			dir = filepath.Join(p.dir(), "mirror", s.instance.ID)
-		}
+		dir := mirrorDir("", c.Place) // where drills and commands look for the log that is being written
 		place := repo.On(store)
 		reach := &reach{p: p, s: s, place: place, dir: dir}
 		report.Stage("mirror binary logs")

@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rissodb/risso/internal/data/load"
-	"github.com/rissodb/risso/internal/data/physical"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fleet"
@@ -27,7 +26,7 @@ import (
 
 type restoreFlags struct {
 	from, identity, backup             string
-	into, sandbox, server, datadir     string
+	into, sandbox, server              string
 	configFile, defaultsFile, output   string
 	tables, schemas, rename            []string
 	toTime, toGTID, before, zone       string
@@ -35,6 +34,7 @@ type restoreFlags struct {
 	threads                            int
 	overwrite, skip, noBinlog, setGTID bool
 	dryRun                             bool
+	filesFlags
 }
 
 func newRestore(s Streams) *cobra.Command {
@@ -51,10 +51,13 @@ A restore that was cut off, or killed, goes on where it was when it is run again
 loaded twice. A place is ` + blob.Forms + `.
 docs/restore.md has all of it.
 
+` + restoreFilesHelp + `
+
 ` + exitCodesHelp,
 		Example: `  risso restore --from /backups/db1 --sandbox look
   risso restore --from /backups/db1 --into 'root@unix(/run/mysqld/mysqld.sock)/' --dry-run
   risso restore --from s3://backups/db1 --table shop.orders --rename shop.orders=shop.orders_before --into 'root@tcp(db1)/'
+  risso restore --from /backups/db1 --datadir /var/lib/mysql
   risso restore --from /backups/db1 --schema shop --to-time '2026-11-21 18:00:00' --into 'root@tcp(db2)/' --overwrite`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -70,7 +73,6 @@ docs/restore.md has all of it.
 	fl.StringVar(&f.into, "into", "", "the server that gets it: user:password@tcp(host:3306)/, user@unix(/socket)/, or the name of a server in --config")
 	fl.StringVar(&f.sandbox, "sandbox", "", "start a throw-away server of this name and put the backup there")
 	fl.StringVar(&f.server, "server", "", "with --sandbox: which server, as for risso sandbox up (default one like the backup's)")
-	fl.StringVar(&f.datadir, "datadir", "", "put a physical backup into this folder, which a server is then started on; it must be empty")
 	fl.StringArrayVar(&f.schemas, "schema", nil, "only this schema; patterns with * allowed; may be repeated")
 	fl.StringArrayVar(&f.tables, "table", nil, "only this table, schema.table; patterns with * allowed; may be repeated")
 	fl.StringArrayVar(&f.rename, "rename", nil, "old=new: a schema, or schema.table=schema.table, comes back under another name; may be repeated")
@@ -91,10 +93,8 @@ docs/restore.md has all of it.
 	fl.StringVar(&f.configFile, "config", "", "config file (YAML) that names servers")
 	fl.StringVar(&f.defaultsFile, "defaults-file", "", "option file of the mysql clients (default ~/.my.cnf)")
 	fl.StringVarP(&f.output, "output", "o", "text", "text or json")
+	f.filesFlags.bind(fl)
 	cmd.MarkFlagsMutuallyExclusive("into", "sandbox", "datadir")
-	for _, name := range []string{"schema", "table", "rename", "to-time", "to-gtid", "before", "overwrite", "set-gtid", "dry-run"} {
-		cmd.MarkFlagsMutuallyExclusive("datadir", name)
-	}
 	cmd.MarkFlagsMutuallyExclusive("logs", "logs-dsn")
 	cmd.MarkFlagsMutuallyExclusive("to-time", "to-gtid", "before")
 	return cmd
@@ -110,7 +110,7 @@ func (f restoreFlags) check() (load.Until, error) {
 	case f.from == "":
 		return u, &exitError{code: exitUsage, err: errors.New("no place to restore from"), hint: "give --from " + blob.Forms}
 	case f.into == "" && f.sandbox == "" && f.datadir == "":
-		return u, &exitError{code: exitUsage, err: errors.New("no server to restore into"), hint: "give --into 'user:password@tcp(host:3306)/', or --sandbox NAME; a physical backup goes into a --datadir"}
+		return u, &exitError{code: exitUsage, err: errors.New("no server to restore into"), hint: "give --into 'user:password@tcp(host:3306)/', or --sandbox NAME; for a physical backup --datadir DIR, or --sandbox NAME"}
 	case f.threads < 1 || f.threads > 64:
 		return u, usageError("--threads %d: 1 to 64", f.threads)
 	case f.server != "" && f.sandbox == "":
@@ -156,12 +156,12 @@ func runRestore(ctx context.Context, s Streams, f restoreFlags) error {
 		return err
 	}
 	defer closePlace()
-	if f.datadir != "" {
-		return restoreFiles(ctx, s, physical.RestoreOptions{Repo: r, Backup: f.backup, Datadir: f.datadir, Threads: f.threads}, f.output)
-	}
 	o.Repo = r
 	o.Roller = restoreRoller{f}
 	debug.SetGCPercent(20) // the buffers for chunks are large and live long: they shall not double the memory
+	if done, err := f.restorePhysical(ctx, s, r, until); done || err != nil {
+		return err
+	}
 	var box *sandbox.Sandbox
 	if f.sandbox != "" {
 		if box, err = f.startSandbox(ctx, s, r); err != nil {

@@ -20,11 +20,10 @@ type Streams struct {
 
 // Exit codes of every command. They stand in `risso help exit-codes`.
 const (
-	exitOK     = 0
-	exitFailed = 1
-	exitUsage  = 2
-	exitInUse  = 3 // the data directory or the address belongs to another process
-
+	exitOK      = 0
+	exitFailed  = 1
+	exitUsage   = 2
+	exitInUse   = 3 // the data directory or the address belongs to another process
 	exitDiffers = 4 // checksum found differences
 
 	exitInterrupted = 130 // a signal cut a measurement short

@@ -30,7 +30,7 @@ type protect struct {
 	logger  *slog.Logger
 	servers []watched // those with a protection
 	runner  *jobs.Runner
-	refresh chan struct{} // asks for a look at the places
+	refresh chan string // asks for a look at the place of an instance
 
 	mu      sync.Mutex
 	since   map[string]time.Time       // when a server's protection began to be wanted
@@ -48,7 +48,7 @@ const (
 
 // newProtect makes the part from what is configured. Without any protection it does nothing but judge.
 func newProtect(set settings, facts *state.Store, w *watch) (*protect, error) {
-	p := &protect{facts: facts, event: w.Event, board: w.board, logger: w.logger, refresh: make(chan struct{}, 1), since: map[string]time.Time{}, trouble: map[string]verdict.Trouble{}, kept: map[string]map[web.BackupKey]web.Kept{}}
+	p := &protect{facts: facts, event: w.Event, board: w.board, logger: w.logger, refresh: make(chan string, 256), since: map[string]time.Time{}, trouble: map[string]verdict.Trouble{}, kept: map[string]map[web.BackupKey]web.Kept{}}
 	var list []jobs.Job
 	for _, s := range set.servers {
 		if s.protect == nil {
@@ -129,10 +129,13 @@ func (p *protect) readSince(ctx context.Context) error {
 	return nil
 }
 
-// done takes the end of a run: what lies at the places may have changed.
-func (p *protect) done(state.Run) {
+// done takes the end of a run: what lies at the server's place may have changed. A look that is lost comes with the next of all.
+func (p *protect) done(r state.Run) {
+	if r.Kind == state.JobMirror {
+		return
+	}
 	select {
-	case p.refresh <- struct{}{}:
+	case p.refresh <- r.Instance:
 	default:
 	}
 }
@@ -274,23 +277,29 @@ func (p *protect) note(instance string, err error) {
 	p.trouble[instance] = t
 }
 
-// catalogues looks at what lies at the places, at the start, behind each job, and every now and then: a backup may be made
-// by hand and from elsewhere.
+// catalogues looks at what lies at the places: at the start and every now and then at all, for a backup may be made by hand
+// and from elsewhere; behind a job at its server's.
 func (p *protect) catalogues(ctx context.Context) {
 	tick := time.NewTicker(catalogueEvery)
 	defer tick.Stop()
+	instance := "" // all
 	for {
 		for _, s := range p.servers {
+			if instance != "" && s.instance.ID != instance {
+				continue
+			}
 			cctx, cancel := context.WithTimeout(ctx, catalogueLimit)
 			err := p.catalogue(cctx, s)
 			cancel()
-			if ctx.Err() == nil {
-				p.note(s.instance.ID, err)
+			if ctx.Err() != nil {
+				return
 			}
+			p.note(s.instance.ID, err)
 		}
 		select {
 		case <-tick.C:
-		case <-p.refresh:
+			instance = ""
+		case instance = <-p.refresh:
 		case <-ctx.Done():
 			return
 		}

@@ -66,9 +66,7 @@ func TestUpgradeToBenchmarks(t *testing.T) {
 	s := newStore(t)
 	fill(t, s, 3)
 	path := s.Path()
-	if _, err := s.write.ExecContext(t.Context(), "DROP TABLE benchmarks; DROP TABLE protect_jobs; DROP TABLE protect_runs; DROP TABLE protect_backups; DROP TABLE protect_drills; DROP TABLE protect_mirrors; DROP TABLE protect_progress; DROP TABLE protect_log; PRAGMA user_version=1"); err != nil {
-		t.Fatal(err)
-	}
+	downgrade(t, s, 1)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}

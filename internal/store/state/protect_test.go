@@ -3,7 +3,9 @@ package state
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
+	"regexp"
 	"testing"
 	"time"
 )
@@ -67,6 +69,16 @@ func TestJobs(t *testing.T) {
 	}
 }
 
+// backupOf is a backup of a day.
+func backupOf(d int) Backup {
+	return Backup{Place: "/bk", ID: day(d).Format("20060102T150405Z") + "-aaaaaa", Instance: "db1", Kind: "logical", Began: day(d), Ended: day(d).Add(time.Hour), Bytes: 10, Stored: 5, Tables: 2, Rows: 7, Position: "0-1-5"}
+}
+
+// drillOf is a drill of a backup.
+func drillOf(b Backup, at time.Time, passed bool, seconds float64) Drill {
+	return Drill{Place: b.Place, Backup: b.ID, Instance: "db1", Began: at, Ended: at.Add(time.Minute), Passed: passed, Recovery: seconds}
+}
+
 // TestProtections follows one instance from nothing to a proven backup and on.
 func TestProtections(t *testing.T) {
 	s := newStore(t)
@@ -89,33 +101,27 @@ func TestProtections(t *testing.T) {
 	if list, err := s.Protections(ctx); err != nil || len(list) != 0 {
 		t.Fatal(list, err)
 	}
-	backup := func(d int) Backup {
-		return Backup{Place: "/bk", ID: day(d).Format("20060102T150405Z") + "-aaaaaa", Instance: "db1", Kind: "logical", Began: day(d), Ended: day(d).Add(time.Hour), Bytes: 10, Stored: 5, Tables: 2, Rows: 7, Position: "0-1-5"}
-	}
-	must(s.AddBackup(ctx, backup(18)))
-	must(s.AddBackup(ctx, backup(19)))
-	must(s.AddBackup(ctx, backup(20)))
+	must(s.AddBackup(ctx, backupOf(18)))
+	must(s.AddBackup(ctx, backupOf(19)))
+	must(s.AddBackup(ctx, backupOf(20)))
 	p := of()
-	if p.LastBackup == nil || *p.LastBackup != backup(20) || p.LastProven != nil || !p.WindowTo.IsZero() || !p.NextDue.IsZero() {
+	if p.LastBackup == nil || *p.LastBackup != backupOf(20) || p.LastProven != nil || !p.WindowTo.IsZero() || !p.NextDue.IsZero() {
 		t.Fatalf("%+v", p)
 	}
 	// A drill of an older backup, one of the newest that fails, the old one again, slower.
-	drill := func(b Backup, at time.Time, passed bool, seconds float64) Drill {
-		return Drill{Place: b.Place, Backup: b.ID, Instance: "db1", Began: at, Ended: at.Add(time.Minute), Passed: passed, Recovery: seconds}
-	}
-	id, err := s.AddDrill(ctx, drill(backup(19), day(20), true, 30))
+	id, err := s.AddDrill(ctx, drillOf(backupOf(19), day(20), true, 30))
 	must(err)
-	if again, err := s.AddDrill(ctx, drill(backup(19), day(20), true, 30)); err != nil || again != id {
+	if again, err := s.AddDrill(ctx, drillOf(backupOf(19), day(20), true, 30)); err != nil || again != id {
 		t.Fatal(again, id, err)
 	}
-	_, err = s.AddDrill(ctx, drill(backup(20), day(21), false, 0))
+	_, err = s.AddDrill(ctx, drillOf(backupOf(20), day(21), false, 0))
 	must(err)
-	_, err = s.AddDrill(ctx, drill(backup(19), day(22), true, 40))
+	_, err = s.AddDrill(ctx, drillOf(backupOf(19), day(22), true, 40))
 	must(err)
-	_, err = s.AddDrill(ctx, drill(backup(18), day(23), true, 50))
+	_, err = s.AddDrill(ctx, drillOf(backupOf(18), day(23), true, 50))
 	must(err)
 	p = of()
-	if p.LastProven == nil || p.LastProven.ID != backup(19).ID || p.Recovery != 40 || !p.ProvenAt.Equal(day(22).Add(time.Minute)) || p.LastDrill.Backup != backup(18).ID {
+	if p.LastProven == nil || p.LastProven.ID != backupOf(19).ID || p.Recovery != 40 || !p.ProvenAt.Equal(day(22).Add(time.Minute)) || p.LastDrill.Backup != backupOf(18).ID {
 		t.Fatalf("%+v", p)
 	}
 	// The window begins with the oldest backup whose logs are all there.
@@ -148,8 +154,8 @@ func TestProtections(t *testing.T) {
 		t.Fatalf("%+v", p)
 	}
 	// Pruned backups protect nobody.
-	must(s.KeepBackups(ctx, "/bk", []string{backup(18).ID}))
-	if p = of(); p.LastBackup.ID != backup(18).ID || p.LastProven.ID != backup(18).ID || p.Recovery != 50 {
+	must(s.KeepBackups(ctx, "/bk", []string{backupOf(18).ID}))
+	if p = of(); p.LastBackup.ID != backupOf(18).ID || p.LastProven.ID != backupOf(18).ID || p.Recovery != 50 {
 		t.Fatalf("%+v", p)
 	}
 	must(s.KeepBackups(ctx, "/bk", nil))
@@ -163,9 +169,7 @@ func TestUpgradeToProtect(t *testing.T) {
 	s := newStore(t)
 	fill(t, s, 3)
 	path := s.Path()
-	if _, err := s.write.ExecContext(t.Context(), "DROP TABLE protect_jobs; DROP TABLE protect_runs; DROP TABLE protect_backups; DROP TABLE protect_drills; DROP TABLE protect_mirrors; PRAGMA user_version=2"); err != nil {
-		t.Fatal(err)
-	}
+	downgrade(t, s, 2)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -178,5 +182,20 @@ func TestUpgradeToProtect(t *testing.T) {
 	}
 	if list, err := again.Events(t.Context(), EventQuery{}); err != nil || len(list) != 3 {
 		t.Errorf("%d events, %v", len(list), err)
+	}
+}
+
+// downgrade makes a store one of an older schema.
+func downgrade(t *testing.T, s *Store, version int) {
+	t.Helper()
+	for _, m := range migrations[version:] {
+		for _, table := range regexp.MustCompile(`CREATE TABLE (\w+)`).FindAllStringSubmatch(m, -1) {
+			if _, err := s.write.ExecContext(t.Context(), "DROP TABLE IF EXISTS "+table[1]); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if _, err := s.write.ExecContext(t.Context(), fmt.Sprintf("PRAGMA user_version=%d", version)); err != nil {
+		t.Fatal(err)
 	}
 }

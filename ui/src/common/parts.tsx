@@ -2,6 +2,8 @@
 import { useState } from 'preact/hooks';
 import type { Finding, Gap, Spark, State } from '../api';
 import { age, stamp, unix, utc, when } from './format';
+import { view } from './router';
+import { formatView } from './view';
 
 const WORDS: Record<State, string> = { ok: 'ok', warning: 'warning', critical: 'critical', down: 'down', new: 'new' };
 
@@ -77,6 +79,7 @@ export function Findings({ list, now, onChart }: { list: Finding[]; now: number;
             <span title={`since ${stamp(unix(f.since))} here\n${utc(unix(f.since))}`}>{f.words}</span>
             <Since t={unix(f.since)} words={f.words} now={now} />
             {f.chart && <button class="bare link" onClick={() => onChart(f.chart!)}>chart</button>}
+            {f.id.startsWith('protect.') && view.value.page !== 'protect' && <a class="link" href={formatView({ ...view.value, page: 'protect', q: '', sort: '', pins: [] })}>protect</a>}
             {f.remedy && <Remedy text={f.remedy} />}
           </div>
         </li>

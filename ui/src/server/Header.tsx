@@ -60,6 +60,7 @@ export function Header({ id, detail: seen, onChart }: Props) {
         {d && <Since t={d.since} words={d.words} now={now} />}
         {detail?.hint && !said?.remedy && <span class="quiet">. {detail.hint}</span>}
         {said?.chart && <> <button class="bare link" onClick={() => onChart(said.chart!)}>chart</button></>}
+        {said?.id.startsWith('protect.') && <> <a class="link" href={formatView({ ...view.value, page: 'protect', q: '', sort: '', pins: [] })}>protect</a></>}
         {said?.remedy && <> <Remedy text={said.remedy} /></>}
       </p>
       <Findings list={findings.filter((f) => f !== said)} now={now} onChart={onChart} />

@@ -1,0 +1,233 @@
+package checksum
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/rissodb/risso/internal/data/chunk"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// appendValue writes a value as the protocol does.
+func appendValue(b, v []byte) []byte {
+	switch n := len(v); {
+	case v == nil:
+		return append(b, 0xfb)
+	case n < 251:
+		return append(append(b, byte(n)), v...)
+	case n < 1<<16:
+		return append(binary.LittleEndian.AppendUint16(append(b, 0xfc), uint16(n)), v...)
+	default:
+		return append(append(b, 0xfd, byte(n), byte(n>>8), byte(n>>16)), v...)
+	}
+}
+
+// However a row is cut into pieces, it is the same row.
+func TestCells(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 300 {
+		values := make([][]byte, 1+r.IntN(6))
+		var row []byte
+		for i := range values {
+			switch size := []int{0, 1, 250, 251, 70_000}[r.IntN(5)]; {
+			case r.IntN(5) == 0:
+			default:
+				values[i] = bytes.Repeat([]byte{byte(r.IntN(256))}, size)
+				if size == 0 {
+					values[i] = []byte{}
+				}
+			}
+			row = appendValue(row, values[i])
+		}
+		rows := 0
+		sink := newCells(len(values), nil, func(h xxh3.Uint128, cells []cell) error {
+			rows++
+			if h != xxh3.Hash128(row) {
+				t.Fatal("the row's hash is not that of its bytes")
+			}
+			for i, c := range cells {
+				v := values[i]
+				if c.null != (v == nil) || c.size != int64(len(v)) || !bytes.Equal(c.head, v[:min(len(v), maxHead)]) || v != nil && c.hash != xxh3.Hash128(v) {
+					t.Fatalf("value %d of %d bytes became %+v", i, len(v), c)
+				}
+			}
+			return nil
+		})
+		for range 2 { // the sink is used again
+			for rest := row; ; {
+				n := min(len(rest), 1+r.IntN(len(row)))
+				if err := sink.Piece(rest[:n], n == len(rest)); err != nil {
+					t.Fatal(err)
+				}
+				if rest = rest[n:]; len(rest) == 0 {
+					break
+				}
+			}
+		}
+		if rows != 2 {
+			t.Fatalf("%d rows", rows)
+		}
+		if err := newCells(len(values)+1, nil, func(xxh3.Uint128, []cell) error { return nil }).Piece(row, true); err == nil {
+			t.Fatal("a row that lacks a value passes")
+		}
+	}
+}
+
+func whole(s string) cell {
+	return cell{size: int64(len(s)), head: []byte(s), hash: xxh3.HashString128(s)}
+}
+
+func TestSame(t *testing.T) {
+	for _, c := range []struct {
+		kind, a, b string
+		want       bool
+	}{
+		{"double", "1e20", "100000000000000000000", true}, {"double", "1e20", "1.0000000000000001e20", false}, {"float", "-0.5", "-5e-1", true},
+		{"decimal", "1.50", "1.5", true}, {"bigint", "18446744073709551615", "18446744073709551614", false},
+		{"datetime", "2020-01-01 00:00:00", "2020-01-01 00:00:00.000", true}, {"datetime", "2020-01-01 00:00:10", "2020-01-01 00:00:01", false},
+		{"json", `{"a": 1, "b": [1.0]}`, `{"b":[1],"a":1}`, true}, {"json", `{"a": 1}`, `{"a": "1"}`, false}, {"json", `[1,2]`, `[2,1]`, false}, {"json", `[1]`, `[1] x`, false},
+		{"varchar", "1.0", "1", false}, {"varchar", "a", "A", false},
+	} {
+		if got := same(mysql.TableColumn{Type: c.kind}, whole(c.a), whole(c.b)); got != c.want {
+			t.Errorf("%s %s and %s: %v", c.kind, c.a, c.b, got)
+		}
+	}
+	if same(mysql.TableColumn{Type: "int"}, cell{null: true}, whole("")) {
+		t.Error("NULL is like an empty value")
+	}
+}
+
+// The faster method is taken after some chunks of each.
+func TestChoice(t *testing.T) {
+	for _, fast := range []Method{MethodRows, MethodServer} {
+		c := &choice{}
+		tried := map[Method]int{}
+		for range 50 {
+			m := c.next()
+			tried[m]++
+			took := time.Second
+			if m == fast {
+				took /= 2
+			}
+			c.note(span{method: m, rows: 1000, took: took})
+		}
+		if c.next() != fast || tried[MethodRows]+tried[MethodServer] != 50 || tried[fast] != 50-trials {
+			t.Errorf("%s is faster: %v", fast, tried)
+		}
+	}
+}
+
+func TestPace(t *testing.T) {
+	var p pace
+	p.begin(job{width: 1 << 20})
+	if p.next() != 16 {
+		t.Errorf("%d rows of a megabyte", p.next())
+	}
+	for range 20 { // 1,000 rows a second
+		p.note(p.next(), time.Duration(p.next())*time.Millisecond, 500*time.Millisecond)
+	}
+	if n := p.next(); n < 450 || n > 550 {
+		t.Errorf("%d rows", n)
+	}
+	p.note(3, time.Millisecond, 500*time.Millisecond) // the end of a table says nothing
+	if n := p.next(); n < 450 {
+		t.Errorf("%d rows", n)
+	}
+}
+
+// A place is remembered when all are through with it, and not behind what differs.
+func TestMarks(t *testing.T) {
+	m := newMarks(3, &Table{})
+	m.leave(2)
+	s := func(n int) span {
+		return span{Range: chunk.Range{Upper: chunk.Bound{fmt.Sprint(n)}}, rows: 10}
+	}
+	if _, _, ok := m.pass(0, s(1), true); ok {
+		t.Error("the other is not there yet")
+	}
+	if b, n, ok := m.pass(1, s(1), true); !ok || b[0] != "1" || n.rows != 10 {
+		t.Errorf("%v %v %v", b, n, ok)
+	}
+	m.pass(0, s(2), true)
+	m.pass(0, s(3), true)
+	if b, n, ok := m.pass(1, s(2), true); !ok || b[0] != "2" || n.chunks != 2 {
+		t.Errorf("%v %v %v", b, n, ok)
+	}
+	if _, _, ok := m.pass(1, s(3), false); ok {
+		t.Error("what differs is passed")
+	}
+}
+
+// Half a line, as a killed process leaves it, is left out; damage in the middle is said.
+func TestStateFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state")
+	s, err := openState(path, false, "a b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openState(path, true, "a b"); err == nil {
+		t.Error("two use one file")
+	}
+	for _, name := range []string{"x", "y"} {
+		if err := s.table(Table{Schema: "s", Name: name, On: []On{{Verdict: Equal}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.table(Table{Schema: "s", Name: "z", On: []On{{Verdict: Changing}}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.close(false); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, b[:len(b)-5], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = openState(path, true, "a b"); err != nil {
+		t.Fatal(err)
+	}
+	if !s.has("s", "x") || s.has("s", "y") || s.has("s", "z") {
+		t.Errorf("%v", s.known)
+	}
+	if err := s.table(Table{Schema: "s", Name: "y", On: []On{{Verdict: Equal}}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.close(false); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := os.ReadFile(path); err != nil || !bytes.Equal(again, b) {
+		t.Errorf("%q is not %q: %v", again, b, err)
+	}
+	if err := os.WriteFile(path, append([]byte("{x\n"), b...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openState(path, true, "a b"); err == nil {
+		t.Error("damage passes")
+	}
+}
+
+func TestMatches(t *testing.T) {
+	for _, c := range []struct {
+		pattern, name string
+		want          bool
+	}{{"a*", "abc", true}, {"a*c", "a/b/c", true}, {"a?", "ab", false}, {"[a]*", "a", false}, {"[a]*", "[a]b", true}, {"a", "A", false}, {`\*`, `\x`, true}} {
+		if matches(c.pattern, c.name) != c.want {
+			t.Errorf("%s %s", c.pattern, c.name)
+		}
+	}
+	o := Options{Tables: []string{"a.b.c"}}
+	if !o.chosenSchema("a") || !o.chosenSchema("a.b") || o.chosenSchema("b") || !o.chosen("a.b", "c") || o.chosen("a", "c") {
+		t.Error("a schema's name with a dot")
+	}
+}

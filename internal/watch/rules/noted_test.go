@@ -1,0 +1,34 @@
+package rules
+
+import (
+	"testing"
+	"time"
+
+	"github.com/rissodb/risso/internal/fleet"
+)
+
+// TestNoted tells what others found as it is: at once, in their words, and no longer than they say it.
+func TestNoted(t *testing.T) {
+	var j Judge
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	stale := fleet.Finding{ID: "protect.stale", Severity: fleet.SeverityCritical, Since: now.Add(-time.Hour), Words: "the last backup is 4 days old", Remedy: "risso backup"}
+	look := func(notes ...fleet.Finding) Verdict {
+		now = now.Add(time.Second)
+		return j.Judge(&Snapshot{Now: now, Up: true, Instance: fleet.Instance{ID: "db1", Kind: fleet.KindServer}, Notes: notes})
+	}
+	if v := look(); v.State != StateOK {
+		t.Fatalf("%+v", v)
+	}
+	v := look(stale)
+	if v.State != StateCritical || v.Words != stale.Words || len(v.Findings) != 1 || v.Findings[0] != stale {
+		t.Errorf("%+v", v)
+	}
+	two := stale
+	two.Words, two.Severity = "the last backup is 30 h old", fleet.SeverityWarning
+	if v := look(two); v.Words != two.Words || len(v.Findings) != 1 {
+		t.Errorf("%+v", v)
+	}
+	if v := look(); v.State != StateOK || len(v.Findings) != 0 {
+		t.Errorf("%+v", v)
+	}
+}

@@ -1,0 +1,135 @@
+package scenario_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// protectedServer is the answer of the API about one server.
+type protectedServer struct {
+	Server struct {
+		State, Words string
+		Findings     []struct{ ID, Words string }
+		Running      []struct {
+			Job, Stage string
+			Done       int64
+		}
+	}
+	Backups []struct{ ID string }
+	Runs    []struct{ Kind, Outcome, Text string }
+}
+
+func (r *risso) protected(t *testing.T, id string) (p protectedServer) {
+	t.Helper()
+	r.get(t, "/api/protect/server", url.Values{"id": {id}}, &p)
+	return p
+}
+
+// outcomes are those of the runs of a kind, the newest first.
+func (p protectedServer) outcomes(kind string) string {
+	var out []string
+	for _, n := range p.Runs {
+		if n.Kind == kind {
+			out = append(out, n.Outcome)
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+func (r *risso) start(t *testing.T, job string) {
+	t.Helper()
+	if code, b, _ := r.request(t, http.MethodPost, "/api/protect/start?job="+url.QueryEscape(job), nil, nil); code != http.StatusOK {
+		t.Fatalf("start %s: %d %s", job, code, b)
+	}
+}
+
+// TestProtectPlugPulled: a backup that risso serve takes is killed, begun anew by itself, and ended by Ctrl-C; never is there
+// a backup that looks whole and is not. Then the place goes away.
+func TestProtectPlugPulled(t *testing.T) {
+	t.Parallel()
+	n := single(t, "mariadb")
+	execSQL(t, n, `CREATE DATABASE shop; CREATE TABLE shop.orders (id INT AUTO_INCREMENT PRIMARY KEY, v VARBINARY(600));
+		INSERT INTO shop.orders (v) WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 1000) SELECT RANDOM_BYTES(600) FROM n, (SELECT 1 FROM n LIMIT 60) m;`)
+	dir := tempDir(t)
+	place := filepath.Join(dir, "backup")
+	config := fmt.Sprintf("servers:\n  - name: shop\n    dsn: %q\n    protect:\n      place: %s\n      schedule: daily at 02:00\n      max_rate: 4MB\n", n.DSN, place)
+	if err := os.WriteFile(filepath.Join(dir, "risso.yaml"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	data, flags := filepath.Join(dir, "data"), []string{"--no-host", "--config", filepath.Join(dir, "risso.yaml")}
+	reading := func(r *risso) {
+		t.Helper()
+		await(t, 20*time.Second, "a backup that reads", func() bool {
+			p := r.protected(t, "shop")
+			return len(p.Server.Running) == 1 && p.Server.Running[0].Done > 0
+		})
+	}
+	r := serve(t, data, flags...)
+	if p := r.protected(t, "shop"); p.Server.State == "ok" || !strings.Contains(p.Server.Words, "never backed up") {
+		t.Errorf("a server without a backup is %s: %s", p.Server.State, p.Server.Words)
+	}
+	r.start(t, "shop/backup")
+	reading(r)
+	r.kill(t)
+
+	r = serve(t, data, flags...)
+	reading(r) // by itself
+	if p := r.protected(t, "shop"); p.outcomes("backup") != "running interrupted" || len(p.Backups) != 0 {
+		t.Errorf("after kill -9: %s, %d backups", p.outcomes("backup"), len(p.Backups))
+	}
+	await(t, 60*time.Second, "the backup", func() bool { return len(r.protected(t, "shop").Backups) == 1 })
+	r.start(t, "shop/backup")
+	await(t, 20*time.Second, "the next run", func() bool { return strings.HasPrefix(r.protected(t, "shop").outcomes("backup"), "running") })
+	r.stop(t, syscall.SIGINT)
+
+	r = serve(t, data, flags...)
+	p := r.protected(t, "shop")
+	if o := p.outcomes("backup"); !strings.Contains(o, "interrupted ok interrupted") {
+		t.Errorf("after Ctrl-C: %s", o)
+	}
+	for _, n := range p.Runs {
+		if n.Outcome == "interrupted" && n.Text != "Risso was stopped while it ran" && n.Text != "Risso ended while it ran" {
+			t.Errorf("it says %q", n.Text)
+		}
+	}
+	await(t, 60*time.Second, "the backup that was begun anew", func() bool { return strings.HasPrefix(r.protected(t, "shop").outcomes("backup"), "ok") })
+
+	if err := os.Rename(place, place+"-away"); err != nil {
+		t.Fatal(err)
+	}
+	known := len(r.protected(t, "shop").Backups)
+	r.start(t, "shop/verify")
+	await(t, 20*time.Second, "that the backups are gone", func() bool {
+		p := r.protected(t, "shop")
+		return p.Server.State == "critical" && strings.Contains(p.Server.Words, "the backups are gone")
+	})
+	if err := os.Rename(place+"-away", place); err != nil {
+		t.Fatal(err)
+	}
+	r.start(t, "shop/verify")
+	await(t, 20*time.Second, "the backups", func() bool {
+		p := r.protected(t, "shop")
+		return strings.HasPrefix(p.outcomes("verify"), "ok") && !strings.Contains(p.Server.Words, "gone") && len(p.Backups) == known
+	})
+}
+
+// TestProtectConfigWrong: one line, and exit code 2.
+func TestProtectConfigWrong(t *testing.T) {
+	t.Parallel()
+	dir := tempDir(t)
+	file := filepath.Join(dir, "risso.yaml")
+	if err := os.WriteFile(file, []byte("servers:\n  - dsn: root@tcp(127.0.0.1:1)/\n    protect:\n      place: /backup\n      schedule: nightly\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := launch(t, nil, "serve", "--config", file, "--data", filepath.Join(dir, "data"))
+	if code := r.code(t, 20*time.Second); code != 2 || strings.Count(r.err.String(), "\n") != 1 || !strings.Contains(r.err.String(), "protect: schedule: not a schedule") {
+		t.Errorf("exit code %d: %s", code, r.err)
+	}
+}
