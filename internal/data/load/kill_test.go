@@ -126,7 +126,7 @@ func killChildren(t *testing.T, node *sandbox.Node, dir string, random *rand.Ran
 			case <-time.After(time.Minute):
 				t.Fatalf("it does not begin: %s", out.String())
 			}
-			limit = time.Duration(random.IntN(300)) * time.Millisecond
+			limit = time.Duration(random.IntN(300)+200*kills) * time.Millisecond // later each time: a slow server has to get somewhere
 		}
 		select {
 		case err := <-done:

@@ -70,7 +70,11 @@ func (r *run) loadChunk(ctx context.Context, s **session, t *table, number int) 
 	}
 	check := t.resumed // what the journal says has to be asked for
 	reported := int64(0)
-	err := r.again(ctx, s, func(s *session) error {
+	again := r.again
+	if !t.transacts { // its caller begins anew
+		again, check = r.attempt, false
+	}
+	err := again(ctx, s, func(s *session) error {
 		var done int64
 		if check {
 			n, whole, err := readChunk(ctx, s, t, number)

@@ -201,6 +201,12 @@ func (r *run) fill(ctx context.Context, s **session, p *pool, t *table, st state
 	if len(t.Chunks) == 0 {
 		return r.finish(ctx, s, p, t, loaded)
 	}
+	if !t.transacts {
+		if err := r.loadPlain(ctx, s, t); err != nil {
+			return err
+		}
+		return r.finish(ctx, s, p, t, loaded)
+	}
 	if len(t.Chunks) == 1 {
 		return r.chunkTask(ctx, s, p, t, 0)
 	}
@@ -210,6 +216,33 @@ func (r *run) fill(ctx context.Context, s **session, p *pool, t *table, st state
 	}
 	p.push(t.lane, tasks...)
 	return nil
+}
+
+// loadPlain loads a table without transactions. After trouble nobody knows which rows are in, and a crash of the server may
+// have lost those that were: so it begins anew.
+func (r *run) loadPlain(ctx context.Context, s **session, t *table) error {
+	began, first := time.Now(), true
+	defer func() { r.spent(&r.phases.Load, began) }()
+	return r.again(ctx, s, func(fresh *session) error {
+		if !first {
+			t.resumed = true
+			far := []state{absent}
+			if err := r.makeTables(ctx, fresh, []*table{t}, far); err != nil || far[0] >= loaded {
+				return err
+			}
+		}
+		first = false
+		for i := range t.Chunks {
+			if err := r.loadChunk(ctx, s, t, i); err != nil {
+				return err
+			}
+		}
+		// Closed on disk, it outlives a crash of the server.
+		if err := fresh.Exec(ctx, "FLUSH NO_WRITE_TO_BINLOG TABLES /* risso: restore */ "+t.quoted()); err != nil && mysql.ClassOf(err) != mysql.ClassPrivilege {
+			return err
+		}
+		return setState(ctx, fresh, loaded, t)
+	})
 }
 
 // chunkTask loads a chunk; with the last one the table is finished.
