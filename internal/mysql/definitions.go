@@ -62,6 +62,9 @@ func Transactional(engine string) bool {
 // systemSchemas belong to the server and are made by it.
 var systemSchemas = []string{"information_schema", "performance_schema", "mysql", "sys", "ndbinfo"}
 
+// SystemSchema says whether a schema belongs to the server itself.
+func SystemSchema(name string) bool { return slices.Contains(systemSchemas, strings.ToLower(name)) }
+
 // literal is a text as SQL takes it, in a session whose sql_mode has no NO_BACKSLASH_ESCAPES.
 func literal(s string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\x00", `\0`, "\n", `\n`, "\r", `\r`).Replace(s) + "'"
@@ -74,7 +77,7 @@ func Literal(s string) string { return literal(s) }
 func (s *Stream) Schemas(ctx context.Context) ([]string, error) {
 	var out []string
 	err := s.Query(ctx, "SELECT /* risso: schemas */ SCHEMA_NAME FROM information_schema.SCHEMATA ORDER BY SCHEMA_NAME", func(row [][]byte) error {
-		if name := string(row[0]); !slices.Contains(systemSchemas, strings.ToLower(name)) {
+		if name := string(row[0]); !SystemSchema(name) {
 			out = append(out, name)
 		}
 		return nil

@@ -289,8 +289,8 @@ func matches(pattern, name string) bool {
 	return ok && err == nil
 }
 
-// systemSchemas are the servers' own.
-var systemSchemas = []string{"information_schema", "performance_schema", "mysql", "sys", "ndbinfo", "mysql_innodb_cluster_metadata"}
+// clusterSchema is what MySQL Shell keeps of an InnoDB cluster: each member's own business.
+const clusterSchema = "mysql_innodb_cluster_metadata"
 
 // schemas lists the schemas to be compared.
 func (l *link) schemas(ctx context.Context, o *Options) (list []string, err error) {
@@ -298,7 +298,7 @@ func (l *link) schemas(ctx context.Context, o *Options) (list []string, err erro
 		list = nil
 		return s.Query(ctx, "SHOW /* risso: which schemas? */ DATABASES", func(row [][]byte) error {
 			name := string(row[0])
-			if o.chosenSchema(name) && (!slices.Contains(systemSchemas, strings.ToLower(name)) || slices.Contains(o.Schemas, name)) {
+			if o.chosenSchema(name) && (!mysql.SystemSchema(name) && name != clusterSchema || slices.Contains(o.Schemas, name)) {
 				list = append(list, name)
 			}
 			return nil

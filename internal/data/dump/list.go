@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -118,7 +119,7 @@ func list(ctx context.Context, sessions []*mysql.Stream, sel Selection) (*listin
 	}
 	l := &listing{whole: map[string]bool{}}
 	for _, s := range all {
-		if sel.some(s) {
+		if s != repo.JournalSchema && sel.some(s) {
 			l.schemas = append(l.schemas, s)
 			l.whole[s] = sel.whole(s)
 		}

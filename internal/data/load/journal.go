@@ -9,11 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
 )
-
-// JournalSchema is the schema that a restore makes in the target for its journal, and removes at its end.
-const JournalSchema = "risso_restore"
 
 // state is how far a table is.
 type state int
@@ -31,10 +29,10 @@ const (
 const lockName = "risso_restore"
 
 var journalTables = []string{
-	"CREATE DATABASE IF NOT EXISTS " + JournalSchema + " /* risso: journal of a restore */",
-	"CREATE TABLE IF NOT EXISTS " + JournalSchema + ".restore (one TINYINT NOT NULL PRIMARY KEY, what VARBINARY(64) NOT NULL, backup VARBINARY(64) NOT NULL, began VARBINARY(32) NOT NULL) ENGINE=InnoDB",
-	"CREATE TABLE IF NOT EXISTS " + JournalSchema + ".tables (id BINARY(16) NOT NULL PRIMARY KEY, state TINYINT NOT NULL) ENGINE=InnoDB",
-	"CREATE TABLE IF NOT EXISTS " + JournalSchema + ".chunks (id BINARY(16) NOT NULL, number INT UNSIGNED NOT NULL, row_count BIGINT UNSIGNED NOT NULL, whole TINYINT NOT NULL, PRIMARY KEY (id, number)) ENGINE=InnoDB",
+	"CREATE DATABASE IF NOT EXISTS " + repo.JournalSchema + " /* risso: journal of a restore */",
+	"CREATE TABLE IF NOT EXISTS " + repo.JournalSchema + ".restore (one TINYINT NOT NULL PRIMARY KEY, what VARBINARY(64) NOT NULL, backup VARBINARY(64) NOT NULL, began VARBINARY(32) NOT NULL) ENGINE=InnoDB",
+	"CREATE TABLE IF NOT EXISTS " + repo.JournalSchema + ".tables (id BINARY(16) NOT NULL PRIMARY KEY, state TINYINT NOT NULL) ENGINE=InnoDB",
+	"CREATE TABLE IF NOT EXISTS " + repo.JournalSchema + ".chunks (id BINARY(16) NOT NULL, number INT UNSIGNED NOT NULL, row_count BIGINT UNSIGNED NOT NULL, whole TINYINT NOT NULL, PRIMARY KEY (id, number)) ENGINE=InnoDB",
 }
 
 // tableID names a table of the target in the journal, as SQL.
@@ -64,7 +62,7 @@ func (r *run) lock(ctx context.Context, s *session) error {
 
 // findJournal looks for what an earlier restore left.
 func (r *run) findJournal(ctx context.Context, s *session) (found bool, what, backup, began string, err error) {
-	err = s.Query(ctx, "SELECT /* risso: was a restore cut off? */ what, backup, began FROM "+JournalSchema+".restore", func(row [][]byte) error {
+	err = s.Query(ctx, "SELECT /* risso: was a restore cut off? */ what, backup, began FROM "+repo.JournalSchema+".restore", func(row [][]byte) error {
 		found, what, backup, began = true, string(row[0]), string(row[1]), string(row[2])
 		return nil
 	})
@@ -81,9 +79,9 @@ const (
 
 // beginJournal makes the journal.
 func (r *run) beginJournal(ctx context.Context, s *session) error {
-	statements := append([]string{"DROP DATABASE IF EXISTS " + JournalSchema}, journalTables...)
+	statements := append([]string{"DROP DATABASE IF EXISTS " + repo.JournalSchema}, journalTables...)
 	statements = append(statements, fmt.Sprintf("INSERT INTO %s.restore VALUES (1, '%s', %s, '%s')",
-		JournalSchema, r.asked(), mysql.QuoteText(r.header.ID), time.Now().UTC().Format(time.RFC3339)))
+		repo.JournalSchema, r.asked(), mysql.QuoteText(r.header.ID), time.Now().UTC().Format(time.RFC3339)))
 	for _, st := range statements {
 		if err := s.Exec(ctx, st); err != nil {
 			return fmt.Errorf("make the journal in the target: %w", err)
@@ -95,7 +93,7 @@ func (r *run) beginJournal(ctx context.Context, s *session) error {
 // endJournal takes it away.
 func (r *run) endJournal(ctx context.Context, s *session) error {
 	s.schema = ""
-	if err := s.Exec(ctx, "DROP DATABASE IF EXISTS "+JournalSchema); err != nil {
+	if err := s.Exec(ctx, "DROP DATABASE IF EXISTS "+repo.JournalSchema); err != nil {
 		return fmt.Errorf("take the journal away: %w", err)
 	}
 	return nil
@@ -104,7 +102,7 @@ func (r *run) endJournal(ctx context.Context, s *session) error {
 // readState reads how far a table is.
 func (r *run) readState(ctx context.Context, s *session, t *table) (state, error) {
 	st := absent
-	err := s.Query(ctx, "SELECT /* risso: how far is it? */ state FROM "+JournalSchema+".tables WHERE id = "+t.id, func(row [][]byte) error {
+	err := s.Query(ctx, "SELECT /* risso: how far is it? */ state FROM "+repo.JournalSchema+".tables WHERE id = "+t.id, func(row [][]byte) error {
 		n, err := strconv.Atoi(string(row[0]))
 		st = state(n)
 		return err
@@ -115,7 +113,7 @@ func (r *run) readState(ctx context.Context, s *session, t *table) (state, error
 // setState notes how far tables are.
 func setState(ctx context.Context, s *session, st state, tables ...*table) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "INSERT INTO %s.tables VALUES ", JournalSchema)
+	fmt.Fprintf(&b, "INSERT INTO %s.tables VALUES ", repo.JournalSchema)
 	for i, t := range tables {
 		if i > 0 {
 			b.WriteByte(',')
@@ -128,7 +126,7 @@ func setState(ctx context.Context, s *session, st state, tables ...*table) error
 
 // readChunk reads how many rows of a chunk are in.
 func readChunk(ctx context.Context, s *session, t *table, number int) (rows int64, whole bool, err error) {
-	err = s.Query(ctx, fmt.Sprintf("SELECT /* risso: how far is it? */ row_count, whole FROM %s.chunks WHERE id = %s AND number = %d", JournalSchema, t.id, number), func(row [][]byte) error {
+	err = s.Query(ctx, fmt.Sprintf("SELECT /* risso: how far is it? */ row_count, whole FROM %s.chunks WHERE id = %s AND number = %d", repo.JournalSchema, t.id, number), func(row [][]byte) error {
 		n, err := strconv.ParseInt(string(row[0]), 10, 64)
 		rows, whole = n, string(row[1]) == "1"
 		return err
@@ -143,10 +141,10 @@ func noteChunk(t *table, number int, rows int64, whole bool) string {
 		w = 1
 	}
 	return fmt.Sprintf("INSERT INTO %s.chunks VALUES (%s, %d, %d, %d) ON DUPLICATE KEY UPDATE row_count = VALUES(row_count), whole = VALUES(whole)",
-		JournalSchema, t.id, number, rows, w)
+		repo.JournalSchema, t.id, number, rows, w)
 }
 
 // forget takes back what is noted of a table's chunks.
 func forget(ctx context.Context, s *session, t *table) error {
-	return s.Exec(ctx, "DELETE FROM "+JournalSchema+".chunks WHERE id = "+t.id)
+	return s.Exec(ctx, "DELETE FROM "+repo.JournalSchema+".chunks WHERE id = "+t.id)
 }

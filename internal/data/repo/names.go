@@ -39,6 +39,9 @@ func NewID(t time.Time) string {
 	return t.UTC().Format("20060102T150405Z") + "-" + hex.EncodeToString(r[:])
 }
 
+// JournalSchema is where a restore keeps its journal on the server that it loads. No backup has it.
+const JournalSchema = "risso_restore"
+
 const (
 	configKey      = "risso.json"
 	backupPrefix   = "backups/"
