@@ -205,7 +205,7 @@ func (j *job) putBack(ctx context.Context, f *journal.File, old cloneOld) error 
 			defer conn.Close()
 			var state string
 			if state, err = conn.PluginState(ctx, "clone"); err == nil && state != "" {
-				err = conn.Exec(ctx, uninstallClone)
+				err = takeOut(ctx, conn)
 			}
 		}
 		if err != nil {
@@ -216,11 +216,54 @@ func (j *job) putBack(ctx context.Context, f *journal.File, old cloneOld) error 
 	return f.Remove()
 }
 
-// endClones ends what a killed Risso left running: the server goes on copying when its client is gone.
+// errPluginInUse is what a server says while a copy that was ended still puts its things away (ER_PLUGIN_CANNOT_BE_UNINSTALLED).
+const errPluginInUse = 1883
+
+// endTime is how long a server may take to let go of a copy that was ended.
+const endTime = 30 * time.Second
+
+// takeOut uninstalls the plug-in as soon as the server lets it go.
+func takeOut(ctx context.Context, conn *mysql.Conn) error {
+	for deadline := time.Now().Add(endTime); ; {
+		err := conn.Exec(ctx, uninstallClone)
+		if mysql.ErrorNumber(err) != errPluginInUse || time.Now().After(deadline) || !pause(ctx) {
+			return err
+		}
+	}
+}
+
+// pause waits a moment; false when ctx ended.
+func pause(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(100 * time.Millisecond):
+		return true
+	}
+}
+
+// endClones ends what a killed Risso left running, and waits until it is gone: the server goes on copying when its client is
+// gone.
 func (j *job) endClones(ctx context.Context, dir string) error {
+	for deadline := time.Now().Add(endTime); ; {
+		left, err := j.killClones(ctx, dir)
+		if err != nil || left == 0 {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("a copy of the server into %s was ended %s ago and still goes on", dir, endTime)
+		}
+		if !pause(ctx) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// killClones kills the sessions that copy into dir and says how many there were.
+func (j *job) killClones(ctx context.Context, dir string) (left int, err error) {
 	rows, err := j.conn.Maps(ctx, j.server.SessionList())
 	if err != nil {
-		return fmt.Errorf("look for a copy that goes on: %w", err)
+		return 0, fmt.Errorf("look for a copy that goes on: %w", err)
 	}
 	for _, r := range rows {
 		if !strings.HasPrefix(r["INFO"], cloneStatement) || !strings.Contains(r["INFO"], dir) {
@@ -228,13 +271,14 @@ func (j *job) endClones(ctx context.Context, dir string) error {
 		}
 		id, err := strconv.ParseInt(r["ID"], 10, 64)
 		if err != nil {
-			return err
+			return left, err
 		}
+		left++
 		if err := mysql.Kill(ctx, j.Target, id); err != nil {
-			return fmt.Errorf("end a copy that goes on: %w", err)
+			return left, fmt.Errorf("end a copy that goes on: %w", err)
 		}
 	}
-	return nil
+	return left, nil
 }
 
 // cloneStatement begins the statement that copies.

@@ -374,6 +374,8 @@ func testCloneKilled(t *testing.T, n *sandbox.Node, o Options, place folder) {
 	for _, stage := range []string{"data", "data/#clone/#status_recovery"} {
 		cmd := osexec.Command(os.Args[0], "-test.run=^TestClone$")
 		cmd.Env = append(os.Environ(), "RISSO_TEST_CLONE_DSN="+n.DSN, "RISSO_TEST_CLONE_PLACE="+string(place), "RISSO_TEST_CLONE_WORK="+o.WorkDir, "RISSO_TEST_CLONE_JOURNAL="+o.JournalDir)
+		var said bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &said, &said
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -382,7 +384,9 @@ func testCloneKilled(t *testing.T, n *sandbox.Node, o Options, place folder) {
 				break
 			}
 			if time.Now().After(deadline) {
-				t.Fatal("no", stage)
+				_ = cmd.Process.Kill()
+				_ = cmd.Wait()
+				t.Fatalf("no %s: %s", stage, &said)
 			}
 		}
 		if err := cmd.Process.Kill(); err != nil {
