@@ -60,6 +60,45 @@ func (r *run) lock(ctx context.Context, s *session) error {
 	return err
 }
 
+// mark stands in every statement that loads rows or changes a table.
+const mark = "/* risso: restore */"
+
+// endTime is how long a server may take to end a session that was killed.
+const endTime = time.Minute
+
+// endEarlier ends the sessions of a restore that was killed, and waits until they are gone: the server goes on with the rows that
+// it has got already, and a table without transactions keeps them. Only who holds the lock may do that.
+func (r *run) endEarlier(ctx context.Context, s *session) error {
+	own := strconv.FormatUint(s.ID(), 10)
+	for deadline := time.Now().Add(endTime); ; {
+		rows, err := s.QueryMaps(ctx, r.server.SessionList())
+		if err != nil {
+			return fmt.Errorf("look for sessions of a restore that was cut off: %w", err)
+		}
+		left := ""
+		for _, m := range rows {
+			if m["ID"] == own || !strings.Contains(m["INFO"], mark) {
+				continue
+			}
+			left = m["ID"]
+			if err := s.Exec(ctx, "KILL /* risso: of a restore that was cut off */ "+left); err != nil && mysql.ErrorNumber(err) != errNoThread {
+				return fmt.Errorf("end session %s of a restore that was cut off: %w", left, err)
+			}
+		}
+		if left == "" {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("session %s of a restore that was cut off was killed %s ago and still works: wait for it to end", left, endTime)
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
 // findJournal looks for what an earlier restore left.
 func (r *run) findJournal(ctx context.Context, s *session) (found bool, what, backup, began string, err error) {
 	err = s.Query(ctx, "SELECT /* risso: was a restore cut off? */ what, backup, began FROM "+repo.JournalSchema+".restore", func(row [][]byte) error {
@@ -75,6 +114,7 @@ func (r *run) findJournal(ctx context.Context, s *session) (found bool, what, ba
 const (
 	errNoTable  = 1146
 	errNoSchema = 1049
+	errNoThread = 1094
 )
 
 // beginJournal makes the journal.

@@ -90,7 +90,7 @@ func TestKilled(t *testing.T) {
 			smallDump(t, node, r, "k")
 			before := ask(t, s, manySums)
 			exec(t, s, "USE mysql", "DROP DATABASE k")
-			killChildren(t, node, dir, random)
+			killChildren(t, node, s, dir, random)
 			if after := ask(t, s, manySums); after != before {
 				t.Fatalf("there was\n%s\nthere is\n%s", before, after)
 			}
@@ -107,7 +107,7 @@ func TestKilled(t *testing.T) {
 }
 
 // killChildren restores by processes that are killed, until one comes to its end.
-func killChildren(t *testing.T, node *sandbox.Node, dir string, random *rand.Rand) {
+func killChildren(t *testing.T, node *sandbox.Node, s *mysql.Stream, dir string, random *rand.Rand) {
 	t.Helper()
 	kills, resumed := 0, 0
 	for {
@@ -130,6 +130,10 @@ func killChildren(t *testing.T, node *sandbox.Node, dir string, random *rand.Ran
 		}
 		select {
 		case err := <-done:
+			if err != nil && kills > 0 && strings.Contains(out.String(), "data in the way") && ask(t, s, "SHOW DATABASES LIKE 'risso%'") == "" {
+				t.Logf("the run before had come to its end when it was killed")
+				return
+			}
 			if err != nil {
 				t.Fatalf("after %d kills: %v: %s", kills, err, out.String())
 			}

@@ -113,6 +113,9 @@ func (r *run) restore(ctx context.Context) error {
 		if err := r.lock(ctx, control); err != nil {
 			return err
 		}
+		if err := r.endEarlier(ctx, control); err != nil {
+			return err
+		}
 	}
 	if err := r.check(ctx, control); err != nil {
 		return err

@@ -346,6 +346,6 @@ func (t *table) statements() {
 		set = " SET " + strings.Join(sets, ", ")
 	}
 	t.columns = len(t.Columns)
-	t.statement = "LOAD DATA /* risso: restore */ LOCAL INFILE 'risso' INTO TABLE " + t.quoted() + " CHARACTER SET binary (" + strings.Join(list, ", ") + ")" + set
-	t.prefix = "INSERT /* risso: restore */ INTO " + t.quoted() + " (" + strings.Join(columns, ", ") + ") VALUES "
+	t.statement = "LOAD DATA " + mark + " LOCAL INFILE 'risso' INTO TABLE " + t.quoted() + " CHARACTER SET binary (" + strings.Join(list, ", ") + ")" + set
+	t.prefix = "INSERT " + mark + " INTO " + t.quoted() + " (" + strings.Join(columns, ", ") + ") VALUES "
 }

@@ -238,7 +238,7 @@ func (r *run) loadPlain(ctx context.Context, s **session, t *table) error {
 			}
 		}
 		// Closed on disk, it outlives a crash of the server.
-		if err := fresh.Exec(ctx, "FLUSH NO_WRITE_TO_BINLOG TABLES /* risso: restore */ "+t.quoted()); err != nil && mysql.ClassOf(err) != mysql.ClassPrivilege {
+		if err := fresh.Exec(ctx, "FLUSH NO_WRITE_TO_BINLOG TABLES "+mark+" "+t.quoted()); err != nil && mysql.ClassOf(err) != mysql.ClassPrivilege {
 			return err
 		}
 		return setState(ctx, fresh, loaded, t)
@@ -304,7 +304,7 @@ func (r *run) makeKeys(ctx context.Context, s *session, t *table) error {
 		}
 	}
 	if len(adds) > 0 {
-		if err := s.Exec(ctx, "ALTER TABLE /* risso: restore */ "+t.quoted()+" "+strings.Join(adds, ", ")); err != nil {
+		if err := s.Exec(ctx, "ALTER TABLE "+mark+" "+t.quoted()+" "+strings.Join(adds, ", ")); err != nil {
 			return err
 		}
 	}
@@ -446,7 +446,7 @@ func (r *run) addForeignKeys(ctx context.Context, s *session, job foreignJob) er
 	if err := s.use(ctx, job.schema); err != nil {
 		return err
 	}
-	return s.Exec(ctx, "ALTER TABLE /* risso: restore */ "+mysql.Quote(job.name)+" "+strings.Join(adds, ", "))
+	return s.Exec(ctx, "ALTER TABLE "+mark+" "+mysql.Quote(job.name)+" "+strings.Join(adds, ", "))
 }
 
 // engine is the storage engine that a definition names.
