@@ -224,7 +224,7 @@ func trouble(t *testing.T, to mysql.Target) {
 	if err := s.Exec(ctx, "SELECT SLEEP(600)"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a statement whose time is over: %v", err)
 	}
-	if took := time.Since(start); took > 3*time.Second {
+	if took := time.Since(start); took > 20*time.Second {
 		t.Errorf("it took %s to end", took)
 	}
 	s.Close()
