@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -280,4 +281,25 @@ func position(t *testing.T, n *sandbox.Node) (set mysql.GTIDSet, file string, po
 		t.Fatal(err)
 	}
 	return set, file, pos
+}
+
+// behindCheckpoints is the place of the first event at or behind a place that is no checkpoint: a thread of MariaDB writes those
+// when it likes, also between two transactions (MariaDB documentation, "Binlog_checkpoint_event").
+func behindCheckpoints(t *testing.T, n *sandbox.Node, file string, pos int64) int64 {
+	t.Helper()
+	r, err := n.Query(t.Context(), fmt.Sprintf("SHOW BINLOG EVENTS IN '%s' FROM %d LIMIT 50", file, pos))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range r[0].Rows { // name, position, type, …
+		if *row[2] != "Binlog_checkpoint" {
+			at, err := strconv.ParseInt(*row[1], 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return at
+		}
+	}
+	t.Fatalf("there is nothing behind %s:%d", file, pos)
+	return 0
 }
