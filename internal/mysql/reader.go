@@ -28,6 +28,7 @@ type Reader struct {
 	started []string // keys of the counters of newChannel
 	starts  float64  // their sum at the last reading
 	lookIn  int      // readings until replication is looked for anyway
+	off     int      // InnoDB metrics that are switched off
 }
 
 // group is one question to the server.
@@ -72,6 +73,7 @@ func NewReader(traffic *Traffic) *Reader {
 		{name: "replicas", what: "connected replicas", every: 10, phase: 6, wanted: always, remedy: grant("PROCESS"),
 			read: (*Reader).countReplicas},
 		{name: "variables", what: "global variables", every: 60, phase: 8, wanted: always, remedy: none, read: (*Reader).readVariables},
+		{name: "innodb_metrics_off", what: "which InnoDB metrics are off", every: 60, phase: 9, wanted: always, remedy: none, read: (*Reader).countDisabled},
 	}}
 }
 
@@ -159,7 +161,7 @@ func (r *Reader) Connected() {
 	r.innodb.byName = nil
 	r.latency.buckets = nil
 	r.Variables = nil
-	r.lookIn = 0
+	r.lookIn, r.off = 0, 0
 	for i := range r.groups {
 		r.groups[i].retryAt, r.groups[i].gap, r.groups[i].asked = 0, nil, false
 	}
@@ -246,6 +248,10 @@ func (r *Reader) Gaps(s Server) []fleet.Gap {
 		out = append(out, fleet.Gap{What: "statement latency", Reason: "performance_schema is off on this server",
 			Remedy: "add performance_schema=ON to the [mysqld] section of the option file and restart the server"})
 	}
+	if r.off > 0 {
+		out = append(out, fleet.Gap{What: fmt.Sprintf("%d InnoDB metrics", r.off), Reason: "they are switched off on this server, as it comes",
+			Remedy: "SET GLOBAL innodb_monitor_enable = 'all'"})
+	}
 	return append(out, r.instrumentGap()...)
 }
 
@@ -258,14 +264,18 @@ func (r *Reader) instrumentGap() []fleet.Gap {
 		Remedy: "UPDATE performance_schema.setup_instruments SET ENABLED = 'YES', TIMED = 'YES' WHERE NAME LIKE 'statement/%'"}}
 }
 
-// DisabledInnoDBMetrics asks how many InnoDB metrics are switched off.
-func (r *Reader) DisabledInnoDBMetrics(ctx context.Context, c *Conn) (off int, err error) {
-	err = c.Query(ctx, "SELECT /* risso: metrics switched off */ COUNT(*) FROM information_schema.INNODB_METRICS WHERE NOT ("+c.Server.innodbEnabled()+")", func(row []sqldriver.Value) error {
+// countDisabled asks how many InnoDB metrics are switched off. An account that may not see them has that gap already.
+func (r *Reader) countDisabled(ctx context.Context, c *Conn) error {
+	r.off = 0
+	err := c.Query(ctx, "SELECT /* risso: metrics switched off */ COUNT(*) FROM information_schema.INNODB_METRICS WHERE NOT ("+c.Server.innodbEnabled()+")", func(row []sqldriver.Value) error {
 		n, _ := number(row[0])
-		off = int(n)
+		r.off = int(n)
 		return nil
 	})
-	return off, err
+	if ClassOf(err) == ClassPrivilege {
+		return nil
+	}
+	return err
 }
 
 // meterMetrics says what watching costs, as metrics of the watched server.

@@ -41,7 +41,6 @@ type Server struct {
 	connections float64
 	uptime      float64
 	uptimeAt    time.Time
-	gapsOfInno  []fleet.Gap
 }
 
 // NewServer makes the collector of a server.
@@ -150,11 +149,6 @@ func (s *Server) connect(ctx context.Context) error {
 			fmt.Sprintf("the server is now %s %s; it was %s %s", srv.Flavour, srv.Version, s.instance.Flavour, s.instance.Version))
 	}
 	s.instance.Version, s.instance.Flavour = srv.Version, srv.Flavour
-	s.gapsOfInno = nil
-	if off, err := s.reader.DisabledInnoDBMetrics(cctx, conn); err == nil && off > 0 {
-		s.gapsOfInno = []fleet.Gap{{What: fmt.Sprintf("%d InnoDB metrics", off), Reason: "they are switched off on this server, as it comes",
-			Remedy: "SET GLOBAL innodb_monitor_enable = 'all'"}}
-	}
 	return nil
 }
 
@@ -262,7 +256,7 @@ func (s *Server) observe(t int64, late bool) {
 	}
 	v := View{Instance: s.instance, Tick: t, PrevTick: s.prevTick, Prev: s.prev, Up: s.up, DownSince: s.downSince, Late: late, Sample: &s.reader.Sample, Variables: s.reader.Variables, Texts: s.reader.Texts()}
 	if s.conn != nil {
-		v.Gaps = append(s.reader.Gaps(s.conn.Server), s.gapsOfInno...)
+		v.Gaps = s.reader.Gaps(s.conn.Server)
 	}
 	if s.opts.Extra != nil {
 		v.Gaps = append(v.Gaps, s.opts.Extra.Gaps()...)
