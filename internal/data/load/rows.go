@@ -36,6 +36,8 @@ type table struct {
 	resumed      bool        // its rows may be in partly
 	inserts      atomic.Bool // LOAD DATA does not do for it
 	large        atomic.Bool // INSERT does not either: it has rows that are too large for one
+	together     bool        // with others of its task it is noted as equal
+	same         bool        // it is, and was not noted yet
 	lane         *lane       // one LOAD DATA at a time; nil: any number
 
 	left  atomic.Int64 // chunks that are not in yet
