@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // protectedServer is the answer of the API about one server.
@@ -66,7 +65,7 @@ func TestProtectPlugPulled(t *testing.T) {
 	data, flags := filepath.Join(dir, "data"), []string{"--no-host", "--config", filepath.Join(dir, "risso.yaml")}
 	reading := func(r *risso) {
 		t.Helper()
-		await(t, 20*time.Second, "a backup that reads", func() bool {
+		await(t, "a backup that reads", func() bool {
 			p := r.protected(t, "shop")
 			return len(p.Server.Running) == 1 && p.Server.Running[0].Done > 0
 		})
@@ -84,9 +83,9 @@ func TestProtectPlugPulled(t *testing.T) {
 	if p := r.protected(t, "shop"); p.outcomes("backup") != "running interrupted" || len(p.Backups) != 0 {
 		t.Errorf("after kill -9: %s, %d backups", p.outcomes("backup"), len(p.Backups))
 	}
-	await(t, 60*time.Second, "the backup", func() bool { return len(r.protected(t, "shop").Backups) == 1 })
+	await(t, "the backup", func() bool { return len(r.protected(t, "shop").Backups) == 1 })
 	r.start(t, "shop/backup")
-	await(t, 20*time.Second, "the next run", func() bool { return strings.HasPrefix(r.protected(t, "shop").outcomes("backup"), "running") })
+	await(t, "the next run", func() bool { return strings.HasPrefix(r.protected(t, "shop").outcomes("backup"), "running") })
 	r.stop(t, syscall.SIGINT)
 
 	r = serve(t, data, flags...)
@@ -99,14 +98,14 @@ func TestProtectPlugPulled(t *testing.T) {
 			t.Errorf("it says %q", n.Text)
 		}
 	}
-	await(t, 60*time.Second, "the backup that was begun anew", func() bool { return strings.HasPrefix(r.protected(t, "shop").outcomes("backup"), "ok") })
+	await(t, "the backup that was begun anew", func() bool { return strings.HasPrefix(r.protected(t, "shop").outcomes("backup"), "ok") })
 
 	if err := os.Rename(place, place+"-away"); err != nil {
 		t.Fatal(err)
 	}
 	known := len(r.protected(t, "shop").Backups)
 	r.start(t, "shop/verify")
-	await(t, 20*time.Second, "that the backups are gone", func() bool {
+	await(t, "that the backups are gone", func() bool {
 		p := r.protected(t, "shop")
 		return p.Server.State == "critical" && strings.Contains(p.Server.Words, "the backups are gone")
 	})
@@ -114,7 +113,7 @@ func TestProtectPlugPulled(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.start(t, "shop/verify")
-	await(t, 20*time.Second, "the backups", func() bool {
+	await(t, "the backups", func() bool {
 		p := r.protected(t, "shop")
 		return strings.HasPrefix(p.outcomes("verify"), "ok") && !strings.Contains(p.Server.Words, "gone") && len(p.Backups) == known
 	})
@@ -129,7 +128,7 @@ func TestProtectConfigWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := launch(t, nil, "serve", "--config", file, "--data", filepath.Join(dir, "data"))
-	if code := r.code(t, 20*time.Second); code != 2 || strings.Count(r.err.String(), "\n") != 1 || !strings.Contains(r.err.String(), "protect: schedule: not a schedule") {
+	if code := r.code(t); code != 2 || strings.Count(r.err.String(), "\n") != 1 || !strings.Contains(r.err.String(), "protect: schedule: not a schedule") {
 		t.Errorf("exit code %d: %s", code, r.err)
 	}
 }
