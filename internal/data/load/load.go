@@ -72,7 +72,8 @@ type Roll struct {
 	Backup repo.Header // where the rows come from, and the position that they are of
 	Into   mysql.Target
 	Until  Until
-	Wants  func(schema, table string) bool // whether a table is restored; nil: all are
+	Wants  func(schema, table string) bool             // whether a table is restored; nil: all are
+	Names  func(schema, table string) (string, string) // the name under which it is; nil: its own
 }
 
 // Rolled is what a Roller did.

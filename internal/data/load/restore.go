@@ -421,6 +421,9 @@ func (r *run) rollOf() Roll {
 	if !r.choice.all() {
 		roll.Wants = r.choice.table
 	}
+	if len(r.choice.rename) > 0 {
+		roll.Names = r.choice.target
+	}
 	return roll
 }
 

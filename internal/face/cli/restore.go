@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/data/load"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/face/render"
@@ -56,7 +57,7 @@ docs/restore.md has all of it.
 ` + exitCodesHelp,
 		Example: `  risso restore --from /backups/db1 --sandbox look
   risso restore --from /backups/db1 --into 'root@unix(/run/mysqld/mysqld.sock)/' --dry-run
-  risso restore --from s3://backups/db1 --table shop.orders --rename shop.orders=shop.orders_before --into 'root@tcp(db1)/'
+  risso restore --from /backups/db1 --table shop.orders --rename shop.orders=shop.orders_before --before 0-1-4711 --into 'root@tcp(db1)/'
   risso restore --from /backups/db1 --datadir /var/lib/mysql
   risso restore --from /backups/db1 --schema shop --to-time '2026-11-21 18:00:00' --into 'root@tcp(db2)/' --overwrite`,
 		Args: cobra.NoArgs,
@@ -133,8 +134,8 @@ func (f restoreFlags) check() (load.Until, error) {
 			return u, usageError("--to-time %w", err)
 		}
 	}
-	if u.Set() && len(f.rename) > 0 {
-		return u, usageError("--rename does not go with --to-time, --to-gtid and --before: binary logs know the old names")
+	if u.Set() && len(f.rename) > 0 && len(f.tables)+len(f.schemas) == 0 {
+		return u, usageError("--rename with --to-time, --to-gtid or --before needs --table or --schema: statements on everything know the old names")
 	}
 	return u, blob.Check(f.from)
 }
@@ -331,6 +332,8 @@ func restoreFailure(ctx context.Context, err error, box *sandbox.Sandbox) error 
 		hint = ""
 	case errors.Is(err, load.ErrNothing), errors.Is(err, repo.ErrNoBackup):
 		hint = "nothing was changed"
+	case errors.Is(err, binlog.ErrRenamed):
+		hint = "nothing was changed; --sandbox NAME instead of --into restores it under its own name, on a throw-away server"
 	case errors.Is(err, load.ErrLogs):
 		hint = "nothing was changed; --logs, --logs-dsn and --series say where else they are"
 	case errors.Is(err, load.ErrBusy):

@@ -37,6 +37,9 @@ func (r restoreRoller) run(ctx context.Context, what load.Roll, plan bool) (binl
 	if what.Wants != nil {
 		o.Only = what.Wants
 	}
+	if what.Names != nil {
+		o.Names = what.Names
+	}
 	var err error
 	for text, before := range map[string]bool{what.Until.GTID: false, what.Until.Before: true} {
 		if text == "" {
