@@ -66,7 +66,7 @@ func TestProtectPlugPulled(t *testing.T) {
 	data, flags := filepath.Join(dir, "data"), []string{"--no-host", "--config", filepath.Join(dir, "risso.yaml")}
 	reading := func(r *risso) {
 		t.Helper()
-		await(t, 20*time.Second, "a backup that reads", func() bool {
+		await(t, 2*time.Minute, "a backup that reads", func() bool {
 			p := r.protected(t, "shop")
 			return len(p.Server.Running) == 1 && p.Server.Running[0].Done > 0
 		})
@@ -84,9 +84,9 @@ func TestProtectPlugPulled(t *testing.T) {
 	if p := r.protected(t, "shop"); p.outcomes("backup") != "running interrupted" || len(p.Backups) != 0 {
 		t.Errorf("after kill -9: %s, %d backups", p.outcomes("backup"), len(p.Backups))
 	}
-	await(t, 60*time.Second, "the backup", func() bool { return len(r.protected(t, "shop").Backups) == 1 })
+	await(t, 2*time.Minute, "the backup", func() bool { return len(r.protected(t, "shop").Backups) == 1 })
 	r.start(t, "shop/backup")
-	await(t, 20*time.Second, "the next run", func() bool { return strings.HasPrefix(r.protected(t, "shop").outcomes("backup"), "running") })
+	await(t, 2*time.Minute, "the next run", func() bool { return strings.HasPrefix(r.protected(t, "shop").outcomes("backup"), "running") })
 	r.stop(t, syscall.SIGINT)
 
 	r = serve(t, data, flags...)
@@ -99,14 +99,14 @@ func TestProtectPlugPulled(t *testing.T) {
 			t.Errorf("it says %q", n.Text)
 		}
 	}
-	await(t, 60*time.Second, "the backup that was begun anew", func() bool { return strings.HasPrefix(r.protected(t, "shop").outcomes("backup"), "ok") })
+	await(t, 2*time.Minute, "the backup that was begun anew", func() bool { return strings.HasPrefix(r.protected(t, "shop").outcomes("backup"), "ok") })
 
 	if err := os.Rename(place, place+"-away"); err != nil {
 		t.Fatal(err)
 	}
 	known := len(r.protected(t, "shop").Backups)
 	r.start(t, "shop/verify")
-	await(t, 20*time.Second, "that the backups are gone", func() bool {
+	await(t, 2*time.Minute, "that the backups are gone", func() bool {
 		p := r.protected(t, "shop")
 		return p.Server.State == "critical" && strings.Contains(p.Server.Words, "the backups are gone")
 	})
@@ -114,7 +114,7 @@ func TestProtectPlugPulled(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.start(t, "shop/verify")
-	await(t, 20*time.Second, "the backups", func() bool {
+	await(t, 2*time.Minute, "the backups", func() bool {
 		p := r.protected(t, "shop")
 		return strings.HasPrefix(p.outcomes("verify"), "ok") && !strings.Contains(p.Server.Words, "gone") && len(p.Backups) == known
 	})
@@ -132,4 +132,64 @@ func TestProtectConfigWrong(t *testing.T) {
 	if code := r.code(t, 20*time.Second); code != 2 || strings.Count(r.err.String(), "\n") != 1 || !strings.Contains(r.err.String(), "protect: schedule: not a schedule") {
 		t.Errorf("exit code %d: %s", code, r.err)
 	}
+}
+
+// TestProtectConfigReread: a change of the config file is taken while Risso runs, a mistake in it is told and changes nothing.
+func TestProtectConfigReread(t *testing.T) {
+	t.Parallel()
+	dir := tempDir(t)
+	file := filepath.Join(dir, "risso.yaml")
+	write := func(protect string) {
+		t.Helper()
+		text := "servers:\n  - name: shop\n    dsn: root@tcp(127.0.0.1:1)/\n  - name: crm\n    dsn: root@tcp(127.0.0.1:1)/\n"
+		if err := os.WriteFile(file, []byte(strings.Replace(text, "  - name: crm", protect+"  - name: crm", 1)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("    protect: {place: " + dir + "/one, schedule: daily at 02:00, mirror: true}\n")
+	r := serve(t, filepath.Join(dir, "data"), "--no-host", "--config", file)
+	jobs := func() string {
+		var p struct {
+			Server struct {
+				State string
+				Plan  *struct{ Place string }
+				Jobs  []struct{ Kind, Schedule string }
+			}
+		}
+		r.get(t, "/api/protect/server", url.Values{"id": {"shop"}}, &p)
+		out := p.Server.State
+		if p.Server.Plan != nil {
+			out += " " + filepath.Base(p.Server.Plan.Place)
+		}
+		for _, j := range p.Server.Jobs {
+			out += " " + strings.TrimSpace(j.Kind+" "+j.Schedule)
+		}
+		return out
+	}
+	said := func(what string) {
+		t.Helper()
+		await(t, 2*time.Minute, what, func() bool { return strings.Contains(r.err.String(), what) })
+	}
+	if got := jobs(); got != "warning one backup daily at 02:00 mirror drill verify" {
+		t.Errorf("at first: %s", got)
+	}
+	write("    protect: {place: " + dir + "/two, schedule: daily at 03:00, mirror: true, retention: {keep_daily: 7}}\n")
+	said("config file read anew: shop has another place, schedule, retention\n")
+	if got := jobs(); got != "warning two backup daily at 03:00 prune mirror drill verify" {
+		t.Errorf("after the change: %s", got)
+	}
+	write("    protect: {place: " + dir + "/three, schedule: nightly}\n")
+	said("the config file was not taken, what was before stays in force: server 1 of the config file: protect: schedule: not a schedule")
+	if got := jobs(); got != "warning two backup daily at 03:00 prune mirror drill verify" {
+		t.Errorf("after a mistake: %s", got)
+	}
+	write("")
+	if err := r.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	said("shop is not protected any more\n")
+	if got := jobs(); got != "critical" {
+		t.Errorf("without a protection: %s", got)
+	}
+	r.stop(t, syscall.SIGTERM)
 }
