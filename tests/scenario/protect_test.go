@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/rissodb/risso/internal/store/blob/blobtest"
 )
 
 // protectedServer is the answer of the API about one server.
@@ -192,4 +194,80 @@ func TestProtectConfigReread(t *testing.T) {
 		t.Errorf("without a protection: %s", got)
 	}
 	r.stop(t, syscall.SIGTERM)
+}
+
+// TestProtectMySQLOnS3: the jobs of risso serve on MySQL 9.7, with S3 as the place and SFTP as the second one: backup, copy,
+// prune, mirror, drill with what was mirrored, verify; then the server is protected.
+func TestProtectMySQLOnS3(t *testing.T) {
+	s3, sftp := blobtest.S3(t), blobtest.SFTP(t)
+	n := single(t, "mysql-9.7")
+	execSQL(t, n, `CREATE DATABASE shop; CREATE TABLE shop.orders (id INT AUTO_INCREMENT PRIMARY KEY, v VARCHAR(100)); INSERT INTO shop.orders (v) VALUES ('a'),('b'),('c');`)
+	dir := tempDir(t)
+	config := fmt.Sprintf(`servers:
+  - name: shop
+    dsn: %q
+    protect:
+      place: %q
+      copy_to: %q
+      schedule: daily at 02:00
+      retention: {keep_daily: 7}
+      mirror: true
+`, n.DSN, s3.Place(t, "backups", "shop"), sftp.Place(sftp.Addr, "shop"))
+	if err := os.WriteFile(filepath.Join(dir, "risso.yaml"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env := environment(dir, "RISSO_SANDBOX_DIR="+filepath.Join(dir, "sb"), "AWS_ACCESS_KEY_ID="+os.Getenv("AWS_ACCESS_KEY_ID"), "AWS_SECRET_ACCESS_KEY="+os.Getenv("AWS_SECRET_ACCESS_KEY"),
+		"XDG_CACHE_HOME="+cacheHome(t)) // where the servers of drills lie
+	r := serveEnv(t, env, filepath.Join(dir, "data"), "--no-host", "--config", filepath.Join(dir, "risso.yaml"))
+	ends := func(kind string) string {
+		t.Helper()
+		await(t, 3*time.Minute, "the end of "+kind, func() bool {
+			o := r.protected(t, "shop").outcomes(kind)
+			return o != "" && o != "running"
+		})
+		for _, n := range r.protected(t, "shop").Runs {
+			if n.Kind == kind {
+				if n.Outcome != "ok" {
+					t.Fatalf("%s: %s: %s\n%s", kind, n.Outcome, n.Text, r.err)
+				}
+				return n.Text
+			}
+		}
+		return ""
+	}
+	r.start(t, "shop/backup")
+	t.Log(ends("backup"))
+	if text := ends("copy"); !strings.HasPrefix(text, "1 backup copied") {
+		t.Errorf("copy: %s", text)
+	}
+	t.Log(ends("prune"))
+	execSQL(t, n, `INSERT INTO shop.orders (v) VALUES ('d'); DELETE FROM shop.orders WHERE v = 'a';`)
+	// The drill rolls forward what is mirrored when it begins: until then it is made again.
+	await(t, 3*time.Minute, "a drill with both transactions", func() bool {
+		drills := func() []string { return strings.Fields(r.protected(t, "shop").outcomes("drill")) }
+		before := len(drills())
+		r.start(t, "shop/drill")
+		await(t, 3*time.Minute, "the end of the drill", func() bool {
+			o := drills()
+			return len(o) > before && o[0] != "running"
+		})
+		return strings.Contains(ends("drill"), "rolled forward by 2 transactions")
+	})
+	t.Log(ends("drill"))
+	r.start(t, "shop/verify")
+	t.Log(ends("verify"))
+	if p := r.protected(t, "shop"); p.Server.State != "ok" || len(p.Backups) != 1 {
+		t.Errorf("%s: %s, %d backups", p.Server.State, p.Server.Words, len(p.Backups))
+	}
+	r.stop(t, syscall.SIGTERM)
+}
+
+// cacheHome is the folder of caches of the person who runs the tests: servers lie there.
+func cacheHome(t *testing.T) string {
+	t.Helper()
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
