@@ -37,12 +37,8 @@ func (loader) Load(ctx context.Context, q drill.LoadRequest) (drill.Loaded, erro
 		return out, err
 	}
 	out.Tables, out.Rows, out.Bytes = res.Tables, res.Rows, res.Bytes
-	for _, n := range res.Notes {
-		// The throw-away server has a root and a risso of its own, as every sandbox has: nothing to know.
-		if !strings.HasPrefix(n, "account r") || !strings.HasSuffix(n, "is there: it stays as it is") {
-			out.Notes = append(out.Notes, n)
-		}
-	}
+	// That accounts were there (res.Kept) is nothing to know: those are the throw-away server's own.
+	out.Notes = append(out.Notes, res.Notes...)
 	for _, t := range res.Different {
 		out.Different = append(out.Different, fmt.Sprintf("%s.%s (%d rows, sum %s; the backup has %s)", t.Schema, t.Table, t.Rows, t.Sum, t.Wants))
 	}
