@@ -150,6 +150,7 @@ type Result struct {
 	Different []TableResult `json:"different,omitempty"`
 	Rolled    *Rolled       `json:"rolled,omitempty"`
 	Notes     []string      `json:"notes,omitempty"`
+	Kept      []string      `json:"kept,omitempty"` // accounts that were there already: they stay as they are
 
 	Seconds        float64 `json:"seconds"`         // from the first question to the last answer
 	RowSeconds     float64 `json:"row_seconds"`     // of them until all rows and indexes were there and compared

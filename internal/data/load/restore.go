@@ -52,6 +52,7 @@ type run struct {
 	phases  Phases
 	foreign []foreignJob
 	notes   []string
+	kept    []string // accounts that were there
 	result  Result
 	stage   string
 }
@@ -76,7 +77,7 @@ func Restore(ctx context.Context, o Options) (Result, error) {
 	defer r.spool.close()
 	err = r.restore(ctx)
 	res := r.result
-	res.Backup, res.Resumed, res.Notes, res.SessionSeconds = r.header, r.resumed, r.notes, r.phases
+	res.Backup, res.Resumed, res.Notes, res.Kept, res.SessionSeconds = r.header, r.resumed, r.notes, r.kept, r.phases
 	res.Objects, res.Schemas = r.made.Load(), int64(len(r.schemas))
 	res.Seconds = time.Since(r.began).Seconds()
 	if err == nil && len(res.Different) > 0 {

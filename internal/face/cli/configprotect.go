@@ -175,7 +175,7 @@ func (c protectConfig) checkIdentity() error {
 
 // want is what the verdict of the server is measured by.
 func (p *protection) want(since time.Time) verdict.Want {
-	return verdict.Want{Backup: p.backup, Drill: p.drill, Checksum: p.checksum, MaxAge: p.maxAge, Mirror: p.Mirror, Place: p.Place, Since: since}
+	return verdict.Want{Backup: p.backup, Drill: p.drill, Checksum: p.checksum, Age: verdict.Limits{Late: p.maxAge}, Mirror: p.Mirror, Place: p.Place, Since: since}
 }
 
 // kinds lists what is done for the server, in the order in which the page shows it. What has no schedule is done by hand.

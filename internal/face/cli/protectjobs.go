@@ -288,17 +288,7 @@ func (r *reach) list(ctx context.Context, key string) error {
 		if s.Key != key || len(s.Logs) == 0 {
 			continue
 		}
-		r.first = s.Logs[0].First
-		gaps := s.Gaps()
-		if len(gaps) == 0 {
-			continue
-		}
-		r.gap = gaps[len(gaps)-1]
-		for i := range s.Logs {
-			if strings.HasSuffix(r.gap, " and "+s.Logs[i].Name) {
-				r.first = s.Logs[i].First
-			}
-		}
+		r.first, r.gap = unbroken(s)
 	}
 	return nil
 }

@@ -356,6 +356,9 @@ func restoreText(out io.Writer, r load.Result) {
 	for _, n := range r.Notes {
 		fmt.Fprintln(out, "Note:", n)
 	}
+	for _, a := range r.Kept {
+		fmt.Fprintf(out, "Note: account %s is there: it stays as it is\n", a)
+	}
 	for _, t := range r.Different {
 		fmt.Fprintf(out, "Different: %s.%s has %d rows, sum %s; the backup has %s\n", mysql.Quote(t.Schema), mysql.Quote(t.Table), t.Rows, t.Sum, t.Wants)
 	}
