@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"time"
 
+	event "github.com/rissodb/risso/internal/binlogevent"
 	"github.com/rissodb/risso/internal/data/binlog"
-	"github.com/rissodb/risso/internal/data/binlog/event"
 )
 
 const (

@@ -1,10 +1,10 @@
-// Package event reads binary logs of MySQL and MariaDB: events, one after the other, with their checksums verified, and what
+// Package binlogevent reads binary logs of MySQL and MariaDB: events, one after the other, with their checksums verified, and what
 // their bodies say. It reads an io.Reader and knows neither servers nor folders.
 //
 // Format: https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_replication_binlog_event.html,
 // https://mariadb.com/kb/en/replication-protocol/. Classes and numbers are named as in MySQL's
 // libs/mysql/binlog/event/binlog_event.h and MariaDB's sql/log_event.h.
-package event
+package binlogevent
 
 import (
 	"bufio"
