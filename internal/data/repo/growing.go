@@ -37,6 +37,8 @@ const (
 type Growing struct {
 	aead stdcipher.AEAD
 	head []byte
+	key  []byte
+	kept bool // on this host
 }
 
 // Encrypt encrypts to the repository's recipients what is written; Close ends it, and not w. Of a repository that is not
@@ -70,12 +72,24 @@ func (r *Repo) Grow(name string) (*Growing, error) {
 	}
 	head := append([]byte(growingMagic), 0, 0, 0, 0)
 	binary.LittleEndian.PutUint32(head[len(growingMagic):], uint32(sealed.Len()))
-	return newGrowing(key, append(head, sealed.Bytes()...))
+	return newGrowing(key, append(head, sealed.Bytes()...), true)
 }
 
-func newGrowing(key, head []byte) (*Growing, error) {
+func newGrowing(key, head []byte, kept bool) (*Growing, error) {
 	aead, err := chacha20poly1305.NewX(key)
-	return &Growing{aead: aead, head: head}, err
+	return &Growing{aead, head, key, kept}, err
+}
+
+// Adopt keeps the key of a growing file on this host, which goes on with it.
+func (r *Repo) Adopt(name string, g *Growing) error {
+	if g.kept {
+		return nil
+	}
+	if err := r.keepGrowing(name, g.key); err != nil {
+		return fmt.Errorf("keep the key of %s on this host: %w", name, err)
+	}
+	g.kept = true
+	return nil
 }
 
 // keepGrowing writes the key of a growing file, durably, before the file has a byte.
@@ -131,7 +145,7 @@ func (r *Repo) Regrow(name string, in io.Reader) (*Growing, error) {
 	}
 	if r.growing != "" {
 		if key, err := os.ReadFile(filepath.Join(r.growing, escape(name))); err == nil && len(key) == chacha20poly1305.KeySize {
-			return newGrowing(key, head)
+			return newGrowing(key, head, true)
 		}
 	}
 	key, err := io.ReadAll(io.LimitReader(r.Decrypt(bytes.NewReader(head[len(growingMagic)+4:])), 1<<10))
@@ -141,7 +155,7 @@ func (r *Repo) Regrow(name string, in io.Reader) (*Growing, error) {
 	case err != nil || len(key) != chacha20poly1305.KeySize:
 		return nil, fmt.Errorf("%s: its key: %w", name, errors.Join(ErrDamaged, err))
 	}
-	return newGrowing(key, head)
+	return newGrowing(key, head, false)
 }
 
 func readGrowingHead(in io.Reader) ([]byte, error) {

@@ -398,6 +398,9 @@ func listText(s Streams, l listedLogs, verified bool) {
 		} else if x.Finished || l.Series == "" {
 			stored = "-"
 		}
+		if x.Locked {
+			stored += ", encrypted"
+		}
 		t.Rows = append(t.Rows, []string{x.Name, render.Bytes(float64(x.Size)), stored, clock(x.First), clock(x.Last), strconv.FormatInt(x.Transactions, 10), x.After.String()})
 	}
 	for _, line := range t.Lines(widthOf(s.Out)) {

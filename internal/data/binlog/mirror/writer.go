@@ -231,6 +231,9 @@ func (w *writer) reopenSealed(ctx context.Context, place Place) (torn int64, err
 	if err != nil {
 		return 0, err
 	}
+	if err := place.Repo.Adopt(logName(w.path), w.seal); err != nil {
+		return 0, err
+	}
 	w.end = int64(len(w.seal.Head()))
 	frames := w.seal.Reader(in)
 	frames.Track = true
