@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"time"
 
@@ -16,9 +17,9 @@ import (
 // Index is what is known of one log without reading it again.
 type Index struct {
 	Name         string        `json:"name"`
-	Size         int64         `json:"size"`   // bytes, uncompressed
-	SHA256       string        `json:"sha256"` // of all of them
-	Server       string        `json:"server"` // its version
+	Size         int64         `json:"size"`             // bytes, uncompressed
+	SHA256       string        `json:"sha256,omitempty"` // of all of them; of an encrypted one HMAC has it
+	Server       string        `json:"server"`           // its version
 	ServerID     uint32        `json:"server_id"`
 	First        time.Time     `json:"first"` // of the first and the last event
 	Last         time.Time     `json:"last"`
@@ -30,7 +31,10 @@ type Index struct {
 	HeadLen      int64         `json:"head_len"`
 	Head         string        `json:"head"` // SHA-256 of the first HeadLen bytes, with which a log is told from another of the same name
 	Stored       int64         `json:"stored,omitempty"`
-	Decrypted    bool          `json:"decrypted,omitempty"` // the server's own file is encrypted: ours has other bytes
+	StoredSHA256 string        `json:"stored_sha256,omitempty"` // of what is stored, of an encrypted one: verified without an identity
+	Encrypted    bool          `json:"encrypted,omitempty"`     // by Risso, to the recipients of the repository
+	HMAC         string        `json:"hmac,omitempty"`          // HMAC-SHA-256 of all bytes, under the repository's key of names
+	Decrypted    bool          `json:"decrypted,omitempty"`     // the server's own file is encrypted: ours has other bytes
 }
 
 // headEvents is how many events belong to a log's head: format description, and GTIDs before it.
@@ -39,8 +43,13 @@ const headEvents = 2
 // Scan reads a log and makes its index. Every checksum is verified. With an error the index is of what came before it;
 // Size is then where the damage begins.
 func Scan(ctx context.Context, name string, in io.Reader) (Index, error) {
+	return ScanSum(ctx, name, in, sha256.New())
+}
+
+// ScanSum is Scan with another hash of all bytes, which takes the place of SHA256.
+func ScanSum(ctx context.Context, name string, in io.Reader, all hash.Hash) (Index, error) {
 	x := Index{Name: name}
-	all, head := sha256.New(), sha256.New()
+	head := sha256.New()
 	r, err := event.NewReader(io.TeeReader(in, all), event.Options{MaxBody: 16 << 20, KeepPayload: true, Skip: notForIndex})
 	if err != nil {
 		return x, err

@@ -46,13 +46,13 @@ func (loader) Load(ctx context.Context, q drill.LoadRequest) (drill.Loaded, erro
 }
 
 // drillRoller rolls a drill's server forward with the logs that are mirrored at a place.
-func drillRoller(place string) drill.Roller { return roller{place: place} }
+func drillRoller(place, identity string) drill.Roller { return roller{place, identity} }
 
-type roller struct{ place string }
+type roller struct{ place, identity string }
 
 // Roll applies all that is mirrored behind the backup's position.
 func (r roller) Roll(ctx context.Context, q drill.RollRequest) (drill.Rolled, error) {
-	place, closePlace, err := openPlace(ctx, r.place)
+	place, closePlace, err := openPlace(ctx, r.place, r.identity)
 	if err != nil {
 		return drill.Rolled{}, err
 	}
@@ -80,7 +80,7 @@ func (r roller) Roll(ctx context.Context, q drill.RollRequest) (drill.Rolled, er
 
 // seriesOf are the mirrored logs of a server, the newest life of it first: the keys of MariaDB's begin with its identity and
 // go on with a time, and after RESET a number follows.
-func seriesOf(ctx context.Context, place repo.Store, dir, identity string) ([]mirror.Series, error) {
+func seriesOf(ctx context.Context, place mirror.Place, dir, identity string) ([]mirror.Series, error) {
 	all, err := mirror.List(ctx, place, dir)
 	if err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func seriesOf(ctx context.Context, place repo.Store, dir, identity string) ([]mi
 // mirrored looks how far the mirrored logs of a backup's server reach, nil where none are mirrored; short: they end before
 // the backup's position.
 func mirrored(ctx context.Context, at string, newest repo.Header) (m *state.Mirror, short bool, err error) {
-	place, closePlace, err := openPlace(ctx, at)
+	place, closePlace, err := openPlace(ctx, at, "")
 	if err != nil {
 		return nil, false, err
 	}

@@ -51,7 +51,7 @@ func (r restoreRoller) run(ctx context.Context, what load.Roll, plan bool) (binl
 		o.Stop.Before = before
 	}
 	if r.f.logsDSN != "" || r.f.series != "" {
-		logs := logFlags{serverFlags: serverFlags{dsn: r.f.logsDSN, configFile: r.f.configFile, defaultsFile: r.f.defaultsFile}, dir: r.f.logsDir, series: r.f.series}
+		logs := logFlags{serverFlags: serverFlags{dsn: r.f.logsDSN, configFile: r.f.configFile, defaultsFile: r.f.defaultsFile}, dir: r.f.logsDir, series: r.f.series, identity: r.f.identity}
 		if r.f.logsDSN == "" {
 			logs.from = r.place()
 		}
@@ -75,7 +75,7 @@ func (r restoreRoller) place() string {
 
 // ofServer takes the logs that were mirrored of the backup's server. Those of another life of it do not reach its position.
 func (r restoreRoller) ofServer(ctx context.Context, what load.Roll, o binlog.RollOptions) (binlog.RollResult, error) {
-	place, closePlace, err := openPlace(ctx, r.place())
+	place, closePlace, err := openPlace(ctx, r.place(), r.f.identity)
 	if err != nil {
 		return binlog.RollResult{}, err
 	}

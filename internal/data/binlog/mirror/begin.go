@@ -91,7 +91,7 @@ func (f *follower) fresh(ctx context.Context, identity string, maria bool, list 
 		key += "-" + time.Unix(int64(head.seconds), 0).UTC().Format("20060102T150405Z")
 	}
 	base := key
-	for n := 2; slices.ContainsFunc(list, func(s Series) bool { return s.Key == key }); n++ {
+	for n := 2; slices.ContainsFunc(list, func(s Series) bool { return s.Key == key && len(s.Logs) > 0 }); n++ {
 		key = fmt.Sprintf("%s.%d", base, n)
 	}
 	if key != base {
@@ -113,7 +113,7 @@ func (f *follower) resume(ctx context.Context, s Series, logs []mysql.Log) (from
 	if newest.Finished {
 		return f.resumeBehind(ctx, s, newest, logs, i)
 	}
-	w, torn, err := reopen(ctx, path)
+	w, torn, err := reopen(ctx, f.o.Place, path)
 	if errors.Is(err, event.ErrDamaged) {
 		return f.replaceDamaged(ctx, s.Key, path, err)
 	} else if err != nil {
@@ -126,6 +126,12 @@ func (f *follower) resume(ctx context.Context, s Series, logs []mysql.Log) (from
 	if err != nil || !same {
 		w.close()
 		return from, false, err
+	}
+	if w.seal == nil && f.o.Place.encrypted() {
+		// The place was encrypted when the log had been begun.
+		if w, err = w.encrypt(f.o.Place); err != nil {
+			return from, false, err
+		}
 	}
 	f.key = s.Key
 	f.setWriter(w)
@@ -183,12 +189,20 @@ func (f *follower) sameTail(ctx context.Context, w *writer, l mysql.Log) (bool, 
 		return false, nil
 	}
 	ours := make([]byte, w.pos-w.last)
-	in, err := os.Open(w.path)
+	in, err := openLocal(f.o.Place, w.path)
 	if err != nil {
 		return false, err
 	}
 	defer in.Close()
-	if _, err := in.ReadAt(ours, w.last); err != nil {
+	if seek, ok := in.(io.Seeker); ok {
+		_, err = seek.Seek(w.last, io.SeekStart)
+	} else {
+		_, err = io.CopyN(io.Discard, in, w.last)
+	}
+	if err == nil {
+		_, err = io.ReadFull(in, ours)
+	}
+	if err != nil {
 		return false, err
 	}
 	if w.last == int64(len(event.Magic)) || event.Type(ours[4]) == event.TypeIgnorable { // the format description

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,7 +21,7 @@ import (
 // Options say what is mirrored and where to.
 type Options struct {
 	Target    mysql.Target
-	Place     repo.Store    // of finished logs
+	Place     Place         // of finished logs
 	Dir       string        // folder of logs that are being written; a place that is a folder may be the same
 	SemiSync  bool          // acknowledge what is on disk, where the server waits for that
 	Once      bool          // end when everything is here that the server has now
@@ -59,6 +60,14 @@ func Follow(ctx context.Context, o Options) error {
 	if o.Heartbeat <= 0 {
 		o.Heartbeat = time.Second
 	}
+	if o.Place.encrypted() {
+		if _, err := o.Place.Repo.NewHash(); err != nil {
+			return err
+		}
+		if o.Plain {
+			return errPlain
+		}
+	}
 	unlock, err := lockDir(o.Dir)
 	if err != nil {
 		return err
@@ -82,6 +91,8 @@ func Follow(ctx context.Context, o Options) error {
 	}
 	return err
 }
+
+var errPlain = errors.New("the place is an encrypted repository: its mirrored logs are encrypted, so they cannot be left as plain files")
 
 // lockDir keeps a second process out.
 func lockDir(dir string) (func(), error) {
@@ -167,7 +178,7 @@ func permanent(err error) bool {
 	case mysql.ClassPrivilege, mysql.ClassLogin, mysql.ClassUsage, mysql.ClassTLS:
 		return true
 	}
-	return errors.Is(err, errNoLog) || errors.Is(err, ErrForeign)
+	return errors.Is(err, errNoLog) || errors.Is(err, ErrForeign) || errors.Is(err, repo.ErrNoKey)
 }
 
 var errNoLog = errors.New("the server writes no binary log: set log_bin and start it again")
@@ -329,11 +340,11 @@ func (f *follower) rotate(d *mysql.Dump, r event.Rotate) error {
 		}
 	}
 	path := filepath.Join(f.o.Dir, root, f.key, r.Name)
-	w, err := create(path)
-	if st, serr := os.Stat(path); errors.Is(err, os.ErrExist) && serr == nil && st.Size() < int64(len(event.Magic)) {
+	w, err := create(f.o.Place, path)
+	if errors.Is(err, os.ErrExist) && isBlank(f.o.Place, path) {
 		// A process was killed when it had made the file and written nothing.
 		if err = os.Remove(path); err == nil {
-			w, err = create(path)
+			w, err = create(f.o.Place, path)
 		}
 	}
 	if errors.Is(err, os.ErrExist) {
@@ -344,6 +355,17 @@ func (f *follower) rotate(d *mysql.Dump, r event.Rotate) error {
 	f.setWriter(w)
 	f.wake()
 	return nil
+}
+
+// isBlank says whether a file has not even the beginning of a log.
+func isBlank(place Place, path string) bool {
+	in, err := openLocal(place, path)
+	if err != nil {
+		return errors.Is(err, io.ErrUnexpectedEOF)
+	}
+	defer in.Close()
+	_, err = io.ReadFull(in, make([]byte, len(event.Magic)))
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // checkName refuses a name that would leave the folder.
