@@ -22,7 +22,7 @@ func (r *run) check(ctx context.Context, s *session) error {
 	case found && what == r.asked():
 		r.resumed, r.plan.Resumes = true, true
 	case found && !r.o.Overwrite:
-		return fmt.Errorf("%w: %s, begun %s: run that one again to go on with it, or begin anew with --overwrite", ErrUnfinished, backup, began)
+		return fmt.Errorf("%w: %s, begun %s: run that one again to go on with it", ErrUnfinished, backup, began)
 	}
 	if r.foreignServer() {
 		if err := r.rehearse(ctx); err != nil {
@@ -254,10 +254,13 @@ func (r *run) setPosition(ctx context.Context, s **session) error {
 	statements := r.server.SetGTIDs(set)
 	return r.again(ctx, s, func(s *session) error {
 		for _, st := range statements {
-			if err := s.Exec(ctx, st); err != nil {
+			if err := s.Exec(ctx, st); err != nil && mysql.ErrorNumber(err) != errNoBinlog {
 				return fmt.Errorf("tell the target its GTIDs: %w", err)
 			}
 		}
 		return nil
 	})
 }
+
+// errNoBinlog is what MariaDB says to RESET MASTER when it writes no binary log.
+const errNoBinlog = 1186

@@ -141,7 +141,8 @@ type TableResult struct {
 // Result is what a restore did.
 type Result struct {
 	Backup    repo.Header   `json:"backup"`
-	Resumed   bool          `json:"resumed"`
+	Changed   bool          `json:"changed"` // something was changed, by this call or by the one that it resumes
+	Resumed   bool          `json:"resumed"` // an earlier one was cut off
 	Schemas   int64         `json:"schemas"`
 	Tables    int64         `json:"tables"` // that were compared
 	Objects   int64         `json:"objects"`

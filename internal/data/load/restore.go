@@ -41,6 +41,7 @@ type run struct {
 	leftOut   map[string]bool // objectKey of what cannot come along
 	plan      Plan
 	resumed   bool
+	changed   bool // something was
 
 	began   time.Time
 	bytes   atomic.Int64
@@ -79,7 +80,7 @@ func Restore(ctx context.Context, o Options) (Result, error) {
 	res := r.result
 	res.Backup, res.Resumed, res.Notes, res.Kept, res.SessionSeconds = r.header, r.resumed, r.notes, r.kept, r.phases
 	res.Objects, res.Schemas = r.made.Load(), int64(len(r.schemas))
-	res.Seconds = time.Since(r.began).Seconds()
+	res.Seconds, res.Changed = time.Since(r.began).Seconds(), r.resumed || r.changed
 	if err == nil && len(res.Different) > 0 {
 		err = fmt.Errorf("%w: %d of %d tables", ErrDifferent, len(res.Different), res.Tables)
 	}
@@ -138,6 +139,7 @@ func (r *run) restore(ctx context.Context) error {
 		return nil
 	}
 	if !r.resumed {
+		r.changed = true
 		err := r.again(ctx, &control, func(s *session) error {
 			if err := r.lock(ctx, s); err != nil { // a new session has none
 				return err
@@ -176,7 +178,6 @@ func (r *run) change(ctx context.Context, control *session) error {
 		{"triggers", func() error { return r.makeObjects(ctx, &s, repo.Trigger) }},
 		{"events", func() error { return r.makeObjects(ctx, &s, repo.Event) }},
 		{"binary logs", func() error { return r.roll(ctx, &s) }},
-		{"position", func() error { return r.setPosition(ctx, &s) }},
 		{"events", func() error {
 			if r.o.Hold {
 				return nil
@@ -184,6 +185,7 @@ func (r *run) change(ctx context.Context, control *session) error {
 			return r.switchOn(ctx, &s)
 		}},
 		{"grants", func() error { return r.grant(ctx, &s) }},
+		{"position", func() error { return r.setPosition(ctx, &s) }}, // nothing that is logged may follow
 		{"journal", func() error {
 			return r.again(ctx, &s, func(s *session) error { return r.endJournal(ctx, s) })
 		}},
@@ -246,6 +248,9 @@ func (r *run) learn(ctx context.Context, s *session) error {
 
 // read reads the manifest to its end and keeps what is wanted.
 func (r *run) read(ctx context.Context) error {
+	if !r.o.Repo.Readable() { // the host that took a backup knows its manifest all the same, but reads no rows
+		return repo.ErrNoKey
+	}
 	id, err := r.newest(ctx)
 	if err != nil {
 		return err
