@@ -318,6 +318,7 @@ type worker struct {
 	primary *link
 	pairs   []*pair
 	pace    pace
+	tail    []byte // memory for the last row of a chunk
 }
 
 // pair is what is used for one of the others.

@@ -175,16 +175,16 @@ func (w *worker) read(ctx context.Context, p *plan, cut *cutter, lower chunk.Bou
 		switch {
 		case p.key.Cuts == 0:
 			s.last = true
-			return s.total(ctx, st, p.here, p.key, w.hash())
+			return s.total(ctx, st, p, p.here, p.key, w.hash())
 		case p.key.Whole() && method == MethodRows:
-			return s.limited(ctx, st, p, w.pace.next())
+			return s.limited(ctx, st, p, w.pace.next(), &w.tail)
 		}
 		var err error
 		if s.Upper, err = cut.cut(ctx, st, p, lower, w.pace.next()); err != nil {
 			return err
 		}
 		s.last = s.Upper == nil
-		return s.total(ctx, st, p.here, p.key, w.hash())
+		return s.total(ctx, st, p, p.here, p.key, w.hash())
 	})
 	return s, err
 }
@@ -203,9 +203,9 @@ func bound(ctx context.Context, st *mysql.Stream, p *plan, r chunk.Range, rows i
 }
 
 // total sums a range.
-func (s *span) total(ctx context.Context, st *mysql.Stream, t mysql.Table, k chunk.Key, hash hashWords) error {
+func (s *span) total(ctx context.Context, st *mysql.Stream, p *plan, t mysql.Table, k chunk.Key, hash hashWords) error {
 	if s.method == MethodServer {
-		return s.ask(ctx, st, t, k, hash)
+		return s.ask(ctx, st, p, t, k, hash)
 	}
 	var rows chunk.Rows
 	err := st.Select(ctx, chunk.Select(t, k, s.Range, purpose), &rows)
@@ -217,8 +217,10 @@ func (s *span) total(ctx context.Context, st *mysql.Stream, t mysql.Table, k chu
 const purpose = "checksum"
 
 // limited sums the next rows of a range and cuts behind the last of them: no statement is needed to find the bound.
-func (s *span) limited(ctx context.Context, st *mysql.Stream, p *plan, limit int64) error {
-	tail := tailRows{keep: limit}
+// tail is memory for that row, used again and again.
+func (s *span) limited(ctx context.Context, st *mysql.Stream, p *plan, limit int64, memory *[]byte) error {
+	tail := tailRows{keep: limit, row: (*memory)[:0]}
+	defer func() { *memory = tail.row }()
 	err := st.Select(ctx, chunk.Select(p.here, p.key, s.Range, purpose)+fmt.Sprintf(" LIMIT %d", limit), &tail)
 	if err != nil {
 		return err
@@ -233,11 +235,11 @@ func (s *span) limited(ctx context.Context, st *mysql.Stream, p *plan, limit int
 		return err
 	}
 	// The index alone tells the bound; the rows are read once more, up to it.
-	if s.Upper, err = bound(ctx, st, p, s.Range, limit-1); err != nil {
+	if s.Upper, err = bound(ctx, st, p, s.Range, limit); err != nil {
 		return err
 	}
 	s.last = s.Upper == nil
-	return s.total(ctx, st, p.here, p.key, "")
+	return s.total(ctx, st, p, p.here, p.key, "")
 }
 
 // tailRows adds up rows and keeps the row that a cut is made behind.
@@ -326,7 +328,7 @@ func (v *visit) check(ctx context.Context, s *span) (same bool, err error) {
 	err = v.far.rows(ctx, func(st *mysql.Stream) error {
 		o := span{Range: s.Range, method: s.method}
 		began := time.Now()
-		if err := o.total(ctx, st, v.peer.table, v.peer.key, v.hash()); err != nil {
+		if err := o.total(ctx, st, v.plan, v.peer.table, v.peer.key, v.hash()); err != nil {
 			if s.method == MethodServer && !lost(err) && ctx.Err() == nil {
 				return nil // it does not know the functions: the rows tell
 			}
