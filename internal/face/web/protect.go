@@ -203,6 +203,7 @@ func (s *server) protectRows(ctx context.Context, now time.Time) ([]protectRow, 
 		}
 		rows = append(rows, row)
 	}
+	sources, seen := s.Live.Sources(), map[string]bool{}
 	for _, i := range s.Live.Fleet(now) {
 		if i.Kind != fleet.KindServer {
 			continue
@@ -211,11 +212,12 @@ func (s *server) protectRows(ctx context.Context, now time.Time) ([]protectRow, 
 		if f == nil {
 			f = &verdict.Facts{Protection: state.Protection{Instance: i.ID}}
 		}
-		delete(facts, i.ID)
+		f.Source = s.protectedSource(i.ID, sources, list)
+		seen[i.ID] = true
 		add(protectRow{ID: i.ID, Name: i.Name, Address: i.Address, Watched: true}, *f)
 	}
 	for id, f := range facts { // not watched any more, but there is something of it
-		if f.LastBackup != nil {
+		if f.LastBackup != nil && !seen[id] {
 			add(protectRow{ID: id, Name: id}, *f)
 		}
 	}
@@ -227,6 +229,21 @@ func (s *server) protectRows(ctx context.Context, now time.Time) ([]protectRow, 
 		return strings.Compare(a.Name, b.Name)
 	})
 	return rows, nil
+}
+
+// protectedSource goes up from a replica to the first server that is backed up, or is to be; "" when there is none.
+func (s *server) protectedSource(id string, sources map[string]string, known []state.Protection) string {
+	for range len(sources) { // two servers may be each other's replicas
+		id = sources[id]
+		if id == "" {
+			break
+		}
+		planned := s.Protect != nil && s.Protect.Want(id) != nil
+		if planned || slices.ContainsFunc(known, func(p state.Protection) bool { return p.Instance == id && p.LastBackup != nil }) {
+			return id
+		}
+	}
+	return ""
 }
 
 // protectFill fills in what is known and what is to be said of it.
