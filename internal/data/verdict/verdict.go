@@ -78,7 +78,7 @@ type Facts struct {
 func Judge(f Facts, want *Want, now time.Time) Verdict {
 	r := round{p: f, now: now}
 	if want == nil && f.LastBackup == nil && f.Source != "" {
-		return Verdict{State: OK, Words: "a replica of " + f.Source + ", whose backups are its own", Findings: []fleet.Finding{}}
+		return Verdict{State: OK, Words: "a replica of " + f.Source + ", whose backups hold its data", Findings: []fleet.Finding{}}
 	}
 	if want == nil && f.LastBackup == nil {
 		r.add("never", fleet.SeverityCritical, time.Time{}, "never backed up, and nothing is planned")
