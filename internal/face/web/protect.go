@@ -143,7 +143,8 @@ type protectRow struct {
 	Name     string           `json:"name"`
 	Address  string           `json:"address"`
 	Watched  bool             `json:"watched"`
-	Plan     *Plan            `json:"plan"` // null: nothing is configured
+	Plan     *Plan            `json:"plan"`             // null: nothing is configured
+	Source   string           `json:"source,omitempty"` // the server whose backups hold the data of this one, a replica without a plan
 	State    verdict.State    `json:"state"`
 	Words    string           `json:"words"`
 	Findings []fleet.Finding  `json:"findings"`
@@ -256,6 +257,9 @@ func (s *server) protectFill(row *protectRow, f verdict.Facts, now time.Time) {
 		}
 	}
 	v := verdict.Judge(f, want, now)
+	if want == nil && f.LastBackup == nil {
+		row.Source = f.Source
+	}
 	row.State, row.Words, row.Findings = v.State, v.Words, v.Findings
 	row.Last, row.Proven, row.ProvenAt, row.Gap = backupOf(f.LastBackup), backupOf(f.LastProven), moment(f.ProvenAt), f.Gap
 	if f.Recovery > 0 {
