@@ -14,10 +14,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/klauspost/compress/zstd"
-
 	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/squeeze"
 )
 
 // finisher puts finished logs in their place, one after the other, in its own goroutine until ctx ends. What fails is tried
@@ -163,17 +162,25 @@ func (f *follower) pack(ctx context.Context, name, path string) (int64, error) {
 	r, w := io.Pipe()
 	// Ends when the pipe is read to its end or closed.
 	go func() {
-		z, err := zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
-		if err == nil {
-			_, err = io.Copy(z, in)
-			err = errors.Join(err, z.Close())
-		}
-		w.CloseWithError(err)
+		w.CloseWithError(packTo(w, in))
 	}()
 	out := &counter{in: r}
 	err = f.o.Place.Put(ctx, name, out)
 	r.CloseWithError(errors.Join(err, io.ErrClosedPipe))
 	return out.n, err
+}
+
+func packTo(w io.Writer, in io.Reader) error {
+	e, err := squeeze.NewEncoder()
+	if err != nil {
+		return err
+	}
+	z, err := e.Writer(w)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(z, in)
+	return errors.Join(err, z.Close())
 }
 
 // plainSum is the SHA-256 of what is in a compressed file, which it closes.
