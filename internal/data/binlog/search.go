@@ -29,7 +29,8 @@ type Damage struct {
 	Images  int    // rows to show of each change, as they were before; negative: all
 	Workers int    // logs that are read at the same time; 0: processors
 	Columns Columns
-	Counts  Counts // how many rows tables had, for the share that went; nil: nobody knows
+	Counts  Counts                                                        // how many rows tables had, for the share that went; nil: nobody knows
+	Now     func(ctx context.Context, schema, table string) (Count, bool) // and how many they have, behind the logs
 	Tell    func(Progress)
 }
 

@@ -3,6 +3,7 @@ package binlog
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -21,7 +22,7 @@ type Count struct {
 	Before mysql.GTIDSet // else: transactions that had changed it already
 }
 
-// Counts tells how many rows a table had, the newest first. It may be called from several goroutines.
+// Counts tells how many rows a table had, the newest count first. It may be called from several goroutines.
 type Counts func(ctx context.Context, schema, table string) []Count
 
 // Sureness is how sure a finding is.
@@ -147,44 +148,65 @@ func (t *tableState) add(id mysql.GTID, c *Change) {
 
 // shares says of the changes that were found how much of their table they are. The logs have to be in their order.
 func shares(ctx context.Context, d *Damage, logs []searcher) {
-	whole := true // no log before was left out
-	so := map[*Change]tally{}
-	sofar := map[string]tally{}
-	counts := map[string][]Count{}
+	n := rowCounts{d: d, counts: map[string][]Count{}, now: map[string]Count{}}
+	whole := true // no log was left out, and each was read to its end
+	was, sofar := map[*Change]tally{}, map[string]tally{}
 	for i := range logs {
 		s := &logs[i]
-		for j := range s.out.Found {
-			for k := range s.out.Found[j].Changes {
-				if c := &s.out.Found[j].Changes[k]; c.state != nil {
-					so[c] = sofar[c.Table].then(c.was)
-				}
-			}
+		for c := range s.changed() {
+			was[c] = sofar[c.Table].then(c.was)
 		}
 		for name, st := range s.states {
 			sofar[name] = sofar[name].then(st.tally)
-			if counts[name] == nil {
-				counts[name] = st.counts
-			}
 		}
 		whole = whole && !s.hole
 	}
 	for i := range logs {
-		for j := range logs[i].out.Found {
-			f := &logs[i].out.Found[j]
-			for k := range f.Changes {
-				c := &f.Changes[k]
-				if c.state == nil || c.Rows == 0 || c.Kind != "delete" && c.Kind != "update" {
-					continue
+		for c, f := range logs[i].changed() {
+			w := weigh{whole: whole, before: logs[0].before, was: was[c], total: sofar[c.Table], known: len(c.state.counts) > 0}
+			w.counts, w.now = n.of(ctx, c)
+			c.Share = w.share(f, c)
+			f.judge(c)
+		}
+	}
+}
+
+// changed gives the changes that were found of which it counts how many rows the table had.
+func (s *searcher) changed() iter.Seq2[*Change, *Found] {
+	return func(yield func(*Change, *Found) bool) {
+		for i := range s.out.Found {
+			f := &s.out.Found[i]
+			for j := range f.Changes {
+				if c := &f.Changes[j]; c.state != nil && c.Rows > 0 && (c.Kind == "delete" || c.Kind == "update") && !yield(c, f) {
+					return
 				}
-				if counts[c.Table] == nil && d.Counts != nil {
-					counts[c.Table] = append([]Count{}, d.Counts(ctx, c.state.schema, c.state.table)...)
-				}
-				w := weigh{whole: whole, before: logs[0].before, was: so[c], total: sofar[c.Table], counts: counts[c.Table], known: len(c.state.counts) > 0}
-				c.Share = w.share(f, c)
-				f.judge(c)
 			}
 		}
 	}
+}
+
+// rowCounts asks once for each table how many rows it had and has.
+type rowCounts struct {
+	d      *Damage
+	counts map[string][]Count
+	now    map[string]Count
+}
+
+func (n *rowCounts) of(ctx context.Context, c *Change) ([]Count, Count) {
+	if _, ok := n.now[c.Table]; ok {
+		return n.counts[c.Table], n.now[c.Table]
+	}
+	n.counts[c.Table] = c.state.counts
+	if n.d.Counts != nil && c.state.counts == nil {
+		n.counts[c.Table] = n.d.Counts(ctx, c.state.schema, c.state.table)
+	}
+	n.now[c.Table] = Count{}
+	if n.d.Now != nil {
+		if now, ok := n.d.Now(ctx, c.state.schema, c.state.table); ok {
+			n.now[c.Table] = now
+		}
+	}
+	return n.counts[c.Table], n.now[c.Table]
 }
 
 // weigh is what there is to know of a table's rows before a change.
@@ -194,6 +216,7 @@ type weigh struct {
 	was    tally         // up to the change
 	total  tally         // of all logs
 	counts []Count
+	now    Count
 	known  bool // the counts were there when the logs were read: net is of them
 }
 
@@ -206,7 +229,12 @@ func (w weigh) share(f *Found, c *Change) *Share {
 		}
 	}
 	make := func(had int64, from string, sure Sureness) *Share {
-		if had = had + own; had < c.Rows { // what was not counted: cascades, estimates
+		had += own
+		switch {
+		case had >= c.Rows:
+		case 5*had < 4*c.Rows: // it grew since, by more than an estimate errs: this tells nothing
+			return nil
+		default: // an estimate, or cascades that nobody logged
 			had = c.Rows
 			if sure == Certain {
 				sure = Likely
@@ -224,7 +252,7 @@ func (w weigh) share(f *Found, c *Change) *Share {
 		return make(w.was.net[0], "the logs have all its rows since it was made or emptied", sure(!w.was.odd))
 	}
 	for i, n := range w.counts {
-		if n.Now || n.Before.Contains(f.GTID) || n.Before.Empty() && !n.Time.Before(f.Time) || w.was.times > 0 {
+		if n.Before.Contains(f.GTID) || n.Before.Empty() && !n.Time.Before(f.Time) || w.was.times > 0 {
 			continue
 		}
 		if w.known && i < maxCounts && w.whole && !n.Before.Empty() && n.Before.ContainsSet(w.before) {
@@ -232,15 +260,12 @@ func (w weigh) share(f *Found, c *Change) *Share {
 		}
 		return make(n.Rows, n.Source, Likely)
 	}
-	for _, n := range w.counts {
-		if !n.Now || w.total.times != w.was.times {
-			continue
+	if n := w.now; n.Now && w.total.times == w.was.times {
+		how := Likely // others may have changed it since the logs were read
+		if !n.Exact || !w.whole || w.total.odd {
+			how = Guess
 		}
-		s := make(n.Rows-(w.total.net[0]-w.was.net[0]), n.Source+" and the logs since", sure(w.whole && !w.total.odd))
-		if !n.Exact || !w.whole {
-			s.Sure = Guess
-		}
-		return s
+		return make(n.Rows-(w.total.net[0]-w.was.net[0]), n.Source+" and the logs", how)
 	}
 	return nil
 }
