@@ -23,6 +23,8 @@ type Index struct {
 	ServerID     uint32        `json:"server_id"`
 	First        time.Time     `json:"first"` // of the first and the last event
 	Last         time.Time     `json:"last"`
+	Earliest     time.Time     `json:"earliest,omitzero"` // of all events and commits; not known of logs that older versions indexed
+	Latest       time.Time     `json:"latest,omitzero"`
 	Before       mysql.GTIDSet `json:"gtids_before"` // what the server had when it began the log
 	After        mysql.GTIDSet `json:"gtids_after"`  // and when it ended it
 	Transactions int64         `json:"transactions"`
@@ -111,6 +113,7 @@ func (x *Index) add(e event.Event, t *gtids) {
 			x.First = at
 		}
 		x.Last = at
+		x.spans(at)
 	}
 	switch e.Type {
 	case event.TypePreviousGTIDs, event.TypeMariaGTIDList:
@@ -122,7 +125,19 @@ func (x *Index) add(e event.Event, t *gtids) {
 	case event.TypeIgnorable:
 		x.Decrypted = x.Decrypted || x.Events == 2 // see event.Readable
 	}
-	t.event(e)
+	if t.event(e) && !t.b.gtid.Committed.IsZero() {
+		x.spans(t.b.gtid.Committed)
+	}
+}
+
+// spans notes a time at which something in the log happened.
+func (x *Index) spans(at time.Time) {
+	if x.Earliest.IsZero() || at.Before(x.Earliest) {
+		x.Earliest = at
+	}
+	if at.After(x.Latest) {
+		x.Latest = at
+	}
 }
 
 // gtids counts transactions and gathers those that are complete.
@@ -132,10 +147,20 @@ type gtids struct {
 	count int64
 }
 
-func (t *gtids) event(e event.Event) {
-	_, ended := t.b.event(e)
+func (t *gtids) event(e event.Event) (ended bool) {
+	_, ended = t.b.event(e)
 	if ended {
 		t.done.Add(t.b.gtid.ID)
 		t.count++
 	}
+	return ended
+}
+
+// mayHave says whether the log may have a transaction of a set.
+func (x *Index) mayHave(set mysql.GTIDSet) bool {
+	left := set.Subtract(x.Before)
+	if set.MariaDB() || x.After.Empty() { // there a set is what came up to a number
+		return !left.Empty()
+	}
+	return !left.Equal(left.Subtract(x.After))
 }

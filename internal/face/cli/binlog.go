@@ -55,9 +55,24 @@ func (f *logFlags) bind(cmd *cobra.Command) {
 	fl.StringVar(&f.series, "series", "", "with --from: which series of logs, as risso binlog list calls it, or how that begins")
 }
 
+// logSource is where logs are read from. place and series are of mirrored logs.
+type logSource struct {
+	files  []binlog.File
+	place  mirror.Place
+	series mirror.Series
+	live   bool // the logs are those of the server
+	close  func()
+}
+
 // files gives the logs. close ends what is open.
 func (f logFlags) files(ctx context.Context, args []string) (list []binlog.File, closeIt func(), err error) {
-	closeIt = func() {}
+	src, err := f.source(ctx, args)
+	return src.files, src.close, err
+}
+
+// source finds the logs.
+func (f logFlags) source(ctx context.Context, args []string) (src logSource, err error) {
+	src.close = func() {}
 	given := 0
 	for _, set := range []bool{len(args) > 0, f.from != "", f.dsn != "" && len(args) == 0 && f.from == ""} {
 		if set {
@@ -66,30 +81,31 @@ func (f logFlags) files(ctx context.Context, args []string) (list []binlog.File,
 	}
 	switch {
 	case given == 0:
-		return nil, closeIt, &exitError{code: exitUsage, err: errors.New("no binary logs to read"), hint: "name files, --from a place with mirrored logs, or --dsn of a live server"}
+		return src, &exitError{code: exitUsage, err: errors.New("no binary logs to read"), hint: "name files, --from a place with mirrored logs, or --dsn of a live server"}
 	case given > 1:
-		return nil, closeIt, usageError("files and --from contradict each other")
+		return src, usageError("files and --from contradict each other")
 	case len(args) > 0:
-		list, err = binlog.FromPaths(args)
-		return list, closeIt, err
+		src.files, err = binlog.FromPaths(args)
+		return src, err
 	case f.from != "":
 		place, closePlace, err := openPlace(ctx, f.from, f.identity)
 		if err != nil {
-			return nil, closeIt, err
+			return src, err
 		}
 		series, err := f.pick(ctx, place)
 		if err != nil {
 			closePlace()
-			return nil, closeIt, err
+			return src, err
 		}
-		return series.Files(place, f.localDir()), closePlace, nil
+		return logSource{files: series.Files(place, f.localDir()), place: place, series: series, close: closePlace}, nil
 	}
 	t, err := f.target()
 	if err != nil {
-		return nil, closeIt, err
+		return src, err
 	}
-	list, err = binlog.FromServer(ctx, t)
-	return list, closeIt, withHint(err)
+	src.live = true
+	src.files, err = binlog.FromServer(ctx, t)
+	return src, withHint(err)
 }
 
 // pick finds the series that is meant.

@@ -87,7 +87,7 @@ func seriesOf(ctx context.Context, place mirror.Place, dir, identity string) ([]
 	}
 	var list []mirror.Series
 	for _, s := range all {
-		if rest, ok := strings.CutPrefix(s.Key, identity); ok && (rest == "" || rest[0] == '-' || rest[0] == '.') && len(s.Logs) > 0 {
+		if isSeriesOf(s.Key, identity) && len(s.Logs) > 0 {
 			list = append(list, s)
 		}
 	}
@@ -95,6 +95,12 @@ func seriesOf(ctx context.Context, place mirror.Place, dir, identity string) ([]
 		return b.Logs[len(b.Logs)-1].Last.Compare(a.Logs[len(a.Logs)-1].Last)
 	})
 	return list, nil
+}
+
+// isSeriesOf says whether a series of logs is of a server.
+func isSeriesOf(key, identity string) bool {
+	rest, ok := strings.CutPrefix(key, identity)
+	return ok && (rest == "" || rest[0] == '-' || rest[0] == '.')
 }
 
 // mirrored looks how far the mirrored logs of a backup's server reach, nil where none are mirrored; short: they end before

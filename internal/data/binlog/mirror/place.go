@@ -274,6 +274,9 @@ func (s Series) Files(place Place, dir string) []binlog.File {
 			}
 			return in, err
 		}}
+		if l.Finished {
+			list[i].Index = &l.Index
+		}
 	}
 	return list
 }
