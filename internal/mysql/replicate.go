@@ -22,9 +22,13 @@ import (
 // Log is one of a server's binary logs.
 type Log struct {
 	Name      string
-	Size      int64
-	Encrypted bool
+	Size      int64 // bytes of the log, without what an encrypted file has in front of it
+	Encrypted bool  // said by MySQL only
 }
+
+// encryptedHead is the length of what stands in front of an encrypted log in MySQL's file: Rpl_encryption_header::HEADER_SIZE,
+// sql/rpl_log_encryption.h. The size in SHOW BINARY LOGS counts it.
+const encryptedHead = 512
 
 // Logs lists the binary logs of a server, the oldest first. There are none when log_bin is off: the error says so.
 func Logs(ctx context.Context, c *Conn) ([]Log, error) {
@@ -35,7 +39,11 @@ func Logs(ctx context.Context, c *Conn) ([]Log, error) {
 	list := make([]Log, 0, len(rows))
 	for _, r := range rows {
 		size, _ := strconv.ParseInt(r["File_size"], 10, 64)
-		list = append(list, Log{Name: r["Log_name"], Size: size, Encrypted: strings.EqualFold(r["Encrypted"], "yes")})
+		l := Log{Name: r["Log_name"], Size: size, Encrypted: strings.EqualFold(r["Encrypted"], "yes")}
+		if l.Encrypted {
+			l.Size = max(0, l.Size-encryptedHead)
+		}
+		list = append(list, l)
 	}
 	return list, nil
 }

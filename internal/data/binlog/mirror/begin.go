@@ -185,7 +185,7 @@ func (f *follower) sameTail(ctx context.Context, w *writer, l mysql.Log) (bool, 
 	if w.last == 0 {
 		return true, nil // nothing in it
 	}
-	if l.Size < w.pos && !l.Encrypted {
+	if l.Size < w.pos {
 		return false, nil
 	}
 	ours := make([]byte, w.pos-w.last)
