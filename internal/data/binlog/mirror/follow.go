@@ -112,10 +112,11 @@ func lockDir(dir string) (func(), error) {
 
 // follower is a running mirror.
 type follower struct {
-	o    Options
-	key  string
-	w    *writer
-	done chan struct{} // something may be ready to be finished
+	o        Options
+	identity string // of the server
+	key      string
+	w        *writer
+	done     chan struct{} // something may be ready to be finished
 
 	finishing sync.Mutex // one finishes at a time
 
@@ -193,7 +194,7 @@ func (f *follower) session(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d, err := f.o.Target.Dump(ctx, mysql.DumpOptions{File: from.name, Pos: from.pos, Wait: !f.o.Once, SemiSync: f.o.SemiSync, Heartbeat: f.o.Heartbeat})
+	d, err := f.o.Target.Dump(ctx, mysql.DumpOptions{Identity: f.identity, File: from.name, Pos: from.pos, Wait: !f.o.Once, SemiSync: f.o.SemiSync, Heartbeat: f.o.Heartbeat})
 	if err != nil {
 		return err
 	}

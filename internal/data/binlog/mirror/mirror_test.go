@@ -62,6 +62,17 @@ func keyed(dir string, k repo.Keys) Place {
 	return p
 }
 
+// shortDir is a folder whose name leaves room for the path of a socket.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "rt-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
 // process starts a mirror that a test can kill.
 func process(t *testing.T, dir, keys, semi, dsn string) *exec.Cmd {
 	t.Helper()
@@ -153,7 +164,11 @@ func sameIn(t *testing.T, place Place, dir string, logs map[string][]byte) (comp
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := list[len(list)-1]
+	return sameSeries(t, list[len(list)-1], place, dir, logs)
+}
+
+func sameSeries(t *testing.T, s Series, place Place, dir string, logs map[string][]byte) (compared int) {
+	t.Helper()
 	if gaps := s.Gaps(); len(gaps) > 0 {
 		t.Errorf("gaps: %v", gaps)
 	}
@@ -213,15 +228,19 @@ func await(t *testing.T, dir string, n *sandbox.Node) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	identity, err := mysql.Identity(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		paths, _ := filepath.Glob(filepath.Join(dir, "binlog", "*", file))
 		for _, p := range paths {
-			if st, err := os.Stat(p); err == nil && st.Size() >= pos {
+			if st, err := os.Stat(p); err == nil && st.Size() >= pos && ownKey(filepath.Base(filepath.Dir(p)), identity, c.Server.MariaDB()) {
 				return
 			}
 		}
 		if time.Now().After(end) {
-			t.Fatalf("after 20 s the mirror has not reached %s:%d: %v", file, pos, paths)
+			t.Fatalf("after 2 minutes the mirror has not reached %s:%d: %v", file, pos, paths)
 		}
 	}
 }
