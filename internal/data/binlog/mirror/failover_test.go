@@ -27,7 +27,12 @@ type address struct {
 
 func newAddress(t *testing.T, sockets ...string) *address {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	return addressAt(t, "127.0.0.1", sockets...)
+}
+
+func addressAt(t *testing.T, host string, sockets ...string) *address {
+	t.Helper()
+	ln, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
 	if err != nil {
 		t.Fatal(err)
 	}

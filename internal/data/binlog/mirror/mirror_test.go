@@ -34,7 +34,8 @@ func TestMain(m *testing.M) {
 	if o := strings.SplitN(os.Getenv(helperEnv), "|", 4); len(o) == 4 {
 		t, err := mysql.ParseTarget(o[3])
 		if err == nil {
-			err = Follow(context.Background(), Options{Target: t, Place: keyed(o[0], repo.Keys{CacheDir: o[1]}), Dir: o[0], SemiSync: o[2] != ""})
+			err = Follow(context.Background(), Options{Target: t, Place: keyed(o[0], repo.Keys{CacheDir: o[1]}), Dir: o[0], SemiSync: o[2] != "",
+				Heartbeat: 200 * time.Millisecond, Note: func(n Note) { fmt.Fprintln(os.Stderr, n.Text) }})
 		}
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -78,7 +79,7 @@ func process(t *testing.T, dir, keys, semi, dsn string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), helperEnv+"="+dir+"|"+keys+"|"+semi+"|"+dsn)
-	cmd.Stderr = os.Stderr
+	cmd.Stderr = t.Output()
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -246,27 +247,27 @@ func await(t *testing.T, dir string, n *sandbox.Node) {
 }
 
 // follow mirrors in the background until the returned function is called.
-func follow(t *testing.T, o Options) (stop func() []Note) {
+func follow(t *testing.T, o Options) (stop func()) {
+	t.Helper()
+	return followWith(t, o, func(n Note) { t.Log(n.Text) })
+}
+
+func followWith(t *testing.T, o Options, note func(Note)) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	var notes []Note
-	o.Note = func(n Note) { notes = append(notes, n); t.Log(n.Text) }
+	o.Note = note
 	if o.Place.Store == nil {
 		o.Place = folder(o.Dir)
 	}
 	done := make(chan error, 1)
 	go func() { done <- Follow(ctx, o) }()
-	var once sync.Once
-	end := func() []Note {
-		once.Do(func() {
-			cancel()
-			if err := <-done; err != nil {
-				t.Errorf("follow: %v", err)
-			}
-		})
-		return notes
-	}
-	t.Cleanup(func() { end() })
+	end := sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("follow: %v", err)
+		}
+	})
+	t.Cleanup(end)
 	return end
 }
 
