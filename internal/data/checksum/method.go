@@ -22,7 +22,7 @@ type choice struct {
 // trials is how many chunks are read by each method before the faster is taken. The first of each does not count: it warms up.
 const trials = 3
 
-func (w *worker) choice(p *plan) *choice {
+func (w *worker) newChoice(p *plan) *choice {
 	c := &choice{fixed: w.Method}
 	switch w.Method {
 	case MethodAuto:
