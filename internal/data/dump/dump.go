@@ -89,7 +89,8 @@ type job struct {
 	old   parent
 	queue *queue
 
-	head repo.Header
+	head  repo.Header
+	begun repo.Header // as it was at first
 
 	mu       sync.Mutex
 	progress Progress
@@ -119,9 +120,11 @@ func Run(ctx context.Context, r *repo.Repo, o Options) (Result, error) {
 	}
 	defer j.snap.Close()
 	listed := time.Since(began)
+	j.begun = j.head
 	if err := r.Begin(ctx, j.head); err != nil {
 		return Result{}, fmt.Errorf("begin a backup: %w", err)
 	}
+	r.Tell(j.head.ID, j.soFar)
 	err := j.work(ctx)
 	if err == nil {
 		err = j.finish(ctx)
@@ -269,6 +272,15 @@ func (j *job) altered(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// soFar is the header with what has been read and stored by now: what a backup that is killed leaves.
+func (j *job) soFar() repo.Header {
+	h := j.begun
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	h.Rows, h.Bytes, h.Stored, h.Tables, h.Schemas = j.progress.Rows, j.progress.Bytes, j.progress.Stored, j.progress.Tables, int64(len(j.list.schemas))
+	return h
 }
 
 // report changes the progress and hands it on.

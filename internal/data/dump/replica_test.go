@@ -75,6 +75,9 @@ func ofReplica(t *testing.T, source, replica, fresh *sandbox.Node, method mysql.
 	if at < 0 {
 		t.Fatalf("the source's position is not told: %+v", result.Header.Position)
 	}
+	if result.Method == string(mysql.ByBinlog) { // the replica's binary log says nothing of what it applies
+		t.Errorf("the moment was had by %s", result.Method)
+	}
 	c := result.Header.Position.Sources[at]
 	dst := stream(t, target(t, fresh.DSN))
 	counts := loadBackup(t, r, dst)

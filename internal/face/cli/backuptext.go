@@ -92,6 +92,9 @@ func positionWords(p repo.Position) []string {
 	}
 	for _, s := range p.Sources {
 		text := fmt.Sprintf("of its source %s:%d", s.Host, s.Port)
+		if s.Name != "" {
+			text = fmt.Sprintf("of its source %s (%s:%d)", s.Name, s.Host, s.Port)
+		}
 		if s.File != "" {
 			text += fmt.Sprintf(" %s:%d", s.File, s.Offset)
 		}
