@@ -31,6 +31,8 @@ func guardWords(e mysql.GuardEvent) string {
 	switch e.Action {
 	case mysql.GuardWithdrawn:
 		return fmt.Sprintf("the request for a lock was withdrawn after %s: %d sessions waited behind it; it is made again", render.Seconds(e.Running.Seconds()), e.Queued)
+	case mysql.GuardGaveWay:
+		return fmt.Sprintf("the backup gives way: %d sessions queued behind session %d of %s, who wants to change a table that is being read: %s", e.Queued, e.Session, e.User, render.Cut(e.Text, 100))
 	case mysql.GuardKilled:
 		return fmt.Sprintf("ended a statement that the lock waited for: session %d of %s, running for %s: %s", e.Session, e.User, render.Seconds(e.Running.Seconds()), render.Cut(e.Text, 100))
 	}
@@ -90,6 +92,9 @@ func positionWords(p repo.Position) []string {
 	}
 	for _, s := range p.Sources {
 		text := fmt.Sprintf("of its source %s:%d", s.Host, s.Port)
+		if s.Name != "" {
+			text = fmt.Sprintf("of its source %s (%s:%d)", s.Name, s.Host, s.Port)
+		}
 		if s.File != "" {
 			text += fmt.Sprintf(" %s:%d", s.File, s.Offset)
 		}
