@@ -27,7 +27,7 @@ func TestTrouble(t *testing.T) {
 		name string
 		f    func(*testing.T, *servers)
 	}{{"cancel", testCancel}, {"resume", testResume}, {"sessions killed", testKilledSessions}, {"late", testLate}, {"privileges", testPrivileges},
-		{"filter", testFilter}, {"locked", testLocked}, {"long rows", testLong}, {"hung", testHung}, {"dead replica", testDeadReplica}, {"own writes", testOwnWrites}, {"dead primary", testDeadPrimary}} {
+		{"filter", testFilter}, {"locked", testLocked}, {"long rows", testLong}, {"shared", testShared}, {"hung", testHung}, {"dead replica", testDeadReplica}, {"own writes", testOwnWrites}, {"dead primary", testDeadPrimary}} {
 		t.Run(c.name, func(t *testing.T) { c.f(t, s.in(t)) })
 	}
 }

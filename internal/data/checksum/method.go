@@ -22,11 +22,16 @@ type choice struct {
 // trials is how many chunks are read by each method before the faster is taken. The first of each does not count: it warms up.
 const trials = 3
 
-func (w *worker) choice(p *plan) *choice {
+// gain is how much faster rows have to be than sums of the servers: they burden the network and this machine as well.
+const gain = 1.2
+
+func (w *worker) newChoice(p *plan) *choice {
 	c := &choice{fixed: w.Method}
 	switch w.Method {
 	case MethodAuto:
-		c.fixed = ""
+		if c.fixed = ""; w.hash() == hashTwoCRC { // it costs a server no more than to send the row, and nobody else anything
+			c.fixed = MethodServer
+		}
 	case MethodQuick:
 		c.fixed = MethodServer // with another hash
 	}
@@ -73,7 +78,7 @@ func (c *choice) note(s span) {
 		return
 	}
 	c.fixed = MethodRows
-	if c.factor[1] > c.factor[0] {
+	if c.factor[1]*gain > c.factor[0] {
 		c.fixed = MethodServer
 	}
 }

@@ -25,7 +25,7 @@ func (r *run) check(ctx context.Context, s *session) error {
 		return fmt.Errorf("%w: %s, begun %s: run that one again to go on with it", ErrUnfinished, backup, began)
 	}
 	if r.foreignServer() {
-		if err := r.rehearse(ctx); err != nil {
+		if err := r.rehearseAll(ctx); err != nil {
 			return err
 		}
 		r.plan.Findings = r.findings()
@@ -146,14 +146,25 @@ func (r *run) checkWay(ctx context.Context, s *session) error {
 	return nil
 }
 
-// rehearse makes each table as a temporary one, without rows: so the server itself says what it does not understand.
-// Temporary tables have no partitions, no foreign keys and no full-text keys.
-func (r *run) rehearse(ctx context.Context) error {
+// rehearseAll tries in a session of its own what a server of another kind may not understand. Nothing is changed.
+func (r *run) rehearseAll(ctx context.Context) error {
 	s, err := r.open(ctx)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
+	if err := r.rehearse(ctx, s); err != nil {
+		return err
+	}
+	if err := r.rehearsePrograms(ctx, s); err != nil {
+		return err
+	}
+	return r.rehearseAccounts(ctx, s)
+}
+
+// rehearse makes each table as a temporary one, without rows: so the server itself says what it does not understand.
+// Temporary tables have no partitions, no foreign keys and no full-text keys.
+func (r *run) rehearse(ctx context.Context, s *session) error {
 	if err := s.use(ctx, "mysql"); err != nil {
 		return err
 	}

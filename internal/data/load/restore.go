@@ -34,6 +34,9 @@ type run struct {
 	known         vocabulary
 	mapped        map[string]string // words of definitions for which others stand
 
+	modes    map[string]bool         // SQL modes of programs: whether the target has them
+	accounts map[string]*repo.Object // by objectKey: accounts in the words of a target of another kind
+
 	schemas   []ref
 	tables    []ref
 	objects   map[repo.ObjectKind][]ref
@@ -61,7 +64,7 @@ type run struct {
 // Restore puts a backup, or a part of it, into a server. Where it fails, or is killed, the same call goes on where it was.
 func Restore(ctx context.Context, o Options) (Result, error) {
 	r := &run{o: o, threads: o.Threads, began: time.Now(), keysLater: map[string]bool{}, leftOut: map[string]bool{},
-		objects: map[repo.ObjectKind][]ref{}, mapped: map[string]string{}}
+		objects: map[repo.ObjectKind][]ref{}, mapped: map[string]string{}, modes: map[string]bool{}, accounts: map[string]*repo.Object{}}
 	if r.threads <= 0 {
 		r.threads = 4
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -113,9 +112,9 @@ func (c protectConfig) check() (*protection, error) {
 		return nil, errors.New("max_threads_running: a number below 0")
 	}
 	if c.MaxRate != "" {
-		n, err := parseRate(c.MaxRate)
-		if err != nil {
-			return nil, fmt.Errorf("max_rate: %w", err)
+		n, err := parseBytes(strings.TrimSuffix(c.MaxRate, "/s"))
+		if err != nil || n == 0 {
+			return nil, fmt.Errorf("max_rate: %q: write it as 50MB or 1GiB", c.MaxRate)
 		}
 		p.maxRate = n
 	}
@@ -127,18 +126,6 @@ func (c protectConfig) check() (*protection, error) {
 		p.recipients = append(p.recipients, list...)
 	}
 	return p, c.checkIdentity()
-}
-
-// parseRate reads bytes a second with a K, M or G behind them, in steps of 1,024 as everywhere: 50MB, 500K.
-func parseRate(text string) (int64, error) {
-	digits := strings.TrimRight(strings.ToUpper(strings.TrimSuffix(text, "/s")), "BIKMG ")
-	n, err := strconv.ParseInt(digits, 10, 64)
-	unit := strings.TrimRight(strings.TrimSpace(strings.ToUpper(strings.TrimSuffix(text, "/s"))[len(digits):]), "BI")
-	shift, ok := map[string]uint{"": 0, "K": 10, "M": 20, "G": 30}[unit]
-	if err != nil || !ok || n <= 0 || n > 1<<60>>shift {
-		return 0, fmt.Errorf("%q: write it as 50MB or 500KB", text)
-	}
-	return n << shift, nil
 }
 
 // checkPlace reads a place without going there.

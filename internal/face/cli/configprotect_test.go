@@ -65,7 +65,7 @@ max_rate: 50MB`)
 		t.Fatal(err)
 	}
 	p := list[0].protect
-	if p == nil || p.maxAge != 26*time.Hour || p.maxLag != 10*time.Second || p.maxRate != 50<<20 || p.mirrorKeep != 35*24*time.Hour || p.recipients[0] != identity.Recipient().String() {
+	if p == nil || p.maxAge != 26*time.Hour || p.maxLag != 10*time.Second || p.maxRate != 50_000_000 || p.mirrorKeep != 35*24*time.Hour || p.recipients[0] != identity.Recipient().String() {
 		t.Fatalf("%+v", p)
 	}
 	if got := p.Retention.policy(); got != (repo.Retention{Last: 2, Daily: 7, Weekly: 4, Monthly: 12}) || p.Retention.words() != "2 last, 7 daily, 4 weekly, 12 monthly" {

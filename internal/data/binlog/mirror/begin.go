@@ -36,6 +36,7 @@ func (f *follower) begin(ctx context.Context) (start, error) {
 	if err != nil {
 		return start{}, err
 	}
+	f.identity = identity
 	logs, err := mysql.Logs(ctx, c)
 	if err != nil {
 		if strings.Contains(err.Error(), "1381") { // ER_NO_BINARY_LOGGING
@@ -185,7 +186,7 @@ func (f *follower) sameTail(ctx context.Context, w *writer, l mysql.Log) (bool, 
 	if w.last == 0 {
 		return true, nil // nothing in it
 	}
-	if l.Size < w.pos && !l.Encrypted {
+	if l.Size < w.pos {
 		return false, nil
 	}
 	ours := make([]byte, w.pos-w.last)
@@ -210,8 +211,8 @@ func (f *follower) sameTail(ctx context.Context, w *writer, l mysql.Log) (bool, 
 	}
 	theirs, err := f.serverEvent(ctx, l.Name, w.last, event.ParseHeader(ours).Type)
 	if err != nil {
-		// A position that is no event's beginning there, or a log that is no longer what it was.
-		if mysql.ClassOf(err) == mysql.ClassOther && !errors.Is(err, io.EOF) {
+		// A position that is no event's beginning there, or a log that is no longer what it was. Any other trouble tells nothing.
+		if mysql.LogRefused(err) || errors.Is(err, mysql.ErrEndOfLogs) || errors.Is(err, event.ErrDamaged) {
 			return false, nil
 		}
 		return false, err
@@ -221,7 +222,7 @@ func (f *follower) sameTail(ctx context.Context, w *writer, l mysql.Log) (bool, 
 
 // serverEvent fetches the event that begins at a position.
 func (f *follower) serverEvent(ctx context.Context, name string, pos int64, typ event.Type) ([]byte, error) {
-	d, err := f.o.Target.Dump(ctx, mysql.DumpOptions{File: name, Pos: pos})
+	d, err := f.o.Target.Dump(ctx, mysql.DumpOptions{Identity: f.identity, File: name, Pos: pos})
 	if err != nil {
 		return nil, err
 	}
@@ -230,6 +231,9 @@ func (f *follower) serverEvent(ctx context.Context, name string, pos int64, typ 
 		raw, _, err := d.Next(10 * time.Second)
 		if err != nil {
 			return nil, err
+		}
+		if len(raw) < event.HeaderLen {
+			return nil, fmt.Errorf("%w: an event of %d bytes", event.ErrDamaged, len(raw))
 		}
 		h := event.ParseHeader(raw)
 		if event.Artificial(h) || (h.Type == event.TypeFormatDescription || h.Type == event.TypeStartEncryption) && typ != h.Type {
@@ -247,7 +251,7 @@ type head struct {
 
 // serverHead fetches them.
 func (f *follower) serverHead(ctx context.Context, name string, events int) (head, error) {
-	d, err := f.o.Target.Dump(ctx, mysql.DumpOptions{File: name, Pos: int64(len(event.Magic))})
+	d, err := f.o.Target.Dump(ctx, mysql.DumpOptions{Identity: f.identity, File: name, Pos: int64(len(event.Magic))})
 	if err != nil {
 		return head{}, err
 	}
@@ -260,6 +264,9 @@ func (f *follower) serverHead(ctx context.Context, name string, events int) (hea
 		raw, _, err := d.Next(10 * time.Second)
 		if err != nil {
 			return h, fmt.Errorf("read the beginning of %s: %w", name, err)
+		}
+		if len(raw) < event.HeaderLen {
+			return h, fmt.Errorf("%w: an event of %d bytes", event.ErrDamaged, len(raw))
 		}
 		e := event.ParseHeader(raw)
 		if event.Artificial(e) {

@@ -17,6 +17,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/rissodb/risso/internal/data/binlog"
+	"github.com/rissodb/risso/internal/squeeze"
 )
 
 // finisher puts finished logs in their place, one after the other, in its own goroutine until ctx ends. What fails is tried
@@ -257,7 +258,11 @@ func (f *follower) compress(w io.Writer, in io.Reader, inside *string) error {
 }
 
 func compressTo(w io.Writer, in io.Reader) error {
-	z, err := zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
+	e, err := squeeze.NewEncoder()
+	if err != nil {
+		return err
+	}
+	z, err := e.Writer(w)
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ type Options struct {
 	Once      bool          // end when everything is here that the server has now
 	Plain     bool          // leave finished logs as they are: no compression, and the place gets only their indexes
 	Keep      time.Duration // remove finished logs whose last event is older; 0: never
-	Heartbeat time.Duration // how often the server says that it lives; 0: a second
+	Heartbeat time.Duration // how often the server says that it lives; after ten without a word it is asked again; 0: a second
 
 	Note   func(Note)   // what happened, for people; from one goroutine at a time. May be nil.
 	Status func(Status) // how far it is, several times a second. May be nil.
@@ -112,10 +112,11 @@ func lockDir(dir string) (func(), error) {
 
 // follower is a running mirror.
 type follower struct {
-	o    Options
-	key  string
-	w    *writer
-	done chan struct{} // something may be ready to be finished
+	o        Options
+	identity string // of the server
+	key      string
+	w        *writer
+	done     chan struct{} // something may be ready to be finished
 
 	finishing sync.Mutex // one finishes at a time
 
@@ -193,7 +194,7 @@ func (f *follower) session(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d, err := f.o.Target.Dump(ctx, mysql.DumpOptions{File: from.name, Pos: from.pos, Wait: !f.o.Once, SemiSync: f.o.SemiSync, Heartbeat: f.o.Heartbeat})
+	d, err := f.o.Target.Dump(ctx, mysql.DumpOptions{Identity: f.identity, File: from.name, Pos: from.pos, Wait: !f.o.Once, SemiSync: f.o.SemiSync, Heartbeat: f.o.Heartbeat})
 	if err != nil {
 		return err
 	}
@@ -217,7 +218,7 @@ var errDisk = errors.New("the mirror cannot be written")
 
 // stream takes events until the connection breaks or ends.
 func (f *follower) stream(d *mysql.Dump) error {
-	patience := max(10*time.Second, 5*f.o.Heartbeat)
+	patience := 10 * f.o.Heartbeat
 	for {
 		raw, ack, err := d.Next(patience)
 		if err != nil {
