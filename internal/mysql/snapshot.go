@@ -130,7 +130,7 @@ func TakeSnapshot(ctx context.Context, t Target, o SnapshotOptions) (_ *Snapshot
 			return nil, fmt.Errorf("%w: %d times somebody changed a schema between the list of tables and the snapshot", ErrLocks, try)
 		}
 		if s.Locked != nil {
-			if err := s.Locked.Exec(ctx, "UNLOCK /* risso */ TABLES"); err != nil {
+			if err := s.Locked.Exec(ctx, unlockTables); err != nil {
 				return nil, err
 			}
 		}
@@ -250,7 +250,15 @@ func (s *Snapshot) take(ctx context.Context, m SnapshotMethod, o SnapshotOptions
 	case m == ByComparison, m == ByTableLocks && len(s.lists.Tables) == 0:
 		return s.byComparison(ctx, o)
 	}
-	return s.byLock(ctx, o, s.locking(m, o))
+	l := s.locking(m, o)
+	if m == ByTableLocks {
+		lockers, err := s.spread(ctx, o, &l)
+		defer closeAll(lockers)
+		if err != nil {
+			return err
+		}
+	}
+	return s.byLock(ctx, o, l)
 }
 
 func lockTables(tables []TableName) string {
@@ -283,6 +291,19 @@ type locking struct {
 	begin   string // has to succeed right before each try
 	lock    string
 	unlock  string
+	spread  []request // instead of lock, in several sessions at once: shorter, and tried first
+}
+
+// requests are what is asked for at a try. Locks that several sessions ask for may wait for each other by way of a transaction
+// that uses tables of both, which the server does not see: they give way soon, and in the end one session asks for all.
+func (s *Snapshot) requests(l locking, try int) *requests {
+	switch {
+	case len(l.spread) == 1:
+		return &requests{list: l.spread}
+	case len(l.spread) > 1 && try <= spreadTries:
+		return &requests{list: l.spread, stall: spreadStall}
+	}
+	return &requests{list: []request{{s.control, l.lock}}, flushes: l.flushes}
 }
 
 func (s *Snapshot) locking(m SnapshotMethod, o SnapshotOptions) locking {
@@ -291,9 +312,9 @@ func (s *Snapshot) locking(m SnapshotMethod, o SnapshotOptions) locking {
 		return locking{begin: "BACKUP STAGE /* risso */ START", lock: "BACKUP STAGE /* risso: one moment for all sessions */ BLOCK_COMMIT",
 			unlock: "BACKUP STAGE /* risso */ END"}
 	case ByTableLocks:
-		return locking{lock: lockTables(s.lists.Tables), unlock: "UNLOCK /* risso */ TABLES"}
+		return locking{lock: lockTables(s.lists.Tables), unlock: unlockTables}
 	}
-	return locking{flushes: true, lock: "FLUSH /* risso: one moment for all sessions */ TABLES WITH READ LOCK", unlock: "UNLOCK /* risso */ TABLES"}
+	return locking{flushes: true, lock: "FLUSH /* risso: one moment for all sessions */ TABLES WITH READ LOCK", unlock: unlockTables}
 }
 
 // byLock takes the snapshots while nobody can commit.
@@ -301,7 +322,8 @@ func (s *Snapshot) byLock(ctx context.Context, o SnapshotOptions, l locking) err
 	if err := s.setLockWait(ctx, s.control, o.LockWait); err != nil {
 		return err
 	}
-	var began time.Time
+	var sent time.Time // the lock may be there before the answer is
+	var asked *requests
 	for s.Tries = 1; ; s.Tries++ {
 		if l.begin != "" {
 			if err := s.control.Exec(ctx, l.begin); err != nil {
@@ -310,12 +332,12 @@ func (s *Snapshot) byLock(ctx context.Context, o SnapshotOptions, l locking) err
 		}
 		// A FLUSH TABLES beforehand would make the lock shorter, and mark tables as old that a statement uses: everybody
 		// else would then wait for that statement, however soon our own request is withdrawn.
-		began = time.Now() // the lock may be there before the answer is
-		err := o.Guard.ask(ctx, s.control, l.lock, l.flushes)
-		if err == nil {
+		asked = s.requests(l, s.Tries)
+		var err error
+		if sent, err = o.Guard.ask(ctx, asked); err == nil {
 			break
 		}
-		if uerr := s.control.Exec(ctx, l.unlock); uerr != nil { // nothing may stay locked while it waits for the next try
+		if uerr := asked.each(ctx, l.unlock); uerr != nil { // nothing may stay locked while it waits for the next try
 			return uerr
 		}
 		if !outOfTime(err) {
@@ -324,15 +346,19 @@ func (s *Snapshot) byLock(ctx context.Context, o SnapshotOptions, l locking) err
 		if s.Tries >= o.Tries {
 			return fmt.Errorf("%w: asked %d times, for up to %s each", ErrLocks, s.Tries, o.LockWait)
 		}
-		if err := pause(ctx, o.LockWait); err != nil { // who queued behind us gets his turn
+		wait := o.LockWait // who queued behind us gets his turn
+		if asked.stall > 0 {
+			wait = min(wait, 4*asked.stall)
+		}
+		if err := pause(ctx, wait); err != nil {
 			return err
 		}
 	}
 	err := s.underLock(ctx, o)
-	if uerr := s.control.Exec(ctx, l.unlock); err == nil {
+	if uerr := asked.each(ctx, l.unlock); err == nil {
 		err = uerr
 	}
-	s.LockTime = time.Since(began)
+	s.LockTime = time.Since(sent)
 	return err
 }
 
@@ -462,7 +488,7 @@ func (s *Snapshot) byComparison(ctx context.Context, o SnapshotOptions) error {
 			return nil
 		}
 		if s.Locked != nil {
-			if err := s.Locked.Exec(ctx, "UNLOCK /* risso */ TABLES"); err != nil {
+			if err := s.Locked.Exec(ctx, unlockTables); err != nil {
 				return err
 			}
 		}

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/rissodb/risso/internal/store/blob/blobtest"
 )
@@ -68,7 +67,7 @@ func TestProtectPlugPulled(t *testing.T) {
 	data, flags := filepath.Join(dir, "data"), []string{"--no-host", "--config", filepath.Join(dir, "risso.yaml")}
 	reading := func(r *risso) {
 		t.Helper()
-		await(t, 2*time.Minute, "a backup that reads", func() bool {
+		await(t, "a backup that reads", func() bool {
 			p := r.protected(t, "shop")
 			return len(p.Server.Running) == 1 && p.Server.Running[0].Done > 0
 		})
@@ -86,9 +85,9 @@ func TestProtectPlugPulled(t *testing.T) {
 	if p := r.protected(t, "shop"); p.outcomes("backup") != "running interrupted" || len(p.Backups) != 0 {
 		t.Errorf("after kill -9: %s, %d backups", p.outcomes("backup"), len(p.Backups))
 	}
-	await(t, 2*time.Minute, "the backup", func() bool { return len(r.protected(t, "shop").Backups) == 1 })
+	await(t, "the backup", func() bool { return len(r.protected(t, "shop").Backups) == 1 })
 	r.start(t, "shop/backup")
-	await(t, 2*time.Minute, "the next run", func() bool { return strings.HasPrefix(r.protected(t, "shop").outcomes("backup"), "running") })
+	await(t, "the next run", func() bool { return strings.HasPrefix(r.protected(t, "shop").outcomes("backup"), "running") })
 	r.stop(t, syscall.SIGINT)
 
 	r = serve(t, data, flags...)
@@ -101,14 +100,14 @@ func TestProtectPlugPulled(t *testing.T) {
 			t.Errorf("it says %q", n.Text)
 		}
 	}
-	await(t, 2*time.Minute, "the backup that was begun anew", func() bool { return strings.HasPrefix(r.protected(t, "shop").outcomes("backup"), "ok") })
+	await(t, "the backup that was begun anew", func() bool { return strings.HasPrefix(r.protected(t, "shop").outcomes("backup"), "ok") })
 
 	if err := os.Rename(place, place+"-away"); err != nil {
 		t.Fatal(err)
 	}
 	known := len(r.protected(t, "shop").Backups)
 	r.start(t, "shop/verify")
-	await(t, 2*time.Minute, "that the backups are gone", func() bool {
+	await(t, "that the backups are gone", func() bool {
 		p := r.protected(t, "shop")
 		return p.Server.State == "critical" && strings.Contains(p.Server.Words, "the backups are gone")
 	})
@@ -116,7 +115,7 @@ func TestProtectPlugPulled(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.start(t, "shop/verify")
-	await(t, 2*time.Minute, "the backups", func() bool {
+	await(t, "the backups", func() bool {
 		p := r.protected(t, "shop")
 		return strings.HasPrefix(p.outcomes("verify"), "ok") && !strings.Contains(p.Server.Words, "gone") && len(p.Backups) == known
 	})
@@ -131,7 +130,7 @@ func TestProtectConfigWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := launch(t, nil, "serve", "--config", file, "--data", filepath.Join(dir, "data"))
-	if code := r.code(t, 20*time.Second); code != 2 || strings.Count(r.err.String(), "\n") != 1 || !strings.Contains(r.err.String(), "protect: schedule: not a schedule") {
+	if code := r.code(t); code != 2 || strings.Count(r.err.String(), "\n") != 1 || !strings.Contains(r.err.String(), "protect: schedule: not a schedule") {
 		t.Errorf("exit code %d: %s", code, r.err)
 	}
 }
@@ -170,7 +169,7 @@ func TestProtectConfigReread(t *testing.T) {
 	}
 	said := func(what string) {
 		t.Helper()
-		await(t, 2*time.Minute, what, func() bool { return strings.Contains(r.err.String(), what) })
+		await(t, what, func() bool { return strings.Contains(r.err.String(), what) })
 	}
 	if got := jobs(); got != "warning one backup daily at 02:00 mirror drill verify" {
 		t.Errorf("at first: %s", got)
@@ -221,7 +220,7 @@ func TestProtectMySQLOnS3(t *testing.T) {
 	r := serveEnv(t, env, filepath.Join(dir, "data"), "--no-host", "--config", filepath.Join(dir, "risso.yaml"))
 	ends := func(kind string) string {
 		t.Helper()
-		await(t, 3*time.Minute, "the end of "+kind, func() bool {
+		await(t, "the end of "+kind, func() bool {
 			o := r.protected(t, "shop").outcomes(kind)
 			return o != "" && o != "running"
 		})
@@ -243,11 +242,11 @@ func TestProtectMySQLOnS3(t *testing.T) {
 	t.Log(ends("prune"))
 	execSQL(t, n, `INSERT INTO shop.orders (v) VALUES ('d'); DELETE FROM shop.orders WHERE v = 'a';`)
 	// The drill rolls forward what is mirrored when it begins: until then it is made again.
-	await(t, 3*time.Minute, "a drill with both transactions", func() bool {
+	await(t, "a drill with both transactions", func() bool {
 		drills := func() []string { return strings.Fields(r.protected(t, "shop").outcomes("drill")) }
 		before := len(drills())
 		r.start(t, "shop/drill")
-		await(t, 3*time.Minute, "the end of the drill", func() bool {
+		await(t, "the end of the drill", func() bool {
 			o := drills()
 			return len(o) > before && o[0] != "running"
 		})

@@ -236,6 +236,7 @@ func testPair(t *testing.T, specs ...string) {
 	})
 	t.Run("differ", func(t *testing.T) { testDiffer(t, s.in(t)) })
 	t.Run("mend", func(t *testing.T) { testMend(t, s.in(t)) })
+	t.Run("alike", func(t *testing.T) { testAlike(t, s.in(t)) })
 	t.Run("load", func(t *testing.T) { testLoad(t, s.in(t)) })
 }
 

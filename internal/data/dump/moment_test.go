@@ -113,6 +113,13 @@ func TestMoment(t *testing.T) {
 				byGTID := i%2 == 0
 				t.Run(string(method), func(t *testing.T) { moment(t, source, replica, method, byGTID) })
 			}
+			if flavour != "mariadb" && flavour != "mysql-9.7" {
+				return
+			}
+			t.Run("table locks of several sessions", func(t *testing.T) {
+				exec(t, s, "SET GLOBAL table_open_cache = 16") // four tables are too many for one part of the cache
+				moment(t, source, replica, mysql.ByTableLocks, true)
+			})
 		})
 	}
 }

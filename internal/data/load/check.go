@@ -22,10 +22,10 @@ func (r *run) check(ctx context.Context, s *session) error {
 	case found && what == r.asked():
 		r.resumed, r.plan.Resumes = true, true
 	case found && !r.o.Overwrite:
-		return fmt.Errorf("%w: %s, begun %s: run that one again to go on with it, or begin anew with --overwrite", ErrUnfinished, backup, began)
+		return fmt.Errorf("%w: %s, begun %s: run that one again to go on with it", ErrUnfinished, backup, began)
 	}
 	if r.foreignServer() {
-		if err := r.rehearse(ctx); err != nil {
+		if err := r.rehearseAll(ctx); err != nil {
 			return err
 		}
 		r.plan.Findings = r.findings()
@@ -146,14 +146,25 @@ func (r *run) checkWay(ctx context.Context, s *session) error {
 	return nil
 }
 
-// rehearse makes each table as a temporary one, without rows: so the server itself says what it does not understand.
-// Temporary tables have no partitions, no foreign keys and no full-text keys.
-func (r *run) rehearse(ctx context.Context) error {
+// rehearseAll tries in a session of its own what a server of another kind may not understand. Nothing is changed.
+func (r *run) rehearseAll(ctx context.Context) error {
 	s, err := r.open(ctx)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
+	if err := r.rehearse(ctx, s); err != nil {
+		return err
+	}
+	if err := r.rehearsePrograms(ctx, s); err != nil {
+		return err
+	}
+	return r.rehearseAccounts(ctx, s)
+}
+
+// rehearse makes each table as a temporary one, without rows: so the server itself says what it does not understand.
+// Temporary tables have no partitions, no foreign keys and no full-text keys.
+func (r *run) rehearse(ctx context.Context, s *session) error {
 	if err := s.use(ctx, "mysql"); err != nil {
 		return err
 	}
@@ -254,10 +265,13 @@ func (r *run) setPosition(ctx context.Context, s **session) error {
 	statements := r.server.SetGTIDs(set)
 	return r.again(ctx, s, func(s *session) error {
 		for _, st := range statements {
-			if err := s.Exec(ctx, st); err != nil {
+			if err := s.Exec(ctx, st); err != nil && mysql.ErrorNumber(err) != errNoBinlog {
 				return fmt.Errorf("tell the target its GTIDs: %w", err)
 			}
 		}
 		return nil
 	})
 }
+
+// errNoBinlog is what MariaDB says to RESET MASTER when it writes no binary log.
+const errNoBinlog = 1186

@@ -37,8 +37,14 @@ var journalTables = []string{
 
 // tableID names a table of the target in the journal, as SQL.
 func tableID(schema, table string) string {
+	id := hashOf(schema, table)
+	return "x'" + hex.EncodeToString(id[:]) + "'"
+}
+
+// hashOf is what stands for a table's name in the journal.
+func hashOf(schema, table string) [16]byte {
 	h := sha256.Sum256([]byte(schema + "\x00" + table))
-	return "x'" + hex.EncodeToString(h[:16]) + "'"
+	return [16]byte(h[:16])
 }
 
 // asked tells restores apart: another one may not go on where this one was.
@@ -133,6 +139,11 @@ func (r *run) beginJournal(ctx context.Context, s *session) error {
 // endJournal takes it away.
 func (r *run) endJournal(ctx context.Context, s *session) error {
 	s.schema = ""
+	if r.o.SetGTID { // a transaction of its own would part the target from the server that it shall follow
+		if err := s.Exec(ctx, "SET SESSION /* risso: position of a backup */ sql_log_bin = 0"); err != nil {
+			return fmt.Errorf("take the journal away: %w", err)
+		}
+	}
 	if err := s.Exec(ctx, "DROP DATABASE IF EXISTS "+repo.JournalSchema); err != nil {
 		return fmt.Errorf("take the journal away: %w", err)
 	}

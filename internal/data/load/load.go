@@ -72,7 +72,8 @@ type Roll struct {
 	Backup repo.Header // where the rows come from, and the position that they are of
 	Into   mysql.Target
 	Until  Until
-	Wants  func(schema, table string) bool // whether a table is restored; nil: all are
+	Wants  func(schema, table string) bool             // whether a table is restored; nil: all are
+	Names  func(schema, table string) (string, string) // the name under which it is; nil: its own
 }
 
 // Rolled is what a Roller did.
@@ -140,7 +141,8 @@ type TableResult struct {
 // Result is what a restore did.
 type Result struct {
 	Backup    repo.Header   `json:"backup"`
-	Resumed   bool          `json:"resumed"`
+	Changed   bool          `json:"changed"` // something was changed, by this call or by the one that it resumes
+	Resumed   bool          `json:"resumed"` // an earlier one was cut off
 	Schemas   int64         `json:"schemas"`
 	Tables    int64         `json:"tables"` // that were compared
 	Objects   int64         `json:"objects"`

@@ -165,7 +165,7 @@ func TestOther(t *testing.T) {
 		t.Fatalf("%+v, %v", res, err)
 	}
 	said := fmt.Sprint(plan.Findings)
-	for _, word := range []string{"INVISIBLE", "utf8mb4_0900_ai_ci", "`o`.`f`"} {
+	for _, word := range []string{"INVISIBLE", "utf8mb4_0900_ai_ci", "`o`.`f`", "`o`.`w`"} {
 		if !strings.Contains(said, word) {
 			t.Errorf("%s is not said: %s", word, said)
 		}
@@ -173,8 +173,8 @@ func TestOther(t *testing.T) {
 	if got := ask(t, to, "SELECT id, j FROM o.t") + ask(t, to, "SELECT * FROM o.v"); got != "1|{\"a\": 1}|\n1|\n" {
 		t.Errorf("%q", got)
 	}
-	if !strings.Contains(strings.Join(res.Notes, "\n"), "`w`") {
-		t.Errorf("view w stays away, and is not named: %q", res.Notes)
+	if len(res.Notes) > 0 {
+		t.Errorf("what stays away was told before: %q", res.Notes)
 	}
 }
 

@@ -137,7 +137,7 @@ func (r *run) makeObject(ctx context.Context, s *session, o *repo.Object) error 
 // bytes that the session's character set wants.
 func (r *run) inContext(ctx context.Context, s *session, o *repo.Object, schema string, f func(text func(string) (string, error)) error) (err error) {
 	var sets []string
-	mode := o.SQLMode
+	mode := r.sqlMode(o.SQLMode)
 	if o.Kind != repo.View && o.Kind != repo.Sequence {
 		sets = append(sets, "sql_mode = "+mysql.QuoteText(mode))
 	}
@@ -391,12 +391,22 @@ func definerOf(create string) string {
 	return create[i:end] + " "
 }
 
-// makeAccounts makes the accounts that are not there yet. Their grants follow at the end, when what they are for is there.
-func (r *run) makeAccounts(ctx context.Context, s **session) error {
+// eachAccount hands the accounts that come along to f, in the target's words.
+func (r *run) eachAccount(f func(*repo.Object) error) error {
 	return r.each([]repo.ObjectKind{repo.Account}, func(o *repo.Object) error {
 		if r.leftOut[objectKey(o)] {
 			return nil
 		}
+		if translated, ok := r.accounts[objectKey(o)]; ok {
+			o = translated
+		}
+		return f(o)
+	})
+}
+
+// makeAccounts makes the accounts that are not there yet. Their grants follow at the end, when what they are for is there.
+func (r *run) makeAccounts(ctx context.Context, s **session) error {
+	return r.eachAccount(func(o *repo.Object) error {
 		mark := &table{id: tableID("", "account "+o.Name)}
 		err := r.again(ctx, s, func(s *session) error {
 			st, err := r.readState(ctx, s, mark)
@@ -473,7 +483,7 @@ func accountSQL(name string) string {
 
 // grant gives the accounts that were made what they may do.
 func (r *run) grant(ctx context.Context, s **session) error {
-	return r.each([]repo.ObjectKind{repo.Account}, func(o *repo.Object) error {
+	return r.eachAccount(func(o *repo.Object) error {
 		mark := &table{id: tableID("", "account "+o.Name)}
 		err := r.again(ctx, s, func(s *session) error {
 			st, err := r.readState(ctx, s, mark)

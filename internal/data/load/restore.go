@@ -34,6 +34,9 @@ type run struct {
 	known         vocabulary
 	mapped        map[string]string // words of definitions for which others stand
 
+	modes    map[string]bool         // SQL modes of programs: whether the target has them
+	accounts map[string]*repo.Object // by objectKey: accounts in the words of a target of another kind
+
 	schemas   []ref
 	tables    []ref
 	objects   map[repo.ObjectKind][]ref
@@ -41,6 +44,7 @@ type run struct {
 	leftOut   map[string]bool // objectKey of what cannot come along
 	plan      Plan
 	resumed   bool
+	changed   bool // something was
 
 	began   time.Time
 	bytes   atomic.Int64
@@ -60,7 +64,7 @@ type run struct {
 // Restore puts a backup, or a part of it, into a server. Where it fails, or is killed, the same call goes on where it was.
 func Restore(ctx context.Context, o Options) (Result, error) {
 	r := &run{o: o, threads: o.Threads, began: time.Now(), keysLater: map[string]bool{}, leftOut: map[string]bool{},
-		objects: map[repo.ObjectKind][]ref{}, mapped: map[string]string{}}
+		objects: map[repo.ObjectKind][]ref{}, mapped: map[string]string{}, modes: map[string]bool{}, accounts: map[string]*repo.Object{}}
 	if r.threads <= 0 {
 		r.threads = 4
 	}
@@ -79,7 +83,7 @@ func Restore(ctx context.Context, o Options) (Result, error) {
 	res := r.result
 	res.Backup, res.Resumed, res.Notes, res.Kept, res.SessionSeconds = r.header, r.resumed, r.notes, r.kept, r.phases
 	res.Objects, res.Schemas = r.made.Load(), int64(len(r.schemas))
-	res.Seconds = time.Since(r.began).Seconds()
+	res.Seconds, res.Changed = time.Since(r.began).Seconds(), r.resumed || r.changed
 	if err == nil && len(res.Different) > 0 {
 		err = fmt.Errorf("%w: %d of %d tables", ErrDifferent, len(res.Different), res.Tables)
 	}
@@ -138,6 +142,7 @@ func (r *run) restore(ctx context.Context) error {
 		return nil
 	}
 	if !r.resumed {
+		r.changed = true
 		err := r.again(ctx, &control, func(s *session) error {
 			if err := r.lock(ctx, s); err != nil { // a new session has none
 				return err
@@ -176,7 +181,6 @@ func (r *run) change(ctx context.Context, control *session) error {
 		{"triggers", func() error { return r.makeObjects(ctx, &s, repo.Trigger) }},
 		{"events", func() error { return r.makeObjects(ctx, &s, repo.Event) }},
 		{"binary logs", func() error { return r.roll(ctx, &s) }},
-		{"position", func() error { return r.setPosition(ctx, &s) }},
 		{"events", func() error {
 			if r.o.Hold {
 				return nil
@@ -184,6 +188,7 @@ func (r *run) change(ctx context.Context, control *session) error {
 			return r.switchOn(ctx, &s)
 		}},
 		{"grants", func() error { return r.grant(ctx, &s) }},
+		{"position", func() error { return r.setPosition(ctx, &s) }}, // nothing that is logged may follow
 		{"journal", func() error {
 			return r.again(ctx, &s, func(s *session) error { return r.endJournal(ctx, s) })
 		}},
@@ -246,6 +251,9 @@ func (r *run) learn(ctx context.Context, s *session) error {
 
 // read reads the manifest to its end and keeps what is wanted.
 func (r *run) read(ctx context.Context) error {
+	if !r.o.Repo.Readable() { // the host that took a backup knows its manifest all the same, but reads no rows
+		return repo.ErrNoKey
+	}
 	id, err := r.newest(ctx)
 	if err != nil {
 		return err
@@ -421,6 +429,9 @@ func (r *run) rollOf() Roll {
 	roll := Roll{Backup: r.header, Into: r.o.Into, Until: r.o.Until}
 	if !r.choice.all() {
 		roll.Wants = r.choice.table
+	}
+	if len(r.choice.rename) > 0 {
+		roll.Names = r.choice.target
 	}
 	return roll
 }

@@ -14,12 +14,12 @@ import (
 
 // vocabulary is what the target knows of words that stand in definitions.
 type vocabulary struct {
-	collations, charsets, engines, logins map[string]bool
+	collations, charsets, engines, logins, privileges map[string]bool
 }
 
 // readVocabulary asks the target.
 func (r *run) readVocabulary(ctx context.Context, s *session) error {
-	k := vocabulary{collations: map[string]bool{}, charsets: map[string]bool{}, engines: map[string]bool{}, logins: map[string]bool{}}
+	k := vocabulary{collations: map[string]bool{}, charsets: map[string]bool{}, engines: map[string]bool{}, logins: map[string]bool{}, privileges: map[string]bool{}}
 	r.transactional = map[string]bool{}
 	questions := []struct {
 		query string
@@ -37,6 +37,7 @@ func (r *run) readVocabulary(ctx context.Context, s *session) error {
 		{"SELECT /* risso: which ways to log in? */ PLUGIN_NAME FROM information_schema.PLUGINS WHERE PLUGIN_TYPE = 'AUTHENTICATION' AND PLUGIN_STATUS = 'ACTIVE'", func(m map[string]string) {
 			k.logins[m["PLUGIN_NAME"]] = true
 		}},
+		{"SHOW /* risso: which privileges? */ PRIVILEGES", func(m map[string]string) { k.privileges[strings.ToUpper(m["Privilege"])] = true }},
 	}
 	for _, q := range questions {
 		rows, err := s.QueryMaps(ctx, q.query)
@@ -107,14 +108,31 @@ func otherName(name string, known map[string]bool) (to string, safe bool) {
 	if !strings.HasPrefix(name, "utf8mb4_") && !strings.HasPrefix(name, "uca1400_") {
 		return "", false
 	}
-	candidates := []string{"utf8mb4_0900_ai_ci", "utf8mb4_uca1400_ai_ci", "utf8mb4_unicode_520_ci", "utf8mb4_unicode_ci"}
+	// MySQL's collations of UCA 9.0 tell 'a' from 'a ', as MariaDB's nopad ones do; a unique key may need that. The others do not.
+	noPad := strings.HasPrefix(name, "utf8mb4_0900_") || strings.Contains(name, "nopad")
+	kind := "ai_ci"
+	for _, k := range []string{"as_cs", "as_ci", "ai_cs"} {
+		if strings.HasSuffix(name, k) {
+			kind = k
+		}
+	}
+	candidates := []string{"utf8mb4_uca1400_" + kind}
 	switch {
+	case strings.HasSuffix(name, "_bin") && noPad:
+		candidates = []string{"utf8mb4_0900_bin", "utf8mb4_nopad_bin", "utf8mb4_bin"}
 	case strings.HasSuffix(name, "_bin"):
-		candidates = []string{"utf8mb4_0900_bin", "utf8mb4_bin"}
-	case strings.HasSuffix(name, "_cs"):
-		candidates = []string{"utf8mb4_0900_as_cs", "utf8mb4_uca1400_as_cs", "utf8mb4_bin"}
-	case strings.HasSuffix(name, "_as_ci"):
-		candidates = []string{"utf8mb4_0900_as_ci", "utf8mb4_uca1400_as_ci"}
+		candidates = []string{"utf8mb4_bin"}
+	case noPad && kind == "ai_ci":
+		candidates = []string{"utf8mb4_0900_ai_ci", "utf8mb4_uca1400_nopad_ai_ci", "utf8mb4_unicode_520_nopad_ci", "utf8mb4_unicode_520_ci", "utf8mb4_unicode_ci"}
+	case noPad:
+		candidates = []string{"utf8mb4_0900_" + kind, "utf8mb4_uca1400_nopad_" + kind}
+	case kind == "ai_ci":
+		candidates = append(candidates, "utf8mb4_unicode_520_ci", "utf8mb4_unicode_ci")
+	default:
+		candidates = append(candidates, "utf8mb4_0900_"+kind)
+	}
+	if strings.HasSuffix(name, "_cs") {
+		candidates = append(candidates, "utf8mb4_bin")
 	}
 	for _, c := range candidates {
 		if known[c] {
@@ -277,9 +295,7 @@ func (r *run) inspectObject(o *repo.Object) {
 			leave("only MariaDB has such")
 		}
 	case repo.Account:
-		if r.header.Server.Flavour == string(fleet.FlavourMariaDB) != r.server.MariaDB() {
-			leave("accounts of MySQL and MariaDB do not go over into each other")
-		} else if p := loginOf(o.Create); p != "" && !r.known.logins[p] {
+		if p := loginOf(o.Create); !r.foreignServer() && p != "" && !r.known.logins[p] {
 			leave("the way to log in " + p + " is not here")
 		}
 	case repo.Trigger:

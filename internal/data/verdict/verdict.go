@@ -73,6 +73,7 @@ const (
 type Facts struct {
 	state.Protection
 	Mirrors []state.Mirror // of this server
+	Source  string         // the watched server that it replicates from, when that one is backed up, or is to be; else ""
 	First   time.Time      // when the oldest backup that is there ended; zero: unknown
 	Short   bool           // the mirrored logs are known to end before the position of the last backup
 }
@@ -80,6 +81,9 @@ type Facts struct {
 // Judge says how a server is protected; a want of nil: nothing is configured for it, and only what there is counts.
 func Judge(f Facts, want *Want, now time.Time) Verdict {
 	r := round{p: f, now: now}
+	if want == nil && f.LastBackup == nil && f.Source != "" {
+		return Verdict{State: OK, Words: "a replica of " + f.Source + ", whose backups hold its data", Findings: []fleet.Finding{}}
+	}
 	if want == nil && f.LastBackup == nil {
 		r.add("never", fleet.SeverityCritical, time.Time{}, "never backed up, and nothing is planned")
 		return r.verdict()
@@ -387,7 +391,7 @@ func (r *round) well() string {
 		parts = append(parts, "proven "+ago(r.now.Sub(p.ProvenAt))+" ago")
 	}
 	if p.Recovery > 0 {
-		parts = append(parts, "back within "+ago(time.Duration(p.Recovery*float64(time.Second))))
+		parts = append(parts, "back within "+ago(max(time.Second, time.Duration(p.Recovery*float64(time.Second)))))
 	}
 	if !p.WindowTo.IsZero() {
 		parts = append(parts, "any moment of the last "+ago(r.now.Sub(p.WindowFrom))+" can be restored")

@@ -47,6 +47,9 @@ func TestJudge(t *testing.T) {
 		"well by hand": {change: func(f *Facts, _ *Want) { f.WindowFrom, f.WindowTo, f.Recovery = time.Time{}, time.Time{}, 0 }, none: true, state: OK,
 			words: "backed up 10 h ago, proven 8 h ago"},
 		"never, nothing planned": {change: func(f *Facts, _ *Want) { *f = Facts{} }, none: true, state: Critical, words: "never backed up, and nothing is planned", remedy: "risso backup --dsn … --to DIR"},
+		"a replica":              {change: func(f *Facts, _ *Want) { *f = Facts{Source: "db2"} }, none: true, state: OK, words: "a replica of db2, whose backups hold its data"},
+		"a replica with a plan":  {change: func(f *Facts, _ *Want) { *f = Facts{Source: "db2"} }, state: Critical, words: "never backed up"},
+		"back at once":           {change: func(f *Facts, _ *Want) { f.Recovery = 0.2 }, state: OK, words: "backed up 10 h ago, proven 8 h ago, back within 1 s, any moment"},
 		"never":                  {change: func(f *Facts, _ *Want) { *f = Facts{} }, state: Critical, words: "never backed up", remedy: "risso backup --dsn … --to /backup"},
 		"not yet": {change: func(f *Facts, w *Want) {
 			*f = Facts{}

@@ -17,20 +17,19 @@ import (
 // protectConfig says in the config file how a server is protected. There is no secret in it: keys of S3 come from the
 // environment or their own file, SFTP's from its key file, and identities are named by their files.
 type protectConfig struct {
-	Place        string          `yaml:"place,omitempty"`              // where backups go: a folder, s3://…, sftp://…
-	Schedule     string          `yaml:"schedule,omitempty"`           // of backups, such as 'daily at 02:00'
-	Kind         string          `yaml:"kind,omitempty"`               // logical (the default) or physical
-	Retention    retentionConfig `yaml:"retention,omitempty"`          // what is kept; nothing said: all
-	CopyTo       string          `yaml:"copy_to,omitempty"`            // a second place, copied to behind each backup
-	Drill        string          `yaml:"drill,omitempty"`              // schedule
-	Verify       string          `yaml:"verify,omitempty"`             // schedule
-	Checksum     string          `yaml:"checksum,omitempty"`           // schedule, of a replica
-	Mirror       bool            `yaml:"mirror,omitempty"`             // binary logs are mirrored as they are written
-	MirrorPlain  bool            `yaml:"mirror_unencrypted,omitempty"` // consent: mirrored logs are not encrypted, whatever encrypt_to says
-	MirrorKeep   string          `yaml:"mirror_keep,omitempty"`        // how long mirrored logs are kept, such as 35d; default: for good
-	MaxAge       string          `yaml:"max_age,omitempty"`            // how old the last backup may be, such as 26h; default: as the schedule says
-	EncryptTo    []string        `yaml:"encrypt_to,omitempty"`         // recipients (age1…) or files of them
-	IdentityFile string          `yaml:"identity_file,omitempty"`      // to read what was encrypted: for drills, verify and copies
+	Place        string          `yaml:"place,omitempty"`         // where backups go: a folder, s3://…, sftp://…
+	Schedule     string          `yaml:"schedule,omitempty"`      // of backups, such as 'daily at 02:00'
+	Kind         string          `yaml:"kind,omitempty"`          // logical (the default) or physical
+	Retention    retentionConfig `yaml:"retention,omitempty"`     // what is kept; nothing said: all
+	CopyTo       string          `yaml:"copy_to,omitempty"`       // a second place, copied to behind each backup
+	Drill        string          `yaml:"drill,omitempty"`         // schedule
+	Verify       string          `yaml:"verify,omitempty"`        // schedule
+	Checksum     string          `yaml:"checksum,omitempty"`      // schedule, of a replica
+	Mirror       bool            `yaml:"mirror,omitempty"`        // binary logs are mirrored as they are written
+	MirrorKeep   string          `yaml:"mirror_keep,omitempty"`   // how long mirrored logs are kept, such as 35d; default: for good
+	MaxAge       string          `yaml:"max_age,omitempty"`       // how old the last backup may be, such as 26h; default: as the schedule says
+	EncryptTo    []string        `yaml:"encrypt_to,omitempty"`    // recipients (age1…) or files of them
+	IdentityFile string          `yaml:"identity_file,omitempty"` // to read what was encrypted: for drills, verify and copies
 	Threads      int             `yaml:"threads,omitempty"`
 	MaxLag       string          `yaml:"max_lag,omitempty"`             // the backup waits while a replica is further behind
 	MaxRunning   int             `yaml:"max_threads_running,omitempty"` // or while more statements run
@@ -125,9 +124,6 @@ func (c protectConfig) check() (*protection, error) {
 			return nil, fmt.Errorf("encrypt_to: %w", err)
 		}
 		p.recipients = append(p.recipients, list...)
-	}
-	if c.Mirror && len(c.EncryptTo) > 0 && !c.MirrorPlain {
-		return nil, errors.New("mirror: mirrored binary logs are not encrypted, unlike the backups: say mirror_unencrypted: true, or leave one of the two out")
 	}
 	return p, c.checkIdentity()
 }

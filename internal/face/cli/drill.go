@@ -128,7 +128,7 @@ func runDrill(ctx context.Context, s Streams, f drillFlags) error {
 	}
 	defer done()
 	o.Repo = r
-	o.Loader, o.Roller = drillLoader(), drillRoller(f.from)
+	o.Loader, o.Roller = drillLoader(), drillRoller(f.from, f.identity)
 	if f.noRoll {
 		o.Roller = nil
 	}

@@ -46,13 +46,13 @@ func (loader) Load(ctx context.Context, q drill.LoadRequest) (drill.Loaded, erro
 }
 
 // drillRoller rolls a drill's server forward with the logs that are mirrored at a place.
-func drillRoller(place string) drill.Roller { return roller{place: place} }
+func drillRoller(place, identity string) drill.Roller { return roller{place, identity} }
 
-type roller struct{ place string }
+type roller struct{ place, identity string }
 
 // Roll applies all that is mirrored behind the backup's position.
 func (r roller) Roll(ctx context.Context, q drill.RollRequest) (drill.Rolled, error) {
-	place, closePlace, err := openPlace(ctx, r.place)
+	place, closePlace, err := openPlace(ctx, r.place, r.identity)
 	if err != nil {
 		return drill.Rolled{}, err
 	}
@@ -80,14 +80,14 @@ func (r roller) Roll(ctx context.Context, q drill.RollRequest) (drill.Rolled, er
 
 // seriesOf are the mirrored logs of a server, the newest life of it first: the keys of MariaDB's begin with its identity and
 // go on with a time, and after RESET a number follows.
-func seriesOf(ctx context.Context, place repo.Store, dir, identity string) ([]mirror.Series, error) {
+func seriesOf(ctx context.Context, place mirror.Place, dir, identity string) ([]mirror.Series, error) {
 	all, err := mirror.List(ctx, place, dir)
 	if err != nil {
 		return nil, err
 	}
 	var list []mirror.Series
 	for _, s := range all {
-		if rest, ok := strings.CutPrefix(s.Key, identity); ok && (rest == "" || rest[0] == '-' || rest[0] == '.') && len(s.Logs) > 0 {
+		if isSeriesOf(s.Key, identity) && len(s.Logs) > 0 {
 			list = append(list, s)
 		}
 	}
@@ -97,10 +97,16 @@ func seriesOf(ctx context.Context, place repo.Store, dir, identity string) ([]mi
 	return list, nil
 }
 
+// isSeriesOf says whether a series of logs is of a server.
+func isSeriesOf(key, identity string) bool {
+	rest, ok := strings.CutPrefix(key, identity)
+	return ok && (rest == "" || rest[0] == '-' || rest[0] == '.')
+}
+
 // mirrored looks how far the mirrored logs of a backup's server reach, nil where none are mirrored; short: they end before
 // the backup's position.
-func mirrored(ctx context.Context, at string, newest repo.Header) (m *state.Mirror, short bool, err error) {
-	place, closePlace, err := openPlace(ctx, at)
+func mirrored(ctx context.Context, at, identity string, newest repo.Header) (m *state.Mirror, short bool, err error) {
+	place, closePlace, err := openPlace(ctx, at, identity)
 	if err != nil {
 		return nil, false, err
 	}

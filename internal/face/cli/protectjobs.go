@@ -135,7 +135,7 @@ func (p *protect) drillTask(s watched) jobs.Task {
 			return jobs.Result{}, err
 		}
 		defer closePlace()
-		proof, err := drill.Run(ctx, drill.Options{Repo: r, Backup: backup, Loader: drillLoader(), Roller: drillRoller(c.Place), Threads: c.threads(),
+		proof, err := drill.Run(ctx, drill.Options{Repo: r, Backup: backup, Loader: drillLoader(), Roller: drillRoller(c.Place, c.IdentityFile), Threads: c.threads(),
 			Progress: func(p drill.Progress) { report.Stage(p.Stage); report.Set(p.Done, p.Total, p.Unit) }})
 		if err != nil {
 			return jobs.Result{}, drillFailure(err)
@@ -215,7 +215,14 @@ func (p *protect) mirrorTask(s watched) jobs.Task {
 		}
 		defer store.Close()
 		dir := mirrorDir("", c.Place) // where drills and commands look for the log that is being written
-		place := repo.On(store)
+		place := mirror.Place{Store: repo.On(store)}
+		r, closePlace, err := p.openPlace(ctx, c, c.Place, len(c.recipients) > 0)
+		if err == nil {
+			defer closePlace()
+			place.Repo = r
+		} else if !errors.Is(err, repo.ErrNoRepository) {
+			return jobs.Result{}, err
+		}
 		reach := &reach{p: p, s: s, place: place, dir: dir}
 		report.Stage("mirror binary logs")
 		err = mirror.Follow(ctx, mirror.Options{Target: s.target, Place: place, Dir: dir, Keep: c.mirrorKeep,
@@ -237,7 +244,7 @@ func (p *protect) mirrorTask(s watched) jobs.Task {
 type reach struct {
 	p     *protect
 	s     watched
-	place repo.Store
+	place mirror.Place
 	dir   string
 
 	mu    sync.Mutex

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/data/load"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/face/render"
@@ -33,7 +34,7 @@ type restoreFlags struct {
 	logs, logsDSN, logsDir, series     string
 	threads                            int
 	overwrite, skip, noBinlog, setGTID bool
-	dryRun                             bool
+	dryRun, forget                     bool
 	filesFlags
 }
 
@@ -48,7 +49,8 @@ already is kept, unless --overwrite is said. At the end each table's rows are re
 number and sum compared with those of the backup: exit code 0 only when all are equal.
 
 A restore that was cut off, or killed, goes on where it was when it is run again as before; no row is
-loaded twice. A place is ` + blob.Forms + `.
+loaded twice. Until then a journal lies in the server, the schema risso_restore; --forget takes it away.
+A place is ` + blob.Forms + `.
 docs/restore.md has all of it.
 
 ` + restoreFilesHelp + `
@@ -56,13 +58,17 @@ docs/restore.md has all of it.
 ` + exitCodesHelp,
 		Example: `  risso restore --from /backups/db1 --sandbox look
   risso restore --from /backups/db1 --into 'root@unix(/run/mysqld/mysqld.sock)/' --dry-run
-  risso restore --from s3://backups/db1 --table shop.orders --rename shop.orders=shop.orders_before --into 'root@tcp(db1)/'
+  risso restore --from /backups/db1 --table shop.orders --rename shop.orders=shop.orders_before --before 0-1-4711 --into 'root@tcp(db1)/'
   risso restore --from /backups/db1 --datadir /var/lib/mysql
-  risso restore --from /backups/db1 --schema shop --to-time '2026-11-21 18:00:00' --into 'root@tcp(db2)/' --overwrite`,
+  risso restore --from /backups/db1 --schema shop --to-time '2026-11-21 18:00:00' --into 'root@tcp(db2)/' --overwrite
+  risso restore --forget --into 'root@tcp(db2)/'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 			defer stop()
+			if f.forget {
+				return runForget(ctx, s, f, cmd.Flags())
+			}
 			return runRestore(ctx, s, f)
 		},
 	}
@@ -88,8 +94,9 @@ docs/restore.md has all of it.
 	fl.BoolVar(&f.overwrite, "overwrite", false, "drop what is in the way; accounts that are there get what the backup has")
 	fl.BoolVar(&f.skip, "skip-incompatible", false, "leave away what the server does not know, after saying what that is")
 	fl.BoolVar(&f.noBinlog, "no-binlog", false, "keep the restore out of the server's binary log; its replicas do not get it")
-	fl.BoolVar(&f.setGTID, "set-gtid", false, "afterwards tell the server that it has all transactions of the backup, so that it can follow as a replica; on MySQL this empties its binary logs")
+	fl.BoolVar(&f.setGTID, "set-gtid", false, "afterwards tell the server that it has all transactions of the backup, so that it can follow as a replica; this empties its own binary logs")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "show what would be done, and do nothing")
+	fl.BoolVar(&f.forget, "forget", false, "restore nothing: take the journal of a restore that was cut off away from --into; its tables stay as they are")
 	fl.StringVar(&f.configFile, "config", "", "config file (YAML) that names servers")
 	fl.StringVar(&f.defaultsFile, "defaults-file", "", "option file of the mysql clients (default ~/.my.cnf)")
 	fl.StringVarP(&f.output, "output", "o", "text", "text or json")
@@ -133,8 +140,8 @@ func (f restoreFlags) check() (load.Until, error) {
 			return u, usageError("--to-time %w", err)
 		}
 	}
-	if u.Set() && len(f.rename) > 0 {
-		return u, usageError("--rename does not go with --to-time, --to-gtid and --before: binary logs know the old names")
+	if u.Set() && len(f.rename) > 0 && len(f.tables)+len(f.schemas) == 0 {
+		return u, usageError("--rename with --to-time, --to-gtid or --before needs --table or --schema: statements on everything know the old names")
 	}
 	return u, blob.Check(f.from)
 }
@@ -192,7 +199,7 @@ func runRestore(ctx context.Context, s Streams, f restoreFlags) error {
 		}
 	}
 	if err != nil {
-		return restoreFailure(ctx, err, box)
+		return restoreFailure(ctx, err, res.Changed, box)
 	}
 	return nil
 }
@@ -267,7 +274,7 @@ func restoreProgress(p load.Progress, elapsed float64) string {
 func (f restoreFlags) startSandbox(ctx context.Context, s Streams, r *repo.Repo) (*sandbox.Sandbox, error) {
 	m, err := r.Manifest(ctx, f.backup)
 	if err != nil {
-		return nil, restoreFailure(ctx, err, nil)
+		return nil, restoreFailure(ctx, err, false, nil)
 	}
 	h := m.Header
 	if err := m.Close(); err != nil {
@@ -314,38 +321,56 @@ func sandboxSettings(h repo.Header) []string {
 	return out
 }
 
-// restoreFailure is an error with what mends it.
-func restoreFailure(ctx context.Context, err error, box *sandbox.Sandbox) error {
-	hint := "run the same again: it goes on where it was"
+// restoreHints say what mends an error of a restore.
+var restoreHints = []struct {
+	is   error
+	hint string
+}{
+	{load.ErrKind, "give --datadir DIR, an empty folder, or --backup with the ID of a logical one"},
+	{load.ErrExists, "--overwrite drops what is in the way, --rename puts it beside"},
+	{load.ErrIncompatible, "--skip-incompatible leaves that away"},
+	{load.ErrUnfinished, "--overwrite begins anew, --forget takes its journal away"},
+	{binlog.ErrRenamed, "--sandbox NAME instead of --into restores it under its own name, on a throw-away server"},
+	{load.ErrLogs, "--logs, --logs-dsn and --series say where else they are"},
+	{load.ErrBusy, "wait for it, or end it"},
+	{load.ErrDifferent, "somebody wrote there meanwhile, or the server keeps rows otherwise"},
+	{repo.ErrDamaged, "risso verify --from … tells what else is damaged; another backup, or its copy, may be whole"},
+}
+
+// restoreFailure is an error with what mends it. changed says whether the restore had begun to change the server.
+func restoreFailure(ctx context.Context, err error, changed bool, box *sandbox.Sandbox) error {
+	code, hint := exitFailed, ""
 	var e *mysql.Error
-	switch {
-	case ctx.Err() != nil:
-		return failure(exitInterrupted, hint, errors.New("interrupted"))
-	case errors.Is(err, load.ErrKind):
-		hint = "nothing was changed; give --datadir DIR, an empty folder, or --backup with the ID of a logical one"
-	case errors.Is(err, load.ErrExists):
-		hint = "nothing was changed; --overwrite drops what is in the way, --rename puts it beside"
-	case errors.Is(err, load.ErrIncompatible):
-		hint = "nothing was changed; --skip-incompatible leaves that away"
-	case errors.Is(err, load.ErrUnfinished):
-		hint = ""
-	case errors.Is(err, load.ErrNothing), errors.Is(err, repo.ErrNoBackup):
-		hint = "nothing was changed"
-	case errors.Is(err, load.ErrLogs):
-		hint = "nothing was changed; --logs, --logs-dsn and --series say where else they are"
-	case errors.Is(err, load.ErrBusy):
-		hint = "wait for it, or end it"
-	case errors.Is(err, load.ErrDifferent):
-		hint = "somebody wrote there meanwhile, or the server keeps rows otherwise"
-	case errors.Is(err, repo.ErrDamaged):
-		hint = "risso verify --from … tells what else is damaged; another backup, or its copy, may be whole"
-	case errors.As(err, &e) && e.Hint != "":
+	if errors.As(err, &e) {
 		hint = e.Hint
 	}
-	if box != nil {
-		hint += "; the sandbox is left as it is: risso sandbox down " + box.Name
+	for _, h := range restoreHints {
+		if errors.Is(err, h.is) {
+			hint = h.hint
+			break
+		}
 	}
-	return failure(exitFailed, hint, err)
+	if ctx.Err() != nil {
+		code, hint, err = exitInterrupted, "", errors.New("interrupted")
+	}
+	switch {
+	case !changed:
+		hint = joined("nothing was changed", hint)
+	case !errors.Is(err, load.ErrDifferent):
+		hint = joined(hint, "run the same again: it goes on where it was; --forget takes its journal away instead")
+	}
+	if box != nil {
+		hint = joined(hint, "the sandbox is left as it is: risso sandbox down "+box.Name)
+	}
+	return failure(code, hint, err)
+}
+
+// joined puts two hints behind each other.
+func joined(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + "; " + b
 }
 
 // restoreText is the result in words.

@@ -36,7 +36,7 @@ func (f *filesFlags) bind(fl *pflag.FlagSet) {
 func (f restoreFlags) restorePhysical(ctx context.Context, s Streams, r *repo.Repo, until load.Until) (bool, error) {
 	h, err := f.backupHeader(ctx, r)
 	if err != nil {
-		return true, restoreFailure(ctx, err, nil)
+		return true, restoreFailure(ctx, err, false, nil)
 	}
 	switch {
 	case h.Kind != repo.Physical && f.datadir != "":

@@ -131,7 +131,7 @@ func (p *protect) job(s watched, kind state.JobKind) (jobs.Job, bool) {
 	case state.JobCopy:
 		j.After, j.Place = name(state.JobBackup), c.CopyTo
 	case state.JobMirror:
-		j.Made = fmt.Sprint(c.Place, " ", c.mirrorKeep)
+		j.Made = fmt.Sprintf("%s %s %q %s", c.Place, c.mirrorKeep, c.recipients, c.IdentityFile)
 	case state.JobPrune: // nothing goes before its copy is there
 		j.After = name(state.JobBackup)
 		if c.CopyTo != "" {

@@ -83,6 +83,8 @@ export interface Protected {
   address: string;
   watched: boolean;
   plan: ProtectPlan | null;
+  /** the server whose backups hold the data of this one, a replica without a plan */
+  source?: string;
   state: 'ok' | 'warning' | 'critical';
   words: string;
   findings: Finding[] | null;

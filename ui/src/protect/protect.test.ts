@@ -38,6 +38,13 @@ test('well is said quietly, with the worst of each figure', () => {
   expect(plain(said.text)).toBe('2 servers are backed up within the last 10 h and proven within the last 1 d; the slowest is back within 13 min 32 s.');
 });
 
+test('a replica of a protected server is not counted as unprotected', () => {
+  const replica = server('r', { source: 'a', plan: null, last_backup: null, last_proven: null, proven_at: null, recovery: null });
+  expect(plain(protectSentence([server('a', { recovery: 0.4 }), replica], NOW).text)).toBe('1 server is backed up within the last 10 h and proven within the last 1 d; the slowest is back within 1 s.');
+  const sick = server('b', { state: 'critical', last_backup: null, findings: [finding('protect.never')] });
+  expect(protectSentence([sick, replica], NOW).text).toBe('1 server was never backed up (b).');
+});
+
 test('progress says only what is known', () => {
   expect(plain(progress({ done: 3 * 1024 ** 3, total: 10 * 1024 ** 3, unit: 'bytes', rate: 120 * 1024 ** 2, left: 57 }))).toBe('3 GiB of 10 GiB, 120 MiB/s, 57 s left');
   expect(plain(progress({ done: 12, total: 0, unit: 'tables', rate: 0, left: null }))).toBe('12 tables');

@@ -25,7 +25,7 @@ const count = (n: number, one: string, many: string): string => `${n} ${n === 1 
 export function protectSentence(list: Protected[], now: number): Said {
   const bad = list.filter((s) => s.state !== 'ok');
   if (bad.length === 0) return { tone: 'ok', text: well(list, now) };
-  const never = list.filter((s) => !s.last_backup);
+  const never = list.filter((s) => !s.last_backup && !s.source);
   const unproven = list.filter((s) => s.last_backup && !s.last_proven);
   const stale = list.filter((s) => s.last_backup && has(s, 'protect.stale'));
   const failed = list.filter((s) => has(s, 'protect.drill_failed'));
@@ -47,12 +47,13 @@ export function protectSentence(list: Protected[], now: number): Said {
 
 const has = (s: Protected, id: string): boolean => (s.findings ?? []).some((f) => f.id === id);
 
-function well(list: Protected[], now: number): string {
+function well(all: Protected[], now: number): string {
+  const list = all.filter((s) => !s.source);
   const oldest = Math.max(...list.map((s) => now - (s.last_backup?.began ?? now)));
   const proof = Math.max(...list.map((s) => now - (s.proven_at ?? now)));
   const recovery = Math.max(0, ...list.map((s) => s.recovery ?? 0));
   const first = `${count(list.length, 'server is', 'servers are')} backed up within the last ${age(oldest)} and proven within the last ${age(proof)}`;
-  return `${first}${recovery > 0 ? `; the slowest is back within ${duration(recovery)}` : ''}.`;
+  return `${first}${recovery > 0 ? `; the slowest is back within ${duration(Math.max(1, recovery))}` : ''}.`;
 }
 
 /** How far something is: 3.2 GiB of 10 GiB, 120 MiB/s, 57 s left. */

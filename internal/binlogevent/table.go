@@ -1,4 +1,4 @@
-package event
+package binlogevent
 
 import (
 	"errors"
@@ -50,6 +50,13 @@ type Table struct {
 	Columns      []Column
 	Named        bool // the log names the columns and the primary key (binlog_row_metadata=FULL)
 	json         int  // columns of type JSON
+	widths       []width
+}
+
+// width says how to pass over a value: prefix bytes hold its length, or it is fixed.
+type width struct {
+	fixed  int16
+	prefix uint8
 }
 
 // Column is a column of a Table. What a log does not tell is left at its zero; whoever knows the table fills it in.
@@ -105,13 +112,16 @@ func ParseTable(f Format, body []byte) (Table, error) {
 		return t, errShort
 	}
 	meta := cursor{b: c.take(int(size))}
-	t.Columns = make([]Column, n)
+	t.Columns, t.widths = make([]Column, n), make([]width, n)
 	for i, typ := range types {
 		col, ok := columnOf(typ, &meta)
 		if !ok || meta.bad {
 			return t, fmt.Errorf("column %d of %s.%s has the unknown type %d", i+1, t.Schema, t.Name, typ)
 		}
 		t.Columns[i] = col
+		if t.widths[i] = (width{fixed: int16(col.fixed)}); col.fixed < 0 {
+			t.widths[i] = width{prefix: uint8(col.prefix)}
+		}
 		if col.typ == typeJSON {
 			t.json++
 		}

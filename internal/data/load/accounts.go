@@ -1,0 +1,380 @@
+package load
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// account is a CREATE USER, or CREATE ROLE, of either flavour taken apart.
+type account struct {
+	name   string // as the statement has it
+	ways   []way  // to log in; none: without a password
+	tls    string // behind REQUIRE
+	limits string // behind WITH
+	expire string // behind PASSWORD EXPIRE; "now" where nothing stands there
+	locked bool
+	lost   []string // what only its flavour has, and is not at its default
+}
+
+// way is a way to log in.
+type way struct{ plugin, secret string } // the secret as a literal
+
+// splitSQL gives the words of a statement; what is quoted, with what hangs on it, is one.
+func splitSQL(s string) (list []string) {
+	for i := 0; i < len(s); {
+		if s[i] == ' ' {
+			i++
+			continue
+		}
+		from := i
+		for i < len(s) && s[i] != ' ' {
+			if s[i] == '`' || s[i] == '\'' || s[i] == '"' {
+				i = skipQuoted(s, i)
+			} else {
+				i++
+			}
+		}
+		list = append(list, s[from:i])
+	}
+	return list
+}
+
+// clauses are the words that begin a part of CREATE USER.
+var clauses = []string{"IDENTIFIED", "REQUIRE", "WITH", "PASSWORD", "ACCOUNT", "FAILED_LOGIN_ATTEMPTS", "PASSWORD_LOCK_TIME", "ATTRIBUTE", "COMMENT", "AND"}
+
+// parseAccount takes apart what SHOW CREATE USER says. Sources: MySQL manual and MariaDB documentation, "CREATE USER".
+func parseAccount(create string) (account, bool) {
+	words := splitSQL(create)
+	if len(words) < 3 || words[0] != "CREATE" || words[1] != "USER" {
+		return account{}, false
+	}
+	words = words[2:]
+	if len(words) > 3 && words[0] == "IF" {
+		words = words[3:]
+	}
+	a := account{name: words[0]}
+	for i := 1; i < len(words); {
+		end := i + 1
+		for end < len(words) && (!slices.Contains(clauses, words[end]) || words[i] == "IDENTIFIED" && (words[end] == "WITH" || words[end] == "PASSWORD") || words[i] == "PASSWORD" && words[end] == "REQUIRE") {
+			end++
+		}
+		a.clause(words[i], words[i+1:end])
+		i = end
+	}
+	return a, true
+}
+
+// clause takes a part in.
+func (a *account) clause(word string, rest []string) {
+	text := strings.Join(rest, " ")
+	first := ""
+	if len(rest) > 0 {
+		first = rest[0]
+	}
+	switch word {
+	case "IDENTIFIED":
+		a.identified(rest)
+	case "REQUIRE":
+		if text != "NONE" {
+			a.tls = text
+		}
+	case "WITH":
+		a.limits = text
+	case "ACCOUNT":
+		a.locked = first == "LOCK"
+	case "PASSWORD":
+		switch {
+		case first == "EXPIRE" && len(rest) == 1:
+			a.expire = "now"
+		case first == "EXPIRE" && text != "EXPIRE DEFAULT":
+			a.expire = strings.TrimPrefix(text, "EXPIRE ")
+		case first != "EXPIRE" && !strings.HasSuffix(text, "DEFAULT"):
+			a.lost = append(a.lost, "PASSWORD "+text)
+		}
+	case "FAILED_LOGIN_ATTEMPTS", "PASSWORD_LOCK_TIME", "ATTRIBUTE", "COMMENT":
+		a.lost = append(a.lost, word)
+	case "AND": // of REQUIRE
+		a.tls += " AND " + text
+	}
+}
+
+func (a *account) identified(rest []string) {
+	if len(rest) >= 3 && rest[0] == "BY" && rest[1] == "PASSWORD" {
+		a.ways = append(a.ways, way{"mysql_native_password", rest[2]})
+		return
+	}
+	for i := 0; i < len(rest); i++ {
+		switch rest[i] {
+		case "WITH", "VIA", "OR":
+			if i+1 < len(rest) {
+				a.ways = append(a.ways, way{plugin: strings.Trim(rest[i+1], "'`")})
+				i++
+			}
+		case "AS", "USING":
+			if i+1 < len(rest) && len(a.ways) > 0 {
+				a.ways[len(a.ways)-1].secret = rest[i+1]
+				i++
+			}
+		}
+	}
+}
+
+// loginTwins are ways to log in that have another name in the other flavour.
+var loginTwins = map[string]string{"auth_socket": "unix_socket", "unix_socket": "auth_socket"}
+
+// rehearseAccounts puts accounts into the target's words, and finds out which cannot come along.
+func (r *run) rehearseAccounts(ctx context.Context, s *session) error {
+	there := map[string]bool{}
+	rows, err := s.QueryMaps(ctx, "SELECT /* risso: which accounts are there? */ User AS u, Host AS h FROM mysql.user")
+	if err != nil && mysql.ClassOf(err) != mysql.ClassPrivilege {
+		return err
+	}
+	for _, m := range rows {
+		there[m["u"]+"@"+m["h"]] = true
+	}
+	granted := map[string]bool{} // accounts that others have as roles
+	if err := r.each([]repo.ObjectKind{repo.Account}, func(o *repo.Object) error {
+		for _, g := range o.After {
+			if roles, _, ok := strings.Cut(g, " TO "); ok && strings.HasPrefix(g, "GRANT ") && skipToWord(g, " ON ") < 0 {
+				for _, role := range strings.Split(strings.TrimPrefix(roles, "GRANT "), ",") {
+					granted[strings.TrimSpace(role)] = true
+				}
+			}
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	return r.each([]repo.ObjectKind{repo.Account}, func(o *repo.Object) error {
+		if o.Name == r.server.Account || there[o.Name] && !r.o.Overwrite && !r.resumed {
+			return nil // it stays as it is
+		}
+		r.rehearseAccount(*o, granted)
+		return nil
+	})
+}
+
+// rehearseAccount puts an account into the target's words.
+func (r *run) rehearseAccount(o repo.Object, granted map[string]bool) {
+	key, where := objectKey(&o), string(o.Kind)+" "+o.Name
+	from := r.header.Server.Flavour == string(fleet.FlavourMariaDB)
+	if a, ok := parseAccount(o.Create); ok && (from != r.server.MariaDB() || r.header.Server.Number > r.server.Number) {
+		backticked := "`" + strings.ReplaceAll(strings.TrimSuffix(o.Name, "@%"), "`", "``") + "`"
+		role := !from && r.server.MariaDB() && a.locked && strings.HasSuffix(o.Name, "@%") && granted[backticked+"@`%`"]
+		create, why := r.writeAccount(a, where, role)
+		if why != "" {
+			r.find(where, why, "")
+			r.leftOut[key] = true
+			return
+		}
+		if o.Create = create; role {
+			o.Name, o.Create = strings.TrimSuffix(o.Name, "@%"), "CREATE ROLE "+backticked
+		}
+	} else if p := loginOf(o.Create); p != "" && !r.known.logins[p] {
+		r.find(where, "the way to log in "+p+" is not here", "")
+		r.leftOut[key] = true
+		return
+	}
+	var after, lost []string
+	for _, g := range o.After {
+		g, without := r.writeGrant(g, from, granted)
+		lost = append(lost, without...)
+		if g != "" {
+			after = append(after, g)
+		}
+	}
+	o.After = after
+	if len(lost) > 0 {
+		slices.Sort(lost)
+		r.find(where, "privileges that are not here: "+strings.Join(slices.Compact(lost), ", "), "the other ones")
+	}
+	r.accounts[key] = &o
+}
+
+// writeAccount gives the CREATE USER for the target, or why there is none.
+func (r *run) writeAccount(a account, where string, role bool) (create, why string) {
+	var b strings.Builder
+	b.WriteString("CREATE USER " + a.name)
+	var fits []way
+	for _, w := range a.ways {
+		if to := loginTwins[w.plugin]; !r.known.logins[w.plugin] && r.known.logins[to] {
+			w.plugin = to
+		}
+		if r.known.logins[w.plugin] && w.secret != "'invalid'" {
+			fits = append(fits, w)
+		}
+	}
+	open := len(a.ways) == 0 || len(a.ways) == 1 && (a.ways[0].secret == "" || a.ways[0].secret == "''") && hasPassword[a.ways[0].plugin]
+	switch {
+	case role || open: // without a password the server's own way does
+	case len(fits) == 0:
+		return "", "the way to log in " + a.ways[0].plugin + " is not here, and passwords cannot be read out of it"
+	default:
+		if len(a.ways) > 1 && (len(fits) < len(a.ways) || !r.server.MariaDB()) {
+			r.find(where, "several ways to log in are not here", fits[0].plugin)
+		}
+		word := " IDENTIFIED WITH '" + fits[0].plugin + "' AS "
+		if r.server.MariaDB() {
+			word = " IDENTIFIED VIA " + fits[0].plugin + " USING "
+		}
+		if fits[0].secret == "" {
+			word = word[:strings.LastIndexByte(word[:len(word)-1], ' ')]
+		}
+		b.WriteString(word + fits[0].secret)
+	}
+	if a.tls != "" {
+		b.WriteString(" REQUIRE " + a.tls)
+	}
+	if a.limits != "" {
+		var keep []string // MariaDB has MAX_STATEMENT_TIME
+		list := strings.Fields(a.limits)
+		for i := 0; i+1 < len(list); i += 2 {
+			if strings.HasSuffix(list[i], "_PER_HOUR") || list[i] == "MAX_USER_CONNECTIONS" {
+				keep = append(keep, list[i], list[i+1])
+			} else {
+				a.lost = append(a.lost, list[i])
+			}
+		}
+		if len(keep) > 0 {
+			b.WriteString(" WITH " + strings.Join(keep, " "))
+		}
+	}
+	switch a.expire {
+	case "":
+	case "now":
+		b.WriteString(" PASSWORD EXPIRE")
+	default:
+		b.WriteString(" PASSWORD EXPIRE " + a.expire)
+	}
+	if a.locked {
+		b.WriteString(" ACCOUNT LOCK")
+	}
+	if len(a.lost) > 0 {
+		r.find(where, strings.Join(a.lost, ", ")+" is not here", "the account without it")
+	}
+	return b.String(), ""
+}
+
+// hasPassword are ways to log in for which no secret means no password.
+var hasPassword = map[string]bool{"mysql_native_password": true, "caching_sha2_password": true, "sha256_password": true}
+
+// privilegeTwins are privileges that have another name elsewhere. Sources: MariaDB documentation, "GRANT", global privileges;
+// MySQL manual, "Privileges Provided by MySQL".
+var privilegeTwins = map[string][]string{
+	"BINLOG MONITOR": {"REPLICATION CLIENT"}, "REPLICATION CLIENT": {"BINLOG MONITOR"}, "SLAVE MONITOR": {"REPLICATION CLIENT"}, "REPLICA MONITOR": {"REPLICATION CLIENT"},
+	"BINLOG ADMIN": {"BINLOG_ADMIN"}, "BINLOG_ADMIN": {"BINLOG ADMIN"}, "BINLOG REPLAY": {"REPLICATION_APPLIER"}, "REPLICATION_APPLIER": {"BINLOG REPLAY"},
+	"CONNECTION ADMIN": {"CONNECTION_ADMIN"}, "CONNECTION_ADMIN": {"CONNECTION ADMIN"},
+	"REPLICATION SLAVE ADMIN": {"REPLICATION_SLAVE_ADMIN"}, "REPLICATION_SLAVE_ADMIN": {"REPLICATION SLAVE ADMIN"},
+	"SET USER": {"SET_ANY_DEFINER", "SET_USER_ID"}, "SET_USER_ID": {"SET_ANY_DEFINER", "SET USER"}, "SET_ANY_DEFINER": {"SET_USER_ID", "SET USER"},
+	"SHOW CREATE ROUTINE": {"SHOW_ROUTINE"}, "SHOW_ROUTINE": {"SHOW CREATE ROUTINE"},
+	"CREATE ROLE": {"CREATE USER"}, "DROP ROLE": {"CREATE USER"}, "READ_ONLY ADMIN": {"READ ONLY ADMIN"}, "READ ONLY ADMIN": {"READ_ONLY ADMIN"},
+}
+
+// roleName is a role's name as MySQL writes it, the host of which MariaDB does not have.
+var roleName = regexp.MustCompile("(`(?:[^`]|``)*`)@`%`")
+
+// writeGrant puts a GRANT into the target's words; "" when nothing of it is left. lost are privileges that the target does not
+// have.
+func (r *run) writeGrant(g string, from bool, granted map[string]bool) (out string, lost []string) {
+	into := r.server.MariaDB()
+	if from != into {
+		g = acrossFlavours(g, into, granted)
+	}
+	on := skipToWord(g, " ON ")
+	if on < 0 || !strings.HasPrefix(g, "GRANT ") || strings.HasPrefix(g, "GRANT PROXY ") {
+		return g, nil
+	}
+	var keep []string
+	for _, p := range splitPrivileges(g[len("GRANT "):on]) {
+		name, columns, _ := strings.Cut(p, " (")
+		if columns != "" {
+			columns = " (" + columns
+		}
+		switch to := r.privilege(strings.ToUpper(name)); {
+		case to == "":
+			lost = append(lost, name)
+		case !slices.Contains(keep, to+columns):
+			keep = append(keep, to+columns)
+		}
+	}
+	if len(keep) == 0 {
+		return "", lost
+	}
+	return "GRANT " + strings.Join(keep, ", ") + g[on:], lost
+}
+
+// privilege is what a privilege is called by the target, or "".
+func (r *run) privilege(name string) string {
+	known := r.known.privileges
+	if len(known) == 0 || known[name] || name == "ALL PRIVILEGES" {
+		return name
+	}
+	for _, to := range privilegeTwins[name] {
+		if known[to] {
+			return to
+		}
+	}
+	return ""
+}
+
+// splitPrivileges takes a list of privileges apart; the columns of one stay with it.
+func splitPrivileges(s string) (list []string) {
+	from, depth := 0, 0
+	for i := 0; i < len(s); {
+		switch s[i] {
+		case '`', '\'', '"':
+			i = skipQuoted(s, i)
+			continue
+		case '(':
+			depth++
+		case ')':
+			depth--
+		case ',':
+			if depth == 0 {
+				list = append(list, strings.TrimSpace(s[from:i]))
+				from = i + 1
+			}
+		}
+		i++
+	}
+	return append(list, strings.TrimSpace(s[from:]))
+}
+
+// acrossFlavours gives a GRANT, or SET DEFAULT ROLE, the other flavour's form.
+func acrossFlavours(g string, intoMariaDB bool, granted map[string]bool) string {
+	if intoMariaDB {
+		g = roleName.ReplaceAllStringFunc(g, func(name string) string {
+			if granted[name] {
+				return strings.TrimSuffix(name, "@`%`")
+			}
+			return name
+		})
+		if strings.HasPrefix(g, "SET DEFAULT ROLE ") {
+			return strings.Replace(g, " TO ", " FOR ", 1)
+		}
+		return g
+	}
+	if strings.HasPrefix(g, "SET DEFAULT ROLE ") {
+		return strings.Replace(g, " FOR ", " TO ", 1)
+	}
+	// MariaDB repeats in the first GRANT what stands in CREATE USER.
+	option := skipToWord(g, " GRANT OPTION") >= 0 && skipToWord(g, " ON ") >= 0
+	for _, word := range []string{" IDENTIFIED ", " REQUIRE ", " WITH "} {
+		if word == " WITH " && skipToWord(g, " ON ") < 0 {
+			break // WITH ADMIN OPTION
+		}
+		if i := skipToWord(g, word); i >= 0 {
+			g = g[:i]
+		}
+	}
+	if option {
+		g += " WITH GRANT OPTION"
+	}
+	return g
+}

@@ -1,0 +1,85 @@
+package load
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// Forgotten is what is known of a restore that was cut off, whose journal Forget takes away.
+type Forgotten struct {
+	Found   bool     `json:"found"`
+	Backup  string   `json:"backup,omitempty"` // ID
+	Began   string   `json:"began,omitempty"`  // RFC 3339
+	Tables  int64    `json:"tables"`           // that are whole and were compared
+	Partly  []string `json:"partly,omitempty"` // tables that are there and are not, or were not compared
+	Rolling bool     `json:"rolling"`          // it was at the binary logs: tables are as at some moment behind the backup
+}
+
+// Forget takes the journal of a restore that was cut off away: it cannot go on any more. Tables stay as they are. With dryRun it
+// only looks.
+func Forget(ctx context.Context, into mysql.Target, dryRun bool) (Forgotten, error) {
+	r := &run{o: Options{Into: into}}
+	var f Forgotten
+	c, err := mysql.Connect(ctx, into, nil)
+	if err != nil {
+		return f, err
+	}
+	r.server = c.Server
+	if err := c.Close(); err != nil {
+		return f, err
+	}
+	s, err := r.open(ctx)
+	if err != nil {
+		return f, err
+	}
+	defer s.Close()
+	if err := r.lock(ctx, s); err != nil {
+		return f, err
+	}
+	if f.Found, _, f.Backup, f.Began, err = r.findJournal(ctx, s); err != nil {
+		return f, err
+	}
+	if f.Found {
+		if err := f.look(ctx, s); err != nil && mysql.ErrorNumber(err) != errNoTable {
+			return f, err
+		}
+	}
+	if dryRun {
+		return f, nil
+	}
+	if err := r.endEarlier(ctx, s); err != nil {
+		return f, err
+	}
+	return f, r.endJournal(ctx, s)
+}
+
+// look finds out which tables are not finished: the journal knows their names' hashes.
+func (f *Forgotten) look(ctx context.Context, s *session) error {
+	states := map[string]state{} // by the bytes of an id
+	err := s.Query(ctx, "SELECT /* risso: how far is it? */ id, state FROM "+repo.JournalSchema+".tables", func(row [][]byte) error {
+		n, err := strconv.Atoi(string(row[1]))
+		states[string(row[0])] = state(n)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	id := func(schema, table string) string {
+		b := hashOf(schema, table)
+		return string(b[:])
+	}
+	f.Rolling = states[id("", "roll forward")] > absent
+	return s.Query(ctx, "SELECT /* risso: what is there? */ TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE'", func(row [][]byte) error {
+		switch st, ok := states[id(string(row[0]), string(row[1]))]; {
+		case !ok:
+		case st == equal:
+			f.Tables++
+		default:
+			f.Partly = append(f.Partly, mysql.Quote(string(row[0]))+"."+mysql.Quote(string(row[1])))
+		}
+		return nil
+	})
+}

@@ -1,0 +1,349 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"filippo.io/age"
+
+	"github.com/rissodb/risso/internal/data/load"
+	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/sandbox"
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
+)
+
+// TestRestoreStory: somebody deletes all rows of a table. The transaction is found, and the one table restored to just before
+// it. Then the same backup goes to other places: under another name, from an encrypted repository, as a replica, and with a
+// manifest that does not agree with its rows.
+func TestRestoreStory(t *testing.T) {
+	for _, spec := range []string{"mariadb", "mysql-9.7"} {
+		t.Run(spec, func(t *testing.T) {
+			t.Setenv("XDG_STATE_HOME", t.TempDir())
+			s := &restoreStory{t: t, spec: spec, here: sandboxtest.Up(t, spec, "event_scheduler=OFF", "local_infile=1", "log_bin_trust_function_creators=1"),
+				there: sandboxtest.Up(t, spec, "local_infile=1", "log_bin_trust_function_creators=1"), place: filepath.Join(t.TempDir(), "bk"), secret: filepath.Join(t.TempDir(), "secret")}
+			s.mistake()
+			s.backToBefore()
+			s.toTime()
+			s.renamed()
+			s.encrypted()
+			s.different()
+			s.forgotten()
+			s.asReplica()
+		})
+	}
+}
+
+type restoreStory struct {
+	t             *testing.T
+	spec          string
+	here, there   *sandbox.Node // the server, and another one
+	place, secret string        // two repositories, the second one encrypted
+	identity      string
+	before        string // the tables as they were before the mistake
+	after         string // and as they are behind it
+	gtid          string // of the mistake
+	at            string // a moment between the good transactions and it
+}
+
+const storyTables = "SELECT o.id, o.v, NULL FROM shop.orders o UNION ALL SELECT c.id, c.name, 'c' FROM shop.customers c ORDER BY 3, 1"
+
+func (s *restoreStory) sql(n *sandbox.Node, statements string) string {
+	s.t.Helper()
+	res, err := n.Query(s.t.Context(), statements)
+	if err != nil {
+		s.t.Fatalf("%s: %v", statements, err)
+	}
+	if len(res) == 0 {
+		return "[]"
+	}
+	var rows []string
+	for _, row := range res[len(res)-1].Rows {
+		var b []string
+		for _, v := range row {
+			if v == nil {
+				b = append(b, "NULL")
+			} else {
+				b = append(b, *v)
+			}
+		}
+		rows = append(rows, fmt.Sprint(b))
+	}
+	return fmt.Sprint(rows)
+}
+
+// refused runs a command that must not go well, and gives what it says.
+func (s *restoreStory) refused(code int, args ...string) string {
+	s.t.Helper()
+	got, out, errs := drillSaid(s.t, args...)
+	if got != code {
+		s.t.Errorf("%s: exit %d, not %d: %s%s", strings.Join(args, " "), got, code, out, errs)
+	}
+	return out + errs
+}
+
+// says makes sure that a text has some words.
+func (s *restoreStory) says(text string, words ...string) {
+	s.t.Helper()
+	for _, w := range words {
+		if !strings.Contains(text, w) {
+			s.t.Errorf("nothing of %q in: %s", w, text)
+		}
+	}
+}
+
+// mistake takes backups, goes on, and makes the mistake.
+func (s *restoreStory) mistake() {
+	who, err := age.GenerateX25519Identity()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.identity = filepath.Join(s.t.TempDir(), "identity")
+	if err := os.WriteFile(s.identity, []byte(who.String()+"\n"), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	s.sql(s.here, `CREATE DATABASE shop CHARACTER SET utf8mb4; USE shop;
+		CREATE TABLE customers (id INT PRIMARY KEY, name VARCHAR(20)); INSERT INTO customers VALUES (1, 'Ada'), (2, 'Grace');
+		CREATE TABLE orders (id INT AUTO_INCREMENT PRIMARY KEY, v VARCHAR(200), c INT, KEY (v), FOREIGN KEY (c) REFERENCES customers (id));
+		INSERT INTO orders (v, c) VALUES ('ö', 1), ('tab	', 2); INSERT INTO orders (v) SELECT CONCAT(a.v, b.v, c.v) FROM orders a, orders b, orders c;
+		CREATE TABLE log (n INT); CREATE VIEW latest AS SELECT MAX(id) id FROM orders;
+		CREATE FUNCTION twice (a INT) RETURNS INT DETERMINISTIC RETURN 2 * a;
+		CREATE VIEW doubled AS SELECT twice(id) id FROM latest;
+		CREATE TRIGGER note AFTER INSERT ON orders FOR EACH ROW INSERT INTO log VALUES (NEW.id)`)
+	mustRun(s.t, "backup", "--dsn", s.here.DSN, "--to", s.place)
+	mustRun(s.t, "backup", "--dsn", s.here.DSN, "--to", s.secret, "--encrypt-to", who.Recipient().String())
+	s.sql(s.here, "UPDATE shop.orders SET v = CONCAT(v, '!') WHERE id = 1; INSERT INTO shop.orders (v) VALUES ('after the backup')")
+	s.before = s.sql(s.here, storyTables)
+	s.at = s.between()
+	s.sql(s.here, "DELETE FROM shop.orders")
+	s.sql(s.here, "INSERT INTO shop.customers VALUES (3, 'Edsger')")
+	s.after = s.sql(s.here, storyTables)
+	mustRun(s.t, "binlog", "follow", "--once", "--dsn", s.here.DSN, "--to", s.place)
+	var found struct {
+		Found []struct {
+			GTID string
+			Rows int
+		}
+	}
+	out := mustRun(s.t, "binlog", "search", "--from", s.place, "--table", "shop.orders", "--kind", "delete", "-o", "json")
+	if err := json.Unmarshal([]byte(out), &found); err != nil || len(found.Found) != 1 || found.Found[0].Rows != 11 {
+		s.t.Fatalf("%v: %s", err, out)
+	}
+	s.gtid = found.Found[0].GTID
+}
+
+// between waits until the server's clock shows another second than the last transaction had, and again one than it gives.
+func (s *restoreStory) between() string {
+	now := func() string { return s.sql(s.here, "SELECT UTC_TIMESTAMP()") }
+	first := now()
+	for now() == first {
+		time.Sleep(10 * time.Millisecond)
+	}
+	return strings.Trim(now(), "[]")
+}
+
+// backToBefore restores the one table to just before the mistake, over what is there.
+func (s *restoreStory) backToBefore() {
+	one := []string{"restore", "--from", s.place, "--into", s.here.DSN, "--table", "shop.orders"}
+	s.says(s.refused(exitFailed, append(one, "--before", s.gtid)...), "there is data in the way: table `shop`.`orders`", "nothing was changed")
+	s.says(mustRun(s.t, append(one, "--before", s.gtid, "--overwrite", "--dry-run")...), "drops table `shop`.`orders`", "1 tables with 10 rows", "Nothing was changed.")
+	s.says(s.refused(exitFailed, append(one, "--overwrite", "--before", "9-9-99999", "--dry-run")...), "the binary logs do not do")
+	if got := s.sql(s.here, storyTables); got != s.after {
+		s.t.Fatalf("what changed nothing changed %s to %s", s.after, got)
+	}
+	s.says(mustRun(s.t, append(one, "--before", s.gtid, "--overwrite")...), "1 tables, 10 rows", "all as in the backup", "Rolled forward by 2 transactions", s.gtid)
+	want := strings.Replace(s.before, "[2 Grace c]", "[2 Grace c] [3 Edsger c]", 1)
+	if got := s.sql(s.here, storyTables); got != want {
+		s.t.Errorf("there is %s; just before the mistake, with what came to other tables later, it is %s", got, want)
+	}
+	if got := s.sql(s.here, "SELECT COUNT(*) FROM shop.log"); got != "[[1]]" {
+		s.t.Errorf("a trigger fired: %s rows", got)
+	}
+	s.sql(s.here, "INSERT INTO shop.orders (v) VALUES ('once more')") // the trigger is there again
+	if got := s.sql(s.here, "SELECT COUNT(*) FROM shop.log"); got != "[[2]]" {
+		s.t.Errorf("the trigger does not fire any more: %s rows", got)
+	}
+	out := mustRun(s.t, append(one, "--to-gtid", s.gtid, "--overwrite", "-o", "json")...)
+	if got := s.sql(s.here, "SELECT COUNT(*) FROM shop.orders"); got != "[[0]]" {
+		s.t.Errorf("with the mistake there are %s rows: %s", got, out)
+	}
+	s.leavesNothing(s.here)
+}
+
+// leavesNothing looks for the journal, and for what a rehearsal may leave.
+func (s *restoreStory) leavesNothing(n *sandbox.Node) {
+	s.t.Helper()
+	if left := s.sql(n, `SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME LIKE 'risso\_re%'`); left != "[]" {
+		s.t.Errorf("left behind: %s", left)
+	}
+}
+
+// toTime restores one schema up to a moment, into another server.
+func (s *restoreStory) toTime() {
+	s.says(mustRun(s.t, "restore", "--from", s.place, "--into", s.there.DSN, "--schema", "shop", "--to-time", s.at), "3 tables, 12 rows", "Rolled forward by 2 transactions")
+	if got := s.sql(s.there, storyTables); got != s.before {
+		s.t.Errorf("at %s it was %s, not %s", s.at, s.before, got)
+	}
+	s.sql(s.there, "DROP DATABASE shop")
+	s.leavesNothing(s.there)
+}
+
+// renamed restores a schema beside itself: what belongs together finds each other there.
+func (s *restoreStory) renamed() {
+	s.says(mustRun(s.t, "restore", "--from", s.place, "--into", s.here.DSN, "--schema", "shop", "--rename", "shop=`sh``op 2`"), "3 tables, 12 rows")
+	const name = "`sh``op 2`"
+	if got := s.sql(s.here, "SELECT id, (SELECT COUNT(*) FROM "+name+".log) FROM "+name+".doubled"); got != "[[20 0]]" {
+		s.t.Errorf("the view of the renamed schema gives %s", got)
+	}
+	s.sql(s.here, "USE "+name+"; INSERT INTO orders (v, c) VALUES ('x', 2)")
+	if got := s.sql(s.here, "SELECT COUNT(*), (SELECT COUNT(*) FROM shop.orders) FROM "+name+".log"); got != "[[1 0]]" {
+		s.t.Errorf("the trigger of the renamed schema wrote elsewhere: %s", got)
+	}
+	if _, err := s.here.Query(s.t.Context(), "INSERT INTO "+name+".orders (v, c) VALUES ('x', 3)"); err == nil { // shop has this customer
+		s.t.Error("the foreign key of the renamed schema does not point into it")
+	}
+	s.sql(s.here, "DROP DATABASE "+name)
+}
+
+// encrypted restores from a repository that only its owner can read.
+func (s *restoreStory) encrypted() {
+	other, err := age.GenerateX25519Identity()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	wrong := filepath.Join(s.t.TempDir(), "wrong")
+	if err := os.WriteFile(wrong, []byte(other.String()+"\n"), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	all := []string{"restore", "--from", s.secret, "--into", s.there.DSN, "--schema", "shop"}
+	s.says(s.refused(exitFailed, all...), "no identity opens it", "nothing was changed") // although this host knows the manifest
+	s.says(s.refused(exitFailed, append(all, "--identity", wrong)...), "no identity opens it", "nothing was changed")
+	s.says(s.refused(exitUsage, append(all, "--identity", wrong+".not")...), "no such file")
+	if got := s.sql(s.there, "SHOW DATABASES LIKE 'shop'"); got != "[]" {
+		s.t.Fatal("a repository that cannot be read was restored: ", got)
+	}
+	s.says(mustRun(s.t, append(all, "--identity", s.identity)...), "3 tables, 12 rows", "all as in the backup")
+	if got := s.sql(s.there, "SELECT COUNT(*), MIN(v) FROM shop.orders"); !strings.HasPrefix(got, "[[10 ") {
+		s.t.Error(got)
+	}
+	s.sql(s.there, "DROP DATABASE shop")
+}
+
+// different restores a backup whose manifest has another sum for one table than its rows have.
+func (s *restoreStory) different() {
+	r, closePlace, err := fromFlags{from: s.place}.open(s.t.Context())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer closePlace()
+	m, err := r.Manifest(s.t.Context(), "")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer m.Close()
+	h := m.Header
+	h.ID = repo.NewID(h.Began.Add(time.Second))
+	d := repo.NewDraft()
+	defer d.Close()
+	if err := r.Begin(s.t.Context(), h); err != nil {
+		s.t.Fatal(err)
+	}
+	err = m.Each(func(l repo.Line) error {
+		if l.Table != nil && l.Table.Name == "customers" {
+			l.Table.Sum = strings.Repeat("1", len(l.Table.Sum))
+		}
+		return d.Add(l)
+	})
+	if err == nil {
+		err = r.Finish(s.t.Context(), h, d)
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	args := []string{"restore", "--from", s.place, "--backup", h.ID, "--into", s.there.DSN, "--schema", "shop", "--overwrite"}
+	s.says(s.refused(exitFailed, args...), "Different: `shop`.`customers` has 2 rows, sum ", "the backup has 2 rows, sum 1111", "1 tables differ", "1 of 3 tables")
+	s.says(s.refused(exitFailed, append(args, "--before", s.gtid)...), "nothing is rolled forward on tables that differ")
+	var out struct {
+		Result struct {
+			Different []struct{ Table, Wants string }
+		}
+	}
+	text := s.refused(exitFailed, append(args, "-o", "json")...)
+	if err := json.NewDecoder(strings.NewReader(text)).Decode(&out); err != nil || len(out.Result.Different) != 1 || out.Result.Different[0].Table != "customers" {
+		s.t.Errorf("%v: %s", err, text)
+	}
+	if err := os.RemoveAll(filepath.Join(s.place, "backups", h.ID)); err != nil {
+		s.t.Fatal(err)
+	}
+	s.sql(s.there, "DROP DATABASE shop")
+}
+
+// forgotten cuts a restore off when its first table is whole; another one is refused until the journal is taken away.
+func (s *restoreStory) forgotten() {
+	r, closePlace, err := fromFlags{from: s.place}.open(s.t.Context())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer closePlace()
+	into, err := mysql.ParseTarget(s.there.DSN)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(s.t.Context())
+	defer cancel()
+	res, err := load.Restore(ctx, load.Options{Repo: r, Into: into, Schemas: []string{"shop"}, Threads: 1, Table: func(load.TableResult) { cancel() }})
+	if err == nil || !res.Changed {
+		s.t.Fatalf("%+v, %v", res, err)
+	}
+	s.says(restoreFailure(ctx, err, res.Changed, nil).Error(), "interrupted")
+	forget := []string{"restore", "--forget", "--into", s.there.DSN}
+	s.says(s.refused(exitFailed, "restore", "--from", s.place, "--into", s.there.DSN, "--table", "shop.orders"), "another restore into this server was not finished", res.Backup.ID, "--forget")
+	s.says(s.refused(exitUsage, append(forget, "--overwrite")...), "--forget and --overwrite")
+	s.says(mustRun(s.t, append(forget, "--dry-run")...), res.Backup.ID, "1 tables are whole", "Nothing was changed")
+	s.says(mustRun(s.t, append(forget, "--dry-run", "-o", "json")...), `"found": true`)
+	s.says(mustRun(s.t, forget...), "Its journal is gone")
+	s.leavesNothing(s.there)
+	s.says(mustRun(s.t, forget...), "No restore")
+	s.says(s.refused(exitFailed, "restore", "--from", s.place, "--into", s.there.DSN, "--schema", "shop"), "there is data in the way")
+	s.sql(s.there, "DROP DATABASE shop")
+}
+
+// asReplica restores everything up to just before the mistake and lets it follow from there.
+func (s *restoreStory) asReplica() {
+	mustRun(s.t, "restore", "--from", s.place, "--into", s.there.DSN, "--before", s.gtid, "--set-gtid", "--overwrite")
+	if got := s.sql(s.there, storyTables); got != s.before {
+		s.t.Errorf("just before the mistake it was %s, not %s", s.before, got)
+	}
+	own := "SELECT @@GLOBAL.gtid_binlog_pos = ''"
+	if s.spec != "mariadb" {
+		own = "SELECT GTID_SUBSET(@@GLOBAL.gtid_executed, '" + strings.Trim(s.sql(s.here, "SELECT @@GLOBAL.gtid_executed"), "[]") + "')"
+	}
+	if got := s.sql(s.there, own); got != "[[1]]" {
+		s.t.Error("it has transactions of its own")
+	}
+	c, err := s.here.TCPConfig()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	follow := `SET GLOBAL server_id = 4711; CHANGE REPLICATION SOURCE TO SOURCE_HOST='127.0.0.1', SOURCE_PORT=%d, SOURCE_USER='%s', SOURCE_PASSWORD='%s', SOURCE_AUTO_POSITION=1, GET_SOURCE_PUBLIC_KEY=1; START REPLICA UNTIL SQL_AFTER_GTIDS = '%s'`
+	if s.spec == "mariadb" {
+		follow = `SET GLOBAL server_id = 4711; CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT=%d, MASTER_USER='%s', MASTER_PASSWORD='%s', MASTER_USE_GTID=slave_pos; START SLAVE UNTIL MASTER_GTID_POS = '%s'`
+	}
+	s.sql(s.there, fmt.Sprintf(follow, s.here.Port, c.User, c.Passwd, s.gtid))
+	for deadline := time.Now().Add(2 * time.Minute); s.sql(s.there, "SELECT COUNT(*) FROM shop.orders") != "[[0]]"; {
+		if time.Now().After(deadline) {
+			status := "SHOW REPLICA STATUS"
+			s.t.Fatalf("it does not follow: %s", s.sql(s.there, status))
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	if got := s.sql(s.there, storyTables); got != strings.Replace(s.before[strings.Index(s.before, "[1 Ada"):], "[1 Ada", "[[1 Ada", 1) {
+		s.t.Errorf("with the mistake there is %s", got)
+	}
+}
