@@ -182,7 +182,7 @@ func (w *worker) part(ctx context.Context, p *part) error {
 	for len(p.ranges) > 0 {
 		r := p.ranges[0]
 		w.sink.begin(ctx, p, r)
-		err := w.st.Select(ctx, chunk.Select(p.table.Table, p.table.key, r, "backup"), w.sink)
+		err := chunk.Read(ctx, w.st, p.table.Table, p.table.key, r, "backup", w.sink)
 		if err == nil {
 			err = w.sink.end()
 		}
