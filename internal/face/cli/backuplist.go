@@ -311,7 +311,7 @@ func showHeader(w io.Writer, h repo.Header) {
 	if len(h.Partial) > 0 {
 		fmt.Fprintf(w, "Only     %s\n", printable(strings.Join(h.Partial, ", ")))
 	}
-	fmt.Fprintf(w, "Holds    %d schemas, %d tables, %d other objects; %s rows, %s; added %s\n", h.Schemas, h.Tables, h.Objects, render.Number(float64(h.Rows)), render.Bytes(float64(h.Bytes)), render.Bytes(float64(h.Stored)))
+	fmt.Fprintf(w, "Holds    %s, %s, %s; %s rows, %s; added %s\n", counted(int(h.Schemas), "schema"), counted(int(h.Tables), "table"), counted(int(h.Objects), "other object"), render.Number(float64(h.Rows)), render.Bytes(float64(h.Bytes)), render.Bytes(float64(h.Stored)))
 	for _, line := range positionWords(h.Position) {
 		fmt.Fprintf(w, "Position %s\n", line)
 	}

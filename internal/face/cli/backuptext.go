@@ -46,7 +46,7 @@ func backupText(w io.Writer, r dump.Result, place string, held time.Duration) {
 	if len(h.Partial) > 0 {
 		fmt.Fprintf(w, "Only     %s\n", strings.Join(h.Partial, ", "))
 	}
-	fmt.Fprintf(w, "Holds    %d schemas, %d tables, %d other objects; %s rows, %s\n", h.Schemas, h.Tables, h.Objects, render.Number(float64(h.Rows)), render.Bytes(float64(h.Bytes)))
+	fmt.Fprintf(w, "Holds    %s, %s, %s; %s rows, %s\n", counted(int(h.Schemas), "schema"), counted(int(h.Tables), "table"), counted(int(h.Objects), "other object"), render.Number(float64(h.Rows)), render.Bytes(float64(h.Bytes)))
 	chunks := fmt.Sprintf("%d chunks", r.Chunks)
 	if r.NewChunks < r.Chunks {
 		chunks += fmt.Sprintf(", %d of them were there already", r.Chunks-r.NewChunks)
@@ -111,7 +111,7 @@ func positionWords(p repo.Position) []string {
 
 // planText shows what a backup would do.
 func planText(w io.Writer, p dump.Plan, place string) {
-	fmt.Fprintf(w, "Would read %d schemas, %d tables, about %s rows, %s of %s %s\n", p.Schemas, p.Tables, render.Number(float64(p.Rows)), render.Bytes(float64(p.Bytes)), p.Flavour, p.Version)
+	fmt.Fprintf(w, "Would read %s, %s, about %s rows, %s of %s %s\n", counted(int(p.Schemas), "schema"), counted(int(p.Tables), "table"), render.Number(float64(p.Rows)), render.Bytes(float64(p.Bytes)), p.Flavour, p.Version)
 	if place != "" {
 		fmt.Fprintf(w, "into %s\n", placeWords(place))
 	}
