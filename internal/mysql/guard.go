@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	driver "github.com/go-sql-driver/mysql"
+	"golang.org/x/sync/errgroup"
 )
 
 // Guard watches a request for a lock that others would queue behind: it is withdrawn rather than stall the server.
@@ -20,6 +24,7 @@ type Guard struct {
 	target  Target
 	wait    time.Duration
 	handled map[int64]bool // sessions whose statements were said or ended
+	saying  *sync.Mutex    // a snapshot's guard and the watch over tables that are held speak in turn
 }
 
 // GuardAction is what a guard did or saw.
@@ -30,6 +35,7 @@ const (
 	GuardWaits     GuardAction = "waits"     // the lock will wait for this statement; KillLong would end it
 	GuardKilled    GuardAction = "killed"    // this statement was ended
 	GuardWithdrawn GuardAction = "withdrawn" // our own request was taken back: others queued behind it, or its time was over
+	GuardGaveWay   GuardAction = "gave way"  // tables are no longer kept from being altered: this statement waited, or others behind it
 )
 
 // GuardEvent is what a guard did or saw.
@@ -52,42 +58,105 @@ const (
 
 func (g *Guard) say(e GuardEvent) {
 	if g.Said != nil {
+		if g.saying != nil {
+			g.saying.Lock()
+			defer g.saying.Unlock()
+		}
 		g.Said(e)
 	}
 }
 
-// ask runs a statement that asks for a lock. It gives ErrLocks when it was withdrawn. flushes: the statement marks tables as
-// old, which lasts beyond its own end and keeps everybody out of a table until those who use it have finished: it is not run
-// at all while a long statement runs.
-func (g *Guard) ask(ctx context.Context, st *Stream, statement string, flushes bool) error {
+// request is a session with the statement that asks for its lock.
+type request struct {
+	st        *Stream
+	statement string
+}
+
+// requests are asked for at once, and had together or not at all.
+type requests struct {
+	list    []request
+	flushes bool          // see Guard.ask
+	stall   time.Duration // how long others may queue behind them; 0 is guardStall
+
+	mu      sync.Mutex
+	waiting map[uint64]bool // sessions that have no answer yet
+}
+
+// own says whether a session is one of those that ask.
+func (r *requests) own(id int64) bool {
+	return slices.ContainsFunc(r.list, func(q request) bool { return int64(q.st.ID()) == id })
+}
+
+// run asks in all sessions at once and gives the first error.
+func (r *requests) run(ctx context.Context) error {
+	r.mu.Lock()
+	r.waiting = map[uint64]bool{}
+	for _, q := range r.list {
+		r.waiting[q.st.ID()] = true
+	}
+	r.mu.Unlock()
+	var g errgroup.Group
+	for _, q := range r.list {
+		g.Go(func() error {
+			err := q.st.Exec(ctx, q.statement)
+			r.mu.Lock()
+			delete(r.waiting, q.st.ID())
+			r.mu.Unlock()
+			return err
+		})
+	}
+	return g.Wait()
+}
+
+// left are the sessions that have no answer yet.
+func (r *requests) left() []uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Sorted(maps.Keys(r.waiting))
+}
+
+// takeKills lets a kill that came too late hit a statement that does nothing.
+func (r *requests) takeKills(ctx context.Context) {
+	for _, q := range r.list {
+		_ = q.st.Exec(ctx, "DO /* risso: takes the kill that came too late */ 0")
+	}
+}
+
+// ask runs statements that ask for locks, and says when it sent them. It gives ErrLocks when they were withdrawn: some of the
+// sessions may have theirs then. Requests that flush mark tables as old, which lasts beyond their own end and keeps everybody
+// out of a table until those who use it have finished: they are not run at all while a long statement runs.
+func (g *Guard) ask(ctx context.Context, r *requests) (sent time.Time, err error) {
 	watcher, err := Connect(ctx, g.target, nil)
 	if err != nil {
-		return fmt.Errorf("watch over a lock: %w", err)
+		return sent, fmt.Errorf("watch over a lock: %w", err)
 	}
 	defer watcher.Close()
-	list, err := g.clear(ctx, watcher, st, flushes)
+	list, err := g.clear(ctx, watcher, r)
 	if err != nil {
-		return err
+		return sent, err
 	}
 	wctx, stop := context.WithCancel(ctx)
 	withdrawn := make(chan error, 1)
-	go func() { withdrawn <- g.watch(wctx, watcher, st, waitingOf(list)) }()
-	err = st.Exec(ctx, statement)
+	go func() { withdrawn <- g.watch(wctx, watcher, r, waitingOf(list)) }()
+	sent = time.Now()
+	err = r.run(ctx)
 	stop()
 	werr := <-withdrawn
-	if werr != nil && err == nil {
-		_ = st.Exec(ctx, "DO /* risso: takes the kill that came too late */ 0")
-		return nil
+	if werr != nil {
+		r.takeKills(ctx)
+	}
+	if err == nil {
+		return sent, nil
 	}
 	var refused *driver.MySQLError
 	if errors.As(err, &refused) && refused.Number == errQueryInterrupted && werr != nil {
-		return werr
+		return sent, werr
 	}
-	return err
+	return sent, err
 }
 
 // clear looks what runs for long already. It says so, or ends it, and where it has to waits until nothing does.
-func (g *Guard) clear(ctx context.Context, c *Conn, st *Stream, wait bool) ([]process, error) {
+func (g *Guard) clear(ctx context.Context, c *Conn, r *requests) ([]process, error) {
 	for deadline := time.Now().Add(g.wait); ; {
 		list, err := c.processes(ctx)
 		if err != nil {
@@ -95,7 +164,7 @@ func (g *Guard) clear(ctx context.Context, c *Conn, st *Stream, wait bool) ([]pr
 		}
 		long := 0
 		for _, p := range list {
-			if !g.isLong(p, st) {
+			if !g.isLong(p, r) {
 				continue
 			}
 			long++
@@ -103,11 +172,11 @@ func (g *Guard) clear(ctx context.Context, c *Conn, st *Stream, wait bool) ([]pr
 				return nil, err
 			}
 		}
-		if long == 0 || !wait && !g.KillLong {
+		if long == 0 || !r.flushes && !g.KillLong {
 			return list, nil
 		}
 		if time.Now().After(deadline) {
-			if !wait {
+			if !r.flushes {
 				return list, nil
 			}
 			return nil, fmt.Errorf("%w: %d statements run for longer than %s", ErrLocks, long, g.long())
@@ -125,8 +194,8 @@ func (g *Guard) long() time.Duration {
 	return g.LongQuery
 }
 
-func (g *Guard) isLong(p process, st *Stream) bool {
-	return (p.Command == "Query" || p.Command == "Execute") && p.Time >= g.long() && p.User != "system user" && p.ID != int64(st.ID()) && !strings.Contains(p.Info, "/* risso") &&
+func (g *Guard) isLong(p process, r *requests) bool {
+	return (p.Command == "Query" || p.Command == "Execute") && p.Time >= g.long() && p.User != "system user" && !r.own(p.ID) && !strings.Contains(p.Info, "/* risso") &&
 		!queuesBehindLock(p.State) // it is no cause, but a victim
 }
 
@@ -153,10 +222,14 @@ func (g *Guard) handle(ctx context.Context, c *Conn, p process) error {
 	return nil
 }
 
-// watch looks who queues behind the statement, and withdraws it in time.
+// watch looks who queues behind the requests, and withdraws them in time.
 // before are those who waited already.
-func (g *Guard) watch(ctx context.Context, c *Conn, st *Stream, before map[int64]bool) error {
+func (g *Guard) watch(ctx context.Context, c *Conn, r *requests, before map[int64]bool) error {
 	began := time.Now()
+	stall := min(guardStall, g.wait)
+	if r.stall > 0 {
+		stall = min(r.stall, g.wait)
+	}
 	var queuedSince time.Time
 	t := time.NewTicker(guardTick)
 	defer t.Stop()
@@ -172,7 +245,7 @@ func (g *Guard) watch(ctx context.Context, c *Conn, st *Stream, before map[int64
 		}
 		queued := 0
 		for _, p := range list {
-			if p.ID != int64(st.ID()) && !before[p.ID] && queuesBehindLock(p.State) {
+			if !r.own(p.ID) && !before[p.ID] && queuesBehindLock(p.State) {
 				queued++
 			}
 		}
@@ -181,7 +254,7 @@ func (g *Guard) watch(ctx context.Context, c *Conn, st *Stream, before map[int64
 		} else if queuedSince.IsZero() {
 			queuedSince = time.Now()
 		}
-		stalled := queued > 0 && time.Since(queuedSince) >= min(guardStall, g.wait)
+		stalled := queued > 0 && time.Since(queuedSince) >= stall
 		if !stalled && time.Since(began) < g.wait+2*guardTick {
 			continue
 		}
@@ -190,7 +263,9 @@ func (g *Guard) watch(ctx context.Context, c *Conn, st *Stream, before map[int64
 		}
 		// The killed statement ends ctx before this one is answered.
 		kctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killTime)
-		err = c.quietQuery(kctx, fmt.Sprintf("KILL /* risso: own request for a lock withdrawn */ QUERY %d", st.ID()), ignoreRow)
+		for _, id := range r.left() {
+			err = errors.Join(err, c.quietQuery(kctx, fmt.Sprintf("KILL /* risso: own request for a lock withdrawn */ QUERY %d", id), ignoreRow))
+		}
 		cancel()
 		if err != nil {
 			return nil

@@ -22,9 +22,13 @@ import (
 // Log is one of a server's binary logs.
 type Log struct {
 	Name      string
-	Size      int64
-	Encrypted bool
+	Size      int64 // bytes of the log, without what an encrypted file has in front of it
+	Encrypted bool  // said by MySQL only
 }
+
+// encryptedHead is the length of what stands in front of an encrypted log in MySQL's file: Rpl_encryption_header::HEADER_SIZE,
+// sql/rpl_log_encryption.h. The size in SHOW BINARY LOGS counts it.
+const encryptedHead = 512
 
 // Logs lists the binary logs of a server, the oldest first. There are none when log_bin is off: the error says so.
 func Logs(ctx context.Context, c *Conn) ([]Log, error) {
@@ -35,7 +39,11 @@ func Logs(ctx context.Context, c *Conn) ([]Log, error) {
 	list := make([]Log, 0, len(rows))
 	for _, r := range rows {
 		size, _ := strconv.ParseInt(r["File_size"], 10, 64)
-		list = append(list, Log{Name: r["Log_name"], Size: size, Encrypted: strings.EqualFold(r["Encrypted"], "yes")})
+		l := Log{Name: r["Log_name"], Size: size, Encrypted: strings.EqualFold(r["Encrypted"], "yes")}
+		if l.Encrypted {
+			l.Size = max(0, l.Size-encryptedHead)
+		}
+		list = append(list, l)
 	}
 	return list, nil
 }
@@ -60,15 +68,18 @@ func LogPosition(ctx context.Context, c *Conn) (file string, pos int64, err erro
 // Identity is what tells a server from others and survives its restart: server_uuid of MySQL; of MariaDB, which has none,
 // its replication domain and server_id.
 func Identity(ctx context.Context, c *Conn) (string, error) {
-	statement := "SELECT /* risso: who is it? */ @@server_uuid AS k"
-	if c.Server.MariaDB() {
-		statement = "SELECT /* risso: who is it? */ CONCAT(@@gtid_domain_id, '-', @@server_id) AS k"
-	}
-	rows, err := c.Maps(ctx, statement)
+	rows, err := c.Maps(ctx, c.Server.identity())
 	if err != nil || len(rows) == 0 {
 		return "", fmt.Errorf("ask who the server is: %w", errors.Join(err))
 	}
 	return rows[0]["k"], nil
+}
+
+func (s Server) identity() string {
+	if s.MariaDB() {
+		return "SELECT /* risso: who is it? */ CONCAT(@@gtid_domain_id, '-', @@server_id) AS k"
+	}
+	return "SELECT /* risso: who is it? */ @@server_uuid AS k"
 }
 
 // ExecutedGTIDs is the set of transactions that a server has: gtid_executed of MySQL, gtid_current_pos of MariaDB (what it
@@ -103,6 +114,7 @@ func LoggedGTIDs(ctx context.Context, c *Conn) (GTIDSet, error) {
 
 // DumpOptions say what a server is to send of its binary logs.
 type DumpOptions struct {
+	Identity  string // of the server that is meant, as Identity tells it; "": any. Behind one address may be several, and a failover moves it.
 	File      string
 	Pos       int64         // at least 4
 	ServerID  uint32        // of the replica that we claim to be; 0: one is drawn. No two replicas may have the same.
@@ -157,6 +169,50 @@ func semiSyncSource(ctx context.Context, c *Conn) bool {
 	return false
 }
 
+// ErrOtherServer says that another server answers at the address than the one that was meant.
+var ErrOtherServer = errors.New("another server answers at this address")
+
+// same makes sure that it is the server that is meant: asked on this very connection.
+func (d *Dump) same(server Server, want string) error {
+	got, err := d.value(server.identity())
+	if err == nil && got != want {
+		err = fmt.Errorf("%w: %s, not %s", ErrOtherServer, got, want)
+	}
+	return err
+}
+
+// value runs a statement whose result is one short value.
+func (d *Dump) value(statement string) (string, error) {
+	d.conn.SetDeadline(time.Now().Add(defaultIOTimeout))
+	defer d.conn.SetDeadline(time.Time{})
+	if err := d.in.write(d.conn, 0, append([]byte{3}, statement...)); err != nil {
+		return "", err
+	}
+	var row string
+	// The number of columns, the column, EOF from servers and sessions that still have it, the row, EOF or OK.
+	for n := 0; ; n++ {
+		b, err := d.in.packet()
+		switch {
+		case err != nil:
+			return "", err
+		case len(b) == 0:
+			return "", driver.ErrMalformPkt
+		case b[0] == headerError:
+			return "", serverError(b)
+		case n < 2:
+		case b[0] == headerEOF && len(b) < 9 && n > 2:
+			return row, nil
+		case b[0] == headerEOF && len(b) < 9: // behind the columns
+		default:
+			v, _, ok := value(b)
+			if !ok {
+				return "", driver.ErrMalformPkt
+			}
+			row = string(v)
+		}
+	}
+}
+
 // begin sets up the session, registers as a replica and asks for the logs.
 func (d *Dump) begin(server Server, o DumpOptions) error {
 	// With checksums as in the file. @master_… are the names of all servers until MySQL 8.0.26, which knows both.
@@ -175,6 +231,11 @@ func (d *Dump) begin(server Server, o DumpOptions) error {
 	}
 	if d.SemiSync {
 		sets = append(sets, "SET @rpl_semi_sync_slave = 1, @rpl_semi_sync_replica = 1")
+	}
+	if o.Identity != "" {
+		if err := d.same(server, o.Identity); err != nil {
+			return err
+		}
 	}
 	for _, s := range sets {
 		if err := d.command(append([]byte{3}, s...)); err != nil {
@@ -229,6 +290,12 @@ func (d *Dump) command(payload []byte) error {
 
 // ErrEndOfLogs says that the server has no more, of a Dump that does not wait.
 var ErrEndOfLogs = errors.New("end of the binary logs")
+
+// LogRefused says that a server could not read its log from where it was asked to: ER_MASTER_FATAL_ERROR_READING_BINLOG.
+func LogRefused(err error) bool {
+	var e *driver.MySQLError
+	return errors.As(err, &e) && e.Number == 1236
+}
 
 // Next gives the next event; its bytes are valid until the next call. ack says that the server waits for an acknowledgement
 // of it. patience is how long it is waited for; the server's heartbeats count as life.

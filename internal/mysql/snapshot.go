@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	driver "github.com/go-sql-driver/mysql"
@@ -30,6 +31,7 @@ type Snapshot struct {
 	DDLBlocked bool
 	Notes      []string
 
+	held    *hold
 	control *Stream // asks for locks and positions; its transaction, if any, is of no moment
 	lists   Lists
 	ddl     map[string]int64 // counters of statements that change schemas, at the moment
@@ -76,6 +78,9 @@ type SnapshotOptions struct {
 	// List names what is going to be read. It is called after schema changes are kept waiting, where that is possible, and
 	// again when a schema was changed before the snapshot was there. It may use all of the sessions.
 	List func(ctx context.Context, server Server, sessions []*Stream) (Lists, error)
+	// Stalled may be nil. Others wait for a table that is being read: reading should be given up. It is called once, from a
+	// goroutine of the snapshot.
+	Stalled func(error)
 }
 
 // Lists are the tables to be read: they are locked where accounts may not lock the server. Plain are those among them without
@@ -105,8 +110,12 @@ func TakeSnapshot(ctx context.Context, t Target, o SnapshotOptions) (_ *Snapshot
 	if o.Tries <= 0 {
 		o.Tries = 5
 	}
-	o.Guard.target, o.Guard.wait = t, o.LockWait
+	o.Guard.target, o.Guard.wait, o.Guard.saying = t, o.LockWait, &sync.Mutex{}
 	if err := s.blockDDL(ctx, o); err != nil {
+		return nil, err
+	}
+	reserve, err := s.openReserve(ctx, o)
+	if err != nil {
 		return nil, err
 	}
 	for try := 1; ; try++ {
@@ -120,17 +129,25 @@ func TakeSnapshot(ctx context.Context, t Target, o SnapshotOptions) (_ *Snapshot
 		if err = s.takeAny(ctx, o); err != nil {
 			return nil, err
 		}
+		err = s.hold(ctx, o, reserve)
+		if err != nil && (!errors.Is(err, ErrLocks) || try >= o.Tries) {
+			return nil, err
+		}
+		waited := err != nil
 		if s.ddl, err = readDDL(ctx, s.control); err != nil {
 			return nil, err
 		}
-		if s.DDLBlocked || maps.Equal(before, s.ddl) {
-			return s, nil
+		if s.DDLBlocked || !waited && maps.Equal(before, s.ddl) {
+			if err := s.applied(ctx); err != nil {
+				return nil, fmt.Errorf("ask for the sources' positions: %w", err)
+			}
+			return s, s.letReserve(ctx, o)
 		}
 		if try >= o.Tries {
 			return nil, fmt.Errorf("%w: %d times somebody changed a schema between the list of tables and the snapshot", ErrLocks, try)
 		}
 		if s.Locked != nil {
-			if err := s.Locked.Exec(ctx, "UNLOCK /* risso */ TABLES"); err != nil {
+			if err := s.Locked.Exec(ctx, unlockTables); err != nil {
 				return nil, err
 			}
 		}
@@ -218,6 +235,7 @@ func (s *Snapshot) Control() *Stream { return s.control }
 
 // Close ends the sessions and so all that they held.
 func (s *Snapshot) Close() {
+	s.held.stop()
 	for _, st := range append(slices.Clone(s.Sessions), s.Locked, s.control) {
 		if st != nil {
 			st.Close()
@@ -250,7 +268,15 @@ func (s *Snapshot) take(ctx context.Context, m SnapshotMethod, o SnapshotOptions
 	case m == ByComparison, m == ByTableLocks && len(s.lists.Tables) == 0:
 		return s.byComparison(ctx, o)
 	}
-	return s.byLock(ctx, o, s.locking(m, o))
+	l := s.locking(m, o)
+	if m == ByTableLocks {
+		lockers, err := s.spread(ctx, o, &l)
+		defer closeAll(lockers)
+		if err != nil {
+			return err
+		}
+	}
+	return s.byLock(ctx, o, l)
 }
 
 func lockTables(tables []TableName) string {
@@ -283,6 +309,19 @@ type locking struct {
 	begin   string // has to succeed right before each try
 	lock    string
 	unlock  string
+	spread  []request // instead of lock, in several sessions at once: shorter, and tried first
+}
+
+// requests are what is asked for at a try. Locks that several sessions ask for may wait for each other by way of a transaction
+// that uses tables of both, which the server does not see: they give way soon, and in the end one session asks for all.
+func (s *Snapshot) requests(l locking, try int) *requests {
+	switch {
+	case len(l.spread) == 1:
+		return &requests{list: l.spread}
+	case len(l.spread) > 1 && try <= spreadTries:
+		return &requests{list: l.spread, stall: spreadStall}
+	}
+	return &requests{list: []request{{s.control, l.lock}}, flushes: l.flushes}
 }
 
 func (s *Snapshot) locking(m SnapshotMethod, o SnapshotOptions) locking {
@@ -291,9 +330,9 @@ func (s *Snapshot) locking(m SnapshotMethod, o SnapshotOptions) locking {
 		return locking{begin: "BACKUP STAGE /* risso */ START", lock: "BACKUP STAGE /* risso: one moment for all sessions */ BLOCK_COMMIT",
 			unlock: "BACKUP STAGE /* risso */ END"}
 	case ByTableLocks:
-		return locking{lock: lockTables(s.lists.Tables), unlock: "UNLOCK /* risso */ TABLES"}
+		return locking{lock: lockTables(s.lists.Tables), unlock: unlockTables}
 	}
-	return locking{flushes: true, lock: "FLUSH /* risso: one moment for all sessions */ TABLES WITH READ LOCK", unlock: "UNLOCK /* risso */ TABLES"}
+	return locking{flushes: true, lock: "FLUSH /* risso: one moment for all sessions */ TABLES WITH READ LOCK", unlock: unlockTables}
 }
 
 // byLock takes the snapshots while nobody can commit.
@@ -301,7 +340,8 @@ func (s *Snapshot) byLock(ctx context.Context, o SnapshotOptions, l locking) err
 	if err := s.setLockWait(ctx, s.control, o.LockWait); err != nil {
 		return err
 	}
-	var began time.Time
+	var sent time.Time // the lock may be there before the answer is
+	var asked *requests
 	for s.Tries = 1; ; s.Tries++ {
 		if l.begin != "" {
 			if err := s.control.Exec(ctx, l.begin); err != nil {
@@ -310,12 +350,12 @@ func (s *Snapshot) byLock(ctx context.Context, o SnapshotOptions, l locking) err
 		}
 		// A FLUSH TABLES beforehand would make the lock shorter, and mark tables as old that a statement uses: everybody
 		// else would then wait for that statement, however soon our own request is withdrawn.
-		began = time.Now() // the lock may be there before the answer is
-		err := o.Guard.ask(ctx, s.control, l.lock, l.flushes)
-		if err == nil {
+		asked = s.requests(l, s.Tries)
+		var err error
+		if sent, err = o.Guard.ask(ctx, asked); err == nil {
 			break
 		}
-		if uerr := s.control.Exec(ctx, l.unlock); uerr != nil { // nothing may stay locked while it waits for the next try
+		if uerr := asked.each(ctx, l.unlock); uerr != nil { // nothing may stay locked while it waits for the next try
 			return uerr
 		}
 		if !outOfTime(err) {
@@ -324,15 +364,19 @@ func (s *Snapshot) byLock(ctx context.Context, o SnapshotOptions, l locking) err
 		if s.Tries >= o.Tries {
 			return fmt.Errorf("%w: asked %d times, for up to %s each", ErrLocks, s.Tries, o.LockWait)
 		}
-		if err := pause(ctx, o.LockWait); err != nil { // who queued behind us gets his turn
+		wait := o.LockWait // who queued behind us gets his turn
+		if asked.stall > 0 {
+			wait = min(wait, 4*asked.stall)
+		}
+		if err := pause(ctx, wait); err != nil {
 			return err
 		}
 	}
 	err := s.underLock(ctx, o)
-	if uerr := s.control.Exec(ctx, l.unlock); err == nil {
+	if uerr := asked.each(ctx, l.unlock); err == nil {
 		err = uerr
 	}
-	s.LockTime = time.Since(began)
+	s.LockTime = time.Since(sent)
 	return err
 }
 
@@ -364,6 +408,13 @@ func (s *Snapshot) underLock(ctx context.Context, o SnapshotOptions) error {
 // byBinlog takes snapshots until all have the same place in the binary log. MariaDB and Percona Server tell a transaction its
 // own (https://mariadb.com/kb/en/enhancements-for-start-transaction-with-consistent-snapshot/).
 func (s *Snapshot) byBinlog(ctx context.Context) error {
+	own, err := s.ownLogOnly(ctx)
+	if err != nil {
+		return err
+	}
+	if own {
+		return fmt.Errorf("%w: the server is a replica, and its binary log lacks what it applies (log_slave_updates)", errNotHere)
+	}
 	places := make([]LogPlace, len(s.Sessions))
 	for s.Tries = 1; s.Tries <= 500; s.Tries++ {
 		last := slices.MaxFunc(places, compareLogPlaces)
@@ -441,7 +492,7 @@ func (s *Snapshot) byComparison(ctx context.Context, o SnapshotOptions) error {
 		if err := s.readPosition(ctx); err != nil {
 			return err
 		}
-		before := s.Position
+		before, sources := s.Position, s.Sources
 		if err := start(ctx, s.Sessions); err != nil {
 			return err
 		}
@@ -453,16 +504,17 @@ func (s *Snapshot) byComparison(ctx context.Context, o SnapshotOptions) error {
 		if err := s.readPosition(ctx); err != nil {
 			return err
 		}
-		if s.Position == before && before != (LogPlace{}) {
+		still := s.Position == before && slices.Equal(s.Sources, sources)
+		if still && before != (LogPlace{}) {
 			s.Notes = append(s.Notes, "The account may lock neither the server nor its tables: the binary log stood still while the snapshots were taken, which leaves a doubt about a transaction that was just being committed.")
 			return nil
 		}
-		if s.Position == before && len(s.Sessions) == 1 && len(s.Sources) == 0 {
+		if still && len(s.Sessions) == 1 && len(s.Sources) == 0 {
 			s.Notes = append(s.Notes, "The position in the binary logs is unknown: the account may not ask for it, or the server writes none.")
 			return nil
 		}
 		if s.Locked != nil {
-			if err := s.Locked.Exec(ctx, "UNLOCK /* risso */ TABLES"); err != nil {
+			if err := s.Locked.Exec(ctx, unlockTables); err != nil {
 				return err
 			}
 		}

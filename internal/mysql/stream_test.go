@@ -224,11 +224,11 @@ func trouble(t *testing.T, to mysql.Target) {
 	if err := s.Exec(ctx, "SELECT SLEEP(600)"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a statement whose time is over: %v", err)
 	}
-	if took := time.Since(start); took > 20*time.Second {
+	if took := time.Since(start); took > time.Minute {
 		t.Errorf("it took %s to end", took)
 	}
 	s.Close()
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		n := 0
 		if err := other.Query(t.Context(), fmt.Sprintf("SELECT 1 FROM information_schema.PROCESSLIST WHERE ID = %d", s.ID()), func([][]byte) error { n++; return nil }); err != nil {
 			t.Fatal(err)

@@ -119,7 +119,7 @@ func mustBeClean(t *testing.T, root string) {
 // query runs one statement that gives one value, as root.
 func query(t *testing.T, n *Node, statement string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	r, err := n.Query(ctx, statement)
 	if err != nil {
@@ -136,7 +136,7 @@ func query(t *testing.T, n *Node, statement string) string {
 func eventually(t *testing.T, n *Node, statement, want string) {
 	t.Helper()
 	var got string
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		if got = query(t, n, statement); got == want {
 			return
 		}

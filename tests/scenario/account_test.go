@@ -3,7 +3,6 @@ package scenario_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rissodb/risso/internal/fleet"
 )
@@ -23,7 +22,7 @@ func TestLimitedAccount(t *testing.T) {
 		stop := occupy(t, n.Config())
 		defer stop()
 		var gaps []fleet.Gap
-		await(t, 30*time.Second, "the gaps are told", func() bool {
+		await(t, "the gaps are told", func() bool {
 			gaps = r.instance(t, "db").Gaps
 			return has(gaps, "InnoDB metrics") && has(gaps, "replication status") && (kind != "mysql-9.7" || has(gaps, "quantiles"))
 		})
@@ -47,11 +46,9 @@ func TestLimitedAccount(t *testing.T) {
 				execSQL(t, n, g.Remedy) // verbatim
 			}
 			// Its connections are cut, so that Risso asks again at once and not after a minute.
-			for _, row := range execSQL(t, n, "SELECT ID FROM information_schema.processlist WHERE USER = 'lim-ited'")[0].Rows {
-				_, _ = n.Query(t.Context(), "KILL "+*row[0]) // it may have ended by itself
-			}
+			cutSessions(t, n, "USER = 'lim-ited'")
 			r.awaitTicks(t, "db", 2)
-			await(t, 75*time.Second, "the mended gaps vanish", func() bool {
+			await(t, "the mended gaps vanish", func() bool {
 				for _, g := range r.instance(t, "db").Gaps {
 					for _, old := range todo {
 						if g == old {

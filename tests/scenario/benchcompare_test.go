@@ -117,7 +117,7 @@ func TestCompareSettings(t *testing.T) {
 
 			long := append(args, "--runs", "40", "--time", "1s")
 			held := func(p *risso) {
-				for deadline := time.Now().Add(30 * time.Second); value(t, n, ask) != "0"; time.Sleep(10 * time.Millisecond) {
+				for deadline := time.Now().Add(patience); value(t, n, ask) != "0"; time.Sleep(10 * time.Millisecond) {
 					if time.Now().After(deadline) {
 						t.Fatalf("B was never set: %s", p.err)
 					}
@@ -128,7 +128,7 @@ func TestCompareSettings(t *testing.T) {
 			if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil {
 				t.Fatal(err)
 			}
-			if code := p.code(t, 30*time.Second); code != 130 || !strings.Contains(p.err.String(), "interrupted") {
+			if code := p.code(t); code != 130 || !strings.Contains(p.err.String(), "interrupted") {
 				t.Errorf("Ctrl-C: code %d, %s", code, p.err)
 			}
 			if v := value(t, n, ask); v != "1" {
@@ -181,7 +181,7 @@ func TestScaleSweep(t *testing.T) {
 	if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
-	if code := p.code(t, 20*time.Second); code != 130 || !strings.Contains(p.out.String(), "Interrupted: this is what was measured so far") {
+	if code := p.code(t); code != 130 || !strings.Contains(p.out.String(), "Interrupted: this is what was measured so far") {
 		t.Errorf("Ctrl-C: code %d, %s%s", code, p.err, p.out)
 	}
 }
@@ -206,7 +206,7 @@ func TestMatrixIsCutOff(t *testing.T) {
 	}
 	begin := func(want int) *risso {
 		p := launch(t, env, "bench", "matrix", file)
-		await(t, 60*time.Second, fmt.Sprintf("%d runs; it said %s", want, p.err), func() bool { return there() >= want })
+		await(t, fmt.Sprintf("%d runs; it said %s", want, p.err), func() bool { return there() >= want })
 		return p
 	}
 	sandboxes := func() int {
@@ -220,7 +220,7 @@ func TestMatrixIsCutOff(t *testing.T) {
 	if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
-	if code := p.code(t, 30*time.Second); code != 130 || sandboxes() != 0 || !strings.Contains(p.err.String(), "goes on") {
+	if code := p.code(t); code != 130 || sandboxes() != 0 || !strings.Contains(p.err.String(), "goes on") {
 		t.Errorf("Ctrl-C: code %d, %d sandboxes are left; %s", code, sandboxes(), p.err)
 	}
 	p = begin(there() + 1)
@@ -233,7 +233,7 @@ func TestMatrixIsCutOff(t *testing.T) {
 		t.Fatal("the kill came too late")
 	}
 	p = launch(t, env, "bench", "matrix", file, "--output", "json")
-	if code := p.code(t, 60*time.Second); code != 0 || there() != 8 || sandboxes() != 0 {
+	if code := p.code(t); code != 0 || there() != 8 || sandboxes() != 0 {
 		t.Errorf("gone on: code %d, %d runs, %d sandboxes; %s", code, there(), sandboxes(), p.err)
 	}
 	var r struct{ Questions []struct{ Axis string } }

@@ -116,7 +116,7 @@ func TestExitCodes(t *testing.T) {
 			home := tempDir(t)
 			r := launch(t, environment(home, "XDG_STATE_HOME="+home), c.args...)
 			end := titles(t, r)
-			code := r.code(t, 30*time.Second)
+			code := r.code(t)
 			end()
 			said := r.err.String()
 			if code != c.code {
@@ -166,7 +166,7 @@ func TestTLS(t *testing.T) {
 				return
 			}
 			r := launch(t, nil, "serve", "--no-host", "--listen", "127.0.0.1:0", "--data", dataDir(t), "--dsn", dsn)
-			if code := r.code(t, 30*time.Second); code != 1 {
+			if code := r.code(t); code != 1 {
 				t.Errorf("exit code %d, not 1", code)
 			}
 			if said := r.err.String(); strings.Count(said, "\n") != 1 || !strings.Contains(said, "tls=") || strings.Contains(said, secret) {
@@ -190,7 +190,7 @@ func TestPasswordStaysHidden(t *testing.T) {
 	data := dataDir(t)
 	r := launch(t, nil, "serve", "-v", "--listen", "127.0.0.1:0", "--data", data, "--no-host", "--dsn", fmt.Sprintf("db=s:%s@tcp(%s)/", secret, address(n)))
 	end := titles(t, r)
-	await(t, 30*time.Second, "ready", func() bool {
+	await(t, "ready", func() bool {
 		if m := readyForm.FindStringSubmatch(r.err.String()); m != nil {
 			r.base = m[1]
 		}
@@ -200,7 +200,7 @@ func TestPasswordStaysHidden(t *testing.T) {
 	if err := n.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	await(t, 20*time.Second, "it is down", func() bool { return r.instance(t, "db").State == "down" })
+	await(t, "it is down", func() bool { return r.instance(t, "db").State == "down" })
 	if err := n.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func TestPasswordStaysHidden(t *testing.T) {
 	execSQL(t, n, "SET PASSWORD FOR s@'127.0.0.1' = PASSWORD('other'); FLUSH PRIVILEGES")
 	r.awaitTicks(t, "db", 1)
 	execSQL(t, n, "KILL USER s@'127.0.0.1'")
-	await(t, 20*time.Second, "it cannot log in", func() bool { return strings.Contains(r.instance(t, "db").Words, "Access denied") })
+	await(t, "it cannot log in", func() bool { return strings.Contains(r.instance(t, "db").Words, "Access denied") })
 	for _, path := range []string{"/api/fleet", "/api/instance?id=db", "/api/metrics?instance=db", "/api/variables?instance=db", "/api/events?instance=db", "/api/events", "/api/self", "/api/v1/metadata",
 		"/api/v1/label/__name__/values", "/api/v1/series?match[]=mysql_up", "/"} {
 		if _, b, _ := r.request(t, http.MethodGet, path, nil, nil); strings.Contains(string(b), secret) {
@@ -239,7 +239,7 @@ func TestAccess(t *testing.T) {
 	}
 	token := strings.TrimSpace(string(out))
 	r := launch(t, env, "serve", "--host-only", "--listen", "0.0.0.0:0", "--data", data)
-	await(t, 30*time.Second, "ready", func() bool {
+	await(t, "ready", func() bool {
 		if m := readyForm.FindStringSubmatch(r.err.String()); m != nil {
 			_, port, err := net.SplitHostPort(strings.TrimPrefix(m[1], "http://"))
 			r.base = "http://127.0.0.1:" + port
@@ -285,7 +285,7 @@ func TestAccess(t *testing.T) {
 	if out, err := revoke.CombinedOutput(); err != nil {
 		t.Fatalf("revoke: %v: %s", err, out)
 	}
-	await(t, 20*time.Second, "a revoked token is refused", func() bool {
+	await(t, "a revoked token is refused", func() bool {
 		status, _, _ := r.request(t, http.MethodGet, "/api/fleet", nil, func(q *http.Request) { q.Header.Set("Authorization", "Bearer "+token) })
 		return status == 401
 	})
@@ -354,7 +354,7 @@ servers:
 				args = append(args, "--data", dataDir(t))
 			}
 			r := launch(t, c.env, args...)
-			await(t, 30*time.Second, "ready", func() bool {
+			await(t, "ready", func() bool {
 				m := readyForm.FindStringSubmatch(r.err.String())
 				if m != nil {
 					r.base = m[1]
@@ -382,7 +382,7 @@ func TestTop(t *testing.T) {
 	t.Parallel()
 	n := single(t, "mariadb")
 	js := launch(t, nil, "top", "--count", "2", "--output", "json", "--dsn", "db="+n.DSN)
-	if code := js.code(t, 30*time.Second); code != 0 {
+	if code := js.code(t); code != 0 {
 		t.Fatalf("exit code %d: %s", code, js.err)
 	}
 	d := json.NewDecoder(strings.NewReader(js.out.String()))
@@ -416,14 +416,14 @@ func TestTop(t *testing.T) {
 		t.Error("it printed more than two objects")
 	}
 	text := launch(t, nil, "top", "--count", "1", "--no-host", "--dsn", "db="+n.DSN)
-	if code := text.code(t, 30*time.Second); code != 0 {
+	if code := text.code(t); code != 0 {
 		t.Fatalf("exit code %d: %s", code, text.err)
 	}
 	if out := text.out.String(); !strings.Contains(out, "QUESTIONS/S") || !strings.Contains(out, "db") || strings.Contains(out, "\x1b") {
 		t.Errorf("in a pipe it prints %q", out)
 	}
 	long := launch(t, nil, "top", "--output", "json", "--no-host", "--dsn", "db="+n.DSN)
-	await(t, 20*time.Second, "a line", func() bool { return strings.Contains(long.out.String(), "\n") })
+	await(t, "a line", func() bool { return strings.Contains(long.out.String(), "\n") })
 	long.stop(t, syscall.SIGINT)
 }
 

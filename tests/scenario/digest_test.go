@@ -409,14 +409,14 @@ func TestDigestFollow(t *testing.T) {
 	}
 	write(t, log, event("SELECT 1 FROM before"))
 	r := launch(t, environment(tempDir(t)), "digest", "--follow", "--interval", "1s", "--output", "json", log)
-	await(t, 20*time.Second, "the first report", func() bool { return strings.Contains(r.out.String(), "from before") })
+	await(t, "the first report", func() bool { return strings.Contains(r.out.String(), "from before") })
 	f, err := os.OpenFile(log, os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
 	fmt.Fprint(f, event("SELECT 1 FROM after"))
-	await(t, 20*time.Second, "what was added", func() bool { return strings.Contains(r.out.String(), "from after") })
+	await(t, "what was added", func() bool { return strings.Contains(r.out.String(), "from after") })
 	r.stop(t, syscall.SIGINT)
 }
 

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // TestExporterNames: every series of mysqld_exporter about status, variables and InnoDB metrics is there too, under the same name and labels.
@@ -72,7 +71,7 @@ func exporterKeys(t *testing.T, path, socket string) (keys []string) {
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	var body string
-	await(t, 30*time.Second, "an answer of the exporter", func() bool {
+	await(t, "an answer of the exporter", func() bool {
 		resp, err := http.Get(fmt.Sprintf("http://%s/metrics", addr))
 		if err != nil {
 			return false

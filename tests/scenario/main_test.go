@@ -160,7 +160,7 @@ func single(t *testing.T, kind string, settings ...string) *sandbox.Node {
 // exec runs statements as root.
 func execSQL(t *testing.T, n *sandbox.Node, statements string) []sandbox.Result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	r, err := n.Query(ctx, statements)
 	if err != nil {
@@ -180,8 +180,18 @@ func value(t *testing.T, n *sandbox.Node, statement string) string {
 	return *last.Rows[0][0]
 }
 
+// patience is how long a test waits for what must come. It says nothing of how fast that is: a machine that runs all tests
+// at once with the race detector takes its time.
+const patience = 3 * time.Minute
+
 // await waits until f says that it is so.
-func await(t *testing.T, limit time.Duration, what string, f func() bool) {
+func await(t *testing.T, what string, f func() bool) {
+	t.Helper()
+	awaitWithin(t, patience, what, f)
+}
+
+// awaitWithin is await where the time is what is tested.
+func awaitWithin(t *testing.T, limit time.Duration, what string, f func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(limit); ; {
 		if f() {

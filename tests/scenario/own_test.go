@@ -20,9 +20,9 @@ func TestOwnStatements(t *testing.T) {
 		execSQL(t, n, digestSchema+"; CREATE USER 'watcher'@'localhost' IDENTIFIED BY 'x'; GRANT ALL ON *.* TO 'watcher'@'localhost'")
 		dsn := "watcher:x@unix(" + n.Socket + ")/"
 		r := serve(t, dataDir(t), "--no-host", "--dsn", "db="+dsn)
-		await(t, 30*time.Second, "statements are read", func() bool { s := r.queries(t, "").Sources; return len(s) == 1 && s[0].Working })
+		await(t, "statements are read", func() bool { s := r.queries(t, "").Sources; return len(s) == 1 && s[0].Working })
 		digestWork(t, n)
-		await(t, 80*time.Second, "the minute is stored", func() bool { return len(r.queries(t, "orders").Classes) > 0 })
+		await(t, "the minute is stored", func() bool { return len(r.queries(t, "orders").Classes) > 0 })
 		ask := [][]string{
 			{"top", "--count", "2", "--no-host", "--output", "json", "--dsn", "db=" + dsn}, {"digest", "--dsn", dsn, "--for", "1s"},
 			{"explain", "--dsn", dsn, "SELECT * FROM shop.orders WHERE customer = 1"},
@@ -98,7 +98,7 @@ func TestOneNameEverywhere(t *testing.T) {
 		execSQL(t, n, digestSchema)
 		dsn := "root@unix(" + n.Socket + ")/"
 		r := serve(t, dataDir(t), "--no-host", "--dsn", "db="+dsn)
-		await(t, 30*time.Second, "statements are read", func() bool { s := r.queries(t, "").Sources; return len(s) == 1 && s[0].Working })
+		await(t, "statements are read", func() bool { s := r.queries(t, "").Sources; return len(s) == 1 && s[0].Working })
 		digestWork(t, n)
 		// MySQL 5.7 and MariaDB know statements only of connections that are there.
 		db, err := n.DB()
@@ -149,7 +149,7 @@ func TestOneNameEverywhere(t *testing.T) {
 			r.get(t, "/api/query", map[string][]string{"id": {name}, "from": {fmt.Sprint(time.Now().Unix() - 3600)}, "to": {fmt.Sprint(time.Now().Unix() + 60)}}, &q)
 			return q
 		}
-		await(t, 80*time.Second, "the minute is stored, and a sample, which tells pt-query-digest's name", func() bool {
+		await(t, "the minute is stored, and a sample, which tells pt-query-digest's name", func() bool {
 			return len(r.queries(t, slow.ID).Classes) == 1 && ask(slow.ID).PtID != ""
 		})
 		for _, name := range []string{slow.ID, strings.ToLower(slow.ID), slow.PtID, "0x" + slow.PtID, live.Digests[0], strings.ToUpper(live.Digests[0])} {

@@ -9,7 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
+
+	"github.com/rissodb/risso/internal/store/blob/blobtest"
 )
 
 // protectedServer is the answer of the API about one server.
@@ -66,7 +67,7 @@ func TestProtectPlugPulled(t *testing.T) {
 	data, flags := filepath.Join(dir, "data"), []string{"--no-host", "--config", filepath.Join(dir, "risso.yaml")}
 	reading := func(r *risso) {
 		t.Helper()
-		await(t, 20*time.Second, "a backup that reads", func() bool {
+		await(t, "a backup that reads", func() bool {
 			p := r.protected(t, "shop")
 			return len(p.Server.Running) == 1 && p.Server.Running[0].Done > 0
 		})
@@ -84,9 +85,9 @@ func TestProtectPlugPulled(t *testing.T) {
 	if p := r.protected(t, "shop"); p.outcomes("backup") != "running interrupted" || len(p.Backups) != 0 {
 		t.Errorf("after kill -9: %s, %d backups", p.outcomes("backup"), len(p.Backups))
 	}
-	await(t, 60*time.Second, "the backup", func() bool { return len(r.protected(t, "shop").Backups) == 1 })
+	await(t, "the backup", func() bool { return len(r.protected(t, "shop").Backups) == 1 })
 	r.start(t, "shop/backup")
-	await(t, 20*time.Second, "the next run", func() bool { return strings.HasPrefix(r.protected(t, "shop").outcomes("backup"), "running") })
+	await(t, "the next run", func() bool { return strings.HasPrefix(r.protected(t, "shop").outcomes("backup"), "running") })
 	r.stop(t, syscall.SIGINT)
 
 	r = serve(t, data, flags...)
@@ -99,14 +100,14 @@ func TestProtectPlugPulled(t *testing.T) {
 			t.Errorf("it says %q", n.Text)
 		}
 	}
-	await(t, 60*time.Second, "the backup that was begun anew", func() bool { return strings.HasPrefix(r.protected(t, "shop").outcomes("backup"), "ok") })
+	await(t, "the backup that was begun anew", func() bool { return strings.HasPrefix(r.protected(t, "shop").outcomes("backup"), "ok") })
 
 	if err := os.Rename(place, place+"-away"); err != nil {
 		t.Fatal(err)
 	}
 	known := len(r.protected(t, "shop").Backups)
 	r.start(t, "shop/verify")
-	await(t, 20*time.Second, "that the backups are gone", func() bool {
+	await(t, "that the backups are gone", func() bool {
 		p := r.protected(t, "shop")
 		return p.Server.State == "critical" && strings.Contains(p.Server.Words, "the backups are gone")
 	})
@@ -114,7 +115,7 @@ func TestProtectPlugPulled(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.start(t, "shop/verify")
-	await(t, 20*time.Second, "the backups", func() bool {
+	await(t, "the backups", func() bool {
 		p := r.protected(t, "shop")
 		return strings.HasPrefix(p.outcomes("verify"), "ok") && !strings.Contains(p.Server.Words, "gone") && len(p.Backups) == known
 	})
@@ -129,7 +130,143 @@ func TestProtectConfigWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := launch(t, nil, "serve", "--config", file, "--data", filepath.Join(dir, "data"))
-	if code := r.code(t, 20*time.Second); code != 2 || strings.Count(r.err.String(), "\n") != 1 || !strings.Contains(r.err.String(), "protect: schedule: not a schedule") {
+	if code := r.code(t); code != 2 || strings.Count(r.err.String(), "\n") != 1 || !strings.Contains(r.err.String(), "protect: schedule: not a schedule") {
 		t.Errorf("exit code %d: %s", code, r.err)
 	}
+}
+
+// TestProtectConfigReread: a change of the config file is taken while Risso runs, a mistake in it is told and changes nothing.
+func TestProtectConfigReread(t *testing.T) {
+	t.Parallel()
+	dir := tempDir(t)
+	file := filepath.Join(dir, "risso.yaml")
+	write := func(protect string) {
+		t.Helper()
+		text := "servers:\n  - name: shop\n    dsn: root@tcp(127.0.0.1:1)/\n  - name: crm\n    dsn: root@tcp(127.0.0.1:1)/\n"
+		if err := os.WriteFile(file, []byte(strings.Replace(text, "  - name: crm", protect+"  - name: crm", 1)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("    protect: {place: " + dir + "/one, schedule: daily at 02:00, mirror: true}\n")
+	r := serve(t, filepath.Join(dir, "data"), "--no-host", "--config", file)
+	jobs := func() string {
+		var p struct {
+			Server struct {
+				State string
+				Plan  *struct{ Place string }
+				Jobs  []struct{ Kind, Schedule string }
+			}
+		}
+		r.get(t, "/api/protect/server", url.Values{"id": {"shop"}}, &p)
+		out := p.Server.State
+		if p.Server.Plan != nil {
+			out += " " + filepath.Base(p.Server.Plan.Place)
+		}
+		for _, j := range p.Server.Jobs {
+			out += " " + strings.TrimSpace(j.Kind+" "+j.Schedule)
+		}
+		return out
+	}
+	said := func(what string) {
+		t.Helper()
+		await(t, what, func() bool { return strings.Contains(r.err.String(), what) })
+	}
+	if got := jobs(); got != "warning one backup daily at 02:00 mirror drill verify" {
+		t.Errorf("at first: %s", got)
+	}
+	write("    protect: {place: " + dir + "/two, schedule: daily at 03:00, mirror: true, retention: {keep_daily: 7}}\n")
+	said("config file read anew: shop has another place, schedule, retention\n")
+	if got := jobs(); got != "warning two backup daily at 03:00 prune mirror drill verify" {
+		t.Errorf("after the change: %s", got)
+	}
+	write("    protect: {place: " + dir + "/three, schedule: nightly}\n")
+	said("the config file was not taken, what was before stays in force: server 1 of the config file: protect: schedule: not a schedule")
+	if got := jobs(); got != "warning two backup daily at 03:00 prune mirror drill verify" {
+		t.Errorf("after a mistake: %s", got)
+	}
+	write("")
+	if err := r.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	said("shop is not protected any more\n")
+	if got := jobs(); got != "critical" {
+		t.Errorf("without a protection: %s", got)
+	}
+	r.stop(t, syscall.SIGTERM)
+}
+
+// TestProtectMySQLOnS3: the jobs of risso serve on MySQL 9.7, with S3 as the place and SFTP as the second one: backup, copy,
+// prune, mirror, drill with what was mirrored, verify; then the server is protected.
+func TestProtectMySQLOnS3(t *testing.T) {
+	s3, sftp := blobtest.S3(t), blobtest.SFTP(t)
+	n := single(t, "mysql-9.7")
+	execSQL(t, n, `CREATE DATABASE shop; CREATE TABLE shop.orders (id INT AUTO_INCREMENT PRIMARY KEY, v VARCHAR(100)); INSERT INTO shop.orders (v) VALUES ('a'),('b'),('c');`)
+	dir := tempDir(t)
+	config := fmt.Sprintf(`servers:
+  - name: shop
+    dsn: %q
+    protect:
+      place: %q
+      copy_to: %q
+      schedule: daily at 02:00
+      retention: {keep_daily: 7}
+      mirror: true
+`, n.DSN, s3.Place(t, "backups", "shop"), sftp.Place(sftp.Addr, "shop"))
+	if err := os.WriteFile(filepath.Join(dir, "risso.yaml"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env := environment(dir, "RISSO_SANDBOX_DIR="+filepath.Join(dir, "sb"), "AWS_ACCESS_KEY_ID="+os.Getenv("AWS_ACCESS_KEY_ID"), "AWS_SECRET_ACCESS_KEY="+os.Getenv("AWS_SECRET_ACCESS_KEY"),
+		"XDG_CACHE_HOME="+cacheHome(t)) // where the servers of drills lie
+	r := serveEnv(t, env, filepath.Join(dir, "data"), "--no-host", "--config", filepath.Join(dir, "risso.yaml"))
+	ends := func(kind string) string {
+		t.Helper()
+		await(t, "the end of "+kind, func() bool {
+			o := r.protected(t, "shop").outcomes(kind)
+			return o != "" && o != "running"
+		})
+		for _, n := range r.protected(t, "shop").Runs {
+			if n.Kind == kind {
+				if n.Outcome != "ok" {
+					t.Fatalf("%s: %s: %s\n%s", kind, n.Outcome, n.Text, r.err)
+				}
+				return n.Text
+			}
+		}
+		return ""
+	}
+	r.start(t, "shop/backup")
+	t.Log(ends("backup"))
+	if text := ends("copy"); !strings.HasPrefix(text, "1 backup copied") {
+		t.Errorf("copy: %s", text)
+	}
+	t.Log(ends("prune"))
+	execSQL(t, n, `INSERT INTO shop.orders (v) VALUES ('d'); DELETE FROM shop.orders WHERE v = 'a';`)
+	// The drill rolls forward what is mirrored when it begins: until then it is made again.
+	await(t, "a drill with both transactions", func() bool {
+		drills := func() []string { return strings.Fields(r.protected(t, "shop").outcomes("drill")) }
+		before := len(drills())
+		r.start(t, "shop/drill")
+		await(t, "the end of the drill", func() bool {
+			o := drills()
+			return len(o) > before && o[0] != "running"
+		})
+		return strings.Contains(ends("drill"), "rolled forward by 2 transactions")
+	})
+	t.Log(ends("drill"))
+	r.start(t, "shop/verify")
+	t.Log(ends("verify"))
+	if p := r.protected(t, "shop"); p.Server.State != "ok" || len(p.Backups) != 1 {
+		t.Errorf("%s: %s, %d backups", p.Server.State, p.Server.Words, len(p.Backups))
+	}
+	r.stop(t, syscall.SIGTERM)
+}
+
+// cacheHome is the folder of caches of the person who runs the tests: servers lie there.
+func cacheHome(t *testing.T) string {
+	t.Helper()
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }

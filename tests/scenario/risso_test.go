@@ -88,13 +88,13 @@ func (r *risso) kill(t *testing.T) {
 }
 
 // code waits for the end and gives the exit code.
-func (r *risso) code(t *testing.T, limit time.Duration) int {
+func (r *risso) code(t *testing.T) int {
 	t.Helper()
 	select {
 	case <-r.done:
 		return r.cmd.ProcessState.ExitCode()
-	case <-time.After(limit):
-		t.Fatalf("it did not end within %s; it said: %s", limit, r.err)
+	case <-time.After(patience):
+		t.Fatalf("it did not end within %s; it said: %s", patience, r.err)
 		return -1
 	}
 }
@@ -106,11 +106,12 @@ func (r *risso) stop(t *testing.T, sig syscall.Signal) {
 	if err := r.cmd.Process.Signal(sig); err != nil {
 		t.Fatal(err)
 	}
-	if code := r.code(t, 20*time.Second); code != 0 {
+	if code := r.code(t); code != 0 {
 		t.Errorf("%s: exit code %d, not 0; it said: %s", sig, code, r.err)
 	}
-	if d := time.Since(start); d > 3*time.Second+stalled(start) {
-		t.Errorf("%s: it took %s to end, not 3 s", sig, d)
+	// docker stop, for one, kills what has not ended by then.
+	if d := time.Since(start); d > 10*time.Second+stalled(start) {
+		t.Errorf("%s: it took %s to end, not 10 s", sig, d)
 	}
 }
 
@@ -131,7 +132,7 @@ func serveProgram(t *testing.T, program string, env []string, data string, args 
 	t.Helper()
 	r := launchProgram(t, program, env, append([]string{"serve", "--listen", "127.0.0.1:0", "--data", data}, args...)...)
 	r.data = data
-	await(t, 30*time.Second, "ready", func() bool {
+	await(t, "ready", func() bool {
 		select {
 		case <-r.done:
 			t.Fatalf("risso serve ended: %s", r.err)
@@ -311,7 +312,7 @@ func (r *risso) awaitTicks(t *testing.T, instance string, n int64) int64 {
 	t.Helper()
 	var at int64
 	from := time.Now().Unix()
-	await(t, time.Duration(n)*time.Second+30*time.Second, fmt.Sprintf("%d seconds of %s; risso said: %s", n, instance, r.err), func() bool {
+	await(t, fmt.Sprintf("%d seconds of %s; risso said: %s", n, instance, r.err), func() bool {
 		at = r.newest(t, questions, instance)
 		return at >= from+n
 	})
@@ -346,10 +347,10 @@ func (r *risso) events(t *testing.T, instance string, kind fleet.EventKind) (lis
 }
 
 // awaitEvent waits for an event and gives it.
-func (r *risso) awaitEvent(t *testing.T, limit time.Duration, instance string, kind fleet.EventKind, fits func(fleet.Event) bool) fleet.Event {
+func (r *risso) awaitEvent(t *testing.T, instance string, kind fleet.EventKind, fits func(fleet.Event) bool) fleet.Event {
 	t.Helper()
 	var found fleet.Event
-	await(t, limit, fmt.Sprintf("event %s of %q", kind, instance), func() bool {
+	await(t, fmt.Sprintf("event %s of %q", kind, instance), func() bool {
 		for _, e := range r.events(t, instance, kind) {
 			if fits == nil || fits(e) {
 				found = e

@@ -44,7 +44,7 @@ func TestStatementsSurviveKill(t *testing.T) {
 		execSQL(t, n, "CREATE DATABASE shop; CREATE TABLE shop.t (id INT PRIMARY KEY)")
 		data := dataDir(t)
 		r := serve(t, data, "--no-host", "--dsn", "db=root@unix("+n.Socket+")/")
-		await(t, 30*time.Second, "statements are read", func() bool { s := r.queries(t, "").Sources; return len(s) == 1 && s[0].Working })
+		await(t, "statements are read", func() bool { s := r.queries(t, "").Sources; return len(s) == 1 && s[0].Working })
 
 		db, err := n.DB()
 		if err != nil {
@@ -69,7 +69,7 @@ func TestStatementsSurviveKill(t *testing.T) {
 			return 0
 		}
 		run(50)
-		await(t, 80*time.Second, "the minute is stored", func() bool { return calls() == 50 })
+		await(t, "the minute is stored", func() bool { return calls() == 50 })
 		for _, c := range r.queries(t, "").Classes {
 			if strings.Contains(c.Fingerprint, "performance_schema") || strings.Contains(c.Fingerprint, "global status") {
 				t.Errorf("the observer observes itself: %s", c.Fingerprint)
@@ -81,9 +81,9 @@ func TestStatementsSurviveKill(t *testing.T) {
 		if got := calls(); got != 50 {
 			t.Errorf("after the kill %d calls are stored, not 50", got)
 		}
-		await(t, 30*time.Second, "statements are read", func() bool { s := r.queries(t, "").Sources; return len(s) == 1 && s[0].Working })
+		await(t, "statements are read", func() bool { s := r.queries(t, "").Sources; return len(s) == 1 && s[0].Working })
 		run(30)
-		await(t, 80*time.Second, "the next minute is stored", func() bool { return calls() == 80 })
+		await(t, "the next minute is stored", func() bool { return calls() == 80 })
 		if list, err := filepath.Glob(filepath.Join(data, "events", "*.damaged*")); err != nil || len(list) > 0 {
 			t.Errorf("set aside: %v %v", list, err)
 		}
@@ -100,7 +100,7 @@ func TestStatementsWhyNot(t *testing.T) {
 		t.Errorf("switched off: %+v", q)
 	}
 	r = serve(t, dataDir(t), "--no-host", "--dsn", dsn)
-	await(t, 10*time.Second, "it says that performance_schema is off", func() bool {
+	await(t, "it says that performance_schema is off", func() bool {
 		q := r.queries(t, "")
 		return q.Available && len(q.Sources) == 1 && !q.Sources[0].Working && strings.Contains(q.Sources[0].Remedy, "performance_schema=ON")
 	})
@@ -122,7 +122,7 @@ func TestStatementsWhyNot(t *testing.T) {
 		t.Fatal(err)
 	}
 	r = serve(t, data, "--no-host", "--dsn", dsn)
-	e := r.awaitEvent(t, 10*time.Second, "", "store", nil)
+	e := r.awaitEvent(t, "", "store", nil)
 	if !strings.Contains(e.Text, "statements was damaged and moved") || !r.queries(t, "").Available {
 		t.Errorf("damage: %+v", e)
 	}
@@ -155,7 +155,7 @@ func TestStatementsFromSlowLog(t *testing.T) {
 		s := r.queries(t, "").Sources
 		return len(s) == 1 && s[0].Working && s[0].Source == "slow log"
 	}
-	await(t, 30*time.Second, "the slow log is read", working)
+	await(t, "the slow log is read", working)
 	db, err := n.DB()
 	if err != nil {
 		t.Fatal(err)
@@ -183,7 +183,7 @@ func TestStatementsFromSlowLog(t *testing.T) {
 	r.kill(t)
 	run(25) // nobody looks, the log does
 	r = serve(t, data, "--no-host", "--dsn", dsn)
-	await(t, 80*time.Second, "the minutes are stored", func() bool { return calls() == 65 })
+	await(t, "the minutes are stored", func() bool { return calls() == 65 })
 	var q struct {
 		ByUser []struct {
 			Value string

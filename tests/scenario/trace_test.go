@@ -175,7 +175,7 @@ func (s *traced) begin(t *testing.T, args ...string) *risso {
 	go func() { _, _ = io.Copy(r.err, master) }() // ends with an error when the program has ended
 	go func() { defer close(r.done); _ = r.cmd.Wait() }()
 	t.Cleanup(func() { r.kill(t); master.Close() })
-	await(t, 60*time.Second, "the trace polls", func() bool { return strings.Contains(r.err.String(), " events") })
+	await(t, "the trace polls", func() bool { return strings.Contains(r.err.String(), " events") })
 	return r
 }
 
@@ -239,7 +239,7 @@ type traceResult struct {
 
 func (s *traced) result(t *testing.T, r *risso) traceResult {
 	t.Helper()
-	if code := r.code(t, 60*time.Second); code != 0 {
+	if code := r.code(t); code != 0 {
 		t.Fatalf("exit code %d: %s", code, r.err)
 	}
 	var res traceResult
@@ -443,7 +443,7 @@ func (s *traced) notEnabled(t *testing.T) {
 	time.Sleep(700 * time.Millisecond)
 	s.exec(t, "SELECT f1(1)")
 	if s.node.Program.Family == sandbox.FamilyMariaDB { // records nothing at all
-		if code := r.code(t, 30*time.Second); code != 1 || !strings.Contains(r.err.String(), "--enable") || !strings.Contains(r.err.String(), "events_statements_current") {
+		if code := r.code(t); code != 1 || !strings.Contains(r.err.String(), "--enable") || !strings.Contains(r.err.String(), "events_statements_current") {
 			t.Errorf("exit code %d: %s", code, r.err)
 		}
 	} else {
@@ -457,7 +457,7 @@ func (s *traced) notEnabled(t *testing.T) {
 	}
 	s.same(t, before)
 	d := s.launch(t, s.id, "--enable", "--dry-run")
-	if code := d.code(t, 30*time.Second); code != 0 || !strings.Contains(d.out.String(), "UPDATE /* risso: trace */ performance_schema.setup_consumers SET ENABLED = 'YES'") {
+	if code := d.code(t); code != 0 || !strings.Contains(d.out.String(), "UPDATE /* risso: trace */ performance_schema.setup_consumers SET ENABLED = 'YES'") {
 		t.Errorf("exit code %d: %s%s", code, d.out, d.err)
 	}
 	s.same(t, before)
@@ -499,7 +499,7 @@ func (s *traced) interruptedAtOnce(t *testing.T) {
 		if err := r.cmd.Process.Signal(syscall.SIGINT); err != nil {
 			t.Fatal(err)
 		}
-		r.code(t, 30*time.Second)
+		r.code(t)
 		s.same(t, before)
 	}
 	if left, _ := filepath.Glob(filepath.Join(s.home, "risso", "trace", "trace-*")); len(left) > 0 {
@@ -515,7 +515,7 @@ func (s *traced) killedAtOnce(t *testing.T) {
 		time.Sleep(time.Duration(10+9*i) * time.Millisecond)
 		r.kill(t)
 		back := s.launch(t, "--restore")
-		if code := back.code(t, 30*time.Second); code != 0 {
+		if code := back.code(t); code != 0 {
 			t.Errorf("--restore: exit code %d: %s", code, back.err)
 		}
 		s.same(t, before)
@@ -531,35 +531,35 @@ func (s *traced) killed(t *testing.T) {
 	before := s.setup(t)
 	r := s.begin(t, "--for", "10m")
 	busy := s.launch(t, s.id, "--enable", "--for", "1s")
-	if code := busy.code(t, 30*time.Second); code != 1 || !strings.Contains(busy.err.String(), "another risso trace") {
+	if code := busy.code(t); code != 1 || !strings.Contains(busy.err.String(), "another risso trace") {
 		t.Errorf("a second trace at the same time: exit code %d: %s", code, busy.err)
 	}
 	r.kill(t)
 	plan := s.launch(t, "--restore", "--dry-run")
-	if code := plan.code(t, 30*time.Second); code != 0 || !strings.Contains(plan.out.String(), "put back */ performance_schema.setup_consumers SET ENABLED = 'NO'") {
+	if code := plan.code(t); code != 0 || !strings.Contains(plan.out.String(), "put back */ performance_schema.setup_consumers SET ENABLED = 'NO'") {
 		t.Errorf("--restore --dry-run: exit code %d: %s%s", code, plan.out, plan.err)
 	}
 	if value(t, s.node, "SELECT ENABLED FROM performance_schema.setup_consumers WHERE NAME = 'events_waits_history_long'") != "YES" {
 		t.Fatal("the dry run changed something, or the kill came too early")
 	}
 	warned := s.launch(t, s.id, "--for", "200ms")
-	if warned.code(t, 30*time.Second); !strings.Contains(warned.err.String(), "risso trace --restore") {
+	if warned.code(t); !strings.Contains(warned.err.String(), "risso trace --restore") {
 		t.Errorf("the next trace does not say what is left: %s", warned.err)
 	}
 	back := s.launch(t, "--restore")
-	if code := back.code(t, 30*time.Second); code != 0 || !strings.Contains(back.out.String(), "put back:") {
+	if code := back.code(t); code != 0 || !strings.Contains(back.out.String(), "put back:") {
 		t.Errorf("--restore: exit code %d: %s%s", code, back.out, back.err)
 	}
 	s.same(t, before)
 	again := s.launch(t, "--restore")
-	if code := again.code(t, 30*time.Second); code != 0 || !strings.Contains(again.out.String(), "nothing to put back") {
+	if code := again.code(t); code != 0 || !strings.Contains(again.out.String(), "nothing to put back") {
 		t.Errorf("--restore once more: exit code %d: %s%s", code, again.out, again.err)
 	}
 	// And the next --enable puts back by itself.
 	r = s.begin(t, "--for", "10m")
 	r.kill(t)
 	next := s.launch(t, s.id, "--enable", "--for", "300ms")
-	if code := next.code(t, 30*time.Second); code != 0 || !strings.Contains(next.err.String(), "put back") {
+	if code := next.code(t); code != 0 || !strings.Contains(next.err.String(), "put back") {
 		t.Errorf("the next --enable: exit code %d: %s", code, next.err)
 	}
 	s.same(t, before)
@@ -582,7 +582,7 @@ func (s *traced) noPrivilege(t *testing.T) {
 	before := s.setup(t)
 	execSQL(t, s.node, "CREATE USER low@localhost IDENTIFIED BY 'x'; GRANT PROCESS ON *.* TO low@localhost; GRANT SELECT ON performance_schema.* TO low@localhost")
 	r := launch(t, s.env, "trace", "--dsn", fmt.Sprintf("low:x@unix(%s)/", s.node.Socket), s.id, "--enable", "--for", "1s")
-	if code := r.code(t, 40*time.Second); code != 1 || !strings.Contains(r.err.String(), "GRANT SELECT, UPDATE ON performance_schema.* TO 'low'@'localhost'") {
+	if code := r.code(t); code != 1 || !strings.Contains(r.err.String(), "GRANT SELECT, UPDATE ON performance_schema.* TO 'low'@'localhost'") {
 		t.Errorf("exit code %d: %s", code, r.err)
 	}
 	s.same(t, before)
@@ -626,7 +626,7 @@ func (s *traced) connectionEnds(t *testing.T) {
 	}
 	s.same(t, before)
 	r = s.launch(t, s.id, "--for", "1s")
-	if code := r.code(t, 30*time.Second); code != 1 || !strings.Contains(r.err.String(), "no such connection") {
+	if code := r.code(t); code != 1 || !strings.Contains(r.err.String(), "no such connection") {
 		t.Errorf("a connection that is gone: exit code %d: %s", code, r.err)
 	}
 	s.conn.Close()
@@ -645,7 +645,7 @@ func (s *traced) candidates(t *testing.T) {
 	defer func() { <-done }()
 	time.Sleep(300 * time.Millisecond)
 	r := s.launch(t)
-	if code := r.code(t, 30*time.Second); code != 2 {
+	if code := r.code(t); code != 2 {
 		t.Errorf("exit code %d: %s", code, r.err)
 	}
 	lines := strings.Split(strings.TrimSpace(r.out.String()), "\n")
@@ -660,7 +660,7 @@ func TestTraceWithoutPerformanceSchema(t *testing.T) {
 	for _, kind := range []string{"mariadb", "mysql-9.7"} {
 		n := single(t, kind, "performance_schema=OFF")
 		r := launch(t, nil, "trace", "1", "--dsn", fmt.Sprintf("root@unix(%s)/", n.Socket))
-		if code := r.code(t, 30*time.Second); code != 1 || !strings.Contains(r.err.String(), "performance_schema=ON under [m") || !strings.Contains(r.err.String(), "restart") {
+		if code := r.code(t); code != 1 || !strings.Contains(r.err.String(), "performance_schema=ON under [m") || !strings.Contains(r.err.String(), "restart") {
 			t.Errorf("%s: exit code %d: %s", kind, code, r.err)
 		}
 	}
@@ -682,7 +682,7 @@ func TestTraceJournalOutlivesTheServer(t *testing.T) {
 	}
 	before := s.setup(t)
 	back := s.launch(t, "--restore")
-	if code := back.code(t, 30*time.Second); code != 0 || !strings.Contains(back.out.String(), "restarted since") {
+	if code := back.code(t); code != 0 || !strings.Contains(back.out.String(), "restarted since") {
 		t.Errorf("exit code %d: %s%s", code, back.out, back.err)
 	}
 	s.same(t, before)

@@ -260,7 +260,7 @@ func TestReplication(t *testing.T) {
 		s := up(t, sandbox.Options{Name: "s", Servers: []string{kind}, Topology: sandbox.TopologyReplication, Replicas: 1})
 		primary, replica := s.Nodes[0], s.Nodes[1]
 		r := serve(t, dataDir(t), "--no-host", "--dsn", "p="+primary.DSN, "--dsn", "r="+replica.DSN)
-		await(t, 40*time.Second, "the roles are known", func() bool {
+		await(t, "the roles are known", func() bool {
 			return r.instance(t, "p").Role == "primary" && r.instance(t, "r").Role == "replica"
 		})
 		at := r.awaitTicks(t, "r", 2)
@@ -282,7 +282,7 @@ func TestReplication(t *testing.T) {
 			stop, start = "STOP REPLICA SQL_THREAD", "START REPLICA SQL_THREAD"
 		}
 		execSQL(t, replica, stop)
-		await(t, 15*time.Second, "a finding about the stopped thread", func() bool {
+		await(t, "a finding about the stopped thread", func() bool {
 			return slices.ContainsFunc(r.instance(t, "r").Findings, isReplication)
 		})
 		at = r.awaitTicks(t, "r", 1)
@@ -293,7 +293,7 @@ func TestReplication(t *testing.T) {
 			t.Errorf("seconds_behind_master is %v while the thread is stopped; the server says NULL", got)
 		}
 		execSQL(t, replica, start)
-		await(t, 30*time.Second, "the finding is gone", func() bool {
+		await(t, "the finding is gone", func() bool {
 			return !slices.ContainsFunc(r.instance(t, "r").Findings, isReplication)
 		})
 		if role := r.instance(t, "p").Role; role != "primary" {
@@ -320,7 +320,7 @@ func TestGalera(t *testing.T) {
 	r := serve(t, dataDir(t), args...)
 	for _, n := range s.Nodes {
 		at := r.awaitTicks(t, n.Name, 1)
-		await(t, 10*time.Second, n.Name+" is known as a member", func() bool { return r.instance(t, n.Name).Role == "galera" })
+		await(t, n.Name+" is known as a member", func() bool { return r.instance(t, n.Name).Role == "galera" })
 		for name, want := range map[string]float64{"wsrep_cluster_size": 3, "wsrep_ready": 1, "wsrep_connected": 1, "wsrep_local_state": 4, "wsrep_cluster_status": 1} {
 			if got := r.at(t, of("mysql_global_status_"+name, n.Name), at); len(got) != 1 || got[0].points[0].v != want {
 				t.Errorf("%s of %s is %v, not %v", name, n.Name, got, want)

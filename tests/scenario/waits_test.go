@@ -33,7 +33,7 @@ func TestWaitsOverHTTP(t *testing.T) {
 		n := single(t, kind)
 		execSQL(t, n, "CREATE DATABASE shop; CREATE TABLE shop.t (id INT PRIMARY KEY, a INT); INSERT INTO shop.t VALUES (1, 1)")
 		r := serve(t, dataDir(t), "--no-host", "--dsn", "db=root@unix("+n.Socket+")/")
-		await(t, 30*time.Second, "sessions are looked at", func() bool {
+		await(t, "sessions are looked at", func() bool {
 			var q struct {
 				Sources []struct{ Activity struct{ Working bool } }
 			}
@@ -67,7 +67,7 @@ func TestWaitsOverHTTP(t *testing.T) {
 		}
 		id := sqltext.ClassID(sqltext.AppendPlain(nil, []byte(sqltext.Fingerprint(waiting))))
 		var a classWaits
-		await(t, 80*time.Second, "the minute is stored", func() bool {
+		await(t, "the minute is stored", func() bool {
 			now := time.Now().Unix()
 			status, _, _ := r.request(t, "GET", "/api/query", url.Values{"id": {id}}, nil)
 			if status != 200 { // the class is not known yet

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rissodb/risso/internal/data/binlog/event"
+	event "github.com/rissodb/risso/internal/binlogevent"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -44,7 +44,8 @@ type applier struct {
 	told    time.Time
 	bytes   int64  // of the logs before the one in hand
 	wanted  bool   // of the open transaction something was applied
-	xa      string // the XA transaction that is open
+	xa      string // the statement that began the XA transaction that is open
+	xaLater string // the same before it has changed anything that is wanted
 	ctas    bool   // a CREATE TABLE … SELECT is open, which takes its rows and nothing else (MySQL 8.0.21)
 	since   string // where the first statement in sql comes from
 }
@@ -284,7 +285,7 @@ func (a *applier) sendFormat(ctx context.Context) error {
 // begin decides about a transaction and begins it.
 func (a *applier) begin(ctx context.Context, e event.Event) error {
 	g := a.b.gtid
-	a.wanted = false
+	a.wanted, a.xaLater = false, ""
 	a.rows = batch{}
 	switch {
 	case !g.ID.IsZero() && a.had.Contains(g.ID):
@@ -308,9 +309,14 @@ func (a *applier) begin(ctx context.Context, e event.Event) error {
 	return nil
 }
 
-// startXA begins an XA transaction; MySQL logs the statement, MariaDB says it in the GTID event.
+// startXA begins an XA transaction; MySQL logs the statement, MariaDB says it in the GTID event. Where only some tables are
+// wanted it waits for a change of one: a server refuses to commit a branch that is empty (MariaDB, error 1402).
 func (a *applier) startXA(ctx context.Context, text string) error {
-	a.xa, a.wanted = text, true
+	if a.o.Only != nil && a.xaLater == "" {
+		a.xaLater = text
+		return nil
+	}
+	a.xa, a.xaLater, a.wanted = text, "", true
 	if err := a.notePending(ctx, []byte(text)); err != nil {
 		return err
 	}
@@ -402,11 +408,15 @@ func (a *applier) apply(ctx context.Context, e event.Event, ended bool) error {
 }
 
 // begun begins the transaction on the server, once.
-func (a *applier) begun() {
+func (a *applier) begun(ctx context.Context) error {
+	if a.xaLater != "" {
+		return a.startXA(ctx, a.xaLater)
+	}
 	if !a.open && a.xa == "" {
 		a.add("BEGIN")
 		a.open = true
 	}
+	return nil
 }
 
 func (a *applier) table(e event.Event) error {
@@ -417,8 +427,14 @@ func (a *applier) table(e event.Event) error {
 	if a.rows.tables == nil {
 		a.rows.tables = map[uint64]*mapped{}
 	}
-	body := append([]byte(nil), e.Body...)
-	a.rows.tables[t.ID] = &mapped{raw: append([]byte(nil), event.PlainEvent(e)...), body: body, wanted: a.o.Only == nil || a.o.Only(t.Schema, t.Name)}
+	m := &mapped{raw: append([]byte(nil), event.PlainEvent(e)...), body: append([]byte(nil), e.Body...), wanted: a.o.Only == nil || a.o.Only(t.Schema, t.Name)}
+	if m.wanted && a.o.renames(t.Schema, t.Name) {
+		schema, name := a.o.Names(t.Schema, t.Name)
+		if m.raw, err = event.RenameTable(a.format, m.raw, schema, name); err != nil {
+			return err
+		}
+	}
+	a.rows.tables[t.ID] = m
 	a.rows.order = append(a.rows.order, t.ID)
 	return nil
 }
@@ -501,7 +517,9 @@ func (a *applier) sendRows(ctx context.Context) error {
 	if len(a.rows.events) == 0 {
 		return nil
 	}
-	a.begun()
+	if err := a.begun(ctx); err != nil {
+		return err
+	}
 	a.wanted = true
 	last := a.rows.events[len(a.rows.events)-1]
 	event.SetRowsFlags(a.format, last, rowsFlags(a.format, last)|event.RowsStatementEnd)

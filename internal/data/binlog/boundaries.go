@@ -3,7 +3,7 @@ package binlog
 import (
 	"bytes"
 
-	"github.com/rissodb/risso/internal/data/binlog/event"
+	event "github.com/rissodb/risso/internal/binlogevent"
 )
 
 // boundaries tells where transactions begin and end in a log of either flavour, with GTIDs or without.

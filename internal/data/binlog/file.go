@@ -21,7 +21,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/rissodb/risso/internal/data/binlog/event"
+	event "github.com/rissodb/risso/internal/binlogevent"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -29,7 +29,9 @@ import (
 type File struct {
 	Name string // as the server calls it
 	Size int64  // uncompressed; 0: not known
-	Open func(ctx context.Context) (io.ReadCloser, error)
+	// Index is what is known of it when it will not grow; else nil.
+	Index *Index
+	Open  func(ctx context.Context) (io.ReadCloser, error)
 }
 
 // FromPaths gives files of this machine in the order of their numbers: plain, gzip or zstd.

@@ -6,22 +6,25 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"time"
 
-	"github.com/rissodb/risso/internal/data/binlog/event"
+	event "github.com/rissodb/risso/internal/binlogevent"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
 // Index is what is known of one log without reading it again.
 type Index struct {
 	Name         string        `json:"name"`
-	Size         int64         `json:"size"`   // bytes, uncompressed
-	SHA256       string        `json:"sha256"` // of all of them
-	Server       string        `json:"server"` // its version
+	Size         int64         `json:"size"`             // bytes, uncompressed
+	SHA256       string        `json:"sha256,omitempty"` // of all of them; of an encrypted one HMAC has it
+	Server       string        `json:"server"`           // its version
 	ServerID     uint32        `json:"server_id"`
 	First        time.Time     `json:"first"` // of the first and the last event
 	Last         time.Time     `json:"last"`
+	Earliest     time.Time     `json:"earliest,omitzero"` // of all events and commits; not known of logs that older versions indexed
+	Latest       time.Time     `json:"latest,omitzero"`
 	Before       mysql.GTIDSet `json:"gtids_before"` // what the server had when it began the log
 	After        mysql.GTIDSet `json:"gtids_after"`  // and when it ended it
 	Transactions int64         `json:"transactions"`
@@ -30,7 +33,10 @@ type Index struct {
 	HeadLen      int64         `json:"head_len"`
 	Head         string        `json:"head"` // SHA-256 of the first HeadLen bytes, with which a log is told from another of the same name
 	Stored       int64         `json:"stored,omitempty"`
-	Decrypted    bool          `json:"decrypted,omitempty"` // the server's own file is encrypted: ours has other bytes
+	StoredSHA256 string        `json:"stored_sha256,omitempty"` // of what is stored, of an encrypted one: verified without an identity
+	Encrypted    bool          `json:"encrypted,omitempty"`     // by Risso, to the recipients of the repository
+	HMAC         string        `json:"hmac,omitempty"`          // HMAC-SHA-256 of all bytes, under the repository's key of names
+	Decrypted    bool          `json:"decrypted,omitempty"`     // the server's own file is encrypted: ours has other bytes
 }
 
 // headEvents is how many events belong to a log's head: format description, and GTIDs before it.
@@ -39,8 +45,13 @@ const headEvents = 2
 // Scan reads a log and makes its index. Every checksum is verified. With an error the index is of what came before it;
 // Size is then where the damage begins.
 func Scan(ctx context.Context, name string, in io.Reader) (Index, error) {
+	return ScanSum(ctx, name, in, sha256.New())
+}
+
+// ScanSum is Scan with another hash of all bytes, which takes the place of SHA256.
+func ScanSum(ctx context.Context, name string, in io.Reader, all hash.Hash) (Index, error) {
 	x := Index{Name: name}
-	all, head := sha256.New(), sha256.New()
+	head := sha256.New()
 	r, err := event.NewReader(io.TeeReader(in, all), event.Options{MaxBody: 16 << 20, KeepPayload: true, Skip: notForIndex})
 	if err != nil {
 		return x, err
@@ -102,6 +113,7 @@ func (x *Index) add(e event.Event, t *gtids) {
 			x.First = at
 		}
 		x.Last = at
+		x.spans(at)
 	}
 	switch e.Type {
 	case event.TypePreviousGTIDs, event.TypeMariaGTIDList:
@@ -113,7 +125,19 @@ func (x *Index) add(e event.Event, t *gtids) {
 	case event.TypeIgnorable:
 		x.Decrypted = x.Decrypted || x.Events == 2 // see event.Readable
 	}
-	t.event(e)
+	if t.event(e) && !t.b.gtid.Committed.IsZero() {
+		x.spans(t.b.gtid.Committed)
+	}
+}
+
+// spans notes a time at which something in the log happened.
+func (x *Index) spans(at time.Time) {
+	if x.Earliest.IsZero() || at.Before(x.Earliest) {
+		x.Earliest = at
+	}
+	if at.After(x.Latest) {
+		x.Latest = at
+	}
 }
 
 // gtids counts transactions and gathers those that are complete.
@@ -123,10 +147,20 @@ type gtids struct {
 	count int64
 }
 
-func (t *gtids) event(e event.Event) {
-	_, ended := t.b.event(e)
+func (t *gtids) event(e event.Event) (ended bool) {
+	_, ended = t.b.event(e)
 	if ended {
 		t.done.Add(t.b.gtid.ID)
 		t.count++
 	}
+	return ended
+}
+
+// mayHave says whether the log may have a transaction of a set.
+func (x *Index) mayHave(set mysql.GTIDSet) bool {
+	left := set.Subtract(x.Before)
+	if set.MariaDB() || x.After.Empty() { // there a set is what came up to a number
+		return !left.Empty()
+	}
+	return !left.Equal(left.Subtract(x.After))
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/rissodb/risso/internal/data/binlog/event"
+	event "github.com/rissodb/risso/internal/binlogevent"
 	"github.com/rissodb/risso/internal/mysql"
 )
 

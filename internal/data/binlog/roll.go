@@ -7,7 +7,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/rissodb/risso/internal/data/binlog/event"
+	event "github.com/rissodb/risso/internal/binlogevent"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
 )
@@ -20,6 +20,7 @@ type RollOptions struct {
 	Skip  []mysql.GTID   // transactions that are left out; with KeepGTIDs empty ones stand for them
 	Into  mysql.Target   // the server
 	Only  TableFilter    // only what changes these tables; nil: everything
+	Names TableNames     // the names of those tables on the server, where they have others; needs Only; nil: they have the same
 	Keep  bool           // transactions keep their GTIDs
 	Again PendingPolicy  // what to do about a statement of which nobody knows whether it ran
 	Plan  bool           // find out what would be done, and do nothing
@@ -28,6 +29,18 @@ type RollOptions struct {
 
 // TableFilter says whether a table is wanted.
 type TableFilter func(schema, table string) bool
+
+// TableNames gives the name that a table of the logs has on the server.
+type TableNames func(schema, table string) (string, string)
+
+// renames says whether a table has another name on the server.
+func (o RollOptions) renames(schema, table string) bool {
+	if o.Names == nil {
+		return false
+	}
+	s, t := o.Names(schema, table)
+	return s != schema || t != table
+}
 
 // PendingPolicy says what to do when a process was killed during a statement that no transaction protects (DDL) and the
 // server's GTIDs do not tell whether it was done.
@@ -97,6 +110,7 @@ var (
 	ErrPending  = errors.New("nobody knows whether the statement that was running has been done")
 	ErrContents = errors.New("the logs cannot be replayed")
 	ErrTarget   = errors.New("the server cannot take these transactions")
+	ErrRenamed  = errors.New("a statement was logged as text and knows only the old name of a table")
 )
 
 // Roll applies transactions from binary logs to a server, exactly once each, also when it was killed in between and is called
@@ -140,6 +154,9 @@ type rollPlan struct {
 func planRoll(ctx context.Context, o RollOptions) (p rollPlan, err error) {
 	if len(o.Files) == 0 {
 		return p, fmt.Errorf("%w: there are no logs", ErrGap)
+	}
+	if o.Names != nil && o.Only == nil {
+		return p, errors.New("other names need a choice of tables")
 	}
 	if p.from, err = mysql.ParseGTIDSet(o.From.GTIDSet); err != nil {
 		return p, err
@@ -256,7 +273,13 @@ func (w *walker) file(ctx context.Context, i int, f File) error {
 		return fmt.Errorf("open %s: %w", f.Name, err)
 	}
 	defer in.Close()
-	r, err := event.NewReader(in, event.Options{MaxBody: 16 << 20, KeepPayload: true, Skip: notForIndex})
+	options := event.Options{MaxBody: 16 << 20, KeepPayload: true, Skip: notForIndex}
+	if w.o.Names != nil { // statements are looked at, also in compressed transactions
+		options = event.Options{Skip: func(h event.Header) bool {
+			return h.Type != event.TypePayload && h.Type != event.TypeXid && notForIndex(h)
+		}}
+	}
+	r, err := event.NewReader(in, options)
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.Name, err)
 	}
@@ -313,12 +336,15 @@ func (w *walker) event(f File, e event.Event, first bool) error {
 		w.stop(f, e)
 		return nil
 	}
+	if err := w.names(f, e, first); err != nil {
+		return err
+	}
 	if !ended {
 		return nil
 	}
 	id := w.b.gtid.ID
 	w.end.Add(id)
-	if had := w.p.byGTID && w.p.from.Contains(id) || first && w.b.pos < w.p.offset; had {
+	if w.had(first) {
 		w.p.result.Had++
 	} else {
 		if w.o.Keep && id.IsZero() {
@@ -330,6 +356,28 @@ func (w *walker) event(f File, e event.Event, first bool) error {
 	if !w.o.Stop.GTID.IsZero() && id == w.o.Stop.GTID {
 		w.stopped = true
 		w.p.result.Stopped = "with " + id.String()
+	}
+	return nil
+}
+
+// had says whether the position has the open transaction.
+func (w *walker) had(first bool) bool {
+	return w.p.byGTID && w.p.from.Contains(w.b.gtid.ID) || first && w.b.pos < w.p.offset
+}
+
+// names refuses a statement that names a table which has another name on the server: what is logged as text cannot be told.
+func (w *walker) names(f File, e event.Event, first bool) error {
+	if w.o.Names == nil || e.Type != event.TypeQuery && e.Type != event.TypeQueryZip || w.had(first) || w.o.skips(w.b.gtid.ID) {
+		return nil
+	}
+	q, err := event.ParseQuery(e)
+	if err != nil {
+		return fmt.Errorf("%s:%d: %w", f.Name, e.Pos, err)
+	}
+	for _, t := range changedTables(q) {
+		if w.o.Only(t.Schema, t.Name) && w.o.renames(t.Schema, t.Name) {
+			return fmt.Errorf("%w: at %s:%d%s: %.200s", ErrRenamed, f.Name, e.Pos, gtidIn(w.b.gtid.ID), q.Text)
+		}
 	}
 	return nil
 }

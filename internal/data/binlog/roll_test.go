@@ -59,6 +59,7 @@ func TestRoll(t *testing.T) {
 			t.Run("journal", r.journal)
 			t.Run("stops", r.stops)
 			t.Run("one table", r.oneTable)
+			t.Run("another name", r.anotherName)
 		})
 	}
 }
@@ -72,9 +73,10 @@ type rolling struct {
 	start     mysql.GTIDSet
 	file      string
 	pos       int64
-	middle    []string   // sums before the mistake
-	mistake   mysql.GTID // which deletes everything
-	justAfter mysql.GTID // the transaction behind it
+	created   mysql.GTIDSet // the position behind the making of the tables
+	middle    []string      // sums before the mistake
+	mistake   mysql.GTID    // which deletes everything
+	justAfter mysql.GTID    // the transaction behind it
 }
 
 func (r *rolling) write() {
@@ -83,6 +85,7 @@ func (r *rolling) write() {
 	c := conn(t, r.sdb)
 	r.w = newWorkload(t, c, r.spec, 7)
 	run(t, c, "CREATE TABLE test.s (id INT AUTO_INCREMENT PRIMARY KEY, v VARCHAR(99), at DATETIME(6)) ENGINE=InnoDB", "CREATE TABLE test.many (id INT PRIMARY KEY, v LONGTEXT)")
+	r.created, _, _ = position(t, r.src)
 	for range 60 {
 		r.w.change(t, c)
 	}
@@ -310,6 +313,35 @@ func (r *rolling) oneTable(t *testing.T) {
 	}
 	if res.LeftOut == 0 {
 		t.Errorf("nothing was left out: %+v", res)
+	}
+}
+
+// anotherName rolls a table forward that has another name on the server; a statement that knows the old name is refused before
+// anything is changed.
+func (r *rolling) anotherName(t *testing.T) {
+	r.empty(t)
+	o := r.options(t)
+	o.Stop = Stop{GTID: r.mistake, Before: true}
+	o.Only = func(schema, table string) bool { return schema == "test" && table == "many" }
+	o.Names = func(schema, table string) (string, string) { return "odd `name.x", table + " before" }
+	run(t, r.ddb, "CREATE DATABASE `odd ``name.x`", "CREATE TABLE `odd ``name.x`.`many before` (id INT PRIMARY KEY, v LONGTEXT)")
+	if _, err := Roll(t.Context(), o); !errors.Is(err, ErrRenamed) || !strings.Contains(err.Error(), "CREATE TABLE test.many") {
+		t.Errorf("a CREATE TABLE of the old name: %v", err)
+	}
+	if n := value(t, r.ddb, "SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = 'risso_roll_forward'"); n != "0" {
+		t.Error("something was changed before it was refused")
+	}
+	o.From = repo.Position{GTIDSet: r.created.String()}
+	res, err := Roll(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := value2(t, r.ddb, "CHECKSUM TABLE `odd ``name.x`.`many before`")
+	if i := slices.IndexFunc(r.middle, func(s string) bool { return strings.HasPrefix(s, "test.many ") }); r.middle[i] != "test.many "+sum {
+		t.Errorf("%s, not %s; %+v", sum, r.middle[i], res)
+	}
+	if n := value(t, r.ddb, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = 'test'"); n != "0" {
+		t.Errorf("there are %s tables of the old names", n)
 	}
 }
 

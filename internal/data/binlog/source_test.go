@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rissodb/risso/internal/data/binlog/event"
+	event "github.com/rissodb/risso/internal/binlogevent"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/rissodb/risso/internal/data/binlog/event"
+	event "github.com/rissodb/risso/internal/binlogevent"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sqltext"
 )
@@ -29,8 +29,7 @@ func (a *applier) query(ctx context.Context, e event.Event, ended bool) error {
 	case frameEnd:
 		switch {
 		case strings.HasPrefix(up, "XA"):
-			a.wanted = true
-			return a.alone(ctx, q, e)
+			return a.endXA(ctx, q, e)
 		case strings.HasPrefix(up, "ROLLBACK") && a.open: // tables without transactions keep what was done
 			a.add("ROLLBACK")
 			a.open = false
@@ -38,6 +37,9 @@ func (a *applier) query(ctx context.Context, e event.Event, ended bool) error {
 		return nil
 	}
 	if strings.HasPrefix(up, "XA ") { // XA END
+		if a.xaLater != "" {
+			return nil
+		}
 		return a.statement(ctx, q, e)
 	}
 	if !a.wantsStatement(q) {
@@ -48,7 +50,9 @@ func (a *applier) query(ctx context.Context, e event.Event, ended bool) error {
 		return a.alone(ctx, q, e)
 	}
 	if opens := strings.HasPrefix(up, "CREATE") || strings.HasPrefix(up, "/*") || strings.HasPrefix(up, "DROP"); !opens {
-		a.begun()
+		if err := a.begun(ctx); err != nil {
+			return err
+		}
 	}
 	a.wanted = true
 	switch {
@@ -61,6 +65,20 @@ func (a *applier) query(ctx context.Context, e event.Event, ended bool) error {
 	}
 	if bytes.HasSuffix(bytes.TrimSpace(q.Text), []byte("START TRANSACTION")) { // CREATE TABLE … SELECT of MySQL 8.0.21
 		a.open, a.ctas = true, true
+	}
+	return err
+}
+
+// errNoXA says that there is no XA transaction of that name (ER_XAER_NOTA).
+const errNoXA = 1397
+
+// endXA commits a prepared XA transaction or takes it back. One that changed nothing wanted was not prepared here.
+func (a *applier) endXA(ctx context.Context, q event.Query, e event.Event) error {
+	a.wanted = true
+	err := a.alone(ctx, q, e)
+	if a.o.Only != nil && mysql.ErrorNumber(err) == errNoXA {
+		a.wanted, a.open = false, false
+		return nil
 	}
 	return err
 }
@@ -92,16 +110,9 @@ func (a *applier) wantsStatement(q event.Query) bool {
 	if up := strings.ToUpper(string(q.Text[:min(len(q.Text), 32)])); strings.HasPrefix(up, "SAVEPOINT") || strings.HasPrefix(up, "ROLLBACK TO") {
 		return a.open
 	}
-	all := sqltext.Tables(q.Text)
-	if kind := kindOf(q.Text); len(all) > 1 && (kind == "create" || kind == "insert") {
-		all = all[:1] // the others are only read
-	}
+	all := changedTables(q)
 	for _, t := range all {
-		schema := t.Schema
-		if schema == "" {
-			schema = q.Schema
-		}
-		if a.o.Only(schema, t.Name) {
+		if a.o.Only(t.Schema, t.Name) {
 			return true
 		}
 	}
@@ -109,6 +120,20 @@ func (a *applier) wantsStatement(q event.Query) bool {
 		a.result.Notes = append(a.result.Notes, fmt.Sprintf("left out, for it names no table: %.120s", q.Text))
 	}
 	return false
+}
+
+// changedTables are the tables that a statement may change, with their schemas.
+func changedTables(q event.Query) []sqltext.Table {
+	all := sqltext.Tables(q.Text)
+	if kind := kindOf(q.Text); len(all) > 1 && (kind == "create" || kind == "insert") {
+		all = all[:1] // the others are only read
+	}
+	for i := range all {
+		if all[i].Schema == "" {
+			all[i].Schema = q.Schema
+		}
+	}
+	return all
 }
 
 // unprotected notes that a statement runs of which a crash would leave open whether it was done.
@@ -213,6 +238,10 @@ func (a *applier) prepare(ctx context.Context, e event.Event) error {
 	x, err := event.ParseXAPrepare(e.Body)
 	if err != nil {
 		return err
+	}
+	if a.xaLater != "" { // nothing in it is wanted
+		a.xaLater = ""
+		return nil
 	}
 	text := "XA PREPARE " + x.SQL()
 	if x.OnePhase {

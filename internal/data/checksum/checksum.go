@@ -46,7 +46,7 @@ type Method string
 
 // The methods. DESIGN.md has the figures behind MethodAuto.
 const (
-	MethodAuto   Method = "auto"   // whichever is faster in the first chunks of a table
+	MethodAuto   Method = "auto"   // MethodServer between servers of MariaDB 10.8 and later, else whichever is faster in the first chunks of a table
 	MethodRows   Method = "rows"   // the rows travel, and their sum is made here
 	MethodQuick  Method = "quick"  // as MethodServer, with one CRC32 for each row: less work, and one different chunk in 2^32 is not seen
 	MethodServer Method = "server" // the servers make the sum; only rows of chunks that differ travel

@@ -21,8 +21,11 @@ type run struct {
 	others  []*side
 	state   *state
 
+	slots chan struct{} // one for each that works: so many tables, or parts of them, are read at a time
+
 	mu     sync.Mutex
 	result *Result
+	spare  []*worker // that have nothing to do
 
 	tables, rows, bytes, of, differ atomic.Int64
 }
@@ -31,7 +34,7 @@ type run struct {
 // then holds what was found until then. That tables differ is no error.
 func Compare(ctx context.Context, o Options) (Result, error) {
 	o.fill()
-	r := &run{Options: o, result: &Result{Began: time.Now().UTC()}}
+	r := &run{Options: o, slots: make(chan struct{}, o.Threads), result: &Result{Began: time.Now().UTC()}}
 	err := r.meet(ctx)
 	if err == nil {
 		err = r.begin()
@@ -175,24 +178,36 @@ func (r *run) all(ctx context.Context) error {
 	})
 	for range r.Threads {
 		g.Go(func() error {
-			w := r.worker()
-			defer w.close()
 			for j := range jobs {
-				t, err := w.table(ctx, j)
-				if err != nil {
-					return err
-				}
-				if t == nil {
-					continue
-				}
-				if err := r.done(*t); err != nil {
+				if err := r.job(ctx, j); err != nil {
 					return err
 				}
 			}
 			return nil
 		})
 	}
-	return g.Wait()
+	err := g.Wait()
+	for _, w := range r.spare {
+		w.close()
+	}
+	return err
+}
+
+// job compares a table when fewer than Threads are at work.
+func (r *run) job(ctx context.Context, j job) error {
+	select {
+	case r.slots <- struct{}{}:
+		defer func() { <-r.slots }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	w := r.borrow()
+	defer r.giveBack(w)
+	t, err := w.table(ctx, j)
+	if err != nil || t == nil {
+		return err
+	}
+	return r.done(*t)
 }
 
 // produce lists the tables of all servers.
@@ -317,7 +332,7 @@ type worker struct {
 	*run
 	primary *link
 	pairs   []*pair
-	pace    pace
+	tail    []byte // memory for the last row of a chunk
 }
 
 // pair is what is used for one of the others.
@@ -347,7 +362,7 @@ func (w *worker) table(ctx context.Context, j job) (*Table, error) {
 	t := &Table{Schema: j.schema, Name: j.name, On: make([]On, len(w.pairs))}
 	began := time.Now()
 	defer func() { t.Seconds = time.Since(began).Seconds() }()
-	p, err := w.plan(ctx, j, t)
+	p, err := w.study(ctx, j, t)
 	if gone(err) {
 		return nil, nil // dropped since it was listed
 	}
@@ -392,8 +407,8 @@ func (o *On) fail(err error) {
 	}
 }
 
-// plan reads the definitions.
-func (w *worker) plan(ctx context.Context, j job, t *Table) (*plan, error) {
+// study reads the definitions.
+func (w *worker) study(ctx context.Context, j job, t *Table) (*plan, error) {
 	p := &plan{job: j, peers: make([]peer, len(w.pairs))}
 	var err error
 	if p.here, err = w.primary.define(ctx, j.schema, j.name); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"strconv"
+	"sync"
 
 	"github.com/rissodb/risso/internal/data/chunk"
 	"github.com/rissodb/risso/internal/mysql"
@@ -15,9 +16,11 @@ const dense = 4
 
 // cutter finds where chunks end that servers add up.
 type cutter struct {
-	integer  bool    // the key is one column of whole numbers
-	greatest int64   // of the key, when the table was begun
-	gap      float64 // values of the key for one row, in the chunk before; 0: unknown
+	integer  bool  // the key is one column of whole numbers
+	greatest int64 // of the key, when the table was begun
+
+	mu  sync.Mutex
+	gap float64 // values of the key for one row, in the chunk before; 0: unknown
 }
 
 func newCutter(p *plan) *cutter {
@@ -34,19 +37,26 @@ func newCutter(p *plan) *cutter {
 // cut gives the bound so many rows behind another: by counting where the key is nearly without gaps, else by a walk over the
 // index. nil: at the end of the table.
 func (c *cutter) cut(ctx context.Context, st *mysql.Stream, p *plan, lower chunk.Bound, rows int64) (chunk.Bound, error) {
-	if from, ok := number(lower); ok && c.integer && c.gap > 0 && c.gap <= dense {
+	c.mu.Lock()
+	gap := c.gap
+	c.mu.Unlock()
+	if from, ok := number(lower); ok && c.integer && gap > 0 && gap <= dense {
 		if c.greatest == 0 {
 			if err := c.end(ctx, st, p); err != nil {
 				return nil, err
 			}
 		}
-		step := int64(math.Ceil(float64(rows) * c.gap))
+		step := int64(math.Ceil(float64(rows) * gap))
 		if c.greatest-from <= step {
 			return nil, nil
 		}
 		return chunk.Bound{strconv.FormatInt(from+step, 10)}, nil
 	}
-	return bound(ctx, st, p, chunk.Range{Lower: lower}, rows)
+	upper, err := bound(ctx, st, p, chunk.Range{Lower: lower}, rows)
+	if err == nil && upper != nil {
+		c.note(span{Range: chunk.Range{Lower: lower, Upper: upper}, rows: rows})
+	}
+	return upper, err
 }
 
 // end asks for the greatest value of the key. One beyond int64 leaves the counting to the index.
@@ -65,6 +75,8 @@ func (c *cutter) end(ctx context.Context, st *mysql.Stream, p *plan) error {
 func (c *cutter) note(s span) {
 	from, ok := number(s.Lower)
 	to, okTo := number(s.Upper)
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.gap = 0; ok && okTo && s.rows > 0 {
 		c.gap = float64(to-from) / float64(s.rows)
 	}

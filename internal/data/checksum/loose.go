@@ -103,7 +103,7 @@ func (v *visit) looseTotals(ctx context.Context, s span) error {
 	sum := func(l *link, t mysql.Table, k chunk.Key) (o span, err error) {
 		err = l.rows(ctx, func(st *mysql.Stream) error {
 			o = span{Range: s.Range, method: MethodRows}
-			return o.total(ctx, st, t, k, "")
+			return o.total(ctx, st, v.plan, t, k, "")
 		})
 		return o, err
 	}

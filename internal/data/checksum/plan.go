@@ -25,6 +25,7 @@ type plan struct {
 	key   chunk.Key // by which it is cut, with Cuts 0 where it cannot be
 	uniq  bool      // the key names single rows
 	text  bool      // character sets differ: values are compared in utf8mb4
+	order []int     // of here.Columns in a row's word
 	notes []string
 	peers []peer
 }
@@ -111,6 +112,7 @@ func match(p *plan, primary *side, others []*side) {
 	}
 	full := p.here
 	p.here.Columns = asText(shared, p.text)
+	p.order = wordOrder(p.here.Columns)
 	key, ok := chunk.KeyOf(full)
 	for _, c := range key.Order { // a key that is not compared cuts nothing
 		if _, there := p.here.Column(c.Name); !there {

@@ -6,8 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/rissodb/risso/internal/data/chunk"
 	"github.com/rissodb/risso/internal/mysql"
 )
@@ -21,26 +19,39 @@ const (
 	ahead      = 2 // chunks that the primary may be read ahead
 )
 
-// pace finds how many rows a chunk should have to take its time on the slowest server.
+// pace finds how many rows a chunk should have to take its time on the slowest server, yet not so many that a table has but a
+// few: the last chunks are what some sessions do while others have nothing to do.
 type pace struct {
-	mu   sync.Mutex
-	rows int64
+	mu    sync.Mutex
+	rows  int64
+	table int64 // rows of the table, as far as is known
+	parts int64 // in how many chunks at least they are read
+	seen  int64
 }
 
-// begin starts with a guess for a table.
-func (p *pace) begin(j job) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.rows = firstRows
+// fewest is in how many chunks a large table is read at least, by each of the sessions that share it.
+const fewest = 12
+
+// newPace starts with a guess for a table that so many share.
+func newPace(j job, lanes int) *pace {
+	p := &pace{rows: firstRows, table: j.rows, parts: int64(fewest * lanes)}
 	if j.width > 0 {
 		p.rows = max(1, min(firstRows, firstBytes/j.width))
 	}
+	return p
 }
 
 func (p *pace) next() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.rows
+}
+
+// read notes that so many rows more were read.
+func (p *pace) read(rows int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.seen += rows
 }
 
 // note learns from a chunk of the current size; a faster server than the slowest changes nothing.
@@ -53,12 +64,14 @@ func (p *pace) note(rows int64, took, target time.Duration) {
 		}
 	}
 	want := int64(float64(rows) * target.Seconds() / took.Seconds())
-	p.rows = max(1, min(want, p.rows*growth, mostRows))
+	most := max(firstRows, max(p.table, p.seen)/p.parts)
+	p.rows = max(1, min(want, p.rows*growth, mostRows, most))
 }
 
 // span is a chunk as the primary has it.
 type span struct {
 	chunk.Range
+	index  int64 // from 0, in the order of the key
 	method Method
 	sum    chunk.Sum
 	mixed  string // of MethodServer
@@ -66,127 +79,6 @@ type span struct {
 	bytes  int64
 	took   time.Duration
 	last   bool
-}
-
-// scan reads a table on the primary, chunk by chunk, and behind it on the others.
-func (w *worker) scan(ctx context.Context, p *plan, t *Table) error {
-	if len(p.here.Columns) == 0 {
-		t.Notes = append(t.Notes, "no column is on all servers")
-		return nil
-	}
-	live := 0
-	for _, e := range p.peers {
-		if e.skip == "" {
-			live++
-		}
-	}
-	if live == 0 {
-		return nil
-	}
-	w.pace.begin(p.job)
-	g, ctx := errgroup.WithContext(ctx)
-	feeds := make([]chan span, len(p.peers))
-	from := w.state.resume(p, t)
-	marks := newMarks(len(p.peers), t)
-	for i := range p.peers {
-		if p.peers[i].skip != "" {
-			marks.leave(i)
-			continue
-		}
-		feeds[i] = make(chan span, ahead)
-		g.Go(func() error { return w.follow(ctx, p, i, t, feeds[i], marks) })
-	}
-	g.Go(func() error {
-		defer func() {
-			for _, f := range feeds {
-				if f != nil {
-					close(f)
-				}
-			}
-		}()
-		return w.lead(ctx, p, from, t, feeds)
-	})
-	return g.Wait()
-}
-
-// lead reads the primary.
-func (w *worker) lead(ctx context.Context, p *plan, from chunk.Bound, t *Table, feeds []chan span) error {
-	lower := from
-	choice, cut := w.choice(p), newCutter(p)
-	total := chunk.Sum{}
-	summed := from == nil
-	for {
-		if w.Gate != nil {
-			if err := w.Gate.Pass(ctx, 0); err != nil {
-				return err
-			}
-		}
-		s, err := w.read(ctx, p, cut, lower, choice.next())
-		if err != nil && s.method == MethodServer && !lost(err) && ctx.Err() == nil {
-			choice.refuse()
-			s, err = w.read(ctx, p, cut, lower, MethodRows)
-		}
-		if err != nil {
-			return err
-		}
-		choice.note(s)
-		cut.note(s)
-		w.pace.note(s.rows, s.took, w.Target)
-		t.Chunks++
-		t.Rows += s.rows
-		t.Bytes += s.bytes
-		t.Method = s.method
-		total.Add(s.sum)
-		summed = summed && s.method == MethodRows
-		w.run.rows.Add(s.rows)
-		w.run.bytes.Add(s.bytes)
-		w.progress(p.schema + "." + p.name)
-		if w.Gate != nil {
-			if err := w.Gate.Pass(ctx, s.bytes); err != nil {
-				return err
-			}
-		}
-		for _, f := range feeds {
-			if f == nil {
-				continue
-			}
-			select {
-			case f <- s:
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			}
-		}
-		if s.last {
-			if summed && !p.text {
-				t.Sum = total.String()
-			}
-			return nil
-		}
-		lower = s.Upper
-	}
-}
-
-// read reads one chunk of the primary, behind a bound.
-func (w *worker) read(ctx context.Context, p *plan, cut *cutter, lower chunk.Bound, method Method) (s span, err error) {
-	err = w.primary.rows(ctx, func(st *mysql.Stream) error {
-		s = span{Range: chunk.Range{Lower: lower}, method: method}
-		began := time.Now()
-		defer func() { s.took = time.Since(began) }()
-		switch {
-		case p.key.Cuts == 0:
-			s.last = true
-			return s.total(ctx, st, p.here, p.key, w.hash())
-		case p.key.Whole() && method == MethodRows:
-			return s.limited(ctx, st, p, w.pace.next())
-		}
-		var err error
-		if s.Upper, err = cut.cut(ctx, st, p, lower, w.pace.next()); err != nil {
-			return err
-		}
-		s.last = s.Upper == nil
-		return s.total(ctx, st, p.here, p.key, w.hash())
-	})
-	return s, err
 }
 
 // bound finds where the chunk of so many rows ends; nil: at the end of the range.
@@ -203,9 +95,9 @@ func bound(ctx context.Context, st *mysql.Stream, p *plan, r chunk.Range, rows i
 }
 
 // total sums a range.
-func (s *span) total(ctx context.Context, st *mysql.Stream, t mysql.Table, k chunk.Key, hash hashWords) error {
+func (s *span) total(ctx context.Context, st *mysql.Stream, p *plan, t mysql.Table, k chunk.Key, hash hashWords) error {
 	if s.method == MethodServer {
-		return s.ask(ctx, st, t, k, hash)
+		return s.ask(ctx, st, p, t, k, hash)
 	}
 	var rows chunk.Rows
 	err := st.Select(ctx, chunk.Select(t, k, s.Range, purpose), &rows)
@@ -217,8 +109,10 @@ func (s *span) total(ctx context.Context, st *mysql.Stream, t mysql.Table, k chu
 const purpose = "checksum"
 
 // limited sums the next rows of a range and cuts behind the last of them: no statement is needed to find the bound.
-func (s *span) limited(ctx context.Context, st *mysql.Stream, p *plan, limit int64) error {
-	tail := tailRows{keep: limit}
+// tail is memory for that row, used again and again.
+func (s *span) limited(ctx context.Context, st *mysql.Stream, p *plan, limit int64, memory *[]byte) error {
+	tail := tailRows{keep: limit, row: (*memory)[:0]}
+	defer func() { *memory = tail.row }()
 	err := st.Select(ctx, chunk.Select(p.here, p.key, s.Range, purpose)+fmt.Sprintf(" LIMIT %d", limit), &tail)
 	if err != nil {
 		return err
@@ -233,11 +127,11 @@ func (s *span) limited(ctx context.Context, st *mysql.Stream, p *plan, limit int
 		return err
 	}
 	// The index alone tells the bound; the rows are read once more, up to it.
-	if s.Upper, err = bound(ctx, st, p, s.Range, limit-1); err != nil {
+	if s.Upper, err = bound(ctx, st, p, s.Range, limit); err != nil {
 		return err
 	}
 	s.last = s.Upper == nil
-	return s.total(ctx, st, p.here, p.key, "")
+	return s.total(ctx, st, p, p.here, p.key, "")
 }
 
 // tailRows adds up rows and keeps the row that a cut is made behind.
@@ -262,9 +156,9 @@ func (r *tailRows) Piece(b []byte, last bool) error {
 }
 
 // follow reads what the primary has, on another server.
-func (w *worker) follow(ctx context.Context, p *plan, i int, t *Table, feed <-chan span, marks *marks) error {
-	pr, e, on := w.pairs[i], &p.peers[i], &t.On[i]
-	v := &visit{worker: w, plan: p, pair: pr, peer: e, on: on}
+func (l *lane) follow(ctx context.Context, i int, feed <-chan span) error {
+	on := &l.part.On[i]
+	v := &visit{worker: l.worker, plan: l.plan, pair: l.pairs[i], sweep: l.sweep, peer: &l.peers[i], on: on}
 	for s := range feed {
 		if on.Problem != "" {
 			continue // the primary is read on for the others
@@ -275,11 +169,11 @@ func (w *worker) follow(ctx context.Context, p *plan, i int, t *Table, feed <-ch
 		}
 		if err != nil {
 			on.fail(err)
-			marks.leave(i)
+			l.marks.leave(i, false)
 			continue
 		}
-		if b, n, ok := marks.pass(i, s, on.Verdict == Equal && len(v.late) == 0); ok {
-			if err := w.state.at(p, b, n); err != nil {
+		if b, n, ok := l.marks.pass(i, s, on.Verdict == Equal && len(v.late) == 0); ok {
+			if err := l.state.at(l.plan, b, n); err != nil {
 				return err
 			}
 		}
@@ -300,9 +194,10 @@ type visit struct {
 	*worker
 	*plan
 	*pair
-	peer *peer
-	on   *On
-	late []span // chunks that could not be compared because the replica was late
+	sweep *sweep
+	peer  *peer
+	on    *On
+	late  []span // chunks that could not be compared because the replica was late
 }
 
 // maxLate is how many chunks are kept to be looked at again at the end of the table.
@@ -326,13 +221,13 @@ func (v *visit) check(ctx context.Context, s *span) (same bool, err error) {
 	err = v.far.rows(ctx, func(st *mysql.Stream) error {
 		o := span{Range: s.Range, method: s.method}
 		began := time.Now()
-		if err := o.total(ctx, st, v.peer.table, v.peer.key, v.hash()); err != nil {
+		if err := o.total(ctx, st, v.plan, v.peer.table, v.peer.key, v.hash()); err != nil {
 			if s.method == MethodServer && !lost(err) && ctx.Err() == nil {
 				return nil // it does not know the functions: the rows tell
 			}
 			return err
 		}
-		v.pace.note(s.rows, time.Since(began), v.Target)
+		v.sweep.pace.note(s.rows, time.Since(began), v.Target)
 		same = o.rows == s.rows && o.sum == s.sum && o.mixed == s.mixed
 		return nil
 	})

@@ -46,6 +46,7 @@ func (v *visit) settle(ctx context.Context, s span, final bool) error {
 // closer goes through a range in small parts, and looks at the rows of those whose sums differ.
 func (v *visit) closer(ctx context.Context, r chunk.Range) error {
 	var keys [][][]byte
+	var tail []byte
 	confirm := func(least int, more bool) (enough bool, err error) {
 		for len(keys) >= least && len(keys) > 0 {
 			n := min(len(keys), batchKeys)
@@ -63,7 +64,7 @@ func (v *visit) closer(ctx context.Context, r chunk.Range) error {
 		var s span
 		err := v.near.rows(ctx, func(st *mysql.Stream) error {
 			s = span{Range: r, method: MethodRows}
-			if err := s.limited(ctx, st, v.plan, closeRows); err != nil {
+			if err := s.limited(ctx, st, v.plan, closeRows, &tail); err != nil {
 				return err
 			}
 			if s.last {

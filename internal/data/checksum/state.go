@@ -181,30 +181,34 @@ func (s *state) close(whole bool) error {
 // counts is what was read up to a place.
 type counts struct{ rows, bytes, chunks int64 }
 
-// marks finds the place up to which a table is equal on all servers.
+// marks finds the place up to which a table is equal on all servers, whoever is through with which chunk first.
 type marks struct {
 	mu    sync.Mutex
-	at    []int64  // chunks that each server is through with; -1: it does not count
-	spoil bool     // something differs: it is in memory only, and a later run has to find it again
-	list  []marked // the chunks that not all are through with
-	base  int64    // chunks before list
-	total counts   // of all chunks until the end of list
+	off   []bool // servers that do not count
+	spoil bool   // what differs is in memory only, and a server that failed lacks chunks: a later run has to read from before that
+	ahead map[int64]*marked
+	next  int64  // the first chunk that not all are through with
+	total counts // of the chunks before
 }
 
+// marked is a chunk that not all are through with.
 type marked struct {
 	bound chunk.Bound
 	counts
+	through []bool // which of the servers are
 }
 
 func newMarks(n int, t *Table) *marks {
-	return &marks{at: make([]int64, n), total: counts{t.Rows, t.Bytes, t.Chunks}}
+	return &marks{off: make([]bool, n), ahead: map[int64]*marked{}, total: counts{t.Rows, t.Bytes, t.Chunks}}
 }
 
-// leave takes a server out that is not compared.
-func (m *marks) leave(i int) {
+// leave takes a server out that is not compared, or not any more. Unless that is as it should be, no place is noted from now
+// on: it lacks what the others have.
+func (m *marks) leave(i int, rightly bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.at[i] = -1
+	m.off[i] = true
+	m.spoil = m.spoil || !rightly
 }
 
 // pass notes that a server is through with a chunk, and whether it is clean. It gives the place up to which all are, when that
@@ -212,23 +216,32 @@ func (m *marks) leave(i int) {
 func (m *marks) pass(i int, s span, clean bool) (b chunk.Bound, n counts, moved bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.spoil = m.spoil || !clean
-	m.at[i]++
-	if m.at[i] > m.base+int64(len(m.list)) {
-		m.total.rows += s.rows
-		m.total.bytes += s.bytes
-		m.total.chunks++
-		m.list = append(m.list, marked{s.Upper, m.total})
+	if m.spoil = m.spoil || !clean; m.spoil {
+		clear(m.ahead)
+		return nil, n, false
 	}
-	least := m.at[i]
-	for _, n := range m.at {
-		if n >= 0 {
-			least = min(least, n)
+	c := m.ahead[s.index]
+	if c == nil {
+		c = &marked{s.Upper, counts{s.rows, s.bytes, 1}, append([]bool{}, m.off...)}
+		m.ahead[s.index] = c
+	}
+	c.through[i] = true
+	for {
+		c := m.ahead[m.next]
+		if c == nil {
+			break
 		}
+		for i, through := range c.through {
+			if !through && !m.off[i] {
+				return b, m.total, moved && len(b) > 0
+			}
+		}
+		delete(m.ahead, m.next)
+		m.next++
+		m.total.rows += c.rows
+		m.total.bytes += c.bytes
+		m.total.chunks += c.chunks
+		b, moved = c.bound, true
 	}
-	for ; m.base < least; m.base++ {
-		b, n, moved = m.list[0].bound, m.list[0].counts, true
-		m.list = m.list[1:]
-	}
-	return b, n, moved && !m.spoil && len(b) > 0
+	return b, m.total, moved && len(b) > 0
 }

@@ -126,8 +126,7 @@ func TestChoice(t *testing.T) {
 }
 
 func TestPace(t *testing.T) {
-	var p pace
-	p.begin(job{width: 1 << 20})
+	p := newPace(job{width: 1 << 20}, 1)
 	if p.next() != 16 {
 		t.Errorf("%d rows of a megabyte", p.next())
 	}
@@ -143,26 +142,39 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// A place is remembered when all are through with it, and not behind what differs.
+// A place is remembered when all are through with it, whoever comes first, and not behind what differs.
 func TestMarks(t *testing.T) {
-	m := newMarks(3, &Table{})
-	m.leave(2)
-	s := func(n int) span {
-		return span{Range: chunk.Range{Upper: chunk.Bound{fmt.Sprint(n)}}, rows: 10}
+	m := newMarks(3, &Table{Rows: 5})
+	m.leave(2, true)
+	s := func(n int64) span {
+		return span{Range: chunk.Range{Upper: chunk.Bound{fmt.Sprint(n)}}, rows: 10, index: n - 1}
 	}
 	if _, _, ok := m.pass(0, s(1), true); ok {
 		t.Error("the other is not there yet")
 	}
-	if b, n, ok := m.pass(1, s(1), true); !ok || b[0] != "1" || n.rows != 10 {
+	if b, n, ok := m.pass(1, s(1), true); !ok || b[0] != "1" || n.rows != 15 {
 		t.Errorf("%v %v %v", b, n, ok)
 	}
-	m.pass(0, s(2), true)
-	m.pass(0, s(3), true)
-	if b, n, ok := m.pass(1, s(2), true); !ok || b[0] != "2" || n.chunks != 2 {
+	for _, n := range []int64{4, 3, 2} { // by several lanes
+		m.pass(0, s(n), true)
+	}
+	for _, n := range []int64{3, 4} {
+		if _, _, ok := m.pass(1, s(n), true); ok {
+			t.Errorf("chunk 2 is not done, and %d moves the place", n)
+		}
+	}
+	if b, n, ok := m.pass(1, s(2), true); !ok || b[0] != "4" || n != (counts{45, 0, 4}) {
 		t.Errorf("%v %v %v", b, n, ok)
 	}
-	if _, _, ok := m.pass(1, s(3), false); ok {
+	m.pass(0, s(5), true)
+	if _, _, ok := m.pass(1, s(5), false); ok {
 		t.Error("what differs is passed")
+	}
+	m = newMarks(2, &Table{})
+	m.pass(0, s(1), true)
+	m.leave(1, false) // it failed: it lacks the chunk, and a later run has to read it there
+	if _, _, ok := m.pass(0, s(2), true); ok {
+		t.Error("a chunk that a server did not read is passed")
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -167,7 +168,7 @@ func (r *run) check(ctx context.Context) error {
 		if err := r.checkTables(ctx); err != nil {
 			return err
 		}
-		r.stage("check tables")
+		r.checked("check tables")
 	}
 	if len(r.Checks) == 0 {
 		return nil
@@ -195,7 +196,7 @@ func (r *run) check(ctx context.Context) error {
 		}
 		r.proof.Queries = append(r.proof.Queries, q)
 	}
-	r.stage("own questions")
+	r.checked("own questions")
 	return nil
 }
 
@@ -214,63 +215,82 @@ func quoted(s string) string {
 	return oneLine(s)
 }
 
-// checkTables runs CHECK TABLE for every table: the server reads all of its pages, whose checksums it looks at, and all
-// indexes, which have to agree.
-func (r *run) checkTables(ctx context.Context) error {
+// tableName is a table of the restored server.
+type tableName struct{ schema, name string }
+
+func (t tableName) String() string { return quoteName(t.schema) + "." + quoteName(t.name) }
+
+// tables lists the tables of the restored server, those of the server itself only where they are asked for.
+func (r *run) tables(ctx context.Context, own bool) (list []tableName, err error) {
 	conn, err := mysql.Connect(ctx, r.target.WithPatience(0), nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer conn.Close()
-	tables, err := conn.Maps(ctx, `SELECT /* risso: which tables are there? */ TABLE_SCHEMA AS s, TABLE_NAME AS t FROM information_schema.TABLES
+	rows, err := conn.Maps(ctx, `SELECT /* risso: which tables are there? */ TABLE_SCHEMA AS s, TABLE_NAME AS t FROM information_schema.TABLES
 		WHERE TABLE_TYPE = 'BASE TABLE' AND TABLE_SCHEMA NOT IN ('performance_schema', 'information_schema', 'sys')`)
 	if err != nil {
-		return fmt.Errorf("list the tables: %w", err)
+		return nil, fmt.Errorf("list the tables: %w", err)
 	}
-	if len(tables) == 0 {
-		r.proof.fail("the restored server has no tables")
-		return nil
+	for _, row := range rows {
+		if own || row["s"] != "mysql" {
+			list = append(list, tableName{row["s"], row["t"]})
+		}
 	}
+	return list, nil
+}
+
+// eachTable lets several sessions look at tables. The first error ends it.
+func (r *run) eachTable(ctx context.Context, stage string, list []tableName, look func(ctx context.Context, c *mysql.Conn, t tableName) error) error {
 	var next, done atomic.Int64
-	found := make(chan string, 100)
 	g, ctx := errgroup.WithContext(ctx)
-	for range r.Threads {
+	for range min(r.Threads, max(1, len(list))) {
 		g.Go(func() error {
 			c, err := mysql.Connect(ctx, r.target.WithPatience(0), nil)
 			if err != nil {
 				return err
 			}
 			defer c.Close()
-			for i := next.Add(1) - 1; i < int64(len(tables)); i = next.Add(1) - 1 {
-				problem, err := checkTable(ctx, c, tables[i]["s"], tables[i]["t"])
-				if err != nil {
+			for i := next.Add(1) - 1; i < int64(len(list)); i = next.Add(1) - 1 {
+				if err := look(ctx, c, list[i]); err != nil {
 					return err
 				}
-				if problem != "" {
-					select {
-					case found <- problem:
-					case <-ctx.Done():
-						return context.Cause(ctx)
-					}
-				}
-				r.Progress(Progress{Stage: "check tables", Done: done.Add(1), Total: int64(len(tables)), Unit: "tables"})
+				r.Progress(Progress{Stage: stage, Done: done.Add(1), Total: int64(len(list)), Unit: "tables"})
 			}
 			return nil
 		})
 	}
-	go func() { // ends with the group: closes what the loop below reads
-		_ = g.Wait() // asked again below
-		close(found)
-	}()
-	for p := range found {
-		if len(r.proof.Check.Problems) < 100 {
-			r.proof.Check.Problems = append(r.proof.Check.Problems, p)
-		}
+	return g.Wait()
+}
+
+// mostProblems is how many tables with a problem a proof names.
+const mostProblems = 100
+
+// checkTables runs CHECK TABLE for every table: the server reads all of its pages, whose checksums it looks at, and all
+// indexes, which have to agree.
+func (r *run) checkTables(ctx context.Context) error {
+	list, err := r.tables(ctx, true)
+	if err != nil {
+		return err
 	}
-	if err := g.Wait(); err != nil {
+	if len(list) == 0 {
+		r.proof.fail("the restored server has no tables")
+		return nil
+	}
+	var mu sync.Mutex
+	err = r.eachTable(ctx, "check tables", list, func(ctx context.Context, c *mysql.Conn, t tableName) error {
+		problem, err := checkTable(ctx, c, t.schema, t.name)
+		mu.Lock()
+		defer mu.Unlock()
+		r.proof.Check.Tables++
+		if problem != "" && len(r.proof.Check.Problems) < mostProblems {
+			r.proof.Check.Problems = append(r.proof.Check.Problems, problem)
+		}
+		return err
+	})
+	if err != nil {
 		return fmt.Errorf("check the tables: %w", err)
 	}
-	r.proof.Check.Tables = done.Load()
 	if n := len(r.proof.Check.Problems); n > 0 {
 		r.proof.fail("CHECK TABLE: %s", strings.Join(r.proof.Check.Problems[:min(n, 3)], "; "))
 	}

@@ -200,6 +200,12 @@ func (r *run) stage(name string) {
 	r.began = now
 }
 
+// checked ends a stage that looks whether all is well: a server in need would answer meanwhile.
+func (r *run) checked(name string) {
+	r.stage(name)
+	r.proof.Stages[len(r.proof.Stages)-1].Check = true
+}
+
 // restore makes a server of the backup, looks at it, and throws it away.
 func (r *run) restore(ctx context.Context, server sandbox.Server) (err error) {
 	name, release, err := claim(r.Dir)
@@ -235,11 +241,16 @@ func (r *run) restore(ctx context.Context, server sandbox.Server) (err error) {
 			return err
 		}
 	}
+	if err := r.count(ctx); err != nil {
+		return err
+	}
 	if err := r.roll(ctx); err != nil {
 		return err
 	}
 	for _, s := range r.proof.Stages {
-		r.proof.Recovery += s.Seconds
+		if !s.Check {
+			r.proof.Recovery += s.Seconds
+		}
 	}
 	return r.check(ctx)
 }
@@ -270,7 +281,7 @@ func (r *run) files(ctx context.Context, dir string) ([]string, error) {
 		return nil, err
 	}
 	r.proof.Bytes = got.Bytes
-	r.proof.Stages = append(r.proof.Stages, Stage{"fetch", got.Fetch.Seconds()}, Stage{"prepare", got.Prepare.Seconds()})
+	r.proof.Stages = append(r.proof.Stages, Stage{Name: "fetch", Seconds: got.Fetch.Seconds()}, Stage{Name: "prepare", Seconds: got.Prepare.Seconds()})
 	r.began = time.Now()
 	return got.Settings, nil
 }

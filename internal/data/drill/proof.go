@@ -33,16 +33,18 @@ type Proof struct {
 	Recovery float64 `json:"recovery"` // seconds from the beginning until a server answered with all data: the time to recover
 	Bytes    int64   `json:"bytes"`    // restored, before compression
 
-	Rolled  *Rolled `json:"rolled,omitempty"` // nil: not rolled forward
-	Compare Compare `json:"compare"`          // with the manifest
-	Check   Checked `json:"check_table"`
-	Queries []Query `json:"queries"`
+	Rolled  *Rolled  `json:"rolled,omitempty"`  // nil: not rolled forward
+	Compare Compare  `json:"compare"`           // with the manifest
+	Counted *Counted `json:"counted,omitempty"` // of a physical backup, whose manifest knows no rows; nil: not counted
+	Check   Checked  `json:"check_table"`
+	Queries []Query  `json:"queries"`
 }
 
 // Stage is a part of the work and how long it took.
 type Stage struct {
 	Name    string  `json:"name"`
 	Seconds float64 `json:"seconds"`
+	Check   bool    `json:"check,omitempty"` // it looks whether all is well, and is no part of the recovery
 }
 
 // Compare is what the restored rows are beside what the manifest says.
@@ -50,6 +52,15 @@ type Compare struct {
 	Tables    int64    `json:"tables"` // 0: the backup holds no sums, as physical ones do not
 	Rows      int64    `json:"rows"`
 	Different []string `json:"different"`
+}
+
+// Counted is how many rows the files of a physical backup hold, before anything is rolled forward.
+type Counted struct {
+	Tables    int64            `json:"tables"`
+	Rows      int64            `json:"rows"`
+	Each      map[string]int64 `json:"each,omitempty"`  // rows by table, names quoted; empty where there are very many tables
+	Since     *time.Time       `json:"since,omitempty"` // the earlier drill of this backup that they were compared with; nil: the first
+	Different []string         `json:"different"`       // tables with another number than then, or that could not be counted
 }
 
 // Checked is what CHECK TABLE said.
@@ -86,13 +97,19 @@ func (p *Proof) Summary() string {
 	}
 	s := fmt.Sprintf("backup %s is proven: restored in %s", p.Backup, duration(p.Recovery))
 	if p.Rolled != nil {
-		s += fmt.Sprintf(", rolled forward by %d transactions", p.Rolled.Transactions)
+		s += ", rolled forward by " + some(p.Rolled.Transactions, "transaction")
 	}
 	if p.Compare.Tables > 0 {
-		s += fmt.Sprintf(", %d tables with %d rows are as they were", p.Compare.Tables, p.Compare.Rows)
+		s += fmt.Sprintf(", %s with %s %s as they were", some(p.Compare.Tables, "table"), some(p.Compare.Rows, "row"), are(p.Compare.Tables))
+	}
+	if c := p.Counted; c != nil {
+		s += fmt.Sprintf(", %s with %s", some(c.Tables, "table"), some(c.Rows, "row"))
+		if c.Since != nil {
+			s += " as in the drill of " + c.Since.Format("2006-01-02")
+		}
 	}
 	if p.Check.Tables > 0 {
-		s += fmt.Sprintf(", CHECK TABLE found %d tables whole", p.Check.Tables)
+		s += fmt.Sprintf(", CHECK TABLE found %s whole", some(p.Check.Tables, "table"))
 	}
 	if n := len(p.Queries); n > 0 {
 		s += fmt.Sprintf(", %d of %d answers are as expected", n, n)
@@ -101,6 +118,21 @@ func (p *Proof) Summary() string {
 		s += fmt.Sprintf("; BUT %d tables are not in it and came back empty: %s", n, strings.Join(p.LeftOut[:min(n, 5)], ", "))
 	}
 	return s
+}
+
+// some writes a number of things.
+func some(n int64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func are(n int64) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
 }
 
 // duration writes seconds for a person.

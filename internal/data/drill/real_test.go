@@ -2,7 +2,9 @@ package drill
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -86,13 +88,17 @@ func TestDrill(t *testing.T) {
 			if err != nil || !p.Passed || p.Backup != h.ID || p.Recovery <= 0 || p.Check.Tables < 2 || len(p.Queries) != 2 || p.Bytes == 0 {
 				t.Fatalf("%+v, %v", p, err)
 			}
+			if c := p.Counted; c == nil || c.Tables != 2 || c.Rows < 24 || c.Each["`shop`.`a`"] != 24 || c.Since != nil {
+				t.Errorf("counted: %+v", c)
+			}
 			t.Log(p.Summary(), p.Stages)
+			lie(t, r, p)
 			o.Checks = []Check{{"SELECT COUNT(*) FROM shop.a", "25"}, {"SELECT nonsense", ""}}
-			if p, err = Run(t.Context(), o); err != nil || p.Passed || len(p.Failures) != 2 || !strings.Contains(p.Failures[0], "gave 24") {
+			if p, err = Run(t.Context(), o); err != nil || p.Passed || len(p.Failures) != 3 || !strings.Contains(p.Failures[0], "`shop`.`a` has 24 rows, it had 25") || !strings.Contains(p.Failures[1], "gave 24") {
 				t.Fatalf("%+v, %v", p, err)
 			}
 			list, err := Proofs(t.Context(), r, "")
-			if err != nil || len(list) != 2 || !list[0].Passed || list[1].Passed {
+			if err != nil || len(list) != 3 || !list[0].Passed || list[2].Passed {
 				t.Fatalf("%+v, %v", list, err)
 			}
 			if spec == "mariadb" {
@@ -100,6 +106,22 @@ func TestDrill(t *testing.T) {
 				testDamaged(t, o, place)
 			}
 		})
+	}
+}
+
+// lie records a drill that counted one row more.
+func lie(t *testing.T, r *repo.Repo, p Proof) {
+	t.Helper()
+	more := *p.Counted
+	more.Each = maps.Clone(more.Each)
+	more.Each["`shop`.`a`"]++
+	p.Counted, p.Began = &more, p.Began.Add(time.Millisecond)
+	b, err := json.Marshal(p)
+	if err == nil {
+		err = r.AddProof(t.Context(), repo.Proof{Backup: p.Backup, Time: p.Began, JSON: b})
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -120,7 +142,7 @@ func testInterrupted(t *testing.T, o Options) {
 		}
 		cancel()
 	}
-	if list, err := Proofs(t.Context(), o.Repo, ""); err != nil || len(list) != 2 {
+	if list, err := Proofs(t.Context(), o.Repo, ""); err != nil || len(list) != 3 {
 		t.Errorf("%d proofs, %v", len(list), err)
 	}
 }
@@ -165,7 +187,7 @@ func TestKilled(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		list, err := sandbox.List(dir)
 		if err == nil && len(list) == 1 && list[0].State == sandbox.StateRunning {
 			break

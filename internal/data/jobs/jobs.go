@@ -55,6 +55,7 @@ type Job struct {
 	Schedule string // as data/schedule reads it; empty: by hand, or behind After
 	After    string // the name of the job behind whose good end this one is due
 	Options  any    // what the page may know of it; no secret
+	Made     string // what the task was made of, as far as it matters to one that lasts: another value begins it anew; see Replace
 	Task     Task
 }
 
@@ -113,6 +114,7 @@ type Runner struct {
 
 	mu      sync.Mutex
 	entries []*entry
+	begun   bool        // prepare is through
 	last    time.Time   // when it looked last
 	owed    []state.Run // ends that could not be noted yet
 }
@@ -129,6 +131,8 @@ type entry struct {
 	began    time.Time
 	failures int  // in a row, since it was due by its plan
 	again    bool // it is due because it failed
+	gone     bool // it is not wanted any more, and ends its run
+	changed  bool // the store does not know yet what it is now
 	run      *run
 }
 
@@ -144,8 +148,15 @@ func New(o Options) (*Runner, error) {
 		o.Grace = 20 * time.Second
 	}
 	r := &Runner{o: o, wake: make(chan struct{}, 1)}
+	var err error
+	r.entries, err = entriesOf(o.Jobs)
+	return r, err
+}
+
+// entriesOf checks jobs and makes their entries.
+func entriesOf(jobs []Job) (list []*entry, err error) {
 	seen := map[string]bool{}
-	for _, j := range o.Jobs {
+	for _, j := range jobs {
 		e := &entry{Job: j}
 		if seen[j.Name] {
 			return nil, fmt.Errorf("two jobs are called %q", j.Name)
@@ -158,14 +169,14 @@ func New(o Options) (*Runner, error) {
 			}
 			e.plan, e.planned = p, true
 		}
-		r.entries = append(r.entries, e)
+		list = append(list, e)
 	}
-	for _, j := range o.Jobs {
+	for _, j := range jobs {
 		if j.After != "" && !seen[j.After] {
 			return nil, fmt.Errorf("job %s is due behind %q, which there is not", j.Name, j.After)
 		}
 	}
-	return r, nil
+	return list, nil
 }
 
 // Run runs what is due until ctx ends and what runs then has ended.
@@ -210,17 +221,22 @@ func (r *Runner) Start(name string) error {
 	defer r.mu.Unlock()
 	e := r.named(name)
 	switch {
-	case e == nil:
+	case e == nil || e.gone:
 		return fmt.Errorf("%w: %s", ErrNoJob, name)
 	case e.run != nil:
 		return fmt.Errorf("%s: %w", name, ErrRunning)
 	}
 	e.due, e.byHand, e.why = r.o.Now(), true, "started by hand"
+	r.look()
+	return nil
+}
+
+// look lets Run look at once for what is due.
+func (r *Runner) look() {
 	select {
 	case r.wake <- struct{}{}:
 	default:
 	}
-	return nil
 }
 
 // Stop ends a run that goes on. A mirror begins anew at the next start of Risso, or by hand.
@@ -274,7 +290,7 @@ func (r *Runner) Running() []Progress {
 		case e.run != nil:
 			p.Run, p.Began = e.run.note.ID, e.run.note.Began
 			e.run.report.fill(&p, now)
-		case !e.due.IsZero() && !e.due.After(now):
+		case !e.gone && !e.due.IsZero() && !e.due.After(now):
 			p.Began = e.due
 			if p.Waits = r.blocked(e); p.Waits == "" {
 				p.Waits = "its turn"

@@ -415,3 +415,87 @@ func TestRate(t *testing.T) {
 		t.Errorf("%s", b)
 	}
 }
+
+// TestReplace lets the jobs be others while some run.
+func TestReplace(t *testing.T) {
+	s := newShop(t)
+	goOn, begun := make(chan struct{}), make(chan string, 10)
+	waits := func(name string, until chan struct{}) Task {
+		return func(ctx context.Context, _ *Report) (Result, error) {
+			begun <- name
+			select {
+			case <-until:
+				return Result{Text: name + " done"}, nil
+			case <-ctx.Done():
+				return Result{}, ctx.Err()
+			}
+		}
+	}
+	backup, mirror, verify := s.job("backup", state.JobBackup, "daily at 02:00"), s.job("mirror", state.JobMirror, ""), s.job("verify", state.JobVerify, "daily at 12:00")
+	backup.Task, mirror.Task, mirror.Made = waits("backup", goOn), waits("mirror", nil), "/backup"
+	r := s.runner(backup, mirror, verify)
+	s.set(time.Date(2026, 11, 21, 2, 0, 0, 0, time.UTC))
+	r.step(t.Context())
+	if a, b := <-begun, <-begun; a == b {
+		t.Fatal(a, b)
+	}
+	// What is wrong changes nothing.
+	bad := s.job("copy", state.JobCopy, "")
+	bad.After = "nothing"
+	if err := r.Replace(t.Context(), []Job{bad}); err == nil || len(r.Due()) != 3 {
+		t.Fatalf("%v, %v", err, r.Due())
+	}
+	// The mirror goes elsewhere; the backup has another time, is followed by a copy, and ends as it began; verify is gone.
+	now, copies := backup, s.job("copy", state.JobCopy, "")
+	now.Schedule, now.Place, now.Task = "daily at 03:00", "/other", s.does("backup at the other place", nil)
+	copies.After = "backup"
+	mirror.Task, mirror.Made, mirror.Place = waits("mirror elsewhere", nil), "/other", "/other"
+	if err := r.Replace(t.Context(), []Job{now, mirror, copies}); err != nil {
+		t.Fatal(err)
+	}
+	for name := ""; name != "mirror elsewhere"; { // as soon as the old one has ended
+		r.step(t.Context())
+		select {
+		case name = <-begun:
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	running := map[string]string{}
+	for _, p := range r.Running() {
+		running[p.Job] = p.Waits
+	}
+	if len(running) != 2 || r.Due()["backup"].Format("02 15:04") != "21 03:00" || r.Start("verify") == nil {
+		t.Errorf("%v, %v", running, r.Due())
+	}
+	jobs, err := s.facts.Jobs(t.Context())
+	if err != nil || len(jobs) != 3 {
+		t.Fatalf("%+v %v", jobs, err)
+	}
+	for _, j := range jobs {
+		if j.Name == "backup" && (j.Schedule != "daily at 03:00" || j.Place != "/other" || j.NextDue.Format("15:04") != "03:00") {
+			t.Errorf("%+v", j)
+		}
+	}
+	// Now nothing is wanted: the mirror ends, the backup ends well, and its copy is not made.
+	if err := r.Replace(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	goOn <- struct{}{} // the backup, for the mirror was told to end
+	r.tasks.Wait()
+	r.step(t.Context())
+	r.tasks.Wait()
+	if jobs, err := s.facts.Jobs(t.Context()); err != nil || len(jobs) != 0 || len(r.Running()) != 0 {
+		t.Errorf("%+v %v %+v", jobs, err, r.Running())
+	}
+	runs, err := s.facts.Runs(t.Context(), state.RunQuery{Kind: state.JobBackup})
+	if err != nil || len(runs) != 1 || runs[0].Outcome != state.OutcomeOK || runs[0].Place != "/backup" {
+		t.Errorf("%+v %v", runs, err)
+	}
+	s.expect()
+	// And back again: by the schedule of now.
+	if err := r.Replace(t.Context(), []Job{now}); err != nil {
+		t.Fatal(err)
+	}
+	s.until(r, "21 04:00")
+	s.expect("21 03:00 backup at the other place")
+}

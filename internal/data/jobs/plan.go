@@ -40,6 +40,7 @@ func (r *Runner) prepare(ctx context.Context) error {
 			return err
 		}
 	}
+	r.begun = true
 	return nil
 }
 
@@ -156,7 +157,7 @@ func (r *Runner) step(ctx context.Context) {
 	r.last = now
 	var due []*entry
 	for _, e := range r.entries {
-		if e.run == nil && !e.due.IsZero() && !e.due.After(now) {
+		if e.run == nil && !e.gone && !e.due.IsZero() && !e.due.After(now) {
 			due = append(due, e)
 		}
 	}

@@ -17,9 +17,14 @@ import (
 const (
 	textStopped = "stopped by hand"
 	textEnded   = "Risso was stopped while it ran"
+	textNew     = "begins anew: it was configured anew"
 )
 
-var errStopped = errors.New(textStopped)
+// Why a run that goes on is ended.
+var (
+	errStopped  = errors.New(textStopped)
+	errReplaced = errors.New("configured anew")
+)
 
 // run is a task that goes on.
 type run struct {
@@ -51,16 +56,17 @@ func (r *Runner) begin(ctx context.Context, e *entry, now time.Time) {
 	if !lasting(e.Kind) && heavy(e.Kind) {
 		r.event(e, fleet.SeverityInfo, string(e.Kind)+" began")
 	}
-	r.tasks.Go(func() { r.work(tctx, e, e.run) })
+	task := e.Task // the entry may be given another meanwhile
+	r.tasks.Go(func() { r.work(tctx, e, e.run, task) })
 }
 
 // work does the task and notes what became of it.
-func (r *Runner) work(ctx context.Context, e *entry, run *run) {
+func (r *Runner) work(ctx context.Context, e *entry, run *run, task Task) {
 	defer run.stop(nil)
 	noted := make(chan struct{})
 	nctx, stopNotes := context.WithCancel(ctx)
 	go func() { defer close(noted); r.keepNotes(nctx, run) }() // ended before work ends
-	result, err := e.Job.do(ctx, run.report)
+	result, err := task.do(ctx, run.report)
 	stopNotes()
 	<-noted
 	// What is left to be said is said even when Risso ends.
@@ -70,7 +76,7 @@ func (r *Runner) work(ctx context.Context, e *entry, run *run) {
 }
 
 // do runs the task; a panic in it is a failure of the job, not of Risso.
-func (j Job) do(ctx context.Context, report *Report) (res Result, err error) {
+func (t Task) do(ctx context.Context, report *Report) (res Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			for _, line := range strings.Split(strings.TrimSpace(string(debug.Stack())), "\n") {
@@ -79,7 +85,7 @@ func (j Job) do(ctx context.Context, report *Report) (res Result, err error) {
 			err = fmt.Errorf("a bug in risso: %v", p)
 		}
 	}()
-	return j.Task(ctx, report)
+	return t(ctx, report)
 }
 
 // keepNotes writes the progress of a run down every now and then.
@@ -127,6 +133,8 @@ func (r *Runner) finish(ctx, task context.Context, e *entry, run *run, result Re
 		n.Outcome = state.OutcomeOK
 	case errors.Is(cause, errStopped):
 		n.Outcome, n.Text = state.OutcomeInterrupted, textStopped
+	case errors.Is(cause, errReplaced):
+		n.Outcome, n.Text = state.OutcomeInterrupted, errReplaced.Error()
 	case task.Err() != nil:
 		n.Outcome, n.Text = state.OutcomeInterrupted, textEnded
 	default:
@@ -138,7 +146,11 @@ func (r *Runner) finish(ctx, task context.Context, e *entry, run *run, result Re
 	run.report.Log("%s: %s", n.Outcome, n.Text)
 	r.noteRun(ctx, run)
 	r.mu.Lock()
-	r.replanAfter(ctx, e, n, errors.Is(err, ErrFound), now)
+	if errors.Is(context.Cause(task), errReplaced) {
+		e.due, e.why, e.failures = now, textNew, 0
+	} else {
+		r.replanAfter(ctx, e, n, errors.Is(err, ErrFound), now)
+	}
 	// First what is due, then the end: killed in between, the one behind is done rather than forgotten.
 	if n.ID != 0 {
 		if werr := r.o.Facts.EndRun(ctx, n); werr != nil && !goneRun(werr) {
@@ -147,15 +159,15 @@ func (r *Runner) finish(ctx, task context.Context, e *entry, run *run, result Re
 	}
 	e.run = nil
 	failures := e.failures
+	if e.gone {
+		r.forget(ctx, e)
+	}
 	r.mu.Unlock()
 	r.tell(e, n, result, failures)
 	if r.o.Done != nil {
 		r.o.Done(n)
 	}
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
+	r.look()
 }
 
 // replanAfter says when a job is due behind a run, and makes those due that follow a good end.

@@ -72,7 +72,8 @@ type Roll struct {
 	Backup repo.Header // where the rows come from, and the position that they are of
 	Into   mysql.Target
 	Until  Until
-	Wants  func(schema, table string) bool // whether a table is restored; nil: all are
+	Wants  func(schema, table string) bool             // whether a table is restored; nil: all are
+	Names  func(schema, table string) (string, string) // the name under which it is; nil: its own
 }
 
 // Rolled is what a Roller did.
@@ -150,6 +151,7 @@ type Result struct {
 	Different []TableResult `json:"different,omitempty"`
 	Rolled    *Rolled       `json:"rolled,omitempty"`
 	Notes     []string      `json:"notes,omitempty"`
+	Kept      []string      `json:"kept,omitempty"` // accounts that were there already: they stay as they are
 
 	Seconds        float64 `json:"seconds"`         // from the first question to the last answer
 	RowSeconds     float64 `json:"row_seconds"`     // of them until all rows and indexes were there and compared

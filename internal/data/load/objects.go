@@ -464,7 +464,9 @@ func (r *run) accountThere(ctx context.Context, s *session, o *repo.Object) (boo
 		return false, err
 	}
 	if !r.o.Overwrite || o.Name == r.server.Account {
-		r.notef("account %s is there: it stays as it is", o.Name)
+		r.mu.Lock()
+		r.kept = append(r.kept, o.Name)
+		r.mu.Unlock()
 		return true, nil
 	}
 	return false, s.Exec(ctx, "DROP "+accountKind(o.Create)+" "+accountSQL(o.Name))

@@ -56,6 +56,7 @@ type run struct {
 	phases  Phases
 	foreign []foreignJob
 	notes   []string
+	kept    []string // accounts that were there
 	result  Result
 	stage   string
 }
@@ -80,7 +81,7 @@ func Restore(ctx context.Context, o Options) (Result, error) {
 	defer r.spool.close()
 	err = r.restore(ctx)
 	res := r.result
-	res.Backup, res.Resumed, res.Notes, res.SessionSeconds = r.header, r.resumed, r.notes, r.phases
+	res.Backup, res.Resumed, res.Notes, res.Kept, res.SessionSeconds = r.header, r.resumed, r.notes, r.kept, r.phases
 	res.Objects, res.Schemas = r.made.Load(), int64(len(r.schemas))
 	res.Seconds, res.Changed = time.Since(r.began).Seconds(), r.resumed || r.changed
 	if err == nil && len(res.Different) > 0 {
@@ -428,6 +429,9 @@ func (r *run) rollOf() Roll {
 	roll := Roll{Backup: r.header, Into: r.o.Into, Until: r.o.Until}
 	if !r.choice.all() {
 		roll.Wants = r.choice.table
+	}
+	if len(r.choice.rename) > 0 {
+		roll.Names = r.choice.target
 	}
 	return roll
 }

@@ -23,10 +23,13 @@ import (
 // cloneJournal is the kind of journal that says what a backup by CLONE has to put back.
 const cloneJournal = "clone"
 
-// cloneOld is what has to be put back: the directory of the copy goes, and the plug-in where it was not there before.
+// cloneOld is what has to be put back: the directory of the copy goes, and the plug-in where it was not there before; where
+// it was, its limit is as it was.
 type cloneOld struct {
 	Dir       string `json:"dir"`
 	Uninstall bool   `json:"uninstall"`
+	Limit     int64  `json:"limit,omitempty"` // that was set; 0: none was
+	Was       int64  `json:"was,omitempty"`   // the limit before
 }
 
 // cloneDirPrefix begins the name of the directory in which the server writes its copy.
@@ -53,10 +56,15 @@ func (j *job) planClone(ctx context.Context) error {
 	switch state {
 	case "ACTIVE":
 	case "":
+		j.install = true
 		j.plan.Changes = append(j.plan.Changes, installClone, uninstallClone+" (at the end, also by the next run after a kill)")
 		j.plan.Needs += "; GRANT INSERT, DELETE ON mysql.plugin TO " + j.server.QuotedAccount()
 	default:
 		return hinted("take it out of the option file's plugin-load, or restart the server with clone=ON", "the plug-in clone is %s", state)
+	}
+	if j.Rate > 0 {
+		j.plan.Changes = append(j.plan.Changes, limitStatement(cloneLimit(j.Rate))+", where it is not lower (put back at the end, also by the next run after a kill)")
+		j.plan.Needs += "; GRANT SYSTEM_VARIABLES_ADMIN ON *.* TO " + j.server.QuotedAccount()
 	}
 	j.plan.Steps = append(j.plan.Steps,
 		fmt.Sprintf("CLONE LOCAL DATA DIRECTORY below %s: the server writes a copy of its InnoDB files there, %d MB as far as known, while it goes on", j.WorkDir, j.plan.Bytes>>20),
@@ -68,7 +76,11 @@ func (j *job) planClone(ctx context.Context) error {
 	}
 	j.leftOut = other
 	if len(other) > 0 {
-		j.plan.Notes = append(j.plan.Notes, "CLONE copies InnoDB only: these tables will be empty: "+strings.Join(other, ", "))
+		note := "CLONE copies InnoDB only: these tables will be empty: " + strings.Join(other[:min(mostNamed, len(other))], ", ")
+		if n := len(other) - mostNamed; n > 0 {
+			note += fmt.Sprintf(" and %d more, which the manifest names", n)
+		}
+		j.plan.Notes = append(j.plan.Notes, note)
 	}
 	return room(j.WorkDir, j.plan.Bytes)
 }
@@ -95,6 +107,12 @@ func room(dir string, need int64) error {
 	return nil
 }
 
+// mostNamed is how many tables a note names; the manifest names mostLeftOut.
+const (
+	mostNamed   = 20
+	mostLeftOut = 10_000
+)
+
 // otherEngines are the tables of users that CLONE leaves empty.
 func (j *job) otherEngines(ctx context.Context) (list []string, err error) {
 	// information_schema shows an account what it may read.
@@ -106,15 +124,13 @@ func (j *job) otherEngines(ctx context.Context) (list []string, err error) {
 		j.plan.Notes = append(j.plan.Notes, "the account may not SELECT everywhere, so tables without InnoDB, which CLONE leaves empty, could not be looked for")
 	}
 	rows, err := j.conn.Maps(ctx, `SELECT /* risso: what CLONE leaves out */ TABLE_SCHEMA AS s, TABLE_NAME AS t, ENGINE AS e FROM information_schema.TABLES
-		WHERE TABLE_TYPE = 'BASE TABLE' AND ENGINE <> 'InnoDB' AND TABLE_SCHEMA NOT IN ('mysql', 'sys', 'performance_schema', 'information_schema') LIMIT 101`)
+		WHERE TABLE_TYPE = 'BASE TABLE' AND ENGINE <> 'InnoDB' AND TABLE_SCHEMA NOT IN ('mysql', 'sys', 'performance_schema', 'information_schema')
+		ORDER BY 1, 2 LIMIT `+strconv.Itoa(mostLeftOut))
 	if err != nil {
 		return nil, fmt.Errorf("look for tables without InnoDB: %w", err)
 	}
-	for _, r := range rows[:min(100, len(rows))] {
+	for _, r := range rows {
 		list = append(list, fmt.Sprintf("%s.%s (%s)", r["s"], r["t"], r["e"]))
-	}
-	if len(rows) > 100 {
-		list = append(list, "and more")
 	}
 	return list, nil
 }
@@ -124,8 +140,7 @@ func (j *job) runClone(ctx context.Context, parts *sink) (err error) {
 	if err := j.recoverClone(ctx); err != nil {
 		return err
 	}
-	install := len(j.plan.Changes) > 0
-	if install && !j.Install {
+	if j.install && !j.Install {
 		return hinted("allow it with --install-clone (it is taken out again at the end), or install it yourself: "+installClone, "%w: the plug-in clone is not installed", ErrConsent)
 	}
 	started, err := j.conn.Started(ctx)
@@ -136,24 +151,31 @@ func (j *job) runClone(ctx context.Context, parts *sink) (err error) {
 	if err != nil {
 		return hinted("give another --work-dir, which the server and Risso may write to", "make a directory for the copy: %w", err)
 	}
-	back, err := journal.Write(j.JournalDir, cloneJournal, j.server, started, cloneOld{Dir: dir, Uninstall: install})
+	old := cloneOld{Dir: dir, Uninstall: j.install}
+	if err := j.limitOf(ctx, &old); err != nil {
+		return errors.Join(err, os.Remove(dir))
+	}
+	back, err := journal.Write(j.JournalDir, cloneJournal, j.server, started, old)
 	if err != nil {
 		return errors.Join(err, os.Remove(dir))
 	}
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 		defer cancel()
-		if perr := j.putBack(ctx, back, cloneOld{Dir: dir, Uninstall: install}); perr != nil {
+		if perr := j.putBack(ctx, back, old); perr != nil {
 			err = errors.Join(err, perr)
 		}
 	}()
 	if err := giveTo(dir, j.server.DataDir); err != nil {
 		return err
 	}
-	if install {
+	if j.install {
 		if err := j.conn.Exec(ctx, installClone); err != nil {
 			return fmt.Errorf("%s: %w", installClone, err)
 		}
+	}
+	if err := j.limit(ctx, old); err != nil {
+		return err
 	}
 	copied := filepath.Join(dir, "data")
 	if err := j.clone(ctx, copied); err != nil {
@@ -178,11 +200,8 @@ func (j *job) recoverClone(ctx context.Context) error {
 		return err
 	}
 	// The plan was made of what the killed one left.
-	j.plan.Changes = j.plan.Changes[:0]
 	state, err := j.conn.PluginState(ctx, "clone")
-	if err == nil && state == "" {
-		j.plan.Changes = append(j.plan.Changes, installClone, uninstallClone)
-	}
+	j.install = state == ""
 	return err
 }
 
@@ -198,22 +217,44 @@ func (j *job) putBack(ctx context.Context, f *journal.File, old cloneOld) error 
 			return fmt.Errorf("remove the copy: %w", err)
 		}
 	}
-	if old.Uninstall {
-		// A connection of its own: the one of the backup may be broken.
-		conn, err := mysql.Connect(ctx, j.Target, nil)
-		if err == nil {
-			defer conn.Close()
-			var state string
-			if state, err = conn.PluginState(ctx, "clone"); err == nil && state != "" {
-				err = takeOut(ctx, conn)
-			}
-		}
-		if err != nil {
-			f.Release()
-			return hinted("the next backup does it, or say "+uninstallClone+" yourself", "take the plug-in out again: %w", err)
-		}
+	if err := j.putBackPlugin(ctx, old); err != nil {
+		f.Release()
+		return err
 	}
 	return f.Remove()
+}
+
+// putBackPlugin takes the plug-in out again, or gives it the limit that it had.
+func (j *job) putBackPlugin(ctx context.Context, old cloneOld) error {
+	if !old.Uninstall && old.Limit == 0 {
+		return nil
+	}
+	// A connection of its own: the one of the backup may be broken.
+	conn, err := mysql.Connect(ctx, j.Target, nil)
+	if err != nil {
+		return hinted("the next backup does it", "put the server's plug-in back as it was: %w", err)
+	}
+	defer conn.Close()
+	state, err := conn.PluginState(ctx, "clone")
+	switch {
+	case err != nil:
+		return hinted("the next backup does it", "put the server's plug-in back as it was: %w", err)
+	case state == "":
+		return nil
+	case old.Uninstall:
+		if err := takeOut(ctx, conn); err != nil {
+			return hinted("the next backup does it, or say "+uninstallClone+" yourself", "take the plug-in out again: %w", err)
+		}
+		return nil
+	}
+	now, err := readLimit(ctx, conn)
+	if err == nil && now == old.Limit { // else somebody has changed it since
+		err = conn.Exec(ctx, limitStatement(old.Was))
+	}
+	if err != nil {
+		return hinted("the next backup does it, or say "+limitStatement(old.Was)+" yourself", "put the limit of CLONE back: %w", err)
+	}
+	return nil
 }
 
 // errPluginInUse is what a server says while a copy that was ended still puts its things away (ER_PLUGIN_CANNOT_BE_UNINSTALLED).

@@ -38,8 +38,11 @@ type Options struct {
 	WorkDir    string // where CLONE puts the copy on its way; empty: beside the data directory, or the server's tmpdir
 	JournalDir string // where what has to be put back is kept
 
-	Gate     Gate           // nil: as fast as it goes
-	Progress func(Progress) // may be called often, from several goroutines; nil: silence
+	Rate int64 // bytes a second that CLONE may copy, as Gate does not reach into the server; 0: as it is set there
+
+	Gate     Gate             // nil: as fast as it goes
+	Planned  func(Plan) error // told before anything is changed; an error ends it; nil: as planned
+	Progress func(Progress)   // may be called often, from several goroutines; nil: silence
 }
 
 // Progress is how far a backup or a restore is.
@@ -117,6 +120,7 @@ type job struct {
 	parent  *repo.Header
 	replica bool
 	leftOut []string // tables that CLONE leaves empty
+	install bool     // the plug-in has to be installed
 
 	mu     sync.Mutex // guards header.Notes while the tool runs
 	header repo.Header
@@ -186,6 +190,11 @@ func Take(ctx context.Context, o Options) (repo.Header, error) {
 		return repo.Header{}, err
 	}
 	defer j.conn.Close()
+	if o.Planned != nil {
+		if err := o.Planned(j.plan); err != nil {
+			return repo.Header{}, err
+		}
+	}
 	began := time.Now().UTC()
 	j.header = repo.Header{Format: repo.Format, ID: repo.NewID(began), Kind: repo.Physical, Began: began, Tool: string(j.plan.Tool) + " " + j.plan.Version, Notes: j.plan.Notes}
 	if err := j.describe(ctx); err != nil {

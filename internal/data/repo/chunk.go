@@ -11,13 +11,13 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/klauspost/compress/zstd"
+	"github.com/rissodb/risso/internal/squeeze"
 )
 
 // Keeper puts chunks into a repository. It belongs to one goroutine; its buffers are used again and again.
 type Keeper struct {
 	repo   *Repo
-	zw     *zstd.Encoder
+	zw     *squeeze.Encoder
 	out    []byte
 	packed []byte // compressed, on the way to be encrypted
 
@@ -26,20 +26,27 @@ type Keeper struct {
 }
 
 // squeeze appends a zstd frame of raw bytes.
-func (k *Keeper) squeeze(to, raw []byte) []byte {
+func (k *Keeper) squeeze(to, raw []byte) ([]byte, error) {
 	if k.Plain {
-		return appendPlainFrame(to, raw)
+		return appendPlainFrame(to, raw), nil
 	}
-	return k.zw.EncodeAll(raw, to)
+	return k.zw.Append(to, raw)
 }
 
 // pack makes an object of raw bytes. It is good until the next call.
 func (k *Keeper) pack(raw []byte) ([]byte, error) {
 	if k.repo.cipher == nil {
-		k.out = appendSeal(k.squeeze(k.out[:0], raw))
+		frame, err := k.squeeze(k.out[:0], raw)
+		if err != nil {
+			return nil, err
+		}
+		k.out = appendSeal(frame)
 		return k.out, nil
 	}
-	k.packed = k.squeeze(k.packed[:0], raw)
+	var err error
+	if k.packed, err = k.squeeze(k.packed[:0], raw); err != nil {
+		return nil, err
+	}
 	b := bytes.NewBuffer(k.out[:0])
 	w, err := k.repo.cipher.encrypt(b)
 	if err != nil {
@@ -57,7 +64,7 @@ func (k *Keeper) pack(raw []byte) ([]byte, error) {
 
 // NewKeeper gives a keeper.
 func (r *Repo) NewKeeper() (*Keeper, error) {
-	zw, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
+	zw, err := squeeze.NewEncoder()
 	if err != nil {
 		return nil, err
 	}
@@ -120,11 +127,14 @@ func (k *Keeper) KeepStream(ctx context.Context, schema, table string, write fun
 	if err != nil {
 		return kept, err
 	}
-	k.zw.Reset(enc)
-	if err := write(io.MultiWriter(k.zw, sum)); err != nil {
+	zw, err := k.zw.Writer(enc)
+	if err != nil {
 		return kept, err
 	}
-	if err := k.zw.Close(); err != nil {
+	if err := write(io.MultiWriter(zw, sum)); err != nil {
+		return kept, err
+	}
+	if err := zw.Close(); err != nil {
 		return kept, err
 	}
 	if err := enc.Close(); err != nil {

@@ -306,8 +306,10 @@ func (c *copier) logs(ctx context.Context) error {
 			continue
 		}
 		log := name // where the mirror lies in a folder of its own it may be uncompressed
-		if _, packed := from[name+".zst"]; packed {
-			log = name + ".zst"
+		for _, ext := range []string{".zst", ".zst.age"} {
+			if _, packed := from[name+ext]; packed {
+				log = name + ext
+			}
 		}
 		size, there := from[log]
 		if have, ok := to[log]; !there || ok && have == size && to[index] == from[index] {

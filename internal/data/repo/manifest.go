@@ -148,7 +148,7 @@ type Stream struct {
 	Files   int64    `json:"files"`              // in the stream
 	FromLSN uint64   `json:"from_lsn,omitempty"` // 0: whole; else the parent's ToLSN: only pages that were changed since
 	ToLSN   uint64   `json:"to_lsn,omitempty"`   // up to which an incremental backup on top of this one need not go back
-	LeftOut []string `json:"left_out,omitempty"` // tables that come back empty: CLONE copies InnoDB only; the first 100
+	LeftOut []string `json:"left_out,omitempty"` // tables that come back empty: CLONE copies InnoDB only; the first 10,000
 }
 
 // Part is a piece of a physical backup's stream, in the order of its number.

@@ -38,7 +38,7 @@ func TestPart(t *testing.T) {
 	if b, err := read(); err != nil || !bytes.Equal(b, raw) {
 		t.Fatalf("%q, %v", b, err)
 	}
-	path := place.path(partKey(h.ID, 7))
+	path := place.path(t, partKey(h.ID, 7))
 	whole, err := os.ReadFile(path)
 	if err != nil || int64(len(whole)) != part.Stored {
 		t.Fatal(len(whole), part.Stored, err)
@@ -110,7 +110,7 @@ func TestProofs(t *testing.T) {
 	if got, err := read(want[2].Backup); err != nil || !slices.EqualFunc(got, want[2:], same) {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	key := place.path(proofPrefix + want[2].Backup + "/" + at.Format(proofTime))
+	key := place.path(t, proofPrefix+want[2].Backup+"/"+at.Format(proofTime))
 	b, err := os.ReadFile(key)
 	if err != nil {
 		t.Fatal(err)

@@ -68,11 +68,12 @@ func (c config) encode() ([]byte, error) {
 
 // Repo is an open repository. Its methods may be called from several goroutines.
 type Repo struct {
-	ID     string
-	store  Store
-	cipher *cipher // nil: not encrypted
-	leases leases
-	cache  string // folder of what this host keeps of an encrypted repository; "": nothing
+	ID      string
+	store   Store
+	cipher  *cipher // nil: not encrypted
+	leases  leases
+	cache   string // folder of what this host keeps of an encrypted repository; "": nothing
+	growing string // folder of the keys of growing files; "": none are kept
 }
 
 // Open opens a repository that is not encrypted; ErrNoRepository when the place holds none.
@@ -117,6 +118,7 @@ func OpenWith(ctx context.Context, s Store, k Keys) (*Repo, error) {
 	}
 	if k.CacheDir != "" {
 		r.cache = filepath.Join(k.CacheDir, "manifests-"+r.ID)
+		r.growing = filepath.Join(k.CacheDir, "growing-"+r.ID)
 	}
 	return r, r.findNames(ctx, k, c.Recipients)
 }

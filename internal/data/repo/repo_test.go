@@ -6,65 +6,39 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rissodb/risso/internal/store/blob"
 )
 
-// folder is the plainest place there is; internal/store/blob has those that people use.
-type folder string
+// folderPlace is a repository's store in a folder.
+type folderPlace struct {
+	place
+	dir string
+}
 
-func (f folder) path(key string) string { return filepath.Join(string(f), filepath.FromSlash(key)) }
-
-func (f folder) Put(_ context.Context, key string, r io.Reader) error {
-	b, err := io.ReadAll(r)
+// folder opens one; there is nothing to close.
+func folder(dir string) folderPlace {
+	s, err := blob.Open(context.Background(), dir, blob.Options{})
 	if err != nil {
-		return err
+		panic(err) // the path of a folder is not wrong
 	}
-	if err := os.MkdirAll(filepath.Dir(f.path(key)), 0o700); err != nil {
-		return err
-	}
-	return os.WriteFile(f.path(key), b, 0o600)
+	return folderPlace{place{s}, dir}
 }
 
-func (f folder) Get(_ context.Context, key string) (io.ReadCloser, error) {
-	return os.Open(f.path(key))
-}
-
-func (f folder) Size(_ context.Context, key string) (int64, error) {
-	st, err := os.Stat(f.path(key))
-	if err != nil {
-		return 0, err
+// path is the file of a key, made writable: what is put lets nobody change it.
+func (f folderPlace) path(t *testing.T, key string) string {
+	t.Helper()
+	path := filepath.Join(f.dir, filepath.FromSlash(key))
+	if err := os.Chmod(path, 0o600); err != nil {
+		t.Fatal(err)
 	}
-	return st.Size(), nil
-}
-
-func (f folder) List(_ context.Context, prefix string, each func(string, int64) error) error {
-	return filepath.WalkDir(string(f), func(p string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		rel, err := filepath.Rel(string(f), p)
-		if err != nil || !strings.HasPrefix(filepath.ToSlash(rel), prefix) {
-			return err
-		}
-		st, err := d.Info()
-		if err != nil {
-			return err
-		}
-		return each(filepath.ToSlash(rel), st.Size())
-	})
-}
-
-func (f folder) Delete(_ context.Context, key string) error {
-	if err := os.Remove(f.path(key)); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
+	return path
 }
 
 func begun(t *testing.T, r *Repo) (Header, *Draft) {
@@ -123,7 +97,7 @@ func TestManifest(t *testing.T) {
 	if names, err := read(); err != nil || !slices.Equal(names, []string{"s", "q", "t\n\"`'", "v", "tr"}) {
 		t.Fatalf("%q, %v", names, err)
 	}
-	path := place.path(manifestKey(h.ID))
+	path := place.path(t, manifestKey(h.ID))
 	whole, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -176,7 +150,7 @@ func TestChunk(t *testing.T) {
 	if b, err := read(); err != nil || !bytes.Equal(b, raw) {
 		t.Fatalf("%q, %v", b, err)
 	}
-	path := place.path(chunkKey("odd `name.x", "größe/..", first.Hash))
+	path := place.path(t, chunkKey("odd `name.x", "größe/..", first.Hash))
 	whole, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

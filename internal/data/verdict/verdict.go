@@ -3,6 +3,7 @@
 package verdict
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,13 +19,20 @@ type Want struct {
 	Backup   schedule.Schedule // zero: by hand
 	Drill    schedule.Schedule
 	Checksum schedule.Schedule
-	MaxAge   time.Duration // of the last backup; 0: as the schedule says, or 26 h without one
-	MaxProof time.Duration // since a backup was proven; 0: as the schedule of drills says, or 30 days without one
-	Mirror   bool          // binary logs are to be mirrored
+	Age      Limits // of the last backup; 0: as the schedule says, or 26 h and 52 h without one
+	Proof    Limits // since a backup was proven; 0: as the schedule of drills says, or 30 days without one; never lost
+	Mirror   bool   // binary logs are to be mirrored
+	Behind   Limits // how far the mirror may be behind; 0: 2 minutes and an hour
 	Place    string
 	Trouble  Trouble
 	Since    time.Time // when this began to be wanted: what could not have been done yet is not missed; zero: long ago
 }
+
+// Limits are the ages from which something is late, which is a warning, and lost, which is critical. 0: as is usual.
+type Limits struct{ Late, Lost time.Duration }
+
+// Never is a limit that is not reached.
+const Never = 100 * 365 * 24 * time.Hour
 
 // Trouble is what is wrong with the place of the backups. The zero value: nothing.
 type Trouble struct {
@@ -50,6 +58,9 @@ type Verdict struct {
 	Findings []fleet.Finding `json:"findings"` // worst first; ids begin with "protect."
 }
 
+// failedBackup is the finding that the last backup failed.
+const failedBackup = "protect.failed_" + string(state.JobBackup)
+
 // The limits where no schedule says more.
 const (
 	defaultAge   = 26 * time.Hour
@@ -62,11 +73,17 @@ const (
 type Facts struct {
 	state.Protection
 	Mirrors []state.Mirror // of this server
+	Source  string         // the watched server that it replicates from, when that one is backed up, or is to be; else ""
+	First   time.Time      // when the oldest backup that is there ended; zero: unknown
+	Short   bool           // the mirrored logs are known to end before the position of the last backup
 }
 
 // Judge says how a server is protected; a want of nil: nothing is configured for it, and only what there is counts.
 func Judge(f Facts, want *Want, now time.Time) Verdict {
 	r := round{p: f, now: now}
+	if want == nil && f.LastBackup == nil && f.Source != "" {
+		return Verdict{State: OK, Words: "a replica of " + f.Source + ", whose backups hold its data", Findings: []fleet.Finding{}}
+	}
 	if want == nil && f.LastBackup == nil {
 		r.add("never", fleet.SeverityCritical, time.Time{}, "never backed up, and nothing is planned")
 		return r.verdict()
@@ -100,7 +117,7 @@ func (r *round) add(id string, s fleet.Severity, since time.Time, format string,
 	remedy := ""
 	_, backs := r.running(state.JobBackup)
 	switch id {
-	case "never", "stale":
+	case "never", "stale", "mirror_begins":
 		if backs {
 			break // it is being mended
 		}
@@ -144,7 +161,7 @@ func (r *round) fresh() {
 	b := r.p.LastBackup
 	run, runs := r.running(state.JobBackup)
 	if b == nil {
-		first, _ := overdue(r.want.Backup, r.want.Since, r.want.MaxAge, defaultAge)
+		first, _ := r.want.ages(r.want.Since)
 		switch {
 		case runs:
 			r.add("never", fleet.SeverityWarning, r.want.Since, "never backed up: the first backup runs since %s", r.since(run.Began))
@@ -155,7 +172,7 @@ func (r *round) fresh() {
 		}
 		return
 	}
-	late, lost := overdue(r.want.Backup, b.Began.In(r.now.Location()), r.want.MaxAge, defaultAge)
+	late, lost := r.want.ages(b.Began.In(r.now.Location()))
 	switch age := ago(r.now.Sub(b.Began)); {
 	case !r.now.After(late):
 	case runs && !r.now.After(lost):
@@ -169,7 +186,7 @@ func (r *round) fresh() {
 
 // dueAfter is when the backup behind one of that time was due.
 func (r *round) dueAfter(began, otherwise time.Time) time.Time {
-	if r.want.MaxAge > 0 || zero(r.want.Backup) {
+	if r.want.Age.Late > 0 || zero(r.want.Backup) {
 		return otherwise
 	}
 	return r.want.Backup.Next(began.In(r.now.Location()))
@@ -179,17 +196,63 @@ func zero(s schedule.Schedule) bool { return s.String() == "" }
 
 // overdue says when something that was last done at a time is late, and when it is lost: late a second time. A plan lets it
 // come later than it says by a quarter of the time between two, at least 15 minutes and at most 4 hours, for it takes time.
-func overdue(plan schedule.Schedule, last time.Time, most, otherwise time.Duration) (late, lost time.Time) {
-	switch {
-	case most > 0:
-		return last.Add(most), last.Add(2 * most)
-	case zero(plan):
-		return last.Add(otherwise), last.Add(2 * otherwise)
+func overdue(plan schedule.Schedule, last time.Time, limits Limits, otherwise time.Duration) (late, lost time.Time) {
+	if zero(plan) {
+		late, lost = last.Add(otherwise), last.Add(2*otherwise)
+	} else {
+		first := plan.Next(last)
+		second := plan.Next(first)
+		grace := min(max(second.Sub(first)/4, 15*time.Minute), 4*time.Hour)
+		late, lost = first.Add(grace), second.Add(grace)
 	}
-	first := plan.Next(last)
-	second := plan.Next(first)
-	grace := min(max(second.Sub(first)/4, 15*time.Minute), 4*time.Hour)
-	return first.Add(grace), second.Add(grace)
+	switch {
+	case limits.Late == Never:
+		late, lost = last.Add(Never), last.Add(Never)
+	case limits.Late > 0:
+		late, lost = last.Add(limits.Late), last.Add(2*limits.Late)
+	}
+	if limits.Lost > 0 {
+		lost = last.Add(limits.Lost)
+	}
+	return late, lost
+}
+
+// ages says when a backup that began then is late, and when it is lost.
+func (w Want) ages(began time.Time) (late, lost time.Time) {
+	return overdue(w.Backup, began, w.Age, defaultAge)
+}
+
+// proofs says the same of a proof that was made then. Only a limit of its own makes one lost.
+func (w Want) proofs(made time.Time) (late, lost time.Time) {
+	late, lost = overdue(w.Drill, made, w.Proof, defaultProof)
+	if w.Proof.Lost == 0 {
+		lost = made.Add(Never)
+	}
+	return late, lost
+}
+
+// AgeLimits are the ages from which a backup that began then is late and lost, as monitoring shows them.
+func (w Want) AgeLimits(began time.Time) Limits {
+	late, lost := w.ages(began)
+	return Limits{late.Sub(began), lost.Sub(began)}
+}
+
+// ProofLimits are those of a proof that was made then.
+func (w Want) ProofLimits(made time.Time) Limits {
+	late, lost := w.proofs(made)
+	return Limits{late.Sub(made), lost.Sub(made)}
+}
+
+// BehindLimits are those of a mirror.
+func (w Want) BehindLimits() Limits {
+	l := w.Behind
+	if l.Late == 0 {
+		l.Late = mirrorLate
+	}
+	if l.Lost == 0 {
+		l.Lost = max(mirrorLost, l.Late)
+	}
+	return l
 }
 
 // proven says whether a backup was restored and found good, and when.
@@ -207,13 +270,27 @@ func (r *round) proven() {
 			r.add("unproven", fleet.SeverityWarning, p.LastBackup.Ended, "no backup was ever proven: the first drill runs since %s", r.since(run.Began))
 			return
 		}
-		r.add("unproven", fleet.SeverityWarning, p.LastBackup.Ended, "no backup was ever proven: nobody knows whether they can be restored")
+		first := p.LastBackup.Ended
+		if !r.p.First.IsZero() {
+			first = r.p.First
+		}
+		if _, lost := r.want.proofs(first); r.want.Proof.Late < Never || r.now.After(lost) {
+			r.add("unproven", r.beyond(lost), p.LastBackup.Ended, "no backup was ever proven: nobody knows whether they can be restored")
+		}
 		return
 	}
-	late, _ := overdue(r.want.Drill, p.ProvenAt.In(r.now.Location()), r.want.MaxProof, defaultProof)
-	if r.now.After(late) {
-		r.add("unproven", fleet.SeverityWarning, late, "the last proof that a backup restores is %s old", ago(r.now.Sub(p.ProvenAt)))
+	late, lost := r.want.proofs(p.ProvenAt.In(r.now.Location()))
+	if r.now.After(late) || r.now.After(lost) {
+		r.add("unproven", r.beyond(lost), late, "the last proof that a backup restores is %s old", ago(r.now.Sub(p.ProvenAt)))
 	}
+}
+
+// beyond is how bad something is that is late, and lost from a time on.
+func (r *round) beyond(lost time.Time) fleet.Severity {
+	if r.now.After(lost) {
+		return fleet.SeverityCritical
+	}
+	return fleet.SeverityWarning
 }
 
 // mirror says whether binary logs are mirrored up to now.
@@ -229,18 +306,30 @@ func (r *round) mirror() {
 			last = m.Last
 		}
 	}
+	limits := r.want.BehindLimits()
 	switch behind := r.now.Sub(last); {
 	case runs && r.now.Sub(run.Began) < mirrorLate: // it has just begun
 	case last.IsZero() && runs:
 		r.add("mirror", fleet.SeverityWarning, time.Time{}, "binary logs are to be mirrored, and nothing is mirrored yet")
 	case last.IsZero():
 		r.add("mirror", fleet.SeverityCritical, time.Time{}, "binary logs are to be mirrored, and no mirror runs")
-	case behind > mirrorLost:
+	case r.p.Short:
+		r.add("mirror", fleet.SeverityCritical, last, "the mirrored binary logs end %s, before the last backup: nothing can be rolled forward", r.clock(last))
+	case behind > limits.Lost:
 		r.add("mirror", fleet.SeverityCritical, last, "the mirror of binary logs ends %s: what came later exists only on the server", r.clock(last))
-	case behind > mirrorLate:
+	case behind > limits.Late:
 		r.add("mirror", fleet.SeverityWarning, last, "the mirror of binary logs is %s behind", ago(behind))
-	case p.Gap != "":
-		r.add("mirror_gap", fleet.SeverityWarning, p.WindowFrom, "binary logs are missing: %s", p.Gap)
+	}
+	behind := func(m state.Mirror) bool { return p.LastBackup != nil && m.First.After(p.LastBackup.Ended) }
+	if p.Gap == "" && len(p.Mirrors) > 0 && !slices.ContainsFunc(p.Mirrors, func(m state.Mirror) bool { return !behind(m) }) {
+		r.add("mirror_begins", fleet.SeverityWarning, p.LastBackup.Ended, "the mirrored binary logs begin behind the last backup: only the next one can be rolled forward")
+	}
+	if p.Gap != "" {
+		severity, what := fleet.SeverityWarning, "binary logs are missing: "
+		if slices.ContainsFunc(p.Mirrors, behind) { // it cannot be rolled forward
+			severity, what = fleet.SeverityCritical, "binary logs behind the last backup are missing: "
+		}
+		r.add("mirror_gap", severity, p.WindowFrom, "%s%s", what, p.Gap)
 	}
 }
 
@@ -255,7 +344,11 @@ func (r *round) failing() {
 		if n.Outcome == state.OutcomeInterrupted {
 			how = "was cut short"
 		}
-		r.add("failed_"+string(n.Kind), fleet.SeverityWarning, n.Ended, "the last %s %s %s: %s", n.Kind, how, r.clock(n.Ended), orNothing(n.Text, "it does not say why"))
+		words := fmt.Sprintf("the last %s %s %s: ", n.Kind, how, r.clock(n.Ended))
+		if n.Outcome == state.OutcomeFailed && len(n.Result) > 2 && (n.Kind == state.JobChecksum || n.Kind == state.JobVerify) { // it did its work
+			words = fmt.Sprintf("the last %s, %s, found: ", n.Kind, r.clock(n.Ended))
+		}
+		r.add("failed_"+string(n.Kind), fleet.SeverityWarning, n.Ended, "%s%s", words, orNothing(n.Text, "it does not say why"))
 	}
 }
 
@@ -268,7 +361,16 @@ func orNothing(s, otherwise string) string {
 
 // verdict sums up.
 func (r *round) verdict() Verdict {
-	slices.SortStableFunc(r.found, func(a, b fleet.Finding) int { return int(b.Severity - a.Severity) })
+	// Of two that are as bad a backup that failed stands first: it says why.
+	slices.SortStableFunc(r.found, func(a, b fleet.Finding) int {
+		first := func(f fleet.Finding) int {
+			if f.ID == failedBackup {
+				return 1
+			}
+			return 0
+		}
+		return cmp.Or(int(b.Severity-a.Severity), first(b)-first(a))
+	})
 	v := Verdict{State: OK, Findings: r.found}
 	if v.Findings == nil {
 		v.Findings = []fleet.Finding{}
@@ -288,9 +390,12 @@ func (r *round) verdict() Verdict {
 // well is the quiet sentence of a server that is protected.
 func (r *round) well() string {
 	p := r.p
-	parts := []string{"backed up " + ago(r.now.Sub(p.LastBackup.Began)) + " ago", "proven " + ago(r.now.Sub(p.ProvenAt)) + " ago"}
+	parts := []string{"backed up " + ago(r.now.Sub(p.LastBackup.Began)) + " ago"}
+	if p.LastProven != nil {
+		parts = append(parts, "proven "+ago(r.now.Sub(p.ProvenAt))+" ago")
+	}
 	if p.Recovery > 0 {
-		parts = append(parts, "back within "+ago(time.Duration(p.Recovery*float64(time.Second))))
+		parts = append(parts, "back within "+ago(max(time.Second, time.Duration(p.Recovery*float64(time.Second)))))
 	}
 	if !p.WindowTo.IsZero() {
 		parts = append(parts, "any moment of the last "+ago(r.now.Sub(p.WindowFrom))+" can be restored")
@@ -331,7 +436,7 @@ func Changes(instance string, before, now Verdict, at time.Time) []fleet.Event {
 	var out []fleet.Event
 	for _, f := range now.Findings {
 		switch f.ID {
-		case "protect.stale", "protect.mirror", "protect.mirror_gap", "protect.place":
+		case "protect.stale", "protect.mirror", "protect.mirror_gap", "protect.mirror_begins", "protect.place":
 		case "protect.never", "protect.unproven":
 			if len(before.Findings) == 0 && before.State == "" {
 				continue // known from the start

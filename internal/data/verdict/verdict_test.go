@@ -47,6 +47,9 @@ func TestJudge(t *testing.T) {
 		"well by hand": {change: func(f *Facts, _ *Want) { f.WindowFrom, f.WindowTo, f.Recovery = time.Time{}, time.Time{}, 0 }, none: true, state: OK,
 			words: "backed up 10 h ago, proven 8 h ago"},
 		"never, nothing planned": {change: func(f *Facts, _ *Want) { *f = Facts{} }, none: true, state: Critical, words: "never backed up, and nothing is planned", remedy: "risso backup --dsn … --to DIR"},
+		"a replica":              {change: func(f *Facts, _ *Want) { *f = Facts{Source: "db2"} }, none: true, state: OK, words: "a replica of db2, whose backups hold its data"},
+		"a replica with a plan":  {change: func(f *Facts, _ *Want) { *f = Facts{Source: "db2"} }, state: Critical, words: "never backed up"},
+		"back at once":           {change: func(f *Facts, _ *Want) { f.Recovery = 0.2 }, state: OK, words: "backed up 10 h ago, proven 8 h ago, back within 1 s, any moment"},
 		"never":                  {change: func(f *Facts, _ *Want) { *f = Facts{} }, state: Critical, words: "never backed up", remedy: "risso backup --dsn … --to /backup"},
 		"not yet": {change: func(f *Facts, w *Want) {
 			*f = Facts{}
@@ -66,8 +69,31 @@ func TestJudge(t *testing.T) {
 			f.LastBackup.Began = now.Add(-7 * time.Hour)
 			w.Backup = plan(t, "every 6h at 05:00") // 11:00 was due, 90 minutes are let pass
 		}, state: OK, words: "backed up 7 h ago"},
-		"lost":     {change: func(f *Facts, _ *Want) { f.LastBackup.Began = ago1(100 * time.Hour) }, state: Critical, words: "the last backup is 4 days old"},
-		"max age":  {change: func(_ *Facts, w *Want) { w.MaxAge = 9 * time.Hour }, state: Warning, words: "the last backup is 10 h old"},
+		"lost":         {change: func(f *Facts, _ *Want) { f.LastBackup.Began = ago1(100 * time.Hour) }, state: Critical, words: "the last backup is 4 days old"},
+		"max age":      {change: func(_ *Facts, w *Want) { w.Age.Late = 9 * time.Hour }, state: Warning, words: "the last backup is 10 h old"},
+		"max age lost": {change: func(_ *Facts, w *Want) { w.Age = Limits{5 * time.Hour, 9 * time.Hour} }, state: Critical, words: "the last backup is 10 h old"},
+		"age does not matter": {change: func(f *Facts, w *Want) {
+			f.LastBackup.Began, w.Age = ago1(9000*time.Hour), Limits{Never, Never}
+		}, state: OK, words: "backed up 375 days ago"},
+		"proof lost": {change: func(f *Facts, w *Want) { w.Proof.Lost = 7 * time.Hour }, state: Critical, words: "the last proof that a backup restores is 8 h old"},
+		"never proven for long": {change: func(f *Facts, w *Want) {
+			f.LastProven, f.LastDrill, f.First, w.Proof.Lost = nil, nil, ago1(20*24*time.Hour), 15*24*time.Hour
+		}, state: Critical, words: "no backup was ever proven"},
+		"never proven for a while": {change: func(f *Facts, w *Want) {
+			f.LastProven, f.LastDrill, f.First, w.Proof.Lost = nil, nil, ago1(14*24*time.Hour), 15*24*time.Hour
+		}, state: Warning, words: "no backup was ever proven"},
+		"proofs do not matter": {change: func(f *Facts, w *Want) { f.LastProven, f.LastDrill, w.Proof = nil, nil, Limits{Never, Never} }, state: OK,
+			words: "backed up 10 h ago, back within"},
+		"mirror may be behind": {change: func(f *Facts, w *Want) {
+			f.WindowTo, f.Mirrors[0].Last, w.Behind = ago1(4*time.Hour), ago1(4*time.Hour), Limits{Never, Never}
+		}, state: OK, words: "backed up"},
+		"mirror ends early": {change: func(f *Facts, w *Want) { f.Short, w.Behind = true, Limits{Never, Never} }, state: Critical, words: "before the last backup"},
+		"mirror begins late": {change: func(f *Facts, _ *Want) {
+			f.Mirrors[0].First, f.WindowFrom, f.WindowTo = ago1(time.Hour), time.Time{}, time.Time{}
+		}, state: Warning,
+			words: "the mirrored binary logs begin behind the last backup", remedy: "risso backup --dsn … --to /backup"},
+		"gap behind the last backup": {change: func(f *Facts, _ *Want) { f.Gap, f.Mirrors[0].First = "binlog.000007", ago1(time.Hour) }, state: Critical,
+			words: "binary logs behind the last backup are missing: binlog.000007"},
 		"by hand":  {change: func(f *Facts, _ *Want) { f.LastBackup.Began = ago1(30 * time.Hour) }, none: true, state: Warning, words: "the last backup is 30 h old"},
 		"unproven": {change: func(f *Facts, _ *Want) { f.LastProven, f.LastDrill = nil, nil }, state: Warning, words: "no backup was ever proven: nobody knows whether they can be restored", remedy: "risso drill --from /backup"},
 		"proof is old": {change: func(f *Facts, _ *Want) { f.ProvenAt = ago1(15 * 24 * time.Hour) }, state: Warning,
@@ -85,6 +111,10 @@ func TestJudge(t *testing.T) {
 			f.Running = []state.Run{{Kind: state.JobMirror, Began: ago1(time.Minute)}}
 		}, state: OK, words: "back within 90 s"},
 		"gap": {change: func(f *Facts, _ *Want) { f.Gap = "binlog.000007" }, state: Warning, words: "binary logs are missing: binlog.000007"},
+		"the first backup failed": {change: func(f *Facts, w *Want) {
+			*f = Facts{Protection: state.Protection{Failing: []state.Run{{Kind: state.JobBackup, Outcome: state.OutcomeFailed, Ended: ago1(time.Hour), Text: "no route to host"}}}}
+			*w = Want{Backup: daily, Since: ago1(2 * time.Hour)}
+		}, state: Warning, words: "the last backup failed at 11:00: no route to host", also: "protect.never"},
 		"a job failed": {change: func(f *Facts, _ *Want) {
 			f.Failing = []state.Run{{Kind: state.JobCopy, Outcome: state.OutcomeFailed, Ended: ago1(time.Hour), Text: "no route to host."},
 				{Kind: state.JobMirror, Outcome: state.OutcomeInterrupted}}

@@ -34,7 +34,7 @@ func TestFollowGeneral(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	profiles, done := make(chan *Profile, 1000), make(chan error, 1)
 	go func() {
@@ -64,7 +64,7 @@ func TestFollowGeneral(t *testing.T) {
 	if c := next(); c.Samples[0].Query != "SELECT 1" {
 		t.Errorf("%q", c.Samples[0].Query)
 	}
-	if d := time.Since(began); d < quiet || d > quiet+2*time.Second {
+	if d := time.Since(began); d < quiet || d > quiet+20*time.Second {
 		t.Errorf("the last statement came after %s", d)
 	}
 	for _, pieces := range [][]string{

@@ -94,6 +94,11 @@ func (f backupFlags) runPhysical(ctx context.Context, s Streams, d dump.Options,
 	}
 	defer gate.Close()
 	o.Gate = gate
+	limits, err := f.limits(1)
+	if err != nil {
+		return err
+	}
+	o.Rate = limits.MaxRate
 	return takePhysical(ctx, s, o, f.output)
 }
 
@@ -113,6 +118,12 @@ func (f backupFlags) placeFor(ctx context.Context, keys repo.Keys) (*repo.Repo, 
 func takePhysical(ctx context.Context, s Streams, o physical.Options, output string) error {
 	line := newProgress(s.Err)
 	o.Progress = func(p physical.Progress) { line.stage(p.Stage, "bytes", p.Done, p.Total) }
+	o.Planned = func(p physical.Plan) error { // what a person should know before it starts
+		for _, n := range p.Notes {
+			fmt.Fprintln(s.Err, "risso: note: "+n)
+		}
+		return nil
+	}
 	h, err := physical.Take(ctx, o)
 	line.end()
 	switch {

@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	event "github.com/rissodb/risso/internal/binlogevent"
 	"github.com/rissodb/risso/internal/data/binlog"
-	"github.com/rissodb/risso/internal/data/binlog/event"
 	"github.com/rissodb/risso/internal/data/binlog/mirror"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/face/render"
@@ -43,7 +43,7 @@ turned into the statements that undo it, or applied to a server up to just befor
 // logFlags say which binary logs are read: files, a mirror, or a live server's.
 type logFlags struct {
 	serverFlags
-	from, dir, series string
+	from, dir, series, identity string
 }
 
 func (f *logFlags) bind(cmd *cobra.Command) {
@@ -51,12 +51,28 @@ func (f *logFlags) bind(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.from, "from", "", "a place with mirrored logs: "+blob.Forms)
 	fl.StringVar(&f.dir, "dir", "", "where the mirror writes the log that is not finished (default: the place if it is a folder)")
+	fl.StringVar(&f.identity, "identity", "", "with --from: file with the age identity that opens an encrypted repository")
 	fl.StringVar(&f.series, "series", "", "with --from: which series of logs, as risso binlog list calls it, or how that begins")
+}
+
+// logSource is where logs are read from. place and series are of mirrored logs.
+type logSource struct {
+	files  []binlog.File
+	place  mirror.Place
+	series mirror.Series
+	live   bool // the logs are those of the server
+	close  func()
 }
 
 // files gives the logs. close ends what is open.
 func (f logFlags) files(ctx context.Context, args []string) (list []binlog.File, closeIt func(), err error) {
-	closeIt = func() {}
+	src, err := f.source(ctx, args)
+	return src.files, src.close, err
+}
+
+// source finds the logs.
+func (f logFlags) source(ctx context.Context, args []string) (src logSource, err error) {
+	src.close = func() {}
 	given := 0
 	for _, set := range []bool{len(args) > 0, f.from != "", f.dsn != "" && len(args) == 0 && f.from == ""} {
 		if set {
@@ -65,34 +81,35 @@ func (f logFlags) files(ctx context.Context, args []string) (list []binlog.File,
 	}
 	switch {
 	case given == 0:
-		return nil, closeIt, &exitError{code: exitUsage, err: errors.New("no binary logs to read"), hint: "name files, --from a place with mirrored logs, or --dsn of a live server"}
+		return src, &exitError{code: exitUsage, err: errors.New("no binary logs to read"), hint: "name files, --from a place with mirrored logs, or --dsn of a live server"}
 	case given > 1:
-		return nil, closeIt, usageError("files and --from contradict each other")
+		return src, usageError("files and --from contradict each other")
 	case len(args) > 0:
-		list, err = binlog.FromPaths(args)
-		return list, closeIt, err
+		src.files, err = binlog.FromPaths(args)
+		return src, err
 	case f.from != "":
-		place, closePlace, err := openPlace(ctx, f.from)
+		place, closePlace, err := openPlace(ctx, f.from, f.identity)
 		if err != nil {
-			return nil, closeIt, err
+			return src, err
 		}
 		series, err := f.pick(ctx, place)
 		if err != nil {
 			closePlace()
-			return nil, closeIt, err
+			return src, err
 		}
-		return series.Files(place, f.localDir()), closePlace, nil
+		return logSource{files: series.Files(place, f.localDir()), place: place, series: series, close: closePlace}, nil
 	}
 	t, err := f.target()
 	if err != nil {
-		return nil, closeIt, err
+		return src, err
 	}
-	list, err = binlog.FromServer(ctx, t)
-	return list, closeIt, withHint(err)
+	src.live = true
+	src.files, err = binlog.FromServer(ctx, t)
+	return src, withHint(err)
 }
 
 // pick finds the series that is meant.
-func (f logFlags) pick(ctx context.Context, place repo.Store) (mirror.Series, error) {
+func (f logFlags) pick(ctx context.Context, place mirror.Place) (mirror.Series, error) {
 	list, err := mirror.List(ctx, place, f.localDir())
 	if err != nil {
 		return mirror.Series{}, err
@@ -148,16 +165,26 @@ func mirrorDir(dir, place string) string {
 	return filepath.Join(home, "risso", "mirror", clean)
 }
 
-// openPlace opens a place for mirrored logs.
-func openPlace(ctx context.Context, place string) (repo.Store, func(), error) {
+// openPlace opens a place for mirrored logs, and the repository that lies there, if one does.
+func openPlace(ctx context.Context, place, identity string) (mirror.Place, func(), error) {
+	var p mirror.Place
 	if err := blob.Check(place); err != nil {
-		return nil, nil, err
+		return p, nil, err
+	}
+	keys, err := repoKeys(nil, identity)
+	if err != nil {
+		return p, nil, err
 	}
 	store, err := blob.Open(ctx, place, blob.Options{})
 	if err != nil {
-		return nil, nil, err
+		return p, nil, err
 	}
-	return repo.On(store), func() { store.Close() }, nil
+	p.Store = repo.On(store)
+	if p.Repo, err = repo.OpenWith(ctx, p.Store, keys); err != nil && !errors.Is(err, repo.ErrNoRepository) {
+		store.Close()
+		return p, nil, repoFailure(ctx, place, err)
+	}
+	return p, func() { store.Close() }, nil
 }
 
 // withHint gives an error of a server with what mends it.
@@ -170,6 +197,8 @@ func withHint(err error) error {
 		return failure(exitFailed, "the account needs REPLICATION SLAVE and REPLICATION CLIENT (MariaDB: BINLOG MONITOR)", err)
 	case errors.As(err, &e):
 		return failure(exitFailed, e.Hint, err)
+	case errors.Is(err, binlog.ErrNoUndo):
+		return failure(exitFailed, "bring the table back as it was before: risso restore --from PLACE --table SCHEMA.TABLE --before GTID", err)
 	case errors.Is(err, event.ErrNotBinlog):
 		return failure(exitFailed, "name the files as in SHOW BINARY LOGS, without the .index file", err)
 	}
@@ -296,7 +325,7 @@ func runBinlogList(ctx context.Context, s Streams, f logFlags, output string, ve
 	p := newProgress(s.Err)
 	defer p.end()
 	if f.from != "" && len(args) == 0 {
-		place, closeIt, err := openPlace(ctx, f.from)
+		place, closeIt, err := openPlace(ctx, f.from, f.identity)
 		if err != nil {
 			return err
 		}
@@ -358,7 +387,7 @@ func scanFile(ctx context.Context, file binlog.File) (binlog.Index, error) {
 	return binlog.Scan(ctx, file.Name, in)
 }
 
-func verifySeries(ctx context.Context, place repo.Store, series mirror.Series, p *progress) error {
+func verifySeries(ctx context.Context, place mirror.Place, series mirror.Series, p *progress) error {
 	var total, done int64
 	for _, l := range series.Logs {
 		total += l.Size
@@ -386,6 +415,9 @@ func listText(s Streams, l listedLogs, verified bool) {
 			stored = render.Bytes(float64(x.Stored))
 		} else if x.Finished || l.Series == "" {
 			stored = "-"
+		}
+		if x.Locked {
+			stored += ", encrypted"
 		}
 		t.Rows = append(t.Rows, []string{x.Name, render.Bytes(float64(x.Size)), stored, clock(x.First), clock(x.Last), strconv.FormatInt(x.Transactions, 10), x.After.String()})
 	}
@@ -456,7 +488,7 @@ func days(s string) (time.Duration, error) {
 }
 
 func runBinlogPurge(ctx context.Context, s Streams, f logFlags, keep time.Duration, dryRun bool, output string) error {
-	place, closeIt, err := openPlace(ctx, f.from)
+	place, closeIt, err := openPlace(ctx, f.from, f.identity)
 	if err != nil {
 		return err
 	}

@@ -5,9 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"filippo.io/age"
 
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
@@ -108,6 +111,69 @@ func TestBinlogStory(t *testing.T) {
 		if code != c.code || !strings.Contains(errs, c.says) || strings.Count(errs, "\n") != 1 || out != "" && c.args[0] != "undo" {
 			t.Errorf("%v: exit %d, not %d; it says %q and prints %q", c.args, code, c.code, errs, out)
 		}
+	}
+}
+
+// TestBinlogEncrypted mirrors beside encrypted backups: who only writes goes on and reads nothing old; with an identity logs are
+// searched, rolled forward, copied.
+func TestBinlogEncrypted(t *testing.T) {
+	n := sandboxtest.Up(t, "mariadb")
+	dir, err := os.MkdirTemp("", "rt-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	t.Setenv("RISSO_SANDBOX_DIR", dir)
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	who, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	identity, place, second := filepath.Join(t.TempDir(), "identity"), t.TempDir(), t.TempDir()
+	if err := os.WriteFile(identity, []byte(who.String()+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sql := func(statements string) {
+		t.Helper()
+		if _, err := n.Query(t.Context(), statements); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sql("CREATE TABLE test.orders (id INT PRIMARY KEY, note VARCHAR(20)); INSERT INTO test.orders VALUES (1, 'a'), (2, 'b')")
+	mustRun(t, "binlog", "follow", "--once", "--dsn", n.DSN, "--to", place, "--encrypt-to", who.Recipient().String())
+	mustRun(t, "backup", "--dsn", n.DSN, "--to", place)
+	sql("INSERT INTO test.orders VALUES (3, 'c'); FLUSH BINARY LOGS; DELETE FROM test.orders")
+	follow := []string{"binlog", "follow", "--once", "--dsn", n.DSN, "--to", place}
+	mustRun(t, follow...)
+	refused := func(says string, args ...string) {
+		t.Helper()
+		if code, out, errs := drillSaid(t, args...); code == exitOK || !strings.Contains(errs, says) {
+			t.Errorf("%v: exit %d, %q, %q", args, code, out, errs)
+		}
+	}
+	refused("plain files", append(follow, "--plain")...)
+	search := []string{"binlog", "search", "--from", place, "--kind", "delete"}
+	refused("--identity", search...)
+	if out := mustRun(t, append(search, "--identity", identity)...); !strings.Contains(out, "3 rows") {
+		t.Error(out)
+	}
+	if out := mustRun(t, "drill", "--from", place, "--server", "mariadb", "--identity", identity, "--query", "SELECT COUNT(*) FROM test.orders => 0"); !strings.Contains(out, "2 transactions") {
+		t.Error(out)
+	}
+	t.Setenv("XDG_STATE_HOME", t.TempDir()) // another host
+	refused("--identity", follow...)
+	mustRun(t, append(follow, "--identity", identity)...)
+	mustRun(t, follow...)
+	t.Setenv("XDG_STATE_HOME", t.TempDir()) // and one that only looks
+	for _, args := range [][]string{{"binlog", "list", "--verify"}, {"verify"}, {"check", "backup", "--identity", identity}} {
+		mustRun(t, append(args, "--from", place)...)
+	}
+	if out := mustRun(t, "binlog", "list", "--from", place); !strings.Contains(out, "encrypted") {
+		t.Error(out)
+	}
+	mustRun(t, "backup", "copy", "--from", place, "--to", second)
+	if out := mustRun(t, "binlog", "list", "--from", second, "--verify", "--identity", identity); !strings.Contains(out, "binlog.000001") {
+		t.Error(out)
 	}
 }
 

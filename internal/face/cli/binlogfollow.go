@@ -16,6 +16,7 @@ import (
 
 type followFlags struct {
 	serverFlags
+	encryptFlags
 	to, dir, keep, output string
 	semiSync, once, plain bool
 }
@@ -34,14 +35,19 @@ and REPLICATION CLIENT (MariaDB: BINLOG MONITOR).
 With --semi-sync the server counts on the mirror: it is told of a transaction when that is on
 disk here (rpl_semi_sync_source_enabled, or rpl_semi_sync_master_enabled, has to be on).
 
+In an encrypted repository the logs are encrypted, also while they are being written. This host
+keeps the key of the log that is being written, until that is stored, so that it can go on after
+a kill; what is stored can be read only with an identity.
+
 ` + exitCodesHelp,
 		Example: `  risso binlog follow --dsn 'repl:secret@tcp(db1:3306)/' --to /backups/db1
   risso binlog follow --dsn 'repl@tcp(db1)/' --to 's3://backups/db1?region=eu-central-1' --dir /var/lib/risso/db1
-  risso binlog follow --dsn 'repl@tcp(db1)/' --to /backups/db1 --once`,
+  risso binlog follow --dsn 'repl@tcp(db1)/' --to /backups/db1 --encrypt-to age1… --once`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runBinlogFollow(cmd.Context(), s, f) },
 	}
-	f.bind(cmd, "the server to mirror")
+	f.serverFlags.bind(cmd, "the server to mirror")
+	f.encryptFlags.bind(cmd)
 	fl := cmd.Flags()
 	fl.StringVar(&f.to, "to", "", "where to: "+blob.Forms)
 	fl.StringVar(&f.dir, "dir", "", "folder for the log that is being written (default: the place if it is a folder, else one under ~/.local/state/risso)")
@@ -51,6 +57,23 @@ disk here (rpl_semi_sync_source_enabled, or rpl_semi_sync_master_enabled, has to
 	fl.StringVar(&f.keep, "keep", "", "remove finished logs whose last event is older: 14d, 36h (default: never)")
 	fl.StringVarP(&f.output, "output", "o", "text", "text or json: what happens, a line each; json also tells every second how far it is")
 	return cmd
+}
+
+// place opens the place, and makes a repository there when it is to be encrypted.
+func (f followFlags) place(ctx context.Context) (mirror.Place, func(), error) {
+	if len(f.encryptTo) == 0 {
+		return openPlace(ctx, f.to, f.encryptFlags.identity)
+	}
+	keys, err := f.keys()
+	if err != nil {
+		return mirror.Place{}, nil, err
+	}
+	_, closeRepo, err := makeRepo(ctx, f.to, keys)
+	if err != nil {
+		return mirror.Place{}, nil, err
+	}
+	closeRepo()
+	return openPlace(ctx, f.to, f.encryptFlags.identity)
 }
 
 func runBinlogFollow(ctx context.Context, s Streams, f followFlags) error {
@@ -70,12 +93,11 @@ func runBinlogFollow(ctx context.Context, s Streams, f followFlags) error {
 	if o.Target, err = f.target(); err != nil {
 		return err
 	}
-	place, closeIt, err := openPlace(ctx, f.to)
-	if err != nil {
+	var closeIt func()
+	if o.Place, closeIt, err = f.place(ctx); err != nil {
 		return err
 	}
 	defer closeIt()
-	o.Place = place
 	p := newProgress(s.Err)
 	defer p.end()
 	lines := json.NewEncoder(s.Out)

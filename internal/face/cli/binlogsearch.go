@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rissodb/risso/internal/data/binlog"
+	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/mysql"
 )
@@ -118,11 +119,11 @@ func runBinlogSearch(ctx context.Context, s Streams, f searchFlags, args []strin
 	if err != nil {
 		return err
 	}
-	files, closeIt, err := f.files(ctx, args)
+	src, err := f.source(ctx, args)
 	if err != nil {
 		return err
 	}
-	defer closeIt()
+	defer src.close()
 	live, closeLive, err := f.live(ctx)
 	if err != nil {
 		return err
@@ -130,15 +131,25 @@ func runBinlogSearch(ctx context.Context, s Streams, f searchFlags, args []strin
 	defer closeLive()
 	if live != nil {
 		d.Columns = live.Columns
+		d.Now = func(ctx context.Context, schema, table string) (binlog.Count, bool) {
+			n, ok := live.Rows(ctx, schema, table)
+			n.Exact = n.Exact && src.live // else the logs may end before now
+			return n, ok
+		}
+	}
+	var notes []string
+	if d.Counts, err = src.counts(ctx, d); err != nil {
+		notes = append(notes, fmt.Sprintf("the backups in the place tell no numbers of rows: %v", err))
 	}
 	p := newProgress(s.Err)
 	defer p.end()
 	d.Tell = rollProgress(p)
-	res, err := binlog.Search(ctx, files, d)
+	res, err := binlog.Search(ctx, src.files, d)
 	p.end()
 	if err != nil {
 		return ended(ctx, err)
 	}
+	res.Notes = append(notes, res.Notes...)
 	total := len(res.Found)
 	if f.limit > 0 && total > f.limit {
 		res.Found = res.Found[:f.limit]
@@ -158,7 +169,10 @@ func runBinlogSearch(ctx context.Context, s Streams, f searchFlags, args []strin
 	if total > 0 {
 		fmt.Fprintln(s.Out)
 	}
-	fmt.Fprintf(s.Out, "%d of %d transactions in %s of %d logs fit", total, res.Transactions, render.Bytes(float64(res.Bytes)), len(files))
+	fmt.Fprintf(s.Out, "%d of %d transactions in %s of %d logs fit", total, res.Transactions, render.Bytes(float64(res.Bytes)), len(src.files))
+	if res.Skipped > 0 {
+		fmt.Fprintf(s.Out, ", %d of which were not read, for their index says that nothing fits", res.Skipped)
+	}
 	if total > len(res.Found) {
 		fmt.Fprintf(s.Out, "; the %d worst are shown (--limit)", len(res.Found))
 	}
@@ -168,6 +182,29 @@ func runBinlogSearch(ctx context.Context, s Streams, f searchFlags, args []strin
 	}
 	return nil
 }
+
+// counts finds the backups of the server in the place with its logs: they tell how many rows its tables had.
+func (src logSource) counts(ctx context.Context, d binlog.Damage) (binlog.Counts, error) {
+	if src.place.Repo == nil {
+		return nil, nil
+	}
+	all, err := src.place.Repo.Backups(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, func(h repo.Header) bool { return !isSeriesOf(src.series.Key, h.Server.Identity) })
+	if len(all) == 0 {
+		return nil, nil
+	}
+	var since time.Time
+	if len(src.series.Logs) > 0 {
+		since = src.series.Logs[0].First
+	}
+	return binlog.BackupCounts(src.place.Repo, all, since, d.To, d.Tables), nil
+}
+
+// sureWords say how sure it is that a transaction changed a whole table.
+var sureWords = map[binlog.Sureness]string{binlog.Likely: "likely: not everything since is known", binlog.Guess: "a guess: by an estimate"}
 
 // foundText shows one transaction.
 func foundText(w io.Writer, f binlog.Found) {
@@ -184,7 +221,11 @@ func foundText(w io.Writer, f binlog.Found) {
 	}
 	fmt.Fprintln(w)
 	if f.Whole != "" {
-		fmt.Fprintf(w, "  !! %s\n", f.Whole)
+		fmt.Fprintf(w, "  !! %s", f.Whole)
+		if f.Sure != binlog.Certain {
+			fmt.Fprintf(w, " (%s)", sureWords[f.Sure])
+		}
+		fmt.Fprintln(w)
 	}
 	for _, st := range f.Statements {
 		fmt.Fprintf(w, "  %s\n", render.Cut(strings.Join(strings.Fields(st.Text), " "), 300))
@@ -196,6 +237,9 @@ func foundText(w io.Writer, f binlog.Found) {
 		fmt.Fprintf(w, "  %-8s %s", c.Kind, c.Table)
 		if c.Rows > 0 {
 			fmt.Fprintf(w, "  %d rows", c.Rows)
+			if c.Share != nil {
+				fmt.Fprintf(w, " of %d: %s", c.Share.Of, c.Share.From)
+			}
 		}
 		fmt.Fprintln(w)
 		for i, row := range c.Before {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,7 +13,9 @@ import (
 
 	"github.com/rissodb/risso/internal/data/drill"
 	"github.com/rissodb/risso/internal/data/repo"
-	"github.com/rissodb/risso/internal/face/render"
+	"github.com/rissodb/risso/internal/data/verdict"
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/store/state"
 )
 
 // The states of a check, which are its exit codes. Source: Monitoring Plugins Development Guidelines.
@@ -38,6 +41,7 @@ func newCheck(s Streams) *cobra.Command {
 
 type checkBackupFlags struct {
 	fromFlags
+	config string
 	server string
 	age    levels
 	proven levels
@@ -45,27 +49,34 @@ type checkBackupFlags struct {
 	wait   time.Duration
 }
 
-// levels are two ages: from which a thing is a warning, and from which it is critical. 0: never.
+// levels are two ages: from which a thing is a warning, and from which it is critical. The zero value: as usual.
 type levels struct{ warning, critical ageLimit }
 
+func (l levels) limits() verdict.Limits {
+	return verdict.Limits{Late: time.Duration(l.warning), Lost: time.Duration(l.critical)}
+}
+
 func newCheckBackup(s Streams) *cobra.Command {
-	f := checkBackupFlags{
-		age:    levels{ageLimit(26 * time.Hour), ageLimit(50 * time.Hour)},
-		proven: levels{ageLimit(8 * 24 * time.Hour), ageLimit(15 * 24 * time.Hour)},
-	}
+	var f checkBackupFlags
 	cmd := &cobra.Command{
-		Use:   "backup --from PLACE",
+		Use:   "backup {--from PLACE | --config FILE --server NAME}",
 		Short: "Is there a fresh backup that was proven, and are the binary logs mirrored?",
-		Long: `Looks at a backup repository and says in one line how old the newest backup is, how
-long ago a drill proved one (risso drill), and whether the mirrored binary logs (risso
-binlog follow) reach beyond the newest backup without a gap. Performance data stand
-behind the bar.
+		Long: `Looks at a backup repository and says in one line what the page Protect of risso serve
+says: how old the last backup is, whether a drill proved one and when (risso drill), and
+whether the mirrored binary logs (risso binlog follow) reach beyond it without a gap. The
+judgement is the page's own. Performance data stand behind the bar.
+
+With --config the place, the schedules and max_age come from the protect block of the
+file that risso serve reads; a backup is then late when the one that was due is missing.
+With --from alone a backup is late after 26h and lost after 52h, a proof late after 30d.
 
 Exit codes: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN (the place cannot be read, wrong use).
 Ages are written as 90m, 26h or 8d; 0 switches a level off. Where no logs are mirrored,
-nothing is said of them. On a server that writes all the time, --mirror-warning 5m finds
-a mirror that stands still; on an idle one it would cry wolf, so it is off by default.`,
+nothing is said of them, unless the config file asks for a mirror. On a server that writes
+all the time, --mirror-warning 5m finds a mirror that stands still; on an idle one it would
+cry wolf, so it is off by default.`,
 		Example: `  risso check backup --from /backups
+  risso check backup --config /etc/risso.yaml --server shop
   risso check backup --from s3://bucket/db1 --warning 7h --critical 13h --proven-critical 35d
   risso check backup --from /backups --server db1 --proven-warning 0 --proven-critical 0`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -80,13 +91,14 @@ a mirror that stands still; on an idle one it would cry wolf, so it is off by de
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return checkFailed(s, err) })
 	fl := cmd.Flags()
 	f.fromFlags.bind(cmd)
+	fl.StringVar(&f.config, "config", "", "config file of risso serve (YAML), whose protect block says where and how often")
 	fl.StringVar(&f.server, "server", "", "only backups of this server: its name or identity (default: all that lie there, which should be of one)")
-	fl.Var(&f.age.warning, "warning", "age of the newest backup from which it is a warning")
-	fl.Var(&f.age.critical, "critical", "age of the newest backup from which it is critical")
-	fl.Var(&f.proven.warning, "proven-warning", "how long ago a drill may have proven a backup before it is a warning")
-	fl.Var(&f.proven.critical, "proven-critical", "the same, critical")
-	fl.Var(&f.mirror.warning, "mirror-warning", "age of the newest mirrored event from which it is a warning")
-	fl.Var(&f.mirror.critical, "mirror-critical", "the same, critical")
+	fl.Var(&f.age.warning, "warning", "age of the last backup from which it is a warning (default 26h)")
+	fl.Var(&f.age.critical, "critical", "age of the last backup from which it is critical (default twice --warning)")
+	fl.Var(&f.proven.warning, "proven-warning", "how long ago a drill may have proven a backup before it is a warning (default 30d)")
+	fl.Var(&f.proven.critical, "proven-critical", "the same, critical (default never)")
+	fl.Var(&f.mirror.warning, "mirror-warning", "age of the newest mirrored event from which it is a warning (default never)")
+	fl.Var(&f.mirror.critical, "mirror-critical", "the same, critical (default never)")
 	fl.DurationVar(&f.wait, "timeout", 30*time.Second, "give up after that, as UNKNOWN")
 	return cmd
 }
@@ -108,14 +120,18 @@ func noBar(text string) string { return strings.ReplaceAll(text, "|", "/") }
 func runCheckBackup(ctx context.Context, s Streams, f checkBackupFlags) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, f.wait, fmt.Errorf("no answer from the place within %s", f.wait))
 	defer cancel()
-	facts, err := f.look(ctx)
+	want, names, err := f.want()
+	if err != nil {
+		return checkFailed(s, err)
+	}
+	facts, err := f.look(ctx, names)
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			err = cause
 		}
 		return checkFailed(s, err)
 	}
-	state, line := judgeBackups(facts, f.age, f.proven, f.mirror, time.Now())
+	state, line := judgeBackups(facts, want, time.Now())
 	fmt.Fprintln(s.Out, line)
 	if state == checkOK {
 		return nil
@@ -123,22 +139,82 @@ func runCheckBackup(ctx context.Context, s Streams, f checkBackupFlags) error {
 	return &toldError{state}
 }
 
-// backupFacts are what a check knows.
+// want is what the backups are measured by, and the names of the server that they are to be of: none, then all are.
+func (f *checkBackupFlags) want() (w verdict.Want, names []string, err error) {
+	if f.server != "" {
+		names = []string{f.server}
+	}
+	if f.config != "" {
+		p, s, err := protectBlock(f.config, f.server)
+		if err != nil {
+			return w, nil, err
+		}
+		w = p.want(time.Time{})
+		f.from, f.identity = first(f.from, p.Place), first(f.identity, p.IdentityFile)
+		if s.Name != "" {
+			names = append(names, s.Name)
+		}
+		if t, err := mysql.ParseTarget(s.DSN); s.DSN != "" && err == nil {
+			names = append(names, t.Address())
+		}
+	}
+	w.Place = f.from
+	for _, l := range []struct {
+		flag levels
+		into *verdict.Limits
+	}{{f.age, &w.Age}, {f.proven, &w.Proof}, {f.mirror, &w.Behind}} {
+		given := l.flag.limits()
+		if given.Late > 0 {
+			l.into.Late = given.Late
+		}
+		if given.Lost > 0 {
+			l.into.Lost = given.Lost
+		}
+	}
+	// A server that writes nothing has no new events, and from here that looks like a mirror that stands still.
+	for _, d := range []*time.Duration{&w.Behind.Late, &w.Behind.Lost} {
+		if *d == 0 {
+			*d = verdict.Never
+		}
+	}
+	return w, names, nil
+}
+
+// protectBlock finds the protect block of a server in a config file; of the only one without a name.
+func protectBlock(file, name string) (*protection, serverConfig, error) {
+	c, err := readConfig(file)
+	if err != nil {
+		return nil, serverConfig{}, err
+	}
+	var found []serverConfig
+	for _, s := range c.Servers {
+		if s.Protect != nil && (name == "" || s.Name == name) {
+			found = append(found, s)
+		}
+	}
+	switch {
+	case len(found) == 0 && name != "":
+		return nil, serverConfig{}, usageError("the config file protects no server called %q", name)
+	case len(found) == 0:
+		return nil, serverConfig{}, usageError("the config file protects no server")
+	case len(found) > 1:
+		return nil, serverConfig{}, usageError("the config file protects %d servers: name one with --server", len(found))
+	}
+	p, err := found[0].Protect.check()
+	if err != nil {
+		return nil, serverConfig{}, usageError("protect: %w", err)
+	}
+	return p, found[0], nil
+}
+
+// backupFacts are what a check knows: what the verdict is made of, and how many backups there are.
 type backupFacts struct {
-	backups []repo.Header // of one server, the oldest first
-	proofs  []drill.Proof // of those backups, the oldest first
-	mirror  *mirrorFacts  // nil: none
+	verdict.Facts
+	backups int
 }
 
-// mirrorFacts say how far the mirrored binary logs reach.
-type mirrorFacts struct {
-	last  time.Time // of the newest event
-	gap   string    // what is missing; empty: nothing
-	short bool      // the logs end before the newest backup's position
-}
-
-// look reads what lies at the place.
-func (f checkBackupFlags) look(ctx context.Context) (facts backupFacts, err error) {
+// look reads what lies at the place, as risso serve does for its catalogue.
+func (f checkBackupFlags) look(ctx context.Context, names []string) (facts backupFacts, err error) {
 	r, done, err := f.open(ctx)
 	if err != nil {
 		return facts, err
@@ -148,117 +224,97 @@ func (f checkBackupFlags) look(ctx context.Context) (facts backupFacts, err erro
 	if err != nil {
 		return facts, err
 	}
+	const instance = "checked" // all that is looked at is of one server
+	var backups []state.Backup
+	var newest repo.Header
 	known := map[string]bool{}
-	for _, h := range list {
-		if len(h.Partial) > 0 || f.server != "" && h.Server.Name != f.server && h.Server.Identity != f.server {
+	for _, h := range slices.Backward(list) { // the newest first
+		if len(h.Partial) > 0 || len(names) > 0 && !slices.Contains(names, h.Server.Name) && !slices.Contains(names, h.Server.Identity) {
 			continue
 		}
-		facts.backups = append(facts.backups, h)
+		if len(backups) == 0 {
+			newest = h
+		}
+		backups = append(backups, catalogued(h, f.from, instance))
+		facts.First = h.Ended
 		known[h.ID] = true
 	}
-	all, err := drill.Proofs(ctx, r, "")
+	facts.backups = len(backups)
+	proofs, err := drill.Proofs(ctx, r, "")
 	if err != nil {
 		return facts, err
 	}
-	for _, p := range all {
-		if known[p.Backup] {
-			facts.proofs = append(facts.proofs, p)
+	var drills []state.Drill
+	for _, p := range slices.Backward(proofs) {
+		if !known[p.Backup] {
+			continue
+		}
+		d, err := drilled(p, f.from, instance)
+		if err != nil {
+			return facts, err
+		}
+		drills = append(drills, d)
+	}
+	var mirrors []state.Mirror
+	if len(backups) > 0 {
+		m, short, err := mirrored(ctx, f.from, f.identity, newest)
+		if err != nil {
+			return facts, err
+		}
+		if m != nil {
+			m.Instance, facts.Short = instance, short
+			mirrors = append(mirrors, *m)
 		}
 	}
-	if n := len(facts.backups); n > 0 {
-		facts.mirror, err = mirrored(ctx, f.from, facts.backups[n-1])
+	facts.Mirrors = mirrors
+	if lines := state.Protect(backups, drills, mirrors, nil, nil); len(lines) > 0 {
+		facts.Protection = lines[0]
 	}
-	return facts, err
+	return facts, nil
 }
 
-// judgeBackups says how good the backups are: pure.
-func judgeBackups(f backupFacts, age, proven, mirror levels, now time.Time) (state int, line string) {
-	var good, bad []string
-	var perf []string
-	say := func(s int, format string, args ...any) {
-		text := fmt.Sprintf(format, args...)
-		if s == checkOK {
-			good = append(good, text)
-		} else {
-			bad = append(bad, text)
-		}
-		state = max(state, s)
+// judgeBackups says how good the backups are, in the words of the page: pure.
+func judgeBackups(f backupFacts, want verdict.Want, now time.Time) (code int, line string) {
+	want.Mirror = want.Mirror || len(f.Mirrors) > 0
+	v := verdict.Judge(f.Facts, &want, now)
+	words := v.Words
+	for _, more := range v.Findings[min(1, len(v.Findings)):] {
+		words += "; " + more.Words
 	}
-	if len(f.backups) == 0 {
-		return checkCritical, "BACKUP CRITICAL - there is no whole backup | backups=0;;;0"
+	code = map[verdict.State]int{verdict.OK: checkOK, verdict.Warning: checkWarning, verdict.Critical: checkCritical}[v.State]
+	return code, "BACKUP " + checkWords[code] + " - " + noBar(oneLine(words, "")) + " | " + strings.Join(perfData(f, want, now), " ")
+}
+
+// perfData are the numbers behind the bar.
+func perfData(f backupFacts, want verdict.Want, now time.Time) []string {
+	perf := []string{}
+	b := f.LastBackup
+	if b != nil {
+		perf = append(perf, perfAge("age", now.Sub(b.Began), want.AgeLimits(b.Began.In(now.Location()))), fmt.Sprintf("size=%dB;;;0", b.Bytes), fmt.Sprintf("stored=%dB;;;0", b.Stored))
 	}
-	newest := f.backups[len(f.backups)-1]
-	old := now.Sub(newest.Ended)
-	say(age.of(old), "newest backup %s old (%s, %s)", inWords(old), newest.Kind, render.Bytes(float64(newest.Bytes)))
-	perf = append(perf, age.perf("age", old), fmt.Sprintf("size=%dB;;;0", newest.Bytes), fmt.Sprintf("stored=%dB;;;0", newest.Stored), fmt.Sprintf("backups=%d;;;0", len(f.backups)))
-	var lastGood *drill.Proof
-	for i := range f.proofs {
-		if f.proofs[i].Passed {
-			lastGood = &f.proofs[i]
-		}
+	perf = append(perf, fmt.Sprintf("backups=%d;;;0", f.backups))
+	if f.LastProven != nil {
+		perf = append(perf, perfAge("proven", now.Sub(f.ProvenAt), want.ProofLimits(f.ProvenAt.In(now.Location()))), fmt.Sprintf("recovery=%.3fs;;;0", f.Recovery))
 	}
-	switch {
-	case lastGood != nil:
-		ago := now.Sub(lastGood.Ended)
-		say(proven.of(ago), "one proven %s ago, restored in %s", inWords(ago), render.Seconds(lastGood.Recovery))
-		perf = append(perf, proven.perf("proven", ago), fmt.Sprintf("recovery=%.3fs;;;0", lastGood.Recovery))
-	case proven.critical > 0 || proven.warning > 0:
-		// A place that is new has had no time for a drill: how long its first backup has been waiting for one counts.
-		say(max(checkWarning, proven.of(now.Sub(f.backups[0].Ended))), "none was ever proven (risso drill)")
-	}
-	if n := len(f.proofs); n > 0 && !f.proofs[n-1].Passed {
-		say(checkCritical, "the last drill failed: %s", strings.Join(f.proofs[n-1].Failures, ", "))
-	}
-	if f.mirror != nil {
-		behind := max(0, now.Sub(f.mirror.last))
-		say(mirror.of(behind), "newest mirrored event %s old", inWords(behind))
+	for _, m := range f.Mirrors {
 		gap := 0
-		if f.mirror.short {
-			say(checkCritical, "the mirrored logs end before the newest backup (risso binlog follow)")
-		}
-		if f.mirror.gap != "" {
-			say(checkCritical, "gap in the mirrored logs: %s", f.mirror.gap)
+		if m.Gap != "" {
 			gap = 1
 		}
-		perf = append(perf, mirror.perf("mirror", behind), fmt.Sprintf("gap=%d;;;0", gap))
+		perf = append(perf, perfAge("mirror", now.Sub(m.Last), want.BehindLimits()), fmt.Sprintf("gap=%d;;;0", gap))
 	}
-	return state, "BACKUP " + checkWords[state] + " - " + noBar(oneLine(strings.Join(append(bad, good...), ", "), "")) + " | " + strings.Join(perf, " ")
+	return perf
 }
 
-// of is the state that an age has.
-func (l levels) of(age time.Duration) int {
-	switch {
-	case l.critical > 0 && age >= time.Duration(l.critical):
-		return checkCritical
-	case l.warning > 0 && age >= time.Duration(l.warning):
-		return checkWarning
-	}
-	return checkOK
-}
-
-// perf is an age as performance data: label=value;warning;critical;minimum.
-func (l levels) perf(label string, age time.Duration) string {
-	level := func(s ageLimit) string {
-		if s == 0 {
+// perfAge is an age as performance data: label=value;warning;critical;minimum.
+func perfAge(label string, age time.Duration, l verdict.Limits) string {
+	level := func(d time.Duration) string {
+		if d >= verdict.Never {
 			return ""
 		}
-		return strconv.FormatFloat(time.Duration(s).Seconds(), 'f', -1, 64)
+		return strconv.FormatFloat(d.Seconds(), 'f', -1, 64)
 	}
-	return fmt.Sprintf("%s=%.0fs;%s;%s;0", label, max(0, age.Seconds()), level(l.warning), level(l.critical))
-}
-
-// inWords is an age for a person, in its largest unit or two.
-func inWords(d time.Duration) string {
-	d = max(0, d)
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%d s", int(d.Seconds()))
-	case d < time.Hour:
-		return fmt.Sprintf("%d min", int(d.Minutes()))
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
-	}
-	return fmt.Sprintf("%d d %d h", int(d.Hours())/24, int(d.Hours())%24)
+	return fmt.Sprintf("%s=%.0fs;%s;%s;0", label, max(0, age.Seconds()), level(l.Late), level(l.Lost))
 }
 
 // ageLimit is a time that may be written in days.
@@ -267,6 +323,12 @@ type ageLimit time.Duration
 // String is the ageLimit as it is written.
 func (s *ageLimit) String() string {
 	d := time.Duration(*s)
+	switch {
+	case d == 0:
+		return "" // as usual
+	case d == verdict.Never:
+		return "0"
+	}
 	if d >= 48*time.Hour && d%(24*time.Hour) == 0 {
 		return fmt.Sprintf("%dd", d/(24*time.Hour))
 	}
@@ -281,20 +343,20 @@ func (s *ageLimit) String() string {
 
 // Set reads it.
 func (s *ageLimit) Set(text string) error {
-	if text == "0" {
-		*s = 0
+	if text == "0" { // the level is switched off
+		*s = ageLimit(verdict.Never)
 		return nil
 	}
 	if days, ok := strings.CutSuffix(text, "d"); ok {
 		n, err := strconv.ParseFloat(days, 64)
-		if err != nil || n < 0 || n > 36500 {
+		if err != nil || n <= 0 || n >= 36500 {
 			return errors.New("write it as 90m, 26h or 8d")
 		}
 		*s = ageLimit(n * 24 * float64(time.Hour))
 		return nil
 	}
 	d, err := time.ParseDuration(text)
-	if err != nil || d < 0 {
+	if err != nil || d <= 0 {
 		return errors.New("write it as 90m, 26h or 8d")
 	}
 	*s = ageLimit(d)

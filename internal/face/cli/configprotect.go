@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -18,20 +17,19 @@ import (
 // protectConfig says in the config file how a server is protected. There is no secret in it: keys of S3 come from the
 // environment or their own file, SFTP's from its key file, and identities are named by their files.
 type protectConfig struct {
-	Place        string          `yaml:"place,omitempty"`              // where backups go: a folder, s3://…, sftp://…
-	Schedule     string          `yaml:"schedule,omitempty"`           // of backups, such as 'daily at 02:00'
-	Kind         string          `yaml:"kind,omitempty"`               // logical (the default) or physical
-	Retention    retentionConfig `yaml:"retention,omitempty"`          // what is kept; nothing said: all
-	CopyTo       string          `yaml:"copy_to,omitempty"`            // a second place, copied to behind each backup
-	Drill        string          `yaml:"drill,omitempty"`              // schedule
-	Verify       string          `yaml:"verify,omitempty"`             // schedule
-	Checksum     string          `yaml:"checksum,omitempty"`           // schedule, of a replica
-	Mirror       bool            `yaml:"mirror,omitempty"`             // binary logs are mirrored as they are written
-	MirrorPlain  bool            `yaml:"mirror_unencrypted,omitempty"` // consent: mirrored logs are not encrypted, whatever encrypt_to says
-	MirrorKeep   string          `yaml:"mirror_keep,omitempty"`        // how long mirrored logs are kept, such as 35d; default: for good
-	MaxAge       string          `yaml:"max_age,omitempty"`            // how old the last backup may be, such as 26h; default: as the schedule says
-	EncryptTo    []string        `yaml:"encrypt_to,omitempty"`         // recipients (age1…) or files of them
-	IdentityFile string          `yaml:"identity_file,omitempty"`      // to read what was encrypted: for drills, verify and copies
+	Place        string          `yaml:"place,omitempty"`         // where backups go: a folder, s3://…, sftp://…
+	Schedule     string          `yaml:"schedule,omitempty"`      // of backups, such as 'daily at 02:00'
+	Kind         string          `yaml:"kind,omitempty"`          // logical (the default) or physical
+	Retention    retentionConfig `yaml:"retention,omitempty"`     // what is kept; nothing said: all
+	CopyTo       string          `yaml:"copy_to,omitempty"`       // a second place, copied to behind each backup
+	Drill        string          `yaml:"drill,omitempty"`         // schedule
+	Verify       string          `yaml:"verify,omitempty"`        // schedule
+	Checksum     string          `yaml:"checksum,omitempty"`      // schedule, of a replica
+	Mirror       bool            `yaml:"mirror,omitempty"`        // binary logs are mirrored as they are written
+	MirrorKeep   string          `yaml:"mirror_keep,omitempty"`   // how long mirrored logs are kept, such as 35d; default: for good
+	MaxAge       string          `yaml:"max_age,omitempty"`       // how old the last backup may be, such as 26h; default: as the schedule says
+	EncryptTo    []string        `yaml:"encrypt_to,omitempty"`    // recipients (age1…) or files of them
+	IdentityFile string          `yaml:"identity_file,omitempty"` // to read what was encrypted: for drills, verify and copies
 	Threads      int             `yaml:"threads,omitempty"`
 	MaxLag       string          `yaml:"max_lag,omitempty"`             // the backup waits while a replica is further behind
 	MaxRunning   int             `yaml:"max_threads_running,omitempty"` // or while more statements run
@@ -114,9 +112,9 @@ func (c protectConfig) check() (*protection, error) {
 		return nil, errors.New("max_threads_running: a number below 0")
 	}
 	if c.MaxRate != "" {
-		n, err := parseRate(c.MaxRate)
-		if err != nil {
-			return nil, fmt.Errorf("max_rate: %w", err)
+		n, err := parseBytes(strings.TrimSuffix(c.MaxRate, "/s"))
+		if err != nil || n == 0 {
+			return nil, fmt.Errorf("max_rate: %q: write it as 50MB or 1GiB", c.MaxRate)
 		}
 		p.maxRate = n
 	}
@@ -127,22 +125,7 @@ func (c protectConfig) check() (*protection, error) {
 		}
 		p.recipients = append(p.recipients, list...)
 	}
-	if c.Mirror && len(c.EncryptTo) > 0 && !c.MirrorPlain {
-		return nil, errors.New("mirror: mirrored binary logs are not encrypted, unlike the backups: say mirror_unencrypted: true, or leave one of the two out")
-	}
 	return p, c.checkIdentity()
-}
-
-// parseRate reads bytes a second with a K, M or G behind them, in steps of 1,024 as everywhere: 50MB, 500K.
-func parseRate(text string) (int64, error) {
-	digits := strings.TrimRight(strings.ToUpper(strings.TrimSuffix(text, "/s")), "BIKMG ")
-	n, err := strconv.ParseInt(digits, 10, 64)
-	unit := strings.TrimRight(strings.TrimSpace(strings.ToUpper(strings.TrimSuffix(text, "/s"))[len(digits):]), "BI")
-	shift, ok := map[string]uint{"": 0, "K": 10, "M": 20, "G": 30}[unit]
-	if err != nil || !ok || n <= 0 || n > 1<<60>>shift {
-		return 0, fmt.Errorf("%q: write it as 50MB or 500KB", text)
-	}
-	return n << shift, nil
 }
 
 // checkPlace reads a place without going there.
@@ -175,7 +158,7 @@ func (c protectConfig) checkIdentity() error {
 
 // want is what the verdict of the server is measured by.
 func (p *protection) want(since time.Time) verdict.Want {
-	return verdict.Want{Backup: p.backup, Drill: p.drill, Checksum: p.checksum, MaxAge: p.maxAge, Mirror: p.Mirror, Place: p.Place, Since: since}
+	return verdict.Want{Backup: p.backup, Drill: p.drill, Checksum: p.checksum, Age: verdict.Limits{Late: p.maxAge}, Mirror: p.Mirror, Place: p.Place, Since: since}
 }
 
 // kinds lists what is done for the server, in the order in which the page shows it. What has no schedule is done by hand.

@@ -53,7 +53,6 @@ drill: weekly on sunday at 04:00
 verify: monthly
 checksum: every 2 days at 05:00
 mirror: true
-mirror_unencrypted: true
 mirror_keep: 35d
 max_age: 26h
 encrypt_to: [`+identity.Recipient().String()+`]
@@ -66,7 +65,7 @@ max_rate: 50MB`)
 		t.Fatal(err)
 	}
 	p := list[0].protect
-	if p == nil || p.maxAge != 26*time.Hour || p.maxLag != 10*time.Second || p.maxRate != 50<<20 || p.mirrorKeep != 35*24*time.Hour || p.recipients[0] != identity.Recipient().String() {
+	if p == nil || p.maxAge != 26*time.Hour || p.maxLag != 10*time.Second || p.maxRate != 50_000_000 || p.mirrorKeep != 35*24*time.Hour || p.recipients[0] != identity.Recipient().String() {
 		t.Fatalf("%+v", p)
 	}
 	if got := p.Retention.policy(); got != (repo.Retention{Last: 2, Daily: 7, Weekly: 4, Monthly: 12}) || p.Retention.words() != "2 last, 7 daily, 4 weekly, 12 monthly" {
@@ -107,8 +106,7 @@ func TestProtectBlockRefused(t *testing.T) {
 		"place: /b\nthreads: 200":                            "threads: 200",
 		"place: /b\nencrypt_to: [nobody]":                    "encrypt_to",
 		"place: /b\nencrypt_to: [" + identity.String() + "]": "encrypt_to",
-		"place: /b\nmirror: true\nencrypt_to: [" + identity.Recipient().String() + "]": "mirror_unencrypted",
-		"place: /b\nidentity_file: /nowhere":                                           "identity_file",
+		"place: /b\nidentity_file: /nowhere":                 "identity_file",
 		"place: /b\ndrill: daily\nencrypt_to: [" + identity.Recipient().String() + "]": "identity_file is missing",
 	} {
 		_, err := protectedBy(t, block)

@@ -128,7 +128,7 @@ func runDrill(ctx context.Context, s Streams, f drillFlags) error {
 	}
 	defer done()
 	o.Repo = r
-	o.Loader, o.Roller = drillLoader(), drillRoller(f.from)
+	o.Loader, o.Roller = drillLoader(), drillRoller(f.from, f.identity)
 	if f.noRoll {
 		o.Roller = nil
 	}
@@ -200,7 +200,11 @@ func writeProof(w io.Writer, p drill.Proof) error {
 	fmt.Fprintf(w, "restored into %s on %s\n\n", p.On, p.Host)
 	err := tabulate(w, func(w io.Writer) {
 		for _, s := range p.Stages {
-			fmt.Fprintf(w, "%s\t%s\n", s.Name, render.Seconds(s.Seconds))
+			after := ""
+			if s.Check {
+				after = " (a check)"
+			}
+			fmt.Fprintf(w, "%s\t%s%s\n", s.Name, render.Seconds(s.Seconds), after)
 		}
 		if p.Recovery > 0 {
 			fmt.Fprintf(w, "time to recover\t%s\n", render.Seconds(p.Recovery))
@@ -215,6 +219,11 @@ func writeProof(w io.Writer, p drill.Proof) error {
 	}
 	if p.Compare.Tables > 0 {
 		fmt.Fprintf(w, "rows and sums: %d tables, %d rows, %d differ\n", p.Compare.Tables, p.Compare.Rows, len(p.Compare.Different))
+	}
+	if c := p.Counted; c != nil && c.Since == nil {
+		fmt.Fprintf(w, "rows: %d tables, %d rows counted; the next drill of this backup compares\n", c.Tables, c.Rows)
+	} else if c != nil {
+		fmt.Fprintf(w, "rows: %d tables, %d rows, %d differ from the drill of %s\n", c.Tables, c.Rows, len(c.Different), c.Since.Local().Format("2006-01-02 15:04"))
 	}
 	if p.Check.Tables > 0 {
 		fmt.Fprintf(w, "CHECK TABLE: %d tables, %d with a problem\n", p.Check.Tables, len(p.Check.Problems))

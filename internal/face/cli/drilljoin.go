@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/data/binlog/mirror"
 	"github.com/rissodb/risso/internal/data/drill"
 	"github.com/rissodb/risso/internal/data/load"
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/store/state"
 )
 
 // drillLoader puts logical backups into a drill's server.
@@ -35,12 +37,8 @@ func (loader) Load(ctx context.Context, q drill.LoadRequest) (drill.Loaded, erro
 		return out, err
 	}
 	out.Tables, out.Rows, out.Bytes = res.Tables, res.Rows, res.Bytes
-	for _, n := range res.Notes {
-		// The throw-away server has a root and a risso of its own, as every sandbox has: nothing to know.
-		if !strings.HasPrefix(n, "account r") || !strings.HasSuffix(n, "is there: it stays as it is") {
-			out.Notes = append(out.Notes, n)
-		}
-	}
+	// That accounts were there (res.Kept) is nothing to know: those are the throw-away server's own.
+	out.Notes = append(out.Notes, res.Notes...)
 	for _, t := range res.Different {
 		out.Different = append(out.Different, fmt.Sprintf("%s.%s (%d rows, sum %s; the backup has %s)", t.Schema, t.Table, t.Rows, t.Sum, t.Wants))
 	}
@@ -48,13 +46,13 @@ func (loader) Load(ctx context.Context, q drill.LoadRequest) (drill.Loaded, erro
 }
 
 // drillRoller rolls a drill's server forward with the logs that are mirrored at a place.
-func drillRoller(place string) drill.Roller { return roller{place: place} }
+func drillRoller(place, identity string) drill.Roller { return roller{place, identity} }
 
-type roller struct{ place string }
+type roller struct{ place, identity string }
 
 // Roll applies all that is mirrored behind the backup's position.
 func (r roller) Roll(ctx context.Context, q drill.RollRequest) (drill.Rolled, error) {
-	place, closePlace, err := openPlace(ctx, r.place)
+	place, closePlace, err := openPlace(ctx, r.place, r.identity)
 	if err != nil {
 		return drill.Rolled{}, err
 	}
@@ -82,14 +80,14 @@ func (r roller) Roll(ctx context.Context, q drill.RollRequest) (drill.Rolled, er
 
 // seriesOf are the mirrored logs of a server, the newest life of it first: the keys of MariaDB's begin with its identity and
 // go on with a time, and after RESET a number follows.
-func seriesOf(ctx context.Context, place repo.Store, dir, identity string) ([]mirror.Series, error) {
+func seriesOf(ctx context.Context, place mirror.Place, dir, identity string) ([]mirror.Series, error) {
 	all, err := mirror.List(ctx, place, dir)
 	if err != nil {
 		return nil, err
 	}
 	var list []mirror.Series
 	for _, s := range all {
-		if rest, ok := strings.CutPrefix(s.Key, identity); ok && (rest == "" || rest[0] == '-' || rest[0] == '.') && len(s.Logs) > 0 {
+		if isSeriesOf(s.Key, identity) && len(s.Logs) > 0 {
 			list = append(list, s)
 		}
 	}
@@ -99,24 +97,49 @@ func seriesOf(ctx context.Context, place repo.Store, dir, identity string) ([]mi
 	return list, nil
 }
 
-// mirrored looks how far the mirrored logs of a backup's server reach; nil where none are mirrored.
-func mirrored(ctx context.Context, at string, newest repo.Header) (*mirrorFacts, error) {
-	place, closePlace, err := openPlace(ctx, at)
+// isSeriesOf says whether a series of logs is of a server.
+func isSeriesOf(key, identity string) bool {
+	rest, ok := strings.CutPrefix(key, identity)
+	return ok && (rest == "" || rest[0] == '-' || rest[0] == '.')
+}
+
+// mirrored looks how far the mirrored logs of a backup's server reach, nil where none are mirrored; short: they end before
+// the backup's position.
+func mirrored(ctx context.Context, at, identity string, newest repo.Header) (m *state.Mirror, short bool, err error) {
+	place, closePlace, err := openPlace(ctx, at, identity)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	defer closePlace()
 	list, err := seriesOf(ctx, place, mirrorDir("", at), newest.Server.Identity)
 	if err != nil || len(list) == 0 {
-		return nil, err
+		return nil, false, err
 	}
 	logs := list[0].Logs
-	facts := &mirrorFacts{last: logs[len(logs)-1].Last, gap: strings.Join(list[0].Gaps(), "; "), short: newest.Position.File != ""}
+	m = &state.Mirror{Place: at, Last: logs[len(logs)-1].Last}
+	m.First, m.Gap = unbroken(list[0])
+	short = newest.Position.File != ""
 	for _, l := range logs {
 		order := binlog.CompareNames(l.Name, newest.Position.File)
 		if order > 0 || order == 0 && l.Size >= newest.Position.Offset {
-			facts.short = false
+			short = false
 		}
 	}
-	return facts, nil
+	return m, short, nil
+}
+
+// unbroken finds where the run of logs that ends now begins, and what is missing before it.
+func unbroken(s mirror.Series) (first time.Time, gap string) {
+	first = s.Logs[0].First
+	gaps := s.Gaps()
+	if len(gaps) == 0 {
+		return first, ""
+	}
+	gap = gaps[len(gaps)-1]
+	for i := range s.Logs {
+		if strings.HasSuffix(gap, " and "+s.Logs[i].Name) {
+			first = s.Logs[i].First
+		}
+	}
+	return first, gap
 }

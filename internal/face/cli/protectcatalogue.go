@@ -119,7 +119,7 @@ func (p *protect) isOf(h repo.Header, s watched) bool {
 		return false
 	}
 	// Two MariaDB may have the same number: then only the name tells them apart.
-	return !slices.ContainsFunc(p.servers, func(o watched) bool {
+	return !slices.ContainsFunc(p.list(), func(o watched) bool {
 		return o.instance.ID != s.instance.ID && (p.identity(o.instance.ID) == id || o.instance.Name == h.Server.Name)
 	})
 }

@@ -9,14 +9,12 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/data/binlog/mirror"
-	"github.com/rissodb/risso/internal/data/checksum"
 	"github.com/rissodb/risso/internal/data/drill"
 	"github.com/rissodb/risso/internal/data/jobs"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/store/blob"
 	"github.com/rissodb/risso/internal/store/state"
-	"github.com/rissodb/risso/internal/throttle"
 )
 
 // copyTask copies what the second place does not have yet.
@@ -135,7 +133,7 @@ func (p *protect) drillTask(s watched) jobs.Task {
 			return jobs.Result{}, err
 		}
 		defer closePlace()
-		proof, err := drill.Run(ctx, drill.Options{Repo: r, Backup: backup, Loader: drillLoader(), Roller: drillRoller(c.Place), Threads: c.threads(),
+		proof, err := drill.Run(ctx, drill.Options{Repo: r, Backup: backup, Loader: drillLoader(), Roller: drillRoller(c.Place, c.IdentityFile), Threads: c.threads(),
 			Progress: func(p drill.Progress) { report.Stage(p.Stage); report.Set(p.Done, p.Total, p.Unit) }})
 		if err != nil {
 			return jobs.Result{}, drillFailure(err)
@@ -159,49 +157,6 @@ func (p *protect) drillTask(s watched) jobs.Task {
 	}
 }
 
-// checksumTask compares a primary with its replicas.
-func (p *protect) checksumTask(s watched) jobs.Task {
-	return func(ctx context.Context, report *jobs.Report) (jobs.Result, error) {
-		report.Stage("find the replicas")
-		found, notes, err := checksum.FindReplicas(ctx, s.target)
-		if err != nil {
-			return jobs.Result{}, err
-		}
-		for _, n := range notes {
-			report.Log("%s", n)
-		}
-		if len(found) == 0 {
-			return jobs.Result{}, fmt.Errorf("%s has no replica that can be reached: write checksum at the primary", s.instance.Name)
-		}
-		gate, err := throttle.New(ctx, s.protect.limits(), s.target, found...)
-		if err != nil {
-			return jobs.Result{}, err
-		}
-		defer gate.Close()
-		report.Stage("compare")
-		got, err := checksum.Compare(ctx, checksum.Options{Primary: s.target, Others: found, Replicas: true, Threads: s.protect.threads(), Gate: gate, Redact: true,
-			Progress: func(p checksum.Progress) { report.Set(p.Rows, max(p.Of, p.Rows), "rows") },
-			Each: func(t checksum.Table) {
-				for _, on := range t.On {
-					if on.Verdict != checksum.Equal {
-						report.Log("%s.%s: %s", t.Schema, t.Name, on.Verdict)
-					}
-				}
-			}})
-		if err != nil {
-			return jobs.Result{}, err
-		}
-		text := fmt.Sprintf("%s with %s rows on %s: %d equal, %d differ", counted(int(got.Tables), "table"), render.Number(float64(got.Rows)), counted(len(found), "replica"), got.Counts.Equal, got.Counts.Differ)
-		if got.Counts.Open > 0 {
-			text += fmt.Sprintf(", %d could not be told", got.Counts.Open)
-		}
-		if got.Counts.Differ > 0 {
-			err = jobs.ErrFound
-		}
-		return jobs.Result{Text: text, Detail: got}, err
-	}
-}
-
 // mirrorNoteEvery is how often it is noted how far a mirror reaches.
 const mirrorNoteEvery = 5 * time.Second
 
@@ -215,7 +170,14 @@ func (p *protect) mirrorTask(s watched) jobs.Task {
 		}
 		defer store.Close()
 		dir := mirrorDir("", c.Place) // where drills and commands look for the log that is being written
-		place := repo.On(store)
+		place := mirror.Place{Store: repo.On(store)}
+		r, closePlace, err := p.openPlace(ctx, c, c.Place, len(c.recipients) > 0)
+		if err == nil {
+			defer closePlace()
+			place.Repo = r
+		} else if !errors.Is(err, repo.ErrNoRepository) {
+			return jobs.Result{}, err
+		}
 		reach := &reach{p: p, s: s, place: place, dir: dir}
 		report.Stage("mirror binary logs")
 		err = mirror.Follow(ctx, mirror.Options{Target: s.target, Place: place, Dir: dir, Keep: c.mirrorKeep,
@@ -237,7 +199,7 @@ func (p *protect) mirrorTask(s watched) jobs.Task {
 type reach struct {
 	p     *protect
 	s     watched
-	place repo.Store
+	place mirror.Place
 	dir   string
 
 	mu    sync.Mutex
@@ -288,17 +250,7 @@ func (r *reach) list(ctx context.Context, key string) error {
 		if s.Key != key || len(s.Logs) == 0 {
 			continue
 		}
-		r.first = s.Logs[0].First
-		gaps := s.Gaps()
-		if len(gaps) == 0 {
-			continue
-		}
-		r.gap = gaps[len(gaps)-1]
-		for i := range s.Logs {
-			if strings.HasSuffix(r.gap, " and "+s.Logs[i].Name) {
-				r.first = s.Logs[i].First
-			}
-		}
+		r.first, r.gap = unbroken(s)
 	}
 	return nil
 }

@@ -125,7 +125,13 @@ func logHeader(report *jobs.Report, h repo.Header) {
 
 // physicalBackup copies the server's files.
 func (p *protect) physicalBackup(ctx context.Context, report *jobs.Report, s watched, r *repo.Repo, gate *throttle.Gate) (jobs.Result, error) {
-	h, err := physical.Take(ctx, physical.Options{Target: s.target, Repo: r, Name: s.instance.Name, Threads: s.protect.threads(), Gate: gate,
+	h, err := physical.Take(ctx, physical.Options{Target: s.target, Repo: r, Name: s.instance.Name, Threads: s.protect.threads(), Gate: gate, Rate: s.protect.maxRate,
+		Planned: func(p physical.Plan) error {
+			for _, n := range p.Notes {
+				report.Log("before it starts: %s", n)
+			}
+			return nil
+		},
 		JournalDir: filepath.Join(p.dir(), "physical"),
 		Progress: func(p physical.Progress) {
 			report.Stage(p.Stage)

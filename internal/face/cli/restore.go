@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/data/load"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/face/render"
@@ -57,7 +58,7 @@ docs/restore.md has all of it.
 ` + exitCodesHelp,
 		Example: `  risso restore --from /backups/db1 --sandbox look
   risso restore --from /backups/db1 --into 'root@unix(/run/mysqld/mysqld.sock)/' --dry-run
-  risso restore --from s3://backups/db1 --table shop.orders --rename shop.orders=shop.orders_before --into 'root@tcp(db1)/'
+  risso restore --from /backups/db1 --table shop.orders --rename shop.orders=shop.orders_before --before 0-1-4711 --into 'root@tcp(db1)/'
   risso restore --from /backups/db1 --datadir /var/lib/mysql
   risso restore --from /backups/db1 --schema shop --to-time '2026-11-21 18:00:00' --into 'root@tcp(db2)/' --overwrite
   risso restore --forget --into 'root@tcp(db2)/'`,
@@ -139,8 +140,8 @@ func (f restoreFlags) check() (load.Until, error) {
 			return u, usageError("--to-time %w", err)
 		}
 	}
-	if u.Set() && len(f.rename) > 0 {
-		return u, usageError("--rename does not go with --to-time, --to-gtid and --before: binary logs know the old names")
+	if u.Set() && len(f.rename) > 0 && len(f.tables)+len(f.schemas) == 0 {
+		return u, usageError("--rename with --to-time, --to-gtid or --before needs --table or --schema: statements on everything know the old names")
 	}
 	return u, blob.Check(f.from)
 }
@@ -329,6 +330,7 @@ var restoreHints = []struct {
 	{load.ErrExists, "--overwrite drops what is in the way, --rename puts it beside"},
 	{load.ErrIncompatible, "--skip-incompatible leaves that away"},
 	{load.ErrUnfinished, "--overwrite begins anew, --forget takes its journal away"},
+	{binlog.ErrRenamed, "--sandbox NAME instead of --into restores it under its own name, on a throw-away server"},
 	{load.ErrLogs, "--logs, --logs-dsn and --series say where else they are"},
 	{load.ErrBusy, "wait for it, or end it"},
 	{load.ErrDifferent, "somebody wrote there meanwhile, or the server keeps rows otherwise"},
@@ -375,6 +377,9 @@ func joined(a, b string) string {
 func restoreText(out io.Writer, r load.Result) {
 	for _, n := range r.Notes {
 		fmt.Fprintln(out, "Note:", n)
+	}
+	for _, a := range r.Kept {
+		fmt.Fprintf(out, "Note: account %s is there: it stays as it is\n", a)
 	}
 	for _, t := range r.Different {
 		fmt.Fprintf(out, "Different: %s.%s has %d rows, sum %s; the backup has %s\n", mysql.Quote(t.Schema), mysql.Quote(t.Table), t.Rows, t.Sum, t.Wants)

@@ -37,6 +37,9 @@ func (r restoreRoller) run(ctx context.Context, what load.Roll, plan bool) (binl
 	if what.Wants != nil {
 		o.Only = what.Wants
 	}
+	if what.Names != nil {
+		o.Names = what.Names
+	}
 	var err error
 	for text, before := range map[string]bool{what.Until.GTID: false, what.Until.Before: true} {
 		if text == "" {
@@ -48,7 +51,7 @@ func (r restoreRoller) run(ctx context.Context, what load.Roll, plan bool) (binl
 		o.Stop.Before = before
 	}
 	if r.f.logsDSN != "" || r.f.series != "" {
-		logs := logFlags{serverFlags: serverFlags{dsn: r.f.logsDSN, configFile: r.f.configFile, defaultsFile: r.f.defaultsFile}, dir: r.f.logsDir, series: r.f.series}
+		logs := logFlags{serverFlags: serverFlags{dsn: r.f.logsDSN, configFile: r.f.configFile, defaultsFile: r.f.defaultsFile}, dir: r.f.logsDir, series: r.f.series, identity: r.f.identity}
 		if r.f.logsDSN == "" {
 			logs.from = r.place()
 		}
@@ -72,7 +75,7 @@ func (r restoreRoller) place() string {
 
 // ofServer takes the logs that were mirrored of the backup's server. Those of another life of it do not reach its position.
 func (r restoreRoller) ofServer(ctx context.Context, what load.Roll, o binlog.RollOptions) (binlog.RollResult, error) {
-	place, closePlace, err := openPlace(ctx, r.place())
+	place, closePlace, err := openPlace(ctx, r.place(), r.f.identity)
 	if err != nil {
 		return binlog.RollResult{}, err
 	}

@@ -51,6 +51,9 @@ statements in the config file, also for one server). It is kept in the data fold
 in builds with cgo), or in ClickHouse: --events-url, the environment variable
 RISSO_EVENTS_URL, or events_url in the config file.
 
+A change of the protect blocks of the config file is taken while Risso runs, within some
+seconds or at SIGHUP; when there is a mistake in it, what was before stays in force.
+
 Whoever listens on another address than loopback needs a token first:
 risso token create NAME
 
@@ -210,6 +213,10 @@ func serve(ctx context.Context, out Streams, f serveFlags) error {
 	g.Go(func() error { return w.run(gctx, set, numbers, facts, rows, guard) })
 	g.Go(func() error { return ignoreClosed(srv.Serve(ln)) })
 	g.Go(func() error { return shutDown(gctx, srv) })
+	if f.configFile != "" {
+		c := newConfigWatch(f, set.servers, guard, w, out.Err)
+		g.Go(func() error { return c.run(gctx) })
+	}
 	select {
 	case <-w.begun: // who asks now is told of every server
 	case <-gctx.Done():

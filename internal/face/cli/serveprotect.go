@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/rissodb/risso/internal/data/drill"
 	"github.com/rissodb/risso/internal/data/jobs"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/data/verdict"
@@ -28,11 +29,11 @@ type protect struct {
 	event   func(fleet.Event)
 	board   *live.Board
 	logger  *slog.Logger
-	servers []watched // those with a protection
 	runner  *jobs.Runner
-	refresh chan string // asks for a look at the place of an instance
+	refresh chan string // asks for a look at the place of an instance; "" for all
 
 	mu      sync.Mutex
+	servers []watched                  // those with a protection; replaced as a whole, never changed
 	since   map[string]time.Time       // when a server's protection began to be wanted
 	trouble map[string]verdict.Trouble // with the place of a server
 	kept    map[string]map[web.BackupKey]web.Kept
@@ -49,24 +50,64 @@ const (
 // newProtect makes the part from what is configured. Without any protection it does nothing but judge.
 func newProtect(set settings, facts *state.Store, w *watch) (*protect, error) {
 	p := &protect{facts: facts, event: w.Event, board: w.board, logger: w.logger, refresh: make(chan string, 256), since: map[string]time.Time{}, trouble: map[string]verdict.Trouble{}, kept: map[string]map[web.BackupKey]web.Kept{}}
-	var list []jobs.Job
-	for _, s := range set.servers {
-		if s.protect == nil {
-			continue
-		}
-		p.servers = append(p.servers, s)
+	p.servers = protectedOf(set.servers)
+	var err error
+	p.runner, err = jobs.New(jobs.Options{Facts: facts, Jobs: p.jobs(p.servers), Event: w.Event, Done: p.done, Logger: w.logger})
+	if err != nil {
+		return nil, failure(exitUsage, "", err)
+	}
+	return p, nil
+}
+
+// protectedOf are the servers that have a protection.
+func protectedOf(list []watched) []watched {
+	return slices.DeleteFunc(slices.Clone(list), func(s watched) bool { return s.protect == nil })
+}
+
+// jobs makes all jobs of servers.
+func (p *protect) jobs(servers []watched) (list []jobs.Job) {
+	for _, s := range servers {
 		for _, kind := range s.protect.kinds() {
 			if j, ok := p.job(s, kind); ok {
 				list = append(list, j)
 			}
 		}
 	}
-	var err error
-	p.runner, err = jobs.New(jobs.Options{Facts: facts, Jobs: list, Event: w.Event, Done: p.done, Logger: w.logger})
-	if err != nil {
-		return nil, failure(exitUsage, "", err)
+	return list
+}
+
+// replace protects servers as they are configured now, when that can be; else all stays as it was.
+func (p *protect) replace(ctx context.Context, list []watched) error {
+	servers := protectedOf(list)
+	if err := p.runner.Replace(ctx, p.jobs(servers)); err != nil {
+		return err
 	}
-	return p, nil
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range servers {
+		id := s.instance.ID
+		i := slices.IndexFunc(p.servers, func(o watched) bool { return o.instance.ID == id })
+		if i < 0 {
+			p.since[id] = time.Now()
+		}
+		if i < 0 || p.servers[i].protect.Place != s.protect.Place {
+			delete(p.trouble, id)
+		}
+		delete(p.kept, id) // until the next look
+	}
+	p.servers = servers
+	select {
+	case p.refresh <- "":
+	default: // there is a look at all every now and then
+	}
+	return nil
+}
+
+// list gives the protected servers.
+func (p *protect) list() []watched {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.servers
 }
 
 // job makes the job of a kind for a server; false when this Risso has no such job.
@@ -89,6 +130,8 @@ func (p *protect) job(s watched, kind state.JobKind) (jobs.Job, bool) {
 		j.Schedule, j.Place = c.Checksum, ""
 	case state.JobCopy:
 		j.After, j.Place = name(state.JobBackup), c.CopyTo
+	case state.JobMirror:
+		j.Made = fmt.Sprintf("%s %s %q %s", c.Place, c.mirrorKeep, c.recipients, c.IdentityFile)
 	case state.JobPrune: // nothing goes before its copy is there
 		j.After = name(state.JobBackup)
 		if c.CopyTo != "" {
@@ -142,11 +185,12 @@ func (p *protect) done(r state.Run) {
 
 // server gives the protected server of an instance.
 func (p *protect) server(instance string) (watched, bool) {
-	i := slices.IndexFunc(p.servers, func(s watched) bool { return s.instance.ID == instance })
+	list := p.list()
+	i := slices.IndexFunc(list, func(s watched) bool { return s.instance.ID == instance })
 	if i < 0 {
 		return watched{}, false
 	}
-	return p.servers[i], true
+	return list[i], true
 }
 
 // Want implements web.Protect.
@@ -220,7 +264,14 @@ func (p *protect) judgeAll(ctx context.Context) {
 }
 
 func (p *protect) judge(ctx context.Context, before map[string]verdict.Verdict, now time.Time) error {
-	if len(p.servers) == 0 {
+	servers := p.list()
+	for id := range before {
+		if !slices.ContainsFunc(servers, func(s watched) bool { return s.instance.ID == id }) { // not protected any more
+			p.board.Note(id, nil)
+			delete(before, id)
+		}
+	}
+	if len(servers) == 0 {
 		return nil
 	}
 	list, err := p.facts.Protections(ctx)
@@ -231,7 +282,7 @@ func (p *protect) judge(ctx context.Context, before map[string]verdict.Verdict, 
 	if err != nil {
 		return err
 	}
-	for _, s := range p.servers {
+	for _, s := range servers {
 		id := s.instance.ID
 		f := verdict.Facts{Protection: state.Protection{Instance: id}}
 		if i := slices.IndexFunc(list, func(p state.Protection) bool { return p.Instance == id }); i >= 0 {
@@ -277,6 +328,13 @@ func (p *protect) note(instance string, err error) {
 	p.trouble[instance] = t
 }
 
+// sweep throws away what killed drills left here: their servers run on, full of data.
+func (p *protect) sweep(ctx context.Context) {
+	if err := drill.Sweep(ctx, ""); err != nil && ctx.Err() == nil {
+		p.logger.Warn("what a killed drill left could not be thrown away", "err", err)
+	}
+}
+
 // catalogues looks at what lies at the places: at the start and every now and then at all, for a backup may be made by hand
 // and from elsewhere; behind a job at its server's.
 func (p *protect) catalogues(ctx context.Context) {
@@ -284,7 +342,10 @@ func (p *protect) catalogues(ctx context.Context) {
 	defer tick.Stop()
 	instance := "" // all
 	for {
-		for _, s := range p.servers {
+		if instance == "" {
+			p.sweep(ctx)
+		}
+		for _, s := range p.list() {
 			if instance != "" && s.instance.ID != instance {
 				continue
 			}

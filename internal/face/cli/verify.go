@@ -97,7 +97,7 @@ func runVerify(ctx context.Context, s Streams, f verifyFlags) error {
 	v, err := r.Verify(ctx, o)
 	logs := verifiedLogs{Damaged: []string{}}
 	if err == nil && !f.quick && len(f.backups) == 0 {
-		logs, err = verifyLogs(ctx, f.from)
+		logs, err = verifyLogs(ctx, f.from, f.identity)
 	}
 	progress.end()
 	if ctx.Err() != nil {
@@ -140,9 +140,9 @@ type verifiedLogs struct {
 }
 
 // verifyLogs reads the finished mirrored logs of a place and compares them with their indexes.
-func verifyLogs(ctx context.Context, from string) (v verifiedLogs, err error) {
+func verifyLogs(ctx context.Context, from, identity string) (v verifiedLogs, err error) {
 	v.Damaged = []string{}
-	place, closePlace, err := openPlace(ctx, from)
+	place, closePlace, err := openPlace(ctx, from, identity)
 	if err != nil {
 		return v, err
 	}

@@ -143,7 +143,8 @@ type protectRow struct {
 	Name     string           `json:"name"`
 	Address  string           `json:"address"`
 	Watched  bool             `json:"watched"`
-	Plan     *Plan            `json:"plan"` // null: nothing is configured
+	Plan     *Plan            `json:"plan"`             // null: nothing is configured
+	Source   string           `json:"source,omitempty"` // the server whose backups hold the data of this one, a replica without a plan
 	State    verdict.State    `json:"state"`
 	Words    string           `json:"words"`
 	Findings []fleet.Finding  `json:"findings"`
@@ -203,6 +204,7 @@ func (s *server) protectRows(ctx context.Context, now time.Time) ([]protectRow, 
 		}
 		rows = append(rows, row)
 	}
+	sources, seen := s.Live.Sources(), map[string]bool{}
 	for _, i := range s.Live.Fleet(now) {
 		if i.Kind != fleet.KindServer {
 			continue
@@ -211,11 +213,12 @@ func (s *server) protectRows(ctx context.Context, now time.Time) ([]protectRow, 
 		if f == nil {
 			f = &verdict.Facts{Protection: state.Protection{Instance: i.ID}}
 		}
-		delete(facts, i.ID)
+		f.Source = s.protectedSource(i.ID, sources, list)
+		seen[i.ID] = true
 		add(protectRow{ID: i.ID, Name: i.Name, Address: i.Address, Watched: true}, *f)
 	}
 	for id, f := range facts { // not watched any more, but there is something of it
-		if f.LastBackup != nil {
+		if f.LastBackup != nil && !seen[id] {
 			add(protectRow{ID: id, Name: id}, *f)
 		}
 	}
@@ -229,6 +232,21 @@ func (s *server) protectRows(ctx context.Context, now time.Time) ([]protectRow, 
 	return rows, nil
 }
 
+// protectedSource goes up from a replica to the first server that is backed up, or is to be; "" when there is none.
+func (s *server) protectedSource(id string, sources map[string]string, known []state.Protection) string {
+	for range len(sources) { // two servers may be each other's replicas
+		id = sources[id]
+		if id == "" {
+			break
+		}
+		planned := s.Protect != nil && s.Protect.Want(id) != nil
+		if planned || slices.ContainsFunc(known, func(p state.Protection) bool { return p.Instance == id && p.LastBackup != nil }) {
+			return id
+		}
+	}
+	return ""
+}
+
 // protectFill fills in what is known and what is to be said of it.
 func (s *server) protectFill(row *protectRow, f verdict.Facts, now time.Time) {
 	var want *verdict.Want
@@ -239,6 +257,9 @@ func (s *server) protectFill(row *protectRow, f verdict.Facts, now time.Time) {
 		}
 	}
 	v := verdict.Judge(f, want, now)
+	if want == nil && f.LastBackup == nil {
+		row.Source = f.Source
+	}
 	row.State, row.Words, row.Findings = v.State, v.Words, v.Findings
 	row.Last, row.Proven, row.ProvenAt, row.Gap = backupOf(f.LastBackup), backupOf(f.LastProven), moment(f.ProvenAt), f.Gap
 	if f.Recovery > 0 {

@@ -52,7 +52,7 @@ func start(t *testing.T, o sandbox.Options) *sandbox.Sandbox {
 
 func do(t *testing.T, n *sandbox.Node, statements ...string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	for _, sql := range statements {
 		if _, err := n.Query(ctx, sql); err != nil {
@@ -64,7 +64,7 @@ func do(t *testing.T, n *sandbox.Node, statements ...string) {
 // ask gives the one value of a statement.
 func ask(t *testing.T, n *sandbox.Node, statement string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	r, err := n.Query(ctx, statement)
 	if err != nil {
@@ -221,7 +221,7 @@ func TestKilledServerComesBack(t *testing.T) {
 	if labels["lost"] != 4 || labels["connect"] < 4 || r.Reconnects != 4 {
 		t.Errorf("errors %v, %d reconnects", labels, r.Reconnects)
 	}
-	if w := worst(r, true); w.Milliseconds < 100 || w.Milliseconds > down.Milliseconds()+1500 {
+	if w := worst(r, true); w.Milliseconds < 100 || w.Milliseconds > down.Milliseconds()+3000 {
 		t.Errorf("%+v, the server was away for %v", r.Outages, down)
 	}
 	if l := r.Ledger; l.Error != "" || l.Missing != 0 || l.Acknowledged < 20 || l.Found != l.Acknowledged+l.Unsure || l.Unsure > 4 {
@@ -332,7 +332,7 @@ func TestFailoverTellsWhatWasLost(t *testing.T) {
 	if l.Error != "" || l.Acknowledged < 100 || l.Missing < 10 || l.Found-l.Unsure+l.Missing != l.Acknowledged || len(l.MissingKeys) != min(int(l.Missing), ledgerSample) {
 		t.Fatalf("%+v", l)
 	}
-	if w := worst(r, true); w.Milliseconds < 500 || w.Milliseconds > away.Milliseconds()+1500 {
+	if w := worst(r, true); w.Milliseconds < 500 || w.Milliseconds > away.Milliseconds()+3000 {
 		t.Errorf("outages %+v; writes were away for %v", r.Outages, away)
 	}
 	// The judge: what the dead primary's own data holds, and the replica did not when it took over.

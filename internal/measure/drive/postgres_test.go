@@ -138,7 +138,7 @@ func postgresEnds(t *testing.T, way Target) {
 	s := opened(t, way, &stop)
 	began := time.Now()
 	time.AfterFunc(100*time.Millisecond, stop.Set)
-	if _, err := s.Exec(Read, "SELECT pg_sleep(20)"); !errors.Is(err, ErrStopped) || time.Since(began) > 5*time.Second {
+	if _, err := s.Exec(Read, "SELECT pg_sleep(20)"); !errors.Is(err, ErrStopped) || time.Since(began) > 15*time.Second {
 		t.Errorf("a stop while waiting: %v after %v", err, time.Since(began))
 	}
 	s = opened(t, way, &other)

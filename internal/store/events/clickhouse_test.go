@@ -118,7 +118,7 @@ func startClickHouse() (url string, stop func(), err error) {
 		os.RemoveAll(dir)
 	}
 	addr := fmt.Sprintf("127.0.0.1:%d", ports[1])
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
 		c, err := net.Dial("tcp", addr)
 		if err == nil {
 			c.Close()

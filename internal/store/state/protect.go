@@ -411,7 +411,7 @@ func (s *Store) Protections(ctx context.Context) ([]Protection, error) {
 	if err != nil {
 		return nil, err
 	}
-	return protections(backups, drills, mirrors, jobs, last), nil
+	return Protect(backups, drills, mirrors, jobs, last), nil
 }
 
 // lastRuns gives the last run of every job that there is, and every run that goes on.
@@ -426,8 +426,8 @@ func (s *Store) lastRuns(ctx context.Context) ([]Run, error) {
 	return out, err
 }
 
-// protections joins the facts; backups and drills come newest first.
-func protections(backups []Backup, drills []Drill, mirrors []Mirror, jobs []Job, runs []Run) []Protection {
+// Protect joins facts into one line for each instance; backups and drills come newest first.
+func Protect(backups []Backup, drills []Drill, mirrors []Mirror, jobs []Job, runs []Run) []Protection {
 	byInstance := map[string]*Protection{}
 	of := func(instance string) *Protection {
 		p := byInstance[instance]

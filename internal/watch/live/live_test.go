@@ -139,3 +139,20 @@ func TestCostIsOverAMinute(t *testing.T) {
 		t.Error("no ticks, and yet a cost")
 	}
 }
+
+// TestSources: who replicates from whom is known by the addresses on the board.
+func TestSources(t *testing.T) {
+	b := New(nil)
+	for _, v := range []collect.View{
+		{Instance: fleet.Instance{ID: "a", Address: "db1:3306"}},
+		{Instance: fleet.Instance{ID: "b", Address: "db2:3306"}, Channels: []fleet.Channel{{Source: "db1:3306"}}},
+		{Instance: fleet.Instance{ID: "c", Address: "db3:3306"}, Channels: []fleet.Channel{{Source: "elsewhere:3306"}}},
+	} {
+		b.Add(v.Instance)
+		v.Sample, v.Tick = &fleet.Sample{}, 100
+		b.Observe(v)
+	}
+	if got := b.Sources(); len(got) != 1 || got["b"] != "a" {
+		t.Errorf("%v", got)
+	}
+}

@@ -25,19 +25,21 @@ const count = (n: number, one: string, many: string): string => `${n} ${n === 1 
 export function protectSentence(list: Protected[], now: number): Said {
   const bad = list.filter((s) => s.state !== 'ok');
   if (bad.length === 0) return { tone: 'ok', text: well(list, now) };
-  const never = list.filter((s) => !s.last_backup);
+  const never = list.filter((s) => !s.last_backup && !s.source);
   const unproven = list.filter((s) => s.last_backup && !s.last_proven);
   const stale = list.filter((s) => s.last_backup && has(s, 'protect.stale'));
   const failed = list.filter((s) => has(s, 'protect.drill_failed'));
+  const broke = list.filter((s) => has(s, 'protect.failed_backup'));
   const names = (of: Protected[]): string => (of.length <= 3 ? ` (${of.map((s) => s.name).join(', ')})` : '');
   const parts = [
+    broke.length > 0 ? `${count(broke.length, 'last backup', 'last backups')} failed${names(broke)}` : '',
     never.length > 0 ? `${count(never.length, 'server was', 'servers were')} never backed up${names(never)}` : '',
     stale.length > 0 ? `${count(stale.length, 'last backup is', 'last backups are')} too old${names(stale)}` : '',
     failed.length > 0 ? `${count(failed.length, 'drill', 'drills')} failed${names(failed)}` : '',
     unproven.length > 0 ? `${count(unproven.length, 'server has', 'servers have')} no proven backup${names(unproven)}` : '',
   ].filter(Boolean);
   const tone = bad.some((s) => s.state === 'critical') ? 'critical' : 'warning';
-  const counted = new Set([...never, ...stale, ...failed, ...unproven]);
+  const counted = new Set([...broke, ...never, ...stale, ...failed, ...unproven]);
   const others = bad.filter((s) => !counted.has(s));
   if (others.length > 0) parts.push(parts.length === 0 ? `${others[0].name}: ${others[0].words}` : `${count(others.length, 'more needs', 'more need')} a look${names(others)}`);
   return { tone, text: `${parts.join('; ')}.` };
@@ -45,12 +47,13 @@ export function protectSentence(list: Protected[], now: number): Said {
 
 const has = (s: Protected, id: string): boolean => (s.findings ?? []).some((f) => f.id === id);
 
-function well(list: Protected[], now: number): string {
+function well(all: Protected[], now: number): string {
+  const list = all.filter((s) => !s.source);
   const oldest = Math.max(...list.map((s) => now - (s.last_backup?.began ?? now)));
   const proof = Math.max(...list.map((s) => now - (s.proven_at ?? now)));
   const recovery = Math.max(0, ...list.map((s) => s.recovery ?? 0));
   const first = `${count(list.length, 'server is', 'servers are')} backed up within the last ${age(oldest)} and proven within the last ${age(proof)}`;
-  return `${first}${recovery > 0 ? `; the slowest is back within ${duration(recovery)}` : ''}.`;
+  return `${first}${recovery > 0 ? `; the slowest is back within ${duration(Math.max(1, recovery))}` : ''}.`;
 }
 
 /** How far something is: 3.2 GiB of 10 GiB, 120 MiB/s, 57 s left. */
@@ -106,12 +109,12 @@ export function configBlock(name: string): string {
       mirror: true`;
 }
 
-/** How many of a drill's stages make up its recovery: the rest are checks behind it. */
-export function within(stages: DrillStage[], recovery: number): number {
+/** The stages of a drill that make up its recovery, and the checks, during which a server in need would answer already. */
+export function parted(stages: DrillStage[], recovery: number): { recovery: DrillStage[]; checks: DrillStage[] } {
+  if (stages.some((x) => x.check)) return { recovery: stages.filter((x) => !x.check), checks: stages.filter((x) => x.check) };
+  // A proof of before checks were told apart: they come last.
   let sum = 0;
-  for (let i = 0; i < stages.length; i++) {
-    if (sum + stages[i].seconds > recovery * 1.01 + 0.01) return i;
-    sum += stages[i].seconds;
-  }
-  return stages.length;
+  let n = 0;
+  while (n < stages.length && sum + stages[n].seconds <= recovery * 1.01 + 0.01) sum += stages[n++].seconds;
+  return { recovery: stages.slice(0, n), checks: stages.slice(n) };
 }

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
+	event "github.com/rissodb/risso/internal/binlogevent"
 	"github.com/rissodb/risso/internal/data/binlog"
-	"github.com/rissodb/risso/internal/data/binlog/event"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -36,6 +36,7 @@ func (f *follower) begin(ctx context.Context) (start, error) {
 	if err != nil {
 		return start{}, err
 	}
+	f.identity = identity
 	logs, err := mysql.Logs(ctx, c)
 	if err != nil {
 		if strings.Contains(err.Error(), "1381") { // ER_NO_BINARY_LOGGING
@@ -91,7 +92,7 @@ func (f *follower) fresh(ctx context.Context, identity string, maria bool, list 
 		key += "-" + time.Unix(int64(head.seconds), 0).UTC().Format("20060102T150405Z")
 	}
 	base := key
-	for n := 2; slices.ContainsFunc(list, func(s Series) bool { return s.Key == key }); n++ {
+	for n := 2; slices.ContainsFunc(list, func(s Series) bool { return s.Key == key && len(s.Logs) > 0 }); n++ {
 		key = fmt.Sprintf("%s.%d", base, n)
 	}
 	if key != base {
@@ -113,7 +114,7 @@ func (f *follower) resume(ctx context.Context, s Series, logs []mysql.Log) (from
 	if newest.Finished {
 		return f.resumeBehind(ctx, s, newest, logs, i)
 	}
-	w, torn, err := reopen(ctx, path)
+	w, torn, err := reopen(ctx, f.o.Place, path)
 	if errors.Is(err, event.ErrDamaged) {
 		return f.replaceDamaged(ctx, s.Key, path, err)
 	} else if err != nil {
@@ -126,6 +127,12 @@ func (f *follower) resume(ctx context.Context, s Series, logs []mysql.Log) (from
 	if err != nil || !same {
 		w.close()
 		return from, false, err
+	}
+	if w.seal == nil && f.o.Place.encrypted() {
+		// The place was encrypted when the log had been begun.
+		if w, err = w.encrypt(f.o.Place); err != nil {
+			return from, false, err
+		}
 	}
 	f.key = s.Key
 	f.setWriter(w)
@@ -179,16 +186,24 @@ func (f *follower) sameTail(ctx context.Context, w *writer, l mysql.Log) (bool, 
 	if w.last == 0 {
 		return true, nil // nothing in it
 	}
-	if l.Size < w.pos && !l.Encrypted {
+	if l.Size < w.pos {
 		return false, nil
 	}
 	ours := make([]byte, w.pos-w.last)
-	in, err := os.Open(w.path)
+	in, err := openLocal(f.o.Place, w.path)
 	if err != nil {
 		return false, err
 	}
 	defer in.Close()
-	if _, err := in.ReadAt(ours, w.last); err != nil {
+	if seek, ok := in.(io.Seeker); ok {
+		_, err = seek.Seek(w.last, io.SeekStart)
+	} else {
+		_, err = io.CopyN(io.Discard, in, w.last)
+	}
+	if err == nil {
+		_, err = io.ReadFull(in, ours)
+	}
+	if err != nil {
 		return false, err
 	}
 	if w.last == int64(len(event.Magic)) || event.Type(ours[4]) == event.TypeIgnorable { // the format description
@@ -196,8 +211,8 @@ func (f *follower) sameTail(ctx context.Context, w *writer, l mysql.Log) (bool, 
 	}
 	theirs, err := f.serverEvent(ctx, l.Name, w.last, event.ParseHeader(ours).Type)
 	if err != nil {
-		// A position that is no event's beginning there, or a log that is no longer what it was.
-		if mysql.ClassOf(err) == mysql.ClassOther && !errors.Is(err, io.EOF) {
+		// A position that is no event's beginning there, or a log that is no longer what it was. Any other trouble tells nothing.
+		if mysql.LogRefused(err) || errors.Is(err, mysql.ErrEndOfLogs) || errors.Is(err, event.ErrDamaged) {
 			return false, nil
 		}
 		return false, err
@@ -207,7 +222,7 @@ func (f *follower) sameTail(ctx context.Context, w *writer, l mysql.Log) (bool, 
 
 // serverEvent fetches the event that begins at a position.
 func (f *follower) serverEvent(ctx context.Context, name string, pos int64, typ event.Type) ([]byte, error) {
-	d, err := f.o.Target.Dump(ctx, mysql.DumpOptions{File: name, Pos: pos})
+	d, err := f.o.Target.Dump(ctx, mysql.DumpOptions{Identity: f.identity, File: name, Pos: pos})
 	if err != nil {
 		return nil, err
 	}
@@ -216,6 +231,9 @@ func (f *follower) serverEvent(ctx context.Context, name string, pos int64, typ 
 		raw, _, err := d.Next(10 * time.Second)
 		if err != nil {
 			return nil, err
+		}
+		if len(raw) < event.HeaderLen {
+			return nil, fmt.Errorf("%w: an event of %d bytes", event.ErrDamaged, len(raw))
 		}
 		h := event.ParseHeader(raw)
 		if event.Artificial(h) || (h.Type == event.TypeFormatDescription || h.Type == event.TypeStartEncryption) && typ != h.Type {
@@ -233,7 +251,7 @@ type head struct {
 
 // serverHead fetches them.
 func (f *follower) serverHead(ctx context.Context, name string, events int) (head, error) {
-	d, err := f.o.Target.Dump(ctx, mysql.DumpOptions{File: name, Pos: int64(len(event.Magic))})
+	d, err := f.o.Target.Dump(ctx, mysql.DumpOptions{Identity: f.identity, File: name, Pos: int64(len(event.Magic))})
 	if err != nil {
 		return head{}, err
 	}
@@ -246,6 +264,9 @@ func (f *follower) serverHead(ctx context.Context, name string, events int) (hea
 		raw, _, err := d.Next(10 * time.Second)
 		if err != nil {
 			return h, fmt.Errorf("read the beginning of %s: %w", name, err)
+		}
+		if len(raw) < event.HeaderLen {
+			return h, fmt.Errorf("%w: an event of %d bytes", event.ErrDamaged, len(raw))
 		}
 		e := event.ParseHeader(raw)
 		if event.Artificial(e) {

@@ -17,7 +17,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/rissodb/risso/internal/data/binlog"
-	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/squeeze"
 )
 
 // finisher puts finished logs in their place, one after the other, in its own goroutine until ctx ends. What fails is tried
@@ -94,13 +94,45 @@ func (f *follower) finishAll(ctx context.Context) error {
 // finish verifies a log, stores it compressed, reads back what was stored, writes the index and removes the log. Only then
 // is there one copy less. A process that dies in between does it again.
 func (f *follower) finish(ctx context.Context, l localLog) error {
-	x, err := scanFile(ctx, l.path)
+	name := root + l.key + "/" + l.name
+	x, err := f.store(ctx, name, l.path)
 	if err != nil {
 		return err
 	}
-	name := root + l.key + "/" + l.name
-	if x.Stored, err = f.pack(ctx, name+extPacked, l.path); err != nil {
+	if err := f.putIndex(ctx, name, x); err != nil {
 		return err
+	}
+	if err := os.Remove(l.path); err != nil {
+		return err
+	}
+	f.note(false, "%s is complete: %d bytes, %d transactions, stored in %d bytes", l.name, x.Size, x.Transactions, x.Stored)
+	if f.o.Place.encrypted() {
+		if err := f.o.Place.Repo.Grown(logName(l.path)); err != nil {
+			return err
+		}
+	}
+	return syncDir(filepath.Dir(l.path))
+}
+
+// store puts a log in its place, compressed and, if the place is, encrypted, and compares what is there with what was written.
+// An encrypted log cannot be read back by who only writes: what was compressed is unpacked again on the way, and what is stored
+// is compared with what was sent.
+func (f *follower) store(ctx context.Context, name, path string) (binlog.Index, error) {
+	p, err := f.pack(ctx, name+f.o.Place.ext(), path)
+	if err != nil {
+		return p.index, err
+	}
+	return p.index, f.check(ctx, name, p)
+}
+
+// check compares what is stored with what was read of the log.
+func (f *follower) check(ctx context.Context, name string, p packed) error {
+	x := p.index
+	if f.o.Place.encrypted() {
+		if p.inside != x.HMAC {
+			return fmt.Errorf("what was compressed does not read as what was written: %s, not %s", p.inside, x.HMAC)
+		}
+		return f.o.Place.checkStored(ctx, name, x)
 	}
 	in, err := f.o.Place.Get(ctx, name+extPacked)
 	if err != nil {
@@ -110,14 +142,25 @@ func (f *follower) finish(ctx context.Context, l localLog) error {
 	if err != nil || sum != x.SHA256 {
 		return fmt.Errorf("what was stored does not read as what was written: %w", errors.Join(err, fmt.Errorf("SHA-256 %s, not %s", sum, x.SHA256)))
 	}
-	if err := f.putIndex(ctx, name, x); err != nil {
+	return nil
+}
+
+// checkStored compares the bytes that are stored of an encrypted log with its index.
+func (p Place) checkStored(ctx context.Context, name string, x binlog.Index) error {
+	in, err := p.Get(ctx, name+extSealed)
+	if err != nil {
 		return err
 	}
-	if err := os.Remove(l.path); err != nil {
+	defer in.Close()
+	h := sha256.New()
+	n, err := io.Copy(h, in)
+	if err != nil {
 		return err
 	}
-	f.note(false, "%s is complete: %d bytes, %d transactions, stored in %d bytes", l.name, x.Size, x.Transactions, x.Stored)
-	return syncDir(filepath.Dir(l.path))
+	if sum := hex.EncodeToString(h.Sum(nil)); sum != x.StoredSHA256 || n != x.Stored {
+		return fmt.Errorf("%s: what is stored is not what was sent: %d bytes with SHA-256 %s, not %d with %s", x.Name, n, sum, x.Stored, x.StoredSHA256)
+	}
+	return nil
 }
 
 // finishPlain writes only the index.
@@ -126,7 +169,7 @@ func (f *follower) finishPlain(ctx context.Context, l localLog) error {
 	if in, err := f.o.Place.Get(ctx, name+extIndex); err == nil {
 		return in.Close()
 	}
-	x, err := scanFile(ctx, l.path)
+	x, err := scanFile(ctx, f.o.Place, l.path)
 	if err != nil {
 		return err
 	}
@@ -141,39 +184,105 @@ func (f *follower) putIndex(ctx context.Context, name string, x binlog.Index) er
 	return f.o.Place.Put(ctx, name+extIndex, bytes.NewReader(append(b, '\n')))
 }
 
-// counter counts what is read through it.
-type counter struct {
-	in io.Reader
-	n  int64
+// packed is what became of a log.
+type packed struct {
+	index  binlog.Index
+	inside string // of an encrypted log, the hash of its bytes as they were unpacked again
 }
 
-func (c *counter) Read(b []byte) (int, error) {
-	n, err := c.in.Read(b)
-	c.n += int64(n)
-	return n, err
-}
-
-// pack stores a log compressed and gives the stored size.
-func (f *follower) pack(ctx context.Context, name, path string) (int64, error) {
-	in, err := os.Open(path)
+// pack stores a log compressed, and makes its index: it is read once. What cannot be verified is not stored.
+func (f *follower) pack(ctx context.Context, name, path string) (p packed, err error) {
+	in, err := openLocal(f.o.Place, path)
 	if err != nil {
-		return 0, err
+		return p, err
 	}
 	defer in.Close()
 	r, w := io.Pipe()
+	done := make(chan error, 1)
 	// Ends when the pipe is read to its end or closed.
 	go func() {
-		z, err := zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
-		if err == nil {
-			_, err = io.Copy(z, in)
-			err = errors.Join(err, z.Close())
+		scanned, again := io.Pipe()
+		verified := make(chan error, 1)
+		go func() { // ends with the pipe
+			var err error
+			p.index, err = scan(ctx, f.o.Place, filepath.Base(path), scanned)
+			scanned.CloseWithError(err)
+			verified <- err
+		}()
+		err := f.compress(w, io.TeeReader(in, again), &p.inside)
+		again.CloseWithError(err)
+		if verr := <-verified; verr != nil {
+			err = verr
 		}
 		w.CloseWithError(err)
+		done <- err
 	}()
-	out := &counter{in: r}
-	err = f.o.Place.Put(ctx, name, out)
+	sum := sha256.New()
+	count := &counter{}
+	err = f.o.Place.Put(ctx, name, io.TeeReader(r, io.MultiWriter(sum, count)))
 	r.CloseWithError(errors.Join(err, io.ErrClosedPipe))
-	return out.n, err
+	if werr := <-done; werr != nil && !errors.Is(werr, io.ErrClosedPipe) {
+		err = werr
+	}
+	p.index.Stored = count.n
+	if f.o.Place.encrypted() {
+		p.index.Encrypted, p.index.StoredSHA256 = true, hex.EncodeToString(sum.Sum(nil))
+	}
+	return p, err
+}
+
+// counter counts what is written to it.
+type counter struct{ n int64 }
+
+func (c *counter) Write(b []byte) (int, error) {
+	c.n += int64(len(b))
+	return len(b), nil
+}
+
+// compress writes a log as it is stored. Of one that is encrypted it computes the hash of what is inside.
+func (f *follower) compress(w io.Writer, in io.Reader, inside *string) error {
+	if !f.o.Place.encrypted() {
+		return compressTo(w, in)
+	}
+	sealed, err := f.o.Place.Repo.Encrypt(w)
+	if err != nil {
+		return err
+	}
+	h, err := f.o.Place.Repo.NewHash()
+	if err != nil {
+		return err
+	}
+	r, again := io.Pipe()
+	done := make(chan error, 1)
+	go func() { // ends with the pipe
+		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1))
+		if err == nil {
+			_, err = io.Copy(h, z)
+			z.Close()
+		}
+		r.CloseWithError(err)
+		done <- err
+	}()
+	err = compressTo(io.MultiWriter(sealed, again), in)
+	again.CloseWithError(err)
+	if err := errors.Join(err, <-done); err != nil {
+		return err
+	}
+	*inside = hex.EncodeToString(h.Sum(nil))
+	return sealed.Close()
+}
+
+func compressTo(w io.Writer, in io.Reader) error {
+	e, err := squeeze.NewEncoder()
+	if err != nil {
+		return err
+	}
+	z, err := e.Writer(w)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(z, in)
+	return errors.Join(err, z.Close())
 }
 
 // plainSum is the SHA-256 of what is in a compressed file, which it closes.
@@ -190,22 +299,32 @@ func plainSum(in io.ReadCloser) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// Verify reads a finished log and compares it with its index.
-func Verify(ctx context.Context, place repo.Store, key string, l Log) error {
-	in, err := place.Get(ctx, root+key+"/"+l.Name+extPacked)
-	if err != nil {
-		return err
+// Verify reads a finished log and compares it with its index. Of an encrypted one the stored bytes are compared, and what they
+// hold, too, where an identity opens them.
+func Verify(ctx context.Context, place Place, key string, l Log) error {
+	name := root + key + "/" + l.Name
+	if l.Encrypted {
+		if err := place.checkStored(ctx, name, l.Index); err != nil || place.Repo == nil || !place.Repo.Readable() {
+			return err
+		}
 	}
-	plain, err := binlog.Uncompressed(in)
+	plain, err := openStored(ctx, place, name)
 	if err != nil {
 		return err
 	}
 	defer plain.Close()
-	x, err := binlog.Scan(ctx, l.Name, plain)
+	sum, want := sha256.New(), l.SHA256
+	if l.Encrypted {
+		if sum, err = place.Repo.NewHash(); err != nil {
+			return err
+		}
+		want = l.HMAC
+	}
+	x, err := binlog.ScanSum(ctx, l.Name, plain, sum)
 	if err != nil {
 		return err
 	}
-	if x.SHA256 != l.SHA256 || x.Size != l.Size {
+	if x.SHA256 != want || x.Size != l.Size {
 		return fmt.Errorf("%s: its bytes are not those of its index", l.Name)
 	}
 	return nil
@@ -236,13 +355,15 @@ func Expired(list []Series, keep time.Duration, now time.Time) []Decision {
 }
 
 // Remove removes a finished log: the index last, so that what is left of a removal is removed by the next.
-func Remove(ctx context.Context, place repo.Store, dir string, d Decision) error {
+func Remove(ctx context.Context, place Place, dir string, d Decision) error {
 	name := root + d.Key + "/" + d.Name
 	if err := os.Remove(filepath.Join(dir, filepath.FromSlash(name))); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	if err := place.Delete(ctx, name+extPacked); err != nil {
-		return err
+	for _, ext := range []string{extPacked, extSealed} {
+		if err := place.Delete(ctx, name+ext); err != nil {
+			return err
+		}
 	}
 	return place.Delete(ctx, name+extIndex)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,8 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	event "github.com/rissodb/risso/internal/binlogevent"
 	"github.com/rissodb/risso/internal/data/binlog"
-	"github.com/rissodb/risso/internal/data/binlog/event"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
 )
@@ -20,13 +21,13 @@ import (
 // Options say what is mirrored and where to.
 type Options struct {
 	Target    mysql.Target
-	Place     repo.Store    // of finished logs
+	Place     Place         // of finished logs
 	Dir       string        // folder of logs that are being written; a place that is a folder may be the same
 	SemiSync  bool          // acknowledge what is on disk, where the server waits for that
 	Once      bool          // end when everything is here that the server has now
 	Plain     bool          // leave finished logs as they are: no compression, and the place gets only their indexes
 	Keep      time.Duration // remove finished logs whose last event is older; 0: never
-	Heartbeat time.Duration // how often the server says that it lives; 0: a second
+	Heartbeat time.Duration // how often the server says that it lives; after ten without a word it is asked again; 0: a second
 
 	Note   func(Note)   // what happened, for people; from one goroutine at a time. May be nil.
 	Status func(Status) // how far it is, several times a second. May be nil.
@@ -59,6 +60,14 @@ func Follow(ctx context.Context, o Options) error {
 	if o.Heartbeat <= 0 {
 		o.Heartbeat = time.Second
 	}
+	if o.Place.encrypted() {
+		if _, err := o.Place.Repo.NewHash(); err != nil {
+			return err
+		}
+		if o.Plain {
+			return errPlain
+		}
+	}
 	unlock, err := lockDir(o.Dir)
 	if err != nil {
 		return err
@@ -83,6 +92,8 @@ func Follow(ctx context.Context, o Options) error {
 	return err
 }
 
+var errPlain = errors.New("the place is an encrypted repository: its mirrored logs are encrypted, so they cannot be left as plain files")
+
 // lockDir keeps a second process out.
 func lockDir(dir string) (func(), error) {
 	if err := os.MkdirAll(filepath.Join(dir, root), 0o700); err != nil {
@@ -101,10 +112,11 @@ func lockDir(dir string) (func(), error) {
 
 // follower is a running mirror.
 type follower struct {
-	o    Options
-	key  string
-	w    *writer
-	done chan struct{} // something may be ready to be finished
+	o        Options
+	identity string // of the server
+	key      string
+	w        *writer
+	done     chan struct{} // something may be ready to be finished
 
 	finishing sync.Mutex // one finishes at a time
 
@@ -167,7 +179,7 @@ func permanent(err error) bool {
 	case mysql.ClassPrivilege, mysql.ClassLogin, mysql.ClassUsage, mysql.ClassTLS:
 		return true
 	}
-	return errors.Is(err, errNoLog) || errors.Is(err, ErrForeign)
+	return errors.Is(err, errNoLog) || errors.Is(err, ErrForeign) || errors.Is(err, repo.ErrNoKey)
 }
 
 var errNoLog = errors.New("the server writes no binary log: set log_bin and start it again")
@@ -182,7 +194,7 @@ func (f *follower) session(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d, err := f.o.Target.Dump(ctx, mysql.DumpOptions{File: from.name, Pos: from.pos, Wait: !f.o.Once, SemiSync: f.o.SemiSync, Heartbeat: f.o.Heartbeat})
+	d, err := f.o.Target.Dump(ctx, mysql.DumpOptions{Identity: f.identity, File: from.name, Pos: from.pos, Wait: !f.o.Once, SemiSync: f.o.SemiSync, Heartbeat: f.o.Heartbeat})
 	if err != nil {
 		return err
 	}
@@ -206,7 +218,7 @@ var errDisk = errors.New("the mirror cannot be written")
 
 // stream takes events until the connection breaks or ends.
 func (f *follower) stream(d *mysql.Dump) error {
-	patience := max(10*time.Second, 5*f.o.Heartbeat)
+	patience := 10 * f.o.Heartbeat
 	for {
 		raw, ack, err := d.Next(patience)
 		if err != nil {
@@ -329,11 +341,11 @@ func (f *follower) rotate(d *mysql.Dump, r event.Rotate) error {
 		}
 	}
 	path := filepath.Join(f.o.Dir, root, f.key, r.Name)
-	w, err := create(path)
-	if st, serr := os.Stat(path); errors.Is(err, os.ErrExist) && serr == nil && st.Size() < int64(len(event.Magic)) {
+	w, err := create(f.o.Place, path)
+	if errors.Is(err, os.ErrExist) && isBlank(f.o.Place, path) {
 		// A process was killed when it had made the file and written nothing.
 		if err = os.Remove(path); err == nil {
-			w, err = create(path)
+			w, err = create(f.o.Place, path)
 		}
 	}
 	if errors.Is(err, os.ErrExist) {
@@ -344,6 +356,17 @@ func (f *follower) rotate(d *mysql.Dump, r event.Rotate) error {
 	f.setWriter(w)
 	f.wake()
 	return nil
+}
+
+// isBlank says whether a file has not even the beginning of a log.
+func isBlank(place Place, path string) bool {
+	in, err := openLocal(place, path)
+	if err != nil {
+		return errors.Is(err, io.ErrUnexpectedEOF)
+	}
+	defer in.Close()
+	_, err = io.ReadFull(in, make([]byte, len(event.Magic)))
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // checkName refuses a name that would leave the folder.

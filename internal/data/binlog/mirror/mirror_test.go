@@ -15,8 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"filippo.io/age"
+
+	event "github.com/rissodb/risso/internal/binlogevent"
 	"github.com/rissodb/risso/internal/data/binlog"
-	"github.com/rissodb/risso/internal/data/binlog/event"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sandbox"
@@ -24,14 +26,16 @@ import (
 	"github.com/rissodb/risso/internal/store/blob"
 )
 
-// helperEnv makes the test program a mirror of its own, which a test can kill: folder, then DSN.
+// helperEnv makes the test program a mirror of its own, which a test can kill: folder, folder of keys or nothing, semi-sync or
+// nothing, DSN.
 const helperEnv = "RISSO_TEST_MIRROR"
 
 func TestMain(m *testing.M) {
-	if dir, dsn, ok := strings.Cut(os.Getenv(helperEnv), "|"); ok {
-		t, err := mysql.ParseTarget(dsn)
+	if o := strings.SplitN(os.Getenv(helperEnv), "|", 4); len(o) == 4 {
+		t, err := mysql.ParseTarget(o[3])
 		if err == nil {
-			err = Follow(context.Background(), Options{Target: t, Place: folder(dir), Dir: dir})
+			err = Follow(context.Background(), Options{Target: t, Place: keyed(o[0], repo.Keys{CacheDir: o[1]}), Dir: o[0], SemiSync: o[2] != "",
+				Heartbeat: 200 * time.Millisecond, Note: func(n Note) { fmt.Fprintln(os.Stderr, n.Text) }})
 		}
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -40,12 +44,47 @@ func TestMain(m *testing.M) {
 }
 
 // folder is a place on this machine.
-func folder(dir string) repo.Store {
+func folder(dir string) Place { return keyed(dir, repo.Keys{}) }
+
+// keyed is a place on this machine, and the repository in it if there is one or recipients are given.
+func keyed(dir string, k repo.Keys) Place {
 	s, err := blob.Open(context.Background(), dir, blob.Options{})
 	if err != nil {
 		panic(err)
 	}
-	return repo.On(s)
+	p := Place{Store: repo.On(s)}
+	open := repo.OpenWith
+	if len(k.Recipients) > 0 {
+		open = repo.CreateWith
+	}
+	if p.Repo, err = open(context.Background(), p.Store, k); err != nil && !errors.Is(err, repo.ErrNoRepository) {
+		panic(err)
+	}
+	return p
+}
+
+// shortDir is a folder whose name leaves room for the path of a socket.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "rt-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+// process starts a mirror that a test can kill.
+func process(t *testing.T, dir, keys, semi, dsn string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), helperEnv+"="+dir+"|"+keys+"|"+semi+"|"+dsn)
+	cmd.Stderr = t.Output()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	return cmd
 }
 
 var flavours = []string{"mariadb", "mysql-9.7", "mysql-8.0", "mysql-5.7"}
@@ -117,15 +156,24 @@ func serverLogs(t *testing.T, n *sandbox.Node) map[string][]byte {
 // same compares what is mirrored of the newest series of a server with its own files.
 func same(t *testing.T, dir string, logs map[string][]byte) (compared int) {
 	t.Helper()
-	list, err := List(t.Context(), folder(dir), dir)
+	return sameIn(t, folder(dir), dir, logs)
+}
+
+func sameIn(t *testing.T, place Place, dir string, logs map[string][]byte) (compared int) {
+	t.Helper()
+	list, err := List(t.Context(), place, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := list[len(list)-1]
+	return sameSeries(t, list[len(list)-1], place, dir, logs)
+}
+
+func sameSeries(t *testing.T, s Series, place Place, dir string, logs map[string][]byte) (compared int) {
+	t.Helper()
 	if gaps := s.Gaps(); len(gaps) > 0 {
 		t.Errorf("gaps: %v", gaps)
 	}
-	for i, f := range s.Files(folder(dir), dir) {
+	for i, f := range s.Files(place, dir) {
 		in, err := f.Open(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -141,11 +189,11 @@ func same(t *testing.T, dir string, logs map[string][]byte) (compared int) {
 			t.Errorf("%s is not the server's", f.Name)
 			continue
 		}
-		if !bytes.Equal(b.Bytes(), want) {
+		if rest, ok := bytes.CutPrefix(want, b.Bytes()); !ok || s.Logs[i].Finished && len(rest) > 0 || !onlyCheckpoints(rest) {
 			t.Errorf("%s differs: %d bytes, the server has %d", f.Name, b.Len(), len(want))
 		}
 		if s.Logs[i].Finished {
-			if err := Verify(t.Context(), folder(dir), s.Key, s.Logs[i]); err != nil {
+			if err := Verify(t.Context(), place, s.Key, s.Logs[i]); err != nil {
 				t.Error(err)
 			}
 		}
@@ -155,6 +203,18 @@ func same(t *testing.T, dir string, logs map[string][]byte) (compared int) {
 		t.Errorf("%d logs mirrored, the server has %d", compared, len(logs))
 	}
 	return compared
+}
+
+// onlyCheckpoints says whether there is nothing but what MariaDB writes behind a rotation when it comes to it.
+func onlyCheckpoints(events []byte) bool {
+	for len(events) >= event.HeaderLen {
+		h := event.ParseHeader(events)
+		if h.Type != event.TypeBinlogCheckpoint || int(h.Length) > len(events) {
+			return false
+		}
+		events = events[h.Length:]
+	}
+	return len(events) == 0
 }
 
 // await waits until the mirror has everything that the server has.
@@ -169,39 +229,45 @@ func await(t *testing.T, dir string, n *sandbox.Node) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	identity, err := mysql.Identity(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		paths, _ := filepath.Glob(filepath.Join(dir, "binlog", "*", file))
 		for _, p := range paths {
-			if st, err := os.Stat(p); err == nil && st.Size() >= pos {
+			if st, err := os.Stat(p); err == nil && st.Size() >= pos && ownKey(filepath.Base(filepath.Dir(p)), identity, c.Server.MariaDB()) {
 				return
 			}
 		}
 		if time.Now().After(end) {
-			t.Fatalf("after 20 s the mirror has not reached %s:%d: %v", file, pos, paths)
+			t.Fatalf("after 2 minutes the mirror has not reached %s:%d: %v", file, pos, paths)
 		}
 	}
 }
 
 // follow mirrors in the background until the returned function is called.
-func follow(t *testing.T, o Options) (stop func() []Note) {
+func follow(t *testing.T, o Options) (stop func()) {
+	t.Helper()
+	return followWith(t, o, func(n Note) { t.Log(n.Text) })
+}
+
+func followWith(t *testing.T, o Options, note func(Note)) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	var notes []Note
-	o.Note = func(n Note) { notes = append(notes, n); t.Log(n.Text) }
-	o.Place = folder(o.Dir)
+	o.Note = note
+	if o.Place.Store == nil {
+		o.Place = folder(o.Dir)
+	}
 	done := make(chan error, 1)
 	go func() { done <- Follow(ctx, o) }()
-	var once sync.Once
-	end := func() []Note {
-		once.Do(func() {
-			cancel()
-			if err := <-done; err != nil {
-				t.Errorf("follow: %v", err)
-			}
-		})
-		return notes
-	}
-	t.Cleanup(func() { end() })
+	end := sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("follow: %v", err)
+		}
+	})
+	t.Cleanup(end)
 	return end
 }
 
@@ -291,27 +357,162 @@ func resetKeeps(t *testing.T, db *sql.DB, n *sandbox.Node, dir string) {
 	}
 }
 
-// TestFollowKilled kills the mirror's process again and again under load.
+// TestFollowKilled kills the mirrors' processes again and again under load: one writes in the clear, one encrypts.
 func TestFollowKilled(t *testing.T) {
 	n := sandboxtest.Up(t, "mariadb", settings("mariadb")...)
 	db := open(t, n)
 	exec1(t, db, "CREATE TABLE test.t (id INT PRIMARY KEY, v TEXT)")
 	dir := t.TempDir()
+	who, sealed, cache := encrypted(t)
 	for round := range 6 {
-		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), helperEnv+"="+dir+"|"+n.DSN)
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		plain, secret := process(t, dir, "", "", n.DSN), process(t, sealed, cache, "", n.DSN)
 		load(t, db, round*60, round*60+60)
 		time.Sleep(time.Duration(round*37%50) * time.Millisecond)
-		cmd.Process.Kill()
-		cmd.Wait()
+		for _, p := range []*exec.Cmd{plain, secret} {
+			p.Process.Kill()
+			p.Wait()
+		}
 	}
-	if err := Follow(t.Context(), Options{Target: target(t, n), Place: folder(dir), Dir: dir, Once: true}); err != nil {
+	for _, o := range []Options{{Place: folder(dir), Dir: dir}, {Place: keyed(sealed, repo.Keys{CacheDir: cache}), Dir: sealed}} {
+		o.Target, o.Once = target(t, n), true
+		if err := Follow(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	logs := serverLogs(t, n)
+	same(t, dir, logs)
+	sameIn(t, keyed(sealed, who), sealed, logs)
+	noSecrets(t, sealed)
+	t.Run("without a key", func(t *testing.T) { withoutKey(t, sealed, len(logs)) })
+	t.Run("damage", func(t *testing.T) { sealedDamage(t, n, db, sealed, cache, who) })
+}
+
+// encrypted makes an encrypted repository: who reads it, its folder, and that of the keys of the host that writes.
+func encrypted(t *testing.T) (who repo.Keys, dir, cache string) {
+	t.Helper()
+	id, err := age.GenerateX25519Identity()
+	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, dir, serverLogs(t, n))
+	dir, cache = t.TempDir(), t.TempDir()
+	keyed(dir, repo.Keys{Recipients: []string{id.Recipient().String()}, CacheDir: cache})
+	return repo.Keys{Identities: []age.Identity{id}}, dir, cache
+}
+
+// noSecrets looks for what the tests write to the server in every file of a folder.
+func noSecrets(t *testing.T, dir string) {
+	t.Helper()
+	files := 0
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		files++
+		b, err := os.ReadFile(path)
+		for _, text := range []string{"INSERT INTO", "xxxxxxxx"} {
+			if bytes.Contains(b, []byte(text)) {
+				t.Errorf("%s has %q in it", path, text)
+			}
+		}
+		return err
+	})
+	if err != nil || files < 3 {
+		t.Fatalf("%d files: %v", files, err)
+	}
+}
+
+// withoutKey looks at encrypted logs with nothing in hand.
+func withoutKey(t *testing.T, dir string, logs int) {
+	list, err := List(t.Context(), folder(dir), dir)
+	if err != nil || len(list) != 1 || len(list[0].Logs) != logs {
+		t.Fatalf("%+v: %v", list, err)
+	}
+	s := list[0]
+	newest := s.Logs[logs-1]
+	if newest.Finished || !newest.Locked || newest.Size == 0 || newest.Last.IsZero() {
+		t.Errorf("the log that is being written: %+v", newest)
+	}
+	for i, f := range s.Files(folder(dir), dir) {
+		if in, err := f.Open(t.Context()); !errors.Is(err, repo.ErrNoKey) {
+			t.Errorf("%s can be opened: %v %v", f.Name, in, err)
+		}
+		if l := s.Logs[i]; l.Finished {
+			if err := Verify(t.Context(), folder(dir), s.Key, l); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// sealedDamage changes a bit of the encrypted log that is being written, and of a finished one.
+func sealedDamage(t *testing.T, n *sandbox.Node, db *sql.DB, dir, cache string, who repo.Keys) {
+	writer := keyed(dir, repo.Keys{CacheDir: cache})
+	growing, err := localLogs(dir)
+	if err != nil || len(growing) != 1 {
+		t.Fatalf("%v: %v", growing, err)
+	}
+	flip := func(path string, from int64) {
+		t.Helper()
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b[from] ^= 4
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var notes []Note
+	again := func(from int) {
+		t.Helper()
+		load(t, db, from, from+3)
+		if err := Follow(t.Context(), Options{Target: target(t, n), Place: writer, Dir: dir, Once: true, Note: func(n Note) { notes = append(notes, n) }}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again(1000)                // a second frame
+	flip(growing[0].path, 600) // behind the head, in the first frame
+	again(1010)
+	if aside, _ := filepath.Glob(growing[0].path + setAside + "*"); len(aside) != 1 {
+		t.Errorf("the damaged log was not set aside: %+v", notes)
+	}
+	sameIn(t, keyed(dir, who), dir, serverLogs(t, n))
+	list, err := List(t.Context(), writer, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := list[0]
+	flip(filepath.Join(dir, root, s.Key, s.Logs[0].Name+extSealed), s.Logs[0].Stored/2)
+	for name, p := range map[string]Place{"with an identity": keyed(dir, who), "without": writer} {
+		if err := Verify(t.Context(), p, s.Key, s.Logs[0]); err == nil {
+			t.Errorf("%s the damage is not found", name)
+		}
+	}
+}
+
+// TestEncryptLater makes a place encrypted when a log is already being written there in the clear.
+func TestEncryptLater(t *testing.T) {
+	n := sandboxtest.Up(t, "mariadb", settings("mariadb")...)
+	db := open(t, n)
+	exec1(t, db, "CREATE TABLE test.t (id INT PRIMARY KEY, v TEXT)")
+	load(t, db, 0, 20)
+	id, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, cache := t.TempDir(), t.TempDir()
+	write := repo.Keys{Recipients: []string{id.Recipient().String()}, CacheDir: cache}
+	for i, p := range []func() Place{func() Place { return folder(dir) }, func() Place { return keyed(dir, write) }, func() Place { return keyed(dir, write) }} {
+		if err := Follow(t.Context(), Options{Target: target(t, n), Place: p(), Dir: dir, Once: true}); err != nil {
+			t.Fatal(err)
+		}
+		sameIn(t, p(), dir, serverLogs(t, n))
+		load(t, db, 100*i+100, 100*i+105)
+	}
+	noSecrets(t, dir)
+	if err := Follow(t.Context(), Options{Target: target(t, n), Place: folder(dir), Dir: dir, Once: true}); err == nil {
+		t.Error("a host without the repository's keys goes on")
+	}
 }
 
 func TestExpired(t *testing.T) {
@@ -329,50 +530,5 @@ func TestExpired(t *testing.T) {
 	}
 	if got := Expired([]Series{{Logs: []Log{log("b.1", 99, true)}}}, time.Hour, now); len(got) > 0 {
 		t.Errorf("the newest of a series may go: %v", got)
-	}
-}
-
-// TestFollowEncrypted mirrors encrypted logs: readable, with the server's positions, and said to be other bytes than its files.
-func TestFollowEncrypted(t *testing.T) {
-	key := filepath.Join(t.TempDir(), "keys")
-	if err := os.WriteFile(key, []byte("1;770A8A65DA156D24EE2A093277530142\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	n := sandboxtest.Up(t, "mariadb", "plugin_load_add=file_key_management", "file_key_management_filename="+key, "encrypt_binlog=ON", "max_binlog_size=64K")
-	db := open(t, n)
-	exec1(t, db, "CREATE TABLE test.t (id INT PRIMARY KEY, v TEXT)")
-	load(t, db, 0, 100)
-	files, err := binlog.FromPaths([]string{filepath.Join(n.Datadir, "binlog.000001")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	in, err := files[0].Open(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer in.Close()
-	if _, err := binlog.Scan(t.Context(), "binlog.000001", in); !errors.Is(err, event.ErrEncrypted) {
-		t.Errorf("the server's file: %v", err)
-	}
-	dir := t.TempDir()
-	for range 2 { // the second time it goes on where it was
-		load(t, db, 100+len(t.Name()), 101+len(t.Name()))
-		exec1(t, db, "DELETE FROM test.t WHERE id >= 100")
-		if err := Follow(t.Context(), Options{Target: target(t, n), Place: folder(dir), Dir: dir, Once: true}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	list, err := List(t.Context(), folder(dir), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	own := serverLogs(t, n)
-	if len(list) != 1 || len(list[0].Logs) != len(own) {
-		t.Fatalf("%d series, %d logs, the server has %d", len(list), len(list[0].Logs), len(own))
-	}
-	for _, l := range list[0].Logs {
-		if l.Size != int64(len(own[l.Name])) || !l.Decrypted {
-			t.Errorf("%s: %d bytes, the server has %d; decrypted: %v", l.Name, l.Size, len(own[l.Name]), l.Decrypted)
-		}
 	}
 }

@@ -4,6 +4,7 @@ package mirror
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"slices"
 	"strings"
 
+	event "github.com/rissodb/risso/internal/binlogevent"
 	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/data/repo"
 )
@@ -30,9 +32,26 @@ func syncDir(dir string) error {
 const (
 	root      = "binlog/" // of all mirrors in a place
 	extPacked = ".zst"
+	extSealed = ".zst.age"
 	extIndex  = ".json"
 	setAside  = ".damaged-" // in the names of files that were set aside
 )
+
+// Place is where mirrored logs lie: finished ones for good, beside backups or alone.
+type Place struct {
+	repo.Store
+	Repo *repo.Repo // the repository in the place; nil: there is none. If it is encrypted, so are the logs.
+}
+
+func (p Place) encrypted() bool { return p.Repo != nil && p.Repo.Encrypted() }
+
+// ext ends the names of finished logs.
+func (p Place) ext() string {
+	if p.encrypted() {
+		return extSealed
+	}
+	return extPacked
+}
 
 // Series is the logs of one server since they began to count, as far as they are mirrored.
 type Series struct {
@@ -43,12 +62,13 @@ type Series struct {
 // Log is a mirrored log.
 type Log struct {
 	binlog.Index
-	Finished bool `json:"finished"` // verified and in its place; else it is being written
+	Finished bool `json:"finished"`         // verified and in its place; else it is being written
+	Locked   bool `json:"locked,omitempty"` // it is being written, and no identity opens it: only Name, Size and Last are known, and Last is when it grew
 }
 
 // List reads which logs are in a place, and in the folder where they are written (the same folder where the place is one).
 // Unfinished logs are scanned.
-func List(ctx context.Context, place repo.Store, dir string) ([]Series, error) {
+func List(ctx context.Context, place Place, dir string) ([]Series, error) {
 	var indexes []string
 	err := place.List(ctx, root, func(key string, _ int64) error {
 		if name, ok := strings.CutSuffix(key, extIndex); ok && path.Dir(path.Dir(name))+"/" == root {
@@ -83,11 +103,18 @@ func List(ctx context.Context, place repo.Store, dir string) ([]Series, error) {
 		if slices.ContainsFunc(s.Logs, func(x Log) bool { return x.Name == l.name }) {
 			continue // finished, and not yet removed
 		}
-		x, err := scanFile(ctx, l.path)
-		if err != nil && x.Size == 0 {
-			continue // nothing in it yet
+		x, err := scanFile(ctx, place, l.path)
+		locked := errors.Is(err, repo.ErrNoKey)
+		if locked {
+			if x, err = lockedIndex(l.path); err == nil && x.Size == 0 {
+				continue
+			}
 		}
-		s.Logs = append(s.Logs, Log{Index: x})
+		if errors.Is(err, fs.ErrNotExist) || x.Size == 0 && (errors.Is(err, event.ErrTorn) || errors.Is(err, io.ErrUnexpectedEOF)) {
+			continue // removed meanwhile, or nothing in it yet
+		}
+		x.Name = l.name
+		s.Logs = append(s.Logs, Log{Index: x, Locked: locked})
 	}
 	var list []Series
 	for _, s := range series {
@@ -98,7 +125,7 @@ func List(ctx context.Context, place repo.Store, dir string) ([]Series, error) {
 	return list, nil
 }
 
-func readIndex(ctx context.Context, place repo.Store, name string) (x binlog.Index, err error) {
+func readIndex(ctx context.Context, place Place, name string) (x binlog.Index, err error) {
 	in, err := place.Get(ctx, name)
 	if err != nil {
 		return x, err
@@ -149,30 +176,112 @@ func isLog(name string) bool {
 	return !strings.HasPrefix(name, ".") && !strings.Contains(name, setAside) && binlog.Number(name) > 0
 }
 
-func scanFile(ctx context.Context, p string) (binlog.Index, error) {
-	f, err := os.Open(p)
+func scanFile(ctx context.Context, place Place, p string) (x binlog.Index, err error) {
+	f, err := openLocal(place, p)
 	if err != nil {
-		return binlog.Index{}, err
+		return x, err
 	}
 	defer f.Close()
-	return binlog.Scan(ctx, filepath.Base(p), f)
+	return scan(ctx, place, filepath.Base(p), f)
+}
+
+// scan makes the index of a log.
+func scan(ctx context.Context, place Place, name string, in io.Reader) (binlog.Index, error) {
+	if !place.encrypted() {
+		return binlog.Scan(ctx, name, in)
+	}
+	sum, err := place.Repo.NewHash()
+	if err != nil {
+		sum = sha256.New() // nobody compares it: who writes has the key of names
+	}
+	x, err := binlog.ScanSum(ctx, name, in, sum)
+	x.HMAC, x.SHA256 = x.SHA256, ""
+	return x, err
+}
+
+// lockedIndex is what can be told of an encrypted log without its key.
+func lockedIndex(p string) (x binlog.Index, err error) {
+	f, err := os.Open(p)
+	if err != nil {
+		return x, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return x, err
+	}
+	x.Name, x.Last = filepath.Base(p), st.ModTime().UTC()
+	x.Size, err = repo.GrowingSize(f)
+	return x, err
+}
+
+// openLocal reads a log that is being written.
+func openLocal(place Place, p string) (io.ReadCloser, error) {
+	f, err := os.Open(p)
+	if err != nil {
+		return nil, err
+	}
+	head := make([]byte, repo.GrowingHead)
+	n, err := f.ReadAt(head, 0)
+	switch {
+	case err != nil && !errors.Is(err, io.EOF):
+		return nil, errors.Join(err, f.Close())
+	case !repo.IsGrowing(head[:n]):
+		return f, nil
+	case place.Repo == nil:
+		return nil, errors.Join(fmt.Errorf("%s: %w", logName(p), repo.ErrNoKey), f.Close())
+	}
+	g, err := place.Repo.Regrow(logName(p), f)
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return readCloser{g.Reader(f), f}, nil
+}
+
+type readCloser struct {
+	io.Reader
+	io.Closer
+}
+
+// openStored reads what a finished log holds.
+func openStored(ctx context.Context, place Place, name string) (io.ReadCloser, error) {
+	if place.encrypted() {
+		in, err := place.Get(ctx, name+extSealed)
+		if err == nil {
+			return binlog.Uncompressed(readCloser{place.Repo.Decrypt(in), in})
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		// It may be from before the place was encrypted.
+	}
+	in, err := place.Get(ctx, name+extPacked)
+	if err != nil {
+		return nil, err
+	}
+	return binlog.Uncompressed(in)
 }
 
 // Files gives the logs of a series to read.
-func (s Series) Files(place repo.Store, dir string) []binlog.File {
+func (s Series) Files(place Place, dir string) []binlog.File {
 	list := make([]binlog.File, len(s.Logs))
 	for i, l := range s.Logs {
 		list[i] = binlog.File{Name: l.Name, Size: l.Size, Open: func(ctx context.Context) (io.ReadCloser, error) {
 			name := root + s.Key + "/" + l.Name
-			in, err := place.Get(ctx, name+extPacked)
+			in, err := openStored(ctx, place, name)
 			if errors.Is(err, fs.ErrNotExist) {
+				if l.Encrypted && !place.encrypted() {
+					return nil, fmt.Errorf("%s: %w", l.Name, repo.ErrNoKey)
+				}
 				// It may have been finished since the list was made, or is being written.
-				return os.Open(filepath.Join(dir, filepath.FromSlash(name)))
-			} else if err != nil {
-				return nil, err
+				return openLocal(place, filepath.Join(dir, filepath.FromSlash(name)))
 			}
-			return binlog.Uncompressed(in)
+			return in, err
 		}}
+		if l.Finished {
+			list[i].Index = &l.Index
+		}
 	}
 	return list
 }

@@ -4,18 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
 
+	event "github.com/rissodb/risso/internal/binlogevent"
 	"github.com/rissodb/risso/internal/data/binlog"
-	"github.com/rissodb/risso/internal/data/binlog/event"
+	"github.com/rissodb/risso/internal/data/repo"
 )
 
 const (
 	flushSize = 1 << 20                // bytes that are gathered before they are written
 	syncEvery = 20 * time.Millisecond  // at most so long an acknowledgement is held back while more comes
+	dropSize  = 4 << 20                // bytes on disk that are taken out of the system's cache at once
 	syncBusy  = 200 * time.Millisecond // and without acknowledgements what came is not yet synced, while more comes
 )
 
@@ -23,19 +26,29 @@ const (
 type writer struct {
 	path     string
 	file     *os.File
+	seal     *repo.Growing // encrypts the file; nil: it is the server's bytes
 	buf      []byte
-	pos      int64 // of the next event
-	last     int64 // where the last event begins
-	synced   int64 // everything before it is on disk
+	out      []byte // of buf, encrypted
+	end      int64  // of the file: where buf goes
+	endSync  int64  // of it, what is on disk
+	pos      int64  // of the next event
+	last     int64  // where the last event begins
+	dropped  int64  // of the file, what was taken out of the system's cache
+	synced   int64  // everything before it is on disk
 	syncTime time.Time
 	sums     bool // events end in a checksum
+	broken   bool // the disk refused something: nothing more is written
 }
 
 // errGap says that the server left something out.
 var errGap = errors.New("the server's events do not follow each other")
 
+func newWriter(path string, f *os.File) *writer {
+	return &writer{path: path, file: f, buf: append(make([]byte, 0, 2*flushSize), event.Magic...), pos: int64(len(event.Magic)), syncTime: time.Now()}
+}
+
 // create begins a new log. That there is one is an error.
-func create(path string) (*writer, error) {
+func create(place Place, path string) (*writer, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
@@ -43,16 +56,35 @@ func create(path string) (*writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(syncDir(filepath.Dir(path)), syncDir(filepath.Dir(filepath.Dir(path)))); err != nil {
-		f.Close()
-		return nil, err
+	w := newWriter(path, f)
+	err = errors.Join(syncDir(filepath.Dir(path)), syncDir(filepath.Dir(filepath.Dir(path))))
+	if err == nil {
+		err = w.begin(place)
 	}
-	return &writer{path: path, file: f, buf: append(make([]byte, 0, 2*flushSize), event.Magic...), pos: int64(len(event.Magic)), syncTime: time.Now()}, nil
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return w, nil
+}
+
+// begin makes the key of a log that is to be encrypted and writes the head of its file.
+func (w *writer) begin(place Place) (err error) {
+	if !place.encrypted() {
+		return nil
+	}
+	if w.seal, err = place.Repo.Grow(logName(w.path)); err != nil {
+		return err
+	}
+	if _, err := w.file.WriteAt(w.seal.Head(), 0); err != nil {
+		return fmt.Errorf("%w: %w", errDisk, err)
+	}
+	w.end = int64(len(w.seal.Head()))
+	return nil
 }
 
 // reopen goes on with a log that a process left. A torn event at its end is cut off: it was never acknowledged, and comes
 // again. torn says how many bytes that were. Damage in front of the end is an error that wraps event.ErrDamaged.
-func reopen(ctx context.Context, path string) (w *writer, torn int64, err error) {
+func reopen(ctx context.Context, place Place, path string) (w *writer, torn int64, err error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return nil, 0, err
@@ -62,49 +94,168 @@ func reopen(ctx context.Context, path string) (w *writer, torn int64, err error)
 			f.Close()
 		}
 	}()
-	st, err := f.Stat()
-	if err != nil {
+	head := make([]byte, repo.GrowingHead)
+	if n, err := f.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
 		return nil, 0, err
+	} else if head = head[:n]; n < len(event.Magic) {
+		return beginAgain(place, path, f)
 	}
-	w = &writer{path: path, file: f, buf: make([]byte, 0, 2*flushSize), pos: int64(len(event.Magic)), syncTime: time.Now()}
-	r, err := event.NewReader(f, event.Options{MaxBody: 1 << 10, KeepPayload: true})
-	if errors.Is(err, event.ErrTorn) { // not even the magic number
-		w.pos = 0
-		w.buf = append(w.buf, event.Magic...)
-		if err := f.Truncate(0); err != nil {
-			return nil, 0, err
-		}
-		w.pos = int64(len(event.Magic))
-		return w, st.Size(), nil
+	w = newWriter(path, f)
+	w.buf = w.buf[:0]
+	if repo.IsGrowing(head) {
+		torn, err = w.reopenSealed(ctx, place)
+	} else {
+		torn, err = w.reopenPlain(ctx)
 	}
 	if err != nil {
-		return nil, 0, fmt.Errorf("%w: %w", event.ErrDamaged, err)
-	}
-	defer r.Close()
-	for err == nil {
-		var e event.Event
-		if e, err = r.Next(); err == nil {
-			w.pos, w.last = e.End, e.Pos
-			w.sums = r.Format().Checksum
+		if errors.Is(err, errNoHead) {
+			return beginAgain(place, path, f)
 		}
-		if ctx.Err() != nil {
-			return nil, 0, context.Cause(ctx)
-		}
-	}
-	if torn = st.Size() - w.pos; torn > 0 && !tornEnd(ctx, f, w.pos, st.Size(), err) {
-		return nil, 0, fmt.Errorf("%w: %s: %w", event.ErrDamaged, path, err)
-	}
-	if err := f.Truncate(w.pos); err != nil {
 		return nil, 0, err
 	}
-	if _, err := f.Seek(w.pos, 0); err != nil {
+	if err := f.Truncate(w.end); err != nil {
 		return nil, 0, err
 	}
 	if err := f.Sync(); err != nil {
 		return nil, 0, err
 	}
-	w.synced = w.pos
+	w.synced, w.endSync = w.pos, w.end
 	return w, torn, nil
+}
+
+// beginAgain writes a log of which not even the beginning was written.
+func beginAgain(place Place, path string, f *os.File) (*writer, int64, error) {
+	st, err := f.Stat()
+	if err != nil {
+		return nil, 0, err
+	}
+	if err := f.Truncate(0); err != nil {
+		return nil, 0, err
+	}
+	w := newWriter(path, f)
+	return w, st.Size(), w.begin(place)
+}
+
+// errNoHead says that an encrypted log was cut off before its first byte.
+var errNoHead = errors.New("the file has no head")
+
+// encrypt replaces a plain log, all of which is on disk, by an encrypted one, and closes it.
+func (w *writer) encrypt(place Place) (sealed *writer, err error) {
+	defer w.file.Close()
+	f, err := os.OpenFile(w.path+".encrypting", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	sealed = newWriter(w.path, f)
+	sealed.sums, sealed.last = w.sums, w.last
+	defer func() {
+		if err != nil {
+			f.Close()
+			os.Remove(f.Name())
+		}
+	}()
+	if err := sealed.begin(place); err != nil {
+		return nil, err
+	}
+	for at := int64(0); at < w.pos; {
+		sealed.buf = sealed.buf[:min(flushSize, w.pos-at)]
+		if _, err := w.file.ReadAt(sealed.buf, at); err != nil {
+			return nil, err
+		}
+		at += int64(len(sealed.buf))
+		sealed.pos = at
+		if err := sealed.flush(); err != nil {
+			return nil, err
+		}
+	}
+	if err := sealed.sync(); err != nil {
+		return nil, err
+	}
+	if err := os.Rename(f.Name(), w.path); err != nil {
+		return nil, err
+	}
+	return sealed, syncDir(filepath.Dir(w.path))
+}
+
+// events reads the whole events of a log, and hands on where each ends.
+func (w *writer) events(ctx context.Context, in io.Reader, each func(e event.Event)) error {
+	r, err := event.NewReader(in, event.Options{MaxBody: 1 << 10, KeepPayload: true})
+	if err != nil {
+		if errors.Is(err, event.ErrTorn) {
+			return err
+		}
+		return fmt.Errorf("%w: %w", event.ErrDamaged, err)
+	}
+	defer r.Close()
+	for {
+		e, err := r.Next()
+		if err != nil {
+			return err
+		}
+		w.sums = r.Format().Checksum
+		each(e)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (w *writer) reopenPlain(ctx context.Context) (torn int64, err error) {
+	st, err := w.file.Stat()
+	if err != nil {
+		return 0, err
+	}
+	err = w.events(ctx, io.NewSectionReader(w.file, 0, st.Size()), func(e event.Event) { w.pos, w.last = e.End, e.Pos })
+	if ctx.Err() != nil {
+		return 0, err
+	}
+	if torn = st.Size() - w.pos; torn > 0 && !tornEnd(ctx, w.file, w.pos, st.Size(), err) {
+		return 0, fmt.Errorf("%w: %s: %w", event.ErrDamaged, w.path, err)
+	}
+	w.end = w.pos
+	return torn, nil
+}
+
+// reopenSealed cuts an encrypted log behind the last frame that ends with an event: all that was synced ends so.
+func (w *writer) reopenSealed(ctx context.Context, place Place) (torn int64, err error) {
+	if place.Repo == nil {
+		return 0, fmt.Errorf("%s: %w", logName(w.path), repo.ErrNoKey)
+	}
+	st, err := w.file.Stat()
+	if err != nil {
+		return 0, err
+	}
+	in := io.NewSectionReader(w.file, 0, st.Size())
+	w.seal, err = place.Repo.Regrow(logName(w.path), in)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return 0, errNoHead
+	}
+	if err != nil {
+		return 0, err
+	}
+	if err := place.Repo.Adopt(logName(w.path), w.seal); err != nil {
+		return 0, err
+	}
+	w.end = int64(len(w.seal.Head()))
+	frames := w.seal.Reader(in)
+	frames.Track = true
+	w.pos, w.last = 0, 0
+	err = w.events(ctx, frames, func(e event.Event) {
+		if f, ok := frames.Ended(e.End); ok {
+			w.pos, w.last, w.end = f.Pos, e.Pos, f.End
+		}
+	})
+	if ctx.Err() != nil {
+		return 0, err
+	}
+	if w.pos == 0 { // nothing whole is in it
+		w.pos, w.buf = int64(len(event.Magic)), append(w.buf[:0], event.Magic...)
+	}
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, event.ErrTorn), errors.Is(err, repo.ErrDamaged) && frames.Tail():
+		return st.Size() - w.end, nil
+	}
+	return 0, fmt.Errorf("%w: %s: %w", event.ErrDamaged, w.path, err)
 }
 
 // tornEnd says whether what is wrong at pos can be what a crash left: an event that the file does not have whole, or
@@ -164,18 +315,27 @@ func (w *writer) add(raw []byte, h event.Header) error {
 	return nil
 }
 
+// flush writes what was gathered: whole events.
 func (w *writer) flush() error {
 	if len(w.buf) == 0 {
 		return nil
 	}
-	n, err := w.file.Write(w.buf)
-	if err != nil {
-		// What was written in part must not be written again behind itself.
-		w.buf = w.buf[:copy(w.buf, w.buf[n:])]
-		return fmt.Errorf("%w: %w", errDisk, err)
+	if w.broken {
+		return fmt.Errorf("%w: %s", errDisk, w.path)
 	}
+	out := w.buf
+	if w.seal != nil {
+		w.out = w.seal.Append(w.out[:0], w.buf, w.pos-int64(len(w.buf)))
+		out = w.out
+	}
+	if _, err := w.file.WriteAt(out, w.end); err != nil {
+		// What was written of it goes: an event is there whole or not at all. If it stays, the next session removes it.
+		w.broken = true
+		return errors.Join(fmt.Errorf("%w: %w", errDisk, err), w.file.Truncate(w.end))
+	}
+	w.end += int64(len(out))
 	if w.buf = w.buf[:0]; cap(w.buf) > 16*flushSize {
-		w.buf = make([]byte, 0, 2*flushSize)
+		w.buf, w.out = make([]byte, 0, 2*flushSize), nil
 	}
 	return nil
 }
@@ -190,11 +350,15 @@ func (w *writer) sync() error {
 	}
 	if err := dataSync(w.file); err != nil {
 		// The system may take for written what it could not write: only what was synced before is believed.
-		w.file.Truncate(w.synced)
-		w.pos, w.buf = w.synced, w.buf[:0]
+		w.broken = true
+		w.file.Truncate(w.endSync)
+		w.pos, w.end, w.buf = w.synced, w.endSync, w.buf[:0]
 		return fmt.Errorf("%w: sync %s: %w", errDisk, w.path, err)
 	}
-	w.synced, w.syncTime = w.pos, time.Now()
+	w.synced, w.endSync, w.syncTime = w.pos, w.end, time.Now()
+	if w.endSync-w.dropped >= dropSize {
+		w.dropped = dropCached(w.file, w.dropped, w.endSync)
+	}
 	return nil
 }
 
@@ -210,13 +374,18 @@ func (w *writer) close() error {
 
 // removeEmpty removes a log in which no event is.
 func (w *writer) removeEmpty() error {
-	if w.pos > int64(len(event.Magic)) {
+	if w.pos > int64(len(event.Magic)) || w.broken {
 		return nil
 	}
 	if err := os.Remove(w.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil
+}
+
+// logName is what a log is called among all of a place: SERIES/NAME.
+func logName(path string) string {
+	return filepath.Base(filepath.Dir(path)) + "/" + filepath.Base(path)
 }
 
 func (w *writer) name() string { return filepath.Base(w.path) }

@@ -1,10 +1,10 @@
-// Package event reads binary logs of MySQL and MariaDB: events, one after the other, with their checksums verified, and what
+// Package binlogevent reads binary logs of MySQL and MariaDB: events, one after the other, with their checksums verified, and what
 // their bodies say. It reads an io.Reader and knows neither servers nor folders.
 //
 // Format: https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_replication_binlog_event.html,
 // https://mariadb.com/kb/en/replication-protocol/. Classes and numbers are named as in MySQL's
 // libs/mysql/binlog/event/binlog_event.h and MariaDB's sql/log_event.h.
-package event
+package binlogevent
 
 import (
 	"bufio"
@@ -95,6 +95,7 @@ var (
 	ErrTorn      = errors.New("the binary log ends in the middle of an event")
 	ErrChecksum  = errors.New("an event of the binary log has a wrong checksum")
 	ErrDamaged   = errors.New("the binary log is damaged")
+	ErrPayload   = errors.New("a compressed transaction cannot be read") // comes with ErrDamaged
 )
 
 // Header begins every event.
@@ -128,12 +129,18 @@ type Event struct {
 
 // Options say how a log is read. The zero value reads all of it.
 type Options struct {
-	// MaxBody is how many bytes of an event are kept; 0: all. Checksums are of all bytes anyway.
+	// MaxBody is how many bytes of an event are kept; 0: all. A format description is kept whole; checksums are of all bytes.
 	MaxBody int
 	// KeepPayload gives compressed transactions (MySQL 8.0.20) as one event instead of the events within.
 	KeepPayload bool
 	// Skip, where it is set, says of which events only the header is wanted; their checksums are verified all the same.
 	Skip func(Header) bool
+	// Old takes logs of servers from before checksums, too (MySQL 5.6.1, MariaDB 5.3): a damaged version would turn them off.
+	Old bool
+	// Lost, where it is set, is told what cannot be read, and reading goes on behind it: behind an event with a wrong checksum
+	// (ErrChecksum) and a compressed transaction that cannot be read (ErrPayload). Behind a length that cannot be (ErrDamaged)
+	// nothing tells where the next event begins: bytes is how many are given up. ErrTorn is the end of the log.
+	Lost func(err error, bytes int64)
 }
 
 // Reader reads the events of one binary log.
@@ -144,6 +151,7 @@ type Reader struct {
 	format Format
 	buf    []byte
 
+	e        Event         // the one that was read last
 	inner    *bufio.Reader // the events of a compressed transaction; nil outside of one
 	left     io.Reader     // what is left of its bytes
 	sum      *sumReader
@@ -189,60 +197,65 @@ func (r *Reader) Close() {
 // Next gives the next event. At the end of the log it is io.EOF.
 func (r *Reader) Next() (Event, error) {
 	for {
+		var err error
+		opened := false
 		if r.inner != nil {
-			e, err := r.nextInner()
-			if err == nil || !errors.Is(err, io.EOF) {
-				return e, err
+			if err = r.nextInner(); err == io.EOF {
+				opened, err = true, nil
 			}
-			continue
+		} else {
+			opened, err = r.nextOuter()
 		}
-		e, opened, err := r.nextOuter()
-		if err != nil || !opened {
-			return e, err
+		switch {
+		case opened && err == nil:
+		case err == nil:
+			return r.e, nil
+		case r.o.Lost == nil || err == io.EOF:
+			return Event{}, err
+		default:
+			if err := r.survive(err); err != nil {
+				return Event{}, err
+			}
 		}
 	}
 }
 
 // nextOuter reads an event of the file, or opens a compressed transaction.
-func (r *Reader) nextOuter() (e Event, opened bool, err error) {
+func (r *Reader) nextOuter() (opened bool, err error) {
 	head, err := r.in.Peek(HeaderLen)
 	if err != nil {
 		if len(head) == 0 && errors.Is(err, io.EOF) {
-			return e, false, io.EOF
+			return false, io.EOF
 		}
-		return e, false, r.torn(err)
+		return false, r.torn(err)
 	}
-	e.Header = ParseHeader(head)
-	e.Pos = r.pos
-	if e.Length < HeaderLen || e.Length > maxLength {
-		return e, false, fmt.Errorf("%w at position %d: an event of %d bytes", ErrDamaged, r.pos, e.Length)
+	r.e = Event{Header: ParseHeader(head), Pos: r.pos}
+	if r.e.Length < HeaderLen || r.e.Length > maxLength {
+		return false, fmt.Errorf("%w at position %d: an event of %d bytes", ErrDamaged, r.pos, r.e.Length)
 	}
-	if e.Pos == int64(len(Magic)) && e.Type != TypeFormatDescription {
-		return e, false, fmt.Errorf("%w: its first event is of type %d, not a format description", ErrDamaged, e.Type)
+	if r.pos == int64(len(Magic)) && r.e.Type != TypeFormatDescription && r.o.Lost == nil {
+		return false, fmt.Errorf("%w: its first event is of type %d, not a format description", ErrDamaged, r.e.Type)
 	}
-	if e.Type == TypePayload && !r.o.KeepPayload {
-		return e, true, r.openPayload(e)
+	if r.e.Type == TypePayload && !r.o.KeepPayload {
+		return true, r.openPayload(r.e)
 	}
-	return r.wholeEvent(e)
+	return false, r.wholeEvent(&r.e)
 }
 
 // wholeEvent reads an event as it stands in the file.
-func (r *Reader) wholeEvent(e Event) (Event, bool, error) {
+func (r *Reader) wholeEvent(e *Event) error {
 	sum := 0
 	if r.format.Checksum || e.Type == TypeFormatDescription {
 		sum = ChecksumLen
 	}
 	n := int(e.Length)
-	keep := n
-	if r.o.MaxBody > 0 {
-		keep = min(keep, HeaderLen+r.o.MaxBody)
+	if n < HeaderLen+sum {
+		return fmt.Errorf("%w at position %d: an event of %d bytes", ErrDamaged, r.pos, e.Length)
 	}
-	if r.o.Skip != nil && e.Type != TypeFormatDescription && r.o.Skip(e.Header) {
-		keep = HeaderLen
-	}
+	keep := r.keep(e.Header)
 	r.grow(keep)
 	if _, err := io.ReadFull(r.in, r.buf); err != nil {
-		return e, false, r.torn(err)
+		return r.torn(err)
 	}
 	crc := uint32(0)
 	if sum > 0 {
@@ -252,30 +265,39 @@ func (r *Reader) wholeEvent(e Event) (Event, bool, error) {
 	if keep < n {
 		var err error
 		if crc, tail, err = r.pass(crc, keep, n, sum); err != nil {
-			return e, false, err
+			return err
 		}
 	}
 	e.Raw, e.Whole = r.buf, keep == n
 	if e.Type == TypeFormatDescription {
-		f, err := ParseFormat(e.Raw)
+		f, err := parseFormat(e.Raw, r.o)
 		if err != nil {
-			return e, false, fmt.Errorf("position %d: %w", r.pos, err)
+			return fmt.Errorf("position %d: %w", r.pos, err)
 		}
 		r.format = f
 	}
 	if verified := r.format.Checksum; verified && sum > 0 && binary.LittleEndian.Uint32(tail[len(tail)-sum:]) != crc {
-		return e, false, fmt.Errorf("%w: position %d", ErrChecksum, r.pos)
+		return r.wrongSum(n)
 	}
-	e.Body = e.Raw[HeaderLen:]
-	if e.Whole && sum > 0 {
-		e.Body = e.Raw[HeaderLen : n-sum]
-	}
+	e.Body = e.Raw[HeaderLen:max(HeaderLen, min(keep, n-sum))]
 	if e.Type == TypeStartEncryption {
-		return e, false, fmt.Errorf("%w (encrypt_binlog): read it through its server, which decrypts it: --dsn", ErrEncrypted)
+		return fmt.Errorf("%w (encrypt_binlog): read it through its server, which decrypts it: --dsn", ErrEncrypted)
 	}
 	r.pos += int64(n)
 	e.End = r.pos
-	return e, false, nil
+	return nil
+}
+
+// keep is how many bytes of an event are wanted.
+func (r *Reader) keep(h Header) int {
+	switch {
+	case h.Type == TypeFormatDescription:
+	case r.o.Skip != nil && r.o.Skip(h):
+		return HeaderLen
+	case r.o.MaxBody > 0:
+		return min(int(h.Length), HeaderLen+r.o.MaxBody)
+	}
+	return int(h.Length)
 }
 
 // pass reads over what is not kept of an event of n bytes and gives its checksum and its last bytes.
@@ -356,7 +378,7 @@ func (r *Reader) openPayload(e Event) error {
 	}
 	algorithm, err := payloadHead(r.left)
 	if err != nil {
-		return r.torn(err)
+		return r.innerError(err)
 	}
 	in := r.left
 	switch algorithm {
@@ -367,12 +389,12 @@ func (r *Reader) openPayload(e Event) error {
 			err = r.zstd.Reset(in)
 		}
 		if err != nil {
-			return err
+			return r.innerError(err)
 		}
 		in = r.zstd
 	case 255: // stored as it is
 	default:
-		return fmt.Errorf("%w at position %d: transactions compressed by an unknown method (%d)", ErrDamaged, r.pos, algorithm)
+		return fmt.Errorf("%w at position %d: %w: unknown method %d", ErrDamaged, r.pos, ErrPayload, algorithm)
 	}
 	r.inner = bufio.NewReaderSize(in, 64<<10)
 	return nil
@@ -417,30 +439,36 @@ func packedFrom(in io.Reader) (uint64, error) {
 }
 
 // nextInner reads an event of a compressed transaction; io.EOF when that ends.
-func (r *Reader) nextInner() (Event, error) {
-	e := Event{Pos: r.pos, End: r.pos + int64(r.payload.Length), Inner: true, Whole: true}
+func (r *Reader) nextInner() error {
 	head, err := r.inner.Peek(HeaderLen)
 	if len(head) == 0 && errors.Is(err, io.EOF) {
-		return e, r.closePayload()
+		return r.closePayload()
 	}
 	if err != nil {
-		return e, r.innerError(err)
+		return r.innerError(err)
 	}
-	e.Header = ParseHeader(head)
+	e := &r.e
+	*e = Event{Header: ParseHeader(head), Pos: r.pos, End: r.pos + int64(r.payload.Length), Inner: true}
 	if e.Length < HeaderLen || e.Length > maxLength {
-		return e, fmt.Errorf("%w at position %d: a compressed event of %d bytes", ErrDamaged, r.pos, e.Length)
+		return fmt.Errorf("%w at position %d: a compressed event of %d bytes", ErrDamaged, r.pos, e.Length)
 	}
-	r.grow(int(e.Length))
+	keep := r.keep(e.Header)
+	r.grow(keep)
 	if _, err := io.ReadFull(r.inner, r.buf); err != nil {
-		return e, r.innerError(err)
+		return r.innerError(err)
+	}
+	if e.Whole = keep == int(e.Length); !e.Whole {
+		if _, err := r.inner.Discard(int(e.Length) - keep); err != nil {
+			return r.innerError(err)
+		}
 	}
 	e.Raw, e.Body = r.buf, r.buf[HeaderLen:]
 	if _, err := r.inner.Peek(1); errors.Is(err, io.EOF) { // the last one: the checksum is verified before it is given out
-		if err := r.closePayload(); !errors.Is(err, io.EOF) {
-			return e, err
+		if err := r.closePayload(); err != io.EOF {
+			return err
 		}
 	}
-	return e, nil
+	return nil
 }
 
 func (r *Reader) innerError(err error) error {
@@ -452,7 +480,10 @@ func (r *Reader) innerError(err error) error {
 			}
 		}
 	}
-	return fmt.Errorf("%w at position %d: a compressed transaction: %w", ErrDamaged, r.pos, err)
+	if errors.Is(err, io.EOF) { // not the end of the log, for which nobody may take it
+		err = io.ErrUnexpectedEOF
+	}
+	return fmt.Errorf("%w at position %d: %w: %w", ErrDamaged, r.pos, ErrPayload, err)
 }
 
 // closePayload ends a compressed transaction: its checksum is verified, and the file goes on behind it.
@@ -468,7 +499,7 @@ func (r *Reader) closePayload() error {
 			return r.torn(err)
 		}
 		if binary.LittleEndian.Uint32(tail[:]) != crc {
-			return fmt.Errorf("%w: position %d", ErrChecksum, r.pos)
+			return r.wrongSum(int(r.payload.Length))
 		}
 	}
 	r.pos += int64(r.payload.Length)

@@ -1,4 +1,4 @@
-package event
+package binlogevent
 
 import (
 	"encoding/binary"
@@ -20,9 +20,11 @@ type Rows struct {
 	Kind   Kind
 	Flags  uint16
 	c      cursor
-	images []image
-	before []Value
-	after  []Value
+	images []image // of pictures
+	// An update has two, the rest has one.
+	pictures [2]image
+	before   []Value
+	after    []Value
 }
 
 // image is one picture of a row: which columns it has.
@@ -35,6 +37,20 @@ type image struct {
 // OpenRows begins to read a rows event of a table. f is the format of its log.
 func OpenRows(f Format, e Event, t *Table) (*Rows, error) {
 	r := &Rows{Table: t, Kind: e.Type.Kind()}
+	return r, r.open(f, e, maxUnzipped)
+}
+
+// CountRows is the number of rows in a rows event. Those that MariaDB compressed to more than limit bytes are an error.
+// With an error, the number is of the rows in front of what is wrong.
+func CountRows(f Format, e Event, t *Table, limit int) (int64, error) {
+	r := Rows{Table: t, Kind: e.Type.Kind()}
+	if err := r.open(f, e, limit); err != nil {
+		return 0, err
+	}
+	return r.Count()
+}
+
+func (r *Rows) open(f Format, e Event, limit int) error {
 	c := cursor{b: e.Body}
 	c.take(idLen(f))
 	r.Flags = uint16(c.uint(2))
@@ -43,18 +59,20 @@ func OpenRows(f Format, e Event, t *Table) (*Rows, error) {
 	}
 	n := c.packed()
 	if c.bad {
-		return nil, errShort
+		return errShort
 	}
-	if n != uint64(len(t.Columns)) {
-		return nil, errColumns
+	if n != uint64(len(r.Table.Columns)) {
+		return errColumns
 	}
-	width := (len(t.Columns) + 7) / 8
-	r.images = []image{{present: c.take(width)}}
+	width := (len(r.Table.Columns) + 7) / 8
+	r.pictures[0] = image{present: c.take(width)}
+	r.images = r.pictures[:1]
 	if r.Kind == Update {
-		r.images = append(r.images, image{present: c.take(width), partial: e.Type == TypePartialUpdateRows})
+		r.pictures[1] = image{present: c.take(width), partial: e.Type == TypePartialUpdateRows}
+		r.images = r.pictures[:2]
 	}
 	if c.bad {
-		return nil, errShort
+		return errShort
 	}
 	for i := range r.images {
 		for _, b := range r.images[i].present {
@@ -64,12 +82,12 @@ func OpenRows(f Format, e Event, t *Table) (*Rows, error) {
 	rest := c.b
 	if e.Type.zipped() {
 		var err error
-		if rest, err = unzip(rest); err != nil {
-			return nil, err
+		if rest, err = unzip(rest, limit); err != nil {
+			return err
 		}
 	}
 	r.c = cursor{b: rest}
-	return r, nil
+	return nil
 }
 
 // Next gives the images before and after of the next row: an insert has no before, a delete no after. They are valid until
@@ -95,7 +113,7 @@ func (r *Rows) Next() (before, after []Value, more bool, err error) {
 		}
 	}
 	if len(r.c.b) == left {
-		return nil, nil, false, errors.New("rows without columns")
+		return nil, nil, false, errNoColumns
 	}
 	switch r.Kind {
 	case Insert:
@@ -106,24 +124,97 @@ func (r *Rows) Next() (before, after []Value, more bool, err error) {
 	return r.before, r.after, true, nil
 }
 
+// Has says whether the images of the rows have a column: as it was, and as it became (binlog_row_image).
+func (r *Rows) Has(column int) (before, after bool) {
+	has := func(m *image) bool { return m.present[column/8]&(1<<(column%8)) != 0 }
+	switch r.Kind {
+	case Insert:
+		return false, has(&r.images[0])
+	case Delete:
+		return has(&r.images[0]), false
+	}
+	return has(&r.images[0]), has(&r.images[1])
+}
+
 // Count is the number of rows that are left, without looking at their values.
 func (r *Rows) Count() (n int64, err error) {
 	for len(r.c.b) > 0 {
-		left := len(r.c.b)
-		for i := range r.images {
-			if err := r.images[i].read(&r.c, r.Table, nil); err != nil {
-				return n, err
-			}
-		}
-		if len(r.c.b) == left {
-			return n, errors.New("rows without columns")
+		if err := r.skip(); err != nil {
+			return n, err
 		}
 		n++
 	}
 	return n, nil
 }
 
-// read reads the image of one row; out is nil when nobody wants the values.
+// skip passes over the next row.
+func (r *Rows) skip() error {
+	left := len(r.c.b)
+	for i := range r.images {
+		if !r.images[i].skip(&r.c, r.Table) {
+			return errShort
+		}
+	}
+	if len(r.c.b) == left {
+		return errNoColumns
+	}
+	return nil
+}
+
+var errNoColumns = errors.New("rows without columns")
+
+// skip passes over the image of one row; false: it is shorter than it says.
+func (m *image) skip(c *cursor, t *Table) bool {
+	if m.partial && c.packed()&1 != 0 {
+		c.take((t.json + 7) / 8)
+	}
+	nulls := c.take((m.columns + 7) / 8)
+	if c.bad {
+		return false
+	}
+	b, all := c.b, m.columns == len(t.widths)
+	n, at := 0, 0
+	for i, w := range t.widths {
+		if !all && m.present[i/8]&(1<<(i%8)) == 0 {
+			continue
+		}
+		null := nulls[at/8]&(1<<(at%8)) != 0
+		at++
+		if null {
+			continue
+		}
+		switch w.prefix {
+		case 0:
+			n += int(w.fixed)
+		case 1:
+			if n >= len(b) {
+				return false
+			}
+			n += 1 + int(b[n])
+		case 2:
+			if n+2 > len(b) {
+				return false
+			}
+			n += 2 + int(binary.LittleEndian.Uint16(b[n:]))
+		default:
+			if n+int(w.prefix) > len(b) {
+				return false
+			}
+			size := le(b[n : n+int(w.prefix)])
+			if size > uint64(len(b)) {
+				return false
+			}
+			n += int(w.prefix) + int(size)
+		}
+	}
+	if n > len(b) {
+		return false
+	}
+	c.b = b[n:]
+	return true
+}
+
+// read reads the image of one row.
 func (m *image) read(c *cursor, t *Table, out []Value) error {
 	var partial []byte
 	if m.partial && c.packed()&1 != 0 {
@@ -142,9 +233,7 @@ func (m *image) read(c *cursor, t *Table, out []Value) error {
 			json++
 		}
 		if m.present[i/8]&(1<<(i%8)) == 0 {
-			if out != nil {
-				out[i] = Value{}
-			}
+			out[i] = Value{}
 			continue
 		}
 		null := nulls[at/8]&(1<<(at%8)) != 0
@@ -160,9 +249,7 @@ func (m *image) read(c *cursor, t *Table, out []Value) error {
 		if c.bad {
 			return errShort
 		}
-		if out != nil {
-			out[i] = Value{Present: true, Null: null, Partial: differs && !null, Raw: raw}
-		}
+		out[i] = Value{Present: true, Null: null, Partial: differs && !null, Raw: raw}
 	}
 	return nil
 }
@@ -189,7 +276,7 @@ func Plain(f Format, e Event) ([]byte, error) {
 	if c.bad {
 		return nil, errShort
 	}
-	rows, err := unzip(c.b)
+	rows, err := unzip(c.b, maxUnzipped)
 	if err != nil {
 		return nil, err
 	}
@@ -228,18 +315,14 @@ func Split(f Format, raw []byte, t *Table, limit int) ([][]byte, error) {
 	}
 	for len(r.c.b) > 0 {
 		left := len(r.c.b)
-		for i := range r.images {
-			if err := r.images[i].read(&r.c, t, nil); err != nil {
-				return nil, err
-			}
+		if err := r.skip(); err != nil {
+			return nil, err
 		}
 		n := left - len(r.c.b)
 		if taken > 0 && len(head)+taken+n > limit {
 			cut()
 		}
-		if taken += n; n == 0 {
-			return nil, errors.New("rows without columns")
-		}
+		taken += n
 	}
 	if taken > 0 {
 		cut()

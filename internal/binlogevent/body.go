@@ -1,4 +1,4 @@
-package event
+package binlogevent
 
 import (
 	"bytes"
@@ -80,7 +80,9 @@ func (f Format) MariaDB() bool { return strings.Contains(f.Version, "MariaDB") }
 func algorithmAt(raw []byte) int { return len(raw) - ChecksumLen - 1 }
 
 // ParseFormat reads a format description event with its header.
-func ParseFormat(raw []byte) (Format, error) {
+func ParseFormat(raw []byte) (Format, error) { return parseFormat(raw, Options{}) }
+
+func parseFormat(raw []byte, o Options) (Format, error) {
 	if len(raw) < HeaderLen {
 		return Format{}, errShort
 	}
@@ -101,6 +103,9 @@ func ParseFormat(raw []byte) (Format, error) {
 	f.number = a*10000 + b*100 + d
 	// MySQL 5.6.1 and MariaDB 5.3 brought checksums. Older logs are refused: a damaged version would turn checksums off.
 	if f.number < 50601 && !(f.MariaDB() && f.number >= 50300) {
+		if o.Old {
+			return f, nil
+		}
 		return Format{}, fmt.Errorf("%w: written by %q, which is not MySQL 5.6 or MariaDB 5.3 or later, or damaged", ErrNotBinlog, f.Version)
 	}
 	if len(lens) <= ChecksumLen {
@@ -108,7 +113,7 @@ func ParseFormat(raw []byte) (Format, error) {
 	}
 	algorithm := raw[algorithmAt(raw)]
 	f.Checksum = algorithm == 1
-	if !f.Checksum && (algorithm != 0 || hidesChecksum(raw)) {
+	if !f.Checksum && o.Lost == nil && (algorithm != 0 || hidesChecksum(raw)) {
 		return Format{}, fmt.Errorf("%w: its format description says checksum %d", ErrDamaged, algorithm)
 	}
 	return f, nil
@@ -206,8 +211,14 @@ func ParseGTID(e Event) (GTID, error) {
 func micros(v uint64) time.Time { return time.UnixMicro(int64(v)).UTC() }
 
 func uuidText(b []byte) string {
-	s := hex.EncodeToString(b)
-	return s[:8] + "-" + s[8:12] + "-" + s[12:16] + "-" + s[16:20] + "-" + s[20:]
+	var s [36]byte
+	hex.Encode(s[:], b[:4])
+	hex.Encode(s[9:], b[4:6])
+	hex.Encode(s[14:], b[6:8])
+	hex.Encode(s[19:], b[8:10])
+	hex.Encode(s[24:], b[10:])
+	s[8], s[13], s[18], s[23] = '-', '-', '-', '-'
+	return string(s[:])
 }
 
 func parseMariaGTID(e Event) (GTID, error) {

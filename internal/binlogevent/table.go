@@ -1,8 +1,10 @@
-package event
+package binlogevent
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Column types, as table map events number them
@@ -50,6 +52,13 @@ type Table struct {
 	Columns      []Column
 	Named        bool // the log names the columns and the primary key (binlog_row_metadata=FULL)
 	json         int  // columns of type JSON
+	widths       []width
+}
+
+// width says how to pass over a value: prefix bytes hold its length, or it is fixed.
+type width struct {
+	fixed  int16
+	prefix uint8
 }
 
 // Column is a column of a Table. What a log does not tell is left at its zero; whoever knows the table fills it in.
@@ -83,6 +92,25 @@ func (c Column) Temporal() bool {
 	return false
 }
 
+// Fits says whether a column of a type that a server declares (DATA_TYPE of INFORMATION_SCHEMA.COLUMNS) is logged as this one
+// was. A type that is not known here fits.
+func (c Column) Fits(declared string) bool {
+	types, ok := loggedAs[strings.ToLower(declared)]
+	return !ok || bytes.IndexByte(types, c.typ) >= 0
+}
+
+// loggedAs are the types by which columns are logged.
+var loggedAs = map[string][]byte{
+	"tinyint": {typeTiny}, "smallint": {typeShort}, "mediumint": {typeInt24}, "int": {typeLong}, "bigint": {typeLongLong},
+	"float": {typeFloat}, "double": {typeDouble}, "decimal": {typeNewDecimal}, "bit": {typeBit}, "year": {typeYear},
+	"date": {typeDate, typeNewDate}, "time": {typeTime, typeTime2}, "datetime": {typeDatetime, typeDatetime2}, "timestamp": {typeTimestamp, typeTimestamp2},
+	"char": {typeString, typeVarString}, "binary": {typeString}, "varchar": {typeVarchar, typeVarString, typeVarcharZip}, "varbinary": {typeVarchar, typeVarString, typeVarcharZip},
+	"enum": {typeEnum}, "set": {typeSet}, "json": {typeJSON, typeBlob},
+	"tinytext": blobTypes, "text": blobTypes, "mediumtext": blobTypes, "longtext": blobTypes, "tinyblob": blobTypes, "blob": blobTypes, "mediumblob": blobTypes, "longblob": blobTypes,
+}
+
+var blobTypes = []byte{typeBlob, typeTinyBlob, typeMediumBlob, typeLongBlob, typeBlobZip}
+
 // Approximate says whether it is a FLOAT or DOUBLE.
 func (c Column) Approximate() bool { return c.typ == typeFloat || c.typ == typeDouble }
 
@@ -105,13 +133,16 @@ func ParseTable(f Format, body []byte) (Table, error) {
 		return t, errShort
 	}
 	meta := cursor{b: c.take(int(size))}
-	t.Columns = make([]Column, n)
+	t.Columns, t.widths = make([]Column, n), make([]width, n)
 	for i, typ := range types {
 		col, ok := columnOf(typ, &meta)
 		if !ok || meta.bad {
 			return t, fmt.Errorf("column %d of %s.%s has the unknown type %d", i+1, t.Schema, t.Name, typ)
 		}
 		t.Columns[i] = col
+		if t.widths[i] = (width{fixed: int16(col.fixed)}); col.fixed < 0 {
+			t.widths[i] = width{prefix: uint8(col.prefix)}
+		}
 		if col.typ == typeJSON {
 			t.json++
 		}

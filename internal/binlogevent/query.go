@@ -1,4 +1,4 @@
-package event
+package binlogevent
 
 import (
 	"bytes"
@@ -28,6 +28,7 @@ type Query struct {
 	DefaultUTF8MB4  int    // default_collation_for_utf8mb4
 	RequirePK       int    // sql_require_primary_key
 	TableEncryption int    // default_table_encryption
+	rest            []byte // status variables that were not read
 	User, Host      string // who ran it, in statements that make something with a definer
 }
 
@@ -46,6 +47,30 @@ const (
 
 // ParseQuery reads a query event, compressed or not.
 func ParseQuery(e Event) (Query, error) {
+	q, status, err := parseQuery(e, maxUnzipped)
+	if err == nil {
+		q.status(status)
+	}
+	return q, err
+}
+
+// ParseQueryText reads of a query event all but what held in its session, which Moment tells. Where MariaDB compressed it, a
+// text of more than limit bytes is an error.
+func ParseQueryText(e Event, limit int) (Query, error) {
+	q, status, err := parseQuery(e, limit)
+	q.rest = status
+	return q, err
+}
+
+// Moment is the microsecond of the second at which a statement began, where the log tells it; else 0. It is for what
+// ParseQueryText gave.
+func (q *Query) Moment() int {
+	x := Query{}
+	x.status(q.rest)
+	return x.Micros % 1e6
+}
+
+func parseQuery(e Event, limit int) (Query, []byte, error) {
 	q := Query{Flags2: -1, LCTimeNames: -1, CharsetDatabase: -1, ExplicitTS: -1, DefaultUTF8MB4: -1, RequirePK: -1, TableEncryption: -1}
 	c := cursor{b: e.Body}
 	q.Thread, q.ExecSeconds = uint32(c.uint(4)), uint32(c.uint(4))
@@ -55,17 +80,16 @@ func ParseQuery(e Event) (Query, error) {
 	q.Schema = string(c.take(schema))
 	c.take(1)
 	if c.bad {
-		return q, errShort
+		return q, nil, errShort
 	}
 	q.Text = c.b
 	if e.Type == TypeQueryZip {
 		var err error
-		if q.Text, err = unzip(c.b); err != nil {
-			return q, err
+		if q.Text, err = unzip(c.b, limit); err != nil {
+			return q, nil, err
 		}
 	}
-	q.status(status)
-	return q, nil
+	return q, status, nil
 }
 
 // status reads the status variables (Query_event in libs/mysql/binlog/event/statement_events.h, Query_log_event in MariaDB's
@@ -139,8 +163,8 @@ func (c *cursor) names() {
 }
 
 // unzip unpacks what MariaDB compresses (log_bin_compress): a byte with the algorithm, 0 for zlib, and the length of the
-// length, then the length, big-endian, then the data.
-func unzip(b []byte) ([]byte, error) {
+// length, then the length, big-endian, then the data. More than limit bytes are an error.
+func unzip(b []byte, limit int) ([]byte, error) {
 	if len(b) < 2 || b[0]&0xf0 != 0x80 {
 		return nil, errShort
 	}
@@ -149,7 +173,7 @@ func unzip(b []byte) ([]byte, error) {
 		return nil, errShort
 	}
 	size := be(b[1 : 1+n])
-	if size > maxUnzipped {
+	if size > uint64(limit) {
 		return nil, fmt.Errorf("a compressed event of %d bytes", size)
 	}
 	z, err := zlib.NewReader(bytes.NewReader(b[1+n:]))

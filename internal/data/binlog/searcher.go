@@ -1,0 +1,428 @@
+package binlog
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	event "github.com/rissodb/risso/internal/binlogevent"
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/sqltext"
+)
+
+// searcher reads one log.
+type searcher struct {
+	ctx    context.Context
+	d      *Damage
+	file   string
+	hole   bool // it was not read to its end
+	before mysql.GTIDSet
+	out    SearchResult
+	tell   func(int64)
+	b      boundaries
+	format event.Format
+	tables event.Tables[searchTable]
+	states map[string]*tableState // of wanted tables
+	ignore bool                   // the transaction does not fit, whatever it did
+	cur    Found
+	texts  [][]byte // the first statements
+	text   bool     // a statement matches Damage.Text
+}
+
+type searchTable struct {
+	name   string
+	state  *tableState // nil of tables that are not wanted
+	filled bool        // columns were asked for
+}
+
+type mappedTable = event.Mapped[searchTable]
+
+func (s *searcher) run(f File) error {
+	in, err := f.Open(s.ctx)
+	if err != nil {
+		return fmt.Errorf("open %s: %w", f.Name, err)
+	}
+	defer in.Close()
+	r, err := event.NewReader(in, event.Options{Skip: s.unread})
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.Name, err)
+	}
+	defer r.Close()
+	s.states = map[string]*tableState{}
+	told := int64(0)
+	for {
+		e, err := r.Next()
+		if r.Pos()-told > 1<<20 {
+			s.tell(r.Pos() - told)
+			told = r.Pos()
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			s.out.Bytes = r.Pos()
+			s.tell(r.Pos() - told)
+			return nil
+		case errors.Is(err, event.ErrTorn):
+			s.hole = true
+			s.note("%s ends in the middle of an event at %d", f.Name, r.Pos())
+			s.out.Bytes = r.Pos()
+			return nil
+		case err != nil:
+			return fmt.Errorf("%s: %w", f.Name, err)
+		case s.ctx.Err() != nil:
+			return context.Cause(s.ctx)
+		}
+		s.format = r.Format()
+		if err := s.event(&e); err != nil {
+			s.note("%s:%d: %v", f.Name, e.Pos, err)
+		}
+	}
+}
+
+func (s *searcher) note(format string, args ...any) {
+	if len(s.out.Notes) < 100 {
+		s.out.Notes = append(s.out.Notes, fmt.Sprintf(format, args...))
+	}
+}
+
+// unread says of which events no more than the header is wanted.
+func (s *searcher) unread(h event.Header) bool {
+	switch h.Type {
+	case event.TypeTableMap, event.TypeRowsQuery, event.TypeAnnotateRows:
+		return s.ignore
+	case event.TypeQuery, event.TypeQueryZip, event.TypeGTID, event.TypeAnonymousGTID, event.TypeGTIDTagged, event.TypeMariaGTID,
+		event.TypePreviousGTIDs, event.TypeMariaGTIDList, event.TypeXAPrepare:
+		return false
+	}
+	return s.ignore || !h.Type.IsRows()
+}
+
+func (s *searcher) event(e *event.Event) error {
+	began, ended := s.b.event(*e)
+	if began {
+		s.cur = Found{File: s.file, Pos: s.b.pos, GTID: s.b.gtid.ID, Thread: s.b.gtid.Thread, Server: e.ServerID, Time: commitTime(s.b.gtid, e.Header), Changes: s.cur.Changes[:0]}
+		s.text, s.texts = false, s.texts[:0]
+		s.ignore = (s.d.Counts == nil || s.d.Tables == nil) && !s.d.may(&s.cur)
+		s.hole = s.hole || s.ignore
+	}
+	var err error
+	switch {
+	case e.Type == event.TypeFormatDescription:
+		s.tables.Clear()
+	case e.Type == event.TypePreviousGTIDs || e.Type == event.TypeMariaGTIDList:
+		s.before, err = event.ParseGTIDs(*e)
+	case s.ignore:
+	case e.Type == event.TypeTableMap:
+		err = s.table(e)
+	case e.Type.IsRows():
+		err = s.rows(e)
+	case e.Type == event.TypeQuery || e.Type == event.TypeQueryZip:
+		err = s.query(e)
+	case e.Type == event.TypeRowsQuery || e.Type == event.TypeAnnotateRows:
+		s.statement(event.StatementText(*e))
+	}
+	if ended {
+		s.cur.End = e.End
+		s.cur.Bytes = e.End - s.cur.Pos
+		s.finish()
+	}
+	return err
+}
+
+// may says whether a transaction fits by what is known when it begins.
+func (d *Damage) may(f *Found) bool {
+	switch {
+	case !d.From.IsZero() && f.Time.Before(d.From), !d.To.IsZero() && !f.Time.Before(d.To):
+		return false
+	case !d.GTID.Empty() && !d.GTID.Contains(f.GTID):
+		return false
+	}
+	return true
+}
+
+func (s *searcher) table(e *event.Event) error {
+	t, fresh, err := s.tables.Map(s.format, e.Body)
+	if err != nil || !fresh {
+		return err
+	}
+	t.User.name = t.Schema + "." + t.Name
+	if s.d.Tables == nil || s.d.Tables(t.Schema, t.Name) {
+		t.User.state = s.state(t.Schema, t.Name)
+	}
+	return t.Err
+}
+
+// state is what the log tells of a wanted table.
+func (s *searcher) state(schema, table string) *tableState {
+	name := schema + "." + table
+	st := s.states[name]
+	if st == nil {
+		st = &tableState{schema: schema, table: table}
+		if s.d.Counts != nil && s.d.Tables != nil {
+			st.counts = s.d.Counts(s.ctx, schema, table)
+			st.counts = st.counts[:min(len(st.counts), maxCounts)]
+		}
+		s.states[name] = st
+	}
+	return st
+}
+
+// statement keeps a text.
+func (s *searcher) statement(text []byte) {
+	if s.d.Text != "" && containsFold(text, s.d.Text) {
+		s.text = true
+	}
+	if len(s.texts) == maxStatements {
+		s.cur.More++
+		return
+	}
+	n := len(s.texts)
+	if n < cap(s.texts) {
+		s.texts = s.texts[:n+1]
+	} else {
+		s.texts = append(s.texts, nil)
+	}
+	s.texts[n] = append(s.texts[n][:0], text[:min(len(text), maxLooked+1)]...)
+}
+
+func containsFold(text []byte, part string) bool {
+	return bytes.Contains(bytes.ToLower(text), bytes.ToLower([]byte(part)))
+}
+
+// maxLooked is how long a statement may be that is looked at for a WHERE.
+const maxLooked = 1 << 20
+
+// hasWhere says whether a statement has the word WHERE or LIMIT outside of literals and comments, or is too long to be looked at.
+func hasWhere(text []byte) bool {
+	if len(text) > maxLooked {
+		return true
+	}
+	for _, t := range sqltext.Tokens(string(text)) {
+		if t.Kind == sqltext.TokenWord && (strings.EqualFold(t.Text, "WHERE") || strings.EqualFold(t.Text, "LIMIT")) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *searcher) query(e *event.Event) error {
+	q, err := event.ParseQuery(*e)
+	if err != nil {
+		return err
+	}
+	s.cur.Thread = q.Thread
+	if q.User != "" {
+		s.cur.User = q.User + "@" + q.Host
+	}
+	if frameOf(q.Text) != frameNone {
+		return nil
+	}
+	kind := kindOf(q.Text)
+	if kind == "" {
+		return nil // SAVEPOINT and the like
+	}
+	s.statement(q.Text)
+	list := sqltext.Tables(q.Text)
+	if len(list) == 0 {
+		list = []sqltext.Table{{Name: objectOf(q.Text)}}
+	}
+	for i, t := range list {
+		schema := t.Schema
+		if schema == "" {
+			schema = q.Schema
+		}
+		matches := s.d.Tables == nil || s.d.Tables(schema, t.Name) || t.Name == "" && s.d.Tables(schema, "*")
+		name := schema + "." + t.Name
+		if t.Name == "" {
+			name = schema
+		}
+		c := s.change(name, kind, nil)
+		c.matches = matches
+		if matches && t.Name != "" {
+			c.state = s.state(schema, t.Name)
+			c.effect = max(c.effect, effectOf(q.Text, kind, i))
+		}
+	}
+	return nil
+}
+
+// objectOf is what a statement drops when that is no table: the schema of DROP DATABASE.
+func objectOf(text []byte) string {
+	t := sqltext.Tokens(string(text[:min(len(text), 1024)]))
+	for i := range t {
+		if strings.EqualFold(t[i].Text, "DATABASE") || strings.EqualFold(t[i].Text, "SCHEMA") {
+			return "*"
+		}
+	}
+	return ""
+}
+
+// kindOf is what a statement does; "" for what changes nothing.
+func kindOf(text []byte) string {
+	switch verb := strings.ToUpper(sqltext.Verb(text)); verb {
+	case "DELETE", "UPDATE", "INSERT", "DROP", "TRUNCATE", "ALTER", "CREATE", "RENAME":
+		return strings.ToLower(verb)
+	case "REPLACE", "LOAD":
+		return "insert"
+	case "SAVEPOINT", "ROLLBACK", "XA", "RELEASE", "COMMIT", "BEGIN":
+		return ""
+	default:
+		return "other"
+	}
+}
+
+// change is the entry of a table and a kind.
+func (s *searcher) change(table, kind string, state *tableState) *Change {
+	for i := range s.cur.Changes {
+		if c := &s.cur.Changes[i]; c.Kind == kind && c.Table == table {
+			return c
+		}
+	}
+	s.cur.Changes = append(s.cur.Changes, Change{Table: table, Kind: kind, matches: state != nil, state: state})
+	return &s.cur.Changes[len(s.cur.Changes)-1]
+}
+
+// rowKinds are kinds of rows as changes name them.
+var rowKinds = [...]string{event.Insert: "insert", event.Update: "update", event.Delete: "delete"}
+
+func (s *searcher) rows(e *event.Event) error {
+	id, _, err := event.RowsHead(s.format, *e)
+	if err != nil {
+		return err
+	}
+	t := s.tables.Get(id)
+	if t == nil {
+		if id == event.Dummy {
+			return nil
+		}
+		return errors.New("rows of a table that was not named")
+	}
+	if t.Err != nil {
+		return t.Err
+	}
+	kind := rowKinds[e.Type.Kind()]
+	c := s.change(t.User.name, kind, t.User.state)
+	if s.d.Images != 0 && c.matches && s.wants(kind) && (s.d.Images < 0 || len(c.Before) < s.d.Images) && s.d.may(&s.cur) {
+		s.images(*e, t, c)
+	}
+	n, err := event.CountRows(s.format, *e, &t.Table, maxUnzipped)
+	c.Rows += n
+	s.cur.Rows += n
+	return err
+}
+
+// maxUnzipped is how much the rows of one compressed event may become.
+const maxUnzipped = 1 << 30
+
+// images decodes the first rows.
+func (s *searcher) images(e event.Event, t *mappedTable, c *Change) {
+	if !t.User.filled {
+		t.User.filled = true
+		FillColumns(s.ctx, &t.Table, s.d.Columns)
+	}
+	if c.Columns == nil {
+		for i, col := range t.Columns {
+			name := col.Name
+			if name == "" {
+				name = fmt.Sprintf("@%d", i+1)
+			}
+			c.Columns = append(c.Columns, name)
+		}
+	}
+	r, err := event.OpenRows(s.format, e, &t.Table)
+	for err == nil && (s.d.Images < 0 || len(c.Before) < s.d.Images) {
+		var before, after []event.Value
+		var more bool
+		if before, after, more, err = r.Next(); err != nil || !more {
+			break
+		}
+		if before == nil {
+			before, after = after, nil
+		}
+		c.Before = append(c.Before, shown(t.Columns, before))
+		if after != nil {
+			c.After = append(c.After, shown(t.Columns, after))
+		}
+	}
+}
+
+// shown is a row for people: literals, nil for NULL, "" for what the image has not.
+func shown(cols []event.Column, row []event.Value) []any {
+	out := make([]any, len(row))
+	for i, v := range row {
+		switch {
+		case !v.Present:
+			out[i] = ""
+		case v.Null:
+		default:
+			text, err := cols[i].Shown(v)
+			if err != nil {
+				text = fmt.Sprintf("(%v: X'%X')", err, v.Raw[:min(len(v.Raw), 64)])
+			}
+			out[i] = text
+		}
+	}
+	return out
+}
+
+func (s *searcher) wants(kind string) bool {
+	return len(s.d.Kinds) == 0 || slices.Contains(s.d.Kinds, kind)
+}
+
+// finish decides about a transaction.
+func (s *searcher) finish() {
+	s.out.Transactions++
+	if s.ignore {
+		return
+	}
+	f, d := &s.cur, s.d
+	if d.may(f) && (d.Thread == 0 || f.Thread == d.Thread) && (d.User == "" || strings.HasPrefix(f.User, d.User)) && (d.Text == "" || s.text) && s.fits() {
+		found := *f
+		found.Changes = slices.Clone(f.Changes)
+		for i := range found.Changes {
+			if c := &found.Changes[i]; c.state != nil {
+				c.was = c.state.tally
+			}
+		}
+		s.keepTexts(&found)
+		s.out.Found = append(s.out.Found, found)
+	}
+	for i := range f.Changes {
+		if c := &f.Changes[i]; c.state != nil {
+			c.state.add(f.GTID, c)
+		}
+	}
+}
+
+// fits says whether the changes of the transaction are those that are looked for.
+func (s *searcher) fits() bool {
+	d, rows := s.d, int64(0)
+	hit := len(d.Kinds) == 0 && d.Tables == nil && d.Rows == 0
+	for i := range s.cur.Changes {
+		if c := &s.cur.Changes[i]; c.matches && s.wants(c.Kind) {
+			hit = true
+			rows += c.Rows
+		}
+	}
+	return hit && (rows >= d.Rows || s.cur.destroys())
+}
+
+// keepTexts puts in the statements, and what they tell by themselves.
+func (s *searcher) keepTexts(f *Found) {
+	for _, text := range s.texts {
+		verb := strings.ToUpper(sqltext.Verb(text))
+		if (verb == "DELETE" || verb == "UPDATE") && f.Whole == "" && !hasWhere(text) {
+			f.Whole, f.Sure = verb+" without WHERE", Certain
+		}
+		shown := string(text[:min(len(text), maxTextShown)])
+		f.Statements = append(f.Statements, Statement{Text: strings.ToValidUTF8(shown, "?")})
+	}
+}
+
+// destroys says whether rows went that the log does not count.
+func (f *Found) destroys() bool {
+	return slices.ContainsFunc(f.Changes, func(c Change) bool { return c.matches && (c.Kind == "drop" || c.Kind == "truncate") })
+}
