@@ -124,6 +124,18 @@ func (r *Rows) Next() (before, after []Value, more bool, err error) {
 	return r.before, r.after, true, nil
 }
 
+// Has says whether the images of the rows have a column: as it was, and as it became (binlog_row_image).
+func (r *Rows) Has(column int) (before, after bool) {
+	has := func(m *image) bool { return m.present[column/8]&(1<<(column%8)) != 0 }
+	switch r.Kind {
+	case Insert:
+		return false, has(&r.images[0])
+	case Delete:
+		return has(&r.images[0]), false
+	}
+	return has(&r.images[0]), has(&r.images[1])
+}
+
 // Count is the number of rows that are left, without looking at their values.
 func (r *Rows) Count() (n int64, err error) {
 	for len(r.c.b) > 0 {

@@ -1,8 +1,10 @@
 package binlogevent
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Column types, as table map events number them
@@ -89,6 +91,25 @@ func (c Column) Temporal() bool {
 	}
 	return false
 }
+
+// Fits says whether a column of a type that a server declares (DATA_TYPE of INFORMATION_SCHEMA.COLUMNS) is logged as this one
+// was. A type that is not known here fits.
+func (c Column) Fits(declared string) bool {
+	types, ok := loggedAs[strings.ToLower(declared)]
+	return !ok || bytes.IndexByte(types, c.typ) >= 0
+}
+
+// loggedAs are the types by which columns are logged.
+var loggedAs = map[string][]byte{
+	"tinyint": {typeTiny}, "smallint": {typeShort}, "mediumint": {typeInt24}, "int": {typeLong}, "bigint": {typeLongLong},
+	"float": {typeFloat}, "double": {typeDouble}, "decimal": {typeNewDecimal}, "bit": {typeBit}, "year": {typeYear},
+	"date": {typeDate, typeNewDate}, "time": {typeTime, typeTime2}, "datetime": {typeDatetime, typeDatetime2}, "timestamp": {typeTimestamp, typeTimestamp2},
+	"char": {typeString, typeVarString}, "binary": {typeString}, "varchar": {typeVarchar, typeVarString, typeVarcharZip}, "varbinary": {typeVarchar, typeVarString, typeVarcharZip},
+	"enum": {typeEnum}, "set": {typeSet}, "json": {typeJSON, typeBlob},
+	"tinytext": blobTypes, "text": blobTypes, "mediumtext": blobTypes, "longtext": blobTypes, "tinyblob": blobTypes, "blob": blobTypes, "mediumblob": blobTypes, "longblob": blobTypes,
+}
+
+var blobTypes = []byte{typeBlob, typeTinyBlob, typeMediumBlob, typeLongBlob, typeBlobZip}
 
 // Approximate says whether it is a FLOAT or DOUBLE.
 func (c Column) Approximate() bool { return c.typ == typeFloat || c.typ == typeDouble }

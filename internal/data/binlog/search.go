@@ -162,7 +162,7 @@ func FillColumns(ctx context.Context, t *event.Table, columns Columns) {
 		return
 	}
 	for i := range t.Columns {
-		if t.Named && !strings.EqualFold(t.Columns[i].Name, now[i].Name) {
+		if t.Named && !strings.EqualFold(t.Columns[i].Name, now[i].Name) || !t.Columns[i].Fits(now[i].Declared) {
 			return // columns were changed since
 		}
 	}

@@ -47,10 +47,13 @@ func Undo(ctx context.Context, o UndoOptions, out io.Writer) (UndoResult, error)
 	u := &undoer{o: o, tables: map[string]*undoTable{}}
 	defer u.close()
 	for _, f := range o.Files {
-		if o.Place.File != "" && f.Name != o.Place.File {
+		if o.Place.File != "" && f.Name != o.Place.File || !o.GTID.IsZero() && f.Index != nil && !f.Index.mayHave(setOf(o.GTID)) {
 			continue
 		}
 		done, err := u.gather(ctx, f)
+		if errors.Is(err, ErrNoUndo) {
+			fmt.Fprintf(out, "-- NOT COMPLETE: %s\n", oneLine(err.Error()))
+		}
 		if err != nil {
 			return u.result, err
 		}
@@ -66,6 +69,11 @@ func Undo(ctx context.Context, o UndoOptions, out io.Writer) (UndoResult, error)
 		what = o.Place.String()
 	}
 	return u.result, fmt.Errorf("%w: %s", ErrNoTransaction, what)
+}
+
+func setOf(g mysql.GTID) (s mysql.GTIDSet) {
+	s.Add(g)
+	return s
 }
 
 // undoer gathers the rows events of a transaction in a temporary file, for they are read backwards.
@@ -92,6 +100,7 @@ type spooled struct {
 
 type undoTable struct {
 	event.Table
+	named  bool // by the log
 	exact  bool // columns came from the server
 	order  []int
 	failed error
@@ -110,13 +119,16 @@ func (u *undoer) gather(ctx context.Context, f File) (done bool, err error) {
 		return false, fmt.Errorf("open %s: %w", f.Name, err)
 	}
 	defer in.Close()
-	r, err := event.NewReader(in, event.Options{})
+	inside := false
+	skip := func(h event.Header) bool { // only GTIDs are looked at in front of it
+		return !inside && !u.o.GTID.IsZero() && (h.Type.IsRows() || h.Type == event.TypeTableMap || h.Type == event.TypeRowsQuery || h.Type == event.TypeAnnotateRows)
+	}
+	r, err := event.NewReader(in, event.Options{Skip: skip})
 	if err != nil {
 		return false, fmt.Errorf("%s: %w", f.Name, err)
 	}
 	defer r.Close()
 	var b boundaries
-	inside := false
 	for {
 		e, err := r.Next()
 		if errors.Is(err, io.EOF) || errors.Is(err, event.ErrTorn) {
@@ -181,7 +193,7 @@ func (u *undoer) table(ctx context.Context, e event.Event) error {
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrNoUndo, err)
 		}
-		t = &undoTable{Table: parsed}
+		t = &undoTable{Table: parsed, named: parsed.Named}
 		if u.o.Tables == nil || u.o.Tables(t.Schema, t.Name) {
 			if u.o.Columns != nil {
 				_, t.exact = u.o.Columns(ctx, t.Schema, t.Name)
@@ -206,10 +218,16 @@ var errNotWanted = errors.New("not wanted")
 func (u *undoer) judge(t *undoTable) {
 	name := mysql.Quote(t.Schema) + "." + mysql.Quote(t.Name)
 	if !t.Named {
-		t.failed = fmt.Errorf("%w: the log does not name the columns of %s; give the server by --dsn (its columns have to be those of then), or log with binlog_row_metadata=FULL", ErrNoUndo, name)
+		t.failed = fmt.Errorf("%w: the log does not name the columns of %s; give the server by --dsn, or log with binlog_row_metadata=FULL", ErrNoUndo, name)
+		if t.exact {
+			t.failed = fmt.Errorf("%w: the log does not name the columns of %s, and the server has others now, by number or type: it was altered since", ErrNoUndo, name)
+		}
 		return
 	}
 	keyed := false
+	if !t.named {
+		u.note("%s: the log does not name columns (binlog_row_metadata); these names are the server's of now, by their order: look whether the table was altered since", name)
+	}
 	for i, c := range t.Columns {
 		keyed = keyed || c.Key
 		if c.Generated {
@@ -248,6 +266,9 @@ func (u *undoer) rows(e event.Event) error {
 	if t.failed != nil {
 		return t.failed
 	}
+	if err := u.images(e, t); err != nil {
+		return err
+	}
 	u.noKeys = u.noKeys || flags&event.RowsNoForeignKeys != 0
 	if u.spool == nil {
 		f, err := os.CreateTemp(u.o.Dir, "risso-undo-*")
@@ -264,6 +285,39 @@ func (u *undoer) rows(e event.Event) error {
 	u.offsets = append(u.offsets, spooled{at: u.size, size: int32(len(raw)), table: t})
 	u.size += int64(len(raw))
 	return nil
+}
+
+// images refuses rows of which the log has not what an undo takes, before anything is written.
+func (u *undoer) images(e event.Event, t *undoTable) error {
+	r, err := event.OpenRows(u.format, e, &t.Table)
+	if err != nil {
+		return err
+	}
+	keyed, whole := false, true
+	for i, c := range t.Columns {
+		before, after := r.Has(i)
+		keyed = keyed || c.Key
+		whole = whole && (!c.Key || before || after)
+	}
+	var missing []string
+	for i, c := range t.Columns {
+		before, after := r.Has(i)
+		found := c.Generated || keyed && whole || before || after // all columns say which row it is
+		if r.Kind == event.Delete && !before && !c.Generated || r.Kind == event.Update && after && !before && !c.Generated || !found {
+			missing = append(missing, c.Name)
+		}
+	}
+	if missing == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: the log has not what was in %s.%s: %s of rows of %s (binlog_row_image was not FULL)", ErrNoUndo, t.Schema, t.Name, strings.Join(missing, ", "), article(r.Kind))
+}
+
+func article(k event.Kind) string {
+	if k == event.Delete {
+		return "a DELETE"
+	}
+	return "an " + k.String()
 }
 
 // write writes the statements.

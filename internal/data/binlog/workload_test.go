@@ -150,6 +150,9 @@ func newWorkload(t *testing.T, c *sql.Conn, spec string, seed uint64) *workload 
 	if spec == "mariadb" {
 		all = slices.Concat(columns, mariaColumns)
 	}
+	if spec == "mysql-9.7" {
+		all = append(all, column{"VECTOR(3)", []string{"TO_VECTOR('[1,2,3]')", "TO_VECTOR('[0.5,-1,1e-3]')"}})
+	}
 	for i := range 4 {
 		tb := &wtable{name: fmt.Sprintf("`odd ``name.x`.`t %d \"'x`", i), keyed: i != 1}
 		cols := slices.Clone(all)

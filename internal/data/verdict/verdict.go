@@ -344,7 +344,11 @@ func (r *round) failing() {
 		if n.Outcome == state.OutcomeInterrupted {
 			how = "was cut short"
 		}
-		r.add("failed_"+string(n.Kind), fleet.SeverityWarning, n.Ended, "the last %s %s %s: %s", n.Kind, how, r.clock(n.Ended), orNothing(n.Text, "it does not say why"))
+		words := fmt.Sprintf("the last %s %s %s: ", n.Kind, how, r.clock(n.Ended))
+		if n.Outcome == state.OutcomeFailed && len(n.Result) > 2 && (n.Kind == state.JobChecksum || n.Kind == state.JobVerify) { // it did its work
+			words = fmt.Sprintf("the last %s, %s, found: ", n.Kind, r.clock(n.Ended))
+		}
+		r.add("failed_"+string(n.Kind), fleet.SeverityWarning, n.Ended, "%s%s", words, orNothing(n.Text, "it does not say why"))
 	}
 }
 

@@ -197,6 +197,8 @@ func withHint(err error) error {
 		return failure(exitFailed, "the account needs REPLICATION SLAVE and REPLICATION CLIENT (MariaDB: BINLOG MONITOR)", err)
 	case errors.As(err, &e):
 		return failure(exitFailed, e.Hint, err)
+	case errors.Is(err, binlog.ErrNoUndo):
+		return failure(exitFailed, "bring the table back as it was before: risso restore --from PLACE --table SCHEMA.TABLE --before GTID", err)
 	case errors.Is(err, event.ErrNotBinlog):
 		return failure(exitFailed, "name the files as in SHOW BINARY LOGS, without the .index file", err)
 	}
