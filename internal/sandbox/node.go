@@ -186,6 +186,12 @@ func (n *Node) awaitAnswer(ctx context.Context) error {
 	}
 }
 
+// Ended gives a channel that is closed when the server that this process started is gone; nil for another's.
+func (n *Node) Ended() <-chan struct{} { return n.exited }
+
+// LastErrors are the last errors in the server's log, in a line; "" where there are none.
+func (n *Node) LastErrors() string { return n.logErrors() }
+
 // deathReason says, from the log, why a server ended while it started.
 func (n *Node) deathReason() error {
 	log := n.logErrors()

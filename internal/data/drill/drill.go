@@ -208,6 +208,9 @@ func (r *run) checked(name string) {
 
 // restore makes a server of the backup, looks at it, and throws it away.
 func (r *run) restore(ctx context.Context, server sandbox.Server) (err error) {
+	if err := r.room(); err != nil {
+		return err
+	}
 	name, release, err := claim(r.Dir)
 	if err != nil {
 		return err
@@ -236,6 +239,11 @@ func (r *run) restore(ctx context.Context, server sandbox.Server) (err error) {
 	if r.target, err = mysql.ParseTarget(r.node.DSN); err != nil {
 		return err
 	}
+	return r.whileAlive(ctx, r.prove)
+}
+
+// prove puts rows into the server where they are not there yet, rolls forward, and looks at what came of it.
+func (r *run) prove(ctx context.Context) error {
 	if r.header.Kind == repo.Logical {
 		if err := r.load(ctx); err != nil {
 			return err

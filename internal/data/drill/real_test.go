@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -106,6 +107,34 @@ func TestDrill(t *testing.T) {
 				testDamaged(t, o, place)
 			}
 		})
+	}
+}
+
+// TestServerEnds kills the throw-away server in the middle: the drill says so at once, and does not try to reach it for minutes.
+func TestServerEnds(t *testing.T) {
+	dir := shortDir(t)
+	s, err := sandbox.Up(t.Context(), sandbox.Options{Name: "drill-ends", Dir: dir, Servers: []string{"mariadb"}, StartTimeout: 3 * time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Down(context.WithoutCancel(t.Context()))
+	r := &run{node: s.Primary()}
+	err = r.whileAlive(t.Context(), func(ctx context.Context) error {
+		if err := r.node.Kill(syscall.SIGKILL); err != nil {
+			t.Error(err)
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	if !errors.Is(err, errServerEnded) {
+		t.Error(err)
+	}
+	r = &run{Options: Options{Dir: filepath.Join(dir, "not", "there")}, header: repo.Header{Kind: repo.Logical, Bytes: 1 << 60}}
+	if err := r.room(); !errors.Is(err, physical.ErrNoRoom) || usage(err) == nil {
+		t.Error(err)
+	}
+	if r.header.Kind = repo.Physical; r.room() != nil {
+		t.Error("a physical backup's room is looked at twice")
 	}
 }
 
