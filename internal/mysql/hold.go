@@ -18,7 +18,7 @@ import (
 // and who comes later queues behind him, the backup's own sessions too; only a session that has the lock already gets through.
 // So the reserve reads at once what somebody wants to alter, and lets it go.
 const (
-	holdMost   = 10_000                 // tables: servers other than MySQL 8 go through all that a session holds for each more
+	holdMost   = 1000                   // tables: each is opened, and servers other than MySQL 8 go through all that a session holds for each more
 	holdSingly = 16                     // the first tables, which are the largest, are let go one by one, the others by openAtOnce
 	holdTick   = 250 * time.Millisecond // how often is looked who waits
 	holdPing   = 100                    // looks: the reserve is asked whether it lives
@@ -384,6 +384,21 @@ func (s *Snapshot) Held() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return !h.broken && h.st.Broken() == nil && len(h.tables)+len(s.lists.Plain) == len(s.lists.Tables)
+}
+
+// Kept says whether a table cannot have been altered until it had been read. It is asked when all have been.
+func (s *Snapshot) Kept(t TableName) bool {
+	if s.DDLBlocked {
+		return true
+	}
+	h := s.held
+	if h == nil {
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, held := h.at[t]
+	return held && !h.broken && h.st.Broken() == nil
 }
 
 // seesOthers says whether the account may see who waits: it has PROCESS.

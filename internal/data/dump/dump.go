@@ -267,7 +267,7 @@ func (j *job) altered(ctx context.Context) error {
 	}
 	for _, t := range slices.Concat(j.list.tables, j.list.plain) {
 		// The server tells seconds: of a table that was made in the second of the list, it does not tell.
-		if c, there := created[t.TableName]; there && (c != t.Created || c >= j.list.at) {
+		if c, there := created[t.TableName]; there && !j.snap.Kept(t.TableName) && (c != t.Created || c >= j.list.at) {
 			return fmt.Errorf("table %s was altered after the snapshot: %w", t.TableName, ErrChanged)
 		}
 	}

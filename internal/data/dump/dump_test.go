@@ -460,4 +460,7 @@ func TestGuard(t *testing.T) {
 		t.Errorf("another session waited for %s", worst)
 	}
 	t.Logf("another session waited for %s at most", worst)
+	// LOCK INSTANCE FOR BACKUP needs BACKUP_ADMIN.
+	exec(t, s, "CREATE USER less@localhost", "GRANT SELECT, SHOW VIEW, TRIGGER, EVENT, PROCESS, RELOAD, LOCK TABLES, REPLICATION CLIENT, SHOW_ROUTINE ON *.* TO less@localhost")
+	holds(t, target(t, strings.Replace(node.DSN, "root", "less", 1)), to)
 }

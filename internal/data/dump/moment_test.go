@@ -130,7 +130,7 @@ func moment(t *testing.T, source, replica *sandbox.Node, method mysql.SnapshotMe
 	defer stop()
 	time.Sleep(300 * time.Millisecond)
 	r := place(t)
-	result, err := dump.Run(t.Context(), r, dump.Options{Target: to, Name: "s", Threads: 4, Select: dump.Selection{Schemas: []string{"m"}}, Snapshot: mysql.SnapshotOptions{Method: method}})
+	result, err := dump.Run(t.Context(), r, dump.Options{Target: to, Name: "s", Threads: 4, Select: dump.Selection{Schemas: []string{"m"}}, Snapshot: mysql.SnapshotOptions{Method: method, Tries: 20}})
 	if err != nil {
 		t.Fatal(err)
 	}

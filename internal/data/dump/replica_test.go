@@ -20,11 +20,10 @@ func TestReplica(t *testing.T) {
 	for _, flavour := range []string{"mariadb", "mysql-9.7"} {
 		t.Run(flavour, func(t *testing.T) {
 			// MariaDB's replica does not write what it applies into its own binary log.
-			settings := []string{"log_bin=binlog", "binlog_format=ROW", "local_infile=ON", "slave_parallel_threads=4", "log_slave_updates=OFF"}
-			methods := []mysql.SnapshotMethod{"", mysql.ByTableLocks}
+			settings := []string{"log_bin=binlog", "binlog_format=ROW", "local_infile=ON", "log_slave_updates=OFF"}
+			methods := []mysql.SnapshotMethod{"", mysql.ByGlobalLock}
 			if flavour != "mariadb" {
 				settings = []string{"log_bin=binlog", "local_infile=ON", "gtid_mode=ON", "enforce_gtid_consistency=ON", "replica_parallel_workers=4"}
-				methods = []mysql.SnapshotMethod{"", mysql.ByGlobalLock}
 			}
 			source, replica, fresh := sandboxtest.Up(t, flavour, settings...), sandboxtest.Up(t, flavour, settings...), sandboxtest.Up(t, flavour, settings...)
 			s := stream(t, target(t, source.DSN))
@@ -65,7 +64,7 @@ func ofReplica(t *testing.T, source, replica, fresh *sandbox.Node, method mysql.
 		}
 	}
 	r := place(t)
-	result, err := dump.Run(t.Context(), r, dump.Options{Target: from, Name: "s", Threads: 4, Select: dump.Selection{Schemas: []string{"m"}}, Snapshot: mysql.SnapshotOptions{Method: method}})
+	result, err := dump.Run(t.Context(), r, dump.Options{Target: from, Name: "s", Threads: 4, Select: dump.Selection{Schemas: []string{"m"}}, Snapshot: mysql.SnapshotOptions{Method: method, Tries: 20}})
 	stop()
 	if err != nil {
 		t.Fatal(err)

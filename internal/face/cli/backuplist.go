@@ -147,7 +147,7 @@ func killedWords(h repo.Header, seen time.Time) string {
 	left := "It had stored nothing by then"
 	switch {
 	case h.Stored > 0 && h.Kind == repo.Logical:
-		left = fmt.Sprintf("By then it had stored %s, of %s; the next backup of this server stores none of it again", render.Bytes(float64(h.Stored)), counted(int(h.Tables), "whole table"))
+		left = fmt.Sprintf("By then it had stored %s of %s rows; what of them is unchanged the next backup does not store again", render.Bytes(float64(h.Stored)), render.Number(float64(h.Rows)))
 	case h.Kind != repo.Logical:
 		left = "What it stored serves no other backup; prune removes it"
 	}
