@@ -388,12 +388,23 @@ func (s *searcher) finish() {
 			}
 		}
 		s.keepTexts(&found)
-		s.out.Found = append(s.out.Found, found)
+		s.keep(found)
 	}
 	for i := range f.Changes {
 		if c := &f.Changes[i]; c.state != nil {
 			c.state.add(f.GTID, c)
 		}
+	}
+}
+
+// keep keeps what was found. Of more than are wanted the worst stay: an old log may have millions of transactions.
+func (s *searcher) keep(f Found) {
+	s.out.Fit++
+	s.out.Found = append(s.out.Found, f)
+	if n := s.d.Limit; n > 0 && len(s.out.Found) >= 2*n+100 {
+		sortFound(s.out.Found)
+		clear(s.out.Found[n:])
+		s.out.Found = s.out.Found[:n]
 	}
 }
 

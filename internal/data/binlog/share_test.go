@@ -78,6 +78,10 @@ func TestShare(t *testing.T) {
 			expect("a backup and the logs since", search(files[1:], d),
 				"delete|test.a|100|100|certain|DELETE of all 100 rows of test.a|certain", "delete|test.b|20|40|certain||")
 			d.Counts = nil
+			all, err := Search(t.Context(), files, Damage{Limit: 2, Images: 1})
+			if err != nil || len(all.Found) != 2 || all.Fit < 8 || all.Found[0].Rows != 120 || all.Found[1].Rows != 100 {
+				t.Errorf("the worst two of %d: %+v, %v", all.Fit, all.Found, err)
+			}
 			d.Now = NewLive(live).Rows
 			expect("rows that are left", search(files[1:], d),
 				"delete|test.a|100|100|likely|DELETE of all 100 rows of test.a|likely", "update|test.b|40|40|likely|UPDATE of all 40 rows of test.b|likely",
