@@ -69,6 +69,9 @@ func TestShare(t *testing.T) {
 				"delete|test.a|100|100|certain|DELETE of all 100 rows of test.a|certain", "update|test.b|40|40|certain|UPDATE of all 40 rows of test.b|certain",
 				"delete|test.a|20|100|certain||", "delete|test.b|20|40|certain||")
 			expect("nobody knows", search(files[1:], d))
+			hole := files[0]
+			hole.Name = "binlog.000009" // as if those between were missing
+			expect("a log is missing", search([]File{hole, files[1]}, d))
 			count := func(before mysql.GTIDSet) Counts {
 				return func(_ context.Context, schema, table string) []Count {
 					return []Count{{Rows: map[string]int64{"a": 80, "b": 40}[table], Exact: true, Source: "backup x", Time: time.Now(), Before: before}}
