@@ -82,6 +82,7 @@ const (
 	errTooManyUserConns  = 1203
 	errSecureTransport   = 3159
 	errLockWaitTimeout   = 1205
+	errDeadlock          = 1213
 	errQueryInterrupted  = 1317
 	errDefinitionChanged = 1412
 )

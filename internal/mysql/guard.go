@@ -24,6 +24,7 @@ type Guard struct {
 	target  Target
 	wait    time.Duration
 	handled map[int64]bool // sessions whose statements were said or ended
+	saying  *sync.Mutex    // a snapshot's guard and the watch over tables that are held speak in turn
 }
 
 // GuardAction is what a guard did or saw.
@@ -34,6 +35,7 @@ const (
 	GuardWaits     GuardAction = "waits"     // the lock will wait for this statement; KillLong would end it
 	GuardKilled    GuardAction = "killed"    // this statement was ended
 	GuardWithdrawn GuardAction = "withdrawn" // our own request was taken back: others queued behind it, or its time was over
+	GuardGaveWay   GuardAction = "gave way"  // tables are no longer kept from being altered: this statement waited, or others behind it
 )
 
 // GuardEvent is what a guard did or saw.
@@ -56,6 +58,10 @@ const (
 
 func (g *Guard) say(e GuardEvent) {
 	if g.Said != nil {
+		if g.saying != nil {
+			g.saying.Lock()
+			defer g.saying.Unlock()
+		}
 		g.Said(e)
 	}
 }

@@ -76,7 +76,6 @@ func (s *Snapshot) readSources(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("ask for the sources' positions: %w", err)
 	}
-	lockFree := s.LockTime == 0 && s.Server.MariaDB()
 	for _, row := range rows {
 		old := make(map[string]string, len(row))
 		for k, v := range row {
@@ -91,14 +90,36 @@ func (s *Snapshot) readSources(ctx context.Context) error {
 		}
 		s.Sources = append(s.Sources, p)
 	}
-	if len(s.Sources) == 0 || !lockFree {
-		return nil
-	}
-	return s.appliedGTIDs(ctx)
+	return nil
 }
 
-// appliedGTIDs reads a MariaDB replica's position from the snapshot itself, where the applier keeps it in a table, row by row
-// (https://mariadb.com/kb/en/mysqlgtid_slave_pos-table/).
+// applied reads from the snapshot itself how far the sources had been applied: appliers write that into tables, in the
+// transactions that they apply. What the server shows of it elsewhere is a moment behind, with several appliers more.
+func (s *Snapshot) applied(ctx context.Context) error {
+	if len(s.Sources) == 0 {
+		return nil
+	}
+	if s.Method == ByBinlog && s.Server.MariaDB() {
+		for i := range s.Sources { // without a lock they are of another moment
+			s.Sources[i].File, s.Sources[i].Offset = "", 0
+		}
+	}
+	what, err := "mysql.gtid_slave_pos", error(nil)
+	if s.Server.MariaDB() {
+		err = s.appliedGTIDs(ctx)
+	} else {
+		what = "mysql.slave_relay_log_info and mysql.slave_worker_info"
+		err = s.appliedPlaces(ctx)
+	}
+	switch ClassOf(err) {
+	case ClassPrivilege, ClassMissing, ClassLogin:
+		s.note("How far the replica had applied its sources may be off by the transactions of a moment: the account may not read " + what + ".")
+		return nil
+	}
+	return err
+}
+
+// appliedGTIDs reads the position of a MariaDB replica (https://mariadb.com/kb/en/mysqlgtid_slave_pos-table/).
 func (s *Snapshot) appliedGTIDs(ctx context.Context) error {
 	last := map[string]string{}
 	err := s.Sessions[0].Query(ctx, "SELECT /* risso: position of the snapshot */ domain_id, server_id, seq_no FROM mysql.gtid_slave_pos ORDER BY sub_id", func(row [][]byte) error {
@@ -106,14 +127,61 @@ func (s *Snapshot) appliedGTIDs(ctx context.Context) error {
 		return nil
 	})
 	if err != nil {
-		s.note("How far the replica had applied its sources may be off by the transactions of a moment: the account may not read mysql.gtid_slave_pos.")
-		return nil
+		return err
 	}
 	set := strings.Join(slices.Sorted(maps.Values(last)), ",")
 	for i := range s.Sources {
-		s.Sources[i].File, s.Sources[i].Offset, s.Sources[i].GTIDSet = "", 0, set
+		s.Sources[i].GTIDSet = set
 	}
 	return nil
+}
+
+// appliedPlaces reads the positions of a MySQL replica. One applier writes slave_relay_log_info, several write a row each of
+// slave_worker_info, and the former now and then. The last of them is the place where appliers commit in the source's order
+// (replica_preserve_commit_order, the default since 8.0.27). Source: MySQL manual, "Replication Metadata Repositories".
+func (s *Snapshot) appliedPlaces(ctx context.Context) error {
+	last := map[string]LogPlace{}
+	for _, from := range []string{"slave_relay_log_info", "slave_worker_info"} {
+		err := s.Sessions[0].Query(ctx, "SELECT /* risso: position of the snapshot */ Channel_name, Master_log_name, Master_log_pos FROM mysql."+from, func(row [][]byte) error {
+			p := LogPlace{File: string(row[1])}
+			p.Offset, _ = strconv.ParseInt(string(row[2]), 10, 64)
+			if name := string(row[0]); compareLogPlaces(p, last[name]) > 0 {
+				last[name] = p
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for i, p := range s.Sources {
+		// What the server shows moves on at events that change no table, too. Workers' rows of a source that was given up
+		// stay, and are of other files.
+		if at, ok := last[p.Name]; ok && (s.Method == ByBinlog || compareLogPlaces(at, p.LogPlace) > 0) {
+			s.Sources[i].File, s.Sources[i].Offset = at.File, at.Offset
+		}
+	}
+	return nil
+}
+
+// ownLogOnly says whether a server may apply sources' transactions without writing them into its own binary log, as MariaDB
+// does by default: the place in that log then does not tell snapshots apart.
+func (s *Snapshot) ownLogOnly(ctx context.Context) (bool, error) {
+	var logs bool
+	err := s.control.Query(ctx, "SELECT /* risso: does its binary log tell all? */ @@GLOBAL.log_slave_updates", func(row [][]byte) error { logs = string(row[0]) == "1"; return nil })
+	if ClassOf(err) == ClassMissing { // MySQL 9: log_replica_updates
+		err = s.control.Query(ctx, "SELECT /* risso: does its binary log tell all? */ @@GLOBAL.log_replica_updates", func(row [][]byte) error { logs = string(row[0]) == "1"; return nil })
+	}
+	if err != nil || logs {
+		return false, err
+	}
+	sources, err := s.control.QueryMaps(ctx, s.Server.replicaStatusStatement())
+	if ClassOf(err) != ClassPrivilege {
+		return len(sources) > 0, err
+	}
+	rows := 0
+	err = s.control.Query(ctx, "SELECT /* risso: is it a replica? */ 1 FROM mysql.gtid_slave_pos LIMIT 1", func([][]byte) error { rows++; return nil })
+	return rows > 0 || err != nil, nil
 }
 
 // readDDL counts the statements that changed schemas since the server began.

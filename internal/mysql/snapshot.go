@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	driver "github.com/go-sql-driver/mysql"
@@ -30,6 +31,7 @@ type Snapshot struct {
 	DDLBlocked bool
 	Notes      []string
 
+	held    *hold
 	control *Stream // asks for locks and positions; its transaction, if any, is of no moment
 	lists   Lists
 	ddl     map[string]int64 // counters of statements that change schemas, at the moment
@@ -76,6 +78,9 @@ type SnapshotOptions struct {
 	// List names what is going to be read. It is called after schema changes are kept waiting, where that is possible, and
 	// again when a schema was changed before the snapshot was there. It may use all of the sessions.
 	List func(ctx context.Context, server Server, sessions []*Stream) (Lists, error)
+	// Stalled may be nil. Others wait for a table that is being read: reading should be given up. It is called once, from a
+	// goroutine of the snapshot.
+	Stalled func(error)
 }
 
 // Lists are the tables to be read: they are locked where accounts may not lock the server. Plain are those among them without
@@ -105,8 +110,12 @@ func TakeSnapshot(ctx context.Context, t Target, o SnapshotOptions) (_ *Snapshot
 	if o.Tries <= 0 {
 		o.Tries = 5
 	}
-	o.Guard.target, o.Guard.wait = t, o.LockWait
+	o.Guard.target, o.Guard.wait, o.Guard.saying = t, o.LockWait, &sync.Mutex{}
 	if err := s.blockDDL(ctx, o); err != nil {
+		return nil, err
+	}
+	reserve, err := s.openReserve(ctx, o)
+	if err != nil {
 		return nil, err
 	}
 	for try := 1; ; try++ {
@@ -120,11 +129,19 @@ func TakeSnapshot(ctx context.Context, t Target, o SnapshotOptions) (_ *Snapshot
 		if err = s.takeAny(ctx, o); err != nil {
 			return nil, err
 		}
+		err = s.hold(ctx, o, reserve)
+		if err != nil && (!errors.Is(err, ErrLocks) || try >= o.Tries) {
+			return nil, err
+		}
+		waited := err != nil
 		if s.ddl, err = readDDL(ctx, s.control); err != nil {
 			return nil, err
 		}
-		if s.DDLBlocked || maps.Equal(before, s.ddl) {
-			return s, nil
+		if s.DDLBlocked || !waited && maps.Equal(before, s.ddl) {
+			if err := s.applied(ctx); err != nil {
+				return nil, fmt.Errorf("ask for the sources' positions: %w", err)
+			}
+			return s, s.letReserve(ctx, o)
 		}
 		if try >= o.Tries {
 			return nil, fmt.Errorf("%w: %d times somebody changed a schema between the list of tables and the snapshot", ErrLocks, try)
@@ -218,6 +235,7 @@ func (s *Snapshot) Control() *Stream { return s.control }
 
 // Close ends the sessions and so all that they held.
 func (s *Snapshot) Close() {
+	s.held.stop()
 	for _, st := range append(slices.Clone(s.Sessions), s.Locked, s.control) {
 		if st != nil {
 			st.Close()
@@ -390,6 +408,13 @@ func (s *Snapshot) underLock(ctx context.Context, o SnapshotOptions) error {
 // byBinlog takes snapshots until all have the same place in the binary log. MariaDB and Percona Server tell a transaction its
 // own (https://mariadb.com/kb/en/enhancements-for-start-transaction-with-consistent-snapshot/).
 func (s *Snapshot) byBinlog(ctx context.Context) error {
+	own, err := s.ownLogOnly(ctx)
+	if err != nil {
+		return err
+	}
+	if own {
+		return fmt.Errorf("%w: the server is a replica, and its binary log lacks what it applies (log_slave_updates)", errNotHere)
+	}
 	places := make([]LogPlace, len(s.Sessions))
 	for s.Tries = 1; s.Tries <= 500; s.Tries++ {
 		last := slices.MaxFunc(places, compareLogPlaces)
@@ -467,7 +492,7 @@ func (s *Snapshot) byComparison(ctx context.Context, o SnapshotOptions) error {
 		if err := s.readPosition(ctx); err != nil {
 			return err
 		}
-		before := s.Position
+		before, sources := s.Position, s.Sources
 		if err := start(ctx, s.Sessions); err != nil {
 			return err
 		}
@@ -479,11 +504,12 @@ func (s *Snapshot) byComparison(ctx context.Context, o SnapshotOptions) error {
 		if err := s.readPosition(ctx); err != nil {
 			return err
 		}
-		if s.Position == before && before != (LogPlace{}) {
+		still := s.Position == before && slices.Equal(s.Sources, sources)
+		if still && before != (LogPlace{}) {
 			s.Notes = append(s.Notes, "The account may lock neither the server nor its tables: the binary log stood still while the snapshots were taken, which leaves a doubt about a transaction that was just being committed.")
 			return nil
 		}
-		if s.Position == before && len(s.Sessions) == 1 && len(s.Sources) == 0 {
+		if still && len(s.Sessions) == 1 && len(s.Sources) == 0 {
 			s.Notes = append(s.Notes, "The position in the binary logs is unknown: the account may not ask for it, or the server writes none.")
 			return nil
 		}

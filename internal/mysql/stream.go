@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -442,6 +443,23 @@ func (discard) Piece([]byte, bool) error { return nil }
 // Quote is a name as SQL takes it.
 func Quote(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
 
+// sendBuffer is how much a server shall collect before it sends. Rows of sysbench cost the client 0.10 instead of 0.27
+// microseconds of processor time each (medians, MariaDB 10.11, Unix socket) and the server 0.45 instead of 0.62: it sends, and
+// both change places on a processor, an eighth as often. Twice as much brings no more.
+const sendBuffer = 128 << 10
+
+// serverBuffer says how many spaces a statement needs to make the server's buffer of this connection sendBuffer large. It
+// begins with net_buffer_length, usually 16 KiB, which no session may set, grows to what it receives, and stays so. Source:
+// MySQL manual, "net_buffer_length". The statement itself may not be larger than max_allowed_packet.
+func (s *Stream) serverBuffer(ctx context.Context) (spaces int, err error) {
+	err = s.Query(ctx, "SELECT /* risso: how long may a statement be? */ @@max_allowed_packet", func(row [][]byte) error {
+		most, err := strconv.Atoi(string(row[0]))
+		spaces = max(0, min(sendBuffer, most-4096))
+		return err
+	})
+	return spaces, err
+}
+
 // ForRows makes the session give rows as a backup, a checksum and a restore expect them: text in the column's own character
 // set, moments in UTC, no rules of this server's sql_mode, no limit of time, and definitions in full.
 func (s *Stream) ForRows(ctx context.Context, server Server) error {
@@ -449,7 +467,11 @@ func (s *Stream) ForRows(ctx context.Context, server Server) error {
 		"NAMES utf8mb4", "character_set_results = NULL", "time_zone = '+00:00'", "sql_mode = ''", "sql_quote_show_create = 1",
 		"net_write_timeout = 3600", "net_read_timeout = 3600", "wait_timeout = 28800", "sql_select_limit = DEFAULT",
 	}
-	if err := s.Exec(ctx, "SET /* risso: rows as they are */ "+strings.Join(sets, ", ")); err != nil {
+	room, err := s.serverBuffer(ctx)
+	if err != nil {
+		return fmt.Errorf("prepare the session: %w", err)
+	}
+	if err := s.Exec(ctx, "SET /* risso: rows as they are */ "+strings.Join(sets, ", ")+strings.Repeat(" ", room)); err != nil {
 		return fmt.Errorf("prepare the session: %w", err)
 	}
 	optional := []string{"max_execution_time = 0", "show_create_table_verbosity = 0", "information_schema_stats_expiry = 0", "print_identified_with_as_hex = 1", "show_gipk_in_create_table_and_information_schema = 1"}

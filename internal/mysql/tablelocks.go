@@ -122,17 +122,22 @@ func (s *Snapshot) spread(ctx context.Context, o SnapshotOptions, l *locking) (l
 // What it refuses shows when the table is locked or read.
 func openTables(ctx context.Context, st *Stream, tables []TableName) error {
 	for some := range slices.Chunk(tables, openAtOnce) {
-		var b strings.Builder
-		for i, t := range some {
-			if i > 0 {
-				b.WriteString(" UNION ALL ")
-			}
-			b.WriteString("(SELECT /* risso: opens tables */ 1 FROM " + t.String() + " LIMIT 0)")
-		}
 		var refused *driver.MySQLError
-		if err := st.Exec(ctx, b.String()); err != nil && !errors.As(err, &refused) {
+		if err := st.Exec(ctx, openStatement(some)); err != nil && !errors.As(err, &refused) {
 			return err
 		}
 	}
 	return nil
+}
+
+// openStatement opens at most openAtOnce tables.
+func openStatement(tables []TableName) string {
+	var b strings.Builder
+	for i, t := range tables {
+		if i > 0 {
+			b.WriteString(" UNION ALL ")
+		}
+		b.WriteString("(SELECT /* risso: opens tables */ 1 FROM " + t.String() + " LIMIT 0)")
+	}
+	return b.String()
 }

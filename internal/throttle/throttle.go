@@ -34,12 +34,15 @@ type Gate struct {
 	changed chan struct{}     // closed and made anew when reasons change
 	next    time.Time         // when the next bytes may pass
 	held    time.Duration
+
+	now   func() time.Time
+	sleep func(context.Context, time.Duration) error
 }
 
 // New gives a gate that looks at a server and at its replicas until Close. Without limits it asks nobody. It fails when a
 // server cannot be asked.
 func New(ctx context.Context, limits Limits, server mysql.Target, replicas ...mysql.Target) (*Gate, error) {
-	g := &Gate{limits: limits, reasons: map[string]string{}, changed: make(chan struct{})}
+	g := &Gate{limits: limits, reasons: map[string]string{}, changed: make(chan struct{}), now: time.Now, sleep: sleep}
 	ctx, g.stop = context.WithCancel(ctx)
 	if limits.MaxLag <= 0 && limits.MaxThreadsRunning <= 0 {
 		return g, nil
@@ -79,7 +82,7 @@ func (g *Gate) Pass(ctx context.Context, n int64) error {
 	if g == nil {
 		return nil
 	}
-	start := time.Now()
+	start := g.now()
 	waited := false
 	for {
 		g.mu.Lock()
@@ -95,29 +98,36 @@ func (g *Gate) Pass(ctx context.Context, n int64) error {
 		case <-changed:
 		}
 	}
-	now := time.Now()
+	now := g.now()
 	var pause time.Duration
 	if g.limits.MaxRate > 0 {
 		if g.next.Before(now) {
 			g.next = now
 		}
 		pause = g.next.Sub(now)
-		g.next = g.next.Add(time.Duration(float64(n) / float64(g.limits.MaxRate) * float64(time.Second)))
+		g.next = g.next.Add(time.Duration(min(float64(n)/float64(g.limits.MaxRate), longest) * float64(time.Second)))
 	}
 	if waited || pause > 0 {
 		g.held += now.Sub(start) + pause
 	}
 	g.mu.Unlock()
 	if pause <= 0 {
-		return ctx.Err()
+		return context.Cause(ctx)
 	}
+	return g.sleep(ctx, pause)
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-time.After(pause):
+	case <-time.After(d):
 		return nil
 	}
 }
+
+// longest is how many seconds one piece of work may take of the rate: more is no time.Duration.
+const longest = 1e9
 
 // Held is how long callers have waited in all, and why somebody would wait now, or "".
 func (g *Gate) Held() (time.Duration, string) {

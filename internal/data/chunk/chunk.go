@@ -241,6 +241,10 @@ func expression(c mysql.TableColumn) string {
 // Select is the statement that reads the rows of a range in the order of the key, in a session prepared by
 // mysql.Stream.ForRows. Without a key (ok of KeyOf false, the zero Key) it reads the whole table as the server has it.
 func Select(t mysql.Table, k Key, r Range, purpose string) string {
+	return selectOf(t, k, r, purpose, expression)
+}
+
+func selectOf(t mysql.Table, k Key, r Range, purpose string, expression func(mysql.TableColumn) string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "SELECT /* risso: %s */ SQL_NO_CACHE ", purpose)
 	for i, c := range Columns(t) {

@@ -1,9 +1,11 @@
 package chunk_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -72,6 +74,10 @@ func TestCuts(t *testing.T) {
 			}
 			exec(t, s, "CREATE DATABASE c CHARACTER SET utf8mb4", "CREATE TABLE c.seq (n INT PRIMARY KEY)",
 				"INSERT INTO c.seq SELECT a.d + b.d * 10 + c.d * 100 FROM "+digits("a")+", "+digits("b")+", "+digits("c"))
+			t.Run("numbers", func(t *testing.T) {
+				testNumbers(t, to, c.Server, s)
+				testMinusZero(t, s)
+			})
 			for _, table := range tables {
 				if table.only != "" && table.only != flavour {
 					continue
@@ -134,6 +140,13 @@ func cutTable(t *testing.T, s *mysql.Stream, name, wantKey string, wantCuts int)
 	}
 	if len(all) != 1000 {
 		t.Fatalf("%d rows", len(all))
+	}
+	var read rows
+	if err := chunk.Read(t.Context(), s, table, key, chunk.Range{}, "test", &read); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.EqualFunc(all, read, bytes.Equal) {
+		t.Errorf("Read gives other rows than Select")
 	}
 	if key.Cuts == 0 {
 		return

@@ -89,7 +89,8 @@ type job struct {
 	old   parent
 	queue *queue
 
-	head repo.Header
+	head  repo.Header
+	begun repo.Header // as it was at first
 
 	mu       sync.Mutex
 	progress Progress
@@ -112,14 +113,18 @@ func Run(ctx context.Context, r *repo.Repo, o Options) (Result, error) {
 	defer j.draft.Close()
 	j.head = repo.Header{Format: repo.Format, ID: repo.NewID(began), Kind: repo.Logical, Began: began.UTC(), Tool: o.Tool, Partial: o.Select.Words()}
 	j.report(func(p *Progress) { p.Phase = "listing tables" })
-	if err := j.takeSnapshot(ctx); err != nil {
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	if err := j.takeSnapshot(ctx, giveUp); err != nil {
 		return Result{}, err
 	}
 	defer j.snap.Close()
 	listed := time.Since(began)
+	j.begun = j.head
 	if err := r.Begin(ctx, j.head); err != nil {
 		return Result{}, fmt.Errorf("begin a backup: %w", err)
 	}
+	r.Tell(j.head.ID, j.soFar)
 	err := j.work(ctx)
 	if err == nil {
 		err = j.finish(ctx)
@@ -134,14 +139,15 @@ func Run(ctx context.Context, r *repo.Repo, o Options) (Result, error) {
 }
 
 // takeSnapshot lists what is there and gets sessions that see one moment.
-func (j *job) takeSnapshot(ctx context.Context) (err error) {
+func (j *job) takeSnapshot(ctx context.Context, giveUp func(error)) (err error) {
 	o := j.Options.Snapshot
-	o.Sessions = j.Threads
+	o.Sessions, o.Stalled = j.Threads, giveUp
 	o.List = func(ctx context.Context, server mysql.Server, sessions []*mysql.Stream) (mysql.Lists, error) {
 		j.list, err = list(ctx, sessions, j.Select)
 		if err != nil {
 			return mysql.Lists{}, err
 		}
+		j.queue = newQueue(j.list)
 		return j.list.locks(), nil
 	}
 	if j.snap, err = mysql.TakeSnapshot(ctx, j.Target, o); err != nil {
@@ -174,7 +180,6 @@ func (j *job) work(ctx context.Context) (err error) {
 		return err
 	}
 	j.head.Parent = j.old.id
-	j.queue = newQueue(j.list)
 	j.report(func(p *Progress) { p.Phase, p.Of, p.Estimated = "reading", int64(len(j.list.tables)), j.list.bytes })
 	g, ctx := errgroup.WithContext(ctx)
 	stop := context.AfterFunc(ctx, j.queue.wake)
@@ -183,16 +188,24 @@ func (j *job) work(ctx context.Context) (err error) {
 		g.Go(func() error { return j.plainTables(ctx) })
 	}
 	g.Go(func() error { return (&worker{job: j, st: j.snap.Control()}).definitions(ctx) })
+	if j.snap.Reserve() != nil {
+		g.Go(func() error { return j.reserve(ctx) })
+	}
+	var readers sync.WaitGroup
 	for _, st := range j.snap.Sessions {
 		w, err := newWorker(j, st)
 		if err != nil {
 			return err
 		}
+		readers.Add(1)
 		g.Go(func() error {
+			defer readers.Done()
 			defer w.close()
 			return w.run(ctx)
 		})
 	}
+	readers.Wait()
+	j.snap.Over()
 	if err := g.Wait(); err != nil {
 		return err
 	}
@@ -221,8 +234,10 @@ func (j *job) finish(ctx context.Context) error {
 		return err
 	}
 	if len(changes) > 0 {
-		if err := j.altered(ctx); err != nil {
-			return err
+		if !j.snap.Held() {
+			if err := j.altered(ctx); err != nil {
+				return err
+			}
 		}
 		var words []string
 		for what, n := range changes {
@@ -251,11 +266,21 @@ func (j *job) altered(ctx context.Context) error {
 		}
 	}
 	for _, t := range slices.Concat(j.list.tables, j.list.plain) {
-		if c, there := created[t.TableName]; there && c != t.Created {
+		// The server tells seconds: of a table that was made in the second of the list, it does not tell.
+		if c, there := created[t.TableName]; there && (c != t.Created || c >= j.list.at) {
 			return fmt.Errorf("table %s was altered after the snapshot: %w", t.TableName, ErrChanged)
 		}
 	}
 	return nil
+}
+
+// soFar is the header with what has been read and stored by now: what a backup that is killed leaves.
+func (j *job) soFar() repo.Header {
+	h := j.begun
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	h.Rows, h.Bytes, h.Stored, h.Tables, h.Schemas = j.progress.Rows, j.progress.Bytes, j.progress.Stored, j.progress.Tables, int64(len(j.list.schemas))
+	return h
 }
 
 // report changes the progress and hands it on.

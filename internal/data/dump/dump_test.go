@@ -260,6 +260,10 @@ func TestTrouble(t *testing.T) {
 		"CREATE TABLE d.t (id INT AUTO_INCREMENT PRIMARY KEY, v VARCHAR(1000))", "INSERT INTO d.t (v) SELECT REPEAT('v', 900) FROM d.n, (SELECT n FROM d.n LIMIT 60) x", "CREATE TABLE d.u LIKE d.t", "INSERT INTO d.u SELECT * FROM d.t", "ANALYZE TABLE d.t, d.u")
 	o := dump.Options{Target: to, Name: "s", Threads: 2, ChunkAim: 256 << 10}
 	t.Run("a table is changed", func(t *testing.T) {
+		// Without PROCESS nobody sees who waits, so tables are not kept from being altered.
+		exec(t, s, "CREATE USER blind@localhost", "GRANT SELECT, SHOW VIEW, TRIGGER, EVENT, RELOAD, LOCK TABLES, BINLOG MONITOR, SLAVE MONITOR ON *.* TO blind@localhost")
+		o := o
+		o.Target = target(t, strings.Replace(node.DSN, "root", "blind", 1))
 		for _, change := range []string{"ALTER TABLE d.n ADD COLUMN c INT", "TRUNCATE TABLE d.n", "RENAME TABLE d.n TO d.m"} {
 			gate := &gate{at: 3, do: func() { exec(t, s, change) }}
 			o := o

@@ -109,15 +109,19 @@ type listing struct {
 	seqs    []mysql.TableName
 	whole   map[string]bool // schemas of which all is taken
 	bytes   int64
+	at      string // when it was read, by the server's clock
 }
 
 // list reads what a server has. It uses all sessions.
 func list(ctx context.Context, sessions []*mysql.Stream, sel Selection) (*listing, error) {
+	l := &listing{whole: map[string]bool{}}
 	all, err := sessions[0].Schemas(ctx)
+	if err == nil {
+		l.at, err = sessions[0].Now(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}
-	l := &listing{whole: map[string]bool{}}
 	for _, s := range all {
 		if s != repo.JournalSchema && sel.some(s) {
 			l.schemas = append(l.schemas, s)

@@ -40,13 +40,14 @@ type part struct {
 
 // queue hands out work: parts of tables that are begun before tables that are not, so that few are open at a time.
 type queue struct {
-	mu    sync.Mutex
-	cond  *sync.Cond
-	infos []mysql.TableInfo
-	next  int
-	parts []*part
-	busy  int // workers that may still put parts back or add some
-	ended bool
+	mu     sync.Mutex
+	cond   *sync.Cond
+	infos  []mysql.TableInfo
+	next   int
+	handed []*part // for the session in reserve
+	parts  []*part
+	busy   int // workers that may still put parts back or add some
+	ended  bool
 }
 
 func newQueue(l *listing) *queue {
@@ -72,12 +73,57 @@ func (q *queue) take() (*part, *mysql.TableInfo) {
 		case q.next < len(q.infos):
 			q.next++
 			q.busy++
-			return nil, &q.infos[q.next-1]
-		case q.busy == 0:
+			info := q.infos[q.next-1]
+			return nil, &info
+		case q.busy == 0 && len(q.handed) == 0:
 			return nil, nil
 		}
 		q.cond.Wait()
 	}
+}
+
+// claim takes a table that somebody wants to alter; nil when it has been begun already.
+func (q *queue) claim(name mysql.TableName) *mysql.TableInfo {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i := q.next; i < len(q.infos) && !q.ended; i++ {
+		if q.infos[i].TableName == name {
+			info := q.infos[i]
+			copy(q.infos[q.next+1:i+1], q.infos[q.next:i])
+			q.infos[q.next] = info
+			q.next++
+			q.busy++
+			return &info
+		}
+	}
+	return nil
+}
+
+// hand puts away a part that only the session in reserve can read.
+func (q *queue) hand(p *part) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.handed = append(q.handed, p)
+}
+
+// takeHanded gives such a part, or nil.
+func (q *queue) takeHanded() *part {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.handed) == 0 || q.ended {
+		return nil
+	}
+	p := q.handed[0]
+	q.handed = slices.Delete(q.handed, 0, 1)
+	q.busy++
+	return p
+}
+
+// empty says that whoever takes has to wait, or is done.
+func (q *queue) empty() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.parts) == 0 && q.next >= len(q.infos)
 }
 
 // outweighs says whether a table that was just taken is more than one worker's share of what is left: then several should read
@@ -121,7 +167,7 @@ func (q *queue) wake() {
 func (q *queue) unfinished() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if n := len(q.parts) + len(q.infos) - q.next + q.busy; n > 0 {
+	if n := len(q.parts) + len(q.handed) + len(q.infos) - q.next + q.busy; n > 0 {
 		return fmt.Errorf("all sessions were lost, and with them the snapshot: %d parts are not read", n)
 	}
 	return nil

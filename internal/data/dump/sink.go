@@ -16,6 +16,8 @@ type sink struct {
 	job    *job
 	keeper *repo.Keeper
 
+	ungated bool // somebody waits for what it reads
+
 	ctx   context.Context
 	part  *part
 	rng   chunk.Range
@@ -143,7 +145,7 @@ func (s *sink) flush(upper chunk.Bound) error {
 	buf, t := s.buf, s.part.table
 	s.buf, s.spare = s.spare[:0], nil
 	s.reset()
-	if s.job.Gate != nil {
+	if s.job.Gate != nil && !s.ungated {
 		if err := s.job.Gate.Pass(s.ctx, c.chunk.Bytes); err != nil {
 			return err
 		}
@@ -278,7 +280,7 @@ func (s *sink) bigPiece(b []byte, last bool) error {
 	if _, err := big.pw.Write(b); err != nil {
 		return fmt.Errorf("store a large row: %w", err)
 	}
-	if s.job.Gate != nil {
+	if s.job.Gate != nil && !s.ungated {
 		if err := s.job.Gate.Pass(s.ctx, int64(len(b))); err != nil {
 			return err
 		}

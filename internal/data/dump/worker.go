@@ -18,6 +18,7 @@ type worker struct {
 	st     *mysql.Stream
 	sink   *sink
 	locked bool // it reads tables without transactions, outside of any transaction
+	alone  bool // it reads a table with nobody's help
 	small  int  // tables read since their metadata locks were let go
 }
 
@@ -27,7 +28,7 @@ func newWorker(j *job, st *mysql.Stream) (*worker, error) {
 		return nil, err
 	}
 	keeper.Plain = j.NoCompression
-	return &worker{job: j, st: st, sink: newSink(j, keeper), locked: st == j.snap.Locked}, nil
+	return &worker{job: j, st: st, sink: newSink(j, keeper), locked: st == j.snap.Locked, alone: st == j.snap.Locked || st == j.snap.Reserve()}, nil
 }
 
 func (w *worker) close() { w.sink.close() }
@@ -67,8 +68,8 @@ var errLost = errors.New("session lost")
 
 // letGo ends the metadata locks on tables that are read, so that nobody has to wait for them until the end. The snapshot stays.
 func (w *worker) letGo(ctx context.Context) error {
-	const many = 50 // a statement each would cost more than the small tables themselves
-	if w.small++; w.small%many != 0 && w.sink.last < 1<<20 {
+	const many = 50                                                                  // a statement each would cost more than the small tables themselves
+	if w.small++; w.small%many != 0 && w.sink.last < 1<<20 && !w.job.queue.empty() { // who waits for work holds nothing
 		return nil
 	}
 	return w.st.Exec(ctx, "ROLLBACK /* risso: lets go of tables that are read */ TO SAVEPOINT risso")
@@ -76,6 +77,7 @@ func (w *worker) letGo(ctx context.Context) error {
 
 // table begins a table: it plans its parts, and reads the only or the first one.
 func (w *worker) table(ctx context.Context, info mysql.TableInfo) error {
+	w.job.snap.Reading(info.TableName)
 	create, err := w.st.CreateTable(ctx, info.TableName)
 	if err != nil {
 		return w.refused(info, err)
@@ -90,8 +92,8 @@ func (w *worker) table(ctx context.Context, info mysql.TableInfo) error {
 	}
 	ranges := w.job.old.cutsOf(t.Table, t.key)
 	known := ranges != nil
-	if !known && !w.locked {
-		if ranges, err = w.split(ctx, t); err != nil {
+	if !known && !w.alone {
+		if ranges, err = w.split(ctx, t); err != nil && !w.toHand(err) {
 			return w.refused(info, err)
 		}
 	}
@@ -100,7 +102,7 @@ func (w *worker) table(ctx context.Context, info mysql.TableInfo) error {
 	}
 	parts := divide(t, ranges, w.job.Threads, known)
 	t.open = len(parts)
-	if w.locked { // these tables stay with the session that has locked them
+	if w.alone { // these tables stay with the session that has locked them, or keeps them from being altered
 		for _, p := range parts {
 			if err := w.part(ctx, p); err != nil {
 				return err
@@ -180,9 +182,14 @@ func (w *worker) part(ctx context.Context, p *part) error {
 	for len(p.ranges) > 0 {
 		r := p.ranges[0]
 		w.sink.begin(ctx, p, r)
-		err := w.st.Select(ctx, chunk.Select(p.table.Table, p.table.key, r, "backup"), w.sink)
+		err := chunk.Read(ctx, w.st, p.table.Table, p.table.key, r, "backup", w.sink)
 		if err == nil {
 			err = w.sink.end()
+		}
+		if err != nil && w.toHand(err) && w.sink.resume(p) {
+			w.job.queue.hand(p)
+			w.job.snap.Poke()
+			return nil
 		}
 		if err != nil {
 			return w.lost(p, err)
@@ -203,9 +210,54 @@ func (w *worker) part(ctx context.Context, p *part) error {
 	return w.finish(t)
 }
 
+// toHand says that somebody waits to alter a table, so that only the session in reserve gets at it.
+func (w *worker) toHand(err error) bool {
+	return mysql.LockRefused(err) && !w.alone && w.job.snap.Reserve() != nil
+}
+
+// reserve reads what somebody waits to alter, with the session that keeps it from being altered until then.
+func (j *job) reserve(ctx context.Context) error {
+	var w *worker // its buffers are large, and mostly nobody alters anything
+	defer func() {
+		if w != nil {
+			w.close()
+		}
+	}()
+	for {
+		wanted, more, err := j.snap.Next(ctx)
+		if err != nil || !more {
+			return err
+		}
+		if w == nil {
+			if w, err = newWorker(j, j.snap.Reserve()); err != nil {
+				return err
+			}
+			w.sink.ungated = true
+		}
+		for p := j.queue.takeHanded(); p != nil; p = j.queue.takeHanded() {
+			err := w.part(ctx, p)
+			j.queue.done()
+			if err != nil {
+				return err
+			}
+		}
+		for _, name := range wanted {
+			info := j.queue.claim(name)
+			if info == nil {
+				continue
+			}
+			err := w.table(ctx, *info)
+			j.queue.done()
+			if err != nil {
+				return err
+			}
+		}
+	}
+}
+
 // lost gives back what is left of a part when the session is gone.
 func (w *worker) lost(p *part, err error) error {
-	if w.st.Broken() == nil || w.locked || len(w.job.snap.Sessions) < 2 {
+	if w.st.Broken() == nil || w.alone || len(w.job.snap.Sessions) < 2 {
 		return w.refused(p.table.info, err)
 	}
 	switch mysql.ClassOf(err) {
@@ -249,5 +301,6 @@ func (w *worker) finish(t *table) error {
 	}
 	line.Sum = sum.String()
 	w.job.report(func(p *Progress) { p.Tables++ })
+	w.job.snap.Read(t.info.TableName)
 	return w.job.draft.Add(repo.Line{Table: line})
 }

@@ -15,16 +15,25 @@ type inserts struct {
 	size   int    // aim of a statement
 	most   int    // what the server takes (max_allowed_packet)
 	buf    []byte
+	carry  []byte // a row that is read and did not go into the statement before
 }
+
+// errTooLarge says that a row does not go into an INSERT.
+var errTooLarge = errors.New("a row is larger than what the server takes in an INSERT")
 
 // next gives the next statement of the batch and its rows; "" at the end of it.
 func (s *inserts) next() (statement string, rows int64, err error) {
 	s.buf = append(s.buf[:0], s.prefix...)
+	if len(s.carry) > 0 {
+		s.buf, rows = append(s.buf, s.carry...), 1
+		s.carry = s.carry[:0]
+	}
 	for len(s.buf) < s.size && (s.f.rows == 0 || s.f.raw < s.f.limit) {
 		before := len(s.buf)
 		if rows > 0 {
 			s.buf = append(s.buf, ',')
 		}
+		row := len(s.buf)
 		err := s.row()
 		if errors.Is(err, io.EOF) {
 			s.buf = s.buf[:before]
@@ -34,8 +43,13 @@ func (s *inserts) next() (statement string, rows int64, err error) {
 		if err != nil {
 			return "", 0, err
 		}
-		rows++
 		s.f.rows++
+		if rows > 0 && len(s.buf) > s.most { // by itself it goes
+			s.carry = append(s.carry, s.buf[row:]...)
+			s.buf = s.buf[:before]
+			break
+		}
+		rows++
 	}
 	if rows == 0 {
 		return "", 0, nil
@@ -44,6 +58,7 @@ func (s *inserts) next() (statement string, rows int64, err error) {
 }
 
 func (s *inserts) row() error {
+	begin := len(s.buf)
 	for col := range s.f.columns {
 		null, err := s.f.length()
 		if errors.Is(err, io.EOF) && col == 0 {
@@ -61,7 +76,7 @@ func (s *inserts) row() error {
 			s.buf = append(s.buf, "NULL"...)
 			continue
 		}
-		if err := s.value(s.json[col]); err != nil {
+		if err := s.value(s.json[col], begin+s.most-len(s.prefix)); err != nil {
 			return err
 		}
 	}
@@ -70,9 +85,13 @@ func (s *inserts) row() error {
 	return nil
 }
 
-func (s *inserts) value(text bool) error {
-	if uint64(s.most) < s.f.left || s.most < len(s.buf)+int(s.f.left) {
-		return fmt.Errorf("a row has over %d bytes, more than the server takes in an INSERT: raise max_allowed_packet there, or set local_infile=ON", s.most)
+// value appends a value; most is how far its row may reach.
+func (s *inserts) value(text bool, most int) error {
+	large := func() error {
+		return fmt.Errorf("%w: over %d bytes: raise max_allowed_packet there, or set local_infile=ON", errTooLarge, s.most)
+	}
+	if s.f.left > uint64(max(0, most-len(s.buf))) {
+		return large()
 	}
 	if text {
 		s.buf = append(s.buf, "CONVERT("...)
@@ -98,6 +117,9 @@ func (s *inserts) value(text bool) error {
 		}
 		s.f.took(k)
 		s.f.left -= uint64(k)
+		if len(s.buf) > most { // it grows where bytes are escaped
+			return large()
+		}
 	}
 	s.buf = append(s.buf, '\'')
 	if text {

@@ -224,3 +224,43 @@ func TestDamage(t *testing.T) {
 		t.Error("a table that the backup does not have was touched")
 	}
 }
+
+// TestLargeRows: rows that fill an INSERT each go by INSERT; one that is larger than the server takes is refused before anything
+// is changed, or goes by LOAD DATA where that is allowed.
+func TestLargeRows(t *testing.T) {
+	node := sandboxtest.Up(t, "mariadb", "local_infile=0")
+	s := stream(t, node)
+	exec(t, s, "CREATE DATABASE l", "CREATE TABLE l.t (id INT AUTO_INCREMENT PRIMARY KEY, a LONGBLOB)", "CREATE TABLE l.ü (ö INT PRIMARY KEY)", "INSERT INTO l.ü VALUES (1)",
+		"INSERT INTO l.t (a) VALUES (REPEAT('\\0', 400000)), (REPEAT('a''', 300000)), ('x'), (REPEAT('b', 900000))")
+	r, _ := emptyRepo(t)
+	smallDump(t, node, r, "l")
+	picture := func() string { return ask(t, s, "CHECKSUM TABLE l.t, l.ü") + ask(t, s, "SHOW CREATE TABLE l.ü") }
+	before := picture()
+	exec(t, s, "SET GLOBAL max_allowed_packet = 1048576", "DROP DATABASE l")
+	if res, err := restore(t, load.Options{Repo: r, Into: target(t, node), Threads: 3}); err != nil {
+		t.Fatalf("%v: %+v", err, res)
+	}
+	if after := picture(); after != before {
+		t.Errorf("there was %s, there is %s", before, after)
+	}
+	exec(t, s, "SET GLOBAL max_allowed_packet = 16777216")
+	exec(t, stream(t, node), "INSERT INTO l.t (a) SELECT REPEAT('c', 9000000)")
+	r, _ = emptyRepo(t)
+	smallDump(t, node, r, "l")
+	before = picture()
+	exec(t, s, "SET GLOBAL max_allowed_packet = 1048576", "DROP DATABASE l")
+	o := load.Options{Repo: r, Into: target(t, node), Threads: 3}
+	if _, err := restore(t, o); !errors.Is(err, load.ErrIncompatible) || !strings.Contains(err.Error(), "max_allowed_packet") {
+		t.Fatal(err)
+	}
+	if left := ask(t, s, "SHOW DATABASES LIKE 'l'"); left != "" {
+		t.Error("refused, and something was made")
+	}
+	exec(t, s, "SET GLOBAL local_infile = 1")
+	if res, err := restore(t, o); err != nil {
+		t.Fatalf("%v: %+v", err, res)
+	}
+	if after := picture(); after != before {
+		t.Errorf("there was %s, there is %s", before, after)
+	}
+}

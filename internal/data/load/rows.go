@@ -35,6 +35,7 @@ type table struct {
 	transacts    bool        // its engine in the target takes rows back
 	resumed      bool        // its rows may be in partly
 	inserts      atomic.Bool // LOAD DATA does not do for it
+	large        atomic.Bool // INSERT does not either: it has rows that are too large for one
 	lane         *lane       // one LOAD DATA at a time; nil: any number
 
 	left  atomic.Int64 // chunks that are not in yet
@@ -143,8 +144,13 @@ func (r *run) loadBatches(ctx context.Context, s *session, t *table, number int,
 
 // sendRows sends the rows of a batch and makes sure that the server took each as it was.
 func (r *run) sendRows(ctx context.Context, s *session, t *table, f *feed) error {
-	if !r.localFiles || t.inserts.Load() {
-		return r.insertRows(ctx, s, t, f)
+	if !r.localFiles || t.inserts.Load() && !t.large.Load() {
+		err := r.insertRows(ctx, s, t, f)
+		if errors.Is(err, errTooLarge) && r.localFiles {
+			t.large.Store(true)
+			return errAgain
+		}
+		return err
 	}
 	if err := s.Load(ctx, t.statement, f); err != nil {
 		if strconv.Itoa(mysql.ErrorNumber(err)) == warnNoDefault && !t.inserts.Swap(true) {
@@ -206,10 +212,17 @@ func (t *table) mayBeZero(warning string) bool {
 }
 
 // insertRows sends the rows of a batch as INSERTs.
-func (r *run) insertRows(ctx context.Context, s *session, t *table, f *feed) error {
+func (r *run) insertRows(ctx context.Context, s *session, t *table, f *feed) (err error) {
 	if err := s.Exec(ctx, "SET NAMES binary"); err != nil {
 		return err
 	}
+	defer func() {
+		if s.Broken() == nil {
+			if nerr := s.Exec(ctx, r.names); err == nil {
+				err = nerr
+			}
+		}
+	}()
 	ins := inserts{f: f, prefix: t.prefix, json: t.text, size: min(1<<20, r.maxPacket/2), most: r.maxPacket - 1024}
 	for {
 		statement, rows, err := ins.next()
@@ -217,7 +230,7 @@ func (r *run) insertRows(ctx context.Context, s *session, t *table, f *feed) err
 			return err
 		}
 		if rows == 0 {
-			break
+			return nil
 		}
 		if err := s.Exec(ctx, statement); err != nil {
 			return err
@@ -226,7 +239,6 @@ func (r *run) insertRows(ctx context.Context, s *session, t *table, f *feed) err
 			return err
 		}
 	}
-	return s.Exec(ctx, r.names)
 }
 
 // readWhole reads a chunk into memory: it is whole and undamaged before any of it is sent.

@@ -346,7 +346,7 @@ func (r *run) compareTask(ctx context.Context, s **session, t *table, within chu
 	var rows chunk.Rows
 	err := r.again(ctx, s, func(s *session) error {
 		rows = chunk.Rows{}
-		return s.Select(ctx, chunk.Select(t.shape, t.key, within, "restore: are all rows there?"), &rows)
+		return chunk.Read(ctx, s.Stream, t.shape, t.key, within, "restore: are all rows there?", &rows)
 	})
 	if err != nil {
 		return fmt.Errorf("compare %s: %w", t.quoted(), err)

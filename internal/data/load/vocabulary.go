@@ -262,7 +262,21 @@ func (r *run) inspectTable(t *repo.Table) error {
 	if r.foreignServer() {
 		r.inspectWords("table "+name, t.Create)
 	}
+	if n := largestRow(t); !r.localFiles && n > int64(r.maxPacket) {
+		r.find("table "+name, fmt.Sprintf("a row has %d bytes or more, and max_allowed_packet is %d: raise that, or set local_infile=ON", n, r.maxPacket), "")
+		r.leftOut[leftTable(t.Schema, t.Name)] = true
+	}
 	return nil
+}
+
+// largestRow is a size that some row of a table reaches; most tables have larger ones.
+func largestRow(t *repo.Table) (n int64) {
+	for _, c := range t.Chunks {
+		if c.Rows > 0 {
+			n = max(n, c.Bytes/c.Rows)
+		}
+	}
+	return n
 }
 
 // leftTable is the key of a table in leftOut.

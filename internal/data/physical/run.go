@@ -61,6 +61,7 @@ func (p program) run(ctx context.Context, consume func(io.Reader) error) error {
 	if err != nil {
 		return err
 	}
+	widen(out)
 	// PR_SET_PDEATHSIG goes by the thread that started the program: it must not end before.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -84,6 +85,15 @@ func (p program) run(ctx context.Context, consume func(io.Reader) error) error {
 		return &toolError{name: filepath.Base(p.path), err: cerr, said: tail.said()}
 	}
 	return cerr
+}
+
+// widen lets a pipe hold more, so that both ends are woken less often. Where that is not allowed it is as narrow as ever.
+func widen(out io.Reader) {
+	if f, ok := out.(*os.File); ok {
+		if c, err := f.SyscallConn(); err == nil {
+			_ = c.Control(func(fd uintptr) { _, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, readAhead) })
+		}
+	}
 }
 
 // quietEnviron leaves out what would change a tool behind Risso's back.

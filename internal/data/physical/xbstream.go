@@ -60,8 +60,11 @@ type streamReader struct {
 }
 
 func newStreamReader(r io.Reader) *streamReader {
-	return &streamReader{r: bufio.NewReaderSize(r, 64<<10)}
+	return &streamReader{r: bufio.NewReaderSize(r, readAhead)}
 }
+
+// readAhead is how much is read at once: as much as a pipe holds at best.
+const readAhead = 256 << 10
 
 // full reads exactly b.
 func (s *streamReader) full(b []byte) error {
@@ -75,7 +78,7 @@ func (s *streamReader) full(b []byte) error {
 
 // next gives the next chunk, whose payload then comes from Read; io.EOF at the end of the stream and nowhere else.
 func (s *streamReader) next() (c chunk, err error) {
-	if _, err := io.Copy(io.Discard, s); err != nil {
+	if err := s.skip(); err != nil {
 		return c, err
 	}
 	if _, err := s.r.Peek(1); err != nil {
@@ -148,6 +151,33 @@ func (s *streamReader) body(c *chunk) error {
 
 func (s *streamReader) mismatch() error {
 	return fmt.Errorf("file %q in the stream: its checksum does not agree: %w", s.path, repo.ErrDamaged)
+}
+
+// skip goes over the rest of the payload, and looks at its checksum, where it lies.
+func (s *streamReader) skip() error {
+	for s.left > 0 {
+		if s.r.Buffered() == 0 {
+			if _, err := s.r.Peek(1); errors.Is(err, io.EOF) {
+				return fmt.Errorf("the stream breaks off after %d bytes: %w", s.at, repo.ErrDamaged)
+			} else if err != nil {
+				return err
+			}
+		}
+		b, err := s.r.Peek(int(min(int64(s.r.Buffered()), s.left)))
+		if err != nil {
+			return err
+		}
+		s.sum = crc32.Update(s.sum, crc32.IEEETable, b)
+		s.at += int64(len(b))
+		s.left -= int64(len(b))
+		if _, err := s.r.Discard(len(b)); err != nil {
+			return err
+		}
+		if s.left == 0 && s.sum != s.want {
+			return s.mismatch()
+		}
+	}
+	return nil
 }
 
 // Read gives the payload of the chunk; its checksum is looked at when the last byte was read.

@@ -25,10 +25,14 @@ type Entry struct {
 	Err    error  // why the header cannot be read; only ID is known then
 	// Renewed is when the note of a backup that is not whole was put last, by the place's clock: it runs, or was killed.
 	Renewed time.Time
+	process *Process // that takes it, or took it
 }
 
 // Lives says whether a backup that is not whole runs still, at a time by the place's clock.
 func (e Entry) Lives(now time.Time) bool { return !e.Whole && now.Sub(e.Renewed) < LeaseLife }
+
+// Killed says whether a backup that is not whole will never be: its note is old, or its process was of this machine and has ended.
+func (e Entry) Killed(now time.Time) bool { return !e.Whole && (!e.Lives(now) || e.process.gone()) }
 
 // Catalogue lists all backups, the oldest first, whole or not. It reads a few hundred bytes of each.
 func (r *Repo) Catalogue(ctx context.Context) ([]Entry, error) {
@@ -66,7 +70,9 @@ func (r *Repo) entry(ctx context.Context, e *Entry, head bool) error {
 	var err error
 	switch {
 	case !e.Whole:
-		if e.Header, err = r.begun(ctx, e.ID); err == nil {
+		var note beginning
+		if note, err = r.begun(ctx, e.ID); err == nil {
+			e.Header, e.process = note.Header, note.Process
 			e.Renewed, err = r.modified(ctx, unfinishedKey(e.ID))
 		}
 		if errors.Is(err, fs.ErrNotExist) { // ended just now
@@ -90,7 +96,7 @@ func (r *Repo) entry(ctx context.Context, e *Entry, head bool) error {
 }
 
 // begun reads the note of a backup that is not whole.
-func (r *Repo) begun(ctx context.Context, id string) (h Header, err error) {
+func (r *Repo) begun(ctx context.Context, id string) (h beginning, err error) {
 	rc, err := r.store.Get(ctx, unfinishedKey(id))
 	if err != nil {
 		return h, err

@@ -36,6 +36,20 @@ type lease struct {
 
 	mu     sync.Mutex
 	beaten time.Time
+	say    func() []byte // what to put; nil: what was put at first
+}
+
+// content is what to put next.
+func (l *lease) content(first []byte) []byte {
+	l.mu.Lock()
+	say := l.say
+	l.mu.Unlock()
+	if say != nil {
+		if b := say(); b != nil {
+			return b
+		}
+	}
+	return first
 }
 
 // age is how long ago the lease was renewed, by this host's clock.
@@ -55,7 +69,7 @@ func (r *Repo) hold(ctx context.Context, key string, content []byte) (*lease, er
 	l := &lease{end: cancel, done: make(chan struct{}), beaten: began}
 	go func() {
 		defer close(l.done)
-		t := time.NewTicker(leaseBeat)
+		t := time.NewTimer(leaseBeat / 6)
 		defer t.Stop()
 		for {
 			select {
@@ -63,8 +77,9 @@ func (r *Repo) hold(ctx context.Context, key string, content []byte) (*lease, er
 				return
 			case <-t.C:
 			}
+			t.Reset(leaseBeat)
 			began := time.Now()
-			if r.store.Put(ctx, key, bytes.NewReader(content)) == nil { // else it ages, and that is what it is for
+			if r.store.Put(ctx, key, bytes.NewReader(l.content(content))) == nil { // else it ages, and that is what it is for
 				l.mu.Lock()
 				l.beaten = began
 				l.mu.Unlock()
@@ -110,7 +125,7 @@ func (r *Repo) modified(ctx context.Context, key string) (time.Time, error) {
 // Begin notes that a backup runs, so that what it writes is not taken for rubbish, and that a broken one can be told. It waits
 // while a prune is at work. The note is renewed until Finish or Abandon, or until ctx ends.
 func (r *Repo) Begin(ctx context.Context, h Header) error {
-	b, err := json.Marshal(r.shown(h))
+	b, err := json.Marshal(beginning{r.shown(h), ownProcess()})
 	if err != nil {
 		return err
 	}
@@ -128,6 +143,33 @@ func (r *Repo) Begin(ctx context.Context, h Header) error {
 			return context.Cause(ctx)
 		case <-time.After(time.Second):
 		}
+	}
+}
+
+// beginning is the note of a backup that is not whole.
+type beginning struct {
+	Header
+	Process *Process `json:"process,omitempty"` // that takes it
+}
+
+// Tell lets the note of a backup that runs say how far it is, each time when it is renewed: soon after Begin, then each minute.
+// now is called from a goroutine of the repository until Finish or Abandon.
+func (r *Repo) Tell(id string, now func() Header) {
+	r.leases.mu.Lock()
+	l := r.leases.held[unfinishedKey(id)]
+	r.leases.mu.Unlock()
+	if l == nil {
+		return
+	}
+	process := ownProcess()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.say = func() []byte {
+		b, err := json.Marshal(beginning{r.shown(now()), process})
+		if err != nil {
+			return nil
+		}
+		return b
 	}
 }
 

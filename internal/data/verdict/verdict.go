@@ -3,6 +3,7 @@
 package verdict
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -56,6 +57,9 @@ type Verdict struct {
 	Words    string          `json:"words"`    // one sentence
 	Findings []fleet.Finding `json:"findings"` // worst first; ids begin with "protect."
 }
+
+// failedBackup is the finding that the last backup failed.
+const failedBackup = "protect.failed_" + string(state.JobBackup)
 
 // The limits where no schedule says more.
 const (
@@ -113,7 +117,7 @@ func (r *round) add(id string, s fleet.Severity, since time.Time, format string,
 	remedy := ""
 	_, backs := r.running(state.JobBackup)
 	switch id {
-	case "never", "stale":
+	case "never", "stale", "mirror_begins":
 		if backs {
 			break // it is being mended
 		}
@@ -316,9 +320,13 @@ func (r *round) mirror() {
 	case behind > limits.Late:
 		r.add("mirror", fleet.SeverityWarning, last, "the mirror of binary logs is %s behind", ago(behind))
 	}
+	behind := func(m state.Mirror) bool { return p.LastBackup != nil && m.First.After(p.LastBackup.Ended) }
+	if p.Gap == "" && len(p.Mirrors) > 0 && !slices.ContainsFunc(p.Mirrors, func(m state.Mirror) bool { return !behind(m) }) {
+		r.add("mirror_begins", fleet.SeverityWarning, p.LastBackup.Ended, "the mirrored binary logs begin behind the last backup: only the next one can be rolled forward")
+	}
 	if p.Gap != "" {
 		severity, what := fleet.SeverityWarning, "binary logs are missing: "
-		if b := p.LastBackup; b != nil && slices.ContainsFunc(p.Mirrors, func(m state.Mirror) bool { return m.First.After(b.Ended) }) { // it cannot be rolled forward
+		if slices.ContainsFunc(p.Mirrors, behind) { // it cannot be rolled forward
 			severity, what = fleet.SeverityCritical, "binary logs behind the last backup are missing: "
 		}
 		r.add("mirror_gap", severity, p.WindowFrom, "%s%s", what, p.Gap)
@@ -336,7 +344,11 @@ func (r *round) failing() {
 		if n.Outcome == state.OutcomeInterrupted {
 			how = "was cut short"
 		}
-		r.add("failed_"+string(n.Kind), fleet.SeverityWarning, n.Ended, "the last %s %s %s: %s", n.Kind, how, r.clock(n.Ended), orNothing(n.Text, "it does not say why"))
+		words := fmt.Sprintf("the last %s %s %s: ", n.Kind, how, r.clock(n.Ended))
+		if n.Outcome == state.OutcomeFailed && len(n.Result) > 2 && (n.Kind == state.JobChecksum || n.Kind == state.JobVerify) { // it did its work
+			words = fmt.Sprintf("the last %s, %s, found: ", n.Kind, r.clock(n.Ended))
+		}
+		r.add("failed_"+string(n.Kind), fleet.SeverityWarning, n.Ended, "%s%s", words, orNothing(n.Text, "it does not say why"))
 	}
 }
 
@@ -349,7 +361,16 @@ func orNothing(s, otherwise string) string {
 
 // verdict sums up.
 func (r *round) verdict() Verdict {
-	slices.SortStableFunc(r.found, func(a, b fleet.Finding) int { return int(b.Severity - a.Severity) })
+	// Of two that are as bad a backup that failed stands first: it says why.
+	slices.SortStableFunc(r.found, func(a, b fleet.Finding) int {
+		first := func(f fleet.Finding) int {
+			if f.ID == failedBackup {
+				return 1
+			}
+			return 0
+		}
+		return cmp.Or(int(b.Severity-a.Severity), first(b)-first(a))
+	})
 	v := Verdict{State: OK, Findings: r.found}
 	if v.Findings == nil {
 		v.Findings = []fleet.Finding{}
@@ -415,7 +436,7 @@ func Changes(instance string, before, now Verdict, at time.Time) []fleet.Event {
 	var out []fleet.Event
 	for _, f := range now.Findings {
 		switch f.ID {
-		case "protect.stale", "protect.mirror", "protect.mirror_gap", "protect.place":
+		case "protect.stale", "protect.mirror", "protect.mirror_gap", "protect.mirror_begins", "protect.place":
 		case "protect.never", "protect.unproven":
 			if len(before.Findings) == 0 && before.State == "" {
 				continue // known from the start

@@ -88,6 +88,10 @@ func TestJudge(t *testing.T) {
 			f.WindowTo, f.Mirrors[0].Last, w.Behind = ago1(4*time.Hour), ago1(4*time.Hour), Limits{Never, Never}
 		}, state: OK, words: "backed up"},
 		"mirror ends early": {change: func(f *Facts, w *Want) { f.Short, w.Behind = true, Limits{Never, Never} }, state: Critical, words: "before the last backup"},
+		"mirror begins late": {change: func(f *Facts, _ *Want) {
+			f.Mirrors[0].First, f.WindowFrom, f.WindowTo = ago1(time.Hour), time.Time{}, time.Time{}
+		}, state: Warning,
+			words: "the mirrored binary logs begin behind the last backup", remedy: "risso backup --dsn … --to /backup"},
 		"gap behind the last backup": {change: func(f *Facts, _ *Want) { f.Gap, f.Mirrors[0].First = "binlog.000007", ago1(time.Hour) }, state: Critical,
 			words: "binary logs behind the last backup are missing: binlog.000007"},
 		"by hand":  {change: func(f *Facts, _ *Want) { f.LastBackup.Began = ago1(30 * time.Hour) }, none: true, state: Warning, words: "the last backup is 30 h old"},
@@ -107,6 +111,10 @@ func TestJudge(t *testing.T) {
 			f.Running = []state.Run{{Kind: state.JobMirror, Began: ago1(time.Minute)}}
 		}, state: OK, words: "back within 90 s"},
 		"gap": {change: func(f *Facts, _ *Want) { f.Gap = "binlog.000007" }, state: Warning, words: "binary logs are missing: binlog.000007"},
+		"the first backup failed": {change: func(f *Facts, w *Want) {
+			*f = Facts{Protection: state.Protection{Failing: []state.Run{{Kind: state.JobBackup, Outcome: state.OutcomeFailed, Ended: ago1(time.Hour), Text: "no route to host"}}}}
+			*w = Want{Backup: daily, Since: ago1(2 * time.Hour)}
+		}, state: Warning, words: "the last backup failed at 11:00: no route to host", also: "protect.never"},
 		"a job failed": {change: func(f *Facts, _ *Want) {
 			f.Failing = []state.Run{{Kind: state.JobCopy, Outcome: state.OutcomeFailed, Ended: ago1(time.Hour), Text: "no route to host."},
 				{Kind: state.JobMirror, Outcome: state.OutcomeInterrupted}}

@@ -222,8 +222,10 @@ func backupFailure(ctx context.Context, err error) error {
 		return failure(exitFailed, "there is no backup of this run; what was stored serves the next one", errors.New("interrupted"))
 	case errors.Is(err, dump.ErrNothing):
 		return &exitError{code: exitUsage, err: err}
+	case errors.Is(err, mysql.ErrStalls):
+		return failure(exitFailed, "take the backup again: what was stored is not stored twice; with a longer --lock-wait it lets others wait for longer", err)
 	case errors.Is(err, dump.ErrChanged):
-		return failure(exitFailed, "take the backup again: what was stored is not stored twice; on MySQL 8 and later GRANT BACKUP_ADMIN keeps schema changes waiting", err)
+		return failure(exitFailed, "take the backup again: what was stored is not stored twice; GRANT PROCESS, on MySQL 8 and later BACKUP_ADMIN, keeps schema changes waiting", err)
 	case errors.Is(err, mysql.ErrLocks):
 		return failure(exitFailed, "raise --lock-wait, say --kill-long-queries, or take the backup from a replica", err)
 	case errors.As(err, &e):

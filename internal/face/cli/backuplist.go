@@ -22,7 +22,8 @@ func newBackupList(s Streams) *cobra.Command {
 		Short: "The backups of a place",
 		Long: `Lists the backups of a place, the oldest first: of which server and moment, how large, whether a
 drill restored it. It reads a few hundred bytes of each, and needs no identity where backups are
-encrypted. A backup that is being taken, or was killed, is listed as that.`,
+encrypted. A backup that is being taken, or was killed, is listed as that, with what it had read and stored
+about when its process ended. The next backup finds that; prune removes what no backup needs.`,
 		Example: `  risso backup list --from /backups/db1
   risso backup list --from 's3://backups/db1?region=eu-central-1' --output json`,
 		Args: cobra.NoArgs,
@@ -53,6 +54,7 @@ type listed struct {
 	Error   string       `json:"error,omitempty"`
 	Proven  *time.Time   `json:"proven,omitempty"` // when a drill last restored it
 	Drilled bool         `json:"drilled"`
+	Seen    *time.Time   `json:"seen,omitempty"` // when a backup that is not whole last said how far it was
 	Header  *repo.Header `json:"header,omitempty"`
 }
 
@@ -70,12 +72,15 @@ func catalogueOf(ctx context.Context, r *repo.Repo) ([]listed, error) {
 		switch {
 		case e.Err != nil:
 			list[i].State, list[i].Error, list[i].Header = "damaged", e.Err.Error(), nil
-		case !e.Whole && !e.Lives(time.Now()):
+		case e.Killed(time.Now()):
 			list[i].State = "killed"
 		case !e.Whole && e.Header.Kind == repo.Copying:
 			list[i].State = "copying"
 		case !e.Whole:
 			list[i].State = "running"
+		}
+		if !e.Whole && e.Err == nil {
+			list[i].Seen = &entries[i].Renewed
 		}
 	}
 	if !r.Readable() {
@@ -112,7 +117,7 @@ func listBackups(ctx context.Context, w io.Writer, r *repo.Repo, output string) 
 			if len(h.Partial) > 0 {
 				row[2] += ", part"
 			}
-			if l.State == "whole" {
+			if l.State != "copying" {
 				row[5], row[6], row[7], row[8] = fmt.Sprint(h.Tables), render.Number(float64(h.Rows)), render.Bytes(float64(h.Bytes)), render.Bytes(float64(h.Stored))
 			}
 		}
@@ -129,7 +134,24 @@ func listBackups(ctx context.Context, w io.Writer, r *repo.Repo, output string) 
 	for _, line := range t.Lines(0) {
 		fmt.Fprintln(w, line)
 	}
+	for _, l := range list {
+		if l.State == "killed" && l.Header != nil && l.Seen != nil {
+			fmt.Fprintln(w, killedWords(*l.Header, *l.Seen))
+		}
+	}
 	return nil
+}
+
+// killedWords say what a backup that was killed left.
+func killedWords(h repo.Header, seen time.Time) string {
+	left := "It had stored nothing by then"
+	switch {
+	case h.Stored > 0 && h.Kind == repo.Logical:
+		left = fmt.Sprintf("By then it had stored %s, of %s; the next backup of this server stores none of it again", render.Bytes(float64(h.Stored)), counted(int(h.Tables), "whole table"))
+	case h.Kind != repo.Logical:
+		left = "What it stored serves no other backup; prune removes it"
+	}
+	return fmt.Sprintf("%s was killed: begun %s, last seen %s. %s.", h.ID, shortTime(h.Began), shortTime(seen), left)
 }
 
 func newBackupShow(s Streams) *cobra.Command {
@@ -289,7 +311,7 @@ func showHeader(w io.Writer, h repo.Header) {
 	if len(h.Partial) > 0 {
 		fmt.Fprintf(w, "Only     %s\n", printable(strings.Join(h.Partial, ", ")))
 	}
-	fmt.Fprintf(w, "Holds    %d schemas, %d tables, %d other objects; %s rows, %s; added %s\n", h.Schemas, h.Tables, h.Objects, render.Number(float64(h.Rows)), render.Bytes(float64(h.Bytes)), render.Bytes(float64(h.Stored)))
+	fmt.Fprintf(w, "Holds    %s, %s, %s; %s rows, %s; added %s\n", counted(int(h.Schemas), "schema"), counted(int(h.Tables), "table"), counted(int(h.Objects), "other object"), render.Number(float64(h.Rows)), render.Bytes(float64(h.Bytes)), render.Bytes(float64(h.Stored)))
 	for _, line := range positionWords(h.Position) {
 		fmt.Fprintf(w, "Position %s\n", line)
 	}

@@ -31,6 +31,8 @@ func guardWords(e mysql.GuardEvent) string {
 	switch e.Action {
 	case mysql.GuardWithdrawn:
 		return fmt.Sprintf("the request for a lock was withdrawn after %s: %d sessions waited behind it; it is made again", render.Seconds(e.Running.Seconds()), e.Queued)
+	case mysql.GuardGaveWay:
+		return fmt.Sprintf("the backup gives way: %d sessions queued behind session %d of %s, who wants to change a table that is being read: %s", e.Queued, e.Session, e.User, render.Cut(e.Text, 100))
 	case mysql.GuardKilled:
 		return fmt.Sprintf("ended a statement that the lock waited for: session %d of %s, running for %s: %s", e.Session, e.User, render.Seconds(e.Running.Seconds()), render.Cut(e.Text, 100))
 	}
@@ -44,7 +46,7 @@ func backupText(w io.Writer, r dump.Result, place string, held time.Duration) {
 	if len(h.Partial) > 0 {
 		fmt.Fprintf(w, "Only     %s\n", strings.Join(h.Partial, ", "))
 	}
-	fmt.Fprintf(w, "Holds    %d schemas, %d tables, %d other objects; %s rows, %s\n", h.Schemas, h.Tables, h.Objects, render.Number(float64(h.Rows)), render.Bytes(float64(h.Bytes)))
+	fmt.Fprintf(w, "Holds    %s, %s, %s; %s rows, %s\n", counted(int(h.Schemas), "schema"), counted(int(h.Tables), "table"), counted(int(h.Objects), "other object"), render.Number(float64(h.Rows)), render.Bytes(float64(h.Bytes)))
 	chunks := fmt.Sprintf("%d chunks", r.Chunks)
 	if r.NewChunks < r.Chunks {
 		chunks += fmt.Sprintf(", %d of them were there already", r.Chunks-r.NewChunks)
@@ -90,6 +92,9 @@ func positionWords(p repo.Position) []string {
 	}
 	for _, s := range p.Sources {
 		text := fmt.Sprintf("of its source %s:%d", s.Host, s.Port)
+		if s.Name != "" {
+			text = fmt.Sprintf("of its source %s (%s:%d)", s.Name, s.Host, s.Port)
+		}
 		if s.File != "" {
 			text += fmt.Sprintf(" %s:%d", s.File, s.Offset)
 		}
@@ -106,7 +111,7 @@ func positionWords(p repo.Position) []string {
 
 // planText shows what a backup would do.
 func planText(w io.Writer, p dump.Plan, place string) {
-	fmt.Fprintf(w, "Would read %d schemas, %d tables, about %s rows, %s of %s %s\n", p.Schemas, p.Tables, render.Number(float64(p.Rows)), render.Bytes(float64(p.Bytes)), p.Flavour, p.Version)
+	fmt.Fprintf(w, "Would read %s, %s, about %s rows, %s of %s %s\n", counted(int(p.Schemas), "schema"), counted(int(p.Tables), "table"), render.Number(float64(p.Rows)), render.Bytes(float64(p.Bytes)), p.Flavour, p.Version)
 	if place != "" {
 		fmt.Fprintf(w, "into %s\n", placeWords(place))
 	}

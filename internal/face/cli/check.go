@@ -257,7 +257,7 @@ func (f checkBackupFlags) look(ctx context.Context, names []string) (facts backu
 	}
 	var mirrors []state.Mirror
 	if len(backups) > 0 {
-		m, short, err := mirrored(ctx, f.from, newest)
+		m, short, err := mirrored(ctx, f.from, f.identity, newest)
 		if err != nil {
 			return facts, err
 		}

@@ -155,7 +155,7 @@ func runChecksum(ctx context.Context, s Streams, f checksumFlags) error {
 	if err != nil {
 		return err
 	}
-	gate, err := f.gate(ctx, 1+2*len(o.Others), o.Primary, o.Others...)
+	gate, err := f.gate(ctx, f.threads, o.Primary, o.Others...)
 	if err != nil {
 		return err
 	}

@@ -105,8 +105,8 @@ func isSeriesOf(key, identity string) bool {
 
 // mirrored looks how far the mirrored logs of a backup's server reach, nil where none are mirrored; short: they end before
 // the backup's position.
-func mirrored(ctx context.Context, at string, newest repo.Header) (m *state.Mirror, short bool, err error) {
-	place, closePlace, err := openPlace(ctx, at, "")
+func mirrored(ctx context.Context, at, identity string, newest repo.Header) (m *state.Mirror, short bool, err error) {
+	place, closePlace, err := openPlace(ctx, at, identity)
 	if err != nil {
 		return nil, false, err
 	}

@@ -9,14 +9,12 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/data/binlog/mirror"
-	"github.com/rissodb/risso/internal/data/checksum"
 	"github.com/rissodb/risso/internal/data/drill"
 	"github.com/rissodb/risso/internal/data/jobs"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/store/blob"
 	"github.com/rissodb/risso/internal/store/state"
-	"github.com/rissodb/risso/internal/throttle"
 )
 
 // copyTask copies what the second place does not have yet.
@@ -156,49 +154,6 @@ func (p *protect) drillTask(s watched) jobs.Task {
 			err = nil
 		}
 		return jobs.Result{Backup: backup, Text: proof.Summary()}, err
-	}
-}
-
-// checksumTask compares a primary with its replicas.
-func (p *protect) checksumTask(s watched) jobs.Task {
-	return func(ctx context.Context, report *jobs.Report) (jobs.Result, error) {
-		report.Stage("find the replicas")
-		found, notes, err := checksum.FindReplicas(ctx, s.target)
-		if err != nil {
-			return jobs.Result{}, err
-		}
-		for _, n := range notes {
-			report.Log("%s", n)
-		}
-		if len(found) == 0 {
-			return jobs.Result{}, fmt.Errorf("%s has no replica that can be reached: write checksum at the primary", s.instance.Name)
-		}
-		gate, err := throttle.New(ctx, s.protect.limits(), s.target, found...)
-		if err != nil {
-			return jobs.Result{}, err
-		}
-		defer gate.Close()
-		report.Stage("compare")
-		got, err := checksum.Compare(ctx, checksum.Options{Primary: s.target, Others: found, Replicas: true, Threads: s.protect.threads(), Gate: gate, Redact: true,
-			Progress: func(p checksum.Progress) { report.Set(p.Rows, max(p.Of, p.Rows), "rows") },
-			Each: func(t checksum.Table) {
-				for _, on := range t.On {
-					if on.Verdict != checksum.Equal {
-						report.Log("%s.%s: %s", t.Schema, t.Name, on.Verdict)
-					}
-				}
-			}})
-		if err != nil {
-			return jobs.Result{}, err
-		}
-		text := fmt.Sprintf("%s with %s rows on %s: %d equal, %d differ", counted(int(got.Tables), "table"), render.Number(float64(got.Rows)), counted(len(found), "replica"), got.Counts.Equal, got.Counts.Differ)
-		if got.Counts.Open > 0 {
-			text += fmt.Sprintf(", %d could not be told", got.Counts.Open)
-		}
-		if got.Counts.Differ > 0 {
-			err = jobs.ErrFound
-		}
-		return jobs.Result{Text: text, Detail: got}, err
 	}
 }
 

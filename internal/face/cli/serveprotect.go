@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/rissodb/risso/internal/data/drill"
 	"github.com/rissodb/risso/internal/data/jobs"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/data/verdict"
@@ -130,7 +131,7 @@ func (p *protect) job(s watched, kind state.JobKind) (jobs.Job, bool) {
 	case state.JobCopy:
 		j.After, j.Place = name(state.JobBackup), c.CopyTo
 	case state.JobMirror:
-		j.Made = fmt.Sprint(c.Place, " ", c.mirrorKeep)
+		j.Made = fmt.Sprintf("%s %s %q %s", c.Place, c.mirrorKeep, c.recipients, c.IdentityFile)
 	case state.JobPrune: // nothing goes before its copy is there
 		j.After = name(state.JobBackup)
 		if c.CopyTo != "" {
@@ -327,6 +328,13 @@ func (p *protect) note(instance string, err error) {
 	p.trouble[instance] = t
 }
 
+// sweep throws away what killed drills left here: their servers run on, full of data.
+func (p *protect) sweep(ctx context.Context) {
+	if err := drill.Sweep(ctx, ""); err != nil && ctx.Err() == nil {
+		p.logger.Warn("what a killed drill left could not be thrown away", "err", err)
+	}
+}
+
 // catalogues looks at what lies at the places: at the start and every now and then at all, for a backup may be made by hand
 // and from elsewhere; behind a job at its server's.
 func (p *protect) catalogues(ctx context.Context) {
@@ -334,6 +342,9 @@ func (p *protect) catalogues(ctx context.Context) {
 	defer tick.Stop()
 	instance := "" // all
 	for {
+		if instance == "" {
+			p.sweep(ctx)
+		}
 		for _, s := range p.list() {
 			if instance != "" && s.instance.ID != instance {
 				continue

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -55,30 +56,29 @@ func (f throttleFlags) limits(own int) (throttle.Limits, error) {
 	return l, nil
 }
 
+// bytesForm is a number of bytes: the number, the unit, and whether it is binary.
+var bytesForm = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?(?:e[0-9]+)?)(?:([kKMGT])(i?))?B?$`)
+
 // parseBytes reads a number of bytes: 500, 64K, 50MB (decimal), 1GiB (binary).
 func parseBytes(s string) (int64, error) {
-	number := strings.TrimRight(s, "kKMGTiB")
-	v, err := strconv.ParseFloat(number, 64)
-	if err != nil || v < 0 {
-		return 0, fmt.Errorf("%q is no number of bytes: 500, 64K, 50MB, 1GiB", s)
+	wrong := fmt.Errorf("%q is no number of bytes: 500, 64K, 50MB, 1GiB", s)
+	m := bytesForm.FindStringSubmatch(s)
+	if m == nil {
+		return 0, wrong
+	}
+	v, err := strconv.ParseFloat(m[1], 64)
+	if err != nil {
+		return 0, wrong
 	}
 	base := 1000.0
-	unit := strings.TrimSuffix(s[len(number):], "B")
-	if strings.HasSuffix(unit, "i") {
-		base, unit = 1024, unit[:len(unit)-1]
+	if m[3] != "" {
+		base = 1024
 	}
-	for i, u := range []string{"", "K", "M", "G", "T"} {
-		if strings.EqualFold(unit, u) && v*pow(base, i) < 1<<62 {
-			return int64(v * pow(base, i)), nil
-		}
-	}
-	return 0, fmt.Errorf("%q is no number of bytes: 500, 64K, 50MB, 1GiB", s)
-}
-
-func pow(base float64, n int) float64 {
-	v := 1.0
-	for range n {
+	for range strings.Index(" KMGT", strings.ToUpper(m[2] + " ")[:1]) {
 		v *= base
 	}
-	return v
+	if v >= 1<<62 {
+		return 0, wrong
+	}
+	return int64(v), nil
 }

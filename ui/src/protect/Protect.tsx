@@ -19,13 +19,17 @@ function Row({ s, now }: { s: Protected; now: number }) {
   };
   const runs = (s.running ?? []).filter((r) => r.kind !== 'mirror');
   const b = s.last_backup;
+  // What else is critical is said, the rest counted.
+  const also = (s.findings ?? []).slice(1).filter((f) => f.severity === 'critical').slice(0, 3);
+  const more = (s.findings ?? []).length - 1 - also.length;
   return (
     <tr class={`row ${s.state}`} data-protected={s.id} onClick={open}>
       <td class="c-state"><StateMark state={s.state} /></td>
       <td class="c-name"><a href={linkOf(s)}>{s.name}</a>{s.address && s.address !== s.name && <small title={s.address}>{s.address}</small>}</td>
       <td class="c-words">
         <span class={s.state === 'ok' ? 'quiet' : ''}>{s.words}</span>
-        {(s.findings ?? []).length > 1 && <span class="quiet"> and {s.findings!.length - 1} more</span>}
+        {also.map((f) => <small key={f.id} class="also">{f.words}</small>)}
+        {more > 0 && <span class="quiet"> and {more} more</span>}
         {runs.map((r) => <Progress key={r.job} r={r} now={now} />)}
       </td>
       <td class="c-last">{b ? <span title={both(b.began)}>{age(now - b.began)} ago</span> : s.source ? <span class="quiet">of {s.source}</span> : <b class="bad">never</b>}{b && <small>{human(b.bytes, 'B')}</small>}</td>
@@ -43,7 +47,7 @@ export function Begin({ name, byHand }: { name: string; byHand: boolean }) {
   return (
     <section class="begin">
       {byHand && <p>A backup now, by hand: <Remedy text={`risso backup --dsn … --to /backup/${name.replace(/[^\w.-]+/g, '-')}`} /></p>}
-      <p>{byHand ? 'Or let' : 'Let'} this Risso do it, again and again. Write into the file that <code>risso serve --config</code> reads, and start it anew:</p>
+      <p>{byHand ? 'Or let' : 'Let'} this Risso do it, again and again. Write into the file that <code>risso serve --config</code> reads; it is taken within seconds. Without <code>--config</code> start it anew with it:</p>
       <div class="block"><pre>{block}</pre><Copy text={block} /></div>
     </section>
   );

@@ -10,7 +10,7 @@ import { HOME, formatView } from '../common/view';
 import { Act, Progress } from './parts';
 import { Begin } from './Protect';
 import { Timeline } from './Timeline';
-import { DOES, plan, took, until, windowText, within } from './words';
+import { DOES, parted, plan, took, until, windowText } from './words';
 
 const OUTCOME: Record<ProtectRun['outcome'], 'ok' | 'critical' | 'warning' | 'new'> = { ok: 'ok', failed: 'critical', interrupted: 'warning', running: 'new' };
 
@@ -86,7 +86,7 @@ function Recovery({ drills, now }: { drills: ProtectDrill[]; now: number }) {
   if (!d || stages.length === 0) return null;
   const most = Math.max(...stages.map((x) => x.seconds));
   // What comes behind the recovery looks whether all is well: a server in need would answer meanwhile.
-  const counts = within(stages, d.recovery);
+  const { recovery, checks } = parted(stages, d.recovery);
   const row = (x: DrillStage, after: boolean) => (
     <tr key={x.name} class={after ? 'after' : ''}>
       <td>{x.name}</td>
@@ -99,9 +99,9 @@ function Recovery({ drills, now }: { drills: ProtectDrill[]; now: number }) {
       <h2 id="recovery">Recovery, as the drill <Moment t={d.began} now={now} /> measured it</h2>
       <table class="list stages">
         <tbody>
-          {stages.slice(0, counts).map((x) => row(x, false))}
+          {recovery.map((x) => row(x, false))}
           {d.recovery > 0 && <tr class="sum"><td><b>until it answered with its data</b></td><td class="num"><b>{human(d.recovery, 's')}</b></td><td /></tr>}
-          {stages.slice(counts).map((x) => row(x, true))}
+          {checks.map((x) => row(x, true))}
         </tbody>
       </table>
     </section>
@@ -149,6 +149,7 @@ function Proof({ p }: { p: DrillProof }) {
       {p.on && <div><dt>restored into</dt><dd>{p.on}{p.of && p.of !== p.on && <span class="quiet"> from {p.of}</span>}{p.host && <span class="quiet"> on {p.host}</span>}</dd></div>}
       {p.rolled && <div><dt>rolled forward</dt><dd>{p.rolled.transactions.toLocaleString('en')} transactions</dd></div>}
       {p.compare && p.compare.tables > 0 && <div><dt>rows and sums</dt><dd>{p.compare.tables.toLocaleString('en')} tables, {p.compare.rows.toLocaleString('en')} rows: {bad(p.compare.different)}</dd></div>}
+      {p.counted && <div><dt>rows counted</dt><dd>{p.counted.tables.toLocaleString('en')} tables, {p.counted.rows.toLocaleString('en')} rows{p.counted.since ? <>; beside the drill before: {bad(p.counted.different)}</> : <span class="quiet"> for later drills to compare with</span>}</dd></div>}
       {p.check_table && p.check_table.tables > 0 && <div><dt>CHECK TABLE</dt><dd>{p.check_table.tables.toLocaleString('en')} tables: {bad(p.check_table.problems)}</dd></div>}
       {(p.queries ?? []).map((q) => <div key={q.sql}><dt>{q.passed ? 'as expected' : <b class="bad">wrong</b>}</dt><dd><code>{q.sql}</code> {q.got}{!q.passed && <span class="quiet"> expected was {q.expect}</span>}</dd></div>)}
       {(p.failures ?? []).map((f) => <div key={f}><dt>failed</dt><dd class="bad">{f}</dd></div>)}

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { ProtectBackup, ProtectDetail, Protected, ProtectRun } from '../api';
 import { left, ticks, timelineOf, SHOWN } from './timeline';
-import { configBlock, part, plan, progress, protectSentence, until, windowText, within } from './words';
+import { configBlock, part, parted, plan, progress, protectSentence, until, windowText } from './words';
 
 const NOW = Date.parse('2026-11-21T12:00:00Z') / 1000;
 const H = 3600;
@@ -28,6 +28,8 @@ test('what is not fresh and what was never proven is said first, by name', () =>
   expect(said.tone).toBe('critical');
   expect(said.text).toBe('1 server was never backed up (idle); 1 last backup is too old (crm); 1 drill failed (crm); 1 server has no proven backup (blog).');
   expect(protectSentence([server('a', { state: 'warning', words: 'the last copy failed at 11:00', findings: [finding('protect.failed_copy')] }), server('b')], NOW).text).toBe('a: the last copy failed at 11:00.');
+  expect(protectSentence([server('a', { state: 'warning', last_backup: null, findings: [finding('protect.failed_backup'), finding('protect.never')] })], NOW).text).toBe(
+    '1 last backup failed (a); 1 server was never backed up (a).');
 });
 
 test('well is said quietly, with the worst of each figure', () => {
@@ -65,8 +67,10 @@ test('small words', () => {
 
 test('checks behind the recovery are no part of it', () => {
   const stages = [{ name: 'start', seconds: 3 }, { name: 'load', seconds: 600 }, { name: 'check tables', seconds: 1000 }];
-  expect(within(stages, 603)).toBe(2);
-  expect(within(stages, 0)).toBe(0);
+  expect(parted(stages, 603).recovery.length).toBe(2);
+  expect(parted(stages, 0).checks.length).toBe(3);
+  const told = [{ name: 'start', seconds: 3 }, { name: 'count rows', seconds: 5, check: true }, { name: 'roll forward', seconds: 600 }];
+  expect(parted(told, 603).recovery.map((x) => x.name)).toEqual(['start', 'roll forward']);
 });
 
 const run = (id: number, kind: ProtectRun['kind'], outcome: ProtectRun['outcome'], began: number): ProtectRun => ({ id, job: '', kind, place: '', began, ended: began + 10, outcome, text: 'x' });

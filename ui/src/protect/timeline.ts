@@ -68,12 +68,15 @@ export function timelineOf(d: ProtectDetail, now: number, all: boolean): Timelin
 
 const STEPS = [600, 1800, 3600, 3 * 3600, 6 * 3600, DAY, 2 * DAY, 7 * DAY, 14 * DAY, 30 * DAY, 91 * DAY, 365 * DAY];
 
+/** The part at the right end where a label would be cut off. */
+const EDGE = 0.03;
+
 /** Labels of the axis, at most so many, at round times of the viewer's zone. */
 export function ticks(from: number, to: number, most = 9): { t: number; text: string }[] {
   const step = STEPS.find((s) => (to - from) / s <= most) ?? STEPS[STEPS.length - 1];
   const shift = new Date(from * 1000).getTimezoneOffset() * 60;
   const out: { t: number; text: string }[] = [];
-  for (let t = Math.ceil((from - shift) / step) * step + shift; t <= to; t += step) {
+  for (let t = Math.ceil((from - shift) / step) * step + shift; t <= to - (to - from) * EDGE; t += step) {
     out.push({ t, text: step >= DAY ? day(t).slice(5) : stamp(t).slice(5, 16) });
   }
   return out;

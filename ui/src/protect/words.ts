@@ -29,15 +29,17 @@ export function protectSentence(list: Protected[], now: number): Said {
   const unproven = list.filter((s) => s.last_backup && !s.last_proven);
   const stale = list.filter((s) => s.last_backup && has(s, 'protect.stale'));
   const failed = list.filter((s) => has(s, 'protect.drill_failed'));
+  const broke = list.filter((s) => has(s, 'protect.failed_backup'));
   const names = (of: Protected[]): string => (of.length <= 3 ? ` (${of.map((s) => s.name).join(', ')})` : '');
   const parts = [
+    broke.length > 0 ? `${count(broke.length, 'last backup', 'last backups')} failed${names(broke)}` : '',
     never.length > 0 ? `${count(never.length, 'server was', 'servers were')} never backed up${names(never)}` : '',
     stale.length > 0 ? `${count(stale.length, 'last backup is', 'last backups are')} too old${names(stale)}` : '',
     failed.length > 0 ? `${count(failed.length, 'drill', 'drills')} failed${names(failed)}` : '',
     unproven.length > 0 ? `${count(unproven.length, 'server has', 'servers have')} no proven backup${names(unproven)}` : '',
   ].filter(Boolean);
   const tone = bad.some((s) => s.state === 'critical') ? 'critical' : 'warning';
-  const counted = new Set([...never, ...stale, ...failed, ...unproven]);
+  const counted = new Set([...broke, ...never, ...stale, ...failed, ...unproven]);
   const others = bad.filter((s) => !counted.has(s));
   if (others.length > 0) parts.push(parts.length === 0 ? `${others[0].name}: ${others[0].words}` : `${count(others.length, 'more needs', 'more need')} a look${names(others)}`);
   return { tone, text: `${parts.join('; ')}.` };
@@ -107,12 +109,12 @@ export function configBlock(name: string): string {
       mirror: true`;
 }
 
-/** How many of a drill's stages make up its recovery: the rest are checks behind it. */
-export function within(stages: DrillStage[], recovery: number): number {
+/** The stages of a drill that make up its recovery, and the checks, during which a server in need would answer already. */
+export function parted(stages: DrillStage[], recovery: number): { recovery: DrillStage[]; checks: DrillStage[] } {
+  if (stages.some((x) => x.check)) return { recovery: stages.filter((x) => !x.check), checks: stages.filter((x) => x.check) };
+  // A proof of before checks were told apart: they come last.
   let sum = 0;
-  for (let i = 0; i < stages.length; i++) {
-    if (sum + stages[i].seconds > recovery * 1.01 + 0.01) return i;
-    sum += stages[i].seconds;
-  }
-  return stages.length;
+  let n = 0;
+  while (n < stages.length && sum + stages[n].seconds <= recovery * 1.01 + 0.01) sum += stages[n++].seconds;
+  return { recovery: stages.slice(0, n), checks: stages.slice(n) };
 }

@@ -94,12 +94,9 @@ func (f *follower) finishAll(ctx context.Context) error {
 // finish verifies a log, stores it compressed, reads back what was stored, writes the index and removes the log. Only then
 // is there one copy less. A process that dies in between does it again.
 func (f *follower) finish(ctx context.Context, l localLog) error {
-	x, err := scanFile(ctx, f.o.Place, l.path)
-	if err != nil {
-		return err
-	}
 	name := root + l.key + "/" + l.name
-	if err := f.store(ctx, name, l.path, &x); err != nil {
+	x, err := f.store(ctx, name, l.path)
+	if err != nil {
 		return err
 	}
 	if err := f.putIndex(ctx, name, x); err != nil {
@@ -120,18 +117,22 @@ func (f *follower) finish(ctx context.Context, l localLog) error {
 // store puts a log in its place, compressed and, if the place is, encrypted, and compares what is there with what was written.
 // An encrypted log cannot be read back by who only writes: what was compressed is unpacked again on the way, and what is stored
 // is compared with what was sent.
-func (f *follower) store(ctx context.Context, name, path string, x *binlog.Index) error {
+func (f *follower) store(ctx context.Context, name, path string) (binlog.Index, error) {
 	p, err := f.pack(ctx, name+f.o.Place.ext(), path)
 	if err != nil {
-		return err
+		return p.index, err
 	}
-	x.Stored = p.bytes
+	return p.index, f.check(ctx, name, p)
+}
+
+// check compares what is stored with what was read of the log.
+func (f *follower) check(ctx context.Context, name string, p packed) error {
+	x := p.index
 	if f.o.Place.encrypted() {
-		x.Encrypted, x.StoredSHA256 = true, p.stored
 		if p.inside != x.HMAC {
 			return fmt.Errorf("what was compressed does not read as what was written: %s, not %s", p.inside, x.HMAC)
 		}
-		return f.o.Place.checkStored(ctx, name, *x)
+		return f.o.Place.checkStored(ctx, name, x)
 	}
 	in, err := f.o.Place.Get(ctx, name+extPacked)
 	if err != nil {
@@ -185,12 +186,11 @@ func (f *follower) putIndex(ctx context.Context, name string, x binlog.Index) er
 
 // packed is what became of a log.
 type packed struct {
-	bytes  int64  // that are stored
-	stored string // their SHA-256
+	index  binlog.Index
 	inside string // of an encrypted log, the hash of its bytes as they were unpacked again
 }
 
-// pack stores a log compressed.
+// pack stores a log compressed, and makes its index: it is read once. What cannot be verified is not stored.
 func (f *follower) pack(ctx context.Context, name, path string) (p packed, err error) {
 	in, err := openLocal(f.o.Place, path)
 	if err != nil {
@@ -201,7 +201,19 @@ func (f *follower) pack(ctx context.Context, name, path string) (p packed, err e
 	done := make(chan error, 1)
 	// Ends when the pipe is read to its end or closed.
 	go func() {
-		err := f.compress(w, in, &p.inside)
+		scanned, again := io.Pipe()
+		verified := make(chan error, 1)
+		go func() { // ends with the pipe
+			var err error
+			p.index, err = scan(ctx, f.o.Place, filepath.Base(path), scanned)
+			scanned.CloseWithError(err)
+			verified <- err
+		}()
+		err := f.compress(w, io.TeeReader(in, again), &p.inside)
+		again.CloseWithError(err)
+		if verr := <-verified; verr != nil {
+			err = verr
+		}
 		w.CloseWithError(err)
 		done <- err
 	}()
@@ -209,10 +221,13 @@ func (f *follower) pack(ctx context.Context, name, path string) (p packed, err e
 	count := &counter{}
 	err = f.o.Place.Put(ctx, name, io.TeeReader(r, io.MultiWriter(sum, count)))
 	r.CloseWithError(errors.Join(err, io.ErrClosedPipe))
-	if werr := <-done; err == nil {
+	if werr := <-done; werr != nil && !errors.Is(werr, io.ErrClosedPipe) {
 		err = werr
 	}
-	p.bytes, p.stored = count.n, hex.EncodeToString(sum.Sum(nil))
+	p.index.Stored = count.n
+	if f.o.Place.encrypted() {
+		p.index.Encrypted, p.index.StoredSHA256 = true, hex.EncodeToString(sum.Sum(nil))
+	}
 	return p, err
 }
 

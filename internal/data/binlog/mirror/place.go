@@ -182,14 +182,19 @@ func scanFile(ctx context.Context, place Place, p string) (x binlog.Index, err e
 		return x, err
 	}
 	defer f.Close()
+	return scan(ctx, place, filepath.Base(p), f)
+}
+
+// scan makes the index of a log.
+func scan(ctx context.Context, place Place, name string, in io.Reader) (binlog.Index, error) {
 	if !place.encrypted() {
-		return binlog.Scan(ctx, filepath.Base(p), f)
+		return binlog.Scan(ctx, name, in)
 	}
 	sum, err := place.Repo.NewHash()
 	if err != nil {
 		sum = sha256.New() // nobody compares it: who writes has the key of names
 	}
-	x, err = binlog.ScanSum(ctx, filepath.Base(p), f, sum)
+	x, err := binlog.ScanSum(ctx, name, in, sum)
 	x.HMAC, x.SHA256 = x.SHA256, ""
 	return x, err
 }

@@ -18,6 +18,7 @@ import (
 const (
 	flushSize = 1 << 20                // bytes that are gathered before they are written
 	syncEvery = 20 * time.Millisecond  // at most so long an acknowledgement is held back while more comes
+	dropSize  = 4 << 20                // bytes on disk that are taken out of the system's cache at once
 	syncBusy  = 200 * time.Millisecond // and without acknowledgements what came is not yet synced, while more comes
 )
 
@@ -32,6 +33,7 @@ type writer struct {
 	endSync  int64  // of it, what is on disk
 	pos      int64  // of the next event
 	last     int64  // where the last event begins
+	dropped  int64  // of the file, what was taken out of the system's cache
 	synced   int64  // everything before it is on disk
 	syncTime time.Time
 	sums     bool // events end in a checksum
@@ -354,6 +356,9 @@ func (w *writer) sync() error {
 		return fmt.Errorf("%w: sync %s: %w", errDisk, w.path, err)
 	}
 	w.synced, w.endSync, w.syncTime = w.pos, w.end, time.Now()
+	if w.endSync-w.dropped >= dropSize {
+		w.dropped = dropCached(w.file, w.dropped, w.endSync)
+	}
 	return nil
 }
 

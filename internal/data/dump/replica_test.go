@@ -1,0 +1,104 @@
+package dump_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/rissodb/risso/internal/data/dump"
+	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/sandbox"
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
+)
+
+// TestReplica takes backups of a replica while it applies what its source commits: from the position of the source that the
+// backup tells, a new server must become what the source is.
+func TestReplica(t *testing.T) {
+	for _, flavour := range []string{"mariadb", "mysql-9.7"} {
+		t.Run(flavour, func(t *testing.T) {
+			// MariaDB's replica does not write what it applies into its own binary log.
+			settings := []string{"log_bin=binlog", "binlog_format=ROW", "local_infile=ON", "slave_parallel_threads=4", "log_slave_updates=OFF"}
+			methods := []mysql.SnapshotMethod{"", mysql.ByTableLocks}
+			if flavour != "mariadb" {
+				settings = []string{"log_bin=binlog", "local_infile=ON", "gtid_mode=ON", "enforce_gtid_consistency=ON", "replica_parallel_workers=4"}
+				methods = []mysql.SnapshotMethod{"", mysql.ByGlobalLock}
+			}
+			source, replica, fresh := sandboxtest.Up(t, flavour, settings...), sandboxtest.Up(t, flavour, settings...), sandboxtest.Up(t, flavour, settings...)
+			s := stream(t, target(t, source.DSN))
+			exec(t, s, "CREATE USER r@'127.0.0.1' IDENTIFIED BY 'r'", "GRANT REPLICATION SLAVE ON *.* TO r@'127.0.0.1'")
+			begin := position(t, source)
+			exec(t, s, "CREATE DATABASE m", "CREATE TABLE m.a (id INT AUTO_INCREMENT PRIMARY KEY, w INT, i INT)", "CREATE TABLE m.b (id INT AUTO_INCREMENT PRIMARY KEY, w INT, i INT)",
+				"CREATE TABLE m.c (w INT PRIMARY KEY, n INT)", "CREATE TABLE m.d (w INT, i INT, PRIMARY KEY (w, i))", "INSERT INTO m.c VALUES (0, 0), (1, 0), (2, 0), (3, 0)")
+			follow(t, source, replica, stream(t, target(t, replica.DSN)), begin, true)
+			for i, method := range methods {
+				t.Run(fmt.Sprintf("%q", method), func(t *testing.T) { ofReplica(t, source, replica, fresh, method, i == 0) })
+			}
+		})
+	}
+}
+
+// position is where a server's binary logs end.
+func position(t *testing.T, node *sandbox.Node) repo.Position {
+	t.Helper()
+	snap, err := mysql.TakeSnapshot(t.Context(), target(t, node.DSN), mysql.SnapshotOptions{Method: mysql.ByGlobalLock, List: func(context.Context, mysql.Server, []*mysql.Stream) (l mysql.Lists, err error) { return l, nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer snap.Close()
+	return repo.Position{File: snap.Position.File, Offset: snap.Position.Offset, GTIDSet: snap.Position.GTIDSet}
+}
+
+func ofReplica(t *testing.T, source, replica, fresh *sandbox.Node, method mysql.SnapshotMethod, byGTID bool) {
+	from := target(t, replica.DSN)
+	stop := writers(t, target(t, source.DSN), 4)
+	defer stop()
+	rs := stream(t, from)
+	var had, has int64
+	one(t, rs, "SELECT COUNT(*) FROM m.a", &had)
+	for deadline := time.Now().Add(2 * time.Minute); has < had+20; time.Sleep(20 * time.Millisecond) { // it applies
+		one(t, rs, "SELECT COUNT(*) FROM m.a", &has)
+		if time.Now().After(deadline) {
+			t.Fatal("the replica does not replicate")
+		}
+	}
+	r := place(t)
+	result, err := dump.Run(t.Context(), r, dump.Options{Target: from, Name: "s", Threads: 4, Select: dump.Selection{Schemas: []string{"m"}}, Snapshot: mysql.SnapshotOptions{Method: method}})
+	stop()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s: tried %d times, position %+v", result.Method, result.Tries, result.Header.Position)
+	at := slices.IndexFunc(result.Header.Position.Sources, func(c repo.Channel) bool { return c.Host == "127.0.0.1" && c.Port == source.Port })
+	if at < 0 {
+		t.Fatalf("the source's position is not told: %+v", result.Header.Position)
+	}
+	if result.Method == string(mysql.ByBinlog) { // the replica's binary log says nothing of what it applies
+		t.Errorf("the moment was had by %s", result.Method)
+	}
+	c := result.Header.Position.Sources[at]
+	dst := stream(t, target(t, fresh.DSN))
+	counts := loadBackup(t, r, dst)
+	var total int64
+	one(t, dst, "SELECT SUM(n) FROM m.c", &total)
+	if counts["a"] < has || counts["a"] != counts["b"] || total != counts["a"] {
+		t.Fatalf("the tables are not of one moment: %v, %d", counts, total)
+	}
+	replicate(t, source, fresh, dst, repo.Position{File: c.File, Offset: c.Offset, GTIDSet: c.GTIDSet}, byGTID)
+	same(t, stream(t, target(t, source.DSN)), dst)
+}
+
+// same compares the tables of writers.
+func same(t *testing.T, src, dst *mysql.Stream) {
+	t.Helper()
+	for _, table := range []string{"a", "b", "c", "d"} {
+		var want, got int64
+		one(t, src, "CHECKSUM TABLE m."+table, nil, &want)
+		one(t, dst, "CHECKSUM TABLE m."+table, nil, &got)
+		if want != got {
+			t.Errorf("table %s is not what the source has", table)
+		}
+	}
+}

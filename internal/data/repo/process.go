@@ -1,0 +1,54 @@
+package repo
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+)
+
+// Process tells one process from all others, for who looks from the same machine.
+type Process struct {
+	Boot    string `json:"boot"`  // of the machine: /proc/sys/kernel/random/boot_id
+	Space   string `json:"space"` // in which the number counts: /proc/self/ns/pid
+	PID     int    `json:"pid"`
+	Started string `json:"started"` // in ticks since the machine began: proc(5), /proc/PID/stat, field 22
+}
+
+// ownProcess is this process; nil where the system does not tell.
+func ownProcess() *Process {
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return nil
+	}
+	space, err := os.Readlink("/proc/self/ns/pid")
+	if err != nil {
+		return nil
+	}
+	pid := os.Getpid()
+	started := startOf(pid)
+	if started == "" {
+		return nil
+	}
+	return &Process{Boot: string(bytes.TrimSpace(boot)), Space: space, PID: pid, Started: started}
+}
+
+// startOf is when a process began; "" when there is none of that number.
+func startOf(pid int) string {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return ""
+	}
+	_, rest, _ := bytes.Cut(b[bytes.LastIndexByte(b, ')')+1:], []byte(" ")) // a program's name may hold anything
+	fields := bytes.Fields(rest)
+	const field = 22 - 3
+	if len(fields) <= field {
+		return ""
+	}
+	return string(fields[field])
+}
+
+// gone says that the process has ended for certain. Of another machine nobody knows.
+func (p *Process) gone() bool {
+	own := ownProcess()
+	return p != nil && own != nil && p.Boot == own.Boot && p.Space == own.Space && startOf(p.PID) != p.Started
+}

@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/rissodb/risso/internal/data/checksum"
+	"github.com/rissodb/risso/internal/data/jobs"
+	"github.com/rissodb/risso/internal/face/render"
+	"github.com/rissodb/risso/internal/throttle"
+)
+
+// checksumTask compares a primary with its replicas.
+func (p *protect) checksumTask(s watched) jobs.Task {
+	return func(ctx context.Context, report *jobs.Report) (jobs.Result, error) {
+		report.Stage("find the replicas")
+		found, notes, err := checksum.FindReplicas(ctx, s.target)
+		if err != nil {
+			return jobs.Result{}, fmt.Errorf("%w; checksum is to be written at the primary", err)
+		}
+		for _, n := range notes {
+			report.Log("%s", n)
+		}
+		gate, err := throttle.New(ctx, s.protect.limits(), s.target, found...)
+		if err != nil {
+			return jobs.Result{}, err
+		}
+		defer gate.Close()
+		report.Stage("compare")
+		var says compared
+		got, err := checksum.Compare(ctx, checksum.Options{Primary: s.target, Others: found, Replicas: true, Threads: s.protect.threads(), Gate: gate, Redact: true,
+			Progress: func(p checksum.Progress) { report.Set(p.Rows, max(p.Of, p.Rows), "rows") },
+			Each:     func(t checksum.Table) { says.table(t, report) }})
+		for _, o := range got.Others {
+			for _, n := range o.Notes {
+				report.Log("%s: %s", o.Server, n)
+			}
+		}
+		if err != nil {
+			return jobs.Result{}, err
+		}
+		text, err := says.end(got)
+		return jobs.Result{Text: text, Detail: got}, err
+	}
+}
+
+// compared sums up what a job found.
+type compared struct {
+	bad, open []string // tables that differ, or of which not all could be told, with what was found
+	unknown   int      // of the open those that were not compared, other than by their rows' changing
+}
+
+func (c *compared) table(t checksum.Table, report *jobs.Report) {
+	v := t.Verdict()
+	for _, on := range t.On {
+		if on.Verdict == checksum.Equal {
+			continue
+		}
+		words := fmt.Sprintf("%s.%s on %s: %s", t.Schema, t.Name, on.Server, strings.Join(onWords(on), ", "))
+		if on.Problem != "" {
+			words += ": " + oneLine(on.Problem, on.Hint)
+		}
+		report.Log("%s", words)
+		if on.Verdict != v {
+			continue
+		}
+		switch {
+		case v.Bad():
+			c.bad = append(c.bad, words)
+		case v.Open():
+			c.open = append(c.open, words)
+			if v != checksum.Changing {
+				c.unknown++
+			}
+		default:
+			continue
+		}
+		v = "" // a table is counted once
+	}
+}
+
+// errUntold says that a comparison did not reach all rows. It is tried again.
+var errUntold = errors.New("not all rows could be compared")
+
+// end says what was found, and whether that is good. Rows that change all the time are no failure.
+func (c *compared) end(got checksum.Result) (string, error) {
+	all := fmt.Sprintf("%s with %s rows on %s", counted(int(got.Tables), "table"), render.Number(float64(got.Rows)), counted(len(got.Others), "replica"))
+	more := func(list []string) string {
+		if len(list) > 1 {
+			return fmt.Sprintf("%s; and %d more", list[0], len(list)-1)
+		}
+		return list[0]
+	}
+	switch {
+	case len(c.bad) > 0:
+		text := fmt.Sprintf("%s: %s", plural(int64(len(c.bad)), "table differs", "tables differ"), more(c.bad))
+		return fmt.Sprintf("of %s %s", all, text), jobs.ErrFound
+	case c.unknown > 0:
+		err := fmt.Errorf("of %s %w: %s", all, errUntold, more(c.open))
+		return err.Error(), err
+	case len(c.open) > 0:
+		return fmt.Sprintf("%s: no difference; some rows changed each time they were looked at: %s", all, more(c.open)), nil
+	}
+	return all + ": all are equal", nil
+}

@@ -1,0 +1,398 @@
+package mysql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	driver "github.com/go-sql-driver/mysql"
+)
+
+// Where a server cannot keep all schema changes waiting (LOCK INSTANCE FOR BACKUP), one more session of the snapshot is in
+// reserve: its transaction has a shared metadata lock on each table that has not been read. Who alters such a table waits,
+// and who comes later queues behind him, the backup's own sessions too; only a session that has the lock already gets through.
+// So the reserve reads at once what somebody wants to alter, and lets it go.
+const (
+	holdMost   = 10_000                 // tables: servers other than MySQL 8 go through all that a session holds for each more
+	holdSingly = 16                     // the first tables, which are the largest, are let go one by one, the others by openAtOnce
+	holdTick   = 250 * time.Millisecond // how often is looked who waits
+	holdPing   = 100                    // looks: the reserve is asked whether it lives
+)
+
+// ErrStalls says that reading was given up because others waited for it.
+var ErrStalls = errors.New("others waited for the backup")
+
+// hold is the tables that are held. A nil hold holds nothing.
+type hold struct {
+	snap    *Snapshot
+	o       SnapshotOptions
+	st      *Stream       // belongs to who calls Next
+	poke    chan struct{} // there is something to do
+	over    chan struct{} // closed when no more is to be read
+	end     context.CancelFunc
+	done    chan struct{} // the watch has ended
+	pinged  time.Time
+	endOnce sync.Once
+
+	mu      sync.Mutex
+	tables  []TableName
+	at      map[TableName]int // place in tables
+	read    []bool
+	free    []bool // not held any more
+	upTo    int    // all before this place have been read
+	steps   []int  // places where steps begin; the last step is held first, so that the first can be let go first
+	step    int    // the steps before are let go
+	reading map[TableName]int
+	wanted  []TableName // by others, and not begun
+	aside   []int       // places of those that others want, and that have been read
+	broken  bool        // a table may have been altered unnoticed
+}
+
+// stepsOf divides n tables into steps.
+func stepsOf(n int) (steps []int) {
+	for i := 0; i < n; {
+		steps = append(steps, i)
+		if i < holdSingly {
+			i++
+		} else {
+			i += openAtOnce
+		}
+	}
+	return steps
+}
+
+// mayHold says whether a reserve is of use: the server does not keep changes waiting by itself, and the account sees who waits.
+func (s *Snapshot) mayHold(ctx context.Context) bool { return !s.DDLBlocked && s.seesOthers(ctx) }
+
+// openReserve opens the session in reserve, nil where there is none. It is the last of the sessions until the snapshot is there.
+func (s *Snapshot) openReserve(ctx context.Context, o SnapshotOptions) (*Stream, error) {
+	if !s.mayHold(ctx) {
+		return nil, nil
+	}
+	st, err := s.session(ctx, o.Guard.target)
+	if ClassOf(err) == ClassFull {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.Sessions = append(s.Sessions, st)
+	return st, nil
+}
+
+// hold lets the reserve hold the tables, in its transaction that has just begun.
+func (s *Snapshot) hold(ctx context.Context, o SnapshotOptions, reserve *Stream) error {
+	if reserve == nil {
+		return nil
+	}
+	held, err := s.holdTables(ctx, o, reserve)
+	switch {
+	case err == nil:
+		s.held = held
+	case outOfTime(err) || ErrorNumber(err) == errDeadlock:
+		return fmt.Errorf("%w: somebody has been changing a table for longer than %s", ErrLocks, o.LockWait)
+	}
+	return err
+}
+
+// letReserve takes the reserve out of the sessions. Those wait for no change any longer: what they cannot get it reads.
+func (s *Snapshot) letReserve(ctx context.Context, o SnapshotOptions) error {
+	if s.held == nil {
+		return nil
+	}
+	s.Sessions = s.Sessions[:len(s.Sessions)-1]
+	wait := time.Second
+	if len(s.held.tables)+len(s.lists.Plain) < len(s.lists.Tables) {
+		wait = o.LockWait
+	}
+	for _, st := range s.Sessions {
+		if err := s.setLockWait(ctx, st, wait); err != nil {
+			return err
+		}
+	}
+	return s.held.start(ctx)
+}
+
+// LockRefused says that a table was not to be had because somebody waits to change it.
+func LockRefused(err error) bool { return ErrorNumber(err) == errLockWaitTimeout }
+
+// holdTables keeps tables from being altered. Those without transactions are locked.
+func (s *Snapshot) holdTables(ctx context.Context, o SnapshotOptions, st *Stream) (*hold, error) {
+	tables := slices.Clone(s.lists.Tables)
+	if len(s.lists.Plain) > 0 {
+		plain := map[TableName]bool{}
+		for _, t := range s.lists.Plain {
+			plain[t] = true
+		}
+		tables = slices.DeleteFunc(tables, func(t TableName) bool { return plain[t] })
+	}
+	tables = tables[:min(len(tables), holdMost)]
+	h := &hold{snap: s, o: o, st: st, tables: tables, at: make(map[TableName]int, len(tables)), reading: map[TableName]int{},
+		read: make([]bool, len(tables)), free: make([]bool, len(tables)), steps: stepsOf(len(tables)),
+		poke: make(chan struct{}, 1), over: make(chan struct{}), done: make(chan struct{}), pinged: time.Now()}
+	for i, t := range tables {
+		h.at[t] = i
+	}
+	if err := s.setLockWait(ctx, st, o.LockWait); err != nil {
+		return nil, err
+	}
+	if err := h.take(ctx, len(h.steps)-1); err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+// start begins to watch. The watch ends with stop.
+func (h *hold) start(ctx context.Context) error {
+	watcher, err := Connect(ctx, h.o.Guard.target, nil)
+	if err != nil {
+		return fmt.Errorf("watch over tables: %w", err)
+	}
+	wctx, end := context.WithCancel(context.WithoutCancel(ctx))
+	h.end = end
+	go func() {
+		defer close(h.done)
+		defer watcher.Close()
+		h.watch(wctx, watcher)
+	}()
+	return nil
+}
+
+// stop ends the watch and the reserve.
+func (h *hold) stop() {
+	if h == nil {
+		return
+	}
+	if h.end != nil {
+		h.end()
+		<-h.done
+	}
+	h.st.Close()
+}
+
+// take holds the tables of the steps up to last that are not read, the last step first.
+func (h *hold) take(ctx context.Context, last int) error {
+	for i := last; i >= h.step; i-- {
+		if err := h.st.Exec(ctx, fmt.Sprintf("SAVEPOINT /* risso: keeps tables from being altered */ risso%d", i)); err != nil {
+			return err
+		}
+		var some []TableName
+		h.mu.Lock()
+		for at := h.steps[i]; at < h.stepEnd(i); at++ {
+			if h.free[at] = h.read[at]; !h.free[at] {
+				some = append(some, h.tables[at])
+			}
+		}
+		h.mu.Unlock()
+		if err := holdSome(ctx, h.st, some); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stepEnd is the place behind a step.
+func (h *hold) stepEnd(i int) int {
+	if i+1 < len(h.steps) {
+		return h.steps[i+1]
+	}
+	return len(h.tables)
+}
+
+// holdSome opens tables in a transaction. One that the server refuses spoils the statement for the others.
+func holdSome(ctx context.Context, st *Stream, tables []TableName) error {
+	if len(tables) == 0 {
+		return nil
+	}
+	err := st.Exec(ctx, openStatement(tables))
+	var refused *driver.MySQLError
+	if !errors.As(err, &refused) || outOfTime(err) || refused.Number == errDeadlock {
+		return err
+	}
+	for _, t := range tables {
+		if len(tables) == 1 {
+			return nil // it shows when it is read
+		}
+		if err := holdSome(ctx, st, []TableName{t}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Reserve is the session that holds tables, nil where none does. Who reads with it calls Next in between.
+func (s *Snapshot) Reserve() *Stream {
+	if s.held == nil {
+		return nil
+	}
+	return s.held.st
+}
+
+// Next waits until somebody wants to alter tables that nobody has begun to read, and gives one of them, or until Poke; more is
+// false after Over. Meanwhile it lets go of what has been read.
+func (s *Snapshot) Next(ctx context.Context) (wanted []TableName, more bool, err error) {
+	h := s.held
+	for {
+		select {
+		case <-ctx.Done():
+			return nil, false, context.Cause(ctx)
+		case <-h.over:
+			return nil, false, nil
+		case <-h.poke:
+		}
+		if err := h.letGo(ctx); err != nil {
+			return nil, false, err
+		}
+		h.mu.Lock()
+		wanted = slices.DeleteFunc(h.wanted, func(t TableName) bool { return h.reading[t] > 0 || h.read[h.at[t]] })
+		h.wanted = nil
+		h.mu.Unlock()
+		return wanted, true, nil
+	}
+}
+
+// Poke makes Next return.
+func (s *Snapshot) Poke() { s.held.wake() }
+
+// Over says that no more will be read.
+func (s *Snapshot) Over() {
+	if s.held != nil {
+		s.held.endOnce.Do(func() { close(s.held.over) })
+	}
+}
+
+func (h *hold) wake() {
+	select {
+	case h.poke <- struct{}{}:
+	default:
+	}
+}
+
+// letGo ends the hold on tables that have been read. A reserve that is lost is no reason to fail: changes are found then.
+func (h *hold) letGo(ctx context.Context) error {
+	h.mu.Lock()
+	step := h.step
+	for step < len(h.steps) && h.stepEnd(step) <= h.upTo {
+		step++
+	}
+	last := -1 // step of the last table that has to go, which takes along those before
+	for _, at := range h.aside {
+		i, begins := slices.BinarySearch(h.steps, at)
+		if !begins {
+			i--
+		}
+		if !h.free[at] {
+			last = max(last, i)
+		}
+	}
+	h.aside = nil
+	moved, ping := step > h.step, time.Since(h.pinged) > holdPing*holdTick
+	h.step = step
+	h.mu.Unlock()
+	if h.st.Broken() != nil {
+		return nil
+	}
+	var err error
+	switch {
+	case last >= step:
+		err = h.giveBack(ctx, last)
+	case moved:
+		err = h.st.Exec(ctx, fmt.Sprintf("ROLLBACK /* risso: tables that are read may be altered */ TO SAVEPOINT risso%d", step-1))
+	case ping:
+		err = h.st.Exec(ctx, "DO /* risso: still here */ 0")
+	default:
+		return ctx.Err()
+	}
+	h.pinged = time.Now()
+	if err != nil {
+		h.mu.Lock()
+		h.broken = h.broken || h.step < len(h.steps)
+		h.mu.Unlock()
+		h.st.Close()
+	}
+	return ctx.Err()
+}
+
+// giveBack lets go of the steps up to one, and takes again what of them has not been read. Who changes a schema between the two
+// is noticed.
+func (h *hold) giveBack(ctx context.Context, last int) error {
+	before, err := readDDL(ctx, h.st)
+	if err == nil {
+		err = h.st.Exec(ctx, fmt.Sprintf("ROLLBACK /* risso: a table that is read may be altered */ TO SAVEPOINT risso%d", last))
+	}
+	if err == nil {
+		err = h.take(ctx, last)
+	}
+	if err != nil {
+		return err
+	}
+	after, err := readDDL(ctx, h.st)
+	if err == nil && !maps.Equal(before, after) {
+		h.mu.Lock()
+		h.broken = true
+		h.mu.Unlock()
+	}
+	return err
+}
+
+// Reading says that somebody begins to read a table.
+func (s *Snapshot) Reading(t TableName) {
+	if h := s.held; h != nil {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.reading[t]++
+	}
+}
+
+// Read says that a table has been read: it may be altered from now on.
+func (s *Snapshot) Read(t TableName) {
+	h := s.held
+	if h == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.reading, t)
+	i, ok := h.at[t]
+	if !ok {
+		return
+	}
+	h.read[i] = true
+	for h.upTo < len(h.read) && h.read[h.upTo] {
+		h.upTo++
+	}
+	if h.step < len(h.steps) && h.stepEnd(h.step) <= h.upTo {
+		h.wake()
+	}
+}
+
+// Held says whether none of the tables can have been altered between the snapshot and the time when it had been read. It is
+// asked when all have been.
+func (s *Snapshot) Held() bool {
+	if s.DDLBlocked {
+		return true
+	}
+	h := s.held
+	if h == nil {
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return !h.broken && h.st.Broken() == nil && len(h.tables)+len(s.lists.Plain) == len(s.lists.Tables)
+}
+
+// seesOthers says whether the account may see who waits: it has PROCESS.
+func (s *Snapshot) seesOthers(ctx context.Context) bool {
+	sees := false
+	err := s.control.Query(ctx, "SHOW /* risso: may it see who waits? */ GRANTS", func(row [][]byte) error {
+		grants, _, global := strings.Cut(strings.ToUpper(string(row[0])), " ON *.*")
+		sees = sees || global && (strings.Contains(grants, "PROCESS") || strings.Contains(grants, "ALL PRIVILEGES"))
+		return nil
+	})
+	return err == nil && sees
+}

@@ -1,0 +1,146 @@
+package throttle
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// clocked is a gate whose clock only goes on when somebody waits at it, or does work.
+func clocked(t *testing.T, l Limits) (g *Gate, work func(time.Duration), now func() time.Duration) {
+	t.Helper()
+	g, err := New(t.Context(), l, mysql.Target{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(g.Close)
+	start := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	clock := start
+	g.now = func() time.Time { return clock }
+	g.sleep = func(ctx context.Context, d time.Duration) error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		clock = clock.Add(d)
+		return nil
+	}
+	return g, func(d time.Duration) { clock = clock.Add(d) }, func() time.Duration { return clock.Sub(start) }
+}
+
+// What passes is no more than the rate, however it is cut, and no less when the work itself is slower.
+func TestRate(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		pieces []int64
+		each   time.Duration // of work, with each piece
+		want   time.Duration // when the piece after the last may begin
+		held   time.Duration
+	}{
+		{"one", []int64{1000}, 0, time.Second, time.Second},
+		{"many", []int64{100, 200, 300, 400, 500, 500}, 0, 2 * time.Second, 2 * time.Second},
+		{"tiny", []int64{1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, 0, 10 * time.Millisecond, 10 * time.Millisecond},
+		{"with work", []int64{1000, 1000}, 400 * time.Millisecond, 2 * time.Second, 1200 * time.Millisecond},
+		{"slower than the rate", []int64{1000, 1000, 1000}, 2 * time.Second, 6 * time.Second, 0},
+		{"nothing", []int64{0, 0}, 0, 0, 0},
+		{"huge", []int64{1 << 60}, 0, 1e9 * time.Second, 1e9 * time.Second},
+	} {
+		g, work, now := clocked(t, Limits{MaxRate: 1000})
+		for _, n := range append(c.pieces, 0) {
+			if err := g.Pass(t.Context(), n); err != nil {
+				t.Fatal(err)
+			}
+			if n > 0 {
+				work(c.each)
+			}
+		}
+		held, why := g.Held()
+		if d := now() - c.want; d > time.Microsecond || d < -time.Microsecond || why != "" {
+			t.Errorf("%s: %s, not %s; %q", c.name, now(), c.want, why)
+		}
+		if d := held - c.held; d > time.Microsecond || d < -time.Microsecond {
+			t.Errorf("%s: held for %s, not %s", c.name, held, c.held)
+		}
+	}
+}
+
+// A pause in the work is no credit: what was not used does not pass at once later.
+func TestNoCredit(t *testing.T) {
+	g, work, now := clocked(t, Limits{MaxRate: 1000})
+	work(time.Hour)
+	for range 5 {
+		if err := g.Pass(t.Context(), 1000); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := now() - time.Hour; got != 4*time.Second {
+		t.Errorf("five seconds' bytes began within %s", got)
+	}
+}
+
+// Without a limit nobody waits, a nil gate included.
+func TestOpen(t *testing.T) {
+	g, _, now := clocked(t, Limits{})
+	var none *Gate
+	for range 100 {
+		if err := errors.Join(g.Pass(t.Context(), 1<<60), none.Pass(t.Context(), 1<<60)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if held, why := none.Held(); now() != 0 || held != 0 || why != "" {
+		t.Errorf("%s, held %s, %q", now(), held, why)
+	}
+}
+
+// Who waits is let go when all reasons are gone, when the context ends with its cause, and when the gate is closed.
+func TestReasons(t *testing.T) {
+	g, _, _ := clocked(t, Limits{})
+	g.set("a", "a lags")
+	g.set("b", "b lags")
+	wait := func(ctx context.Context) chan error {
+		c := make(chan error, 1)
+		go func() { c <- g.Pass(ctx, 1) }()
+		return c
+	}
+	waits := func(c chan error) {
+		t.Helper()
+		select {
+		case err := <-c:
+			t.Fatalf("it passed: %v", err)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	passes := func(c chan error, want error) {
+		t.Helper()
+		select {
+		case err := <-c:
+			if !errors.Is(err, want) {
+				t.Errorf("%v, not %v", err, want)
+			}
+		case <-time.After(2 * time.Minute):
+			t.Fatal("it waits for ever")
+		}
+	}
+	c := wait(t.Context())
+	g.set("a", "")
+	waits(c)
+	if _, why := g.Held(); why != "b lags" {
+		t.Errorf("%q", why)
+	}
+	g.set("b", "")
+	passes(c, nil)
+	g.set("a", "a lags")
+	end := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	c = wait(ctx)
+	waits(c)
+	cancel(end)
+	passes(c, end)
+	passes(wait(ctx), end)
+	c = wait(t.Context())
+	waits(c)
+	g.Close()
+	passes(c, nil)
+}

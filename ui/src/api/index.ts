@@ -1,0 +1,6 @@
+/** The one place that speaks HTTP with the server, by what it is about. */
+export { ApiError, login, needLogin, serverNow, silentSince, type Span } from './http';
+export * from './benchmarks';
+export * from './protect';
+export * from './queries';
+export * from './watch';

@@ -1,0 +1,195 @@
+/** What is watched: servers and hosts, their numbers, events and variables. Null in an array is a gap, rates of counters come ready as per second. */
+import { get, setClock } from './http';
+
+/** How bad an instance or a finding is; the server decides, the page only draws. */
+export type State = 'ok' | 'warning' | 'critical' | 'down' | 'new';
+/** How bad a finding or an event is. */
+export type Severity = 'info' | 'warning' | 'critical';
+
+/** Something wrong now, in words, with the command that mends it. */
+export interface Finding {
+  id: string;
+  severity: Severity;
+  since: string;
+  words: string;
+  remedy?: string;
+  /** the chart on the server page that shows it */
+  chart?: string;
+}
+
+/** Something that could not be collected, why, and what mends it. */
+export interface Gap {
+  what: string;
+  reason: string;
+  remedy: string;
+}
+
+/** A short series for a table row; null is a gap. */
+export interface Spark {
+  start: number;
+  step: number;
+  avg: (number | null)[];
+  min: (number | null)[];
+  max: (number | null)[];
+}
+
+/** One watched server or host, as the fleet table shows it. */
+export interface Instance {
+  id: string;
+  name: string;
+  kind: 'server' | 'host';
+  address: string;
+  flavour?: string;
+  version?: string;
+  role?: string;
+  host_id?: string;
+  state: State;
+  words: string;
+  since: number;
+  seen: number;
+  qps: number | null;
+  threads_running: number | null;
+  lag: number | null;
+  cpu: number | null;
+  findings: Finding[] | null;
+  spark?: Spark | null;
+}
+
+/** All that is watched, at one moment. */
+export interface Fleet {
+  now: number;
+  version: string;
+  instances: Instance[] | null;
+}
+
+/** One instance with what only its own page shows. */
+export interface InstanceDetail extends Instance {
+  uptime: number | null;
+  gaps: Gap[] | null;
+  cost: {
+    queries_per_second: number | null;
+    server_ms_per_second: number | null;
+    bytes_per_second: number | null;
+    values_per_second: number | null;
+  } | null;
+  facts: Record<string, string> | null;
+  /** what mends a server that is down */
+  hint?: string;
+  host?: string;
+}
+
+/** One of the series of an instance. */
+export interface Metric {
+  key: string;
+  name: string;
+  labels: Record<string, string> | null;
+  type: 'counter' | 'gauge';
+  unit: string;
+  help: string;
+  source: string;
+  last: number | null;
+  constant: boolean;
+}
+
+/** The buckets of one series; with a step of 1 only avg is there. */
+export interface ChartSeries {
+  key: string;
+  type: 'counter' | 'gauge';
+  unit: string;
+  avg: (number | null)[];
+  min?: (number | null)[] | null;
+  max?: (number | null)[] | null;
+  p5?: (number | null)[] | null;
+  p95?: (number | null)[] | null;
+}
+
+/** The answer to a chart request; bucket i starts at from + i × step. */
+export interface ChartData {
+  from: number;
+  to: number;
+  step: number;
+  series: ChartSeries[] | null;
+}
+
+/** Something that happened to an instance. */
+export interface Event {
+  id: number;
+  time: string;
+  instance: string;
+  kind: string;
+  severity: Severity;
+  subject?: string;
+  old?: string;
+  new?: string;
+  text: string;
+}
+
+/** A global variable and when Risso last saw it change. */
+export interface Variable {
+  name: string;
+  value: string;
+  changed: number | null;
+}
+
+/** What Risso itself costs. */
+export interface Self {
+  cpu_cores: number | null;
+  rss_bytes: number | null;
+  bytes_written_per_second: number | null;
+  samples_per_second: number | null;
+  disk_bytes: number | null;
+  instances: number;
+  version: string;
+  started: number;
+}
+
+/** Everything watched, worst first. Also sets the clock that serverNow tells. */
+export async function fetchFleet(): Promise<Fleet> {
+  const fleet = await get<Fleet>('/api/fleet');
+  setClock(fleet.now);
+  return fleet;
+}
+
+/** One instance with its gaps, facts and what watching it costs. */
+export function fetchInstance(id: string): Promise<InstanceDetail> {
+  return get<InstanceDetail>('/api/instance', [['id', id]]);
+}
+
+/** All series of an instance with their last values. */
+export async function fetchMetrics(id: string): Promise<Metric[]> {
+  return (await get<{ metrics: Metric[] | null }>('/api/metrics', [['instance', id]])).metrics ?? [];
+}
+
+/** Buckets of several series over one range. */
+export function fetchChart(
+  id: string,
+  keys: string[],
+  from: number,
+  to: number,
+  points: number,
+  signal?: AbortSignal,
+): Promise<ChartData> {
+  return get<ChartData>(
+    '/api/chart',
+    [['instance', id], ['from', from], ['to', to], ['points', points], ...keys.map((k): [string, string] => ['key', k])],
+    signal,
+  );
+}
+
+/** What happened to an instance in a range, oldest first. */
+export async function fetchEvents(id: string, from: number, to: number, limit = 500): Promise<Event[]> {
+  const q: [string, string | number][] = [['instance', id], ['from', Math.floor(from)], ['to', Math.ceil(to)], ['limit', limit]];
+  const events = (await get<{ events: Event[] | null }>('/api/events', q)).events ?? [];
+  return events.sort((a, b) => Date.parse(a.time) - Date.parse(b.time));
+}
+
+/** The global variables as they stood at a moment. */
+export async function fetchVariables(id: string, at: number): Promise<Variable[]> {
+  const q: [string, string | number][] = [['instance', id], ['at', Math.floor(at)]];
+  return (await get<{ variables: Variable[] | null }>('/api/variables', q)).variables ?? [];
+}
+
+/** What Risso itself costs. */
+export function fetchSelf(): Promise<Self> {
+  return get<Self>('/api/self');
+}
