@@ -253,8 +253,7 @@ func (r *Reader) wholeEvent(e *Event) error {
 		return fmt.Errorf("%w at position %d: an event of %d bytes", ErrDamaged, r.pos, e.Length)
 	}
 	keep := r.keep(e.Header)
-	r.grow(keep)
-	if _, err := io.ReadFull(r.in, r.buf); err != nil {
+	if err := r.fill(r.in, keep); err != nil {
 		return r.torn(err)
 	}
 	crc := uint32(0)
@@ -341,15 +340,27 @@ func (r *Reader) torn(err error) error {
 	return err
 }
 
-// grow makes room for an event; one long event does not hold its memory for good.
-func (r *Reader) grow(n int) {
+// fill reads n bytes of an event. One long event does not hold its memory for good, and a length is not believed: memory grows
+// with what comes.
+func (r *Reader) fill(in io.Reader, n int) error {
 	if cap(r.buf) > 8<<20 && n < 1<<20 {
 		r.buf = nil
 	}
-	if cap(r.buf) < n {
-		r.buf = make([]byte, n, max(n, 64<<10))
+	for have := 0; have < n; {
+		next := min(n, max(2*have, 16<<20))
+		if cap(r.buf) < next {
+			buf := make([]byte, next, max(next, 64<<10))
+			copy(buf, r.buf[:have])
+			r.buf = buf
+		}
+		r.buf = r.buf[:next]
+		if _, err := io.ReadFull(in, r.buf[have:]); err != nil {
+			return err
+		}
+		have = next
 	}
 	r.buf = r.buf[:n]
+	return nil
 }
 
 // sumReader computes the checksum of what is read through it.
@@ -453,8 +464,7 @@ func (r *Reader) nextInner() error {
 		return fmt.Errorf("%w at position %d: a compressed event of %d bytes", ErrDamaged, r.pos, e.Length)
 	}
 	keep := r.keep(e.Header)
-	r.grow(keep)
-	if _, err := io.ReadFull(r.inner, r.buf); err != nil {
+	if err := r.fill(r.inner, keep); err != nil {
 		return r.innerError(err)
 	}
 	if e.Whole = keep == int(e.Length); !e.Whole {

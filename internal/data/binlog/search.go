@@ -27,6 +27,7 @@ type Damage struct {
 	User    string // who ran it, where the log tells
 	Text    string // part of the statement's text, in any case
 	Images  int    // rows to show of each change, as they were before; negative: all
+	Limit   int    // transactions to keep, the worst; 0: all
 	Workers int    // logs that are read at the same time; 0: processors
 	Columns Columns
 	Counts  Counts                                                        // how many rows tables had, for the share that went; nil: nobody knows
@@ -85,6 +86,7 @@ type Columns func(ctx context.Context, schema, table string) (list []event.Colum
 // SearchResult is what was found.
 type SearchResult struct {
 	Found        []Found  `json:"found"`
+	Fit          int64    `json:"total"`        // how many fit, also those beyond Damage.Limit
 	Transactions int64    `json:"transactions"` // looked at
 	Bytes        int64    `json:"bytes"`        // read
 	Skipped      int      `json:"logs_skipped"` // for their indexes say that nothing in them fits
@@ -129,16 +131,23 @@ func Search(ctx context.Context, files []File, d Damage) (SearchResult, error) {
 		r := &results[i].out
 		all.Found = append(all.Found, r.Found...)
 		all.Notes = append(all.Notes, r.Notes...)
+		all.Fit += r.Fit
 		all.Transactions += r.Transactions
 		all.Bytes += r.Bytes
 		if skip[i] {
 			all.Skipped++
 		}
 	}
-	slices.SortStableFunc(all.Found, func(a, b Found) int {
-		return cmp.Or(cmp.Compare(b.weight(), a.weight()), a.Time.Compare(b.Time))
-	})
+	sortFound(all.Found)
+	if d.Limit > 0 {
+		all.Found = all.Found[:min(len(all.Found), d.Limit)]
+	}
 	return all, nil
+}
+
+// sortFound puts the worst first.
+func sortFound(list []Found) {
+	slices.SortStableFunc(list, func(a, b Found) int { return cmp.Or(cmp.Compare(b.weight(), a.weight()), a.Time.Compare(b.Time)) })
 }
 
 // weight orders findings: what drops or empties a table destroys more than any number of rows that are logged.

@@ -47,7 +47,7 @@ func (s *searcher) run(f File) error {
 		return fmt.Errorf("open %s: %w", f.Name, err)
 	}
 	defer in.Close()
-	r, err := event.NewReader(in, event.Options{Skip: s.unread})
+	r, err := event.NewReader(in, event.Options{Skip: s.unread, Lost: s.lost})
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.Name, err)
 	}
@@ -65,11 +65,6 @@ func (s *searcher) run(f File) error {
 			s.out.Bytes = r.Pos()
 			s.tell(r.Pos() - told)
 			return nil
-		case errors.Is(err, event.ErrTorn):
-			s.hole = true
-			s.note("%s ends in the middle of an event at %d", f.Name, r.Pos())
-			s.out.Bytes = r.Pos()
-			return nil
 		case err != nil:
 			return fmt.Errorf("%s: %w", f.Name, err)
 		case s.ctx.Err() != nil:
@@ -79,6 +74,19 @@ func (s *searcher) run(f File) error {
 		if err := s.event(&e); err != nil {
 			s.note("%s:%d: %v", f.Name, e.Pos, err)
 		}
+	}
+}
+
+// lost notes what cannot be read: a damaged log is searched as far as it goes, for what is looked for may be in the rest.
+func (s *searcher) lost(err error, bytes int64) {
+	s.hole = true
+	switch {
+	case errors.Is(err, event.ErrTorn):
+		s.note("%s: %v", s.file, err)
+	case bytes > 0:
+		s.note("%s: %v: %d bytes behind it were not searched", s.file, err, bytes)
+	default:
+		s.note("%s: %v: it was passed over, and what it did is not in the answer", s.file, err)
 	}
 }
 
@@ -388,12 +396,23 @@ func (s *searcher) finish() {
 			}
 		}
 		s.keepTexts(&found)
-		s.out.Found = append(s.out.Found, found)
+		s.keep(found)
 	}
 	for i := range f.Changes {
 		if c := &f.Changes[i]; c.state != nil {
 			c.state.add(f.GTID, c)
 		}
+	}
+}
+
+// keep keeps what was found. Of more than are wanted the worst stay: an old log may have millions of transactions.
+func (s *searcher) keep(f Found) {
+	s.out.Fit++
+	s.out.Found = append(s.out.Found, f)
+	if n := s.d.Limit; n > 0 && len(s.out.Found) >= 2*n+100 {
+		sortFound(s.out.Found)
+		clear(s.out.Found[n:])
+		s.out.Found = s.out.Found[:n]
 	}
 }
 

@@ -149,7 +149,7 @@ func (t *tableState) add(id mysql.GTID, c *Change) {
 // shares says of the changes that were found how much of their table they are. The logs have to be in their order.
 func shares(ctx context.Context, d *Damage, logs []searcher) {
 	n := rowCounts{d: d, counts: map[string][]Count{}, now: map[string]Count{}}
-	whole := true // no log was left out, and each was read to its end
+	whole := true // no log is missing or was left out, and each was read to its end
 	was, sofar := map[*Change]tally{}, map[string]tally{}
 	for i := range logs {
 		s := &logs[i]
@@ -159,7 +159,7 @@ func shares(ctx context.Context, d *Damage, logs []searcher) {
 		for name, st := range s.states {
 			sofar[name] = sofar[name].then(st.tally)
 		}
-		whole = whole && !s.hole
+		whole = whole && !s.hole && (i == 0 || Number(s.file) == Number(logs[i-1].file)+1)
 	}
 	for i := range logs {
 		for c, f := range logs[i].changed() {

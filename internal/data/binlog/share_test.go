@@ -1,7 +1,9 @@
 package binlog
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -69,6 +71,13 @@ func TestShare(t *testing.T) {
 				"delete|test.a|100|100|certain|DELETE of all 100 rows of test.a|certain", "update|test.b|40|40|certain|UPDATE of all 40 rows of test.b|certain",
 				"delete|test.a|20|100|certain||", "delete|test.b|20|40|certain||")
 			expect("nobody knows", search(files[1:], d))
+			hole := files[0]
+			hole.Name = "binlog.000009" // as if those between were missing
+			expect("a log is missing", search([]File{hole, files[1]}, d))
+			res, err := Search(t.Context(), []File{flipped(t, files[0]), files[1]}, d)
+			if err != nil || len(res.Found) != 4 || len(res.Notes) != 1 || !strings.Contains(res.Notes[0], "wrong checksum") || res.Found[0].Sure == Certain {
+				t.Errorf("a damaged log: %+v, %v", res, err)
+			}
 			count := func(before mysql.GTIDSet) Counts {
 				return func(_ context.Context, schema, table string) []Count {
 					return []Count{{Rows: map[string]int64{"a": 80, "b": 40}[table], Exact: true, Source: "backup x", Time: time.Now(), Before: before}}
@@ -78,10 +87,31 @@ func TestShare(t *testing.T) {
 			expect("a backup and the logs since", search(files[1:], d),
 				"delete|test.a|100|100|certain|DELETE of all 100 rows of test.a|certain", "delete|test.b|20|40|certain||")
 			d.Counts = nil
+			all, err := Search(t.Context(), files, Damage{Limit: 2, Images: 1})
+			if err != nil || len(all.Found) != 2 || all.Fit < 8 || all.Found[0].Rows != 120 || all.Found[1].Rows != 100 {
+				t.Errorf("the worst two of %d: %+v, %v", all.Fit, all.Found, err)
+			}
 			d.Now = NewLive(live).Rows
 			expect("rows that are left", search(files[1:], d),
 				"delete|test.a|100|100|likely|DELETE of all 100 rows of test.a|likely", "update|test.b|40|40|likely|UPDATE of all 40 rows of test.b|likely",
 				"delete|test.a|20|100|likely||", "delete|test.b|20|40|likely||")
 		})
 	}
+}
+
+// flipped is a log in which one bit of the first rows is not what it was.
+func flipped(t *testing.T, f File) File {
+	t.Helper()
+	in, err := f.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	b, err := io.ReadAll(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[bytes.LastIndex(b, []byte{1, 'v'})+1] ^= 1 // of the last row, which is in the rows of a transaction
+	f.Open = func(context.Context) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil }
+	return f
 }

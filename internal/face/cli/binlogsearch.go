@@ -69,7 +69,7 @@ Names of columns come from the log (binlog_row_metadata=FULL) or from --dsn; els
 
 // damage reads the flags.
 func (f searchFlags) damage() (d binlog.Damage, err error) {
-	d = binlog.Damage{Rows: f.rows, Thread: f.connection, User: f.user, Text: f.text, Images: f.images, Workers: f.threads}
+	d = binlog.Damage{Rows: f.rows, Thread: f.connection, User: f.user, Text: f.text, Images: f.images, Limit: f.limit, Workers: f.threads}
 	if err := checkOutput(f.output, "text", "json"); err != nil {
 		return d, err
 	}
@@ -150,15 +150,8 @@ func runBinlogSearch(ctx context.Context, s Streams, f searchFlags, args []strin
 		return ended(ctx, err)
 	}
 	res.Notes = append(notes, res.Notes...)
-	total := len(res.Found)
-	if f.limit > 0 && total > f.limit {
-		res.Found = res.Found[:f.limit]
-	}
 	if f.output == "json" {
-		return render.JSON(s.Out, struct {
-			binlog.SearchResult
-			Total int `json:"total"`
-		}{res, total})
+		return render.JSON(s.Out, res)
 	}
 	for i, x := range res.Found {
 		if i > 0 {
@@ -166,14 +159,14 @@ func runBinlogSearch(ctx context.Context, s Streams, f searchFlags, args []strin
 		}
 		foundText(s.Out, x)
 	}
-	if total > 0 {
+	if res.Fit > 0 {
 		fmt.Fprintln(s.Out)
 	}
-	fmt.Fprintf(s.Out, "%d of %d transactions in %s of %d logs fit", total, res.Transactions, render.Bytes(float64(res.Bytes)), len(src.files))
+	fmt.Fprintf(s.Out, "%d of %d transactions in %s of %d logs fit", res.Fit, res.Transactions, render.Bytes(float64(res.Bytes)), len(src.files))
 	if res.Skipped > 0 {
 		fmt.Fprintf(s.Out, ", %d of which were not read, for their index says that nothing fits", res.Skipped)
 	}
-	if total > len(res.Found) {
+	if res.Fit > int64(len(res.Found)) {
 		fmt.Fprintf(s.Out, "; the %d worst are shown (--limit)", len(res.Found))
 	}
 	fmt.Fprintln(s.Out)
