@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -322,6 +323,19 @@ func (d *Dump) Next(patience time.Duration) (event []byte, ack bool, err error) 
 		ack, b = b[1]&1 != 0, b[2:]
 	}
 	return b, ack, nil
+}
+
+// Ready waits until something came that Next did not give out yet, but no longer than wait.
+func (d *Dump) Ready(wait time.Duration) (bool, error) {
+	if d.in.buffered() > 0 {
+		return true, nil
+	}
+	d.conn.SetReadDeadline(time.Now().Add(wait))
+	err := d.in.fill(1)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // Buffered says how many bytes came already and were not yet given out.

@@ -220,6 +220,9 @@ var errDisk = errors.New("the mirror cannot be written")
 func (f *follower) stream(d *mysql.Dump) error {
 	patience := 10 * f.o.Heartbeat
 	for {
+		if err := f.lull(d); err != nil {
+			return err
+		}
 		raw, ack, err := d.Next(patience)
 		if err != nil {
 			return err
@@ -264,15 +267,34 @@ func (f *follower) stream(d *mysql.Dump) error {
 				f.acking, f.ackFile, f.ackPos = true, f.w.name(), f.w.pos
 			}
 		}
-		if err := f.settle(d, idle); err != nil {
+		if err := f.came(d, idle); err != nil {
 			return err
 		}
 	}
 }
 
-// dueSync says whether it is time to put on disk what came, while more comes: soon when the server waits for it. The clock is
-// not asked for each event.
-func (f *follower) dueSync() bool {
+// lull waits for more while something is written and not synced, and syncs when its time has come.
+func (f *follower) lull(d *mysql.Dump) error {
+	if f.w == nil || f.w.pos == f.w.synced || d.Buffered() > 0 {
+		return nil
+	}
+	wait := syncBusy
+	if f.w.behind == nil {
+		wait -= time.Since(f.w.syncTime)
+	}
+	more, err := d.Ready(wait)
+	if err != nil || more {
+		return err
+	}
+	return f.settle(d, true)
+}
+
+// dueSync says whether it is time to put on disk what came: at once when the server waits for it and nothing more is waiting to
+// be read. While more is, the clock is not asked for each event.
+func (f *follower) dueSync(idle bool) bool {
+	if idle {
+		return f.acking || time.Since(f.w.syncTime) >= syncBusy
+	}
 	if f.w.pos-f.looked < 64<<10 && f.w.pos >= f.looked {
 		return false
 	}
@@ -284,25 +306,55 @@ func (f *follower) dueSync() bool {
 	return time.Since(f.w.syncTime) >= every
 }
 
-// settle puts on disk what came, when no more is waiting to be read or it is time, and then acknowledges it.
+// came writes what came when no more is waiting to be read. It is synced when it is time: at once when the server waits for that,
+// else while more is taken, so that a slow disk delays nothing but itself.
+func (f *follower) came(d *mysql.Dump, idle bool) error {
+	if f.w == nil {
+		return nil
+	}
+	before := f.w.synced
+	err := f.w.waitSync(false)
+	f.gained(before, idle)
+	if err != nil {
+		return err
+	}
+	due := f.dueSync(idle)
+	switch {
+	case due && f.acking, f.w.end-f.w.endSync > maxBehind:
+		return f.settle(d, idle)
+	case due || idle:
+		err = f.w.flush()
+	}
+	if due && err == nil {
+		f.w.startSync()
+	}
+	return err
+}
+
+// gained tells what a sync put on disk.
+func (f *follower) gained(before int64, idle bool) {
+	n := f.w.synced - before
+	if n <= 0 {
+		return
+	}
+	if f.durable += n; f.retrying {
+		f.retrying = false
+		f.note(false, "mirroring %s again, from %s position %d", f.key, f.from.name, f.from.pos)
+	}
+	f.meter.durable()
+	f.tell(false, idle)
+}
+
+// settle puts on disk what came, and then acknowledges it.
 func (f *follower) settle(d *mysql.Dump, idle bool) error {
 	if f.w == nil {
 		return nil
 	}
-	if !idle && !f.dueSync() {
-		return nil
-	}
-	if f.w.pos != f.w.synced {
-		gained := f.w.pos - f.w.synced
-		if err := f.w.sync(); err != nil {
-			return err
-		}
-		if f.durable += gained; f.retrying {
-			f.retrying = false
-			f.note(false, "mirroring %s again, from %s position %d", f.key, f.from.name, f.from.pos)
-		}
-		f.meter.durable()
-		f.tell(false, idle)
+	before := f.w.synced
+	err := f.w.sync()
+	f.gained(before, idle)
+	if err != nil {
+		return err
 	}
 	if f.acking {
 		f.acking = false

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -61,7 +62,7 @@ func TestSemiSync(t *testing.T) {
 			if yes, no := number(t, db, prefix+"_yes_tx"), number(t, db, prefix+"_no_tx"); yes < 20 || no > 0 {
 				t.Errorf("%d transactions were acknowledged, %d were not", yes, no)
 			}
-			stopped(t, p.Process.Signal, db, func() error { return insert(20) })
+			stopped(t, p.Process, db, func() error { return insert(20) })
 			done = append(done, mark(20))
 
 			var mu sync.Mutex
@@ -102,11 +103,12 @@ func TestSemiSync(t *testing.T) {
 func mark(id int) string { return fmt.Sprintf("mark-%06d;", id) }
 
 // stopped commits while the mirror's process is stopped, and lets it go on.
-func stopped(t *testing.T, signal func(os.Signal) error, db *sql.DB, commit func() error) {
+func stopped(t *testing.T, p *os.Process, db *sql.DB, commit func() error) {
 	t.Helper()
-	if err := signal(syscall.SIGSTOP); err != nil {
+	if err := p.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
+	until(t, "stopped", func() bool { return asleep(t, p.Pid) })
 	end := make(chan error, 1)
 	go func() { end <- commit() }()
 	until(t, "waiting", func() bool {
@@ -122,7 +124,7 @@ func stopped(t *testing.T, signal func(os.Signal) error, db *sql.DB, commit func
 		end <- err
 	case <-time.After(300 * time.Millisecond):
 	}
-	if err := signal(syscall.SIGCONT); err != nil {
+	if err := p.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
 	select {
@@ -133,6 +135,25 @@ func stopped(t *testing.T, signal func(os.Signal) error, db *sql.DB, commit func
 	case <-time.After(2 * time.Minute):
 		t.Fatal("the commit does not end when the mirror goes on")
 	}
+}
+
+// asleep says whether all threads of a process are stopped: on a starved machine some run on for a while.
+func asleep(t *testing.T, pid int) bool {
+	t.Helper()
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	if err != nil || len(tasks) == 0 {
+		t.Fatalf("no threads: %v", err)
+	}
+	for _, task := range tasks {
+		b, err := os.ReadFile(task)
+		if err != nil {
+			return false // it ended just now
+		}
+		if _, rest, ok := bytes.Cut(b, []byte(") ")); !ok || len(rest) == 0 || rest[0] != 'T' {
+			return false
+		}
+	}
+	return true
 }
 
 // contents is what is in all logs of a place, one behind the other.

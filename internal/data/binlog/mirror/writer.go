@@ -16,10 +16,11 @@ import (
 )
 
 const (
-	flushSize = 1 << 20                // bytes that are gathered before they are written
-	syncEvery = 20 * time.Millisecond  // at most so long an acknowledgement is held back while more comes
-	dropSize  = 4 << 20                // bytes on disk that are taken out of the system's cache at once
-	syncBusy  = 200 * time.Millisecond // and without acknowledgements what came is not yet synced, while more comes
+	flushSize = 1 << 20               // bytes that are gathered before they are written
+	syncEvery = 20 * time.Millisecond // at most so long an acknowledgement is held back while more comes
+	dropSize  = 4 << 20               // bytes on disk that are taken out of the system's cache at once
+	maxBehind = 64 << 20              // bytes that may be written and not yet synced
+	syncBusy  = 50 * time.Millisecond // at most so long after the last sync what is not acknowledged is not yet synced
 )
 
 // writer writes one log. What stands in the file already is never written again.
@@ -37,6 +38,7 @@ type writer struct {
 	synced   int64  // everything before it is on disk
 	syncTime time.Time
 	sums     bool // events end in a checksum
+	behind   *behind
 	broken   bool // the disk refused something: nothing more is written
 }
 
@@ -284,7 +286,7 @@ func tornEnd(ctx context.Context, f *os.File, pos, size int64, err error) bool {
 	return n.Length < event.HeaderLen || next+int64(n.Length) > size
 }
 
-// maxTorn is more than what is written between two syncs.
+// maxTorn is more than what is written between two syncs: maxBehind, and an event or two.
 const maxTorn = 256 << 20
 
 // add appends an event. The bytes are copied.
@@ -340,22 +342,59 @@ func (w *writer) flush() error {
 	return nil
 }
 
+// behind is a sync that goes on while more is written.
+type behind struct {
+	pos, end int64 // up to there
+	done     chan error
+}
+
+// startSync begins to put on disk what was written, unless that goes on already. Only waitSync and what calls it may close the file.
+func (w *writer) startSync() {
+	if w.behind != nil || w.broken || w.endSync == w.end {
+		return
+	}
+	b := &behind{pos: w.pos - int64(len(w.buf)), end: w.end, done: make(chan error, 1)}
+	w.behind = b
+	go func() { b.done <- dataSync(w.file) }() // ends with the system call
+}
+
+// waitSync takes in a sync that was begun; wait: until it ends.
+func (w *writer) waitSync(wait bool) error {
+	b := w.behind
+	if b == nil {
+		return nil
+	}
+	if !wait && len(b.done) == 0 {
+		return nil
+	}
+	w.behind = nil
+	return w.onDisk(b.pos, b.end, <-b.done)
+}
+
 // sync puts everything on disk.
 func (w *writer) sync() error {
+	if err := w.waitSync(true); err != nil {
+		return err
+	}
 	if w.synced == w.pos {
 		return nil
 	}
 	if err := w.flush(); err != nil {
 		return err
 	}
-	if err := dataSync(w.file); err != nil {
+	return w.onDisk(w.pos, w.end, dataSync(w.file))
+}
+
+// onDisk notes how a sync ended.
+func (w *writer) onDisk(pos, end int64, err error) error {
+	if err != nil {
 		// The system may take for written what it could not write: only what was synced before is believed.
 		w.broken = true
 		w.file.Truncate(w.endSync)
 		w.pos, w.end, w.buf = w.synced, w.endSync, w.buf[:0]
 		return fmt.Errorf("%w: sync %s: %w", errDisk, w.path, err)
 	}
-	w.synced, w.endSync, w.syncTime = w.pos, w.end, time.Now()
+	w.synced, w.endSync, w.syncTime = pos, end, time.Now()
 	if w.endSync-w.dropped >= dropSize {
 		w.dropped = dropCached(w.file, w.dropped, w.endSync)
 	}
