@@ -37,6 +37,8 @@ type Options struct {
 	Resume   bool          // go on from State
 	Redact   bool          // leave the values of rows out of what is reported
 
+	mostLoose int // different rows of a table without a key whose hashes are in memory; 0: a million
+
 	Each     func(Table)    // receives each table as it is done, one call at a time; nil: nobody
 	Progress func(Progress) // may be called from several goroutines; nil: nobody
 }
@@ -247,6 +249,9 @@ func (o *Options) fill() {
 	}
 	if o.MaxRows <= 0 {
 		o.MaxRows = defaultMaxRows
+	}
+	if o.mostLoose <= 0 {
+		o.mostLoose = looseRows
 	}
 	if o.Method == "" {
 		o.Method = MethodAuto

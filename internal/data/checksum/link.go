@@ -49,6 +49,10 @@ func (l *link) close() {
 // rows calls f with a session for rows; again with a new one when the session broke, so that f starts anew each time.
 func (l *link) rows(ctx context.Context, f func(*mysql.Stream) error) error {
 	return l.again(ctx, func() error {
+		if l.stream != nil && l.stream.Broken() != nil { // an answer was left in the middle
+			l.stream.Close()
+			l.stream = nil
+		}
 		if l.stream == nil {
 			s, err := l.target.ConnectStream(ctx, mysql.StreamOptions{Patience: l.silence})
 			if err != nil {
