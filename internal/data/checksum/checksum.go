@@ -24,7 +24,7 @@ type Options struct {
 	// Rename gives a schema's name on the others, where it is another; nil: it is the same.
 	Rename func(schema string) string
 
-	Threads  int           // tables at a time; 0: 1
+	Threads  int           // tables, or chunks of a large one, at a time; 0: 1
 	Target   time.Duration // how long reading one chunk should take; 0: half a second
 	Patience time.Duration // how long a replica may take to reach the primary's place before what differs counts as not comparable; 0: 10 s
 	Silence  time.Duration // how long a server may be silent in the middle of an answer; 0: a minute
