@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Lag is how far a replica is behind: the most of its channels, and negative when one of them does not run. known is false
-// where the server replicates from nobody.
+// Lag is how far a replica is behind, beyond the delay that it is told to keep: the most of its channels, and negative when one
+// of them does not run. known is false where the server replicates from nobody.
 func (c *Conn) Lag(ctx context.Context) (lag time.Duration, known bool, err error) {
 	rows, err := c.Maps(ctx, c.Server.replicaStatusStatement())
 	if err != nil {
@@ -26,7 +26,8 @@ func (c *Conn) Lag(ctx context.Context) (lag time.Duration, known bool, err erro
 		if err != nil {
 			return 0, false, fmt.Errorf("%q is no lag", text)
 		}
-		lag = max(lag, time.Duration(seconds)*time.Second)
+		delay, _ := strconv.ParseInt(row["SQL_Delay"], 10, 64)
+		lag = max(lag, time.Duration(seconds-delay)*time.Second)
 	}
 	return lag, len(rows) > 0, nil
 }

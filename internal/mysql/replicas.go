@@ -23,6 +23,7 @@ type ReplicaChannel struct {
 	SQLRunning bool
 	LastError  string
 	Behind     int  // Seconds_Behind_Source; -1: the server does not tell
+	Delay      int  // seconds that it is told to stay behind
 	GTID       bool // it finds its place by GTID
 	Filter     ReplicaFilter
 }
@@ -144,6 +145,7 @@ func channelOf(old map[string]string) ReplicaChannel {
 			Rewrite: list("Replicate_Rewrite_DB")},
 	}
 	ch.SourcePort, _ = strconv.Atoi(old["Master_Port"])
+	ch.Delay, _ = strconv.Atoi(old["SQL_Delay"])
 	if n, err := strconv.Atoi(old["Seconds_Behind_Master"]); err == nil {
 		ch.Behind = n
 	}

@@ -24,7 +24,7 @@ type Options struct {
 	// Rename gives a schema's name on the others, where it is another; nil: it is the same.
 	Rename func(schema string) string
 
-	Threads  int           // tables at a time; 0: 1
+	Threads  int           // tables, or chunks of a large one, at a time; 0: 1
 	Target   time.Duration // how long reading one chunk should take; 0: half a second
 	Patience time.Duration // how long a replica may take to reach the primary's place before what differs counts as not comparable; 0: 10 s
 	Silence  time.Duration // how long a server may be silent in the middle of an answer; 0: a minute
@@ -36,6 +36,8 @@ type Options struct {
 	State    string        // file that remembers what was compared; "": none
 	Resume   bool          // go on from State
 	Redact   bool          // leave the values of rows out of what is reported
+
+	mostLoose int // different rows of a table without a key whose hashes are in memory; 0: a million
 
 	Each     func(Table)    // receives each table as it is done, one call at a time; nil: nobody
 	Progress func(Progress) // may be called from several goroutines; nil: nobody
@@ -247,6 +249,9 @@ func (o *Options) fill() {
 	}
 	if o.MaxRows <= 0 {
 		o.MaxRows = defaultMaxRows
+	}
+	if o.mostLoose <= 0 {
+		o.mostLoose = looseRows
 	}
 	if o.Method == "" {
 		o.Method = MethodAuto

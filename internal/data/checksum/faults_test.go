@@ -26,7 +26,7 @@ func TestTrouble(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		f    func(*testing.T, *servers)
-	}{{"cancel", testCancel}, {"resume", testResume}, {"sessions killed", testKilledSessions}, {"late", testLate}, {"privileges", testPrivileges},
+	}{{"cancel", testCancel}, {"resume", testResume}, {"sessions killed", testKilledSessions}, {"late", testLate}, {"delayed", testDelayed}, {"privileges", testPrivileges},
 		{"filter", testFilter}, {"locked", testLocked}, {"long rows", testLong}, {"shared", testShared}, {"hung", testHung}, {"dead replica", testDeadReplica}, {"own writes", testOwnWrites}, {"dead primary", testDeadPrimary}} {
 		t.Run(c.name, func(t *testing.T) { c.f(t, s.in(t)) })
 	}
@@ -170,6 +170,30 @@ func testLate(t *testing.T, s *servers) {
 	o.Patience = 20 * time.Second
 	_, tables = s.compare(o) // it waits
 	verdicts(t, tables, nil)
+}
+
+// testDelayed has a replica that is told to stay behind, which is not lag.
+func testDelayed(t *testing.T, s *servers) {
+	s.do(1, "STOP SLAVE", "CHANGE MASTER TO MASTER_DELAY = 3600", "START SLAVE")
+	s.do(0, "UPDATE ck.b SET v = v + 1 WHERE id = 100")
+	o := s.options()
+	o.Patience = time.Minute // nobody waits for it
+	began := time.Now()
+	r, tables := s.compare(o)
+	verdicts(t, tables, map[string]checksum.Verdict{"b": checksum.Behind})
+	if !strings.Contains(strings.Join(r.Others[0].Notes, " "), "told to stay 1h0m0s behind") || time.Since(began) > time.Minute {
+		t.Errorf("%q after %s", r.Others[0].Notes, time.Since(began))
+	}
+	c, err := mysql.Connect(t.Context(), s.target(1), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if lag, known, err := c.Lag(t.Context()); err != nil || !known || lag > 0 {
+		t.Errorf("%s, %v, %v", lag, known, err)
+	}
+	s.do(1, "STOP SLAVE", "CHANGE MASTER TO MASTER_DELAY = 0", "START SLAVE")
+	s.caughtUp()
 }
 
 func testPrivileges(t *testing.T, s *servers) {

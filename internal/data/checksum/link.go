@@ -17,6 +17,7 @@ type side struct {
 	server     mysql.Server
 	id         string // server_id
 	channels   []mysql.ReplicaChannel
+	delay      time.Duration     // that it is told to keep
 	collations map[string]string // the default collation of each character set
 	notes      []string
 	dead       atomic.Bool  // it was lost and did not come back
@@ -48,6 +49,10 @@ func (l *link) close() {
 // rows calls f with a session for rows; again with a new one when the session broke, so that f starts anew each time.
 func (l *link) rows(ctx context.Context, f func(*mysql.Stream) error) error {
 	return l.again(ctx, func() error {
+		if l.stream != nil && l.stream.Broken() != nil { // an answer was left in the middle
+			l.stream.Close()
+			l.stream = nil
+		}
 		if l.stream == nil {
 			s, err := l.target.ConnectStream(ctx, mysql.StreamOptions{Patience: l.silence})
 			if err != nil {
@@ -177,6 +182,7 @@ func meet(ctx context.Context, t mysql.Target, replica bool) (*side, error) {
 		return nil, fmt.Errorf("%s: %w", s.name, err)
 	}
 	for _, ch := range s.channels {
+		s.delay = max(s.delay, time.Duration(ch.Delay)*time.Second)
 		s.notes = append(s.notes, channelNotes(ch)...)
 	}
 	if len(s.channels) == 0 {
@@ -202,6 +208,9 @@ func channelNotes(ch mysql.ReplicaChannel) (notes []string) {
 			}
 			notes = append(notes, n)
 		}
+	}
+	if ch.Delay > 0 {
+		notes = append(notes, fmt.Sprintf("it is told to stay %s behind%s: rows that were changed in that time cannot be compared", time.Duration(ch.Delay)*time.Second, name))
 	}
 	if !ch.Filter.None() {
 		notes = append(notes, "it does not replicate all"+name+": "+ch.Filter.String())
@@ -231,9 +240,9 @@ func (l *link) mark(ctx context.Context) (m mysql.Mark, have bool, err error) {
 	return m, err == nil, err
 }
 
-// reach waits for a replica; one that was late again and again is waited for in short.
+// reach waits for a replica; one that was late again and again, or is told to be later than that, is waited for in short.
 func (l *link) reach(ctx context.Context, m mysql.Mark, patience time.Duration) (reached bool, err error) {
-	if l.late.Load() >= 2 {
+	if l.late.Load() >= 2 || l.delay > patience {
 		patience = min(patience, 200*time.Millisecond)
 	}
 	err = l.ask(ctx, func(c *mysql.Conn) (err error) {

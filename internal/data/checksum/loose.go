@@ -10,8 +10,8 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 )
 
-// How often a chunk without a key is read before what differs is said to: its rows by their hashes, or its sums alone, which
-// have to be the same on the primary before and after.
+// How often a chunk without a key is read before what differs is said to: its rows by their hashes; or, where they are too many to
+// be held in memory at once, those of some shelves, or its sums alone, which have to be the same on the primary before and after.
 const (
 	looseRounds = 8
 	totalRounds = 3
@@ -23,8 +23,10 @@ var errMany = errors.New("too many rows to be held in memory")
 // one side has more of in every round differs.
 func (v *visit) loose(ctx context.Context, s span) error {
 	var steady map[xxh3.Uint128]int64
-	for round := range looseRounds {
-		if round > 0 && steady != nil && len(steady) == 0 && round < looseRounds-1 {
+	var only map[uint16]bool
+	rounds := looseRounds
+	for round := 0; round < rounds; round++ {
+		if round > 0 && steady != nil && len(steady) == 0 && round < rounds-1 {
 			continue // all has settled; the last round sees whether more came up
 		}
 		if round > 0 {
@@ -38,7 +40,15 @@ func (v *visit) loose(ctx context.Context, s span) error {
 				return nil
 			}
 		}
-		more, err := v.surplus(ctx, s.Range)
+		more, err := v.surplus(ctx, s.Range, only)
+		if errors.Is(err, errMany) && only == nil {
+			if only, err = v.shelves(ctx, s.Range); err == nil && len(only) == 0 {
+				return nil // it has settled
+			}
+			if rounds = totalRounds; err == nil {
+				more, err = v.surplus(ctx, s.Range, only)
+			}
+		}
 		if errors.Is(err, errMany) {
 			return v.looseTotals(ctx, s)
 		}
@@ -55,7 +65,7 @@ func (v *visit) loose(ctx context.Context, s span) error {
 				v.on.Settled++
 			}
 		}
-		if len(steady) == 0 && len(more) > 0 && round == looseRounds-1 { // they came up only now
+		if len(steady) == 0 && len(more) > 0 && round == rounds-1 { // they came up only now
 			v.on.Changing += int64(len(more))
 			v.on.Verdict = worse(v.on.Verdict, Changing)
 		}
@@ -66,8 +76,40 @@ func (v *visit) loose(ctx context.Context, s span) error {
 	return v.looseRows(ctx, s.Range, steady)
 }
 
-// surplus counts the rows of a range by their hashes: how many more the primary has, negative for the other.
-func (v *visit) surplus(ctx context.Context, r chunk.Range) (map[xxh3.Uint128]int64, error) {
+// shelves sums the rows of a range by the first bits of their hashes, and says where the sums differ: only rows there can be what
+// one side has more of.
+func (v *visit) shelves(ctx context.Context, r chunk.Range) (map[uint16]bool, error) {
+	none := make([]bool, len(v.plan.here.Columns))
+	read := func(l *link, t mysql.Table, k chunk.Key) (sums []chunk.Sum, err error) {
+		err = l.rows(ctx, func(st *mysql.Stream) error {
+			sums = make([]chunk.Sum, 1<<16)
+			return st.Select(ctx, chunk.Select(t, k, r, purpose), newCells(len(none), none, func(h xxh3.Uint128, _ []cell) error {
+				sums[h.Hi>>48].Add(chunk.Sum(h))
+				return nil
+			}))
+		})
+		return sums, err
+	}
+	here, err := read(v.near, v.plan.here, v.key)
+	if err != nil {
+		return nil, err
+	}
+	there, err := read(v.far, v.peer.table, v.peer.key)
+	if err != nil {
+		return nil, err
+	}
+	differ := map[uint16]bool{}
+	for i := range here {
+		if here[i] != there[i] {
+			differ[uint16(i)] = true
+		}
+	}
+	return differ, nil
+}
+
+// surplus counts the rows of a range by their hashes: how many more the primary has, negative for the other. only leaves out all
+// but those on some shelves; nil: none is left out.
+func (v *visit) surplus(ctx context.Context, r chunk.Range, only map[uint16]bool) (map[xxh3.Uint128]int64, error) {
 	var counts map[xxh3.Uint128]int64
 	none := make([]bool, len(v.plan.here.Columns))
 	read := func(l *link, t mysql.Table, k chunk.Key, step int64) error {
@@ -75,7 +117,10 @@ func (v *visit) surplus(ctx context.Context, r chunk.Range) (map[xxh3.Uint128]in
 		err := l.rows(ctx, func(st *mysql.Stream) error {
 			own = map[xxh3.Uint128]int64{}
 			return st.Select(ctx, chunk.Select(t, k, r, purpose), newCells(len(none), none, func(h xxh3.Uint128, _ []cell) error {
-				if own[h]++; len(own) > looseRows {
+				if only != nil && !only[uint16(h.Hi>>48)] {
+					return nil
+				}
+				if own[h]++; len(own) > v.mostLoose {
 					return errMany
 				}
 				return nil

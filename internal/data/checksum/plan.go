@@ -202,10 +202,17 @@ func (e *peer) fit(p *plan) {
 		}
 	}
 	if p.uniq && has == "" {
-		e.notes = append(e.notes, "it has no index like the primary's "+p.key.Name+": each chunk reads the whole table there")
+		e.notes = append(e.notes, "it has no index like the primary's "+p.key.Name+": each chunk reads the whole table there, so it is cut into a few only")
 	}
 	e.key = p.key
 	e.key.Name = has
+	if !strings.EqualFold(e.table.Engine, p.here.Engine) {
+		n := "its engine is " + e.table.Engine + ", not " + p.here.Engine
+		if !transactional(e.table.Engine) {
+			n += ": it cannot be written to there, by replication either, while a chunk is read"
+		}
+		e.notes = append(e.notes, n)
+	}
 	var extra []string
 	for _, c := range chunk.Columns(e.table) {
 		if _, ok := p.here.Column(c.Name); !ok {

@@ -287,6 +287,16 @@ func testDiffer(t *testing.T, s *servers) {
 	count("floaty", 1, 1, 0)
 	count("uniq", 0, 0, 1)
 	count("t \"1' `x.y", 0, 0, 1)
+	for _, most := range []int{20, 1} { // rows that are not held in memory at once, and not even those that may differ
+		o := small(s.options()).Loose(most)
+		o.Tables = []string{"ck.keyless"}
+		_, tables = s.compare(o)
+		if most == 20 {
+			count("keyless", 1, 1, 0)
+		} else if on := tables["keyless"].On[0]; on.Verdict != checksum.Differs || !on.AtLeast {
+			t.Errorf("%+v", on)
+		}
+	}
 	s.secretly(1, "DROP TABLE ck.more", "CREATE TABLE ck.isam (id INT PRIMARY KEY, v VARCHAR(10)) ENGINE=MyISAM", "INSERT INTO ck.isam VALUES (1, 'x')")
 }
 

@@ -27,15 +27,30 @@ type pace struct {
 	table int64 // rows of the table, as far as is known
 	parts int64 // in how many chunks at least they are read
 	seen  int64
+	blind bool // a server has no index to read them by: it reads the whole table for each
 }
 
 // fewest is in how many chunks a large table is read at least, by each of the sessions that share it.
 const fewest = 12
 
+// blindParts is in how many chunks a table is read that a server has no index for. Smaller ones take as long there, so that time
+// says nothing: taken for a measure it would end with a scan of the table for each row.
+const blindParts = 4
+
 // newPace starts with a guess for a table that so many share.
-func newPace(j job, lanes int) *pace {
-	p := &pace{rows: firstRows, table: j.rows, parts: int64(fewest * lanes)}
-	if j.width > 0 {
+func newPace(p *plan, lanes int) *pace {
+	blind := false
+	for _, e := range p.peers {
+		blind = blind || e.skip == "" && p.uniq && e.key.Name == ""
+	}
+	return paceOf(p.job, lanes, blind)
+}
+
+func paceOf(j job, lanes int, blind bool) *pace {
+	p := &pace{rows: firstRows, table: j.rows, parts: int64(fewest * lanes), blind: blind}
+	if blind {
+		p.rows = max(firstRows, j.rows/blindParts)
+	} else if j.width > 0 {
 		p.rows = max(1, min(firstRows, firstBytes/j.width))
 	}
 	return p
@@ -58,6 +73,10 @@ func (p *pace) read(rows int64) {
 func (p *pace) note(rows int64, took, target time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.blind {
+		p.rows = max(firstRows, max(p.table, p.seen)/blindParts)
+		return
+	}
 	if rows < p.rows/2 || took <= 0 { // the end of a table, or a chunk from before the size was changed
 		if took < target {
 			return

@@ -69,7 +69,7 @@ func (w *worker) scan(ctx context.Context, p *plan, t *Table) error {
 	if w.shared(p) {
 		lanes = w.Threads
 	}
-	sw := &sweep{plan: p, pace: newPace(p.job, lanes), choice: w.newChoice(p), cut: newCutter(p), from: w.state.resume(p, t)}
+	sw := &sweep{plan: p, pace: newPace(p, lanes), choice: w.newChoice(p), cut: newCutter(p), from: w.state.resume(p, t)}
 	sw.odd = sw.from != nil || p.text
 	sw.marks = newMarks(len(p.peers), t)
 	for i, e := range p.peers {

@@ -126,7 +126,7 @@ func TestChoice(t *testing.T) {
 }
 
 func TestPace(t *testing.T) {
-	p := newPace(job{width: 1 << 20}, 1)
+	p := paceOf(job{width: 1 << 20}, 1, false)
 	if p.next() != 16 {
 		t.Errorf("%d rows of a megabyte", p.next())
 	}
@@ -139,6 +139,44 @@ func TestPace(t *testing.T) {
 	p.note(3, time.Millisecond, 500*time.Millisecond) // the end of a table says nothing
 	if n := p.next(); n < 450 {
 		t.Errorf("%d rows", n)
+	}
+}
+
+// A table of millions is read in many chunks, by several sessions in more, and none is longer than it should be.
+func TestPaceShares(t *testing.T) {
+	for lanes, want := range map[int]int64{1: 12_000_000 / fewest, 4: 12_000_000 / fewest / 4} {
+		p := paceOf(job{rows: 12_000_000}, lanes, false)
+		for range 20 { // as fast as can be
+			p.note(p.next(), time.Millisecond, time.Second)
+		}
+		if p.next() != want {
+			t.Errorf("%d lanes: %d rows", lanes, p.next())
+		}
+	}
+	p := paceOf(job{}, 1, false) // the server has no idea how large it is
+	for range 1000 {
+		p.read(p.next())
+		p.note(p.next(), time.Millisecond, time.Second)
+	}
+	if n := p.next(); n < 100_000 || n > mostRows {
+		t.Errorf("%d rows after %d", n, p.seen)
+	}
+}
+
+// Without an index a chunk takes as long as the table, however small it is: it is not made smaller.
+func TestPaceBlind(t *testing.T) {
+	for _, known := range []int64{0, 5_000_000} {
+		p := paceOf(job{rows: known, width: 1 << 20}, 1, true)
+		chunks := 0
+		for left := int64(5_000_000); left > 0; chunks++ {
+			n := p.next()
+			left -= n
+			p.read(n)
+			p.note(n, time.Hour, time.Millisecond)
+		}
+		if chunks > 40 || known > 0 && chunks != blindParts {
+			t.Errorf("%d chunks", chunks)
+		}
 	}
 }
 
