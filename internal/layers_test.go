@@ -21,6 +21,7 @@ var layer = map[string]int{
 	"internal/journal":     2,
 	"internal/store":       2,
 	"internal/throttle":    2,
+	"internal/squeeze":     0,
 	"internal/binlogevent": 2,
 	"internal/explain":     4,
 	"internal/watch":       4,
