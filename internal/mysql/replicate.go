@@ -301,7 +301,7 @@ func LogRefused(err error) bool {
 // Next gives the next event; its bytes are valid until the next call. ack says that the server waits for an acknowledgement
 // of it. patience is how long it is waited for; the server's heartbeats count as life.
 func (d *Dump) Next(patience time.Duration) (event []byte, ack bool, err error) {
-	if d.in.buffered() < 5 {
+	if !d.in.whole() { // what is here needs no time; a deadline of before may be over
 		d.conn.SetReadDeadline(time.Now().Add(patience))
 	}
 	b, err := d.in.packet()
@@ -395,6 +395,12 @@ func newPacketReader(in io.Reader) *packetReader {
 
 func (p *packetReader) buffered() int { return p.to - p.from }
 
+// whole says whether the next packet is in the buffer.
+func (p *packetReader) whole() bool {
+	b := p.buf[p.from:p.to]
+	return len(b) >= 4 && len(b)-4 >= int(b[0])|int(b[1])<<8|int(b[2])<<16
+}
+
 // fill makes sure that n bytes are in the buffer.
 func (p *packetReader) fill(n int) error {
 	if p.to-p.from >= n {
@@ -469,6 +475,9 @@ func (t Target) connectStream(ctx context.Context) (net.Conn, error) {
 		return nil, fmt.Errorf("%w: no address", ErrDSN)
 	}
 	cfg := t.cfg.Clone()
+	if err := cfg.Apply(driver.EnableCompression(false)); err != nil { // compress=true of the DSN: the stream is read without the driver
+		return nil, err
+	}
 	network := cfg.Net
 	var s *streamConn
 	secure, err := t.tlsConfig()

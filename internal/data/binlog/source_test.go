@@ -57,7 +57,7 @@ func ways(t *testing.T, n *sandbox.Node, spec string) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ways := map[string]string{"socket": n.DSN, "tcp": c.FormatDSN()}
+	ways := map[string]string{"socket": n.DSN, "tcp": c.FormatDSN(), "compressed": n.DSN + "?compress=true"}
 	if spec == "mysql-9.7" { // it made itself a certificate
 		c.TLSConfig = "skip-verify"
 		ways["tls"] = c.FormatDSN()
