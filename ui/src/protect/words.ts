@@ -16,7 +16,7 @@ export const DOES: Record<JobKind, string> = {
   mirror: 'copies binary logs as they are written',
   drill: 'restores the newest backup into a throw-away server, checks it, measures the time',
   verify: 'reads all that lies at the place and compares its checksums',
-  checksum: 'compares the server with its primary, chunk by chunk',
+  checksum: 'compares the replicas with this server, chunk by chunk',
 };
 
 const count = (n: number, one: string, many: string): string => `${n} ${n === 1 ? one : many}`;
