@@ -9,13 +9,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/rissodb/risso/internal/sandbox"
 )
-
-// patience is for whatever waits for a server that shares its machine.
-const patience = 3 * time.Minute
 
 // ran is what a program that has ended said.
 type ran struct {
@@ -26,7 +22,7 @@ type ran struct {
 func runProgram(t *testing.T, program string, args ...string) ran {
 	t.Helper()
 	r := launchProgram(t, program, nil, args...)
-	code := r.code(t, patience)
+	code := r.code(t)
 	return ran{code, r.out.String(), r.err.String()}
 }
 
@@ -201,7 +197,7 @@ func (p place) plug(t *testing.T, n *sandbox.Node) {
 		before, ids := p.objects(t), p.whole(t)
 		// At this rate it would take over a minute.
 		r := launch(t, nil, "backup", "--dsn", p.dsn, "--to", p.dir, "--max-rate", "50KB")
-		await(t, patience, "a chunk of the new backup", func() bool {
+		await(t, "a chunk of the new backup", func() bool {
 			select {
 			case <-r.done:
 				t.Fatalf("it ended by itself: %s", r.err)
@@ -212,7 +208,7 @@ func (p place) plug(t *testing.T, n *sandbox.Node) {
 		if err := r.cmd.Process.Signal(sig); err != nil {
 			t.Fatal(err)
 		}
-		code := r.code(t, patience)
+		code := r.code(t)
 		if sig == syscall.SIGINT && (code != 1 || !strings.Contains(r.err.String(), "there is no backup of this run")) {
 			t.Errorf("%s: exit code %d: %s", sig, code, r.err)
 		}
