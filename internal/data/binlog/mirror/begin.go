@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,6 +28,14 @@ type start struct {
 // begin finds out which server it is, which of the mirrored series is its own, and where to go on. It leaves f.w open when
 // that is in the middle of a log.
 func (f *follower) begin(ctx context.Context) (start, error) {
+	from, err := f.find(ctx)
+	if errors.Is(err, fs.ErrNotExist) { // what was listed was finished meanwhile
+		return f.find(ctx)
+	}
+	return from, err
+}
+
+func (f *follower) find(ctx context.Context) (start, error) {
 	c, err := mysql.Connect(ctx, f.o.Target, nil)
 	if err != nil {
 		return start{}, err
@@ -111,8 +120,11 @@ func (f *follower) resume(ctx context.Context, s Series, logs []mysql.Log) (from
 		return f.pastGap(s, newest, logs)
 	}
 	path := filepath.Join(f.o.Dir, root, s.Key, newest.Name)
-	if newest.Finished {
+	if newest.Finished || newest.Size == logs[i].Size && i+1 < len(logs) {
 		return f.resumeBehind(ctx, s, newest, logs, i)
+	}
+	if !f.take(path) {
+		return from, false, fmt.Errorf("%s/%s is being stored", s.Key, newest.Name)
 	}
 	w, torn, err := reopen(ctx, f.o.Place, path)
 	if errors.Is(err, event.ErrDamaged) {

@@ -17,6 +17,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/rissodb/risso/internal/data/binlog"
+	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/squeeze"
 )
 
@@ -57,15 +58,13 @@ func (f *follower) finishAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f.mu.Lock()
-	current := f.current
-	f.mu.Unlock()
+	defer f.takeFinished("")
 	for i, l := range logs {
-		if l.path == current {
-			continue
-		}
 		if i+1 == len(logs) || logs[i+1].key != l.key {
 			continue // the last one of its series may still grow
+		}
+		if !f.takeFinished(l.path) {
+			continue
 		}
 		if f.o.Plain {
 			err = f.finishPlain(ctx, l)
@@ -96,22 +95,33 @@ func (f *follower) finishAll(ctx context.Context) error {
 func (f *follower) finish(ctx context.Context, l localLog) error {
 	name := root + l.key + "/" + l.name
 	x, err := f.store(ctx, name, l.path)
+	if errors.Is(err, repo.ErrNoKey) {
+		// A power cut may bring a removed file back, and not its key: with an index the log is in its place.
+		if _, ierr := readIndex(ctx, f.o.Place, name+extIndex); ierr == nil {
+			return removeDurably(l.path)
+		}
+	}
 	if err != nil {
 		return err
 	}
 	if err := f.putIndex(ctx, name, x); err != nil {
 		return err
 	}
-	if err := os.Remove(l.path); err != nil {
+	if err := removeDurably(l.path); err != nil {
 		return err
 	}
 	f.note(false, "%s is complete: %d bytes, %d transactions, stored in %d bytes", l.name, x.Size, x.Transactions, x.Stored)
 	if f.o.Place.encrypted() {
-		if err := f.o.Place.Repo.Grown(logName(l.path)); err != nil {
-			return err
-		}
+		return f.o.Place.Repo.Grown(logName(l.path))
 	}
-	return syncDir(filepath.Dir(l.path))
+	return nil
+}
+
+func removeDurably(path string) error {
+	if err := os.Remove(path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
 }
 
 // store puts a log in its place, compressed and, if the place is, encrypted, and compares what is there with what was written.

@@ -120,8 +120,9 @@ type follower struct {
 
 	finishing sync.Mutex // one finishes at a time
 
-	mu       sync.Mutex // guards current and notes
+	mu       sync.Mutex // guards current, storing and notes
 	current  string     // path of the log that is being written
+	storing  string     // path of the log that the finisher has
 	received int64
 	durable  int64 // bytes that were put on disk
 	retrying bool  // nothing was since the last trouble
@@ -438,11 +439,36 @@ func (f *follower) setWriter(w *writer) {
 	}
 }
 
+// take makes a log the one that is being written. false: the finisher has it. What an empty log follows is complete, but a process
+// that was killed when it had made the empty one looks for its place in the log before it.
+func (f *follower) take(path string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.storing == path {
+		return false
+	}
+	f.current = path
+	return true
+}
+
+// takeFinished makes a log the one that the finisher has, until the next call. false: it is being written.
+func (f *follower) takeFinished(path string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.storing = ""
+	if path != "" && path == f.current {
+		return false
+	}
+	f.storing = path
+	return true
+}
+
 func (f *follower) closeWriter() error {
-	if f.w == nil {
+	w := f.w
+	if w == nil {
+		f.setWriter(nil)
 		return nil
 	}
-	w := f.w
 	err := w.close()
 	if err == nil {
 		err = w.removeEmpty()

@@ -110,8 +110,17 @@ func List(ctx context.Context, place Place, dir string) ([]Series, error) {
 				continue
 			}
 		}
-		if errors.Is(err, fs.ErrNotExist) || x.Size == 0 && (errors.Is(err, event.ErrTorn) || errors.Is(err, io.ErrUnexpectedEOF)) {
-			continue // removed meanwhile, or nothing in it yet
+		if errors.Is(err, fs.ErrNotExist) {
+			// It was finished meanwhile: its index was written before it went.
+			if x, err = readIndex(ctx, place, root+l.key+"/"+l.name+extIndex); err == nil {
+				s.Logs = append(s.Logs, Log{Index: x, Finished: true})
+			} else if !errors.Is(err, fs.ErrNotExist) {
+				return nil, err
+			}
+			continue
+		}
+		if x.Size == 0 && (errors.Is(err, event.ErrTorn) || errors.Is(err, io.ErrUnexpectedEOF)) {
+			continue // nothing in it yet
 		}
 		x.Name = l.name
 		s.Logs = append(s.Logs, Log{Index: x, Locked: locked})
