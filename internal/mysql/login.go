@@ -108,7 +108,7 @@ func (t Target) shake(ctx context.Context, network, addr string) (*handover, err
 	if err != nil {
 		return nil, err
 	}
-	return &handover{Conn: c}, nil
+	return &handover{Conn: c, wants: clientBulk}, nil
 }
 
 // fromGoMySQL turns that library's errors into those that the rest of the house knows.

@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	"bytes"
 	"context"
 	sqldriver "database/sql/driver"
 	"encoding/binary"
@@ -30,6 +31,7 @@ const (
 	clientCompress      = 1 << 5
 	clientDeprecateEOF  = 1 << 24
 	clientCacheMetadata = 1 << 4 // bit 36: the fifth of the extended flags
+	clientBulk          = 1 << 2 // MARIADB_CLIENT_STMT_BULK_OPERATIONS, bit 34
 
 	clientQueryAttributes = 1 << 27
 )
@@ -102,9 +104,35 @@ func (t Target) WithDatabase(name string) Target {
 // handover is a connection that remembers what the client promised and can be taken away from the driver.
 type handover struct {
 	net.Conn
+	wants    uint32 // extended flags that are promised beside the driver's, where the server offers them
+	greeting []byte // the server's first packet, as far as it was read
 	hello    []byte // the client's first packet
 	detached bool   // what is written is dropped
 	kept     bool   // closing it does nothing: the driver's end is not the connection's
+}
+
+// Read keeps what the server says first.
+func (h *handover) Read(b []byte) (int, error) {
+	n, err := h.Conn.Read(b)
+	if h.hello == nil {
+		h.greeting = append(h.greeting, b[:n]...)
+	}
+	return n, err
+}
+
+// offer are the extended flags of the server. Source: MariaDB's "Initial Handshake Packet": behind the version and its zero byte
+// stand the session's number and salt (13 bytes), flags, collation, status, flags and the salt's size (8), filler (6), and they.
+func (h *handover) offer() uint32 {
+	const version = 4 + 1
+	if len(h.greeting) < version {
+		return 0
+	}
+	end := bytes.IndexByte(h.greeting[version:], 0)
+	at := version + end + 1 + 13
+	if end < 0 || len(h.greeting) < at+8+6+4 || h.greeting[at]&clientMySQL != 0 {
+		return 0
+	}
+	return binary.LittleEndian.Uint32(h.greeting[at+8+6:])
 }
 
 func (h *handover) Close() error {
@@ -120,6 +148,11 @@ func (h *handover) Write(b []byte) (int, error) {
 	}
 	if h.hello == nil {
 		h.hello = append([]byte{}, b...)
+		if len(b) >= helloExtended+4 && !h.has(clientMySQL) {
+			flags := h.hello[helloExtended:]
+			binary.LittleEndian.PutUint32(flags, binary.LittleEndian.Uint32(flags)|h.wants&h.offer())
+		}
+		return h.Conn.Write(h.hello)
 	}
 	return h.Conn.Write(b)
 }
@@ -155,9 +188,13 @@ func (h *handover) has(flag uint32) bool {
 	return binary.LittleEndian.Uint32(h.hello[helloFlags:])&flag != 0
 }
 
-func (h *handover) cacheMetadata() bool {
-	return !h.has(clientMySQL) && binary.LittleEndian.Uint32(h.hello[helloExtended:])&clientCacheMetadata != 0
+func (h *handover) hasExtended(flag uint32) bool {
+	return !h.has(clientMySQL) && binary.LittleEndian.Uint32(h.hello[helloExtended:])&flag != 0
 }
+
+func (h *handover) cacheMetadata() bool { return h.hasExtended(clientCacheMetadata) }
+
+func (h *handover) bulk() bool { return h.hasExtended(clientBulk) }
 
 // Patience is how long an answer is waited for.
 func (t Target) Patience() time.Duration { return t.cfg.ReadTimeout }

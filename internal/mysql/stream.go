@@ -27,6 +27,7 @@ type Stream struct {
 	deprecateEOF  bool
 	cacheMetadata bool
 	attributes    bool
+	bulk          bool
 	patience      time.Duration
 	id            uint64 // CONNECTION_ID()
 	broken        error  // why the session is of no more use
@@ -80,7 +81,7 @@ func (t Target) ConnectStream(ctx context.Context, o StreamOptions) (*Stream, er
 		return nil, classify(t, err)
 	}
 	s := &Stream{target: t, raw: l.raw, conn: l.conn, patience: o.Patience, compressed: l.has(clientCompress),
-		deprecateEOF: l.has(clientDeprecateEOF), cacheMetadata: l.cacheMetadata(), attributes: l.has(clientQueryAttributes)}
+		deprecateEOF: l.has(clientDeprecateEOF), cacheMetadata: l.cacheMetadata(), attributes: l.has(clientQueryAttributes), bulk: l.bulk()}
 	var from io.Reader = s.conn
 	if s.compressed {
 		from = &inflater{from: s.conn}
@@ -140,19 +141,19 @@ func (s *Stream) Broken() error { return s.broken }
 
 // Exec runs a statement and throws its rows away.
 func (s *Stream) Exec(ctx context.Context, statement string) error {
-	return s.run(ctx, statement, nil, discard{})
+	return s.run(ctx, func() error { return s.exchange(statement, nil, discard{}) })
 }
 
 // Select runs a statement and hands its rows on. A context that ends closes the connection and kills the statement on the
 // server: the rows until then were handed on.
 func (s *Stream) Select(ctx context.Context, statement string, to RowSink) error {
-	return s.run(ctx, statement, nil, to)
+	return s.run(ctx, func() error { return s.exchange(statement, nil, to) })
 }
 
 // Load runs a LOAD DATA LOCAL, whatever file it names, with the bytes of data. Where reading them fails the server is told
 // nothing more than that they end, so that the caller has to roll back.
 func (s *Stream) Load(ctx context.Context, statement string, data io.Reader) error {
-	return s.run(ctx, statement, data, discard{})
+	return s.run(ctx, func() error { return s.exchange(statement, data, discard{}) })
 }
 
 // Columns are those of the last statement.
@@ -160,7 +161,7 @@ func (s *Stream) Columns() []Column { return s.columns }
 
 // Query runs a statement of few and small rows and gives f each row's values, nil for NULL. They are valid during the call.
 func (s *Stream) Query(ctx context.Context, statement string, f func(row [][]byte) error) error {
-	return s.run(ctx, statement, nil, &splitter{stream: s, f: f})
+	return s.run(ctx, func() error { return s.exchange(statement, nil, &splitter{stream: s, f: f}) })
 }
 
 // QueryMaps runs a statement of few and small rows and gives them as maps from column name to text; NULL is left out.
@@ -179,8 +180,8 @@ func (s *Stream) QueryMaps(ctx context.Context, statement string) ([]map[string]
 	return out, err
 }
 
-// run sends a statement and reads its answer to the end.
-func (s *Stream) run(ctx context.Context, statement string, data io.Reader, to RowSink) error {
+// run sends a command and reads its answer to the end.
+func (s *Stream) run(ctx context.Context, exchange func() error) error {
 	if s.broken != nil {
 		return s.broken
 	}
@@ -193,7 +194,7 @@ func (s *Stream) run(ctx context.Context, statement string, data io.Reader, to R
 		s.raw.Close()
 		s.kill()
 	})
-	err := s.exchange(statement, data, to)
+	err := exchange()
 	if stop() {
 		s.killers.Done()
 	} else {
@@ -345,13 +346,13 @@ func (s *Stream) sendFile(data io.Reader) error {
 			}
 			readErr = err
 			if n > 0 {
-				if err := s.sendPart(buf[:n]); err != nil {
+				if err := s.sendPart(nil, buf[:n]); err != nil {
 					return err
 				}
 			}
 		}
 	}
-	if err := s.sendPart(nil); err != nil {
+	if err := s.sendPart(nil, nil); err != nil {
 		return err
 	}
 	p, err := s.in.small()
@@ -365,27 +366,32 @@ func (s *Stream) sendFile(data io.Reader) error {
 }
 
 // send begins a command.
-func (s *Stream) send(payload []byte) error {
+func (s *Stream) send(payload []byte) error { return s.send2(nil, payload) }
+
+// send2 begins a command whose payload lies in two pieces; the first is small.
+func (s *Stream) send2(head, payload []byte) error {
 	s.in.sequence = 0
 	if f, ok := s.in.from.(*inflater); ok {
 		f.sequence = 0
 	}
 	for {
-		n := min(len(payload), maxPacket)
-		if err := s.sendPart(payload[:n]); err != nil {
+		n := min(len(payload), maxPacket-len(head))
+		if err := s.sendPart(head, payload[:n]); err != nil {
 			return err
 		}
-		if payload = payload[n:]; n < maxPacket {
+		full := len(head)+n == maxPacket
+		if head, payload = nil, payload[n:]; !full {
 			return nil
 		}
 	}
 }
 
 // sendPart sends one packet with the next sequence number.
-func (s *Stream) sendPart(p []byte) error {
-	s.out = slices.Grow(s.out[:0], 4+len(p))
-	s.out = append(s.out, byte(len(p)), byte(len(p)>>8), byte(len(p)>>16), s.in.sequence)
-	s.out = append(s.out, p...)
+func (s *Stream) sendPart(head, p []byte) error {
+	size := len(head) + len(p)
+	s.out = slices.Grow(s.out[:0], 4+size)
+	s.out = append(s.out, byte(size), byte(size>>8), byte(size>>16), s.in.sequence)
+	s.out = append(append(s.out, head...), p...)
 	s.in.sequence++
 	if err := s.raw.SetWriteDeadline(time.Now().Add(s.patience)); err != nil {
 		return err

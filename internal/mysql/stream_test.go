@@ -133,6 +133,7 @@ func TestStream(t *testing.T) {
 			t.Run("login", func(t *testing.T) { wrongLogins(t, node) })
 			t.Run("trouble", func(t *testing.T) { trouble(t, target(t, ways["tcp"])) })
 			t.Run("load", func(t *testing.T) { load(t, root) })
+			t.Run("bulk", func(t *testing.T) { bulk(t, root, flavour, ways) })
 		})
 	}
 }

@@ -50,7 +50,7 @@ func child(v string) error {
 	if err != nil {
 		return err
 	}
-	res, err := load.Restore(ctx, load.Options{Repo: r, Into: into, Threads: 3, BatchBytes: 20_000, Confirm: func(load.Plan) error {
+	res, err := load.Restore(ctx, load.Options{Repo: r, Into: into, Threads: 3, BatchBytes: 20_000, BulkBytes: 1, Confirm: func(load.Plan) error {
 		_, err := fmt.Println("begun")
 		return err
 	}})

@@ -39,6 +39,7 @@ type Options struct {
 
 	Threads          int   // sessions; 0: 4
 	BatchBytes       int64 // most raw bytes of one transaction, the last row may go beyond; 0: 64 MiB
+	BulkBytes        int64 // chunks from this size on go in by mysql.Bulk where the server has it; 0: 64 KiB
 	Overwrite        bool  // what is in the way goes
 	SkipIncompatible bool  // what the server does not know stays away
 	NoBinlog         bool  // the target writes no binary log of it

@@ -92,6 +92,20 @@ func TestRoundTrip(t *testing.T) {
 			if d := differ(before, picture(t, node)); d != "" {
 				t.Fatal(d)
 			}
+			if spec != "mariadb" {
+				return
+			}
+			prepared := ask(t, s, "SHOW GLOBAL STATUS LIKE 'Com_stmt_prepare'")
+			o.BulkBytes = 1
+			if res, err = restore(t, o); err != nil {
+				t.Fatalf("everything by prepared INSERTs: %+v, %v", res, err)
+			}
+			if d := differ(before, picture(t, node)); d != "" {
+				t.Fatal(d)
+			}
+			if ask(t, s, "SHOW GLOBAL STATUS LIKE 'Com_stmt_prepare'") == prepared {
+				t.Error("nothing was prepared")
+			}
 		})
 	}
 }

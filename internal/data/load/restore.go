@@ -17,17 +17,19 @@ import (
 
 // run is one restore.
 type run struct {
-	o       Options
-	choice  choice
-	threads int
-	server  mysql.Server
-	header  repo.Header
-	spool   *spool
-	buffers sync.Pool // *bytes.Buffer, for chunks
+	o        Options
+	choice   choice
+	threads  int
+	server   mysql.Server
+	header   repo.Header
+	spool    *spool
+	buffers  sync.Pool  // *bytes.Buffer, for chunks
+	dropping sync.Mutex // one drops a table at a time
 
 	setup         []string // statements that a session begins with; the first two are what others come back to
 	names         string   // the one of them that sets the character set
 	localFiles    bool
+	bulk          bool // a prepared INSERT with many rows is logged as rows, if at all
 	serialAuto    bool // LOAD DATA locks a table with AUTO_INCREMENT until it ends (innodb_autoinc_lock_mode below 2): INSERT does not
 	maxPacket     int
 	transactional map[string]bool // by engine, in small letters
@@ -70,6 +72,9 @@ func Restore(ctx context.Context, o Options) (Result, error) {
 	}
 	if r.o.BatchBytes <= 0 {
 		r.o.BatchBytes = batchBytes
+	}
+	if r.o.BulkBytes <= 0 {
+		r.o.BulkBytes = bulkBytes
 	}
 	var err error
 	if r.choice, err = newChoice(o.Schemas, o.Tables, o.Rename); err != nil {
@@ -235,15 +240,16 @@ func (r *run) learn(ctx context.Context, s *session) error {
 	if err := r.findSetup(ctx, s); err != nil {
 		return err
 	}
-	err := s.Query(ctx, "SELECT /* risso: how does it take rows? */ @@local_infile, @@max_allowed_packet, @@innodb_autoinc_lock_mode", func(row [][]byte) (err error) {
+	err := s.Query(ctx, "SELECT /* risso: how does it take rows? */ @@local_infile, @@max_allowed_packet, @@innodb_autoinc_lock_mode, @@log_bin AND @@sql_log_bin AND @@binlog_format <> 'ROW'", func(row [][]byte) (err error) {
 		r.localFiles, r.serialAuto = string(row[0]) == "1", string(row[2]) < "2"
+		r.bulk = string(row[3]) == "0" && s.HasBulk()
 		r.maxPacket, err = strconv.Atoi(string(row[1]))
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	if !r.localFiles {
+	if !r.localFiles && !r.bulk {
 		r.plan.Notes = append(r.plan.Notes, "local_infile is OFF on the target: rows go in by INSERT, which takes longer; SET GLOBAL local_infile = ON is quicker")
 	}
 	return r.readVocabulary(ctx, s)

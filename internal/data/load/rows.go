@@ -31,6 +31,7 @@ type table struct {
 	columns      int
 	statement    string      // LOAD DATA
 	prefix       string      // INSERT
+	bulk         string      // INSERT with parameters
 	text         []bool      // columns that take text only
 	transacts    bool        // its engine in the target takes rows back
 	resumed      bool        // its rows may be in partly
@@ -127,7 +128,7 @@ func (r *run) loadBatches(ctx context.Context, s *session, t *table, number int,
 		if err := s.Exec(ctx, "START TRANSACTION"); err != nil {
 			return err
 		}
-		if err := r.sendRows(ctx, s, t, f); err != nil {
+		if err := r.sendRows(ctx, s, t, c, f); err != nil {
 			return err
 		}
 		done += f.rows
@@ -145,15 +146,26 @@ func (r *run) loadBatches(ctx context.Context, s *session, t *table, number int,
 }
 
 // sendRows sends the rows of a batch and makes sure that the server took each as it was.
-func (r *run) sendRows(ctx context.Context, s *session, t *table, f *feed) error {
-	if !r.localFiles || t.inserts.Load() && !t.large.Load() {
-		err := r.insertRows(ctx, s, t, f)
-		if errors.Is(err, errTooLarge) && r.localFiles {
-			t.large.Store(true)
-			return errAgain
-		}
-		return err
+func (r *run) sendRows(ctx context.Context, s *session, t *table, c repo.Chunk, f *feed) error {
+	send := r.insertRows
+	if r.bulk && s.HasBulk() && c.Bytes >= r.o.BulkBytes {
+		send = r.bulkRows
+	} else if r.localFiles && !t.inserts.Load() {
+		send = r.loadRows
 	}
+	if t.large.Load() {
+		send = r.loadRows
+	}
+	err := send(ctx, s, t, f)
+	if errors.Is(err, errTooLarge) && r.localFiles {
+		t.large.Store(true)
+		return errAgain
+	}
+	return err
+}
+
+// loadRows sends the rows of a batch as a file.
+func (r *run) loadRows(ctx context.Context, s *session, t *table, f *feed) error {
 	if err := s.Load(ctx, t.statement, f); err != nil {
 		if strconv.Itoa(mysql.ErrorNumber(err)) == warnNoDefault && !t.inserts.Swap(true) {
 			return errAgain
@@ -214,33 +226,22 @@ func (t *table) mayBeZero(warning string) bool {
 }
 
 // insertRows sends the rows of a batch as INSERTs.
-func (r *run) insertRows(ctx context.Context, s *session, t *table, f *feed) (err error) {
-	if err := s.Exec(ctx, "SET NAMES binary"); err != nil {
-		return err
-	}
-	defer func() {
-		if s.Broken() == nil {
-			if nerr := s.Exec(ctx, r.names); err == nil {
-				err = nerr
+func (r *run) insertRows(ctx context.Context, s *session, t *table, f *feed) error {
+	return r.asBytes(ctx, s, func() error {
+		ins := inserts{f: f, prefix: t.prefix, json: t.text, size: min(1<<20, r.maxPacket/2), most: r.maxPacket - 1024}
+		for {
+			statement, rows, err := ins.next()
+			if err != nil || rows == 0 {
+				return err
+			}
+			if err := s.Exec(ctx, statement); err != nil {
+				return err
+			}
+			if err := s.complaints(ctx, t); err != nil {
+				return err
 			}
 		}
-	}()
-	ins := inserts{f: f, prefix: t.prefix, json: t.text, size: min(1<<20, r.maxPacket/2), most: r.maxPacket - 1024}
-	for {
-		statement, rows, err := ins.next()
-		if err != nil {
-			return err
-		}
-		if rows == 0 {
-			return nil
-		}
-		if err := s.Exec(ctx, statement); err != nil {
-			return err
-		}
-		if err := s.complaints(ctx, t); err != nil {
-			return err
-		}
-	}
+	})
 }
 
 // readWhole reads a chunk into memory: it is whole and undamaged before any of it is sent.
@@ -338,7 +339,7 @@ var textOnly = map[string]bool{"json": true, "uuid": true, "inet4": true, "inet6
 // passes through one too: MySQL (5.7.22, 8.0.15, seen) forgets at a SET clause that a value in the list was given, and makes a
 // new one for 0 in spite of NO_AUTO_VALUE_ON_ZERO.
 func (t *table) statements() {
-	var columns, list, sets []string
+	var columns, list, sets, params []string
 	anyText := slices.ContainsFunc(t.Columns, func(c repo.Column) bool { return textOnly[c.Type] })
 	for i, c := range t.Columns {
 		name := mysql.Quote(c.Name)
@@ -346,6 +347,11 @@ func (t *table) statements() {
 		t.text = append(t.text, textOnly[c.Type])
 		v := "@risso" + strconv.Itoa(i)
 		shape, _ := t.shape.Column(c.Name)
+		param := "?"
+		if textOnly[c.Type] {
+			param = "CONVERT(? USING utf8mb4)"
+		}
+		params = append(params, param)
 		switch {
 		case textOnly[c.Type]:
 			list, sets = append(list, v), append(sets, name+" = CONVERT("+v+" USING utf8mb4)")
@@ -362,4 +368,5 @@ func (t *table) statements() {
 	t.columns = len(t.Columns)
 	t.statement = "LOAD DATA " + mark + " LOCAL INFILE 'risso' INTO TABLE " + t.quoted() + " CHARACTER SET binary (" + strings.Join(list, ", ") + ")" + set
 	t.prefix = "INSERT " + mark + " INTO " + t.quoted() + " (" + strings.Join(columns, ", ") + ") VALUES "
+	t.bulk = t.prefix + "(" + strings.Join(params, ", ") + ")"
 }

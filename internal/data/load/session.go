@@ -38,6 +38,7 @@ var wanted = []string{
 	"sql_require_primary_key = 0",            // MySQL 8.0.13
 	"innodb_strict_mode = 0",                 // definitions that an older server took
 	"check_constraint_checks = 0",            // MariaDB: rows that were there before the constraint was
+	"binlog_format = ROW",                    // not what MariaDB does by itself; a file would be logged whole beside its rows
 	"max_statement_time = 0",                 // MariaDB
 	"max_execution_time = 0",                 // MySQL
 	"net_read_timeout = 3600",                // the next bytes may come from far away
