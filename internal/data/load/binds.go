@@ -11,6 +11,9 @@ import (
 // bulkBytes is what Options.BulkBytes is when nothing is said: to prepare a statement for less is not worth it.
 const bulkBytes = 64 << 10
 
+// bulkRow is the largest row that is held to be sent so: LOAD DATA holds none, where the server lets it.
+const bulkRow = 8 << 20
+
 // binds turns the raw rows of a feed into what mysql.Bulk takes: their values are length-encoded already.
 type binds struct {
 	f     *feed
@@ -105,7 +108,11 @@ func (r *run) bulkRows(ctx context.Context, s *session, t *table, f *feed) error
 			return err
 		}
 		defer insert.Close()
-		b := binds{f: f, size: min(1<<20, r.maxPacket/2), most: r.maxPacket - insert.Head() - 1024}
+		most := r.maxPacket - insert.Head() - 1024
+		if r.localFiles {
+			most = min(most, bulkRow)
+		}
+		b := binds{f: f, size: min(1<<20, r.maxPacket/2), most: most}
 		for {
 			rows, err := b.next()
 			if err != nil || len(rows) == 0 {

@@ -11,6 +11,7 @@ import (
 	"testing/iotest"
 
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/mysql"
 )
 
 // rawOf writes rows as a chunk has them; nil is NULL.
@@ -142,6 +143,73 @@ func TestTornRow(t *testing.T) {
 		if whole != (err == nil) || !whole && !errors.Is(err, repo.ErrDamaged) {
 			t.Errorf("cut at %d: %v", cut, err)
 		}
+		b := binds{f: feedBytes(raw[:cut], 2), size: 1 << 20, most: 1 << 20}
+		if _, err = b.f.next(1 << 20); err == nil {
+			_, err = b.next()
+		}
+		if whole != (err == nil) || !whole && !errors.Is(err, repo.ErrDamaged) {
+			t.Errorf("bound, cut at %d: %v", cut, err)
+		}
+	}
+}
+
+// TestBinds: each row goes into one execution as it was, of a size that the server takes; a row that is larger is refused.
+func TestBinds(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	var rows [][][]byte
+	for range 300 {
+		row := [][]byte{nil, {}, make([]byte, random.IntN(400))}
+		random.Shuffle(len(row), func(i, j int) { row[i], row[j] = row[j], row[i] })
+		rows = append(rows, row)
+	}
+	raw := rawOf(rows)
+	const most = 420
+	b := binds{f: feedReader(iotest.OneByteReader(bytes.NewReader(raw)), 3), size: 400, most: most}
+	var back []byte
+	count := int64(0)
+	for {
+		more, err := b.f.next(5000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !more {
+			break
+		}
+		for {
+			got, err := b.next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(got) == 0 {
+				break
+			}
+			if len(got) > most {
+				t.Fatalf("an execution of %d bytes", len(got))
+			}
+			for len(got) > 0 { // without the bytes in front of values it is as it was
+				if got[0] == mysql.BulkNull {
+					back, got = append(back, 0xfb), got[1:]
+					continue
+				}
+				n, _, err := lengthSize(got[1])
+				if err != nil || got[0] != mysql.BulkValue {
+					t.Fatal(got[0], err)
+				}
+				end := 1 + n + int(lengthOf(got[1:1+n]))
+				back, got = append(back, got[1:end]...), got[end:]
+			}
+		}
+		count += b.f.rows
+	}
+	if !bytes.Equal(back, raw) || count != int64(len(rows)) {
+		t.Errorf("%d rows and %d bytes came of %d and %d", count, len(back), len(rows), len(raw))
+	}
+	b = binds{f: feedBytes(rawOf([][][]byte{{make([]byte, most)}}), 1), size: 400, most: most}
+	if _, err := b.f.next(5000); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.next(); !errors.Is(err, errTooLarge) {
+		t.Errorf("a row that is too large: %v", err)
 	}
 }
 
