@@ -80,7 +80,7 @@ func (w *worker) letGo(ctx context.Context) error {
 func (w *worker) table(ctx context.Context, info mysql.TableInfo) error {
 	w.job.snap.Reading(info.TableName)
 	create, err := w.st.CreateTable(ctx, info.TableName)
-	if err != nil && w.handsBack(err) {
+	if err != nil && w.mayLose(err) {
 		w.job.queue.putBack(info)
 		return fmt.Errorf("%w: %w", errLost, err)
 	}
@@ -310,8 +310,8 @@ func (w *worker) wanted(ctx context.Context, tables []mysql.TableName) error {
 	return nil
 }
 
-// handsBack says whether others go on with what this session was at: it is gone, and they see the same moment.
-func (w *worker) handsBack(err error) bool {
+// mayLose says whether others go on with what this session was at: it is gone, and they see the same moment.
+func (w *worker) mayLose(err error) bool {
 	others := len(w.job.snap.Sessions)
 	if w.st != w.job.snap.Reserve() {
 		others--
@@ -325,7 +325,7 @@ func (w *worker) handsBack(err error) bool {
 
 // lost gives back what is left of a part when the session is gone.
 func (w *worker) lost(p *part, err error) error {
-	if !w.handsBack(err) || !w.sink.resume(p) {
+	if !w.mayLose(err) || !w.sink.resume(p) {
 		return w.refused(p.table.info, err)
 	}
 	w.job.queue.add(p)
