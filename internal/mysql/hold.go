@@ -51,6 +51,7 @@ type hold struct {
 	wanted  []TableName // by others, and not begun
 	aside   []int       // places of those that others want, and that have been read
 	broken  bool        // a table may have been altered unnoticed
+	lost    error       // why the reserve is of no more use
 }
 
 // stepsOf divides n tables into steps.
@@ -233,8 +234,29 @@ func (s *Snapshot) Reserve() *Stream {
 	return s.held.st
 }
 
-// Next waits until somebody wants to alter tables that nobody has begun to read, and gives one of them, or until Poke; more is
-// false after Over. Meanwhile it lets go of what has been read.
+// ErrReserve says that the session that held tables is gone.
+var ErrReserve = errors.New("the session that kept tables from being altered until they were read was lost")
+
+// Lost says why the session in reserve is of no more use, nil while it is, or where there is none. Nobody reads with it then.
+func (s *Snapshot) Lost() error {
+	h := s.held
+	if h == nil {
+		return nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.lost
+}
+
+// lose notes that the reserve is gone, and why. It is called with the lock of h.
+func (h *hold) lose(err error) {
+	if h.lost == nil {
+		h.lost = fmt.Errorf("%w (connection %d: %w)", ErrReserve, h.st.ID(), err)
+	}
+}
+
+// Next waits until somebody wants to alter tables that nobody has begun to read, and gives them, or until Poke; more is
+// false after Over. Meanwhile it lets go of what has been read. Where the reserve is lost, Lost says so from then on.
 func (s *Snapshot) Next(ctx context.Context) (wanted []TableName, more bool, err error) {
 	h := s.held
 	for {
@@ -293,9 +315,13 @@ func (h *hold) letGo(ctx context.Context) error {
 	h.aside = nil
 	moved, ping := step > h.step, time.Since(h.pinged) > holdPing*holdTick
 	h.step = step
+	gone := h.st.Broken()
+	if gone != nil && ctx.Err() == nil {
+		h.lose(gone)
+	}
 	h.mu.Unlock()
-	if h.st.Broken() != nil {
-		return nil
+	if gone != nil {
+		return ctx.Err()
 	}
 	var err error
 	switch {
@@ -309,9 +335,10 @@ func (h *hold) letGo(ctx context.Context) error {
 		return ctx.Err()
 	}
 	h.pinged = time.Now()
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		h.mu.Lock()
 		h.broken = h.broken || h.step < len(h.steps)
+		h.lose(err)
 		h.mu.Unlock()
 		h.st.Close()
 	}

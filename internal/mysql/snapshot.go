@@ -35,6 +35,7 @@ type Snapshot struct {
 	control *Stream // asks for locks and positions; its transaction, if any, is of no moment
 	lists   Lists
 	ddl     map[string]int64 // counters of statements that change schemas, at the moment
+	newest  int64            // see newestTable
 }
 
 // SnapshotMethod is how sessions came to see the same moment.
@@ -68,10 +69,13 @@ type TableName struct{ Schema, Name string }
 
 func (n TableName) String() string { return Quote(n.Schema) + "." + Quote(n.Name) }
 
+// DefaultLockWait is how long a lock is waited for where nothing was said.
+const DefaultLockWait = 5 * time.Second
+
 // SnapshotOptions are how a snapshot is taken.
 type SnapshotOptions struct {
 	Sessions int           // at least 1
-	LockWait time.Duration // how long a lock is waited for; then it is no longer asked for, for a while
+	LockWait time.Duration // how long a lock is waited for; then it is no longer asked for, for a while; 0 is DefaultLockWait
 	Tries    int           // how often a lock is asked for; 0 is 5
 	Method   SnapshotMethod
 	Guard    Guard
@@ -105,7 +109,7 @@ func TakeSnapshot(ctx context.Context, t Target, o SnapshotOptions) (_ *Snapshot
 		return nil, err
 	}
 	if o.LockWait <= 0 {
-		o.LockWait = 5 * time.Second
+		o.LockWait = DefaultLockWait
 	}
 	if o.Tries <= 0 {
 		o.Tries = 5
@@ -122,6 +126,11 @@ func TakeSnapshot(ctx context.Context, t Target, o SnapshotOptions) (_ *Snapshot
 		before, err := readDDL(ctx, s.control)
 		if err != nil {
 			return nil, err
+		}
+		if s.Server.quietTruncate() {
+			if s.newest, err = newestTable(ctx, s.control); err != nil {
+				return nil, err
+			}
 		}
 		if s.lists, err = o.List(ctx, s.Server, s.Sessions); err != nil {
 			return nil, err

@@ -3,7 +3,6 @@ package throttle_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -24,25 +23,7 @@ type pair struct {
 }
 
 func newPair(t *testing.T, spec string) *pair {
-	sandboxtest.Need(t, spec)
-	dir, err := os.MkdirTemp("", "rg-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
-	box, err := sandbox.Up(ctx, sandbox.Options{Name: "g", Dir: dir, Servers: []string{spec}, Topology: sandbox.TopologyReplication, Replicas: 1, StartTimeout: 2 * time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		if err := box.Down(ctx); err != nil {
-			t.Errorf("down: %v", err)
-		}
-	})
+	box := sandboxtest.Pair(t, spec)
 	word := "REPLICA"
 	if spec == "mariadb" {
 		word = "SLAVE"

@@ -128,27 +128,10 @@ func eachKind(t *testing.T, list []string, f func(t *testing.T, kind string)) {
 // up makes a sandbox that goes with the test.
 func up(t *testing.T, o sandbox.Options) *sandbox.Sandbox {
 	t.Helper()
-	for _, s := range o.Servers {
-		sandboxtest.Need(t, s)
-	}
 	if o.Dir == "" {
 		o.Dir = tempDir(t)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
-	o.StartTimeout = 2 * time.Minute
-	s, err := sandbox.Up(ctx, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		if err := s.Down(ctx); err != nil {
-			t.Errorf("down: %v", err)
-		}
-	})
-	return s
+	return sandboxtest.Sandbox(t, o)
 }
 
 // single is one server of a kind.

@@ -54,7 +54,11 @@ type risso struct {
 
 // environment is what the program inherits: nothing of the person's own settings.
 func environment(home string, extra ...string) []string {
-	return append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "USER=nobody", "TZ=UTC"}, extra...)
+	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "USER=nobody", "TZ=UTC"}
+	if mark := os.Getenv("RISSO_TEST_RUN"); mark != "" { // by which script/lib/run.sh knows what it has to end
+		env = append(env, "RISSO_TEST_RUN="+mark)
+	}
+	return append(env, extra...)
 }
 
 // launch starts the program with arguments.

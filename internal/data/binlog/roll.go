@@ -77,13 +77,41 @@ type RollResult struct {
 	LeftOut      int64         `json:"left_out"`     // by Skip, or because they change no wanted table
 	LastGTID     mysql.GTID    `json:"last_gtid"`    // of the last one applied
 	LastTime     time.Time     `json:"last_time"`
-	Next         Place         `json:"next"`     // where the first one begins that was not applied; the end of the logs when there is none
-	Stopped      string        `json:"stopped"`  // why it ended there
-	GTIDs        mysql.GTIDSet `json:"gtids"`    // the position and all that was applied or skipped since
-	Prepared     []string      `json:"prepared"` // XA transactions that are prepared and wait for their COMMIT or ROLLBACK
-	Notes        []string      `json:"notes"`    // what a person should know
-	Bytes        int64         `json:"bytes"`    // of the logs that were read
-	Planned      bool          `json:"planned"`  // nothing was done
+	Next         Place         `json:"next"`                // where the first one begins that was not applied; the end of the logs when there is none
+	Stopped      string        `json:"stopped"`             // why it ended there
+	GTIDs        mysql.GTIDSet `json:"gtids"`               // the position and all that was applied or skipped since
+	Prepared     []string      `json:"prepared"`            // XA transactions that are prepared and wait for their COMMIT or ROLLBACK
+	Notes        []string      `json:"notes"`               // what a person should know
+	Bytes        int64         `json:"bytes"`               // of the logs that were read
+	Planned      bool          `json:"planned"`             // nothing was done
+	Stretches    []Stretch     `json:"stretches,omitempty"` // of the logs: what was, or would be, read
+}
+
+// Stretch is what of one log lies between the position and the end.
+type Stretch struct {
+	File         string `json:"file"`
+	From         int64  `json:"from"` // where the first transaction begins that the position lacks
+	To           int64  `json:"to"`   // and where the last one ends; the same as From when there is none
+	Transactions int64  `json:"transactions"`
+}
+
+// Bytes is how long it is.
+func (s Stretch) Bytes() int64 { return s.To - s.From }
+
+// add takes a transaction that is applied.
+func (s *Stretch) add(from, to int64) {
+	if s.Transactions == 0 {
+		s.From = from
+	}
+	s.To = to
+	s.Transactions++
+}
+
+// pass takes one that is not.
+func (s *Stretch) pass(to int64) {
+	if s.Transactions == 0 {
+		s.From, s.To = to, to
+	}
 }
 
 // Place is a place in the logs.
@@ -173,7 +201,9 @@ func planRoll(ctx context.Context, o RollOptions) (p rollPlan, err error) {
 	}
 	w := walker{o: o, p: &p}
 	for i, f := range p.files {
-		if err := w.file(ctx, i, f); err != nil {
+		err := w.file(ctx, i, f)
+		p.result.Bytes = p.total
+		if err != nil {
 			return p, err
 		}
 		if w.stopped {
@@ -262,6 +292,7 @@ type walker struct {
 	p       *rollPlan
 	end     mysql.GTIDSet // what the log before ended with
 	started bool
+	plain   bool // a transaction without a GTID was seen
 	stopped bool
 	stopAt  bool // with the end of the open transaction
 	b       boundaries
@@ -285,7 +316,9 @@ func (w *walker) file(ctx context.Context, i int, f File) error {
 	}
 	defer r.Close()
 	w.b = boundaries{}
-	w.p.result.Next = Place{File: f.Name, Pos: int64(len(event.Magic))}
+	begin := int64(len(event.Magic))
+	w.p.result.Next = Place{File: f.Name, Pos: begin}
+	w.p.result.Stretches = append(w.p.result.Stretches, Stretch{File: f.Name, From: begin, To: begin})
 	for {
 		e, err := r.Next()
 		last := i+1 == len(w.p.files)
@@ -321,8 +354,8 @@ func (w *walker) event(f File, e event.Event, first bool) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", f.Name, err)
 		}
-		if !first && !w.end.ContainsSet(before) {
-			return fmt.Errorf("%w: before %s there should be %s", ErrGap, f.Name, before.Subtract(w.end))
+		if err := w.follows(f, before, first); err != nil {
+			return err
 		}
 		w.end = w.end.Union(before)
 		return nil
@@ -344,13 +377,19 @@ func (w *walker) event(f File, e event.Event, first bool) error {
 	}
 	id := w.b.gtid.ID
 	w.end.Add(id)
+	w.plain = w.plain || id.IsZero()
 	if w.had(first) {
 		w.p.result.Had++
+		w.stretch().pass(e.End)
 	} else {
 		if w.o.Keep && id.IsZero() {
 			return fmt.Errorf("%w: the transaction at %s:%d has no GTID to keep", ErrContents, f.Name, w.b.pos)
 		}
-		w.p.count(w.o, w.b.gtid, e)
+		if w.p.count(w.o, w.b.gtid, e) {
+			w.stretch().add(w.b.pos, e.End)
+		} else {
+			w.stretch().pass(e.End)
+		}
 	}
 	w.p.result.Next = Place{File: f.Name, Pos: e.End}
 	if !w.o.Stop.GTID.IsZero() && id == w.o.Stop.GTID {
@@ -358,6 +397,38 @@ func (w *walker) event(f File, e event.Event, first bool) error {
 		w.p.result.Stopped = "with " + id.String()
 	}
 	return nil
+}
+
+// stretch is that of the log that is read.
+func (w *walker) stretch() *Stretch { return &w.p.result.Stretches[len(w.p.result.Stretches)-1] }
+
+// follows makes sure that nothing is missing between a log and the one that was read before it. Where transactions have no
+// GTIDs only the logs' numbers tell.
+func (w *walker) follows(f File, before mysql.GTIDSet, first bool) error {
+	if first {
+		return nil
+	}
+	missing := w.missing(f)
+	if !w.end.ContainsSet(before) {
+		return fmt.Errorf("%w: before %s there should be %s%s", ErrGap, f.Name, before.Subtract(w.end), missing)
+	}
+	if missing != "" && !w.p.maria && (w.plain || before.Empty()) {
+		return fmt.Errorf("%w%s", ErrGap, missing)
+	}
+	return nil
+}
+
+// missing names the logs that are not there between a log and the one before it.
+func (w *walker) missing(f File) string {
+	was := w.p.result.Stretches[len(w.p.result.Stretches)-2].File
+	gone := Number(f.Name) - Number(was) - 1
+	switch { // also where the numbers begin anew
+	case Number(f.Name) <= Number(was)+1:
+		return ""
+	case gone == 1:
+		return fmt.Sprintf(" (the log between %s and %s is missing)", was, f.Name)
+	}
+	return fmt.Sprintf(" (%d logs between %s and %s are missing)", gone, was, f.Name)
 }
 
 // had says whether the position has the open transaction.
@@ -388,15 +459,17 @@ func (w *walker) stop(f File, e event.Event) {
 	w.p.result.Stopped = w.o.Stop.reason()
 }
 
-func (p *rollPlan) count(o RollOptions, g event.GTID, e event.Event) {
+// count counts a transaction, and says whether it is applied.
+func (p *rollPlan) count(o RollOptions, g event.GTID, e event.Event) bool {
 	p.adds.Add(g.ID)
 	if o.skips(g.ID) {
 		p.result.LeftOut++
-		return
+		return false
 	}
 	p.result.Transactions++
 	p.result.LastGTID = g.ID
 	p.result.LastTime = commitTime(g, e.Header)
+	return true
 }
 
 // commitTime is when a transaction was committed, as precisely as the log tells.

@@ -8,10 +8,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	event "github.com/rissodb/risso/internal/binlogevent"
+	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
@@ -42,6 +44,9 @@ func TestSources(t *testing.T) {
 			}
 			if spec == "mysql-9.7" {
 				tagged(t, n)
+			}
+			if spec == "mysql-5.7" {
+				unnumbered(t, n)
 			}
 			if spec == "mariadb" {
 				damaged(t, filepath.Join(n.Datadir, "binlog.000001"))
@@ -155,5 +160,29 @@ func tagged(t *testing.T, n *sandbox.Node) {
 		if i == 1 && !x.After.Equal(set) || i == 2 && !x.Before.Equal(set) {
 			t.Errorf("%s: from %s to %s; the server has %s", f.Name, x.Before, x.After, set)
 		}
+	}
+}
+
+// unnumbered takes a log away from a server whose transactions have no GTIDs: only the logs' numbers tell.
+func unnumbered(t *testing.T, n *sandbox.Node) {
+	c := conn(t, openDB(t, n))
+	for _, mode := range []string{"ON_PERMISSIVE", "OFF_PERMISSIVE", "OFF"} {
+		run(t, c, "SET GLOBAL gtid_mode = "+mode)
+	}
+	_, file, pos := position(t, n)
+	for i := 10; i < 14; i++ {
+		run(t, c, fmt.Sprintf("INSERT INTO test.t VALUES (%d, 'x')", i), "FLUSH BINARY LOGS")
+	}
+	o := RollOptions{Files: logged(t, n), From: repo.Position{File: file, Offset: pos}, Plan: true}
+	res, err := Roll(t.Context(), o)
+	if err != nil || res.Transactions != 4 || len(res.Stretches) != 5 || res.Stretches[0].From != pos || res.Stretches[3].Transactions != 1 {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	at := slices.IndexFunc(o.Files, func(f File) bool { return f.Name == file })
+	was, missing, next := o.Files[at+1].Name, o.Files[at+2].Name, o.Files[at+3].Name
+	o.Files = slices.Delete(o.Files, at+2, at+3)
+	res, err = Roll(t.Context(), o)
+	if !errors.Is(err, ErrGap) || !strings.Contains(err.Error(), fmt.Sprintf("the log between %s and %s is missing", was, next)) || res.Transactions != 2 {
+		t.Errorf("without %s: %+v, %v", missing, res, err)
 	}
 }

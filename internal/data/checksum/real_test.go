@@ -26,28 +26,8 @@ type servers struct {
 // replication starts servers that replicate from the first.
 func replication(t testing.TB, specs []string, settings ...string) *servers {
 	t.Helper()
-	for _, spec := range specs {
-		sandboxtest.Need(t, spec)
-	}
-	dir, err := os.MkdirTemp("", "rc-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
-	fast := append([]string{"innodb_flush_log_at_trx_commit=0"}, settings...)
-	box, err := sandbox.Up(ctx, sandbox.Options{Name: "c", Dir: dir, Servers: specs, Topology: sandbox.TopologyReplication, Replicas: max(1, len(specs)-1), Settings: fast, StartTimeout: 2 * time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		if err := box.Down(ctx); err != nil {
-			t.Errorf("down: %v", err)
-		}
-	})
+	box := sandboxtest.Sandbox(t, sandbox.Options{Servers: specs, Topology: sandbox.TopologyReplication, Replicas: max(1, len(specs)-1),
+		Settings: append([]string{"innodb_flush_log_at_trx_commit=0"}, settings...)})
 	s := &servers{t: t, box: box, nodes: box.Nodes}
 	for _, n := range box.Nodes {
 		db, err := n.DB()

@@ -235,7 +235,7 @@ func (j *job) finish(ctx context.Context) error {
 	}
 	if len(changes) > 0 {
 		if !j.snap.Held() {
-			if err := j.altered(ctx); err != nil {
+			if err := j.altered(ctx, changes); err != nil {
 				return err
 			}
 		}
@@ -254,7 +254,15 @@ func (j *job) finish(ctx context.Context) error {
 
 // altered looks for tables that were altered since they were listed. A server that adds a column at once, without touching
 // rows, lets an older snapshot read the table all the same: with the new definition, which is not that of the moment.
-func (j *job) altered(ctx context.Context) error {
+func (j *job) altered(ctx context.Context, changes map[string]int64) error {
+	err := j.findAltered(ctx, changes)
+	if lost := j.snap.Lost(); lost != nil && errors.Is(err, ErrChanged) {
+		return fmt.Errorf("%w; %w", err, lost)
+	}
+	return err
+}
+
+func (j *job) findAltered(ctx context.Context, changes map[string]int64) error {
 	now, err := list(ctx, []*mysql.Stream{j.snap.Control()}, j.Select)
 	if err != nil && !errors.Is(err, ErrNothing) {
 		return err
@@ -265,10 +273,22 @@ func (j *job) altered(ctx context.Context) error {
 			created[t.TableName] = t.Created
 		}
 	}
+	var emptied func(mysql.TableName) bool
+	if changes["truncate"] > 0 {
+		if emptied, err = j.snap.Emptied(ctx); err != nil {
+			return err
+		}
+	}
 	for _, t := range slices.Concat(j.list.tables, j.list.plain) {
+		if j.snap.Kept(t.TableName) {
+			continue
+		}
 		// The server tells seconds: of a table that was made in the second of the list, it does not tell.
-		if c, there := created[t.TableName]; there && !j.snap.Kept(t.TableName) && (c != t.Created || c >= j.list.at) {
+		if c, there := created[t.TableName]; there && (c != t.Created || c >= j.list.at) {
 			return fmt.Errorf("table %s was altered after the snapshot: %w", t.TableName, ErrChanged)
+		}
+		if emptied != nil && t.Engine != "" && emptied(t.TableName) {
+			return fmt.Errorf("table %s was truncated after the snapshot, or another one and the account may not see which: %w", t.TableName, ErrChanged)
 		}
 	}
 	return nil

@@ -3,6 +3,8 @@ package dump_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -21,6 +23,9 @@ func TestHeld(t *testing.T) {
 		t.Run(flavour, func(t *testing.T) {
 			node := sandboxtest.Up(t, flavour, "log_bin=b")
 			holds(t, target(t, node.DSN), target(t, node.DSN))
+			if flavour == "mysql-5.7" {
+				emptied(t, node.DSN)
+			}
 		})
 	}
 }
@@ -36,6 +41,7 @@ func holds(t *testing.T, to, root mysql.Target) {
 	t.Run("changes wait", h.changesWait)
 	t.Run("others wait", h.othersWait)
 	t.Run("others wait for what is read", h.othersWaitForReaders)
+	t.Run("the session that holds is lost", h.reserveLost)
 }
 
 type held struct {
@@ -174,4 +180,105 @@ func (h held) othersWaitForReaders(t *testing.T) {
 	}
 	t.Logf("the change took %s, who queued behind it %s", took[0], took[1])
 	exec(t, h.s, "ALTER TABLE d.t DROP COLUMN c")
+}
+
+// reserveLost ends the session that holds tables. When somebody has a table for himself for a while it is waited for; when he
+// alters one that has not been read, the backup says so, and what came before.
+func (h held) reserveLost(t *testing.T) {
+	o := dump.Options{Target: h.to, Name: "s", Threads: 1, ChunkAim: 64 << 10, Snapshot: mysql.SnapshotOptions{LockWait: 4 * time.Minute}}
+	other := stream(t, h.root)
+	then := make(chan error, 1)
+	n := 0
+	o.Gate = gateFunc(func(context.Context) error {
+		if n++; n != 3 {
+			return nil
+		}
+		ids := h.sessions(t, other)
+		if ids == nil {
+			return errors.New("no sessions")
+		}
+		exec(t, h.s, "KILL CONNECTION "+ids[2])
+		exec(t, other, "LOCK TABLES d.w WRITE")
+		go func() {
+			h.waited(t, other)
+			then <- other.Exec(context.WithoutCancel(t.Context()), "UNLOCK TABLES")
+		}()
+		return nil
+	})
+	result, err := dump.Run(t.Context(), place(t), o)
+	if n < 3 {
+		t.Fatalf("%d times the gate was passed: %v", n, err)
+	}
+	if err != nil {
+		t.Fatalf("while somebody locks a table: %v", err)
+	}
+	if err := <-then; err != nil {
+		t.Error(err)
+	}
+	if !slices.ContainsFunc(result.Header.Notes, func(n string) bool { return strings.Contains(n, "the session that kept tables from being altered") }) {
+		t.Errorf("it is not said: %v", result.Header.Notes)
+	}
+	n = 0
+	o.Gate = gateFunc(func(context.Context) error {
+		if n++; n == 3 {
+			ids := h.sessions(t, other)
+			if ids == nil {
+				return errors.New("no sessions")
+			}
+			exec(t, h.s, "KILL CONNECTION "+ids[2], "TRUNCATE TABLE d.w")
+		}
+		return nil
+	})
+	_, err = dump.Run(t.Context(), place(t), o)
+	if !errors.Is(err, dump.ErrChanged) || !strings.Contains(err.Error(), "`d`.`w`") || strings.Contains(err.Error(), "closed network") {
+		t.Errorf("a table was emptied: %v", err)
+	}
+}
+
+// sessions gives those of a backup in the order in which they were opened, all behind another one: the first two read
+// definitions and rows, the third holds tables, the fourth looks who waits.
+func (h held) sessions(t *testing.T, behind *mysql.Stream) (ids []string) {
+	t.Helper()
+	for deadline := time.Now().Add(4 * time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		rows, err := h.s.QueryMaps(t.Context(), fmt.Sprintf("SELECT ID AS i FROM information_schema.PROCESSLIST WHERE ID > %d ORDER BY ID", behind.ID()))
+		if err != nil {
+			t.Error(err)
+			return nil
+		}
+		if len(rows) == 4 { // a fifth that asked for the server's version is on its way out
+			for _, r := range rows {
+				ids = append(ids, r["i"])
+			}
+			return ids
+		}
+	}
+	t.Error("the backup has not four sessions")
+	return nil
+}
+
+// waited returns when a session of the backup has been refused a lock.
+func (h held) waited(t *testing.T, behind *mysql.Stream) {
+	for deadline := time.Now().Add(4 * time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		rows, err := h.s.QueryMaps(t.Context(), fmt.Sprintf("SELECT ID AS i FROM information_schema.PROCESSLIST WHERE ID > %d AND STATE = 'Waiting for table metadata lock'", behind.ID()))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if len(rows) > 0 {
+			time.Sleep(1500 * time.Millisecond) // it waits for one second
+			return
+		}
+	}
+	t.Error("nobody waits for the table")
+}
+
+// emptied truncates a table that nothing holds, for the account lacks PROCESS, on a server where that leaves no trace: the
+// snapshot then sees no row of it.
+func emptied(t *testing.T, dsn string) {
+	s := stream(t, target(t, dsn))
+	exec(t, s, "CREATE USER blind@localhost", "GRANT SELECT, SHOW VIEW, TRIGGER, EVENT, RELOAD, LOCK TABLES, REPLICATION CLIENT ON *.* TO blind@localhost")
+	o := dump.Options{Target: target(t, strings.Replace(dsn, "root", "blind", 1)), Name: "s", Threads: 1, ChunkAim: 64 << 10, Gate: &gate{at: 3, do: func() { exec(t, s, "TRUNCATE TABLE d.u") }}}
+	if _, err := dump.Run(t.Context(), place(t), o); !errors.Is(err, dump.ErrChanged) {
+		t.Errorf("a table was emptied: %v", err)
+	}
 }

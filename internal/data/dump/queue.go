@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/rissodb/risso/internal/data/chunk"
 	"github.com/rissodb/risso/internal/data/repo"
@@ -34,8 +35,9 @@ type part struct {
 	table  *table
 	number int // its place among the table's
 	ranges []chunk.Range
-	first  int  // number of its next chunk
-	known  bool // the ranges are those of an earlier backup
+	first  int       // number of its next chunk
+	known  bool      // the ranges are those of an earlier backup
+	waits  time.Time // since when it has not been to be had, because somebody wants to change the table
 }
 
 // queue hands out work: parts of tables that are begun before tables that are not, so that few are open at a time.
@@ -117,6 +119,23 @@ func (q *queue) takeHanded() *part {
 	q.handed = slices.Delete(q.handed, 0, 1)
 	q.busy++
 	return p
+}
+
+// takeBack gives what was put away for the session in reserve, which is lost, to the others.
+func (q *queue) takeBack() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.parts = append(q.parts, q.handed...)
+	q.handed = nil
+	q.cond.Broadcast()
+}
+
+// putBack puts back a table that was claimed, and of which nothing has been read.
+func (q *queue) putBack(info mysql.TableInfo) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.infos = append(q.infos, info)
+	q.cond.Broadcast()
 }
 
 // empty says that whoever takes has to wait, or is done.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/rissodb/risso/internal/data/chunk"
 	"github.com/rissodb/risso/internal/data/repo"
@@ -79,6 +80,10 @@ func (w *worker) letGo(ctx context.Context) error {
 func (w *worker) table(ctx context.Context, info mysql.TableInfo) error {
 	w.job.snap.Reading(info.TableName)
 	create, err := w.st.CreateTable(ctx, info.TableName)
+	if err != nil && w.mayLose(err) {
+		w.job.queue.putBack(info)
+		return fmt.Errorf("%w: %w", errLost, err)
+	}
 	if err != nil {
 		return w.refused(info, err)
 	}
@@ -103,8 +108,12 @@ func (w *worker) table(ctx context.Context, info mysql.TableInfo) error {
 	parts := divide(t, ranges, w.job.Threads, known)
 	t.open = len(parts)
 	if w.alone { // these tables stay with the session that has locked them, or keeps them from being altered
-		for _, p := range parts {
-			if err := w.part(ctx, p); err != nil {
+		for i, p := range parts {
+			err := w.part(ctx, p)
+			if errors.Is(err, errLost) {
+				w.job.queue.add(parts[i+1:]...)
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -186,9 +195,7 @@ func (w *worker) part(ctx context.Context, p *part) error {
 		if err == nil {
 			err = w.sink.end()
 		}
-		if err != nil && w.toHand(err) && w.sink.resume(p) {
-			w.job.queue.hand(p)
-			w.job.snap.Poke()
+		if err != nil && w.setAside(ctx, p, err) {
 			return nil
 		}
 		if err != nil {
@@ -215,7 +222,32 @@ func (w *worker) toHand(err error) bool {
 	return mysql.LockRefused(err) && !w.alone && w.job.snap.Reserve() != nil
 }
 
-// reserve reads what somebody waits to alter, with the session that keeps it from being altered until then.
+// setAside puts away a part that is not to be had now: for the session in reserve, or where that is lost for later, as long as
+// any lock is waited for.
+func (w *worker) setAside(ctx context.Context, p *part, err error) bool {
+	if !w.toHand(err) {
+		return false
+	}
+	if w.job.snap.Lost() == nil {
+		if !w.sink.resume(p) {
+			return false
+		}
+		w.job.queue.hand(p)
+		w.job.snap.Poke()
+		return true
+	}
+	if p.waits.IsZero() {
+		p.waits = time.Now()
+	}
+	if time.Since(p.waits) > cmp.Or(w.job.Snapshot.LockWait, mysql.DefaultLockWait) || ctx.Err() != nil || !w.sink.resume(p) {
+		return false
+	}
+	w.job.queue.add(p)
+	return true
+}
+
+// reserve reads what somebody waits to alter, with the session that keeps it from being altered until then. When that is lost,
+// the others read all: what was altered meanwhile is found.
 func (j *job) reserve(ctx context.Context) error {
 	var w *worker // its buffers are large, and mostly nobody alters anything
 	defer func() {
@@ -223,10 +255,19 @@ func (j *job) reserve(ctx context.Context) error {
 			w.close()
 		}
 	}()
+	said := false
 	for {
 		wanted, more, err := j.snap.Next(ctx)
 		if err != nil || !more {
 			return err
+		}
+		if lost := j.snap.Lost(); lost != nil {
+			if !said {
+				j.note(fmt.Sprintf("Schema changes were not kept waiting to the end: %v.", lost))
+			}
+			said = true
+			j.queue.takeBack()
+			continue
 		}
 		if w == nil {
 			if w, err = newWorker(j, j.snap.Reserve()); err != nil {
@@ -234,38 +275,57 @@ func (j *job) reserve(ctx context.Context) error {
 			}
 			w.sink.ungated = true
 		}
-		for p := j.queue.takeHanded(); p != nil; p = j.queue.takeHanded() {
-			err := w.part(ctx, p)
-			j.queue.done()
-			if err != nil {
-				return err
-			}
+		err = w.wanted(ctx, wanted)
+		if errors.Is(err, errLost) {
+			j.snap.Poke() // Next sees it, too
+			continue
 		}
-		for _, name := range wanted {
-			info := j.queue.claim(name)
-			if info == nil {
-				continue
-			}
-			err := w.table(ctx, *info)
-			j.queue.done()
-			if err != nil {
-				return err
-			}
+		if err != nil {
+			return err
 		}
 	}
 }
 
+// wanted reads what was put away for the session in reserve, and tables that others want to alter.
+func (w *worker) wanted(ctx context.Context, tables []mysql.TableName) error {
+	q := w.job.queue
+	for p := q.takeHanded(); p != nil; p = q.takeHanded() {
+		err := w.part(ctx, p)
+		q.done()
+		if err != nil {
+			return err
+		}
+	}
+	for _, name := range tables {
+		info := q.claim(name)
+		if info == nil {
+			continue
+		}
+		err := w.table(ctx, *info)
+		q.done()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mayLose says whether others go on with what this session was at: it is gone, and they see the same moment.
+func (w *worker) mayLose(err error) bool {
+	others := len(w.job.snap.Sessions)
+	if w.st != w.job.snap.Reserve() {
+		others--
+	}
+	if w.st.Broken() == nil || w.locked || others < 1 {
+		return false
+	}
+	class := mysql.ClassOf(err)
+	return class == mysql.ClassDropped || class == mysql.ClassTimeout
+}
+
 // lost gives back what is left of a part when the session is gone.
 func (w *worker) lost(p *part, err error) error {
-	if w.st.Broken() == nil || w.alone || len(w.job.snap.Sessions) < 2 {
-		return w.refused(p.table.info, err)
-	}
-	switch mysql.ClassOf(err) {
-	case mysql.ClassDropped, mysql.ClassTimeout:
-	default:
-		return w.refused(p.table.info, err)
-	}
-	if !w.sink.resume(p) {
+	if !w.mayLose(err) || !w.sink.resume(p) {
 		return w.refused(p.table.info, err)
 	}
 	w.job.queue.add(p)
@@ -276,11 +336,18 @@ func (w *worker) lost(p *part, err error) error {
 func (w *worker) refused(info mysql.TableInfo, err error) error {
 	switch {
 	case mysql.DefinitionChanged(err):
-		return fmt.Errorf("table %s was altered, truncated or made anew after the snapshot, which cannot read it any more: %w", info.TableName, ErrChanged)
+		err = fmt.Errorf("table %s was altered, truncated or made anew after the snapshot, which cannot read it any more: %w", info.TableName, ErrChanged)
 	case mysql.Gone(err):
-		return fmt.Errorf("table %s was dropped or renamed after the snapshot: %w", info.TableName, ErrChanged)
+		err = fmt.Errorf("table %s was dropped or renamed after the snapshot: %w", info.TableName, ErrChanged)
+	case mysql.LockRefused(err):
+		err = fmt.Errorf("table %s is not to be had, for somebody changes it: %w: %w", info.TableName, mysql.ErrLocks, err)
+	default:
+		err = fmt.Errorf("read %s: %w", info.TableName, err)
 	}
-	return fmt.Errorf("read %s: %w", info.TableName, err)
+	if lost := w.job.snap.Lost(); lost != nil {
+		return fmt.Errorf("%w; %w", err, lost)
+	}
+	return err
 }
 
 // finish writes a table's line.

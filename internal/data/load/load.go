@@ -50,7 +50,8 @@ type Options struct {
 	DryRun bool   // ends after Confirm: nothing is changed
 	Hold   bool   // leaves events switched off at the end, for who looks at the data first
 
-	// Confirm is called once with what will be done, before the first change; an error ends it there. nil: yes.
+	// Confirm is called once with what will be done, before the first change; an error ends it there. nil: yes. With DryRun it is
+	// also called when the binary logs do not do, which Plan.Roll then says.
 	Confirm func(Plan) error
 	// Table is called when a table was compared with the manifest. It may be called from several goroutines. nil: nobody listens.
 	Table func(TableResult)
@@ -86,10 +87,32 @@ type Rolled struct {
 	Stopped      string    `json:"stopped,omitempty"`  // why it ended there
 }
 
+// RollPlan is what a Roller would read and apply.
+type RollPlan struct {
+	Source       string    `json:"source,omitempty"` // where the logs are
+	Logs         []RollLog `json:"logs,omitempty"`   // of which something is applied, in order
+	Transactions int64     `json:"transactions"`     // of all tables, also where only some are restored
+	Bytes        int64     `json:"bytes"`            // of these transactions
+	Last         string    `json:"last,omitempty"`   // GTID of the last of them
+	LastTime     time.Time `json:"last_time,omitzero"`
+	Stops        string    `json:"stops,omitempty"`   // why it would end there
+	Problem      string    `json:"problem,omitempty"` // why it cannot be; the rest is then what is there up to the obstacle
+	Notes        []string  `json:"notes,omitempty"`
+}
+
+// RollLog is what of one binary log would be applied.
+type RollLog struct {
+	Name         string `json:"name"`
+	From         int64  `json:"from"` // bytes from the beginning of the log
+	To           int64  `json:"to"`
+	Transactions int64  `json:"transactions"`
+}
+
 // Roller applies what the binary logs hold behind a backup's position, up to a point.
 type Roller interface {
-	// Check says, before anything is changed, whether the logs reach from the position to the point.
-	Check(ctx context.Context, r Roll) error
+	// Check says, before anything is changed, what would be applied. It is an error when the logs do not reach from the position
+	// to the point; the plan then tells how far they do.
+	Check(ctx context.Context, r Roll) (RollPlan, error)
 	// Roll applies them. After a kill it is called again with the same, and applies nothing twice.
 	Roll(ctx context.Context, r Roll) (Rolled, error)
 }
@@ -109,6 +132,7 @@ type Plan struct {
 	Drops    []string  `json:"drops,omitempty"`    // what is in the way and will go; the first of them
 	DropsAll int64     `json:"drops_all"`          // how many there are
 	Findings []Finding `json:"findings,omitempty"` // what the server does not know
+	Roll     *RollPlan `json:"roll,omitempty"`     // what comes from the binary logs
 	Notes    []string  `json:"notes,omitempty"`
 }
 

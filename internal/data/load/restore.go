@@ -130,13 +130,9 @@ func (r *run) restore(ctx context.Context) error {
 	if err := r.check(ctx, control); err != nil {
 		return err
 	}
-	if r.o.Until.Set() {
-		if r.o.Roller == nil {
-			return errors.New("there is nobody to roll forward")
-		}
-		if err := r.o.Roller.Check(ctx, r.rollOf()); err != nil {
-			return fmt.Errorf("%w: %w", ErrLogs, err)
-		}
+	logs := r.checkLogs(ctx)
+	if logs != nil && (!r.o.DryRun || !errors.Is(logs, ErrLogs) || ctx.Err() != nil) {
+		return logs
 	}
 	if r.o.Confirm != nil {
 		if err := r.o.Confirm(r.plan); err != nil {
@@ -144,7 +140,7 @@ func (r *run) restore(ctx context.Context) error {
 		}
 	}
 	if r.o.DryRun {
-		return nil
+		return logs
 	}
 	if !r.resumed {
 		r.changed = true
@@ -159,6 +155,23 @@ func (r *run) restore(ctx context.Context) error {
 		}
 	}
 	return r.change(ctx, control)
+}
+
+// checkLogs finds out whether the binary logs reach to where they shall.
+func (r *run) checkLogs(ctx context.Context) error {
+	if !r.o.Until.Set() {
+		return nil
+	}
+	if r.o.Roller == nil {
+		return errors.New("there is nobody to roll forward")
+	}
+	plan, err := r.o.Roller.Check(ctx, r.rollOf())
+	r.plan.Roll = &plan
+	if err != nil {
+		plan.Problem = err.Error()
+		return fmt.Errorf("%w: %w", ErrLogs, err)
+	}
+	return nil
 }
 
 // change is all that changes the target. The control session keeps the lock and does nothing besides: when it breaks, the

@@ -43,18 +43,10 @@ func TestPart(t *testing.T) {
 	if err != nil || int64(len(whole)) != part.Stored {
 		t.Fatal(len(whole), part.Stored, err)
 	}
-	for i := range whole {
-		damaged := slices.Clone(whole)
-		damaged[i] ^= 1 << (i % 8)
-		for what, b := range map[string][]byte{"a changed bit": damaged, "a cut": whole[:i]} {
-			if err := os.WriteFile(path, b, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := read(); !errors.Is(err, ErrDamaged) {
-				t.Fatalf("%s at byte %d of %d gives %v", what, i, len(whole), err)
-			}
-		}
-	}
+	everyDamage(t, path, func() error {
+		_, err := read()
+		return err
+	})
 	// Another part under this name is whole, but not this one.
 	other, err := k.KeepPart(t.Context(), h.ID, 7, raw[1:])
 	if err != nil || other.Hash == part.Hash {

@@ -98,22 +98,10 @@ func TestManifest(t *testing.T) {
 		t.Fatalf("%q, %v", names, err)
 	}
 	path := place.path(t, manifestKey(h.ID))
-	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range whole {
-		damaged := slices.Clone(whole)
-		damaged[i] ^= 1 << (i % 8)
-		for what, b := range map[string][]byte{"a changed bit": damaged, "a cut": whole[:i]} {
-			if err := os.WriteFile(path, b, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if names, err := read(); !errors.Is(err, ErrDamaged) {
-				t.Fatalf("%s at byte %d of %d gives %q, %v", what, i, len(whole), names, err)
-			}
-		}
-	}
+	everyDamage(t, path, func() error {
+		_, err := read()
+		return err
+	})
 }
 
 // TestChunk: the same rows are stored once, and any changed bit or cut is found.
@@ -151,22 +139,10 @@ func TestChunk(t *testing.T) {
 		t.Fatalf("%q, %v", b, err)
 	}
 	path := place.path(t, chunkKey("odd `name.x", "größe/..", first.Hash))
-	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range whole {
-		damaged := slices.Clone(whole)
-		damaged[i] ^= 1 << (i % 8)
-		for what, b := range map[string][]byte{"a changed bit": damaged, "a cut": whole[:i]} {
-			if err := os.WriteFile(path, b, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := read(); !errors.Is(err, ErrDamaged) {
-				t.Fatalf("%s at byte %d of %d gives %v", what, i, len(whole), err)
-			}
-		}
-	}
+	everyDamage(t, path, func() error {
+		_, err := read()
+		return err
+	})
 	if _, err := r.Chunk(t.Context(), "s", "t", first.Hash); !errors.Is(err, ErrDamaged) {
 		t.Fatalf("a missing chunk gives %v", err)
 	}
@@ -187,5 +163,27 @@ func TestNames(t *testing.T) {
 	}
 	if a, b := NewID(time.Unix(1, 0)), NewID(time.Unix(2, 0)); a >= b {
 		t.Error(fmt.Sprint(a, b))
+	}
+}
+
+// everyDamage changes a bit of each byte of a file, and cuts it at each: what reads it must say that it is damaged. The last cut
+// stays.
+func everyDamage(t *testing.T, path string, read func() error) {
+	t.Helper()
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range whole {
+		damaged := slices.Clone(whole)
+		damaged[i] ^= 1 << (i % 8)
+		for what, b := range map[string][]byte{"a changed bit": damaged, "a cut": whole[:i]} {
+			if err := os.WriteFile(path, b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := read(); !errors.Is(err, ErrDamaged) {
+				t.Fatalf("%s at byte %d of %d gives %v", what, i, len(whole), err)
+			}
+		}
 	}
 }

@@ -3,7 +3,6 @@
 package history
 
 import (
-	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -53,32 +52,15 @@ type scene struct {
 
 func newScene(t *testing.T, kind string, change func(*Options), settings ...string) *scene {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "rh-") // short, for the paths of sockets
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
 	settings = append([]string{"performance_schema=ON", "performance_schema_consumer_events_statements_history=ON", "performance_schema_consumer_events_statements_current=ON"}, settings...)
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
-	sb, err := sandbox.Up(ctx, sandbox.Options{Name: "h", Dir: dir, Servers: []string{kind}, Settings: settings, StartTimeout: 2 * time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		if err := sb.Down(ctx); err != nil {
-			t.Errorf("down: %v", err)
-		}
-	})
-	s := &scene{t: t, node: sb.Primary(), began: time.Now(), now: time.Unix(1_790_000_040, 0)}
+	s := &scene{t: t, node: sandboxtest.Up(t, kind, settings...), began: time.Now(), now: time.Unix(1_790_000_040, 0)}
+	var err error
 	if s.db, err = s.node.DB(); err != nil {
 		t.Fatal(err)
 	}
 	s.db.SetMaxOpenConns(1)
 	t.Cleanup(func() { s.db.Close() })
-	if s.store, err = events.OpenEmbedded(t.Context(), filepath.Join(dir, "events", "statements.duckdb")); err != nil {
+	if s.store, err = events.OpenEmbedded(t.Context(), filepath.Join(t.TempDir(), "events", "statements.duckdb")); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.store.Close() })

@@ -177,7 +177,12 @@ func rolledText(w io.Writer, r binlog.RollResult) {
 	if !r.LastTime.IsZero() {
 		fmt.Fprintf(w, " of %s", clock(r.LastTime))
 	}
-	fmt.Fprintf(w, "\nended %s\n", r.Stopped)
+	fmt.Fprintln(w)
+	if r.Planned {
+		logs, _ := rollLogs(r)
+		rollLogsText(w, logs)
+	}
+	fmt.Fprintf(w, "ended %s\n", r.Stopped)
 	if r.Next.File != "" {
 		fmt.Fprintf(w, "what comes next begins at %s\n", r.Next)
 	}

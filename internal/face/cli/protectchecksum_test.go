@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -33,26 +32,8 @@ type checksumJob struct {
 }
 
 func newChecksumJob(t *testing.T, spec string) *checksumJob {
-	sandboxtest.Need(t, spec)
-	dir, err := os.MkdirTemp("", "rj-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
-	box, err := sandbox.Up(ctx, sandbox.Options{Name: "j", Dir: dir, Servers: []string{spec}, Topology: sandbox.TopologyReplication, Replicas: 1, StartTimeout: 2 * time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		if err := box.Down(ctx); err != nil {
-			t.Errorf("down: %v", err)
-		}
-	})
-	facts, err := state.Open(t.Context(), filepath.Join(dir, "state.db"))
+	box := sandboxtest.Pair(t, spec)
+	facts, err := state.Open(t.Context(), filepath.Join(t.TempDir(), "state.db"))
 	if err != nil {
 		t.Fatal(err)
 	}

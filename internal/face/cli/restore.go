@@ -131,6 +131,11 @@ func (f restoreFlags) check() (load.Until, error) {
 		}
 	}
 	u.GTID, u.Before = f.toGTID, f.before
+	for flag, text := range map[string]string{"--to-gtid": u.GTID, "--before": u.Before} {
+		if _, err := mysql.ParseGTID(text); err != nil && text != "" {
+			return u, usageError("%s: %w", flag, err)
+		}
+	}
 	if f.toTime != "" {
 		zone, err := time.LoadLocation(f.zone)
 		if err != nil {
@@ -179,7 +184,8 @@ func runRestore(ctx context.Context, s Streams, f restoreFlags) error {
 		}
 	}
 	res, tables, plan, err := restoreNow(ctx, s, o)
-	if f.output == "json" && (err == nil || errors.Is(err, load.ErrDifferent) || errors.Is(err, load.ErrIncompatible)) {
+	planned := f.dryRun && (err == nil || errors.Is(err, load.ErrLogs))
+	if f.output == "json" && (err == nil || planned || errors.Is(err, load.ErrDifferent) || errors.Is(err, load.ErrIncompatible)) {
 		out := restoreJSON{Plan: plan, DryRun: f.dryRun, Tables: tables}
 		if !f.dryRun && !errors.Is(err, load.ErrIncompatible) {
 			out.Result = &res
@@ -190,8 +196,8 @@ func runRestore(ctx context.Context, s Streams, f restoreFlags) error {
 		if jerr := render.JSON(s.Out, out); jerr != nil {
 			return jerr
 		}
-	} else if err == nil && f.dryRun {
-		restorePlanText(s.Out, plan)
+	} else if planned {
+		restorePlanText(s.Out, plan, len(f.tables)+len(f.schemas) > 0)
 	} else if err == nil || errors.Is(err, load.ErrDifferent) {
 		restoreText(s.Out, res)
 		if box != nil {
@@ -403,8 +409,8 @@ func restoreText(out io.Writer, r load.Result) {
 	}
 }
 
-// restorePlanText is the plan in words.
-func restorePlanText(out io.Writer, p load.Plan) {
+// restorePlanText is the plan in words. some: not everything is restored.
+func restorePlanText(out io.Writer, p load.Plan, some bool) {
 	fmt.Fprintf(out, "Backup %s of %s (%s %s), as it was at %s\n", p.Backup.ID, p.Backup.Server.Name, p.Backup.Server.Flavour, p.Backup.Server.Version, p.Backup.Snapshot.Format(time.RFC3339))
 	fmt.Fprintf(out, "into %s: %d schemas, %d tables with %d rows (%s), %d other objects\n", p.Target, p.Schemas, p.Tables, p.Rows, render.Bytes(float64(p.Bytes)), p.Objects)
 	for _, d := range p.Drops {
@@ -415,6 +421,9 @@ func restorePlanText(out io.Writer, p load.Plan) {
 	}
 	if p.Resumes {
 		fmt.Fprintln(out, "goes on with a restore that was cut off")
+	}
+	if p.Roll != nil {
+		rollPlanText(out, *p.Roll, some)
 	}
 	fmt.Fprintln(out, "Nothing was changed.")
 }

@@ -29,6 +29,7 @@ func TestRestoreStory(t *testing.T) {
 			s := &restoreStory{t: t, spec: spec, here: sandboxtest.Up(t, spec, "event_scheduler=OFF", "local_infile=1", "log_bin_trust_function_creators=1"),
 				there: sandboxtest.Up(t, spec, "local_infile=1", "log_bin_trust_function_creators=1"), place: filepath.Join(t.TempDir(), "bk"), secret: filepath.Join(t.TempDir(), "secret")}
 			s.mistake()
+			s.planned()
 			s.backToBefore()
 			s.toTime()
 			s.renamed()
@@ -118,7 +119,7 @@ func (s *restoreStory) mistake() {
 		CREATE TRIGGER note AFTER INSERT ON orders FOR EACH ROW INSERT INTO log VALUES (NEW.id)`)
 	mustRun(s.t, "backup", "--dsn", s.here.DSN, "--to", s.place)
 	mustRun(s.t, "backup", "--dsn", s.here.DSN, "--to", s.secret, "--encrypt-to", who.Recipient().String())
-	s.sql(s.here, "UPDATE shop.orders SET v = CONCAT(v, '!') WHERE id = 1; INSERT INTO shop.orders (v) VALUES ('after the backup')")
+	s.sql(s.here, "UPDATE shop.orders SET v = CONCAT(v, '!') WHERE id = 1; FLUSH BINARY LOGS; INSERT INTO shop.orders (v) VALUES ('after the backup'); FLUSH BINARY LOGS")
 	s.before = s.sql(s.here, storyTables)
 	s.at = s.between()
 	s.sql(s.here, "DELETE FROM shop.orders")
@@ -146,6 +147,65 @@ func (s *restoreStory) between() string {
 		time.Sleep(10 * time.Millisecond)
 	}
 	return strings.Trim(now(), "[]")
+}
+
+// planned asks what would be read of the binary logs: two transactions in two logs. Then the second log is missing.
+func (s *restoreStory) planned() {
+	args := []string{"restore", "--from", s.place, "--into", s.there.DSN, "--schema", "shop", "--dry-run"}
+	plan := func(text string) (p load.RollPlan) {
+		var out struct {
+			Plan   load.Plan
+			DryRun bool `json:"dry_run"`
+		}
+		if err := json.NewDecoder(strings.NewReader(text)).Decode(&out); err != nil || out.Plan.Roll == nil || !out.DryRun {
+			s.t.Fatalf("%v: %s", err, text)
+		}
+		return *out.Plan.Roll
+	}
+	logs := s.sql(s.here, "SHOW BINARY LOGS")
+	for _, until := range [][]string{{"--before", s.gtid}, {"--to-time", s.at}} {
+		s.says(mustRun(s.t, append(args, until...)...), "rolls forward from ", ": 2 transactions, ", "those of other tables are left out", ": 1 transactions, ",
+			"the binary logs are those of series ", "ends before ", "Nothing was changed.")
+		p := plan(mustRun(s.t, append(append(args, "-o", "json"), until...)...))
+		if len(p.Logs) != 2 || p.Transactions != 2 || p.Logs[0].From <= 4 || p.Bytes != p.Logs[0].To-p.Logs[0].From+p.Logs[1].To-p.Logs[1].From || p.LastTime.IsZero() || p.Problem != "" {
+			s.t.Errorf("%v: %+v", until, p)
+		}
+		for _, l := range p.Logs {
+			if !strings.Contains(logs, l.Name) || l.Transactions != 1 || l.To <= l.From {
+				s.t.Errorf("%+v; the server has %s", l, logs)
+			}
+		}
+	}
+	p := plan(mustRun(s.t, append(args, "--to-gtid", s.gtid, "-o", "json")...))
+	if len(p.Logs) != 3 || p.Transactions != 3 || p.Last != s.gtid {
+		s.t.Errorf("with the mistake: %+v", p)
+	}
+	s.says(mustRun(s.t, append(args, "--to-gtid", s.gtid, "--logs-dsn", s.here.DSN)...), ": 3 transactions, ", s.gtid, "the binary logs are those of root@")
+	s.says(mustRun(s.t, append(args, "--to-time", "2001-01-01")...), "rolls forward by nothing")
+	s.says(s.refused(exitUsage, append(args, "--before", "the mistake")...), "--before: ")
+
+	found, err := filepath.Glob(filepath.Join(s.place, "binlog", "*", p.Logs[1].Name+".*"))
+	if err != nil || len(found) != 2 {
+		s.t.Fatal(found, err)
+	}
+	for _, f := range found {
+		if err := os.Rename(f, filepath.Join(s.place, filepath.Base(f))); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	args = append(args, "--before", s.gtid)
+	s.says(s.refused(exitFailed, args...), "cannot roll forward: ", "the log between "+p.Logs[0].Name+" and "+p.Logs[2].Name+" is missing", "up to the obstacle there is what lies from "+p.Logs[0].Name, ": 1 transactions, ",
+		"the binary logs do not do", "nothing was changed")
+	_, text, _ := drillSaid(s.t, append(args, "-o", "json")...)
+	if got := plan(text); got.Problem == "" || len(got.Logs) != 1 || got.Transactions != 1 {
+		s.t.Errorf("with a hole: %+v", got)
+	}
+	for _, f := range found {
+		if err := os.Rename(filepath.Join(s.place, filepath.Base(f)), f); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	s.leavesNothing(s.there)
 }
 
 // backToBefore restores the one table to just before the mistake, over what is there.

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/rissodb/risso/internal/data/binlog"
+	"github.com/rissodb/risso/internal/data/binlog/mirror"
 	"github.com/rissodb/risso/internal/data/load"
+	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -14,14 +17,30 @@ import (
 type restoreRoller struct{ f restoreFlags }
 
 // Check reads the logs once and changes nothing.
-func (r restoreRoller) Check(ctx context.Context, what load.Roll) error {
-	_, err := r.run(ctx, what, true)
-	return err
+func (r restoreRoller) Check(ctx context.Context, what load.Roll) (load.RollPlan, error) {
+	res, source, err := r.run(ctx, what, true)
+	out := load.RollPlan{Source: source, Transactions: res.Transactions, LastTime: res.LastTime, Stops: res.Stopped, Notes: res.Notes}
+	if !res.LastGTID.IsZero() {
+		out.Last = res.LastGTID.String()
+	}
+	out.Logs, out.Bytes = rollLogs(res)
+	return out, err
+}
+
+// rollLogs are the stretches of logs that are applied, and their bytes.
+func rollLogs(res binlog.RollResult) (logs []load.RollLog, bytes int64) {
+	for _, s := range res.Stretches {
+		if s.Transactions > 0 {
+			logs = append(logs, load.RollLog{Name: s.File, From: s.From, To: s.To, Transactions: s.Transactions})
+			bytes += s.Bytes()
+		}
+	}
+	return logs, bytes
 }
 
 // Roll applies them.
 func (r restoreRoller) Roll(ctx context.Context, what load.Roll) (load.Rolled, error) {
-	res, err := r.run(ctx, what, false)
+	res, _, err := r.run(ctx, what, false)
 	if err != nil {
 		return load.Rolled{}, err
 	}
@@ -32,7 +51,8 @@ func (r restoreRoller) Roll(ctx context.Context, what load.Roll) (load.Rolled, e
 	return out, nil
 }
 
-func (r restoreRoller) run(ctx context.Context, what load.Roll, plan bool) (binlog.RollResult, error) {
+// run rolls forward, or with plan finds out what that would be; source says where the logs are.
+func (r restoreRoller) run(ctx context.Context, what load.Roll, plan bool) (res binlog.RollResult, source string, err error) {
 	o := binlog.RollOptions{From: what.Backup.Position, Into: what.Into, Plan: plan, Stop: binlog.Stop{Time: what.Until.Time}}
 	if what.Wants != nil {
 		o.Only = what.Wants
@@ -40,30 +60,40 @@ func (r restoreRoller) run(ctx context.Context, what load.Roll, plan bool) (binl
 	if what.Names != nil {
 		o.Names = what.Names
 	}
-	var err error
 	for text, before := range map[string]bool{what.Until.GTID: false, what.Until.Before: true} {
 		if text == "" {
 			continue
 		}
 		if o.Stop.GTID, err = mysql.ParseGTID(text); err != nil {
-			return binlog.RollResult{}, usageError("where to end: %w", err)
+			return res, "", err
 		}
 		o.Stop.Before = before
 	}
-	if r.f.logsDSN != "" || r.f.series != "" {
-		logs := logFlags{serverFlags: serverFlags{dsn: r.f.logsDSN, configFile: r.f.configFile, defaultsFile: r.f.defaultsFile}, dir: r.f.logsDir, series: r.f.series, identity: r.f.identity}
-		if r.f.logsDSN == "" {
-			logs.from = r.place()
-		}
-		files, closeIt, err := logs.files(ctx, nil)
-		if err != nil {
-			return binlog.RollResult{}, err
-		}
-		defer closeIt()
-		o.Files = files
-		return binlog.Roll(ctx, o)
+	if r.f.logsDSN == "" && r.f.series == "" {
+		return r.ofServer(ctx, what, o)
 	}
-	return r.ofServer(ctx, what, o)
+	logs := logFlags{serverFlags: serverFlags{dsn: r.f.logsDSN, configFile: r.f.configFile, defaultsFile: r.f.defaultsFile}, dir: r.f.logsDir, series: r.f.series, identity: r.f.identity}
+	if r.f.logsDSN == "" {
+		logs.from = r.place()
+	}
+	src, err := logs.source(ctx, nil)
+	if err != nil {
+		return res, "", err
+	}
+	defer src.close()
+	if r.f.logsDSN == "" {
+		source = r.sourceWords(src.series)
+	} else if t, err := logs.target(); err == nil {
+		source = t.String()
+	}
+	o.Files = src.files
+	res, err = binlog.Roll(ctx, o)
+	return res, source, err
+}
+
+// sourceWords says where the logs of a series are.
+func (r restoreRoller) sourceWords(s mirror.Series) string {
+	return "series " + s.Key + " of " + placeWords(r.place())
 }
 
 func (r restoreRoller) place() string {
@@ -74,23 +104,74 @@ func (r restoreRoller) place() string {
 }
 
 // ofServer takes the logs that were mirrored of the backup's server. Those of another life of it do not reach its position.
-func (r restoreRoller) ofServer(ctx context.Context, what load.Roll, o binlog.RollOptions) (binlog.RollResult, error) {
+func (r restoreRoller) ofServer(ctx context.Context, what load.Roll, o binlog.RollOptions) (res binlog.RollResult, source string, err error) {
 	place, closePlace, err := openPlace(ctx, r.place(), r.f.identity)
 	if err != nil {
-		return binlog.RollResult{}, err
+		return res, "", err
 	}
 	defer closePlace()
 	dir := mirrorDir(r.f.logsDir, r.place())
 	list, err := seriesOf(ctx, place, dir, what.Backup.Server.Identity)
 	if err != nil {
-		return binlog.RollResult{}, err
+		return res, "", err
 	}
 	for i, series := range list {
 		o.Files = series.Files(place, dir)
 		res, err := binlog.Roll(ctx, o)
 		if !errors.Is(err, binlog.ErrGap) || i == len(list)-1 {
-			return res, err
+			return res, r.sourceWords(series), err
 		}
 	}
-	return binlog.RollResult{}, fmt.Errorf("no binary logs of %s are mirrored in %s", what.Backup.Server.Name, placeWords(r.place()))
+	return res, "", fmt.Errorf("no binary logs of %s are mirrored in %s", what.Backup.Server.Name, placeWords(r.place()))
+}
+
+// rollPlanText says what would be read of the binary logs.
+func rollPlanText(out io.Writer, p load.RollPlan, some bool) {
+	logs := p.Logs
+	switch {
+	case p.Problem != "":
+		fmt.Fprintln(out, "cannot roll forward:", p.Problem)
+	case len(logs) == 0:
+		fmt.Fprintln(out, "rolls forward by nothing")
+	}
+	if len(logs) > 0 {
+		first, last := logs[0], logs[len(logs)-1]
+		verb := "rolls forward"
+		if p.Problem != "" {
+			verb = "up to the obstacle there is what lies"
+		}
+		fmt.Fprintf(out, "%s from %s:%d to %s:%d: %d transactions, %s", verb, first.Name, first.From, last.Name, last.To, p.Transactions, render.Bytes(float64(p.Bytes)))
+		if p.Last != "" {
+			fmt.Fprintf(out, ", the last %s", p.Last)
+		}
+		if !p.LastTime.IsZero() {
+			fmt.Fprintf(out, " of %s", clock(p.LastTime))
+		}
+		if some {
+			fmt.Fprint(out, "; those of other tables are left out")
+		}
+		fmt.Fprintln(out)
+	}
+	rollLogsText(out, logs)
+	if p.Source != "" {
+		fmt.Fprintln(out, "the binary logs are those of", p.Source)
+	}
+	if p.Stops != "" {
+		fmt.Fprintln(out, "ends", p.Stops)
+	}
+	for _, n := range p.Notes {
+		fmt.Fprintln(out, "note:", n)
+	}
+}
+
+// rollLogsText lists logs, the first of them.
+func rollLogsText(out io.Writer, logs []load.RollLog) {
+	const most = 20 // lines
+	for i, l := range logs {
+		if i == most-1 && len(logs) > most {
+			fmt.Fprintf(out, "  and %d more\n", len(logs)-i)
+			return
+		}
+		fmt.Fprintf(out, "  %s from %d to %d: %d transactions, %s\n", l.Name, l.From, l.To, l.Transactions, render.Bytes(float64(l.To-l.From)))
+	}
 }

@@ -1,6 +1,7 @@
 package sandboxtest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -14,11 +15,29 @@ import (
 // Up starts one server for a test and ends it with the test. settings are "key=value" for its option file.
 func Up(t testing.TB, spec string, settings ...string) *sandbox.Node {
 	t.Helper()
-	Need(t, spec)
-	dir := shortDir(t)
+	return Sandbox(t, sandbox.Options{Servers: []string{spec}, Settings: settings}).Primary()
+}
+
+// Pair starts a primary with one replica for a test.
+func Pair(t testing.TB, spec string, settings ...string) *sandbox.Sandbox {
+	t.Helper()
+	return Sandbox(t, sandbox.Options{Servers: []string{spec}, Topology: sandbox.TopologyReplication, Replicas: 1, Settings: settings})
+}
+
+// Sandbox starts servers for a test and ends them with the test, which is skipped where one of them is not installed. Name and
+// folder it chooses itself where the options have none, and how long a server may take to start.
+func Sandbox(t testing.TB, o sandbox.Options) *sandbox.Sandbox {
+	t.Helper()
+	for _, spec := range o.Servers {
+		Need(t, spec)
+	}
+	o.Name, o.StartTimeout = cmp.Or(o.Name, "t"), 2*time.Minute
+	if o.Dir == "" {
+		o.Dir = shortDir(t)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	s, err := sandbox.Up(ctx, sandbox.Options{Name: "t", Dir: dir, Servers: []string{spec}, Settings: settings, StartTimeout: 2 * time.Minute})
+	s, err := sandbox.Up(ctx, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +48,7 @@ func Up(t testing.TB, spec string, settings ...string) *sandbox.Node {
 			t.Errorf("down: %v", err)
 		}
 	})
-	return s.Primary()
+	return s
 }
 
 // shortDir is a folder whose name leaves room for the path of a socket.
