@@ -265,7 +265,9 @@ func (r *run) writeAccount(a account, where string, role bool) (create, why stri
 const publicRole = "PUBLIC"
 
 // isPublic says whether an account is publicRole.
-func isPublic(o *repo.Object) bool { return o.Name == publicRole && strings.HasPrefix(o.Create, "CREATE ROLE") }
+func isPublic(o *repo.Object) bool {
+	return o.Name == publicRole && strings.HasPrefix(o.Create, "CREATE ROLE")
+}
 
 // strangeAccount says why this server cannot have an account as it was, or "".
 func (r *run) strangeAccount(o *repo.Object) string {

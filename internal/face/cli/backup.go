@@ -148,7 +148,7 @@ func runBackup(ctx context.Context, s Streams, f backupFlags) error {
 	o.Snapshot.Guard.Said = func(e mysql.GuardEvent) {
 		e.Text = strings.TrimSpace(string(sqltext.Redact(nil, []byte(e.Text))))
 		events = append(events, e)
-		progress.end()
+		progress.clear()
 		fmt.Fprintln(s.Err, "risso:", guardWords(e))
 	}
 	if f.physicalFlags.on {
