@@ -221,7 +221,7 @@ func backupFailure(ctx context.Context, err error) error {
 	var e *mysql.Error
 	switch {
 	case ctx.Err() != nil:
-		return failure(exitFailed, "there is no backup of this run; what was stored serves the next one", errors.New("interrupted"))
+		return failure(exitInterrupted, "there is no backup of this run; what was stored serves the next one", errors.New("interrupted"))
 	case errors.Is(err, dump.ErrNothing):
 		return &exitError{code: exitUsage, err: err}
 	case errors.Is(err, mysql.ErrStalls):
