@@ -59,6 +59,17 @@ func Transactional(engine string) bool {
 	return false
 }
 
+// Elsewhere says whether a table of a storage engine is a view of rows that live in other tables (MERGE), on another server or in
+// files that are not the server's: a copy of them would be a second one. Sources: MySQL manual, "The MERGE Storage Engine" and "The
+// FEDERATED Storage Engine"; MariaDB documentation, "mariadb-dump", --no-data-med.
+func Elsewhere(engine string) bool {
+	switch strings.ToLower(engine) {
+	case "mrg_myisam", "merge", "federated", "connect", "spider", "sphinx", "oqgraph":
+		return true
+	}
+	return false
+}
+
 // systemSchemas belong to the server and are made by it.
 var systemSchemas = []string{"information_schema", "performance_schema", "mysql", "sys", "ndbinfo"}
 
@@ -320,7 +331,7 @@ func (s *Stream) Accounts(ctx context.Context, server Server) (out []Definition,
 		return nil, nil, fmt.Errorf("list the accounts: %w", err)
 	}
 	for _, r := range rows {
-		if slices.Contains(systemAccounts, r["u"]) || r["u"] == "PUBLIC" && r["r"] == "Y" {
+		if slices.Contains(systemAccounts, r["u"]) || r["u"] == "PUBLIC" && r["r"] == "Y" && !server.GrantsToPublic() {
 			continue
 		}
 		d, err := s.account(ctx, r["u"], r["h"], r["r"] == "Y")

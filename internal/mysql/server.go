@@ -89,6 +89,13 @@ func (s Server) MariaDB() bool { return s.Flavour == fleet.FlavourMariaDB }
 // atLeast says whether a MySQL or Percona Server has this version or a newer one.
 func (s Server) atLeast(number int) bool { return !s.MariaDB() && s.Number >= number }
 
+// GrantsToPublic says whether something can be granted to everybody: MariaDB since 10.11.
+func (s Server) GrantsToPublic() bool { return s.MariaDB() && s.Number >= 101100 }
+
+// KeepsHistory says whether rows of the past (WITH SYSTEM VERSIONING) can be put back as they were: MariaDB since 10.11.1, by
+// system_versioning_insert_history.
+func (s Server) KeepsHistory() bool { return s.MariaDB() && s.Number >= 101101 }
+
 // replicaStatusStatement is the statement that shows every replication channel.
 func (s Server) replicaStatusStatement() string {
 	switch {

@@ -3,6 +3,7 @@ package mysql
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -16,6 +17,7 @@ type Table struct {
 	Keys         []TableKey
 	Sequence     bool // a MariaDB sequence: one row, which is no row of a table
 	Versioned    bool // MariaDB keeps old rows of it: WITH SYSTEM VERSIONING
+	Past         bool // its rows of the past are meant too: WithHistory
 	Partitioned  bool
 	Foreign      bool // it has foreign keys
 	Create       string
@@ -32,7 +34,8 @@ type TableColumn struct {
 	Unsigned  bool
 	Generated bool // made by an expression, stored or not, or by the server as the time of a row's version
 	Invisible bool
-	Auto      bool // AUTO_INCREMENT
+	Auto      bool   // AUTO_INCREMENT
+	Period    string // of a versioned table: "START" or "END" of the time in which the row was so
 }
 
 // TableKey is one index.
@@ -59,6 +62,43 @@ func (t *Table) Column(name string) (TableColumn, bool) {
 		}
 	}
 	return TableColumn{}, false
+}
+
+// WithHistory is a versioned table with its rows of the past: the times from and to which each row was so are columns as others are,
+// and the end is part of each key (InnoDB appends it). Without names of their own they are row_start and row_end. ok is false where
+// there is no history, or where it is kept by transactions instead of times: those numbers mean nothing elsewhere. Source: MariaDB
+// documentation, "System-Versioned Tables".
+func (t Table) WithHistory() (_ Table, ok bool) {
+	if !t.Versioned {
+		return t, false
+	}
+	t.Past = true
+	t.Columns = slices.Clone(t.Columns)
+	end := ""
+	for i := range t.Columns {
+		c := &t.Columns[i]
+		if c.Period == "" {
+			continue
+		}
+		if c.Type != "timestamp" {
+			return t, false
+		}
+		if c.Generated, c.Nullable = false, false; c.Period == "END" {
+			end = c.Name
+		}
+	}
+	if end == "" {
+		end = "row_end"
+		t.Columns = append(t.Columns, TableColumn{Name: "row_start", Type: "timestamp", FullType: "timestamp(6)", Period: "START"},
+			TableColumn{Name: end, Type: "timestamp", FullType: "timestamp(6)", Period: "END"})
+	}
+	t.Keys = slices.Clone(t.Keys)
+	for i := range t.Keys {
+		if t.Keys[i].Unique {
+			t.Keys[i].Parts = append(slices.Clone(t.Keys[i].Parts), KeyPart{Column: end})
+		}
+	}
+	return t, true
 }
 
 // errCreate is what every error about a CREATE TABLE wraps.
@@ -171,6 +211,10 @@ func (t *Table) column(e string) (TableColumn, error) {
 			c.Collation = next
 		case "GENERATED", "AS":
 			c.Generated = true
+		case "ROW": // GENERATED ALWAYS AS ROW START
+			if c.Generated && (strings.EqualFold(next, "START") || strings.EqualFold(next, "END")) {
+				c.Period = strings.ToUpper(next)
+			}
 		case "INVISIBLE":
 			c.Invisible = true
 		case "AUTO_INCREMENT":

@@ -266,6 +266,9 @@ func selectOf(t mysql.Table, k Key, r Range, purpose string, expression func(mys
 
 func source(t mysql.Table, k Key) string {
 	from := " FROM " + mysql.Quote(t.Schema) + "." + mysql.Quote(t.Name)
+	if t.Past {
+		from += " FOR SYSTEM_TIME ALL"
+	}
 	if k.Name != "" {
 		from += " FORCE INDEX (" + mysql.Quote(k.Name) + ")"
 	}

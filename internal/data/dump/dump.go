@@ -31,6 +31,7 @@ type Options struct {
 
 	NoAccounts bool
 	NoRows     bool // definitions only
+	NoHistory  bool // of tables WITH SYSTEM VERSIONING only the rows of now
 
 	NoCompression bool // for places that are faster than the processor; large rows are compressed all the same
 

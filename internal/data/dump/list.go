@@ -105,6 +105,7 @@ type listing struct {
 	schemas []string
 	tables  []mysql.TableInfo // with transactions, the largest first
 	plain   []mysql.TableInfo // without
+	away    []mysql.TableInfo // whose rows are elsewhere; at the end of tables, too
 	views   []mysql.TableName
 	seqs    []mysql.TableName
 	whole   map[string]bool // schemas of which all is taken
@@ -162,6 +163,7 @@ func list(ctx context.Context, sessions []*mysql.Stream, sel Selection) (*listin
 	bySize := func(a, b mysql.TableInfo) int { return cmp.Compare(b.Bytes, a.Bytes) }
 	slices.SortStableFunc(l.tables, bySize)
 	slices.SortStableFunc(l.plain, bySize)
+	l.tables = append(l.tables, l.away...)
 	return l, nil
 }
 
@@ -178,6 +180,8 @@ func (l *listing) add(tables []mysql.TableInfo, sel Selection) bool {
 			l.views = append(l.views, t.TableName)
 		case t.Sequence:
 			l.seqs = append(l.seqs, t.TableName)
+		case mysql.Elsewhere(t.Engine):
+			l.away = append(l.away, t)
 		case mysql.Transactional(t.Engine):
 			l.tables = append(l.tables, t)
 			l.bytes += t.Bytes
@@ -197,23 +201,33 @@ func (l *listing) locks() mysql.Lists {
 		out.Tables = append(out.Tables, t.TableName)
 	}
 	for _, t := range l.tables {
-		out.Tables = append(out.Tables, t.TableName)
+		if !mysql.Elsewhere(t.Engine) { // a lock would be one on the tables behind it, or one on another server
+			out.Tables = append(out.Tables, t.TableName)
+		}
 	}
 	return out
 }
 
 // notes say what a person should know of the tables.
-func (l *listing) notes() []string {
-	if len(l.plain) == 0 {
-		return nil
+func (l *listing) notes() (out []string) {
+	if len(l.plain) > 0 {
+		out = append(out, fmt.Sprintf("Without transactions: %s. They were locked for reading until they had been read, so they are of the same moment.", someOf(l.plain)))
 	}
+	if len(l.away) > 0 {
+		out = append(out, fmt.Sprintf("Definitions only: %s. Their rows are those of other tables, or of another server.", someOf(l.away)))
+	}
+	return out
+}
+
+// someOf names the first of some tables with their engines.
+func someOf(list []mysql.TableInfo) string {
 	names := make([]string, 0, 5)
-	for _, t := range l.plain[:min(len(l.plain), 5)] {
+	for _, t := range list[:min(len(list), 5)] {
 		names = append(names, fmt.Sprintf("%s (%s)", t.TableName, t.Engine))
 	}
 	more := ""
-	if n := len(l.plain) - len(names); n > 0 {
+	if n := len(list) - len(names); n > 0 {
 		more = fmt.Sprintf(" and %d more", n)
 	}
-	return []string{fmt.Sprintf("Without transactions: %s%s. They were locked for reading until they had been read, so they are of the same moment.", strings.Join(names, ", "), more)}
+	return strings.Join(names, ", ") + more
 }

@@ -75,6 +75,9 @@ func MakePlan(ctx context.Context, o Options) (Plan, error) {
 }
 
 func howRead(ctx context.Context, st *mysql.Stream, info mysql.TableInfo) (string, error) {
+	if mysql.Elsewhere(info.Engine) {
+		return "definition only: its rows are elsewhere (" + info.Engine + ")", nil
+	}
 	create, err := st.CreateTable(ctx, info.TableName)
 	if err != nil {
 		return "", err

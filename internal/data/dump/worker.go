@@ -91,8 +91,11 @@ func (w *worker) table(ctx context.Context, info mysql.TableInfo) error {
 	if t.Table, err = mysql.ParseTable(info.Schema, create); err != nil {
 		return err
 	}
+	if t.Versioned {
+		w.history(t)
+	}
 	t.key, _ = chunk.KeyOf(t.Table)
-	if w.job.NoRows || len(chunk.Columns(t.Table)) == 0 {
+	if w.job.NoRows || mysql.Elsewhere(info.Engine) || len(chunk.Columns(t.Table)) == 0 {
 		return w.finish(t)
 	}
 	ranges := w.job.old.cutsOf(t.Table, t.key)
@@ -121,6 +124,27 @@ func (w *worker) table(ctx context.Context, info mysql.TableInfo) error {
 	}
 	w.job.queue.add(parts[1:]...)
 	return w.part(ctx, parts[0])
+}
+
+// history makes rows of the past part of a table, where they can be put back.
+func (w *worker) history(t *table) {
+	why := "--no-history"
+	if w.job.NoRows {
+		return
+	}
+	if !w.job.NoHistory {
+		with, ok := t.WithHistory()
+		switch {
+		case !ok:
+			why = "they are kept by transactions, whose numbers mean nothing elsewhere"
+		case !w.job.snap.Server.KeepsHistory():
+			why = "this server could not take them back: MariaDB 10.11 is the first that can"
+		default:
+			t.Table = with
+			return
+		}
+	}
+	w.job.note(fmt.Sprintf("Rows of the past of %s are not in the backup: %s.", t.info.TableName, why))
 }
 
 // divide gives each part some neighbouring ranges.
@@ -352,7 +376,7 @@ func (w *worker) refused(info mysql.TableInfo, err error) error {
 
 // finish writes a table's line.
 func (w *worker) finish(t *table) error {
-	line := &repo.Table{Schema: t.Schema, Name: t.Name, Create: t.Create, Engine: t.info.Engine, Transactional: !t.plain, Key: keyNames(t.key)}
+	line := &repo.Table{Schema: t.Schema, Name: t.Name, Create: t.Create, Engine: t.info.Engine, Transactional: !t.plain, Elsewhere: mysql.Elsewhere(t.info.Engine), History: t.Past, Key: keyNames(t.key)}
 	for _, c := range chunk.Columns(t.Table) {
 		line.Columns = append(line.Columns, repo.Column{Name: c.Name, Type: c.Type, Charset: c.Charset})
 	}

@@ -261,6 +261,43 @@ func (r *run) writeAccount(a account, where string, role bool) (create, why stri
 	return b.String(), ""
 }
 
+// publicRole is what everybody has in MariaDB since 10.11: it is granted to, and neither made nor dropped.
+const publicRole = "PUBLIC"
+
+// isPublic says whether an account is publicRole.
+func isPublic(o *repo.Object) bool {
+	return o.Name == publicRole && strings.HasPrefix(o.Create, "CREATE ROLE")
+}
+
+// strangeAccount says why this server cannot have an account as it was, or "".
+func (r *run) strangeAccount(o *repo.Object) string {
+	switch p := loginOf(o.Create); {
+	case !r.foreignServer() && p != "" && !r.known.logins[p]:
+		return "the way to log in " + p + " is not here"
+	case isPublic(o) && !r.server.GrantsToPublic():
+		return "what everybody may do is granted account by account here"
+	case !r.known.partialRevokes && slices.ContainsFunc(o.After, func(g string) bool { return strings.HasPrefix(g, "REVOKE ") }):
+		return "it has privileges but for some schemas, and could do more here, where partial_revokes is OFF"
+	}
+	return ""
+}
+
+// withoutLogin takes out of a GRANT how the account logs in, which MariaDB repeats there: a password that is set again is no longer
+// expired.
+func withoutLogin(g string) string {
+	i := skipToWord(g, " IDENTIFIED ")
+	if i < 0 || !strings.HasPrefix(g, "GRANT ") {
+		return g
+	}
+	end := len(g)
+	for _, word := range []string{" REQUIRE ", " WITH "} {
+		if n := skipToWord(g[i:], word); n >= 0 {
+			end = min(end, i+n)
+		}
+	}
+	return g[:i] + g[end:]
+}
+
 // hasPassword are ways to log in for which no secret means no password.
 var hasPassword = map[string]bool{"mysql_native_password": true, "caching_sha2_password": true, "sha256_password": true}
 

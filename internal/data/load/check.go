@@ -183,7 +183,10 @@ func (r *run) rehearse(ctx context.Context, s *session) error {
 		if err != nil {
 			return err
 		}
-		lost, err := s.rehearseTable(ctx, r.withoutAria(def))
+		if r.server.MariaDB() {
+			def = def.unversioned()
+		}
+		lost, err := s.rehearseTable(ctx, r.withoutTablespace(r.withoutAria(def)))
 		for _, word := range lost {
 			r.find("table "+mysql.Quote(t.Schema)+"."+mysql.Quote(t.Name), word+" is not known here", "the same without it")
 		}
@@ -238,6 +241,27 @@ func (s *session) rehearseTable(ctx context.Context, def definition) (lost []str
 		}
 	}
 	return lost, s.Exec(ctx, "DROP TEMPORARY TABLE "+name)
+}
+
+// unversioned is a definition without SYSTEM VERSIONING, which temporary tables cannot have.
+func (d definition) unversioned() definition {
+	at := skipToWord(d.tail, " WITH SYSTEM VERSIONING")
+	if at < 0 {
+		return d
+	}
+	d.tail = d.tail[:at] + d.tail[at+len(" WITH SYSTEM VERSIONING"):]
+	var items []string
+	for _, item := range d.items {
+		if strings.HasPrefix(item, "PERIOD FOR SYSTEM_TIME") || hasWord(item, "GENERATED ALWAYS AS ROW ") {
+			continue
+		}
+		if at := skipToWord(item, " WITHOUT SYSTEM VERSIONING"); at >= 0 {
+			item = item[:at] + item[at+len(" WITHOUT SYSTEM VERSIONING"):]
+		}
+		items = append(items, item)
+	}
+	d.items = items
+	return d
 }
 
 // wordsOf are the words that stand outside of quotes, also in comments that only some servers read.

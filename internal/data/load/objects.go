@@ -413,6 +413,9 @@ func (r *run) makeAccounts(ctx context.Context, s **session) error {
 			if err != nil || st >= created {
 				return err
 			}
+			if isPublic(o) {
+				return r.makePublic(ctx, s, o, st, mark)
+			}
 			create := strings.Replace(o.Create, " IF NOT EXISTS ", " ", 1)
 			if st == claimed {
 				if err := s.Exec(ctx, "DROP "+accountKind(create)+" IF EXISTS "+accountSQL(o.Name)); err != nil {
@@ -443,6 +446,24 @@ func (r *run) makeAccounts(ctx context.Context, s **session) error {
 		}
 		return nil
 	})
+}
+
+// makePublic readies what everybody has: grants that are there stay as they are.
+func (r *run) makePublic(ctx context.Context, s *session, o *repo.Object, st state, mark *table) error {
+	if st == absent && !r.o.Overwrite {
+		there := false
+		err := s.Query(ctx, "SHOW /* risso: is there any? */ GRANTS FOR PUBLIC", func([][]byte) error { there = true; return nil })
+		if err != nil {
+			return err
+		}
+		if there {
+			r.mu.Lock()
+			r.kept = append(r.kept, o.Name)
+			r.mu.Unlock()
+			return nil
+		}
+	}
+	return setState(ctx, s, created, mark)
 }
 
 func accountKind(create string) string {
@@ -491,7 +512,7 @@ func (r *run) grant(ctx context.Context, s **session) error {
 				return err
 			}
 			for _, g := range o.After {
-				err := s.Exec(ctx, g)
+				err := s.Exec(ctx, withoutLogin(g))
 				switch n := mysql.ErrorNumber(err); {
 				case n == 0 && err != nil, passes(err):
 					return err

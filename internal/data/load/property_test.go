@@ -34,7 +34,7 @@ func TestGenerated(t *testing.T) {
 	t.Logf("%s=%d repeats this", seedEnv, seed)
 	for i, spec := range servers {
 		t.Run(spec, func(t *testing.T) {
-			node := sandboxtest.Up(t, spec, "local_infile=1", "log_bin_trust_function_creators=1")
+			node := sandboxtest.Up(t, spec, "local_infile=1", "log_bin_trust_function_creators=1", "innodb_flush_log_at_trx_commit=0", "sync_binlog=0")
 			g := &maker{t: t, s: stream(t, node), rand: rand.New(rand.NewPCG(seed, uint64(i))), maria: spec == "mariadb", spec: spec}
 			exec(t, g.s, "SET NAMES utf8mb4", "SET sql_mode = 'NO_ENGINE_SUBSTITUTION,ALLOW_INVALID_DATES'", "SET time_zone = '+03:00'")
 			g.makeAll()
@@ -74,6 +74,7 @@ type maker struct {
 	spec    string
 	schemas []string
 	tables  [][2]string
+	past    map[[2]string]bool // rows of the past are there
 	objects []string           // what SHOW CREATE shows of them, with the schema in front
 	unsure  map[[2]string]bool // CHECKSUM TABLE is no help: 5.7 adds up addresses of JSON values, MariaDB undefined bits beside virtual columns (seen: INSERT … SELECT into a copy gives another sum)
 }
@@ -83,7 +84,7 @@ var oddNames = []string{"plain", "Groß", "a.b", "back`tick", "sin'gle", `dou"bl
 const generatedTables, generatedRows = 14, 120
 
 func (g *maker) makeAll() {
-	g.unsure = map[[2]string]bool{}
+	g.unsure, g.past = map[[2]string]bool{}, map[[2]string]bool{}
 	for i, name := range []string{"gen", oddNames[g.rand.IntN(len(oddNames))] + "S"} {
 		g.schemas = append(g.schemas, name)
 		charset := []string{"utf8mb4", "latin1", "utf8mb4 COLLATE utf8mb4_unicode_ci"}[g.rand.IntN(3)]
@@ -189,10 +190,44 @@ func (g *maker) kinds() []column {
 			column{def: "INET6", value: func() string { return fmt.Sprintf("'2001:db8::%x'", g.rand.IntN(65536)) }, key: -1},
 			column{def: "VARCHAR(100) INVISIBLE", value: g.text(20, ascii...), key: 10}, column{def: "TEXT COMPRESSED", value: g.text(200, ascii...)})
 	}
+	if g.maria || g.eight() {
+		list = append(list, column{def: "VARCHAR(60) DEFAULT (CONCAT('x', '(y', 1 + 1))", value: g.text(20, ascii...), key: 10})
+	}
 	if g.spec == "mysql-9.7" {
+		list = append(list, column{def: "VECTOR(3)", value: func() string { return g.pick("TO_VECTOR('[1,2,3]')", "TO_VECTOR('[-1e-30,0.1,1e30]')") }})
 		list = append(list, column{def: "VARCHAR(100) INVISIBLE", value: g.text(20, ascii...), key: 10}, column{def: "GEOMETRY SRID 4326", value: func() string { return "ST_GeomFromText('POINT(1 2)', 4326)" }})
 	}
 	return list
+}
+
+// eight says whether the server is a MySQL of 8.0 or later.
+func (g *maker) eight() bool { return g.spec == "mysql-8.0" || g.spec == "mysql-9.7" }
+
+// extras are keys and constraints that some servers have. auto: id counts by itself, so no expression may name it; made: there are
+// generated columns.
+func (g *maker) extras(auto, made bool) (defs []string) {
+	add := func(def string) {
+		if g.rand.IntN(4) == 0 {
+			defs = append(defs, def)
+		}
+	}
+	add("KEY `k desc` (`id` DESC)")
+	if !auto {
+		add(fmt.Sprintf("CONSTRAINT `odd``ck%d` CHECK (`id` > -1000 OR CONCAT(`id`, '(,') = '')", len(g.tables)))
+	}
+	if made {
+		add("KEY `k gen` (`gen v`, `gen s`)")
+	}
+	if g.eight() {
+		if !auto {
+			add("KEY `k fun` ((`id` * 2), `id`)")
+		}
+		add("KEY `k inv` (`id`) INVISIBLE")
+	}
+	if g.maria {
+		add("KEY `k ign` (`id`) IGNORED")
+	}
+	return defs
 }
 
 func (g *maker) table(schema, name string) {
@@ -209,7 +244,7 @@ func (g *maker) table(schema, name string) {
 	case 0, 1:
 		defs = append(defs, "`id` BIGINT AUTO_INCREMENT PRIMARY KEY")
 	case 2:
-		defs = append(defs, "`id` INT NOT NULL", "`sub` VARCHAR(20) NOT NULL", "PRIMARY KEY (`sub`, `id`)")
+		defs = append(defs, "`id` INT NOT NULL", "`sub` VARCHAR(20) NOT NULL", "PRIMARY KEY (`sub`, `id`"+g.pick("", " DESC")+")")
 	case 3:
 		defs = append(defs, "`id` INT NOT NULL", "UNIQUE KEY `uni` (`id`)")
 	default:
@@ -228,17 +263,18 @@ func (g *maker) table(schema, name string) {
 			defs = append(defs, fmt.Sprintf("KEY `k%d` (%s)", i, part))
 		}
 	}
-	if key > 1 && g.rand.IntN(2) == 0 {
+	made := key > 1 && g.rand.IntN(2) == 0
+	if made {
 		defs = append(defs, "`gen s` INT AS (`id` + 1) STORED", "`gen v` VARCHAR(40) AS (CONCAT(`id`, 'x')) VIRTUAL")
 		if g.maria {
 			g.unsure[[2]string{schema, name}] = true
 		}
 	}
-	tail := ""
-	switch g.rand.IntN(6) {
+	tail, past, extras := "", false, g.extras(key < 2, made)
+	switch g.rand.IntN(8) {
 	case 0:
 		if key != 4 {
-			tail = " PARTITION BY HASH (`id`) PARTITIONS 64"
+			tail = g.pick(" PARTITION BY HASH (`id`) PARTITIONS 64", " PARTITION BY RANGE (`id`) SUBPARTITION BY HASH (`id`) SUBPARTITIONS 32 (PARTITION p0 VALUES LESS THAN (20), PARTITION `p 1` VALUES LESS THAN MAXVALUE)")
 			for _, c := range columns { // MySQL has no geometry in partitioned tables before 8.0, MariaDB has
 				if strings.Contains(c.def, "GEOMETRY") || strings.Contains(c.def, "POINT") {
 					tail = ""
@@ -246,15 +282,23 @@ func (g *maker) table(schema, name string) {
 			}
 		}
 	case 1:
-		if !slices.ContainsFunc(columns, func(c column) bool { return strings.Contains(c.def, "SRID") }) {
-			tail = " ENGINE = MyISAM"
+		if !slices.ContainsFunc(columns, func(c column) bool { return strings.Contains(c.def, "SRID") }) && (g.maria || !strings.Contains(strings.Join(defs, " "), "`id` DESC)")) {
+			tail, extras = " ENGINE = MyISAM", nil
 		}
 	case 2:
 		tail = " ROW_FORMAT = COMPRESSED"
+	case 3, 4:
+		if past = g.maria; past {
+			tail = " WITH SYSTEM VERSIONING"
+		}
 	}
-	exec(g.t, g.s, "CREATE TABLE "+mysql.Quote(name)+" ("+strings.Join(defs, ", ")+")"+tail)
+	exec(g.t, g.s, "CREATE TABLE "+mysql.Quote(name)+" ("+strings.Join(append(defs, extras...), ", ")+")"+tail)
 	g.tables = append(g.tables, [2]string{schema, name})
 	g.rows(name, key, columns)
+	if past {
+		g.past[[2]string{schema, name}] = true
+		exec(g.t, g.s, "DELETE FROM "+mysql.Quote(name)+" WHERE `id` % 4 = 0", "UPDATE "+mysql.Quote(name)+" SET `id` = `id` + 5000 WHERE `id` % 4 = 2", "DELETE FROM "+mysql.Quote(name)+" WHERE `id` > 5100")
+	}
 	if g.rand.IntN(2) == 0 {
 		trigger := fmt.Sprintf("tr%d", len(g.tables))
 		exec(g.t, g.s, "CREATE TRIGGER "+trigger+" BEFORE INSERT ON "+mysql.Quote(name)+" FOR EACH ROW SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'fired'")
@@ -311,8 +355,9 @@ func (g *maker) programs(schema string) {
 		"SET sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES'", `CREATE PROCEDURE pr () BEGIN SELECT "id", '\' FROM c1; END`, "SET sql_mode = 'NO_ENGINE_SUBSTITUTION,ALLOW_INVALID_DATES'",
 		"SET NAMES latin1", "CREATE FUNCTION latin () RETURNS VARCHAR(20) CHARACTER SET utf8mb4 DETERMINISTIC RETURN '\xe9\xdf'", "SET NAMES utf8mb4",
 		"CREATE EVENT ev ON SCHEDULE EVERY 1 DAY STARTS '2030-01-01 00:00:00' ON COMPLETION PRESERVE ENABLE COMMENT 'ENABLE' DO SELECT ' PRESERVE ENABLE '",
-		"CREATE EVENT off ON SCHEDULE EVERY 1 DAY STARTS '2030-01-01 00:00:00' DISABLE DO SELECT 1")
-	for _, o := range []string{"VIEW %s.`z view`", "VIEW %s.`a view`", "FUNCTION %s.`f``n`", "FUNCTION %s.latin", "PROCEDURE %s.pr", "EVENT %s.ev", "EVENT %s.off"} {
+		"CREATE EVENT off ON SCHEDULE EVERY 1 DAY STARTS '2030-01-01 00:00:00' DISABLE DO SELECT 1",
+		"CREATE EVENT away ON SCHEDULE EVERY 1 DAY STARTS '2030-01-01 00:00:00' DISABLE ON "+map[bool]string{true: "REPLICA", false: "SLAVE"}[g.spec == "mysql-9.7"]+" DO SELECT 1")
+	for _, o := range []string{"VIEW %s.`z view`", "VIEW %s.`a view`", "FUNCTION %s.`f``n`", "FUNCTION %s.latin", "PROCEDURE %s.pr", "EVENT %s.ev", "EVENT %s.off", "EVENT %s.away"} {
 		g.objects = append(g.objects, fmt.Sprintf(o, q))
 	}
 	if g.maria {
@@ -331,7 +376,7 @@ func (g *maker) picture(node *sandbox.Node) string {
 	}
 	for _, n := range g.tables {
 		name := mysql.Quote(n[0]) + "." + mysql.Quote(n[1])
-		if !g.unsure[n] {
+		if !g.unsure[n] && !g.past[n] {
 			b.WriteString(ask(g.t, s, "CHECKSUM TABLE "+name))
 		}
 		var columns []string // invisible ones too
@@ -340,7 +385,11 @@ func (g *maker) picture(node *sandbox.Node) string {
 		if err != nil {
 			g.t.Fatal(err)
 		}
-		rows := strings.Split(ask(g.t, s, "SELECT "+strings.Join(columns, ", ")+" FROM "+name), "|\n")
+		from := name
+		if g.past[n] {
+			columns, from = append(columns, "row_start", "row_end"), name+" FOR SYSTEM_TIME ALL"
+		}
+		rows := strings.Split(ask(g.t, s, "SELECT "+strings.Join(columns, ", ")+" FROM "+from), "|\n")
 		sum := [sha256.Size]byte{}
 		for _, row := range rows {
 			for i, v := range sha256.Sum256([]byte(row)) {

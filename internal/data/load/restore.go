@@ -367,6 +367,9 @@ func (r *run) keep(l repo.Line, needed map[string]bool) error {
 		if t.Bytes == 0 && t.Rows > 0 {
 			at.bytes = 1
 		}
+		if t.Elsewhere {
+			at.bytes = -1 // after the tables that it is about
+		}
 		r.tables = append(r.tables, at)
 		r.plan.Tables++
 		r.plan.Rows += t.Rows

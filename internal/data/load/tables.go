@@ -34,7 +34,7 @@ func (r *run) loadTables(ctx context.Context) error {
 			return nil, nil
 		}
 		n := 1
-		if at := r.tables[next]; at.bytes == 0 {
+		if at := r.tables[next]; at.bytes <= 0 {
 			n = min(fewAtOnce, len(r.tables)-next)
 		} else if at.bytes <= smallBytes {
 			n = max(1, min(fewAtOnce, (len(r.tables)-next)/(2*r.threads)))
@@ -90,6 +90,9 @@ func (r *run) newTable(m *repo.Table) (*table, error) {
 	if t.shape, err = mysql.ParseTable(m.Schema, m.Create); err != nil {
 		return nil, err
 	}
+	if m.History {
+		t.shape, _ = t.shape.WithHistory()
+	}
 	t.shape.Schema, t.shape.Name = t.schema, t.name
 	t.key, _ = chunk.KeyOf(t.shape)
 	create, err := r.translate(m.Create)
@@ -99,7 +102,7 @@ func (r *run) newTable(m *repo.Table) (*table, error) {
 	if t.def, err = parseTable(create); err != nil {
 		return nil, fmt.Errorf("%s.%s: %w", m.Schema, m.Name, err)
 	}
-	t.def = r.withoutAria(t.def).inherit()
+	t.def = r.withoutTablespace(r.withoutAria(t.def)).inherit()
 	engine := t.def.engine()
 	t.transacts = r.transactional[strings.ToLower(engine)]
 	big := strings.EqualFold(engine, "InnoDB") && m.Bytes >= laterBytes
@@ -223,6 +226,14 @@ func (r *run) fill(ctx context.Context, s **session, p *pool, t *table, st state
 	if st >= loaded {
 		r.bytes.Add(t.Bytes)
 		return r.finish(ctx, s, p, t, st)
+	}
+	if t.Elsewhere { // whose rows it shows is not the backup's business
+		t.same = t.together
+		r.report(t.result(chunk.Rows{}, true))
+		if t.same {
+			return nil
+		}
+		return r.again(ctx, s, func(s *session) error { return setState(ctx, s, equal, t) })
 	}
 	if len(t.Chunks) == 0 {
 		return r.finish(ctx, s, p, t, loaded)

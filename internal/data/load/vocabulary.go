@@ -15,6 +15,8 @@ import (
 // vocabulary is what the target knows of words that stand in definitions.
 type vocabulary struct {
 	collations, charsets, engines, logins, privileges map[string]bool
+	tablespaces                                       map[string]bool // general ones; MySQL
+	partialRevokes                                    bool            // MySQL 8.0.16: privileges but for some schemas
 }
 
 // readVocabulary asks the target.
@@ -48,10 +50,57 @@ func (r *run) readVocabulary(ctx context.Context, s *session) error {
 			q.row(m)
 		}
 	}
+	if err := r.readMySQL(ctx, s, &k); err != nil {
+		return err
+	}
 	// Sequences and views name themselves as engines and are none.
 	k.engines["merge"], k.engines["mrg_myisam"] = k.engines["mrg_myisam"], k.engines["mrg_myisam"]
 	r.known = k
 	return nil
+}
+
+// readMySQL asks for what only some versions of MySQL have, or tell.
+func (r *run) readMySQL(ctx context.Context, s *session, k *vocabulary) error {
+	k.tablespaces = map[string]bool{}
+	if r.server.MariaDB() {
+		return nil
+	}
+	for query, row := range map[string]func([][]byte) error{
+		"SELECT /* risso: privileges but for some schemas? */ @@partial_revokes": func(row [][]byte) error { k.partialRevokes = string(row[0]) == "1"; return nil },
+		"SELECT /* risso: which tablespaces? */ DISTINCT TABLESPACE_NAME FROM information_schema.FILES WHERE FILE_TYPE = 'TABLESPACE'": func(row [][]byte) error {
+			k.tablespaces[string(row[0])] = true
+			return nil
+		},
+	} {
+		if err := s.Query(ctx, query, row); err != nil && mysql.ClassOf(err) != mysql.ClassMissing && mysql.ClassOf(err) != mysql.ClassPrivilege {
+			return err
+		}
+	}
+	return nil
+}
+
+// tablespace is the general tablespace in which a table lies, with the words that say so; "" where it has its own. Source: MySQL manual,
+// "General Tablespaces".
+func (d definition) tablespace() (name, clause string) {
+	const words = " /*!50100 TABLESPACE "
+	i := skipToWord(d.tail, words)
+	if i < 0 {
+		return "", ""
+	}
+	name, rest, ok := unquoted(d.tail[i+len(words):])
+	end := strings.Index(rest, "*/")
+	if !ok || end < 0 || strings.HasPrefix(name, "innodb_") {
+		return "", ""
+	}
+	return name, d.tail[i : len(d.tail)-len(rest)+end+len("*/")]
+}
+
+// withoutTablespace gives a table that lies in a tablespace which is not here its own.
+func (r *run) withoutTablespace(d definition) definition {
+	if name, clause := d.tablespace(); name != "" && !r.known.tablespaces[name] {
+		d.tail = strings.Replace(d.tail, clause, "", 1)
+	}
+	return d
 }
 
 // foreign says whether the backup is of another flavour or series than the target: then its words have to be looked at.
@@ -262,11 +311,32 @@ func (r *run) inspectTable(t *repo.Table) error {
 	if r.foreignServer() {
 		r.inspectWords("table "+name, t.Create)
 	}
+	if why := r.strangeHistory(t); why != "" {
+		r.find("table "+name, why, "")
+		r.leftOut[leftTable(t.Schema, t.Name)] = true
+	}
+	if space, _ := def.tablespace(); space != "" && !r.known.tablespaces[space] {
+		r.find("table "+name, "tablespace "+space+" is not here", "a tablespace of its own")
+	}
 	if n := largestRow(t); !r.localFiles && n > int64(r.maxPacket) {
 		r.find("table "+name, fmt.Sprintf("a row has %d bytes or more, and max_allowed_packet is %d: raise that, or set local_infile=ON", n, r.maxPacket), "")
 		r.leftOut[leftTable(t.Schema, t.Name)] = true
 	}
 	return nil
+}
+
+// strangeHistory says why rows of the past cannot come along, or "".
+func (r *run) strangeHistory(t *repo.Table) string {
+	const longer = 110500 // from 11.5 on the last moment that a TIMESTAMP knows, which marks rows of now, is in 2106 instead of 2038
+	switch {
+	case !t.History || !r.server.MariaDB():
+		return "" // what has no versions refuses the definition
+	case !r.server.KeepsHistory():
+		return "it has rows of the past, which MariaDB takes back since 10.11; a backup taken with --no-history has none"
+	case (r.header.Server.Number >= longer) != (r.server.Number >= longer):
+		return "it has rows of the past, and MariaDB 11.5 and later mark those of now otherwise; a backup taken with --no-history has none"
+	}
+	return ""
 }
 
 // largestRow is a size that some row of a table reaches; most tables have larger ones.
@@ -309,8 +379,8 @@ func (r *run) inspectObject(o *repo.Object) {
 			leave("only MariaDB has such")
 		}
 	case repo.Account:
-		if p := loginOf(o.Create); !r.foreignServer() && p != "" && !r.known.logins[p] {
-			leave("the way to log in " + p + " is not here")
+		if why := r.strangeAccount(o); why != "" {
+			leave(why)
 		}
 	case repo.Trigger:
 		if _, ok := r.choice.rename[[2]string{o.Schema, o.Table}]; ok {

@@ -82,8 +82,10 @@ type Table struct {
 	Create        string   `json:"create"`
 	Engine        string   `json:"engine"`
 	Transactional bool     `json:"transactional"`
-	Columns       []Column `json:"columns"`       // those that chunks hold, in their order: generated ones are left out
-	Key           []string `json:"key,omitempty"` // the columns by which chunks are cut and rows are ordered; empty: no usable key, one chunk, any order
+	Elsewhere     bool     `json:"elsewhere,omitempty"` // its rows are those of other tables or of another server, and not in the backup
+	History       bool     `json:"history,omitempty"`   // MariaDB, WITH SYSTEM VERSIONING: rows of the past are among the rows; the columns of their times are the last, or where the table has them
+	Columns       []Column `json:"columns"`             // those that chunks hold, in their order: generated ones are left out
+	Key           []string `json:"key,omitempty"`       // the columns by which chunks are cut and rows are ordered; empty: no usable key, one chunk, any order
 	Rows          int64    `json:"rows"`
 	Bytes         int64    `json:"bytes"`
 	Sum           string   `json:"sum"` // chunk.Sum of all rows, hex

@@ -31,6 +31,7 @@ type backupFlags struct {
 	lockWait, longQuery      time.Duration
 	killLong, dryRun         bool
 	noUsers, noRows          bool
+	noHistory                bool
 	compress                 string
 }
 
@@ -71,6 +72,7 @@ queue behind, is withdrawn and made again later. docs/backup.md has all of it.
 	fl.IntVar(&f.threads, "threads", min(runtime.NumCPU(), 8), "sessions that read")
 	fl.BoolVar(&f.noUsers, "no-users", false, "leave out users, roles and grants")
 	fl.BoolVar(&f.noRows, "no-rows", false, "definitions only")
+	fl.BoolVar(&f.noHistory, "no-history", false, "of tables WITH SYSTEM VERSIONING (MariaDB) only the rows of now")
 	fl.StringVar(&f.compress, "compress", "fast", "fast (zstd), or none where the place is faster than the processor")
 	fl.DurationVar(&f.lockWait, "lock-wait", 5*time.Second, "how long a lock may be waited for before the request is withdrawn, and made again later")
 	fl.StringVar(&f.method, "snapshot", "auto", "how the moment is had: auto, binlog (no lock), stage (BACKUP STAGE), global-lock (FLUSH TABLES WITH READ LOCK), table-locks (LOCK TABLES), comparison")
@@ -92,7 +94,7 @@ var methodNames = map[string]mysql.SnapshotMethod{"auto": "", "binlog": mysql.By
 // options reads the flags.
 func (f backupFlags) options() (o dump.Options, err error) {
 	method, known := methodNames[f.method]
-	o = dump.Options{Select: dump.Selection{Schemas: f.schemas, Tables: f.tables, Exclude: f.exclude}, Threads: f.threads, NoAccounts: f.noUsers, NoRows: f.noRows, NoCompression: f.compress == "none", Tool: "risso " + Version(),
+	o = dump.Options{Select: dump.Selection{Schemas: f.schemas, Tables: f.tables, Exclude: f.exclude}, Threads: f.threads, NoAccounts: f.noUsers, NoRows: f.noRows, NoHistory: f.noHistory, NoCompression: f.compress == "none", Tool: "risso " + Version(),
 		Snapshot: mysql.SnapshotOptions{LockWait: f.lockWait, Method: method, Guard: mysql.Guard{KillLong: f.killLong, LongQuery: f.longQuery}}}
 	if err := checkOutput(f.output, "text", "json"); err != nil {
 		return o, err
@@ -146,7 +148,7 @@ func runBackup(ctx context.Context, s Streams, f backupFlags) error {
 	o.Snapshot.Guard.Said = func(e mysql.GuardEvent) {
 		e.Text = strings.TrimSpace(string(sqltext.Redact(nil, []byte(e.Text))))
 		events = append(events, e)
-		progress.end()
+		progress.clear()
 		fmt.Fprintln(s.Err, "risso:", guardWords(e))
 	}
 	if f.physicalFlags.on {
@@ -219,7 +221,7 @@ func backupFailure(ctx context.Context, err error) error {
 	var e *mysql.Error
 	switch {
 	case ctx.Err() != nil:
-		return failure(exitFailed, "there is no backup of this run; what was stored serves the next one", errors.New("interrupted"))
+		return failure(exitInterrupted, "there is no backup of this run; what was stored serves the next one", errors.New("interrupted"))
 	case errors.Is(err, dump.ErrNothing):
 		return &exitError{code: exitUsage, err: err}
 	case errors.Is(err, mysql.ErrStalls):

@@ -83,7 +83,7 @@ func runCopy(ctx context.Context, s Streams, f copyFlags) error {
 	progress.end()
 	switch {
 	case ctx.Err() != nil:
-		return failure(exitFailed, "started again it goes on from here", errors.New("interrupted"))
+		return failure(exitInterrupted, "started again it goes on from here", errors.New("interrupted"))
 	case errors.Is(err, repo.ErrOther):
 		return failure(exitFailed, "take an empty place, or one below it", fmt.Errorf("%s: %w", placeWords(f.to), err))
 	case err != nil:

@@ -50,7 +50,7 @@ func physicalStateDir() string { return filepath.Join(filepath.Dir(defaultDataDi
 
 // check refuses flags of --physical without it, and those that go by rows with it.
 func (f physicalFlags) check(cmd *cobra.Command) error {
-	with, without := []string{"incremental", "tool", "install-clone", "work-dir", "state"}, []string{"schema", "table", "exclude", "no-users", "no-rows", "snapshot", "long-query"}
+	with, without := []string{"incremental", "tool", "install-clone", "work-dir", "state"}, []string{"schema", "table", "exclude", "no-users", "no-rows", "no-history", "snapshot", "long-query"}
 	for _, name := range with {
 		if !f.on && cmd.Flags().Changed(name) {
 			return usageError("--%s goes with --physical", name)

@@ -11,8 +11,9 @@ import (
 
 // progress shows on a terminal how far a read is, how fast, and how long it takes yet; elsewhere it is silent.
 type progress struct {
+	out   io.Writer // nil: nobody looks; it does not change
 	mu    sync.Mutex
-	out   io.Writer // nil: nobody looks
+	ended bool
 	start time.Time
 	next  time.Time
 	shown bool
@@ -49,7 +50,7 @@ func (p *progress) show(text func(elapsed float64) string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	if now.Before(p.next) {
+	if p.ended || now.Before(p.next) {
 		return
 	}
 	p.next, p.shown = now.Add(200*time.Millisecond), true
@@ -60,18 +61,20 @@ func (p *progress) show(text func(elapsed float64) string) {
 func (p *progress) clear() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.shown && p.out != nil {
+	p.wipe()
+}
+
+func (p *progress) wipe() {
+	if p.shown {
 		fmt.Fprint(p.out, "\r\x1b[K")
 		p.shown = false
 	}
 }
 
-// end takes the line away.
+// end takes the line away for good. It may be called more than once.
 func (p *progress) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.shown {
-		fmt.Fprint(p.out, "\r\x1b[K")
-	}
-	p.out = nil
+	p.wipe()
+	p.ended = true
 }

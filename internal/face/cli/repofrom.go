@@ -93,7 +93,7 @@ func repoFailure(ctx context.Context, place string, err error) error {
 	hint := ""
 	switch {
 	case ctx.Err() != nil:
-		return failure(exitFailed, "", errors.New("interrupted"))
+		return failure(exitInterrupted, "", errors.New("interrupted"))
 	case errors.Is(err, repo.ErrNoRepository):
 		hint = "risso backup --to makes one"
 	case errors.Is(err, repo.ErrDamaged):

@@ -26,7 +26,7 @@ const (
 	exitInUse   = 3 // the data directory or the address belongs to another process
 	exitDiffers = 4 // checksum found differences
 
-	exitInterrupted = 130 // a signal cut a measurement short
+	exitInterrupted = 130 // a signal ended it
 )
 
 const exitCodesHelp = `Exit codes of all commands:
@@ -35,7 +35,7 @@ const exitCodesHelp = `Exit codes of all commands:
   2  wrong use: an unknown flag or command, a DSN or value that cannot be read
   3  the data directory or the address to listen on is in use by another process
   4  checksum: rows or tables differ
-  130  a signal cut a benchmark short; what was measured until then was printed
+  130  a signal ended it; what that left is said (a benchmark has printed what was measured until then)
 risso check has those of Nagios: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN (also for wrong use)
 `
 

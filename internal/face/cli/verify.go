@@ -101,7 +101,7 @@ func runVerify(ctx context.Context, s Streams, f verifyFlags) error {
 	}
 	progress.end()
 	if ctx.Err() != nil {
-		return failure(exitFailed, "started again within a day it goes on from here", errors.New("interrupted"))
+		return failure(exitInterrupted, "started again within a day it goes on from here", errors.New("interrupted"))
 	}
 	if err != nil {
 		return repoFailure(ctx, f.from, err)
