@@ -59,7 +59,7 @@ func create(place Place, path string) (*writer, error) {
 		return nil, err
 	}
 	w := newWriter(path, f)
-	err = errors.Join(syncDir(filepath.Dir(path)), syncDir(filepath.Dir(filepath.Dir(path))))
+	err = errors.Join(syncPath(filepath.Dir(path)), syncPath(filepath.Dir(filepath.Dir(path))))
 	if err == nil {
 		err = w.begin(place)
 	}
@@ -176,7 +176,7 @@ func (w *writer) encrypt(place Place) (sealed *writer, err error) {
 	if err := os.Rename(f.Name(), w.path); err != nil {
 		return nil, err
 	}
-	return sealed, syncDir(filepath.Dir(w.path))
+	return sealed, syncPath(filepath.Dir(w.path))
 }
 
 // events reads the whole events of a log, and hands on where each ends.
