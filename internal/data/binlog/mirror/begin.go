@@ -255,7 +255,7 @@ func (f *follower) serverEvent(ctx context.Context, name string, pos int64, typ 
 			return nil, fmt.Errorf("%w: an event of %d bytes", event.ErrDamaged, len(raw))
 		}
 		h := event.ParseHeader(raw)
-		if event.Artificial(h) || (h.Type == event.TypeFormatDescription || h.Type == event.TypeStartEncryption) && typ != h.Type {
+		if h.Artificial() || (h.Type == event.TypeFormatDescription || h.Type == event.TypeStartEncryption) && typ != h.Type {
 			continue
 		}
 		return slices.Clone(raw), nil
@@ -288,7 +288,7 @@ func (f *follower) serverHead(ctx context.Context, name string, events int) (hea
 			return h, fmt.Errorf("%w: an event of %d bytes", event.ErrDamaged, len(raw))
 		}
 		e := event.ParseHeader(raw)
-		if event.Artificial(e) {
+		if e.Artificial() {
 			continue
 		}
 		if n == 0 {

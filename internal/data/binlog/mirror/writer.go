@@ -290,7 +290,7 @@ func tornEnd(ctx context.Context, f *os.File, pos, size int64, err error) bool {
 const maxTorn = 256 << 20
 
 // add appends an event. The bytes are copied.
-func (w *writer) add(raw []byte, h event.Header) error {
+func (w *writer) add(raw []byte, h *event.Header) error {
 	if h.Type == event.TypeFormatDescription {
 		f, err := event.ParseFormat(raw)
 		if err != nil {
