@@ -294,10 +294,10 @@ func (f *follower) lull(d *mysql.Dump) error {
 }
 
 // dueSync says whether it is time to put on disk what came: at once when the server waits for it and nothing more is waiting to
-// be read.
+// be read, or when that much came that the disk shall not rest.
 func (f *follower) dueSync(idle bool) bool {
-	if idle {
-		return f.acking || time.Since(f.w.syncTime) >= syncBusy
+	if idle && f.acking || f.w.pos-f.w.synced >= syncBytes {
+		return true
 	}
 	every := syncBusy
 	if f.acking {
@@ -314,19 +314,20 @@ func (f *follower) came(d *mysql.Dump, idle bool) error {
 	}
 	f.looked = f.w.pos
 	before := f.w.synced
-	err := f.w.waitSync(false)
+	err := f.w.waitSync(f.w.end-f.w.endSync > maxBehind) // then the disk is slower than the server
 	f.gained(before, idle)
 	if err != nil {
 		return err
 	}
 	due := f.dueSync(idle)
-	switch {
-	case due && f.acking, f.w.end-f.w.endSync > maxBehind:
+	if due && f.acking {
 		return f.settle(d, idle)
-	case due || idle:
+	}
+	due = due && f.w.behind == nil
+	if due || idle {
 		err = f.w.flush()
 	}
-	if due && err == nil {
+	if err == nil && due {
 		f.w.startSync()
 	}
 	return err

@@ -19,6 +19,7 @@ const (
 	flushSize = 1 << 20               // bytes that are gathered before they are written
 	syncEvery = 20 * time.Millisecond // at most so long an acknowledgement is held back while more comes
 	dropSize  = 4 << 20               // bytes on disk that are taken out of the system's cache at once
+	syncBytes = 16 << 20              // bytes that are not waited with
 	maxBehind = 64 << 20              // bytes that may be written and not yet synced
 	syncBusy  = 50 * time.Millisecond // at most so long after the last sync what is not acknowledged is not yet synced
 )
