@@ -434,7 +434,7 @@ func StatementText(e Event) []byte {
 }
 
 // Artificial says whether the server made an event for the replica: it is in no file.
-func Artificial(h Header) bool {
+func (h *Header) Artificial() bool {
 	return h.Flags&FlagArtificial != 0 || h.Type == TypeHeartbeat || h.Type == TypeHeartbeatV2 || h.Type == TypeRotate && h.Seconds == 0
 }
 
@@ -450,5 +450,5 @@ func TrimChecksum(raw []byte) []byte {
 // VerifyChecksum says whether the checksum at an event's end is right.
 func VerifyChecksum(raw []byte) bool {
 	n := len(raw) - ChecksumLen
-	return n >= HeaderLen && crcOf(ParseHeader(raw), raw[:n]) == binary.LittleEndian.Uint32(raw[n:])
+	return n >= HeaderLen && crcOf(raw[:n]) == binary.LittleEndian.Uint32(raw[n:])
 }

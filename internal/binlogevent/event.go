@@ -109,11 +109,17 @@ type Header struct {
 }
 
 // ParseHeader reads the first HeaderLen bytes.
-func ParseHeader(b []byte) Header {
-	return Header{
-		Seconds: binary.LittleEndian.Uint32(b), Type: Type(b[4]), ServerID: binary.LittleEndian.Uint32(b[5:]),
-		Length: binary.LittleEndian.Uint32(b[9:]), EndPos: binary.LittleEndian.Uint32(b[13:]), Flags: binary.LittleEndian.Uint16(b[17:]),
-	}
+func ParseHeader(b []byte) (h Header) {
+	h.Parse(b)
+	return h
+}
+
+// Parse reads the first HeaderLen bytes. Who reads many headers parses them in place and hands on pointers: a header that was just
+// written field by field and is copied as a whole costs a third of what is done for a small event.
+func (h *Header) Parse(b []byte) {
+	_ = b[HeaderLen-1]
+	h.Seconds, h.Type, h.ServerID = binary.LittleEndian.Uint32(b), Type(b[4]), binary.LittleEndian.Uint32(b[5:])
+	h.Length, h.EndPos, h.Flags = binary.LittleEndian.Uint32(b[9:]), binary.LittleEndian.Uint32(b[13:]), binary.LittleEndian.Uint16(b[17:])
 }
 
 // Event is one event. Its bytes are valid until the next one is read.
@@ -229,7 +235,8 @@ func (r *Reader) nextOuter() (opened bool, err error) {
 		}
 		return false, r.torn(err)
 	}
-	r.e = Event{Header: ParseHeader(head), Pos: r.pos}
+	r.e = Event{Pos: r.pos}
+	r.e.Parse(head)
 	if r.e.Length < HeaderLen || r.e.Length > maxLength {
 		return false, fmt.Errorf("%w at position %d: an event of %d bytes", ErrDamaged, r.pos, r.e.Length)
 	}
@@ -258,7 +265,7 @@ func (r *Reader) wholeEvent(e *Event) error {
 	}
 	crc := uint32(0)
 	if sum > 0 {
-		crc = crcOf(e.Header, r.buf[:min(keep, n-sum)])
+		crc = crcOf(r.buf[:min(keep, n-sum)])
 	}
 	tail := r.buf
 	if keep < n {
@@ -324,8 +331,8 @@ func (r *Reader) pass(crc uint32, from, n, sum int) (uint32, []byte, error) {
 }
 
 // crcOf is the checksum of an event's beginning. The flag that tells that a file is being written does not count.
-func crcOf(h Header, b []byte) uint32 {
-	if h.Type != TypeFormatDescription || h.Flags&FlagInUse == 0 {
+func crcOf(b []byte) uint32 {
+	if len(b) < HeaderLen || Type(b[4]) != TypeFormatDescription || b[17]&FlagInUse == 0 {
 		return crc32.ChecksumIEEE(b)
 	}
 	head := [HeaderLen]byte(b)
@@ -518,7 +525,7 @@ func (r *Reader) closePayload() error {
 
 // ClearInUse clears, in a format description event, the flag that the file is being written. It is not part of the checksum.
 func ClearInUse(raw []byte) {
-	if ParseHeader(raw).Type == TypeFormatDescription {
+	if Type(raw[4]) == TypeFormatDescription {
 		raw[17] &^= FlagInUse
 	}
 }

@@ -301,12 +301,12 @@ func LogRefused(err error) bool {
 // Next gives the next event; its bytes are valid until the next call. ack says that the server waits for an acknowledgement
 // of it. patience is how long it is waited for; the server's heartbeats count as life.
 func (d *Dump) Next(patience time.Duration) (event []byte, ack bool, err error) {
-	if !d.in.whole() { // what is here needs no time; a deadline of before may be over
+	b, ok := d.in.here()
+	if !ok { // what is here needs no time; a deadline of before may be over
 		d.conn.SetReadDeadline(time.Now().Add(patience))
-	}
-	b, err := d.in.packet()
-	if err != nil {
-		return nil, false, err
+		if b, err = d.in.packet(); err != nil {
+			return nil, false, err
+		}
 	}
 	switch {
 	case len(b) == 0:
@@ -395,10 +395,18 @@ func newPacketReader(in io.Reader) *packetReader {
 
 func (p *packetReader) buffered() int { return p.to - p.from }
 
-// whole says whether the next packet is in the buffer.
-func (p *packetReader) whole() bool {
+// here gives the next packet if it is whole in the buffer.
+func (p *packetReader) here() ([]byte, bool) {
 	b := p.buf[p.from:p.to]
-	return len(b) >= 4 && len(b)-4 >= int(b[0])|int(b[1])<<8|int(b[2])<<16
+	if len(b) < 4 {
+		return nil, false
+	}
+	n := int(b[0]) | int(b[1])<<8 | int(b[2])<<16
+	if n == maxPacket || len(b)-4 < n {
+		return nil, false
+	}
+	p.from += 4 + n
+	return b[4 : 4+n], true
 }
 
 // fill makes sure that n bytes are in the buffer.

@@ -177,7 +177,7 @@ func (s *serverLog) Read(b []byte) (int, error) {
 			s.end = err == nil && r.Name != s.name
 			continue
 		}
-		if event.Artificial(h) {
+		if h.Artificial() {
 			continue
 		}
 		if h.Type == event.TypeFormatDescription {

@@ -142,6 +142,9 @@ func TestBinlogEncrypted(t *testing.T) {
 	sql("CREATE TABLE test.orders (id INT PRIMARY KEY, note VARCHAR(20)); INSERT INTO test.orders VALUES (1, 'a'), (2, 'b')")
 	mustRun(t, "binlog", "follow", "--once", "--dsn", n.DSN, "--to", place, "--encrypt-to", who.Recipient().String())
 	mustRun(t, "backup", "--dsn", n.DSN, "--to", place)
+	sql("INSERT INTO test.orders VALUES (4, 'd'); DELETE FROM test.orders WHERE id = 4")
+	mustRun(t, "binlog", "follow", "--once", "--dsn", n.DSN, "--to", place)
+	checkedWithout(t, place)
 	sql("INSERT INTO test.orders VALUES (3, 'c'); FLUSH BINARY LOGS; DELETE FROM test.orders")
 	follow := []string{"binlog", "follow", "--once", "--dsn", n.DSN, "--to", place}
 	mustRun(t, follow...)
@@ -157,7 +160,7 @@ func TestBinlogEncrypted(t *testing.T) {
 	if out := mustRun(t, append(search, "--identity", identity)...); !strings.Contains(out, "3 rows") {
 		t.Error(out)
 	}
-	if out := mustRun(t, "drill", "--from", place, "--server", "mariadb", "--identity", identity, "--query", "SELECT COUNT(*) FROM test.orders => 0"); !strings.Contains(out, "2 transactions") {
+	if out := mustRun(t, "drill", "--from", place, "--server", "mariadb", "--identity", identity, "--query", "SELECT COUNT(*) FROM test.orders => 0"); !strings.Contains(out, "4 transactions") {
 		t.Error(out)
 	}
 	t.Setenv("XDG_STATE_HOME", t.TempDir()) // another host
@@ -174,6 +177,37 @@ func TestBinlogEncrypted(t *testing.T) {
 	mustRun(t, "backup", "copy", "--from", place, "--to", second)
 	if out := mustRun(t, "binlog", "list", "--from", second, "--verify", "--identity", identity); !strings.Contains(out, "binlog.000001") {
 		t.Error(out)
+	}
+}
+
+// checkedWithout looks from a monitoring host at a place with one mirrored log, which is being written: without an identity it cannot be
+// read, and what is told of it is not more than with one.
+func checkedWithout(t *testing.T, place string) {
+	t.Helper()
+	r, done, err := fromFlags{from: place}.open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer done()
+	list, err := r.Backups(t.Context())
+	if err != nil || len(list) != 1 {
+		t.Fatalf("%d backups: %v", len(list), err)
+	}
+	host := os.Getenv("XDG_STATE_HOME")
+	os.Setenv("XDG_STATE_HOME", t.TempDir())
+	defer os.Setenv("XDG_STATE_HOME", host)
+	m, short, err := mirrored(t.Context(), place, "", list[0])
+	if err != nil || m == nil || short || !m.First.Equal(list[0].Began) || m.Last.Before(list[0].Began) || m.Gap != "" {
+		t.Errorf("%+v short %v: %v", m, short, err)
+	}
+	later := list[0]
+	later.Position.File = "binlog.000000" // a backup of a log that is gone
+	if m, _, err := mirrored(t.Context(), place, "", later); err != nil || !m.First.Equal(m.Last) {
+		t.Errorf("%+v: %v", m, err)
+	}
+	code, out, errs := drillSaid(t, "check", "backup", "--from", place)
+	if code != checkWarning || !strings.Contains(out, "was ever proven") || !strings.Contains(out, "gap=0") {
+		t.Errorf("exit %d: %s%s", code, out, errs)
 	}
 }
 

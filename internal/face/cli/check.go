@@ -74,7 +74,11 @@ Exit codes: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN (the place cannot be read, wr
 Ages are written as 90m, 26h or 8d; 0 switches a level off. Where no logs are mirrored,
 nothing is said of them, unless the config file asks for a mirror. On a server that writes
 all the time, --mirror-warning 5m finds a mirror that stands still; on an idle one it would
-cry wolf, so it is off by default.`,
+cry wolf, so it is off by default.
+
+In an encrypted repository --identity is not needed, and a monitoring host should have none.
+Without it the log that is being written counts by the time at which it grew; what it holds is
+not looked at, and "any moment" may be told as less than it is, never as more.`,
 		Example: `  risso check backup --from /backups
   risso check backup --config /etc/risso.yaml --server shop
   risso check backup --from s3://bucket/db1 --warning 7h --critical 13h --proven-critical 35d

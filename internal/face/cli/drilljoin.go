@@ -118,6 +118,9 @@ func mirrored(ctx context.Context, at, identity string, newest repo.Header) (m *
 	logs := list[0].Logs
 	m = &state.Mirror{Place: at, Last: logs[len(logs)-1].Last}
 	m.First, m.Gap = unbroken(list[0])
+	if m.First.IsZero() {
+		m.First = lockedFirst(logs[len(logs)-1], newest)
+	}
 	short = newest.Position.File != ""
 	for _, l := range logs {
 		order := binlog.CompareNames(l.Name, newest.Position.File)
@@ -126,6 +129,15 @@ func mirrored(ctx context.Context, at, identity string, newest repo.Header) (m *
 		}
 	}
 	return m, short, nil
+}
+
+// lockedFirst is when a log begins at the latest that cannot be read here: it is encrypted, being written, and no identity is given. Logs
+// before it are missing, or there are none. Where the backup's position lies in it, it begins before the backup.
+func lockedFirst(l mirror.Log, newest repo.Header) time.Time {
+	if l.Name == newest.Position.File {
+		return newest.Began
+	}
+	return l.Last
 }
 
 // unbroken finds where the run of logs that ends now begins, and what is missing before it.

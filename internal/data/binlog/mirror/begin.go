@@ -120,7 +120,14 @@ func (f *follower) resume(ctx context.Context, s Series, logs []mysql.Log) (from
 		return f.pastGap(s, newest, logs)
 	}
 	path := filepath.Join(f.o.Dir, root, s.Key, newest.Name)
-	if newest.Finished || newest.Size == logs[i].Size && i+1 < len(logs) {
+	if newest.Finished {
+		return f.resumeBehind(ctx, s, newest, logs, i)
+	}
+	if newest.Size == logs[i].Size && i+1 < len(logs) && !newest.Locked {
+		// Complete, and who wrote it may have been killed before it was on disk.
+		if err := syncPath(path); err != nil {
+			return from, false, err
+		}
 		return f.resumeBehind(ctx, s, newest, logs, i)
 	}
 	if !f.take(path) {
@@ -151,7 +158,7 @@ func (f *follower) resume(ctx context.Context, s Series, logs []mysql.Log) (from
 	return start{name: newest.Name, pos: w.pos}, true, nil
 }
 
-// resumeBehind goes on with the log behind a finished one.
+// resumeBehind goes on with the log behind a complete one.
 func (f *follower) resumeBehind(ctx context.Context, s Series, newest Log, logs []mysql.Log, i int) (from start, ok bool, err error) {
 	if logs[i].Size != newest.Size {
 		return from, false, nil
@@ -190,7 +197,7 @@ func (f *follower) replaceDamaged(ctx context.Context, key, path string, why err
 	}
 	f.note(true, "%v: set aside as %s and fetched again", why, filepath.Base(to))
 	f.key = key
-	return start{name: filepath.Base(path), pos: int64(len(event.Magic))}, true, syncDir(filepath.Dir(path))
+	return start{name: filepath.Base(path), pos: int64(len(event.Magic))}, true, syncPath(filepath.Dir(path))
 }
 
 // sameTail says whether the last event of a log is the one that the server has there.
@@ -248,7 +255,7 @@ func (f *follower) serverEvent(ctx context.Context, name string, pos int64, typ 
 			return nil, fmt.Errorf("%w: an event of %d bytes", event.ErrDamaged, len(raw))
 		}
 		h := event.ParseHeader(raw)
-		if event.Artificial(h) || (h.Type == event.TypeFormatDescription || h.Type == event.TypeStartEncryption) && typ != h.Type {
+		if h.Artificial() || (h.Type == event.TypeFormatDescription || h.Type == event.TypeStartEncryption) && typ != h.Type {
 			continue
 		}
 		return slices.Clone(raw), nil
@@ -281,7 +288,7 @@ func (f *follower) serverHead(ctx context.Context, name string, events int) (hea
 			return h, fmt.Errorf("%w: an event of %d bytes", event.ErrDamaged, len(raw))
 		}
 		e := event.ParseHeader(raw)
-		if event.Artificial(e) {
+		if e.Artificial() {
 			continue
 		}
 		if n == 0 {

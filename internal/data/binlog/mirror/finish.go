@@ -121,7 +121,7 @@ func removeDurably(path string) error {
 	if err := os.Remove(path); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(path))
+	return syncPath(filepath.Dir(path))
 }
 
 // store puts a log in its place, compressed and, if the place is, encrypted, and compares what is there with what was written.

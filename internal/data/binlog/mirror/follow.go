@@ -220,9 +220,12 @@ var errDisk = errors.New("the mirror cannot be written")
 // stream takes events until the connection breaks or ends.
 func (f *follower) stream(d *mysql.Dump) error {
 	patience := 10 * f.o.Heartbeat
+	var h event.Header
 	for {
-		if err := f.lull(d); err != nil {
-			return err
+		if d.Buffered() == 0 {
+			if err := f.lull(d); err != nil {
+				return err
+			}
 		}
 		raw, ack, err := d.Next(patience)
 		if err != nil {
@@ -231,7 +234,7 @@ func (f *follower) stream(d *mysql.Dump) error {
 		if len(raw) < event.HeaderLen {
 			return fmt.Errorf("%w: an event of %d bytes", event.ErrDamaged, len(raw))
 		}
-		h := event.ParseHeader(raw)
+		h.Parse(raw)
 		idle := d.Buffered() == 0
 		switch {
 		case h.Type == event.TypeHeartbeat || h.Type == event.TypeHeartbeatV2:
@@ -241,7 +244,7 @@ func (f *follower) stream(d *mysql.Dump) error {
 			f.meter.caughtUp()
 			f.tell(true, true)
 			continue
-		case h.Type == event.TypeRotate && event.Artificial(h):
+		case h.Type == event.TypeRotate && h.Artificial():
 			r, err := event.ParseRotate(event.TrimChecksum(raw)[event.HeaderLen:])
 			if err != nil {
 				return err
@@ -249,7 +252,7 @@ func (f *follower) stream(d *mysql.Dump) error {
 			if err := f.rotate(d, r); err != nil {
 				return err
 			}
-		case event.Artificial(h):
+		case h.Artificial():
 		case h.Type == event.TypeFormatDescription && f.w.pos > int64(len(event.Magic)), h.Type == event.TypeStartEncryption && f.w.last > int64(len(event.Magic)):
 			// The server begins with them wherever a stream begins.
 		default:
@@ -257,13 +260,13 @@ func (f *follower) stream(d *mysql.Dump) error {
 			if h.Type == event.TypeStartEncryption {
 				f.note(true, "%s is encrypted on the server, which sends it in the clear: so it is here, byte for byte what the server decrypts, not what its file holds", f.w.name())
 				raw = event.Readable(raw, f.w.sums)
-				h = event.ParseHeader(raw)
+				h.Parse(raw)
 			}
-			if err := f.w.add(raw, h); err != nil {
+			if err := f.w.add(raw, &h); err != nil {
 				return err
 			}
 			f.received += int64(len(raw))
-			f.meter.event(h, len(raw))
+			f.meter.event(&h)
 			if ack {
 				f.acking, f.ackFile, f.ackPos = true, f.w.name(), f.w.pos
 			}
@@ -276,7 +279,7 @@ func (f *follower) stream(d *mysql.Dump) error {
 
 // lull waits for more while something is written and not synced, and syncs when its time has come.
 func (f *follower) lull(d *mysql.Dump) error {
-	if f.w == nil || f.w.pos == f.w.synced || d.Buffered() > 0 {
+	if f.w == nil || f.w.pos == f.w.synced {
 		return nil
 	}
 	wait := syncBusy
@@ -291,15 +294,11 @@ func (f *follower) lull(d *mysql.Dump) error {
 }
 
 // dueSync says whether it is time to put on disk what came: at once when the server waits for it and nothing more is waiting to
-// be read. While more is, the clock is not asked for each event.
+// be read, or when that much came that the disk shall not rest.
 func (f *follower) dueSync(idle bool) bool {
-	if idle {
-		return f.acking || time.Since(f.w.syncTime) >= syncBusy
+	if idle && f.acking || f.w.pos-f.w.synced >= syncBytes {
+		return true
 	}
-	if f.w.pos-f.looked < 64<<10 && f.w.pos >= f.looked {
-		return false
-	}
-	f.looked = f.w.pos
 	every := syncBusy
 	if f.acking {
 		every = syncEvery
@@ -308,25 +307,27 @@ func (f *follower) dueSync(idle bool) bool {
 }
 
 // came writes what came when no more is waiting to be read. It is synced when it is time: at once when the server waits for that,
-// else while more is taken, so that a slow disk delays nothing but itself.
+// else while more is taken, so that a slow disk delays nothing but itself. While more is waiting, nothing is looked at for each event.
 func (f *follower) came(d *mysql.Dump, idle bool) error {
-	if f.w == nil {
+	if f.w == nil || !idle && f.w.pos-f.looked < 64<<10 && f.w.pos >= f.looked {
 		return nil
 	}
+	f.looked = f.w.pos
 	before := f.w.synced
-	err := f.w.waitSync(false)
+	err := f.w.waitSync(f.w.end-f.w.endSync > maxBehind) // then the disk is slower than the server
 	f.gained(before, idle)
 	if err != nil {
 		return err
 	}
 	due := f.dueSync(idle)
-	switch {
-	case due && f.acking, f.w.end-f.w.endSync > maxBehind:
+	if due && f.acking {
 		return f.settle(d, idle)
-	case due || idle:
+	}
+	due = due && f.w.behind == nil
+	if due || idle {
 		err = f.w.flush()
 	}
-	if due && err == nil {
+	if err == nil && due {
 		f.w.startSync()
 	}
 	return err
@@ -493,7 +494,7 @@ type meter struct {
 	lastRate float64
 }
 
-func (m *meter) event(h event.Header, _ int) {
+func (m *meter) event(h *event.Header) {
 	if h.Seconds > 0 {
 		m.newest = h.Seconds
 	}

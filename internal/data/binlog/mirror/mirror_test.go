@@ -6,9 +6,11 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -77,9 +79,16 @@ func shortDir(t *testing.T) string {
 // process starts a mirror that a test can kill.
 func process(t *testing.T, dir, keys, semi, dsn string) *exec.Cmd {
 	t.Helper()
-	cmd := exec.Command(os.Args[0])
+	return processIn(t, t.Output(), dir, keys, semi, dsn)
+}
+
+// processIn starts it within another command, such as ip netns exec.
+func processIn(t *testing.T, said io.Writer, dir, keys, semi, dsn string, within ...string) *exec.Cmd {
+	t.Helper()
+	command := append(within, os.Args[0])
+	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Env = append(os.Environ(), helperEnv+"="+dir+"|"+keys+"|"+semi+"|"+dsn)
-	cmd.Stderr = t.Output()
+	cmd.Stderr = said
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -233,17 +242,13 @@ func await(t *testing.T, dir string, n *sandbox.Node) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
+	until(t, fmt.Sprintf("mirrored up to %s:%d", file, pos), func() bool {
 		paths, _ := filepath.Glob(filepath.Join(dir, "binlog", "*", file))
-		for _, p := range paths {
-			if st, err := os.Stat(p); err == nil && st.Size() >= pos && ownKey(filepath.Base(filepath.Dir(p)), identity, c.Server.MariaDB()) {
-				return
-			}
-		}
-		if time.Now().After(end) {
-			t.Fatalf("after 2 minutes the mirror has not reached %s:%d: %v", file, pos, paths)
-		}
-	}
+		return slices.ContainsFunc(paths, func(p string) bool {
+			st, err := os.Stat(p)
+			return err == nil && st.Size() >= pos && ownKey(filepath.Base(filepath.Dir(p)), identity, c.Server.MariaDB())
+		})
+	})
 }
 
 // follow mirrors in the background until the returned function is called.

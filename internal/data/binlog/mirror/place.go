@@ -21,12 +21,13 @@ import (
 	"github.com/rissodb/risso/internal/data/repo"
 )
 
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
+// syncPath puts a file or a folder on disk, whoever wrote it.
+func syncPath(path string) error {
+	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.Sync(), d.Close())
+	return errors.Join(f.Sync(), f.Close())
 }
 
 const (
@@ -69,8 +70,12 @@ type Log struct {
 // List reads which logs are in a place, and in the folder where they are written (the same folder where the place is one).
 // Unfinished logs are scanned.
 func List(ctx context.Context, place Place, dir string) ([]Series, error) {
+	local, err := localLogs(dir) // first: what is finished meanwhile has its index before it goes
+	if err != nil {
+		return nil, err
+	}
 	var indexes []string
-	err := place.List(ctx, root, func(key string, _ int64) error {
+	err = place.List(ctx, root, func(key string, _ int64) error {
 		if name, ok := strings.CutSuffix(key, extIndex); ok && path.Dir(path.Dir(name))+"/" == root {
 			indexes = append(indexes, key)
 		}
@@ -93,10 +98,6 @@ func List(ctx context.Context, place Place, dir string) ([]Series, error) {
 		}
 		s := get(path.Base(path.Dir(key)))
 		s.Logs = append(s.Logs, Log{Index: x, Finished: true})
-	}
-	local, err := localLogs(dir)
-	if err != nil {
-		return nil, err
 	}
 	for _, l := range local {
 		s := get(l.key)

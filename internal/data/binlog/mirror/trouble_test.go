@@ -29,14 +29,7 @@ func TestTrouble(t *testing.T) {
 		w := newWire(t)
 		at := addressAt(t, w.here, n.Socket)
 		dir, said := t.TempDir(), &words{}
-		cmd := exec.Command("ip", "netns", "exec", w.space, os.Args[0])
-		cmd.Env = append(os.Environ(), helperEnv+"="+dir+"|||root@tcp("+at.ln.Addr().String()+")/")
-		cmd.Stderr = said
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		end := sync.OnceFunc(func() { cmd.Process.Kill(); cmd.Wait() })
-		t.Cleanup(end)
+		cmd := processIn(t, said, dir, "", "", "root@tcp("+at.ln.Addr().String()+")/", "ip", "netns", "exec", w.space)
 		await(t, dir, n)
 		w.cut(t, true)
 		load(t, db, 100, 160)
@@ -45,7 +38,8 @@ func TestTrouble(t *testing.T) {
 		await(t, dir, n)
 		load(t, db, 160, 170)
 		await(t, dir, n)
-		end()
+		cmd.Process.Kill()
+		cmd.Wait()
 		t.Log(said.String())
 		same(t, dir, serverLogs(t, n))
 	})

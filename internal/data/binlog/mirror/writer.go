@@ -19,6 +19,7 @@ const (
 	flushSize = 1 << 20               // bytes that are gathered before they are written
 	syncEvery = 20 * time.Millisecond // at most so long an acknowledgement is held back while more comes
 	dropSize  = 4 << 20               // bytes on disk that are taken out of the system's cache at once
+	syncBytes = 16 << 20              // bytes that are not waited with
 	maxBehind = 64 << 20              // bytes that may be written and not yet synced
 	syncBusy  = 50 * time.Millisecond // at most so long after the last sync what is not acknowledged is not yet synced
 )
@@ -59,7 +60,7 @@ func create(place Place, path string) (*writer, error) {
 		return nil, err
 	}
 	w := newWriter(path, f)
-	err = errors.Join(syncDir(filepath.Dir(path)), syncDir(filepath.Dir(filepath.Dir(path))))
+	err = errors.Join(syncPath(filepath.Dir(path)), syncPath(filepath.Dir(filepath.Dir(path))))
 	if err == nil {
 		err = w.begin(place)
 	}
@@ -176,7 +177,7 @@ func (w *writer) encrypt(place Place) (sealed *writer, err error) {
 	if err := os.Rename(f.Name(), w.path); err != nil {
 		return nil, err
 	}
-	return sealed, syncDir(filepath.Dir(w.path))
+	return sealed, syncPath(filepath.Dir(w.path))
 }
 
 // events reads the whole events of a log, and hands on where each ends.
@@ -290,7 +291,7 @@ func tornEnd(ctx context.Context, f *os.File, pos, size int64, err error) bool {
 const maxTorn = 256 << 20
 
 // add appends an event. The bytes are copied.
-func (w *writer) add(raw []byte, h event.Header) error {
+func (w *writer) add(raw []byte, h *event.Header) error {
 	if h.Type == event.TypeFormatDescription {
 		f, err := event.ParseFormat(raw)
 		if err != nil {
