@@ -54,7 +54,8 @@ func (t Target) loginPlain(ctx context.Context, cfg *driver.Config) (*login, err
 		return nil, errNoHello
 	}
 	// The driver's end: the server hears nothing of it, and the socket stays open.
-	hand.detached, hand.kept = true, true
+	hand.detached.Store(true)
+	hand.kept.Store(true)
 	if err := conn.Close(); err != nil {
 		hand.Conn.Close()
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"sync/atomic"
 	"time"
 
 	driver "github.com/go-sql-driver/mysql"
@@ -104,11 +105,11 @@ func (t Target) WithDatabase(name string) Target {
 // handover is a connection that remembers what the client promised and can be taken away from the driver.
 type handover struct {
 	net.Conn
-	wants    uint32 // extended flags that are promised beside the driver's, where the server offers them
-	greeting []byte // the server's first packet, as far as it was read
-	hello    []byte // the client's first packet
-	detached bool   // what is written is dropped
-	kept     bool   // closing it does nothing: the driver's end is not the connection's
+	wants    uint32      // extended flags that are promised beside the driver's, where the server offers them
+	greeting []byte      // the server's first packet, as far as it was read
+	hello    []byte      // the client's first packet
+	detached atomic.Bool // what is written is dropped
+	kept     atomic.Bool // closing it does nothing: the driver's end is not the connection's. Its watcher closes, too, when a context ends
 }
 
 // Read keeps what the server says first.
@@ -136,14 +137,14 @@ func (h *handover) offer() uint32 {
 }
 
 func (h *handover) Close() error {
-	if h.kept {
+	if h.kept.Load() {
 		return nil
 	}
 	return h.Conn.Close()
 }
 
 func (h *handover) Write(b []byte) (int, error) {
-	if h.detached {
+	if h.detached.Load() {
 		return len(b), nil
 	}
 	if h.hello == nil {
@@ -171,7 +172,7 @@ func (h *handover) detach() (*Raw, error) {
 		return nil, err
 	}
 	f.Fd() // sets it to blocking
-	h.detached = true
+	h.detached.Store(true)
 	r := &Raw{File: f}
 	r.DeprecateEOF = h.has(clientDeprecateEOF)
 	r.CacheMetadata = h.cacheMetadata()

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	driver "github.com/go-sql-driver/mysql"
@@ -502,14 +503,14 @@ func (t Target) connectStream(ctx context.Context) (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		s = &streamConn{Conn: c, ctx: ctx, secure: secure, optional: t.cfg.AllowFallbackToPlaintext}
+		s = &streamConn{Conn: c, raw: c, ctx: ctx, secure: secure, optional: t.cfg.AllowFallbackToPlaintext}
 		return s, nil
 	}
 	conn, err := connectDriver(ctx, t, cfg)
 	if err != nil {
 		return nil, err
 	}
-	s.detached = true
+	s.detached.Store(true)
 	conn.Close() // ends the driver's watcher; the server hears nothing of it
 	s.Conn.SetDeadline(time.Time{})
 	return s.Conn, nil
@@ -542,8 +543,9 @@ type streamConn struct {
 	net.Conn
 	ctx      context.Context
 	secure   *tls.Config
-	optional bool // go on without encryption where the server has none
-	detached bool
+	optional bool     // go on without encryption where the server has none
+	raw      net.Conn // the socket. Conn becomes another one behind it, while the driver's watcher may close
+	detached atomic.Bool
 	shift    byte   // of the numbers of packets, while the handshake lasts
 	packet   []byte // what was read of the handshake and not yet given out
 	done     bool   // the handshake is over
@@ -593,7 +595,7 @@ func offersTLS(greeting []byte) bool {
 
 func (s *streamConn) Write(b []byte) (int, error) {
 	switch {
-	case s.detached:
+	case s.detached.Load():
 		return len(b), nil
 	case s.secure == nil || s.done:
 		return s.Conn.Write(b)
@@ -628,8 +630,8 @@ func (s *streamConn) Write(b []byte) (int, error) {
 
 // Close does nothing once the connection was taken away.
 func (s *streamConn) Close() error {
-	if s.detached {
+	if s.detached.Load() {
 		return nil
 	}
-	return s.Conn.Close()
+	return s.raw.Close()
 }

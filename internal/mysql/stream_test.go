@@ -131,10 +131,41 @@ func TestStream(t *testing.T) {
 				})
 			}
 			t.Run("login", func(t *testing.T) { wrongLogins(t, node) })
+			t.Run("login cut short", func(t *testing.T) { cutLogins(t, ways) })
 			t.Run("trouble", func(t *testing.T) { trouble(t, target(t, ways["tcp"])) })
 			t.Run("load", func(t *testing.T) { load(t, root) })
 			t.Run("bulk", func(t *testing.T) { bulk(t, root, flavour, ways) })
 		})
+	}
+}
+
+// cutLogins ends the context about when a login ends: either there is an error, or a session that is the caller's.
+func cutLogins(t *testing.T, ways map[string]string) {
+	for _, name := range []string{"socket", "tls"} {
+		dsn, ok := ways[name]
+		if !ok {
+			continue
+		}
+		var usual time.Duration
+		for i := range 25 {
+			ctx, cancel := context.WithCancel(t.Context())
+			began := time.Now()
+			var stop *time.Timer
+			if i > 0 {
+				stop = time.AfterFunc(usual*time.Duration(15+i)/25, cancel)
+			}
+			s, err := target(t, dsn).ConnectStream(ctx, mysql.StreamOptions{})
+			if err == nil {
+				usual = time.Since(began)
+				s.Close()
+			} else if ctx.Err() == nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			if stop != nil {
+				stop.Stop()
+			}
+			cancel()
+		}
 	}
 }
 

@@ -42,6 +42,7 @@ func (b *bench) checksum(ctx context.Context, s *section) error {
 		{name: "risso checksum, servers add up", key: "server", run: b.rissoChecksum(primary, replica, "ck", "--sum", "server")},
 		{name: "risso checksum, servers add up 32 bits, as pt does", key: "quick", run: b.rissoChecksum(primary, replica, "ck", "--sum", "quick")},
 		{name: "risso checksum by itself", key: "auto", run: b.rissoChecksum(primary, replica, "ck")},
+		{name: "risso checksum by itself, by one session", key: "auto1", run: b.rissoChecksum(primary, replica, "ck", "--threads", "1")},
 		{name: "risso checksum by itself, by four sessions", key: "auto4", run: b.rissoChecksum(primary, replica, "ck", "--threads", "4")},
 	}
 	if err := b.checkRounds(ctx, sb, tools, rows); err != nil {
@@ -50,6 +51,7 @@ func (b *bench) checksum(ctx context.Context, s *section) error {
 	ratios := b.checkReport(s, "one table", tools, rows)
 	s.atLeast("times pt-table-checksum's rows a second, by the clock, with as many bits", median(ratios["quick"]), 3, "")
 	s.atLeast("times pt-table-checksum's rows a second, by the clock", median(ratios["auto"]), 3, "")
+	s.atLeast("the same with one session", median(ratios["auto1"]), 3, "")
 	s.atLeast("the same with four sessions", median(ratios["auto4"]), 3, "")
 	return b.checksumMany(ctx, s, sb)
 }

@@ -53,7 +53,7 @@ func testCancel(t *testing.T, s *servers) {
 	if _, err := checksum.Compare(ctx, o); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
-	if d := time.Since(began); d > 15*time.Second {
+	if d := time.Since(began); d > 2*time.Minute {
 		t.Errorf("it took %s to end", d)
 	}
 	time.Sleep(300 * time.Millisecond)
@@ -339,7 +339,7 @@ func testHung(t *testing.T, s *servers) {
 		t.Fatal(err)
 	}
 	verdicts(t, tables, map[string]checksum.Verdict{"b": checksum.Failed, "c": checksum.Failed})
-	if d := time.Since(began); d > 20*time.Second {
+	if d := time.Since(began); d > 2*time.Minute {
 		t.Errorf("it took %s", d)
 	}
 	if p := tables["b"].On[0].Problem; !strings.Contains(p, "does not answer") {

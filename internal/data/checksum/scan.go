@@ -20,7 +20,7 @@ const (
 )
 
 // pace finds how many rows a chunk should have to take its time on the slowest server, yet not so many that a table has but a
-// few: the last chunks are what some sessions do while others have nothing to do.
+// few: a replica begins when the primary's first chunks are through, and ends as much later as the largest of them takes.
 type pace struct {
 	mu    sync.Mutex
 	rows  int64
@@ -30,8 +30,12 @@ type pace struct {
 	blind bool // a server has no index to read them by: it reads the whole table for each
 }
 
-// fewest is in how many chunks a large table is read at least, by each of the sessions that share it.
-const fewest = 12
+// In how many chunks a large table is read at least: in all, which bounds what the replica is behind at the end to a fiftieth of
+// the time, and by each of the sessions that share it.
+const (
+	fewest     = 48
+	fewestEach = 12
+)
 
 // blindParts is in how many chunks a table is read that a server has no index for. Smaller ones take as long there, so that time
 // says nothing: taken for a measure it would end with a scan of the table for each row.
@@ -47,7 +51,7 @@ func newPace(p *plan, lanes int) *pace {
 }
 
 func paceOf(j job, lanes int, blind bool) *pace {
-	p := &pace{rows: firstRows, table: j.rows, parts: int64(fewest * lanes), blind: blind}
+	p := &pace{rows: firstRows, table: j.rows, parts: int64(max(fewest, fewestEach*lanes)), blind: blind}
 	if blind {
 		p.rows = max(firstRows, j.rows/blindParts)
 	} else if j.width > 0 {

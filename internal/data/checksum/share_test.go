@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,6 +37,14 @@ func (m *meeting) Pass(ctx context.Context, bytes int64) error {
 	}
 }
 
+// scale counts the bytes that pass.
+type scale struct{ bytes atomic.Int64 }
+
+func (s *scale) Pass(_ context.Context, bytes int64) error {
+	s.bytes.Add(bytes)
+	return nil
+}
+
 // testShared lets several sessions share one large table: by numbers, by numbers with gaps, by text.
 func testShared(t *testing.T, s *servers) {
 	const rows = 80_000
@@ -50,7 +59,6 @@ func testShared(t *testing.T, s *servers) {
 		o.Tables, o.Threads, o.Method = []string{"ck." + name}, 3, checksum.MethodRows
 		return o
 	}
-	sums := map[string]string{}
 	for _, name := range names {
 		o := options(name)
 		o.Gate = &meeting{want: 3, all: make(chan struct{})}
@@ -61,7 +69,14 @@ func testShared(t *testing.T, s *servers) {
 		if alone := tables[name]; shared.Verdict() != checksum.Equal || shared.Rows != rows || shared.Sum == "" || shared.Sum != alone.Sum || shared.Bytes != alone.Bytes {
 			t.Errorf("three found %+v, one %+v", shared, alone)
 		}
-		sums[name] = shared.Sum
+		for _, m := range []checksum.Method{checksum.MethodRows, checksum.MethodServer} { // a rate holds for what is read, also where nothing is sent
+			var read scale
+			o.Method, o.Gate = m, &read
+			_, tables = s.compare(o)
+			if n := read.bytes.Load(); tables[name].Method != m || n < 8*rows || n > 300*rows {
+				t.Errorf("%d bytes of %s pass by %s", n, name, tables[name].Method)
+			}
+		}
 	}
 	s.secretly(1, "UPDATE ck.dense SET v = -v WHERE id IN (1, 2, 40000, 79999, 80000)", "DELETE FROM ck.gaps WHERE v % 10000 = 1", "INSERT INTO ck.gaps VALUES (-9000000, 1), (999000000, 2)",
 		"UPDATE ck.words SET w = CONCAT(w, '!') WHERE v = 80000")

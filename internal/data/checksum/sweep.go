@@ -309,9 +309,25 @@ func (l *lane) one(ctx context.Context, t task) (s span, err error) {
 	l.worker.run.bytes.Add(s.bytes)
 	l.progress(l.schema + "." + l.name)
 	if l.Gate != nil {
-		err = l.Gate.Pass(ctx, s.bytes)
+		err = l.Gate.Pass(ctx, l.burden(s))
 	}
 	return s, err
+}
+
+// plainWidth is how long rows are taken for where the server has no idea.
+const plainWidth = 100
+
+// burden is how many bytes a chunk made a server read: what came of it, or where the server adds up and nothing comes, its rows
+// times what the server says of their length.
+func (p *plan) burden(s span) int64 {
+	if s.method != MethodServer {
+		return s.bytes
+	}
+	width := p.width
+	if width <= 0 {
+		width = plainWidth
+	}
+	return s.rows * width
 }
 
 // note adds a chunk to the sum of the table.

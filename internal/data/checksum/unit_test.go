@@ -144,7 +144,7 @@ func TestPace(t *testing.T) {
 
 // A table of millions is read in many chunks, by several sessions in more, and none is longer than it should be.
 func TestPaceShares(t *testing.T) {
-	for lanes, want := range map[int]int64{1: 12_000_000 / fewest, 4: 12_000_000 / fewest / 4} {
+	for lanes, want := range map[int]int64{1: 12_000_000 / 48, 2: 12_000_000 / 48, 8: 12_000_000 / 12 / 8} {
 		p := paceOf(job{rows: 12_000_000}, lanes, false)
 		for range 20 { // as fast as can be
 			p.note(p.next(), time.Millisecond, time.Second)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,7 +63,7 @@ replicate; the plan is shown before, and nothing more is done with --dry-run.
 	fl.StringVar(&f.against, "against", "", "a server that does not replicate from --dsn, to be compared with it")
 	fl.StringArrayVar(&f.schemas, "schema", nil, "only this schema; patterns with * allowed; may be repeated")
 	fl.StringArrayVar(&f.tables, "table", nil, "only this table, schema.table; patterns with * allowed; may be repeated")
-	fl.IntVar(&f.threads, "threads", 1, "tables, or chunks of a large one, at a time")
+	fl.IntVar(&f.threads, "threads", 2, "sessions on each server: tables, or chunks of a large one, at a time")
 	fl.DurationVar(&f.chunk, "chunk-time", 500*time.Millisecond, "how long reading one chunk should take")
 	fl.DurationVar(&f.patience, "wait", 10*time.Second, "how long to wait for a replica that is behind before what differs counts as not comparable")
 	fl.IntVar(&f.rounds, "rounds", 8, "how often a row has to be seen unequal and unchanged before it is said to differ")
@@ -184,6 +185,9 @@ func runChecksum(ctx context.Context, s Streams, f checksumFlags) error {
 	result, err := checksum.Compare(ctx, o)
 	progress.end()
 	result.List = list
+	slices.SortFunc(result.List, func(a, b checksum.Table) int { // the sessions end in any order
+		return cmp.Or(strings.Compare(a.Schema, b.Schema), strings.Compare(a.Name, b.Name))
+	})
 	if f.output == "json" {
 		if err := render.JSON(s.Out, result); err != nil {
 			return err
