@@ -135,6 +135,19 @@ func (s *Stream) CreateTable(ctx context.Context, name TableName) (create string
 	return create, nil
 }
 
+// CreateTables gives the definitions of several tables at the cost of one question. The first that the server refuses ends it.
+func (s *Stream) CreateTables(ctx context.Context, names []TableName) ([]string, error) {
+	statements, creates := make([]string, len(names)), make([]string, len(names))
+	for i, n := range names {
+		statements[i] = "SHOW /* risso: backup */ CREATE TABLE " + n.String()
+	}
+	err := s.QuerySeveral(ctx, statements, func(i int, row [][]byte) error { creates[i] = string(row[1]); return nil })
+	if err != nil {
+		return nil, fmt.Errorf("read the definitions of %d tables from %s on: %w", len(names), names[0], err)
+	}
+	return creates, nil
+}
+
 // show asks for one definition and gives its row by the names of its columns, which differ in the first letters' case only.
 func (s *Stream) show(ctx context.Context, statement string) (map[string]string, error) {
 	rows, err := s.QueryMaps(ctx, statement)

@@ -56,9 +56,15 @@ func newQueue(l *listing) *queue {
 	return q
 }
 
-// take gives a part, or a table that nobody has begun; neither when all is done. It waits while others may yet add parts. Who
-// took something calls done when he has finished with it.
-func (q *queue) take() (*part, *mysql.TableInfo) {
+// Small tables are taken several at a time, so that the server is asked once for all of them.
+const (
+	takeMost  = 50
+	smallSize = 64 << 10 // bytes
+)
+
+// take gives a part, or tables that nobody has begun; neither when all is done. It waits while others may yet add parts. Who
+// took something calls done when he has finished with it. workers are how many take.
+func (q *queue) take(workers int) (*part, []mysql.TableInfo) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for {
@@ -71,10 +77,13 @@ func (q *queue) take() (*part, *mysql.TableInfo) {
 			q.busy++
 			return p, nil
 		case q.next < len(q.infos):
+			from, most := q.next, max(1, min(takeMost, (len(q.infos)-q.next)/workers))
 			q.next++
+			for q.next-from < most && q.infos[q.next-1].Bytes <= smallSize {
+				q.next++
+			}
 			q.busy++
-			info := q.infos[q.next-1]
-			return nil, &info
+			return nil, slices.Clone(q.infos[from:q.next])
 		case q.busy == 0 && len(q.handed) == 0:
 			return nil, nil
 		}
@@ -97,6 +106,14 @@ func (q *queue) claim(name mysql.TableName) *mysql.TableInfo {
 		}
 	}
 	return nil
+}
+
+// back takes tables that were taken and not begun.
+func (q *queue) back(infos []mysql.TableInfo) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.infos = append(q.infos, infos...)
+	q.cond.Broadcast()
 }
 
 // hand puts away a part that only the session in reserve can read.
