@@ -255,20 +255,19 @@ func (j *job) finish(ctx context.Context) error {
 // altered looks for tables that were altered since they were listed. A server that adds a column at once, without touching
 // rows, lets an older snapshot read the table all the same: with the new definition, which is not that of the moment.
 func (j *job) altered(ctx context.Context) error {
-	now, err := list(ctx, []*mysql.Stream{j.snap.Control()}, j.Select)
-	if err != nil && !errors.Is(err, ErrNothing) {
-		return err
-	}
-	created := map[mysql.TableName]string{}
-	if err == nil {
-		for _, t := range slices.Concat(now.tables, now.plain) {
-			created[t.TableName] = t.Created
+	tables := append(j.list.tables, j.list.plain...) // all have been read: their order is free
+	slices.SortFunc(tables, func(a, b mysql.TableInfo) int { return compareNames(a.TableName, b.TableName) })
+	for _, schema := range j.list.schemas {
+		now, err := j.snap.Control().Tables(ctx, schema)
+		if err != nil {
+			return err
 		}
-	}
-	for _, t := range slices.Concat(j.list.tables, j.list.plain) {
-		// The server tells seconds: of a table that was made in the second of the list, it does not tell.
-		if c, there := created[t.TableName]; there && !j.snap.Kept(t.TableName) && (c != t.Created || c >= j.list.at) {
-			return fmt.Errorf("table %s was altered after the snapshot: %w", t.TableName, ErrChanged)
+		for _, n := range now {
+			i, there := slices.BinarySearchFunc(tables, n.TableName, func(t mysql.TableInfo, name mysql.TableName) int { return compareNames(t.TableName, name) })
+			// The server tells seconds: of a table that was made in the second of the list, it does not tell.
+			if there && !j.snap.Kept(n.TableName) && (n.Created != tables[i].Created || n.Created >= j.list.at) {
+				return fmt.Errorf("table %s was altered after the snapshot: %w", n.TableName, ErrChanged)
+			}
 		}
 	}
 	return nil
