@@ -147,8 +147,9 @@ func (j *job) takeSnapshot(ctx context.Context, giveUp func(error)) (err error) 
 		if err != nil {
 			return mysql.Lists{}, err
 		}
+		locks := j.list.locks()
 		j.queue = newQueue(j.list)
-		return j.list.locks(), nil
+		return locks, nil
 	}
 	if j.snap, err = mysql.TakeSnapshot(ctx, j.Target, o); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package dump
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sync"
@@ -50,17 +51,32 @@ type queue struct {
 	ended  bool
 }
 
+// newQueue puts the tables into the order in which they are read: the largest first, and among equals those that are believed
+// to be empty last, next to each other. Locks are asked for in the list's own order, which has to be taken before.
 func newQueue(l *listing) *queue {
 	q := &queue{infos: l.tables}
+	slices.SortStableFunc(q.infos, func(a, b mysql.TableInfo) int {
+		switch ea, eb := a.Rows == 0, b.Rows == 0; {
+		case a.Bytes != b.Bytes:
+			return cmp.Compare(b.Bytes, a.Bytes)
+		case ea == eb:
+			return 0
+		case eb:
+			return -1
+		}
+		return 1
+	})
 	q.cond = sync.NewCond(&q.mu)
 	return q
 }
 
-// Small tables are taken several at a time, so that the server is asked once for all of them.
+// Tables that the server believes to be empty are taken several at a time, so that it is asked once for all of them.
 const (
 	takeMost  = 50
-	smallSize = 64 << 10 // bytes
+	smallSize = 64 << 10 // bytes: an empty table has a page, and each partition of it
 )
+
+func believedEmpty(t mysql.TableInfo) bool { return t.Rows == 0 && t.Bytes <= smallSize }
 
 // take gives a part, or tables that nobody has begun; neither when all is done. It waits while others may yet add parts. Who
 // took something calls done when he has finished with it. workers are how many take.
@@ -79,7 +95,7 @@ func (q *queue) take(workers int) (*part, []mysql.TableInfo) {
 		case q.next < len(q.infos):
 			from, most := q.next, max(1, min(takeMost, (len(q.infos)-q.next)/workers))
 			q.next++
-			for q.next-from < most && q.infos[q.next-1].Bytes <= smallSize {
+			for q.next-from < most && believedEmpty(q.infos[from]) && believedEmpty(q.infos[q.next]) {
 				q.next++
 			}
 			q.busy++
@@ -108,11 +124,14 @@ func (q *queue) claim(name mysql.TableName) *mysql.TableInfo {
 	return nil
 }
 
-// back takes tables that were taken and not begun.
+// back takes tables that were taken together, to be taken one by one.
 func (q *queue) back(infos []mysql.TableInfo) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.infos = append(q.infos, infos...)
+	for _, t := range infos {
+		t.Rows = max(t.Rows, 1)
+		q.infos = append(q.infos, t)
+	}
 	q.cond.Broadcast()
 }
 

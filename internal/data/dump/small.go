@@ -3,26 +3,24 @@ package dump
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 
 	"github.com/rissodb/risso/internal/data/chunk"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
-// tables begins several small tables. Where there are 10,000 schemas of 65 mostly empty tables, all the time goes into asking:
-// so their definitions are asked for at once, and which of them have rows at all.
+// tables reads several tables that the server believes to be empty. Where there are 10,000 schemas of 65 such tables, all the
+// time goes into asking: so their definitions are asked for at once, and which of them have rows after all. Those, and what the
+// server refuses, are read one by one: what it means shows then.
 func (w *worker) tables(ctx context.Context, infos []mysql.TableInfo) error {
 	names := make([]mysql.TableName, len(infos))
 	for i, info := range infos {
 		names[i] = info.TableName
-		w.job.snap.Reading(info.TableName)
 	}
 	creates, err := w.st.CreateTables(ctx, names)
-	if err != nil && w.st.Broken() != nil {
-		return w.refused(infos[0], err)
-	}
-	if err != nil { // which of them it is, and what it means, shows when they are asked for one by one
-		return w.oneByOne(infos, func(i int) error { return w.table(ctx, infos[i]) })
+	if err != nil {
+		return w.single(infos, err)
 	}
 	list := make([]*table, len(infos))
 	for i, info := range infos {
@@ -30,64 +28,55 @@ func (w *worker) tables(ctx context.Context, infos []mysql.TableInfo) error {
 			return err
 		}
 	}
-	empty, err := w.empty(ctx, list)
+	full, err := w.full(ctx, list)
 	if err != nil {
-		return w.refused(infos[0], err)
+		return w.single(infos, err)
 	}
-	return w.oneByOne(infos, func(i int) error {
-		if empty[i] {
-			return w.finish(list[i])
-		}
-		return w.rows(ctx, list[i])
-	})
-}
-
-// oneByOne does something with each table. When the session is lost on the way, others get those that are left.
-func (w *worker) oneByOne(infos []mysql.TableInfo, do func(i int) error) error {
-	for i := range infos {
-		err := do(i)
-		if errors.Is(err, errLost) {
-			w.job.queue.back(infos[i+1:])
-		}
-		if err != nil {
+	var back []mysql.TableInfo
+	for i, t := range list {
+		if full[i] {
+			back = append(back, infos[i])
+		} else if err := w.finish(t); err != nil {
 			return err
 		}
+	}
+	w.job.queue.back(back)
+	return nil
+}
+
+// single puts tables back that the server refused, to be read one by one, or that a session has lost.
+func (w *worker) single(infos []mysql.TableInfo, err error) error {
+	if w.st.Broken() != nil && !w.mayLose(err) {
+		return w.refused(infos[0], err)
+	}
+	w.job.queue.back(infos)
+	if w.st.Broken() != nil {
+		return fmt.Errorf("%w: %w", errLost, err)
 	}
 	return nil
 }
 
-// empty says which tables have no rows. It asks only for those of which the server believes so.
-func (w *worker) empty(ctx context.Context, list []*table) ([]bool, error) {
-	empty := make([]bool, len(list))
+// full says which tables have rows.
+func (w *worker) full(ctx context.Context, list []*table) ([]bool, error) {
+	full := make([]bool, len(list))
 	var ask []chunk.Source
 	var places []int
 	for i, t := range list {
-		if t.info.Rows == 0 && !w.job.NoRows && len(chunk.Columns(t.Table)) > 0 {
+		if !w.job.NoRows && len(chunk.Columns(t.Table)) > 0 {
 			ask, places = append(ask, chunk.Source{Table: t.Table, Key: t.key}), append(places, i)
 		}
 	}
 	if len(ask) == 0 {
-		return empty, nil
+		return full, nil
 	}
-	full := make([]bool, len(ask))
-	err := w.st.Query(ctx, chunk.NotEmpty(ask, "backup"), func(row [][]byte) error {
+	return full, w.st.Query(ctx, chunk.NotEmpty(ask, "backup"), func(row [][]byte) error {
 		i, err := strconv.Atoi(string(row[0]))
-		if err == nil && i >= 0 && i < len(full) {
-			full[i] = true
-			return nil
+		if err != nil || i < 0 || i >= len(places) {
+			return errors.Join(errShape, err)
 		}
-		return errors.Join(errShape, err)
+		full[places[i]] = true
+		return nil
 	})
-	if err != nil {
-		if w.st.Broken() != nil {
-			return nil, err
-		}
-		return empty, nil // somebody alters one of them, or worse: it shows when it is read
-	}
-	for j, i := range places {
-		empty[i] = !full[j]
-	}
-	return empty, nil
 }
 
 // errShape says that an answer is not one to what was asked.

@@ -275,19 +275,17 @@ func (j *job) reserve(ctx context.Context) error {
 
 // lost gives back what is left of a part when the session is gone.
 func (w *worker) lost(p *part, err error) error {
-	if w.st.Broken() == nil || w.alone || len(w.job.snap.Sessions) < 2 {
-		return w.refused(p.table.info, err)
-	}
-	switch mysql.ClassOf(err) {
-	case mysql.ClassDropped, mysql.ClassTimeout:
-	default:
-		return w.refused(p.table.info, err)
-	}
-	if !w.sink.resume(p) {
+	if !w.mayLose(err) || !w.sink.resume(p) {
 		return w.refused(p.table.info, err)
 	}
 	w.job.queue.add(p)
 	return fmt.Errorf("%w: %w", errLost, err)
+}
+
+// mayLose says whether the session is gone and others can go on.
+func (w *worker) mayLose(err error) bool {
+	c := mysql.ClassOf(err)
+	return w.st.Broken() != nil && !w.alone && len(w.job.snap.Sessions) > 1 && (c == mysql.ClassDropped || c == mysql.ClassTimeout)
 }
 
 // refused says what a server's refusal to read a table means.
