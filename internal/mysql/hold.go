@@ -108,7 +108,7 @@ func (s *Snapshot) letReserve(ctx context.Context, o SnapshotOptions) error {
 	}
 	s.Sessions = s.Sessions[:len(s.Sessions)-1]
 	wait := time.Second
-	if len(s.held.tables)+len(s.lists.Plain) < len(s.lists.Tables) {
+	if len(s.held.tables)+len(s.lists.Plain) < s.tables {
 		wait = o.LockWait
 	}
 	for _, st := range s.Sessions {
@@ -124,15 +124,19 @@ func LockRefused(err error) bool { return ErrorNumber(err) == errLockWaitTimeout
 
 // holdTables keeps tables from being altered. Those without transactions are locked.
 func (s *Snapshot) holdTables(ctx context.Context, o SnapshotOptions, st *Stream) (*hold, error) {
-	tables := slices.Clone(s.lists.Tables)
-	if len(s.lists.Plain) > 0 {
-		plain := map[TableName]bool{}
-		for _, t := range s.lists.Plain {
-			plain[t] = true
-		}
-		tables = slices.DeleteFunc(tables, func(t TableName) bool { return plain[t] })
+	plain := map[TableName]bool{}
+	for _, t := range s.lists.Plain {
+		plain[t] = true
 	}
-	tables = tables[:min(len(tables), holdMost)]
+	tables := make([]TableName, 0, min(len(s.lists.Tables), holdMost)) // those of the list itself are let go
+	for _, t := range s.lists.Tables {
+		if len(tables) == holdMost {
+			break
+		}
+		if !plain[t] {
+			tables = append(tables, t)
+		}
+	}
 	h := &hold{snap: s, o: o, st: st, tables: tables, at: make(map[TableName]int, len(tables)), reading: map[TableName]int{},
 		read: make([]bool, len(tables)), free: make([]bool, len(tables)), steps: stepsOf(len(tables)),
 		poke: make(chan struct{}, 1), over: make(chan struct{}), done: make(chan struct{}), pinged: time.Now()}
@@ -410,7 +414,7 @@ func (s *Snapshot) Held() bool {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return !h.broken && h.st.Broken() == nil && len(h.tables)+len(s.lists.Plain) == len(s.lists.Tables)
+	return !h.broken && h.st.Broken() == nil && len(h.tables)+len(s.lists.Plain) == s.tables
 }
 
 // Kept says whether a table cannot have been altered until it had been read. It is asked when all have been.

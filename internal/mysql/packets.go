@@ -19,6 +19,7 @@ type packets struct {
 	buf      []byte
 	r, w     int  // what of buf is read and not yet used
 	sequence byte // the number that the next packet has to have
+	more     bool // behind the result that was just read comes that of a further statement
 	joined   []byte
 }
 
@@ -127,6 +128,7 @@ func (p *packets) rows(to RowSink, deprecateEOF bool) error {
 			case b[0] == headerError:
 				return errorPacket(b)
 			case b[0] == headerEOF && (deprecateEOF || size <= 5): // a value's length of 8 bytes begins likewise, but in a full packet only
+				p.more = moreResults(b, deprecateEOF)
 				return nil
 			}
 			if err := to.Piece(b, true); err != nil {
@@ -171,6 +173,21 @@ func (p *packets) large(size int, to RowSink) error {
 			return nil
 		}
 	}
+}
+
+// moreResults reads in the packet that ends a result whether a further one follows. ok: it is an OK packet. Sources: MySQL's
+// "OK_Packet" and "EOF_Packet"; SERVER_MORE_RESULTS_EXISTS.
+func moreResults(p []byte, ok bool) bool {
+	const exists = 0x08
+	at := 3 // behind the number of warnings
+	if ok {
+		at = 1
+		for range 2 { // affected rows, last number given
+			_, n := lenenc(p[min(at, len(p)):])
+			at += n
+		}
+	}
+	return at < len(p) && p[at]&exists != 0
 }
 
 // errorPacket reads a server's refusal.

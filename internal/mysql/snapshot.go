@@ -34,6 +34,7 @@ type Snapshot struct {
 	held    *hold
 	control *Stream // asks for locks and positions; its transaction, if any, is of no moment
 	lists   Lists
+	tables  int              // of lists.Tables, which are let go when the snapshot is there: there may be 650,000
 	ddl     map[string]int64 // counters of statements that change schemas, at the moment
 	newest  int64            // see newestTable
 }
@@ -150,6 +151,7 @@ func TakeSnapshot(ctx context.Context, t Target, o SnapshotOptions) (_ *Snapshot
 			if err := s.applied(ctx); err != nil {
 				return nil, fmt.Errorf("ask for the sources' positions: %w", err)
 			}
+			s.tables, s.lists.Tables = len(s.lists.Tables), nil
 			return s, s.letReserve(ctx, o)
 		}
 		if try >= o.Tries {

@@ -33,6 +33,7 @@ type Stream struct {
 	broken        error  // why the session is of no more use
 	columns       []Column
 	killers       sync.WaitGroup
+	severally     bool // the server takes several statements at once
 }
 
 // StreamOptions are how a Stream behaves.
@@ -180,6 +181,47 @@ func (s *Stream) QueryMaps(ctx context.Context, statement string) ([]map[string]
 	return out, err
 }
 
+// QuerySeveral runs statements of few and small rows with one packet, so that neither side waits for the other in between, and
+// gives f the rows with the place of their statement. What follows a statement that the server refuses does not run.
+func (s *Stream) QuerySeveral(ctx context.Context, statements []string, f func(i int, row [][]byte) error) error {
+	if !s.severally {
+		if err := s.run(ctx, s.setOption); err != nil {
+			return fmt.Errorf("ask for several statements at once: %w", err)
+		}
+		s.severally = true
+	}
+	return s.run(ctx, func() error {
+		for i := range statements {
+			var err error
+			to := &splitter{stream: s, f: func(row [][]byte) error { return f(i, row) }}
+			if i == 0 {
+				err = s.exchange(strings.Join(statements, ";\n"), nil, to)
+			} else {
+				err = s.answer(nil, to)
+			}
+			if err != nil {
+				return err
+			}
+			if s.in.more != (i < len(statements)-1) {
+				return fmt.Errorf("%w: the server did not answer %d statements", driver.ErrMalformPkt, len(statements))
+			}
+		}
+		return nil
+	})
+}
+
+// setOption lets statements stand in one packet. Source: MySQL's "COM_SET_OPTION".
+func (s *Stream) setOption() error {
+	if err := s.send([]byte{comSetOption, 0, 0}); err != nil { // MYSQL_OPTION_MULTI_STATEMENTS_ON
+		return err
+	}
+	p, err := s.in.small()
+	if err == nil && p[0] == headerError {
+		err = errorPacket(p)
+	}
+	return err
+}
+
 // run sends a command and reads its answer to the end.
 func (s *Stream) run(ctx context.Context, exchange func() error) error {
 	if s.broken != nil {
@@ -243,8 +285,9 @@ func (e *sinkError) Unwrap() error { return e.err }
 
 // Packet headers and commands. Source: MySQL's "Client/Server Protocol".
 const (
-	comQuit  = 0x01
-	comQuery = 0x03
+	comQuit      = 0x01
+	comQuery     = 0x03
+	comSetOption = 0x1b
 
 	headerOK    = 0x00
 	headerLocal = 0xfb
@@ -262,13 +305,19 @@ func (s *Stream) exchange(statement string, data io.Reader, to RowSink) error {
 	if err := s.send(append(head, statement...)); err != nil {
 		return err
 	}
-	s.columns = s.columns[:0]
+	return s.answer(data, to)
+}
+
+// answer reads what the server says to one statement.
+func (s *Stream) answer(data io.Reader, to RowSink) error {
+	s.columns, s.in.more = s.columns[:0], false
 	first, err := s.in.small()
 	if err != nil {
 		return err
 	}
 	switch first[0] {
 	case headerOK:
+		s.in.more = moreResults(first, true)
 		return nil
 	case headerError:
 		return errorPacket(first)

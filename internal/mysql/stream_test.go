@@ -198,8 +198,37 @@ func readAll(t *testing.T, s *mysql.Stream, encrypted bool) {
 			t.Errorf("row %d of %d bytes is not what was put there: %v", i, len(got.rows[i]), err)
 		}
 	}
+	several(t, s)
+	if err := s.Exec(t.Context(), "SELECT * FROM s.t"); err != nil {
+		t.Fatal(err)
+	}
 	if c := s.Columns(); len(c) != 3 || c[1].Name != "a" || c[1].Charset != 63 {
 		t.Errorf("columns %+v", c)
+	}
+}
+
+// several asks several things at once; a refusal leaves the session as it was.
+func several(t *testing.T, s *mysql.Stream) {
+	var got string
+	note := func(i int, row [][]byte) error { got += fmt.Sprintf("%d:%.9s ", i, row[len(row)-1]); return nil }
+	list := []string{"SELECT id, b FROM s.t WHERE id < 3 ORDER BY id", "DO 0", "SHOW /* x */ TABLES FROM s", "SELECT id FROM s.t WHERE id < 0", "SELECT 'end'"}
+	for range 2 {
+		got = ""
+		if err := s.QuerySeveral(t.Context(), list, note); err != nil || got != "0: 0: 2:t 4:end " {
+			t.Errorf("%q, %v", got, err)
+		}
+	}
+	got = ""
+	var refused *driver.MySQLError
+	err := s.QuerySeveral(t.Context(), []string{"SELECT 1", "SELECT 2, nonsense", "SELECT 3"}, note)
+	if !errors.As(err, &refused) || refused.Number != 1054 || got != "0:1 " || s.Broken() != nil {
+		t.Errorf("one was refused: %q, %v", got, err)
+	}
+	if _, err := s.CreateTables(t.Context(), []mysql.TableName{{Schema: "s", Name: "t"}, {Schema: "s", Name: "none"}}); !mysql.Gone(err) {
+		t.Errorf("the definition of a table that is not there: %v", err)
+	}
+	if creates, err := s.CreateTables(t.Context(), []mysql.TableName{{Schema: "s", Name: "t"}, {Schema: "s", Name: "t"}}); err != nil || len(creates) != 2 || !strings.HasPrefix(creates[1], "CREATE TABLE `t`") {
+		t.Errorf("definitions: %q, %v", creates, err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -88,26 +89,9 @@ func (b *bench) dumpOnce(ctx context.Context, t dumper, pid int, raw *float64) (
 		return d, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	before, err := cpuTime(pid)
+	d, out, err := spend(t.run(dir), pid)
 	if err != nil {
 		return d, err
-	}
-	cmd := t.run(dir)
-	var out, trouble strings.Builder
-	cmd.Stdout, cmd.Stderr = &out, &trouble
-	start := time.Now()
-	if err := cmd.Run(); err != nil {
-		return d, fmt.Errorf("%w: %.300s", err, trouble.String())
-	}
-	d.wall = time.Since(start).Seconds()
-	after, err := cpuTime(pid)
-	if err != nil {
-		return d, err
-	}
-	d.server = (after - before).Seconds()
-	d.client = (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
-	if u, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
-		d.memory = float64(u.Maxrss) * 1024
 	}
 	d.size, err = folderSize(dir)
 	var result struct {
@@ -117,12 +101,37 @@ func (b *bench) dumpOnce(ctx context.Context, t dumper, pid int, raw *float64) (
 		} `json:"backup"`
 	}
 	if strings.HasPrefix(t.name, "risso") {
-		if err := json.Unmarshal([]byte(out.String()), &result); err != nil {
+		if err := json.Unmarshal(out, &result); err != nil {
 			return d, err
 		}
 		*raw, d.lock = result.Backup.Bytes, result.Backup.Lock
 	}
 	return d, err
+}
+
+// spend runs a program and says what it and the server cost, and what the program said.
+func spend(cmd *exec.Cmd, pid int) (d dumped, said []byte, err error) {
+	before, err := cpuTime(pid)
+	if err != nil {
+		return d, nil, err
+	}
+	var out, trouble bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &trouble
+	start := time.Now()
+	if err := cmd.Run(); err != nil {
+		return d, nil, fmt.Errorf("%w: %.300s", err, trouble.String())
+	}
+	d.wall = time.Since(start).Seconds()
+	after, err := cpuTime(pid)
+	if err != nil {
+		return d, nil, err
+	}
+	d.server = (after - before).Seconds()
+	d.client = (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
+	if u, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
+		d.memory = float64(u.Maxrss) * 1024
+	}
+	return d, out.Bytes(), nil
 }
 
 func folderSize(dir string) (size float64, err error) {

@@ -275,6 +275,27 @@ func source(t mysql.Table, k Key) string {
 	return from
 }
 
+// Source is a table with the key by which it is read.
+type Source struct {
+	Table mysql.Table
+	Key   Key
+}
+
+// NotEmpty is the statement that gives, of some tables, the places of those that have rows, in the index that Select reads. It
+// costs a server half of what a Select of each costs. A server takes some 60 tables at most.
+func NotEmpty(list []Source, purpose string) string {
+	var b strings.Builder
+	for i, s := range list {
+		noCache := "SQL_NO_CACHE " // servers want it in the first only
+		if i > 0 {
+			noCache = ""
+			b.WriteString(" UNION ALL ")
+		}
+		fmt.Fprintf(&b, "(SELECT /* risso: %s */ %s%d%s LIMIT 1)", purpose, noCache, i, source(s.Table, s.Key))
+	}
+	return b.String()
+}
+
 // Next is the statement that finds the bound that ends the first rows of a range: it gives one row for Key.Literals, or none
 // where the range has fewer rows. Its cost is that of walking the index over that many rows.
 func Next(t mysql.Table, k Key, r Range, rows int64, purpose string) string {

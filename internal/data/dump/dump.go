@@ -148,8 +148,9 @@ func (j *job) takeSnapshot(ctx context.Context, giveUp func(error)) (err error) 
 		if err != nil {
 			return mysql.Lists{}, err
 		}
+		locks := j.list.locks()
 		j.queue = newQueue(j.list)
-		return j.list.locks(), nil
+		return locks, nil
 	}
 	if j.snap, err = mysql.TakeSnapshot(ctx, j.Target, o); err != nil {
 		return err
@@ -264,31 +265,30 @@ func (j *job) altered(ctx context.Context, changes map[string]int64) error {
 }
 
 func (j *job) findAltered(ctx context.Context, changes map[string]int64) error {
-	now, err := list(ctx, []*mysql.Stream{j.snap.Control()}, j.Select)
-	if err != nil && !errors.Is(err, ErrNothing) {
-		return err
-	}
-	created := map[mysql.TableName]string{}
-	if err == nil {
-		for _, t := range slices.Concat(now.tables, now.plain) {
-			created[t.TableName] = t.Created
-		}
-	}
-	var emptied func(mysql.TableName) bool
-	if changes["truncate"] > 0 {
-		if emptied, err = j.snap.Emptied(ctx); err != nil {
+	tables := append(j.list.tables, j.list.plain...) // all have been read: their order is free
+	slices.SortFunc(tables, func(a, b mysql.TableInfo) int { return compareNames(a.TableName, b.TableName) })
+	for _, schema := range j.list.schemas {
+		now, err := j.snap.Control().Tables(ctx, schema)
+		if err != nil {
 			return err
 		}
+		for _, n := range now {
+			i, there := slices.BinarySearchFunc(tables, n.TableName, func(t mysql.TableInfo, name mysql.TableName) int { return compareNames(t.TableName, name) })
+			// The server tells seconds: of a table that was made in the second of the list, it does not tell.
+			if there && !j.snap.Kept(n.TableName) && (n.Created != tables[i].Created || n.Created >= j.list.at) {
+				return fmt.Errorf("table %s was altered after the snapshot: %w", n.TableName, ErrChanged)
+			}
+		}
 	}
-	for _, t := range slices.Concat(j.list.tables, j.list.plain) {
-		if j.snap.Kept(t.TableName) {
-			continue
-		}
-		// The server tells seconds: of a table that was made in the second of the list, it does not tell.
-		if c, there := created[t.TableName]; there && (c != t.Created || c >= j.list.at) {
-			return fmt.Errorf("table %s was altered after the snapshot: %w", t.TableName, ErrChanged)
-		}
-		if emptied != nil && t.Engine != "" && emptied(t.TableName) {
+	if changes["truncate"] == 0 {
+		return nil
+	}
+	emptied, err := j.snap.Emptied(ctx)
+	if err != nil {
+		return err
+	}
+	for _, t := range tables {
+		if t.Engine != "" && !j.snap.Kept(t.TableName) && emptied(t.TableName) {
 			return fmt.Errorf("table %s was truncated after the snapshot, or another one and the account may not see which: %w", t.TableName, ErrChanged)
 		}
 	}

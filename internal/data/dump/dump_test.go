@@ -80,6 +80,7 @@ func TestEverything(t *testing.T) {
 				t.Errorf("%d of %d chunks were stored after one row changed; at first %d", second.NewChunks, second.Chunks, first.Chunks)
 			}
 			compare(t, r, to)
+			manySmall(t, r, to, s)
 		})
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync/atomic"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -110,7 +110,7 @@ type listing struct {
 	seqs    []mysql.TableName
 	whole   map[string]bool // schemas of which all is taken
 	bytes   int64
-	at      string // when it was read, by the server's clock
+	at      mysql.Moment // when it was read, by the server's clock
 }
 
 // list reads what a server has. It uses all sessions.
@@ -129,42 +129,73 @@ func list(ctx context.Context, sessions []*mysql.Stream, sel Selection) (*listin
 			l.whole[s] = sel.whole(s)
 		}
 	}
-	found := make([][]mysql.TableInfo, len(l.schemas))
-	var next atomic.Int64
-	g, gctx := errgroup.WithContext(ctx)
-	for _, st := range sessions {
-		g.Go(func() error {
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= len(l.schemas) {
-					return nil
-				}
-				tables, err := st.Tables(gctx, l.schemas[i])
-				if err != nil {
-					return err
-				}
-				found[i] = tables
-			}
-		})
+	if len(l.schemas) > manySchemas && sel.All() {
+		n, err := sessions[0].TablesAtMost(ctx)
+		if err != nil {
+			return nil, err
+		}
+		l.tables = make([]mysql.TableInfo, 0, n)
 	}
-	if err := g.Wait(); err != nil {
+	took, err := l.read(ctx, sessions, sel)
+	if err != nil {
 		return nil, err
 	}
 	kept := l.schemas[:0]
-	for i, tables := range found {
-		if l.add(tables, sel) || l.whole[l.schemas[i]] {
-			kept = append(kept, l.schemas[i])
+	for i, s := range l.schemas {
+		if took[i] || l.whole[s] {
+			kept = append(kept, s)
 		}
 	}
 	l.schemas = kept
 	if len(l.schemas) == 0 && !sel.All() {
 		return nil, fmt.Errorf("%w: %s", ErrNothing, strings.Join(sel.Words(), ", "))
 	}
-	bySize := func(a, b mysql.TableInfo) int { return cmp.Compare(b.Bytes, a.Bytes) }
-	slices.SortStableFunc(l.tables, bySize)
-	slices.SortStableFunc(l.plain, bySize)
+	bySize := func(a, b mysql.TableInfo) int {
+		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), compareNames(a.TableName, b.TableName))
+	}
+	slices.SortFunc(l.tables, bySize)
+	slices.SortFunc(l.plain, bySize)
 	l.tables = append(l.tables, l.away...)
+	slices.SortFunc(l.views, compareNames)
+	slices.SortFunc(l.seqs, compareNames)
 	return l, nil
+}
+
+// With more schemas than this room is made for their tables beforehand: a slice that grows to 650,000 of them leaves as much
+// behind as it holds.
+const manySchemas = 100
+
+func compareNames(a, b mysql.TableName) int {
+	return cmp.Or(strings.Compare(a.Schema, b.Schema), strings.Compare(a.Name, b.Name))
+}
+
+// read lists the tables of the schemas with all sessions, and says of which schemas it took any.
+func (l *listing) read(ctx context.Context, sessions []*mysql.Stream, sel Selection) (took []bool, err error) {
+	took = make([]bool, len(l.schemas))
+	var mu sync.Mutex
+	next := 0
+	g, ctx := errgroup.WithContext(ctx)
+	for _, st := range sessions {
+		g.Go(func() error {
+			for {
+				mu.Lock()
+				i := next
+				next++
+				mu.Unlock()
+				if i >= len(l.schemas) {
+					return nil
+				}
+				tables, err := st.Tables(ctx, l.schemas[i])
+				if err != nil {
+					return err
+				}
+				mu.Lock()
+				took[i] = l.add(tables, sel)
+				mu.Unlock()
+			}
+		})
+	}
+	return took, g.Wait()
 }
 
 // add takes what is selected of one schema and says whether it took anything.
@@ -195,7 +226,7 @@ func (l *listing) add(tables []mysql.TableInfo, sel Selection) bool {
 
 // locks are what a snapshot has to know.
 func (l *listing) locks() mysql.Lists {
-	var out mysql.Lists
+	out := mysql.Lists{Tables: make([]mysql.TableName, 0, len(l.tables)+len(l.plain))}
 	for _, t := range l.plain {
 		out.Plain = append(out.Plain, t.TableName)
 		out.Tables = append(out.Tables, t.TableName)

@@ -1,6 +1,7 @@
 package dump
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sync"
@@ -52,15 +53,36 @@ type queue struct {
 	ended  bool
 }
 
+// newQueue puts the tables into the order in which they are read: the largest first, and among equals those that are believed
+// to be empty last, next to each other. Locks are asked for in the list's own order, which has to be taken before.
 func newQueue(l *listing) *queue {
 	q := &queue{infos: l.tables}
+	slices.SortStableFunc(q.infos, func(a, b mysql.TableInfo) int {
+		switch ea, eb := a.Rows == 0, b.Rows == 0; {
+		case a.Bytes != b.Bytes:
+			return cmp.Compare(b.Bytes, a.Bytes)
+		case ea == eb:
+			return 0
+		case eb:
+			return -1
+		}
+		return 1
+	})
 	q.cond = sync.NewCond(&q.mu)
 	return q
 }
 
-// take gives a part, or a table that nobody has begun; neither when all is done. It waits while others may yet add parts. Who
-// took something calls done when he has finished with it.
-func (q *queue) take() (*part, *mysql.TableInfo) {
+// Tables that the server believes to be empty are taken several at a time, so that it is asked once for all of them.
+const (
+	takeMost  = 50
+	smallSize = 64 << 10 // bytes: an empty table has a page, and each partition of it
+)
+
+func believedEmpty(t mysql.TableInfo) bool { return t.Rows == 0 && t.Bytes <= smallSize }
+
+// take gives a part, or tables that nobody has begun; neither when all is done. It waits while others may yet add parts. Who
+// took something calls done when he has finished with it. workers are how many take.
+func (q *queue) take(workers int) (*part, []mysql.TableInfo) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for {
@@ -73,10 +95,13 @@ func (q *queue) take() (*part, *mysql.TableInfo) {
 			q.busy++
 			return p, nil
 		case q.next < len(q.infos):
+			from, most := q.next, max(1, min(takeMost, (len(q.infos)-q.next)/workers))
 			q.next++
+			for q.next-from < most && believedEmpty(q.infos[from]) && believedEmpty(q.infos[q.next]) {
+				q.next++
+			}
 			q.busy++
-			info := q.infos[q.next-1]
-			return nil, &info
+			return nil, slices.Clone(q.infos[from:q.next])
 		case q.busy == 0 && len(q.handed) == 0:
 			return nil, nil
 		}
@@ -99,6 +124,17 @@ func (q *queue) claim(name mysql.TableName) *mysql.TableInfo {
 		}
 	}
 	return nil
+}
+
+// back takes tables that were taken, and of which nothing has been read, to be taken one by one.
+func (q *queue) back(infos []mysql.TableInfo) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, t := range infos {
+		t.Rows = max(t.Rows, 1)
+		q.infos = append(q.infos, t)
+	}
+	q.cond.Broadcast()
 }
 
 // hand puts away a part that only the session in reserve can read.
@@ -127,14 +163,6 @@ func (q *queue) takeBack() {
 	defer q.mu.Unlock()
 	q.parts = append(q.parts, q.handed...)
 	q.handed = nil
-	q.cond.Broadcast()
-}
-
-// putBack puts back a table that was claimed, and of which nothing has been read.
-func (q *queue) putBack(info mysql.TableInfo) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.infos = append(q.infos, info)
 	q.cond.Broadcast()
 }
 

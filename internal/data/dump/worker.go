@@ -40,13 +40,15 @@ func (w *worker) run(ctx context.Context) error {
 		return err
 	}
 	for {
-		p, info := w.job.queue.take()
+		p, infos := w.job.queue.take(w.job.Threads)
 		var err error
 		switch {
 		case p != nil:
 			err = w.part(ctx, p)
-		case info != nil:
-			err = w.table(ctx, *info)
+		case len(infos) == 1:
+			err = w.table(ctx, infos[0])
+		case len(infos) > 1:
+			err = w.tables(ctx, infos)
 		default:
 			return ctx.Err()
 		}
@@ -58,7 +60,7 @@ func (w *worker) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := w.letGo(ctx); err != nil {
+		if err := w.letGo(ctx, len(infos)); err != nil {
 			return err
 		}
 	}
@@ -68,11 +70,12 @@ func (w *worker) run(ctx context.Context) error {
 var errLost = errors.New("session lost")
 
 // letGo ends the metadata locks on tables that are read, so that nobody has to wait for them until the end. The snapshot stays.
-func (w *worker) letGo(ctx context.Context) error {
-	const many = 50                                                                  // a statement each would cost more than the small tables themselves
-	if w.small++; w.small%many != 0 && w.sink.last < 1<<20 && !w.job.queue.empty() { // who waits for work holds nothing
+func (w *worker) letGo(ctx context.Context, tables int) error {
+	const many = takeMost                                                                         // a statement each would cost more than the small tables themselves
+	if w.small += max(1, tables); w.small < many && w.sink.last < 1<<20 && !w.job.queue.empty() { // who waits for work holds nothing
 		return nil
 	}
+	w.small = 0
 	return w.st.Exec(ctx, "ROLLBACK /* risso: lets go of tables that are read */ TO SAVEPOINT risso")
 }
 
@@ -81,21 +84,41 @@ func (w *worker) table(ctx context.Context, info mysql.TableInfo) error {
 	w.job.snap.Reading(info.TableName)
 	create, err := w.st.CreateTable(ctx, info.TableName)
 	if err != nil && w.mayLose(err) {
-		w.job.queue.putBack(info)
+		w.job.queue.back([]mysql.TableInfo{info})
 		return fmt.Errorf("%w: %w", errLost, err)
 	}
 	if err != nil {
 		return w.refused(info, err)
 	}
-	t := &table{info: info, plain: w.locked}
-	if t.Table, err = mysql.ParseTable(info.Schema, create); err != nil {
+	t, err := w.defined(info, create)
+	if err != nil {
 		return err
+	}
+	return w.rows(ctx, t)
+}
+
+// defined is a table with its definition.
+func (w *worker) defined(info mysql.TableInfo, create string) (t *table, err error) {
+	t = &table{info: info, plain: w.locked}
+	if t.Table, err = mysql.ParseTable(info.Schema, create); err != nil {
+		return nil, err
 	}
 	if t.Versioned {
 		w.history(t)
 	}
 	t.key, _ = chunk.KeyOf(t.Table)
-	if w.job.NoRows || mysql.Elsewhere(info.Engine) || len(chunk.Columns(t.Table)) == 0 {
+	return t, nil
+}
+
+// definitionOnly says whether none of a table's rows are wanted, or to be had.
+func (w *worker) definitionOnly(t *table) bool {
+	return w.job.NoRows || mysql.Elsewhere(t.info.Engine) || len(chunk.Columns(t.Table)) == 0
+}
+
+// rows plans the parts of a table, and reads the only or the first one.
+func (w *worker) rows(ctx context.Context, t *table) (err error) {
+	info := t.info
+	if w.definitionOnly(t) {
 		return w.finish(t)
 	}
 	ranges := w.job.old.cutsOf(t.Table, t.key)
