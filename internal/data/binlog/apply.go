@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	event "github.com/rissodb/risso/internal/binlogevent"
+	"github.com/rissodb/risso/internal/binlogevent"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -30,7 +30,7 @@ type applier struct {
 	had    mysql.GTIDSet
 	result RollResult
 
-	format  event.Format
+	format  binlogevent.Format
 	formatS string // the BINLOG statement of the format description
 	file    string
 	b       boundaries
@@ -179,7 +179,7 @@ func (a *applier) log(ctx context.Context, i int, f File, end Place) (done bool,
 		return false, fmt.Errorf("open %s: %w", f.Name, err)
 	}
 	defer in.Close()
-	r, err := event.NewReader(in, event.Options{})
+	r, err := binlogevent.NewReader(in, binlogevent.Options{})
 	if err != nil {
 		return false, fmt.Errorf("%s: %w", f.Name, err)
 	}
@@ -190,7 +190,7 @@ func (a *applier) log(ctx context.Context, i int, f File, end Place) (done bool,
 		switch {
 		case f.Name == end.File && err == nil && e.Pos >= end.Pos && !a.b.open:
 			return true, nil
-		case errors.Is(err, io.EOF), errors.Is(err, event.ErrTorn) && i+1 == len(a.plan.files):
+		case errors.Is(err, io.EOF), errors.Is(err, binlogevent.ErrTorn) && i+1 == len(a.plan.files):
 			a.bytes += r.Pos()
 			a.result.Bytes = a.bytes
 			return false, a.abandon(ctx)
@@ -200,7 +200,7 @@ func (a *applier) log(ctx context.Context, i int, f File, end Place) (done bool,
 			return false, context.Cause(ctx)
 		}
 		a.format = r.Format()
-		if i == 0 && e.Pos < a.plan.offset && e.Type != event.TypeFormatDescription {
+		if i == 0 && e.Pos < a.plan.offset && e.Type != binlogevent.TypeFormatDescription {
 			a.b.event(e)
 			continue
 		}
@@ -241,8 +241,8 @@ func (a *applier) tell(force bool) {
 }
 
 // event applies one event.
-func (a *applier) event(ctx context.Context, e event.Event) error {
-	if e.Type == event.TypeFormatDescription {
+func (a *applier) event(ctx context.Context, e binlogevent.Event) error {
+	if e.Type == binlogevent.TypeFormatDescription {
 		return a.describe(ctx, e)
 	}
 	began, ended := a.b.event(e)
@@ -263,11 +263,11 @@ func (a *applier) event(ctx context.Context, e event.Event) error {
 }
 
 // describe tells the server in which format the events are.
-func (a *applier) describe(ctx context.Context, e event.Event) error {
+func (a *applier) describe(ctx context.Context, e binlogevent.Event) error {
 	if err := a.flush(ctx); err != nil {
 		return err
 	}
-	a.formatS = "BINLOG '" + base64.StdEncoding.EncodeToString(event.PlainFormat(e.Raw)) + "'"
+	a.formatS = "BINLOG '" + base64.StdEncoding.EncodeToString(binlogevent.PlainFormat(e.Raw)) + "'"
 	return a.sendFormat(ctx)
 }
 
@@ -283,7 +283,7 @@ func (a *applier) sendFormat(ctx context.Context) error {
 }
 
 // begin decides about a transaction and begins it.
-func (a *applier) begin(ctx context.Context, e event.Event) error {
+func (a *applier) begin(ctx context.Context, e binlogevent.Event) error {
 	g := a.b.gtid
 	a.wanted, a.xaLater = false, ""
 	a.rows = batch{}
@@ -325,7 +325,7 @@ func (a *applier) startXA(ctx context.Context, text string) error {
 }
 
 // name gives the transaction that begins its GTID.
-func (a *applier) name(g event.GTID) {
+func (a *applier) name(g binlogevent.GTID) {
 	if !a.o.Keep {
 		return
 	}
@@ -374,34 +374,34 @@ func (a *applier) explain(err error) error {
 }
 
 // apply applies an event of a wanted transaction.
-func (a *applier) apply(ctx context.Context, e event.Event, ended bool) error {
+func (a *applier) apply(ctx context.Context, e binlogevent.Event, ended bool) error {
 	switch {
-	case e.Type == event.TypeTableMap:
+	case e.Type == binlogevent.TypeTableMap:
 		return a.table(e)
 	case e.Type.IsRows():
 		return a.addRows(ctx, e)
 	}
 	switch e.Type {
-	case event.TypeQuery, event.TypeQueryZip:
+	case binlogevent.TypeQuery, binlogevent.TypeQueryZip:
 		return a.query(ctx, e, ended)
-	case event.TypeXid:
+	case binlogevent.TypeXid:
 		return nil
-	case event.TypeXAPrepare:
+	case binlogevent.TypeXAPrepare:
 		return a.prepare(ctx, e)
-	case event.TypeIntvar:
-		v, err := event.ParseIntvar(e.Body)
+	case binlogevent.TypeIntvar:
+		v, err := binlogevent.ParseIntvar(e.Body)
 		name := map[bool]string{true: "last_insert_id", false: "insert_id"}[v.LastInsertID]
 		a.add(fmt.Sprintf("SET %s = %d", name, v.Value))
 		return err
-	case event.TypeRand:
-		x, y, err := event.ParseRand(e.Body)
+	case binlogevent.TypeRand:
+		x, y, err := binlogevent.ParseRand(e.Body)
 		a.add(fmt.Sprintf("SET rand_seed1 = %d, rand_seed2 = %d", x, y))
 		return err
-	case event.TypeUserVar:
+	case binlogevent.TypeUserVar:
 		return a.userVar(ctx, e)
-	case event.TypeIncident:
+	case binlogevent.TypeIncident:
 		return fmt.Errorf("%w: the server says that it lost events (an incident)", ErrContents)
-	case event.TypeBeginLoadQuery, event.TypeAppendBlock, event.TypeExecuteLoadQuery, event.TypeDeleteFile:
+	case binlogevent.TypeBeginLoadQuery, binlogevent.TypeAppendBlock, binlogevent.TypeExecuteLoadQuery, binlogevent.TypeDeleteFile:
 		return fmt.Errorf("%w: LOAD DATA that was logged as a statement", ErrContents)
 	}
 	return nil // texts of statements whose rows follow, and what replicas pass over
@@ -419,18 +419,18 @@ func (a *applier) begun(ctx context.Context) error {
 	return nil
 }
 
-func (a *applier) table(e event.Event) error {
-	t, err := event.ParseTable(a.format, e.Body)
+func (a *applier) table(e binlogevent.Event) error {
+	t, err := binlogevent.ParseTable(a.format, e.Body)
 	if err != nil {
 		return err
 	}
 	if a.rows.tables == nil {
 		a.rows.tables = map[uint64]*mapped{}
 	}
-	m := &mapped{raw: append([]byte(nil), event.PlainEvent(e)...), body: append([]byte(nil), e.Body...), wanted: a.o.Only == nil || a.o.Only(t.Schema, t.Name)}
+	m := &mapped{raw: append([]byte(nil), binlogevent.PlainEvent(e)...), body: append([]byte(nil), e.Body...), wanted: a.o.Only == nil || a.o.Only(t.Schema, t.Name)}
 	if m.wanted && a.o.renames(t.Schema, t.Name) {
 		schema, name := a.o.Names(t.Schema, t.Name)
-		if m.raw, err = event.RenameTable(a.format, m.raw, schema, name); err != nil {
+		if m.raw, err = binlogevent.RenameTable(a.format, m.raw, schema, name); err != nil {
 			return err
 		}
 	}
@@ -440,18 +440,18 @@ func (a *applier) table(e event.Event) error {
 }
 
 // addRows takes a rows event.
-func (a *applier) addRows(ctx context.Context, e event.Event) error {
-	id, flags, err := event.RowsHead(a.format, e)
+func (a *applier) addRows(ctx context.Context, e binlogevent.Event) error {
+	id, flags, err := binlogevent.RowsHead(a.format, e)
 	if err != nil {
 		return err
 	}
 	t := a.rows.tables[id]
-	last := flags&event.RowsStatementEnd != 0
-	if t == nil && id != event.Dummy {
-		return fmt.Errorf("%w: rows of a table that was not named", event.ErrDamaged)
+	last := flags&binlogevent.RowsStatementEnd != 0
+	if t == nil && id != binlogevent.Dummy {
+		return fmt.Errorf("%w: rows of a table that was not named", binlogevent.ErrDamaged)
 	}
 	if t != nil && t.wanted {
-		raw, err := event.Plain(a.format, e)
+		raw, err := binlogevent.Plain(a.format, e)
 		if err != nil {
 			return err
 		}
@@ -472,24 +472,24 @@ func (a *applier) addRows(ctx context.Context, e event.Event) error {
 }
 
 func (a *applier) takeRows(t *mapped, raw []byte) {
-	event.SetRowsFlags(a.format, raw, rowsFlags(a.format, raw)&^event.RowsStatementEnd)
+	binlogevent.SetRowsFlags(a.format, raw, rowsFlags(a.format, raw)&^binlogevent.RowsStatementEnd)
 	t.used = true
 	a.rows.events = append(a.rows.events, raw)
 	a.rows.size += len(raw)
 }
 
-func rowsFlags(f event.Format, raw []byte) uint16 {
-	_, flags, _ := event.RowsHead(f, event.Event{Body: raw[event.HeaderLen:]})
+func rowsFlags(f binlogevent.Format, raw []byte) uint16 {
+	_, flags, _ := binlogevent.RowsHead(f, binlogevent.Event{Body: raw[binlogevent.HeaderLen:]})
 	return flags
 }
 
 // splitRows cuts an event that is longer than the server takes into several.
 func (a *applier) splitRows(ctx context.Context, t *mapped, raw []byte, last bool) error {
-	table, err := event.ParseTable(a.format, t.body)
+	table, err := binlogevent.ParseTable(a.format, t.body)
 	if err != nil {
 		return err
 	}
-	parts, err := event.Split(a.format, raw, &table, a.s.MaxPacket/2)
+	parts, err := binlogevent.Split(a.format, raw, &table, a.s.MaxPacket/2)
 	if err != nil {
 		return err
 	}
@@ -522,7 +522,7 @@ func (a *applier) sendRows(ctx context.Context) error {
 	}
 	a.wanted = true
 	last := a.rows.events[len(a.rows.events)-1]
-	event.SetRowsFlags(a.format, last, rowsFlags(a.format, last)|event.RowsStatementEnd)
+	binlogevent.SetRowsFlags(a.format, last, rowsFlags(a.format, last)|binlogevent.RowsStatementEnd)
 	size := a.rows.size
 	for _, id := range a.rows.order {
 		size += len(a.rows.tables[id].raw)
@@ -548,7 +548,7 @@ func (a *applier) sendRows(ctx context.Context) error {
 }
 
 // end ends a transaction.
-func (a *applier) end(ctx context.Context, e event.Event) error {
+func (a *applier) end(ctx context.Context, e binlogevent.Event) error {
 	g, mode := a.b.gtid, a.mode
 	a.mode = modeApply
 	place := Place{File: a.file, Pos: e.End}
@@ -583,7 +583,7 @@ func (a *applier) end(ctx context.Context, e event.Event) error {
 }
 
 // commit ends an open transaction; one that was a statement by itself is over already.
-func (a *applier) commit(place Place, g event.GTID) error {
+func (a *applier) commit(place Place, g binlogevent.GTID) error {
 	switch {
 	case a.open && a.ctas:
 		a.add("COMMIT")

@@ -3,7 +3,7 @@ package binlog
 import (
 	"bytes"
 
-	event "github.com/rissodb/risso/internal/binlogevent"
+	"github.com/rissodb/risso/internal/binlogevent"
 )
 
 // boundaries tells where transactions begin and end in a log of either flavour, with GTIDs or without.
@@ -11,29 +11,29 @@ import (
 // A GTID event begins one. With BEGIN or XA START (MariaDB: without the flag "standalone") it lasts until COMMIT, ROLLBACK,
 // an XID event or XA PREPARE; else it is one statement.
 type boundaries struct {
-	gtid event.GTID // of the transaction that is open, or that has just ended
-	pos  int64      // where that began
-	open bool       // an event of a transaction was seen and not its end
-	many bool       // it has more than one statement
+	gtid binlogevent.GTID // of the transaction that is open, or that has just ended
+	pos  int64            // where that began
+	open bool             // an event of a transaction was seen and not its end
+	many bool             // it has more than one statement
 }
 
 // event takes the next event. began: it is the first of a transaction. ended: it is the last; an event may be both.
-func (b *boundaries) event(e event.Event) (began, ended bool) {
+func (b *boundaries) event(e binlogevent.Event) (began, ended bool) {
 	switch e.Type {
-	case event.TypeGTID, event.TypeAnonymousGTID, event.TypeGTIDTagged, event.TypeMariaGTID:
-		g, err := event.ParseGTID(e)
+	case binlogevent.TypeGTID, binlogevent.TypeAnonymousGTID, binlogevent.TypeGTIDTagged, binlogevent.TypeMariaGTID:
+		g, err := binlogevent.ParseGTID(e)
 		if err != nil {
-			g = event.GTID{}
+			g = binlogevent.GTID{}
 		}
 		b.gtid, b.pos, b.open = g, e.Pos, true
-		b.many = e.Type == event.TypeMariaGTID && !g.Standalone
+		b.many = e.Type == binlogevent.TypeMariaGTID && !g.Standalone
 		return true, false
-	case event.TypeXid, event.TypeXAPrepare:
+	case binlogevent.TypeXid, binlogevent.TypeXAPrepare:
 		return b.begin(e), b.end()
-	case event.TypePayload: // a whole transaction, unopened
+	case binlogevent.TypePayload: // a whole transaction, unopened
 		return b.begin(e), b.end()
-	case event.TypeQuery, event.TypeQueryZip:
-		q, err := event.ParseQuery(e)
+	case binlogevent.TypeQuery, binlogevent.TypeQueryZip:
+		q, err := binlogevent.ParseQuery(e)
 		if err != nil {
 			return b.begin(e), false
 		}
@@ -49,15 +49,15 @@ func (b *boundaries) event(e event.Event) (began, ended bool) {
 			return began, b.end()
 		}
 		return began, false
-	case event.TypeFormatDescription, event.TypePreviousGTIDs, event.TypeMariaGTIDList, event.TypeRotate, event.TypeStop, event.TypeBinlogCheckpoint,
-		event.TypeHeartbeat, event.TypeHeartbeatV2, event.TypeIncident, event.TypeIgnorable, event.TypeStartEncryption:
+	case binlogevent.TypeFormatDescription, binlogevent.TypePreviousGTIDs, binlogevent.TypeMariaGTIDList, binlogevent.TypeRotate, binlogevent.TypeStop, binlogevent.TypeBinlogCheckpoint,
+		binlogevent.TypeHeartbeat, binlogevent.TypeHeartbeatV2, binlogevent.TypeIncident, binlogevent.TypeIgnorable, binlogevent.TypeStartEncryption:
 		return false, false
 	}
 	return b.begin(e), false
 }
 
 // begin begins a transaction of a log without GTID events.
-func (b *boundaries) begin(e event.Event) bool {
+func (b *boundaries) begin(e binlogevent.Event) bool {
 	if b.open {
 		return false
 	}

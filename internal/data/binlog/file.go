@@ -21,7 +21,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	event "github.com/rissodb/risso/internal/binlogevent"
+	"github.com/rissodb/risso/internal/binlogevent"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -147,11 +147,11 @@ type serverLog struct {
 }
 
 func openServerLog(ctx context.Context, t mysql.Target, name string) (io.ReadCloser, error) {
-	d, err := t.Dump(ctx, mysql.DumpOptions{File: name, Pos: int64(len(event.Magic))})
+	d, err := t.Dump(ctx, mysql.DumpOptions{File: name, Pos: int64(len(binlogevent.Magic))})
 	if err != nil {
 		return nil, err
 	}
-	return &serverLog{dump: d, name: name, rest: event.Magic}, nil
+	return &serverLog{dump: d, name: name, rest: binlogevent.Magic}, nil
 }
 
 // Read gives the bytes of the file until the server goes on to the next one or has no more.
@@ -168,24 +168,24 @@ func (s *serverLog) Read(b []byte) (int, error) {
 		if err != nil {
 			return 0, fmt.Errorf("read %s from the server: %w", s.name, err)
 		}
-		if len(e) < event.HeaderLen {
-			return 0, fmt.Errorf("%w: the server sent %d bytes", event.ErrDamaged, len(e))
+		if len(e) < binlogevent.HeaderLen {
+			return 0, fmt.Errorf("%w: the server sent %d bytes", binlogevent.ErrDamaged, len(e))
 		}
-		h := event.ParseHeader(e)
-		if h.Type == event.TypeRotate && (h.Flags&event.FlagArtificial != 0 || h.Seconds == 0) {
-			r, err := event.ParseRotate(event.TrimChecksum(e)[event.HeaderLen:])
+		h := binlogevent.ParseHeader(e)
+		if h.Type == binlogevent.TypeRotate && (h.Flags&binlogevent.FlagArtificial != 0 || h.Seconds == 0) {
+			r, err := binlogevent.ParseRotate(binlogevent.TrimChecksum(e)[binlogevent.HeaderLen:])
 			s.end = err == nil && r.Name != s.name
 			continue
 		}
 		if h.Artificial() {
 			continue
 		}
-		if h.Type == event.TypeFormatDescription {
-			if f, err := event.ParseFormat(e); err == nil {
+		if h.Type == binlogevent.TypeFormatDescription {
+			if f, err := binlogevent.ParseFormat(e); err == nil {
 				s.sum = f.Checksum
 			}
 		}
-		s.rest = event.Readable(e, s.sum)
+		s.rest = binlogevent.Readable(e, s.sum)
 	}
 	n := copy(b, s.rest)
 	s.rest = s.rest[n:]

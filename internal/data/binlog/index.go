@@ -10,7 +10,7 @@ import (
 	"io"
 	"time"
 
-	event "github.com/rissodb/risso/internal/binlogevent"
+	"github.com/rissodb/risso/internal/binlogevent"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -52,13 +52,13 @@ func Scan(ctx context.Context, name string, in io.Reader) (Index, error) {
 func ScanSum(ctx context.Context, name string, in io.Reader, all hash.Hash) (Index, error) {
 	x := Index{Name: name}
 	head := sha256.New()
-	r, err := event.NewReader(io.TeeReader(in, all), event.Options{MaxBody: 16 << 20, KeepPayload: true, Skip: notForIndex})
+	r, err := binlogevent.NewReader(io.TeeReader(in, all), binlogevent.Options{MaxBody: 16 << 20, KeepPayload: true, Skip: notForIndex})
 	if err != nil {
 		return x, err
 	}
 	defer r.Close()
-	head.Write(event.Magic)
-	x.HeadLen, x.Size = int64(len(event.Magic)), int64(len(event.Magic))
+	head.Write(binlogevent.Magic)
+	x.HeadLen, x.Size = int64(len(binlogevent.Magic)), int64(len(binlogevent.Magic))
 	var t gtids
 	for {
 		e, err := r.Next()
@@ -76,7 +76,7 @@ func ScanSum(ctx context.Context, name string, in io.Reader, all hash.Hash) (Ind
 		}
 		if x.Events < headEvents {
 			if e.Whole {
-				event.ClearInUse(e.Raw)
+				binlogevent.ClearInUse(e.Raw)
 				head.Write(e.Raw)
 				x.HeadLen = e.End
 			}
@@ -95,16 +95,16 @@ func (x *Index) finish(head []byte, t *gtids) {
 }
 
 // notForIndex are the events of which an index needs only the header.
-func notForIndex(h event.Header) bool {
+func notForIndex(h binlogevent.Header) bool {
 	switch h.Type {
-	case event.TypeGTID, event.TypeAnonymousGTID, event.TypeGTIDTagged, event.TypeMariaGTID, event.TypePreviousGTIDs, event.TypeMariaGTIDList,
-		event.TypeQuery, event.TypeQueryZip, event.TypeRotate:
+	case binlogevent.TypeGTID, binlogevent.TypeAnonymousGTID, binlogevent.TypeGTIDTagged, binlogevent.TypeMariaGTID, binlogevent.TypePreviousGTIDs, binlogevent.TypeMariaGTIDList,
+		binlogevent.TypeQuery, binlogevent.TypeQueryZip, binlogevent.TypeRotate:
 		return false
 	}
 	return true
 }
 
-func (x *Index) add(e event.Event, t *gtids) {
+func (x *Index) add(e binlogevent.Event, t *gtids) {
 	x.Events++
 	x.Size = e.End
 	if e.Seconds > 0 {
@@ -116,14 +116,14 @@ func (x *Index) add(e event.Event, t *gtids) {
 		x.spans(at)
 	}
 	switch e.Type {
-	case event.TypePreviousGTIDs, event.TypeMariaGTIDList:
-		if s, err := event.ParseGTIDs(e); err == nil {
+	case binlogevent.TypePreviousGTIDs, binlogevent.TypeMariaGTIDList:
+		if s, err := binlogevent.ParseGTIDs(e); err == nil {
 			x.Before = s
 		}
-	case event.TypeRotate, event.TypeStop:
+	case binlogevent.TypeRotate, binlogevent.TypeStop:
 		x.Closed = true
-	case event.TypeIgnorable:
-		x.Decrypted = x.Decrypted || x.Events == 2 // see event.Readable
+	case binlogevent.TypeIgnorable:
+		x.Decrypted = x.Decrypted || x.Events == 2 // see binlogevent.Readable
 	}
 	if t.event(e) && !t.b.gtid.Committed.IsZero() {
 		x.spans(t.b.gtid.Committed)
@@ -147,7 +147,7 @@ type gtids struct {
 	count int64
 }
 
-func (t *gtids) event(e event.Event) (ended bool) {
+func (t *gtids) event(e binlogevent.Event) (ended bool) {
 	_, ended = t.b.event(e)
 	if ended {
 		t.done.Add(t.b.gtid.ID)

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"sync"
 
-	event "github.com/rissodb/risso/internal/binlogevent"
+	"github.com/rissodb/risso/internal/binlogevent"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -15,14 +15,16 @@ import (
 type Live struct {
 	mu      sync.Mutex
 	conn    *mysql.Conn
-	columns map[[2]string][]event.Column
+	columns map[[2]string][]binlogevent.Column
 }
 
 // NewLive asks over a connection, which stays the caller's.
-func NewLive(c *mysql.Conn) *Live { return &Live{conn: c, columns: map[[2]string][]event.Column{}} }
+func NewLive(c *mysql.Conn) *Live {
+	return &Live{conn: c, columns: map[[2]string][]binlogevent.Column{}}
+}
 
 // Columns is a Columns.
-func (l *Live) Columns(ctx context.Context, schema, table string) ([]event.Column, bool) {
+func (l *Live) Columns(ctx context.Context, schema, table string) ([]binlogevent.Column, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	key := [2]string{schema, table}
@@ -36,10 +38,10 @@ func (l *Live) Columns(ctx context.Context, schema, table string) ([]event.Colum
 	if err != nil {
 		return nil, false // asked again the next time
 	}
-	var list []event.Column
+	var list []binlogevent.Column
 	for _, r := range rows {
 		id, _ := strconv.ParseUint(r["i"], 10, 32)
-		c := event.Column{Name: r["n"], Key: r["k"] == "PRI", Known: true, Unsigned: strings.Contains(strings.ToLower(r["t"]), "unsigned"), Collation: uint32(id),
+		c := binlogevent.Column{Name: r["n"], Key: r["k"] == "PRI", Known: true, Unsigned: strings.Contains(strings.ToLower(r["t"]), "unsigned"), Collation: uint32(id),
 			Declared: strings.ToLower(r["d"]), Generated: r["g"] != ""}
 		c.Binary = c.Collation == 0
 		list = append(list, c)

@@ -7,7 +7,7 @@ import (
 	"io"
 	"time"
 
-	event "github.com/rissodb/risso/internal/binlogevent"
+	"github.com/rissodb/risso/internal/binlogevent"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
 )
@@ -265,7 +265,7 @@ func beforeLog(ctx context.Context, f File) (s mysql.GTIDSet, found bool, err er
 		return s, false, fmt.Errorf("open %s: %w", f.Name, err)
 	}
 	defer in.Close()
-	r, err := event.NewReader(in, event.Options{})
+	r, err := binlogevent.NewReader(in, binlogevent.Options{})
 	if err != nil {
 		return s, false, fmt.Errorf("%s: %w", f.Name, err)
 	}
@@ -278,8 +278,8 @@ func beforeLog(ctx context.Context, f File) (s mysql.GTIDSet, found bool, err er
 		if err != nil {
 			return s, false, fmt.Errorf("%s: %w", f.Name, err)
 		}
-		if e.Type == event.TypePreviousGTIDs || e.Type == event.TypeMariaGTIDList {
-			s, err = event.ParseGTIDs(e)
+		if e.Type == binlogevent.TypePreviousGTIDs || e.Type == binlogevent.TypeMariaGTIDList {
+			s, err = binlogevent.ParseGTIDs(e)
 			return s, true, err
 		}
 	}
@@ -304,19 +304,19 @@ func (w *walker) file(ctx context.Context, i int, f File) error {
 		return fmt.Errorf("open %s: %w", f.Name, err)
 	}
 	defer in.Close()
-	options := event.Options{MaxBody: 16 << 20, KeepPayload: true, Skip: notForIndex}
+	options := binlogevent.Options{MaxBody: 16 << 20, KeepPayload: true, Skip: notForIndex}
 	if w.o.Names != nil { // statements are looked at, also in compressed transactions
-		options = event.Options{Skip: func(h event.Header) bool {
-			return h.Type != event.TypePayload && h.Type != event.TypeXid && notForIndex(h)
+		options = binlogevent.Options{Skip: func(h binlogevent.Header) bool {
+			return h.Type != binlogevent.TypePayload && h.Type != binlogevent.TypeXid && notForIndex(h)
 		}}
 	}
-	r, err := event.NewReader(in, options)
+	r, err := binlogevent.NewReader(in, options)
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.Name, err)
 	}
 	defer r.Close()
 	w.b = boundaries{}
-	begin := int64(len(event.Magic))
+	begin := int64(len(binlogevent.Magic))
 	w.p.result.Next = Place{File: f.Name, Pos: begin}
 	w.p.result.Stretches = append(w.p.result.Stretches, Stretch{File: f.Name, From: begin, To: begin})
 	for {
@@ -326,7 +326,7 @@ func (w *walker) file(ctx context.Context, i int, f File) error {
 		case errors.Is(err, io.EOF):
 			w.p.total += r.Pos()
 			return nil
-		case errors.Is(err, event.ErrTorn) && last:
+		case errors.Is(err, binlogevent.ErrTorn) && last:
 			w.p.result.Notes = append(w.p.result.Notes, fmt.Sprintf("%s ends in the middle of an event at %d: what is whole is applied", f.Name, r.Pos()))
 			w.p.total += r.Pos()
 			return nil
@@ -347,10 +347,10 @@ func (w *walker) file(ctx context.Context, i int, f File) error {
 }
 
 // event counts one event and says in w.stopped whether the walk ends before it.
-func (w *walker) event(f File, e event.Event, first bool) error {
+func (w *walker) event(f File, e binlogevent.Event, first bool) error {
 	switch e.Type {
-	case event.TypePreviousGTIDs, event.TypeMariaGTIDList:
-		before, err := event.ParseGTIDs(e)
+	case binlogevent.TypePreviousGTIDs, binlogevent.TypeMariaGTIDList:
+		before, err := binlogevent.ParseGTIDs(e)
 		if err != nil {
 			return fmt.Errorf("%s: %w", f.Name, err)
 		}
@@ -359,9 +359,9 @@ func (w *walker) event(f File, e event.Event, first bool) error {
 		}
 		w.end = w.end.Union(before)
 		return nil
-	case event.TypeIncident:
+	case binlogevent.TypeIncident:
 		return fmt.Errorf("%w: at %s:%d the server says that it lost events (an incident)", ErrContents, f.Name, e.Pos)
-	case event.TypeBeginLoadQuery:
+	case binlogevent.TypeBeginLoadQuery:
 		return fmt.Errorf("%w: at %s:%d begins a LOAD DATA that was logged as a statement", ErrContents, f.Name, e.Pos)
 	}
 	began, ended := w.b.event(e)
@@ -437,11 +437,11 @@ func (w *walker) had(first bool) bool {
 }
 
 // names refuses a statement that names a table which has another name on the server: what is logged as text cannot be told.
-func (w *walker) names(f File, e event.Event, first bool) error {
-	if w.o.Names == nil || e.Type != event.TypeQuery && e.Type != event.TypeQueryZip || w.had(first) || w.o.skips(w.b.gtid.ID) {
+func (w *walker) names(f File, e binlogevent.Event, first bool) error {
+	if w.o.Names == nil || e.Type != binlogevent.TypeQuery && e.Type != binlogevent.TypeQueryZip || w.had(first) || w.o.skips(w.b.gtid.ID) {
 		return nil
 	}
-	q, err := event.ParseQuery(e)
+	q, err := binlogevent.ParseQuery(e)
 	if err != nil {
 		return fmt.Errorf("%s:%d: %w", f.Name, e.Pos, err)
 	}
@@ -453,14 +453,14 @@ func (w *walker) names(f File, e event.Event, first bool) error {
 	return nil
 }
 
-func (w *walker) stop(f File, e event.Event) {
+func (w *walker) stop(f File, e binlogevent.Event) {
 	w.stopped = true
 	w.p.result.Next = Place{File: f.Name, Pos: e.Pos, GTID: w.b.gtid.ID}
 	w.p.result.Stopped = w.o.Stop.reason()
 }
 
 // count counts a transaction, and says whether it is applied.
-func (p *rollPlan) count(o RollOptions, g event.GTID, e event.Event) bool {
+func (p *rollPlan) count(o RollOptions, g binlogevent.GTID, e binlogevent.Event) bool {
 	p.adds.Add(g.ID)
 	if o.skips(g.ID) {
 		p.result.LeftOut++
@@ -473,7 +473,7 @@ func (p *rollPlan) count(o RollOptions, g event.GTID, e event.Event) bool {
 }
 
 // commitTime is when a transaction was committed, as precisely as the log tells.
-func commitTime(g event.GTID, h event.Header) time.Time {
+func commitTime(g binlogevent.GTID, h binlogevent.Header) time.Time {
 	if !g.Committed.IsZero() {
 		return g.Committed
 	}
@@ -490,7 +490,7 @@ func (o RollOptions) skips(id mysql.GTID) bool {
 }
 
 // before says whether rolling ends before the transaction that begins with an event.
-func (s Stop) before(file string, e event.Event, g event.GTID) bool {
+func (s Stop) before(file string, e binlogevent.Event, g binlogevent.GTID) bool {
 	switch {
 	case !s.Time.IsZero():
 		return !commitTime(g, e.Header).Before(s.Time)

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	event "github.com/rissodb/risso/internal/binlogevent"
+	"github.com/rissodb/risso/internal/binlogevent"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -81,7 +81,7 @@ const (
 
 // Columns tells what a log does not: the columns of a table as it is now. ok is false when there is no such table, or it has
 // another number of columns than the log.
-type Columns func(ctx context.Context, schema, table string) (list []event.Column, ok bool)
+type Columns func(ctx context.Context, schema, table string) (list []binlogevent.Column, ok bool)
 
 // SearchResult is what was found.
 type SearchResult struct {
@@ -162,7 +162,7 @@ func (f *Found) weight() int64 {
 }
 
 // FillColumns puts in what a log does not tell and the table, as it is now, does.
-func FillColumns(ctx context.Context, t *event.Table, columns Columns) {
+func FillColumns(ctx context.Context, t *binlogevent.Table, columns Columns) {
 	if columns == nil {
 		return
 	}

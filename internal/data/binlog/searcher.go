@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	event "github.com/rissodb/risso/internal/binlogevent"
+	"github.com/rissodb/risso/internal/binlogevent"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sqltext"
 )
@@ -24,8 +24,8 @@ type searcher struct {
 	out    SearchResult
 	tell   func(int64)
 	b      boundaries
-	format event.Format
-	tables event.Tables[searchTable]
+	format binlogevent.Format
+	tables binlogevent.Tables[searchTable]
 	states map[string]*tableState // of wanted tables
 	ignore bool                   // the transaction does not fit, whatever it did
 	cur    Found
@@ -39,7 +39,7 @@ type searchTable struct {
 	filled bool        // columns were asked for
 }
 
-type mappedTable = event.Mapped[searchTable]
+type mappedTable = binlogevent.Mapped[searchTable]
 
 func (s *searcher) run(f File) error {
 	in, err := f.Open(s.ctx)
@@ -47,7 +47,7 @@ func (s *searcher) run(f File) error {
 		return fmt.Errorf("open %s: %w", f.Name, err)
 	}
 	defer in.Close()
-	r, err := event.NewReader(in, event.Options{Skip: s.unread, Lost: s.lost})
+	r, err := binlogevent.NewReader(in, binlogevent.Options{Skip: s.unread, Lost: s.lost})
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.Name, err)
 	}
@@ -81,7 +81,7 @@ func (s *searcher) run(f File) error {
 func (s *searcher) lost(err error, bytes int64) {
 	s.hole = true
 	switch {
-	case errors.Is(err, event.ErrTorn):
+	case errors.Is(err, binlogevent.ErrTorn):
 		s.note("%s: %v", s.file, err)
 	case bytes > 0:
 		s.note("%s: %v: %d bytes behind it were not searched", s.file, err, bytes)
@@ -97,18 +97,18 @@ func (s *searcher) note(format string, args ...any) {
 }
 
 // unread says of which events no more than the header is wanted.
-func (s *searcher) unread(h event.Header) bool {
+func (s *searcher) unread(h binlogevent.Header) bool {
 	switch h.Type {
-	case event.TypeTableMap, event.TypeRowsQuery, event.TypeAnnotateRows:
+	case binlogevent.TypeTableMap, binlogevent.TypeRowsQuery, binlogevent.TypeAnnotateRows:
 		return s.ignore
-	case event.TypeQuery, event.TypeQueryZip, event.TypeGTID, event.TypeAnonymousGTID, event.TypeGTIDTagged, event.TypeMariaGTID,
-		event.TypePreviousGTIDs, event.TypeMariaGTIDList, event.TypeXAPrepare:
+	case binlogevent.TypeQuery, binlogevent.TypeQueryZip, binlogevent.TypeGTID, binlogevent.TypeAnonymousGTID, binlogevent.TypeGTIDTagged, binlogevent.TypeMariaGTID,
+		binlogevent.TypePreviousGTIDs, binlogevent.TypeMariaGTIDList, binlogevent.TypeXAPrepare:
 		return false
 	}
 	return s.ignore || !h.Type.IsRows()
 }
 
-func (s *searcher) event(e *event.Event) error {
+func (s *searcher) event(e *binlogevent.Event) error {
 	began, ended := s.b.event(*e)
 	if began {
 		s.cur = Found{File: s.file, Pos: s.b.pos, GTID: s.b.gtid.ID, Thread: s.b.gtid.Thread, Server: e.ServerID, Time: commitTime(s.b.gtid, e.Header), Changes: s.cur.Changes[:0]}
@@ -118,19 +118,19 @@ func (s *searcher) event(e *event.Event) error {
 	}
 	var err error
 	switch {
-	case e.Type == event.TypeFormatDescription:
+	case e.Type == binlogevent.TypeFormatDescription:
 		s.tables.Clear()
-	case e.Type == event.TypePreviousGTIDs || e.Type == event.TypeMariaGTIDList:
-		s.before, err = event.ParseGTIDs(*e)
+	case e.Type == binlogevent.TypePreviousGTIDs || e.Type == binlogevent.TypeMariaGTIDList:
+		s.before, err = binlogevent.ParseGTIDs(*e)
 	case s.ignore:
-	case e.Type == event.TypeTableMap:
+	case e.Type == binlogevent.TypeTableMap:
 		err = s.table(e)
 	case e.Type.IsRows():
 		err = s.rows(e)
-	case e.Type == event.TypeQuery || e.Type == event.TypeQueryZip:
+	case e.Type == binlogevent.TypeQuery || e.Type == binlogevent.TypeQueryZip:
 		err = s.query(e)
-	case e.Type == event.TypeRowsQuery || e.Type == event.TypeAnnotateRows:
-		s.statement(event.StatementText(*e))
+	case e.Type == binlogevent.TypeRowsQuery || e.Type == binlogevent.TypeAnnotateRows:
+		s.statement(binlogevent.StatementText(*e))
 	}
 	if ended {
 		s.cur.End = e.End
@@ -151,7 +151,7 @@ func (d *Damage) may(f *Found) bool {
 	return true
 }
 
-func (s *searcher) table(e *event.Event) error {
+func (s *searcher) table(e *binlogevent.Event) error {
 	t, fresh, err := s.tables.Map(s.format, e.Body)
 	if err != nil || !fresh {
 		return err
@@ -216,8 +216,8 @@ func hasWhere(text []byte) bool {
 	return false
 }
 
-func (s *searcher) query(e *event.Event) error {
-	q, err := event.ParseQuery(*e)
+func (s *searcher) query(e *binlogevent.Event) error {
+	q, err := binlogevent.ParseQuery(*e)
 	if err != nil {
 		return err
 	}
@@ -294,16 +294,16 @@ func (s *searcher) change(table, kind string, state *tableState) *Change {
 }
 
 // rowKinds are kinds of rows as changes name them.
-var rowKinds = [...]string{event.Insert: "insert", event.Update: "update", event.Delete: "delete"}
+var rowKinds = [...]string{binlogevent.Insert: "insert", binlogevent.Update: "update", binlogevent.Delete: "delete"}
 
-func (s *searcher) rows(e *event.Event) error {
-	id, _, err := event.RowsHead(s.format, *e)
+func (s *searcher) rows(e *binlogevent.Event) error {
+	id, _, err := binlogevent.RowsHead(s.format, *e)
 	if err != nil {
 		return err
 	}
 	t := s.tables.Get(id)
 	if t == nil {
-		if id == event.Dummy {
+		if id == binlogevent.Dummy {
 			return nil
 		}
 		return errors.New("rows of a table that was not named")
@@ -316,7 +316,7 @@ func (s *searcher) rows(e *event.Event) error {
 	if s.d.Images != 0 && c.matches && s.wants(kind) && (s.d.Images < 0 || len(c.Before) < s.d.Images) && s.d.may(&s.cur) {
 		s.images(*e, t, c)
 	}
-	n, err := event.CountRows(s.format, *e, &t.Table, maxUnzipped)
+	n, err := binlogevent.CountRows(s.format, *e, &t.Table, maxUnzipped)
 	c.Rows += n
 	s.cur.Rows += n
 	return err
@@ -326,7 +326,7 @@ func (s *searcher) rows(e *event.Event) error {
 const maxUnzipped = 1 << 30
 
 // images decodes the first rows.
-func (s *searcher) images(e event.Event, t *mappedTable, c *Change) {
+func (s *searcher) images(e binlogevent.Event, t *mappedTable, c *Change) {
 	if !t.User.filled {
 		t.User.filled = true
 		FillColumns(s.ctx, &t.Table, s.d.Columns)
@@ -340,9 +340,9 @@ func (s *searcher) images(e event.Event, t *mappedTable, c *Change) {
 			c.Columns = append(c.Columns, name)
 		}
 	}
-	r, err := event.OpenRows(s.format, e, &t.Table)
+	r, err := binlogevent.OpenRows(s.format, e, &t.Table)
 	for err == nil && (s.d.Images < 0 || len(c.Before) < s.d.Images) {
-		var before, after []event.Value
+		var before, after []binlogevent.Value
 		var more bool
 		if before, after, more, err = r.Next(); err != nil || !more {
 			break
@@ -358,7 +358,7 @@ func (s *searcher) images(e event.Event, t *mappedTable, c *Change) {
 }
 
 // shown is a row for people: literals, nil for NULL, "" for what the image has not.
-func shown(cols []event.Column, row []event.Value) []any {
+func shown(cols []binlogevent.Column, row []binlogevent.Value) []any {
 	out := make([]any, len(row))
 	for i, v := range row {
 		switch {

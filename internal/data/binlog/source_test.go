@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	event "github.com/rissodb/risso/internal/binlogevent"
+	"github.com/rissodb/risso/internal/binlogevent"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sandbox"
@@ -105,7 +105,7 @@ func damaged(t *testing.T, path string) {
 		return Scan(t.Context(), "binlog.000001", bytes.NewReader(b))
 	}
 	x, err := scan(whole)
-	if !errors.Is(err, event.ErrTorn) {
+	if !errors.Is(err, binlogevent.ErrTorn) {
 		t.Fatalf("cut: %v", err)
 	}
 	good := whole[:x.Size]
@@ -130,7 +130,7 @@ func damaged(t *testing.T, path string) {
 		x, err := scan(good[:end])
 		if err == nil {
 			ends[x.Size] = true
-		} else if !errors.Is(err, event.ErrTorn) {
+		} else if !errors.Is(err, binlogevent.ErrTorn) {
 			t.Errorf("cut at %d: %v", end, err)
 		}
 	}

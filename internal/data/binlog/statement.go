@@ -8,14 +8,14 @@ import (
 	"fmt"
 	"strings"
 
-	event "github.com/rissodb/risso/internal/binlogevent"
+	"github.com/rissodb/risso/internal/binlogevent"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // query runs a statement that was logged as text.
-func (a *applier) query(ctx context.Context, e event.Event, ended bool) error {
-	q, err := event.ParseQuery(e)
+func (a *applier) query(ctx context.Context, e binlogevent.Event, ended bool) error {
+	q, err := binlogevent.ParseQuery(e)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (a *applier) query(ctx context.Context, e event.Event, ended bool) error {
 const errNoXA = 1397
 
 // endXA commits a prepared XA transaction or takes it back. One that changed nothing wanted was not prepared here.
-func (a *applier) endXA(ctx context.Context, q event.Query, e event.Event) error {
+func (a *applier) endXA(ctx context.Context, q binlogevent.Query, e binlogevent.Event) error {
 	a.wanted = true
 	err := a.alone(ctx, q, e)
 	if a.o.Only != nil && mysql.ErrorNumber(err) == errNoXA {
@@ -86,7 +86,7 @@ func (a *applier) endXA(ctx context.Context, q event.Query, e event.Event) error
 // createMaria runs the CREATE TABLE of a CREATE TABLE … SELECT, which MariaDB logs with the rows as one transaction. As a
 // statement it would be one by itself, and its rows another one with a GTID too many: so only the rows are logged, under the
 // GTID of both. When it was run before, by a process that was killed, it is run again.
-func (a *applier) createMaria(ctx context.Context, q event.Query, e event.Event) error {
+func (a *applier) createMaria(ctx context.Context, q binlogevent.Query, e binlogevent.Event) error {
 	const create = "CREATE TABLE"
 	if len(q.Text) > len(create) && strings.EqualFold(string(q.Text[:len(create)]), create) {
 		q.Text = append([]byte("CREATE OR REPLACE TABLE"), q.Text[len(create):]...)
@@ -103,7 +103,7 @@ func (a *applier) createMaria(ctx context.Context, q event.Query, e event.Event)
 
 // wantsStatement says whether a statement changes a wanted table. One that names none, such as DROP DATABASE, is not run
 // where only some tables are wanted.
-func (a *applier) wantsStatement(q event.Query) bool {
+func (a *applier) wantsStatement(q binlogevent.Query) bool {
 	if a.o.Only == nil {
 		return true
 	}
@@ -123,7 +123,7 @@ func (a *applier) wantsStatement(q event.Query) bool {
 }
 
 // changedTables are the tables that a statement may change, with their schemas.
-func changedTables(q event.Query) []sqltext.Table {
+func changedTables(q binlogevent.Query) []sqltext.Table {
 	all := sqltext.Tables(q.Text)
 	if kind := kindOf(q.Text); len(all) > 1 && (kind == "create" || kind == "insert") {
 		all = all[:1] // the others are only read
@@ -137,7 +137,7 @@ func changedTables(q event.Query) []sqltext.Table {
 }
 
 // unprotected notes that a statement runs of which a crash would leave open whether it was done.
-func (a *applier) unprotected(ctx context.Context, q event.Query, e event.Event) error {
+func (a *applier) unprotected(ctx context.Context, q binlogevent.Query, e binlogevent.Event) error {
 	if err := a.notePending(ctx, q.Text); err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func (a *applier) notePending(ctx context.Context, text []byte) error {
 }
 
 // alone runs a statement that is its own transaction.
-func (a *applier) alone(ctx context.Context, q event.Query, e event.Event) error {
+func (a *applier) alone(ctx context.Context, q binlogevent.Query, e binlogevent.Event) error {
 	if err := a.unprotected(ctx, q, e); err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (a *applier) alone(ctx context.Context, q event.Query, e event.Event) error
 }
 
 // statement runs a statement in the session that it ran in.
-func (a *applier) statement(ctx context.Context, q event.Query, e event.Event) error {
+func (a *applier) statement(ctx context.Context, q binlogevent.Query, e binlogevent.Event) error {
 	set := a.session(q, e)
 	a.add(set)
 	if err := a.flush(ctx); err != nil {
@@ -182,14 +182,14 @@ const suppressUse = 8
 
 // session is the statement that makes the session one like that in which a statement ran: what mysqlbinlog prints in front
 // of it (Query_log_event::print_query_header).
-func (a *applier) session(q event.Query, e event.Event) string {
+func (a *applier) session(q binlogevent.Query, e binlogevent.Event) string {
 	var set []string
 	add := func(format string, args ...any) { set = append(set, fmt.Sprintf(format, args...)) }
 	add("timestamp = %d.%06d", e.Seconds, q.Micros)
 	add("pseudo_thread_id = %d", q.Thread)
 	if f := q.Flags2; f >= 0 {
 		bit := func(mask int64) int { return map[bool]int{true: 1}[f&mask != 0] }
-		add("foreign_key_checks = %d, unique_checks = %d, sql_auto_is_null = %d", 1-bit(event.Flags2NoForeignKeys), 1-bit(event.Flags2RelaxedUnique), bit(event.Flags2AutoIsNull))
+		add("foreign_key_checks = %d, unique_checks = %d, sql_auto_is_null = %d", 1-bit(binlogevent.Flags2NoForeignKeys), 1-bit(binlogevent.Flags2RelaxedUnique), bit(binlogevent.Flags2AutoIsNull))
 	}
 	if q.SQLMode != nil {
 		add("sql_mode = %d", *q.SQLMode&a.words.SQLModeMask)
@@ -234,8 +234,8 @@ func (a *applier) session(q event.Query, e event.Event) string {
 }
 
 // prepare ends the first half of an XA transaction.
-func (a *applier) prepare(ctx context.Context, e event.Event) error {
-	x, err := event.ParseXAPrepare(e.Body)
+func (a *applier) prepare(ctx context.Context, e binlogevent.Event) error {
+	x, err := binlogevent.ParseXAPrepare(e.Body)
 	if err != nil {
 		return err
 	}
@@ -262,8 +262,8 @@ func (a *applier) prepare(ctx context.Context, e event.Event) error {
 	return a.sendFormat(ctx)
 }
 
-func (a *applier) userVar(ctx context.Context, e event.Event) error {
-	v, err := event.ParseUserVar(e.Body)
+func (a *applier) userVar(ctx context.Context, e binlogevent.Event) error {
+	v, err := binlogevent.ParseUserVar(e.Body)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 	"os"
 	"strings"
 
-	event "github.com/rissodb/risso/internal/binlogevent"
+	"github.com/rissodb/risso/internal/binlogevent"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -81,7 +81,7 @@ type undoer struct {
 	o       UndoOptions
 	result  UndoResult
 	found   bool
-	format  event.Format
+	format  binlogevent.Format
 	spool   *os.File
 	w       *bufio.Writer
 	size    int64
@@ -99,7 +99,7 @@ type spooled struct {
 }
 
 type undoTable struct {
-	event.Table
+	binlogevent.Table
 	named  bool // by the log
 	exact  bool // columns came from the server
 	order  []int
@@ -120,10 +120,10 @@ func (u *undoer) gather(ctx context.Context, f File) (done bool, err error) {
 	}
 	defer in.Close()
 	inside := false
-	skip := func(h event.Header) bool { // only GTIDs are looked at in front of it
-		return !inside && !u.o.GTID.IsZero() && (h.Type.IsRows() || h.Type == event.TypeTableMap || h.Type == event.TypeRowsQuery || h.Type == event.TypeAnnotateRows)
+	skip := func(h binlogevent.Header) bool { // only GTIDs are looked at in front of it
+		return !inside && !u.o.GTID.IsZero() && (h.Type.IsRows() || h.Type == binlogevent.TypeTableMap || h.Type == binlogevent.TypeRowsQuery || h.Type == binlogevent.TypeAnnotateRows)
 	}
-	r, err := event.NewReader(in, event.Options{Skip: skip})
+	r, err := binlogevent.NewReader(in, binlogevent.Options{Skip: skip})
 	if err != nil {
 		return false, fmt.Errorf("%s: %w", f.Name, err)
 	}
@@ -131,7 +131,7 @@ func (u *undoer) gather(ctx context.Context, f File) (done bool, err error) {
 	var b boundaries
 	for {
 		e, err := r.Next()
-		if errors.Is(err, io.EOF) || errors.Is(err, event.ErrTorn) {
+		if errors.Is(err, io.EOF) || errors.Is(err, binlogevent.ErrTorn) {
 			return false, nil
 		}
 		if err != nil {
@@ -163,18 +163,18 @@ func (u *undoer) gather(ctx context.Context, f File) (done bool, err error) {
 }
 
 // take keeps what is needed of an event.
-func (u *undoer) take(ctx context.Context, e event.Event) error {
+func (u *undoer) take(ctx context.Context, e binlogevent.Event) error {
 	switch {
-	case e.Type == event.TypeTableMap:
+	case e.Type == binlogevent.TypeTableMap:
 		return u.table(ctx, e)
 	case e.Type.IsRows():
 		return u.rows(e)
-	case e.Type == event.TypeRowsQuery || e.Type == event.TypeAnnotateRows:
+	case e.Type == binlogevent.TypeRowsQuery || e.Type == binlogevent.TypeAnnotateRows:
 		if len(u.texts) < 20 {
-			u.texts = append(u.texts, string(event.StatementText(e)))
+			u.texts = append(u.texts, string(binlogevent.StatementText(e)))
 		}
-	case e.Type == event.TypeQuery || e.Type == event.TypeQueryZip:
-		q, err := event.ParseQuery(e)
+	case e.Type == binlogevent.TypeQuery || e.Type == binlogevent.TypeQueryZip:
+		q, err := binlogevent.ParseQuery(e)
 		if err != nil {
 			return err
 		}
@@ -185,11 +185,11 @@ func (u *undoer) take(ctx context.Context, e event.Event) error {
 	return nil
 }
 
-func (u *undoer) table(ctx context.Context, e event.Event) error {
+func (u *undoer) table(ctx context.Context, e binlogevent.Event) error {
 	key := string(e.Body)
 	t := u.tables[key]
 	if t == nil {
-		parsed, err := event.ParseTable(u.format, e.Body)
+		parsed, err := binlogevent.ParseTable(u.format, e.Body)
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrNoUndo, err)
 		}
@@ -248,14 +248,14 @@ func (u *undoer) note(format string, args ...any) {
 }
 
 // rows spools a rows event.
-func (u *undoer) rows(e event.Event) error {
-	id, flags, err := event.RowsHead(u.format, e)
+func (u *undoer) rows(e binlogevent.Event) error {
+	id, flags, err := binlogevent.RowsHead(u.format, e)
 	if err != nil {
 		return err
 	}
 	t := u.byID[id]
 	if t == nil {
-		if id == event.Dummy {
+		if id == binlogevent.Dummy {
 			return nil
 		}
 		return fmt.Errorf("%w: rows of a table that was not named", ErrNoUndo)
@@ -269,7 +269,7 @@ func (u *undoer) rows(e event.Event) error {
 	if err := u.images(e, t); err != nil {
 		return err
 	}
-	u.noKeys = u.noKeys || flags&event.RowsNoForeignKeys != 0
+	u.noKeys = u.noKeys || flags&binlogevent.RowsNoForeignKeys != 0
 	if u.spool == nil {
 		f, err := os.CreateTemp(u.o.Dir, "risso-undo-*")
 		if err != nil {
@@ -278,7 +278,7 @@ func (u *undoer) rows(e event.Event) error {
 		os.Remove(f.Name()) // it lives as long as it is open
 		u.spool, u.w = f, bufio.NewWriterSize(f, 1<<20)
 	}
-	raw := e.Raw[:event.HeaderLen+len(e.Body)]
+	raw := e.Raw[:binlogevent.HeaderLen+len(e.Body)]
 	if _, err := u.w.Write(raw); err != nil {
 		return fmt.Errorf("gather the rows: %w", err)
 	}
@@ -288,8 +288,8 @@ func (u *undoer) rows(e event.Event) error {
 }
 
 // images refuses rows of which the log has not what an undo takes, before anything is written.
-func (u *undoer) images(e event.Event, t *undoTable) error {
-	r, err := event.OpenRows(u.format, e, &t.Table)
+func (u *undoer) images(e binlogevent.Event, t *undoTable) error {
+	r, err := binlogevent.OpenRows(u.format, e, &t.Table)
 	if err != nil {
 		return err
 	}
@@ -303,7 +303,7 @@ func (u *undoer) images(e event.Event, t *undoTable) error {
 	for i, c := range t.Columns {
 		before, after := r.Has(i)
 		found := c.Generated || keyed && whole || before || after // all columns say which row it is
-		if r.Kind == event.Delete && !before && !c.Generated || r.Kind == event.Update && after && !before && !c.Generated || !found {
+		if r.Kind == binlogevent.Delete && !before && !c.Generated || r.Kind == binlogevent.Update && after && !before && !c.Generated || !found {
 			missing = append(missing, c.Name)
 		}
 	}
@@ -313,8 +313,8 @@ func (u *undoer) images(e event.Event, t *undoTable) error {
 	return fmt.Errorf("%w: the log has not what was in %s.%s: %s of rows of %s (binlog_row_image was not FULL)", ErrNoUndo, t.Schema, t.Name, strings.Join(missing, ", "), article(r.Kind))
 }
 
-func article(k event.Kind) string {
-	if k == event.Delete {
+func article(k binlogevent.Kind) string {
+	if k == binlogevent.Delete {
 		return "a DELETE"
 	}
 	return "an " + k.String()
@@ -371,8 +371,8 @@ func (u *undoer) event(ctx context.Context, w io.Writer, s spooled) error {
 	if _, err := u.spool.ReadAt(raw, s.at); err != nil {
 		return fmt.Errorf("read the rows back: %w", err)
 	}
-	e := event.Event{Header: event.ParseHeader(raw), Raw: raw, Body: raw[event.HeaderLen:]}
-	r, err := event.OpenRows(u.format, e, &s.table.Table)
+	e := binlogevent.Event{Header: binlogevent.ParseHeader(raw), Raw: raw, Body: raw[binlogevent.HeaderLen:]}
+	r, err := binlogevent.OpenRows(u.format, e, &s.table.Table)
 	if err != nil {
 		return err
 	}
@@ -403,11 +403,11 @@ func (u *undoer) event(ctx context.Context, w io.Writer, s spooled) error {
 var errImage = errors.New("the log has not the whole row as it was (binlog_row_image is not FULL)")
 
 // inverse is the statement that undoes the change of one row.
-func (t *undoTable) inverse(kind event.Kind, before, after []event.Value) (string, error) {
+func (t *undoTable) inverse(kind binlogevent.Kind, before, after []binlogevent.Value) (string, error) {
 	var b strings.Builder
 	name := mysql.Quote(t.Schema) + "." + mysql.Quote(t.Name)
 	switch kind {
-	case event.Delete:
+	case binlogevent.Delete:
 		b.WriteString("INSERT INTO " + name + " (")
 		var values []string
 		for n, i := range t.order {
@@ -426,7 +426,7 @@ func (t *undoTable) inverse(kind event.Kind, before, after []event.Value) (strin
 		}
 		b.WriteString(") VALUES (" + strings.Join(values, ", ") + ");\n")
 		return b.String(), nil
-	case event.Insert:
+	case binlogevent.Insert:
 		where, err := t.where(after, nil)
 		return "DELETE FROM " + name + where, err
 	}
@@ -446,7 +446,7 @@ func (t *undoTable) inverse(kind event.Kind, before, after []event.Value) (strin
 
 // set is the assignments that bring a row back: of the columns that were changed, and of those that the server would set by
 // itself.
-func (t *undoTable) set(before, after []event.Value) (string, error) {
+func (t *undoTable) set(before, after []binlogevent.Value) (string, error) {
 	var list []string
 	changed := false
 	for _, i := range t.order {
@@ -475,14 +475,14 @@ func (t *undoTable) set(before, after []event.Value) (string, error) {
 	return strings.Join(list, ", "), nil
 }
 
-func same(a, b event.Value) bool {
+func same(a, b binlogevent.Value) bool {
 	return a.Null == b.Null && !a.Partial && !b.Partial && string(a.Raw) == string(b.Raw)
 }
 
 // where finds the row as it is now: by its primary key, else by all values. Of a value that the image after has not, the one
 // before holds: it was not changed.
-func (t *undoTable) where(now, before []event.Value) (string, error) {
-	at := func(i int) event.Value {
+func (t *undoTable) where(now, before []binlogevent.Value) (string, error) {
+	at := func(i int) binlogevent.Value {
 		if !now[i].Present && before != nil {
 			return before[i]
 		}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	event "github.com/rissodb/risso/internal/binlogevent"
+	"github.com/rissodb/risso/internal/binlogevent"
 	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/data/binlog/mirror"
 	"github.com/rissodb/risso/internal/data/repo"
@@ -199,7 +199,7 @@ func withHint(err error) error {
 		return failure(exitFailed, e.Hint, err)
 	case errors.Is(err, binlog.ErrNoUndo):
 		return failure(exitFailed, "bring the table back as it was before: risso restore --from PLACE --table SCHEMA.TABLE --before GTID", err)
-	case errors.Is(err, event.ErrNotBinlog):
+	case errors.Is(err, binlogevent.ErrNotBinlog):
 		return failure(exitFailed, "name the files as in SHOW BINARY LOGS, without the .index file", err)
 	}
 	return err
@@ -357,7 +357,7 @@ func runBinlogList(ctx context.Context, s Streams, f logFlags, output string, ve
 		var l listedLogs
 		for _, file := range files {
 			x, err := scanFile(ctx, file)
-			if err != nil && !errors.Is(err, event.ErrTorn) {
+			if err != nil && !errors.Is(err, binlogevent.ErrTorn) {
 				return ended(ctx, err)
 			}
 			if err != nil {

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	event "github.com/rissodb/risso/internal/binlogevent"
+	"github.com/rissodb/risso/internal/binlogevent"
 	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/mysql"
 )
@@ -109,7 +109,7 @@ func (f *follower) fresh(ctx context.Context, identity string, maria bool, list 
 	}
 	f.key = key
 	f.received = 0
-	return start{name: logs[0].Name, pos: int64(len(event.Magic))}, nil
+	return start{name: logs[0].Name, pos: int64(len(binlogevent.Magic))}, nil
 }
 
 // resume finds where a series goes on. ok is false when the series is not, or no longer, what the server writes.
@@ -134,7 +134,7 @@ func (f *follower) resume(ctx context.Context, s Series, logs []mysql.Log) (from
 		return from, false, fmt.Errorf("%s/%s is being stored", s.Key, newest.Name)
 	}
 	w, torn, err := reopen(ctx, f.o.Place, path)
-	if errors.Is(err, event.ErrDamaged) {
+	if errors.Is(err, binlogevent.ErrDamaged) {
 		return f.replaceDamaged(ctx, s.Key, path, err)
 	} else if err != nil {
 		return from, false, err
@@ -171,7 +171,7 @@ func (f *follower) resumeBehind(ctx context.Context, s Series, newest Log, logs 
 		return from, false, fmt.Errorf("%s is complete, and the server has not begun the next log", newest.Name)
 	}
 	f.key = s.Key
-	return start{name: logs[i+1].Name, pos: int64(len(event.Magic))}, true, nil
+	return start{name: logs[i+1].Name, pos: int64(len(binlogevent.Magic))}, true, nil
 }
 
 // pastGap goes on where the server has purged what was not mirrored. A server whose logs count less was reset.
@@ -184,7 +184,7 @@ func (f *follower) pastGap(s Series, newest Log, logs []mysql.Log) (from start, 
 			newest.Name, logs[0].Name)
 	}
 	f.key = s.Key
-	return start{name: logs[0].Name, pos: int64(len(event.Magic))}, true, nil
+	return start{name: logs[0].Name, pos: int64(len(binlogevent.Magic))}, true, nil
 }
 
 func stem(name string) string { return strings.TrimSuffix(name, filepath.Ext(name)) }
@@ -197,7 +197,7 @@ func (f *follower) replaceDamaged(ctx context.Context, key, path string, why err
 	}
 	f.note(true, "%v: set aside as %s and fetched again", why, filepath.Base(to))
 	f.key = key
-	return start{name: filepath.Base(path), pos: int64(len(event.Magic))}, true, syncPath(filepath.Dir(path))
+	return start{name: filepath.Base(path), pos: int64(len(binlogevent.Magic))}, true, syncPath(filepath.Dir(path))
 }
 
 // sameTail says whether the last event of a log is the one that the server has there.
@@ -225,13 +225,13 @@ func (f *follower) sameTail(ctx context.Context, w *writer, l mysql.Log) (bool, 
 	if err != nil {
 		return false, err
 	}
-	if w.last == int64(len(event.Magic)) || event.Type(ours[4]) == event.TypeIgnorable { // the format description
+	if w.last == int64(len(binlogevent.Magic)) || binlogevent.Type(ours[4]) == binlogevent.TypeIgnorable { // the format description
 		return true, nil
 	}
-	theirs, err := f.serverEvent(ctx, l.Name, w.last, event.ParseHeader(ours).Type)
+	theirs, err := f.serverEvent(ctx, l.Name, w.last, binlogevent.ParseHeader(ours).Type)
 	if err != nil {
 		// A position that is no event's beginning there, or a log that is no longer what it was. Any other trouble tells nothing.
-		if mysql.LogRefused(err) || errors.Is(err, mysql.ErrEndOfLogs) || errors.Is(err, event.ErrDamaged) {
+		if mysql.LogRefused(err) || errors.Is(err, mysql.ErrEndOfLogs) || errors.Is(err, binlogevent.ErrDamaged) {
 			return false, nil
 		}
 		return false, err
@@ -240,7 +240,7 @@ func (f *follower) sameTail(ctx context.Context, w *writer, l mysql.Log) (bool, 
 }
 
 // serverEvent fetches the event that begins at a position.
-func (f *follower) serverEvent(ctx context.Context, name string, pos int64, typ event.Type) ([]byte, error) {
+func (f *follower) serverEvent(ctx context.Context, name string, pos int64, typ binlogevent.Type) ([]byte, error) {
 	d, err := f.o.Target.Dump(ctx, mysql.DumpOptions{Identity: f.identity, File: name, Pos: pos})
 	if err != nil {
 		return nil, err
@@ -251,11 +251,11 @@ func (f *follower) serverEvent(ctx context.Context, name string, pos int64, typ 
 		if err != nil {
 			return nil, err
 		}
-		if len(raw) < event.HeaderLen {
-			return nil, fmt.Errorf("%w: an event of %d bytes", event.ErrDamaged, len(raw))
+		if len(raw) < binlogevent.HeaderLen {
+			return nil, fmt.Errorf("%w: an event of %d bytes", binlogevent.ErrDamaged, len(raw))
 		}
-		h := event.ParseHeader(raw)
-		if h.Artificial() || (h.Type == event.TypeFormatDescription || h.Type == event.TypeStartEncryption) && typ != h.Type {
+		h := binlogevent.ParseHeader(raw)
+		if h.Artificial() || (h.Type == binlogevent.TypeFormatDescription || h.Type == binlogevent.TypeStartEncryption) && typ != h.Type {
 			continue
 		}
 		return slices.Clone(raw), nil
@@ -270,13 +270,13 @@ type head struct {
 
 // serverHead fetches them.
 func (f *follower) serverHead(ctx context.Context, name string, events int) (head, error) {
-	d, err := f.o.Target.Dump(ctx, mysql.DumpOptions{Identity: f.identity, File: name, Pos: int64(len(event.Magic))})
+	d, err := f.o.Target.Dump(ctx, mysql.DumpOptions{Identity: f.identity, File: name, Pos: int64(len(binlogevent.Magic))})
 	if err != nil {
 		return head{}, err
 	}
 	defer d.Close()
 	sum := sha256.New()
-	sum.Write(event.Magic)
+	sum.Write(binlogevent.Magic)
 	var h head
 	sums := false
 	for n := 0; n < events; {
@@ -284,23 +284,23 @@ func (f *follower) serverHead(ctx context.Context, name string, events int) (hea
 		if err != nil {
 			return h, fmt.Errorf("read the beginning of %s: %w", name, err)
 		}
-		if len(raw) < event.HeaderLen {
-			return h, fmt.Errorf("%w: an event of %d bytes", event.ErrDamaged, len(raw))
+		if len(raw) < binlogevent.HeaderLen {
+			return h, fmt.Errorf("%w: an event of %d bytes", binlogevent.ErrDamaged, len(raw))
 		}
-		e := event.ParseHeader(raw)
+		e := binlogevent.ParseHeader(raw)
 		if e.Artificial() {
 			continue
 		}
 		if n == 0 {
 			h.seconds = e.Seconds
-			format, err := event.ParseFormat(raw)
+			format, err := binlogevent.ParseFormat(raw)
 			if err != nil {
 				return h, fmt.Errorf("read the beginning of %s: %w", name, err)
 			}
 			sums = format.Checksum
 		}
-		event.ClearInUse(raw)
-		sum.Write(event.Readable(raw, sums))
+		binlogevent.ClearInUse(raw)
+		sum.Write(binlogevent.Readable(raw, sums))
 		n++
 	}
 	h.sum = hex.EncodeToString(sum.Sum(nil))

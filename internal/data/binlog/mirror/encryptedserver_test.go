@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	event "github.com/rissodb/risso/internal/binlogevent"
+	"github.com/rissodb/risso/internal/binlogevent"
 	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
@@ -36,7 +36,7 @@ func TestFollowEncrypted(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer in.Close()
-	if _, err := binlog.Scan(t.Context(), "binlog.000001", in); !errors.Is(err, event.ErrEncrypted) {
+	if _, err := binlog.Scan(t.Context(), "binlog.000001", in); !errors.Is(err, binlogevent.ErrEncrypted) {
 		t.Errorf("the server's file: %v", err)
 	}
 	dir := t.TempDir()
@@ -73,10 +73,10 @@ func TestFollowEncrypted(t *testing.T) {
 
 // readable is a log of MariaDB's with the event passed over that says that it is encrypted, which this one is not.
 func readable(log []byte) []byte {
-	out := slices.Clone(log[:len(event.Magic)])
-	for b := log[len(event.Magic):]; len(b) > 0; {
-		n := event.ParseHeader(b).Length
-		out = append(out, event.Readable(b[:n], true)...)
+	out := slices.Clone(log[:len(binlogevent.Magic)])
+	for b := log[len(binlogevent.Magic):]; len(b) > 0; {
+		n := binlogevent.ParseHeader(b).Length
+		out = append(out, binlogevent.Readable(b[:n], true)...)
 		b = b[n:]
 	}
 	return out
@@ -98,7 +98,7 @@ func raw(t *testing.T, n *sandbox.Node, tool ...string) map[string][]byte {
 		if err != nil {
 			t.Fatal(err)
 		}
-		event.ClearInUse(b[len(event.Magic):])
+		binlogevent.ClearInUse(b[len(binlogevent.Magic):])
 		logs[filepath.Base(f)] = b
 	}
 	return logs

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	event "github.com/rissodb/risso/internal/binlogevent"
+	"github.com/rissodb/risso/internal/binlogevent"
 	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
@@ -220,7 +220,7 @@ var errDisk = errors.New("the mirror cannot be written")
 // stream takes events until the connection breaks or ends.
 func (f *follower) stream(d *mysql.Dump) error {
 	patience := 10 * f.o.Heartbeat
-	var h event.Header
+	var h binlogevent.Header
 	for {
 		if d.Buffered() == 0 {
 			if err := f.lull(d); err != nil {
@@ -231,21 +231,21 @@ func (f *follower) stream(d *mysql.Dump) error {
 		if err != nil {
 			return err
 		}
-		if len(raw) < event.HeaderLen {
-			return fmt.Errorf("%w: an event of %d bytes", event.ErrDamaged, len(raw))
+		if len(raw) < binlogevent.HeaderLen {
+			return fmt.Errorf("%w: an event of %d bytes", binlogevent.ErrDamaged, len(raw))
 		}
 		h.Parse(raw)
 		idle := d.Buffered() == 0
 		switch {
-		case h.Type == event.TypeHeartbeat || h.Type == event.TypeHeartbeatV2:
+		case h.Type == binlogevent.TypeHeartbeat || h.Type == binlogevent.TypeHeartbeatV2:
 			if err := f.settle(d, true); err != nil {
 				return err
 			}
 			f.meter.caughtUp()
 			f.tell(true, true)
 			continue
-		case h.Type == event.TypeRotate && h.Artificial():
-			r, err := event.ParseRotate(event.TrimChecksum(raw)[event.HeaderLen:])
+		case h.Type == binlogevent.TypeRotate && h.Artificial():
+			r, err := binlogevent.ParseRotate(binlogevent.TrimChecksum(raw)[binlogevent.HeaderLen:])
 			if err != nil {
 				return err
 			}
@@ -253,13 +253,13 @@ func (f *follower) stream(d *mysql.Dump) error {
 				return err
 			}
 		case h.Artificial():
-		case h.Type == event.TypeFormatDescription && f.w.pos > int64(len(event.Magic)), h.Type == event.TypeStartEncryption && f.w.last > int64(len(event.Magic)):
+		case h.Type == binlogevent.TypeFormatDescription && f.w.pos > int64(len(binlogevent.Magic)), h.Type == binlogevent.TypeStartEncryption && f.w.last > int64(len(binlogevent.Magic)):
 			// The server begins with them wherever a stream begins.
 		default:
-			event.ClearInUse(raw)
-			if h.Type == event.TypeStartEncryption {
+			binlogevent.ClearInUse(raw)
+			if h.Type == binlogevent.TypeStartEncryption {
 				f.note(true, "%s is encrypted on the server, which sends it in the clear: so it is here, byte for byte what the server decrypts, not what its file holds", f.w.name())
-				raw = event.Readable(raw, f.w.sums)
+				raw = binlogevent.Readable(raw, f.w.sums)
 				h.Parse(raw)
 			}
 			if err := f.w.add(raw, &h); err != nil {
@@ -376,7 +376,7 @@ func (f *follower) tell(idle, force bool) {
 }
 
 // rotate goes to the log that the server names: the one that is being written, or the next.
-func (f *follower) rotate(d *mysql.Dump, r event.Rotate) error {
+func (f *follower) rotate(d *mysql.Dump, r binlogevent.Rotate) error {
 	if err := checkName(r.Name); err != nil {
 		return err
 	}
@@ -419,7 +419,7 @@ func isBlank(place Place, path string) bool {
 		return errors.Is(err, io.ErrUnexpectedEOF)
 	}
 	defer in.Close()
-	_, err = io.ReadFull(in, make([]byte, len(event.Magic)))
+	_, err = io.ReadFull(in, make([]byte, len(binlogevent.Magic)))
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
@@ -494,7 +494,7 @@ type meter struct {
 	lastRate float64
 }
 
-func (m *meter) event(h *event.Header) {
+func (m *meter) event(h *binlogevent.Header) {
 	if h.Seconds > 0 {
 		m.newest = h.Seconds
 	}

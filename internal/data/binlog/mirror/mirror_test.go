@@ -19,7 +19,7 @@ import (
 
 	"filippo.io/age"
 
-	event "github.com/rissodb/risso/internal/binlogevent"
+	"github.com/rissodb/risso/internal/binlogevent"
 	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
@@ -154,8 +154,8 @@ func serverLogs(t *testing.T, n *sandbox.Node) map[string][]byte {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(b) > 4+event.HeaderLen {
-			event.ClearInUse(b[4:])
+		if len(b) > 4+binlogevent.HeaderLen {
+			binlogevent.ClearInUse(b[4:])
 		}
 		out[filepath.Base(p)] = b
 	}
@@ -216,9 +216,9 @@ func sameSeries(t *testing.T, s Series, place Place, dir string, logs map[string
 
 // onlyCheckpoints says whether there is nothing but what MariaDB writes behind a rotation when it comes to it.
 func onlyCheckpoints(events []byte) bool {
-	for len(events) >= event.HeaderLen {
-		h := event.ParseHeader(events)
-		if h.Type != event.TypeBinlogCheckpoint || int(h.Length) > len(events) {
+	for len(events) >= binlogevent.HeaderLen {
+		h := binlogevent.ParseHeader(events)
+		if h.Type != binlogevent.TypeBinlogCheckpoint || int(h.Length) > len(events) {
 			return false
 		}
 		events = events[h.Length:]

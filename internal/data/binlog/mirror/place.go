@@ -16,7 +16,7 @@ import (
 	"slices"
 	"strings"
 
-	event "github.com/rissodb/risso/internal/binlogevent"
+	"github.com/rissodb/risso/internal/binlogevent"
 	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/data/repo"
 )
@@ -120,7 +120,7 @@ func List(ctx context.Context, place Place, dir string) ([]Series, error) {
 			}
 			continue
 		}
-		if x.Size == 0 && (errors.Is(err, event.ErrTorn) || errors.Is(err, io.ErrUnexpectedEOF)) {
+		if x.Size == 0 && (errors.Is(err, binlogevent.ErrTorn) || errors.Is(err, io.ErrUnexpectedEOF)) {
 			continue // nothing in it yet
 		}
 		x.Name = l.name

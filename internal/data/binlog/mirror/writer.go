@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
-	event "github.com/rissodb/risso/internal/binlogevent"
+	"github.com/rissodb/risso/internal/binlogevent"
 	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/data/repo"
 )
@@ -47,7 +47,7 @@ type writer struct {
 var errGap = errors.New("the server's events do not follow each other")
 
 func newWriter(path string, f *os.File) *writer {
-	return &writer{path: path, file: f, buf: append(make([]byte, 0, 2*flushSize), event.Magic...), pos: int64(len(event.Magic)), syncTime: time.Now()}
+	return &writer{path: path, file: f, buf: append(make([]byte, 0, 2*flushSize), binlogevent.Magic...), pos: int64(len(binlogevent.Magic)), syncTime: time.Now()}
 }
 
 // create begins a new log. That there is one is an error.
@@ -86,7 +86,7 @@ func (w *writer) begin(place Place) (err error) {
 }
 
 // reopen goes on with a log that a process left. A torn event at its end is cut off: it was never acknowledged, and comes
-// again. torn says how many bytes that were. Damage in front of the end is an error that wraps event.ErrDamaged.
+// again. torn says how many bytes that were. Damage in front of the end is an error that wraps binlogevent.ErrDamaged.
 func reopen(ctx context.Context, place Place, path string) (w *writer, torn int64, err error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -100,7 +100,7 @@ func reopen(ctx context.Context, place Place, path string) (w *writer, torn int6
 	head := make([]byte, repo.GrowingHead)
 	if n, err := f.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
 		return nil, 0, err
-	} else if head = head[:n]; n < len(event.Magic) {
+	} else if head = head[:n]; n < len(binlogevent.Magic) {
 		return beginAgain(place, path, f)
 	}
 	w = newWriter(path, f)
@@ -181,13 +181,13 @@ func (w *writer) encrypt(place Place) (sealed *writer, err error) {
 }
 
 // events reads the whole events of a log, and hands on where each ends.
-func (w *writer) events(ctx context.Context, in io.Reader, each func(e event.Event)) error {
-	r, err := event.NewReader(in, event.Options{MaxBody: 1 << 10, KeepPayload: true})
+func (w *writer) events(ctx context.Context, in io.Reader, each func(e binlogevent.Event)) error {
+	r, err := binlogevent.NewReader(in, binlogevent.Options{MaxBody: 1 << 10, KeepPayload: true})
 	if err != nil {
-		if errors.Is(err, event.ErrTorn) {
+		if errors.Is(err, binlogevent.ErrTorn) {
 			return err
 		}
-		return fmt.Errorf("%w: %w", event.ErrDamaged, err)
+		return fmt.Errorf("%w: %w", binlogevent.ErrDamaged, err)
 	}
 	defer r.Close()
 	for {
@@ -208,12 +208,12 @@ func (w *writer) reopenPlain(ctx context.Context) (torn int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	err = w.events(ctx, io.NewSectionReader(w.file, 0, st.Size()), func(e event.Event) { w.pos, w.last = e.End, e.Pos })
+	err = w.events(ctx, io.NewSectionReader(w.file, 0, st.Size()), func(e binlogevent.Event) { w.pos, w.last = e.End, e.Pos })
 	if ctx.Err() != nil {
 		return 0, err
 	}
 	if torn = st.Size() - w.pos; torn > 0 && !tornEnd(ctx, w.file, w.pos, st.Size(), err) {
-		return 0, fmt.Errorf("%w: %s: %w", event.ErrDamaged, w.path, err)
+		return 0, fmt.Errorf("%w: %s: %w", binlogevent.ErrDamaged, w.path, err)
 	}
 	w.end = w.pos
 	return torn, nil
@@ -243,7 +243,7 @@ func (w *writer) reopenSealed(ctx context.Context, place Place) (torn int64, err
 	frames := w.seal.Reader(in)
 	frames.Track = true
 	w.pos, w.last = 0, 0
-	err = w.events(ctx, frames, func(e event.Event) {
+	err = w.events(ctx, frames, func(e binlogevent.Event) {
 		if f, ok := frames.Ended(e.End); ok {
 			w.pos, w.last, w.end = f.Pos, e.Pos, f.End
 		}
@@ -252,58 +252,58 @@ func (w *writer) reopenSealed(ctx context.Context, place Place) (torn int64, err
 		return 0, err
 	}
 	if w.pos == 0 { // nothing whole is in it
-		w.pos, w.buf = int64(len(event.Magic)), append(w.buf[:0], event.Magic...)
+		w.pos, w.buf = int64(len(binlogevent.Magic)), append(w.buf[:0], binlogevent.Magic...)
 	}
 	switch {
-	case errors.Is(err, io.EOF), errors.Is(err, event.ErrTorn), errors.Is(err, repo.ErrDamaged) && frames.Tail():
+	case errors.Is(err, io.EOF), errors.Is(err, binlogevent.ErrTorn), errors.Is(err, repo.ErrDamaged) && frames.Tail():
 		return st.Size() - w.end, nil
 	}
-	return 0, fmt.Errorf("%w: %s: %w", event.ErrDamaged, w.path, err)
+	return 0, fmt.Errorf("%w: %s: %w", binlogevent.ErrDamaged, w.path, err)
 }
 
 // tornEnd says whether what is wrong at pos can be what a crash left: an event that the file does not have whole, or
 // bytes that never reached the disk and read as zeros or with a wrong checksum, and nothing good behind them.
 func tornEnd(ctx context.Context, f *os.File, pos, size int64, err error) bool {
-	if errors.Is(err, event.ErrTorn) {
+	if errors.Is(err, binlogevent.ErrTorn) {
 		return true
 	}
 	if size-pos > maxTorn || ctx.Err() != nil {
 		return false
 	}
-	head := make([]byte, event.HeaderLen)
+	head := make([]byte, binlogevent.HeaderLen)
 	if n, _ := f.ReadAt(head, pos); n < len(head) {
 		return true
 	}
-	h := event.ParseHeader(head)
+	h := binlogevent.ParseHeader(head)
 	// A damaged event in the middle has whole ones behind it: then something else happened.
 	next := pos + int64(h.Length)
-	if h.Length < event.HeaderLen || next >= size {
+	if h.Length < binlogevent.HeaderLen || next >= size {
 		return true
 	}
 	if n, _ := f.ReadAt(head, next); n < len(head) {
 		return true
 	}
-	n := event.ParseHeader(head)
-	return n.Length < event.HeaderLen || next+int64(n.Length) > size
+	n := binlogevent.ParseHeader(head)
+	return n.Length < binlogevent.HeaderLen || next+int64(n.Length) > size
 }
 
 // maxTorn is more than what is written between two syncs: maxBehind, and an event or two.
 const maxTorn = 256 << 20
 
 // add appends an event. The bytes are copied.
-func (w *writer) add(raw []byte, h *event.Header) error {
-	if h.Type == event.TypeFormatDescription {
-		f, err := event.ParseFormat(raw)
+func (w *writer) add(raw []byte, h *binlogevent.Header) error {
+	if h.Type == binlogevent.TypeFormatDescription {
+		f, err := binlogevent.ParseFormat(raw)
 		if err != nil {
 			return err
 		}
 		w.sums = f.Checksum
 	}
 	if int(h.Length) != len(raw) {
-		return fmt.Errorf("%w: an event of %d bytes came as %d", event.ErrDamaged, h.Length, len(raw))
+		return fmt.Errorf("%w: an event of %d bytes came as %d", binlogevent.ErrDamaged, h.Length, len(raw))
 	}
-	if w.sums && !event.VerifyChecksum(raw) {
-		return fmt.Errorf("%w: position %d, as the server sent it", event.ErrChecksum, w.pos)
+	if w.sums && !binlogevent.VerifyChecksum(raw) {
+		return fmt.Errorf("%w: position %d, as the server sent it", binlogevent.ErrChecksum, w.pos)
 	}
 	// Positions are modulo 2^32, and MariaDB 11.4 leaves out some.
 	if end := uint32(w.pos + int64(len(raw))); h.EndPos != 0 && h.EndPos != end {
@@ -414,7 +414,7 @@ func (w *writer) close() error {
 
 // removeEmpty removes a log in which no event is.
 func (w *writer) removeEmpty() error {
-	if w.pos > int64(len(event.Magic)) || w.broken {
+	if w.pos > int64(len(binlogevent.Magic)) || w.broken {
 		return nil
 	}
 	if err := os.Remove(w.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
