@@ -102,13 +102,15 @@ func (s *Stream) begin(ctx context.Context, params map[string]string) error {
 			return err
 		}
 	}
+	var id uint64
 	err := s.Query(ctx, "SELECT /* risso: which session is this? */ CONNECTION_ID()", func(row [][]byte) error {
-		_, err := fmt.Sscan(string(row[0]), &s.id)
+		_, err := fmt.Sscan(string(row[0]), &id)
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("ask for the session's number: %w", err)
 	}
+	s.id = id // who kills the session asks for it
 	err = s.Exec(ctx, "SET SESSION /* risso: stay out of the slow log */ long_query_time = 31536000, min_examined_row_limit = 4294967295")
 	if err != nil && ClassOf(err) != ClassPrivilege && ClassOf(err) != ClassMissing {
 		return fmt.Errorf("prepare the session: %w", err)

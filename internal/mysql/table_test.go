@@ -36,7 +36,7 @@ func TestParseTable(t *testing.T) {
 			{Name: "w", Type: "int", FullType: "int(11)", Nullable: true, Generated: true},
 			{Name: "n", Type: "varchar", FullType: "varchar(20)", Charset: "utf8mb4", Collation: "utf8mb4_bin", Invisible: true},
 			{Name: "d", Type: "text", FullType: "text", Charset: "utf8mb4", Collation: "utf8mb4_general_ci", Nullable: true},
-			{Name: "ts", Type: "timestamp", FullType: "timestamp(6)", Nullable: true, Generated: true},
+			{Name: "ts", Type: "timestamp", FullType: "timestamp(6)", Nullable: true, Generated: true, Period: "START"},
 		},
 		Keys: []mysql.TableKey{
 			{Name: "PRIMARY", Unique: true, Parts: []mysql.KeyPart{{Column: "id"}, {Column: "n", Prefix: 5, Descending: true}}},

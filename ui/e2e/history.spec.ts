@@ -9,6 +9,9 @@ const FLIPPED = process.env.RISSO_FLIPPED!;
 const iso = (t: number): string => new Date(t * 1000).toISOString().slice(0, 19) + 'Z';
 const range = `from=${iso(END - 3600)}&to=${iso(END)}`;
 
+/** Fewer pixels than a hatch has: the edge of a line may have its colour by chance. */
+const NONE = 10;
+
 /** Pixels of the hatch's colour in a part of a chart, from and to as parts of its time. */
 function hatched(c: Locator, from: number, to: number): Promise<number> {
   return c.locator('canvas').evaluate((el, [a, b]) => {
@@ -35,8 +38,8 @@ test.describe('an hour of statements', () => {
       await expect(page.locator('.holes')).toHaveAttribute('data-holes', '1');
       await expect(page.locator('.holes')).toContainText(/not read from .* to .*: Risso did not run/);
       await expect.poll(() => hatched(chart(page, id), 0.52, 0.65)).toBeGreaterThan(100);
-      expect(await hatched(chart(page, id), 0.1, 0.45)).toBe(0);
-      expect(await hatched(chart(page, id), 0.7, 0.95)).toBe(0);
+      expect(await hatched(chart(page, id), 0.1, 0.45)).toBeLessThan(NONE);
+      expect(await hatched(chart(page, id), 0.7, 0.95)).toBeLessThan(NONE);
       const plot = (await chart(page, id).locator('.u-over').boundingBox())!;
       await page.mouse.move(plot.x + plot.width * 0.58, plot.y + plot.height / 2);
       await expect(chart(page, id).locator('.tip')).toContainText('not read');
@@ -46,7 +49,7 @@ test.describe('an hour of statements', () => {
     // A class that ran once has a line at nothing for the rest of the hour, and no line in the hole.
     await page.goto(`/server/watched/queries/${SLOW}?${range}`);
     await expect.poll(() => hatched(chart(page, 'q-calls'), 0.52, 0.65)).toBeGreaterThan(100);
-    expect(await hatched(chart(page, 'q-calls'), 0.1, 0.45)).toBe(0);
+    expect(await hatched(chart(page, 'q-calls'), 0.1, 0.45)).toBeLessThan(NONE);
     expect(errors).toEqual([]);
   });
 
