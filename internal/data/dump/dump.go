@@ -284,7 +284,7 @@ func (j *job) findAltered(ctx context.Context, changes map[string]int64) error {
 		return nil
 	}
 	emptied, err := j.snap.Emptied(ctx)
-	if err != nil {
+	if err != nil || emptied == nil {
 		return err
 	}
 	for _, t := range tables {
