@@ -154,7 +154,7 @@ func (f *follower) loop(ctx context.Context) error {
 			return context.Cause(ctx)
 		case err == nil || errors.Is(err, mysql.ErrEndOfLogs):
 			return nil
-		case permanent(err):
+		case permanent(err), f.o.Once && errors.Is(err, errDisk): // who follows for good waits for room
 			return err
 		}
 		if f.durable > start {

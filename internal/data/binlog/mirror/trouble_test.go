@@ -1,6 +1,7 @@
 package mirror
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -11,6 +12,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
@@ -96,6 +98,20 @@ func TestTrouble(t *testing.T) {
 		stop()
 		t.Log(strings.Join(notes, "\n"))
 		same(t, dir, serverLogs(t, n))
+	})
+
+	t.Run("a full disk, once", func(t *testing.T) {
+		dir := t.TempDir()
+		if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=64k"); err != nil {
+			t.Skipf("SKIPPED: mounting a tmpfs needs root with CAP_SYS_ADMIN: %v", err)
+		}
+		t.Cleanup(func() { syscall.Unmount(dir, syscall.MNT_DETACH) })
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+		defer cancel()
+		err := Follow(ctx, Options{Target: target(t, n), Place: folder(t.TempDir()), Dir: dir, Once: true})
+		if !errors.Is(err, errDisk) || !strings.Contains(err.Error(), "no space left") {
+			t.Errorf("there is no room for the logs: %v", err)
+		}
 	})
 }
 
