@@ -38,10 +38,13 @@ type restoreFlags struct {
 	filesFlags
 }
 
+// restoredName is what a sandbox is called when nothing is said.
+const restoredName = "restored"
+
 func newRestore(s Streams) *cobra.Command {
 	var f restoreFlags
 	cmd := &cobra.Command{
-		Use:   "restore --from PLACE (--into DSN | --sandbox NAME | --datadir DIR)",
+		Use:   "restore --from PLACE (--into DSN | --sandbox [NAME] | --datadir DIR)",
 		Short: "Put a backup back, or a part of it, and prove that it is whole",
 		Long: `Puts a logical backup back: all of it, one schema, or one table; with --datadir a physical one. Nothing is changed before it is sure
 that no table is in the way and that the server understands what the backup holds. What is there
@@ -62,8 +65,16 @@ docs/restore.md has all of it.
   risso restore --from /backups/db1 --datadir /var/lib/mysql
   risso restore --from /backups/db1 --schema shop --to-time '2026-11-21 18:00:00' --into 'root@tcp(db2)/' --overwrite
   risso restore --forget --into 'root@tcp(db2)/'`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 && f.sandbox == restoredName {
+				return nil
+			}
+			return cobra.NoArgs(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 { // --sandbox NAME: the name may be left out, so it is taken for an argument
+				f.sandbox = args[0]
+			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 			defer stop()
 			if f.forget {
@@ -77,7 +88,8 @@ docs/restore.md has all of it.
 	fl.StringVar(&f.identity, "identity", "", "file with the age identity that opens an encrypted repository")
 	fl.StringVar(&f.backup, "backup", "", "ID of the backup (default the newest)")
 	fl.StringVar(&f.into, "into", "", "the server that gets it: user:password@tcp(host:3306)/, user@unix(/socket)/, or the name of a server in --config")
-	fl.StringVar(&f.sandbox, "sandbox", "", "start a throw-away server of this name and put the backup there")
+	fl.StringVar(&f.sandbox, "sandbox", "", "start a throw-away server of this `NAME` and put the backup there")
+	fl.Lookup("sandbox").NoOptDefVal = restoredName
 	fl.StringVar(&f.server, "server", "", "with --sandbox: which server, as for risso sandbox up (default one like the backup's)")
 	fl.StringArrayVar(&f.schemas, "schema", nil, "only this schema; patterns with * allowed; may be repeated")
 	fl.StringArrayVar(&f.tables, "table", nil, "only this table, schema.table; patterns with * allowed; may be repeated")

@@ -31,6 +31,7 @@ func TestRestoreStory(t *testing.T) {
 			s.mistake()
 			s.planned()
 			s.backToBefore()
+			s.inSandbox()
 			s.toTime()
 			s.renamed()
 			s.encrypted()
@@ -242,6 +243,26 @@ func (s *restoreStory) leavesNothing(n *sandbox.Node) {
 	if left := s.sql(n, `SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME LIKE 'risso\_re%'`); left != "[]" {
 		s.t.Errorf("left behind: %s", left)
 	}
+}
+
+// inSandbox restores a table into a throw-away server, whose name may be left out.
+func (s *restoreStory) inSandbox() {
+	if s.spec != "mariadb" {
+		return
+	}
+	dir, err := os.MkdirTemp("", "rs-") // short: a socket's path has an end
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Setenv("RISSO_SANDBOX_DIR", dir)
+	s.t.Cleanup(func() { os.RemoveAll(dir) })
+	for name, args := range map[string][]string{"restored": {"--sandbox"}, "look": {"--sandbox", "look"}} {
+		s.says(mustRun(s.t, append([]string{"restore", "--from", s.place, "--table", "shop.orders", "--before", s.gtid}, args...)...), "1 tables, ", name)
+		s.says(mustRun(s.t, "sandbox", "exec", name, "--", "SELECT CONCAT(COUNT(*), ' are there') FROM shop.orders"), "are there")
+		s.says(mustRun(s.t, "sandbox", "down", name), name)
+	}
+	s.refused(exitUsage, "restore", "--from", s.place, "look")
+	s.refused(exitUsage, "restore", "--from", s.place, "--sandbox=a", "b")
 }
 
 // toTime restores one schema up to a moment, into another server.
