@@ -45,14 +45,12 @@ func (b *Bulk) prepare(statement string) error {
 	if err := b.s.send(append([]byte{comStmtPrepare}, statement...)); err != nil {
 		return err
 	}
-	p, err := b.s.in.small()
-	switch {
-	case err != nil:
+	p, err := b.s.okPacket()
+	if err == nil && len(p) < prepareAnswerLen {
+		err = driver.ErrMalformPkt
+	}
+	if err != nil {
 		return err
-	case p[0] == headerError:
-		return errorPacket(p)
-	case p[0] != headerOK || len(p) < prepareAnswerLen:
-		return driver.ErrMalformPkt
 	}
 	id, columns, params := p[1:5], binary.LittleEndian.Uint16(p[5:]), int(binary.LittleEndian.Uint16(p[7:]))
 	if columns != 0 {
@@ -69,6 +67,20 @@ func (b *Bulk) prepare(statement string) error {
 	return b.s.readColumns(params)
 }
 
+// okPacket reads an answer that is either OK or an error.
+func (s *Stream) okPacket() ([]byte, error) {
+	p, err := s.in.small()
+	switch {
+	case err != nil:
+		return nil, err
+	case p[0] == headerError:
+		return nil, errorPacket(p)
+	case p[0] != headerOK:
+		return nil, driver.ErrMalformPkt
+	}
+	return p, nil
+}
+
 // Head is how many bytes an execution has besides its rows: together they have to be below max_allowed_packet.
 func (b *Bulk) Head() int { return len(b.head) }
 
@@ -79,14 +91,9 @@ func (b *Bulk) Insert(ctx context.Context, rows []byte) (warnings int, err error
 		if err := b.s.send2(b.head, rows); err != nil {
 			return err
 		}
-		p, err := b.s.in.small()
-		switch {
-		case err != nil:
+		p, err := b.s.okPacket()
+		if err != nil {
 			return err
-		case p[0] == headerError:
-			return errorPacket(p)
-		case p[0] != headerOK:
-			return driver.ErrMalformPkt
 		}
 		p = p[1:]
 		for range 2 { // affected rows, last inserted ID

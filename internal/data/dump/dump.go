@@ -318,5 +318,7 @@ func (j *job) report(change func(*Progress)) {
 func (j *job) note(text string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.notes = append(j.notes, text)
+	if !slices.Contains(j.notes, text) { // a table may be begun twice
+		j.notes = append(j.notes, text)
+	}
 }
