@@ -36,7 +36,6 @@ mysql97() {
       note "MySQL 9.7" failed "could not be fetched from Debian's unstable suite; see above"
       return 1
     fi
-    rm -f "$jar"
     rm -rf "$dir" && mv "$half" "$dir"
   fi
   version=$(version_of "$dir/bin/mysqld")
