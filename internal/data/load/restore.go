@@ -60,6 +60,7 @@ type run struct {
 	notes   []string
 	kept    []string // accounts that were there
 
+	later      []Finding // what is there in another form, found while rows go in
 	missing    []Finding // what is not there at the end; the first of them
 	missingAll int64
 	result     Result
@@ -110,6 +111,7 @@ func (r *run) tellMissing(res *Result) {
 			res.Otherwise = append(res.Otherwise, f)
 		}
 	}
+	res.Otherwise = append(res.Otherwise, r.later...)
 	res.LeftOut, res.LeftOutAll = r.missing, r.missingAll
 }
 

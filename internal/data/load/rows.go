@@ -41,11 +41,12 @@ type table struct {
 	same         bool        // it is, and was not noted yet
 	lane         *lane       // one LOAD DATA at a time; nil: any number
 
-	left  atomic.Int64 // chunks that are not in yet
-	mu    sync.Mutex
-	sum   chunk.Rows // what was read back
-	toSum int        // chunks that are not compared yet
-	note  string     // the first chunk that differs
+	left    atomic.Int64 // chunks that are not in yet
+	mu      sync.Mutex
+	sum     chunk.Rows // what was read back
+	toSum   int        // chunks that are not compared yet
+	note    string     // the first chunk that differs
+	untyped bool       // types in its JSON documents are others
 }
 
 func (t *table) quoted() string { return mysql.Quote(t.schema) + "." + mysql.Quote(t.name) }

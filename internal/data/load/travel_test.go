@@ -88,6 +88,7 @@ func takeBackup(t *testing.T, node *sandbox.Node, schemas ...string) *repo.Repo 
 func TestTravel(t *testing.T) {
 	nodes := travellers(t)
 	t.Run("every pair", func(t *testing.T) { testPairs(t, nodes) })
+	t.Run("types in JSON", func(t *testing.T) { testTypes(t, nodes) })
 	t.Run("merge", func(t *testing.T) { testMerge(t, nodes["mariadb"], nodes["mysql-9.7"]) })
 	t.Run("left out", func(t *testing.T) { testLeftOut(t, nodes["mariadb"], nodes["mysql-9.7"]) })
 }
