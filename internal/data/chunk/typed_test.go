@@ -82,3 +82,12 @@ func (k *kept) Piece(b []byte, last bool) error {
 	k.rows = append(k.rows, string(b))
 	return nil
 }
+
+func TestEmptyMember(t *testing.T) {
+	for full, want := range map[string]bool{"enum('a','b')": false, "enum('')": true, "set('a','')": true, "enum('','a')": true, "enum('a''','b')": false, "enum('''','b')": false, "enum(''',''','')": true,
+		"enum('a\\\\','b')": false, "enum(',')": false, "int": false, "enum('a": false} {
+		if emptyMember(full) != want {
+			t.Errorf("%s: not %v", full, want)
+		}
+	}
+}
