@@ -8,9 +8,9 @@ type Table struct{ Schema, Name string }
 // Tables gives the tables that a statement names, in order, each once. Names of common table expressions, aliases,
 // derived tables, table functions and stored programs are none; nor are the parents of foreign keys.
 func Tables(stmt []byte) []Table {
-	p := tableReader{scanner: scanner{s: stmt}}
-	p.tok, p.peek = p.scanner.next(), token{}
-	p.peek = p.scanner.next()
+	p := tableReader{lexer: lexer{s: stmt}}
+	p.tok, p.peek = p.lexer.next(), token{}
+	p.peek = p.lexer.next()
 	p.levels = append(p.levels, level{})
 	p.read()
 	return p.found
@@ -25,7 +25,7 @@ type level struct {
 }
 
 type tableReader struct {
-	scanner
+	lexer
 	tok, peek token
 	prev      token // the token before tok
 	levels    []level
