@@ -10,16 +10,18 @@ type Dialect struct {
 	Version     int  // 80034 or 101106: executable comments for a later server are comments; 0: none is
 	ANSIQuotes  bool // "x" is a name
 	NoBackslash bool // a backslash in a string is one
+	Oracle      bool // programs are written as MariaDB's sql_mode=ORACLE has them
 }
 
 // WithMode is the dialect under a sql_mode, as @@sql_mode gives it. Modes that stand for several count as these do.
 // Source: MySQL 5.7 manual and MariaDB documentation, "SQL Modes", combination modes.
 func (d Dialect) WithMode(mode string) Dialect {
-	d.ANSIQuotes, d.NoBackslash = false, false
+	d.ANSIQuotes, d.NoBackslash, d.Oracle = false, false, false
 	for m := range strings.SplitSeq(strings.ToUpper(mode), ",") {
 		switch strings.TrimSpace(m) {
 		case "ANSI_QUOTES", "ANSI", "ORACLE", "DB2", "MAXDB", "MSSQL", "POSTGRESQL":
 			d.ANSIQuotes = true
+			d.Oracle = d.Oracle || d.MariaDB && strings.TrimSpace(m) == "ORACLE"
 		case "NO_BACKSLASH_ESCAPES":
 			d.NoBackslash = true
 		}
