@@ -41,7 +41,8 @@ type Create struct {
 	OrReplace   bool
 	IfNotExists bool
 	Temporary   bool
-	Elsewhere   []string // options of a table that name folders outside of the server's own
+	State       Ident  // of an event: ENABLE or DISABLE, where it says so
+	Directories []Edit // what takes the folders that a table names for itself out of its definition
 
 	text        string
 	t           []Token // what is code
@@ -199,6 +200,20 @@ func (r *reader) group() {
 	}
 }
 
+// Replace gives the edit that puts another definer in, or, where definer is empty, none at all: whoever makes it is it.
+func (c *Create) Replace(definer string) Edit {
+	if definer != "" {
+		definer = "DEFINER=" + definer
+	}
+	if c.Definer.End > 0 {
+		return Edit{c.Definer.Begin, c.Definer.End, definer}
+	}
+	if definer == "" {
+		return Edit{}
+	}
+	return Edit{c.afterCreate, c.afterCreate, " " + definer}
+}
+
 // kinds are what a CREATE makes, by its words.
 var kinds = [][]string{{"PACKAGE", "BODY"}, {"PACKAGE"}, {"TABLE"}, {"VIEW"}, {"PROCEDURE"}, {"FUNCTION"}, {"TRIGGER"}, {"EVENT"}, {"SEQUENCE"}, {"DATABASE"},
 	{"SCHEMA"}, {"USER"}, {"ROLE"}}
@@ -306,7 +321,7 @@ func (r *reader) readRest(c *Create) error {
 			return fmt.Errorf("%w: there is no AS in it", ErrStatement)
 		}
 	case "TRIGGER":
-		r.past("ON")
+		r.past("ON", func() {})
 		var ok bool
 		if c.On, ok = r.ident(); !ok || !r.accept("FOR", "EACH", "ROW") {
 			return fmt.Errorf("%w: it is of no table", ErrStatement)
@@ -315,7 +330,11 @@ func (r *reader) readRest(c *Create) error {
 			r.ident()
 		}
 	case "EVENT":
-		if !r.past("DO") {
+		if !r.past("DO", func() {
+			if r.is(r.i, "ENABLE") || r.is(r.i, "DISABLE") {
+				c.State = Ident{Name: r.shown(r.i), Begin: r.at(r.i).Begin, End: r.at(r.i).End}
+			}
+		}) {
 			return fmt.Errorf("%w: it does nothing", ErrStatement)
 		}
 	case "PROCEDURE", "FUNCTION":
@@ -340,12 +359,13 @@ func (r *reader) readRest(c *Create) error {
 	return nil
 }
 
-// past passes over all up to a word of this statement, and over that.
-func (r *reader) past(word string) bool {
+// past passes over all up to a word of this statement, each token of which f sees, and over that.
+func (r *reader) past(word string, f func()) bool {
 	for r.i < len(r.t) && !r.sign(r.i, ";") {
 		if r.accept(word) {
 			return true
 		}
+		f()
 		r.i++
 	}
 	return false
@@ -415,7 +435,17 @@ func (r *reader) readTable(c *Create) error {
 			return fmt.Errorf("%w: another statement follows it, %s", ErrStatement, r.shown(r.i+1))
 		case t.Kind != TokenWord || r.sign(r.i-1, "="):
 		case (r.is(r.i, "DATA") || r.is(r.i, "INDEX")) && r.is(r.i+1, "DIRECTORY"):
-			c.Elsewhere = append(c.Elsewhere, strings.ToUpper(t.Text)+" DIRECTORY")
+			last := r.i + 1
+			if r.sign(last+1, "=") {
+				last++
+			}
+			if r.at(last+1).Kind == TokenString {
+				last++
+			}
+			if r.sign(last+1, ",") {
+				last++
+			}
+			c.Directories = append(c.Directories, Edit{Begin: t.Begin, End: r.at(last).End})
 		case r.is(r.i, "SELECT"), depth == 0 && slices.Contains([]string{"AS", "IGNORE", "REPLACE", "TABLE", "VALUES", "START", "LIKE"}, strings.ToUpper(t.Text)),
 			depth == 0 && r.is(r.i, "WITH") && !r.is(r.i+1, "SYSTEM") && !r.is(r.i+1, "PARSER"):
 			return fmt.Errorf("%w: behind its columns it has %s", ErrStatement, r.shown(r.i))
