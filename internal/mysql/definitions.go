@@ -32,6 +32,7 @@ type Definition struct {
 	Create       string   // as the server shows it
 	After        []string // further statements: an account's grants, a sequence's state
 	Columns      []string // of a view
+	Broken       bool     // a view that selects from what is not there, or not for its definer
 	SQLMode      string
 	Charset      string // character_set_client
 	Collation    string // collation_connection
@@ -211,6 +212,13 @@ func (s *Stream) View(ctx context.Context, name TableName) (Definition, error) {
 	}
 	d.Create, d.Charset, d.Collation = row["Create View"], row["character_set_client"], row["collation_connection"]
 	d.Definer = definerOf(d.Create)
+	err = s.Query(ctx, "SHOW /* risso: is the view whole? */ WARNINGS", func(row [][]byte) error {
+		d.Broken = d.Broken || string(row[1]) == errViewInvalid
+		return nil
+	})
+	if err != nil {
+		return d, fmt.Errorf("read the definition of view %s: %w", name, err)
+	}
 	err = s.Query(ctx, "SELECT /* risso: backup */ COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = "+literal(name.Schema)+" AND TABLE_NAME = "+literal(name.Name)+" ORDER BY ORDINAL_POSITION",
 		func(row [][]byte) error { d.Columns = append(d.Columns, string(row[0])); return nil })
 	if err != nil {
@@ -218,6 +226,10 @@ func (s *Stream) View(ctx context.Context, name TableName) (Definition, error) {
 	}
 	return d, nil
 }
+
+// errViewInvalid is what SHOW CREATE VIEW adds to a view that selects from what is not there, or what its definer may not see.
+// Source: MySQL manual, "Server Error Message Reference", ER_VIEW_INVALID.
+const errViewInvalid = "1356"
 
 // definerOf reads the account behind DEFINER= of a CREATE statement.
 func definerOf(create string) string {

@@ -25,6 +25,7 @@ var (
 	ErrNothing      = errors.New("the backup holds nothing of what was asked for")
 	ErrLogs         = errors.New("the binary logs do not do")
 	ErrKind         = errors.New("this is not a logical backup")
+	ErrLeftOut      = errors.New("the rest is there, but not all of the backup")
 )
 
 // Options say what is restored, and how.
@@ -141,6 +142,7 @@ type Finding struct {
 	What   string `json:"what"`             // the object
 	Reason string `json:"reason"`           // why not
 	Mapped string `json:"mapped,omitempty"` // what takes its place; empty: nothing
+	Create string `json:"create,omitempty"` // of a view or program that does not come along: its definition, so that a person can mend it
 }
 
 // Progress is how far a restore is.
@@ -176,7 +178,11 @@ type Result struct {
 	Different []TableResult `json:"different,omitempty"`
 	Rolled    *Rolled       `json:"rolled,omitempty"`
 	Notes     []string      `json:"notes,omitempty"`
-	Kept      []string      `json:"kept,omitempty"` // accounts that were there already: they stay as they are
+	Kept      []string      `json:"kept,omitempty"`      // accounts that were there already: they stay as they are
+	LeftOut   []Finding     `json:"left_out,omitempty"`  // what is not there; more than a thousand are counted in LeftOutAll only
+	Otherwise []Finding     `json:"otherwise,omitempty"` // what is there in another form
+
+	LeftOutAll int64 `json:"left_out_all,omitempty"`
 
 	Seconds        float64 `json:"seconds"`         // from the first question to the last answer
 	RowSeconds     float64 `json:"row_seconds"`     // of them until all rows and indexes were there and compared

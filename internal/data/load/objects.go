@@ -50,7 +50,7 @@ func (r *run) makeObjects(ctx context.Context, s **session, kinds ...repo.Object
 		err := r.again(ctx, s, func(s *session) error { return r.makeObject(ctx, s, o) })
 		if r.mayStayAway(err) {
 			r.leftOut[objectKey(o)] = true
-			r.notef("%v", r.objectError(o, err))
+			r.leave(lost(o, r.objectError(o, err).Error()))
 			return nil
 		}
 		if err != nil {
@@ -271,7 +271,7 @@ func (r *run) makeViews(ctx context.Context, s **session) error {
 	wait := r.objects[repo.View]
 	for len(wait) > 0 {
 		var again []ref
-		var last error
+		why := map[ref]error{}
 		for _, at := range wait {
 			l, err := r.spool.get(at)
 			if err != nil {
@@ -289,33 +289,36 @@ func (r *run) makeViews(ctx context.Context, s **session) error {
 				}
 				r.made.Add(1)
 			case 1146, 1356, 1054, 1305, 1049: // no such table, broken view, no such column, function, database
-				again, last = append(again, at), r.objectError(o, err)
+				again, why[at] = append(again, at), err
 			default:
 				if !r.mayStayAway(err) {
 					return r.objectError(o, err)
 				}
-				r.notef("%v", r.objectError(o, err))
+				r.leave(lost(o, r.objectError(o, err).Error()))
 			}
 		}
 		if len(again) == len(wait) {
-			return r.brokenViews(again, last)
+			return r.brokenViews(again, why)
 		}
 		wait = again
 	}
 	return nil
 }
 
-// brokenViews says which views cannot be made. A backup of the whole server has those that were broken there too: that is no
-// failure of the restore.
-func (r *run) brokenViews(list []ref, last error) error {
+// brokenViews says which views cannot be made, and prints them. A backup of the whole server has those that were broken there too: that
+// is no failure of the restore.
+func (r *run) brokenViews(list []ref, why map[ref]error) error {
 	for _, at := range list {
 		l, err := r.spool.get(at)
 		if err != nil {
 			return err
 		}
-		r.notef("view %s is not made: it needs what is not there", objectName(l.Object))
+		if o := l.Object; o.Broken {
+			r.notef("view %s is not made: it was broken when the backup was taken (%v): %s", objectName(o), why[at], o.Create)
+		} else {
+			r.leave(lost(o, "it needs what is not there: "+why[at].Error()))
+		}
 	}
-	r.notef("the last of them: %v", last)
 	return nil
 }
 
@@ -436,7 +439,7 @@ func (r *run) makeAccounts(ctx context.Context, s **session) error {
 			case n == 0 && err != nil, passes(err):
 				return err
 			case err != nil: // an account that the server does not want keeps no data away
-				r.notef("account %s is not made: %v", o.Name, withoutStatement(err))
+				r.leave(lost(o, withoutStatement(err).Error()))
 				return nil
 			}
 			return setState(ctx, s, created, mark)
@@ -517,7 +520,7 @@ func (r *run) grant(ctx context.Context, s **session) error {
 				case n == 0 && err != nil, passes(err):
 					return err
 				case err != nil:
-					r.notef("account %s: %s: %v", o.Name, withoutSecret(g), withoutStatement(err))
+					r.leave(Finding{What: "account " + o.Name + ": " + withoutSecret(g), Reason: withoutStatement(err).Error()})
 				}
 			}
 			r.made.Add(1)

@@ -59,8 +59,11 @@ type run struct {
 	foreign []foreignJob
 	notes   []string
 	kept    []string // accounts that were there
-	result  Result
-	stage   string
+
+	missing    []Finding // what is not there at the end; the first of them
+	missingAll int64
+	result     Result
+	stage      string
 }
 
 // Restore puts a backup, or a part of it, into a server. Where it fails, or is killed, the same call goes on where it was.
@@ -89,10 +92,61 @@ func Restore(ctx context.Context, o Options) (Result, error) {
 	res.Backup, res.Resumed, res.Notes, res.Kept, res.SessionSeconds = r.header, r.resumed, r.notes, r.kept, r.phases
 	res.Objects, res.Schemas = r.made.Load(), int64(len(r.schemas))
 	res.Seconds, res.Changed = time.Since(r.began).Seconds(), r.resumed || r.changed
-	if err == nil && len(res.Different) > 0 {
+	r.tellMissing(&res)
+	switch {
+	case err != nil || r.o.DryRun:
+	case len(res.Different) > 0:
 		err = fmt.Errorf("%w: %d of %d tables", ErrDifferent, len(res.Different), res.Tables)
+	case res.LeftOutAll > 0:
+		err = fmt.Errorf("%w: %s", ErrLeftOut, someNames(res.LeftOut, res.LeftOutAll))
 	}
 	return res, err
+}
+
+// tellMissing says in the result what is not there, and what is there in another form.
+func (r *run) tellMissing(res *Result) {
+	for _, f := range r.plan.Findings {
+		if f.Mapped != "" {
+			res.Otherwise = append(res.Otherwise, f)
+		}
+	}
+	res.LeftOut, res.LeftOutAll = r.missing, r.missingAll
+}
+
+// someNames names the first of what is missing.
+func someNames(list []Finding, all int64) string {
+	const most = 5
+	var names []string
+	for _, f := range list[:min(most, len(list))] {
+		names = append(names, f.What)
+	}
+	text := strings.Join(names, ", ")
+	if n := all - int64(len(names)); n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+	return text + " left out"
+}
+
+// leave notes what is not there at the end.
+func (r *run) leave(f Finding) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if slices.ContainsFunc(r.missing, func(m Finding) bool { return m.What == f.What }) {
+		return
+	}
+	r.missingAll++
+	if len(r.missing) < maxFindings {
+		r.missing = append(r.missing, f)
+	}
+}
+
+// lost is an object that does not come along.
+func lost(o *repo.Object, reason string) Finding {
+	f := Finding{What: string(o.Kind) + " " + objectName(o), Reason: reason, Create: o.Create}
+	if o.Kind == repo.Account {
+		f.Create = "" // it has a password's hash
+	}
+	return f
 }
 
 func (r *run) restore(ctx context.Context) error {
@@ -303,6 +357,9 @@ func (r *run) read(ctx context.Context) error {
 		if !r.choice.schema(l.Schema.Name) && !needed[l.Schema.Name] {
 			continue
 		}
+		if _, err := r.schemaWords(l.Schema); err != nil {
+			return err
+		}
 		at, err := r.spool.add(l)
 		if err != nil {
 			return err
@@ -401,15 +458,11 @@ func (r *run) makeSchemas(ctx context.Context, s **session) error {
 			return err
 		}
 		name := r.choice.targetSchema(l.Schema.Name)
-		create, err := r.translate(l.Schema.Create)
+		words, err := r.schemaWords(l.Schema)
 		if err != nil {
 			return err
 		}
-		i := strings.IndexByte(create, '`')
-		if i < 0 {
-			return fmt.Errorf("the definition of schema %s has no name: %w", mysql.Quote(l.Schema.Name), repo.ErrDamaged)
-		}
-		statement := "CREATE DATABASE IF NOT EXISTS " + mysql.Quote(name) + create[skipQuoted(create, i):]
+		statement := "CREATE DATABASE IF NOT EXISTS " + mysql.Quote(name) + words
 		if err := r.again(ctx, s, func(s *session) error { return s.Exec(ctx, statement) }); err != nil {
 			return fmt.Errorf("make schema %s: %w", mysql.Quote(name), err)
 		}

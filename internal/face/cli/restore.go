@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -49,7 +50,8 @@ func newRestore(s Streams) *cobra.Command {
 		Long: `Puts a logical backup back: all of it, one schema, or one table; with --datadir a physical one. Nothing is changed before it is sure
 that no table is in the way and that the server understands what the backup holds. What is there
 already is kept, unless --overwrite is said. At the end each table's rows are read back, and their
-number and sum compared with those of the backup: exit code 0 only when all are equal.
+number and sum compared with those of the backup: exit code 0 only when all are equal, and nothing
+was left out.
 
 A restore that was cut off, or killed, goes on where it was when it is run again as before; no row is
 loaded twice. Until then a journal lies in the server, the schema risso_restore; --forget takes it away.
@@ -104,7 +106,7 @@ docs/restore.md has all of it.
 	fl.StringVar(&f.before, "before", "", "go on from the binary logs up to this transaction, without it")
 	fl.IntVar(&f.threads, "threads", min(runtime.NumCPU(), 8), "sessions that load")
 	fl.BoolVar(&f.overwrite, "overwrite", false, "drop what is in the way; accounts that are there get what the backup has")
-	fl.BoolVar(&f.skip, "skip-incompatible", false, "leave away what the server does not know, after saying what that is")
+	fl.BoolVar(&f.skip, "skip-incompatible", false, "leave away what the server does not know, after saying what that is; the exit code is 1 then")
 	fl.BoolVar(&f.noBinlog, "no-binlog", false, "keep the restore out of the server's binary log; its replicas do not get it")
 	fl.BoolVar(&f.setGTID, "set-gtid", false, "afterwards tell the server that it has all transactions of the backup, so that it can follow as a replica; this empties its own binary logs")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "show what would be done, and do nothing")
@@ -197,7 +199,7 @@ func runRestore(ctx context.Context, s Streams, f restoreFlags) error {
 	}
 	res, tables, plan, err := restoreNow(ctx, s, o)
 	planned := f.dryRun && (err == nil || errors.Is(err, load.ErrLogs))
-	if f.output == "json" && (err == nil || planned || errors.Is(err, load.ErrDifferent) || errors.Is(err, load.ErrIncompatible)) {
+	if f.output == "json" && (cameToEnd(err) || planned || errors.Is(err, load.ErrIncompatible)) {
 		out := restoreJSON{Plan: plan, DryRun: f.dryRun, Tables: tables}
 		if !f.dryRun && !errors.Is(err, load.ErrIncompatible) {
 			out.Result = &res
@@ -210,7 +212,7 @@ func runRestore(ctx context.Context, s Streams, f restoreFlags) error {
 		}
 	} else if planned {
 		restorePlanText(s.Out, plan, len(f.tables)+len(f.schemas) > 0)
-	} else if err == nil || errors.Is(err, load.ErrDifferent) {
+	} else if cameToEnd(err) {
 		restoreText(s.Out, res)
 		if box != nil {
 			fmt.Fprintf(s.Out, "It runs as %s; away with it: risso sandbox down %s\n", box.Primary().DSN, box.Name)
@@ -220,6 +222,11 @@ func runRestore(ctx context.Context, s Streams, f restoreFlags) error {
 		return restoreFailure(ctx, err, res.Changed, box)
 	}
 	return nil
+}
+
+// cameToEnd says whether a restore came to its end, whatever it found there.
+func cameToEnd(err error) bool {
+	return err == nil || errors.Is(err, load.ErrDifferent) || errors.Is(err, load.ErrLeftOut)
 }
 
 type restoreJSON struct {
@@ -276,7 +283,11 @@ func findingWords(f load.Finding) string {
 	if f.Mapped != "" {
 		return f.What + ": " + f.Reason + ": " + f.Mapped + " instead"
 	}
-	return f.What + " cannot come along: " + f.Reason
+	text := f.What + " cannot come along: " + f.Reason
+	if strings.HasPrefix(f.What, "view ") {
+		text += "\n  " + f.Create
+	}
+	return text
 }
 
 func restoreProgress(p load.Progress, elapsed float64) string {
@@ -351,6 +362,7 @@ var restoreHints = []struct {
 	{binlog.ErrRenamed, "--sandbox NAME instead of --into restores it under its own name, on a throw-away server"},
 	{load.ErrLogs, "--logs, --logs-dsn and --series say where else they are"},
 	{load.ErrBusy, "wait for it, or end it"},
+	{load.ErrLeftOut, "what is named has to be made by hand; a server like the backup's takes all of it: --sandbox NAME"},
 	{load.ErrDifferent, "somebody wrote there meanwhile, or the server keeps rows otherwise"},
 	{repo.ErrDamaged, "risso verify --from … tells what else is damaged; another backup, or its copy, may be whole"},
 }
@@ -374,7 +386,7 @@ func restoreFailure(ctx context.Context, err error, changed bool, box *sandbox.S
 	switch {
 	case !changed:
 		hint = joined("nothing was changed", hint)
-	case !errors.Is(err, load.ErrDifferent):
+	case !cameToEnd(err):
 		hint = joined(hint, "run the same again: it goes on where it was; --forget takes its journal away instead")
 	}
 	if box != nil {
@@ -399,6 +411,12 @@ func restoreText(out io.Writer, r load.Result) {
 	for _, a := range r.Kept {
 		fmt.Fprintf(out, "Note: account %s is there: it stays as it is\n", a)
 	}
+	for _, f := range r.Otherwise {
+		fmt.Fprintln(out, "Otherwise:", findingWords(f))
+	}
+	for _, f := range r.LeftOut {
+		fmt.Fprintln(out, "Left out:", findingWords(f))
+	}
 	for _, t := range r.Different {
 		fmt.Fprintf(out, "Different: %s.%s has %d rows, sum %s; the backup has %s\n", mysql.Quote(t.Schema), mysql.Quote(t.Table), t.Rows, t.Sum, t.Wants)
 	}
@@ -418,6 +436,9 @@ func restoreText(out io.Writer, r load.Result) {
 			fmt.Fprintf(out, " of %s", clock(r.Rolled.LastTime))
 		}
 		fmt.Fprintf(out, "; ended %s\n", r.Rolled.Stopped)
+	}
+	if r.LeftOutAll > 0 {
+		fmt.Fprintf(out, "NOT all of the backup is there: %d things were left out, see above\n", r.LeftOutAll)
 	}
 }
 
