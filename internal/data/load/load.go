@@ -24,6 +24,7 @@ var (
 	ErrBusy         = errors.New("another restore into this server runs")
 	ErrNothing      = errors.New("the backup holds nothing of what was asked for")
 	ErrLogs         = errors.New("the binary logs do not do")
+	ErrForged       = errors.New("the backup holds what no backup has, and would run it")
 	ErrKind         = errors.New("this is not a logical backup")
 	ErrLeftOut      = errors.New("the rest is there, but not all of the backup")
 )
@@ -38,13 +39,15 @@ type Options struct {
 	Tables  []string // patterns schema.table with *; names with dots in backticks
 	Rename  []string // old=new, of a schema or of a table (db.t=db.t2)
 
-	Threads          int   // sessions; 0: 4
-	BatchBytes       int64 // most raw bytes of one transaction, the last row may go beyond; 0: 64 MiB
-	BulkBytes        int64 // chunks from this size on go in by mysql.Bulk where the server has it; 0: 64 KiB
-	Overwrite        bool  // what is in the way goes
-	SkipIncompatible bool  // what the server does not know stays away
-	NoBinlog         bool  // the target writes no binary log of it
-	SetGTID          bool  // the target says of itself that it has all transactions up to the snapshot
+	Threads          int    // sessions; 0: 4
+	BatchBytes       int64  // most raw bytes of one transaction, the last row may go beyond; 0: 64 MiB
+	BulkBytes        int64  // chunks from this size on go in by mysql.Bulk where the server has it; 0: 64 KiB
+	Overwrite        bool   // what is in the way goes
+	SkipIncompatible bool   // what the server does not know stays away
+	NoPrograms       bool   // procedures, functions, packages, triggers and events stay away
+	Definer          string // user@host, or CurrentUser: the definer of all views and programs; empty: as the backup has it
+	NoBinlog         bool   // the target writes no binary log of it
+	SetGTID          bool   // the target says of itself that it has all transactions up to the snapshot
 
 	Until  Until  // how far to go on behind the snapshot
 	Roller Roller // who goes on; needed when Until is set
