@@ -36,6 +36,9 @@ func (r *run) check(ctx context.Context, s *session) error {
 	if err := r.unrenamed(); err != nil {
 		return err
 	}
+	if err := r.planPrograms(); err != nil {
+		return err
+	}
 	if r.resumed {
 		return nil
 	}

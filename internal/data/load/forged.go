@@ -31,25 +31,49 @@ func forgedObject(o *repo.Object, d sqltext.Dialect) string {
 		return err.Error()
 	}
 	kind := kindWords[o.Kind]
-	if o.Kind == repo.Account {
+	if kind == "" && o.Kind == repo.Account {
 		if kind = "USER"; c.Kind == "ROLE" {
-			kind = "ROLE"
+			kind = c.Kind
 		}
-		if c.Account.String() != o.Name {
-			return "its definition makes " + c.Account.String()
-		}
-	} else if !strings.EqualFold(c.Name.Name, o.Name) || c.Name.Schema != "" && !strings.EqualFold(c.Name.Schema, o.Schema) {
-		return "its definition makes " + identName(c.Name)
 	}
 	switch {
 	case kind == "" || c.Kind != kind:
-		return "its definition is a CREATE " + c.Kind
-	case o.Kind == repo.Trigger && (!strings.EqualFold(c.On.Name, o.Table) || c.On.Schema != "" && !strings.EqualFold(c.On.Schema, o.Schema)):
+		return "its definition is a CREATE " + c.Kind + " of " + identName(c.Name)
+	case o.Kind == repo.Account && c.Account.String() != o.Name:
+		return "its definition makes " + c.Account.String()
+	case o.Kind != repo.Account && !named(c.Name, o.Schema, o.Name):
+		return "its definition makes " + identName(c.Name)
+	case o.Kind == repo.Trigger && !named(c.On, o.Schema, o.Table):
 		return "it is a trigger of " + identName(c.On)
 	case o.Kind == repo.Event && c.State.Name == "":
 		return "it does not say whether it is switched on"
 	}
 	return forgedAfter(o)
+}
+
+// ownGrants are an account's grants without those of the roles that it has, which MariaDB shows beside them; these come with their
+// roles.
+func ownGrants(o *repo.Object) (own []string) {
+	roles := map[string]bool{}
+	for range o.After { // a role's roles may stand before it
+		for _, st := range o.After {
+			g, err := sqltext.Dialect{}.ReadGrant(st)
+			if err != nil || g.On > 0 || g.Verb != "GRANT" || g.To.String() != o.Name && !roles[g.To.String()] {
+				continue
+			}
+			for _, p := range g.Privileges {
+				if t := sqltext.Tokens(p.Name); len(t) == 1 {
+					roles[t[0].Text] = true
+				}
+			}
+		}
+	}
+	for _, st := range o.After {
+		if g, err := (sqltext.Dialect{}).ReadGrant(st); err != nil || g.To.String() == o.Name || !roles[g.To.String()] {
+			own = append(own, st)
+		}
+	}
+	return own
 }
 
 // forgedAfter looks at the statements that follow an object's definition.
@@ -83,7 +107,7 @@ func (r *run) forgedTable(t *repo.Table) string {
 		return err.Error()
 	case c.Kind != "TABLE" || c.Temporary:
 		return "its definition is no CREATE TABLE"
-	case !strings.EqualFold(c.Name.Name, t.Name) || c.Name.Schema != "" && !strings.EqualFold(c.Name.Schema, t.Schema):
+	case !named(c.Name, t.Schema, t.Name):
 		return "its definition makes " + identName(c.Name)
 	}
 	for _, d := range c.Directories {
@@ -104,6 +128,11 @@ func (r *run) forgedSchema(m *repo.Schema) string {
 		return "its definition makes " + identName(c.Name)
 	}
 	return ""
+}
+
+// named says whether a name is that of a schema's object.
+func named(n sqltext.Ident, schema, name string) bool {
+	return strings.EqualFold(n.Name, name) && (n.Schema == "" || strings.EqualFold(n.Schema, schema))
 }
 
 func identName(n sqltext.Ident) string {

@@ -137,7 +137,29 @@ type Plan struct {
 	DropsAll int64     `json:"drops_all"`          // how many there are
 	Findings []Finding `json:"findings,omitempty"` // what the server does not know
 	Roll     *RollPlan `json:"roll,omitempty"`     // what comes from the binary logs
-	Notes    []string  `json:"notes,omitempty"`
+
+	// With DryRun: all that runs beside schemas, tables and rows.
+	Programs []PlannedProgram `json:"programs,omitempty"` // and views, and sequences
+	Accounts []PlannedAccount `json:"accounts,omitempty"`
+	Settings []string         `json:"settings,omitempty"` // of the session, while some of them are made
+
+	Notes []string `json:"notes,omitempty"`
+}
+
+// PlannedProgram is a view, sequence, routine, package, trigger or event that will be made.
+type PlannedProgram struct {
+	Kind    string `json:"kind"`
+	Schema  string `json:"schema"` // in the target
+	Name    string `json:"name"`
+	Table   string `json:"table,omitempty"`   // of a trigger
+	Definer string `json:"definer,omitempty"` // whose privileges it may use; empty: of who restores
+	On      bool   `json:"on,omitempty"`      // of an event: it is switched on at the end
+}
+
+// PlannedAccount is an account that will be made, unless it is there, with its grants without their secrets.
+type PlannedAccount struct {
+	Name   string   `json:"name"`
+	Grants []string `json:"grants,omitempty"`
 }
 
 // Finding is something that cannot come along as it is.

@@ -39,13 +39,8 @@ func (r *run) makeObjects(ctx context.Context, s **session, kinds ...repo.Object
 		if r.leftOut[objectKey(o)] {
 			return nil
 		}
-		if o.Kind == repo.Trigger {
-			if r.leftOut[leftTable(o.Schema, o.Table)] {
-				return nil
-			}
-			if _, ok := r.choice.rename[[2]string{o.Schema, o.Table}]; ok {
-				return nil // the plan says so
-			}
+		if o.Kind == repo.Trigger && r.staysAway(o) {
+			return nil // the plan says so
 		}
 		err := r.again(ctx, s, func(s *session) error { return r.makeObject(ctx, s, o) })
 		if r.mayStayAway(err) {
@@ -129,24 +124,7 @@ func (r *run) makeObject(ctx context.Context, s *session, o *repo.Object) error 
 // inContext runs f with the session as it was when the object was made, and puts it back. text turns a statement into the
 // bytes that the session's character set wants.
 func (r *run) inContext(ctx context.Context, s *session, o *repo.Object, schema string, f func(text func(string) (string, error)) error) (err error) {
-	var sets []string
-	mode := r.sqlMode(o.SQLMode)
-	if o.Kind != repo.View && o.Kind != repo.Sequence {
-		sets = append(sets, "sql_mode = "+mysql.QuoteText(mode))
-	}
-	charset := r.mapName(o.Charset)
-	switch charset {
-	case "", "binary", "ucs2", "utf16", "utf16le", "utf32":
-		charset = ""
-	default:
-		sets = append(sets, "character_set_client = "+charset)
-	}
-	if c := r.mapName(o.Collation); c != "" {
-		sets = append(sets, "collation_connection = "+c)
-	}
-	if o.TimeZone != "" {
-		sets = append(sets, "time_zone = "+mysql.QuoteText(o.TimeZone))
-	}
+	sets, charset := r.circumstances(o)
 	database, back, err := r.databaseCollation(ctx, s, o, schema)
 	if err != nil {
 		return err
@@ -183,6 +161,26 @@ func (r *run) inContext(ctx context.Context, s *session, o *repo.Object, schema 
 		})
 	}
 	return f(text)
+}
+
+// circumstances are what the session is set to while an object is made, and the character set among them.
+func (r *run) circumstances(o *repo.Object) (sets []string, charset string) {
+	if o.Kind != repo.View && o.Kind != repo.Sequence {
+		sets = append(sets, "sql_mode = "+mysql.QuoteText(r.sqlMode(o.SQLMode)))
+	}
+	switch charset = r.mapName(o.Charset); charset {
+	case "", "binary", "ucs2", "utf16", "utf16le", "utf32":
+		charset = ""
+	default:
+		sets = append(sets, "character_set_client = "+charset)
+	}
+	if c := r.mapName(o.Collation); c != "" {
+		sets = append(sets, "collation_connection = "+c)
+	}
+	if o.TimeZone != "" {
+		sets = append(sets, "time_zone = "+mysql.QuoteText(o.TimeZone))
+	}
+	return sets, charset
 }
 
 // databaseCollation gives the statements that give the schema the collation that it had when a routine was made, which its

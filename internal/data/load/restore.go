@@ -460,6 +460,9 @@ func (r *run) keep(l repo.Line, needed map[string]bool) error {
 		if o.Kind != repo.Account {
 			needed[o.Schema] = true
 		}
+		if o.Kind == repo.Account {
+			o.After = ownGrants(o)
+		}
 		if why := forgedObject(o, r.dialect(o)); why != "" {
 			if r.foreignServer() && o.Kind != repo.Account && forgedObject(o, r.sourceDialect(o)) == "" {
 				r.note(lost(o, "the server reads its definition otherwise: "+why))

@@ -2,6 +2,7 @@ package load
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -62,10 +63,7 @@ func (r *run) written(o *repo.Object) (string, error) {
 		return "", err
 	}
 	schema, name := r.choice.objectTarget(o)
-	edits := []sqltext.Edit{{Begin: c.Name.Begin, End: c.Name.End, Text: mysql.Quote(schema) + "." + mysql.Quote(name)}}
-	if c.On.End > 0 {
-		edits = append(edits, sqltext.Edit{Begin: c.On.Begin, End: c.On.End, Text: mysql.Quote(schema) + "." + mysql.Quote(o.Table)})
-	}
+	edits := renameOwn(renameOwn(nil, c.Name, o.Schema, o.Name, schema, name), c.On, o.Schema, o.Table, schema, o.Table)
 	if c.State.Name == "ENABLE" {
 		edits = append(edits, sqltext.Edit{Begin: c.State.Begin, End: c.State.End, Text: "DISABLE"})
 	}
@@ -74,6 +72,14 @@ func (r *run) written(o *repo.Object) (string, error) {
 	}
 	edits, _ = r.renameIn(d, o.Create, edits)
 	return r.translate(sqltext.Apply(o.Create, edits))
+}
+
+// renameOwn adds to edits the one that gives the name at hand its schema and name in the target, where they are others.
+func renameOwn(edits []sqltext.Edit, n sqltext.Ident, oldSchema, oldName, schema, name string) []sqltext.Edit {
+	if n.End == 0 || schema == oldSchema && name == oldName {
+		return edits
+	}
+	return append(edits, sqltext.Edit{Begin: n.Begin, End: n.End, Text: mysql.Quote(schema) + "." + mysql.Quote(name)})
 }
 
 // renameIn adds to edits those that rename schemas.
@@ -204,4 +210,56 @@ func (r *run) unrenamed() error {
 		r.notef("%s", note)
 	}
 	return err
+}
+
+// planPrograms lists, for a dry run, all that runs beside schemas, tables and rows.
+func (r *run) planPrograms() error {
+	if !r.o.DryRun {
+		return nil
+	}
+	settings := map[string]bool{}
+	err := r.each(append([]repo.ObjectKind{repo.Sequence}, programKinds...), func(o *repo.Object) error {
+		if r.leftOut[objectKey(o)] || o.Kind == repo.Trigger && r.staysAway(o) {
+			return nil
+		}
+		c, err := r.dialect(o).ReadCreate(o.Create)
+		if err != nil {
+			return err
+		}
+		p := PlannedProgram{Kind: string(o.Kind), Table: o.Table, On: c.State.Name == "ENABLE" && !r.o.Hold}
+		p.Schema, p.Name = r.choice.objectTarget(o)
+		switch {
+		case r.o.Definer != "" && r.o.definer() != "":
+			p.Definer = r.o.Definer
+		case r.o.Definer == "" && c.Definer.End > 0:
+			p.Definer = c.Definer.String()
+		}
+		r.plan.Programs = append(r.plan.Programs, p)
+		sets, _ := r.circumstances(o)
+		for _, s := range sets {
+			settings[s] = true
+		}
+		if want := r.mapName(o.Database); want != "" {
+			settings["ALTER DATABASE "+mysql.Quote(p.Schema)+" COLLATE = "+want+", and back"] = true
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	r.plan.Settings = slices.Sorted(maps.Keys(settings))
+	return r.eachAccount(func(o *repo.Object) error {
+		a := PlannedAccount{Name: o.Name}
+		for _, g := range o.After {
+			a.Grants = append(a.Grants, withoutLogin(r.writtenGrant(g)))
+		}
+		r.plan.Accounts = append(r.plan.Accounts, a)
+		return nil
+	})
+}
+
+// staysAway says whether a trigger's table does not come back under its name.
+func (r *run) staysAway(o *repo.Object) bool {
+	_, renamed := r.choice.rename[[2]string{o.Schema, o.Table}]
+	return renamed || r.leftOut[leftTable(o.Schema, o.Table)]
 }
