@@ -42,6 +42,7 @@ type Create struct {
 	IfNotExists bool
 	Temporary   bool
 	State       Ident  // of an event: ENABLE or DISABLE, where it says so
+	Roles       Ident  // of an account: the whole of DEFAULT ROLE …, and as its name the roles
 	Directories []Edit // what takes the folders that a table names for itself out of its definition
 
 	text        string
@@ -312,7 +313,7 @@ func (r *reader) readRest(c *Create) error {
 	case "TABLE":
 		return r.readTable(c)
 	case "USER", "ROLE":
-		return r.readAccounts()
+		return r.readAccounts(c)
 	case "VIEW":
 		if r.sign(r.i, "(") {
 			r.group()
@@ -454,16 +455,20 @@ func (r *reader) readTable(c *Create) error {
 	return nil
 }
 
-// readAccounts makes sure that no second account follows.
-func (r *reader) readAccounts() error {
-	roles := false
+// readAccounts makes sure that no second account follows, and notes DEFAULT ROLE.
+func (r *reader) readAccounts(c *Create) error {
 	for ; r.i < len(r.t); r.i++ {
+		begin := r.at(r.i).Begin
 		switch {
-		case r.is(r.i, "DEFAULT") && r.is(r.i+1, "ROLE"):
-			roles = true
-		case roles && (r.is(r.i, "REQUIRE") || r.is(r.i, "WITH") || r.is(r.i, "PASSWORD") || r.is(r.i, "ACCOUNT")):
-			roles = false
-		case r.sign(r.i, ",") && !roles:
+		case r.accept("DEFAULT", "ROLE"):
+			first := r.at(r.i).Begin
+			for _, ok := r.account(); ok && r.accept(","); {
+				_, ok = r.account()
+			}
+			r.i--
+			end := r.at(r.i).End
+			c.Roles = Ident{Name: r.text[first:end], Begin: begin, End: end}
+		case r.sign(r.i, ","):
 			return fmt.Errorf("%w: it makes another account, %s", ErrStatement, r.shown(r.i+1))
 		case r.sign(r.i, ";"):
 			return fmt.Errorf("%w: another statement follows it, %s", ErrStatement, r.shown(r.i+1))

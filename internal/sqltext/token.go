@@ -43,7 +43,7 @@ func (d Dialect) All(text string) []Token { return d.cut(text, true) }
 
 func (d Dialect) cut(text string, all bool) []Token {
 	lx := lexer{s: []byte(text), d: d}
-	var out []Token
+	out := make([]Token, 0, min(len(text)/5+2, 256))
 	mark := -1 // the last one
 	for t := lx.any(); t.kind != tkEnd; t = lx.any() {
 		if t.kind >= tkBlank && !all {
