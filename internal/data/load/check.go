@@ -33,6 +33,12 @@ func (r *run) check(ctx context.Context, s *session) error {
 	if err := r.refuseFindings(); err != nil {
 		return err
 	}
+	if err := r.unrenamed(); err != nil {
+		return err
+	}
+	if err := r.planPrograms(); err != nil {
+		return err
+	}
 	if r.resumed {
 		return nil
 	}
@@ -175,7 +181,7 @@ func (r *run) rehearse(ctx context.Context, s *session) error {
 			return err
 		}
 		t := l.Table
-		create, err := r.translate(t.Create)
+		create, err := r.writtenTable(t)
 		if err != nil {
 			return err
 		}

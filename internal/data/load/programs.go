@@ -138,7 +138,7 @@ func selectsFrom(create, table string) bool {
 
 // prepare has the server read an object's definition.
 func (r *run) prepare(ctx context.Context, s *session, o *repo.Object) error {
-	create, err := r.translate(r.requalify(o.Create))
+	create, err := r.written(o)
 	if err != nil {
 		return err
 	}

@@ -61,6 +61,9 @@ type run struct {
 	kept    []string // accounts that were there
 
 	later      []Finding // what is there in another form, found while rows go in
+	forged     []string // what shall not run; the first of them
+	forgeries  int
+	unused     int64     // programs that stay away by --no-programs
 	missing    []Finding // what is not there at the end; the first of them
 	missingAll int64
 	result     Result
@@ -359,6 +362,10 @@ func (r *run) read(ctx context.Context) error {
 		if !r.choice.schema(l.Schema.Name) && !needed[l.Schema.Name] {
 			continue
 		}
+		if why := r.forgedSchema(l.Schema); why != "" {
+			r.refuse("schema "+mysql.Quote(l.Schema.Name), why)
+			continue
+		}
 		if _, err := r.schemaWords(l.Schema); err != nil {
 			return err
 		}
@@ -369,8 +376,14 @@ func (r *run) read(ctx context.Context) error {
 		r.schemas = append(r.schemas, at)
 		r.plan.Schemas++
 	}
+	if err := r.refusal(); err != nil {
+		return err
+	}
 	if len(r.schemas) == 0 && r.plan.Tables+r.plan.Objects == 0 {
 		return r.nothing()
+	}
+	if r.unused > 0 {
+		r.plan.Notes = append(r.plan.Notes, fmt.Sprintf("%d programs stay away, as --no-programs says", r.unused))
 	}
 	r.plan.Findings = r.findings()
 	return nil
@@ -412,6 +425,10 @@ func (r *run) keep(l repo.Line, needed map[string]bool) error {
 			return nil
 		}
 		needed[t.Schema] = true
+		if why := r.forgedTable(t); why != "" {
+			r.refuse("table "+mysql.Quote(t.Schema)+"."+mysql.Quote(t.Name), why)
+			return nil
+		}
 		if err := r.inspectTable(t); err != nil {
 			return err
 		}
@@ -438,8 +455,23 @@ func (r *run) keep(l repo.Line, needed map[string]bool) error {
 		if !r.choice.object(o) {
 			return nil
 		}
+		if r.o.NoPrograms && isProgram(o.Kind) {
+			r.unused++
+			return nil
+		}
 		if o.Kind != repo.Account {
 			needed[o.Schema] = true
+		}
+		if o.Kind == repo.Account {
+			o.After = ownGrants(o)
+		}
+		if why := forgedObject(o, r.dialect(o)); why != "" {
+			if r.foreignServer() && o.Kind != repo.Account && forgedObject(o, r.sourceDialect(o)) == "" {
+				r.note(lost(o, "the server reads its definition otherwise: "+why))
+				return nil
+			}
+			r.refuse(string(o.Kind)+" "+objectName(o), why)
+			return nil
 		}
 		r.inspectObject(o)
 		at, err := r.spool.add(l)

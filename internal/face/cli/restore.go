@@ -35,6 +35,8 @@ type restoreFlags struct {
 	logs, logsDSN, logsDir, series     string
 	threads                            int
 	overwrite, skip, noBinlog, setGTID bool
+	noPrograms                         bool
+	definer                            string
 	dryRun, forget                     bool
 	filesFlags
 }
@@ -107,6 +109,8 @@ docs/restore.md has all of it.
 	fl.IntVar(&f.threads, "threads", min(runtime.NumCPU(), 8), "sessions that load")
 	fl.BoolVar(&f.overwrite, "overwrite", false, "drop what is in the way; accounts that are there get what the backup has")
 	fl.BoolVar(&f.skip, "skip-incompatible", false, "leave away what the server does not know, after saying what that is; the exit code is 1 then")
+	fl.BoolVar(&f.noPrograms, "no-programs", false, "leave procedures, functions, packages, triggers and events away")
+	fl.StringVar(&f.definer, "definer", "", "`ACCOUNT` that becomes the definer of all views and programs: user@host, or CURRENT_USER for the one that restores (default as in the backup)")
 	fl.BoolVar(&f.noBinlog, "no-binlog", false, "keep the restore out of the server's binary log; its replicas do not get it")
 	fl.BoolVar(&f.setGTID, "set-gtid", false, "afterwards tell the server that it has all transactions of the backup, so that it can follow as a replica; this empties its own binary logs")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "show what would be done, and do nothing")
@@ -136,6 +140,8 @@ func (f restoreFlags) check() (load.Until, error) {
 		return u, usageError("--threads %d: 1 to 64", f.threads)
 	case f.server != "" && f.sandbox == "":
 		return u, usageError("--server is for --sandbox")
+	case f.definer != "" && !strings.EqualFold(f.definer, load.CurrentUser) && strings.IndexByte(f.definer, '@') < 1:
+		return u, usageError("--definer %q: write user@host, or %s", f.definer, load.CurrentUser)
 	case f.dryRun && f.sandbox != "":
 		return u, usageError("--dry-run and --sandbox: a new server has nothing to look at")
 	}
@@ -171,7 +177,7 @@ func runRestore(ctx context.Context, s Streams, f restoreFlags) error {
 		return err
 	}
 	o := load.Options{Backup: f.backup, Schemas: f.schemas, Tables: f.tables, Rename: f.rename, Threads: f.threads, Overwrite: f.overwrite,
-		SkipIncompatible: f.skip, NoBinlog: f.noBinlog, SetGTID: f.setGTID, DryRun: f.dryRun, Until: until}
+		SkipIncompatible: f.skip, NoBinlog: f.noBinlog, SetGTID: f.setGTID, NoPrograms: f.noPrograms, Definer: f.definer, DryRun: f.dryRun, Until: until}
 	if f.into != "" {
 		if o.Into, err = (serverFlags{dsn: f.into, configFile: f.configFile, defaultsFile: f.defaultsFile}).target(); err != nil {
 			return err
@@ -355,6 +361,7 @@ var restoreHints = []struct {
 	is   error
 	hint string
 }{
+	{load.ErrForged, "somebody wrote into the repository, or it is damaged: take another backup or its copy; nothing of this one was run"},
 	{load.ErrKind, "give --datadir DIR, an empty folder, or --backup with the ID of a logical one"},
 	{load.ErrExists, "--overwrite drops what is in the way, --rename puts it beside"},
 	{load.ErrIncompatible, "--skip-incompatible leaves that away"},
@@ -455,8 +462,35 @@ func restorePlanText(out io.Writer, p load.Plan, some bool) {
 	if p.Resumes {
 		fmt.Fprintln(out, "goes on with a restore that was cut off")
 	}
+	runsText(out, p)
 	if p.Roll != nil {
 		rollPlanText(out, *p.Roll, some)
 	}
 	fmt.Fprintln(out, "Nothing was changed.")
+}
+
+// runsText tells all that a restore would run beside tables and rows.
+func runsText(out io.Writer, p load.Plan) {
+	for _, o := range p.Programs {
+		text := "makes " + o.Kind + " " + mysql.Quote(o.Schema) + "." + mysql.Quote(o.Name)
+		if o.Table != "" {
+			text += " on " + mysql.Quote(o.Table)
+		}
+		if o.Definer != "" {
+			text += ", definer " + o.Definer
+		}
+		if o.On {
+			text += ", and switches it on at the end"
+		}
+		fmt.Fprintln(out, text)
+	}
+	for _, a := range p.Accounts {
+		fmt.Fprintln(out, "makes account", a.Name, "unless it is there; then:")
+		for _, g := range a.Grants {
+			fmt.Fprintln(out, " ", g)
+		}
+	}
+	for _, s := range p.Settings {
+		fmt.Fprintln(out, "sets for a while:", s)
+	}
 }
