@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/measure/bench"
 	"github.com/rissodb/risso/internal/measure/drive"
@@ -70,9 +71,9 @@ once and may leave the table of the ledger, which the next run with a ledger dro
 	f.workloadFlags.bind(cmd)
 	fl.StringArrayVar(&f.failover, "failover", nil, "DSN of a server to go on with when the one before is lost or takes no writes; may be repeated")
 	fl.IntVar(&f.Threads, "threads", 1, "sessions at a time")
-	fl.DurationVar(&f.Time, "time", 10*time.Second, "how long to measure")
+	durationVar(fl, &f.Time, "time", 10*time.Second, "how long to measure")
 	fl.StringVar(&f.warmup, "warmup", "0s", "how long to run before that, or auto: until the figures are steady")
-	fl.DurationVar(&f.limit, "warmup-limit", bench.WarmupLimit, "how long --warmup auto takes at most")
+	durationVar(fl, &f.limit, "warmup-limit", bench.WarmupLimit, "how long --warmup auto takes at most")
 	fl.Float64Var(&f.Rate, "rate", 0, "transactions a second, by a Poisson process; 0: as many as the sessions can")
 	fl.Float64SliceVar(&f.Percentiles, "percentile", nil, "another percentile of the latency; may be repeated")
 	fl.Float64SliceVar(&f.percentiles, "percentiles", nil, "more percentiles of the latency: 50,99,99.999")
@@ -110,7 +111,7 @@ func (f *benchRunFlags) check() (err error) {
 			return usageError("--warmup-limit %s: at least %s", f.limit, steadyLeast)
 		}
 		f.WarmupAuto, f.Warmup = true, f.limit
-	} else if f.Warmup, err = time.ParseDuration(f.warmup); err != nil {
+	} else if f.Warmup, err = digits.ParseDuration(f.warmup); err != nil {
 		return usageError("--warmup %q: a time such as 10s, or auto", f.warmup)
 	}
 	for f.Params.Seed == 0 { // another one each time

@@ -457,9 +457,12 @@ before a removed log can be rolled forward any more: keep logs as long as backup
 			if err := checkOutput(output, "text", "json"); err != nil {
 				return err
 			}
-			age, err := days(keep)
-			if err != nil || f.from == "" {
-				return usageError("say --from PLACE and --keep, such as 14d: %w", errors.Join(err))
+			if f.from == "" || keep == "" {
+				return usageError("say --from PLACE and --keep, such as 14d")
+			}
+			age, err := readAge(keep)
+			if err != nil {
+				return usageError("--keep: %w", err)
 			}
 			return runBinlogPurge(cmd.Context(), s, f, age, dryRun, output)
 		},
@@ -471,20 +474,6 @@ before a removed log can be rolled forward any more: keep logs as long as backup
 	fl.BoolVar(&dryRun, "dry-run", false, "show what would go, and why")
 	fl.StringVarP(&output, "output", "o", "text", "text or json")
 	return cmd
-}
-
-// days reads a duration that may be in days.
-func days(s string) (time.Duration, error) {
-	if n, ok := strings.CutSuffix(s, "d"); ok {
-		if v, err := strconv.ParseFloat(n, 64); err == nil && v > 0 && v < 1e5 {
-			return time.Duration(v * 24 * float64(time.Hour)), nil
-		}
-	}
-	d, err := time.ParseDuration(s)
-	if err != nil || d <= 0 {
-		return 0, fmt.Errorf("%q is no duration: 14d, 36h", s)
-	}
-	return d, nil
 }
 
 func runBinlogPurge(ctx context.Context, s Streams, f logFlags, keep time.Duration, dryRun bool, output string) error {

@@ -85,10 +85,8 @@ func runBinlogFollow(ctx context.Context, s Streams, f followFlags) error {
 	}
 	o := mirror.Options{SemiSync: f.semiSync, Once: f.once, Plain: f.plain, Dir: mirrorDir(f.dir, f.to)}
 	var err error
-	if f.keep != "" {
-		if o.Keep, err = days(f.keep); err != nil {
-			return usageError("--keep %w", err)
-		}
+	if o.Keep, err = readAge(f.keep); err != nil {
+		return usageError("--keep: %w", err)
 	}
 	if o.Target, err = f.target(); err != nil {
 		return err

@@ -18,6 +18,7 @@ import (
 	"github.com/rissodb/risso/internal/data/drill"
 	"github.com/rissodb/risso/internal/data/physical"
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/store/state"
 )
@@ -83,7 +84,7 @@ func (f drillFlags) options() (o drill.Options, err error) {
 	}
 	o = drill.Options{Backup: f.backup, Server: f.server, SkipCheck: f.noCheck, Threads: f.threads, Settings: f.settings}
 	if f.useMemory != "" {
-		if o.UseMemory, err = parseBytes(f.useMemory); err != nil {
+		if o.UseMemory, err = digits.ParseBytes(f.useMemory); err != nil {
 			return o, usageError("--use-memory %q: %s", f.useMemory, err)
 		}
 	}

@@ -65,7 +65,7 @@ MariaDB, FORMAT=TREE, EXPLAIN ANALYZE, or a table.
 	fl.BoolVar(&f.redact, "redact", false, "hide literals in conditions")
 	fl.BoolVar(&f.noAdvice, "no-advice", false, "do not read table statistics and indexes for the arithmetic of indexes")
 	fl.StringVar(&f.form, "form", "", "how to ask the server: json, json2, tree or table (default: what tells most)")
-	fl.DurationVar(&f.timeout, "timeout", 10*time.Second, "limit of each statement on the server")
+	durationVar(fl, &f.timeout, "timeout", 10*time.Second, "limit of each statement on the server")
 	fl.StringVar(&f.output, "output", "text", "text, svg, dot or json")
 	cmd.MarkFlagsMutuallyExclusive("file", "connection")
 	cmd.MarkFlagsMutuallyExclusive("file", "dsn")

@@ -89,7 +89,7 @@ func newSandboxUpCmd(output *string) *cobra.Command {
 	f.StringVarP(&topology, "topology", "t", string(sandbox.TopologySingle), "single, replication or galera")
 	f.IntVarP(&o.Replicas, "replicas", "r", 0, "replicas, or Galera nodes besides the first (default 2)")
 	f.StringArrayVar(&o.Settings, "option", nil, "key=value for the [mysqld] section of every node; can be repeated")
-	f.DurationVar(&o.StartTimeout, "timeout", time.Minute, "how long one node may take to start")
+	durationVar(f, &o.StartTimeout, "timeout", time.Minute, "how long one node may take to start")
 	return cmd
 }
 

@@ -107,8 +107,8 @@ func (f serveFlags) settings() (settings, error) {
 	if c.Listen != "" && f.listen == "127.0.0.1:8306" {
 		s.listen = c.Listen
 	}
-	if s.retention, err = parseDays(first(f.retention, c.Retention)); err != nil {
-		return settings{}, err
+	if s.retention, err = readAge(first(f.retention, c.Retention)); err != nil {
+		return settings{}, usageError("--retention: %w", err)
 	}
 	host, _, err := net.SplitHostPort(s.listen)
 	if err != nil {
@@ -126,22 +126,6 @@ func first(list ...string) string {
 		}
 	}
 	return ""
-}
-
-// parseDays reads a duration in which d stands for days; "" is 0.
-func parseDays(s string) (time.Duration, error) {
-	if s == "" {
-		return 0, nil
-	}
-	var days int
-	if n, err := fmt.Sscanf(s, "%dd", &days); n == 1 && err == nil && days > 0 && fmt.Sprintf("%dd", days) == s {
-		return time.Duration(days) * 24 * time.Hour, nil
-	}
-	d, err := time.ParseDuration(s)
-	if err != nil || d <= 0 {
-		return 0, usageError("--retention %q: write it as 400d or 72h", s)
-	}
-	return d, nil
 }
 
 // gcPercent is how much the heap may grow between two collections of garbage.

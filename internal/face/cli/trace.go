@@ -57,7 +57,7 @@ switched on is put back by --restore.
 	}
 	fl := cmd.Flags()
 	f.bind(cmd, "the server")
-	fl.DurationVar(&f.length, "for", 10*time.Second, "how long to trace")
+	durationVar(fl, &f.length, "for", 10*time.Second, "how long to trace")
 	fl.StringVar(&f.output, "output", "text", "text, json, svg (the time line), map (the execution map as SVG) or dot (the map for Graphviz)")
 	fl.BoolVar(&f.enable, "enable", false, "switch on what has to be recorded, and put it back at the end")
 	fl.BoolVar(&f.synch, "synch", false, "with --enable: also mutexes and other latches; every connection of the server pays for it")
