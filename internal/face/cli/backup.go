@@ -80,7 +80,7 @@ queue behind, is withdrawn and made again later. docs/backup.md has all of it.
 	durationVar(fl, &f.longQuery, "long-query", time.Second, "from when on a statement counts as long")
 	fl.StringArrayVar(&f.replicas, "replica", nil, "with --max-lag: a replica to look at, as --dsn; may be repeated")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "show what would be read and how, and read no row")
-	fl.StringVarP(&f.output, "output", "o", "text", "text or json")
+	outputVar(fl, &f.output, "", "text", "json")
 	f.throttleFlags.bind(cmd)
 	f.physicalFlags.bind(cmd)
 	f.encryptFlags.bind(cmd)
@@ -96,9 +96,6 @@ func (f backupFlags) options() (o dump.Options, err error) {
 	method, known := methodNames[f.method]
 	o = dump.Options{Select: dump.Selection{Schemas: f.schemas, Tables: f.tables, Exclude: f.exclude}, Threads: f.threads, NoAccounts: f.noUsers, NoRows: f.noRows, NoHistory: f.noHistory, NoCompression: f.compress == "none", Tool: "risso " + Version(),
 		Snapshot: mysql.SnapshotOptions{LockWait: f.lockWait, Method: method, Guard: mysql.Guard{KillLong: f.killLong, LongQuery: f.longQuery}}}
-	if err := checkOutput(f.output, "text", "json"); err != nil {
-		return o, err
-	}
 	switch {
 	case !known:
 		return o, usageError("--snapshot %q: auto, binlog, stage, global-lock, table-locks or comparison", f.method)

@@ -53,16 +53,13 @@ It may run beside a backup: objects are then removed the next time. No identity 
 	fl.IntVar(&f.keep.Yearly, "keep-yearly", 0, "of each of so many years")
 	fl.StringArrayVar(&f.remove, "remove", nil, "remove this backup, by its ID, instead of following rules; may be repeated")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "say what would be removed, and remove nothing")
-	fl.StringVarP(&f.output, "output", "o", "text", "text or json")
+	outputVar(fl, &f.output, "", "text", "json")
 	return cmd
 }
 
 // options reads the flags.
 func (f pruneFlags) options() (repo.PruneOptions, error) {
 	o := repo.PruneOptions{Retention: f.keep, Zone: time.Local, Remove: f.remove, DryRun: f.dryRun}
-	if err := checkOutput(f.output, "text", "json"); err != nil {
-		return o, err
-	}
 	for _, n := range []int{f.keep.Last, f.keep.Daily, f.keep.Weekly, f.keep.Monthly, f.keep.Yearly} {
 		if n < 0 {
 			return o, usageError("how many backups are kept cannot be %d", n)

@@ -161,13 +161,3 @@ func (s *steps) end() {
 		fmt.Fprint(s.out, "\r\x1b[K")
 	}
 }
-
-// checkOutput refuses a form that a command does not have.
-func checkOutput(have string, forms ...string) error {
-	for _, f := range forms {
-		if f == have {
-			return nil
-		}
-	}
-	return usageError("no output %q; there are %v", have, forms)
-}

@@ -79,7 +79,7 @@ once and may leave the table of the ledger, which the next run with a ledger dro
 	fl.Float64SliceVar(&f.percentiles, "percentiles", nil, "more percentiles of the latency: 50,99,99.999")
 	fl.BoolVar(&f.Ledger, "ledger", false, "write down what the server acknowledged and look for it afterwards")
 	f.record.bind(cmd)
-	fl.StringVarP(&f.output, "output", "o", "text", "one of "+strings.Join(benchOutputs(), ", "))
+	outputVar(fl, &f.output, "", benchOutputs()...)
 	return cmd
 }
 
@@ -102,9 +102,6 @@ func benchOutputs() (names []string) {
 
 // check finds wrong use before any server is asked, and fills in what flags only say in words.
 func (f *benchRunFlags) check() (err error) {
-	if !slices.Contains(benchOutputs(), f.output) {
-		return usageError("--output %q: one of %s", f.output, strings.Join(benchOutputs(), ", "))
-	}
 	f.Percentiles = append(f.Percentiles, f.percentiles...)
 	if f.warmup == "auto" {
 		if f.limit < steadyLeast {
@@ -282,7 +279,7 @@ func benchHint(e *drive.ServerError, name string) string {
 // are not among them, for they may hold passwords, nor what only changes the report.
 func parametersOf(flags *pflag.FlagSet, name string) map[string]any {
 	always := append(all.Size(name), "threads", "time", "warmup", "rate", "ledger")
-	private := []string{"dsn", "failover", "config", "defaults-file", "output", "help", "percentile", "percentiles", "seed", "yes", "dsn-a", "dsn-b", "set-a", "set-b", "runs", "order", "state", "dry-run", "predict", "ascii", "processors", "record", "to", "token-file"}
+	private := []string{"dsn", "failover", "config", "defaults-file", "output", "help", "percentile", "percentiles", "seed", "yes", "dsn-a", "dsn-b", "set-a", "set-b", "runs", "order", "state", "dry-run", "predict", "ascii", "processors", "record", "record-to", "token-file"}
 	out := map[string]any{}
 	flags.VisitAll(func(f *pflag.Flag) {
 		if slices.Contains(private, f.Name) || !f.Changed && !slices.Contains(always, f.Name) {

@@ -55,7 +55,7 @@ a kill; what is stored can be read only with an identity.
 	fl.BoolVar(&f.once, "once", false, "end when everything is here that the server has now")
 	fl.BoolVar(&f.plain, "plain", false, "leave finished logs as files in --dir, not compressed")
 	fl.StringVar(&f.keep, "keep", "", "remove finished logs whose last event is older: 14d, 36h (default: never)")
-	fl.StringVarP(&f.output, "output", "o", "text", "text or json: what happens, a line each; json also tells every second how far it is")
+	outputVar(fl, &f.output, "text or json: what happens, a line each; json also tells every second how far it is", "text", "json")
 	return cmd
 }
 
@@ -77,9 +77,6 @@ func (f followFlags) place(ctx context.Context) (mirror.Place, func(), error) {
 }
 
 func runBinlogFollow(ctx context.Context, s Streams, f followFlags) error {
-	if err := checkOutput(f.output, "text", "json"); err != nil {
-		return err
-	}
 	if f.to == "" {
 		return &exitError{code: exitUsage, err: errors.New("no place for the mirror"), hint: "give --to " + blob.Forms}
 	}
@@ -105,11 +102,11 @@ func runBinlogFollow(ctx context.Context, s Streams, f followFlags) error {
 			return
 		}
 		p.clear()
-		word := ""
 		if n.Warning {
-			word = "WARNING: "
+			fmt.Fprintf(s.Err, "%s WARNING: %s\n", clock(n.Time), n.Text)
+			return
 		}
-		fmt.Fprintf(s.Out, "%s %s%s\n", clock(n.Time), word, n.Text)
+		fmt.Fprintf(s.Out, "%s %s\n", clock(n.Time), n.Text)
 	}
 	var told time.Time
 	o.Status = func(st mirror.Status) {

@@ -73,7 +73,7 @@ replicate; the plan is shown before, and nothing more is done with --dry-run.
 	fl.BoolVar(&f.all, "all", false, "list also the tables that are equal")
 	fl.StringVar(&f.method, "sum", "auto", "who adds up: rows (they travel), server (they do not), quick (likewise, 32 bits instead of 59 or more), auto")
 	fl.StringVar(&f.state, "resume", "", "file that remembers what was compared: a run that was cut short goes on from it")
-	fl.StringVarP(&f.output, "output", "o", "text", "text or json")
+	outputVar(fl, &f.output, "", "text", "json")
 	f.throttleFlags.bind(cmd)
 	f.mendFlags.bind(cmd)
 	return cmd
@@ -81,9 +81,6 @@ replicate; the plan is shown before, and nothing more is done with --dry-run.
 
 // options reads the flags.
 func (f checksumFlags) options(ctx context.Context, s Streams) (o checksum.Options, err error) {
-	if err := checkOutput(f.output, "text", "json"); err != nil {
-		return o, err
-	}
 	switch {
 	case !slices.Contains([]string{"auto", "rows", "server", "quick"}, f.method):
 		return o, usageError("--sum %q: rows, server, quick or auto", f.method)

@@ -75,8 +75,8 @@ docs/digest.md has all of it.
 	fl.IntVar(&f.samples, "samples", 1, "slowest statements to keep of each class; 0: none")
 	fl.IntVar(&f.sampleBytes, "sample-bytes", defaultSampleBytes, "bytes to keep of each of them, and to show of it; 0: the whole (8 MiB at most)")
 	fl.BoolVar(&f.own, "own", false, "count Risso's own statements, too, which carry the comment /* risso: why */")
-	fl.IntVar(&f.workers, "workers", 0, "processors to use (default all)")
-	fl.StringVarP(&f.output, "output", "o", "text", strings.Join(report.Forms, ", "))
+	fl.IntVar(&f.workers, "threads", 0, "processors to use (default all)")
+	outputVar(fl, &f.output, "", report.Forms...)
 	fl.StringVar(&f.zone, "timezone", "UTC", "zone of times that are shown, and of those written without one: UTC, Local, Europe/Berlin")
 	fl.BoolVar(&f.planParallel, "plan-parallel", false, "show what replication appliers that work by schema could gain")
 	f.bind(cmd, "read performance_schema of this server")
@@ -193,8 +193,6 @@ func (f digestFlags) job(s Streams, files []string) (*digestJob, error) {
 // check finds flags that do not go together.
 func (f digestFlags) check(files []string) error {
 	switch {
-	case !slices.Contains(report.Forms, f.output):
-		return usageError("--output %q: %s", f.output, strings.Join(report.Forms, ", "))
 	case f.dsn == "" && len(files) == 0:
 		return &exitError{code: exitUsage, err: errors.New("no log to read"), hint: "name files, - for standard input, or --dsn for a live server"}
 	case f.dsn != "" && len(files) > 0:
@@ -214,7 +212,7 @@ func (f digestFlags) check(files []string) error {
 	case f.sampleBytes < 0:
 		return usageError("--sample-bytes %d: 0 (the whole) or more", f.sampleBytes)
 	case f.workers < 0 || f.workers > 1024:
-		return usageError("--workers %d: 0 to 1024", f.workers)
+		return usageError("--threads %d: 0 to 1024", f.workers)
 	case f.window < 0:
 		return usageError("--for %s: must not be negative", f.window)
 	case slices.Contains(files, "-") && len(files) > 1:

@@ -2,6 +2,9 @@ package cli
 
 import (
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -49,3 +52,36 @@ func readAge(s string) (time.Duration, error) {
 	}
 	return d, err
 }
+
+// outputValue is the flag --output: one of the forms that a command can write.
+type outputValue struct {
+	form  *string
+	forms []string
+}
+
+// outputVar binds --output and -o; the first form is the default. detail, where there is any, says more of them than their names.
+func outputVar(fl *pflag.FlagSet, p *string, detail string, forms ...string) {
+	*p = forms[0]
+	last := len(forms) - 1
+	fl.VarP(&outputValue{p, forms}, "output", "o", first(detail, strings.Join(forms[:last], ", ")+" or "+forms[last]))
+}
+
+// String is the form that is chosen.
+func (o *outputValue) String() string {
+	if o.form == nil { // pflag asks a zero value
+		return ""
+	}
+	return *o.form
+}
+
+// Set chooses one.
+func (o *outputValue) Set(s string) error {
+	if !slices.Contains(o.forms, s) {
+		return fmt.Errorf("there are %s", strings.Join(o.forms, ", "))
+	}
+	*o.form = s
+	return nil
+}
+
+// Type is what help calls it.
+func (*outputValue) Type() string { return "form" }
