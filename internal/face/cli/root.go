@@ -139,7 +139,7 @@ number for good, and says in words what goes on.`,
 		newDigest(s), newExplain(s), newTrace(s),
 		newBench(s),
 		newBackup(s), newVerify(s), newDrill(s), newCheck(s), newBinlog(s), newRestore(s), newChecksum(s),
-		newSandboxCmd(), newToken(s), newVersion(s), newManual(s),
+		newSandboxCmd(), newToken(s), newConfig(s), newGrants(s), newDoctor(s), newVersion(s), newManual(s),
 		&cobra.Command{Use: "exit-codes", Short: "Exit codes of all commands", Long: exitCodesHelp})
 	root.SetHelpCommand(newHelp())
 	root.InitDefaultCompletionCmd()

@@ -23,6 +23,9 @@ import (
 	"github.com/rissodb/risso/ui"
 )
 
+// defaultListen is where the page is when nothing else is said.
+const defaultListen = "127.0.0.1:8306"
+
 type serveFlags struct {
 	sourceFlags
 	statementFlags
@@ -67,7 +70,7 @@ risso token create NAME
 		RunE: func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), s, f) },
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.listen, "listen", "127.0.0.1:8306", "address of the page and the API")
+	fl.StringVar(&f.listen, "listen", defaultListen, "address of the page and the API")
 	fl.StringVar(&f.data, "data", "", "folder of the data (default "+defaultDataDir()+")")
 	fl.StringVar(&f.retention, "retention", "", "how long numbers are kept, such as 400d (default: for good)")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "log more")
@@ -104,7 +107,7 @@ func (f serveFlags) settings() (settings, error) {
 			s.servers[i].statements = ""
 		}
 	}
-	if c.Listen != "" && f.listen == "127.0.0.1:8306" {
+	if c.Listen != "" && f.listen == defaultListen {
 		s.listen = c.Listen
 	}
 	if s.retention, err = readAge(first(f.retention, c.Retention)); err != nil {

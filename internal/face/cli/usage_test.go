@@ -82,6 +82,7 @@ func TestFlagsAgree(t *testing.T) {
 		"limit",  // digest also takes a share of the load
 		"warmup", // bench run also takes auto
 		"connection",
+		"for", // how long; of grants and doctor, what for
 	}
 	type use struct {
 		flag *pflag.Flag
