@@ -144,5 +144,6 @@ number for good, and says in words what goes on.`,
 	root.SetHelpCommand(newHelp())
 	root.InitDefaultCompletionCmd()
 	strict(root)
+	complete(root)
 	return root
 }

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -127,4 +129,26 @@ func TestHelpIsWhole(t *testing.T) {
 			t.Errorf("%s has no example", cmd.CommandPath())
 		}
 	})
+}
+
+// TestCompletion: the shell is offered what there is.
+func TestCompletion(t *testing.T) {
+	t.Setenv("RISSO_SANDBOX_DIR", t.TempDir())
+	file := filepath.Join(t.TempDir(), "risso.yaml")
+	if err := os.WriteFile(file, []byte("servers:\n  - {name: shop, dsn: risso@tcp(db1)/}\n  - {name: crm, dsn: risso@tcp(db2)/}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ args, offers string }{
+		{"backup --config " + file + " --dsn", "shop\ncrm\n"},
+		{"explain -o", "text\njson\nsvg\ndot\n"},
+		{"grants --for", "serve\ndigest\n"},
+		{"help backup", "prune"},
+		{"sandbox down", ":4"}, // none are there, and no files are offered
+	} {
+		var out, said bytes.Buffer
+		code := Main(t.Context(), append(append([]string{"__complete"}, strings.Fields(c.args)...), ""), Streams{Out: &out, Err: &said})
+		if code != exitOK || !strings.Contains(out.String(), c.offers) {
+			t.Errorf("%s: %d %q %q", c.args, code, out.String(), said.String())
+		}
+	}
 }
