@@ -40,7 +40,7 @@ keeps the key of the log that is being written, until that is stored, so that it
 a kill; what is stored can be read only with an identity.
 
 ` + exitCodesHelp,
-		Example: `  risso binlog follow --dsn 'repl:secret@tcp(db1:3306)/' --to /backups/db1
+		Example: `  risso binlog follow --dsn 'risso:secret@tcp(db1:3306)/' --to /backups/db1
   risso binlog follow --dsn 'repl@tcp(db1)/' --to 's3://backups/db1?region=eu-central-1' --dir /var/lib/risso/db1
   risso binlog follow --dsn 'repl@tcp(db1)/' --to /backups/db1 --encrypt-to age1… --once`,
 		Args: cobra.NoArgs,

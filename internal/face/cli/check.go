@@ -80,10 +80,10 @@ cry wolf, so it is off by default.
 In an encrypted repository --identity is not needed, and a monitoring host should have none.
 Without it the log that is being written counts by the time at which it grew; what it holds is
 not looked at, and "any moment" may be told as less than it is, never as more.`,
-		Example: `  risso check backup --from /backups
+		Example: `  risso check backup --from /backups/db1
   risso check backup --config /etc/risso.yaml --server shop
   risso check backup --from s3://bucket/db1 --warning 7h --critical 13h --proven-critical 35d
-  risso check backup --from /backups --server db1 --proven-warning 0 --proven-critical 0`,
+  risso check backup --from /backups/db1 --server db1 --proven-warning 0 --proven-critical 0`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return checkFailed(s, usageError("unexpected argument %q", args[0]))

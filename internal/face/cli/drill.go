@@ -56,9 +56,9 @@ Nothing in the restored data acts by itself: events do not run, replication does
 start. After Ctrl-C nothing is left; what a killed drill left goes with the next one.
 
 Exit code 0: the backup is proven. 1: it is not, or the drill could not be made.`,
-		Example: `  risso drill --from /backups
+		Example: `  risso drill --from /backups/db1
   risso drill --from s3://bucket/db1 --query 'SELECT COUNT(*) FROM shop.orders => > 1000'
-  risso drill --from /backups --backup 20261121T183700Z-1a2b3c --servers mysql-9.7 --check expected.sql`,
+  risso drill --from /backups/db1 --backup 20261121T183700Z-1a2b3c --servers mysql-9.7 --check expected.sql`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runDrill(cmd.Context(), s, f) },
 	}
