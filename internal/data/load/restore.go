@@ -63,6 +63,7 @@ type run struct {
 	forged     []string // what shall not run; the first of them
 	forgeries  int
 	unused     int64     // programs that stay away by --no-programs
+	later      []Finding // what is there in another form, found while rows go in
 	missing    []Finding // what is not there at the end; the first of them
 	missingAll int64
 	result     Result
@@ -113,6 +114,7 @@ func (r *run) tellMissing(res *Result) {
 			res.Otherwise = append(res.Otherwise, f)
 		}
 	}
+	res.Otherwise = append(res.Otherwise, r.later...)
 	res.LeftOut, res.LeftOutAll = r.missing, r.missingAll
 }
 

@@ -308,6 +308,9 @@ func (r *run) chunkTask(ctx context.Context, s **session, p *pool, t *table, num
 
 // finish makes a table's keys and has it compared.
 func (r *run) finish(ctx context.Context, s **session, p *pool, t *table, st state) error {
+	if err := r.types(ctx, s, t); err != nil {
+		return err
+	}
 	if st < indexed && len(t.later) > 0 {
 		began := time.Now()
 		err := r.again(ctx, s, func(s *session) error { return r.makeKeys(ctx, s, t) })
@@ -436,7 +439,7 @@ func (t *table) result(got chunk.Rows, known bool) TableResult {
 	if known {
 		res.Rows, res.Bytes, res.Sum = t.Rows, t.Bytes, want
 	}
-	res.Equal = res.Rows == t.Rows && res.Sum == want
+	res.Equal = res.Rows == t.Rows && res.Sum == want && !t.untyped
 	if !res.Equal {
 		res.Wants = strconv.FormatInt(t.Rows, 10) + " rows, sum " + want
 		if t.note != "" {
