@@ -194,4 +194,4 @@ build_risso() {
 far_modules() { awk '/^go: downloading/ {n++} END {if (n) printf "%d modules, ", n}' "$1"; }
 
 # far_build LOG: go build -v names each package that it begins; linking comes last and is not named.
-far_build() { awk -v all="$packages" '!/^go: / {n++} END {printf "%d of %d packages%s, ", n, all, n >= all ? ", linking" : ""}' "$1"; }
+far_build() { awk -v all="$packages" '!/^go: / {n++} END {printf "%d of %d packages%s, ", n, all, (n >= all ? ", linking" : "")}' "$1"; }
