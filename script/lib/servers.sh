@@ -3,7 +3,6 @@
 # under the cache, made under another name and renamed when it is whole.
 
 servers=${cache:?}/servers
-unstable_lists=
 
 # version_of BINARY: the number that a server says, or nothing.
 version_of() { "$1" --no-defaults --version 2>/dev/null | sed -n 's/.* Ver \([0-9.]*\).*/\1/p'; }
@@ -64,92 +63,6 @@ unstable_server() {
     rm -rf "$dir" && mv "$half" "$dir"
   fi
   note "$title" ok "$version, $dir"
-}
-
-# debian_unstable DIR PACKAGE…: unpacks packages of the suite sid, and what they need, to DIR/tree.
-# apt gets lists and state of its own, so that it takes nothing on the host for granted.
-debian_unstable() {
-  local dir=$1 apt=$cache/apt-sid deb sources=/etc/apt/sources.list.d/debian.sources
-  shift
-  if ! have apt-get || ! have dpkg-deb; then
-    say "no apt-get or dpkg-deb here"
-    return 1
-  fi
-  rm -rf "$apt/archives"
-  mkdir -p "$apt/lists/partial" "$apt/archives/partial" || return 1
-  # Dependencies that nothing here runs: to apt they are installed, so it does not fetch them.
-  printf 'Package: %s\nStatus: install ok installed\nVersion: 9:9\nArchitecture: '"$(dpkg --print-architecture)"'\nMulti-Arch: allowed\nMaintainer: none\nDescription: not needed\n\n' \
-    perl systemd debconf passwd procps psmisc lsof gawk libdbi-perl >"$apt/status"
-  if [ -e $sources ]; then
-    # The mirror that this machine uses anyway, with another suite.
-    awk '/^Suites:/ {print "Suites: sid"; next} /^$/ {exit} {print}' $sources >"$apt/sid.sources"
-  elif grep -qs '^deb ' /etc/apt/sources.list; then
-    awk '$1 == "deb" {i = ($2 ~ /^\[/) ? 3 : 2; while ($(i) ~ /\]$/) i++; print "deb", $(i), "sid main"; exit}' /etc/apt/sources.list >"$apt/sid.list"
-  else
-    say "no Debian mirror is configured"
-    return 1
-  fi
-  local list=$apt/sid.sources
-  [ -e "$list" ] || list=$apt/sid.list
-  local options=(
-    -o "Dir::Etc::sourcelist=$list" -o Dir::Etc::sourceparts=/dev/null
-    -o "Dir::State::lists=$apt/lists" -o "Dir::State::status=$apt/status"
-    -o "Dir::Cache::archives=$apt/archives" -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache=
-    -o APT::Sandbox::User=root -o Acquire::Languages=none -o APT::Keep-Downloaded-Packages=true
-    -o APT::Status-Fd=1 -o DPkg::Pre-Install-Pkgs= -o DPkg::Post-Invoke= -o APT::Update::Post-Invoke= -o "Debug::NoLocking=true"
-  )
-  if [ -z "$unstable_lists" ]; then
-    retry apt-get "${options[@]}" update -qq || return 1
-    unstable_lists=1
-  fi
-  retry apt-get "${options[@]}" -y -d -qq --no-install-recommends install "$@" || return 1
-  for deb in "$apt"/archives/*.deb; do
-    dpkg-deb -x "$deb" "$dir/tree" || return 1
-  done
-  rm -rf "$apt/archives" # the packages are unpacked
-}
-
-# forget_unstable removes the lists of the suite, of some 60 MB, when nothing more is fetched from it.
-forget_unstable() { rm -rf "${cache:?}/apt-sid"; }
-
-# wrap_tree DIR: programs in DIR/bin that run those in DIR/tree with their own loader. They exec, so that the process is the
-# program itself. What belongs to a server stands beside them, where programs of a basedir look for it.
-wrap_tree() {
-  local dir=$1 program name places share machine
-  machine=$(uname -m)-linux-gnu
-  mkdir -p "$dir/bin" "$dir/lib"
-  ln -s tree/usr/share "$dir/share"
-  ln -s ../tree/usr/lib/mysql "$dir/lib/mysql"
-  ln -s bin "$dir/sbin"
-  for program in tree/usr/sbin/{mysqld,mariadbd} \
-    tree/usr/bin/{mysql,mysqladmin,mysqldump,mysqlbinlog,mariadb,mariadb-admin,mariadb-dump,mariadb-binlog,mariadb-backup,mbstream,mariadb-install-db,my_print_defaults,resolveip}; do
-    name=${program##*/}
-    # MariaDB's packages have the names of MySQL's, too, as links: they are not needed.
-    if ! [ -f "$dir/$program" ] || [ -L "$dir/$program" ]; then continue; fi
-    if [ "$(head -c 2 "$dir/$program")" = '#!' ]; then
-      ln -s "../$program" "$dir/bin/$name"
-      continue
-    fi
-    places=
-    share=mysql
-    [ "$name" != mariadbd ] || share=mariadb
-    case $name in
-      mysqld | mariadbd)
-        # Last, because --defaults-file must be the first argument. The packages compiled in paths of
-        # the system. They do not exist here, so the server is told where its parts are.
-        places="--basedir=\"\$tree/usr\" --lc-messages-dir=\"\$tree/usr/share/$share\" --character-sets-dir=\"\$tree/usr/share/$share/charsets\" --plugin-dir=\"\$tree/usr/lib/mysql/plugin\""
-        ;;
-    esac
-    cat >"$dir/bin/$name" <<WRAPPER
-#!/bin/sh
-# made by script/setup: runs $name with the C library that it was built for
-tree=\$(dirname "\$(dirname "\$(readlink -f "\$0")")")/tree
-unset LD_LIBRARY_PATH
-for loader in "\$tree"/usr/lib64/ld-linux-*.so.* "\$tree"/usr/lib/ld-linux-*.so.*; do [ ! -x "\$loader" ] || break; done
-exec "\$loader" --library-path "\$tree/usr/lib/$machine:\$tree/usr/lib/mysql/private" "\$tree/${program#tree/}" "\$@" $places
-WRAPPER
-    chmod 755 "$dir/bin/$name"
-  done
 }
 
 # maven_mysql NAME MAJOR VERSION MB: a server from the archive that Presto's tests publish: mysqld only,
