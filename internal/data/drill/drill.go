@@ -178,6 +178,15 @@ func (r *run) choose(ctx context.Context) (sandbox.Server, error) {
 		return server, err
 	}
 	notes = append(notes, r.header.Notes...)
+	if r.Backup == "" {
+		note, err := r.Repo.AheadNote(ctx, r.header.ID, time.Now())
+		if err != nil {
+			return server, err
+		}
+		if note != "" {
+			notes = append(notes, note)
+		}
+	}
 	host, _ := os.Hostname() // for the eye only
 	r.proof = Proof{Format: ProofFormat, Backup: r.header.ID, Kind: string(r.header.Kind), Server: r.header.Server.Name, Taken: r.header.Snapshot, Host: host,
 		On: string(server.Family) + " " + server.Version, Of: r.header.Server.Flavour + " " + r.header.Server.Version,

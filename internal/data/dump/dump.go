@@ -35,7 +35,8 @@ type Options struct {
 
 	NoCompression bool // for places that are faster than the processor; large rows are compressed all the same
 
-	Progress func(Progress) // may be nil; called from several goroutines
+	Progress func(Progress)    // may be nil; called from several goroutines
+	Waiting  func(repo.Holder) // told when a prune is waited for; nil: silence
 }
 
 // Gate lets work pass when the server bears it.
@@ -113,23 +114,12 @@ func Run(ctx context.Context, r *repo.Repo, o Options) (Result, error) {
 	j := &job{Options: o, repo: r, draft: repo.NewDraft()}
 	defer j.draft.Close()
 	j.head = repo.Header{Format: repo.Format, ID: repo.NewID(began), Kind: repo.Logical, Began: began.UTC(), Tool: o.Tool, Partial: o.Select.Words()}
-	j.report(func(p *Progress) { p.Phase = "listing tables" })
-	ctx, giveUp := context.WithCancelCause(ctx)
-	defer giveUp(nil)
-	if err := j.takeSnapshot(ctx, giveUp); err != nil {
-		return Result{}, err
-	}
-	defer j.snap.Close()
-	listed := time.Since(began)
-	j.begun = j.head
-	if err := r.Begin(ctx, j.head); err != nil {
+	j.head.Server.Name = o.Name
+	// First, so that no session on the server is open while a prune is waited for.
+	if err := r.Begin(ctx, j.head, j.waiting); err != nil {
 		return Result{}, fmt.Errorf("begin a backup: %w", err)
 	}
-	r.Tell(j.head.ID, j.soFar)
-	err := j.work(ctx)
-	if err == nil {
-		err = j.finish(ctx)
-	}
+	listed, err := j.take(ctx, began)
 	if err != nil {
 		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
@@ -137,6 +127,32 @@ func Run(ctx context.Context, r *repo.Repo, o Options) (Result, error) {
 	}
 	return Result{Header: j.head, Method: string(j.snap.Method), Tries: j.snap.Tries, Threads: o.Threads, DDLBlocked: j.snap.DDLBlocked, Chunks: j.chunks, NewChunks: j.fresh,
 		Seconds: time.Since(began).Seconds(), ListSeconds: listed.Seconds()}, nil
+}
+
+// waiting says that the backup waits for a prune.
+func (j *job) waiting(h repo.Holder) {
+	j.report(func(p *Progress) { p.Phase = "waiting for " + h.String() })
+	if j.Waiting != nil {
+		j.Waiting(h)
+	}
+}
+
+// take takes the backup that was begun, and says how long it took until there was a snapshot.
+func (j *job) take(ctx context.Context, began time.Time) (listed time.Duration, err error) {
+	j.report(func(p *Progress) { p.Phase = "listing tables" })
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	if err := j.takeSnapshot(ctx, giveUp); err != nil {
+		return 0, err
+	}
+	defer j.snap.Close()
+	listed = time.Since(began)
+	j.begun = j.head
+	j.repo.Tell(j.head.ID, j.soFar)
+	if err := j.work(ctx); err != nil {
+		return listed, err
+	}
+	return listed, j.finish(ctx)
 }
 
 // takeSnapshot lists what is there and gets sessions that see one moment.

@@ -124,6 +124,8 @@ func (r *round) add(id string, s fleet.Severity, since time.Time, format string,
 		remedy = "risso backup --dsn … --to " + quote(place)
 	case "unproven", "drill_failed":
 		remedy = "risso drill --from " + quote(place)
+	case "clock":
+		remedy = "risso backup prune --from " + quote(place) + " --remove " + r.p.Ahead.ID
 	}
 	r.found = append(r.found, fleet.Finding{ID: "protect." + id, Severity: s, Since: since, Words: fmt.Sprintf(format, args...), Remedy: remedy})
 }
@@ -172,6 +174,7 @@ func (r *round) fresh() {
 		}
 		return
 	}
+	r.ahead()
 	late, lost := r.want.ages(b.Began.In(r.now.Location()))
 	switch age := ago(r.now.Sub(b.Began)); {
 	case !r.now.After(late):
@@ -181,6 +184,17 @@ func (r *round) fresh() {
 		r.add("stale", fleet.SeverityWarning, late, "the last backup is %s old: the one due %s is missing", age, r.clock(r.dueAfter(b.Began, late)))
 	default:
 		r.add("stale", fleet.SeverityCritical, late, "the last backup is %s old", age)
+	}
+}
+
+// ahead says that backups are dated ahead of now: their age is not known.
+func (r *round) ahead() {
+	switch b := r.p.Ahead; {
+	case b == nil || !fleet.Ahead(b.Began, r.now):
+	case r.p.LastBackup.ID == b.ID:
+		r.add("clock", fleet.SeverityCritical, time.Time{}, "all backups are dated ahead, the last by %s: a clock is wrong, and nobody knows how old they are", ago(b.Began.Sub(r.now)))
+	default:
+		r.add("clock", fleet.SeverityWarning, time.Time{}, "backup %s is dated %s ahead: a clock was wrong, and it counts for nothing", b.ID, ago(b.Began.Sub(r.now)))
 	}
 }
 

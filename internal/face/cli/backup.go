@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rissodb/risso/internal/data/dump"
+	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sqltext"
@@ -187,6 +189,7 @@ func runBackup(ctx context.Context, s Streams, f backupFlags) error {
 	o.Progress = func(p dump.Progress) {
 		progress.show(func(elapsed float64) string { return backupProgress(p, elapsed) })
 	}
+	o.Waiting = waitsFor(progress, s.Err)
 	result, err := dump.Run(ctx, r, o)
 	progress.end()
 	if err != nil {
@@ -203,6 +206,14 @@ func runBackup(ctx context.Context, s Streams, f backupFlags) error {
 	}
 	backupText(s.Out, result, placeWords(f.to), held)
 	return nil
+}
+
+// waitsFor says that a backup waits for a prune, also where no progress is shown.
+func waitsFor(p *progress, w io.Writer) func(repo.Holder) {
+	return func(h repo.Holder) {
+		p.clear()
+		fmt.Fprintf(w, "risso: waiting for %s, which removes what no backup needs any more\n", h)
+	}
 }
 
 // placeWords is a place as people call it: without what follows a ?, and a folder in full.

@@ -118,6 +118,7 @@ func (f backupFlags) placeFor(ctx context.Context, keys repo.Keys) (*repo.Repo, 
 func takePhysical(ctx context.Context, s Streams, o physical.Options, output string) error {
 	line := newProgress(s.Err)
 	o.Progress = func(p physical.Progress) { line.stage(p.Stage, "bytes", p.Done, p.Total) }
+	o.Waiting = waitsFor(line, s.Err)
 	o.Planned = func(p physical.Plan) error { // what a person should know before it starts
 		for _, n := range p.Notes {
 			fmt.Fprintln(s.Err, "risso: note: "+n)

@@ -14,6 +14,7 @@ import (
 	"github.com/rissodb/risso/internal/data/drill"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/data/verdict"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/store/state"
 )
@@ -228,6 +229,7 @@ func (f checkBackupFlags) look(ctx context.Context, names []string) (facts backu
 	if err != nil {
 		return facts, err
 	}
+	now := time.Now()
 	const instance = "checked" // all that is looked at is of one server
 	var backups []state.Backup
 	var newest repo.Header
@@ -236,7 +238,7 @@ func (f checkBackupFlags) look(ctx context.Context, names []string) (facts backu
 		if len(h.Partial) > 0 || len(names) > 0 && !slices.Contains(names, h.Server.Name) && !slices.Contains(names, h.Server.Identity) {
 			continue
 		}
-		if len(backups) == 0 {
+		if len(backups) == 0 || fleet.Ahead(newest.Began, now) && !fleet.Ahead(h.Began, now) {
 			newest = h
 		}
 		backups = append(backups, catalogued(h, f.from, instance))
@@ -271,7 +273,7 @@ func (f checkBackupFlags) look(ctx context.Context, names []string) (facts backu
 		}
 	}
 	facts.Mirrors = mirrors
-	if lines := state.Protect(backups, drills, mirrors, nil, nil); len(lines) > 0 {
+	if lines := state.Protect(backups, drills, mirrors, nil, nil, now); len(lines) > 0 {
 		facts.Protection = lines[0]
 	}
 	return facts, nil

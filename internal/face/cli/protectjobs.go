@@ -33,7 +33,7 @@ func (p *protect) copyTask(s watched) jobs.Task {
 		}
 		defer to.Close()
 		report.Stage("copy")
-		got, err := r.CopyTo(ctx, repo.On(to), repo.CopyOptions{Progress: func(done, total int64) { report.Set(done, total, "bytes") }})
+		got, err := r.CopyTo(ctx, repo.On(to), repo.CopyOptions{Waiting: waitsForPrune(report), Progress: func(done, total int64) { report.Set(done, total, "bytes") }})
 		if err != nil {
 			return jobs.Result{}, err
 		}

@@ -95,6 +95,7 @@ func (p *protect) backupTask(s watched) jobs.Task {
 			Snapshot: mysql.SnapshotOptions{Guard: mysql.Guard{Said: func(e mysql.GuardEvent) {
 				report.Log("the lock: %s after %s, %d sessions behind it", e.Action, e.Running, e.Queued)
 			}}},
+			Waiting: waitsForPrune(report),
 			Progress: func(p dump.Progress) {
 				report.Stage(p.Phase)
 				report.Set(p.Bytes, max(p.Estimated, p.Bytes), "bytes")
@@ -106,6 +107,14 @@ func (p *protect) backupTask(s watched) jobs.Task {
 		logHeader(report, h)
 		return jobs.Result{Backup: h.ID, Detail: result, Text: fmt.Sprintf("%s, %s rows, %s in %s; %s stored", counted(int(h.Tables), "table"), render.Number(float64(h.Rows)),
 			render.Bytes(float64(h.Bytes)), render.Seconds(result.Seconds), render.Bytes(float64(h.Stored)))}, nil
+	}
+}
+
+// waitsForPrune notes that a job waits for a prune.
+func waitsForPrune(report *jobs.Report) func(repo.Holder) {
+	return func(h repo.Holder) {
+		report.Stage("waiting for " + h.String())
+		report.Log("waiting for %s", h)
 	}
 }
 
@@ -133,6 +142,7 @@ func (p *protect) physicalBackup(ctx context.Context, report *jobs.Report, s wat
 			return nil
 		},
 		JournalDir: filepath.Join(p.dir(), "physical"),
+		Waiting:    waitsForPrune(report),
 		Progress: func(p physical.Progress) {
 			report.Stage(p.Stage)
 			report.Set(p.Done, p.Total, "bytes")

@@ -99,7 +99,7 @@ func repoFailure(ctx context.Context, place string, err error) error {
 	case errors.Is(err, repo.ErrDamaged):
 		hint = "risso verify tells what else is damaged; a copy at another place may have it whole"
 	case errors.Is(err, repo.ErrPruning):
-		hint = "if it was killed just now, its lease ends within " + render.Seconds(repo.LeaseLife.Seconds())
+		hint = "if it was killed just now on another machine, its lease ends within " + render.Seconds(repo.LeaseLife.Seconds())
 	case errors.Is(err, repo.ErrNoBackup):
 		hint = "risso backup list shows those that are there"
 	}

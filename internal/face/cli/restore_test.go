@@ -332,7 +332,7 @@ func (s *restoreStory) different() {
 	h.ID = repo.NewID(h.Began.Add(time.Second))
 	d := repo.NewDraft()
 	defer d.Close()
-	if err := r.Begin(s.t.Context(), h); err != nil {
+	if err := r.Begin(s.t.Context(), h, nil); err != nil {
 		s.t.Fatal(err)
 	}
 	err = m.Each(func(l repo.Line) error {

@@ -177,19 +177,12 @@ func backupIDs(ctx context.Context, r *repo.Repo, list []string) ([]string, erro
 			ids = append(ids, id)
 			continue
 		}
-		entries, err := r.Catalogue(ctx)
+		m, err := r.Manifest(ctx, "")
 		if err != nil {
 			return nil, err
 		}
-		newest := ""
-		for _, e := range entries {
-			if e.Whole {
-				newest = e.ID
-			}
-		}
-		if newest == "" {
-			return nil, fmt.Errorf("%w: the repository holds none", repo.ErrNoBackup)
-		}
+		newest := m.Header.ID
+		m.Close()
 		ids = append(ids, newest)
 	}
 	return ids, nil
