@@ -129,9 +129,9 @@ func (s Server) hasStatementHistogram() bool { return s.PerformanceSchema && s.a
 
 // QuotedAccount is CURRENT_USER() with quotes, ready for a GRANT.
 func (s Server) QuotedAccount() string {
-	user, host, ok := strings.Cut(s.Account, "@")
-	if !ok {
-		return "'" + s.Account + "'"
+	at := strings.LastIndexByte(s.Account, '@') // the name of a user may have one, a host has none
+	if at < 0 {
+		return literal(s.Account)
 	}
-	return "'" + user + "'@'" + host + "'"
+	return literal(s.Account[:at]) + "@" + literal(s.Account[at+1:])
 }

@@ -119,6 +119,7 @@ type Result struct {
 	Rows    int64     `json:"rows"`  // of the primary
 	Bytes   int64     `json:"bytes"` // of these rows
 	Counts  Counts    `json:"counts"`
+	Unseen  []Unseen  `json:"unseen,omitempty"` // what was not compared because an account may not see it
 	Notes   []string  `json:"notes,omitempty"`
 	List    []Table   `json:"list,omitempty"` // the tables that are not equal everywhere
 }
@@ -129,6 +130,13 @@ type Counts struct {
 	Differ   int64 `json:"differ"`
 	Open     int64 `json:"open"` // nothing can be said of all their rows
 	Filtered int64 `json:"filtered"`
+}
+
+// Unseen is what an account may not see of what is to be compared.
+type Unseen struct {
+	Server string `json:"server"`
+	Words  string `json:"words"`
+	Hint   string `json:"hint"`
 }
 
 // Side is one of the servers.

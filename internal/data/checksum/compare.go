@@ -71,10 +71,61 @@ func (r *run) meet(ctx context.Context) error {
 		r.others = append(r.others, s)
 	}
 	r.checkSources()
+	for _, s := range append([]*side{r.primary}, r.others...) {
+		if err := r.lookAround(ctx, s); err != nil {
+			return err
+		}
+	}
 	for _, s := range r.others {
 		r.result.Others = append(r.result.Others, s.report())
 	}
 	return nil
+}
+
+// lookAround notes what of the tables an account may not see.
+func (r *run) lookAround(ctx context.Context, s *side) error {
+	l := r.link(s)
+	defer l.close()
+	o := mysql.Scope{Open: len(r.Schemas)+len(r.Tables) == 0}
+	for _, name := range r.Schemas {
+		if o.Open = o.Open || strings.Contains(name, "*"); !strings.Contains(name, "*") {
+			o.Schemas = append(o.Schemas, r.there(s, name))
+		}
+	}
+	for _, name := range r.Tables {
+		schema, table, _ := strings.Cut(name, ".")
+		switch {
+		case len(r.Schemas) > 0: // seen by those
+		case strings.Contains(schema, "*") || strings.Contains(table, "."):
+			o.Open = true
+		case strings.Contains(table, "*"):
+			o.Schemas = append(o.Schemas, r.there(s, schema))
+		default:
+			o.Tables = append(o.Tables, mysql.TableName{Schema: r.there(s, schema), Name: table})
+		}
+	}
+	if o.Open {
+		list, err := l.schemas(ctx, &r.Options)
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+		o.Schemas = append(o.Schemas, list...)
+	}
+	return l.rows(ctx, func(st *mysql.Stream) error {
+		blind, err := st.Blind(ctx, s.server, o)
+		if err == nil && blind != nil {
+			r.result.Unseen = append(r.result.Unseen, Unseen{s.name, blind.Error(), blind.Hint()})
+		}
+		return err
+	})
+}
+
+// there is what a schema is called on a server.
+func (r *run) there(s *side, schema string) string {
+	if s == r.primary {
+		return schema
+	}
+	return r.Rename(schema)
 }
 
 // checkSources notes replicas that do not replicate from any of the servers.

@@ -349,6 +349,13 @@ func (r *run) roll(ctx context.Context) error {
 
 // conclude says what came of it, and stores that.
 func (r *run) conclude(ctx context.Context) (Proof, error) {
+	hollow, err := r.Repo.Hollow(ctx)
+	if err != nil {
+		return r.proof, err
+	}
+	if why := hollow[r.proof.Backup]; why != "" {
+		r.proof.fail("%s: that it can be restored proves nothing (when it is right that it holds so little: risso backup accept)", why)
+	}
 	r.proof.Ended = time.Now().UTC()
 	r.proof.Passed = len(r.proof.Failures) == 0
 	b, err := json.Marshal(r.proof)

@@ -26,7 +26,9 @@ type Entry struct {
 	Err    error  // why the header cannot be read; only ID is known then
 	// Renewed is when the note of a backup that is not whole was put last, by the place's clock: it runs, or was killed.
 	Renewed time.Time
-	process *Process // that takes it, or took it
+	// Accepted says that somebody knows that it may hold much less than the one before it.
+	Accepted bool
+	process  *Process // that takes it, or took it
 }
 
 // Lives says whether a backup that is not whole runs still, at a time by the place's clock.
@@ -60,7 +62,7 @@ func (r *Repo) Catalogue(ctx context.Context) ([]Entry, error) {
 	var list []Entry
 	for id, files := range has {
 		if files["manifest"] || files["unfinished"] {
-			list = append(list, Entry{ID: id, Whole: files["manifest"]})
+			list = append(list, Entry{ID: id, Whole: files["manifest"], Accepted: files["accepted"]})
 		}
 	}
 	g, ctx := errgroup.WithContext(ctx)

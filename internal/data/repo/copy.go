@@ -237,7 +237,7 @@ func (c *copier) publish(ctx context.Context, id string) error {
 	if err := c.to.lost(ctx, c.id); err != nil {
 		return err
 	}
-	for _, key := range []string{headKey(id), objectsKey(id), manifestKey(id)} {
+	for _, key := range []string{headKey(id), objectsKey(id), acceptedKey(id), manifestKey(id)} {
 		if err := c.send(ctx, key); err != nil && (key == manifestKey(id) || !errors.Is(err, fs.ErrNotExist)) {
 			return err
 		}
@@ -276,8 +276,13 @@ func (c *copier) send(ctx context.Context, key string) error {
 	return nil
 }
 
-// proofs copies what drills found.
+// proofs copies what drills found, and what was accepted since a backup was copied.
 func (c *copier) proofs(ctx context.Context) error {
+	for _, id := range c.res.There {
+		if err := c.send(ctx, acceptedKey(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
 	return c.from.store.List(ctx, proofPrefix, func(key string, size int64) error {
 		if have, err := c.to.store.Size(ctx, key); err == nil && have == size {
 			return nil

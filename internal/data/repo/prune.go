@@ -58,6 +58,7 @@ func (r *Repo) decide(ctx context.Context, entries []Entry, o PruneOptions, now 
 	}
 	var list []Candidate
 	parents := map[string]string{}
+	hollow := Hollow(entries)
 	undecided := "" // a physical backup that has begun and does not say yet what it builds on
 	for _, e := range entries {
 		if !e.Whole {
@@ -70,8 +71,7 @@ func (r *Repo) decide(ctx context.Context, entries []Entry, o PruneOptions, now 
 			continue
 		}
 		h := e.Header
-		c := Candidate{ID: e.ID, Time: h.Began, Server: h.Server.Identity, Proven: proven[e.ID],
-			Group: strings.Join(append([]string{h.Server.Identity, string(h.Kind)}, h.Partial...), "\x00")}
+		c := Candidate{ID: e.ID, Time: h.Began, Server: h.Server.Identity, Proven: proven[e.ID] && hollow[e.ID] == "", Group: h.group(), Hollow: hollow[e.ID]}
 		if h.Kind == Physical {
 			c.physical = true
 			c.Parent = h.Parent // chunks of a logical backup need no other backup
@@ -269,7 +269,7 @@ func (p *pruner) backup(ctx context.Context, id string) error {
 	if err := p.mine(); err != nil {
 		return err
 	}
-	keys := []string{manifestKey(id), objectsKey(id), headKey(id)}
+	keys := []string{manifestKey(id), objectsKey(id), headKey(id), acceptedKey(id)}
 	err := p.r.store.List(ctx, proofPrefix+id+"/", func(key string, _ int64) error {
 		keys = append(keys, key)
 		return nil

@@ -34,6 +34,8 @@ type Candidate struct {
 	Proven bool   // a drill restored it
 	// Keep is why it stays whatever the rules say; "" when they decide.
 	Keep string
+	// Hollow is why it replaces no other; "" for a full one.
+	Hollow string
 
 	physical bool
 }
@@ -54,6 +56,7 @@ func (p Retention) Decide(list []Candidate, zone *time.Location, now time.Time) 
 	reasons := map[string][]string{}
 	proven := map[string]bool{}
 	groups := map[string][]Candidate{}
+	hollow := map[string]string{} // the oldest hollow one behind the last full one of each group, and why
 	for _, c := range list {
 		if fleet.Ahead(c.Time, now) {
 			if c.Keep == "" && !p.Empty() {
@@ -64,7 +67,15 @@ func (p Retention) Decide(list []Candidate, zone *time.Location, now time.Time) 
 			}
 			continue
 		}
-		groups[c.Group] = append(groups[c.Group], c)
+		group := c.Group
+		switch {
+		case c.Hollow != "": // judged among its like, so that it replaces no full one
+			group += "\x00hollow"
+			hollow[c.Group] = c.ID + " behind it is none: " + c.Hollow
+		case len(groups[group]) == 0 && hollow[group] != "":
+			reasons[c.ID] = append(reasons[c.ID], "the last full one; "+hollow[group])
+		}
+		groups[group] = append(groups[group], c)
 		if c.Keep != "" {
 			reasons[c.ID] = append(reasons[c.ID], c.Keep)
 		}
@@ -85,6 +96,9 @@ func (p Retention) Decide(list []Candidate, zone *time.Location, now time.Time) 
 	out := make([]Decision, 0, len(list))
 	for _, c := range list {
 		d := Decision{ID: c.ID, Keep: len(reasons[c.ID]) > 0, Reasons: reasons[c.ID]}
+		if d.Keep && c.Hollow != "" {
+			d.Reasons = append(d.Reasons, "it replaces no full one: "+c.Hollow)
+		}
 		if !d.Keep {
 			d.Reasons = []string{"no rule keeps it"}
 		}

@@ -25,6 +25,7 @@ type Want struct {
 	Behind   Limits // how far the mirror may be behind; 0: 2 minutes and an hour
 	Place    string
 	Trouble  Trouble
+	Hollow   Hollow    // the newest backup, when it holds too little to count
 	Since    time.Time // when this began to be wanted: what could not have been done yet is not missed; zero: long ago
 }
 
@@ -78,6 +79,11 @@ type Facts struct {
 	Short   bool           // the mirrored logs are known to end before the position of the last backup
 }
 
+// Hollow is a backup that holds too little to protect anybody: see repo.Hollow. The zero value: there is none.
+type Hollow struct {
+	ID, Why string
+}
+
 // Judge says how a server is protected; a want of nil: nothing is configured for it, and only what there is counts.
 func Judge(f Facts, want *Want, now time.Time) Verdict {
 	r := round{p: f, now: now}
@@ -92,6 +98,7 @@ func Judge(f Facts, want *Want, now time.Time) Verdict {
 		r.want = *want
 	}
 	r.place()
+	r.hollow()
 	r.fresh()
 	r.proven()
 	r.mirror()
@@ -124,6 +131,8 @@ func (r *round) add(id string, s fleet.Severity, since time.Time, format string,
 		remedy = "risso backup --dsn … --to " + quote(place)
 	case "unproven", "drill_failed":
 		remedy = "risso drill --from " + quote(place)
+	case "hollow":
+		remedy = "risso backup accept --from " + quote(place) + " " + r.want.Hollow.ID
 	case "clock":
 		remedy = "risso backup prune --from " + quote(place) + " --remove " + r.p.Ahead.ID
 	}
@@ -184,6 +193,13 @@ func (r *round) fresh() {
 		r.add("stale", fleet.SeverityWarning, late, "the last backup is %s old: the one due %s is missing", age, r.clock(r.dueAfter(b.Began, late)))
 	default:
 		r.add("stale", fleet.SeverityCritical, late, "the last backup is %s old", age)
+	}
+}
+
+// hollow says that the newest backup does not count.
+func (r *round) hollow() {
+	if h := r.want.Hollow; h.ID != "" {
+		r.add("hollow", fleet.SeverityCritical, time.Time{}, "the newest backup, %s, does not count: %s", h.ID, h.Why)
 	}
 }
 

@@ -33,7 +33,8 @@ type backupFlags struct {
 	lockWait, longQuery      time.Duration
 	killLong, dryRun         bool
 	noUsers, noRows          bool
-	noHistory                bool
+	noHistory, partial       bool
+	smaller                  bool
 	compress                 string
 }
 
@@ -72,6 +73,8 @@ queue behind, is withdrawn and made again later. docs/backup.md has all of it.
 	fl.StringArrayVar(&f.tables, "table", nil, "only this table, schema.table; patterns with * allowed; may be repeated")
 	fl.StringArrayVar(&f.exclude, "exclude", nil, "not this schema, or schema.table; patterns with * allowed; may be repeated")
 	fl.IntVar(&f.threads, "threads", min(runtime.NumCPU(), 8), "sessions that read")
+	fl.BoolVar(&f.partial, "partial", false, "back up what the account may see where it may not see all; the backup is marked as a part")
+	fl.BoolVar(&f.smaller, "accept-smaller", false, "it is right that this backup holds much less than the one before it, or no table at all")
 	fl.BoolVar(&f.noUsers, "no-users", false, "leave out users, roles and grants")
 	fl.BoolVar(&f.noRows, "no-rows", false, "definitions only")
 	fl.BoolVar(&f.noHistory, "no-history", false, "of tables WITH SYSTEM VERSIONING (MariaDB) only the rows of now")
@@ -86,7 +89,7 @@ queue behind, is withdrawn and made again later. docs/backup.md has all of it.
 	f.throttleFlags.bind(cmd)
 	f.physicalFlags.bind(cmd)
 	f.encryptFlags.bind(cmd)
-	cmd.AddCommand(newBackupList(s), newBackupShow(s), newBackupPrune(s), newBackupCopy(s))
+	cmd.AddCommand(newBackupList(s), newBackupShow(s), newBackupPrune(s), newBackupCopy(s), newBackupAccept(s))
 	return cmd
 }
 
@@ -96,7 +99,7 @@ var methodNames = map[string]mysql.SnapshotMethod{"auto": "", "binlog": mysql.By
 // options reads the flags.
 func (f backupFlags) options() (o dump.Options, err error) {
 	method, known := methodNames[f.method]
-	o = dump.Options{Select: dump.Selection{Schemas: f.schemas, Tables: f.tables, Exclude: f.exclude}, Threads: f.threads, NoAccounts: f.noUsers, NoRows: f.noRows, NoHistory: f.noHistory, NoCompression: f.compress == "none", Tool: "risso " + Version(),
+	o = dump.Options{Select: dump.Selection{Schemas: f.schemas, Tables: f.tables, Exclude: f.exclude}, Threads: f.threads, NoAccounts: f.noUsers, NoRows: f.noRows, NoHistory: f.noHistory, Partial: f.partial, Smaller: f.smaller, NoCompression: f.compress == "none", Tool: "risso " + Version(),
 		Snapshot: mysql.SnapshotOptions{LockWait: f.lockWait, Method: method, Guard: mysql.Guard{KillLong: f.killLong, LongQuery: f.longQuery}}}
 	if err := checkOutput(f.output, "text", "json"); err != nil {
 		return o, err
@@ -195,6 +198,9 @@ func runBackup(ctx context.Context, s Streams, f backupFlags) error {
 	if err != nil {
 		return backupFailure(ctx, err)
 	}
+	if result.Hollow != "" {
+		fmt.Fprintf(s.Err, "risso: no proof, and it replaces no other backup: %s\n  when that is right: risso backup accept --from %s %s\n", result.Hollow, placeWords(f.to), result.Header.ID)
+	}
 	held, _ := gate.Held()
 	if f.output == "json" {
 		return render.JSON(s.Out, struct {
@@ -230,9 +236,12 @@ func placeWords(place string) string {
 // backupFailure is an error with what mends it.
 func backupFailure(ctx context.Context, err error) error {
 	var e *mysql.Error
+	var blind *mysql.BlindError
 	switch {
 	case ctx.Err() != nil:
 		return failure(exitInterrupted, "there is no backup of this run; what was stored serves the next one", errors.New("interrupted"))
+	case errors.As(err, &blind):
+		return failure(exitFailed, blind.Hint()+"; or say --partial to back up what the account sees, marked as a part", err)
 	case errors.Is(err, dump.ErrNothing):
 		return &exitError{code: exitUsage, err: err}
 	case errors.Is(err, mysql.ErrStalls):

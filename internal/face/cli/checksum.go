@@ -202,6 +202,8 @@ func runChecksum(ctx context.Context, s Streams, f checksumFlags) error {
 			hint = "the same command goes on from there"
 		}
 		return failure(exitInterrupted, hint, errors.New("interrupted"))
+	case errors.Is(err, checksum.ErrNothing) && len(result.Unseen) > 0:
+		return failure(exitFailed, result.Unseen[0].Hint, fmt.Errorf("%w: %s", err, result.Unseen[0].Words))
 	case errors.Is(err, checksum.ErrNothing):
 		return failure(exitFailed, "--schema and --table take patterns such as 'shop.*'; the account sees only what it has a privilege on", err)
 	case err != nil:
@@ -218,6 +220,8 @@ func checksumVerdict(r checksum.Result) error {
 	switch {
 	case r.Counts.Differ > 0:
 		return failure(exitDiffers, "", fmt.Errorf("%s", plural(r.Counts.Differ, "table differs", "tables differ")))
+	case len(r.Unseen) > 0:
+		return failure(exitFailed, r.Unseen[0].Hint, fmt.Errorf("on %s: %s; of what was seen nothing differs", r.Unseen[0].Server, r.Unseen[0].Words))
 	case r.Counts.Open > 0:
 		return failure(exitFailed, "run it again for these tables, when the replica has caught up or fewer rows change",
 			fmt.Errorf("of %s not all rows could be compared; no difference was found", plural(r.Counts.Open, "table", "tables")))
@@ -377,6 +381,9 @@ func printable(s string) string {
 
 // end writes the summary.
 func (c *checksumText) end(r checksum.Result) {
+	for _, u := range r.Unseen {
+		fmt.Fprintf(c.out, "%s: not compared is what cannot be seen: %s\n", u.Server, u.Words)
+	}
 	for _, side := range r.Others {
 		for _, n := range side.Notes {
 			fmt.Fprintf(c.out, "%s: %s\n", side.Server, n)

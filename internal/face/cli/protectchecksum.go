@@ -97,6 +97,9 @@ func (c *compared) end(got checksum.Result) (string, error) {
 	case len(c.bad) > 0:
 		text := fmt.Sprintf("%s: %s", plural(int64(len(c.bad)), "table differs", "tables differ"), more(c.bad))
 		return fmt.Sprintf("of %s %s", all, text), jobs.ErrFound
+	case len(got.Unseen) > 0:
+		err := fmt.Errorf("of %s %w: on %s %s", all, errUntold, got.Unseen[0].Server, oneLine(got.Unseen[0].Words, got.Unseen[0].Hint))
+		return err.Error(), err
 	case c.unknown > 0:
 		err := fmt.Errorf("of %s %w: %s", all, errUntold, more(c.open))
 		return err.Error(), err
