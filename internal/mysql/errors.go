@@ -72,6 +72,7 @@ const (
 	errSpecificAccess    = 1227
 	errTableAccessDenied = 1142
 	errColumnAccess      = 1143
+	errViewNoExplain     = 1345
 	errNoSuchTable       = 1146
 	errUnknownTable      = 1109
 	errSyntax            = 1064
@@ -101,6 +102,9 @@ func classify(t Target, err error) error {
 		h = "the server offers no TLS: take tls=… out of the DSN, or give the server a certificate (ssl_cert, ssl_key)"
 	}
 	var me *driver.MySQLError
+	if errors.As(err, &me) && me.Number == errDBAccessDenied {
+		h = "the account has no right on the database of the DSN: GRANT SELECT ON it, or leave it out"
+	}
 	if errors.As(err, &me) && me.Number == errUnknownDatabase {
 		h = "make it with CREATE DATABASE, or take another name in the DSN"
 	}
@@ -163,7 +167,7 @@ func classOfNumber(n uint16) Class {
 		return ClassLogin
 	case errConCount, errUserLimit, errTooManyUserConns:
 		return ClassFull
-	case errSpecificAccess, errTableAccessDenied, errColumnAccess:
+	case errSpecificAccess, errTableAccessDenied, errColumnAccess, errViewNoExplain:
 		return ClassPrivilege
 	case errNoSuchTable, errUnknownTable, errUnknownVariable, errSyntax, errBadField:
 		return ClassMissing

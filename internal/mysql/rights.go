@@ -2,6 +2,7 @@ package mysql
 
 import (
 	"context"
+	sqldriver "database/sql/driver"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,6 +33,28 @@ func (s *Stream) Rights(ctx context.Context) (r Rights, err error) {
 		return r, fmt.Errorf("read the grants of the account: %w", err)
 	}
 	return r, nil
+}
+
+// Rights reads the grants of the connection's account.
+func (c *Conn) Rights(ctx context.Context) (r Rights, err error) {
+	err = c.Query(ctx, "SHOW /* risso: what may this account see? */ GRANTS", func(row []sqldriver.Value) error {
+		line := text(row[0])
+		r.add(line)
+		return nil
+	})
+	if err != nil {
+		return r, fmt.Errorf("read the grants of the account: %w", err)
+	}
+	return r, nil
+}
+
+// FollowGrants is the statement that gives the account what the mirror of binary logs needs.
+func (s Server) FollowGrants() string {
+	privileges := "REPLICATION SLAVE, REPLICATION CLIENT"
+	if s.MariaDB() && s.Number >= 100502 {
+		privileges = "REPLICATION SLAVE, BINLOG MONITOR"
+	}
+	return "GRANT " + privileges + " ON *.* TO " + s.QuotedAccount()
 }
 
 // add reads a line of SHOW GRANTS. Lines that give no privilege on tables (roles, proxies, single routines) are passed over.

@@ -193,7 +193,7 @@ func withHint(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &e) && mysql.ClassOf(err) == mysql.ClassPrivilege:
+	case mysql.ClassOf(err) == mysql.ClassPrivilege:
 		return failure(exitFailed, "the account needs REPLICATION SLAVE and REPLICATION CLIENT (MariaDB: BINLOG MONITOR)", err)
 	case errors.As(err, &e):
 		return failure(exitFailed, e.Hint, err)
