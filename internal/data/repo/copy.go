@@ -237,7 +237,7 @@ func (c *copier) publish(ctx context.Context, id string) error {
 	if err := c.to.lost(ctx, c.id); err != nil {
 		return err
 	}
-	for _, key := range []string{headKey(id), objectsKey(id), acceptedKey(id), manifestKey(id)} {
+	for _, key := range []string{headKey(id), objectsKey(id), acceptedKey(id), signatureKey(id), manifestKey(id)} {
 		if err := c.send(ctx, key); err != nil && (key == manifestKey(id) || !errors.Is(err, fs.ErrNotExist)) {
 			return err
 		}

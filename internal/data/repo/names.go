@@ -74,6 +74,8 @@ func headKey(id string) string    { return backupPrefix + id + "/head" }
 func objectsKey(id string) string { return backupPrefix + id + "/objects" }
 func lostKey(id string) string    { return backupPrefix + id + "/lost" }
 
+func signatureKey(id string) string { return backupPrefix + id + "/signature" }
+
 func acceptedKey(id string) string { return backupPrefix + id + "/accepted" }
 
 func manifestKey(id string) string   { return backupPrefix + id + "/manifest" }

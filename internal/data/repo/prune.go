@@ -269,7 +269,7 @@ func (p *pruner) backup(ctx context.Context, id string) error {
 	if err := p.mine(); err != nil {
 		return err
 	}
-	keys := []string{manifestKey(id), objectsKey(id), headKey(id), acceptedKey(id)}
+	keys := []string{manifestKey(id), objectsKey(id), headKey(id), acceptedKey(id), signatureKey(id)}
 	err := p.r.store.List(ctx, proofPrefix+id+"/", func(key string, _ int64) error {
 		keys = append(keys, key)
 		return nil

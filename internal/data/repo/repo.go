@@ -8,6 +8,7 @@ package repo
 import (
 	"bytes"
 	"context"
+	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -75,6 +76,8 @@ type Repo struct {
 	cipher  *cipher // nil: not encrypted
 	leases  leases
 	cache   string // folder of what this host keeps of an encrypted repository; "": nothing
+	signer  ed25519.PrivateKey
+	policy  Policy
 	growing string // folder of the keys of growing files; "": none are kept
 }
 
@@ -114,7 +117,7 @@ func OpenWith(ctx context.Context, s Store, k Keys) (*Repo, error) {
 	case len(k.Recipients) > 0 && !slices.Equal(k.Recipients, c.Recipients):
 		return nil, fmt.Errorf("%w: it is encrypted to %s", ErrRecipients, strings.Join(c.Recipients, ", "))
 	}
-	r := &Repo{ID: c.ID, store: s}
+	r := &Repo{ID: c.ID, store: s, signer: k.Signer, policy: k.Policy}
 	if r.cipher, err = newCipher(c.Recipients, k.Identities); err != nil || r.cipher == nil {
 		return r, err
 	}
@@ -188,6 +191,9 @@ func (r *Repo) finish(ctx context.Context, h Header, d *Draft) error {
 	if err := r.writeHead(ctx, h, d); err != nil {
 		return err
 	}
+	if err := r.sign(ctx, h, d); err != nil {
+		return err
+	}
 	if err := r.putStream(ctx, manifestKey(h.ID), func(w io.Writer) error { return d.writeObject(w, h, r.cipher) }); err != nil {
 		return err
 	}
@@ -199,7 +205,9 @@ func (r *Repo) finish(ctx context.Context, h Header, d *Draft) error {
 	return nil
 }
 
-// Manifest opens the manifest of a backup; "" is the newest. The caller closes it.
+// Manifest opens the manifest of a backup; "" is the newest. The caller closes it. Where the repository was opened with a policy, one
+// that this refuses is an error. Only when the manifest was read to its end is it known to be what was signed: nothing of it is to be
+// carried out before.
 func (r *Repo) Manifest(ctx context.Context, id string) (*Manifest, error) {
 	if id == "" {
 		var err error
@@ -207,7 +215,11 @@ func (r *Repo) Manifest(ctx context.Context, id string) (*Manifest, error) {
 			return nil, err
 		}
 	}
-	if m := r.keptManifest(id); m != nil {
+	sig, err := r.signed(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if m := r.keptManifest(id, sig); m != nil {
 		return m, nil
 	}
 	rc, err := r.store.Get(ctx, manifestKey(id))
@@ -221,7 +233,7 @@ func (r *Repo) Manifest(ctx context.Context, id string) (*Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := newManifest(o)
+	m, err := newManifest(o, sig)
 	if err != nil {
 		return nil, fmt.Errorf("backup %s: %w", id, err)
 	}

@@ -89,7 +89,7 @@ queue behind, is withdrawn and made again later. docs/backup.md has all of it.
 	f.throttleFlags.bind(cmd)
 	f.physicalFlags.bind(cmd)
 	f.encryptFlags.bind(cmd)
-	cmd.AddCommand(newBackupList(s), newBackupShow(s), newBackupPrune(s), newBackupCopy(s), newBackupAccept(s))
+	cmd.AddCommand(newBackupList(s), newBackupShow(s), newBackupPrune(s), newBackupCopy(s), newBackupAccept(s), newBackupKey(s))
 	return cmd
 }
 

@@ -40,7 +40,25 @@ func (p *protect) task(s watched, kind state.JobKind) jobs.Task {
 
 // openPlace opens the repository of a server's place; create makes one where there is none.
 func (p *protect) openPlace(ctx context.Context, c *protection, place string, create bool) (*repo.Repo, func(), error) {
-	keys := repo.Keys{Recipients: c.recipients, CacheDir: filepath.Join(p.dir(), "keys")}
+	return p.openPlaceFor(ctx, c, place, create, nil)
+}
+
+// openTrusted opens the repository to read backups whole: those that are signed by who is trusted. What is trusted is logged.
+func (p *protect) openTrusted(ctx context.Context, c *protection, report *jobs.Report) (*repo.Repo, func(), error) {
+	policy, err := trustFlags{c.Trust, c.Unsigned}.policy(c.Place, func(text string) { report.Log("%s", text) })
+	if err != nil {
+		return nil, nil, err
+	}
+	return p.openPlaceFor(ctx, c, c.Place, false, policy)
+}
+
+func (p *protect) openPlaceFor(ctx context.Context, c *protection, place string, create bool, policy repo.Policy) (_ *repo.Repo, _ func(), err error) {
+	keys := repo.Keys{Recipients: c.recipients, CacheDir: filepath.Join(p.dir(), "keys"), Policy: policy}
+	if create {
+		if keys, err = signs(keys); err != nil {
+			return nil, nil, err
+		}
+	}
 	if c.IdentityFile != "" {
 		list, err := repo.ReadIdentities(c.IdentityFile)
 		if err != nil {
@@ -57,6 +75,9 @@ func (p *protect) openPlace(ctx context.Context, c *protection, place string, cr
 		open = repo.CreateWith
 	}
 	r, err := open(ctx, repo.On(store), keys)
+	if err == nil && create {
+		err = owns(r, place, keys)
+	}
 	if err != nil {
 		store.Close()
 		return nil, nil, fmt.Errorf("%s: %w", shownPlace(place), err)

@@ -18,6 +18,7 @@ import (
 type fromFlags struct {
 	from     string
 	identity string
+	policy   repo.Policy // whose backups may be read; nil: all
 }
 
 func (f *fromFlags) bind(cmd *cobra.Command) {
@@ -34,6 +35,7 @@ func (f fromFlags) open(ctx context.Context) (*repo.Repo, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	keys.Policy = f.policy
 	store, err := blob.Open(ctx, f.from, blob.Options{})
 	if err != nil {
 		return nil, nil, err
@@ -74,19 +76,29 @@ func repoKeys(recipients []string, identity string) (k repo.Keys, err error) {
 	return k, nil
 }
 
-// makeRepo opens the repository in a place, and makes one where there is none.
+// makeRepo opens the repository in a place, and makes one where there is none. What is taken into it is signed.
 func makeRepo(ctx context.Context, place string, k repo.Keys) (*repo.Repo, func(), error) {
+	k, err := signs(k)
+	if err != nil {
+		return nil, nil, err
+	}
 	store, err := blob.Open(ctx, place, blob.Options{})
 	if err != nil {
 		return nil, nil, err
 	}
 	r, err := repo.CreateWith(ctx, repo.On(store), k)
+	if err == nil {
+		err = owns(r, place, k)
+	}
 	if err != nil {
 		store.Close()
 		return nil, nil, repoFailure(ctx, place, err)
 	}
 	return r, func() { store.Close() }, nil
 }
+
+// trustHint is what makes a backup readable whose taker is not trusted.
+const trustHint = "--trust KEY trusts the key that risso backup key prints on the host that takes the backups; --allow-unsigned reads it all the same, as those of older versions, when you know who may write to the place"
 
 // repoFailure is an error of a repository with what mends it.
 func repoFailure(ctx context.Context, place string, err error) error {
@@ -96,6 +108,10 @@ func repoFailure(ctx context.Context, place string, err error) error {
 		return failure(exitInterrupted, "", errors.New("interrupted"))
 	case errors.Is(err, repo.ErrNoRepository):
 		hint = "risso backup --to makes one"
+	case errors.Is(err, repo.ErrForged):
+		hint = "somebody has changed it, or put another in its place: see who may write there, and take the backup from a second place"
+	case errors.Is(err, repo.ErrUnsigned), errors.Is(err, repo.ErrForeign):
+		hint = trustHint
 	case errors.Is(err, repo.ErrDamaged):
 		hint = "risso verify tells what else is damaged; a copy at another place may have it whole"
 	case errors.Is(err, repo.ErrPruning):

@@ -20,6 +20,7 @@ import (
 
 type verifyFlags struct {
 	fromFlags
+	trustFlags
 	backups      []string
 	quick, again bool
 	setAside     bool
@@ -43,7 +44,9 @@ An interrupted run goes on where it was when it is started again within a day (-
 A damaged object is taken for whole by the next backup that has the same rows, unless it is set aside
 (--set-aside): then that backup stores it anew, or risso backup copy brings it from a second place.
 
-It exits with 0 only when everything is whole. That a backup can be restored is shown by risso drill.
+` + trustHelp + `
+
+It exits with 0 only when everything is whole, and signed by who is trusted. That a backup can be restored is shown by risso drill.
 
 ` + exitCodesHelp,
 		Example: `  risso verify --from /backups/db1
@@ -54,6 +57,7 @@ It exits with 0 only when everything is whole. That a backup can be restored is 
 	}
 	fl := cmd.Flags()
 	f.fromFlags.bind(cmd)
+	f.trustFlags.bind(cmd)
 	fl.StringArrayVar(&f.backups, "backup", nil, "only this backup, by its ID; newest for the newest one; may be repeated")
 	fl.BoolVar(&f.quick, "quick", false, "only whether objects are there and as long as they should be; they are not read")
 	fl.BoolVar(&f.setAside, "set-aside", false, "put damaged objects away under damaged/ in the place, so that the next backup or a copy from a second place stores them anew")
@@ -73,6 +77,11 @@ func runVerify(ctx context.Context, s Streams, f verifyFlags) error {
 	if f.threads < 0 || f.threads > 256 {
 		return usageError("--threads %d: 1 to 256", f.threads)
 	}
+	policy, err := f.trustFlags.policy(f.from, says(s.Err))
+	if err != nil {
+		return err
+	}
+	f.fromFlags.policy = policy
 	r, closePlace, err := f.open(ctx)
 	if err != nil {
 		return err
