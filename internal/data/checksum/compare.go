@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -113,8 +114,19 @@ func (r *run) lookAround(ctx context.Context, s *side) error {
 	}
 	return l.rows(ctx, func(st *mysql.Stream) error {
 		blind, err := st.Blind(ctx, s.server, o)
-		if err == nil && blind != nil {
+		if err != nil {
+			return err
+		}
+		if blind != nil {
 			r.result.Unseen = append(r.result.Unseen, Unseen{s.name, blind.Error(), blind.Hint()})
+		}
+		if len(r.Tables) > 0 {
+			return nil
+		}
+		o.Programs = func(string) bool { return true }
+		if blind, err = st.Blind(ctx, s.server, o); err == nil && blind != nil {
+			s.blind = true
+			r.note(Definition{Kind: "definitions", Name: "of views and programs", Server: s.name, Verdict: Failed, What: []string{blind.Error() + " (" + blind.Hint() + ")"}})
 		}
 		return err
 	})
@@ -188,6 +200,11 @@ func (r *run) count(t Table) {
 		c.Filtered++
 	default:
 		c.Equal++
+	}
+	if slices.ContainsFunc(t.On, func(o On) bool { return len(o.Definition) > 0 }) {
+		c.Definitions++
+	} else if slices.ContainsFunc(t.On, func(o On) bool { return len(o.Undefined) > 0 }) {
+		c.Undefined++
 	}
 	r.result.Tables++
 	r.result.Rows += t.Rows
@@ -296,11 +313,14 @@ func (r *run) produce(ctx context.Context, jobs chan<- job) error {
 				return context.Cause(ctx)
 			}
 		}
+		if err := r.objects(ctx, here, there, schema); err != nil {
+			return err
+		}
 		if err := r.extraTables(ctx, here, there, schema, known); err != nil {
 			return err
 		}
 	}
-	return nil
+	return r.accounts(ctx, here, there)
 }
 
 // extraTables finds tables of a schema that only the others have.
@@ -492,6 +512,13 @@ func (w *worker) study(ctx context.Context, j job, t *Table) (*plan, error) {
 		}
 		if err != nil {
 			e.skip, e.fail = Failed, err
+		}
+	}
+	for i, pr := range w.pairs {
+		if p.peers[i].skip == "" {
+			if err := w.defines(ctx, p, i, pr, &t.On[i]); err != nil {
+				return nil, err
+			}
 		}
 	}
 	match(p, w.run.primary, w.run.others)

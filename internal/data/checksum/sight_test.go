@@ -38,6 +38,9 @@ func TestUnseen(t *testing.T) {
 	if got, err := checksum.Compare(t.Context(), o); err != nil || got.Tables != 1 || len(got.Unseen) != 0 {
 		t.Fatalf("the schema that it sees: %+v, %v", got, err)
 	}
+	if got, err := checksum.Compare(t.Context(), o); err != nil || len(got.Definitions) != 2 || got.Counts.Undefined != 2 || !strings.Contains(got.Definitions[0].What[0], "triggers without TRIGGER on `ck`") {
+		t.Errorf("without the right to see triggers: %+v, %v", got, err)
+	}
 	o.Schemas = nil
 	s.do(0, strings.TrimPrefix(got.Unseen[0].Hint, "run "))
 	s.caughtUp()

@@ -218,6 +218,8 @@ func runChecksum(ctx context.Context, s Streams, f checksumFlags) error {
 // checksumVerdict makes the exit code.
 func checksumVerdict(r checksum.Result) error {
 	switch {
+	case r.Counts.Differ == 0 && r.Counts.Definitions > 0:
+		return failure(exitDiffers, "", fmt.Errorf("%s; no row was found to differ", plural(r.Counts.Definitions, "definition differs", "definitions differ")))
 	case r.Counts.Differ > 0:
 		return failure(exitDiffers, "", fmt.Errorf("%s", plural(r.Counts.Differ, "table differs", "tables differ")))
 	case len(r.Unseen) > 0:
@@ -270,7 +272,7 @@ func (c *checksumText) table(t checksum.Table) {
 	if v == checksum.Equal && !c.flags.all && len(t.Notes) == 0 {
 		quiet := true
 		for _, on := range t.On {
-			quiet = quiet && len(on.Notes) == 0
+			quiet = quiet && len(on.Notes)+len(on.Definition)+len(on.Undefined) == 0
 		}
 		if quiet {
 			return
@@ -285,7 +287,7 @@ func (c *checksumText) table(t checksum.Table) {
 		fmt.Fprintf(c.out, "  %s\n", n)
 	}
 	for _, on := range t.On {
-		if on.Verdict != checksum.Equal || len(on.Notes) > 0 {
+		if on.Verdict != checksum.Equal || len(on.Notes)+len(on.Definition)+len(on.Undefined) > 0 {
 			c.on(on)
 		}
 	}
@@ -296,6 +298,12 @@ func (c *checksumText) on(on checksum.On) {
 	fmt.Fprintf(c.out, "  on %s: %s\n", on.Server, strings.Join(onWords(on), ", "))
 	for _, n := range on.Notes {
 		fmt.Fprintf(c.out, "    %s\n", n)
+	}
+	for _, d := range on.Definition {
+		fmt.Fprintf(c.out, "    definition differs: %s\n", printable(d))
+	}
+	for _, d := range on.Undefined {
+		fmt.Fprintf(c.out, "    definition not compared: %s\n", printable(d))
 	}
 	if on.Problem != "" {
 		fmt.Fprintf(c.out, "    %s\n", oneLine(on.Problem, on.Hint))
@@ -379,8 +387,27 @@ func printable(s string) string {
 	return q
 }
 
+// definitionWords say how the definition of an object differs.
+func definitionWords(d checksum.Definition) string {
+	what := ""
+	switch d.Verdict {
+	case checksum.MissingTable:
+		what = "missing there"
+	case checksum.ExtraTable:
+		what = "only there"
+	case checksum.Failed:
+		what = "definition not compared: " + printable(strings.Join(d.What, "; "))
+	default:
+		what = "definition differs: " + printable(strings.Join(d.What, "; "))
+	}
+	return fmt.Sprintf("%s %s on %s: %s", d.Kind, printable(d.Name), d.Server, what)
+}
+
 // end writes the summary.
 func (c *checksumText) end(r checksum.Result) {
+	for _, d := range r.Definitions {
+		fmt.Fprintln(c.out, definitionWords(d))
+	}
 	for _, u := range r.Unseen {
 		fmt.Fprintf(c.out, "%s: not compared is what cannot be seen: %s\n", u.Server, u.Words)
 	}
@@ -401,6 +428,12 @@ func (c *checksumText) end(r checksum.Result) {
 		if w.n > 0 {
 			words = append(words, fmt.Sprintf("%d %s", w.n, w.what))
 		}
+	}
+	if n := r.Counts.Definitions; n > 0 {
+		words = append(words, plural(n, "definition differs", "definitions differ"))
+	}
+	if n := r.Counts.Undefined; n > 0 {
+		words = append(words, plural(n, "definition was", "definitions were")+" not compared")
 	}
 	fmt.Fprintf(c.out, "%s of %s compared with %s: %s\n", plural(r.Tables, "table", "tables"), r.Primary.Server, strings.Join(names, ", "), strings.Join(words, ", "))
 	if r.Seconds > 0 && r.Rows > 0 {

@@ -171,6 +171,9 @@ func drillFailure(err error) error {
 	if errors.As(err, &p) {
 		return failure(exitFailed, p.Hint, err)
 	}
+	if errors.Is(err, repo.ErrForged) {
+		return failure(exitFailed, forgedHint, err)
+	}
 	if errors.Is(err, repo.ErrUnsigned) || errors.Is(err, repo.ErrForeign) {
 		return failure(exitFailed, trustHint, err)
 	}

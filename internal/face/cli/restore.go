@@ -360,6 +360,9 @@ var restoreHints = []struct {
 	{load.ErrLogs, "--logs, --logs-dsn and --series say where else they are"},
 	{load.ErrBusy, "wait for it, or end it"},
 	{load.ErrDifferent, "somebody wrote there meanwhile, or the server keeps rows otherwise"},
+	{repo.ErrForged, forgedHint},
+	{repo.ErrUnsigned, trustHint},
+	{repo.ErrForeign, trustHint},
 	{repo.ErrDamaged, "risso verify --from … tells what else is damaged; another backup, or its copy, may be whole"},
 }
 

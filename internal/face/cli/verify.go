@@ -139,6 +139,12 @@ func runVerify(ctx context.Context, s Streams, f verifyFlags) error {
 	if !f.setAside && slices.ContainsFunc(v.Problems, func(p repo.Problem) bool { return p.Kind == repo.Damaged }) {
 		hint = "the next backup takes a damaged object for whole unless it is set aside: risso verify --set-aside"
 	}
+	is := func(k repo.ProblemKind) func(repo.Problem) bool {
+		return func(p repo.Problem) bool { return p.Kind == k }
+	}
+	if slices.ContainsFunc(v.Problems, is(repo.Foreign)) && !slices.ContainsFunc(v.Problems, func(p repo.Problem) bool { return p.Kind != repo.Foreign }) {
+		return failure(exitFailed, trustHint, fmt.Errorf("%s not signed by who is trusted", counted(len(v.Problems), "backup")))
+	}
 	return failure(exitFailed, hint, fmt.Errorf("%s, %s cannot be restored whole", counted(len(v.Problems), "problem"), counted(len(v.Broken), "backup")))
 }
 
