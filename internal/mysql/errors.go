@@ -64,6 +64,12 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // Server error numbers that Risso acts on (https://dev.mysql.com/doc/mysql-errors/9.4/en/server-error-reference.html).
 const (
+	// ErrNoRow is that a row which an event changes is not there (ER_KEY_NOT_FOUND), ErrSecondRow that one is there already
+	// (ER_DUP_ENTRY), ErrNoBinlog that the server writes no binary log (ER_NO_BINARY_LOGGING).
+	ErrNoRow     = 1032
+	ErrSecondRow = 1062
+	ErrNoBinlog  = 1381
+
 	errConCount          = 1040
 	errDBAccessDenied    = 1044
 	errAccessDenied      = 1045
@@ -155,7 +161,7 @@ func classOfTransport(err error) Class {
 		return ClassDropped
 	case errors.As(err, &ne) && ne.Timeout():
 		return ClassTimeout
-	case strings.Contains(err.Error(), "tls:"):
+	case strings.Contains(err.Error(), "tls:"): // crypto/tls has no type for most of its errors
 		return ClassTLS
 	}
 	return ClassOther
