@@ -174,6 +174,12 @@ func (r *Repo) Begin(ctx context.Context, h Header, waiting func(Holder)) error 
 	return nil
 }
 
+// Idle waits while a prune is at work, as Begin does, and holds nothing: for who has something else to open before Begin that others
+// need.
+func (r *Repo) Idle(ctx context.Context, waiting func(Holder)) error {
+	return r.awaitPrune(ctx, "", waiting)
+}
+
 // awaitPrune waits until no prune is at work.
 func (r *Repo) awaitPrune(ctx context.Context, fresh string, waiting func(Holder)) error {
 	told := ""
@@ -240,11 +246,14 @@ func (r *Repo) Note(ctx context.Context, h Header) error {
 // clock of the place. The other place where this is decided of a backup, Entry.Lives, decides it so, too.
 func dead(p *Process, put, now time.Time) bool { return p.gone() || now.Sub(put) >= LeaseLife }
 
-// pruning finds a prune that is at work ("": none is), by its process, or by the age of its lease beside one that was put just now.
+// pruning finds a prune that is at work ("": none is), by its process, or by the age of its lease beside one that was put just now,
+// or by this host's clock where none was.
 func (r *Repo) pruning(ctx context.Context, fresh string) (key string, h Holder, err error) {
-	now, err := r.modified(ctx, fresh)
-	if err != nil {
-		return "", h, err
+	now := time.Now()
+	if fresh != "" {
+		if now, err = r.modified(ctx, fresh); err != nil {
+			return "", h, err
+		}
 	}
 	err = r.prunes(ctx, now, func(k string, holder Holder, dead bool) error {
 		if !dead && k != fresh && key == "" {

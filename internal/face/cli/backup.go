@@ -178,28 +178,31 @@ func runBackup(ctx context.Context, s Streams, f backupFlags) error {
 		}
 		replicas = append(replicas, t)
 	}
+	r, closePlace, err := makeRepo(ctx, f.to, keys)
+	if err != nil {
+		return err
+	}
+	defer closePlace()
+	o.Waiting = waitsFor(progress, s.Err)
+	if err := r.Idle(ctx, o.Waiting); err != nil {
+		return backupFailure(ctx, err)
+	}
 	gate, err := f.gate(ctx, f.threads+1, o.Target, replicas...)
 	if err != nil {
 		return err
 	}
 	defer gate.Close()
 	o.Gate = gate
-	r, closePlace, err := makeRepo(ctx, f.to, keys)
-	if err != nil {
-		return err
-	}
-	defer closePlace()
 	o.Progress = func(p dump.Progress) {
 		progress.show(func(elapsed float64) string { return backupProgress(p, elapsed) })
 	}
-	o.Waiting = waitsFor(progress, s.Err)
 	result, err := dump.Run(ctx, r, o)
 	progress.end()
 	if err != nil {
 		return backupFailure(ctx, err)
 	}
 	if result.Hollow != "" {
-		fmt.Fprintf(s.Err, "risso: no proof, and it replaces no other backup: %s\n  when that is right: risso backup accept --from %s %s\n", result.Hollow, placeWords(f.to), result.Header.ID)
+		fmt.Fprintln(s.Err, "risso: "+oneLine("no proof, and it replaces no other backup: "+result.Hollow, "when that is right: risso backup accept --from "+placeWords(f.to)+" "+result.Header.ID))
 	}
 	held, _ := gate.Held()
 	if f.output == "json" {

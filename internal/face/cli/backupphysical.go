@@ -88,6 +88,9 @@ func (f backupFlags) runPhysical(ctx context.Context, s Streams, d dump.Options,
 		}
 		return writePlan(s.Out, plan)
 	}
+	if err := o.Repo.Idle(ctx, waitsFor(newProgress(s.Err), s.Err)); err != nil {
+		return backupFailure(ctx, err)
+	}
 	gate, err := f.gate(ctx, 1, o.Target)
 	if err != nil {
 		return err

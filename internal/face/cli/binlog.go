@@ -311,7 +311,7 @@ and --verify reads them and compares.
 type listedLogs struct {
 	Series string       `json:"series,omitempty"`
 	Logs   []mirror.Log `json:"logs"`
-	Gaps   []mirror.Gap     `json:"gaps"`
+	Gaps   []mirror.Gap `json:"gaps"`
 }
 
 func runBinlogList(ctx context.Context, s Streams, f logFlags, output string, verify bool, args []string) error {

@@ -104,6 +104,9 @@ func (p *protect) backupTask(s watched) jobs.Task {
 			return jobs.Result{}, err
 		}
 		defer closePlace()
+		if err := r.Idle(ctx, waitsForPrune(report)); err != nil {
+			return jobs.Result{}, err
+		}
 		gate, err := throttle.New(ctx, c.limits(), s.target)
 		if err != nil {
 			return jobs.Result{}, err
