@@ -309,6 +309,10 @@ func (r *round) proven() {
 		}
 		return
 	}
+	if fleet.Ahead(p.ProvenAt, r.now) {
+		r.add("unproven", fleet.SeverityWarning, time.Time{}, "the last proof that a backup restores is dated %s ahead: a clock was wrong, and nobody knows how old it is", ago(p.ProvenAt.Sub(r.now)))
+		return
+	}
 	late, lost := r.want.proofs(p.ProvenAt.In(r.now.Location()))
 	if r.now.After(late) || r.now.After(lost) {
 		r.add("unproven", r.beyond(lost), late, "the last proof that a backup restores is %s old", ago(r.now.Sub(p.ProvenAt)))
@@ -345,6 +349,8 @@ func (r *round) mirror() {
 		r.add("mirror", fleet.SeverityCritical, time.Time{}, "binary logs are to be mirrored, and no mirror runs")
 	case r.p.Short:
 		r.add("mirror", fleet.SeverityCritical, last, "the mirrored binary logs end %s, before the last backup: nothing can be rolled forward", r.clock(last))
+	case fleet.Ahead(last, r.now):
+		r.add("mirror", fleet.SeverityWarning, time.Time{}, "the newest mirrored event is dated %s ahead: a clock is wrong, and nobody knows how far the mirror is behind", ago(last.Sub(r.now)))
 	case behind > limits.Lost:
 		r.add("mirror", fleet.SeverityCritical, last, "the mirror of binary logs ends %s: what came later exists only on the server", r.clock(last))
 	case behind > limits.Late:

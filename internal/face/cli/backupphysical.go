@@ -147,6 +147,9 @@ func physicalFailure(err error) error {
 	if errors.As(err, &p) {
 		return failure(exitFailed, p.Hint, err)
 	}
+	if hint := mistrusted(err); hint != "" {
+		return failure(exitFailed, hint, err)
+	}
 	return err
 }
 

@@ -49,6 +49,8 @@ func TestJudgeBackups(t *testing.T) {
 		{"dated ahead", facts([]time.Duration{-300 * hour, 27 * hour}, nil), checkBackupFlags{}, checkWarning, "the last backup is 27 h old: the one due at 17:00 is missing"},
 		{"one dated ahead", facts([]time.Duration{-300 * hour, 2 * hour}, nil, drill(hour, true)), checkBackupFlags{}, checkWarning, "BACKUP WARNING - backup 9 is dated 13 days ahead: a clock was wrong, and it counts for nothing | age=7200s"},
 		{"all dated ahead", facts([]time.Duration{-300 * hour, -100 * hour}, nil, drill(hour, true)), checkBackupFlags{}, checkCritical, "BACKUP CRITICAL - all backups are dated ahead, the last by 13 days: a clock is wrong, and nobody knows how old they are"},
+		{"proof dated ahead", facts([]time.Duration{hour}, nil, drill(-300*hour, true)), checkBackupFlags{}, checkWarning, "BACKUP WARNING - the last proof that a backup restores is dated 13 days ahead: a clock was wrong"},
+		{"mirror dated ahead", facts([]time.Duration{hour}, []state.Mirror{{Place: "/b", First: now.Add(-100 * hour), Last: now.Add(300 * hour)}}, drill(hour, true)), checkBackupFlags{}, checkWarning, "BACKUP WARNING - the newest mirrored event is dated 13 days ahead: a clock is wrong"},
 		{"old", facts([]time.Duration{27 * hour}, nil, drill(day, true)), checkBackupFlags{}, checkWarning, "BACKUP WARNING - the last backup is 27 h old: the one due at 17:00 is missing"},
 		{"very old", facts([]time.Duration{53 * hour}, nil, drill(day, true)), checkBackupFlags{}, checkCritical, "BACKUP CRITICAL - the last backup is 2 days old | age=190800s"},
 		{"own levels", facts([]time.Duration{3 * hour}, nil, drill(day, true)), checkBackupFlags{age: levels{ageLimit(2 * hour), ageLimit(3 * hour)}}, checkWarning, "age=10800s;7200;10800;0"},

@@ -171,11 +171,8 @@ func drillFailure(err error) error {
 	if errors.As(err, &p) {
 		return failure(exitFailed, p.Hint, err)
 	}
-	if errors.Is(err, repo.ErrForged) {
-		return failure(exitFailed, forgedHint, err)
-	}
-	if errors.Is(err, repo.ErrUnsigned) || errors.Is(err, repo.ErrForeign) {
-		return failure(exitFailed, trustHint, err)
+	if hint := mistrusted(err); hint != "" {
+		return failure(exitFailed, hint, err)
 	}
 	if errors.Is(err, repo.ErrNoBackup) {
 		return failure(exitFailed, "risso backup --to takes one", err)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -124,6 +125,10 @@ func (p *protect) backupTask(s watched) jobs.Task {
 				report.Stage(p.Phase)
 				report.Set(p.Bytes, max(p.Estimated, p.Bytes), "bytes")
 			}})
+		var blind *mysql.BlindError
+		if errors.As(err, &blind) {
+			return jobs.Result{}, fmt.Errorf("%w; %s", err, blind.Hint())
+		}
 		if err != nil {
 			return jobs.Result{}, err
 		}

@@ -97,11 +97,6 @@ func makeRepo(ctx context.Context, place string, k repo.Keys) (*repo.Repo, func(
 	return r, func() { store.Close() }, nil
 }
 
-const forgedHint = "somebody has changed it, or put another in its place: see who may write there, and take the backup from a second place"
-
-// trustHint is what makes a backup readable whose taker is not trusted.
-const trustHint = "--trust KEY trusts the key that risso backup key prints on the host that takes the backups; --allow-unsigned reads it all the same, as those of older versions, when you know who may write to the place"
-
 // repoFailure is an error of a repository with what mends it.
 func repoFailure(ctx context.Context, place string, err error) error {
 	hint := ""
@@ -110,10 +105,8 @@ func repoFailure(ctx context.Context, place string, err error) error {
 		return failure(exitInterrupted, "", errors.New("interrupted"))
 	case errors.Is(err, repo.ErrNoRepository):
 		hint = "risso backup --to makes one"
-	case errors.Is(err, repo.ErrForged):
-		hint = forgedHint
-	case errors.Is(err, repo.ErrUnsigned), errors.Is(err, repo.ErrForeign):
-		hint = trustHint
+	case mistrusted(err) != "":
+		hint = mistrusted(err)
 	case errors.Is(err, repo.ErrDamaged):
 		hint = "risso verify tells what else is damaged; a copy at another place may have it whole"
 	case errors.Is(err, repo.ErrPruning):

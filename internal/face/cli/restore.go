@@ -360,9 +360,6 @@ var restoreHints = []struct {
 	{load.ErrLogs, "--logs, --logs-dsn and --series say where else they are"},
 	{load.ErrBusy, "wait for it, or end it"},
 	{load.ErrDifferent, "somebody wrote there meanwhile, or the server keeps rows otherwise"},
-	{repo.ErrForged, forgedHint},
-	{repo.ErrUnsigned, trustHint},
-	{repo.ErrForeign, trustHint},
 	{repo.ErrDamaged, "risso verify --from … tells what else is damaged; another backup, or its copy, may be whole"},
 }
 
@@ -378,6 +375,9 @@ func restoreFailure(ctx context.Context, err error, changed bool, box *sandbox.S
 			hint = h.hint
 			break
 		}
+	}
+	if why := mistrusted(err); why != "" {
+		hint = why
 	}
 	if ctx.Err() != nil {
 		code, hint, err = exitInterrupted, "", errors.New("interrupted")
