@@ -158,7 +158,7 @@ func explainLive(ctx context.Context, s Streams, f explainFlags, args []string) 
 	target = target.WithPatience(f.timeout + 5*time.Second)
 	c, err := mysql.Connect(ctx, target, nil)
 	if err != nil {
-		return plan.Explained{}, explainFailure(err)
+		return plan.Explained{}, explainFailure(mysql.Server{}, err)
 	}
 	defer c.Close()
 	r := plan.Request{SQL: sql, Connection: f.connection, Database: f.database, Analyze: f.analyze, Form: f.form, Timeout: f.timeout}
@@ -171,7 +171,7 @@ func explainLive(ctx context.Context, s Streams, f explainFlags, args []string) 
 		if asking.Err() != nil {
 			endLeftBehind(ctx, s, target, c.Server.ConnectionID)
 		}
-		return plan.Explained{}, explainFailure(err)
+		return plan.Explained{}, explainFailure(c.Server, err)
 	}
 	var tables []plan.TableFacts
 	if !f.noAdvice {
@@ -221,13 +221,15 @@ func endLeftBehind(ctx context.Context, s Streams, target mysql.Target, id int64
 	}
 }
 
-func explainFailure(err error) error {
+func explainFailure(server mysql.Server, err error) error {
 	var me *mysql.Error
 	switch n := mysql.ErrorNumber(err); {
 	case errors.As(err, &me):
 		return failure(exitFailed, me.Hint, err)
 	case errors.Is(err, plan.ErrStatement):
 		return failure(exitUsage, "", err)
+	case mysql.ClassOf(err) == mysql.ClassPrivilege:
+		return failure(exitFailed, "a plan is shown to who may read all that the statement reads, the tables behind views among it: GRANT SELECT, SHOW VIEW ON them TO "+server.QuotedAccount(), err)
 	case n == mysql.ErrReadOnlyTransaction:
 		return failure(exitFailed, "a function in it writes, and the server would run it to plan the statement", err)
 	case n == mysql.ErrTooLong || n == mysql.ErrTooLongMariaDB:
