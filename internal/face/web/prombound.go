@@ -1,0 +1,173 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"regexp/syntax"
+	"sync/atomic"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+	"github.com/prometheus/prometheus/util/annotations"
+	"github.com/prometheus/prometheus/util/strutil"
+)
+
+// What an expression may be. The engine bounds the samples of a query, but neither how deep its text nests, nor what its
+// regular expressions take to compile, nor how many series it names.
+const (
+	mostExpression = 64 << 10 // bytes
+	mostTokens     = 4000     // they nest no deeper than there are of them
+	mostRegexp     = 5000     // instructions of all regular expressions of one text, lists of plain words left out
+	mostMatches    = 100      // match[] parameters
+	mostCursors    = 2000     // series that are read side by side, each with an hour in memory
+)
+
+// checkExpression refuses a text whose reading alone would cost too much. What is wrong otherwise is for the parser to say.
+func checkExpression(text string) error {
+	if len(text) > mostExpression {
+		return badData("the expression has more than %d bytes", mostExpression)
+	}
+	l := parser.Lex(text)
+	instructions := 0
+	for n := 0; ; n++ {
+		var item parser.Item
+		l.NextItem(&item)
+		switch {
+		case item.Typ == parser.EOF || item.Typ == parser.ERROR:
+			return nil
+		case n >= mostTokens:
+			return badData("the expression has more than %d words", mostTokens)
+		case item.Typ != parser.STRING:
+			continue
+		}
+		// It may become a regular expression, as a matcher or in label_replace.
+		s, err := strutil.Unquote(item.Val)
+		if err != nil {
+			return nil
+		}
+		if re, err := syntax.Parse(s, syntax.Perl|syntax.DotNL); err == nil {
+			if instructions += regexpCost(re); instructions > mostRegexp {
+				return badData("the regular expressions are too costly: repeat less, or shorter parts")
+			}
+		}
+	}
+}
+
+// regexpCost is about how many instructions a regular expression becomes; more than mostRegexp is as good as any number.
+func regexpCost(re *syntax.Regexp) int {
+	n := 1 + len(re.Rune)/16
+	for _, sub := range re.Sub {
+		n += regexpCost(sub)
+	}
+	if re.Op == syntax.OpRepeat {
+		times := max(re.Max, re.Min, 1)
+		if n > mostRegexp/times {
+			return mostRegexp + 1
+		}
+		n *= times
+	}
+	return min(n, mostRegexp+1)
+}
+
+// bounds counts what one question touches.
+type bounds struct {
+	limits  Limits
+	series  atomic.Int64
+	cursors atomic.Int64
+}
+
+func newBounds(l Limits) *bounds { return &bounds{limits: l} }
+
+// left is how many more series the question may touch.
+func (b *bounds) left() int { return max(b.limits.Series-int(b.series.Load()), 0) }
+
+func (b *bounds) tooMany() error {
+	return fmt.Errorf("%w: the question touches more than %d series; name fewer by matchers, or ask part by part", errTooLarge, b.limits.Series)
+}
+
+// boundQueryable ends a question that touches too many series, or too many side by side.
+type boundQueryable struct {
+	storage.Queryable
+	b *bounds
+}
+
+// Querier implements storage.Queryable.
+func (q boundQueryable) Querier(mint, maxt int64) (storage.Querier, error) {
+	base, err := q.Queryable.Querier(mint, maxt)
+	if err != nil {
+		return nil, err
+	}
+	return boundQuerier{base, q.b}, nil
+}
+
+type boundQuerier struct {
+	storage.Querier
+	b *bounds
+}
+
+// Select implements storage.Querier.
+func (q boundQuerier) Select(ctx context.Context, sortSeries bool, hints *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
+	if hints == nil {
+		return &boundSet{SeriesSet: q.Querier.Select(ctx, sortSeries, nil, matchers...), b: q.b}
+	}
+	h := *hints
+	left := q.b.left()
+	if h.Limit <= 0 || h.Limit > left+1 {
+		h.Limit = left + 1
+	}
+	return &boundSet{SeriesSet: q.Querier.Select(ctx, sortSeries, &h, matchers...), b: q.b}
+}
+
+// boundSet counts the series that it gives.
+type boundSet struct {
+	storage.SeriesSet
+	b    *bounds
+	over bool
+}
+
+// Next implements storage.SeriesSet.
+func (s *boundSet) Next() bool {
+	if s.over || !s.SeriesSet.Next() {
+		return false
+	}
+	s.over = s.b.series.Add(1) > int64(s.b.limits.Series)
+	return !s.over
+}
+
+// Err implements storage.SeriesSet.
+func (s *boundSet) Err() error {
+	if s.over {
+		return s.b.tooMany()
+	}
+	return s.SeriesSet.Err()
+}
+
+// At implements storage.SeriesSet.
+func (s *boundSet) At() storage.Series { return boundSeries{s.SeriesSet.At(), s.b} }
+
+// Warnings implements storage.SeriesSet.
+func (s *boundSet) Warnings() annotations.Annotations { return s.SeriesSet.Warnings() }
+
+type boundSeries struct {
+	storage.Series
+	b *bounds
+}
+
+// Iterator implements storage.Series. One that is not used again stays in memory as long as the question.
+func (s boundSeries) Iterator(old chunkenc.Iterator) chunkenc.Iterator {
+	if old == nil && s.b.cursors.Add(1) > mostCursors {
+		return failedIterator{chunkenc.NewNopIterator(), fmt.Errorf("%w: it reads more than %d series side by side; name fewer by matchers", errTooLarge, mostCursors)}
+	}
+	return s.Series.Iterator(old)
+}
+
+// failedIterator has no samples but an error.
+type failedIterator struct {
+	chunkenc.Iterator
+	err error
+}
+
+// Err implements chunkenc.Iterator.
+func (f failedIterator) Err() error { return f.err }
