@@ -231,6 +231,9 @@ func (p *promAPI) exec(r *http.Request, prepare newQuery) (any, error) {
 	if err != nil {
 		return nil, badData("%w", err)
 	}
+	if err := checkLabels(expr); err != nil {
+		return nil, err
+	}
 	q, err := prepare(ctx, gapQueryable{boundQueryable{p.store.QueryableFor(expr), newBounds(p.limits)}}, opts, text)
 	if err != nil {
 		return nil, badData("%w", err)

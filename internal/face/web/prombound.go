@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp/syntax"
+	"strings"
 	"sync/atomic"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -19,8 +20,9 @@ import (
 const (
 	mostExpression = 64 << 10 // bytes
 	mostTokens     = 4000     // they nest no deeper than there are of them
-	mostRegexp     = 5000     // instructions of all regular expressions of one text, lists of plain words left out
+	mostRegexp     = 5000     // instructions that repeats add to the regular expressions of one text
 	mostMatches    = 100      // match[] parameters
+	mostLabel      = 4 << 10  // bytes of a label's value that label_replace or label_join makes
 	mostCursors    = 2000     // series that are read side by side, each with an hour in memory
 )
 
@@ -48,27 +50,69 @@ func checkExpression(text string) error {
 			return nil
 		}
 		if re, err := syntax.Parse(s, syntax.Perl|syntax.DotNL); err == nil {
-			if instructions += regexpCost(re); instructions > mostRegexp {
+			plain, all := regexpCost(re)
+			if instructions += all - plain; instructions > mostRegexp {
 				return badData("the regular expressions are too costly: repeat less, or shorter parts")
 			}
 		}
 	}
 }
 
-// regexpCost is about how many instructions a regular expression becomes; more than mostRegexp is as good as any number.
-func regexpCost(re *syntax.Regexp) int {
-	n := 1 + len(re.Rune)/16
+// regexpCost is about how many instructions a regular expression has as it stands, and how many it becomes when its repeats
+// are written out. Far more than mostRegexp is as good as any number.
+func regexpCost(re *syntax.Regexp) (plain, all int) {
+	plain, all = 1, 1
 	for _, sub := range re.Sub {
-		n += regexpCost(sub)
+		p, a := regexpCost(sub)
+		plain, all = plain+p, all+a
 	}
 	if re.Op == syntax.OpRepeat {
-		times := max(re.Max, re.Min, 1)
-		if n > mostRegexp/times {
-			return mostRegexp + 1
-		}
-		n *= times
+		all *= max(re.Max, re.Min, 1)
 	}
-	return min(n, mostRegexp+1)
+	return plain, min(all, 1000*mostRegexp)
+}
+
+// labelSize is how long a label's value may become in an expression. label_replace and label_join work on all series at once
+// and multiply what they are given: ten letters become gigabytes in three calls.
+func labelSize(node parser.Node) int {
+	const given = 256 // longer values in the store are not expected, and are few
+	size := given
+	for child := range parser.ChildrenIter(node) {
+		size = max(size, labelSize(child))
+	}
+	call, ok := node.(*parser.Call)
+	if !ok {
+		return size
+	}
+	text := func(i int) string {
+		arg := call.Args[i]
+		for {
+			switch a := arg.(type) {
+			case *parser.ParenExpr:
+				arg = a.Expr
+			case *parser.StringLiteral:
+				return a.Val
+			default:
+				return ""
+			}
+		}
+	}
+	grown := 0
+	switch {
+	case call.Func.Name == "label_replace" && len(call.Args) == 5:
+		grown = len(text(2)) + strings.Count(text(2), "$")*size
+	case call.Func.Name == "label_join" && len(call.Args) >= 3:
+		grown = (len(call.Args) - 3) * (len(text(2)) + size)
+	}
+	return min(max(size, grown), mostLabel+1)
+}
+
+// checkLabels refuses an expression that makes labels too long.
+func checkLabels(expr parser.Expr) error {
+	if labelSize(expr) > mostLabel {
+		return badData("label_replace or label_join may make labels of more than %d bytes", mostLabel)
+	}
+	return nil
 }
 
 // bounds counts what one question touches.
