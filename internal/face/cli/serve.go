@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"syscall"
 	"time"
@@ -178,6 +179,9 @@ func serve(ctx context.Context, out Streams, f serveFlags) error {
 
 	// Risso makes little garbage: to collect it at half the usual growth costs next to nothing and keeps the process small.
 	debug.SetGCPercent(gcPercent)
+	// Questions take as many of Go's processors as may be worked on at once. So many more let collectors begin at once; the
+	// system shares the machine's own among them, and favours who slept.
+	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + max(set.limits.AtOnce, 2))
 	w := newWatch(logger)
 	numbers, err := series.Open(series.Options{Dir: filepath.Join(set.data, "series"), Retention: set.retention, Logger: logger, OnEvent: w.Event})
 	if err != nil {

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
+	"runtime/debug"
 	"runtime/metrics"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -115,61 +118,94 @@ type heapWatch struct {
 	mu    sync.Mutex
 	idle  uint64 // bytes in the heap when no question was worked on
 	under []*guarded
+	large bool // the heap grew by a good part of what it may
 }
 
 // guarded is a question that is being worked on.
-type guarded struct{ cancel context.CancelCauseFunc }
+type guarded struct {
+	watch  *heapWatch
+	cancel context.CancelCauseFunc
+}
 
-// heapLook is how often the heap is looked at: 30 ms at 1 GB/s are 30 MB.
+// guardKey is where the context of a question has its guard.
+type guardKey struct{}
+
+// heapLook is how often the heap is looked at: 30 ms at 1 GB/s are 30 MB. Where a question knows that it takes memory, it
+// has a look itself.
 const heapLook = 30 * time.Millisecond
 
-const heapMetric = "/memory/classes/heap/objects:bytes"
-
-func heapBytes(sample []metrics.Sample) uint64 {
+func heapBytes() uint64 {
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(sample)
 	return sample[0].Value.Uint64()
+}
+
+// residentBytes is what the runtime has from the system and did not give back.
+func residentBytes() int64 {
+	sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(sample)
+	return int64(sample[0].Value.Uint64() - sample[1].Value.Uint64())
 }
 
 // guard watches over a question until stop is called.
 func (h *heapWatch) guard(ctx context.Context) (guardedCtx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	q := &guarded{cancel}
+	q := &guarded{h, cancel}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.under = append(h.under, q); len(h.under) == 1 {
-		sample := []metrics.Sample{{Name: heapMetric}}
-		h.idle = heapBytes(sample)
-		go h.watch(sample) // ends with the last question
+		h.idle = heapBytes()
+		// Beyond this garbage is collected at any price. It helps; what holds the bound is the watch.
+		debug.SetMemoryLimit(residentBytes() + int64(h.most))
+		go h.watch() // ends with the last question
 	}
-	return ctx, func() {
+	return context.WithValue(ctx, guardKey{}, q), func() {
 		cancel(nil)
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		for i := range h.under {
-			if h.under[i] == q {
-				h.under = append(h.under[:i], h.under[i+1:]...)
-				return
+		h.under = slices.DeleteFunc(h.under, func(o *guarded) bool { return o == q })
+	}
+}
+
+// look ends the youngest question when the heap has grown too much.
+func (h *heapWatch) look() {
+	bytes := heapBytes()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if n := len(h.under); n > 0 && bytes > h.idle+h.most {
+		h.under[n-1].cancel(errMemory)
+	}
+	h.large = h.large || bytes > h.idle+h.most/4
+	h.idle = min(h.idle, bytes)
+}
+
+func (h *heapWatch) watch() {
+	tick := time.NewTicker(heapLook)
+	defer tick.Stop()
+	for range tick.C {
+		h.look()
+		h.mu.Lock()
+		over, large := len(h.under) == 0, h.large
+		if over {
+			h.large = false
+			debug.SetMemoryLimit(math.MaxInt64)
+		}
+		h.mu.Unlock()
+		if over {
+			if large {
+				debug.FreeOSMemory() // what a large question took is not to lie beside the next one
 			}
+			return
 		}
 	}
 }
 
-func (h *heapWatch) watch(sample []metrics.Sample) {
-	tick := time.NewTicker(heapLook)
-	defer tick.Stop()
-	for range tick.C {
-		bytes := heapBytes(sample)
-		h.mu.Lock()
-		n := len(h.under)
-		if n > 0 && bytes > h.idle+h.most {
-			h.under[n-1].cancel(errMemory)
-		}
-		h.idle = min(h.idle, bytes)
-		h.mu.Unlock()
-		if n == 0 {
-			return
-		}
+// check gives the reason when the question has been ended, having looked whether it has to be.
+func check(ctx context.Context) error {
+	if q, ok := ctx.Value(guardKey{}).(*guarded); ok {
+		q.watch.look()
 	}
+	return context.Cause(ctx)
 }
 
 // refusal is how an error of the gate is told: the status, Prometheus' word for it, and whether to come again soon.

@@ -154,14 +154,14 @@ type boundQuerier struct {
 // Select implements storage.Querier.
 func (q boundQuerier) Select(ctx context.Context, sortSeries bool, hints *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
 	if hints == nil {
-		return &boundSet{SeriesSet: q.Querier.Select(ctx, sortSeries, nil, matchers...), b: q.b}
+		return &boundSet{SeriesSet: q.Querier.Select(ctx, sortSeries, nil, matchers...), b: q.b, ctx: ctx}
 	}
 	h := *hints
 	left := q.b.left()
 	if h.Limit <= 0 || h.Limit > left+1 {
 		h.Limit = left + 1
 	}
-	return &boundSet{SeriesSet: q.Querier.Select(ctx, sortSeries, &h, matchers...), b: q.b}
+	return &boundSet{SeriesSet: q.Querier.Select(ctx, sortSeries, &h, matchers...), b: q.b, ctx: ctx}
 }
 
 // boundSet counts the series that it gives.
@@ -169,6 +169,7 @@ type boundSet struct {
 	storage.SeriesSet
 	b    *bounds
 	over bool
+	ctx  context.Context
 }
 
 // Next implements storage.SeriesSet.
@@ -189,20 +190,24 @@ func (s *boundSet) Err() error {
 }
 
 // At implements storage.SeriesSet.
-func (s *boundSet) At() storage.Series { return boundSeries{s.SeriesSet.At(), s.b} }
+func (s *boundSet) At() storage.Series { return boundSeries{s.SeriesSet.At(), s.b, s.ctx} }
 
 // Warnings implements storage.SeriesSet.
 func (s *boundSet) Warnings() annotations.Annotations { return s.SeriesSet.Warnings() }
 
 type boundSeries struct {
 	storage.Series
-	b *bounds
+	b   *bounds
+	ctx context.Context
 }
 
 // Iterator implements storage.Series. One that is not used again stays in memory as long as the question.
 func (s boundSeries) Iterator(old chunkenc.Iterator) chunkenc.Iterator {
 	if old == nil && s.b.cursors.Add(1) > mostCursors {
 		return failedIterator{chunkenc.NewNopIterator(), fmt.Errorf("%w: it reads more than %d series side by side; name fewer by matchers", errTooLarge, mostCursors)}
+	}
+	if err := check(s.ctx); err != nil {
+		return failedIterator{chunkenc.NewNopIterator(), err}
 	}
 	return s.Series.Iterator(old)
 }

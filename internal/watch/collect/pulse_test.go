@@ -14,7 +14,9 @@ func TestPulseKnowsWhenItStoodStill(t *testing.T) {
 	begin := time.Now()
 	at := func(s float64) time.Time { return begin.Add(time.Duration(s * float64(time.Second))) }
 	var told []string
-	p := &Pulse{Tell: func(from, to time.Time) { told = append(told, from.Sub(begin).Round(time.Millisecond).String()+" to "+to.Sub(begin).Round(time.Millisecond).String()) }}
+	p := &Pulse{Tell: func(from, to time.Time) {
+		told = append(told, from.Sub(begin).Round(time.Millisecond).String()+" to "+to.Sub(begin).Round(time.Millisecond).String())
+	}}
 	now := 0.0
 	run := func(until float64) {
 		for ; now < until-0.01; now += 0.1 {
