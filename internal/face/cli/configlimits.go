@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/web"
 )
 
@@ -12,7 +13,7 @@ type limitsConfig struct {
 	Samples     int    `yaml:"samples,omitempty"`     // that one PromQL question may hold at once
 	Series      int    `yaml:"series,omitempty"`      // that one PromQL question may touch
 	Answer      string `yaml:"answer,omitempty"`      // size of one answer, such as 64MB
-	Memory      string `yaml:"memory,omitempty"`      // of all questions together, such as 300MB
+	Memory      string `yaml:"memory,omitempty"`      // of all questions together, such as 200MB
 	Time        string `yaml:"time,omitempty"`        // of working on one question, such as 30s
 	Write       string `yaml:"write,omitempty"`       // of sending one answer
 	Body        string `yaml:"body,omitempty"`        // of receiving the body of a request
@@ -21,7 +22,7 @@ type limitsConfig struct {
 	Connections int    `yaml:"connections,omitempty"` // open at once
 }
 
-// leastMemory is the smallest memory that leaves room for an ordinary question.
+// leastMemory is the least that leaves room for an ordinary question.
 const leastMemory = 32 << 20
 
 // check reads the block. Errors name the field.
@@ -39,7 +40,7 @@ func (c limitsConfig) check() (web.Limits, error) {
 		if f.text == "" {
 			continue
 		}
-		n, err := parseBytes(f.text)
+		n, err := digits.ParseBytes(f.text)
 		if err != nil || n == 0 {
 			return l, fmt.Errorf("%s: %q: write it as 64MB or 1GiB", f.name, f.text)
 		}
@@ -52,8 +53,11 @@ func (c limitsConfig) check() (web.Limits, error) {
 		name, text string
 		into       *time.Duration
 	}{{"time", c.Time, &l.Time}, {"write", c.Write, &l.Write}, {"body", c.Body, &l.Body}, {"wait", c.Wait, &l.Wait}} {
-		d, err := parseDays(f.text)
-		if err != nil {
+		if f.text == "" {
+			continue
+		}
+		d, err := digits.ParseDuration(f.text)
+		if err != nil || d <= 0 {
 			return l, fmt.Errorf("%s: %q: write it as 30s or 2m", f.name, f.text)
 		}
 		*f.into = d
