@@ -242,10 +242,10 @@ func (p *protect) Kept(_ context.Context, instance string) map[web.BackupKey]web
 func (p *protect) Running() []jobs.Progress { return p.runner.Running() }
 
 // Start implements web.Protect.
-func (p *protect) Start(job string) error { return p.runner.Start(job) }
+func (p *protect) Start(job, by string) error { return p.runner.Start(job, by) }
 
 // Stop implements web.Protect.
-func (p *protect) Stop(run int64) error { return p.runner.Stop(run) }
+func (p *protect) Stop(run int64, by string) error { return p.runner.Stop(run, by) }
 
 // judgeAll judges every protected server every now and then; what is new becomes an event.
 func (p *protect) judgeAll(ctx context.Context) {

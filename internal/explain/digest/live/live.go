@@ -372,8 +372,8 @@ func (r *Reader) texts(ctx context.Context, rows []mysql.Digest) (map[key]string
 	}
 	slices.Sort(ids)
 	out := map[key]string{}
-	err := r.conn.DigestTexts(ctx, slices.Compact(ids), func(schema, id, text string) error {
-		out[key{schema, id}] = prepared.CutExecute(text)
+	err := r.conn.DigestTexts(ctx, slices.Compact(ids), func(t mysql.DigestText) error {
+		out[key{t.Schema, t.ID}] = prepared.CutExecute(t.Text)
 		return nil
 	})
 	return out, err
