@@ -40,15 +40,19 @@ type Advice struct {
 	Matched      float64  `json:"matched"`       // k: rows that match
 	Part         float64  `json:"part"`          // k / Rows
 	Counted      bool     `json:"counted"`       // k was counted by ANALYZE, not expected
+	Sampled      bool     `json:"sampled"`       // k is by a sample of the table's rows
 	PagesTouched float64  `json:"pages_touched"` // different pages that k random look-ups touch
 	IndexBytes   float64  `json:"index_bytes"`   // size of the proposed index
 	IndexPages   float64  `json:"index_pages"`
 	RangePages   float64  `json:"range_pages"` // pages of it that the range reads, in sequence
 	Lookups      float64  `json:"lookups"`     // rows that have to be looked up when it is not covering
+	Entries      float64  `json:"entries"`     // of the proposed index that one execution reads
+	Runs         float64  `json:"runs"`        // executions
+	Passing      float64  `json:"passing"`     // rows of one execution that pass all conditions
 	Texts        []string `json:"texts"`
 
-	unknown bool     // which columns are needed is not told
-	told    []string // what else there is to say of the choice
+	told  []string // what else there is to say of the choice
+	keyed []part   // Columns, with prefixes and directions
 }
 
 const (
@@ -63,20 +67,12 @@ const (
 
 // Advise works out, for each table that is not read by a covering index, what it reads and which index would spare
 // it. It is a pure function: tables are the facts. Without facts for a table, or where the plan and the statement do
-// not tell its columns, it says nothing about it.
+// not tell its columns, it says nothing about it. An index is advised only where it would read clearly fewer rows,
+// spare a sort or a temporary table of many rows, or many look-ups; else the advice has the reason and no Statement.
 func Advise(p *Plan, tables []TableFacts, sql string) []Advice {
-	a := &adviser{plan: p, sql: sql, blocks: blocksOf(sql), tables: map[string]*TableFacts{}, parents: map[*Node]*Node{}, named: map[string]int{}}
-	p.Root.Walk(func(n, _ *Node, _ int) {
-		if n.Kind == KindTable {
-			a.named[n.Name()]++
-		}
-	})
-	for i := range tables {
-		a.tables[tables[i].Name] = &tables[i]
-	}
+	a := newAdviser(p, tables, sql)
 	out := []Advice{}
-	p.Root.Walk(func(n, parent *Node, _ int) {
-		a.parents[n] = parent
+	p.Root.Walk(func(n, _ *Node, _ int) {
 		if ad, ok := a.table(n); ok {
 			out = append(out, ad)
 		}
@@ -86,19 +82,57 @@ func Advise(p *Plan, tables []TableFacts, sql string) []Advice {
 	return merged(out)
 }
 
-// merged leaves each proposed index once, at the access that gains most.
-func merged(list []Advice) []Advice {
-	out := list[:0]
-	at := map[string]int{}
-	for _, ad := range list {
-		if i, ok := at[ad.Statement]; ok && ad.Statement != "" {
-			out[i].Texts = append(out[i].Texts, fmt.Sprintf("It serves #%d, too.", ad.Node))
-			continue
+func newAdviser(p *Plan, tables []TableFacts, sql string) *adviser {
+	a := &adviser{plan: p, sql: sql, blocks: blocksOf(sql), tables: map[string]*TableFacts{}, parents: map[*Node]*Node{}, named: map[string]int{}, written: writtenBy(sql)}
+	if p.Rewritten != "" {
+		a.rewritten = blocksOf(p.Rewritten)
+	}
+	p.Root.Walk(func(n, parent *Node, _ int) {
+		a.parents[n] = parent
+		if n.Kind == KindTable {
+			a.named[n.Name()]++
 		}
-		at[ad.Statement] = len(out)
-		out = append(out, ad)
+	})
+	for i := range tables {
+		a.tables[tables[i].Name] = &tables[i]
+	}
+	return a
+}
+
+// merged leaves each proposed index once, at the access that gains most. An index that only begins another one is left
+// out: the other serves both.
+func merged(list []Advice) []Advice {
+	out := []Advice{}
+	for i, ad := range list {
+		by := -1
+		for j, other := range list {
+			if ad.Statement != "" && j != i && other.Statement != "" && ad.Table == other.Table && begins(ad.keyed, other.keyed) && (len(ad.keyed) < len(other.keyed) || j < i) {
+				by = j
+			}
+		}
+		if by < 0 {
+			for j, other := range list {
+				if j != i && ad.Statement != "" && other.Statement != "" && ad.Table == other.Table && begins(other.keyed, ad.keyed) && (len(other.keyed) < len(ad.keyed) || i < j) {
+					ad.Texts = append(ad.Texts, fmt.Sprintf("It serves #%d, too.", other.Node))
+				}
+			}
+			out = append(out, ad)
+		}
 	}
 	return out
+}
+
+// begins says whether the columns of one index begin another one.
+func begins(short, long []part) bool {
+	if len(short) > len(long) {
+		return false
+	}
+	for i, x := range short {
+		if x != long[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // gain is how many pages the index spares.
@@ -107,53 +141,68 @@ func (a Advice) gain() float64 {
 }
 
 type adviser struct {
-	plan    *Plan
-	sql     string
-	blocks  []block
-	tables  map[string]*TableFacts
-	parents map[*Node]*Node
-	named   map[string]int // how many accesses have a name: columns of the statement's text cannot tell them apart
+	plan      *Plan
+	sql       string
+	blocks    []block // of the statement
+	rewritten []block // of the statement as the server rewrote it: with the text of its views
+	tables    map[string]*TableFacts
+	parents   map[*Node]*Node
+	named     map[string]int  // how many accesses have a name: columns of the statement's text cannot tell them apart
+	written   map[string]bool // columns that an UPDATE sets, in lower case
 }
 
-// table advises on one access, or reports false where nothing is to be said.
-func (a *adviser) table(n *Node) (Advice, bool) {
-	f := a.tables[n.Name()]
+// considered says whether an index could change the access.
+func (a *adviser) considered(n *Node, f *TableFacts) bool {
 	if n.Kind != KindTable || n.Inner() || f == nil || !strings.EqualFold(f.Engine, "InnoDB") || f.Rows < 1 {
-		return Advice{}, false
+		return false
 	}
 	switch n.Access {
 	case AccessAll, AccessIndex, AccessRange, AccessRef, AccessMerge, "ref_or_null":
 	default:
-		return Advice{}, false
+		return false
 	}
 	switch n.Role {
-	case "insert", "replace", "update", "delete", "part of the index merge":
+	case "insert", "replace", "part of the index merge":
+		return false
+	}
+	return f.pages() >= worthPages
+}
+
+// pages of the clustered index.
+func (t *TableFacts) pages() float64 { return math.Max(1, t.DataLength/t.PageSize) }
+
+// table advises on one access, or reports false where nothing is to be said.
+func (a *adviser) table(n *Node) (Advice, bool) {
+	f := a.tables[n.Name()]
+	if !a.considered(n, f) {
 		return Advice{}, false
 	}
-	pages := math.Max(1, f.DataLength/f.PageSize)
-	if pages < worthPages {
-		return Advice{}, false
-	}
-	ad := Advice{Node: n.ID, Table: f.Schema + "." + f.Table, Rows: f.Rows, TablePages: pages}
-	a.matched(n, f, &ad)
-	if n.Key == "PRIMARY" {
-		return Advice{}, false // the clustered index holds all columns: it covers
-	}
-	ad.PagesTouched = touched(pages, ad.Matched)
-	if !a.choose(n, f, &ad) && (n.Covering || len(ad.Unusable) == 0 && (len(n.PossibleKeys) == 0 || n.Access != AccessAll)) {
+	ad := Advice{Node: n.ID, Table: f.Schema + "." + f.Table, Rows: f.Rows, TablePages: f.pages()}
+	w := a.wanted(n, f)
+	a.matched(n, f, w, &ad)
+	ad.PagesTouched = touched(ad.TablePages, ad.Matched)
+	if !a.choose(n, f, w, &ad) && len(ad.told) == 0 && (n.Covering || n.Key == "PRIMARY" || len(n.PossibleKeys) == 0 || n.Access != AccessAll) {
 		return Advice{}, false
 	}
 	ad.Texts = a.words(n, f, &ad)
 	return ad, true
 }
 
+// wanted is what the conditions ask of a table.
+func (a *adviser) wanted(n *Node, f *TableFacts) wanted {
+	return predicates(a.conditions(n), n.Name(), f, a.tables)
+}
+
 // matched finds how many rows of the table the statement needs in one execution.
-func (a *adviser) matched(n *Node, f *TableFacts, ad *Advice) {
+func (a *adviser) matched(n *Node, f *TableFacts, w wanted, ad *Advice) {
 	part, counted := passingPart(n, a.parents[n])
 	rows := n.rowsOnce()
 	ad.Counted = counted
 	switch n.Access {
 	case AccessAll, AccessIndex:
+		if share, ok := a.sampled(f, w.all); ok && !counted {
+			part, ad.Sampled = share, true
+		}
 		ad.Part = math.Min(1, part)
 		ad.Matched = ad.Part * f.Rows
 		if counted {
@@ -172,12 +221,6 @@ func touched(pages, k float64) float64 {
 		return math.Min(1, k)
 	}
 	return pages * (1 - math.Exp(k*math.Log1p(-1/pages)))
-}
-
-// primaryLeads says whether the first of these columns is the first of the primary key.
-func (t *TableFacts) primaryLeads(cols []string) bool {
-	pk := t.primary()
-	return len(pk) > 0 && len(cols) > 0 && strings.EqualFold(pk[0], cols[0])
 }
 
 // conditions are the texts that decide which rows of a node are wanted.

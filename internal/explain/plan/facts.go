@@ -25,6 +25,7 @@ type TableFacts struct {
 	Descending   bool    // an index may have columns in descending order (MySQL 8.0, MariaDB 10.8)
 	Columns      []ColumnFacts
 	Indexes      []IndexFacts
+	Sample       *Sample // what some of its rows showed; nil where none were looked at
 }
 
 // ColumnFacts describes a column by its declaration.
@@ -36,6 +37,8 @@ type ColumnFacts struct {
 	Precision int     // digits of a decimal, or of the part of a second
 	Scale     int
 	Nullable  bool
+	Charset   string // of a string
+	Collation string
 }
 
 // IndexFacts is an index and its columns in order, "" for an expression; Prefix is the length of a prefix, or 0, and
@@ -213,6 +216,7 @@ func ReadFacts(ctx context.Context, c *mysql.Conn, p *Plan, sql string) ([]Table
 			out = append(out, f)
 		}
 	}
+	takeSamples(ctx, c, p, out, sql)
 	return out, nil
 }
 
@@ -237,12 +241,12 @@ func readTable(ctx context.Context, c *mysql.Conn, f *TableFacts) (bool, error) 
 		*to, _ = strconv.ParseFloat(r[name], 64)
 	}
 	if rows, err = c.Maps(ctx, `SELECT /* risso: columns */ COLUMN_NAME AS name, DATA_TYPE AS type, CHARACTER_OCTET_LENGTH AS octets, CHARACTER_MAXIMUM_LENGTH AS chars,
-  COALESCE(NUMERIC_PRECISION, DATETIME_PRECISION) AS prec, NUMERIC_SCALE AS scale, IS_NULLABLE AS nullable
+  COALESCE(NUMERIC_PRECISION, DATETIME_PRECISION) AS prec, NUMERIC_SCALE AS scale, IS_NULLABLE AS nullable, CHARACTER_SET_NAME AS charset, COLLATION_NAME AS collation
   FROM information_schema.COLUMNS`+where+` ORDER BY ORDINAL_POSITION`); err != nil {
 		return false, wrap("read the columns of "+f.Table, err)
 	}
 	for _, r := range rows {
-		col := ColumnFacts{Name: r["name"], Type: strings.ToLower(r["type"]), Nullable: r["nullable"] == "YES"}
+		col := ColumnFacts{Name: r["name"], Type: strings.ToLower(r["type"]), Nullable: r["nullable"] == "YES", Charset: r["charset"], Collation: r["collation"]}
 		col.Octets, _ = strconv.ParseFloat(r["octets"], 64)
 		col.Chars, _ = strconv.ParseFloat(r["chars"], 64)
 		col.Precision, _ = strconv.Atoi(r["prec"])

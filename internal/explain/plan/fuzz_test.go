@@ -58,7 +58,7 @@ func FuzzCondition(f *testing.F) {
 			}
 			at = tok.End
 		}
-		predicates([]string{s}, name, table)
+		predicates([]string{s}, name, table, nil)
 		columnsOf(s, name, table)
 		aliases(s)
 		for _, b := range blocksOf(s) {
