@@ -77,15 +77,18 @@ func Advise(p *Plan, tables []TableFacts, sql string) []Advice {
 			out = append(out, ad)
 		}
 	})
+	var turned []Advice
+	p.Root.Walk(func(n, _ *Node, _ int) { turned = append(turned, a.turned(n)...) })
 	gain := func(ad Advice) float64 { return ad.gain() * math.Max(1, p.Find(ad.Node).runsKnown()) }
 	sort.SliceStable(out, func(i, j int) bool { return gain(out[i]) > gain(out[j]) })
-	return merged(out)
+	return merged(append(turned, out...))
 }
 
 func newAdviser(p *Plan, tables []TableFacts, sql string) *adviser {
 	a := &adviser{plan: p, sql: sql, blocks: blocksOf(sql), tables: map[string]*TableFacts{}, parents: map[*Node]*Node{}, named: map[string]int{}, written: writtenBy(sql)}
-	if p.Rewritten != "" {
-		a.rewritten = blocksOf(p.Rewritten)
+	a.texts = append([]string{p.Rewritten}, p.views...)
+	for _, text := range a.texts {
+		a.rewritten = append(a.rewritten, blocksOf(text)...)
 	}
 	p.Root.Walk(func(n, parent *Node, _ int) {
 		a.parents[n] = parent
@@ -143,8 +146,9 @@ func (a Advice) gain() float64 {
 type adviser struct {
 	plan      *Plan
 	sql       string
-	blocks    []block // of the statement
-	rewritten []block // of the statement as the server rewrote it: with the text of its views
+	blocks    []block  // of the statement
+	texts     []string // the statement as the server rewrote it, and its views
+	rewritten []block  // of these
 	tables    map[string]*TableFacts
 	parents   map[*Node]*Node
 	named     map[string]int  // how many accesses have a name: columns of the statement's text cannot tell them apart
@@ -190,7 +194,37 @@ func (a *adviser) table(n *Node) (Advice, bool) {
 
 // wanted is what the conditions ask of a table.
 func (a *adviser) wanted(n *Node, f *TableFacts) wanted {
-	return predicates(a.conditions(n), n.Name(), f, a.tables)
+	w := predicates(a.conditions(n), n.Name(), f, a.tables)
+	for _, c := range a.conversions(n, f) {
+		for i := range w.all {
+			if w.all[i].column == c.column && w.all[i].kind == "equal" {
+				w.all[i].kind = "other"
+				w.equal = without(w.equal, c.column)
+				w.bad = append(w.bad, c)
+			}
+		}
+	}
+	return w
+}
+
+// conversions are the comparisons of the statement, of a column of a table with one of another table, that make the
+// server convert the column. A plan may show the other column's value in its place, and hide it by that.
+func (a *adviser) conversions(n *Node, f *TableFacts) (out []unusable) {
+	t := lex(a.sql)
+	for i, x := range t {
+		if !sign(x, "=") || i == 0 || i+1 == len(t) {
+			continue
+		}
+		for _, left := range []int{1, 3} { // a column, or table.column
+			if i < left || left == 1 && i > 1 && sign(t[i-2], ".") {
+				continue
+			}
+			if c, ok := converted(t[i-left:min(i+4, len(t))], n.Name(), f, a.tables); ok {
+				out = append(out, c)
+			}
+		}
+	}
+	return out
 }
 
 // matched finds how many rows of the table the statement needs in one execution.
@@ -200,7 +234,7 @@ func (a *adviser) matched(n *Node, f *TableFacts, w wanted, ad *Advice) {
 	ad.Counted = counted
 	switch n.Access {
 	case AccessAll, AccessIndex:
-		if share, ok := a.sampled(f, w.all); ok && !counted {
+		if share, ok := a.portion(f, w.all); ok && !counted {
 			part, ad.Sampled = share, true
 		}
 		ad.Part = math.Min(1, part)
@@ -228,7 +262,7 @@ func (a *adviser) conditions(n *Node) []string {
 	out := []string{n.Condition, n.IndexCondition}
 	for i, ref := range n.Ref {
 		if i < len(n.KeyParts) && ref != "" {
-			out = append(out, quoteName(n.KeyParts[i])+" = "+refValue(ref))
+			out = append(out, a.reference(n, n.KeyParts[i], ref))
 		}
 	}
 	for c, p := n, a.parents[n]; p != nil; c, p = p, a.parents[p] {
@@ -243,10 +277,23 @@ func (a *adviser) conditions(n *Node) []string {
 	return out
 }
 
-// refValue is a reference as something to compare with: "const" and "func" are no columns.
-func refValue(ref string) string {
-	if ref == "const" || ref == "func" {
-		return "''"
+// reference is what a column of a key is compared with. "const" and "func" stand for a value that the statement may
+// tell; where it does not, a value that nobody knows takes its place.
+func (a *adviser) reference(n *Node, column, ref string) string {
+	if ref != "const" && ref != "func" {
+		return quoteName(column) + " = " + ref
 	}
-	return ref
+	f := a.tables[n.Name()]
+	for _, list := range [][]block{a.blocks, a.rewritten} {
+		b := blockOf(list, n.Name())
+		if f == nil || b == nil || a.named[n.Name()] != 1 {
+			continue
+		}
+		for _, c := range predicates([]string{b.where}, n.Name(), f, nil).all {
+			if c.kind == "equal" && strings.EqualFold(c.column, column) && c.sample != "" {
+				return c.sample
+			}
+		}
+	}
+	return quoteName(column) + " = ?"
 }

@@ -98,8 +98,12 @@ func orderWords(sorts bool, o ordering, p proposal, rows float64) string {
 
 func (a *adviser) instead(n *Node, ad *Advice) string {
 	switch {
-	case n.Covering:
+	case n.Access == AccessEqRef:
+		return count(n.runsKnown()) + " look-ups by " + n.Key
+	case n.Covering && len(ad.Order) > 0:
 		return "index " + n.Key + " and a sort"
+	case n.Covering:
+		return "index " + n.Key
 	case n.Access == AccessAll || n.Key == "PRIMARY":
 		return count(ad.TablePages) + " pages of the table"
 	case n.Access == AccessIndex:

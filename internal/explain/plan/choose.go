@@ -54,6 +54,9 @@ func (a *adviser) choose(n *Node, f *TableFacts, w wanted, ad *Advice) bool {
 		}
 	}
 	order := a.ordering(n, f, w.equal)
+	if f.Sample != nil && f.Sample.Problem != "" {
+		ad.told = append(ad.told, "No rows of "+f.Table+" could be looked at: "+f.Sample.Problem+".")
+	}
 	if order.why != "" && a.sorts(n) {
 		ad.told = append(ad.told, "The sort stays: "+order.why+".")
 	}
@@ -111,10 +114,7 @@ func (a *adviser) candidates(n *Node, f *TableFacts, ad *Advice, w wanted, order
 	} else {
 		heads = append(a.heads(n, f, ad, w.alone(), order, 1), a.heads(n, f, ad, w, ordering{}, a.outerRows(n))...)
 	}
-	used := n.UsedColumns
-	if used == nil {
-		used = a.columnsUsed(n, f)
-	}
+	used := a.used(n, f)
 	var out []candidate
 	for _, h := range heads {
 		h.parts = f.withoutPrimary(h.parts, len(h.order) > 0)
@@ -146,13 +146,19 @@ const (
 	indexShare    = 0.75
 )
 
-// columnsUsed are the columns of a table that the statement needs, by its text.
-func (a *adviser) columnsUsed(n *Node, f *TableFacts) []string {
+// used are the columns of a table that the statement needs, by the plan or by the statement's text; nil where neither
+// tells.
+func (a *adviser) used(n *Node, f *TableFacts) []string {
+	if n.UsedColumns != nil {
+		return n.UsedColumns
+	}
 	if a.named[n.Name()] != 1 {
 		return nil
 	}
-	if a.plan.Rewritten != "" && blockOf(a.rewritten, n.Name()) != nil {
-		return columnsOf(a.plan.Rewritten, n.Name(), f)
+	for _, text := range a.texts {
+		if blockOf(blocksOf(text), n.Name()) != nil {
+			return columnsOf(text, n.Name(), f)
+		}
 	}
 	if blockOf(a.blocks, n.Name()) == nil {
 		return nil // a view's: the statement does not name its columns
@@ -338,7 +344,7 @@ func (a *adviser) heads(n *Node, f *TableFacts, ad *Advice, w wanted, o ordering
 	case len(search.parts) > 0 && known:
 		out = append(out, search)
 	case len(search.parts) > 0:
-		ad.told = append(ad.told, fmt.Sprintf("Whether an index on (%s) would find few rows is not known: no statistics and no sample tell how many match.%s", strings.Join(search.columns(), ", "), f.unsampled()))
+		ad.told = append(ad.told, fmt.Sprintf("Whether an index on (%s) would find few rows is not known: no statistics and no sample tell how many match.", strings.Join(search.columns(), ", ")))
 	}
 	if ordered, ok := a.ordered(n, f, ad, w, o, equal, ranges); ok {
 		ordered.runs = runs
@@ -353,14 +359,6 @@ func (a *adviser) heads(n *Node, f *TableFacts, ad *Advice, w wanted, o ordering
 		}
 	}
 	return out
-}
-
-// unsampled says why no sample is there, or nothing.
-func (t *TableFacts) unsampled() string {
-	if t.Sample == nil || t.Sample.Problem == "" {
-		return ""
-	}
-	return " (" + t.Sample.Problem + ")"
 }
 
 // ordered is the index that has the rows in the order wanted, behind the columns compared for equality.
@@ -392,7 +390,7 @@ func (a *adviser) ordered(n *Node, f *TableFacts, ad *Advice, w wanted, o orderi
 	if o.limit == 0 {
 		return p, true
 	}
-	pass, known := a.passing(n, f, ad, w, p.entries)
+	pass, known := a.passing(n, f, ad, w, by, p.entries)
 	if o.extreme && len(w.all) > len(w.equal) {
 		return candidate{}, false // only behind constants MIN and MAX are looked up at an end of the index
 	}
@@ -573,7 +571,7 @@ func (a *adviser) worth(n *Node, f *TableFacts, ad *Advice, p *candidate, o orde
 	}
 	fewer := then <= 0.6*now && now-then >= worthRows
 	limit := before * 0.75
-	if !p.covering {
+	if !p.covering && then > now/20 {
 		limit = before / 2
 	}
 	if fewer && pages <= limit {

@@ -40,7 +40,7 @@ func (c *ColumnFacts) converts(other []token, others map[string]*TableFacts) str
 		return ""
 	}
 	for i := 0; i+1 < len(other); i++ {
-		if word(other[i], "COLLATE") && c.Collation != "" && !strings.EqualFold(strings.Trim(other[i+1].Text, `'"`), c.Collation) {
+		if word(other[i], "COLLATE") && c.Collation != "" && !finds(c.Collation, strings.Trim(other[i+1].Text, `'"`)) {
 			return fmt.Sprintf("%s is kept in collation %s, and %s is asked for", c.Name, c.Collation, other[i+1].Text)
 		}
 	}
@@ -61,6 +61,13 @@ func (c *ColumnFacts) converts(other []token, others map[string]*TableFacts) str
 		}
 	}
 	return ""
+}
+
+// finds says whether an index in one collation finds what is equal in another: where the other is its own, or tells all
+// bytes apart, which is tested on what the index gives.
+func finds(index, asked string) bool {
+	charset, _, _ := strings.Cut(strings.ToLower(index), "_")
+	return strings.EqualFold(index, asked) || strings.EqualFold(charset+"_bin", asked)
 }
 
 // number says whether values of the column are numbers.
@@ -91,7 +98,7 @@ func widens(from, to string) bool {
 var sampleWords = wordSet(`AND OR NOT LIKE IN BETWEEN IS NULL TRUE FALSE UNKNOWN AS INTERVAL DIV MOD COLLATE
 	DATE TIME DATETIME TIMESTAMP SIGNED UNSIGNED CHAR DECIMAL INTEGER BINARY
 	MICROSECOND SECOND MINUTE HOUR DAY WEEK MONTH QUARTER YEAR
-	CAST LOWER LCASE UPPER UCASE LEFT RIGHT SUBSTR SUBSTRING TRIM LENGTH CHAR_LENGTH CONCAT COALESCE IFNULL IF ABS ROUND FLOOR CEILING
+	CAST ISNULL LOWER LCASE UPPER UCASE LEFT RIGHT SUBSTR SUBSTRING TRIM LENGTH CHAR_LENGTH CONCAT COALESCE IFNULL IF ABS ROUND FLOOR CEILING
 	DAYOFMONTH DAYOFWEEK WEEKDAY TO_DAYS NOW CURDATE CURRENT_DATE CURRENT_TIMESTAMP UTC_TIMESTAMP`)
 
 // sampleSigns are the signs that it may have.

@@ -282,6 +282,9 @@ func (s *server) measure(c *mysql.Conn, list []*trial) {
 			s.run(c, create)
 			for j, x := range groups[key] {
 				now := s.count(c, x.sql)
+				if again := s.count(c, x.sql); again.pages < now.pages { // the server may look at the new index by itself
+					now = again
+				}
 				if !clearly(last[j], now, x.spares) {
 					x.right = false
 					s.t.Errorf("corpus.txt:%d: %s\n  %s does not spare a third: %+v before, %+v after\n%s\n%s", x.line, x.sql, create, last[j], now, x.shown[0], s.tabular(x.sql))
@@ -311,7 +314,8 @@ func (s *server) useless(c *mysql.Conn, list []*trial) {
 	}
 }
 
-// clearly says whether a third at least is spared.
+// clearly says whether a third of the rows read at least is spared, and not at the price of more
+// pages, unless nine rows of ten are spared.
 func clearly(before, after work, spares string) bool {
 	less := func(before, after float64) bool { return after <= before*2/3 }
 	switch spares {
@@ -320,7 +324,7 @@ func clearly(before, after work, spares string) bool {
 	case "pages":
 		return after.reads <= before.reads*1.01 && less(before.pages, after.pages)
 	}
-	return less(before.reads, after.reads)
+	return less(before.reads, after.reads) && (after.pages <= before.pages || after.reads < before.reads/10)
 }
 
 var indexOn = regexp.MustCompile("^CREATE INDEX (`[^`]*`) ON (`[^`]*`.`[^`]*`)")

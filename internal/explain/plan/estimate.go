@@ -21,6 +21,25 @@ func (a *adviser) sampled(f *TableFacts, list []conjunct) (float64, bool) {
 	return f.Sample.share(texts)
 }
 
+// portion is the part of a table's rows that comparisons match, all together by its sample or each by itself.
+func (a *adviser) portion(f *TableFacts, list []conjunct) (float64, bool) {
+	if f.Sample == nil || f.Sample.Rows == 0 || len(list) == 0 {
+		return 0, false
+	}
+	if s, ok := a.sampled(f, list); ok {
+		return s, true
+	}
+	part := 1.0
+	for _, c := range list {
+		s, ok := f.share(c)
+		if !ok {
+			return 0, false
+		}
+		part *= s
+	}
+	return math.Max(part, 0.5/f.Rows), true
+}
+
 // share is the part of a table's rows that one comparison matches, by the sample or by an index's statistics.
 func (t *TableFacts) share(c conjunct) (float64, bool) {
 	if c.sample != "" {
@@ -137,9 +156,18 @@ func (a *adviser) guessed(n *Node, f *TableFacts, ad *Advice, w wanted, columns 
 	return rows
 }
 
-// passing is the part of the rows which an index leaves that passes all the conditions, and whether it is known.
-func (a *adviser) passing(n *Node, f *TableFacts, ad *Advice, w wanted, left float64) (float64, bool) {
-	if len(w.all) == 0 {
+// passing is the part of the rows which an index on columns leaves that passes all the conditions, and whether it is
+// known.
+func (a *adviser) passing(n *Node, f *TableFacts, ad *Advice, w wanted, columns []string, left float64) (float64, bool) {
+	served := true
+	for _, c := range w.all {
+		in := false
+		for _, name := range columns {
+			in = in || strings.EqualFold(name, c.column)
+		}
+		served = served && in && c.kind != "other"
+	}
+	if served {
 		return 1, true
 	}
 	whole := n.Access == AccessAll || n.Access == AccessIndex

@@ -153,12 +153,17 @@ func tableAt(t []token, i int) (alias string, table tableName, next int) {
 // tablesOf are the tables that a plan reads, by the names it has for them.
 func tablesOf(p *Plan, sql string) map[string]tableName {
 	known := aliases(p.Rewritten)
-	for alias, t := range aliases(sql) {
-		if _, ok := known[alias]; !ok {
-			known[alias] = t
+	for _, text := range append([]string{sql}, p.views...) {
+		for alias, t := range aliases(text) {
+			if _, ok := known[alias]; !ok {
+				known[alias] = t
+			}
 		}
 	}
 	out := map[string]tableName{}
+	for alias, t := range aliases(sql) { // one of a single row may have no step in the plan
+		out[alias] = t
+	}
 	p.Root.Walk(func(n, _ *Node, _ int) {
 		if n.Kind != KindTable || n.Inner() {
 			return
@@ -199,6 +204,9 @@ func ReadFacts(ctx context.Context, c *mysql.Conn, p *Plan, sql string) ([]Table
 			large = large && !strings.EqualFold(v, "OFF")
 		}
 	}
+	if err := readViews(ctx, c, p, sql); err != nil {
+		return nil, err
+	}
 	var out []TableFacts
 	for name, t := range tablesOf(p, sql) {
 		if len(out) == maxTables {
@@ -218,6 +226,31 @@ func ReadFacts(ctx context.Context, c *mysql.Conn, p *Plan, sql string) ([]Table
 	}
 	takeSamples(ctx, c, p, out, sql)
 	return out, nil
+}
+
+// readViews asks for the texts of the statement's views where the plan reads tables that no text names.
+func readViews(ctx context.Context, c *mysql.Conn, p *Plan, sql string) error {
+	hidden := false
+	texts := append(blocksOf(sql), blocksOf(p.Rewritten)...)
+	p.Root.Walk(func(n, _ *Node, _ int) {
+		hidden = hidden || n.Kind == KindTable && !n.Inner() && blockOf(texts, n.Name()) == nil
+	})
+	if !hidden || sql == "" {
+		return nil
+	}
+	rows, err := c.Maps(ctx, "SELECT /* risso: plan */ DATABASE() AS db")
+	if err != nil || len(rows) != 1 {
+		return wrap("ask for the default database", err)
+	}
+	views, err := viewsOf(ctx, c, rows[0]["db"], sql)
+	if err != nil {
+		return err
+	}
+	p.views = nil
+	for _, v := range views {
+		p.views = append(p.views, v.body)
+	}
+	return nil
 }
 
 // readTable fills in one table's facts; it reports false when there is none of that name.

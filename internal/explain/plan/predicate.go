@@ -104,9 +104,20 @@ func without(list []string, member string) []string {
 	return out
 }
 
+// outerJoined takes off what MySQL puts around the condition of an outer join: <if>(is_not_null_compl(t), …, true).
+func outerJoined(t []token) []token {
+	if len(t) < 10 || !sign(t[0], "<") || !word(t[1], "IF") || !sign(t[2], ">") || !sign(t[3], "(") || !word(t[4], "IS_NOT_NULL_COMPL") {
+		return t
+	}
+	if parts := commas(t[4 : len(t)-1]); len(parts) == 3 && len(parts[2]) == 1 && word(parts[2][0], "TRUE") {
+		return unwrap(parts[1])
+	}
+	return t
+}
+
 // conjuncts cuts a condition at the ANDs of its outermost level. Where that level has an OR it is one piece.
 func conjuncts(t []token) [][]token {
-	t = unwrap(t)
+	t = outerJoined(unwrap(t))
 	depth, begin, between := 0, 0, false
 	var out [][]token
 	for i, x := range t {
@@ -202,6 +213,11 @@ func columnAt(t []token) (qualifier, column string, rest []token) {
 func comparison(t []token, name string, f *TableFacts) (column, kind string) {
 	if t = unwrap(t); either(t) {
 		return anyOf(t, name, f)
+	}
+	if len(t) > 3 && word(t[0], "ISNULL") && sign(t[1], "(") && sign(t[len(t)-1], ")") {
+		if col, rest, ok := ownColumn(t[2:len(t)-1], name, f); ok && len(rest) == 0 {
+			return col, "equal"
+		}
 	}
 	if col, rest, found := ownColumn(t, name, f); found && len(rest) > 0 {
 		if kind := operatorKind(rest); kind != "" && !mentions(rest, name, f) {
@@ -425,7 +441,7 @@ func columnsOf(sql, name string, f *TableFacts) []string {
 		if x.Kind != sqltext.TokenName && x.Kind != sqltext.TokenWord {
 			continue
 		}
-		if c := f.column(x.Text); c != nil && !(i >= 2 && t[i-1].Text == "." && !strings.EqualFold(t[i-2].Text, name)) {
+		if c := f.column(x.Text); c != nil && !(i > 0 && word(t[i-1], "AS")) && !(i >= 2 && t[i-1].Text == "." && !strings.EqualFold(t[i-2].Text, name)) {
 			used[c.Name] = true
 		}
 	}

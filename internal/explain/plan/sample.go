@@ -17,12 +17,13 @@ type Sample struct {
 	Rows     float64            // rows looked at
 	Matched  map[string]float64 // how many of these a comparison matches, by conjunct.sample; several are joined by " AND "
 	Distinct map[string]float64 // of a column, in lower case: different values in the whole table, estimated
+	Bytes    map[string]float64 // of a column of variable length, in lower case: its mean length
 	Problem  string             // why no rows could be looked at, in words
 }
 
 const (
-	sampleSpots = 16  // places of a table where a sample is taken
-	sampleRows  = 128 // rows at each of them
+	sampleSpots = 64 // places of a table where a sample is taken: each is the same part of it, its end as well
+	sampleRows  = 32 // rows at each of them
 )
 
 // takeSamples looks at some rows of the tables that a plan reads by other ways than a single row. At most sampleSpots ×
@@ -33,7 +34,7 @@ func takeSamples(ctx context.Context, c *mysql.Conn, p *Plan, tables []TableFact
 	var order []*TableFacts
 	p.Root.Walk(func(n, _ *Node, _ int) {
 		f := a.tables[n.Name()]
-		if f == nil || !a.considered(n, f) {
+		if f == nil || !a.considered(n, f) && n.Access != AccessEqRef {
 			return
 		}
 		if asked[f] == nil {
@@ -41,10 +42,21 @@ func takeSamples(ctx context.Context, c *mysql.Conn, p *Plan, tables []TableFact
 			order = append(order, f)
 		}
 		asked[f].add(a.wanted(n, f), f)
+		asked[f].measure(a.used(n, f), f)
+		if outer, column := a.joinedBy(n); outer != nil && n.Access == AccessEqRef {
+			other := a.tables[outer.Name()]
+			if asked[other] == nil {
+				asked[other] = &questions{seen: map[string]bool{}}
+				order = append(order, other)
+			}
+			var join wanted
+			join.add(conjunct{column: column, kind: "equal"}, map[string]bool{})
+			asked[other].add(join, other)
+		}
 	})
 	for _, f := range order {
 		q := asked[f]
-		if len(q.comparisons)+len(q.columns) == 0 {
+		if len(q.comparisons)+len(q.columns)+len(q.lengths) == 0 {
 			continue
 		}
 		s, err := q.ask(ctx, c, f)
@@ -59,6 +71,7 @@ func takeSamples(ctx context.Context, c *mysql.Conn, p *Plan, tables []TableFact
 type questions struct {
 	comparisons []string
 	columns     []string // whose different values are counted
+	lengths     []string // columns whose mean length is asked for
 	reads       []string // columns that the sample needs
 	seen        map[string]bool
 }
@@ -82,6 +95,17 @@ func (q *questions) add(w wanted, f *TableFacts) {
 	}
 	if len(all) > 1 {
 		q.compare(strings.Join(all, " AND "))
+	}
+}
+
+// measure asks for the lengths of columns that an index could hold.
+func (q *questions) measure(used []string, f *TableFacts) {
+	for _, name := range used {
+		if c := f.column(name); c != nil && c.variable() && c.keyable() && !c.long() && !q.seen["length "+c.Name] {
+			q.seen["length "+c.Name] = true
+			q.lengths = append(q.lengths, c.Name)
+			q.read(c.Name)
+		}
 	}
 }
 
@@ -109,11 +133,14 @@ func (q *questions) ask(ctx context.Context, c *mysql.Conn, f *TableFacts) (*Sam
 	for i, text := range q.comparisons {
 		list = append(list, fmt.Sprintf("SUM(IF(%s, 1, 0)) AS c%d", text, i))
 	}
+	for i, column := range q.lengths {
+		list = append(list, fmt.Sprintf("AVG(COALESCE(LENGTH(%s), 0)) AS l%d", quoteName(column), i))
+	}
 	got, err := c.Maps(ctx, "SELECT /* risso: sample */ "+strings.Join(list, ", ")+" FROM ("+rows+") AS s")
 	if err != nil {
 		return nil, fmt.Errorf("look at some rows of %s: %w", f.Table, err)
 	}
-	s := &Sample{Matched: map[string]float64{}, Distinct: map[string]float64{}}
+	s := &Sample{Matched: map[string]float64{}, Distinct: map[string]float64{}, Bytes: map[string]float64{}}
 	if len(got) != 1 {
 		return s, nil
 	}
@@ -124,6 +151,9 @@ func (q *questions) ask(ctx context.Context, c *mysql.Conn, f *TableFacts) (*Sam
 			s.Matched[hidden] = matched // a redacted plan asks by it
 		}
 		s.Matched[text] = matched
+	}
+	for i, column := range q.lengths {
+		s.Bytes[strings.ToLower(column)] = parsed(got[0][fmt.Sprintf("l%d", i)])
 	}
 	for _, column := range q.columns {
 		name := quoteName(column)

@@ -19,7 +19,7 @@ func (t *teller) table(n *Node) {
 		return
 	}
 	if n.Temporary && n.Kind == KindTable && !n.Inner() {
-		t.say(n, "temporary_table", graded(readRows(n)), "\"Using temporary\": rows of %s go through a temporary table, for GROUP BY, DISTINCT, ORDER BY or SQL_BUFFER_RESULT; tabular EXPLAIN does not tell which.", n.Name())
+		t.say(n, "temporary_table", graded(readRows(n)), "\"Using temporary\": rows of %s go through a temporary table, for %s.", n.Name(), t.temporaryReasons())
 	}
 	if n.JoinBuffer != "" {
 		t.joinBuffer(n)
@@ -51,6 +51,23 @@ func (t *teller) table(n *Node) {
 	case n.Key != "" && n.Key != "PRIMARY" && n.Role == "":
 		t.say(n, "not_covering", graded(rows), "Index %s of %s is not covering: each of about %s entries needs a look-up of its row in the clustered index, at random places.", n.Key, n.Name(), count(rows))
 	}
+}
+
+// temporaryReasons are what a temporary table may be for, as far as the statement is known.
+func (t *teller) temporaryReasons() string {
+	var list []string
+	for _, r := range []struct{ word, name string }{{"GROUP", "GROUP BY"}, {"DISTINCT", "DISTINCT"}, {"ORDER", "ORDER BY"}, {"SQL_BUFFER_RESULT", "SQL_BUFFER_RESULT"}} {
+		if t.words[r.word] || !t.known {
+			list = append(list, r.name)
+		}
+	}
+	switch len(list) {
+	case 0:
+		return "a reason that tabular EXPLAIN does not tell"
+	case 1:
+		return list[0]
+	}
+	return strings.Join(list[:len(list)-1], ", ") + " or " + list[len(list)-1] + "; tabular EXPLAIN does not tell which"
 }
 
 // hasMember says whether a plan told something of that name that has no field.
