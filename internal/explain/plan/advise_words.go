@@ -47,8 +47,8 @@ func (a *adviser) words(n *Node, f *TableFacts, ad *Advice) []string {
 		out = append(out, fmt.Sprintf("A covering index, %s: (%s). %s; %s would read about %s entries of it, on %s pages in sequence, in place of %s.",
 			ad.kind(), strings.Join(ad.Columns, ", "), size, each, count(ad.Entries), count(ad.RangePages), a.instead(n, ad)))
 	} else {
-		out = append(out, fmt.Sprintf("An index, %s: (%s). %s. It is not covering: %s would find about %s rows and look them up in the table, on about %s of its pages, in place of %s.",
-			ad.kind(), strings.Join(ad.Columns, ", "), size, each, count(ad.Lookups), count(touched(ad.TablePages, ad.Lookups)), a.instead(n, ad)))
+		out = append(out, fmt.Sprintf("An index, %s: (%s). %s. It is not covering: about %s rows are looked up in the table by %s, on about %s of its pages, in place of %s.",
+			ad.kind(), strings.Join(ad.Columns, ", "), size, count(ad.Lookups), each, count(touched(ad.TablePages, ad.Lookups)), a.instead(n, ad)))
 	}
 	if len(ad.Replaces) > 0 {
 		out = append(out, fmt.Sprintf("It makes %s superfluous.", strings.Join(ad.Replaces, ", ")))

@@ -274,9 +274,12 @@ func (a *adviser) rangePages(f *TableFacts, p proposal) float64 {
 	return math.Max(1, math.Ceil(pages*math.Min(1, p.entries/f.Rows)))
 }
 
+// allButFew is the part of the rows from which on a range finds nothing.
+const allButFew = 0.98
+
 // narrowest is the range that leaves the fewest rows; "" where none leaves clearly fewer than all.
 func (a *adviser) narrowest(f *TableFacts, w wanted) []string {
-	best, least := "", 0.9
+	best, least := "", allButFew
 	for _, column := range w.ranges {
 		share, known := 1.0, false
 		for _, c := range w.all {
@@ -286,7 +289,7 @@ func (a *adviser) narrowest(f *TableFacts, w wanted) []string {
 			}
 		}
 		if !known {
-			if best == "" && least == 0.9 {
+			if best == "" && least == allButFew {
 				best = column
 			}
 			continue
@@ -346,9 +349,9 @@ func (a *adviser) heads(n *Node, f *TableFacts, ad *Advice, w wanted, o ordering
 	case len(search.parts) > 0:
 		ad.told = append(ad.told, fmt.Sprintf("Whether an index on (%s) would find few rows is not known: no statistics and no sample tell how many match.", strings.Join(search.columns(), ", ")))
 	}
-	if ordered, ok := a.ordered(n, f, ad, w, o, equal, ranges); ok {
+	if ordered, ok := a.ordered(n, f, ad, w, o, equal); ok {
 		ordered.runs = runs
-		out = a.compete(ad, o, out, ordered, finding, ranges)
+		out = a.compete(ad, o, out, ordered, finding)
 	}
 	if len(out) == 0 && len(w.all) == 0 && len(o.columns) == 0 && n.Key != "" && n.Key != "PRIMARY" && !n.Covering {
 		// The index that is read for its order, with what else is needed.
@@ -362,7 +365,7 @@ func (a *adviser) heads(n *Node, f *TableFacts, ad *Advice, w wanted, o ordering
 }
 
 // ordered is the index that has the rows in the order wanted, behind the columns compared for equality.
-func (a *adviser) ordered(n *Node, f *TableFacts, ad *Advice, w wanted, o ordering, equal, ranges []string) (candidate, bool) {
+func (a *adviser) ordered(n *Node, f *TableFacts, ad *Advice, w wanted, o ordering, equal []string) (candidate, bool) {
 	if len(o.columns) == 0 {
 		return candidate{}, false
 	}
@@ -381,9 +384,9 @@ func (a *adviser) ordered(n *Node, f *TableFacts, ad *Advice, w wanted, o orderi
 		p.order = append(p.order, c.name)
 	}
 	by := append([]string(nil), equal...)
-	if len(w.in) == 0 && len(ranges) == 1 && ranges[0] == o.columns[0].name {
+	if len(w.in) == 0 && len(w.ranges) > len(without(w.ranges, o.columns[0].name)) {
 		p.ranges = 1
-		by = append(by, ranges[0])
+		by = append(by, o.columns[0].name)
 	}
 	all, _ := a.rowsBy(n, f, ad, w, by)
 	p.entries = math.Max(all, ad.Passing)
@@ -417,12 +420,12 @@ func where(s *Sample, ad *Advice) string {
 }
 
 // compete sets a search and an order side by side, and says which takes fewer steps.
-func (a *adviser) compete(ad *Advice, o ordering, out []candidate, ordered candidate, finding, ranges []string) []candidate {
+func (a *adviser) compete(ad *Advice, o ordering, out []candidate, ordered candidate, finding []string) []candidate {
 	if len(out) == 0 {
 		return append(out, ordered)
 	}
 	search := &out[0]
-	if len(finding) == 0 || ordered.ranges == 1 {
+	if len(finding) == 0 || len(finding) == 1 && ordered.ranges == 1 && finding[0] == o.columns[0].name {
 		return []candidate{ordered} // it finds all that the search would
 	}
 	kept := ad.Passing
@@ -566,7 +569,7 @@ func (a *adviser) worth(n *Node, f *TableFacts, ad *Advice, p *candidate, o orde
 			return true
 		}
 	}
-	if n.Access != AccessAll && n.Key != "PRIMARY" && !n.Covering && p.covering && now >= many && then <= now*1.01 && pages <= before/4 {
+	if n.Access != AccessAll && n.Key != "PRIMARY" && !n.Covering && p.covering && now >= worthRows && then <= now*1.01 && pages <= before/4 {
 		return true
 	}
 	fewer := then <= 0.6*now && now-then >= worthRows

@@ -134,6 +134,7 @@ func (s *server) take(r plan.Request) (*plan.Taken, []plan.TableFacts, error) {
 		r.Database = "shop"
 	}
 	c := s.connect()
+	defer c.Close()
 	taken, err := plan.Take(s.t.Context(), c, r)
 	if err != nil {
 		return nil, nil, err

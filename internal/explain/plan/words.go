@@ -43,7 +43,11 @@ const many = 1000
 // Sentences says in words what a plan hides from who reads only its table, worst first. sql is the statement or "".
 func Sentences(p *Plan, sql string) []Sentence {
 	t := &teller{plan: p, known: sql != "", sql: strings.ToUpper(sql + " " + p.Rewritten), words: map[string]bool{}, parents: map[*Node]*Node{}}
-	for _, x := range append(lex(sql), lex(p.Rewritten)...) {
+	text := sql
+	if sql == "" {
+		text = p.Rewritten
+	}
+	for _, x := range lex(text) { // the server's own words may have SQL_BUFFER_RESULT where nobody wrote it
 		if x.Kind == sqltext.TokenWord {
 			t.words[strings.ToUpper(x.Text)] = true
 		}
@@ -70,7 +74,7 @@ type teller struct {
 	plan    *Plan
 	known   bool            // the statement is
 	sql     string          // upper case, with the server's rewriting of it
-	words   map[string]bool // of both, in upper case
+	words   map[string]bool // of the statement, in upper case
 	blocks  []block         // of both
 	parents map[*Node]*Node
 	sum     float64
@@ -154,13 +158,29 @@ func (t *teller) node(n *Node) {
 	case KindInsert, KindUpdate, KindDelete, KindReplace:
 		t.say(n, "writes", Note, "The statement would %s %s; it was explained, not run.", n.Kind, n.Table)
 	}
-	if n.Kind != KindTable && n.Kind != KindUnion && n.Kind != KindMaterialise && n.Kind != KindTemporary && n.Kind != KindBuffer && n.Temporary {
-		t.say(n, "temporary_table", graded(t.input(n)), "The %s needs a temporary table for about %s rows.", t.clause(n), count(t.input(n)))
-	}
+	t.temporary(n)
 	if n.Filesort || n.Kind == KindSort && n.Role != "sort" {
 		t.sort(n)
 	}
 	t.estimate(n)
+}
+
+// temporary says what a temporary table of a clause is for.
+func (t *teller) temporary(n *Node) {
+	switch n.Kind {
+	case KindTable, KindUnion, KindMaterialise, KindTemporary, KindBuffer:
+		return // they say more
+	}
+	if !n.Temporary {
+		return
+	}
+	rows := t.input(n)
+	if n.Kind == KindOrder && n.Filesort && t.plan.Format == FormatMySQL1 {
+		// Counted with Created_tmp_tables: 5.7 and 8.0.15 make it, 9.7 does not.
+		t.say(n, "sort_of_join", Note, "The plan tells of a temporary table for the ORDER BY, of about %s rows. MySQL 5.7 and 8.0.15 make it; 9.7 sorts the rows as they come.", count(rows))
+		return
+	}
+	t.say(n, "temporary_table", graded(rows), "The %s needs a temporary table for about %s rows.", t.clause(n), count(rows))
 }
 
 // clause names the part of the statement that a node stands for.
@@ -203,6 +223,9 @@ func (t *teller) input(n *Node) float64 {
 			return float64(c.Produced)
 		case c.Kind == KindNestedLoop && len(c.Children) > 0 && !c.Rows.Known():
 			last := c.Children[len(c.Children)-1]
+			if last.ActualRows.Known() && last.Loops.Known() {
+				return float64(last.ActualRows*last.Loops) * last.ActualFiltered.Or(100) / 100
+			}
 			if last.Produced.Known() {
 				return float64(last.Produced)
 			}
@@ -456,7 +479,7 @@ func (t *teller) reaching(n *Node) (rows float64, fewer bool) {
 
 // buffer says what a buffer_result is, or a temporary table whose reason the plan does not tell.
 func (t *teller) buffer(n *Node) {
-	asked := t.words["SQL_BUFFER_RESULT"]
+	asked := t.words["SQL_BUFFER_RESULT"] && !t.words["INSERT"] && !t.words["REPLACE"]
 	p := t.parents[n]
 	rows := t.input(n)
 	switch {
@@ -537,8 +560,50 @@ func (t *teller) sort(n *Node) {
 	case fewer:
 		t.say(n, "filesort", Note, "Filesort: what the steps below have gathered is sorted%s; how many rows that is is not told, at most about %s.", by, count(rows))
 	default:
-		t.say(n, "filesort", graded(rows), "Filesort: about %s rows are sorted%s. An index in that order would spare it.", count(rows), by)
+		if n.Kind == KindSort && n.ActualRows.Known() { // MariaDB counted what it gave
+			rows = float64(n.ActualRows * Figure(n.Loops.Or(1)))
+		}
+		spare := ""
+		if t.orderable(n) {
+			spare = " An index in that order would spare it."
+		}
+		t.say(n, "filesort", graded(rows), "Filesort: about %s rows are sorted%s.%s", count(rows), by, spare)
 	}
+}
+
+// orderable says whether what is sorted are the rows of one table by its bare columns: the order an index can have.
+func (t *teller) orderable(n *Node) bool {
+	tables := 0
+	if n.Kind == KindTable {
+		tables = 1
+	}
+	for _, c := range n.Children {
+		c.Walk(func(x, _ *Node, _ int) {
+			switch {
+			case x.Kind == KindTable && !x.Inner():
+				tables++
+			case x.Kind == KindTable, x.Kind == KindUnion, x.Kind == KindNestedLoop, x.Kind == KindHashJoin:
+				tables += 2
+			}
+		})
+	}
+	keys := n.SortKeys
+	if len(keys) == 0 && len(t.blocks) > 0 {
+		b := t.blocks[0]
+		list := b.order
+		if n.Kind == KindGroup || len(list) == 0 {
+			list = b.group
+		}
+		for _, item := range list {
+			keys = append(keys, textOf(b.resolve(item)))
+		}
+	}
+	for _, k := range keys {
+		if _, column, rest := columnAt(lex(k)); column == "" || len(rest) > 1 || len(rest) == 1 && !word(rest[0], "DESC") && !word(rest[0], "ASC") {
+			return false
+		}
+	}
+	return tables == 1 && len(keys) > 0
 }
 
 // sorted is how many rows reach a sort, and whether what is sorted is less: the groups that they make.

@@ -18,7 +18,9 @@ func (t *teller) table(n *Node) {
 		t.say(n, "never_executed", Note, "Table %s was never read in this run.", n.Name())
 		return
 	}
-	if n.Temporary && n.Kind == KindTable && !n.Inner() {
+	if n.Temporary && (n.Role == "update" || n.Role == "delete") {
+		t.say(n, "buffer_rows", Note, "The rows to change are gathered first, so that a changed row is not met again.")
+	} else if n.Temporary && !n.Inner() {
 		t.say(n, "temporary_table", graded(readRows(n)), "\"Using temporary\": rows of %s go through a temporary table, for %s.", n.Name(), t.temporaryReasons())
 	}
 	if n.JoinBuffer != "" {
