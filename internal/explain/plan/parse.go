@@ -113,7 +113,7 @@ func parseJSON(text string) (*Plan, error) {
 			p.Format = FormatMariaDB
 		}
 	}
-	p.Root.Walk(func(n, _ *Node, _ int) { p.Analyzed = p.Analyzed || n.Loops.Known() })
+	p.Root.Walk(func(n, _ *Node, _ int) { p.Analyzed = p.Analyzed || n.Loops.Known() || n.ActualRows.Known() })
 	total(p)
 	return p, nil
 }

@@ -156,7 +156,9 @@ func (t *teller) node(n *Node) {
 	case KindRowidFilter:
 		t.say(n, "rowid_filter", Note, "Before rows are looked up, their row ids are tested against those of index %s.", n.Key)
 	case KindInsert, KindUpdate, KindDelete, KindReplace:
-		t.say(n, "writes", Note, "The statement would %s %s; it was explained, not run.", n.Kind, n.Table)
+		if !t.plan.Analyzed {
+			t.say(n, "writes", Note, "The statement would %s %s; it was explained, not run.", n.Kind, n.Table)
+		}
 	}
 	t.temporary(n)
 	if n.Filesort || n.Kind == KindSort && n.Role != "sort" {

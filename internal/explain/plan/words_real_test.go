@@ -145,8 +145,8 @@ func (s *server) truthful(c *mysql.Conn, e plan.Explained, sql string) {
 }
 
 var (
-	numberForm  = regexp.MustCompile(`\d[\d,]*(?:\.\d+)?`)
-	sortedRows  = regexp.MustCompile(`(at most about|about|gathered,) ([\d,]+)(?: rows)?`)
+	numberForm = regexp.MustCompile(`\d[\d,]*(?:\.\d+)?`)
+	sortedRows = regexp.MustCompile(`(at most about|about|gathered,) ([\d,]+)(?: rows)?`)
 )
 
 // withoutVersions is a sentence without the numbers of servers.

@@ -2,17 +2,22 @@ package plan
 
 import (
 	"fmt"
+	"math"
 	"strings"
 )
 
 // table says how a table is read.
 func (t *teller) table(n *Node) {
+	ran := "; it was explained, not run"
+	if t.plan.Analyzed {
+		ran = ", and did when this was measured"
+	}
 	if n.Role == "insert" || n.Role == "replace" {
-		t.say(n, "writes", Note, "The statement would %s into %s; it was explained, not run.", n.Role, n.Name())
+		t.say(n, "writes", Note, "The statement would %s into %s%s.", n.Role, n.Name(), ran)
 		return
 	}
 	if n.Role == "update" || n.Role == "delete" {
-		t.say(n, "writes", Note, "The statement would %s rows of %s; it was explained, not run.", n.Role, n.Name())
+		t.say(n, "writes", Note, "The statement would %s rows of %s%s.", n.Role, n.Name(), ran)
 	}
 	if n.Loops.Known() && n.Loops == 0 && t.plan.Analyzed {
 		t.say(n, "never_executed", Note, "Table %s was never read in this run.", n.Name())
@@ -31,6 +36,7 @@ func (t *teller) table(n *Node) {
 	}
 	if n.hasMember("range_checked_for_each_record") || strings.Contains(n.Title, "re-planned") || t.parents[n] != nil && t.parents[n].Title == "range-checked-for-each-record" {
 		t.say(n, "range_checked", Costly, "No index of %s is chosen while planning: for each row of the tables before it the server looks again whether one fits, and else reads it whole.", n.Name())
+		return
 	}
 	if n.hasMember("using_index_for_group_by") {
 		t.say(n, "loose_index_scan", Note, "Loose index scan: of index %s only the first entries of each group are read.", n.Key)
@@ -186,21 +192,24 @@ func (t *teller) joinBuffer(n *Node) {
 			if c == n {
 				break
 			}
-			if c.Produced.Known() {
+			if c.ActualRows.Known() && c.Kind == KindTable {
+				outer = float64(c.ActualRows) * math.Max(1, c.Loops.Or(1)) * c.ActualFiltered.Or(100) / 100
+			} else if c.Produced.Known() {
 				outer = float64(c.Produced)
 			} else {
 				outer *= totals{join: true}.rowsOut(c)
 			}
 		}
 	}
-	pairs := outer * n.Rows.Or(0)
+	inner := n.rowsOnce()
+	pairs := outer * inner
 	if strings.Contains(strings.ToLower(n.JoinBuffer), "hash") {
-		t.say(n, "join_buffer", graded(n.Rows.Or(0)), "Table %s is joined without an index, by a hash of the join buffer (%s): about %s rows on one side, %s on the other.", n.Name(), n.JoinBuffer, count(outer), count(n.Rows.Or(0)))
+		t.say(n, "join_buffer", graded(inner), "Table %s is joined without an index, by a hash of the join buffer (%s): about %s rows on one side, %s on the other.", n.Name(), n.JoinBuffer, count(outer), count(inner))
 		return
 	}
 	if strings.Contains(n.JoinBuffer, "Batched") || strings.Contains(n.JoinBuffer, "BKA") {
 		t.say(n, "join_buffer", Note, "Look-ups in %s are gathered in a join buffer and made in order (%s).", n.Name(), n.JoinBuffer)
 		return
 	}
-	t.say(n, "join_buffer", graded(pairs), "Table %s is joined without an index: its rows are compared with those of the join buffer (%s), about %s × %s = %s pairs.", n.Name(), n.JoinBuffer, count(outer), count(n.Rows.Or(0)), count(pairs))
+	t.say(n, "join_buffer", graded(pairs), "Table %s is joined without an index: its rows are compared with those of the join buffer (%s), about %s × %s = %s pairs.", n.Name(), n.JoinBuffer, count(outer), count(inner), count(pairs))
 }
