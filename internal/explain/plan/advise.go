@@ -51,8 +51,9 @@ type Advice struct {
 	Passing      float64  `json:"passing"`     // rows of one execution that pass all conditions
 	Texts        []string `json:"texts"`
 
-	told  []string // what else there is to say of the choice
-	keyed []part   // Columns, with prefixes and directions
+	told    []string // what else there is to say of the choice
+	refused []string // why indexes were not chosen
+	keyed   []part   // Columns, with prefixes and directions
 }
 
 const (
@@ -71,14 +72,18 @@ const (
 // spare a sort or a temporary table of many rows, or many look-ups; else the advice has the reason and no Statement.
 func Advise(p *Plan, tables []TableFacts, sql string) []Advice {
 	a := newAdviser(p, tables, sql)
-	out := []Advice{}
+	var turned, out []Advice
+	p.Root.Walk(func(n, _ *Node, _ int) { turned = append(turned, a.turned(n)...) })
 	p.Root.Walk(func(n, _ *Node, _ int) {
+		for _, t := range turned {
+			if t.Node == n.ID {
+				return // it is read in another way then
+			}
+		}
 		if ad, ok := a.table(n); ok {
 			out = append(out, ad)
 		}
 	})
-	var turned []Advice
-	p.Root.Walk(func(n, _ *Node, _ int) { turned = append(turned, a.turned(n)...) })
 	gain := func(ad Advice) float64 { return ad.gain() * math.Max(1, p.Find(ad.Node).runsKnown()) }
 	sort.SliceStable(out, func(i, j int) bool { return gain(out[i]) > gain(out[j]) })
 	return merged(append(turned, out...))
@@ -260,8 +265,9 @@ func touched(pages, k float64) float64 {
 // conditions are the texts that decide which rows of a node are wanted.
 func (a *adviser) conditions(n *Node) []string {
 	out := []string{n.Condition, n.IndexCondition}
+	looked := n.Access != AccessRange && n.Access != AccessMerge // MySQL writes "const" behind a range of an UPDATE
 	for i, ref := range n.Ref {
-		if i < len(n.KeyParts) && ref != "" {
+		if looked && i < len(n.KeyParts) && ref != "" {
 			out = append(out, a.reference(n, n.KeyParts[i], ref))
 		}
 	}

@@ -34,7 +34,13 @@ func (a *adviser) words(n *Node, f *TableFacts, ad *Advice) []string {
 	default:
 		out = append(out, scan+" "+fmt.Sprintf("Index %s is not covering: %s rows a run (%s %% of the table) are as many random look-ups, which touch about %s pages.", n.Key, count(ad.Matched), count(100*ad.Part), count(ad.PagesTouched)))
 	}
-	out = append(out, ad.told...)
+	said := map[string]bool{}
+	for _, text := range ad.told {
+		if !said[text] {
+			said[text] = true
+			out = append(out, text)
+		}
+	}
 	if len(ad.Columns) == 0 {
 		return out
 	}

@@ -71,6 +71,7 @@ func (a *adviser) choose(n *Node, f *TableFacts, w wanted, ad *Advice) bool {
 		}
 	}
 	if best == nil {
+		ad.told = append(ad.told, ad.refused...)
 		return false
 	}
 	a.take(f, ad, best, order, n)
@@ -117,6 +118,7 @@ func (a *adviser) candidates(n *Node, f *TableFacts, ad *Advice, w wanted, order
 	used := a.used(n, f)
 	var out []candidate
 	for _, h := range heads {
+		whole := h.proposal // what follows it must not come between its columns
 		h.parts = f.withoutPrimary(h.parts, len(h.order) > 0)
 		if len(h.parts) == 0 || f.served(h.proposal) {
 			if len(used) == 0 || len(h.parts) == 0 || n.Covering || n.Key == "PRIMARY" {
@@ -126,7 +128,7 @@ func (a *adviser) candidates(n *Node, f *TableFacts, ad *Advice, w wanted, order
 			h.covering = len(used) > 0 && !a.writes() && f.holds(h.proposal, used)
 			out = append(out, h)
 		}
-		if wide := f.covering(h.proposal, used); len(used) > 0 && !a.writes() && len(wide.parts) > len(h.parts) && !f.served(wide) {
+		if wide := f.covering(whole, used); len(used) > 0 && !a.writes() && len(wide.parts) > len(h.parts) && !f.served(wide) {
 			if share := indexBytes(f, wide.columns()) / math.Max(f.DataLength, 1); share > coveringShare {
 				h.told = append(h.told, fmt.Sprintf("A covering index, (%s), would be %s %% of the table's size: too much of a copy for what it spares.", strings.Join(wide.columns(), ", "), count(math.Ceil(100*share))))
 				if len(out) > 0 {
@@ -542,11 +544,11 @@ func (a *adviser) sorts(n *Node) bool {
 }
 
 // worth says whether a proposed index reads clearly fewer rows than the plan does and no more pages, or spares a sort
-// or many look-ups. What it says of a proposal that does not is kept in ad.told.
+// or many look-ups. What it says of a proposal that does not is kept in ad.refused.
 func (a *adviser) worth(n *Node, f *TableFacts, ad *Advice, p *candidate, o ordering) bool {
 	bytes := indexBytes(f, p.columns())
 	if bytes > indexShare*f.DataLength {
-		ad.told = append(ad.told, fmt.Sprintf("An index on (%s) would be %s %% of the table's size: nearly a copy of it. None is advised.", strings.Join(p.columns(), ", "), count(100*bytes/f.DataLength)))
+		ad.refused = append(ad.refused, fmt.Sprintf("An index on (%s) would be %s %% of the table's size: nearly a copy of it. None is advised.", strings.Join(p.columns(), ", "), count(100*bytes/f.DataLength)))
 		return false
 	}
 	buffered := n.JoinBuffer != "" || a.hashed(n)
@@ -594,9 +596,9 @@ func (a *adviser) refuse(ad *Advice, p *candidate, o ordering, fewer bool, now, 
 	cols := strings.Join(p.columns(), ", ")
 	switch {
 	case fewer && !p.covering:
-		ad.told = append(ad.told, fmt.Sprintf("An index on (%s) would find about %s rows, but look each up at a random place: about %s pages, where %s are read in sequence now. None is advised.", cols, count(then), count(math.Ceil(pages)), count(before)))
+		ad.refused = append(ad.refused, fmt.Sprintf("An index on (%s) would find about %s rows, but look each up at a random place: about %s pages, where %s are read in sequence now. None is advised.", cols, count(then), count(math.Ceil(pages)), count(before)))
 	case now-then >= worthRows || then >= now/2:
-		ad.told = append(ad.told, append(p.told, fmt.Sprintf("With an index on (%s) about %s entries would be read, where %s rows are read now: too few are spared. None is advised.", cols, count(math.Min(then, now)), count(now)))...)
+		ad.refused = append(ad.refused, append(p.told, fmt.Sprintf("With an index on (%s) about %s entries would be read, where %s rows are read now: too few are spared. None is advised.", cols, count(math.Min(then, now)), count(now)))...)
 	}
 }
 

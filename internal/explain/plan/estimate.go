@@ -202,7 +202,10 @@ func (a *adviser) readsNow(n *Node, f *TableFacts, ad *Advice) float64 {
 		rows = f.Rows
 	}
 	b := a.blockFor(n)
-	if n.ActualRows.Known() || b == nil || b.limit == 0 || b.gathers() || a.sorts(n) || !a.leads(n) {
+	if n.ActualRows.Known() || b == nil || b.limit == 0 || !a.leads(n) {
+		return rows
+	}
+	if distinct := b.distinct && len(b.group)+len(b.order) == 0; !distinct && (b.gathers() || a.sorts(n)) {
 		return rows
 	}
 	return math.Min(rows, float64(b.limit)/math.Max(ad.Part, 1/f.Rows))

@@ -35,7 +35,11 @@ func (a *adviser) turned(n *Node) []Advice {
 	join := wanted{}
 	join.add(conjunct{column: column, kind: "equal", join: true}, map[string]bool{})
 	share, known := of.share(join.all[0])
-	if !known || (ad.Matched+1)*math.Max(1, share*of.Rows) > 0.3*outer.rowsOnce() {
+	whole := outer.rowsOnce()
+	if own, ok := a.portion(of, a.wanted(outer, of).alone().all); ok {
+		whole = math.Min(whole, own*of.Rows) // an index for its own conditions would leave so many
+	}
+	if !known || (ad.Matched+1)*math.Max(1, share*of.Rows) > 0.3*whole {
 		return nil
 	}
 	back.Part, back.Sampled = share, true
@@ -91,6 +95,7 @@ func (a *adviser) finding(n *Node, f *TableFacts, w wanted, ad *Advice, runs flo
 		return nil, false
 	}
 	c := list[0]
+	whole := c.proposal
 	c.parts = f.withoutPrimary(c.parts, false)
 	c.entries = ad.Matched
 	if len(c.parts) == 0 || f.served(c.proposal) {
@@ -100,7 +105,7 @@ func (a *adviser) finding(n *Node, f *TableFacts, w wanted, ad *Advice, runs flo
 		return nil, false
 	}
 	if used := a.used(n, f); len(used) > 0 && !a.writes() {
-		if wide := f.covering(c.proposal, used); len(wide.parts) > 0 && indexBytes(f, wide.columns()) <= coveringShare*f.DataLength {
+		if wide := f.covering(whole, used); len(wide.parts) > 0 && indexBytes(f, wide.columns()) <= coveringShare*f.DataLength {
 			c.proposal = wide
 		}
 	}
