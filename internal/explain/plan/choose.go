@@ -405,6 +405,10 @@ func (a *adviser) ordered(n *Node, f *TableFacts, ad *Advice, w wanted, o orderi
 	}
 	p.entries = math.Min(p.entries, math.Ceil(float64(o.limit)/pass))
 	if pass < 0.99 && p.ranges == 0 {
+		if none := f.Sample.none(w.all); none && !ad.Counted {
+			p.told = append(p.told, fmt.Sprintf("(%s) does not serve all conditions, and none of the %s rows looked at passes them: it may be read to its end before LIMIT %s is reached.", strings.Join(p.columns(), ", "), count(f.Sample.Rows), count(float64(o.limit))))
+			return p, true
+		}
 		p.told = append(p.told, fmt.Sprintf("(%s) does not serve all conditions: %s %% of its entries pass them, so that LIMIT %s is reached after about %s entries%s.", strings.Join(p.columns(), ", "), count(100*pass), count(float64(o.limit)), count(p.entries), where(f.Sample, ad)))
 	}
 	return p, true

@@ -115,6 +115,7 @@ func wordSet(list string) map[string]bool {
 
 // sampleText is a comparison of columns of one table with constants as it can be asked of a sample of that table, or
 // "". It is made anew of columns, literals and sampleWords alone: what the condition holds besides never reaches a server.
+// One with a value that is hidden ("?") is not asked, but finds what was asked before the plan was redacted.
 func sampleText(t []token, name string, f *TableFacts) string {
 	var out []string
 	depth := 0
@@ -134,7 +135,7 @@ func sampleText(t []token, name string, f *TableFacts) string {
 			} else if x.Text == ")" {
 				depth--
 			}
-			if !sampleSigns[x.Text] || depth < 0 {
+			if !sampleSigns[x.Text] && x.Text != "?" || depth < 0 {
 				return ""
 			}
 			out, t = append(out, x.Text), t[1:]

@@ -318,7 +318,7 @@ func operatorKind(rest []token) string {
 // leadsOpen says whether a pattern of LIKE begins with a wildcard, or is none that can be read.
 func leadsOpen(t token) bool {
 	s := strings.TrimLeft(strings.TrimPrefix(t.Text, "N"), "'\"")
-	return s == "" || s[0] == '%' || s[0] == '_'
+	return s == "" || sign(t, "?") || s[0] == '%' || s[0] == '_'
 }
 
 // comparisons are the operators for which an index on a bare column could be used.

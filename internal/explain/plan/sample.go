@@ -79,7 +79,7 @@ type questions struct {
 func (q *questions) add(w wanted, f *TableFacts) {
 	var all []string
 	for _, c := range w.all {
-		if c.sample != "" {
+		if c.sample != "" && !hidden(c.sample) {
 			q.compare(c.sample)
 			all = append(all, c.sample)
 			for _, x := range lex(c.sample) {
@@ -107,6 +107,16 @@ func (q *questions) measure(used []string, f *TableFacts) {
 			q.read(c.Name)
 		}
 	}
+}
+
+// hidden says whether a value of a comparison is not told.
+func hidden(text string) bool {
+	for _, t := range lex(text) {
+		if sign(t, "?") {
+			return true
+		}
+	}
+	return false
 }
 
 func (q *questions) compare(text string) {
@@ -147,8 +157,8 @@ func (q *questions) ask(ctx context.Context, c *mysql.Conn, f *TableFacts) (*Sam
 	s.Rows = parsed(got[0]["n"])
 	for i, text := range q.comparisons {
 		matched := parsed(got[0][fmt.Sprintf("c%d", i)])
-		if hidden := redact(text); s.Matched[hidden] == 0 {
-			s.Matched[hidden] = matched // a redacted plan asks by it
+		if key := redact(text); s.Matched[key] == 0 {
+			s.Matched[key] = matched // a redacted plan asks by it
 		}
 		s.Matched[text] = matched
 	}
@@ -232,4 +242,17 @@ func (s *Sample) share(list []string) (float64, bool) {
 		return 0, false
 	}
 	return math.Max(matched, 0.5) / s.Rows, true
+}
+
+// none says whether no row of the sample matched all comparisons.
+func (s *Sample) none(list []conjunct) bool {
+	if s == nil || s.Rows == 0 {
+		return false
+	}
+	var texts []string
+	for _, c := range list {
+		texts = append(texts, c.sample)
+	}
+	matched, ok := s.Matched[strings.Join(texts, " AND ")]
+	return ok && matched == 0
 }

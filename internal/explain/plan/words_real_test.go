@@ -59,6 +59,7 @@ var wordy = []struct {
 // words: each sentence on these statements is true on this server.
 func (s *server) words(c *mysql.Conn) {
 	s.t.Helper()
+	s.marked(c)
 	for _, x := range wordy {
 		if !s.can(x.since) || strings.Contains(x.sql, "EXCEPT") && s.kind == "mysql-8.0" {
 			continue
@@ -75,6 +76,31 @@ func (s *server) words(c *mysql.Conn) {
 			s.truthful(c, plan.Explain(taken.Plan, facts, x.sql), x.sql)
 		}
 	}
+}
+
+// marked: a plan is the same while MySQL writes end markers into it.
+func (s *server) marked(c *mysql.Conn) {
+	s.t.Helper()
+	if s.mariadb() {
+		return // it has none
+	}
+	const sql = "SELECT customer, '*/' FROM orders WHERE note LIKE '/*%\"' AND shop IN (SELECT id FROM customers) ORDER BY amount"
+	plain := s.planOf(sql)
+	s.run(c, "SET GLOBAL end_markers_in_json = ON")
+	defer s.run(c, "SET GLOBAL end_markers_in_json = OFF")
+	taken, _, err := s.take(plan.Request{SQL: sql, Database: "sale"})
+	if err != nil || !strings.Contains(taken.Text, "} /* query_block */") || plan.ID(taken.Plan) != plain {
+		s.t.Errorf("with end markers: %v\n%+v", err, taken)
+	}
+}
+
+func (s *server) planOf(sql string) string {
+	s.t.Helper()
+	taken, _, err := s.take(plan.Request{SQL: sql, Database: "sale"})
+	if err != nil {
+		s.t.Fatalf("%s: %v", sql, err)
+	}
+	return plan.ID(taken.Plan)
 }
 
 // truthful holds the sentences on a plan against its tree, and against what the server counts when it runs the
