@@ -120,6 +120,7 @@ func (a *adviser) candidates(n *Node, f *TableFacts, ad *Advice, w wanted, order
 	for _, h := range heads {
 		whole := h.proposal // what follows it must not come between its columns
 		h.parts = f.withoutPrimary(h.parts, len(h.order) > 0)
+		h.fit()
 		if len(h.parts) == 0 || f.served(h.proposal) {
 			if len(used) == 0 || len(h.parts) == 0 || n.Covering || n.Key == "PRIMARY" {
 				continue
@@ -140,6 +141,13 @@ func (a *adviser) candidates(n *Node, f *TableFacts, ad *Advice, w wanted, order
 		}
 	}
 	return out
+}
+
+// fit makes the counts of a proposal those of the columns that are left of it.
+func (p *proposal) fit() {
+	p.equality = min(p.equality, len(p.parts))
+	p.ranges = min(p.ranges, len(p.parts)-p.equality)
+	p.order = p.order[:min(len(p.order), len(p.parts)-p.equality)]
 }
 
 // Largest indexes that are advised, as parts of the table's size: one that covers, and any at all.
@@ -246,10 +254,7 @@ func (t *TableFacts) withoutPrimary(parts []part, ordered bool) []part {
 // take makes a proposal the advice.
 func (a *adviser) take(f *TableFacts, ad *Advice, p *candidate, order ordering, n *Node) {
 	ad.told = append(ad.told, p.told...)
-	ad.Columns, ad.Equality, ad.Range, ad.Order, ad.Covering, ad.keyed = p.columns(), min(p.equality, len(p.parts)), p.ranges, p.order, p.covering, p.parts
-	if ad.Equality+ad.Range > len(p.parts) {
-		ad.Range = 0
-	}
+	ad.Columns, ad.Equality, ad.Range, ad.Order, ad.Covering, ad.keyed = p.columns(), p.equality, p.ranges, p.order, p.covering, p.parts
 	ad.IndexBytes = indexBytes(f, ad.Columns)
 	for _, x := range p.parts {
 		if c := f.column(x.column); x.prefix > 0 && c != nil {

@@ -97,6 +97,7 @@ func (a *adviser) finding(n *Node, f *TableFacts, w wanted, ad *Advice, runs flo
 	c := list[0]
 	whole := c.proposal
 	c.parts = f.withoutPrimary(c.parts, false)
+	c.fit()
 	c.entries = ad.Matched
 	if len(c.parts) == 0 || f.served(c.proposal) {
 		return nil, true
