@@ -583,6 +583,10 @@ func (a *adviser) worth(n *Node, f *TableFacts, ad *Advice, p *candidate, o orde
 	if n.Access != AccessAll && n.Key != "PRIMARY" && !n.Covering && p.covering && now >= worthRows && then <= now*1.01 && pages <= before/4 {
 		return true
 	}
+	if all := a.scanned(n); now-then < worthShare*all {
+		ad.refused = append(ad.refused, fmt.Sprintf("An index on (%s) would spare %s rows of the %s that are read whole for this SELECT: too few by itself. None is advised.", strings.Join(p.columns(), ", "), count(math.Max(0, now-then)), count(all)))
+		return false
+	}
 	fewer := then <= 0.6*now && now-then >= worthRows
 	limit := before * 0.75
 	if !p.covering && then > now/20 {
@@ -596,6 +600,9 @@ func (a *adviser) worth(n *Node, f *TableFacts, ad *Advice, p *candidate, o orde
 	}
 	return false
 }
+
+// worthShare is the part of what a SELECT reads whole that an index has to spare.
+const worthShare = 0.2
 
 // worthRows is how many rows an index has to spare, so that it is worth a word.
 const worthRows = 100

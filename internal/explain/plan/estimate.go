@@ -211,6 +211,36 @@ func (a *adviser) readsNow(n *Node, f *TableFacts, ad *Advice) float64 {
 	return math.Min(rows, float64(b.limit)/math.Max(ad.Part, 1/f.Rows))
 }
 
+// scanned is how many rows all tables of a SELECT that are read whole are read for together, in all executions.
+func (a *adviser) scanned(n *Node) float64 {
+	top := n
+	for p := a.parents[n]; p != nil; p = a.parents[p] {
+		top = p
+		if p.Kind == KindQuery || p.Kind == KindSubquery || p.Kind == KindMaterialise || p.Kind == KindCache || p.Kind == KindUnion {
+			break
+		}
+	}
+	rows := 0.0
+	var add func(x *Node)
+	add = func(x *Node) {
+		switch {
+		case x != top && (x.Kind == KindSubquery || x.Kind == KindCache || x.Kind == KindMaterialise):
+			return // another SELECT
+		case x.Kind == KindTable && !x.Inner() && (x.Access == AccessAll || x.Access == AccessIndex):
+			runs := x.runsKnown()
+			if x.JoinBuffer != "" || a.hashed(x) {
+				runs = 1
+			}
+			rows += x.rowsOnce() * runs
+		}
+		for _, c := range x.Children {
+			add(c)
+		}
+	}
+	add(top)
+	return rows
+}
+
 // outerRows is how many rows of the tables joined before it meet a table, in all executions: so often an index of it
 // would be looked into.
 func (a *adviser) outerRows(n *Node) float64 {
