@@ -47,8 +47,8 @@ func (t *TableFacts) share(c conjunct) (float64, bool) {
 			return s, true
 		}
 	}
-	if c.kind != "equal" {
-		return 1, false
+	if col := t.column(c.column); c.kind != "equal" || c.sample != "" && hidden(c.sample) && col.text() {
+		return 1, false // a hidden number would not be found by an index of strings
 	}
 	for _, i := range t.Indexes {
 		if i.BTree && len(i.Columns) > 0 && strings.EqualFold(i.Columns[0], c.column) && len(i.Distinct) > 0 && i.Distinct[0] > 0 {
@@ -211,20 +211,27 @@ func (a *adviser) readsNow(n *Node, f *TableFacts, ad *Advice) float64 {
 	return math.Min(rows, float64(b.limit)/math.Max(ad.Part, 1/f.Rows))
 }
 
-// scanned is how many rows all tables of a SELECT that are read whole are read for together, in all executions.
-func (a *adviser) scanned(n *Node) float64 {
+// selectOf is the SELECT that an access belongs to.
+func (a *adviser) selectOf(n *Node) *Node {
 	top := n
 	for p := a.parents[n]; p != nil; p = a.parents[p] {
 		top = p
-		if p.Kind == KindQuery || p.Kind == KindSubquery || p.Kind == KindMaterialise || p.Kind == KindCache || p.Kind == KindUnion {
-			break
+		switch p.Kind {
+		case KindQuery, KindSubquery, KindMaterialise, KindCache, KindUnion:
+			return top
 		}
 	}
+	return top
+}
+
+// scanned is how many rows the tables that a SELECT reads whole are read for together, in all executions; those of the
+// root are of the whole statement.
+func (a *adviser) scanned(top *Node) float64 {
 	rows := 0.0
 	var add func(x *Node)
 	add = func(x *Node) {
 		switch {
-		case x != top && (x.Kind == KindSubquery || x.Kind == KindCache || x.Kind == KindMaterialise):
+		case x != top && top != a.plan.Root && (x.Kind == KindSubquery || x.Kind == KindCache || x.Kind == KindMaterialise):
 			return // another SELECT
 		case x.Kind == KindTable && !x.Inner() && (x.Access == AccessAll || x.Access == AccessIndex):
 			runs := x.runsKnown()

@@ -81,6 +81,7 @@ func (q *questions) add(w wanted, f *TableFacts) {
 	for _, c := range w.all {
 		if c.sample != "" && !hidden(c.sample) {
 			q.compare(c.sample)
+			q.seen["unserved "+c.sample] = q.seen["unserved "+c.sample] || c.kind == "other"
 			all = append(all, c.sample)
 			for _, x := range lex(c.sample) {
 				if col := f.column(x.Text); col != nil && x.Name() {
@@ -157,8 +158,8 @@ func (q *questions) ask(ctx context.Context, c *mysql.Conn, f *TableFacts) (*Sam
 	s.Rows = parsed(got[0]["n"])
 	for i, text := range q.comparisons {
 		matched := parsed(got[0][fmt.Sprintf("c%d", i)])
-		if key := redact(text); s.Matched[key] == 0 {
-			s.Matched[key] = matched // a redacted plan asks by it
+		if key := redact(text); s.Matched[key] == 0 && !q.seen["unserved "+text] {
+			s.Matched[key] = matched // a redacted plan asks by it, and cannot tell what no index serves
 		}
 		s.Matched[text] = matched
 	}
