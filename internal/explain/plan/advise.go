@@ -200,6 +200,14 @@ func (a *adviser) table(n *Node) (Advice, bool) {
 // wanted is what the conditions ask of a table.
 func (a *adviser) wanted(n *Node, f *TableFacts) wanted {
 	w := predicates(a.conditions(n), n.Name(), f, a.tables)
+	for i, c := range w.all { // a hidden number would not be found by an index of strings
+		if col := f.column(c.column); c.kind == "equal" && col.text() && c.sample != "" && hidden(c.sample) {
+			if _, asked := f.Sample.share([]string{c.sample}); !asked {
+				w.all[i].kind = "other"
+				w.equal = without(w.equal, c.column)
+			}
+		}
+	}
 	for _, c := range a.conversions(n, f) {
 		for i := range w.all {
 			if w.all[i].column == c.column && w.all[i].kind == "equal" {

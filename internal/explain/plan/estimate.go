@@ -47,8 +47,8 @@ func (t *TableFacts) share(c conjunct) (float64, bool) {
 			return s, true
 		}
 	}
-	if col := t.column(c.column); c.kind != "equal" || c.sample != "" && hidden(c.sample) && col.text() {
-		return 1, false // a hidden number would not be found by an index of strings
+	if c.kind != "equal" {
+		return 1, false
 	}
 	for _, i := range t.Indexes {
 		if i.BTree && len(i.Columns) > 0 && strings.EqualFold(i.Columns[0], c.column) && len(i.Distinct) > 0 && i.Distinct[0] > 0 {
