@@ -200,7 +200,7 @@ func withHint(err error) error {
 	case errors.Is(err, binlog.ErrNoUndo):
 		return failure(exitFailed, "bring the table back as it was before: risso restore --from PLACE --table SCHEMA.TABLE --before GTID", err)
 	case errors.Is(err, binlogevent.ErrNotBinlog):
-		return failure(exitFailed, "name the files as in SHOW BINARY LOGS, without the .index file", err)
+		return failure(exitFailed, "name the files as in SHOW BINARY LOGS, without the .index file and the .idx files of MariaDB", err)
 	}
 	return err
 }
