@@ -63,7 +63,7 @@ MariaDB, FORMAT=TREE, EXPLAIN ANALYZE, or a table.
 	fl.BoolVar(&f.analyze, "analyze", false, "run the statement and measure: only statements that read")
 	fl.BoolVar(&f.sample, "sample", false, "put the literal 1 in the place of each placeholder (?)")
 	fl.BoolVar(&f.redact, "redact", false, "hide literals in conditions")
-	fl.BoolVar(&f.noAdvice, "no-advice", false, "do not read table statistics and indexes for the arithmetic of indexes")
+	fl.BoolVar(&f.noAdvice, "no-advice", false, "do not read statistics, indexes and a sample of rows for the arithmetic of indexes")
 	fl.StringVar(&f.form, "form", "", "how to ask the server: json, json2, tree or table (default: what tells most)")
 	durationVar(fl, &f.timeout, "timeout", 10*time.Second, "limit of each statement on the server")
 	outputVar(fl, &f.output, "", "text", "json", "svg", "dot")
