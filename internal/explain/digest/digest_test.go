@@ -276,11 +276,12 @@ func TestBroken(t *testing.T) {
 		"SELECT 4 FROM a_statement_that_the_crash_cut_o|one|09:59:58.1",
 		"SELECT 5 FROM full_disk||10:00:10.1",
 		"SELECT 6 FROM t|two|10:00:11.1",
+		"SELECT 7 FROM t|two|10:00:12.0", // it has no Query_time
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("events:\n%s\nnot\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	skipped := map[string]int64{skipOutside: 53, skipNegative: 1, skipCutOff: 2, skipNoTime: 1, skipNoQuery: 2}
+	skipped := map[string]int64{skipBefore: 53, skipWrapped: 1, skipCutOff: 2, skipTimeless: 1, skipHeadOnly: 1, skipTail: 1}
 	if fmt.Sprint(p.Skipped) != fmt.Sprint(skipped) {
 		t.Errorf("skipped %v, not %v", p.Skipped, skipped)
 	}

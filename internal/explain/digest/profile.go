@@ -213,8 +213,8 @@ func (w *worker) figures(c *class) Class {
 	if mean := out.Metric("Query_time").Avg; mean > 0 {
 		out.VarianceToMean = c.query.variance() / mean
 	}
-	if c.calls > 0 {
-		out.Apdex = (float64(c.good) + float64(c.fair)/2) / float64(c.calls)
+	if n := c.query.count(); n > 0 {
+		out.Apdex = (float64(c.good) + float64(c.fair)/2) / float64(n)
 	}
 	return out
 }

@@ -2,6 +2,7 @@ package digest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -127,6 +128,7 @@ func (r *run) source(ctx context.Context, number int, s Source, workers []*worke
 		w.source = number
 		w.server = ""
 		events -= w.events
+		info.Unread -= unread(w.skipped)
 		w.mu.Unlock()
 	}
 	var err error
@@ -144,6 +146,7 @@ func (r *run) source(ctx context.Context, number int, s Source, workers []*worke
 	for _, w := range workers {
 		w.mu.Lock()
 		events += w.events
+		info.Unread += unread(w.skipped)
 		if w.server != "" {
 			info.Server = w.server
 		}
@@ -272,7 +275,7 @@ func (w *worker) block(b block, c *chain) error {
 		}
 	}
 	w.info.Bytes += int64(len(b.data)) + b.cut
-	w.parser.block(b.data, b.offset, b.cut, &w.raw, w.add)
+	w.parser.block(b.data, b.offset, b.cut, b.last, &w.raw, w.add)
 	w.spread()
 	if len(w.touched) > 0 {
 		l, ok := c.wait(b.seq)
@@ -318,13 +321,16 @@ func (r *run) drain(ctx context.Context, st Stream, w *worker, info *SourceInfo)
 		told.Format = info.Format
 	}
 	told.Bytes = max(told.Bytes, info.Bytes)
+	told.Looks, told.Broken = info.Looks, cmp.Or(told.Broken, info.Broken)
+	skipped := st.Skipped()
+	told.Unread = info.Unread + unread(skipped)
 	*info = told
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.more == nil {
 		r.more = make(map[string]int64)
 	}
-	for why, n := range st.Skipped() {
+	for why, n := range skipped {
 		r.more[why] += n
 	}
 	return nil
@@ -336,7 +342,7 @@ func (w *worker) offer(e *Event, offset int64) {
 	*ev = raw{
 		attrs: ev.attrs[:0], query: e.Query, cut: e.Cut, explain: e.Explain, db: e.DB, dbKnown: true, user: e.User, host: e.Host, ip: e.IP,
 		thread: e.Thread, time: e.Time, queryTime: toMicros(e.QueryTime), lockTime: toMicros(e.LockTime),
-		gotQuery: true, gotLock: true, offset: offset,
+		announced: true, gotQuery: !e.NoQueryTime, gotLock: !e.NoLockTime, offset: offset,
 	}
 	if len(ev.host) == 0 {
 		ev.host = ev.ip
@@ -379,7 +385,8 @@ func (w *worker) full(ev *raw) *Event {
 	e := &w.event
 	*e = Event{
 		Time: ev.time, Query: ev.query, Cut: ev.cut, Explain: ev.explain, DB: ev.db, User: ev.user, Host: ev.host, IP: ev.ip, Thread: ev.thread,
-		QueryTime: float64(ev.queryTime) / micro, LockTime: float64(ev.lockTime) / micro, Attrs: e.Attrs[:0],
+		QueryTime: float64(ev.queryTime) / micro, LockTime: float64(ev.lockTime) / micro,
+		NoQueryTime: !ev.gotQuery, NoLockTime: !ev.gotLock, Attrs: e.Attrs[:0],
 	}
 	for i := range ev.attrs {
 		a := &ev.attrs[i]
@@ -402,7 +409,7 @@ func (w *worker) attrGroup(ev *raw) ([]byte, bool) {
 	switch w.GroupBy {
 	case "Query_time":
 		w.text = appendMicros(w.text[:0], ev.queryTime)
-		return w.text, true
+		return w.text, ev.gotQuery
 	case "Thread_id", "thread":
 		w.text = fmt.Appendf(w.text[:0], "%d", ev.thread)
 		return w.text, ev.thread != 0

@@ -54,7 +54,7 @@ func FormatOf(head []byte) string {
 	for i := 0; i < len(head); {
 		end := lineEnd(head, i)
 		line := bytes.TrimRight(head[i:end], "\r\n")
-		if eventStart(head, i) || bytes.HasPrefix(line, []byte("# Query_time: ")) {
+		if isHead(head, i) {
 			return FormatSlow
 		}
 		if _, ok := parseGeneralLine(line); ok {

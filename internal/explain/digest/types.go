@@ -29,6 +29,8 @@ type Event struct {
 	Thread int64
 	// QueryTime and LockTime are in seconds.
 	QueryTime, LockTime float64
+	// NoQueryTime and NoLockTime say that they are unknown.
+	NoQueryTime, NoLockTime bool
 	// Attrs are all further attributes by the log's own names: Rows_sent, Rows_examined, Full_scan,
 	// InnoDB_IO_r_ops, Bytes_sent, Errno and so on. Each name comes once.
 	Attrs []Attr
@@ -180,6 +182,12 @@ type SourceInfo struct {
 	Server string `json:"server,omitempty"` // from the log's header
 	Bytes  int64  `json:"bytes"`            // after decompression
 	Events int64  `json:"events"`           // also those that a filter left out
+	// Unread is how many bytes belong to no event.
+	Unread int64 `json:"unread,omitempty"`
+	// Broken says why reading ended before the source did; empty: it did not.
+	Broken string `json:"broken,omitempty"`
+	// Looks says what a source looks like that is no log; empty: it is one, or looks like nothing known.
+	Looks string `json:"looks,omitempty"`
 }
 
 // Class is the statements whose fingerprints have one plain form, or one value of another GroupBy.

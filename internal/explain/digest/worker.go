@@ -96,7 +96,7 @@ func (w *worker) add(ev *raw) {
 	if w.since != 0 || w.until != 0 {
 		switch {
 		case ev.time == 0:
-			w.skipped[skipTimeless]++
+			w.skipped[skipDateless]++
 			return
 		case ev.time < w.since || w.until != 0 && ev.time >= w.until:
 			w.skipped[skipOutOfTime]++
@@ -192,17 +192,13 @@ func (w *worker) newClass(h uint64, group []byte) *class {
 func (w *worker) count(c *class, ev *raw) {
 	c.calls++
 	q := ev.queryTime
-	w.number(c, &c.query, dimQueryTime, q)
+	if ev.gotQuery {
+		w.time(c, q)
+	}
 	if ev.gotLock {
 		w.number(c, &c.lock, dimLockTime, ev.lockTime)
 	}
 	w.number(c, &c.size, dimQuerySize, uint64(len(ev.query)+ev.cut)*micro)
-	c.hist[histBucket(q)]++
-	if q <= w.apdex {
-		c.good++
-	} else if q <= 4*w.apdex {
-		c.fair++
-	}
 	if len(c.metrics) < w.names.metrics {
 		c.metrics = grown(c.metrics, w.names.metrics)
 	}
@@ -244,6 +240,17 @@ func (w *worker) count(c *class, ev *raw) {
 	w.context(c, ev)
 	if n := len(c.samples); w.Samples > 0 && (n < w.Samples || q > c.samples[n-1].micros) {
 		w.sample(c, ev)
+	}
+}
+
+// time counts how long an event took.
+func (w *worker) time(c *class, q uint64) {
+	w.number(c, &c.query, dimQueryTime, q)
+	c.hist[histBucket(q)]++
+	if q <= w.apdex {
+		c.good++
+	} else if q <= 4*w.apdex {
+		c.fair++
 	}
 }
 

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -119,12 +120,11 @@ func runDigest(ctx context.Context, s Streams, f digestFlags, files []string) er
 	if err != nil {
 		return err
 	}
-	var broken error
+	var broken, lost error
 	if f.follow {
 		j.options.Each = func(p *digest.Profile) {
-			if err := j.write(p); err != nil && broken == nil {
-				broken = err
-			}
+			broken = cmp.Or(broken, j.write(p))
+			lost = cmp.Or(lost, lostIn(p))
 		}
 	}
 	p, err := digest.Run(ctx, j.options, sources...)
@@ -139,16 +139,29 @@ func runDigest(ctx context.Context, s Streams, f digestFlags, files []string) er
 	case broken != nil:
 		return broken
 	}
-	if f.follow {
-		if p.Calls == 0 {
-			return nil // nothing came since the last report
-		}
-		return j.write(p)
+	none := noLog(p, f.format)
+	switch {
+	case f.follow && p.Calls == 0: // nothing came since the last report
+		return cmp.Or(lost, lostIn(p))
+	case !f.follow && none != nil && p.Calls == 0:
+		return none
 	}
-	if err := noLog(p, f.format); err != nil {
+	if err := j.write(p); err != nil {
 		return err
 	}
-	return j.write(p)
+	if !f.follow && none != nil {
+		return none
+	}
+	return cmp.Or(lost, lostIn(p))
+}
+
+// lostIn is an error when the profile lacks what the logs hold.
+func lostIn(p *digest.Profile) error {
+	lost := p.Lost()
+	if lost == "" {
+		return nil
+	}
+	return failure(exitFailed, "the report above is of what could be read", fmt.Errorf("not all of the log was read: %s", lost))
 }
 
 // job reads the flags.
@@ -280,10 +293,15 @@ func readFailure(err error) error {
 // noLog tells a file that is no log from one in which nothing happened.
 func noLog(p *digest.Profile, format string) error {
 	for _, s := range p.Sources {
-		if s.Events == 0 && s.Bytes > 0 && s.Server == "" {
-			return failure(exitFailed, "slow, general and binary logs are read; --format says which, where it cannot be seen",
-				fmt.Errorf("%s: no statement of a %slog in %d bytes", s.Name, map[bool]string{true: "", false: format + " "}[format == "auto"], s.Bytes))
+		if s.Events > 0 || s.Bytes == 0 || s.Server != "" && s.Unread == 0 {
+			continue
 		}
+		looks := ""
+		if s.Looks != "" {
+			looks = "; it looks like " + s.Looks
+		}
+		return failure(exitFailed, digest.Readable+"; --format says which, where it cannot be seen",
+			fmt.Errorf("%s: no statement of a %slog in %d bytes%s", s.Name, map[bool]string{true: "", false: format + " "}[format == "auto"], s.Bytes, looks))
 	}
 	return nil
 }
