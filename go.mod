@@ -19,7 +19,10 @@ require (
 	modernc.org/sqlite v1.61.1
 )
 
-require filippo.io/hpke v0.4.0 // indirect
+require (
+	filippo.io/hpke v0.4.0 // indirect
+	github.com/ulikunitz/xz v0.5.17 // indirect
+)
 
 require (
 	github.com/klauspost/crc32 v1.3.0 // indirect

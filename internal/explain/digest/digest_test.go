@@ -15,9 +15,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/klauspost/compress/gzip"
-	"github.com/klauspost/compress/zstd"
 )
 
 // digest runs over a text.
@@ -306,30 +303,6 @@ func TestGeneral(t *testing.T) {
 		slices.Sort(got)
 		if g := strings.Join(got, ","); g != want || p.Sources[0].Format != FormatGeneral {
 			t.Errorf("%s (%s):\n%s\nnot\n%s", name, p.Sources[0].Format, g, want)
-		}
-	}
-}
-
-func TestCompressed(t *testing.T) {
-	log := writeLog(500)
-	want := digest(t, Options{}, log)
-	var gz, zs bytes.Buffer
-	g := gzip.NewWriter(&gz)
-	g.Write(log)
-	g.Close()
-	z, err := zstd.NewWriter(&zs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	z.Write(log)
-	z.Close()
-	for name, packed := range map[string][]byte{"gzip": gz.Bytes(), "zstd": zs.Bytes()} {
-		got := digest(t, Options{}, packed)
-		if asJSON(t, got) != asJSON(t, want) {
-			t.Errorf("%s gives another profile", name)
-		}
-		if _, err := Run(context.Background(), Options{}, Reader("cut", bytes.NewReader(packed[:len(packed)/2]))); err == nil {
-			t.Errorf("half of a %s file is no error", name)
 		}
 	}
 }

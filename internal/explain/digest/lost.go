@@ -15,7 +15,7 @@ const (
 	skipHeadOnly  = "headers of events without a statement"
 	skipMixed     = "lines \"# Query_time\" in the header of another event"
 	skipDoubled   = "lines \"# Query_time\" that stand twice"
-	skipTail      = "events that the log's end cuts off"
+	skipTail      = SkippedTorn
 	skipLong      = "bytes of statements over 8 MiB"
 	skipCutOff    = "statements without an end"
 	skipNoTime    = "comments between events"
@@ -31,8 +31,15 @@ const (
 	skipNoGroup   = "events without what is grouped by"
 )
 
+// Reasons that binary logs have, too.
+const (
+	SkippedChecksum = "events with a wrong checksum"
+	SkippedDamaged  = "bytes behind a damaged event"
+	SkippedTorn     = "events that the file's end cuts off"
+)
+
 // losses are the reasons that say that something of the log is missing in the profile, or counted without its time.
-var losses = []string{skipInside, skipHeadOnly, skipMixed, skipTimeless, skipNoTime, skipOutside}
+var losses = []string{skipInside, skipHeadOnly, skipMixed, skipTimeless, skipNoTime, skipOutside, SkippedTorn, SkippedChecksum, SkippedDamaged}
 
 // unmade are those that say that an event which a line "# Query_time: " announces was not made.
 var unmade = []string{skipInside, skipHeadOnly, skipMixed}

@@ -62,7 +62,7 @@ func (o order) of(c *Class) float64 {
 // profile puts the workers' figures together. It uses them up.
 func (r *run) profile() *Profile {
 	w := r.workers[0]
-	p := &Profile{Sources: r.infos, GroupBy: r.GroupBy, OrderBy: r.OrderBy, Skipped: r.allSkipped(), QuantileError: quantileError}
+	p := &Profile{Sources: r.infos, GroupBy: r.GroupBy, OrderBy: r.orderBy, Skipped: r.allSkipped(), QuantileError: quantileError}
 	var lacking uint64
 	for _, o := range r.workers {
 		p.Folded += o.folded

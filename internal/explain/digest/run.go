@@ -10,6 +10,8 @@ import (
 	"io"
 	"maps"
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -45,7 +47,21 @@ func Run(ctx context.Context, o Options, sources ...Source) (*Profile, error) {
 			return nil, fmt.Errorf("%s: %w", s.Name, err)
 		}
 	}
+	r.orderOfBinlogs()
 	return r.profile(), nil
+}
+
+// orderOfBinlogs ranks by bytes where all sources are binary logs, whose rows have no times, and no order was asked for.
+func (r *run) orderOfBinlogs() {
+	if r.Options.OrderBy != "" || len(r.infos) == 0 {
+		return
+	}
+	for _, s := range r.infos {
+		if s.Format != FormatBinlog && s.Format != FormatBinlogText {
+			return
+		}
+	}
+	r.orderBy, r.order = "Log_bytes:sum", order{attr: "Log_bytes", figure: figures["sum"]}
 }
 
 // plan checks the options and fills in defaults.
@@ -68,17 +84,13 @@ func (o Options) plan() (*plan, error) {
 	default:
 		p.group = groupAttr
 	}
-	if p.OrderBy == "" {
-		p.OrderBy = "Query_time:sum"
-	}
+	p.orderBy = cmp.Or(p.OrderBy, "Query_time:sum")
 	var err error
-	if p.order, err = parseOrder(p.OrderBy); err != nil {
+	if p.order, err = parseOrder(p.orderBy); err != nil {
 		return nil, err
 	}
-	switch p.Format {
-	case "", "auto", FormatSlow, FormatGeneral:
-	default:
-		return nil, fmt.Errorf("%w: no format %q; there are auto, %s and %s", ErrOption, p.Format, FormatSlow, FormatGeneral)
+	if p.Format != "" && !slices.Contains(Formats, p.Format) {
+		return nil, fmt.Errorf("%w: no format %q; there are %s", ErrOption, p.Format, strings.Join(Formats, ", "))
 	}
 	if p.Samples == 0 {
 		p.Samples = 1
@@ -167,42 +179,48 @@ func (r *run) text(ctx context.Context, s Source, workers []*worker, info *Sourc
 	}
 	defer f.Close()
 	var done int64
-	in, closeIn, err := decompress(&meter{r: f, read: func(n int) { done += int64(n) }}, r.Follow)
+	format := r.Format
+	if format == "auto" {
+		format = ""
+	}
+	in, err := open(&meter{r: f, read: func(n int) { done += int64(n) }}, format, r.Follow)
 	if err != nil {
 		return err
 	}
-	defer closeIn()
-	info.Format = r.Format
-	if r.Format == "" || r.Format == "auto" {
-		head, err := in.Peek(sniffLen)
-		for errors.Is(err, errIdle) && FormatOf(head) == "" {
-			head, err = in.Peek(sniffLen)
+	defer in.close()
+	info.Format, info.Looks = in.format, in.looks
+	defer func() {
+		if in.early.why != nil {
+			info.Broken = in.early.why.Error()
 		}
-		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, errIdle) {
-			return err
-		}
-		if info.Format = FormatOf(head); info.Format == "" {
-			info.Format = FormatSlow // what is not understood is counted
-		}
-	}
+	}()
 	workers[0].mu.Lock()
 	workers[0].info.Format = info.Format
 	workers[0].mu.Unlock()
-	switch info.Format {
-	case FormatBinlog:
-		return errors.New("this is a binary log, not a text log")
-	case FormatGeneral:
-		g := newGeneral(in, r.Location, func(n int) {
-			info.Bytes += int64(n)
-			r.progress(done, s.Size)
-		})
-		return r.drain(ctx, g, workers[0], info)
-	}
-	b := &blocks{r: in, size: r.blockSize, read: func(n int) { // one worker at a time
+	read := func(n int) {
 		info.Bytes += int64(n)
 		r.progress(done, s.Size)
-	}}
-	return r.slow(ctx, b, workers)
+	}
+	switch info.Format {
+	case FormatGeneral:
+		return r.drain(ctx, newGeneral(in.Reader, r.Location, read), workers[0], info)
+	case FormatSlowTable, FormatGeneralTable:
+		return r.drain(ctx, newTable(in.Reader, info.Format, r.Location, read), workers[0], info)
+	case FormatSlow:
+		return r.slow(ctx, &blocks{r: in, size: r.blockSize, read: read}, workers) // one worker reads at a time
+	}
+	newStream := r.Streams[info.Format]
+	if newStream == nil {
+		return fmt.Errorf("this is a log of the form %s, which is not read here", info.Format)
+	}
+	if r.Follow {
+		return fmt.Errorf("%w: a log of the form %s is read to its end, not followed", ErrOption, info.Format)
+	}
+	st, err := newStream(&meter{r: in, read: read})
+	if err != nil {
+		return err
+	}
+	return errors.Join(r.drain(ctx, st, workers[0], info), st.Close())
 }
 
 func (r *run) progress(done, total int64) {

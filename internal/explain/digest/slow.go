@@ -375,7 +375,7 @@ func (p *slowParser) finish(ev *raw, last bool, emit func(*raw)) {
 	switch {
 	case len(ev.query) > 0:
 		if !ev.announced {
-			if ev.time == 0 && len(ev.user) == 0 && len(ev.attrs) == 0 && ev.shape == nil && ev.thread == 0 && ev.explain == nil {
+			if ev.time == 0 && len(ev.user) == 0 && len(ev.attrs) == 0 && ev.shape == nil && ev.thread == 0 && ev.explain == nil && !bytes.HasPrefix(ev.query, []byte(adminMark[2:])) {
 				p.skip(skipNoTime, 1) // a comment, and something after it
 				return
 			}

@@ -83,7 +83,7 @@ type Options struct {
 	// MinShare leaves classes out whose share of the OrderBy figure is less (0.01 is 1 %); they go to Other.
 	MinShare float64
 	// OrderBy is calls, or ATTRIBUTE:FIGURE with sum, max, min, avg, p95, median, stddev or count as the
-	// figure. Default: Query_time:sum. Highest first.
+	// figure. Highest first. Default: Query_time:sum, or Log_bytes:sum when all sources are binary logs.
 	OrderBy string
 	// Samples is how many of the slowest statements a class keeps. Default 1; negative: none.
 	Samples int
@@ -99,8 +99,10 @@ type Options struct {
 	ApdexThreshold float64
 	// Workers is how many goroutines read text logs; 0: as many as there are cores.
 	Workers int
-	// Format is auto (default), slow or general.
+	// Format is one of Formats; default auto.
 	Format string
+	// Streams read the formats that this package does not read itself, from the log's first byte on.
+	Streams map[string]func(io.Reader) (Stream, error)
 	// Location is the zone of times that are written without one. Default UTC.
 	Location *time.Location
 	// Follow goes on reading at the end of a file, also when it is rotated or cut, until the context ends.
@@ -123,9 +125,9 @@ type Source struct {
 	Name string
 	// Size is the number of bytes there are, for Progress; 0: unknown.
 	Size int64
-	// Open opens a text log. gzip and zstd are recognised by their first bytes.
+	// Open opens a log, plain or as package wrap reads it.
 	Open func(ctx context.Context) (io.ReadCloser, error)
-	// Events opens a stream of events: a binary log, performance_schema, a proxy.
+	// Events opens a stream of events: performance_schema, a proxy.
 	Events func(ctx context.Context) (Stream, error)
 	path   string // of a file that can be followed
 }

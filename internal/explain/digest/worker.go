@@ -28,6 +28,7 @@ type plan struct {
 	Options
 	group   groupKind
 	order   order
+	orderBy string // what order is called
 	seed    maphash.Seed
 	since   int64
 	until   int64

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/rissodb/risso/internal/explain/digest"
+	"github.com/rissodb/risso/internal/explain/digest/binlog"
 	"github.com/rissodb/risso/internal/explain/digest/filter"
 	"github.com/rissodb/risso/internal/explain/digest/parallel"
 	"github.com/rissodb/risso/internal/explain/digest/report"
@@ -72,7 +73,7 @@ docs/digest.md has all of it.
 	fl.BoolVar(&f.redact, "redact", false, "hide literal values in samples; statements that set passwords are always cut")
 	fl.BoolVar(&f.follow, "follow", false, "go on as files grow and rotate: a report each interval, until Ctrl-C")
 	fl.DurationVar(&f.interval, "interval", 10*time.Second, "with --follow: how often")
-	fl.StringVar(&f.format, "format", "auto", "what the files are: auto, slow, general, binlog")
+	fl.StringVar(&f.format, "format", "auto", "what the files are: "+strings.Join(digest.Formats, ", "))
 	fl.IntVar(&f.samples, "samples", 1, "slowest statements to keep of each class; 0: none")
 	fl.IntVar(&f.sampleBytes, "sample-bytes", defaultSampleBytes, "bytes to keep of each of them, and to show of it; 0: the whole (8 MiB at most)")
 	fl.BoolVar(&f.own, "own", false, "count Risso's own statements, too, which carry the comment /* risso: why */")
@@ -97,7 +98,6 @@ type digestJob struct {
 	limit   report.Limit
 	filter  *filter.Filter
 	counter *parallel.Counter
-	binlogs int // how many of the files are binary logs
 }
 
 func runDigest(ctx context.Context, s Streams, f digestFlags, files []string) error {
@@ -176,7 +176,7 @@ func (f digestFlags) job(s Streams, files []string) (*digestJob, error) {
 	j := &digestJob{digestFlags: f, s: s, report: report.Options{Location: zone, Filter: f.filter, Redacted: f.redact, Whole: f.wholeSamples, Width: widthOf(s.Out)}}
 	now := time.Now()
 	j.options = digest.Options{GroupBy: f.groupBy, OrderBy: f.orderBy, Samples: f.samples, Redact: f.redact, Workers: f.workers, Format: f.format,
-		Location: zone, Follow: f.follow, Every: f.interval, Own: f.own, SampleBytes: f.sampleBytes}
+		Location: zone, Follow: f.follow, Every: f.interval, Own: f.own, SampleBytes: f.sampleBytes, Streams: binlogStreams(zone)}
 	if f.sampleBytes == 0 {
 		j.options.SampleBytes = -1 // all of it
 	}
@@ -220,8 +220,8 @@ func (f digestFlags) check(files []string) error {
 		return usageError("--interval %s: at least 1s", f.interval)
 	case f.planParallel && f.output != "text" && f.output != "json":
 		return usageError("--plan-parallel writes text or json")
-	case !slices.Contains([]string{"auto", "slow", "general", "binlog"}, f.format):
-		return usageError("--format %q: auto, slow, general, binlog", f.format)
+	case !slices.Contains(digest.Formats, f.format):
+		return usageError("--format %q: %s", f.format, strings.Join(digest.Formats, ", "))
 	case f.samples < 0 || f.samples > 100:
 		return usageError("--samples %d: 0 to 100", f.samples)
 	case f.sampleBytes < 0:
@@ -318,17 +318,11 @@ func (j *digestJob) sources(files []string) ([]digest.Source, error) {
 			out = append(out, s)
 			continue
 		}
-		s, err := j.file(name)
+		s, err := digest.File(name)
 		if err != nil {
 			return nil, readFailure(err)
 		}
 		out = append(out, s)
-	}
-	if j.options.Format == "binlog" {
-		j.options.Format = "auto" // it is decided, and means no text log
-	}
-	if j.orderBy == "" && j.binlogs == len(out) {
-		j.options.OrderBy = "Log_bytes:sum" // rows have no times
 	}
 	return out, nil
 }
@@ -340,39 +334,15 @@ func (j *digestJob) stdin() (digest.Source, error) {
 	if j.follow {
 		return digest.Source{}, usageError("--follow needs files: standard input ends when it ends")
 	}
-	in := bufio.NewReaderSize(j.s.In, 64<<10)
-	if head, _ := in.Peek(4); j.format == "binlog" || digest.FormatOf(head) == digest.FormatBinlog {
-		j.binlogs++
-		return binlogSource("standard input", 0, func() (io.ReadCloser, error) { return io.NopCloser(in), nil }, j.options.Progress), nil
-	}
-	return digest.Reader("standard input", in), nil
+	return digest.Reader("standard input", j.s.In), nil
 }
 
-func (j *digestJob) file(name string) (digest.Source, error) {
-	s, err := digest.File(name)
-	if err != nil {
-		return s, err
+// binlogStreams read binary logs, and what mysqlbinlog prints of them.
+func binlogStreams(zone *time.Location) map[string]func(io.Reader) (digest.Stream, error) {
+	return map[string]func(io.Reader) (digest.Stream, error){
+		digest.FormatBinlog:     func(in io.Reader) (digest.Stream, error) { return binlog.New(in) },
+		digest.FormatBinlogText: func(in io.Reader) (digest.Stream, error) { return binlog.NewText(in, zone), nil },
 	}
-	st, err := os.Stat(name)
-	if err != nil || !st.Mode().IsRegular() { // what is read of a pipe is gone
-		return s, err
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		return s, err
-	}
-	defer f.Close()
-	isBinary := j.format == "binlog"
-	if !isBinary {
-		if isBinary, err = isBinlog(f); err != nil || !isBinary {
-			return s, err
-		}
-	}
-	if j.follow {
-		return s, usageError("%s: --follow reads text logs; a binary log is read to its end", name)
-	}
-	j.binlogs++
-	return binlogSource(name, st.Size(), func() (io.ReadCloser, error) { return os.Open(name) }, j.options.Progress), nil
 }
 
 // write shows a profile in the form asked for.
@@ -394,7 +364,7 @@ func (j *digestJob) write(p *digest.Profile) error {
 	case j.counter != nil:
 		err = report.ParallelText(out, j.counter.Plan(), o)
 	default:
-		if j.orderBy == "" && j.binlogs == 0 && j.dsn == "" {
+		if j.orderBy == "" && p.OrderBy == "Query_time:sum" && j.dsn == "" {
 			report.RankByCalls(p)
 		}
 		j.limit.Apply(p)

@@ -83,7 +83,7 @@ type view struct {
 	Notes    []string
 	Overall  grid
 	Zero     []string // metrics that are 0 everywhere
-	Lost     string // what should be in the profile and is not
+	Lost     string   // what should be in the profile and is not
 	Skipped  []string
 	Error    string
 	Timed    bool // there are response times
