@@ -16,7 +16,7 @@ import (
 
 const (
 	maxLine     = 1 << 20 // of the text that mysqlbinlog prints, but for statements
-	skipNoCount = "row events whose rows were not counted: mysqlbinlog -v prints them"
+	skipNoCount = "changes whose rows were not counted: mysqlbinlog -v prints them"
 	skipForeign = "bytes outside of events"
 )
 
@@ -27,8 +27,8 @@ var (
 	placeLine = regexp.MustCompile(`^# at (\d+)$`)
 	queryRest = regexp.MustCompile(`thread_id=(\d+)\s+exec_time=(-?\d+)`)
 	mapRest   = regexp.MustCompile("^Table_map: `((?:[^`]|``)*)`\\.`((?:[^`]|``)*)` mapped to number (\\d+)")
-	rowsRest  = regexp.MustCompile(`^(Write|Update|Delete)_rows\w*: table id (\d+)(.*)$`)
-	rowChange = regexp.MustCompile(`^### (?:INSERT INTO|UPDATE|DELETE FROM) `)
+	rowsRest  = regexp.MustCompile(`^(Write|Update|Delete)_\w*rows\w*: table id (\d+)(.*)$`)
+	rowChange = regexp.MustCompile("^### (INSERT INTO|UPDATE|DELETE FROM) `((?:[^`]|``)*)`\\.`((?:[^`]|``)*)`")
 	useText   = regexp.MustCompile("^use `?((?:[^`]|``)*?)`?$")
 	stampText = regexp.MustCompile(`^SET TIMESTAMP=(\d+)`)
 	startRest = regexp.MustCompile(`^Start: binlog v \d+, server v (\S+)`)
@@ -56,8 +56,7 @@ type Text struct {
 	exec    float64
 	stamp   int64
 	open    bool // a query's statement is being read
-	rowsOf  *statement
-	shown   bool // rows of the event are shown
+	inRows  bool // below an event of rows
 	began   bool // an event was seen
 }
 
@@ -155,7 +154,7 @@ func (t *Text) header(m []string) {
 	}
 	t.end, _ = strconv.ParseInt(m[6], 10, 64) // digits; too many are none
 	t.what = m[7]
-	t.shown, t.rowsOf = false, nil
+	t.inRows = false
 	switch {
 	case strings.HasPrefix(t.what, "Query"):
 		t.flush()
@@ -178,13 +177,15 @@ func (t *Text) header(m []string) {
 		}
 	default:
 		if q := mapRest.FindStringSubmatch(t.what); q != nil {
-			t.tables[q[3]] = [2]string{strings.ReplaceAll(q[1], "``", "`"), strings.ReplaceAll(q[2], "``", "`")}
+			t.tables[q[3]] = [2]string{unquoted(q[1]), unquoted(q[2])}
 			t.size += t.length()
 		} else if q := rowsRest.FindStringSubmatch(t.what); q != nil {
 			t.rowsEvent(q)
 		}
 	}
 }
+
+func unquoted(name string) string { return strings.ReplaceAll(name, "``", "`") }
 
 // length is the event's in the binary log, as far as its places tell.
 func (t *Text) length() int64 { return max(0, t.end-t.at) }
@@ -199,8 +200,8 @@ func (t *Text) rowsEvent(q []string) {
 		t.gather.began = t.seconds * 1e6
 	}
 	kind := map[string]binlogevent.Kind{"Write": binlogevent.Insert, "Update": binlogevent.Update, "Delete": binlogevent.Delete}[q[1]]
-	t.rowsOf = t.change(name[0], name[1], kind)
-	t.rowsOf.bytes += t.length()
+	t.change(name[0], name[1], kind).bytes += t.length()
+	t.inRows = true
 }
 
 // content takes a line of an event.
@@ -211,10 +212,10 @@ func (t *Text) content(line string) {
 		t.delim = strings.TrimSpace(strings.TrimPrefix(line, "DELIMITER "))
 	case t.open:
 		t.queryLine()
-	case t.rowsOf != nil:
-		if rowChange.MatchString(line) {
-			t.rowsOf.rows++
-			t.shown = true
+	case t.inRows:
+		if m := rowChange.FindStringSubmatch(line); m != nil { // those of all events of a statement stand below its last
+			kind := map[string]binlogevent.Kind{"INSERT INTO": binlogevent.Insert, "UPDATE": binlogevent.Update, "DELETE FROM": binlogevent.Delete}[m[1]]
+			t.change(unquoted(m[2]), unquoted(m[3]), kind).rows++
 		}
 	case strings.HasPrefix(t.what, "Rows_query") && strings.HasPrefix(line, "# "):
 		t.statementLine(t.line[2:])
@@ -257,7 +258,7 @@ func (t *Text) queryLine() {
 func (t *Text) query(text []byte) {
 	head := string(text[:min(len(text), 200)])
 	if m := useText.FindStringSubmatch(head); m != nil {
-		t.db = strings.ReplaceAll(m[1], "``", "`")
+		t.db = unquoted(m[1])
 		return
 	}
 	if m := stampText.FindStringSubmatch(head); m != nil {
@@ -284,14 +285,14 @@ func (t *Text) endEvent() {
 	if t.open && len(bytes.TrimSpace(t.body)) > 0 { // the text ends in it
 		t.query(bytes.TrimRight(t.body, "\r\n"))
 	}
-	if t.rowsOf != nil {
-		if !t.shown {
-			t.rowsOf.counted = false
-			t.skipped[skipNoCount]++
+	if t.inRows && strings.Contains(t.what, "STMT_END_F") {
+		for _, s := range t.pending {
+			if s.rows == 0 {
+				s.counted = false
+				t.skipped[skipNoCount]++
+			}
 		}
-		if strings.Contains(t.what, "STMT_END_F") {
-			t.flush()
-		}
+		t.flush()
 	}
-	t.open, t.rowsOf, t.body = false, nil, t.body[:0]
+	t.open, t.inRows, t.body = false, false, t.body[:0]
 }
