@@ -12,8 +12,9 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 )
 
-// lockPause is how long to wait between two looks at the lock tables, while a statement stands still.
-const lockPause = 100 * time.Millisecond
+// lockPause is how long to wait between two looks at the lock tables, while a statement stands still: longer than the copies that
+// servers make of them last (mysql.Conn.LockWaits).
+const lockPause = 250 * time.Millisecond
 
 // LockWait is a lock that the connection was seen waiting for, and for whom.
 type LockWait struct {
