@@ -62,8 +62,7 @@ func ptIDs(list []*class) []string {
 		if len(c.samples) == 0 {
 			continue
 		}
-		q := c.samples[0].query
-		if id := sqltext.PtID(string(q[:min(len(q), keepText)])); !slices.Contains(ids, id) {
+		if id := c.samples[0].ptID(); id != "" && !slices.Contains(ids, id) {
 			ids = append(ids, id)
 		}
 	}

@@ -257,7 +257,7 @@ func (r *run) describe(out *Class, c *class) {
 			out.Tables = sqltext.Tables(head)
 			if r.group == groupFingerprint {
 				out.Verb = sqltext.Verb(head)
-				out.PtID = sqltext.PtID(string(head))
+				out.PtID = s.ptID()
 				if len(c.spellings) > 0 {
 					out.PtID = c.spellings[0]
 				}

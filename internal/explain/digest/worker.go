@@ -62,6 +62,7 @@ type worker struct {
 	folded   int64
 	lacking  uint64 // the most micros that one class may lack by folding
 	source   int
+	ptBytes  int // of statements whose ID of pt-query-digest was worked out though a part of them is kept
 	events   int64
 	chain    *chain // of the source being read
 	seq      int64  // of the block being read
@@ -366,6 +367,10 @@ func (w *worker) sample(c *class, ev *raw) {
 	}
 	before, extra := s.bytes(), s.extra()
 	s.set(ev, w.source, w.sampleLimit(&s, len(ev.query)))
+	if s.cut > 0 && ev.cut == 0 && w.group == groupFingerprint && w.ptBytes < ptMemory && (len(c.samples) == 0 || s.micros >= c.samples[0].micros) {
+		w.ptBytes += len(ev.query)
+		s.pt = sqltext.PtID(string(ev.query)) // the part that is kept has another
+	}
 	w.bytes += s.bytes() - before
 	if n := s.extra() - extra; n != 0 {
 		w.extra.Add(int64(n))
