@@ -142,3 +142,23 @@ func TestForeignHeaders(t *testing.T) {
 		}
 	}
 }
+
+func TestMergeTables(t *testing.T) {
+	var b strings.Builder
+	for i := range 30 {
+		fmt.Fprintf(&b, "# Query_time: 0.25  Lock_time: 0\nSELECT a1 FROM orders_%d WHERE id = 5;\n# Query_time: 0.5  Lock_time: 0\nSELECT a1 FROM log_%032x;\n", i, i*7777)
+	}
+	if p := digest(t, Options{}, []byte(b.String())); p.Unique != 60 {
+		t.Errorf("%d classes without the option", p.Unique)
+	}
+	p := digest(t, Options{MergeTables: true}, []byte(b.String()))
+	if p.Unique != 2 || p.Calls != 60 {
+		t.Fatalf("%d classes of %d calls", p.Unique, p.Calls)
+	}
+	if c := classOf(t, p, "select a1 from orders_? where id = ?"); c.Calls != 30 || c.Metric("Query_time").Sum != 7.5 {
+		t.Errorf("%+v", c)
+	}
+	if c := classOf(t, p, "select a1 from log_?"); c.Calls != 30 || c.Metric("Query_time").Sum != 15 {
+		t.Errorf("%+v", c)
+	}
+}

@@ -15,10 +15,12 @@ func plainID(fingerprint []byte) string {
 }
 
 // name is the class's ID in the profile.
-func (c *class) name(group groupKind) string {
+func (c *class) name(p *plan) string {
 	switch {
-	case group != groupFingerprint:
+	case p.group != groupFingerprint:
 		return c.id
+	case p.MergeTables && c.keyLen == len(c.key): // of the others the whole is not there
+		return plainID(sqltext.MergeTables(c.key))
 	case c.plain == "":
 		c.plain = plainID(c.key)
 	}
@@ -33,7 +35,7 @@ func (w *worker) joined(all []*class) []*class {
 	}
 	byName := make(map[string][]*class, len(all))
 	for _, c := range all {
-		n := c.name(w.group)
+		n := c.name(w.plan)
 		byName[n] = append(byName[n], c)
 	}
 	out := make([]*class, 0, len(byName))

@@ -248,6 +248,9 @@ func (w *worker) listValues(out *Class, name string, counts []bucket) {
 func (r *run) describe(out *Class, c *class) {
 	if r.group == groupFingerprint {
 		out.Fingerprint = string(c.key)
+		if r.MergeTables && c.keyLen == len(c.key) {
+			out.Fingerprint = string(sqltext.MergeTables(c.key))
+		}
 		out.Verb = sqltext.Verb(c.key)
 	}
 	for i := range c.samples {

@@ -75,6 +75,8 @@ type Options struct {
 	// the log's own name. An event that lacks it is counted in Profile.Skipped.
 	GroupBy string
 	Filter  Filter // nil keeps all
+	// MergeTables makes one class of statements on tables whose names differ in numbers or hashes only.
+	MergeTables bool
 	// Since and Until bound Event.Time: Since ≤ time < Until. Zero: no bound. With a bound, events of
 	// unknown time are left out, and counted in Profile.Skipped.
 	Since, Until time.Time

@@ -29,7 +29,7 @@ import (
 type digestFlags struct {
 	serverFlags
 	groupBy, filter, since, until, limit, orderBy, format, output, zone string
-	redact, follow, planParallel, own                                   bool
+	redact, follow, planParallel, own, mergeTables                      bool
 	interval, window                                                    time.Duration
 	samples, workers, sampleBytes                                       int
 	wholeSamples                                                        bool // --sample-bytes was given
@@ -40,9 +40,13 @@ func newDigest(s Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "digest FILE… | - | --dsn DSN",
 		Short: "Which statements cost: profile slow logs, general logs, binary logs, or a live server",
-		Long: `Which statements cost: reads slow logs, general logs and binary logs (plain, gzip or
-zstd), or performance_schema of a live server, puts statements that differ only in
+		Long: `Which statements cost: reads slow logs, general logs, binary logs and what mysqlbinlog
+prints, or performance_schema of a live server, puts statements that differ only in
 their values into one class, and ranks the classes by the time they took.
+
+Logs may be packed by gzip, zstd, bzip2, xz or lz4, be in UTF-16, be CSV of
+mysql.slow_log or mysql.general_log, or stand in lines of Docker, Kubernetes, syslog or
+JSON. What of a log cannot be read is said, and the exit code is 1.
 
 An expression for --filter compares attributes of the log by their own names:
   Query_time > 100ms and db == "shop" and not (Full_scan or user =~ "^batch")
@@ -65,6 +69,7 @@ docs/digest.md has all of it.
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.groupBy, "group-by", "fingerprint", "what makes a class: fingerprint, db, user, host, tables, or an attribute of the log")
+	fl.BoolVar(&f.mergeTables, "merge-tables", false, "one class for tables whose names differ in numbers or hashes only: orders_1, orders_2, orders_5d41402abc4b2a76…")
 	fl.StringVar(&f.filter, "filter", "", "count only events for which this expression is true")
 	fl.StringVar(&f.since, "since", "", "count only events from then on: a time (2026-03-01, '2026-03-01 10:00'), or how long ago (2h, 7d)")
 	fl.StringVar(&f.until, "until", "", "count only events before then")
@@ -176,7 +181,7 @@ func (f digestFlags) job(s Streams, files []string) (*digestJob, error) {
 	j := &digestJob{digestFlags: f, s: s, report: report.Options{Location: zone, Filter: f.filter, Redacted: f.redact, Whole: f.wholeSamples, Width: widthOf(s.Out)}}
 	now := time.Now()
 	j.options = digest.Options{GroupBy: f.groupBy, OrderBy: f.orderBy, Samples: f.samples, Redact: f.redact, Workers: f.workers, Format: f.format,
-		Location: zone, Follow: f.follow, Every: f.interval, Own: f.own, SampleBytes: f.sampleBytes, Streams: binlogStreams(zone)}
+		Location: zone, Follow: f.follow, Every: f.interval, Own: f.own, SampleBytes: f.sampleBytes, Streams: binlogStreams(zone), MergeTables: f.mergeTables}
 	if f.sampleBytes == 0 {
 		j.options.SampleBytes = -1 // all of it
 	}
@@ -214,6 +219,8 @@ func (f digestFlags) check(files []string) error {
 		return usageError("--dsn reads a server and takes no files")
 	case f.dsn != "" && (f.follow || f.planParallel || f.filter != "" || f.since != "" || f.until != ""):
 		return usageError("--follow, --plan-parallel, --filter, --since and --until need single events: performance_schema has only their sums")
+	case f.mergeTables && (f.dsn != "" || f.groupBy != "fingerprint"):
+		return usageError("--merge-tables joins classes of statements of logs: not with --dsn, nor with --group-by")
 	case f.follow && (f.output == "html" || f.output == "csv"):
 		return usageError("--follow writes text, json or markdown")
 	case f.follow && f.interval < time.Second:
