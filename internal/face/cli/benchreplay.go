@@ -270,6 +270,9 @@ func readLog(ctx context.Context, path string, what replayOf, o digest.Options) 
 	if p.Calls == 0 && what.logPart != (logPart{}) {
 		return nil, usageError("--file %s: no event is left by --since, --until and --filter", path)
 	}
+	if n := p.Missing(); n > 0 {
+		r.leftOut["are announced in the log and could not be read"] += n
+	}
 	return r.recording(p), nil
 }
 
