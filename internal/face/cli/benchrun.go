@@ -22,6 +22,7 @@ import (
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/measure/bench"
 	"github.com/rissodb/risso/internal/measure/drive"
+	"github.com/rissodb/risso/internal/measure/environ"
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/measure/workload/all"
 	"github.com/rissodb/risso/internal/mysql"
@@ -180,6 +181,7 @@ func runBench(cmd *cobra.Command, s Streams, f benchRunFlags, name string) (err 
 		return err
 	}
 	environment, unknown := f.environment(ctx, f.Target)
+	f.Watch = environ.WatchOf(environment)
 	r, err := bench.Run(ctx, f.Options)
 	if r != nil {
 		f.record.describe(s, r, environment, unknown)

@@ -281,5 +281,6 @@ func writeBenchCourse(line lineFunc, r *bench.Result) {
 	} else {
 		line("steady", "%s", r.Steady.Test)
 	}
+	line("machine", "%s", r.Use.Line())
 	line("client", "%.2f s of processor time, %s a query", r.ClientCPUSeconds, render.Seconds(r.ClientCPUSeconds/math.Max(float64(r.Queries), 1)))
 }

@@ -49,6 +49,9 @@ type Result struct {
 	// ServerCounters are what the server itself counted from the first session's begin to its end, for all its clients.
 	ServerCounters map[string]int64 `json:"server_counters,omitempty"`
 
+	// Counted is by how much the server's own counters grew in the measured time, for all its clients: those of Counters.
+	Counted map[string]int64 `json:"counted,omitempty"`
+
 	Errors     []ErrorCount `json:"errors,omitempty"`
 	Reconnects int64        `json:"reconnects"`
 	Outages    []Outage     `json:"outages,omitempty"`
@@ -63,6 +66,8 @@ type Result struct {
 
 	// ClientCPUSeconds is the processor time of this process in the measured time.
 	ClientCPUSeconds float64 `json:"client_cpu_seconds"`
+	// Use is who used the machine of the load driver meanwhile; nil where nobody looked.
+	Use *environ.Use `json:"use,omitempty"`
 	// Environment is what the run ran under; nil where nobody wrote it down.
 	Environment *environ.Environment `json:"environment,omitempty"`
 	// Histogram of Latency in nanoseconds: HdrHistogram V2, compressed, base64.

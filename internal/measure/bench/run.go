@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rissodb/risso/internal/measure/drive"
+	"github.com/rissodb/risso/internal/measure/environ"
 	"github.com/rissodb/risso/internal/measure/workload"
 )
 
@@ -32,8 +33,9 @@ type Options struct {
 	Rate        float64       // transactions a second; 0: closed loop
 	Percentiles []float64     // beside those that every result has
 	Seed        uint64
-	Ledger      bool         // write down what was acknowledged and look for it afterwards
-	Progress    func(Second) // each second, when it has passed; may be nil
+	Ledger      bool          // write down what was acknowledged and look for it afterwards
+	Progress    func(Second)  // each second, when it has passed; may be nil
+	Watch       environ.Watch // what is known of the server's process, for a look at the machine each second
 	// Grace is how long transactions may take that run when the time is over; 0: 5 s.
 	Grace time.Duration
 }
@@ -69,9 +71,13 @@ type run struct {
 	stop      drive.Stop // give up those that run
 	retreat   func()     // gives up attempts to connect
 	targets   []drive.Target
-	current   atomic.Int32  // the target that new sessions are opened to
-	version   string        // of the server
-	transport string        // how the sessions reach it
+	current   atomic.Int32 // the target that new sessions are opened to
+	version   string       // of the server
+	transport string       // how the sessions reach it
+	watcher   *environ.Watcher
+	counter   *counter
+	counted   map[string]int64
+	use       *environ.Use
 	cpu       time.Duration // of this process when the measured time began
 	told      int           // the first second that Progress does not know yet
 
@@ -118,6 +124,9 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	runtime.GC()
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(memoryLimit))
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	r.watcher = environ.NewWatcher(o.Watch, cpuTime)
+	defer r.watcher.Close()
+	r.counter = r.startCounter(ctx)
 	began := time.Now()
 	r.startClock(began)
 	interrupted, over, failed := r.drive(ctx, workers)
@@ -203,6 +212,10 @@ func (r *run) drive(ctx context.Context, workers []*worker) (interrupted bool, o
 	}()
 	interrupted, ended, err := r.watch(ctx, done)
 	over = r.now()
+	r.use = r.watcher.Use() // before the sessions go: their threads are looked at
+	counted := make(chan map[string]int64, 1)
+	go func() { counted <- r.counter.end() }()
+	defer func() { r.counted = <-counted }()
 	r.end()
 	if ended {
 		return interrupted, over, err

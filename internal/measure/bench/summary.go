@@ -25,6 +25,7 @@ func (r *run) result(workers []*worker, interrupted bool, over time.Duration) *R
 	}
 	out.Began, out.WarmupSeconds = r.epoch.Add(from), (from - r.begin).Seconds()
 	out.ClientCPUSeconds = (cpuTime() - r.cpu).Seconds()
+	out.Use, out.Counted = r.use, r.counted
 	end := over
 	for _, w := range workers {
 		end = max(end, w.last)

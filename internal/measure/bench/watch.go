@@ -18,7 +18,7 @@ func (r *run) watch(ctx context.Context, done <-chan error) (interrupted, ended 
 	defer tick.Stop()
 	begin := (r.begin + time.Second - 1).Truncate(time.Second) // a first part of a second is not told of
 	r.told = secondOf(begin)
-	r.cpu = cpuTime()
+	r.beginUse()
 	for {
 		finish := unknown
 		if from := r.measuredFrom(); from != unknown {
@@ -37,7 +37,9 @@ func (r *run) watch(ctx context.Context, done <-chan error) (interrupted, ended 
 			second := secondOf(now)
 			tick.Reset(time.Duration(second+1)*time.Second - now)
 			if time.Duration(second)*time.Second <= r.measuredFrom() {
-				r.cpu = cpuTime() // the last time, when the measured time begins
+				r.beginUse() // the last time, when the measured time begins
+			} else {
+				r.watcher.Look()
 			}
 			r.warm(secondOf(begin), second)
 			r.tell(second - 1) // one second later, so that the sessions have handed it over
@@ -47,6 +49,13 @@ func (r *run) watch(ctx context.Context, done <-chan error) (interrupted, ended 
 			return interrupted, ended, err
 		}
 	}
+}
+
+// beginUse begins to count what the measured time takes of the machine.
+func (r *run) beginUse() {
+	r.cpu = cpuTime()
+	r.watcher.Begin()
+	r.counter.begin()
 }
 
 // tell hands the seconds before that one to who wants to know.

@@ -34,6 +34,18 @@ func (r *Report) Text(w io.Writer) error {
 	if r.Order != "" {
 		p.line("order of runs: %s", r.Order)
 	}
+	if len(r.Why) > 0 {
+		p.line("\nWhat the server did otherwise:")
+		for _, c := range r.Why {
+			p.line("  %s", c)
+		}
+	}
+	if trust := r.Trust(); len(trust) > 0 {
+		p.line("\nThe machine in each run:")
+		for _, t := range trust {
+			p.line("  %-4s %s", t[0], t[1])
+		}
+	}
 	if len(r.Differences) > 0 {
 		p.line("\nWhat else differs:")
 		t := tabwriter.NewWriter(p, 0, 0, 2, ' ', 0)
@@ -66,6 +78,20 @@ func (r *Report) Markdown(w io.Writer) error {
 	p.line("- B: %s", escape(r.B.describe()))
 	if r.Order != "" {
 		p.line("- Order of runs: %s", r.Order)
+	}
+	if len(r.Why) > 0 {
+		p.line("\nWhat the server did otherwise, for each transaction:\n")
+		rows := [][]string{{"what", "A", "B", "p"}}
+		for _, c := range r.Why {
+			rows = append(rows, []string{strings.TrimSuffix(c.What+", "+c.Unit, ", "), rare(c.A), rare(c.B), probability(c.P)})
+		}
+		table(p, rows)
+	}
+	if trust := r.Trust(); len(trust) > 0 {
+		p.line("\nThe machine in each run:\n")
+		for _, t := range trust {
+			p.line("- %s: %s", t[0], escape(t[1]))
+		}
 	}
 	if len(r.Differences) > 0 {
 		p.line("\nWhat else differs:\n")
@@ -147,6 +173,9 @@ func (r *Report) rows() [][]string {
 			row[5] = probability(c.P)
 		}
 		rows = append(rows, row)
+	}
+	if i := slices.IndexFunc(r.Verdicts, func(v Verdict) bool { return v.Comparison != nil }); i >= 0 {
+		rows[0][5] = "p (" + r.Verdicts[i].Test + ")"
 	}
 	return append(rows, []string{"runs", fmt.Sprint(len(r.A.Runs)), fmt.Sprint(len(r.B.Runs)), "", "", ""})
 }

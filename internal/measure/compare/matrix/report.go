@@ -175,7 +175,7 @@ func question(axis string, f *File, runs map[string][]*bench.Result) *Question {
 		row := &q.Rows[i]
 		all := sides[row.Label]
 		for _, s := range all[1:] {
-			for _, v := range compare.Judge(all[0], s, f.Seed).Verdicts {
+			for _, v := range compare.Judge(all[0], s, compare.Terms{Seed: f.Seed}).Verdicts {
 				switch v.Measure {
 				case "transactions per second":
 					row.Verdicts = append(row.Verdicts, v)
