@@ -2,10 +2,12 @@ package host
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -106,4 +108,89 @@ func (h *Host) MHz() float64 {
 		return 0
 	}
 	return sum / n
+}
+
+// Crowd tells how long all processes of a host but some waited for a processor. It is for one goroutine.
+type Crowd struct {
+	h       *Host
+	without []int
+	buf     []byte
+	first   map[int]uint64
+}
+
+// mostCrowd is how many threads are looked at; where there are more, nothing is told: each costs some microseconds.
+const mostCrowd = 20000
+
+// Crowd looks at all processes but these and their children.
+func (h *Host) Crowd(without ...int) *Crowd {
+	return &Crowd{h: h, without: without, buf: make([]byte, 256)}
+}
+
+// Begin notes how long each thread has waited so far.
+func (c *Crowd) Begin() (err error) {
+	c.first, err = c.look()
+	return err
+}
+
+// Waited is how long they waited since Begin, all together. Threads that began or ended meanwhile are not in it.
+func (c *Crowd) Waited() (time.Duration, error) {
+	now, err := c.look()
+	if err != nil {
+		return 0, err
+	}
+	var sum uint64
+	for tid, waited := range now {
+		if before, ok := c.first[tid]; ok && waited > before {
+			sum += waited - before
+		}
+	}
+	return time.Duration(sum), nil
+}
+
+// look gives the nanoseconds that each thread has waited.
+func (c *Crowd) look() (map[int]uint64, error) {
+	if !exists(c.h.path("/proc/1/task")) {
+		return nil, errors.New("processes of others are hidden")
+	}
+	skip := map[int]bool{}
+	for _, pid := range c.without {
+		skip[pid] = true
+		for child := range strings.FieldsSeq(c.h.text(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))) {
+			if n, err := strconv.Atoi(child); err == nil {
+				skip[n] = true
+			}
+		}
+	}
+	processes, err := os.ReadDir(c.h.path("/proc"))
+	if err != nil {
+		return nil, fmt.Errorf("read the processes: %w", err)
+	}
+	out := map[int]uint64{}
+	for _, p := range processes {
+		pid, err := strconv.Atoi(p.Name())
+		if err != nil || skip[pid] {
+			continue
+		}
+		q := &RunQueue{dir: c.h.path("/proc/" + p.Name() + "/task"), buf: c.buf}
+		threads, err := os.ReadDir(q.dir)
+		if err != nil {
+			continue // it ended meanwhile
+		}
+		for _, t := range threads {
+			tid, err := strconv.Atoi(t.Name())
+			if err != nil {
+				continue
+			}
+			if v, err := q.thread(t.Name()); err == nil {
+				out[tid] = v[1]
+			}
+		}
+		if len(out) > mostCrowd {
+			return nil, fmt.Errorf("more than %d threads", mostCrowd)
+		}
+	}
+	if len(out) == 0 {
+		return nil, errors.New("this kernel keeps no scheduling statistics")
+	}
+	return out, nil
 }

@@ -8,8 +8,13 @@ import (
 	"github.com/rissodb/risso/internal/measure/workload"
 )
 
+// UnknownWorkload is the workload of a result whose source does not name it.
+const UnknownWorkload = "unknown"
+
 // Result is what one run measured. Times are seconds unless a name says otherwise.
 type Result struct {
+	// Source is the program that measured, where it was not Risso.
+	Source     string         `json:"source,omitempty"`
 	Workload   string         `json:"workload"`
 	Parameters map[string]any `json:"parameters,omitempty"`
 	Server     string         `json:"server"` // address, without the password

@@ -127,6 +127,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	r.watcher = environ.NewWatcher(o.Watch, cpuTime)
 	defer r.watcher.Close()
 	r.counter = r.startCounter(ctx)
+	r.beginUse() // before the sessions, which leave no processor for it on a busy machine
 	began := time.Now()
 	r.startClock(began)
 	interrupted, over, failed := r.drive(ctx, workers)

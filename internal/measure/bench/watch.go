@@ -18,7 +18,6 @@ func (r *run) watch(ctx context.Context, done <-chan error) (interrupted, ended 
 	defer tick.Stop()
 	begin := (r.begin + time.Second - 1).Truncate(time.Second) // a first part of a second is not told of
 	r.told = secondOf(begin)
-	r.beginUse()
 	for {
 		finish := unknown
 		if from := r.measuredFrom(); from != unknown {

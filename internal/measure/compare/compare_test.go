@@ -162,7 +162,7 @@ func TestDisturbed(t *testing.T) {
 		elsewhere, noUse bool
 	}{
 		{name: "quiet", by: 1.35, foreignA: 0.02, foreignB: 0.01, outcome: Faster, words: "B is 1.35 times faster"},
-		{name: "A alone", by: 1.35, foreignA: 1.2, foreignB: 0.02, outcome: Withheld, words: "other programs left A 40 % of the machine's processors, B 99 %"},
+		{name: "A alone", by: 1.35, foreignA: 1.2, foreignB: 0.02, outcome: Withheld, words: "a thread of A could count on 40 % of a processor, one of B on 99 %"},
 		{name: "B alone", by: 0.7, foreignA: 0, foreignB: 1, outcome: Withheld, words: "seem to say (B is 1.43 times slower"},
 		{name: "in spite of it", by: 1.35, foreignA: 0, foreignB: 1, outcome: Faster, words: "although B had less of the machine"},
 		{name: "hidden", by: 1.0005, foreignA: 1, foreignB: 0, outcome: Unclear, words: "the sides were not disturbed alike"},

@@ -48,3 +48,41 @@ func ReadSide(name, paths string) (Side, error) {
 	}
 	return s, nil
 }
+
+// Comparable refuses sides that did different work: a transaction of one is then no transaction of the other, and no rate or
+// latency of them compares. Errors wrap workload.ErrUsage.
+func Comparable(a, b Side) error {
+	var names []string
+	for _, r := range slices.Concat(a.Runs, b.Runs) {
+		if r.Workload != bench.UnknownWorkload && !slices.Contains(names, r.Workload) {
+			names = append(names, r.Workload)
+		}
+	}
+	if len(names) > 1 {
+		return fmt.Errorf("%w: A ran %s, B %s: a transaction of one is none of the other, so neither rates nor latencies of them compare; risso bench report shows both",
+			workload.ErrUsage, valuesOf(a.Runs, workloadOf), valuesOf(b.Runs, workloadOf))
+	}
+	x, y := statements(a.Runs), statements(b.Runs)
+	if x > 0 && y > 0 && (x > y*differentWork || y > x*differentWork) {
+		return fmt.Errorf("%w: a transaction of A has %s statements, one of B %s: neither rates nor latencies of them compare; risso bench report shows both",
+			workload.ErrUsage, figure(x), figure(y))
+	}
+	return nil
+}
+
+// differentWork is by how much the statements of a transaction may differ: retries and mixed transactions make some.
+const differentWork = 1.5
+
+func workloadOf(r *bench.Result) string { return r.Workload }
+
+// statements is how many of them a transaction had; 0: not told.
+func statements(runs []*bench.Result) float64 {
+	var queries, transactions int64
+	for _, r := range runs {
+		queries, transactions = queries+r.Queries, transactions+r.Transactions
+	}
+	if queries == 0 || transactions == 0 {
+		return 0
+	}
+	return float64(queries) / float64(transactions)
+}

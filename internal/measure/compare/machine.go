@@ -12,7 +12,7 @@ import (
 // chance makes so large a difference no more often than that.
 const (
 	unlikeFrom  = 1.05
-	unlikeUnder = 0.1
+	unlikeUnder = 0.2
 )
 
 // unlike is what one side had more of than the other.
@@ -36,7 +36,7 @@ func (p paired) uneven() unlike {
 		form  func(float64) string
 		words string
 	}{
-		{(*environ.Use).Left, percent, "other programs left %s %s of the machine's processors, %s %s"},
+		{(*environ.Use).Left, percent, "beside other programs a thread of %s could count on %s of a processor, one of %s on %s"},
 		{ran, percent, "%s's client got a processor in %s of the time in which it could run, %s's in %s"},
 		{clock, megahertz, "the processors did not run equally fast: with %s at %s, with %s at %s"},
 	} {

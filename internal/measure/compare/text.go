@@ -16,6 +16,9 @@ func (r *Report) Text(w io.Writer) error {
 	for _, v := range r.Verdicts {
 		p.line("%s", sentence(v))
 	}
+	if r.Same != nil {
+		p.line("%s.", r.Same.Words)
+	}
 	if r.Interrupted {
 		p.line("Interrupted: this is what was measured so far.")
 	}
@@ -67,6 +70,9 @@ func (r *Report) Markdown(w io.Writer) error {
 	p := &printer{w: w}
 	for _, v := range r.Verdicts {
 		p.line("- %s", escape(sentence(v)))
+	}
+	if r.Same != nil {
+		p.line("- %s.", escape(r.Same.Words))
 	}
 	if r.Interrupted {
 		p.line("- Interrupted: this is what was measured so far.")

@@ -24,6 +24,8 @@ type Use struct {
 	Foreign       *float64 `json:"foreign,omitempty"`
 	ForeignMost   float64  `json:"foreign_most,omitempty"`
 	ForeignMostAt int      `json:"foreign_most_at,omitempty"` // seconds since the measured time began
+	// Crowd is how many threads of others ran or waited for a processor, on average: with 6 busy loops 6, whatever they got.
+	Crowd *float64 `json:"crowd,omitempty"`
 	// Steal is what the hypervisor gave to other machines.
 	Steal *float64 `json:"steal,omitempty"`
 	// Pressure is the share of the time in which some thread waited for a processor, PressureIO for a disk, PressureMemory for memory.
@@ -58,53 +60,49 @@ type UseSecond struct {
 // disturbed is from which share of the machine on others are worth a warning.
 const disturbed = 0.05
 
-// Left is the share of the machine's processor time that was not taken by others; false where that is not known.
+// Left is how much of the machine a thread can count on beside the threads of others, as a share; false where that is not
+// known. What others got depends on the run itself, which takes what it can; how many they were does not.
 func (u *Use) Left() (float64, bool) {
 	if u == nil || u.Foreign == nil || u.CPUs == 0 {
 		return 0, false
 	}
-	gone := *u.Foreign
+	all, theirs, stolen := float64(u.CPUs), *u.Foreign, 0.0
 	if u.Steal != nil {
-		gone += *u.Steal
+		stolen = min(*u.Steal, all)
 	}
-	return max(1-gone/float64(u.CPUs), 0.001), true
+	if u.Crowd != nil {
+		return max(all-stolen, 0.001) / (all + max(*u.Crowd, theirs)), true
+	}
+	return max(all-stolen-theirs, 0.001) / all, true
 }
 
-// Disturbances say in words what took from the run, the worst first; none: nothing that is seen.
+// Disturbances say in words what took from the run; none: nothing that is seen.
 func (u *Use) Disturbances() (out []string) {
 	if u == nil {
 		return nil
 	}
 	all := float64(u.CPUs)
 	if u.Foreign != nil && (*u.Foreign >= disturbed*all || u.ForeignMost >= 4*disturbed*all) {
-		out = append(out, fmt.Sprintf("other programs took %s of %s", cores(*u.Foreign), processors(u.CPUs))+
-			atMost(u.ForeignMost, u.ForeignMostAt, *u.Foreign))
+		out = append(out, "other programs")
 	}
 	if u.Steal != nil && *u.Steal >= disturbed*all/2 {
-		out = append(out, fmt.Sprintf("the hypervisor gave %s of them to other machines", cores(*u.Steal)))
+		out = append(out, "other virtual machines")
 	}
 	for _, h := range []struct {
 		who  string
 		held *float64
-	}{{"the client", u.ClientHeld}, {"the server", u.ServerHeld}} {
+	}{{"client", u.ClientHeld}, {"server", u.ServerHeld}} {
 		if h.held != nil && *h.held >= 0.01 {
-			out = append(out, fmt.Sprintf("%s's control group was held back by its quota for %s of the time", h.who, portion(*h.held)))
+			out = append(out, fmt.Sprintf("the quota of the %s's control group (%s of the time)", h.who, portion(*h.held)))
 		}
 	}
 	if u.MHz != nil && u.LowestMHz < 0.9**u.MHz {
-		out = append(out, fmt.Sprintf("the frequency fell to %.0f MHz", u.LowestMHz))
+		out = append(out, fmt.Sprintf("a frequency that fell to %.0f MHz", u.LowestMHz))
 	}
 	if u.PressureMemory != nil && *u.PressureMemory >= disturbed {
-		out = append(out, fmt.Sprintf("something waited for memory in %s of the time", portion(*u.PressureMemory)))
+		out = append(out, fmt.Sprintf("want of memory (%s of the time)", portion(*u.PressureMemory)))
 	}
 	return out
-}
-
-func atMost(most float64, at int, mean float64) string {
-	if most < 1.5*mean || most < 0.05 {
-		return ""
-	}
-	return fmt.Sprintf(" (%s in second %d)", cores(most), at)
 }
 
 // Line tells in one line whether the machine was the run's own, with the figures.
@@ -115,42 +113,40 @@ func (u *Use) Line() string {
 	verdict := "the run's own, as far as is seen"
 	switch list := u.Disturbances(); {
 	case len(list) > 0:
-		verdict = "DISTURBED: " + strings.Join(list, ", ")
+		verdict = "DISTURBED by " + strings.Join(list, ", ")
 	case u.Foreign == nil:
 		verdict = "not known whether others disturbed"
 	}
-	return verdict + "; " + u.figures()
+	return verdict + ": " + u.figures()
 }
 
 // figures are those of Line.
 func (u *Use) figures() string {
-	parts := []string{"client " + cores(u.Client)}
-	add := func(name string, v *float64, form func(float64) string, unknown string) {
-		switch {
-		case v != nil:
-			parts = append(parts, name+" "+form(*v))
-		case unknown != "":
-			parts = append(parts, name+" "+unknown)
+	form := func(v *float64, as func(float64) string) string {
+		if v == nil {
+			return "not known"
 		}
+		return as(*v)
 	}
-	where := "not known"
+	server := form(u.Server, cores)
 	if u.Elsewhere {
-		where = "not known (another machine)"
+		server = "on another machine"
 	}
-	add("server", u.Server, cores, where)
-	add("others", u.Foreign, cores, "not known")
-	text := strings.Join(parts, ", ") + " of " + processors(u.CPUs)
-	parts = nil
-	add("steal", u.Steal, cores, "not known")
-	add("client waited for a processor", u.ClientWait, portion, "not known")
-	add("pressure: processors", u.Pressure, portion, "not known")
-	add("disks", u.PressureIO, portion, "")
+	others := form(u.Foreign, cores)
+	if u.Foreign != nil && u.ForeignMost > max(1.5**u.Foreign, 0.05) {
+		others += fmt.Sprintf(" (%s in second %d)", cores(u.ForeignMost), u.ForeignMostAt)
+	}
+	parts := []string{fmt.Sprintf("client %s, server %s, others %s, stolen %s of %s", cores(u.Client), server, others, form(u.Steal, cores), processors(u.CPUs))}
+	if u.Crowd != nil {
+		parts = append(parts, fmt.Sprintf("%.1f threads of others", *u.Crowd))
+	}
+	parts = append(parts, "client waited for a processor "+form(u.ClientWait, portion), "pressure "+form(u.Pressure, portion))
 	if u.MHz != nil {
 		parts = append(parts, fmt.Sprintf("%.0f MHz", *u.MHz))
 	} else {
 		parts = append(parts, "frequency not told")
 	}
-	return text + "; " + strings.Join(parts, ", ")
+	return strings.Join(parts, "; ")
 }
 
 func cores(v float64) string { return fmt.Sprintf("%.2f", v) }
@@ -196,6 +192,7 @@ type Watcher struct {
 	server  *host.Process
 	family  *host.Family // the server with the processes of its sessions
 	queue   *host.RunQueue
+	crowd   *host.Crowd
 	first   look
 	last    look
 	before  look                 // the one before last
@@ -227,6 +224,7 @@ func NewWatcher(w Watch, cpu func() time.Duration) *Watcher {
 	if out.self, err = h.Process(os.Getpid()); err != nil {
 		out.gap("the client's control group", err, "mount /proc")
 	}
+	out.crowd = h.Crowd(os.Getpid(), w.ServerPID)
 	switch {
 	case w.Elsewhere:
 	case w.ServerPID == 0:
@@ -262,6 +260,12 @@ func (w *Watcher) Close() {
 
 // Begin begins the measured time anew.
 func (w *Watcher) Begin() {
+	if w.crowd != nil {
+		if err := w.crowd.Begin(); err != nil {
+			w.gap("how many threads of others wanted a processor", err, "")
+			w.crowd = nil
+		}
+	}
 	w.first = w.look()
 	w.last, w.seconds = w.first, nil
 }
@@ -392,6 +396,12 @@ func (w *Watcher) Use() *Use {
 			if s.Foreign > u.ForeignMost {
 				u.ForeignMost, u.ForeignMostAt = s.Foreign, int(math.Ceil(s.At))
 			}
+		}
+	}
+	if w.crowd != nil && u.Foreign != nil {
+		if waited, err := w.crowd.Waited(); err == nil && d > 0 {
+			all := round(*u.Foreign + waited.Seconds()/d)
+			u.Crowd = &all
 		}
 	}
 	if math.IsNaN(b.busy - a.busy) {
