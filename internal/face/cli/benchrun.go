@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/measure/bench"
 	"github.com/rissodb/risso/internal/measure/drive"
@@ -202,6 +203,10 @@ func runBench(cmd *cobra.Command, s Streams, f benchRunFlags, name string) (err 
 		return failure(exitInterrupted, "", errors.New("interrupted before anything was measured"))
 	case err != nil:
 		return benchError(err, name)
+	case r.Ledger != nil && r.Ledger.Error != "":
+		return failure(exitFailed, "", fmt.Errorf("the ledger could not be read: whether writes were lost is not known: %s", r.Ledger.Error))
+	case r.Ledger != nil && r.Ledger.Missing > 0:
+		return failure(exitFailed, "", fmt.Errorf("LOST: %s of %s acknowledged writes are missing", digits.Thousands(r.Ledger.Missing), digits.Thousands(r.Ledger.Acknowledged)))
 	case r.Interrupted:
 		return failure(exitInterrupted, "", fmt.Errorf("interrupted after %s of %s: the result is what was measured so far", render.Seconds(r.Seconds), f.Time))
 	}

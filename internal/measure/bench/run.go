@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"runtime"
 	"runtime/debug"
 	"sync"
@@ -45,6 +44,13 @@ const WarmupLimit = 2 * time.Minute
 
 // MaxThreads is the most sessions of a run: each has a thread, and a Go program ends that has more than 10,000.
 const MaxThreads = 8000
+
+// MaxRate is the highest rate that can be asked for: more than any server answers. Moments are told apart by nanoseconds.
+// minRate is a transaction in some three years.
+const (
+	MaxRate = 10_000_000
+	minRate = 1e-8
+)
 
 // memoryLimit is how much memory a run may take before the garbage collector, which would stop all sessions, is let loose.
 const (
@@ -241,8 +247,8 @@ func (o Options) Check() error {
 		return fmt.Errorf("%w: a time of %v: more than 0", workload.ErrUsage, o.Time)
 	case o.Warmup < 0:
 		return fmt.Errorf("%w: a warm-up of %v: 0 or more", workload.ErrUsage, o.Warmup)
-	case o.Rate < 0 || math.IsNaN(o.Rate) || math.IsInf(o.Rate, 0):
-		return fmt.Errorf("%w: a rate of %v: 0 (as fast as the sessions can) or more", workload.ErrUsage, o.Rate)
+	case !(o.Rate >= 0 && o.Rate <= MaxRate) || o.Rate > 0 && o.Rate < minRate:
+		return fmt.Errorf("%w: a rate of %v: 0 (as fast as the sessions can), or from %v to %d transactions a second", workload.ErrUsage, o.Rate, minRate, MaxRate)
 	}
 	for _, p := range o.Percentiles {
 		if !(p > 0 && p <= 100) {

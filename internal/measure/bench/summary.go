@@ -122,16 +122,16 @@ func (r *run) latencies(out *Result, workers []*worker, end time.Duration) (*his
 	out.ServiceTime = &service
 	b := &Backlog{Max: r.tally.backlog, MaxWait: r.tally.maxWait.Seconds()}
 	oldest := end
-	never := func(due time.Duration) {
+	never := func(due time.Duration, n int64) {
 		if due >= end {
 			return
 		}
-		b.NeverStarted++
-		all.add(int64(end - due))
+		b.NeverStarted += n
+		all.addMany(int64(end-due), n)
 		oldest = min(oldest, due)
 	}
 	for _, due := range r.left {
-		never(due)
+		never(due, 1)
 	}
 	r.schedule.rest(end, never)
 	b.AtEnd = b.NeverStarted

@@ -127,10 +127,13 @@ func (m *markdown) sweep(s *Sweep) {
 func (s *Sweep) words() string {
 	f := s.Fit
 	out := fmt.Sprintf("Universal Scalability Law: one thread does %s/s, contention σ %s, coherency κ %s, R² %.3f.", number(f.Lambda), digits.Three(f.Sigma), digits.Three(f.Kappa), f.RSquared)
-	if p := f.Peak(); math.IsInf(p, 0) || p > 1e6 {
+	switch p := f.Peak(); {
+	case math.IsInf(p, 0) || p > 1e6:
 		out += " No peak: throughput only levels off."
-	} else {
-		out += fmt.Sprintf(" Highest at %.0f threads, with %s/s.", p, number(f.At(p)))
+	case p <= 1:
+		out += fmt.Sprintf(" Highest at 1 thread, with %s/s: each further one makes it fall.", number(f.At(1)))
+	default:
+		out += fmt.Sprintf(" Highest at %s, with %s/s.", counted(int(math.Round(p)), "thread"), number(f.At(p)))
 	}
 	return out
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -386,10 +387,18 @@ func (q Question) words() (out []string) {
 			if !row.Law.Fits {
 				fits = ", but the law does not fit well"
 			}
-			out = append(out, fmt.Sprintf("%sthe scalability law has σ %.3g, κ %.3g and its peak with %.0f threads%s", label, row.Law.Sigma, row.Law.Kappa, *row.Law.Peak, fits))
+			out = append(out, fmt.Sprintf("%sthe scalability law has σ %.3g, κ %.3g and its peak with %s%s", label, row.Law.Sigma, row.Law.Kappa, counted(*row.Law.Peak), fits))
 		}
 	}
 	return out
+}
+
+// counted is a number of threads.
+func counted(threads float64) string {
+	if math.Round(threads) == 1 {
+		return "1 thread"
+	}
+	return fmt.Sprintf("%.0f threads", threads)
 }
 
 // Markdown writes the report for a document.

@@ -273,3 +273,25 @@ func TestSweepIsInterleavedAndEnds(t *testing.T) {
 		t.Errorf("%v, %v, %v", points, interrupted, err)
 	}
 }
+
+// TestFalling: a sweep in which each further thread makes things worse has its peak with one thread, in words that say so.
+func TestFalling(t *testing.T) {
+	for name, of := range map[string]func(n float64) float64{
+		"inverse": func(n float64) float64 { return 1000 / n }, "steep": func(n float64) float64 { return 1000 / (n * n) },
+		"gentle": func(n float64) float64 { return 1000 - 5*n }, "levelling": func(n float64) float64 { return 500 + 500/n },
+	} {
+		var points []Point
+		for _, n := range []int{1, 2, 4, 8, 16, 32, 64} {
+			points = append(points, Point{n, of(float64(n))})
+		}
+		r, err := Fit(points, Options{Seed: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := strings.Join(r.Words, "\n")
+		if r.Law.Peak == nil || *r.Law.Peak != 1 || !strings.Contains(all, "with 1 thread") || !strings.Contains(all, "throughput falls with each further one") ||
+			strings.Contains(all, " 0 threads") || strings.Contains(all, "does not fall") || strings.Contains(all, "% of the work is done by one thread") && r.Law.Sigma >= 1 {
+			t.Errorf("%s: peak %v\n%s", name, r.Law.Peak, all)
+		}
+	}
+}
