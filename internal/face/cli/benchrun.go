@@ -36,6 +36,7 @@ type benchRunFlags struct {
 	warmup      string
 	limit       time.Duration
 	percentiles []float64
+	interval    time.Duration
 	output      string
 	record      recordFlags
 }
@@ -78,6 +79,8 @@ once and may leave the table of the ledger, which the next run with a ledger dro
 	fl.Float64Var(&f.Rate, "rate", 0, "transactions a second, by a Poisson process; 0: as many as the sessions can")
 	fl.Float64SliceVar(&f.Percentiles, "percentile", nil, "another percentile of the latency; may be repeated")
 	fl.Float64SliceVar(&f.percentiles, "percentiles", nil, "more percentiles of the latency: 50,99,99.999")
+	fl.BoolVar(&f.Options.Statements, "statements", false, "tell the latency of each statement, too")
+	fl.DurationVar(&f.interval, "report-interval", 0, "a line on standard error every so long, also without a terminal")
 	fl.BoolVar(&f.Ledger, "ledger", false, "write down what the server acknowledged and look for it afterwards")
 	f.record.bind(cmd)
 	fl.StringVarP(&f.output, "output", "o", "text", "one of "+strings.Join(benchOutputs(), ", "))
@@ -114,6 +117,9 @@ func (f *benchRunFlags) check() (err error) {
 		f.WarmupAuto, f.Warmup = true, f.limit
 	} else if f.Warmup, err = time.ParseDuration(f.warmup); err != nil {
 		return usageError("--warmup %q: a time such as 10s, or auto", f.warmup)
+	}
+	if f.interval < 0 || f.interval%time.Second != 0 {
+		return usageError("--report-interval %s: whole seconds", f.interval)
 	}
 	for f.Params.Seed == 0 { // another one each time
 		f.Params.Seed = rand.Uint64() >> 11 // exact in JSON's numbers
@@ -171,8 +177,8 @@ func runBench(cmd *cobra.Command, s Streams, f benchRunFlags, name string) (err 
 	}
 	// The first signal ends the run, a second one the process.
 	defer context.AfterFunc(ctx, func() { signal.Reset(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP) })()
-	if onTerminal(s.Err) {
-		live := benchLive{out: s.Err, open: f.Rate > 0}
+	if every := int(f.interval / time.Second); every > 0 || onTerminal(s.Err) {
+		live := benchLive{out: s.Err, open: f.Rate > 0, every: max(every, 1)}
 		f.Progress = live.second
 	}
 	if err := f.guardRun(ctx, f.Target, f.Workload); err != nil {
@@ -288,7 +294,7 @@ func benchHint(e *drive.ServerError, name string) string {
 // are not among them, for they may hold passwords, nor what only changes the report.
 func parametersOf(flags *pflag.FlagSet, name string) map[string]any {
 	always := append(all.Size(name), "threads", "time", "warmup", "rate", "ledger")
-	private := []string{"dsn", "failover", "config", "defaults-file", "output", "help", "percentile", "percentiles", "seed", "yes", "dsn-a", "dsn-b", "set-a", "set-b", "runs", "order", "state", "dry-run", "predict", "ascii", "processors", "record", "to", "token-file"}
+	private := []string{"dsn", "failover", "config", "defaults-file", "output", "help", "percentile", "percentiles", "seed", "yes", "dsn-a", "dsn-b", "set-a", "set-b", "runs", "order", "state", "dry-run", "predict", "ascii", "processors", "record", "to", "token-file", "report-interval", "same", "precise", "fail-if", "from"}
 	out := map[string]any{}
 	flags.VisitAll(func(f *pflag.Flag) {
 		if slices.Contains(private, f.Name) || !f.Changed && !slices.Contains(always, f.Name) {

@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -158,5 +159,84 @@ func TestDifferentWork(t *testing.T) {
 	}
 	if code, _, errs := benchmark(t, "compare", rw, fat); code != exitOK {
 		t.Errorf("the same work: code %d, %s", code, errs)
+	}
+}
+
+// TestSysbenchLines: a line of sysbench runs as it is, and what has no meaning is refused by its name.
+func TestSysbenchLines(t *testing.T) {
+	n := sandboxtest.Up(t, "mariadb", "sync_binlog=0")
+	query(t, n, "CREATE DATABASE sbtest; CREATE USER sbtest@localhost IDENTIFIED BY 'secretword'; GRANT ALL ON sbtest.* TO sbtest@localhost")
+	line := []string{"--db-driver=mysql", "--mysql-socket=" + n.Socket, "--mysql-user=sbtest", "--mysql_password=secretword", "--mysql-db=sbtest", "--tables=2", "--table_size=500", "--threads=2"}
+	must(t, append([]string{"prepare", "oltp_read_write", "--create_secondary=on", "--auto_inc=on"}, line...)...)
+	code, out, errs := benchmark(t, append([]string{"run", "oltp_read_write", "--time=2", "--report-interval=1", "--events=0", "--rand-type=pareto", "--rand-pareto-h=0.3", "--percentile=99",
+		"--skip_trx=off", "--range_selects=off", "--point_selects=3", "--db-ps-mode=auto", "--statements", "-o", "json"}, line...)...)
+	var r bench.Result
+	if err := json.Unmarshal([]byte(out), &r); code != exitOK || err != nil {
+		t.Fatalf("code %d, %v, %s", code, err, errs)
+	}
+	if r.Workload != "read_write" || r.Seconds < 2 || r.Seconds > 60 || r.Threads != 2 || r.Queries != 9*r.Transactions || r.Parameters["distribution"] != "pareto" || r.Parameters["table_size"] != 500.0 || strings.Count(errs, " tps ") < 1 {
+		t.Errorf("%+v, said %s", r, errs)
+	}
+	if strings.Contains(out+errs, "secretword") {
+		t.Error("the password is told")
+	}
+	// Every statement, and no more of them than queries.
+	count := map[string]int64{}
+	var sum int64
+	for _, s := range r.Statements {
+		count[strings.Fields(s.SQL)[0]] += s.Count
+		sum += s.Count
+		if s.Latency.Avg <= 0 || s.Latency.At(95) < s.Latency.Min || s.Latency.Max > r.Latency.Max {
+			t.Errorf("%+v", s)
+		}
+	}
+	if len(r.Statements) != 7 || sum != r.Queries && sum+2 < r.Queries || count["SELECT"] < 3*r.Transactions || strings.Contains(r.Statements[0].SQL, "sbtest1") {
+		t.Errorf("%d statements of %d queries: %v", sum, r.Queries, count)
+	}
+	for _, c := range []struct{ arg, says string }{
+		{"--mysql-ignore-errors=all", "--mysql-ignore-errors of sysbench is not taken"}, {"--histogram=on", "--output json holds it"}, {"--events=1000", "only 0 is taken"},
+		{"--skip_trx=maybe", "on or off"}, {"--db-driver=pgsql", "only mysql is taken"}, {"--dsn=root@/x", "name the server once"}, {"--time=abc", "abc"}, {"--report-interval=0.5", "whole seconds"},
+	} {
+		if code, out, errs := benchmark(t, append(append([]string{"run", "oltp_read_write"}, line...), c.arg)...); code != exitUsage || out != "" || !strings.Contains(errs, c.says) || strings.Contains(errs, "secretword") {
+			t.Errorf("%s: code %d, %s%s", c.arg, code, out, errs)
+		}
+	}
+}
+
+// TestRivals compares what sysbench itself printed with runs of Risso on the same tables.
+func TestRivals(t *testing.T) {
+	path, err := exec.LookPath("sysbench")
+	if err != nil {
+		t.Skip("sysbench is not installed")
+	}
+	n := sandboxtest.Up(t, "mariadb", "sync_binlog=0")
+	query(t, n, "CREATE DATABASE sbtest")
+	must(t, "prepare", "point_select", "--dsn", n.DSN+"sbtest", "--table-size", "500")
+	var text []byte
+	for range 2 {
+		out, err := exec.CommandContext(t.Context(), path, "oltp_point_select", "--mysql-socket="+n.Socket, "--mysql-user=root", "--table-size=500", "--time=1", "run").CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		text = append(text, out...)
+	}
+	dir := t.TempDir()
+	theirs, ours, cut := filepath.Join(dir, "sysbench.txt"), filepath.Join(dir, "ours.json"), filepath.Join(dir, "cut.txt")
+	result := must(t, "run", "point_select", "--dsn", n.DSN+"sbtest", "--table-size", "500", "--time", "500ms", "-o", "json")
+	for name, b := range map[string][]byte{theirs: text, ours: []byte(result + result), cut: text[:len(text)/2-200]} {
+		if err := os.WriteFile(name, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, args := range [][]string{{"--from", theirs, ours}, {theirs, ours}, {"--from", theirs, "--from", ours}} {
+		out := must(t, append([]string{"compare"}, args...)...)
+		for _, want := range []string{"too few runs: with 2 and 2", "p95 latency", "p99 latency is not compared: A does not tell it", "A was measured by sysbench 1.0", "it does not say which workload it ran"} {
+			if !strings.Contains(out, want) {
+				t.Errorf("%v: %q is missing:\n%s", args, want, out)
+			}
+		}
+	}
+	if code, out, errs := benchmark(t, "compare", cut, ours); code != exitUsage || out != "" || !strings.Contains(errs, "the run did not end") {
+		t.Errorf("cut: code %d, %s%s", code, out, errs)
 	}
 }

@@ -67,8 +67,11 @@ func failure(code int, hint string, err error) error {
 // Main runs one command and gives its exit code.
 func Main(ctx context.Context, args []string, s Streams) int {
 	root := newRoot(s)
-	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	args, err := fromSysbench(args)
+	if err == nil {
+		root.SetArgs(args)
+		err = root.ExecuteContext(ctx)
+	}
 	if err == nil {
 		return exitOK
 	}

@@ -48,6 +48,8 @@ type Result struct {
 	// ServiceTime runs from the moment at which the transaction did begin; only in an open loop.
 	ServiceTime *Latency     `json:"service_time,omitempty"`
 	Kinds       []KindResult `json:"kinds,omitempty"`
+	// Statements are the single ones, where they were measured.
+	Statements []StatementResult `json:"statements,omitempty"`
 	// Headline is the figure that people know a workload by, such as new orders per minute of TPC-C.
 	Headline *Headline `json:"headline,omitempty"`
 	Notes    []string  `json:"notes,omitempty"` // what the workload has to say of the run, a sentence each

@@ -34,6 +34,7 @@ type Options struct {
 	Seed        uint64
 	Ledger      bool          // write down what was acknowledged and look for it afterwards
 	Progress    func(Second)  // each second, when it has passed; may be nil
+	Statements  bool          // measure each statement, too
 	Watch       environ.Watch // what is known of the server's process, for a look at the machine each second
 	// Grace is how long transactions may take that run when the time is over; 0: 5 s.
 	Grace time.Duration
@@ -80,6 +81,7 @@ type run struct {
 	current   atomic.Int32 // the target that new sessions are opened to
 	version   string       // of the server
 	transport string       // how the sessions reach it
+	stmts     *statements  // nil: single statements are not measured
 	watcher   *environ.Watcher
 	counter   *counter
 	counted   map[string]int64
@@ -154,6 +156,9 @@ func newRun(o Options) *run {
 	r := &run{Options: o, kinds: 1, targets: append([]drive.Target{o.Target}, o.Failover...), retreat: func() {}}
 	if k, ok := o.Workload.(workload.Kinded); ok {
 		r.kinds = len(k.KindNames())
+	}
+	if o.Statements {
+		r.stmts = &statements{run: r}
 	}
 	r.tally = newTally(r.kinds, o.Threads)
 	length := o.Warmup + o.Time + o.Grace + time.Second

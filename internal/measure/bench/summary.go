@@ -34,6 +34,9 @@ func (r *run) result(workers []*worker, interrupted bool, over time.Duration) *R
 	r.count(out)
 	all, slow := r.latencies(out, workers, min(over, from+r.Time))
 	out.Latency = all.latency(r.wanted())
+	if r.stmts != nil {
+		out.Statements = r.stmts.results(r.wanted())
+	}
 	find := outages{success: r.success, failure: r.failure, slow: slow, median: r.usual()}
 	if r.Rate > 0 {
 		find.gap = time.Duration(float64(time.Second) / r.Rate)

@@ -319,6 +319,13 @@ func notes(a, b Side) (out []string) {
 				kinds[e.Label] = true
 			}
 		}
+		if source := valuesOf(s.Runs, func(r *bench.Result) string { return r.Source }); strings.Trim(source, ", ") != "" {
+			text := fmt.Sprintf("%s was measured by %s, another program with clocks and sessions of its own", s.Name, source)
+			if slices.ContainsFunc(s.Runs, func(r *bench.Result) bool { return r.Workload == bench.UnknownWorkload }) {
+				text += "; it does not say which workload it ran: that both sides ran the same is taken for granted"
+			}
+			out = append(out, text)
+		}
 		if nothing > 0 {
 			out = append(out, fmt.Sprintf("%s: %d of %d runs did nothing at all: each counts as half a transaction, and as waiting for its whole length", s.Name, nothing, len(s.Runs)))
 		}

@@ -204,15 +204,26 @@ func (s Side) describe() string {
 	text := s.What
 	if len(s.Runs) > 0 {
 		r := s.Runs[0]
+		if r.Source != "" {
+			text += ", " + r.Source
+		}
 		if !strings.Contains(text, r.Server) {
 			text += ", " + r.Server
 		}
 		if v := strings.Fields(r.ServerVersion); len(v) > 0 && !strings.Contains(text, v[0]) {
 			text += ", " + r.ServerVersion
 		}
-		text += fmt.Sprintf(": %s, %s, %s of %s s", r.Workload, counted(r.Threads, "thread"), counted(len(s.Runs), "run"), figure(r.Seconds))
+		text += fmt.Sprintf(": %s, %s, %s of %s s", r.Workload, known(r.Threads, "thread"), counted(len(s.Runs), "run"), figure(r.Seconds))
 	}
 	return text
+}
+
+// known is counted, where the number is known.
+func known(n int, what string) string {
+	if n == 0 {
+		return what + "s not told"
+	}
+	return counted(n, what)
 }
 
 // counted is a number with what it counts.
