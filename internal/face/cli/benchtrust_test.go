@@ -174,7 +174,7 @@ func TestSysbenchLines(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &r); code != exitOK || err != nil {
 		t.Fatalf("code %d, %v, %s", code, err, errs)
 	}
-	if r.Workload != "read_write" || r.Seconds < 2 || r.Seconds > 60 || r.Threads != 2 || r.Queries != 9*r.Transactions || r.Parameters["distribution"] != "pareto" || r.Parameters["table_size"] != 500.0 || strings.Count(errs, " tps ") < 1 {
+	if r.Workload != "read_write" || r.Seconds < 2 || r.Seconds > 60 || r.Threads != 2 || r.Queries < 9*r.Transactions || r.Parameters["distribution"] != "pareto" || r.Parameters["table_size"] != 500.0 || strings.Count(errs, " tps ") < 1 {
 		t.Errorf("%+v, said %s", r, errs)
 	}
 	if strings.Contains(out+errs, "secretword") {
@@ -190,7 +190,7 @@ func TestSysbenchLines(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 	}
-	if len(r.Statements) != 7 || sum != r.Queries && sum+2 < r.Queries || count["SELECT"] < 3*r.Transactions || strings.Contains(r.Statements[0].SQL, "sbtest1") {
+	if len(r.Statements) < 7 || len(r.Statements) > 8 || sum != r.Queries && sum+2 < r.Queries || count["SELECT"] < 3*r.Transactions || strings.Contains(r.Statements[0].SQL, "sbtest1") {
 		t.Errorf("%d statements of %d queries: %v", sum, r.Queries, count)
 	}
 	for _, c := range []struct{ arg, says string }{

@@ -91,7 +91,7 @@ func sysbench(text string) (*bench.Result, error) {
 	if strings.Contains(text, "General statistics:") && !strings.Contains(text, "SQL statistics:") {
 		return nil, fmt.Errorf("%w: a test without SQL", ErrUnknown)
 	}
-	if err := needs(text, total, rate, `(?m)^\s+transactions:\s+([0-9]+)`); err != nil {
+	if err := needs(text, total, rate, `(?m)^\s+transactions:\s+([0-9]+)`, `(?m)^\s+sum:\s+([0-9.]+)$`); err != nil {
 		return nil, err
 	}
 	version, _ := find(text, `(?m)^sysbench ([0-9][^ \n]*)`)

@@ -136,7 +136,7 @@ func TestGoTPC(t *testing.T) {
 // TestCut: no text that ends early gives figures, and none that is nothing of theirs.
 func TestCut(t *testing.T) {
 	for _, whole := range []string{sysbenchText, pgbenchText} {
-		marker := map[bool]string{true: "total time:", false: "tps = 9"}[whole == sysbenchText]
+		marker := map[bool]string{true: "sum:", false: "tps = 9"}[whole == sysbenchText]
 		for at := range len(whole) {
 			list, err := Read(whole[:at])
 			if at <= strings.Index(whole, marker) && err == nil {
