@@ -23,6 +23,7 @@ func Markdown(w io.Writer, runs []Run) error {
 	}
 	m.comparisons(compare(list))
 	m.runs(runs)
+	m.trust(runs)
 	m.sweep(sweep(list))
 	m.trouble(runs)
 	m.environment(runs)
@@ -108,6 +109,17 @@ func (m *markdown) runs(runs []Run) {
 			seconds(l.Avg), seconds(l.At(50)), seconds(l.At(95)), seconds(l.At(99)), seconds(l.At(99.9)), seconds(l.Max), digits.Thousands(r.failures())})
 	}
 	m.table([]string{"", "workload", ">threads", ">time", ">transactions/s", ">queries/s", ">average", ">p50", ">p95", ">p99", ">p99.9", ">slowest", ">errors"}, rows)
+}
+
+// trust tells for each run whether the machine was its own.
+func (m *markdown) trust(runs []Run) {
+	var rows [][]string
+	for _, r := range runs {
+		if r.Use != nil {
+			rows = append(rows, []string{r.Name, r.Use.Line()})
+		}
+	}
+	m.table([]string{"run", "the machine"}, rows)
 }
 
 func (m *markdown) sweep(s *Sweep) {

@@ -442,7 +442,7 @@ func escape(s string) string {
 func (r *Report) HTML(w io.Writer) error {
 	var b, head strings.Builder
 	b.WriteString(`<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Matrix</title>
-<style>body{font:15px/1.5 system-ui,sans-serif;max-width:56rem;margin:2rem auto;padding:0 1rem;color:#222}table{border-collapse:collapse}td,th{padding:.1rem .8rem;text-align:right;border-bottom:1px solid #ddd}td:first-child,th:first-child{text-align:left}svg{width:100%;height:auto}</style>
+<style>body{font:15px/1.5 system-ui,sans-serif;max-width:56rem;margin:2rem auto;padding:0 1rem;color:#222}table{border-collapse:collapse}td,th{padding:.1rem .8rem;text-align:right;border-bottom:1px solid #ddd}td:first-child,th:first-child{text-align:left}svg{width:100%;height:auto}.scroll{overflow-x:auto}td,th{white-space:nowrap}p,li{overflow-wrap:anywhere}@media(max-width:640px){body{font-size:14px;margin:1rem auto}svg text{font-size:15px}td,th{padding:.1rem .4rem}}</style>
 `)
 	fmt.Fprintf(&b, "<h1>%s</h1>\n", html.EscapeString(or(r.Name, "Matrix")))
 	r.head(&head, "")
@@ -450,7 +450,7 @@ func (r *Report) HTML(w io.Writer) error {
 		fmt.Fprintf(&b, "<p>%s</p>\n", html.EscapeString(strings.TrimSpace(line)))
 	}
 	for _, q := range r.Questions {
-		fmt.Fprintf(&b, "<h2>%s</h2>\n%s<table>\n", html.EscapeString(q.Title), q.SVG())
+		fmt.Fprintf(&b, "<h2>%s</h2>\n%s<div class=\"scroll\"><table>\n", html.EscapeString(q.Title), q.SVG())
 		for i, row := range q.table() {
 			tag := "td"
 			if i == 0 {
@@ -462,7 +462,7 @@ func (r *Report) HTML(w io.Writer) error {
 			}
 			b.WriteString("</tr>\n")
 		}
-		b.WriteString("</table>\n<ul>\n")
+		b.WriteString("</table></div>\n<ul>\n")
 		for _, line := range q.words() {
 			fmt.Fprintf(&b, "<li>%s</li>\n", html.EscapeString(line))
 		}

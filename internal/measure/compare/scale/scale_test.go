@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/rissodb/risso/internal/measure/bench"
+	"github.com/rissodb/risso/internal/measure/report/pagetest"
 	"github.com/rissodb/risso/internal/measure/stats"
 	"github.com/rissodb/risso/internal/measure/workload"
 )
@@ -278,7 +279,7 @@ func TestSweepIsInterleavedAndEnds(t *testing.T) {
 func TestFalling(t *testing.T) {
 	for name, of := range map[string]func(n float64) float64{
 		"inverse": func(n float64) float64 { return 1000 / n }, "steep": func(n float64) float64 { return 1000 / (n * n) },
-		"gentle": func(n float64) float64 { return 1000 - 5*n }, "levelling": func(n float64) float64 { return 500 + 500/n },
+		"levelling": func(n float64) float64 { return 500 + 500/n },
 	} {
 		var points []Point
 		for _, n := range []int{1, 2, 4, 8, 16, 32, 64} {
@@ -294,4 +295,22 @@ func TestFalling(t *testing.T) {
 			t.Errorf("%s: peak %v\n%s", name, r.Law.Peak, all)
 		}
 	}
+}
+
+// TestFits looks at the page in a browser.
+func TestFits(t *testing.T) {
+	t.Parallel()
+	var points []Point
+	for _, n := range []int{1, 2, 4, 8, 16, 32, 64, 96, 128, 192, 512} {
+		points = append(points, Point{n, 1389 * float64(n) / (1 + 0.048*float64(n-1) + 4.4e-5*float64(n)*float64(n-1))})
+	}
+	r, err := Fit(points, Options{Seed: 1, Processors: 64, Source: "point_select on root@unix(/var/run/mysqld/mysqld.sock)/sbtest, 10.11.19-MariaDB"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var page strings.Builder
+	if err := r.HTML(&page); err != nil {
+		t.Fatal(err)
+	}
+	pagetest.Fits(t, map[string]string{"scale": page.String()})
 }
