@@ -79,7 +79,7 @@ once and may leave the table of the ledger, which the next run with a ledger dro
 	fl.Float64Var(&f.Rate, "rate", 0, "transactions a second, by a Poisson process; 0: as many as the sessions can")
 	fl.Float64SliceVar(&f.Percentiles, "percentile", nil, "another percentile of the latency; may be repeated")
 	fl.Float64SliceVar(&f.percentiles, "percentiles", nil, "more percentiles of the latency: 50,99,99.999")
-	fl.BoolVar(&f.Options.Statements, "statements", false, "tell the latency of each statement, too")
+	fl.BoolVar(&f.Options.Statements, "per-statement", false, "tell the latency of each statement, too")
 	durationVar(fl, &f.interval, "report-interval", 0, "a line on standard error every so long, also without a terminal")
 	fl.BoolVar(&f.Ledger, "ledger", false, "write down what the server acknowledged and look for it afterwards")
 	f.record.bind(cmd)

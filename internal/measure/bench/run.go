@@ -224,7 +224,7 @@ func (r *run) drive(ctx context.Context, workers []*worker) (interrupted bool, o
 	}()
 	interrupted, ended, err := r.watch(ctx, done)
 	over = r.now()
-	r.use = r.watcher.Use() // before the sessions go: their threads are looked at
+	r.aside(func() { r.use = r.watcher.Use() }) // before the sessions go: their threads are looked at
 	counted := make(chan map[string]int64, 1)
 	go func() { counted <- r.counter.end() }()
 	defer func() { r.counted = <-counted }()

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"runtime"
 	"time"
 
 	"github.com/rissodb/risso/internal/measure/stats"
@@ -38,7 +39,7 @@ func (r *run) watch(ctx context.Context, done <-chan error) (interrupted, ended 
 			if time.Duration(second)*time.Second <= r.measuredFrom() {
 				r.beginUse() // the last time, when the measured time begins
 			} else {
-				r.watcher.Look()
+				r.aside(r.watcher.Look)
 			}
 			r.warm(secondOf(begin), second)
 			r.tell(second - 1) // one second later, so that the sessions have handed it over
@@ -52,9 +53,18 @@ func (r *run) watch(ctx context.Context, done <-chan error) (interrupted, ended 
 
 // beginUse begins to count what the measured time takes of the machine.
 func (r *run) beginUse() {
-	r.cpu = cpuTime()
 	r.watcher.Begin()
 	r.counter.begin()
+	r.cpu = cpuTime()
+}
+
+// aside does something whose processor time is not the load's.
+func (r *run) aside(do func()) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	before := threadTime()
+	do()
+	r.cpu += threadTime() - before
 }
 
 // tell hands the seconds before that one to who wants to know.
