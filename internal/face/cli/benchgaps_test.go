@@ -98,7 +98,7 @@ func TestCompareServers(t *testing.T) {
 		{at["maria a"], pa.URL("nowhere"), "create the database", exitFailed},
 		{at["maria a"], maria.DSN + "test", "risso bench prepare", exitFailed},
 	} {
-		code, out, errs := benchmark(t, "compare", "update_index", "--dsn-a", c.a, "--dsn-b", c.b, "--runs", "1", "--time", "100ms", "--warmup", "0s", "--yes")
+		code, out, errs := benchmark(t, "compare", "update_index", "--dsn-a", c.a, "--dsn-b", c.b, "--table-size", "500", "--runs", "1", "--time", "100ms", "--warmup", "0s", "--yes")
 		if code != c.code || out != "" || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, c.says) || strings.Contains(errs, "hush") {
 			t.Errorf("%s, %s: code %d, %q, %s", c.a, c.b, code, out, errs)
 		}
