@@ -9,6 +9,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // clause is a part of a table's definition that a server may not know, though it could have the rows. Its forms are tried in turn:
@@ -25,8 +26,8 @@ type form struct {
 	apply func(definition) definition
 }
 
-// without is the last form of most.
-const without = "the same without it"
+// withoutIt is the last form of most.
+const withoutIt = "the same without it"
 
 // fit finds what of a definition the server takes, leaving as little of it away as can be. The clauses are those that are not there as
 // they were. The server's error comes back where it takes none of it.
@@ -106,11 +107,11 @@ var (
 // clausesOf are the clauses of a definition that some server does not know. What makes others possible comes first.
 func (r *run) clausesOf(def definition) (list []clause) {
 	if history := def.unversioned(); len(history.items) != len(def.items) || history.tail != def.tail {
-		list = append(list, clause{"WITH SYSTEM VERSIONING", []form{{without, definition.unversioned}}, 0})
+		list = append(list, clause{"WITH SYSTEM VERSIONING", []form{{withoutIt, definition.unversioned}}, 0})
 	}
 	auto := ""
 	for _, item := range def.items {
-		if name, rest, ok := unquoted(item); ok && hasWord(rest, " AUTO_INCREMENT") {
+		if name, rest, ok := unquoted(item); ok && asDefault.Has(rest, "AUTO_INCREMENT") {
 			auto = name
 		}
 	}
@@ -128,7 +129,7 @@ func (r *run) clausesOf(def definition) (list []clause) {
 			c.forms = append(c.forms, form{"the key without more", replace(item, plain)})
 		}
 		if !strings.HasPrefix(item, "PRIMARY KEY") && (auto == "" || firstPart(item) != auto) {
-			c.forms = append(c.forms, form{without, drop(item)})
+			c.forms = append(c.forms, form{withoutIt, drop(item)})
 		}
 		if len(c.forms) > 0 {
 			keys = append(keys, c)
@@ -147,7 +148,7 @@ func (r *run) clausesOf(def definition) (list []clause) {
 		if name = strings.Trim(name, "`"); slices.Contains(keptOptions, name) {
 			continue
 		}
-		list = append(list, clause{strings.TrimSpace(option), []form{{without, func(d definition) definition {
+		list = append(list, clause{strings.TrimSpace(option), []form{{withoutIt, func(d definition) definition {
 			d.tail = strings.Replace(d.tail, option, "", 1)
 			return d
 		}}}, 0})
@@ -174,7 +175,7 @@ func isAnyKey(item string) bool {
 
 // partitioning is where in a definition's tail the partitions begin, or -1.
 func partitioning(tail string) int {
-	i := skipToWord(tail, "PARTITION BY")
+	i := placeOf(tail, "PARTITION BY")
 	if i < 0 {
 		return -1
 	}
@@ -202,12 +203,12 @@ func drop(item string) func(definition) definition {
 
 // inColumn puts another text in place of one of a column's, as it is by then.
 func inColumn(item, old, by string) func(definition) definition {
-	name := item[:skipQuoted(item, 0)]
+	name := item[:nameEnd(item)]
 	return func(d definition) definition {
 		d.items = slices.Clone(d.items)
 		for i, it := range d.items {
 			if strings.HasPrefix(it, name+" ") {
-				if at := skipToWord(it, old); at >= 0 {
+				if at := placeOf(it, old); at >= 0 {
 					d.items[i] = it[:at] + by + it[at+len(old):]
 				}
 			}
@@ -223,7 +224,7 @@ var vectorType = regexp.MustCompile(`^vector\(([0-9]+)\)`)
 
 // columnClauses are those of a column.
 func (r *run) columnClauses(item string) (list []clause) {
-	end := skipQuoted(item, 0)
+	end := nameEnd(item)
 	name, rest := item[:end], item[end:]
 	add := func(text string, forms ...form) {
 		list = append(list, clause{name + strings.TrimRight(text, " "), forms, 0})
@@ -247,14 +248,14 @@ func (r *run) columnClauses(item string) (list []clause) {
 		return list
 	}
 	if value := defaultOf(rest); value != "" {
-		forms := []form{{without, inColumn(item, " DEFAULT "+value, "")}}
+		forms := []form{{withoutIt, inColumn(item, " DEFAULT "+value, "")}}
 		if !strings.HasPrefix(value, "(") {
 			forms = append([]form{{"DEFAULT (" + value + ")", inColumn(item, " DEFAULT "+value, " DEFAULT ("+value+")")}}, forms...)
 		}
 		add(" DEFAULT "+value, forms...)
 	}
 	for _, word := range []string{" CHECK (", " REF_SYSTEM_ID="} {
-		at := skipToWord(rest, word)
+		at := placeOf(rest, word)
 		if at < 0 {
 			continue
 		}
@@ -264,11 +265,11 @@ func (r *run) columnClauses(item string) (list []clause) {
 		} else if next := strings.IndexByte(text[1:], ' '); next >= 0 {
 			text = text[:next+1]
 		}
-		add(text, form{without, inColumn(item, text, "")})
+		add(text, form{withoutIt, inColumn(item, text, "")})
 	}
 	for _, text := range append(columnComment.FindAllString(rest, -1), " INVISIBLE", " WITHOUT SYSTEM VERSIONING", " WITH SYSTEM VERSIONING") {
-		if skipToWord(rest, text) >= 0 {
-			add(text, form{without, inColumn(item, text, "")})
+		if placeOf(rest, text) >= 0 {
+			add(text, form{withoutIt, inColumn(item, text, "")})
 		}
 	}
 	return list
@@ -289,7 +290,7 @@ func times(digits string, by int) string {
 // generatedAt is where in a column's definition its expression begins, or -1.
 func generatedAt(rest string) int {
 	for _, word := range []string{" GENERATED ALWAYS AS (", " AS ("} {
-		if at := skipToWord(rest, word); at >= 0 {
+		if at := placeOf(rest, word); at >= 0 {
 			return at
 		}
 	}
@@ -299,14 +300,14 @@ func generatedAt(rest string) int {
 // defaultOf is a column's default where that is an expression, and "" where it is a value or the time of now.
 func defaultOf(rest string) string {
 	const word = " DEFAULT "
-	at := skipToWord(rest, word)
+	at := placeOf(rest, word)
 	if at < 0 {
 		return ""
 	}
 	text := rest[at+len(word):]
 	i := 0
-	for i < len(text) && isWordByte(text[i]) {
-		i++
+	if t := asDefault.Tokens(text); len(t) > 0 && t[0].Kind == sqltext.TokenWord {
+		i = t[0].End
 	}
 	if i >= len(text) || text[i] != '(' || strings.EqualFold(text[:i], "current_timestamp") {
 		return ""
@@ -316,21 +317,41 @@ func defaultOf(rest string) string {
 
 // groupEnd is the place behind the parentheses that open at i.
 func groupEnd(s string, i int) int {
-	for depth := 0; i < len(s); {
-		switch s[i] {
-		case '`', '\'', '"':
-			i = skipQuoted(s, i)
-			continue
-		case '(':
+	depth := 0
+	for _, t := range asDefault.Tokens(s[i:]) {
+		switch {
+		case t.Kind != sqltext.TokenSign:
+		case t.Text == "(":
 			depth++
-		case ')':
+		case t.Text == ")":
 			if depth--; depth == 0 {
-				return i + 1
+				return i + t.End
 			}
 		}
-		i++
 	}
 	return len(s)
+}
+
+// nameEnd is the place behind the name that a column's definition begins with.
+func nameEnd(item string) int {
+	if t := asDefault.Tokens(item); len(t) > 0 {
+		return t[0].End
+	}
+	return len(item)
+}
+
+// placeOf gives the place of a text that stands outside of quotes, with the blank or comment that it begins with, or -1.
+func placeOf(s, text string) int {
+	from := 0
+	for _, t := range asDefault.Tokens(s) {
+		for i := from; i <= t.Begin; i++ {
+			if strings.HasPrefix(s[i:], text) {
+				return i
+			}
+		}
+		from = t.End
+	}
+	return -1
 }
 
 // alike puts words of one flavour into those of the other that mean the same.
@@ -340,7 +361,7 @@ func (r *run) alike(def definition) definition {
 	for i, item := range items {
 		key := isAnyKey(item)
 		swap := func(old, by string) {
-			if at := skipToWord(items[i], old); at >= 0 {
+			if at := placeOf(items[i], old); at >= 0 {
 				items[i] = items[i][:at] + by + items[i][at+len(old):]
 			}
 		}
@@ -374,7 +395,7 @@ func (r *run) fitTable(ctx context.Context, s *session, t *repo.Table) (bool, er
 	alike := r.alike(r.withoutTablespace(r.withoutAria(parsed)))
 	for i, item := range alike.items { // a temporary table has no full-text key, and to read one is not to look for its parser
 		if m := parserOf.FindStringSubmatch(item); m != nil && strings.HasPrefix(item, "FULLTEXT KEY") && !r.known.parsers[strings.ToLower(m[1])] {
-			r.find(where, "WITH PARSER "+m[1]+" is not known here", without)
+			r.find(where, "WITH PARSER "+m[1]+" is not known here", withoutIt)
 			alike.items[i] = strings.Replace(item, m[0], "", 1)
 		}
 	}
@@ -398,7 +419,7 @@ func (r *run) fitTable(ctx context.Context, s *session, t *repo.Table) (bool, er
 		return false, err
 	}
 	for _, word := range lost {
-		r.find(where, word+" is not known here", without)
+		r.find(where, word+" is not known here", withoutIt)
 	}
 	if def.statement("") != r.withoutTablespace(r.withoutAria(parsed)).statement("") {
 		r.fitted[leftTable(t.Schema, t.Name)] = def
