@@ -165,6 +165,9 @@ func (a *applier) alone(ctx context.Context, q binlogevent.Query, e binlogevent.
 
 // statement runs a statement in the session that it ran in.
 func (a *applier) statement(ctx context.Context, q binlogevent.Query, e binlogevent.Event) error {
+	if a.o.Names != nil {
+		q, _ = a.o.renamed(q)
+	}
 	set := a.session(q, e)
 	a.add(set)
 	if err := a.flush(ctx); err != nil {

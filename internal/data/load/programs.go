@@ -153,12 +153,14 @@ func (r *run) prepare(ctx context.Context, s *session, o *repo.Object) error {
 	if o.Kind != repo.View {
 		mode = r.sqlMode(o.SQLMode)
 	}
+	return s.understands(ctx, create, "SET SESSION sql_mode = "+mysql.QuoteText(mode))
+}
+
+// understands has the server read a statement, after others that set the session for it.
+func (s *session) understands(ctx context.Context, statement string, sets ...string) error {
 	// As hexadecimal digits the text means the same under any sql_mode.
-	for _, st := range []string{
-		"SET /* risso: does it understand this? */ @risso = CONVERT(x'" + hex.EncodeToString([]byte(create)) + "' USING utf8mb4)",
-		"SET SESSION sql_mode = " + mysql.QuoteText(mode),
-		"PREPARE risso FROM @risso",
-	} {
+	text := "SET /* risso: does it understand this? */ @risso = CONVERT(x'" + hex.EncodeToString([]byte(statement)) + "' USING utf8mb4)"
+	for _, st := range slices.Concat([]string{text}, sets, []string{"PREPARE risso FROM @risso"}) {
 		if err := s.Exec(ctx, st); err != nil {
 			return err
 		}

@@ -29,17 +29,18 @@ type table struct {
 	shape        mysql.Table // of the backup, under the name in the target
 	key          chunk.Key
 	columns      int
-	statement    string      // LOAD DATA
-	prefix       string      // INSERT
-	bulk         string      // INSERT with parameters
-	text         []bool      // columns that take text only
-	transacts    bool        // its engine in the target takes rows back
-	resumed      bool        // its rows may be in partly
-	inserts      atomic.Bool // LOAD DATA does not do for it
-	large        atomic.Bool // INSERT does not either: it has rows that are too large for one
-	together     bool        // with others of its task it is noted as equal
-	same         bool        // it is, and was not noted yet
-	lane         *lane       // one LOAD DATA at a time; nil: any number
+	past         *pastColumns // what leaves its rows; nil: nothing
+	statement    string       // LOAD DATA
+	prefix       string       // INSERT
+	bulk         string       // INSERT with parameters
+	text         []bool       // columns that take text only
+	transacts    bool         // its engine in the target takes rows back
+	resumed      bool         // its rows may be in partly
+	inserts      atomic.Bool  // LOAD DATA does not do for it
+	large        atomic.Bool  // INSERT does not either: it has rows that are too large for one
+	together     bool         // with others of its task it is noted as equal
+	same         bool         // it is, and was not noted yet
+	lane         *lane        // one LOAD DATA at a time; nil: any number
 
 	left    atomic.Int64 // chunks that are not in yet
 	mu      sync.Mutex
@@ -92,7 +93,7 @@ func (r *run) loadChunk(ctx context.Context, s **session, t *table, number int) 
 		var src io.Reader
 		f := feedBytes(raw, t.columns)
 		if !held {
-			rc, err := r.o.Repo.Chunk(ctx, t.Schema, t.Name, c.Hash)
+			rc, err := r.chunkOf(ctx, t, c.Hash)
 			if err != nil {
 				return err
 			}
@@ -251,7 +252,7 @@ func (r *run) insertRows(ctx context.Context, s *session, t *table, f *feed) err
 func (r *run) readWhole(ctx context.Context, t *table, c repo.Chunk) (*bytes.Buffer, error) {
 	var b *bytes.Buffer
 	err := r.patient(ctx, func() error {
-		rc, err := r.o.Repo.Chunk(ctx, t.Schema, t.Name, c.Hash)
+		rc, err := r.chunkOf(ctx, t, c.Hash)
 		if err != nil {
 			return err
 		}
@@ -276,7 +277,7 @@ func (r *run) readWhole(ctx context.Context, t *table, c repo.Chunk) (*bytes.Buf
 // checkChunk reads a chunk that is too large for memory once, to know that it is undamaged.
 func (r *run) checkChunk(ctx context.Context, t *table, c repo.Chunk) error {
 	return r.patient(ctx, func() error {
-		rc, err := r.o.Repo.Chunk(ctx, t.Schema, t.Name, c.Hash)
+		rc, err := r.chunkOf(ctx, t, c.Hash)
 		if err != nil {
 			return err
 		}

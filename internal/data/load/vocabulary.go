@@ -16,13 +16,15 @@ import (
 // vocabulary is what the target knows of words that stand in definitions.
 type vocabulary struct {
 	collations, charsets, engines, logins, privileges map[string]bool
+	parsers                                           map[string]bool // of full-text keys, in small letters
 	tablespaces                                       map[string]bool // general ones; MySQL
 	partialRevokes                                    bool            // MySQL 8.0.16: privileges but for some schemas
+	keyring                                           bool            // MySQL: it can encrypt
 }
 
 // readVocabulary asks the target.
 func (r *run) readVocabulary(ctx context.Context, s *session) error {
-	k := vocabulary{collations: map[string]bool{}, charsets: map[string]bool{}, engines: map[string]bool{}, logins: map[string]bool{}, privileges: map[string]bool{}}
+	k := vocabulary{collations: map[string]bool{}, charsets: map[string]bool{}, engines: map[string]bool{}, logins: map[string]bool{}, privileges: map[string]bool{}, parsers: map[string]bool{}}
 	r.transactional = map[string]bool{}
 	questions := []struct {
 		query string
@@ -39,6 +41,9 @@ func (r *run) readVocabulary(ctx context.Context, s *session) error {
 		}},
 		{"SELECT /* risso: which ways to log in? */ PLUGIN_NAME FROM information_schema.PLUGINS WHERE PLUGIN_TYPE = 'AUTHENTICATION' AND PLUGIN_STATUS = 'ACTIVE'", func(m map[string]string) {
 			k.logins[m["PLUGIN_NAME"]] = true
+		}},
+		{"SELECT /* risso: which parsers of full text? */ PLUGIN_NAME FROM information_schema.PLUGINS WHERE PLUGIN_TYPE = 'FTPARSER' AND PLUGIN_STATUS = 'ACTIVE'", func(m map[string]string) {
+			k.parsers[strings.ToLower(m["PLUGIN_NAME"])] = true
 		}},
 		{"SHOW /* risso: which privileges? */ PRIVILEGES", func(m map[string]string) { k.privileges[strings.ToUpper(m["Privilege"])] = true }},
 	}
@@ -67,7 +72,9 @@ func (r *run) readMySQL(ctx context.Context, s *session, k *vocabulary) error {
 		return nil
 	}
 	for query, row := range map[string]func([][]byte) error{
-		"SELECT /* risso: privileges but for some schemas? */ @@partial_revokes": func(row [][]byte) error { k.partialRevokes = string(row[0]) == "1"; return nil },
+		"SELECT /* risso: privileges but for some schemas? */ @@partial_revokes":                                                                                           func(row [][]byte) error { k.partialRevokes = string(row[0]) == "1"; return nil },
+		"SELECT /* risso: can it encrypt? */ 1 FROM information_schema.PLUGINS WHERE PLUGIN_NAME LIKE 'keyring%' AND PLUGIN_STATUS = 'ACTIVE' AND PLUGIN_TYPE = 'KEYRING'": func([][]byte) error { k.keyring = true; return nil },
+		"SELECT /* risso: can it encrypt? */ 1 FROM performance_schema.keyring_component_status WHERE STATUS_KEY = 'Component_status' AND STATUS_VALUE = 'Active'":         func([][]byte) error { k.keyring = true; return nil },
 		"SELECT /* risso: which tablespaces? */ DISTINCT TABLESPACE_NAME FROM information_schema.FILES WHERE FILE_TYPE = 'TABLESPACE'": func(row [][]byte) error {
 			k.tablespaces[string(row[0])] = true
 			return nil
@@ -326,8 +333,7 @@ func (r *run) inspectTable(t *repo.Table) error {
 		}
 	}
 	if why := r.strangeHistory(t); why != "" {
-		r.find("table "+name, why, "")
-		r.leftOut[leftTable(t.Schema, t.Name)] = true
+		r.find("table "+name, why, "rows of now only")
 	}
 	if space, _ := def.tablespace(); space != "" && !r.known.tablespaces[space] {
 		r.find("table "+name, "tablespace "+space+" is not here", "a tablespace of its own")
