@@ -291,7 +291,7 @@ func (d definition) unversioned() definition {
 // wordsOf are the words that stand outside of quotes, also in comments that only some servers read.
 func wordsOf(s string) map[string]bool {
 	out := map[string]bool{}
-	words(s, func(_ [2]string, word string) string {
+	words(s, "", func(_ [2]string, word string) string {
 		out[word] = true
 		return word
 	})

@@ -60,10 +60,10 @@ type run struct {
 	notes   []string
 	kept    []string // accounts that were there
 
-	forged     []string // what shall not run; the first of them
+	later      []Finding // what is there in another form, found while rows go in
+	forged     []string  // what shall not run; the first of them
 	forgeries  int
 	unused     int64     // programs that stay away by --no-programs
-	later      []Finding // what is there in another form, found while rows go in
 	missing    []Finding // what is not there at the end; the first of them
 	missingAll int64
 	result     Result

@@ -199,13 +199,13 @@ func otherName(name string, known map[string]bool) (to string, safe bool) {
 	return "", false
 }
 
-// words walks over a definition and hands each word that stands outside of quotes and comments to f, with the two words before
+// words walks over a definition, written under a sql_mode, and hands each word that stands outside of quotes and comments to f, with the two words before
 // it, the nearer one last; f gives what takes its place.
-func words(s string, f func(before [2]string, word string) string) string {
+func words(s, mode string, f func(before [2]string, word string) string) string {
 	var b strings.Builder
 	var before [2]string
 	at := 0
-	for _, t := range sqltext.Tokens(s) {
+	for _, t := range (sqltext.Dialect{}).WithMode(mode).Tokens(s) {
 		switch {
 		case t.Kind == sqltext.TokenWord:
 			b.WriteString(s[at:t.Begin] + f(before, t.Text))
@@ -234,12 +234,12 @@ func namesCharset(before [2]string) (charset, collation bool) {
 	return false, false
 }
 
-// translate puts a definition into the target's words.
-func (r *run) translate(create string) (string, error) {
+// translate puts a definition, written under a sql_mode, into the target's words.
+func (r *run) translate(create, mode string) (string, error) {
 	if !r.foreignServer() {
 		return create, nil
 	}
-	return words(create, func(before [2]string, word string) string {
+	return words(create, mode, func(before [2]string, word string) string {
 		if charset, collation := namesCharset(before); charset || collation {
 			return r.mapName(word)
 		}
@@ -320,7 +320,7 @@ func (r *run) inspectTable(t *repo.Table) error {
 		}
 	}
 	if r.foreignServer() {
-		if unknown := r.inspectWords("table "+name, t.Create); unknown != "" {
+		if unknown := r.inspectWords("table "+name, t.Create, ""); unknown != "" {
 			r.find("table "+name, "character set or collation "+unknown+" is not known here", "")
 			r.leftOut[leftTable(t.Schema, t.Name)] = true
 		}
@@ -367,8 +367,8 @@ func largestRow(t *repo.Table) (n int64) {
 func leftTable(schema, name string) string { return "table\x00" + schema + "\x00" + name }
 
 // inspectWords looks for character sets and collations, and gives the first for which nothing stands.
-func (r *run) inspectWords(where, create string) (unknown string) {
-	words(create, func(before [2]string, word string) string {
+func (r *run) inspectWords(where, create, mode string) (unknown string) {
+	words(create, mode, func(before [2]string, word string) string {
 		charset, collation := namesCharset(before)
 		if strings.EqualFold(word, "DEFAULT") {
 			return word
@@ -398,11 +398,11 @@ func (r *run) schemaWords(m *repo.Schema) (string, error) {
 			rest = strings.TrimRight(rest[:begin], " ") + rest[end+t[0].End:]
 		}
 	}
-	if unknown := r.inspectWords(where, rest); unknown != "" {
+	if unknown := r.inspectWords(where, rest, ""); unknown != "" {
 		r.find(where, "character set or collation "+unknown+" is not known here", "the server's default")
 		return "", nil
 	}
-	return r.translate(rest)
+	return r.translate(rest, "")
 }
 
 // inspectObject looks whether the target can have an object.
@@ -429,7 +429,7 @@ func (r *run) inspectObject(o *repo.Object) {
 	if r.foreignServer() {
 		unknown := ""
 		if o.Kind != repo.Account {
-			unknown = r.inspectWords(where, o.Create)
+			unknown = r.inspectWords(where, o.Create, o.SQLMode)
 		}
 		for _, c := range []string{o.Collation, o.Database} {
 			if !r.learnName(c, true, where) {

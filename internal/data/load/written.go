@@ -71,7 +71,7 @@ func (r *run) written(o *repo.Object) (string, error) {
 		edits = append(edits, c.Replace(r.o.definer()))
 	}
 	edits, _ = r.renameIn(d, o.Create, edits)
-	return r.translate(sqltext.Apply(o.Create, edits))
+	return r.translate(sqltext.Apply(o.Create, edits), o.SQLMode)
 }
 
 // renameOwn adds to edits the one that gives the name at hand its schema and name in the target, where they are others.
@@ -135,7 +135,7 @@ func (r *run) writtenTable(t *repo.Table) (string, error) {
 		return "", err
 	}
 	edits, _ := r.renameIn(d, t.Create, append([]sqltext.Edit{{Begin: c.Name.Begin, End: c.Name.End, Text: mysql.Quote(t.Name)}}, c.Directories...))
-	return r.translate(sqltext.Apply(t.Create, edits))
+	return r.translate(sqltext.Apply(t.Create, edits), "")
 }
 
 // writtenGrant is a GRANT with the names that schemas have in the target.

@@ -94,7 +94,7 @@ docs/restore.md has all of it.
 	fl.StringVar(&f.into, "into", "", "the server that gets it: user:password@tcp(host:3306)/, user@unix(/socket)/, or the name of a server in --config")
 	fl.StringVar(&f.sandbox, "sandbox", "", "start a throw-away server of this `NAME` and put the backup there")
 	fl.Lookup("sandbox").NoOptDefVal = restoredName
-	fl.StringVar(&f.server, "server", "", "with --sandbox: which server, as for risso sandbox up (default one like the backup's)")
+	fl.StringVarP(&f.server, "servers", "s", "", "with --sandbox: which server, as for risso sandbox up (default one like the backup's)")
 	fl.StringArrayVar(&f.schemas, "schema", nil, "only this schema; patterns with * allowed; may be repeated")
 	fl.StringArrayVar(&f.tables, "table", nil, "only this table, schema.table; patterns with * allowed; may be repeated")
 	fl.StringArrayVar(&f.rename, "rename", nil, "old=new: a schema, or schema.table=schema.table, comes back under another name; may be repeated")
@@ -117,7 +117,7 @@ docs/restore.md has all of it.
 	fl.BoolVar(&f.forget, "forget", false, "restore nothing: take the journal of a restore that was cut off away from --into; its tables stay as they are")
 	fl.StringVar(&f.configFile, "config", "", "config file (YAML) that names servers")
 	fl.StringVar(&f.defaultsFile, "defaults-file", "", "option file of the mysql clients (default ~/.my.cnf)")
-	fl.StringVarP(&f.output, "output", "o", "text", "text or json")
+	outputVar(fl, &f.output, "", "text", "json")
 	f.filesFlags.bind(fl)
 	cmd.MarkFlagsMutuallyExclusive("into", "sandbox", "datadir")
 	cmd.MarkFlagsMutuallyExclusive("logs", "logs-dsn")
@@ -128,9 +128,6 @@ docs/restore.md has all of it.
 // check finds wrong use before anything is opened.
 func (f restoreFlags) check() (load.Until, error) {
 	var u load.Until
-	if err := checkOutput(f.output, "text", "json"); err != nil {
-		return u, err
-	}
 	switch {
 	case f.from == "":
 		return u, &exitError{code: exitUsage, err: errors.New("no place to restore from"), hint: "give --from " + blob.Forms}
@@ -139,7 +136,7 @@ func (f restoreFlags) check() (load.Until, error) {
 	case f.threads < 1 || f.threads > 64:
 		return u, usageError("--threads %d: 1 to 64", f.threads)
 	case f.server != "" && f.sandbox == "":
-		return u, usageError("--server is for --sandbox")
+		return u, usageError("--servers is for --sandbox")
 	case f.definer != "" && !strings.EqualFold(f.definer, load.CurrentUser) && strings.IndexByte(f.definer, '@') < 1:
 		return u, usageError("--definer %q: write user@host, or %s", f.definer, load.CurrentUser)
 	case f.dryRun && f.sandbox != "":
