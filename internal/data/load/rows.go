@@ -156,15 +156,20 @@ func (r *run) sendRows(ctx context.Context, s *session, t *table, c repo.Chunk, 
 	return err
 }
 
-// loadRows sends the rows of a batch as a file.
+// loadRows sends the rows of a batch as a file. Where the server refuses that way what it takes as INSERT, the table's rows are
+// INSERTed from now on: every session whose chunk is under way meets it, not only the first.
 func (r *run) loadRows(ctx context.Context, s *session, t *table, f *feed) error {
-	if err := s.Load(ctx, t.statement, f); err != nil {
-		if strconv.Itoa(mysql.ErrorNumber(err)) == warnNoDefault && !t.inserts.Swap(true) {
-			return errAgain
-		}
-		return err
+	err := s.Load(ctx, t.statement, f)
+	if err == nil {
+		err = s.complaints(ctx, t)
 	}
-	return s.complaints(ctx, t)
+	var w *warned
+	refused := strconv.Itoa(mysql.ErrorNumber(err)) == warnNoDefault || errors.As(err, &w) && w.code == warnNoDefault
+	if refused && !t.large.Load() { // what is too large for an INSERT has no other way
+		t.inserts.Store(true)
+		return errAgain
+	}
+	return err
 }
 
 // Numbers of warnings and errors.
@@ -182,6 +187,15 @@ var harmless = map[string]bool{"1287": true, "1681": true, "3719": true, "3778":
 // errAgain asks for the same once more.
 var errAgain = errors.New("once more")
 
+// warned is a warning of the server about rows that it was given.
+type warned struct{ code, text string }
+
+func (w *warned) Error() string {
+	return fmt.Sprintf("the server would not keep the rows as they are: warning %s, %s: %v", w.code, w.text, ErrDifferent)
+}
+
+func (w *warned) Unwrap() error { return ErrDifferent }
+
 // complaints turns warnings into an error: without strict modes a server goes on over rows that it cannot take, or changes
 // them. (MySQL manual, "LOAD DATA Statement": LOCAL has the effect of IGNORE.)
 func (s *session) complaints(ctx context.Context, t *table) error {
@@ -193,21 +207,18 @@ func (s *session) complaints(ctx context.Context, t *table) error {
 	if err != nil || warnings == 0 {
 		return err
 	}
-	first := ""
+	var first *warned
 	err = s.Query(ctx, "SHOW WARNINGS LIMIT 1000", func(row [][]byte) error {
 		code, text := string(row[1]), string(row[2])
-		if first == "" && !harmless[code] && (code != warnTruncated || !t.mayBeZero(text)) {
-			first = code + ", " + text
+		if first == nil && !harmless[code] && (code != warnTruncated || !t.mayBeZero(text)) {
+			first = &warned{code: code, text: text}
 		}
 		return nil
 	})
-	switch {
-	case err != nil || first == "":
+	if err != nil || first == nil {
 		return err
-	case strings.HasPrefix(first, warnNoDefault) && !t.inserts.Swap(true):
-		return errAgain
 	}
-	return fmt.Errorf("the server would not keep the rows as they are: warning %s: %w", first, ErrDifferent)
+	return first
 }
 
 // mayBeZero says whether a warning is about an ENUM, which may have the value 0. Whether it kept it is told by the comparison.
