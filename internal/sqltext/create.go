@@ -149,12 +149,22 @@ func (d Dialect) Value(t Token) string {
 	if t.Kind != TokenString {
 		return t.Text
 	}
-	i := strings.IndexAny(t.Text, `'"`)
-	if i < 0 || len(t.Text) < i+2 {
+	from := 0
+	if t.Text[0] == '_' { // a comment may stand behind the character set
+		from = skipBlank([]byte(t.Text), wordEnd([]byte(t.Text), 0))
+	}
+	i := from + strings.IndexAny(t.Text[from:], `'"`)
+	if i < from || t.Text[0] == '$' {
 		return t.Text
 	}
-	q, s := t.Text[i], t.Text[i+1:len(t.Text)-1]
+	q, s := t.Text[i], t.Text[i+1:]
+	if !t.Open {
+		s = s[:len(s)-1]
+	}
 	esc := d.escape(q)
+	if d.Postgres && i == 1 { // E'…'
+		esc = '\\'
+	}
 	if strings.IndexByte(s, q) < 0 && strings.IndexByte(s, esc) < 0 {
 		return s
 	}

@@ -23,7 +23,7 @@ func TestServersAgree(t *testing.T) {
 	for _, spec := range []string{"mariadb", "mysql-9.7", "mysql-8.0", "mysql-5.7"} {
 		t.Run(spec, func(t *testing.T) {
 			t.Parallel()
-			node := sandboxtest.Up(t, spec)
+			node := sandboxtest.Up(t, spec, "innodb_flush_log_at_trx_commit=0", "sync_binlog=0")
 			target, err := mysql.ParseTarget(node.DSN)
 			if err != nil {
 				t.Fatal(err)

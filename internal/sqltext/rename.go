@@ -233,7 +233,7 @@ func (n *renamer) alone(i int) bool {
 
 // inString notes a string that may name a schema.
 func (n *renamer) inString(i int) {
-	if n.is(i-1, "COMMENT") || n.sign(i-1, "@") || n.sign(i+1, "@") || n.grant {
+	if n.is(i-1, "COMMENT") || n.sign(i-1, "=") && n.is(i-2, "COMMENT") || n.sign(i-1, "@") || n.sign(i+1, "@") || n.grant {
 		return
 	}
 	t := n.t[i]
