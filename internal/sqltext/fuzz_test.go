@@ -65,6 +65,26 @@ func settles(f *Fingerprinter, fp []byte) bool {
 	return false
 }
 
+// FuzzLexer holds that the tokens of a text are the text, in every dialect.
+func FuzzLexer(f *testing.F) {
+	seeds(f)
+	f.Fuzz(func(t *testing.T, s []byte) {
+		for i := range 64 {
+			d := Dialect{MariaDB: i&1 > 0, Postgres: i&2 > 0, ANSIQuotes: i&4 > 0, NoBackslash: i&8 > 0, Version: []int{0, 50722, 90704, 101106}[i>>4]}
+			at := 0
+			for _, x := range d.All(string(s)) {
+				if x.Begin != at || x.End <= at {
+					t.Fatalf("%+v: %q: a token from %d to %d, %d is next", d, s, x.Begin, x.End, at)
+				}
+				at = x.End
+			}
+			if at != len(s) {
+				t.Fatalf("%+v: %q: the tokens end at %d", d, s, at)
+			}
+		}
+	})
+}
+
 func FuzzTables(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, s []byte) {
@@ -84,10 +104,10 @@ func FuzzRedact(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, s []byte) {
 		out := Redact(nil, s)
-		sc := scanner{s: out}
-		for x := sc.next(); x.kind != tkEnd; x = sc.next() {
+		lx := lexer{s: out}
+		for x := lx.next(); x.kind != tkEnd; x = lx.next() {
 			if x.kind == tkString || x.kind == tkNumber {
-				t.Errorf("%q\nleaves %q in\n%q", s, sc.text(x), out)
+				t.Errorf("%q\nleaves %q in\n%q", s, lx.text(x), out)
 			}
 		}
 		SetsPassword(s)

@@ -33,6 +33,12 @@ func (r *run) check(ctx context.Context, s *session) error {
 	if err := r.refuseFindings(); err != nil {
 		return err
 	}
+	if err := r.unrenamed(); err != nil {
+		return err
+	}
+	if err := r.planPrograms(); err != nil {
+		return err
+	}
 	if r.resumed {
 		return nil
 	}
@@ -175,7 +181,7 @@ func (r *run) rehearse(ctx context.Context, s *session) error {
 			return err
 		}
 		t := l.Table
-		create, err := r.translate(t.Create)
+		create, err := r.writtenTable(t)
 		if err != nil {
 			return err
 		}
@@ -221,11 +227,17 @@ func (s *session) rehearseTable(ctx context.Context, def definition) (lost []str
 	if i := skipToWord(def.tail, "PARTITION BY"); i >= 0 {
 		def.tail = strings.TrimRight(strings.TrimSuffix(strings.TrimRight(def.tail[:i], " \n0123456789"), "/*!"), " \n")
 	}
+	def.tail = withoutUnion(def.tail)
 	const name = "`risso_rehearsal`"
 	statement := "CREATE TEMPORARY TABLE /* risso: does it know this? */ " + strings.TrimPrefix(def.statement(name), "CREATE TABLE ")
 	if err := s.Exec(ctx, statement); err != nil {
 		return nil, err
 	}
+	defer func() {
+		if derr := s.Exec(ctx, "DROP TEMPORARY TABLE "+name); err == nil {
+			err = derr
+		}
+	}()
 	var shown string
 	err = s.Query(ctx, "SHOW CREATE TABLE "+name, func(row [][]byte) error {
 		shown = string(row[1])
@@ -240,7 +252,20 @@ func (s *session) rehearseTable(ctx context.Context, def definition) (lost []str
 			lost = append(lost, word)
 		}
 	}
-	return lost, s.Exec(ctx, "DROP TEMPORARY TABLE "+name)
+	return lost, nil
+}
+
+// withoutUnion takes out which tables a MERGE table is over: they are not there yet, and the server opens them to show it.
+func withoutUnion(tail string) string {
+	at := skipToWord(tail, " UNION=(")
+	if at < 0 {
+		return tail
+	}
+	end := skipTo(tail, at, ')')
+	if end < 0 {
+		return tail
+	}
+	return tail[:at] + tail[end+1:]
 }
 
 // unversioned is a definition without SYSTEM VERSIONING, which temporary tables cannot have.
@@ -267,7 +292,7 @@ func (d definition) unversioned() definition {
 // wordsOf are the words that stand outside of quotes, also in comments that only some servers read.
 func wordsOf(s string) map[string]bool {
 	out := map[string]bool{}
-	words(s, func(_, word string) string {
+	words(s, "", func(_ [2]string, word string) string {
 		out[word] = true
 		return word
 	})

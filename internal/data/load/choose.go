@@ -125,6 +125,14 @@ func (c choice) target(schema, table string) (string, string) {
 	return c.targetSchema(schema), table
 }
 
+// objectTarget is under which name an object comes back.
+func (c choice) objectTarget(o *repo.Object) (schema, name string) {
+	if o.Kind == repo.View || o.Kind == repo.Sequence {
+		return c.target(o.Schema, o.Name)
+	}
+	return c.targetSchema(o.Schema), o.Name
+}
+
 func (c choice) targetSchema(schema string) string {
 	if to, ok := c.rename[[2]string{schema, ""}]; ok {
 		return to[0]

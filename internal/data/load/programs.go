@@ -45,7 +45,7 @@ func (r *run) rehearsePrograms(ctx context.Context, s *session) error {
 		}
 		where := string(o.Kind) + " " + objectName(o)
 		leave := func(reason string) {
-			r.find(where, reason, "")
+			r.note(lost(o, reason))
 			r.leftOut[key] = true
 		}
 		if o.Kind == repo.Trigger && r.leftOut[leftTable(o.Schema, o.Table)] {
@@ -112,7 +112,7 @@ func (r *run) leaveOrphans() error {
 			}
 			for name, parts := range gone {
 				if strings.Contains(o.Create, name) || parts[0] == o.Schema && selectsFrom(o.Create, mysql.Quote(parts[1])) {
-					r.find(string(o.Kind)+" "+objectName(o), name+" stays away", "")
+					r.note(lost(o, name+" stays away"))
 					r.leftOut[objectKey(o)], gone[objectName(o)], more = true, [2]string{o.Schema, o.Name}, true
 					break
 				}
@@ -138,7 +138,7 @@ func selectsFrom(create, table string) bool {
 
 // prepare has the server read an object's definition.
 func (r *run) prepare(ctx context.Context, s *session, o *repo.Object) error {
-	create, err := r.translate(r.requalify(o.Create))
+	create, err := r.written(o)
 	if err != nil {
 		return err
 	}

@@ -41,11 +41,12 @@ type table struct {
 	same         bool        // it is, and was not noted yet
 	lane         *lane       // one LOAD DATA at a time; nil: any number
 
-	left  atomic.Int64 // chunks that are not in yet
-	mu    sync.Mutex
-	sum   chunk.Rows // what was read back
-	toSum int        // chunks that are not compared yet
-	note  string     // the first chunk that differs
+	left    atomic.Int64 // chunks that are not in yet
+	mu      sync.Mutex
+	sum     chunk.Rows // what was read back
+	toSum   int        // chunks that are not compared yet
+	note    string     // the first chunk that differs
+	untyped bool       // types in its JSON documents are others
 }
 
 func (t *table) quoted() string { return mysql.Quote(t.schema) + "." + mysql.Quote(t.name) }
@@ -147,16 +148,7 @@ func (r *run) loadBatches(ctx context.Context, s *session, t *table, number int,
 
 // sendRows sends the rows of a batch and makes sure that the server took each as it was.
 func (r *run) sendRows(ctx context.Context, s *session, t *table, c repo.Chunk, f *feed) error {
-	send := r.insertRows
-	if r.bulk && s.HasBulk() && c.Bytes >= r.o.BulkBytes {
-		send = r.bulkRows
-	} else if r.localFiles && !t.inserts.Load() {
-		send = r.loadRows
-	}
-	if t.large.Load() {
-		send = r.loadRows
-	}
-	err := send(ctx, s, t, f)
+	err := r.senderOf(s, t, c)(ctx, s, t, f)
 	if errors.Is(err, errTooLarge) && r.localFiles {
 		t.large.Store(true)
 		return errAgain
