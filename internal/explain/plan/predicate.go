@@ -263,10 +263,27 @@ func madeOf(side, other []token, name string, f *TableFacts) (unusable, bool) {
 	}
 	for i, x := range side {
 		if c := f.column(x.Text); c != nil && x.Name() && mentions(side[i:i+1], name, f) {
+			if f.ServesDates && c.dateOrYear(side) {
+				return unusable{}, false
+			}
 			return unusable{column: c.Name, why: c.instead(side)}, true
 		}
 	}
 	return unusable{}, false
+}
+
+// dateOrYear says whether an expression is DATE or YEAR of the column and of nothing else.
+func (c *ColumnFacts) dateOrYear(side []token) bool {
+	if c.Type != "date" && c.Type != "datetime" && c.Type != "timestamp" || len(side) < 4 || !word(side[0], "DATE") && !word(side[0], "YEAR") {
+		return false
+	}
+	last := len(side) - 1
+	for _, x := range side[2 : last-1] { // what qualifies the column
+		if !x.Name() && !sign(x, ".") {
+			return false
+		}
+	}
+	return sign(side[1], "(") && sign(side[last], ")") && strings.EqualFold(side[last-1].Text, c.Name)
 }
 
 // instead says what to write in the place of an expression.
