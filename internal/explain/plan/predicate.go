@@ -272,18 +272,27 @@ func madeOf(side, other []token, name string, f *TableFacts) (unusable, bool) {
 	return unusable{}, false
 }
 
-// dateOrYear says whether an expression is DATE or YEAR of the column and of nothing else.
+// dateOrYear says whether an expression is DATE or YEAR of the column and of nothing else. The server writes DATE(c) as
+// CAST(c AS DATE).
 func (c *ColumnFacts) dateOrYear(side []token) bool {
-	if c.Type != "date" && c.Type != "datetime" && c.Type != "timestamp" || len(side) < 4 || !word(side[0], "DATE") && !word(side[0], "YEAR") {
+	last := len(side) - 1
+	if c.Type != "date" && c.Type != "datetime" && c.Type != "timestamp" || last < 3 || !sign(side[1], "(") || !sign(side[last], ")") {
 		return false
 	}
-	last := len(side) - 1
-	for _, x := range side[2 : last-1] { // what qualifies the column
+	inner := side[2:last]
+	switch n := len(inner); {
+	case word(side[0], "DATE"), word(side[0], "YEAR"):
+	case word(side[0], "CAST") && n > 2 && word(inner[n-2], "AS") && word(inner[n-1], "DATE"):
+		inner = inner[:n-2]
+	default:
+		return false
+	}
+	for _, x := range inner { // the column, and what qualifies it
 		if !x.Name() && !sign(x, ".") {
 			return false
 		}
 	}
-	return sign(side[1], "(") && sign(side[last], ")") && strings.EqualFold(side[last-1].Text, c.Name)
+	return strings.EqualFold(inner[len(inner)-1].Text, c.Name)
 }
 
 // instead says what to write in the place of an expression.
