@@ -109,6 +109,7 @@ const (
 	EventObserver   EventKind = "observer"   // Risso itself started or stopped
 	EventPlan       EventKind = "plan"       // a class of statements has another plan: Subject is its ID, Old and New are plan IDs
 	EventStatements EventKind = "statements" // something about collecting statements: the server's table of digests is full
+	EventAction     EventKind = "action"     // somebody did something through Risso: New is the token's name, Subject what it was done to
 	EventProtect    EventKind = "protect"    // a backup, drill, mirror or the like began, ended, failed or is overdue: Subject is the kind of job
 )
 

@@ -93,15 +93,30 @@ func (c *Conn) vary(ctx context.Context, part, statement string, f func(row []sq
 	return c.quietQuery(ctx, statement, f)
 }
 
-// idsAtOnce is how many digests one statement asks for.
+// idsAtOnce is how many digests one statement about samples asks for.
 const idsAtOnce = 500
 
-// DigestTexts reads the normalised texts of digests.
-func (c *Conn) DigestTexts(ctx context.Context, ids []string, f func(schema, id, text string) error) error {
+// textsAtOnce is how many digests one statement about texts asks for: 2 MB, less than any server's max_allowed_packet. The
+// server walks through its whole table for each.
+const textsAtOnce = 30_000
+
+// DigestText is what performance_schema knows of a digest in words.
+type DigestText struct {
+	Schema, ID, Text string
+	Sample           string // the beginning of a statement as it was sent, with its comments; empty where the server keeps none
+}
+
+// DigestTexts reads the normalised texts of digests in one scan of the server's table.
+func (c *Conn) DigestTexts(ctx context.Context, ids []string, f func(DigestText) error) error {
+	sample := "NULL"
+	if c.Server.KeepsSamples() {
+		sample = "LEFT(QUERY_SAMPLE_TEXT, 64)"
+	}
 	for len(ids) > 0 {
-		n := min(len(ids), idsAtOnce)
-		err := c.vary(ctx, quoteHex(ids[:n]), "SELECT /* risso: texts of classes */ SCHEMA_NAME, DIGEST, DIGEST_TEXT FROM "+digestTable+" WHERE DIGEST IN ("+quoteHex(ids[:n])+")", func(row []sqldriver.Value) error {
-			return f(text(row[0]), text(row[1]), text(row[2]))
+		n := min(len(ids), textsAtOnce)
+		list := quoteHex(ids[:n])
+		err := c.vary(ctx, list, "SELECT /* risso: texts of classes */ SCHEMA_NAME, DIGEST, DIGEST_TEXT, "+sample+" FROM "+digestTable+" WHERE DIGEST IN ("+list+")", func(row []sqldriver.Value) error {
+			return f(DigestText{Schema: text(row[0]), ID: text(row[1]), Text: text(row[2]), Sample: text(row[3])})
 		})
 		if err != nil {
 			return err
@@ -109,6 +124,13 @@ func (c *Conn) DigestTexts(ctx context.Context, ids []string, f func(schema, id,
 		ids = ids[n:]
 	}
 	return nil
+}
+
+// MarkedDigests reads the digests of statements with Risso's mark that threads ran last, as far as the server remembers them:
+// Risso's own, also those of other processes of it.
+func (c *Conn) MarkedDigests(ctx context.Context, f func(id string) error) error {
+	return c.Query(ctx, `SELECT /* risso: statements with its own mark */ DISTINCT DIGEST FROM performance_schema.events_statements_history
+ WHERE DIGEST IS NOT NULL AND LEFT(SQL_TEXT, 64) LIKE '%/* risso%'`, func(row []sqldriver.Value) error { return f(text(row[0])) })
 }
 
 // quoteHex writes digests as a list of SQL; what is no hex is left out.

@@ -17,6 +17,8 @@ type Reader struct {
 	Fresh     bool              // this tick read the variables
 	StatusAt  time.Time         // when the global status was last answered
 
+	StatusAsked time.Time // and when it was asked for
+
 	status  statusReader
 	innodb  innodbReader
 	replica replicaReader
@@ -78,8 +80,11 @@ func NewReader(traffic *Traffic) *Reader {
 }
 
 func (r *Reader) readStatus(ctx context.Context, c *Conn) error {
+	asked := time.Now()
 	err := r.status.read(ctx, c, &r.Sample)
-	r.StatusAt = time.Now()
+	if err == nil {
+		r.StatusAsked, r.StatusAt = asked, time.Now()
+	}
 	return err
 }
 

@@ -237,7 +237,7 @@ func (n *renamer) inString(i int) {
 		return
 	}
 	t := n.t[i]
-	lx := lexer{s: []byte(n.d.value(t))}
+	lx := lexer{s: []byte(n.d.Value(t))}
 	for x := lx.any(); x.kind != tkEnd; x = lx.any() {
 		for _, w := range strings.FieldsFunc(string(lx.text(x)), func(r rune) bool { return r < 0x80 && !isWord(byte(r)) }) {
 			if _, ok := n.to(w); ok {

@@ -42,6 +42,7 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	os.Setenv("XDG_CONFIG_HOME", filepath.Join(root, "config")) // keys that backups are signed by
 	watchStalls()
 	// The tests wait most of the time: more of them than processors may run at once.
 	flag.Parse()

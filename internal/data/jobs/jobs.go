@@ -215,8 +215,9 @@ func (r *Runner) end(ctx context.Context) error {
 	return fmt.Errorf("jobs did not end within %s: %v", r.o.Grace, names)
 }
 
-// Start makes a job due now. One that has to wait for another of its server begins behind that.
-func (r *Runner) Start(name string) error {
+// Start makes a job due now. One that has to wait for another of its server begins behind that. The log of the run says by
+// whom it was started.
+func (r *Runner) Start(name, by string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := r.named(name)
@@ -226,7 +227,7 @@ func (r *Runner) Start(name string) error {
 	case e.run != nil:
 		return fmt.Errorf("%s: %w", name, ErrRunning)
 	}
-	e.due, e.byHand, e.why = r.o.Now(), true, "started by hand"
+	e.due, e.byHand, e.why = r.o.Now(), true, "started by hand, by "+by
 	r.look()
 	return nil
 }
@@ -239,12 +240,13 @@ func (r *Runner) look() {
 	}
 }
 
-// Stop ends a run that goes on. A mirror begins anew at the next start of Risso, or by hand.
-func (r *Runner) Stop(id int64) error {
+// Stop ends a run that goes on; its log says by whom it was stopped. A mirror begins anew at the next start of Risso, or by hand.
+func (r *Runner) Stop(id int64, by string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, e := range r.entries {
 		if e.run != nil && e.run.note.ID == id && id != 0 {
+			e.run.report.Log("stopped by hand, by %s", by)
 			e.run.stop(errStopped)
 			return nil
 		}

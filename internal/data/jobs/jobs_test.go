@@ -247,15 +247,15 @@ func TestOneHeavyJobAtATime(t *testing.T) {
 	}
 	r := s.runner(of("a/backup", "a", state.JobBackup), of("a/drill", "a", state.JobDrill), of("a/mirror", "a", state.JobMirror), of("b/backup", "b", state.JobBackup), of("c/backup", "c", state.JobBackup))
 	for _, name := range []string{"a/backup", "a/drill", "b/backup", "c/backup"} {
-		if err := r.Start(name); err != nil {
+		if err := r.Start(name, "t"); err != nil {
 			t.Fatal(err)
 		}
 	}
 	r.step(t.Context())
-	if err := r.Start("a/backup"); !errors.Is(err, ErrRunning) {
+	if err := r.Start("a/backup", "t"); !errors.Is(err, ErrRunning) {
 		t.Error(err)
 	}
-	if err := r.Start("z"); !errors.Is(err, ErrNoJob) {
+	if err := r.Start("z", "t"); !errors.Is(err, ErrNoJob) {
 		t.Error(err)
 	}
 	waits := map[string]string{}
@@ -269,7 +269,7 @@ func TestOneHeavyJobAtATime(t *testing.T) {
 	if len(waits) != 5 || waits["a/backup"] != "" || waits["a/mirror"] != "" || waits["a/drill"] != "a/backup" || waits["b/backup"] != "" || waits["c/backup"] != "other servers' jobs" {
 		t.Errorf("%q", waits)
 	}
-	if err := r.Stop(first); err != nil {
+	if err := r.Stop(first, "t"); err != nil {
 		t.Error(err)
 	}
 	for range 100 {
@@ -464,7 +464,7 @@ func TestReplace(t *testing.T) {
 	for _, p := range r.Running() {
 		running[p.Job] = p.Waits
 	}
-	if len(running) != 2 || r.Due()["backup"].Format("02 15:04") != "21 03:00" || r.Start("verify") == nil {
+	if len(running) != 2 || r.Due()["backup"].Format("02 15:04") != "21 03:00" || r.Start("verify", "t") == nil {
 		t.Errorf("%v, %v", running, r.Due())
 	}
 	jobs, err := s.facts.Jobs(t.Context())

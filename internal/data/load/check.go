@@ -8,6 +8,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // maxNamed is how many things a plan names one by one.
@@ -224,7 +225,7 @@ func (s *session) rehearseTable(ctx context.Context, def definition) (lost []str
 		}
 	}
 	def.items = items
-	if i := skipToWord(def.tail, "PARTITION BY"); i >= 0 {
+	if i, _ := asDefault.Find(def.tail, "PARTITION", "BY"); i >= 0 {
 		def.tail = strings.TrimRight(strings.TrimSuffix(strings.TrimRight(def.tail[:i], " \n0123456789"), "/*!"), " \n")
 	}
 	def.tail = withoutUnion(def.tail)
@@ -257,33 +258,31 @@ func (s *session) rehearseTable(ctx context.Context, def definition) (lost []str
 
 // withoutUnion takes out which tables a MERGE table is over: they are not there yet, and the server opens them to show it.
 func withoutUnion(tail string) string {
-	at := skipToWord(tail, " UNION=(")
-	if at < 0 {
+	begin, end := asDefault.Find(tail, "UNION", "=")
+	if begin < 0 {
 		return tail
 	}
-	end := skipTo(tail, at, ')')
-	if end < 0 {
+	t := sqltext.Tokens(tail[end:])
+	inside, _, ok := sqltext.Group(t)
+	if !ok {
 		return tail
 	}
-	return tail[:at] + tail[end+1:]
+	return strings.TrimRight(tail[:begin], " ") + tail[end+t[len(inside)+1].End:]
 }
 
 // unversioned is a definition without SYSTEM VERSIONING, which temporary tables cannot have.
 func (d definition) unversioned() definition {
-	at := skipToWord(d.tail, " WITH SYSTEM VERSIONING")
-	if at < 0 {
+	tail := without(d.tail, "WITH", "SYSTEM", "VERSIONING")
+	if tail == d.tail {
 		return d
 	}
-	d.tail = d.tail[:at] + d.tail[at+len(" WITH SYSTEM VERSIONING"):]
+	d.tail = tail
 	var items []string
 	for _, item := range d.items {
-		if strings.HasPrefix(item, "PERIOD FOR SYSTEM_TIME") || hasWord(item, "GENERATED ALWAYS AS ROW ") {
+		if strings.HasPrefix(item, "PERIOD FOR SYSTEM_TIME") || asDefault.Has(item, "GENERATED", "ALWAYS", "AS", "ROW") {
 			continue
 		}
-		if at := skipToWord(item, " WITHOUT SYSTEM VERSIONING"); at >= 0 {
-			item = item[:at] + item[at+len(" WITHOUT SYSTEM VERSIONING"):]
-		}
-		items = append(items, item)
+		items = append(items, without(item, "WITHOUT", "SYSTEM", "VERSIONING"))
 	}
 	d.items = items
 	return d

@@ -60,10 +60,10 @@ type run struct {
 	notes   []string
 	kept    []string // accounts that were there
 
-	later      []Finding // what is there in another form, found while rows go in
-	forged     []string  // what shall not run; the first of them
+	forged     []string // what shall not run; the first of them
 	forgeries  int
 	unused     int64     // programs that stay away by --no-programs
+	later      []Finding // what is there in another form, found while rows go in
 	missing    []Finding // what is not there at the end; the first of them
 	missingAll int64
 	result     Result
@@ -398,10 +398,15 @@ func (r *run) newest(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, h := range slices.Backward(list) {
-		if h.Kind == repo.Logical {
-			return h.ID, nil
+	if h, ok := repo.Newest(list, time.Now(), func(h repo.Header) bool { return h.Kind == repo.Logical }); ok {
+		note, err := r.o.Repo.AheadNote(ctx, h.ID, time.Now())
+		if err != nil {
+			return "", err
 		}
+		if note != "" {
+			r.plan.Notes = append(r.plan.Notes, note)
+		}
+		return h.ID, nil
 	}
 	if len(list) > 0 {
 		return "", fmt.Errorf("%w, and there is no other: %s is %s", ErrKind, list[len(list)-1].ID, list[len(list)-1].Kind)

@@ -12,6 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/data/chunk"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // laterBytes is the size from which on a table's keys are made after its rows.
@@ -499,14 +500,12 @@ func (r *run) addForeignKeys(ctx context.Context, s *session, job foreignJob) er
 
 // engine is the storage engine that a definition names.
 func (d definition) engine() string {
-	i := strings.Index(d.tail, "ENGINE=")
-	if i < 0 {
+	_, end := asDefault.Find(d.tail, "ENGINE", "=")
+	if end < 0 {
 		return ""
 	}
-	rest := d.tail[i+len("ENGINE="):]
-	end := strings.IndexAny(rest, " \n,;")
-	if end < 0 {
-		end = len(rest)
+	if t := sqltext.Tokens(d.tail[end:]); len(t) > 0 {
+		return t[0].Text
 	}
-	return rest[:end]
+	return ""
 }

@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rissodb/risso/internal/explain/digest"
 	"github.com/rissodb/risso/internal/explain/prepared"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
@@ -90,8 +91,12 @@ type Collector struct {
 	named     map[string]bool // classes whose ID in pt-query-digest was stored
 	since     string          // the server's clock at the last reading
 	readAt    time.Time       // ours
+	waiting   []cost          // whose classes could not be found yet
+	executed  []prepared.Cost // the same
 	pending   []events.Minute
-	fullUntil int64 // until when a full table is not told again
+	tried     map[string]time.Time // what is optional and failed, by its name: when it may be tried again
+	gaps      map[string]fleet.Gap // and what is missing for it; guarded by mu
+	fullUntil int64                // until when a full table is not told again
 	plans     planner
 	explained explained
 	activity  *sampler
@@ -128,7 +133,7 @@ func (c *Collector) Status() Status {
 	defer c.mu.Unlock()
 	s := c.status
 	activity, notes := c.activity.status()
-	s.Activity, s.Notes = activity, slices.Concat([]fleet.Gap{}, s.Notes, c.prepared.notes, notes)
+	s.Activity, s.Notes = activity, slices.Concat([]fleet.Gap{}, s.Notes, c.prepared.notes, c.missing(), notes)
 	return s
 }
 
@@ -242,6 +247,7 @@ func (c *Collector) begins(ctx context.Context) error {
 		c.counters.begin()
 		c.prepared.Forget()
 		c.latencies = latencies{}
+		c.waiting, c.executed = nil, nil
 	}
 	c.identity = identity
 	return c.prepared.Connected(ctx, c.conn)
@@ -261,9 +267,14 @@ func (c *Collector) read(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	reading, err := c.prepared.Read(ctx, c.conn)
-	if err != nil {
-		return fmt.Errorf("read prepared statements: %w", err)
+	var reading *prepared.Reading
+	c.optional(ctx, now, optionalPrepared, func(ctx context.Context) error {
+		r, err := c.prepared.Read(ctx, c.conn)
+		reading = &r
+		return err
+	})
+	if c.conn == nil { // it is asked again in a minute, without what was too slow; the counters wait
+		return errBroken
 	}
 	if !c.counters.begun() {
 		return c.begin(ctx, clock, now, reading)
@@ -275,6 +286,7 @@ func (c *Collector) read(ctx context.Context, now time.Time) error {
 		}
 		return nil
 	})
+	c.waiting = merge(c.waiting, list) // also what came before an error: the counters know that it was read
 	if err != nil {
 		return err
 	}
@@ -283,11 +295,12 @@ func (c *Collector) read(ctx context.Context, now time.Time) error {
 	if gone := now.Sub(at); gone > 90*time.Second { // readings failed between: what was added is of the newest minute
 		at = now.Add(-time.Minute)
 	}
-	return c.minute(ctx, at.Unix()/60*60, list, c.executions(reading))
+	c.executed = append(c.executed, c.executions(reading)...)
+	return c.minute(ctx, now, at.Unix()/60*60)
 }
 
 // begin reads how all counters stand.
-func (c *Collector) begin(ctx context.Context, clock string, now time.Time, reading prepared.Reading) error {
+func (c *Collector) begin(ctx context.Context, clock string, now time.Time, reading *prepared.Reading) error {
 	err := c.conn.Digests(ctx, "", func(d *mysql.Digest) error {
 		c.counters.first(d)
 		return nil
@@ -306,32 +319,26 @@ func (c *Collector) begin(ctx context.Context, clock string, now time.Time, read
 	return nil
 }
 
-// minute stores what ran in a minute and looks closer at the heaviest.
-func (c *Collector) minute(ctx context.Context, at int64, list []cost, executed []prepared.Cost) error {
-	if err := c.identify(ctx, at, list); err != nil {
+// minute stores what ran in a minute and looks closer at the heaviest. What it could not be told the names of waits for the
+// next minute; nothing that was counted is lost.
+func (c *Collector) minute(ctx context.Context, now time.Time, at int64) error {
+	if err := c.identify(ctx, at, c.waiting); err != nil {
 		return err
 	}
-	executions, err := c.identifyPrepared(ctx, at, executed)
+	executions, err := c.identifyPrepared(ctx, at, c.executed)
 	if err != nil {
 		return err
 	}
-	list = slices.DeleteFunc(list, func(d cost) bool { return c.classes[d.digestKey].own })
+	list := slices.DeleteFunc(c.waiting, func(d cost) bool { return c.classes[d.digestKey].own })
+	c.waiting, c.executed = nil, nil
 	slices.SortFunc(list, func(a, b cost) int { return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.id, b.id)) })
 	rows := make([]events.Row, 0, len(list))
 	for _, d := range list {
 		rows = append(rows, rowOf(c.classes[d.digestKey].class, d))
 	}
+	heavy := list[:min(len(list), heaviest)]
 	if c.conn.Server.KeepsLatency() {
-		for i := range list[:min(len(list), heaviest)] {
-			if list[i].id == "" {
-				continue
-			}
-			h, err := c.conn.Latency(ctx, list[i].schema, list[i].id)
-			if err != nil {
-				return fmt.Errorf("read the latency of a class: %w", err)
-			}
-			rows[i].Latency = c.latencies.next(list[i], at, h)
-		}
+		c.optional(ctx, now, optionalLatency, func(ctx context.Context) error { return c.latency(ctx, at, heavy, rows) })
 	}
 	for _, e := range executions {
 		rows = append(rows, e.row())
@@ -344,13 +351,27 @@ func (c *Collector) minute(ctx context.Context, at int64, list []cost, executed 
 		c.Logger.Warn("statements wait to be stored", "instance", c.instance.ID, "err", err)
 	}
 	c.setStatus(func(s *Status) { s.Working, s.Why, s.Remedy, s.Last = true, "", "", at+60 })
-	if err := c.full(ctx, at, list); err != nil {
-		return err
+	c.optional(ctx, now, optionalRoom, func(ctx context.Context) error { return c.full(ctx, at, list) })
+	c.optional(ctx, now, optionalSamples, func(ctx context.Context) error { return c.closer(ctx, at, heavy) })
+	c.optional(ctx, now, optionalPreparedSamples, func(ctx context.Context) error {
+		return c.samplePrepared(ctx, at, executions[:min(len(executions), heaviest)])
+	})
+	return nil
+}
+
+// latency reads the histograms of the heaviest classes, whose rows come first.
+func (c *Collector) latency(ctx context.Context, at int64, heavy []cost, rows []events.Row) error {
+	for i, d := range heavy {
+		if d.id == "" {
+			continue
+		}
+		h, err := c.conn.Latency(ctx, d.schema, d.id)
+		if err != nil {
+			return err
+		}
+		rows[i].Latency = c.latencies.next(d, at, h)
 	}
-	if err := c.closer(ctx, at, list[:min(len(list), heaviest)]); err != nil {
-		return err
-	}
-	return c.samplePrepared(ctx, at, executions[:min(len(executions), heaviest)])
+	return nil
 }
 
 // store writes the minutes that wait.
@@ -368,6 +389,10 @@ func (c *Collector) store(ctx context.Context) error {
 // identify finds the classes of digests that were not seen before and stores them.
 func (c *Collector) identify(ctx context.Context, at int64, list []cost) error {
 	c.names.note(append(c.Traffic.Texts(), c.explained.noted()...)...)
+	marked := c.marked(ctx)
+	if c.conn == nil {
+		return errBroken
+	}
 	var ids []string
 	for _, d := range list {
 		if _, ok := c.classes[d.digestKey]; ok {
@@ -385,18 +410,25 @@ func (c *Collector) identify(ctx context.Context, at int64, list []cost) error {
 	texts := map[digestKey]string{}
 	if len(ids) > 0 {
 		slices.Sort(ids)
-		err := c.conn.DigestTexts(ctx, slices.Compact(ids), func(schema, id, text string) error {
-			texts[digestKey{schema, id}] = text
+		err := c.conn.DigestTexts(ctx, slices.Compact(ids), func(t mysql.DigestText) error {
+			texts[digestKey{t.Schema, t.ID}] = t.Text
+			if digest.IsOwn([]byte(t.Sample)) { // another Risso's: a trace, a digest, a benchmark
+				c.names.own[c.names.of(t.Text).id] = true
+			}
 			return nil
 		})
 		if err != nil {
-			return err
+			return fmt.Errorf("read the texts of classes: %w", err)
 		}
 		c.names.note(c.Traffic.Texts()...) // that question as well
 	}
 	var found []events.Class
 	for _, d := range list {
 		k, ok := c.classes[d.digestKey]
+		if ok && marked[d.id] && !k.own {
+			k.own = true
+			c.classes[d.digestKey] = k
+		}
 		text, read := texts[d.digestKey]
 		switch {
 		case ok && k.own || d.id == "":
@@ -412,7 +444,7 @@ func (c *Collector) identify(ctx context.Context, at int64, list []cost) error {
 			text = "(text evicted) " + d.id
 		}
 		n := c.names.of(text)
-		k = known{class: n.id, verb: n.verb, stored: at, own: c.names.isOwn(n.id)}
+		k = known{class: n.id, verb: n.verb, stored: at, own: c.names.isOwn(n.id) || marked[d.id]}
 		c.classes[d.digestKey] = k
 		if !k.own {
 			found = append(found, events.Class{Instance: c.instance.ID, ID: n.id, Digest: d.id, Fingerprint: n.fingerprint, Verb: n.verb, Tables: n.tables, FirstSeen: at, LastSeen: at})

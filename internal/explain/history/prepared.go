@@ -31,9 +31,13 @@ func (e execution) row() events.Row {
 	return r
 }
 
-// executions gives what was executed since the reading before, and notes what is missing.
-func (c *Collector) executions(r prepared.Reading) []prepared.Cost {
-	list := c.prepared.Next(r)
+// executions gives what was executed since the reading before, and notes what is missing. nil is no reading: the next one
+// tells of both.
+func (c *Collector) executions(r *prepared.Reading) []prepared.Cost {
+	if r == nil {
+		return nil
+	}
+	list := c.prepared.Next(*r)
 	notes := c.prepared.Gaps("between two readings, which are a minute apart")
 	c.setStatus(func(*Status) { c.prepared.notes = notes })
 	return list

@@ -50,6 +50,14 @@ type server struct {
 
 // eachServer runs a test on a fresh server of each kind, with the shop in it.
 func eachServer(t *testing.T, f func(s *server)) {
+	eachKind(t, func(s *server) {
+		s.exec(shop)
+		f(s)
+	})
+}
+
+// eachKind runs a test on a fresh server of each kind.
+func eachKind(t *testing.T, f func(s *server)) {
 	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
@@ -72,9 +80,7 @@ func eachServer(t *testing.T, f func(s *server)) {
 					t.Errorf("down: %v", err)
 				}
 			})
-			s := &server{t, kind, sb.Primary()}
-			s.exec(shop)
-			f(s)
+			f(&server{t, kind, sb.Primary()})
 		})
 	}
 }
@@ -128,6 +134,7 @@ func (s *server) take(r plan.Request) (*plan.Taken, []plan.TableFacts, error) {
 		r.Database = "shop"
 	}
 	c := s.connect()
+	defer c.Close()
 	taken, err := plan.Take(s.t.Context(), c, r)
 	if err != nil {
 		return nil, nil, err

@@ -139,7 +139,7 @@ func (f *recordFlags) verdict(code int, body []byte) error {
 	case code >= 200 && code < 300:
 		return nil
 	case code == http.StatusUnauthorized:
-		return failure(exitFailed, "make one with risso token create NAME there, and give it by --token-file or RISSO_TOKEN", fmt.Errorf("%s wants a token", f.url))
+		return failure(exitFailed, "make one with risso token create NAME --role act there, and give it by --token-file or RISSO_TOKEN", fmt.Errorf("%s wants a token", f.url))
 	case code == http.StatusNotFound || said.Error == "":
 		return failure(exitFailed, "it must be a risso serve of this version or a newer one", fmt.Errorf("%s does not take benchmarks: status %d", f.url, code))
 	}

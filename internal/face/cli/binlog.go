@@ -193,7 +193,7 @@ func withHint(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &e) && mysql.ClassOf(err) == mysql.ClassPrivilege:
+	case mysql.ClassOf(err) == mysql.ClassPrivilege:
 		return failure(exitFailed, "the account needs REPLICATION SLAVE and REPLICATION CLIENT (MariaDB: BINLOG MONITOR)", err)
 	case errors.As(err, &e):
 		return failure(exitFailed, e.Hint, err)
@@ -311,7 +311,7 @@ and --verify reads them and compares.
 type listedLogs struct {
 	Series string       `json:"series,omitempty"`
 	Logs   []mirror.Log `json:"logs"`
-	Gaps   []string     `json:"gaps"`
+	Gaps   []mirror.Gap `json:"gaps"`
 }
 
 func runBinlogList(ctx context.Context, s Streams, f logFlags, output string, verify bool, args []string) error {

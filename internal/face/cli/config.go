@@ -18,10 +18,11 @@ type config struct {
 	Listen     string         `yaml:"listen,omitempty"`
 	Data       string         `yaml:"data,omitempty"`
 	Retention  string         `yaml:"retention,omitempty"`  // such as 400d; empty keeps all
-	Hosts      []string       `yaml:"hosts,omitempty"`      // names, besides local ones, under which the page may be reached without a token
+	Hosts      []string       `yaml:"hosts,omitempty"`      // names, besides local ones, under which the page may be reached
 	EventsURL  string         `yaml:"events_url,omitempty"` // ClickHouse, instead of DuckDB in the data folder
 	Redact     bool           `yaml:"redact,omitempty"`     // hide literals in samples and plans
 	Statements string         `yaml:"statements,omitempty"` // where statements are read: auto, performance_schema, slow-log, off
+	Limits     limitsConfig   `yaml:"limits,omitempty"`     // what questions over HTTP may cost
 	Servers    []serverConfig `yaml:"servers,omitempty"`
 }
 

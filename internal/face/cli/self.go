@@ -76,6 +76,7 @@ func (m *selfMeter) Run(ctx context.Context) { collect.Every(ctx, 900*time.Milli
 
 func (m *selfMeter) tick(due time.Time) time.Time {
 	p := m.measure()
+	due = due.Add(max(p.at.Sub(due).Round(time.Second), 0)) // what was read late has its own time
 	for i, v := range []float64{p.cpu, p.rss, p.written, p.disk, p.samples, p.blocks, p.damaged} {
 		m.sample.Values[m.pos[i]] = v
 	}

@@ -7,9 +7,9 @@ import (
 	"io/fs"
 	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"syscall"
 	"time"
@@ -56,9 +56,13 @@ RISSO_EVENTS_URL, or events_url in the config file.
 
 A change of the protect blocks of the config file is taken while Risso runs, within some
 seconds or at SIGHUP; when there is a mistake in it, what was before stays in force.
+SIGHUP never ends Risso, with or without a config file; when it comes because the
+terminal was closed, Risso goes on and says so among its events. SIGTERM and SIGINT end it.
 
 Whoever listens on another address than loopback needs a token first:
-risso token create NAME
+risso token create NAME. Once there is a token, it is asked for on loopback, too.
+
+What questions over HTTP may cost is bounded: limits in the config file.
 
 ` + exitCodesHelp,
 		Example: `  risso serve --dsn 'risso:secret@tcp(db1:3306)/' --dsn 'db2=risso:secret@tcp(10.0.0.2)/'
@@ -88,6 +92,7 @@ type settings struct {
 	host       bool
 	open       bool // loopback only
 	hosts      []string
+	limits     web.Limits
 	statements statementFlags
 }
 
@@ -117,6 +122,9 @@ func (f serveFlags) settings() (settings, error) {
 	if err != nil {
 		return settings{}, usageError("--listen %q: write it as host:port", s.listen)
 	}
+	if s.limits, err = c.Limits.check(); err != nil {
+		return settings{}, usageError("limits of the config file: %w", err)
+	}
 	ip := net.ParseIP(host)
 	s.open = host == "localhost" || (ip != nil && ip.IsLoopback())
 	return s, nil
@@ -140,6 +148,7 @@ func serve(ctx context.Context, out Streams, f serveFlags) error {
 	if err != nil {
 		return err
 	}
+	hup := hearHangup()
 	level := slog.LevelWarn
 	if f.verbose {
 		level = slog.LevelDebug
@@ -157,6 +166,9 @@ func serve(ctx context.Context, out Streams, f serveFlags) error {
 
 	// Risso makes little garbage: to collect it at half the usual growth costs next to nothing and keeps the process small.
 	debug.SetGCPercent(gcPercent)
+	// Questions take as many of Go's processors as may be worked on at once. So many more let collectors begin at once; the
+	// system shares the machine's own among them, and favours who slept.
+	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + max(set.limits.AtOnce, 2))
 	w := newWatch(logger)
 	numbers, err := series.Open(series.Options{Dir: filepath.Join(set.data, "series"), Retention: set.retention, Logger: logger, OnEvent: w.Event})
 	if err != nil {
@@ -194,16 +206,12 @@ func serve(ctx context.Context, out Streams, f serveFlags) error {
 		return fmt.Errorf("open the page: %w", err)
 	}
 	handler := web.New(web.Options{Numbers: numbers, Facts: facts, Live: w.board, Statements: rows.web(), Protect: guard, Page: page, Version: Version(),
-		Open: set.open, Hosts: set.hosts, Logger: logger})
-	srv := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 1 << 18, ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug)}
+		Open: set.open, Hosts: set.hosts, Limits: set.limits, Event: w.Event, Logger: logger})
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return w.run(gctx, set, numbers, facts, rows, guard) })
-	g.Go(func() error { return ignoreClosed(srv.Serve(ln)) })
-	g.Go(func() error { return shutDown(gctx, srv) })
-	if f.configFile != "" {
-		c := newConfigWatch(f, set.servers, guard, w, out.Err)
-		g.Go(func() error { return c.run(gctx) })
-	}
+	g.Go(func() error { return web.Serve(gctx, ln, handler, set.limits, logger) })
+	c := newConfigWatch(f, set.servers, guard, w, hup, out.Err)
+	g.Go(func() error { return c.run(gctx) })
 	select {
 	case <-w.begun: // who asks now is told of every server
 	case <-gctx.Done():
@@ -213,29 +221,11 @@ func serve(ctx context.Context, out Streams, f serveFlags) error {
 	return g.Wait()
 }
 
-// shutDown ends a server when ctx ends.
-func shutDown(ctx context.Context, srv *http.Server) error {
-	<-ctx.Done()
-	sctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
-	defer cancel()
-	if err := srv.Shutdown(sctx); err != nil { // a client that does not let go must not hold us
-		return srv.Close()
-	}
-	return nil
-}
-
 func counted(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
 	return fmt.Sprintf("%d %ss", n, what)
-}
-
-func ignoreClosed(err error) error {
-	if errors.Is(err, http.ErrServerClosed) {
-		return nil
-	}
-	return err
 }
 
 func listen(ctx context.Context, addr string) (net.Listener, error) {

@@ -19,7 +19,8 @@ import (
 // configLook is how often the config file is looked at. It is read when it was the same twice: nobody writes it any more.
 const configLook = 2 * time.Second
 
-// configWatch reads the protect blocks of the config file anew when it changes, or at SIGHUP.
+// configWatch reads the protect blocks of the config file anew when it changes, or at SIGHUP. Without a config file it hears
+// SIGHUP and says that there is nothing to do.
 type configWatch struct {
 	flags  serveFlags
 	guard  *protect
@@ -52,12 +53,20 @@ func markOf(path string) (m fileMark, ok bool) {
 	return m, true
 }
 
-// newConfigWatch begins to hear SIGHUP, which ends other commands.
-func newConfigWatch(f serveFlags, list []watched, guard *protect, w *watch, out io.Writer) *configWatch {
-	c := &configWatch{flags: f, guard: guard, list: list, event: w.Event, out: out, hup: make(chan os.Signal, 1), tty: hasTerminal()}
-	c.config, _ = readConfig(f.configFile) // it was good a moment ago; and it is read once more at the first look
+// hearHangup takes SIGHUP, which ends other commands, and keeps a pipe that nobody reads any more, such as that of standard
+// error behind a closed terminal, from ending Risso.
+func hearHangup() chan os.Signal {
+	hup := make(chan os.Signal, 1)
 	signal.Reset(syscall.SIGHUP)
-	signal.Notify(c.hup, syscall.SIGHUP)
+	signal.Notify(hup, syscall.SIGHUP)
+	signal.Ignore(syscall.SIGPIPE)
+	return hup
+}
+
+// newConfigWatch makes what looks at the config file; hup is of hearHangup.
+func newConfigWatch(f serveFlags, list []watched, guard *protect, w *watch, hup chan os.Signal, out io.Writer) *configWatch {
+	c := &configWatch{flags: f, guard: guard, list: list, event: w.Event, out: out, hup: hup, tty: hasTerminal()}
+	c.config, _ = readConfig(f.configFile) // it was good a moment ago; and it is read once more at the first look
 	return c
 }
 
@@ -71,9 +80,6 @@ func hasTerminal() bool {
 	return true
 }
 
-// errHangup ends Risso when its terminal was closed.
-var errHangup = errors.New("the terminal was closed")
-
 // run looks at the file until ctx ends.
 func (c *configWatch) run(ctx context.Context) error {
 	defer signal.Stop(c.hup)
@@ -84,12 +90,11 @@ func (c *configWatch) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-c.hup:
-			if c.tty && !hasTerminal() {
-				return failure(exitInterrupted, "", errHangup)
-			}
-			c.read, _ = markOf(c.flags.configFile)
-			c.again(ctx, true)
+			c.hangup(ctx)
 		case <-tick.C:
+			if c.flags.configFile == "" {
+				continue
+			}
 			now, there := markOf(c.flags.configFile)
 			if there && now == c.seen && now != c.read { // one that is gone for a moment is being written anew
 				c.read = now
@@ -98,6 +103,21 @@ func (c *configWatch) run(ctx context.Context) error {
 			c.seen = now
 		}
 	}
+}
+
+// hangup takes SIGHUP: who sends it to a server wants it to read its files anew, and one that watches does not end because
+// somebody closed a window.
+func (c *configWatch) hangup(ctx context.Context) {
+	if c.tty && !hasTerminal() {
+		c.tty = false
+		c.tell(fmt.Sprintf("the terminal that Risso was started on was closed; it goes on watching (kill %d ends it)", os.Getpid()), fleet.SeverityWarning)
+	}
+	if c.flags.configFile == "" {
+		c.tell("SIGHUP: there is no config file to read anew; watching goes on", fleet.SeverityInfo)
+		return
+	}
+	c.read, _ = markOf(c.flags.configFile)
+	c.again(ctx, true)
 }
 
 // again reads the file. What is wrong with it is told, and nothing changes then.

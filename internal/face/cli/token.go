@@ -6,26 +6,36 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/store/state"
 )
 
-// newToken manages who may look when Risso listens beyond loopback.
+// newToken manages who may look, and who may act.
 func newToken(s Streams) *cobra.Command {
-	var data, output string
+	var data, output, role string
 	cmd := &cobra.Command{
 		Use:   "token",
 		Short: "Tokens that let people and programs look at the page and the API",
 		Long: `Tokens that let people and programs look at the page and the API.
 
-A token is asked for on any other address than loopback. The page has a form for it;
-programs send it as "Authorization: Bearer TOKEN" or as the password of HTTP basic
-authentication, with any user name. Only its hash is stored.`,
+A token is asked for on any other address than loopback, and on loopback as soon as
+there is one: behind a proxy on this machine everybody comes from loopback. The page
+has a form for it; programs send it as "Authorization: Bearer TOKEN" or as the password
+of HTTP basic authentication, with any user name. Only its hash is stored.
+
+A token may look (everything that only reads) or act, too: start and stop backups,
+drills and other jobs, keep and delete results of benchmarks. Who did what stands among
+the events, by the token's name. To revoke the last token opens nothing: on loopback
+Risso goes on asking for one until "risso token off".`,
 		Example: `  risso token create grafana
+  risso token create ann --role act
   risso token list
   risso token revoke grafana`,
 	}
@@ -44,19 +54,26 @@ authentication, with any user name. Only its hash is stored.`,
 			return f(cmd.Context(), st, args)
 		}
 	}
-	cmd.AddCommand(
-		&cobra.Command{Use: "create NAME", Short: "Make a token and print it, this once", Args: cobra.ExactArgs(1), Example: "  risso token create grafana",
-			RunE: with(func(ctx context.Context, st *state.Store, args []string) error {
-				t, secret, err := st.CreateToken(ctx, args[0])
-				if err != nil {
-					return err
-				}
-				if output == "json" {
-					return json.NewEncoder(s.Out).Encode(map[string]string{"name": t.Name, "id": t.ID, "token": secret})
-				}
-				_, err = fmt.Fprintln(s.Out, secret)
+	create := &cobra.Command{Use: "create NAME", Short: "Make a token and print it, this once", Args: cobra.ExactArgs(1), Example: "  risso token create grafana\n  risso token create ann --role act",
+		RunE: with(func(ctx context.Context, st *state.Store, args []string) error {
+			if r := state.Role(role); r != state.RoleLook && r != state.RoleAct {
+				return usageError("--role %q: look or act", role)
+			}
+			t, secret, err := st.CreateToken(ctx, args[0], state.Role(role))
+			if err != nil {
 				return err
-			})},
+			}
+			if err := tokenEvent(ctx, st, t.Name, fmt.Sprintf("the token %s, which may %s, was made", t.Name, t.Role)); err != nil {
+				return err
+			}
+			if output == "json" {
+				return json.NewEncoder(s.Out).Encode(map[string]string{"name": t.Name, "id": t.ID, "role": string(t.Role), "token": secret})
+			}
+			_, err = fmt.Fprintln(s.Out, secret)
+			return err
+		})}
+	create.Flags().StringVar(&role, "role", string(state.RoleLook), "what it lets its bearer do: look, or act")
+	cmd.AddCommand(create,
 		&cobra.Command{Use: "list", Short: "Who has a token", Args: cobra.NoArgs, Example: "  risso token list",
 			RunE: with(func(ctx context.Context, st *state.Store, _ []string) error {
 				return listTokens(ctx, s, st, output)
@@ -68,10 +85,27 @@ authentication, with any user name. Only its hash is stored.`,
 				} else if err != nil {
 					return err
 				}
-				return nil
+				return tokenEvent(ctx, st, args[0], "the token "+args[0]+" was revoked")
+			})},
+		&cobra.Command{Use: "off", Short: "Revoke all tokens, and ask for none on loopback any more", Args: cobra.NoArgs, Example: "  risso token off",
+			RunE: with(func(ctx context.Context, st *state.Store, _ []string) error {
+				if err := st.ForgetTokens(ctx); err != nil {
+					return err
+				}
+				return tokenEvent(ctx, st, "", "all tokens were revoked; none is asked for on loopback any more")
 			})},
 	)
 	return cmd
+}
+
+// tokenEvent writes down who changed who may look, as this machine knows him.
+func tokenEvent(ctx context.Context, st *state.Store, name, text string) error {
+	who := "user " + strconv.Itoa(os.Getuid())
+	if u, err := user.Current(); err == nil {
+		who = u.Username
+	}
+	_, err := st.AddEvents(ctx, fleet.Event{Time: time.Now(), Kind: fleet.EventAction, Subject: "token", New: name, Text: text + " by " + who + ", on this machine"})
+	return err
 }
 
 func listTokens(ctx context.Context, s Streams, st *state.Store, output string) error {
@@ -83,12 +117,13 @@ func listTokens(ctx context.Context, s Streams, st *state.Store, output string) 
 		type row struct {
 			Name     string     `json:"name"`
 			ID       string     `json:"id"`
+			Role     state.Role `json:"role"`
 			Created  time.Time  `json:"created"`
 			LastUsed *time.Time `json:"last_used"`
 		}
 		rows := make([]row, len(list))
 		for i, t := range list {
-			rows[i] = row{Name: t.Name, ID: t.ID, Created: t.Created}
+			rows[i] = row{Name: t.Name, ID: t.ID, Role: t.Role, Created: t.Created}
 			if !t.LastUsed.IsZero() {
 				rows[i].LastUsed = &list[i].LastUsed
 			}
@@ -100,7 +135,7 @@ func listTokens(ctx context.Context, s Streams, st *state.Store, output string) 
 		if !t.LastUsed.IsZero() {
 			used = "last used " + t.LastUsed.Local().Format("2006-01-02 15:04")
 		}
-		fmt.Fprintf(s.Out, "%-20s made %s, %s\n", t.Name, t.Created.Local().Format("2006-01-02 15:04"), used)
+		fmt.Fprintf(s.Out, "%-20s may %s, made %s, %s\n", t.Name, t.Role, t.Created.Local().Format("2006-01-02 15:04"), used)
 	}
 	return nil
 }

@@ -23,6 +23,7 @@ type watch struct {
 	board  *live.Board
 	queue  chan func(context.Context, *state.Store) error // what the journal still has to write
 	self   *selfMeter
+	pulse  *collect.Pulse
 	begun  chan struct{} // closed when all that is watched stands on the board
 }
 
@@ -32,7 +33,16 @@ const journalQueue = 4096
 func newWatch(logger *slog.Logger) *watch {
 	w := &watch{logger: logger, queue: make(chan func(context.Context, *state.Store) error, journalQueue), self: newSelfMeter(), begun: make(chan struct{})}
 	w.board = live.New(w.self.Self)
+	w.pulse = &collect.Pulse{Tell: w.notLooked}
+	w.board.Heed(w.pulse)
 	return w
+}
+
+// notLooked tells that Risso itself was late: what servers did meanwhile is not known.
+func (w *watch) notLooked(from, to time.Time) {
+	form := "15:04:05"
+	w.Event(fleet.Event{Time: from, Kind: fleet.EventObserver, Severity: fleet.SeverityWarning, Subject: "late",
+		Text: fmt.Sprintf("Risso did not look from %s to %s (%s): it stood still itself, its machine was too busy or asleep", from.Local().Format(form), to.Local().Format(form), to.Sub(from).Round(100*time.Millisecond))})
 }
 
 // Event takes what happened; it never blocks.
@@ -159,6 +169,7 @@ func (w *watch) run(ctx context.Context, set settings, numbers *series.Store, fa
 	defer group.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	group.Go(ctx, w.pulse)
 	h, hostID, err := w.watchHost(ctx, &group, set, numbers, facts)
 	if err != nil {
 		return err
@@ -197,7 +208,7 @@ func (w *watch) watchServer(ctx context.Context, group *collect.Group, s watched
 	if err := facts.SaveInstance(ctx, s.instance, time.Time{}); err != nil {
 		return fmt.Errorf("note the server: %w", err)
 	}
-	o := collect.Options{Sink: &seriesSink{w: wr}, Recorder: w, Observer: w.board, Logger: w.logger, Phase: phaseOf(i), Traffic: traffic}
+	o := collect.Options{Sink: &seriesSink{w: wr}, Recorder: w, Observer: w.board, Logger: w.logger, Phase: phaseOf(i), Pulse: w.pulse, Traffic: traffic}
 	if s.instance.HostID != "" {
 		o.Extra = collect.NewProcess(h, s.target.Socket(), s.target.Port())
 	}

@@ -199,6 +199,9 @@ func (s *server) chart(r *http.Request) (any, error) {
 	if step < 1 || (to-from)/step > maxPoints {
 		return nil, badRequest("step must leave at most "+strconv.Itoa(maxPoints)+" points", "")
 	}
+	if most := int64(s.Limits.Samples / 6); int64(len(keys))*((to-from)/step) > most { // a point has six values
+		return nil, &apiError{Status: http.StatusUnprocessableEntity, Message: "the chart has more than " + strconv.FormatInt(most, 10) + " points in all", Hint: "ask for fewer series, or larger steps"}
+	}
 	from -= from % step
 	bands, err := s.Numbers.Bands(r.Context(), id, keys, from, to, step)
 	if err != nil {

@@ -1,40 +1,115 @@
 package web
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/store/state"
 )
 
 const cookieName = "risso_token"
 
-// guard lets a request through when Risso is open or the request carries a valid token: as a cookie, as
-// Authorization: Bearer TOKEN, or as the password of HTTP basic authentication, which Grafana offers.
-func (s *server) guard(next http.Handler) http.Handler {
-	if s.Open {
-		return next
+// viewer is who asks.
+type viewer struct {
+	name string // of the token; empty: no token is asked for
+	role state.Role
+}
+
+// viewerKey is where the context of a request has its viewer.
+type viewerKey struct{}
+
+func viewerOf(r *http.Request) viewer {
+	v, _ := r.Context().Value(viewerKey{}).(viewer)
+	return v
+}
+
+// who names the viewer in events.
+func (v viewer) who() string {
+	if v.name == "" {
+		return "somebody on this machine"
 	}
+	return v.name
+}
+
+// askedFor remembers for a moment whether tokens are asked for.
+type askedFor struct {
+	mu    sync.Mutex
+	at    time.Time
+	asked bool
+}
+
+// askedEvery is how old the memory may be: a token that is made counts at once for people.
+const askedEvery = time.Second
+
+// tokensAsked says whether a token is asked for: beyond loopback always, on loopback since there is one. Who comes from
+// this machine may be a proxy, behind which everybody does.
+func (s *server) tokensAsked(ctx context.Context) (bool, error) {
+	if !s.Open {
+		return true, nil
+	}
+	a := &s.asked
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.at.IsZero() && time.Since(a.at) < askedEvery {
+		return a.asked, nil
+	}
+	asked, err := s.Facts.TokensAsked(ctx)
+	if err != nil {
+		return true, err
+	}
+	a.asked, a.at = asked, time.Now()
+	return asked, nil
+}
+
+var errTokens = &apiError{Status: http.StatusServiceUnavailable, Message: "tokens cannot be checked now"}
+
+// guard lets a request through when no token is asked for, or it carries one with the role that is needed: as a cookie, as
+// Authorization: Bearer TOKEN, or as the password of HTTP basic authentication, which Grafana offers.
+func (s *server) guard(needed state.Role, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		token := tokenOf(r)
-		if token != "" {
-			_, err := s.Facts.VerifyToken(r.Context(), token)
-			switch {
-			case err == nil:
-				next.ServeHTTP(w, r)
-				return
-			case !errors.Is(err, state.ErrNotFound):
-				writeError(w, &apiError{Status: http.StatusServiceUnavailable, Message: "tokens cannot be checked now"})
+		asked, err := s.tokensAsked(r.Context())
+		if err != nil {
+			writeError(w, errTokens)
+			return
+		}
+		v := viewer{role: state.RoleAct}
+		if asked {
+			if v, err = s.known(r); err != nil {
+				w.Header().Set("WWW-Authenticate", `Bearer realm="risso"`)
+				writeError(w, err)
 				return
 			}
 		}
-		w.Header().Set("WWW-Authenticate", `Bearer realm="risso"`)
-		writeError(w, &apiError{Status: http.StatusUnauthorized, Message: "a token is required", Hint: "make one with: risso token create NAME"})
+		if !v.role.Allows(needed) {
+			writeError(w, &apiError{Status: http.StatusForbidden, Message: "the token " + v.name + " may look and not act",
+				Hint: "make one that may: risso token create NAME --role act"})
+			return
+		}
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), viewerKey{}, v)))
 	})
+}
+
+// known finds out whose token a request carries.
+func (s *server) known(r *http.Request) (viewer, error) {
+	token := tokenOf(r)
+	if token != "" {
+		t, err := s.Facts.VerifyToken(r.Context(), token)
+		if err == nil {
+			return viewer{t.Name, t.Role}, nil
+		}
+		if !errors.Is(err, state.ErrNotFound) {
+			return viewer{}, errTokens
+		}
+	}
+	return viewer{}, &apiError{Status: http.StatusUnauthorized, Message: "a token is required", Hint: "make one with: risso token create NAME"}
 }
 
 func tokenOf(r *http.Request) string {
@@ -50,39 +125,67 @@ func tokenOf(r *http.Request) string {
 	return ""
 }
 
+// did writes down who did what, and to what.
+func (s *server) did(r *http.Request, instance, subject, text string) {
+	if s.Event != nil {
+		s.Event(fleet.Event{Time: time.Now(), Instance: instance, Kind: fleet.EventAction, Subject: subject, New: viewerOf(r).name, Text: text + " by " + viewerOf(r).who()})
+	}
+}
+
 // login takes a token once and keeps it in a cookie that scripts cannot read.
 func (s *server) login(w http.ResponseWriter, r *http.Request) {
+	b, release, err := s.readBody(w, r, smallBody)
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	defer release()
 	var body struct {
 		Token string `json:"token"`
 	}
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 4096)).Decode(&body); err != nil {
+	if err := json.Unmarshal(b, &body); err != nil {
 		writeError(w, badRequest("the body is not JSON with a token", ""))
 		return
 	}
 	token, err := s.Facts.VerifyToken(r.Context(), strings.TrimSpace(body.Token))
-	if err != nil {
+	switch {
+	case errors.Is(err, state.ErrNotFound):
 		writeError(w, &apiError{Status: http.StatusUnauthorized, Message: "this token is not known", Hint: "make one with: risso token create NAME"})
 		return
+	case err != nil:
+		writeError(w, errTokens)
+		return
 	}
+	// A proxy that takes TLS away says so; who lies about it harms nobody but himself.
+	secure := r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
 	http.SetCookie(w, &http.Cookie{Name: cookieName, Value: strings.TrimSpace(body.Token), Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
-		Secure: r.TLS != nil, Expires: time.Now().AddDate(0, 3, 0)})
-	writeJSON(w, http.StatusOK, map[string]string{"name": token.Name})
+		Secure: secure, Expires: time.Now().AddDate(0, 3, 0)})
+	writeStatus(w, http.StatusOK, map[string]string{"name": token.Name, "role": string(token.Role)})
 }
 
-// hostCheck refuses, while no token is asked for, a Host header that does not name this machine: a page
-// elsewhere could otherwise let its own name resolve to 127.0.0.1 and read everything.
+// hostCheck refuses a Host header that does not name this Risso: a page elsewhere could otherwise let its own name resolve
+// to Risso's address and read everything in the name of who looks at it. On loopback that goes for all names but local
+// ones; elsewhere only when names are configured, as nobody else knows them. Requests that another page makes are refused
+// everywhere.
 func (s *server) hostCheck(next http.Handler) http.Handler {
-	if !s.Open {
+	cross := http.NewCrossOriginProtection()
+	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		writeError(w, &apiError{Status: http.StatusForbidden, Message: "requests from other pages are refused"})
+	}))
+	next = cross.Handler(next)
+	if !s.Open && len(s.Hosts) == 0 {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.knownHost(r.Host) {
-			writeError(w, &apiError{Status: http.StatusForbidden, Message: "this Risso answers only to local names", Hint: "use 127.0.0.1 or localhost"})
+			writeError(w, &apiError{Status: http.StatusForbidden, Message: "this Risso does not answer to that name", Hint: "use its address, or add the name to hosts in the config file"})
 			return
 		}
-		if o := r.Header.Get("Origin"); o != "" && !s.knownHost(strings.TrimPrefix(strings.TrimPrefix(o, "http://"), "https://")) {
-			writeError(w, &apiError{Status: http.StatusForbidden, Message: "requests from other pages are refused"})
-			return
+		if o := r.Header.Get("Origin"); o != "" {
+			if u, err := url.Parse(o); err != nil || !s.knownHost(u.Host) {
+				writeError(w, &apiError{Status: http.StatusForbidden, Message: "requests from other pages are refused"})
+				return
+			}
 		}
 		next.ServeHTTP(w, r)
 	})
@@ -93,12 +196,12 @@ func (s *server) knownHost(hostport string) bool {
 	if h, _, err := net.SplitHostPort(hostport); err == nil {
 		host = h
 	}
-	host = strings.Trim(host, "[]")
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+	host = strings.TrimSuffix(strings.Trim(host, "[]"), ".")
+	if strings.EqualFold(host, "localhost") || strings.HasSuffix(strings.ToLower(host), ".localhost") {
 		return true
 	}
 	if ip := net.ParseIP(host); ip != nil {
-		return ip.IsLoopback()
+		return ip.IsLoopback() || !s.Open // no name, so nobody can let it resolve to something else
 	}
 	for _, h := range s.Hosts {
 		if strings.EqualFold(h, host) {

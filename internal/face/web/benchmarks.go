@@ -2,10 +2,10 @@ package web
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -20,15 +20,26 @@ import (
 const maxBenchmarkBody = 16 << 20
 
 // addBenchmark keeps the result that risso bench run sends.
-func (s *server) addBenchmark(r *http.Request) (any, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxBenchmarkBody))
-	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &large):
-		return nil, &apiError{Status: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("a result has at most %d MiB", maxBenchmarkBody>>20)}
-	case err != nil:
-		return nil, badRequest("the result did not come whole", "")
+func (s *server) addBenchmark(w http.ResponseWriter, r *http.Request) {
+	body, release, err := s.readBody(w, r, maxBenchmarkBody)
+	if err != nil {
+		writeError(w, err)
+		return
 	}
+	defer release()
+	var out any
+	err = s.gate.run(r.Context(), s.gate.queries, func(ctx context.Context) error {
+		out, err = s.keepBenchmark(r.WithContext(ctx), body)
+		return err
+	})
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	writeStatus(w, http.StatusOK, out)
+}
+
+func (s *server) keepBenchmark(r *http.Request, body []byte) (any, error) {
 	list, err := bench.Read(bytes.NewReader(body))
 	if err != nil {
 		return nil, badRequest(err.Error(), "send what risso bench run --output json prints")
@@ -51,6 +62,9 @@ func (s *server) addBenchmark(r *http.Request) (any, error) {
 	id, fresh, err := s.Facts.AddBenchmark(r.Context(), row, clean)
 	if err != nil {
 		return nil, err
+	}
+	if fresh {
+		s.did(r, row.Instance, "benchmark", fmt.Sprintf("benchmark %d (%s) was recorded", id, row.Workload))
 	}
 	return map[string]any{"id": id, "instance": row.Instance, "new": fresh}, nil
 }
@@ -152,5 +166,6 @@ func (s *server) removeBenchmark(r *http.Request) (any, error) {
 	if err := s.Facts.RemoveBenchmark(r.Context(), id); err != nil {
 		return nil, noBenchmark(id, err)
 	}
+	s.did(r, "", "benchmark", fmt.Sprintf("benchmark %d was deleted", id))
 	return map[string]any{"removed": id}, nil
 }

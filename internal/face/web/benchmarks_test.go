@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/rissodb/risso/internal/store/state"
 )
 
 func (s *site) send(t *testing.T, method, path, body string, header ...string) (int, string) {
@@ -121,7 +123,7 @@ func TestBenchmarkNeedsToken(t *testing.T) {
 	if code, _ := s.send(t, http.MethodDelete, "/api/benchmark?id=1", ""); code != http.StatusUnauthorized {
 		t.Error(code)
 	}
-	_, secret, err := s.facts.CreateToken(t.Context(), "bench")
+	_, secret, err := s.facts.CreateToken(t.Context(), "bench", state.RoleAct)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,21 +47,14 @@ func sampleOf(samples []events.Sample, instance string) string {
 
 // planImage is GET /api/plan: a plan as SVG. It holds names and values from statements, so it may do nothing in a browser but be
 // seen: no script, no form, nothing from elsewhere.
-func (s *server) planImage(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
-	defer cancel()
-	svg, err := s.planSVG(r.WithContext(ctx))
+func (s *server) planImage(r *http.Request, a *answer) error {
+	svg, err := s.planSVG(r)
 	if err != nil {
-		writeError(w, err)
-		return
+		return err
 	}
-	h := w.Header()
-	h.Set("Content-Type", "image/svg+xml")
-	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox")
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("Cache-Control", "no-store")
-	io.WriteString(w, svg) // a client that went away is not our concern
+	a.kind, a.policy = "image/svg+xml", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox"
+	_, err = io.WriteString(a, svg)
+	return err
 }
 
 func (s *server) planSVG(r *http.Request) (string, error) {

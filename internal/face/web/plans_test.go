@@ -81,7 +81,7 @@ func planned(t *testing.T) (s *site, now int64) {
 			t.Fatal(err)
 		}
 	}
-	o := Options{Live: live.New(func() live.Self { return live.Self{} }), Open: true, Logger: slog.New(slog.DiscardHandler), Statements: Statements{Store: store}}
+	o := Options{Facts: emptyFacts(t), Live: live.New(func() live.Self { return live.Self{} }), Open: true, Logger: slog.New(slog.DiscardHandler), Statements: Statements{Store: store}}
 	s = &site{Server: httptest.NewServer(New(o))}
 	t.Cleanup(s.Close)
 	return s, now

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -17,15 +18,13 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/storage"
 
+	"github.com/rissodb/risso/internal/store/state"
 	"github.com/rissodb/risso/internal/watch/live"
 )
 
-// Limits of one PromQL query.
 const (
-	maxSamples   = 50_000_000
-	queryTimeout = 30 * time.Second
-	maxSteps     = 11_000   // as Prometheus itself allows
-	promVersion  = "3.15.0" // whose engine this is: module v0.315.0
+	maxSteps    = 11_000   // of one PromQL query, as Prometheus itself allows
+	promVersion = "3.15.0" // whose engine this is: module v0.315.0
 )
 
 // promAPI is Prometheus' HTTP API, version 1, as far as Grafana and scripts need it to read
@@ -35,6 +34,7 @@ type promAPI struct {
 	parser parser.Parser
 	store  promStore
 	live   *live.Board
+	limits Limits
 }
 
 // promStore is what PromQL is asked of.
@@ -43,20 +43,22 @@ type promStore interface {
 	QueryableFor(parser.Expr) storage.Queryable
 }
 
-func newPromAPI(store promStore, board *live.Board) *promAPI {
+func newPromAPI(store promStore, board *live.Board, l Limits) *promAPI {
 	p := parser.NewParser(parser.Options{})
-	return &promAPI{store: store, live: board, parser: p,
-		engine: promql.NewEngine(promql.EngineOpts{MaxSamples: maxSamples, Timeout: queryTimeout, EnableAtModifier: true, EnableNegativeOffset: true, Parser: p,
+	return &promAPI{store: store, live: board, limits: l, parser: p,
+		engine: promql.NewEngine(promql.EngineOpts{MaxSamples: l.Samples, Timeout: l.Time, EnableAtModifier: true, EnableNegativeOffset: true, Parser: p,
 			NoStepSubqueryIntervalFn: func(int64) int64 { return 1000 }})}
 }
 
-func (p *promAPI) register(mux *http.ServeMux, guard func(http.Handler) http.Handler) {
+// promRoutes adds Prometheus' API.
+func (s *server) promRoutes(mux *http.ServeMux) {
+	p := s.prom
 	for path, h := range map[string]func(*http.Request) (any, error){
 		"/api/v1/query": p.query, "/api/v1/query_range": p.queryRange, "/api/v1/series": p.series,
 		"/api/v1/labels": p.labels, "/api/v1/label/{name}/values": p.labelValues, "/api/v1/metadata": p.metadata,
 		"/api/v1/status/buildinfo": p.buildinfo, "/api/v1/query_exemplars": p.none, "/api/v1/rules": p.noRules,
 	} {
-		handler := guard(promHandler(h))
+		handler := s.guard(state.RoleLook, s.question(s.gate.promql, writePromError, promAnswer(h)))
 		mux.Handle("GET "+path, handler)
 		mux.Handle("POST "+path, handler)
 	}
@@ -75,40 +77,41 @@ func badData(format string, args ...any) error {
 	return &promError{status: http.StatusBadRequest, kind: "bad_data", err: fmt.Errorf(format, args...)}
 }
 
-func promHandler(h func(*http.Request) (any, error)) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r.Body = http.MaxBytesReader(w, r.Body, 1<<20)
-		if err := r.ParseForm(); err != nil {
-			writePromError(w, badData("read the form: %w", err))
-			return
-		}
+// promAnswer writes what a question gives in Prometheus' form.
+func promAnswer(h func(*http.Request) (any, error)) func(*http.Request, *answer) error {
+	return func(r *http.Request, a *answer) error {
 		data, err := h(r)
 		if err != nil {
-			writePromError(w, err)
-			return
+			return err
 		}
-		if raw, ok := data.(rawJSON); ok {
-			writeRaw(w, raw)
-			return
+		if res, ok := data.(*promResult); ok {
+			defer res.query.Close()
+			return writeResult(a, res.value)
 		}
-		writeJSON(w, http.StatusOK, map[string]any{"status": "success", "data": data})
-	})
+		return json.NewEncoder(a).Encode(map[string]any{"status": "success", "data": data})
+	}
 }
 
 func writePromError(w http.ResponseWriter, err error) {
-	var pe *promError
-	if !errors.As(err, &pe) {
+	pe, ok := errors.AsType[*promError](err)
+	if !ok {
 		pe = &promError{status: http.StatusUnprocessableEntity, kind: "execution", err: err}
-		var timeout promql.ErrQueryTimeout
-		var canceled promql.ErrQueryCanceled
+		_, late := errors.AsType[promql.ErrQueryTimeout](err)
+		_, gone := errors.AsType[promql.ErrQueryCanceled](err)
+		status, kind, refused := refusal(err)
+		bad, ours := errors.AsType[*apiError](err)
 		switch {
-		case errors.As(err, &timeout):
+		case refused:
+			pe.status, pe.kind = status, kind
+		case late:
 			pe.status, pe.kind = http.StatusServiceUnavailable, "timeout"
-		case errors.As(err, &canceled):
+		case gone:
 			pe.status, pe.kind = 499, "canceled"
+		case ours:
+			pe.status, pe.kind = bad.Status, "bad_data"
 		}
 	}
-	writeJSON(w, pe.status, map[string]string{"status": "error", "errorType": pe.kind, "error": pe.Error()})
+	writeStatus(w, pe.status, map[string]string{"status": "error", "errorType": pe.kind, "error": pe.Error()})
 }
 
 // promTime reads a time as Prometheus does: unix seconds with a fraction, or RFC 3339.
@@ -138,8 +141,8 @@ func promDuration(s string) (time.Duration, error) {
 }
 
 // queryContext bounds a query by the client's timeout parameter, and by ours.
-func queryContext(r *http.Request) (context.Context, context.CancelFunc, error) {
-	limit := queryTimeout
+func (p *promAPI) queryContext(r *http.Request) (context.Context, context.CancelFunc, error) {
+	limit := p.limits.Time
 	if s := r.Form.Get("timeout"); s != "" {
 		d, err := promDuration(s)
 		if err != nil {
@@ -203,53 +206,56 @@ func (p *promAPI) queryRange(r *http.Request) (any, error) {
 // newQuery makes the engine's query of an expression.
 type newQuery func(ctx context.Context, db storage.Queryable, opts promql.QueryOpts, expr string) (promql.Query, error)
 
-// exec runs a request's query and writes its result down; the engine's own memory is given back.
+// promResult is a query that ran. Its memory goes back to the engine when it is closed.
+type promResult struct {
+	query promql.Query
+	value parser.Value
+}
+
+// exec runs a request's query.
 func (p *promAPI) exec(r *http.Request, prepare newQuery) (any, error) {
 	opts, err := lookback(r)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel, err := queryContext(r)
+	ctx, cancel, err := p.queryContext(r)
 	if err != nil {
 		return nil, err
 	}
 	defer cancel()
 	text := r.Form.Get("query")
+	if err := checkExpression(text); err != nil {
+		return nil, err
+	}
 	expr, err := p.parser.ParseExpr(text)
 	if err != nil {
 		return nil, badData("%w", err)
 	}
-	q, err := prepare(ctx, gapQueryable{p.store.QueryableFor(expr)}, opts, text)
+	if err := checkLabels(expr); err != nil {
+		return nil, err
+	}
+	q, err := prepare(ctx, gapQueryable{boundQueryable{p.store.QueryableFor(expr), newBounds(p.limits)}}, opts, text)
 	if err != nil {
 		return nil, badData("%w", err)
 	}
-	defer q.Close()
 	res := q.Exec(ctx)
 	if res.Err != nil {
+		q.Close()
 		return nil, res.Err
 	}
-	b, err := appendResult(nil, res.Value)
-	if err != nil {
-		return nil, err
-	}
-	return rawJSON(b), nil
-}
-
-// rawJSON is the data of an answer, ready to be sent.
-type rawJSON []byte
-
-// writeRaw sends it without the encoder, which would read all of it once more.
-func writeRaw(w http.ResponseWriter, raw rawJSON) {
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	body := append(append([]byte(`{"status":"success","data":`), raw...), '}', '\n')
-	w.Write(body) // a client that went away is not our concern
+	return &promResult{q, res.Value}, nil
 }
 
 // matchers reads match[] parameters.
 func (p *promAPI) matchers(r *http.Request, needed bool) ([][]*labels.Matcher, error) {
 	var out [][]*labels.Matcher
 	for _, s := range r.Form["match[]"] {
+		if err := checkExpression(s); err != nil {
+			return nil, err
+		}
+		if len(out) == mostMatches {
+			return nil, badData("more than %d match[] parameters", mostMatches)
+		}
 		m, err := p.parser.ParseMetricSelector(s)
 		if err != nil {
 			return nil, badData("match[]: %w", err)
@@ -272,7 +278,7 @@ func (p *promAPI) querier(r *http.Request) (q storage.Querier, from, to int64, e
 	if err != nil {
 		return nil, 0, 0, err
 	}
-	q, err = p.store.Queryable().Querier(start.UnixMilli(), end.UnixMilli())
+	q, err = boundQueryable{p.store.Queryable(), newBounds(p.limits)}.Querier(start.UnixMilli(), end.UnixMilli())
 	return q, start.UnixMilli(), end.UnixMilli(), err
 }
 
@@ -295,6 +301,9 @@ func (p *promAPI) series(r *http.Request) (any, error) {
 			if !seen[l.Hash()] {
 				seen[l.Hash()] = true
 				out = append(out, l)
+			}
+			if len(out)%1024 == 0 && r.Context().Err() != nil {
+				return nil, r.Context().Err()
 			}
 		}
 		if err := set.Err(); err != nil {

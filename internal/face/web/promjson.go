@@ -3,6 +3,7 @@ package web
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 	"strconv"
 
@@ -11,62 +12,95 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// appendResult writes a query's value in the form of Prometheus' API: numbers as text, times in seconds.
-func appendResult(b []byte, v parser.Value) ([]byte, error) {
-	b = fmt.Appendf(b, `{"resultType":%q,"result":`, v.Type())
+// writeResult writes a query's value in the form of Prometheus' API: numbers as text, times in seconds.
+func writeResult(w io.Writer, v parser.Value) error {
+	p := &pieces{w: w, b: make([]byte, 0, 2*piece)}
+	p.b = fmt.Appendf(p.b, `{"status":"success","data":{"resultType":%q,"result":`, v.Type())
 	var err error
 	switch v := v.(type) {
 	case promql.Matrix:
-		b, err = appendMatrix(b, v)
+		err = p.matrix(v)
 	case promql.Vector:
-		b, err = appendVector(b, v)
+		err = p.vector(v)
 	case promql.Scalar:
-		b = appendPoint(b, v.T, v.V)
+		p.b = appendPoint(p.b, v.T, v.V)
 	case promql.String:
-		text, jerr := json.Marshal(v.V)
-		b, err = append(append(append(appendTime(append(b, '['), v.T), ','), text...), ']'), jerr
+		var text []byte
+		text, err = json.Marshal(v.V)
+		p.b = append(append(append(appendTime(append(p.b, '['), v.T), ','), text...), ']')
 	default:
 		err = fmt.Errorf("cannot show a result of type %s", v.Type())
 	}
-	return append(b, '}'), err
+	if err != nil {
+		return err
+	}
+	p.b = append(p.b, "}}\n"...)
+	return p.flush()
 }
 
-func appendMatrix(b []byte, m promql.Matrix) ([]byte, error) {
-	b = append(b, '[')
+// pieces hands on what was appended to b, a piece at a time.
+type pieces struct {
+	w io.Writer
+	b []byte
+}
+
+const piece = 32 << 10
+
+func (p *pieces) flush() error {
+	_, err := p.w.Write(p.b)
+	p.b = p.b[:0]
+	return err
+}
+
+func (p *pieces) flushFull() error {
+	if len(p.b) < piece {
+		return nil
+	}
+	return p.flush()
+}
+
+func (p *pieces) matrix(m promql.Matrix) (err error) {
+	p.b = append(p.b, '[')
 	for i, s := range m {
 		if i > 0 {
-			b = append(b, ',')
+			p.b = append(p.b, ',')
 		}
-		var err error
-		if b, err = appendMetric(b, s.Metric); err != nil {
-			return b, err
+		if p.b, err = appendMetric(p.b, s.Metric); err != nil {
+			return err
 		}
-		b = append(b, `,"values":[`...)
-		for j, p := range s.Floats {
+		p.b = append(p.b, `,"values":[`...)
+		for j, f := range s.Floats {
 			if j > 0 {
-				b = append(b, ',')
+				p.b = append(p.b, ',')
 			}
-			b = appendPoint(b, p.T, p.F)
+			p.b = appendPoint(p.b, f.T, f.F)
+			if err := p.flushFull(); err != nil {
+				return err
+			}
 		}
-		b = append(b, `]}`...)
+		p.b = append(p.b, `]}`...)
 	}
-	return append(b, ']'), nil
+	p.b = append(p.b, ']')
+	return nil
 }
 
-func appendVector(b []byte, v promql.Vector) ([]byte, error) {
-	b = append(b, '[')
+func (p *pieces) vector(v promql.Vector) (err error) {
+	p.b = append(p.b, '[')
 	for i, s := range v {
 		if i > 0 {
-			b = append(b, ',')
+			p.b = append(p.b, ',')
 		}
-		var err error
-		if b, err = appendMetric(b, s.Metric); err != nil {
-			return b, err
+		if p.b, err = appendMetric(p.b, s.Metric); err != nil {
+			return err
 		}
-		b = append(b, `,"value":`...)
-		b = append(appendPoint(b, s.T, s.F), '}')
+		p.b = append(p.b, `,"value":`...)
+		p.b = append(appendPoint(p.b, s.T, s.F), '}')
+		if err := p.flushFull(); err != nil {
+			return err
+		}
 	}
-	return append(b, ']'), nil
+	p.b = append(p.b, ']')
+	return nil
 }
 
 func appendMetric(b []byte, l labels.Labels) ([]byte, error) {

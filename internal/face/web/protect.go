@@ -38,8 +38,8 @@ type Protect interface {
 	// Kept says of each backup of an instance, by place and ID, why retention keeps it; nil where nothing is configured.
 	Kept(ctx context.Context, instance string) map[BackupKey]Kept
 	Running() []jobs.Progress
-	Start(job string) error
-	Stop(run int64) error
+	Start(job, by string) error // by names who did it
+	Stop(run int64, by string) error
 }
 
 // Plan is what is configured for a server, without a secret.
@@ -472,7 +472,7 @@ func (s *server) startJob(r *http.Request) (any, error) {
 		return nil, errNothingToStart
 	}
 	name := r.URL.Query().Get("job")
-	switch err := s.Protect.Start(name); {
+	switch err := s.Protect.Start(name, viewerOf(r).who()); {
 	case errors.Is(err, jobs.ErrNoJob):
 		return nil, &apiError{Status: http.StatusNotFound, Message: "no job " + strconv.Quote(name), Hint: "GET /api/protect lists them"}
 	case errors.Is(err, jobs.ErrRunning):
@@ -480,6 +480,8 @@ func (s *server) startJob(r *http.Request) (any, error) {
 	case err != nil:
 		return nil, err
 	}
+	instance, _, _ := strings.Cut(name, "/")
+	s.did(r, instance, name, name+" was started")
 	return map[string]any{"started": name}, nil
 }
 
@@ -492,11 +494,16 @@ func (s *server) stopRun(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch err := s.Protect.Stop(id); {
+	switch err := s.Protect.Stop(id, viewerOf(r).who()); {
 	case errors.Is(err, jobs.ErrNoRun):
 		return nil, &apiError{Status: http.StatusConflict, Message: fmt.Sprintf("run %d does not go on", id)}
 	case err != nil:
 		return nil, err
 	}
+	instance := ""
+	if n, err := s.Facts.Run(r.Context(), id); err == nil {
+		instance = n.Instance
+	}
+	s.did(r, instance, "run "+strconv.FormatInt(id, 10), fmt.Sprintf("run %d was stopped", id))
 	return map[string]any{"stopping": id}, nil
 }

@@ -22,6 +22,7 @@ type keeper struct {
 	running []jobs.Progress
 	started []string
 	stopped []int64
+	by      string // who started or stopped last
 }
 
 var _ Protect = (*keeper)(nil)
@@ -43,7 +44,8 @@ func (k *keeper) Kept(context.Context, string) map[BackupKey]Kept {
 
 func (k *keeper) Running() []jobs.Progress { return k.running }
 
-func (k *keeper) Start(job string) error {
+func (k *keeper) Start(job, by string) error {
+	k.by = by
 	switch job {
 	case "db1/backup":
 		k.started = append(k.started, job)
@@ -54,7 +56,8 @@ func (k *keeper) Start(job string) error {
 	return jobs.ErrNoJob
 }
 
-func (k *keeper) Stop(run int64) error {
+func (k *keeper) Stop(run int64, by string) error {
+	k.by = by
 	if run != 7 {
 		return jobs.ErrNoRun
 	}

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/rissodb/risso/internal/explain/history"
 	"github.com/rissodb/risso/internal/store/events"
+	"github.com/rissodb/risso/internal/store/state"
 	"github.com/rissodb/risso/internal/watch/live"
 )
 
@@ -59,13 +61,24 @@ func statementSite(t *testing.T) (s *site, now int64) {
 	if err := store.AddSamples(t.Context(), events.Sample{Instance: "db1", Class: class(3), Time: now - 60, Text: "select 3 from t3 where a = ?"}); err != nil {
 		t.Fatal(err)
 	}
-	o := Options{Live: live.New(func() live.Self { return live.Self{} }), Open: true, Logger: slog.New(slog.DiscardHandler)}
+	o := Options{Facts: emptyFacts(t), Live: live.New(func() live.Self { return live.Self{} }), Open: true, Logger: slog.New(slog.DiscardHandler)}
 	o.Statements = Statements{Store: store, Sources: func() []history.Status {
 		return []history.Status{{Instance: "db1", Working: true, PlanNote: history.NotCaught}, {Instance: "db2"}}
 	}}
 	s = &site{Server: httptest.NewServer(New(o))}
 	t.Cleanup(s.Close)
 	return s, now
+}
+
+// emptyFacts knows no token.
+func emptyFacts(t *testing.T) *state.Store {
+	t.Helper()
+	facts, err := state.Open(t.Context(), filepath.Join(t.TempDir(), "state.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { facts.Close() })
+	return facts
 }
 
 func class(n int) string { return fmt.Sprintf("%016X%016X", n*7919, n) }

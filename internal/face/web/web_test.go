@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -75,9 +76,25 @@ func newSiteOf(t *testing.T, open bool, more func(*Options)) *site {
 	board.Add(fleet.Instance{ID: "db1", Name: "db1", Kind: fleet.KindServer})
 	o := Options{Numbers: numbers, Facts: facts, Live: board, Page: page, Version: "test", Open: open, Logger: logger}
 	more(&o)
-	s.Server = httptest.NewServer(New(o))
-	t.Cleanup(s.Close)
+	s.Server = httptest.NewUnstartedServer(nil)
+	s.serve(t, New(o), o.Limits)
 	return s
+}
+
+// serve answers as risso serve does.
+func (s *site) serve(t *testing.T, h http.Handler, l Limits) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	s.URL = "http://" + s.Listener.Addr().String()
+	go func() { done <- Serve(ctx, s.Listener, h, l, slog.New(slog.DiscardHandler)) }()
+	t.Cleanup(func() {
+		http.DefaultClient.CloseIdleConnections()
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func (s *site) get(t *testing.T, path string, header ...string) (int, string) {
@@ -242,7 +259,7 @@ func TestLoopbackAnswersOnlyToLocalNames(t *testing.T) {
 
 func TestTokenIsRequired(t *testing.T) {
 	s := newSite(t, false)
-	_, secret, err := s.facts.CreateToken(t.Context(), "me")
+	_, secret, err := s.facts.CreateToken(t.Context(), "me", state.RoleLook)
 	if err != nil {
 		t.Fatal(err)
 	}

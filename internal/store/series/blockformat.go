@@ -9,9 +9,13 @@ import (
 
 // A block file holds one or more hours of one instance:
 //
-//	header | segment of every series | schema | hours | directory | footer
+//	header | segment of every series | schema | hours | directory | the same three again | header again | footer
+//
+// What all columns need stands twice, so that no single damage takes more than one column with it. Files of version 1 have it
+// once, and no header at the end.
 const (
-	blockVersion  = 1
+	blockVersion  = 2
+	blockOnce     = 1 // the version that has everything once
 	blockHead     = 64
 	blockFoot     = 16
 	maxBlockHours = 24
@@ -29,6 +33,7 @@ var (
 
 // blockHeader is the fixed start of a block file.
 type blockHeader struct {
+	version   uint8
 	start     int64 // first second, a multiple of an hour
 	hours     int
 	series    int
@@ -39,14 +44,22 @@ type blockHeader struct {
 	dirLen    uint32
 }
 
+// sections is the length of schema, hours and directory with their checksums.
+func (h blockHeader) sections() uint64 {
+	return uint64(h.schemaLen) + uint64(h.hoursLen) + uint64(h.dirLen) + 12
+}
+
 func (h blockHeader) total() uint64 {
-	return h.tail + uint64(h.schemaLen) + uint64(h.hoursLen) + uint64(h.dirLen) + 12 + blockFoot
+	if h.version == blockOnce {
+		return h.tail + h.sections() + blockFoot
+	}
+	return h.tail + 2*h.sections() + blockHead + blockFoot
 }
 
 func (h blockHeader) encode() []byte {
 	b := make([]byte, 0, blockHead)
 	b = append(b, blockMagic[:]...)
-	b = append(b, blockVersion, 0, 0, 0)
+	b = append(b, h.version, 0, 0, 0)
 	b = binary.LittleEndian.AppendUint64(b, uint64(h.start))
 	b = binary.LittleEndian.AppendUint32(b, uint32(h.hours))
 	b = binary.LittleEndian.AppendUint32(b, uint32(h.series))
@@ -65,7 +78,7 @@ func decodeBlockHeader(b []byte) (h blockHeader, err error) {
 	if checksum(b[:blockHead-4]) != binary.LittleEndian.Uint32(b[blockHead-4:]) {
 		return h, fmt.Errorf("header: %w", errSum)
 	}
-	if b[4] != blockVersion {
+	if h.version = b[4]; h.version != blockVersion && h.version != blockOnce {
 		return h, fmt.Errorf("version %d: %w", b[4], errVersion)
 	}
 	in := input{b: b[8:blockHead]}

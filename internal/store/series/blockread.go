@@ -29,7 +29,8 @@ type blockFile struct {
 	hourTab []hourInfo
 	offs    []uint32 // segment i is the bytes offs[i] to offs[i+1]
 	dec     *zstd.Decoder
-	refs    int // guarded by the cache
+	hurt    error // what is damaged of that which stands twice; nil: nothing
+	refs    int   // guarded by the cache
 	closer  io.Closer
 }
 
@@ -63,15 +64,10 @@ func readBlock(path string, r io.ReaderAt, size int64, cat *catalog, dec *zstd.D
 }
 
 func (b *blockFile) load(size int64, cat *catalog) error {
-	head := make([]byte, blockHead)
 	if size < blockHead+blockFoot {
 		return fmt.Errorf("cut to %d bytes: %w", size, errBlock)
 	}
-	if _, err := b.r.ReadAt(head, 0); err != nil {
-		return fmt.Errorf("read header: %w", err)
-	}
-	var err error
-	if b.blockHeader, err = decodeBlockHeader(head); err != nil {
+	if err := b.header(size); err != nil {
 		return err
 	}
 	if b.total() != uint64(size) {
@@ -81,21 +77,9 @@ func (b *blockFile) load(size int64, cat *catalog) error {
 	if _, err := b.r.ReadAt(tail, int64(b.tail)); err != nil {
 		return fmt.Errorf("read tail: %w", err)
 	}
-	in := input{b: tail}
-	packed, err := in.section(b.schemaLen, "schema")
+	packed, hours, dir, err := b.readSections(tail)
 	if err != nil {
 		return err
-	}
-	hours, err := in.section(b.hoursLen, "hours")
-	if err != nil {
-		return err
-	}
-	dir, err := in.section(b.dirLen, "directory")
-	if err != nil {
-		return err
-	}
-	if string(in.b) != string(blockFooter(b.total())) {
-		return fmt.Errorf("footer: %w", errSum)
 	}
 	if b.sch = cat.lookup(b.schema); b.sch == nil {
 		if b.sch, err = cat.parse(packed); err != nil {
@@ -113,6 +97,72 @@ func (b *blockFile) load(size int64, cat *catalog) error {
 		return err
 	}
 	return b.directory(dir)
+}
+
+// header reads the header, or the one at the end when that at the beginning is damaged.
+func (b *blockFile) header(size int64) error {
+	head := make([]byte, blockHead)
+	if _, err := b.r.ReadAt(head, 0); err != nil {
+		return fmt.Errorf("read header: %w", err)
+	}
+	var err error
+	if b.blockHeader, err = decodeBlockHeader(head); err == nil || errors.Is(err, errVersion) {
+		return err
+	}
+	if size < 2*blockHead+blockFoot {
+		return err
+	}
+	if _, rerr := b.r.ReadAt(head, size-blockFoot-blockHead); rerr != nil {
+		return fmt.Errorf("read header: %w", rerr)
+	}
+	again, aerr := decodeBlockHeader(head)
+	if aerr != nil || again.version == blockOnce {
+		return err
+	}
+	b.blockHeader, b.hurt = again, err
+	return nil
+}
+
+// readSections gives what stands behind the segments: of each that which is whole. What is not is noted.
+func (b *blockFile) readSections(tail []byte) (packed, hours, dir []byte, err error) {
+	copies := 2
+	if b.version == blockOnce {
+		copies = 1
+	}
+	in := input{b: tail}
+	for range copies {
+		for _, s := range []struct {
+			n    uint32
+			name string
+			into *[]byte
+		}{{b.schemaLen, "schema", &packed}, {b.hoursLen, "hours", &hours}, {b.dirLen, "directory", &dir}} {
+			found, serr := in.section(s.n, s.name)
+			if serr != nil && copies == 1 {
+				return nil, nil, nil, serr
+			}
+			if serr != nil {
+				b.hurt = serr
+			} else if *s.into == nil {
+				*s.into = found
+			}
+		}
+	}
+	if b.version == blockOnce {
+		if string(in.b) != string(blockFooter(b.total())) {
+			return nil, nil, nil, fmt.Errorf("footer: %w", errSum)
+		}
+		return packed, hours, dir, nil
+	}
+	if packed == nil || hours == nil || dir == nil {
+		return nil, nil, nil, fmt.Errorf("both copies: %w", b.hurt)
+	}
+	if string(in.bytes(blockHead)) != string(b.encode()) {
+		b.hurt = fmt.Errorf("header at the end: %w", errSum)
+	}
+	if string(in.b) != string(blockFooter(b.total())) {
+		b.hurt = fmt.Errorf("footer: %w", errSum)
+	}
+	return packed, hours, dir, nil
 }
 
 // section reads n bytes and their checksum.

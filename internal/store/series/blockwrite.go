@@ -85,17 +85,16 @@ func (w *blockWriter) finish(start int64, hours []hourInfo, s *schema) (int64, e
 }
 
 func (w *blockWriter) complete(start int64, hours []hourInfo, s *schema) (int64, error) {
-	h := blockHeader{start: start, hours: len(hours), series: w.count, schema: s.hash, tail: w.off, schemaLen: uint32(len(s.packed))}
-	section := func(b []byte) {
-		w.out.Write(b)
-		w.out.Write(binary.LittleEndian.AppendUint32(nil, checksum(b)))
-	}
-	section(s.packed)
 	packed := w.zstd.EncodeAll(appendHours(nil, hours), nil)
-	h.hoursLen = uint32(len(packed))
-	section(packed)
-	h.dirLen = uint32(len(w.dir))
-	section(w.dir)
+	h := blockHeader{version: blockVersion, start: start, hours: len(hours), series: w.count, schema: s.hash, tail: w.off,
+		schemaLen: uint32(len(s.packed)), hoursLen: uint32(len(packed)), dirLen: uint32(len(w.dir))}
+	for range 2 {
+		for _, b := range [][]byte{s.packed, packed, w.dir} {
+			w.out.Write(b)
+			w.out.Write(binary.LittleEndian.AppendUint32(nil, checksum(b)))
+		}
+	}
+	w.out.Write(h.encode())
 	w.out.Write(blockFooter(h.total()))
 	if err := w.out.Flush(); err != nil {
 		return 0, err

@@ -125,6 +125,9 @@ func (c *blockCache) get(r *blockRef, s *Store) (*blockFile, error) {
 		return nil, &damageError{r.path, errors.New("it holds another time than its name says")}
 	}
 	r.schema.Store(b.sch)
+	if b.hurt != nil { // all of it can be read; it is written anew before it is damaged once more
+		r.in.damagedBlock(r, &damageError{r.path, b.hurt})
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e := c.items[r]; e != nil { // another was faster

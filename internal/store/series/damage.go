@@ -116,7 +116,7 @@ func (in *instance) rewrite(b *blockFile, ref *blockRef) (*blockRef, error) {
 	if err != nil {
 		return nil, err
 	}
-	saved := &blockRef{path: path, start: ref.start, end: ref.end, size: size, made: time.Now()}
+	saved := &blockRef{in: in, path: path, start: ref.start, end: ref.end, size: size, made: time.Now()}
 	saved.schema.Store(s)
 	return saved, nil
 }

@@ -28,7 +28,8 @@ func small(t testing.TB, s *Store, id string, from, to int64) *model {
 
 // damaged opens a store of which one file was changed, reads all of it, and demands that nothing wrong is served, that the
 // file is named, and that a copy of it is in the damaged folder.
-func damaged(t *testing.T, m *model, dir, rel string, content []byte, what string, at int) {
+// It gives the keys of the series that lost something.
+func damaged(t *testing.T, m *model, dir, rel string, content []byte, what string, at int) (lost map[string]int) {
 	t.Helper()
 	path := filepath.Join(dir, rel)
 	if err := os.WriteFile(path, content, 0o640); err != nil {
@@ -50,11 +51,18 @@ func damaged(t *testing.T, m *model, dir, rel string, content []byte, what strin
 		}
 		time.Sleep(wait)
 	}
-	m.check(t, s, "db", t0-daySeconds, t0+2*daySeconds, true)
+	lost = map[string]int{}
+	for key, vals := range m.vals {
+		one := &model{vals: map[string]map[int64]float64{key: vals}}
+		if n := one.check(t, s, "db", t0-daySeconds, t0+2*daySeconds, true); n > 0 {
+			lost[key] = n
+		}
+	}
 	aside, _ := filepath.Glob(filepath.Join(dir, "damaged", "db-"+filepath.Base(rel)+"-*"))
 	if len(aside) == 0 {
 		t.Fatalf("%s at byte %d: nothing is in the damaged folder", what, at)
 	}
+	return lost
 }
 
 // everywhere damages a file in many places, one at a time.

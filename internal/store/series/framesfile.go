@@ -64,12 +64,16 @@ func (f *framesFile) append(refs []*frameRef) (written int64, err error) {
 	have := slices.Clone(f.schemas)
 	offs := make([]int64, len(refs))
 	for i, r := range refs {
-		if !slices.Contains(have, r.schema.hash) {
+		first := !slices.Contains(have, r.schema.hash)
+		if first {
 			have = append(have, r.schema.hash)
 			buf = appendRecord(buf, recordSchema, r.schema.packed)
 		}
 		offs[i] = f.size + int64(len(buf)) + recordHead
 		buf = appendRecord(buf, recordFrame, r.mem)
+		if first { // again, behind a frame: without names all frames of the hour say nothing
+			buf = appendRecord(buf, recordSchema, r.schema.packed)
+		}
 	}
 	file, err := os.OpenFile(f.path, os.O_RDWR|os.O_CREATE, 0o640)
 	if err != nil {
@@ -112,37 +116,44 @@ type scannedFrames struct {
 // scanFrames reads a frames file. Offsets of the frames are in the file.
 func scanFrames(b []byte, instance string, cat *catalog) (scannedFrames, error) {
 	var f scannedFrames
-	if torn, err := checkMagic(b, framesMagic); err != nil {
+	torn, err := checkMagic(b, framesMagic)
+	switch {
+	case errors.Is(err, errVersion) || err != nil && len(b) < len(framesMagic):
 		f.bad = true
 		return f, err
-	} else if torn {
+	case torn:
 		f.torn = len(b)
 		return f, nil
 	}
 	f.scanned = scanRecords(b[len(framesMagic):])
+	f.bad = f.bad || err != nil // a damaged magic says nothing of the records
 	known := map[schemaHash]*schema{}
-	for _, r := range f.records {
-		switch r.kind {
-		case recordSchema:
-			s, err := cat.parse(r.payload)
-			if err != nil {
-				f.foreign = true
-				continue
-			}
-			known[s.hash] = s
-			f.schemas = append(f.schemas, s.hash)
-		case recordFrame:
-			h, err := readFrameHead(r.payload)
-			if err != nil || h.instance != instance || known[h.schema] == nil {
-				f.foreign = true
-				continue
-			}
-			ref := newFrameRef(h, known[h.schema], r.payload)
-			ref.off = int64(len(framesMagic) + r.off + recordHead)
-			f.refs = append(f.refs, ref)
+	for _, r := range f.records { // in the whole file: the one before a frame may be damaged
+		if r.kind != recordSchema {
+			continue
 		}
+		s, err := cat.parse(r.payload)
+		if err != nil {
+			f.foreign = true
+			continue
+		}
+		known[s.hash] = s
+		f.schemas = append(f.schemas, s.hash)
 	}
-	return f, nil
+	for _, r := range f.records {
+		if r.kind != recordFrame {
+			continue
+		}
+		h, err := readFrameHead(r.payload)
+		if err != nil || h.instance != instance || known[h.schema] == nil {
+			f.foreign = true
+			continue
+		}
+		ref := newFrameRef(h, known[h.schema], r.payload)
+		ref.off = int64(len(framesMagic) + r.off + recordHead)
+		f.refs = append(f.refs, ref)
+	}
+	return f, err
 }
 
 // load reads and checks one frame.

@@ -69,6 +69,7 @@ type oldWAL struct {
 
 // blockRef is a block file that is known but need not be open.
 type blockRef struct {
+	in     *instance
 	path   string
 	start  int64
 	end    int64
@@ -143,7 +144,7 @@ func (in *instance) addBlock(path string, e os.DirEntry) {
 		in.s.event(in.id, fleet.SeverityWarning, path, fmt.Sprintf("The file %s is not named as a block is; it is left alone.", path))
 		return
 	}
-	in.blocks = append(in.blocks, &blockRef{path: path, start: t.Unix(), end: t.Unix() + span, size: info.Size()})
+	in.blocks = append(in.blocks, &blockRef{in: in, path: path, start: t.Unix(), end: t.Unix() + span, size: info.Size()})
 }
 
 func (in *instance) openFrames(path string) error {

@@ -48,7 +48,7 @@ func (in *instance) mergeHour(hour int64) error {
 	if err != nil {
 		return err
 	}
-	ref := &blockRef{path: path, start: hour, end: hour + hourSeconds, size: size, made: time.Now()}
+	ref := &blockRef{in: in, path: path, start: hour, end: hour + hourSeconds, size: size, made: time.Now()}
 	ref.schema.Store(s)
 	in.replace(ref, refs, f)
 	return nil
@@ -244,7 +244,7 @@ func (in *instance) mergeDay(day int64) error {
 	if err != nil {
 		return err
 	}
-	ref := &blockRef{path: path, start: day, end: day + daySeconds, size: size, made: time.Now()}
+	ref := &blockRef{in: in, path: path, start: day, end: day + daySeconds, size: size, made: time.Now()}
 	ref.schema.Store(s)
 	in.replace(ref, refs, nil)
 	return nil

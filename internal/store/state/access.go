@@ -14,10 +14,23 @@ import (
 	"time"
 )
 
+// Role is what a token lets its bearer do.
+type Role string
+
+// The roles. RoleAct includes RoleLook.
+const (
+	RoleLook Role = "look" // read everything
+	RoleAct  Role = "act"  // start and stop jobs, keep and delete results
+)
+
+// Allows says whether who has this role may do what another asks for.
+func (r Role) Allows(needed Role) bool { return r == RoleAct || r == needed && r == RoleLook }
+
 // Token is an access token as it is listed; the secret is told once, when it is made.
 type Token struct {
 	ID       string    `json:"id"`
 	Name     string    `json:"name"`
+	Role     Role      `json:"role"`
 	Created  time.Time `json:"created"`
 	LastUsed time.Time `json:"last_used"` // within a minute; zero: never
 }
@@ -27,15 +40,18 @@ const tokenPrefix = "risso_"
 
 // CreateToken makes a token and returns its secret, which is stored nowhere: only
 // its SHA-256 is. That is enough for 256 random bits, which cannot be guessed.
-func (s *Store) CreateToken(ctx context.Context, name string) (Token, string, error) {
+func (s *Store) CreateToken(ctx context.Context, name string, role Role) (Token, string, error) {
 	name = strings.TrimSpace(name)
 	if name == "" {
 		return Token{}, "", errors.New("create token: give it a name, such as who or what will use it")
 	}
+	if role != RoleLook && role != RoleAct {
+		return Token{}, "", fmt.Errorf("create token: there is no role %q, only look and act", role)
+	}
 	id, secret := make([]byte, 4), make([]byte, 32)
 	rand.Read(id) // crypto/rand never fails: it ends the program instead
 	rand.Read(secret)
-	t := Token{ID: hex.EncodeToString(id), Name: name, Created: time.Now().UTC().Truncate(time.Microsecond)}
+	t := Token{ID: hex.EncodeToString(id), Name: name, Role: role, Created: time.Now().UTC().Truncate(time.Microsecond)}
 	text := tokenPrefix + t.ID + "_" + base64.RawURLEncoding.EncodeToString(secret)
 	hash := sha256.Sum256([]byte(text))
 	err := s.change(ctx, "create token", func(ctx context.Context, tx *sql.Tx) error {
@@ -46,7 +62,10 @@ func (s *Store) CreateToken(ctx context.Context, name string) (Token, string, er
 		if n > 0 {
 			return fmt.Errorf("token %q: %w", name, ErrExists)
 		}
-		_, err := tx.ExecContext(ctx, `INSERT INTO tokens (id, name, hash, created, last_used) VALUES (?,?,?,?,0)`, t.ID, name, hash[:], stamp(t.Created))
+		if _, err := tx.ExecContext(ctx, `UPDATE access SET asked=1`); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, `INSERT INTO tokens (id, name, role, hash, created, last_used) VALUES (?,?,?,?,?,0)`, t.ID, name, string(role), hash[:], stamp(t.Created))
 		return err
 	})
 	if err != nil {
@@ -68,12 +87,12 @@ func (s *Store) VerifyToken(ctx context.Context, secret string) (Token, error) {
 	}
 	err := s.each(ctx, "verify token", func(r *sql.Rows) error {
 		var created, used int64
-		if err := r.Scan(&t.ID, &t.Name, &stored, &created, &used); err != nil {
+		if err := r.Scan(&t.ID, &t.Name, &t.Role, &stored, &created, &used); err != nil {
 			return err
 		}
 		t.Created, t.LastUsed = fromStamp(created), fromStamp(used)
 		return nil
-	}, `SELECT id, name, hash, created, last_used FROM tokens WHERE id=?`, id)
+	}, `SELECT id, name, role, hash, created, last_used FROM tokens WHERE id=?`, id)
 	if err != nil {
 		return Token{}, err
 	}
@@ -96,13 +115,13 @@ func (s *Store) Tokens(ctx context.Context) ([]Token, error) {
 	err := s.each(ctx, "list tokens", func(r *sql.Rows) error {
 		var t Token
 		var created, used int64
-		if err := r.Scan(&t.ID, &t.Name, &created, &used); err != nil {
+		if err := r.Scan(&t.ID, &t.Name, &t.Role, &created, &used); err != nil {
 			return err
 		}
 		t.Created, t.LastUsed = fromStamp(created), fromStamp(used)
 		out = append(out, t)
 		return nil
-	}, `SELECT id, name, created, last_used FROM tokens ORDER BY name`)
+	}, `SELECT id, name, role, created, last_used FROM tokens ORDER BY name`)
 	return out, err
 }
 
@@ -130,4 +149,29 @@ func (s *Store) AnyAccess(ctx context.Context) (bool, error) {
 	n := 0
 	err := s.each(ctx, "look for access", func(r *sql.Rows) error { return r.Scan(&n) }, `SELECT count(*) FROM tokens`)
 	return n > 0, err
+}
+
+// TokensAsked tells whether a token is asked for on loopback, too: since the first one
+// was made, or a damaged file with who knows how many was set aside. To revoke the
+// last token opens no door.
+func (s *Store) TokensAsked(ctx context.Context) (bool, error) {
+	asked := false
+	err := s.each(ctx, "look whether tokens are asked for", func(r *sql.Rows) error { return r.Scan(&asked) }, `SELECT asked FROM access`)
+	return asked, err
+}
+
+// ForgetTokens takes all tokens away and asks for none on loopback any more.
+func (s *Store) ForgetTokens(ctx context.Context) error {
+	return s.change(ctx, "forget tokens", func(ctx context.Context, tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `DELETE FROM tokens; UPDATE access SET asked=0`)
+		return err
+	})
+}
+
+// askAlways asks for tokens from now on.
+func (s *Store) askAlways(ctx context.Context) error {
+	return s.change(ctx, "ask for tokens", func(ctx context.Context, tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `UPDATE access SET asked=1`)
+		return err
+	})
 }

@@ -194,6 +194,11 @@ func downgrade(t *testing.T, s *Store, version int) {
 				t.Fatal(err)
 			}
 		}
+		for _, column := range regexp.MustCompile(`ALTER TABLE (\w+) ADD COLUMN (\w+)`).FindAllStringSubmatch(m, -1) {
+			if _, err := s.write.ExecContext(t.Context(), "ALTER TABLE "+column[1]+" DROP COLUMN "+column[2]); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 	if _, err := s.write.ExecContext(t.Context(), fmt.Sprintf("PRAGMA user_version=%d", version)); err != nil {
 		t.Fatal(err)

@@ -180,6 +180,10 @@ var migrations = [...]string{
 		text TEXT NOT NULL
 	) STRICT;
 	CREATE INDEX protect_log_by_run ON protect_log (run, id);`,
+	// 5: tokens from before there were roles could do everything, and still can
+	`ALTER TABLE tokens ADD COLUMN role TEXT NOT NULL DEFAULT 'act';
+	CREATE TABLE access (asked INTEGER NOT NULL) STRICT; -- 1: a token is asked for, even when the last one was revoked
+	INSERT INTO access SELECT count(*) > 0 FROM tokens;`,
 }
 
 // migrate brings a file to the newest schema, all of it or none.

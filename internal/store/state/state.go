@@ -80,6 +80,10 @@ func Open(ctx context.Context, path string) (*Store, error) {
 		return nil, err
 	}
 	s.damage = &Damage{MovedTo: moved, Reason: bad.reason}
+	if err := s.askAlways(ctx); err != nil { // there may have been tokens
+		s.Close()
+		return nil, err
+	}
 	return s, nil
 }
 

@@ -206,11 +206,11 @@ func TestTokens(t *testing.T) {
 	if any, err := s.AnyAccess(ctx); any || err != nil {
 		t.Errorf("access before any was given: %v, %v", any, err)
 	}
-	tok, secret, err := s.CreateToken(ctx, "grafana")
+	tok, secret, err := s.CreateToken(ctx, "grafana", RoleLook)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := s.CreateToken(ctx, "grafana"); !errors.Is(err, ErrExists) {
+	if _, _, err := s.CreateToken(ctx, "grafana", RoleLook); !errors.Is(err, ErrExists) {
 		t.Errorf("a second one of that name: %v", err)
 	}
 	got, err := s.VerifyToken(ctx, secret)
@@ -324,7 +324,7 @@ func TestFullDisk(t *testing.T) {
 	ctx := t.Context()
 	s := openStore(t, filepath.Join(dir, "state.db"))
 	defer s.Close()
-	_, secret, err := s.CreateToken(ctx, "x")
+	_, secret, err := s.CreateToken(ctx, "x", RoleAct)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -532,7 +532,7 @@ func BenchmarkVerifyToken(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer s.Close()
-	_, secret, err := s.CreateToken(b.Context(), "x")
+	_, secret, err := s.CreateToken(b.Context(), "x", RoleAct)
 	if err != nil {
 		b.Fatal(err)
 	}

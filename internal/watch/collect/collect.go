@@ -1,7 +1,8 @@
 // Package collect reads servers and hosts every second and hands what it read to a sink.
 //
 // Each instance has a goroutine of its own, so that one that hangs delays nobody else. A tick is
-// stamped with the second it was due, not with the moment its answer came.
+// stamped with the second it was due; one that was read in a later second, with that one. Where Risso itself
+// was late, nothing is said of the server.
 package collect
 
 import (
@@ -36,6 +37,18 @@ type Extra interface {
 	Close()
 }
 
+// between gives the seconds between two readings: those of their ticks, unless one of them was late.
+func between(prevTick, tick int64, prevAt, at time.Time) float64 {
+	if prevTick == 0 || prevAt.IsZero() {
+		return 0
+	}
+	ticks, real := float64(tick-prevTick), at.Sub(prevAt).Seconds()
+	if real > 0 && math.Abs(real-ticks) > lateAfter.Seconds() {
+		return real
+	}
+	return ticks
+}
+
 // interval is the time between two ticks; lateAfter is a tenth of it: a reading that took longer is not trusted.
 const (
 	interval  = time.Second
@@ -45,19 +58,32 @@ const (
 // View is what a collector knows after a tick. It is valid during Observe only.
 type View struct {
 	Instance  fleet.Instance
-	Tick      int64 // unix seconds
-	PrevTick  int64 // the tick of Prev; 0 when there is none
+	Tick      int64   // unix seconds
+	PrevTick  int64   // the tick of Prev; 0 when there is none
+	Seconds   float64 // that lie between the two readings; they differ from the ticks where one was late; 0: as the ticks say
 	Up        bool
 	DownSince time.Time
 	Reason    string // why it is down
 	Hint      string // what mends that
 	Late      bool
+	Unseen    bool // Risso was late itself and knows nothing of this tick: all else is as it was before
 	Sample    *fleet.Sample
 	Prev      []float64 // the values of the tick before, by the same positions; may be shorter
 	Gaps      []fleet.Gap
 	Channels  []fleet.Channel
 	Texts     map[string]string // status variables that are no numbers; valid during Observe only
 	Variables map[string]string // all global variables as of the last minute; never changed once handed out
+}
+
+// Elapsed is how many seconds lie between the two readings; 0 when there is one only.
+func (v View) Elapsed() float64 {
+	if v.PrevTick == 0 || v.Tick <= v.PrevTick {
+		return 0
+	}
+	if v.Seconds > 0 {
+		return v.Seconds
+	}
+	return float64(v.Tick - v.PrevTick)
 }
 
 // Rate is the growth of a counter per second since the tick before; false after a gap or a reset.
@@ -70,7 +96,7 @@ func (v View) Rate(key string) (float64, bool) {
 	if i < 0 || i >= len(v.Prev) || math.IsNaN(v.Prev[i]) || now < v.Prev[i] {
 		return 0, false
 	}
-	return (now - v.Prev[i]) / float64(v.Tick-v.PrevTick), true
+	return (now - v.Prev[i]) / v.Elapsed(), true
 }
 
 // Observer is told the state of an instance after each tick, in the collector's own goroutine.
@@ -84,6 +110,7 @@ type Options struct {
 	Logger   *slog.Logger
 	Phase    time.Duration  // how far into the second this instance is read, so that many are not read at once
 	Extra    Extra          // may be nil
+	Pulse    *Pulse         // knows when Risso itself was late; may be nil
 	Traffic  *mysql.Traffic // what is sent to a server counts into it; nil: nobody else asks the server
 }
 
@@ -101,7 +128,10 @@ func Every(ctx context.Context, phase time.Duration, tick func(due time.Time) ti
 			due = due.Add(-interval)
 		}
 		// due is the newest second that has begun: it is either done or to be done at once.
-		if last.IsZero() || !due.After(last) {
+		if last.IsZero() {
+			due = due.Add(interval)
+		}
+		for !due.After(last) {
 			due = due.Add(interval)
 		}
 		timer.Reset(max(due.Sub(now), 0))

@@ -17,6 +17,7 @@ type Host struct {
 	mapped   []int // position in the host's own list → position in the sample
 	prev     []float64
 	prevTick int64
+	prevAt   time.Time
 }
 
 // NewHost makes the collector of a host, which the caller closes.
@@ -28,18 +29,28 @@ func NewHost(h *host.Host, instance fleet.Instance, o Options) *Host {
 func (h *Host) Run(ctx context.Context) { Every(ctx, h.opts.Phase, h.tick) }
 
 func (h *Host) tick(due time.Time) time.Time {
-	t := due.Unix()
 	h.sample.Clear()
-	h.mapped = copyInto(&h.sample, h.mapped, h.host.Metrics, h.host.Read())
-	late := time.Since(due) > lateAfter
+	var at time.Time
+	for range 3 { // all values are to be of one moment: what came between is read again
+		at = time.Now()
+		h.mapped = copyInto(&h.sample, h.mapped, h.host.Metrics, h.host.Read())
+		if time.Since(at) < lateAfter {
+			break
+		}
+	}
+	// What was read late has its own time: the rate of a second that took five would be fivefold.
+	due = due.Add(max(at.Sub(due).Round(interval), 0))
+	t := due.Unix()
+	late := at.Sub(due).Abs() > lateAfter || time.Since(at) > lateAfter
 	if err := h.opts.Sink.Append(t, h.sample.Metrics, h.sample.Values, late); err != nil {
 		h.opts.Logger.Debug("a tick was not stored", "instance", h.instance.ID, "err", err)
 	}
 	if h.opts.Observer != nil {
-		h.opts.Observer.Observe(View{Instance: h.instance, Tick: t, PrevTick: h.prevTick, Prev: h.prev, Up: true, Late: late, Sample: &h.sample, Gaps: h.host.Gaps()})
+		h.opts.Observer.Observe(View{Instance: h.instance, Tick: t, PrevTick: h.prevTick, Seconds: between(h.prevTick, t, h.prevAt, at), Prev: h.prev, Up: true, Late: late,
+			Sample: &h.sample, Gaps: h.host.Gaps()})
 	}
 	h.prev = append(h.prev[:0], h.sample.Values...)
-	h.prevTick = t
+	h.prevTick, h.prevAt = t, at
 	return due
 }
 

@@ -29,6 +29,7 @@ type Server struct {
 
 	prev        []float64
 	prevTick    int64
+	prevAt      time.Time
 	up          bool
 	everUp      bool
 	renewed     bool   // this tick used a new connection
@@ -40,7 +41,8 @@ type Server struct {
 	skip        int // ticks left before the next attempt to connect
 	connections float64
 	uptime      float64
-	uptimeAt    time.Time
+	uptimeAt    time.Time // when it was answered
+	uptimeAsked time.Time // and asked for
 }
 
 // NewServer makes the collector of a server.
@@ -65,21 +67,27 @@ func (s *Server) Run(ctx context.Context) {
 
 func (s *Server) tick(ctx context.Context, due time.Time) time.Time {
 	sample := &s.reader.Sample
+	begin := time.Now()
 	err := s.read(ctx, due.Unix())
 	if ctx.Err() != nil {
 		return due
 	}
-	// A server that was away and let the new connection wait answered in a later second: the numbers are that one's.
-	if over := s.reader.StatusAt.Sub(due); err == nil && s.renewed && over >= interval {
+	// What the server answered in a later second is that one's: it was away, or hung, or Risso was late.
+	if over := s.reader.StatusAt.Sub(due); err == nil && over >= interval {
 		due = due.Add(over.Truncate(interval))
 	}
 	t := due.Unix()
+	unseen := err != nil && s.lateOurselves(begin, err)
 	if err != nil {
 		sample.Clear()
-		sample.Values[s.upPos] = 0
 		s.disconnect()
+	}
+	switch {
+	case unseen:
+	case err != nil:
+		sample.Values[s.upPos] = 0
 		s.failed(t, err)
-	} else {
+	default:
 		s.answered(t)
 		if s.other { // its counters have nothing to do with those before: a rate between them would be an invention
 			sample.Clear()
@@ -94,10 +102,21 @@ func (s *Server) tick(ctx context.Context, due time.Time) time.Time {
 	if err := s.opts.Sink.Append(t, sample.Metrics, sample.Values, late && err == nil); err != nil {
 		s.opts.Logger.Debug("a tick was not stored", "instance", s.instance.ID, "err", err)
 	}
-	s.observe(t, late)
-	s.prev = append(s.prev[:0], sample.Values...)
-	s.prevTick = t
+	s.observe(t, late, unseen)
+	if !unseen {
+		s.prev = append(s.prev[:0], sample.Values...)
+		s.prevTick, s.prevAt = t, time.Now()
+		if err == nil {
+			s.prevAt = s.reader.StatusAt
+		}
+	}
 	return due
+}
+
+// lateOurselves says whether a failure is none of the server's: it hung up or seemed to hang while Risso itself stood still.
+func (s *Server) lateOurselves(begin time.Time, err error) bool {
+	class := mysql.ClassOf(err)
+	return (class == mysql.ClassTimeout || class == mysql.ClassDropped) && s.up && s.opts.Pulse.Still(begin, time.Now()) >= lateShare
 }
 
 // read connects if need be and reads all that is due. A connection that served before and is found broken says
@@ -191,13 +210,12 @@ func (s *Server) answered(t int64) {
 	sample := &s.reader.Sample
 	connections, _ := sample.Value("mysql_global_status_connections")
 	uptime, _ := sample.Value("mysql_global_status_uptime")
-	told := s.reader.StatusAt // the server may have hung for seconds within the tick
-	if s.everUp && s.renewed && s.startedAnew(told, connections, uptime) {
+	if s.everUp && s.renewed && s.startedAnew(connections, uptime) {
 		began := now.Add(-time.Duration(uptime) * time.Second)
 		s.event(began, fleet.EventRestart, fleet.SeverityWarning, "", "", "", "the server started anew")
 	}
 	if s.everUp && !s.renewed && !s.uptimeAt.IsZero() {
-		if jump := uptime - s.uptime - told.Sub(s.uptimeAt).Seconds(); math.Abs(jump) > 3 {
+		if jump := s.clockJump(uptime); math.Abs(jump) > 3 {
 			s.event(now, fleet.EventClock, fleet.SeverityWarning, "clock", "", "", fmt.Sprintf("the server's clock jumped by %+.0f s", jump))
 		}
 		s.countersReset(now, uptime)
@@ -207,21 +225,44 @@ func (s *Server) answered(t int64) {
 	}
 	s.up, s.everUp = true, true
 	s.downSince, s.failure = time.Time{}, nil
-	s.connections, s.uptime, s.uptimeAt = connections, uptime, told
+	s.connections, s.uptime, s.uptimeAt, s.uptimeAsked = connections, uptime, s.reader.StatusAt, s.reader.StatusAsked
 	s.roleSeen(now)
 	if s.reader.Fresh {
 		s.opts.Recorder.Variables(s.instance.ID, now, s.reader.Variables)
 	}
 }
 
+// passed gives the least and the most seconds that lie between the moments in which the server looked at its clock, the last
+// time and now: each time between question and answer, however long Risso took to ask and to read. A machine that slept
+// knows it by its calendar only, so the most is by the clock that says more.
+func (s *Server) passed() (least, most float64) {
+	asked, told := s.reader.StatusAsked, s.reader.StatusAt
+	least, most = asked.Sub(s.uptimeAt).Seconds(), told.Sub(s.uptimeAsked).Seconds()
+	wall := told.Round(0).Sub(s.uptimeAsked.Round(0)).Seconds()
+	return max(least, 0), max(most, wall)
+}
+
+// clockJump is by how many seconds the server's uptime grew more or less than it can have, at the least.
+func (s *Server) clockJump(uptime float64) float64 {
+	least, most := s.passed()
+	switch grown := uptime - s.uptime; {
+	case grown > most:
+		return grown - most
+	case grown < least:
+		return grown - least
+	}
+	return 0
+}
+
 // startedAnew says whether the server that answers again is another run of itself. The id of the newest connection
 // never goes back while a server runs, whatever its clock does; a server that few connect to may have reached
 // the old id again, but then it has not run for as long as the old one would have by now.
-func (s *Server) startedAnew(told time.Time, connections, uptime float64) bool {
+func (s *Server) startedAnew(connections, uptime float64) bool {
 	if connections < s.connections {
 		return true
 	}
-	return !s.uptimeAt.IsZero() && uptime < s.uptime+told.Sub(s.uptimeAt).Seconds()-3 && uptime < told.Sub(s.uptimeAt).Seconds()+1
+	least, most := s.passed()
+	return !s.uptimeAt.IsZero() && uptime < s.uptime+least-3 && uptime < most+1
 }
 
 // countersReset finds FLUSH STATUS by how long after its start the server's counters began. That is no matter of
@@ -250,11 +291,11 @@ func (s *Server) event(at time.Time, kind fleet.EventKind, sev fleet.Severity, s
 	s.opts.Recorder.Event(fleet.Event{Time: at, Instance: s.instance.ID, Kind: kind, Severity: sev, Subject: subject, Old: old, New: now, Text: text})
 }
 
-func (s *Server) observe(t int64, late bool) {
+func (s *Server) observe(t int64, late, unseen bool) {
 	if s.opts.Observer == nil {
 		return
 	}
-	v := View{Instance: s.instance, Tick: t, PrevTick: s.prevTick, Prev: s.prev, Up: s.up, DownSince: s.downSince, Late: late, Sample: &s.reader.Sample, Variables: s.reader.Variables, Texts: s.reader.Texts()}
+	v := View{Instance: s.instance, Tick: t, PrevTick: s.prevTick, Seconds: between(s.prevTick, t, s.prevAt, s.reader.StatusAt), Unseen: unseen, Prev: s.prev, Up: s.up, DownSince: s.downSince, Late: late, Sample: &s.reader.Sample, Variables: s.reader.Variables, Texts: s.reader.Texts()}
 	if s.conn != nil {
 		v.Gaps = s.reader.Gaps(s.conn.Server)
 	}

@@ -31,12 +31,17 @@ const staleAfter = 3 * time.Second
 
 // Board holds the newest state of every instance. It may be used by any number of goroutines.
 type Board struct {
-	self func() Self
+	self  func() Self
+	pulse *collect.Pulse // may be nil
 
 	mu      sync.RWMutex
 	entries map[string]*entry
 	order   []string
 }
+
+// Heed lets the board know when Risso itself was late, so that it does not say of an instance what is Risso's. It is called
+// before the first instance is added.
+func (b *Board) Heed(p *collect.Pulse) { b.pulse = p }
 
 // Self is what Risso itself costs.
 type Self struct {
@@ -70,7 +75,7 @@ func (b *Board) Add(i fleet.Instance) {
 	defer b.mu.Unlock()
 	if b.entries[i.ID] == nil {
 		b.order = append(b.order, i.ID)
-		b.entries[i.ID] = &entry{summary: Summary{Instance: i}, added: time.Now(), index: make(map[string]int), byName: make(map[string][]string)}
+		b.entries[i.ID] = &entry{pulse: b.pulse, summary: Summary{Instance: i}, added: time.Now(), index: make(map[string]int), byName: make(map[string][]string)}
 	}
 }
 
@@ -96,6 +101,12 @@ func (b *Board) Observe(v collect.View) {
 	if e == nil {
 		b.Add(v.Instance)
 		e = b.entry(v.Instance.ID)
+	}
+	if v.Unseen { // nothing is known of this tick, and nothing is made of it
+		e.mu.Lock()
+		e.unseen = true
+		e.mu.Unlock()
+		return
 	}
 	e.take(v)
 	snapshot := e.snapshot()
@@ -190,6 +201,7 @@ func (b *Board) Unit(id, key string) string {
 type entry struct {
 	judge rules.Judge // of the collector's goroutine
 	added time.Time
+	pulse *collect.Pulse
 
 	mu       sync.RWMutex
 	summary  Summary
@@ -201,6 +213,8 @@ type entry struct {
 	last     []float64           // the newest value each metric ever had
 	prev     []float64
 	prevTick int64
+	seconds  float64 // between the newest tick and the one before, as they were read
+	unseen   bool    // Risso was late itself at the last tick
 	changed  []bool
 	vars     map[string]string
 	texts    map[string]string
@@ -225,7 +239,7 @@ func (e *entry) take(v collect.View) {
 	}
 	e.metrics = v.Sample.Metrics
 	e.prev, e.values = e.values, append(e.prev[:0], v.Sample.Values...)
-	e.prevTick = v.PrevTick
+	e.prevTick, e.seconds, e.unseen = v.PrevTick, v.Elapsed(), false
 	for i, now := range e.values {
 		if math.IsNaN(now) {
 			continue
@@ -295,14 +309,14 @@ func (e *entry) Rate(key string) (float64, bool) {
 
 func (e *entry) rate(key string) (float64, bool) {
 	i, ok := e.index[key]
-	if !ok || i >= len(e.prev) || e.prevTick == 0 || e.summary.Tick <= e.prevTick {
+	if !ok || i >= len(e.prev) || e.prevTick == 0 || e.seconds <= 0 {
 		return 0, false
 	}
 	now, old := e.values[i], e.prev[i]
 	if math.IsNaN(now) || math.IsNaN(old) || now < old {
 		return 0, false
 	}
-	return (now - old) / float64(e.summary.Tick-e.prevTick), true
+	return (now - old) / e.seconds, true
 }
 
 // Keys are the keys of all series of a metric.

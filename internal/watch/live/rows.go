@@ -122,7 +122,7 @@ func (e *entry) state(now time.Time) (rules.State, int64) {
 		return rules.StateNew, 0
 	case s.Tick == 0:
 		return rules.StateDown, e.added.Unix()
-	case s.Up && now.Sub(time.Unix(s.Tick, 0)) > staleAfter:
+	case s.Up && now.Sub(time.Unix(s.Tick, 0)) > staleAfter && e.notLooking(now) == "":
 		return rules.StateDown, s.Tick
 	case e.verdict.State == rules.StateOK || e.verdict.Since.IsZero():
 		return e.verdict.State, 0
@@ -140,9 +140,21 @@ func (e *entry) staleWords(now time.Time) string {
 	}
 	at := time.Unix(e.summary.Tick, 0)
 	if age := now.Sub(at); age > staleAfter && e.summary.Up {
+		if words := e.notLooking(now); words != "" {
+			return words
+		}
 		return fmt.Sprintf("does not answer since %s", at.Local().Format("15:04:05"))
 	}
 	return ""
+}
+
+// notLooking says that Risso itself was late since the newest tick; "" when it was not. The caller holds the lock.
+func (e *entry) notLooking(now time.Time) string {
+	since := time.Unix(e.summary.Tick, 0)
+	if words := e.pulse.NotLooking(since, now); words != "" || !e.unseen {
+		return words
+	}
+	return fmt.Sprintf("Risso did not look since %s: it was late itself", since.Local().Format("15:04:05"))
 }
 
 // lag is the largest delay of any channel.

@@ -76,16 +76,21 @@ func (r *Reader) latencies(ctx context.Context, p *digest.Profile, list []*group
 		return nil
 	}
 	p.QuantileError = quantileError
-	unknown, without := 0, 0
+	unknown, without, read := 0, 0, 0
 	for _, g := range list[:min(len(list), detailed)] {
 		if len(g.prepared) > 0 {
 			without++
 			continue
 		}
 		known, err := r.latency(ctx, g)
-		if err != nil {
-			return err
+		if err != nil { // the profile is worth more than its percentiles
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			r.notes = append(r.notes, fmt.Sprintf("The percentiles of %d of the %d heaviest classes could not be read: %s.", min(len(list), detailed)-read, min(len(list), detailed), err))
+			return nil
 		}
+		read++
 		if !known {
 			unknown++
 		}

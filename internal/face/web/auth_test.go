@@ -1,0 +1,176 @@
+package web
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/store/state"
+)
+
+// TestLoopbackAsksOnceThereIsAToken: behind a proxy on the same machine everybody comes from loopback. So the first token
+// closes the door for all, and to revoke it does not open it again.
+func TestLoopbackAsksOnceThereIsAToken(t *testing.T) {
+	s := newSite(t, true)
+	paths := []string{"/api/fleet", "/api/v1/labels", "/api/self", "/api/benchmarks"}
+	for _, path := range paths {
+		if code, body := s.get(t, path); code != http.StatusOK {
+			t.Errorf("%s before there is a token: %d %s", path, code, body)
+		}
+	}
+	_, secret, err := s.facts.CreateToken(t.Context(), "ann", state.RoleLook)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shut := func(when string) {
+		t.Helper()
+		// What was found out a moment ago is remembered that long.
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+			if code, _ := s.get(t, "/api/fleet"); code == http.StatusUnauthorized {
+				break
+			} else if time.Now().After(deadline) {
+				t.Fatalf("%s: %d without a token", when, code)
+			}
+		}
+		for _, path := range paths {
+			if code, _ := s.get(t, path); code != http.StatusUnauthorized {
+				t.Errorf("%s, %s: %d without a token", when, path, code)
+			}
+		}
+	}
+	shut("with a token")
+	if code, _ := s.get(t, "/api/fleet", "Authorization", "Bearer "+secret); code != http.StatusOK {
+		t.Errorf("with its token: %d", code)
+	}
+	if err := s.facts.RevokeToken(t.Context(), "ann"); err != nil {
+		t.Fatal(err)
+	}
+	shut("after the last one was revoked")
+}
+
+// TestLookMayNotAct: a token that may look starts, stops, keeps and deletes nothing; one that may act does, under its name.
+func TestLookMayNotAct(t *testing.T) {
+	var mu sync.Mutex
+	var told []fleet.Event
+	k := &keeper{}
+	s := newSiteOf(t, true, func(o *Options) {
+		o.Protect = k
+		o.Event = func(e fleet.Event) { mu.Lock(); defer mu.Unlock(); told = append(told, e) }
+	})
+	secret := map[state.Role]string{}
+	for _, role := range []state.Role{state.RoleLook, state.RoleAct} {
+		_, text, err := s.facts.CreateToken(t.Context(), "the "+string(role)+"er", role)
+		if err != nil {
+			t.Fatal(err)
+		}
+		secret[role] = text
+	}
+	acts := []struct {
+		method, path, body string
+		code               int
+		event              string
+	}{
+		{"POST", "/api/protect/start?job=db1/backup", "", http.StatusOK, "db1/backup was started by the acter"},
+		{"POST", "/api/protect/stop?id=7", "", http.StatusOK, "run 7 was stopped by the acter"},
+		{"POST", "/api/benchmarks", aRun, http.StatusOK, "was recorded by the acter"},
+		{"DELETE", "/api/benchmark?id=1", "", http.StatusOK, "benchmark 1 was deleted by the acter"},
+	}
+	for _, a := range acts {
+		code, body := s.send(t, a.method, a.path, a.body, "Authorization", "Bearer "+secret[state.RoleLook])
+		if code != http.StatusForbidden || !strings.Contains(body, "--role act") {
+			t.Errorf("%s %s by who may look: %d %s", a.method, a.path, code, body)
+		}
+	}
+	if len(told) > 0 || len(k.started)+len(k.stopped) > 0 {
+		t.Errorf("it was done all the same: %v %v %v", told, k.started, k.stopped)
+	}
+	for _, a := range acts {
+		if code, body := s.send(t, a.method, a.path, a.body, "Authorization", "Bearer "+secret[state.RoleAct]); code != a.code {
+			t.Errorf("%s %s by who may act: %d %s", a.method, a.path, code, body)
+		}
+		mu.Lock()
+		if !slices.ContainsFunc(told, func(e fleet.Event) bool {
+			return e.Kind == fleet.EventAction && e.New == "the acter" && strings.Contains(e.Text, a.event)
+		}) {
+			t.Errorf("no event says %q: %v", a.event, told)
+		}
+		mu.Unlock()
+	}
+	if k.by != "the acter" {
+		t.Errorf("the run's log would say it was %q", k.by)
+	}
+	if code, _ := s.get(t, "/api/fleet", "Authorization", "Bearer "+secret[state.RoleLook]); code != http.StatusOK {
+		t.Errorf("who may look cannot: %d", code)
+	}
+}
+
+// TestHosts: names are to be configured; beyond loopback they are asked for only when they are.
+func TestHosts(t *testing.T) {
+	for _, c := range []struct {
+		open  bool
+		hosts []string
+		host  string
+		ok    bool
+	}{
+		{true, nil, "localhost", true},
+		{true, nil, "LOCALHOST:1", true},
+		{true, nil, "127.0.0.1", true},
+		{true, nil, "risso.example", false},
+		{true, nil, "10.0.0.1", false},
+		{true, []string{"risso.example"}, "risso.example", true},
+		{true, []string{"risso.example"}, "Risso.Example.:443", true},
+		{true, []string{"risso.example"}, "evil.example", false},
+		{false, nil, "risso.example", true},
+		{false, []string{"risso.example"}, "risso.example", true},
+		{false, []string{"risso.example"}, "evil.example", false},
+		{false, []string{"risso.example"}, "10.0.0.1:8306", true},
+	} {
+		s := newSiteOf(t, c.open, func(o *Options) { o.Hosts = c.hosts })
+		if code, _ := s.get(t, "/healthz", "Host", c.host); (code == http.StatusOK) != c.ok {
+			t.Errorf("open %v, hosts %v, Host %s: %d", c.open, c.hosts, c.host, code)
+		}
+	}
+}
+
+// TestForeignPagesMayNotAct: a page elsewhere cannot let its reader's browser act, whatever cookie that has.
+func TestForeignPagesMayNotAct(t *testing.T) {
+	k := &keeper{}
+	s := newSiteOf(t, false, func(o *Options) { o.Protect = k })
+	_, secret, err := s.facts.CreateToken(t.Context(), "ann", state.RoleAct)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, header := range [][]string{{"Origin", "https://evil.example"}, {"Sec-Fetch-Site", "same-site"}, {"Sec-Fetch-Site", "cross-site"}, {"Origin", "null"}} {
+		code, _ := s.send(t, http.MethodPost, "/api/protect/start?job=db1/backup", "", append(header, "Cookie", cookieName+"="+secret)...)
+		if code != http.StatusForbidden || len(k.started) > 0 {
+			t.Errorf("%v: %d", header, code)
+		}
+	}
+	code, body := s.send(t, http.MethodPost, "/api/protect/start?job=db1/backup", "", "Sec-Fetch-Site", "same-origin", "Origin", s.URL, "Cookie", cookieName+"="+secret)
+	if code != http.StatusOK || len(k.started) != 1 {
+		t.Errorf("Risso's own page: %d %s", code, body)
+	}
+}
+
+// TestHeadersOfAnswers: no answer is taken for a page, whatever stands in it.
+func TestHeadersOfAnswers(t *testing.T) {
+	s := newSite(t, true)
+	for _, path := range []string{"/", "/healthz", "/api/fleet", "/api/nothing", "/api/v1/query?query=1", "/api/v1/query?query=(", "/api/plan?class=x", "/api/chart"} {
+		resp, err := http.Get(s.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		h := resp.Header
+		if h.Get("X-Content-Type-Options") != "nosniff" || !strings.Contains(h.Get("Content-Security-Policy"), "frame-ancestors 'none'") {
+			t.Errorf("%s: %v", path, h)
+		}
+		if path != "/" && !strings.HasPrefix(h.Get("Content-Security-Policy"), "default-src 'none'") {
+			t.Errorf("%s: %s", path, h.Get("Content-Security-Policy"))
+		}
+	}
+}

@@ -1,0 +1,225 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"runtime/debug"
+	"runtime/metrics"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// gate lets questions through: so many of a kind at once, and all of them within a bound of memory.
+type gate struct {
+	limits  Limits
+	quick   *lane // the present, which pages ask for each second
+	charts  *lane
+	promql  *lane
+	queries *lane // statements, events, and whatever else is asked of a database
+	held    atomic.Int64
+	heap    heapWatch
+}
+
+func newGate(l Limits) *gate {
+	g := &gate{limits: l, quick: newLane(quickAtOnce, l.Wait), charts: newLane(l.AtOnce, l.Wait), promql: newLane(l.AtOnce, l.Wait), queries: newLane(l.AtOnce, l.Wait)}
+	g.heap.most = uint64(l.Memory)
+	return g
+}
+
+// What keeps a question from its answer.
+var (
+	errBusy     = errors.New("Risso answers as many questions as it may")
+	errMemory   = errors.New("the questions that Risso answers now take all the memory that they may")
+	errTooLong  = errors.New("the question took too long")
+	errTooLarge = errors.New("the answer is too large")
+)
+
+// lane lets so many questions of one kind be worked on at once; a few more wait a little.
+type lane struct {
+	places  chan struct{}
+	waiting atomic.Int32
+	wait    time.Duration
+}
+
+func newLane(atOnce int, wait time.Duration) *lane {
+	return &lane{places: make(chan struct{}, atOnce), wait: wait}
+}
+
+// enter waits for a place; errBusy when there is none in time.
+func (l *lane) enter(ctx context.Context) error {
+	select {
+	case l.places <- struct{}{}:
+		return nil
+	default:
+	}
+	if l.waiting.Add(1) > mostWaiting {
+		l.waiting.Add(-1)
+		return errBusy
+	}
+	defer l.waiting.Add(-1)
+	timer := time.NewTimer(l.wait)
+	defer timer.Stop()
+	select {
+	case l.places <- struct{}{}:
+		return nil
+	case <-timer.C:
+		return errBusy
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (l *lane) leave() { <-l.places }
+
+// heldShare is the part of the memory that bodies and answers on their way may hold; the rest is for work.
+const heldShare = 3
+
+// hold takes bytes for a body or an answer that lies in memory, as long as some are left.
+func (g *gate) hold(n int64) error {
+	if g.held.Add(n) > g.limits.Memory/heldShare {
+		g.held.Add(-n)
+		return errMemory
+	}
+	return nil
+}
+
+func (g *gate) release(n int64) { g.held.Add(-n) }
+
+// run works on a question within its time and memory.
+func (g *gate) run(ctx context.Context, l *lane, work func(context.Context) error) error {
+	if err := l.enter(ctx); err != nil {
+		return err
+	}
+	defer l.leave()
+	ctx, cancel := context.WithTimeoutCause(ctx, g.limits.Time, fmt.Errorf("%w: more than %s", errTooLong, g.limits.Time))
+	defer cancel()
+	if l != g.quick {
+		var stop func()
+		ctx, stop = g.heap.guard(ctx)
+		defer stop()
+	}
+	err := work(ctx)
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		return cause // why it ended, and not in which function
+	}
+	return err
+}
+
+// heapWatch ends questions that take more memory than they may, the youngest first. It looks at the heap itself, so that
+// no way to spend memory is forgotten.
+type heapWatch struct {
+	most uint64
+
+	mu    sync.Mutex
+	idle  uint64 // bytes in the heap when no question was worked on
+	under []*guarded
+	large bool // the heap grew by a good part of what it may
+}
+
+// guarded is a question that is being worked on.
+type guarded struct {
+	watch  *heapWatch
+	cancel context.CancelCauseFunc
+}
+
+// guardKey is where the context of a question has its guard.
+type guardKey struct{}
+
+// heapLook is how often the heap is looked at: 30 ms at 1 GB/s are 30 MB. Where a question knows that it takes memory, it
+// has a look itself.
+const heapLook = 30 * time.Millisecond
+
+func heapBytes() uint64 {
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
+
+// residentBytes is what the runtime has from the system and did not give back.
+func residentBytes() int64 {
+	sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(sample)
+	return int64(sample[0].Value.Uint64() - sample[1].Value.Uint64())
+}
+
+// guard watches over a question until stop is called.
+func (h *heapWatch) guard(ctx context.Context) (guardedCtx context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	q := &guarded{h, cancel}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.under = append(h.under, q); len(h.under) == 1 {
+		h.idle = heapBytes()
+		// Beyond this garbage is collected at any price. It helps; what holds the bound is the watch.
+		debug.SetMemoryLimit(residentBytes() + int64(h.most))
+		go h.watch() // ends with the last question
+	}
+	return context.WithValue(ctx, guardKey{}, q), func() {
+		cancel(nil)
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.under = slices.DeleteFunc(h.under, func(o *guarded) bool { return o == q })
+	}
+}
+
+// look ends the youngest question when the heap has grown too much.
+func (h *heapWatch) look() {
+	bytes := heapBytes()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if n := len(h.under); n > 0 && bytes > h.idle+h.most {
+		h.under[n-1].cancel(errMemory)
+	}
+	h.large = h.large || bytes > h.idle+h.most/4
+	h.idle = min(h.idle, bytes)
+}
+
+func (h *heapWatch) watch() {
+	tick := time.NewTicker(heapLook)
+	defer tick.Stop()
+	for range tick.C {
+		h.look()
+		h.mu.Lock()
+		over, large := len(h.under) == 0, h.large
+		if over {
+			h.large = false
+			debug.SetMemoryLimit(math.MaxInt64)
+		}
+		h.mu.Unlock()
+		if over {
+			if large {
+				debug.FreeOSMemory() // what a large question took is not to lie beside the next one
+			}
+			return
+		}
+	}
+}
+
+// check gives the reason when the question has been ended, having looked whether it has to be.
+func check(ctx context.Context) error {
+	if q, ok := ctx.Value(guardKey{}).(*guarded); ok {
+		q.watch.look()
+	}
+	return context.Cause(ctx)
+}
+
+// refusal is how an error of the gate is told: the status, Prometheus' word for it, and whether to come again soon.
+// ok is false for all other errors.
+func refusal(err error) (status int, kind string, ok bool) {
+	switch {
+	case errors.Is(err, errBusy):
+		return http.StatusServiceUnavailable, "unavailable", true
+	case errors.Is(err, errMemory):
+		return http.StatusServiceUnavailable, "unavailable", true
+	case errors.Is(err, errTooLong), errors.Is(err, context.DeadlineExceeded):
+		return http.StatusServiceUnavailable, "timeout", true
+	case errors.Is(err, errTooLarge):
+		return http.StatusUnprocessableEntity, "execution", true
+	}
+	return 0, "", false
+}

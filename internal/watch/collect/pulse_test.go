@@ -1,0 +1,125 @@
+package collect
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// TestPulseKnowsWhenItStoodStill: pauses between beats are what Risso did not see, joined and told once when it goes on.
+func TestPulseKnowsWhenItStoodStill(t *testing.T) {
+	begin := time.Now()
+	at := func(s float64) time.Time { return begin.Add(time.Duration(s * float64(time.Second))) }
+	var told []string
+	p := &Pulse{Tell: func(from, to time.Time) {
+		told = append(told, from.Sub(begin).Round(time.Millisecond).String()+" to "+to.Sub(begin).Round(time.Millisecond).String())
+	}}
+	now := 0.0
+	run := func(until float64) {
+		for ; now < until-0.01; now += 0.1 {
+			p.beat(at(now))
+		}
+	}
+	run(5)
+	if d := p.Still(at(0), at(5)); d != 0 {
+		t.Errorf("it beat every 0.1 s and stood still for %s", d)
+	}
+	now = 9 // stood still from 5.0
+	run(10)
+	now = 12 // and from 10.0
+	run(13)
+	if len(told) > 0 {
+		t.Errorf("told while it may go on: %v", told)
+	}
+	if d := p.Still(at(6), at(8)).Round(100 * time.Millisecond); d != 2*time.Second {
+		t.Errorf("within the first: %s", d)
+	}
+	if d := p.Still(at(0), at(13)).Round(100 * time.Millisecond); d != 6*time.Second {
+		t.Errorf("in all: %s", d)
+	}
+	if d := p.Still(at(9.2), at(9.8)); d != 0 {
+		t.Errorf("between them: %s", d)
+	}
+	// Who asks may wake before the pulse does.
+	if d := p.Still(at(13), at(20)).Round(100 * time.Millisecond); d != 7*time.Second {
+		t.Errorf("now: %s", d)
+	}
+	if w := p.NotLooking(at(13), at(20)); !strings.HasPrefix(w, "Risso did not look since") {
+		t.Errorf("in words: %q", w)
+	}
+	run(20)
+	if len(told) != 1 || told[0] != "5s to 12s" {
+		t.Errorf("told %v", told)
+	}
+	now = 21.5
+	run(30)
+	if len(told) != 1 {
+		t.Errorf("1.5 s were told: %v", told)
+	}
+	var none *Pulse
+	if none.Still(at(0), at(30)) != 0 || none.NotLooking(at(0), at(30)) != "" {
+		t.Error("no pulse stood still")
+	}
+}
+
+// TestPulseRuns: with a clock that is kept, nothing stands still.
+func TestPulseRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &Pulse{Tell: func(from, to time.Time) { t.Errorf("told %s to %s", from, to) }}
+		var g Group
+		begin := time.Now()
+		g.Go(t.Context(), p)
+		time.Sleep(30 * time.Second)
+		if d := p.Still(begin, time.Now()); d != 0 {
+			t.Error(d)
+		}
+	})
+}
+
+// TestSecondsBetweenReadings: what was read late has its own time.
+func TestSecondsBetweenReadings(t *testing.T) {
+	begin := time.Unix(100, 0)
+	at := func(s float64) time.Time { return begin.Add(time.Duration(s * float64(time.Second))) }
+	for _, c := range []struct {
+		prev, tick int64
+		a, b       float64
+		want       float64
+	}{{100, 101, 0, 1.05, 1}, {100, 101, 0, 1.9, 1.9}, {100, 101, 0.9, 1, 0.1}, {100, 105, 0, 5.32, 5.32}, {0, 100, 0, 1, 0}} {
+		v := View{Tick: c.tick, PrevTick: c.prev, Seconds: between(c.prev, c.tick, at(c.a), at(c.b))}
+		if got := v.Elapsed(); got < c.want-1e-6 || got > c.want+1e-6 {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}
+
+// TestClockJumpIsCertain: only what no delay of Risso's explains is a jump of the server's clock.
+func TestClockJumpIsCertain(t *testing.T) {
+	begin := time.Now()
+	at := func(s float64) time.Time { return begin.Add(time.Duration(s * float64(time.Second))) }
+	for _, c := range []struct {
+		asked0, told0, asked1, told1 float64
+		grown, jump                  float64
+	}{
+		{0, 0, 1, 1, 1, 0},
+		{0, 0, 1, 1, 3601, 3600},
+		{0, 0, 1, 1, -1799, -1800},
+		{0, 0, 1, 21, 1, 0},    // the answer was read twenty seconds late
+		{0, 20, 21, 21, 20, 0}, // and that before
+		{0, 20, 21, 21, 30, 9},
+	} {
+		s := &Server{uptime: 1000, uptimeAsked: at(c.asked0), uptimeAt: at(c.told0)}
+		s.reader = newTestReader(at(c.asked1), at(c.told1))
+		if got := s.clockJump(1000 + c.grown); got < c.jump-1e-6 || got > c.jump+1e-6 {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}
+
+func newTestReader(asked, told time.Time) *mysql.Reader {
+	r := mysql.NewReader(new(mysql.Traffic))
+	r.StatusAsked, r.StatusAt = asked, told
+	return r
+}
