@@ -372,10 +372,36 @@ func madeOf(side, other []token, name string, f *TableFacts) (unusable, bool) {
 	}
 	for i, x := range side {
 		if c := f.column(x.Text); c != nil && x.Name() && mentions(side[i:i+1], name, f) {
+			if f.ServesDates && c.dateOrYear(side) {
+				return unusable{}, false
+			}
 			return unusable{column: c.Name, why: c.instead(side)}, true
 		}
 	}
 	return unusable{}, false
+}
+
+// dateOrYear says whether an expression is DATE or YEAR of the column and of nothing else. The server writes DATE(c) as
+// CAST(c AS DATE).
+func (c *ColumnFacts) dateOrYear(side []token) bool {
+	last := len(side) - 1
+	if c.Type != "date" && c.Type != "datetime" && c.Type != "timestamp" || last < 3 || !sign(side[1], "(") || !sign(side[last], ")") {
+		return false
+	}
+	inner := side[2:last]
+	switch n := len(inner); {
+	case word(side[0], "DATE"), word(side[0], "YEAR"):
+	case word(side[0], "CAST") && n > 2 && word(inner[n-2], "AS") && word(inner[n-1], "DATE"):
+		inner = inner[:n-2]
+	default:
+		return false
+	}
+	for _, x := range inner { // the column, and what qualifies it
+		if !x.Name() && !sign(x, ".") {
+			return false
+		}
+	}
+	return strings.EqualFold(inner[len(inner)-1].Text, c.Name)
 }
 
 // instead says what to write in the place of an expression.
