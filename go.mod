@@ -19,7 +19,11 @@ require (
 	modernc.org/sqlite v1.61.1
 )
 
-require filippo.io/hpke v0.4.0 // indirect
+require (
+	filippo.io/hpke v0.4.0 // indirect
+	github.com/cpuguy83/go-md2man/v2 v2.0.6 // indirect
+	github.com/russross/blackfriday/v2 v2.1.0 // indirect
+)
 
 require (
 	github.com/klauspost/crc32 v1.3.0 // indirect

@@ -107,6 +107,7 @@ type job struct {
 	fresh    int64
 	notes    []string
 	hollow   string
+	types    map[string]int64 // values in JSON documents whose types their text does not tell, by type
 }
 
 // Run takes a backup. When it fails the repository is as before, but for chunks that the next backup finds.
@@ -295,6 +296,7 @@ func (j *job) finish(ctx context.Context) error {
 	if j.hollow != "" {
 		j.note("No proof, and it replaces no other backup: " + j.hollow)
 	}
+	j.noteTypes()
 	j.head.Ended, j.head.Notes = time.Now().UTC(), j.notes
 	j.report(func(p *Progress) { p.Phase = "writing the manifest" })
 	return j.repo.Finish(ctx, j.head, j.draft)
