@@ -49,13 +49,7 @@ func (c *Conn) Rights(ctx context.Context) (r Rights, err error) {
 }
 
 // FollowGrants is the statement that gives the account what the mirror of binary logs needs.
-func (s Server) FollowGrants() string {
-	privileges := "REPLICATION SLAVE, REPLICATION CLIENT"
-	if s.MariaDB() && s.Number >= 100502 {
-		privileges = "REPLICATION SLAVE, BINLOG MONITOR"
-	}
-	return "GRANT " + privileges + " ON *.* TO " + s.QuotedAccount()
-}
+func (s Server) FollowGrants() string { return s.Grants(s.QuotedAccount(), "", JobFollow)[0] }
 
 // add reads a line of SHOW GRANTS. Lines that give no privilege on tables (roles, proxies, single routines) are passed over.
 func (r *Rights) add(line string) {
@@ -186,22 +180,8 @@ func like(pattern, text string) bool {
 	return text == ""
 }
 
-// backupPrivileges are what a backup of all needs, for its rows, its definitions, its moment and its accounts.
-func (s Server) backupPrivileges() string {
-	const all = "SELECT, SHOW VIEW, TRIGGER, EVENT, PROCESS, RELOAD, LOCK TABLES, "
-	switch {
-	case s.MariaDB() && s.Number >= 100502: // https://mariadb.com/kb/en/grant/#binlog-monitor
-		return all + "BINLOG MONITOR, SLAVE MONITOR"
-	case !s.MariaDB() && s.Number >= 80000:
-		return all + "REPLICATION CLIENT, BACKUP_ADMIN"
-	}
-	return all + "REPLICATION CLIENT"
-}
-
 // BackupGrants is the statement that gives the account all that a backup of the whole server needs.
-func (s Server) BackupGrants() string {
-	return "GRANT " + s.backupPrivileges() + " ON *.* TO " + s.QuotedAccount()
-}
+func (s Server) BackupGrants() string { return s.Grants(s.QuotedAccount(), "", JobBackup)[0] }
 
 // SchemaGrants are the statements that let the account see all of one schema, the definitions of routines among it.
 func (s Server) SchemaGrants(schema string) []string {

@@ -23,6 +23,7 @@ import (
 var (
 	binary string // the program under test
 	root   string // folder of everything that these tests make
+	config string // the account's own: the keys that backups are signed by
 )
 
 // The kinds of server that Risso promises to watch.
@@ -38,11 +39,15 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(root)
+	if config, err = os.MkdirTemp("", "rs-config-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(config)
 	if binary, err = program(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	os.Setenv("XDG_CONFIG_HOME", filepath.Join(root, "config")) // keys that backups are signed by
 	watchStalls()
 	// The tests wait most of the time: more of them than processors may run at once.
 	flag.Parse()

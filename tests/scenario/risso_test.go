@@ -54,7 +54,8 @@ type risso struct {
 
 // environment is what the program inherits: nothing of the person's own settings.
 func environment(home string, extra ...string) []string {
-	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "USER=nobody", "TZ=UTC"}
+	// One account takes and reads all backups: its key is not in the home, which is new for each program.
+	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "USER=nobody", "TZ=UTC", "XDG_CONFIG_HOME=" + config}
 	if mark := os.Getenv("RISSO_TEST_RUN"); mark != "" { // by which script/lib/run.sh knows what it has to end
 		env = append(env, "RISSO_TEST_RUN="+mark)
 	}
