@@ -24,6 +24,8 @@ type Options struct {
 	// FilesystemEvery is how often file systems are asked for their free space;
 	// zero means 10 s. Between two times the last figures stand.
 	FilesystemEvery time.Duration
+	// Processors reads processors and pressure only, for who wants to know no more.
+	Processors bool
 }
 
 // Host reads one Linux host. Read, Metrics, Each and Close are for one goroutine;
@@ -51,6 +53,9 @@ func New(o Options) (*Host, error) {
 	}
 	h.addCPU()
 	h.addPressure()
+	if o.Processors {
+		return h, nil
+	}
 	h.addMemory()
 	h.addNetwork()
 	h.fs = startFilesystems(h.root, o.FilesystemEvery, &h.gaps)
@@ -75,7 +80,9 @@ func (h *Host) Read() []float64 {
 		return h.values
 	}
 	h.readGroups()
-	h.readFilesystems()
+	if h.fs != nil {
+		h.readFilesystems()
+	}
 	return h.values
 }
 
@@ -88,6 +95,8 @@ func (h *Host) Close() error {
 	}
 	h.closed = true
 	h.closeGroups()
-	h.fs.stop()
+	if h.fs != nil {
+		h.fs.stop()
+	}
 	return nil
 }

@@ -155,6 +155,7 @@ func (p *Process) Close() error {
 type procStat struct {
 	state                                            byte
 	majflt, utime, stime, threads, start, vsize, rss uint64
+	cutime, cstime                                   uint64 // of children that ended
 }
 
 // parseStat reads /proc/PID/stat. The name stands in parentheses and may hold
@@ -175,7 +176,9 @@ func parseStat(b []byte) (s procStat, ok bool) {
 	c.skip(1)
 	s.utime, _ = c.uint()
 	s.stime, _ = c.uint()
-	c.skip(4)
+	s.cutime, _ = c.uint()
+	s.cstime, _ = c.uint()
+	c.skip(2)
 	s.threads, _ = c.uint()
 	c.skip(1)
 	s.start, ok = c.uint()

@@ -5,6 +5,7 @@ import (
 	sqldriver "database/sql/driver"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,8 +27,7 @@ type Session struct {
 	BlockerID          int64  // connection ID of the session that it waits for; 0: none, or not known
 	BlockerText        string // what that session runs, or ran last; normalised or not; empty: not known
 
-	thread int64
-	level  int64
+	level int64
 }
 
 // StatementWaits are the classes of what a statement can be found doing: WaitClasses, and tmp_disk_table.
@@ -102,10 +102,10 @@ func threadsStatement(waits, statements bool) string {
  WHERE t.TYPE = 'FOREGROUND' AND t.PROCESSLIST_COMMAND IN ('Query', 'Execute', 'Prepare', 'Fetch') AND t.PROCESSLIST_ID <> CONNECTION_ID() LIMIT %d`
 	if !statements {
 		return fmt.Sprintf(`SELECT /* risso: what sessions run and wait for */ t.PROCESSLIST_ID, t.PROCESSLIST_USER, t.PROCESSLIST_HOST, t.PROCESSLIST_DB, t.PROCESSLIST_COMMAND, t.PROCESSLIST_STATE,
- LEFT(t.PROCESSLIST_INFO, %d), NULL, 0, t.PROCESSLIST_TIME, NULL, t.THREAD_ID, 0, NULL, %s FROM performance_schema.threads t%s`+where, maxActivityText, event, join, maxSessions+1)
+ LEFT(t.PROCESSLIST_INFO, %d), NULL, 0, t.PROCESSLIST_TIME, NULL, 0, NULL, %s FROM performance_schema.threads t%s`+where, maxActivityText, event, join, maxSessions+1)
 	}
 	return fmt.Sprintf(`SELECT /* risso: what sessions run and wait for */ t.PROCESSLIST_ID, t.PROCESSLIST_USER, t.PROCESSLIST_HOST, t.PROCESSLIST_DB, t.PROCESSLIST_COMMAND, t.PROCESSLIST_STATE,
- LEFT(COALESCE(t.PROCESSLIST_INFO, s.SQL_TEXT), %d), s.DIGEST_TEXT, s.EVENT_ID, COALESCE(s.TIMER_WAIT / 1e12, t.PROCESSLIST_TIME), s.EVENT_NAME, t.THREAD_ID, s.NESTING_EVENT_LEVEL, s.SQL_TEXT, %s
+ LEFT(COALESCE(t.PROCESSLIST_INFO, s.SQL_TEXT), %d), s.DIGEST_TEXT, s.EVENT_ID, COALESCE(s.TIMER_WAIT / 1e12, t.PROCESSLIST_TIME), s.EVENT_NAME, s.NESTING_EVENT_LEVEL, s.SQL_TEXT, %s
  FROM performance_schema.threads t LEFT JOIN performance_schema.events_statements_current s ON s.THREAD_ID = t.THREAD_ID AND s.END_EVENT_ID IS NULL%s`+where, maxActivityText, event, join, maxSessions+1)
 }
 
@@ -116,7 +116,7 @@ func processListStatement(s Server) string {
 	if s.MariaDB() {
 		run, seconds = "QUERY_ID", "TIME_MS / 1000"
 	}
-	return fmt.Sprintf(`SELECT /* risso: what sessions run and wait for */ ID, USER, HOST, DB, COMMAND, STATE, LEFT(INFO, %d), NULL, %s, %s, NULL, ID, 0, NULL, NULL
+	return fmt.Sprintf(`SELECT /* risso: what sessions run and wait for */ ID, USER, HOST, DB, COMMAND, STATE, LEFT(INFO, %d), NULL, %s, %s, NULL, 0, NULL, NULL
  FROM information_schema.PROCESSLIST WHERE COMMAND IN ('Query', 'Execute', 'Prepare', 'Fetch') AND ID <> CONNECTION_ID() AND INFO IS NOT NULL LIMIT %d`, maxActivityText, run, seconds, maxSessions+1)
 }
 
@@ -132,7 +132,7 @@ func (r *ActivityReader) Read(ctx context.Context) (list []Session, more bool, e
 			return nil
 		}
 		s := sessionOf(row, atEnd)
-		if s.Text == "" || isOwnText(s.Text) || isOwnText(text(row[13])) {
+		if s.Text == "" || isOwnText(s.Text) || isOwnText(text(row[12])) {
 			return nil
 		}
 		i, seen := at[s.ID]
@@ -162,17 +162,17 @@ func isOwnText(s string) bool { return strings.Contains(s[:min(len(s), 200)], "/
 
 func sessionOf(row []sqldriver.Value, commitAtQueryEnd bool) Session {
 	whole := func(i int) int64 { n, _ := number(row[i]); return int64(n) }
-	s := Session{ID: whole(0), User: text(row[1]), Host: text(row[2]), Schema: text(row[3]), State: text(row[5]), Text: text(row[6]), DigestText: text(row[7]), Run: whole(8), thread: whole(11), level: whole(12)}
+	s := Session{ID: whole(0), User: text(row[1]), Host: text(row[2]), Schema: text(row[3]), State: text(row[5]), Text: text(row[6]), DigestText: text(row[7]), Run: whole(8), level: whole(11)}
 	s.Seconds, _ = number(row[9])
 	command, event := text(row[4]), text(row[10])
 	s.Prepared = command == "Execute" || event == "statement/sql/execute_sql"
-	if inner := text(row[13]); s.level > 0 && inner != "" { // the process list shows the outermost statement
+	if inner := text(row[12]); s.level > 0 && inner != "" { // the process list shows the outermost statement
 		s.Text = inner
 	}
 	if host, _, err := net.SplitHostPort(s.Host); err == nil {
 		s.Host = host
 	}
-	s.Wait = statementWait(s.State, text(row[14]), commitAtQueryEnd)
+	s.Wait = statementWait(s.State, text(row[13]), commitAtQueryEnd)
 	return s
 }
 
@@ -209,7 +209,7 @@ var classOfEvent = []struct{ prefix, class string }{
 	{"wait/lock/table/", "table_lock"},
 }
 
-// lockPair is a session that waits and one that holds what it waits for, by connection or by thread.
+// lockPair is a session that waits and one that holds what it waits for, by connection.
 type lockPair struct{ waits, holds int64 }
 
 // blockers finds who waits for row locks, which no state shows, and who blocks whom.
@@ -223,38 +223,45 @@ func (r *ActivityReader) blockers(ctx context.Context, list []Session) error {
 		return err
 	}
 	if locks > 0 {
-		statement, byThread := r.c.Server.rowLockWaits()
-		pairs, err := r.pairs(ctx, "row locks", statement)
+		var pairs []lockPair
+		err := r.refusable(ctx, "row locks", r.c.Server.rowLockPairs(), func(row []sqldriver.Value) error {
+			waits, _ := number(row[0])
+			holds, _ := number(row[1])
+			pairs = append(pairs, lockPair{int64(waits), int64(holds)})
+			return nil
+		})
 		if err != nil {
 			return err
 		}
-		block(list, pairs, byThread, waitRowLock)
+		block(list, pairs, waitRowLock)
 	}
 	metadata := false
 	for i := range list {
 		metadata = metadata || list[i].Wait == waitMetadata
 	}
-	if statement := r.c.Server.metadataLockWaits(); metadata && statement != "" {
-		pairs, err := r.pairs(ctx, "metadata locks", statement)
+	if metadata && r.c.Server.hasMetadataLocks() { // MySQL 5.7 and MariaDB have the instrument off as they come: then the answer is empty
+		var held, queued []lockPair
+		err := r.refusable(ctx, "metadata locks", r.c.Server.metadataLockPairs(), func(row []sqldriver.Value) error {
+			if w, ok := lockPairOf(row); ok && w.Queued {
+				queued = append(queued, lockPair{w.Waiter, w.Blocker.ID})
+			} else if ok {
+				held = append(held, lockPair{w.Waiter, w.Blocker.ID})
+			}
+			return nil
+		})
 		if err != nil {
 			return err
 		}
-		block(list, pairs, false, waitMetadata)
+		block(list, append(held, queued...), waitMetadata)
 	}
 	return r.lastStatements(ctx, list)
 }
 
 // block notes for each session that waits the one it waits for: one that does not wait itself before one that does.
-func block(list []Session, pairs []lockPair, byThread bool, class string) {
-	number := func(s *Session) int64 {
-		if byThread {
-			return s.thread
-		}
-		return s.ID
-	}
+func block(list []Session, pairs []lockPair, class string) {
 	at, waiting := make(map[int64]*Session, len(list)), map[int64]bool{}
 	for i := range list {
-		at[number(&list[i])] = &list[i]
+		at[list[i].ID] = &list[i]
 	}
 	for _, p := range pairs {
 		waiting[p.waits] = true
@@ -267,29 +274,18 @@ func block(list []Session, pairs []lockPair, byThread bool, class string) {
 		}
 		s.Wait = class
 		done[p.waits] = !waiting[p.holds]
+		s.BlockerID, s.BlockerText = p.holds, ""
 		if b := at[p.holds]; b != nil {
-			s.BlockerID = b.ID
 			if s.BlockerText = b.DigestText; s.BlockerText == "" {
 				s.BlockerText = b.Text
 			}
-			continue
-		}
-		s.BlockerID, s.BlockerText = p.holds, ""
-		if byThread {
-			s.BlockerID = -p.holds // the thread; lastStatements finds its connection
 		}
 	}
 }
 
-// pairs asks who waits for whom.
-func (r *ActivityReader) pairs(ctx context.Context, what, statement string) (list []lockPair, err error) {
-	err = r.optional(ctx, what, "the account may not see who blocks whom", r.c.Server.grantProcess()+"; GRANT SELECT ON performance_schema.* TO "+r.c.Server.QuotedAccount(), statement, func(row []sqldriver.Value) error {
-		waits, _ := number(row[0])
-		holds, _ := number(row[1])
-		list = append(list, lockPair{int64(waits), int64(holds)})
-		return nil
-	})
-	return list, err
+// refusable asks who waits for whom.
+func (r *ActivityReader) refusable(ctx context.Context, what, statement string, f func(row []sqldriver.Value) error) error {
+	return r.optional(ctx, what, "the account may not see who blocks whom", r.c.Server.grantProcess()+"; "+r.c.Server.grantPerformanceSchema(), statement, f)
 }
 
 func (s Server) grantProcess() string { return "GRANT PROCESS ON *.* TO " + s.QuotedAccount() }
@@ -325,77 +321,35 @@ func (r *ActivityReader) Gaps() []fleet.Gap {
 	return list
 }
 
-// rowLockWaits asks who waits for whose row locks; by thread where performance_schema has them (MySQL 8.0.1), else by connection.
-func (s Server) rowLockWaits() (statement string, byThread bool) {
-	if s.atLeast(80001) && s.PerformanceSchema {
-		return fmt.Sprintf("SELECT /* risso: who blocks whom */ DISTINCT REQUESTING_THREAD_ID, BLOCKING_THREAD_ID FROM performance_schema.data_lock_waits LIMIT %d", maxLockPairs), true
-	}
-	return fmt.Sprintf(`SELECT /* risso: who blocks whom */ DISTINCT r.trx_mysql_thread_id, b.trx_mysql_thread_id FROM information_schema.INNODB_LOCK_WAITS w
- JOIN information_schema.INNODB_TRX r ON r.trx_id = w.requesting_trx_id JOIN information_schema.INNODB_TRX b ON b.trx_id = w.blocking_trx_id LIMIT %d`, maxLockPairs), false
-}
-
-// metadataLockWaits asks who waits for whose metadata locks, by connection; "" where the server does not tell. MySQL 5.7 and MariaDB
-// have the instrument wait/lock/metadata/sql/mdl off as they come, and then the answer is empty.
-func (s Server) metadataLockWaits() string {
-	if !s.PerformanceSchema || s.MariaDB() && s.Number < 100502 {
-		return ""
-	}
-	return fmt.Sprintf(`SELECT /* risso: who blocks whom */ DISTINCT pt.PROCESSLIST_ID, gt.PROCESSLIST_ID FROM performance_schema.metadata_locks p
- JOIN performance_schema.metadata_locks g ON g.OBJECT_TYPE = p.OBJECT_TYPE AND g.OBJECT_SCHEMA <=> p.OBJECT_SCHEMA AND g.OBJECT_NAME <=> p.OBJECT_NAME AND g.LOCK_STATUS = 'GRANTED'
- JOIN performance_schema.threads pt ON pt.THREAD_ID = p.OWNER_THREAD_ID JOIN performance_schema.threads gt ON gt.THREAD_ID = g.OWNER_THREAD_ID
- WHERE p.LOCK_STATUS = 'PENDING' AND g.OWNER_THREAD_ID <> p.OWNER_THREAD_ID LIMIT %d`, maxLockPairs)
-}
-
 // lastStatements reads what blocking sessions ran last that run nothing now.
 func (r *ActivityReader) lastStatements(ctx context.Context, list []Session) error {
-	var ids, threads []string
-	seen := map[int64]bool{}
+	var ids []string
 	for i := range list {
-		b := list[i].BlockerID
-		if b == 0 || list[i].BlockerText != "" || seen[b] {
-			continue
-		}
-		seen[b] = true
-		if b < 0 {
-			threads = append(threads, strconv.FormatInt(-b, 10))
-		} else {
-			ids = append(ids, strconv.FormatInt(b, 10))
+		if id := strconv.FormatInt(list[i].BlockerID, 10); list[i].BlockerID != 0 && list[i].BlockerText == "" && !slices.Contains(ids, id) {
+			ids = append(ids, id)
 		}
 	}
-	if len(seen) == 0 || !r.c.Server.PerformanceSchema {
+	if len(ids) == 0 || !r.c.Server.PerformanceSchema {
 		return nil
 	}
-	column, in := "t.THREAD_ID", strings.Join(threads, ", ")
-	if len(threads) == 0 { // a server tells row locks by the one or by the other
-		column, in = "t.PROCESSLIST_ID", strings.Join(ids, ", ")
+	found := map[int64]string{}
+	statement := func(in string) string {
+		return `SELECT /* risso: what blocking sessions ran last */ t.PROCESSLIST_ID, COALESCE(s.DIGEST_TEXT, s.SQL_TEXT) FROM performance_schema.threads t
+ LEFT JOIN performance_schema.events_statements_current s ON s.THREAD_ID = t.THREAD_ID WHERE t.PROCESSLIST_ID IN (` + in + `)`
 	}
-	type last struct {
-		id   int64
-		text string
-	}
-	found := map[int64]last{}
-	c := r.c
-	statement := func(column, in string) string {
-		return `SELECT /* risso: what blocking sessions ran last */ t.THREAD_ID, t.PROCESSLIST_ID, COALESCE(s.DIGEST_TEXT, s.SQL_TEXT) FROM performance_schema.threads t
- LEFT JOIN performance_schema.events_statements_current s ON s.THREAD_ID = t.THREAD_ID WHERE (` + column + ` IN (` + in + `)) AND t.PROCESSLIST_ID IS NOT NULL`
-	}
-	for _, column := range []string{"t.THREAD_ID", "t.PROCESSLIST_ID"} { // their classes, without the numbers
-		c.traffic.note(statement(column, "0"))
-		c.traffic.note(statement(column, "0, 0"))
-	}
-	err := c.quietQuery(ctx, statement(column, in), func(row []sqldriver.Value) error {
-		thread, _ := number(row[0])
-		id, _ := number(row[1])
-		l := last{int64(id), text(row[2])}
-		if !isOwnText(l.text) {
-			found[-int64(thread)], found[int64(id)] = l, l
+	r.c.traffic.note(statement("0")) // its classes, without the numbers
+	r.c.traffic.note(statement("0, 0"))
+	err := r.c.quietQuery(ctx, statement(strings.Join(ids, ", ")), func(row []sqldriver.Value) error {
+		id, _ := number(row[0])
+		if last := text(row[1]); !isOwnText(last) {
+			found[int64(id)] = last
 		}
 		return nil
 	})
 	for i := range list {
 		s := &list[i]
-		if l, ok := found[s.BlockerID]; ok && s.BlockerText == "" {
-			s.BlockerID, s.BlockerText = l.id, l.text
+		if last, ok := found[s.BlockerID]; ok && s.BlockerText == "" {
+			s.BlockerText = last
 		}
 	}
 	return err

@@ -2,6 +2,7 @@ package mysql
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -285,9 +286,11 @@ func circumstances(d Definition, row map[string]string) Definition {
 	return d
 }
 
-// hidden is the error of a definition that the server shows to others only.
+// ErrHidden says that the server shows a definition to others only.
+var ErrHidden = errors.New("it needs SELECT on mysql.proc (MySQL 8 and later: SHOW_ROUTINE), or to be its definer")
+
 func hidden(what, name string) error {
-	return fmt.Errorf("the account may not see the definition of %s %s: it needs SELECT on mysql.* (MySQL: SHOW_ROUTINE), or to be its definer", what, name)
+	return fmt.Errorf("the account may not see the definition of %s %s: %w", what, name, ErrHidden)
 }
 
 // Routines gives a schema's functions, procedures and packages.

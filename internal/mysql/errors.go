@@ -64,6 +64,12 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // Server error numbers that Risso acts on (https://dev.mysql.com/doc/mysql-errors/9.4/en/server-error-reference.html).
 const (
+	// ErrNoRow is that a row which an event changes is not there (ER_KEY_NOT_FOUND), ErrSecondRow that one is there already
+	// (ER_DUP_ENTRY), ErrNoBinlog that the server writes no binary log (ER_NO_BINARY_LOGGING).
+	ErrNoRow     = 1032
+	ErrSecondRow = 1062
+	ErrNoBinlog  = 1381
+
 	errConCount          = 1040
 	errDBAccessDenied    = 1044
 	errAccessDenied      = 1045
@@ -72,6 +78,7 @@ const (
 	errSpecificAccess    = 1227
 	errTableAccessDenied = 1142
 	errColumnAccess      = 1143
+	errViewNoExplain     = 1345
 	errNoSuchTable       = 1146
 	errUnknownTable      = 1109
 	errSyntax            = 1064
@@ -101,6 +108,9 @@ func classify(t Target, err error) error {
 		h = "the server offers no TLS: take tls=… out of the DSN, or give the server a certificate (ssl_cert, ssl_key)"
 	}
 	var me *driver.MySQLError
+	if errors.As(err, &me) && me.Number == errDBAccessDenied {
+		h = "the account has no right on the database of the DSN: GRANT SELECT ON it, or leave it out"
+	}
 	if errors.As(err, &me) && me.Number == errUnknownDatabase {
 		h = "make it with CREATE DATABASE, or take another name in the DSN"
 	}
@@ -151,7 +161,7 @@ func classOfTransport(err error) Class {
 		return ClassDropped
 	case errors.As(err, &ne) && ne.Timeout():
 		return ClassTimeout
-	case strings.Contains(err.Error(), "tls:"):
+	case strings.Contains(err.Error(), "tls:"): // crypto/tls has no type for most of its errors
 		return ClassTLS
 	}
 	return ClassOther
@@ -163,7 +173,7 @@ func classOfNumber(n uint16) Class {
 		return ClassLogin
 	case errConCount, errUserLimit, errTooManyUserConns:
 		return ClassFull
-	case errSpecificAccess, errTableAccessDenied, errColumnAccess:
+	case errSpecificAccess, errTableAccessDenied, errColumnAccess, errViewNoExplain:
 		return ClassPrivilege
 	case errNoSuchTable, errUnknownTable, errUnknownVariable, errSyntax, errBadField:
 		return ClassMissing

@@ -157,6 +157,10 @@ func (s Server) FreshStatistics() string {
 	return ""
 }
 
+// ServesDates says whether DATE(column) and YEAR(column), compared with a constant, are read as a range of an index on the
+// column: MariaDB since 11.1 (https://jira.mariadb.org/browse/MDEV-8320).
+func (s Server) ServesDates() bool { return s.MariaDB() && s.Number >= 110101 }
+
 // DescendingIndexes says whether an index of this server can keep a column in descending order; others read DESC in
 // CREATE INDEX and forget it (https://dev.mysql.com/doc/refman/8.0/en/descending-indexes.html, https://mariadb.com/kb/en/descending-indexes/).
 func (s Server) DescendingIndexes() bool {

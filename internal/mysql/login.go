@@ -120,7 +120,7 @@ func fromGoMySQL(err error) error {
 		copy(e.SQLState[:], refused.State)
 		return e
 	}
-	if strings.Contains(err.Error(), "does not support TLS") {
+	if strings.Contains(err.Error(), "does not support TLS") { // go-mysql has no type for it
 		return driver.ErrNoTLS
 	}
 	return fmt.Errorf("log in: %w", err)

@@ -159,10 +159,6 @@ func (s Server) ReplicaPrivilege() string { return s.replicaPrivilege() }
 
 // SeesAllTables says whether the account may read every table, so that information_schema shows it all of them.
 func (c *Conn) SeesAllTables(ctx context.Context) (bool, error) {
-	n, err := c.Text(ctx, "SELECT /* risso: does the account see all tables? */ COUNT(*) FROM information_schema.USER_PRIVILEGES WHERE PRIVILEGE_TYPE = 'SELECT' AND GRANTEE = '"+
-		strings.ReplaceAll(c.Server.QuotedAccount(), "'", "''")+"'")
-	if err != nil {
-		return false, fmt.Errorf("read the account's privileges: %w", err)
-	}
-	return n != "0", nil
+	r, err := c.Rights(ctx)
+	return r.Have("", "", "SELECT"), err
 }

@@ -129,13 +129,9 @@ func (s Server) hasStatementHistogram() bool { return s.PerformanceSchema && s.a
 
 // QuotedAccount is CURRENT_USER() with quotes, ready for a GRANT.
 func (s Server) QuotedAccount() string {
-	at := strings.LastIndexByte(s.Account, '@') // a user's name may hold one, a host's does not
+	at := strings.LastIndexByte(s.Account, '@') // the name of a user may have one, a host has none
 	if at < 0 {
-		return quoteAccountPart(s.Account)
+		return literal(s.Account)
 	}
-	return quoteAccountPart(s.Account[:at]) + "@" + quoteAccountPart(s.Account[at+1:])
-}
-
-func quoteAccountPart(name string) string {
-	return "'" + strings.NewReplacer(`\`, `\\`, "'", "''").Replace(name) + "'"
+	return literal(s.Account[:at]) + "@" + literal(s.Account[at+1:])
 }

@@ -129,7 +129,7 @@ func (r *reader) account() (Account, bool) {
 	if !t.Name() && t.Kind != TokenString {
 		return Account{}, false
 	}
-	a := Account{User: r.d.value(t), Begin: t.Begin, End: t.End, NoHost: true}
+	a := Account{User: r.d.Value(t), Begin: t.Begin, End: t.End, NoHost: true}
 	r.i++
 	if t.Kind == TokenWord && strings.EqualFold(t.Text, "CURRENT_USER") && r.accept("(", ")") {
 		a.End = r.at(r.i - 1).End
@@ -137,24 +137,34 @@ func (r *reader) account() (Account, bool) {
 	}
 	if r.sign(r.i, "@") {
 		if t = r.at(r.i + 1); t.Kind == TokenVariable || t.Kind == TokenString || t.Name() {
-			a.Host, a.NoHost, a.End = r.d.value(t), false, t.End
+			a.Host, a.NoHost, a.End = r.d.Value(t), false, t.End
 			r.i += 2
 		}
 	}
 	return a, true
 }
 
-// value gives a string without its quotes and escapes, and any other token as it is.
-func (d Dialect) value(t Token) string {
+// Value gives a string without its quotes and escapes, and any other token as it is.
+func (d Dialect) Value(t Token) string {
 	if t.Kind != TokenString {
 		return t.Text
 	}
-	i := strings.IndexAny(t.Text, `'"`)
-	if i < 0 || len(t.Text) < i+2 {
+	from := 0
+	if t.Text[0] == '_' { // a comment may stand behind the character set
+		from = skipBlank([]byte(t.Text), wordEnd([]byte(t.Text), 0))
+	}
+	i := from + strings.IndexAny(t.Text[from:], `'"`)
+	if i < from || t.Text[0] == '$' {
 		return t.Text
 	}
-	q, s := t.Text[i], t.Text[i+1:len(t.Text)-1]
+	q, s := t.Text[i], t.Text[i+1:]
+	if !t.Open {
+		s = s[:len(s)-1]
+	}
 	esc := d.escape(q)
+	if d.Postgres && i == 1 { // E'…'
+		esc = '\\'
+	}
 	if strings.IndexByte(s, q) < 0 && strings.IndexByte(s, esc) < 0 {
 		return s
 	}
@@ -461,12 +471,17 @@ func (r *reader) readAccounts(c *Create) error {
 		begin := r.at(r.i).Begin
 		switch {
 		case r.accept("DEFAULT", "ROLE"):
-			first := r.at(r.i).Begin
-			for _, ok := r.account(); ok && r.accept(","); {
-				_, ok = r.account()
+			first, end := r.at(r.i).Begin, 0
+			for {
+				a, ok := r.account()
+				if !ok {
+					return fmt.Errorf("%w: it names no role", ErrStatement)
+				}
+				if end = a.End; !r.accept(",") {
+					break
+				}
 			}
 			r.i--
-			end := r.at(r.i).End
 			c.Roles = Ident{Name: r.text[first:end], Begin: begin, End: end}
 		case r.sign(r.i, ","):
 			return fmt.Errorf("%w: it makes another account, %s", ErrStatement, r.shown(r.i+1))

@@ -134,3 +134,42 @@ func TestFingerprintOfFingerprint(t *testing.T) {
 		}
 	}
 }
+
+// FuzzRename holds that readers of definitions take any text, that a renamed text is the text but for the names, and that
+// nothing is left to rename in it.
+func FuzzRename(f *testing.F) {
+	seeds(f)
+	for _, s := range []string{"CREATE PROCEDURE p() BEGIN IF a THEN UPDATE shop.t SET shop.t.a = 1; END IF; END", "CREATE VIEW v AS SELECT shop.a FROM shop.t shop", "GRANT ALL ON `sh\\_op`.* TO u@h",
+		"CREATE TABLE t (a int REFERENCES shop.t) DATA DIRECTORY 'x'", "CREATE TRIGGER g BEFORE INSERT ON shop.t FOR EACH ROW SET @a = 'shop'", "CREATE EVENT e ON SCHEDULE EVERY 1 DAY ENABLE DO CALL shop . p()",
+		"CREATE USER a@b DEFAULT ROLE c, d REQUIRE NONE", "CREATE PACKAGE BODY shop AS PROCEDURE p AS x INT; BEGIN NULL; END; END"} {
+		f.Add([]byte(s))
+	}
+	to := func(name string) (string, bool) { return "renamed", name == "shop" || name == "t" }
+	f.Fuzz(func(t *testing.T, s []byte) {
+		for _, d := range []Dialect{{}, {MariaDB: true, Version: 101106, Oracle: true}, {Version: 90704, ANSIQuotes: true, NoBackslash: true}} {
+			text := string(s)
+			edits, _ := d.Rename(text, to)
+			at := 0
+			for _, e := range edits {
+				if e.Begin < at || e.End <= e.Begin || e.End > len(text) {
+					t.Fatalf("%q: the edit %+v", text, e)
+				}
+				at = e.End
+			}
+			again := Apply(text, edits)
+			if more, _ := d.Rename(again, to); len(more) > 0 {
+				t.Errorf("%+v: %q\nbecame %q\nand has %+v to rename", d, text, again, more)
+			}
+			c, err := d.ReadCreate(text)
+			if err == nil {
+				if _, err := d.ReadCreate(again); err != nil {
+					t.Errorf("%+v: %q is %s and became %q: %v", d, text, c.Kind, again, err)
+				}
+				Apply(text, c.Directories)
+				Apply(text, []Edit{c.Replace("x")})
+			}
+			d.ReadGrant(text)
+			d.Find(text, "TO")
+		}
+	})
+}

@@ -86,7 +86,7 @@ func (d Dialect) Find(text string, words ...string) (begin, end int) {
 		case r.sign(r.i, "("):
 			depth++
 		case r.sign(r.i, ")"):
-			depth--
+			depth = max(depth-1, 0) // the text may be the end of a statement
 		}
 		if at := r.i; depth == 0 && !r.sign(at-1, ".") {
 			if r.accept(words...) {

@@ -34,6 +34,9 @@ type lexer struct {
 // next gives the next token that is code.
 func (lx *lexer) next() token {
 	for {
+		for lx.i < len(lx.s) && isSpace(lx.s[lx.i]) {
+			lx.i++
+		}
 		if t := lx.any(); t.kind < tkBlank {
 			return t
 		}

@@ -233,11 +233,11 @@ func (n *renamer) alone(i int) bool {
 
 // inString notes a string that may name a schema.
 func (n *renamer) inString(i int) {
-	if n.is(i-1, "COMMENT") || n.sign(i-1, "@") || n.sign(i+1, "@") || n.grant {
+	if n.is(i-1, "COMMENT") || n.sign(i-1, "=") && n.is(i-2, "COMMENT") || n.sign(i-1, "@") || n.sign(i+1, "@") || n.grant {
 		return
 	}
 	t := n.t[i]
-	lx := lexer{s: []byte(n.d.value(t))}
+	lx := lexer{s: []byte(n.d.Value(t))}
 	for x := lx.any(); x.kind != tkEnd; x = lx.any() {
 		for _, w := range strings.FieldsFunc(string(lx.text(x)), func(r rune) bool { return r < 0x80 && !isWord(byte(r)) }) {
 			if _, ok := n.to(w); ok {

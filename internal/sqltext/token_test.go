@@ -55,3 +55,18 @@ func TestTokens(t *testing.T) {
 		}
 	}
 }
+
+func TestValue(t *testing.T) {
+	for _, c := range []struct {
+		d        Dialect
+		in, want string
+	}{
+		{in: `'it''s'`, want: "it's"}, {in: `"a\"b\n\%"`, want: "a\"b\n\\%"}, {in: "_utf8mb4 /* ' */ 'x'", want: "x"}, {d: Dialect{Postgres: true}, in: `E'a\'b'`, want: "a'b"}, {in: "'a", want: "a"}, {in: "'", want: ""}, {in: "0x41", want: "0x41"}, {in: "$$", want: "$$"},
+		{d: Dialect{NoBackslash: true}, in: `'a\'`, want: `a\`}, {d: Dialect{Version: 90000}, in: "$$ 'a' $$", want: "$$ 'a' $$"},
+	} {
+		list := c.d.Tokens(c.in)
+		if len(list) != 1 || c.d.Value(list[0]) != c.want {
+			t.Errorf("%s: %q", c.in, c.d.Value(list[0]))
+		}
+	}
+}

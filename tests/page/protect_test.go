@@ -130,7 +130,7 @@ func keepBackup(ctx context.Context, t *testing.T, place, server string, began t
 	if n == 0 {
 		h.Stored = 9 << 30
 	}
-	if err := r.Begin(ctx, h); err != nil {
+	if err := r.Begin(ctx, h, nil); err != nil {
 		t.Fatal(err)
 	}
 	d := repo.NewDraft()

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"html"
 	"math"
 	"os"
 	"os/exec"
@@ -52,6 +53,7 @@ type digestReport struct {
 	Calls   int64
 	Skipped map[string]int64
 	Notes   []string
+	Sources []struct{ Format string }
 	Classes []digestClass
 }
 
@@ -131,7 +133,7 @@ func digestWork(t *testing.T, n *sandbox.Node) {
 func logsSlow(kind string) []string {
 	s := []string{"slow_query_log=1", "long_query_time=0", "slow_query_log_file=slow.log"}
 	switch kind {
-	case "mariadb":
+	case "mariadb", "mariadb-11.8":
 		return append(s, "log_slow_verbosity=innodb,query_plan,explain")
 	case "mysql-8.0", "mysql-9.7":
 		return append(s, "log_slow_extra=1")
@@ -202,7 +204,7 @@ func TestDigestSlowLog(t *testing.T) {
 		if piped, _, code := runRisso(t, content, "digest", "-", "--limit", "all", "--output", "csv"); code != 0 || strings.Count(piped, "\n") < len(r.Classes) {
 			t.Errorf("exit %d: %s", code, piped)
 		}
-		if kind == "mariadb" && !strings.Contains(text, "Plan as the server logged it") {
+		if strings.HasPrefix(kind, "mariadb") && !strings.Contains(text, "Plan as the server logged it") {
 			t.Error("MariaDB's explain lines are lost")
 		}
 		plan := struct {
@@ -217,6 +219,40 @@ func TestDigestSlowLog(t *testing.T) {
 			t.Errorf("%v: %s", err, out)
 		}
 	})
+}
+
+// TestDigestTellsWhatIsLost: a log of which a part cannot be read is reported with what is missing, in every form, and the exit is 1.
+func TestDigestTellsWhatIsLost(t *testing.T) {
+	t.Parallel()
+	event := "# Time: 2026-03-01T10:00:00.000000Z\n# User@Host: a[a] @ h []  Id: 7\n# Query_time: 0.250000  Lock_time: 0.000100 Rows_sent: 1  Rows_examined: 10\nSET timestamp=1772359200;\nSELECT 1;\n"
+	var gz bytes.Buffer
+	z := gzip.NewWriter(&gz)
+	for range 20000 {
+		if _, err := z.Write([]byte(event)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ log, says string }{
+		"a header without a statement": {event + strings.TrimSuffix(event, "SELECT 1;\n") + event, "1 events are announced by a line"},
+		"two headers in one":           {event + strings.Replace(event, "# User", "# Query_time: 3.0\n# User", 1), "1 events are announced by a line"},
+		"no times":                     {strings.ReplaceAll(event, "# Query_time: 0.250000  Lock_time: 0.000100 ", "# ") + event, "1 events without Query_time"},
+		"a cut file":                   {gz.String()[:gz.Len()*3/4], "ends too early"},
+	} {
+		for _, form := range []string{"text", "json", "html", "markdown", "csv"} {
+			out, said, code := runRisso(t, []byte(c.log), "digest", "--output", form, "-")
+			if code != 1 || !strings.Contains(said, c.says) || len(out) == 0 {
+				t.Errorf("%s, %s: exit %d: %s", name, form, code, said)
+			}
+			out = strings.Join(strings.Fields(html.UnescapeString(out)), " ")
+			if form != "csv" && !strings.Contains(strings.ReplaceAll(out, "\\", ""), c.says) { // csv has no place for it
+				t.Errorf("%s, %s: the report does not say %q: %.2000s", name, form, c.says, out)
+			}
+			oneLine(t, said)
+		}
+	}
 }
 
 // Binary logs as servers write them: rows with and without the statements' text, statements, compressed.
@@ -247,7 +283,7 @@ func TestDigestBinlog(t *testing.T) {
 			digestWork(t, n)
 			types := allTypes(t, n, c.kind)
 			execSQL(t, n, "FLUSH BINARY LOGS")
-			logs, err := filepath.Glob(filepath.Join(n.Datadir, "binlog.0*"))
+			logs, err := filepath.Glob(filepath.Join(n.Datadir, "binlog.[0-9]*[0-9]"))
 			if err != nil || len(logs) < 2 {
 				t.Fatalf("%v %v", logs, err)
 			}
@@ -279,6 +315,7 @@ func TestDigestBinlog(t *testing.T) {
 				}
 			}
 			damaged(t, logs[0])
+			likeItsText(t, c.kind, logs[0])
 			zipped := filepath.Join(tempDir(t), "binlog.gz")
 			var gz bytes.Buffer
 			z := gzip.NewWriter(&gz)
@@ -304,7 +341,7 @@ func TestDigestBinlog(t *testing.T) {
 func allTypes(t *testing.T, n *sandbox.Node, kind string) int {
 	t.Helper()
 	extra, values := "", ""
-	if kind != "mariadb" {
+	if !strings.HasPrefix(kind, "mariadb") {
 		extra, values = ", j JSON", `, JSON_OBJECT('a', 1, 'b', REPEAT('x', 300))`
 	}
 	execSQL(t, n, `USE shop; CREATE TABLE alltypes (id INT PRIMARY KEY AUTO_INCREMENT, a TINYINT, b SMALLINT UNSIGNED, c MEDIUMINT, d BIGINT, e FLOAT, f DOUBLE, g DECIMAL(20,7), h DECIMAL(5,0), i BIT(1), k BIT(13),
@@ -336,8 +373,45 @@ func damaged(t *testing.T, path string) {
 	for name, b := range map[string][]byte{"cut": whole[:len(whole)-len(whole)/3-7], "changed": append(append(append([]byte(nil), whole[:len(whole)/2]...), bytes.Repeat([]byte{0xff}, 64)...), whole[len(whole)/2:]...)} {
 		out, said, code := runRisso(t, b, "digest", "--output", "json", "-")
 		var r digestReport
-		if code != 0 || json.Unmarshal([]byte(out), &r) != nil || len(r.Skipped) == 0 {
+		if code != 1 || json.Unmarshal([]byte(out), &r) != nil || len(r.Skipped) == 0 || !strings.Contains(said, "not all of the log was read") {
 			t.Errorf("%s: exit %d, left out %v: %s", name, code, r.Skipped, said)
+		}
+	}
+}
+
+// likeItsText reads what mysqlbinlog prints of a log: the same calls as the log itself, and with -v the same rows.
+func likeItsText(t *testing.T, kind, path string) {
+	t.Helper()
+	tool := "mariadb-binlog"
+	if kind != "mariadb" {
+		s, err := sandbox.Find(t.Context(), "mysql-9.7") // it reads those of older servers; where they are from, there is none
+		if err != nil {
+			t.Fatal(err)
+		}
+		tool = filepath.Join(s.Basedir, "bin", "mysqlbinlog")
+	}
+	want := digestJSON(t, path)
+	for _, flags := range [][]string{{}, {"-v"}, {"-vv"}, {"--base64-output=DECODE-ROWS", "-vv"}} {
+		out, err := exec.CommandContext(t.Context(), tool, append(flags, path)...).Output()
+		if err != nil {
+			t.Fatalf("%s: %v", tool, err)
+		}
+		stdout, said, code := runRisso(t, out, "digest", "--output", "json", "-")
+		var got digestReport
+		if err := json.Unmarshal([]byte(stdout), &got); err != nil || code != 0 || said != "" {
+			t.Fatalf("%v, exit %d: %s", err, code, said)
+		}
+		if got.Sources[0].Format != "mysqlbinlog" || got.Calls != want.Calls {
+			t.Errorf("%v: %d calls, the log has %d", flags, got.Calls, want.Calls)
+		}
+		if len(flags) < 1 || flags[len(flags)-1] != "-vv" { // else the text of a statement is not printed everywhere
+			continue
+		}
+		for _, w := range want.Classes {
+			g := got.class(t, w.Fingerprint)
+			if a, b := w.sum("Rows"), g.sum("Rows"); g.Calls != w.Calls || a != b && !(math.IsNaN(a) && math.IsNaN(b)) {
+				t.Errorf("%v: %.60s: %d calls, %g rows; the log has %d and %g", flags, w.Fingerprint, g.Calls, b, w.Calls, a)
+			}
 		}
 	}
 }
@@ -346,12 +420,12 @@ func TestDigestLive(t *testing.T) {
 	t.Parallel()
 	eachKind(t, kinds, func(t *testing.T, kind string) {
 		var settings []string
-		if kind == "mariadb" {
+		if strings.HasPrefix(kind, "mariadb") {
 			settings = []string{"performance_schema=1"}
 		}
 		n := single(t, kind, settings...)
 		dsn := fmt.Sprintf("root@unix(%s)/", n.Socket)
-		if kind == "mariadb" {
+		if strings.HasPrefix(kind, "mariadb") {
 			// Its consumers and instruments are off even when performance_schema is on: the remedies lead to success.
 			for i := 0; ; i++ {
 				_, said, code := runRisso(t, nil, "digest", "--dsn", dsn, "--for", "0")
@@ -426,6 +500,10 @@ func TestDigestWrongUse(t *testing.T) {
 	none, empty, junk := filepath.Join(dir, "none.log"), filepath.Join(dir, "empty.log"), filepath.Join(dir, "junk")
 	write(t, empty, "")
 	write(t, junk, strings.Repeat("this is no log\n", 100))
+	banner, dump, zip := filepath.Join(dir, "banner.log"), filepath.Join(dir, "dump.sql"), filepath.Join(dir, "slow.zip")
+	write(t, banner, "/usr/sbin/mysqld, Version: 9.7.0 (MySQL). started with:\nTcp port: 0  Unix socket: /tmp/x\nTime                 Id Command    Argument\n"+strings.Repeat("8 Query SELECT 1\n", 9))
+	write(t, dump, "-- MySQL dump 10.13  Distrib 8.4.3\n--\nCREATE TABLE t (a INT);\n")
+	write(t, zip, "PK\x03\x04"+strings.Repeat("\x00", 500))
 	for _, c := range []struct {
 		args []string
 		code int
@@ -434,6 +512,9 @@ func TestDigestWrongUse(t *testing.T) {
 		{[]string{none}, 1, "no such file"},
 		{[]string{dir}, 1, "is a directory"},
 		{[]string{junk}, 1, "no statement of a log"},
+		{[]string{banner}, 1, "no statement of a log"},
+		{[]string{dump}, 1, "it looks like a dump"},
+		{[]string{zip}, 1, "a zip archive: this is not read; unzip -p"},
 		{[]string{"--format", "binlog", junk}, 1, "not a binary log"},
 		{[]string{}, 2, "no log to read"},
 		{[]string{"--filter", "Query_tme > 1", empty}, 2, "column 1"},

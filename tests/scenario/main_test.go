@@ -26,7 +26,7 @@ var (
 )
 
 // The kinds of server that Risso promises to watch.
-var kinds = []string{"mariadb", "mysql-9.7", "mysql-8.0", "mysql-5.7"}
+var kinds = []string{"mariadb", "mariadb-11.8", "mysql-9.7", "mysql-8.0", "mysql-5.7"}
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
@@ -42,6 +42,7 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	os.Setenv("XDG_CONFIG_HOME", filepath.Join(root, "config")) // keys that backups are signed by
 	watchStalls()
 	// The tests wait most of the time: more of them than processors may run at once.
 	flag.Parse()

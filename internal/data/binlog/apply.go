@@ -367,7 +367,7 @@ func (a *applier) flush(ctx context.Context) error {
 
 // explain adds what mends an error of the server.
 func (a *applier) explain(err error) error {
-	if strings.Contains(err.Error(), "1032") || strings.Contains(err.Error(), "1062") {
+	if n := mysql.ErrorNumber(err); n == mysql.ErrNoRow || n == mysql.ErrSecondRow {
 		return fmt.Errorf("%w (the server's rows are not those that the position says: was it restored from the backup of that position, and written to since?)", err)
 	}
 	return err

@@ -445,6 +445,9 @@ func (w *walker) names(f File, e binlogevent.Event, first bool) error {
 	if err != nil {
 		return fmt.Errorf("%s:%d: %w", f.Name, e.Pos, err)
 	}
+	if _, ok := w.o.renamed(q); ok {
+		return nil
+	}
 	for _, t := range changedTables(q) {
 		if w.o.Only(t.Schema, t.Name) && w.o.renames(t.Schema, t.Name) {
 			return fmt.Errorf("%w: at %s:%d%s: %.200s", ErrRenamed, f.Name, e.Pos, gtidIn(w.b.gtid.ID), q.Text)

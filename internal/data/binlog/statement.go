@@ -165,6 +165,9 @@ func (a *applier) alone(ctx context.Context, q binlogevent.Query, e binlogevent.
 
 // statement runs a statement in the session that it ran in.
 func (a *applier) statement(ctx context.Context, q binlogevent.Query, e binlogevent.Event) error {
+	if a.o.Names != nil {
+		q, _ = a.o.renamed(q)
+	}
 	set := a.session(q, e)
 	a.add(set)
 	if err := a.flush(ctx); err != nil {
@@ -200,7 +203,7 @@ func (a *applier) session(q binlogevent.Query, e binlogevent.Event) string {
 	}
 	add("auto_increment_increment = %d, auto_increment_offset = %d", inc[0], inc[1])
 	if q.Charset != nil {
-		add("character_set_client = %d, collation_connection = %d, collation_server = %d", q.Charset[0], q.Charset[1], q.Charset[2])
+		add("character_set_client = %d, collation_connection = %d, collation_server = %d", mysql.ClientCharset(q.Charset[0]), q.Charset[1], q.Charset[2])
 	}
 	if q.TimeZone != nil {
 		add("time_zone = '%s'", strings.ReplaceAll(*q.TimeZone, "'", "''"))

@@ -119,8 +119,11 @@ type Result struct {
 	Rows    int64     `json:"rows"`  // of the primary
 	Bytes   int64     `json:"bytes"` // of these rows
 	Counts  Counts    `json:"counts"`
-	Notes   []string  `json:"notes,omitempty"`
-	List    []Table   `json:"list,omitempty"` // the tables that are not equal everywhere
+	// Definitions are those of objects beside tables that are not equal.
+	Definitions []Definition `json:"definitions,omitempty"`
+	Unseen      []Unseen     `json:"unseen,omitempty"` // what was not compared because an account may not see it
+	Notes       []string     `json:"notes,omitempty"`
+	List        []Table      `json:"list,omitempty"` // the tables that are not equal everywhere
 }
 
 // Counts are numbers of tables by their worst verdict.
@@ -129,6 +132,16 @@ type Counts struct {
 	Differ   int64 `json:"differ"`
 	Open     int64 `json:"open"` // nothing can be said of all their rows
 	Filtered int64 `json:"filtered"`
+	// Definitions counts definitions that differ, of tables and of all else; Undefined those that could not be compared.
+	Definitions int64 `json:"definitions"`
+	Undefined   int64 `json:"definitions_open"`
+}
+
+// Unseen is what an account may not see of what is to be compared.
+type Unseen struct {
+	Server string `json:"server"`
+	Words  string `json:"words"`
+	Hint   string `json:"hint"`
 }
 
 // Side is one of the servers.
@@ -178,8 +191,11 @@ type On struct {
 	Written   int64    `json:"written,omitempty"`   // rows whose values are written differently and mean the same
 	Rows      []Row    `json:"rows,omitempty"`      // the first that differ
 	Notes     []string `json:"notes,omitempty"`
-	Problem   string   `json:"problem,omitempty"` // why it failed
-	Hint      string   `json:"hint,omitempty"`
+	// Definition is how the table's definition differs there, Undefined what of it cannot be compared.
+	Definition []string `json:"definition,omitempty"`
+	Undefined  []string `json:"definition_open,omitempty"`
+	Problem    string   `json:"problem,omitempty"` // why it failed
+	Hint       string   `json:"hint,omitempty"`
 }
 
 // differing is how many rows were found to differ.

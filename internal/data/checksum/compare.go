@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -71,10 +72,72 @@ func (r *run) meet(ctx context.Context) error {
 		r.others = append(r.others, s)
 	}
 	r.checkSources()
+	for _, s := range append([]*side{r.primary}, r.others...) {
+		if err := r.lookAround(ctx, s); err != nil {
+			return err
+		}
+	}
 	for _, s := range r.others {
 		r.result.Others = append(r.result.Others, s.report())
 	}
 	return nil
+}
+
+// lookAround notes what of the tables an account may not see.
+func (r *run) lookAround(ctx context.Context, s *side) error {
+	l := r.link(s)
+	defer l.close()
+	o := mysql.Scope{Open: len(r.Schemas)+len(r.Tables) == 0}
+	for _, name := range r.Schemas {
+		if o.Open = o.Open || strings.Contains(name, "*"); !strings.Contains(name, "*") {
+			o.Schemas = append(o.Schemas, r.there(s, name))
+		}
+	}
+	for _, name := range r.Tables {
+		schema, table, _ := strings.Cut(name, ".")
+		switch {
+		case len(r.Schemas) > 0: // seen by those
+		case strings.Contains(schema, "*") || strings.Contains(table, "."):
+			o.Open = true
+		case strings.Contains(table, "*"):
+			o.Schemas = append(o.Schemas, r.there(s, schema))
+		default:
+			o.Tables = append(o.Tables, mysql.TableName{Schema: r.there(s, schema), Name: table})
+		}
+	}
+	if o.Open {
+		list, err := l.schemas(ctx, &r.Options)
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+		o.Schemas = append(o.Schemas, list...)
+	}
+	return l.rows(ctx, func(st *mysql.Stream) error {
+		blind, err := st.Blind(ctx, s.server, o)
+		if err != nil {
+			return err
+		}
+		if blind != nil {
+			r.result.Unseen = append(r.result.Unseen, Unseen{s.name, blind.Error(), blind.Hint()})
+		}
+		if len(r.Tables) > 0 {
+			return nil
+		}
+		o.Programs = func(string) bool { return true }
+		if blind, err = st.Blind(ctx, s.server, o); err == nil && blind != nil {
+			s.blind = true
+			r.note(Definition{Kind: "definitions", Name: "of views and programs", Server: s.name, Verdict: Failed, What: []string{blind.Error() + " (" + blind.Hint() + ")"}})
+		}
+		return err
+	})
+}
+
+// there is what a schema is called on a server.
+func (r *run) there(s *side, schema string) string {
+	if s == r.primary {
+		return schema
+	}
+	return r.Rename(schema)
 }
 
 // checkSources notes replicas that do not replicate from any of the servers.
@@ -137,6 +200,11 @@ func (r *run) count(t Table) {
 		c.Filtered++
 	default:
 		c.Equal++
+	}
+	if slices.ContainsFunc(t.On, func(o On) bool { return len(o.Definition) > 0 }) {
+		c.Definitions++
+	} else if slices.ContainsFunc(t.On, func(o On) bool { return len(o.Undefined) > 0 }) {
+		c.Undefined++
 	}
 	r.result.Tables++
 	r.result.Rows += t.Rows
@@ -245,11 +313,14 @@ func (r *run) produce(ctx context.Context, jobs chan<- job) error {
 				return context.Cause(ctx)
 			}
 		}
+		if err := r.objects(ctx, here, there, schema); err != nil {
+			return err
+		}
 		if err := r.extraTables(ctx, here, there, schema, known); err != nil {
 			return err
 		}
 	}
-	return nil
+	return r.accounts(ctx, here, there)
 }
 
 // extraTables finds tables of a schema that only the others have.
@@ -441,6 +512,13 @@ func (w *worker) study(ctx context.Context, j job, t *Table) (*plan, error) {
 		}
 		if err != nil {
 			e.skip, e.fail = Failed, err
+		}
+	}
+	for i, pr := range w.pairs {
+		if p.peers[i].skip == "" {
+			if err := w.defines(ctx, p, i, pr, &t.On[i]); err != nil {
+				return nil, err
+			}
 		}
 	}
 	match(p, w.run.primary, w.run.others)

@@ -20,6 +20,7 @@ type side struct {
 	delay      time.Duration     // that it is told to keep
 	collations map[string]string // the default collation of each character set
 	notes      []string
+	blind      bool         // the account does not see all views and programs
 	dead       atomic.Bool  // it was lost and did not come back
 	late       atomic.Int64 // how often in a row it did not reach the primary's place
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"sync"
 	"syscall"
@@ -66,8 +67,8 @@ func openState(path string, resume bool, servers string) (*state, error) {
 			return nil, err
 		}
 	}
-	if err := f.Truncate(size); err == nil {
-		_, err = f.Seek(size, 0)
+	if err = f.Truncate(size); err == nil {
+		_, err = f.Seek(size, io.SeekStart)
 	}
 	if err == nil && size == 0 {
 		err = s.write(line{Servers: servers})
@@ -84,8 +85,11 @@ func (s *state) read(servers string) (size int64, err error) {
 	in := bufio.NewReader(s.file)
 	for first := true; ; first = false {
 		b, err := in.ReadBytes('\n')
-		if err != nil { // the end, or half a line
+		if errors.Is(err, io.EOF) { // the end, or half a line
 			return size, nil
+		}
+		if err != nil {
+			return 0, fmt.Errorf("read the state file: %w", err)
 		}
 		var l line
 		if err := json.Unmarshal(bytes.TrimSpace(b), &l); err != nil {

@@ -219,6 +219,9 @@ func TestMarks(t *testing.T) {
 // Half a line, as a killed process leaves it, is left out; damage in the middle is said.
 func TestStateFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
+	if _, err := openState("/dev/null", false, "a b"); err == nil { // what cannot be cut to size remembers nothing
+		t.Error("a file that is none is taken for the state")
+	}
 	s, err := openState(path, false, "a b")
 	if err != nil {
 		t.Fatal(err)

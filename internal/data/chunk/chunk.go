@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"math/big"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // Key is the index by which a table's rows are ordered and cut.
@@ -250,24 +252,9 @@ func expression(c mysql.TableColumn) string {
 
 // emptyMember says whether an ENUM or SET has the empty string among its members.
 func emptyMember(fullType string) bool {
-	for i := strings.IndexByte(fullType, '\'') + 1; i > 0 && i < len(fullType); i++ {
-		begin := i
-		for i < len(fullType) && (fullType[i] != '\'' || i+1 < len(fullType) && fullType[i+1] == '\'') {
-			if fullType[i] == '\'' || fullType[i] == '\\' {
-				i++
-			}
-			i++
-		}
-		if i == begin {
-			return true
-		}
-		next := strings.IndexByte(fullType[min(i+1, len(fullType)):], '\'')
-		if next < 0 {
-			return false
-		}
-		i += next + 1
-	}
-	return false
+	return slices.ContainsFunc(sqltext.Tokens(fullType), func(t sqltext.Token) bool {
+		return t.Kind == sqltext.TokenString && sqltext.Dialect{}.Value(t) == ""
+	})
 }
 
 // Select is the statement that reads the rows of a range in the order of the key, in a session prepared by

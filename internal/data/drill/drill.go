@@ -179,6 +179,15 @@ func (r *run) choose(ctx context.Context) (sandbox.Server, error) {
 		return server, err
 	}
 	notes = append(notes, r.header.Notes...)
+	if r.Backup == "" {
+		note, err := r.Repo.AheadNote(ctx, r.header.ID, time.Now())
+		if err != nil {
+			return server, err
+		}
+		if note != "" {
+			notes = append(notes, note)
+		}
+	}
 	host, _ := os.Hostname() // for the eye only
 	r.proof = Proof{Format: ProofFormat, Backup: r.header.ID, Kind: string(r.header.Kind), Server: r.header.Server.Name, Taken: r.header.Snapshot, Host: host,
 		On: string(server.Family) + " " + server.Version, Of: r.header.Server.Flavour + " " + r.header.Server.Version,
@@ -344,6 +353,13 @@ func (r *run) roll(ctx context.Context) error {
 
 // conclude says what came of it, and stores that.
 func (r *run) conclude(ctx context.Context) (Proof, error) {
+	hollow, err := r.Repo.Hollow(ctx)
+	if err != nil {
+		return r.proof, err
+	}
+	if why := hollow[r.proof.Backup]; why != "" {
+		r.proof.fail("%s: that it can be restored proves nothing (when it is right that it holds so little: risso backup accept)", why)
+	}
 	r.proof.Ended = time.Now().UTC()
 	r.proof.Passed = len(r.proof.Failures) == 0
 	b, err := json.Marshal(r.proof)

@@ -29,13 +29,20 @@ type Options struct {
 	Gate     Gate  // nil: no limits
 	ChunkAim int64 // bytes of rows that a chunk should have; 0: by the number of threads
 
+	// Partial takes what the account may see where it may not see all that is asked for; the backup is marked as a part.
+	Partial bool
+
+	// Smaller says that the backup may hold much less than the one before it: see repo.Hollow.
+	Smaller bool
+
 	NoAccounts bool
 	NoRows     bool // definitions only
 	NoHistory  bool // of tables WITH SYSTEM VERSIONING only the rows of now
 
 	NoCompression bool // for places that are faster than the processor; large rows are compressed all the same
 
-	Progress func(Progress) // may be nil; called from several goroutines
+	Progress func(Progress)    // may be nil; called from several goroutines
+	Waiting  func(repo.Holder) // told when a prune is waited for; nil: silence
 }
 
 // Gate lets work pass when the server bears it.
@@ -65,6 +72,7 @@ type Result struct {
 	Seconds     float64       `json:"seconds"`
 	ListSeconds float64       `json:"list_seconds"` // of them, until the snapshot was there
 	Held        time.Duration `json:"-"`
+	Hollow      string        `json:"hollow,omitempty"` // why it is no proof and replaces none; "": it does
 }
 
 // aims: memory is some five times the aim for each thread.
@@ -99,6 +107,7 @@ type job struct {
 	fresh    int64
 	notes    []string
 	types    map[string]int64 // values in JSON documents whose types their text does not tell, by type
+	hollow   string
 }
 
 // Run takes a backup. When it fails the repository is as before, but for chunks that the next backup finds.
@@ -113,31 +122,49 @@ func Run(ctx context.Context, r *repo.Repo, o Options) (Result, error) {
 	}
 	j := &job{Options: o, repo: r, draft: repo.NewDraft()}
 	defer j.draft.Close()
-	j.head = repo.Header{Format: repo.Format, ID: repo.NewID(began), Kind: repo.Logical, Began: began.UTC(), Tool: o.Tool, Partial: o.Select.Words()}
-	j.report(func(p *Progress) { p.Phase = "listing tables" })
-	ctx, giveUp := context.WithCancelCause(ctx)
-	defer giveUp(nil)
-	if err := j.takeSnapshot(ctx, giveUp); err != nil {
-		return Result{}, err
+	j.head = repo.Header{Format: repo.Format, ID: repo.NewID(began), Kind: repo.Logical, Began: began.UTC(), Tool: o.Tool, Partial: o.Select.Words(), Smaller: o.Smaller}
+	if o.NoRows {
+		j.head.Partial = append(j.head.Partial, "definitions only")
 	}
-	defer j.snap.Close()
-	listed := time.Since(began)
-	j.begun = j.head
-	if err := r.Begin(ctx, j.head); err != nil {
+	j.head.Server.Name = o.Name
+	// First, so that no session on the server is open while a prune is waited for.
+	if err := r.Begin(ctx, j.head, j.waiting); err != nil {
 		return Result{}, fmt.Errorf("begin a backup: %w", err)
 	}
-	r.Tell(j.head.ID, j.soFar)
-	err := j.work(ctx)
-	if err == nil {
-		err = j.finish(ctx)
-	}
+	listed, err := j.take(ctx, began)
 	if err != nil {
 		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
 		return Result{}, errors.Join(err, r.Abandon(clean, j.head.ID))
 	}
 	return Result{Header: j.head, Method: string(j.snap.Method), Tries: j.snap.Tries, Threads: o.Threads, DDLBlocked: j.snap.DDLBlocked, Chunks: j.chunks, NewChunks: j.fresh,
-		Seconds: time.Since(began).Seconds(), ListSeconds: listed.Seconds()}, nil
+		Seconds: time.Since(began).Seconds(), ListSeconds: listed.Seconds(), Hollow: j.hollow}, nil
+}
+
+// waiting says that the backup waits for a prune.
+func (j *job) waiting(h repo.Holder) {
+	j.report(func(p *Progress) { p.Phase = "waiting for " + h.String() })
+	if j.Waiting != nil {
+		j.Waiting(h)
+	}
+}
+
+// take takes the backup that was begun, and says how long it took until there was a snapshot.
+func (j *job) take(ctx context.Context, began time.Time) (listed time.Duration, err error) {
+	j.report(func(p *Progress) { p.Phase = "listing tables" })
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	if err := j.takeSnapshot(ctx, giveUp); err != nil {
+		return 0, err
+	}
+	defer j.snap.Close()
+	listed = time.Since(began)
+	j.begun = j.head
+	j.repo.Tell(j.head.ID, j.soFar)
+	if err := j.work(ctx); err != nil {
+		return listed, err
+	}
+	return listed, j.finish(ctx)
 }
 
 // takeSnapshot lists what is there and gets sessions that see one moment.
@@ -145,7 +172,7 @@ func (j *job) takeSnapshot(ctx context.Context, giveUp func(error)) (err error) 
 	o := j.Options.Snapshot
 	o.Sessions, o.Stalled = j.Threads, giveUp
 	o.List = func(ctx context.Context, server mysql.Server, sessions []*mysql.Stream) (mysql.Lists, error) {
-		j.list, err = list(ctx, sessions, j.Select)
+		j.list, err = list(ctx, sessions, server, j.Options)
 		if err != nil {
 			return mysql.Lists{}, err
 		}
@@ -172,9 +199,22 @@ func (j *job) takeSnapshot(ctx context.Context, giveUp func(error)) (err error) 
 	for _, c := range s.Sources {
 		j.head.Position.Sources = append(j.head.Position.Sources, repo.Channel{Name: c.Name, Host: c.Host, Port: c.Port, File: c.File, Offset: c.Offset, GTIDSet: c.GTIDSet})
 	}
+	if b := j.list.blind; b != nil {
+		j.blind()
+		j.notes = append(j.notes, "A part only: "+b.Error())
+	}
 	j.notes = append(j.notes, s.Notes...)
 	j.notes = append(j.notes, j.list.notes()...)
 	return nil
+}
+
+// blind marks the backup as a part: there is more than the account may see.
+func (j *job) blind() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if what := "what " + j.snap.Server.QuotedAccount() + " may see"; !slices.Contains(j.head.Partial, what) {
+		j.head.Partial = append(j.head.Partial, what)
+	}
 }
 
 // work reads everything.
@@ -250,9 +290,15 @@ func (j *job) finish(ctx context.Context) error {
 		j.notes = append(j.notes, fmt.Sprintf("While the backup ran schemas were changed (%s). No table that was read is concerned; views and programs may be newer than the rows.", strings.Join(words, ", ")))
 	}
 	j.noteTypes()
+	j.head.Rows, j.head.Bytes, j.head.Stored, j.head.Tables, j.head.Schemas = j.progress.Rows, j.progress.Bytes, j.progress.Stored, j.progress.Tables, int64(len(j.list.schemas))
+	if j.hollow, err = j.repo.HollowBeside(ctx, j.head); err != nil {
+		return err
+	}
+	if j.hollow != "" {
+		j.note("No proof, and it replaces no other backup: " + j.hollow)
+	}
 	j.head.Ended, j.head.Notes = time.Now().UTC(), j.notes
 	j.report(func(p *Progress) { p.Phase = "writing the manifest" })
-	j.head.Rows, j.head.Bytes, j.head.Stored, j.head.Tables, j.head.Schemas = j.progress.Rows, j.progress.Bytes, j.progress.Stored, j.progress.Tables, int64(len(j.list.schemas))
 	return j.repo.Finish(ctx, j.head, j.draft)
 }
 

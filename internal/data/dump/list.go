@@ -110,11 +110,13 @@ type listing struct {
 	seqs    []mysql.TableName
 	whole   map[string]bool // schemas of which all is taken
 	bytes   int64
-	at      mysql.Moment // when it was read, by the server's clock
+	blind   *mysql.BlindError // what the account may not see; nil: it sees all
+	at      mysql.Moment      // when it was read, by the server's clock
 }
 
 // list reads what a server has. It uses all sessions.
-func list(ctx context.Context, sessions []*mysql.Stream, sel Selection) (*listing, error) {
+func list(ctx context.Context, sessions []*mysql.Stream, server mysql.Server, o Options) (*listing, error) {
+	sel := o.Select
 	l := &listing{whole: map[string]bool{}}
 	all, err := sessions[0].Schemas(ctx)
 	if err == nil {
@@ -147,8 +149,17 @@ func list(ctx context.Context, sessions []*mysql.Stream, sel Selection) (*listin
 		}
 	}
 	l.schemas = kept
+	if l.blind, err = lookAround(ctx, sessions[0], server, sel, l); err != nil {
+		return nil, err
+	}
+	if l.blind != nil && !o.Partial {
+		return nil, l.blind
+	}
 	if len(l.schemas) == 0 && !sel.All() {
 		return nil, fmt.Errorf("%w: %s", ErrNothing, strings.Join(sel.Words(), ", "))
+	}
+	if missing := l.missing(sel); len(missing) > 0 {
+		return nil, fmt.Errorf("%w: %s", ErrNothing, strings.Join(missing, ", "))
 	}
 	bySize := func(a, b mysql.TableInfo) int {
 		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), compareNames(a.TableName, b.TableName))
@@ -159,6 +170,23 @@ func list(ctx context.Context, sessions []*mysql.Stream, sel Selection) (*listin
 	slices.SortFunc(l.views, compareNames)
 	slices.SortFunc(l.seqs, compareNames)
 	return l, nil
+}
+
+// missing are the schemas and tables that were named and are not there, or not to be seen.
+func (l *listing) missing(sel Selection) (out []string) {
+	schemas, tables, _ := sel.named()
+	for _, s := range schemas {
+		if !slices.Contains(l.schemas, s) && !sel.excluded(s, "") {
+			out = append(out, s)
+		}
+	}
+	for _, t := range tables {
+		is := func(i mysql.TableInfo) bool { return i.TableName == t }
+		if !slices.ContainsFunc(l.tables, is) && !slices.ContainsFunc(l.plain, is) && !slices.ContainsFunc(l.away, is) && !slices.Contains(l.views, t) && !slices.Contains(l.seqs, t) && !sel.excluded(t.Schema, t.Name) {
+			out = append(out, t.Schema+"."+t.Name)
+		}
+	}
+	return out
 }
 
 // With more schemas than this room is made for their tables beforehand: a slice that grows to 650,000 of them leaves as much

@@ -2,6 +2,7 @@ package dump
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -61,6 +62,11 @@ func (w *worker) programs(ctx context.Context, schema string, kind mysql.ObjectK
 		mysql.KindTrigger: w.st.Triggers, mysql.KindProcedure: w.st.Routines, mysql.KindEvent: w.st.Events,
 	}[kind]
 	list, err := read(ctx, schema)
+	if errors.Is(err, mysql.ErrHidden) && w.job.Partial {
+		w.job.note("No routines of " + mysql.Quote(schema) + " are in the backup: " + err.Error())
+		w.job.blind()
+		return nil
+	}
 	if err != nil {
 		return err
 	}

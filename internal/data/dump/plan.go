@@ -51,11 +51,14 @@ func MakePlan(ctx context.Context, o Options) (Plan, error) {
 	if err := st.ForRows(ctx, server); err != nil {
 		return Plan{}, err
 	}
-	l, err := list(ctx, []*mysql.Stream{st}, o.Select)
+	l, err := list(ctx, []*mysql.Stream{st}, server, o)
 	if err != nil {
 		return Plan{}, err
 	}
 	p := Plan{Flavour: string(server.Flavour), Version: server.Version, Schemas: len(l.schemas), Tables: len(l.tables) + len(l.plain), Views: len(l.views), Sequences: len(l.seqs), Bytes: l.bytes, Notes: l.notes()}
+	if l.blind != nil {
+		p.Notes = append(p.Notes, "A part only: "+l.blind.Error())
+	}
 	for i, t := range append(l.tables[:len(l.tables):len(l.tables)], l.plain...) {
 		p.Rows += t.Rows
 		if i >= planned {

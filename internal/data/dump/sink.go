@@ -10,8 +10,8 @@ import (
 	"github.com/rissodb/risso/internal/data/repo"
 )
 
-// sink cuts the rows of a range into chunks. One chunk fills while another is hashed, compressed and stored. It is a
-// mysql.RowSink.
+// sink cuts the rows of a range into chunks. One chunk fills while another is hashed and compressed, and one waits for the place's
+// disk. It is a mysql.RowSink.
 type sink struct {
 	job    *job
 	keeper *repo.Keeper
@@ -31,20 +31,27 @@ type sink struct {
 	pending chunk.Bound // the chunk is full: it ends with the rows that share this beginning of the key
 	big     *bigRow
 	last    int64 // bytes of the part so far
-	spare   []byte
-	storing chan stored // what the chunk under way came to; nil: none is
+	spare   [][]byte
+	storing []chan stored // what the chunks under way came to, the oldest first
+	idle    []*repo.Keeper
 }
+
+// storedAtOnce is how many chunks of a session are on their way into the repository.
+const storedAtOnce = 2
 
 // stored is a chunk on its way into the repository.
 type stored struct {
-	buf []byte
-	err error
+	buf    []byte
+	keeper *repo.Keeper
+	err    error
 }
 
 // A row that is larger than this many times the limit of a chunk passes through a file.
 const bigFactor = 2
 
-func newSink(j *job, k *repo.Keeper) *sink { return &sink{job: j, keeper: k} }
+func newSink(j *job, k, second *repo.Keeper) *sink {
+	return &sink{job: j, keeper: k, idle: []*repo.Keeper{k, second}}
+}
 
 // begin prepares for the rows of a range.
 func (s *sink) begin(ctx context.Context, p *part, r chunk.Range) {
@@ -134,8 +141,10 @@ func (s *sink) end() error {
 
 // flush hands a full chunk on and begins the next.
 func (s *sink) flush(upper chunk.Bound) error {
-	if err := s.drain(); err != nil {
-		return err
+	if len(s.storing) == storedAtOnce {
+		if err := s.oldest(); err != nil {
+			return err
+		}
 	}
 	c := placed{part: s.part.number, number: s.part.first, sum: s.sum.Sum,
 		chunk: repo.Chunk{Lower: s.lower, Upper: upper, Rows: s.sum.Count, Bytes: s.sum.Bytes, Sum: s.sum.Sum.String()}}
@@ -143,31 +152,43 @@ func (s *sink) flush(upper chunk.Bound) error {
 	s.lower = upper
 	s.last += s.sum.Bytes
 	buf, t := s.buf, s.part.table
-	s.buf, s.spare = s.spare[:0], nil
+	s.buf = nil
+	if n := len(s.spare); n > 0 {
+		s.buf, s.spare = s.spare[n-1][:0], s.spare[:n-1]
+	}
 	s.reset()
 	if s.job.Gate != nil && !s.ungated {
 		if err := s.job.Gate.Pass(s.ctx, c.chunk.Bytes); err != nil {
 			return err
 		}
 	}
+	k := s.idle[len(s.idle)-1]
 	if len(buf) < 64<<10 { // not worth a goroutine
-		s.spare = buf
-		return s.keep(t, c, buf)
+		s.spare = append(s.spare, buf)
+		return s.keep(k, t, c, buf)
 	}
+	s.idle = s.idle[:len(s.idle)-1]
 	done := make(chan stored, 1)
-	s.storing = done
-	go func() { done <- stored{buf, s.keep(t, c, buf)} }()
+	s.storing = append(s.storing, done)
+	go func() { done <- stored{buf, k, s.keep(k, t, c, buf)} }()
 	return nil
 }
 
-// drain waits for the chunk that is being stored.
-func (s *sink) drain() error {
-	if s.storing == nil {
-		return nil
-	}
-	r := <-s.storing
-	s.storing, s.spare = nil, r.buf
+// oldest waits for the chunk that has been on its way the longest.
+func (s *sink) oldest() error {
+	r := <-s.storing[0]
+	s.storing, s.spare, s.idle = s.storing[1:], append(s.spare, r.buf), append(s.idle, r.keeper)
 	return r.err
+}
+
+// drain waits for the chunks that are being stored.
+func (s *sink) drain() (err error) {
+	for len(s.storing) > 0 {
+		if one := s.oldest(); err == nil {
+			err = one
+		}
+	}
+	return err
 }
 
 // close waits for what is under way: no goroutine outlives its worker.
@@ -176,8 +197,8 @@ func (s *sink) close() {
 	_ = s.drain()
 }
 
-func (s *sink) keep(t *table, c placed, raw []byte) error {
-	kept, err := s.keeper.Keep(s.ctx, t.Schema, t.Name, raw)
+func (s *sink) keep(k *repo.Keeper, t *table, c placed, raw []byte) error {
+	kept, err := k.Keep(s.ctx, t.Schema, t.Name, raw)
 	if err != nil {
 		return err
 	}

@@ -28,8 +28,12 @@ func newWorker(j *job, st *mysql.Stream) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	keeper.Plain = j.NoCompression
-	return &worker{job: j, st: st, sink: newSink(j, keeper), locked: st == j.snap.Locked, alone: st == j.snap.Locked || st == j.snap.Reserve()}, nil
+	second, err := j.repo.NewKeeper()
+	if err != nil {
+		return nil, err
+	}
+	keeper.Plain, second.Plain = j.NoCompression, j.NoCompression
+	return &worker{job: j, st: st, sink: newSink(j, keeper, second), locked: st == j.snap.Locked, alone: st == j.snap.Locked || st == j.snap.Reserve()}, nil
 }
 
 func (w *worker) close() { w.sink.close() }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // maxNamed is how many things a plan names one by one.
@@ -169,7 +170,7 @@ func (r *run) rehearseAll(ctx context.Context) error {
 }
 
 // rehearse makes each table as a temporary one, without rows: so the server itself says what it does not understand.
-// Temporary tables have no partitions, no foreign keys and no full-text keys.
+// Temporary tables have no partitions, no foreign keys and no full-text keys: those are only read.
 func (r *run) rehearse(ctx context.Context, s *session) error {
 	if err := s.use(ctx, "mysql"); err != nil {
 		return err
@@ -181,29 +182,14 @@ func (r *run) rehearse(ctx context.Context, s *session) error {
 			return err
 		}
 		t := l.Table
-		create, err := r.writtenTable(t)
+		ok, err := r.fitTable(ctx, s, t)
 		if err != nil {
 			return err
 		}
-		def, err := parseTable(create)
-		if err != nil {
-			return err
-		}
-		if r.server.MariaDB() {
-			def = def.unversioned()
-		}
-		lost, err := s.rehearseTable(ctx, r.withoutTablespace(r.withoutAria(def)))
-		for _, word := range lost {
-			r.find("table "+mysql.Quote(t.Schema)+"."+mysql.Quote(t.Name), word+" is not known here", "the same without it")
-		}
-		switch {
-		case err == nil:
+		if ok {
 			stay = append(stay, at)
 			continue
-		case mysql.ErrorNumber(err) == 0:
-			return err
 		}
-		r.find("table "+mysql.Quote(t.Schema)+"."+mysql.Quote(t.Name), "the server does not take its definition: "+strings.Join(strings.Fields(err.Error()), " "), "")
 		r.leftOut[leftTable(t.Schema, t.Name)] = true
 		r.plan.Tables, r.plan.Rows, r.plan.Bytes = r.plan.Tables-1, r.plan.Rows-t.Rows, r.plan.Bytes-t.Bytes
 	}
@@ -224,8 +210,8 @@ func (s *session) rehearseTable(ctx context.Context, def definition) (lost []str
 		}
 	}
 	def.items = items
-	if i := skipToWord(def.tail, "PARTITION BY"); i >= 0 {
-		def.tail = strings.TrimRight(strings.TrimSuffix(strings.TrimRight(def.tail[:i], " \n0123456789"), "/*!"), " \n")
+	if at := partitioning(def.tail); at >= 0 {
+		def.tail = def.tail[:at]
 	}
 	def.tail = withoutUnion(def.tail)
 	const name = "`risso_rehearsal`"
@@ -257,33 +243,42 @@ func (s *session) rehearseTable(ctx context.Context, def definition) (lost []str
 
 // withoutUnion takes out which tables a MERGE table is over: they are not there yet, and the server opens them to show it.
 func withoutUnion(tail string) string {
-	at := skipToWord(tail, " UNION=(")
-	if at < 0 {
+	begin, end := asDefault.Find(tail, "UNION", "=")
+	if begin < 0 {
 		return tail
 	}
-	end := skipTo(tail, at, ')')
-	if end < 0 {
+	t := sqltext.Tokens(tail[end:])
+	inside, _, ok := sqltext.Group(t)
+	if !ok {
 		return tail
 	}
-	return tail[:at] + tail[end+1:]
+	return strings.TrimRight(tail[:begin], " ") + tail[end+t[len(inside)+1].End:]
 }
 
 // unversioned is a definition without SYSTEM VERSIONING, which temporary tables cannot have.
 func (d definition) unversioned() definition {
-	at := skipToWord(d.tail, " WITH SYSTEM VERSIONING")
-	if at < 0 {
+	tail := without(d.tail, "WITH", "SYSTEM", "VERSIONING")
+	if tail == d.tail {
 		return d
 	}
-	d.tail = d.tail[:at] + d.tail[at+len(" WITH SYSTEM VERSIONING"):]
-	var items []string
+	d.tail = tail
+	var items, times []string
 	for _, item := range d.items {
-		if strings.HasPrefix(item, "PERIOD FOR SYSTEM_TIME") || hasWord(item, "GENERATED ALWAYS AS ROW ") {
+		if asDefault.Has(item, "GENERATED", "ALWAYS", "AS", "ROW") {
+			name, _, _ := unquoted(item)
+			times = append(times, mysql.Quote(name))
+		}
+	}
+	for _, item := range d.items {
+		if strings.HasPrefix(item, "PERIOD FOR SYSTEM_TIME") || asDefault.Has(item, "GENERATED", "ALWAYS", "AS", "ROW") {
 			continue
 		}
-		if at := skipToWord(item, " WITHOUT SYSTEM VERSIONING"); at >= 0 {
-			item = item[:at] + item[at+len(" WITHOUT SYSTEM VERSIONING"):]
+		if isAnyKey(item) { // the end of a row's time is part of each key that is unique
+			for _, name := range times {
+				item = strings.Replace(item, ","+name, "", 1)
+			}
 		}
-		items = append(items, item)
+		items = append(items, without(item, "WITHOUT", "SYSTEM", "VERSIONING"))
 	}
 	d.items = items
 	return d

@@ -104,7 +104,7 @@ func smallDump(t testing.TB, n *sandbox.Node, r *repo.Repo, schemas ...string) r
 	now := time.Now().UTC()
 	h := repo.Header{Format: repo.Format, ID: repo.NewID(now), Kind: repo.Logical, Began: now,
 		Server: repo.Server{Flavour: string(c.Server.Flavour), Version: c.Server.Version, Number: c.Server.Number}}
-	if err := r.Begin(ctx, h); err != nil {
+	if err := r.Begin(ctx, h, nil); err != nil {
 		t.Fatal(err)
 	}
 	d := dumper{t: t, s: stream(t, n), repo: r, keep: keep, draft: repo.NewDraft()}

@@ -89,7 +89,7 @@ func forge(t *testing.T, r *repo.Repo, server mysql.Server, lines ...repo.Line) 
 	now := time.Now().UTC()
 	h := repo.Header{Format: repo.Format, ID: repo.NewID(now), Kind: repo.Logical, Began: now,
 		Server: repo.Server{Flavour: string(server.Flavour), Version: server.Version, Number: server.Number}}
-	if err := r.Begin(t.Context(), h); err != nil {
+	if err := r.Begin(t.Context(), h, nil); err != nil {
 		t.Fatal(err)
 	}
 	draft := repo.NewDraft()

@@ -42,7 +42,7 @@ var shop = []string{
 
 var shopTables = []string{"seq", "`t \"1\"`", "kids", "k1", "k2", "`empty`", "old", "nokey", "geo"}
 
-var servers = []string{"mariadb", "mysql-9.7", "mysql-8.0", "mysql-5.7"}
+var servers = []string{"mariadb", "mariadb-11.8", "mysql-9.7", "mysql-8.0", "mysql-5.7"}
 
 // TestRoundTrip: what comes back is what was, on every server; nothing is loaded over; one table comes back alone.
 func TestRoundTrip(t *testing.T) {
@@ -92,7 +92,7 @@ func TestRoundTrip(t *testing.T) {
 			if d := differ(before, picture(t, node)); d != "" {
 				t.Fatal(d)
 			}
-			if spec != "mariadb" {
+			if !strings.HasPrefix(spec, "mariadb") {
 				return
 			}
 			prepared := ask(t, s, "SHOW GLOBAL STATUS LIKE 'Com_stmt_prepare'")
@@ -160,7 +160,7 @@ func TestOther(t *testing.T) {
 	from, into := sandboxtest.Up(t, "mysql-9.7"), sandboxtest.Up(t, "mariadb", "local_infile=1")
 	s := stream(t, from)
 	exec(t, s, "CREATE DATABASE o", "USE o", "CREATE TABLE t (id INT PRIMARY KEY, j JSON, i INT INVISIBLE)", `INSERT INTO t VALUES (1, '{"a": 1}')`,
-		"CREATE TABLE f (id INT PRIMARY KEY, v VARCHAR(9), KEY ((UPPER(v))))", "CREATE VIEW v AS SELECT id FROM t", "CREATE VIEW w AS SELECT id FROM f")
+		"CREATE TABLE f (id INT PRIMARY KEY, v VARCHAR(9) CHARACTER SET gb18030)", "CREATE VIEW v AS SELECT id FROM t", "CREATE VIEW w AS SELECT id FROM f")
 	r, _ := emptyRepo(t)
 	smallDump(t, from, r, "o")
 	o := load.Options{Repo: r, Into: target(t, into)}
@@ -179,7 +179,7 @@ func TestOther(t *testing.T) {
 		t.Fatalf("%+v, %v", res, err)
 	}
 	said := fmt.Sprint(plan.Findings)
-	for _, word := range []string{"INVISIBLE", "utf8mb4_0900_ai_ci", "`o`.`f`", "`o`.`w`"} {
+	for _, word := range []string{"utf8mb4_0900_ai_ci", "`o`.`f`", "`o`.`w`"} {
 		if !strings.Contains(said, word) {
 			t.Errorf("%s is not said: %s", word, said)
 		}

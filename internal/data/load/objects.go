@@ -343,7 +343,7 @@ func (r *run) makeAccounts(ctx context.Context, s **session) error {
 			if isPublic(o) {
 				return r.makePublic(ctx, s, o, st, mark)
 			}
-			create := strings.Replace(o.Create, " IF NOT EXISTS ", " ", 1)
+			create := without(o.Create, "IF", "NOT", "EXISTS")
 			if st == claimed {
 				if err := s.Exec(ctx, "DROP "+accountKind(create)+" IF EXISTS "+accountSQL(o.Name)); err != nil {
 					return err

@@ -36,6 +36,7 @@ type run struct {
 	known         vocabulary
 	mapped        map[string]string // words of definitions for which others stand
 
+	fitted   map[string]definition   // by leftTable: definitions of which something stays away
 	modes    map[string]bool         // SQL modes of programs: whether the target has them
 	accounts map[string]*repo.Object // by objectKey: accounts in the words of a target of another kind
 
@@ -60,10 +61,10 @@ type run struct {
 	notes   []string
 	kept    []string // accounts that were there
 
-	later      []Finding // what is there in another form, found while rows go in
-	forged     []string  // what shall not run; the first of them
+	forged     []string // what shall not run; the first of them
 	forgeries  int
 	unused     int64     // programs that stay away by --no-programs
+	later      []Finding // what is there in another form, found while rows go in
 	missing    []Finding // what is not there at the end; the first of them
 	missingAll int64
 	result     Result
@@ -73,7 +74,7 @@ type run struct {
 // Restore puts a backup, or a part of it, into a server. Where it fails, or is killed, the same call goes on where it was.
 func Restore(ctx context.Context, o Options) (Result, error) {
 	r := &run{o: o, threads: o.Threads, began: time.Now(), keysLater: map[string]bool{}, leftOut: map[string]bool{},
-		objects: map[repo.ObjectKind][]ref{}, mapped: map[string]string{}, modes: map[string]bool{}, accounts: map[string]*repo.Object{}}
+		objects: map[repo.ObjectKind][]ref{}, mapped: map[string]string{}, modes: map[string]bool{}, fitted: map[string]definition{}, accounts: map[string]*repo.Object{}}
 	if r.threads <= 0 {
 		r.threads = 4
 	}
@@ -398,10 +399,15 @@ func (r *run) newest(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, h := range slices.Backward(list) {
-		if h.Kind == repo.Logical {
-			return h.ID, nil
+	if h, ok := repo.Newest(list, time.Now(), func(h repo.Header) bool { return h.Kind == repo.Logical }); ok {
+		note, err := r.o.Repo.AheadNote(ctx, h.ID, time.Now())
+		if err != nil {
+			return "", err
 		}
+		if note != "" {
+			r.plan.Notes = append(r.plan.Notes, note)
+		}
+		return h.ID, nil
 	}
 	if len(list) > 0 {
 		return "", fmt.Errorf("%w, and there is no other: %s is %s", ErrKind, list[len(list)-1].ID, list[len(list)-1].Kind)

@@ -29,17 +29,18 @@ type table struct {
 	shape        mysql.Table // of the backup, under the name in the target
 	key          chunk.Key
 	columns      int
-	statement    string      // LOAD DATA
-	prefix       string      // INSERT
-	bulk         string      // INSERT with parameters
-	text         []bool      // columns that take text only
-	transacts    bool        // its engine in the target takes rows back
-	resumed      bool        // its rows may be in partly
-	inserts      atomic.Bool // LOAD DATA does not do for it
-	large        atomic.Bool // INSERT does not either: it has rows that are too large for one
-	together     bool        // with others of its task it is noted as equal
-	same         bool        // it is, and was not noted yet
-	lane         *lane       // one LOAD DATA at a time; nil: any number
+	past         *pastColumns // what leaves its rows; nil: nothing
+	statement    string       // LOAD DATA
+	prefix       string       // INSERT
+	bulk         string       // INSERT with parameters
+	text         []bool       // columns that take text only
+	transacts    bool         // its engine in the target takes rows back
+	resumed      bool         // its rows may be in partly
+	inserts      atomic.Bool  // LOAD DATA does not do for it
+	large        atomic.Bool  // INSERT does not either: it has rows that are too large for one
+	together     bool         // with others of its task it is noted as equal
+	same         bool         // it is, and was not noted yet
+	lane         *lane        // one LOAD DATA at a time; nil: any number
 
 	left    atomic.Int64 // chunks that are not in yet
 	mu      sync.Mutex
@@ -92,7 +93,7 @@ func (r *run) loadChunk(ctx context.Context, s **session, t *table, number int) 
 		var src io.Reader
 		f := feedBytes(raw, t.columns)
 		if !held {
-			rc, err := r.o.Repo.Chunk(ctx, t.Schema, t.Name, c.Hash)
+			rc, err := r.chunkOf(ctx, t, c.Hash)
 			if err != nil {
 				return err
 			}
@@ -156,15 +157,20 @@ func (r *run) sendRows(ctx context.Context, s *session, t *table, c repo.Chunk, 
 	return err
 }
 
-// loadRows sends the rows of a batch as a file.
+// loadRows sends the rows of a batch as a file. Where the server refuses that way what it takes as INSERT, the table's rows are
+// INSERTed from now on: every session whose chunk is under way meets it, not only the first.
 func (r *run) loadRows(ctx context.Context, s *session, t *table, f *feed) error {
-	if err := s.Load(ctx, t.statement, f); err != nil {
-		if strconv.Itoa(mysql.ErrorNumber(err)) == warnNoDefault && !t.inserts.Swap(true) {
-			return errAgain
-		}
-		return err
+	err := s.Load(ctx, t.statement, f)
+	if err == nil {
+		err = s.complaints(ctx, t)
 	}
-	return s.complaints(ctx, t)
+	var w *warned
+	refused := strconv.Itoa(mysql.ErrorNumber(err)) == warnNoDefault || errors.As(err, &w) && w.code == warnNoDefault
+	if refused && !t.large.Load() { // what is too large for an INSERT has no other way
+		t.inserts.Store(true)
+		return errAgain
+	}
+	return err
 }
 
 // Numbers of warnings and errors.
@@ -182,6 +188,15 @@ var harmless = map[string]bool{"1287": true, "1681": true, "3719": true, "3778":
 // errAgain asks for the same once more.
 var errAgain = errors.New("once more")
 
+// warned is a warning of the server about rows that it was given.
+type warned struct{ code, text string }
+
+func (w *warned) Error() string {
+	return fmt.Sprintf("the server would not keep the rows as they are: warning %s, %s: %v", w.code, w.text, ErrDifferent)
+}
+
+func (w *warned) Unwrap() error { return ErrDifferent }
+
 // complaints turns warnings into an error: without strict modes a server goes on over rows that it cannot take, or changes
 // them. (MySQL manual, "LOAD DATA Statement": LOCAL has the effect of IGNORE.)
 func (s *session) complaints(ctx context.Context, t *table) error {
@@ -193,21 +208,18 @@ func (s *session) complaints(ctx context.Context, t *table) error {
 	if err != nil || warnings == 0 {
 		return err
 	}
-	first := ""
+	var first *warned
 	err = s.Query(ctx, "SHOW WARNINGS LIMIT 1000", func(row [][]byte) error {
 		code, text := string(row[1]), string(row[2])
-		if first == "" && !harmless[code] && (code != warnTruncated || !t.mayBeZero(text)) {
-			first = code + ", " + text
+		if first == nil && !harmless[code] && (code != warnTruncated || !t.mayBeZero(text)) {
+			first = &warned{code: code, text: text}
 		}
 		return nil
 	})
-	switch {
-	case err != nil || first == "":
+	if err != nil || first == nil {
 		return err
-	case strings.HasPrefix(first, warnNoDefault) && !t.inserts.Swap(true):
-		return errAgain
 	}
-	return fmt.Errorf("the server would not keep the rows as they are: warning %s: %w", first, ErrDifferent)
+	return first
 }
 
 // mayBeZero says whether a warning is about an ENUM, which may have the value 0. Whether it kept it is told by the comparison.
@@ -240,7 +252,7 @@ func (r *run) insertRows(ctx context.Context, s *session, t *table, f *feed) err
 func (r *run) readWhole(ctx context.Context, t *table, c repo.Chunk) (*bytes.Buffer, error) {
 	var b *bytes.Buffer
 	err := r.patient(ctx, func() error {
-		rc, err := r.o.Repo.Chunk(ctx, t.Schema, t.Name, c.Hash)
+		rc, err := r.chunkOf(ctx, t, c.Hash)
 		if err != nil {
 			return err
 		}
@@ -265,7 +277,7 @@ func (r *run) readWhole(ctx context.Context, t *table, c repo.Chunk) (*bytes.Buf
 // checkChunk reads a chunk that is too large for memory once, to know that it is undamaged.
 func (r *run) checkChunk(ctx context.Context, t *table, c repo.Chunk) error {
 	return r.patient(ctx, func() error {
-		rc, err := r.o.Repo.Chunk(ctx, t.Schema, t.Name, c.Hash)
+		rc, err := r.chunkOf(ctx, t, c.Hash)
 		if err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/data/chunk"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // laterBytes is the size from which on a table's keys are made after its rows.
@@ -54,7 +55,7 @@ func (r *run) smallTables(ctx context.Context, s **session, p *pool, refs []ref)
 		if err != nil {
 			return err
 		}
-		t, err := r.newTable(l.Table)
+		t, err := r.newTable(ctx, l.Table)
 		if err != nil {
 			return err
 		}
@@ -82,7 +83,7 @@ func (r *run) smallTables(ctx context.Context, s **session, p *pool, refs []ref)
 }
 
 // newTable prepares a table.
-func (r *run) newTable(m *repo.Table) (*table, error) {
+func (r *run) newTable(ctx context.Context, m *repo.Table) (*table, error) {
 	t := &table{Table: *m}
 	t.schema, t.name = r.choice.target(m.Schema, m.Name)
 	t.id = tableID(t.schema, t.name)
@@ -95,6 +96,9 @@ func (r *run) newTable(m *repo.Table) (*table, error) {
 	}
 	t.shape.Schema, t.shape.Name = t.schema, t.name
 	t.key, _ = chunk.KeyOf(t.shape)
+	if err := r.forgetPast(ctx, t); err != nil {
+		return nil, err
+	}
 	create, err := r.writtenTable(m)
 	if err != nil {
 		return nil, err
@@ -102,7 +106,11 @@ func (r *run) newTable(m *repo.Table) (*table, error) {
 	if t.def, err = parseTable(create); err != nil {
 		return nil, fmt.Errorf("%s.%s: %w", m.Schema, m.Name, err)
 	}
-	t.def = r.withoutTablespace(r.withoutAria(t.def)).inherit()
+	if fitted, ok := r.fitted[leftTable(m.Schema, m.Name)]; ok {
+		t.def = fitted.inherit()
+	} else {
+		t.def = r.withoutTablespace(r.withoutAria(t.def)).inherit()
+	}
 	engine := t.def.engine()
 	t.transacts = r.transactional[strings.ToLower(engine)]
 	big := strings.EqualFold(engine, "InnoDB") && m.Bytes >= laterBytes
@@ -116,7 +124,7 @@ func (r *run) newTable(m *repo.Table) (*table, error) {
 	}
 	t.statements()
 	// Bulk takes no lock for AUTO_INCREMENT; a row that is too large for it does.
-	bulk := r.bulk && !slices.ContainsFunc(m.Chunks, func(c repo.Chunk) bool { return c.Big })
+	bulk := r.bulk && !slices.ContainsFunc(t.Chunks, func(c repo.Chunk) bool { return c.Big })
 	if r.serialAuto && !bulk && slices.ContainsFunc(t.shape.Columns, func(c mysql.TableColumn) bool { return c.Auto }) {
 		if r.threads > 2 && t.Bytes*int64(r.threads) > 2*r.plan.Bytes {
 			t.inserts.Store(true)
@@ -124,8 +132,8 @@ func (r *run) newTable(m *repo.Table) (*table, error) {
 			t.lane = new(lane)
 		}
 	}
-	t.left.Store(int64(len(m.Chunks)))
-	t.toSum = len(m.Chunks)
+	t.left.Store(int64(len(t.Chunks)))
+	t.toSum = len(t.Chunks)
 	return t, nil
 }
 
@@ -324,7 +332,7 @@ func (r *run) finish(ctx context.Context, s **session, p *pool, t *table, st sta
 		r.foreign = append(r.foreign, foreignJob{schema: t.schema, name: t.name, keys: t.foreign})
 		r.mu.Unlock()
 	}
-	if len(t.Chunks) <= 1 || t.key.Cuts == 0 {
+	if len(t.Chunks) <= 1 || t.key.Cuts == 0 || t.past != nil {
 		return r.compareTask(ctx, s, t, chunk.Range{}, -1)
 	}
 	tasks := make([]task, len(t.Chunks))
@@ -499,14 +507,12 @@ func (r *run) addForeignKeys(ctx context.Context, s *session, job foreignJob) er
 
 // engine is the storage engine that a definition names.
 func (d definition) engine() string {
-	i := strings.Index(d.tail, "ENGINE=")
-	if i < 0 {
+	_, end := asDefault.Find(d.tail, "ENGINE", "=")
+	if end < 0 {
 		return ""
 	}
-	rest := d.tail[i+len("ENGINE="):]
-	end := strings.IndexAny(rest, " \n,;")
-	if end < 0 {
-		end = len(rest)
+	if t := sqltext.Tokens(d.tail[end:]); len(t) > 0 {
+		return t[0].Text
 	}
-	return rest[:end]
+	return ""
 }

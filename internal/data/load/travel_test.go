@@ -94,6 +94,7 @@ func TestTravel(t *testing.T) {
 	nodes := travellers(t)
 	t.Run("every pair", func(t *testing.T) { testPairs(t, nodes) })
 	t.Run("types in JSON", func(t *testing.T) { testTypes(t, nodes) })
+	t.Run("foreign clauses", func(t *testing.T) { testForeign(t, nodes) })
 	t.Run("long rows", func(t *testing.T) { testLongRows(t, nodes) })
 	t.Run("merge", func(t *testing.T) { testMerge(t, nodes["mariadb"], nodes["mysql-9.7"]) })
 	t.Run("left out", func(t *testing.T) { testLeftOut(t, nodes["mariadb"], nodes["mysql-9.7"]) })

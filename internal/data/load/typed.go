@@ -127,7 +127,7 @@ func (s *session) setTypes(ctx context.Context, t *table, list []chunk.Typed) er
 	}
 	keep := ""
 	for _, item := range t.def.items { // what changes by itself with each UPDATE keeps what it has
-		if name, rest, ok := unquoted(item); ok && hasWord(rest, " ON UPDATE ") {
+		if name, rest, ok := unquoted(item); ok && asDefault.Has(rest, "ON", "UPDATE") {
 			keep += ", risso." + mysql.Quote(name) + " = risso." + mysql.Quote(name)
 		}
 	}

@@ -16,13 +16,15 @@ import (
 // vocabulary is what the target knows of words that stand in definitions.
 type vocabulary struct {
 	collations, charsets, engines, logins, privileges map[string]bool
+	parsers                                           map[string]bool // of full-text keys, in small letters
 	tablespaces                                       map[string]bool // general ones; MySQL
 	partialRevokes                                    bool            // MySQL 8.0.16: privileges but for some schemas
+	keyring                                           bool            // MySQL: it can encrypt
 }
 
 // readVocabulary asks the target.
 func (r *run) readVocabulary(ctx context.Context, s *session) error {
-	k := vocabulary{collations: map[string]bool{}, charsets: map[string]bool{}, engines: map[string]bool{}, logins: map[string]bool{}, privileges: map[string]bool{}}
+	k := vocabulary{collations: map[string]bool{}, charsets: map[string]bool{}, engines: map[string]bool{}, logins: map[string]bool{}, privileges: map[string]bool{}, parsers: map[string]bool{}}
 	r.transactional = map[string]bool{}
 	questions := []struct {
 		query string
@@ -39,6 +41,9 @@ func (r *run) readVocabulary(ctx context.Context, s *session) error {
 		}},
 		{"SELECT /* risso: which ways to log in? */ PLUGIN_NAME FROM information_schema.PLUGINS WHERE PLUGIN_TYPE = 'AUTHENTICATION' AND PLUGIN_STATUS = 'ACTIVE'", func(m map[string]string) {
 			k.logins[m["PLUGIN_NAME"]] = true
+		}},
+		{"SELECT /* risso: which parsers of full text? */ PLUGIN_NAME FROM information_schema.PLUGINS WHERE PLUGIN_TYPE = 'FTPARSER' AND PLUGIN_STATUS = 'ACTIVE'", func(m map[string]string) {
+			k.parsers[strings.ToLower(m["PLUGIN_NAME"])] = true
 		}},
 		{"SHOW /* risso: which privileges? */ PRIVILEGES", func(m map[string]string) { k.privileges[strings.ToUpper(m["Privilege"])] = true }},
 	}
@@ -67,7 +72,9 @@ func (r *run) readMySQL(ctx context.Context, s *session, k *vocabulary) error {
 		return nil
 	}
 	for query, row := range map[string]func([][]byte) error{
-		"SELECT /* risso: privileges but for some schemas? */ @@partial_revokes": func(row [][]byte) error { k.partialRevokes = string(row[0]) == "1"; return nil },
+		"SELECT /* risso: privileges but for some schemas? */ @@partial_revokes":                                                                                           func(row [][]byte) error { k.partialRevokes = string(row[0]) == "1"; return nil },
+		"SELECT /* risso: can it encrypt? */ 1 FROM information_schema.PLUGINS WHERE PLUGIN_NAME LIKE 'keyring%' AND PLUGIN_STATUS = 'ACTIVE' AND PLUGIN_TYPE = 'KEYRING'": func([][]byte) error { k.keyring = true; return nil },
+		"SELECT /* risso: can it encrypt? */ 1 FROM performance_schema.keyring_component_status WHERE STATUS_KEY = 'Component_status' AND STATUS_VALUE = 'Active'":         func([][]byte) error { k.keyring = true; return nil },
 		"SELECT /* risso: which tablespaces? */ DISTINCT TABLESPACE_NAME FROM information_schema.FILES WHERE FILE_TYPE = 'TABLESPACE'": func(row [][]byte) error {
 			k.tablespaces[string(row[0])] = true
 			return nil
@@ -83,17 +90,23 @@ func (r *run) readMySQL(ctx context.Context, s *session, k *vocabulary) error {
 // tablespace is the general tablespace in which a table lies, with the words that say so; "" where it has its own. Source: MySQL manual,
 // "General Tablespaces".
 func (d definition) tablespace() (name, clause string) {
-	const words = " /*!50100 TABLESPACE "
-	i := skipToWord(d.tail, words)
-	if i < 0 {
+	at, end := asDefault.Find(d.tail, "TABLESPACE")
+	if at < 0 {
 		return "", ""
 	}
-	name, rest, ok := unquoted(d.tail[i+len(words):])
-	end := strings.Index(rest, "*/")
-	if !ok || end < 0 || strings.HasPrefix(name, "innodb_") {
+	rest := sqltext.Tokens(d.tail[end:])
+	if len(rest) == 0 || rest[0].Kind != sqltext.TokenName || strings.HasPrefix(rest[0].Text, "innodb_") {
 		return "", ""
 	}
-	return name, d.tail[i : len(d.tail)-len(rest)+end+len("*/")]
+	var mark sqltext.Token // that opens the executable comment around it
+	for _, t := range asDefault.All(d.tail) {
+		if t.Kind == sqltext.TokenMark && t.End <= at {
+			mark = t
+		} else if t.Kind == sqltext.TokenMark && mark.End > 0 {
+			return rest[0].Text, " " + d.tail[mark.Begin:t.End]
+		}
+	}
+	return "", ""
 }
 
 // withoutTablespace gives a table that lies in a tablespace which is not here its own.
@@ -320,8 +333,7 @@ func (r *run) inspectTable(t *repo.Table) error {
 		}
 	}
 	if why := r.strangeHistory(t); why != "" {
-		r.find("table "+name, why, "")
-		r.leftOut[leftTable(t.Schema, t.Name)] = true
+		r.find("table "+name, why, "rows of now only")
 	}
 	if space, _ := def.tablespace(); space != "" && !r.known.tablespaces[space] {
 		r.find("table "+name, "tablespace "+space+" is not here", "a tablespace of its own")
@@ -378,17 +390,19 @@ func (r *run) inspectWords(where, create, mode string) (unknown string) {
 // schemaWords are what stands behind the name in a CREATE DATABASE, in the target's words.
 func (r *run) schemaWords(m *repo.Schema) (string, error) {
 	where := "schema " + mysql.Quote(m.Name)
-	i := strings.IndexByte(m.Create, '`')
-	if i < 0 {
-		return "", fmt.Errorf("the definition of %s has no name: %w", where, repo.ErrDamaged)
+	c, err := asDefault.ReadCreate(m.Create)
+	if err != nil {
+		return "", fmt.Errorf("the definition of %s: %w: %w", where, repo.ErrDamaged, err)
 	}
-	rest := m.Create[skipQuoted(m.Create, i):]
+	rest := m.Create[c.Name.End:]
 	if !r.foreignServer() {
 		return rest, nil
 	}
-	if at := skipToWord(rest, " COMMENT '"); at >= 0 && !r.server.MariaDB() {
+	if begin, end := asDefault.Find(rest, "COMMENT"); begin >= 0 && !r.server.MariaDB() {
 		r.find(where, "schemas have no COMMENT here", "the same without it")
-		rest = rest[:at] + rest[skipQuoted(rest, at+len(" COMMENT ")):]
+		if t := sqltext.Tokens(rest[end:]); len(t) > 0 {
+			rest = strings.TrimRight(rest[:begin], " ") + rest[end+t[0].End:]
+		}
 	}
 	if unknown := r.inspectWords(where, rest, ""); unknown != "" {
 		r.find(where, "character set or collation "+unknown+" is not known here", "the server's default")
@@ -436,19 +450,12 @@ func (r *run) inspectObject(o *repo.Object) {
 
 // loginOf is the authentication plug-in that a CREATE USER names, or "".
 func loginOf(create string) (plugin string) {
-	for _, word := range []string{" IDENTIFIED WITH ", " IDENTIFIED VIA "} {
-		_, rest, ok := strings.Cut(create, word)
-		if !ok {
-			continue
+	for _, word := range []string{"WITH", "VIA"} {
+		if _, end := asDefault.Find(create, "IDENTIFIED", word); end >= 0 {
+			if t := sqltext.Tokens(create[end:]); len(t) > 0 {
+				return asDefault.Value(t[0])
+			}
 		}
-		if strings.HasPrefix(rest, "'") {
-			return rest[1:max(1, skipQuoted(rest, 0)-1)]
-		}
-		end := strings.IndexAny(rest, " ;")
-		if end < 0 {
-			end = len(rest)
-		}
-		return rest[:end]
 	}
 	return ""
 }

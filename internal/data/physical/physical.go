@@ -4,6 +4,7 @@
 package physical
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,9 +41,10 @@ type Options struct {
 
 	Rate int64 // bytes a second that CLONE may copy, as Gate does not reach into the server; 0: as it is set there
 
-	Gate     Gate             // nil: as fast as it goes
-	Planned  func(Plan) error // told before anything is changed; an error ends it; nil: as planned
-	Progress func(Progress)   // may be called often, from several goroutines; nil: silence
+	Gate     Gate              // nil: as fast as it goes
+	Waiting  func(repo.Holder) // told when a prune is waited for; nil: silence
+	Planned  func(Plan) error  // told before anything is changed; an error ends it; nil: as planned
+	Progress func(Progress)    // may be called often, from several goroutines; nil: silence
 }
 
 // Progress is how far a backup or a restore is.
@@ -185,44 +187,57 @@ func (j *job) sameDisk(ctx context.Context) error {
 // Take takes a physical backup and gives its header. Until the manifest is written at the end there is no backup; when it
 // fails, or when ctx ends, what was stored of it is removed again.
 func Take(ctx context.Context, o Options) (repo.Header, error) {
+	began := time.Now().UTC()
+	h := repo.Header{Format: repo.Format, ID: repo.NewID(began), Kind: repo.Physical, Began: began}
+	h.Server.Name = cmp.Or(o.Name, o.Target.Address())
+	// First, so that no session on the server is open while a prune is waited for, and so that what it builds on is not removed.
+	if err := o.Repo.Begin(ctx, h, o.Waiting); err != nil {
+		return repo.Header{}, err
+	}
+	taken, err := take(ctx, o, h)
+	if err != nil {
+		return repo.Header{}, errors.Join(err, abandon(ctx, o.Repo, h.ID))
+	}
+	return taken, nil
+}
+
+// take takes a backup that was begun.
+func take(ctx context.Context, o Options, h repo.Header) (repo.Header, error) {
 	j, err := newJob(ctx, o)
 	if err != nil {
-		return repo.Header{}, err
+		return h, err
 	}
 	defer j.conn.Close()
 	if o.Planned != nil {
 		if err := o.Planned(j.plan); err != nil {
-			return repo.Header{}, err
+			return h, err
 		}
 	}
-	began := time.Now().UTC()
-	j.header = repo.Header{Format: repo.Format, ID: repo.NewID(began), Kind: repo.Physical, Began: began, Tool: string(j.plan.Tool) + " " + j.plan.Version, Notes: j.plan.Notes}
+	j.header = h
+	j.header.Tool, j.header.Notes = string(j.plan.Tool)+" "+j.plan.Version, j.plan.Notes
 	if err := j.describe(ctx); err != nil {
-		return repo.Header{}, err
+		return h, err
 	}
-	if err := j.Repo.Begin(ctx, j.header); err != nil {
-		return repo.Header{}, err
+	if err := j.Repo.Note(ctx, j.header); err != nil {
+		return h, err
 	}
 	draft := repo.NewDraft()
 	defer draft.Close()
 	if err := j.store(ctx, draft); err != nil {
-		return repo.Header{}, errors.Join(err, j.abandon(ctx))
+		return h, err
 	}
 	j.header.Ended = time.Now().UTC()
-	if err := j.Repo.Finish(ctx, j.header, draft); err != nil {
-		return repo.Header{}, errors.Join(err, j.abandon(ctx))
-	}
-	return j.header, nil
+	return j.header, j.Repo.Finish(ctx, j.header, draft)
 }
 
 // abandon removes what was stored, also when the user has had enough.
-func (j *job) abandon(ctx context.Context) error {
+func abandon(ctx context.Context, r *repo.Repo, id string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
-	if err := j.Repo.RemoveParts(ctx, j.header.ID); err != nil {
+	if err := r.RemoveParts(ctx, id); err != nil {
 		return fmt.Errorf("clean up: %w", err)
 	}
-	if err := j.Repo.Abandon(ctx, j.header.ID); err != nil {
+	if err := r.Abandon(ctx, id); err != nil {
 		return fmt.Errorf("clean up: %w", err)
 	}
 	return nil

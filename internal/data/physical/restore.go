@@ -139,10 +139,8 @@ func newest(ctx context.Context, r *repo.Repo) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for i := len(list) - 1; i >= 0; i-- {
-		if list[i].Kind == repo.Physical {
-			return list[i].ID, nil
-		}
+	if h, ok := repo.Newest(list, time.Now(), func(h repo.Header) bool { return h.Kind == repo.Physical }); ok {
+		return h.ID, nil
 	}
 	return "", hinted("risso backup --physical takes one", "%w: the repository holds no physical one", repo.ErrNoBackup)
 }

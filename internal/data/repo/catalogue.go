@@ -3,6 +3,7 @@ package repo
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,14 +26,22 @@ type Entry struct {
 	Err    error  // why the header cannot be read; only ID is known then
 	// Renewed is when the note of a backup that is not whole was put last, by the place's clock: it runs, or was killed.
 	Renewed time.Time
-	process *Process // that takes it, or took it
+	// Accepted says that somebody knows that it may hold much less than the one before it.
+	Accepted bool
+	process  *Process // that takes it, or took it
 }
 
 // Lives says whether a backup that is not whole runs still, at a time by the place's clock.
-func (e Entry) Lives(now time.Time) bool { return !e.Whole && now.Sub(e.Renewed) < LeaseLife }
+func (e Entry) Lives(now time.Time) bool { return !e.Whole && !dead(e.process, e.Renewed, now) }
 
-// Killed says whether a backup that is not whole will never be: its note is old, or its process was of this machine and has ended.
-func (e Entry) Killed(now time.Time) bool { return !e.Whole && (!e.Lives(now) || e.process.gone()) }
+// Killed says whether a backup that is not whole will never be: its process was of this machine and has ended, or its note is old.
+func (e Entry) Killed(now time.Time) bool { return !e.Whole && !e.Lives(now) }
+
+// Before orders two backups by when they began, below 0 when e did first. IDs tell seconds, headers the rest; of those whose header cannot be read
+// only the ID is known.
+func (e Entry) Before(o Entry) int {
+	return cmp.Or(strings.Compare(secondOf(e.ID), secondOf(o.ID)), e.Header.Began.Compare(o.Header.Began), strings.Compare(e.ID, o.ID))
+}
 
 // Catalogue lists all backups, the oldest first, whole or not. It reads a few hundred bytes of each.
 func (r *Repo) Catalogue(ctx context.Context) ([]Entry, error) {
@@ -53,16 +62,20 @@ func (r *Repo) Catalogue(ctx context.Context) ([]Entry, error) {
 	var list []Entry
 	for id, files := range has {
 		if files["manifest"] || files["unfinished"] {
-			list = append(list, Entry{ID: id, Whole: files["manifest"]})
+			list = append(list, Entry{ID: id, Whole: files["manifest"], Accepted: files["accepted"]})
 		}
 	}
-	slices.SortFunc(list, func(a, b Entry) int { return strings.Compare(a.ID, b.ID) })
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(8)
 	for i := range list {
 		g.Go(func() error { return r.entry(ctx, &list[i], has[list[i].ID]["head"]) })
 	}
-	return list, g.Wait()
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	list = slices.DeleteFunc(list, func(e Entry) bool { return e.ID == "" })
+	slices.SortFunc(list, Entry.Before)
+	return list, nil
 }
 
 // entry reads the header of a backup. An error of the place ends it all; damage is noted.
@@ -75,9 +88,8 @@ func (r *Repo) entry(ctx context.Context, e *Entry, head bool) error {
 			e.Header, e.process = note.Header, note.Process
 			e.Renewed, err = r.modified(ctx, unfinishedKey(e.ID))
 		}
-		if errors.Is(err, fs.ErrNotExist) { // ended just now
-			e.Err = fmt.Errorf("backup %s: it has just ended", e.ID)
-			return nil
+		if errors.Is(err, fs.ErrNotExist) { // ended just now, whole or given up
+			return r.ended(ctx, e)
 		}
 	case head:
 		e.Header, err = r.head(ctx, e.ID)
@@ -93,6 +105,20 @@ func (r *Repo) entry(ctx context.Context, e *Entry, head bool) error {
 		return nil
 	}
 	return err
+}
+
+// ended looks once more at a backup whose note has just gone: with a manifest it is whole, else there is none.
+func (r *Repo) ended(ctx context.Context, e *Entry) error {
+	_, err := r.store.Size(ctx, manifestKey(e.ID))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		*e = Entry{}
+		return nil
+	case err != nil:
+		return err
+	}
+	e.Whole = true
+	return r.entry(ctx, e, true) // its head was put before its manifest
 }
 
 // begun reads the note of a backup that is not whole.

@@ -23,6 +23,8 @@ type CopyOptions struct {
 	Backups []string // IDs; empty: all that are whole
 	Threads int      // objects on the way at once; 0: two for each processor, at most 16
 	DryRun  bool     // say what would be copied
+	// Waiting is told when a prune at the other place is waited for; nil: silence.
+	Waiting func(Holder)
 	// Progress is told now and then how many bytes are done, of how many. It may be called from several goroutines.
 	Progress func(done, total int64)
 }
@@ -167,7 +169,7 @@ func (c *copier) begin(ctx context.Context, list []string) (end func(), err erro
 	if err := c.plan(ctx, list); err != nil || c.o.DryRun || c.total == 0 && len(list) == 0 {
 		return end, err
 	}
-	if err := c.to.Begin(ctx, Header{Format: Format, ID: c.id, Kind: Copying, Began: time.Now().UTC()}); err != nil {
+	if err := c.to.Begin(ctx, Header{Format: Format, ID: c.id, Kind: Copying, Began: time.Now().UTC()}, c.o.Waiting); err != nil {
 		return nil, err
 	}
 	end = func() {
@@ -235,7 +237,7 @@ func (c *copier) publish(ctx context.Context, id string) error {
 	if err := c.to.lost(ctx, c.id); err != nil {
 		return err
 	}
-	for _, key := range []string{headKey(id), objectsKey(id), manifestKey(id)} {
+	for _, key := range []string{headKey(id), objectsKey(id), acceptedKey(id), signatureKey(id), manifestKey(id)} {
 		if err := c.send(ctx, key); err != nil && (key == manifestKey(id) || !errors.Is(err, fs.ErrNotExist)) {
 			return err
 		}
@@ -274,8 +276,13 @@ func (c *copier) send(ctx context.Context, key string) error {
 	return nil
 }
 
-// proofs copies what drills found.
+// proofs copies what drills found, and what was accepted since a backup was copied.
 func (c *copier) proofs(ctx context.Context) error {
+	for _, id := range c.res.There {
+		if err := c.send(ctx, acceptedKey(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
 	return c.from.store.List(ctx, proofPrefix, func(key string, size int64) error {
 		if have, err := c.to.store.Size(ctx, key); err == nil && have == size {
 			return nil

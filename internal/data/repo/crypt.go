@@ -3,6 +3,7 @@ package repo
 import (
 	"bytes"
 	"context"
+	"crypto/ed25519"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -30,7 +31,7 @@ var (
 	ErrRecipients = errors.New("the repository's recipients are others")
 )
 
-// Keys are what a repository that is encrypted asks for. Encryption is age's (https://age-encryption.org/v1): whoever holds an
+// Keys are what a repository asks for: to encrypt, to read, to sign, to trust. Encryption is age's (https://age-encryption.org/v1): whoever holds an
 // identity that belongs to one of the recipients reads; recipients alone can only write.
 type Keys struct {
 	// Recipients are whom a new repository is encrypted to; empty: it is not encrypted. Of one that is there already they
@@ -40,6 +41,10 @@ type Keys struct {
 	Identities []age.Identity
 	// CacheDir is where this host keeps the key that names chunks, so that it can write without an identity.
 	CacheDir string
+	// Signer signs the backups that are taken; nil: they are not signed.
+	Signer ed25519.PrivateKey
+	// Policy says whose backups may be read; nil: all.
+	Policy Policy
 }
 
 // ReadRecipients reads what --encrypt-to says: recipients themselves, or files with one a line. The list is sorted.
@@ -336,7 +341,7 @@ func (r *Repo) keepManifest(h Header, d *Draft) {
 }
 
 // keptManifest is a manifest that this host kept; nil: it did not, or it can be read in the place.
-func (r *Repo) keptManifest(id string) *Manifest {
+func (r *Repo) keptManifest(id string, sig *signature) *Manifest {
 	if r.cache == "" || r.Readable() || strings.ContainsAny(id, `*?[]\/`) {
 		return nil
 	}
@@ -352,7 +357,7 @@ func (r *Repo) keptManifest(id string) *Manifest {
 	if err != nil {
 		return nil
 	}
-	m, err := newManifest(o)
+	m, err := newManifest(o, sig)
 	if err != nil {
 		return nil
 	}

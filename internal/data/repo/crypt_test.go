@@ -60,7 +60,7 @@ func back(t *testing.T, r *Repo, at time.Time, tables map[string][]string, parts
 	t.Helper()
 	h, d := Header{Format: Format, ID: NewID(at), Kind: Logical, Began: at, Snapshot: at, Ended: at.Add(time.Minute), Server: Server{Identity: "s1", Name: "db1"}, Notes: []string{"secret note"}}, NewDraft()
 	defer d.Close()
-	if err := r.Begin(t.Context(), h); err != nil {
+	if err := r.Begin(t.Context(), h, nil); err != nil {
 		t.Fatal(err)
 	}
 	k, err := r.NewKeeper()

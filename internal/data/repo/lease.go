@@ -2,17 +2,19 @@ package repo
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"sync"
 	"time"
 )
 
-// A lease is an object that its holder puts again each minute. Its age, by the clock of the place, tells whether the holder
-// lives. A backup that runs holds one, and so does a prune: they see each other, because each puts its own lease before it
+// A lease is an object that its holder puts again each minute, and that names the holder's process: on the machine of that
+// process it is known at once that it has ended, elsewhere the age of the lease tells, by the clock of the place. A backup that runs holds one, and so does a prune: they see each other, because each puts its own lease before it
 // looks for the other's.
 const (
 	leaseBeat = time.Minute
@@ -33,6 +35,8 @@ type leases struct {
 type lease struct {
 	end  context.CancelFunc
 	done chan struct{}
+
+	putting sync.Mutex // held while it is put, so that what is older does not come behind what is newer
 
 	mu     sync.Mutex
 	beaten time.Time
@@ -78,12 +82,7 @@ func (r *Repo) hold(ctx context.Context, key string, content []byte) (*lease, er
 			case <-t.C:
 			}
 			t.Reset(leaseBeat)
-			began := time.Now()
-			if r.store.Put(ctx, key, bytes.NewReader(l.content(content))) == nil { // else it ages, and that is what it is for
-				l.mu.Lock()
-				l.beaten = began
-				l.mu.Unlock()
-			}
+			_ = r.renew(ctx, key, l, content) // else it ages, and that is what it is for
 		}
 	}()
 	r.leases.mu.Lock()
@@ -93,6 +92,20 @@ func (r *Repo) hold(ctx context.Context, key string, content []byte) (*lease, er
 	}
 	r.leases.held[key] = l
 	return l, nil
+}
+
+// renew puts a lease again.
+func (r *Repo) renew(ctx context.Context, key string, l *lease, first []byte) error {
+	l.putting.Lock()
+	defer l.putting.Unlock()
+	began := time.Now()
+	if err := r.store.Put(ctx, key, bytes.NewReader(l.content(first))); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.beaten = began
+	return nil
 }
 
 // release gives a lease back, if this process holds it, and takes it away.
@@ -122,9 +135,29 @@ func (r *Repo) modified(ctx context.Context, key string) (time.Time, error) {
 	return time.Now(), err
 }
 
+// Holder is who holds a lease that somebody waits for.
+type Holder struct {
+	Process *Process  // nil: an older Risso's, which does not name itself
+	Put     time.Time // when it was last renewed, by the clock of the place
+}
+
+// String names the holder.
+func (h Holder) String() string {
+	if h.Process == nil {
+		return "a prune"
+	}
+	return fmt.Sprintf("a prune, process %d on %s", h.Process.PID, cmp.Or(h.Process.Host, "another machine"))
+}
+
+// pruneNote is what the lease of a prune holds.
+type pruneNote struct {
+	Process *Process `json:"process,omitempty"`
+}
+
 // Begin notes that a backup runs, so that what it writes is not taken for rubbish, and that a broken one can be told. It waits
-// while a prune is at work. The note is renewed until Finish or Abandon, or until ctx ends.
-func (r *Repo) Begin(ctx context.Context, h Header) error {
+// while a prune is at work, and calls waiting (which may be nil) at once with each that it waits for: hold nothing meanwhile
+// that others need. The note is renewed until Finish or Abandon, or until ctx ends. When Begin fails there is no note.
+func (r *Repo) Begin(ctx context.Context, h Header, waiting func(Holder)) error {
 	b, err := json.Marshal(beginning{r.shown(h), ownProcess()})
 	if err != nil {
 		return err
@@ -133,11 +166,32 @@ func (r *Repo) Begin(ctx context.Context, h Header) error {
 	if _, err := r.hold(ctx, key, b); err != nil {
 		return fmt.Errorf("note that a backup begins: %w", err)
 	}
+	if err := r.awaitPrune(ctx, key, waiting); err != nil {
+		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		return errors.Join(err, r.release(clean, key))
+	}
+	return nil
+}
+
+// Idle waits while a prune is at work, as Begin does, and holds nothing: for who has something else to open before Begin that others
+// need.
+func (r *Repo) Idle(ctx context.Context, waiting func(Holder)) error {
+	return r.awaitPrune(ctx, "", waiting)
+}
+
+// awaitPrune waits until no prune is at work.
+func (r *Repo) awaitPrune(ctx context.Context, fresh string, waiting func(Holder)) error {
+	told := ""
 	for {
-		busy, err := r.pruning(ctx, key)
-		if err != nil || !busy {
+		key, holder, err := r.pruning(ctx, fresh)
+		if err != nil || key == "" {
 			return err
 		}
+		if waiting != nil && key != told {
+			waiting(holder)
+		}
+		told = key
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -154,12 +208,14 @@ type beginning struct {
 
 // Tell lets the note of a backup that runs say how far it is, each time when it is renewed: soon after Begin, then each minute.
 // now is called from a goroutine of the repository until Finish or Abandon.
-func (r *Repo) Tell(id string, now func() Header) {
+func (r *Repo) Tell(id string, now func() Header) { r.tell(id, now) }
+
+func (r *Repo) tell(id string, now func() Header) *lease {
 	r.leases.mu.Lock()
 	l := r.leases.held[unfinishedKey(id)]
 	r.leases.mu.Unlock()
 	if l == nil {
-		return
+		return nil
 	}
 	process := ownProcess()
 	l.mu.Lock()
@@ -171,32 +227,86 @@ func (r *Repo) Tell(id string, now func() Header) {
 		}
 		return b
 	}
+	return l
 }
 
-// pruning says whether a prune is at work, by the age of its lease beside one that was put just now.
-func (r *Repo) pruning(ctx context.Context, fresh string) (busy bool, err error) {
-	now, err := r.modified(ctx, fresh)
-	if err != nil {
-		return false, err
+// Note writes down what is known by now of a backup that runs. When it returns prune keeps the backup that this one builds on.
+func (r *Repo) Note(ctx context.Context, h Header) error {
+	l := r.tell(h.ID, func() Header { return h })
+	if l == nil {
+		return fmt.Errorf("backup %s was not begun", h.ID)
 	}
+	if err := r.renew(ctx, unfinishedKey(h.ID), l, nil); err != nil {
+		return fmt.Errorf("note what is known of the backup: %w", err)
+	}
+	return nil
+}
+
+// dead says whether a lease is that of a process that has ended: for certain on this machine, else by its age at a time by the
+// clock of the place. The other place where this is decided of a backup, Entry.Lives, decides it so, too.
+func dead(p *Process, put, now time.Time) bool { return p.gone() || now.Sub(put) >= LeaseLife }
+
+// pruning finds a prune that is at work ("": none is), by its process, or by the age of its lease beside one that was put just now,
+// or by this host's clock where none was.
+func (r *Repo) pruning(ctx context.Context, fresh string) (key string, h Holder, err error) {
+	now := time.Now()
+	if fresh != "" {
+		if now, err = r.modified(ctx, fresh); err != nil {
+			return "", h, err
+		}
+	}
+	err = r.prunes(ctx, now, func(k string, holder Holder, dead bool) error {
+		if !dead && k != fresh && key == "" {
+			key, h = k, holder
+		}
+		return nil
+	})
+	return key, h, err
+}
+
+// prunes hands over the leases of prunes.
+func (r *Repo) prunes(ctx context.Context, now time.Time, each func(key string, h Holder, dead bool) error) error {
 	var keys []string
-	err = r.store.List(ctx, pruneLockPrefix, func(key string, _ int64) error {
+	err := r.store.List(ctx, pruneLockPrefix, func(key string, _ int64) error {
 		keys = append(keys, key)
 		return nil
 	})
 	for _, key := range keys {
-		put, err := r.modified(ctx, key)
-		if errors.Is(err, fs.ErrNotExist) {
+		if err != nil {
+			return err
+		}
+		var h Holder
+		h, err = r.holder(ctx, key)
+		if errors.Is(err, fs.ErrNotExist) { // ended just now
+			err = nil
 			continue
 		}
-		if err != nil {
-			return false, err
-		}
-		if now.Sub(put) < LeaseLife {
-			return true, nil
+		if err == nil {
+			err = each(key, h, dead(h.Process, h.Put, now))
 		}
 	}
-	return false, err
+	return err
+}
+
+// holder reads the lease of a prune.
+func (r *Repo) holder(ctx context.Context, key string) (h Holder, err error) {
+	if h.Put, err = r.modified(ctx, key); err != nil {
+		return h, err
+	}
+	rc, err := r.store.Get(ctx, key)
+	if err != nil {
+		return h, err
+	}
+	defer rc.Close()
+	b, err := io.ReadAll(io.LimitReader(rc, 1<<16))
+	if err != nil {
+		return h, err
+	}
+	var note pruneNote
+	if json.Unmarshal(b, &note) == nil { // else its age tells
+		h.Process = note.Process
+	}
+	return h, nil
 }
 
 // Abandon takes back what Begin noted. Chunks stay for the next backup, or for prune.

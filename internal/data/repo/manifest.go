@@ -27,6 +27,7 @@ type Header struct {
 	Parent   string    `json:"parent,omitempty"`  // the backup whose chunks were taken over (logical), or that this one builds on (physical)
 	Tool     string    `json:"tool"`              // what took it, with its version
 	Partial  []string  `json:"partial,omitempty"` // what was asked for when it was not everything: schemas and tables
+	Smaller  bool      `json:"smaller,omitempty"` // whoever took it knows that it may hold much less than the one before
 	Stream   *Stream   `json:"stream,omitempty"`  // of a physical backup: what its parts are
 
 	Schemas int64 `json:"schemas"`

@@ -126,7 +126,7 @@ func (d *Draft) writeObject(w io.Writer, h Header, c *cipher) error {
 	if err != nil {
 		return err
 	}
-	if err := d.writeTo(zw, h); err != nil {
+	if _, err := d.writeTo(zw, h); err != nil {
 		zw.Close()
 		return err
 	}
@@ -139,26 +139,38 @@ func (d *Draft) writeObject(w io.Writer, h Header, c *cipher) error {
 	return sealed.seal()
 }
 
-// writeTo writes the whole manifest, uncompressed.
-func (d *Draft) writeTo(w io.Writer, h Header) error {
+// encodeLine gives a line of a manifest with its end.
+func encodeLine(l Line) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(l)
+	return b.Bytes(), err
+}
+
+// writeTo writes the whole manifest, uncompressed, and gives the hash of all lines but the last, in hex.
+func (d *Draft) writeTo(w io.Writer, h Header) (hash string, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	sum := sha256.New()
 	lines := &lineCounter{w: io.MultiWriter(w, sum)}
-	enc := json.NewEncoder(lines)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(Line{Backup: &h}); err != nil {
-		return err
+	first, err := encodeLine(Line{Backup: &h})
+	if err != nil {
+		return "", err
+	}
+	if _, err := lines.Write(first); err != nil {
+		return "", err
 	}
 	for _, s := range d.spools {
 		if s == nil {
 			continue
 		}
 		if err := s.copyTo(lines); err != nil {
-			return err
+			return "", err
 		}
 	}
-	return json.NewEncoder(w).Encode(Line{End: &Trailer{Lines: lines.n, SHA256: hex.EncodeToString(sum.Sum(nil))}})
+	hash = hex.EncodeToString(sum.Sum(nil))
+	return hash, json.NewEncoder(w).Encode(Line{End: &Trailer{Lines: lines.n, SHA256: hash}})
 }
 
 func (s *spool) copyTo(w io.Writer) error {
@@ -196,10 +208,12 @@ type Manifest struct {
 	sum   hash.Hash
 	lines int64
 	ended bool
+
+	signature *signature // nil: it has none
 }
 
-func newManifest(r io.ReadCloser) (*Manifest, error) {
-	m := &Manifest{in: bufio.NewReaderSize(r, 64<<10), sum: sha256.New(), src: r}
+func newManifest(r io.ReadCloser, sig *signature) (*Manifest, error) {
+	m := &Manifest{in: bufio.NewReaderSize(r, 64<<10), sum: sha256.New(), src: r, signature: sig}
 	l, err := m.Next()
 	if err != nil {
 		m.Close()
@@ -215,6 +229,14 @@ func newManifest(r io.ReadCloser) (*Manifest, error) {
 	}
 	m.Header = *l.Backup
 	return m, nil
+}
+
+// Signer is the key that signed the backup; "" where it is not signed.
+func (m *Manifest) Signer() PublicKey {
+	if m.signature == nil {
+		return ""
+	}
+	return m.signature.Key
 }
 
 // Next gives the next line; io.EOF only when the manifest was read to its end and is whole.
@@ -243,11 +265,20 @@ func (m *Manifest) Next() (Line, error) {
 			}
 			return Line{}, fmt.Errorf("manifest: behind its end: %w", err)
 		}
+		if m.signature != nil {
+			if err := m.signature.fits(m.signature.Lines, l.End.SHA256); err != nil {
+				return Line{}, err
+			}
+		}
 		m.ended = true
 		return Line{}, io.EOF
 	}
-	m.lines++
 	m.sum.Write(b)
+	if m.lines++; m.lines == 1 && m.signature != nil {
+		if err := m.signature.fits(m.signature.Header, hex.EncodeToString(m.sum.Sum(nil))); err != nil {
+			return Line{}, err
+		}
+	}
 	return l, nil
 }
 

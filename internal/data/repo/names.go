@@ -32,11 +32,26 @@ func escape(name string) string {
 	return b.String()[:maxName-17] + "." + hex.EncodeToString(h[:8])
 }
 
-// NewID gives a name for a backup that begins at a time. Names sort by time.
+// idTime is how the time is written in an ID.
+const idTime = "20060102T150405Z"
+
+// NewID gives a name for a backup that begins at a time. Names sort by time, to the second.
 func NewID(t time.Time) string {
 	var r [3]byte
 	_, _ = rand.Read(r[:]) // never fails (crypto/rand)
-	return t.UTC().Format("20060102T150405Z") + "-" + hex.EncodeToString(r[:])
+	return t.UTC().Format(idTime) + "-" + hex.EncodeToString(r[:])
+}
+
+// secondOf is the part of an ID that tells when the backup began, to the second.
+func secondOf(id string) string {
+	second, _, _ := strings.Cut(id, "-")
+	return second
+}
+
+// timeOf is when a backup began by its ID, to the second; zero when it is no ID.
+func timeOf(id string) time.Time {
+	t, _ := time.Parse(idTime, secondOf(id)) // zero where it fails
+	return t
 }
 
 // JournalSchema is where a restore keeps its journal on the server that it loads. No backup has it.
@@ -58,6 +73,10 @@ const pruneLockPrefix = "locks/prune-"
 func headKey(id string) string    { return backupPrefix + id + "/head" }
 func objectsKey(id string) string { return backupPrefix + id + "/objects" }
 func lostKey(id string) string    { return backupPrefix + id + "/lost" }
+
+func signatureKey(id string) string { return backupPrefix + id + "/signature" }
+
+func acceptedKey(id string) string { return backupPrefix + id + "/accepted" }
 
 func manifestKey(id string) string   { return backupPrefix + id + "/manifest" }
 func unfinishedKey(id string) string { return backupPrefix + id + "/unfinished" }

@@ -11,7 +11,8 @@ type Process struct {
 	Boot    string `json:"boot"`  // of the machine: /proc/sys/kernel/random/boot_id
 	Space   string `json:"space"` // in which the number counts: /proc/self/ns/pid
 	PID     int    `json:"pid"`
-	Started string `json:"started"` // in ticks since the machine began: proc(5), /proc/PID/stat, field 22
+	Started string `json:"started"`        // in ticks since the machine began: proc(5), /proc/PID/stat, field 22
+	Host    string `json:"host,omitempty"` // as people call the machine; nothing is judged by it
 }
 
 // ownProcess is this process; nil where the system does not tell.
@@ -29,7 +30,8 @@ func ownProcess() *Process {
 	if started == "" {
 		return nil
 	}
-	return &Process{Boot: string(bytes.TrimSpace(boot)), Space: space, PID: pid, Started: started}
+	host, _ := os.Hostname() // without it the words are fewer
+	return &Process{Boot: string(bytes.TrimSpace(boot)), Space: space, PID: pid, Started: started, Host: host}
 }
 
 // startOf is when a process began; "" when there is none of that number.

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -49,27 +48,32 @@ func (r *Repo) Plan(ctx context.Context, o PruneOptions) ([]Decision, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.decide(ctx, entries, o)
+	return r.decide(ctx, entries, o, time.Now())
 }
 
-func (r *Repo) decide(ctx context.Context, entries []Entry, o PruneOptions) ([]Decision, error) {
+func (r *Repo) decide(ctx context.Context, entries []Entry, o PruneOptions, now time.Time) ([]Decision, error) {
 	proven, err := r.proven(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var list []Candidate
 	parents := map[string]string{}
+	hollow := Hollow(entries)
+	undecided := "" // a physical backup that has begun and does not say yet what it builds on
 	for _, e := range entries {
 		if !e.Whole {
-			if e.Err == nil && e.Header.Parent != "" {
-				parents[e.Header.Parent] = e.ID + ", which is being taken, builds on it"
+			switch h := e.Header; {
+			case e.Err == nil && h.Parent != "":
+				parents[h.Parent] = e.ID + ", which is being taken, builds on it"
+			case h.Kind == Physical && h.Server.Identity == "" && e.Lives(now):
+				undecided = e.ID
 			}
 			continue
 		}
 		h := e.Header
-		c := Candidate{ID: e.ID, Time: h.Began, Server: h.Server.Identity, Proven: proven[e.ID],
-			Group: strings.Join(append([]string{h.Server.Identity, string(h.Kind)}, h.Partial...), "\x00")}
+		c := Candidate{ID: e.ID, Time: h.Began, Server: h.Server.Identity, Proven: proven[e.ID] && hollow[e.ID] == "", Group: h.group(), Hollow: hollow[e.ID]}
 		if h.Kind == Physical {
+			c.physical = true
 			c.Parent = h.Parent // chunks of a logical backup need no other backup
 		}
 		if e.Err != nil {
@@ -79,9 +83,11 @@ func (r *Repo) decide(ctx context.Context, entries []Entry, o PruneOptions) ([]D
 		list = append(list, c)
 	}
 	for i := range list {
-		if why := parents[list[i].ID]; why != "" && list[i].Keep == "" {
-			list[i].Keep = why
+		why := parents[list[i].ID]
+		if undecided != "" && list[i].physical {
+			why = cmp.Or(why, undecided+", which has just begun, may build on it")
 		}
+		list[i].Keep = cmp.Or(list[i].Keep, why)
 	}
 	zone := o.Zone
 	if zone == nil {
@@ -105,7 +111,7 @@ func (r *Repo) decide(ctx context.Context, entries []Entry, o PruneOptions) ([]D
 			list[i].Keep = cmp.Or(list[i].Keep, "no rule was given")
 		}
 	}
-	return policy.Decide(list, zone), nil
+	return policy.Decide(list, zone, now), nil
 }
 
 // Passed says whether the drill that a proof tells of went well.
@@ -148,8 +154,11 @@ func (r *Repo) Prune(ctx context.Context, o PruneOptions) (*Pruned, error) {
 		return &p.res, p.run(ctx)
 	}
 	p.key = pruneLockPrefix + NewID(time.Now())
-	var err error
-	if p.lease, err = r.hold(ctx, p.key, []byte("{}\n")); err != nil {
+	note, err := json.Marshal(pruneNote{ownProcess()})
+	if err != nil {
+		return nil, err
+	}
+	if p.lease, err = r.hold(ctx, p.key, note); err != nil {
 		return nil, fmt.Errorf("prune: %w", err)
 	}
 	defer func() {
@@ -177,28 +186,15 @@ type pruner struct {
 
 // alone fails while another prune lives. Of two that begin at once, both may give way; none works beside another.
 func (p *pruner) alone(ctx context.Context) error {
-	var keys []string
-	err := p.r.store.List(ctx, pruneLockPrefix, func(key string, _ int64) error {
-		keys = append(keys, key)
-		return nil
-	})
-	for _, key := range keys {
-		if err != nil || key == p.key {
-			continue
-		}
-		var put time.Time
-		put, err = p.r.modified(ctx, key)
+	return p.r.prunes(ctx, p.now, func(key string, h Holder, dead bool) error {
 		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			err = nil
-		case err != nil:
-		case p.now.Sub(put) < LeaseLife:
-			return ErrPruning
-		default:
-			err = p.r.store.Delete(ctx, key) // of a killed one
+		case key == p.key:
+			return nil
+		case dead:
+			return p.r.store.Delete(ctx, key)
 		}
-	}
-	return err
+		return fmt.Errorf("%w: %s", ErrPruning, h)
+	})
 }
 
 func (p *pruner) run(ctx context.Context) error {
@@ -212,7 +208,7 @@ func (p *pruner) run(ctx context.Context) error {
 	if err := p.unfinished(ctx, entries); err != nil {
 		return err
 	}
-	if p.res.Decisions, err = p.r.decide(ctx, entries, p.o); err != nil {
+	if p.res.Decisions, err = p.r.decide(ctx, entries, p.o, p.now); err != nil {
 		return err
 	}
 	for _, d := range p.res.Decisions {
@@ -273,7 +269,7 @@ func (p *pruner) backup(ctx context.Context, id string) error {
 	if err := p.mine(); err != nil {
 		return err
 	}
-	keys := []string{manifestKey(id), objectsKey(id), headKey(id)}
+	keys := []string{manifestKey(id), objectsKey(id), headKey(id), acceptedKey(id), signatureKey(id)}
 	err := p.r.store.List(ctx, proofPrefix+id+"/", func(key string, _ int64) error {
 		keys = append(keys, key)
 		return nil

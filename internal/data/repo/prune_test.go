@@ -80,7 +80,7 @@ func TestRetention(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			rand.Shuffle(len(c.list), func(i, j int) { c.list[i], c.list[j] = c.list[j], c.list[i] })
 			var kept []string
-			for _, d := range c.p.Decide(c.list, c.zone) {
+			for _, d := range c.p.Decide(c.list, c.zone, time.Now()) {
 				if len(d.Reasons) == 0 {
 					t.Errorf("%s: no reason", d.ID)
 				}
@@ -186,7 +186,7 @@ func TestPruneBeside(t *testing.T) {
 	now := time.Now()
 	h, d := Header{Format: Format, ID: NewID(now), Kind: Logical, Began: now}, NewDraft()
 	defer d.Close()
-	if err := r.Begin(t.Context(), h); err != nil {
+	if err := r.Begin(t.Context(), h, nil); err != nil {
 		t.Fatal(err)
 	}
 	k, err := r.NewKeeper()
@@ -222,7 +222,7 @@ func TestPruneBeside(t *testing.T) {
 	// One that stands still.
 	late, d2 := Header{Format: Format, ID: NewID(now.Add(time.Second)), Kind: Logical, Began: now}, NewDraft()
 	defer d2.Close()
-	if err := r.Begin(t.Context(), late); err != nil {
+	if err := r.Begin(t.Context(), late, nil); err != nil {
 		t.Fatal(err)
 	}
 	older(t, dir, unfinishedKey(late.ID), time.Hour)
@@ -252,12 +252,12 @@ func TestPruneAndBegin(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	if err := r.Begin(ctx, Header{ID: NewID(time.Now())}); !errors.Is(err, context.DeadlineExceeded) {
+	if err := r.Begin(ctx, Header{ID: NewID(time.Now())}, nil); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a backup beside a prune begins: %v", err)
 	}
 	older(t, dir, pruneLockPrefix+"x", time.Hour)
 	h := Header{ID: NewID(time.Now())}
-	if err := r.Begin(t.Context(), h); err != nil {
+	if err := r.Begin(t.Context(), h, nil); err != nil {
 		t.Errorf("a backup after a killed prune: %v", err)
 	}
 	if err := r.Abandon(t.Context(), h.ID); err != nil {

@@ -45,7 +45,7 @@ func oneBackup(ctx context.Context, r *Repo) error {
 	now := time.Now()
 	h, d := Header{Format: Format, ID: NewID(now), Kind: Logical, Began: now, Snapshot: now, Server: Server{Identity: "s"}}, NewDraft()
 	defer d.Close()
-	if err := r.Begin(ctx, h); err != nil {
+	if err := r.Begin(ctx, h, nil); err != nil {
 		return err
 	}
 	k, err := r.NewKeeper()

@@ -8,6 +8,7 @@ package repo
 import (
 	"bytes"
 	"context"
+	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -20,6 +21,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/rissodb/risso/internal/fleet"
 )
 
 // Store is what a repository needs of the place it lies in. Keys are paths with slashes.
@@ -73,6 +76,8 @@ type Repo struct {
 	cipher  *cipher // nil: not encrypted
 	leases  leases
 	cache   string // folder of what this host keeps of an encrypted repository; "": nothing
+	signer  ed25519.PrivateKey
+	policy  Policy
 	growing string // folder of the keys of growing files; "": none are kept
 }
 
@@ -112,7 +117,7 @@ func OpenWith(ctx context.Context, s Store, k Keys) (*Repo, error) {
 	case len(k.Recipients) > 0 && !slices.Equal(k.Recipients, c.Recipients):
 		return nil, fmt.Errorf("%w: it is encrypted to %s", ErrRecipients, strings.Join(c.Recipients, ", "))
 	}
-	r := &Repo{ID: c.ID, store: s}
+	r := &Repo{ID: c.ID, store: s, signer: k.Signer, policy: k.Policy}
 	if r.cipher, err = newCipher(c.Recipients, k.Identities); err != nil || r.cipher == nil {
 		return r, err
 	}
@@ -186,6 +191,9 @@ func (r *Repo) finish(ctx context.Context, h Header, d *Draft) error {
 	if err := r.writeHead(ctx, h, d); err != nil {
 		return err
 	}
+	if err := r.sign(ctx, h, d); err != nil {
+		return err
+	}
 	if err := r.putStream(ctx, manifestKey(h.ID), func(w io.Writer) error { return d.writeObject(w, h, r.cipher) }); err != nil {
 		return err
 	}
@@ -197,7 +205,9 @@ func (r *Repo) finish(ctx context.Context, h Header, d *Draft) error {
 	return nil
 }
 
-// Manifest opens the manifest of a backup; "" is the newest. The caller closes it.
+// Manifest opens the manifest of a backup; "" is the newest. The caller closes it. Where the repository was opened with a policy, one
+// that this refuses is an error. Only when the manifest was read to its end is it known to be what was signed: nothing of it is to be
+// carried out before.
 func (r *Repo) Manifest(ctx context.Context, id string) (*Manifest, error) {
 	if id == "" {
 		var err error
@@ -205,7 +215,11 @@ func (r *Repo) Manifest(ctx context.Context, id string) (*Manifest, error) {
 			return nil, err
 		}
 	}
-	if m := r.keptManifest(id); m != nil {
+	sig, err := r.signed(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if m := r.keptManifest(id, sig); m != nil {
 		return m, nil
 	}
 	rc, err := r.store.Get(ctx, manifestKey(id))
@@ -219,7 +233,7 @@ func (r *Repo) Manifest(ctx context.Context, id string) (*Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := newManifest(o)
+	m, err := newManifest(o, sig)
 	if err != nil {
 		return nil, fmt.Errorf("backup %s: %w", id, err)
 	}
@@ -230,18 +244,81 @@ func (r *Repo) Manifest(ctx context.Context, id string) (*Manifest, error) {
 	return m, nil
 }
 
-// newest is the backup that began last of those that have a manifest.
-func (r *Repo) newest(ctx context.Context) (id string, err error) {
-	err = r.store.List(ctx, backupPrefix, func(key string, _ int64) error {
-		if x, ok := strings.CutSuffix(strings.TrimPrefix(key, backupPrefix), "/manifest"); ok {
-			id = max(id, x)
+// newest is the backup that began last of those that have a manifest, by the clock of this host: one that is dated ahead of it
+// counts only when there is no other.
+func (r *Repo) newest(ctx context.Context) (string, error) {
+	var last []Header // of the newest second
+	now := time.Now()
+	err := r.store.List(ctx, backupPrefix, func(key string, _ int64) error {
+		id, ok := strings.CutSuffix(strings.TrimPrefix(key, backupPrefix), "/manifest")
+		if !ok {
+			return nil
+		}
+		h := Header{ID: id, Began: timeOf(id)}
+		switch {
+		case len(last) == 0 || later(h, last[0], now):
+			last = []Header{h}
+		case !later(last[0], h, now):
+			last = append(last, h)
 		}
 		return nil
 	})
-	if err == nil && id == "" {
-		err = fmt.Errorf("%w: the repository holds none", ErrNoBackup)
+	if err != nil {
+		return "", err
 	}
-	return id, err
+	if len(last) == 0 {
+		return "", fmt.Errorf("%w: the repository holds none", ErrNoBackup)
+	}
+	if len(last) == 1 {
+		return last[0].ID, nil
+	}
+	entries := make([]Entry, 0, len(last))
+	for _, h := range last {
+		e := Entry{ID: h.ID, Whole: true}
+		if err := r.entry(ctx, &e, true); err != nil {
+			return "", err
+		}
+		entries = append(entries, e)
+	}
+	return slices.MaxFunc(entries, Entry.Before).ID, nil
+}
+
+// later says whether one backup counts as newer than another: one that is dated ahead of now is older than all that are not.
+func later(h, o Header, now time.Time) bool {
+	if a, b := fleet.Ahead(h.Began, now), fleet.Ahead(o.Began, now); a != b {
+		return b
+	}
+	return h.Began.After(o.Began)
+}
+
+// Newest gives the newest of some backups, the oldest first as Backups gives them, that fit; ok is false when none does. One
+// that is dated ahead of now counts only when there is no other.
+func Newest(list []Header, now time.Time, fits func(Header) bool) (h Header, ok bool) {
+	for _, x := range list {
+		if fits(x) && (!ok || !later(h, x, now)) {
+			h, ok = x, true
+		}
+	}
+	return h, ok
+}
+
+// AheadNote says which whole backups are dated ahead of now, where one was taken for the newest; "" when there are none. A clock was
+// wrong when they were taken, or is wrong here.
+func (r *Repo) AheadNote(ctx context.Context, newest string, now time.Time) (string, error) {
+	var ids []string
+	err := r.store.List(ctx, backupPrefix, func(key string, _ int64) error {
+		if id, ok := strings.CutSuffix(strings.TrimPrefix(key, backupPrefix), "/manifest"); ok && fleet.Ahead(timeOf(id), now) {
+			ids = append(ids, id)
+		}
+		return nil
+	})
+	switch {
+	case err != nil || len(ids) == 0:
+		return "", err
+	case slices.Contains(ids, newest):
+		return "all backups are dated ahead of now: a clock is wrong, and which of them is the newest is told by their dates all the same", nil
+	}
+	return "dated ahead of now, for a clock was wrong, and so not taken for the newest: " + strings.Join(ids, ", "), nil
 }
 
 // Backups lists the backups that have a manifest, the oldest first. Those whose header is damaged are left out, for one of them

@@ -45,7 +45,7 @@ func begun(t *testing.T, r *Repo) (Header, *Draft) {
 	t.Helper()
 	now := time.Now().UTC()
 	h := Header{Format: Format, ID: NewID(now), Kind: Logical, Began: now}
-	if err := r.Begin(t.Context(), h); err != nil {
+	if err := r.Begin(t.Context(), h, nil); err != nil {
 		t.Fatal(err)
 	}
 	d := NewDraft()

@@ -6,13 +6,15 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/rissodb/risso/internal/fleet"
 )
 
 // Retention says which backups stay. Counts are of periods that have a backup: Daily 7 keeps the last backup of each of the
 // last 7 days on which there was one, so that a server that is off for a month does not lose what it has.
 type Retention struct {
 	Last    int           // the newest so many
-	Within  time.Duration // all that are younger, counted from the newest
+	Within  time.Duration // all that are younger, counted from the newest; where nothing else is that young, also from the one before it
 	Daily   int
 	Weekly  int // weeks begin on Monday (ISO 8601)
 	Monthly int
@@ -32,6 +34,10 @@ type Candidate struct {
 	Proven bool   // a drill restored it
 	// Keep is why it stays whatever the rules say; "" when they decide.
 	Keep string
+	// Hollow is why it replaces no other; "" for a full one.
+	Hollow string
+
+	physical bool
 }
 
 // Decision is what becomes of a backup, and why.
@@ -42,15 +48,34 @@ type Decision struct {
 }
 
 // Decide applies the rules; without any, nothing but what is said below stays. Days, weeks, months and years are those of a time zone. Beyond the rules stay: the newest backup of
-// each group (where there are rules), the newest of each server that was proven, and whatever a backup that stays builds on.
-func (p Retention) Decide(list []Candidate, zone *time.Location) []Decision {
+// each group (where there are rules), the newest of each server that was proven, whatever a backup that stays builds on, and what
+// is dated ahead of now: a clock was wrong, and such a backup decides nothing about others.
+func (p Retention) Decide(list []Candidate, zone *time.Location, now time.Time) []Decision {
 	list = slices.Clone(list)
 	slices.SortFunc(list, func(a, b Candidate) int { return cmp.Or(b.Time.Compare(a.Time), strings.Compare(b.ID, a.ID)) })
 	reasons := map[string][]string{}
 	proven := map[string]bool{}
 	groups := map[string][]Candidate{}
+	hollow := map[string]string{} // the oldest hollow one behind the last full one of each group, and why
 	for _, c := range list {
-		groups[c.Group] = append(groups[c.Group], c)
+		if fleet.Ahead(c.Time, now) {
+			if c.Keep == "" && !p.Empty() {
+				c.Keep = "dated ahead of now: a clock was wrong; no rule counts it (--remove does away with it)"
+			}
+			if c.Keep != "" {
+				reasons[c.ID] = append(reasons[c.ID], c.Keep)
+			}
+			continue
+		}
+		group := c.Group
+		switch {
+		case c.Hollow != "": // judged among its like, so that it replaces no full one
+			group += "\x00hollow"
+			hollow[c.Group] = c.ID + " behind it is none: " + c.Hollow
+		case len(groups[group]) == 0 && hollow[group] != "":
+			reasons[c.ID] = append(reasons[c.ID], "the last full one; "+hollow[group])
+		}
+		groups[group] = append(groups[group], c)
 		if c.Keep != "" {
 			reasons[c.ID] = append(reasons[c.ID], c.Keep)
 		}
@@ -71,6 +96,9 @@ func (p Retention) Decide(list []Candidate, zone *time.Location) []Decision {
 	out := make([]Decision, 0, len(list))
 	for _, c := range list {
 		d := Decision{ID: c.ID, Keep: len(reasons[c.ID]) > 0, Reasons: reasons[c.ID]}
+		if d.Keep && c.Hollow != "" {
+			d.Reasons = append(d.Reasons, "it replaces no full one: "+c.Hollow)
+		}
 		if !d.Keep {
 			d.Reasons = []string{"no rule keeps it"}
 		}
@@ -83,6 +111,11 @@ func (p Retention) Decide(list []Candidate, zone *time.Location) []Decision {
 // group judges the backups of one group, the newest first.
 func (p Retention) group(g []Candidate, zone *time.Location, reasons map[string][]string) {
 	keep := func(c Candidate, why string) { reasons[c.ID] = append(reasons[c.ID], why) }
+	// One backup alone never makes all others too old: the clock may be wrong even now.
+	since := g[0].Time
+	if len(g) > 1 && since.Sub(g[1].Time) > p.Within {
+		since = g[1].Time
+	}
 	if !p.Empty() {
 		keep(g[0], "the newest")
 	}
@@ -90,7 +123,7 @@ func (p Retention) group(g []Candidate, zone *time.Location, reasons map[string]
 		if i < p.Last {
 			keep(c, fmt.Sprintf("one of the last %d", p.Last))
 		}
-		if p.Within > 0 && g[0].Time.Sub(c.Time) <= p.Within {
+		if p.Within > 0 && since.Sub(c.Time) <= p.Within {
 			keep(c, "within "+p.Within.String())
 		}
 	}

@@ -27,7 +27,7 @@ func TestRetentionHolds(t *testing.T) {
 			continue
 		}
 		list, zone := history(random), zones[random.IntN(len(zones))]
-		got := p.Decide(list, zone)
+		got := p.Decide(list, zone, time.Now())
 		if why := violated(p, list, got, zone); why != "" {
 			t.Fatalf("seed %d, round %d, %+v in %s: %s", seed, i, p, zone, why)
 		}
@@ -99,7 +99,7 @@ func violated(p Retention, list []Candidate, got []Decision, zone *time.Location
 		}
 	}
 	// To prune twice is to prune once.
-	for _, d := range p.Decide(stay, zone) {
+	for _, d := range p.Decide(stay, zone, time.Now()) {
 		if !d.Keep {
 			return d.ID + " goes at the second time"
 		}
@@ -107,7 +107,7 @@ func violated(p Retention, list []Candidate, got []Decision, zone *time.Location
 	// The order in which backups are listed says nothing.
 	back := slices.Clone(list)
 	slices.Reverse(back)
-	if !slices.EqualFunc(got, p.Decide(back, zone), func(a, b Decision) bool { return a.ID == b.ID && a.Keep == b.Keep }) {
+	if !slices.EqualFunc(got, p.Decide(back, zone, time.Now()), func(a, b Decision) bool { return a.ID == b.ID && a.Keep == b.Keep }) {
 		return "another order, another decision"
 	}
 	return ""
@@ -123,7 +123,7 @@ func TestRetentionOfYears(t *testing.T) {
 		at := start.AddDate(0, 0, day)
 		list = append(list, Candidate{ID: at.Format("20060102"), Time: at, Group: "g", Server: "s", Proven: at.Weekday() == time.Sunday && day < 600})
 		kept := map[string]bool{}
-		for _, d := range p.Decide(list, time.UTC) {
+		for _, d := range p.Decide(list, time.UTC, time.Now()) {
 			kept[d.ID] = d.Keep
 		}
 		list = slices.DeleteFunc(list, func(c Candidate) bool { return !kept[c.ID] })

@@ -1,9 +1,11 @@
 package repo
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash"
@@ -42,6 +44,7 @@ type ProblemKind string
 const (
 	Damaged ProblemKind = "damaged" // it is not what was put there
 	Missing ProblemKind = "missing" // a backup needs it
+	Foreign ProblemKind = "foreign" // it is not signed, or by nobody who is trusted
 )
 
 // Problem is something that is wrong.
@@ -179,12 +182,22 @@ func (v *verifier) choose(ctx context.Context) error {
 		if e.Whole && !slices.Contains(v.res.Backups, e.ID) {
 			// What another backup needs is not superfluous. That its list is damaged is found when it is verified itself.
 			err := v.r.Needs(ctx, e.ID, func(key string, size int64) error { v.others.add(key, size); return nil })
-			if err != nil && !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrNoKey) {
+			if err != nil && !told(err) {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// told says whether an error is of one backup, and is told as its problem.
+func told(err error) bool {
+	for _, is := range []error{ErrDamaged, ErrNoKey, ErrUnsigned, ErrForeign} {
+		if errors.Is(err, is) {
+			return true
+		}
+	}
+	return false
 }
 
 // manifests reads the manifests to their ends and gathers what they need.
@@ -196,6 +209,14 @@ func (v *verifier) manifests(ctx context.Context) error {
 		}
 		if !v.r.Readable() {
 			if err := v.seal(ctx, manifestKey(id)); err != nil {
+				return err
+			}
+			switch _, err := v.r.signed(ctx, id); {
+			case errors.Is(err, ErrUnsigned) || errors.Is(err, ErrForeign):
+				v.problem(Foreign, manifestKey(id), err.Error())
+			case errors.Is(err, ErrDamaged):
+				v.problem(Damaged, signatureKey(id), err.Error())
+			case err != nil:
 				return err
 			}
 			continue
@@ -246,11 +267,17 @@ func (v *verifier) manifest(ctx context.Context, id string, listed keySet, count
 			}
 			return nil
 		})
+		if err == nil {
+			err = v.head(ctx, m.Header)
+		}
 		if err == nil && listed != nil && int64(len(seen)) != count {
 			err = fmt.Errorf("it needs %d objects, the list beside it has %d: %w", len(seen), count, ErrDamaged)
 		}
 	}
 	switch {
+	case errors.Is(err, ErrUnsigned) || errors.Is(err, ErrForeign):
+		v.problem(Foreign, manifestKey(id), err.Error())
+		return nil
 	case errors.Is(err, ErrDamaged) || errors.Is(err, ErrNoKey):
 		v.problem(Damaged, manifestKey(id), err.Error())
 		return nil
@@ -259,6 +286,25 @@ func (v *verifier) manifest(ctx context.Context, id string, listed keySet, count
 		return nil
 	}
 	return err
+}
+
+// head compares the header beside the manifest, which catalogues go by, with the manifest's own. What is damaged of itself is told already.
+func (v *verifier) head(ctx context.Context, h Header) error {
+	beside, err := v.r.head(ctx, h.ID)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrDamaged) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	want, err := json.Marshal(v.r.shown(h))
+	if err != nil {
+		return err
+	}
+	if got, err := json.Marshal(beside); err != nil || !bytes.Equal(got, want) {
+		return errors.Join(err, fmt.Errorf("the head beside it says something else: %w", ErrDamaged))
+	}
+	return nil
 }
 
 // objects goes through what the place holds and verifies what is needed of it.
@@ -346,7 +392,7 @@ func (v *verifier) missing(ctx context.Context) error {
 		if errors.Is(err, ErrDamaged) && v.r.Readable() {
 			err = v.r.needsByManifest(ctx, id, tell)
 		}
-		if err != nil && !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrNoKey) {
+		if err != nil && !told(err) {
 			return err
 		}
 	}
@@ -388,7 +434,7 @@ func (v *verifier) blame(ctx context.Context) error {
 		if errors.Is(err, ErrDamaged) && v.r.Readable() && !broken {
 			err = v.r.needsByManifest(ctx, id, note)
 		}
-		if err != nil && !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrNoKey) && !errors.Is(err, ErrNoBackup) {
+		if err != nil && !told(err) && !errors.Is(err, ErrNoBackup) {
 			return err
 		}
 		for i := range concerned {

@@ -25,6 +25,7 @@ type Want struct {
 	Behind   Limits // how far the mirror may be behind; 0: 2 minutes and an hour
 	Place    string
 	Trouble  Trouble
+	Hollow   Hollow    // the newest backup, when it holds too little to count
 	Since    time.Time // when this began to be wanted: what could not have been done yet is not missed; zero: long ago
 }
 
@@ -78,6 +79,11 @@ type Facts struct {
 	Short   bool           // the mirrored logs are known to end before the position of the last backup
 }
 
+// Hollow is a backup that holds too little to protect anybody: see repo.Hollow. The zero value: there is none.
+type Hollow struct {
+	ID, Why string
+}
+
 // Judge says how a server is protected; a want of nil: nothing is configured for it, and only what there is counts.
 func Judge(f Facts, want *Want, now time.Time) Verdict {
 	r := round{p: f, now: now}
@@ -92,6 +98,7 @@ func Judge(f Facts, want *Want, now time.Time) Verdict {
 		r.want = *want
 	}
 	r.place()
+	r.hollow()
 	r.fresh()
 	r.proven()
 	r.mirror()
@@ -124,6 +131,10 @@ func (r *round) add(id string, s fleet.Severity, since time.Time, format string,
 		remedy = "risso backup --dsn … --to " + quote(place)
 	case "unproven", "drill_failed":
 		remedy = "risso drill --from " + quote(place)
+	case "hollow":
+		remedy = "risso backup accept --from " + quote(place) + " " + r.want.Hollow.ID
+	case "clock":
+		remedy = "risso backup prune --from " + quote(place) + " --remove " + r.p.Ahead.ID
 	}
 	r.found = append(r.found, fleet.Finding{ID: "protect." + id, Severity: s, Since: since, Words: fmt.Sprintf(format, args...), Remedy: remedy})
 }
@@ -172,6 +183,7 @@ func (r *round) fresh() {
 		}
 		return
 	}
+	r.ahead()
 	late, lost := r.want.ages(b.Began.In(r.now.Location()))
 	switch age := ago(r.now.Sub(b.Began)); {
 	case !r.now.After(late):
@@ -181,6 +193,24 @@ func (r *round) fresh() {
 		r.add("stale", fleet.SeverityWarning, late, "the last backup is %s old: the one due %s is missing", age, r.clock(r.dueAfter(b.Began, late)))
 	default:
 		r.add("stale", fleet.SeverityCritical, late, "the last backup is %s old", age)
+	}
+}
+
+// hollow says that the newest backup does not count.
+func (r *round) hollow() {
+	if h := r.want.Hollow; h.ID != "" {
+		r.add("hollow", fleet.SeverityCritical, time.Time{}, "the newest backup, %s, does not count: %s", h.ID, h.Why)
+	}
+}
+
+// ahead says that backups are dated ahead of now: their age is not known.
+func (r *round) ahead() {
+	switch b := r.p.Ahead; {
+	case b == nil || !fleet.Ahead(b.Began, r.now):
+	case r.p.LastBackup.ID == b.ID:
+		r.add("clock", fleet.SeverityCritical, time.Time{}, "all backups are dated ahead, the last by %s: a clock is wrong, and nobody knows how old they are", ago(b.Began.Sub(r.now)))
+	default:
+		r.add("clock", fleet.SeverityWarning, time.Time{}, "backup %s is dated %s ahead: a clock was wrong, and it counts for nothing", b.ID, ago(b.Began.Sub(r.now)))
 	}
 }
 
@@ -279,6 +309,10 @@ func (r *round) proven() {
 		}
 		return
 	}
+	if fleet.Ahead(p.ProvenAt, r.now) {
+		r.add("unproven", fleet.SeverityWarning, time.Time{}, "the last proof that a backup restores is dated %s ahead: a clock was wrong, and nobody knows how old it is", ago(p.ProvenAt.Sub(r.now)))
+		return
+	}
 	late, lost := r.want.proofs(p.ProvenAt.In(r.now.Location()))
 	if r.now.After(late) || r.now.After(lost) {
 		r.add("unproven", r.beyond(lost), late, "the last proof that a backup restores is %s old", ago(r.now.Sub(p.ProvenAt)))
@@ -315,6 +349,8 @@ func (r *round) mirror() {
 		r.add("mirror", fleet.SeverityCritical, time.Time{}, "binary logs are to be mirrored, and no mirror runs")
 	case r.p.Short:
 		r.add("mirror", fleet.SeverityCritical, last, "the mirrored binary logs end %s, before the last backup: nothing can be rolled forward", r.clock(last))
+	case fleet.Ahead(last, r.now):
+		r.add("mirror", fleet.SeverityWarning, time.Time{}, "the newest mirrored event is dated %s ahead: a clock is wrong, and nobody knows how far the mirror is behind", ago(last.Sub(r.now)))
 	case behind > limits.Lost:
 		r.add("mirror", fleet.SeverityCritical, last, "the mirror of binary logs ends %s: what came later exists only on the server", r.clock(last))
 	case behind > limits.Late:

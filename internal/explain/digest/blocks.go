@@ -43,6 +43,7 @@ type block struct {
 	data   []byte
 	cut    int64 // bytes that follow the data and belong to its last event, which is too long
 	idle   bool  // there is no more for now
+	last   bool  // the log ends with it
 }
 
 // next reads a block into buf, which may grow; it returns the buffer for the next call.
@@ -89,6 +90,7 @@ func (r *blocks) next(buf []byte) (block, []byte, error) {
 			continue
 		}
 		b.idle = idle
+		b.last = r.err != nil && end == n
 		b.data = buf[:end]
 		r.tail = append(r.tail, buf[end:n]...)
 		r.off += int64(end)
@@ -152,7 +154,7 @@ func lastEvent(b []byte, from int) int {
 		if b[at] == '\r' && at > 0 {
 			at--
 		}
-		if b[at] == ';' && eventStart(b, i) {
+		if b[at] == ';' && isHead(b, i) {
 			return i
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"math/bits"
 	"slices"
 	"unsafe"
+
+	"github.com/rissodb/risso/internal/sqltext"
 )
 
 const (
@@ -13,6 +15,8 @@ const (
 	keepText = 16 << 10
 	// sampleMemory bounds what all workers together keep of samples beyond keepText of each.
 	sampleMemory = 24 << 20
+	// ptMemory bounds the bytes of statements, of which a part is kept, that a worker works pt-query-digest's ID out for.
+	ptMemory = 256 << 20
 	// maxClassValues bounds how many values of db, user, host and so on a class counts.
 	maxClassValues = 4000
 )
@@ -56,6 +60,15 @@ type sample struct {
 	source                         int
 	offset                         int64
 	pendingDB, pendingTime         bool
+	pt                             string // pt-query-digest's ID of the whole statement, where only a part of it is kept; empty: not known
+}
+
+// ptID is pt-query-digest's ID of the statement; empty when it is not known.
+func (s *sample) ptID() string {
+	if s.cut != 0 {
+		return s.pt
+	}
+	return sqltext.PtID(string(s.query))
 }
 
 // before orders samples: slowest first, then as they stand in the sources.
@@ -98,7 +111,7 @@ func (s *sample) set(ev *raw, source, limit int) {
 	s.user = append(s.user[:0], ev.user...)
 	s.host = append(s.host[:0], ev.host...)
 	s.time, s.micros = ev.time, ev.queryTime
-	s.source, s.offset = source, ev.offset
+	s.source, s.offset, s.pt = source, ev.offset, ""
 	s.pendingDB, s.pendingTime = !ev.dbKnown, ev.time == 0
 }
 

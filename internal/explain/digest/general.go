@@ -31,6 +31,8 @@ type general struct {
 	bytes int64
 	srv   string
 	day   slowParser // for times
+	known bool       // loose is known
+	loose bool       // the form of the lines
 	err   error
 	cut   int       // bytes of the event in hand that were left out
 	over  int       // and of the line in hand
@@ -68,17 +70,26 @@ var generalCommands = map[string]bool{
 	"Time": true, "Delayed insert": true, "Error": true, "Table Dump": true, "Clone": true, "Subscribe Group Replication Stream": true,
 }
 
-// parseGeneralLine takes a line apart; ok is false if it does not begin an event.
-func parseGeneralLine(b []byte) (l generalLine, ok bool) {
-	tab := bytes.IndexByte(b, '\t')
-	if tab < 0 || tab > 40 {
+// parseGeneralLine takes a line apart; ok is false if it does not begin an event. It knows the form with tabs; loose, also
+// that of MySQL 5.0 and 5.1, and what is left where tabs were turned into blanks:
+//
+//	070823 21:04:58       5 Query       SELECT 1
+//	                      5 Execute     [1] SELECT 1
+func parseGeneralLine(b []byte, loose bool) (l generalLine, ok bool) {
+	if tab := bytes.IndexByte(b, '\t'); !loose && (tab < 0 || tab > 40) {
+		return l, false
+	} else if !loose {
+		l.time = b[:tab]
+	} else {
+		l.time = leadingTime(b)
+	}
+	if len(l.time) > 0 && !isDate(l.time) {
 		return l, false
 	}
-	l.time = b[:tab]
-	if tab > 0 && !isDate(l.time) {
+	rest := bytes.TrimLeft(b[len(l.time):], "\t ")
+	if len(rest)+len(l.time) == len(b) { // nothing between the two, or before the number
 		return l, false
 	}
-	rest := bytes.TrimLeft(b[tab+1:], "\t ")
 	n := 0
 	for n < len(rest) && n < 19 && rest[n]-'0' <= 9 {
 		l.thread = l.thread*10 + int64(rest[n]-'0')
@@ -92,7 +103,58 @@ func parseGeneralLine(b []byte) (l generalLine, ok bool) {
 	if t := bytes.IndexByte(rest, '\t'); t >= 0 {
 		l.command, l.argument = rest[:t], rest[t+1:]
 	}
-	return l, generalCommands[string(bytes.TrimRight(l.command, " "))]
+	if generalCommands[string(bytes.TrimRight(l.command, " "))] {
+		return l, true
+	}
+	return l, loose && l.looseCommand(rest)
+}
+
+// leadingTime is the time that a line begins with, of one word or two.
+func leadingTime(b []byte) []byte {
+	if !isDate(b) {
+		return nil
+	}
+	end := bytes.IndexAny(b, " \t")
+	if end == 6 { // 070823 21:04:58
+		clock := len(b) - len(bytes.TrimLeft(b[6:], " "))
+		if n := bytes.IndexAny(b[clock:], " \t"); n > 0 {
+			return b[:clock+n]
+		}
+	}
+	return b[:max(end, 0)]
+}
+
+// looseCommand finds a command and its argument where only blanks stand between them.
+func (l *generalLine) looseCommand(rest []byte) bool {
+	for n := min(len(rest), 40); n > 0; n-- { // the longest: Binlog Dump GTID
+		if n < len(rest) && rest[n] != ' ' || !generalCommands[string(rest[:n])] {
+			continue
+		}
+		l.command, l.argument = rest[:n], bytes.TrimLeft(rest[n:], " ")
+		if id := bytes.IndexByte(l.argument, ']'); id > 1 && l.argument[0] == '[' && onlyDigits(l.argument[1:id]) {
+			l.argument = bytes.TrimLeft(l.argument[id+1:], " ") // the number of a prepared statement
+		}
+		return true
+	}
+	return false
+}
+
+func onlyDigits(b []byte) bool {
+	for _, c := range b {
+		if c-'0' > 9 {
+			return false
+		}
+	}
+	return len(b) > 0
+}
+
+// isGeneral tells the line of a general log that has a time, and whether it is one of the loose forms.
+func isGeneral(line []byte) (loose, ok bool) {
+	if _, ok := parseGeneralLine(line, false); ok {
+		return false, true
+	}
+	l, ok := parseGeneralLine(line, true)
+	return true, ok && len(l.time) > 0
 }
 
 // Next implements Stream.
@@ -101,7 +163,7 @@ func (g *general) Next(e *Event) error {
 		if err := g.next(); err != nil {
 			return err
 		}
-		l, _ := parseGeneralLine(g.line)
+		l, _ := parseGeneralLine(g.line, g.loose)
 		g.have = false
 		g.stamp(l.time)
 		statement := string(l.command) == "Query" || string(l.command) == "Execute"
@@ -139,7 +201,10 @@ func (g *general) next() error {
 		if err := g.readLine(); err != nil {
 			return err
 		}
-		if _, ok := parseGeneralLine(g.line); ok {
+		if loose, ok := isGeneral(g.line); !g.known && ok {
+			g.loose, g.known = loose, true // the first event tells the form of all
+		}
+		if _, ok := parseGeneralLine(g.line, g.loose); ok {
 			g.have = true
 			break
 		}
@@ -148,7 +213,7 @@ func (g *general) next() error {
 			g.srv = serverName(g.line)
 		case isBannerLine(g.line), len(bytes.TrimSpace(g.line)) == 0, bytes.HasPrefix(g.line, []byte("Time ")):
 		default:
-			g.skip[skipOutside] += int64(len(g.line))
+			g.skip[skipBefore] += int64(len(g.line)) + 1
 		}
 	}
 	return nil
@@ -161,7 +226,7 @@ func (g *general) rest(keep bool) error {
 		if err != nil {
 			return err
 		}
-		if _, ok := parseGeneralLine(g.line); ok {
+		if _, ok := parseGeneralLine(g.line, g.loose); ok {
 			g.have = true
 			return nil
 		}

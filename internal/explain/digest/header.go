@@ -18,7 +18,7 @@ func (p *slowParser) header(b []byte, i int, ev *raw) int {
 	gotStamp, gotUse := false, false
 	for start := i; i < len(b); {
 		switch c := b[i]; {
-		case c == '#' && i > start+3 && (b[i-2] == ';' || b[i-2] == '\r' && b[i-3] == ';') && eventStart(b, i):
+		case c == '#' && i > start+3 && (b[i-2] == ';' || b[i-2] == '\r' && b[i-3] == ';') && isHead(b, i):
 			// the event has no statement
 		case c == '#' && hasPrefix(b, i, adminMark):
 			end := lineEnd(b, i)
@@ -107,8 +107,12 @@ func (p *slowParser) headerLine(b []byte, i int, ev *raw) int {
 			p.tail = nil
 			return p.userLine(b, i+len(userMark), ev)
 		}
+		if hasPrefix(b, i, aliasMark) {
+			p.tail = nil
+			return p.userLine(b, i+len(aliasMark), ev)
+		}
 	case 'e':
-		if hasPrefix(b, i, "# explain: ") {
+		if hasPrefix(b, i, explainMark) {
 			p.tail = nil
 			end := lineEnd(b, i)
 			if ev.explain == nil {
@@ -236,8 +240,7 @@ func (p *slowParser) attrValue(b []byte, i int, n *attrName, ev *raw) (int, shap
 			v, end, ok = parseMicros(b, i)
 		}
 		if ok {
-			p.number(ev, n, v)
-			return end, n.role.shape()
+			return end, p.number(ev, n, v)
 		}
 		if ref := &n.refs[AttrFlag]; ref.slot >= 0 && n.seen != p.seq && i+3 < len(b) {
 			if b[i] == 'N' && b[i+1] == 'o' && b[i+2] <= ' ' {
@@ -263,28 +266,41 @@ func (p *slowParser) attrValue(b []byte, i int, n *attrName, ev *raw) (int, shap
 	return p.value(b, i, n, ev)
 }
 
-// number adds a numeric attribute to the event, unless the event has it.
-func (p *slowParser) number(ev *raw, n *attrName, v uint64) {
+// number adds a numeric attribute to the event, unless the event has it, and says what shape it has.
+func (p *slowParser) number(ev *raw, n *attrName, v uint64) shapeKind {
 	if n.seen == p.seq {
-		return
+		if n.role == roleQueryTime {
+			p.again(ev, v)
+		}
+		return shapeNone
 	}
 	n.seen = p.seq
+	if n.role == roleQueryTime {
+		ev.announced = true
+	}
+	if v >= maxMicros {
+		p.skip(skipWrapped, 1)
+		return shapeNone
+	}
 	switch n.role {
 	case roleAuto:
 		p.attr(ev, n, AttrNumber, v)
 	case roleQueryTime:
-		if v >= maxMicros { // the server's clock went back while it ran: minus so much
-			v = 0
-			p.skip(skipNegative, 1)
-		}
 		ev.queryTime, ev.gotQuery = v, true
 	case roleLockTime:
-		if v >= maxMicros {
-			v = 0
-		}
 		ev.lockTime, ev.gotLock = v, true
 	case roleThread:
 		ev.thread = int64(v / micro)
+	}
+	return n.role.shape()
+}
+
+// again counts a second Query_time in one header: a line that was doubled, or that of another event.
+func (p *slowParser) again(ev *raw, v uint64) {
+	if ev.gotQuery && v == ev.queryTime || !ev.gotQuery && v >= maxMicros {
+		p.skip(skipDoubled, 1)
+	} else {
+		p.skip(skipMixed, 1)
 	}
 }
 
@@ -322,8 +338,7 @@ func (p *slowParser) value(b []byte, i int, n *attrName, ev *raw) (int, shapeKin
 	}
 	if n.number {
 		if v, end, ok := parseMicros(b, i); ok {
-			p.number(ev, n, v)
-			return end, n.role.shape()
+			return end, p.number(ev, n, v)
 		}
 	}
 	end := i
@@ -347,6 +362,7 @@ func (p *slowParser) value(b []byte, i int, n *attrName, ev *raw) (int, shapeKin
 	kind := shapeNone
 	switch {
 	case n.role != roleAuto && n.role != roleValue && n.role != roleIgnore:
+		ev.announced = ev.announced || n.role == roleQueryTime
 		p.skip(skipHeader, 1) // a word where a number belongs
 	case string(word) == "Yes":
 		p.attr(ev, n, AttrFlag, 1)

@@ -15,10 +15,12 @@ func plainID(fingerprint []byte) string {
 }
 
 // name is the class's ID in the profile.
-func (c *class) name(group groupKind) string {
+func (c *class) name(p *plan) string {
 	switch {
-	case group != groupFingerprint:
+	case p.group != groupFingerprint:
 		return c.id
+	case p.MergeTables && c.keyLen == len(c.key): // of the others the whole is not there
+		return plainID(sqltext.MergeTables(c.key))
 	case c.plain == "":
 		c.plain = plainID(c.key)
 	}
@@ -33,7 +35,7 @@ func (w *worker) joined(all []*class) []*class {
 	}
 	byName := make(map[string][]*class, len(all))
 	for _, c := range all {
-		n := c.name(w.group)
+		n := c.name(w.plan)
 		byName[n] = append(byName[n], c)
 	}
 	out := make([]*class, 0, len(byName))
@@ -62,8 +64,7 @@ func ptIDs(list []*class) []string {
 		if len(c.samples) == 0 {
 			continue
 		}
-		q := c.samples[0].query
-		if id := sqltext.PtID(string(q[:min(len(q), keepText)])); !slices.Contains(ids, id) {
+		if id := c.samples[0].ptID(); id != "" && !slices.Contains(ids, id) {
 			ids = append(ids, id)
 		}
 	}

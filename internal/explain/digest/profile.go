@@ -62,7 +62,7 @@ func (o order) of(c *Class) float64 {
 // profile puts the workers' figures together. It uses them up.
 func (r *run) profile() *Profile {
 	w := r.workers[0]
-	p := &Profile{Sources: r.infos, GroupBy: r.GroupBy, OrderBy: r.OrderBy, Skipped: r.allSkipped(), QuantileError: quantileError}
+	p := &Profile{Sources: r.infos, GroupBy: r.GroupBy, OrderBy: r.orderBy, Skipped: r.allSkipped(), QuantileError: quantileError}
 	var lacking uint64
 	for _, o := range r.workers {
 		p.Folded += o.folded
@@ -213,8 +213,8 @@ func (w *worker) figures(c *class) Class {
 	if mean := out.Metric("Query_time").Avg; mean > 0 {
 		out.VarianceToMean = c.query.variance() / mean
 	}
-	if c.calls > 0 {
-		out.Apdex = (float64(c.good) + float64(c.fair)/2) / float64(c.calls)
+	if n := c.query.count(); n > 0 {
+		out.Apdex = (float64(c.good) + float64(c.fair)/2) / float64(n)
 	}
 	return out
 }
@@ -248,6 +248,9 @@ func (w *worker) listValues(out *Class, name string, counts []bucket) {
 func (r *run) describe(out *Class, c *class) {
 	if r.group == groupFingerprint {
 		out.Fingerprint = string(c.key)
+		if r.MergeTables && c.keyLen == len(c.key) {
+			out.Fingerprint = string(sqltext.MergeTables(c.key))
+		}
 		out.Verb = sqltext.Verb(c.key)
 	}
 	for i := range c.samples {
@@ -257,7 +260,7 @@ func (r *run) describe(out *Class, c *class) {
 			out.Tables = sqltext.Tables(head)
 			if r.group == groupFingerprint {
 				out.Verb = sqltext.Verb(head)
-				out.PtID = sqltext.PtID(string(head))
+				out.PtID = s.ptID()
 				if len(c.spellings) > 0 {
 					out.PtID = c.spellings[0]
 				}

@@ -2,6 +2,7 @@ package digest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,8 @@ import (
 	"io"
 	"maps"
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -44,7 +47,21 @@ func Run(ctx context.Context, o Options, sources ...Source) (*Profile, error) {
 			return nil, fmt.Errorf("%s: %w", s.Name, err)
 		}
 	}
+	r.orderOfBinlogs()
 	return r.profile(), nil
+}
+
+// orderOfBinlogs ranks by bytes where all sources are binary logs, whose rows have no times, and no order was asked for.
+func (r *run) orderOfBinlogs() {
+	if r.Options.OrderBy != "" || len(r.infos) == 0 {
+		return
+	}
+	for _, s := range r.infos {
+		if s.Format != FormatBinlog && s.Format != FormatBinlogText {
+			return
+		}
+	}
+	r.orderBy, r.order = "Log_bytes:sum", order{attr: "Log_bytes", figure: figures["sum"]}
 }
 
 // plan checks the options and fills in defaults.
@@ -67,17 +84,13 @@ func (o Options) plan() (*plan, error) {
 	default:
 		p.group = groupAttr
 	}
-	if p.OrderBy == "" {
-		p.OrderBy = "Query_time:sum"
-	}
+	p.orderBy = cmp.Or(p.OrderBy, "Query_time:sum")
 	var err error
-	if p.order, err = parseOrder(p.OrderBy); err != nil {
+	if p.order, err = parseOrder(p.orderBy); err != nil {
 		return nil, err
 	}
-	switch p.Format {
-	case "", "auto", FormatSlow, FormatGeneral:
-	default:
-		return nil, fmt.Errorf("%w: no format %q; there are auto, %s and %s", ErrOption, p.Format, FormatSlow, FormatGeneral)
+	if p.Format != "" && !slices.Contains(Formats, p.Format) {
+		return nil, fmt.Errorf("%w: no format %q; there are %s", ErrOption, p.Format, strings.Join(Formats, ", "))
 	}
 	if p.Samples == 0 {
 		p.Samples = 1
@@ -127,6 +140,7 @@ func (r *run) source(ctx context.Context, number int, s Source, workers []*worke
 		w.source = number
 		w.server = ""
 		events -= w.events
+		info.Unread -= unread(w.skipped)
 		w.mu.Unlock()
 	}
 	var err error
@@ -144,6 +158,7 @@ func (r *run) source(ctx context.Context, number int, s Source, workers []*worke
 	for _, w := range workers {
 		w.mu.Lock()
 		events += w.events
+		info.Unread += unread(w.skipped)
 		if w.server != "" {
 			info.Server = w.server
 		}
@@ -164,42 +179,48 @@ func (r *run) text(ctx context.Context, s Source, workers []*worker, info *Sourc
 	}
 	defer f.Close()
 	var done int64
-	in, closeIn, err := decompress(&meter{r: f, read: func(n int) { done += int64(n) }}, r.Follow)
+	format := r.Format
+	if format == "auto" {
+		format = ""
+	}
+	in, err := open(&meter{r: f, read: func(n int) { done += int64(n) }}, format, r.Follow)
 	if err != nil {
 		return err
 	}
-	defer closeIn()
-	info.Format = r.Format
-	if r.Format == "" || r.Format == "auto" {
-		head, err := in.Peek(sniffLen)
-		for errors.Is(err, errIdle) && FormatOf(head) == "" {
-			head, err = in.Peek(sniffLen)
+	defer in.close()
+	info.Format, info.Looks = in.format, in.looks
+	defer func() {
+		if in.early.why != nil {
+			info.Broken = in.early.why.Error()
 		}
-		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, errIdle) {
-			return err
-		}
-		if info.Format = FormatOf(head); info.Format == "" {
-			info.Format = FormatSlow // what is not understood is counted
-		}
-	}
+	}()
 	workers[0].mu.Lock()
 	workers[0].info.Format = info.Format
 	workers[0].mu.Unlock()
-	switch info.Format {
-	case FormatBinlog:
-		return errors.New("this is a binary log, not a text log")
-	case FormatGeneral:
-		g := newGeneral(in, r.Location, func(n int) {
-			info.Bytes += int64(n)
-			r.progress(done, s.Size)
-		})
-		return r.drain(ctx, g, workers[0], info)
-	}
-	b := &blocks{r: in, size: r.blockSize, read: func(n int) { // one worker at a time
+	read := func(n int) {
 		info.Bytes += int64(n)
 		r.progress(done, s.Size)
-	}}
-	return r.slow(ctx, b, workers)
+	}
+	switch info.Format {
+	case FormatGeneral:
+		return r.drain(ctx, newGeneral(in.Reader, r.Location, read), workers[0], info)
+	case FormatSlowTable, FormatGeneralTable:
+		return r.drain(ctx, newTable(in.Reader, info.Format, r.Location, read), workers[0], info)
+	case FormatSlow:
+		return r.slow(ctx, &blocks{r: in, size: r.blockSize, read: read}, workers) // one worker reads at a time
+	}
+	newStream := r.Streams[info.Format]
+	if newStream == nil {
+		return fmt.Errorf("this is a log of the form %s, which is not read here", info.Format)
+	}
+	if r.Follow {
+		return fmt.Errorf("%w: a log of the form %s is read to its end, not followed", ErrOption, info.Format)
+	}
+	st, err := newStream(&meter{r: in, read: read})
+	if err != nil {
+		return err
+	}
+	return errors.Join(r.drain(ctx, st, workers[0], info), st.Close())
 }
 
 func (r *run) progress(done, total int64) {
@@ -272,7 +293,7 @@ func (w *worker) block(b block, c *chain) error {
 		}
 	}
 	w.info.Bytes += int64(len(b.data)) + b.cut
-	w.parser.block(b.data, b.offset, b.cut, &w.raw, w.add)
+	w.parser.block(b.data, b.offset, b.cut, b.last, &w.raw, w.add)
 	w.spread()
 	if len(w.touched) > 0 {
 		l, ok := c.wait(b.seq)
@@ -318,13 +339,16 @@ func (r *run) drain(ctx context.Context, st Stream, w *worker, info *SourceInfo)
 		told.Format = info.Format
 	}
 	told.Bytes = max(told.Bytes, info.Bytes)
+	told.Looks, told.Broken = info.Looks, cmp.Or(told.Broken, info.Broken)
+	skipped := st.Skipped()
+	told.Unread = info.Unread + unread(skipped)
 	*info = told
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.more == nil {
 		r.more = make(map[string]int64)
 	}
-	for why, n := range st.Skipped() {
+	for why, n := range skipped {
 		r.more[why] += n
 	}
 	return nil
@@ -336,7 +360,7 @@ func (w *worker) offer(e *Event, offset int64) {
 	*ev = raw{
 		attrs: ev.attrs[:0], query: e.Query, cut: e.Cut, explain: e.Explain, db: e.DB, dbKnown: true, user: e.User, host: e.Host, ip: e.IP,
 		thread: e.Thread, time: e.Time, queryTime: toMicros(e.QueryTime), lockTime: toMicros(e.LockTime),
-		gotQuery: true, gotLock: true, offset: offset,
+		announced: true, gotQuery: !e.NoQueryTime, gotLock: !e.NoLockTime, offset: offset,
 	}
 	if len(ev.host) == 0 {
 		ev.host = ev.ip
@@ -379,7 +403,8 @@ func (w *worker) full(ev *raw) *Event {
 	e := &w.event
 	*e = Event{
 		Time: ev.time, Query: ev.query, Cut: ev.cut, Explain: ev.explain, DB: ev.db, User: ev.user, Host: ev.host, IP: ev.ip, Thread: ev.thread,
-		QueryTime: float64(ev.queryTime) / micro, LockTime: float64(ev.lockTime) / micro, Attrs: e.Attrs[:0],
+		QueryTime: float64(ev.queryTime) / micro, LockTime: float64(ev.lockTime) / micro,
+		NoQueryTime: !ev.gotQuery, NoLockTime: !ev.gotLock, Attrs: e.Attrs[:0],
 	}
 	for i := range ev.attrs {
 		a := &ev.attrs[i]
@@ -402,7 +427,7 @@ func (w *worker) attrGroup(ev *raw) ([]byte, bool) {
 	switch w.GroupBy {
 	case "Query_time":
 		w.text = appendMicros(w.text[:0], ev.queryTime)
-		return w.text, true
+		return w.text, ev.gotQuery
 	case "Thread_id", "thread":
 		w.text = fmt.Appendf(w.text[:0], "%d", ev.thread)
 		return w.text, ev.thread != 0

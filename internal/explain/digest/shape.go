@@ -116,16 +116,13 @@ func (p *slowParser) follow(b []byte, i int, ev *raw) int {
 		}
 		if ok && b[at+n] <= ' ' {
 			i = at + n
-		} else if v, n, ok = parseMicros(b, at); ok {
+		} else if v, n, ok = parseMicros(b, at); ok && v < maxMicros { // attrLine tells what cannot be
 			i = n
 		} else {
 			break
 		}
 		s = k
 		if k.kind != shapeNumber {
-			if v >= maxMicros && k.kind == shapeQueryTime {
-				p.skip(skipNegative, 1)
-			}
 			k.give(ev, v)
 		} else if v != 0 {
 			attrs = pushed(attrs, &k.ref, v)
@@ -145,11 +142,8 @@ func (s *shape) give(ev *raw, v uint64) {
 		ev.thread = int64(v / micro)
 		return
 	}
-	if v >= maxMicros { // the server's clock went back while it ran: minus so much
-		v = 0
-	}
 	if s.kind == shapeQueryTime {
-		ev.queryTime, ev.gotQuery = v, true
+		ev.queryTime, ev.gotQuery, ev.announced = v, true, true
 	} else {
 		ev.lockTime, ev.gotLock = v, true
 	}

@@ -65,7 +65,7 @@ func TestShapes(t *testing.T) {
 	}
 	w := newWorker(p)
 	shaped, all := 0, 0
-	w.parser.block(logs[0], 0, 0, &w.raw, func(ev *raw) {
+	w.parser.block(logs[0], 0, 0, true, &w.raw, func(ev *raw) {
 		if all++; ev.shape != nil && ev.shaped == len(ev.attrs) {
 			shaped++
 		}

@@ -20,14 +20,16 @@ type raw struct {
 	time        int64
 	queryTime   uint64
 	lockTime    uint64
-	gotQuery    bool
-	gotLock     bool
+	announced   bool // there was a line "# Query_time: "
+	gotQuery    bool // queryTime is known
+	gotLock     bool // lockTime is known
 	attrs       []rawAttr
 	shape       *shape // what attributes it has besides attrs[shaped:], or nil
 	shaped      int    // attrs[:shaped] are those of the shape that are neither 0 nor No
 	block       []byte // that texts of attrs are in
 	offset      int64  // where it stands in the source
 	timeIsLocal bool
+	ended       bool // there was something after the header, be it but a ";"
 }
 
 // rawAttr is an attribute's value and where it is counted.
@@ -63,27 +65,13 @@ func (ev *raw) text(a *rawAttr) []byte {
 
 func textAt(start, n int) uint64 { return uint64(start)<<32 | uint64(n) }
 
-// Reasons of Profile.Skipped.
 const (
-	skipOutside   = "bytes outside of events"
-	skipLong      = "bytes of statements over 8 MiB"
-	skipCutOff    = "statements without an end"
-	skipNoTime    = "events without Query_time"
-	skipNoQuery   = "events without a statement"
-	skipHeader    = "header lines not understood"
-	skipNames     = "attributes beyond the first 128 names"
-	skipNegative  = "negative Query_time (the clock went back)"
-	skipBadTime   = "times not understood"
-	skipFilter    = "events that the filter left out"
-	skipOutOfTime = "events outside of --since and --until"
-	skipTimeless  = "events of unknown time"
-	skipNoGroup   = "events without what is grouped by"
-)
-
-const (
-	timeMark  = "# Time: "
-	userMark  = "# User@Host: "
-	adminMark = "# administrator command: "
+	timeMark    = "# Time: "
+	userMark    = "# User@Host: "
+	adminMark   = "# administrator command: "
+	queryMark   = "# Query_time: "
+	explainMark = "# explain: "
+	aliasMark   = "# User: " // in logs that other tools wrote
 )
 
 // slowParser takes events out of a block of slow log. The log's grammar, as all servers write it:
@@ -92,12 +80,15 @@ const (
 //	[# Time: …]  # User@Host: …  # Name: value …  [# explain: …]  [#]
 //	[use db;]  [SET timestamp=N;]  statement;      or      # administrator command: Quit;
 //
+// Tools that thin out logs leave any of the header's lines away, and put them in another order.
+//
 // Statements are written as they came, so nothing in the text marks their end for sure. An event is held to
-// begin at a line "# Time: <date>" or "# User@Host: …] @ …" after a line that ends in ";". This looks only at
+// begin at a line of a header (isHead) after a line that ends in ";". This looks only at
 // the two lines, so every worker sees the same events wherever its block begins. Two more beginnings are
 // known inside of what lies between: after a server's banner (the statement before it may be cut off), and at
-// whole headers (Time or User@Host, then a line with Query_time) after a statement that lost its end.
-// The limit: a statement that holds such lines itself is taken apart there.
+// whole headers (lines of which one has Query_time) after a statement that lost its end.
+// The limit: a statement that holds such lines itself is taken apart there. Each line "# Query_time: " is held
+// against the events, so that what is lost is told (lost.go).
 type slowParser struct {
 	names   *names
 	skip    func(why string, n int64)
@@ -137,27 +128,6 @@ func (c *lineContext) setDB(db []byte) {
 	c.dbKnown = true
 }
 
-// eventStart tells whether an event begins at b[i:], a line's start. The line must be whole.
-func eventStart(b []byte, i int) bool {
-	if len(b)-i < len(timeMark)+7 || b[i] != '#' || b[i+1] != ' ' {
-		return false
-	}
-	switch b[i+2] {
-	case 'T':
-		return string(b[i:i+len(timeMark)]) == timeMark && isDate(b[i+len(timeMark):])
-	case 'U':
-		if len(b)-i < len(userMark) || string(b[i:i+len(userMark)]) != userMark {
-			return false
-		}
-		line := b[i+len(userMark):]
-		if end := bytes.IndexByte(line, '\n'); end >= 0 {
-			line = line[:end]
-		}
-		return bytes.Contains(line, []byte("] @ "))
-	}
-	return false
-}
-
 // isDate tells whether b begins with a date as the logs write it: 2026-01-02T or 260102 with a blank.
 func isDate(b []byte) bool {
 	digits := 0
@@ -193,27 +163,36 @@ func nextEvent(b []byte, i int, whole bool) int {
 		if !whole && bytes.IndexByte(b[at:], '\n') < 0 {
 			return -1
 		}
-		if eventStart(b, at) {
+		if isHead(b, at) {
 			return at
 		}
 	}
 }
 
 // block parses a block, which begins at an event (or at the log's start) and holds whole events. emit gets each
-// event, which is valid until it returns.
-func (p *slowParser) block(b []byte, offset int64, cut int64, ev *raw, emit func(*raw)) {
+// event, which is valid until it returns. last says that the log ends with the block.
+func (p *slowParser) block(b []byte, offset int64, cut int64, last bool, ev *raw, emit func(*raw)) {
 	for i := 0; i < len(b); {
 		h := p.header(b, i, ev)
 		ev.block = b
 		ev.offset = offset + int64(i)
 		if h < 0 {
-			if i = p.junk(b, i); i == len(b) && cut > 0 {
-				p.skip(skipOutside, cut)
+			where := skipOutside
+			if ev.offset == 0 {
+				where = skipBefore
+			}
+			if i = p.junk(b, i, where); i == len(b) && cut > 0 {
+				p.skip(where, cut)
 			}
 			continue
 		}
+		if ev.query != nil { // an administrator command is one line
+			p.finish(ev, false, emit)
+			i = h
+			continue
+		}
 		if end := p.oneLine(b, i, h, ev); end > 0 {
-			p.finish(ev, emit)
+			p.finish(ev, false, emit)
 			i = end
 			continue
 		}
@@ -222,7 +201,7 @@ func (p *slowParser) block(b []byte, offset int64, cut int64, ev *raw, emit func
 			end = len(b)
 		}
 		end = p.statement(b, i, h, end, cut, ev)
-		p.finish(ev, emit)
+		p.finish(ev, last && end == len(b), emit)
 		i = end
 	}
 }
@@ -232,19 +211,19 @@ func (p *slowParser) block(b []byte, offset int64, cut int64, ev *raw, emit func
 func (p *slowParser) oneLine(b []byte, start, h int, ev *raw) int {
 	n := bytes.IndexByte(b[h:], '\n')
 	end := h + n + 1
-	if n < 1 || b[end-2] != ';' || b[h] == '#' || end-start > p.limit || ev.query != nil || !p.eventStart(b, end) {
+	if n < 1 || b[end-2] != ';' || b[h] == '#' || end-start > p.limit || !p.eventStart(b, end) {
 		return -1
 	}
 	ev.query = b[h : end-2]
 	return end
 }
 
-// eventStart is eventStart, and looks first whether the line is one that is remembered.
+// eventStart is isHead, and looks first whether the line is one that is remembered.
 func (p *slowParser) eventStart(b []byte, i int) bool {
 	if hasPrefix(b, i, userMark) && p.who(b, i+len(userMark)) != nil {
 		return true
 	}
-	return eventStart(b, i)
+	return isHead(b, i)
 }
 
 // statement sets the text of an event whose header ends at h and that reaches to end at most; it returns where
@@ -254,6 +233,9 @@ func (p *slowParser) statement(b []byte, start, h, end int, cut int64, ev *raw) 
 	if nl := bytes.IndexByte(text, '\n'); nl >= 0 && nl != len(text)-1 {
 		if n := brokenAt(text, nl); n >= 0 {
 			text, end = text[:n], h+n
+		}
+		if n := announcedIn(text); n > 0 {
+			p.skip(skipInside, n)
 		}
 	}
 	if over := end - start - p.limit; over > 0 {
@@ -266,9 +248,7 @@ func (p *slowParser) statement(b []byte, start, h, end int, cut int64, ev *raw) 
 		ev.cut += int(cut)
 		p.skip(skipLong, cut)
 	}
-	if ev.query != nil { // an administrator command; what follows is nothing
-		return end
-	}
+	ev.ended = len(text) > 0
 	n := len(text)
 	if ev.cut == 0 {
 		for n > 0 && (text[n-1] == '\n' || text[n-1] == '\r') {
@@ -294,7 +274,7 @@ func brokenAt(text []byte, nl int) int {
 		}
 		switch text[i] {
 		case '#':
-			if eventStart(text, i) && wholeHeader(text[i:]) {
+			if isHead(text, i) && wholeHeader(text[i:]) {
 				return i
 			}
 		case 'T':
@@ -343,31 +323,27 @@ func isVersionLine(line []byte) bool {
 		(bytes.HasSuffix(line, []byte("started with:")) || bytes.HasSuffix(line, []byte("embedded library")))
 }
 
-// wholeHeader tells whether a header at b has a line with Query_time among its next lines.
+// wholeHeader tells whether a header at b has a line with Query_time among its first lines.
 func wholeHeader(b []byte) bool {
-	for range 4 {
+	for range 8 {
+		if hasPrefix(b, 0, queryMark) {
+			return len(b) > len(queryMark) && (b[len(queryMark)]-'0' <= 9 || b[len(queryMark)] == '-')
+		}
 		n := bytes.IndexByte(b, '\n')
 		if n < 0 || n+2 >= len(b) || b[n+1] != '#' {
 			return false
 		}
 		b = b[n+1:]
-		line := b
-		if e := bytes.IndexByte(b, '\n'); e >= 0 {
-			line = b[:e]
-		}
-		if bytes.HasPrefix(line, []byte("# Query_time: ")) {
-			return true
-		}
 	}
 	return false
 }
 
 // junk steps over what is no event at i: a banner, or bytes that belong to nothing. It returns the next line
-// start where a header may begin.
-func (p *slowParser) junk(b []byte, i int) int {
+// start where a header may begin. What is passed over is counted as where says.
+func (p *slowParser) junk(b []byte, i int, where string) int {
 	first := true
 	for i < len(b) {
-		if !first && eventStart(b, i) {
+		if !first && isHead(b, i) {
 			return i
 		}
 		first = false
@@ -383,23 +359,36 @@ func (p *slowParser) junk(b []byte, i int) int {
 			p.server(line)
 			p.line.setDB(nil) // a log just opened tells the current database anew
 		case isBannerLine(line), len(bytes.TrimSpace(line)) == 0:
+		case hasPrefix(line, 0, queryMark):
+			p.skip(skipInside, 1)
+			fallthrough
 		default:
-			p.skip(skipOutside, int64(len(line)))
+			p.skip(where, int64(len(line)))
 		}
 		i = end
 	}
 	return i
 }
 
-// finish fills in what the event left out, checks it, and gives it on.
-func (p *slowParser) finish(ev *raw, emit func(*raw)) {
-	if !ev.gotQuery {
-		p.skip(skipNoTime, 1)
-		return
-	}
-	if len(ev.query) == 0 {
+// finish checks the event and gives it on. last says that the log ends with it.
+func (p *slowParser) finish(ev *raw, last bool, emit func(*raw)) {
+	switch {
+	case len(ev.query) > 0:
+		if !ev.announced {
+			if ev.time == 0 && len(ev.user) == 0 && len(ev.attrs) == 0 && ev.shape == nil && ev.thread == 0 && ev.explain == nil && !bytes.HasPrefix(ev.query, []byte(adminMark[2:])) {
+				p.skip(skipNoTime, 1) // a comment, and something after it
+				return
+			}
+			p.skip(skipTimeless, 1)
+		}
+		emit(ev)
+	case ev.ended: // the server says so itself
 		p.skip(skipNoQuery, 1)
-		return
+	case last:
+		p.skip(skipTail, 1)
+	case ev.announced:
+		p.skip(skipHeadOnly, 1)
+	default:
+		p.skip(skipNoTime, 1)
 	}
-	emit(ev)
 }

@@ -8,22 +8,31 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 
-	"github.com/klauspost/compress/gzip"
-	"github.com/klauspost/compress/zstd"
+	"github.com/rissodb/risso/internal/explain/digest/wrap"
 )
 
-// Formats of text logs, and those that are recognised but read elsewhere.
+// Formats of logs. Binary logs and their text are read by Options.Streams.
 const (
-	FormatSlow    = "slow"
-	FormatGeneral = "general"
-	FormatBinlog  = "binlog"
+	FormatSlow         = "slow"
+	FormatGeneral      = "general"
+	FormatBinlog       = "binlog"
+	FormatBinlogText   = "mysqlbinlog" // what mysqlbinlog and mariadb-binlog print
+	FormatSlowTable    = "slow_log"    // CSV of mysql.slow_log
+	FormatGeneralTable = "general_log" // CSV of mysql.general_log
 )
+
+// Formats are those that Options.Format may name.
+var Formats = []string{"auto", FormatSlow, FormatGeneral, FormatBinlog, FormatBinlogText, FormatSlowTable, FormatGeneralTable}
+
+// Readable says what is read.
+const Readable = "slow, general and binary logs are read, what mysqlbinlog prints, and CSV of mysql.slow_log and mysql.general_log"
 
 // sniffLen is how much of a log is looked at to know its format.
 const sniffLen = 16 << 10
 
-// File is a log in a file, plain or compressed by gzip or zstd.
+// File is a log in a file, plain or as package wrap reads it.
 func File(path string) (Source, error) {
 	st, err := os.Stat(path)
 	if err != nil {
@@ -45,25 +54,36 @@ func Reader(name string, r io.Reader) Source {
 	return Source{Name: name, Open: func(ctx context.Context) (io.ReadCloser, error) { return newPatient(ctx, r), nil }}
 }
 
-// FormatOf tells what kind of log begins with head (some KiB are enough): FormatSlow, FormatGeneral,
-// FormatBinlog, or empty when it looks like none.
+// FormatOf tells what kind of log begins with head (some KiB are enough): one of the formats above, or empty when it looks
+// like none.
 func FormatOf(head []byte) string {
-	if bytes.HasPrefix(head, []byte("\xfebin")) {
+	switch {
+	case bytes.HasPrefix(head, []byte("\xfebin")):
 		return FormatBinlog
+	case isBinlogText(head):
+		return FormatBinlogText
+	}
+	if t := tableOf(head); t != "" {
+		return t
 	}
 	for i := 0; i < len(head); {
 		end := lineEnd(head, i)
 		line := bytes.TrimRight(head[i:end], "\r\n")
-		if eventStart(head, i) || bytes.HasPrefix(line, []byte("# Query_time: ")) {
+		if isHead(head, i) {
 			return FormatSlow
 		}
-		if _, ok := parseGeneralLine(line); ok {
+		if _, ok := isGeneral(line); ok {
 			return FormatGeneral
 		}
 		i = end
 	}
 	return ""
 }
+
+// binlogPlace is what mysqlbinlog writes before each event: where it stands, when it was written, and by which server.
+var binlogPlace = regexp.MustCompile(`(?m)^# at \d+\r?\n#\d{6} +\d+:\d\d:\d\d server id +\d+ +end_log_pos \d+`)
+
+func isBinlogText(head []byte) bool { return binlogPlace.Match(head) }
 
 // meter counts what is read.
 type meter struct {
@@ -77,35 +97,132 @@ func (m *meter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// decompress looks at the first bytes and unpacks gzip and zstd.
-func decompress(r io.Reader, growing bool) (in *bufio.Reader, closeIn func(), err error) {
+// early is a reader of which the rest cannot be read: it ends there, and keeps why.
+type early struct {
+	r    io.Reader
+	read bool // something was
+	why  error
+}
+
+// Read gives an error only where nothing was read before, when there is nothing new for now, and when the context ended.
+func (e *early) Read(p []byte) (int, error) {
+	n, err := e.r.Read(p)
+	e.read = e.read || n > 0
+	switch {
+	case err == nil, errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, errIdle), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return n, err
+	case !e.read:
+		return n, err
+	}
+	e.why = err
+	return n, io.EOF
+}
+
+// opened is a source that is read: a log, freed of what stands around it.
+type opened struct {
+	*bufio.Reader
+	early  *early
+	format string
+	looks  string
+	close  func()
+}
+
+// open takes a log out of what stands around it and sees what it is; format is what it is said to be, or empty.
+func open(r io.Reader, format string, growing bool) (*opened, error) {
 	b := bufio.NewReaderSize(r, sniffLen)
-	head, err := b.Peek(6)
-	for errors.Is(err, errIdle) && len(head) < 4 {
-		head, err = b.Peek(6)
+	head, err := peek(b, 6, 4)
+	if err != nil {
+		return nil, err
+	}
+	if p := wrap.Packing(head); growing && p != "" {
+		return nil, fmt.Errorf("a log packed by %s does not grow; read it without following it", p)
+	}
+	o := &opened{close: func() {}}
+	var in io.Reader = b
+	if !growing {
+		if in, o.close, err = wrap.Unpack(b); err != nil {
+			return nil, err
+		}
+	}
+	o.early = &early{r: in}
+	o.Reader = bufio.NewReaderSize(o.early, sniffLen)
+	if err := o.sniff(format, growing); err != nil {
+		o.close()
+		return nil, err
+	}
+	return o, nil
+}
+
+// peek looks at the first n bytes, and waits until a log that grows has some of them.
+func peek(b *bufio.Reader, n, some int) ([]byte, error) {
+	head, err := b.Peek(n)
+	for errors.Is(err, errIdle) && len(head) < some {
+		head, err = b.Peek(n)
 	}
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, errIdle) {
-		return nil, nil, err
+		return nil, err
 	}
-	isGzip, isZstd := bytes.HasPrefix(head, []byte{0x1f, 0x8b}), bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd})
-	if growing && (isGzip || isZstd) {
-		return nil, nil, errors.New("a compressed log does not grow; read it without following it")
+	return head, nil
+}
+
+// sniff sees in what form the log is.
+func (o *opened) sniff(format string, growing bool) error {
+	if _, err := peek(o.Reader, 4, 4); err != nil {
+		return err
 	}
-	switch {
-	case isGzip:
-		z, err := gzip.NewReader(b)
-		if err != nil {
-			return nil, nil, fmt.Errorf("gzip: %w", err)
+	utf8, wide, err := wrap.UTF8(o.Reader)
+	if err != nil {
+		return err
+	}
+	if wide && growing {
+		return errors.New("a log in UTF-16 is read to its end, not followed")
+	}
+	o.Reader = utf8
+	head, err := o.Peek(sniffLen)
+	for errors.Is(err, errIdle) && FormatOf(head) == "" {
+		head, err = o.Peek(sniffLen)
+	}
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, errIdle) {
+		return err
+	}
+	found := FormatOf(head)
+	if o.format = format; format == "" {
+		o.format = found
+	}
+	if found != "" && !(found == FormatSlow && startsCovered(head)) {
+		return nil
+	}
+	begins := func(b []byte) bool {
+		f := FormatOf(b)
+		return f != "" && (format == "" || f == format)
+	}
+	if _, uncover := wrap.Cover(head, begins); uncover != nil {
+		inside, _ := io.ReadAll(uncover(bufio.NewReader(bytes.NewReader(head)))) // reading memory does not fail
+		if format == "" {
+			o.format = FormatOf(inside)
 		}
-		return bufio.NewReaderSize(z, sniffLen), func() { z.Close() }, nil
-	case isZstd:
-		z, err := zstd.NewReader(b, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(64<<20), zstd.WithDecoderMaxWindow(16<<20))
-		if err != nil {
-			return nil, nil, fmt.Errorf("zstd: %w", err)
-		}
-		return bufio.NewReaderSize(z, sniffLen), z.Close, nil
-	case bytes.HasPrefix(head, []byte("BZh")), bytes.HasPrefix(head, []byte("\xfd7zXZ")):
-		return nil, nil, errors.New("compressed by bzip2 or xz, which is not read; unpack it into a pipe and name the log -")
+		o.Reader = bufio.NewReaderSize(uncover(o.Reader), sniffLen)
+		return nil
 	}
-	return b, func() {}, nil
+	if found == "" && o.format == "" {
+		o.format, o.looks = FormatSlow, wrap.Looks(head) // what is not understood is counted
+	}
+	return nil
+}
+
+// startsCovered tells whether the first line of an event stands behind something, as where each event is one message of a
+// service that marks its beginning only.
+func startsCovered(head []byte) bool {
+	for i := 0; i < len(head); {
+		end := lineEnd(head, i)
+		if head[i] != '#' {
+			for _, mark := range []string{" " + timeMark, "\t" + timeMark, " " + userMark, "\t" + userMark} {
+				if n := bytes.Index(head[i:end], []byte(mark)); n >= 0 && n < 200 && isHead(head, i+n+1) {
+					return true
+				}
+			}
+		}
+		i = end
+	}
+	return false
 }

@@ -29,6 +29,8 @@ type Event struct {
 	Thread int64
 	// QueryTime and LockTime are in seconds.
 	QueryTime, LockTime float64
+	// NoQueryTime and NoLockTime say that they are unknown.
+	NoQueryTime, NoLockTime bool
 	// Attrs are all further attributes by the log's own names: Rows_sent, Rows_examined, Full_scan,
 	// InnoDB_IO_r_ops, Bytes_sent, Errno and so on. Each name comes once.
 	Attrs []Attr
@@ -73,6 +75,8 @@ type Options struct {
 	// the log's own name. An event that lacks it is counted in Profile.Skipped.
 	GroupBy string
 	Filter  Filter // nil keeps all
+	// MergeTables makes one class of statements on tables whose names differ in numbers or hashes only.
+	MergeTables bool
 	// Since and Until bound Event.Time: Since ≤ time < Until. Zero: no bound. With a bound, events of
 	// unknown time are left out, and counted in Profile.Skipped.
 	Since, Until time.Time
@@ -81,7 +85,7 @@ type Options struct {
 	// MinShare leaves classes out whose share of the OrderBy figure is less (0.01 is 1 %); they go to Other.
 	MinShare float64
 	// OrderBy is calls, or ATTRIBUTE:FIGURE with sum, max, min, avg, p95, median, stddev or count as the
-	// figure. Default: Query_time:sum. Highest first.
+	// figure. Highest first. Default: Query_time:sum, or Log_bytes:sum when all sources are binary logs.
 	OrderBy string
 	// Samples is how many of the slowest statements a class keeps. Default 1; negative: none.
 	Samples int
@@ -97,8 +101,10 @@ type Options struct {
 	ApdexThreshold float64
 	// Workers is how many goroutines read text logs; 0: as many as there are cores.
 	Workers int
-	// Format is auto (default), slow or general.
+	// Format is one of Formats; default auto.
 	Format string
+	// Streams read the formats that this package does not read itself, from the log's first byte on.
+	Streams map[string]func(io.Reader) (Stream, error)
 	// Location is the zone of times that are written without one. Default UTC.
 	Location *time.Location
 	// Follow goes on reading at the end of a file, also when it is rotated or cut, until the context ends.
@@ -121,9 +127,9 @@ type Source struct {
 	Name string
 	// Size is the number of bytes there are, for Progress; 0: unknown.
 	Size int64
-	// Open opens a text log. gzip and zstd are recognised by their first bytes.
+	// Open opens a log, plain or as package wrap reads it.
 	Open func(ctx context.Context) (io.ReadCloser, error)
-	// Events opens a stream of events: a binary log, performance_schema, a proxy.
+	// Events opens a stream of events: performance_schema, a proxy.
 	Events func(ctx context.Context) (Stream, error)
 	path   string // of a file that can be followed
 }
@@ -180,6 +186,12 @@ type SourceInfo struct {
 	Server string `json:"server,omitempty"` // from the log's header
 	Bytes  int64  `json:"bytes"`            // after decompression
 	Events int64  `json:"events"`           // also those that a filter left out
+	// Unread is how many bytes belong to no event.
+	Unread int64 `json:"unread,omitempty"`
+	// Broken says why reading ended before the source did; empty: it did not.
+	Broken string `json:"broken,omitempty"`
+	// Looks says what a source looks like that is no log; empty: it is one, or looks like nothing known.
+	Looks string `json:"looks,omitempty"`
 }
 
 // Class is the statements whose fingerprints have one plain form, or one value of another GroupBy.

@@ -28,6 +28,7 @@ type plan struct {
 	Options
 	group   groupKind
 	order   order
+	orderBy string // what order is called
 	seed    maphash.Seed
 	since   int64
 	until   int64
@@ -61,6 +62,7 @@ type worker struct {
 	folded   int64
 	lacking  uint64 // the most micros that one class may lack by folding
 	source   int
+	ptBytes  int // of statements whose ID of pt-query-digest was worked out though a part of them is kept
 	events   int64
 	chain    *chain // of the source being read
 	seq      int64  // of the block being read
@@ -96,7 +98,7 @@ func (w *worker) add(ev *raw) {
 	if w.since != 0 || w.until != 0 {
 		switch {
 		case ev.time == 0:
-			w.skipped[skipTimeless]++
+			w.skipped[skipDateless]++
 			return
 		case ev.time < w.since || w.until != 0 && ev.time >= w.until:
 			w.skipped[skipOutOfTime]++
@@ -192,17 +194,13 @@ func (w *worker) newClass(h uint64, group []byte) *class {
 func (w *worker) count(c *class, ev *raw) {
 	c.calls++
 	q := ev.queryTime
-	w.number(c, &c.query, dimQueryTime, q)
+	if ev.gotQuery {
+		w.time(c, q)
+	}
 	if ev.gotLock {
 		w.number(c, &c.lock, dimLockTime, ev.lockTime)
 	}
 	w.number(c, &c.size, dimQuerySize, uint64(len(ev.query)+ev.cut)*micro)
-	c.hist[histBucket(q)]++
-	if q <= w.apdex {
-		c.good++
-	} else if q <= 4*w.apdex {
-		c.fair++
-	}
 	if len(c.metrics) < w.names.metrics {
 		c.metrics = grown(c.metrics, w.names.metrics)
 	}
@@ -244,6 +242,17 @@ func (w *worker) count(c *class, ev *raw) {
 	w.context(c, ev)
 	if n := len(c.samples); w.Samples > 0 && (n < w.Samples || q > c.samples[n-1].micros) {
 		w.sample(c, ev)
+	}
+}
+
+// time counts how long an event took.
+func (w *worker) time(c *class, q uint64) {
+	w.number(c, &c.query, dimQueryTime, q)
+	c.hist[histBucket(q)]++
+	if q <= w.apdex {
+		c.good++
+	} else if q <= 4*w.apdex {
+		c.fair++
 	}
 }
 
@@ -358,6 +367,10 @@ func (w *worker) sample(c *class, ev *raw) {
 	}
 	before, extra := s.bytes(), s.extra()
 	s.set(ev, w.source, w.sampleLimit(&s, len(ev.query)))
+	if s.cut > 0 && ev.cut == 0 && w.group == groupFingerprint && w.ptBytes < ptMemory && (len(c.samples) == 0 || s.micros >= c.samples[0].micros) {
+		w.ptBytes += len(ev.query)
+		s.pt = sqltext.PtID(string(ev.query)) // the part that is kept has another
+	}
 	w.bytes += s.bytes() - before
 	if n := s.extra() - extra; n != 0 {
 		w.extra.Add(int64(n))

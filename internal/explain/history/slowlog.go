@@ -618,6 +618,9 @@ func (s *SlowLog) notes() []fleet.Gap {
 	if s.lost != "" && time.Unix(s.now, 0).Before(s.lostUntil) {
 		list = append(list, gap("a part of the log", s.lost, "keep at least the newest rotated log uncompressed beside the log (delaycompress in logrotate)"))
 	}
+	if lost := s.file.scan.Lost(); lost != "" {
+		list = append(list, gap("events of the log", lost, "risso digest tells more of what the log holds"))
+	}
 	return list
 }
 

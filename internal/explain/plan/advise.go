@@ -40,15 +40,20 @@ type Advice struct {
 	Matched      float64  `json:"matched"`       // k: rows that match
 	Part         float64  `json:"part"`          // k / Rows
 	Counted      bool     `json:"counted"`       // k was counted by ANALYZE, not expected
+	Sampled      bool     `json:"sampled"`       // k is by a sample of the table's rows
 	PagesTouched float64  `json:"pages_touched"` // different pages that k random look-ups touch
 	IndexBytes   float64  `json:"index_bytes"`   // size of the proposed index
 	IndexPages   float64  `json:"index_pages"`
 	RangePages   float64  `json:"range_pages"` // pages of it that the range reads, in sequence
 	Lookups      float64  `json:"lookups"`     // rows that have to be looked up when it is not covering
+	Entries      float64  `json:"entries"`     // of the proposed index that one execution reads
+	Runs         float64  `json:"runs"`        // executions
+	Passing      float64  `json:"passing"`     // rows of one execution that pass all conditions
 	Texts        []string `json:"texts"`
 
-	unknown bool     // which columns are needed is not told
 	told    []string // what else there is to say of the choice
+	refused []string // why indexes were not chosen
+	keyed   []part   // Columns, with prefixes and directions
 }
 
 const (
@@ -63,10 +68,35 @@ const (
 
 // Advise works out, for each table that is not read by a covering index, what it reads and which index would spare
 // it. It is a pure function: tables are the facts. Without facts for a table, or where the plan and the statement do
-// not tell its columns, it says nothing about it.
+// not tell its columns, it says nothing about it. An index is advised only where it would read clearly fewer rows,
+// spare a sort or a temporary table of many rows, or many look-ups; else the advice has the reason and no Statement.
 func Advise(p *Plan, tables []TableFacts, sql string) []Advice {
-	a := &adviser{plan: p, sql: sql, blocks: blocksOf(sql), tables: map[string]*TableFacts{}, parents: map[*Node]*Node{}, named: map[string]int{}}
+	a := newAdviser(p, tables, sql)
+	var turned, out []Advice
+	p.Root.Walk(func(n, _ *Node, _ int) { turned = append(turned, a.turned(n)...) })
 	p.Root.Walk(func(n, _ *Node, _ int) {
+		for _, t := range turned {
+			if t.Node == n.ID {
+				return // it is read in another way then
+			}
+		}
+		if ad, ok := a.table(n); ok {
+			out = append(out, ad)
+		}
+	})
+	gain := func(ad Advice) float64 { return ad.gain() * math.Max(1, p.Find(ad.Node).runsKnown()) }
+	sort.SliceStable(out, func(i, j int) bool { return gain(out[i]) > gain(out[j]) })
+	return merged(append(turned, out...))
+}
+
+func newAdviser(p *Plan, tables []TableFacts, sql string) *adviser {
+	a := &adviser{plan: p, sql: sql, blocks: blocksOf(sql), tables: map[string]*TableFacts{}, parents: map[*Node]*Node{}, named: map[string]int{}, written: writtenBy(sql)}
+	a.texts = append([]string{p.Rewritten}, p.views...)
+	for _, text := range a.texts {
+		a.rewritten = append(a.rewritten, blocksOf(text)...)
+	}
+	p.Root.Walk(func(n, parent *Node, _ int) {
+		a.parents[n] = parent
 		if n.Kind == KindTable {
 			a.named[n.Name()]++
 		}
@@ -74,31 +104,43 @@ func Advise(p *Plan, tables []TableFacts, sql string) []Advice {
 	for i := range tables {
 		a.tables[tables[i].Name] = &tables[i]
 	}
-	out := []Advice{}
-	p.Root.Walk(func(n, parent *Node, _ int) {
-		a.parents[n] = parent
-		if ad, ok := a.table(n); ok {
-			out = append(out, ad)
-		}
-	})
-	gain := func(ad Advice) float64 { return ad.gain() * math.Max(1, p.Find(ad.Node).runsKnown()) }
-	sort.SliceStable(out, func(i, j int) bool { return gain(out[i]) > gain(out[j]) })
-	return merged(out)
+	return a
 }
 
-// merged leaves each proposed index once, at the access that gains most.
+// merged leaves each proposed index once, at the access that gains most. An index that only begins another one is left
+// out: the other serves both.
 func merged(list []Advice) []Advice {
-	out := list[:0]
-	at := map[string]int{}
-	for _, ad := range list {
-		if i, ok := at[ad.Statement]; ok && ad.Statement != "" {
-			out[i].Texts = append(out[i].Texts, fmt.Sprintf("It serves #%d, too.", ad.Node))
-			continue
+	out := []Advice{}
+	for i, ad := range list {
+		by := -1
+		for j, other := range list {
+			if ad.Statement != "" && j != i && other.Statement != "" && ad.Table == other.Table && begins(ad.keyed, other.keyed) && (len(ad.keyed) < len(other.keyed) || j < i) {
+				by = j
+			}
 		}
-		at[ad.Statement] = len(out)
-		out = append(out, ad)
+		if by < 0 {
+			for j, other := range list {
+				if j != i && ad.Statement != "" && other.Statement != "" && ad.Table == other.Table && begins(other.keyed, ad.keyed) && (len(other.keyed) < len(ad.keyed) || i < j) {
+					ad.Texts = append(ad.Texts, fmt.Sprintf("It serves #%d, too.", other.Node))
+				}
+			}
+			out = append(out, ad)
+		}
 	}
 	return out
+}
+
+// begins says whether the columns of one index begin another one.
+func begins(short, long []part) bool {
+	if len(short) > len(long) {
+		return false
+	}
+	for i, x := range short {
+		if x != long[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // gain is how many pages the index spares.
@@ -107,53 +149,107 @@ func (a Advice) gain() float64 {
 }
 
 type adviser struct {
-	plan    *Plan
-	sql     string
-	blocks  []block
-	tables  map[string]*TableFacts
-	parents map[*Node]*Node
-	named   map[string]int // how many accesses have a name: columns of the statement's text cannot tell them apart
+	plan      *Plan
+	sql       string
+	blocks    []block  // of the statement
+	texts     []string // the statement as the server rewrote it, and its views
+	rewritten []block  // of these
+	tables    map[string]*TableFacts
+	parents   map[*Node]*Node
+	named     map[string]int  // how many accesses have a name: columns of the statement's text cannot tell them apart
+	written   map[string]bool // columns that an UPDATE sets, in lower case
 }
 
-// table advises on one access, or reports false where nothing is to be said.
-func (a *adviser) table(n *Node) (Advice, bool) {
-	f := a.tables[n.Name()]
+// considered says whether an index could change the access.
+func (a *adviser) considered(n *Node, f *TableFacts) bool {
 	if n.Kind != KindTable || n.Inner() || f == nil || !strings.EqualFold(f.Engine, "InnoDB") || f.Rows < 1 {
-		return Advice{}, false
+		return false
 	}
 	switch n.Access {
 	case AccessAll, AccessIndex, AccessRange, AccessRef, AccessMerge, "ref_or_null":
 	default:
-		return Advice{}, false
+		return false
 	}
 	switch n.Role {
-	case "insert", "replace", "update", "delete", "part of the index merge":
+	case "insert", "replace", "part of the index merge":
+		return false
+	}
+	return f.pages() >= worthPages
+}
+
+// pages of the clustered index.
+func (t *TableFacts) pages() float64 { return math.Max(1, t.DataLength/t.PageSize) }
+
+// table advises on one access, or reports false where nothing is to be said.
+func (a *adviser) table(n *Node) (Advice, bool) {
+	f := a.tables[n.Name()]
+	if !a.considered(n, f) {
 		return Advice{}, false
 	}
-	pages := math.Max(1, f.DataLength/f.PageSize)
-	if pages < worthPages {
-		return Advice{}, false
-	}
-	ad := Advice{Node: n.ID, Table: f.Schema + "." + f.Table, Rows: f.Rows, TablePages: pages}
-	a.matched(n, f, &ad)
-	if n.Key == "PRIMARY" {
-		return Advice{}, false // the clustered index holds all columns: it covers
-	}
-	ad.PagesTouched = touched(pages, ad.Matched)
-	if !a.choose(n, f, &ad) && (n.Covering || len(ad.Unusable) == 0 && (len(n.PossibleKeys) == 0 || n.Access != AccessAll)) {
+	ad := Advice{Node: n.ID, Table: f.Schema + "." + f.Table, Rows: f.Rows, TablePages: f.pages()}
+	w := a.wanted(n, f)
+	a.matched(n, f, w, &ad)
+	ad.PagesTouched = touched(ad.TablePages, ad.Matched)
+	if !a.choose(n, f, w, &ad) && len(ad.told) == 0 && (n.Covering || n.Key == "PRIMARY" || len(n.PossibleKeys) == 0 || n.Access != AccessAll) {
 		return Advice{}, false
 	}
 	ad.Texts = a.words(n, f, &ad)
 	return ad, true
 }
 
+// wanted is what the conditions ask of a table.
+func (a *adviser) wanted(n *Node, f *TableFacts) wanted {
+	w := predicates(a.conditions(n), n.Name(), f, a.tables)
+	for i, c := range w.all { // a hidden number would not be found by an index of strings
+		if col := f.column(c.column); c.kind == "equal" && col.text() && c.sample != "" && hidden(c.sample) {
+			if _, asked := f.Sample.share([]string{c.sample}); !asked {
+				w.all[i].kind = "other"
+				w.equal = without(w.equal, c.column)
+			}
+		}
+	}
+	for _, c := range a.conversions(n, f) {
+		for i := range w.all {
+			if w.all[i].column == c.column && w.all[i].kind == "equal" {
+				w.all[i].kind = "other"
+				w.equal = without(w.equal, c.column)
+				w.bad = append(w.bad, c)
+			}
+		}
+	}
+	return w
+}
+
+// conversions are the comparisons of the statement, of a column of a table with one of another table, that make the
+// server convert the column. A plan may show the other column's value in its place, and hide it by that.
+func (a *adviser) conversions(n *Node, f *TableFacts) (out []unusable) {
+	t := lex(a.sql)
+	for i, x := range t {
+		if !sign(x, "=") || i == 0 || i+1 == len(t) {
+			continue
+		}
+		for _, left := range []int{1, 3} { // a column, or table.column
+			if i < left || left == 1 && i > 1 && sign(t[i-2], ".") {
+				continue
+			}
+			if c, ok := converted(t[i-left:min(i+4, len(t))], n.Name(), f, a.tables); ok {
+				out = append(out, c)
+			}
+		}
+	}
+	return out
+}
+
 // matched finds how many rows of the table the statement needs in one execution.
-func (a *adviser) matched(n *Node, f *TableFacts, ad *Advice) {
+func (a *adviser) matched(n *Node, f *TableFacts, w wanted, ad *Advice) {
 	part, counted := passingPart(n, a.parents[n])
 	rows := n.rowsOnce()
 	ad.Counted = counted
 	switch n.Access {
 	case AccessAll, AccessIndex:
+		if share, ok := a.portion(f, w.all); ok && !counted {
+			part, ad.Sampled = share, true
+		}
 		ad.Part = math.Min(1, part)
 		ad.Matched = ad.Part * f.Rows
 		if counted {
@@ -174,18 +270,13 @@ func touched(pages, k float64) float64 {
 	return pages * (1 - math.Exp(k*math.Log1p(-1/pages)))
 }
 
-// primaryLeads says whether the first of these columns is the first of the primary key.
-func (t *TableFacts) primaryLeads(cols []string) bool {
-	pk := t.primary()
-	return len(pk) > 0 && len(cols) > 0 && strings.EqualFold(pk[0], cols[0])
-}
-
 // conditions are the texts that decide which rows of a node are wanted.
 func (a *adviser) conditions(n *Node) []string {
 	out := []string{n.Condition, n.IndexCondition}
+	looked := n.Access != AccessRange && n.Access != AccessMerge // MySQL writes "const" behind a range of an UPDATE
 	for i, ref := range n.Ref {
-		if i < len(n.KeyParts) && ref != "" {
-			out = append(out, quoteName(n.KeyParts[i])+" = "+refValue(ref))
+		if looked && i < len(n.KeyParts) && ref != "" {
+			out = append(out, a.reference(n, n.KeyParts[i], ref))
 		}
 	}
 	for c, p := n, a.parents[n]; p != nil; c, p = p, a.parents[p] {
@@ -200,10 +291,23 @@ func (a *adviser) conditions(n *Node) []string {
 	return out
 }
 
-// refValue is a reference as something to compare with: "const" and "func" are no columns.
-func refValue(ref string) string {
-	if ref == "const" || ref == "func" {
-		return "''"
+// reference is what a column of a key is compared with. "const" and "func" stand for a value that the statement may
+// tell; where it does not, a value that nobody knows takes its place.
+func (a *adviser) reference(n *Node, column, ref string) string {
+	if ref != "const" && ref != "func" {
+		return quoteName(column) + " = " + ref
 	}
-	return ref
+	f := a.tables[n.Name()]
+	for _, list := range [][]block{a.blocks, a.rewritten} {
+		b := blockOf(list, n.Name())
+		if f == nil || b == nil || a.named[n.Name()] != 1 {
+			continue
+		}
+		for _, c := range predicates([]string{b.where}, n.Name(), f, nil).all {
+			if c.kind == "equal" && strings.EqualFold(c.column, column) && c.sample != "" {
+				return c.sample
+			}
+		}
+	}
+	return quoteName(column) + " = ?"
 }

@@ -78,7 +78,7 @@ func TestUnusable(t *testing.T) {
 		"s.ts >= '2024-01-01' - interval 1 day and s.ts < now()":             "",
 		"date_format(s.ts,'%Y-%m') = '2024-01' and lcase(s.name) <> 'x = y'": "ts",
 	} {
-		w := predicates([]string{condition}, "s", f)
+		w := predicates([]string{condition}, "s", f, nil)
 		var got []string
 		for _, b := range w.bad {
 			got = append(got, b.column)

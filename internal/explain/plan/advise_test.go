@@ -99,7 +99,9 @@ func TestPredicates(t *testing.T) {
 	for _, c := range []struct{ condition, equal, ranges string }{
 		{"((`db`.`s`.`ts` between '1' and '2') and (`db`.`s`.`a` = 3) and (`s`.`b` in (1,2)))", "a,b", "ts"},
 		{"s.a = 1 or s.b = 2", "", ""},
-		{"(s.a = 1 or s.a = 2) and s.b > 5", "", "b"},
+		{"(s.a = 1 or s.a = 2) and s.b > 5", "a", "b"},
+		{"(s.a = 1 or s.a > 5) and s.b > 5", "", "a,b"},
+		{"(s.a = 1 or s.a = 2 or s.b = 3)", "", ""},
 		{"5 < s.b", "", "b"},
 		{"o.x = s.a", "a", ""},
 		{"s.a = o.a", "a", ""},
@@ -116,7 +118,7 @@ func TestPredicates(t *testing.T) {
 		{"s.a = 1 or o.b = 2", "", ""},
 		{"", "", ""},
 	} {
-		w := predicates([]string{c.condition}, "s", facts)
+		w := predicates([]string{c.condition}, "s", facts, nil)
 		if equal := append(w.equal, w.in...); strings.Join(equal, ",") != c.equal || strings.Join(w.ranges, ",") != c.ranges {
 			t.Errorf("%s: equal %v, ranges %v; want %s; %s", c.condition, equal, w.ranges, c.equal, c.ranges)
 		}

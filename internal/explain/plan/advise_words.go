@@ -10,44 +10,51 @@ func (a *adviser) words(n *Node, f *TableFacts, ad *Advice) []string {
 	how := "expected"
 	if ad.Counted {
 		how = "counted"
+	} else if ad.Sampled {
+		how = "by a sample of " + count(f.Sample.Rows) + " rows"
 	}
 	var out []string
 	scan := fmt.Sprintf("%s has about %s rows on %s pages of %s.", ad.Table, count(ad.Rows), count(ad.TablePages), size(f.PageSize))
 	lookups := fmt.Sprintf("By an index that does not hold all its columns, %s rows (%s %% of the table, %s) are %s random look-ups, which touch about %s of the table's %s pages; a full scan reads the %s in sequence, once each.",
 		count(ad.Matched), count(100*ad.Part), how, count(ad.Matched), count(ad.PagesTouched), count(ad.TablePages), count(ad.TablePages))
 	switch {
-	case n.Access == AccessAll && ad.Equality+ad.Range > 0:
+	case n.Access == AccessAll && (ad.Equality+ad.Range > 0 || len(n.PossibleKeys) > 0):
 		verdict := fmt.Sprintf("By pages, such an index pays only up to about %s rows (%s %%).", count(ad.TablePages), count(100*ad.TablePages/ad.Rows))
-		if ad.Matched > ad.TablePages {
-			verdict += " That is why none is taken."
+		if ad.Matched > ad.TablePages && len(n.PossibleKeys) > 0 {
+			verdict += fmt.Sprintf(" That is why none is taken (possible: %s).", strings.Join(n.PossibleKeys, ", "))
 		}
-		if !ad.Counted && ad.Part == 1 {
+		if how == "expected" && ad.Part == 1 {
 			verdict += " The server expects all rows to match, for want of an index or a histogram on these columns: --analyze counts them."
 		}
 		out = append(out, scan+" "+lookups+" "+verdict)
-	case n.Covering:
+	case n.Covering && len(ad.Order) > 0:
 		out = append(out, scan+" "+fmt.Sprintf("Index %s covers, but it does not have the rows in the order wanted.", n.Key))
-	case n.Access == AccessAll || n.Access == AccessIndex:
+	case n.Access == AccessAll || n.Access == AccessIndex || n.Covering || n.Key == "PRIMARY":
 		out = append(out, scan)
 	default:
 		out = append(out, scan+" "+fmt.Sprintf("Index %s is not covering: %s rows a run (%s %% of the table) are as many random look-ups, which touch about %s pages.", n.Key, count(ad.Matched), count(100*ad.Part), count(ad.PagesTouched)))
 	}
-	out = append(out, ad.told...)
-	switch {
-	case ad.unknown:
-		return append(out, "Which of its columns the statement needs is not told, so no covering index can be named.")
-	case len(ad.Columns) == 0 && len(ad.Unusable) > 0:
+	said := map[string]bool{}
+	for _, text := range ad.told {
+		if !said[text] {
+			said[text] = true
+			out = append(out, text)
+		}
+	}
+	if len(ad.Columns) == 0 {
 		return out
-	case len(ad.Columns) == 0:
-		return append(out, "No covering index would be clearly smaller than the table: the statement needs too many of its columns.")
 	}
 	size := fmt.Sprintf("About %s, %s pages", size(ad.IndexBytes), count(ad.IndexPages))
+	each := "this access"
+	if ad.Runs > 1 {
+		each = fmt.Sprintf("each of about %s look-ups", count(ad.Runs))
+	}
 	if ad.Covering {
-		out = append(out, fmt.Sprintf("A covering index, %s: (%s). %s; this access would read about %s of them in sequence, in place of %s.",
-			ad.kind(), strings.Join(ad.Columns, ", "), size, count(ad.RangePages), a.instead(n, ad)))
+		out = append(out, fmt.Sprintf("A covering index, %s: (%s). %s; %s would read about %s entries of it, on %s pages in sequence, in place of %s.",
+			ad.kind(), strings.Join(ad.Columns, ", "), size, each, count(ad.Entries), count(ad.RangePages), a.instead(n, ad)))
 	} else {
-		out = append(out, fmt.Sprintf("An index, %s: (%s). %s. It is not covering: about %s rows are looked up in the table, on about %s of its pages, in place of %s.",
-			ad.kind(), strings.Join(ad.Columns, ", "), size, count(ad.Lookups), count(touched(ad.TablePages, ad.Lookups)), a.instead(n, ad)))
+		out = append(out, fmt.Sprintf("An index, %s: (%s). %s. It is not covering: about %s rows are looked up in the table by %s, on about %s of its pages, in place of %s.",
+			ad.kind(), strings.Join(ad.Columns, ", "), size, count(ad.Lookups), each, count(touched(ad.TablePages, ad.Lookups)), a.instead(n, ad)))
 	}
 	if len(ad.Replaces) > 0 {
 		out = append(out, fmt.Sprintf("It makes %s superfluous.", strings.Join(ad.Replaces, ", ")))
@@ -97,9 +104,13 @@ func orderWords(sorts bool, o ordering, p proposal, rows float64) string {
 
 func (a *adviser) instead(n *Node, ad *Advice) string {
 	switch {
-	case n.Covering:
+	case n.Access == AccessEqRef:
+		return count(n.runsKnown()) + " look-ups by " + n.Key
+	case n.Covering && len(ad.Order) > 0:
 		return "index " + n.Key + " and a sort"
-	case n.Access == AccessAll:
+	case n.Covering:
+		return "index " + n.Key
+	case n.Access == AccessAll || n.Key == "PRIMARY":
 		return count(ad.TablePages) + " pages of the table"
 	case n.Access == AccessIndex:
 		return "the whole index " + n.Key + " and " + count(ad.Rows) + " look-ups"

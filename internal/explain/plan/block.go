@@ -19,6 +19,57 @@ type block struct {
 	limit    int64 // rows after which it may stop, those of OFFSET with them; 0: none is told
 }
 
+// aggregates are functions that need all rows before they give one.
+var aggregates = wordSet("COUNT SUM AVG MIN MAX GROUP_CONCAT JSON_ARRAYAGG JSON_OBJECTAGG BIT_AND BIT_OR BIT_XOR STD STDDEV STDDEV_POP STDDEV_SAMP VAR_POP VAR_SAMP VARIANCE OVER")
+
+// gathers says whether the block needs all its rows before it gives the first.
+func (b *block) gathers() bool {
+	if len(b.group) > 0 || b.distinct {
+		return true
+	}
+	for _, item := range b.items {
+		for i, x := range item {
+			if x.Kind == sqltext.TokenWord && aggregates[strings.ToUpper(x.Text)] && (i+1 < len(item) && sign(item[i+1], "(") || word(x, "OVER")) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// writtenBy are the columns that an UPDATE sets, in lower case.
+func writtenBy(sql string) map[string]bool {
+	out := map[string]bool{}
+	if sqltext.Verb([]byte(sql)) != "UPDATE" {
+		return out
+	}
+	depth, set := 0, false
+	t := lex(sql)
+	for i, x := range t {
+		switch {
+		case sign(x, "("):
+			depth++
+		case sign(x, ")"):
+			depth--
+		case depth == 0 && word(x, "SET"):
+			set = true
+		case depth == 0 && (word(x, "WHERE") || word(x, "ORDER") || word(x, "LIMIT")):
+			set = false
+		case depth == 0 && set && (sign(x, "=") || sign(x, ":=")) && i > 0 && t[i-1].Name() && assigns(t, i-1):
+			out[strings.ToLower(t[i-1].Text)] = true
+		}
+	}
+	return out
+}
+
+// assigns says whether the column that ends at a place stands at the begin of an assignment, and not in its value.
+func assigns(t []token, i int) bool {
+	for i >= 2 && sign(t[i-1], ".") {
+		i -= 2
+	}
+	return i > 0 && (word(t[i-1], "SET") || sign(t[i-1], ","))
+}
+
 // maxBlocks bounds how many SELECTs of a statement are looked at.
 const maxBlocks = 64
 
@@ -30,8 +81,16 @@ func blocksOf(sql string) []block {
 		if len(out) == maxBlocks {
 			break
 		}
-		if word(t[i], "SELECT") && (i == 0 || !sign(t[i-1], ".")) {
+		switch {
+		case word(t[i], "SELECT") && (i == 0 || !sign(t[i-1], ".")):
 			out = append(out, blockAt(sql, t, i))
+		case i == 0 && (word(t[i], "UPDATE") || word(t[i], "DELETE")):
+			b := blockAt(sql, t, i)
+			b.items = nil
+			if b.tables == nil {
+				b.tables = aliases(sql)
+			}
+			out = append(out, b)
 		}
 	}
 	return out
@@ -167,6 +226,7 @@ type ordering struct {
 	columns []sortColumn
 	word    string // "ORDER BY", "GROUP BY", "DISTINCT", "GROUP BY and ORDER BY"
 	limit   int64  // rows after which reading in this order may stop; 0: never
+	extreme bool   // MIN or MAX: the first row of the order is all
 	rest    string // what is sorted nevertheless, in words
 	why     string // why no index gives the order asked for; columns is empty then
 }
@@ -177,6 +237,9 @@ func (b *block) orderOf(name string, f *TableFacts, fixed []string) ordering {
 	isFixed := map[string]bool{}
 	for _, c := range fixed {
 		isFixed[c] = true
+	}
+	if c, ok := b.extreme(name, f); ok {
+		return ordering{columns: []sortColumn{{name: c}}, word: "MIN or MAX", limit: 1, extreme: true}
 	}
 	groups, word := b.group, "GROUP BY"
 	if len(groups) == 0 && b.distinct {
@@ -232,6 +295,19 @@ func (b *block) orderOf(name string, f *TableFacts, fixed []string) ordering {
 	}
 	out.columns = kept
 	return out
+}
+
+// extreme finds the column of a lone MIN or MAX: with an index on it servers look up its first or last entry.
+func (b *block) extreme(name string, f *TableFacts) (string, bool) {
+	if len(b.items) != 1 || len(b.group) > 0 || b.distinct || len(b.tables) != 1 {
+		return "", false
+	}
+	item, _ := unalias(b.items[0])
+	if len(item) < 4 || !word(item[0], "MIN") && !word(item[0], "MAX") || !sign(item[1], "(") || !sign(item[len(item)-1], ")") {
+		return "", false
+	}
+	col, rest, ok := ownColumn(item[2:len(item)-1], name, f)
+	return col, ok && len(rest) == 0
 }
 
 // within says whether each of the columns is one of a list.

@@ -5,6 +5,8 @@ import (
 	"math"
 	"sort"
 	"strings"
+
+	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // part is one column of a proposed index.
@@ -42,43 +44,217 @@ func (p *proposal) columns() []string {
 	return out
 }
 
-// choose proposes an index for one access and works out its figures; it reports false where none is worth its room.
-func (a *adviser) choose(n *Node, f *TableFacts, ad *Advice) bool {
-	used := n.UsedColumns
-	if used == nil && a.named[n.Name()] == 1 {
-		used = columnsOf(a.sql, n.Name(), f)
-	}
-	w := predicates(a.conditions(n), n.Name(), f)
+// choose proposes an index for one access and works out its figures; it reports false where none is worth its room,
+// and why in ad.told.
+func (a *adviser) choose(n *Node, f *TableFacts, w wanted, ad *Advice) bool {
 	if !f.holdsExpressions() && !n.Covering {
 		for _, b := range w.bad {
 			ad.Unusable = append(ad.Unusable, b.text)
 			ad.told = append(ad.told, "No index on "+b.column+" can serve "+b.text+": "+b.why+".")
 		}
 	}
-	if ad.unknown = len(used) == 0; ad.unknown {
-		return false
-	}
 	order := a.ordering(n, f, w.equal)
+	if f.Sample != nil && f.Sample.Problem != "" {
+		ad.told = append(ad.told, "No rows of "+f.Table+" could be looked at: "+f.Sample.Problem+".")
+	}
 	if order.why != "" && a.sorts(n) {
 		ad.told = append(ad.told, "The sort stays: "+order.why+".")
 	}
-	head := a.head(n, f, ad, w, order)
-	if f.primaryLeads(head.columns()) && head.parts[0].prefix == 0 && len(head.order) == 0 {
-		return false // the clustered index finds these rows already, and covers
-	}
-	for _, p := range []proposal{f.covering(head, used), head} {
-		if len(p.parts) == 0 || f.served(p) || !a.worth(n, f, ad, p, order) {
+	w = a.unwritten(w, ad)
+	var best *candidate
+	for _, c := range a.candidates(n, f, ad, w, order) {
+		if !a.worth(n, f, ad, &c, order) {
 			continue
 		}
-		a.take(f, ad, p, order, n)
+		if best == nil || c.total() < best.total() {
+			best = &c
+		}
+	}
+	if best == nil {
+		ad.told = append(ad.told, ad.refused...)
+		return false
+	}
+	a.take(f, ad, best, order, n)
+	return true
+}
+
+// candidate is a proposal, how often it would be looked into, and what is to be said of it.
+type candidate struct {
+	proposal
+	runs float64
+	told []string
+}
+
+// total is how many entries all executions read, a look-up in the table counted as another two.
+func (c *candidate) total() float64 {
+	per := c.entries + 1
+	if !c.covering {
+		per += 2 * c.entries
+	}
+	return per * c.runs
+}
+
+// unwritten takes away the columns that the statement writes: each row that it changes would move in the index by
+// which it was found.
+func (a *adviser) unwritten(w wanted, ad *Advice) wanted {
+	for _, c := range append(append(append([]string(nil), w.equal...), w.in...), w.ranges...) {
+		if a.written[strings.ToLower(c)] {
+			ad.told = append(ad.told, fmt.Sprintf("%s is left out: the statement writes it, so every row that is changed would move in an index on it.", c))
+			w.equal, w.in, w.ranges = without(w.equal, c), without(w.in, c), without(w.ranges, c)
+		}
+	}
+	return w
+}
+
+// candidates are the indexes that are considered: each by itself and, where it is small, with all else that is needed.
+func (a *adviser) candidates(n *Node, f *TableFacts, ad *Advice, w wanted, order ordering) []candidate {
+	var heads []candidate
+	buffered := n.JoinBuffer != "" || a.hashed(n)
+	if !buffered {
+		heads = a.heads(n, f, ad, w, order, n.runsKnown())
+	} else {
+		heads = append(a.heads(n, f, ad, w.alone(), order, 1), a.heads(n, f, ad, w, ordering{}, a.outerRows(n))...)
+	}
+	used := a.used(n, f)
+	var out []candidate
+	for _, h := range heads {
+		whole := h.proposal // what follows it must not come between its columns
+		h.parts = f.withoutPrimary(h.parts, len(h.order) > 0)
+		h.fit()
+		if len(h.parts) == 0 || f.served(h.proposal) {
+			if len(used) == 0 || len(h.parts) == 0 || n.Covering || n.Key == "PRIMARY" {
+				continue
+			}
+		} else {
+			h.covering = len(used) > 0 && !a.writes() && f.holds(h.proposal, used)
+			out = append(out, h)
+		}
+		if wide := f.covering(whole, used); len(used) > 0 && !a.writes() && len(wide.parts) > len(h.parts) && !f.served(wide) {
+			if share := indexBytes(f, wide.columns()) / math.Max(f.DataLength, 1); share > coveringShare {
+				h.told = append(h.told, fmt.Sprintf("A covering index, (%s), would be %s %% of the table's size: too much of a copy for what it spares.", strings.Join(wide.columns(), ", "), count(math.Ceil(100*share))))
+				if len(out) > 0 {
+					out[len(out)-1].told = h.told
+				}
+				continue
+			}
+			out = append(out, candidate{wide, h.runs, h.told})
+		}
+	}
+	return out
+}
+
+// fit makes the counts of a proposal those of the columns that are left of it.
+func (p *proposal) fit() {
+	p.equality = min(p.equality, len(p.parts))
+	p.ranges = min(p.ranges, len(p.parts)-p.equality)
+	p.order = p.order[:min(len(p.order), len(p.parts)-p.equality)]
+}
+
+// Largest indexes that are advised, as parts of the table's size: one that covers, and any at all.
+const (
+	coveringShare = 0.25
+	indexShare    = 0.75
+)
+
+// used are the columns of a table that the statement needs, by the plan or by the statement's text; nil where neither
+// tells.
+func (a *adviser) used(n *Node, f *TableFacts) []string {
+	if n.UsedColumns != nil {
+		return n.UsedColumns
+	}
+	if a.named[n.Name()] != 1 {
+		return nil
+	}
+	for _, text := range a.texts {
+		if blockOf(blocksOf(text), n.Name()) != nil {
+			return columnsOf(text, n.Name(), f)
+		}
+	}
+	if blockOf(a.blocks, n.Name()) == nil {
+		return nil // a view's: the statement does not name its columns
+	}
+	return columnsOf(a.sql, n.Name(), f)
+}
+
+// writes says whether the statement changes rows: the rows themselves are needed then.
+func (a *adviser) writes() bool {
+	switch sqltext.Verb([]byte(a.sql)) {
+	case "UPDATE", "DELETE":
 		return true
 	}
 	return false
 }
 
+// hashed says whether a table is read for a hash join, which uses no index of it to find partners.
+func (a *adviser) hashed(n *Node) bool {
+	for p := a.parents[n]; p != nil; p = a.parents[p] {
+		switch p.Kind {
+		case KindHashJoin:
+			return true
+		case KindFilter, KindHash:
+		default:
+			return false
+		}
+	}
+	return false
+}
+
+// alone are the comparisons with constants: all that finds rows of a table that is read first.
+func (w wanted) alone() wanted {
+	out := wanted{bad: w.bad}
+	seen := map[string]bool{}
+	for _, c := range w.all {
+		if !c.join {
+			out.add(c, seen)
+		}
+	}
+	return out
+}
+
+// holds says whether an index has all these columns; those of the primary key are in every one.
+func (t *TableFacts) holds(p proposal, used []string) bool {
+	for _, name := range used {
+		in := p.has(name)
+		for _, c := range t.primary() {
+			in = in || strings.EqualFold(c, name)
+		}
+		if !in {
+			return false
+		}
+	}
+	return true
+}
+
+// withoutPrimary takes off the end of an index what InnoDB puts there anyway: the primary key. Where the index begins
+// with the primary key nothing is left: the table itself is in that order.
+func (t *TableFacts) withoutPrimary(parts []part, ordered bool) []part {
+	pk := t.primary()
+	same := func(at int) bool {
+		for i, x := range parts[at:] {
+			if i >= len(pk) || !strings.EqualFold(x.column, pk[i]) || x.descending {
+				return false
+			}
+		}
+		return true
+	}
+	if len(pk) > 0 && len(parts) > 0 && strings.EqualFold(parts[0].column, pk[0]) {
+		return nil
+	}
+	if ordered {
+		return parts
+	}
+	for at := range parts {
+		if at > 0 && same(at) {
+			return parts[:at]
+		}
+	}
+	return parts
+}
+
 // take makes a proposal the advice.
-func (a *adviser) take(f *TableFacts, ad *Advice, p proposal, order ordering, n *Node) {
-	ad.Columns, ad.Equality, ad.Range, ad.Order, ad.Covering = p.columns(), p.equality, p.ranges, p.order, p.covering
+func (a *adviser) take(f *TableFacts, ad *Advice, p *candidate, order ordering, n *Node) {
+	ad.told = append(ad.told, p.told...)
+	ad.Columns, ad.Equality, ad.Range, ad.Order, ad.Covering, ad.keyed = p.columns(), p.equality, p.ranges, p.order, p.covering, p.parts
 	ad.IndexBytes = indexBytes(f, ad.Columns)
 	for _, x := range p.parts {
 		if c := f.column(x.column); x.prefix > 0 && c != nil {
@@ -87,14 +263,15 @@ func (a *adviser) take(f *TableFacts, ad *Advice, p proposal, order ordering, n 
 		}
 	}
 	ad.IndexPages = math.Ceil(ad.IndexBytes / f.PageSize)
-	ad.RangePages = a.rangePages(f, p)
+	ad.Entries, ad.Runs = p.entries, p.runs
+	ad.RangePages = a.rangePages(f, p.proposal)
 	if !p.covering {
 		ad.Lookups = p.entries
 	}
 	ad.Statement = statement(f, p.parts)
 	ad.Replaces = replaced(f, p.parts)
 	if len(p.order) > 0 {
-		ad.told = append(ad.told, orderWords(a.sorts(n), order, p, a.passing(n, f, ad)))
+		ad.told = append(ad.told, orderWords(a.sorts(n), order, p.proposal, ad.Passing))
 	}
 }
 
@@ -104,132 +281,200 @@ func (a *adviser) rangePages(f *TableFacts, p proposal) float64 {
 	return math.Max(1, math.Ceil(pages*math.Min(1, p.entries/f.Rows)))
 }
 
-// passing is how many rows of an access are left for what comes after it, in one execution.
-func (a *adviser) passing(n *Node, f *TableFacts, ad *Advice) float64 {
-	if n.Access == AccessAll || n.Access == AccessIndex {
-		return ad.Matched
+// allButFew is the part of the rows from which on a range finds nothing.
+const allButFew = 0.98
+
+// narrowest is the range that leaves the fewest rows; "" where none leaves clearly fewer than all.
+func (a *adviser) narrowest(f *TableFacts, w wanted) []string {
+	best, least := "", allButFew
+	for _, column := range w.ranges {
+		share, known := 1.0, false
+		for _, c := range w.all {
+			if c.column == column && c.kind != "other" {
+				s, ok := f.share(c)
+				share, known = share*s, known || ok
+			}
+		}
+		if !known {
+			if best == "" && least == allButFew {
+				best = column
+			}
+			continue
+		}
+		if share < least {
+			best, least = column, share
+		}
 	}
-	share, _ := passingPart(n, a.parents[n])
-	return ad.Matched * math.Min(1, share)
+	if best == "" {
+		return nil
+	}
+	return []string{best}
 }
 
-// head are the columns that find or order the rows. Where a range and an order compete, the cheaper one is taken.
-func (a *adviser) head(n *Node, f *TableFacts, ad *Advice, w wanted, o ordering) proposal {
-	search := f.key(w.equal, append(append([]string(nil), w.in...), first(w.ranges)...), nil)
-	search.equality, search.ranges = min(len(search.parts), len(w.equal)+len(w.in)), 0
+// extending puts columns first that an index has already, in its order: that index can go then.
+func (t *TableFacts) extending(equal []string) []string {
+	for _, i := range t.Indexes {
+		if !i.BTree || i.Unique || len(i.Columns) == 0 || len(i.Columns) > len(equal) {
+			continue
+		}
+		rest, inside := equal, true
+		for _, c := range i.Columns {
+			name := ""
+			for _, e := range equal {
+				if strings.EqualFold(e, c) {
+					name = e
+				}
+			}
+			inside = inside && name != ""
+			rest = without(rest, name)
+		}
+		if inside {
+			return append(append([]string(nil), i.Columns...), rest...)
+		}
+	}
+	return equal
+}
+
+// heads are the columns that find rows and those that order them. Where a range and an order compete for the place
+// behind the columns compared for equality, both are proposed, and the one that takes fewer steps says why.
+func (a *adviser) heads(n *Node, f *TableFacts, ad *Advice, w wanted, o ordering, runs float64) []candidate {
+	ranges := a.narrowest(f, w)
+	equal := f.extending(w.equal)
+	finding := append(append([]string(nil), w.in...), ranges...)
+	search := candidate{proposal: f.key(equal, finding, nil), runs: runs}
+	search.equality = min(len(search.parts), len(w.equal)+len(w.in))
 	if len(search.parts) > search.equality {
 		search.ranges = 1
 	}
-	found := a.passing(n, f, ad)
-	search.entries = found
-	if len(search.parts) == 0 {
-		search.entries = f.Rows
+	ad.Passing = a.found(n, f, ad, w)
+	var known bool
+	search.entries, known = a.rowsBy(n, f, ad, w, append(append(append([]string(nil), equal...), w.in...), ranges...))
+	var out []candidate
+	switch {
+	case len(search.parts) > 0 && known:
+		out = append(out, search)
+	case len(search.parts) > 0:
+		ad.told = append(ad.told, fmt.Sprintf("Whether an index on (%s) would find few rows is not known: no statistics and no sample tell how many match.", strings.Join(search.columns(), ", ")))
 	}
-	if len(o.columns) == 0 {
-		return search
+	if ordered, ok := a.ordered(n, f, ad, w, o, equal); ok {
+		ordered.runs = runs
+		out = a.compete(ad, o, out, ordered, finding)
 	}
-	ordered := f.key(w.equal, nil, o.columns)
-	if len(ordered.parts) < len(w.equal)+len(o.columns) || ordered.prefixed() {
-		ad.told = append(ad.told, "The order stays a sort: its columns are too long for an index to hold them whole.")
-		return search
-	}
-	ordered.equality = len(w.equal)
-	for _, c := range o.columns {
-		ordered.order = append(ordered.order, c.name)
-	}
-	if len(w.in) == 0 && (len(w.ranges) == 0 || w.ranges[0] == o.columns[0].name) {
-		ordered.ranges = len(first(w.ranges))
-		ordered.entries = found
-		if o.limit > 0 {
-			ordered.entries = math.Min(found, float64(o.limit))
+	if len(out) == 0 && len(w.all) == 0 && len(o.columns) == 0 && n.Key != "" && n.Key != "PRIMARY" && !n.Covering {
+		// The index that is read for its order, with what else is needed.
+		if cols := f.columnsOfKey(n.Key); f.btree(n.Key) {
+			p := candidate{proposal: f.key(cols, nil, nil), runs: runs}
+			p.entries = a.readsNow(n, f, ad)
+			out = append(out, p)
 		}
-		return ordered
 	}
-	all := math.Max(found, a.equalityRows(n, f, ad, w))
-	ordered.entries = all
-	kept := found
-	if o.limit > 0 && found > 0 {
-		ordered.entries = math.Min(all, float64(o.limit)*all/found)
-		kept = math.Min(found, float64(o.limit))
+	return out
+}
+
+// ordered is the index that has the rows in the order wanted, behind the columns compared for equality.
+func (a *adviser) ordered(n *Node, f *TableFacts, ad *Advice, w wanted, o ordering, equal []string) (candidate, bool) {
+	if len(o.columns) == 0 {
+		return candidate{}, false
 	}
-	steps := found * (1 + math.Log2(math.Max(2, kept))/2)
-	chosen, taken, other := ordered, o.word, "range"
+	for _, c := range o.columns {
+		if a.written[strings.ToLower(c.name)] {
+			return candidate{}, false
+		}
+	}
+	p := candidate{proposal: f.key(equal, nil, o.columns)}
+	if len(p.parts) < len(w.equal)+len(o.columns) || p.prefixed() {
+		ad.told = append(ad.told, "The order stays a sort: its columns are too long for an index to hold them whole.")
+		return candidate{}, false
+	}
+	p.equality = len(w.equal)
+	for _, c := range o.columns {
+		p.order = append(p.order, c.name)
+	}
+	by := append([]string(nil), equal...)
+	if len(w.in) == 0 && len(w.ranges) > len(without(w.ranges, o.columns[0].name)) {
+		p.ranges = 1
+		by = append(by, o.columns[0].name)
+	}
+	all, _ := a.rowsBy(n, f, ad, w, by)
+	p.entries = math.Max(all, ad.Passing)
+	if o.limit == 0 {
+		return p, true
+	}
+	pass, known := a.passing(n, f, ad, w, by, p.entries)
+	if o.extreme && len(w.all) > len(w.equal) {
+		return candidate{}, false // only behind constants MIN and MAX are looked up at an end of the index
+	}
+	if !known {
+		ad.told = append(ad.told, fmt.Sprintf("An index on (%s) has the order, but it does not serve all conditions: it would be read until %s rows match, and how soon that is is not known.", strings.Join(p.columns(), ", "), count(float64(o.limit))))
+		return p, true
+	}
+	p.entries = math.Min(p.entries, math.Ceil(float64(o.limit)/pass))
+	if pass < 0.99 && p.ranges == 0 {
+		if none := f.Sample.none(w.all); none && !ad.Counted {
+			p.told = append(p.told, fmt.Sprintf("(%s) does not serve all conditions, and none of the %s rows looked at passes them: it may be read to its end before LIMIT %s is reached.", strings.Join(p.columns(), ", "), count(f.Sample.Rows), count(float64(o.limit))))
+			return p, true
+		}
+		p.told = append(p.told, fmt.Sprintf("(%s) does not serve all conditions: %s %% of its entries pass them, so that LIMIT %s is reached after about %s entries%s.", strings.Join(p.columns(), ", "), count(100*pass), count(float64(o.limit)), count(p.entries), where(f.Sample, ad)))
+	}
+	return p, true
+}
+
+// where says where a figure comes from.
+func where(s *Sample, ad *Advice) string {
+	switch {
+	case ad.Counted:
+		return " (counted)"
+	case s != nil && s.Rows > 0:
+		return " (by a sample of " + count(s.Rows) + " rows)"
+	}
+	return " (expected)"
+}
+
+// compete sets a search and an order side by side, and says which takes fewer steps.
+func (a *adviser) compete(ad *Advice, o ordering, out []candidate, ordered candidate, finding []string) []candidate {
+	if len(out) == 0 {
+		return append(out, ordered)
+	}
+	search := &out[0]
+	if len(finding) == 0 || len(finding) == 1 && ordered.ranges == 1 && finding[0] == o.columns[0].name {
+		return []candidate{ordered} // it finds all that the search would
+	}
+	kept := ad.Passing
+	if o.limit > 0 {
+		kept = math.Min(kept, float64(o.limit))
+	}
+	steps := search.entries * (1 + math.Log2(math.Max(2, kept))/2)
+	taken, other := o.word, "range"
 	if steps < ordered.entries {
-		chosen, taken, other = search, "range", o.word
+		taken, other = "range", o.word
 	}
 	stops := ""
 	if o.limit > 0 {
 		stops = fmt.Sprintf(", because LIMIT stops after %s rows that match", count(float64(o.limit)))
 	}
-	ad.told = append(ad.told, fmt.Sprintf("After the columns compared for equality only one can follow: the range on %s, or the %s. The range reads about %s rows and sorts them, %s × (1 + ½ log2 %s) = %s steps; the order reads about %s entries%s, and sorts nothing. So the %s is taken and not the %s.",
-		strings.Join(append(append([]string(nil), w.in...), first(w.ranges)...), ", "), o.word, count(found), count(found), count(math.Max(2, kept)), count(math.Ceil(steps)), count(math.Ceil(ordered.entries)), stops, taken, other))
-	return chosen
-}
-
-func first(list []string) []string { return list[:min(1, len(list))] }
-
-// equalityRows is how many rows the columns compared for equality alone are expected to leave.
-func (a *adviser) equalityRows(n *Node, f *TableFacts, ad *Advice, w wanted) float64 {
-	if len(w.equal) == 0 {
-		return f.Rows
+	text := fmt.Sprintf("After the columns compared for equality only one can follow: the range on %s, or the %s. The range reads about %s rows and sorts them, %s × (1 + ½ log2 %s) = %s steps; the order reads about %s entries%s, and sorts nothing. So the %s is taken and not the %s.",
+		strings.Join(finding, ", "), o.word, count(search.entries), count(search.entries), count(math.Max(2, kept)), count(math.Ceil(steps)), count(math.Ceil(ordered.entries)), stops, taken, other)
+	if taken == "range" {
+		search.told = append(search.told, text)
+		return out
 	}
-	fixed := map[string]bool{}
-	for _, c := range w.equal {
-		fixed[strings.ToLower(c)] = true
-	}
-	rows := math.Inf(1)
-	for _, i := range f.Indexes {
-		for j, c := range i.Columns {
-			if !fixed[strings.ToLower(c)] || j >= len(i.Distinct) {
-				break
-			}
-			if i.Distinct[j] > 0 {
-				rows = math.Min(rows, f.Rows/i.Distinct[j])
-			}
-		}
-	}
-	if n.Access == AccessRef {
-		same := true
-		for _, c := range n.KeyParts {
-			same = same && fixed[strings.ToLower(c)]
-		}
-		if same {
-			rows = math.Min(rows, n.rowsOnce())
-		}
-	}
-	if math.IsInf(rows, 1) { // nobody knows: each comparison is taken to leave the same part
-		equal := float64(len(w.equal))
-		rows = f.Rows * math.Pow(math.Max(1/f.Rows, ad.Part), equal/(equal+1))
-	}
-	return rows
+	ordered.told = append(ordered.told, text)
+	return []candidate{ordered}
 }
 
 // ordering is the order that the statement wants of a table's rows, where an index could give it: the rows of that
 // table have to come first in the join, and nothing between may lose their order.
 func (a *adviser) ordering(n *Node, f *TableFacts, fixed []string) ordering {
-	if a.named[n.Name()] != 1 {
+	b := a.blockFor(n)
+	if b == nil || !a.leads(n) {
 		return ordering{}
-	}
-	b := blockOf(a.blocks, n.Name())
-	if b == nil {
-		return ordering{}
-	}
-	for c, p := n, a.parents[n]; p != nil && p.Kind != KindQuery; c, p = p, a.parents[p] {
-		switch p.Kind {
-		case KindNestedLoop:
-			if p.Children[0] != c {
-				return ordering{}
-			}
-			for _, other := range p.Children {
-				if other.JoinBuffer != "" {
-					return ordering{}
-				}
-			}
-		case KindHashJoin, KindHash, KindBatchedJoin, KindWindow, KindIndexMerge:
-			return ordering{}
-		}
 	}
 	o := b.orderOf(n.Name(), f, fixed)
+	for _, other := range a.joined(n) {
+		if other.Condition != "" { // how many rows are left by it is not known: LIMIT may come late
+			o.limit = 0
+		}
+	}
 	mixed := false
 	for _, c := range o.columns {
 		mixed = mixed || c.descending != o.columns[0].descending
@@ -243,6 +488,52 @@ func (a *adviser) ordering(n *Node, f *TableFacts, fixed []string) ordering {
 		return ordering{why: o.word + " goes up by one column and down by another, and the indexes of this server go one way"}
 	}
 	return o
+}
+
+// blockFor is the SELECT that reads a table, in the statement or in the server's words; nil where that is not certain.
+func (a *adviser) blockFor(n *Node) *block {
+	if a.named[n.Name()] != 1 {
+		return nil
+	}
+	if b := blockOf(a.blocks, n.Name()); b != nil {
+		return b
+	}
+	return blockOf(a.rewritten, n.Name())
+}
+
+// joined are the other tables of the join that a table is part of.
+func (a *adviser) joined(n *Node) []*Node {
+	var out []*Node
+	for p := a.parents[n]; p != nil && p.Kind != KindQuery && p.Kind != KindSubquery && p.Kind != KindMaterialise; p = a.parents[p] {
+		if p.Kind == KindNestedLoop {
+			p.Walk(func(x, _ *Node, _ int) {
+				if x != n && x.Kind != KindSubquery {
+					out = append(out, x)
+				}
+			})
+		}
+	}
+	return out
+}
+
+// leads says whether a table is read first, and nothing between it and the result loses the order of its rows.
+func (a *adviser) leads(n *Node) bool {
+	for c, p := n, a.parents[n]; p != nil && p.Kind != KindQuery; c, p = p, a.parents[p] {
+		switch p.Kind {
+		case KindNestedLoop:
+			if p.Children[0] != c {
+				return false
+			}
+			for _, other := range p.Children {
+				if other.JoinBuffer != "" {
+					return false
+				}
+			}
+		case KindHashJoin, KindHash, KindBatchedJoin, KindWindow, KindIndexMerge:
+			return false
+		}
+	}
+	return true
 }
 
 // sorts says whether the plan sorts, or fills a temporary table, in the block of an access.
@@ -259,37 +550,6 @@ func (a *adviser) sorts(n *Node) bool {
 		}
 	}
 	return false
-}
-
-// worth says whether a proposed index reads clearly less than what the plan does, or spares a sort of many rows.
-func (a *adviser) worth(n *Node, f *TableFacts, ad *Advice, p proposal, o ordering) bool {
-	pages := a.rangePages(f, p)
-	if !p.covering {
-		pages += touched(ad.TablePages, p.entries)
-	}
-	now := ad.TablePages
-	switch {
-	case n.Covering:
-		now = math.Ceil(indexBytes(f, f.columnsOfKey(n.Key)) / f.PageSize * math.Min(1, ad.Part))
-	case n.Access == AccessIndex:
-		now = ad.TablePages + touched(ad.TablePages, ad.Rows)
-	case n.Access != AccessAll:
-		now = math.Max(1, ad.PagesTouched)
-	}
-	if len(p.order) > 0 && a.sorts(n) && a.passing(n, f, ad) >= many {
-		return p.covering && n.Covering && pages <= 2*now+1 || pages <= now
-	}
-	switch {
-	case n.Covering:
-		return false
-	case n.Access != AccessAll && ad.Matched < 100 && n.Executions.Or(1) < 100:
-		return false // a handful of look-ups is cheap
-	case !p.covering && len(p.parts) > 0 && p.equality+p.ranges == 0 && (o.limit == 0 || len(p.order) == 0):
-		return false
-	case !p.covering, p.equality+p.ranges == 0:
-		return pages <= now/2
-	}
-	return pages <= now*0.75
 }
 
 // columnsOfKey are the columns of an index.

@@ -22,9 +22,11 @@ type TableFacts struct {
 	AvgRowLength float64
 	PageSize     float64
 	ColumnKey    float64 // most bytes of one column in an index; 0: as many as the whole key may have
+	ServesDates  bool    // DATE and YEAR of a column are ranges of its index (MariaDB 11.1)
 	Descending   bool    // an index may have columns in descending order (MySQL 8.0, MariaDB 10.8)
 	Columns      []ColumnFacts
 	Indexes      []IndexFacts
+	Sample       *Sample // what some of its rows showed; nil where none were looked at
 }
 
 // ColumnFacts describes a column by its declaration.
@@ -36,6 +38,8 @@ type ColumnFacts struct {
 	Precision int     // digits of a decimal, or of the part of a second
 	Scale     int
 	Nullable  bool
+	Charset   string // of a string
+	Collation string
 }
 
 // IndexFacts is an index and its columns in order, "" for an expression; Prefix is the length of a prefix, or 0, and
@@ -150,12 +154,17 @@ func tableAt(t []token, i int) (alias string, table tableName, next int) {
 // tablesOf are the tables that a plan reads, by the names it has for them.
 func tablesOf(p *Plan, sql string) map[string]tableName {
 	known := aliases(p.Rewritten)
-	for alias, t := range aliases(sql) {
-		if _, ok := known[alias]; !ok {
-			known[alias] = t
+	for _, text := range append([]string{sql}, p.views...) {
+		for alias, t := range aliases(text) {
+			if _, ok := known[alias]; !ok {
+				known[alias] = t
+			}
 		}
 	}
 	out := map[string]tableName{}
+	for alias, t := range aliases(sql) { // one of a single row may have no step in the plan
+		out[alias] = t
+	}
 	p.Root.Walk(func(n, _ *Node, _ int) {
 		if n.Kind != KindTable || n.Inner() {
 			return
@@ -196,12 +205,15 @@ func ReadFacts(ctx context.Context, c *mysql.Conn, p *Plan, sql string) ([]Table
 			large = large && !strings.EqualFold(v, "OFF")
 		}
 	}
+	if err := readViews(ctx, c, p, sql); err != nil {
+		return nil, err
+	}
 	var out []TableFacts
 	for name, t := range tablesOf(p, sql) {
 		if len(out) == maxTables {
 			break
 		}
-		f := TableFacts{Name: name, Schema: t.schema, Table: t.table, PageSize: pageSize, Descending: c.Server.DescendingIndexes()}
+		f := TableFacts{Name: name, Schema: t.schema, Table: t.table, PageSize: pageSize, Descending: c.Server.DescendingIndexes(), ServesDates: c.Server.ServesDates()}
 		found, err := readTable(ctx, c, &f)
 		if err != nil {
 			return nil, err
@@ -213,7 +225,33 @@ func ReadFacts(ctx context.Context, c *mysql.Conn, p *Plan, sql string) ([]Table
 			out = append(out, f)
 		}
 	}
+	takeSamples(ctx, c, p, out, sql)
 	return out, nil
+}
+
+// readViews asks for the texts of the statement's views where the plan reads tables that no text names.
+func readViews(ctx context.Context, c *mysql.Conn, p *Plan, sql string) error {
+	hidden := false
+	texts := append(blocksOf(sql), blocksOf(p.Rewritten)...)
+	p.Root.Walk(func(n, _ *Node, _ int) {
+		hidden = hidden || n.Kind == KindTable && !n.Inner() && blockOf(texts, n.Name()) == nil
+	})
+	if !hidden || sql == "" {
+		return nil
+	}
+	rows, err := c.Maps(ctx, "SELECT /* risso: plan */ DATABASE() AS db")
+	if err != nil || len(rows) != 1 {
+		return wrap("ask for the default database", err)
+	}
+	views, err := viewsOf(ctx, c, rows[0]["db"], sql)
+	if err != nil {
+		return err
+	}
+	p.views = nil
+	for _, v := range views {
+		p.views = append(p.views, v.body)
+	}
+	return nil
 }
 
 // readTable fills in one table's facts; it reports false when there is none of that name.
@@ -237,12 +275,12 @@ func readTable(ctx context.Context, c *mysql.Conn, f *TableFacts) (bool, error) 
 		*to, _ = strconv.ParseFloat(r[name], 64)
 	}
 	if rows, err = c.Maps(ctx, `SELECT /* risso: columns */ COLUMN_NAME AS name, DATA_TYPE AS type, CHARACTER_OCTET_LENGTH AS octets, CHARACTER_MAXIMUM_LENGTH AS chars,
-  COALESCE(NUMERIC_PRECISION, DATETIME_PRECISION) AS prec, NUMERIC_SCALE AS scale, IS_NULLABLE AS nullable
+  COALESCE(NUMERIC_PRECISION, DATETIME_PRECISION) AS prec, NUMERIC_SCALE AS scale, IS_NULLABLE AS nullable, CHARACTER_SET_NAME AS charset, COLLATION_NAME AS collation
   FROM information_schema.COLUMNS`+where+` ORDER BY ORDINAL_POSITION`); err != nil {
 		return false, wrap("read the columns of "+f.Table, err)
 	}
 	for _, r := range rows {
-		col := ColumnFacts{Name: r["name"], Type: strings.ToLower(r["type"]), Nullable: r["nullable"] == "YES"}
+		col := ColumnFacts{Name: r["name"], Type: strings.ToLower(r["type"]), Nullable: r["nullable"] == "YES", Charset: r["charset"], Collation: r["collation"]}
 		col.Octets, _ = strconv.ParseFloat(r["octets"], 64)
 		col.Chars, _ = strconv.ParseFloat(r["chars"], 64)
 		col.Precision, _ = strconv.Atoi(r["prec"])

@@ -58,7 +58,7 @@ func FuzzCondition(f *testing.F) {
 			}
 			at = tok.End
 		}
-		predicates([]string{s}, name, table)
+		predicates([]string{s}, name, table, nil)
 		columnsOf(s, name, table)
 		aliases(s)
 		for _, b := range blocksOf(s) {
@@ -72,5 +72,52 @@ func FuzzCondition(f *testing.F) {
 			t.Fatalf("redaction adds quotes to %q: %q", s, once)
 		}
 		Sampled(s)
+	})
+}
+
+// FuzzAdvise: whatever a statement's condition, order and the indexes of its table are, advice is made without a
+// panic, names columns of the table once each, and none that the statement writes.
+func FuzzAdvise(f *testing.F) {
+	f.Add("(t.a = 1) and (t.b > 2)", "SELECT * FROM t WHERE a = 1 AND b > 2 ORDER BY c DESC LIMIT 3", "a b", 5.0, uint8(0))
+	f.Add("t.b = 1 and t.c in (1,2) and t.a = x.a", "SELECT MAX(b) FROM t JOIN x ON t.a = x.a WHERE c IN (1, 2)", "b a", 300.0, uint8(1))
+	f.Add("t.a = 1 or t.a = 2", "UPDATE t SET b = 1, t.c = 2 WHERE a = 1 OR a = 2", "a", 0.0, uint8(2))
+	f.Add("t.s like 'x%' and t.a is null", "SELECT DISTINCT s, a FROM t WHERE s LIKE 'x%' LIMIT 2", "s c a", 20.0, uint8(3))
+	f.Add("t.b = 1 and t.a = 2", "SELECT c FROM t WHERE b = 1 AND a = 2", "a c", 9.0, uint8(4))
+	f.Fuzz(func(t *testing.T, condition, sql, key string, matched float64, kind uint8) {
+		access := []string{AccessAll, AccessIndex, AccessRange, AccessRef}[kind%4]
+		n := newNode(KindTable)
+		n.Table, n.Access, n.Condition, n.Rows, n.Key = "t", access, condition, 50_000, "k"
+		if kind&16 != 0 {
+			n.JoinBuffer = "hash join"
+		}
+		root := newNode(KindQuery)
+		root.Children = []*Node{n}
+		p := &Plan{Format: FormatMariaDB, Root: root}
+		total(p)
+		facts := TableFacts{Name: "t", Schema: "d", Table: "t", Engine: "InnoDB", Rows: 50_000, DataLength: 1 << 24, AvgRowLength: 300, PageSize: 16384, Descending: kind&8 != 0,
+			Columns: []ColumnFacts{{Name: "a", Type: "int"}, {Name: "b", Type: "int"}, {Name: "c", Type: "bigint", Nullable: true}, {Name: "s", Type: "varchar", Octets: 4000, Chars: 1000}, {Name: "x", Type: "text", Octets: 65535}}}
+		if cols := strings.Fields(key); len(cols) > 0 {
+			facts.Indexes = []IndexFacts{{Name: "PRIMARY", Unique: true, BTree: true, Columns: cols, Prefix: make([]int, len(cols))}, {Name: "k", BTree: true, Columns: cols[len(cols)-1:], Prefix: []int{0}, Distinct: []float64{9}}}
+		}
+		if kind&4 != 0 {
+			s := &Sample{Rows: 2048, Matched: map[string]float64{}, Distinct: map[string]float64{"a": matched}}
+			for _, c := range predicates([]string{condition}, "t", &facts, nil).all {
+				s.Matched[c.sample] = matched
+			}
+			facts.Sample = s
+		}
+		written := writtenBy(sql)
+		for _, a := range Advise(p, []TableFacts{facts}, sql) {
+			seen := map[string]bool{}
+			for _, c := range a.Columns {
+				if facts.column(c) == nil || seen[c] || written[strings.ToLower(c)] {
+					t.Fatalf("%s: %v for %q", a.Statement, a.Columns, sql)
+				}
+				seen[c] = true
+			}
+			if a.Statement != "" && a.IndexBytes > indexShare*facts.DataLength {
+				t.Fatalf("%s has %v bytes, the table %v", a.Statement, a.IndexBytes, facts.DataLength)
+			}
+		}
 	})
 }

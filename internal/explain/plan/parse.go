@@ -41,12 +41,44 @@ func unescape(s string) string {
 	return strings.NewReplacer(`\n`, "\n", `\t`, "\t", `\\`, `\`).Replace(s)
 }
 
+// unmarked takes the comments out of JSON: MySQL writes the name of what ends behind each bracket while
+// end_markers_in_json is ON.
+func unmarked(text string) string {
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			begin := i
+			for i++; i < len(text) && text[i] != '"'; i++ {
+				if text[i] == '\\' {
+					i++
+				}
+			}
+			b.WriteString(text[begin:min(i+1, len(text))])
+		case '/':
+			if end := strings.Index(text[i:], "*/"); strings.HasPrefix(text[i:], "/*") && end > 0 {
+				i += end + 1
+				continue
+			}
+			b.WriteByte('/')
+		default:
+			b.WriteByte(text[i])
+		}
+	}
+	return b.String()
+}
+
 func parseJSON(text string) (*Plan, error) {
 	repaired := false
 	v, err := decode(text)
 	if err != nil && strings.HasPrefix(text, `{\n`) {
 		text = unescape(text)
 		v, err = decode(text)
+	}
+	if err != nil && strings.Contains(text, "*/") {
+		if again, err2 := decode(unmarked(text)); err2 == nil {
+			v, err = again, nil
+		}
 	}
 	if err != nil {
 		if again, err2 := decode(repair(text)); err2 == nil {
@@ -81,7 +113,7 @@ func parseJSON(text string) (*Plan, error) {
 			p.Format = FormatMariaDB
 		}
 	}
-	p.Root.Walk(func(n, _ *Node, _ int) { p.Analyzed = p.Analyzed || n.Loops.Known() })
+	p.Root.Walk(func(n, _ *Node, _ int) { p.Analyzed = p.Analyzed || n.Loops.Known() || n.ActualRows.Known() })
 	total(p)
 	return p, nil
 }
@@ -95,7 +127,7 @@ func looksMariaDB(v any, depth int) bool {
 	case object:
 		for _, f := range v {
 			switch f.name {
-			case "rows", "r_loops", "query_optimization", "expression_cache", "block-nl-join", "filesort", "temporary_table", "subqueries", "materialized":
+			case "rows", "r_loops", "query_optimization", "expression_cache", "subquery_cache", "block-nl-join", "filesort", "temporary_table", "subqueries", "materialized":
 				return true
 			case "table":
 				if t, ok := f.value.(object); ok && t.has("message") {

@@ -194,6 +194,11 @@ type Plan struct {
 	Rewritten string `json:"rewritten,omitempty"`
 	// Repaired says that the text was not valid JSON (MariaDB before 11 does not escape quotes in conditions) and was mended.
 	Repaired bool `json:"repaired,omitempty"`
+
+	// Partial says that the statement did not come to its end: what was counted is of what ran until then.
+	Partial bool `json:"partial,omitempty"`
+
+	views []string // texts of the views that the statement reads, where the server's rewriting leaves them out
 }
 
 // newNode is a node without figures.

@@ -188,11 +188,16 @@ func TestClients(t *testing.T) {
 		"box":      "+---+\n| EXPLAIN |\n+---+\n| " + text + " |\n+---+\n",
 		"crlf":     strings.ReplaceAll(text, "\n", "\r\n"),
 		"bom":      "\ufeff" + text,
+		"markers":  regexp.MustCompile(`(?m)([}\]])(,?)$`).ReplaceAllString(text, `$1 /* "query_block" */$2`),
 	} {
 		p, err := Parse(as)
 		if err != nil || ID(p) != want {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	marked, err := Parse(`{"query_block": {"table": {"table_name": "a /* b */ c", "attached_condition": "x = '*/ \" /*'"} /* table */} /* query_block */}`)
+	if err != nil || marked.Root.Children[0].Table != "a /* b */ c" || marked.Root.Children[0].Condition != `x = '*/ " /*'` {
+		t.Errorf("with end markers: %+v, %v", marked, err)
 	}
 	tree := ID(mustParse(t, "mysql-9.7-union.tree.txt"))
 	if box := ID(mustParse(t, "mysql-9.7-union.tree-box.txt")); box != tree {

@@ -13,46 +13,111 @@ type wanted struct {
 	in     []string // compared with several: IN
 	ranges []string
 	bad    []unusable
+	all    []conjunct // all of it, also what no index serves
+}
+
+// conjunct is one of the comparisons that AND joins.
+type conjunct struct {
+	column string // the one that an index could serve, or ""
+	kind   string // "equal", "in", "range", or "other" where no index serves it
+	sample string // the comparison as it can be asked of a sample of the table; "" where that cannot be
+	text   string // as a person would write it
+	join   bool   // it compares with another table
 }
 
 // unusable is a comparison that an index on its column cannot serve.
 type unusable struct{ column, text, why string }
 
 // predicates finds the columns of one table that conditions compare with a constant or another table's column. Only
-// what is joined by AND counts; an OR ends it. What compares not the column but something made of it is kept as bad.
-func predicates(conditions []string, name string, f *TableFacts) (w wanted) {
+// what is joined by AND counts; an OR ends it, but for one of comparisons of the same column. What compares not the
+// column but something made of it is kept as bad. others are the other tables of the statement, by their names.
+func predicates(conditions []string, name string, f *TableFacts, others map[string]*TableFacts) (w wanted) {
 	seen := map[string]bool{}
 	for _, c := range conditions {
 		for _, part := range conjuncts(lex(c)) {
-			if bad, ok := unusableIn(part, name, f); ok {
+			if part = unwrap(part); !mentions(part, name, f) || seen[textOf(part)] {
+				continue
+			}
+			seen[textOf(part)] = true
+			one := conjunct{kind: "other", sample: sampleText(part, name, f), text: pretty(textOf(part)), join: joins(part, name)}
+			bad, unusable := unusableIn(part, name, f)
+			if !unusable {
+				bad, unusable = converted(part, name, f, others)
+			}
+			if unusable {
 				if !seen["bad "+bad.text] {
 					seen["bad "+bad.text] = true
 					w.bad = append(w.bad, bad)
 				}
+				w.all = append(w.all, one)
 				continue
 			}
-			col, kind := comparison(part, name, f)
-			if kind == "" || seen[col] {
-				continue
+			if col, kind := comparison(part, name, f); kind != "" {
+				one.column, one.kind = col, kind
 			}
-			switch kind {
-			case "equal":
-				seen[col] = true
-				w.equal = append(w.equal, col)
-			case "in":
-				seen[col] = true
-				w.in = append(w.in, col)
-			default:
-				w.ranges = append(w.ranges, col)
-			}
+			w.add(one, seen)
 		}
 	}
 	return w
 }
 
+// joins says whether a comparison names another table.
+func joins(t []token, name string) bool {
+	for i := 0; i+2 < len(t); i++ {
+		if t[i].Name() && sign(t[i+1], ".") && t[i+2].Name() && !strings.EqualFold(t[i].Text, name) && !(i+4 < len(t) && sign(t[i+3], ".")) && (i == 0 || !sign(t[i-1], ".")) {
+			return true
+		}
+		if i > 0 && sign(t[i-1], ".") && t[i].Name() && sign(t[i+1], ".") && !strings.EqualFold(t[i].Text, name) {
+			return true // schema.table.column
+		}
+	}
+	return false
+}
+
+// add keeps a comparison, and its column where it is the first of its kind.
+func (w *wanted) add(c conjunct, seen map[string]bool) {
+	w.all = append(w.all, c)
+	if c.kind == "other" || seen["column "+c.column] {
+		return
+	}
+	switch c.kind {
+	case "equal":
+		w.equal = append(w.equal, c.column)
+	case "in":
+		w.in = append(w.in, c.column)
+	default:
+		w.ranges = append(w.ranges, c.column)
+		return
+	}
+	seen["column "+c.column] = true
+	w.ranges = without(w.ranges, c.column)
+}
+
+// without is a list without one of its members.
+func without(list []string, member string) []string {
+	var out []string
+	for _, x := range list {
+		if x != member {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// outerJoined takes off what MySQL puts around the condition of an outer join: <if>(is_not_null_compl(t), …, true).
+func outerJoined(t []token) []token {
+	if len(t) < 10 || !sign(t[0], "<") || !word(t[1], "IF") || !sign(t[2], ">") || !sign(t[3], "(") || !word(t[4], "IS_NOT_NULL_COMPL") {
+		return t
+	}
+	if parts := commas(t[4 : len(t)-1]); len(parts) == 3 && len(parts[2]) == 1 && word(parts[2][0], "TRUE") {
+		return unwrap(parts[1])
+	}
+	return t
+}
+
 // conjuncts cuts a condition at the ANDs of its outermost level. Where that level has an OR it is one piece.
 func conjuncts(t []token) [][]token {
-	t = unwrap(t)
+	t = outerJoined(unwrap(t))
 	depth, begin, between := 0, 0, false
 	var out [][]token
 	for i, x := range t {
@@ -79,7 +144,9 @@ func conjuncts(t []token) [][]token {
 	}
 	var flat [][]token
 	for _, part := range out {
-		flat = append(flat, conjuncts(part)...)
+		if len(part) > 0 {
+			flat = append(flat, conjuncts(part)...)
+		}
 	}
 	return flat
 }
@@ -145,7 +212,12 @@ func columnAt(t []token) (qualifier, column string, rest []token) {
 // comparison reads one conjunct: column operator value, or value operator column. kind is "equal", "in", "range" or "".
 func comparison(t []token, name string, f *TableFacts) (column, kind string) {
 	if t = unwrap(t); either(t) {
-		return "", ""
+		return anyOf(t, name, f)
+	}
+	if len(t) > 3 && word(t[0], "ISNULL") && sign(t[1], "(") && sign(t[len(t)-1], ")") {
+		if col, rest, ok := ownColumn(t[2:len(t)-1], name, f); ok && len(rest) == 0 {
+			return col, "equal"
+		}
 	}
 	if col, rest, found := ownColumn(t, name, f); found && len(rest) > 0 {
 		if kind := operatorKind(rest); kind != "" && !mentions(rest, name, f) {
@@ -170,6 +242,43 @@ func comparison(t []token, name string, f *TableFacts) (column, kind string) {
 		}
 	}
 	return "", ""
+}
+
+// anyOf reads an OR whose sides all compare the same column: that is a list of values, or of ranges.
+func anyOf(t []token, name string, f *TableFacts) (column, kind string) {
+	for _, side := range sides(t) {
+		c, k := comparison(side, name, f)
+		switch {
+		case k == "" || column != "" && c != column:
+			return "", ""
+		case k == "range" || kind == "range":
+			kind = "range"
+		default:
+			kind = "in"
+		}
+		column = c
+	}
+	return column, kind
+}
+
+// sides cuts a condition at the ORs of its outermost level.
+func sides(t []token) [][]token {
+	var out [][]token
+	depth, begin := 0, 0
+	for i, x := range t {
+		switch {
+		case sign(x, "("):
+			depth++
+		case sign(x, ")"):
+			depth--
+		case depth == 0 && word(x, "XOR"):
+			return [][]token{nil}
+		case depth == 0 && (word(x, "OR") || sign(x, "||")):
+			out = append(out, t[begin:i])
+			begin = i + 1
+		}
+	}
+	return append(out, t[begin:])
 }
 
 // ownColumn reads a column of the table at the beginning of tokens.
@@ -209,7 +318,7 @@ func operatorKind(rest []token) string {
 // leadsOpen says whether a pattern of LIKE begins with a wildcard, or is none that can be read.
 func leadsOpen(t token) bool {
 	s := strings.TrimLeft(strings.TrimPrefix(t.Text, "N"), "'\"")
-	return s == "" || s[0] == '%' || s[0] == '_'
+	return s == "" || sign(t, "?") || s[0] == '%' || s[0] == '_'
 }
 
 // comparisons are the operators for which an index on a bare column could be used.
@@ -263,10 +372,36 @@ func madeOf(side, other []token, name string, f *TableFacts) (unusable, bool) {
 	}
 	for i, x := range side {
 		if c := f.column(x.Text); c != nil && x.Name() && mentions(side[i:i+1], name, f) {
+			if f.ServesDates && c.dateOrYear(side) {
+				return unusable{}, false
+			}
 			return unusable{column: c.Name, why: c.instead(side)}, true
 		}
 	}
 	return unusable{}, false
+}
+
+// dateOrYear says whether an expression is DATE or YEAR of the column and of nothing else. The server writes DATE(c) as
+// CAST(c AS DATE).
+func (c *ColumnFacts) dateOrYear(side []token) bool {
+	last := len(side) - 1
+	if c.Type != "date" && c.Type != "datetime" && c.Type != "timestamp" || last < 3 || !sign(side[1], "(") || !sign(side[last], ")") {
+		return false
+	}
+	inner := side[2:last]
+	switch n := len(inner); {
+	case word(side[0], "DATE"), word(side[0], "YEAR"):
+	case word(side[0], "CAST") && n > 2 && word(inner[n-2], "AS") && word(inner[n-1], "DATE"):
+		inner = inner[:n-2]
+	default:
+		return false
+	}
+	for _, x := range inner { // the column, and what qualifies it
+		if !x.Name() && !sign(x, ".") {
+			return false
+		}
+	}
+	return strings.EqualFold(inner[len(inner)-1].Text, c.Name)
 }
 
 // instead says what to write in the place of an expression.
@@ -332,7 +467,7 @@ func columnsOf(sql, name string, f *TableFacts) []string {
 		if x.Kind != sqltext.TokenName && x.Kind != sqltext.TokenWord {
 			continue
 		}
-		if c := f.column(x.Text); c != nil && !(i >= 2 && t[i-1].Text == "." && !strings.EqualFold(t[i-2].Text, name)) {
+		if c := f.column(x.Text); c != nil && !(i > 0 && word(t[i-1], "AS")) && !(i >= 2 && t[i-1].Text == "." && !strings.EqualFold(t[i-2].Text, name)) {
 			used[c.Name] = true
 		}
 	}

@@ -38,6 +38,13 @@ func FromRows(rows []Row) (*Plan, error) {
 	if len(root.Children) == 1 && root.Children[0].Kind == KindQuery {
 		p.Root = root.Children[0]
 	}
+	if p.Analyzed {
+		p.Root.Walk(func(n, _ *Node, _ int) {
+			if n.Kind == KindTable && !n.ActualRows.Known() && n.Rows.Known() {
+				n.Loops = 0 // NULL stands for what was never read
+			}
+		})
+	}
 	total(p)
 	return p, nil
 }

@@ -31,7 +31,11 @@ func indexBytes(f *TableFacts, cols []string) float64 {
 		if c.Nullable {
 			nullable++
 		}
-		entry += c.bytes(variable)
+		if mean, ok := f.Sample.bytes(c); ok {
+			entry += mean
+		} else {
+			entry += c.bytes(variable)
+		}
 	}
 	entry += math.Ceil(float64(nullable) / 8)
 	perPage := math.Max(2, math.Floor((f.PageSize-pageFrame)*pageFill/entry))
@@ -73,6 +77,19 @@ func (c *ColumnFacts) bytes(variable float64) float64 {
 		length = 2
 	}
 	return math.Min(variable, math.Max(1, c.Octets)) + length
+}
+
+// bytes of a column of variable length on average, with its length bytes, where a sample told it.
+func (s *Sample) bytes(c *ColumnFacts) (float64, bool) {
+	if s == nil || !c.variable() {
+		return 0, false
+	}
+	mean, ok := s.Bytes[strings.ToLower(c.Name)]
+	length := 1.0
+	if c.Octets > 255 && mean > 127 {
+		length = 2
+	}
+	return mean + length, ok
 }
 
 // fixedBytes of a value (https://dev.mysql.com/doc/refman/9.4/en/storage-requirements.html).

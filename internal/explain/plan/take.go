@@ -78,7 +78,8 @@ func Take(ctx context.Context, c *mysql.Conn, r Request) (*Taken, error) {
 	}
 	taken.Notes = append(taken.Notes, told...)
 	if r.Analyze {
-		taken.Notes = append(taken.Notes, interrupted(ctx, c)...)
+		notes, partial := interrupted(ctx, c)
+		taken.Notes, taken.Plan.Partial = append(taken.Notes, notes...), partial
 	}
 	if r.Connection == 0 && r.Form == "" {
 		enrich(ctx, c, taken, r, sql)
@@ -88,17 +89,17 @@ func Take(ctx context.Context, c *mysql.Conn, r Request) (*Taken, error) {
 
 // interrupted says so when the server ended the statement at the limit of time: MySQL's EXPLAIN ANALYZE then gives
 // the figures until there, with a warning and no error (seen with 9.7).
-func interrupted(ctx context.Context, c *mysql.Conn) []string {
+func interrupted(ctx context.Context, c *mysql.Conn) (notes []string, partial bool) {
 	rows, err := c.Maps(ctx, "SHOW /* risso: plan */ WARNINGS")
 	if err != nil {
-		return []string{"whether the statement came to its end could not be asked: " + err.Error()}
+		return []string{"whether the statement came to its end could not be asked: " + err.Error()}, false
 	}
 	for _, r := range rows {
 		if n := r["Code"]; n == "1317" || n == "3024" {
-			return []string{"the statement did not come to its end: it was ended at the limit of time, and all that was counted is of what ran until then"}
+			return []string{"the statement did not come to its end: it was ended at the limit of time, and all that was counted is of what ran until then"}, true
 		}
 	}
-	return nil
+	return nil, false
 }
 
 // forms are the ways to ask, the best first, and the statement to put behind them.
@@ -198,6 +199,9 @@ func takeOne(ctx context.Context, c *mysql.Conn, f mysql.Explain, sql string) (*
 			return nil, err
 		}
 		p, err := FromRows(lowerNames(rows))
+		if err == nil {
+			p.Rewritten = rewritten(ctx, c)
+		}
 		return &Taken{Plan: p}, err
 	}
 	var text strings.Builder
@@ -219,7 +223,25 @@ func takeOne(ctx context.Context, c *mysql.Conn, f mysql.Explain, sql string) (*
 	if err != nil {
 		return nil, fmt.Errorf("read the plan: %w", err)
 	}
+	if p.Rewritten == "" {
+		p.Rewritten = rewritten(ctx, c)
+	}
 	return &Taken{Plan: p, Text: text.String()}, nil
+}
+
+// rewritten is the statement as the optimiser rewrote it, or "": what a server notes behind EXPLAIN with the number 1003
+// (https://dev.mysql.com/doc/refman/9.4/en/explain-extended.html; MariaDB behind EXPLAIN EXTENDED only).
+func rewritten(ctx context.Context, c *mysql.Conn) string {
+	rows, err := c.Maps(ctx, "SHOW /* risso: plan */ WARNINGS")
+	if err != nil {
+		return "" // less is known then, nothing else
+	}
+	for _, r := range rows {
+		if r["Code"] == "1003" {
+			return r["Message"]
+		}
+	}
+	return ""
 }
 
 func lowerNames(rows []map[string]string) []Row {
@@ -260,6 +282,9 @@ func enrich(ctx context.Context, c *mysql.Conn, t *Taken, r Request, sql string)
 // Enrich adds to a plan what another format told of the same statement: kinds of subquery by their select number,
 // and possible keys, used columns and filtered by the name of the table.
 func Enrich(p, more *Plan) {
+	if p.Rewritten == "" {
+		p.Rewritten = more.Rewritten
+	}
 	type flags struct{ dependent, uncacheable bool }
 	selects := map[int]flags{}
 	tables := map[string][]*Node{}

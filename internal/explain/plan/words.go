@@ -6,6 +6,8 @@ import (
 	"math"
 	"sort"
 	"strings"
+
+	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // Severity of a sentence.
@@ -40,7 +42,17 @@ const many = 1000
 
 // Sentences says in words what a plan hides from who reads only its table, worst first. sql is the statement or "".
 func Sentences(p *Plan, sql string) []Sentence {
-	t := &teller{plan: p, sql: strings.ToUpper(sql + " " + p.Rewritten), parents: map[*Node]*Node{}}
+	t := &teller{plan: p, known: sql != "", sql: strings.ToUpper(sql + " " + p.Rewritten), words: map[string]bool{}, parents: map[*Node]*Node{}}
+	text := sql
+	if sql == "" {
+		text = p.Rewritten
+	}
+	for _, x := range lex(text) { // the server's own words may have SQL_BUFFER_RESULT where nobody wrote it
+		if x.Kind == sqltext.TokenWord {
+			t.words[strings.ToUpper(x.Text)] = true
+		}
+	}
+	t.blocks = append(blocksOf(sql), blocksOf(p.Rewritten)...)
 	p.Root.Walk(func(n, parent *Node, _ int) {
 		t.parents[n] = parent
 		t.sum += t.weight(n)
@@ -60,7 +72,10 @@ func Sentences(p *Plan, sql string) []Sentence {
 
 type teller struct {
 	plan    *Plan
-	sql     string // upper case
+	known   bool            // the statement is
+	sql     string          // upper case, with the server's rewriting of it
+	words   map[string]bool // of the statement, in upper case
+	blocks  []block         // of both
 	parents map[*Node]*Node
 	sum     float64
 	out     []Sentence
@@ -141,15 +156,33 @@ func (t *teller) node(n *Node) {
 	case KindRowidFilter:
 		t.say(n, "rowid_filter", Note, "Before rows are looked up, their row ids are tested against those of index %s.", n.Key)
 	case KindInsert, KindUpdate, KindDelete, KindReplace:
-		t.say(n, "writes", Note, "The statement would %s %s; it was explained, not run.", n.Kind, n.Table)
+		if !t.plan.Analyzed {
+			t.say(n, "writes", Note, "The statement would %s %s; it was explained, not run.", n.Kind, n.Table)
+		}
 	}
-	if n.Kind != KindTable && n.Kind != KindUnion && n.Kind != KindMaterialise && n.Kind != KindTemporary && n.Kind != KindBuffer && n.Temporary {
-		t.say(n, "temporary_table", graded(t.input(n)), "The %s needs a temporary table for about %s rows.", t.clause(n), count(t.input(n)))
-	}
+	t.temporary(n)
 	if n.Filesort || n.Kind == KindSort && n.Role != "sort" {
 		t.sort(n)
 	}
 	t.estimate(n)
+}
+
+// temporary says what a temporary table of a clause is for.
+func (t *teller) temporary(n *Node) {
+	switch n.Kind {
+	case KindTable, KindUnion, KindMaterialise, KindTemporary, KindBuffer:
+		return // they say more
+	}
+	if !n.Temporary {
+		return
+	}
+	rows := t.input(n)
+	if n.Kind == KindOrder && n.Filesort && t.plan.Format == FormatMySQL1 {
+		// Counted with Created_tmp_tables: 5.7 and 8.0.15 make it, 9.7 does not.
+		t.say(n, "sort_of_join", Note, "The plan tells of a temporary table for the ORDER BY, of about %s rows. MySQL 5.7 and 8.0.15 make it; 9.7 sorts the rows as they come.", count(rows))
+		return
+	}
+	t.say(n, "temporary_table", graded(rows), "The %s needs a temporary table for about %s rows.", t.clause(n), count(rows))
 }
 
 // clause names the part of the statement that a node stands for.
@@ -169,6 +202,15 @@ func (t *teller) clause(n *Node) string {
 
 // input is how many rows reach a node.
 func (t *teller) input(n *Node) float64 {
+	if n.Kind == KindUnion && !n.Rows.Known() && len(n.Children) > 1 {
+		sum := 0.0
+		for _, c := range n.Children {
+			if c.Kind != KindSubquery && c.Kind != KindCache {
+				sum += t.input(&Node{Kind: KindQuery, Rows: Unknown(), Children: []*Node{c}})
+			}
+		}
+		return sum
+	}
 	for _, c := range n.Children {
 		switch {
 		case c.Kind == KindSubquery, c.Kind == KindCache:
@@ -183,6 +225,9 @@ func (t *teller) input(n *Node) float64 {
 			return float64(c.Produced)
 		case c.Kind == KindNestedLoop && len(c.Children) > 0 && !c.Rows.Known():
 			last := c.Children[len(c.Children)-1]
+			if last.ActualRows.Known() && last.Loops.Known() {
+				return float64(last.ActualRows*last.Loops) * last.ActualFiltered.Or(100) / 100
+			}
 			if last.Produced.Known() {
 				return float64(last.Produced)
 			}
@@ -337,17 +382,7 @@ func suffix(name string) string {
 }
 
 func (t *teller) materialise(n *Node) {
-	rows := t.input(n)
 	p := t.parents[n]
-	if rows == 0 && p != nil {
-		rows = p.Rows.Or(0)
-	}
-	if n.Rows.Known() {
-		rows = float64(n.Rows)
-	}
-	if n.ActualRows.Known() {
-		rows = float64(n.ActualRows * Figure(n.Loops.Or(1)))
-	}
 	what := "A subquery"
 	if p != nil && p.Kind == KindTable && p.Table != "" {
 		switch {
@@ -359,35 +394,125 @@ func (t *teller) materialise(n *Node) {
 			what = "The derived table or CTE " + p.Name()
 		}
 	}
+	if shares(n) {
+		if p == nil || !shares(p) {
+			t.say(n, "shared", Note, "%s is read from a temporary table that another step fills: it is computed once for both.", what)
+		}
+		return
+	}
+	rows, exact := t.kept(n)
 	if strings.Contains(strings.ToLower(n.Title), "union") {
 		t.say(n, "union_result", graded(rows), "The UNION collects the rows of %d query specifications in a temporary table and removes duplicates. UNION ALL would not.", len(n.Children))
 		return
 	}
-	t.say(n, "materialised", graded(rows), "%s is materialised: about %s rows are put in a temporary table%s.", what, count(rows), map[bool]string{true: " again for each outer row (dependent)", false: ", once"}[n.Dependent])
+	held, more := "about "+count(rows)+" rows are", ""
+	switch {
+	case !exact && rows == 0:
+		held, more = "its rows are", "; how many there are is not told"
+	case !exact:
+		held = "its rows, at most about " + count(rows) + ", are"
+	}
+	t.say(n, "materialised", graded(rows), "%s is materialised: %s put in a temporary table%s%s.", what, held, map[bool]string{true: " again for each outer row (dependent)", false: ", once"}[n.Dependent], more)
+}
+
+// shares says whether a step only reads the temporary table that another one fills: a CTE that is used twice.
+func shares(n *Node) bool {
+	if n.Kind != KindMaterialise {
+		return false
+	}
+	if strings.Contains(n.Title, "printed elsewhere") || strings.HasPrefix(n.Role, "shared") {
+		return true
+	}
+	return len(n.Children) == 1 && shares(n.Children[0])
+}
+
+// kept is how many rows a step puts in its temporary table, or false and the most that can reach it.
+func (t *teller) kept(n *Node) (rows float64, exact bool) {
+	p := t.parents[n]
+	switch {
+	case n.ActualRows.Known():
+		return float64(n.ActualRows * Figure(n.Loops.Or(1))), true
+	case p != nil && p.Kind == KindTable && p.Access == AccessAll && p.ActualRows.Known() && p.Loops >= 1:
+		return float64(p.ActualRows), true
+	case n.Rows.Known() && n.Rows > 0:
+		return float64(n.Rows), true
+	}
+	if recursive(n) {
+		return 0, false
+	}
+	rows, fewer := t.reaching(n)
+	if rows == 0 && p != nil {
+		return p.Rows.Or(0), false
+	}
+	return rows, !fewer
+}
+
+// recursive says whether a step fills its temporary table from itself: no plan tells how often.
+func recursive(n *Node) bool {
+	found := false
+	n.Walk(func(x, _ *Node, _ int) { found = found || x.Recursive })
+	return found
+}
+
+// reaching is how many rows reach a node, and whether they are fewer by something between that gathers them: groups,
+// distinct values, a temporary table of which that is not told, a limit.
+func (t *teller) reaching(n *Node) (rows float64, fewer bool) {
+	for c := n; c != nil; {
+		var below *Node
+		for _, x := range c.Children {
+			if x.Kind != KindSubquery && x.Kind != KindCache {
+				below = x
+				break
+			}
+		}
+		if below == nil || c != n && (c.Rows.Known() && c.Rows > 0 || c.ActualRows.Known()) || below.Kind == KindTable && below.Rows.Known() {
+			break
+		}
+		switch below.Kind {
+		case KindGroup, KindDistinct, KindUnion, KindLimit, KindWindow:
+			fewer = fewer || !below.Rows.Known() && !below.ActualRows.Known()
+		case KindTemporary:
+			fewer = fewer || !t.known || t.words["GROUP"] || t.words["DISTINCT"]
+		}
+		c = below
+	}
+	return t.input(n), fewer
 }
 
 // buffer says what a buffer_result is, or a temporary table whose reason the plan does not tell.
 func (t *teller) buffer(n *Node) {
-	asked := strings.Contains(t.sql, "SQL_BUFFER_RESULT")
+	asked := t.words["SQL_BUFFER_RESULT"] && !t.words["INSERT"] && !t.words["REPLACE"]
+	p := t.parents[n]
 	rows := t.input(n)
 	switch {
-	case n.Kind == KindBuffer && n.Temporary, asked && n.Kind == KindTemporary:
+	case asked && (n.Kind == KindBuffer && n.Temporary || n.Kind == KindTemporary && (p == nil || p.Kind != KindSort)):
 		where := ""
-		if p := t.parents[n]; p != nil && p.Kind == KindGroup {
+		if p != nil && p.Kind == KindGroup {
 			where = " inside the grouping_operation"
 		}
-		// Counted with Handler_write on 5.7 to 9.7: the buffer has the rows of the result, though JSON version 1 draws it
-		// below the grouping.
-		held, severity := "", Note
-		if n.Rows.Known() || n.ActualRows.Known() {
-			held, severity = fmt.Sprintf(" (about %s)", count(n.rowsOnce())), graded(n.rowsOnce())
-		}
+		held, severity := t.held(n)
 		t.say(n, "buffer_result", severity, "SQL_BUFFER_RESULT: a buffer_result%s puts the rows of the result%s in a temporary table before any is sent, so that locks end early. Tabular EXPLAIN says only \"Using temporary\", as if the GROUP BY needed it.", where, held)
+	case n.Kind == KindBuffer && n.Temporary:
+		why := "the plan does not tell why: SQL_BUFFER_RESULT, or a statement that writes into a table it reads, would do that"
+		if t.words["INSERT"] || t.words["REPLACE"] {
+			why = "so that rows which it writes are not read again"
+		}
+		held, severity := t.held(n)
+		t.say(n, "temporary_table", severity, "The rows of the result%s are gathered in a temporary table first; %s.", held, why)
 	case n.Kind == KindBuffer:
 		t.say(n, "buffer_rows", Note, "The rows to change are gathered first, so that a changed row is not met again.")
 	default:
 		t.say(n, "temporary_table", graded(rows), "About %s rows go through a temporary table.", count(rows))
 	}
+}
+
+// held is how many rows a buffer_result has, in words. Counted with Handler_write on 5.7 to 9.7: those of the result,
+// though JSON version 1 draws it below the grouping.
+func (t *teller) held(n *Node) (words, severity string) {
+	if n.Rows.Known() || n.ActualRows.Known() {
+		return fmt.Sprintf(" (about %s)", count(n.rowsOnce())), graded(n.rowsOnce())
+	}
+	return "", Note
 }
 
 func (t *teller) hashJoin(n *Node) {
@@ -417,25 +542,85 @@ func (t *teller) merge(n *Node, keys string) {
 }
 
 func (t *teller) sort(n *Node) {
-	rows := t.input(n)
-	if n.Kind == KindTable {
-		rows = readRows(n)
-	} else if p := t.parents[n]; len(n.Children) == 0 && p != nil { // a sort of a window computation
-		rows = n.ActualRows.Or(t.lastInput(p))
-	}
 	by := ""
 	if len(n.SortKeys) > 0 {
 		by = " by " + pretty(strings.Join(n.SortKeys, ", "))
 	}
-	how := "An index in that order would spare it."
-	v, ok := n.member("r_limit")
-	if !ok {
-		v, ok = n.member("per_chunk_limit")
+	v, limited := n.member("r_limit")
+	if !limited {
+		v, limited = n.member("per_chunk_limit")
 	}
-	if ok && v > 0 {
-		how = fmt.Sprintf("Only the first %s are kept, in a priority queue.", count(float64(v)))
+	rows, fewer := t.sorted(n)
+	if limited && v > 0 {
+		t.say(n, "filesort", graded(rows), "Filesort: about %s rows are sorted%s. Only the first %s are kept, in a priority queue.", count(rows), by, count(float64(v)))
+		return
 	}
-	t.say(n, "filesort", graded(rows), "Filesort: about %s rows are sorted%s. %s", count(rows), by, how)
+	switch {
+	case fewer && n.Kind == KindSort && n.ActualRows.Known():
+		rows = float64(n.ActualRows * Figure(n.Loops.Or(1)))
+		t.say(n, "filesort", graded(rows), "Filesort: what the steps below have gathered, %s rows, is sorted%s.", count(rows), by)
+	case fewer:
+		t.say(n, "filesort", Note, "Filesort: what the steps below have gathered is sorted%s; how many rows that is is not told, at most about %s.", by, count(rows))
+	default:
+		if n.Kind == KindSort && n.ActualRows.Known() { // MariaDB counted what it gave
+			rows = float64(n.ActualRows * Figure(n.Loops.Or(1)))
+		}
+		spare := ""
+		if t.orderable(n) {
+			spare = " An index in that order would spare it."
+		}
+		t.say(n, "filesort", graded(rows), "Filesort: about %s rows are sorted%s.%s", count(rows), by, spare)
+	}
+}
+
+// orderable says whether what is sorted are the rows of one table by its bare columns: the order an index can have.
+func (t *teller) orderable(n *Node) bool {
+	tables := 0
+	if n.Kind == KindTable {
+		tables = 1
+	}
+	for _, c := range n.Children {
+		c.Walk(func(x, _ *Node, _ int) {
+			switch {
+			case x.Kind == KindTable && !x.Inner():
+				tables++
+			case x.Kind == KindTable, x.Kind == KindUnion, x.Kind == KindNestedLoop, x.Kind == KindHashJoin:
+				tables += 2
+			}
+		})
+	}
+	keys := n.SortKeys
+	if len(keys) == 0 && len(t.blocks) > 0 {
+		b := t.blocks[0]
+		list := b.order
+		if n.Kind == KindGroup || len(list) == 0 {
+			list = b.group
+		}
+		for _, item := range list {
+			keys = append(keys, textOf(b.resolve(item)))
+		}
+	}
+	for _, k := range keys {
+		if _, column, rest := columnAt(lex(k)); column == "" || len(rest) > 1 || len(rest) == 1 && !word(rest[0], "DESC") && !word(rest[0], "ASC") {
+			return false
+		}
+	}
+	return tables == 1 && len(keys) > 0
+}
+
+// sorted is how many rows reach a sort, and whether what is sorted is less: the groups that they make.
+func (t *teller) sorted(n *Node) (rows float64, fewer bool) {
+	switch p := t.parents[n]; {
+	case n.Kind == KindTable:
+		return readRows(n), n.Temporary
+	case len(n.Children) == 0 && p != nil: // a sort of a window computation
+		return n.ActualRows.Or(t.lastInput(p)), false
+	}
+	rows, fewer = t.reaching(n)
+	if n.Kind == KindGroup && n.Temporary { // what its temporary table holds is sorted
+		fewer = true
+	}
+	return rows, fewer
 }
 
 // offBy is how many times more rows were expected than came; 1 where that is unknown.
@@ -451,14 +636,14 @@ func (t *teller) lastInput(n *Node) float64 {
 	return t.input(&Node{Kind: n.Kind, Rows: Unknown(), Children: n.Children[len(n.Children)-1:]})
 }
 
-// estimate says where the optimiser was wrong by a factor of ten or more.
+// estimate says where the optimiser was wrong by a factor of ten or more, about tables that have statistics.
 func (t *teller) estimate(n *Node) {
-	if !n.Rows.Known() || !n.ActualRows.Known() || n.Loops.Or(0) <= 0 || n.Kind == KindLimit || n.Inner() && n.Kind == KindTable {
+	if !n.Rows.Known() || !n.ActualRows.Known() || n.Loops.Or(0) <= 0 || n.Kind == KindLimit || t.plan.Partial || t.made(n) {
 		return
 	}
 	want, got := float64(n.Rows), float64(n.ActualRows)
 	for p := t.parents[n]; p != nil; p = t.parents[p] {
-		if p.Kind == KindLimit || p.Kind == KindSubquery {
+		if p.Kind == KindLimit || p.Kind == KindSubquery || strings.Contains(p.JoinType, "semi") || strings.Contains(p.JoinType, "anti") {
 			return // it was stopped early
 		}
 	}
@@ -469,6 +654,15 @@ func (t *teller) estimate(n *Node) {
 			return
 		}
 	}
+	unless := ""
+	if f > 1 && t.joinFormat() { // these formats have no step for LIMIT
+		switch stops, told := t.stops(n); {
+		case stops:
+			return
+		case !told:
+			unless = ", unless a LIMIT ended it early, which this plan does not tell"
+		}
+	}
 	if f < 1 {
 		f, word = 1/f, "too few"
 	}
@@ -476,9 +670,44 @@ func (t *teller) estimate(n *Node) {
 		return
 	}
 	severity := Costly
-	if f >= 100 && math.Max(want, got)*float64(n.Loops) >= many {
+	if f >= 100 && math.Max(want, got)*float64(n.Loops) >= many && unless == "" {
 		severity = Bad
 	}
-	t.say(n, "estimate", severity, "The optimiser expected %s rows and %s came (mean of %s loops): %s by a factor of %s. ANALYZE TABLE, or a histogram on the columns of the condition, can mend that.",
-		count(want), count(got), count(float64(n.Loops)), word, count(f))
+	runs := "in one run"
+	if n.Loops > 1 {
+		runs = "on average of " + count(float64(n.Loops)) + " runs"
+	}
+	t.say(n, "estimate", severity, "The optimiser expected %s rows and %s came (%s): %s by a factor of %s%s. ANALYZE TABLE, or a histogram on the columns of the condition, can mend that.",
+		count(want), count(got), runs, word, count(f), unless)
+}
+
+// made says whether a node's rows come from a table that the server makes: nobody has statistics of it.
+func (t *teller) made(n *Node) bool {
+	made := false
+	n.Walk(func(x, _ *Node, _ int) {
+		made = made || x.Kind == KindTable && x.Inner() || x.Kind == KindMaterialise || x.Kind == KindTemporary || x.Kind == KindGroup || x.Kind == KindWindow
+	})
+	return made
+}
+
+// stops says whether a LIMIT of its SELECT may end the reading of a table early, and whether the statement is known,
+// so that this is told.
+func (t *teller) stops(n *Node) (stops, told bool) {
+	for p := t.parents[n]; p != nil; p = t.parents[p] {
+		switch p.Kind {
+		case KindSort, KindGroup, KindTemporary, KindDistinct, KindOrder:
+			return false, true // all rows are read for it
+		case KindSubquery, KindCache:
+			return true, true // EXISTS and its like end with the first row
+		}
+	}
+	if !t.known {
+		return false, false
+	}
+	for i := range t.blocks {
+		if t.blocks[i].limit > 0 {
+			return true, true
+		}
+	}
+	return false, true
 }

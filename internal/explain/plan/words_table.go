@@ -2,24 +2,31 @@ package plan
 
 import (
 	"fmt"
+	"math"
 	"strings"
 )
 
 // table says how a table is read.
 func (t *teller) table(n *Node) {
+	ran := "; it was explained, not run"
+	if t.plan.Analyzed {
+		ran = ", and did when this was measured"
+	}
 	if n.Role == "insert" || n.Role == "replace" {
-		t.say(n, "writes", Note, "The statement would %s into %s; it was explained, not run.", n.Role, n.Name())
+		t.say(n, "writes", Note, "The statement would %s into %s%s.", n.Role, n.Name(), ran)
 		return
 	}
 	if n.Role == "update" || n.Role == "delete" {
-		t.say(n, "writes", Note, "The statement would %s rows of %s; it was explained, not run.", n.Role, n.Name())
+		t.say(n, "writes", Note, "The statement would %s rows of %s%s.", n.Role, n.Name(), ran)
 	}
 	if n.Loops.Known() && n.Loops == 0 && t.plan.Analyzed {
 		t.say(n, "never_executed", Note, "Table %s was never read in this run.", n.Name())
 		return
 	}
-	if n.Temporary && n.Kind == KindTable && !n.Inner() {
-		t.say(n, "temporary_table", graded(readRows(n)), "\"Using temporary\": rows of %s go through a temporary table, for GROUP BY, DISTINCT, ORDER BY or SQL_BUFFER_RESULT; tabular EXPLAIN does not tell which.", n.Name())
+	if n.Temporary && (n.Role == "update" || n.Role == "delete") {
+		t.say(n, "buffer_rows", Note, "The rows to change are gathered first, so that a changed row is not met again.")
+	} else if n.Temporary && !n.Inner() {
+		t.say(n, "temporary_table", graded(readRows(n)), "\"Using temporary\": rows of %s go through a temporary table, for %s.", n.Name(), t.temporaryReasons())
 	}
 	if n.JoinBuffer != "" {
 		t.joinBuffer(n)
@@ -29,6 +36,7 @@ func (t *teller) table(n *Node) {
 	}
 	if n.hasMember("range_checked_for_each_record") || strings.Contains(n.Title, "re-planned") || t.parents[n] != nil && t.parents[n].Title == "range-checked-for-each-record" {
 		t.say(n, "range_checked", Costly, "No index of %s is chosen while planning: for each row of the tables before it the server looks again whether one fits, and else reads it whole.", n.Name())
+		return
 	}
 	if n.hasMember("using_index_for_group_by") {
 		t.say(n, "loose_index_scan", Note, "Loose index scan: of index %s only the first entries of each group are read.", n.Key)
@@ -51,6 +59,23 @@ func (t *teller) table(n *Node) {
 	case n.Key != "" && n.Key != "PRIMARY" && n.Role == "":
 		t.say(n, "not_covering", graded(rows), "Index %s of %s is not covering: each of about %s entries needs a look-up of its row in the clustered index, at random places.", n.Key, n.Name(), count(rows))
 	}
+}
+
+// temporaryReasons are what a temporary table may be for, as far as the statement is known.
+func (t *teller) temporaryReasons() string {
+	var list []string
+	for _, r := range []struct{ word, name string }{{"GROUP", "GROUP BY"}, {"DISTINCT", "DISTINCT"}, {"ORDER", "ORDER BY"}, {"SQL_BUFFER_RESULT", "SQL_BUFFER_RESULT"}} {
+		if t.words[r.word] || !t.known {
+			list = append(list, r.name)
+		}
+	}
+	switch len(list) {
+	case 0:
+		return "a reason that tabular EXPLAIN does not tell"
+	case 1:
+		return list[0]
+	}
+	return strings.Join(list[:len(list)-1], ", ") + " or " + list[len(list)-1] + "; tabular EXPLAIN does not tell which"
 }
 
 // hasMember says whether a plan told something of that name that has no field.
@@ -167,21 +192,24 @@ func (t *teller) joinBuffer(n *Node) {
 			if c == n {
 				break
 			}
-			if c.Produced.Known() {
+			if c.ActualRows.Known() && c.Kind == KindTable {
+				outer = float64(c.ActualRows) * math.Max(1, c.Loops.Or(1)) * c.ActualFiltered.Or(100) / 100
+			} else if c.Produced.Known() {
 				outer = float64(c.Produced)
 			} else {
 				outer *= totals{join: true}.rowsOut(c)
 			}
 		}
 	}
-	pairs := outer * n.Rows.Or(0)
+	inner := n.rowsOnce()
+	pairs := outer * inner
 	if strings.Contains(strings.ToLower(n.JoinBuffer), "hash") {
-		t.say(n, "join_buffer", graded(n.Rows.Or(0)), "Table %s is joined without an index, by a hash of the join buffer (%s): about %s rows on one side, %s on the other.", n.Name(), n.JoinBuffer, count(outer), count(n.Rows.Or(0)))
+		t.say(n, "join_buffer", graded(inner), "Table %s is joined without an index, by a hash of the join buffer (%s): about %s rows on one side, %s on the other.", n.Name(), n.JoinBuffer, count(outer), count(inner))
 		return
 	}
 	if strings.Contains(n.JoinBuffer, "Batched") || strings.Contains(n.JoinBuffer, "BKA") {
 		t.say(n, "join_buffer", Note, "Look-ups in %s are gathered in a join buffer and made in order (%s).", n.Name(), n.JoinBuffer)
 		return
 	}
-	t.say(n, "join_buffer", graded(pairs), "Table %s is joined without an index: its rows are compared with those of the join buffer (%s), about %s × %s = %s pairs.", n.Name(), n.JoinBuffer, count(outer), count(n.Rows.Or(0)), count(pairs))
+	t.say(n, "join_buffer", graded(pairs), "Table %s is joined without an index: its rows are compared with those of the join buffer (%s), about %s × %s = %s pairs.", n.Name(), n.JoinBuffer, count(outer), count(inner), count(pairs))
 }

@@ -93,7 +93,8 @@ type Phase struct {
 }
 
 // phases divides the busy time: by the events where all were seen, and else by the server's own counters of stages.
-func phases(tree *Tree, totals []Total, busy uint64) []Phase {
+// locked is which part of an event's own time was a wait for a lock that no instrument shows, such as a row lock.
+func phases(tree *Tree, totals []Total, busy uint64, locked map[uint64]float64) []Phase {
 	sums := map[phase]float64{}
 	if staged := stageSeconds(totals); tree.lossy() && staged > 0 {
 		for _, t := range totals {
@@ -119,7 +120,9 @@ func phases(tree *Tree, totals []Total, busy uint64) []Phase {
 					if n == r && r.Before {
 						p = phaseBefore
 					}
-					sums[p] += float64(n.Own) * 1e-12
+					waited := locked[n.ID]
+					sums[phaseLocks] += float64(n.Own) * 1e-12 * waited
+					sums[p] += float64(n.Own) * 1e-12 * (1 - waited)
 					return true
 				})
 			}

@@ -33,6 +33,9 @@ type poller struct {
 	now     uint64
 	polls   int
 	pulsed  string
+	open    map[uint64]bool // events that have not ended
+	locks   lockWatch
+	began   time.Time
 }
 
 func (p *poller) run(ctx context.Context) (*Trace, error) {
@@ -49,7 +52,7 @@ func (p *poller) run(ctx context.Context) (*Trace, error) {
 		return nil, err
 	}
 	began := time.Now()
-	t.Began = began
+	t.Began, p.began = began, began
 	after := before
 	pollErr := p.loop(ctx, began, t, &after)
 	t.Seconds = time.Since(began).Seconds()
@@ -132,6 +135,11 @@ func (p *poller) add(e Event) bool {
 	}
 	if !e.otherClock() {
 		p.now = max(p.now, e.Stop, e.Start)
+	}
+	if e.Ended() {
+		delete(p.open, e.ID)
+	} else {
+		p.open[e.ID] = true
 	}
 	list := p.events[e.ID]
 	for i := range list {
@@ -239,8 +247,9 @@ func (p *poller) hasLong(k Kind) bool {
 // poll reads what is new. It says whether the connection still lives.
 func (p *poller) poll(ctx context.Context) (alive bool, err error) {
 	p.polls++
-	err = ask(ctx, p.conn, fmt.Sprintf("SELECT /* risso: does the connection live? */ 1 FROM performance_schema.threads WHERE THREAD_ID = %d AND PROCESSLIST_ID = %d", p.who.Thread, p.who.ID), func([]sqldriver.Value) error {
-		alive = true
+	idle := false
+	err = ask(ctx, p.conn, fmt.Sprintf("SELECT /* risso: does the connection live? */ PROCESSLIST_COMMAND FROM performance_schema.threads WHERE THREAD_ID = %d AND PROCESSLIST_ID = %d", p.who.Thread, p.who.ID), func(row []sqldriver.Value) error {
+		alive, idle = true, mysql.Text(row[0]) == "Sleep"
 		return nil
 	})
 	if err != nil {
@@ -250,7 +259,13 @@ func (p *poller) poll(ctx context.Context) (alive bool, err error) {
 	if err != nil {
 		return alive, err
 	}
-	if alive && pulse != "" && pulse == p.pulsed { // the rings are long: an idle connection is not worth reading them
+	still := pulse == p.pulsed
+	if alive && still && !idle { // in a statement in which nothing begins or ends
+		if err := p.locks.look(ctx, p.conn, p.who.ID, p.began, p.open); err != nil {
+			return alive, err
+		}
+	}
+	if alive && pulse != "" && still { // the rings are long: an idle connection is not worth reading them
 		for _, s := range p.sources {
 			s.fresh = 0
 		}
@@ -299,6 +314,7 @@ func (p *poller) nestedLost(ctx context.Context) (n uint64) {
 
 func (p *poller) finish(t *Trace, before, after map[string]Total) {
 	t.Zero, t.Now = p.zero, p.now
+	t.LockWaits, t.locked, t.lockGaps = p.locks.waits, p.locks.shares(), p.locks.gaps
 	for _, list := range p.events {
 		t.Events = append(t.Events, list...)
 	}

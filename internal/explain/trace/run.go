@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -69,12 +70,16 @@ type Trace struct {
 	Missing       uint64            `json:"missing"` // events that happened and were not read; NewReport counts them
 	Totals        []Total           `json:"totals"`  // the server's own counters, dearest first
 	Rings         []Ring            `json:"rings"`
+	LockWaits     []LockWait        `json:"lock_waits"`   // locks that the connection was seen waiting for
 	NotRecorded   []string          `json:"not_recorded"` // what is switched off, in words
 	Changed       []string          `json:"changed"`      // statements run because of Enable
 	SQLTextLength int               `json:"sql_text_length"`
 	Nested        uint64            `json:"nested_lost"` // statements nested too deep for performance_schema_max_statement_stack
 	Bodies        map[string]string `json:"-"`           // source text of the stored programs that ran, by "FUNCTION schema.name"; never shown: it may hold anything
 	Cost          Cost              `json:"cost"`
+
+	locked   map[uint64]float64 // which part of an event's own time was spent waiting for a lock
+	lockGaps []fleet.Gap        // what of locks the server did not tell
 }
 
 // ErrNoConnection is an unknown processlist ID.
@@ -191,7 +196,7 @@ func Run(ctx context.Context, o Options) (t *Trace, err error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &poller{o: o, conn: c, events: map[uint64][]Event{}}
+	p := &poller{o: o, conn: c, events: map[uint64][]Event{}, open: map[uint64]bool{}}
 	defer func() { p.conn.Close() }()
 	if p.who, err = find(ctx, c, o.Connection); err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
@@ -29,10 +30,10 @@ func NewReport(t *Trace, redact bool) *Report {
 	t.Missing = r.Tree.Missing
 	r.Tree.begin(t.Zero)
 	r.Map = NewMap(r.Tree, t.Bodies)
-	r.Phases = phases(r.Tree, t.Totals, r.Map.Busy)
+	r.Phases = phases(r.Tree, t.Totals, r.Map.Busy, t.locked)
 	// Lists are never null in JSON.
 	t.Events, t.Totals, t.Rings = some(t.Events), some(t.Totals), some(t.Rings)
-	t.NotRecorded, t.Changed = some(t.NotRecorded), some(t.Changed)
+	t.NotRecorded, t.Changed, t.LockWaits = some(t.NotRecorded), some(t.Changed), some(t.LockWaits)
 	r.Phases, r.Map.Roots = some(r.Phases), some(r.Map.Roots)
 	r.Words = r.words()
 	r.Notes = r.notes()
@@ -52,6 +53,12 @@ func (t *Trace) redact() {
 		e := &t.Events[i]
 		e.SQL = hide(e.SQL)
 		e.Message = hideQuoted(e.Message)
+	}
+	for i := range t.LockWaits {
+		hideLock(&t.LockWaits[i].LockWait)
+		if b := t.LockWaits[i].Behind; b != nil {
+			hideLock(b)
+		}
 	}
 	t.Connection.Info = hide(t.Connection.Info)
 	if t.After != nil {
@@ -104,7 +111,7 @@ func (r *Report) words() []string {
 	var out []string
 	switch busy := r.Map.Busy; {
 	case sent == 0 && busy == 0 && t.After != nil && t.After.Command != "Sleep":
-		return append(out, fmt.Sprintf("%s was in a statement that had begun before the trace, and of which the server records nothing: %s (%s, for %s).", who, cutRunes(oneLine(t.After.Info), 60), oneLine(t.After.State), human(uint64(t.After.Seconds*1e12))))
+		return append(append(out, fmt.Sprintf("%s was in a statement that had begun before the trace, and of which the server records nothing: %s (%s, for %s).", who, cutRunes(oneLine(t.After.Info), 60), oneLine(t.After.State), human(uint64(t.After.Seconds*1e12)))), t.lockWords()...)
 	case sent == 0 && busy == 0:
 		return append(out, fmt.Sprintf("%s sent nothing in %s%s.", who, watched, r.endWords()))
 	default:
@@ -121,6 +128,7 @@ func (r *Report) words() []string {
 		parts[0] = strings.Replace(parts[0], " % ", " % of that was spent ", 1)
 		out = append(out, strings.Join(parts, ", ")+".")
 	}
+	out = append(out, t.lockWords()...)
 	out = append(out, r.deadWords()...)
 	if m := r.Map.Roots; len(m) > 1 && m[0].Total*2 > r.Map.Busy {
 		out = append(out, fmt.Sprintf("The dearest: %s, %s (%.0f %%).", cutRunes(oneLine(m[0].title()), 60), human(m[0].Total), share(m[0].Total, r.Map.Busy)*100))
@@ -129,6 +137,14 @@ func (r *Report) words() []string {
 		out = append(out, fmt.Sprintf("%s: the map and the time line show what was seen; the shares above are by the server's own counters, which lose nothing.", r.missing()))
 	}
 	return out
+}
+
+// hideLock hides values: of the blocker's statement, and the record's key.
+func hideLock(w *mysql.LockWait) {
+	w.Blocker.Statement = hide(w.Blocker.Statement)
+	if w.Data != "" {
+		w.Data = "?"
+	}
 }
 
 func (r *Report) endWords() string {
@@ -311,6 +327,9 @@ func (r *Report) notes() (out []string) {
 	t := r.Trace
 	if len(t.NotRecorded) > 0 {
 		out = append(out, "Not recorded: "+joinWords(t.NotRecorded)+". risso trace --enable switches it on for the time of a trace.")
+	}
+	for _, g := range t.lockGaps {
+		out = append(out, fmt.Sprintf("Not known: %s (%s). %s.", g.What, oneLine(g.Reason), strings.TrimSuffix(g.Remedy, ".")))
 	}
 	if t.Missing > 0 && !r.Tree.lossy() {
 		out = append(out, r.missing()+".")

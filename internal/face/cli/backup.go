@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rissodb/risso/internal/data/dump"
+	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sqltext"
@@ -31,7 +33,8 @@ type backupFlags struct {
 	lockWait, longQuery      time.Duration
 	killLong, dryRun         bool
 	noUsers, noRows          bool
-	noHistory                bool
+	noHistory, partial       bool
+	smaller                  bool
 	compress                 string
 }
 
@@ -70,6 +73,8 @@ queue behind, is withdrawn and made again later. docs/backup.md has all of it.
 	fl.StringArrayVar(&f.tables, "table", nil, "only this table, schema.table; patterns with * allowed; may be repeated")
 	fl.StringArrayVar(&f.exclude, "exclude", nil, "not this schema, or schema.table; patterns with * allowed; may be repeated")
 	fl.IntVar(&f.threads, "threads", min(runtime.NumCPU(), 8), "sessions that read")
+	fl.BoolVar(&f.partial, "partial", false, "back up what the account may see where it may not see all; the backup is marked as a part")
+	fl.BoolVar(&f.smaller, "accept-smaller", false, "it is right that this backup holds much less than the one before it, or no table at all")
 	fl.BoolVar(&f.noUsers, "no-users", false, "leave out users, roles and grants")
 	fl.BoolVar(&f.noRows, "no-rows", false, "definitions only")
 	fl.BoolVar(&f.noHistory, "no-history", false, "of tables WITH SYSTEM VERSIONING (MariaDB) only the rows of now")
@@ -84,7 +89,7 @@ queue behind, is withdrawn and made again later. docs/backup.md has all of it.
 	f.throttleFlags.bind(cmd)
 	f.physicalFlags.bind(cmd)
 	f.encryptFlags.bind(cmd)
-	cmd.AddCommand(newBackupList(s), newBackupShow(s), newBackupPrune(s), newBackupCopy(s))
+	cmd.AddCommand(newBackupList(s), newBackupShow(s), newBackupPrune(s), newBackupCopy(s), newBackupAccept(s), newBackupKey(s))
 	return cmd
 }
 
@@ -94,7 +99,7 @@ var methodNames = map[string]mysql.SnapshotMethod{"auto": "", "binlog": mysql.By
 // options reads the flags.
 func (f backupFlags) options() (o dump.Options, err error) {
 	method, known := methodNames[f.method]
-	o = dump.Options{Select: dump.Selection{Schemas: f.schemas, Tables: f.tables, Exclude: f.exclude}, Threads: f.threads, NoAccounts: f.noUsers, NoRows: f.noRows, NoHistory: f.noHistory, NoCompression: f.compress == "none", Tool: "risso " + Version(),
+	o = dump.Options{Select: dump.Selection{Schemas: f.schemas, Tables: f.tables, Exclude: f.exclude}, Threads: f.threads, NoAccounts: f.noUsers, NoRows: f.noRows, NoHistory: f.noHistory, Partial: f.partial, Smaller: f.smaller, NoCompression: f.compress == "none", Tool: "risso " + Version(),
 		Snapshot: mysql.SnapshotOptions{LockWait: f.lockWait, Method: method, Guard: mysql.Guard{KillLong: f.killLong, LongQuery: f.longQuery}}}
 	switch {
 	case !known:
@@ -170,17 +175,21 @@ func runBackup(ctx context.Context, s Streams, f backupFlags) error {
 		}
 		replicas = append(replicas, t)
 	}
+	r, closePlace, err := makeRepo(ctx, f.to, keys)
+	if err != nil {
+		return err
+	}
+	defer closePlace()
+	o.Waiting = waitsFor(progress, s.Err)
+	if err := r.Idle(ctx, o.Waiting); err != nil {
+		return backupFailure(ctx, err)
+	}
 	gate, err := f.gate(ctx, f.threads+1, o.Target, replicas...)
 	if err != nil {
 		return err
 	}
 	defer gate.Close()
 	o.Gate = gate
-	r, closePlace, err := makeRepo(ctx, f.to, keys)
-	if err != nil {
-		return err
-	}
-	defer closePlace()
 	o.Progress = func(p dump.Progress) {
 		progress.show(func(elapsed float64) string { return backupProgress(p, elapsed) })
 	}
@@ -188,6 +197,9 @@ func runBackup(ctx context.Context, s Streams, f backupFlags) error {
 	progress.end()
 	if err != nil {
 		return backupFailure(ctx, err)
+	}
+	if result.Hollow != "" {
+		fmt.Fprintln(s.Err, "risso: "+oneLine("no proof, and it replaces no other backup: "+result.Hollow, "when that is right: risso backup accept --from "+placeWords(f.to)+" "+result.Header.ID))
 	}
 	held, _ := gate.Held()
 	if f.output == "json" {
@@ -200,6 +212,14 @@ func runBackup(ctx context.Context, s Streams, f backupFlags) error {
 	}
 	backupText(s.Out, result, placeWords(f.to), held)
 	return nil
+}
+
+// waitsFor says that a backup waits for a prune, also where no progress is shown.
+func waitsFor(p *progress, w io.Writer) func(repo.Holder) {
+	return func(h repo.Holder) {
+		p.clear()
+		fmt.Fprintf(w, "risso: waiting for %s, which removes what no backup needs any more\n", h)
+	}
 }
 
 // placeWords is a place as people call it: without what follows a ?, and a folder in full.
@@ -216,9 +236,12 @@ func placeWords(place string) string {
 // backupFailure is an error with what mends it.
 func backupFailure(ctx context.Context, err error) error {
 	var e *mysql.Error
+	var blind *mysql.BlindError
 	switch {
 	case ctx.Err() != nil:
 		return failure(exitInterrupted, "there is no backup of this run; what was stored serves the next one", errors.New("interrupted"))
+	case errors.As(err, &blind):
+		return failure(exitFailed, blind.Hint()+"; or say --partial to back up what the account sees, marked as a part", err)
 	case errors.Is(err, dump.ErrNothing):
 		return &exitError{code: exitUsage, err: err}
 	case errors.Is(err, mysql.ErrStalls):

@@ -75,7 +75,7 @@ func runCopy(ctx context.Context, s Streams, f copyFlags) error {
 	began := time.Now()
 	progress := newProgress(s.Err)
 	defer progress.end()
-	o.Progress = byteProgress(progress)
+	o.Progress, o.Waiting = byteProgress(progress), waitsFor(progress, s.Err)
 	c, err := r.CopyTo(ctx, repo.On(to), o)
 	progress.end()
 	switch {

@@ -51,7 +51,8 @@ type listed struct {
 	Error   string       `json:"error,omitempty"`
 	Proven  *time.Time   `json:"proven,omitempty"` // when a drill last restored it
 	Drilled bool         `json:"drilled"`
-	Seen    *time.Time   `json:"seen,omitempty"` // when a backup that is not whole last said how far it was
+	Seen    *time.Time   `json:"seen,omitempty"`   // when a backup that is not whole last said how far it was
+	Hollow  string       `json:"hollow,omitempty"` // why it is no proof and replaces none
 	Header  *repo.Header `json:"header,omitempty"`
 }
 
@@ -63,9 +64,10 @@ func catalogueOf(ctx context.Context, r *repo.Repo) ([]listed, error) {
 	}
 	list := make([]listed, len(entries))
 	at := map[string]int{}
+	hollow := repo.Hollow(entries)
 	for i, e := range entries {
 		at[e.ID] = i
-		list[i] = listed{ID: e.ID, State: "whole", Header: &entries[i].Header}
+		list[i] = listed{ID: e.ID, State: "whole", Header: &entries[i].Header, Hollow: hollow[e.ID]}
 		switch {
 		case e.Err != nil:
 			list[i].State, list[i].Error, list[i].Header = "damaged", e.Err.Error(), nil
@@ -132,6 +134,9 @@ func listBackups(ctx context.Context, w io.Writer, r *repo.Repo, output string) 
 		fmt.Fprintln(w, line)
 	}
 	for _, l := range list {
+		if l.Hollow != "" {
+			fmt.Fprintf(w, "%s is no proof and replaces none: %s. When that is right: risso backup accept.\n", l.ID, l.Hollow)
+		}
 		if l.State == "killed" && l.Header != nil && l.Seen != nil {
 			fmt.Fprintln(w, killedWords(*l.Header, *l.Seen))
 		}
@@ -221,7 +226,7 @@ func showBackup(ctx context.Context, w io.Writer, r *repo.Repo, id, output strin
 	}
 	objects := map[string]int64{}
 	if output == "text" {
-		showHeader(w, m.Header)
+		showHeader(w, m.Header, m.Signer())
 	} else if _, err := fmt.Fprint(w, "{\"tables\":["); err != nil {
 		return err
 	}
@@ -246,7 +251,7 @@ func showBackup(ctx context.Context, w io.Writer, r *repo.Repo, id, output strin
 		return err
 	}
 	if output == "json" {
-		return endJSON(w, m.Header, schemas, objects)
+		return endJSON(w, m.Header, m.Signer(), schemas, objects)
 	}
 	if len(schemas) > 0 {
 		t := render.Table{Heads: []string{"schema", ">tables", ">rows", ">bytes"}}
@@ -282,12 +287,13 @@ func showTable(w io.Writer, t shownTable, output string, tables bool, first *boo
 }
 
 // endJSON ends the object that the tables began.
-func endJSON(w io.Writer, h repo.Header, schemas []*shownSchema, objects map[string]int64) error {
+func endJSON(w io.Writer, h repo.Header, signer repo.PublicKey, schemas []*shownSchema, objects map[string]int64) error {
 	b, err := json.Marshal(struct {
 		Header  repo.Header      `json:"header"`
+		Signer  repo.PublicKey   `json:"signed_by"` // "": nobody
 		Schemas []*shownSchema   `json:"schemas"`
 		Objects map[string]int64 `json:"objects"`
-	}{h, schemas, objects})
+	}{h, signer, schemas, objects})
 	if err != nil {
 		return err
 	}
@@ -295,8 +301,12 @@ func endJSON(w io.Writer, h repo.Header, schemas []*shownSchema, objects map[str
 	return err
 }
 
-func showHeader(w io.Writer, h repo.Header) {
+func showHeader(w io.Writer, h repo.Header, signer repo.PublicKey) {
 	fmt.Fprintf(w, "Backup   %s, %s, by %s\n", h.ID, h.Kind, printable(h.Tool))
+	if signer == "" {
+		signer = "nobody"
+	}
+	fmt.Fprintf(w, "Signed   by %s\n", signer)
 	fmt.Fprintf(w, "Server   %s, %s %s\n", printable(h.Server.Name), h.Server.Flavour, h.Server.Version)
 	fmt.Fprintf(w, "Moment   %s UTC; taken from %s to %s\n", h.Snapshot.UTC().Format("2006-01-02 15:04:05.000"), h.Began.UTC().Format("15:04:05"), h.Ended.UTC().Format("15:04:05"))
 	if h.Parent != "" {

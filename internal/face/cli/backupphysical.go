@@ -88,6 +88,9 @@ func (f backupFlags) runPhysical(ctx context.Context, s Streams, d dump.Options,
 		}
 		return writePlan(s.Out, plan)
 	}
+	if err := o.Repo.Idle(ctx, waitsFor(newProgress(s.Err), s.Err)); err != nil {
+		return backupFailure(ctx, err)
+	}
 	gate, err := f.gate(ctx, 1, o.Target)
 	if err != nil {
 		return err
@@ -118,6 +121,7 @@ func (f backupFlags) placeFor(ctx context.Context, keys repo.Keys) (*repo.Repo, 
 func takePhysical(ctx context.Context, s Streams, o physical.Options, output string) error {
 	line := newProgress(s.Err)
 	o.Progress = func(p physical.Progress) { line.stage(p.Stage, "bytes", p.Done, p.Total) }
+	o.Waiting = waitsFor(line, s.Err)
 	o.Planned = func(p physical.Plan) error { // what a person should know before it starts
 		for _, n := range p.Notes {
 			fmt.Fprintln(s.Err, "risso: note: "+n)
@@ -142,6 +146,9 @@ func physicalFailure(err error) error {
 	var p *physical.Error
 	if errors.As(err, &p) {
 		return failure(exitFailed, p.Hint, err)
+	}
+	if hint := mistrusted(err); hint != "" {
+		return failure(exitFailed, hint, err)
 	}
 	return err
 }

@@ -33,7 +33,8 @@ backups, by themselves. --keep-daily 7 keeps the last backup of each of the last
 there was one (days of this host's time zone; weeks begin on Monday).
 
 Whatever the rules say there stay: the newest backup, the newest that a drill has proven, what
-another backup builds on, and what cannot be read. Without a rule all backups stay, and only what
+another backup builds on, what cannot be read, and what is dated ahead of now, for a clock was wrong:
+it changes nothing for other backups, and only --remove does away with it. Without a rule all backups stay, and only what
 killed backups left is removed.
 
 It may run beside a backup: objects are then removed the next time. No identity is needed.`,
@@ -122,7 +123,7 @@ func pruneText(w io.Writer, p *repo.Pruned, dry bool) {
 	}
 	fmt.Fprintf(w, "%s %s of %d", verb, counted(len(p.Removed), "backup"), len(p.Decisions))
 	if len(p.Running) > 0 {
-		fmt.Fprintf(w, "; their objects another time, for %s is at work, or was killed within the last %s", strings.Join(p.Running, ", "), render.Seconds(repo.LeaseLife.Seconds()))
+		fmt.Fprintf(w, "; their objects another time, for %s is at work, or was killed on another machine within the last %s", strings.Join(p.Running, ", "), render.Seconds(repo.LeaseLife.Seconds()))
 	} else {
 		fmt.Fprintf(w, ", %s of %s", counted(int(p.Objects), "object"), render.Bytes(float64(p.Bytes)))
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,8 +23,12 @@ type compareFlags struct {
 	measureFlags
 	dsnA, dsnB      string
 	setA, setB      []string
+	from            []string
 	runs            int
+	same            int
 	order           string
+	failIf          []string
+	precise         precision
 	dryRun, restore bool
 	stateDir        string
 	output          string
@@ -35,12 +40,23 @@ func newBenchCompare(s Streams) *cobra.Command {
 		Use:   "compare A B | compare WORKLOAD --dsn-a A --dsn-b B | compare WORKLOAD --set-a x=1 --set-b x=2",
 		Short: "Tell whether B is faster than A, and how sure that is",
 		Long: `Compares two sets of results, two servers, or two settings of one server. It makes
-runs of both in turns, so that both see the same weather, and tests them by ranks
-(Mann-Whitney): the verdict names the ratio of the medians' kind (Hodges-Lehmann) with its
-95 % interval, or says that no difference can be told and which one would not have shown.
+runs of both in turns, so that both see the same weather, and tests the pairs of neighbours
+(Wilcoxon's signed ranks; Mann and Whitney's test where there are fewer than six, or no
+pairs): the verdict names the ratio of the medians' kind (Hodges-Lehmann) with its 95 %
+interval, or says that no difference can be told and which one would not have shown. Where
+others used the machine more in the runs of one side, a verdict that they may have made is
+withheld.
+
+--precise 3% goes on until the interval reaches no further than that, or both are proven
+alike within it, or --runs (then at most 60) are made; first A is compared with A, which
+tells how far this machine can be trusted now.
 
 A and B are files of risso bench run --output json, each with one run or many; several
-files are parted by commas, a folder stands for its *.json.
+files are parted by commas, a folder stands for its *.json. What sysbench, pgbench and
+go-tpc print is read, too (--from says which file is A, or is read as one of the two).
+
+--fail-if slower ends with code 4 when that is the verdict, and with 5 when there is none
+(too few runs, withheld, interrupted): of throughput, or of p95 latency with --rate.
 
 Settings are set by SET GLOBAL on the server, for the time of the comparison. What was
 there before is written to a journal first and put back at the end, also after Ctrl-C; what
@@ -51,7 +67,9 @@ a killed comparison left is put back by --restore. --dry-run shows the statement
   risso bench compare point_select --dsn-a 'root@tcp(db1:3306)/sbtest' --dsn-b 'root@tcp(db2:3306)/sbtest' --threads 16
   risso bench compare read_write --dsn-a 'root@tcp(db1:3306)/sbtest' --dsn-b 'postgres://root@db2/sbtest'
   risso bench compare update_index --dsn 'root@unix(/run/mysqld/mysqld.sock)/sbtest' \
-      --set-a innodb_flush_log_at_trx_commit=1 --set-b innodb_flush_log_at_trx_commit=2 --dry-run`,
+      --set-a innodb_flush_log_at_trx_commit=1 --set-b innodb_flush_log_at_trx_commit=2 --dry-run
+  risso bench compare point_select --dsn-a … --dsn-b … --precise 3% --fail-if slower
+  risso bench compare --from sysbench.txt after.json`,
 		Args: cobra.MaximumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return endOf(runCompare(cmd, s, f, args), strings.Join(args, " "))
@@ -65,7 +83,11 @@ a killed comparison left is put back by --restore. --dry-run shows the statement
 	fl.StringVar(&f.dsnB, "dsn-b", "", "server B, which may be of another kind")
 	fl.StringArrayVar(&f.setA, "set-a", nil, "variable=value of A; may be repeated")
 	fl.StringArrayVar(&f.setB, "set-b", nil, "variable=value of B; may be repeated")
-	fl.IntVar(&f.runs, "runs", 10, "runs of each")
+	fl.StringArrayVar(&f.from, "from", nil, "results of sysbench, pgbench, go-tpc or Risso: once for A, twice for both")
+	fl.IntVar(&f.runs, "runs", 10, "runs of each; with --precise at most")
+	fl.Var(&f.precise, "precise", "go on until the interval reaches no further than this, such as 3%")
+	fl.IntVar(&f.same, "same", 0, "pairs of runs of A against A before, to tell how far the machine can be trusted (with --precise 6)")
+	fl.StringSliceVar(&f.failIf, "fail-if", nil, "end with code 4 at these verdicts: slower, faster, different, unclear")
 	fl.StringVar(&f.order, "order", compare.OrderABBA, "order of the runs: abba, or random by --seed")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "show what would be done")
 	fl.BoolVar(&f.restore, "restore", false, "put back what a killed comparison left set on the server")
@@ -81,8 +103,14 @@ func runCompare(cmd *cobra.Command, s Streams, f compareFlags, args []string) er
 	if f.stateDir == "" {
 		f.stateDir = compareStateDir()
 	}
+	if err := f.checkVerdicts(); err != nil {
+		return err
+	}
+	args = slices.Concat(f.from, args)
 	servers, settings := f.dsnA != "" || f.dsnB != "", len(f.setA)+len(f.setB) > 0
 	switch {
+	case len(f.from) > 0 && (servers || settings || len(args) != 2):
+		return usageError("--from is for results that are there: give it twice, or once beside one file")
 	case f.restore && (len(args) > 0 || servers || settings):
 		return usageError("--restore takes a server (--dsn) and nothing else")
 	case f.restore && isPostgres(f.dsn):
@@ -115,7 +143,17 @@ func compareFiles(s Streams, f compareFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	return writeComparison(s.Out, compare.Judge(a, b, f.Seed), f.output)
+	if f.precise > 0 || f.same > 0 {
+		return usageError("--precise and --same make runs: name a workload, not files")
+	}
+	if err := compare.Comparable(a, b); err != nil {
+		return err
+	}
+	r := compare.Judge(a, b, compare.Terms{Seed: f.Seed})
+	if err := writeComparison(s.Out, r, f.output); err != nil {
+		return err
+	}
+	return f.verdict(r)
 }
 
 func writeComparison(w io.Writer, r *compare.Report, output string) error {
@@ -130,8 +168,19 @@ func writeComparison(w io.Writer, r *compare.Report, output string) error {
 
 // compareLive makes the runs.
 func compareLive(cmd *cobra.Command, s Streams, f compareFlags, name string, settings bool) error {
-	if f.runs < 1 {
-		return usageError("--runs %d: at least 1", f.runs)
+	if f.precise > 0 {
+		if !cmd.Flags().Changed("runs") {
+			f.runs = preciseRuns
+		}
+		if !cmd.Flags().Changed("same") {
+			f.same = preciseSame
+		}
+	}
+	switch {
+	case f.runs < 1 || f.runs > mostRuns:
+		return usageError("--runs %d: from 1 to %d", f.runs, mostRuns)
+	case f.same < 0 || f.same > mostRuns:
+		return usageError("--same %d: from 0 to %d", f.same, mostRuns)
 	}
 	if err := f.check(f.threads); err != nil {
 		return err
@@ -154,6 +203,7 @@ type comparison struct {
 	streams Streams
 	name    string // of the workload
 	order   []bool
+	noted   []string // what the report has to say besides
 	a, b    compare.Side
 }
 
@@ -183,7 +233,7 @@ func (c *comparison) servers(ctx context.Context) error {
 			return sides[i].once(ctx, c.name, sides[i].options(c.threads, c.Seed+n), found[i])
 		}
 	}
-	return c.measure(ctx, runner(0), runner(1))
+	return c.measure(ctx, runner(0), runner(1), func() error { return nil })
 }
 
 func (c *comparison) settings(ctx context.Context) error {
@@ -221,6 +271,9 @@ func (c *comparison) settings(ctx context.Context) error {
 	if err := set.Begin(ctx, c.stateDir); err != nil {
 		return err
 	}
+	if err := c.readBack(set, sets); err != nil {
+		return errors.Join(err, set.PutBack(ctx))
+	}
 	runner := func(second bool) compare.Runner {
 		side, n := &c.a, uint64(0)
 		if second {
@@ -236,8 +289,23 @@ func (c *comparison) settings(ctx context.Context) error {
 			return c.once(ctx, c.name, c.options(c.threads, c.Seed+n), found)
 		}
 	}
-	err = c.measureAnd(ctx, runner(false), runner(true), func() error { return set.PutBack(ctx) })
-	return err
+	return c.measure(ctx, runner(false), runner(true), func() error { return set.PutBack(ctx) })
+}
+
+// readBack tells what the server made of the settings: it takes some values and keeps others.
+func (c *comparison) readBack(set *compare.Settings, asked [2][]compare.Setting) error {
+	var stands [2][]compare.Setting
+	stands[0], stands[1] = set.Stands()
+	for i, side := range []*compare.Side{&c.a, &c.b} {
+		for _, text := range compare.Otherwise(asked[i], stands[i]) {
+			c.noted = append(c.noted, side.Name+": "+text)
+			side.What = strings.Join(settingNames(stands[i]), ", ")
+		}
+	}
+	if set.Same() {
+		return refuseSame(stands[0])
+	}
+	return nil
 }
 
 // mysqlOnly is the server whose variables are set.
@@ -258,7 +326,7 @@ func settingNames(list []compare.Setting) (out []string) {
 // plan says on a terminal, or for a dry run, what will be done.
 func (c *comparison) plan(set *compare.Plan) error {
 	each := c.warmup + c.time
-	total := each * time.Duration(len(c.order))
+	total := each * time.Duration(len(c.order)+2*c.same)
 	if c.dryRun && c.output == "json" {
 		return render.JSON(c.streams.Out, map[string]any{
 			"a": c.a.What, "b": c.b.What, "workload": c.name, "order": compare.OrderString(c.order), "seconds": total.Seconds(), "settings": set,
@@ -272,8 +340,15 @@ func (c *comparison) plan(set *compare.Plan) error {
 		w = c.streams.Err
 	}
 	fmt.Fprintf(w, "A: %s\nB: %s\n", c.a.What, c.b.What)
-	fmt.Fprintf(w, "%d runs of %s with --threads %d, each %s after %s of warm-up, in the order %s: %s in all\n",
-		len(c.order), c.name, c.threads, c.time, c.warmup, compare.OrderString(c.order), total)
+	if c.same > 0 {
+		fmt.Fprintf(w, "first %d runs of A against A\n", 2*c.same)
+	}
+	most := ""
+	if c.precise > 0 {
+		most = "at most "
+	}
+	fmt.Fprintf(w, "%s%d runs of %s with --threads %d, each %s after %s of warm-up, in the order %s: %s in all\n",
+		most, len(c.order), c.name, c.threads, c.time, c.warmup, compare.OrderString(c.order), total)
 	if least := stats.LeastRuns(compare.Confidence); c.runs < least {
 		fmt.Fprintf(w, "%d runs of each are too few to tell any difference: %d is the least\n", c.runs, least)
 	}
@@ -285,35 +360,6 @@ func (c *comparison) plan(set *compare.Plan) error {
 		}
 	}
 	return nil
-}
-
-func (c *comparison) measure(ctx context.Context, runA, runB compare.Runner) error {
-	return c.measureAnd(ctx, runA, runB, func() error { return nil })
-}
-
-// measureAnd makes the runs, does what has to be done afterwards in any case, and tells the verdict.
-func (c *comparison) measureAnd(ctx context.Context, runA, runB compare.Runner, afterwards func() error) error {
-	show := newSteps(c.streams.Err, len(c.order))
-	interrupted, err := compare.Interleave(ctx, c.order, &c.a, &c.b, runA, runB, func(i int, second bool) {
-		show.begin(i, "%s", map[bool]string{false: "A", true: "B"}[second])
-	})
-	show.end()
-	err = errors.Join(err, afterwards())
-	if len(c.a.Runs)+len(c.b.Runs) == 0 {
-		if err == nil {
-			err = failure(exitInterrupted, "", errors.New("interrupted before the first run was over: nothing was measured"))
-		}
-		return err
-	}
-	r := compare.Judge(c.a, c.b, c.Seed)
-	r.Order, r.Interrupted = compare.OrderString(c.order), interrupted || err != nil
-	if werr := writeComparison(c.streams.Out, r, c.output); err == nil {
-		err = werr
-	}
-	if err == nil && interrupted {
-		err = failure(exitInterrupted, "", fmt.Errorf("interrupted after %d of %d runs", len(c.a.Runs)+len(c.b.Runs), len(c.order)))
-	}
-	return err
 }
 
 func compareRestore(ctx context.Context, s Streams, f compareFlags) error {

@@ -83,7 +83,7 @@ func TestCompareServers(t *testing.T) {
 	if out := must(t, "compare", "update_index", "--dsn", at["maria a"], "--set-b", "sync_binlog=0", "--table-size", "500", "--runs", "1", "--time", "100ms", "--warmup", "0s", "--state", t.TempDir()); !strings.Contains(out, "as it was: sync_binlog=1") {
 		t.Errorf("one side as it was: %s", out)
 	}
-	plan := must(t, "compare", "update_index", "--dsn-a", at["maria a"], "--dsn-b", at["postgres b"], "--dry-run")
+	plan := must(t, "compare", "update_index", "--dsn-a", at["maria a"], "--dsn-b", at["postgres b"], "--table-size", "500", "--dry-run")
 	if !strings.Contains(plan, "ABBAABBAABBAABBAABBA") || !strings.Contains(plan, "MariaDB") || !strings.Contains(plan, "PostgreSQL 15") && !strings.Contains(plan, "@"+pb.Dir) {
 		t.Errorf("plan: %s", plan)
 	}
@@ -98,7 +98,7 @@ func TestCompareServers(t *testing.T) {
 		{at["maria a"], pa.URL("nowhere"), "create the database", exitFailed},
 		{at["maria a"], maria.DSN + "test", "risso bench prepare", exitFailed},
 	} {
-		code, out, errs := benchmark(t, "compare", "update_index", "--dsn-a", c.a, "--dsn-b", c.b, "--runs", "1", "--time", "100ms", "--warmup", "0s", "--yes")
+		code, out, errs := benchmark(t, "compare", "update_index", "--dsn-a", c.a, "--dsn-b", c.b, "--table-size", "500", "--runs", "1", "--time", "100ms", "--warmup", "0s", "--yes")
 		if code != c.code || out != "" || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, c.says) || strings.Contains(errs, "hush") {
 			t.Errorf("%s, %s: code %d, %q, %s", c.a, c.b, code, out, errs)
 		}

@@ -59,6 +59,7 @@ func (f *measureFlags) once(ctx context.Context, name string, o bench.Options, o
 	if o.Target, o.Workload, err = f.open(name); err != nil {
 		return nil, err
 	}
+	o.Watch = environ.WatchOf(on.environment)
 	r, err := bench.Run(ctx, o)
 	if err != nil {
 		return nil, err

@@ -270,6 +270,9 @@ func readLog(ctx context.Context, path string, what replayOf, o digest.Options) 
 	if p.Calls == 0 && what.logPart != (logPart{}) {
 		return nil, usageError("--file %s: no event is left by --since, --until and --filter", path)
 	}
+	if n := p.Missing(); n > 0 {
+		r.leftOut["are announced in the log and could not be read"] += n
+	}
 	return r.recording(p), nil
 }
 
@@ -279,7 +282,7 @@ func (r *recorder) recording(p *digest.Profile) *workload.Recording {
 	for _, c := range p.Classes {
 		if at, ok := r.byID[c.ID]; ok {
 			m := c.Metric("Query_time")
-			out.Classes[at].Before = workload.Before{Class: c.ID, Fingerprint: c.Fingerprint, Calls: c.Calls, Avg: m.Avg, P95: m.P95, Max: m.Max}
+			out.Classes[at].Before = workload.Before{Class: c.ID, Fingerprint: c.Fingerprint, Calls: c.Calls, Avg: m.Avg, Median: m.Median, P95: m.P95, Max: m.Max}
 		}
 	}
 	for _, c := range r.classes {
@@ -330,15 +333,27 @@ func (f *benchRunFlags) plan() {
 	f.Threads, f.Time = p.Plan(threads, long)
 }
 
-// writeBenchRecorded sets what classes take beside what they took when they were recorded.
+// writeBenchRecorded sets what the server took for each class beside what it took when they were recorded.
 func writeBenchRecorded(b *strings.Builder, r *bench.Result) {
-	t := render.Table{Heads: []string{"CLASS", ">CALLS", ">AVERAGE", ">RECORDED", ">95 %", ">RECORDED", "THIS SERVER"}}
+	t := render.Table{Heads: []string{"CLASS", ">CALLS", ">AS CLIENT", ">SERVER", ">RECORDED", ">95 %", ">RECORDED", "THIS SERVER"}}
+	server := func(v *workload.ServerTime, of func(*workload.ServerTime) float64) string {
+		if v == nil {
+			return "–"
+		}
+		return render.Seconds(of(v))
+	}
+	middle := "average"
 	for _, k := range r.Kinds {
 		if k.Recorded == nil || k.Transactions == 0 {
 			continue
 		}
-		t.Rows = append(t.Rows, []string{k.Name, digits.Thousands(k.Transactions), render.Seconds(k.Latency.Avg), render.Seconds(k.Recorded.Avg),
-			render.Seconds(k.Latency.At(95)), render.Seconds(k.Recorded.P95), k.AgainstRecorded()})
+		mid, recorded := (*workload.ServerTime).Mean, k.Recorded.Avg
+		as := k.Latency.Avg
+		if k.Recorded.Median > 0 {
+			middle, mid, recorded, as = "median", (*workload.ServerTime).Middle, k.Recorded.Median, k.Latency.At(50)
+		}
+		t.Rows = append(t.Rows, []string{k.Name, digits.Thousands(k.Transactions), render.Seconds(as), server(k.Recorded.Now, mid), render.Seconds(recorded),
+			server(k.Recorded.Now, func(v *workload.ServerTime) float64 { return v.P95 }), render.Seconds(k.Recorded.P95), k.AgainstRecorded()})
 	}
 	if len(t.Rows) > 0 {
 		b.WriteString("\n" + strings.Join(t.Lines(0), "\n") + "\n")
@@ -348,6 +363,6 @@ func writeBenchRecorded(b *strings.Builder, r *bench.Result) {
 				trip = k.Recorded.RoundTrip
 			}
 		}
-		fmt.Fprintf(b, "Recorded is the server's own time; here the way to the server and back is in it, which alone takes %s (median).\n", render.Seconds(trip))
+		fmt.Fprintf(b, "SERVER is this server's own time, as RECORDED is of the one that was recorded (%s and 95 %%); for the client the way there and back is in it, which alone takes %s.\n", middle, render.Seconds(trip))
 	}
 }

@@ -232,3 +232,70 @@ func TestReplayUsage(t *testing.T) {
 		}
 	}
 }
+
+// TestReplayServerTime: a log has the server's own times, and so they are held against the server's own times: what sleeps as
+// long as before is as fast, what is over before it can be timed is not judged, and a server that is slower is told so.
+func TestReplayServerTime(t *testing.T) {
+	for _, kind := range []string{"mariadb", "mysql-9.7"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			node := sandboxtest.Up(t, kind, "slow_query_log=OFF", "slow_query_log_file=slow.log", "long_query_time=0")
+			if _, err := node.Query(t.Context(), "CREATE DATABASE one; CREATE TABLE one.t (a INT PRIMARY KEY, d DOUBLE); INSERT INTO one.t VALUES (1, 0.04); SET GLOBAL slow_query_log=ON"); err != nil {
+				t.Fatal(err)
+			}
+			use(t, node.DSN, "one", 15, "SELECT SLEEP(0.05), %d", "SELECT SLEEP(d) FROM t WHERE a = 1 OR a = %d + 1000")
+			if _, err := node.Query(t.Context(), "SET GLOBAL slow_query_log=OFF; UPDATE one.t SET d = 0.12"); err != nil {
+				t.Fatal(err)
+			}
+			r := replayed(t, "--file", filepath.Join(node.Datadir, "slow.log"), "--dsn", node.DSN, "--time", "3s", "--threads", "2", "--writes", "--yes")
+			words := map[string]string{}
+			for _, k := range r.Kinds {
+				now := k.Recorded.Now
+				if k.Transactions == 0 { // that of the table that is not there
+					continue
+				}
+				if now == nil || now.Calls > k.Transactions+2 || now.Calls < k.Transactions-2 || now.Median > k.Latency.At(50)*1.02 || now.Empty <= 0 || now.Empty > 0.01 || k.Recorded.Median <= 0 {
+					t.Errorf("%s: %d transactions, %+v of %+v, median %v", k.Name, k.Transactions, now, k.Recorded, k.Latency.At(50))
+				}
+				words[k.Recorded.Fingerprint] = k.AgainstRecorded()
+			}
+			if w := words["select sleep(?), ?"]; w != "as fast as in the log" {
+				t.Errorf("the same sleep: %q of %q", w, words)
+			}
+			if w := words["select sleep(d) from t where a = ? or a = ? + ?"]; !strings.HasPrefix(w, "3.0 times slower") && !strings.HasPrefix(w, "2.9 times slower") {
+				t.Errorf("three times the sleep: %q of %q", w, words)
+			}
+			if _, err := node.Query(t.Context(), "TRUNCATE TABLE one.t; INSERT INTO one.t VALUES (1, 0)"); err != nil {
+				t.Fatal(err)
+			}
+			r = replayed(t, "--file", filepath.Join(node.Datadir, "slow.log"), "--dsn", node.DSN, "--time", "300ms", "--writes", "--yes")
+			if otherErrors(r) || r.Queries < r.Transactions {
+				t.Errorf("%+v", r)
+			}
+		})
+	}
+}
+
+// TestAgainstRecorded: what cannot be held against each other is not judged.
+func TestAgainstRecorded(t *testing.T) {
+	before := func(calls int64, median, avg float64, now *workload.ServerTime) bench.KindResult {
+		return bench.KindResult{Transactions: 100, Recorded: &workload.Before{Calls: calls, Avg: avg, Median: median, Now: now}}
+	}
+	now := func(calls int64, median, avg float64) *workload.ServerTime {
+		return &workload.ServerTime{Calls: calls, Median: median, Avg: avg, Empty: 30e-6}
+	}
+	for _, c := range []struct {
+		k    bench.KindResult
+		says string
+	}{
+		{bench.KindResult{}, ""}, {before(100, 1e-3, 2e-3, nil), "not judged: this server does not tell its own time"},
+		{before(100, 1e-3, 2e-3, now(100, 1.05e-3, 9e-3)), "as fast as in the log"}, {before(100, 0, 2e-3, now(100, 1e-3, 4.03e-3)), "2.0 times slower than in the log"},
+		{before(100, 2e-3, 2e-3, now(100, 1.03e-3, 1e-3)), "2.0 times faster than in the log"}, {before(100, 50e-6, 50e-6, now(100, 200e-6, 200e-6)), "not judged: too short"},
+		{before(5, 1e-3, 2e-3, now(100, 9e-3, 9e-3)), "not judged: too few calls"}, {before(100, 1e-3, 2e-3, now(3, 9e-3, 9e-3)), "not judged: too few calls"},
+		{before(100, 0, 0, now(30, 9e-3, 9e-3)), "not judged: too short"},
+	} {
+		if got := c.k.AgainstRecorded(); got != c.says {
+			t.Errorf("%q, not %q", got, c.says)
+		}
+	}
+}

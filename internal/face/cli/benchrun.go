@@ -23,6 +23,7 @@ import (
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/measure/bench"
 	"github.com/rissodb/risso/internal/measure/drive"
+	"github.com/rissodb/risso/internal/measure/environ"
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/measure/workload/all"
 	"github.com/rissodb/risso/internal/mysql"
@@ -35,6 +36,7 @@ type benchRunFlags struct {
 	warmup      string
 	limit       time.Duration
 	percentiles []float64
+	interval    time.Duration
 	output      string
 	record      recordFlags
 }
@@ -77,6 +79,8 @@ once and may leave the table of the ledger, which the next run with a ledger dro
 	fl.Float64Var(&f.Rate, "rate", 0, "transactions a second, by a Poisson process; 0: as many as the sessions can")
 	fl.Float64SliceVar(&f.Percentiles, "percentile", nil, "another percentile of the latency; may be repeated")
 	fl.Float64SliceVar(&f.percentiles, "percentiles", nil, "more percentiles of the latency: 50,99,99.999")
+	fl.BoolVar(&f.Options.Statements, "per-statement", false, "tell the latency of each statement, too")
+	durationVar(fl, &f.interval, "report-interval", 0, "a line on standard error every so long, also without a terminal")
 	fl.BoolVar(&f.Ledger, "ledger", false, "write down what the server acknowledged and look for it afterwards")
 	f.record.bind(cmd)
 	outputVar(fl, &f.output, "", benchOutputs()...)
@@ -110,6 +114,9 @@ func (f *benchRunFlags) check() (err error) {
 		f.WarmupAuto, f.Warmup = true, f.limit
 	} else if f.Warmup, err = digits.ParseDuration(f.warmup); err != nil {
 		return usageError("--warmup %q: a time such as 10s, or auto", f.warmup)
+	}
+	if f.interval < 0 || f.interval%time.Second != 0 {
+		return usageError("--report-interval %s: whole seconds", f.interval)
 	}
 	for f.Params.Seed == 0 { // another one each time
 		f.Params.Seed = rand.Uint64() >> 11 // exact in JSON's numbers
@@ -167,8 +174,8 @@ func runBench(cmd *cobra.Command, s Streams, f benchRunFlags, name string) (err 
 	}
 	// The first signal ends the run, a second one the process.
 	defer context.AfterFunc(ctx, func() { signal.Reset(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP) })()
-	if onTerminal(s.Err) {
-		live := benchLive{out: s.Err, open: f.Rate > 0}
+	if every := int(f.interval / time.Second); every > 0 || onTerminal(s.Err) {
+		live := benchLive{out: s.Err, open: f.Rate > 0, every: max(every, 1)}
 		f.Progress = live.second
 	}
 	if err := f.guardRun(ctx, f.Target, f.Workload); err != nil {
@@ -178,6 +185,7 @@ func runBench(cmd *cobra.Command, s Streams, f benchRunFlags, name string) (err 
 		return err
 	}
 	environment, unknown := f.environment(ctx, f.Target)
+	f.Watch = environ.WatchOf(environment)
 	r, err := bench.Run(ctx, f.Options)
 	if r != nil {
 		f.record.describe(s, r, environment, unknown)
@@ -198,6 +206,10 @@ func runBench(cmd *cobra.Command, s Streams, f benchRunFlags, name string) (err 
 		return failure(exitInterrupted, "", errors.New("interrupted before anything was measured"))
 	case err != nil:
 		return benchError(err, name)
+	case r.Ledger != nil && r.Ledger.Error != "":
+		return failure(exitFailed, "", fmt.Errorf("the ledger could not be read: whether writes were lost is not known: %s", r.Ledger.Error))
+	case r.Ledger != nil && r.Ledger.Missing > 0:
+		return failure(exitFailed, "", fmt.Errorf("LOST: %s of %s acknowledged writes are missing", digits.Thousands(r.Ledger.Missing), digits.Thousands(r.Ledger.Acknowledged)))
 	case r.Interrupted:
 		return failure(exitInterrupted, "", fmt.Errorf("interrupted after %s of %s: the result is what was measured so far", render.Seconds(r.Seconds), f.Time))
 	}
@@ -279,7 +291,7 @@ func benchHint(e *drive.ServerError, name string) string {
 // are not among them, for they may hold passwords, nor what only changes the report.
 func parametersOf(flags *pflag.FlagSet, name string) map[string]any {
 	always := append(all.Size(name), "threads", "time", "warmup", "rate", "ledger")
-	private := []string{"dsn", "failover", "config", "defaults-file", "output", "help", "percentile", "percentiles", "seed", "yes", "dsn-a", "dsn-b", "set-a", "set-b", "runs", "order", "state", "dry-run", "predict", "ascii", "processors", "record", "record-to", "token-file"}
+	private := []string{"dsn", "failover", "config", "defaults-file", "output", "help", "percentile", "percentiles", "seed", "yes", "dsn-a", "dsn-b", "set-a", "set-b", "runs", "order", "state", "dry-run", "predict", "ascii", "processors", "record", "record-to", "token-file", "report-interval", "same", "precise", "fail-if", "from"}
 	out := map[string]any{}
 	flags.VisitAll(func(f *pflag.Flag) {
 		if slices.Contains(private, f.Name) || !f.Changed && !slices.Contains(always, f.Name) {

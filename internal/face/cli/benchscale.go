@@ -157,6 +157,9 @@ func scaleSweep(cmd *cobra.Command, s Streams, f scaleFlags, o scale.Options, na
 	if ferr != nil {
 		return errors.Join(err, ferr)
 	}
+	if idle := len(order) - len(points); idle > 0 {
+		r.Notes = append(r.Notes, fmt.Sprintf("%d of %d runs did nothing at all and are left out", idle, len(order)))
+	}
 	r.Interrupted, r.Order = interrupted || err != nil, order
 	if werr := writeScale(s.Out, r, f); err == nil {
 		err = werr

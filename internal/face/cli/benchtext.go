@@ -13,17 +13,30 @@ import (
 	"github.com/rissodb/risso/internal/measure/bench"
 )
 
-// benchLive shows a run while it goes on: a line a second.
+// benchLive shows a run while it goes on: a line a second, or for several together.
 type benchLive struct {
-	out  io.Writer
-	open bool      // an open loop has a backlog
-	tps  []float64 // of the last seconds
+	out   io.Writer
+	open  bool      // an open loop has a backlog
+	every int       // seconds of a line
+	tps   []float64 // of the last lines
+	sum   bench.Second
+	have  int
 }
 
-const liveWidth = 24 // seconds in the chart
+const liveWidth = 24 // lines in the chart
 
 func (l *benchLive) second(x bench.Second) {
-	if l.tps = append(l.tps, float64(x.Transactions)); len(l.tps) > liveWidth {
+	l.sum.Transactions += x.Transactions
+	l.sum.Queries += x.Queries
+	l.sum.Errors += x.Errors
+	l.sum.P95, l.sum.Backlog = max(l.sum.P95, x.P95), max(l.sum.Backlog, x.Backlog)
+	if l.have++; l.have < max(l.every, 1) {
+		return
+	}
+	n := int64(l.have)
+	s := l.sum
+	l.sum, l.have = bench.Second{}, 0
+	if l.tps = append(l.tps, float64(s.Transactions/n)); len(l.tps) > liveWidth {
 		l.tps = l.tps[1:]
 	}
 	when := fmt.Sprintf("%5d s", x.Second+1)
@@ -31,12 +44,12 @@ func (l *benchLive) second(x bench.Second) {
 		when = "warm-up"
 	}
 	p95 := "–"
-	if x.Transactions > 0 {
-		p95 = render.Seconds(x.P95)
+	if s.Transactions > 0 {
+		p95 = render.Seconds(s.P95)
 	}
-	line := fmt.Sprintf("%s  %9s tps  %9s qps  p95 %8s  %s errors", when, digits.Thousands(x.Transactions), digits.Thousands(x.Queries), p95, digits.Thousands(x.Errors))
+	line := fmt.Sprintf("%s  %9s tps  %9s qps  p95 %8s  %s errors", when, digits.Thousands(s.Transactions/n), digits.Thousands(s.Queries/n), p95, digits.Thousands(s.Errors))
 	if l.open {
-		line += fmt.Sprintf("  %s waiting", digits.Thousands(x.Backlog))
+		line += fmt.Sprintf("  %s waiting", digits.Thousands(s.Backlog))
 	}
 	fmt.Fprintf(l.out, "%s  %s\n", line, render.Spark(l.tps))
 }
@@ -80,6 +93,7 @@ func writeBenchText(w io.Writer, r *bench.Result) error {
 	b.WriteByte('\n')
 	writeBenchLatency(&b, r)
 	writeBenchKinds(&b, r)
+	writeBenchStatements(&b, r)
 	for _, n := range r.Notes {
 		b.WriteString(n + "\n")
 	}
@@ -145,6 +159,18 @@ func writeBenchLatency(b *strings.Builder, r *bench.Result) {
 	if r.ServiceTime != nil {
 		b.WriteString("Latency counts from when a transaction was due, service time from when a session began it.\n")
 	}
+}
+
+// writeBenchStatements writes the single statements, those that took the most time first.
+func writeBenchStatements(b *strings.Builder, r *bench.Result) {
+	if len(r.Statements) == 0 {
+		return
+	}
+	t := render.Table{Heads: []string{">CALLS", ">AVERAGE", ">MEDIAN", ">95 %", ">MAX", "STATEMENT"}}
+	for _, s := range r.Statements {
+		t.Rows = append(t.Rows, []string{digits.Thousands(s.Count), render.Seconds(s.Latency.Avg), render.Seconds(s.Latency.At(50)), render.Seconds(s.Latency.At(95)), render.Seconds(s.Latency.Max), render.Cut(s.SQL, 80)})
+	}
+	b.WriteString("\n" + strings.Join(t.Lines(0), "\n") + "\n")
 }
 
 func writeBenchKinds(b *strings.Builder, r *bench.Result) {
@@ -281,5 +307,6 @@ func writeBenchCourse(line lineFunc, r *bench.Result) {
 	} else {
 		line("steady", "%s", r.Steady.Test)
 	}
+	line("machine", "%s", r.Use.Line())
 	line("client", "%.2f s of processor time, %s a query", r.ClientCPUSeconds, render.Seconds(r.ClientCPUSeconds/math.Max(float64(r.Queries), 1)))
 }

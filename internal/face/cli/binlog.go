@@ -193,14 +193,14 @@ func withHint(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &e) && mysql.ClassOf(err) == mysql.ClassPrivilege:
+	case mysql.ClassOf(err) == mysql.ClassPrivilege:
 		return failure(exitFailed, "the account needs REPLICATION SLAVE and REPLICATION CLIENT (MariaDB: BINLOG MONITOR)", err)
 	case errors.As(err, &e):
 		return failure(exitFailed, e.Hint, err)
 	case errors.Is(err, binlog.ErrNoUndo):
 		return failure(exitFailed, "bring the table back as it was before: risso restore --from PLACE --table SCHEMA.TABLE --before GTID", err)
 	case errors.Is(err, binlogevent.ErrNotBinlog):
-		return failure(exitFailed, "name the files as in SHOW BINARY LOGS, without the .index file", err)
+		return failure(exitFailed, "name the files as in SHOW BINARY LOGS, without the .index file and the .idx files of MariaDB", err)
 	}
 	return err
 }
@@ -311,7 +311,7 @@ and --verify reads them and compares.
 type listedLogs struct {
 	Series string       `json:"series,omitempty"`
 	Logs   []mirror.Log `json:"logs"`
-	Gaps   []string     `json:"gaps"`
+	Gaps   []mirror.Gap `json:"gaps"`
 }
 
 func runBinlogList(ctx context.Context, s Streams, f logFlags, output string, verify bool, args []string) error {

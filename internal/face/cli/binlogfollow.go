@@ -11,6 +11,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/binlog/mirror"
 	"github.com/rissodb/risso/internal/face/render"
+	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/store/blob"
 )
 
@@ -129,6 +130,12 @@ func runBinlogFollow(ctx context.Context, s Streams, f followFlags) error {
 	p.end()
 	if errors.Is(err, mirror.ErrInUse) {
 		return &exitError{code: exitInUse, err: err}
+	}
+	if mysql.ClassOf(err) == mysql.ClassPrivilege {
+		if c, cerr := mysql.Connect(ctx, o.Target, nil); cerr == nil { // else the hint does without the account
+			c.Close()
+			return failure(exitFailed, c.Server.FollowGrants(), err)
+		}
 	}
 	return withHint(err)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/data/verdict"
 	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/store/state"
 )
@@ -216,6 +217,7 @@ func protectBlock(file, name string) (*protection, serverConfig, error) {
 type backupFacts struct {
 	verdict.Facts
 	backups int
+	hollow  verdict.Hollow
 }
 
 // look reads what lies at the place, as risso serve does for its catalogue.
@@ -225,19 +227,28 @@ func (f checkBackupFlags) look(ctx context.Context, names []string) (facts backu
 		return facts, err
 	}
 	defer done()
-	list, err := r.Backups(ctx)
+	list, err := r.Catalogue(ctx)
 	if err != nil {
 		return facts, err
 	}
+	hollow := repo.Hollow(list)
+	now := time.Now()
 	const instance = "checked" // all that is looked at is of one server
 	var backups []state.Backup
 	var newest repo.Header
 	known := map[string]bool{}
-	for _, h := range slices.Backward(list) { // the newest first
-		if len(h.Partial) > 0 || len(names) > 0 && !slices.Contains(names, h.Server.Name) && !slices.Contains(names, h.Server.Identity) {
+	for _, e := range slices.Backward(list) { // the newest first
+		h := e.Header
+		if !e.Whole || e.Err != nil || len(h.Partial) > 0 || len(names) > 0 && !slices.Contains(names, h.Server.Name) && !slices.Contains(names, h.Server.Identity) {
 			continue
 		}
-		if len(backups) == 0 {
+		if why := hollow[h.ID]; why != "" {
+			if len(backups) == 0 && facts.hollow.ID == "" {
+				facts.hollow = verdict.Hollow{ID: h.ID, Why: why}
+			}
+			continue
+		}
+		if len(backups) == 0 || fleet.Ahead(newest.Began, now) && !fleet.Ahead(h.Began, now) {
 			newest = h
 		}
 		backups = append(backups, catalogued(h, f.from, instance))
@@ -272,7 +283,7 @@ func (f checkBackupFlags) look(ctx context.Context, names []string) (facts backu
 		}
 	}
 	facts.Mirrors = mirrors
-	if lines := state.Protect(backups, drills, mirrors, nil, nil); len(lines) > 0 {
+	if lines := state.Protect(backups, drills, mirrors, nil, nil, now); len(lines) > 0 {
 		facts.Protection = lines[0]
 	}
 	return facts, nil
@@ -280,6 +291,7 @@ func (f checkBackupFlags) look(ctx context.Context, names []string) (facts backu
 
 // judgeBackups says how good the backups are, in the words of the page: pure.
 func judgeBackups(f backupFacts, want verdict.Want, now time.Time) (code int, line string) {
+	want.Hollow = f.hollow
 	want.Mirror = want.Mirror || len(f.Mirrors) > 0
 	v := verdict.Judge(f.Facts, &want, now)
 	words := v.Words

@@ -199,6 +199,8 @@ func runChecksum(ctx context.Context, s Streams, f checksumFlags) error {
 			hint = "the same command goes on from there"
 		}
 		return failure(exitInterrupted, hint, errors.New("interrupted"))
+	case errors.Is(err, checksum.ErrNothing) && len(result.Unseen) > 0:
+		return failure(exitFailed, result.Unseen[0].Hint, fmt.Errorf("%w: %s", err, result.Unseen[0].Words))
 	case errors.Is(err, checksum.ErrNothing):
 		return failure(exitFailed, "--schema and --table take patterns such as 'shop.*'; the account sees only what it has a privilege on", err)
 	case err != nil:
@@ -213,8 +215,12 @@ func runChecksum(ctx context.Context, s Streams, f checksumFlags) error {
 // checksumVerdict makes the exit code.
 func checksumVerdict(r checksum.Result) error {
 	switch {
+	case r.Counts.Differ == 0 && r.Counts.Definitions > 0:
+		return failure(exitDiffers, "", fmt.Errorf("%s; no row was found to differ", plural(r.Counts.Definitions, "definition differs", "definitions differ")))
 	case r.Counts.Differ > 0:
 		return failure(exitDiffers, "", fmt.Errorf("%s", plural(r.Counts.Differ, "table differs", "tables differ")))
+	case len(r.Unseen) > 0:
+		return failure(exitFailed, r.Unseen[0].Hint, fmt.Errorf("on %s: %s; of what was seen nothing differs", r.Unseen[0].Server, r.Unseen[0].Words))
 	case r.Counts.Open > 0:
 		return failure(exitFailed, "run it again for these tables, when the replica has caught up or fewer rows change",
 			fmt.Errorf("of %s not all rows could be compared; no difference was found", plural(r.Counts.Open, "table", "tables")))
@@ -263,7 +269,7 @@ func (c *checksumText) table(t checksum.Table) {
 	if v == checksum.Equal && !c.flags.all && len(t.Notes) == 0 {
 		quiet := true
 		for _, on := range t.On {
-			quiet = quiet && len(on.Notes) == 0
+			quiet = quiet && len(on.Notes)+len(on.Definition)+len(on.Undefined) == 0
 		}
 		if quiet {
 			return
@@ -278,7 +284,7 @@ func (c *checksumText) table(t checksum.Table) {
 		fmt.Fprintf(c.out, "  %s\n", n)
 	}
 	for _, on := range t.On {
-		if on.Verdict != checksum.Equal || len(on.Notes) > 0 {
+		if on.Verdict != checksum.Equal || len(on.Notes)+len(on.Definition)+len(on.Undefined) > 0 {
 			c.on(on)
 		}
 	}
@@ -289,6 +295,12 @@ func (c *checksumText) on(on checksum.On) {
 	fmt.Fprintf(c.out, "  on %s: %s\n", on.Server, strings.Join(onWords(on), ", "))
 	for _, n := range on.Notes {
 		fmt.Fprintf(c.out, "    %s\n", n)
+	}
+	for _, d := range on.Definition {
+		fmt.Fprintf(c.out, "    definition differs: %s\n", printable(d))
+	}
+	for _, d := range on.Undefined {
+		fmt.Fprintf(c.out, "    definition not compared: %s\n", printable(d))
 	}
 	if on.Problem != "" {
 		fmt.Fprintf(c.out, "    %s\n", oneLine(on.Problem, on.Hint))
@@ -372,8 +384,30 @@ func printable(s string) string {
 	return q
 }
 
+// definitionWords say how the definition of an object differs.
+func definitionWords(d checksum.Definition) string {
+	what := ""
+	switch d.Verdict {
+	case checksum.MissingTable:
+		what = "missing there"
+	case checksum.ExtraTable:
+		what = "only there"
+	case checksum.Failed:
+		what = "definition not compared: " + printable(strings.Join(d.What, "; "))
+	default:
+		what = "definition differs: " + printable(strings.Join(d.What, "; "))
+	}
+	return fmt.Sprintf("%s %s on %s: %s", d.Kind, printable(d.Name), d.Server, what)
+}
+
 // end writes the summary.
 func (c *checksumText) end(r checksum.Result) {
+	for _, d := range r.Definitions {
+		fmt.Fprintln(c.out, definitionWords(d))
+	}
+	for _, u := range r.Unseen {
+		fmt.Fprintf(c.out, "%s: not compared is what cannot be seen: %s\n", u.Server, u.Words)
+	}
 	for _, side := range r.Others {
 		for _, n := range side.Notes {
 			fmt.Fprintf(c.out, "%s: %s\n", side.Server, n)
@@ -391,6 +425,12 @@ func (c *checksumText) end(r checksum.Result) {
 		if w.n > 0 {
 			words = append(words, fmt.Sprintf("%d %s", w.n, w.what))
 		}
+	}
+	if n := r.Counts.Definitions; n > 0 {
+		words = append(words, plural(n, "definition differs", "definitions differ"))
+	}
+	if n := r.Counts.Undefined; n > 0 {
+		words = append(words, plural(n, "definition was", "definitions were")+" not compared")
 	}
 	fmt.Fprintf(c.out, "%s of %s compared with %s: %s\n", plural(r.Tables, "table", "tables"), r.Primary.Server, strings.Join(names, ", "), strings.Join(words, ", "))
 	if r.Seconds > 0 && r.Rows > 0 {

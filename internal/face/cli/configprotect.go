@@ -31,6 +31,8 @@ type protectConfig struct {
 	MaxAge       string          `yaml:"max_age,omitempty"`       // how old the last backup may be, such as 26h; default: as the schedule says
 	EncryptTo    []string        `yaml:"encrypt_to,omitempty"`    // recipients (age1…) or files of them
 	IdentityFile string          `yaml:"identity_file,omitempty"` // to read what was encrypted: for drills, verify and copies
+	Trust        []string        `yaml:"trust,omitempty"`         // keys (ed25519:…) or files of them whose backups drills and verify read, beside Risso's own
+	Unsigned     bool            `yaml:"allow_unsigned,omitempty"`
 	Threads      int             `yaml:"threads,omitempty"`
 	MaxLag       string          `yaml:"max_lag,omitempty"`             // the backup waits while a replica is further behind
 	MaxRunning   int             `yaml:"max_threads_running,omitempty"` // or while more statements run
@@ -125,6 +127,9 @@ func (c protectConfig) check() (*protection, error) {
 			return nil, fmt.Errorf("encrypt_to: %w", err)
 		}
 		p.recipients = append(p.recipients, list...)
+	}
+	if _, err := repo.ReadPublicKeys(c.Trust...); err != nil {
+		return nil, fmt.Errorf("trust: %w", err)
 	}
 	return p, c.checkIdentity()
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/explain/digest"
+	"github.com/rissodb/risso/internal/explain/digest/binlog"
 	"github.com/rissodb/risso/internal/explain/digest/filter"
 	"github.com/rissodb/risso/internal/explain/digest/parallel"
 	"github.com/rissodb/risso/internal/explain/digest/report"
@@ -27,7 +29,7 @@ import (
 type digestFlags struct {
 	serverFlags
 	groupBy, filter, since, until, limit, orderBy, format, output, zone string
-	redact, follow, planParallel, own                                   bool
+	redact, follow, planParallel, own, mergeTables                      bool
 	interval, window                                                    time.Duration
 	samples, workers, sampleBytes                                       int
 	wholeSamples                                                        bool // --sample-bytes was given
@@ -38,9 +40,13 @@ func newDigest(s Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "digest FILE… | - | --dsn DSN",
 		Short: "Which statements cost: profile slow logs, general logs, binary logs, or a live server",
-		Long: `Which statements cost: reads slow logs, general logs and binary logs (plain, gzip or
-zstd), or performance_schema of a live server, puts statements that differ only in
+		Long: `Which statements cost: reads slow logs, general logs, binary logs and what mysqlbinlog
+prints, or performance_schema of a live server, puts statements that differ only in
 their values into one class, and ranks the classes by the time they took.
+
+Logs may be packed by gzip, zstd, bzip2, xz or lz4, be in UTF-16, be CSV of
+mysql.slow_log or mysql.general_log, or stand in lines of Docker, Kubernetes, syslog or
+JSON. What of a log cannot be read is said, and the exit code is 1.
 
 An expression for --filter compares attributes of the log by their own names:
   Query_time > 100ms and db == "shop" and not (Full_scan or user =~ "^batch")
@@ -63,6 +69,7 @@ docs/digest.md has all of it.
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.groupBy, "group-by", "fingerprint", "what makes a class: fingerprint, db, user, host, tables, or an attribute of the log")
+	fl.BoolVar(&f.mergeTables, "merge-tables", false, "one class for tables whose names differ in numbers or hashes only: orders_1, orders_2, orders_5d41402abc4b2a76…")
 	fl.StringVar(&f.filter, "filter", "", "count only events for which this expression is true")
 	fl.StringVar(&f.since, "since", "", "count only events from then on: a time (2026-03-01, '2026-03-01 10:00'), or how long ago (2h, 7d)")
 	fl.StringVar(&f.until, "until", "", "count only events before then")
@@ -71,7 +78,7 @@ docs/digest.md has all of it.
 	fl.BoolVar(&f.redact, "redact", false, "hide literal values in samples; statements that set passwords are always cut")
 	fl.BoolVar(&f.follow, "follow", false, "go on as files grow and rotate: a report each interval, until Ctrl-C")
 	durationVar(fl, &f.interval, "interval", 10*time.Second, "with --follow: how often")
-	fl.StringVar(&f.format, "format", "auto", "what the files are: auto, slow, general, binlog")
+	fl.StringVar(&f.format, "format", "auto", "what the files are: "+strings.Join(digest.Formats, ", "))
 	fl.IntVar(&f.samples, "samples", 1, "slowest statements to keep of each class; 0: none")
 	fl.IntVar(&f.sampleBytes, "sample-bytes", defaultSampleBytes, "bytes to keep of each of them, and to show of it; 0: the whole (8 MiB at most)")
 	fl.BoolVar(&f.own, "own", false, "count Risso's own statements, too, which carry the comment /* risso: why */")
@@ -96,7 +103,6 @@ type digestJob struct {
 	limit   report.Limit
 	filter  *filter.Filter
 	counter *parallel.Counter
-	binlogs int // how many of the files are binary logs
 }
 
 func runDigest(ctx context.Context, s Streams, f digestFlags, files []string) error {
@@ -119,12 +125,11 @@ func runDigest(ctx context.Context, s Streams, f digestFlags, files []string) er
 	if err != nil {
 		return err
 	}
-	var broken error
+	var broken, lost error
 	if f.follow {
 		j.options.Each = func(p *digest.Profile) {
-			if err := j.write(p); err != nil && broken == nil {
-				broken = err
-			}
+			broken = cmp.Or(broken, j.write(p))
+			lost = cmp.Or(lost, lostIn(p))
 		}
 	}
 	p, err := digest.Run(ctx, j.options, sources...)
@@ -139,16 +144,29 @@ func runDigest(ctx context.Context, s Streams, f digestFlags, files []string) er
 	case broken != nil:
 		return broken
 	}
-	if f.follow {
-		if p.Calls == 0 {
-			return nil // nothing came since the last report
-		}
-		return j.write(p)
+	none := noLog(p, f.format)
+	switch {
+	case f.follow && p.Calls == 0: // nothing came since the last report
+		return cmp.Or(lost, lostIn(p))
+	case !f.follow && none != nil && p.Calls == 0:
+		return none
 	}
-	if err := noLog(p, f.format); err != nil {
+	if err := j.write(p); err != nil {
 		return err
 	}
-	return j.write(p)
+	if !f.follow && none != nil {
+		return none
+	}
+	return cmp.Or(lost, lostIn(p))
+}
+
+// lostIn is an error when the profile lacks what the logs hold.
+func lostIn(p *digest.Profile) error {
+	lost := p.Lost()
+	if lost == "" {
+		return nil
+	}
+	return failure(exitFailed, "the report above is of what could be read", fmt.Errorf("not all of the log was read: %s", lost))
 }
 
 // job reads the flags.
@@ -163,7 +181,7 @@ func (f digestFlags) job(s Streams, files []string) (*digestJob, error) {
 	j := &digestJob{digestFlags: f, s: s, report: report.Options{Location: zone, Filter: f.filter, Redacted: f.redact, Whole: f.wholeSamples, Width: widthOf(s.Out)}}
 	now := time.Now()
 	j.options = digest.Options{GroupBy: f.groupBy, OrderBy: f.orderBy, Samples: f.samples, Redact: f.redact, Workers: f.workers, Format: f.format,
-		Location: zone, Follow: f.follow, Every: f.interval, Own: f.own, SampleBytes: f.sampleBytes}
+		Location: zone, Follow: f.follow, Every: f.interval, Own: f.own, SampleBytes: f.sampleBytes, Streams: binlogStreams(zone), MergeTables: f.mergeTables}
 	if f.sampleBytes == 0 {
 		j.options.SampleBytes = -1 // all of it
 	}
@@ -199,14 +217,16 @@ func (f digestFlags) check(files []string) error {
 		return usageError("--dsn reads a server and takes no files")
 	case f.dsn != "" && (f.follow || f.planParallel || f.filter != "" || f.since != "" || f.until != ""):
 		return usageError("--follow, --plan-parallel, --filter, --since and --until need single events: performance_schema has only their sums")
+	case f.mergeTables && (f.dsn != "" || f.groupBy != "fingerprint"):
+		return usageError("--merge-tables joins classes of statements of logs: not with --dsn, nor with --group-by")
 	case f.follow && (f.output == "html" || f.output == "csv"):
 		return usageError("--follow writes text, json or markdown")
 	case f.follow && f.interval < time.Second:
 		return usageError("--interval %s: at least 1s", f.interval)
 	case f.planParallel && f.output != "text" && f.output != "json":
 		return usageError("--plan-parallel writes text or json")
-	case !slices.Contains([]string{"auto", "slow", "general", "binlog"}, f.format):
-		return usageError("--format %q: auto, slow, general, binlog", f.format)
+	case !slices.Contains(digest.Formats, f.format):
+		return usageError("--format %q: %s", f.format, strings.Join(digest.Formats, ", "))
 	case f.samples < 0 || f.samples > 100:
 		return usageError("--samples %d: 0 to 100", f.samples)
 	case f.sampleBytes < 0:
@@ -273,10 +293,15 @@ func readFailure(err error) error {
 // noLog tells a file that is no log from one in which nothing happened.
 func noLog(p *digest.Profile, format string) error {
 	for _, s := range p.Sources {
-		if s.Events == 0 && s.Bytes > 0 && s.Server == "" {
-			return failure(exitFailed, "slow, general and binary logs are read; --format says which, where it cannot be seen",
-				fmt.Errorf("%s: no statement of a %slog in %d bytes", s.Name, map[bool]string{true: "", false: format + " "}[format == "auto"], s.Bytes))
+		if s.Events > 0 || s.Bytes == 0 || s.Server != "" && s.Unread == 0 {
+			continue
 		}
+		looks := ""
+		if s.Looks != "" {
+			looks = "; it looks like " + s.Looks
+		}
+		return failure(exitFailed, digest.Readable+"; --format says which, where it cannot be seen",
+			fmt.Errorf("%s: no statement of a %slog in %d bytes%s", s.Name, map[bool]string{true: "", false: format + " "}[format == "auto"], s.Bytes, looks))
 	}
 	return nil
 }
@@ -293,17 +318,11 @@ func (j *digestJob) sources(files []string) ([]digest.Source, error) {
 			out = append(out, s)
 			continue
 		}
-		s, err := j.file(name)
+		s, err := digest.File(name)
 		if err != nil {
 			return nil, readFailure(err)
 		}
 		out = append(out, s)
-	}
-	if j.options.Format == "binlog" {
-		j.options.Format = "auto" // it is decided, and means no text log
-	}
-	if j.orderBy == "" && j.binlogs == len(out) {
-		j.options.OrderBy = "Log_bytes:sum" // rows have no times
 	}
 	return out, nil
 }
@@ -315,39 +334,15 @@ func (j *digestJob) stdin() (digest.Source, error) {
 	if j.follow {
 		return digest.Source{}, usageError("--follow needs files: standard input ends when it ends")
 	}
-	in := bufio.NewReaderSize(j.s.In, 64<<10)
-	if head, _ := in.Peek(4); j.format == "binlog" || digest.FormatOf(head) == digest.FormatBinlog {
-		j.binlogs++
-		return binlogSource("standard input", 0, func() (io.ReadCloser, error) { return io.NopCloser(in), nil }, j.options.Progress), nil
-	}
-	return digest.Reader("standard input", in), nil
+	return digest.Reader("standard input", j.s.In), nil
 }
 
-func (j *digestJob) file(name string) (digest.Source, error) {
-	s, err := digest.File(name)
-	if err != nil {
-		return s, err
+// binlogStreams read binary logs, and what mysqlbinlog prints of them.
+func binlogStreams(zone *time.Location) map[string]func(io.Reader) (digest.Stream, error) {
+	return map[string]func(io.Reader) (digest.Stream, error){
+		digest.FormatBinlog:     func(in io.Reader) (digest.Stream, error) { return binlog.New(in) },
+		digest.FormatBinlogText: func(in io.Reader) (digest.Stream, error) { return binlog.NewText(in, zone), nil },
 	}
-	st, err := os.Stat(name)
-	if err != nil || !st.Mode().IsRegular() { // what is read of a pipe is gone
-		return s, err
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		return s, err
-	}
-	defer f.Close()
-	isBinary := j.format == "binlog"
-	if !isBinary {
-		if isBinary, err = isBinlog(f); err != nil || !isBinary {
-			return s, err
-		}
-	}
-	if j.follow {
-		return s, usageError("%s: --follow reads text logs; a binary log is read to its end", name)
-	}
-	j.binlogs++
-	return binlogSource(name, st.Size(), func() (io.ReadCloser, error) { return os.Open(name) }, j.options.Progress), nil
 }
 
 // write shows a profile in the form asked for.
@@ -369,7 +364,7 @@ func (j *digestJob) write(p *digest.Profile) error {
 	case j.counter != nil:
 		err = report.ParallelText(out, j.counter.Plan(), o)
 	default:
-		if j.orderBy == "" && j.binlogs == 0 && j.dsn == "" {
+		if j.orderBy == "" && p.OrderBy == "Query_time:sum" && j.dsn == "" {
 			report.RankByCalls(p)
 		}
 		j.limit.Apply(p)

@@ -25,6 +25,7 @@ import (
 
 type drillFlags struct {
 	fromFlags
+	trustFlags
 	backup    string
 	server    string
 	files     []string
@@ -55,6 +56,8 @@ each a line "-- expect: …" that says which answer is right:
 Nothing in the restored data acts by itself: events do not run, replication does not
 start. After Ctrl-C nothing is left; what a killed drill left goes with the next one.
 
+` + trustHelp + `
+
 Exit code 0: the backup is proven. 1: it is not, or the drill could not be made.`,
 		Example: `  risso drill --from /backups/db1
   risso drill --from s3://bucket/db1 --query 'SELECT COUNT(*) FROM shop.orders => > 1000'
@@ -64,6 +67,7 @@ Exit code 0: the backup is proven. 1: it is not, or the drill could not be made.
 	}
 	fl := cmd.Flags()
 	f.fromFlags.bind(cmd)
+	f.trustFlags.bind(cmd)
 	fl.StringVar(&f.backup, "backup", "", "ID of the backup (default the newest)")
 	fl.StringVarP(&f.server, "servers", "s", "", "server to restore into: mariadb, mysql-9.7, … or a path (default: of this machine's, the nearest to the backup's)")
 	fl.StringArrayVar(&f.files, "check", nil, "file of statements with expected answers; may be repeated")
@@ -120,6 +124,9 @@ func runDrill(ctx context.Context, s Streams, f drillFlags) error {
 	if err != nil {
 		return err
 	}
+	if f.fromFlags.policy, err = f.trustFlags.policy(f.from, says(s.Err)); err != nil {
+		return err
+	}
 	r, done, err := f.open(ctx)
 	if err != nil {
 		return err
@@ -161,6 +168,9 @@ func drillFailure(err error) error {
 	var p *physical.Error
 	if errors.As(err, &p) {
 		return failure(exitFailed, p.Hint, err)
+	}
+	if hint := mistrusted(err); hint != "" {
+		return failure(exitFailed, hint, err)
 	}
 	if errors.Is(err, repo.ErrNoBackup) {
 		return failure(exitFailed, "risso backup --to takes one", err)

@@ -158,11 +158,11 @@ func unbroken(s mirror.Series) (first time.Time, gap string) {
 	if len(gaps) == 0 {
 		return first, ""
 	}
-	gap = gaps[len(gaps)-1]
+	last := gaps[len(gaps)-1]
 	for i := range s.Logs {
-		if strings.HasSuffix(gap, " and "+s.Logs[i].Name) {
+		if s.Logs[i].Name == last.Before {
 			first = s.Logs[i].First
 		}
 	}
-	return first, gap
+	return first, last.String()
 }

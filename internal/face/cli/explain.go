@@ -63,7 +63,7 @@ MariaDB, FORMAT=TREE, EXPLAIN ANALYZE, or a table.
 	fl.BoolVar(&f.analyze, "analyze", false, "run the statement and measure: only statements that read")
 	fl.BoolVar(&f.sample, "sample", false, "put the literal 1 in the place of each placeholder (?)")
 	fl.BoolVar(&f.redact, "redact", false, "hide literals in conditions")
-	fl.BoolVar(&f.noAdvice, "no-advice", false, "do not read table statistics and indexes for the arithmetic of indexes")
+	fl.BoolVar(&f.noAdvice, "no-advice", false, "do not read statistics, indexes and a sample of rows for the arithmetic of indexes")
 	fl.StringVar(&f.form, "form", "", "how to ask the server: json, json2, tree or table (default: what tells most)")
 	durationVar(fl, &f.timeout, "timeout", 10*time.Second, "limit of each statement on the server")
 	outputVar(fl, &f.output, "", "text", "json", "svg", "dot")
@@ -158,7 +158,7 @@ func explainLive(ctx context.Context, s Streams, f explainFlags, args []string) 
 	target = target.WithPatience(f.timeout + 5*time.Second)
 	c, err := mysql.Connect(ctx, target, nil)
 	if err != nil {
-		return plan.Explained{}, explainFailure(err)
+		return plan.Explained{}, explainFailure(mysql.Server{}, err)
 	}
 	defer c.Close()
 	r := plan.Request{SQL: sql, Connection: f.connection, Database: f.database, Analyze: f.analyze, Form: f.form, Timeout: f.timeout}
@@ -171,7 +171,7 @@ func explainLive(ctx context.Context, s Streams, f explainFlags, args []string) 
 		if asking.Err() != nil {
 			endLeftBehind(ctx, s, target, c.Server.ConnectionID)
 		}
-		return plan.Explained{}, explainFailure(err)
+		return plan.Explained{}, explainFailure(c.Server, err)
 	}
 	var tables []plan.TableFacts
 	if !f.noAdvice {
@@ -221,13 +221,15 @@ func endLeftBehind(ctx context.Context, s Streams, target mysql.Target, id int64
 	}
 }
 
-func explainFailure(err error) error {
+func explainFailure(server mysql.Server, err error) error {
 	var me *mysql.Error
 	switch n := mysql.ErrorNumber(err); {
 	case errors.As(err, &me):
 		return failure(exitFailed, me.Hint, err)
 	case errors.Is(err, plan.ErrStatement):
 		return failure(exitUsage, "", err)
+	case mysql.ClassOf(err) == mysql.ClassPrivilege:
+		return failure(exitFailed, "a plan is shown to who may read all that the statement reads, the tables behind views among it: GRANT SELECT, SHOW VIEW ON them TO "+server.QuotedAccount(), err)
 	case n == mysql.ErrReadOnlyTransaction:
 		return failure(exitFailed, "a function in it writes, and the server would run it to plan the statement", err)
 	case n == mysql.ErrTooLong || n == mysql.ErrTooLongMariaDB:

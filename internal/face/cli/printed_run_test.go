@@ -89,6 +89,7 @@ func last(p printed) int {
 // enterNamespaces runs the test again in namespaces of its own.
 func enterNamespaces(t *testing.T) {
 	sandboxtest.Need(t, "mariadb")
+	t.Parallel()
 	if os.Getuid() != 0 {
 		t.Skip("needs root, for a network and a mount table of its own")
 	}
@@ -137,13 +138,13 @@ func newPrintedMachine(t *testing.T) *printedMachine {
 	}
 	settings := []string{"performance_schema=ON", "performance_schema_consumer_events_statements_current=ON"}
 	pair := sandboxtest.Pair(t, "mariadb", settings...)
-	spare := sandboxtest.Up(t, "mariadb", settings...)
+	spare, empty := sandboxtest.Up(t, "mariadb", settings...), sandboxtest.Up(t, "mariadb")
 	db := openNode(t, pair.Nodes[0])
 	for _, q := range []string{"CREATE DATABASE sbtest", "CREATE DATABASE shop", "CREATE TABLE shop.orders (id INT PRIMARY KEY, status INT, total INT, KEY (status))",
 		"INSERT INTO shop.orders SELECT seq, seq % 7, seq FROM shop.seq_1_to_2000", "CREATE TABLE shop.sessions (id INT PRIMARY KEY)"} {
 		mustExec(t, db, q)
 	}
-	for _, n := range []*sandbox.Node{pair.Nodes[0], spare} {
+	for _, n := range []*sandbox.Node{pair.Nodes[0], spare, empty} {
 		admin := openNode(t, n)
 		for _, user := range []string{"'risso'@'%' IDENTIFIED BY 'secret'", "'root'@'%'", "'repl'@'%'"} {
 			mustExec(t, admin, "CREATE OR REPLACE USER "+user)
@@ -154,8 +155,8 @@ func newPrintedMachine(t *testing.T) *printedMachine {
 		mustExec(t, admin, "GRANT ALL PRIVILEGES ON sbtest.* TO 'app'@'%'")
 		mustExec(t, admin, "CREATE DATABASE IF NOT EXISTS sbtest")
 	}
-	m.hosts(t, map[string]*sandbox.Node{"127.0.0.11:3306": pair.Nodes[0], "10.0.0.2:3306": pair.Nodes[1], "127.0.0.13:3306": spare})
-	m.folders(t, pair.Nodes[0].Socket, spare.Socket)
+	m.hosts(t, map[string]*sandbox.Node{"127.0.0.11:3306": pair.Nodes[0], "10.0.0.2:3306": pair.Nodes[1], "127.0.0.13:3306": spare, "127.0.0.14:3306": empty})
+	m.folders(t, map[string]string{"mysqld": pair.Nodes[0].Socket, "spare": spare.Socket, "empty": empty.Socket})
 	return m
 }
 
@@ -171,7 +172,7 @@ func (m *printedMachine) hosts(t *testing.T, at map[string]*sandbox.Node) {
 		go forward(ln, n.Socket)
 	}
 	hosts := filepath.Join(m.home, "hosts")
-	text := "127.0.0.1 localhost\n127.0.0.11 db1 vip host old\n10.0.0.2 db2 new\n127.0.0.13 spare new-db\n"
+	text := "127.0.0.1 localhost\n127.0.0.11 db1 vip host old\n10.0.0.2 db2 new\n127.0.0.13 spare new-db\n127.0.0.14 empty\n"
 	if err := os.WriteFile(hosts, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -196,20 +197,20 @@ func forward(ln net.Listener, socket string) {
 }
 
 // folders makes those that the documents name, under a folder of the test: the rest of the machine is not to be touched.
-func (m *printedMachine) folders(t *testing.T, socket, spare string) {
+func (m *printedMachine) folders(t *testing.T, sockets map[string]string) {
 	t.Helper()
-	for _, d := range []string{"run/mysqld", "run/spare", "var/lib/risso", "backups", ".config/fish/completions"} {
+	for _, d := range []string{"var/lib/risso", "backups", ".config/fish/completions"} {
 		if err := os.MkdirAll(filepath.Join(m.home, d), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Symlink(socket, filepath.Join(m.home, "run/mysqld/mysqld.sock")); err != nil {
-		t.Fatal(err)
+	for name, socket := range sockets {
+		dir := filepath.Join(m.home, "run", name)
+		if err := errors.Join(os.MkdirAll(dir, 0o755), os.Symlink(socket, filepath.Join(dir, "mysqld.sock"))); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err := os.Symlink(spare, filepath.Join(m.home, "run/spare/mysqld.sock")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(m.home, ".my.cnf"), []byte("[client]\nuser=risso\npassword=secret\nsocket="+socket+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(m.home, ".my.cnf"), []byte("[client]\nuser=risso\npassword=secret\nsocket="+sockets["mysqld"]+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	m.run(t, "a first backup", "risso backup --dsn 'risso@tcp(db1)/' --to /backups/db1")
@@ -230,7 +231,7 @@ func (m *printedMachine) run(t *testing.T, where, line string) {
 		real = strings.ReplaceAll(real, "unix(/run/mysqld/", "unix("+m.home+"/run/spare/")
 	}
 	if strings.HasPrefix(line, "risso restore") { // and a restore an empty one
-		real = strings.NewReplacer("db2", "spare", "unix(/run/mysqld/", "unix("+m.home+"/run/spare/").Replace(real)
+		real = strings.NewReplacer("db2", "empty", "unix(/run/mysqld/", "unix("+m.home+"/run/empty/").Replace(real)
 	}
 	for _, path := range []string{"/run/mysqld", "/backups", "/var/lib/risso"} {
 		real = regexp.MustCompile(`(^|[ ('=])`+path+`\b`).ReplaceAllString(real, "${1}"+m.home+path)

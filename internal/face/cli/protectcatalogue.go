@@ -9,6 +9,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/drill"
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/data/verdict"
 	"github.com/rissodb/risso/internal/face/web"
 	"github.com/rissodb/risso/internal/store/state"
 )
@@ -36,11 +37,15 @@ func (p *protect) catalogue(ctx context.Context, s watched) error {
 	all := make([]string, 0, len(entries))
 	mine := map[string]bool{}
 	var damaged error
+	var newest verdict.Hollow
+	hollow := repo.Hollow(entries) // they protect nobody
 	for _, e := range entries {
 		if !e.Whole {
 			continue
 		}
-		all = append(all, e.ID)
+		if hollow[e.ID] == "" {
+			all = append(all, e.ID)
+		}
 		if e.Err != nil {
 			damaged = errors.Join(damaged, e.Err)
 			continue
@@ -48,11 +53,18 @@ func (p *protect) catalogue(ctx context.Context, s watched) error {
 		if len(e.Header.Partial) > 0 || !p.isOf(e.Header, s) {
 			continue // not the whole server, or another's
 		}
+		if newest = (verdict.Hollow{ID: e.ID, Why: hollow[e.ID]}); newest.Why != "" {
+			continue
+		}
+		newest = verdict.Hollow{}
 		mine[e.ID] = true
 		if err := p.facts.AddBackup(ctx, catalogued(e.Header, place, s.instance.ID)); err != nil {
 			return err
 		}
 	}
+	p.mu.Lock()
+	p.hollow[s.instance.ID] = newest
+	p.mu.Unlock()
 	if err := p.facts.KeepBackups(ctx, place, all); err != nil {
 		return err
 	}

@@ -38,6 +38,9 @@ func (p *protect) checksumTask(s watched) jobs.Task {
 				report.Log("%s: %s", o.Server, n)
 			}
 		}
+		for _, d := range got.Definitions {
+			report.Log("%s", definitionWords(d))
+		}
 		if err != nil {
 			return jobs.Result{}, err
 		}
@@ -48,13 +51,21 @@ func (p *protect) checksumTask(s watched) jobs.Task {
 
 // compared sums up what a job found.
 type compared struct {
-	bad, open []string // tables that differ, or of which not all could be told, with what was found
-	unknown   int      // of the open those that were not compared, other than by their rows' changing
+	definition string   // the first difference of a table's definition
+	bad, open  []string // tables that differ, or of which not all could be told, with what was found
+	unknown    int      // of the open those that were not compared, other than by their rows' changing
 }
 
 func (c *compared) table(t checksum.Table, report *jobs.Report) {
 	v := t.Verdict()
 	for _, on := range t.On {
+		for _, d := range on.Definition {
+			words := fmt.Sprintf("%s.%s on %s: definition differs: %s", t.Schema, t.Name, on.Server, d)
+			report.Log("%s", words)
+			if c.definition == "" {
+				c.definition = words
+			}
+		}
 		if on.Verdict == checksum.Equal {
 			continue
 		}
@@ -81,6 +92,19 @@ func (c *compared) table(t checksum.Table, report *jobs.Report) {
 	}
 }
 
+// defined is the first difference of definitions.
+func (c *compared) defined(got checksum.Result) string {
+	if c.definition != "" {
+		return c.definition
+	}
+	for _, d := range got.Definitions {
+		if d.Verdict.Bad() {
+			return definitionWords(d)
+		}
+	}
+	return ""
+}
+
 // errUntold says that a comparison did not reach all rows. It is tried again.
 var errUntold = errors.New("not all rows could be compared")
 
@@ -97,6 +121,11 @@ func (c *compared) end(got checksum.Result) (string, error) {
 	case len(c.bad) > 0:
 		text := fmt.Sprintf("%s: %s", plural(int64(len(c.bad)), "table differs", "tables differ"), more(c.bad))
 		return fmt.Sprintf("of %s %s", all, text), jobs.ErrFound
+	case got.Counts.Definitions > 0:
+		return fmt.Sprintf("of %s the rows are equal, and %s: %s", all, plural(got.Counts.Definitions, "definition differs", "definitions differ"), c.defined(got)), jobs.ErrFound
+	case len(got.Unseen) > 0:
+		err := fmt.Errorf("of %s %w: on %s %s", all, errUntold, got.Unseen[0].Server, oneLine(got.Unseen[0].Words, got.Unseen[0].Hint))
+		return err.Error(), err
 	case c.unknown > 0:
 		err := fmt.Errorf("of %s %w: %s", all, errUntold, more(c.open))
 		return err.Error(), err

@@ -13,6 +13,7 @@ import (
 	"github.com/rissodb/risso/internal/data/jobs"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/face/render"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/store/blob"
 	"github.com/rissodb/risso/internal/store/state"
 )
@@ -33,7 +34,7 @@ func (p *protect) copyTask(s watched) jobs.Task {
 		}
 		defer to.Close()
 		report.Stage("copy")
-		got, err := r.CopyTo(ctx, repo.On(to), repo.CopyOptions{Progress: func(done, total int64) { report.Set(done, total, "bytes") }})
+		got, err := r.CopyTo(ctx, repo.On(to), repo.CopyOptions{Waiting: waitsForPrune(report), Progress: func(done, total int64) { report.Set(done, total, "bytes") }})
 		if err != nil {
 			return jobs.Result{}, err
 		}
@@ -80,7 +81,7 @@ func (p *protect) verifyTask(s watched) jobs.Task {
 	return func(ctx context.Context, report *jobs.Report) (jobs.Result, error) {
 		c := s.protect
 		report.Stage("open the place")
-		r, closePlace, err := p.openPlace(ctx, c, c.Place, false)
+		r, closePlace, err := p.openTrusted(ctx, c, report)
 		if err != nil {
 			return jobs.Result{}, err
 		}
@@ -118,17 +119,19 @@ func (p *protect) drillTask(s watched) jobs.Task {
 			return jobs.Result{}, err
 		}
 		backup := ""
-		for _, b := range known { // the newest first
-			if b.Place == c.Place {
+		for _, b := range known { // the newest first; one that is dated ahead counts only when there is no other
+			if ahead := fleet.Ahead(b.Began, time.Now()); b.Place == c.Place && (backup == "" || !ahead) {
 				backup = b.ID
-				break
+				if !ahead {
+					break
+				}
 			}
 		}
 		if backup == "" {
 			return jobs.Result{}, errors.New("there is no backup to prove yet")
 		}
 		report.Stage("open the place")
-		r, closePlace, err := p.openPlace(ctx, c, c.Place, false)
+		r, closePlace, err := p.openTrusted(ctx, c, report)
 		if err != nil {
 			return jobs.Result{}, err
 		}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -40,7 +41,25 @@ func (p *protect) task(s watched, kind state.JobKind) jobs.Task {
 
 // openPlace opens the repository of a server's place; create makes one where there is none.
 func (p *protect) openPlace(ctx context.Context, c *protection, place string, create bool) (*repo.Repo, func(), error) {
-	keys := repo.Keys{Recipients: c.recipients, CacheDir: filepath.Join(p.dir(), "keys")}
+	return p.openPlaceFor(ctx, c, place, create, nil)
+}
+
+// openTrusted opens the repository to read backups whole: those that are signed by who is trusted. What is trusted is logged.
+func (p *protect) openTrusted(ctx context.Context, c *protection, report *jobs.Report) (*repo.Repo, func(), error) {
+	policy, err := trustFlags{c.Trust, c.Unsigned}.policy(c.Place, func(text string) { report.Log("%s", text) })
+	if err != nil {
+		return nil, nil, err
+	}
+	return p.openPlaceFor(ctx, c, c.Place, false, policy)
+}
+
+func (p *protect) openPlaceFor(ctx context.Context, c *protection, place string, create bool, policy repo.Policy) (_ *repo.Repo, _ func(), err error) {
+	keys := repo.Keys{Recipients: c.recipients, CacheDir: filepath.Join(p.dir(), "keys"), Policy: policy}
+	if create {
+		if keys, err = signs(keys); err != nil {
+			return nil, nil, err
+		}
+	}
 	if c.IdentityFile != "" {
 		list, err := repo.ReadIdentities(c.IdentityFile)
 		if err != nil {
@@ -57,6 +76,9 @@ func (p *protect) openPlace(ctx context.Context, c *protection, place string, cr
 		open = repo.CreateWith
 	}
 	r, err := open(ctx, repo.On(store), keys)
+	if err == nil && create {
+		err = owns(r, place, keys)
+	}
 	if err != nil {
 		store.Close()
 		return nil, nil, fmt.Errorf("%s: %w", shownPlace(place), err)
@@ -83,6 +105,9 @@ func (p *protect) backupTask(s watched) jobs.Task {
 			return jobs.Result{}, err
 		}
 		defer closePlace()
+		if err := r.Idle(ctx, waitsForPrune(report)); err != nil {
+			return jobs.Result{}, err
+		}
 		gate, err := throttle.New(ctx, c.limits(), s.target)
 		if err != nil {
 			return jobs.Result{}, err
@@ -95,10 +120,15 @@ func (p *protect) backupTask(s watched) jobs.Task {
 			Snapshot: mysql.SnapshotOptions{Guard: mysql.Guard{Said: func(e mysql.GuardEvent) {
 				report.Log("the lock: %s after %s, %d sessions behind it", e.Action, e.Running, e.Queued)
 			}}},
+			Waiting: waitsForPrune(report),
 			Progress: func(p dump.Progress) {
 				report.Stage(p.Phase)
 				report.Set(p.Bytes, max(p.Estimated, p.Bytes), "bytes")
 			}})
+		var blind *mysql.BlindError
+		if errors.As(err, &blind) {
+			return jobs.Result{}, fmt.Errorf("%w; %s", err, blind.Hint())
+		}
 		if err != nil {
 			return jobs.Result{}, err
 		}
@@ -106,6 +136,14 @@ func (p *protect) backupTask(s watched) jobs.Task {
 		logHeader(report, h)
 		return jobs.Result{Backup: h.ID, Detail: result, Text: fmt.Sprintf("%s, %s rows, %s in %s; %s stored", counted(int(h.Tables), "table"), render.Number(float64(h.Rows)),
 			render.Bytes(float64(h.Bytes)), render.Seconds(result.Seconds), render.Bytes(float64(h.Stored)))}, nil
+	}
+}
+
+// waitsForPrune notes that a job waits for a prune.
+func waitsForPrune(report *jobs.Report) func(repo.Holder) {
+	return func(h repo.Holder) {
+		report.Stage("waiting for " + h.String())
+		report.Log("waiting for %s", h)
 	}
 }
 
@@ -133,6 +171,7 @@ func (p *protect) physicalBackup(ctx context.Context, report *jobs.Report, s wat
 			return nil
 		},
 		JournalDir: filepath.Join(p.dir(), "physical"),
+		Waiting:    waitsForPrune(report),
 		Progress: func(p physical.Progress) {
 			report.Stage(p.Stage)
 			report.Set(p.Done, p.Total, "bytes")

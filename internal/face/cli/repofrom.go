@@ -18,6 +18,7 @@ import (
 type fromFlags struct {
 	from     string
 	identity string
+	policy   repo.Policy // whose backups may be read; nil: all
 }
 
 func (f *fromFlags) bind(cmd *cobra.Command) {
@@ -34,6 +35,7 @@ func (f fromFlags) open(ctx context.Context) (*repo.Repo, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	keys.Policy = f.policy
 	store, err := blob.Open(ctx, f.from, blob.Options{})
 	if err != nil {
 		return nil, nil, err
@@ -74,13 +76,20 @@ func repoKeys(recipients []string, identity string) (k repo.Keys, err error) {
 	return k, nil
 }
 
-// makeRepo opens the repository in a place, and makes one where there is none.
+// makeRepo opens the repository in a place, and makes one where there is none. What is taken into it is signed.
 func makeRepo(ctx context.Context, place string, k repo.Keys) (*repo.Repo, func(), error) {
+	k, err := signs(k)
+	if err != nil {
+		return nil, nil, err
+	}
 	store, err := blob.Open(ctx, place, blob.Options{})
 	if err != nil {
 		return nil, nil, err
 	}
 	r, err := repo.CreateWith(ctx, repo.On(store), k)
+	if err == nil {
+		err = owns(r, place, k)
+	}
 	if err != nil {
 		store.Close()
 		return nil, nil, repoFailure(ctx, place, err)
@@ -96,10 +105,12 @@ func repoFailure(ctx context.Context, place string, err error) error {
 		return failure(exitInterrupted, "", errors.New("interrupted"))
 	case errors.Is(err, repo.ErrNoRepository):
 		hint = "risso backup --to makes one"
+	case mistrusted(err) != "":
+		hint = mistrusted(err)
 	case errors.Is(err, repo.ErrDamaged):
 		hint = "risso verify tells what else is damaged; a copy at another place may have it whole"
 	case errors.Is(err, repo.ErrPruning):
-		hint = "if it was killed just now, its lease ends within " + render.Seconds(repo.LeaseLife.Seconds())
+		hint = "if it was killed just now on another machine, its lease ends within " + render.Seconds(repo.LeaseLife.Seconds())
 	case errors.Is(err, repo.ErrNoBackup):
 		hint = "risso backup list shows those that are there"
 	}

@@ -39,6 +39,7 @@ type restoreFlags struct {
 	definer                            string
 	dryRun, forget                     bool
 	filesFlags
+	trustFlags
 }
 
 // restoredName is what a sandbox is called when nothing is said.
@@ -61,6 +62,8 @@ A place is ` + blob.Forms + `.
 docs/restore.md has all of it.
 
 ` + restoreFilesHelp + `
+
+` + trustHelp + `
 
 ` + exitCodesHelp,
 		Example: `  risso restore --from /backups/db1 --sandbox look
@@ -89,6 +92,7 @@ docs/restore.md has all of it.
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.from, "from", "", "where the backup is: "+blob.Forms)
+	f.trustFlags.bind(cmd)
 	fl.StringVar(&f.identity, "identity", "", "file with the age identity that opens an encrypted repository")
 	fl.StringVar(&f.backup, "backup", "", "ID of the backup (default the newest)")
 	fl.StringVar(&f.into, "into", "", "the server that gets it: user:password@tcp(host:3306)/, user@unix(/socket)/, or the name of a server in --config")
@@ -180,7 +184,11 @@ func runRestore(ctx context.Context, s Streams, f restoreFlags) error {
 			return err
 		}
 	}
-	r, closePlace, err := fromFlags{from: f.from, identity: f.identity}.open(ctx)
+	policy, err := f.policy(f.from, says(s.Err))
+	if err != nil {
+		return err
+	}
+	r, closePlace, err := fromFlags{from: f.from, identity: f.identity, policy: policy}.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -383,6 +391,9 @@ func restoreFailure(ctx context.Context, err error, changed bool, box *sandbox.S
 			hint = h.hint
 			break
 		}
+	}
+	if why := mistrusted(err); why != "" {
+		hint = why
 	}
 	if ctx.Err() != nil {
 		code, hint, err = exitInterrupted, "", errors.New("interrupted")

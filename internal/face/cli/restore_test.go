@@ -332,7 +332,7 @@ func (s *restoreStory) different() {
 	h.ID = repo.NewID(h.Began.Add(time.Second))
 	d := repo.NewDraft()
 	defer d.Close()
-	if err := r.Begin(s.t.Context(), h); err != nil {
+	if err := r.Begin(s.t.Context(), h, nil); err != nil {
 		s.t.Fatal(err)
 	}
 	err = m.Each(func(l repo.Line) error {
@@ -348,6 +348,10 @@ func (s *restoreStory) different() {
 		s.t.Fatal(err)
 	}
 	args := []string{"restore", "--from", s.place, "--backup", h.ID, "--into", s.there.DSN, "--schema", "shop", "--overwrite"}
+	s.says(s.refused(exitFailed, args...), "it is not signed, so nobody knows who made it", "nothing was changed", "--allow-unsigned")
+	s.says(s.refused(exitFailed, "verify", "--from", s.place, "--backup", h.ID), "it is not signed", "not signed by who is trusted")
+	s.says(s.refused(exitFailed, "drill", "--from", s.place, "--backup", h.ID), "it is not signed", "--trust")
+	args = append(args, "--allow-unsigned")
 	s.says(s.refused(exitFailed, args...), "Different: `shop`.`customers` has 2 rows, sum ", "the backup has 2 rows, sum 1111", "1 tables differ", "1 of 3 tables")
 	s.says(s.refused(exitFailed, append(args, "--before", s.gtid)...), "nothing is rolled forward on tables that differ")
 	var out struct {

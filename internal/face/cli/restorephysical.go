@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -95,10 +96,8 @@ func (f restoreFlags) backupHeader(ctx context.Context, r *repo.Repo) (repo.Head
 		if err != nil {
 			return repo.Header{}, err
 		}
-		for i := len(list) - 1; i >= 0; i-- {
-			if list[i].Kind == repo.Physical {
-				return list[i], nil
-			}
+		if h, ok := repo.Newest(list, time.Now(), func(h repo.Header) bool { return h.Kind == repo.Physical }); ok {
+			return h, nil
 		}
 	}
 	m, err := r.Manifest(ctx, f.backup)

@@ -24,7 +24,8 @@ const (
 	exitFailed  = 1
 	exitUsage   = 2
 	exitInUse   = 3 // the data directory or the address belongs to another process
-	exitDiffers = 4 // checksum found differences
+	exitDiffers = 4 // checksum found differences; a comparison's verdict is one of --fail-if
+	exitUnsure  = 5 // --fail-if was given, and there is no verdict
 
 	exitInterrupted = 130 // a signal ended it
 )
@@ -34,7 +35,8 @@ const exitCodesHelp = `Exit codes of all commands:
   1  it failed: the line on standard error says what and, where possible, what mends it
   2  wrong use: an unknown flag or command, a DSN or value that cannot be read
   3  the data directory or the address to listen on is in use by another process
-  4  checksum: rows or tables differ
+  4  checksum: rows or tables differ; bench compare: the verdict is one that --fail-if names
+  5  bench compare --fail-if: no verdict can be given
   130  a signal ended it; what that left is said (a benchmark has printed what was measured until then);
        serve, top, binlog follow and sandbox load run until a signal, and end with 0 then
 risso check has those of Nagios: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN (also for wrong use)
@@ -66,8 +68,11 @@ func failure(code int, hint string, err error) error {
 // Main runs one command and gives its exit code.
 func Main(ctx context.Context, args []string, s Streams) int {
 	root := newRoot(s)
-	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	args, err := fromSysbench(args)
+	if err == nil {
+		root.SetArgs(args)
+		err = root.ExecuteContext(ctx)
+	}
 	if err == nil {
 		return exitOK
 	}

@@ -80,7 +80,7 @@ func newSandboxUpCmd(output *string) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringSliceVarP(&o.Servers, "servers", "s", []string{"mariadb"}, "mariadb, mysql-9.7, mysql-8.0, … or a path; several for the nodes in turn, the last for the rest")
+	f.StringSliceVarP(&o.Servers, "servers", "s", []string{"mariadb"}, "mariadb, mariadb-11.8, mysql-9.7, mysql-8.0, … or a path; several for the nodes in turn, the last for the rest")
 	f.StringVarP(&topology, "topology", "t", string(sandbox.TopologySingle), "single, replication or galera")
 	f.IntVarP(&o.Replicas, "replicas", "r", 0, "replicas, or Galera nodes besides the first (default 2)")
 	f.StringArrayVar(&o.Settings, "option", nil, "key=value for the [mysqld] section of every node; can be repeated")

@@ -36,6 +36,7 @@ type protect struct {
 	servers []watched                  // those with a protection; replaced as a whole, never changed
 	since   map[string]time.Time       // when a server's protection began to be wanted
 	trouble map[string]verdict.Trouble // with the place of a server
+	hollow  map[string]verdict.Hollow  // the newest backup of a server, when it does not count
 	kept    map[string]map[web.BackupKey]web.Kept
 }
 
@@ -49,7 +50,7 @@ const (
 
 // newProtect makes the part from what is configured. Without any protection it does nothing but judge.
 func newProtect(set settings, facts *state.Store, w *watch) (*protect, error) {
-	p := &protect{facts: facts, event: w.Event, board: w.board, logger: w.logger, refresh: make(chan string, 256), since: map[string]time.Time{}, trouble: map[string]verdict.Trouble{}, kept: map[string]map[web.BackupKey]web.Kept{}}
+	p := &protect{facts: facts, event: w.Event, board: w.board, logger: w.logger, refresh: make(chan string, 256), since: map[string]time.Time{}, trouble: map[string]verdict.Trouble{}, hollow: map[string]verdict.Hollow{}, kept: map[string]map[web.BackupKey]web.Kept{}}
 	p.servers = protectedOf(set.servers)
 	var err error
 	p.runner, err = jobs.New(jobs.Options{Facts: facts, Jobs: p.jobs(p.servers), Event: w.Event, Done: p.done, Logger: w.logger})
@@ -202,7 +203,7 @@ func (p *protect) Want(instance string) *verdict.Want {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w := s.protect.want(p.since[instance])
-	w.Trouble = p.trouble[instance]
+	w.Trouble, w.Hollow = p.trouble[instance], p.hollow[instance]
 	return &w
 }
 

@@ -123,6 +123,8 @@ func runTrace(ctx context.Context, s Streams, f traceFlags, args []string) error
 			return failure(exitFailed, "", errors.New("there is no connection to trace"))
 		}
 		id = list[0].ID
+	case f.enable || f.output != "text" && f.output != "json":
+		return &exitError{code: exitUsage, err: errors.New("which connection?"), hint: "risso trace NUMBER; without --enable and --output it lists them"}
 	default:
 		return traceCandidates(ctx, s, f, target)
 	}
@@ -205,7 +207,7 @@ func traceError(err error) error {
 	return failure(exitFailed, "", err)
 }
 
-// traceCandidates lists the connections and ends with the code of wrong use: none was named.
+// traceCandidates lists the connections.
 func traceCandidates(ctx context.Context, s Streams, f traceFlags, target mysql.Target) error {
 	list, err := trace.Candidates(ctx, target, f.user)
 	if err != nil {
@@ -215,23 +217,18 @@ func traceCandidates(ctx context.Context, s Streams, f traceFlags, target mysql.
 		if list == nil {
 			list = []trace.Connection{}
 		}
-		if err := render.JSON(s.Out, map[string]any{"connections": list}); err != nil {
-			return err
-		}
-	} else {
-		table := render.Table{Heads: []string{">CONNECTION", "USER", "HOST", "DB", "COMMAND", ">SINCE", "STATE", "STATEMENT"}}
-		for _, c := range list {
-			table.Rows = append(table.Rows, []string{strconv.FormatInt(c.ID, 10), c.User, c.Host, c.DB, c.Command, render.Seconds(c.Seconds), c.State, trace.Statement(c.Info, f.redact)})
-		}
-		width := f.width
-		if width == 0 {
-			width = 120
-		}
-		if _, err := fmt.Fprintln(s.Out, strings.Join(table.Lines(width), "\n")); err != nil {
-			return err
-		}
+		return render.JSON(s.Out, map[string]any{"connections": list})
 	}
-	return &exitError{code: exitUsage, err: errors.New("which connection?"), hint: "risso trace NUMBER"}
+	table := render.Table{Heads: []string{">CONNECTION", "USER", "HOST", "DB", "COMMAND", ">SINCE", "STATE", "STATEMENT"}}
+	for _, c := range list {
+		table.Rows = append(table.Rows, []string{strconv.FormatInt(c.ID, 10), c.User, c.Host, c.DB, c.Command, render.Seconds(c.Seconds), c.State, trace.Statement(c.Info, f.redact)})
+	}
+	width := f.width
+	if width == 0 {
+		width = 120
+	}
+	_, err = fmt.Fprintln(s.Out, strings.Join(table.Lines(width), "\n"))
+	return err
 }
 
 // traceLeft looks for what a killed trace left on this server; with --enable it is put back first.

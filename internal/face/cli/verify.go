@@ -20,6 +20,7 @@ import (
 
 type verifyFlags struct {
 	fromFlags
+	trustFlags
 	backups      []string
 	quick, again bool
 	setAside     bool
@@ -43,7 +44,9 @@ An interrupted run goes on where it was when it is started again within a day (-
 A damaged object is taken for whole by the next backup that has the same rows, unless it is set aside
 (--set-aside): then that backup stores it anew, or risso backup copy brings it from a second place.
 
-It exits with 0 only when everything is whole. That a backup can be restored is shown by risso drill.
+` + trustHelp + `
+
+It exits with 0 only when everything is whole, and signed by who is trusted. That a backup can be restored is shown by risso drill.
 
 ` + exitCodesHelp,
 		Example: `  risso verify --from /backups/db1
@@ -54,6 +57,7 @@ It exits with 0 only when everything is whole. That a backup can be restored is 
 	}
 	fl := cmd.Flags()
 	f.fromFlags.bind(cmd)
+	f.trustFlags.bind(cmd)
 	fl.StringArrayVar(&f.backups, "backup", nil, "only this backup, by its ID; newest for the newest one; may be repeated")
 	fl.BoolVar(&f.quick, "quick", false, "only whether objects are there and as long as they should be; they are not read")
 	fl.BoolVar(&f.setAside, "set-aside", false, "put damaged objects away under damaged/ in the place, so that the next backup or a copy from a second place stores them anew")
@@ -70,6 +74,11 @@ func runVerify(ctx context.Context, s Streams, f verifyFlags) error {
 	if f.threads < 0 || f.threads > 256 {
 		return usageError("--threads %d: 1 to 256", f.threads)
 	}
+	policy, err := f.trustFlags.policy(f.from, says(s.Err))
+	if err != nil {
+		return err
+	}
+	f.fromFlags.policy = policy
 	r, closePlace, err := f.open(ctx)
 	if err != nil {
 		return err
@@ -127,6 +136,12 @@ func runVerify(ctx context.Context, s Streams, f verifyFlags) error {
 	if !f.setAside && slices.ContainsFunc(v.Problems, func(p repo.Problem) bool { return p.Kind == repo.Damaged }) {
 		hint = "the next backup takes a damaged object for whole unless it is set aside: risso verify --set-aside"
 	}
+	is := func(k repo.ProblemKind) func(repo.Problem) bool {
+		return func(p repo.Problem) bool { return p.Kind == k }
+	}
+	if slices.ContainsFunc(v.Problems, is(repo.Foreign)) && !slices.ContainsFunc(v.Problems, func(p repo.Problem) bool { return p.Kind != repo.Foreign }) {
+		return failure(exitFailed, trustHint, fmt.Errorf("%s not signed by who is trusted", counted(len(v.Problems), "backup")))
+	}
 	return failure(exitFailed, hint, fmt.Errorf("%s, %s cannot be restored whole", counted(len(v.Problems), "problem"), counted(len(v.Broken), "backup")))
 }
 
@@ -174,19 +189,12 @@ func backupIDs(ctx context.Context, r *repo.Repo, list []string) ([]string, erro
 			ids = append(ids, id)
 			continue
 		}
-		entries, err := r.Catalogue(ctx)
+		m, err := r.Manifest(ctx, "")
 		if err != nil {
 			return nil, err
 		}
-		newest := ""
-		for _, e := range entries {
-			if e.Whole {
-				newest = e.ID
-			}
-		}
-		if newest == "" {
-			return nil, fmt.Errorf("%w: the repository holds none", repo.ErrNoBackup)
-		}
+		newest := m.Header.ID
+		m.Close()
 		ids = append(ids, newest)
 	}
 	return ids, nil

@@ -50,9 +50,12 @@ func top(i int) int64 {
 }
 
 // add counts one duration.
-func (h *hist) add(v int64) {
+func (h *hist) add(v int64) { h.addMany(v, 1) }
+
+// addMany counts n equal durations.
+func (h *hist) addMany(v, n int64) {
 	i := cell(min(v, longest))
-	h.counts[i]++
+	h.counts[i] += n
 	if i < h.lo {
 		h.lo = i
 	}
@@ -65,10 +68,10 @@ func (h *hist) add(v int64) {
 	if v > h.max {
 		h.max = v
 	}
-	h.n++
-	f := float64(v)
-	h.sum += f
-	h.sq += f * f
+	h.n += n
+	f, many := float64(v), float64(n)
+	h.sum += f * many
+	h.sq += f * f * many
 }
 
 // merge adds all that another has.

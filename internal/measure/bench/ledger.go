@@ -142,6 +142,9 @@ func (l *ledger) compare(ctx context.Context, workers []*worker) *Ledger {
 		if errors.As(err, &server) && (server.Code == 1146 || server.State == "42P01") {
 			return nothingThere(workers)
 		}
+		if errors.As(err, &server) && server.Senseless() { // it will not do better
+			return &Ledger{MissingKeys: []string{}, Error: err.Error() + "; the table " + ledgerTable + " may be left"}
+		}
 		select {
 		case <-time.After(longestRetry):
 			continue

@@ -5,22 +5,37 @@ import (
 	"math"
 )
 
-// AgainstRecorded says in words how the average of a class compares with that of the recording; empty where there is
-// nothing to compare. The way to the server and back, which a log does not have in its times, is taken off, but not more than
-// half the average, for it was measured at another moment; a class that took less than that way when it was recorded is not
-// judged.
+// What a class needs to be judged, and by how much it has to differ: a machine's mood alone moves medians by some per cent.
+const (
+	judgedCalls = 10
+	asFast      = 0.1
+)
+
+// AgainstRecorded says in words how the server's own time for a class compares with that of the recording, which is the
+// server's own, too: by the medians where the recording has them, else by the averages, which one slow statement moves. Empty
+// where there is nothing to compare.
 func (k KindResult) AgainstRecorded() string {
 	if k.Recorded == nil || k.Transactions == 0 {
 		return ""
 	}
-	then, now := k.Recorded.Avg, k.Latency.Avg-min(k.Recorded.RoundTrip, k.Latency.Avg/2)
-	switch {
-	case then <= k.Recorded.RoundTrip:
-		return "shorter than the way there and back"
-	case math.Abs(now/then-1) < 0.05:
-		return "as fast as in the log"
-	case now > then:
-		return fmt.Sprintf("%.1f times slower than in the log", now/then)
+	now := k.Recorded.Now
+	if now == nil {
+		return "not judged: this server does not tell its own time"
 	}
-	return fmt.Sprintf("%.1f times faster than in the log", then/now)
+	then, is := k.Recorded.Median, now.Median
+	if then == 0 {
+		then, is = k.Recorded.Avg, now.Avg
+	}
+	is -= min(now.Empty, is/2) // being asked for times costs that much
+	switch {
+	case now.Calls < judgedCalls || k.Recorded.Calls < judgedCalls:
+		return "not judged: too few calls"
+	case then <= 0 || then < 2*now.Empty:
+		return "not judged: too short"
+	case math.Abs(math.Log(is/then)) < math.Log1p(asFast):
+		return "as fast as in the log"
+	case is > then:
+		return fmt.Sprintf("%.1f times slower than in the log", is/then)
+	}
+	return fmt.Sprintf("%.1f times faster than in the log", then/is)
 }

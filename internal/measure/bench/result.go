@@ -8,8 +8,13 @@ import (
 	"github.com/rissodb/risso/internal/measure/workload"
 )
 
+// UnknownWorkload is the workload of a result whose source does not name it.
+const UnknownWorkload = "unknown"
+
 // Result is what one run measured. Times are seconds unless a name says otherwise.
 type Result struct {
+	// Source is the program that measured, where it was not Risso.
+	Source     string         `json:"source,omitempty"`
 	Workload   string         `json:"workload"`
 	Parameters map[string]any `json:"parameters,omitempty"`
 	Server     string         `json:"server"` // address, without the password
@@ -43,11 +48,16 @@ type Result struct {
 	// ServiceTime runs from the moment at which the transaction did begin; only in an open loop.
 	ServiceTime *Latency     `json:"service_time,omitempty"`
 	Kinds       []KindResult `json:"kinds,omitempty"`
+	// Statements are the single ones, where they were measured.
+	Statements []StatementResult `json:"statements,omitempty"`
 	// Headline is the figure that people know a workload by, such as new orders per minute of TPC-C.
 	Headline *Headline `json:"headline,omitempty"`
 	Notes    []string  `json:"notes,omitempty"` // what the workload has to say of the run, a sentence each
 	// ServerCounters are what the server itself counted from the first session's begin to its end, for all its clients.
 	ServerCounters map[string]int64 `json:"server_counters,omitempty"`
+
+	// Counted is by how much the server's own counters grew in the measured time, for all its clients: those of Counters.
+	Counted map[string]int64 `json:"counted,omitempty"`
 
 	Errors     []ErrorCount `json:"errors,omitempty"`
 	Reconnects int64        `json:"reconnects"`
@@ -63,6 +73,8 @@ type Result struct {
 
 	// ClientCPUSeconds is the processor time of this process in the measured time.
 	ClientCPUSeconds float64 `json:"client_cpu_seconds"`
+	// Use is who used the machine of the load driver meanwhile; nil where nobody looked.
+	Use *environ.Use `json:"use,omitempty"`
 	// Environment is what the run ran under; nil where nobody wrote it down.
 	Environment *environ.Environment `json:"environment,omitempty"`
 	// Histogram of Latency in nanoseconds: HdrHistogram V2, compressed, base64.

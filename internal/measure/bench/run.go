@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"runtime"
 	"runtime/debug"
 	"sync"
@@ -17,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rissodb/risso/internal/measure/drive"
+	"github.com/rissodb/risso/internal/measure/environ"
 	"github.com/rissodb/risso/internal/measure/workload"
 )
 
@@ -32,8 +32,10 @@ type Options struct {
 	Rate        float64       // transactions a second; 0: closed loop
 	Percentiles []float64     // beside those that every result has
 	Seed        uint64
-	Ledger      bool         // write down what was acknowledged and look for it afterwards
-	Progress    func(Second) // each second, when it has passed; may be nil
+	Ledger      bool          // write down what was acknowledged and look for it afterwards
+	Progress    func(Second)  // each second, when it has passed; may be nil
+	Statements  bool          // measure each statement, too
+	Watch       environ.Watch // what is known of the server's process, for a look at the machine each second
 	// Grace is how long transactions may take that run when the time is over; 0: 5 s.
 	Grace time.Duration
 }
@@ -43,6 +45,13 @@ const WarmupLimit = 2 * time.Minute
 
 // MaxThreads is the most sessions of a run: each has a thread, and a Go program ends that has more than 10,000.
 const MaxThreads = 8000
+
+// MaxRate is the highest rate that can be asked for: more than any server answers. Moments are told apart by nanoseconds.
+// minRate is a transaction in some three years.
+const (
+	MaxRate = 10_000_000
+	minRate = 1e-8
+)
 
 // memoryLimit is how much memory a run may take before the garbage collector, which would stop all sessions, is let loose.
 const (
@@ -69,9 +78,14 @@ type run struct {
 	stop      drive.Stop // give up those that run
 	retreat   func()     // gives up attempts to connect
 	targets   []drive.Target
-	current   atomic.Int32  // the target that new sessions are opened to
-	version   string        // of the server
-	transport string        // how the sessions reach it
+	current   atomic.Int32 // the target that new sessions are opened to
+	version   string       // of the server
+	transport string       // how the sessions reach it
+	stmts     *statements  // nil: single statements are not measured
+	watcher   *environ.Watcher
+	counter   *counter
+	counted   map[string]int64
+	use       *environ.Use
 	cpu       time.Duration // of this process when the measured time began
 	told      int           // the first second that Progress does not know yet
 
@@ -118,6 +132,10 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	runtime.GC()
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(memoryLimit))
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	r.watcher = environ.NewWatcher(o.Watch, cpuTime)
+	defer r.watcher.Close()
+	r.counter = r.startCounter(ctx)
+	r.beginUse() // before the sessions, which leave no processor for it on a busy machine
 	began := time.Now()
 	r.startClock(began)
 	interrupted, over, failed := r.drive(ctx, workers)
@@ -138,6 +156,9 @@ func newRun(o Options) *run {
 	r := &run{Options: o, kinds: 1, targets: append([]drive.Target{o.Target}, o.Failover...), retreat: func() {}}
 	if k, ok := o.Workload.(workload.Kinded); ok {
 		r.kinds = len(k.KindNames())
+	}
+	if o.Statements {
+		r.stmts = &statements{run: r}
 	}
 	r.tally = newTally(r.kinds, o.Threads)
 	length := o.Warmup + o.Time + o.Grace + time.Second
@@ -203,6 +224,10 @@ func (r *run) drive(ctx context.Context, workers []*worker) (interrupted bool, o
 	}()
 	interrupted, ended, err := r.watch(ctx, done)
 	over = r.now()
+	r.aside(func() { r.use = r.watcher.Use() }) // before the sessions go: their threads are looked at
+	counted := make(chan map[string]int64, 1)
+	go func() { counted <- r.counter.end() }()
+	defer func() { r.counted = <-counted }()
 	r.end()
 	if ended {
 		return interrupted, over, err
@@ -227,8 +252,8 @@ func (o Options) Check() error {
 		return fmt.Errorf("%w: a time of %v: more than 0", workload.ErrUsage, o.Time)
 	case o.Warmup < 0:
 		return fmt.Errorf("%w: a warm-up of %v: 0 or more", workload.ErrUsage, o.Warmup)
-	case o.Rate < 0 || math.IsNaN(o.Rate) || math.IsInf(o.Rate, 0):
-		return fmt.Errorf("%w: a rate of %v: 0 (as fast as the sessions can) or more", workload.ErrUsage, o.Rate)
+	case !(o.Rate >= 0 && o.Rate <= MaxRate) || o.Rate > 0 && o.Rate < minRate:
+		return fmt.Errorf("%w: a rate of %v: 0 (as fast as the sessions can), or from %v to %d transactions a second", workload.ErrUsage, o.Rate, minRate, MaxRate)
 	}
 	for _, p := range o.Percentiles {
 		if !(p > 0 && p <= 100) {

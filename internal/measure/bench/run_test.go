@@ -248,10 +248,11 @@ func TestInterrupted(t *testing.T) {
 			if _, err := json.Marshal(r); err != nil {
 				t.Error(err)
 			}
-			if c.warmup == 0 && (r.Seconds < 1.4 || r.Seconds > 1.8 || r.Transactions == 0 || len(r.Timeline) != 1) {
+			// What is done before the clock runs takes its part of the time, more on a busy machine.
+			if c.warmup == 0 && (r.Seconds < 1 || r.Seconds > 1.8 || r.Transactions == 0 || len(r.Timeline) != 1) {
 				t.Errorf("%v seconds, %d transactions, %d seconds", r.Seconds, r.Transactions, len(r.Timeline))
 			}
-			if c.warmup > 0 && (r.Seconds != 0 || r.Transactions != 0 || r.WarmupSeconds < 1.4 || r.WarmupSeconds > 1.8) {
+			if c.warmup > 0 && (r.Seconds != 0 || r.Transactions != 0 || r.WarmupSeconds < 1 || r.WarmupSeconds > 1.8) {
 				t.Errorf("in the warm-up: %v seconds, %d transactions, %v", r.Seconds, r.Transactions, r.WarmupSeconds)
 			}
 		}

@@ -47,12 +47,24 @@ func (s *schedule) take() (time.Duration, bool) {
 	return due, true
 }
 
-// rest takes all moments before at that nobody took, and hands them to f.
-func (s *schedule) rest(at time.Duration, f func(due time.Duration)) {
+// restDrawn is how many of the moments that nobody took are drawn one by one; of more, only every so manieth is, and stands for
+// the others, which lie evenly between.
+const restDrawn = 1_000_000
+
+// rest takes all moments before at that nobody took, and hands them to f with how many each stands for.
+func (s *schedule) rest(at time.Duration, f func(due time.Duration, n int64)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for s.next < min(at, s.end) {
-		f(s.next)
+	end := min(at, s.end)
+	if left := (end - s.next).Seconds() * s.rate; left > restDrawn {
+		n := int64(left/restDrawn) + 1
+		for ; s.next < end; s.next += time.Duration(float64(n) / s.rate * float64(time.Second)) {
+			f(s.next, min(n, int64(float64(end-s.next)/float64(time.Second)*s.rate)+1))
+		}
+		return
+	}
+	for s.next < end {
+		f(s.next, 1)
 		s.step()
 	}
 }

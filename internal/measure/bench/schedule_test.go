@@ -95,13 +95,42 @@ func TestRestIsWhatNobodyTook(t *testing.T) {
 		got++
 	}
 	for _, at := range []time.Duration{2 * time.Second, 2 * time.Second, time.Hour} {
-		s.rest(at, func(due time.Duration) {
-			if got++; due >= 3*time.Second || due >= at {
+		s.rest(at, func(due time.Duration, n int64) {
+			if got += int(n); n != 1 || due >= 3*time.Second || due >= at {
 				t.Errorf("%v comes after the end", due)
 			}
 		})
 	}
 	if got != want {
 		t.Errorf("%d moments, not %d", got, want)
+	}
+}
+
+// TestRestOfTooMuch: what no session could begin of an absurd rate is counted in no time, and about right.
+func TestRestOfTooMuch(t *testing.T) {
+	s := newSchedule(MaxRate, 0, 1)
+	s.until(time.Hour)
+	calls, count := 0, int64(0)
+	s.rest(time.Hour, func(due time.Duration, n int64) {
+		if calls++; due < 0 || due >= time.Hour || n < 1 {
+			t.Fatalf("%d moments at %v", n, due)
+		}
+		count += n
+	})
+	if calls > 2*restDrawn || math.Abs(float64(count)/(MaxRate*3600)-1) > 1e-3 {
+		t.Errorf("%d moments in %d calls", count, calls)
+	}
+	if _, ok := s.take(); ok {
+		t.Error("there is one more")
+	}
+}
+
+// TestRates: what cannot be a rate is refused, what can be is not.
+func TestRates(t *testing.T) {
+	for rate, fine := range map[float64]bool{0: true, 1: true, 0.5: true, 1e6: true, MaxRate: true, 1e12: false, -1: false, 1e-300: false, math.Inf(1): false, math.NaN(): false} {
+		err := Options{Threads: 1, Time: time.Second, Rate: rate}.Check()
+		if (err == nil) != fine {
+			t.Errorf("a rate of %v: %v", rate, err)
+		}
 	}
 }

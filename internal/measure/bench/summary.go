@@ -25,6 +25,7 @@ func (r *run) result(workers []*worker, interrupted bool, over time.Duration) *R
 	}
 	out.Began, out.WarmupSeconds = r.epoch.Add(from), (from - r.begin).Seconds()
 	out.ClientCPUSeconds = (cpuTime() - r.cpu).Seconds()
+	out.Use, out.Counted = r.use, r.counted
 	end := over
 	for _, w := range workers {
 		end = max(end, w.last)
@@ -33,6 +34,9 @@ func (r *run) result(workers []*worker, interrupted bool, over time.Duration) *R
 	r.count(out)
 	all, slow := r.latencies(out, workers, min(over, from+r.Time))
 	out.Latency = all.latency(r.wanted())
+	if r.stmts != nil {
+		out.Statements = r.stmts.results(r.wanted())
+	}
 	find := outages{success: r.success, failure: r.failure, slow: slow, median: r.usual()}
 	if r.Rate > 0 {
 		find.gap = time.Duration(float64(time.Second) / r.Rate)
@@ -121,16 +125,16 @@ func (r *run) latencies(out *Result, workers []*worker, end time.Duration) (*his
 	out.ServiceTime = &service
 	b := &Backlog{Max: r.tally.backlog, MaxWait: r.tally.maxWait.Seconds()}
 	oldest := end
-	never := func(due time.Duration) {
+	never := func(due time.Duration, n int64) {
 		if due >= end {
 			return
 		}
-		b.NeverStarted++
-		all.add(int64(end - due))
+		b.NeverStarted += n
+		all.addMany(int64(end-due), n)
 		oldest = min(oldest, due)
 	}
 	for _, due := range r.left {
-		never(due)
+		never(due, 1)
 	}
 	r.schedule.rest(end, never)
 	b.AtEnd = b.NeverStarted

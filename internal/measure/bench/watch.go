@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"runtime"
 	"time"
 
 	"github.com/rissodb/risso/internal/measure/stats"
@@ -18,7 +19,6 @@ func (r *run) watch(ctx context.Context, done <-chan error) (interrupted, ended 
 	defer tick.Stop()
 	begin := (r.begin + time.Second - 1).Truncate(time.Second) // a first part of a second is not told of
 	r.told = secondOf(begin)
-	r.cpu = cpuTime()
 	for {
 		finish := unknown
 		if from := r.measuredFrom(); from != unknown {
@@ -37,7 +37,9 @@ func (r *run) watch(ctx context.Context, done <-chan error) (interrupted, ended 
 			second := secondOf(now)
 			tick.Reset(time.Duration(second+1)*time.Second - now)
 			if time.Duration(second)*time.Second <= r.measuredFrom() {
-				r.cpu = cpuTime() // the last time, when the measured time begins
+				r.beginUse() // the last time, when the measured time begins
+			} else {
+				r.aside(r.watcher.Look)
 			}
 			r.warm(secondOf(begin), second)
 			r.tell(second - 1) // one second later, so that the sessions have handed it over
@@ -47,6 +49,22 @@ func (r *run) watch(ctx context.Context, done <-chan error) (interrupted, ended 
 			return interrupted, ended, err
 		}
 	}
+}
+
+// beginUse begins to count what the measured time takes of the machine.
+func (r *run) beginUse() {
+	r.watcher.Begin()
+	r.counter.begin()
+	r.cpu = cpuTime()
+}
+
+// aside does something whose processor time is not the load's.
+func (r *run) aside(do func()) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	before := threadTime()
+	do()
+	r.cpu += threadTime() - before
 }
 
 // tell hands the seconds before that one to who wants to know.

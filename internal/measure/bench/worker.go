@@ -54,6 +54,9 @@ func (w *worker) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if w.run.stmts != nil {
+		s = w.run.stmts.watch(s, w.id)
+	}
 	c, err := w.run.Workload.Client(s, w.id, rand.New(rand.NewPCG(w.run.Seed, uint64(w.id)<<32|uint64(w.reconnects))))
 	if err != nil {
 		err = fmt.Errorf("prepare the statements of %s: %w", w.run.Workload.Name(), err)
@@ -151,6 +154,9 @@ const yieldEvery = 4 * time.Millisecond
 func (w *worker) yield(now time.Duration) error {
 	w.yielded = now
 	runtime.Gosched()
+	if err := unhurried(); err != nil {
+		return err
+	}
 	if w.run.schedule == nil {
 		return nil
 	}

@@ -1,10 +1,12 @@
 // Package compare tells whether B is faster than A: from results that are there, or from runs that it makes in turns so that
-// both see the same weather. The verdict is a rank test and an interval, in words; too few runs are said to be too few.
+// both see the same weather. The verdict is a test of pairs or of ranks and an interval, in words; too few runs are said to be
+// too few, and where others disturbed one side more, no verdict is given that they may have made.
 package compare
 
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/rissodb/risso/internal/measure/bench"
@@ -19,7 +21,7 @@ const Confidence = 0.95
 type Side struct {
 	Name     string          `json:"name"`               // "A" or "B"
 	What     string          `json:"what"`               // a file, a server, settings
-	Settings []Setting       `json:"settings,omitempty"` // variables that were set for its runs
+	Settings []Setting       `json:"settings,omitempty"` // variables as the server held them in its runs
 	Runs     []*bench.Result `json:"runs"`
 	// Paired says that the i-th run of either side was made at about the same time.
 	Paired bool `json:"paired,omitempty"`
@@ -27,11 +29,13 @@ type Side struct {
 
 // The outcomes of a verdict.
 const (
-	Faster  = "faster" // B is
-	Slower  = "slower" // B is
-	Unclear = "no difference can be told"
-	TooFew  = "too few runs"
-	Unknown = "cannot be compared" // a run did nothing
+	Faster   = "faster" // B is
+	Slower   = "slower" // B is
+	Alike    = "alike"  // within the margin that was asked for
+	Unclear  = "no difference can be told"
+	TooFew   = "too few runs"
+	Withheld = "withheld"           // others disturbed one side more
+	Unknown  = "cannot be compared" // nothing was measured
 )
 
 // Verdict is what the runs say about one measure.
@@ -45,14 +49,22 @@ type Verdict struct {
 	// Comparison is B over A, as measured: with latency a ratio above 1 is slower.
 	*stats.Comparison
 	Outcome string `json:"outcome"`
+	// Seems is the outcome that a withheld verdict would have had.
+	Seems string `json:"seems,omitempty"`
 	// Detectable is the smallest ratio that runs as scattered as these would show four times in five; 0: none.
 	Detectable float64 `json:"detectable,omitempty"`
-	// Pairs are runs made at about the same time; in PairsB of them B did better. PairsP is how likely so uneven a number is
-	// when neither is better (the sign test). A machine that drifts disturbs pairs less than medians.
-	Pairs  int     `json:"pairs,omitempty"`
-	PairsB int     `json:"pairs_b,omitempty"`
-	PairsP float64 `json:"pairs_p,omitempty"`
+	// Pairs are runs made at about the same time; in PairsB of them B did better. Six and more are what is tested.
+	Pairs  int `json:"pairs,omitempty"`
+	PairsB int `json:"pairs_b,omitempty"`
+	// Margin is within which both sides are asked to be alike (0.03: three per cent), AlikeP the p of it; 0: not asked.
+	Margin float64 `json:"margin,omitempty"`
+	AlikeP float64 `json:"alike_p,omitempty"`
 	Words  string  `json:"words"`
+}
+
+// Given says whether the verdict answers the question: faster, slower, alike, or that no difference can be told.
+func (v Verdict) Given() bool {
+	return slices.Contains([]string{Faster, Slower, Alike, Unclear}, v.Outcome)
 }
 
 // Report is a comparison.
@@ -61,83 +73,159 @@ type Report struct {
 	B           Side                 `json:"b"`
 	Order       string               `json:"order,omitempty"` // in which the runs were made
 	Verdicts    []Verdict            `json:"verdicts"`
+	Why         []Cause              `json:"why,omitempty"` // what the server did otherwise
+	Same        *SameReport          `json:"same,omitempty"`
 	Differences []environ.Difference `json:"differences"` // between what the runs were made with, beside what was set
 	Notes       []string             `json:"notes"`
 	Interrupted bool                 `json:"interrupted,omitempty"`
 	Seed        uint64               `json:"seed"`
 }
 
-// measure is a figure of a run.
+// Terms are how sides are judged. The zero value is Confidence and no margin.
+type Terms struct {
+	Seed   uint64  // of the estimate of what would show
+	Alpha  float64 // how often a verdict may be wrong where there is no difference; 0: 1 − Confidence
+	Margin float64 // say whether both are alike within this; 0: do not
+}
+
+// measure is a figure of a run; false where the run does not tell it.
 type measure struct {
 	name, unit string
-	of         func(*bench.Result) float64
+	of         func(*bench.Result) (float64, bool)
 	moreBetter bool
 }
 
-func measures() []measure {
-	latency := func(p float64) measure {
-		return measure{fmt.Sprintf("p%g latency", p), "seconds", func(r *bench.Result) float64 { return r.Latency.At(p) }, false}
+// A run in which nothing succeeded is the slowest there is. To be compared by ratio it counts as half a transaction, all of
+// whose users waited for its whole length.
+func throughput(r *bench.Result) (float64, bool) {
+	if r.Transactions == 0 && r.TransactionsPerSecond == 0 {
+		return 0.5 / r.Seconds, r.Seconds > 0
 	}
-	return []measure{
-		{"transactions per second", "per second", func(r *bench.Result) float64 { return r.TransactionsPerSecond }, true},
-		latency(95), latency(99),
+	return r.TransactionsPerSecond, r.TransactionsPerSecond > 0
+}
+
+func latency(p float64) func(*bench.Result) (float64, bool) {
+	return func(r *bench.Result) (float64, bool) {
+		if idle(r) {
+			return max(r.Seconds, r.Latency.At(p)), r.Seconds > 0
+		}
+		v := r.Latency.At(p)
+		return v, v > 0
 	}
 }
 
-// Judge compares the runs of two sides. The seed serves the estimate of what would show.
-func Judge(a, b Side, seed uint64) *Report {
-	r := &Report{A: a, B: b, Seed: seed, Differences: differences(&a, &b), Notes: []string{}}
+// idle says that a run did nothing.
+func idle(r *bench.Result) bool { return r.Transactions == 0 && r.TransactionsPerSecond == 0 }
+
+func measures() []measure {
+	of := func(p float64) measure {
+		return measure{fmt.Sprintf("p%g latency", p), "seconds", latency(p), false}
+	}
+	return []measure{{"transactions per second", "per second", throughput, true}, of(95), of(99)}
+}
+
+// Judge compares the runs of two sides.
+func Judge(a, b Side, t Terms) *Report {
+	if t.Alpha == 0 {
+		t.Alpha = 1 - Confidence
+	}
+	r := &Report{A: a, B: b, Seed: t.Seed, Differences: differences(&a, &b), Notes: []string{}}
+	p := pair(a, b)
+	uneven := p.uneven()
 	for _, m := range measures() {
-		if m.moreBetter && rated(a) && rated(b) {
+		if m.moreBetter && (rated(a) || rated(b)) {
 			r.Notes = append(r.Notes, "the rate of transactions was given, so it is no result: only latency is compared")
 			continue
 		}
-		r.Verdicts = append(r.Verdicts, judge(m, a, b, seed))
+		x, y, missing := p.figures(m)
+		if missing != "" {
+			r.Notes = append(r.Notes, fmt.Sprintf("%s is not compared: %s does not tell it", m.name, missing))
+			continue
+		}
+		v := judge(m, p, x, y, t)
+		uneven.doubt(m, &v)
+		r.Verdicts = append(r.Verdicts, v)
 	}
+	r.Why = causes(p)
 	r.Notes = append(r.Notes, notes(a, b)...)
+	if text := uneven.note(); text != "" {
+		r.Notes = append(r.Notes, text)
+	}
 	return r
 }
 
 func rated(s Side) bool { return len(s.Runs) > 0 && s.Runs[0].Rate > 0 }
 
-func judge(m measure, a, b Side, seed uint64) Verdict {
-	figures := func(s Side) []float64 {
-		v := make([]float64, len(s.Runs))
-		for i := range s.Runs {
-			v[i] = m.of(s.Runs[i])
+// paired are the runs that are judged: without those that measured nothing, as pairs where they were made so.
+type paired struct {
+	nameA, nameB string
+	a, b         []*bench.Result
+	pairs        bool
+}
+
+// pair takes the runs of which something was measured.
+func pair(a, b Side) paired {
+	p := paired{nameA: a.Name, nameB: b.Name, pairs: a.Paired && b.Paired}
+	usable := func(r *bench.Result) bool { return r.Seconds > 0 || !idle(r) }
+	if !p.pairs {
+		for _, r := range a.Runs {
+			if usable(r) {
+				p.a = append(p.a, r)
+			}
 		}
+		for _, r := range b.Runs {
+			if usable(r) {
+				p.b = append(p.b, r)
+			}
+		}
+		return p
+	}
+	for i := range min(len(a.Runs), len(b.Runs)) {
+		if usable(a.Runs[i]) && usable(b.Runs[i]) {
+			p.a, p.b = append(p.a, a.Runs[i]), append(p.b, b.Runs[i])
+		}
+	}
+	return p
+}
+
+// figures are those of one measure; missing names the side that does not tell it.
+func (p paired) figures(m measure) (x, y []float64, missing string) {
+	of := func(runs []*bench.Result, name string) (out []float64) {
+		for _, r := range runs {
+			v, ok := m.of(r)
+			if !ok {
+				missing = name
+			}
+			out = append(out, v)
+		}
+		return out
+	}
+	return of(p.a, p.nameA), of(p.b, p.nameB), missing
+}
+
+// tester is a test of figures of a fixed number.
+type tester interface {
+	Compare(a, b []float64) (stats.Comparison, error)
+	Detectable(a, b []float64, seed uint64) float64
+}
+
+// test takes the pairs where there are enough of them for a pair test to tell anything, else the ranks.
+func (p paired) test(alpha float64) (tester, error) {
+	if p.pairs && len(p.a) >= stats.LeastPairs(1-alpha) {
+		return stats.NewPairTest(len(p.a), 1-alpha)
+	}
+	return stats.NewRankTest(len(p.a), len(p.b), 1-alpha)
+}
+
+func judge(m measure, p paired, a, b []float64, t Terms) Verdict {
+	v := Verdict{Measure: m.name, A: p.nameA, B: p.nameB, Unit: m.unit, RunsA: len(a), RunsB: len(b), Outcome: TooFew}
+	test, err := p.test(t.Alpha)
+	if err != nil {
+		v.Words = fmt.Sprintf("too few runs: %d of %s and %d of %s; make at least %d of each", len(a), p.nameA, len(b), p.nameB, stats.LeastRuns(1-t.Alpha))
 		return v
 	}
-	x, y := figures(a), figures(b)
-	v := judgeFigures(m, a.Name, b.Name, x, y, seed)
-	if a.Paired && b.Paired && len(x) == len(y) && v.Comparison != nil && v.Outcome != TooFew {
-		v.pair(m, x, y)
-	}
-	return v
-}
-
-// pair looks at the pairs.
-func (v *Verdict) pair(m measure, a, b []float64) {
-	for i := range a {
-		if a[i] == b[i] {
-			continue
-		}
-		v.Pairs++
-		if b[i] > a[i] == m.moreBetter {
-			v.PairsB++
-		}
-	}
-	v.PairsP = stats.SignTest(v.PairsB, v.Pairs)
-	if v.Pairs > 0 {
-		v.Words += fmt.Sprintf("; %s did better in %d of %d pairs of neighbouring runs (sign test p %s)", v.B, v.PairsB, v.Pairs, probability(v.PairsP))
-	}
-}
-
-func judgeFigures(m measure, nameA, nameB string, a, b []float64, seed uint64) Verdict {
-	v := Verdict{Measure: m.name, A: nameA, B: nameB, Unit: m.unit, RunsA: len(a), RunsB: len(b), Outcome: TooFew}
-	test, err := stats.NewRankTest(len(a), len(b), Confidence)
-	if err != nil {
-		v.Words = fmt.Sprintf("too few runs: %d of %s and %d of %s; make at least %d of each", len(a), nameA, len(b), nameB, stats.LeastRuns(Confidence))
+	if n, of, who := p.mostlyIdle(); n > 0 {
+		v.Outcome, v.Words = Unknown, fmt.Sprintf("cannot be compared: %s did nothing at all in %d of %d runs", who, n, of)
 		return v
 	}
 	c, err := test.Compare(a, b)
@@ -147,12 +235,21 @@ func judgeFigures(m measure, nameA, nameB string, a, b []float64, seed uint64) V
 		return v
 	}
 	v.Comparison = &c
-	if d := test.Detectable(a, b, seed); !math.IsInf(d, 1) {
+	if d := test.Detectable(a, b, t.Seed); !math.IsInf(d, 1) {
 		v.Detectable = d
 	}
-	switch alpha := 1 - Confidence; {
-	case c.SmallestP >= alpha:
-	case c.P >= alpha:
+	v.countPairs(m, p, a, b)
+	v.Margin = t.Margin
+	if pairs, ok := test.(*stats.PairTest); ok && t.Margin > 0 {
+		if v.AlikeP, err = pairs.AlikeWithin(a, b, t.Margin); err != nil {
+			v.AlikeP = 1
+		}
+	}
+	switch {
+	case c.SmallestP >= t.Alpha:
+	case v.Margin > 0 && v.AlikeP > 0 && v.AlikeP < t.Alpha:
+		v.Outcome = Alike
+	case c.P >= t.Alpha:
 		v.Outcome = Unclear
 	case (c.Ratio > 1) == m.moreBetter:
 		v.Outcome = Faster
@@ -163,10 +260,45 @@ func judgeFigures(m measure, nameA, nameB string, a, b []float64, seed uint64) V
 	return v
 }
 
+// mostlyIdle names the side that did nothing in half of its runs or more: no ratio says anything then.
+func (p paired) mostlyIdle() (n, of int, who string) {
+	for _, s := range []struct {
+		name string
+		runs []*bench.Result
+	}{{p.nameA, p.a}, {p.nameB, p.b}} {
+		n = 0
+		for _, r := range s.runs {
+			if idle(r) {
+				n++
+			}
+		}
+		if 2*n >= len(s.runs) && n > 0 {
+			return n, len(s.runs), s.name
+		}
+	}
+	return 0, 0, ""
+}
+
+// countPairs counts in how many pairs B did better.
+func (v *Verdict) countPairs(m measure, p paired, a, b []float64) {
+	if !p.pairs {
+		return
+	}
+	for i := range a {
+		if a[i] == b[i] {
+			continue
+		}
+		v.Pairs++
+		if b[i] > a[i] == m.moreBetter {
+			v.PairsB++
+		}
+	}
+}
+
 // notes tell what may spoil a comparison.
 func notes(a, b Side) (out []string) {
 	for _, s := range []Side{a, b} {
-		interrupted, failing := 0, 0
+		interrupted, failing, nothing, unmeasured := 0, 0, 0, 0
 		var errs int64
 		kinds := map[string]bool{}
 		for _, r := range s.Runs {
@@ -176,10 +308,29 @@ func notes(a, b Side) (out []string) {
 			if len(r.Errors) > 0 {
 				failing++
 			}
+			switch {
+			case idle(r) && r.Seconds > 0:
+				nothing++
+			case idle(r):
+				unmeasured++
+			}
 			for _, e := range r.Errors {
 				errs += e.Count
 				kinds[e.Label] = true
 			}
+		}
+		if source := valuesOf(s.Runs, func(r *bench.Result) string { return r.Source }); strings.Trim(source, ", ") != "" {
+			text := fmt.Sprintf("%s was measured by %s, another program with clocks and sessions of its own", s.Name, source)
+			if slices.ContainsFunc(s.Runs, func(r *bench.Result) bool { return r.Workload == bench.UnknownWorkload }) {
+				text += "; it does not say which workload it ran: that both sides ran the same is taken for granted"
+			}
+			out = append(out, text)
+		}
+		if nothing > 0 {
+			out = append(out, fmt.Sprintf("%s: %d of %d runs did nothing at all: each counts as half a transaction, and as waiting for its whole length", s.Name, nothing, len(s.Runs)))
+		}
+		if unmeasured > 0 {
+			out = append(out, fmt.Sprintf("%s: %d of %d runs measured nothing and are left out", s.Name, unmeasured, len(s.Runs)))
 		}
 		if failing > 0 {
 			out = append(out, fmt.Sprintf("%s: %d transactions failed in %d of %d runs (errors %s)", s.Name, errs, failing, len(s.Runs), strings.Join(sorted(kinds), ", ")))

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/rissodb/risso/internal/measure/bench"
 	"github.com/rissodb/risso/internal/measure/environ"
+	"github.com/rissodb/risso/internal/measure/stats"
 	"github.com/rissodb/risso/internal/measure/workload"
 )
 
@@ -54,10 +57,11 @@ func TestVerdicts(t *testing.T) {
 		{"three", ten[:3], scaled(3, ten[:3]...), TooFew, []string{"too few runs: with 3 and 3 the smallest possible p is 0.1", "make at least 4 of each"}, nil},
 		{"one", ten[:1], ten, TooFew, []string{"too few runs: 1 of A and 10 of B", "at least 4"}, nil},
 		{"four", ten[:4], scaled(3, ten[:4]...), Faster, []string{"B is 3.00 times faster", "(p 0.029)"}, nil},
-		{"nothing", ten, append([]float64{0}, ten[1:]...), Unknown, []string{"cannot be compared"}, nil},
+		{"nothing once", scaled(1.58, ten...), append([]float64{0}, ten[1:]...), Slower, []string{"B is 1.58 times slower"}, []string{"longer"}},
+		{"nothing often", ten, append(make([]float64, 5), ten[5:]...), Unknown, []string{"cannot be compared: B did nothing at all in 5 of 10 runs"}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := Judge(side("A", c.a...), side("B", c.b...), 1)
+			r := Judge(side("A", c.a...), side("B", c.b...), Terms{Seed: 1})
 			v := r.Verdicts[0]
 			if v.Outcome != c.outcome {
 				t.Errorf("outcome %q, want %q", v.Outcome, c.outcome)
@@ -100,17 +104,178 @@ func TestPairs(t *testing.T) {
 	var x, y []float64
 	for i := range 10 {
 		slow := 1 / (1 + float64(i))
-		x, y = append(x, 1000*slow), append(y, 1100*slow)
+		x, y = append(x, 1000*slow), append(y, (1100+float64(i))*slow)
 	}
 	a, b := side("A", x...), side("B", y...)
-	if v := Judge(a, b, 1).Verdicts[0]; v.Pairs != 0 || v.Outcome != Unclear {
+	if v := Judge(a, b, Terms{Seed: 1}).Verdicts[0]; v.Pairs != 0 || v.Outcome != Unclear || v.Test != stats.TestRanks {
 		t.Errorf("sides that are not paired: %+v", v)
 	}
 	a.Paired, b.Paired = true, true
-	for i, v := range Judge(a, b, 1).Verdicts { // of latency too, where less is better
-		if v.Pairs != 10 || v.PairsB != 10 || !strings.Contains(v.Words, "B did better in 10 of 10 pairs of neighbouring runs (sign test p 0.002)") {
+	for i, v := range Judge(a, b, Terms{Seed: 1}).Verdicts { // of latency too, where less is better
+		if v.Pairs != 10 || v.PairsB != 10 || v.Outcome != Faster || v.Test != stats.TestPairs || !(v.Detectable > 1 && v.Detectable < 1.02) ||
+			!strings.Contains(v.Words, "(p 0.002); B did better in 10 of 10 pairs of neighbouring runs") {
 			t.Errorf("%d: %+v", i, v)
 		}
+	}
+	// An interrupted comparison has one run more of a side.
+	a.Runs = append(a.Runs, a.Runs[0])
+	if v := Judge(a, b, Terms{Seed: 1}).Verdicts[0]; v.Outcome != Faster || v.RunsA != 10 {
+		t.Errorf("with a run without its pair: %+v", v)
+	}
+	// So few pairs that no pair test tells anything are judged by ranks.
+	a.Runs, b.Runs = a.Runs[:5], side("B", scaled(9, x[:5]...)...).Runs
+	if v := Judge(a, b, Terms{Seed: 1}).Verdicts[0]; v.Test != stats.TestRanks || v.Outcome != Faster {
+		t.Errorf("five pairs: %+v", v)
+	}
+}
+
+// TestAlike: what differs by next to nothing is proven alike within a margin, what lies on its edge is not.
+func TestAlike(t *testing.T) {
+	a, b, c := side("A", ten...), side("B", scaled(1.002, ten...)...), side("B", scaled(1.03, ten...)...)
+	a.Paired, b.Paired, c.Paired = true, true, true
+	b.Runs[3].TransactionsPerSecond *= 1.001
+	v := Judge(a, b, Terms{Seed: 1, Margin: 0.03}).Verdicts[0]
+	if v.Outcome != Alike || !strings.Contains(v.Words, "alike within 3.0 %: B is 1.002 to 1.00") {
+		t.Errorf("%+v", v)
+	}
+	if v := Judge(a, c, Terms{Seed: 1, Margin: 0.03}).Verdicts[0]; v.Outcome != Faster {
+		t.Errorf("%+v", v)
+	}
+}
+
+// use is a look at a machine of two processors of which others took some.
+func use(foreign float64) *environ.Use {
+	return &environ.Use{CPUs: 2, Client: 0.3, Server: new(0.5), Foreign: new(foreign), Steal: new(0.0)}
+}
+
+// TestDisturbed: a verdict that others may have made is withheld; one that they cannot have made is given, with them.
+func TestDisturbed(t *testing.T) {
+	for _, c := range []struct {
+		name             string
+		by               float64 // B over A
+		foreignA         float64
+		foreignB         float64
+		outcome          string
+		words            string
+		withoutForeign   bool
+		clientWaits      float64 // of A
+		elsewhere, noUse bool
+	}{
+		{name: "quiet", by: 1.35, foreignA: 0.02, foreignB: 0.01, outcome: Faster, words: "B is 1.35 times faster"},
+		{name: "A alone", by: 1.35, foreignA: 1.2, foreignB: 0.02, outcome: Withheld, words: "a thread of A could count on 40 % of a processor, one of B on 99 %"},
+		{name: "B alone", by: 0.7, foreignA: 0, foreignB: 1, outcome: Withheld, words: "seem to say (B is 1.43 times slower"},
+		{name: "in spite of it", by: 1.35, foreignA: 0, foreignB: 1, outcome: Faster, words: "although B had less of the machine"},
+		{name: "hidden", by: 1.0005, foreignA: 1, foreignB: 0, outcome: Unclear, words: "the sides were not disturbed alike"},
+		{name: "both", by: 1.35, foreignA: 1, foreignB: 1, outcome: Faster, words: "B is 1.35 times faster"},
+		{name: "the queue", by: 1.35, withoutForeign: true, clientWaits: 0.6, outcome: Withheld, words: "A's client got a processor in 40 % of the time"},
+		{name: "elsewhere", by: 1.35, elsewhere: true, outcome: Faster, words: "B is 1.35"},
+		{name: "nobody looked", by: 1.35, noUse: true, outcome: Faster, words: "B is 1.35"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a, b := side("A", ten...), side("B", scaled(c.by, ten...)...)
+			if c.name == "hidden" {
+				for i := range b.Runs {
+					b.Runs[i].TransactionsPerSecond *= 1 + 0.004*float64(i%3-1)
+				}
+			}
+			for i := range a.Runs {
+				a.Runs[i].Use, b.Runs[i].Use = use(c.foreignA+0.01*float64(i%3)), use(c.foreignB+0.01*float64(i%2))
+				for j, u := range []*environ.Use{a.Runs[i].Use, b.Runs[i].Use} {
+					u.Elsewhere = c.elsewhere
+					if c.withoutForeign {
+						u.Foreign, u.ClientWait = nil, new(c.clientWaits*float64(1-j))
+					}
+				}
+				if c.noUse {
+					a.Runs[i].Use, b.Runs[i].Use = nil, nil
+				}
+			}
+			r := Judge(a, b, Terms{Seed: 1})
+			if v := r.Verdicts[0]; v.Outcome != c.outcome || !strings.Contains(v.Words, c.words) || v.Given() == (v.Outcome == Withheld) {
+				t.Errorf("%s: %s", v.Outcome, v.Words)
+			}
+			all := strings.Join(r.Notes, "\n")
+			if c.elsewhere != strings.Contains(all, "nothing is seen of the server's machine") || c.noUse != strings.Contains(all, "is not known for all runs") {
+				t.Errorf("notes: %s", all)
+			}
+			var text, markdown bytes.Buffer
+			if err := errors.Join(r.Text(&text), r.Markdown(&markdown)); err != nil {
+				t.Fatal(err)
+			}
+			if n := strings.Count(text.String(), "client 0.30"); !c.noUse && (n != 20 || strings.Count(markdown.String(), "client 0.30") != 20) {
+				t.Errorf("%d lines of trust:\n%s", n, text.String())
+			}
+		})
+	}
+}
+
+// TestWhy: what the server did otherwise for each transaction stands beside the verdict, what it did alike does not.
+func TestWhy(t *testing.T) {
+	a, b := side("A", ten...), side("B", scaled(2, ten...)...)
+	for i := range a.Runs {
+		x, y := a.Runs[i], b.Runs[i]
+		x.Counted = map[string]int64{"Innodb_os_log_fsyncs": x.Transactions + int64(i), "Innodb_row_lock_waits": 0, "Innodb_pages_written": 500}
+		y.Counted = map[string]int64{"Innodb_os_log_fsyncs": 10 + int64(i), "Innodb_row_lock_waits": 0, "Innodb_pages_written": 1000}
+	}
+	r := Judge(a, b, Terms{Seed: 1})
+	if len(r.Why) != 1 || r.Why[0].Counter != "Innodb_os_log_fsyncs" || math.Abs(r.Why[0].A-1) > 0.01 || r.Why[0].B > 0.01 {
+		t.Fatalf("%+v", r.Why)
+	}
+	var text bytes.Buffer
+	if err := r.Text(&text); err != nil || !strings.Contains(text.String(), "flushes of the redo log: 1.00 a transaction with A, 0.00") {
+		t.Errorf("%v\n%s", err, text.String())
+	}
+}
+
+// TestPrecise goes on until it is sure, and no longer.
+func TestPrecise(t *testing.T) {
+	p := Precise{Within: 0.03, Most: 60, Seed: 1}
+	pairs, alpha := p.Looks()
+	if pairs[0] != 8 || pairs[len(pairs)-1] != 60 || len(alpha) != len(pairs) {
+		t.Fatalf("%v %v", pairs, alpha)
+	}
+	rng := rand.New(rand.NewPCG(1, 1))
+	ended := func(by, scatter float64) (string, int) {
+		a, b := Side{Name: "A", Paired: true}, Side{Name: "B", Paired: true}
+		for i, n := range pairs {
+			for len(a.Runs) < n {
+				weather := 700 * math.Exp(0.2*rng.NormFloat64())
+				a.Runs = append(a.Runs, side("A", weather*math.Exp(scatter*rng.NormFloat64())).Runs...)
+				b.Runs = append(b.Runs, side("B", by*weather*math.Exp(scatter*rng.NormFloat64())).Runs...)
+			}
+			r, done := p.Look(a, b, alpha[i])
+			if done || n == p.Most {
+				if p.Tell(r, done); done == strings.Contains(r.Notes[0], "was not reached") {
+					t.Errorf("%q", r.Notes)
+				}
+				return r.Verdicts[0].Outcome, n
+			}
+		}
+		return "", 0
+	}
+	for _, c := range []struct {
+		by, scatter float64
+		outcome     string
+		from, to    int
+	}{{1, 0.005, Alike, 8, 12}, {1.2, 0.005, Faster, 8, 12}, {0.8, 0.03, Slower, 12, 40}, {1, 0.2, Unclear, 60, 60}} {
+		if got, n := ended(c.by, c.scatter); got != c.outcome || n < c.from || n > c.to {
+			t.Errorf("%+v: %s after %d pairs", c, got, n)
+		}
+	}
+	quiet := side("A", scaled(1, append(ten, ten...)...)...)
+	quiet.Paired = true
+	other := side("A", append(scaled(1.001, ten...), scaled(0.999, ten...)...)...)
+	other.Paired = true
+	if s := Same(quiet, other, 10, 1); s.P < 0.05 || s.Visible <= 1 || s.FalseRate < 0 || !strings.Contains(s.Words, "no difference is told") || !strings.Contains(s.Words, "with 10 pairs a difference under") {
+		t.Errorf("%+v", s)
+	}
+	moved := side("A", scaled(1.1, append(ten, ten...)...)...)
+	moved.Paired = true
+	if s := Same(quiet, moved, 10, 1); !strings.Contains(s.Words, "A DIFFERENCE OF 10 % IS TOLD THAT IS NONE") {
+		t.Errorf("%+v", s)
+	}
+	if s := Same(Side{}, Side{}, 10, 1); !strings.Contains(s.Words, "too few") {
+		t.Errorf("%+v", s)
 	}
 }
 
@@ -119,7 +284,7 @@ func TestRateIsNoResult(t *testing.T) {
 	for i := range a.Runs {
 		a.Runs[i].Rate, b.Runs[i].Rate = 500, 500
 	}
-	r := Judge(a, b, 1)
+	r := Judge(a, b, Terms{Seed: 1})
 	if len(r.Verdicts) != 2 || len(r.Notes) == 0 || !strings.Contains(r.Notes[0], "rate") {
 		t.Errorf("%+v, %q", r.Verdicts, r.Notes)
 	}
@@ -133,7 +298,7 @@ func TestNotes(t *testing.T) {
 		b.Runs[1].Timeline = append(b.Runs[1].Timeline, bench.Second{Second: i, Transactions: int64(100 + 50*i)})
 	}
 	b.Runs[1].Seconds = 12
-	all := strings.Join(Judge(a, b, 1).Notes, "\n")
+	all := strings.Join(Judge(a, b, Terms{Seed: 1}).Notes, "\n")
 	for _, want := range []string{"A: 7 transactions failed in 1 of 10 runs (errors 1213)", "B: 1 of 10 runs were interrupted", "B: 1 of 10 runs were not steady"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("%q lacks %q", all, want)
@@ -153,7 +318,7 @@ func TestDifferences(t *testing.T) {
 	}
 	b.Settings = []Setting{{Name: "sync_binlog", Value: "0"}}
 	got := map[string][2]string{}
-	for _, d := range Judge(a, b, 1).Differences {
+	for _, d := range Judge(a, b, Terms{Seed: 1}).Differences {
 		got[d.What] = [2]string{d.A, d.B}
 	}
 	want := map[string][2]string{

@@ -21,7 +21,12 @@ func differences(a, b *Side) []environ.Difference {
 		}
 	}
 	add("workload", func(r *bench.Result) string { return r.Workload })
-	add("threads", func(r *bench.Result) string { return fmt.Sprint(r.Threads) })
+	add("threads", func(r *bench.Result) string {
+		if r.Threads == 0 {
+			return "" // not told
+		}
+		return fmt.Sprint(r.Threads)
+	})
 	add("rate", func(r *bench.Result) string { return fmt.Sprint(r.Rate) })
 	add("seconds measured", func(r *bench.Result) string {
 		return (time.Duration(r.Seconds+0.5) * time.Second).String()

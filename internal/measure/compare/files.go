@@ -1,18 +1,22 @@
 package compare
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/rissodb/risso/internal/measure/bench"
+	"github.com/rissodb/risso/internal/measure/rivals"
 	"github.com/rissodb/risso/internal/measure/workload"
 )
 
-// ReadSide reads runs from files: JSON of one run, of many one after another or in a list, or with a list "runs"; a folder
+// ReadSide reads runs from files: JSON of one run, of many one after another or in a list, or with a list "runs", or what
+// sysbench, pgbench or go-tpc print; a folder
 // stands for all *.json in it, and several paths are parted by commas. Errors of files that hold no runs wrap
 // workload.ErrUsage.
 func ReadSide(name, paths string) (Side, error) {
@@ -26,25 +30,98 @@ func ReadSide(name, paths string) (Side, error) {
 			slices.Sort(files)
 		}
 		for _, f := range files {
-			in, err := os.Open(f)
-			if errors.Is(err, os.ErrNotExist) {
-				return s, fmt.Errorf("%w: %s: no such file", workload.ErrUsage, f)
-			}
+			runs, err := readFile(f)
 			if err != nil {
-				return s, fmt.Errorf("read results: %w", err)
+				return s, err
 			}
-			runs, err := bench.Read(in)
-			in.Close()
-			if err != nil {
-				return s, fmt.Errorf("%w: %s: %w", workload.ErrUsage, f, err)
-			}
-			for _, r := range runs {
-				s.Runs = append(s.Runs, r.Result)
-			}
+			s.Runs = append(s.Runs, runs...)
 		}
 	}
 	if len(s.Runs) == 0 {
 		return s, fmt.Errorf("%w: %s holds no runs", workload.ErrUsage, paths)
 	}
 	return s, nil
+}
+
+// largestFile is how much of one file is read: a day of lines each second has less.
+const largestFile = 64 << 20
+
+// readFile reads results of Risso, or of another program.
+func readFile(path string) ([]*bench.Result, error) {
+	in, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %s: no such file", workload.ErrUsage, path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read results: %w", err)
+	}
+	defer in.Close()
+	b, err := io.ReadAll(io.LimitReader(in, largestFile+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read results: %w", err)
+	case len(b) > largestFile:
+		return nil, fmt.Errorf("%w: %s is larger than %d MiB", workload.ErrUsage, path, largestFile>>20)
+	}
+	if t := bytes.TrimSpace(b); len(t) > 0 && !bytes.ContainsAny(t[:1], "{[") {
+		runs, err := rivals.Read(string(b))
+		if errors.Is(err, rivals.ErrUnknown) {
+			return nil, fmt.Errorf("%w: %s: %w, and %w", workload.ErrUsage, path, bench.ErrNoResult, err)
+		} else if err != nil {
+			return nil, fmt.Errorf("%w: %s: %w", workload.ErrUsage, path, err)
+		}
+		if st, err := in.Stat(); err == nil {
+			for _, r := range runs {
+				r.Began = st.ModTime() // they do not tell it
+			}
+		}
+		return runs, nil
+	}
+	named, err := bench.Read(bytes.NewReader(b))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", workload.ErrUsage, path, err)
+	}
+	var out []*bench.Result
+	for _, r := range named {
+		out = append(out, r.Result)
+	}
+	return out, nil
+}
+
+// Comparable refuses sides that did different work: a transaction of one is then no transaction of the other, and no rate or
+// latency of them compares. Errors wrap workload.ErrUsage.
+func Comparable(a, b Side) error {
+	var names []string
+	for _, r := range slices.Concat(a.Runs, b.Runs) {
+		if r.Workload != bench.UnknownWorkload && !slices.Contains(names, r.Workload) {
+			names = append(names, r.Workload)
+		}
+	}
+	if len(names) > 1 {
+		return fmt.Errorf("%w: A ran %s, B %s: a transaction of one is none of the other, so neither rates nor latencies of them compare; risso bench report shows both",
+			workload.ErrUsage, valuesOf(a.Runs, workloadOf), valuesOf(b.Runs, workloadOf))
+	}
+	x, y := statements(a.Runs), statements(b.Runs)
+	if x > 0 && y > 0 && (x > y*differentWork || y > x*differentWork) {
+		return fmt.Errorf("%w: a transaction of A has %s statements, one of B %s: neither rates nor latencies of them compare; risso bench report shows both",
+			workload.ErrUsage, figure(x), figure(y))
+	}
+	return nil
+}
+
+// differentWork is by how much the statements of a transaction may differ: retries and mixed transactions make some.
+const differentWork = 1.5
+
+func workloadOf(r *bench.Result) string { return r.Workload }
+
+// statements is how many of them a transaction had; 0: not told.
+func statements(runs []*bench.Result) float64 {
+	var queries, transactions int64
+	for _, r := range runs {
+		queries, transactions = queries+r.Queries, transactions+r.Transactions
+	}
+	if queries == 0 || transactions == 0 {
+		return 0
+	}
+	return float64(queries) / float64(transactions)
 }

@@ -58,7 +58,7 @@ func Restore(ctx context.Context, target mysql.Target, dir string, dryRun bool) 
 	}
 	left := &Left{Since: content.Time, Restarted: !journal.SameStart(started, content.Started)}
 	if !left.Restarted {
-		left.Statements = statements(content.Old)
+		left.Statements = sqlOf(content.Old)
 	}
 	if dryRun {
 		return left, nil

@@ -95,6 +95,7 @@ type Settings struct {
 	old     []Setting
 	started int64
 	journal *journal.File
+	stands  [2][]Setting // what the server held when each side was tried
 }
 
 // Plan is what Settings will do.
@@ -154,7 +155,7 @@ func PlanSettings(ctx context.Context, target mysql.Target, a, b []Setting) (*Se
 	// A side runs with what it does not set as it was before.
 	s.a, s.b = withOld(a, s.old), withOld(b, s.old)
 	p.Old = s.old
-	p.A, p.B, p.Back = statements(s.a), statements(s.b), statements(s.old)
+	p.A, p.B, p.Back = sqlOf(s.a), sqlOf(s.b), sqlOf(s.old)
 	return s, p, nil
 }
 
@@ -172,7 +173,7 @@ func withOld(side, old []Setting) []Setting {
 	return out
 }
 
-func statements(list []Setting) []string {
+func sqlOf(list []Setting) []string {
 	out := make([]string, len(list))
 	for i, s := range list {
 		out[i] = s.statement(false)
@@ -218,12 +219,72 @@ func (s *Settings) Begin(ctx context.Context, dir string) error {
 	if s.journal, err = writeJournal(dir, c.Server, s.started, s.old); err != nil {
 		return err
 	}
-	for _, side := range [][]Setting{s.a, s.b, s.old} {
-		if err := apply(ctx, c, side); err != nil {
+	for i, side := range [][]Setting{s.a, s.b, s.old} {
+		err := apply(ctx, c, side)
+		if err == nil && i < 2 {
+			s.stands[i], err = readBack(ctx, c, side)
+		}
+		if err != nil {
 			return errors.Join(err, s.PutBack(ctx))
 		}
 	}
 	return nil
+}
+
+// Stands gives what the server held when A's variables were tried, and B's: it takes some values and keeps others.
+func (s *Settings) Stands() (a, b []Setting) { return s.stands[0], s.stands[1] }
+
+// Same says that the server held the same for both sides.
+func (s *Settings) Same() bool {
+	a, b := slices.Clone(s.stands[0]), slices.Clone(s.stands[1])
+	by := func(x, y Setting) int { return strings.Compare(x.Name, y.Name) }
+	slices.SortFunc(a, by)
+	slices.SortFunc(b, by)
+	return slices.Equal(a, b)
+}
+
+// Otherwise names the variables of which the server holds something else than was asked for, in words.
+func Otherwise(asked, stands []Setting) (out []string) {
+	for _, v := range asked {
+		for _, is := range stands {
+			if is.Name == v.Name && !sameValue(v, is) {
+				out = append(out, fmt.Sprintf("%s was asked for, the server holds %s", v, is))
+			}
+		}
+	}
+	return out
+}
+
+// sameValue compares as the server does: ON is 1, 1.0 is 1, and case does not matter.
+func sameValue(x, y Setting) bool {
+	if x.Null || y.Null {
+		return x.Null == y.Null
+	}
+	plain := func(s string) string {
+		s = strings.ToLower(strings.TrimSpace(s))
+		switch s {
+		case "on", "true", "yes":
+			return "1"
+		case "off", "false", "no":
+			return "0"
+		}
+		if f, err := strconv.ParseFloat(s, 64); err == nil && numberForm.MatchString(s) {
+			return strconv.FormatFloat(f, 'g', -1, 64)
+		}
+		return s
+	}
+	return plain(x.Value) == plain(y.Value)
+}
+
+func readBack(ctx context.Context, c *mysql.Conn, side []Setting) ([]Setting, error) {
+	now := make([]Setting, len(side))
+	for i, v := range side {
+		var err error
+		if now[i], err = readVariable(ctx, c, v.Name); err != nil {
+			return nil, err
+		}
+	}
+	return now, nil
 }
 
 // Apply sets A's variables, or B's, and gives them as the server holds them now.
@@ -242,13 +303,7 @@ func (s *Settings) Apply(ctx context.Context, second bool) ([]Setting, error) {
 	if err := apply(ctx, c, side); err != nil {
 		return nil, err
 	}
-	now := make([]Setting, len(side))
-	for i, v := range side {
-		if now[i], err = readVariable(ctx, c, v.Name); err != nil {
-			return nil, err
-		}
-	}
-	return now, nil
+	return readBack(ctx, c, side)
 }
 
 func apply(ctx context.Context, c *mysql.Conn, list []Setting) error {

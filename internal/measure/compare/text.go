@@ -16,6 +16,9 @@ func (r *Report) Text(w io.Writer) error {
 	for _, v := range r.Verdicts {
 		p.line("%s", sentence(v))
 	}
+	if r.Same != nil {
+		p.line("%s.", r.Same.Words)
+	}
 	if r.Interrupted {
 		p.line("Interrupted: this is what was measured so far.")
 	}
@@ -33,6 +36,18 @@ func (r *Report) Text(w io.Writer) error {
 	p.line("B: %s", r.B.describe())
 	if r.Order != "" {
 		p.line("order of runs: %s", r.Order)
+	}
+	if len(r.Why) > 0 {
+		p.line("\nWhat the server did otherwise:")
+		for _, c := range r.Why {
+			p.line("  %s", c)
+		}
+	}
+	if trust := r.Trust(); len(trust) > 0 {
+		p.line("\nThe machine in each run:")
+		for _, t := range trust {
+			p.line("  %-4s %s", t[0], t[1])
+		}
 	}
 	if len(r.Differences) > 0 {
 		p.line("\nWhat else differs:")
@@ -56,6 +71,9 @@ func (r *Report) Markdown(w io.Writer) error {
 	for _, v := range r.Verdicts {
 		p.line("- %s", escape(sentence(v)))
 	}
+	if r.Same != nil {
+		p.line("- %s.", escape(r.Same.Words))
+	}
 	if r.Interrupted {
 		p.line("- Interrupted: this is what was measured so far.")
 	}
@@ -66,6 +84,20 @@ func (r *Report) Markdown(w io.Writer) error {
 	p.line("- B: %s", escape(r.B.describe()))
 	if r.Order != "" {
 		p.line("- Order of runs: %s", r.Order)
+	}
+	if len(r.Why) > 0 {
+		p.line("\nWhat the server did otherwise, for each transaction:\n")
+		rows := [][]string{{"what", "A", "B", "p"}}
+		for _, c := range r.Why {
+			rows = append(rows, []string{strings.TrimSuffix(c.What+", "+c.Unit, ", "), rare(c.A), rare(c.B), probability(c.P)})
+		}
+		table(p, rows)
+	}
+	if trust := r.Trust(); len(trust) > 0 {
+		p.line("\nThe machine in each run:\n")
+		for _, t := range trust {
+			p.line("- %s: %s", t[0], escape(t[1]))
+		}
 	}
 	if len(r.Differences) > 0 {
 		p.line("\nWhat else differs:\n")
@@ -148,6 +180,9 @@ func (r *Report) rows() [][]string {
 		}
 		rows = append(rows, row)
 	}
+	if i := slices.IndexFunc(r.Verdicts, func(v Verdict) bool { return v.Comparison != nil }); i >= 0 {
+		rows[0][5] = "p (" + r.Verdicts[i].Test + ")"
+	}
 	return append(rows, []string{"runs", fmt.Sprint(len(r.A.Runs)), fmt.Sprint(len(r.B.Runs)), "", "", ""})
 }
 
@@ -169,15 +204,26 @@ func (s Side) describe() string {
 	text := s.What
 	if len(s.Runs) > 0 {
 		r := s.Runs[0]
+		if r.Source != "" {
+			text += ", " + r.Source
+		}
 		if !strings.Contains(text, r.Server) {
 			text += ", " + r.Server
 		}
 		if v := strings.Fields(r.ServerVersion); len(v) > 0 && !strings.Contains(text, v[0]) {
 			text += ", " + r.ServerVersion
 		}
-		text += fmt.Sprintf(": %s, %s, %s of %s s", r.Workload, counted(r.Threads, "thread"), counted(len(s.Runs), "run"), figure(r.Seconds))
+		text += fmt.Sprintf(": %s, %s, %s of %s s", r.Workload, known(r.Threads, "thread"), counted(len(s.Runs), "run"), figure(r.Seconds))
 	}
 	return text
+}
+
+// known is counted, where the number is known.
+func known(n int, what string) string {
+	if n == 0 {
+		return what + "s not told"
+	}
+	return counted(n, what)
 }
 
 // counted is a number with what it counts.

@@ -3,6 +3,7 @@ package compare
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/rissodb/risso/internal/measure/stats"
 )
@@ -24,6 +25,9 @@ func words(m measure, v Verdict) string {
 		}
 		return text
 	}
+	if v.Outcome == Alike {
+		return fmt.Sprintf("alike within %s: %s (p of a larger difference %s)", percent(v.Margin), between(m, v), probability(v.AlikeP))
+	}
 	ratio, low, high := c.Ratio, c.Low, c.High
 	if ratio < 1 {
 		ratio, low, high = 1/ratio, 1/high, 1/low
@@ -38,9 +42,9 @@ func words(m measure, v Verdict) string {
 	}
 	if ratio < wholeTimes {
 		// With few figures the interval may touch the other side.
-		return fmt.Sprintf("%s %s %s, 95 %% interval %s to %s%s", subject, percent(ratio-1), word, percent(low-1), percent(high-1), tail(c))
+		return fmt.Sprintf("%s %s %s, %s interval %s to %s%s", subject, percent(ratio-1), word, confidence(c), percent(low-1), percent(high-1), tail(v))
 	}
-	return fmt.Sprintf("%s %s times %s, 95 %% interval %s-%s%s", subject, figure(ratio), word, figure(low), figure(high), tail(c))
+	return fmt.Sprintf("%s %s times %s, %s interval %s-%s%s", subject, figure(ratio), word, confidence(c), figure(low), figure(high), tail(v))
 }
 
 // difference tells a ratio above 1 in per cent, or in times where it is large.
@@ -54,8 +58,18 @@ func difference(ratio float64) string {
 // wholeTimes is from where on a ratio is told in times and not in per cent.
 const wholeTimes = 1.2
 
-func tail(c *stats.Comparison) string {
-	return fmt.Sprintf(" (p %s)", probability(c.P))
+// confidence is that of an interval.
+func confidence(c *stats.Comparison) string {
+	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.2f", 100*c.Confidence), "0"), ".") + " %"
+}
+
+// tail tells the p, and how the pairs stand.
+func tail(v Verdict) string {
+	text := fmt.Sprintf(" (p %s)", probability(v.P))
+	if v.Pairs > 0 {
+		text += fmt.Sprintf("; %s did better in %d of %d pairs of neighbouring runs", v.B, v.PairsB, v.Pairs)
+	}
+	return text
 }
 
 func between(m measure, v Verdict) string {
@@ -63,7 +77,7 @@ func between(m measure, v Verdict) string {
 	if !m.moreBetter {
 		what, who = v.A+"'s", v.B+"'s "+m.name
 	}
-	return fmt.Sprintf("%s is %s to %s times %s (95 %% interval; p %s)", who, fixed(c.Low), fixed(c.High), what, probability(c.P))
+	return fmt.Sprintf("%s is %s to %s times %s (%s interval; p %s)", who, fixed(c.Low), fixed(c.High), what, confidence(c), probability(c.P))
 }
 
 func runs(v Verdict) string {

@@ -18,7 +18,8 @@ const glance = 100 * time.Millisecond
 type socket struct {
 	fd       uintptr
 	closed   bool
-	misses   int  // looks in vain, see eager
+	hits     int  // how often a look found an answer lately, in 256ths; see eager
+	unlooked int  // reads since the last look
 	poll     bool // wait by poll before reading: faster on Unix sockets, slower on TCP (notes of the bench, DESIGN.md)
 	stop     *Stop
 	patience time.Duration
@@ -81,10 +82,9 @@ func (s *socket) read(b []byte) (int, error) {
 		case !s.poll:
 			n, errno = s.receive(b, 0)
 		case s.eager():
-			if n, errno = s.receive(b, syscall.MSG_DONTWAIT); errno == 0 {
-				s.misses = 0
-			} else if errno == syscall.EAGAIN {
-				s.misses++
+			n, errno = s.receive(b, syscall.MSG_DONTWAIT)
+			s.learn(errno == 0)
+			if errno == syscall.EAGAIN {
 				n, errno = s.pollAndReceive(b)
 			}
 		default:
@@ -103,21 +103,28 @@ func (s *socket) read(b []byte) (int, error) {
 }
 
 // With many sessions the answer often is there already when the thread gets to run again; a look without waiting then saves
-// the poll. With few it never is. So a session that looked in vain some times in a row looks only now and then.
+// the poll. With few it hardly ever is. So a session looks while a fair part of its looks succeed, and else now and then.
 const (
-	patientAfter = 4
-	lookEvery    = 64
+	fairPart  = 64 // of 256: a look in vain costs a third of the poll that one with success saves
+	lookEvery = 32
 )
 
 // eager says whether to look before waiting.
 func (s *socket) eager() bool {
-	if s.misses < patientAfter {
-		return true
+	if s.unlooked++; s.hits < fairPart && s.unlooked < lookEvery {
+		return false
 	}
-	if s.misses++; s.misses >= lookEvery {
-		s.misses = patientAfter - 1
+	s.unlooked = 0
+	return true
+}
+
+// learn takes how a look ended: it counts for an eighth. One that succeeds after many that did not is believed at once.
+func (s *socket) learn(found bool) {
+	if found {
+		s.hits = max(s.hits+(256-s.hits)/8, fairPart+fairPart/2)
+		return
 	}
-	return false
+	s.hits -= (s.hits + 7) / 8
 }
 
 func (s *socket) receive(b []byte, flags uintptr) (uintptr, syscall.Errno) {

@@ -21,6 +21,7 @@ type Environment struct {
 	ServerHost *ServerHost `json:"server_host,omitempty"` // only where the server runs on this machine
 	Server     Server      `json:"server"`
 	Connection Connection  `json:"connection"`
+	Remote     bool        `json:"remote,omitempty"` // the server's address is of another machine
 	Unknown    []fleet.Gap `json:"unknown,omitempty"`
 }
 
@@ -103,6 +104,7 @@ func Take(ctx context.Context, from Source) (*Environment, error) {
 	if from.local() {
 		e.lookAtServer(h, from)
 	} else {
+		e.Remote = true
 		e.Unknown = append(e.Unknown, fleet.Gap{What: "the server's machine", Reason: "it is another one", Remedy: "run risso on the server's machine to record it, too"})
 	}
 	e.Connection.Network = network(h, e)

@@ -23,6 +23,8 @@ type page struct {
 	Sweep       *sweepPart
 	Charts      []template.HTML
 	Runs        []runRow
+	Trust       [][2]string // of each run: whether the machine was its own
+	Statements  []statementRow
 	Kinds       []kindRow
 	Errors      []errorRow
 	Outages     []outageRow
@@ -56,6 +58,8 @@ type runRow struct {
 }
 
 type kindRow struct{ Run, Name, Count, PerMinute, P50, P95, P99, Max string }
+
+type statementRow struct{ Run, Count, Avg, P95, Max, SQL string }
 
 type errorRow struct{ Run, Label, Count, Message string }
 
@@ -185,6 +189,12 @@ func (p *page) runs(list []Group) {
 				row.Colour = colourClass(colour[r.Result])
 			}
 			p.Runs = append(p.Runs, row)
+			if r.Use != nil {
+				p.Trust = append(p.Trust, [2]string{r.Name, r.Use.Line()})
+			}
+			for _, s := range r.Statements {
+				p.Statements = append(p.Statements, statementRow{r.Name, digits.Thousands(s.Count), seconds(s.Latency.Avg), seconds(s.Latency.At(95)), seconds(s.Latency.Max), s.SQL})
+			}
 			for _, k := range r.Kinds {
 				p.Kinds = append(p.Kinds, kindRow{r.Name, k.Name, digits.Thousands(k.Transactions), number(k.PerMinute), seconds(k.Latency.At(50)), seconds(k.Latency.At(95)), seconds(k.Latency.At(99)), seconds(k.Latency.Max)})
 			}

@@ -23,6 +23,7 @@ func Markdown(w io.Writer, runs []Run) error {
 	}
 	m.comparisons(compare(list))
 	m.runs(runs)
+	m.trust(runs)
 	m.sweep(sweep(list))
 	m.trouble(runs)
 	m.environment(runs)
@@ -110,6 +111,17 @@ func (m *markdown) runs(runs []Run) {
 	m.table([]string{"", "workload", ">threads", ">time", ">transactions/s", ">queries/s", ">average", ">p50", ">p95", ">p99", ">p99.9", ">slowest", ">errors"}, rows)
 }
 
+// trust tells for each run whether the machine was its own.
+func (m *markdown) trust(runs []Run) {
+	var rows [][]string
+	for _, r := range runs {
+		if r.Use != nil {
+			rows = append(rows, []string{r.Name, r.Use.Line()})
+		}
+	}
+	m.table([]string{"run", "the machine"}, rows)
+}
+
 func (m *markdown) sweep(s *Sweep) {
 	if s == nil {
 		return
@@ -127,10 +139,13 @@ func (m *markdown) sweep(s *Sweep) {
 func (s *Sweep) words() string {
 	f := s.Fit
 	out := fmt.Sprintf("Universal Scalability Law: one thread does %s/s, contention σ %s, coherency κ %s, R² %.3f.", number(f.Lambda), digits.Three(f.Sigma), digits.Three(f.Kappa), f.RSquared)
-	if p := f.Peak(); math.IsInf(p, 0) || p > 1e6 {
+	switch p := f.Peak(); {
+	case math.IsInf(p, 0) || p > 1e6:
 		out += " No peak: throughput only levels off."
-	} else {
-		out += fmt.Sprintf(" Highest at %.0f threads, with %s/s.", p, number(f.At(p)))
+	case p <= 1:
+		out += fmt.Sprintf(" Highest at 1 thread, with %s/s: each further one makes it fall.", number(f.At(1)))
+	default:
+		out += fmt.Sprintf(" Highest at %s, with %s/s.", counted(int(math.Round(p)), "thread"), number(f.At(p)))
 	}
 	return out
 }

@@ -17,6 +17,8 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/rissodb/risso/internal/measure/bench"
+	"github.com/rissodb/risso/internal/measure/environ"
+	"github.com/rissodb/risso/internal/measure/report/pagetest"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -108,6 +110,21 @@ func page1(t *testing.T, runs []Run) string {
 		t.Fatal(err)
 	}
 	return b.String()
+}
+
+// TestFits looks at the pages in a browser.
+func TestFits(t *testing.T) {
+	t.Parallel()
+	pages := map[string]string{}
+	for _, name := range []string{"one", "several", "sweep"} {
+		runs := recorded(t, name+"*.json")
+		for i := range runs {
+			runs[i].Use = &environ.Use{CPUs: 64, Client: 12.25, Server: new(40.5), Foreign: new(9.75), ForeignMost: 30, ForeignMostAt: 12, Crowd: new(17.5), Steal: new(0.5), ClientWait: new(0.25), Pressure: new(0.5), MHz: new(2450.0)}
+			runs[i].Statements = []bench.StatementResult{{SQL: "SELECT DISTINCT c FROM sbtestN WHERE id BETWEEN ? AND ? ORDER BY c", Count: 123456}}
+		}
+		pages[name] = page1(t, runs)
+	}
+	pagetest.Fits(t, pages)
 }
 
 // TestHTML reads the pages with a parser: each tag is closed, no address of anything outside is in it, and the charts are

@@ -12,12 +12,19 @@ import (
 // ErrTooFew says that there are not enough figures to say anything.
 var ErrTooFew = errors.New("too few figures")
 
+// The tests that a Comparison may come from.
+const (
+	TestRanks = "Mann-Whitney U"       // of two heaps of figures
+	TestPairs = "Wilcoxon signed rank" // of figures in pairs
+)
+
 // Comparison says how the figures of B stand to those of A.
 type Comparison struct {
+	Test    string  `json:"test"`
 	MedianA float64 `json:"median_a"`
 	MedianB float64 `json:"median_b"`
-	// Ratio is the Hodges-Lehmann estimate of B over A, the median of all quotients, and Low and High bound it with
-	// the given confidence.
+	// Ratio is the Hodges-Lehmann estimate of B over A, the median of all quotients (of pairs: of their quotients and the
+	// means of any two), and Low and High bound it with the given confidence.
 	Ratio      float64 `json:"ratio"`
 	Low        float64 `json:"low"`
 	High       float64 `json:"high"`
@@ -25,7 +32,7 @@ type Comparison struct {
 	// Held is the confidence that the interval really has: above the one asked for where there are enough figures, and
 	// below where there are so few that not even the whole range of the quotients is enough.
 	Held float64 `json:"held"`
-	// P is how likely figures at least this far apart are when A and B are alike: the two-sided Mann-Whitney U test.
+	// P is how likely figures at least this far apart are when A and B are alike, two-sided.
 	P         float64 `json:"p"`
 	SmallestP float64 `json:"smallest_p"` // the smallest P that so many figures can give
 }
@@ -87,7 +94,7 @@ func (r *RankTest) SmallestP() float64 { return r.smallest }
 
 // Compare tests one pair of samples.
 func (r *RankTest) Compare(a, b []float64) (Comparison, error) {
-	c := Comparison{Confidence: r.confidence, SmallestP: r.smallest, Held: r.held}
+	c := Comparison{Test: TestRanks, Confidence: r.confidence, SmallestP: r.smallest, Held: r.held}
 	if len(a) != r.m || len(b) != r.n {
 		return c, fmt.Errorf("%d and %d figures for a test of %d and %d", len(a), len(b), r.m, r.n)
 	}

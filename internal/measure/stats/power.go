@@ -22,7 +22,15 @@ func (r *RankTest) Detectable(a, b []float64, seed uint64) float64 {
 	if r.smallest >= 1-r.confidence {
 		return math.Inf(1)
 	}
-	scatter := residuals(a, b)
+	return detectable(residuals(a, b), seed, func(draw func(n int, at float64) []float64, shift float64) bool {
+		x, y := draw(r.m, 0), draw(r.n, shift)
+		return r.p(x, y, rankU(x, y)) < 1-r.confidence
+	})
+}
+
+// detectable looks for the smallest shift of logarithms, as a ratio, that a test shows with the power asked for. test draws
+// figures around a place, scattered as given, and says whether it shows the shift.
+func detectable(scatter []float64, seed uint64, test func(draw func(n int, at float64) []float64, shift float64) bool) float64 {
 	spread := 0.0
 	for _, v := range scatter {
 		spread += v * v / float64(len(scatter))
@@ -40,8 +48,7 @@ func (r *RankTest) Detectable(a, b []float64, seed uint64) float64 {
 		}
 		hits := 0
 		for range powerSamples {
-			x, y := draw(r.m, 0), draw(r.n, shift)
-			if r.p(x, y, rankU(x, y)) < 1-r.confidence {
+			if test(draw, shift) {
 				hits++
 			}
 		}

@@ -26,12 +26,16 @@ func (u USL) At(n float64) float64 {
 	return u.Lambda * n / (1 + u.Sigma*(n-1) + u.Kappa*n*(n-1))
 }
 
-// Peak is the number of sessions with the highest throughput, √((1−σ)/κ); +Inf when throughput only ever grows.
+// Peak is the number of sessions with the highest throughput, √((1−σ)/κ); +Inf when throughput only ever grows, and 1 when it
+// only ever falls: there are no fewer sessions than one.
 func (u USL) Peak() float64 {
-	if u.Kappa <= 0 {
+	switch {
+	case u.Sigma >= 1:
+		return 1
+	case u.Kappa <= 0:
 		return math.Inf(1)
 	}
-	return math.Sqrt(max(0, 1-u.Sigma) / u.Kappa)
+	return max(1, math.Sqrt((1-u.Sigma)/u.Kappa))
 }
 
 // Interval bounds a figure.

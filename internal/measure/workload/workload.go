@@ -100,12 +100,31 @@ type Before struct {
 	Class       string  `json:"class"` // sqltext.ClassID
 	Fingerprint string  `json:"fingerprint"`
 	Calls       int64   `json:"calls"`
-	Avg         float64 `json:"avg"` // seconds, as are the others
+	Avg         float64 `json:"avg"`              // seconds, as are the others
+	Median      float64 `json:"median,omitempty"` // 0: not recorded
 	P95         float64 `json:"p95"`
 	Max         float64 `json:"max"`
 	// RoundTrip is how long this run's way to the server and back takes, the median of some empty statements.
 	RoundTrip float64 `json:"round_trip"`
+	// Now is what this run's server itself took; nil where it does not tell.
+	Now *ServerTime `json:"now,omitempty"`
 }
+
+// ServerTime is how long a server took for the statements of a class, by its own word, in seconds.
+type ServerTime struct {
+	Calls  int64   `json:"calls"`
+	Avg    float64 `json:"avg"`
+	Median float64 `json:"median"`
+	P95    float64 `json:"p95"`
+	// Empty is what the server takes for a statement that does nothing: nearly all of it is the cost of asking for times.
+	Empty float64 `json:"empty"`
+}
+
+// Mean is the average.
+func (t *ServerTime) Mean() float64 { return t.Avg }
+
+// Middle is the median.
+func (t *ServerTime) Middle() float64 { return t.Median }
 
 // Noted is a workload that has something to say of a run when it is over.
 type Noted interface{ Notes() []string }

@@ -189,7 +189,7 @@ func requestPasses(err error) bool {
 	var record tls.RecordHeaderError
 	var dns *net.DNSError
 	return errors.As(err, &request) && !errors.As(err, &certificate) && !errors.As(err, &record) && !errors.As(err, &dns) &&
-		!strings.Contains(err.Error(), "HTTP response to HTTPS client")
+		!errors.Is(err, http.ErrSchemeMismatch)
 }
 
 func s3Is(err error, codes ...string) bool {
@@ -201,7 +201,7 @@ func s3Is(err error, codes ...string) bool {
 func s3Explain(err error) error {
 	var request *url.Error
 	if errors.As(err, &request) {
-		if strings.Contains(request.Err.Error(), "Connection closed by foreign host") {
+		if strings.Contains(request.Err.Error(), "Connection closed by foreign host") { // minio-go makes words of an io.EOF, and leaves no type
 			return errors.New("the server closed the connection")
 		}
 		return request.Err // without the URL, which is long and says nothing new

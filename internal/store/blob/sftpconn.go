@@ -100,7 +100,7 @@ func explainHandshake(ctx context.Context, c sftpConfig, keys int, err error) er
 		return unknown
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case strings.Contains(err.Error(), "unable to authenticate"):
+	case strings.Contains(err.Error(), "unable to authenticate"): // golang.org/x/crypto/ssh has no type for it
 		return fmt.Errorf("%s does not accept any of %d keys for user %s: does ssh -p %s %s@%s work?", c.addr, keys, c.user, portOf(c.addr), c.user, hostOf(c.addr))
 	}
 	return err

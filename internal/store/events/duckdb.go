@@ -250,7 +250,7 @@ func damaged(err error) bool {
 }
 
 func explainOpen(path string, err error) error {
-	switch {
+	switch { // DuckDB's errors have a type each, and it is the same one (IO) for all of these
 	case strings.Contains(err.Error(), "Could not set lock"):
 		return fmt.Errorf("%w: %s", ErrInUse, path)
 	case strings.Contains(err.Error(), "Trying to read a database file with version number"):

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/rissodb/risso/internal/fleet"
 )
 
 // JobKind says what a job does.
@@ -375,7 +377,8 @@ func (s *Store) Mirrors(ctx context.Context) ([]Mirror, error) {
 // Protection is how well one instance is protected: a line of the page.
 type Protection struct {
 	Instance   string    `json:"instance"`
-	LastBackup *Backup   `json:"last_backup"` // the newest whole one
+	LastBackup *Backup   `json:"last_backup"` // the newest whole one that is not dated ahead; where there is no other, one that is
+	Ahead      *Backup   `json:"ahead"`       // the newest that is dated ahead of now: a clock was wrong
 	LastProven *Backup   `json:"last_proven"` // the newest that a drill restored and found good
 	ProvenAt   time.Time `json:"proven_at"`   // when that drill ended
 	LastDrill  *Drill    `json:"last_drill"`  // good or bad
@@ -411,7 +414,7 @@ func (s *Store) Protections(ctx context.Context) ([]Protection, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Protect(backups, drills, mirrors, jobs, last), nil
+	return Protect(backups, drills, mirrors, jobs, last, time.Now()), nil
 }
 
 // lastRuns gives the last run of every job that there is, and every run that goes on.
@@ -426,8 +429,8 @@ func (s *Store) lastRuns(ctx context.Context) ([]Run, error) {
 	return out, err
 }
 
-// Protect joins facts into one line for each instance; backups and drills come newest first.
-func Protect(backups []Backup, drills []Drill, mirrors []Mirror, jobs []Job, runs []Run) []Protection {
+// Protect joins facts into one line for each instance, as they are now; backups and drills come newest first.
+func Protect(backups []Backup, drills []Drill, mirrors []Mirror, jobs []Job, runs []Run, now time.Time) []Protection {
 	byInstance := map[string]*Protection{}
 	of := func(instance string) *Protection {
 		p := byInstance[instance]
@@ -438,7 +441,11 @@ func Protect(backups []Backup, drills []Drill, mirrors []Mirror, jobs []Job, run
 		return p
 	}
 	for i := range backups {
-		if p := of(backups[i].Instance); p.LastBackup == nil {
+		p, ahead := of(backups[i].Instance), fleet.Ahead(backups[i].Began, now)
+		if ahead && p.Ahead == nil {
+			p.Ahead = &backups[i]
+		}
+		if p.LastBackup == nil || p.LastBackup == p.Ahead && !ahead {
 			p.LastBackup = &backups[i]
 		}
 	}
@@ -486,12 +493,12 @@ func Protect(backups []Backup, drills []Drill, mirrors []Mirror, jobs []Job, run
 
 // prove takes a good drill into account: the newest backup that was proven counts, and the newest drill of it.
 func (p *Protection) prove(d Drill, backups []Backup) {
-	if !d.Passed || p.LastProven != nil && p.LastProven.ID >= d.Backup {
+	if !d.Passed {
 		return
 	}
 	i := slices.IndexFunc(backups, func(b Backup) bool { return b.ID == d.Backup && b.Place == d.Place })
-	if i < 0 {
-		return // pruned since: it protects nobody any more
+	if i < 0 || p.LastProven != nil && !backups[i].Began.After(p.LastProven.Began) {
+		return // pruned since, so that it protects nobody any more; or not the newest
 	}
 	p.LastProven, p.ProvenAt, p.Recovery = &backups[i], d.Ended, d.Recovery
 }

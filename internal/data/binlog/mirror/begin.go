@@ -48,7 +48,7 @@ func (f *follower) find(ctx context.Context) (start, error) {
 	f.identity = identity
 	logs, err := mysql.Logs(ctx, c)
 	if err != nil {
-		if strings.Contains(err.Error(), "1381") { // ER_NO_BINARY_LOGGING
+		if mysql.ErrorNumber(err) == mysql.ErrNoBinlog {
 			return start{}, errNoLog
 		}
 		return start{}, err

@@ -378,15 +378,23 @@ func Remove(ctx context.Context, place Place, dir string, d Decision) error {
 	return place.Delete(ctx, name+extIndex)
 }
 
-// Gaps are the places in a series where transactions are missing between a log and the next.
-func (s Series) Gaps() []string {
-	var out []string
+// Gap is a place in a series where transactions are missing: between a log and the next.
+type Gap struct{ After, Before string } // names of logs
+
+func (g Gap) String() string { return "between " + g.After + " and " + g.Before }
+
+// MarshalText writes it as people read it.
+func (g Gap) MarshalText() ([]byte, error) { return []byte(g.String()), nil }
+
+// Gaps are those of a series.
+func (s Series) Gaps() []Gap {
+	var out []Gap
 	for i, l := range s.Logs[:max(0, len(s.Logs)-1)] {
 		next := s.Logs[i+1]
 		if binlog.Number(next.Name) == binlog.Number(l.Name)+1 && (l.After.ContainsSet(next.Before) || next.Before.Empty()) {
 			continue
 		}
-		out = append(out, fmt.Sprintf("between %s and %s", l.Name, next.Name))
+		out = append(out, Gap{l.Name, next.Name})
 	}
 	return slices.Clip(out)
 }

@@ -34,9 +34,9 @@ const (
 
 // Reasons for what is left out.
 const (
-	skipChecksum  = "events with a wrong checksum"
-	skipDamaged   = "bytes behind a damaged event"
-	skipTruncated = "event cut off at the end of the file"
+	skipChecksum  = digest.SkippedChecksum
+	skipDamaged   = digest.SkippedDamaged
+	skipTruncated = digest.SkippedTorn
 	skipRows      = "row events whose rows could not be counted"
 	skipPayload   = "compressed transactions that could not be read"
 	skipBody      = "events that could not be understood"
@@ -44,13 +44,16 @@ const (
 
 // Reader is a digest.Stream over one binary log.
 type Reader struct {
-	in      io.ReadCloser
-	log     *binlogevent.Reader
-	server  string
+	gather
+	log    *binlogevent.Reader
+	server string
+	tables binlogevent.Tables[struct{}]
+}
+
+// gather puts the parts of a log together to statements.
+type gather struct {
 	events  int64
 	skipped map[string]int64
-
-	tables  binlogevent.Tables[struct{}]
 	pending []*statement // rows of the statement that is being read, one for each table and kind
 	text    []byte       // its text, where the log tells
 	textCut int          // bytes left out at its end
@@ -79,9 +82,9 @@ type statement struct {
 	delay   float64
 }
 
-// New begins to read a binary log, which Close closes. An encrypted log, or none, is an error.
-func New(in io.ReadCloser) (*Reader, error) {
-	r := &Reader{in: in, skipped: map[string]int64{}, delay: -1}
+// New begins to read a binary log. An encrypted log, or none, is an error.
+func New(in io.Reader) (*Reader, error) {
+	r := &Reader{gather: gather{skipped: map[string]int64{}, delay: -1}}
 	var err error
 	r.log, err = binlogevent.NewReader(in, binlogevent.Options{MaxBody: maxBody, Old: true, Skip: unread, Lost: r.lost})
 	return r, readable(err, "mysqlbinlog")
@@ -128,21 +131,26 @@ func (r *Reader) Next(e *digest.Event) error {
 			return err
 		}
 	}
-	s := r.queue[0]
-	r.queue = r.queue[1:]
-	r.events++
+	r.give(e)
+	return nil
+}
+
+// give gives out the first statement of the queue.
+func (g *gather) give(e *digest.Event) {
+	s := g.queue[0]
+	g.queue = g.queue[1:]
+	g.events++
 	if len(s.text) == 0 {
 		s.text = []byte([...]string{"INSERT INTO ", "UPDATE ", "DELETE FROM "}[s.kind] + quoted(s.db) + "." + quoted(s.table))
 	}
-	r.attrs = append(r.attrs[:0], digest.Attr{Name: "Log_bytes", Num: float64(s.bytes)})
+	g.attrs = append(g.attrs[:0], digest.Attr{Name: "Log_bytes", Num: float64(s.bytes)})
 	if s.counted {
-		r.attrs = append(r.attrs, digest.Attr{Name: "Rows", Num: float64(s.rows)})
+		g.attrs = append(g.attrs, digest.Attr{Name: "Rows", Num: float64(s.rows)})
 	}
 	if s.delay >= 0 {
-		r.attrs = append(r.attrs, digest.Attr{Name: "Commit_delay_time", Num: s.delay})
+		g.attrs = append(g.attrs, digest.Attr{Name: "Commit_delay_time", Num: s.delay})
 	}
-	*e = digest.Event{Time: s.began, Query: s.text, Cut: s.cut, DB: []byte(s.db), Thread: s.thread, QueryTime: s.seconds, Attrs: r.attrs}
-	return nil
+	*e = digest.Event{Time: s.began, Query: s.text, Cut: s.cut, DB: []byte(s.db), Thread: s.thread, QueryTime: s.seconds, Attrs: g.attrs}
 }
 
 func quoted(s string) string { return "`" + strings.ReplaceAll(s, "`", "``") + "`" }
@@ -153,12 +161,12 @@ func (r *Reader) Info() digest.SourceInfo {
 }
 
 // Skipped tells what was left out.
-func (r *Reader) Skipped() map[string]int64 { return r.skipped }
+func (g *gather) Skipped() map[string]int64 { return g.skipped }
 
-// Close closes the log.
+// Close ends reading; what is read stays open.
 func (r *Reader) Close() error {
 	r.log.Close()
-	return r.in.Close()
+	return nil
 }
 
 // read takes one event. At the end of the log, the statement that was being read is given out.

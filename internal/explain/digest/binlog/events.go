@@ -46,9 +46,9 @@ func (r *Reader) event(e *binlogevent.Event) {
 }
 
 // begin forgets what held for the transaction before.
-func (r *Reader) begin() {
-	r.flush()
-	r.thread, r.delay = 0, -1
+func (g *gather) begin() {
+	g.flush()
+	g.thread, g.delay = 0, -1
 }
 
 // statementText is the text of the statement whose rows follow.
@@ -98,7 +98,7 @@ func (r *Reader) rows(e *binlogevent.Event) {
 	if r.began == 0 {
 		r.began = int64(e.Seconds) * 1e6
 	}
-	s := r.change(&t.Table, e.Type.Kind())
+	s := r.change(t.Schema, t.Name, e.Type.Kind())
 	s.bytes += int64(e.Length)
 	counted := false
 	if t.Err == nil && e.Whole {
@@ -117,24 +117,24 @@ func (r *Reader) rows(e *binlogevent.Event) {
 }
 
 // change is the statement to which rows of a table are added: the one whose text is known, or one for each table and kind.
-func (r *Reader) change(t *binlogevent.Table, kind binlogevent.Kind) *statement {
-	i := slices.IndexFunc(r.pending, func(s *statement) bool {
-		return r.textual || s.db == t.Schema && s.table == t.Name && s.kind == kind
+func (g *gather) change(schema, table string, kind binlogevent.Kind) *statement {
+	i := slices.IndexFunc(g.pending, func(s *statement) bool {
+		return g.textual || s.db == schema && s.table == table && s.kind == kind
 	})
 	if i >= 0 {
-		return r.pending[i]
+		return g.pending[i]
 	}
-	s := &statement{text: r.text, cut: r.textCut, db: t.Schema, table: t.Name, kind: kind, counted: true, began: r.began, thread: r.thread, delay: r.delay}
-	r.pending = append(r.pending, s)
+	s := &statement{text: g.text, cut: g.textCut, db: schema, table: table, kind: kind, counted: true, began: g.began, thread: g.thread, delay: g.delay}
+	g.pending = append(g.pending, s)
 	return s
 }
 
 // flush gives out the statement that was being read.
-func (r *Reader) flush() {
-	if len(r.pending) > 0 {
-		r.pending[0].bytes += r.size
-		r.queue = append(r.queue, r.pending...)
-		r.pending = r.pending[:0]
+func (g *gather) flush() {
+	if len(g.pending) > 0 {
+		g.pending[0].bytes += g.size
+		g.queue = append(g.queue, g.pending...)
+		g.pending = g.pending[:0]
 	}
-	r.text, r.textCut, r.textual, r.began, r.size = nil, 0, false, 0, 0
+	g.text, g.textCut, g.textual, g.began, g.size = nil, 0, false, 0, 0
 }

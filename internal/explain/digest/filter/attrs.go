@@ -34,8 +34,8 @@ var fixed = map[string]node{
 	"ip":         {kind: kindText, text: func(e *digest.Event) ([]byte, bool) { return e.IP, true }},
 	"explain":    {kind: kindText, text: func(e *digest.Event) ([]byte, bool) { return e.Explain, true }},
 	"thread":     {kind: kindNumber, num: func(e *digest.Event) (float64, bool) { return float64(e.Thread), true }},
-	"query_time": {kind: kindSeconds, num: func(e *digest.Event) (float64, bool) { return e.QueryTime, true }},
-	"lock_time":  {kind: kindSeconds, num: func(e *digest.Event) (float64, bool) { return e.LockTime, true }},
+	"query_time": {kind: kindSeconds, num: func(e *digest.Event) (float64, bool) { return e.QueryTime, !e.NoQueryTime }},
+	"lock_time":  {kind: kindSeconds, num: func(e *digest.Event) (float64, bool) { return e.LockTime, !e.NoLockTime }},
 	"time":       {kind: kindTime, num: func(e *digest.Event) (float64, bool) { return float64(e.Time), e.Time != 0 }},
 	"length":     {kind: kindNumber, num: func(e *digest.Event) (float64, bool) { return float64(len(e.Query)), true }},
 }

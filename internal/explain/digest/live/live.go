@@ -168,6 +168,9 @@ func (r *Reader) Read(ctx context.Context) (*digest.Profile, error) {
 		r.notes = append(r.notes, fmt.Sprintf("%d statements found no room in the server's table of %d digests. A larger performance_schema_digests_size (in the option file) keeps them apart.", r.lost, size))
 	}
 	r.notePrepared()
+	if p.Calls == 0 {
+		r.notes = append(r.notes, "No statement of others was counted: that says nothing of what the server does. It was idle, its table of digests was emptied, or setup_actors and setup_instruments leave out what ran.")
+	}
 	if n := len(r.anew); n > 0 {
 		r.notes = append(r.notes, fmt.Sprintf("%d of %d rows of the server's table of digests went or began anew meanwhile: the server was restarted, or the table emptied. What they counted between the beginning and that is not known.", n, len(r.base)))
 	}

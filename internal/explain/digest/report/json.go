@@ -99,6 +99,7 @@ type profileJSON struct {
 	Histogram     []bucketJSON        `json:"histogram"`
 	QuantileError float64             `json:"quantile_error"` // relative, of p95 and median
 	Skipped       map[string]int64    `json:"skipped"`
+	Lost          *string             `json:"lost"` // what should be in the profile and is not, in words
 	Folded        int64               `json:"folded"`
 	FoldedTime    float64             `json:"folded_time"`
 	Notes         []string            `json:"notes"`
@@ -112,6 +113,9 @@ func JSON(w io.Writer, p *digest.Profile, o Options) error {
 		Sources: list(p.Sources), From: stampJSON(p.From), To: stampJSON(p.To), Seconds: p.To.Sub(p.From).Seconds(), Calls: p.Calls, Unique: p.Unique,
 		GroupBy: p.GroupBy, OrderBy: p.OrderBy, Filter: o.Filter, Metrics: metricsJSON(p.Metrics), Flags: list(p.Flags), Histogram: histogramJSON(p.Histogram),
 		QuantileError: p.QuantileError, Skipped: p.Skipped, Folded: p.Folded, FoldedTime: p.FoldedTime, Notes: list(o.Notes), Classes: []classJSON{},
+	}
+	if lost := p.Lost(); lost != "" {
+		out.Lost = &lost
 	}
 	if out.Skipped == nil {
 		out.Skipped = map[string]int64{}

@@ -17,6 +17,9 @@ func Markdown(w io.Writer, p *digest.Profile, o Options) error {
 		fmt.Fprintf(&b, "- %s\n", inline(s))
 	}
 	fmt.Fprintf(&b, "\n%s  \n%s\n", inline(v.Range), inline(v.Summary))
+	if v.Lost != "" {
+		fmt.Fprintf(&b, "\n**%s**\n", inline(v.Lost))
+	}
 	if v.Filter != "" {
 		fmt.Fprintf(&b, "\nOnly %s\n", code(line(v.Filter)))
 	}

@@ -83,6 +83,7 @@ type view struct {
 	Notes    []string
 	Overall  grid
 	Zero     []string // metrics that are 0 everywhere
+	Lost     string   // what should be in the profile and is not
 	Skipped  []string
 	Error    string
 	Timed    bool // there are response times
@@ -163,6 +164,9 @@ func build(p *digest.Profile, o Options) view {
 	}
 	v.Overall, v.Zero = table(p.Metrics, nil)
 	v.Skipped = skipped(p)
+	if lost := p.Lost(); lost != "" {
+		v.Lost = "Not all of the log is in this report: " + line(lost) + "."
+	}
 	if v.Timed {
 		v.Error = fmt.Sprintf("Percentiles and medians are true within %s %% of their value.", three(100*p.QuantileError))
 		if p.QuantileError <= 0 {

@@ -53,6 +53,9 @@ func (t *textWriter) header(v view) {
 		t.paragraph("", v.Range)
 	}
 	t.paragraph("", v.Summary)
+	if v.Lost != "" {
+		t.paragraph("!! ", v.Lost)
+	}
 	if v.Filter != "" {
 		t.paragraph("only ", line(v.Filter))
 	}

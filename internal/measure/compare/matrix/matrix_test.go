@@ -16,6 +16,7 @@ import (
 
 	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/environ"
+	"github.com/rissodb/risso/internal/measure/report/pagetest"
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sandbox"
@@ -304,6 +305,11 @@ func TestMatrixOnRealServers(t *testing.T) {
 		t.Errorf("questions %v, notes %q", axes, r.Notes)
 	}
 	forms(t, r)
+	var page strings.Builder
+	if err := r.HTML(&page); err != nil {
+		t.Fatal(err)
+	}
+	pagetest.Fits(t, map[string]string{"matrix": page.String()})
 }
 
 // forms checks that every form can be written.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -175,7 +176,7 @@ func question(axis string, f *File, runs map[string][]*bench.Result) *Question {
 		row := &q.Rows[i]
 		all := sides[row.Label]
 		for _, s := range all[1:] {
-			for _, v := range compare.Judge(all[0], s, f.Seed).Verdicts {
+			for _, v := range compare.Judge(all[0], s, compare.Terms{Seed: f.Seed}).Verdicts {
 				switch v.Measure {
 				case "transactions per second":
 					row.Verdicts = append(row.Verdicts, v)
@@ -386,10 +387,18 @@ func (q Question) words() (out []string) {
 			if !row.Law.Fits {
 				fits = ", but the law does not fit well"
 			}
-			out = append(out, fmt.Sprintf("%sthe scalability law has σ %.3g, κ %.3g and its peak with %.0f threads%s", label, row.Law.Sigma, row.Law.Kappa, *row.Law.Peak, fits))
+			out = append(out, fmt.Sprintf("%sthe scalability law has σ %.3g, κ %.3g and its peak with %s%s", label, row.Law.Sigma, row.Law.Kappa, counted(*row.Law.Peak), fits))
 		}
 	}
 	return out
+}
+
+// counted is a number of threads.
+func counted(threads float64) string {
+	if math.Round(threads) == 1 {
+		return "1 thread"
+	}
+	return fmt.Sprintf("%.0f threads", threads)
 }
 
 // Markdown writes the report for a document.
@@ -433,7 +442,7 @@ func escape(s string) string {
 func (r *Report) HTML(w io.Writer) error {
 	var b, head strings.Builder
 	b.WriteString(`<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Matrix</title>
-<style>body{font:15px/1.5 system-ui,sans-serif;max-width:56rem;margin:2rem auto;padding:0 1rem;color:#222}table{border-collapse:collapse}td,th{padding:.1rem .8rem;text-align:right;border-bottom:1px solid #ddd}td:first-child,th:first-child{text-align:left}svg{width:100%;height:auto}</style>
+<style>body{font:15px/1.5 system-ui,sans-serif;max-width:56rem;margin:2rem auto;padding:0 1rem;color:#222}table{border-collapse:collapse}td,th{padding:.1rem .8rem;text-align:right;border-bottom:1px solid #ddd}td:first-child,th:first-child{text-align:left}svg{width:100%;height:auto}.scroll{overflow-x:auto}td,th{white-space:nowrap}p,li{overflow-wrap:anywhere}@media(max-width:640px){body{font-size:14px;margin:1rem auto}svg text{font-size:15px}td,th{padding:.1rem .4rem}}</style>
 `)
 	fmt.Fprintf(&b, "<h1>%s</h1>\n", html.EscapeString(or(r.Name, "Matrix")))
 	r.head(&head, "")
@@ -441,7 +450,7 @@ func (r *Report) HTML(w io.Writer) error {
 		fmt.Fprintf(&b, "<p>%s</p>\n", html.EscapeString(strings.TrimSpace(line)))
 	}
 	for _, q := range r.Questions {
-		fmt.Fprintf(&b, "<h2>%s</h2>\n%s<table>\n", html.EscapeString(q.Title), q.SVG())
+		fmt.Fprintf(&b, "<h2>%s</h2>\n%s<div class=\"scroll\"><table>\n", html.EscapeString(q.Title), q.SVG())
 		for i, row := range q.table() {
 			tag := "td"
 			if i == 0 {
@@ -453,7 +462,7 @@ func (r *Report) HTML(w io.Writer) error {
 			}
 			b.WriteString("</tr>\n")
 		}
-		b.WriteString("</table>\n<ul>\n")
+		b.WriteString("</table></div>\n<ul>\n")
 		for _, line := range q.words() {
 			fmt.Fprintf(&b, "<li>%s</li>\n", html.EscapeString(line))
 		}

@@ -311,7 +311,7 @@ func (m *matrix) once(ctx context.Context, c Cell, round int) error {
 	}
 	environment := l.server.Environment(ctx)
 	r, err := bench.Run(ctx, bench.Options{
-		Target: target, Workload: w, Threads: c.Threads, Time: time.Duration(m.Time), Warmup: time.Duration(m.Warmup), Rate: m.Rate, Seed: m.Seed + uint64(round),
+		Target: target, Workload: w, Threads: c.Threads, Time: time.Duration(m.Time), Warmup: time.Duration(m.Warmup), Rate: m.Rate, Seed: m.Seed + uint64(round), Watch: environ.WatchOf(environment),
 	})
 	if err != nil {
 		return err

@@ -133,7 +133,7 @@ const (
 	svgInk, svgFaint, svgBlue      = "#333", "#ddd", "#1f6feb"
 	svgBand, svgOrange, svgPaper   = "#1f6feb22", "#d9730d", "#fff"
 	svgFont                        = `font-family="system-ui,sans-serif" font-size="12"`
-	svgGridLines, svgLabelDistance = 4, 26
+	svgGridLines, svgLabelDistance = 4, 44
 )
 
 // SVG draws the points, the law with its interval, and where the processors end.
@@ -171,7 +171,7 @@ func (r *Report) drawing(out func(string, ...any)) {
 	out(`<text x="%d" y="%d" fill="%s" %s>transactions a second</text>`, svgLeft, svgTop-6, svgInk, svgFont)
 	if p := float64(r.Processors); p > 0 && p >= a.low && p < a.high {
 		out(`<line x1="%.1f" x2="%.1f" y1="%d" y2="%d" stroke="%s" stroke-dasharray="3 3"/>`, x(p), x(p), svgTop, svgTop+svgPlotHeight, svgInk)
-		out(`<text x="%.1f" y="%d" fill="%s" %s>%s</text>`, x(p)+4, svgTop+12, svgInk, svgFont, processors(r.Processors))
+		out(`<text x="%.1f" y="%d" fill="%s" %s>%s</text>`, x(p)+4, svgTop+svgPlotHeight-8, svgInk, svgFont, processors(r.Processors)) // the law is high above there
 	}
 	if len(r.Curve) > 0 {
 		var band, line strings.Builder

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/rissodb/risso/internal/measure/bench"
+	"github.com/rissodb/risso/internal/measure/report/pagetest"
 	"github.com/rissodb/risso/internal/measure/stats"
 	"github.com/rissodb/risso/internal/measure/workload"
 )
@@ -272,4 +273,44 @@ func TestSweepIsInterleavedAndEnds(t *testing.T) {
 	if !errors.Is(err, boom) || interrupted || len(points) > 6 {
 		t.Errorf("%v, %v, %v", points, interrupted, err)
 	}
+}
+
+// TestFalling: a sweep in which each further thread makes things worse has its peak with one thread, in words that say so.
+func TestFalling(t *testing.T) {
+	for name, of := range map[string]func(n float64) float64{
+		"inverse": func(n float64) float64 { return 1000 / n }, "steep": func(n float64) float64 { return 1000 / (n * n) },
+		"levelling": func(n float64) float64 { return 500 + 500/n },
+	} {
+		var points []Point
+		for _, n := range []int{1, 2, 4, 8, 16, 32, 64} {
+			points = append(points, Point{n, of(float64(n))})
+		}
+		r, err := Fit(points, Options{Seed: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := strings.Join(r.Words, "\n")
+		if r.Law.Peak == nil || *r.Law.Peak != 1 || !strings.Contains(all, "with 1 thread") || !strings.Contains(all, "throughput falls with each further one") ||
+			strings.Contains(all, " 0 threads") || strings.Contains(all, "does not fall") || strings.Contains(all, "% of the work is done by one thread") && r.Law.Sigma >= 1 {
+			t.Errorf("%s: peak %v\n%s", name, r.Law.Peak, all)
+		}
+	}
+}
+
+// TestFits looks at the page in a browser.
+func TestFits(t *testing.T) {
+	t.Parallel()
+	var points []Point
+	for _, n := range []int{1, 2, 4, 8, 16, 32, 64, 96, 128, 192, 512} {
+		points = append(points, Point{n, 1389 * float64(n) / (1 + 0.048*float64(n-1) + 4.4e-5*float64(n)*float64(n-1))})
+	}
+	r, err := Fit(points, Options{Seed: 1, Processors: 64, Source: "point_select on root@unix(/var/run/mysqld/mysqld.sock)/sbtest, 10.11.19-MariaDB"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var page strings.Builder
+	if err := r.HTML(&page); err != nil {
+		t.Fatal(err)
+	}
+	pagetest.Fits(t, map[string]string{"scale": page.String()})
 }

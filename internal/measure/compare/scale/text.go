@@ -139,7 +139,7 @@ func (r *Report) CSV(w io.Writer) error {
 func (r *Report) HTML(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString(`<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Scalability</title>
-<style>body{font:15px/1.5 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem;color:#222}table{border-collapse:collapse}td,th{padding:.1rem .8rem;text-align:right;border-bottom:1px solid #ddd}svg{width:100%;height:auto}</style>
+<style>body{font:15px/1.5 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem;color:#222}table{border-collapse:collapse}td,th{padding:.1rem .8rem;text-align:right;border-bottom:1px solid #ddd}svg{width:100%;height:auto}.scroll{overflow-x:auto}td,th{white-space:nowrap}@media(max-width:640px){body{font-size:14px;margin:1rem auto}svg text{font-size:18px}td,th{padding:.1rem .4rem}}</style>
 <h1>Scalability</h1>
 `)
 	fmt.Fprintf(&b, "<p>%s</p>\n%s", html.EscapeString(r.Source), r.SVG())
@@ -160,7 +160,7 @@ func (r *Report) HTML(w io.Writer) error {
 }
 
 func htmlTable(b *strings.Builder, rows [][]string) {
-	b.WriteString("<table>\n")
+	b.WriteString("<div class=\"scroll\"><table>\n")
 	for i, row := range rows {
 		tag := "td"
 		if i == 0 {
@@ -172,5 +172,5 @@ func htmlTable(b *strings.Builder, rows [][]string) {
 		}
 		b.WriteString("</tr>\n")
 	}
-	b.WriteString("</table>\n")
+	b.WriteString("</table></div>\n")
 }

@@ -46,22 +46,27 @@ func (r *Report) lawWords(say func(string, ...any)) {
 	}
 	say("λ %s: one thread makes %s transactions a second%s.", figure(l.Lambda), figure(l.Lambda), interval(l.LambdaBound, figure))
 	switch {
+	case l.Sigma >= 1:
+		say("σ %.4g%s: above 1, which no share of work can be: more threads do less than one, as where they get in each other's way.", l.Sigma, interval(l.SigmaBound, four))
 	case l.Sigma > 1e-9:
 		say("σ %.4g%s: %s of the work is done by one thread at a time; that alone would hold throughput below %s a second, %s times one thread's.", l.Sigma, interval(l.SigmaBound, four),
 			share(l.Sigma), figure(l.Lambda/l.Sigma), figure(1/l.Sigma))
 	default:
 		say("σ 0: no waiting for what only one thread at a time can do shows.")
 	}
-	if l.Peak == nil {
+	switch {
+	case l.Peak == nil:
 		say("κ 0: no cost of threads agreeing with each other shows; throughput does not fall.")
-	} else {
-		say("κ %.3g%s: each pair of threads costs %s of a transaction's time, so throughput falls beyond %.0f threads.", l.Kappa, interval(l.KappaBound, four), share(l.Kappa), *l.Peak)
+	case *l.Peak <= 1:
+		say("The peak is %s transactions a second with 1 thread%s: throughput falls with each further one.", figure(*l.PeakTPS), interval(l.PeakBound, whole))
+	default:
+		say("κ %.3g%s: each pair of threads costs %s of a transaction's time, so throughput falls beyond %s.", l.Kappa, interval(l.KappaBound, four), share(l.Kappa), threads(int(math.Round(*l.Peak))))
 		largest := r.Points[len(r.Points)-1].Threads
 		where := ""
 		if *l.Peak > float64(largest) {
 			where = fmt.Sprintf("; that is beyond the %d that were run, and not seen", largest)
 		}
-		say("The peak is %s transactions a second with %.0f threads%s%s.", figure(*l.PeakTPS), *l.Peak, interval(l.PeakBound, whole), where)
+		say("The peak is %s transactions a second with %s%s%s.", figure(*l.PeakTPS), threads(int(math.Round(*l.Peak))), interval(l.PeakBound, whole), where)
 	}
 	if l.LargestAt > 0 {
 		say("Left out in turn, thread counts are foretold with a median error of %s, at most %s (with %s).", share(l.TypicalError), share(l.LargestError), threads(l.LargestAt))

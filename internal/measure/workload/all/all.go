@@ -3,6 +3,7 @@ package all
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rissodb/risso/internal/measure/workload"
@@ -36,10 +37,18 @@ func List() []Entry {
 	)
 }
 
+// Canonical is a workload's own name: sysbench's scripts are called oltp_read_write and so on.
+func Canonical(name string) string {
+	if own, ok := strings.CutPrefix(name, "oltp_"); ok && slices.ContainsFunc(oltp.Summaries(), func(s [2]string) bool { return s[0] == own }) {
+		return own
+	}
+	return name
+}
+
 // Size gives the flags that say how much data a workload has.
 func Size(name string) []string {
 	for _, e := range List() {
-		if e.Name == name {
+		if e.Name == Canonical(name) {
 			return e.Size
 		}
 	}
@@ -49,6 +58,7 @@ func Size(name string) []string {
 // New makes the workload of that name. Errors of wrong use wrap workload.ErrUsage.
 func New(name string, p workload.Params) (workload.Workload, error) {
 	var names []string
+	name = Canonical(name)
 	for _, e := range List() {
 		if e.Name == name {
 			return e.New(name, p)

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/rissodb/risso/internal/measure/drive"
@@ -127,6 +128,9 @@ type client struct {
 	c             [cSize]byte
 	pad           [padSize]byte
 	text          []byte
+
+	hits, misses  int64 // statements by id that found their row, and that did not
+	found, missed *atomic.Int64
 }
 
 // prepare has the server prepare all statements that the plan needs.
@@ -262,7 +266,11 @@ func (c *client) do(a action, table int) error {
 	switch a {
 	case pointSelect, indexUpdate, deleteRow:
 		c.args[0] = drive.Int(c.ids.Draw(c.rng))
-		return c.run(&c.statements[a][table], 1)
+		r, err := c.result(&c.statements[a][table], 1)
+		if err == nil {
+			c.note(r.Rows + r.Affected)
+		}
+		return err
 	case simpleRange, sumRange, orderRange, distinctRange:
 		id := c.ids.Draw(c.rng)
 		c.args[0], c.args[1] = drive.Int(id), drive.Int(id+c.rangeSize-1)
@@ -325,7 +333,8 @@ func (c *client) newRow(table int) error {
 		b = appendArg(b, &values[i])
 	}
 	c.text = append(b, ')')
-	return c.exec(drive.Write)
+	_, err := c.exec(drive.Write)
+	return err
 }
 
 // appendArg writes a value as SQL. Texts are digits and dashes: there is nothing to escape.
@@ -338,9 +347,14 @@ func appendArg(b []byte, a *drive.Arg) []byte {
 
 // run runs a statement with the first n arguments.
 func (c *client) run(st *statement, n int) error {
+	_, err := c.result(st, n)
+	return err
+}
+
+// result is run with what came of it.
+func (c *client) result(st *statement, n int) (drive.Result, error) {
 	if st.prepared != nil {
-		_, err := c.session.Do(st.prepared, c.args[:n]...)
-		return err
+		return c.session.Do(st.prepared, c.args[:n]...)
 	}
 	b := append(c.text[:0], st.parts[0]...)
 	for i := range n {
@@ -351,7 +365,6 @@ func (c *client) run(st *statement, n int) error {
 }
 
 // exec sends the text. The session has sent all of it when Exec returns, so the string may share the buffer's memory.
-func (c *client) exec(kind drive.Kind) error {
-	_, err := c.session.Exec(kind, unsafe.String(unsafe.SliceData(c.text), len(c.text)))
-	return err
+func (c *client) exec(kind drive.Kind) (drive.Result, error) {
+	return c.session.Exec(kind, unsafe.String(unsafe.SliceData(c.text), len(c.text)))
 }

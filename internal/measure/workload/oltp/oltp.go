@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/rissodb/risso/internal/measure/drive"
@@ -45,6 +46,11 @@ type oltp struct {
 	p      workload.Params
 	ids    draw.Distribution
 	unique *sequence // ids of new rows, where the client gives them
+	look   sync.Once // at the tables
+	looked error
+	notes  []string     // what was found there
+	found  atomic.Int64 // statements by id that found their row
+	missed atomic.Int64 // and that did not
 }
 
 // New makes one of them by sysbench's name without "oltp_".
@@ -64,7 +70,7 @@ func New(name string, p workload.Params) (workload.Workload, error) {
 	} else if err != nil {
 		return nil, fmt.Errorf("%w: %w", workload.ErrUsage, err)
 	}
-	return &oltp{name, p, ids, newSequence()}, nil
+	return &oltp{name: name, p: p, ids: ids, unique: newSequence()}, nil
 }
 
 // check says which parameter makes no sense.
@@ -125,6 +131,10 @@ func (o *oltp) Client(s drive.Session, id int, rng *rand.Rand) (workload.Client,
 	if o.name == "bulk_insert" {
 		return newBulk(s, id)
 	}
+	if o.look.Do(func() { o.looked = o.lookAt(s) }); o.looked != nil {
+		return nil, o.looked
+	}
+	c.found, c.missed = &o.found, &o.missed
 	if err := c.prepare(plans()[o.name], o.p); err != nil {
 		var server *drive.ServerError
 		if errors.As(err, &server) && server.Code == tooManyStatements {

@@ -46,6 +46,9 @@ type replay struct {
 	base   time.Duration                  // when the time line began
 	once   sync.Once
 
+	times             serverTimes
+	unprofiled        atomic.Bool  // a session's server does not tell its times
+	empty             atomic.Int64 // ns: what the server takes for an empty statement, by its own word
 	trip              atomic.Int64 // ns: the way to the server and back
 	succeeded, failed atomic.Int64
 	behind            atomic.Int64 // ns: how late a session was at most
@@ -75,6 +78,7 @@ func New(_ string, p workload.Params) (workload.Workload, error) {
 		return nil, fmt.Errorf("%w: nothing in the recording can be run: %s", workload.ErrUsage, cmp.Or(r.leftOut(), "it is empty"))
 	}
 	r.nameKinds()
+	r.times.classes = make([]timesOf, len(r.Classes))
 	if r.timeline {
 		r.divide(p.Clients)
 	}
@@ -139,9 +143,12 @@ func (r *replay) KindNames() []string { return r.names }
 
 // Recorded gives what the classes took when they were recorded.
 func (r *replay) Recorded() []*workload.Before {
-	for _, b := range r.before {
-		if b != nil {
+	for i, kind := range r.kind {
+		if b := r.before[kind]; b != nil && b.Class == r.Classes[i].Class {
 			b.RoundTrip = time.Duration(r.trip.Load()).Seconds()
+			if b.Now = r.times.of(i); b.Now != nil {
+				b.Now.Empty = time.Duration(r.empty.Load()).Seconds()
+			}
 		}
 	}
 	return r.before
@@ -167,6 +174,9 @@ func (r *replay) Notes() []string {
 	}
 	if r.timeline {
 		out = append(out, fmt.Sprintf("The time line was followed with %d sessions; a statement began at most %v late.", len(r.lines), time.Duration(r.behind.Load()).Round(100*time.Microsecond)))
+	}
+	if r.unprofiled.Load() {
+		out = append(out, "This server does not tell how long it took itself (SET SESSION profiling=1 was refused): what the log tells is not compared.")
 	}
 	if r.shared {
 		out = append(out, "There were fewer threads than sessions at a time in the recording: some waited for others.")
@@ -266,7 +276,21 @@ func (r *replay) Client(s drive.Session, id int, rng *rand.Rand) (workload.Clien
 			return nil, err
 		}
 	}
-	return &client{replay: r, session: s, id: id, rng: rng}, nil
+	p, err := startProfile(s)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case p == nil:
+		r.unprofiled.Store(true)
+	case id == 0 && r.empty.Load() == 0:
+		took, err := p.emptyTime(s)
+		if err != nil {
+			return nil, err
+		}
+		r.empty.Store(int64(took * 1e9))
+	}
+	return &client{replay: r, session: s, id: id, rng: rng, profile: p}, nil
 }
 
 // trips is how many empty statements the way to the server and back is measured with.
@@ -296,6 +320,7 @@ type client struct {
 	class   int                         // of next
 	refused error                       // the schema of next cannot be used
 	last    int                         // kind
+	profile *profile                    // nil: the server does not tell its times
 }
 
 func (c *client) Kind() int { return c.last }
@@ -303,6 +328,11 @@ func (c *client) Kind() int { return c.last }
 // Next chooses a statement and goes to its schema, so that this is not in its latency.
 func (c *client) Next(last time.Duration) (time.Duration, bool) {
 	began := time.Now()
+	if c.profile != nil && len(c.profile.pending) >= fetchAfter {
+		if err := c.fetch(); err != nil {
+			c.refused = err // the session is gone: its next statement will tell so
+		}
+	}
 	if !c.choose() {
 		return 0, false
 	}
@@ -338,7 +368,9 @@ func (c *client) choose() bool {
 	}
 	c.refused = nil
 	if c.next.Schema != "" && c.next.Schema != c.schema {
-		_, c.refused = c.session.Exec(drive.Other, "USE `"+strings.ReplaceAll(c.next.Schema, "`", "``")+"`")
+		use := "USE `" + strings.ReplaceAll(c.next.Schema, "`", "``") + "`"
+		_, c.refused = c.session.Exec(drive.Other, use)
+		c.profile.note(use, unmeasured)
 		c.schema = ""
 		if c.refused == nil {
 			c.schema = c.next.Schema
@@ -357,6 +389,11 @@ func (c *client) Transaction() error {
 	err := c.refused
 	if err == nil {
 		_, err = c.session.Exec(kindOf(st.SQL), st.SQL)
+		class := c.class
+		if err != nil {
+			class = unmeasured
+		}
+		c.profile.note(st.SQL, class)
 	}
 	if err != nil {
 		c.failed.Add(1)
@@ -366,4 +403,20 @@ func (c *client) Transaction() error {
 		c.succeeded.Add(1)
 	}
 	return nil
+}
+
+// fetch asks the server for its times of the last statements.
+func (c *client) fetch() error {
+	before := *c.session.Counts()
+	err := c.profile.fetch(c.session, func(class int, seconds float64) { c.times.add(class, seconds, c.rng) })
+	*c.session.Counts() = before // it is no statement of the recording
+	return err
+}
+
+// Finish fetches the last times.
+func (c *client) Finish() error {
+	if c.profile == nil || len(c.profile.pending) == 0 {
+		return nil
+	}
+	return c.fetch()
 }

@@ -1,0 +1,36 @@
+package binlog
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
+)
+
+// TestOtherRows: where a server's rows are not those of the position, the error of every server says what mends it.
+func TestOtherRows(t *testing.T) {
+	t.Parallel()
+	for _, spec := range flavours {
+		t.Run(spec, func(t *testing.T) {
+			t.Parallel()
+			node := sandboxtest.Up(t, spec, fast...)
+			db := openDB(t, node)
+			run(t, db, "CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY, v INT)", "INSERT INTO d.t VALUES (1, 1)")
+			for _, c := range []struct{ do, meanwhile string }{
+				{"UPDATE d.t SET v = 2 WHERE id = 1", "DELETE FROM d.t WHERE id = 1"},
+				{"INSERT INTO d.t VALUES (1032, 1)", "DO 1"},
+			} {
+				_, file, pos := position(t, node)
+				run(t, db, c.do)
+				own := conn(t, db)
+				run(t, own, "SET sql_log_bin = 0", c.meanwhile, "DROP DATABASE IF EXISTS risso_roll_forward", "SET sql_log_bin = 1")
+				own.Close()
+				res, err := Roll(t.Context(), RollOptions{Files: logged(t, node), From: repo.Position{File: file, Offset: pos}, Into: targetOf(t, node)})
+				if err == nil || !strings.Contains(err.Error(), "the server's rows are not those that the position says") {
+					t.Errorf("%s: %+v, %v", c.do, res, err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,382 @@
+package checksum
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// Definition is what was found of the definition of an object beside tables, where it is not equal.
+type Definition struct {
+	Kind   string `json:"kind"` // view, trigger, function, procedure, package, event, sequence, account
+	Name   string `json:"name"`
+	Server string `json:"server"` // the other
+	// Verdict is Differs, MissingTable or ExtraTable (of objects, too), or Failed where it could not be compared.
+	Verdict Verdict  `json:"verdict"`
+	What    []string `json:"what,omitempty"`
+}
+
+// exactly says whether two servers write definitions down in one way.
+func exactly(a, b *side) bool {
+	return a.server.Flavour == b.server.Flavour && a.server.Number == b.server.Number
+}
+
+// compareTables says how two definitions of a table differ, and what of them cannot be compared.
+func compareTables(here, there mysql.Table, primary, other *side) (differs, open []string) {
+	exact := exactly(primary, other)
+	list, columns := tableElements(here.Create, exact)
+	rest, columnsThere := tableElements(there.Create, exact)
+	byName := map[string]element{}
+	for _, e := range rest {
+		byName[e.name] = e
+	}
+	for _, e := range list {
+		o, ok := byName[e.name]
+		delete(byName, e.name)
+		switch {
+		case !ok:
+			differs = append(differs, "there is no "+e.name+" there")
+		case e.text == o.text:
+		case !exact && e.loose && o.loose:
+			open = append(open, e.name+" has an expression, which other versions write differently")
+		default:
+			differs = append(differs, fmt.Sprintf("%s is %s here and %s there", e.name, e.text, o.text))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		differs = append(differs, name+" is only there")
+	}
+	shared := func(list, other []string) []string {
+		return slices.DeleteFunc(slices.Clone(list), func(c string) bool { return !slices.Contains(other, c) })
+	}
+	if a, b := shared(columns, columnsThere), shared(columnsThere, columns); !slices.Equal(a, b) {
+		differs = append(differs, "the columns are in another order: "+strings.Join(a, ", ")+" here, "+strings.Join(b, ", ")+" there")
+	}
+	if !exact {
+		differs = append(differs, charsets(here, there, primary, other)...)
+	}
+	return differs, open
+}
+
+// charsets compares what statements of other versions leave out or add: character sets and collations.
+func charsets(here, there mysql.Table, primary, other *side) (differs []string) {
+	for _, c := range here.Columns {
+		o, ok := there.Column(c.Name)
+		if !ok || o.Type == "json" || c.Type == "json" { // on MariaDB it is text in utf8mb4_bin
+			continue
+		}
+		for _, n := range columnNotes(c, o, primary.collation(c), other.collation(o)) {
+			if charsetOf(c) != charsetOf(o) || primary.collation(c) != other.collation(o) {
+				differs = append(differs, n)
+			}
+		}
+	}
+	of := func(t mysql.Table, s *side) string {
+		return s.collation(mysql.TableColumn{Charset: t.Charset, Collation: t.Collation})
+	}
+	if a, b := of(here, primary), of(there, other); a != b {
+		differs = append(differs, fmt.Sprintf("new columns have the collation %s here and %s there", a, b))
+	}
+	return differs
+}
+
+// defines compares the definitions of a table, once more when the replica may only have been late.
+func (w *worker) defines(ctx context.Context, p *plan, i int, pr *pair, on *On) error {
+	on.Definition, on.Undefined = compareTables(p.here, p.peers[i].table, w.run.primary, w.run.others[i])
+	if len(on.Definition) == 0 || !w.Replicas {
+		return nil
+	}
+	reached, err := w.caughtUp(ctx, pr.near, pr.far)
+	if err != nil || !reached {
+		on.Undefined = append(on.Definition, on.Undefined...)
+		on.Definition = nil
+		return ctx.Err()
+	}
+	here, err := w.primary.define(ctx, p.schema, p.name)
+	if err != nil {
+		return err
+	}
+	there, err := pr.far.define(ctx, w.Rename(p.schema), p.name)
+	if err != nil {
+		return err
+	}
+	on.Definition, on.Undefined = compareTables(here, there, w.run.primary, w.run.others[i])
+	return nil
+}
+
+// schemaKey stands for the schema itself, by its default character set and collation.
+const schemaKey = "schema"
+
+// objectsOf reads the definitions of a schema's objects beside tables, by kind and name.
+func (l *link) objectsOf(ctx context.Context, schema string) (map[string]mysql.Definition, error) {
+	out := map[string]mysql.Definition{}
+	if err := l.text(ctx, true); err != nil {
+		return nil, err
+	}
+	err := l.rows(ctx, func(s *mysql.Stream) error {
+		clear(out)
+		create, err := s.CreateSchema(ctx, schema)
+		if err != nil {
+			return err
+		}
+		out[schemaKey] = mysql.Definition{Kind: schemaKey, Create: strings.Replace(create, mysql.Quote(schema), "", 1)}
+		add := func(list []mysql.Definition, err error) error {
+			for _, d := range list {
+				out[string(d.Kind)+" "+d.Name] = d
+			}
+			return err
+		}
+		tables, err := s.Tables(ctx, schema)
+		if err != nil {
+			return err
+		}
+		for _, t := range tables {
+			var d mysql.Definition
+			switch {
+			case t.View:
+				d, err = s.View(ctx, t.TableName)
+			case t.Sequence:
+				d, err = s.Sequence(ctx, t.TableName)
+			default:
+				continue
+			}
+			if err := add([]mysql.Definition{d}, err); err != nil {
+				return err
+			}
+		}
+		for _, read := range []func(context.Context, string) ([]mysql.Definition, error){s.Triggers, s.Routines, s.Events} {
+			if err := add(read(ctx, schema)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return out, errors.Join(err, l.text(ctx, false))
+}
+
+// objects compares what a schema has beside tables with the others'.
+func (r *run) objects(ctx context.Context, here *link, there []*link, schema string) error {
+	if len(r.Tables) > 0 || r.primary.blind {
+		return nil
+	}
+	mine, err := here.objectsOf(ctx, schema)
+	if err != nil {
+		return r.unread(ctx, "objects of "+schema, here.side, err)
+	}
+	for i, l := range there {
+		other := r.others[i]
+		if l.dead.Load() || other.blind {
+			continue
+		}
+		if !other.passes(schema, "") {
+			r.note(Definition{Kind: "schema", Name: schema, Server: l.name, Verdict: Failed, What: []string{"its views and programs are left out by the replica's filters"}})
+			continue
+		}
+		read := func() ([]Definition, error) {
+			theirs, err := l.objectsOf(ctx, r.Rename(schema))
+			return differences(mine, theirs, schema, r.primary, other), err
+		}
+		found, err := read()
+		if err == nil && r.Replicas && slices.ContainsFunc(found, func(d Definition) bool { return d.Verdict.Bad() }) {
+			// It may only be late.
+			if reached, waitErr := r.caughtUp(ctx, here, l); waitErr == nil && reached {
+				if mine, err = here.objectsOf(ctx, schema); err == nil {
+					found, err = read()
+				}
+			}
+		}
+		if err != nil {
+			if err := r.unread(ctx, "objects of "+schema, l.side, err); err != nil {
+				return err
+			}
+			continue
+		}
+		r.note(found...)
+	}
+	return nil
+}
+
+// unread notes that definitions could not be read; an error when the context has ended.
+func (r *run) unread(ctx context.Context, what string, s *side, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	r.note(Definition{Kind: "definitions", Name: what, Server: s.name, Verdict: Failed, What: []string{err.Error()}})
+	return nil
+}
+
+// note notes what was found of definitions.
+func (r *run) note(list ...Definition) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, d := range list {
+		if d.Verdict.Bad() {
+			r.result.Counts.Definitions++
+		} else {
+			r.result.Counts.Undefined++
+		}
+		r.result.Definitions = append(r.result.Definitions, d)
+	}
+}
+
+// differences compares objects by kind and name.
+func differences(mine, theirs map[string]mysql.Definition, schema string, primary, other *side) (out []Definition) {
+	prefix := ""
+	if schema != "" {
+		prefix = schema + "."
+	}
+	for _, key := range slices.Sorted(maps.Keys(mine)) {
+		d := mine[key]
+		found := Definition{Kind: string(d.Kind), Name: strings.TrimSuffix(prefix+d.Name, "."), Server: other.name}
+		o, ok := theirs[key]
+		if !ok {
+			found.Verdict = MissingTable
+			out = append(out, found)
+			continue
+		}
+		differs, open := compareObjects(d, o, primary, other)
+		switch {
+		case len(differs) > 0:
+			found.Verdict, found.What = Differs, differs
+		case len(open) > 0:
+			found.Verdict, found.What = Failed, open
+		default:
+			continue
+		}
+		out = append(out, found)
+	}
+	for _, key := range slices.Sorted(maps.Keys(theirs)) {
+		if _, ok := mine[key]; !ok {
+			d := theirs[key]
+			out = append(out, Definition{Kind: string(d.Kind), Name: prefix + d.Name, Server: other.name, Verdict: ExtraTable})
+		}
+	}
+	return out
+}
+
+// compareObjects says how two definitions of one object differ, and what cannot be compared. Nothing that is secret is in the words.
+func compareObjects(d, o mysql.Definition, primary, other *side) (differs, open []string) {
+	exact := exactly(primary, other)
+	here, there := programText(d.Create, exact), programText(o.Create, exact)
+	if d.Kind == mysql.KindEvent && (replicated(here) || replicated(there)) {
+		here, there = withoutStatus(here), withoutStatus(there)
+	}
+	switch {
+	case here == there:
+	case d.Kind == schemaKey && !exact: // each version has defaults of its own
+	case d.Kind == mysql.KindView && !exact:
+		open = append(open, "other versions write its statement down differently")
+	case d.Kind == mysql.KindAccount && !exact:
+		open = append(open, "other versions write passwords, limits and options down differently")
+	case d.Kind == mysql.KindAccount:
+		differs = append(differs, "its password, limits or options differ")
+	default:
+		differs = append(differs, "its statement parts at: "+parting(here, there))
+	}
+	if d.Kind == mysql.KindAccount {
+		return appendGrants(differs, open, d, o, exact)
+	}
+	if d.Table != o.Table {
+		differs = append(differs, fmt.Sprintf("it is of table %s here and of %s there", d.Table, o.Table))
+	}
+	if !exact {
+		return differs, open
+	}
+	for _, c := range []struct{ what, here, there string }{{"sql_mode", d.SQLMode, o.SQLMode}, {"character_set_client", d.Charset, o.Charset}, {"collation_connection", d.Collation, o.Collation},
+		{"the collation of its schema", d.Database, o.Database}, {"time zone", d.TimeZone, o.TimeZone}} {
+		if c.here != c.there {
+			differs = append(differs, fmt.Sprintf("%s is %q here and %q there", c.what, c.here, c.there))
+		}
+	}
+	return differs, open
+}
+
+// eventStates are how the statement of an event says whether it runs: on a replica, that it does not, whatever it does on the primary.
+var eventStates = []string{" disable on slave", " disable on replica", " disable", " enable"}
+
+func replicated(event string) bool {
+	return strings.Contains(event, eventStates[0]) || strings.Contains(event, eventStates[1])
+}
+
+func withoutStatus(event string) string {
+	head, body, _ := strings.Cut(event, " do ")
+	for _, s := range eventStates {
+		head = strings.Replace(head, s, "", 1)
+	}
+	return head + " do " + body
+}
+
+// appendGrants compares the grants of an account.
+func appendGrants(differs, open []string, d, o mysql.Definition, exact bool) (_, _ []string) {
+	set := func(list []string) map[string]bool {
+		m := map[string]bool{}
+		for _, g := range list {
+			g, _, _ = strings.Cut(g, " IDENTIFIED ") // MariaDB shows the hash of the password there
+			m[join(tokens(g))] = true
+		}
+		return m
+	}
+	a, b := set(d.After), set(o.After)
+	if maps.Equal(a, b) {
+		return differs, open
+	}
+	if !exact {
+		return differs, append(open, "other versions have other privileges, and its grants are not the same")
+	}
+	for _, g := range slices.Sorted(maps.Keys(a)) {
+		if !b[g] {
+			differs = append(differs, "only here: "+g)
+		}
+	}
+	for _, g := range slices.Sorted(maps.Keys(b)) {
+		if !a[g] {
+			differs = append(differs, "only there: "+g)
+		}
+	}
+	return differs, open
+}
+
+// accounts compares users, roles and their grants, where all is compared and they may be seen.
+func (r *run) accounts(ctx context.Context, here *link, there []*link) error {
+	if len(r.Schemas)+len(r.Tables) > 0 {
+		return nil
+	}
+	read := func(l *link) (map[string]mysql.Definition, error) {
+		out := map[string]mysql.Definition{}
+		err := l.rows(ctx, func(s *mysql.Stream) error {
+			list, _, err := s.Accounts(ctx, l.server)
+			clear(out)
+			for _, d := range list {
+				out["account "+d.Name] = d
+			}
+			return err
+		})
+		if mysql.ClassOf(err) == mysql.ClassPrivilege || mysql.ClassOf(err) == mysql.ClassLogin {
+			err = fmt.Errorf("%w (GRANT SELECT ON mysql.* TO %s)", err, l.server.QuotedAccount())
+		}
+		return out, err
+	}
+	mine, err := read(here)
+	if err != nil {
+		return r.unread(ctx, "accounts", here.side, err)
+	}
+	for i, l := range there {
+		if l.dead.Load() {
+			continue
+		}
+		theirs, err := read(l)
+		if err != nil {
+			if err := r.unread(ctx, "accounts", l.side, err); err != nil {
+				return err
+			}
+			continue
+		}
+		r.note(differences(mine, theirs, "", r.primary, r.others[i])...)
+	}
+	return nil
+}

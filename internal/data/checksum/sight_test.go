@@ -1,0 +1,50 @@
+package checksum_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/rissodb/risso/internal/data/checksum"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// TestUnseen: what an account may not see is said, and mended by the statement that the hint has.
+func TestUnseen(t *testing.T) {
+	t.Parallel()
+	s := replication(t, []string{"mariadb", "mariadb"})
+	s.do(0, "CREATE DATABASE ck", "CREATE TABLE ck.t (id INT PRIMARY KEY)", "INSERT INTO ck.t VALUES (1)", "CREATE DATABASE ck_not", "CREATE TABLE ck_not.t (id INT PRIMARY KEY)",
+		"CREATE USER few@localhost", "GRANT REPLICA MONITOR ON *.* TO few@localhost")
+	s.caughtUp()
+	o := s.options()
+	few := func(i int) mysql.Target {
+		target, err := mysql.ParseTarget("few@unix(" + s.nodes[i].Socket + ")/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return target
+	}
+	o.Primary, o.Others, o.Schemas = few(0), []mysql.Target{few(1)}, nil
+	got, err := checksum.Compare(t.Context(), o)
+	if !errors.Is(err, checksum.ErrNothing) || len(got.Unseen) != 2 || !strings.Contains(got.Unseen[0].Words, "whole schemas without SELECT") {
+		t.Fatalf("an account that sees nothing: %+v, %v", got, err)
+	}
+	s.do(0, "GRANT SELECT ON `ck`.* TO few@localhost")
+	s.caughtUp()
+	if got, err = checksum.Compare(t.Context(), o); err != nil || got.Tables != 1 || len(got.Unseen) != 2 {
+		t.Fatalf("an account that sees one schema of two: %+v, %v", got, err)
+	}
+	o.Schemas = []string{"ck"}
+	if got, err := checksum.Compare(t.Context(), o); err != nil || got.Tables != 1 || len(got.Unseen) != 0 {
+		t.Fatalf("the schema that it sees: %+v, %v", got, err)
+	}
+	if got, err := checksum.Compare(t.Context(), o); err != nil || len(got.Definitions) != 2 || got.Counts.Undefined != 2 || !strings.Contains(got.Definitions[0].What[0], "triggers without TRIGGER on `ck`") {
+		t.Errorf("without the right to see triggers: %+v, %v", got, err)
+	}
+	o.Schemas = nil
+	s.do(0, strings.TrimPrefix(got.Unseen[0].Hint, "run "))
+	s.caughtUp()
+	if got, err := checksum.Compare(t.Context(), o); err != nil || got.Tables != 2 || len(got.Unseen) != 0 {
+		t.Fatalf("behind %s: %+v, %v", o.Schemas, got, err)
+	}
+}

@@ -1,0 +1,168 @@
+package repo
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+)
+
+// Errors of signatures.
+var (
+	// ErrForged says that a backup is not what its taker signed.
+	ErrForged = errors.New("it is not what was signed")
+	// ErrUnsigned says that a backup is not signed: its taker did not, or somebody took the signature away.
+	ErrUnsigned = errors.New("it is not signed, so nobody knows who made it")
+	// ErrForeign says that a backup is signed by a key that is not trusted.
+	ErrForeign = errors.New("it is signed by a key that is not trusted")
+)
+
+// PublicKey is the key by which a taker's signatures are told. As text it is ed25519: and base64, in one word.
+type PublicKey string
+
+const keyScheme = "ed25519:"
+
+// PublicOf gives the public half of a signing key.
+func PublicOf(key ed25519.PrivateKey) PublicKey {
+	return PublicKey(keyScheme + base64.RawURLEncoding.EncodeToString(key.Public().(ed25519.PublicKey))) // of an ed25519 key it is no other
+}
+
+// ParsePublicKey reads what risso backup key prints.
+func ParsePublicKey(s string) (PublicKey, error) {
+	k := PublicKey(strings.TrimSpace(s))
+	if k.bytes() == nil {
+		return "", fmt.Errorf("%q is no public key: it is %s and 43 letters, as risso backup key prints it", shortened(s), keyScheme)
+	}
+	return k, nil
+}
+
+// bytes is the key itself; nil when it is none.
+func (k PublicKey) bytes() ed25519.PublicKey {
+	text, ok := strings.CutPrefix(string(k), keyScheme)
+	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if !ok || err != nil || len(b) != ed25519.PublicKeySize {
+		return nil
+	}
+	return b
+}
+
+// Policy says which backups may be read by a command that runs what they hold.
+type Policy interface {
+	// Accept is asked before a manifest is read, with the key that signed it, "" where it is not signed. An error refuses it, such
+	// as ErrUnsigned or ErrForeign. It may be called from several goroutines.
+	Accept(repository, backup string, signer PublicKey) error
+}
+
+// signature is the object beside a manifest that says who took the backup. Its message binds the manifest, to the last byte, to
+// the backup and the repository.
+type signature struct {
+	Format     int       `json:"format"`
+	Repository string    `json:"repository"`
+	Backup     string    `json:"backup"`
+	Header     string    `json:"header"` // SHA-256 of the manifest's first line, hex: what is known of a backup before it is read to its end
+	Lines      string    `json:"lines"`  // of all lines but the last
+	Key        PublicKey `json:"key"`
+	Signature  string    `json:"signature"` // base64
+}
+
+func (s *signature) message() []byte {
+	return fmt.Appendf(nil, "risso backup signature %d\n%s\n%s\n%s\n%s\n%s\n", s.Format, s.Repository, s.Backup, s.Header, s.Lines, s.Key)
+}
+
+// sign puts the signature of the manifest that is going to be put.
+func (r *Repo) sign(ctx context.Context, h Header, d *Draft) error {
+	if r.signer == nil {
+		return nil
+	}
+	first, all, err := d.sums(h)
+	if err != nil {
+		return err
+	}
+	s := signature{Format: 1, Repository: r.ID, Backup: h.ID, Header: first, Lines: all, Key: PublicOf(r.signer)}
+	s.Signature = base64.StdEncoding.EncodeToString(ed25519.Sign(r.signer, s.message()))
+	return r.putStream(ctx, signatureKey(h.ID), func(w io.Writer) error {
+		return writePlain(w, func(w io.Writer) error { return json.NewEncoder(w).Encode(s) })
+	})
+}
+
+// sums are the hashes of the manifest's first line and of all lines before its last.
+func (d *Draft) sums(h Header) (first, all string, err error) {
+	line, err := encodeLine(Line{Backup: &h})
+	if err != nil {
+		return "", "", err
+	}
+	sum := sha256.Sum256(line)
+	all, err = d.writeTo(io.Discard, h)
+	return hex.EncodeToString(sum[:]), all, err
+}
+
+// signed reads the signature of a backup and asks the policy; nil where there is none.
+func (r *Repo) signed(ctx context.Context, id string) (*signature, error) {
+	s, err := r.signature(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("backup %s: %w", id, err)
+	}
+	signer := PublicKey("")
+	if s != nil {
+		signer = s.Key
+	}
+	if r.policy == nil {
+		return s, nil
+	}
+	if err := r.policy.Accept(r.ID, id, signer); err != nil {
+		return nil, fmt.Errorf("backup %s: %w", id, err)
+	}
+	return s, nil
+}
+
+// signature reads the signature of a backup, and checks all of it but the manifest's own bytes.
+func (r *Repo) signature(ctx context.Context, id string) (*signature, error) {
+	rc, err := r.store.Get(ctx, signatureKey(id))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	o, err := openObject("its signature", rc, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer o.Close()
+	b, err := io.ReadAll(io.LimitReader(o, 1<<16))
+	if err != nil {
+		return nil, err
+	}
+	var s signature
+	if err := json.Unmarshal(b, &s); err != nil {
+		return nil, fmt.Errorf("its signature: %w: %w", ErrDamaged, err)
+	}
+	key, raw := s.Key.bytes(), []byte(nil)
+	if raw, err = base64.StdEncoding.DecodeString(s.Signature); err != nil || key == nil {
+		return nil, fmt.Errorf("its signature: %w", ErrDamaged)
+	}
+	switch {
+	case s.Format != 1:
+		return nil, fmt.Errorf("its signature has format %d, this risso reads 1: take a newer one", s.Format)
+	case !ed25519.Verify(key, s.message(), raw):
+		return nil, fmt.Errorf("its signature does not fit its key: %w: %w", ErrForged, ErrDamaged)
+	case s.Repository != r.ID || s.Backup != id:
+		return nil, fmt.Errorf("its signature is that of backup %s of repository %s: %w: %w", s.Backup, s.Repository, ErrForged, ErrDamaged)
+	}
+	return &s, nil
+}
+
+// fits compares a hash of the manifest with the signed one.
+func (*signature) fits(signed, got string) error {
+	if signed != got {
+		return fmt.Errorf("manifest: %w: %w", ErrForged, ErrDamaged)
+	}
+	return nil
+}

@@ -1,0 +1,53 @@
+package wrap
+
+import (
+	"bytes"
+	"regexp"
+	"unicode/utf8"
+)
+
+// known are things that people take for logs of statements, with the words for them.
+var known = []struct {
+	re   *regexp.Regexp
+	what string
+}{
+	{regexp.MustCompile(`(?m)^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ IP6? \S+ > \S+: |^\d\d:\d\d:\d\d\.\d+ IP6? \S+ > \S+|^\t0x[0-9a-f]{4}: +[0-9a-f]{4} `), "text that tcpdump prints, which is not read; pt-query-digest --type tcpdump reads it; the slow log or the live server (--dsn) tells more"},
+	{regexp.MustCompile(`(?m)^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+\S* \d+ \[(?:System|Note|Warning|ERROR)\] |^\d{4}-\d\d-\d\d +\d+:\d\d:\d\d \d+ \[(?:Note|Warning|ERROR)\] |^\d{6} +\d+:\d\d:\d\d +(?:mysqld_safe|InnoDB|\[(?:Note|Warning|ERROR)\])`), "a server's error log, in which no statements are"},
+	{regexp.MustCompile(`^(?:/\*M?!|)-- (?:MySQL|MariaDB|Server version)|(?m)^-- (?:MySQL|MariaDB) dump `), "a dump, not a log"},
+	{regexp.MustCompile(`(?m)^\d{8} \d\d:\d\d:\d\d,[^,\n]*,[^,\n]*,[^,\n]*,\d+,\d+,(?:CONNECT|DISCONNECT|QUERY|FAILED_CONNECT|READ|WRITE|CREATE|ALTER),`), "the log of MariaDB's server_audit, which is not read; it has no times that statements took"},
+	{regexp.MustCompile(`<AUDIT_RECORD|"audit_record"|<AUDIT>`), "an audit log, which is not read; it has no times that statements took"},
+	{regexp.MustCompile(`(?m)^Count: \d+ +Time=[\d.]+s \(`), "what mysqldumpslow prints, not a log"},
+	{regexp.MustCompile(`(?m)^# Overall: .* total, .* unique|^# Profile\n# Rank Query ID`), "a report of pt-query-digest, not a log"},
+	{regexp.MustCompile(`(?m)^={5,}\n.*INNODB MONITOR OUTPUT`), "what SHOW ENGINE INNODB STATUS prints, not a log"},
+	{regexp.MustCompile(`(?m)^SQLite format 3`), "a database of SQLite"},
+	{regexp.MustCompile(`(?mi)^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? \S+ \[\d+\] .*(?:LOG|STATEMENT|DETAIL): `), "a log of PostgreSQL, which is not read"},
+	{regexp.MustCompile(`^\s*(?:<!doctype|<html|<\?xml)`), "a web page or XML"},
+	{regexp.MustCompile(`^\s*[{\[]`), "JSON without a field log, message or msg that holds a log's lines"},
+	{regexp.MustCompile(`(?mi)^\s*(?:SELECT|INSERT|UPDATE|DELETE|REPLACE|CREATE|SET|USE|BEGIN|DROP|ALTER)\b[^\n]*;?\s*$`), "statements without the lines that a log has before each"},
+}
+
+// captures are the first bytes of pcap and pcapng.
+var captures = []string{"\xd4\xc3\xb2\xa1", "\xa1\xb2\xc3\xd4", "\x4d\x3c\xb2\xa1", "\x0a\x0d\x0d\x0a"}
+
+// Looks says what a beginning looks like in which no log was found; empty: nothing known.
+func Looks(head []byte) string {
+	for _, magic := range captures {
+		if bytes.HasPrefix(head, []byte(magic)) {
+			return "packets captured by tcpdump or Wireshark, which are not read; switch the slow log on, or read the live server with --dsn"
+		}
+	}
+	for _, k := range known {
+		if k.re.Match(head) {
+			return k.what
+		}
+	}
+	switch {
+	case len(head) == 0:
+		return ""
+	case bytes.IndexByte(head, 0) >= 0:
+		return "bytes that are no text"
+	case !utf8.Valid(head[:max(len(head)-utf8.UTFMax, 0)]):
+		return "text in another character set than UTF-8 or UTF-16, or bytes that are no text"
+	}
+	return ""
+}

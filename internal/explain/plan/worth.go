@@ -1,0 +1,106 @@
+package plan
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// worth says whether a proposed index reads clearly fewer rows than the plan does and no more pages, or spares a sort
+// or many look-ups. What it says of a proposal that does not is kept in ad.refused.
+func (a *adviser) worth(n *Node, f *TableFacts, ad *Advice, p *candidate, o ordering) bool {
+	bytes := indexBytes(f, p.columns())
+	if bytes > indexShare*f.DataLength {
+		ad.refused = append(ad.refused, fmt.Sprintf("An index on (%s) would be %s %% of the table's size: nearly a copy of it. None is advised.", strings.Join(p.columns(), ", "), count(100*bytes/f.DataLength)))
+		return false
+	}
+	buffered := n.JoinBuffer != "" || a.hashed(n)
+	nowRuns := n.runsKnown()
+	if buffered {
+		nowRuns = 1
+	}
+	once := a.readsNow(n, f, ad)
+	now, then := once*nowRuns, p.entries*p.runs
+	if p.runs > 1 {
+		then += p.runs
+	}
+	pages := math.Min(a.rangePages(f, p.proposal)*p.runs, math.Ceil(bytes/f.PageSize)*math.Max(1, then/f.Rows))
+	if !p.covering {
+		pages += touched(ad.TablePages, p.entries*p.runs)
+	}
+	before := a.pagesNow(n, f, ad, once, nowRuns)
+	if len(p.order) > 0 && a.sorts(n) && ad.Passing >= many && p.covering && then <= now*1.01 {
+		if n.Covering && pages <= 2*before+1 || pages <= before {
+			return true
+		}
+	}
+	if n.Access != AccessAll && n.Key != "PRIMARY" && !n.Covering && p.covering && now >= worthRows && then <= now*1.01 && pages <= before/4 {
+		return true
+	}
+	if all := a.scanned(a.selectOf(n)); now-then < worthShare*all || now-then < worthAny*a.scanned(a.plan.Root) {
+		ad.refused = append(ad.refused, fmt.Sprintf("An index on (%s) would spare %s rows of the %s that are read whole for this SELECT: too few by itself. None is advised.", strings.Join(p.columns(), ", "), count(math.Max(0, now-then)), count(all)))
+		return false
+	}
+	fewer := then <= 0.6*now && now-then >= worthRows
+	limit := before * 0.75
+	if !p.covering && then > now/20 {
+		limit = before / 2
+	}
+	if fewer && pages <= limit {
+		return true
+	}
+	if n.Access == AccessAll && !n.Covering {
+		a.refuse(ad, p, o, fewer, now, then, before, pages)
+	}
+	return false
+}
+
+// What an index has to spare, as parts of the rows of tables that are read whole: of its SELECT's, and of all.
+const (
+	worthShare = 0.2
+	worthAny   = 0.02
+)
+
+// worthRows is how many rows an index has to spare, so that it is worth a word.
+const worthRows = 100
+
+// refuse says why a proposal is not advised.
+func (a *adviser) refuse(ad *Advice, p *candidate, o ordering, fewer bool, now, then, before, pages float64) {
+	cols := strings.Join(p.columns(), ", ")
+	switch {
+	case fewer && !p.covering:
+		ad.refused = append(ad.refused, fmt.Sprintf("An index on (%s) would find about %s rows, but look each up at a random place: about %s pages, where %s are read in sequence now. None is advised.", cols, count(then), count(math.Ceil(pages)), count(before)))
+	case now-then >= worthRows || then >= now/2:
+		ad.refused = append(ad.refused, append(p.told, fmt.Sprintf("With an index on (%s) about %s entries would be read, where %s rows are read now: too few are spared. None is advised.", cols, count(math.Min(then, now)), count(now)))...)
+	}
+}
+
+// pagesNow is how many pages an access reads in all executions.
+func (a *adviser) pagesNow(n *Node, f *TableFacts, ad *Advice, once, runs float64) float64 {
+	pages := ad.TablePages
+	part := math.Min(1, once/f.Rows)
+	switch {
+	case n.Covering:
+		pages = math.Ceil(indexBytes(f, f.columnsOfKey(n.Key)) / f.PageSize * part)
+	case n.Access == AccessAll || n.Key == "PRIMARY":
+		pages *= part
+	default:
+		pages = math.Ceil(indexBytes(f, f.columnsOfKey(n.Key))/f.PageSize*part) + touched(ad.TablePages, once)
+	}
+	return math.Max(1, pages) * math.Max(1, runs)
+}
+
+// btree says whether an index is one, with nothing but whole columns.
+func (t *TableFacts) btree(key string) bool {
+	for _, i := range t.Indexes {
+		if i.Name == key {
+			for j, c := range i.Columns {
+				if c == "" || i.Prefix[j] > 0 {
+					return false
+				}
+			}
+			return i.BTree
+		}
+	}
+	return false
+}

@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"os/user"
+
+	"github.com/spf13/cobra"
+)
+
+func newBackupAccept(s Streams) *cobra.Command {
+	var f fromFlags
+	cmd := &cobra.Command{
+		Use:   "accept --from PLACE [BACKUP]",
+		Short: "Say that a backup that holds much less than those before it is right",
+		Long: `A backup without a table, or with less than half of the tables or a tenth of the rows of the last
+full one before it (physical: a tenth of its bytes), may be that of an account that sees little, or of
+a server that has lost its data. It proves nothing, and replaces none: drill and check backup say so,
+and prune keeps the last full one. Where tables were dropped on purpose, accept says so of the newest
+backup, or of the one that is named; from then on it counts, and others are compared with it.
+risso backup --accept-smaller says it beforehand.`,
+		Example: `  risso backup accept --from /backups/db1
+  risso backup accept --from /backups/db1 20261121T183700Z-1a2b3c`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id := ""
+			if len(args) == 1 && args[0] != "newest" {
+				id = args[0]
+			}
+			r, closePlace, err := f.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer closePlace()
+			host, _ := os.Hostname() // for the eye only
+			name := ""
+			if u, err := user.Current(); err == nil {
+				name = u.Username
+			}
+			if id, err = r.Accept(cmd.Context(), id, cmp.Or(name, "somebody")+"@"+host); err != nil {
+				return repoFailure(cmd.Context(), f.from, err)
+			}
+			fmt.Fprintf(s.Out, "Backup %s counts from now on, with as little as it holds\n", id)
+			return nil
+		},
+	}
+	f.bind(cmd)
+	return cmd
+}

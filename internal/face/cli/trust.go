@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rissodb/risso/internal/data/repo"
+)
+
+// trustFlags say whose backups a command that reads them whole may read.
+type trustFlags struct {
+	trust         []string
+	allowUnsigned bool
+}
+
+func (f *trustFlags) bind(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVar(&f.trust, "trust", nil, "trust backups that are signed by this key, as risso backup key prints it on the host that takes them, or by the keys in this file; may be repeated")
+	cmd.Flags().BoolVar(&f.allowUnsigned, "allow-unsigned", false, "read also backups that are not signed, as older versions took them, or are signed by a key that is not trusted")
+}
+
+// trustHelp is what the help of these commands says of it.
+const trustHelp = `A backup is signed by the account that took it, and is read only when its key is trusted: this account's
+own, one that --trust names, or the first that was seen of the repository, which is written down in
+` + `~/.config/risso/known-keys. --allow-unsigned reads others, and those of versions that did not sign.`
+
+// policy is what the flags say, for a repository in a place. said is told what is trusted.
+func (f trustFlags) policy(place string, said func(string)) (repo.Policy, error) {
+	t := &repo.Trust{Dir: keyDir(), Place: placeWords(place), Unsigned: f.allowUnsigned, Said: said}
+	var err error
+	if t.Keys, err = repo.ReadPublicKeys(f.trust...); err != nil {
+		return nil, usageError("--trust: %w", err)
+	}
+	return t, nil
+}
+
+// says tells a person something beside what a command prints.
+func says(w io.Writer) func(string) {
+	return func(text string) { fmt.Fprintln(w, "risso:", text) }
+}
+
+// keyDir is the folder of the account's signing key and its known keys.
+func keyDir() string {
+	dir, err := os.UserConfigDir()
+	if err != nil { // a service without a home
+		return filepath.Join(defaultDataDir(), "keys")
+	}
+	return filepath.Join(dir, "risso")
+}
+
+// signs makes keys that sign, by this account's key.
+func signs(k repo.Keys) (_ repo.Keys, err error) {
+	k.Signer, err = repo.SigningKey(keyDir(), true)
+	return k, err
+}
+
+// owns notes that this account signs backups of a repository.
+func owns(r *repo.Repo, place string, k repo.Keys) error {
+	return (&repo.Trust{Dir: keyDir(), Place: placeWords(place)}).Own(r.ID, repo.PublicOf(k.Signer))
+}
+
+func newBackupKey(s Streams) *cobra.Command {
+	return &cobra.Command{
+		Use:   "key",
+		Short: "The key by which this account's backups are told from others",
+		Long: `Prints the public half of the key by which this account signs the backups that it takes, for --trust on
+the hosts that restore them. It is made the first time, in ` + "~/.config/risso/signing-key" + `, for the account's
+eyes only.`,
+		Example: `  risso backup key
+  risso restore --from s3://backups/db1 --trust ed25519:… --sandbox`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			k, err := signs(repo.Keys{})
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(s.Out, repo.PublicOf(k.Signer))
+			return err
+		},
+	}
+}
+
+const forgedHint = "somebody has changed it, or put another in its place: see who may write there, and take the backup from a second place"
+
+// trustHint is what makes a backup readable whose taker is not trusted.
+const trustHint = "--trust KEY trusts the key that risso backup key prints on the host that takes the backups; --allow-unsigned reads it all the same, as those of older versions, when you know who may write to the place"
+
+// mistrusted is what mends it when a backup is not read for who signed it; "" for other errors.
+func mistrusted(err error) string {
+	switch {
+	case errors.Is(err, repo.ErrForged):
+		return forgedHint
+	case errors.Is(err, repo.ErrUnsigned), errors.Is(err, repo.ErrForeign):
+		return trustHint
+	}
+	return ""
+}

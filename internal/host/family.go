@@ -1,0 +1,54 @@
+package host
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Family is a process with its children, as of a server that has a process for each session. It is for one goroutine.
+type Family struct {
+	h    *Host
+	pid  int
+	buf  []byte
+	stat procFile
+}
+
+// Family looks at a process and its children.
+func (h *Host) Family(pid int) *Family {
+	return &Family{h: h, pid: pid, buf: make([]byte, 4096), stat: newProcFile(h.path(fmt.Sprintf("/proc/%d/stat", pid)))}
+}
+
+// Used is the processor time of the process, of its children, and of those that it had before. It gives ErrGone once the
+// process has ended.
+func (f *Family) Used() (time.Duration, error) {
+	b, err := f.stat.read(&f.buf)
+	if err != nil {
+		return 0, fmt.Errorf("process %d: %w", f.pid, ErrGone)
+	}
+	st, ok := parseStat(b)
+	if !ok || st.state == 'Z' || st.state == 'X' {
+		return 0, fmt.Errorf("process %d: %w", f.pid, ErrGone)
+	}
+	ticks := st.utime + st.stime + st.cutime + st.cstime
+	// Without the file, which only some kernels lack, the children's time comes when they have ended.
+	for child := range strings.FieldsSeq(f.h.text(fmt.Sprintf("/proc/%d/task/%d/children", f.pid, f.pid))) {
+		if _, err := strconv.Atoi(child); err != nil {
+			continue
+		}
+		file := newProcFile(f.h.path("/proc/" + child + "/stat"))
+		if b, err := file.read(&f.buf); err == nil {
+			if st, ok := parseStat(b); ok {
+				ticks += st.utime + st.stime
+			}
+		}
+		file.close()
+	}
+	return time.Duration(ticks) * time.Second / userHZ, nil
+}
+
+// Close closes the file.
+func (f *Family) Close() {
+	f.stat.close()
+}

@@ -1,0 +1,135 @@
+package compare
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/rissodb/risso/internal/measure/stats"
+)
+
+// Precise says how long a comparison goes on.
+type Precise struct {
+	Within float64 // until the interval reaches no further than this to either side (0.03: three per cent), or alike is proven
+	Most   int     // pairs at most
+	Seed   uint64
+}
+
+// firstLook is after how many pairs is looked for the first time; then at half as many more each time.
+const firstLook = 8
+
+// Looks are the numbers of pairs after which the comparison is looked at, with the error that each look may make. All of them
+// together err no more often than one look would.
+func (p Precise) Looks() (pairs []int, alpha []float64) {
+	for n := firstLook; n < p.Most; n += n / 2 {
+		pairs = append(pairs, n)
+	}
+	pairs = append(pairs, p.Most)
+	return pairs, stats.SpendAlpha(1-Confidence, pairs)
+}
+
+// Look judges after some pairs; done says that the answer is as sure as it was asked to be.
+func (p Precise) Look(a, b Side, alpha float64) (r *Report, done bool) {
+	r = Judge(a, b, Terms{Seed: p.Seed, Alpha: alpha, Margin: p.Within})
+	if len(r.Verdicts) == 0 {
+		return r, true // nothing to go on for
+	}
+	v := r.Verdicts[0]
+	switch {
+	case v.Outcome == Alike:
+		return r, true
+	case v.Comparison == nil || v.SmallestP >= alpha || v.Outcome == Withheld:
+		return r, false
+	}
+	return r, reach(v.Comparison) <= p.Within
+}
+
+// reach is how far the interval goes from the ratio, to its farther side.
+func reach(c *stats.Comparison) float64 { return max(c.High/c.Ratio, c.Ratio/c.Low) - 1 }
+
+// Tell notes in the report how it ended.
+func (p Precise) Tell(r *Report, done bool) {
+	if len(r.Verdicts) == 0 || r.Verdicts[0].Comparison == nil {
+		return
+	}
+	v := r.Verdicts[0]
+	text := fmt.Sprintf("%s was looked at again and again, and may err in %s of such comparisons all the same: the intervals here are those of the last look, at %s",
+		v.Measure, percent(1-Confidence), confidence(v.Comparison))
+	if !done {
+		text = fmt.Sprintf("%s was not reached with %d pairs: the interval reaches %s from the ratio; %s", percent(p.Within), len(r.A.Runs), percent(reach(v.Comparison)), text)
+	}
+	r.Notes = append([]string{text}, r.Notes...)
+}
+
+// SameReport is what runs of one and the same thing, A against A, tell of the machine.
+type SameReport struct {
+	Pairs int     `json:"pairs"`
+	P     float64 `json:"p"`
+	Ratio float64 `json:"ratio"`
+	// FalseRate is how often such comparisons tell a difference at p below 0.05, drawn from these runs; -1: too few runs.
+	FalseRate float64 `json:"false_rate"`
+	// Visible is the smallest ratio that VisibleWith pairs would show four times in five; 0: none.
+	Visible     float64 `json:"visible,omitempty"`
+	VisibleWith int     `json:"visible_with"`
+	Words       string  `json:"words"`
+}
+
+// Same judges runs of A against runs of A, in the order in which they were made; with is how many pairs the comparison will
+// have.
+func Same(one, other Side, with int, seed uint64) *SameReport {
+	p := pair(one, other)
+	m := measures()[0]
+	if rated(one) {
+		m = measures()[1]
+	}
+	x, y, missing := p.figures(m)
+	s := &SameReport{Pairs: len(x), FalseRate: -1, VisibleWith: with}
+	if missing != "" || len(x) < 2 {
+		s.Words = "A against A: too few runs to say anything of the machine"
+		return s
+	}
+	test, err := stats.NewPairTest(len(x), Confidence)
+	if err == nil {
+		var c stats.Comparison
+		if c, err = test.Compare(x, y); err == nil {
+			s.P, s.Ratio = c.P, c.Ratio
+		}
+	}
+	if err != nil {
+		s.Words = "A against A: " + err.Error()
+		return s
+	}
+	var series []float64
+	for i := range x {
+		two := []float64{x[i], y[i]}
+		if i%2 == 1 {
+			slices.Reverse(two)
+		}
+		series = append(series, two...)
+	}
+	if rate := stats.FalseRate(series, with, 1-Confidence, seed); !math.IsNaN(rate) {
+		s.FalseRate = rate
+	}
+	if planned, err := stats.NewPairTest(with, Confidence); err == nil {
+		if d := planned.Detectable(x, y, seed); !math.IsInf(d, 1) {
+			s.Visible = d
+		}
+	}
+	s.Words = s.words(m)
+	return s
+}
+
+func (s *SameReport) words(m measure) string {
+	told := "no difference is told"
+	if s.P < 1-Confidence {
+		told = fmt.Sprintf("A DIFFERENCE OF %s IS TOLD THAT IS NONE", percent(max(s.Ratio, 1/s.Ratio)-1))
+	}
+	text := fmt.Sprintf("A against A, %d pairs, %s: %s (p %s)", s.Pairs, m.name, told, probability(s.P))
+	if s.FalseRate >= 0 {
+		text += fmt.Sprintf("; of comparisons drawn from these runs %s tell a difference (%s may)", percent(s.FalseRate), percent(1-Confidence))
+	}
+	if s.Visible > 0 {
+		return text + fmt.Sprintf("; with %d pairs a difference under %s would not show", s.VisibleWith, difference(s.Visible))
+	}
+	return text + fmt.Sprintf("; with %d pairs hardly any difference would show", s.VisibleWith)
+}

@@ -1,0 +1,448 @@
+package environ
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/host"
+)
+
+// Use is who used the load driver's machine in the measured time of a run, looked at each second. A figure that is nil could
+// not be found out; Unknown says why. Processors are counted in whole ones: 0.5 is half the time of one of them.
+type Use struct {
+	CPUs int `json:"cpus"` // of the machine, online
+	// Client and Server are what this process and the server's took; Server only where it runs here and its process is known.
+	Client float64  `json:"client"`
+	Server *float64 `json:"server,omitempty"`
+	// Foreign is what all others took, and ForeignMost in the worst second, ForeignMostAt.
+	Foreign       *float64 `json:"foreign,omitempty"`
+	ForeignMost   float64  `json:"foreign_most,omitempty"`
+	ForeignMostAt int      `json:"foreign_most_at,omitempty"` // seconds since the measured time began
+	// Crowd is how many threads of others ran or waited for a processor, on average: with 6 busy loops 6, whatever they got.
+	Crowd *float64 `json:"crowd,omitempty"`
+	// Steal is what the hypervisor gave to other machines.
+	Steal *float64 `json:"steal,omitempty"`
+	// Pressure is the share of the time in which some thread waited for a processor, PressureIO for a disk, PressureMemory for memory.
+	Pressure       *float64 `json:"pressure,omitempty"`
+	PressureIO     *float64 `json:"pressure_io,omitempty"`
+	PressureMemory *float64 `json:"pressure_memory,omitempty"`
+	// ClientWait is the share of its ready time in which the client's threads waited for a processor instead of running.
+	ClientWait *float64 `json:"client_wait,omitempty"`
+	// Held is the share of the time in which the client's control group was not let run, or the server's, for it had used up its quota.
+	ClientHeld *float64 `json:"client_held,omitempty"`
+	ServerHeld *float64 `json:"server_held,omitempty"`
+	// MHz is the mean frequency, LowestMHz that of the slowest second.
+	MHz       *float64    `json:"mhz,omitempty"`
+	LowestMHz float64     `json:"lowest_mhz,omitempty"`
+	Unknown   []fleet.Gap `json:"unknown,omitempty"`
+	// Elsewhere says that the server runs on another machine, of which nothing is seen.
+	Elsewhere bool `json:"elsewhere,omitempty"`
+	// Seconds are the single looks.
+	Seconds []UseSecond `json:"seconds,omitempty"`
+}
+
+// UseSecond is one look: what was used since the look before, in processors; -1: not known.
+type UseSecond struct {
+	At      float64 `json:"at"` // seconds since the measured time began
+	Client  float64 `json:"client"`
+	Server  float64 `json:"server"`
+	Foreign float64 `json:"foreign"`
+	Steal   float64 `json:"steal"`
+	MHz     float64 `json:"mhz,omitempty"`
+}
+
+// disturbed is from which share of the machine on others are worth a warning.
+const disturbed = 0.05
+
+// Left is how much of the machine a thread can count on beside the threads of others, as a share; false where that is not
+// known. What others got depends on the run itself, which takes what it can; how many they were does not.
+func (u *Use) Left() (float64, bool) {
+	if u == nil || u.Foreign == nil || u.CPUs == 0 {
+		return 0, false
+	}
+	all, theirs, stolen := float64(u.CPUs), *u.Foreign, 0.0
+	if u.Steal != nil {
+		stolen = min(*u.Steal, all)
+	}
+	if u.Crowd != nil {
+		return max(all-stolen, 0.001) / (all + max(*u.Crowd, theirs)), true
+	}
+	return max(all-stolen-theirs, 0.001) / all, true
+}
+
+// Disturbances say in words what took from the run; none: nothing that is seen.
+func (u *Use) Disturbances() (out []string) {
+	if u == nil {
+		return nil
+	}
+	all := float64(u.CPUs)
+	if u.Foreign != nil && (*u.Foreign >= disturbed*all || u.ForeignMost >= 4*disturbed*all) {
+		out = append(out, "other programs")
+	}
+	if u.Steal != nil && *u.Steal >= disturbed*all/2 {
+		out = append(out, "other virtual machines")
+	}
+	for _, h := range []struct {
+		who  string
+		held *float64
+	}{{"client", u.ClientHeld}, {"server", u.ServerHeld}} {
+		if h.held != nil && *h.held >= 0.01 {
+			out = append(out, fmt.Sprintf("the quota of the %s's control group (%s of the time)", h.who, portion(*h.held)))
+		}
+	}
+	if u.MHz != nil && u.LowestMHz < 0.9**u.MHz {
+		out = append(out, fmt.Sprintf("a frequency that fell to %.0f MHz", u.LowestMHz))
+	}
+	if u.PressureMemory != nil && *u.PressureMemory >= disturbed {
+		out = append(out, fmt.Sprintf("want of memory (%s of the time)", portion(*u.PressureMemory)))
+	}
+	return out
+}
+
+// Line tells in one line whether the machine was the run's own, with the figures.
+func (u *Use) Line() string {
+	if u == nil {
+		return "not known: nobody looked at the machine"
+	}
+	verdict := "the run's own, as far as is seen"
+	switch list := u.Disturbances(); {
+	case len(list) > 0:
+		verdict = "DISTURBED by " + strings.Join(list, ", ")
+	case u.Foreign == nil:
+		verdict = "not known whether others disturbed"
+	}
+	return verdict + ": " + u.figures()
+}
+
+// figures are those of Line.
+func (u *Use) figures() string {
+	form := func(v *float64, as func(float64) string) string {
+		if v == nil {
+			return "not known"
+		}
+		return as(*v)
+	}
+	server := form(u.Server, cores)
+	if u.Elsewhere {
+		server = "on another machine"
+	}
+	others := form(u.Foreign, cores)
+	if u.Foreign != nil && u.ForeignMost > max(1.5**u.Foreign, 0.05) {
+		others += fmt.Sprintf(" (%s in second %d)", cores(u.ForeignMost), u.ForeignMostAt)
+	}
+	parts := []string{fmt.Sprintf("client %s, server %s, others %s, stolen %s of %s", cores(u.Client), server, others, form(u.Steal, cores), processors(u.CPUs))}
+	if u.Crowd != nil {
+		parts = append(parts, fmt.Sprintf("%.1f threads of others", *u.Crowd))
+	}
+	parts = append(parts, "client waited for a processor "+form(u.ClientWait, portion), "pressure "+form(u.Pressure, portion))
+	if u.MHz != nil {
+		parts = append(parts, fmt.Sprintf("%.0f MHz", *u.MHz))
+	} else {
+		parts = append(parts, "frequency not told")
+	}
+	return strings.Join(parts, "; ")
+}
+
+func cores(v float64) string { return fmt.Sprintf("%.2f", v) }
+
+func processors(n int) string {
+	if n == 1 {
+		return "1 processor"
+	}
+	return fmt.Sprintf("%d processors", n)
+}
+
+func portion(v float64) string {
+	if v < 0.1 {
+		return fmt.Sprintf("%.1f %%", 100*v)
+	}
+	return fmt.Sprintf("%.0f %%", 100*v)
+}
+
+// Watch says of which process the server is, for Watcher.
+type Watch struct {
+	Root      string // as host.Options have it
+	ServerPID int    // 0: not known
+	Elsewhere bool   // the server runs on another machine
+}
+
+// WatchOf is what an environment knows of the server; nil knows nothing.
+func WatchOf(e *Environment) Watch {
+	switch {
+	case e == nil:
+		return Watch{}
+	case e.ServerHost != nil:
+		return Watch{ServerPID: e.ServerHost.PID}
+	}
+	return Watch{Elsewhere: e.Remote}
+}
+
+// Watcher looks at this machine while a run goes on. It is for one goroutine; its looks cost some tenths of a millisecond.
+type Watcher struct {
+	watch   Watch
+	host    *host.Host
+	at      map[string]int // positions of the metrics that are read
+	self    *host.Process
+	server  *host.Process
+	family  *host.Family // the server with the processes of its sessions
+	queue   *host.RunQueue
+	crowd   *host.Crowd
+	first   look
+	last    look
+	before  look                 // the one before last
+	cpu     func() time.Duration // of the client so far
+	seconds []UseSecond
+	gaps    map[string]fleet.Gap
+}
+
+// look is one look at all counters.
+type look struct {
+	when                        time.Time
+	busy, steal                 float64 // seconds of processor time
+	client, server              float64
+	cpu, io, memory             float64 // seconds of pressure
+	ran, waited                 float64
+	clientHeld, serverHeld, mhz float64
+}
+
+// NewWatcher opens what there is to see; cpu tells the client's processor time. It never fails: what cannot be seen is told by
+// the Use.
+func NewWatcher(w Watch, cpu func() time.Duration) *Watcher {
+	out := &Watcher{watch: w, cpu: cpu, at: map[string]int{}, gaps: map[string]fleet.Gap{}}
+	h, err := host.New(host.Options{Root: w.Root, Processors: true})
+	if err != nil {
+		out.gap("this machine", err, "mount /proc")
+		return out
+	}
+	out.host, out.queue = h, h.RunQueue(0)
+	if out.self, err = h.Process(os.Getpid()); err != nil {
+		out.gap("the client's control group", err, "mount /proc")
+	}
+	out.crowd = h.Crowd(os.Getpid(), w.ServerPID)
+	switch {
+	case w.Elsewhere:
+	case w.ServerPID == 0:
+		out.gap("the server's processor time", errors.New("its process is not known"), "run risso as root or as the server's user")
+	default:
+		if out.server, err = h.Process(w.ServerPID); err != nil {
+			out.gap("the server's processor time", err, "run risso as root or as the server's user")
+		} else {
+			out.family = h.Family(w.ServerPID)
+		}
+	}
+	return out
+}
+
+func (w *Watcher) gap(what string, err error, remedy string) {
+	w.gaps[what] = fleet.Gap{What: what, Reason: err.Error(), Remedy: remedy}
+}
+
+// Close closes the files.
+func (w *Watcher) Close() {
+	if w.host != nil {
+		_ = w.host.Close() // files that were read
+	}
+	for _, p := range []*host.Process{w.self, w.server} {
+		if p != nil {
+			_ = p.Close()
+		}
+	}
+	if w.family != nil {
+		w.family.Close()
+	}
+}
+
+// Begin begins the measured time anew.
+func (w *Watcher) Begin() {
+	if w.crowd != nil {
+		if err := w.crowd.Begin(); err != nil {
+			w.gap("how many threads of others wanted a processor", err, "")
+			w.crowd = nil
+		}
+	}
+	w.first = w.look()
+	w.last, w.seconds = w.first, nil
+}
+
+// Look adds a second.
+func (w *Watcher) Look() {
+	if w.host == nil || w.first.when.IsZero() {
+		return
+	}
+	now := w.look()
+	if n := len(w.seconds); n > 0 && now.when.Sub(w.last.when) < shortestLook {
+		w.seconds, w.last = w.seconds[:n-1], w.before
+	}
+	w.seconds = append(w.seconds, w.second(w.last, now))
+	w.before, w.last = w.last, now
+}
+
+// shortestLook is how long a look has to be to stand alone: the kernel counts in hundredths of a second.
+const shortestLook = 300 * time.Millisecond
+
+// second is what was used between two looks.
+func (w *Watcher) second(a, b look) UseSecond {
+	d := b.when.Sub(a.when).Seconds()
+	s := UseSecond{At: round(b.when.Sub(w.first.when).Seconds()), Client: per(b.client-a.client, d), Server: per(b.server-a.server, d),
+		Steal: per(b.steal-a.steal, d), Foreign: -1, MHz: round(b.mhz)}
+	if s.Server >= 0 || w.watch.Elsewhere {
+		s.Foreign = per(max(0, b.busy-a.busy-(b.client-a.client)-max(0, nothing(b.server-a.server))), d)
+	}
+	return s
+}
+
+// per is a rate; -1 where the figure is not known.
+func per(v, seconds float64) float64 {
+	if math.IsNaN(v) || v < 0 || seconds <= 0 {
+		return -1
+	}
+	return round(v / seconds)
+}
+
+func nothing(v float64) float64 {
+	if math.IsNaN(v) {
+		return 0
+	}
+	return v
+}
+
+func round(v float64) float64 { return math.Round(v*1e4) / 1e4 }
+
+// look reads all counters; NaN is what could not be read.
+func (w *Watcher) look() look {
+	l := look{when: time.Now(), client: w.cpu().Seconds(), server: math.NaN(), clientHeld: math.NaN(), serverHeld: math.NaN(), ran: math.NaN()}
+	if w.host == nil {
+		return l
+	}
+	values := w.host.Read()
+	metrics := w.host.Metrics()
+	of := func(key string) float64 {
+		at, ok := w.at[key]
+		if !ok || at >= len(metrics) {
+			at = slices.IndexFunc(metrics, func(m host.Metric) bool { return m.Key() == key })
+			w.at[key] = at
+		}
+		if at < 0 {
+			return math.NaN()
+		}
+		return values[at]
+	}
+	mode := func(name string) float64 { return of(`risso_host_cpu_seconds_total{mode="` + name + `"}`) }
+	l.busy = mode("user") + mode("nice") + mode("system") + mode("irq") + mode("softirq")
+	l.steal = mode("steal")
+	l.cpu, l.io, l.memory = of("node_pressure_cpu_waiting_seconds_total"), of("node_pressure_io_waiting_seconds_total"), of("node_pressure_memory_waiting_seconds_total")
+	l.mhz = w.host.MHz()
+	if ran, waited, err := w.queue.Read(); err == nil {
+		l.ran, l.waited = ran.Seconds(), waited.Seconds()
+	} else {
+		w.gap("how long the client waited for a processor", err, "")
+	}
+	l.clientHeld, l.serverHeld = held(w.self), held(w.server)
+	if w.family != nil {
+		used, err := w.family.Used()
+		if l.server = used.Seconds(); err != nil {
+			l.server = math.NaN()
+			w.gap("the server's processor time", err, "")
+		}
+	}
+	return l
+}
+
+// held is how long the control group of a process was held back; NaN where it has none.
+func held(p *host.Process) float64 {
+	v := math.NaN()
+	if p == nil {
+		return v
+	}
+	if _, err := p.Read(); err != nil {
+		return v
+	}
+	p.Each(func(m *host.Metric, x float64) {
+		if m.Name == "risso_cgroup_cpu_throttled_seconds_total" {
+			v = x
+		}
+	})
+	return v
+}
+
+// Use ends with a last look and puts the figures together; nil where no measured time began.
+func (w *Watcher) Use() *Use {
+	if w.host == nil || w.first.when.IsZero() {
+		if w.first.when.IsZero() {
+			return nil
+		}
+		return &Use{Elsewhere: w.watch.Elsewhere, Unknown: w.unknown()}
+	}
+	w.Look()
+	a, b := w.first, w.last
+	d := b.when.Sub(a.when).Seconds()
+	u := &Use{CPUs: w.host.Setup().CPUs, Elsewhere: w.watch.Elsewhere, Seconds: w.seconds, Client: max(0, per(b.client-a.client, d))}
+	known := func(v float64) *float64 {
+		if v = per(v, d); v < 0 {
+			return nil
+		}
+		return &v
+	}
+	u.Server = known(b.server - a.server)
+	if u.Server != nil || u.Elsewhere {
+		u.Foreign = known(max(0, b.busy-a.busy-(b.client-a.client)-nothing(b.server-a.server)))
+		for _, s := range w.seconds {
+			if s.Foreign > u.ForeignMost {
+				u.ForeignMost, u.ForeignMostAt = s.Foreign, int(math.Ceil(s.At))
+			}
+		}
+	}
+	if w.crowd != nil && u.Foreign != nil {
+		if waited, err := w.crowd.Waited(); err == nil && d > 0 {
+			all := round(*u.Foreign + waited.Seconds()/d)
+			u.Crowd = &all
+		}
+	}
+	if math.IsNaN(b.busy - a.busy) {
+		u.Foreign = nil
+		w.gap("what other programs took", errors.New("/proc/stat does not tell"), "mount /proc")
+	}
+	u.Steal, u.Pressure, u.PressureIO, u.PressureMemory = known(b.steal-a.steal), known(b.cpu-a.cpu), known(b.io-a.io), known(b.memory-a.memory)
+	u.ClientHeld, u.ServerHeld = known(b.clientHeld-a.clientHeld), known(b.serverHeld-a.serverHeld)
+	if ready := b.ran - a.ran + b.waited - a.waited; ready > 0 && b.ran > a.ran {
+		share := round((b.waited - a.waited) / ready)
+		u.ClientWait = &share
+	}
+	w.frequency(u)
+	u.Unknown = w.unknown()
+	return u
+}
+
+func (w *Watcher) frequency(u *Use) {
+	sum, n := 0.0, 0.0
+	for _, s := range w.seconds {
+		if s.MHz > 0 {
+			sum, n = sum+s.MHz, n+1
+			if u.LowestMHz == 0 || s.MHz < u.LowestMHz {
+				u.LowestMHz = s.MHz
+			}
+		}
+	}
+	if n > 0 {
+		mean := round(sum / n)
+		u.MHz = &mean
+	}
+}
+
+func (w *Watcher) unknown() []fleet.Gap {
+	var out []fleet.Gap
+	for _, g := range w.gaps {
+		out = append(out, g)
+	}
+	if w.host != nil {
+		out = append(out, w.host.Gaps()...)
+	}
+	slices.SortFunc(out, func(a, b fleet.Gap) int { return strings.Compare(a.What, b.What) })
+	return out
+}

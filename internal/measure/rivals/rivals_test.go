@@ -1,0 +1,172 @@
+package rivals
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/rissodb/risso/internal/measure/bench"
+)
+
+const sysbenchText = `sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)
+
+Running the test with following options:
+Number of threads: 2
+Report intermediate results every 1 second(s)
+Initializing random number generator from current time
+
+
+Initializing worker threads...
+
+Threads started!
+
+[ 1s ] thds: 2 tps: 359.17 qps: 5762.46 (r/w/o: 5042.15/0.00/720.31) lat (ms,95%): 22.69 err/s: 0.00 reconn/s: 0.00
+[ 2s ] thds: 2 tps: 451.55 qps: 7223.84 (r/w/o: 6320.73/0.00/903.11) lat (ms,95%): 10.84 err/s: 0.00 reconn/s: 0.00
+SQL statistics:
+    queries performed:
+        read:                            11382
+        write:                           0
+        other:                           1626
+        total:                           13008
+    transactions:                        813    (404.94 per sec.)
+    queries:                             13008  (6478.96 per sec.)
+    ignored errors:                      3      (0.00 per sec.)
+    reconnects:                          0      (0.00 per sec.)
+
+General statistics:
+    total time:                          2.0066s
+    total number of events:              813
+
+Latency (ms):
+         min:                                    0.45
+         avg:                                    4.93
+         max:                                   85.50
+         95th percentile:                       16.71
+         sum:                                 4007.35
+
+Threads fairness:
+    events (avg/stddev):           406.5000/55.50
+    execution time (avg/stddev):   2.0037/0.00
+`
+
+const pgbenchText = `pgbench (15.14 (Debian 15.14-0+deb12u1))
+starting vacuum...end.
+progress: 1.0 s, 9123.4 tps, lat 0.219 ms stddev 0.090, 0 failed
+transaction type: <builtin: select only>
+scaling factor: 1
+query mode: prepared
+number of clients: 4
+number of threads: 2
+maximum number of tries: 1
+duration: 2 s
+number of transactions actually processed: 18432
+number of failed transactions: 0 (0.000%)
+latency average = 0.433 ms
+latency stddev = 0.211 ms
+initial connection time = 6.021 ms
+tps = 9228.125000 (without initial connection time)
+statement latencies in milliseconds and failures:
+         0.001           0  \set aid random(1, 100000 * :scale)
+         0.432           0  SELECT abalance FROM pgbench_accounts WHERE aid = :aid;
+`
+
+const tpcText = `creating table
+[Current] NEW_ORDER - Takes(s): 9.9, Count: 50, TPM: 302.5, Sum(ms): 2012.0, Avg(ms): 40.2, 50th(ms): 39.8, 90th(ms): 50.3, 95th(ms): 54.5, 99th(ms): 75.5, 99.9th(ms): 75.5, Max(ms): 75.5
+Finished
+[Summary] NEW_ORDER - Takes(s): 19.8, Count: 450, TPM: 1361.0, Sum(ms): 20120.0, Avg(ms): 44.7, 50th(ms): 41.9, 90th(ms): 58.7, 95th(ms): 67.1, 99th(ms): 104.9, 99.9th(ms): 125.8, Max(ms): 125.8
+[Summary] NEW_ORDER_ERR - Takes(s): 19.8, Count: 4, TPM: 12.1, Sum(ms): 20.0, Avg(ms): 4.7, 50th(ms): 4.9, 90th(ms): 5.7, 95th(ms): 6.1, 99th(ms): 10.9, 99.9th(ms): 12.8, Max(ms): 12.8
+[Summary] PAYMENT - Takes(s): 20.0, Count: 430, TPM: 1290.0, Sum(ms): 9120.0, Avg(ms): 21.2, 50th(ms): 19.9, 90th(ms): 28.7, 95th(ms): 31.1, 99th(ms): 44.9, 99.9th(ms): 65.8, Max(ms): 65.8
+tpmC: 1361.0, tpmTotal: 2651.0, efficiency: 1058.3%
+`
+
+func one(t *testing.T, text string) *bench.Result {
+	t.Helper()
+	list, err := Read(text)
+	if err != nil || len(list) != 1 {
+		t.Fatalf("%d results, %v", len(list), err)
+	}
+	return list[0]
+}
+
+func near(t *testing.T, what string, got, want float64) {
+	t.Helper()
+	if math.Abs(got-want) > 1e-9*math.Max(1, math.Abs(want)) {
+		t.Errorf("%s: %v, not %v", what, got, want)
+	}
+}
+
+func TestSysbench(t *testing.T) {
+	r := one(t, sysbenchText)
+	if r.Source != "sysbench 1.0.20" || r.Workload != bench.UnknownWorkload || r.Threads != 2 || r.Transactions != 813 || r.Queries != 13008 || r.Reads != 11382 || r.Others != 1626 || len(r.Errors) != 1 || r.Errors[0].Count != 3 {
+		t.Errorf("%+v", r)
+	}
+	near(t, "tps", r.TransactionsPerSecond, 404.94)
+	near(t, "seconds", r.Seconds, 2.0066)
+	near(t, "p95", r.Latency.At(95), 0.01671)
+	near(t, "p99", r.Latency.At(99), 0)
+	near(t, "max", r.Latency.Max, 0.0855)
+	list, err := Read(strings.ReplaceAll(sysbenchText, "\n", "\r\n") + strings.Replace(sysbenchText, "404.94", "0.00", 1))
+	if err != nil || len(list) != 2 || list[0].TransactionsPerSecond != 404.94 || list[1].TransactionsPerSecond != 0 {
+		t.Errorf("two runs: %v, %v", list, err)
+	}
+}
+
+func TestPgbench(t *testing.T) {
+	r := one(t, pgbenchText)
+	if r.Source != "pgbench 15.14" || r.Workload != "pgbench builtin: select only" || r.Threads != 4 || r.Transactions != 18432 || r.Seconds != 2 || len(r.Statements) != 1 || !strings.HasPrefix(r.Statements[0].SQL, "SELECT abalance") {
+		t.Errorf("%+v", r)
+	}
+	near(t, "tps", r.TransactionsPerSecond, 9228.125)
+	near(t, "average", r.Latency.Avg, 0.000433)
+	near(t, "of the statement", r.Statements[0].Latency.Avg, 0.000432)
+	old := strings.Replace(pgbenchText, "tps = 9228.125000 (without initial connection time)", "tps = 9000.5 (including connections establishing)\ntps = 9228.125000 (excluding connections establishing)", 1)
+	near(t, "tps of an older one", one(t, old).TransactionsPerSecond, 9228.125)
+}
+
+func TestGoTPC(t *testing.T) {
+	r := one(t, tpcText)
+	if r.Workload != "tpcc" || r.Transactions != 880 || len(r.Kinds) != 2 || r.Kinds[0].Name != "new_order" || r.Kinds[0].Transactions != 450 || len(r.Errors) != 1 || r.Headline == nil || r.Threads != 0 {
+		t.Errorf("%+v", r)
+	}
+	near(t, "tps", r.TransactionsPerSecond, 44)
+	near(t, "p95", r.Kinds[0].Latency.At(95), 0.0671)
+}
+
+// TestCut: no text that ends early gives figures, and none that is nothing of theirs.
+func TestCut(t *testing.T) {
+	for _, whole := range []string{sysbenchText, pgbenchText} {
+		marker := map[bool]string{true: "sum:", false: "tps = 9"}[whole == sysbenchText]
+		for at := range len(whole) {
+			list, err := Read(whole[:at])
+			if at <= strings.Index(whole, marker) && err == nil {
+				t.Fatalf("cut at %d: %+v", at, list[0])
+			}
+			if err != nil && !errors.Is(err, ErrCut) && !errors.Is(err, ErrUnknown) {
+				t.Fatalf("cut at %d: %v", at, err)
+			}
+		}
+	}
+	if _, err := Read(tpcText[:strings.Index(tpcText, "[Summary]")]); !errors.Is(err, ErrCut) {
+		t.Error(err)
+	}
+	for _, text := range []string{"", "hello", "tps = 5", strings.Replace(sysbenchText, "SQL statistics:", "File operations:", 1), "\x00\xff"} {
+		if _, err := Read(text); err == nil {
+			t.Errorf("%.20q was read", text)
+		}
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	for _, s := range []string{sysbenchText, pgbenchText, tpcText} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		list, err := Read(text)
+		for _, r := range list {
+			if err != nil || math.IsNaN(r.TransactionsPerSecond) || math.IsInf(r.TransactionsPerSecond, 0) || r.Seconds < 0 || r.Threads < 0 {
+				t.Fatalf("%+v, %v", r, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,140 @@
+package mysql
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// BlindError says that an account may not see all that is wanted. Servers do not answer with an error then: they show less.
+type BlindError struct {
+	Account string   // quoted, as GRANT takes it
+	What    []string // that may be missing, in words
+	Counted string   // what the server counts beside what the account sees; "" where nothing differs
+	Grants  []string // the statements that mend it
+}
+
+func (e *BlindError) Error() string {
+	s := fmt.Sprintf("%s may not see all that is wanted: %s", e.Account, strings.Join(e.What, "; "))
+	if e.Counted != "" {
+		s += "; " + e.Counted
+	}
+	return s
+}
+
+// Hint is what mends it.
+func (e *BlindError) Hint() string {
+	return "run " + strings.Join(e.Grants, "; ")
+}
+
+// need is a privilege without which something is missing silently.
+type need struct {
+	any  []string // one of them is enough
+	what string   // is missing
+	// programs: it is of no concern to who wants tables only; whole: nor to who wants parts of schemas.
+	programs, whole bool
+}
+
+var needs = []need{
+	{[]string{"SELECT"}, "tables and views without SELECT", false, false},
+	{[]string{"TRIGGER"}, "triggers without TRIGGER", true, false},
+	{[]string{"EVENT"}, "events without EVENT", true, true},
+}
+
+// routines may be seen with any of these.
+var routines = []string{"EXECUTE", "ALTER ROUTINE", "CREATE ROUTINE", "SHOW_ROUTINE", "SHOW CREATE ROUTINE"}
+
+// Scope is what somebody wants to see.
+type Scope struct {
+	Open    bool // all that there is, so that the account has to see what it does not know of
+	Schemas []string
+	Tables  []TableName
+	// Programs says of which schemas triggers, events and routines are wanted, too; nil: of none.
+	Programs func(schema string) bool
+	Seen     []TableInfo // tables that were seen: where all is wanted the server's own count is put beside them; nil: it is not
+}
+
+// Blind says what of a scope the session's account may not see; nil when it sees all of it.
+func (s *Stream) Blind(ctx context.Context, server Server, o Scope) (*BlindError, error) {
+	rights, err := s.Rights(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b := rights.blind(server, o)
+	if b == nil || o.Seen == nil || !o.Open {
+		return b, nil
+	}
+	tables, schemas, known, err := s.InnoDBTables(ctx, server)
+	if err != nil || !known {
+		return b, err
+	}
+	seen, in := 0, map[string]bool{}
+	for _, t := range o.Seen {
+		if t.Engine == "InnoDB" {
+			seen++
+			in[t.Schema] = true
+		}
+	}
+	if tables > seen {
+		b.Counted = fmt.Sprintf("the server has %d InnoDB tables in %d schemas, the account sees %d in %d", tables, schemas, seen, len(in))
+	}
+	return b, nil
+}
+
+func (r Rights) blind(server Server, o Scope) *BlindError {
+	b := &BlindError{Account: server.QuotedAccount()}
+	add := func(what string, grants ...string) {
+		if !slices.Contains(b.What, what) {
+			b.What = append(b.What, what)
+		}
+		for _, g := range grants {
+			if !slices.Contains(b.Grants, g) {
+				b.Grants = append(b.Grants, g)
+			}
+		}
+	}
+	programs := func(schema string) bool { return o.Programs != nil && o.Programs(schema) }
+	grants := func(schema string, open bool) []string {
+		switch {
+		case open && o.Programs != nil:
+			return []string{server.BackupGrants()}
+		case open:
+			return []string{"GRANT SELECT ON *.* TO " + server.QuotedAccount()}
+		case o.Programs != nil:
+			return server.SchemaGrants(schema)
+		}
+		return []string{"GRANT SELECT ON " + grantName(schema) + ".* TO " + server.QuotedAccount()}
+	}
+	if o.Open && !r.Have("", "", "SELECT", "SHOW DATABASES") {
+		add("whole schemas without SELECT or SHOW DATABASES on *.*", grants("", true)...)
+	}
+	for _, n := range needs {
+		if n.programs && o.Programs == nil || o.Open && r.Have("", "", n.any...) {
+			continue
+		}
+		for _, s := range o.Schemas {
+			if (!n.whole || programs(s)) && !r.Have(s, "", n.any...) {
+				add(n.what+" on "+Quote(s), grants(s, o.Open)...)
+			}
+		}
+		for _, t := range o.Tables {
+			if !n.whole && !r.Have(t.Schema, t.Name, n.any...) {
+				add(n.what+" on "+t.String(), grants(t.Schema, false)...)
+			}
+		}
+	}
+	for _, s := range o.Schemas {
+		if programs(s) && !r.Have("", "", "SELECT", "SHOW_ROUTINE", "SHOW CREATE ROUTINE") && !r.Have("mysql", "proc", "SELECT") && !r.Have(s, "", routines...) {
+			add("routines without EXECUTE on "+Quote(s), grants(s, o.Open)...)
+		}
+	}
+	if len(b.What) == 0 {
+		return nil
+	}
+	const named = 5
+	if more := len(b.What) - named; more > 0 {
+		b.What = append(b.What[:named], fmt.Sprintf("and %d more", more))
+	}
+	return b
+}

@@ -1,0 +1,353 @@
+package scenario_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	mysqldriver "github.com/go-sql-driver/mysql"
+
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/sandbox"
+)
+
+// lockCase is a session that holds a lock and one that waits for it.
+type lockCase struct {
+	name    string
+	only    string   // the servers that have it
+	holds   []string // what the holder runs; the last of it is what it ran last
+	waits   string
+	kind    mysql.LockKind
+	object  string // schema.name, or a name
+	index   string
+	words   string // that the trace says
+	release string
+}
+
+func (c lockCase) last() string { return c.holds[len(c.holds)-1] }
+
+var lockCases = []lockCase{
+	{name: "row", holds: []string{"BEGIN", "UPDATE shop.orders SET note = 'held' WHERE id = 1"}, waits: "UPDATE shop.orders SET note = 'wanted' WHERE id = 1",
+		kind: mysql.LockRow, object: "shop.orders", index: "PRIMARY", words: "a row lock in the index PRIMARY of shop.orders", release: "ROLLBACK"},
+	// The lock of an inserted row is made by who waits for it; its holder is told by the transaction.
+	{name: "inserted row", holds: []string{"BEGIN", "INSERT INTO shop.orders VALUES (99, 1, 'new')"}, waits: "UPDATE shop.orders SET note = 'wanted' WHERE id = 99",
+		kind: mysql.LockRow, object: "shop.orders", index: "PRIMARY", words: "a row lock in the index PRIMARY of shop.orders", release: "ROLLBACK"},
+	{name: "metadata", holds: []string{"BEGIN", "SELECT note FROM shop.orders WHERE id = 2"}, waits: "ALTER TABLE shop.orders COMMENT 'changed'",
+		kind: mysql.LockMetadata, object: "shop.orders", words: "a metadata lock on the table shop.orders", release: "ROLLBACK"},
+	{name: "locked table", holds: []string{"LOCK TABLES shop.orders WRITE"}, waits: "UPDATE shop.orders SET note = 'x' WHERE id = 3",
+		kind: mysql.LockMetadata, object: "shop.orders", words: "a metadata lock on the table shop.orders", release: "UNLOCK TABLES"},
+	{name: "global read lock", holds: []string{"FLUSH TABLES WITH READ LOCK"}, waits: "UPDATE shop.orders SET note = 'y' WHERE id = 3",
+		kind: mysql.LockGlobal, words: "the global read lock", release: "UNLOCK TABLES"},
+	{name: "backup stage", only: "mariadb", holds: []string{"BACKUP STAGE START", "BACKUP STAGE FLUSH", "BACKUP STAGE BLOCK_DDL", "BACKUP STAGE BLOCK_COMMIT"}, waits: "UPDATE shop.orders SET note = 'z' WHERE id = 3",
+		kind: mysql.LockGlobal, words: "a backup lock", release: "BACKUP STAGE END"},
+	{name: "instance for backup", only: "mysql-9.7 mysql-8.0", holds: []string{"LOCK INSTANCE FOR BACKUP"}, waits: "ALTER TABLE shop.orders ADD COLUMN other INT",
+		kind: mysql.LockGlobal, words: "the backup lock", release: "UNLOCK INSTANCE"},
+	{name: "user lock", holds: []string{"SELECT GET_LOCK('the job', 1)"}, waits: "SELECT GET_LOCK('the job', 300)",
+		kind: mysql.LockUser, object: "the job", words: "the user lock 'the job'", release: "SELECT RELEASE_LOCK('the job')"},
+}
+
+// lockCopy is longer than MySQL 5.7 and MariaDB answer from an old copy to who asks again and again.
+const lockCopy = 300 * time.Millisecond
+
+// lockServer is a server with a table, a session that holds and one that waits: the one that is traced.
+type lockServer struct {
+	*traced
+	holder             *sql.Conn
+	holderID, waiterID int64
+}
+
+func newLockServer(t *testing.T, kind string, settings ...string) *lockServer {
+	t.Helper()
+	n := single(t, kind, append([]string{"lock_wait_timeout=600", "innodb_lock_wait_timeout=600"}, settings...)...)
+	execSQL(t, n, "CREATE DATABASE shop; CREATE TABLE shop.orders (id INT PRIMARY KEY, n INT, note VARCHAR(100), KEY (n)); INSERT INTO shop.orders VALUES (1, 1, 'a'), (2, 2, 'b'), (3, 3, 'c')")
+	home := tempDir(t)
+	connector, err := mysqldriver.NewConnector(n.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &lockServer{traced: &traced{node: n, home: home, env: environment(home, "XDG_STATE_HOME="+home), db: sql.OpenDB(connector)}}
+	t.Cleanup(func() { s.db.Close() })
+	s.conn, s.waiterID = s.session(t)
+	s.id = fmt.Sprint(s.waiterID)
+	s.holder, s.holderID = s.session(t)
+	return s
+}
+
+func (s *lockServer) session(t *testing.T) (*sql.Conn, int64) {
+	t.Helper()
+	c, err := s.db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var id int64
+	if err := c.QueryRowContext(t.Context(), "SELECT CONNECTION_ID()").Scan(&id); err != nil {
+		t.Fatal(err)
+	}
+	return c, id
+}
+
+func runAll(t *testing.T, c *sql.Conn, statements ...string) {
+	t.Helper()
+	for _, q := range statements {
+		if _, err := c.ExecContext(t.Context(), q); err != nil {
+			t.Fatalf("%s: %v", q, err)
+		}
+	}
+}
+
+// wait makes the one session hold a lock and the other wait for it, while f runs.
+func (s *lockServer) wait(t *testing.T, c lockCase, f func()) {
+	t.Helper()
+	runAll(t, s.holder, c.holds...)
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.conn.ExecContext(context.WithoutCancel(t.Context()), c.waits)
+		done <- err
+	}()
+	defer func() {
+		runAll(t, s.holder, c.release)
+		if err := <-done; err != nil {
+			t.Errorf("%s: %v", c.waits, err)
+		}
+	}()
+	f()
+}
+
+func lockReader(t *testing.T, n *sandbox.Node, account string) *mysql.Conn {
+	t.Helper()
+	target, err := mysql.ParseTarget(fmt.Sprintf("%s@unix(%s)/", account, n.Socket))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := mysql.Connect(t.Context(), target, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// end interrupts a trace and gives what it says.
+func (s *lockServer) end(t *testing.T, trace *risso) string {
+	t.Helper()
+	if err := trace.cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	res := s.result(t, trace)
+	return strings.Join(append(res.Words, res.Notes...), " ")
+}
+
+// TestLockWaits: whom a session waits for is told by LockWaits and by a trace, for each kind of lock.
+func TestLockWaits(t *testing.T) {
+	t.Parallel()
+	eachKind(t, kinds, func(t *testing.T, kind string) {
+		s := newLockServer(t, kind, "performance_schema=ON", "performance_schema_instrument='wait/lock/metadata/sql/mdl=ON'", "performance_schema_consumer_events_statements_current=ON")
+		if kind == "mariadb" {
+			execSQL(t, s.node, "UPDATE performance_schema.setup_instruments SET ENABLED = 'YES', TIMED = 'YES' WHERE NAME LIKE 'statement/%'")
+		}
+		for _, c := range lockCases {
+			if c.only == "" || strings.Contains(c.only, kind) {
+				t.Run(c.name, func(t *testing.T) { s.one(t, c) })
+			}
+		}
+		t.Run("queue", s.queue)
+		t.Run("few privileges", s.fewPrivileges)
+	})
+}
+
+// one holds a lock of one kind.
+func (s *lockServer) one(t *testing.T, c lockCase) {
+	r := lockReader(t, s.node, "root")
+	trace := s.begin(t, "--for", "5m", "--output", "json")
+	s.wait(t, c, func() {
+		var w mysql.LockWait
+		await(t, "the wait is told", func() bool {
+			time.Sleep(lockCopy)
+			list, gaps, err := r.LockWaits(t.Context(), s.waiterID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, o := range list {
+				if o.Blocker.ID != list[0].Blocker.ID {
+					t.Errorf("two holders: %+v", list)
+				}
+			}
+			if len(list) > 0 {
+				w = list[0]
+				if len(gaps) > 0 {
+					t.Errorf("gaps: %v", gaps)
+				}
+			}
+			return len(list) > 0
+		})
+		if object := strings.Trim(w.Schema+"."+w.Name, "."); w.Kind != c.kind || object != c.object || w.Index != c.index || w.Blocker.ID != s.holderID || w.Maybe || w.Queued || !w.Blocker.Idle() || w.Blocker.User != "root" || w.Blocker.Statement != c.last() {
+			t.Errorf("%+v; the holder is %d and ran %q last", w, s.holderID, c.last())
+		}
+		all, _, err := r.LockWaits(t.Context(), 0)
+		if err != nil || len(all) == 0 || all[0].Waiter != s.waiterID || all[0].Blocker.ID != s.holderID {
+			t.Errorf("all waits: %+v %v", all, err)
+		}
+		from := strings.Count(trace.err.String(), " events")
+		await(t, "the trace looked several times", func() bool { return strings.Count(trace.err.String(), " events") > from+10 })
+	})
+	words := s.end(t, trace)
+	if !regexp.MustCompile(`\b(100|[6-9]\d) % (of that was spent )?waiting for locks`).MatchString(words) {
+		t.Errorf("the trace says of a wait for a lock that the time went elsewhere: %s", words)
+	}
+	for _, want := range []string{c.words, fmt.Sprintf("which connection %d (root@localhost) holds", s.holderID), c.last()} {
+		if !strings.Contains(words, want) {
+			t.Errorf("the trace does not say %q: %s", want, words)
+		}
+	}
+}
+
+// queue: who waits behind one that waits itself is told both.
+func (s *lockServer) queue(t *testing.T) {
+	r := lockReader(t, s.node, "root")
+	middle, middleID := s.session(t)
+	defer middle.Close()
+	trace := s.begin(t, "--for", "5m", "--output", "json")
+	runAll(t, s.holder, "BEGIN", "SELECT note FROM shop.orders WHERE id = 2")
+	done := make(chan error, 2)
+	run := func(c *sql.Conn, q string) {
+		go func() {
+			_, err := c.ExecContext(context.WithoutCancel(t.Context()), q)
+			done <- err
+		}()
+	}
+	waits := func(id int64) (w mysql.LockWait) {
+		time.Sleep(lockCopy)
+		list, _, err := r.LockWaits(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(list) > 0 {
+			w = list[0]
+		}
+		return w
+	}
+	running := 1
+	defer func() {
+		runAll(t, s.holder, "ROLLBACK")
+		for range running {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	run(middle, "ALTER TABLE shop.orders ADD COLUMN queued INT, ALGORITHM=COPY")
+	await(t, "the ALTER waits", func() bool { return waits(middleID).Blocker.ID == s.holderID })
+	running++
+	run(s.conn, "SELECT COUNT(*) FROM shop.orders WHERE n > 0")
+	await(t, "the SELECT waits behind it", func() bool { return waits(s.waiterID).Blocker.ID != 0 })
+	if w := waits(s.waiterID); w.Blocker.ID != middleID || w.Blocker.Idle() || !strings.HasPrefix(w.Blocker.Statement, "ALTER TABLE") {
+		t.Errorf("%+v; the ALTER is of %d", w, middleID)
+	}
+	from := strings.Count(trace.err.String(), " events")
+	await(t, "the trace looked several times", func() bool { return strings.Count(trace.err.String(), " events") > from+10 })
+	words := s.end(t, trace)
+	for _, want := range []string{fmt.Sprintf("connection %d (root@localhost)", middleID), "it runs ALTER TABLE shop.orders", "That one waits for a metadata lock on the table shop.orders", fmt.Sprintf("of connection %d (root@localhost): idle", s.holderID)} {
+		if !strings.Contains(words, want) {
+			t.Errorf("the trace does not say %q: %s", want, words)
+		}
+	}
+}
+
+// fewPrivileges: what an account may not see is said with the GRANT that lets it, and with that GRANT it is seen.
+func (s *lockServer) fewPrivileges(t *testing.T) {
+	execSQL(t, s.node, "CREATE USER low@localhost IDENTIFIED BY 'x'; GRANT SELECT ON shop.* TO low@localhost")
+	root := lockReader(t, s.node, "root")
+	for _, c := range []lockCase{lockCases[0], lockCases[2]} {
+		s.wait(t, c, func() {
+			await(t, "root sees the wait", func() bool {
+				time.Sleep(lockCopy)
+				list, _, err := root.LockWaits(t.Context(), s.waiterID)
+				return err == nil && len(list) > 0
+			})
+			for try := 0; ; try++ {
+				time.Sleep(lockCopy)
+				r := lockReader(t, s.node, "low:x")
+				list, gaps, err := r.LockWaits(t.Context(), s.waiterID)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(list) == 1 && list[0].Blocker.ID == s.holderID && list[0].Blocker.Statement == c.last() {
+					break
+				}
+				if len(gaps) == 0 || try > 3 {
+					t.Errorf("%s: seen is %+v, gaps %v", c.name, list, gaps)
+					break
+				}
+				for _, g := range gaps {
+					if !strings.HasPrefix(g.Remedy, "GRANT ") {
+						t.Errorf("%s: the remedy %q of %s (%s)", c.name, g.Remedy, g.What, g.Reason)
+						continue
+					}
+					execSQL(t, s.node, g.Remedy)
+				}
+			}
+		})
+		execSQL(t, s.node, "REVOKE ALL PRIVILEGES, GRANT OPTION FROM low@localhost; GRANT SELECT ON shop.* TO low@localhost")
+	}
+}
+
+// TestLockWaitsAsTheyCome: servers that record no metadata locks as they come tell less, and what they do not tell is said.
+func TestLockWaitsAsTheyCome(t *testing.T) {
+	t.Parallel()
+	eachKind(t, []string{"mariadb", "mysql-5.7"}, func(t *testing.T, kind string) {
+		s := newLockServer(t, kind, "performance_schema=OFF")
+		r := lockReader(t, s.node, "root")
+		for _, c := range []lockCase{lockCases[0], lockCases[2], lockCases[4], lockCases[len(lockCases)-1]} {
+			s.wait(t, c, func() {
+				var list []mysql.LockWait
+				var gaps []fleet.Gap
+				await(t, "the wait is seen", func() bool {
+					time.Sleep(lockCopy)
+					var err error
+					if list, gaps, err = r.LockWaits(t.Context(), s.waiterID); err != nil {
+						t.Fatal(err)
+					}
+					return len(list)+len(gaps) > 0
+				})
+				switch c.kind {
+				case mysql.LockRow, mysql.LockUser:
+					if len(list) != 1 || list[0].Blocker.ID != s.holderID || len(gaps) > 0 || list[0].Maybe {
+						t.Errorf("%s: %+v %v", c.name, list, gaps)
+					}
+					return
+				case mysql.LockGlobal: // nobody has a transaction open; MariaDB has the plugin now
+					if kind == "mariadb" {
+						if len(list) != 1 || list[0].Blocker.ID != s.holderID || list[0].Maybe || len(gaps) > 0 {
+							t.Errorf("%s, with the plugin: %+v %v", c.name, list, gaps)
+						}
+						return
+					}
+					if len(list) != 0 || len(gaps) != 1 {
+						t.Errorf("%s: %+v %v", c.name, list, gaps)
+					}
+				default:
+					if len(list) != 1 || list[0].Blocker.ID != s.holderID || !list[0].Maybe || len(gaps) != 1 {
+						t.Errorf("%s: %+v %v", c.name, list, gaps)
+					}
+				}
+				if kind != "mariadb" || len(gaps) == 0 {
+					return
+				}
+				plugin, _, _ := strings.Cut(gaps[0].Remedy, " tells it")
+				if _, err := s.db.ExecContext(t.Context(), plugin); err != nil {
+					t.Fatalf("the remedy %q: %v", gaps[0].Remedy, err)
+				}
+				list, gaps, err := r.LockWaits(t.Context(), s.waiterID)
+				if err != nil || len(list) != 1 || list[0].Blocker.ID != s.holderID || list[0].Maybe || len(gaps) > 0 {
+					t.Errorf("%s, with the plugin: %+v %v %v", c.name, list, gaps, err)
+				}
+			})
+		}
+	})
+}
