@@ -17,7 +17,7 @@ var layer = map[string]int{
 	"internal/digits":      0,
 	"internal/mysql":       1,
 	"internal/host":        1,
-	"internal/sqltext":     1,
+	"internal/sqltext":     0,
 	"internal/journal":     2,
 	"internal/store":       2,
 	"internal/throttle":    2,

@@ -81,6 +81,26 @@ func (s *Stream) okPacket() ([]byte, error) {
 	return p, nil
 }
 
+// okWarnings reads an answer that is either OK, with a number of warnings, or an error.
+func (s *Stream) okWarnings() (int, error) {
+	p, err := s.okPacket()
+	if err != nil {
+		return 0, err
+	}
+	p = p[1:]
+	for range 2 { // affected rows, last inserted ID
+		_, n := lenenc(p)
+		if n == 0 {
+			return 0, driver.ErrMalformPkt
+		}
+		p = p[n:]
+	}
+	if len(p) < 2+2 {
+		return 0, driver.ErrMalformPkt
+	}
+	return int(binary.LittleEndian.Uint16(p[2:])), nil // behind the status
+}
+
 // Head is how many bytes an execution has besides its rows: together they have to be below max_allowed_packet.
 func (b *Bulk) Head() int { return len(b.head) }
 
@@ -91,23 +111,8 @@ func (b *Bulk) Insert(ctx context.Context, rows []byte) (warnings int, err error
 		if err := b.s.send2(b.head, rows); err != nil {
 			return err
 		}
-		p, err := b.s.okPacket()
-		if err != nil {
-			return err
-		}
-		p = p[1:]
-		for range 2 { // affected rows, last inserted ID
-			_, n := lenenc(p)
-			if n == 0 {
-				return driver.ErrMalformPkt
-			}
-			p = p[n:]
-		}
-		if len(p) < 2+2 {
-			return driver.ErrMalformPkt
-		}
-		warnings = int(binary.LittleEndian.Uint16(p[2:])) // behind the status
-		return nil
+		warnings, err = b.s.okWarnings()
+		return err
 	})
 	return warnings, err
 }

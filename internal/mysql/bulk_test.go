@@ -16,7 +16,7 @@ func bulk(t *testing.T, root *mysql.Stream, flavour string, ways map[string]stri
 	defer exec(t, root, "DROP TABLE s.b")
 	for name, dsn := range ways {
 		s := stream(t, target(t, dsn), mysql.StreamOptions{})
-		if want := flavour == "mariadb" && !strings.HasPrefix(name, "tls"); s.HasBulk() != want {
+		if want := strings.HasPrefix(flavour, "mariadb") && !strings.HasPrefix(name, "tls"); s.HasBulk() != want {
 			t.Errorf("%s: bulk: %v", name, s.HasBulk())
 		}
 		if s.HasBulk() {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // ObjectKind is what a definition defines. The values are those of repo.ObjectKind.
@@ -32,6 +34,7 @@ type Definition struct {
 	Create       string   // as the server shows it
 	After        []string // further statements: an account's grants, a sequence's state
 	Columns      []string // of a view
+	Broken       bool     // a view that selects from what is not there, or not for its definer
 	SQLMode      string
 	Charset      string // character_set_client
 	Collation    string // collation_connection
@@ -210,7 +213,14 @@ func (s *Stream) View(ctx context.Context, name TableName) (Definition, error) {
 		return d, fmt.Errorf("read the definition of view %s: %w", name, err)
 	}
 	d.Create, d.Charset, d.Collation = row["Create View"], row["character_set_client"], row["collation_connection"]
-	d.Definer = definerOf(d.Create)
+	d.Definer = definerOf(d.Create, "")
+	err = s.Query(ctx, "SHOW /* risso: is the view whole? */ WARNINGS", func(row [][]byte) error {
+		d.Broken = d.Broken || string(row[1]) == errViewInvalid
+		return nil
+	})
+	if err != nil {
+		return d, fmt.Errorf("read the definition of view %s: %w", name, err)
+	}
 	err = s.Query(ctx, "SELECT /* risso: backup */ COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = "+literal(name.Schema)+" AND TABLE_NAME = "+literal(name.Name)+" ORDER BY ORDINAL_POSITION",
 		func(row [][]byte) error { d.Columns = append(d.Columns, string(row[0])); return nil })
 	if err != nil {
@@ -219,28 +229,17 @@ func (s *Stream) View(ctx context.Context, name TableName) (Definition, error) {
 	return d, nil
 }
 
+// errViewInvalid is what SHOW CREATE VIEW adds to a view that selects from what is not there, or what its definer may not see.
+// Source: MySQL manual, "Server Error Message Reference", ER_VIEW_INVALID.
+const errViewInvalid = "1356"
+
 // definerOf reads the account behind DEFINER= of a CREATE statement.
-func definerOf(create string) string {
-	i := strings.Index(create, "DEFINER=")
-	if i < 0 || i > 100 {
+func definerOf(create, mode string) string {
+	c, _ := sqltext.Dialect{}.WithMode(mode).ReadCreate(create) // an error is about what follows
+	if c == nil || c.Definer.End == 0 {
 		return ""
 	}
-	rest := create[i+len("DEFINER="):]
-	s := scanner{text: rest}
-	if !strings.HasPrefix(rest, "`") {
-		return ""
-	}
-	user, ok := s.quoted()
-	if !ok {
-		return ""
-	}
-	if s.at < len(rest) && rest[s.at] == '@' {
-		s.at++
-		if host, ok := s.quoted(); ok {
-			return user + "@" + host
-		}
-	}
-	return user
+	return c.Definer.String()
 }
 
 // Sequence gives a sequence's definition and state (https://mariadb.com/kb/en/setval/).
@@ -282,7 +281,7 @@ func (s *Stream) Triggers(ctx context.Context, schema string) ([]Definition, err
 func circumstances(d Definition, row map[string]string) Definition {
 	d.SQLMode, d.Charset, d.Collation, d.Database = row["sql_mode"], row["character_set_client"], row["collation_connection"], row["Database Collation"]
 	d.TimeZone = row["time_zone"]
-	d.Definer = definerOf(d.Create)
+	d.Definer = definerOf(d.Create, d.SQLMode)
 	return d
 }
 
@@ -431,18 +430,9 @@ func (s *Stream) account(ctx context.Context, user, host string, role bool) (Def
 
 // cutDefaultRole takes DEFAULT ROLE `r`@`%`,… out of MySQL's CREATE USER.
 func cutDefaultRole(create string) (rest, roles string) {
-	const words = " DEFAULT ROLE "
-	i := strings.Index(create, words)
-	if i < 0 {
+	c, err := sqltext.Dialect{}.ReadCreate(create)
+	if err != nil || c.Roles.End == 0 {
 		return create, ""
 	}
-	s := scanner{text: create, at: i + len(words)}
-	for s.at < len(create) && create[s.at] != ' ' {
-		if create[s.at] == '`' {
-			s.skipQuote()
-			continue
-		}
-		s.at++
-	}
-	return create[:i] + create[s.at:], create[i+len(words) : s.at]
+	return strings.TrimRight(create[:c.Roles.Begin], " ") + create[c.Roles.End:], c.Roles.Name
 }

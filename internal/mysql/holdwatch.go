@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // waiter is a session that waits for a metadata lock.
@@ -43,37 +45,16 @@ func (c *Conn) waiters(ctx context.Context) (changers []waiter, queued int, err 
 	return changers, queued, nil
 }
 
-// namesIn gives a statement's first word and all the names in it, in lower case. Texts and comments may give some too many.
+// namesIn gives a statement's first word and all the names in it, in lower case. Texts in double quotes, which may be names,
+// give some too many.
 func namesIn(statement string) (first string, names map[string]bool) {
 	names = map[string]bool{}
-	for i := 0; i < len(statement); {
-		var word string
-		switch c := statement[i]; {
-		case c == '`' || c == '"':
-			s := scanner{text: statement, at: i}
-			if c == '`' {
-				if q, ok := s.quoted(); ok {
-					word, i = q, s.at
-					break
-				}
-			}
-			i++
-			continue
-		case strings.HasPrefix(statement[i:], "/*") && !strings.HasPrefix(statement[i:], "/*!"):
-			end := strings.Index(statement[i+2:], "*/")
-			if end < 0 {
-				return first, names
-			}
-			i += end + 4
-			continue
-		case c == '_' || c == '$' || c >= 0x80 || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z':
-			from := i
-			for i < len(statement) && (statement[i] == '_' || statement[i] == '$' || statement[i] >= 0x80 || statement[i] >= '0' && statement[i] <= '9' || statement[i]|0x20 >= 'a' && statement[i]|0x20 <= 'z') {
-				i++
-			}
-			word = statement[from:i]
-		default:
-			i++
+	for _, t := range sqltext.Tokens(statement) {
+		word := t.Text
+		switch {
+		case t.Kind == sqltext.TokenString && strings.HasPrefix(word, `"`):
+			word = strings.ReplaceAll(strings.Trim(word, `"`), `""`, `"`)
+		case !t.Name():
 			continue
 		}
 		word = strings.ToLower(word)

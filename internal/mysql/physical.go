@@ -90,16 +90,17 @@ func (s Server) SessionList() string {
 
 // CopyGrants is the statement that gives an account what the tool needs.
 func (s Server) CopyGrants(tool CopyTool) string {
-	privileges := "RELOAD, PROCESS, LOCK TABLES, BINLOG MONITOR"
+	return "GRANT " + strings.Join(s.copyPrivileges(tool), ", ") + " ON *.* TO " + s.QuotedAccount()
+}
+
+func (s Server) copyPrivileges(tool CopyTool) []string {
 	switch {
 	case tool == ToolClone:
-		privileges = "BACKUP_ADMIN, SELECT" // SELECT: to see which tables CLONE leaves empty
+		return []string{"BACKUP_ADMIN", "SELECT"} // SELECT: to see which tables CLONE leaves empty
 	case !s.MariaDB():
-		privileges = "BACKUP_ADMIN, PROCESS, RELOAD, LOCK TABLES, REPLICATION CLIENT"
-	case s.Number < 100502: // https://mariadb.com/kb/en/grant/#binlog-monitor
-		privileges = "RELOAD, PROCESS, LOCK TABLES, REPLICATION CLIENT"
+		return []string{"BACKUP_ADMIN", "PROCESS", "RELOAD", "LOCK TABLES", "REPLICATION CLIENT"}
 	}
-	return "GRANT " + privileges + " ON *.* TO " + s.QuotedAccount()
+	return []string{"RELOAD", "PROCESS", "LOCK TABLES", s.logsPrivilege()}
 }
 
 // FilesVariables are the variables without which a server does not start, or starts wrongly, on copied files.

@@ -105,6 +105,20 @@ func (s Server) Replay() ReplayWords {
 	return w
 }
 
+// ClientCharset is a number for character_set_client that means the same as that of a query event. MariaDB's collations of
+// UCA 14 (10.10.1 and later, the default since 11.5) have numbers that the variable does not take: 2048 + 256 for each
+// character set, UTF-8 of three bytes and of four first (its strings/ctype-uca1400.h). A client has no other one of them.
+func ClientCharset(collation uint16) uint16 {
+	const uca1400, each, utf8mb3GeneralCI, utf8mb4GeneralCI = 2048, 256, 33, 45
+	switch {
+	case collation < uca1400 || collation >= uca1400+2*each:
+		return collation
+	case collation < uca1400+each:
+		return utf8mb3GeneralCI
+	}
+	return utf8mb4GeneralCI
+}
+
 // NextGTID is the statement that gives the next transaction its GTID; of none, the server's own numbering.
 func (s Server) NextGTID(g GTID) string {
 	switch {

@@ -109,7 +109,7 @@ func wildMatches(pattern, name string) bool {
 func (c *Conn) ReplicaChannels(ctx context.Context) ([]ReplicaChannel, error) {
 	rows, err := c.Maps(ctx, c.Server.replicaStatusStatement())
 	if err != nil {
-		return nil, c.replicaError(err)
+		return nil, c.lacking(err, c.Server.replicaPrivilege())
 	}
 	var out []ReplicaChannel
 	for _, row := range rows {
@@ -157,13 +157,12 @@ func channelOf(old map[string]string) ReplicaChannel {
 	return ch
 }
 
-// replicaError adds the privilege that is missing.
-func (c *Conn) replicaError(err error) error {
+// lacking adds the privilege that is missing to an error that tells of a missing one.
+func (c *Conn) lacking(err error, privilege string) error {
 	if ClassOf(err) != ClassPrivilege {
 		return err
 	}
-	return &Error{Target: c.Server.Account, Class: ClassPrivilege, Err: err,
-		Hint: "GRANT " + c.Server.replicaPrivilege() + " ON *.* TO " + c.Server.QuotedAccount()}
+	return &Error{Target: c.Server.Account, Class: ClassPrivilege, Err: err, Hint: "GRANT " + privilege + " ON *.* TO " + c.Server.QuotedAccount()}
 }
 
 // ServerID is @@server_id: what replication knows a server by.
@@ -219,12 +218,8 @@ func (c *Conn) dumpError(err error) error {
 	if ClassOf(err) != ClassPrivilege {
 		return err
 	}
-	privilege := "REPLICATION SLAVE"
-	if c.Server.MariaDB() && c.Server.Number >= 100500 {
-		privilege = "REPLICATION MASTER ADMIN"
-	}
 	return &Error{Target: c.Server.Account, Class: ClassPrivilege, Err: err,
-		Hint: "name the replicas with --replica, or GRANT " + privilege + " ON *.* TO " + c.Server.QuotedAccount()}
+		Hint: "name the replicas with --replica, or GRANT " + c.Server.replicasPrivilege() + " ON *.* TO " + c.Server.QuotedAccount()}
 }
 
 // Mark is a place in what a server has written: whoever has reached it has all that was committed before.
@@ -258,7 +253,7 @@ func (c *Conn) Mark(ctx context.Context) (Mark, error) {
 	rows, err := c.Maps(ctx, statement)
 	switch {
 	case err != nil:
-		return m, c.replicaError(err)
+		return m, c.lacking(err, c.Server.logsPrivilege())
 	case len(rows) == 0:
 		return m, ErrNoMark
 	}
@@ -388,7 +383,7 @@ func (c *Conn) BinlogFilters(ctx context.Context) (string, error) {
 	}
 	rows, err := c.Maps(ctx, statement)
 	if err != nil {
-		return "", c.replicaError(err)
+		return "", c.lacking(err, c.Server.logsPrivilege())
 	}
 	var set []string
 	for _, row := range rows {
@@ -409,15 +404,8 @@ func (s *Stream) ForStatements(ctx context.Context, server Server) error {
 	}
 	err := s.Exec(ctx, "SET SESSION /* risso: replicate by statement */ binlog_format = 'STATEMENT'")
 	if err != nil {
-		privilege := "SUPER"
-		switch {
-		case server.MariaDB() && server.Number >= 100500:
-			privilege = "BINLOG ADMIN"
-		case server.atLeast(80014):
-			privilege = "SESSION_VARIABLES_ADMIN"
-		}
 		if ClassOf(err) == ClassPrivilege {
-			return &Error{Target: server.Account, Class: ClassPrivilege, Err: err, Hint: "GRANT " + privilege + " ON *.* TO " + server.QuotedAccount()}
+			return &Error{Target: server.Account, Class: ClassPrivilege, Err: err, Hint: "GRANT " + server.formatPrivilege() + " ON *.* TO " + server.QuotedAccount()}
 		}
 		return fmt.Errorf("replicate by statement: %w", err)
 	}

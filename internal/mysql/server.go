@@ -129,9 +129,13 @@ func (s Server) hasStatementHistogram() bool { return s.PerformanceSchema && s.a
 
 // QuotedAccount is CURRENT_USER() with quotes, ready for a GRANT.
 func (s Server) QuotedAccount() string {
-	user, host, ok := strings.Cut(s.Account, "@")
-	if !ok {
-		return "'" + s.Account + "'"
+	at := strings.LastIndexByte(s.Account, '@') // a user's name may hold one, a host's does not
+	if at < 0 {
+		return quoteAccountPart(s.Account)
 	}
-	return "'" + user + "'@'" + host + "'"
+	return quoteAccountPart(s.Account[:at]) + "@" + quoteAccountPart(s.Account[at+1:])
+}
+
+func quoteAccountPart(name string) string {
+	return "'" + strings.NewReplacer(`\`, `\\`, "'", "''").Replace(name) + "'"
 }

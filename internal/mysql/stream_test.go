@@ -25,7 +25,7 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-var flavours = []string{"mariadb", "mysql-9.7", "mysql-8.0", "mysql-5.7"}
+var flavours = []string{"mariadb", "mariadb-11.8", "mysql-9.7", "mysql-8.0", "mysql-5.7"}
 
 func target(t *testing.T, dsn string) mysql.Target {
 	t.Helper()
@@ -104,7 +104,7 @@ func TestStream(t *testing.T) {
 	for _, flavour := range flavours {
 		t.Run(flavour, func(t *testing.T) {
 			settings := []string{"max_allowed_packet=128M"}
-			if flavour == "mariadb" {
+			if strings.HasPrefix(flavour, "mariadb") {
 				cert, key := selfSigned(t)
 				settings = append(settings, "ssl_cert="+cert, "ssl_key="+key)
 			}
@@ -121,7 +121,7 @@ func TestStream(t *testing.T) {
 				"socket": node.DSN, "tcp": fmt.Sprintf("u:p:w@tcp(127.0.0.1:%d)/", node.Port),
 				"compressed": fmt.Sprintf("u:p:w@tcp(127.0.0.1:%d)/?compress=true", node.Port),
 			}
-			if flavour == "mariadb" || flavour == "mysql-9.7" { // the older ones have no TLS that Go speaks
+			if strings.HasPrefix(flavour, "mariadb") || flavour == "mysql-9.7" { // the older ones have no TLS that Go speaks
 				ways["tls"] = fmt.Sprintf("u:p:w@tcp(127.0.0.1:%d)/s?tls=skip-verify", node.Port)
 				ways["tls compressed"] = ways["tls"] + "&compress=true&time_zone=%27%2B03%3A00%27"
 			}

@@ -1,10 +1,14 @@
 package mysql
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // Table is what a SHOW CREATE TABLE says of a table, as far as who copies its rows has to know.
@@ -106,43 +110,30 @@ var errCreate = errors.New("cannot read the table's definition")
 
 // ParseTable reads what SHOW CREATE TABLE gave, in a session without ANSI_QUOTES and with sql_quote_show_create.
 func ParseTable(schema, create string) (Table, error) {
-	t := Table{Schema: schema, Create: create}
-	s := scanner{text: create}
-	if strings.HasPrefix(create, "CREATE SEQUENCE") {
-		t.Sequence = true
-	}
-	name := strings.IndexByte(create, '`')
+	t := Table{Schema: schema, Create: create, Sequence: strings.HasPrefix(create, "CREATE SEQUENCE")}
+	code := sqltext.Tokens(create)
+	name := slices.IndexFunc(code, func(x sqltext.Token) bool { return x.Kind == sqltext.TokenName })
 	if name < 0 {
 		return t, fmt.Errorf("%w: it has no name", errCreate)
 	}
-	s.at = name
-	var ok bool
-	if t.Name, ok = s.quoted(); !ok {
+	if t.Name = code[name].Text; code[name].Open {
 		return t, fmt.Errorf("%w: its name does not end", errCreate)
 	}
+	code = code[name+1:]
 	if t.Sequence {
-		t.options(create[s.at:])
+		t.options(code)
 		return t, nil
 	}
-	open := strings.IndexByte(create[s.at:], '(')
-	if open < 0 {
+	if len(code) == 0 || code[0].Text != "(" {
 		return t, fmt.Errorf("%w: %s has no columns", errCreate, Quote(t.Name))
 	}
-	s.at += open + 1
-	var elements []string
-	for {
-		e, end, ok := s.element()
-		if !ok {
-			return t, fmt.Errorf("%w: %s does not end", errCreate, Quote(t.Name))
-		}
-		elements = append(elements, strings.TrimSpace(e))
-		if end {
-			break
-		}
+	inside, rest, ok := sqltext.Group(code)
+	if !ok {
+		return t, fmt.Errorf("%w: %s does not end", errCreate, Quote(t.Name))
 	}
-	t.options(create[s.at:])
-	for _, e := range elements {
-		if strings.HasPrefix(e, "`") {
+	t.options(rest)
+	for _, e := range sqltext.Elements(inside) {
+		if len(e) > 0 && e[0].Kind == sqltext.TokenName {
 			c, err := t.column(e)
 			if err != nil {
 				return t, err
@@ -156,21 +147,39 @@ func ParseTable(schema, create string) (Table, error) {
 }
 
 // options reads what stands behind the columns.
-func (t *Table) options(text string) {
-	words := wordsOf(text)
-	for i, w := range words {
-		name, value, _ := strings.Cut(w, "=")
-		switch strings.ToUpper(name) {
+func (t *Table) options(code []sqltext.Token) {
+	depth := 0
+	for i, x := range code {
+		word := func(k int) string {
+			if k < 0 || k >= len(code) || code[k].Kind == sqltext.TokenString {
+				return ""
+			}
+			return code[k].Text
+		}
+		switch {
+		case x.Text == "(" && x.Kind == sqltext.TokenSign:
+			depth++
+		case x.Text == ")" && x.Kind == sqltext.TokenSign:
+			depth--
+		}
+		if depth != 0 || x.Kind != sqltext.TokenWord {
+			continue
+		}
+		value := ""
+		if word(i+1) == "=" {
+			value = word(i + 2)
+		}
+		switch strings.ToUpper(x.Text) {
 		case "ENGINE":
-			t.Engine = value
+			t.Engine = cmp.Or(value, t.Engine)
 		case "CHARSET":
-			t.Charset = value
+			t.Charset = cmp.Or(value, t.Charset)
 		case "COLLATE":
-			t.Collation = value
+			t.Collation = cmp.Or(value, t.Collation)
 		case "VERSIONING":
-			t.Versioned = i > 0 && strings.EqualFold(words[i-1], "SYSTEM")
+			t.Versioned = strings.EqualFold(word(i-1), "SYSTEM")
 		case "PARTITION":
-			t.Partitioned = t.Partitioned || i+1 < len(words) && strings.EqualFold(words[i+1], "BY")
+			t.Partitioned = t.Partitioned || strings.EqualFold(word(i+1), "BY")
 		}
 	}
 	if t.Charset == "" && t.Collation != "" {
@@ -179,20 +188,14 @@ func (t *Table) options(text string) {
 }
 
 // column reads one column's definition.
-func (t *Table) column(e string) (TableColumn, error) {
-	var c TableColumn
-	s := scanner{text: e}
-	var ok bool
-	if c.Name, ok = s.quoted(); !ok {
-		return c, fmt.Errorf("%w: a column's name does not end", errCreate)
-	}
-	c.Nullable = true
-	words := wordsOf(e[s.at:])
+func (t *Table) column(e []sqltext.Token) (TableColumn, error) {
+	c := TableColumn{Name: e[0].Text, Nullable: true}
+	words := sqltext.Words(e[1:])
 	if len(words) == 0 {
 		return c, fmt.Errorf("%w: column %s has no type", errCreate, Quote(c.Name))
 	}
 	c.Type = strings.ToLower(words[0])
-	c.FullType = fullType(e[s.at:])
+	c.FullType = t.fullType(e[1:])
 	for i, w := range words[1:] {
 		next := ""
 		if i+2 < len(words) {
@@ -243,26 +246,24 @@ func isText(kind string) bool {
 }
 
 // fullType is the type with length and sign.
-func fullType(text string) string {
-	text = strings.TrimSpace(text)
-	s := scanner{text: text}
-	for s.at < len(text) && text[s.at] != ' ' && text[s.at] != '(' {
-		s.at++
+func (t *Table) fullType(e []sqltext.Token) string {
+	begin, end := e[0].Begin, e[0].End
+	e = e[1:]
+	if _, rest, ok := sqltext.Group(e); ok {
+		end = e[len(e)-len(rest)-1].End
+		e = rest
 	}
-	if s.at < len(text) && text[s.at] == '(' {
-		s.skipGroup()
-	}
-	for _, w := range []string{" unsigned", " zerofill"} {
-		if strings.HasPrefix(text[s.at:], w) {
-			s.at += len(w)
+	for _, w := range []string{"unsigned", "zerofill"} {
+		if len(e) > 0 && e[0].Text == w {
+			end, e = e[0].End, e[1:]
 		}
 	}
-	return text[:s.at]
+	return t.Create[begin:end]
 }
 
 // key reads an index, or nothing from a constraint of another kind.
-func (t *Table) key(e string) {
-	words := wordsOf(e)
+func (t *Table) key(e []sqltext.Token) {
+	words := sqltext.Words(e)
 	if len(words) == 0 {
 		return
 	}
@@ -281,33 +282,22 @@ func (t *Table) key(e string) {
 		}
 		return
 	}
-	s := scanner{text: e}
-	s.at = strings.IndexAny(e, "`(")
-	if s.at < 0 {
+	for len(e) > 0 && e[0].Text != "(" {
+		if e[0].Kind == sqltext.TokenName {
+			k.Name = e[0].Text
+		}
+		e = e[1:]
+	}
+	inside, rest, ok := sqltext.Group(e)
+	if !ok {
 		return
 	}
-	if e[s.at] == '`' {
-		k.Name, _ = s.quoted()
-		open := strings.IndexByte(e[s.at:], '(')
-		if open < 0 {
-			return
-		}
-		s.at += open
-	}
-	s.at++
-	for {
-		part, end, ok := s.element()
-		if !ok {
-			return
-		}
-		p, special := partOf(strings.TrimSpace(part))
+	for _, part := range sqltext.Elements(inside) {
+		p, special := partOf(part)
 		k.Special = k.Special || special
 		k.Parts = append(k.Parts, p)
-		if end {
-			break
-		}
 	}
-	for _, w := range wordsOf(e[s.at:]) {
+	for _, w := range sqltext.Words(rest) {
 		switch strings.ToUpper(w) {
 		case "INVISIBLE", "IGNORED":
 			k.Hidden = true
@@ -319,18 +309,19 @@ func (t *Table) key(e string) {
 }
 
 // partOf reads a part of an index. special: what it means is not just its column's order.
-func partOf(text string) (p KeyPart, special bool) {
-	s := scanner{text: text}
-	if !strings.HasPrefix(text, "`") {
+func partOf(part []sqltext.Token) (p KeyPart, special bool) {
+	if len(part) == 0 || part[0].Kind != sqltext.TokenName {
 		return p, true
 	}
-	p.Column, _ = s.quoted()
-	rest := strings.TrimSpace(text[s.at:])
-	if strings.HasPrefix(rest, "(") {
-		fmt.Sscanf(rest, "(%d)", &p.Prefix)
-		rest = rest[strings.IndexByte(rest, ')')+1:]
+	p.Column = part[0].Text
+	part = part[1:]
+	if inside, rest, ok := sqltext.Group(part); ok {
+		if len(inside) == 1 {
+			p.Prefix, _ = strconv.Atoi(inside[0].Text)
+		}
+		part = rest
 	}
-	switch strings.ToUpper(strings.TrimSpace(rest)) {
+	switch strings.ToUpper(strings.Join(sqltext.Words(part), " ")) {
 	case "", "ASC":
 	case "DESC":
 		p.Descending = true
@@ -338,124 +329,4 @@ func partOf(text string) (p KeyPart, special bool) {
 		special = true // WITHOUT OVERLAPS
 	}
 	return p, special
-}
-
-// scanner walks through SQL text, past quotes and parentheses.
-type scanner struct {
-	text string
-	at   int
-}
-
-// quoted reads a name in back quotes that begins here.
-func (s *scanner) quoted() (string, bool) {
-	var b strings.Builder
-	for i := s.at + 1; i < len(s.text); i++ {
-		if s.text[i] != '`' {
-			b.WriteByte(s.text[i])
-			continue
-		}
-		if i+1 < len(s.text) && s.text[i+1] == '`' {
-			b.WriteByte('`')
-			i++
-			continue
-		}
-		s.at = i + 1
-		return b.String(), true
-	}
-	return "", false
-}
-
-// skipQuote goes past the quoted text that begins here.
-func (s *scanner) skipQuote() {
-	q := s.text[s.at]
-	for s.at++; s.at < len(s.text); s.at++ {
-		switch {
-		case s.text[s.at] == '\\' && q != '`':
-			s.at++
-		case s.text[s.at] == q && s.at+1 < len(s.text) && s.text[s.at+1] == q:
-			s.at++
-		case s.text[s.at] == q:
-			s.at++
-			return
-		}
-	}
-}
-
-// skipGroup goes past the parentheses that open here.
-func (s *scanner) skipGroup() {
-	depth := 0
-	for s.at < len(s.text) {
-		switch s.text[s.at] {
-		case '\'', '"', '`':
-			s.skipQuote()
-			continue
-		case '(':
-			depth++
-		case ')':
-			depth--
-		}
-		s.at++
-		if depth == 0 {
-			return
-		}
-	}
-	s.at = len(s.text)
-}
-
-// element reads up to the comma, or the parenthesis that ends the list.
-func (s *scanner) element() (text string, end, ok bool) {
-	from := s.at
-	for s.at < len(s.text) {
-		switch s.text[s.at] {
-		case '\'', '"', '`':
-			s.skipQuote()
-			continue
-		case '(':
-			s.skipGroup()
-			continue
-		case ',', ')':
-			text, end = s.text[from:s.at], s.text[s.at] == ')'
-			s.at++
-			return text, end, true
-		}
-		s.at++
-	}
-	return "", false, false
-}
-
-// wordsOf gives the words outside of quotes and parentheses; those in version comments count.
-func wordsOf(text string) []string {
-	s := scanner{text: text}
-	var words []string
-	from := -1
-	end := func() {
-		if from >= 0 {
-			if w := text[from:s.at]; !strings.HasPrefix(w, "/*") && w != "*/" {
-				words = append(words, w)
-			}
-		}
-		from = -1
-	}
-	for s.at < len(text) {
-		switch c := text[s.at]; c {
-		case '\'', '"', '`':
-			end()
-			s.skipQuote()
-			continue
-		case '(':
-			end()
-			s.skipGroup()
-			continue
-		case ' ', '\n', '\t', ',':
-			end()
-		default:
-			if from < 0 {
-				from = s.at
-			}
-		}
-		s.at++
-	}
-	s.at = min(s.at, len(text))
-	end()
-	return words
 }

@@ -52,6 +52,10 @@ func TestParseTable(t *testing.T) {
 			t.Errorf("%q was read", broken)
 		}
 	}
+	commented, err := mysql.ParseTable("s", "CREATE TABLE `t` (`a` int, /* ), it's ( */ `b` enum('\\'),(') -- )\n) ENGINE = Aria COMMENT 'it''s' /*!50100 PARTITION BY KEY (`a`) */")
+	if err != nil || len(commented.Columns) != 2 || commented.Columns[1].FullType != `enum('\'),(')` || commented.Engine != "Aria" || !commented.Partitioned {
+		t.Errorf("%+v, %v", commented, err)
+	}
 	seq, err := mysql.ParseTable("s", "CREATE SEQUENCE `q` start with 7 minvalue 1 maxvalue 9 increment by 1 cache 1000 nocycle ENGINE=InnoDB")
 	if err != nil || !seq.Sequence || seq.Name != "q" || seq.Engine != "InnoDB" {
 		t.Errorf("%+v, %v", seq, err)

@@ -33,7 +33,8 @@ type Server struct {
 	Binary  string `json:"binary"`
 	Basedir string `json:"basedir"`
 
-	number [3]int // the version, to compare
+	number  [3]int // the version, to compare
+	fetched bool   // in Risso's cache, where script/setup puts servers that the system does not have
 }
 
 // ErrNoServer is the reason of Find and Servers when nothing was found; the
@@ -95,13 +96,28 @@ func places() (binaries, looked []string) {
 	return binaries, looked
 }
 
+// fetchedDir is the folder, with a slash, of the servers that script/setup fetched; "" where there is none.
+func fetchedDir() string {
+	cache, err := DefaultCacheDir()
+	if err != nil {
+		return ""
+	}
+	dir, err := filepath.EvalSymlinks(filepath.Join(cache, "servers"))
+	if err != nil {
+		return ""
+	}
+	return dir + string(filepath.Separator)
+}
+
 func executable(p string) bool {
 	fi, err := os.Stat(p)
 	return err == nil && fi.Mode().IsRegular() && fi.Mode().Perm()&0o111 != 0
 }
 
 // Servers finds the servers installed on this machine, the best of a kind
-// first: MariaDB before MySQL, newer before older. Looked says where it looked.
+// first: MariaDB before MySQL, what is installed before what script/setup
+// fetched beside it (that one is of another series than the programs on PATH),
+// newer before older. Looked says where it looked.
 func Servers(ctx context.Context) (found []Server, looked []string, err error) {
 	binaries, looked := places()
 	looked = unique(looked)
@@ -126,14 +142,19 @@ func Servers(ctx context.Context) (found []Server, looked []string, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, looked, err
 	}
+	fetched := fetchedDir()
 	for i, s := range results {
 		if errs[i] == nil {
+			s.fetched = fetched != "" && strings.HasPrefix(s.Binary, fetched)
 			found = append(found, s)
 		}
 	}
 	sort.SliceStable(found, func(i, j int) bool {
 		if found[i].Family != found[j].Family {
 			return found[i].Family < found[j].Family
+		}
+		if found[i].fetched != found[j].fetched {
+			return found[j].fetched
 		}
 		return older(found[j].number, found[i].number)
 	})
@@ -143,8 +164,8 @@ func Servers(ctx context.Context) (found []Server, looked []string, err error) {
 	return found, looked, nil
 }
 
-// Find returns the server that spec means: a family (mariadb), a family with
-// the beginning of a version (mysql-8.0, mysql-8.0.15), or the path of a
+// Find returns the server that spec means: a family (mariadb: the first of
+// Servers), a family with the beginning of a version (mysql-8.0, mysql-8.0.15), or the path of a
 // program, of a basedir, or of a folder that a tarball was unpacked into.
 func Find(ctx context.Context, spec string) (Server, error) {
 	if strings.ContainsRune(spec, filepath.Separator) {
@@ -156,7 +177,7 @@ func Find(ctx context.Context, spec string) (Server, error) {
 	default:
 		return Server{}, &UsageError{
 			Problem: fmt.Sprintf("unknown server %q", spec),
-			Hint:    "say mariadb, mysql-9.7, mysql-8.0, mysql-5.7, percona-8.0 or the path of a server",
+			Hint:    "say mariadb, mariadb-11.8, mysql-9.7, mysql-8.0, mysql-5.7, percona-8.0 or the path of a server",
 		}
 	}
 	found, looked, err := Servers(ctx)

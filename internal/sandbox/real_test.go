@@ -16,7 +16,7 @@ import (
 // The tests in this file run real servers.
 
 func TestReplication(t *testing.T) {
-	for _, spec := range []string{"mariadb", "mysql-9.7", "mysql-8.0", "mysql-5.7"} {
+	for _, spec := range []string{"mariadb", "mariadb-11.8", "mysql-9.7", "mysql-8.0", "mysql-5.7"} {
 		t.Run(spec, func(t *testing.T) {
 			needServer(t, spec)
 			s := quickUp(t, spec)

@@ -82,20 +82,10 @@ func TestFindsServersByFolderAndPath(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("XDG_CACHE_HOME", filepath.Join(dir, "cache"))
 	t.Setenv("RISSO_SERVERS", filepath.Join(dir, "mine"))
-	fake := func(path, version string) {
-		t.Helper()
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		// Only the answer to --version is needed here.
-		if err := os.WriteFile(path, []byte("#!/bin/sh\necho '"+version+"'\n"), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	fake(filepath.Join(dir, "cache/risso/servers/a/bin/mysqld"), "mysqld  Ver 8.4.3 for Linux on x86_64 (MySQL Community Server - GPL)")
-	fake(filepath.Join(dir, "mine/b/libexec/mysqld"), "/x/mysqld  Ver 8.0.36-28 for Linux on x86_64 (Percona Server (GPL), Release 28, Revision 47601f19)")
-	fake(filepath.Join(dir, "mine/c/bin/mariadbd"), "mariadbd  Ver 99.4.2-MariaDB for Linux on x86_64 (MariaDB Server)")
-	fake(filepath.Join(dir, "tar/mysql-8.4.9-linux/bin/mysqld"), "mysqld  Ver 8.4.9 for Linux on x86_64 (MySQL Community Server - GPL)")
+	fakeServer(t, filepath.Join(dir, "cache/risso/servers/a/bin/mysqld"), "mysqld  Ver 8.4.3 for Linux on x86_64 (MySQL Community Server - GPL)")
+	fakeServer(t, filepath.Join(dir, "mine/b/libexec/mysqld"), "/x/mysqld  Ver 8.0.36-28 for Linux on x86_64 (Percona Server (GPL), Release 28, Revision 47601f19)")
+	fakeServer(t, filepath.Join(dir, "mine/c/bin/mariadbd"), "mariadbd  Ver 99.4.2-MariaDB for Linux on x86_64 (MariaDB Server)")
+	fakeServer(t, filepath.Join(dir, "tar/mysql-8.4.9-linux/bin/mysqld"), "mysqld  Ver 8.4.9 for Linux on x86_64 (MySQL Community Server - GPL)")
 	for spec, want := range map[string]string{
 		"mysql-8.4":                  "mysql-8.4 8.4.3",
 		"percona":                    "percona-8.0 8.0.36-28",
@@ -112,6 +102,38 @@ func TestFindsServersByFolderAndPath(t *testing.T) {
 		} else if got := s.Name + " " + s.Version; got != want {
 			t.Errorf("%s is %s, not %s", spec, got, want)
 		}
+	}
+}
+
+// What the system has goes before what was fetched beside it, although that is newer: its programs (mariadb-backup, clients)
+// stand on PATH.
+func TestInstalledServerGoesFirst(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("XDG_CACHE_HOME", filepath.Join(dir, "cache"))
+	t.Setenv("RISSO_SERVERS", "")
+	t.Setenv("PATH", filepath.Join(dir, "path")+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	fakeServer(t, filepath.Join(dir, "path/mariadbd"), "mariadbd  Ver 98.1.1-MariaDB for Linux on x86_64 (MariaDB Server)")
+	fakeServer(t, filepath.Join(dir, "cache/risso/servers/mariadb-99.4/bin/mariadbd"), "mariadbd  Ver 99.4.2-MariaDB for Linux on x86_64 (MariaDB Server)")
+	fakeServer(t, filepath.Join(dir, "cache/risso/servers/percona-98.0/bin/mysqld"), "mysqld  Ver 98.0.1 for Linux on x86_64 (Percona Server)")
+	fakeServer(t, filepath.Join(dir, "cache/risso/servers/percona-99.0/bin/mysqld"), "mysqld  Ver 99.0.1 for Linux on x86_64 (Percona Server)")
+	for spec, want := range map[string]string{"mariadb": "mariadb-98.1", "mariadb-99.4": "mariadb-99.4", "percona": "percona-99.0", "percona-98": "percona-98.0"} {
+		s, err := Find(t.Context(), spec)
+		if err != nil {
+			t.Errorf("%s: %v", spec, err)
+		} else if s.Name != want {
+			t.Errorf("%s is %s, not %s", spec, s.Name, want)
+		}
+	}
+}
+
+// fakeServer is a program with the answer to --version only.
+func fakeServer(t *testing.T, path, version string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("#!/bin/sh\necho '"+version+"'\n"), 0o755); err != nil {
+		t.Fatal(err)
 	}
 }
 

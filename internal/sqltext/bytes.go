@@ -111,11 +111,18 @@ func loadEnd(s []byte, i int) uint64 {
 // stringEnd gives the place after the closing quote of the string, or quoted identifier, that opens at i.
 // A doubled quote is a quote; a backslash escapes, except between backticks. Without an end it is len(s).
 func stringEnd(s []byte, i int) int {
-	q := s[i]
 	esc := byte('\\')
-	if q == '`' {
-		esc = q
+	if s[i] == '`' {
+		esc = '`'
 	}
+	end, _ := quoteEnd(s, i, esc)
+	return end
+}
+
+// quoteEnd gives the place after the quote that closes the one at i, and whether there is one. esc escapes what follows
+// it; where nothing does, it is the quote itself.
+func quoteEnd(s []byte, i int, esc byte) (end int, closed bool) {
+	q := s[i]
 	i++
 	for i+8 <= len(s) {
 		x := binary.LittleEndian.Uint64(s[i:])
@@ -133,21 +140,21 @@ func stringEnd(s []byte, i int) int {
 			i += 2
 			continue
 		}
-		return i + 1
+		return i + 1, true
 	}
 	for i < len(s) {
 		switch {
 		case s[i] == q && i+1 < len(s) && s[i+1] == q:
 			i += 2
 		case s[i] == q:
-			return i + 1
+			return i + 1, true
 		case s[i] == esc:
 			i += 2
 		default:
 			i++
 		}
 	}
-	return len(s)
+	return len(s), false
 }
 
 // numberEnd gives the place after the number or the identifier that begins with the digit at i.
@@ -227,7 +234,7 @@ func commentEnd(s []byte, i int) (int, bool) {
 	case '#':
 		return lineEnd(s, i), true
 	case '-':
-		if i+1 < len(s) && s[i+1] == '-' && (i+2 == len(s) || s[i+2] <= ' ') {
+		if i+1 < len(s) && s[i+1] == '-' && (i+2 == len(s) || s[i+2] <= ' ' || s[i+2] == 0x7f) {
 			return lineEnd(s, i), true
 		}
 	case '/':

@@ -13,11 +13,11 @@ var otherLiterals = []string{"5", "-5", "'x'", "null", "_utf8'x'", "x'0f'", ".5"
 
 // vary gives stmt with some of its literals and comments replaced.
 func vary(stmt []byte, r *rand.Rand) []byte {
-	sc := scanner{s: stmt}
+	lx := lexer{s: stmt}
 	var out []byte
 	last := 0
-	for t := sc.next(); t.kind != tkEnd; t = sc.next() {
-		if t.kind != tkString && t.kind != tkNumber && !sc.is(t, "null") && !sc.is(t, "true") || r.IntN(3) == 0 {
+	for t := lx.next(); t.kind != tkEnd; t = lx.next() {
+		if t.kind != tkString && t.kind != tkNumber && !lx.is(t, "null") && !lx.is(t, "true") || r.IntN(3) == 0 {
 			continue
 		}
 		out = append(out, stmt[last:t.start]...)

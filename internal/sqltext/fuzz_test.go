@@ -65,6 +65,26 @@ func settles(f *Fingerprinter, fp []byte) bool {
 	return false
 }
 
+// FuzzLexer holds that the tokens of a text are the text, in every dialect.
+func FuzzLexer(f *testing.F) {
+	seeds(f)
+	f.Fuzz(func(t *testing.T, s []byte) {
+		for i := range 64 {
+			d := Dialect{MariaDB: i&1 > 0, Postgres: i&2 > 0, ANSIQuotes: i&4 > 0, NoBackslash: i&8 > 0, Version: []int{0, 50722, 90704, 101106}[i>>4]}
+			at := 0
+			for _, x := range d.All(string(s)) {
+				if x.Begin != at || x.End <= at {
+					t.Fatalf("%+v: %q: a token from %d to %d, %d is next", d, s, x.Begin, x.End, at)
+				}
+				at = x.End
+			}
+			if at != len(s) {
+				t.Fatalf("%+v: %q: the tokens end at %d", d, s, at)
+			}
+		}
+	})
+}
+
 func FuzzTables(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, s []byte) {
@@ -84,10 +104,10 @@ func FuzzRedact(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, s []byte) {
 		out := Redact(nil, s)
-		sc := scanner{s: out}
-		for x := sc.next(); x.kind != tkEnd; x = sc.next() {
+		lx := lexer{s: out}
+		for x := lx.next(); x.kind != tkEnd; x = lx.next() {
 			if x.kind == tkString || x.kind == tkNumber {
-				t.Errorf("%q\nleaves %q in\n%q", s, sc.text(x), out)
+				t.Errorf("%q\nleaves %q in\n%q", s, lx.text(x), out)
 			}
 		}
 		SetsPassword(s)
@@ -113,4 +133,43 @@ func TestFingerprintOfFingerprint(t *testing.T) {
 			t.Errorf("%s\nhas the plain form %s\n       which gives %s", s, plain, again)
 		}
 	}
+}
+
+// FuzzRename holds that readers of definitions take any text, that a renamed text is the text but for the names, and that
+// nothing is left to rename in it.
+func FuzzRename(f *testing.F) {
+	seeds(f)
+	for _, s := range []string{"CREATE PROCEDURE p() BEGIN IF a THEN UPDATE shop.t SET shop.t.a = 1; END IF; END", "CREATE VIEW v AS SELECT shop.a FROM shop.t shop", "GRANT ALL ON `sh\\_op`.* TO u@h",
+		"CREATE TABLE t (a int REFERENCES shop.t) DATA DIRECTORY 'x'", "CREATE TRIGGER g BEFORE INSERT ON shop.t FOR EACH ROW SET @a = 'shop'", "CREATE EVENT e ON SCHEDULE EVERY 1 DAY ENABLE DO CALL shop . p()",
+		"CREATE USER a@b DEFAULT ROLE c, d REQUIRE NONE", "CREATE PACKAGE BODY shop AS PROCEDURE p AS x INT; BEGIN NULL; END; END"} {
+		f.Add([]byte(s))
+	}
+	to := func(name string) (string, bool) { return "renamed", name == "shop" || name == "t" }
+	f.Fuzz(func(t *testing.T, s []byte) {
+		for _, d := range []Dialect{{}, {MariaDB: true, Version: 101106, Oracle: true}, {Version: 90704, ANSIQuotes: true, NoBackslash: true}} {
+			text := string(s)
+			edits, _ := d.Rename(text, to)
+			at := 0
+			for _, e := range edits {
+				if e.Begin < at || e.End <= e.Begin || e.End > len(text) {
+					t.Fatalf("%q: the edit %+v", text, e)
+				}
+				at = e.End
+			}
+			again := Apply(text, edits)
+			if more, _ := d.Rename(again, to); len(more) > 0 {
+				t.Errorf("%+v: %q\nbecame %q\nand has %+v to rename", d, text, again, more)
+			}
+			c, err := d.ReadCreate(text)
+			if err == nil {
+				if _, err := d.ReadCreate(again); err != nil {
+					t.Errorf("%+v: %q is %s and became %q: %v", d, text, c.Kind, again, err)
+				}
+				Apply(text, c.Directories)
+				Apply(text, []Edit{c.Replace("x")})
+			}
+			d.ReadGrant(text)
+			d.Find(text, "TO")
+		}
+	})
 }

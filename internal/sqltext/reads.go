@@ -34,37 +34,37 @@ func ReadsOnly(stmt []byte) error {
 	default:
 		return fmt.Errorf("%w: it is a %s", ErrWrites, v)
 	}
-	sc := scanner{s: stmt}
+	lx := lexer{s: stmt}
 	var before, last token
-	for t := sc.next(); t.kind != tkEnd; before, last, t = last, t, sc.next() {
-		if sc.sign(last, ';') {
+	for t := lx.next(); t.kind != tkEnd; before, last, t = last, t, lx.next() {
+		if lx.sign(last, ';') {
 			return fmt.Errorf("%w: another statement follows", ErrWrites)
 		}
-		if sc.sign(last, ':') && sc.sign(t, '=') {
+		if lx.sign(last, ':') && lx.sign(t, '=') {
 			return fmt.Errorf("%w: it sets a variable", ErrWrites)
 		}
-		if sc.sign(t, '(') && last.kind == tkString && stmt[last.end-1] == '"' {
-			return fmt.Errorf("%w: with sql_mode ANSI_QUOTES it calls the function %s", ErrWrites, sc.text(last))
+		if lx.sign(t, '(') && last.kind == tkString && stmt[last.end-1] == '"' {
+			return fmt.Errorf("%w: with sql_mode ANSI_QUOTES it calls the function %s", ErrWrites, lx.text(last))
 		}
-		if sc.sign(t, '(') && (last.kind == tkWord || last.kind == tkTick) {
-			if err := sc.function(before, last); err != nil {
+		if lx.sign(t, '(') && (last.kind == tkWord || last.kind == tkTick) {
+			if err := lx.function(before, last); err != nil {
 				return err
 			}
 		}
-		if t.kind != tkWord || (sc.sign(last, '.') || sc.sign(last, '@')) && !sc.is(t, "nextval") {
+		if t.kind != tkWord || (lx.sign(last, '.') || lx.sign(last, '@')) && !lx.is(t, "nextval") {
 			continue
 		}
-		switch w := string(bytes.ToLower(sc.text(t))); w {
+		switch w := string(bytes.ToLower(lx.text(t))); w {
 		case "into":
 			return fmt.Errorf("%w: INTO writes a file or sets variables", ErrWrites)
 		case "procedure":
 			return fmt.Errorf("%w: PROCEDURE runs code", ErrWrites)
 		case "update", "share":
-			if sc.is(last, "for") || sc.is(last, "in") {
+			if lx.is(last, "for") || lx.is(last, "in") {
 				return fmt.Errorf("%w: it locks the rows it reads", ErrWrites)
 			}
 		case "value":
-			if sc.is(last, "next") || sc.is(last, "previous") {
+			if lx.is(last, "next") || lx.is(last, "previous") {
 				return fmt.Errorf("%w: it takes a value of a sequence", ErrWrites)
 			}
 		case "nextval":
@@ -133,9 +133,9 @@ func closed(q []byte) bool {
 }
 
 // function tells why the function, whose name t is, is not one that only reads.
-func (sc *scanner) function(before, t token) error {
-	name := string(bytes.ToLower(unquote(sc.text(t))))
-	if sc.sign(before, '.') {
+func (lx *lexer) function(before, t token) error {
+	name := string(bytes.ToLower(unquote(lx.text(t))))
+	if lx.sign(before, '.') {
 		return fmt.Errorf("%w: %s is a stored function", ErrWrites, name)
 	}
 	if writers[name] || Steers(name) || strings.HasPrefix(name, "wait_") {

@@ -6,11 +6,11 @@ import "bytes"
 // anyone's guess), and a statement that sets a password is cut after the word that announces it. All else stays as it
 // was written, so that the statement can still be read, and explained where ? may stand.
 func Redact(dst, stmt []byte) []byte {
-	sc := scanner{s: stmt}
+	lx := lexer{s: stmt}
 	_, cut := passwordAt(stmt)
 	last := 0 // what was copied up to
 	for {
-		t := sc.next()
+		t := lx.next()
 		gap := stmt[last:min(t.start, len(stmt))]
 		dst = appendGap(dst, gap)
 		if t.kind == tkEnd {
@@ -23,7 +23,7 @@ func Redact(dst, stmt []byte) []byte {
 		case tkString, tkNumber:
 			dst = append(dst, '?')
 		default:
-			dst = append(dst, sc.text(t)...)
+			dst = append(dst, lx.text(t)...)
 		}
 		last = t.end
 	}
@@ -77,18 +77,18 @@ func passwordAt(stmt []byte) (found bool, cut int) {
 	if !mayHold(stmt) {
 		return false, -1
 	}
-	sc := scanner{s: stmt}
+	lx := lexer{s: stmt}
 	query, first := false, true // a statement on tables is not cut: without its literals it has no secret
-	for t := sc.next(); t.kind != tkEnd; t = sc.next() {
+	for t := lx.next(); t.kind != tkEnd; t = lx.next() {
 		switch t.kind {
 		case tkString:
-			found = found || mayHold(sc.text(t))
+			found = found || mayHold(lx.text(t))
 			continue
 		case tkWord, tkTick:
 		default:
 			continue
 		}
-		w := string(bytes.ToLower(unquote(sc.text(t))))
+		w := string(bytes.ToLower(unquote(lx.text(t))))
 		if first {
 			first = false
 			switch w {

@@ -7,13 +7,16 @@ type Table struct{ Schema, Name string }
 
 // Tables gives the tables that a statement names, in order, each once. Names of common table expressions, aliases,
 // derived tables, table functions and stored programs are none; nor are the parents of foreign keys.
-func Tables(stmt []byte) []Table {
-	p := tableReader{scanner: scanner{s: stmt}}
-	p.tok, p.peek = p.scanner.next(), token{}
-	p.peek = p.scanner.next()
+func Tables(stmt []byte) []Table { return Dialect{}.tables(stmt).found }
+
+// tables reads a statement.
+func (d Dialect) tables(stmt []byte) *tableReader {
+	p := tableReader{lexer: lexer{s: stmt, d: d}}
+	p.tok, p.peek = p.lexer.next(), token{}
+	p.peek = p.lexer.next()
 	p.levels = append(p.levels, level{})
 	p.read()
-	return p.found
+	return &p
 }
 
 // level is what holds inside one pair of parentheses.
@@ -25,13 +28,14 @@ type level struct {
 }
 
 type tableReader struct {
-	scanner
+	lexer
 	tok, peek token
 	prev      token // the token before tok
 	levels    []level
 	too       int // parentheses deeper than maxLevels
 	verb      string
 	found     []Table
+	schemas   []int // where the schemas before their names begin
 	seen      map[Table]bool
 	ctes      map[string]bool
 	deleteTop int // how many tables were found when FROM of a DELETE came; -1: no DELETE
@@ -128,6 +132,7 @@ func (p *tableReader) name() {
 	t := Table{Name: string(unquote(p.text(last)))}
 	if schema.end > 0 {
 		t.Schema = string(unquote(p.text(schema)))
+		p.schemas = append(p.schemas, schema.start)
 	} else if p.ctes[string(bytes.ToLower([]byte(t.Name)))] || first.kind == tkWord && equalFold(p.text(first), "dual") {
 		return
 	}

@@ -5,17 +5,23 @@ type TokenKind uint8
 
 // The kinds of Token.
 const (
-	TokenWord   TokenKind = tkWord   // a keyword, or a name without quotes
-	TokenName   TokenKind = tkTick   // a name between backticks
-	TokenString TokenKind = tkString // a string, with the character set or type before it
-	TokenNumber TokenKind = tkNumber
-	TokenSign   TokenKind = tkSign // an operator or another sign
+	TokenWord      TokenKind = tkWord   // a keyword, or a name without quotes
+	TokenName      TokenKind = tkTick   // a name in quotes
+	TokenString    TokenKind = tkString // a string, with the character set or type before it
+	TokenNumber    TokenKind = tkNumber
+	TokenVariable  TokenKind = tkVariable // the name behind @: of a user's variable, or the host of an account
+	TokenParameter TokenKind = tkParam    // $1 of PostgreSQL; the ? of the others is a sign
+	TokenSign      TokenKind = tkSign     // an operator or another sign
+	TokenBlank     TokenKind = tkBlank
+	TokenComment   TokenKind = tkComment
+	TokenMark      TokenKind = tkMark // what opens or closes an executable comment whose text is code
 )
 
-// Token is a piece of a statement.
+// Token is a piece of a text.
 type Token struct {
 	Kind       TokenKind
-	Text       string // as it stands there; of a name without its backticks
+	Open       bool   // its closing quote or mark is missing
+	Text       string // as it stands there; of a name without its quotes
 	Begin, End int    // its place in the text, in bytes
 }
 
@@ -23,28 +29,46 @@ type Token struct {
 func (t Token) Name() bool { return t.Kind == TokenName || t.Kind == TokenWord }
 
 // operators are those of more than one byte, the longest first.
-var operators = []string{"<=>", "->>", "<=", ">=", "<>", "!=", ":=", "->", "||", "&&"}
+var operators = []string{"<=>", "->>", "<=", ">=", "<>", "!=", ":=", "->", "||", "&&", "::"}
 
-// Tokens cuts a statement, or a part of one, into tokens. Blanks and comments are left out; what an executable comment
-// holds is code like any other, whichever server would run it. What is not closed ends with the text.
-func Tokens(text string) []Token {
-	sc := scanner{s: []byte(text)}
-	var out []Token
-	for t := sc.next(); t.kind != tkEnd; t = sc.next() {
+// Tokens cuts a statement, or a part of one, into tokens, as Dialect's zero value reads it. Blanks and comments are left
+// out. What is not closed ends with the text.
+func Tokens(text string) []Token { return Dialect{}.Tokens(text) }
+
+// Tokens cuts a text into tokens without its blanks, its comments and the marks of executable comments.
+func (d Dialect) Tokens(text string) []Token { return d.cut(text, false) }
+
+// All cuts a text into tokens; joined, from Begin to End, they are the text.
+func (d Dialect) All(text string) []Token { return d.cut(text, true) }
+
+func (d Dialect) cut(text string, all bool) []Token {
+	lx := lexer{s: []byte(text), d: d}
+	out := make([]Token, 0, min(len(text)/5+2, 256))
+	mark := -1 // the last one
+	for t := lx.any(); t.kind != tkEnd; t = lx.any() {
+		if t.kind >= tkBlank && !all {
+			continue
+		}
+		if t.kind == tkMark {
+			mark = len(out)
+		}
 		if t.kind == tkSign {
 			for _, op := range operators {
-				if len(text)-t.start >= len(op) && text[t.start:t.start+len(op)] == op {
+				if len(text)-t.start >= len(op) && text[t.start:t.start+len(op)] == op && (op != "::" || d.Postgres) {
 					t.end = t.start + len(op)
-					sc.i = t.end
+					lx.i = t.end
 					break
 				}
 			}
 		}
-		o := Token{Kind: TokenKind(t.kind), Text: text[t.start:t.end], Begin: t.start, End: t.end}
-		if o.Kind == TokenName {
-			o.Text = string(unquote(sc.s[t.start:t.end]))
+		o := Token{Kind: TokenKind(t.kind), Open: t.open, Text: text[t.start:t.end], Begin: t.start, End: t.end}
+		if o.Kind == TokenName || o.Kind == TokenVariable {
+			o.Text = string(unquote(lx.s[t.start:t.end]))
 		}
 		out = append(out, o)
+	}
+	if lx.exec && mark >= 0 {
+		out[mark].Open = true
 	}
 	return out
 }

@@ -6,6 +6,31 @@ import (
 	"testing"
 )
 
+func TestDialects(t *testing.T) {
+	for _, c := range []struct {
+		d        Dialect
+		in, want string
+	}{
+		{Dialect{MariaDB: true, Version: 101106}, "a/*!50701 b*/c/*!100100 d*/e/*M!101106 f*/g", "a|c|d|e|f|g"},
+		{Dialect{Version: 80015}, "a/*!50701 b*/c/*!80016 /* x */ d*/e/*M!1 f*/g", "a|b|c|e|g"},
+		{Dialect{Version: 50722}, "/*!050001 a*/", "1|a"},
+		{Dialect{Version: 90704}, "/*!050001 a*/ $$ it's $$ $x$ $$ $x$", "a|$$ it's $$|$x$ $$ $x$"},
+		{Dialect{}.WithMode("STRICT_ALL_TABLES,ANSI_QUOTES"), `"a\" 'b\'c'`, `a\|'b\'c'`},
+		{Dialect{}.WithMode("NO_BACKSLASH_ESCAPES"), `"a\" 'b\' c`, `"a\"|'b\'|c`},
+		{Dialect{}, "root@localhost @a.b @`c``d` @@global.x 'u'@'h'", "root|@|localhost|@|a.b|@|c`d|@|@|global|.|x|'u'|@|'h'"},
+		{Dialect{Postgres: true}, `E'a\'b' 'c\' --d
+ /* /* e */ */ f::int $1 $t$ ' $t$ "g" #`, `E'a\'b'|'c\'|f|::|int|$1|$t$ ' $t$|g|#`},
+	} {
+		var got []string
+		for _, x := range c.d.Tokens(c.in) {
+			got = append(got, x.Text)
+		}
+		if s := strings.Join(got, "|"); s != c.want {
+			t.Errorf("%+v: %s\n is %s\nwant %s", c.d, c.in, s, c.want)
+		}
+	}
+}
+
 func TestTokens(t *testing.T) {
 	for _, c := range []struct{ in, want string }{
 		{"SELECT a.`b c`<=>1.5e-3 -- x\n", "word:SELECT word:a sign:. name:b c sign:<=> number:1.5e-3"},

@@ -22,16 +22,57 @@ note() {
   if [ "$2" = failed ]; then failed=1; fi
 }
 
-# retry COMMAND…: three times, with a pause between. The output is shown only when all fail.
+# retry COMMAND…: three times, with a pause between. It tells how far it is; the output is shown only when all fail.
 retry() {
-  local try out
+  local try log status=1
+  log=$(mktemp) || return 1
   for try in 1 2 3; do
-    if out=$("$@" 2>&1); then return 0; fi
+    if watched "$log" "$@"; then status=0; break; fi
     [ "$try" = 3 ] || sleep $((try * 3))
   done
-  printf '%s\n' "$out" | tail -n 5 >&2
-  return 1
+  [ $status = 0 ] || apt_words "$log" | tail -n 5 >&2
+  rm -f "$log"
+  return $status
 }
+
+# watched LOG COMMAND…: runs a command with all that it says in LOG. What takes long tells how far it is: in one line that is
+# renewed each second on a terminal, else in a line each 15 seconds. The variable `doing` names it, the function that `far`
+# names makes a few words of LOG.
+watched() {
+  local log=$1 status pid
+  shift
+  tell_progress "$log" "${doing:-$1}" "${far:-far_apt}" &
+  pid=$!
+  "$@" >"$log" 2>&1
+  status=$?
+  kill "$pid" 2>/dev/null
+  wait "$pid" 2>/dev/null
+  [ ! -t 2 ] || printf '\r\e[K' >&2
+  return $status
+}
+
+# tell_progress LOG NAME WORDS goes on until it is ended, or the script is gone.
+tell_progress() {
+  local log=$1 name=$2 words=$3 began=$SECONDS passed pause
+  trap 'kill "$pause" 2>/dev/null; exit' TERM
+  while kill -0 $$ 2>/dev/null; do
+    sleep 1 &
+    pause=$!
+    wait "$pause"
+    passed=$((SECONDS - began))
+    if [ -t 2 ]; then
+      printf '\r\e[K· %s: %s%s s' "$name" "$("$words" "$log")" "$passed" >&2
+    elif [ $((passed % 15)) = 0 ]; then
+      say "$name: $("$words" "$log")$passed s"
+    fi
+  done
+}
+
+# far_apt LOG: what apt's last line of status says, such as 31 %.
+far_apt() { tail -c 2000 "$1" | awk -F: '/^(dl|pm)status:/ {n = int($3); w = $1 == "dlstatus" ? "fetched" : "installed"} END {if (w) printf "%d %% %s, ", n, w}'; }
+
+# apt_words LOG: what apt and others say, without the lines of status.
+apt_words() { grep -vE '^(dl|pm)(status|conffile):' "$1"; }
 
 # as_root COMMAND…: with sudo where that needs no password.
 as_root() {
@@ -41,19 +82,20 @@ as_root() {
 # apt_install PACKAGE WHAT: installs PACKAGE unless WHAT (a command or a file) is there.
 apt_install() {
   local package=$1 what=$2
+  local doing="installing $package"
   case $what in
     /*) [ -e "$what" ] && return 0 ;;
     *) if have "$what" || [ -x "/usr/sbin/$what" ]; then return 0; fi ;;
   esac
   have apt-get || { say "$package: no apt-get here, install it with your package manager"; return 1; }
   if [ -z "$apt_updated" ]; then
-    retry as_root apt-get update -qq || say "apt-get update failed; going on with the old lists"
+    doing="apt-get update" retry as_root apt-get update -qq || say "apt-get update failed; going on with the old lists"
     apt_updated=1
   fi
   apt-cache show "$package" >/dev/null 2>&1 || { say "$package: not known to apt"; return 1; }
   say "installing $package"
   no_services
-  retry as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$package"
+  retry as_root env DEBIAN_FRONTEND=noninteractive apt-get -o APT::Status-Fd=1 install -y -qq --no-install-recommends "$package"
 }
 
 # no_services keeps a freshly installed server package from starting a service that nobody asked for,
@@ -95,7 +137,7 @@ go_tool() {
   if go version -m "$bin/$name" 2>/dev/null | grep -qP "^\tmod\t\S+\t\Q$version\E\t"; then return 0; fi
   say "building $name $version"
   mkdir -p "$bin" || return 1
-  GOBIN=$bin GOFLAGS='' retry go install "$package@$version"
+  GOBIN=$bin GOFLAGS='' doing="building $name" retry go install "$package@$version"
 }
 
 # page_packages installs what ui/package-lock.json names, once per state of that file.
@@ -112,7 +154,7 @@ page_packages() {
   if [ ! -e "$stamp" ] || [ "$(cat "$stamp")" != "$sum" ]; then
     say "npm ci"
     # The browser for the page's tests comes from a package, not from a download.
-    if ! (cd "$ui" && PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1 retry npm ci --no-audit --no-fund --loglevel=error); then
+    if ! (cd "$ui" && PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1 doing="npm ci" retry npm ci --no-audit --no-fund --loglevel=error); then
       note "page packages" failed "npm ci failed in ui/"
       return 1
     fi
@@ -131,3 +173,25 @@ print_report() {
   done
   exit "$failed"
 }
+
+# build_risso BINARY: with a line about how far it is. With cgo statements are kept in the data folder; without a C compiler the
+# page says that they are not.
+build_risso() {
+  local log packages doing="fetching Go modules" far=far_modules
+  if have gcc && have g++; then export CGO_ENABLED=1; else export CGO_ENABLED=0; fi
+  log=$(mktemp) || return 1
+  # Stale are the packages that are not in Go's cache yet.
+  if watched "$log" go list -deps -f '{{if .Stale}}stale{{end}}' ./cmd/risso; then
+    packages=$(grep -cx stale "$log")
+    doing="building risso" far=far_build
+    watched "$log" go build -v -o "$1" ./cmd/risso && rm -f "$log" && return
+  fi
+  tail -n 20 "$log" >&2
+  rm -f "$log"
+  return 1
+}
+
+far_modules() { awk '/^go: downloading/ {n++} END {if (n) printf "%d modules, ", n}' "$1"; }
+
+# far_build LOG: go build -v names each package that it begins; linking comes last and is not named.
+far_build() { awk -v all="$packages" '!/^go: / {n++} END {printf "%d of %d packages%s, ", n, all, (n >= all ? ", linking" : "")}' "$1"; }

@@ -73,13 +73,18 @@ func (b *bench) prometheus(ctx context.Context, data, scrape string) (p *process
 	return p, base, nil
 }
 
-// exporter starts Debian's prometheus-mysqld-exporter with its default collectors and that of the InnoDB metrics.
+// exporter starts prometheus-mysqld-exporter with its default collectors and that of the InnoDB metrics. Before 0.15 it takes the
+// account from the environment, and since then from a file.
 func (b *bench) exporter(ctx context.Context, socket string) (p *process, addr string, err error) {
 	if addr, err = freePort(); err != nil {
 		return nil, "", err
 	}
+	account := filepath.Join(b.work, "exporter.cnf")
+	if err := os.WriteFile(account, []byte("[client]\nuser=root\nsocket="+socket+"\n"), 0o600); err != nil {
+		return nil, "", err
+	}
 	p, err = b.launch("exporter", []string{"DATA_SOURCE_NAME=root@unix(" + socket + ")/"}, "prometheus-mysqld-exporter",
-		"--web.listen-address="+addr, "--collect.info_schema.innodb_metrics", "--log.level=error")
+		"--config.my-cnf="+account, "--web.listen-address="+addr, "--collect.info_schema.innodb_metrics", "--log.level=error")
 	if err != nil {
 		return nil, "", err
 	}

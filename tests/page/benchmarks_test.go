@@ -37,7 +37,7 @@ func TestBenchmarksInBrowser(t *testing.T) {
 	bin := binary(t, dir, "RISSO_BIN", "1")
 	url := serve(t, bin, filepath.Join(dir, "data"), "watched=root@unix("+socket+")/")
 	run := func(args ...string) string {
-		cmd := exec.CommandContext(ctx, bin, append([]string{"bench", "run", "point_select", "--dsn", "root@unix(" + socket + ")/sbtest", "--table-size", "1000", "--to", url, "-o", "json"}, args...)...)
+		cmd := exec.CommandContext(ctx, bin, append([]string{"bench", "run", "point_select", "--dsn", "root@unix(" + socket + ")/sbtest", "--table-size", "1000", "--record-to", url, "-o", "json"}, args...)...)
 		var said strings.Builder
 		cmd.Stderr = &said
 		out, err := cmd.Output()

@@ -121,11 +121,13 @@ var digestStatements = []string{
 }
 
 // digestLoses are the statements of which a server's digest is of something else: MySQL 8.0 digests the query on its
-// data dictionary that stands behind a SHOW, MySQL 9.7 the statement inside of PREPARE.
+// data dictionary that stands behind a SHOW, MySQL 9.7 the statement inside of PREPARE; MariaDB 11.8 writes LOCALTIME as CURTIME.
 var digestLoses = map[string][]string{
 	"mysql-8.0": {"show tables", "show index", "show keys", "show fields", "show full columns", "show variables"},
 	"mysql-9.7": {"prepare "},
 	"mysql-5.7": {"with ", "select row_number"}, // unknown there
+
+	"mariadb-11.8": {"select now(), current_timestamp, curdate(), current_date, localtime"},
 }
 
 // TestDigestText: one statement has one name in all tools, whoever tells of it.

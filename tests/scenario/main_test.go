@@ -26,7 +26,7 @@ var (
 )
 
 // The kinds of server that Risso promises to watch.
-var kinds = []string{"mariadb", "mysql-9.7", "mysql-8.0", "mysql-5.7"}
+var kinds = []string{"mariadb", "mariadb-11.8", "mysql-9.7", "mysql-8.0", "mysql-5.7"}
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 

@@ -200,7 +200,7 @@ func (a *applier) session(q binlogevent.Query, e binlogevent.Event) string {
 	}
 	add("auto_increment_increment = %d, auto_increment_offset = %d", inc[0], inc[1])
 	if q.Charset != nil {
-		add("character_set_client = %d, collation_connection = %d, collation_server = %d", q.Charset[0], q.Charset[1], q.Charset[2])
+		add("character_set_client = %d, collation_connection = %d, collation_server = %d", mysql.ClientCharset(q.Charset[0]), q.Charset[1], q.Charset[2])
 	}
 	if q.TimeZone != nil {
 		add("time_zone = '%s'", strings.ReplaceAll(*q.TimeZone, "'", "''"))

@@ -16,7 +16,7 @@ import (
 	"github.com/rissodb/risso/internal/sandbox"
 )
 
-var flavours = []string{"mariadb", "mysql-9.7", "mysql-8.0", "mysql-5.7"}
+var flavours = []string{"mariadb", "mariadb-11.8", "mysql-9.7", "mysql-8.0", "mysql-5.7"}
 
 func targetOf(t *testing.T, n *sandbox.Node) mysql.Target {
 	t.Helper()
@@ -147,7 +147,7 @@ func newWorkload(t *testing.T, c *sql.Conn, spec string, seed uint64) *workload 
 	w := &workload{r: rand.New(rand.NewPCG(seed, 5)), pointers: spec == "mysql-5.7"}
 	run(t, c, "SET SESSION sql_mode = 'NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES', time_zone = '+02:00'", "SET NAMES utf8mb4", "CREATE DATABASE IF NOT EXISTS `odd ``name.x`")
 	all := slices.Concat(columns, mysqlColumns)
-	if spec == "mariadb" {
+	if strings.HasPrefix(spec, "mariadb") {
 		all = slices.Concat(columns, mariaColumns)
 	}
 	if spec == "mysql-9.7" {

@@ -216,7 +216,7 @@ func testPair(t *testing.T, specs ...string) {
 	})
 	t.Run("differ", func(t *testing.T) { testDiffer(t, s.in(t)) })
 	t.Run("mend", func(t *testing.T) { testMend(t, s.in(t)) })
-	if specs[0] == "mariadb" || specs[0] == "mysql-5.7" { // the others have SHA-256
+	if strings.HasPrefix(specs[0], "mariadb") || specs[0] == "mysql-5.7" { // the others have SHA-256
 		t.Run("alike", func(t *testing.T) { testAlike(t, s.in(t)) })
 	}
 	t.Run("load", func(t *testing.T) { testLoad(t, s.in(t)) })
@@ -409,6 +409,7 @@ func testLoad(t *testing.T, s *servers) {
 }
 
 func TestMariaDB(t *testing.T)     { testPair(t, "mariadb") }
+func TestMariaDB118(t *testing.T)  { testPair(t, "mariadb-11.8") }
 func TestMySQL97(t *testing.T)     { testPair(t, "mysql-9.7") }
 func TestMySQL80(t *testing.T)     { testPair(t, "mysql-8.0") }
 func TestMySQL57to80(t *testing.T) { testPair(t, "mysql-5.7", "mysql-8.0") }

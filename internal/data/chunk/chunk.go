@@ -230,12 +230,44 @@ func Columns(t mysql.Table) []mysql.TableColumn {
 }
 
 // expression is how a column is read: a FLOAT as the DOUBLE that it is, for its own text has six digits of it. Source: MySQL
-// manual, "Problems with Floating-Point Values"; FLT_DIG in the servers' my_gcvt.
+// manual, "Problems with Floating-Point Values"; FLT_DIG in the servers' my_gcvt. Where an ENUM or SET has the empty string as a
+// member, it and no member at all have the same text: then a SET is read by its number, and the ENUM's value 0 as zeros, with so
+// many digits that they are no member. A server that loads them takes them for what they are.
 func expression(c mysql.TableColumn) string {
+	name := mysql.Quote(c.Name)
+	if (c.Type == "enum" || c.Type == "set") && emptyMember(c.FullType) {
+		number := "CAST(CONVERT(LPAD(" + name + " + 0, 21, '0') USING " + c.Charset + ") AS BINARY)"
+		if c.Type == "enum" {
+			return "IF(" + name + " + 0 = 0, " + number + ", " + name + ")"
+		}
+		return number
+	}
 	if c.Type == "float" && !strings.Contains(c.FullType, "(") {
 		return mysql.Quote(c.Name) + " * 1e0"
 	}
 	return mysql.Quote(c.Name)
+}
+
+// emptyMember says whether an ENUM or SET has the empty string among its members.
+func emptyMember(fullType string) bool {
+	for i := strings.IndexByte(fullType, '\'') + 1; i > 0 && i < len(fullType); i++ {
+		begin := i
+		for i < len(fullType) && (fullType[i] != '\'' || i+1 < len(fullType) && fullType[i+1] == '\'') {
+			if fullType[i] == '\'' || fullType[i] == '\\' {
+				i++
+			}
+			i++
+		}
+		if i == begin {
+			return true
+		}
+		next := strings.IndexByte(fullType[min(i+1, len(fullType)):], '\'')
+		if next < 0 {
+			return false
+		}
+		i += next + 1
+	}
+	return false
 }
 
 // Select is the statement that reads the rows of a range in the order of the key, in a session prepared by

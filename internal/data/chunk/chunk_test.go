@@ -52,7 +52,7 @@ var tables = []struct {
 // TestCuts cuts tables with every kind of key at random bounds: the parts together must be the table, row by row, and no row
 // twice; and a server must read no more rows than a part has.
 func TestCuts(t *testing.T) {
-	for _, flavour := range []string{"mariadb", "mysql-9.7", "mysql-5.7"} {
+	for _, flavour := range []string{"mariadb", "mariadb-11.8", "mysql-9.7", "mysql-5.7"} {
 		t.Run(flavour, func(t *testing.T) {
 			node := sandboxtest.Up(t, flavour)
 			to, err := mysql.ParseTarget(node.DSN)

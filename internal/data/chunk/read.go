@@ -16,6 +16,7 @@ import (
 // of them; 5.7 to 9.7 and MariaDB alike), so it is asked for the eight bytes instead, and the text is made here. (One
 // value differs from Select's: FLOAT's minus zero keeps its sign, which MariaDB loses in a product.)
 func Read(ctx context.Context, s *mysql.Stream, t mysql.Table, k Key, r Range, purpose string, to mysql.RowSink) error {
+	to = unbroken(t, to)
 	in := &numbers{to: to, packed: packedOf(t), end: -1}
 	for i, p := range in.packed {
 		if p {

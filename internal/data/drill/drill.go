@@ -34,6 +34,7 @@ type Loaded struct {
 	Rows      int64    // in them
 	Bytes     int64    // raw
 	Different []string // tables whose rows are not those of the manifest
+	LeftOut   []string // views and programs that the drill's server did not take, with the reason
 	Notes     []string
 }
 
@@ -306,6 +307,9 @@ func (r *run) load(ctx context.Context) error {
 	r.proof.Compare = Compare{Tables: got.Tables, Rows: got.Rows, Different: append([]string{}, got.Different...)}
 	if n := len(got.Different); n > 0 {
 		r.proof.fail("%d of %d tables are not as they were: %s", n, got.Tables, strings.Join(got.Different[:min(n, 5)], ", "))
+	}
+	if n := len(got.LeftOut); n > 0 {
+		r.proof.fail("%d views and programs did not come back: %s", n, strings.Join(got.LeftOut[:min(n, 5)], "; "))
 	}
 	if got.Tables != r.header.Tables {
 		r.proof.fail("the manifest speaks of %d tables, %d were compared", r.header.Tables, got.Tables)

@@ -27,7 +27,7 @@ func nearest(ctx context.Context, spec string, h repo.Header) (sandbox.Server, [
 	}
 	s, ok := pick(all, h)
 	if !ok {
-		return s, nil, &Error{Hint: "install one, or name another with --server; risso sandbox servers lists them",
+		return s, nil, &Error{Hint: "install one, or name another with --servers; risso sandbox servers lists them",
 			Err: fmt.Errorf("no server of the kind of %s %s is on this machine", h.Server.Flavour, h.Server.Version)}
 	}
 	return fits(s, h)

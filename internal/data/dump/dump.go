@@ -98,6 +98,7 @@ type job struct {
 	chunks   int64
 	fresh    int64
 	notes    []string
+	types    map[string]int64 // values in JSON documents whose types their text does not tell, by type
 }
 
 // Run takes a backup. When it fails the repository is as before, but for chunks that the next backup finds.
@@ -248,6 +249,7 @@ func (j *job) finish(ctx context.Context) error {
 		slices.Sort(words)
 		j.notes = append(j.notes, fmt.Sprintf("While the backup ran schemas were changed (%s). No table that was read is concerned; views and programs may be newer than the rows.", strings.Join(words, ", ")))
 	}
+	j.noteTypes()
 	j.head.Ended, j.head.Notes = time.Now().UTC(), j.notes
 	j.report(func(p *Progress) { p.Phase = "writing the manifest" })
 	j.head.Rows, j.head.Bytes, j.head.Stored, j.head.Tables, j.head.Schemas = j.progress.Rows, j.progress.Bytes, j.progress.Stored, j.progress.Tables, int64(len(j.list.schemas))

@@ -111,6 +111,6 @@ func (w *worker) add(err error, d mysql.Definition) error {
 	w.job.mu.Lock()
 	w.job.head.Objects++
 	w.job.mu.Unlock()
-	return w.job.draft.Add(repo.Line{Object: &repo.Object{Kind: repo.ObjectKind(d.Kind), Schema: d.Schema, Name: d.Name, Table: d.Table, Create: d.Create, After: d.After, Columns: d.Columns,
+	return w.job.draft.Add(repo.Line{Object: &repo.Object{Kind: repo.ObjectKind(d.Kind), Schema: d.Schema, Name: d.Name, Table: d.Table, Create: d.Create, After: d.After, Columns: d.Columns, Broken: d.Broken,
 		SQLMode: d.SQLMode, Charset: d.Charset, Collation: d.Collation, Database: d.Database, TimeZone: d.TimeZone, Definer: d.Definer}})
 }

@@ -22,6 +22,9 @@ type table struct {
 	mu     sync.Mutex
 	open   int // parts that are not read yet
 	chunks []placed
+	places map[chunk.Place]bool // in JSON documents, where types have to be asked for
+	unseen bool                 // and there are more
+	typed  []repo.Chunk
 }
 
 // placed is a chunk with its place among the table's.

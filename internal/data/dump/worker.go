@@ -238,10 +238,12 @@ func (w *worker) part(ctx context.Context, p *part) error {
 	for len(p.ranges) > 0 {
 		r := p.ranges[0]
 		w.sink.begin(ctx, p, r)
-		err := chunk.Read(ctx, w.st, p.table.Table, p.table.key, r, "backup", w.sink)
+		to, gather := w.gather(p.table)
+		err := chunk.Read(ctx, w.st, p.table.Table, p.table.key, r, "backup", to)
 		if err == nil {
 			err = w.sink.end()
 		}
+		gather() // also of what a lost session read: that is not read again
 		if err != nil && w.setAside(ctx, p, err) {
 			return nil
 		}
@@ -260,6 +262,14 @@ func (w *worker) part(ctx context.Context, p *part) error {
 	t.mu.Unlock()
 	if !whole {
 		return nil
+	}
+	if err := w.types(ctx, t); err != nil {
+		if w.mayLose(err) { // another one asks again
+			t.open++
+			w.job.queue.add(p)
+			return fmt.Errorf("%w: %w", errLost, err)
+		}
+		return fmt.Errorf("types in the JSON of %s: %w", t.info.TableName, err)
 	}
 	return w.finish(t)
 }
@@ -413,7 +423,7 @@ func (w *worker) finish(t *table) error {
 		line.Bytes += c.chunk.Bytes
 		sum.Add(c.sum)
 	}
-	line.Sum = sum.String()
+	line.Sum, line.Typed = sum.String(), t.typed
 	w.job.report(func(p *Progress) { p.Tables++ })
 	w.job.snap.Read(t.info.TableName)
 	return w.job.draft.Add(repo.Line{Table: line})

@@ -9,6 +9,7 @@ import (
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // account is a CREATE USER, or CREATE ROLE, of either flavour taken apart.
@@ -27,20 +28,14 @@ type way struct{ plugin, secret string } // the secret as a literal
 
 // splitSQL gives the words of a statement; what is quoted, with what hangs on it, is one.
 func splitSQL(s string) (list []string) {
-	for i := 0; i < len(s); {
-		if s[i] == ' ' {
-			i++
-			continue
+	end := -1
+	for _, t := range sqltext.Tokens(s) {
+		if t.Begin == end {
+			list[len(list)-1] += s[t.Begin:t.End]
+		} else {
+			list = append(list, s[t.Begin:t.End])
 		}
-		from := i
-		for i < len(s) && s[i] != ' ' {
-			if s[i] == '`' || s[i] == '\'' || s[i] == '"' {
-				i = skipQuoted(s, i)
-			} else {
-				i++
-			}
-		}
-		list = append(list, s[from:i])
+		end = t.End
 	}
 	return list
 }
@@ -141,9 +136,9 @@ func (r *run) rehearseAccounts(ctx context.Context, s *session) error {
 	granted := map[string]bool{} // accounts that others have as roles
 	if err := r.each([]repo.ObjectKind{repo.Account}, func(o *repo.Object) error {
 		for _, g := range o.After {
-			if roles, _, ok := strings.Cut(g, " TO "); ok && strings.HasPrefix(g, "GRANT ") && skipToWord(g, " ON ") < 0 {
-				for _, role := range strings.Split(strings.TrimPrefix(roles, "GRANT "), ",") {
-					granted[strings.TrimSpace(role)] = true
+			if read, err := asDefault.ReadGrant(g); err == nil && read.Verb == "GRANT" && read.On == 0 {
+				for _, role := range read.Privileges {
+					granted[role.Name] = true
 				}
 			}
 		}
@@ -285,17 +280,17 @@ func (r *run) strangeAccount(o *repo.Object) string {
 // withoutLogin takes out of a GRANT how the account logs in, which MariaDB repeats there: a password that is set again is no longer
 // expired.
 func withoutLogin(g string) string {
-	i := skipToWord(g, " IDENTIFIED ")
-	if i < 0 || !strings.HasPrefix(g, "GRANT ") {
+	begin, _ := asDefault.Find(g, "IDENTIFIED")
+	if begin < 0 || !strings.HasPrefix(g, "GRANT ") {
 		return g
 	}
 	end := len(g)
-	for _, word := range []string{" REQUIRE ", " WITH "} {
-		if n := skipToWord(g[i:], word); n >= 0 {
-			end = min(end, i+n)
+	for _, word := range []string{"REQUIRE", "WITH"} {
+		if at, _ := asDefault.Find(g[begin:], word); at >= 0 {
+			end = min(end, begin+at)
 		}
 	}
-	return g[:i] + g[end:]
+	return strings.TrimRight(g[:begin]+g[end:], " ")
 }
 
 // hasPassword are ways to log in for which no secret means no password.
@@ -323,13 +318,13 @@ func (r *run) writeGrant(g string, from bool, granted map[string]bool) (out stri
 	if from != into {
 		g = acrossFlavours(g, into, granted)
 	}
-	on := skipToWord(g, " ON ")
-	if on < 0 || !strings.HasPrefix(g, "GRANT ") || strings.HasPrefix(g, "GRANT PROXY ") {
+	read, err := asDefault.ReadGrant(g)
+	if err != nil || read.Verb != "GRANT" || read.On == 0 || strings.HasPrefix(g, "GRANT PROXY ") {
 		return g, nil
 	}
 	var keep []string
-	for _, p := range splitPrivileges(g[len("GRANT "):on]) {
-		name, columns, _ := strings.Cut(p, " (")
+	for _, p := range read.Privileges {
+		name, columns, _ := strings.Cut(p.Name, " (")
 		if columns != "" {
 			columns = " (" + columns
 		}
@@ -343,7 +338,7 @@ func (r *run) writeGrant(g string, from bool, granted map[string]bool) (out stri
 	if len(keep) == 0 {
 		return "", lost
 	}
-	return "GRANT " + strings.Join(keep, ", ") + g[on:], lost
+	return "GRANT " + strings.Join(keep, ", ") + " " + g[read.On:], lost
 }
 
 // privilege is what a privilege is called by the target, or "".
@@ -360,29 +355,6 @@ func (r *run) privilege(name string) string {
 	return ""
 }
 
-// splitPrivileges takes a list of privileges apart; the columns of one stay with it.
-func splitPrivileges(s string) (list []string) {
-	from, depth := 0, 0
-	for i := 0; i < len(s); {
-		switch s[i] {
-		case '`', '\'', '"':
-			i = skipQuoted(s, i)
-			continue
-		case '(':
-			depth++
-		case ')':
-			depth--
-		case ',':
-			if depth == 0 {
-				list = append(list, strings.TrimSpace(s[from:i]))
-				from = i + 1
-			}
-		}
-		i++
-	}
-	return append(list, strings.TrimSpace(s[from:]))
-}
-
 // acrossFlavours gives a GRANT, or SET DEFAULT ROLE, the other flavour's form.
 func acrossFlavours(g string, intoMariaDB bool, granted map[string]bool) string {
 	if intoMariaDB {
@@ -393,25 +365,34 @@ func acrossFlavours(g string, intoMariaDB bool, granted map[string]bool) string 
 			return name
 		})
 		if strings.HasPrefix(g, "SET DEFAULT ROLE ") {
-			return strings.Replace(g, " TO ", " FOR ", 1)
+			return replaceWord(g, "TO", "FOR")
 		}
 		return g
 	}
 	if strings.HasPrefix(g, "SET DEFAULT ROLE ") {
-		return strings.Replace(g, " FOR ", " TO ", 1)
+		return replaceWord(g, "FOR", "TO")
 	}
 	// MariaDB repeats in the first GRANT what stands in CREATE USER.
-	option := skipToWord(g, " GRANT OPTION") >= 0 && skipToWord(g, " ON ") >= 0
-	for _, word := range []string{" IDENTIFIED ", " REQUIRE ", " WITH "} {
-		if word == " WITH " && skipToWord(g, " ON ") < 0 {
-			break // WITH ADMIN OPTION
-		}
-		if i := skipToWord(g, word); i >= 0 {
-			g = g[:i]
+	if !asDefault.Has(g, "ON") {
+		return g
+	}
+	option := asDefault.Has(g, "GRANT", "OPTION")
+	for _, word := range []string{"IDENTIFIED", "REQUIRE", "WITH"} {
+		if i, _ := asDefault.Find(g, word); i >= 0 {
+			g = strings.TrimRight(g[:i], " ")
 		}
 	}
 	if option {
 		g += " WITH GRANT OPTION"
 	}
 	return g
+}
+
+// replaceWord puts another word in the place of one.
+func replaceWord(s, word, other string) string {
+	begin, end := asDefault.Find(s, word)
+	if begin < 0 {
+		return s
+	}
+	return s[:begin] + other + s[end:]
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // maxNamed is how many things a plan names one by one.
@@ -31,6 +32,12 @@ func (r *run) check(ctx context.Context, s *session) error {
 		r.plan.Findings = r.findings()
 	}
 	if err := r.refuseFindings(); err != nil {
+		return err
+	}
+	if err := r.unrenamed(); err != nil {
+		return err
+	}
+	if err := r.planPrograms(); err != nil {
 		return err
 	}
 	if r.resumed {
@@ -175,7 +182,7 @@ func (r *run) rehearse(ctx context.Context, s *session) error {
 			return err
 		}
 		t := l.Table
-		create, err := r.translate(t.Create)
+		create, err := r.writtenTable(t)
 		if err != nil {
 			return err
 		}
@@ -218,14 +225,20 @@ func (s *session) rehearseTable(ctx context.Context, def definition) (lost []str
 		}
 	}
 	def.items = items
-	if i := skipToWord(def.tail, "PARTITION BY"); i >= 0 {
+	if i, _ := asDefault.Find(def.tail, "PARTITION", "BY"); i >= 0 {
 		def.tail = strings.TrimRight(strings.TrimSuffix(strings.TrimRight(def.tail[:i], " \n0123456789"), "/*!"), " \n")
 	}
+	def.tail = withoutUnion(def.tail)
 	const name = "`risso_rehearsal`"
 	statement := "CREATE TEMPORARY TABLE /* risso: does it know this? */ " + strings.TrimPrefix(def.statement(name), "CREATE TABLE ")
 	if err := s.Exec(ctx, statement); err != nil {
 		return nil, err
 	}
+	defer func() {
+		if derr := s.Exec(ctx, "DROP TEMPORARY TABLE "+name); err == nil {
+			err = derr
+		}
+	}()
 	var shown string
 	err = s.Query(ctx, "SHOW CREATE TABLE "+name, func(row [][]byte) error {
 		shown = string(row[1])
@@ -240,25 +253,36 @@ func (s *session) rehearseTable(ctx context.Context, def definition) (lost []str
 			lost = append(lost, word)
 		}
 	}
-	return lost, s.Exec(ctx, "DROP TEMPORARY TABLE "+name)
+	return lost, nil
+}
+
+// withoutUnion takes out which tables a MERGE table is over: they are not there yet, and the server opens them to show it.
+func withoutUnion(tail string) string {
+	begin, end := asDefault.Find(tail, "UNION", "=")
+	if begin < 0 {
+		return tail
+	}
+	t := sqltext.Tokens(tail[end:])
+	inside, _, ok := sqltext.Group(t)
+	if !ok {
+		return tail
+	}
+	return strings.TrimRight(tail[:begin], " ") + tail[end+t[len(inside)+1].End:]
 }
 
 // unversioned is a definition without SYSTEM VERSIONING, which temporary tables cannot have.
 func (d definition) unversioned() definition {
-	at := skipToWord(d.tail, " WITH SYSTEM VERSIONING")
-	if at < 0 {
+	tail := without(d.tail, "WITH", "SYSTEM", "VERSIONING")
+	if tail == d.tail {
 		return d
 	}
-	d.tail = d.tail[:at] + d.tail[at+len(" WITH SYSTEM VERSIONING"):]
+	d.tail = tail
 	var items []string
 	for _, item := range d.items {
-		if strings.HasPrefix(item, "PERIOD FOR SYSTEM_TIME") || hasWord(item, "GENERATED ALWAYS AS ROW ") {
+		if strings.HasPrefix(item, "PERIOD FOR SYSTEM_TIME") || asDefault.Has(item, "GENERATED", "ALWAYS", "AS", "ROW") {
 			continue
 		}
-		if at := skipToWord(item, " WITHOUT SYSTEM VERSIONING"); at >= 0 {
-			item = item[:at] + item[at+len(" WITHOUT SYSTEM VERSIONING"):]
-		}
-		items = append(items, item)
+		items = append(items, without(item, "WITHOUT", "SYSTEM", "VERSIONING"))
 	}
 	d.items = items
 	return d
@@ -267,7 +291,7 @@ func (d definition) unversioned() definition {
 // wordsOf are the words that stand outside of quotes, also in comments that only some servers read.
 func wordsOf(s string) map[string]bool {
 	out := map[string]bool{}
-	words(s, func(_, word string) string {
+	words(s, "", func(_ [2]string, word string) string {
 		out[word] = true
 		return word
 	})

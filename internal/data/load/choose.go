@@ -17,6 +17,9 @@ type choice struct {
 // ParseName takes schema.table apart. Names with dots, or with backticks, stand in backticks.
 func ParseName(s string) (schema, table string, err error) {
 	first, rest, ok := unquoted(s)
+	if !ok && strings.HasPrefix(s, "`") {
+		return "", "", fmt.Errorf("%q is no name: its quote is not closed", s)
+	}
 	if !ok {
 		first, rest, _ = strings.Cut(s, ".")
 		if rest != "" {
@@ -56,7 +59,7 @@ func newChoice(schemas, tables, rename []string) (choice, error) {
 		c.tables = append(c.tables, [2]string{schema, table})
 	}
 	for _, s := range rename {
-		i := skipTo(s, 0, '=')
+		i, _ := asDefault.Find(s, "=")
 		if i < 0 {
 			return c, fmt.Errorf("%q is no renaming: write old=new", s)
 		}
@@ -123,6 +126,14 @@ func (c choice) target(schema, table string) (string, string) {
 		return to[0], to[1]
 	}
 	return c.targetSchema(schema), table
+}
+
+// objectTarget is under which name an object comes back.
+func (c choice) objectTarget(o *repo.Object) (schema, name string) {
+	if o.Kind == repo.View || o.Kind == repo.Sequence {
+		return c.target(o.Schema, o.Name)
+	}
+	return c.targetSchema(o.Schema), o.Name
 }
 
 func (c choice) targetSchema(schema string) string {

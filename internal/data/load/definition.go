@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // definition is a CREATE TABLE taken apart: what stands before the list, the items of the list, what stands behind it.
@@ -12,36 +14,38 @@ type definition struct {
 	tail  string
 }
 
+// asDefault is how definitions are read that a session with the servers' own sql_mode showed.
+var asDefault = sqltext.Dialect{}
+
 // parseTable takes a CREATE TABLE as SHOW CREATE TABLE prints it apart.
 func parseTable(create string) (definition, error) {
 	var d definition
-	open := skipTo(create, 0, '(')
+	t := sqltext.Tokens(create)
+	open := slices.IndexFunc(t, func(x sqltext.Token) bool { return x.Kind == sqltext.TokenSign && x.Text == "(" })
 	if !strings.HasPrefix(create, "CREATE TABLE ") || open < 0 {
 		return d, fmt.Errorf("this is no CREATE TABLE: %.60q", create)
 	}
-	from, depth := open+1, 1
-	for i := open + 1; i < len(create); {
-		switch create[i] {
-		case '`', '\'', '"':
-			i = skipQuoted(create, i)
-			continue
-		case '(':
-			depth++
-		case ',':
-			if depth == 1 {
-				d.items = append(d.items, strings.TrimSpace(create[from:i]))
-				from = i + 1
-			}
-		case ')':
-			if depth--; depth == 0 {
-				d.items = append(d.items, strings.TrimSpace(create[from:i]))
-				d.tail = create[i:]
-				return d, nil
-			}
-		}
-		i++
+	inside, _, ok := sqltext.Group(t[open:])
+	if !ok {
+		return d, fmt.Errorf("this CREATE TABLE does not end: %.60q", create)
 	}
-	return d, fmt.Errorf("this CREATE TABLE does not end: %.60q", create)
+	from, depth := t[open].End, 0
+	end := t[open+1+len(inside)].Begin
+	for _, x := range inside { // with the executable comments at the ends of items
+		switch {
+		case x.Kind != sqltext.TokenSign:
+		case x.Text == "(":
+			depth++
+		case x.Text == ")":
+			depth--
+		case x.Text == "," && depth == 0:
+			d.items = append(d.items, strings.TrimSpace(create[from:x.Begin]))
+			from = x.End
+		}
+	}
+	d.items = append(d.items, strings.TrimSpace(create[from:end]))
+	d.tail = create[end:]
+	return d, nil
 }
 
 // statement puts a definition together again.
@@ -49,77 +53,36 @@ func (d definition) statement(name string) string {
 	return "CREATE TABLE " + name + " (\n  " + strings.Join(d.items, ",\n  ") + "\n" + d.tail
 }
 
-// skipTo gives the place of a byte that stands outside of quotes, or -1.
-func skipTo(s string, i int, b byte) int {
-	for i < len(s) {
-		switch s[i] {
-		case b:
-			return i
-		case '`', '\'', '"':
-			i = skipQuoted(s, i)
-		default:
-			i++
-		}
-	}
-	return -1
-}
-
-// skipQuoted gives the place behind what is quoted from i on.
-func skipQuoted(s string, i int) int {
-	q := s[i]
-	for i++; i < len(s); i++ {
-		switch {
-		case s[i] == '\\' && q != '`':
-			i++
-		case s[i] == q && i+1 < len(s) && s[i+1] == q:
-			i++
-		case s[i] == q:
-			return i + 1
-		}
-	}
-	return len(s)
-}
-
 // unquoted reads the name in backticks at the beginning of s.
 func unquoted(s string) (name, rest string, ok bool) {
 	if !strings.HasPrefix(s, "`") {
 		return "", s, false
 	}
-	end := skipQuoted(s, 0)
-	if end < 2 {
-		return "", s, false
-	}
-	return strings.ReplaceAll(s[1:end-1], "``", "`"), s[end:], true
+	t := sqltext.Tokens(s)[0]
+	return t.Text, s[t.End:], !t.Open
 }
 
 func isForeignKey(item string) bool {
-	if rest, ok := strings.CutPrefix(item, "CONSTRAINT "); ok {
-		_, rest, _ = unquoted(rest)
-		return strings.HasPrefix(strings.TrimSpace(rest), "FOREIGN KEY")
+	w := sqltext.Words(sqltext.Tokens(item))
+	if len(w) > 0 && w[0] == "CONSTRAINT" {
+		w = w[1:]
 	}
-	return strings.HasPrefix(item, "FOREIGN KEY")
+	return len(w) > 1 && w[0] == "FOREIGN" && w[1] == "KEY"
 }
 
 // references is the table that a foreign key points at; schema is that of its own table.
 func references(item, schema string) (string, string) {
-	const word = " REFERENCES "
-	i := 0
-	for i < len(item) && !strings.HasPrefix(item[i:], word) {
-		if item[i] == '`' || item[i] == '\'' {
-			i = skipQuoted(item, i)
-		} else {
-			i++
-		}
-	}
-	if i == len(item) {
+	_, end := asDefault.Find(item, "REFERENCES")
+	if end < 0 {
 		return "", ""
 	}
-	first, rest, _ := unquoted(item[i+len(word):])
-	if strings.HasPrefix(rest, ".") {
-		second, _, _ := unquoted(rest[1:])
-		return first, second
+	switch t := sqltext.Tokens(item[end:]); {
+	case len(t) > 2 && t[1].Text == ".":
+		return t[0].Text, t[2].Text
+	case len(t) > 0:
+		return schema, t[0].Text
 	}
-	return schema, first
+	return "", ""
 }
 
 // foreignKeys gives the foreign keys and the definition without them.
@@ -145,7 +108,7 @@ func (d definition) secondaryKeys() (definition, []string) {
 		if strings.HasPrefix(item, "PRIMARY KEY") {
 			primary = firstPart(item)
 		}
-		if name, rest, ok := unquoted(item); ok && hasWord(rest, "AUTO_INCREMENT") {
+		if name, rest, ok := unquoted(item); ok && asDefault.Has(rest, "AUTO_INCREMENT") {
 			auto = name
 		}
 	}
@@ -176,54 +139,39 @@ func isKey(item string) bool {
 
 // firstPart is the first column of a key, or "" where that is an expression.
 func firstPart(item string) string {
-	i := skipTo(item, 0, '(')
-	if i < 0 {
+	t := sqltext.Tokens(item)
+	open := slices.IndexFunc(t, func(x sqltext.Token) bool { return x.Kind == sqltext.TokenSign && x.Text == "(" })
+	if open < 0 || open+1 == len(t) || t[open+1].Kind != sqltext.TokenName {
 		return ""
 	}
-	name, _, _ := unquoted(item[i+1:])
-	return name
-}
-
-// hasWord says whether a word stands outside of quotes.
-func hasWord(s, word string) bool {
-	return skipToWord(s, word) >= 0
+	return t[open+1].Text
 }
 
 // inherit takes the collation out of columns that have the table's own without a character set beside it. MySQL 8 writes it so
 // for a column that names none, and takes what it wrote for one that names both: its next definition would show both.
 func (d definition) inherit() definition {
-	i := strings.Index(d.tail, " COLLATE=")
-	if i < 0 {
+	_, end := asDefault.Find(d.tail, "COLLATE", "=")
+	if end < 0 {
 		return d
 	}
-	collation := d.tail[i+len(" COLLATE="):]
-	if end := strings.IndexFunc(collation, func(r rune) bool { return r >= 0x80 || !isWordByte(byte(r)) }); end >= 0 {
-		collation = collation[:end]
+	rest := sqltext.Tokens(d.tail[end:])
+	if len(rest) == 0 {
+		return d
 	}
-	word := " COLLATE " + collation
 	items := slices.Clone(d.items)
 	for n, item := range items {
-		if !strings.HasPrefix(item, "`") || hasWord(item, "CHARACTER SET") {
-			continue
-		}
-		if at := skipToWord(item, word); at >= 0 && (at+len(word) == len(item) || item[at+len(word)] == ' ') {
-			items[n] = item[:at] + item[at+len(word):]
+		if strings.HasPrefix(item, "`") && !asDefault.Has(item, "CHARACTER", "SET") {
+			items[n] = without(item, "COLLATE", rest[0].Text)
 		}
 	}
 	return definition{items: items, tail: d.tail}
 }
 
-// skipToWord gives the place of a word that stands outside of quotes, or -1.
-func skipToWord(s, word string) int {
-	for i := 0; i < len(s); {
-		switch {
-		case s[i] == '\'' || s[i] == '`' || s[i] == '"':
-			i = skipQuoted(s, i)
-		case strings.HasPrefix(s[i:], word):
-			return i
-		default:
-			i++
-		}
+// without takes words out, with the blanks before them.
+func without(s string, words ...string) string {
+	begin, end := asDefault.Find(s, words...)
+	if begin < 0 {
+		return s
 	}
-	return -1
+	return strings.TrimRight(s[:begin], " ") + s[end:]
 }

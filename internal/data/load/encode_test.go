@@ -255,6 +255,13 @@ func TestDefinition(t *testing.T) {
 			t.Errorf("of %s wait %q", c.items, keys)
 		}
 	}
+	d, err = parseTable("CREATE TABLE `t` (`a` int /* it's ), */, `b` int COLLATE x /*!80023 INVISIBLE */) -- (\n COLLATE = x /*!50100 TABLESPACE `ts` */ ENGINE = InnoDB")
+	if err != nil || !slices.Equal(d.items, []string{"`a` int /* it's ), */", "`b` int COLLATE x /*!80023 INVISIBLE */"}) || d.inherit().items[1] != "`b` int /*!80023 INVISIBLE */" {
+		t.Errorf("%q, %v", d, err)
+	}
+	if name, clause := d.tablespace(); name != "ts" || clause != " /*!50100 TABLESPACE `ts` */" {
+		t.Errorf("%q, %q", name, clause)
+	}
 	for _, bad := range []string{"", "CREATE VIEW `v` AS SELECT 1", "CREATE TABLE `t` (`a` int", "CREATE TABLE `t` ("} {
 		if _, err := parseTable(bad); err == nil {
 			t.Errorf("%q is a table", bad)
@@ -283,5 +290,28 @@ func TestChoice(t *testing.T) {
 		if _, err := newChoice(bad[0], bad[1], bad[2]); err == nil {
 			t.Errorf("%q passes", bad)
 		}
+	}
+}
+
+// TestProgramTexts: comments and quotes hide neither a call nor a part of an account, and are none.
+func TestProgramTexts(t *testing.T) {
+	if got := calls("CREATE FUNCTION area (g INT) RETURNS INT BEGIN -- don't\n SET @decode = 'encode(1)'; RETURN glength(g) /* decode(1) */ + `area`(1); END"); !slices.Equal(got, []string{"glength"}) {
+		t.Errorf("%q", got)
+	}
+	a, ok := parseAccount("CREATE USER -- it's\n `a b`@`%`\nIDENTIFIED VIA x USING 'y z' /* ' */ REQUIRE NONE")
+	if !ok || a.name != "`a b`@`%`" || len(a.ways) != 1 || a.ways[0] != (way{"x", "'y z'"}) || a.tls != "" {
+		t.Errorf("%+v", a)
+	}
+	view := &repo.Object{Kind: repo.View, Schema: "s", Name: "v", Create: "CREATE VIEW `v` AS select '`s`.`x`' AS `y`,`s` . `f`(1) from (`t` join `o`.`u`)"}
+	for name, want := range map[string]bool{"x": false, "y": false, "t": true, "f": true, "u": false} {
+		if needs(view, "s", name) != want {
+			t.Errorf("%s: %v", name, !want)
+		}
+	}
+	if got := withoutLogin("GRANT SELECT ON `REQUIRE IDENTIFIED`.* TO `u`@`%` IDENTIFIED BY PASSWORD '* WITH ' WITH GRANT OPTION"); got != "GRANT SELECT ON `REQUIRE IDENTIFIED`.* TO `u`@`%` WITH GRANT OPTION" {
+		t.Error(got)
+	}
+	if got := acrossFlavours("SET DEFAULT ROLE `a FOR b` FOR `u`@`%`", false, nil); got != "SET DEFAULT ROLE `a FOR b` TO `u`@`%`" {
+		t.Error(got)
 	}
 }

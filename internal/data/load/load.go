@@ -24,7 +24,9 @@ var (
 	ErrBusy         = errors.New("another restore into this server runs")
 	ErrNothing      = errors.New("the backup holds nothing of what was asked for")
 	ErrLogs         = errors.New("the binary logs do not do")
+	ErrForged       = errors.New("the backup holds what no backup has, and would run it")
 	ErrKind         = errors.New("this is not a logical backup")
+	ErrLeftOut      = errors.New("the rest is there, but not all of the backup")
 )
 
 // Options say what is restored, and how.
@@ -37,13 +39,15 @@ type Options struct {
 	Tables  []string // patterns schema.table with *; names with dots in backticks
 	Rename  []string // old=new, of a schema or of a table (db.t=db.t2)
 
-	Threads          int   // sessions; 0: 4
-	BatchBytes       int64 // most raw bytes of one transaction, the last row may go beyond; 0: 64 MiB
-	BulkBytes        int64 // chunks from this size on go in by mysql.Bulk where the server has it; 0: 64 KiB
-	Overwrite        bool  // what is in the way goes
-	SkipIncompatible bool  // what the server does not know stays away
-	NoBinlog         bool  // the target writes no binary log of it
-	SetGTID          bool  // the target says of itself that it has all transactions up to the snapshot
+	Threads          int    // sessions; 0: 4
+	BatchBytes       int64  // most raw bytes of one transaction, the last row may go beyond; 0: 64 MiB
+	BulkBytes        int64  // chunks from this size on go in by mysql.Bulk where the server has it; 0: 64 KiB
+	Overwrite        bool   // what is in the way goes
+	SkipIncompatible bool   // what the server does not know stays away
+	NoPrograms       bool   // procedures, functions, packages, triggers and events stay away
+	Definer          string // user@host, or CurrentUser: the definer of all views and programs; empty: as the backup has it
+	NoBinlog         bool   // the target writes no binary log of it
+	SetGTID          bool   // the target says of itself that it has all transactions up to the snapshot
 
 	Until  Until  // how far to go on behind the snapshot
 	Roller Roller // who goes on; needed when Until is set
@@ -133,7 +137,29 @@ type Plan struct {
 	DropsAll int64     `json:"drops_all"`          // how many there are
 	Findings []Finding `json:"findings,omitempty"` // what the server does not know
 	Roll     *RollPlan `json:"roll,omitempty"`     // what comes from the binary logs
-	Notes    []string  `json:"notes,omitempty"`
+
+	// With DryRun: all that runs beside schemas, tables and rows.
+	Programs []PlannedProgram `json:"programs,omitempty"` // and views, and sequences
+	Accounts []PlannedAccount `json:"accounts,omitempty"`
+	Settings []string         `json:"settings,omitempty"` // of the session, while some of them are made
+
+	Notes []string `json:"notes,omitempty"`
+}
+
+// PlannedProgram is a view, sequence, routine, package, trigger or event that will be made.
+type PlannedProgram struct {
+	Kind    string `json:"kind"`
+	Schema  string `json:"schema"` // in the target
+	Name    string `json:"name"`
+	Table   string `json:"table,omitempty"`   // of a trigger
+	Definer string `json:"definer,omitempty"` // whose privileges it may use; empty: of who restores
+	On      bool   `json:"on,omitempty"`      // of an event: it is switched on at the end
+}
+
+// PlannedAccount is an account that will be made, unless it is there, with its grants without their secrets.
+type PlannedAccount struct {
+	Name   string   `json:"name"`
+	Grants []string `json:"grants,omitempty"`
 }
 
 // Finding is something that cannot come along as it is.
@@ -141,6 +167,7 @@ type Finding struct {
 	What   string `json:"what"`             // the object
 	Reason string `json:"reason"`           // why not
 	Mapped string `json:"mapped,omitempty"` // what takes its place; empty: nothing
+	Create string `json:"create,omitempty"` // of a view or program that does not come along: its definition, so that a person can mend it
 }
 
 // Progress is how far a restore is.
@@ -176,7 +203,11 @@ type Result struct {
 	Different []TableResult `json:"different,omitempty"`
 	Rolled    *Rolled       `json:"rolled,omitempty"`
 	Notes     []string      `json:"notes,omitempty"`
-	Kept      []string      `json:"kept,omitempty"` // accounts that were there already: they stay as they are
+	Kept      []string      `json:"kept,omitempty"`      // accounts that were there already: they stay as they are
+	LeftOut   []Finding     `json:"left_out,omitempty"`  // what is not there; more than a thousand are counted in LeftOutAll only
+	Otherwise []Finding     `json:"otherwise,omitempty"` // what is there in another form
+
+	LeftOutAll int64 `json:"left_out_all,omitempty"`
 
 	Seconds        float64 `json:"seconds"`         // from the first question to the last answer
 	RowSeconds     float64 `json:"row_seconds"`     // of them until all rows and indexes were there and compared

@@ -42,7 +42,7 @@ var shop = []string{
 
 var shopTables = []string{"seq", "`t \"1\"`", "kids", "k1", "k2", "`empty`", "old", "nokey", "geo"}
 
-var servers = []string{"mariadb", "mysql-9.7", "mysql-8.0", "mysql-5.7"}
+var servers = []string{"mariadb", "mariadb-11.8", "mysql-9.7", "mysql-8.0", "mysql-5.7"}
 
 // TestRoundTrip: what comes back is what was, on every server; nothing is loaded over; one table comes back alone.
 func TestRoundTrip(t *testing.T) {
@@ -92,7 +92,7 @@ func TestRoundTrip(t *testing.T) {
 			if d := differ(before, picture(t, node)); d != "" {
 				t.Fatal(d)
 			}
-			if spec != "mariadb" {
+			if !strings.HasPrefix(spec, "mariadb") {
 				return
 			}
 			prepared := ask(t, s, "SHOW GLOBAL STATUS LIKE 'Com_stmt_prepare'")
@@ -175,7 +175,7 @@ func TestOther(t *testing.T) {
 	var plan load.Plan
 	o.SkipIncompatible, o.Confirm = true, func(p load.Plan) error { plan = p; return nil }
 	res, err := restore(t, o)
-	if err != nil || res.Tables != 1 || res.Rows != 1 {
+	if !errors.Is(err, load.ErrLeftOut) || res.Tables != 1 || res.Rows != 1 {
 		t.Fatalf("%+v, %v", res, err)
 	}
 	said := fmt.Sprint(plan.Findings)

@@ -39,18 +39,13 @@ func (r *run) makeObjects(ctx context.Context, s **session, kinds ...repo.Object
 		if r.leftOut[objectKey(o)] {
 			return nil
 		}
-		if o.Kind == repo.Trigger {
-			if r.leftOut[leftTable(o.Schema, o.Table)] {
-				return nil
-			}
-			if _, ok := r.choice.rename[[2]string{o.Schema, o.Table}]; ok {
-				return nil // the plan says so
-			}
+		if o.Kind == repo.Trigger && r.staysAway(o) {
+			return nil // the plan says so
 		}
 		err := r.again(ctx, s, func(s *session) error { return r.makeObject(ctx, s, o) })
 		if r.mayStayAway(err) {
 			r.leftOut[objectKey(o)] = true
-			r.notef("%v", r.objectError(o, err))
+			r.leave(lost(o, r.objectError(o, err).Error()))
 			return nil
 		}
 		if err != nil {
@@ -90,17 +85,10 @@ func objectKey(o *repo.Object) string {
 
 // makeObject makes an object as it was: with its sql_mode, character sets and definer.
 func (r *run) makeObject(ctx context.Context, s *session, o *repo.Object) error {
-	schema, name := r.choice.targetSchema(o.Schema), o.Name
-	create := o.Create
-	if o.Kind == repo.View || o.Kind == repo.Sequence {
-		schema, name = r.choice.target(o.Schema, o.Name)
-	}
-	create, err := r.translate(r.requalify(create))
+	schema, name := r.choice.objectTarget(o)
+	create, err := r.written(o)
 	if err != nil {
 		return err
-	}
-	if o.Kind == repo.Event {
-		create, _ = switchedOff(create)
 	}
 	if err := s.use(ctx, schema); err != nil {
 		return err
@@ -119,11 +107,11 @@ func (r *run) makeObject(ctx context.Context, s *session, o *repo.Object) error 
 	}); err != nil {
 		return err
 	}
+	if o.Kind != repo.Sequence {
+		return nil
+	}
 	for _, st := range o.After {
-		if o.Kind == repo.Account {
-			break
-		}
-		if st, err = r.translate(r.requalify(st)); err != nil {
+		if st, err = stateOf(st, mysql.Quote(schema)+"."+mysql.Quote(name)); err != nil {
 			return err
 		}
 		if err := s.Exec(ctx, st); err != nil {
@@ -136,24 +124,7 @@ func (r *run) makeObject(ctx context.Context, s *session, o *repo.Object) error 
 // inContext runs f with the session as it was when the object was made, and puts it back. text turns a statement into the
 // bytes that the session's character set wants.
 func (r *run) inContext(ctx context.Context, s *session, o *repo.Object, schema string, f func(text func(string) (string, error)) error) (err error) {
-	var sets []string
-	mode := r.sqlMode(o.SQLMode)
-	if o.Kind != repo.View && o.Kind != repo.Sequence {
-		sets = append(sets, "sql_mode = "+mysql.QuoteText(mode))
-	}
-	charset := r.mapName(o.Charset)
-	switch charset {
-	case "", "binary", "ucs2", "utf16", "utf16le", "utf32":
-		charset = ""
-	default:
-		sets = append(sets, "character_set_client = "+charset)
-	}
-	if c := r.mapName(o.Collation); c != "" {
-		sets = append(sets, "collation_connection = "+c)
-	}
-	if o.TimeZone != "" {
-		sets = append(sets, "time_zone = "+mysql.QuoteText(o.TimeZone))
-	}
+	sets, charset := r.circumstances(o)
 	database, back, err := r.databaseCollation(ctx, s, o, schema)
 	if err != nil {
 		return err
@@ -190,6 +161,26 @@ func (r *run) inContext(ctx context.Context, s *session, o *repo.Object, schema 
 		})
 	}
 	return f(text)
+}
+
+// circumstances are what the session is set to while an object is made, and the character set among them.
+func (r *run) circumstances(o *repo.Object) (sets []string, charset string) {
+	if o.Kind != repo.View && o.Kind != repo.Sequence {
+		sets = append(sets, "sql_mode = "+mysql.QuoteText(r.sqlMode(o.SQLMode)))
+	}
+	switch charset = r.mapName(o.Charset); charset {
+	case "", "binary", "ucs2", "utf16", "utf16le", "utf32":
+		charset = ""
+	default:
+		sets = append(sets, "character_set_client = "+charset)
+	}
+	if c := r.mapName(o.Collation); c != "" {
+		sets = append(sets, "collation_connection = "+c)
+	}
+	if o.TimeZone != "" {
+		sets = append(sets, "time_zone = "+mysql.QuoteText(o.TimeZone))
+	}
+	return sets, charset
 }
 
 // databaseCollation gives the statements that give the schema the collation that it had when a routine was made, which its
@@ -233,45 +224,13 @@ func isASCII(s string) bool {
 	return true
 }
 
-// requalify gives schemas that come back under another name that name where they stand in front of a table's.
-func (r *run) requalify(statement string) string {
-	if len(r.choice.rename) == 0 {
-		return statement
-	}
-	var b strings.Builder
-	for i := 0; i < len(statement); {
-		switch statement[i] {
-		case '`':
-			end := skipQuoted(statement, i)
-			name, _, _ := unquoted(statement[i:])
-			if end < len(statement) && statement[end] == '.' {
-				if to := r.choice.targetSchema(name); to != name {
-					b.WriteString(mysql.Quote(to))
-					i = end
-					continue
-				}
-			}
-			b.WriteString(statement[i:end])
-			i = end
-		case '\'', '"':
-			end := skipQuoted(statement, i)
-			b.WriteString(statement[i:end])
-			i = end
-		default:
-			b.WriteByte(statement[i])
-			i++
-		}
-	}
-	return b.String()
-}
-
 // makeViews makes views in an order in which each finds what it selects from: what fails because something is not there
 // waits for the others.
 func (r *run) makeViews(ctx context.Context, s **session) error {
 	wait := r.objects[repo.View]
 	for len(wait) > 0 {
 		var again []ref
-		var last error
+		why := map[ref]error{}
 		for _, at := range wait {
 			l, err := r.spool.get(at)
 			if err != nil {
@@ -289,73 +248,58 @@ func (r *run) makeViews(ctx context.Context, s **session) error {
 				}
 				r.made.Add(1)
 			case 1146, 1356, 1054, 1305, 1049: // no such table, broken view, no such column, function, database
-				again, last = append(again, at), r.objectError(o, err)
+				again, why[at] = append(again, at), err
 			default:
 				if !r.mayStayAway(err) {
 					return r.objectError(o, err)
 				}
-				r.notef("%v", r.objectError(o, err))
+				r.leave(lost(o, r.objectError(o, err).Error()))
 			}
 		}
 		if len(again) == len(wait) {
-			return r.brokenViews(again, last)
+			return r.brokenViews(again, why)
 		}
 		wait = again
 	}
 	return nil
 }
 
-// brokenViews says which views cannot be made. A backup of the whole server has those that were broken there too: that is no
-// failure of the restore.
-func (r *run) brokenViews(list []ref, last error) error {
+// brokenViews says which views cannot be made, and prints them. A backup of the whole server has those that were broken there too: that
+// is no failure of the restore.
+func (r *run) brokenViews(list []ref, why map[ref]error) error {
 	for _, at := range list {
 		l, err := r.spool.get(at)
 		if err != nil {
 			return err
 		}
-		r.notef("view %s is not made: it needs what is not there", objectName(l.Object))
-	}
-	r.notef("the last of them: %v", last)
-	return nil
-}
-
-// switchedOff gives a CREATE EVENT that makes the event disabled, and the word that it had. SHOW CREATE EVENT writes the state
-// behind ON COMPLETION [NOT] PRESERVE.
-func switchedOff(create string) (string, string) {
-	i := 0
-	for i < len(create) && !strings.HasPrefix(create[i:], " PRESERVE ") {
-		switch create[i] {
-		case '`', '\'', '"':
-			i = skipQuoted(create, i)
-		default:
-			i++
+		if o := l.Object; o.Broken {
+			r.notef("view %s is not made: it was broken when the backup was taken (%v): %s", objectName(o), why[at], o.Create)
+		} else {
+			r.leave(lost(o, "it needs what is not there: "+why[at].Error()))
 		}
 	}
-	if i == len(create) {
-		return create, ""
-	}
-	i += len(" PRESERVE ")
-	if strings.HasPrefix(create[i:], "ENABLE") {
-		return create[:i] + "DISABLE" + create[i+len("ENABLE"):], "ENABLE"
-	}
-	return create, ""
+	return nil
 }
 
 // switchOn gives events the state that they had. ALTER EVENT would take over definer, sql_mode and time zone of who says it
 // (MySQL manual, "ALTER EVENT Statement"), so the session has those of the event.
 func (r *run) switchOn(ctx context.Context, s **session) error {
 	return r.each([]repo.ObjectKind{repo.Event}, func(o *repo.Object) error {
-		_, was := switchedOff(o.Create)
-		if was == "" || r.leftOut[objectKey(o)] {
+		c, err := r.dialect(o).ReadCreate(o.Create)
+		if err != nil {
+			return err
+		}
+		if c.State.Name != "ENABLE" || r.leftOut[objectKey(o)] {
 			return nil
 		}
+		definer := r.definerOf(o, c)
 		schema := r.choice.targetSchema(o.Schema)
-		err := r.again(ctx, s, func(s *session) error {
+		err = r.again(ctx, s, func(s *session) error {
 			if err := s.use(ctx, schema); err != nil {
 				return err
 			}
 			return r.inContext(ctx, s, o, schema, func(text func(string) (string, error)) error {
-				statement, err := text("ALTER " + definerOf(o.Create) + "EVENT " + mysql.Quote(o.Name) + " ENABLE")
+				statement, err := text("ALTER " + definer + "EVENT " + mysql.Quote(o.Name) + " ENABLE")
 				if err != nil {
 					return err
 				}
@@ -373,23 +317,6 @@ func (r *run) switchOn(ctx context.Context, s **session) error {
 }
 
 const errNoEvent = 1539
-
-// definerOf is the DEFINER clause of a CREATE, with a space behind it.
-func definerOf(create string) string {
-	i := strings.Index(create, "DEFINER=")
-	if i < 0 || i > len("CREATE OR REPLACE ") {
-		return ""
-	}
-	end := i + len("DEFINER=")
-	for end < len(create) && create[end] != ' ' {
-		if create[end] == '`' || create[end] == '\'' {
-			end = skipQuoted(create, end)
-		} else {
-			end++
-		}
-	}
-	return create[i:end] + " "
-}
 
 // eachAccount hands the accounts that come along to f, in the target's words.
 func (r *run) eachAccount(f func(*repo.Object) error) error {
@@ -416,7 +343,7 @@ func (r *run) makeAccounts(ctx context.Context, s **session) error {
 			if isPublic(o) {
 				return r.makePublic(ctx, s, o, st, mark)
 			}
-			create := strings.Replace(o.Create, " IF NOT EXISTS ", " ", 1)
+			create := without(o.Create, "IF", "NOT", "EXISTS")
 			if st == claimed {
 				if err := s.Exec(ctx, "DROP "+accountKind(create)+" IF EXISTS "+accountSQL(o.Name)); err != nil {
 					return err
@@ -436,7 +363,7 @@ func (r *run) makeAccounts(ctx context.Context, s **session) error {
 			case n == 0 && err != nil, passes(err):
 				return err
 			case err != nil: // an account that the server does not want keeps no data away
-				r.notef("account %s is not made: %v", o.Name, withoutStatement(err))
+				r.leave(lost(o, withoutStatement(err).Error()))
 				return nil
 			}
 			return setState(ctx, s, created, mark)
@@ -512,12 +439,12 @@ func (r *run) grant(ctx context.Context, s **session) error {
 				return err
 			}
 			for _, g := range o.After {
-				err := s.Exec(ctx, withoutLogin(g))
+				err := s.Exec(ctx, withoutLogin(r.writtenGrant(g)))
 				switch n := mysql.ErrorNumber(err); {
 				case n == 0 && err != nil, passes(err):
 					return err
 				case err != nil:
-					r.notef("account %s: %s: %v", o.Name, withoutSecret(g), withoutStatement(err))
+					r.leave(Finding{What: "account " + o.Name + ": " + withoutSecret(g), Reason: withoutStatement(err).Error()})
 				}
 			}
 			r.made.Add(1)

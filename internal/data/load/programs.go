@@ -9,6 +9,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // programKinds are what is rehearsed by rehearsePrograms.
@@ -45,7 +46,7 @@ func (r *run) rehearsePrograms(ctx context.Context, s *session) error {
 		}
 		where := string(o.Kind) + " " + objectName(o)
 		leave := func(reason string) {
-			r.find(where, reason, "")
+			r.note(lost(o, reason))
 			r.leftOut[key] = true
 		}
 		if o.Kind == repo.Trigger && r.leftOut[leftTable(o.Schema, o.Table)] {
@@ -98,10 +99,10 @@ func (r *run) rehearsePrograms(ctx context.Context, s *session) error {
 
 // leaveOrphans leaves away the views whose tables or views stay away.
 func (r *run) leaveOrphans() error {
-	gone := map[string][2]string{} // by the name as views write it
+	var gone [][2]string
 	for key := range r.leftOut {
 		if parts := strings.Split(key, "\x00"); len(parts) == 3 && slices.Contains([]string{"table", string(repo.View), string(repo.Function)}, parts[0]) {
-			gone[mysql.Quote(parts[1])+"."+mysql.Quote(parts[2])] = [2]string{parts[1], parts[2]}
+			gone = append(gone, [2]string{parts[1], parts[2]})
 		}
 	}
 	for more := len(gone) > 0; more; {
@@ -110,10 +111,11 @@ func (r *run) leaveOrphans() error {
 			if r.leftOut[objectKey(o)] {
 				return nil
 			}
-			for name, parts := range gone {
-				if strings.Contains(o.Create, name) || parts[0] == o.Schema && selectsFrom(o.Create, mysql.Quote(parts[1])) {
-					r.find(string(o.Kind)+" "+objectName(o), name+" stays away", "")
-					r.leftOut[objectKey(o)], gone[objectName(o)], more = true, [2]string{o.Schema, o.Name}, true
+			for _, name := range gone {
+				if needs(o, name[0], name[1]) {
+					r.note(lost(o, mysql.Quote(name[0])+"."+mysql.Quote(name[1])+" stays away"))
+					r.leftOut[objectKey(o)], more = true, true
+					gone = append(gone, [2]string{o.Schema, o.Name})
 					break
 				}
 			}
@@ -126,19 +128,24 @@ func (r *run) leaveOrphans() error {
 	return nil
 }
 
-// selectsFrom says whether a view names a table of its own schema without that, as servers write it where that is the default.
-func selectsFrom(create, table string) bool {
-	for _, word := range []string{" from ", " join ", " from (", " join ("} {
-		if strings.Contains(create, word+table) {
+// needs says whether a view names a table, view or function.
+func needs(o *repo.Object, schema, name string) bool {
+	t := sqltext.Tokens(o.Create)
+	for i := range t {
+		switch {
+		case !t[i].Name() || t[i].Text != name:
+		case i > 1 && t[i-1].Text == "." && t[i-2].Text == schema:
+			return true
+		case o.Schema == schema && (i == 0 || t[i-1].Text != ".") && i+1 < len(t) && t[i+1].Text == "(":
 			return true
 		}
 	}
-	return false
+	return o.Schema == schema && slices.Contains(sqltext.Tables([]byte(o.Create)), sqltext.Table{Name: name})
 }
 
 // prepare has the server read an object's definition.
 func (r *run) prepare(ctx context.Context, s *session, o *repo.Object) error {
-	create, err := r.translate(r.requalify(o.Create))
+	create, err := r.written(o)
 	if err != nil {
 		return err
 	}
@@ -261,27 +268,14 @@ srid startpoint touches within`) {
 // calls are the functions of onlySome that a definition calls, in small letters. What stands in backticks, or behind a dot, is
 // somebody's own; what stands behind INTO and the like is no function.
 func calls(create string) (names []string) {
-	before, behind := "", byte(' ')
-	for i := 0; i < len(create); {
-		c := create[i]
-		switch {
-		case c == '`' || c == '\'' || c == '"':
-			i, before = skipQuoted(create, i), ""
-		case isWordByte(c):
-			end := i
-			for end < len(create) && isWordByte(create[end]) {
-				end++
-			}
-			name := strings.ToLower(create[i:end])
-			if strings.HasPrefix(strings.TrimLeft(create[end:], " "), "(") && behind != '.' && behind != '@' && !namesTable[before] && onlySome[name] && !slices.Contains(names, name) {
-				names = append(names, name)
-			}
-			i, before = end, strings.ToUpper(name)
-		default:
-			i++
+	t := sqltext.Tokens(create)
+	for i := range len(t) - 1 {
+		name := strings.ToLower(t[i].Text)
+		if t[i].Kind != sqltext.TokenWord || t[i+1].Text != "(" || t[i+1].Kind != sqltext.TokenSign || !onlySome[name] || slices.Contains(names, name) {
+			continue
 		}
-		if c > ' ' {
-			behind = c
+		if i == 0 || t[i-1].Text != "." && t[i-1].Text != "@" && !(t[i-1].Kind == sqltext.TokenWord && namesTable[strings.ToUpper(t[i-1].Text)]) {
+			names = append(names, name)
 		}
 	}
 	return names

@@ -35,7 +35,7 @@ func TestGenerated(t *testing.T) {
 	for i, spec := range servers {
 		t.Run(spec, func(t *testing.T) {
 			node := sandboxtest.Up(t, spec, "local_infile=1", "log_bin_trust_function_creators=1", "innodb_flush_log_at_trx_commit=0", "sync_binlog=0")
-			g := &maker{t: t, s: stream(t, node), rand: rand.New(rand.NewPCG(seed, uint64(i))), maria: spec == "mariadb", spec: spec}
+			g := &maker{t: t, s: stream(t, node), rand: rand.New(rand.NewPCG(seed, uint64(i))), maria: strings.HasPrefix(spec, "mariadb"), spec: spec}
 			exec(t, g.s, "SET NAMES utf8mb4", "SET sql_mode = 'NO_ENGINE_SUBSTITUTION,ALLOW_INVALID_DATES'", "SET time_zone = '+03:00'")
 			g.makeAll()
 			r, _ := emptyRepo(t)

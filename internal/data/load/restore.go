@@ -59,8 +59,15 @@ type run struct {
 	foreign []foreignJob
 	notes   []string
 	kept    []string // accounts that were there
-	result  Result
-	stage   string
+
+	forged     []string // what shall not run; the first of them
+	forgeries  int
+	unused     int64     // programs that stay away by --no-programs
+	later      []Finding // what is there in another form, found while rows go in
+	missing    []Finding // what is not there at the end; the first of them
+	missingAll int64
+	result     Result
+	stage      string
 }
 
 // Restore puts a backup, or a part of it, into a server. Where it fails, or is killed, the same call goes on where it was.
@@ -89,10 +96,62 @@ func Restore(ctx context.Context, o Options) (Result, error) {
 	res.Backup, res.Resumed, res.Notes, res.Kept, res.SessionSeconds = r.header, r.resumed, r.notes, r.kept, r.phases
 	res.Objects, res.Schemas = r.made.Load(), int64(len(r.schemas))
 	res.Seconds, res.Changed = time.Since(r.began).Seconds(), r.resumed || r.changed
-	if err == nil && len(res.Different) > 0 {
+	r.tellMissing(&res)
+	switch {
+	case err != nil || r.o.DryRun:
+	case len(res.Different) > 0:
 		err = fmt.Errorf("%w: %d of %d tables", ErrDifferent, len(res.Different), res.Tables)
+	case res.LeftOutAll > 0:
+		err = fmt.Errorf("%w: %s", ErrLeftOut, someNames(res.LeftOut, res.LeftOutAll))
 	}
 	return res, err
+}
+
+// tellMissing says in the result what is not there, and what is there in another form.
+func (r *run) tellMissing(res *Result) {
+	for _, f := range r.plan.Findings {
+		if f.Mapped != "" {
+			res.Otherwise = append(res.Otherwise, f)
+		}
+	}
+	res.Otherwise = append(res.Otherwise, r.later...)
+	res.LeftOut, res.LeftOutAll = r.missing, r.missingAll
+}
+
+// someNames names the first of what is missing.
+func someNames(list []Finding, all int64) string {
+	const most = 5
+	var names []string
+	for _, f := range list[:min(most, len(list))] {
+		names = append(names, f.What)
+	}
+	text := strings.Join(names, ", ")
+	if n := all - int64(len(names)); n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+	return text + " left out"
+}
+
+// leave notes what is not there at the end.
+func (r *run) leave(f Finding) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if slices.ContainsFunc(r.missing, func(m Finding) bool { return m.What == f.What }) {
+		return
+	}
+	r.missingAll++
+	if len(r.missing) < maxFindings {
+		r.missing = append(r.missing, f)
+	}
+}
+
+// lost is an object that does not come along.
+func lost(o *repo.Object, reason string) Finding {
+	f := Finding{What: string(o.Kind) + " " + objectName(o), Reason: reason, Create: o.Create}
+	if o.Kind == repo.Account {
+		f.Create = "" // it has a password's hash
+	}
+	return f
 }
 
 func (r *run) restore(ctx context.Context) error {
@@ -303,6 +362,13 @@ func (r *run) read(ctx context.Context) error {
 		if !r.choice.schema(l.Schema.Name) && !needed[l.Schema.Name] {
 			continue
 		}
+		if why := r.forgedSchema(l.Schema); why != "" {
+			r.refuse("schema "+mysql.Quote(l.Schema.Name), why)
+			continue
+		}
+		if _, err := r.schemaWords(l.Schema); err != nil {
+			return err
+		}
 		at, err := r.spool.add(l)
 		if err != nil {
 			return err
@@ -310,8 +376,14 @@ func (r *run) read(ctx context.Context) error {
 		r.schemas = append(r.schemas, at)
 		r.plan.Schemas++
 	}
+	if err := r.refusal(); err != nil {
+		return err
+	}
 	if len(r.schemas) == 0 && r.plan.Tables+r.plan.Objects == 0 {
 		return r.nothing()
+	}
+	if r.unused > 0 {
+		r.plan.Notes = append(r.plan.Notes, fmt.Sprintf("%d programs stay away, as --no-programs says", r.unused))
 	}
 	r.plan.Findings = r.findings()
 	return nil
@@ -353,6 +425,10 @@ func (r *run) keep(l repo.Line, needed map[string]bool) error {
 			return nil
 		}
 		needed[t.Schema] = true
+		if why := r.forgedTable(t); why != "" {
+			r.refuse("table "+mysql.Quote(t.Schema)+"."+mysql.Quote(t.Name), why)
+			return nil
+		}
 		if err := r.inspectTable(t); err != nil {
 			return err
 		}
@@ -379,8 +455,23 @@ func (r *run) keep(l repo.Line, needed map[string]bool) error {
 		if !r.choice.object(o) {
 			return nil
 		}
+		if r.o.NoPrograms && isProgram(o.Kind) {
+			r.unused++
+			return nil
+		}
 		if o.Kind != repo.Account {
 			needed[o.Schema] = true
+		}
+		if o.Kind == repo.Account {
+			o.After = ownGrants(o)
+		}
+		if why := forgedObject(o, r.dialect(o)); why != "" {
+			if r.foreignServer() && o.Kind != repo.Account && forgedObject(o, r.sourceDialect(o)) == "" {
+				r.note(lost(o, "the server reads its definition otherwise: "+why))
+				return nil
+			}
+			r.refuse(string(o.Kind)+" "+objectName(o), why)
+			return nil
 		}
 		r.inspectObject(o)
 		at, err := r.spool.add(l)
@@ -401,15 +492,11 @@ func (r *run) makeSchemas(ctx context.Context, s **session) error {
 			return err
 		}
 		name := r.choice.targetSchema(l.Schema.Name)
-		create, err := r.translate(l.Schema.Create)
+		words, err := r.schemaWords(l.Schema)
 		if err != nil {
 			return err
 		}
-		i := strings.IndexByte(create, '`')
-		if i < 0 {
-			return fmt.Errorf("the definition of schema %s has no name: %w", mysql.Quote(l.Schema.Name), repo.ErrDamaged)
-		}
-		statement := "CREATE DATABASE IF NOT EXISTS " + mysql.Quote(name) + create[skipQuoted(create, i):]
+		statement := "CREATE DATABASE IF NOT EXISTS " + mysql.Quote(name) + words
 		if err := r.again(ctx, s, func(s *session) error { return s.Exec(ctx, statement) }); err != nil {
 			return fmt.Errorf("make schema %s: %w", mysql.Quote(name), err)
 		}

@@ -41,11 +41,12 @@ type table struct {
 	same         bool        // it is, and was not noted yet
 	lane         *lane       // one LOAD DATA at a time; nil: any number
 
-	left  atomic.Int64 // chunks that are not in yet
-	mu    sync.Mutex
-	sum   chunk.Rows // what was read back
-	toSum int        // chunks that are not compared yet
-	note  string     // the first chunk that differs
+	left    atomic.Int64 // chunks that are not in yet
+	mu      sync.Mutex
+	sum     chunk.Rows // what was read back
+	toSum   int        // chunks that are not compared yet
+	note    string     // the first chunk that differs
+	untyped bool       // types in its JSON documents are others
 }
 
 func (t *table) quoted() string { return mysql.Quote(t.schema) + "." + mysql.Quote(t.name) }
@@ -147,16 +148,7 @@ func (r *run) loadBatches(ctx context.Context, s *session, t *table, number int,
 
 // sendRows sends the rows of a batch and makes sure that the server took each as it was.
 func (r *run) sendRows(ctx context.Context, s *session, t *table, c repo.Chunk, f *feed) error {
-	send := r.insertRows
-	if r.bulk && s.HasBulk() && c.Bytes >= r.o.BulkBytes {
-		send = r.bulkRows
-	} else if r.localFiles && !t.inserts.Load() {
-		send = r.loadRows
-	}
-	if t.large.Load() {
-		send = r.loadRows
-	}
-	err := send(ctx, s, t, f)
+	err := r.senderOf(s, t, c)(ctx, s, t, f)
 	if errors.Is(err, errTooLarge) && r.localFiles {
 		t.large.Store(true)
 		return errAgain
@@ -164,15 +156,20 @@ func (r *run) sendRows(ctx context.Context, s *session, t *table, c repo.Chunk, 
 	return err
 }
 
-// loadRows sends the rows of a batch as a file.
+// loadRows sends the rows of a batch as a file. Where the server refuses that way what it takes as INSERT, the table's rows are
+// INSERTed from now on: every session whose chunk is under way meets it, not only the first.
 func (r *run) loadRows(ctx context.Context, s *session, t *table, f *feed) error {
-	if err := s.Load(ctx, t.statement, f); err != nil {
-		if strconv.Itoa(mysql.ErrorNumber(err)) == warnNoDefault && !t.inserts.Swap(true) {
-			return errAgain
-		}
-		return err
+	err := s.Load(ctx, t.statement, f)
+	if err == nil {
+		err = s.complaints(ctx, t)
 	}
-	return s.complaints(ctx, t)
+	var w *warned
+	refused := strconv.Itoa(mysql.ErrorNumber(err)) == warnNoDefault || errors.As(err, &w) && w.code == warnNoDefault
+	if refused && !t.large.Load() { // what is too large for an INSERT has no other way
+		t.inserts.Store(true)
+		return errAgain
+	}
+	return err
 }
 
 // Numbers of warnings and errors.
@@ -190,6 +187,15 @@ var harmless = map[string]bool{"1287": true, "1681": true, "3719": true, "3778":
 // errAgain asks for the same once more.
 var errAgain = errors.New("once more")
 
+// warned is a warning of the server about rows that it was given.
+type warned struct{ code, text string }
+
+func (w *warned) Error() string {
+	return fmt.Sprintf("the server would not keep the rows as they are: warning %s, %s: %v", w.code, w.text, ErrDifferent)
+}
+
+func (w *warned) Unwrap() error { return ErrDifferent }
+
 // complaints turns warnings into an error: without strict modes a server goes on over rows that it cannot take, or changes
 // them. (MySQL manual, "LOAD DATA Statement": LOCAL has the effect of IGNORE.)
 func (s *session) complaints(ctx context.Context, t *table) error {
@@ -201,21 +207,18 @@ func (s *session) complaints(ctx context.Context, t *table) error {
 	if err != nil || warnings == 0 {
 		return err
 	}
-	first := ""
+	var first *warned
 	err = s.Query(ctx, "SHOW WARNINGS LIMIT 1000", func(row [][]byte) error {
 		code, text := string(row[1]), string(row[2])
-		if first == "" && !harmless[code] && (code != warnTruncated || !t.mayBeZero(text)) {
-			first = code + ", " + text
+		if first == nil && !harmless[code] && (code != warnTruncated || !t.mayBeZero(text)) {
+			first = &warned{code: code, text: text}
 		}
 		return nil
 	})
-	switch {
-	case err != nil || first == "":
+	if err != nil || first == nil {
 		return err
-	case strings.HasPrefix(first, warnNoDefault) && !t.inserts.Swap(true):
-		return errAgain
 	}
-	return fmt.Errorf("the server would not keep the rows as they are: warning %s: %w", first, ErrDifferent)
+	return first
 }
 
 // mayBeZero says whether a warning is about an ENUM, which may have the value 0. Whether it kept it is told by the comparison.

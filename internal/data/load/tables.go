@@ -12,6 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/data/chunk"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // laterBytes is the size from which on a table's keys are made after its rows.
@@ -95,7 +96,7 @@ func (r *run) newTable(m *repo.Table) (*table, error) {
 	}
 	t.shape.Schema, t.shape.Name = t.schema, t.name
 	t.key, _ = chunk.KeyOf(t.shape)
-	create, err := r.translate(m.Create)
+	create, err := r.writtenTable(m)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +107,9 @@ func (r *run) newTable(m *repo.Table) (*table, error) {
 	engine := t.def.engine()
 	t.transacts = r.transactional[strings.ToLower(engine)]
 	big := strings.EqualFold(engine, "InnoDB") && m.Bytes >= laterBytes
-	if r.foreignLater(t) {
+	if later, err := r.foreignLater(m); err != nil {
+		return nil, err
+	} else if later {
 		t.def, t.foreign = t.def.foreignKeys()
 	}
 	if big {
@@ -129,20 +132,24 @@ func (r *run) newTable(m *repo.Table) (*table, error) {
 
 // foreignLater says whether a table's foreign keys have to wait: they need keys of their own or of another table, which are
 // made after its rows.
-func (r *run) foreignLater(t *table) bool {
-	_, keys := t.def.foreignKeys()
+func (r *run) foreignLater(t *repo.Table) (bool, error) {
+	def, err := parseTable(t.Create)
+	if err != nil {
+		return false, err
+	}
+	_, keys := def.foreignKeys()
 	if len(keys) == 0 {
-		return false
+		return false, nil
 	}
 	if r.keysLater[tableKey(t.Schema, t.Name)] {
-		return true
+		return true, nil
 	}
 	for _, k := range keys {
 		if schema, name := references(k, t.Schema); r.keysLater[tableKey(schema, name)] {
-			return true
+			return true, nil
 		}
 	}
-	return false
+	return false, nil
 }
 
 // tableKey names a table for a set; names that differ in their letters' case only are taken for one.
@@ -302,6 +309,9 @@ func (r *run) chunkTask(ctx context.Context, s **session, p *pool, t *table, num
 
 // finish makes a table's keys and has it compared.
 func (r *run) finish(ctx context.Context, s **session, p *pool, t *table, st state) error {
+	if err := r.types(ctx, s, t); err != nil {
+		return err
+	}
 	if st < indexed && len(t.later) > 0 {
 		began := time.Now()
 		err := r.again(ctx, s, func(s *session) error { return r.makeKeys(ctx, s, t) })
@@ -430,7 +440,7 @@ func (t *table) result(got chunk.Rows, known bool) TableResult {
 	if known {
 		res.Rows, res.Bytes, res.Sum = t.Rows, t.Bytes, want
 	}
-	res.Equal = res.Rows == t.Rows && res.Sum == want
+	res.Equal = res.Rows == t.Rows && res.Sum == want && !t.untyped
 	if !res.Equal {
 		res.Wants = strconv.FormatInt(t.Rows, 10) + " rows, sum " + want
 		if t.note != "" {
@@ -490,14 +500,12 @@ func (r *run) addForeignKeys(ctx context.Context, s *session, job foreignJob) er
 
 // engine is the storage engine that a definition names.
 func (d definition) engine() string {
-	i := strings.Index(d.tail, "ENGINE=")
-	if i < 0 {
+	_, end := asDefault.Find(d.tail, "ENGINE", "=")
+	if end < 0 {
 		return ""
 	}
-	rest := d.tail[i+len("ENGINE="):]
-	end := strings.IndexAny(rest, " \n,;")
-	if end < 0 {
-		end = len(rest)
+	if t := sqltext.Tokens(d.tail[end:]); len(t) > 0 {
+		return t[0].Text
 	}
-	return rest[:end]
+	return ""
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // vocabulary is what the target knows of words that stand in definitions.
@@ -82,17 +83,23 @@ func (r *run) readMySQL(ctx context.Context, s *session, k *vocabulary) error {
 // tablespace is the general tablespace in which a table lies, with the words that say so; "" where it has its own. Source: MySQL manual,
 // "General Tablespaces".
 func (d definition) tablespace() (name, clause string) {
-	const words = " /*!50100 TABLESPACE "
-	i := skipToWord(d.tail, words)
-	if i < 0 {
+	at, end := asDefault.Find(d.tail, "TABLESPACE")
+	if at < 0 {
 		return "", ""
 	}
-	name, rest, ok := unquoted(d.tail[i+len(words):])
-	end := strings.Index(rest, "*/")
-	if !ok || end < 0 || strings.HasPrefix(name, "innodb_") {
+	rest := sqltext.Tokens(d.tail[end:])
+	if len(rest) == 0 || rest[0].Kind != sqltext.TokenName || strings.HasPrefix(rest[0].Text, "innodb_") {
 		return "", ""
 	}
-	return name, d.tail[i : len(d.tail)-len(rest)+end+len("*/")]
+	var mark sqltext.Token // that opens the executable comment around it
+	for _, t := range asDefault.All(d.tail) {
+		if t.Kind == sqltext.TokenMark && t.End <= at {
+			mark = t
+		} else if t.Kind == sqltext.TokenMark && mark.End > 0 {
+			return rest[0].Text, " " + d.tail[mark.Begin:t.End]
+		}
+	}
+	return "", ""
 }
 
 // withoutTablespace gives a table that lies in a tablespace which is not here its own.
@@ -111,34 +118,35 @@ func (r *run) foreignServer() bool {
 
 // mapName is the word that stands for a character set or collation in the target.
 func (r *run) mapName(name string) string {
-	if to, ok := r.mapped[name]; ok {
+	if to, ok := r.mapped[strings.ToLower(name)]; ok {
 		return to
 	}
 	return name
 }
 
-// learnName finds out what stands for a character set, or a collation, that a definition names.
-func (r *run) learnName(name string, collation bool, where string) {
+// learnName finds out what stands for a character set, or a collation, that a definition names. It is false where nothing does.
+func (r *run) learnName(name string, collation bool, where string) bool {
 	words := r.known.charsets
 	if collation {
 		words = r.known.collations
 	}
-	if name == "" || words[name] || name == "binary" {
-		return
+	name = strings.ToLower(name)
+	if name == "" || words[name] || name == "binary" || name == "utf8mb3" || name == "utf8" { // every server knows these two as words
+		return true
 	}
-	if _, ok := r.mapped[name]; ok {
-		return
+	if to, ok := r.mapped[name]; ok {
+		return to != name
 	}
 	to, safe := otherName(name, words)
-	r.mapped[name] = name
 	if to == "" {
-		r.find(where, "character set or collation "+name+" is not known here", "")
-		return
+		r.mapped[name] = name
+		return false
 	}
 	r.mapped[name] = to
 	if !safe {
 		r.find(where, "collation "+name+" is not known here; "+to+" sorts and compares a little differently", to)
 	}
+	return true
 }
 
 // otherName gives what stands for a character set or collation that the target does not know. safe says that it is the same
@@ -191,58 +199,51 @@ func otherName(name string, known map[string]bool) (to string, safe bool) {
 	return "", false
 }
 
-// words walks over a definition and hands each word that stands outside of quotes to f, with the word before it; f gives what
-// takes its place.
-func words(s string, f func(before, word string) string) string {
+// words walks over a definition, written under a sql_mode, and hands each word that stands outside of quotes and comments to f, with the two words before
+// it, the nearer one last; f gives what takes its place.
+func words(s, mode string, f func(before [2]string, word string) string) string {
 	var b strings.Builder
-	before := ""
-	for i := 0; i < len(s); {
-		c := s[i]
+	var before [2]string
+	at := 0
+	for _, t := range (sqltext.Dialect{}).WithMode(mode).Tokens(s) {
 		switch {
-		case c == '`' || c == '\'' || c == '"':
-			end := skipQuoted(s, i)
-			b.WriteString(s[i:end])
-			before, i = "", end
-		case isWordByte(c):
-			end := i
-			for end < len(s) && isWordByte(s[end]) {
-				end++
-			}
-			b.WriteString(f(before, s[i:end]))
-			before, i = s[i:end], end
-		default:
-			b.WriteByte(c)
-			i++
+		case t.Kind == sqltext.TokenWord:
+			b.WriteString(s[at:t.Begin] + f(before, t.Text))
+			before, at = [2]string{before[1], t.Text}, t.End
+		case t.Text != "=":
+			before = [2]string{}
 		}
 	}
-	return b.String()
+	return b.String() + s[at:]
 }
 
 func isWordByte(c byte) bool {
 	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-// namesCharset says what the word behind another one names.
-func namesCharset(before string) (charset, collation bool) {
-	switch strings.ToUpper(before) {
-	case "CHARSET", "SET": // CHARACTER SET; no other SET of a definition is followed by a name of one
+// namesCharset says what the word behind others names. SET alone assigns to a variable.
+func namesCharset(before [2]string) (charset, collation bool) {
+	switch strings.ToUpper(before[1]) {
+	case "CHARSET":
 		return true, false
+	case "SET":
+		return strings.EqualFold(before[0], "CHARACTER") || strings.EqualFold(before[0], "CHAR"), false
 	case "COLLATE":
 		return false, true
 	}
 	return false, false
 }
 
-// translate puts a definition into the target's words.
-func (r *run) translate(create string) (string, error) {
+// translate puts a definition, written under a sql_mode, into the target's words.
+func (r *run) translate(create, mode string) (string, error) {
 	if !r.foreignServer() {
 		return create, nil
 	}
-	return words(create, func(before, word string) string {
+	return words(create, mode, func(before [2]string, word string) string {
 		if charset, collation := namesCharset(before); charset || collation {
 			return r.mapName(word)
 		}
-		if before == "ENGINE" {
+		if before[1] == "ENGINE" {
 			if to, ok := r.mapped["ENGINE "+word]; ok {
 				return to
 			}
@@ -263,8 +264,18 @@ var ariaOptions = regexp.MustCompile(` (PAGE_CHECKSUM|TRANSACTIONAL)=[01]`)
 
 // find notes what cannot come along as it is.
 func (r *run) find(what, reason, mapped string) {
-	f := Finding{What: what, Reason: reason, Mapped: mapped}
-	if len(r.plan.Findings) < maxFindings && !slices.Contains(r.plan.Findings, f) {
+	r.note(Finding{What: what, Reason: reason, Mapped: mapped})
+}
+
+// note takes a finding into the plan.
+func (r *run) note(f Finding) {
+	if slices.Contains(r.plan.Findings, f) {
+		return
+	}
+	if f.Mapped == "" {
+		r.leave(f)
+	}
+	if len(r.plan.Findings) < maxFindings {
 		r.plan.Findings = append(r.plan.Findings, f)
 	}
 }
@@ -309,7 +320,10 @@ func (r *run) inspectTable(t *repo.Table) error {
 		}
 	}
 	if r.foreignServer() {
-		r.inspectWords("table "+name, t.Create)
+		if unknown := r.inspectWords("table "+name, t.Create, ""); unknown != "" {
+			r.find("table "+name, "character set or collation "+unknown+" is not known here", "")
+			r.leftOut[leftTable(t.Schema, t.Name)] = true
+		}
 	}
 	if why := r.strangeHistory(t); why != "" {
 		r.find("table "+name, why, "")
@@ -352,25 +366,50 @@ func largestRow(t *repo.Table) (n int64) {
 // leftTable is the key of a table in leftOut.
 func leftTable(schema, name string) string { return "table\x00" + schema + "\x00" + name }
 
-// inspectWords looks for character sets and collations.
-func (r *run) inspectWords(where, create string) {
-	words(create, func(before, word string) string {
+// inspectWords looks for character sets and collations, and gives the first for which nothing stands.
+func (r *run) inspectWords(where, create, mode string) (unknown string) {
+	words(create, mode, func(before [2]string, word string) string {
 		charset, collation := namesCharset(before)
-		if strings.EqualFold(word, "utf8mb3") || strings.EqualFold(word, "utf8") { // every server knows both as words
+		if strings.EqualFold(word, "DEFAULT") {
 			return word
 		}
-		if charset && strings.ToLower(word) == word || collation {
-			r.learnName(word, collation, where)
+		if (charset || collation) && !r.learnName(word, collation, where) && unknown == "" {
+			unknown = word
 		}
 		return word
 	})
+	return unknown
+}
+
+// schemaWords are what stands behind the name in a CREATE DATABASE, in the target's words.
+func (r *run) schemaWords(m *repo.Schema) (string, error) {
+	where := "schema " + mysql.Quote(m.Name)
+	c, err := asDefault.ReadCreate(m.Create)
+	if err != nil {
+		return "", fmt.Errorf("the definition of %s: %w: %w", where, repo.ErrDamaged, err)
+	}
+	rest := m.Create[c.Name.End:]
+	if !r.foreignServer() {
+		return rest, nil
+	}
+	if begin, end := asDefault.Find(rest, "COMMENT"); begin >= 0 && !r.server.MariaDB() {
+		r.find(where, "schemas have no COMMENT here", "the same without it")
+		if t := sqltext.Tokens(rest[end:]); len(t) > 0 {
+			rest = strings.TrimRight(rest[:begin], " ") + rest[end+t[0].End:]
+		}
+	}
+	if unknown := r.inspectWords(where, rest, ""); unknown != "" {
+		r.find(where, "character set or collation "+unknown+" is not known here", "the server's default")
+		return "", nil
+	}
+	return r.translate(rest, "")
 }
 
 // inspectObject looks whether the target can have an object.
 func (r *run) inspectObject(o *repo.Object) {
 	where := string(o.Kind) + " " + objectName(o)
 	leave := func(reason string) {
-		r.find(where, reason, "")
+		r.note(lost(o, reason))
 		r.leftOut[objectKey(o)] = true
 	}
 	switch o.Kind {
@@ -388,30 +427,29 @@ func (r *run) inspectObject(o *repo.Object) {
 		}
 	}
 	if r.foreignServer() {
-		for _, c := range []string{o.Collation, o.Database} {
-			r.learnName(c, true, where)
-		}
+		unknown := ""
 		if o.Kind != repo.Account {
-			r.inspectWords(where, o.Create)
+			unknown = r.inspectWords(where, o.Create, o.SQLMode)
+		}
+		for _, c := range []string{o.Collation, o.Database} {
+			if !r.learnName(c, true, where) {
+				unknown = c
+			}
+		}
+		if unknown != "" {
+			leave("character set or collation " + unknown + " is not known here")
 		}
 	}
 }
 
 // loginOf is the authentication plug-in that a CREATE USER names, or "".
 func loginOf(create string) (plugin string) {
-	for _, word := range []string{" IDENTIFIED WITH ", " IDENTIFIED VIA "} {
-		_, rest, ok := strings.Cut(create, word)
-		if !ok {
-			continue
+	for _, word := range []string{"WITH", "VIA"} {
+		if _, end := asDefault.Find(create, "IDENTIFIED", word); end >= 0 {
+			if t := sqltext.Tokens(create[end:]); len(t) > 0 {
+				return asDefault.Value(t[0])
+			}
 		}
-		if strings.HasPrefix(rest, "'") {
-			return rest[1:max(1, skipQuoted(rest, 0)-1)]
-		}
-		end := strings.IndexAny(rest, " ;")
-		if end < 0 {
-			end = len(rest)
-		}
-		return rest[:end]
 	}
 	return ""
 }

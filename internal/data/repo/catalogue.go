@@ -152,8 +152,8 @@ type ref struct {
 func refsOf(l Line) []ref {
 	switch {
 	case l.Table != nil:
-		refs := make([]ref, 0, len(l.Table.Chunks))
-		for _, c := range l.Table.Chunks {
+		refs := make([]ref, 0, len(l.Table.Chunks)+len(l.Table.Typed))
+		for _, c := range slices.Concat(l.Table.Chunks, l.Table.Typed) {
 			refs = append(refs, ref{Key: chunkKey(l.Table.Schema, l.Table.Name, c.Hash), Size: c.Stored})
 		}
 		return refs

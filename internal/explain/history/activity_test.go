@@ -185,7 +185,7 @@ func TestPreparedPlan(t *testing.T) {
 		s.sampled(func() { s.work(worker) })
 		s.mustRead()
 		a := s.class(crossJoin)
-		want := map[string]string{"mariadb": "running", "mysql-5.7": ""}
+		want := map[string]string{"mariadb": "running", "mariadb-11.8": "running", "mysql-5.7": ""}
 		origin, special := want[kind]
 		if !special {
 			origin = "explain"

@@ -24,7 +24,7 @@ import (
 )
 
 // kinds are the servers that these tests run on.
-var kinds = []string{"mysql-9.7", "mysql-8.0", "mysql-5.7", "mariadb"}
+var kinds = []string{"mysql-9.7", "mysql-8.0", "mysql-5.7", "mariadb", "mariadb-11.8"}
 
 func eachKind(t *testing.T, f func(t *testing.T, kind string)) {
 	t.Helper()

@@ -121,6 +121,9 @@ func (s *server) unusable() {
 		{"SELECT * FROM big WHERE UPPER(`code`) = '17'", "code", "SELECT * FROM big WHERE `code` = '17'"},
 		{"SELECT * FROM big WHERE total + 1 = 18", "total", "SELECT * FROM big WHERE total = 17"},
 	} {
+		if s.kind == "mariadb-11.8" && strings.Contains(c.sql, "DATE(") {
+			continue // since 11.1 that is read as a range
+		}
 		e := s.explain(c.sql, false)
 		a := adviceFor(e, "shop.big")
 		if a == nil || len(a.Unusable) != 1 || !strings.Contains(strings.Join(a.Texts, " "), "No index on "+c.column+" can serve") || a.Statement != "" {

@@ -95,7 +95,7 @@ func looksMariaDB(v any, depth int) bool {
 	case object:
 		for _, f := range v {
 			switch f.name {
-			case "rows", "r_loops", "query_optimization", "expression_cache", "block-nl-join", "filesort", "temporary_table", "subqueries", "materialized":
+			case "rows", "r_loops", "query_optimization", "expression_cache", "subquery_cache", "block-nl-join", "filesort", "temporary_table", "subqueries", "materialized":
 				return true
 			case "table":
 				if t, ok := f.value.(object); ok && t.has("message") {

@@ -46,6 +46,7 @@ var blocks = map[string]struct {
 	"read_sorted_file":             {KindSort, ""},
 	"temporary_table":              {KindTemporary, ""},
 	"expression_cache":             {KindCache, ""},
+	"subquery_cache":               {KindCache, ""}, // its name since MariaDB 11
 	"block-nl-join":                {KindTable, ""},
 	"sharing_temporary_table_with": {KindMaterialise, "shared with another reader"},
 	"rowid_filter":                 {KindRowidFilter, ""},
@@ -169,7 +170,7 @@ func (r *jsonReader) block(n *Node, name string, kind Kind, role string, v any) 
 	case isObject && name == "query_block" && merges(n):
 		r.members(n, o)
 		return
-	case isObject && name == "expression_cache" && n.Kind == KindSubquery && len(n.Children) == 0:
+	case isObject && kind == KindCache && n.Kind == KindSubquery && len(n.Children) == 0:
 		n.Kind = KindCache
 		r.members(n, o)
 		return

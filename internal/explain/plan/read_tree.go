@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // operations are the beginnings of the lines of FORMAT=TREE, the longest first where one begins another. Version 2 of
@@ -124,16 +126,10 @@ func parenthesised(text string) string {
 	if begin < 0 {
 		return ""
 	}
-	depth := 0
-	for i := begin; i < len(text); i++ {
-		switch text[i] {
-		case '(':
-			depth++
-		case ')':
-			if depth--; depth == 0 {
-				return text[begin+1 : i]
-			}
-		}
+	t := lex(text[begin:])
+	if inside, _, ok := sqltext.Group(t); ok {
+		from, to := sqltext.Span(inside)
+		return text[begin+from : begin+to]
 	}
 	return text[begin+1:]
 }
@@ -141,27 +137,10 @@ func parenthesised(text string) string {
 // splitList cuts at commas outside of parentheses and quotes.
 func splitList(s string) []string {
 	var out []string
-	depth, begin := 0, 0
-	quote := byte(0)
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
-		case quote != 0:
-			if c == quote {
-				quote = 0
-			}
-		case c == '\'' || c == '`' || c == '"':
-			quote = c
-		case c == '(':
-			depth++
-		case c == ')':
-			depth--
-		case c == ',' && depth <= 0:
-			out = append(out, strings.TrimSpace(s[begin:i]))
-			begin = i + 1
+	for _, e := range sqltext.Elements(lex(s)) {
+		if begin, end := sqltext.Span(e); end > begin {
+			out = append(out, s[begin:end])
 		}
-	}
-	if rest := strings.TrimSpace(s[begin:]); rest != "" {
-		out = append(out, rest)
 	}
 	return out
 }

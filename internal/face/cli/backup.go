@@ -74,13 +74,13 @@ queue behind, is withdrawn and made again later. docs/backup.md has all of it.
 	fl.BoolVar(&f.noRows, "no-rows", false, "definitions only")
 	fl.BoolVar(&f.noHistory, "no-history", false, "of tables WITH SYSTEM VERSIONING (MariaDB) only the rows of now")
 	fl.StringVar(&f.compress, "compress", "fast", "fast (zstd), or none where the place is faster than the processor")
-	fl.DurationVar(&f.lockWait, "lock-wait", 5*time.Second, "how long a lock may be waited for before the request is withdrawn, and made again later")
+	durationVar(fl, &f.lockWait, "lock-wait", 5*time.Second, "how long a lock may be waited for before the request is withdrawn, and made again later")
 	fl.StringVar(&f.method, "snapshot", "auto", "how the moment is had: auto, binlog (no lock), stage (BACKUP STAGE), global-lock (FLUSH TABLES WITH READ LOCK), table-locks (LOCK TABLES), comparison")
 	fl.BoolVar(&f.killLong, "kill-long-queries", false, "end the statements that a lock would wait for")
-	fl.DurationVar(&f.longQuery, "long-query", time.Second, "from when on a statement counts as long")
+	durationVar(fl, &f.longQuery, "long-query", time.Second, "from when on a statement counts as long")
 	fl.StringArrayVar(&f.replicas, "replica", nil, "with --max-lag: a replica to look at, as --dsn; may be repeated")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "show what would be read and how, and read no row")
-	fl.StringVarP(&f.output, "output", "o", "text", "text or json")
+	outputVar(fl, &f.output, "", "text", "json")
 	f.throttleFlags.bind(cmd)
 	f.physicalFlags.bind(cmd)
 	f.encryptFlags.bind(cmd)
@@ -96,9 +96,6 @@ func (f backupFlags) options() (o dump.Options, err error) {
 	method, known := methodNames[f.method]
 	o = dump.Options{Select: dump.Selection{Schemas: f.schemas, Tables: f.tables, Exclude: f.exclude}, Threads: f.threads, NoAccounts: f.noUsers, NoRows: f.noRows, NoHistory: f.noHistory, NoCompression: f.compress == "none", Tool: "risso " + Version(),
 		Snapshot: mysql.SnapshotOptions{LockWait: f.lockWait, Method: method, Guard: mysql.Guard{KillLong: f.killLong, LongQuery: f.longQuery}}}
-	if err := checkOutput(f.output, "text", "json"); err != nil {
-		return o, err
-	}
 	switch {
 	case !known:
 		return o, usageError("--snapshot %q: auto, binlog, stage, global-lock, table-locks or comparison", f.method)

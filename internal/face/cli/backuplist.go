@@ -28,9 +28,6 @@ about when its process ended. The next backup finds that; prune removes what no 
   risso backup list --from 's3://backups/db1?region=eu-central-1' --output json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkOutput(output, "text", "json"); err != nil {
-				return err
-			}
 			r, closePlace, err := f.open(cmd.Context())
 			if err != nil {
 				return err
@@ -43,7 +40,7 @@ about when its process ended. The next backup finds that; prune removes what no 
 		},
 	}
 	f.bind(cmd)
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	outputVar(cmd.Flags(), &output, "", "text", "json")
 	return cmd
 }
 
@@ -164,12 +161,9 @@ func newBackupShow(s Streams) *cobra.Command {
 		Long: `Shows what a backup holds, the newest when none is named: server, moment, position, notes, schemas;
 with --tables each table. The whole manifest is read, so a damaged one shows.`,
 		Example: `  risso backup show --from /backups/db1
-  risso backup show --from /backups/db1 20261121T183700Z-1a2b3c --tables`,
+  risso backup show --from /backups/db1 20261121T183700Z-1a2b3c --all`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkOutput(output, "text", "json"); err != nil {
-				return err
-			}
 			id := ""
 			if len(args) == 1 && args[0] != "newest" {
 				id = args[0]
@@ -186,8 +180,8 @@ with --tables each table. The whole manifest is read, so a damaged one shows.`,
 		},
 	}
 	f.bind(cmd)
-	cmd.Flags().BoolVar(&tables, "tables", false, "each table, too")
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	cmd.Flags().BoolVar(&tables, "all", false, "each table, too")
+	outputVar(cmd.Flags(), &output, "", "text", "json")
 	return cmd
 }
 

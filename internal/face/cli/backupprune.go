@@ -53,50 +53,26 @@ It may run beside a backup: objects are then removed the next time. No identity 
 	fl.IntVar(&f.keep.Yearly, "keep-yearly", 0, "of each of so many years")
 	fl.StringArrayVar(&f.remove, "remove", nil, "remove this backup, by its ID, instead of following rules; may be repeated")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "say what would be removed, and remove nothing")
-	fl.StringVarP(&f.output, "output", "o", "text", "text or json")
+	outputVar(fl, &f.output, "", "text", "json")
 	return cmd
 }
 
 // options reads the flags.
 func (f pruneFlags) options() (repo.PruneOptions, error) {
 	o := repo.PruneOptions{Retention: f.keep, Zone: time.Local, Remove: f.remove, DryRun: f.dryRun}
-	if err := checkOutput(f.output, "text", "json"); err != nil {
-		return o, err
-	}
 	for _, n := range []int{f.keep.Last, f.keep.Daily, f.keep.Weekly, f.keep.Monthly, f.keep.Yearly} {
 		if n < 0 {
 			return o, usageError("how many backups are kept cannot be %d", n)
 		}
 	}
-	if f.within != "" {
-		d, err := longDuration(f.within)
-		if err != nil {
-			return o, usageError("--keep-within %s: such as 36h, 14d or 8w", f.within)
-		}
-		o.Retention.Within = d
+	var err error
+	if o.Retention.Within, err = readAge(f.within); err != nil {
+		return o, usageError("--keep-within: %w", err)
 	}
 	if len(o.Remove) > 0 && !o.Retention.Empty() {
 		return o, usageError("--remove names what goes, --keep-… what stays: one of them")
 	}
 	return o, nil
-}
-
-// longDuration reads a duration that may be in days (d) or weeks (w).
-func longDuration(s string) (time.Duration, error) {
-	for suffix, unit := range map[string]time.Duration{"d": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
-		if number, ok := strings.CutSuffix(s, suffix); ok {
-			var n int
-			if _, err := fmt.Sscanf(number+" ", "%d ", &n); err != nil || n <= 0 || n > 100000 || fmt.Sprint(n) != number {
-				return 0, fmt.Errorf("not a duration: %q", s)
-			}
-			return time.Duration(n) * unit, nil
-		}
-	}
-	d, err := time.ParseDuration(s)
-	if err == nil && d <= 0 {
-		err = fmt.Errorf("not a duration: %q", s)
-	}
-	return d, err
 }
 
 func runPrune(ctx context.Context, s Streams, f pruneFlags) error {

@@ -176,22 +176,18 @@ func newBenchList(s Streams) *cobra.Command {
 		Use: "list", Short: "Name all workloads", Args: cobra.NoArgs, Example: "  risso bench list",
 		RunE: func(*cobra.Command, []string) error { return listWorkloads(s, output) },
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	outputVar(cmd.Flags(), &output, "", "text", "json")
 	return cmd
 }
 
 func listWorkloads(s Streams, output string) error {
 	list := all.List()
-	switch output {
-	case "json":
+	if output == "json" {
 		out := []map[string]string{}
 		for _, e := range list {
 			out = append(out, map[string]string{"name": e.Name, "summary": e.Summary})
 		}
 		return writeJSON(s.Out, out)
-	case "text":
-	default:
-		return usageError("--output %q: text or json", output)
 	}
 	width := len(slices.MaxFunc(list, func(a, b all.Entry) int { return cmp.Compare(len(a.Name), len(b.Name)) }).Name)
 	for _, e := range list {

@@ -40,14 +40,11 @@ prepare was given. Exit code 1 says that something does not hold.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return runBenchCheck(cmd.Context(), s, f, args[0]) },
 	}
 	f.bind(cmd)
-	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "text or json")
+	outputVar(cmd.Flags(), &f.output, "", "text", "json")
 	return cmd
 }
 
 func runBenchCheck(ctx context.Context, s Streams, f benchCheckFlags, name string) error {
-	if f.output != "text" && f.output != "json" {
-		return usageError("--output %q: text or json", f.output)
-	}
 	target, w, err := f.open(name)
 	if err != nil {
 		return err

@@ -70,7 +70,7 @@ a killed comparison left is put back by --restore. --dry-run shows the statement
 	fl.BoolVar(&f.dryRun, "dry-run", false, "show what would be done")
 	fl.BoolVar(&f.restore, "restore", false, "put back what a killed comparison left set on the server")
 	fl.StringVar(&f.stateDir, "state", "", "folder of the journal of changed settings (default "+compareStateDir()+")")
-	fl.StringVarP(&f.output, "output", "o", "text", "text, json or markdown")
+	outputVar(fl, &f.output, "", "text", "json", "markdown")
 	return cmd
 }
 
@@ -80,9 +80,6 @@ func runCompare(cmd *cobra.Command, s Streams, f compareFlags, args []string) er
 	ctx := cmd.Context()
 	if f.stateDir == "" {
 		f.stateDir = compareStateDir()
-	}
-	if err := checkOutput(f.output, "text", "json", "markdown"); err != nil {
-		return err
 	}
 	servers, settings := f.dsnA != "" || f.dsnB != "", len(f.setA)+len(f.setB) > 0
 	switch {

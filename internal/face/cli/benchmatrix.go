@@ -51,7 +51,7 @@ A file:
 	fl.BoolVar(&f.dryRun, "dry-run", false, "show the combinations and how long it takes, and do nothing")
 	fl.BoolVar(&f.reportOnly, "report", false, "report what is there, and run nothing")
 	fl.IntVar(&f.prepare, "prepare-threads", 4, "sessions that fill the tables")
-	fl.StringVarP(&f.output, "output", "o", "text", "text, json, markdown or html")
+	outputVar(fl, &f.output, "", "text", "json", "markdown", "html")
 	return cmd
 }
 
@@ -61,9 +61,6 @@ func indent(text string) string {
 }
 
 func runMatrix(ctx context.Context, s Streams, f matrixFlags, path string) error {
-	if err := checkOutput(f.output, "text", "json", "markdown", "html"); err != nil {
-		return err
-	}
 	if f.prepare < 1 || f.prepare > bench.MaxThreads {
 		return usageError("--prepare-threads %d: from 1 to %d", f.prepare, bench.MaxThreads)
 	}

@@ -30,8 +30,8 @@ type measureFlags struct {
 func (f *measureFlags) bind(cmd *cobra.Command, length time.Duration) {
 	f.workloadFlags.bind(cmd)
 	fl := cmd.Flags()
-	fl.DurationVar(&f.time, "time", length, "how long each run measures")
-	fl.DurationVar(&f.warmup, "warmup", 2*time.Second, "how long each run goes before that")
+	durationVar(fl, &f.time, "time", length, "how long each run measures")
+	durationVar(fl, &f.warmup, "warmup", 2*time.Second, "how long each run goes before that")
 	if at := fl.Lookup("seed"); at == nil {
 		fl.Uint64Var(&f.Seed, "seed", 0, "seed of all random numbers")
 	}
@@ -160,14 +160,4 @@ func (s *steps) end() {
 	if s.out != nil {
 		fmt.Fprint(s.out, "\r\x1b[K")
 	}
-}
-
-// checkOutput refuses a form that a command does not have.
-func checkOutput(have string, forms ...string) error {
-	for _, f := range forms {
-		if f == have {
-			return nil
-		}
-	}
-	return usageError("no output %q; there are %v", have, forms)
 }

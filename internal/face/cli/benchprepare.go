@@ -26,7 +26,7 @@ type benchPrepareFlags struct {
 func (f *benchPrepareFlags) bind(cmd *cobra.Command) {
 	f.workloadFlags.bind(cmd)
 	cmd.Flags().IntVar(&f.threads, "threads", 1, "sessions at a time")
-	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "text or json")
+	outputVar(cmd.Flags(), &f.output, "", "text", "json")
 }
 
 // prepared is what prepare or cleanup tells at its end.
@@ -82,9 +82,6 @@ For script the file's own teardown is run, and nothing of it where it would chan
 func (f *benchPrepareFlags) run(ctx context.Context, s Streams, name string, do func(context.Context, workload.Preparer, workload.PrepareOptions) error, unit string) error {
 	if f.threads < 1 || f.threads > bench.MaxThreads {
 		return usageError("--threads is %d: it has to be from 1 to %d", f.threads, bench.MaxThreads)
-	}
-	if f.output != "text" && f.output != "json" {
-		return usageError("--output %q: text or json", f.output)
 	}
 	target, w, err := f.open(name)
 	if err != nil {

@@ -40,7 +40,7 @@ func TestBenchWrongUse(t *testing.T) {
 		{[]string{"prepare", "read_write", "--table-size", "0"}, "--table-size is 0"},
 		{[]string{"prepare", "read_write", "--threads", "-4"}, "--threads is -4"},
 		{[]string{"run", "read_write", "--point-selects=-1"}, "--point-selects is -1"},
-		{[]string{"cleanup", "read_write", "--output", "xml"}, "text or json"},
+		{[]string{"cleanup", "read_write", "--output", "xml"}, "there are text, json"},
 		{[]string{"prepare", "read_write", "--engine", "inno db"}, "--engine"},
 		{[]string{"prepare", "schemas", "--schemas", "0"}, "--schemas is 0"},
 		{[]string{"run", "select_random_points", "--tables", "2"}, "works on one table"},

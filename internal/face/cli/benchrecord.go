@@ -35,8 +35,8 @@ type recordFlags struct {
 func (f *recordFlags) bind(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.BoolVar(&f.record, "record", false, "send the result to the risso serve of this machine, which keeps it beside the server's own numbers of those seconds")
-	fl.StringVar(&f.to, "to", "", "send the result to this risso serve: http://risso:8306")
-	fl.StringVar(&f.tokenFile, "token-file", "", "file with the token for --to (default: the environment variable RISSO_TOKEN)")
+	fl.StringVar(&f.to, "record-to", "", "send the result to this risso serve: http://risso:8306")
+	fl.StringVar(&f.tokenFile, "token-file", "", "file with the token for --record-to (default: the environment variable RISSO_TOKEN)")
 }
 
 // recordPatience bounds each question to risso serve.
@@ -46,7 +46,7 @@ const recordPatience = 20 * time.Second
 func (f *recordFlags) check(ctx context.Context, server serverFlags) error {
 	if f.to == "" && !f.record {
 		if f.tokenFile != "" {
-			return usageError("--token-file goes with --to or --record")
+			return usageError("--token-file goes with --record-to or --record")
 		}
 		return nil
 	}
@@ -80,10 +80,10 @@ func (f *recordFlags) find(server serverFlags) error {
 	}
 	u, err := url.Parse(f.url)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-		return usageError("--to: write it as http://host:8306")
+		return usageError("--record-to: write it as http://host:8306")
 	}
 	if u.User != nil {
-		return usageError("--to: no password belongs there; give the token by --token-file or RISSO_TOKEN")
+		return usageError("--record-to: no password belongs there; give the token by --token-file or RISSO_TOKEN")
 	}
 	f.token = os.Getenv("RISSO_TOKEN")
 	if f.tokenFile != "" {

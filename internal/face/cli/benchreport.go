@@ -45,17 +45,12 @@ the Universal Scalability Law.
 			return writeReport(s.Out, runs, output, timeline)
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "html", "html, markdown, csv or json")
+	outputVar(cmd.Flags(), &output, "", "html", "markdown", "csv", "json")
 	cmd.Flags().BoolVar(&timeline, "timeline", false, "with csv: a line for each second instead of one for each run")
 	return cmd
 }
 
 func checkReportOutput(output string, timeline bool) error {
-	switch output {
-	case "html", "markdown", "csv", "json":
-	default:
-		return usageError("--output %q: html, markdown, csv or json", output)
-	}
 	if timeline && output != "csv" {
 		return usageError("--timeline goes with --output csv")
 	}

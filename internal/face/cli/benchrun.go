@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/measure/bench"
 	"github.com/rissodb/risso/internal/measure/drive"
@@ -70,15 +71,15 @@ once and may leave the table of the ledger, which the next run with a ledger dro
 	f.workloadFlags.bind(cmd)
 	fl.StringArrayVar(&f.failover, "failover", nil, "DSN of a server to go on with when the one before is lost or takes no writes; may be repeated")
 	fl.IntVar(&f.Threads, "threads", 1, "sessions at a time")
-	fl.DurationVar(&f.Time, "time", 10*time.Second, "how long to measure")
+	durationVar(fl, &f.Time, "time", 10*time.Second, "how long to measure")
 	fl.StringVar(&f.warmup, "warmup", "0s", "how long to run before that, or auto: until the figures are steady")
-	fl.DurationVar(&f.limit, "warmup-limit", bench.WarmupLimit, "how long --warmup auto takes at most")
+	durationVar(fl, &f.limit, "warmup-limit", bench.WarmupLimit, "how long --warmup auto takes at most")
 	fl.Float64Var(&f.Rate, "rate", 0, "transactions a second, by a Poisson process; 0: as many as the sessions can")
 	fl.Float64SliceVar(&f.Percentiles, "percentile", nil, "another percentile of the latency; may be repeated")
 	fl.Float64SliceVar(&f.percentiles, "percentiles", nil, "more percentiles of the latency: 50,99,99.999")
 	fl.BoolVar(&f.Ledger, "ledger", false, "write down what the server acknowledged and look for it afterwards")
 	f.record.bind(cmd)
-	fl.StringVarP(&f.output, "output", "o", "text", "one of "+strings.Join(benchOutputs(), ", "))
+	outputVar(fl, &f.output, "", benchOutputs()...)
 	return cmd
 }
 
@@ -101,16 +102,13 @@ func benchOutputs() (names []string) {
 
 // check finds wrong use before any server is asked, and fills in what flags only say in words.
 func (f *benchRunFlags) check() (err error) {
-	if !slices.Contains(benchOutputs(), f.output) {
-		return usageError("--output %q: one of %s", f.output, strings.Join(benchOutputs(), ", "))
-	}
 	f.Percentiles = append(f.Percentiles, f.percentiles...)
 	if f.warmup == "auto" {
 		if f.limit < steadyLeast {
 			return usageError("--warmup-limit %s: at least %s", f.limit, steadyLeast)
 		}
 		f.WarmupAuto, f.Warmup = true, f.limit
-	} else if f.Warmup, err = time.ParseDuration(f.warmup); err != nil {
+	} else if f.Warmup, err = digits.ParseDuration(f.warmup); err != nil {
 		return usageError("--warmup %q: a time such as 10s, or auto", f.warmup)
 	}
 	for f.Params.Seed == 0 { // another one each time
@@ -281,7 +279,7 @@ func benchHint(e *drive.ServerError, name string) string {
 // are not among them, for they may hold passwords, nor what only changes the report.
 func parametersOf(flags *pflag.FlagSet, name string) map[string]any {
 	always := append(all.Size(name), "threads", "time", "warmup", "rate", "ledger")
-	private := []string{"dsn", "failover", "config", "defaults-file", "output", "help", "percentile", "percentiles", "seed", "yes", "dsn-a", "dsn-b", "set-a", "set-b", "runs", "order", "state", "dry-run", "predict", "ascii", "processors", "record", "to", "token-file"}
+	private := []string{"dsn", "failover", "config", "defaults-file", "output", "help", "percentile", "percentiles", "seed", "yes", "dsn-a", "dsn-b", "set-a", "set-b", "runs", "order", "state", "dry-run", "predict", "ascii", "processors", "record", "record-to", "token-file"}
 	out := map[string]any{}
 	flags.VisitAll(func(f *pflag.Flag) {
 		if slices.Contains(private, f.Name) || !f.Changed && !slices.Contains(always, f.Name) {

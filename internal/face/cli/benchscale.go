@@ -58,14 +58,11 @@ A sweep that was measured elsewhere is read by --file: lines of threads,tps, or 
 	fl.IntVar(&f.processors, "processors", 0, "processors of the server's machine (default: of this machine, when the server runs on it)")
 	fl.IntSliceVar(&f.predict, "predict", nil, "numbers of threads to predict (default: in the gaps, the peak, twice the largest)")
 	fl.BoolVar(&f.ascii, "ascii", false, "draw the chart in ASCII")
-	fl.StringVarP(&f.output, "output", "o", "text", "text, json, csv, markdown, svg or html")
+	outputVar(fl, &f.output, "", "text", "json", "csv", "markdown", "svg", "html")
 	return cmd
 }
 
 func runScale(cmd *cobra.Command, s Streams, f scaleFlags, args []string) error {
-	if err := checkOutput(f.output, "text", "json", "csv", "markdown", "svg", "html"); err != nil {
-		return err
-	}
 	switch {
 	case f.File == "" && len(args) == 0:
 		return failure(exitUsage, "", errors.New("name a workload, such as point_select, or give a sweep by --file"))

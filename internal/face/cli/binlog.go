@@ -200,7 +200,7 @@ func withHint(err error) error {
 	case errors.Is(err, binlog.ErrNoUndo):
 		return failure(exitFailed, "bring the table back as it was before: risso restore --from PLACE --table SCHEMA.TABLE --before GTID", err)
 	case errors.Is(err, binlogevent.ErrNotBinlog):
-		return failure(exitFailed, "name the files as in SHOW BINARY LOGS, without the .index file", err)
+		return failure(exitFailed, "name the files as in SHOW BINARY LOGS, without the .index file and the .idx files of MariaDB", err)
 	}
 	return err
 }
@@ -303,7 +303,7 @@ and --verify reads them and compares.
 	f.bind(cmd)
 	fl := cmd.Flags()
 	fl.BoolVar(&verify, "verify", false, "read every mirrored log and compare it with its index")
-	fl.StringVarP(&output, "output", "o", "text", "text or json")
+	outputVar(fl, &output, "", "text", "json")
 	return cmd
 }
 
@@ -315,9 +315,6 @@ type listedLogs struct {
 }
 
 func runBinlogList(ctx context.Context, s Streams, f logFlags, output string, verify bool, args []string) error {
-	if err := checkOutput(output, "text", "json"); err != nil {
-		return err
-	}
 	if verify && f.from == "" {
 		return usageError("--verify is for mirrored logs: say --from PLACE")
 	}
@@ -454,12 +451,12 @@ before a removed log can be rolled forward any more: keep logs as long as backup
 		Example: `  risso binlog purge --from /backups/db1 --keep 14d --dry-run`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkOutput(output, "text", "json"); err != nil {
-				return err
+			if f.from == "" || keep == "" {
+				return usageError("say --from PLACE and --keep, such as 14d")
 			}
-			age, err := days(keep)
-			if err != nil || f.from == "" {
-				return usageError("say --from PLACE and --keep, such as 14d: %w", errors.Join(err))
+			age, err := readAge(keep)
+			if err != nil {
+				return usageError("--keep: %w", err)
 			}
 			return runBinlogPurge(cmd.Context(), s, f, age, dryRun, output)
 		},
@@ -469,22 +466,8 @@ before a removed log can be rolled forward any more: keep logs as long as backup
 	fl.StringVar(&f.dir, "dir", "", "where the mirror writes the log that is not finished (default: the place if it is a folder)")
 	fl.StringVar(&keep, "keep", "", "how old a log's last event may be: 14d, 36h")
 	fl.BoolVar(&dryRun, "dry-run", false, "show what would go, and why")
-	fl.StringVarP(&output, "output", "o", "text", "text or json")
+	outputVar(fl, &output, "", "text", "json")
 	return cmd
-}
-
-// days reads a duration that may be in days.
-func days(s string) (time.Duration, error) {
-	if n, ok := strings.CutSuffix(s, "d"); ok {
-		if v, err := strconv.ParseFloat(n, 64); err == nil && v > 0 && v < 1e5 {
-			return time.Duration(v * 24 * float64(time.Hour)), nil
-		}
-	}
-	d, err := time.ParseDuration(s)
-	if err != nil || d <= 0 {
-		return 0, fmt.Errorf("%q is no duration: 14d, 36h", s)
-	}
-	return d, nil
 }
 
 func runBinlogPurge(ctx context.Context, s Streams, f logFlags, keep time.Duration, dryRun bool, output string) error {

@@ -160,7 +160,7 @@ func TestBinlogEncrypted(t *testing.T) {
 	if out := mustRun(t, append(search, "--identity", identity)...); !strings.Contains(out, "3 rows") {
 		t.Error(out)
 	}
-	if out := mustRun(t, "drill", "--from", place, "--server", "mariadb", "--identity", identity, "--query", "SELECT COUNT(*) FROM test.orders => 0"); !strings.Contains(out, "4 transactions") {
+	if out := mustRun(t, "drill", "--from", place, "--servers", "mariadb", "--identity", identity, "--query", "SELECT COUNT(*) FROM test.orders => 0"); !strings.Contains(out, "4 transactions") {
 		t.Error(out)
 	}
 	t.Setenv("XDG_STATE_HOME", t.TempDir()) // another host

@@ -62,7 +62,7 @@ whole seconds.
 	fl.BoolVar(&f.keep, "keep-gtids", false, "transactions keep their GTIDs")
 	fl.StringVar(&f.pending, "pending", "", "after a kill during a statement of which nobody knows whether it was done: done or again")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "show what would be applied, and change nothing")
-	fl.StringVarP(&f.output, "output", "o", "text", "text or json")
+	outputVar(fl, &f.output, "", "text", "json")
 	cmd.MarkFlagsMutuallyExclusive("to-time", "to-gtid", "before", "to-place")
 	cmd.MarkFlagsMutuallyExclusive("after", "start")
 	return cmd
@@ -71,9 +71,6 @@ whole seconds.
 // options reads the flags.
 func (f applyFlags) options() (o binlog.RollOptions, err error) {
 	o = binlog.RollOptions{Keep: f.keep, Plan: f.dryRun, Again: binlog.PendingPolicy(f.pending)}
-	if err := checkOutput(f.output, "text", "json"); err != nil {
-		return o, err
-	}
 	switch {
 	case f.into == "" && !f.dryRun:
 		return o, &exitError{code: exitUsage, err: errors.New("no server to apply to"), hint: "give --into DSN, or --dry-run"}

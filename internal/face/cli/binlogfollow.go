@@ -40,7 +40,7 @@ keeps the key of the log that is being written, until that is stored, so that it
 a kill; what is stored can be read only with an identity.
 
 ` + exitCodesHelp,
-		Example: `  risso binlog follow --dsn 'repl:secret@tcp(db1:3306)/' --to /backups/db1
+		Example: `  risso binlog follow --dsn 'risso:secret@tcp(db1:3306)/' --to /backups/db1
   risso binlog follow --dsn 'repl@tcp(db1)/' --to 's3://backups/db1?region=eu-central-1' --dir /var/lib/risso/db1
   risso binlog follow --dsn 'repl@tcp(db1)/' --to /backups/db1 --encrypt-to age1… --once`,
 		Args: cobra.NoArgs,
@@ -55,7 +55,7 @@ a kill; what is stored can be read only with an identity.
 	fl.BoolVar(&f.once, "once", false, "end when everything is here that the server has now")
 	fl.BoolVar(&f.plain, "plain", false, "leave finished logs as files in --dir, not compressed")
 	fl.StringVar(&f.keep, "keep", "", "remove finished logs whose last event is older: 14d, 36h (default: never)")
-	fl.StringVarP(&f.output, "output", "o", "text", "text or json: what happens, a line each; json also tells every second how far it is")
+	outputVar(fl, &f.output, "text or json: what happens, a line each; json also tells every second how far it is", "text", "json")
 	return cmd
 }
 
@@ -77,18 +77,13 @@ func (f followFlags) place(ctx context.Context) (mirror.Place, func(), error) {
 }
 
 func runBinlogFollow(ctx context.Context, s Streams, f followFlags) error {
-	if err := checkOutput(f.output, "text", "json"); err != nil {
-		return err
-	}
 	if f.to == "" {
 		return &exitError{code: exitUsage, err: errors.New("no place for the mirror"), hint: "give --to " + blob.Forms}
 	}
 	o := mirror.Options{SemiSync: f.semiSync, Once: f.once, Plain: f.plain, Dir: mirrorDir(f.dir, f.to)}
 	var err error
-	if f.keep != "" {
-		if o.Keep, err = days(f.keep); err != nil {
-			return usageError("--keep %w", err)
-		}
+	if o.Keep, err = readAge(f.keep); err != nil {
+		return usageError("--keep: %w", err)
 	}
 	if o.Target, err = f.target(); err != nil {
 		return err
@@ -107,11 +102,11 @@ func runBinlogFollow(ctx context.Context, s Streams, f followFlags) error {
 			return
 		}
 		p.clear()
-		word := ""
 		if n.Warning {
-			word = "WARNING: "
+			fmt.Fprintf(s.Err, "%s WARNING: %s\n", clock(n.Time), n.Text)
+			return
 		}
-		fmt.Fprintf(s.Out, "%s %s%s\n", clock(n.Time), word, n.Text)
+		fmt.Fprintf(s.Out, "%s %s\n", clock(n.Time), n.Text)
 	}
 	var told time.Time
 	o.Status = func(st mirror.Status) {

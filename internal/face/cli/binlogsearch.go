@@ -63,16 +63,13 @@ Names of columns come from the log (binlog_row_metadata=FULL) or from --dsn; els
 	fl.IntVar(&f.images, "images", 3, "rows before the change to show of each table; -1: all")
 	fl.IntVar(&f.limit, "limit", 20, "transactions to show; 0: all")
 	fl.IntVar(&f.threads, "threads", 0, "logs that are read at the same time (default: processors)")
-	fl.StringVarP(&f.output, "output", "o", "text", "text or json")
+	outputVar(fl, &f.output, "", "text", "json")
 	return cmd
 }
 
 // damage reads the flags.
 func (f searchFlags) damage() (d binlog.Damage, err error) {
 	d = binlog.Damage{Rows: f.rows, Thread: f.connection, User: f.user, Text: f.text, Images: f.images, Limit: f.limit, Workers: f.threads}
-	if err := checkOutput(f.output, "text", "json"); err != nil {
-		return d, err
-	}
 	for _, k := range f.kinds {
 		k = strings.ToLower(k)
 		if !slices.Contains(damageKinds, k) {
@@ -294,14 +291,11 @@ the primary key, and what triggers and cascades would do.
 	fl := cmd.Flags()
 	fl.StringVar(&f.gtid, "gtid", "", "the transaction")
 	fl.StringVar(&f.at, "at", "", "where the transaction begins, FILE:POSITION, as risso binlog search tells; for logs without GTIDs")
-	fl.StringVarP(&f.output, "output", "o", "text", "text: the statements; json: them and what there is to know")
+	outputVar(fl, &f.output, "text: the statements; json: them and what there is to know", "text", "json")
 	return cmd
 }
 
 func runBinlogUndo(ctx context.Context, s Streams, f undoFlags, args []string) error {
-	if err := checkOutput(f.output, "text", "json"); err != nil {
-		return err
-	}
 	var o binlog.UndoOptions
 	var err error
 	if (f.gtid == "") == (f.at == "") {

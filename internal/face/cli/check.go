@@ -14,6 +14,7 @@ import (
 	"github.com/rissodb/risso/internal/data/drill"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/data/verdict"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/store/state"
 )
@@ -79,10 +80,10 @@ cry wolf, so it is off by default.
 In an encrypted repository --identity is not needed, and a monitoring host should have none.
 Without it the log that is being written counts by the time at which it grew; what it holds is
 not looked at, and "any moment" may be told as less than it is, never as more.`,
-		Example: `  risso check backup --from /backups
+		Example: `  risso check backup --from /backups/db1
   risso check backup --config /etc/risso.yaml --server shop
   risso check backup --from s3://bucket/db1 --warning 7h --critical 13h --proven-critical 35d
-  risso check backup --from /backups --server db1 --proven-warning 0 --proven-critical 0`,
+  risso check backup --from /backups/db1 --server db1 --proven-warning 0 --proven-critical 0`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return checkFailed(s, usageError("unexpected argument %q", args[0]))
@@ -103,7 +104,7 @@ not looked at, and "any moment" may be told as less than it is, never as more.`,
 	fl.Var(&f.proven.critical, "proven-critical", "the same, critical (default never)")
 	fl.Var(&f.mirror.warning, "mirror-warning", "age of the newest mirrored event from which it is a warning (default never)")
 	fl.Var(&f.mirror.critical, "mirror-critical", "the same, critical (default never)")
-	fl.DurationVar(&f.wait, "timeout", 30*time.Second, "give up after that, as UNKNOWN")
+	durationVar(fl, &f.wait, "timeout", 30*time.Second, "give up after that, as UNKNOWN")
 	return cmd
 }
 
@@ -321,7 +322,7 @@ func perfAge(label string, age time.Duration, l verdict.Limits) string {
 	return fmt.Sprintf("%s=%.0fs;%s;%s;0", label, max(0, age.Seconds()), level(l.Late), level(l.Lost))
 }
 
-// ageLimit is a time that may be written in days.
+// ageLimit is a length of time from which a level holds; 0 is as usual, verdict.Never is off.
 type ageLimit time.Duration
 
 // String is the ageLimit as it is written.
@@ -333,16 +334,7 @@ func (s *ageLimit) String() string {
 	case d == verdict.Never:
 		return "0"
 	}
-	if d >= 48*time.Hour && d%(24*time.Hour) == 0 {
-		return fmt.Sprintf("%dd", d/(24*time.Hour))
-	}
-	text := d.String()
-	for _, zero := range []string{"0s", "0m"} { // 26h0m0s is 26h
-		if cut, ok := strings.CutSuffix(text, zero); ok && strings.HasSuffix(cut, map[string]string{"0s": "m", "0m": "h"}[zero]) {
-			text = cut
-		}
-	}
-	return text
+	return digits.Duration(d)
 }
 
 // Set reads it.
@@ -351,20 +343,14 @@ func (s *ageLimit) Set(text string) error {
 		*s = ageLimit(verdict.Never)
 		return nil
 	}
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		n, err := strconv.ParseFloat(days, 64)
-		if err != nil || n <= 0 || n >= 36500 {
-			return errors.New("write it as 90m, 26h or 8d")
-		}
-		*s = ageLimit(n * 24 * float64(time.Hour))
-		return nil
+	d, err := digits.ParseDuration(text)
+	if err == nil && d == 0 {
+		err = errors.New("a length of time such as 90m, 26h or 8d, or 0 for never")
 	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d <= 0 {
-		return errors.New("write it as 90m, 26h or 8d")
+	if err == nil {
+		*s = ageLimit(d)
 	}
-	*s = ageLimit(d)
-	return nil
+	return err
 }
 
 // Type is what help calls it.

@@ -64,8 +64,8 @@ replicate; the plan is shown before, and nothing more is done with --dry-run.
 	fl.StringArrayVar(&f.schemas, "schema", nil, "only this schema; patterns with * allowed; may be repeated")
 	fl.StringArrayVar(&f.tables, "table", nil, "only this table, schema.table; patterns with * allowed; may be repeated")
 	fl.IntVar(&f.threads, "threads", 2, "sessions on each server: tables, or chunks of a large one, at a time")
-	fl.DurationVar(&f.chunk, "chunk-time", 500*time.Millisecond, "how long reading one chunk should take")
-	fl.DurationVar(&f.patience, "wait", 10*time.Second, "how long to wait for a replica that is behind before what differs counts as not comparable")
+	durationVar(fl, &f.chunk, "chunk-time", 500*time.Millisecond, "how long reading one chunk should take")
+	durationVar(fl, &f.patience, "wait", 10*time.Second, "how long to wait for a replica that is behind before what differs counts as not comparable")
 	fl.IntVar(&f.rounds, "rounds", 8, "how often a row has to be seen unequal and unchanged before it is said to differ")
 	fl.BoolVar(&f.rows, "rows", false, "show the rows that differ, with their values")
 	fl.IntVar(&f.maxRows, "max-rows", 100, "differing rows to show of each table and server")
@@ -73,7 +73,7 @@ replicate; the plan is shown before, and nothing more is done with --dry-run.
 	fl.BoolVar(&f.all, "all", false, "list also the tables that are equal")
 	fl.StringVar(&f.method, "sum", "auto", "who adds up: rows (they travel), server (they do not), quick (likewise, 32 bits instead of 59 or more), auto")
 	fl.StringVar(&f.state, "resume", "", "file that remembers what was compared: a run that was cut short goes on from it")
-	fl.StringVarP(&f.output, "output", "o", "text", "text or json")
+	outputVar(fl, &f.output, "", "text", "json")
 	f.throttleFlags.bind(cmd)
 	f.mendFlags.bind(cmd)
 	return cmd
@@ -81,9 +81,6 @@ replicate; the plan is shown before, and nothing more is done with --dry-run.
 
 // options reads the flags.
 func (f checksumFlags) options(ctx context.Context, s Streams) (o checksum.Options, err error) {
-	if err := checkOutput(f.output, "text", "json"); err != nil {
-		return o, err
-	}
 	switch {
 	case !slices.Contains([]string{"auto", "rows", "server", "quick"}, f.method):
 		return o, usageError("--sum %q: rows, server, quick or auto", f.method)

@@ -27,7 +27,7 @@ func (f *mendFlags) bind(cmd *cobra.Command) {
 	fl.BoolVar(&f.dryRun, "dry-run", false, "with --mend: show the plan, change nothing")
 	fl.BoolVar(&f.triggers, "with-triggers", false, "with --mend: also tables that have triggers, which fire")
 	fl.BoolVar(&f.foreignKeys, "with-foreign-keys", false, "with --mend: also tables whose rows others follow by foreign keys; nothing follows then")
-	fl.StringVar(&f.journal, "journal", "", "with --mend: folder of the journal of what was written (default "+mendJournalDir()+")")
+	fl.StringVar(&f.journal, "state", "", "with --mend: folder of the journal of what was written (default "+mendJournalDir()+")")
 }
 
 func mendJournalDir() string { return filepath.Join(filepath.Dir(defaultDataDir()), "checksum") }

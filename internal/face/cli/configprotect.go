@@ -10,6 +10,7 @@ import (
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/data/schedule"
 	"github.com/rissodb/risso/internal/data/verdict"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/store/blob"
 	"github.com/rissodb/risso/internal/store/state"
 )
@@ -96,9 +97,9 @@ func (c protectConfig) check() (*protection, error) {
 		name, text string
 		into       *time.Duration
 	}{{"max_age", c.MaxAge, &p.maxAge}, {"max_lag", c.MaxLag, &p.maxLag}, {"mirror_keep", c.MirrorKeep, &p.mirrorKeep}} {
-		d, err := parseDays(f.text)
+		d, err := readAge(f.text)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %q: write it as 26h, 90m or 2d", f.name, f.text)
+			return nil, fmt.Errorf("%s: %w", f.name, err)
 		}
 		*f.into = d
 	}
@@ -112,7 +113,7 @@ func (c protectConfig) check() (*protection, error) {
 		return nil, errors.New("max_threads_running: a number below 0")
 	}
 	if c.MaxRate != "" {
-		n, err := parseBytes(strings.TrimSuffix(c.MaxRate, "/s"))
+		n, err := digits.ParseBytes(strings.TrimSuffix(c.MaxRate, "/s"))
 		if err != nil || n == 0 {
 			return nil, fmt.Errorf("max_rate: %q: write it as 50MB or 1GiB", c.MaxRate)
 		}

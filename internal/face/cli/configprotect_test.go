@@ -101,7 +101,7 @@ func TestProtectBlockRefused(t *testing.T) {
 		"place: /b\nretention: {keep_daily: -1}":             "below 0",
 		"place: /b\nretention: 7":                            "a value of the wrong kind",
 		"place: /b\nkeep: 7":                                 "unknown field keep",
-		"place: /b\nmax_age: soon":                           `max_age: "soon": write it as 26h`,
+		"place: /b\nmax_age: soon":                           `max_age: "soon" is no duration`,
 		"place: /b\nmax_rate: fast":                          `max_rate: "fast": write it as 50MB`,
 		"place: /b\nthreads: 200":                            "threads: 200",
 		"place: /b\nencrypt_to: [nobody]":                    "encrypt_to",

@@ -11,7 +11,6 @@ import (
 	"os"
 	"runtime/debug"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -19,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/explain/digest"
 	"github.com/rissodb/risso/internal/explain/digest/binlog"
 	"github.com/rissodb/risso/internal/explain/digest/filter"
@@ -77,17 +77,17 @@ docs/digest.md has all of it.
 	fl.StringVar(&f.orderBy, "order-by", "", "what ranks the classes: calls, or ATTRIBUTE:sum|max|min|avg|p95|median|stddev|count (default Query_time:sum; of binary logs Log_bytes:sum)")
 	fl.BoolVar(&f.redact, "redact", false, "hide literal values in samples; statements that set passwords are always cut")
 	fl.BoolVar(&f.follow, "follow", false, "go on as files grow and rotate: a report each interval, until Ctrl-C")
-	fl.DurationVar(&f.interval, "interval", 10*time.Second, "with --follow: how often")
+	durationVar(fl, &f.interval, "interval", 10*time.Second, "with --follow: how often")
 	fl.StringVar(&f.format, "format", "auto", "what the files are: "+strings.Join(digest.Formats, ", "))
 	fl.IntVar(&f.samples, "samples", 1, "slowest statements to keep of each class; 0: none")
 	fl.IntVar(&f.sampleBytes, "sample-bytes", defaultSampleBytes, "bytes to keep of each of them, and to show of it; 0: the whole (8 MiB at most)")
 	fl.BoolVar(&f.own, "own", false, "count Risso's own statements, too, which carry the comment /* risso: why */")
-	fl.IntVar(&f.workers, "workers", 0, "processors to use (default all)")
-	fl.StringVarP(&f.output, "output", "o", "text", strings.Join(report.Forms, ", "))
+	fl.IntVar(&f.workers, "threads", 0, "processors to use (default all)")
+	outputVar(fl, &f.output, "", report.Forms...)
 	fl.StringVar(&f.zone, "timezone", "UTC", "zone of times that are shown, and of those written without one: UTC, Local, Europe/Berlin")
 	fl.BoolVar(&f.planParallel, "plan-parallel", false, "show what replication appliers that work by schema could gain")
 	f.bind(cmd, "read performance_schema of this server")
-	fl.DurationVar(&f.window, "for", 10*time.Second, "with --dsn: how long to watch; 0: since the server began to count")
+	durationVar(fl, &f.window, "for", 10*time.Second, "with --dsn: how long to watch; 0: since the server began to count")
 	return cmd
 }
 
@@ -211,8 +211,6 @@ func (f digestFlags) job(s Streams, files []string) (*digestJob, error) {
 // check finds flags that do not go together.
 func (f digestFlags) check(files []string) error {
 	switch {
-	case !slices.Contains(report.Forms, f.output):
-		return usageError("--output %q: %s", f.output, strings.Join(report.Forms, ", "))
 	case f.dsn == "" && len(files) == 0:
 		return &exitError{code: exitUsage, err: errors.New("no log to read"), hint: "name files, - for standard input, or --dsn for a live server"}
 	case f.dsn != "" && len(files) > 0:
@@ -234,7 +232,7 @@ func (f digestFlags) check(files []string) error {
 	case f.sampleBytes < 0:
 		return usageError("--sample-bytes %d: 0 (the whole) or more", f.sampleBytes)
 	case f.workers < 0 || f.workers > 1024:
-		return usageError("--workers %d: 0 to 1024", f.workers)
+		return usageError("--threads %d: 0 to 1024", f.workers)
 	case f.window < 0:
 		return usageError("--for %s: must not be negative", f.window)
 	case slices.Contains(files, "-") && len(files) > 1:
@@ -268,12 +266,7 @@ func moment(s string, now time.Time, zone *time.Location) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, nil
 	}
-	if n, ok := strings.CutSuffix(s, "d"); ok {
-		if days, err := strconv.ParseFloat(n, 64); err == nil && days >= 0 && days < 1e5 {
-			return now.Add(-time.Duration(days * 24 * float64(time.Hour))), nil
-		}
-	}
-	if d, err := time.ParseDuration(s); err == nil && d >= 0 {
+	if d, err := digits.ParseDuration(s); err == nil {
 		return now.Add(-d), nil
 	}
 	for _, form := range []string{time.RFC3339Nano, "2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006-01-02 15:04", "2006-01-02T15:04", "2006-01-02"} {

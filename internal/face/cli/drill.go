@@ -18,6 +18,7 @@ import (
 	"github.com/rissodb/risso/internal/data/drill"
 	"github.com/rissodb/risso/internal/data/physical"
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/store/state"
 )
@@ -55,16 +56,16 @@ Nothing in the restored data acts by itself: events do not run, replication does
 start. After Ctrl-C nothing is left; what a killed drill left goes with the next one.
 
 Exit code 0: the backup is proven. 1: it is not, or the drill could not be made.`,
-		Example: `  risso drill --from /backups
+		Example: `  risso drill --from /backups/db1
   risso drill --from s3://bucket/db1 --query 'SELECT COUNT(*) FROM shop.orders => > 1000'
-  risso drill --from /backups --backup 20261121T183700Z-1a2b3c --server mysql-9.7 --check expected.sql`,
+  risso drill --from /backups/db1 --backup 20261121T183700Z-1a2b3c --servers mysql-9.7 --check expected.sql`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runDrill(cmd.Context(), s, f) },
 	}
 	fl := cmd.Flags()
 	f.fromFlags.bind(cmd)
 	fl.StringVar(&f.backup, "backup", "", "ID of the backup (default the newest)")
-	fl.StringVar(&f.server, "server", "", "server to restore into: mariadb, mysql-9.7, … or a path (default: of this machine's, the nearest to the backup's)")
+	fl.StringVarP(&f.server, "servers", "s", "", "server to restore into: mariadb, mysql-9.7, … or a path (default: of this machine's, the nearest to the backup's)")
 	fl.StringArrayVar(&f.files, "check", nil, "file of statements with expected answers; may be repeated")
 	fl.StringArrayVar(&f.queries, "query", nil, "a question, with => and the expected answer behind it; may be repeated")
 	fl.BoolVar(&f.noCheck, "no-check-table", false, "leave out CHECK TABLE, which reads everything once")
@@ -72,18 +73,15 @@ Exit code 0: the backup is proven. 1: it is not, or the drill could not be made.
 	fl.IntVar(&f.threads, "threads", 0, "sessions that load and check (default 2)")
 	fl.StringArrayVar(&f.settings, "option", nil, "key=value for the throw-away server, such as innodb_buffer_pool_size=4G; may be repeated")
 	fl.StringVar(&f.useMemory, "use-memory", "", "memory for applying the redo log of a physical backup, such as 1GiB (default 100 MiB)")
-	fl.StringVarP(&f.output, "output", "o", "text", "text or json")
+	outputVar(fl, &f.output, "", "text", "json")
 	return cmd
 }
 
 // options are the flags, checked.
 func (f drillFlags) options() (o drill.Options, err error) {
-	if f.output != "text" && f.output != "json" {
-		return o, usageError("--output %q: say text or json", f.output)
-	}
 	o = drill.Options{Backup: f.backup, Server: f.server, SkipCheck: f.noCheck, Threads: f.threads, Settings: f.settings}
 	if f.useMemory != "" {
-		if o.UseMemory, err = parseBytes(f.useMemory); err != nil {
+		if o.UseMemory, err = digits.ParseBytes(f.useMemory); err != nil {
 			return o, usageError("--use-memory %q: %s", f.useMemory, err)
 		}
 	}

@@ -50,7 +50,7 @@ func testDrillCommand(t *testing.T, spec string, physical bool) {
 	mustRun(t, backup...)
 	sql("DELETE FROM shop.a WHERE t = 'y'; INSERT INTO shop.a (t) VALUES ('later')")
 	mustRun(t, "binlog", "follow", "--dsn", n.DSN, "--to", place, "--once")
-	out := mustRun(t, "drill", "--from", place, "--server", spec, "--output", "json", "--query", "SELECT COUNT(*) FROM shop.a => 3", "--query", "SELECT t FROM shop.a ORDER BY id DESC LIMIT 1 => later")
+	out := mustRun(t, "drill", "--from", place, "--servers", spec, "--output", "json", "--query", "SELECT COUNT(*) FROM shop.a => 3", "--query", "SELECT t FROM shop.a ORDER BY id DESC LIMIT 1 => later")
 	var p drill.Proof
 	if err := json.Unmarshal([]byte(out), &p); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -61,7 +61,7 @@ func testDrillCommand(t *testing.T, spec string, physical bool) {
 	if line := mustRun(t, "check", "backup", "--from", place); !strings.HasPrefix(line, "BACKUP OK - ") || !strings.Contains(line, " gap=0;") {
 		t.Error(line)
 	}
-	code, out, errs := drillSaid(t, "drill", "--from", place, "--server", spec, "--no-roll", "--query", "SELECT COUNT(*) FROM shop.a => 4")
+	code, out, errs := drillSaid(t, "drill", "--from", place, "--servers", spec, "--no-roll", "--query", "SELECT COUNT(*) FROM shop.a => 4")
 	if code != exitFailed || !strings.Contains(out, "NOT PROVEN: SELECT COUNT(*) FROM shop.a gave 3, expected was 4") || !strings.Contains(errs, "not proven") {
 		t.Errorf("%d %s %s", code, out, errs)
 	}
@@ -83,7 +83,7 @@ func testDrillCommand(t *testing.T, spec string, physical bool) {
 	if err := os.WriteFile(parts[0], b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, out, _ := drillSaid(t, "drill", "--from", place, "--server", spec); code != exitFailed || !strings.Contains(out, "damaged") {
+	if code, out, _ := drillSaid(t, "drill", "--from", place, "--servers", spec); code != exitFailed || !strings.Contains(out, "damaged") {
 		t.Errorf("%d %s", code, out)
 	}
 	if list, err := sandbox.List(dir); err != nil || len(list) > 0 {

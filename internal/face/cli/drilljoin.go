@@ -27,14 +27,25 @@ func (loader) Load(ctx context.Context, q drill.LoadRequest) (drill.Loaded, erro
 	res, err := load.Restore(ctx, load.Options{Repo: q.Repo, Backup: q.Backup, Into: q.Into, Threads: q.Threads, SkipIncompatible: true, Hold: true,
 		Confirm: func(p load.Plan) error {
 			for _, f := range p.Findings {
+				if f.Mapped == "" {
+					continue // it is left out, which the result says
+				}
 				out.Notes = append(out.Notes, findingWords(f))
 			}
 			out.Notes = append(out.Notes, p.Notes...)
 			return nil
 		},
 		Progress: func(p load.Progress) { q.Progress(p.Stage, p.Bytes, p.Total) }})
-	if err != nil && !errors.Is(err, load.ErrDifferent) {
+	if !cameToEnd(err) {
 		return out, err
+	}
+	for _, f := range res.LeftOut {
+		switch text := f.What + ": " + f.Reason; {
+		case strings.HasPrefix(f.What, "account "): // the throw-away server may lack ways to log in
+			out.Notes = append(out.Notes, text)
+		case !strings.HasPrefix(f.What, "table "): // a table that is missing is missed when they are counted
+			out.LeftOut = append(out.LeftOut, text)
+		}
 	}
 	out.Tables, out.Rows, out.Bytes = res.Tables, res.Rows, res.Bytes
 	// That accounts were there (res.Kept) is nothing to know: those are the throw-away server's own.

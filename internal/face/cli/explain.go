@@ -65,8 +65,8 @@ MariaDB, FORMAT=TREE, EXPLAIN ANALYZE, or a table.
 	fl.BoolVar(&f.redact, "redact", false, "hide literals in conditions")
 	fl.BoolVar(&f.noAdvice, "no-advice", false, "do not read table statistics and indexes for the arithmetic of indexes")
 	fl.StringVar(&f.form, "form", "", "how to ask the server: json, json2, tree or table (default: what tells most)")
-	fl.DurationVar(&f.timeout, "timeout", 10*time.Second, "limit of each statement on the server")
-	fl.StringVar(&f.output, "output", "text", "text, svg, dot or json")
+	durationVar(fl, &f.timeout, "timeout", 10*time.Second, "limit of each statement on the server")
+	outputVar(fl, &f.output, "", "text", "json", "svg", "dot")
 	cmd.MarkFlagsMutuallyExclusive("file", "connection")
 	cmd.MarkFlagsMutuallyExclusive("file", "dsn")
 	cmd.MarkFlagsMutuallyExclusive("file", "analyze")
@@ -74,11 +74,6 @@ MariaDB, FORMAT=TREE, EXPLAIN ANALYZE, or a table.
 }
 
 func runExplain(ctx context.Context, s Streams, f explainFlags, args []string) error {
-	switch f.output {
-	case "text", "json", "svg", "dot":
-	default:
-		return usageError("--output %q: text, svg, dot or json", f.output)
-	}
 	if f.timeout <= 0 {
 		return usageError("--timeout %s: must be above 0", f.timeout)
 	}

@@ -94,7 +94,7 @@ func TestRepositoryCommands(t *testing.T) {
 			if code, out, e := said(t, "backup", "list", "--from", c.place); code != 0 || strings.Count(out, "\n") != 5 || strings.Count(out, "whole") != 4 || !strings.Contains(out, ids[2]) {
 				t.Errorf("list: %d %s%s", code, out, e)
 			}
-			if code, out, _ := said(t, "backup", "show", "--from", c.place, "--tables", "--identity", identity); code != 0 || strings.Contains(out, "\x1b") || !strings.Contains(out, "shop.a") || !strings.Contains(out, ids[3]) {
+			if code, out, _ := said(t, "backup", "show", "--from", c.place, "--all", "--identity", identity); code != 0 || strings.Contains(out, "\x1b") || !strings.Contains(out, "shop.a") || !strings.Contains(out, ids[3]) {
 				t.Errorf("show: %d %q", code, out)
 			}
 			code, out, _ := said(t, "backup", "show", "--from", c.place, ids[0], "-o", "json", "--identity", identity)
@@ -173,8 +173,8 @@ func TestRepositoryWrongUse(t *testing.T) {
 	keepBackups(t, dir, 1, repo.Keys{})
 	for args, want := range map[string]string{
 		"verify": "2 say where the backups are", "verify --from s3:x": "2 s3://", "verify --from ftp://x": "2 not a kind of place", "verify --from " + empty: "1 risso backup --to makes one",
-		"verify --from " + dir + " --backup x": "1 no such backup", "verify --from " + dir + " --identity /nowhere": "2 --identity", "verify --from " + dir + " -o xml": "2 no output", "verify --from " + dir + " extra": "2 ",
-		"verify --from " + dir + " --threads -1": "2 --threads", "backup list": "2 say where", "backup lst": "2 unknown command", "backup show --from " + dir + " nothing": "1 no such backup",
+		"verify --from " + dir + " --backup x": "1 no such backup", "verify --from " + dir + " --identity /nowhere": "2 --identity", "verify --from " + dir + " -o xml": "2 there are text, json", "verify --from " + dir + " extra": "2 ",
+		"verify --from " + dir + " --threads -1": "2 --threads", "backup list": "2 say where", "backup lst": "2 has no command", "backup show --from " + dir + " nothing": "1 no such backup",
 		"backup show --from " + dir + " ../../etc": "1 ", "backup prune --from " + dir + " --keep-within 5x": "2 --keep-within", "backup prune --from " + dir + " --keep-within -5d": "2 --keep-within",
 		"backup prune --from " + dir + " --keep-last -1": "2 cannot be -1", "backup prune --from " + dir + " --remove x": "1 no such backup", "backup prune --from " + dir + " --remove x --keep-last 1": "2 one of them",
 		"backup copy --from " + dir: "2 --to", "backup copy --from " + dir + " --to " + dir: "2 one place", "backup copy --from " + empty + " --to " + dir: "1 no backup repository", "backup copy --from " + dir + " --to gs://x": "2 not a kind",

@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -34,6 +35,8 @@ type restoreFlags struct {
 	logs, logsDSN, logsDir, series     string
 	threads                            int
 	overwrite, skip, noBinlog, setGTID bool
+	noPrograms                         bool
+	definer                            string
 	dryRun, forget                     bool
 	filesFlags
 }
@@ -49,7 +52,8 @@ func newRestore(s Streams) *cobra.Command {
 		Long: `Puts a logical backup back: all of it, one schema, or one table; with --datadir a physical one. Nothing is changed before it is sure
 that no table is in the way and that the server understands what the backup holds. What is there
 already is kept, unless --overwrite is said. At the end each table's rows are read back, and their
-number and sum compared with those of the backup: exit code 0 only when all are equal.
+number and sum compared with those of the backup: exit code 0 only when all are equal, and nothing
+was left out.
 
 A restore that was cut off, or killed, goes on where it was when it is run again as before; no row is
 loaded twice. Until then a journal lies in the server, the schema risso_restore; --forget takes it away.
@@ -90,7 +94,7 @@ docs/restore.md has all of it.
 	fl.StringVar(&f.into, "into", "", "the server that gets it: user:password@tcp(host:3306)/, user@unix(/socket)/, or the name of a server in --config")
 	fl.StringVar(&f.sandbox, "sandbox", "", "start a throw-away server of this `NAME` and put the backup there")
 	fl.Lookup("sandbox").NoOptDefVal = restoredName
-	fl.StringVar(&f.server, "server", "", "with --sandbox: which server, as for risso sandbox up (default one like the backup's)")
+	fl.StringVarP(&f.server, "servers", "s", "", "with --sandbox: which server, as for risso sandbox up (default one like the backup's)")
 	fl.StringArrayVar(&f.schemas, "schema", nil, "only this schema; patterns with * allowed; may be repeated")
 	fl.StringArrayVar(&f.tables, "table", nil, "only this table, schema.table; patterns with * allowed; may be repeated")
 	fl.StringArrayVar(&f.rename, "rename", nil, "old=new: a schema, or schema.table=schema.table, comes back under another name; may be repeated")
@@ -104,14 +108,16 @@ docs/restore.md has all of it.
 	fl.StringVar(&f.before, "before", "", "go on from the binary logs up to this transaction, without it")
 	fl.IntVar(&f.threads, "threads", min(runtime.NumCPU(), 8), "sessions that load")
 	fl.BoolVar(&f.overwrite, "overwrite", false, "drop what is in the way; accounts that are there get what the backup has")
-	fl.BoolVar(&f.skip, "skip-incompatible", false, "leave away what the server does not know, after saying what that is")
+	fl.BoolVar(&f.skip, "skip-incompatible", false, "leave away what the server does not know, after saying what that is; the exit code is 1 then")
+	fl.BoolVar(&f.noPrograms, "no-programs", false, "leave procedures, functions, packages, triggers and events away")
+	fl.StringVar(&f.definer, "definer", "", "`ACCOUNT` that becomes the definer of all views and programs: user@host, or CURRENT_USER for the one that restores (default as in the backup)")
 	fl.BoolVar(&f.noBinlog, "no-binlog", false, "keep the restore out of the server's binary log; its replicas do not get it")
 	fl.BoolVar(&f.setGTID, "set-gtid", false, "afterwards tell the server that it has all transactions of the backup, so that it can follow as a replica; this empties its own binary logs")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "show what would be done, and do nothing")
 	fl.BoolVar(&f.forget, "forget", false, "restore nothing: take the journal of a restore that was cut off away from --into; its tables stay as they are")
 	fl.StringVar(&f.configFile, "config", "", "config file (YAML) that names servers")
 	fl.StringVar(&f.defaultsFile, "defaults-file", "", "option file of the mysql clients (default ~/.my.cnf)")
-	fl.StringVarP(&f.output, "output", "o", "text", "text or json")
+	outputVar(fl, &f.output, "", "text", "json")
 	f.filesFlags.bind(fl)
 	cmd.MarkFlagsMutuallyExclusive("into", "sandbox", "datadir")
 	cmd.MarkFlagsMutuallyExclusive("logs", "logs-dsn")
@@ -122,9 +128,6 @@ docs/restore.md has all of it.
 // check finds wrong use before anything is opened.
 func (f restoreFlags) check() (load.Until, error) {
 	var u load.Until
-	if err := checkOutput(f.output, "text", "json"); err != nil {
-		return u, err
-	}
 	switch {
 	case f.from == "":
 		return u, &exitError{code: exitUsage, err: errors.New("no place to restore from"), hint: "give --from " + blob.Forms}
@@ -133,7 +136,9 @@ func (f restoreFlags) check() (load.Until, error) {
 	case f.threads < 1 || f.threads > 64:
 		return u, usageError("--threads %d: 1 to 64", f.threads)
 	case f.server != "" && f.sandbox == "":
-		return u, usageError("--server is for --sandbox")
+		return u, usageError("--servers is for --sandbox")
+	case f.definer != "" && !strings.EqualFold(f.definer, load.CurrentUser) && strings.IndexByte(f.definer, '@') < 1:
+		return u, usageError("--definer %q: write user@host, or %s", f.definer, load.CurrentUser)
 	case f.dryRun && f.sandbox != "":
 		return u, usageError("--dry-run and --sandbox: a new server has nothing to look at")
 	}
@@ -169,7 +174,7 @@ func runRestore(ctx context.Context, s Streams, f restoreFlags) error {
 		return err
 	}
 	o := load.Options{Backup: f.backup, Schemas: f.schemas, Tables: f.tables, Rename: f.rename, Threads: f.threads, Overwrite: f.overwrite,
-		SkipIncompatible: f.skip, NoBinlog: f.noBinlog, SetGTID: f.setGTID, DryRun: f.dryRun, Until: until}
+		SkipIncompatible: f.skip, NoBinlog: f.noBinlog, SetGTID: f.setGTID, NoPrograms: f.noPrograms, Definer: f.definer, DryRun: f.dryRun, Until: until}
 	if f.into != "" {
 		if o.Into, err = (serverFlags{dsn: f.into, configFile: f.configFile, defaultsFile: f.defaultsFile}).target(); err != nil {
 			return err
@@ -197,7 +202,7 @@ func runRestore(ctx context.Context, s Streams, f restoreFlags) error {
 	}
 	res, tables, plan, err := restoreNow(ctx, s, o)
 	planned := f.dryRun && (err == nil || errors.Is(err, load.ErrLogs))
-	if f.output == "json" && (err == nil || planned || errors.Is(err, load.ErrDifferent) || errors.Is(err, load.ErrIncompatible)) {
+	if f.output == "json" && (cameToEnd(err) || planned || errors.Is(err, load.ErrIncompatible)) {
 		out := restoreJSON{Plan: plan, DryRun: f.dryRun, Tables: tables}
 		if !f.dryRun && !errors.Is(err, load.ErrIncompatible) {
 			out.Result = &res
@@ -210,7 +215,7 @@ func runRestore(ctx context.Context, s Streams, f restoreFlags) error {
 		}
 	} else if planned {
 		restorePlanText(s.Out, plan, len(f.tables)+len(f.schemas) > 0)
-	} else if err == nil || errors.Is(err, load.ErrDifferent) {
+	} else if cameToEnd(err) {
 		restoreText(s.Out, res)
 		if box != nil {
 			fmt.Fprintf(s.Out, "It runs as %s; away with it: risso sandbox down %s\n", box.Primary().DSN, box.Name)
@@ -220,6 +225,11 @@ func runRestore(ctx context.Context, s Streams, f restoreFlags) error {
 		return restoreFailure(ctx, err, res.Changed, box)
 	}
 	return nil
+}
+
+// cameToEnd says whether a restore came to its end, whatever it found there.
+func cameToEnd(err error) bool {
+	return err == nil || errors.Is(err, load.ErrDifferent) || errors.Is(err, load.ErrLeftOut)
 }
 
 type restoreJSON struct {
@@ -276,7 +286,11 @@ func findingWords(f load.Finding) string {
 	if f.Mapped != "" {
 		return f.What + ": " + f.Reason + ": " + f.Mapped + " instead"
 	}
-	return f.What + " cannot come along: " + f.Reason
+	text := f.What + " cannot come along: " + f.Reason
+	if strings.HasPrefix(f.What, "view ") {
+		text += "\n  " + f.Create
+	}
+	return text
 }
 
 func restoreProgress(p load.Progress, elapsed float64) string {
@@ -344,6 +358,7 @@ var restoreHints = []struct {
 	is   error
 	hint string
 }{
+	{load.ErrForged, "somebody wrote into the repository, or it is damaged: take another backup or its copy; nothing of this one was run"},
 	{load.ErrKind, "give --datadir DIR, an empty folder, or --backup with the ID of a logical one"},
 	{load.ErrExists, "--overwrite drops what is in the way, --rename puts it beside"},
 	{load.ErrIncompatible, "--skip-incompatible leaves that away"},
@@ -351,6 +366,7 @@ var restoreHints = []struct {
 	{binlog.ErrRenamed, "--sandbox NAME instead of --into restores it under its own name, on a throw-away server"},
 	{load.ErrLogs, "--logs, --logs-dsn and --series say where else they are"},
 	{load.ErrBusy, "wait for it, or end it"},
+	{load.ErrLeftOut, "what is named has to be made by hand; a server like the backup's takes all of it: --sandbox NAME"},
 	{load.ErrDifferent, "somebody wrote there meanwhile, or the server keeps rows otherwise"},
 	{repo.ErrDamaged, "risso verify --from … tells what else is damaged; another backup, or its copy, may be whole"},
 }
@@ -374,7 +390,7 @@ func restoreFailure(ctx context.Context, err error, changed bool, box *sandbox.S
 	switch {
 	case !changed:
 		hint = joined("nothing was changed", hint)
-	case !errors.Is(err, load.ErrDifferent):
+	case !cameToEnd(err):
 		hint = joined(hint, "run the same again: it goes on where it was; --forget takes its journal away instead")
 	}
 	if box != nil {
@@ -399,6 +415,12 @@ func restoreText(out io.Writer, r load.Result) {
 	for _, a := range r.Kept {
 		fmt.Fprintf(out, "Note: account %s is there: it stays as it is\n", a)
 	}
+	for _, f := range r.Otherwise {
+		fmt.Fprintln(out, "Otherwise:", findingWords(f))
+	}
+	for _, f := range r.LeftOut {
+		fmt.Fprintln(out, "Left out:", findingWords(f))
+	}
 	for _, t := range r.Different {
 		fmt.Fprintf(out, "Different: %s.%s has %d rows, sum %s; the backup has %s\n", mysql.Quote(t.Schema), mysql.Quote(t.Table), t.Rows, t.Sum, t.Wants)
 	}
@@ -419,6 +441,9 @@ func restoreText(out io.Writer, r load.Result) {
 		}
 		fmt.Fprintf(out, "; ended %s\n", r.Rolled.Stopped)
 	}
+	if r.LeftOutAll > 0 {
+		fmt.Fprintf(out, "NOT all of the backup is there: %d things were left out, see above\n", r.LeftOutAll)
+	}
 }
 
 // restorePlanText is the plan in words. some: not everything is restored.
@@ -434,8 +459,35 @@ func restorePlanText(out io.Writer, p load.Plan, some bool) {
 	if p.Resumes {
 		fmt.Fprintln(out, "goes on with a restore that was cut off")
 	}
+	runsText(out, p)
 	if p.Roll != nil {
 		rollPlanText(out, *p.Roll, some)
 	}
 	fmt.Fprintln(out, "Nothing was changed.")
+}
+
+// runsText tells all that a restore would run beside tables and rows.
+func runsText(out io.Writer, p load.Plan) {
+	for _, o := range p.Programs {
+		text := "makes " + o.Kind + " " + mysql.Quote(o.Schema) + "." + mysql.Quote(o.Name)
+		if o.Table != "" {
+			text += " on " + mysql.Quote(o.Table)
+		}
+		if o.Definer != "" {
+			text += ", definer " + o.Definer
+		}
+		if o.On {
+			text += ", and switches it on at the end"
+		}
+		fmt.Fprintln(out, text)
+	}
+	for _, a := range p.Accounts {
+		fmt.Fprintln(out, "makes account", a.Name, "unless it is there; then:")
+		for _, g := range a.Grants {
+			fmt.Fprintln(out, " ", g)
+		}
+	}
+	for _, s := range p.Settings {
+		fmt.Fprintln(out, "sets for a while:", s)
+	}
 }

@@ -15,9 +15,6 @@ var forgetTakes = map[string]bool{"forget": true, "into": true, "config": true, 
 
 // runForget takes the journal of a restore that was cut off away.
 func runForget(ctx context.Context, s Streams, f restoreFlags, fl *pflag.FlagSet) error {
-	if err := checkOutput(f.output, "text", "json"); err != nil {
-		return err
-	}
 	var other string
 	fl.Visit(func(g *pflag.Flag) {
 		if !forgetTakes[g.Name] {

@@ -12,6 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/data/load"
 	"github.com/rissodb/risso/internal/data/physical"
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/sandbox"
 )
@@ -51,7 +52,7 @@ func (f restoreFlags) restorePhysical(ctx context.Context, s Streams, r *repo.Re
 	}
 	o := physical.RestoreOptions{Repo: r, Backup: h.ID, Datadir: f.datadir, Threads: f.threads}
 	if f.useMemory != "" {
-		if o.UseMemory, err = parseBytes(f.useMemory); err != nil {
+		if o.UseMemory, err = digits.ParseBytes(f.useMemory); err != nil {
 			return true, usageError("--use-memory: %s", err)
 		}
 	}

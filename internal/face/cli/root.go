@@ -35,7 +35,8 @@ const exitCodesHelp = `Exit codes of all commands:
   2  wrong use: an unknown flag or command, a DSN or value that cannot be read
   3  the data directory or the address to listen on is in use by another process
   4  checksum: rows or tables differ
-  130  a signal ended it; what that left is said (a benchmark has printed what was measured until then)
+  130  a signal ended it; what that left is said (a benchmark has printed what was measured until then);
+       serve, top, binlog follow and sandbox load run until a signal, and end with 0 then
 risso check has those of Nagios: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN (also for wrong use)
 `
 
@@ -70,23 +71,43 @@ func Main(ctx context.Context, args []string, s Streams) int {
 	if err == nil {
 		return exitOK
 	}
-	code, hint := exitFailed, ""
-	var told *toldError
-	if errors.As(err, &told) {
-		return told.code
+	code := codeOf(err)
+	if told := (*toldError)(nil); errors.As(err, &told) {
+		return code
 	}
+	message, hint := err.Error(), ""
+	if e := (*exitError)(nil); errors.As(err, &e) {
+		hint = e.hint
+	}
+	if code == exitFailed && ctx.Err() != nil { // the signal is why it failed, whatever broke first
+		code = exitInterrupted
+		if errors.Is(err, context.Canceled) {
+			message = "interrupted"
+		}
+	}
+	for _, a := range args { // an argument may stand in a message; its password must not
+		if start, end, ok := passwordSpan(a); ok {
+			message = strings.ReplaceAll(message, a[start-1:end+1], ":***@")
+		}
+	}
+	fmt.Fprintf(s.Err, "risso: %s\n", oneLine(message, hint))
+	return code
+}
+
+// codeOf is the exit code that an error stands for.
+func codeOf(err error) int {
+	var told *toldError
 	var e *exitError
 	var coded interface{ ExitCode() int }
 	switch {
+	case errors.As(err, &told):
+		return told.code
 	case errors.As(err, &e):
-		code, hint = e.code, e.hint
+		return e.code
 	case errors.As(err, &coded):
-		code = coded.ExitCode()
-	case isUsage(err):
-		code, hint = exitUsage, "risso --help lists commands and flags"
+		return coded.ExitCode()
 	}
-	fmt.Fprintf(s.Err, "risso: %s\n", oneLine(err.Error(), hint))
-	return code
+	return exitFailed
 }
 
 // oneLine joins an error and its hint in one line, for people and for logs.
@@ -96,16 +117,6 @@ func oneLine(msg, hint string) string {
 		msg += " (" + hint + ")"
 	}
 	return msg
-}
-
-// isUsage recognises cobra's own complaints, which have no type.
-func isUsage(err error) bool {
-	for _, p := range []string{"unknown command", "unknown flag", "unknown shorthand", "flag needs an argument", "invalid argument", "required flag", "accepts ", "if any flags in the group", "requires at least"} {
-		if strings.Contains(err.Error(), p) {
-			return true
-		}
-	}
-	return false
 }
 
 func newRoot(s Streams) *cobra.Command {
@@ -128,13 +139,11 @@ number for good, and says in words what goes on.`,
 		newDigest(s), newExplain(s), newTrace(s),
 		newBench(s),
 		newBackup(s), newVerify(s), newDrill(s), newCheck(s), newBinlog(s), newRestore(s), newChecksum(s),
-		newSandboxCmd(), newToken(s),
+		newSandboxCmd(), newToken(s), newConfig(s), newGrants(s), newDoctor(s), newVersion(s), newManual(s),
 		&cobra.Command{Use: "exit-codes", Short: "Exit codes of all commands", Long: exitCodesHelp})
-	root.CompletionOptions.HiddenDefaultCmd = true
-	for _, group := range root.Commands() {
-		if group.HasSubCommands() && !group.Runnable() { // an unknown command of a group is wrong use, too
-			group.Args, group.RunE = cobra.NoArgs, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-		}
-	}
+	root.SetHelpCommand(newHelp())
+	root.InitDefaultCompletionCmd()
+	strict(root)
+	complete(root)
 	return root
 }

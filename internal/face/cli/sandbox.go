@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -35,14 +36,8 @@ The folder is $RISSO_SANDBOX_DIR, or risso/sandboxes in $XDG_STATE_HOME or ~/.lo
 Root logs in over the Unix socket without a password, which only you can reach. An
 account risso with a random password, for TCP, stands in the node's client.cnf:
 mariadb --defaults-file=FILE.`,
-		PersistentPreRunE: func(*cobra.Command, []string) error {
-			if output != "text" && output != "json" {
-				return &sandbox.UsageError{Problem: fmt.Sprintf("unknown --output %q", output), Hint: "say text or json"}
-			}
-			return nil
-		},
 	}
-	cmd.PersistentFlags().StringVarP(&output, "output", "o", "text", "text or json")
+	outputVar(cmd.PersistentFlags(), &output, "", "text", "json")
 	cmd.AddCommand(newSandboxUpCmd(&output), newSandboxListCmd(&output), newSandboxServersCmd(&output),
 		newSandboxExecCmd(&output), newSandboxDownCmd(&output), newSandboxLoadCmd(), newSandboxConfigCmd())
 	return cmd
@@ -85,24 +80,21 @@ func newSandboxUpCmd(output *string) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringSliceVarP(&o.Servers, "servers", "s", []string{"mariadb"}, "mariadb, mysql-9.7, mysql-8.0, … or a path; several for the nodes in turn, the last for the rest")
+	f.StringSliceVarP(&o.Servers, "servers", "s", []string{"mariadb"}, "mariadb, mariadb-11.8, mysql-9.7, mysql-8.0, … or a path; several for the nodes in turn, the last for the rest")
 	f.StringVarP(&topology, "topology", "t", string(sandbox.TopologySingle), "single, replication or galera")
 	f.IntVarP(&o.Replicas, "replicas", "r", 0, "replicas, or Galera nodes besides the first (default 2)")
 	f.StringArrayVar(&o.Settings, "option", nil, "key=value for the [mysqld] section of every node; can be repeated")
-	f.DurationVar(&o.StartTimeout, "timeout", time.Minute, "how long one node may take to start")
+	durationVar(f, &o.StartTimeout, "timeout", time.Minute, "how long one node may take to start")
 	return cmd
 }
 
 func newSandboxListCmd(output *string) *cobra.Command {
-	var servers bool
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "Show sandboxes and what runs",
-		Args:  atMostArgs(0),
+	return &cobra.Command{
+		Use:     "list",
+		Short:   "Show sandboxes and what runs",
+		Example: "  risso sandbox list -o json",
+		Args:    atMostArgs(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if servers {
-				return listServers(cmd.Context(), cmd.OutOrStdout(), *output)
-			}
 			all, err := sandbox.List("")
 			if err != nil {
 				return err
@@ -123,15 +115,14 @@ func newSandboxListCmd(output *string) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&servers, "servers", false, "show the servers installed on this machine instead")
-	return cmd
 }
 
 func newSandboxServersCmd(output *string) *cobra.Command {
 	return &cobra.Command{
-		Use:   "servers",
-		Short: "Show the servers installed on this machine",
-		Args:  atMostArgs(0),
+		Use:     "servers",
+		Short:   "Show the servers installed on this machine",
+		Example: "  risso sandbox servers",
+		Args:    atMostArgs(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return listServers(cmd.Context(), cmd.OutOrStdout(), *output)
 		},
@@ -143,8 +134,10 @@ func newSandboxDownCmd(output *string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "down [NAME | --all]",
 		Short: "End the servers of a sandbox and remove its data",
-		Long:  "Ends the servers of a sandbox and removes its data. Without a name, when there is exactly one, it takes that one.",
-		Args:  atMostArgs(1),
+		Example: `  risso sandbox down mine
+  risso sandbox down --all`,
+		Long: "Ends the servers of a sandbox and removes its data. Without a name, when there is exactly one, it takes that one.",
+		Args: atMostArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if all && len(args) > 0 {
 				return &sandbox.UsageError{Problem: "a name and --all", Hint: "give one of them"}
@@ -208,7 +201,8 @@ func newSandboxExecCmd(output *string) *cobra.Command {
 		Long: `Runs statements on a node of a sandbox, the first one when none is named. Arguments that
 begin with a dash, or none at all, start the mysql or mariadb client with them.`,
 		Example: `  risso sandbox exec mine -- 'SELECT @@version; SHOW DATABASES'
-  risso sandbox exec mine replica1 -- --table -e 'SHOW REPLICA STATUS'
+  risso sandbox exec mine replica1 -- 'SHOW REPLICA STATUS\G'
+  risso sandbox exec mine replica1 -- --table -e 'SHOW DATABASES'
   risso sandbox exec mine`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			names, rest := args, []string(nil)
@@ -245,9 +239,12 @@ func chooseNode(names []string) (*sandbox.Node, error) {
 	return s.Nodes[0], nil
 }
 
-// runStatements prints rows as the clients of MySQL do in a pipe: tabs between columns.
+// runStatements prints rows as the clients of MySQL do in a pipe: tabs between columns, or with \G at the end of the statements
+// a line for each column.
 func runStatements(ctx context.Context, w io.Writer, output string, n *sandbox.Node, statements string) error {
-	results, err := n.Query(ctx, statements)
+	statements = strings.TrimSpace(statements)
+	statements, vertical := strings.CutSuffix(statements, `\G`)
+	results, err := n.Query(ctx, strings.TrimSuffix(statements, `\g`))
 	if output == "json" {
 		if results == nil {
 			results = []sandbox.Result{}
@@ -256,6 +253,10 @@ func runStatements(ctx context.Context, w io.Writer, output string, n *sandbox.N
 	}
 	escape := strings.NewReplacer("\\", "\\\\", "\t", "\\t", "\n", "\\n", "\x00", "\\0")
 	for _, r := range results {
+		if vertical {
+			writeVertical(w, r)
+			continue
+		}
 		if len(r.Columns) > 0 {
 			fmt.Fprintln(w, strings.Join(r.Columns, "\t"))
 		}
@@ -271,6 +272,24 @@ func runStatements(ctx context.Context, w io.Writer, output string, n *sandbox.N
 		}
 	}
 	return err
+}
+
+// writeVertical writes a line for each column, the names to the right, as the clients of MySQL do.
+func writeVertical(w io.Writer, r sandbox.Result) {
+	width := 0
+	for _, c := range r.Columns {
+		width = max(width, utf8.RuneCountInString(c))
+	}
+	for i, row := range r.Rows {
+		fmt.Fprintf(w, "*************************** %d. row ***************************\n", i+1)
+		for k, v := range row {
+			value := "NULL"
+			if v != nil {
+				value = *v
+			}
+			fmt.Fprintf(w, "%*s: %s\n", width, r.Columns[k], value)
+		}
+	}
 }
 
 // clientError is the exit code of a client, handed on.

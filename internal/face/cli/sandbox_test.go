@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -23,11 +22,8 @@ func runSandbox(t *testing.T, args ...string) (out, progress string, err error) 
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	var o, e bytes.Buffer
-	cmd := newSandboxCmd()
-	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	cmd.SetOut(&o)
-	cmd.SetErr(&e)
-	cmd.SetArgs(args)
+	cmd := newRoot(Streams{Out: &o, Err: &e})
+	cmd.SetArgs(append([]string{"sandbox"}, args...))
 	err = cmd.ExecuteContext(ctx)
 	return o.String(), e.String(), err
 }
@@ -167,11 +163,10 @@ func TestSandboxUsage(t *testing.T) {
 }
 
 func exitCodeOf(err error) int {
-	var e interface{ ExitCode() int }
-	if errors.As(err, &e) {
-		return e.ExitCode()
+	if err == nil {
+		return exitOK
 	}
-	return -1
+	return codeOf(err)
 }
 
 func nodesOf(t *testing.T, out string) []map[string]any {

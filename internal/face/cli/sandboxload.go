@@ -41,7 +41,7 @@ schema risso_shop.`,
 	}
 	cmd.Flags().Float64Var(&o.Rate, "rate", 80, "transactions a second on the primary, on average")
 	cmd.Flags().IntVar(&o.Connections, "connections", 4, "connections that write to the primary")
-	cmd.Flags().DurationVar(&o.Duration, "for", 0, "how long (default: until Ctrl-C)")
+	durationVar(cmd.Flags(), &o.Duration, "for", 0, "how long (default: until Ctrl-C)")
 	return cmd
 }
 

@@ -23,6 +23,9 @@ import (
 	"github.com/rissodb/risso/ui"
 )
 
+// defaultListen is where the page is when nothing else is said.
+const defaultListen = "127.0.0.1:8306"
+
 type serveFlags struct {
 	sourceFlags
 	statementFlags
@@ -67,7 +70,7 @@ risso token create NAME
 		RunE: func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), s, f) },
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.listen, "listen", "127.0.0.1:8306", "address of the page and the API")
+	fl.StringVar(&f.listen, "listen", defaultListen, "address of the page and the API")
 	fl.StringVar(&f.data, "data", "", "folder of the data (default "+defaultDataDir()+")")
 	fl.StringVar(&f.retention, "retention", "", "how long numbers are kept, such as 400d (default: for good)")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "log more")
@@ -104,11 +107,11 @@ func (f serveFlags) settings() (settings, error) {
 			s.servers[i].statements = ""
 		}
 	}
-	if c.Listen != "" && f.listen == "127.0.0.1:8306" {
+	if c.Listen != "" && f.listen == defaultListen {
 		s.listen = c.Listen
 	}
-	if s.retention, err = parseDays(first(f.retention, c.Retention)); err != nil {
-		return settings{}, err
+	if s.retention, err = readAge(first(f.retention, c.Retention)); err != nil {
+		return settings{}, usageError("--retention: %w", err)
 	}
 	host, _, err := net.SplitHostPort(s.listen)
 	if err != nil {
@@ -126,22 +129,6 @@ func first(list ...string) string {
 		}
 	}
 	return ""
-}
-
-// parseDays reads a duration in which d stands for days; "" is 0.
-func parseDays(s string) (time.Duration, error) {
-	if s == "" {
-		return 0, nil
-	}
-	var days int
-	if n, err := fmt.Sscanf(s, "%dd", &days); n == 1 && err == nil && days > 0 && fmt.Sprintf("%dd", days) == s {
-		return time.Duration(days) * 24 * time.Hour, nil
-	}
-	d, err := time.ParseDuration(s)
-	if err != nil || d <= 0 {
-		return 0, usageError("--retention %q: write it as 400d or 72h", s)
-	}
-	return d, nil
 }
 
 // gcPercent is how much the heap may grow between two collections of garbage.

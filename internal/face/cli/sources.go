@@ -29,6 +29,8 @@ func (f *sourceFlags) bind(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("host-only", "dsn")
 }
 
+var errNoServer = errors.New("no server to watch")
+
 // sources gives the config file and the servers to watch.
 func (f sourceFlags) sources() (config, []watched, error) {
 	c, err := readConfig(f.configFile)
@@ -37,7 +39,7 @@ func (f sourceFlags) sources() (config, []watched, error) {
 	}
 	servers, err := resolve(f.dsns, f.defaultsFile, c)
 	if err == nil && len(servers) == 0 {
-		err = &exitError{code: exitUsage, err: errors.New("no server to watch"),
+		err = &exitError{code: exitUsage, err: errNoServer,
 			hint: "give --dsn 'user:password@tcp(host:3306)/', or --host-only, or try it on: risso sandbox up"}
 	}
 	return c, servers, err

@@ -2,14 +2,11 @@ package cli
 
 import (
 	"context"
-	"fmt"
-	"regexp"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/throttle"
 )
@@ -24,7 +21,7 @@ type throttleFlags struct {
 // bind adds the flags to a command.
 func (f *throttleFlags) bind(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.DurationVar(&f.maxLag, "max-lag", 0, "wait while a replica, or the server as a replica, is further behind than this; 0: never")
+	durationVar(fl, &f.maxLag, "max-lag", 0, "wait while a replica, or the server as a replica, is further behind than this; 0: never")
 	fl.IntVar(&f.maxRunning, "max-threads-running", 0, "wait while the server runs more statements than this at once, Risso's own left out; 0: never")
 	fl.StringVar(&f.maxRate, "max-rate", "", "read or write no more than so many bytes a second: 50MB, 1GiB (default: no limit)")
 }
@@ -49,36 +46,9 @@ func (f throttleFlags) limits(own int) (throttle.Limits, error) {
 	}
 	if f.maxRate != "" {
 		var err error
-		if l.MaxRate, err = parseBytes(f.maxRate); err != nil || l.MaxRate == 0 {
+		if l.MaxRate, err = digits.ParseBytes(f.maxRate); err != nil || l.MaxRate == 0 {
 			return l, usageError("--max-rate %q: bytes a second, such as 50MB or 1GiB", f.maxRate)
 		}
 	}
 	return l, nil
-}
-
-// bytesForm is a number of bytes: the number, the unit, and whether it is binary.
-var bytesForm = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?(?:e[0-9]+)?)(?:([kKMGT])(i?))?B?$`)
-
-// parseBytes reads a number of bytes: 500, 64K, 50MB (decimal), 1GiB (binary).
-func parseBytes(s string) (int64, error) {
-	wrong := fmt.Errorf("%q is no number of bytes: 500, 64K, 50MB, 1GiB", s)
-	m := bytesForm.FindStringSubmatch(s)
-	if m == nil {
-		return 0, wrong
-	}
-	v, err := strconv.ParseFloat(m[1], 64)
-	if err != nil {
-		return 0, wrong
-	}
-	base := 1000.0
-	if m[3] != "" {
-		base = 1024
-	}
-	for range strings.Index(" KMGT", strings.ToUpper(m[2] + " ")[:1]) {
-		v *= base
-	}
-	if v >= 1<<62 {
-		return 0, wrong
-	}
-	return int64(v), nil
 }

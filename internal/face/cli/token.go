@@ -30,12 +30,9 @@ authentication, with any user name. Only its hash is stored.`,
   risso token revoke grafana`,
 	}
 	cmd.PersistentFlags().StringVar(&data, "data", defaultDataDir(), "folder of the data")
-	cmd.PersistentFlags().StringVar(&output, "output", "text", "text or json")
+	outputVar(cmd.PersistentFlags(), &output, "", "text", "json")
 	with := func(f func(ctx context.Context, st *state.Store, args []string) error) func(*cobra.Command, []string) error {
 		return func(cmd *cobra.Command, args []string) error {
-			if output != "text" && output != "json" {
-				return usageError("--output %q: text or json", output)
-			}
 			if err := os.MkdirAll(data, 0o700); err != nil {
 				return fmt.Errorf("data folder: %w", err)
 			}

@@ -46,7 +46,7 @@ table each second, or with --output json one object a line each second.
 	}
 	fl := cmd.Flags()
 	fl.IntVarP(&f.count, "count", "n", 0, "end after so many seconds (default: go on)")
-	fl.StringVar(&f.output, "output", "text", "text or json")
+	outputVar(fl, &f.output, "", "text", "json")
 	f.bind(cmd)
 	return cmd
 }
@@ -59,9 +59,6 @@ func (discard) Event(fleet.Event)                                   {}
 func (discard) Variables(string, time.Time, map[string]string)      {}
 
 func runTop(ctx context.Context, s Streams, f topFlags) error {
-	if f.output != "text" && f.output != "json" {
-		return usageError("--output %q: text or json", f.output)
-	}
 	if f.count < 0 {
 		return usageError("--count %d: must not be negative", f.count)
 	}

@@ -57,8 +57,8 @@ switched on is put back by --restore.
 	}
 	fl := cmd.Flags()
 	f.bind(cmd, "the server")
-	fl.DurationVar(&f.length, "for", 10*time.Second, "how long to trace")
-	fl.StringVar(&f.output, "output", "text", "text, json, svg (the time line), map (the execution map as SVG) or dot (the map for Graphviz)")
+	durationVar(fl, &f.length, "for", 10*time.Second, "how long to trace")
+	outputVar(fl, &f.output, "text, json, svg (the time line), map (the execution map as SVG) or dot (the map for Graphviz)", "text", "json", "svg", "map", "dot")
 	fl.BoolVar(&f.enable, "enable", false, "switch on what has to be recorded, and put it back at the end")
 	fl.BoolVar(&f.synch, "synch", false, "with --enable: also mutexes and other latches; every connection of the server pays for it")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "with --enable or --restore: print the statements and end")
@@ -75,20 +75,12 @@ switched on is put back by --restore.
 // defaultStateDir is where small facts about what Risso does are kept.
 func defaultStateDir() string { return filepath.Join(filepath.Dir(defaultDataDir()), "trace") }
 
-var traceOutputs = []string{"text", "json", "svg", "map", "dot"}
-
 // check finds wrong use before any server is asked.
 func (f *traceFlags) check(args []string) error {
 	if f.stateDir == "" {
 		f.stateDir = defaultStateDir()
 	}
-	known := false
-	for _, o := range traceOutputs {
-		known = known || o == f.output
-	}
 	switch {
-	case !known:
-		return usageError("--output %q: one of %s", f.output, strings.Join(traceOutputs, ", "))
 	case f.length <= 0 || f.length > time.Hour:
 		return usageError("--for %s: more than 0 and at most an hour", f.length)
 	case f.synch && !f.enable:

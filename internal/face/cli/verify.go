@@ -59,7 +59,7 @@ It exits with 0 only when everything is whole. That a backup can be restored is 
 	fl.BoolVar(&f.setAside, "set-aside", false, "put damaged objects away under damaged/ in the place, so that the next backup or a copy from a second place stores them anew")
 	fl.BoolVar(&f.again, "again", false, "begin anew instead of going on with an interrupted run")
 	fl.IntVar(&f.threads, "threads", 0, "objects read at once (default two for each processor, at most 16)")
-	fl.StringVarP(&f.output, "output", "o", "text", "text or json")
+	outputVar(fl, &f.output, "", "text", "json")
 	return cmd
 }
 
@@ -67,9 +67,6 @@ It exits with 0 only when everything is whole. That a backup can be restored is 
 const journalAge = 24 * time.Hour
 
 func runVerify(ctx context.Context, s Streams, f verifyFlags) error {
-	if err := checkOutput(f.output, "text", "json"); err != nil {
-		return err
-	}
 	if f.threads < 0 || f.threads > 256 {
 		return usageError("--threads %d: 1 to 256", f.threads)
 	}

@@ -65,15 +65,17 @@ func (k *keeper) Stop(run int64) error {
 // protectSite is a Risso that protects db1: backed up daily, the older backup proven, the newer not.
 func protectSite(t *testing.T, open bool) (*site, *keeper, time.Time) {
 	t.Helper()
-	daily, err := schedule.Parse("daily at 02:00")
+	now := time.Now().Truncate(time.Second)
+	due := now.Add(time.Hour) // at a fixed hour, the last backup would be late at some time of the day
+	plan := "daily at " + due.Format("15:04")
+	daily, err := schedule.Parse(plan)
 	if err != nil {
 		t.Fatal(err)
 	}
-	now := time.Now().Truncate(time.Second)
 	k := &keeper{want: verdict.Want{Backup: daily, Place: "/backup", Since: now.AddDate(0, -1, 0)}}
 	s := newSiteOf(t, open, func(o *Options) { o.Protect = k })
 	ctx := t.Context()
-	job, err := s.facts.SaveJob(ctx, state.Job{Name: "db1/backup", Kind: state.JobBackup, Instance: "db1", Place: "/backup", Schedule: "daily at 02:00", Enabled: true, NextDue: now.Add(time.Hour)})
+	job, err := s.facts.SaveJob(ctx, state.Job{Name: "db1/backup", Kind: state.JobBackup, Instance: "db1", Place: "/backup", Schedule: plan, Enabled: true, NextDue: due})
 	if err != nil {
 		t.Fatal(err)
 	}

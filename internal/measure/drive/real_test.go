@@ -91,7 +91,7 @@ func must(t *testing.T, s Session, sql string) Result {
 
 // TestMySQL does the same by all ways on all servers.
 func TestMySQL(t *testing.T) {
-	for _, server := range []string{"mariadb", "mysql-9.7", "mysql-8.0", "mysql-5.7"} {
+	for _, server := range []string{"mariadb", "mariadb-11.8", "mysql-9.7", "mysql-8.0", "mysql-5.7"} {
 		t.Run(server, func(t *testing.T) {
 			n := up(t, server, "max_allowed_packet=64M")
 			ways := map[string]Target{"socket": at(t, n.Config(), nil), "TCP": tcp(t, n, nil)}

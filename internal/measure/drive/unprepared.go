@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"strconv"
+
+	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // Unprepared is the session with statements sent as text: the values are written into them. It makes sure that backslashes
@@ -103,54 +105,21 @@ func appendLiteral(out []byte, a Arg, d Dialect) []byte {
 // cut finds the parameters of a statement: ? or $1, outside of quotes and comments.
 func cut(sql string, d Dialect) (t text) {
 	from := 0
-	for i := 0; i < len(sql); {
-		end, param := token(sql, i, d)
-		if param != 0 {
-			n := param - 1
-			if d == MySQL {
-				n = len(t.values)
+	for _, x := range (sqltext.Dialect{Postgres: d == Postgres}).Tokens(sql) {
+		n := len(t.values)
+		switch {
+		case x.Kind == sqltext.TokenParameter:
+			number, err := strconv.Atoi(x.Text[1:])
+			if err != nil || number < 1 || number >= 1<<16 {
+				continue
 			}
-			t.parts, t.values = append(t.parts, sql[from:i]), append(t.values, n)
-			from = end
+			n = number - 1
+		case d != MySQL || x.Kind != sqltext.TokenSign || x.Text != "?":
+			continue
 		}
-		i = end
+		t.parts, t.values = append(t.parts, sql[from:x.Begin]), append(t.values, n)
+		from = x.End
 	}
 	t.parts = append(t.parts, sql[from:])
 	return t
-}
-
-// token gives the end of what begins at i: a quoted text, a comment, a parameter (param is then its number, from 1), or one
-// byte.
-func token(sql string, i int, d Dialect) (end, param int) {
-	until := func(from int, mark string) int {
-		if n := bytes.Index([]byte(sql[from:]), []byte(mark)); n >= 0 {
-			return from + n + len(mark)
-		}
-		return len(sql)
-	}
-	rest := sql[i:]
-	switch c := sql[i]; {
-	case c == '\'' || c == '"' || c == '`':
-		for j := i + 1; j < len(sql); j++ {
-			if sql[j] == '\\' && d == MySQL && c != '`' {
-				j++
-			} else if sql[j] == c {
-				return j + 1, 0 // a doubled quote begins another text at once
-			}
-		}
-		return len(sql), 0
-	case c == '#' && d == MySQL, len(rest) > 2 && rest[:2] == "--" && (d == Postgres || rest[2] <= ' '):
-		return until(i, "\n"), 0
-	case len(rest) > 1 && rest[:2] == "/*":
-		return until(i+2, "*/"), 0
-	case c == '?' && d == MySQL:
-		return i + 1, 1
-	case c == '$' && d == Postgres:
-		for end = i + 1; end < len(sql) && sql[end] >= '0' && sql[end] <= '9'; end++ {
-		}
-		if n, err := strconv.Atoi(sql[i+1 : end]); err == nil && n > 0 && n < 1<<16 {
-			return end, n
-		}
-	}
-	return i + 1, 0
 }

@@ -55,7 +55,8 @@ type Status struct {
 var ErrInUse = errors.New("another process mirrors into this folder")
 
 // Follow mirrors until ctx ends, with Once until everything is here. It survives cuts of the connection and of the server; it
-// ends with an error only where waiting does not help: a wrong account, no binary log, a folder in use.
+// ends with an error only where waiting does not help: a wrong account, no binary log, a folder in use. With Once it also ends
+// when the server cannot be reached at all, or was gone for a minute.
 func Follow(ctx context.Context, o Options) error {
 	if o.Heartbeat <= 0 {
 		o.Heartbeat = time.Second
@@ -146,6 +147,7 @@ func (f *follower) note(warning bool, format string, args ...any) {
 // loop connects again and again.
 func (f *follower) loop(ctx context.Context) error {
 	wait, lastText := 100*time.Millisecond, ""
+	moved := time.Now()
 	for {
 		start := f.durable
 		err := f.session(ctx)
@@ -159,6 +161,10 @@ func (f *follower) loop(ctx context.Context) error {
 		}
 		if f.durable > start {
 			wait, lastText = 100*time.Millisecond, ""
+			moved = time.Now()
+		}
+		if f.o.Once && (f.identity == "" || time.Since(moved) > oncePatience) { // a server that never answered, or that stays away
+			return err
 		}
 		if text := err.Error(); text != lastText {
 			f.note(true, "%s; trying again", text)
@@ -173,6 +179,9 @@ func (f *follower) loop(ctx context.Context) error {
 		wait = min(2*wait, 5*time.Second)
 	}
 }
+
+// oncePatience is how long Follow with Once waits for a server that it has reached to come back.
+const oncePatience = time.Minute
 
 // permanent says whether waiting does not mend an error.
 func permanent(err error) bool {

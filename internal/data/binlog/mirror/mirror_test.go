@@ -96,10 +96,10 @@ func processIn(t *testing.T, said io.Writer, dir, keys, semi, dsn string, within
 	return cmd
 }
 
-var flavours = []string{"mariadb", "mysql-9.7", "mysql-8.0", "mysql-5.7"}
+var flavours = []string{"mariadb", "mariadb-11.8", "mysql-9.7", "mysql-8.0", "mysql-5.7"}
 
 func settings(spec string) []string {
-	if spec == "mariadb" {
+	if strings.HasPrefix(spec, "mariadb") {
 		return []string{"max_binlog_size=64K", "sync_binlog=0", "innodb_flush_log_at_trx_commit=2"}
 	}
 	return []string{"max_binlog_size=64K", "sync_binlog=0", "innodb_flush_log_at_trx_commit=2", "binlog_rows_query_log_events=ON"}
@@ -144,7 +144,7 @@ func load(t *testing.T, db *sql.DB, from, to int) {
 // serverLogs are the logs in a server's folder, with the flag cleared that tells that one is being written.
 func serverLogs(t *testing.T, n *sandbox.Node) map[string][]byte {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(n.Datadir, "binlog.0*"))
+	paths, err := filepath.Glob(filepath.Join(n.Datadir, "binlog.[0-9]*[0-9]")) // beside them MariaDB 11.4 has indexes of GTIDs, .idx
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no binary logs in %s: %v", n.Datadir, err)
 	}

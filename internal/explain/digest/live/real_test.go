@@ -20,7 +20,7 @@ import (
 )
 
 // kinds are the servers that these tests run on.
-var kinds = []string{"mysql-9.7", "mysql-5.7", "mariadb"}
+var kinds = []string{"mysql-9.7", "mysql-5.7", "mariadb", "mariadb-11.8"}
 
 // scene is a server and a connection to it.
 type scene struct {

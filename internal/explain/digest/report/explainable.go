@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rissodb/risso/internal/explain/digest"
+	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // showCommands are the statements that tell about a class's tables, ready to be run.
@@ -173,25 +174,17 @@ func asSelect(query, verb string) string {
 	}
 }
 
-// word is a bare word of a statement, outside of parentheses, quotes and comments.
+// word is a bare word of a statement, outside of parentheses, quotes and comments; a quoted name is one that is no keyword.
 type word struct{ at, end int }
 
 func (w word) is(query, name string) bool { return strings.EqualFold(query[w.at:w.end], name) }
 
 // several says whether there is anything behind a semicolon.
 func several(q string) bool {
-	for i := 0; i < len(q); {
-		switch c := q[i]; {
-		case c == '\'' || c == '"' || c == '`':
-			i = pastQuote(q, i)
-		case strings.HasPrefix(q[i:], "/*"):
-			i = pastText(q, i+2, "*/")
-		case c == '#' || strings.HasPrefix(q[i:], "-- "):
-			i = pastText(q, i, "\n")
-		case c == ';':
-			return strings.TrimSpace(q[i+1:]) != ""
-		default:
-			i++
+	ended := false
+	for _, t := range sqltext.Tokens(q) {
+		if ended = ended || t.Kind == sqltext.TokenSign && t.Text == ";"; ended && t.Text != ";" {
+			return true
 		}
 	}
 	return false
@@ -200,60 +193,17 @@ func several(q string) bool {
 // topWords walks over a statement once.
 func topWords(q string) (out []word) {
 	depth := 0
-	for i := 0; i < len(q); {
-		switch c := q[i]; {
-		case c == '\'' || c == '"' || c == '`':
-			if c == '`' && depth == 0 { // a quoted name is a word that is no keyword
-				out = append(out, word{i, i})
-			}
-			i = pastQuote(q, i)
-		case strings.HasPrefix(q[i:], "/*"):
-			i = pastText(q, i+2, "*/")
-		case c == '#' || strings.HasPrefix(q[i:], "-- "):
-			i = pastText(q, i, "\n")
-		case c == '(':
+	for _, t := range sqltext.Tokens(q) {
+		switch {
+		case t.Kind == sqltext.TokenSign && t.Text == "(":
 			depth++
-			i++
-		case c == ')':
+		case t.Kind == sqltext.TokenSign && t.Text == ")":
 			depth--
-			i++
-		case wordByte(c):
-			start := i
-			for i < len(q) && wordByte(q[i]) {
-				i++
-			}
-			if depth == 0 {
-				out = append(out, word{start, i})
-			}
-		default:
-			i++
+		case depth == 0 && t.Kind == sqltext.TokenName:
+			out = append(out, word{t.Begin, t.Begin})
+		case depth == 0 && (t.Kind == sqltext.TokenWord || t.Kind == sqltext.TokenNumber):
+			out = append(out, word{t.Begin, t.End})
 		}
 	}
 	return out
-}
-
-func wordByte(c byte) bool {
-	return c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9' || c == '_' || c == '$' || c >= 0x80
-}
-
-func pastQuote(q string, i int) int {
-	quote := q[i]
-	for i++; i < len(q); i++ {
-		if q[i] == '\\' && quote != '`' {
-			i++
-		} else if q[i] == quote {
-			return i + 1
-		}
-	}
-	return len(q)
-}
-
-func pastText(q string, i int, end string) int {
-	if i > len(q) {
-		return len(q)
-	}
-	if j := strings.Index(q[i:], end); j >= 0 {
-		return i + j + len(end)
-	}
-	return len(q)
 }

@@ -208,6 +208,7 @@ func TestExplainable(t *testing.T) {
 		{"INSERT", "INSERT INTO t SET a = (SELECT 1)", "", server{}, ""},
 		{"UPDATE", "UPDATE t SET a = 1; DELETE FROM t", "", server{}, ""},
 		{"SELECT", "SELECT ';', `;` /* ; */ FROM t;", "", server{}, "EXPLAIN SELECT ';', `;` /* ; */ FROM t;\\G"},
+		{"SELECT", "SELECT 1 /*!50000 ; DELETE FROM t */", "", server{}, ""},
 		{"CALL", "CALL p()", "", server{}, ""},
 		{"SELECT", "SELECT '\x1b[0m'", "", server{}, ""},
 	} {

@@ -16,6 +16,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/measure/bench"
 	"github.com/rissodb/risso/internal/measure/workload"
 )
@@ -107,9 +108,9 @@ type duration time.Duration
 
 // UnmarshalYAML reads a duration.
 func (d *duration) UnmarshalYAML(n *yaml.Node) error {
-	v, err := time.ParseDuration(n.Value)
+	v, err := digits.ParseDuration(n.Value)
 	if err != nil {
-		return fmt.Errorf("line %d: %q is no time; write it as 5s or 1m30s", n.Line, n.Value)
+		return fmt.Errorf("line %d: %w", n.Line, err)
 	}
 	*d = duration(v)
 	return nil

@@ -11,6 +11,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/sqltext"
@@ -280,7 +281,7 @@ func (p *parser) think(n *yaml.Node) (out [2]time.Duration, err error) {
 		return out, p.at(n.Line, "think: a time, or [shortest, longest]")
 	}
 	for i, x := range ends {
-		if out[i], err = time.ParseDuration(x.Value); err != nil || out[i] < 0 || out[i] > maxThink {
+		if out[i], err = digits.ParseDuration(x.Value); err != nil || out[i] > maxThink {
 			return out, p.at(x.Line, "think %q: a time from 0s to 1h, such as 10ms", x.Value)
 		}
 	}

@@ -308,6 +308,8 @@ func TestSplit(t *testing.T) {
 		{`SELECT 'x\', :a`, drive.Postgres, `SELECT 'x\', $1`},
 		{"SELECT /* :a */ :a -- :a\n, :a # :a", drive.MySQL, "SELECT /* :a */ ? -- :a\n, ? # :a"},
 		{"SELECT :a::int, x[1:2], $$ :a $$, $t$ :a $t$, :a", drive.Postgres, "SELECT $1::int, x[1:2], $$ :a $$, $t$ :a $t$, $2"},
+		{`SELECT E'it\'s :a', /* /* */ :a */ :a`, drive.Postgres, `SELECT E'it\'s :a', /* /* */ :a */ $1`},
+		{"SELECT :a --\x7f it's\n, :a; -- it's", drive.MySQL, "SELECT ? --\x7f it's\n, ?"},
 		{"SELECT @x := 1, '12:30' ;", drive.MySQL, "SELECT @x := 1, '12:30'"},
 	} {
 		p, err := split(c.sql, c.d)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rissodb/risso/internal/measure/drive"
+	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // placed is a statement cut at its placeholders: parts[0], value, parts[1], value, …
@@ -29,78 +30,33 @@ func (e *misplaced) Error() string { return e.text }
 func split(sql string, d drive.Dialect) (placed, error) {
 	var p placed
 	last := 0
-	for i := 0; i < len(sql); {
-		if end := skip(sql, i, d); end > i {
-			i = end
-			continue
-		}
-		switch c := sql[i]; {
-		case c == '?' && d == drive.MySQL:
-			return p, &misplaced{i, "a ? has no value: write :name"}
-		case c == '$' && d == drive.Postgres && i+1 < len(sql) && isDigit(sql[i+1]):
-			return p, &misplaced{i, "a $1 has no value: write :name"}
-		case c == ';' && strings.Trim(sql[i:], "; \t\r\n") != "":
-			return p, &misplaced{i, "another statement follows: write each as an item of its own"}
-		case c != ':' || i+1 == len(sql) || !isLetter(sql[i+1]) || i > 0 && (sql[i-1] == ':' || isLetter(sql[i-1]) || isDigit(sql[i-1])):
-			i++
-			if c == ':' && i < len(sql) && (sql[i] == ':' || sql[i] == '=') {
-				i++ // a cast of PostgreSQL, an assignment of MySQL
+	list := sqltext.Dialect{Postgres: d == drive.Postgres}.Tokens(sql)
+	for i, t := range list {
+		switch {
+		case t.Kind == sqltext.TokenSign && t.Text == "?" && d == drive.MySQL:
+			return p, &misplaced{t.Begin, "a ? has no value: write :name"}
+		case t.Kind == sqltext.TokenParameter:
+			return p, &misplaced{t.Begin, "a $1 has no value: write :name"}
+		case t.Kind == sqltext.TokenSign && t.Text == ";":
+			if slices.ContainsFunc(list[i:], func(x sqltext.Token) bool { return x.Text != ";" }) {
+				return p, &misplaced{t.Begin, "another statement follows: write each as an item of its own"}
 			}
-		default:
-			end := i + 1
+			p.parts = append(p.parts, strings.TrimRight(sql[last:t.Begin], " \t\r\n"))
+			return p, nil
+		case t.Kind == sqltext.TokenSign && t.Text == ":" && t.End < len(sql) && isLetter(sql[t.End]) &&
+			(t.Begin == 0 || sql[t.Begin-1] != ':' && !isLetter(sql[t.Begin-1]) && !isDigit(sql[t.Begin-1])):
+			end := t.End
 			for end < len(sql) && (isLetter(sql[end]) || isDigit(sql[end])) {
 				end++
 			}
-			p.parts = append(p.parts, sql[last:i])
-			p.names = append(p.names, sql[i+1:end])
-			p.offsets = append(p.offsets, i)
-			i, last = end, end
+			p.parts = append(p.parts, sql[last:t.Begin])
+			p.names = append(p.names, sql[t.End:end])
+			p.offsets = append(p.offsets, t.Begin)
+			last = end
 		}
 	}
-	p.parts = append(p.parts, strings.TrimRight(sql[last:], "; \t\r\n"))
+	p.parts = append(p.parts, strings.TrimRight(sql[last:], " \t\r\n"))
 	return p, nil
-}
-
-// skip gives the end of the string, quoted name or comment that begins at i; i where none does.
-func skip(sql string, i int, d drive.Dialect) int {
-	rest := sql[i:]
-	until := func(end string) int {
-		if n := strings.Index(rest[2:], end); n >= 0 {
-			return i + 2 + n + len(end)
-		}
-		return len(sql)
-	}
-	switch c := sql[i]; {
-	case c == '\'' || c == '"' || c == '`':
-		for j := i + 1; j < len(sql); j++ {
-			switch {
-			case sql[j] == '\\' && d == drive.MySQL && c != '`':
-				j++
-			case sql[j] == c:
-				return j + 1 // a doubled quote begins the next string
-			}
-		}
-		return len(sql)
-	case strings.HasPrefix(rest, "/*"):
-		return until("*/")
-	case strings.HasPrefix(rest, "--") && (d == drive.Postgres || len(rest) == 2 || rest[2] <= ' '), c == '#' && d == drive.MySQL:
-		if n := strings.IndexByte(rest, '\n'); n >= 0 {
-			return i + n
-		}
-		return len(sql)
-	case c == '$' && d == drive.Postgres:
-		tag := 1
-		for tag < len(rest) && (isLetter(rest[tag]) || tag > 1 && isDigit(rest[tag])) {
-			tag++
-		}
-		if tag < len(rest) && rest[tag] == '$' {
-			if n := strings.Index(rest[tag+1:], rest[:tag+1]); n >= 0 {
-				return i + tag + 1 + n + tag + 1
-			}
-			return len(sql)
-		}
-	}
-	return i
 }
 
 func isLetter(c byte) bool { return c == '_' || c|0x20 >= 'a' && c|0x20 <= 'z' }
@@ -183,11 +139,10 @@ func kindOf(sql []byte, reads bool) drive.Kind {
 	if reads {
 		return drive.Read
 	}
-	word, _, _ := strings.Cut(strings.TrimLeft(string(sql), " \t\r\n("), " ")
-	if strings.EqualFold(word, "select") { // it locks rows, or calls what is not known
+	switch verb := sqltext.Verb(sql); {
+	case verb == "SELECT": // it locks rows, or calls what is not known
 		return drive.Read
-	}
-	if slices.Contains([]string{"insert", "update", "delete", "replace", "merge", "load", "with", "call"}, strings.ToLower(word)) {
+	case slices.Contains([]string{"INSERT", "UPDATE", "DELETE", "REPLACE", "MERGE", "LOAD", "CALL"}, verb):
 		return drive.Write
 	}
 	return drive.Other

@@ -1,0 +1,163 @@
+package load
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/sqltext"
+)
+
+// isProgram says whether objects of a kind run code of their own.
+func isProgram(k repo.ObjectKind) bool {
+	switch k {
+	case repo.Function, repo.Procedure, repo.Package, repo.PackageBody, repo.Trigger, repo.Event:
+		return true
+	}
+	return false
+}
+
+// forgedObject says why an object's definition is none that a backup has, or "". Only the CREATE of that kind and that name may
+// run, in circumstances that are words, and grants for that account.
+func forgedObject(o *repo.Object, d sqltext.Dialect) string {
+	for _, w := range []string{o.Charset, o.Collation, o.Database} {
+		if strings.ContainsFunc(w, func(c rune) bool { return c >= 0x80 || !isWordByte(byte(c)) }) {
+			return fmt.Sprintf("%.60q is no character set or collation", w)
+		}
+	}
+	c, err := d.ReadCreate(o.Create)
+	if err != nil {
+		return err.Error()
+	}
+	kind := kindWords[o.Kind]
+	if kind == "" && o.Kind == repo.Account {
+		if kind = "USER"; c.Kind == "ROLE" {
+			kind = c.Kind
+		}
+	}
+	switch {
+	case kind == "" || c.Kind != kind:
+		return "its definition is a CREATE " + c.Kind + " of " + identName(c.Name)
+	case o.Kind == repo.Account && c.Account.String() != o.Name:
+		return "its definition makes " + c.Account.String()
+	case o.Kind != repo.Account && !named(c.Name, o.Schema, o.Name):
+		return "its definition makes " + identName(c.Name)
+	case o.Kind == repo.Trigger && !named(c.On, o.Schema, o.Table):
+		return "it is a trigger of " + identName(c.On)
+	case o.Kind == repo.Event && c.State.Name == "":
+		return "it does not say whether it is switched on"
+	}
+	return forgedAfter(o)
+}
+
+// ownGrants are an account's grants without those of the roles that it has, which MariaDB shows beside them; these come with their
+// roles.
+func ownGrants(o *repo.Object) (own []string) {
+	roles := map[string]bool{}
+	for range o.After { // a role's roles may stand before it
+		for _, st := range o.After {
+			g, err := sqltext.Dialect{}.ReadGrant(st)
+			if err != nil || g.On > 0 || g.Verb != "GRANT" || g.To.String() != o.Name && !roles[g.To.String()] {
+				continue
+			}
+			for _, p := range g.Privileges {
+				if t := sqltext.Tokens(p.Name); len(t) == 1 {
+					roles[t[0].Text] = true
+				}
+			}
+		}
+	}
+	for _, st := range o.After {
+		if g, err := (sqltext.Dialect{}).ReadGrant(st); err != nil || g.To.String() == o.Name || !roles[g.To.String()] {
+			own = append(own, st)
+		}
+	}
+	return own
+}
+
+// forgedAfter looks at the statements that follow an object's definition.
+func forgedAfter(o *repo.Object) string {
+	for _, st := range o.After {
+		switch o.Kind {
+		case repo.Sequence:
+			if _, err := stateOf(st, mysql.Quote(o.Name)); err != nil {
+				return err.Error()
+			}
+		case repo.Account:
+			g, err := sqltext.Dialect{}.ReadGrant(st)
+			if err != nil {
+				return err.Error()
+			}
+			if g.To.String() != o.Name {
+				return "a grant is for " + g.To.String()
+			}
+		default:
+			return fmt.Sprintf("%.60q shall run behind it", st)
+		}
+	}
+	return ""
+}
+
+// forgedTable says the same of a table, and names in the plan the folders that it had for itself.
+func (r *run) forgedTable(t *repo.Table) string {
+	c, err := r.dialect(nil).ReadCreate(t.Create)
+	switch {
+	case err != nil:
+		return err.Error()
+	case c.Kind != "TABLE" || c.Temporary:
+		return "its definition is no CREATE TABLE"
+	case !named(c.Name, t.Schema, t.Name):
+		return "its definition makes " + identName(c.Name)
+	}
+	for _, d := range c.Directories {
+		r.find("table "+mysql.Quote(t.Schema)+"."+mysql.Quote(t.Name), strings.TrimRight(t.Create[d.Begin:d.End], ", ")+" is outside of the server's own folder", "the server's own folder")
+	}
+	return ""
+}
+
+// forgedSchema says the same of a schema.
+func (r *run) forgedSchema(m *repo.Schema) string {
+	c, err := r.dialect(nil).ReadCreate(m.Create)
+	switch {
+	case err != nil:
+		return err.Error()
+	case c.Kind != "DATABASE":
+		return "its definition is a CREATE " + c.Kind
+	case !strings.EqualFold(c.Name.Name, m.Name):
+		return "its definition makes " + identName(c.Name)
+	}
+	return ""
+}
+
+// named says whether a name is that of a schema's object.
+func named(n sqltext.Ident, schema, name string) bool {
+	return strings.EqualFold(n.Name, name) && (n.Schema == "" || strings.EqualFold(n.Schema, schema))
+}
+
+func identName(n sqltext.Ident) string {
+	if n.Schema == "" {
+		return mysql.Quote(n.Name)
+	}
+	return mysql.Quote(n.Schema) + "." + mysql.Quote(n.Name)
+}
+
+// refuse notes what shall not run.
+func (r *run) refuse(what, why string) {
+	const most = 5 // are named
+	if r.forgeries++; r.forgeries <= most {
+		r.forged = append(r.forged, what+": "+why)
+	}
+}
+
+// refusal is the error about what shall not run, or nil.
+func (r *run) refusal() error {
+	if r.forgeries == 0 {
+		return nil
+	}
+	more := ""
+	if n := r.forgeries - len(r.forged); n > 0 {
+		more = fmt.Sprintf("; and %d more", n)
+	}
+	return fmt.Errorf("%w: %s%s", ErrForged, strings.Join(r.forged, "; "), more)
+}

@@ -1,0 +1,265 @@
+package load
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/sqltext"
+)
+
+// dialect is how the target reads an object's definition; nil is a table.
+func (r *run) dialect(o *repo.Object) sqltext.Dialect {
+	d := sqltext.Dialect{MariaDB: r.server.MariaDB(), Version: r.server.Number}
+	if o == nil || o.Kind == repo.View || o.Kind == repo.Sequence || o.Kind == repo.Account {
+		return d // the session's own sql_mode
+	}
+	d = d.WithMode(r.sqlMode(o.SQLMode))
+	d.Oracle = r.sourceDialect(o).Oracle
+	return d
+}
+
+// sourceDialect is how the server of the backup read it.
+func (r *run) sourceDialect(o *repo.Object) sqltext.Dialect {
+	return sqltext.Dialect{MariaDB: r.header.Server.Flavour == string(fleet.FlavourMariaDB), Version: r.header.Server.Number}.WithMode(o.SQLMode)
+}
+
+// renamed is the name under which a schema comes back, where that is another one.
+func (r *run) renamed(schema string) (string, bool) {
+	if to, ok := r.choice.rename[[2]string{schema, ""}]; ok {
+		return to[0], true
+	}
+	if v := r.header.Server.Variables["lower_case_table_names"]; v == "" || v == "0" {
+		return "", false
+	}
+	for from, to := range r.choice.rename {
+		if from[1] == "" && strings.EqualFold(from[0], schema) {
+			return to[0], true
+		}
+	}
+	return "", false
+}
+
+// renames says whether a schema comes back under another name.
+func (r *run) renames() bool {
+	for from := range r.choice.rename {
+		if from[1] == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// written is an object's definition as it runs in the target: under the name that it has there, with schemas under theirs,
+// with the definer that was asked for; an event is switched off.
+func (r *run) written(o *repo.Object) (string, error) {
+	d := r.dialect(o)
+	c, err := d.ReadCreate(o.Create)
+	if err != nil {
+		return "", err
+	}
+	schema, name := r.choice.objectTarget(o)
+	edits := renameOwn(renameOwn(nil, c.Name, o.Schema, o.Name, schema, name), c.On, o.Schema, o.Table, schema, o.Table)
+	if c.State.Name == "ENABLE" {
+		edits = append(edits, sqltext.Edit{Begin: c.State.Begin, End: c.State.End, Text: "DISABLE"})
+	}
+	if r.o.Definer != "" && o.Kind != repo.Sequence {
+		edits = append(edits, c.Replace(r.o.definer()))
+	}
+	edits, _ = r.renameIn(d, o.Create, edits)
+	return r.translate(sqltext.Apply(o.Create, edits), o.SQLMode)
+}
+
+// renameOwn adds to edits the one that gives the name at hand its schema and name in the target, where they are others.
+func renameOwn(edits []sqltext.Edit, n sqltext.Ident, oldSchema, oldName, schema, name string) []sqltext.Edit {
+	if n.End == 0 || schema == oldSchema && name == oldName {
+		return edits
+	}
+	return append(edits, sqltext.Edit{Begin: n.Begin, End: n.End, Text: mysql.Quote(schema) + "." + mysql.Quote(name)})
+}
+
+// renameIn adds to edits those that rename schemas.
+func (r *run) renameIn(d sqltext.Dialect, text string, edits []sqltext.Edit) ([]sqltext.Edit, []sqltext.Left) {
+	if !r.renames() {
+		return edits, nil
+	}
+	names, left := d.Rename(text, r.renamed)
+	own := edits
+	for _, n := range names {
+		if !slices.ContainsFunc(own, func(e sqltext.Edit) bool { return n.Begin >= e.Begin && n.End <= e.End }) {
+			edits = append(edits, n)
+		}
+	}
+	return edits, left
+}
+
+// definerOf is the DEFINER clause that an object gets, with a space behind it.
+func (r *run) definerOf(o *repo.Object, c *sqltext.Create) string {
+	switch {
+	case r.o.Definer != "" && r.o.definer() == "":
+		return ""
+	case r.o.Definer != "":
+		return "DEFINER=" + r.o.definer() + " "
+	case c.Definer.End == 0:
+		return ""
+	}
+	return o.Create[c.Definer.Begin:c.Definer.End] + " "
+}
+
+// definer is the account of --definer as SQL; "" for the one that restores.
+func (o Options) definer() string {
+	if strings.EqualFold(o.Definer, CurrentUser) {
+		return ""
+	}
+	user, host, ok := strings.Cut(o.Definer, "@")
+	if i := strings.LastIndexByte(o.Definer, '@'); ok {
+		user, host = o.Definer[:i], o.Definer[i+1:]
+		return mysql.Quote(user) + "@" + mysql.Quote(host)
+	}
+	return mysql.Quote(user)
+}
+
+// CurrentUser as Options.Definer makes the account that restores the definer of all.
+const CurrentUser = "CURRENT_USER"
+
+// writtenTable is a table's definition in the target's words: schemas under the names that they have there, no folders outside of
+// the server's own. Its own name stands as it was.
+func (r *run) writtenTable(t *repo.Table) (string, error) {
+	d := r.dialect(nil)
+	c, err := d.ReadCreate(t.Create)
+	if err != nil {
+		return "", err
+	}
+	edits, _ := r.renameIn(d, t.Create, append([]sqltext.Edit{{Begin: c.Name.Begin, End: c.Name.End, Text: mysql.Quote(t.Name)}}, c.Directories...))
+	return r.translate(sqltext.Apply(t.Create, edits), "")
+}
+
+// writtenGrant is a GRANT with the names that schemas have in the target.
+func (r *run) writtenGrant(g string) string {
+	edits, _ := r.renameIn(r.dialect(nil), g, nil)
+	return sqltext.Apply(g, edits)
+}
+
+// stateOf is the statement that gives a sequence its state; it is written anew.
+func stateOf(after, name string) (string, error) {
+	t := sqltext.Tokens(after)
+	var numbers []string
+	for i := range t {
+		switch {
+		case t[i].Kind == sqltext.TokenNumber && t[i-1].Text == "-" && len(numbers) == 0:
+			numbers = append(numbers, "-"+t[i].Text)
+		case t[i].Kind == sqltext.TokenNumber && i > 0:
+			numbers = append(numbers, t[i].Text)
+		}
+	}
+	if len(t) < 3 || !strings.EqualFold(t[0].Text, "DO") || !strings.EqualFold(t[1].Text, "SETVAL") || len(numbers) != 3 || t[len(t)-1].Text != ")" {
+		return "", fmt.Errorf("%w: the state of the sequence %s is %.60q", ErrForged, name, after)
+	}
+	return "DO SETVAL(" + name + ", " + strings.Join(numbers, ", ") + ")", nil
+}
+
+// unrenamed tells what of programs and grants may still name a schema that comes back under another name.
+func (r *run) unrenamed() error {
+	if !r.renames() {
+		return nil
+	}
+	const most = 200 // of them are told
+	told := 0
+	tell := func(what string, left []sqltext.Left) {
+		for _, l := range left {
+			if told++; told > most {
+				continue
+			}
+			text := l.Text
+			if len(text) > 80 {
+				text = strings.ToValidUTF8(text[:80], "") + "…"
+			}
+			why := "a text may name the old schema and stays as it is: "
+			switch l.Reason {
+			case sqltext.LeftPrepared:
+				why = "it runs SQL that it puts together, in which names stay as they are: "
+			case sqltext.LeftPattern:
+				why = "a grant on all schemas with names like this stays as it is: "
+			}
+			note := what + ": " + why + text
+			r.plan.Notes = append(r.plan.Notes, note)
+			r.notef("%s", note)
+		}
+	}
+	err := r.each(append(slices.Clone(programKinds), repo.Account), func(o *repo.Object) error {
+		if r.leftOut[objectKey(o)] {
+			return nil
+		}
+		texts := []string{o.Create}
+		if o.Kind == repo.Account {
+			texts = o.After
+		}
+		for _, text := range texts {
+			_, left := r.renameIn(r.dialect(o), text, nil)
+			tell(string(o.Kind)+" "+objectName(o), left)
+		}
+		return nil
+	})
+	if told > most {
+		note := fmt.Sprintf("%d more texts may name a schema that comes back under another name", told-most)
+		r.plan.Notes = append(r.plan.Notes, note)
+		r.notef("%s", note)
+	}
+	return err
+}
+
+// planPrograms lists, for a dry run, all that runs beside schemas, tables and rows.
+func (r *run) planPrograms() error {
+	if !r.o.DryRun {
+		return nil
+	}
+	settings := map[string]bool{}
+	err := r.each(append([]repo.ObjectKind{repo.Sequence}, programKinds...), func(o *repo.Object) error {
+		if r.leftOut[objectKey(o)] || o.Kind == repo.Trigger && r.staysAway(o) {
+			return nil
+		}
+		c, err := r.dialect(o).ReadCreate(o.Create)
+		if err != nil {
+			return err
+		}
+		p := PlannedProgram{Kind: string(o.Kind), Table: o.Table, On: c.State.Name == "ENABLE" && !r.o.Hold}
+		p.Schema, p.Name = r.choice.objectTarget(o)
+		switch {
+		case r.o.Definer != "" && r.o.definer() != "":
+			p.Definer = r.o.Definer
+		case r.o.Definer == "" && c.Definer.End > 0:
+			p.Definer = c.Definer.String()
+		}
+		r.plan.Programs = append(r.plan.Programs, p)
+		sets, _ := r.circumstances(o)
+		for _, s := range sets {
+			settings[s] = true
+		}
+		if want := r.mapName(o.Database); want != "" {
+			settings["ALTER DATABASE "+mysql.Quote(p.Schema)+" COLLATE = "+want+", and back"] = true
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	r.plan.Settings = slices.Sorted(maps.Keys(settings))
+	return r.eachAccount(func(o *repo.Object) error {
+		a := PlannedAccount{Name: o.Name}
+		for _, g := range o.After {
+			a.Grants = append(a.Grants, withoutLogin(r.writtenGrant(g)))
+		}
+		r.plan.Accounts = append(r.plan.Accounts, a)
+		return nil
+	})
+}
+
+// staysAway says whether a trigger's table does not come back under its name.
+func (r *run) staysAway(o *repo.Object) bool {
+	_, renamed := r.choice.rename[[2]string{o.Schema, o.Table}]
+	return renamed || r.leftOut[leftTable(o.Schema, o.Table)]
+}

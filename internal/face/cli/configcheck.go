@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rissodb/risso/internal/face/render"
+)
+
+// newConfig is risso config.
+func newConfig(s Streams) *cobra.Command {
+	cmd := &cobra.Command{Use: "config", Short: "The config file of risso serve"}
+	cmd.AddCommand(newConfigCheck(s))
+	return cmd
+}
+
+func newConfigCheck(s Streams) *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "check FILE",
+		Short: "Is a config file right? Asks no server",
+		Long: `Reads a config file as risso serve does, with the password files and environment variables
+that it names, and says what is wrong and where. No server is asked: risso doctor does that.
+
+` + exitCodesHelp,
+		Example: "  risso config check /etc/risso.yaml",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			set, err := serveFlags{listen: defaultListen, sourceFlags: sourceFlags{configFile: args[0]}}.settings()
+			var hostOnly bool
+			if err != nil {
+				if !errors.Is(err, errNoServer) {
+					return err
+				}
+				hostOnly = true // a file may leave the servers to --dsn
+			}
+			type server struct {
+				Name      string `json:"name"`
+				Address   string `json:"address"`
+				Protected bool   `json:"protected"`
+			}
+			list := []server{}
+			for _, w := range set.servers {
+				list = append(list, server{w.instance.Name, w.target.Address(), w.protect != nil})
+			}
+			if output == "json" {
+				return render.JSON(s.Out, struct {
+					File    string   `json:"file"`
+					Servers []server `json:"servers"`
+				}{args[0], list})
+			}
+			for _, w := range list {
+				protected := ""
+				if w.Protected {
+					protected = ", protected"
+				}
+				fmt.Fprintf(s.Out, "%s: %s%s\n", w.Name, w.Address, protected)
+			}
+			if hostOnly {
+				fmt.Fprintln(s.Out, "it names no server: give --dsn or --host-only to risso serve")
+			}
+			_, err = fmt.Fprintf(s.Out, "%s is right\n", args[0])
+			return err
+		},
+	}
+	outputVar(cmd.Flags(), &output, "", "text", "json")
+	return cmd
+}

@@ -1,0 +1,246 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/rissodb/risso/internal/face/render"
+	"github.com/rissodb/risso/internal/host"
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/sandbox"
+)
+
+// Levels of what the doctor finds.
+const (
+	findOK   = "ok"
+	findNote = "note" // something less is possible here
+	findBad  = "bad"  // something that was asked for does not work
+)
+
+// finding is one thing that the doctor looked at.
+type finding struct {
+	Level  string `json:"level"` // ok, note or bad
+	What   string `json:"what"`
+	Text   string `json:"text"`
+	Remedy string `json:"remedy,omitempty"` // a statement or a command
+}
+
+type doctorFlags struct {
+	sourceFlags
+	jobs                         []string
+	data, listen, schema, output string
+}
+
+func newDoctor(s Streams) *cobra.Command {
+	var f doctorFlags
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "What stands in the way here: this machine, the data folder, the servers, the privileges",
+		Long: `Looks at what Risso needs and tells what is missing, with the statement or command that mends
+it: this build, the data folder and its room, the address, what the kernel tells of the host, the
+programs for physical backups and drills, and of each server whether it can be reached and what the
+account lacks for the jobs of --for. It changes nothing.
+
+It exits with 1 when something that was asked for does not work; what is only less than possible is
+a note.
+
+` + exitCodesHelp,
+		Example: `  risso doctor
+  risso doctor --dsn 'risso:secret@tcp(db1:3306)/' --for serve,backup,follow
+  risso doctor --config /etc/risso.yaml -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runDoctor(cmd.Context(), s, f) },
+	}
+	f.bind(cmd)
+	fl := cmd.Flags()
+	fl.StringSliceVar(&f.jobs, "for", []string{"serve"}, "jobs whose privileges are looked at: "+strings.Join(jobNames(), ", "))
+	fl.StringVar(&f.schema, "schema", "sbtest", "with --for bench: the schema that it works in")
+	fl.StringVar(&f.data, "data", "", "folder of the data of risso serve (default "+defaultDataDir()+")")
+	fl.StringVar(&f.listen, "listen", defaultListen, "address that risso serve is to have")
+	outputVar(fl, &f.output, "", "text", "json")
+	return cmd
+}
+
+func runDoctor(ctx context.Context, s Streams, f doctorFlags) error {
+	jobs, err := readJobs(f.jobs)
+	if err != nil {
+		return err
+	}
+	set, err := serveFlags{listen: f.listen, data: f.data, sourceFlags: f.sourceFlags}.settings()
+	if err != nil && !errors.Is(err, errNoServer) {
+		return err
+	}
+	list := []finding{ofBuild(), ofFolder(first(set.data, f.data, defaultDataDir())), ofAddress(ctx, first(set.listen, f.listen))}
+	list = append(list, ofHost()...)
+	list = append(list, ofPrograms(ctx)...)
+	if len(set.servers) == 0 && !f.hostOnly {
+		list = append(list, finding{findNote, "servers", "none was named", "risso doctor --dsn 'user:password@tcp(host:3306)/'"})
+	}
+	for _, w := range set.servers {
+		list = append(list, ofServer(ctx, w, f.schema, jobs)...)
+	}
+	bad := 0
+	for _, x := range list {
+		if x.Level == findBad {
+			bad++
+		}
+	}
+	if f.output == "json" {
+		err = render.JSON(s.Out, struct {
+			Bad      int       `json:"bad"`
+			Findings []finding `json:"findings"`
+		}{bad, list})
+	} else {
+		err = writeFindings(s.Out, list)
+	}
+	if err == nil && bad > 0 {
+		return &toldError{exitFailed}
+	}
+	return err
+}
+
+func writeFindings(w io.Writer, list []finding) error {
+	return tabulate(w, func(w io.Writer) {
+		for _, x := range list {
+			fmt.Fprintf(w, "%s\t%s\t%s\n", x.Level, x.What, x.Text)
+			if x.Remedy != "" {
+				fmt.Fprintf(w, "\t\t→ %s\n", x.Remedy)
+			}
+		}
+	})
+}
+
+func ofBuild() finding {
+	b := thisBuild()
+	if b.Events {
+		return finding{findOK, "this build", "risso " + b.Version + ", " + b.Platform, ""}
+	}
+	return finding{findNote, "this build", "built without a C compiler: what statements cost is not kept in the data folder", "build it with gcc and g++ installed, or keep statements in ClickHouse: --events-url"}
+}
+
+// ofFolder looks at the folder of the data, or at the one in which it would be made.
+func ofFolder(dir string) finding {
+	const what = "data folder"
+	at := dir
+	for {
+		fi, err := os.Stat(at)
+		if err == nil && !fi.IsDir() {
+			return finding{findBad, what, at + " is no folder", "choose another with --data"}
+		}
+		if err == nil || at == filepath.Dir(at) {
+			break
+		}
+		at = filepath.Dir(at)
+	}
+	if err := unix.Access(at, unix.W_OK|unix.X_OK); err != nil {
+		return finding{findBad, what, at + " cannot be written", "choose another with --data, or run risso as its owner"}
+	}
+	var st unix.Statfs_t
+	if err := unix.Statfs(at, &st); err != nil {
+		return finding{findNote, what, fmt.Sprintf("%s: its room cannot be seen: %v", dir, err), ""}
+	}
+	free := float64(st.Bavail) * float64(st.Bsize)
+	f := finding{findOK, what, fmt.Sprintf("%s, %s free", dir, render.Bytes(free)), ""}
+	if free < leastRoom {
+		f.Level, f.Remedy = findNote, "a server takes some 5 GB a year (docs/operate.md); choose another with --data, or bound it with --retention"
+	}
+	return f
+}
+
+// leastRoom is the room below which the doctor says something: some months of one server.
+const leastRoom = 2 << 30
+
+func ofAddress(ctx context.Context, address string) finding {
+	ln, err := listen(ctx, address)
+	if err != nil {
+		return finding{findNote, "address", err.Error(), "when that is another risso serve, all is well; else choose another with --listen"}
+	}
+	ln.Close()
+	return finding{findOK, "address", address + " is free", ""}
+}
+
+// ofHost looks at what the kernel tells.
+func ofHost() (list []finding) {
+	h, err := host.New(host.Options{})
+	if err != nil {
+		return []finding{{findNote, "this host", fmt.Sprintf("it cannot be watched: %v", err), "risso serve --no-host"}}
+	}
+	h.Close()
+	list = append(list, finding{findOK, "this host", h.Identity().OS, ""})
+	if _, err := os.ReadFile("/proc/pressure/io"); err != nil {
+		list = append(list, finding{findNote, "pressure", "the kernel does not tell who waits for processors, memory and disks", "boot with psi=1 (Linux 4.20 and later)"})
+	}
+	return list
+}
+
+// ofPrograms looks for what other jobs than watching need on this machine.
+func ofPrograms(ctx context.Context) (list []finding) {
+	found, _, err := sandbox.Servers(ctx)
+	var names []string
+	for _, s := range found {
+		names = append(names, s.Name)
+	}
+	if err != nil || len(names) == 0 {
+		list = append(list, finding{findNote, "drills, sandboxes", "no server is installed here to restore into", "install mariadb-server or mysql-server-core; it need not run"})
+	} else {
+		list = append(list, finding{findOK, "drills, sandboxes", strings.Join(names, ", "), ""})
+	}
+	var tools []string
+	for _, t := range []string{"mariadb-backup", "xtrabackup"} {
+		if _, err := exec.LookPath(t); err == nil {
+			tools = append(tools, t)
+		}
+	}
+	if len(tools) == 0 {
+		return append(list, finding{findNote, "physical backups", "neither mariadb-backup nor xtrabackup is here; MySQL 8.0.17 and later have CLONE", "install mariadb-backup, on the server's machine"})
+	}
+	return append(list, finding{findOK, "physical backups", strings.Join(tools, ", "), ""})
+}
+
+// ofServer asks a server, and whether the account may do the jobs.
+func ofServer(ctx context.Context, w watched, schema string, jobs []mysql.Job) []finding {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	name := w.instance.Name
+	c, err := mysql.Connect(ctx, w.target, nil)
+	if err != nil {
+		f := finding{findBad, name, err.Error(), ""}
+		var e *mysql.Error
+		if errors.As(err, &e) {
+			f.Remedy = e.Hint
+		}
+		return []finding{f}
+	}
+	defer c.Close()
+	list := []finding{{findOK, name, fmt.Sprintf("%s %s, as %s", c.Server.Flavour, c.Server.Version, c.Server.QuotedAccount()), ""}}
+	held, err := mysql.ReadHeld(ctx, c)
+	if err != nil {
+		return append(list, finding{findNote, name, err.Error(), ""})
+	}
+	for _, j := range jobs {
+		lack := c.Server.Missing(held, schema, j)
+		switch {
+		case len(lack) == 0:
+			list = append(list, finding{findOK, name, "the account may " + string(j), ""})
+		case held.Roles:
+			list = append(list, finding{findNote, name, "the account has roles, whose privileges are not looked at; by itself it lacks some for " + string(j), strings.Join(lack, "; ")})
+		default:
+			list = append(list, finding{findBad, name, "the account lacks privileges for " + string(j), strings.Join(lack, "; ")})
+		}
+	}
+	if !c.Server.PerformanceSchema {
+		list = append(list, finding{findNote, name, "performance_schema is off: no waits, no latency, no traces; statements are read from the slow log where risso serve runs on its machine",
+			"performance_schema = ON in the option file, and a restart"})
+	}
+	return list
+}

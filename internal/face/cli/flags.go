@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rissodb/risso/internal/digits"
+)
+
+// durationValue is a flag for a length of time, in the one form that digits reads: 90s, 26h, 7d.
+type durationValue time.Duration
+
+// durationVar binds a flag for a length of time.
+func durationVar(fl *pflag.FlagSet, p *time.Duration, name string, value time.Duration, usage string) {
+	*p = value
+	fl.Var((*durationValue)(p), name, usage)
+}
+
+// String is the length as it is written; 0 is nothing, so that help shows no default where there is none.
+func (d *durationValue) String() string {
+	if *d == 0 {
+		return ""
+	}
+	return digits.Duration(time.Duration(*d))
+}
+
+// Set reads it.
+func (d *durationValue) Set(s string) error {
+	v, err := digits.ParseDuration(s)
+	if err == nil {
+		*d = durationValue(v)
+	}
+	return err
+}
+
+// Type is what help calls it.
+func (*durationValue) Type() string { return "duration" }
+
+// readAge reads a length of time that is not 0; "" gives 0, which stands for not said.
+func readAge(s string) (time.Duration, error) {
+	if s == "" {
+		return 0, nil
+	}
+	d, err := digits.ParseDuration(s)
+	if err == nil && d == 0 {
+		err = errors.New("a length of time above 0, such as 36h, 14d or 1y")
+	}
+	return d, err
+}
+
+// outputValue is the flag --output: one of the forms that a command can write.
+type outputValue struct {
+	form  *string
+	forms []string
+}
+
+// outputVar binds --output and -o; the first form is the default. detail, where there is any, says more of them than their names.
+func outputVar(fl *pflag.FlagSet, p *string, detail string, forms ...string) {
+	*p = forms[0]
+	last := len(forms) - 1
+	fl.VarP(&outputValue{p, forms}, "output", "o", first(detail, strings.Join(forms[:last], ", ")+" or "+forms[last]))
+}
+
+// String is the form that is chosen.
+func (o *outputValue) String() string {
+	if o.form == nil { // pflag asks a zero value
+		return ""
+	}
+	return *o.form
+}
+
+// Set chooses one.
+func (o *outputValue) Set(s string) error {
+	if !slices.Contains(o.forms, s) {
+		return fmt.Errorf("there are %s", strings.Join(o.forms, ", "))
+	}
+	*o.form = s
+	return nil
+}
+
+// Type is what help calls it.
+func (*outputValue) Type() string { return "form" }

@@ -1,0 +1,140 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rissodb/risso/internal/sandbox"
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
+)
+
+// mainRun runs a command as main does, with a time limit.
+func mainRun(t *testing.T, args ...string) (code int, out, said string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	var o, e bytes.Buffer
+	code = Main(ctx, args, Streams{In: strings.NewReader(""), Out: &o, Err: &e})
+	return code, o.String(), e.String()
+}
+
+// TestGrantsSuffice: with just what risso grants prints an account can do each job; before that risso doctor tells what it lacks,
+// and its remedies are what mends it.
+func TestGrantsSuffice(t *testing.T) {
+	for _, spec := range []string{"mariadb", "mysql-9.7", "mysql-8.0", "mysql-5.7"} {
+		t.Run(spec, func(t *testing.T) {
+			t.Parallel()
+			settings := []string{"performance_schema=ON"}
+			if spec == "mariadb" {
+				settings = append(settings, "performance_schema_consumer_events_statements_current=ON")
+			}
+			grantsOn(t, sandboxtest.Pair(t, spec, settings...))
+		})
+	}
+}
+
+func grantsOn(t *testing.T, pair *sandbox.Sandbox) {
+	n, replica := pair.Nodes[0], pair.Nodes[1]
+	db := openNode(t, n)
+	for _, q := range []string{"CREATE DATABASE shop", "CREATE TABLE shop.orders (id INT PRIMARY KEY, v INT)", "INSERT INTO shop.orders VALUES (1, 1), (2, 2)",
+		"CREATE VIEW shop.v AS SELECT * FROM shop.orders", "CREATE PROCEDURE shop.p() SELECT 1", "CREATE DATABASE sbtest"} {
+		mustExec(t, db, q)
+	}
+	place := filepath.Join(t.TempDir(), "place")
+	for i, c := range []struct {
+		job  string
+		does [][]string // DSN stands for the account
+	}{
+		{"serve", [][]string{{"top", "--dsn", "DSN", "--no-host", "--count", "2", "-o", "json"}}},
+		{"digest", [][]string{{"digest", "--dsn", "DSN", "--for", "1s"}}},
+		{"explain", [][]string{{"explain", "SELECT * FROM shop.v WHERE id = 1", "--dsn", "DSN"}}},
+		{"trace", [][]string{{"trace", "--dsn", "DSN", "--enable", "--latest", "--for", "1s", "--state", t.TempDir()}}},
+		{"backup", [][]string{{"backup", "--dsn", "DSN", "--to", place, "--no-users"}}},
+		{"follow", [][]string{{"binlog", "follow", "--dsn", "DSN", "--to", place, "--once"}}},
+		{"checksum", [][]string{{"checksum", "--dsn", "DSN", "--replica", "REPLICA", "--schema", "shop"}}},
+		{"mend", [][]string{{"checksum", "--dsn", "DSN", "--replica", "REPLICA", "--schema", "shop", "--mend", "--state", t.TempDir()}}},
+		{"restore", [][]string{{"restore", "--from", place, "--into", "DSN", "--schema", "shop", "--rename", "shop=shop2"}}},
+		{"bench", [][]string{
+			{"bench", "prepare", "read_write", "--dsn", "DSN/sbtest", "--table-size", "100", "--yes"},
+			{"bench", "run", "read_write", "--dsn", "DSN/sbtest", "--table-size", "100", "--time", "200ms", "--yes"},
+			{"bench", "cleanup", "read_write", "--dsn", "DSN/sbtest", "--yes"}}},
+	} {
+		user := fmt.Sprintf("o'job%d", i) // an apostrophe in a name is nothing special
+		dsn := fmt.Sprintf("%s:x@unix(%s)", user, n.Socket)
+		account := fmt.Sprintf("'o''job%d'@'localhost'", i)
+		mustExec(t, db, "CREATE USER "+account+" IDENTIFIED BY 'x'")
+		code, out, said := mainRun(t, "doctor", "--no-host", "--listen", "127.0.0.1:0", "--dsn", "db="+dsn+"/", "--for", c.job, "-o", "json")
+		if code != exitFailed || !strings.Contains(out, "lacks privileges for "+c.job) {
+			t.Errorf("%s: doctor says %d %s %s", c.job, code, out, said)
+		}
+		code, out, said = mainRun(t, "grants", "--dsn", n.DSN, "--for", c.job, "--account", account, "-o", "json")
+		var told struct{ Statements []string }
+		if err := json.Unmarshal([]byte(out), &told); err != nil || code != exitOK || len(told.Statements) == 0 {
+			t.Fatalf("%s: grants says %d %s %s", c.job, code, out, said)
+		}
+		for _, g := range told.Statements {
+			mustExec(t, db, g)
+		}
+		if code, out, said = mainRun(t, "doctor", "--no-host", "--listen", "127.0.0.1:0", "--dsn", "db="+dsn+"/", "--for", c.job); code != exitOK || !strings.Contains(out, "the account may "+c.job) {
+			t.Errorf("%s: with %q doctor says %d %s %s", c.job, told.Statements, code, out, said)
+		}
+		if c.job == "mend" {
+			differ(t, replica)
+		}
+		for _, args := range c.does {
+			for k, a := range args {
+				if a == "REPLICA" {
+					args[k] = fmt.Sprintf("%s:x@unix(%s)/", user, replica.Socket)
+				} else if strings.HasPrefix(a, "DSN") {
+					args[k] = dsn + first(strings.TrimPrefix(a, "DSN"), "/")
+				}
+			}
+			code, out, said := mainRun(t, args...)
+			if code != exitOK {
+				t.Errorf("%s: with %q risso %s ends with %d: %s %s", c.job, told.Statements, strings.Join(args[:2], " "), code, out, said)
+			}
+			if c.job == "serve" && strings.Contains(out, `"remedy":"GRANT`) {
+				t.Errorf("serve: there are gaps: %s", out)
+			}
+		}
+	}
+}
+
+// differ makes one row of the replica another than its primary's.
+func differ(t *testing.T, replica *sandbox.Node) {
+	t.Helper()
+	c, err := openNode(t, replica).Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for _, q := range []string{"SET SESSION sql_log_bin = 0", "SET GLOBAL read_only = OFF", "UPDATE shop.orders SET v = 5 WHERE id = 2"} {
+		if _, err := c.ExecContext(t.Context(), q); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func openNode(t *testing.T, n *sandbox.Node) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("mysql", n.DSN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func mustExec(t *testing.T, db *sql.DB, q string) {
+	t.Helper()
+	if _, err := db.ExecContext(t.Context(), q); err != nil {
+		t.Fatalf("%s: %v", q, err)
+	}
+}

@@ -1,0 +1,40 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+)
+
+// newManual is risso man: manual pages made from the help of every command.
+func newManual(s Streams) *cobra.Command {
+	var to string
+	cmd := &cobra.Command{
+		Use:   "man --to DIR",
+		Short: "Write manual pages, made from the help of every command",
+		Long: `Writes a manual page (section 1) for every command into a folder, made from its help.
+man reads them when the folder stands in a section of its path.`,
+		Example: `  risso man --to /usr/local/share/man/man1 && man risso-backup`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if to == "" {
+				return wrongUse(cmd, "", errors.New("no folder to write to: --to DIR"))
+			}
+			if err := os.MkdirAll(to, 0o755); err != nil {
+				return err
+			}
+			root := cmd.Root()
+			root.DisableAutoGenTag = true // the same pages from the same program
+			if err := doc.GenManTree(root, &doc.GenManHeader{Title: "RISSO", Section: "1", Source: "Risso " + Version(), Manual: "Risso"}, to); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintln(s.Out, "manual pages are in", to)
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&to, "to", "", "the folder: /usr/local/share/man/man1, or ~/.local/share/man/man1")
+	return cmd
+}

@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// TestWrongUse: what is wrong use ends with 2, says what was meant, and leads to the help of the right command.
+func TestWrongUse(t *testing.T) {
+	for _, c := range []struct{ args, say string }{
+		{"nosuch", `risso has no command "nosuch" (risso --help)`},
+		{"serv", "did you mean serve?"},
+		{"help nosuch", `risso has no command "nosuch"`},
+		{"help backup prun", "did you mean prune?; see risso backup --help"},
+		{"backup lst", "did you mean list?; see risso backup --help"},
+		{"binlog serch", "did you mean search?"},
+		{"sandbox dwn", "did you mean down?"},
+		{"completion bashh", "did you mean bash?"},
+		{"backup --thread 3", "did you mean --threads?; see risso backup --help"},
+		{"backup --keep-last 3", "--keep-last belongs to risso backup prune"},
+		{"digest --outptu json", "did you mean --output?"},
+		{"top -o xml", "text, json (risso top --help)"},
+		{"digest --for 5", "write it as 90s, 1h30m, 7d, 2w or 1y"},
+		{"explain -q", "unknown shorthand flag"},
+		{"token create", "risso token create --help"},
+		{"explain --file a --dsn b", "risso explain --help"},
+		{"man", "no folder"},
+	} {
+		var out, said bytes.Buffer
+		code := Main(t.Context(), strings.Fields(c.args), Streams{Out: &out, Err: &said})
+		if code != exitUsage || out.Len() > 0 || !strings.Contains(said.String(), c.say) || strings.Count(said.String(), "\n") != 1 {
+			t.Errorf("risso %s: code %d, %q, %q; it should tell of %q", c.args, code, out.String(), said.String(), c.say)
+		}
+	}
+	for _, args := range []string{"help", "help backup prune", "help exit-codes", "bench", "backup prune --help", "completion fish", "version", "exit-codes", ""} {
+		var out, said bytes.Buffer
+		if code := Main(t.Context(), strings.Fields(args), Streams{Out: &out, Err: &said}); code != exitOK || out.Len() == 0 || said.Len() > 0 {
+			t.Errorf("risso %s: code %d, %d bytes, %q", args, code, out.Len(), said.String())
+		}
+	}
+}
+
+// TestErrorsHideArguments: a DSN in the wrong place must not bring its password into a log.
+func TestErrorsHideArguments(t *testing.T) {
+	for _, args := range [][]string{
+		{"backup", "root:s3cret@tcp(db1:3306)/"}, {"root:s3cret@tcp(db1:3306)/"}, {"help", "root:s3cret@tcp(db1)/"},
+		{"digest", "--for", "root:s3cret@tcp(db1)/"}, {"verify", "root:s3cret@tcp(db1)/"}, {"digest", "root:s3cret@tcp(db1)/"},
+		{"top", "--output=root:s3cret@tcp(db1)/"}, {"sandbox", "down", "root:s3cret@tcp(db1)/"}, {"bench", "run", "root:s3cret@tcp(db1)/"},
+	} {
+		var out, said bytes.Buffer
+		if code := Main(t.Context(), args, Streams{Out: &out, Err: &said}); code == exitOK || strings.Contains(out.String()+said.String(), "s3cret") {
+			t.Errorf("risso %s: code %d, %q", strings.Join(args, " "), code, said.String())
+		}
+	}
+}
+
+// every calls f for each command below cmd, and cmd.
+func every(cmd *cobra.Command, f func(*cobra.Command)) {
+	f(cmd)
+	for _, c := range cmd.Commands() {
+		every(c, f)
+	}
+}
+
+// TestFlagsAgree: a flag is the same thing in every command, and the usual ones are everywhere.
+func TestFlagsAgree(t *testing.T) {
+	root := newRoot(Streams{})
+	// A list is the same as one where several make sense.
+	same := func(a, b string) bool {
+		one := func(s string) string {
+			return map[string]string{"stringArray": "string", "stringSlice": "string", "intSlice": "int"}[s]
+		}
+		return a == b || one(a) == b || one(b) == a
+	}
+	differ := []string{
+		"all",    // lists more, or takes all sandboxes
+		"limit",  // digest also takes a share of the load
+		"warmup", // bench run also takes auto
+		"connection",
+		"for", // how long; of grants and doctor, what for
+	}
+	type use struct {
+		flag *pflag.Flag
+		path string
+	}
+	seen, shorthands := map[string]use{}, map[string]use{}
+	noOutput := []string{"risso serve", "risso help", "risso man", "risso sandbox exec", "risso sandbox load", "risso sandbox config", "risso check backup",
+		"risso token revoke", "risso token create", "risso token list"}
+	every(root, func(cmd *cobra.Command) {
+		if cmd.Name() == "completion" || cmd.HasParent() && cmd.Parent().Name() == "completion" {
+			return
+		}
+		cmd.InheritedFlags() // makes those of the parents known
+		if !cmd.HasSubCommands() && cmd.Runnable() && cmd.Flags().Lookup("output") == nil && !slices.Contains(noOutput, cmd.CommandPath()) {
+			t.Errorf("%s has no --output", cmd.CommandPath())
+		}
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if was, ok := seen[f.Name]; ok && !slices.Contains(differ, f.Name) && (!same(was.flag.Value.Type(), f.Value.Type()) || was.flag.Shorthand != f.Shorthand) {
+				t.Errorf("--%s is a %s (-%s) in %s and a %s (-%s) in %s", f.Name, was.flag.Value.Type(), was.flag.Shorthand, was.path, f.Value.Type(), f.Shorthand, cmd.CommandPath())
+			}
+			seen[f.Name] = use{f, cmd.CommandPath()}
+			if f.Shorthand != "" {
+				if was, ok := shorthands[f.Shorthand]; ok && was.flag.Name != f.Name {
+					t.Errorf("-%s is --%s in %s and --%s in %s", f.Shorthand, was.flag.Name, was.path, f.Name, cmd.CommandPath())
+				}
+				shorthands[f.Shorthand] = use{f, cmd.CommandPath()}
+			}
+		})
+	})
+}
+
+// TestHelpIsWhole: every command has a line that says what it is for and an example.
+func TestHelpIsWhole(t *testing.T) {
+	every(newRoot(Streams{}), func(cmd *cobra.Command) {
+		if cmd.Name() == "completion" || cmd.HasParent() && cmd.Parent().Name() == "completion" {
+			return
+		}
+		if cmd.Short == "" {
+			t.Errorf("%s does not say what it is for", cmd.CommandPath())
+		}
+		if cmd.Example == "" && cmd.Runnable() && !cmd.HasSubCommands() {
+			t.Errorf("%s has no example", cmd.CommandPath())
+		}
+	})
+}
+
+// TestCompletion: the shell is offered what there is.
+func TestCompletion(t *testing.T) {
+	t.Setenv("RISSO_SANDBOX_DIR", t.TempDir())
+	file := filepath.Join(t.TempDir(), "risso.yaml")
+	if err := os.WriteFile(file, []byte("servers:\n  - {name: shop, dsn: risso@tcp(db1)/}\n  - {name: crm, dsn: risso@tcp(db2)/}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ args, offers string }{
+		{"backup --config " + file + " --dsn", "shop\ncrm\n"},
+		{"explain -o", "text\njson\nsvg\ndot\n"},
+		{"grants --for", "serve\ndigest\n"},
+		{"help backup", "prune"},
+		{"sandbox down", ":4"}, // none are there, and no files are offered
+	} {
+		var out, said bytes.Buffer
+		code := Main(t.Context(), append(append([]string{"__complete"}, strings.Fields(c.args)...), ""), Streams{Out: &out, Err: &said})
+		if code != exitOK || !strings.Contains(out.String(), c.offers) {
+			t.Errorf("%s: %d %q %q", c.args, code, out.String(), said.String())
+		}
+	}
+}

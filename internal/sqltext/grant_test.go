@@ -1,0 +1,46 @@
+package sqltext
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+)
+
+func TestReadGrant(t *testing.T) {
+	for in, want := range map[string]string{
+		"GRANT SELECT (`a`,`to`), INSERT ON `s`.* TO `u`@`%` WITH GRANT OPTION":        "GRANT [SELECT (`a`,`to`) INSERT] on u@%",
+		"GRANT `r`@`%`,`q`@`%` TO 'it''s'@localhost":                                   "GRANT [`r`@`%` `q`@`%`] it's@localhost",
+		"GRANT PROXY ON ''@'%' TO 'root'@'localhost' WITH GRANT OPTION":                "GRANT [PROXY] on root@localhost",
+		"GRANT USAGE ON *.* TO `u`@`h` IDENTIFIED BY PASSWORD '*A' REQUIRE SSL":        "GRANT [USAGE] on u@h",
+		"REVOKE INSERT ON `s`.* FROM `u`@`h`":                                          "REVOKE [INSERT] on u@h",
+		"SET DEFAULT ROLE `r` FOR `u`@`h`":                                             "SET [`r`] u@h",
+		"GRANT `r` TO `q` WITH ADMIN OPTION":                                           "GRANT [`r`] q",
+		"GRANT EXECUTE ON PROCEDURE `to`.`on` /* TO x */ TO `u`@`h` -- , `root`@`%`\n": "GRANT [EXECUTE] on u@h",
+	} {
+		g, err := Dialect{}.ReadGrant(in)
+		if err != nil {
+			t.Errorf("%s: %v", in, err)
+			continue
+		}
+		s := g.Verb + " ["
+		for i, p := range g.Privileges {
+			if i > 0 {
+				s += " "
+			}
+			s += p.Name
+		}
+		s += "] "
+		if g.On > 0 {
+			s += "on "
+		}
+		if s += fmt.Sprint(g.To); s != want {
+			t.Errorf("%s\n is %s\nwant %s", in, s, want)
+		}
+	}
+	for _, in := range []string{"", "SET GLOBAL a = 1", "SET PASSWORD FOR u = 'x'", "GRANT ALL ON *.* TO a, b", "GRANT ALL ON *.* TO a IDENTIFIED BY 'x', b IDENTIFIED BY 'y'",
+		"GRANT ALL ON *.* TO a; DROP USER b", "GRANT ALL ON *.*", "CREATE USER a", "GRANT ALL ON *.* TO 'a", "SET DEFAULT ROLE r TO a, b"} {
+		if _, err := (Dialect{}).ReadGrant(in); !errors.Is(err, ErrStatement) {
+			t.Errorf("%s: %v", in, err)
+		}
+	}
+}
