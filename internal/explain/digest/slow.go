@@ -29,6 +29,7 @@ type raw struct {
 	block       []byte // that texts of attrs are in
 	offset      int64  // where it stands in the source
 	timeIsLocal bool
+	headed      bool // it begins with a line of a header; not looked at where announced says so
 	ended       bool // there was something after the header, be it but a ";"
 }
 
@@ -186,6 +187,7 @@ func (p *slowParser) block(b []byte, offset int64, cut int64, last bool, ev *raw
 			}
 			continue
 		}
+		ev.headed = ev.announced || isHead(b, i) || hasPrefix(b, i, adminMark)
 		if ev.query != nil { // an administrator command is one line
 			p.finish(ev, false, emit)
 			i = h
@@ -375,7 +377,7 @@ func (p *slowParser) finish(ev *raw, last bool, emit func(*raw)) {
 	switch {
 	case len(ev.query) > 0:
 		if !ev.announced {
-			if ev.time == 0 && len(ev.user) == 0 && len(ev.attrs) == 0 && ev.shape == nil && ev.thread == 0 && ev.explain == nil && !bytes.HasPrefix(ev.query, []byte(adminMark[2:])) {
+			if !ev.headed {
 				p.skip(skipNoTime, 1) // a comment, and something after it
 				return
 			}
