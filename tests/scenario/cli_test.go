@@ -98,7 +98,7 @@ func TestExitCodes(t *testing.T) {
 		{"two wishes for statements", 2, "contradict", []string{"serve", "--dsn", good, "--statements", "slow-log", "--no-statements"}},
 		{"the same server twice", 2, "", []string{"serve", "--dsn", good, "--dsn", good}},
 		{"unknown flag", 2, "unknown flag", []string{"serve", "--dns", good}},
-		{"unknown command", 2, "unknown command", []string{"server"}},
+		{"unknown command", 2, "did you mean serve", []string{"server"}},
 		{"an argument too many", 2, "", []string{"serve", "db1"}},
 		{"no server", 2, "no server to watch", []string{"serve"}},
 		{"top without a server", 2, "no server to watch", []string{"top"}},

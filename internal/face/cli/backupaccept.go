@@ -7,10 +7,13 @@ import (
 	"os/user"
 
 	"github.com/spf13/cobra"
+
+	"github.com/rissodb/risso/internal/face/render"
 )
 
 func newBackupAccept(s Streams) *cobra.Command {
 	var f fromFlags
+	var output string
 	cmd := &cobra.Command{
 		Use:   "accept --from PLACE [BACKUP]",
 		Short: "Say that a backup that holds much less than those before it is right",
@@ -41,10 +44,14 @@ risso backup --accept-smaller says it beforehand.`,
 			if id, err = r.Accept(cmd.Context(), id, cmp.Or(name, "somebody")+"@"+host); err != nil {
 				return repoFailure(cmd.Context(), f.from, err)
 			}
+			if output == "json" {
+				return render.JSON(s.Out, map[string]string{"accepted": id})
+			}
 			fmt.Fprintf(s.Out, "Backup %s counts from now on, with as little as it holds\n", id)
 			return nil
 		},
 	}
 	f.bind(cmd)
+	outputVar(cmd.Flags(), &output, "", "text", "json")
 	return cmd
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/face/render"
 )
 
 // trustFlags say whose backups a command that reads them whole may read.
@@ -64,7 +65,8 @@ func owns(r *repo.Repo, place string, k repo.Keys) error {
 }
 
 func newBackupKey(s Streams) *cobra.Command {
-	return &cobra.Command{
+	var output string
+	cmd := &cobra.Command{
 		Use:   "key",
 		Short: "The key by which this account's backups are told from others",
 		Long: `Prints the public half of the key by which this account signs the backups that it takes, for --trust on
@@ -78,10 +80,15 @@ eyes only.`,
 			if err != nil {
 				return err
 			}
+			if output == "json" {
+				return render.JSON(s.Out, map[string]string{"key": fmt.Sprint(repo.PublicOf(k.Signer))})
+			}
 			_, err = fmt.Fprintln(s.Out, repo.PublicOf(k.Signer))
 			return err
 		},
 	}
+	outputVar(cmd.Flags(), &output, "", "text", "json")
+	return cmd
 }
 
 const forgedHint = "somebody has changed it, or put another in its place: see who may write there, and take the backup from a second place"
