@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/workload"
@@ -28,7 +29,16 @@ func newBench(s Streams) *cobra.Command {
   risso bench cleanup point_select --dsn 'root@unix(/run/mysqld/mysqld.sock)/sbtest'`,
 	}
 	cmd.AddCommand(newBenchList(s), newBenchPrepare(s), newBenchRun(s), newBenchCheck(s), newBenchCleanup(s), newBenchCompare(s), newBenchScale(s), newBenchMatrix(s), newBenchReport(s))
+	cmd.SetGlobalNormalizationFunc(asSysbenchCallsIt)
 	return cmd
+}
+
+// asSysbenchCallsIt takes sysbench's --time for --for, which is how long in every command.
+func asSysbenchCallsIt(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+	if name == "time" {
+		name = "for"
+	}
+	return pflag.NormalizedName(name)
 }
 
 // workloadFlags name a server and what is done to it.

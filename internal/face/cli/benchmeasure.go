@@ -30,7 +30,7 @@ type measureFlags struct {
 func (f *measureFlags) bind(cmd *cobra.Command, length time.Duration) {
 	f.workloadFlags.bind(cmd)
 	fl := cmd.Flags()
-	durationVar(fl, &f.time, "time", length, "how long each run measures")
+	durationVar(fl, &f.time, "for", length, "how long each run measures; --time does as well")
 	durationVar(fl, &f.warmup, "warmup", 2*time.Second, "how long each run goes before that")
 	if at := fl.Lookup("seed"); at == nil {
 		fl.Uint64Var(&f.Seed, "seed", 0, "seed of all random numbers")

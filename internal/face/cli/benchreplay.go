@@ -327,7 +327,7 @@ func (f *benchRunFlags) plan() {
 	if !f.command.Flags().Changed("threads") {
 		threads = 0
 	}
-	if !f.command.Flags().Changed("time") {
+	if !f.command.Flags().Changed("for") {
 		long = 0
 	}
 	f.Threads, f.Time = p.Plan(threads, long)

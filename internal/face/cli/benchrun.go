@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,8 +64,8 @@ once and may leave the table of the ledger, which the next run with a ledger dro
 
 ` + exitCodesHelp,
 		Example: `  risso bench run point_select --dsn 'root@unix(/run/mysqld/mysqld.sock)/sbtest' --tables 4 --threads 16
-  risso bench run read_write --dsn 'app:secret@tcp(db1:3306)/sbtest' --rate 500 --threads 64 --time 5m --warmup auto
-  risso bench run update_index --dsn 'app:secret@tcp(vip:3306)/sbtest' --threads 8 --time 2m --ledger    through a failover
+  risso bench run read_write --dsn 'app:secret@tcp(db1:3306)/sbtest' --rate 500 --threads 64 --for 5m --warmup auto
+  risso bench run update_index --dsn 'app:secret@tcp(vip:3306)/sbtest' --threads 8 --for 2m --ledger    through a failover
   risso bench run point_select --dsn … --percentiles 50,99,99.999 --output json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return runBench(cmd, s, f, args[0]) },
@@ -73,7 +74,7 @@ once and may leave the table of the ledger, which the next run with a ledger dro
 	f.workloadFlags.bind(cmd)
 	fl.StringArrayVar(&f.failover, "failover", nil, "DSN of a server to go on with when the one before is lost or takes no writes; may be repeated")
 	fl.IntVar(&f.Threads, "threads", 1, "sessions at a time")
-	durationVar(fl, &f.Time, "time", 10*time.Second, "how long to measure")
+	durationVar(fl, &f.Time, "for", 10*time.Second, "how long to measure; --time does as well")
 	fl.StringVar(&f.warmup, "warmup", "0s", "how long to run before that, or auto: until the figures are steady")
 	durationVar(fl, &f.limit, "warmup-limit", bench.WarmupLimit, "how long --warmup auto takes at most")
 	fl.Float64Var(&f.Rate, "rate", 0, "transactions a second, by a Poisson process; 0: as many as the sessions can")
@@ -290,7 +291,7 @@ func benchHint(e *drive.ServerError, name string) string {
 // parametersOf records the flags that say what ran: the workload's size always, the others when they were given. Addresses
 // are not among them, for they may hold passwords, nor what only changes the report.
 func parametersOf(flags *pflag.FlagSet, name string) map[string]any {
-	always := append(all.Size(name), "threads", "time", "warmup", "rate", "ledger")
+	always := append(all.Size(name), "threads", "for", "warmup", "rate", "ledger")
 	private := []string{"dsn", "failover", "config", "defaults-file", "output", "help", "percentile", "percentiles", "seed", "yes", "dsn-a", "dsn-b", "set-a", "set-b", "runs", "order", "state", "dry-run", "predict", "ascii", "processors", "record", "record-to", "token-file", "report-interval", "same", "precise", "fail-if", "from"}
 	out := map[string]any{}
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -301,8 +302,13 @@ func parametersOf(flags *pflag.FlagSet, name string) map[string]any {
 		if f.Name == "file" {
 			text = filepath.Base(text)
 		}
+		if key == "for" {
+			key = "time" // its name in results
+		}
 		out[key] = text
 		switch f.Value.Type() {
+		case "duration":
+			out[key] = cmp.Or(text, "0s")
 		case "int", "uint64", "float64":
 			if v, err := strconv.ParseFloat(text, 64); err == nil {
 				out[key] = v

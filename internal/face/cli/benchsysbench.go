@@ -58,7 +58,7 @@ func sysbenchOptions() map[string]sysbenchOption {
 		"range-selects":        {to: "no-range-selects", value: switched(true)},
 		"auto-inc":             {to: "no-auto-inc", value: switched(true)},
 		"create-secondary":     {to: "no-index", value: switched(true)},
-		"time":                 {to: "time", value: inSeconds},
+		"time":                 {to: "for", value: inSeconds},
 		"warmup-time":          {to: "warmup", value: inSeconds},
 		"report-interval":      {to: "report-interval", value: inSeconds},
 		"events":               {value: func(v string) (string, error) { return "", oneOf(v, "0") }},

@@ -41,8 +41,8 @@ var notRun = []struct{ pattern, why string }{
 var endless = regexp.MustCompile(`^risso (serve|top|binlog follow|sandbox load)\b`)
 
 // shorter makes of the reader's sizes and times what a test has room for.
-var shorter = strings.NewReplacer("--table-size 250000", "--table-size 200", "--time 60s", "--time 300ms", "--time 1m", "--time 300ms", "--time 5m", "--time 300ms", "--time 2m", "--time 300ms",
-	"--time 30s", "--time 300ms", "--warmup auto", "--warmup 0s", "--for 10s", "--for 1s", "--threads 64", "--threads 4", "--threads 16", "--threads 4")
+var shorter = strings.NewReplacer("--table-size 250000", "--table-size 200", "--for 60s", "--for 300ms", "--for 1m", "--for 300ms", "--for 5m", "--for 300ms", "--for 2m", "--for 300ms",
+	"--for 30s", "--for 300ms", "--warmup auto", "--warmup 0s", "--for 10s", "--for 1s", "--threads 64", "--threads 4", "--threads 16", "--threads 4")
 
 // TestPrintedCommandsRun runs what README, docs and help print, as printed, on a machine of their own: a network in which db1 is a
 // primary, db2 its replica and spare an empty server, all at port 3306.
