@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rissodb/risso/internal/data/repo"
@@ -281,6 +282,14 @@ func (d definition) unversioned() definition {
 		items = append(items, without(item, "WITHOUT", "SYSTEM", "VERSIONING"))
 	}
 	d.items = items
+	return d
+}
+
+// timeless is a definition without periods of the application, which temporary tables of MariaDB cannot have either.
+func (d definition) timeless() definition {
+	d.items = slices.DeleteFunc(slices.Clone(d.items), func(item string) bool {
+		return strings.HasPrefix(item, "PERIOD FOR ") || isAnyKey(item) && strings.HasSuffix(item, " WITHOUT OVERLAPS)")
+	})
 	return d
 }
 

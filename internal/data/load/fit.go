@@ -81,7 +81,7 @@ func (r *run) fit(ctx context.Context, s *session, def definition) (definition, 
 func (r *run) takes(ctx context.Context, s *session, def definition) (lost []string, err error) {
 	one := def
 	if r.server.MariaDB() {
-		one = def.unversioned()
+		one = def.unversioned().timeless()
 	} else {
 		one.tail = neverTemporary.ReplaceAllString(one.tail, "")
 		if r.known.keyring {

@@ -38,7 +38,7 @@ var foreign = map[string][]struct {
 		{"parsed", "(id INT PRIMARY KEY, a TEXT, FULLTEXT KEY f (a) WITH PARSER ngram)", "VALUES (1, 'x')", "id, a", map[string]string{"mariadb": "WITH PARSER ngram … the same without it"}},
 		{"squeezed", "(id INT PRIMARY KEY) COMPRESSION='zlib'", "VALUES (1)", "id", map[string]string{"mariadb": "COMPRESSION='zlib' … the same without it"}},
 		{"packed", "(id INT PRIMARY KEY) ROW_FORMAT=COMPRESSED KEY_BLOCK_SIZE=8", "VALUES (1)", "id", map[string]string{}},
-		{"vectors", "(id INT PRIMARY KEY, v VECTOR(3))", "VALUES (1, TO_VECTOR('[1,2,3]'))", "id, HEX(v)", map[string]string{"*": "`v` vector(3) … varbinary(12)"}},
+		{"vectors", "(id INT PRIMARY KEY, v VECTOR(3))", "VALUES (1, TO_VECTOR('[1,2,3]'))", "id, HEX(v)", map[string]string{"*": "`v` vector(3) … varbinary(12)", "mariadb-11.8": ""}},
 		{"expressed", "(id INT PRIMARY KEY, u BINARY(16) DEFAULT (UUID_TO_BIN(UUID())))", "VALUES (1, 'x')", "id, HEX(u)", map[string]string{"mariadb": "DEFAULT (uuid_to_bin(uuid())) … the same without it", "mysql-5.7": "DEFAULT (uuid_to_bin(uuid())) … the same without it"}},
 	},
 }
@@ -89,6 +89,11 @@ func testForeign(t *testing.T, nodes map[string]*sandbox.Node) {
 						}
 					}
 					expected, ok := c.said[into]
+					if kin, _, found := strings.Cut(into, "-1"); !ok && found { // a newer MariaDB is told what the older one is
+						if expected, ok = c.said[kin]; kin == from {
+							expected, ok = "", true
+						}
+					}
 					if !ok && into != from {
 						expected = c.said["*"]
 					}

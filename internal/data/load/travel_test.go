@@ -118,7 +118,10 @@ func testPairs(t *testing.T, nodes map[string]*sandbox.Node) {
 		for into, node := range nodes {
 			t.Run(from+" to "+into, func(t *testing.T) {
 				res, err := restore(t, load.Options{Repo: r, Into: target(t, node)})
-				if err != nil || len(res.Notes) > 0 || len(res.Otherwise) > 0 {
+				otherwise := slices.DeleteFunc(slices.Clone(res.Otherwise), func(f load.Finding) bool { // MariaDB's collations of UCA 14
+					return from == "mariadb-11.8" && strings.HasSuffix(f.Reason, "sorts and compares a little differently")
+				})
+				if err != nil || len(res.Notes) > 0 || len(otherwise) > 0 {
 					t.Errorf("%v: %+v, %+v, %+v", err, res.Different, res.LeftOut, res.Otherwise)
 				}
 				if got := answers(node); got != want {
@@ -137,7 +140,7 @@ func testPairs(t *testing.T, nodes map[string]*sandbox.Node) {
 // their size; what the server takes in no INSERT goes by LOAD DATA all the same.
 func testLongRows(t *testing.T, nodes map[string]*sandbox.Node) {
 	for from, node := range nodes {
-		if from == "mariadb" {
+		if strings.HasPrefix(from, "mariadb") { // it has bulk operations
 			continue
 		}
 		t.Run(from, func(t *testing.T) {

@@ -34,7 +34,7 @@ func typesOf(t *testing.T, node *sandbox.Node) string {
 // testTypes: values in JSON documents come back with their types, and the backup says how many there are.
 func testTypes(t *testing.T, nodes map[string]*sandbox.Node) {
 	for from, source := range nodes {
-		if from == "mariadb" {
+		if strings.HasPrefix(from, "mariadb") { // its JSON is text
 			continue
 		}
 		exec(t, stream(t, source), typed...)
@@ -57,7 +57,7 @@ func testTypes(t *testing.T, nodes map[string]*sandbox.Node) {
 				if err != nil {
 					t.Errorf("%v: %+v", err, res.Different)
 				}
-				if got := typesOf(t, node); into != "mariadb" && got != want {
+				if got := typesOf(t, node); !strings.HasPrefix(into, "mariadb") && got != want {
 					t.Error(differ(want, got))
 				}
 				exec(t, stream(t, node), "DROP DATABASE j")

@@ -169,6 +169,9 @@ func otherName(name string, known map[string]bool) (to string, safe bool) {
 	if name == "utf8" && known["utf8mb3"] {
 		return "utf8mb3", true
 	}
+	if charset, kind, ok := strings.Cut(name, "_uca1400_"); ok && charset != "utf8mb4" { // MariaDB's default of every set of Unicode since 11.5
+		return ofUnicode(charset, kind, known), false
+	}
 	if !strings.HasPrefix(name, "utf8mb4_") && !strings.HasPrefix(name, "uca1400_") {
 		return "", false
 	}
@@ -198,12 +201,35 @@ func otherName(name string, known map[string]bool) (to string, safe bool) {
 	if strings.HasSuffix(name, "_cs") {
 		candidates = append(candidates, "utf8mb4_bin")
 	}
-	for _, c := range candidates {
-		if known[c] {
-			return c, false
+	return oneOf(known, candidates...), false
+}
+
+// ofUnicode gives what stands for a collation of UCA 14 (charset_uca1400_kind) in a set that is not utf8mb4. What tells fewer
+// strings apart would break unique keys, so kinds that tell case or accents apart become binary, or nothing.
+func ofUnicode(charset, kind string, known map[string]bool) string {
+	kind, noPad := strings.CutPrefix(kind, "nopad_")
+	pad := map[bool]string{true: "nopad_"}[noPad]
+	var names []string
+	for _, set := range []string{charset, map[string]string{"utf8mb3": "utf8"}[charset]} {
+		switch {
+		case set == "":
+		case kind == "ai_ci":
+			names = append(names, set+"_unicode_520_"+pad+"ci", set+"_unicode_"+pad+"ci", set+"_unicode_520_ci", set+"_unicode_ci")
+		case strings.HasSuffix(kind, "_cs"):
+			names = append(names, set+"_"+pad+"bin", set+"_bin")
 		}
 	}
-	return "", false
+	return oneOf(known, names...)
+}
+
+// oneOf is the first name that is known; "" when none is.
+func oneOf(known map[string]bool, names ...string) string {
+	for _, n := range names {
+		if known[n] {
+			return n
+		}
+	}
+	return ""
 }
 
 // words walks over a definition, written under a sql_mode, and hands each word that stands outside of quotes and comments to f, with the two words before

@@ -52,6 +52,7 @@ func TestPrepared(t *testing.T) {
 				if err := gone.Close(); err != nil {
 					t.Fatal(err)
 				}
+				s.exec(t, "DO 0") // the server answers no close: when this is answered, it was heard
 			})
 			if err != nil {
 				t.Fatal(err)
