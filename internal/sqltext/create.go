@@ -406,9 +406,9 @@ func (r *reader) characteristics() {
 
 // dataType passes over a type.
 func (r *reader) dataType() {
-	for r.acceptAny("NATIONAL", "LONG", "DOUBLE", "ROW", "TYPE", "OF") {
+	for r.acceptAny("NATIONAL", "LONG", "ROW", "TYPE", "OF") {
 	}
-	if !r.is(r.i, "UNSIGNED") && !r.is(r.i, "PRECISION") {
+	if !r.accept("DOUBLE") { // PRECISION is among what may follow
 		if _, ok := r.ident(); ok && r.sign(r.i, ".") { // TYPE OF schema.table.column
 			r.i += 2
 		}

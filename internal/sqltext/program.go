@@ -124,7 +124,7 @@ func (p *program) within() bool {
 	case p.is(p.i, "CASE"):
 		p.open(expression)
 	case p.is(p.i, "END"):
-		if p.top() == expression || p.top() == loops { // UNTIL … END REPEAT
+		if p.top() == expression || p.top() == loops && p.is(p.i+1, "REPEAT") { // UNTIL … END REPEAT
 			p.end()
 		}
 	case p.is(p.i, "THEN"), p.is(p.i, "ELSE"):

@@ -48,7 +48,7 @@ func forgedObject(o *repo.Object, d sqltext.Dialect) string {
 	case o.Kind == repo.Event && c.State.Name == "":
 		return "it does not say whether it is switched on"
 	}
-	return forgedAfter(o)
+	return forgedAfter(o, d)
 }
 
 // ownGrants are an account's grants without those of the roles that it has, which MariaDB shows beside them; these come with their
@@ -57,7 +57,7 @@ func ownGrants(o *repo.Object) (own []string) {
 	roles := map[string]bool{}
 	for range o.After { // a role's roles may stand before it
 		for _, st := range o.After {
-			g, err := sqltext.Dialect{}.ReadGrant(st)
+			g, err := (sqltext.Dialect{}).ReadGrant(st)
 			if err != nil || g.On > 0 || g.Verb != "GRANT" || g.To.String() != o.Name && !roles[g.To.String()] {
 				continue
 			}
@@ -76,8 +76,8 @@ func ownGrants(o *repo.Object) (own []string) {
 	return own
 }
 
-// forgedAfter looks at the statements that follow an object's definition.
-func forgedAfter(o *repo.Object) string {
+// forgedAfter looks at the statements that follow an object's definition, as the target reads them.
+func forgedAfter(o *repo.Object, d sqltext.Dialect) string {
 	for _, st := range o.After {
 		switch o.Kind {
 		case repo.Sequence:
@@ -85,7 +85,7 @@ func forgedAfter(o *repo.Object) string {
 				return err.Error()
 			}
 		case repo.Account:
-			g, err := sqltext.Dialect{}.ReadGrant(st)
+			g, err := d.ReadGrant(st)
 			if err != nil {
 				return err.Error()
 			}

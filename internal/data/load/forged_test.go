@@ -43,6 +43,8 @@ var forgeries = []struct {
 	{repo.Line{Object: &repo.Object{Kind: repo.Procedure, Schema: "shop", Name: "p", Create: "CREATE PROCEDURE p() SELECT 1", Database: "utf8mb4_bin; CREATE DATABASE pwned"}}, []string{"no character set"}},
 	{account("a@%", "CREATE USER `a`@`%`", "GRANT ALL ON *.* TO `pwned`@`%` IDENTIFIED BY 'x'"), []string{"account a@%", "pwned@%"}},
 	{account("a@%", "CREATE USER `a`@`%`", "SET GLOBAL max_connections = 7"), []string{"SET"}},
+	{account("a@%", "CREATE USER `a`@`%`", "GRANT SELECT /*!99999 , x'*/ ON *.* TO 'pwned'@'%' /*' ON *.* TO 'a'@'%' */"), []string{"pwned@%"}},
+	{repo.Line{Object: &repo.Object{Kind: repo.Sequence, Schema: "shop", Name: "q", Create: "CREATE SEQUENCE q", After: []string{"5"}}}, []string{"state"}},
 	{account("a@%", "CREATE USER `a`@`%`, `pwned`@`%`"), []string{"pwned"}},
 	{account("a@%", "CREATE USER `pwned`@`%`"), []string{"pwned@%"}},
 	{account("a@%", "CREATE DATABASE pwned"), []string{"pwned"}},

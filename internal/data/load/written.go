@@ -150,7 +150,7 @@ func stateOf(after, name string) (string, error) {
 	var numbers []string
 	for i := range t {
 		switch {
-		case t[i].Kind == sqltext.TokenNumber && t[i-1].Text == "-" && len(numbers) == 0:
+		case i > 0 && t[i].Kind == sqltext.TokenNumber && t[i-1].Text == "-" && len(numbers) == 0:
 			numbers = append(numbers, "-"+t[i].Text)
 		case t[i].Kind == sqltext.TokenNumber && i > 0:
 			numbers = append(numbers, t[i].Text)
