@@ -15,6 +15,14 @@ const (
 	modeNoBackslash = 1 << 20
 )
 
+// dialectOf is how a logged statement is read.
+func dialectOf(q binlogevent.Query) (d sqltext.Dialect) {
+	if q.SQLMode != nil {
+		d.ANSIQuotes, d.NoBackslash = *q.SQLMode&modeAnsiQuotes != 0, *q.SQLMode&modeNoBackslash != 0
+	}
+	return d
+}
+
 // renamed is a statement on one table, which has another name on the server, so that it names that. ok is false for any statement
 // that names it otherwise than as the one table that is altered: those are refused.
 func (o RollOptions) renamed(q binlogevent.Query) (_ binlogevent.Query, ok bool) {
@@ -22,12 +30,8 @@ func (o RollOptions) renamed(q binlogevent.Query) (_ binlogevent.Query, ok bool)
 	if len(all) != 1 || !o.Only(all[0].Schema, all[0].Name) || !o.renames(all[0].Schema, all[0].Name) {
 		return q, false
 	}
-	var d sqltext.Dialect
-	if q.SQLMode != nil {
-		d.ANSIQuotes, d.NoBackslash = *q.SQLMode&modeAnsiQuotes != 0, *q.SQLMode&modeNoBackslash != 0
-	}
 	text := string(q.Text)
-	t := d.Tokens(text)
+	t := dialectOf(q).Tokens(text)
 	at := tableOf(t)
 	if at < 0 || at >= len(t) || !t[at].Name() || namesMore(t[at+1:]) {
 		return q, false

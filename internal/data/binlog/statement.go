@@ -19,6 +19,9 @@ func (a *applier) query(ctx context.Context, e binlogevent.Event, ended bool) er
 	if err != nil {
 		return err
 	}
+	if why := neverLogged(q); why != "" {
+		return fmt.Errorf("%w: %s: %.200s", ErrContents, why, q.Text)
+	}
 	up := strings.ToUpper(string(q.Text[:min(len(q.Text), 64)]))
 	switch frameOf(q.Text) {
 	case frameBegin:
@@ -67,6 +70,36 @@ func (a *applier) query(ctx context.Context, e binlogevent.Event, ended bool) er
 		a.open, a.ctas = true, true
 	}
 	return err
+}
+
+// neverLogged says why a statement is none that a server logs; "" for all others. Logs are not signed: who may write to their place
+// shall not set the variables of the server that they are applied to, nor hang a second statement on one that is wanted.
+func neverLogged(q binlogevent.Query) string {
+	t := dialectOf(q).Tokens(string(q.Text))
+	var words [2]string // the first ones
+	n := 0
+	for i := 0; i < len(t) && n < len(words); i++ {
+		if t[i].Kind == sqltext.TokenWord {
+			words[n] = strings.ToUpper(t[i].Text)
+			n++
+		}
+	}
+	switch words[0] {
+	case "SET":
+		if w := words[1]; w != "PASSWORD" && w != "DEFAULT" && w != "STATEMENT" {
+			return "no server logs this as a statement"
+		}
+	case "INSTALL", "UNINSTALL", "SHUTDOWN", "RESET", "CHANGE", "CLONE":
+		return "no server logs this as a statement"
+	case "CREATE", "ALTER", "BEGIN": // programs have ; within
+		return ""
+	}
+	for i := 0; i+1 < len(t); i++ {
+		if t[i].Kind == sqltext.TokenSign && t[i].Text == ";" {
+			return "it is more than one statement"
+		}
+	}
+	return ""
 }
 
 // errNoXA says that there is no XA transaction of that name (ER_XAER_NOTA).

@@ -316,7 +316,10 @@ func appendGrants(differs, open []string, d, o mysql.Definition, exact bool) (_,
 	set := func(list []string) map[string]bool {
 		m := map[string]bool{}
 		for _, g := range list {
-			g, _, _ = strings.Cut(g, " IDENTIFIED ") // MariaDB shows the hash of the password there
+			g, rest, _ := strings.Cut(g, " IDENTIFIED ") // MariaDB shows the hash of the password there
+			if strings.Contains(rest, " WITH GRANT OPTION") {
+				g += " WITH GRANT OPTION"
+			}
 			m[join(tokens(g))] = true
 		}
 		return m

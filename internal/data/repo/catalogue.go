@@ -100,7 +100,7 @@ func (r *Repo) entry(ctx context.Context, e *Entry, head bool) error {
 			m.Close()
 		}
 	}
-	if errors.Is(err, ErrDamaged) || errors.Is(err, ErrNoKey) || errors.Is(err, ErrNoBackup) {
+	if told(err) || errors.Is(err, ErrNoBackup) {
 		e.Err = fmt.Errorf("backup %s: %w", e.ID, err)
 		return nil
 	}
@@ -260,7 +260,7 @@ func (r *Repo) Needs(ctx context.Context, id string, each func(key string, size 
 			return err
 		}
 		var x ref
-		if err := json.Unmarshal(b, &x); err != nil || (x.Key == "") == (x.Part == 0) {
+		if err := json.Unmarshal(b, &x); err != nil || (x.Key == "") == (x.Part == 0) || x.Key != "" && !strings.HasPrefix(x.Key, dataPrefix) {
 			return fmt.Errorf("list of objects of backup %s: line %d: %w", id, n, ErrDamaged)
 		}
 		if err := each(x.key(id), x.Size); err != nil {

@@ -60,7 +60,8 @@ func (l *lease) content(first []byte) []byte {
 func (l *lease) age() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return time.Since(l.beaten)
+	// By two clocks: one stands still while the machine sleeps, the other may be set back.
+	return max(time.Since(l.beaten), time.Now().Round(0).Sub(l.beaten.Round(0)))
 }
 
 // hold takes a lease.

@@ -2,8 +2,10 @@ package repo
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"strconv"
+	"syscall"
 )
 
 // Process tells one process from all others, for who looks from the same machine.
@@ -52,5 +54,11 @@ func startOf(pid int) string {
 // gone says that the process has ended for certain. Of another machine nobody knows.
 func (p *Process) gone() bool {
 	own := ownProcess()
-	return p != nil && own != nil && p.Boot == own.Boot && p.Space == own.Space && startOf(p.PID) != p.Started
+	if p == nil || own == nil || p.Boot != own.Boot || p.Space != own.Space || p.PID <= 0 {
+		return false
+	}
+	if started := startOf(p.PID); started != "" {
+		return started != p.Started
+	}
+	return errors.Is(syscall.Kill(p.PID, 0), syscall.ESRCH) // else it is there, but hidden from us (hidepid): its age tells
 }

@@ -60,6 +60,7 @@ func (r *Repo) decide(ctx context.Context, entries []Entry, o PruneOptions, now 
 	parents := map[string]string{}
 	hollow := Hollow(entries)
 	undecided := "" // a physical backup that has begun and does not say yet what it builds on
+	unread := ""    // a physical backup that cannot say what it builds on
 	for _, e := range entries {
 		if !e.Whole {
 			switch h := e.Header; {
@@ -79,6 +80,9 @@ func (r *Repo) decide(ctx context.Context, entries []Entry, o PruneOptions, now 
 		if e.Err != nil {
 			c.Keep = "it cannot be read: " + e.Err.Error()
 			c.Group = "damaged " + e.ID
+			if err := r.store.List(ctx, partPrefix(e.ID), func(string, int64) error { unread = e.ID; return nil }); err != nil {
+				return nil, err
+			}
 		}
 		list = append(list, c)
 	}
@@ -86,6 +90,9 @@ func (r *Repo) decide(ctx context.Context, entries []Entry, o PruneOptions, now 
 		why := parents[list[i].ID]
 		if undecided != "" && list[i].physical {
 			why = cmp.Or(why, undecided+", which has just begun, may build on it")
+		}
+		if unread != "" && list[i].physical {
+			why = cmp.Or(why, unread+", which cannot be read, may build on it")
 		}
 		list[i].Keep = cmp.Or(list[i].Keep, why)
 	}

@@ -87,10 +87,15 @@ func (p Retention) Decide(list []Candidate, zone *time.Location, now time.Time) 
 	for _, g := range groups {
 		p.group(g, zone, reasons)
 	}
-	// The newest first, so that a chain of parents is followed in one pass: a parent is older than its child.
-	for _, c := range list {
-		if len(reasons[c.ID]) > 0 && c.Parent != "" {
-			reasons[c.Parent] = append(reasons[c.Parent], c.ID+" builds on it")
+	// The newest first, so that a chain of parents is mostly followed in one pass; by a wrong clock a parent may be dated behind its child.
+	for again := true; again; {
+		again = false
+		for _, c := range list {
+			why := c.ID + " builds on it"
+			if len(reasons[c.ID]) > 0 && c.Parent != "" && !slices.Contains(reasons[c.Parent], why) {
+				reasons[c.Parent] = append(reasons[c.Parent], why)
+				again = true
+			}
 		}
 	}
 	out := make([]Decision, 0, len(list))

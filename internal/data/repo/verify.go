@@ -238,6 +238,9 @@ func (v *verifier) listed(ctx context.Context, id string) (keySet, int64, error)
 		}
 		return nil
 	})
+	if errors.Is(err, ErrUnsigned) || errors.Is(err, ErrForeign) {
+		return nil, 0, nil // told of the manifest
+	}
 	if errors.Is(err, ErrDamaged) || errors.Is(err, ErrNoKey) {
 		v.problem(Damaged, objectsKey(id), err.Error())
 		return nil, 0, nil

@@ -156,6 +156,8 @@ func filesFailure(ctx context.Context, err error) error {
 		return failure(exitInterrupted, "", errors.New("interrupted; what was restored is gone again"))
 	case errors.As(err, &p):
 		return failure(exitFailed, p.Hint, err)
+	case mistrusted(err) != "":
+		return failure(exitFailed, mistrusted(err), err)
 	case errors.Is(err, repo.ErrDamaged):
 		return failure(exitFailed, "risso verify --from … tells what else is damaged; another backup, or its copy, may be whole", err)
 	}

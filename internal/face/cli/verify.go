@@ -38,7 +38,8 @@ hash and the seal that it was given; manifests are read to their ends. A changed
 found, and so is what is missing. Mirrored binary logs are compared with their indexes. What no backup needs is counted: risso backup prune removes it.
 
 A repository that is encrypted is read with --identity; without one the seals of all objects are
-checked, which finds any change, and the contents are not looked into.
+checked, which finds damage, not what somebody put there and sealed anew: that the contents are
+those that were signed is seen with the identity only.
 
 An interrupted run goes on where it was when it is started again within a day (--again begins anew).
 A damaged object is taken for whole by the next backup that has the same rows, unless it is set aside
