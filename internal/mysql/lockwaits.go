@@ -234,13 +234,17 @@ func (s Server) hasMetadataLocks() bool {
 	return s.PerformanceSchema && !(s.MariaDB() && s.Number < 100502)
 }
 
+// weakLocks never keep one another waiting, of whatever object: a queue of hundreds has tens of thousands of such pairs.
+const weakLocks = "('SHARED_HIGH_PRIO', 'SHARED_READ', 'SHARED_WRITE', 'SHARED_WRITE_LOW_PRIO', 'INTENTION_EXCLUSIVE')"
+
 // metadataLockPairs asks for the locks that sessions want, each with those of others on the same thing, had or wanted.
 func (s Server) metadataLockPairs() string {
 	return fmt.Sprintf(`SELECT /* risso: who waits for which metadata lock */ pt.PROCESSLIST_ID, gt.PROCESSLIST_ID, p.OBJECT_TYPE, p.OBJECT_SCHEMA, p.OBJECT_NAME, p.LOCK_TYPE, g.LOCK_TYPE, g.LOCK_STATUS
  FROM performance_schema.metadata_locks p
  JOIN performance_schema.metadata_locks g ON g.OBJECT_TYPE = p.OBJECT_TYPE AND g.OBJECT_SCHEMA <=> p.OBJECT_SCHEMA AND g.OBJECT_NAME <=> p.OBJECT_NAME AND g.LOCK_STATUS IN ('GRANTED', 'PENDING')
  JOIN performance_schema.threads pt ON pt.THREAD_ID = p.OWNER_THREAD_ID JOIN performance_schema.threads gt ON gt.THREAD_ID = g.OWNER_THREAD_ID
- WHERE p.LOCK_STATUS = 'PENDING' AND g.OWNER_THREAD_ID <> p.OWNER_THREAD_ID LIMIT %d`, 4*maxLockPairs)
+ WHERE p.LOCK_STATUS = 'PENDING' AND g.OWNER_THREAD_ID <> p.OWNER_THREAD_ID
+  AND NOT (p.LOCK_TYPE IN `+weakLocks+` AND g.LOCK_TYPE IN `+weakLocks+`) LIMIT %d`, 4*maxLockPairs)
 }
 
 // metadataLockWaits tells who waits for whose metadata, global and user locks, as far as performance_schema records them: those who

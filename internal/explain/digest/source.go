@@ -99,15 +99,20 @@ func (m *meter) Read(p []byte) (int, error) {
 
 // early is a reader of which the rest cannot be read: it ends there, and keeps why.
 type early struct {
-	r    io.Reader
-	read bool // something was
-	why  error
+	r     io.Reader
+	read  bool // something was
+	why   error
+	under *early // what r reads from
 }
 
 // Read gives an error only where nothing was read before, when there is nothing new for now, and when the context ended.
 func (e *early) Read(p []byte) (int, error) {
 	n, err := e.r.Read(p)
 	e.read = e.read || n > 0
+	if err != nil && e.under != nil && e.under.why != nil {
+		e.why = e.under.why // the deeper reason
+		return n, io.EOF
+	}
 	switch {
 	case err == nil, errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, errIdle), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return n, err
@@ -201,7 +206,8 @@ func (o *opened) sniff(format string, growing bool) error {
 		if format == "" {
 			o.format = FormatOf(inside)
 		}
-		o.Reader = bufio.NewReaderSize(uncover(o.Reader), sniffLen)
+		o.early = &early{r: uncover(o.Reader), under: o.early}
+		o.Reader = bufio.NewReaderSize(o.early, sniffLen)
 		return nil
 	}
 	if found == "" && o.format == "" {

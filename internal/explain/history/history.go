@@ -412,8 +412,8 @@ func (c *Collector) identify(ctx context.Context, at int64, list []cost) error {
 		slices.Sort(ids)
 		err := c.conn.DigestTexts(ctx, slices.Compact(ids), func(t mysql.DigestText) error {
 			texts[digestKey{t.Schema, t.ID}] = t.Text
-			if digest.IsOwn([]byte(t.Sample)) { // another Risso's: a trace, a digest, a benchmark
-				c.names.own[c.names.of(t.Text).id] = true
+			if n := c.names.of(t.Text); digest.IsOwn([]byte(t.Sample)) && !everybodys[n.verb] { // another Risso's: a trace, a digest, a benchmark
+				c.names.own[n.id] = true
 			}
 			return nil
 		})
@@ -425,7 +425,7 @@ func (c *Collector) identify(ctx context.Context, at int64, list []cost) error {
 	var found []events.Class
 	for _, d := range list {
 		k, ok := c.classes[d.digestKey]
-		if ok && marked[d.id] && !k.own {
+		if ok && marked[d.id] && !k.own && !everybodys[k.verb] {
 			k.own = true
 			c.classes[d.digestKey] = k
 		}
@@ -444,7 +444,7 @@ func (c *Collector) identify(ctx context.Context, at int64, list []cost) error {
 			text = "(text evicted) " + d.id
 		}
 		n := c.names.of(text)
-		k = known{class: n.id, verb: n.verb, stored: at, own: c.names.isOwn(n.id) || marked[d.id]}
+		k = known{class: n.id, verb: n.verb, stored: at, own: c.names.isOwn(n.id) || marked[d.id] && !everybodys[n.verb]}
 		c.classes[d.digestKey] = k
 		if !k.own {
 			found = append(found, events.Class{Instance: c.instance.ID, ID: n.id, Digest: d.id, Fingerprint: n.fingerprint, Verb: n.verb, Tables: n.tables, FirstSeen: at, LastSeen: at})

@@ -70,6 +70,9 @@ func (c *Collector) missing() []fleet.Gap {
 	return slices.SortedFunc(maps.Values(c.gaps), func(a, b fleet.Gap) int { return strings.Compare(a.What, b.What) })
 }
 
+// everybodys are the verbs that another Risso sends just as applications do: its mark on one says nothing of the others.
+var everybodys = map[string]bool{"COMMIT": true, "ROLLBACK": true, "USE": true, "DELETE": true, "REPLACE": true, "INSERT": true}
+
 // marked are the digests that the server remembers with Risso's mark: those of other processes of Risso, such as a trace.
 // The table of digests has no comments, and before MySQL 8.0.3 no samples.
 func (c *Collector) marked(ctx context.Context) map[string]bool {

@@ -63,14 +63,12 @@ Risso goes on asking for one until "risso token off".`,
 			if err != nil {
 				return err
 			}
-			if err := tokenEvent(ctx, st, t.Name, fmt.Sprintf("the token %s, which may %s, was made", t.Name, t.Role)); err != nil {
-				return err
-			}
+			noted := tokenEvent(ctx, st, t.Name, fmt.Sprintf("the token %s, which may %s, was made", t.Name, t.Role))
 			if output == "json" {
-				return json.NewEncoder(s.Out).Encode(map[string]string{"name": t.Name, "id": t.ID, "role": string(t.Role), "token": secret})
+				return errors.Join(noted, json.NewEncoder(s.Out).Encode(map[string]string{"name": t.Name, "id": t.ID, "role": string(t.Role), "token": secret}))
 			}
 			_, err = fmt.Fprintln(s.Out, secret)
-			return err
+			return errors.Join(err, noted) // the secret is told in any case: it is stored nowhere
 		})}
 	create.Flags().StringVar(&role, "role", string(state.RoleLook), "what it lets its bearer do: look, or act")
 	cmd.AddCommand(create,

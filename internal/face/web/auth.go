@@ -99,8 +99,10 @@ func (s *server) guard(needed state.Role, next http.Handler) http.Handler {
 
 // known finds out whose token a request carries.
 func (s *server) known(r *http.Request) (viewer, error) {
-	token := tokenOf(r)
-	if token != "" {
+	for _, token := range tokensOf(r) {
+		if token == "" {
+			continue
+		}
 		t, err := s.Facts.VerifyToken(r.Context(), token)
 		if err == nil {
 			return viewer{t.Name, t.Role}, nil
@@ -112,17 +114,18 @@ func (s *server) known(r *http.Request) (viewer, error) {
 	return viewer{}, &apiError{Status: http.StatusUnauthorized, Message: "a token is required", Hint: "make one with: risso token create NAME"}
 }
 
-func tokenOf(r *http.Request) string {
+// tokensOf gives what may be a token. The login of a proxy may stand where a program puts its token: then the cookie counts.
+func tokensOf(r *http.Request) (list []string) {
 	if t, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
-		return strings.TrimSpace(t)
+		list = append(list, strings.TrimSpace(t))
 	}
 	if _, password, ok := r.BasicAuth(); ok {
-		return password
+		list = append(list, password)
 	}
 	if c, err := r.Cookie(cookieName); err == nil {
-		return c.Value
+		list = append(list, c.Value)
 	}
-	return ""
+	return list
 }
 
 // did writes down who did what, and to what.

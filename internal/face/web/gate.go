@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"net/http"
 	"runtime/debug"
 	"runtime/metrics"
@@ -27,7 +26,7 @@ type gate struct {
 
 func newGate(l Limits) *gate {
 	g := &gate{limits: l, quick: newLane(quickAtOnce, l.Wait), charts: newLane(l.AtOnce, l.Wait), promql: newLane(l.AtOnce, l.Wait), queries: newLane(l.AtOnce, l.Wait)}
-	g.heap.most = uint64(l.Memory)
+	g.heap.most, g.heap.limit = uint64(l.Memory), debug.SetMemoryLimit(-1)
 	return g
 }
 
@@ -115,10 +114,12 @@ func (g *gate) run(ctx context.Context, l *lane, work func(context.Context) erro
 type heapWatch struct {
 	most uint64
 
-	mu    sync.Mutex
-	idle  uint64 // bytes in the heap when no question was worked on
-	under []*guarded
-	large bool // the heap grew by a good part of what it may
+	mu       sync.Mutex
+	idle     uint64 // bytes in the heap when no question was worked on
+	under    []*guarded
+	large    bool  // the heap grew by a good part of what it may
+	watching bool  // somebody looks
+	limit    int64 // what GOMEMLIMIT says, or none
 }
 
 // guarded is a question that is being worked on.
@@ -156,8 +157,11 @@ func (h *heapWatch) guard(ctx context.Context) (guardedCtx context.Context, stop
 	if h.under = append(h.under, q); len(h.under) == 1 {
 		h.idle = heapBytes()
 		// Beyond this garbage is collected at any price. It helps; what holds the bound is the watch.
-		debug.SetMemoryLimit(residentBytes() + int64(h.most))
-		go h.watch() // ends with the last question
+		debug.SetMemoryLimit(min(h.limit, residentBytes()+int64(h.most)))
+		if !h.watching {
+			h.watching = true
+			go h.watch() // ends with the last question
+		}
 	}
 	return context.WithValue(ctx, guardKey{}, q), func() {
 		cancel(nil)
@@ -187,8 +191,8 @@ func (h *heapWatch) watch() {
 		h.mu.Lock()
 		over, large := len(h.under) == 0, h.large
 		if over {
-			h.large = false
-			debug.SetMemoryLimit(math.MaxInt64)
+			h.large, h.watching = false, false
+			debug.SetMemoryLimit(h.limit)
 		}
 		h.mu.Unlock()
 		if over {

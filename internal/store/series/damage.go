@@ -79,7 +79,10 @@ func (in *instance) salvage(ref *blockRef, why error) error {
 	}
 	var saved *blockRef
 	if err == nil {
-		saved, err = in.rewrite(b, ref)
+		if saved, err = in.rewrite(b, ref); err != nil && os.Rename(to, ref.path) == nil {
+			in.s.writeFailed(in.id, err) // no room now: what can be read of it stays where it was
+			return nil
+		}
 	}
 	in.replaceDamaged(ref, saved)
 	text := fmt.Sprintf("%s was damaged (%v). It is kept as %s; its good columns were saved.", ref.path, why, to)

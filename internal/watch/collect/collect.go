@@ -128,6 +128,9 @@ func Every(ctx context.Context, phase time.Duration, tick func(due time.Time) ti
 			due = due.Add(-interval)
 		}
 		// due is the newest second that has begun: it is either done or to be done at once.
+		if last.Sub(due) > 2*interval { // this machine's clock went back: do not wait until it has caught up
+			last = time.Time{}
+		}
 		if last.IsZero() {
 			due = due.Add(interval)
 		}

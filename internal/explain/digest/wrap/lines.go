@@ -85,8 +85,33 @@ func (u *uncovered) strip(line []byte) []byte {
 	return line[at[1]:]
 }
 
+// mostValue and mostDepth bound what a value of JSON takes, whatever is packed in a file.
+const (
+	mostValue = 64 << 20
+	mostDepth = 1000
+)
+
+var errValue = errors.New("a value in JSON is longer than 64 MiB, or nested too deeply")
+
+// bounded gives so many bytes.
+type bounded struct {
+	r    io.Reader
+	left int
+}
+
+// Read implements io.Reader.
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, errValue
+	}
+	n, err := b.r.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err
+}
+
 // messages is the text in JSON: lines of objects, a list of them, or an object that has a list.
 type messages struct {
+	in   *bounded
 	dec  *json.Decoder
 	rest []byte
 	key  []string // of the objects that are open; "" in a list
@@ -94,16 +119,22 @@ type messages struct {
 	open []bool   // by depth: an object
 }
 
-func newMessages(r io.Reader) *messages { return &messages{dec: json.NewDecoder(r)} }
+func newMessages(r io.Reader) *messages {
+	in := &bounded{r: r}
+	return &messages{in: in, dec: json.NewDecoder(in)}
+}
 
 // Read implements io.Reader.
 func (m *messages) Read(p []byte) (int, error) {
 	for len(m.rest) == 0 {
+		m.in.left = mostValue
 		tok, err := m.dec.Token()
 		if err != nil {
 			return 0, err
 		}
-		m.token(tok)
+		if m.token(tok); len(m.open) > mostDepth {
+			return 0, errValue
+		}
 	}
 	n := copy(p, m.rest)
 	m.rest = m.rest[n:]
@@ -127,7 +158,8 @@ func (m *messages) token(tok json.Token) {
 		}
 		if n := len(m.key); n > 0 && isField(m.key[n-1]) {
 			m.rest = append(m.rest[:0], t...)
-			if len(t) > 0 && t[len(t)-1] != '\n' {
+			piece := m.key[n-1] == "log" && len(t) >= 16<<10 // Docker cuts longer lines; the rest follows
+			if len(t) > 0 && t[len(t)-1] != '\n' && !piece {
 				m.rest = append(m.rest, '\n')
 			}
 		}
