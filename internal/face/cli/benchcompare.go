@@ -56,7 +56,7 @@ files are parted by commas, a folder stands for its *.json. What sysbench, pgben
 go-tpc print is read, too (--from says which file is A, or is read as one of the two).
 
 --fail-if slower ends with code 4 when that is the verdict, and with 5 when there is none
-(too few runs, withheld, interrupted): of throughput, or of p95 latency with --rate.
+(too few runs, withheld): of throughput, or of p95 latency with --rate.
 
 Settings are set by SET GLOBAL on the server, for the time of the comparison. What was
 there before is written to a journal first and put back at the end, also after Ctrl-C; what
