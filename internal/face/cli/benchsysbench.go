@@ -155,7 +155,7 @@ func fromSysbench(args []string) ([]string, error) {
 		arg = "--" + flag + map[bool]string{true: "=" + value}[valued]
 		o, known := options[flag]
 		switch {
-		case !known || !valued && o.to == flag:
+		case !known || !valued && o.to == string(asSysbenchCallsIt(nil, flag)):
 			out = append(out, arg)
 		case o.refused != "":
 			return nil, usageError("--%s of sysbench is not taken: %s", flag, o.refused)

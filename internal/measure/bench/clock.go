@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"fmt"
 	"math"
 	"runtime"
 	"syscall"
@@ -48,18 +47,6 @@ func (w *waker) learn(late time.Duration) {
 
 // sharpen lets the kernel wake this thread on time. Source: prctl(2), PR_SET_TIMERSLACK.
 func sharpen() error { return unix.Prctl(unix.PR_SET_TIMERSLACK, slackOff, 0, 0, 0) }
-
-// unhurried keeps SIGURG from this thread. The runtime sends it to a goroutine that has run for 10 ms, and a session that waits
-// for the server in a system call seems to: with many sessions that broke off one wait in four, only to be begun again. Other
-// goroutines on the thread are still asked to give way where they call a function.
-func unhurried() error {
-	var set unix.Sigset_t
-	set.Val[0] |= 1 << (unix.SIGURG - 1)
-	if err := unix.PthreadSigmask(unix.SIG_BLOCK, &set, nil); err != nil {
-		return fmt.Errorf("keep SIGURG from a thread: %w", err)
-	}
-	return nil
-}
 
 // until waits until due, counted from epoch, on this thread. It says false when stop came first.
 func (w *waker) until(epoch time.Time, due time.Duration, stop *drive.Stop) bool {

@@ -154,9 +154,6 @@ const yieldEvery = 4 * time.Millisecond
 func (w *worker) yield(now time.Duration) error {
 	w.yielded = now
 	runtime.Gosched()
-	if err := unhurried(); err != nil {
-		return err
-	}
 	if w.run.schedule == nil {
 		return nil
 	}
