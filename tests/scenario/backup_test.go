@@ -165,7 +165,7 @@ func (p place) wrongUse(t *testing.T) {
 		{2, "not a kind of place", []string{"backup", "--dsn", p.dsn, "--to", "ftp://host/dir"}},
 		{2, "--compress", []string{"backup", "--dsn", p.dsn, "--to", p.dir, "--compress", "best"}},
 		{2, "--threads", []string{"backup", "--dsn", p.dsn, "--to", p.dir, "--threads", "0"}},
-		{2, "unknown command", []string{"backup", "now", "--dsn", p.dsn, "--to", p.dir}},
+		{2, "has no command", []string{"backup", "now", "--dsn", p.dsn, "--to", p.dir}},
 		{2, "nosuch", []string{"backup", "--dsn", p.dsn, "--to", p.dir, "--schema", "nosuch"}},
 		{1, "no such backup", []string{"backup", "show", "--from", p.dir, "20200101T000000Z-000000"}},
 		{1, "no backup repository", []string{"backup", "list", "--from", p.dir + "-elsewhere"}},

@@ -259,13 +259,13 @@ func TestBenchWrongUse(t *testing.T) {
 		{"point_select --dsn DSN --output xml", 2, "text, json"},
 		{"point_select --dsn DSN --failover postgres://x/y", 2, "failover"},
 		{"point_select --dsn DSN --nonsense", 2, "unknown flag"},
-		{"point_select --dsn DSN --tables 9", 1, "risso bench prepare point_select"},
+		{"point_select --dsn DSN --table-size 1000 --tables 9", 1, "risso bench prepare point_select"},
 		{"point_select --dsn root@unix(SOCKET)/empty", 1, "risso bench prepare point_select"},
 		{"point_select --dsn root@unix(SOCKET)/nowhere", 1, "CREATE DATABASE"},
 		{"point_select --dsn root@unix(SOCKET)/", 1, "name a database"},
 		{"point_select --dsn poor@unix(SOCKET)/sbtest", 1, "GRANT SELECT"},
 		{"point_select --dsn root@tcp(127.0.0.1:1)/sbtest", 1, "is the server running"},
-		{"point_select --dsn DSN --tables 2 --threads 400", 1, "max_connections"},
+		{"point_select --dsn DSN --table-size 1000 --tables 2 --threads 400", 1, "max_connections"},
 	} {
 		args := strings.Fields(strings.NewReplacer("DSN", dsn, "SOCKET", n.Socket).Replace(c.args))
 		_, said, code := runRisso(t, nil, append([]string{"bench", "run"}, args...)...)

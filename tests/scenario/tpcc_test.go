@@ -25,7 +25,7 @@ func TestTPCCFromTheCommandLine(t *testing.T) {
 	expect(1, "", "0 of 9 tables are here", "check", "tpcc")
 	expect(1, "", "run risso bench prepare tpcc", "run", "tpcc", "--time", "1s")
 	expect(2, "", "point_select has nothing to check", "check", "point_select")
-	expect(2, "", "text or json", "check", "tpcc", "--output", "xml")
+	expect(2, "", "there are text, json", "check", "tpcc", "--output", "xml")
 	expect(2, "", "-1 warehouses", "prepare", "tpcc", "--warehouses", "-1")
 
 	prepared := time.Now()

@@ -138,6 +138,10 @@ func fromSysbench(args []string) ([]string, error) {
 	if len(args) < 3 || args[0] != "bench" || !slices.Contains([]string{"run", "prepare", "cleanup", "check", "compare", "scale"}, args[1]) {
 		return args, nil
 	}
+	own, _, err := newRoot(Streams{}).Find(args[:2])
+	if err != nil {
+		return args, nil // whoever parses it says what is wrong
+	}
 	options := sysbenchOptions()
 	server := driver.NewConfig()
 	server.User, server.Net, server.Addr, server.DBName = "sbtest", "tcp", "localhost:3306", "sbtest"
@@ -155,7 +159,7 @@ func fromSysbench(args []string) ([]string, error) {
 		arg = "--" + flag + map[bool]string{true: "=" + value}[valued]
 		o, known := options[flag]
 		switch {
-		case !known || !valued && o.to == string(asSysbenchCallsIt(nil, flag)):
+		case !known || !valued && own.Flags().Lookup(flag) != nil: // with a blank before its value it is Risso's
 			out = append(out, arg)
 		case o.refused != "":
 			return nil, usageError("--%s of sysbench is not taken: %s", flag, o.refused)

@@ -25,7 +25,7 @@ import (
 var notRun = []struct{ pattern, why string }{
 	{`s3:|sftp://|clickhouse://|postgres://`, "a store or server that a scenario of its own starts"},
 	{`age1…|--identity|--encrypt-to`, "a key that the reader makes"},
-	{`--gtid|--before|--after|--skip|--backup 2|show --from \S+ 2|--remove|--at |--to-time '2026|--start|--server db1`, "a name that only the reader's own server or place has"},
+	{`backup accept|--gtid|--before|--after|--skip|--backup 2|show --from \S+ 2|--remove|--at |--to-time '2026|--start|--server db1`, "a name that only the reader's own server or place has"},
 	{`mysql-5\.7|mysql-8\.0|galera|~/src|--physical|--datadir|clone`, "another server than the one here"},
 	{`tpcc|ontime|matrix|compare|scale|replay|--failover|schemas`, "a benchmark longer than a test may take: its own scenario runs it"},
 	{`bench report|\.json|binlog\.0000|--file|mysql-bin\.|slow\.log\.|\.log\b|\.sql|epyc|sweep`, "a file of the reader's"},
