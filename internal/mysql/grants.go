@@ -39,7 +39,7 @@ type privileges struct {
 
 // Grants are the statements that give the account (quoted, as QuotedAccount gives it) what the jobs need on this server, and no
 // more: one for each object. schema is where bench works. Sources: "Privileges Provided by MySQL" in MySQL's manual, "GRANT" in
-// MariaDB's Knowledge Base; a test runs every job with just these.
+// MariaDB's Knowledge Base; a test runs every job but physical with just these.
 func (s Server) Grants(account, schema string, jobs ...Job) []string {
 	var out []string
 	for _, p := range s.merged(schema, jobs) {
