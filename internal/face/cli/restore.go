@@ -90,6 +90,12 @@ docs/restore.md has all of it.
 			return runRestore(ctx, s, f)
 		},
 	}
+	f.bind(cmd)
+	return cmd
+}
+
+// bind adds the flags to the command.
+func (f *restoreFlags) bind(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.from, "from", "", "where the backup is: "+blob.Forms)
 	f.trustFlags.bind(cmd)
@@ -126,7 +132,6 @@ docs/restore.md has all of it.
 	cmd.MarkFlagsMutuallyExclusive("into", "sandbox", "datadir")
 	cmd.MarkFlagsMutuallyExclusive("logs", "logs-dsn")
 	cmd.MarkFlagsMutuallyExclusive("to-time", "to-gtid", "before")
-	return cmd
 }
 
 // check finds wrong use before anything is opened.
