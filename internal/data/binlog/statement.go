@@ -399,7 +399,11 @@ func (a *applier) unclear(ctx context.Context, pending string) error {
 		a.j.saved = p
 		return nil
 	}
-	return fmt.Errorf("%w: %s: %.300s; look at the server, then say done or again", ErrPending, strings.ReplaceAll(place, "\t", ":"), text)
+	look := "look at the server"
+	if strings.HasPrefix(text, "XA ") { // it stays prepared when its session ends
+		look = "look at the server (XA RECOVER lists a transaction that is prepared: done)"
+	}
+	return fmt.Errorf("%w: %s: %.300s; %s, then say done or again", ErrPending, strings.ReplaceAll(place, "\t", ":"), text, look)
 }
 
 // has says whether the transaction that begins at a position was done.

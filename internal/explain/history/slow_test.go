@@ -45,6 +45,7 @@ func newSlowScene(t *testing.T, kind string) *slowScene {
 	}
 	s.app.SetMaxOpenConns(1)
 	t.Cleanup(func() { s.app.Close() })
+	s.sessions = append(s.sessions, s.app)
 	s.begin()
 	return s
 }
@@ -66,7 +67,10 @@ func (s *slowScene) begin() {
 	}
 }
 
-func (s *slowScene) step() { s.log.step(s.t.Context(), time.Now().Add(s.ahead)) }
+func (s *slowScene) step() {
+	s.counted()
+	s.log.step(s.t.Context(), time.Now().Add(s.ahead))
+}
 
 // end reads what is there and lets the minute pass.
 func (s *slowScene) end() {
