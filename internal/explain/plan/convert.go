@@ -146,7 +146,7 @@ func sampleText(t []token, name string, f *TableFacts) string {
 			out, t = append(out, quoteName(col)), rest
 			continue
 		}
-		if word(x, "COLLATE") && len(t) > 1 && plainName.MatchString(t[1].Text) {
+		if word(x, "COLLATE") && len(t) > 1 && plainName().MatchString(t[1].Text) {
 			out, t = append(out, "COLLATE", t[1].Text), t[2:]
 			continue
 		}
