@@ -23,7 +23,7 @@ func (p *protect) copyTask(s watched) jobs.Task {
 	return func(ctx context.Context, report *jobs.Report) (jobs.Result, error) {
 		c := s.protect
 		report.Stage("open the places")
-		r, closePlace, err := p.openPlace(ctx, c, c.Place, false)
+		r, closePlace, err := p.openTrusted(ctx, c, report)
 		if err != nil {
 			return jobs.Result{}, err
 		}
@@ -38,7 +38,17 @@ func (p *protect) copyTask(s watched) jobs.Task {
 		if err != nil {
 			return jobs.Result{}, err
 		}
-		return jobs.Result{Detail: got, Text: fmt.Sprintf("%s copied, %s in %s; %d were there", counted(len(got.Backups), "backup"), render.Bytes(float64(got.Bytes)), counted(int(got.Objects), "object"), len(got.There))}, nil
+		text := fmt.Sprintf("%s copied, %s in %s; %d were there", counted(len(got.Backups), "backup"), render.Bytes(float64(got.Bytes)), counted(int(got.Objects), "object"), len(got.There))
+		if got.Whole() {
+			return jobs.Result{Detail: got, Text: text}, nil
+		}
+		for _, r := range got.Refused {
+			report.Log("refused: %s", r)
+		}
+		for _, d := range got.Different {
+			report.Log("different: %s", d)
+		}
+		return jobs.Result{Detail: got, Text: text + "; " + copyProblems(got)}, jobs.ErrFound
 	}
 }
 
