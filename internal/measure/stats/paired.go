@@ -294,10 +294,10 @@ func SpendAlpha(alpha float64, looks []int) []float64 {
 
 // FalseRate estimates how often so many pairs of runs of one and the same thing tell a difference at p below alpha: the runs,
 // in the order in which they were made, are drawn again in blocks of neighbours, so that a machine's drift and moods stay in
-// them, and A and B are dealt in turns (A B B A).
+// them, and deal gives for each place whose it is: true is B's.
 //
 // Source: Politis and Romano, A circular block-resampling procedure for stationary data (1992).
-func FalseRate(runs []float64, pairs int, alpha float64, seed uint64) float64 {
+func FalseRate(runs []float64, pairs int, alpha float64, seed uint64, deal func(*rand.Rand) []bool) float64 {
 	const rounds = 1000
 	if len(runs) < 4 || pairs < LeastPairs(1-alpha) {
 		return math.NaN()
@@ -316,9 +316,10 @@ func FalseRate(runs []float64, pairs int, alpha float64, seed uint64) float64 {
 			at, left = at+1, left-1
 			return v
 		}
+		order := deal(rng)
 		for i := range d {
 			first, second := next(), next()
-			if i%2 == 1 {
+			if order[2*i] {
 				first, second = second, first
 			}
 			d[i] = math.Log(second / first)
