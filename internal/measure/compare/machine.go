@@ -109,8 +109,8 @@ func (u unlike) doubt(m measure, v *Verdict) {
 	case v.Outcome == Unclear:
 		v.Words += fmt.Sprintf("; and the sides were not disturbed alike: %s", u.words)
 	default:
-		v.Seems, v.Outcome = v.Outcome, Withheld
-		v.Words = fmt.Sprintf("verdict withheld: the sides were not disturbed alike: %s; so what the figures seem to say (%s) may be the others' doing: make the runs again when the machine is quiet", u.words, v.Words)
+		v.Seems, v.Outcome, v.Reason = v.Outcome, Withheld, "the sides were not disturbed alike: "+u.words
+		v.Words = fmt.Sprintf("verdict withheld: %s; so what the figures seem to say (%s) may be the others' doing: make the runs again when the machine is quiet", v.Reason, v.Words)
 	}
 }
 
