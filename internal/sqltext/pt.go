@@ -7,13 +7,13 @@ import (
 	"github.com/rissodb/risso/internal/pattern"
 )
 
-// PtFingerprint gives the fingerprint that pt-query-digest 3.2.1 makes of a statement, by that program's own rules
+// PtFingerprint gives the fingerprint that pt-query-digest 3.7.1 makes of a statement, by that program's own rules
 // and with all of their faults, so that a class can be found under the name it has there. The rules are those its
-// manual lists under "fingerprint" and its code follows (QueryRewriter). It is for one sample of a class, not for
-// each statement: it is slow.
+// manual lists under "fingerprint" and its code follows (QueryRewriter); versions up to 3.5.1 read some strings in
+// another way, which docs/fingerprints.md tells. It is for one sample of a class, not for each statement: it is slow.
 func PtFingerprint(stmt string) string { return string(ptFingerprint([]byte(stmt))) }
 
-// PtID gives the identity that pt-query-digest 3.2.1 prints for a statement, without its "0x".
+// PtID gives the identity that pt-query-digest 3.7.1 prints for a statement, without its "0x".
 func PtID(stmt string) string { return ClassID(ptFingerprint([]byte(stmt))) }
 
 // The patterns work on bytes: that program does not decode. (?s-i) and so on are as there.
@@ -23,9 +23,11 @@ var (
 	ptRows     = pattern.Lazy(`(?is)\A((?:INSERT|REPLACE)(?: IGNORE)?\s+INTO.+?VALUES\s*\(.*?\))\s*,\s*\(`)
 	ptComment  = pattern.Lazy(`(?s)/\*[^!].*?\*/`)
 	ptUse      = pattern.Lazy(`(?i)\Ause \S+\n?\z`)
-	ptEscaped  = pattern.Lazy(`\\["']`)
-	ptDouble   = pattern.Lazy(`(?s)".*?"`)
-	ptSingle   = pattern.Lazy(`(?s)'.*?'`)
+	ptEscaped1 = pattern.Lazy(`([^\\])\\'`)
+	ptEscaped2 = pattern.Lazy(`([^\\])\\"`)
+	ptEscaped  = pattern.Lazy(`\\['"]`)
+	ptDouble   = pattern.Lazy(`(?s)([^\\])".*?[^\\]?"`)
+	ptSingle   = pattern.Lazy(`(?s)([^\\])'.*?[^\\]?'`)
 	ptBool     = pattern.Lazy(`(?is)\bfalse\b|\btrue\b`)
 	ptNumber   = pattern.Lazy(`[0-9+-][0-9a-f.xb+-]*`)
 	ptPrefix   = pattern.Lazy(`[xb.+-]\?`)
@@ -42,7 +44,6 @@ var (
 )
 
 func ptFingerprint(q []byte) []byte {
-	q = bytes.TrimSuffix(bytes.TrimSuffix(q, []byte("\n")), []byte(";")) // as its reader of slow logs does
 	switch {
 	case bytes.HasPrefix(q, []byte("SELECT /*!40001 SQL_NO_CACHE */ * FROM `")):
 		return []byte("mysqldump")
@@ -62,8 +63,13 @@ func ptFingerprint(q []byte) []byte {
 	if ptUse().Match(q) {
 		return []byte("use ?")
 	}
+	q = ptEscaped1().ReplaceAll(q, []byte("$1"))
+	q = ptEscaped2().ReplaceAll(q, []byte("$1"))
+	q = bytes.ReplaceAll(q, []byte(`\\`), nil)
 	q = ptEscaped().ReplaceAll(q, nil)
-	for _, re := range []func() *regexp.Regexp{ptDouble, ptSingle, ptBool, ptNumber, ptPrefix} {
+	q = ptDouble().ReplaceAll(q, []byte("$1?"))
+	q = ptSingle().ReplaceAll(q, []byte("$1?"))
+	for _, re := range []func() *regexp.Regexp{ptBool, ptNumber, ptPrefix} {
 		q = re().ReplaceAll(q, ptQuestion)
 	}
 	q = ptLeading().ReplaceAll(q, nil)
