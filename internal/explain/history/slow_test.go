@@ -571,12 +571,16 @@ func TestSlowLogStoreAway(t *testing.T) {
 // TestSlowLogBurst reads a burst in bounded turns and memory, with all classes and users that there is room for.
 func TestSlowLogBurst(t *testing.T) {
 	f := newFileScene(t)
-	const n = 60_000
+	n, classes := 60_000, 20_000
+	if testing.Short() {
+		t.Log("short: a quarter of the events")
+		n, classes = 15_000, 5000
+	}
 	var b strings.Builder
 	for i := range n {
 		e := slowEvent(f.now, fmt.Sprint("u", i%7))
 		if i%3 == 0 {
-			e = strings.Replace(e, "SELECT 1", fmt.Sprintf("SELECT c%d FROM t%d", i%20000, i%20000), 1)
+			e = strings.Replace(e, "SELECT 1", fmt.Sprintf("SELECT c%d FROM t%d", i%classes, i%classes), 1)
 		}
 		b.WriteString(e)
 	}

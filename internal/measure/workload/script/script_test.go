@@ -62,6 +62,8 @@ transactions:
         repeat: 3
 `
 
+func TestMain(m *testing.M) { os.Exit(sandboxtest.Main(m)) }
+
 func target(t *testing.T, kind string) drive.Target {
 	t.Helper()
 	if kind == "postgres" {
@@ -71,7 +73,7 @@ func target(t *testing.T, kind string) drive.Target {
 		}
 		return to
 	}
-	node := sandboxtest.Up(t, kind)
+	node := sandboxtest.Lend(t, kind)
 	if _, err := node.Query(t.Context(), "CREATE DATABASE bench"); err != nil {
 		t.Fatal(err)
 	}

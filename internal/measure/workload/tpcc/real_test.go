@@ -44,7 +44,7 @@ func startWithAddress(t *testing.T, spec string) (target drive.Target, dsn strin
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	s, err := sandbox.Up(ctx, sandbox.Options{Dir: t.TempDir(), Servers: []string{spec},
-		Settings: []string{"innodb_flush_log_at_trx_commit=0", "sync_binlog=0", "innodb_buffer_pool_size=256M"}})
+		Settings: []string{"innodb_flush_log_at_trx_commit=0", "skip-log-bin", "innodb_doublewrite=OFF", "innodb_buffer_pool_size=256M"}})
 	if err != nil {
 		t.Fatal(err)
 	}
