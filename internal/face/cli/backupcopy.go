@@ -88,13 +88,7 @@ func runCopy(ctx context.Context, s Streams, f copyFlags) error {
 	}
 	seconds := time.Since(began).Seconds()
 	if f.output == "json" {
-		return render.JSON(s.Out, struct {
-			From    string  `json:"from"`
-			To      string  `json:"to"`
-			DryRun  bool    `json:"dry_run"`
-			Seconds float64 `json:"seconds"`
-			*repo.Copied
-		}{placeWords(f.from), placeWords(f.to), f.dryRun, seconds, c})
+		return render.JSON(s.Out, copiedAnswer{placeWords(f.from), placeWords(f.to), f.dryRun, seconds, c})
 	}
 	verb := "Copied"
 	if f.dryRun {
