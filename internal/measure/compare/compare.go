@@ -80,6 +80,8 @@ type Report struct {
 	B        Side      `json:"b"`
 	Order    string    `json:"order,omitempty"` // in which the runs were made
 	Verdicts []Verdict `json:"verdicts"`
+	// Classes are the verdicts on single classes of statements, of a replay.
+	Classes []Verdict `json:"classes,omitempty"`
 	// Judged is the measure of the first verdict, on which --fail-if and --precise rest; Instead says why it is not throughput.
 	Judged      string               `json:"judged,omitempty"`
 	Instead     string               `json:"instead,omitempty"`
@@ -167,6 +169,10 @@ func Judge(a, b Side, t Terms) *Report {
 	if len(r.Verdicts) > 0 {
 		r.Judged = r.Verdicts[0].Measure
 	}
+	var left string
+	if r.Classes, left = classes(p, uneven, t); left != "" {
+		r.Notes = append(r.Notes, left)
+	}
 	r.Why = causes(p)
 	r.Notes = append(r.Notes, notes(a, b)...)
 	if text := uneven.note(); text != "" {
@@ -227,6 +233,7 @@ func (p paired) figures(m measure) (x, y []float64, missing string) {
 // tester is a test of figures of a fixed number.
 type tester interface {
 	Compare(a, b []float64) (stats.Comparison, error)
+	SmallestP() float64
 	Detectable(a, b []float64, seed uint64) float64
 }
 

@@ -40,6 +40,12 @@ func (r *Report) Text(w io.Writer) error {
 	if r.Order != "" {
 		p.line("order of runs: %s (seed %d)", r.Order, r.Seed)
 	}
+	if len(r.Classes) > 0 {
+		p.line("\n%s:", classesHead)
+		for _, v := range r.Classes {
+			p.line("  %s", sentence(v))
+		}
+	}
 	if len(r.Why) > 0 {
 		p.line("\nWhat the server did otherwise:")
 		for _, c := range r.Why {
@@ -67,6 +73,8 @@ func (r *Report) Text(w io.Writer) error {
 	}
 	return p.err
 }
+
+const classesHead = "Classes of statements by the servers' own times (what all of these verdicts together may err is 5 %)"
 
 // judgedBy says which verdict counts, where it is not the one on throughput.
 func (r *Report) judgedBy() string {
@@ -98,6 +106,12 @@ func (r *Report) Markdown(w io.Writer) error {
 	p.line("- B: %s", escape(r.B.describe()))
 	if r.Order != "" {
 		p.line("- Order of runs: %s (seed %d)", r.Order, r.Seed)
+	}
+	if len(r.Classes) > 0 {
+		p.line("\n%s:\n", classesHead)
+		for _, v := range r.Classes {
+			p.line("- %s", escape(sentence(v)))
+		}
 	}
 	if len(r.Why) > 0 {
 		p.line("\nWhat the server did otherwise, for each transaction:\n")
