@@ -146,7 +146,11 @@ func (p *protect) drillTask(s watched) jobs.Task {
 			return jobs.Result{}, err
 		}
 		defer closePlace()
-		proof, err := drill.Run(ctx, drill.Options{Repo: r, Backup: backup, Loader: drillLoader(), Roller: drillRoller(c.Place, c.IdentityFile), Threads: c.threads(),
+		trust, err := trustFlags{c.Trust, c.Unsigned}.logPolicy(c.Place, func(text string) { report.Log("%s", text) })
+		if err != nil {
+			return jobs.Result{}, err
+		}
+		proof, err := drill.Run(ctx, drill.Options{Repo: r, Backup: backup, Loader: drillLoader(), Roller: drillRoller(c.Place, c.IdentityFile, trust), Threads: c.threads(),
 			Progress: func(p drill.Progress) { report.Stage(p.Stage); report.Set(p.Done, p.Total, p.Unit) }})
 		if err != nil {
 			return jobs.Result{}, drillFailure(err)
@@ -183,12 +187,15 @@ func (p *protect) mirrorTask(s watched) jobs.Task {
 		}
 		defer store.Close()
 		dir := mirrorDir("", c.Place) // where drills and commands look for the log that is being written
-		place := mirror.Place{Store: repo.On(store)}
+		place := mirror.Place{Store: repo.On(store), Name: placeID(c.Place)}
 		r, closePlace, err := p.openPlace(ctx, c, c.Place, len(c.recipients) > 0)
 		if err == nil {
 			defer closePlace()
 			place.Repo = r
 		} else if !errors.Is(err, repo.ErrNoRepository) {
+			return jobs.Result{}, err
+		}
+		if err := signsLogs(&place, c.Place); err != nil {
 			return jobs.Result{}, err
 		}
 		reach := &reach{p: p, s: s, place: place, dir: dir}

@@ -117,14 +117,17 @@ type notary struct {
 	turn  int64
 }
 
-// newNotary begins to sign a log of which nothing is written yet; nil where nobody signs.
-func newNotary(place Place, path string) (*notary, error) {
+// newNotary begins to sign a log of which nothing is written yet, in an encrypted file or not; nil where nobody signs.
+func newNotary(place Place, path string, encrypted bool) (*notary, error) {
 	if place.Signer == nil {
 		return nil, nil
 	}
-	sum, err := place.newHash()
-	if err != nil {
-		return nil, err
+	sum := sha256.New()
+	if encrypted {
+		var err error
+		if sum, err = place.newHash(); err != nil {
+			return nil, err
+		}
 	}
 	f, err := os.OpenFile(path+extSigned, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -182,11 +185,12 @@ func (n *notary) forget() error {
 	return n.file.Truncate(0)
 }
 
+// close puts what was signed on disk.
 func (n *notary) close() error {
 	if n == nil {
 		return nil
 	}
-	return n.file.Close()
+	return errors.Join(n.file.Sync(), n.file.Close())
 }
 
 // own are the records that this mirror signed itself.

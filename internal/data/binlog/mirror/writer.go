@@ -74,7 +74,7 @@ func create(place Place, path string) (*writer, error) {
 // begin makes the key of a log that is to be encrypted and writes the head of its file.
 func (w *writer) begin(place Place) (err error) {
 	if w.notary == nil {
-		if w.notary, err = newNotary(place, w.path); err != nil {
+		if w.notary, err = newNotary(place, w.path, place.encrypted()); err != nil {
 			return err
 		}
 	}
@@ -129,7 +129,7 @@ func reopen(ctx context.Context, place Place, path string) (w *writer, torn int6
 		return nil, 0, err
 	}
 	w.synced, w.endSync = w.pos, w.end
-	w.notary, err = newNotary(place, path)
+	w.notary, err = newNotary(place, path, w.seal != nil)
 	return w, torn, err
 }
 
