@@ -88,7 +88,7 @@ func runCopy(ctx context.Context, s Streams, f copyFlags) error {
 	}
 	seconds := time.Since(began).Seconds()
 	if f.output == "json" {
-		return render.JSON(s.Out, copiedAnswer{placeWords(f.from), placeWords(f.to), f.dryRun, seconds, c})
+		return render.JSON(s.Out, copiedAnswer{placeWords(f.from), placeWords(f.to), f.dryRun, seconds, *c})
 	}
 	verb := "Copied"
 	if f.dryRun {
