@@ -320,8 +320,10 @@ func (a *applier) startXA(ctx context.Context, text string) error {
 	if err := a.notePending(ctx, []byte(text)); err != nil {
 		return err
 	}
-	a.add(text)
-	return nil
+	if err := a.flush(ctx); err != nil {
+		return err
+	}
+	return a.explain(a.s.ExecOne(ctx, text))
 }
 
 // name gives the transaction that begins its GTID.

@@ -260,6 +260,9 @@ func (p *rollPlan) choose(ctx context.Context, o RollOptions) error {
 
 // beforeLog reads what was there before a log began.
 func beforeLog(ctx context.Context, f File) (s mysql.GTIDSet, found bool, err error) {
+	if f.Index != nil && !f.Index.Before.Empty() {
+		return f.Index.Before, true, nil
+	}
 	in, err := f.Open(ctx)
 	if err != nil {
 		return s, false, fmt.Errorf("open %s: %w", f.Name, err)

@@ -6,7 +6,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/rissodb/risso/internal/binlogevent"
 	"github.com/rissodb/risso/internal/mysql"
@@ -72,34 +74,44 @@ func (a *applier) query(ctx context.Context, e binlogevent.Event, ended bool) er
 	return err
 }
 
-// neverLogged says why a statement is none that a server logs; "" for all others. Logs are not signed: who may write to their place
-// shall not set the variables of the server that they are applied to, nor hang a second statement on one that is wanted.
+// neverLogged says why a statement is none that a server logs; "" for all others. Whatever a log says, it shall not set the variables of
+// the server that it is applied to. That it is one statement the server sees to: see mysql.Replayer.ExecOne.
 func neverLogged(q binlogevent.Query) string {
-	t := dialectOf(q).Tokens(string(q.Text))
+	if d := dialectOf(q); setsServer(d, string(q.Text)) {
+		return "no server logs this as a statement"
+	}
+	if q.TimeZone != nil && strings.ContainsFunc(*q.TimeZone, notInZone) {
+		return "no time zone is called so: " + strconv.Quote(*q.TimeZone)
+	}
+	return ""
+}
+
+// setsServer says whether a statement is about the server itself.
+func setsServer(d sqltext.Dialect, text string) bool {
 	var words [2]string // the first ones
 	n := 0
-	for i := 0; i < len(t) && n < len(words); i++ {
-		if t[i].Kind == sqltext.TokenWord {
-			words[n] = strings.ToUpper(t[i].Text)
+	for _, t := range d.Tokens(text) {
+		if t.Kind == sqltext.TokenWord && n < len(words) {
+			words[n] = strings.ToUpper(t.Text)
 			n++
 		}
 	}
 	switch words[0] {
 	case "SET":
-		if w := words[1]; w != "PASSWORD" && w != "DEFAULT" && w != "STATEMENT" {
-			return "no server logs this as a statement"
+		if words[1] != "STATEMENT" {
+			return words[1] != "PASSWORD" && words[1] != "DEFAULT"
 		}
+		_, end := d.Find(text, "FOR") // MariaDB: SET STATEMENT variable = value, … FOR statement
+		return end < 0 || setsServer(d, text[end:])
 	case "INSTALL", "UNINSTALL", "SHUTDOWN", "RESET", "CHANGE", "CLONE":
-		return "no server logs this as a statement"
-	case "CREATE", "ALTER", "BEGIN": // programs have ; within
-		return ""
+		return true
 	}
-	for i := 0; i+1 < len(t); i++ {
-		if t[i].Kind == sqltext.TokenSign && t[i].Text == ";" {
-			return "it is more than one statement"
-		}
-	}
-	return ""
+	return false
+}
+
+// notInZone says whether a letter stands in no time zone's name: the name goes into a statement of Risso's own.
+func notInZone(r rune) bool {
+	return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_+-:/.", r)
 }
 
 // errNoXA says that there is no XA transaction of that name (ER_XAER_NOTA).
@@ -206,7 +218,10 @@ func (a *applier) statement(ctx context.Context, q binlogevent.Query, e binlogev
 	if err := a.flush(ctx); err != nil {
 		return fmt.Errorf("set up the session of a statement: %w", err)
 	}
-	err := a.s.Exec(ctx, string(q.Text))
+	err := a.s.ExecOne(ctx, string(q.Text))
+	if q.Charset != nil {
+		a.add("SET character_set_client = utf8mb4") // Risso's own statements are
+	}
 	if err != nil && q.ErrorCode == 0 { // else it failed on its own server, too
 		return a.explain(fmt.Errorf("%w; the statement is: %.200s", err, q.Text))
 	}
@@ -239,7 +254,7 @@ func (a *applier) session(q binlogevent.Query, e binlogevent.Event) string {
 		add("character_set_client = %d, collation_connection = %d, collation_server = %d", mysql.ClientCharset(q.Charset[0]), q.Charset[1], q.Charset[2])
 	}
 	if q.TimeZone != nil {
-		add("time_zone = '%s'", strings.ReplaceAll(*q.TimeZone, "'", "''"))
+		add("time_zone = '%s'", *q.TimeZone) // see notInZone
 	}
 	if q.LCTimeNames >= 0 {
 		add("lc_time_names = %d", q.LCTimeNames)
@@ -263,7 +278,7 @@ func (a *applier) session(q binlogevent.Query, e binlogevent.Event) string {
 	}
 	out := "SET " + strings.Join(set, ", ")
 	if q.Schema != "" && q.Schema != a.schema && e.Flags&suppressUse == 0 {
-		out += ";USE " + mysql.Quote(q.Schema)
+		out = "USE " + mysql.Quote(q.Schema) + ";" + out // the name is in UTF-8, whatever the statement is in
 		a.schema = q.Schema
 	}
 	return out

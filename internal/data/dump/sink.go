@@ -163,9 +163,19 @@ func (s *sink) flush(upper chunk.Bound) error {
 		}
 	}
 	k := s.idle[len(s.idle)-1]
-	if len(buf) < 64<<10 { // not worth a goroutine
+	if len(buf) < 64<<10 { // hashing it is not worth a goroutine; only the place's disk is waited for elsewhere
 		s.spare = append(s.spare, buf)
-		return s.keep(k, t, c, buf)
+		kept, put, err := k.KeepLater(s.ctx, t.Schema, t.Name, buf)
+		if err != nil {
+			return err
+		}
+		if put != nil {
+			if err := s.job.later(s.ctx, put); err != nil {
+				return err
+			}
+		}
+		s.took(t, c, kept)
+		return nil
 	}
 	s.idle = s.idle[:len(s.idle)-1]
 	done := make(chan stored, 1)

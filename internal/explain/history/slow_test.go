@@ -603,7 +603,7 @@ func TestSlowLogBurst(t *testing.T) {
 	f.pass(65 * time.Second)
 	a, err := f.store.Top(t.Context(), events.TopQuestion{Range: events.Range{From: 0, To: f.now.Unix() + 60}, Limit: 10})
 	must(t, err)
-	if a.Total.Calls != n {
+	if a.Total.Calls != int64(n) {
 		t.Errorf("%d calls are stored, %d were written", a.Total.Calls, n)
 	}
 }

@@ -203,12 +203,7 @@ func runBackup(ctx context.Context, s Streams, f backupFlags) error {
 	}
 	held, _ := gate.Held()
 	if f.output == "json" {
-		return render.JSON(s.Out, struct {
-			dump.Result
-			To       string             `json:"to"`
-			Held     float64            `json:"throttled_seconds"`
-			Guardian []mysql.GuardEvent `json:"guardian,omitempty"`
-		}{result, placeWords(f.to), held.Seconds(), events})
+		return render.JSON(s.Out, backupAnswer{result, placeWords(f.to), held.Seconds(), events})
 	}
 	backupText(s.Out, result, placeWords(f.to), held)
 	return nil
