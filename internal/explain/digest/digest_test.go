@@ -313,7 +313,7 @@ func TestHostile(t *testing.T) {
 	end := head + "SELECT 'the end';\n"
 	size := 1 << 20
 	if testing.Short() {
-		t.Log("short: a sixteenth of the bytes")
+		t.Log("short: a sixteenth of the bytes of most logs")
 		size = 1 << 16
 	}
 	noise := make([]byte, 3*size)
@@ -327,9 +327,9 @@ func TestHostile(t *testing.T) {
 		log   string
 		calls int64
 	}{
-		"a statement of 64 MB":    {head + "INSERT INTO t VALUES ('" + strings.Repeat("0123456789abcde;", 4*size) + "');\n" + end, 2},
-		"64 MB of lines":          {head + "INSERT INTO t VALUES ('" + strings.Repeat("0123456789abc;\n", 4*size) + "');\n" + end, 2},
-		"an endless comment":      {head + "SELECT 1 /* " + strings.Repeat("/* # -- ", 2*size), 1},
+		"a statement of 64 MB":    {head + "INSERT INTO t VALUES ('" + strings.Repeat("0123456789abcde;", 4<<20) + "');\n" + end, 2},
+		"64 MB of lines":          {head + "INSERT INTO t VALUES ('" + strings.Repeat("0123456789abc;\n", 4<<20) + "');\n" + end, 2},
+		"an endless comment":      {head + "SELECT 1 /* " + strings.Repeat("/* # -- ", 2<<20), 1},
 		"hashes":                  {head + strings.Repeat("#\n", size) + "SELECT 1;\n" + end, 2},
 		"hashes in a statement":   {head + "SELECT 1" + strings.Repeat("\n# Time: 2026-01-01T10:00:00.000000Z", size/10) + ";\n" + end, 2},
 		"semicolons":              {head + strings.Repeat(";\n", size) + end, 1 + 1},
@@ -338,7 +338,7 @@ func TestHostile(t *testing.T) {
 		"NUL bytes":               {head + "SELECT '" + strings.Repeat("\x00", size) + "';\n" + end, 2},
 		"latin1":                  {head + "SELECT 'caf\xe9', '\xff\xfe';\n" + end, 2},
 		"names":                   {strings.Replace(head, "SET", names.String()+"SET", 1) + "SELECT 1;\n" + end, 2},
-		"no newline in 16 MB":     {strings.Repeat("x", 16*size), 0},
+		"no newline in 16 MB":     {strings.Repeat("x", 16<<20), 0},
 		"a long line in a header": {strings.Replace(head, "h [", strings.Repeat("h", size)+" [", 1) + "SELECT 1;\n" + end, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -352,7 +352,7 @@ func TestHostile(t *testing.T) {
 			if a, b := asJSON(t, one), asJSON(t, many); a != b {
 				t.Errorf("other blocks give another profile: %s", firstDifference(b, a))
 			}
-			if took > 30*time.Second {
+			if took > 3*time.Minute { // seconds, but for a busy machine
 				t.Errorf("%d bytes took %s", len(x.log), took)
 			}
 		})

@@ -19,10 +19,16 @@ import (
 var shelf struct {
 	mu   sync.Mutex
 	open bool // Main runs the tests, and ends what stands here
-	free map[string][]*lent
+	free map[string][]lendable
 }
 
-// lent is a server that one test after another borrows.
+// lendable is a server that one test after another has.
+type lendable interface {
+	clean() error // makes it as it was before the test
+	down() error
+}
+
+// lent is a MySQL or MariaDB.
 type lent struct {
 	box       *sandbox.Sandbox
 	dir       string
@@ -33,7 +39,7 @@ type lent struct {
 
 // Main runs a package's tests, which may borrow servers, and ends those servers: func TestMain(m *testing.M) { os.Exit(sandboxtest.Main(m)) }.
 func Main(m *testing.M) int {
-	shelf.open, shelf.free = true, map[string][]*lent{}
+	shelf.open, shelf.free = true, map[string][]lendable{}
 	code := m.Run()
 	for _, list := range shelf.free {
 		for _, l := range list {
@@ -53,19 +59,28 @@ func Lend(t testing.TB, spec string, settings ...string) *sandbox.Node {
 	t.Helper()
 	Need(t, spec)
 	key := strings.Join(append([]string{spec}, settings...), "\n")
+	return lend(t, key, func() (*lent, error) { return newLent(t.Context(), spec, settings) }).box.Primary()
+}
+
+// lend takes a server from the shelf, or else a new one, and puts it back with the end of the test.
+func lend[T lendable](t testing.TB, key string, make func() (T, error)) T {
+	t.Helper()
 	shelf.mu.Lock()
 	if !shelf.open {
 		shelf.mu.Unlock()
 		t.Fatal("the package has no TestMain that calls sandboxtest.Main")
 	}
-	var l *lent
-	if list := shelf.free[key]; len(list) > 0 {
-		l, shelf.free[key] = list[len(list)-1], list[:len(list)-1]
+	list := shelf.free[key]
+	if len(list) > 0 {
+		shelf.free[key] = list[:len(list)-1]
 	}
 	shelf.mu.Unlock()
-	if l == nil {
+	var l T
+	if len(list) > 0 {
+		l = list[len(list)-1].(T)
+	} else {
 		var err error
-		if l, err = newLent(t.Context(), spec, settings); err != nil {
+		if l, err = make(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -84,7 +99,7 @@ func Lend(t testing.TB, spec string, settings ...string) *sandbox.Node {
 			t.Error(err)
 		}
 	})
-	return l.box.Primary()
+	return l
 }
 
 func newLent(ctx context.Context, spec string, settings []string) (*lent, error) {
@@ -121,7 +136,6 @@ func (l *lent) down() error {
 
 const accounts = "SELECT CONCAT(QUOTE(user), '@', QUOTE(host)) FROM mysql.user"
 
-// clean makes the server as it was before the test.
 func (l *lent) clean() error {
 	l.box.Refresh()
 	if n := l.box.Primary(); n.State != sandbox.StateRunning || n.PID != l.process {

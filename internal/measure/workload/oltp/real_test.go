@@ -68,7 +68,7 @@ func mysqlServer(t *testing.T, kind string) *server {
 
 func postgresServer(t *testing.T) *server {
 	t.Helper()
-	pg := sandboxtest.Postgres(t, "log_statement=all", "log_min_error_statement=panic")
+	pg := sandboxtest.LendPostgres(t, "log_statement=all", "log_min_error_statement=panic")
 	s := &server{t: t, kind: "postgres"}
 	at := func(database string) drive.Target {
 		target, err := drive.ForPostgres(pg.URL(database))
@@ -82,7 +82,11 @@ func postgresServer(t *testing.T) *server {
 	root := s.open(at("postgres"))
 	s.do(root, "CREATE DATABASE sbtest", "CREATE DATABASE theirs")
 	s.s = s.open(s.target)
-	read := 0
+	before, err := os.Stat(pg.Log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := int(before.Size())
 	s.log = func() []entry {
 		text, err := os.ReadFile(pg.Log)
 		if err != nil {

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { os.Exit(sandboxtest.Main(m)) }
 func target(t *testing.T, kind string) drive.Target {
 	t.Helper()
 	if kind == "postgres" {
-		to, err := drive.ForPostgres(sandboxtest.Postgres(t).URL(""))
+		to, err := drive.ForPostgres(sandboxtest.LendPostgres(t).URL(""))
 		if err != nil {
 			t.Fatal(err)
 		}
