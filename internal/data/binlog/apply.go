@@ -40,7 +40,7 @@ type applier struct {
 	open    bool            // a transaction was begun and not ended, sent or not
 	unsent  int             // transactions in sql
 	schema  string          // the session's default database
-	state   string          // how the session was set last
+	letters bool            // the session has the character set of a statement
 	rows    batch
 	told    time.Time
 	bytes   int64  // of the logs before the one in hand
@@ -117,7 +117,7 @@ func (a *applier) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.s, a.words, a.schema, a.state = s, s.Server.Replay(), "", ""
+	a.s, a.words, a.schema, a.letters = s, s.Server.Replay(), "", false
 	if err := s.Exec(ctx, a.words.Begin); err != nil {
 		return fmt.Errorf("prepare the session (the account needs SUPER, or SYSTEM_VARIABLES_ADMIN, BINLOG_ADMIN and REPLICATION_APPLIER; of MariaDB BINLOG REPLAY): %w", err)
 	}
@@ -576,7 +576,7 @@ func (a *applier) end(ctx context.Context, e binlogevent.Event) error {
 			a.result.LeftOut++
 		} else {
 			a.result.Transactions++
-			a.result.LastGTID, a.result.LastTime = g.ID, commitTime(g, e.Header)
+			a.result.LastGTID, a.result.LastTime = g.ID, commitTime(g, a.b.when)
 		}
 		a.result.GTIDs.Add(g.ID)
 	}

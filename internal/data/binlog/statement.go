@@ -242,13 +242,19 @@ func (a *applier) statement(ctx context.Context, q binlogevent.Query, e binlogev
 		return fmt.Errorf("set up the session of a statement: %w", err)
 	}
 	err := a.s.ExecOne(ctx, string(q.Text))
-	if q.Charset != nil {
-		a.add("SET character_set_client = utf8mb4") // Risso's own statements are
-	}
+	a.letters = a.letters || q.Charset != nil
 	if err != nil && q.ErrorCode == 0 { // else it failed on its own server, too
 		return a.explain(fmt.Errorf("%w; the statement is: %.200s", err, q.Text))
 	}
 	return nil
+}
+
+// utf8 lets the names in what comes next be read as UTF-8, which they are in, whatever the letters of the last statement were.
+func (a *applier) utf8() {
+	if a.letters {
+		a.add("SET character_set_client = utf8mb4")
+		a.letters = false
+	}
 }
 
 // suppressUse is a flag in a query event's header: the default database is not to be set (LOG_EVENT_SUPPRESS_USE_F).
@@ -301,7 +307,8 @@ func (a *applier) session(q binlogevent.Query, e binlogevent.Event) string {
 	}
 	out := "SET " + strings.Join(set, ", ")
 	if q.Schema != "" && q.Schema != a.schema && e.Flags&suppressUse == 0 {
-		out = "USE " + mysql.Quote(q.Schema) + ";" + out // the name is in UTF-8, whatever the statement is in
+		a.utf8()
+		out = "USE " + mysql.Quote(q.Schema) + ";" + out
 		a.schema = q.Schema
 	}
 	return out
@@ -352,6 +359,7 @@ func (a *applier) userVar(ctx context.Context, e binlogevent.Event) error {
 	if err != nil {
 		return err
 	}
+	a.utf8()
 	a.add("SET @" + mysql.Quote(v.Name) + " = " + value)
 	return nil
 }
