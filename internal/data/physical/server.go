@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/pattern"
 )
 
 // readable says whether the files of a data directory can be read.
@@ -54,10 +54,10 @@ func sizeOf(dir string) (sum int64) {
 	return sum
 }
 
-var logForm = regexp.MustCompile(`\.[0-9]{6,}$|^ib_logfile|^#ib_redo|^ibtmp|^ib_buffer_pool|\.(log|pid|sock|err)$`)
+var logForm = pattern.Lazy(`\.[0-9]{6,}$|^ib_logfile|^#ib_redo|^ibtmp|^ib_buffer_pool|\.(log|pid|sock|err)$`)
 
 // logFile tells binary logs, redo logs and what else belongs to the running server only.
-func logFile(name string) bool { return logForm.MatchString(name) }
+func logFile(name string) bool { return logForm().MatchString(name) }
 
 // toolNames are the names of a tool's program.
 func toolNames(t mysql.CopyTool) []string {
@@ -118,7 +118,7 @@ func join(list []mysql.CopyTool) string {
 	return strings.Join(names, ", ")
 }
 
-var versionForm = regexp.MustCompile(`(?:server|version) ((\d+)\.(\d+)\.\d+[^ ]*)`)
+var versionForm = pattern.Lazy(`(?:server|version) ((\d+)\.(\d+)\.\d+[^ ]*)`)
 
 // checkVersion asks the tool for its version: it has to be of the server's series.
 func (j *job) checkVersion(ctx context.Context) error {
@@ -131,7 +131,7 @@ func (j *job) checkVersion(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%s --version: %w: %.200s", j.plan.Path, err, out)
 	}
-	m := versionForm.FindStringSubmatch(string(out))
+	m := versionForm().FindStringSubmatch(string(out))
 	if m == nil {
 		return fmt.Errorf("%s --version says no version: %.200s", j.plan.Path, out)
 	}

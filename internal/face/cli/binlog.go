@@ -492,10 +492,7 @@ func runBinlogPurge(ctx context.Context, s Streams, f logFlags, keep time.Durati
 		}
 	}
 	if output == "json" {
-		return render.JSON(s.Out, struct {
-			DryRun bool              `json:"dry_run"`
-			Logs   []mirror.Decision `json:"logs"`
-		}{dryRun, gone})
+		return render.JSON(s.Out, purgedAnswer{dryRun, gone})
 	}
 	verb := map[bool]string{true: "would remove", false: "removed"}[dryRun]
 	for _, d := range gone {

@@ -122,7 +122,7 @@ eyes only.`,
 				return err
 			}
 			if output == "json" {
-				return render.JSON(s.Out, map[string]string{"key": fmt.Sprint(repo.PublicOf(k.Signer))})
+				return render.JSON(s.Out, keyAnswer{fmt.Sprint(repo.PublicOf(k.Signer))})
 			}
 			_, err = fmt.Fprintln(s.Out, repo.PublicOf(k.Signer))
 			return err

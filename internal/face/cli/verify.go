@@ -115,13 +115,7 @@ func runVerify(ctx context.Context, s Streams, f verifyFlags) error {
 	}
 	seconds := time.Since(began).Seconds()
 	if f.output == "json" {
-		err = render.JSON(s.Out, struct {
-			From    string  `json:"from"`
-			Whole   bool    `json:"whole"`
-			Seconds float64 `json:"seconds"`
-			*repo.Verified
-			Logs verifiedLogs `json:"mirrored_logs"`
-		}{placeWords(f.from), v.Whole() && logs.whole(), seconds, v, logs})
+		err = render.JSON(s.Out, verifiedAnswer{placeWords(f.from), v.Whole() && logs.whole(), seconds, *v, logs})
 	} else {
 		verifyText(s.Out, v, logs, placeWords(f.from), f.quick, seconds)
 	}
