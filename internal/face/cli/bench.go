@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/measure/workload/all"
@@ -201,11 +202,11 @@ func newBenchList(s Streams) *cobra.Command {
 func listWorkloads(s Streams, output string) error {
 	list := all.List()
 	if output == "json" {
-		out := []map[string]string{}
+		out := []workloadAnswer{}
 		for _, e := range list {
-			out = append(out, map[string]string{"name": e.Name, "summary": e.Summary})
+			out = append(out, workloadAnswer{e.Name, e.Summary})
 		}
-		return writeJSON(s.Out, out)
+		return render.JSON(s.Out, out)
 	}
 	width := len(slices.MaxFunc(list, func(a, b all.Entry) int { return cmp.Compare(len(a.Name), len(b.Name)) }).Name)
 	for _, e := range list {

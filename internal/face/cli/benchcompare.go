@@ -333,9 +333,7 @@ func (c *comparison) plan(set *compare.Plan) error {
 	each := c.warmup + c.time
 	total := each * time.Duration(len(c.order)+2*c.same)
 	if c.dryRun && c.output == "json" {
-		return render.JSON(c.streams.Out, map[string]any{
-			"a": c.a.What, "b": c.b.What, "workload": c.name, "order": compare.OrderString(c.order), "seconds": total.Seconds(), "settings": set,
-		})
+		return render.JSON(c.streams.Out, comparisonPlan{c.a.What, c.b.What, c.name, compare.OrderString(c.order), total.Seconds(), set})
 	}
 	w := c.streams.Out
 	if !c.dryRun {

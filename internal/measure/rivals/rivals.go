@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/rissodb/risso/internal/measure/bench"
+	"github.com/rissodb/risso/internal/pattern"
 )
 
 // Errors of texts that are no results.
@@ -29,27 +30,27 @@ func Read(text string) ([]*bench.Result, error) {
 	text = strings.TrimPrefix(strings.ReplaceAll(text, "\r\n", "\n"), "\ufeff")
 	for _, p := range []struct {
 		name       string
-		begin, end *regexp.Regexp // of a run: how its text begins, and its last figure
+		begin, end func() *regexp.Regexp // of a run: how its text begins, and its last figure
 		read       func(run string) (*bench.Result, error)
 	}{
 		{"sysbench", sysbenchBegin, sysbenchEnd, sysbench}, {"pgbench", pgbenchBegin, pgbenchEnd, pgbench}, {"tpcc-mysql", slowTPCBegin, slowTPCEnd, slowTPC},
 		{"go-tpc", tpcBegin, tpcEnd, tpc}, {"mysqlslap", slapBegin, slapEnd, slap}, {"HammerDB", hammerBegin, hammerEnd, hammer},
 	} {
-		if !p.begin.MatchString(text) {
+		if !p.begin().MatchString(text) {
 			continue
 		}
 		var out []*bench.Result
-		for rest := text; p.begin.MatchString(rest); {
+		for rest := text; p.begin().MatchString(rest); {
 			fail := func(err error) error { return fmt.Errorf("run %d of %s: %w", len(out)+1, p.name, err) }
-			end := p.end.FindStringIndex(rest)
-			if end == nil || twice(p.begin, rest[:end[1]]) { // another run begins before this one is told
-				if commas.MatchString(rest) {
+			end := p.end().FindStringIndex(rest)
+			if end == nil || twice(p.begin(), rest[:end[1]]) { // another run begins before this one is told
+				if commas().MatchString(rest) {
 					return nil, fail(ErrComma)
 				}
 				return nil, fail(ErrCut)
 			}
 			to := end[1]
-			if next := p.begin.FindStringIndex(rest[to:]); next != nil {
+			if next := p.begin().FindStringIndex(rest[to:]); next != nil {
 				to += next[0]
 			} else {
 				to = len(rest)
@@ -79,11 +80,11 @@ func twice(begin *regexp.Regexp, text string) bool {
 }
 
 // commas finds a figure written with a decimal comma where these programs write a point.
-var commas = regexp.MustCompile(`(?m)\([0-9.]*[0-9],[0-9]+ per sec|^\s*(?:sum|avg):\s+[0-9]+,[0-9]+$|^tps = [0-9]+,[0-9]|seconds to run all queries: [0-9]+,[0-9]|^\s*[0-9]+,[0-9]+ TpmC`)
+var commas = pattern.Lazy(`(?m)\([0-9.]*[0-9],[0-9]+ per sec|^\s*(?:sum|avg):\s+[0-9]+,[0-9]+$|^tps = [0-9]+,[0-9]|seconds to run all queries: [0-9]+,[0-9]|^\s*[0-9]+,[0-9]+ TpmC`)
 
 // find gives the first group of a pattern.
-func find(text, pattern string) (string, bool) {
-	m := regexp.MustCompile(pattern).FindStringSubmatch(text)
+func find(text, expression string) (string, bool) {
+	m := regexp.MustCompile(expression).FindStringSubmatch(text)
 	if m == nil {
 		return "", false
 	}
@@ -91,8 +92,8 @@ func find(text, pattern string) (string, bool) {
 }
 
 // number gives the first group as a number; 0 where it is not there.
-func number(text, pattern string) float64 {
-	s, _ := find(text, pattern)
+func number(text, expression string) float64 {
+	s, _ := find(text, expression)
 	v, err := strconv.ParseFloat(s, 64)
 	if err != nil || v < 0 {
 		return 0
@@ -112,19 +113,19 @@ func needs(text string, patterns ...string) error {
 
 // Texts are also kept from their statistics on only.
 var (
-	sysbenchBegin = regexp.MustCompile(`(?m)^(?:sysbench [0-9][^\n]*\n\s*)?Running the test with following options:|^SQL statistics:`)
-	sysbenchEnd   = regexp.MustCompile(`(?m)^\s+sum:\s+[0-9.]+$`)
-	sysbenchStats = regexp.MustCompile(`(?m)^(?:SQL statistics|General statistics|Throughput):`)
+	sysbenchBegin = pattern.Lazy(`(?m)^(?:sysbench [0-9][^\n]*\n\s*)?Running the test with following options:|^SQL statistics:`)
+	sysbenchEnd   = pattern.Lazy(`(?m)^\s+sum:\s+[0-9.]+$`)
+	sysbenchStats = pattern.Lazy(`(?m)^(?:SQL statistics|General statistics|Throughput):`)
 )
 
 // sysbench reads the report of sysbench 1.0 and 1.1, which has "time elapsed" for "total time".
 func sysbench(text string) (*bench.Result, error) {
 	const total, rate = `(?m)^\s+(?:total time|time elapsed):\s+([0-9.]+)s`, `(?m)^\s+transactions:\s+[0-9]+\s+\(([0-9.]+) per sec\.\)`
-	if sysbenchStats.MatchString(text) && !strings.Contains(text, "SQL statistics:") {
+	if sysbenchStats().MatchString(text) && !strings.Contains(text, "SQL statistics:") {
 		return nil, fmt.Errorf("%w: a test without SQL", ErrUnknown)
 	}
 	if err := needs(text, total, rate, `(?m)^\s+transactions:\s+([0-9]+)`, `(?m)^\s+sum:\s+([0-9.]+)$`); err != nil {
-		if commas.MatchString(text) {
+		if commas().MatchString(text) {
 			err = ErrComma
 		}
 		return nil, err
@@ -158,8 +159,8 @@ func sysbench(text string) (*bench.Result, error) {
 
 // The last rate is the one without the time to connect; with -C there is no other.
 var (
-	pgbenchBegin = regexp.MustCompile(`(?m)^transaction type: `)
-	pgbenchEnd   = regexp.MustCompile(`(?m)^tps = [0-9.]+ \((?:without initial connection time|excluding connections establishing|including reconnection times)\)`)
+	pgbenchBegin = pattern.Lazy(`(?m)^transaction type: `)
+	pgbenchEnd   = pattern.Lazy(`(?m)^tps = [0-9.]+ \((?:without initial connection time|excluding connections establishing|including reconnection times)\)`)
 )
 
 // pgbench reads the report of pgbench 9.6 to 17, with and without -r and -P.
@@ -201,16 +202,16 @@ func pgbench(text string) (*bench.Result, error) {
 
 // A report of go-tpc begins with the first summary after the lines of a run; its last line is tpmC.
 var (
-	tpcBegin = regexp.MustCompile(`(?m)^(?:Finished$|Finished: )`)
-	tpcEnd   = regexp.MustCompile(`(?m)^tpmC: [0-9]+\.[0-9]+`)
+	tpcBegin = pattern.Lazy(`(?m)^(?:Finished$|Finished: )`)
+	tpcEnd   = pattern.Lazy(`(?m)^tpmC: [0-9]+\.[0-9]+`)
 )
 
-var tpcLine = regexp.MustCompile(`(?m)^\[Summary\] ([A-Z_0-9]+) - (.*)$`)
+var tpcLine = pattern.Lazy(`(?m)^\[Summary\] ([A-Z_0-9]+) - (.*)$`)
 
 // tpc reads the summary of go-tpc's tpcc.
 func tpc(text string) (*bench.Result, error) {
 	r := &bench.Result{Source: "go-tpc", Workload: "tpcc", Timeline: []bench.Second{}, Latency: bench.Latency{Percentiles: []bench.Percentile{}}}
-	for _, m := range tpcLine.FindAllStringSubmatch(text, -1) {
+	for _, m := range tpcLine().FindAllStringSubmatch(text, -1) {
 		value := func(name string) float64 { return number(m[2], regexp.QuoteMeta(name)+`: ([0-9.]+)`) }
 		count := int64(value("Count"))
 		if strings.HasSuffix(m[1], "_ERR") {
@@ -238,16 +239,16 @@ func tpc(text string) (*bench.Result, error) {
 }
 
 var (
-	slowTPCBegin = regexp.MustCompile(`(?m)^<Raw Results>`)
-	slowTPCEnd   = regexp.MustCompile(`(?m)^\s*[0-9]+\.[0-9]+ TpmC`)
-	slowTPCLine  = regexp.MustCompile(`(?m)^\s*\[([0-4])\] sc:\s*([0-9]+)\s+lt:\s*([0-9]+)\s+rt:\s*[0-9]+\s+fl:\s*([0-9]+)\s+avg_rt: ([0-9.]+)`)
+	slowTPCBegin = pattern.Lazy(`(?m)^<Raw Results>`)
+	slowTPCEnd   = pattern.Lazy(`(?m)^\s*[0-9]+\.[0-9]+ TpmC`)
+	slowTPCLine  = pattern.Lazy(`(?m)^\s*\[([0-4])\] sc:\s*([0-9]+)\s+lt:\s*([0-9]+)\s+rt:\s*[0-9]+\s+fl:\s*([0-9]+)\s+avg_rt: ([0-9.]+)`)
 )
 
 // slowTPC reads the report of Percona's tpcc-mysql. Its response times are told for each interval only, and averages for each kind.
 func slowTPC(text string) (*bench.Result, error) {
 	r := &bench.Result{Source: "tpcc-mysql", Workload: "tpcc", Seconds: number(text, `(?m)^\s*in ([0-9.]+) sec\.`), Timeline: []bench.Second{}, Latency: bench.Latency{Percentiles: []bench.Percentile{}}}
 	names := []string{"new_order", "payment", "order_status", "delivery", "stock_level"}
-	for _, m := range slowTPCLine.FindAllStringSubmatch(text, -1) {
+	for _, m := range slowTPCLine().FindAllStringSubmatch(text, -1) {
 		v := make([]float64, len(m))
 		for i := range m[1:] {
 			v[i+1] = number(m[i+1], `([0-9.]+)`)
@@ -270,15 +271,15 @@ func slowTPC(text string) (*bench.Result, error) {
 }
 
 var (
-	slapBegin = regexp.MustCompile(`(?m)^\s*Average number of seconds to run all queries:`)
-	slapEnd   = regexp.MustCompile(`(?m)^\s*Average number of queries per client: [0-9]+\s*$`)
+	slapBegin = pattern.Lazy(`(?m)^\s*Average number of seconds to run all queries:`)
+	slapEnd   = pattern.Lazy(`(?m)^\s*Average number of queries per client: [0-9]+\s*$`)
 )
 
 // slap reads a block of mysqlslap, or mariadb-slap: the time of all queries, on average over its iterations.
 func slap(text string) (*bench.Result, error) {
 	const took, clients, queries = `Average number of seconds to run all queries: ([0-9]+\.[0-9]+) seconds`, `Number of clients running queries: ([0-9]+)`, `queries per client: ([0-9]+)`
 	if err := needs(text, took, clients, queries); err != nil {
-		if commas.MatchString(text) {
+		if commas().MatchString(text) {
 			err = ErrComma
 		}
 		return nil, err
@@ -296,8 +297,8 @@ func slap(text string) (*bench.Result, error) {
 
 // The order of the two figures changed with HammerDB 3.3.
 var (
-	hammerBegin  = regexp.MustCompile(`TEST RESULT : System achieved `)
-	hammerEnd    = regexp.MustCompile(`TEST RESULT : System achieved (?:[0-9]+ NOPM from [0-9]+ [A-Za-z ]*TPM\b|[0-9]+ [A-Za-z ]*TPM at [0-9]+ NOPM\b)`)
+	hammerBegin  = pattern.Lazy(`TEST RESULT : System achieved `)
+	hammerEnd    = pattern.Lazy(`TEST RESULT : System achieved (?:[0-9]+ NOPM from [0-9]+ [A-Za-z ]*TPM\b|[0-9]+ [A-Za-z ]*TPM at [0-9]+ NOPM\b)`)
 	hammerOrders = `([0-9]+) NOPM`
 )
 
