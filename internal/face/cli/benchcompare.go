@@ -75,7 +75,7 @@ a killed comparison left is put back by --restore. --dry-run shows the statement
   risso bench compare --from sysbench.txt after.json`,
 		Args: cobra.MaximumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return endOf(runCompare(cmd, s, f, args), strings.Join(args, " "))
+			return endOf(f.lacking(cmd.Context(), runCompare(cmd, s, f, args)), strings.Join(args, " "))
 		},
 	}
 	fl := cmd.Flags()
