@@ -53,7 +53,7 @@ type shownRest struct {
 type prunedAnswer struct {
 	From   string `json:"from"` // the place
 	DryRun bool   `json:"dry_run"`
-	*repo.Pruned
+	repo.Pruned
 }
 
 // copiedAnswer is what went to a second place.
@@ -62,7 +62,7 @@ type copiedAnswer struct {
 	To      string  `json:"to"`   // the second place
 	DryRun  bool    `json:"dry_run"`
 	Seconds float64 `json:"seconds"`
-	*repo.Copied
+	repo.Copied
 }
 
 // verifiedAnswer is whether a place is whole.
@@ -70,7 +70,7 @@ type verifiedAnswer struct {
 	From    string  `json:"from"`  // the place
 	Whole   bool    `json:"whole"` // nothing is missing or damaged
 	Seconds float64 `json:"seconds"`
-	*repo.Verified
+	repo.Verified
 	Logs verifiedLogs `json:"mirrored_logs"`
 }
 

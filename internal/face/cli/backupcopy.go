@@ -103,7 +103,7 @@ func runCopy(ctx context.Context, s Streams, f copyFlags) error {
 		return repoFailure(ctx, f.from, err)
 	}
 	if f.output == "json" {
-		err = render.JSON(s.Out, copiedAnswer{placeWords(f.from), placeWords(f.to), f.dryRun, time.Since(began).Seconds(), c})
+		err = render.JSON(s.Out, copiedAnswer{placeWords(f.from), placeWords(f.to), f.dryRun, time.Since(began).Seconds(), *c})
 	} else {
 		copyText(s.Out, c, placeWords(f.to), f.dryRun, time.Since(began))
 	}

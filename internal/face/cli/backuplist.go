@@ -215,7 +215,7 @@ func showBackup(ctx context.Context, w io.Writer, r *repo.Repo, id, output strin
 		return err
 	}
 	defer m.Close()
-	var schemas []*shownSchema
+	schemas := []*shownSchema{}
 	byName := map[string]*shownSchema{}
 	schema := func(name string) *shownSchema {
 		if byName[name] == nil {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -100,10 +99,9 @@ func runBinlogFollow(ctx context.Context, s Streams, f followFlags) error {
 	}
 	p := newProgress(s.Err)
 	defer p.end()
-	lines := json.NewEncoder(s.Out)
 	o.Note = func(n mirror.Note) {
 		if f.output == "json" {
-			lines.Encode(n)
+			_ = render.JSONLine(s.Out, n) // who reads may go: the mirror stays
 			return
 		}
 		p.clear()
@@ -118,7 +116,7 @@ func runBinlogFollow(ctx context.Context, s Streams, f followFlags) error {
 		if f.output == "json" {
 			if time.Since(told) >= time.Second {
 				told = time.Now()
-				lines.Encode(st)
+				_ = render.JSONLine(s.Out, st)
 			}
 			return
 		}

@@ -189,7 +189,11 @@ func (r *reflector) of(t reflect.Type, where string) *schema {
 		if t.Elem().Kind() == reflect.Uint8 && t.Kind() == reflect.Slice {
 			return &schema{Type: "string", Description: "base64"}
 		}
-		return &schema{Type: "array", Items: r.of(t.Elem(), where+"[]")}
+		items := r.of(t.Elem(), where+"[]")
+		if name, basic := items.Type.(string); basic && t.Elem().Kind() == reflect.Pointer {
+			items.Type = []string{name, "null"}
+		}
+		return &schema{Type: "array", Items: items}
 	case reflect.Map:
 		return &schema{Type: "object", Values: r.of(t.Elem(), where+"{}")}
 	case reflect.Struct:
@@ -262,7 +266,11 @@ func (r *reflector) into(s *schema, t reflect.Type, where, doc string) {
 		case tag == "-" || !f.IsExported() && !f.Anonymous:
 			continue
 		case f.Anonymous && tag == "" && inner.Kind() == reflect.Struct:
+			had := len(s.Required)
 			r.into(s, inner, where, inner.Name())
+			if f.Type.Kind() == reflect.Pointer { // all of it may be missing
+				s.Required = s.Required[:had]
+			}
 			continue
 		}
 		name := tag

@@ -92,7 +92,7 @@ var answerRuns = []answerRun{
 // TestJSONAnswers runs every command with -o json on a real server and holds what it wrote against docs/json.schema.json.
 func TestJSONAnswers(t *testing.T) {
 	t.Parallel()
-	pair := sandboxtest.Pair(t, "mariadb", "performance_schema=ON", "performance_schema_consumer_events_statements_current=ON")
+	pair := sandboxtest.Pair(t, "mariadb", "performance_schema=ON", "performance_schema_consumer_events_statements_current=ON", "binlog_row_metadata=FULL")
 	n, replica, dir := pair.Nodes[0], pair.Nodes[1], t.TempDir()
 	schemas := compileSchema(t)
 	db := openNode(t, n)
