@@ -180,6 +180,9 @@ func (r *run) restore(ctx context.Context) error {
 	if err := r.read(ctx); err != nil {
 		return err
 	}
+	if err := r.meanDefaults(ctx, control); err != nil {
+		return err
+	}
 	if !r.o.DryRun {
 		if err := r.lock(ctx, control); err != nil {
 			return err

@@ -135,7 +135,8 @@ func (r *run) writtenTable(t *repo.Table) (string, error) {
 		return "", err
 	}
 	edits, _ := r.renameIn(d, t.Create, append([]sqltext.Edit{{Begin: c.Name.Begin, End: c.Name.End, Text: mysql.Quote(t.Name)}}, c.Directories...))
-	return r.translate(sqltext.Apply(t.Create, edits), "")
+	create, err := r.translate(sqltext.Apply(t.Create, edits), "")
+	return r.nameCollations(create), err
 }
 
 // writtenGrants are what a GRANT is in the target, with the names that schemas have there, so that it is for the same schemas. Its name
