@@ -288,7 +288,7 @@ func TestForgedLogs(t *testing.T) {
 	}
 	all(exitOK, "is not signed: nobody knows who made it", "--allow-unsigned")
 	put(bytes.Replace(index, []byte(`"sha256": "`), []byte(`"sha256": "0`), 1))
-	all(exitFailed, "see who may write there", "--allow-unsigned")
+	all(exitFailed, "it is not what was signed", "--allow-unsigned")
 	put(index)
 	mustRun(t, "verify", "--from", place)
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir()) // another account, which sees the place for the first time, and trusts it once
