@@ -40,6 +40,7 @@ type run struct {
 	modes    map[string]bool         // SQL modes of programs: whether the target has them
 	accounts map[string]*repo.Object // by objectKey: accounts in the words of a target of another kind
 
+	all       []string // names of all schemas of the backup
 	schemas   []ref
 	tables    []ref
 	objects   map[repo.ObjectKind][]ref
@@ -352,6 +353,7 @@ func (r *run) read(ctx context.Context) error {
 	err = m.Each(func(l repo.Line) error {
 		if l.Schema != nil {
 			schemas = append(schemas, l)
+			r.all = append(r.all, l.Schema.Name)
 			return nil
 		}
 		return r.keep(l, needed)

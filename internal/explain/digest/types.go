@@ -199,7 +199,7 @@ type Class struct {
 	// ID is the one name of the statement, whatever it was read from: sqltext.ClassID of the plain form of the
 	// fingerprint, 32 upper-case hex digits. Of another GroupBy it is ClassID of the group.
 	ID string `json:"id"`
-	// PtID is what pt-query-digest 3.2.1 calls the class, by its slowest sample; empty without a sample, and unless
+	// PtID is what pt-query-digest 3.7.1 calls the class, by its slowest sample; empty without a sample, and unless
 	// grouped by fingerprint. Where statements of one plain form are spelled in several ways, which are classes of
 	// their own there, PtIDs are the IDs of all of them, and PtID is that of the spelling that took the most time.
 	PtID  string   `json:"pt_id,omitempty"`

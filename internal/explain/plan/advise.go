@@ -5,6 +5,8 @@ import (
 	"math"
 	"sort"
 	"strings"
+
+	"github.com/rissodb/risso/internal/mysql"
 )
 
 // Advice is the arithmetic of one table's access: what reading it costs in pages, and which covering index would
@@ -295,7 +297,7 @@ func (a *adviser) conditions(n *Node) []string {
 // tell; where it does not, a value that nobody knows takes its place.
 func (a *adviser) reference(n *Node, column, ref string) string {
 	if ref != "const" && ref != "func" {
-		return quoteName(column) + " = " + ref
+		return mysql.Quote(column) + " = " + ref
 	}
 	f := a.tables[n.Name()]
 	for _, list := range [][]block{a.blocks, a.rewritten} {
@@ -309,5 +311,5 @@ func (a *adviser) reference(n *Node, column, ref string) string {
 			}
 		}
 	}
-	return quoteName(column) + " = ?"
+	return mysql.Quote(column) + " = ?"
 }
