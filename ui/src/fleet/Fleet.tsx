@@ -28,7 +28,7 @@ function Row({ i, now }: { i: Instance; now: number }) {
   return (
     <tr class={`row ${i.state} ${i.kind}-row`} data-instance={i.id} onClick={open}>
       <td class="c-state"><StateMark state={i.state} /></td>
-      <td class="c-name"><a href={linkOf(i)}>{i.name}</a>{i.address && i.address !== i.name && <small title={i.address}>{i.address}</small>}</td>
+      <td class="c-name"><a href={linkOf(i)} title={i.name}>{i.name}</a>{i.address && i.address !== i.name && <small title={i.address}>{i.address}</small>}</td>
       <td class="c-words" title={i.words}>
         <span class={i.state === 'ok' ? 'quiet' : ''}>{i.words}</span>
         {i.state !== 'ok' && <Since t={i.since} words={i.words} now={now} />}

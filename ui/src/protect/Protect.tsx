@@ -25,7 +25,7 @@ function Row({ s, now }: { s: Protected; now: number }) {
   return (
     <tr class={`row ${s.state}`} data-protected={s.id} onClick={open}>
       <td class="c-state"><StateMark state={s.state} /></td>
-      <td class="c-name"><a href={linkOf(s)}>{s.name}</a>{s.address && s.address !== s.name && <small title={s.address}>{s.address}</small>}</td>
+      <td class="c-name"><a href={linkOf(s)} title={s.name}>{s.name}</a>{s.address && s.address !== s.name && <small title={s.address}>{s.address}</small>}</td>
       <td class="c-words">
         <span class={s.state === 'ok' ? 'quiet' : ''}>{s.words}</span>
         {also.map((f) => <small key={f.id} class="also">{f.words}</small>)}
