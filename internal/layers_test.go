@@ -13,6 +13,7 @@ const module = "github.com/rissodb/risso/"
 
 // layer orders the house from the ground up; a package imports only what lies lower, or in its own wing.
 var layer = map[string]int{
+	"internal/pattern":     -1,
 	"internal/fleet":       0,
 	"internal/digits":      0,
 	"internal/mysql":       1,

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/rissodb/risso/internal/mysql"
 )
 
 // ErrSign says that a number's highest bit is set and that the log does not tell whether the column has a sign.
@@ -354,7 +356,7 @@ func (c *Column) Equals(v Value) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	name := "`" + strings.ReplaceAll(c.Name, "`", "``") + "`"
+	name := mysql.Quote(c.Name)
 	if v.Null {
 		return name + " IS NULL", nil
 	}

@@ -293,7 +293,7 @@ func (c *Conn) ExplainJSON(ctx context.Context, schema, statement string, limit 
 	ctx, cancel := context.WithTimeout(ctx, limit+2*time.Second)
 	defer cancel()
 	if schema != "" {
-		if err := c.Query(ctx, "USE /* risso: plan history */ "+quoteName(schema), ignoreRow); err != nil {
+		if err := c.Query(ctx, "USE /* risso: plan history */ "+Quote(schema), ignoreRow); err != nil {
 			return "", err
 		}
 	}
@@ -347,5 +347,3 @@ func (s Server) explainLimits(limit time.Duration) []string {
 func QuoteText(s string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, "'", "''", "\x00", `\0`).Replace(s) + "'"
 }
-
-func quoteName(s string) string { return "`" + strings.ReplaceAll(s, "`", "``") + "`" }

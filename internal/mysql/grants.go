@@ -1,9 +1,6 @@
 package mysql
 
 import (
-	"context"
-	sqldriver "database/sql/driver"
-	"fmt"
 	"slices"
 	"strings"
 )
@@ -31,11 +28,17 @@ func Jobs() []Job {
 	return []Job{JobServe, JobDigest, JobExplain, JobTrace, JobBackup, JobPhysical, JobFollow, JobChecksum, JobMend, JobRestore, JobBench}
 }
 
-// privileges of an account on an object: *.*, schema.*.
+// privileges of an account on all of a schema, or of the server.
 type privileges struct {
-	on   string
-	list []string
+	schema string // "": all
+	list   []string
 }
+
+// Privileges that are not like the others.
+const (
+	allPrivileges = "ALL PRIVILEGES" // it has all of them but the next
+	grantOption   = "GRANT OPTION"   // stands at the end of a statement
+)
 
 // Grants are the statements that give the account (quoted, as QuotedAccount gives it) what the jobs need on this server, and no
 // more: one for each object. schema is where bench works. Sources: "Privileges Provided by MySQL" in MySQL's manual, "GRANT" in
@@ -50,10 +53,18 @@ func (s Server) Grants(account, schema string, jobs ...Job) []string {
 
 // statement gives them to an account.
 func (p privileges) statement(account string) string {
-	if slices.Contains(p.list, "ALL PRIVILEGES") {
-		return "GRANT ALL PRIVILEGES ON " + p.on + " TO " + account + " WITH GRANT OPTION"
+	on := "*.*"
+	switch p.schema {
+	case "":
+	case "performance_schema": // without quotes, as in the manual
+		on = p.schema + ".*"
+	default:
+		on = grantName(p.schema) + ".*"
 	}
-	return "GRANT " + strings.Join(p.list, ", ") + " ON " + p.on + " TO " + account
+	if slices.Contains(p.list, allPrivileges) {
+		return "GRANT ALL PRIVILEGES ON " + on + " TO " + account + " WITH GRANT OPTION"
+	}
+	return "GRANT " + strings.Join(p.list, ", ") + " ON " + on + " TO " + account
 }
 
 // merged is what the jobs need, each privilege once.
@@ -61,9 +72,9 @@ func (s Server) merged(schema string, jobs []Job) []privileges {
 	var all []privileges
 	for _, j := range jobs {
 		for _, p := range s.needs(j, schema) {
-			at := slices.IndexFunc(all, func(a privileges) bool { return a.on == p.on })
+			at := slices.IndexFunc(all, func(a privileges) bool { return a.schema == p.schema })
 			if at < 0 {
-				all, at = append(all, privileges{on: p.on}), len(all)
+				all, at = append(all, privileges{schema: p.schema}), len(all)
 			}
 			for _, name := range p.list {
 				if !slices.Contains(all[at].list, name) {
@@ -76,8 +87,8 @@ func (s Server) merged(schema string, jobs []Job) []privileges {
 }
 
 func (s Server) needs(j Job, schema string) []privileges {
-	everywhere := func(list ...string) privileges { return privileges{"*.*", list} }
-	performance := privileges{"performance_schema.*", []string{"SELECT"}}
+	everywhere := func(list ...string) privileges { return privileges{"", list} }
+	performance := privileges{"performance_schema", []string{"SELECT"}}
 	switch j {
 	case JobServe:
 		return []privileges{everywhere("PROCESS", s.replicaPrivilege()), performance}
@@ -86,7 +97,7 @@ func (s Server) needs(j Job, schema string) []privileges {
 	case JobExplain:
 		return []privileges{everywhere("SELECT", "SHOW VIEW", "PROCESS"), performance}
 	case JobTrace:
-		return []privileges{everywhere("PROCESS"), {"performance_schema.*", []string{"SELECT", "UPDATE"}}}
+		return []privileges{everywhere("PROCESS"), {"performance_schema", []string{"SELECT", "UPDATE"}}}
 	case JobBackup:
 		list := []string{"SELECT", "SHOW VIEW", "TRIGGER", "EVENT", "PROCESS", "RELOAD", "LOCK TABLES", s.logsPrivilege()}
 		switch {
@@ -105,9 +116,9 @@ func (s Server) needs(j Job, schema string) []privileges {
 	case JobMend:
 		return []privileges{everywhere("SELECT", "SHOW VIEW", "PROCESS", s.replicaPrivilege(), s.replicasPrivilege(), "INSERT", "DELETE", s.logsPrivilege(), s.formatPrivilege())}
 	case JobRestore:
-		return []privileges{everywhere("ALL PRIVILEGES")}
+		return []privileges{everywhere(allPrivileges)}
 	case JobBench:
-		return []privileges{{scopeOf(schema), []string{"SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "INDEX", "ALTER"}}, everywhere("PROCESS")}
+		return []privileges{{schema, []string{"SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "INDEX", "ALTER"}}, everywhere("PROCESS")}
 	}
 	return nil
 }
@@ -139,57 +150,6 @@ func (s Server) formatPrivilege() string {
 	return "SUPER"
 }
 
-// Held are the privileges that an account has by itself, on everything and on schemas.
-type Held struct {
-	on    map[string]map[string]bool // "*.*", "`schema`.*" → privileges
-	Roles bool                       // it has roles, too, whose privileges are not in here
-}
-
-// ReadHeld asks what the account of a connection may do. information_schema shows everybody their own privileges.
-func ReadHeld(ctx context.Context, c *Conn) (Held, error) {
-	h := Held{on: map[string]map[string]bool{}}
-	at := strings.LastIndexByte(c.Server.Account, '@')
-	grantee := "'" + c.Server.Account[:max(0, at)] + "'@'" + c.Server.Account[at+1:] + "'" // not escaped there
-	err := c.Query(ctx, `SELECT /* risso: what may this account do? */ GRANTEE, NULL, PRIVILEGE_TYPE FROM information_schema.USER_PRIVILEGES
-UNION ALL SELECT GRANTEE, TABLE_SCHEMA, PRIVILEGE_TYPE FROM information_schema.SCHEMA_PRIVILEGES`, func(row []sqldriver.Value) error {
-		if text(row[0]) != grantee {
-			return nil
-		}
-		on := "*.*"
-		if row[1] != nil {
-			on = scopeOf(text(row[1]))
-		}
-		if h.on[on] == nil {
-			h.on[on] = map[string]bool{}
-		}
-		h.on[on][canonicalPrivilege(text(row[2]))] = true
-		return nil
-	})
-	if err != nil {
-		return h, fmt.Errorf("ask what the account may do: %w", err)
-	}
-	if !c.Server.MariaDB() && !c.Server.atLeast(80000) {
-		return h, nil // no roles before 8.0
-	}
-	err = c.Query(ctx, `SELECT /* risso: has the account a role? */ CURRENT_ROLE()`, func(row []sqldriver.Value) error {
-		role := text(row[0])
-		h.Roles = role != "" && role != "NONE"
-		return nil
-	})
-	if err != nil {
-		return h, fmt.Errorf("ask for the account's role: %w", err)
-	}
-	return h, nil
-}
-
-// scopeOf is the object of a GRANT on a schema; performance_schema stands without quotes, as in the manual.
-func scopeOf(schema string) string {
-	if schema == "performance_schema" {
-		return schema + ".*"
-	}
-	return Quote(schema) + ".*"
-}
-
 // canonicalPrivilege gives one name to those that MariaDB has two for: https://mariadb.com/kb/en/grant/#replica-monitor.
 func canonicalPrivilege(p string) string {
 	switch p {
@@ -201,21 +161,26 @@ func canonicalPrivilege(p string) string {
 	return p
 }
 
+// allOf stands for ALL PRIVILEGES: who has these everywhere lacks nothing that a restore asks for.
+var allOf = []string{"SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "RELOAD", "PROCESS", "REFERENCES", "INDEX", "ALTER", "SUPER", "LOCK TABLES", "EXECUTE",
+	"CREATE VIEW", "SHOW VIEW", "CREATE ROUTINE", "ALTER ROUTINE", "CREATE USER", "EVENT", "TRIGGER", grantOption}
+
+// instead names what allows the same as a privilege on this server.
+func (s Server) instead(privilege string) []string {
+	return []string{privilege}
+}
+
 // Missing are the statements that give the account of the connection what it lacks for the jobs; none when it may all that.
-func (s Server) Missing(h Held, schema string, jobs ...Job) []string {
+func (s Server) Missing(r Rights, schema string, jobs ...Job) []string {
 	var out []string
 	for _, p := range s.merged(schema, jobs) {
-		var lack []string
-		for _, name := range p.list {
-			if !h.on["*.*"][name] && !h.on[p.on][name] && name != "ALL PRIVILEGES" {
-				lack = append(lack, name)
-			}
-		}
-		if slices.Contains(p.list, "ALL PRIVILEGES") && !h.on["*.*"]["CREATE USER"] {
+		lacks := func(name string) bool { return !r.Have(p.schema, "", s.instead(name)...) }
+		lack := slices.DeleteFunc(slices.Clone(p.list), func(name string) bool { return name == allPrivileges || !lacks(name) })
+		if slices.Contains(p.list, allPrivileges) && slices.ContainsFunc(allOf, lacks) {
 			lack = p.list
 		}
 		if len(lack) > 0 {
-			out = append(out, privileges{p.on, lack}.statement(s.QuotedAccount()))
+			out = append(out, privileges{p.schema, lack}.statement(s.QuotedAccount()))
 		}
 	}
 	return out

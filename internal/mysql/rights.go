@@ -12,7 +12,9 @@ import (
 // capital letters, as the server names them.
 type Rights struct {
 	granted []grant
-	revoked []grant // MySQL, partial_revokes: of what stands for all schemas, not for these
+	revoked []grant  // MySQL, partial_revokes: of what stands for all schemas, not for these
+	Roles   []string // that the account was granted, quoted as the server writes them; those that are not active give nothing
+	all     bool     // the server runs without privileges
 }
 
 // grant is a line of SHOW GRANTS.
@@ -24,29 +26,32 @@ type grant struct {
 }
 
 // Rights reads the grants of the session's account.
-func (s *Stream) Rights(ctx context.Context) (r Rights, err error) {
-	err = s.Query(ctx, "SHOW /* risso: what may this account see? */ GRANTS", func(row [][]byte) error {
-		r.add(string(row[0]))
-		return nil
+func (s *Stream) Rights(ctx context.Context) (Rights, error) {
+	return readRights(func(statement string, row func(line string)) error {
+		return s.Query(ctx, statement, func(r [][]byte) error { row(string(r[0])); return nil })
 	})
+}
+
+// Rights reads the grants of the connection's account.
+func (c *Conn) Rights(ctx context.Context) (Rights, error) {
+	return readRights(func(statement string, row func(line string)) error {
+		return c.Query(ctx, statement, func(r []sqldriver.Value) error { row(text(r[0])); return nil })
+	})
+}
+
+func readRights(query func(statement string, row func(line string)) error) (r Rights, err error) {
+	err = query("SHOW /* risso: what may this account do? */ GRANTS", r.add)
+	if ErrorNumber(err) == erOptionPrevents {
+		return Rights{all: true}, nil // --skip-grant-tables
+	}
 	if err != nil {
 		return r, fmt.Errorf("read the grants of the account: %w", err)
 	}
 	return r, nil
 }
 
-// Rights reads the grants of the connection's account.
-func (c *Conn) Rights(ctx context.Context) (r Rights, err error) {
-	err = c.Query(ctx, "SHOW /* risso: what may this account see? */ GRANTS", func(row []sqldriver.Value) error {
-		line := text(row[0])
-		r.add(line)
-		return nil
-	})
-	if err != nil {
-		return r, fmt.Errorf("read the grants of the account: %w", err)
-	}
-	return r, nil
-}
+// erOptionPrevents is ER_OPTION_PREVENTS_STATEMENT; SHOW GRANTS gives it with --skip-grant-tables only.
+const erOptionPrevents = 1290
 
 // FollowGrants is the statement that gives the account what the mirror of binary logs needs.
 func (s Server) FollowGrants() string { return s.Grants(s.QuotedAccount(), "", JobFollow)[0] }
@@ -55,6 +60,14 @@ func (s Server) FollowGrants() string { return s.Grants(s.QuotedAccount(), "", J
 func (r *Rights) add(line string) {
 	verb, rest, _ := strings.Cut(line, " ")
 	list, rest := cutOutside(rest, " ON ")
+	if rest == "" && verb == "GRANT" {
+		roles, _ := cutOutside(list, " TO ")
+		for roles != "" {
+			var role string
+			role, roles = cutOutside(roles, ",")
+			r.Roles = append(r.Roles, strings.TrimSpace(role))
+		}
+	}
 	if rest == "" || verb != "GRANT" && verb != "REVOKE" {
 		return
 	}
@@ -62,14 +75,17 @@ func (r *Rights) add(line string) {
 	if !strings.HasPrefix(rest, ".") {
 		return // PROCEDURE `a`.`b`, a user that is stood in for
 	}
-	table, _ := cutName(rest[1:])
+	table, rest := cutName(rest[1:])
 	g := grant{schema: schema, table: table, literal: verb == "REVOKE"}
 	for list != "" {
 		var one string
 		one, list = cutOutside(list, ",")
 		if name, columns, _ := strings.Cut(strings.TrimSpace(one), " ("); columns == "" { // of some columns is not of the table
-			g.privileges = append(g.privileges, strings.ToUpper(name))
+			g.privileges = append(g.privileges, canonicalPrivilege(strings.ToUpper(name)))
 		}
+	}
+	if strings.HasSuffix(rest, " WITH "+grantOption) {
+		g.privileges = append(g.privileges, grantOption)
 	}
 	if verb == "REVOKE" {
 		r.revoked = append(r.revoked, g)
@@ -130,7 +146,12 @@ func cutName(s string) (name, rest string) {
 // schema: on all schemas, also those that are yet to be made.
 func (r Rights) Have(schema, table string, any ...string) bool {
 	has := func(g grant) bool {
-		return slices.ContainsFunc(g.privileges, func(p string) bool { return p == "ALL PRIVILEGES" || slices.Contains(any, p) })
+		return slices.ContainsFunc(g.privileges, func(p string) bool {
+			return slices.Contains(any, p) || p == allPrivileges && !slices.Equal(any, []string{grantOption})
+		})
+	}
+	if r.all {
+		return true
 	}
 	revoked := slices.ContainsFunc(r.revoked, func(g grant) bool { return has(g) && (g.schema == schema || schema == "" && !SystemSchema(g.schema)) })
 	return slices.ContainsFunc(r.granted, func(g grant) bool {

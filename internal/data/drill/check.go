@@ -218,7 +218,7 @@ func quoted(s string) string {
 // tableName is a table of the restored server.
 type tableName struct{ schema, name string }
 
-func (t tableName) String() string { return quoteName(t.schema) + "." + quoteName(t.name) }
+func (t tableName) String() string { return mysql.Quote(t.schema) + "." + mysql.Quote(t.name) }
 
 // tables lists the tables of the restored server, those of the server itself only where they are asked for.
 func (r *run) tables(ctx context.Context, own bool) (list []tableName, err error) {
@@ -299,7 +299,7 @@ func (r *run) checkTables(ctx context.Context) error {
 
 // checkTable gives what is wrong with a table; "" when nothing is.
 func checkTable(ctx context.Context, c *mysql.Conn, schema, table string) (string, error) {
-	rows, err := c.Maps(ctx, "CHECK /* risso: drill */ TABLE "+quoteName(schema)+"."+quoteName(table))
+	rows, err := c.Maps(ctx, "CHECK /* risso: drill */ TABLE "+mysql.Quote(schema)+"."+mysql.Quote(table))
 	if err != nil {
 		if ctx.Err() != nil || mysql.ClassOf(err) == mysql.ClassDropped {
 			return "", fmt.Errorf("%s.%s: %w", schema, table, err)
@@ -313,5 +313,3 @@ func checkTable(ctx context.Context, c *mysql.Conn, schema, table string) (strin
 	}
 	return "", nil
 }
-
-func quoteName(s string) string { return "`" + strings.ReplaceAll(s, "`", "``") + "`" }

@@ -3,13 +3,13 @@ package load
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/pattern"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
@@ -288,12 +288,12 @@ func (r *run) translate(create, mode string) (string, error) {
 // withoutAria takes out what only tables of the engine Aria have, where another one stands for it.
 func (r *run) withoutAria(d definition) definition {
 	if _, mapped := r.mapped["ENGINE Aria"]; mapped {
-		d.tail = ariaOptions.ReplaceAllString(d.tail, "")
+		d.tail = ariaOptions().ReplaceAllString(d.tail, "")
 	}
 	return d
 }
 
-var ariaOptions = regexp.MustCompile(` (PAGE_CHECKSUM|TRANSACTIONAL)=[01]`)
+var ariaOptions = pattern.Lazy(` (PAGE_CHECKSUM|TRANSACTIONAL)=[01]`)
 
 // find notes what cannot come along as it is.
 func (r *run) find(what, reason, mapped string) {

@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 
 	"github.com/rissodb/risso/internal/explain/digest/wrap"
+	"github.com/rissodb/risso/internal/pattern"
 )
 
 // Formats of logs. Binary logs and their text are read by Options.Streams.
@@ -81,9 +81,9 @@ func FormatOf(head []byte) string {
 }
 
 // binlogPlace is what mysqlbinlog writes before each event: where it stands, when it was written, and by which server.
-var binlogPlace = regexp.MustCompile(`(?m)^# at \d+\r?\n#\d{6} +\d+:\d\d:\d\d server id +\d+ +end_log_pos \d+`)
+var binlogPlace = pattern.Lazy(`(?m)^# at \d+\r?\n#\d{6} +\d+:\d\d:\d\d server id +\d+ +end_log_pos \d+`)
 
-func isBinlogText(head []byte) bool { return binlogPlace.Match(head) }
+func isBinlogText(head []byte) bool { return binlogPlace().Match(head) }
 
 // meter counts what is read.
 type meter struct {

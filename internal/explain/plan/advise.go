@@ -3,10 +3,11 @@ package plan
 import (
 	"fmt"
 	"math"
-	"regexp"
 	"sort"
 	"strconv"
 	"strings"
+
+	"github.com/rissodb/risso/internal/pattern"
 )
 
 // Advice is the arithmetic of one table's access: what reading it costs in pages, and which covering index would
@@ -229,12 +230,12 @@ func (a *adviser) wanted(n *Node, f *TableFacts) wanted {
 }
 
 // subqueryNumber is a subquery in a condition: (subquery#2) in MariaDB's words, (select #2) in MySQL's.
-var subqueryNumber = regexp.MustCompile(`\b(?:subquery|select ?)[#$](\d+)`)
+var subqueryNumber = pattern.Lazy(`\b(?:subquery|select ?)[#$](\d+)`)
 
 // dependsOn says whether a comparison is with a subquery that depends on rows outside of it: its value is known only
 // when those are, so no index is looked into by it.
 func (a *adviser) dependsOn(c conjunct) bool {
-	m := subqueryNumber.FindStringSubmatch(c.text)
+	m := subqueryNumber().FindStringSubmatch(c.text)
 	if m == nil {
 		return false
 	}
@@ -320,7 +321,7 @@ func (a *adviser) conditions(n *Node) []string {
 // tell; where it does not, a value that nobody knows takes its place.
 func (a *adviser) reference(n *Node, column, ref string) string {
 	if ref != "const" && ref != "func" {
-		return quoteName(column) + " = " + ref
+		return mysql.Quote(column) + " = " + ref
 	}
 	f := a.tables[n.Name()]
 	for _, list := range [][]block{a.blocks, a.rewritten} {
@@ -334,5 +335,5 @@ func (a *adviser) reference(n *Node, column, ref string) string {
 			}
 		}
 	}
-	return quoteName(column) + " = ?"
+	return mysql.Quote(column) + " = ?"
 }

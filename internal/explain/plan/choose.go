@@ -6,6 +6,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
@@ -269,7 +270,7 @@ func (a *adviser) take(f *TableFacts, ad *Advice, p *candidate, order ordering, 
 	for _, x := range p.parts {
 		if c := f.column(x.column); x.prefix > 0 && c != nil {
 			ad.told = append(ad.told, fmt.Sprintf("Of %s (%s) only the first %d characters go into the index: a key has at most %s bytes, and %s of one column. Whether they tell values apart is seen by SELECT COUNT(DISTINCT LEFT(%s, %d)) / COUNT(DISTINCT %s).",
-				x.column, c.Type, x.prefix, count(f.keyBytes()), count(f.columnBytes()), quoteName(x.column), x.prefix, quoteName(x.column)))
+				x.column, c.Type, x.prefix, count(f.keyBytes()), count(f.columnBytes()), mysql.Quote(x.column), x.prefix, mysql.Quote(x.column)))
 		}
 	}
 	ad.IndexPages = math.Ceil(ad.IndexBytes / f.PageSize)
@@ -719,7 +720,7 @@ func replaced(f *TableFacts, parts []part) []string {
 func statement(f *TableFacts, parts []part) string {
 	names, quoted := make([]string, len(parts)), make([]string, len(parts))
 	for i, x := range parts {
-		names[i], quoted[i] = x.column, quoteName(x.column)
+		names[i], quoted[i] = x.column, mysql.Quote(x.column)
 		if x.prefix > 0 {
 			quoted[i] += fmt.Sprintf("(%d)", x.prefix)
 		}
@@ -738,5 +739,5 @@ func statement(f *TableFacts, parts []part) string {
 	for base, i := name, 2; taken[strings.ToLower(name)]; i++ {
 		name = fmt.Sprintf("%s_%d", base, i)
 	}
-	return fmt.Sprintf("CREATE INDEX %s ON %s.%s (%s)", quoteName(name), quoteName(f.Schema), quoteName(f.Table), strings.Join(quoted, ", "))
+	return fmt.Sprintf("CREATE INDEX %s ON %s.%s (%s)", mysql.Quote(name), mysql.Quote(f.Schema), mysql.Quote(f.Table), strings.Join(quoted, ", "))
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
@@ -150,10 +151,10 @@ func sampleText(t []token, name string, f *TableFacts) string {
 		}
 		call := len(t) > 1 && sign(t[1], "(")
 		if col, rest, ok := ownColumn(t, name, f); ok && !call {
-			out, t = append(out, quoteName(col)), rest
+			out, t = append(out, mysql.Quote(col)), rest
 			continue
 		}
-		if word(x, "COLLATE") && len(t) > 1 && plainName.MatchString(t[1].Text) {
+		if word(x, "COLLATE") && len(t) > 1 && plainName().MatchString(t[1].Text) {
 			out, t = append(out, "COLLATE", t[1].Text), t[2:]
 			continue
 		}

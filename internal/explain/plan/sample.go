@@ -130,7 +130,7 @@ func (q *questions) compare(text string) {
 func (q *questions) read(column string) {
 	if !q.seen["read "+column] {
 		q.seen["read "+column] = true
-		q.reads = append(q.reads, quoteName(column))
+		q.reads = append(q.reads, mysql.Quote(column))
 	}
 }
 
@@ -145,7 +145,7 @@ func (q *questions) ask(ctx context.Context, c *mysql.Conn, f *TableFacts) (*Sam
 		list = append(list, fmt.Sprintf("SUM(IF(%s, 1, 0)) AS c%d", text, i))
 	}
 	for i, column := range q.lengths {
-		list = append(list, fmt.Sprintf("AVG(COALESCE(LENGTH(%s), 0)) AS l%d", quoteName(column), i))
+		list = append(list, fmt.Sprintf("AVG(COALESCE(LENGTH(%s), 0)) AS l%d", mysql.Quote(column), i))
 	}
 	got, err := c.Maps(ctx, "SELECT /* risso: sample */ "+strings.Join(list, ", ")+" FROM ("+rows+") AS s")
 	if err != nil {
@@ -167,7 +167,7 @@ func (q *questions) ask(ctx context.Context, c *mysql.Conn, f *TableFacts) (*Sam
 		s.Bytes[strings.ToLower(column)] = parsed(got[0][fmt.Sprintf("l%d", i)])
 	}
 	for _, column := range q.columns {
-		name := quoteName(column)
+		name := mysql.Quote(column)
 		got, err := c.Maps(ctx, "SELECT /* risso: sample */ COUNT(*) AS d, SUM(k = 1) AS single FROM (SELECT "+name+", COUNT(*) AS k FROM ("+rows+") AS s WHERE "+name+" IS NOT NULL GROUP BY "+name+") AS g")
 		if err != nil || len(got) != 1 {
 			return nil, fmt.Errorf("count values of %s.%s: %w", f.Table, column, err)
@@ -196,14 +196,14 @@ func distinctValues(d, single, n, rows float64) float64 {
 // key, or else at its beginning and end.
 func (q *questions) spots(ctx context.Context, c *mysql.Conn, f *TableFacts) (string, error) {
 	sort.Strings(q.reads)
-	from := "SELECT " + strings.Join(q.reads, ", ") + " FROM " + quoteName(f.Schema) + "." + quoteName(f.Table)
+	from := "SELECT " + strings.Join(q.reads, ", ") + " FROM " + mysql.Quote(f.Schema) + "." + mysql.Quote(f.Table)
 	pk := f.primary()
 	if len(pk) == 0 {
 		return fmt.Sprintf("%s USE INDEX () LIMIT %d", from, sampleSpots*sampleRows), nil
 	}
 	up, down := make([]string, len(pk)), make([]string, len(pk))
 	for i, name := range pk {
-		up[i], down[i] = quoteName(name), quoteName(name)+" DESC"
+		up[i], down[i] = mysql.Quote(name), mysql.Quote(name)+" DESC"
 	}
 	from += " FORCE INDEX (PRIMARY)"
 	tail := func(rows int) string {
@@ -219,7 +219,7 @@ func (q *questions) spots(ctx context.Context, c *mysql.Conn, f *TableFacts) (st
 	if lead == nil || !strings.HasSuffix(lead.Type, "int") {
 		return head("", sampleSpots*sampleRows/2) + " UNION ALL " + tail(sampleSpots*sampleRows/2), nil
 	}
-	ends, err := c.Maps(ctx, fmt.Sprintf("SELECT /* risso: sample */ MIN(%s) AS low, MAX(%s) AS high FROM %s.%s", quoteName(lead.Name), quoteName(lead.Name), quoteName(f.Schema), quoteName(f.Table)))
+	ends, err := c.Maps(ctx, fmt.Sprintf("SELECT /* risso: sample */ MIN(%s) AS low, MAX(%s) AS high FROM %s.%s", mysql.Quote(lead.Name), mysql.Quote(lead.Name), mysql.Quote(f.Schema), mysql.Quote(f.Table)))
 	if err != nil || len(ends) != 1 {
 		return "", fmt.Errorf("find the ends of the primary key of %s: %w", f.Table, err)
 	}
@@ -227,7 +227,7 @@ func (q *questions) spots(ctx context.Context, c *mysql.Conn, f *TableFacts) (st
 	parts := []string{head("", sampleRows)}
 	for i := 1; i < sampleSpots-1; i++ {
 		at := math.Floor(low + (high-low)*float64(i)/(sampleSpots-1))
-		parts = append(parts, head(fmt.Sprintf(" WHERE %s >= %s", quoteName(lead.Name), strconv.FormatFloat(at, 'f', 0, 64)), sampleRows))
+		parts = append(parts, head(fmt.Sprintf(" WHERE %s >= %s", mysql.Quote(lead.Name), strconv.FormatFloat(at, 'f', 0, 64)), sampleRows))
 	}
 	return strings.Join(append(parts, tail(sampleRows)), " UNION ALL "), nil
 }

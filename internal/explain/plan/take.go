@@ -54,7 +54,7 @@ func Take(ctx context.Context, c *mysql.Conn, r Request) (*Taken, error) {
 		}
 	}
 	if r.Database != "" {
-		if err := c.Exec(ctx, "USE /* risso: plan */ "+quoteName(r.Database)); err != nil {
+		if err := c.Exec(ctx, "USE /* risso: plan */ "+mysql.Quote(r.Database)); err != nil {
 			return nil, fmt.Errorf("use database %s: %w", r.Database, err)
 		}
 	}
@@ -254,9 +254,6 @@ func lowerNames(rows []map[string]string) []Row {
 	}
 	return out
 }
-
-// quoteName quotes an identifier.
-func quoteName(s string) string { return "`" + strings.ReplaceAll(s, "`", "``") + "`" }
 
 // enrich asks a second time for what the first format leaves out: possible keys (version 2 and FORMAT=TREE tell none),
 // and on MariaDB which subqueries are dependent or uncacheable. What fails is a note, no error.

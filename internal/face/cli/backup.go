@@ -143,7 +143,7 @@ func runBackup(ctx context.Context, s Streams, f backupFlags) error {
 	if err != nil {
 		return err
 	}
-	debug.SetGCPercent(20) // the buffers for chunks are large and live long: they shall not double the memory
+	debug.SetGCPercent(50) // the buffers for chunks are large and live long: they shall not double the memory
 	progress := newProgress(s.Err)
 	defer progress.end()
 	var events []mysql.GuardEvent
@@ -203,12 +203,7 @@ func runBackup(ctx context.Context, s Streams, f backupFlags) error {
 	}
 	held, _ := gate.Held()
 	if f.output == "json" {
-		return render.JSON(s.Out, struct {
-			dump.Result
-			To       string             `json:"to"`
-			Held     float64            `json:"throttled_seconds"`
-			Guardian []mysql.GuardEvent `json:"guardian,omitempty"`
-		}{result, placeWords(f.to), held.Seconds(), events})
+		return render.JSON(s.Out, backupAnswer{result, placeWords(f.to), held.Seconds(), events})
 	}
 	backupText(s.Out, result, placeWords(f.to), held)
 	return nil

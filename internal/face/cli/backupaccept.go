@@ -45,7 +45,7 @@ risso backup --accept-smaller says it beforehand.`,
 				return repoFailure(cmd.Context(), f.from, err)
 			}
 			if output == "json" {
-				return render.JSON(s.Out, map[string]string{"accepted": id})
+				return render.JSON(s.Out, acceptedAnswer{id})
 			}
 			fmt.Fprintf(s.Out, "Backup %s counts from now on, with as little as it holds\n", id)
 			return nil

@@ -102,7 +102,7 @@ func listBackups(ctx context.Context, w io.Writer, r *repo.Repo, output string) 
 		return err
 	}
 	if output == "json" {
-		return render.JSON(w, map[string]any{"repository": r.ID, "encrypted": r.Encrypted(), "backups": list})
+		return render.JSON(w, catalogueAnswer{r.ID, r.Encrypted(), list})
 	}
 	if len(list) == 0 {
 		fmt.Fprintln(w, "no backup yet")
@@ -215,7 +215,7 @@ func showBackup(ctx context.Context, w io.Writer, r *repo.Repo, id, output strin
 		return err
 	}
 	defer m.Close()
-	var schemas []*shownSchema
+	schemas := []*shownSchema{}
 	byName := map[string]*shownSchema{}
 	schema := func(name string) *shownSchema {
 		if byName[name] == nil {
@@ -288,12 +288,7 @@ func showTable(w io.Writer, t shownTable, output string, tables bool, first *boo
 
 // endJSON ends the object that the tables began.
 func endJSON(w io.Writer, h repo.Header, signer repo.PublicKey, schemas []*shownSchema, objects map[string]int64) error {
-	b, err := json.Marshal(struct {
-		Header  repo.Header      `json:"header"`
-		Signer  repo.PublicKey   `json:"signed_by"` // "": nobody
-		Schemas []*shownSchema   `json:"schemas"`
-		Objects map[string]int64 `json:"objects"`
-	}{h, signer, schemas, objects})
+	b, err := json.Marshal(shownRest{h, signer, schemas, objects})
 	if err != nil {
 		return err
 	}

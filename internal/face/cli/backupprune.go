@@ -99,11 +99,7 @@ func runPrune(ctx context.Context, s Streams, f pruneFlags) error {
 		return repoFailure(ctx, f.from, err)
 	}
 	if f.output == "json" {
-		return render.JSON(s.Out, struct {
-			From   string `json:"from"`
-			DryRun bool   `json:"dry_run"`
-			*repo.Pruned
-		}{placeWords(f.from), f.dryRun, p})
+		return render.JSON(s.Out, prunedAnswer{placeWords(f.from), f.dryRun, *p})
 	}
 	pruneText(s.Out, p, f.dryRun)
 	return nil

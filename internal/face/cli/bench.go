@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/measure/workload/all"
@@ -88,6 +90,13 @@ func (f *workloadFlags) bind(cmd *cobra.Command) {
 	whole(&f.SchemaRows, "schema-rows", d.SchemaRows, "schemas: rows of each table")
 	fl.Uint64Var(&f.Params.Seed, "seed", 0, "seed of all random numbers; 0: another one each time")
 	f.bindOwn(cmd)
+}
+
+// drawSeed takes another seed each time where none is given.
+func (f *workloadFlags) drawSeed() {
+	for f.Params.Seed == 0 {
+		f.Params.Seed = rand.Uint64() >> 11 // exact in JSON's numbers
+	}
 }
 
 // open finds the server and makes the workload.
@@ -193,11 +202,11 @@ func newBenchList(s Streams) *cobra.Command {
 func listWorkloads(s Streams, output string) error {
 	list := all.List()
 	if output == "json" {
-		out := []map[string]string{}
+		out := []workloadAnswer{}
 		for _, e := range list {
-			out = append(out, map[string]string{"name": e.Name, "summary": e.Summary})
+			out = append(out, workloadAnswer{e.Name, e.Summary})
 		}
-		return writeJSON(s.Out, out)
+		return render.JSON(s.Out, out)
 	}
 	width := len(slices.MaxFunc(list, func(a, b all.Entry) int { return cmp.Compare(len(a.Name), len(b.Name)) }).Name)
 	for _, e := range list {

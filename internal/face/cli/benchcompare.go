@@ -88,7 +88,7 @@ a killed comparison left is put back by --restore. --dry-run shows the statement
 	fl.Var(&f.precise, "precise", "go on until the interval reaches no further than this, such as 3%")
 	fl.IntVar(&f.same, "same", 0, "pairs of runs of A against A before, to tell how far the machine can be trusted (with --precise 6)")
 	fl.StringSliceVar(&f.failIf, "fail-if", nil, "end with code 4 at these verdicts: slower, faster, different, unclear")
-	fl.StringVar(&f.order, "order", compare.OrderABBA, "order of the runs: abba, or random by --seed")
+	fl.StringVar(&f.order, "order", compare.OrderRandom, "order of the runs: random (pairs, by --seed), or abba")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "show what would be done")
 	fl.BoolVar(&f.restore, "restore", false, "put back what a killed comparison left set on the server")
 	fl.StringVar(&f.stateDir, "state", "", "folder of the journal of changed settings (default "+compareStateDir()+")")
@@ -185,11 +185,13 @@ func compareLive(cmd *cobra.Command, s Streams, f compareFlags, name string, set
 	if err := f.check(f.threads); err != nil {
 		return err
 	}
+	f.drawSeed()
 	order, err := compare.Order(f.order, f.runs, f.Seed)
 	if err != nil {
 		return err
 	}
-	c := &comparison{cmd: cmd, compareFlags: f, streams: s, name: name, order: order, a: compare.Side{Name: "A", Paired: true}, b: compare.Side{Name: "B", Paired: true}}
+	c := &comparison{cmd: cmd, compareFlags: f, streams: s, name: name, order: order, a: compare.Side{Name: "A"}, b: compare.Side{Name: "B"}}
+	compare.InTurns(f.order, f.runs, &c.a, &c.b)
 	if settings {
 		return c.settings(cmd.Context())
 	}
@@ -328,9 +330,7 @@ func (c *comparison) plan(set *compare.Plan) error {
 	each := c.warmup + c.time
 	total := each * time.Duration(len(c.order)+2*c.same)
 	if c.dryRun && c.output == "json" {
-		return render.JSON(c.streams.Out, map[string]any{
-			"a": c.a.What, "b": c.b.What, "workload": c.name, "order": compare.OrderString(c.order), "seconds": total.Seconds(), "settings": set,
-		})
+		return render.JSON(c.streams.Out, comparisonPlan{c.a.What, c.b.What, c.name, compare.OrderString(c.order), total.Seconds(), set})
 	}
 	w := c.streams.Out
 	if !c.dryRun {

@@ -109,7 +109,7 @@ func (f *benchPrepareFlags) run(ctx context.Context, s Streams, name string, do 
 		out.Steps = t.Timings()
 	}
 	if f.output == "json" {
-		return writeJSON(s.Out, out)
+		return render.JSON(s.Out, out)
 	}
 	return out.text(s.Out, unit)
 }

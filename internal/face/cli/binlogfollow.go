@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -30,7 +29,8 @@ func newBinlogFollow(s Streams) *cobra.Command {
 		Long: `Mirrors a server's binary logs as they are written, by the replication protocol, until Ctrl-C.
 The bytes are the server's own. What is there is never written again: after any cut it goes on
 where it was, and a failover or RESET begins a new series. A log that the server has finished is
-verified, compressed and stored in the place, with an index. An account needs REPLICATION SLAVE
+verified, compressed and stored in the place, with an index. What is mirrored is signed by this
+account, also while it grows, and what others put there is not rolled forward. An account needs REPLICATION SLAVE
 and REPLICATION CLIENT (MariaDB: BINLOG MONITOR).
 
 With --semi-sync the server counts on the mirror: it is told of a transaction when that is on
@@ -94,12 +94,14 @@ func runBinlogFollow(ctx context.Context, s Streams, f followFlags) error {
 		return err
 	}
 	defer closeIt()
+	if err := signsLogs(&o.Place, f.to); err != nil {
+		return err
+	}
 	p := newProgress(s.Err)
 	defer p.end()
-	lines := json.NewEncoder(s.Out)
 	o.Note = func(n mirror.Note) {
 		if f.output == "json" {
-			lines.Encode(n)
+			_ = render.JSONLine(s.Out, n) // who reads may go: the mirror stays
 			return
 		}
 		p.clear()
@@ -114,7 +116,7 @@ func runBinlogFollow(ctx context.Context, s Streams, f followFlags) error {
 		if f.output == "json" {
 			if time.Since(told) >= time.Second {
 				told = time.Now()
-				lines.Encode(st)
+				_ = render.JSONLine(s.Out, st)
 			}
 			return
 		}

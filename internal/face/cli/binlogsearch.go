@@ -331,10 +331,7 @@ func runBinlogUndo(ctx context.Context, s Streams, f undoFlags, args []string) e
 		if err != nil {
 			return ended(ctx, err)
 		}
-		return render.JSON(s.Out, struct {
-			binlog.UndoResult
-			SQL string `json:"sql"`
-		}{res, text.String()})
+		return render.JSON(s.Out, undoneAnswer{res, text.String()})
 	}
 	_, err = binlog.Undo(ctx, o, s.Out)
 	return ended(ctx, err)

@@ -36,20 +36,12 @@ that it names, and says what is wrong and where. No server is asked: risso docto
 				}
 				hostOnly = true // a file may leave the servers to --dsn
 			}
-			type server struct {
-				Name      string `json:"name"`
-				Address   string `json:"address"`
-				Protected bool   `json:"protected"`
-			}
-			list := []server{}
+			list := []configuredServer{}
 			for _, w := range set.servers {
-				list = append(list, server{w.instance.Name, w.target.Address(), w.protect != nil})
+				list = append(list, configuredServer{w.instance.Name, w.target.Address(), w.protect != nil})
 			}
 			if output == "json" {
-				return render.JSON(s.Out, struct {
-					File    string   `json:"file"`
-					Servers []server `json:"servers"`
-				}{args[0], list})
+				return render.JSON(s.Out, configAnswer{args[0], list})
 			}
 			for _, w := range list {
 				protected := ""

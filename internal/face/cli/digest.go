@@ -12,6 +12,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -94,6 +95,9 @@ docs/digest.md has all of it.
 // defaultSampleBytes is how much is kept of a sample; people are then shown its first 2,048 characters.
 const defaultSampleBytes = 16 << 10
 
+// quickLog is how many bytes of logs are read before garbage is collected as usual.
+const quickLog = 64 << 20
+
 // digestJob is a digest with its flags read.
 type digestJob struct {
 	digestFlags
@@ -113,11 +117,21 @@ func runDigest(ctx context.Context, s Streams, f digestFlags, files []string) er
 	if f.dsn != "" {
 		return j.live(ctx)
 	}
-	if f.sampleBytes == 0 || f.sampleBytes > 1<<20 {
-		debug.SetGCPercent(20) // long samples are copied now and then: that shall not double the memory
-	}
+	var once sync.Once
 	progress := newProgress(s.Err)
 	j.options.Progress = progress.set
+	switch {
+	case f.sampleBytes == 0 || f.sampleBytes > 1<<20:
+		debug.SetGCPercent(20) // long samples are copied now and then: that shall not double the memory
+	case !f.follow:
+		debug.SetGCPercent(400) // a log that is read in a moment is not worth a collection
+		j.options.Progress = func(done, total int64) {
+			if done > quickLog {
+				once.Do(func() { debug.SetGCPercent(100) })
+			}
+			progress.set(done, total)
+		}
+	}
 	if f.follow {
 		j.options.Progress = nil
 	}

@@ -96,10 +96,7 @@ func runDoctor(ctx context.Context, s Streams, f doctorFlags) error {
 		}
 	}
 	if f.output == "json" {
-		err = render.JSON(s.Out, struct {
-			Bad      int       `json:"bad"`
-			Findings []finding `json:"findings"`
-		}{bad, list})
+		err = render.JSON(s.Out, doctorAnswer{bad, list})
 	} else {
 		err = writeFindings(s.Out, list)
 	}
@@ -223,20 +220,17 @@ func ofServer(ctx context.Context, w watched, schema string, jobs []mysql.Job) [
 	}
 	defer c.Close()
 	list := []finding{{findOK, name, fmt.Sprintf("%s %s, as %s", c.Server.Flavour, c.Server.Version, c.Server.QuotedAccount()), ""}}
-	held, err := mysql.ReadHeld(ctx, c)
+	rights, err := c.Rights(ctx)
 	if err != nil {
 		return append(list, finding{findNote, name, err.Error(), ""})
 	}
 	for _, j := range jobs {
-		lack := c.Server.Missing(held, schema, j)
-		switch {
-		case len(lack) == 0:
+		lack := c.Server.Missing(rights, schema, j)
+		if len(lack) == 0 {
 			list = append(list, finding{findOK, name, "the account may " + string(j), ""})
-		case held.Roles:
-			list = append(list, finding{findNote, name, "the account has roles, whose privileges are not looked at; by itself it lacks some for " + string(j), strings.Join(lack, "; ")})
-		default:
-			list = append(list, finding{findBad, name, "the account lacks privileges for " + string(j), strings.Join(lack, "; ")})
+			continue
 		}
+		list = append(list, finding{findBad, name, "the account lacks privileges for " + string(j), strings.Join(lack, "; ")})
 	}
 	if !c.Server.PerformanceSchema {
 		list = append(list, finding{findNote, name, "performance_schema is off: no waits, no latency, no traces; statements are read from the slow log where risso serve runs on its machine",

@@ -85,12 +85,7 @@ func runGrants(ctx context.Context, s Streams, f grantsFlags) error {
 	defer c.Close()
 	statements := c.Server.Grants(f.account, f.schema, jobs...)
 	if f.output == "json" {
-		return render.JSON(s.Out, struct {
-			Server     string      `json:"server"`
-			Account    string      `json:"account"`
-			Jobs       []mysql.Job `json:"jobs"`
-			Statements []string    `json:"statements"`
-		}{c.Server.Version, f.account, jobs, statements})
+		return render.JSON(s.Out, grantsAnswer{c.Server.Version, f.account, jobs, statements})
 	}
 	fmt.Fprintf(s.Out, "-- for %s on %s; make the account first: CREATE USER %s IDENTIFIED BY '…'\n", strings.Join(f.jobs, ", "), c.Server.Version, f.account)
 	for _, g := range statements {

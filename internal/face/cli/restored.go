@@ -22,9 +22,9 @@ type restored struct {
 
 func (r restored) write(out io.Writer, output string) (err error) {
 	if output == "json" {
-		v := map[string]any{"found": r.found, "dry_run": r.dryRun}
+		v := restoredAnswer{Found: r.found, DryRun: r.dryRun}
 		if r.found {
-			v["since"], v["restarted"], v["statements"] = r.since, r.restarted, append([]string{}, r.statements...)
+			v.Since, v.Restarted, v.Statements = &r.since, &r.restarted, append([]string{}, r.statements...)
 		}
 		return render.JSON(out, v)
 	}

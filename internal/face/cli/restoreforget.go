@@ -36,10 +36,7 @@ func runForget(ctx context.Context, s Streams, f restoreFlags, fl *pflag.FlagSet
 		return restoreFailure(ctx, err, false, nil)
 	}
 	if f.output == "json" {
-		return render.JSON(s.Out, struct {
-			load.Forgotten
-			DryRun bool `json:"dry_run"`
-		}{got, f.dryRun})
+		return render.JSON(s.Out, forgottenAnswer{got, f.dryRun})
 	}
 	if !got.Found {
 		fmt.Fprintf(s.Out, "No restore into %s was cut off.\n", into)

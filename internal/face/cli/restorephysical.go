@@ -127,10 +127,7 @@ func (f restoreFlags) filesIntoSandbox(ctx context.Context, s Streams, o physica
 		return filesFailure(ctx, err)
 	}
 	if f.output == "json" {
-		return render.JSON(s.Out, struct {
-			physical.Restored
-			Sandbox string `json:"sandbox"`
-		}{got, box.Primary().DSN})
+		return render.JSON(s.Out, filesAnswer{got, box.Primary().DSN})
 	}
 	fmt.Fprintf(s.Out, "Backup %s of %s runs as %s; away with it: risso sandbox down %s\n", got.Header.ID, got.Header.Server.Name, box.Primary().DSN, box.Name)
 	filesText(s, got)

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/sandbox"
 )
 
@@ -37,9 +37,11 @@ Root logs in over the Unix socket without a password, which only you can reach. 
 account risso with a random password, for TCP, stands in the node's client.cnf:
 mariadb --defaults-file=FILE.`,
 	}
-	outputVar(cmd.PersistentFlags(), &output, "", "text", "json")
-	cmd.AddCommand(newSandboxUpCmd(&output), newSandboxListCmd(&output), newSandboxServersCmd(&output),
-		newSandboxExecCmd(&output), newSandboxDownCmd(&output), newSandboxLoadCmd(), newSandboxConfigCmd())
+	for _, c := range []*cobra.Command{newSandboxUpCmd(&output), newSandboxListCmd(&output), newSandboxServersCmd(&output), newSandboxExecCmd(&output), newSandboxDownCmd(&output)} {
+		outputVar(c.Flags(), &output, "", "text", "json")
+		cmd.AddCommand(c)
+	}
+	cmd.AddCommand(newSandboxLoadCmd(), newSandboxConfigCmd())
 	return cmd
 }
 
@@ -161,7 +163,7 @@ func newSandboxDownCmd(output *string) *cobra.Command {
 				}
 			}
 			if *output == "json" {
-				errs = append(errs, writeJSON(cmd.OutOrStdout(), map[string]any{"removed": removed}))
+				errs = append(errs, render.JSON(cmd.OutOrStdout(), removedAnswer{removed}))
 			} else {
 				for _, name := range removed {
 					fmt.Fprintf(cmd.OutOrStdout(), "sandbox %s is gone\n", name)
@@ -249,7 +251,7 @@ func runStatements(ctx context.Context, w io.Writer, output string, n *sandbox.N
 		if results == nil {
 			results = []sandbox.Result{}
 		}
-		return errors.Join(err, writeJSON(w, map[string]any{"results": results}))
+		return errors.Join(err, render.JSON(w, resultsAnswer{results}))
 	}
 	escape := strings.NewReplacer("\\", "\\\\", "\t", "\\t", "\n", "\\n", "\x00", "\\0")
 	for _, r := range results {
@@ -338,7 +340,7 @@ func listServers(ctx context.Context, w io.Writer, output string) error {
 		if found == nil {
 			found = []sandbox.Server{}
 		}
-		return errors.Join(writeJSON(w, map[string]any{"servers": found, "looked": looked}), err)
+		return errors.Join(render.JSON(w, serversAnswer{found, looked}), err)
 	}
 	if err != nil {
 		return err
@@ -355,13 +357,7 @@ func writeSandboxes(w io.Writer, all []*sandbox.Sandbox) error {
 	if all == nil {
 		all = []*sandbox.Sandbox{}
 	}
-	return writeJSON(w, map[string]any{"sandboxes": all})
-}
-
-func writeJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
+	return render.JSON(w, sandboxesAnswer{all})
 }
 
 func tabulate(w io.Writer, write func(io.Writer)) error {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/store/state"
 )
@@ -65,7 +65,7 @@ Risso goes on asking for one until "risso token off".`,
 			}
 			noted := tokenEvent(ctx, st, t.Name, fmt.Sprintf("the token %s, which may %s, was made", t.Name, t.Role))
 			if output == "json" {
-				return errors.Join(noted, json.NewEncoder(s.Out).Encode(map[string]string{"name": t.Name, "id": t.ID, "role": string(t.Role), "token": secret}))
+				return errors.Join(noted, render.JSON(s.Out, madeToken{t.Name, t.ID, t.Role, secret}))
 			}
 			_, err = fmt.Fprintln(s.Out, secret)
 			return errors.Join(err, noted) // the secret is told in any case: it is stored nowhere
@@ -83,17 +83,33 @@ Risso goes on asking for one until "risso token off".`,
 				} else if err != nil {
 					return err
 				}
-				return tokenEvent(ctx, st, args[0], "the token "+args[0]+" was revoked")
+				return errors.Join(revoked(s, output, args[0]), tokenEvent(ctx, st, args[0], "the token "+args[0]+" was revoked"))
 			})},
 		&cobra.Command{Use: "off", Short: "Revoke all tokens, and ask for none on loopback any more", Args: cobra.NoArgs, Example: "  risso token off",
 			RunE: with(func(ctx context.Context, st *state.Store, _ []string) error {
-				if err := st.ForgetTokens(ctx); err != nil {
+				list, err := st.Tokens(ctx)
+				if err == nil {
+					err = st.ForgetTokens(ctx)
+				}
+				if err != nil {
 					return err
 				}
-				return tokenEvent(ctx, st, "", "all tokens were revoked; none is asked for on loopback any more")
+				names := []string{}
+				for _, t := range list {
+					names = append(names, t.Name)
+				}
+				return errors.Join(revoked(s, output, names...), tokenEvent(ctx, st, "", "all tokens were revoked; none is asked for on loopback any more"))
 			})},
 	)
 	return cmd
+}
+
+// revoked tells programs whose tokens do not count any more; people see it by the exit code.
+func revoked(s Streams, output string, names ...string) error {
+	if output != "json" {
+		return nil
+	}
+	return render.JSON(s.Out, revokedAnswer{names})
 }
 
 // tokenEvent writes down who changed who may look, as this machine knows him.
@@ -112,21 +128,14 @@ func listTokens(ctx context.Context, s Streams, st *state.Store, output string) 
 		return err
 	}
 	if output == "json" {
-		type row struct {
-			Name     string     `json:"name"`
-			ID       string     `json:"id"`
-			Role     state.Role `json:"role"`
-			Created  time.Time  `json:"created"`
-			LastUsed *time.Time `json:"last_used"`
-		}
-		rows := make([]row, len(list))
+		rows := make([]tokenAnswer, len(list))
 		for i, t := range list {
-			rows[i] = row{Name: t.Name, ID: t.ID, Role: t.Role, Created: t.Created}
+			rows[i] = tokenAnswer{Name: t.Name, ID: t.ID, Role: t.Role, Created: t.Created}
 			if !t.LastUsed.IsZero() {
 				rows[i].LastUsed = &list[i].LastUsed
 			}
 		}
-		return json.NewEncoder(s.Out).Encode(map[string]any{"tokens": rows})
+		return render.JSON(s.Out, tokensAnswer{rows})
 	}
 	for _, t := range list {
 		used := "never used"

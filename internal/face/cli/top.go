@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -161,7 +160,7 @@ func (t *topScreen) lines(ctx context.Context, print func(rows []live.Row) error
 }
 
 func (t *topScreen) json(rows []live.Row) error {
-	return json.NewEncoder(t.out).Encode(map[string]any{"time": time.Now().UTC().Format(time.RFC3339), "instances": rows})
+	return render.JSONLine(t.out, topAnswer{time.Now().UTC().Truncate(time.Second), rows})
 }
 
 func (t *topScreen) text(rows []live.Row) error {

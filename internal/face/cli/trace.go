@@ -138,7 +138,7 @@ func runTrace(ctx context.Context, s Streams, f traceFlags, args []string) error
 			return traceError(err)
 		}
 		if f.output == "json" {
-			return render.JSON(s.Out, map[string]any{"statements": list})
+			return render.JSON(s.Out, statementsAnswer{list})
 		}
 		return printStatements(s.Out, list)
 	}
@@ -217,7 +217,7 @@ func traceCandidates(ctx context.Context, s Streams, f traceFlags, target mysql.
 		if list == nil {
 			list = []trace.Connection{}
 		}
-		return render.JSON(s.Out, map[string]any{"connections": list})
+		return render.JSON(s.Out, connectionsAnswer{list})
 	}
 	table := render.Table{Heads: []string{">CONNECTION", "USER", "HOST", "DB", "COMMAND", ">SINCE", "STATE", "STATEMENT"}}
 	for _, c := range list {

@@ -7,17 +7,58 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"reflect"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/rissodb/risso/internal/digits"
 )
 
-// JSON writes a value as JSON, indented, with a newline at the end.
+// JSON writes a value as JSON, indented, with a newline at the end. Lists are never null.
 func JSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
-	return e.Encode(v)
+	return e.Encode(withLists(v))
+}
+
+// JSONLine writes a value as one line of JSON. Lists are never null.
+func JSONLine(w io.Writer, v any) error { return json.NewEncoder(w).Encode(withLists(v)) }
+
+// withLists is a value whose lists are there: empty ones in place of nil, but where nil leaves the field out.
+func withLists(v any) any {
+	if v == nil {
+		return nil
+	}
+	p := reflect.New(reflect.TypeOf(v))
+	p.Elem().Set(reflect.ValueOf(v))
+	fillLists(p.Elem())
+	return p.Interface()
+}
+
+func fillLists(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			fillLists(v.Elem())
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			f := v.Type().Field(i)
+			if (v.Field(i).CanSet() || f.Anonymous) && !strings.Contains(f.Tag.Get("json"), ",omitzero") {
+				fillLists(v.Field(i))
+			}
+		}
+	case reflect.Slice:
+		kind := v.Type().Elem().Kind()
+		if v.IsNil() && kind != reflect.Uint8 && v.CanSet() { // bytes are a text
+			v.Set(reflect.MakeSlice(v.Type(), 0, 0))
+		}
+		if kind == reflect.Struct || kind == reflect.Pointer || kind == reflect.Slice {
+			for i := range v.Len() {
+				fillLists(v.Index(i))
+			}
+		}
+	}
 }
 
 // Number is a figure with three significant digits and a factor: 1.23 k, 45.6 M. Whole numbers below 1,000 stay whole.

@@ -33,3 +33,26 @@ func TestTableAligns(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
+
+// TestLists: a list without members is written as one, at any depth, and what is left out when empty stays left out.
+func TestLists(t *testing.T) {
+	type inner struct {
+		List []int    `json:"list"`
+		Out  []int    `json:"out,omitempty"`
+		Zero []string `json:"zero,omitzero"`
+		Raw  []byte   `json:"raw"`
+	}
+	type outer struct {
+		inner
+		Deep []*inner   `json:"deep"`
+		Rows [][]string `json:"rows"`
+		None *inner     `json:"none"`
+	}
+	var b strings.Builder
+	if err := JSONLine(&b, outer{Deep: []*inner{{}}, Rows: [][]string{nil}}); err != nil {
+		t.Fatal(err)
+	}
+	if want := `{"list":[],"raw":null,"deep":[{"list":[],"raw":null}],"rows":[[]],"none":null}` + "\n"; b.String() != want {
+		t.Errorf("got %s, want %s", b.String(), want)
+	}
+}

@@ -36,6 +36,7 @@ var (
 	errMemory   = errors.New("the questions that Risso answers now take all the memory that they may")
 	errTooLong  = errors.New("the question took too long")
 	errTooLarge = errors.New("the answer is too large")
+	errCostly   = errors.New("the question is too costly")
 )
 
 // lane lets so many questions of one kind be worked on at once; a few more wait a little.
@@ -222,7 +223,7 @@ func refusal(err error) (status int, kind string, ok bool) {
 		return http.StatusServiceUnavailable, "unavailable", true
 	case errors.Is(err, errTooLong), errors.Is(err, context.DeadlineExceeded):
 		return http.StatusServiceUnavailable, "timeout", true
-	case errors.Is(err, errTooLarge):
+	case errors.Is(err, errTooLarge), errors.Is(err, errCostly):
 		return http.StatusUnprocessableEntity, "execution", true
 	}
 	return 0, "", false

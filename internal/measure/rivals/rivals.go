@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/rissodb/risso/internal/measure/bench"
+	"github.com/rissodb/risso/internal/pattern"
 )
 
 // Errors of texts that are no results.
@@ -25,12 +26,12 @@ func Read(text string) ([]*bench.Result, error) {
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	for _, p := range []struct {
 		name  string
-		begin *regexp.Regexp
+		begin func() *regexp.Regexp
 		read  func(run string) (*bench.Result, error)
 	}{
 		{"sysbench", sysbenchBegin, sysbench}, {"pgbench", pgbenchBegin, pgbench}, {"go-tpc", tpcBegin, tpc},
 	} {
-		starts := p.begin.FindAllStringIndex(text, -1)
+		starts := p.begin().FindAllStringIndex(text, -1)
 		if len(starts) == 0 {
 			continue
 		}
@@ -83,7 +84,7 @@ func needs(text string, patterns ...string) error {
 	return nil
 }
 
-var sysbenchBegin = regexp.MustCompile(`(?m)^(?:sysbench [0-9][^\n]*\n\s*)?Running the test with following options:`)
+var sysbenchBegin = pattern.Lazy(`(?m)^(?:sysbench [0-9][^\n]*\n\s*)?Running the test with following options:`)
 
 // sysbench reads the report of sysbench 1.0.
 func sysbench(text string) (*bench.Result, error) {
@@ -118,7 +119,7 @@ func sysbench(text string) (*bench.Result, error) {
 	return r, nil
 }
 
-var pgbenchBegin = regexp.MustCompile(`(?m)^transaction type: `)
+var pgbenchBegin = pattern.Lazy(`(?m)^transaction type: `)
 
 // pgbench reads the report of pgbench 9.6 to 17, with and without -r and -P.
 func pgbench(text string) (*bench.Result, error) {
@@ -156,14 +157,14 @@ func pgbench(text string) (*bench.Result, error) {
 }
 
 // A report of go-tpc begins with the first summary after the lines of a run; its last line is tpmC.
-var tpcBegin = regexp.MustCompile(`(?m)^(?:Finished$|Finished: )`)
+var tpcBegin = pattern.Lazy(`(?m)^(?:Finished$|Finished: )`)
 
-var tpcLine = regexp.MustCompile(`(?m)^\[Summary\] ([A-Z_0-9]+) - (.*)$`)
+var tpcLine = pattern.Lazy(`(?m)^\[Summary\] ([A-Z_0-9]+) - (.*)$`)
 
 // tpc reads the summary of go-tpc's tpcc.
 func tpc(text string) (*bench.Result, error) {
 	r := &bench.Result{Source: "go-tpc", Workload: "tpcc", Timeline: []bench.Second{}, Latency: bench.Latency{Percentiles: []bench.Percentile{}}}
-	for _, m := range tpcLine.FindAllStringSubmatch(text, -1) {
+	for _, m := range tpcLine().FindAllStringSubmatch(text, -1) {
 		value := func(name string) float64 { return number(m[2], regexp.QuoteMeta(name)+`: ([0-9.]+)`) }
 		count := int64(value("Count"))
 		if strings.HasSuffix(m[1], "_ERR") {

@@ -17,10 +17,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/rissodb/risso/internal/binlogevent"
 	"github.com/rissodb/risso/internal/explain/digest"
+	"github.com/rissodb/risso/internal/mysql"
 )
 
 const (
@@ -141,7 +141,7 @@ func (g *gather) give(e *digest.Event) {
 	g.queue = g.queue[1:]
 	g.events++
 	if len(s.text) == 0 {
-		s.text = []byte([...]string{"INSERT INTO ", "UPDATE ", "DELETE FROM "}[s.kind] + quoted(s.db) + "." + quoted(s.table))
+		s.text = []byte([...]string{"INSERT INTO ", "UPDATE ", "DELETE FROM "}[s.kind] + mysql.Quote(s.db) + "." + mysql.Quote(s.table))
 	}
 	g.attrs = append(g.attrs[:0], digest.Attr{Name: "Log_bytes", Num: float64(s.bytes)})
 	if s.counted {
@@ -152,8 +152,6 @@ func (g *gather) give(e *digest.Event) {
 	}
 	*e = digest.Event{Time: s.began, Query: s.text, Cut: s.cut, DB: []byte(s.db), Thread: s.thread, QueryTime: s.seconds, Attrs: g.attrs}
 }
-
-func quoted(s string) string { return "`" + strings.ReplaceAll(s, "`", "``") + "`" }
 
 // Info tells what was read.
 func (r *Reader) Info() digest.SourceInfo {

@@ -84,7 +84,8 @@ type tableJSON struct {
 	Name   string `json:"name"`
 }
 
-type profileJSON struct {
+// ProfileJSON is a profile as JSON. What is unknown is null; lists are never null.
+type ProfileJSON struct {
 	Sources       []digest.SourceInfo `json:"sources"`
 	From          *time.Time          `json:"from"`
 	To            *time.Time          `json:"to"`
@@ -107,9 +108,9 @@ type profileJSON struct {
 	Other         *classJSON          `json:"other"`
 }
 
-// JSON writes a profile as one object. What is unknown is null; lists are never null.
+// JSON writes a profile as one object.
 func JSON(w io.Writer, p *digest.Profile, o Options) error {
-	out := profileJSON{
+	out := ProfileJSON{
 		Sources: list(p.Sources), From: stampJSON(p.From), To: stampJSON(p.To), Seconds: p.To.Sub(p.From).Seconds(), Calls: p.Calls, Unique: p.Unique,
 		GroupBy: p.GroupBy, OrderBy: p.OrderBy, Filter: o.Filter, Metrics: metricsJSON(p.Metrics), Flags: list(p.Flags), Histogram: histogramJSON(p.Histogram),
 		QuantileError: p.QuantileError, Skipped: p.Skipped, Folded: p.Folded, FoldedTime: p.FoldedTime, Notes: list(o.Notes), Classes: []classJSON{},

@@ -17,6 +17,7 @@ import (
 
 	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/workload"
+	"github.com/rissodb/risso/internal/mysql"
 )
 
 const (
@@ -368,7 +369,7 @@ func (c *client) choose() bool {
 	}
 	c.refused = nil
 	if c.next.Schema != "" && c.next.Schema != c.schema {
-		use := "USE `" + strings.ReplaceAll(c.next.Schema, "`", "``") + "`"
+		use := "USE " + mysql.Quote(c.next.Schema)
 		_, c.refused = c.session.Exec(drive.Other, use)
 		c.profile.note(use, unmeasured)
 		c.schema = ""

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/workload"
+	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
@@ -20,7 +21,7 @@ func quoted(t sqltext.Table, statement string, d drive.Dialect) string {
 		case name == "":
 			return ""
 		case d == drive.MySQL:
-			return "`" + strings.ReplaceAll(name, "`", "``") + "`"
+			return mysql.Quote(name)
 		case !strings.Contains(statement, `"`+name+`"`): // PostgreSQL folds what stands without quotes
 			name = strings.ToLower(name)
 		}

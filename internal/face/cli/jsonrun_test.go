@@ -1,0 +1,235 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
+)
+
+// answerRun is a command line, and which of the answers it gives.
+type answerRun struct {
+	answer, line string // PLACE, SECOND, DSN, REPLICA, DIR, GTID and BACKUP stand for those of the test
+	code         int
+}
+
+// answerRuns are run in this order: what one makes the next needs.
+var answerRuns = []answerRun{
+	{"version", "version", 0},
+	{"doctor", "doctor --dsn DSN --data DIR/data --listen 127.0.0.1:0", 0},
+	{"grants", "grants --dsn DSN --for serve,backup", 0},
+	{"config check", "config check DIR/risso.yaml", 0},
+	{"token create", "token create grafana --data DIR/data", 0},
+	{"token create", "token create ann --role act --data DIR/data", 0},
+	{"token list", "token list --data DIR/data", 0},
+	{"token revoke", "token revoke grafana --data DIR/data", 0},
+	{"token off", "token off --data DIR/data", 0},
+	{"sandbox servers", "sandbox servers", 0},
+	{"sandbox up", "sandbox up answers", 0},
+	{"sandbox list", "sandbox list", 0},
+	{"sandbox exec", "sandbox exec answers -o json -- 'SELECT 1, NULL; DO 1'", 0},
+	{"sandbox down", "sandbox down answers", 0},
+	{"top", "top --dsn DSN --count 2", 0},
+	{"digest", "digest DIR/slow.log", 0},
+	{"digest", "digest --dsn DSN --for 1s", 0},
+	{"digest --plan-parallel", "digest --plan-parallel DIR/slow.log", 0},
+	{"explain", "explain 'SELECT * FROM shop.orders o JOIN shop.orders p USING (id) WHERE o.v > 1 ORDER BY p.v' --dsn DSN", 0},
+	{"trace no connection", "trace --dsn DSN", 0},
+	{"trace --dry-run", "trace --dsn DSN --enable --dry-run CONNECTION", 0},
+	{"trace CONNECTION", "trace --dsn DSN --enable --for 1s --state DIR/state CONNECTION", 0},
+	{"trace --restore", "trace --dsn DSN --restore --state DIR/state", 0},
+	{"backup --dry-run", "backup --dsn DSN --to PLACE --dry-run", 0},
+	{"backup", "backup --dsn DSN --to PLACE", 0},
+	{"backup key", "backup key", 0},
+	{"backup list", "backup list --from PLACE", 0},
+	{"backup show", "backup show --from PLACE --all", 0},
+	{"backup copy", "backup copy --from PLACE --to SECOND", 0},
+	{"backup accept", "backup accept --from PLACE BACKUP", 0},
+	{"verify", "verify --from PLACE", 0},
+	{"binlog follow", "binlog follow --dsn DSN --to PLACE --once", 0},
+	{"binlog list", "binlog list --from PLACE", 0},
+	{"binlog search", "binlog search --from PLACE --table shop.orders", 0},
+	{"binlog undo", "binlog undo --from PLACE --gtid GTID", 0},
+	{"binlog apply", "binlog apply --from PLACE --into REPLICA --after GTID --dry-run", 0},
+	{"binlog purge", "binlog purge --from PLACE --keep 1d --dry-run", 0},
+	{"drill", "drill --from PLACE --no-roll", 0},
+	{"restore --into, --sandbox", "restore --from PLACE --into DSN --schema shop --rename shop=shop2 --dry-run", 0},
+	{"restore --into, --sandbox", "restore --from PLACE --into DSN --schema shop --rename shop=shop2", 0},
+	{"restore --forget", "restore --forget --into DSN", 0},
+	{"checksum", "checksum --dsn DSN --replica REPLICA --schema shop", 0},
+	{"backup prune", "backup prune --from PLACE --keep-last 1 --dry-run", 0},
+	{"backup --physical --dry-run", "backup --physical --dsn DSN --to DIR/files --dry-run", 0},
+	{"backup --physical", "backup --physical --dsn DSN --to DIR/files", 0},
+	{"backup list", "backup list --from DIR/files", 0},
+	{"restore --datadir", "restore --from DIR/files --datadir DIR/datadir", 0},
+	{"restore --sandbox of a physical backup", "restore --from DIR/files --sandbox files", 0},
+	{"sandbox down", "sandbox down files", 0},
+	{"bench list", "bench list", 0},
+	{"bench prepare", "bench prepare read_write --dsn DSN/sbtest --table-size 100 --yes", 0},
+	{"bench run", "bench run read_write --dsn DSN/sbtest --table-size 100 --for 300ms --yes --ledger --threads 2", 0},
+	{"bench report one file", "bench report DIR/run.json", 0},
+	{"bench report several files", "bench report DIR/run.json DIR/run.json", 0},
+	{"bench compare --dry-run", "bench compare point_select --dsn DSN/sbtest --table-size 100 --set-a max_connections=100 --set-b max_connections=120 --dry-run --yes", 0},
+	{"bench compare --restore", "bench compare --restore --dsn DSN --state DIR/state", 0},
+	{"bench compare", "bench compare point_select --dsn DSN/sbtest --table-size 100 --set-a max_connections=100 --set-b max_connections=120 --runs 5 --for 100ms --warmup 0s --yes --state DIR/state", 0},
+	{"bench scale", "bench scale point_select --dsn DSN/sbtest --table-size 100 --threads 1,2,3,4 --runs 2 --for 100ms --warmup 0s --yes", 0},
+	{"bench cleanup", "bench cleanup read_write --dsn DSN/sbtest --yes", 0},
+	{"bench prepare", "bench prepare ontime --dsn DSN/sbtest --scale 0.001 --yes", 0},
+	{"bench check", "bench check ontime --dsn DSN/sbtest --scale 0.001", 0},
+	{"bench matrix --dry-run", "bench matrix DIR/m.yaml --dry-run", 0},
+	{"bench matrix", "bench matrix DIR/m.yaml", 0},
+}
+
+// TestJSONAnswers runs every command with -o json on a real server and holds what it wrote against docs/json.schema.json.
+func TestJSONAnswers(t *testing.T) {
+	t.Parallel()
+	pair := sandboxtest.Pair(t, "mariadb", "performance_schema=ON", "performance_schema_consumer_events_statements_current=ON", "binlog_row_metadata=FULL")
+	n, replica, dir := pair.Nodes[0], pair.Nodes[1], t.TempDir()
+	schemas := compileSchema(t)
+	db := openNode(t, n)
+	for _, q := range []string{"CREATE DATABASE sbtest", "CREATE DATABASE shop", "CREATE TABLE shop.orders (id INT PRIMARY KEY, v INT)", "INSERT INTO shop.orders VALUES (1, 1), (2, 2)",
+		"CREATE VIEW shop.v AS SELECT * FROM shop.orders", "CREATE PROCEDURE shop.p() SELECT 1"} {
+		mustExec(t, db, q)
+	}
+	for name, text := range map[string]string{
+		"risso.yaml": "servers:\n  - name: db1\n    dsn: 'root@tcp(127.0.0.1:3306)/'\n",
+		"m.yaml":     "workloads: point_select\ntable_size: 100\noptions: {a: [innodb_doublewrite=ON], b: [innodb_doublewrite=OFF]}\ntime: 100ms\nwarmup: 0s\nsettle: 0s\nruns: 1\n",
+		"slow.log":   "# Time: 2026-03-01T10:00:00.000000Z\n# User@Host: app[app] @ localhost []  Id: 8\n# Query_time: 0.5  Lock_time: 0.1 Rows_sent: 1  Rows_examined: 9\nuse shop;\nSET timestamp=1772359200;\nUPDATE orders SET v = 1 WHERE id = 7;\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	busy := openNode(t, n)
+	busy.SetMaxOpenConns(1)
+	words := []string{"PLACE", filepath.Join(dir, "place"), "SECOND", filepath.Join(dir, "second"), "DSN/sbtest", n.DSN + "sbtest", "DSN", n.DSN, "REPLICA", replica.DSN, "DIR", dir}
+	var connection, gtid string
+	if err := busy.QueryRow("SELECT CONNECTION_ID()").Scan(&connection); err != nil {
+		t.Fatal(err)
+	}
+	words = append(words, "CONNECTION", connection)
+	seen, backup := map[string]bool{}, ""
+	for _, r := range answerRuns {
+		line := strings.NewReplacer(append(words, "BACKUP", backup, "GTID", gtid)...).Replace(r.line)
+		args := shellWords(line)
+		if !strings.Contains(line, "-o json") {
+			args = append(args, "-o", "json")
+		}
+		code, out, said := mainRun(t, args...)
+		if code != r.code {
+			t.Errorf("%s: exit code %d: %s %s", line, code, out, said)
+			continue
+		}
+		seen[r.answer] = true
+		for _, problem := range schemas.check(t, r.answer, out) {
+			t.Errorf("risso %s: %s\n%.2000s", line, problem, out)
+		}
+		switch r.answer {
+		case "backup":
+			backup = regexp.MustCompile(`"id": "([^"]+)"`).FindStringSubmatch(out)[1]
+			mustExec(t, db, "DELETE FROM shop.orders WHERE id = 2")
+			if err := db.QueryRow("SELECT @@gtid_binlog_pos").Scan(&gtid); err != nil {
+				t.Fatal(err)
+			}
+			mustExec(t, db, "INSERT INTO shop.orders VALUES (3, 3)")
+		case "bench run":
+			if err := os.WriteFile(filepath.Join(dir, "run.json"), []byte(out), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	seen["binlog follow how far it is, a line each second"] = true // they come from the same run
+	seen["binlog follow what happens, a line each"], seen["top a line each second"] = seen["binlog follow"], seen["top"]
+	for _, a := range answers() {
+		if name := strings.TrimPrefix(a.name(), "risso "); !seen[name] {
+			t.Errorf("no run here gives the answer of %s", name)
+		}
+	}
+}
+
+// shellWords parts a line at blanks that stand in no quotes.
+func shellWords(line string) (args []string) {
+	for i, part := range strings.Split(line, "'") {
+		if i%2 == 1 {
+			args = append(args, part)
+		} else {
+			args = append(args, strings.Fields(part)...)
+		}
+	}
+	return args
+}
+
+// compiled are the schemas of docs/json.schema.json.
+type compiled map[string]*jsonschema.Schema
+
+func compileSchema(t *testing.T) compiled {
+	t.Helper()
+	text, err := os.ReadFile("../../../docs/json.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	c.AssertFormat()
+	if err := c.AddResource("risso.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	out := compiled{}
+	for _, a := range answers() {
+		s, err := c.Compile("risso.json#/$defs/" + url.PathEscape(a.name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[strings.TrimPrefix(a.name(), "risso ")] = s
+	}
+	return out
+}
+
+// check says what in a command's output is not as its schema has it. A command that writes lines writes several values, each of
+// one of its schemas.
+func (c compiled) check(t *testing.T, name, out string) (problems []string) {
+	t.Helper()
+	var fit []*jsonschema.Schema
+	for known, s := range c {
+		if known == name || (name == "top" || name == "binlog follow") && strings.HasPrefix(known, name) {
+			fit = append(fit, s)
+		}
+	}
+	d := json.NewDecoder(strings.NewReader(out))
+	d.UseNumber()
+	count := 0
+	for {
+		var v any
+		if err := d.Decode(&v); err == io.EOF {
+			break
+		} else if err != nil {
+			return append(problems, err.Error())
+		}
+		count++
+		var wrong []string
+		for _, s := range fit {
+			if err := s.Validate(v); err != nil {
+				wrong = append(wrong, err.Error())
+			}
+		}
+		if len(wrong) == len(fit) {
+			problems = append(problems, strings.Join(wrong, "\nor "))
+		}
+	}
+	if count == 0 || len(fit) == 0 || count > 1 && len(fit) == 1 && name != "top" {
+		problems = append(problems, fmt.Sprintf("%d values, %d schemas", count, len(fit)))
+	}
+	return problems
+}
