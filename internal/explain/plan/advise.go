@@ -3,12 +3,12 @@ package plan
 import (
 	"fmt"
 	"math"
-	"regexp"
 	"sort"
 	"strconv"
 	"strings"
 
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/pattern"
 )
 
 // Advice is the arithmetic of one table's access: what reading it costs in pages, and which covering index would
@@ -231,12 +231,12 @@ func (a *adviser) wanted(n *Node, f *TableFacts) wanted {
 }
 
 // subqueryNumber is a subquery in a condition: (subquery#2) in MariaDB's words, (select #2) in MySQL's.
-var subqueryNumber = regexp.MustCompile(`\b(?:subquery|select ?)[#$](\d+)`)
+var subqueryNumber = pattern.Lazy(`\b(?:subquery|select ?)[#$](\d+)`)
 
 // dependsOn says whether a comparison is with a subquery that depends on rows outside of it: its value is known only
 // when those are, so no index is looked into by it.
 func (a *adviser) dependsOn(c conjunct) bool {
-	m := subqueryNumber.FindStringSubmatch(c.text)
+	m := subqueryNumber().FindStringSubmatch(c.text)
 	if m == nil {
 		return false
 	}

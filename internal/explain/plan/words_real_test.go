@@ -167,6 +167,9 @@ func (s *server) truthful(c *mysql.Conn, e plan.Explained, sql string) {
 		if n := e.Plan.Find(a.Node); strings.Contains(text, "none is taken") && len(n.PossibleKeys) == 0 || strings.Contains(text, "too many of its columns") {
 			bad("no index is there to be taken: %s", text)
 		}
+		if strings.Contains(text, "(possible: PRIMARY)") {
+			bad("the primary key looks no rows up at random: %s", text)
+		}
 	}
 }
 

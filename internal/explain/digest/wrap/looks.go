@@ -36,11 +36,11 @@ var gtidIndex = []byte("\xfe\xfe\x0c\x01")
 
 // lists are texts of one form of line that servers keep beside binary logs.
 var lists = []struct {
-	line *regexp.Regexp
+	line func() *regexp.Regexp
 	what string
 }{
-	{regexp.MustCompile(`\A(?:[^\x00]*[/\\])?[^\x00/\\ ]+\.\d{6,}\r?\z`), "the list of a server's logs"},
-	{regexp.MustCompile(`\A\d+-\d+-\d+\r?\z`), "the GTIDs at which MariaDB's binary logs end"},
+	{pattern.Lazy(`\A(?:[^\x00]*[/\\])?[^\x00/\\ ]+\.\d{6,}\r?\z`), "the list of a server's logs"},
+	{pattern.Lazy(`\A\d+-\d+-\d+\r?\z`), "the GTIDs at which MariaDB's binary logs end"},
 }
 
 // Companion says what a file that begins so is, where it stands beside logs and is none, so that a pattern of file names
@@ -56,7 +56,7 @@ func Companion(head []byte) string {
 	for _, l := range lists {
 		all := true
 		for line := range bytes.SplitSeq(head[:end], []byte("\n")) {
-			all = all && l.line.Match(line)
+			all = all && l.line().Match(line)
 		}
 		if all {
 			return l.what
