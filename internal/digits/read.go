@@ -3,10 +3,11 @@ package digits
 import (
 	"fmt"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/rissodb/risso/internal/pattern"
 )
 
 const (
@@ -21,7 +22,7 @@ var durationUnits = map[string]time.Duration{
 }
 
 // durationForm is one part of a duration: a number and its unit.
-var durationForm = regexp.MustCompile(`^([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h|d|w|y)`)
+var durationForm = pattern.Lazy(`^([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h|d|w|y)`)
 
 // ParseDuration reads a length of time as it is written everywhere in Risso: 90s, 1m30s, 26h, 7d, 2w, 1y, and 0. A day has 24
 // hours and a year 365 days. It takes what time.ParseDuration takes, but no sign.
@@ -35,7 +36,7 @@ func ParseDuration(s string) (time.Duration, error) {
 	}
 	var sum float64
 	for rest := s; rest != ""; {
-		m := durationForm.FindStringSubmatch(rest)
+		m := durationForm().FindStringSubmatch(rest)
 		if m == nil {
 			return 0, wrong
 		}
@@ -67,12 +68,12 @@ func Duration(d time.Duration) string {
 }
 
 // bytesForm is a number of bytes: the number, the unit, and whether it is binary.
-var bytesForm = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?(?:e[0-9]+)?)(?:([kKMGT])(i?))?B?$`)
+var bytesForm = pattern.Lazy(`^([0-9]+(?:\.[0-9]+)?(?:e[0-9]+)?)(?:([kKMGT])(i?))?B?$`)
 
 // ParseBytes reads a number of bytes as it is written everywhere in Risso: 500, 64K, 50MB (decimal), 1GiB (binary).
 func ParseBytes(s string) (int64, error) {
 	wrong := fmt.Errorf("%q is no number of bytes: write it as 500, 64K, 50MB or 1GiB", s)
-	m := bytesForm.FindStringSubmatch(s)
+	m := bytesForm().FindStringSubmatch(s)
 	if m == nil {
 		return 0, wrong
 	}

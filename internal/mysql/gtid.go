@@ -5,10 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/rissodb/risso/internal/pattern"
 )
 
 // ErrGTID is what every error about the form of a GTID wraps.
@@ -25,15 +26,15 @@ type GTID struct {
 }
 
 var (
-	mariaGTID = regexp.MustCompile(`^[0-9]+-[0-9]+-[0-9]+$`)
-	uuidForm  = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
-	tagForm   = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,31}$`)
+	mariaGTID = pattern.Lazy(`^[0-9]+-[0-9]+-[0-9]+$`)
+	uuidForm  = pattern.Lazy(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
+	tagForm   = pattern.Lazy(`^[a-z_][a-z0-9_]{0,31}$`)
 )
 
 // ParseGTID reads uuid:number, uuid:tag:number or domain-server-number.
 func ParseGTID(s string) (GTID, error) {
 	s = strings.ToLower(strings.TrimSpace(s))
-	if mariaGTID.MatchString(s) {
+	if mariaGTID().MatchString(s) {
 		return parseMaria(s)
 	}
 	i := strings.LastIndexByte(s, ':')
@@ -42,7 +43,7 @@ func ParseGTID(s string) (GTID, error) {
 	}
 	n, err := strconv.ParseUint(s[i+1:], 10, 63)
 	source, tag, tagged := strings.Cut(s[:i], ":")
-	if err != nil || n == 0 || !uuidForm.MatchString(source) || tagged && !tagForm.MatchString(tag) {
+	if err != nil || n == 0 || !uuidForm().MatchString(source) || tagged && !tagForm().MatchString(tag) {
 		return GTID{}, badGTID(s)
 	}
 	return GTID{Source: s[:i], Number: n}, nil
@@ -100,7 +101,7 @@ func ParseGTIDSet(text string) (GTIDSet, error) {
 		switch {
 		case part == "":
 			continue
-		case mariaGTID.MatchString(part):
+		case mariaGTID().MatchString(part):
 			g, err := parseMaria(part)
 			if err != nil {
 				return GTIDSet{}, err
@@ -125,12 +126,12 @@ func (s *GTIDSet) parseSource(part string) error {
 		fields[i] = strings.TrimSpace(fields[i])
 	}
 	uuid := fields[0]
-	if !uuidForm.MatchString(uuid) || len(fields) < 2 {
+	if !uuidForm().MatchString(uuid) || len(fields) < 2 {
 		return badGTID(part)
 	}
 	source, fresh := uuid, false
 	for _, f := range fields[1:] {
-		if tagForm.MatchString(f) {
+		if tagForm().MatchString(f) {
 			if fresh {
 				return badGTID(part)
 			}

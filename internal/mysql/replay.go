@@ -2,22 +2,24 @@ package mysql
 
 import (
 	"context"
-	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
+	"time"
+
+	driver "github.com/go-sql-driver/mysql"
 )
 
-// Replayer is a connection that replays: several statements at once, as long as they take, in bytes as they are. It belongs to
-// one goroutine.
+// Replayer is a session that replays: several statements at once, as long as they take, in bytes as they are. What a log has is sent as
+// the one statement that it is. It belongs to one goroutine.
 type Replayer struct {
-	conn      sqldriver.Conn
-	exec      sqldriver.ExecerContext
-	target    Target
+	s         *Stream
 	Server    Server
 	MaxPacket int // max_allowed_packet, in bytes
 }
+
+// replayPatience is how long a replayed statement may take: an ALTER of a large table takes days.
+const replayPatience = 30 * 24 * time.Hour
 
 // ConnectReplayer opens a session. It waits for statements as long as they take: the caller ends their contexts. Errors are of
 // type *Error.
@@ -27,57 +29,49 @@ func (t Target) ConnectReplayer(ctx context.Context) (*Replayer, error) {
 		return nil, err
 	}
 	defer c.Close()
-	s := &Replayer{target: t, Server: c.Server}
+	r := &Replayer{Server: c.Server}
 	rows, err := c.Maps(ctx, "SELECT /* risso: how long may a statement be? */ @@GLOBAL.max_allowed_packet AS p")
 	if err != nil || len(rows) == 0 {
 		return nil, classify(t, fmt.Errorf("ask for max_allowed_packet: %w", errors.Join(err)))
 	}
-	s.MaxPacket, _ = strconv.Atoi(rows[0]["p"])
-	cfg := t.cfg.Clone()
-	cfg.ReadTimeout, cfg.WriteTimeout = 0, 0
-	cfg.MultiStatements = true
-	cfg.DBName = ""
-	cfg.MaxAllowedPacket = s.MaxPacket
-	if s.conn, err = connectDriver(ctx, t, cfg); err != nil {
-		return nil, err
-	}
-	var ok bool
-	if s.exec, ok = s.conn.(sqldriver.ExecerContext); !ok {
-		s.conn.Close()
-		return nil, errors.New("the driver cannot execute statements")
-	}
-	return s, nil
+	r.MaxPacket, _ = strconv.Atoi(rows[0]["p"])
+	r.s, err = t.WithDatabase("").ConnectStream(ctx, StreamOptions{Patience: replayPatience})
+	return r, err
 }
 
-// Exec runs statements, separated by semicolons; the first error ends them. When ctx ends, so does the session.
-func (s *Replayer) Exec(ctx context.Context, statements string) error {
-	_, err := s.exec.ExecContext(ctx, statements, nil)
-	return err
+// Exec runs Risso's own statements, separated by semicolons; the first error ends them. When ctx ends, so does the session.
+func (r *Replayer) Exec(ctx context.Context, statements string) error {
+	return r.exec(ctx, statements, true)
+}
+
+// ExecOne runs a statement that somebody else wrote. The server reads it as one, whatever stands in it: with another one behind it, it is
+// refused as an error of syntax.
+func (r *Replayer) ExecOne(ctx context.Context, statement string) error {
+	return r.exec(ctx, statement, false)
+}
+
+func (r *Replayer) exec(ctx context.Context, statements string, several bool) error {
+	if len(statements)+1 > r.MaxPacket && r.MaxPacket > 0 {
+		return driver.ErrPktTooLarge
+	}
+	return r.s.execSeveral(ctx, statements, several)
 }
 
 // Value runs one statement and gives the first value of its first row; "" for NULL or no row.
-func (s *Replayer) Value(ctx context.Context, statement string) (string, error) {
-	q, ok := s.conn.(sqldriver.QueryerContext)
-	if !ok {
-		return "", errors.New("the driver cannot run queries")
-	}
-	rows, err := q.QueryContext(ctx, statement, nil)
-	if err != nil {
-		return "", err
-	}
-	defer rows.Close()
-	row := make([]sqldriver.Value, len(rows.Columns()))
-	switch err := rows.Next(row); {
-	case err == io.EOF || err == nil && len(row) == 0:
-		return "", nil
-	case err != nil:
-		return "", err
-	}
-	return text(row[0]), nil
+func (r *Replayer) Value(ctx context.Context, statement string) (v string, err error) {
+	first := true
+	err = r.s.Query(ctx, statement, func(row [][]byte) error {
+		if first && len(row) > 0 {
+			v = string(row[0])
+		}
+		first = false
+		return nil
+	})
+	return v, err
 }
 
 // Close ends the session. What it has not committed is rolled back.
-func (s *Replayer) Close() error { return s.conn.Close() }
+func (r *Replayer) Close() error { return r.s.Close() }
 
 // ReplayWords are the statements and limits in which servers differ when binary logs are replayed.
 type ReplayWords struct {

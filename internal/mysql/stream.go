@@ -187,7 +187,7 @@ func (s *Stream) QueryMaps(ctx context.Context, statement string) ([]map[string]
 // gives f the rows with the place of their statement. What follows a statement that the server refuses does not run.
 func (s *Stream) QuerySeveral(ctx context.Context, statements []string, f func(i int, row [][]byte) error) error {
 	if !s.severally {
-		if err := s.run(ctx, s.setOption); err != nil {
+		if err := s.run(ctx, func() error { return s.setOption(true) }); err != nil {
 			return fmt.Errorf("ask for several statements at once: %w", err)
 		}
 		s.severally = true
@@ -212,9 +212,30 @@ func (s *Stream) QuerySeveral(ctx context.Context, statements []string, f func(i
 	})
 }
 
-// setOption lets statements stand in one packet. Source: MySQL's "COM_SET_OPTION".
-func (s *Stream) setOption() error {
-	if err := s.send([]byte{comSetOption, 0, 0}); err != nil { // MYSQL_OPTION_MULTI_STATEMENTS_ON
+// execSeveral runs what is in a text and throws rows away: statements separated by semicolons, or, not several, one.
+func (s *Stream) execSeveral(ctx context.Context, text string, several bool) error {
+	if s.severally != several {
+		if err := s.run(ctx, func() error { return s.setOption(several) }); err != nil {
+			return fmt.Errorf("say how many statements come at once: %w", err)
+		}
+		s.severally = several
+	}
+	return s.run(ctx, func() error {
+		err := s.exchange(text, nil, discard{})
+		for err == nil && s.in.more {
+			err = s.answer(nil, discard{})
+		}
+		return err
+	})
+}
+
+// setOption lets statements stand in one packet, or no longer. Source: MySQL's "COM_SET_OPTION".
+func (s *Stream) setOption(several bool) error {
+	option := byte(1) // MYSQL_OPTION_MULTI_STATEMENTS_OFF
+	if several {
+		option = 0 // MYSQL_OPTION_MULTI_STATEMENTS_ON
+	}
+	if err := s.send([]byte{comSetOption, option, 0}); err != nil {
 		return err
 	}
 	p, err := s.in.small()

@@ -7,12 +7,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"sort"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/rissodb/risso/internal/pattern"
 )
 
 // Family is the line of servers that a program belongs to; it decides the recipe.
@@ -222,7 +223,7 @@ func findPath(ctx context.Context, path string) (Server, error) {
 
 // versionForm takes the number out of what `mysqld --version` prints, such as
 // "mariadbd  Ver 10.11.19-MariaDB-0+deb12u1 for debian-linux-gnu on x86_64".
-var versionForm = regexp.MustCompile(`Ver ((\d+)\.(\d+)\.(\d+)[^ ]*)`)
+var versionForm = pattern.Lazy(`Ver ((\d+)\.(\d+)\.(\d+)[^ ]*)`)
 
 // inspect asks a program what it is.
 func inspect(ctx context.Context, binary string) (Server, error) {
@@ -236,7 +237,7 @@ func inspect(ctx context.Context, binary string) (Server, error) {
 	if err != nil {
 		return Server{}, fmt.Errorf("%s --version: %w: %s", binary, err, firstLine(string(out)))
 	}
-	m := versionForm.FindStringSubmatch(string(out))
+	m := versionForm().FindStringSubmatch(string(out))
 	if m == nil {
 		return Server{}, fmt.Errorf("%s --version says no version: %s", binary, firstLine(string(out)))
 	}

@@ -159,7 +159,7 @@ func Open(dir, name string) (*Sandbox, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !nameForm.MatchString(name) || !isDir(filepath.Join(root, name)) {
+	if !nameForm().MatchString(name) || !isDir(filepath.Join(root, name)) {
 		return nil, &UsageError{Problem: fmt.Sprintf("no sandbox %q in %s", name, root), Hint: "risso sandbox list shows them"}
 	}
 	return read(filepath.Join(root, name))
@@ -180,7 +180,7 @@ func List(dir string) ([]*Sandbox, error) {
 	}
 	var all []*Sandbox
 	for _, e := range entries {
-		if !e.IsDir() || !nameForm.MatchString(e.Name()) {
+		if !e.IsDir() || !nameForm().MatchString(e.Name()) {
 			continue
 		}
 		s, err := read(filepath.Join(root, e.Name()))

@@ -14,9 +14,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"sync"
 	"time"
+
+	"github.com/rissodb/risso/internal/pattern"
 )
 
 // Topology is how the servers of a sandbox stand to each other.
@@ -96,7 +97,7 @@ type Sandbox struct {
 // nodeTimeout is how long one node may take to start when Options say nothing.
 const nodeTimeout = time.Minute
 
-var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,39}$`)
+var nameForm = pattern.Lazy(`^[a-z0-9][a-z0-9._-]{0,39}$`)
 
 // Up makes a sandbox and returns it when every node answers and, with
 // replication, when every replica has applied what the primary wrote. When it

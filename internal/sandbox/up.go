@@ -10,13 +10,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/rissodb/risso/internal/pattern"
 )
 
 // account is the name of the account that each sandbox gets.
@@ -61,7 +62,7 @@ func newPlan(ctx context.Context, o Options) (*plan, error) {
 			return nil, err
 		}
 	}
-	if p.name != "" && !nameForm.MatchString(p.name) {
+	if p.name != "" && !nameForm().MatchString(p.name) {
 		return nil, &UsageError{Problem: fmt.Sprintf("a sandbox cannot be called %q", p.name), Hint: "use up to 40 of a-z, 0-9, dot, dash and underscore"}
 	}
 	for _, setting := range p.settings {
@@ -145,11 +146,11 @@ func (p *plan) chooseServers(ctx context.Context, specs []string, count int) err
 	return nil
 }
 
-var settingForm = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*(=[^\n\r]*)?$`)
+var settingForm = pattern.Lazy(`^[A-Za-z][A-Za-z0-9_.-]*(=[^\n\r]*)?$`)
 
 // checkSetting refuses what would take a node out of the sandbox's hands.
 func checkSetting(setting string) error {
-	if !settingForm.MatchString(setting) {
+	if !settingForm().MatchString(setting) {
 		return &UsageError{Problem: fmt.Sprintf("option %q", setting), Hint: "write it as key=value, such as innodb_buffer_pool_size=1G"}
 	}
 	key, _, _ := strings.Cut(setting, "=")

@@ -13,7 +13,7 @@ import (
 //
 // A fingerprint is the statement in lower case, without comments, with one blank where blanks were, and with ? for
 // each literal; lists of literals and rows are one form whatever their length. It is the text that pt-query-digest
-// 3.2.1 makes wherever that is right; docs/fingerprints.md lists where it is not.
+// 3.7.1 makes wherever that is right; docs/fingerprints.md lists where it is not.
 type Fingerprinter struct {
 	// MergeNumbered makes ? of the digits at the end of each part of a name, so that sbtest1 and sbtest2, or
 	// orders_2024_01 and orders_2024_02, fall into one class, as they do with pt-query-digest. Off, a name is a name.

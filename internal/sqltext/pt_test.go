@@ -4,22 +4,63 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"maps"
+	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
 
 var update = flag.Bool("update", false, "write the table of differences into docs/fingerprints.md")
 
-// realPt runs the real pt-query-digest over a slow log with the statements and gives its fingerprint and ID of each.
-// Statements are told apart by a query time of their own.
-func realPt(t *testing.T, stmts []string) (fps, ids []string) {
-	t.Helper()
-	path, err := exec.LookPath("pt-query-digest")
-	if err != nil {
+// ptProgram is a pt-query-digest on this machine.
+type ptProgram struct {
+	path string
+	old  bool // it reads strings as all up to 3.5.1 did
+}
+
+// eachPt runs a test with the installed pt-query-digest, and with the newest where script/bench has fetched it.
+func eachPt(t *testing.T, f func(t *testing.T, pt ptProgram)) {
+	var paths []string
+	if path, err := exec.LookPath("pt-query-digest"); err == nil {
+		paths = append(paths, path)
+	}
+	if cache, err := os.UserCacheDir(); err == nil {
+		if path := filepath.Join(cache, "risso", "peers", "bin", "pt-query-digest"); exec.Command(path, "--version").Run() == nil && !slices.Contains(paths, path) {
+			paths = append(paths, path)
+		}
+	}
+	if len(paths) == 0 {
 		t.Skip("pt-query-digest is not installed; its fingerprints are not compared")
 	}
+	for _, path := range paths {
+		out, err := exec.Command(path, "--version").Output()
+		var major, minor, patch int
+		if _, scan := fmt.Sscanf(string(out), "pt-query-digest %d.%d.%d", &major, &minor, &patch); err != nil || scan != nil {
+			t.Fatalf("%s --version: %q, %v, %v", path, out, err, scan)
+		}
+		t.Run(fmt.Sprintf("%d.%d.%d", major, minor, patch), func(t *testing.T) {
+			t.Parallel()
+			f(t, ptProgram{path, major*10000+minor*100+patch < 30502})
+		})
+	}
+}
+
+// says is what this version makes of a statement, by what 3.7.1 makes of it.
+func (pt ptProgram) says(stmt, newest string) string {
+	if old, ok := older[stmt]; ok && pt.old {
+		return old
+	}
+	return newest
+}
+
+// fingerprints runs the real pt-query-digest over a slow log with the statements and gives its fingerprint and ID of
+// each. Statements are told apart by a query time of their own.
+func (pt ptProgram) fingerprints(t *testing.T, stmts []string) (fps, ids []string) {
+	t.Helper()
 	fps, ids = make([]string, len(stmts)), make([]string, len(stmts))
 	// The filter prints what the program itself calls the class, before statements of one class are put together.
 	code := `do { my $fp = QueryRewriter->new()->fingerprint($event->{arg}); ` +
@@ -33,7 +74,7 @@ func realPt(t *testing.T, stmts []string) (fps, ids []string) {
 		}
 		fmt.Fprintf(&log, "SET timestamp=1714903200;\n%s;\n", s)
 	}
-	cmd := exec.Command(path, "--no-report", "--filter", code)
+	cmd := exec.Command(pt.path, "--no-report", "--filter", code)
 	cmd.Stdin = &log
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -115,16 +156,18 @@ var agreed = []string{
 }
 
 func TestAgreesWithPt(t *testing.T) {
-	fps, ids := realPt(t, agreed)
-	for i, s := range agreed {
-		got := Fingerprint(s)
-		if got != fps[i] {
-			t.Errorf("%s\nrisso %s\n   pt %s", s, got, fps[i])
+	eachPt(t, func(t *testing.T, pt ptProgram) {
+		fps, ids := pt.fingerprints(t, agreed)
+		for i, s := range agreed {
+			got := Fingerprint(s)
+			if got != fps[i] {
+				t.Errorf("%s\nrisso %s\n   pt %s", s, got, fps[i])
+			}
+			if id := ClassID([]byte(got)); id != ids[i] {
+				t.Errorf("%s: risso %s, pt %s", s, id, ids[i])
+			}
 		}
-		if id := ClassID([]byte(got)); id != ids[i] {
-			t.Errorf("%s: risso %s, pt %s", s, id, ids[i])
-		}
-	}
+	})
 }
 
 // differences are statements of which pt-query-digest makes a fingerprint that is wrong, with what it makes, what
@@ -140,10 +183,14 @@ var differences = []struct{ stmt, pt, risso, why string }{
 		"select a from tab1", "and no letter of a name is lost"},
 	{"select a from 2fa_codes", "select a from ?_codes",
 		"select a from 2fa_codes", "a name may begin with digits"},
-	{"select a from t where b = 'it''s'", "select a from t where b = ??",
+	{"select a from t where b = 'it''s'", "select a from t where b = ?'s'",
 		"select a from t where b = ?", "a doubled quote is part of the string"},
-	{"select a from t where b = 'C:\\\\' and c = 'x'", "select a from t where b = ?x'",
-		"select a from t where b = ? and c = ?", "an escaped backslash before the closing quote"},
+	{"select a from t where b = ''''", "select a from t where b = ?'",
+		"select a from t where b = ?", "a string of one quote"},
+	{"insert into t values ('a''b', 'c')", "insert into t values (?'?c')",
+		"insert into t values(?+)", "the same in a row"},
+	{"'x'", "'x'",
+		"?", "a string at the very beginning"},
 	{"select a from t where (b, c) in ((1,2),(3,4))", "select a from t where (b, c) in ((?,?),(?,?))",
 		"select a from t where (b, c) in(?+)", "a list of tuples is one form"},
 	{"select a from t where b is null and c is not null", "select a from t where b is ? and c is not ?",
@@ -223,25 +270,71 @@ var parted = []struct{ one, other, plain, why string }{
 	{"select concat(1, 2)", "select concat(1, 2, 3)", "select concat(?+)", "nor the number of literals in a row"},
 }
 
+// older are statements of which versions up to 3.5.1, such as Debian 12's 3.2.1, make another fingerprint: they read
+// quotes and backslashes in another way.
+var older = map[string]string{
+	"select a from t where b = 'it''s'":                "select a from t where b = ??",
+	"select a from t where b = ''''":                   "select a from t where b = ??",
+	"insert into t values ('a''b', 'c')":               "insert into t values(?+)",
+	"'x'":                                              "?",
+	"select a from t where b = 'C:\\\\' and c = 'x'":   "select a from t where b = ?x'",
+	"select a from t where b = 'C:\\\\x\\\\'":          "select a from t where b = 'c:\\\\x\\",
+	"select a from t where b = 'x''y' and c = 'a''b'":  "select a from t where b = ?? and c = ??",
+	"select a from t where b = '''x''' and c = 'C:\\'": "select a from t where b = ??? and c = 'c:",
+}
+
+// newest is what 3.7.1 makes of those.
+var newest = map[string]string{
+	"select a from t where b = 'it''s'":                "select a from t where b = ?'s'",
+	"select a from t where b = ''''":                   "select a from t where b = ?'",
+	"insert into t values ('a''b', 'c')":               "insert into t values (?'?c')",
+	"'x'":                                              "'x'",
+	"select a from t where b = 'C:\\\\' and c = 'x'":   "select a from t where b = ? and c = ?",
+	"select a from t where b = 'C:\\\\x\\\\'":          "select a from t where b = ?",
+	"select a from t where b = 'x''y' and c = 'a''b'":  "select a from t where b = ?'y?a?b'",
+	"select a from t where b = '''x''' and c = 'C:\\'": "select a from t where b = ?? and c = 'c:",
+}
+
+// TestPtVersions: where the versions differ, a class is called as the newest calls it.
+func TestPtVersions(t *testing.T) {
+	var stmts []string
+	for s := range older {
+		stmts = append(stmts, s)
+		if got := PtFingerprint(s); got != newest[s] {
+			t.Errorf("%s\n got %s\nwant %s", s, got, newest[s])
+		}
+	}
+	eachPt(t, func(t *testing.T, pt ptProgram) {
+		fps, ids := pt.fingerprints(t, stmts)
+		for i, s := range stmts {
+			if want := pt.says(s, newest[s]); fps[i] != want || ids[i] != ClassID([]byte(want)) {
+				t.Errorf("%s\npt-query-digest says %s\n             the table %s", s, fps[i], want)
+			}
+		}
+	})
+}
+
 func TestPtParts(t *testing.T) {
 	var stmts []string
 	for _, d := range parted {
 		stmts = append(stmts, d.one, d.other)
 	}
-	fps, ids := realPt(t, stmts)
-	for i, d := range parted {
-		if ids[2*i] == ids[2*i+1] {
-			t.Errorf("pt-query-digest has one class %q for %q and %q", fps[2*i], d.one, d.other)
-		}
-		for j, s := range []string{d.one, d.other} {
-			if got := string(AppendPlain(nil, []byte(Fingerprint(s)))); got != d.plain {
-				t.Errorf("%s: the plain form is %q, want %q", s, got, d.plain)
+	eachPt(t, func(t *testing.T, pt ptProgram) {
+		fps, ids := pt.fingerprints(t, stmts)
+		for i, d := range parted {
+			if ids[2*i] == ids[2*i+1] {
+				t.Errorf("pt-query-digest has one class %q for %q and %q", fps[2*i], d.one, d.other)
 			}
-			if PtID(s) != ids[2*i+j] {
-				t.Errorf("%s: %s, pt-query-digest says %s", s, PtID(s), ids[2*i+j])
+			for j, s := range []string{d.one, d.other} {
+				if got := string(AppendPlain(nil, []byte(Fingerprint(s)))); got != d.plain {
+					t.Errorf("%s: the plain form is %q, want %q", s, got, d.plain)
+				}
+				if PtID(s) != ids[2*i+j] {
+					t.Errorf("%s: %s, pt-query-digest says %s", s, PtID(s), ids[2*i+j])
+				}
 			}
 		}
-	}
+	})
 }
 
 func TestDiffersFromPt(t *testing.T) {
@@ -255,48 +348,71 @@ func TestDiffersFromPt(t *testing.T) {
 			t.Errorf("%s: no difference", d.stmt)
 		}
 	}
-	fps, ids := realPt(t, stmts)
-	for i, d := range differences {
-		if fps[i] != d.pt {
-			t.Errorf("%s\npt-query-digest says %s\n             the table %s", d.stmt, fps[i], d.pt)
+	eachPt(t, func(t *testing.T, pt ptProgram) {
+		fps, ids := pt.fingerprints(t, stmts)
+		for i, d := range differences {
+			if want := pt.says(d.stmt, d.pt); fps[i] != want || ids[i] != ClassID([]byte(want)) {
+				t.Errorf("%s\npt-query-digest says %s\n             the table %s", d.stmt, fps[i], want)
+			}
 		}
-		if ClassID([]byte(d.pt)) != ids[i] {
-			t.Errorf("%s: pt-query-digest's ID is %s", d.stmt, ids[i])
-		}
-	}
+	})
 }
+
+// ptPieces are what statements are made of in TestPtRules.
+var ptPieces = []string{"a", " from t", " where ", "b = ", " in (1,2,3)", "insert into t values ", "(1,2),", "(2,3)", "NULL", " null", "true", "`c1`", "`2a`", " -- c\n", "/* c */",
+	"/*! 4 */", "/*+ h */", " # x\n", " limit 5", " limit 5,6", " limit 5 offset 6", " union ", " union all ", "select ", "0xFF", "1e5", "-1", " - 1", "+", " order by a asc, b", "call p(", ")",
+	"é", "\xff", "5d41402abc4b2a76b9719d911017c592", " values (1),(2)", "\n", "\t", " ", ", ", "@v1", " is not null", ";", "\r\n"}
+
+// ptStrings are those that not all versions read in one way.
+var ptStrings = []string{"'x'", "''", "'it''s'", "'\\''", "'\\\\'", "\"q\"", "\"\"", "\"it\\\"s\"", " in ('a', 'b''c')", "x'0f'", "b'1'", "_utf8mb4'x'", "N'y'", "'", "\"", "\\"}
 
 // TestPtRules holds that PtFingerprint and PtID are what the real program says, faults and all.
 func TestPtRules(t *testing.T) {
-	stmts := append([]string{
-		"select a, b from t union all select a, b from t union select a from t union select a from t union select a from t",
-		"select a from t where x in (select b from u union select b from u limit 5) limit 7, 8",
-		"select a from t order by a asc, b asc limit 5",
-		"insert into t select a, 'x' from u where b = 5",
-		"INSERT INTO t (a, b) VALUES (f(1), 'x'),\n(2, 'y')",
-		"select '\xff\xfe', \"a\\\"b\", 'a\\'b' from t",
-		"Select 1.5e10, -0x0f, +.5, a.1b from T  where x   in(1 , 2),(3)",
-		"select a from t where b='x' -- y\n and c=1 # z\n",
-		"select /*a*/ 1 /*!50000 2 */ /* b */",
-		"replace into t values (1),(2),(3)",
-		"insert into t value (1), (2)",
-		"update a1b2c3 set xb1=1.e5, false_x=false where nullx is not null",
-	}, agreed...)
-	for _, d := range differences {
-		stmts = append(stmts, d.stmt)
-	}
-	for _, s := range benchStatements {
-		stmts = append(stmts, string(s))
-	}
-	fps, ids := realPt(t, stmts)
-	for i, s := range stmts {
-		if got := PtFingerprint(s); got != fps[i] {
-			t.Errorf("%q\n got %q\nwant %q", s, got, fps[i])
+	eachPt(t, func(t *testing.T, pt ptProgram) {
+		stmts := append([]string{
+			"select a, b from t union all select a, b from t union select a from t union select a from t union select a from t",
+			"select a from t where x in (select b from u union select b from u limit 5) limit 7, 8",
+			"select a from t order by a asc, b asc limit 5",
+			"insert into t select a, 'x' from u where b = 5",
+			"INSERT INTO t (a, b) VALUES (f(1), 'x'),\n(2, 'y')",
+			"select '\xff\xfe', \"a\\\"b\", 'a\\'b' from t",
+			"Select 1.5e10, -0x0f, +.5, a.1b from T  where x   in(1 , 2),(3)",
+			"select a from t where b='x' -- y\n and c=1 # z\n",
+			"select /*a*/ 1 /*!50000 2 */ /* b */",
+			"replace into t values (1),(2),(3)",
+			"insert into t value (1), (2)",
+			"update a1b2c3 set xb1=1.e5, false_x=false where nullx is not null",
+		}, agreed...)
+		for _, d := range differences {
+			if _, differ := older[d.stmt]; !pt.old || !differ {
+				stmts = append(stmts, d.stmt)
+			}
 		}
-		if got := PtID(s); got != ids[i] {
-			t.Errorf("%q: got %s, want %s", s, got, ids[i])
+		for _, s := range benchStatements {
+			stmts = append(stmts, string(s))
 		}
-	}
+		pieces := ptPieces
+		if !pt.old {
+			pieces = append(slices.Clone(pieces), ptStrings...)
+		}
+		random := rand.New(rand.NewPCG(3, 4))
+		for range 1000 {
+			s := "select "
+			for range 1 + random.IntN(8) {
+				s += pieces[random.IntN(len(pieces))]
+			}
+			stmts = append(stmts, s)
+		}
+		fps, ids := pt.fingerprints(t, stmts)
+		for i, s := range stmts {
+			if got := PtFingerprint(s); got != fps[i] {
+				t.Errorf("%q\n got %q\nwant %q", s, got, fps[i])
+			}
+			if got := PtID(s); got != ids[i] {
+				t.Errorf("%q: got %s, want %s", s, got, ids[i])
+			}
+		}
+	})
 }
 
 // TestTableOfDifferences holds the table in docs/fingerprints.md; -update writes it.
@@ -319,12 +435,16 @@ func TestTableOfDifferences(t *testing.T) {
 		return "`" + s + "`"
 	}
 	var b strings.Builder
-	b.WriteString("| statement | pt-query-digest 3.2.1 | Risso | because |\n|---|---|---|---|\n")
+	b.WriteString("| statement | pt-query-digest 3.7.1 | Risso | because |\n|---|---|---|---|\n")
 	for _, d := range differences {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", cell(d.stmt), cell(d.pt), cell(d.risso), d.why)
 	}
 	for _, d := range parted {
 		fmt.Fprintf(&b, "| %s and %s | %s and %s: two classes | one class: %s | %s |\n", cell(d.one), cell(d.other), cell(PtFingerprint(d.one)), cell(PtFingerprint(d.other)), cell(d.plain), d.why)
+	}
+	b.WriteString("\nVersions up to 3.5.1 read strings with doubled quotes or backslashes in another way, and have other IDs for such statements:\n\n| statement | 3.2.1 | 3.7.1 |\n|---|---|---|\n")
+	for _, s := range slices.Sorted(maps.Keys(older)) {
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", cell(s), cell(older[s]), cell(newest[s]))
 	}
 	if *update {
 		if err := os.WriteFile(file, []byte(head+begin+b.String()+end+tail), 0o644); err != nil {

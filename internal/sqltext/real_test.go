@@ -20,7 +20,7 @@ var pieces = []string{" + ", "2", "'a'", "'it''s'", `'x\'y'`, `"q"`, `"q\"r"`, "
 // TestServersAgree: what a server makes of a text is what it makes of the code in it alone, token by token, so that no
 // comment is taken for code and no code for a comment, in every dialect.
 func TestServersAgree(t *testing.T) {
-	for _, spec := range []string{"mariadb", "mysql-9.7", "mysql-8.0", "mysql-5.7"} {
+	for _, spec := range []string{"mariadb", "mariadb-11.8", "mysql-9.7", "mysql-8.0", "mysql-5.7"} {
 		t.Run(spec, func(t *testing.T) {
 			t.Parallel()
 			node := sandboxtest.Up(t, spec, "innodb_flush_log_at_trx_commit=0", "sync_binlog=0")

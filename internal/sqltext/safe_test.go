@@ -65,7 +65,11 @@ func TestSetsPassword(t *testing.T) {
 
 // TestHard feeds what logs of real life hold; the time limit of the test would catch what is not linear.
 func TestHard(t *testing.T) {
-	const n = 1 << 18
+	n := 1 << 18
+	if testing.Short() {
+		t.Log("short: an eighth of the bytes")
+		n = 1 << 15
+	}
 	rep := func(s string) string { return strings.Repeat(s, n/len(s)) }
 	var f Fingerprinter
 	for name, s := range map[string]string{
@@ -94,6 +98,9 @@ func TestHard(t *testing.T) {
 }
 
 func TestLongStatement(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: a statement of 64 MB, which one goroutine reads")
+	}
 	s := append(append([]byte("insert into t (a) values ('"), bytes.Repeat([]byte("x\\'y''"), 64<<20/6)...), "')"...)
 	var f Fingerprinter
 	fp := f.Append(nil, s)

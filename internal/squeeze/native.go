@@ -2,6 +2,7 @@
 
 package squeeze
 
+// #cgo LDFLAGS: -Wl,--no-export-dynamic
 // #include "native.h"
 import "C"
 
@@ -13,6 +14,9 @@ import (
 	"slices"
 	"unsafe"
 )
+
+// The linker's flag above: Go links so that every symbol of C and C++ is there for libraries loaded later. Risso loads none,
+// and the 59,000 of DuckDB are 7 MB of the binary and 3 ms of each start.
 
 // Native says whether this build uses libzstd.
 const Native = true

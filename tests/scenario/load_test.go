@@ -114,13 +114,15 @@ func TestLargestQuestions(t *testing.T) {
 	n := single(t, "mariadb")
 	data := dataDir(t)
 	from, to := largeStore(t, data, 4, 1500)
+	largeStatements(t, data, to)
 	config := filepath.Join(tempDir(t), "risso.yaml")
 	write(t, config, "limits: {wait: 5m}\n") // each is worked on, however busy the machine is
 	r := serve(t, data, "--no-host", "--dsn", "db="+n.DSN, "--config", config)
 	r.awaitTicks(t, "db", 2)
 	before := r.memory(t, "VmRSS")
-	questions := largest(from, to)
+	questions := append(largest(from, to), largestOfStatements(to)...)
 	address := strings.TrimPrefix(r.base, "http://")
+	var idle []net.Conn
 	{ // readers that do not read
 		for _, q := range questions {
 			c, err := net.Dial("tcp", address)
@@ -128,6 +130,7 @@ func TestLargestQuestions(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer c.Close()
+			idle = append(idle, c)
 			if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", q); err != nil {
 				t.Fatal(err)
 			}
@@ -172,6 +175,17 @@ func TestLargestQuestions(t *testing.T) {
 	if took := peak - before; took > 400e6 {
 		t.Errorf("questions took %d MB, not 400 at the most", took/1e6)
 	}
+	for _, c := range idle {
+		c.Close()
+	}
+	await(t, "an answer to an ordinary question, when the others are gone", func() bool {
+		resp, err := http.Get(r.base + "/api/v1/query?query=mysql_global_status_questions")
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		return resp.StatusCode == http.StatusOK
+	})
 	r.awaitTicks(t, "db", 2)
 	noEvent(t, r, "db", fleet.EventDown, fleet.EventClock, fleet.EventRestart)
 	if d := r.instance(t, "db"); d.State == "down" {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/binlogevent"
+	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -37,6 +38,8 @@ type Index struct {
 	Encrypted    bool          `json:"encrypted,omitempty"`     // by Risso, to the recipients of the repository
 	HMAC         string        `json:"hmac,omitempty"`          // HMAC-SHA-256 of all bytes, under the repository's key of names
 	Decrypted    bool          `json:"decrypted,omitempty"`     // the server's own file is encrypted: ours has other bytes
+
+	Signature *repo.LogSignature `json:"signature,omitempty"` // who mirrored it; nil: it is not signed
 }
 
 // headEvents is how many events belong to a log's head: format description, and GTIDs before it.

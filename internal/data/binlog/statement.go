@@ -6,9 +6,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/rissodb/risso/internal/binlogevent"
+	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sqltext"
 )
@@ -72,34 +76,44 @@ func (a *applier) query(ctx context.Context, e binlogevent.Event, ended bool) er
 	return err
 }
 
-// neverLogged says why a statement is none that a server logs; "" for all others. Logs are not signed: who may write to their place
-// shall not set the variables of the server that they are applied to, nor hang a second statement on one that is wanted.
+// neverLogged says why a statement is none that a server logs; "" for all others. Whatever a log says, it shall not set the variables of
+// the server that it is applied to. That it is one statement the server sees to: see mysql.Replayer.ExecOne.
 func neverLogged(q binlogevent.Query) string {
-	t := dialectOf(q).Tokens(string(q.Text))
+	if d := dialectOf(q); setsServer(d, string(q.Text)) {
+		return "no server logs this as a statement"
+	}
+	if q.TimeZone != nil && strings.ContainsFunc(*q.TimeZone, notInZone) {
+		return "no time zone is called so: " + strconv.Quote(*q.TimeZone)
+	}
+	return ""
+}
+
+// setsServer says whether a statement is about the server itself.
+func setsServer(d sqltext.Dialect, text string) bool {
 	var words [2]string // the first ones
 	n := 0
-	for i := 0; i < len(t) && n < len(words); i++ {
-		if t[i].Kind == sqltext.TokenWord {
-			words[n] = strings.ToUpper(t[i].Text)
+	for _, t := range d.Tokens(text) {
+		if t.Kind == sqltext.TokenWord && n < len(words) {
+			words[n] = strings.ToUpper(t.Text)
 			n++
 		}
 	}
 	switch words[0] {
 	case "SET":
-		if w := words[1]; w != "PASSWORD" && w != "DEFAULT" && w != "STATEMENT" {
-			return "no server logs this as a statement"
+		if words[1] != "STATEMENT" {
+			return words[1] != "PASSWORD" && words[1] != "DEFAULT"
 		}
+		_, end := d.Find(text, "FOR") // MariaDB: SET STATEMENT variable = value, … FOR statement
+		return end < 0 || setsServer(d, text[end:])
 	case "INSTALL", "UNINSTALL", "SHUTDOWN", "RESET", "CHANGE", "CLONE":
-		return "no server logs this as a statement"
-	case "CREATE", "ALTER", "BEGIN": // programs have ; within
-		return ""
+		return true
 	}
-	for i := 0; i+1 < len(t); i++ {
-		if t[i].Kind == sqltext.TokenSign && t[i].Text == ";" {
-			return "it is more than one statement"
-		}
-	}
-	return ""
+	return false
+}
+
+// notInZone says whether a letter stands in no time zone's name: the name goes into a statement of Risso's own.
+func notInZone(r rune) bool {
+	return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_+-:/.", r)
 }
 
 // errNoXA says that there is no XA transaction of that name (ER_XAER_NOTA).
@@ -137,6 +151,10 @@ func (a *applier) createMaria(ctx context.Context, q binlogevent.Query, e binlog
 // wantsStatement says whether a statement changes a wanted table. One that names none, such as DROP DATABASE, is not run
 // where only some tables are wanted.
 func (a *applier) wantsStatement(q binlogevent.Query) bool {
+	if ofJournal(q) {
+		a.own = true
+		return false
+	}
 	if a.o.Only == nil {
 		return true
 	}
@@ -153,6 +171,23 @@ func (a *applier) wantsStatement(q binlogevent.Query) bool {
 		a.result.Notes = append(a.result.Notes, fmt.Sprintf("left out, for it names no table: %.120s", q.Text))
 	}
 	return false
+}
+
+// ofJournal says whether a statement changes nothing but a journal of Risso's.
+func ofJournal(q binlogevent.Query) bool {
+	if all := changedTables(q); len(all) > 0 {
+		return !slices.ContainsFunc(all, func(t sqltext.Table) bool { return !repo.Journals(t.Schema) })
+	}
+	// CREATE and DROP DATABASE, which name no table.
+	if !bytes.Contains(q.Text, []byte("risso_")) {
+		return false
+	}
+	var names []string
+	for _, t := range sqltext.Tokens(string(q.Text[:min(len(q.Text), 256)])) {
+		names = append(names, strings.Trim(t.Text, "`"))
+	}
+	names = slices.DeleteFunc(names, func(s string) bool { return slices.Contains([]string{"IF", "NOT", "EXISTS"}, strings.ToUpper(s)) })
+	return len(names) >= 3 && slices.Contains([]string{"CREATE", "DROP"}, strings.ToUpper(names[0])) && strings.EqualFold(names[1], "DATABASE") && repo.Journals(names[2])
 }
 
 // changedTables are the tables that a statement may change, with their schemas.
@@ -206,11 +241,20 @@ func (a *applier) statement(ctx context.Context, q binlogevent.Query, e binlogev
 	if err := a.flush(ctx); err != nil {
 		return fmt.Errorf("set up the session of a statement: %w", err)
 	}
-	err := a.s.Exec(ctx, string(q.Text))
+	err := a.s.ExecOne(ctx, string(q.Text))
+	a.letters = a.letters || q.Charset != nil
 	if err != nil && q.ErrorCode == 0 { // else it failed on its own server, too
 		return a.explain(fmt.Errorf("%w; the statement is: %.200s", err, q.Text))
 	}
 	return nil
+}
+
+// utf8 lets the names in what comes next be read as UTF-8, which they are in, whatever the letters of the last statement were.
+func (a *applier) utf8() {
+	if a.letters {
+		a.add("SET character_set_client = utf8mb4")
+		a.letters = false
+	}
 }
 
 // suppressUse is a flag in a query event's header: the default database is not to be set (LOG_EVENT_SUPPRESS_USE_F).
@@ -239,7 +283,7 @@ func (a *applier) session(q binlogevent.Query, e binlogevent.Event) string {
 		add("character_set_client = %d, collation_connection = %d, collation_server = %d", mysql.ClientCharset(q.Charset[0]), q.Charset[1], q.Charset[2])
 	}
 	if q.TimeZone != nil {
-		add("time_zone = '%s'", strings.ReplaceAll(*q.TimeZone, "'", "''"))
+		add("time_zone = '%s'", *q.TimeZone) // see notInZone
 	}
 	if q.LCTimeNames >= 0 {
 		add("lc_time_names = %d", q.LCTimeNames)
@@ -263,7 +307,8 @@ func (a *applier) session(q binlogevent.Query, e binlogevent.Event) string {
 	}
 	out := "SET " + strings.Join(set, ", ")
 	if q.Schema != "" && q.Schema != a.schema && e.Flags&suppressUse == 0 {
-		out += ";USE " + mysql.Quote(q.Schema)
+		a.utf8()
+		out = "USE " + mysql.Quote(q.Schema) + ";" + out
 		a.schema = q.Schema
 	}
 	return out
@@ -314,6 +359,7 @@ func (a *applier) userVar(ctx context.Context, e binlogevent.Event) error {
 	if err != nil {
 		return err
 	}
+	a.utf8()
 	a.add("SET @" + mysql.Quote(v.Name) + " = " + value)
 	return nil
 }
@@ -340,31 +386,28 @@ type rollJournal struct {
 	saved Place // what was done ends there; the zero value: nothing
 }
 
-// journalSchema is where it is, while it is needed.
-const journalSchema = "risso_roll_forward"
-
 // startByJournal finds what an earlier call has left, or begins.
 func (a *applier) startByJournal(ctx context.Context) error {
 	from := a.o.From
 	sum := sha256.Sum256([]byte(from.GTIDSet + "\x00" + from.File + "\x00" + fmt.Sprint(from.Offset)))
 	a.j = &rollJournal{id: hex.EncodeToString(sum[:16])}
-	const create = "CREATE DATABASE IF NOT EXISTS " + journalSchema + `;
-CREATE TABLE IF NOT EXISTS ` + journalSchema + `.progress (id CHAR(32) CHARACTER SET ascii PRIMARY KEY, file VARCHAR(255) CHARACTER SET utf8mb4 NOT NULL,
+	const create = "CREATE DATABASE IF NOT EXISTS " + repo.RollSchema + `;
+CREATE TABLE IF NOT EXISTS ` + repo.RollSchema + `.progress (id CHAR(32) CHARACTER SET ascii PRIMARY KEY, file VARCHAR(255) CHARACTER SET utf8mb4 NOT NULL,
  pos BIGINT NOT NULL, pending LONGBLOB) ENGINE=InnoDB COMMENT 'how far risso has applied binary logs; it goes when that is done'`
 	if err := a.s.Exec(ctx, create); err != nil {
 		return fmt.Errorf("make the journal of the roll forward: %w", err)
 	}
 	get := func(expr string) (string, error) {
-		return a.s.Value(ctx, "SELECT /* risso: resume */ "+expr+" FROM "+journalSchema+".progress WHERE id = '"+a.j.id+"'")
+		return a.s.Value(ctx, "SELECT /* risso: resume */ "+expr+" FROM "+repo.RollSchema+".progress WHERE id = '"+a.j.id+"'")
 	}
-	other, err := a.s.Value(ctx, "SELECT /* risso: resume */ COUNT(*) FROM "+journalSchema+".progress WHERE id <> '"+a.j.id+"'")
+	other, err := a.s.Value(ctx, "SELECT /* risso: resume */ COUNT(*) FROM "+repo.RollSchema+".progress WHERE id <> '"+a.j.id+"'")
 	if err != nil {
 		return err
 	}
 	if other != "0" {
-		return fmt.Errorf("%w: a roll forward from another position was interrupted on it: finish that one, or DROP DATABASE %s", ErrTarget, journalSchema)
+		return fmt.Errorf("%w: a roll forward from another position was interrupted on it: finish that one, or DROP DATABASE %s", ErrTarget, repo.RollSchema)
 	}
-	if err := a.s.Exec(ctx, "INSERT IGNORE INTO "+journalSchema+".progress (id, file, pos) VALUES ('"+a.j.id+"', '', 0)"); err != nil {
+	if err := a.s.Exec(ctx, "INSERT IGNORE INTO "+repo.RollSchema+".progress (id, file, pos) VALUES ('"+a.j.id+"', '', 0)"); err != nil {
 		return err
 	}
 	if a.j.saved.File, err = get("file"); err != nil {
@@ -399,7 +442,11 @@ func (a *applier) unclear(ctx context.Context, pending string) error {
 		a.j.saved = p
 		return nil
 	}
-	return fmt.Errorf("%w: %s: %.300s; look at the server, then say done or again", ErrPending, strings.ReplaceAll(place, "\t", ":"), text)
+	look := "look at the server"
+	if strings.HasPrefix(text, "XA ") { // it stays prepared when its session ends
+		look = "look at the server (XA RECOVER lists a transaction that is prepared: done)"
+	}
+	return fmt.Errorf("%w: %s: %.300s; %s, then say done or again", ErrPending, strings.ReplaceAll(place, "\t", ":"), text, look)
 }
 
 // has says whether the transaction that begins at a position was done.
@@ -412,16 +459,16 @@ func (j *rollJournal) has(file string, pos int64) bool {
 
 // save is the statement that notes that everything before a place is done.
 func (j *rollJournal) save(p Place) string {
-	return fmt.Sprintf("UPDATE %s.progress SET file = X'%x', pos = %d, pending = NULL WHERE id = '%s'", journalSchema, p.File, p.Pos, j.id)
+	return fmt.Sprintf("UPDATE %s.progress SET file = X'%x', pos = %d, pending = NULL WHERE id = '%s'", repo.RollSchema, p.File, p.Pos, j.id)
 }
 
 // pending is the statement that notes that a statement is going to run.
 func (j *rollJournal) pending(p Place, text []byte) string {
 	note := fmt.Sprintf("%s\t%d\t%s\n%s", p.File, p.Pos, p.GTID, text[:min(len(text), 4096)])
-	return fmt.Sprintf("UPDATE %s.progress SET pending = X'%x' WHERE id = '%s'", journalSchema, note, j.id)
+	return fmt.Sprintf("UPDATE %s.progress SET pending = X'%x' WHERE id = '%s'", repo.RollSchema, note, j.id)
 }
 
 // drop removes the journal: everything is done.
 func (j *rollJournal) drop(ctx context.Context, s *mysql.Replayer) error {
-	return s.Exec(ctx, "DROP DATABASE IF EXISTS "+journalSchema)
+	return s.Exec(ctx, "DROP DATABASE IF EXISTS "+repo.RollSchema)
 }

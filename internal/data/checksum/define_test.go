@@ -79,7 +79,7 @@ func TestDefinitions(t *testing.T) {
 // difference is found all the same.
 func TestDefinitionsAcross(t *testing.T) {
 	t.Parallel()
-	kinds := []string{"mariadb", "mysql-9.7", "mysql-8.0", "mysql-5.7"}
+	kinds := []string{"mariadb", "mariadb-11.8", "mysql-9.7", "mysql-8.0", "mysql-5.7"}
 	targets := make([]mysql.Target, len(kinds))
 	for i, kind := range kinds {
 		node := sandboxtest.Up(t, kind, "character_set_server=utf8mb4", "collation_server=utf8mb4_general_ci")

@@ -7,11 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/pattern"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
@@ -106,7 +106,7 @@ func literalOf(c mysql.TableColumn) func(v []byte) string {
 }
 
 // literalForm is what literalOf makes.
-var literalForm = regexp.MustCompile(`^(-?[0-9]+(\.[0-9]+)?|'[0-9a-fA-F:. -]*'|_[a-z0-9]+ (0x[0-9a-f]+|'')|CAST\(0x[0-9a-f]+ AS UNSIGNED\))$`)
+var literalForm = pattern.Lazy(`^(-?[0-9]+(\.[0-9]+)?|'[0-9a-fA-F:. -]*'|_[a-z0-9]+ (0x[0-9a-f]+|'')|CAST\(0x[0-9a-f]+ AS UNSIGNED\))$`)
 
 func hexOf(v []byte) string {
 	if len(v) == 0 {
@@ -121,7 +121,7 @@ func (k Key) Check(b Bound) error {
 		return fmt.Errorf("%w: %d values for %d columns", ErrBound, len(b), k.Cuts)
 	}
 	for _, v := range b {
-		if !literalForm.MatchString(v) {
+		if !literalForm().MatchString(v) {
 			return fmt.Errorf("%w: %.40q", ErrBound, v)
 		}
 	}

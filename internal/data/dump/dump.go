@@ -97,6 +97,8 @@ type job struct {
 	list  *listing
 	old   parent
 	queue *queue
+	group *errgroup.Group // who works on it
+	slots chan struct{}   // of small chunks on their way to the place
 
 	head  repo.Header
 	begun repo.Header // as it was at first
@@ -225,6 +227,7 @@ func (j *job) work(ctx context.Context) (err error) {
 	j.head.Parent = j.old.id
 	j.report(func(p *Progress) { p.Phase, p.Of, p.Estimated = "reading", int64(len(j.list.tables)), j.list.bytes })
 	g, ctx := errgroup.WithContext(ctx)
+	j.group, j.slots = g, make(chan struct{}, putsAtOnce)
 	stop := context.AfterFunc(ctx, j.queue.wake)
 	defer stop()
 	if j.snap.Locked != nil {
@@ -253,6 +256,23 @@ func (j *job) work(ctx context.Context) (err error) {
 		return err
 	}
 	return j.queue.unfinished()
+}
+
+// putsAtOnce is how many small chunks wait for the place's disk at once: it makes many safe in about the time of one.
+const putsAtOnce = 32
+
+// later stores a small chunk while its worker goes on: the backup has it when all work is done. A worker of the job calls it.
+func (j *job) later(ctx context.Context, put func(context.Context) error) error {
+	select {
+	case j.slots <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	j.group.Go(func() error {
+		defer func() { <-j.slots }()
+		return put(ctx)
+	})
+	return nil
 }
 
 // plainTables reads the tables without transactions, which stay locked until then.

@@ -20,7 +20,7 @@ func grantsOf(t *testing.T, flavour string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	label := map[string]string{"mariadb": "MariaDB", "mysql-9.7": "MySQL 8 and later", "mysql-8.0": "MySQL 8 and later", "mysql-5.7": "MySQL 5.7"}[flavour]
+	label := map[string]string{"mariadb": "MariaDB", "mariadb-11.8": "MariaDB", "mysql-9.7": "MySQL 8 and later", "mysql-8.0": "MySQL 8 and later", "mysql-5.7": "MySQL 5.7"}[flavour]
 	m := regexp.MustCompile(`(?m)^(GRANT .* ON \*\.\* TO) .*;  -- ` + label + `$`).FindSubmatch(b)
 	if m == nil {
 		t.Fatalf("docs/backup.md has no grants for %s", label)
@@ -32,7 +32,7 @@ func grantsOf(t *testing.T, flavour string) string {
 // statement that mends it; --partial marks what it takes as a part.
 func TestSight(t *testing.T) {
 	t.Parallel()
-	for _, flavour := range []string{"mariadb", "mysql-9.7", "mysql-8.0", "mysql-5.7"} {
+	for _, flavour := range []string{"mariadb", "mariadb-11.8", "mysql-9.7", "mysql-8.0", "mysql-5.7"} {
 		t.Run(flavour, func(t *testing.T) {
 			t.Parallel()
 			node := sandboxtest.Up(t, flavour)

@@ -64,6 +64,14 @@ func (s *sink) begin(ctx context.Context, p *part, r chunk.Range) {
 		s.limit *= 2 // ranges that grew over twice the aim are cut again
 	}
 	s.reset()
+	s.makeRoom()
+}
+
+// makeRoom makes a buffer as large as the rows of a large table need, which else would be made and left seven times.
+func (s *sink) makeRoom() {
+	if bytes := s.part.table.info.Bytes; bytes > int64(s.limit) && cap(s.buf) < s.limit {
+		s.buf = make([]byte, 0, s.limit+s.limit/8)
+	}
 }
 
 func (s *sink) reset() {
@@ -157,15 +165,26 @@ func (s *sink) flush(upper chunk.Bound) error {
 		s.buf, s.spare = s.spare[n-1][:0], s.spare[:n-1]
 	}
 	s.reset()
+	s.makeRoom()
 	if s.job.Gate != nil && !s.ungated {
 		if err := s.job.Gate.Pass(s.ctx, c.chunk.Bytes); err != nil {
 			return err
 		}
 	}
 	k := s.idle[len(s.idle)-1]
-	if len(buf) < 64<<10 { // not worth a goroutine
+	if len(buf) < 64<<10 { // hashing it is not worth a goroutine; only the place's disk is waited for elsewhere
 		s.spare = append(s.spare, buf)
-		return s.keep(k, t, c, buf)
+		kept, put, err := k.KeepLater(s.ctx, t.Schema, t.Name, buf)
+		if err != nil {
+			return err
+		}
+		if put != nil {
+			if err := s.job.later(s.ctx, put); err != nil {
+				return err
+			}
+		}
+		s.took(t, c, kept)
+		return nil
 	}
 	s.idle = s.idle[:len(s.idle)-1]
 	done := make(chan stored, 1)

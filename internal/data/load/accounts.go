@@ -2,13 +2,13 @@ package load
 
 import (
 	"context"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/pattern"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
@@ -309,7 +309,7 @@ var privilegeTwins = map[string][]string{
 }
 
 // roleName is a role's name as MySQL writes it, the host of which MariaDB does not have.
-var roleName = regexp.MustCompile("(`(?:[^`]|``)*`)@`%`")
+var roleName = pattern.Lazy("(`(?:[^`]|``)*`)@`%`")
 
 // writeGrant puts a GRANT into the target's words; "" when nothing of it is left. lost are privileges that the target does not
 // have.
@@ -358,7 +358,7 @@ func (r *run) privilege(name string) string {
 // acrossFlavours gives a GRANT, or SET DEFAULT ROLE, the other flavour's form.
 func acrossFlavours(g string, intoMariaDB bool, granted map[string]bool) string {
 	if intoMariaDB {
-		g = roleName.ReplaceAllStringFunc(g, func(name string) string {
+		g = roleName().ReplaceAllStringFunc(g, func(name string) string {
 			if granted[name] {
 				return strings.TrimSuffix(name, "@`%`")
 			}

@@ -2,13 +2,13 @@ package load
 
 import (
 	"context"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/pattern"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
@@ -83,9 +83,9 @@ func (r *run) takes(ctx context.Context, s *session, def definition) (lost []str
 	if r.server.MariaDB() {
 		one = def.unversioned().timeless()
 	} else {
-		one.tail = neverTemporary.ReplaceAllString(one.tail, "")
+		one.tail = neverTemporary().ReplaceAllString(one.tail, "")
 		if r.known.keyring {
-			one.tail = encryption.ReplaceAllString(one.tail, "")
+			one.tail = encryption().ReplaceAllString(one.tail, "")
 		}
 	}
 	if lost, err = s.rehearseTable(ctx, one); err != nil {
@@ -100,8 +100,8 @@ func (r *run) takes(ctx context.Context, s *session, def definition) (lost []str
 
 // What tables of MySQL have and temporary ones never. Encryption is what a server can only give that has a keyring.
 var (
-	neverTemporary = regexp.MustCompile(` (COMPRESSION='[a-zA-Z]*'|KEY_BLOCK_SIZE=[0-9]+|ROW_FORMAT=COMPRESSED)`)
-	encryption     = regexp.MustCompile(` (/\*!80016 )?ENCRYPTION='[YN]'( \*/)?`)
+	neverTemporary = pattern.Lazy(` (COMPRESSION='[a-zA-Z]*'|KEY_BLOCK_SIZE=[0-9]+|ROW_FORMAT=COMPRESSED)`)
+	encryption     = pattern.Lazy(` (/\*!80016 )?ENCRYPTION='[YN]'( \*/)?`)
 )
 
 // clausesOf are the clauses of a definition that some server does not know. What makes others possible comes first.
@@ -125,7 +125,7 @@ func (r *run) clausesOf(def definition) (list []clause) {
 			continue
 		}
 		c := clause{name: item}
-		if plain := keyColumns.FindString(item); plain != "" && plain != item && isAnyKey(item) {
+		if plain := keyColumns().FindString(item); plain != "" && plain != item && isAnyKey(item) {
 			c.forms = append(c.forms, form{"the key without more", replace(item, plain)})
 		}
 		if !strings.HasPrefix(item, "PRIMARY KEY") && (auto == "" || firstPart(item) != auto) {
@@ -143,7 +143,7 @@ func (r *run) clausesOf(def definition) (list []clause) {
 		}}}, 0})
 		def.tail = def.tail[:at]
 	}
-	for _, option := range tableOption.FindAllString(def.tail, -1) {
+	for _, option := range tableOption().FindAllString(def.tail, -1) {
 		name, _, _ := strings.Cut(strings.Trim(strings.TrimSpace(option), "`"), "=")
 		if name = strings.Trim(name, "`"); slices.Contains(keptOptions, name) {
 			continue
@@ -160,8 +160,8 @@ func (r *run) clausesOf(def definition) (list []clause) {
 var keptOptions = []string{"ENGINE", "CHARSET", "COLLATE", "AUTO_INCREMENT", "COMMENT", "UNION", "INSERT_METHOD"}
 
 var (
-	tableOption = regexp.MustCompile(" (`[A-Z_a-z]+`|[A-Z_]+)=('(?:[^'\\\\]|\\\\.|'')*'|[A-Za-z0-9_]+|\\([^)]*\\))")
-	keyColumns  = regexp.MustCompile("^(?:[A-Z]+ )*KEY (?:`(?:[^`]|``)*` )?\\((?:[^()`]|`(?:[^`]|``)*`|\\([0-9]+\\))*\\)")
+	tableOption = pattern.Lazy(" (`[A-Z_a-z]+`|[A-Z_]+)=('(?:[^'\\\\]|\\\\.|'')*'|[A-Za-z0-9_]+|\\([^)]*\\))")
+	keyColumns  = pattern.Lazy("^(?:[A-Z]+ )*KEY (?:`(?:[^`]|``)*` )?\\((?:[^()`]|`(?:[^`]|``)*`|\\([0-9]+\\))*\\)")
 )
 
 func isAnyKey(item string) bool {
@@ -220,7 +220,7 @@ func inColumn(item, old, by string) func(definition) definition {
 // typesHere are types of one flavour with what holds the same text, or bytes, elsewhere.
 var typesHere = map[string]string{"uuid": "char(36)", "inet6": "varchar(39)", "inet4": "varchar(15)", "xmltype": "longtext", "geomcollection": "geometrycollection"}
 
-var vectorType = regexp.MustCompile(`^vector\(([0-9]+)\)`)
+var vectorType = pattern.Lazy(`^vector\(([0-9]+)\)`)
 
 // columnClauses are those of a column.
 func (r *run) columnClauses(item string) (list []clause) {
@@ -233,7 +233,7 @@ func (r *run) columnClauses(item string) (list []clause) {
 	if to, ok := typesHere[kind]; ok {
 		add(" "+kind, form{to, inColumn(item, " "+kind, " "+to)})
 	}
-	if m := vectorType.FindStringSubmatch(kind); m != nil {
+	if m := vectorType().FindStringSubmatch(kind); m != nil {
 		const floats = 4
 		to := "varbinary(" + times(m[1], floats) + ")"
 		add(" "+kind, form{to, inColumn(item, " "+kind, " "+to)})
@@ -267,7 +267,7 @@ func (r *run) columnClauses(item string) (list []clause) {
 		}
 		add(text, form{withoutIt, inColumn(item, text, "")})
 	}
-	for _, text := range append(columnComment.FindAllString(rest, -1), " INVISIBLE", " WITHOUT SYSTEM VERSIONING", " WITH SYSTEM VERSIONING") {
+	for _, text := range append(columnComment().FindAllString(rest, -1), " INVISIBLE", " WITHOUT SYSTEM VERSIONING", " WITH SYSTEM VERSIONING") {
 		if placeOf(rest, text) >= 0 {
 			add(text, form{withoutIt, inColumn(item, text, "")})
 		}
@@ -276,7 +276,7 @@ func (r *run) columnClauses(item string) (list []clause) {
 }
 
 // columnComment is what MySQL writes of where a column is stored.
-var columnComment = regexp.MustCompile(` /\*!50606 (?:STORAGE|COLUMN_FORMAT) [A-Z]+ \*/`)
+var columnComment = pattern.Lazy(` /\*!50606 (?:STORAGE|COLUMN_FORMAT) [A-Z]+ \*/`)
 
 // times multiplies a number that is written.
 func times(digits string, by int) string {
@@ -379,7 +379,7 @@ func (r *run) alike(def definition) definition {
 }
 
 // parserOf finds which parser a full-text key names.
-var parserOf = regexp.MustCompile(" (?:/\\*!50100 )?WITH PARSER `([^`]*)` ?(?:\\*/)?")
+var parserOf = pattern.Lazy(" (?:/\\*!50100 )?WITH PARSER `([^`]*)` ?(?:\\*/)?")
 
 // fitTable finds out how the server takes a table, notes what it does not, and says whether it takes it at all.
 func (r *run) fitTable(ctx context.Context, s *session, t *repo.Table) (bool, error) {
@@ -394,7 +394,7 @@ func (r *run) fitTable(ctx context.Context, s *session, t *repo.Table) (bool, er
 	where := "table " + mysql.Quote(t.Schema) + "." + mysql.Quote(t.Name)
 	alike := r.alike(r.withoutTablespace(r.withoutAria(parsed)))
 	for i, item := range alike.items { // a temporary table has no full-text key, and to read one is not to look for its parser
-		if m := parserOf.FindStringSubmatch(item); m != nil && strings.HasPrefix(item, "FULLTEXT KEY") && !r.known.parsers[strings.ToLower(m[1])] {
+		if m := parserOf().FindStringSubmatch(item); m != nil && strings.HasPrefix(item, "FULLTEXT KEY") && !r.known.parsers[strings.ToLower(m[1])] {
 			r.find(where, "WITH PARSER "+m[1]+" is not known here", withoutIt)
 			alike.items[i] = strings.Replace(item, m[0], "", 1)
 		}

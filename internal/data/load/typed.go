@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/data/chunk"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/pattern"
 )
 
 // types sets the values in a table's JSON documents again whose types their text does not tell, and looks whether all are there.
@@ -189,11 +189,11 @@ func (s *session) setSome(ctx context.Context, t *table, list []chunk.Typed, kee
 }
 
 // bytesForm is how MySQL writes bytes in JSON: with the number of the type that they had.
-var bytesForm = regexp.MustCompile(`^base64:type([0-9]+):([A-Za-z0-9+/=\s]*)$`)
+var bytesForm = pattern.Lazy(`^base64:type([0-9]+):([A-Za-z0-9+/=\s]*)$`)
 
 // bytesOf takes that apart.
 func bytesOf(v chunk.Typed) (kind int, b []byte, ok bool) {
-	m := bytesForm.FindStringSubmatch(v.Text)
+	m := bytesForm().FindStringSubmatch(v.Text)
 	if m == nil {
 		return 0, nil, false
 	}
@@ -232,9 +232,9 @@ func (r *run) canType(v chunk.Typed) bool {
 	kind, _, isBytes := bytesOf(v)
 	switch v.Type {
 	case "DOUBLE":
-		return r.server.Number < mysql8 && numberForm.MatchString(v.Text) // later ones show it with a point
+		return r.server.Number < mysql8 && numberForm().MatchString(v.Text) // later ones show it with a point
 	case "DECIMAL":
-		return numberForm.MatchString(v.Text)
+		return numberForm().MatchString(v.Text)
 	case "DATE", "TIME", "DATETIME", "TIMESTAMP":
 		return true
 	}
@@ -250,7 +250,7 @@ func (r *run) canType(v chunk.Typed) bool {
 	return false
 }
 
-var numberForm = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?$`)
+var numberForm = pattern.Lazy(`^-?[0-9]+(\.[0-9]+)?$`)
 
 // columnFor is the temporary table, with the type of its one column, by which a value gets its type; "" where a function gives it.
 func columnFor(v chunk.Typed) (name, column string) {

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/pattern"
 )
 
 // readable says whether the files of a data directory can be read.
@@ -54,10 +54,10 @@ func sizeOf(dir string) (sum int64) {
 	return sum
 }
 
-var logForm = regexp.MustCompile(`\.[0-9]{6,}$|^ib_logfile|^#ib_redo|^ibtmp|^ib_buffer_pool|\.(log|pid|sock|err)$`)
+var logForm = pattern.Lazy(`\.[0-9]{6,}$|^ib_logfile|^#ib_redo|^ibtmp|^ib_buffer_pool|\.(log|pid|sock|err)$`)
 
 // logFile tells binary logs, redo logs and what else belongs to the running server only.
-func logFile(name string) bool { return logForm.MatchString(name) }
+func logFile(name string) bool { return logForm().MatchString(name) }
 
 // toolNames are the names of a tool's program.
 func toolNames(t mysql.CopyTool) []string {
@@ -118,7 +118,7 @@ func join(list []mysql.CopyTool) string {
 	return strings.Join(names, ", ")
 }
 
-var versionForm = regexp.MustCompile(`(?:server|version) ((\d+)\.(\d+)\.\d+[^ ]*)`)
+var versionForm = pattern.Lazy(`(?:server|version) ((\d+)\.(\d+)\.\d+[^ ]*)`)
 
 // checkVersion asks the tool for its version: it has to be of the server's series.
 func (j *job) checkVersion(ctx context.Context) error {
@@ -131,7 +131,7 @@ func (j *job) checkVersion(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%s --version: %w: %.200s", j.plan.Path, err, out)
 	}
-	m := versionForm.FindStringSubmatch(string(out))
+	m := versionForm().FindStringSubmatch(string(out))
 	if m == nil {
 		return fmt.Errorf("%s --version says no version: %.200s", j.plan.Path, out)
 	}
@@ -170,12 +170,47 @@ func (j *job) chooseParent(ctx context.Context) error {
 			if major(h.Server.Number) != major(j.server.Number) {
 				break
 			}
+			h, why, err := j.buildable(ctx, h.ID)
+			if err != nil {
+				return err
+			}
+			if why != nil {
+				j.plan.Notes = append(j.plan.Notes, fmt.Sprintf("this backup does not build on %s, for a restore would refuse it with that one: %v", list[i].ID, why))
+				continue
+			}
 			j.parent, j.plan.Parent = &h, h.ID
 			return nil
 		}
 	}
-	j.plan.Notes = append(j.plan.Notes, "there is no physical backup of this server and version yet: this one is whole")
+	j.plan.Notes = append(j.plan.Notes, "there is no physical backup of this server and version yet to build on: this one is whole")
 	return nil
+}
+
+// buildable reads what a backup, and all that it builds on, say of themselves. why: they are not what this account took.
+func (j *job) buildable(ctx context.Context, id string) (h repo.Header, why, err error) {
+	seen := map[string]bool{}
+	for next := id; ; {
+		l, err := j.Repo.Mine(ctx, next)
+		switch {
+		case errors.Is(err, repo.ErrUnsigned), errors.Is(err, repo.ErrForeign), errors.Is(err, repo.ErrDamaged), errors.Is(err, repo.ErrNoBackup):
+			return h, err, nil
+		case err != nil:
+			return h, nil, err
+		}
+		if next == id {
+			h = l
+		}
+		seen[next] = true
+		switch {
+		case l.Stream == nil:
+			return h, fmt.Errorf("backup %s is no physical one: %w", next, repo.ErrDamaged), nil
+		case l.Stream.FromLSN == 0:
+			return h, nil, nil
+		case seen[l.Parent]:
+			return h, fmt.Errorf("backup %s builds on itself: %w", next, repo.ErrDamaged), nil
+		}
+		next = l.Parent
+	}
 }
 
 func major(number int) int { return number / 100 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/pattern"
 )
 
 // backupArgs are the arguments of mariadb-backup and xtrabackup for a streamed backup. Of xtrabackup they follow its manual
@@ -218,20 +218,20 @@ func position(text string) (p repo.Position, err error) {
 }
 
 var (
-	sourceFile = regexp.MustCompile(`(?:MASTER|SOURCE)_LOG_FILE='([^']*)'`)
-	sourcePos  = regexp.MustCompile(`(?:MASTER|SOURCE)_LOG_POS=(\d+)`)
-	sourceGTID = regexp.MustCompile(`SET GLOBAL (?:gtid_slave_pos|gtid_purged) *= *'([^']*)'`)
+	sourceFile = pattern.Lazy(`(?:MASTER|SOURCE)_LOG_FILE='([^']*)'`)
+	sourcePos  = pattern.Lazy(`(?:MASTER|SOURCE)_LOG_POS=(\d+)`)
+	sourceGTID = pattern.Lazy(`SET GLOBAL (?:gtid_slave_pos|gtid_purged) *= *'([^']*)'`)
 )
 
 // sourceOf reads how far a replica had applied its source, from the statements that the tool left.
 func sourceOf(text string) (c repo.Channel, ok bool) {
-	if m := sourceFile.FindStringSubmatch(text); m != nil {
+	if m := sourceFile().FindStringSubmatch(text); m != nil {
 		c.File, ok = m[1], true
 	}
-	if m := sourcePos.FindStringSubmatch(text); m != nil {
+	if m := sourcePos().FindStringSubmatch(text); m != nil {
 		c.Offset, _ = strconv.ParseInt(m[1], 10, 64) // digits only
 	}
-	if m := sourceGTID.FindStringSubmatch(text); m != nil {
+	if m := sourceGTID().FindStringSubmatch(text); m != nil {
 		c.GTIDSet, ok = strings.Join(strings.Fields(m[1]), ""), true
 	}
 	return c, ok

@@ -80,30 +80,64 @@ type Kept struct {
 
 // Keep stores the rows of a chunk, unless the repository has them.
 func (k *Keeper) Keep(ctx context.Context, schema, table string, raw []byte) (Kept, error) {
-	sum, err := k.repo.newHash()
-	if err != nil {
-		return Kept{}, err
-	}
-	sum.Write(raw)
-	kept := Kept{Hash: hex.EncodeToString(sum.Sum(nil))}
-	key := chunkKey(schema, table, kept.Hash)
-	size, err := k.repo.store.Size(ctx, key)
-	if err == nil {
-		kept.Stored = size
-		return kept, nil
-	}
-	if !errors.Is(err, fs.ErrNotExist) {
+	kept, key, err := k.known(ctx, schema, table, raw)
+	if err != nil || key == "" {
 		return kept, err
+	}
+	if k.Plain && k.repo.cipher == nil {
+		object := newPlainObject(raw)
+		kept.Stored = object.Size()
+		return kept, k.repo.putChunk(ctx, key, object, schema, table)
 	}
 	object, err := k.pack(raw)
 	if err != nil {
 		return kept, err
 	}
-	if err := k.repo.store.Put(ctx, key, bytes.NewReader(object)); err != nil {
-		return kept, fmt.Errorf("store a chunk of %s.%s: %w", schema, table, err)
+	kept.Stored = int64(len(object))
+	return kept, k.repo.putChunk(ctx, key, bytes.NewReader(object), schema, table)
+}
+
+// KeepLater is Keep, but for the waiting: put, which any goroutine may call once, stores the rows. It is nil where the repository
+// has them.
+func (k *Keeper) KeepLater(ctx context.Context, schema, table string, raw []byte) (kept Kept, put func(context.Context) error, err error) {
+	kept, key, err := k.known(ctx, schema, table, raw)
+	if err != nil || key == "" {
+		return kept, nil, err
 	}
-	kept.Stored, kept.New = int64(len(object)), true
-	return kept, nil
+	object, err := k.pack(raw)
+	if err != nil {
+		return kept, nil, err
+	}
+	object = bytes.Clone(object)
+	kept.Stored = int64(len(object))
+	r := k.repo
+	return kept, func(ctx context.Context) error {
+		return r.putChunk(ctx, key, bytes.NewReader(object), schema, table)
+	}, nil
+}
+
+// known hashes the rows of a chunk and looks whether the repository has them; else it gives the key to store them by.
+func (k *Keeper) known(ctx context.Context, schema, table string, raw []byte) (kept Kept, key string, err error) {
+	sum, err := k.repo.newHash()
+	if err != nil {
+		return kept, "", err
+	}
+	sum.Write(raw)
+	kept.Hash = hex.EncodeToString(sum.Sum(nil))
+	key = chunkKey(schema, table, kept.Hash)
+	kept.Stored, err = k.repo.store.Size(ctx, key)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return kept, "", err
+	}
+	kept.New = true
+	return kept, key, nil
+}
+
+func (r *Repo) putChunk(ctx context.Context, key string, object io.Reader, schema, table string) error {
+	if err := r.store.Put(ctx, key, object); err != nil {
+		return fmt.Errorf("store a chunk of %s.%s: %w", schema, table, err)
+	}
+	return nil
 }
 
 // KeepStream stores a chunk that is too large for memory: write hands it over piece by piece. It passes through a file

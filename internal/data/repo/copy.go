@@ -9,9 +9,11 @@ import (
 	"hash"
 	"io"
 	"io/fs"
+	"path"
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -38,7 +40,38 @@ type Copied struct {
 	Bytes   int64    `json:"bytes"`   // of those objects
 	Logs    int64    `json:"logs"`    // mirrored binary logs that were copied
 	// LogBytes are those of the logs as they are stored.
-	LogBytes int64 `json:"log_bytes"`
+	LogBytes  int64        `json:"log_bytes"`
+	Refused   []Refusal    `json:"refused"`   // that were not copied
+	Different []Difference `json:"different"` // that are otherwise at the other place, where they were left as they are
+}
+
+// Whole says whether everything that was asked for is at the other place, as it is here.
+func (c *Copied) Whole() bool { return len(c.Refused) == 0 && len(c.Different) == 0 }
+
+// Refusal is a backup, or a mirrored log, that was not copied.
+type Refusal struct {
+	Kind ProblemKind `json:"kind"`
+	What string      `json:"what"` // for people: a backup with its ID, a mirrored log with its name
+	Why  string      `json:"why"`  // in words
+}
+
+func (r Refusal) String() string { return r.What + ": " + r.Why }
+
+// Difference is an object that both places have, and not the same. Neither was changed.
+type Difference struct {
+	Key   string `json:"key"`
+	Here  Side   `json:"here"`
+	There Side   `json:"there"`
+}
+
+// Side is what one place has of an object.
+type Side struct {
+	Bytes int64  `json:"bytes"`
+	State string `json:"state"` // what can be told of it, in words
+}
+
+func (d Difference) String() string {
+	return fmt.Sprintf("%s: %d bytes here, %s; %d bytes there, %s", d.Key, d.Here.Bytes, d.Here.State, d.There.Bytes, d.There.State)
 }
 
 // ErrOther says that a place holds another repository.
@@ -46,74 +79,105 @@ var ErrOther = errors.New("the place holds another repository, not a copy of thi
 
 // CopyTo copies backups, and finished mirrored logs, to another place, the oldest first, and makes the repository there when it is the first time: the same
 // one, with the same ID and the same recipients. Only what is missing there is copied, as it is, so no identity is needed; the
-// seal of each object is checked on the way. A backup that is there and lacks objects gets them. A copy that is cut goes on when it is started again; a backup is seen at the
-// other place when it is whole there.
+// seal of each object is checked on the way, and with an identity what it holds. A backup that is there and lacks objects gets them. Nothing that is there is
+// ever replaced: what is otherwise there is in the result, and so is each backup and log that is damaged, or refused by the policy that the repository was
+// opened with; the others are copied. A copy that is cut goes on when it is started again; a backup is seen at the other place when it is whole there.
 func (r *Repo) CopyTo(ctx context.Context, to Store, o CopyOptions) (*Copied, error) {
 	if o.Threads <= 0 {
 		o.Threads = min(16, 2*runtime.GOMAXPROCS(0))
 	}
-	res := &Copied{Backups: []string{}, There: []string{}}
 	t, err := r.target(ctx, to, o.DryRun)
 	if err != nil {
 		return nil, err
 	}
-	entries, err := r.Catalogue(ctx)
+	c := &copier{from: r, to: t, o: o, id: NewID(time.Now()), parts: map[string]string{}, told: map[string]bool{},
+		res: &Copied{Backups: []string{}, There: []string{}, Refused: []Refusal{}, Different: []Difference{}}}
+	list, err := c.choose(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var list []string
-	for _, e := range entries {
-		if !e.Whole || len(o.Backups) > 0 && !slices.Contains(o.Backups, e.ID) {
-			continue
-		}
-		if e.Err != nil {
-			return nil, e.Err
-		}
-		_, err := to.Size(ctx, manifestKey(e.ID))
-		switch {
-		case err == nil:
-			res.There = append(res.There, e.ID)
-		case errors.Is(err, fs.ErrNotExist):
-			list = append(list, e.ID)
-		default:
-			return nil, err
-		}
-	}
-	for _, id := range o.Backups {
-		if !slices.ContainsFunc(entries, func(e Entry) bool { return e.ID == id && e.Whole }) {
-			return nil, fmt.Errorf("%w: %s", ErrNoBackup, id)
-		}
-	}
-	c := &copier{from: r, to: t, o: o, res: res, id: NewID(time.Now())}
 	end, err := c.begin(ctx, list)
 	if err != nil {
 		return nil, err
 	}
 	defer end()
-	for _, id := range res.There {
-		if err := c.objects(ctx, id); err != nil {
+	for _, id := range c.res.There {
+		if err := c.backup(ctx, id, c.objects); err != nil {
 			return nil, fmt.Errorf("mend backup %s: %w", id, err)
 		}
 	}
-	res.Mended = c.copied.Load()
+	c.res.Mended = c.copied.Load()
 	for _, id := range list {
-		err := c.objects(ctx, id)
-		if err == nil {
-			err = c.publish(ctx, id)
-		}
+		err := c.backup(ctx, id, func(ctx context.Context, id string) error {
+			if err := c.objects(ctx, id); err != nil {
+				return err
+			}
+			if err := c.publish(ctx, id); err != nil {
+				return err
+			}
+			c.res.Backups = append(c.res.Backups, id)
+			return nil
+		})
 		if err != nil {
 			return nil, fmt.Errorf("copy backup %s: %w", id, err)
 		}
-		res.Backups = append(res.Backups, id)
 	}
-	res.Objects, res.Bytes = c.copied.Load(), c.bytes.Load()
+	c.res.Objects, c.res.Bytes = c.copied.Load(), c.bytes.Load()
 	if !o.DryRun {
 		err = c.proofs(ctx)
 	}
 	if err == nil {
 		err = c.logs(ctx)
 	}
-	return res, err
+	return c.res, err
+}
+
+// choose finds the backups that are copied, those that are there already, and whether those are the same.
+func (c *copier) choose(ctx context.Context) (list []string, err error) {
+	entries, err := c.from.Catalogue(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range c.o.Backups {
+		if !slices.ContainsFunc(entries, func(e Entry) bool { return e.ID == id && e.Whole }) {
+			return nil, fmt.Errorf("%w: %s", ErrNoBackup, id)
+		}
+	}
+	here, err := sizes(ctx, c.from.store, backupPrefix)
+	if err != nil {
+		return nil, err
+	}
+	if c.there, err = sizes(ctx, c.to.store, backupPrefix); err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if !e.Whole || len(c.o.Backups) > 0 && !slices.Contains(c.o.Backups, e.ID) {
+			continue
+		}
+		if e.Err != nil {
+			c.refuse(kindOf(e.Err), "backup "+e.ID, e.Err.Error())
+			continue
+		}
+		if _, there := c.there[manifestKey(e.ID)]; !there {
+			list = append(list, e.ID)
+			continue
+		}
+		c.res.There = append(c.res.There, e.ID)
+		if err := c.compare(ctx, e.ID, here); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// sizes lists the objects below a prefix.
+func sizes(ctx context.Context, s Store, prefix string) (map[string]int64, error) {
+	list := map[string]int64{}
+	err := s.List(ctx, prefix, func(key string, size int64) error {
+		list[key] = size
+		return nil
+	})
+	return list, err
 }
 
 // target opens the repository at the other place, or makes it.
@@ -141,7 +205,7 @@ func (r *Repo) target(ctx context.Context, to Store, dry bool) (*Repo, error) {
 		b, err := io.ReadAll(io.LimitReader(rc, 1<<20))
 		rc.Close()
 		if err == nil {
-			err = to.Put(ctx, key, bytes.NewReader(b))
+			err = putNew(ctx, to, key, b)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("make the repository: %w", err)
@@ -150,13 +214,33 @@ func (r *Repo) target(ctx context.Context, to Store, dry bool) (*Repo, error) {
 	return t, nil
 }
 
+// putNew puts a small object, unless it is there as it is. What is otherwise there is not replaced.
+func putNew(ctx context.Context, to Store, key string, b []byte) error {
+	rc, err := to.Get(ctx, key)
+	if errors.Is(err, fs.ErrNotExist) {
+		return to.Put(ctx, key, bytes.NewReader(b))
+	}
+	if err != nil {
+		return err
+	}
+	defer rc.Close()
+	old, err := io.ReadAll(io.LimitReader(rc, 1<<20))
+	if err == nil && !bytes.Equal(old, b) {
+		err = fmt.Errorf("%s is there, and another one: %w", key, ErrOther)
+	}
+	return err
+}
+
 // copier is one run.
 type copier struct {
 	from, to *Repo
 	o        CopyOptions
 	res      *Copied
-	id       string // of the copy, as if it were a backup: prune at the other place sees that it runs
-	have     keySet // what is at the other place, or on the way
+	id       string            // of the copy, as if it were a backup: prune at the other place sees that it runs
+	there    map[string]int64  // what is at the other place beside the objects of backups
+	have     keySet            // objects that are at the other place, or on the way
+	parts    map[string]string // hashes of what the parts of physical backups hold, as far as they are known
+	told     map[string]bool   // what was refused or differs
 	total    int64
 	copied   atomic.Int64
 	bytes    atomic.Int64
@@ -199,31 +283,133 @@ func (c *copier) plan(ctx context.Context, list []string) error {
 	planned := keySet{}
 	for _, id := range slices.Concat(c.res.There, list) {
 		err := c.from.Needs(ctx, id, func(key string, size int64) error {
-			if have, ok := c.have.size(key); !(ok && have == size) && planned.add(key, size) {
+			if _, ok := c.have.size(key); !ok && planned.add(key, size) {
 				c.total += size
 			}
 			return nil
 		})
-		if err != nil {
+		if err != nil && !told(err) && !errors.Is(err, fs.ErrNotExist) { // those are told of the backup
 			return fmt.Errorf("backup %s: %w", id, err)
 		}
 	}
 	return nil
 }
 
+// backup copies what is missing of a backup. What only concerns that backup is noted, and others go on.
+func (c *copier) backup(ctx context.Context, id string, do func(ctx context.Context, id string) error) error {
+	lacks, err := c.lacks(ctx, id)
+	if err == nil && lacks {
+		if err = c.sound(ctx, id); err == nil {
+			err = do(ctx, id)
+		}
+	}
+	var r *refusedError
+	switch {
+	case err == nil:
+	case errors.As(err, &r):
+		c.refuse(r.kind, "backup "+id, r.Error())
+	case ctx.Err() != nil:
+	case told(err):
+		c.refuse(kindOf(err), "backup "+id, err.Error())
+		return nil
+	}
+	if r != nil {
+		return nil
+	}
+	return err
+}
+
+// kindOf is the kind of problem that an error of one backup is.
+func kindOf(err error) ProblemKind {
+	if errors.Is(err, ErrUnsigned) || errors.Is(err, ErrForeign) {
+		return Foreign
+	}
+	return Damaged
+}
+
+// refusedError says why a backup is not copied.
+type refusedError struct {
+	kind ProblemKind
+	what string
+}
+
+func (e *refusedError) Error() string { return e.what }
+
+// refuse notes, once, what is not copied.
+func (c *copier) refuse(kind ProblemKind, what, why string) {
+	if !c.told[what] {
+		c.told[what] = true
+		c.res.Refused = append(c.res.Refused, Refusal{kind, what, why})
+	}
+}
+
+// lacks says whether the other place lacks something of a backup; of one whose manifest is there only objects count. What is
+// otherwise there is noted, and is an error where the backup is not there yet.
+func (c *copier) lacks(ctx context.Context, id string) (lacks bool, err error) {
+	_, there := c.there[manifestKey(id)]
+	differs := ""
+	err = c.from.Needs(ctx, id, func(key string, size int64) error {
+		switch have, ok := c.have.size(key); {
+		case !ok:
+			lacks = true
+		case have != size:
+			differs = key
+			return c.differ(ctx, key)
+		}
+		return ctx.Err()
+	})
+	if err == nil && differs != "" && !there {
+		err = &refusedError{Damaged, differs + " is there, and not as here"}
+	}
+	return lacks || !there, err
+}
+
+// sound reads what stands beside a backup's rows to its end, and asks the policy: what is not what its taker signed, or what nobody who
+// is trusted signed, is an error.
+func (c *copier) sound(ctx context.Context, id string) error {
+	v := newVerifier(c.from, VerifyOptions{})
+	v.res.Backups = []string{id}
+	if err := v.manifests(ctx); err != nil {
+		return err
+	}
+	for key, hash := range v.parts {
+		c.parts[key] = hash
+	}
+	if len(v.res.Problems) == 0 {
+		return nil
+	}
+	p := v.res.Problems[0]
+	return &refusedError{p.Kind, p.What}
+}
+
 // objects copies the objects that a backup needs and the other place lacks.
 func (c *copier) objects(ctx context.Context, id string) error {
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(c.o.Threads)
+	var mu sync.Mutex
+	under := keySet{} // on their way
 	err := c.from.Needs(gctx, id, func(key string, size int64) error {
-		if have, ok := c.have.size(key); ok && have == size {
+		if !c.have.add(key, size) {
 			return gctx.Err()
 		}
-		c.have.put(key, size)
-		g.Go(func() error { return c.object(gctx, key, size) })
+		mu.Lock()
+		under.add(key, size)
+		mu.Unlock()
+		g.Go(func() error {
+			if err := c.object(gctx, key, size); err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			under.remove(key)
+			return nil
+		})
 		return gctx.Err()
 	})
 	if err2 := g.Wait(); err2 != nil {
+		for h := range under { // they did not arrive: another backup may need them
+			delete(c.have, h)
+		}
 		return err2 // the first one; the other is its consequence
 	}
 	return err
@@ -238,6 +424,16 @@ func (c *copier) publish(ctx context.Context, id string) error {
 		return err
 	}
 	for _, key := range []string{headKey(id), objectsKey(id), acceptedKey(id), signatureKey(id), manifestKey(id)} {
+		if _, there := c.there[key]; there { // of a copy that was cut
+			same, err := c.same(ctx, key)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+			if !same {
+				return errors.Join(&refusedError{Damaged, key + " is there, and not as here"}, c.differ(ctx, key))
+			}
+			continue
+		}
 		if err := c.send(ctx, key); err != nil && (key == manifestKey(id) || !errors.Is(err, fs.ErrNotExist)) {
 			return err
 		}
@@ -252,6 +448,9 @@ func (c *copier) publish(ctx context.Context, id string) error {
 func (c *copier) object(ctx context.Context, key string, size int64) error {
 	if !c.o.DryRun {
 		if err := c.send(ctx, key); err != nil {
+			if errors.Is(err, fs.ErrNotExist) {
+				return &refusedError{Missing, key + " is not there"}
+			}
 			return err
 		}
 	}
@@ -263,82 +462,73 @@ func (c *copier) object(ctx context.Context, key string, size int64) error {
 	return nil
 }
 
-// send copies an object as it is, and checks its seal on the way: what is damaged does not arrive.
+// send copies an object as it is, and checks its seal on the way, and what it holds where that can be read: what is damaged does
+// not arrive.
 func (c *copier) send(ctx context.Context, key string) error {
 	rc, err := c.from.store.Get(ctx, key)
 	if err != nil {
 		return fmt.Errorf("%s: %w", key, err)
 	}
 	defer rc.Close()
-	if err := c.to.store.Put(ctx, key, &sealed{r: rc, sum: sha256.New()}); err != nil {
+	var in io.Reader = &sealed{r: rc, sum: sha256.New()}
+	if want, sum := c.contents(key); want != "" {
+		held := c.from.holding(in, path.Base(key), want, sum)
+		defer held.close()
+		in = held
+	}
+	if err := c.to.store.Put(ctx, key, in); err != nil {
 		return fmt.Errorf("%s: %w", key, err)
 	}
 	return nil
 }
 
+// contents gives the hash of what an object of rows or files has to hold; "" where that cannot be told.
+func (c *copier) contents(key string) (want string, sum hash.Hash) {
+	if !c.from.Readable() {
+		return "", nil
+	}
+	if strings.HasPrefix(key, physicalPrefix) {
+		return c.parts[key], sha256.New()
+	}
+	if !strings.HasPrefix(key, dataPrefix) {
+		return "", nil
+	}
+	sum, err := c.from.newHash()
+	if err != nil { // verify says so
+		return "", nil
+	}
+	return path.Base(key), sum
+}
+
 // proofs copies what drills found, and what was accepted since a backup was copied.
 func (c *copier) proofs(ctx context.Context) error {
 	for _, id := range c.res.There {
-		if err := c.send(ctx, acceptedKey(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if _, there := c.there[acceptedKey(id)]; there || c.told["backup "+id] {
+			continue
+		}
+		if err := c.send(ctx, acceptedKey(id)); err != nil && !errors.Is(err, fs.ErrNotExist) && !told(err) {
 			return err
 		}
+	}
+	there, err := sizes(ctx, c.to.store, proofPrefix)
+	if err != nil {
+		return err
 	}
 	return c.from.store.List(ctx, proofPrefix, func(key string, size int64) error {
-		if have, err := c.to.store.Size(ctx, key); err == nil && have == size {
+		have, ok := there[key]
+		switch {
+		case ok && have == size:
 			return nil
-		} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
+		case ok:
+			return c.differ(ctx, key)
 		}
-		return c.send(ctx, key)
+		err := c.send(ctx, key)
+		if told(err) {
+			c.refuse(Damaged, "proof "+strings.TrimPrefix(key, proofPrefix), err.Error())
+			return nil
+		}
+		return err
 	})
-}
-
-// logs copies the mirrored binary logs that are finished and are missing at the other place: each before its index, without
-// which it is not seen.
-func (c *copier) logs(ctx context.Context) error {
-	lists := [2]map[string]int64{{}, {}}
-	for i, r := range []*Repo{c.from, c.to} {
-		err := r.store.List(ctx, binlogPrefix, func(key string, size int64) error {
-			lists[i][key] = size
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	from, to := lists[0], lists[1]
-	for index := range from {
-		name, ok := strings.CutSuffix(index, ".json")
-		if !ok {
-			continue
-		}
-		log := name // where the mirror lies in a folder of its own it may be uncompressed
-		for _, ext := range []string{".zst", ".zst.age"} {
-			if _, packed := from[name+ext]; packed {
-				log = name + ext
-			}
-		}
-		size, there := from[log]
-		if have, ok := to[log]; !there || ok && have == size && to[index] == from[index] {
-			continue
-		}
-		c.res.Logs++
-		c.res.LogBytes += size
-		for _, key := range []string{log, index} {
-			if c.o.DryRun {
-				break
-			}
-			rc, err := c.from.store.Get(ctx, key)
-			if err == nil {
-				err = c.to.store.Put(ctx, key, rc)
-				rc.Close()
-			}
-			if err != nil {
-				return fmt.Errorf("copy the mirrored log %s: %w", key, err)
-			}
-		}
-	}
-	return nil
 }
 
 // sealed passes an object on, seal and all. At its end it fails with ErrDamaged when the seal does not agree.

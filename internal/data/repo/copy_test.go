@@ -83,11 +83,12 @@ func copyDamaged(t *testing.T, from, id string) {
 		t.Fatal(err)
 	}
 	to := t.TempDir()
-	if _, err := opened(t, from, Keys{}).CopyTo(t.Context(), at(t, to), CopyOptions{}); !errors.Is(err, ErrDamaged) {
-		t.Errorf("what is damaged is copied: %v", err)
+	c, err := opened(t, from, Keys{}).CopyTo(t.Context(), at(t, to), CopyOptions{})
+	if err != nil || c.Whole() || len(c.Refused) != 1 || c.Refused[0].Kind != Damaged || c.Refused[0].What != "backup "+id {
+		t.Errorf("what is damaged is copied: %+v, %v", c, err)
 	}
 	list, err := opened(t, to, Keys{}).Backups(t.Context())
-	if err != nil || len(list) != 4 {
+	if err != nil || len(list) != 5 { // the others, those behind it, too
 		t.Errorf("%d backups are there, %v", len(list), err)
 	}
 	for name := range files(t, to) {

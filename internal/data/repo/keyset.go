@@ -20,5 +20,5 @@ func (s keySet) size(key string) (int64, bool) {
 	return n, ok
 }
 
-// put adds a key, or changes its size.
-func (s keySet) put(key string, size int64) { s[xxh3.HashString(key)] = size }
+// remove takes a key away.
+func (s keySet) remove(key string) { delete(s, xxh3.HashString(key)) }

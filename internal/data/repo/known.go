@@ -123,7 +123,7 @@ type known struct {
 }
 
 // Accept implements Policy.
-func (t *Trust) Accept(repository, backup string, signer PublicKey) error {
+func (t *Trust) Accept(repository, what string, signer PublicKey) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	list, err := t.read()
@@ -134,7 +134,7 @@ func (t *Trust) Accept(repository, backup string, signer PublicKey) error {
 	here := slices.IndexFunc(list, func(k known) bool { return k.place == t.Place && k.repository != repository })
 	switch {
 	case signer == "" && t.Unsigned:
-		t.say("backup " + backup + " is not signed: nobody knows who made it; it is read all the same, as was asked for")
+		t.say(what + " is not signed: nobody knows who made it; it is read all the same, as was asked for")
 		return nil
 	case signer == "":
 		return ErrUnsigned
@@ -145,7 +145,7 @@ func (t *Trust) Accept(repository, backup string, signer PublicKey) error {
 	case t.own(signer):
 		return t.remember(repository, signer, "")
 	case t.Unsigned:
-		t.say("backup " + backup + " is signed by " + string(signer) + ", which is not trusted; it is read all the same, as was asked for")
+		t.say(what + " is signed by " + string(signer) + ", which is not trusted; it is read all the same, as was asked for")
 		return nil
 	case len(of) > 0 || len(t.Keys) > 0:
 		return fmt.Errorf("%w: %s", ErrForeign, signer)

@@ -38,9 +38,12 @@ func (s *sealWriter) Write(b []byte) (int, error) {
 }
 
 func (s *sealWriter) seal() error {
-	_, err := s.w.Write(append(bytes.Clone(sealHead), s.sum.Sum(nil)...))
+	_, err := s.w.Write(sealOf(s.sum))
 	return err
 }
+
+// sealOf is the seal behind bytes that were hashed.
+func sealOf(sum hash.Hash) []byte { return sum.Sum(bytes.Clone(sealHead)) }
 
 // unsealer gives the bytes before the seal. At the end it fails with ErrDamaged when the seal does not agree.
 type unsealer struct {

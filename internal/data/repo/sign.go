@@ -16,11 +16,11 @@ import (
 
 // Errors of signatures.
 var (
-	// ErrForged says that a backup is not what its taker signed.
+	// ErrForged says that a backup, or a mirrored log, is not what its taker signed.
 	ErrForged = errors.New("it is not what was signed")
-	// ErrUnsigned says that a backup is not signed: its taker did not, or somebody took the signature away.
+	// ErrUnsigned says that something is not signed: its taker did not, or somebody took the signature away.
 	ErrUnsigned = errors.New("it is not signed, so nobody knows who made it")
-	// ErrForeign says that a backup is signed by a key that is not trusted.
+	// ErrForeign says that something is signed by a key that is not trusted.
 	ErrForeign = errors.New("it is signed by a key that is not trusted")
 )
 
@@ -53,11 +53,11 @@ func (k PublicKey) bytes() ed25519.PublicKey {
 	return b
 }
 
-// Policy says which backups may be read by a command that runs what they hold.
+// Policy says which backups and mirrored logs may be read by a command that runs what they hold.
 type Policy interface {
-	// Accept is asked before a manifest is read, with the key that signed it, "" where it is not signed. An error refuses it, such
-	// as ErrUnsigned or ErrForeign. It may be called from several goroutines.
-	Accept(repository, backup string, signer PublicKey) error
+	// Accept is asked before a manifest or a log is read; what names it for people, signer is the key that signed it, "" where it is not
+	// signed. An error refuses it, such as ErrUnsigned or ErrForeign. It may be called from several goroutines.
+	Accept(repository, what string, signer PublicKey) error
 }
 
 // signature is the object beside a manifest that says who took the backup. Its message binds the manifest, to the last byte, to
@@ -103,6 +103,31 @@ func (d *Draft) sums(h Header) (first, all string, err error) {
 	return hex.EncodeToString(sum[:]), all, err
 }
 
+// Mine gives the header of a backup that this repository's signer signed himself, for who builds on it: else it is ErrUnsigned or ErrForeign.
+// Where nobody signs any will do.
+func (r *Repo) Mine(ctx context.Context, id string) (h Header, err error) {
+	s, err := r.signature(ctx, id)
+	if err != nil {
+		return h, fmt.Errorf("backup %s: %w", id, err)
+	}
+	switch {
+	case r.signer == nil:
+	case s == nil:
+		return h, fmt.Errorf("backup %s: %w", id, ErrUnsigned)
+	case s.Key != PublicOf(r.signer):
+		return h, fmt.Errorf("backup %s: %w: %s", id, ErrForeign, s.Key)
+	}
+	m, err := r.Manifest(ctx, id)
+	if errors.Is(err, ErrNoKey) {
+		return r.head(ctx, id) // without an identity its signer alone can be told
+	}
+	if err != nil {
+		return h, err
+	}
+	defer m.Close()
+	return m.Header, nil
+}
+
 // signed reads the signature of a backup and asks the policy; nil where there is none.
 func (r *Repo) signed(ctx context.Context, id string) (*signature, error) {
 	s, err := r.signature(ctx, id)
@@ -116,7 +141,7 @@ func (r *Repo) signed(ctx context.Context, id string) (*signature, error) {
 	if r.policy == nil {
 		return s, nil
 	}
-	if err := r.policy.Accept(r.ID, id, signer); err != nil {
+	if err := r.policy.Accept(r.ID, "backup "+id, signer); err != nil {
 		return nil, fmt.Errorf("backup %s: %w", id, err)
 	}
 	return s, nil

@@ -93,14 +93,19 @@ type verifier struct {
 	bad map[string]int // key → its problem's index
 }
 
+func newVerifier(r *Repo, o VerifyOptions) *verifier {
+	v := &verifier{r: r, o: o, began: time.Now(), needed: keySet{}, others: keySet{}, parts: map[string]string{}, bad: map[string]int{}}
+	v.res.Problems, v.res.Broken, v.res.SealsOnly = []Problem{}, []string{}, !r.Readable()
+	return v
+}
+
 // Verify reads what backups need and compares it with the names, sizes, hashes and seals that were given to it. It restores
 // nothing. What is damaged or missing is in the result; an error means that it could not go on.
 func (r *Repo) Verify(ctx context.Context, o VerifyOptions) (*Verified, error) {
 	if o.Threads <= 0 {
 		o.Threads = min(16, 2*runtime.GOMAXPROCS(0))
 	}
-	v := &verifier{r: r, o: o, began: time.Now(), needed: keySet{}, others: keySet{}, parts: map[string]string{}, bad: map[string]int{}}
-	v.res.Problems, v.res.Broken, v.res.SealsOnly = []Problem{}, []string{}, !r.Readable()
+	v := newVerifier(r, o)
 	if err := v.choose(ctx); err != nil {
 		return nil, err
 	}

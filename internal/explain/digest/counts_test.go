@@ -8,15 +8,23 @@ import (
 
 // TestCounts holds the counters, few and many, against a map.
 func TestCounts(t *testing.T) {
-	for _, many := range []int{10, 500, 5000} {
+	for _, x := range []struct {
+		many   int
+		apart  uint32 // how far numbers are from each other
+		atOnce int    // how many counters stand in the table before there are pages
+	}{{10, 1, fewSlots / 2}, {500, 1, fewSlots / 2}, {5000, 1, fewSlots / 2}, {2000, 100, manySlots / 2}, {5000, 50, manySlots / 2}} {
 		var c counts
+		many := x.many
 		want := map[[2]uint32]uint64{}
 		r := rand.New(rand.NewPCG(1, uint64(many)))
 		for range 20 * many {
-			k := [2]uint32{r.Uint32N(20), r.Uint32N(uint32(many) / 4)}
+			k := [2]uint32{r.Uint32N(20), r.Uint32N(uint32(many)/4) * x.apart}
 			n := uint64(1)
 			if r.IntN(50) == 0 {
-				n = math.MaxUint32 - 2 + r.Uint64N(5) // what a page's counter can just hold, and what it cannot
+				n = math.MaxUint16 - 2 + r.Uint64N(5) // what a page's counter can just hold, and what it cannot
+			}
+			if r.IntN(1000) == 0 {
+				n = math.MaxUint32
 			}
 			if c.has(k[0], k[1]) != (want[k] > 0) {
 				t.Fatalf("%d: has %v is wrong", many, k)
@@ -30,8 +38,8 @@ func TestCounts(t *testing.T) {
 			}
 			want[k] += n
 		}
-		if pages := c.pages != nil; pages != (len(want) > manySlots/2) {
-			t.Errorf("%d counters: in pages: %v", len(want), pages)
+		if pages := c.pages != nil; pages != (len(want) > x.atOnce) {
+			t.Errorf("%d counters, %d apart: in pages: %v", len(want), x.apart, pages)
 		}
 		c.each(func(dim, id uint32, n uint64) {
 			k := [2]uint32{dim, id}
@@ -44,6 +52,24 @@ func TestCounts(t *testing.T) {
 			t.Errorf("%d of %d: %d counters are missing", many, c.used, len(want))
 		}
 	}
+}
+
+// TestCountsFull adds one by one to a counter until its page cannot hold it.
+func TestCountsFull(t *testing.T) {
+	var c counts
+	for id := range uint32(fewSlots) {
+		c.add(1, id, 1)
+	}
+	for range 3 * math.MaxUint16 {
+		if !c.bump(1, 7) && c.add(1, 7, 1) {
+			t.Fatal("the counter is new again")
+		}
+	}
+	c.each(func(_, id uint32, n uint64) {
+		if want := map[bool]uint64{true: 3*math.MaxUint16 + 1, false: 1}[id == 7]; n != want {
+			t.Errorf("%d is %d, not %d", id, n, want)
+		}
+	})
 }
 
 func TestHistBucket(t *testing.T) {

@@ -46,9 +46,14 @@ func headed(b *bytes.Buffer, lines []string, n int, rng *rand.Rand) {
 // each Query_time counts once.
 func TestThinnedHeaders(t *testing.T) {
 	const events = 300
+	rounds := 60
+	if testing.Short() {
+		t.Log("short: a tenth of the logs")
+		rounds = 6
+	}
 	for name, all := range headers {
 		rng := rand.New(rand.NewPCG(5, 6))
-		for range 60 {
+		for range rounds {
 			lines := slices.Clone(all)
 			rng.Shuffle(len(lines), func(i, k int) { lines[i], lines[k] = lines[k], lines[i] })
 			lines = lines[:1+rng.IntN(len(lines))]
@@ -84,8 +89,12 @@ func TestThinnedHeaders(t *testing.T) {
 // TestHeadersAgainstEvents damages logs: each line "# Query_time" is an event, or is told.
 func TestHeadersAgainstEvents(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
-	lost := 0
-	for range 400 {
+	lost, rounds := 0, 400
+	if testing.Short() {
+		t.Log("short: a tenth of the logs")
+		rounds = 40
+	}
+	for range rounds {
 		var b bytes.Buffer
 		for n := range 40 {
 			for _, all := range headers {
@@ -123,8 +132,8 @@ func TestHeadersAgainstEvents(t *testing.T) {
 			lost++
 		}
 	}
-	if lost < 100 {
-		t.Errorf("of 400 damaged logs only %d lost something: the test damages too little", lost)
+	if lost < rounds/4 {
+		t.Errorf("of %d damaged logs only %d lost something: the test damages too little", rounds, lost)
 	}
 }
 

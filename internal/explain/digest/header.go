@@ -132,7 +132,10 @@ func (p *slowParser) headerLine(b []byte, i int, ev *raw) int {
 
 // userLine reads "priv_user[user] @ host [ip]  Id: 7".
 func (p *slowParser) userLine(b []byte, i int, ev *raw) int {
-	e := p.who(b, i)
+	e := p.ahead
+	if p.ahead = nil; e == nil || p.aheadAt != i {
+		e = p.who(b, i)
+	}
 	if e != nil {
 		ev.user, ev.host, ev.ip, ev.who = e.user, e.host, e.ip, e
 		i += len(e.text)

@@ -16,7 +16,7 @@ func longLog() []byte {
 		fmt.Fprintf(&in, ", %d", i)
 		fmt.Fprintf(&rows, ", (%d, 'x')", i)
 	}
-	text.WriteString(strings.Repeat("it''s long; ", 3000))
+	text.WriteString(strings.Repeat("it is long; ", 3000))
 	var b bytes.Buffer
 	for n, q := range []string{
 		"SELECT a FROM t WHERE id IN (0" + in.String() + ") AND b = 7",

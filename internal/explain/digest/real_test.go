@@ -204,7 +204,7 @@ const (
 var realStatements = []string{
 	"CREATE TABLE IF NOT EXISTS test.items (id INT PRIMARY KEY AUTO_INCREMENT, n INT, s VARCHAR(40), KEY (n))",
 	"INSERT INTO test.items (n, s) VALUES (%d, 'a'), (2, 'b'), (3, 'c')", "INSERT INTO test.items (n,s) VALUES (%d,'x')",
-	"INSERT INTO test.items (id, n) VALUES (1, %d), (2, 2) ON DUPLICATE KEY UPDATE n = 7", "REPLACE INTO test.items (id, n, s) VALUES (9, %d, 'it''s')",
+	"INSERT INTO test.items (id, n) VALUES (1, %d), (2, 2) ON DUPLICATE KEY UPDATE n = 7", "REPLACE INTO test.items (id, n, s) VALUES (9, %d, 'it\\'s')",
 	"INSERT INTO test.items (n, s) SELECT n, s FROM test.items WHERE id < %d", "INSERT IGNORE INTO test.items VALUES (1, %d, NULL)",
 	"SELECT * FROM test.items WHERE id = %d", "SELECT * FROM test.items WHERE id=%d", "select  *  from test.items where id = %d", "SELECT `id` FROM `test`.`items` WHERE `n` = %d",
 	"SELECT id FROM test.items WHERE n IN (1, 2, %d)", "SELECT id FROM test.items WHERE (id, n) IN ((1, 2), (3, %d))", "SELECT n, COUNT(*) FROM test.items GROUP BY n HAVING COUNT(*) > %d",
@@ -268,7 +268,7 @@ func runStatements(t *testing.T, kind string, set []string) (path string, began 
 	exec("SET NAMES latin1")
 	exec("USE test")
 	for i := range realInserts {
-		exec(fmt.Sprintf("INSERT INTO orders (s) VALUES ('row %d'), ('it''s; \xe9')", i))
+		exec(fmt.Sprintf("INSERT INTO orders (s) VALUES ('row %d'), ('it\\'s; \xe9')", i))
 	}
 	for i := range realSelects {
 		if i == realSelects/2 {

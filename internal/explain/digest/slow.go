@@ -98,6 +98,8 @@ type slowParser struct {
 	line    lineContext
 	limit   int
 	whos    [whoSets]whoSet
+	ahead   *whoEntry // of the line at aheadAt, where the next event begins; nil: not looked up
+	aheadAt int
 	all     bool      // attributes that are known to filters only are needed
 	prev    *attrName // name that came last
 	shapes  shape     // the tree's root
@@ -173,6 +175,7 @@ func nextEvent(b []byte, i int, whole bool) int {
 // block parses a block, which begins at an event (or at the log's start) and holds whole events. emit gets each
 // event, which is valid until it returns. last says that the log ends with the block.
 func (p *slowParser) block(b []byte, offset int64, cut int64, last bool, ev *raw, emit func(*raw)) {
+	p.ahead = nil
 	for i := 0; i < len(b); {
 		h := p.header(b, i, ev)
 		ev.block = b
@@ -222,8 +225,11 @@ func (p *slowParser) oneLine(b []byte, start, h int, ev *raw) int {
 
 // eventStart is isHead, and looks first whether the line is one that is remembered.
 func (p *slowParser) eventStart(b []byte, i int) bool {
-	if hasPrefix(b, i, userMark) && p.who(b, i+len(userMark)) != nil {
-		return true
+	if hasPrefix(b, i, userMark) {
+		if e := p.who(b, i+len(userMark)); e != nil {
+			p.ahead, p.aheadAt = e, i+len(userMark)
+			return true
+		}
 	}
 	return isHead(b, i)
 }

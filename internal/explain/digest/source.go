@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 
 	"github.com/rissodb/risso/internal/explain/digest/wrap"
+	"github.com/rissodb/risso/internal/pattern"
 )
 
 // Formats of logs. Binary logs and their text are read by Options.Streams.
@@ -81,9 +81,9 @@ func FormatOf(head []byte) string {
 }
 
 // binlogPlace is what mysqlbinlog writes before each event: where it stands, when it was written, and by which server.
-var binlogPlace = regexp.MustCompile(`(?m)^# at \d+\r?\n#\d{6} +\d+:\d\d:\d\d server id +\d+ +end_log_pos \d+`)
+var binlogPlace = pattern.Lazy(`(?m)^# at \d+\r?\n#\d{6} +\d+:\d\d:\d\d server id +\d+ +end_log_pos \d+`)
 
-func isBinlogText(head []byte) bool { return binlogPlace.Match(head) }
+func isBinlogText(head []byte) bool { return binlogPlace().Match(head) }
 
 // meter counts what is read.
 type meter struct {
@@ -129,6 +129,7 @@ type opened struct {
 	early  *early
 	format string
 	looks  string
+	beside string // what it is, where it stands beside logs and is none
 	close  func()
 }
 
@@ -189,6 +190,12 @@ func (o *opened) sniff(format string, growing bool) error {
 	}
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, errIdle) {
 		return err
+	}
+	if o.beside = wrap.Companion(head); o.beside == "" && len(head) == 0 && format == FormatBinlog {
+		o.beside = "an empty file" // such as the index of the log that is being written
+	}
+	if o.beside != "" {
+		return nil
 	}
 	found := FormatOf(head)
 	if o.format = format; format == "" {

@@ -3,10 +3,12 @@ package digest
 import (
 	"bytes"
 	"encoding/binary"
+	"math/bits"
 )
 
 // whoEntry remembers a User@Host line up to the last "]": what begins with the same bytes says the same.
 type whoEntry struct {
+	hash           uint64
 	text           string
 	user, host, ip []byte
 	userID, hostID uint32 // their numbers in worker.values; 0: not looked up yet
@@ -15,36 +17,51 @@ type whoEntry struct {
 const (
 	whoBits = 7
 	whoSets = 1 << whoBits
-	whoHash = 24  // bytes of a line that say in which set it is
 	maxWho  = 256 // bytes of a line
 )
 
-// whoSet holds lines that begin alike.
+// whoSet holds lines whose hashes begin alike.
 type whoSet struct {
 	entries [4]whoEntry
 	missed  uint32
 }
 
-// whoSet is where a line that begins at b[i:] is remembered, or nil if it is too short.
-func (p *slowParser) whoSet(b []byte, i int) *whoSet {
-	if len(b)-i < whoHash {
-		return nil
+// whoHash is the hash of what stands at b[i:] up to the second "]", which is the end of what is remembered of a line
+// unless the user's name has brackets; 0: there is none, or none that is sure to be in b. It looks at eight bytes at once.
+func whoHash(b []byte, i int) (h uint64) {
+	const shut = ']' * 0x0101010101010101
+	last := min(len(b)-8, i+maxWho)
+	for seen := 0; i <= last; i += 8 {
+		x := binary.LittleEndian.Uint64(b[i:])
+		y := x ^ shut
+		at := ^((y&^highBits + ^uint64(highBits)) | y) & highBits // the highest bit of each byte that is a "]"
+		if n := bits.OnesCount64(at); seen+n < 2 {
+			seen += n
+		} else {
+			if seen == 0 {
+				at &= at - 1
+			}
+			x &= at ^ (at - 1)
+			seen = 2
+		}
+		h = (h ^ x) * 0x9E3779B97F4A7C15
+		h ^= h >> 32
+		if seen == 2 {
+			return h * 0xC2B2AE3D27D4EB4F
+		}
 	}
-	s := (*[whoHash]byte)(b[i:])
-	h := (binary.LittleEndian.Uint64(s[:])*0x9E3779B97F4A7C15 ^ binary.LittleEndian.Uint64(s[8:])) * 0xC2B2AE3D27D4EB4F
-	h = (h>>29 ^ h ^ binary.LittleEndian.Uint64(s[16:])) * 0x165667B19E3779F9
-	return &p.whos[h>>(64-whoBits)]
+	return 0
 }
+
+const highBits = 0x8080808080808080
 
 // who gives what is remembered of the line that begins at b[i:], or nil.
 func (p *slowParser) who(b []byte, i int) *whoEntry {
-	set := p.whoSet(b, i)
-	if set == nil {
-		return nil
-	}
+	h := whoHash(b, i)
+	set := &p.whos[h>>(64-whoBits)]
 	for k := range set.entries {
 		e := &set.entries[k]
-		if n := len(e.text); n > 0 && n < len(b)-i && string(b[i:i+n]) == e.text {
+		if n := len(e.text); e.hash == h && n > 0 && n < len(b)-i && string(b[i:i+n]) == e.text {
 			return e
 		}
 	}
@@ -53,14 +70,15 @@ func (p *slowParser) who(b []byte, i int) *whoEntry {
 
 // remember keeps the line that ends, up to its address, at b[i:end].
 func (p *slowParser) remember(b []byte, i, end int, ev *raw) {
-	set := p.whoSet(b, i)
-	if set == nil || end-i > maxWho {
+	h := whoHash(b, i)
+	if h == 0 || end-i > maxWho {
 		return
 	}
+	set := &p.whos[h>>(64-whoBits)]
 	// More lines than there is room for shall not push each other out all the time.
 	n, size := set.missed, uint32(len(set.entries))
 	if set.missed++; n >= size && n%16 != 0 {
 		return
 	}
-	set.entries[(n/16+n)%size] = whoEntry{text: string(b[i:end]), user: bytes.Clone(ev.user), host: bytes.Clone(ev.host), ip: bytes.Clone(ev.ip)}
+	set.entries[(n/16+n)%size] = whoEntry{hash: h, text: string(b[i:end]), user: bytes.Clone(ev.user), host: bytes.Clone(ev.host), ip: bytes.Clone(ev.ip)}
 }

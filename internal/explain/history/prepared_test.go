@@ -29,6 +29,7 @@ func (s *scene) session(schema string) *sql.Conn {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() { c.Close() })
+	s.sessions = append(s.sessions, c)
 	return c
 }
 

@@ -3,6 +3,7 @@
 package history
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -48,7 +49,11 @@ type scene struct {
 	began  time.Time // before it, the server was not there
 	mu     sync.Mutex
 	events []fleet.Event
+
+	sessions []pinger // beside db, whose statements are to be found
 }
+
+type pinger interface{ PingContext(context.Context) error }
 
 func newScene(t *testing.T, kind string, change func(*Options), settings ...string) *scene {
 	t.Helper()
@@ -96,8 +101,17 @@ func (s *scene) read() Status {
 
 func (s *scene) mustRead() {
 	s.t.Helper()
+	s.counted()
 	if st := s.read(); !st.Working {
 		s.t.Fatalf("the reading failed: %+v", st)
+	}
+}
+
+// counted waits for the server to have counted the last statement of each session: it does so after it has answered, and before it
+// takes the session's next command. A ping is no statement. A session that was killed has nothing left to count.
+func (s *scene) counted() {
+	for _, session := range append(s.sessions, s.db) {
+		_ = session.PingContext(s.t.Context())
 	}
 }
 

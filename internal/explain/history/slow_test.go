@@ -45,6 +45,7 @@ func newSlowScene(t *testing.T, kind string) *slowScene {
 	}
 	s.app.SetMaxOpenConns(1)
 	t.Cleanup(func() { s.app.Close() })
+	s.sessions = append(s.sessions, s.app)
 	s.begin()
 	return s
 }
@@ -66,7 +67,10 @@ func (s *slowScene) begin() {
 	}
 }
 
-func (s *slowScene) step() { s.log.step(s.t.Context(), time.Now().Add(s.ahead)) }
+func (s *slowScene) step() {
+	s.counted()
+	s.log.step(s.t.Context(), time.Now().Add(s.ahead))
+}
 
 // end reads what is there and lets the minute pass.
 func (s *slowScene) end() {
@@ -567,12 +571,16 @@ func TestSlowLogStoreAway(t *testing.T) {
 // TestSlowLogBurst reads a burst in bounded turns and memory, with all classes and users that there is room for.
 func TestSlowLogBurst(t *testing.T) {
 	f := newFileScene(t)
-	const n = 60_000
+	n, classes := 60_000, 20_000
+	if testing.Short() {
+		t.Log("short: a quarter of the events")
+		n, classes = 15_000, 5000
+	}
 	var b strings.Builder
 	for i := range n {
 		e := slowEvent(f.now, fmt.Sprint("u", i%7))
 		if i%3 == 0 {
-			e = strings.Replace(e, "SELECT 1", fmt.Sprintf("SELECT c%d FROM t%d", i%20000, i%20000), 1)
+			e = strings.Replace(e, "SELECT 1", fmt.Sprintf("SELECT c%d FROM t%d", i%classes, i%classes), 1)
 		}
 		b.WriteString(e)
 	}
@@ -584,7 +592,7 @@ func TestSlowLogBurst(t *testing.T) {
 		took := time.Since(turn)
 		worked += took
 		turns++
-		if f.s.file.behind() > 0 && rest < 2*took {
+		if f.s.file.behind() > 0 && rest < min(2*took, 5*time.Second) { // a turn is long on a busy machine
 			t.Fatalf("it rests %s after %s", rest, took)
 		}
 	}
@@ -595,7 +603,7 @@ func TestSlowLogBurst(t *testing.T) {
 	f.pass(65 * time.Second)
 	a, err := f.store.Top(t.Context(), events.TopQuestion{Range: events.Range{From: 0, To: f.now.Unix() + 60}, Limit: 10})
 	must(t, err)
-	if a.Total.Calls != n {
+	if a.Total.Calls != int64(n) {
 		t.Errorf("%d calls are stored, %d were written", a.Total.Calls, n)
 	}
 }

@@ -10,12 +10,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
 
 	"github.com/rissodb/risso/internal/explain/digest"
+	"github.com/rissodb/risso/internal/pattern"
 )
 
 // logPlace is a place in a log: the file, known again after it was renamed or copied, and the bytes of it that are done with.
@@ -337,7 +337,7 @@ func sameHead(a, b *os.File) bool {
 	return err == nil && err2 == nil && n == m && x == y
 }
 
-var bannerSocket = regexp.MustCompile(`(?m)^T(?:cp|CP) (?:port|Port): \d+ +(?:Unix|Named) (?:socket|Pipe): (.*?)\r?$`)
+var bannerSocket = pattern.Lazy(`(?m)^T(?:cp|CP) (?:port|Port): \d+ +(?:Unix|Named) (?:socket|Pipe): (.*?)\r?$`)
 
 // isLogOf says whether the log at path is that of the server with this socket, as far as its banners tell: a server writes one
 // when it opens the log. A log without a banner was cut.
@@ -361,7 +361,7 @@ func isLogOf(path, socket string) error {
 		if err != nil && !errors.Is(err, io.EOF) {
 			return err
 		}
-		if all := bannerSocket.FindAllSubmatch(b[:n], -1); len(all) > 0 {
+		if all := bannerSocket().FindAllSubmatch(b[:n], -1); len(all) > 0 {
 			last = string(all[len(all)-1][1])
 		}
 	}

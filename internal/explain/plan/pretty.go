@@ -1,22 +1,23 @@
 package plan
 
 import (
-	"regexp"
 	"strings"
 
+	"github.com/rissodb/risso/internal/pattern"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // token is a piece of a condition or of a statement.
 type token = sqltext.Token
 
-// blockNumber is how FORMAT=TREE refers to a query block: "(select #5)". That is no comment.
-var blockNumber = regexp.MustCompile(`(?i)select #\d`)
+// blockNumber is how MySQL's FORMAT=TREE and MariaDB refer to a query block: "(select #5)", "(subquery#5)". That is no
+// comment.
+var blockNumber = pattern.Lazy(`(?i)(?:select |subquery)#\d`)
 
 // lex cuts SQL, as plans and statements have it, into tokens.
 func lex(s string) []token {
-	if strings.Contains(s, " #") {
-		s = blockNumber.ReplaceAllStringFunc(s, func(m string) string { return m[:7] + "$" + m[8:] }) // a word as long
+	if strings.Contains(s, "#") {
+		s = blockNumber().ReplaceAllStringFunc(s, func(m string) string { return strings.Replace(m, "#", "$", 1) }) // a word as long
 	}
 	return sqltext.Tokens(s)
 }
@@ -58,7 +59,7 @@ func pretty(s string) string {
 		at = x.End
 		switch {
 		case skip[i]:
-		case x.Kind == sqltext.TokenName && plainName.MatchString(x.Text):
+		case x.Kind == sqltext.TokenName && plainName().MatchString(x.Text):
 			b.WriteString(x.Text)
 		default:
 			b.WriteString(s[x.Begin:x.End])
@@ -68,4 +69,4 @@ func pretty(s string) string {
 }
 
 // plainName is a name that needs no quotes.
-var plainName = regexp.MustCompile(`^[A-Za-z_$\x{80}-\x{10FFFF}][0-9A-Za-z_$\x{80}-\x{10FFFF}]*$`)
+var plainName = pattern.Lazy(`^[A-Za-z_$\x{80}-\x{10FFFF}][0-9A-Za-z_$\x{80}-\x{10FFFF}]*$`)

@@ -2,10 +2,10 @@ package plan
 
 import (
 	"errors"
-	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/rissodb/risso/internal/pattern"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
@@ -29,14 +29,14 @@ var operations = []struct {
 }
 
 var (
-	hashJoin   = regexp.MustCompile(`^(\w* ?)[hH]ash (semijoin|antijoin|join)`)
-	tableScan  = regexp.MustCompile(`^(?:Table scan|Scan new records|Sample scan) on (\S+|<[^>]*>)`)
-	indexUse   = regexp.MustCompile(`^(.*?)(?:on )(\S+) using ([^\s(,]+|intersection|union)`)
-	selectHead = regexp.MustCompile(`^Select #(\d+) \(([^)]*)\)`)
-	figures    = regexp.MustCompile(`\((?:(never executed)|(?:cost=([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)(?:\.\.([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?))? )?rows=([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)|actual time=([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\.\.([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?) rows=([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?) loops=([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?))\)`)
-	limitRows  = regexp.MustCompile(`(\d+) row\(s\)`)
-	replanned  = regexp.MustCompile(`^Index range scan on (\S+) \(re-planned`)
-	constRow   = regexp.MustCompile(`^Constant row from (\S+)`)
+	hashJoin   = pattern.Lazy(`^(\w* ?)[hH]ash (semijoin|antijoin|join)`)
+	tableScan  = pattern.Lazy(`^(?:Table scan|Scan new records|Sample scan) on (\S+|<[^>]*>)`)
+	indexUse   = pattern.Lazy(`^(.*?)(?:on )(\S+) using ([^\s(,]+|intersection|union)`)
+	selectHead = pattern.Lazy(`^Select #(\d+) \(([^)]*)\)`)
+	figures    = pattern.Lazy(`\((?:(never executed)|(?:cost=([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)(?:\.\.([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?))? )?rows=([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)|actual time=([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\.\.([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?) rows=([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?) loops=([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?))\)`)
+	limitRows  = pattern.Lazy(`(\d+) row\(s\)`)
+	replanned  = pattern.Lazy(`^Index range scan on (\S+) \(re-planned`)
+	constRow   = pattern.Lazy(`^Constant row from (\S+)`)
 )
 
 // operation makes a node of one line's text, without its figures.
@@ -51,7 +51,7 @@ func operation(text string) *Node {
 }
 
 func otherOperation(text string) *Node {
-	if m := hashJoin.FindStringSubmatch(text); m != nil {
+	if m := hashJoin().FindStringSubmatch(text); m != nil {
 		n := newNode(KindHashJoin)
 		n.JoinType = strings.ToLower(strings.TrimSpace(strings.TrimSpace(m[1]) + " " + m[2]))
 		if n.Condition = parenthesised(text); n.Condition == "no condition" {
@@ -75,7 +75,7 @@ func otherOperation(text string) *Node {
 		n.SortKeys = splitList(keys)
 		n.Filesort = true
 	case KindLimit:
-		if m := limitRows.FindStringSubmatch(text); m != nil {
+		if m := limitRows().FindStringSubmatch(text); m != nil {
 			n.Limit, _ = strconv.ParseInt(m[1], 10, 64)
 		}
 	case KindGroup, KindWindow:
@@ -93,7 +93,7 @@ func otherOperation(text string) *Node {
 			n.Table = unquote(strings.TrimRight(f[0], ","))
 		}
 	case KindSubquery:
-		if m := selectHead.FindStringSubmatch(text); m != nil {
+		if m := selectHead().FindStringSubmatch(text); m != nil {
 			n.SelectID, _ = strconv.Atoi(m[1])
 			subqueryWords(n, m[2])
 		}
@@ -153,7 +153,7 @@ var accessWords = []struct{ has, access string }{
 
 // tableOperation reads accesses to tables, or gives nil.
 func tableOperation(text string) *Node {
-	if m := tableScan.FindStringSubmatch(text); m != nil {
+	if m := tableScan().FindStringSubmatch(text); m != nil {
 		n := newNode(KindTable)
 		n.Access, n.Table = AccessAll, unquote(m[1])
 		n.inner = strings.HasPrefix(text, "Scan new records")
@@ -164,17 +164,17 @@ func tableOperation(text string) *Node {
 		}
 		return n
 	}
-	if m := replanned.FindStringSubmatch(text); m != nil {
+	if m := replanned().FindStringSubmatch(text); m != nil {
 		n := newNode(KindTable)
 		n.Access, n.Table = AccessRange, unquote(m[1])
 		return n
 	}
-	if m := constRow.FindStringSubmatch(text); m != nil {
+	if m := constRow().FindStringSubmatch(text); m != nil {
 		n := newNode(KindTable)
 		n.Access, n.Table = AccessConst, unquote(m[1])
 		return n
 	}
-	m := indexUse.FindStringSubmatch(text)
+	m := indexUse().FindStringSubmatch(text)
 	if m == nil || strings.ContainsAny(m[1], "(:") {
 		return nil
 	}
@@ -279,7 +279,7 @@ func readTree(text string) (root *Node, analyzed bool, err error) {
 // loops (https://dev.mysql.com/doc/refman/9.4/en/explain.html#explain-analyze).
 func treeLine(line string) *Node {
 	end := len(line)
-	all := figures.FindAllStringSubmatchIndex(line, -1)
+	all := figures().FindAllStringSubmatchIndex(line, -1)
 	// The figures are the last parentheses; a condition may hold text that looks like them.
 	for i := len(all) - 1; i >= 0; i-- {
 		if strings.TrimSpace(line[all[i][1]:end]) != "" {

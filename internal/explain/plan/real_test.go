@@ -42,13 +42,15 @@ INSERT INTO seed (ts, col1, col2, payload) SELECT '2024-01-01' + INTERVAL n MINU
  (SELECT a.d+10*b.d+100*c.d+1000*e.d+10000*f.d+100000*g.d n FROM digits a, digits b, digits c, digits e, digits f, digits g WHERE g.d<2) t;
 ANALYZE TABLE seed`
 
+func TestMain(m *testing.M) { os.Exit(sandboxtest.Main(m)) }
+
 type server struct {
 	t    *testing.T
 	kind string
 	node *sandbox.Node
 }
 
-// eachServer runs a test on a fresh server of each kind, with the shop in it.
+// eachServer runs a test on a server of each kind, with nothing but the shop in it.
 func eachServer(t *testing.T, f func(s *server)) {
 	eachKind(t, func(s *server) {
 		s.exec(shop)
@@ -56,31 +58,12 @@ func eachServer(t *testing.T, f func(s *server)) {
 	})
 }
 
-// eachKind runs a test on a fresh server of each kind.
+// eachKind runs a test on an empty server of each kind.
 func eachKind(t *testing.T, f func(s *server)) {
 	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			sandboxtest.Need(t, kind)
-			dir, err := os.MkdirTemp("", "rp-") // short, for the path of the socket
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = os.RemoveAll(dir) })
-			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-			defer cancel()
-			sb, err := sandbox.Up(ctx, sandbox.Options{Dir: dir, Name: "p", Servers: []string{kind}, StartTimeout: 2 * time.Minute})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() {
-				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-				defer cancel()
-				if err := sb.Down(ctx); err != nil {
-					t.Errorf("down: %v", err)
-				}
-			})
-			f(&server{t, kind, sb.Primary()})
+			f(&server{t, kind, sandboxtest.Lend(t, kind)})
 		})
 	}
 }

@@ -6,9 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/rissodb/risso/internal/pattern"
 )
 
 // maxDepth bounds how deeply a plan may nest: real ones stay below 200 (61 tables in a join, subqueries in unions).
@@ -114,20 +115,20 @@ func decodeValue(d *json.Decoder, depth int) (any, error) {
 }
 
 // lineString is a line of a printed plan that holds one string: a member, or an element of an array.
-var lineString = regexp.MustCompile(`^(\s*(?:"[A-Za-z0-9_]+":\s*)?)"(.*)"(,?)\s*$`)
+var lineString = pattern.Lazy(`^(\s*(?:"[A-Za-z0-9_]+":\s*)?)"(.*)"(,?)\s*$`)
 
 // arrayLine is a member whose value is an array in one line; it holds names only.
-var arrayLine = regexp.MustCompile(`^\s*"[A-Za-z0-9_]+":\s*\[`)
+var arrayLine = pattern.Lazy(`^\s*"[A-Za-z0-9_]+":\s*\[`)
 
 // repair escapes quotes and backslashes inside the strings of a printed plan. MariaDB writes conditions as they are,
 // so that a literal with a quote in it makes invalid JSON (seen with 10.11.19: "attached_condition": "t.a = 'x"y'").
 func repair(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, l := range lines {
-		if arrayLine.MatchString(l) {
+		if arrayLine().MatchString(l) {
 			continue
 		}
-		m := lineString.FindStringSubmatch(l)
+		m := lineString().FindStringSubmatch(l)
 		if m == nil || json.Valid([]byte(`"`+m[2]+`"`)) {
 			continue
 		}

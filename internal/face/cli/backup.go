@@ -143,7 +143,7 @@ func runBackup(ctx context.Context, s Streams, f backupFlags) error {
 	if err != nil {
 		return err
 	}
-	debug.SetGCPercent(20) // the buffers for chunks are large and live long: they shall not double the memory
+	debug.SetGCPercent(50) // the buffers for chunks are large and live long: they shall not double the memory
 	progress := newProgress(s.Err)
 	defer progress.end()
 	var events []mysql.GuardEvent

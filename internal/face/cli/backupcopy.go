@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,7 +17,9 @@ import (
 )
 
 type copyFlags struct {
-	from, to string
+	fromFlags
+	trustFlags
+	to       string
 	backups  []string
 	threads  int
 	dryRun   bool
@@ -28,16 +32,23 @@ func newBackupCopy(s Streams) *cobra.Command {
 		Use:   "copy --from PLACE --to PLACE",
 		Short: "Copy backups to a second place",
 		Long: `Copies the backups of a place, what drills found, and mirrored binary logs to another one: only what is missing there,
-as it is, so that no identity is needed. The seal of each object is checked on the way: what is
-damaged does not arrive. A backup that is there and lacks objects gets them. A copy that is cut goes on when it is started again, and a backup is seen
-at the other place when it is whole there. Either place serves every command from then on.`,
+as it is, so that no identity is needed. The seal of each object is checked on the way, and with
+--identity, or where nothing is encrypted, what it holds: what is damaged does not arrive. A backup
+that is there and lacks objects gets them. Nothing that is there is ever replaced: what is otherwise
+there is named with both sizes. A backup that is damaged or refused is named, too; the others are
+copied, and the command ends with 1. A copy that is cut goes on when it is started again, and a
+backup is seen at the other place when it is whole there. Either place serves every command from
+then on.
+
+` + trustHelp,
 		Example: `  risso backup copy --from /backups/db1 --to 's3://backups/db1?region=eu-central-1'
   risso backup copy --from 's3://backups/db1?region=eu-central-1' --to /rescue --backup newest`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runCopy(cmd.Context(), s, f) },
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.from, "from", "", "place of the backups: "+blob.Forms)
+	f.fromFlags.bind(cmd)
+	f.trustFlags.bind(cmd)
 	fl.StringVar(&f.to, "to", "", "the second place")
 	fl.StringArrayVar(&f.backups, "backup", nil, "only this backup, by its ID; newest for the newest one; may be repeated")
 	fl.IntVar(&f.threads, "threads", 0, "objects on the way at once (default two for each processor, at most 16)")
@@ -58,7 +69,12 @@ func runCopy(ctx context.Context, s Streams, f copyFlags) error {
 	if err := blob.Check(f.to); err != nil {
 		return err
 	}
-	r, closeFrom, err := fromFlags{from: f.from}.open(ctx)
+	policy, err := f.trustFlags.policy(f.from, says(s.Err))
+	if err != nil {
+		return err
+	}
+	f.fromFlags.policy = policy
+	r, closeFrom, err := f.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -86,32 +102,67 @@ func runCopy(ctx context.Context, s Streams, f copyFlags) error {
 	case err != nil:
 		return repoFailure(ctx, f.from, err)
 	}
-	seconds := time.Since(began).Seconds()
 	if f.output == "json" {
-		return render.JSON(s.Out, copiedAnswer{placeWords(f.from), placeWords(f.to), f.dryRun, seconds, *c})
+		err = render.JSON(s.Out, copiedAnswer{placeWords(f.from), placeWords(f.to), f.dryRun, time.Since(began).Seconds(), *c})
+	} else {
+		copyText(s.Out, c, placeWords(f.to), f.dryRun, time.Since(began))
+	}
+	if err != nil || c.Whole() {
+		return err
+	}
+	return copyFailure(c)
+}
+
+// copyText says what a copy did.
+func copyText(w io.Writer, c *repo.Copied, to string, dry bool, took time.Duration) {
+	for _, r := range c.Refused {
+		fmt.Fprintf(w, "refused    %s\n", r)
+	}
+	for _, d := range c.Different {
+		fmt.Fprintf(w, "different  %s\n", d)
 	}
 	verb := "Copied"
-	if f.dryRun {
+	if dry {
 		verb = "Would copy"
 	}
-	fmt.Fprintf(s.Out, "%s %s, %s of %s, to %s", verb, counted(len(c.Backups), "backup"), counted(int(c.Objects), "object"), render.Bytes(float64(c.Bytes)), placeWords(f.to))
-	if !f.dryRun {
-		fmt.Fprintf(s.Out, " in %s", render.Seconds(seconds))
+	fmt.Fprintf(w, "%s %s, %s of %s, to %s", verb, counted(len(c.Backups), "backup"), counted(int(c.Objects), "object"), render.Bytes(float64(c.Bytes)), to)
+	if !dry {
+		fmt.Fprintf(w, " in %s", render.Seconds(took.Seconds()))
 	}
 	if c.Logs > 0 {
-		fmt.Fprintf(s.Out, "; %s of %s", counted(int(c.Logs), "mirrored log"), render.Bytes(float64(c.LogBytes)))
+		fmt.Fprintf(w, "; %s of %s", counted(int(c.Logs), "mirrored log"), render.Bytes(float64(c.LogBytes)))
 	}
 	if c.Mended > 0 {
-		fmt.Fprintf(s.Out, "; %s that backups there lacked", counted(int(c.Mended), "object"))
+		fmt.Fprintf(w, "; %s that backups there lacked", counted(int(c.Mended), "object"))
 	}
 	if len(c.There) > 0 {
-		fmt.Fprintf(s.Out, "; %s there before", wereThere(len(c.There)))
+		fmt.Fprintf(w, "; %s there before", wereThere(len(c.There)))
 	}
-	fmt.Fprintln(s.Out)
+	fmt.Fprintln(w)
 	if len(c.Backups) > 0 {
-		fmt.Fprintln(s.Out, strings.Join(c.Backups, "\n"))
+		fmt.Fprintln(w, strings.Join(c.Backups, "\n"))
 	}
-	return nil
+}
+
+// copyProblems counts what was not copied, in words.
+func copyProblems(c *repo.Copied) string {
+	var list []string
+	if n := len(c.Refused); n > 0 {
+		list = append(list, fmt.Sprintf("%d refused", n))
+	}
+	if n := len(c.Different); n > 0 {
+		list = append(list, fmt.Sprintf("%s otherwise at the other place and left as they are there", counted(n, "object")))
+	}
+	return strings.Join(list, ", ")
+}
+
+// copyFailure is the error of a copy that is not whole, with what mends it.
+func copyFailure(c *repo.Copied) error {
+	hint := "risso verify tells which place has what was put there; what is damaged at the second one goes away by risso verify --set-aside there, and the next copy brings it anew"
+	if len(c.Different) == 0 && !slices.ContainsFunc(c.Refused, func(r repo.Refusal) bool { return r.Kind != repo.Foreign }) {
+		hint = trustHint
+	}
+	return failure(exitFailed, hint, errors.New(copyProblems(c)))
 }
 
 func wereThere(n int) string {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -90,6 +91,13 @@ func (f *workloadFlags) bind(cmd *cobra.Command) {
 	whole(&f.SchemaRows, "schema-rows", d.SchemaRows, "schemas: rows of each table")
 	fl.Uint64Var(&f.Params.Seed, "seed", 0, "seed of all random numbers; 0: another one each time")
 	f.bindOwn(cmd)
+}
+
+// drawSeed takes another seed each time where none is given.
+func (f *workloadFlags) drawSeed() {
+	for f.Params.Seed == 0 {
+		f.Params.Seed = rand.Uint64() >> 11 // exact in JSON's numbers
+	}
 }
 
 // open finds the server and makes the workload.

@@ -42,8 +42,8 @@ func newBenchCompare(s Streams) *cobra.Command {
 		Long: `Compares two sets of results, two servers, or two settings of one server. It makes
 runs of both in turns, so that both see the same weather, and tests the pairs of neighbours
 (Wilcoxon's signed ranks; Mann and Whitney's test where there are fewer than six, or no
-pairs): the verdict names the ratio of the medians' kind (Hodges-Lehmann) with its 95 %
-interval, or says that no difference can be told and which one would not have shown. Where
+pairs). The order is drawn, so that the test holds whatever the machine does meanwhile. The
+verdict names the ratio of the medians' kind (Hodges-Lehmann) with its 95 % interval, or says that no difference can be told and which one would not have shown. Where
 others used the machine more in the runs of one side, a verdict that they may have made is
 withheld.
 
@@ -52,11 +52,14 @@ alike within it, or --runs (then at most 60) are made; first A is compared with 
 tells how far this machine can be trusted now.
 
 A and B are files of risso bench run --output json, each with one run or many; several
-files are parted by commas, a folder stands for its *.json. What sysbench, pgbench and
-go-tpc print is read, too (--from says which file is A, or is read as one of the two).
+files are parted by commas, a folder stands for its *.json. What sysbench, pgbench, go-tpc,
+tpcc-mysql, mysqlslap and HammerDB print is read, too (--from says which file is A, or is
+read as one of the two). Files are judged as pairs where their times show that the runs
+were made in turns.
 
 --fail-if slower ends with code 4 when that is the verdict, and with 5 when there is none
-(too few runs, withheld): of throughput, or of p95 latency with --rate.
+(too few runs, withheld): of throughput, or of p95 latency with --rate and where throughput
+is not told; which of them was judged is said.
 
 Settings are set by SET GLOBAL on the server, for the time of the comparison. What was
 there before is written to a journal first and put back at the end, also after Ctrl-C; what
@@ -83,12 +86,12 @@ a killed comparison left is put back by --restore. --dry-run shows the statement
 	fl.StringVar(&f.dsnB, "dsn-b", "", "server B, which may be of another kind")
 	fl.StringArrayVar(&f.setA, "set-a", nil, "variable=value of A; may be repeated")
 	fl.StringArrayVar(&f.setB, "set-b", nil, "variable=value of B; may be repeated")
-	fl.StringArrayVar(&f.from, "from", nil, "results of sysbench, pgbench, go-tpc or Risso: once for A, twice for both")
+	fl.StringArrayVar(&f.from, "from", nil, "results of sysbench, pgbench, go-tpc, tpcc-mysql, mysqlslap, HammerDB or Risso: once for A, twice for both")
 	fl.IntVar(&f.runs, "runs", 10, "runs of each; with --precise at most")
 	fl.Var(&f.precise, "precise", "go on until the interval reaches no further than this, such as 3%")
 	fl.IntVar(&f.same, "same", 0, "pairs of runs of A against A before, to tell how far the machine can be trusted (with --precise 6)")
 	fl.StringSliceVar(&f.failIf, "fail-if", nil, "end with code 4 at these verdicts: slower, faster, different, unclear")
-	fl.StringVar(&f.order, "order", compare.OrderABBA, "order of the runs: abba, or random by --seed")
+	fl.StringVar(&f.order, "order", compare.OrderRandom, "order of the runs: random (pairs, by --seed), or abba")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "show what would be done")
 	fl.BoolVar(&f.restore, "restore", false, "put back what a killed comparison left set on the server")
 	fl.StringVar(&f.stateDir, "state", "", "folder of the journal of changed settings (default "+compareStateDir()+")")
@@ -185,11 +188,13 @@ func compareLive(cmd *cobra.Command, s Streams, f compareFlags, name string, set
 	if err := f.check(f.threads); err != nil {
 		return err
 	}
+	f.drawSeed()
 	order, err := compare.Order(f.order, f.runs, f.Seed)
 	if err != nil {
 		return err
 	}
-	c := &comparison{cmd: cmd, compareFlags: f, streams: s, name: name, order: order, a: compare.Side{Name: "A", Paired: true}, b: compare.Side{Name: "B", Paired: true}}
+	c := &comparison{cmd: cmd, compareFlags: f, streams: s, name: name, order: order, a: compare.Side{Name: "A"}, b: compare.Side{Name: "B"}}
+	compare.InTurns(f.order, f.runs, &c.a, &c.b)
 	if settings {
 		return c.settings(cmd.Context())
 	}

@@ -64,12 +64,16 @@ func (f *compareFlags) verdict(r *compare.Report) error {
 		return failure(exitUnsure, "", errors.New("no verdict: nothing could be compared"))
 	}
 	v := r.Verdicts[0]
+	what := v.Measure
+	if r.Instead != "" {
+		what = fmt.Sprintf("%s (%s)", v.Measure, r.Instead)
+	}
 	if !v.Given() {
-		return failure(exitUnsure, "", fmt.Errorf("no verdict: %s: %s", v.Measure, v.Outcome))
+		return failure(exitUnsure, "", fmt.Errorf("no verdict: %s: %s", what, v.Outcome))
 	}
 	for _, name := range f.failIf {
 		if slices.Contains(verdicts[name], v.Outcome) {
-			return failure(exitDiffers, "", fmt.Errorf("the verdict is one of --fail-if %s: %s: %s", strings.Join(f.failIf, ","), v.Measure, v.Outcome))
+			return failure(exitDiffers, "", fmt.Errorf("the verdict is one of --fail-if %s: %s: %s", strings.Join(f.failIf, ","), what, v.Outcome))
 		}
 	}
 	return nil
@@ -84,13 +88,14 @@ func (c *comparison) measure(ctx context.Context, runA, runB compare.Runner, aft
 	var interrupted bool
 	var err error
 	if c.same > 0 {
-		one, other := compare.Side{Name: "A", Paired: true}, compare.Side{Name: "A again", Paired: true}
+		one, other := compare.Side{Name: "A"}, compare.Side{Name: "A again"}
+		compare.InTurns(c.compareFlags.order, c.same, &one, &other)
 		var order []bool
 		if order, err = compare.Order(c.compareFlags.order, c.same, c.Seed+1); err == nil {
 			interrupted, err = compare.Interleave(ctx, order, &one, &other, runA, runA, func(i int, _ bool) { step(i, "A against A") })
 		}
 		if err == nil && !interrupted {
-			same = compare.Same(one, other, min(c.runs, samePairs), c.Seed)
+			same = compare.Same(one, other, order, c.compareFlags.order, min(c.runs, samePairs), c.Seed)
 			if isTerminal(c.streams.Err) {
 				show.end()
 				fmt.Fprintln(c.streams.Err, same.Words)

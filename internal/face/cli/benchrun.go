@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -119,9 +118,7 @@ func (f *benchRunFlags) check() (err error) {
 	if f.interval < 0 || f.interval%time.Second != 0 {
 		return usageError("--report-interval %s: whole seconds", f.interval)
 	}
-	for f.Params.Seed == 0 { // another one each time
-		f.Params.Seed = rand.Uint64() >> 11 // exact in JSON's numbers
-	}
+	f.drawSeed()
 	f.Options.Seed = f.Params.Seed
 	for _, dsn := range f.failover {
 		t, err := f.another(dsn)

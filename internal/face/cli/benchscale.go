@@ -139,6 +139,8 @@ func scaleSweep(cmd *cobra.Command, s Streams, f scaleFlags, o scale.Options, na
 		fmt.Fprintf(s.Err, "%d runs of %s, each %s after %s of warm-up: %s in all\n", total, name, f.time, f.warmup, time.Duration(total)*(f.time+f.warmup))
 	}
 	show := newSteps(s.Err, total)
+	f.drawSeed()
+	o.Seed = f.Seed
 	n := uint64(0)
 	points, order, interrupted, err := scale.Sweep(ctx, f.counts, f.runs, f.Seed, func(ctx context.Context, threads int) (*bench.Result, error) {
 		n++

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/rissodb/risso/internal/measure/bench"
 	"github.com/rissodb/risso/internal/measure/compare"
+	"github.com/rissodb/risso/internal/measure/environ"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
@@ -238,5 +240,67 @@ func TestRivals(t *testing.T) {
 	}
 	if code, out, errs := benchmark(t, "compare", cut, ours); code != exitUsage || out != "" || !strings.Contains(errs, "the run did not end") {
 		t.Errorf("cut: code %d, %s%s", code, out, errs)
+	}
+}
+
+// TestFailIfOfFiles: each verdict on results from files has its exit code, and it is said which figure was judged.
+func TestFailIfOfFiles(t *testing.T) {
+	dir := t.TempDir()
+	side := func(name string, runs int, factor float64, change func(*bench.Result)) string {
+		t.Helper()
+		var list []*bench.Result
+		for i := range runs {
+			v := factor * (1000 + float64(7*i%5))
+			r := &bench.Result{Workload: "point_select", Threads: 1, Seconds: 10, Transactions: 100, TransactionsPerSecond: v, Timeline: []bench.Second{},
+				Latency: bench.Latency{Percentiles: []bench.Percentile{{Percentile: 95, Seconds: 1 / v}}}, Began: time.Date(2026, 1, 1, 0, i, 0, 0, time.UTC)}
+			if name[0] == 'b' {
+				r.Began = r.Began.Add(30 * time.Second)
+			}
+			if change != nil {
+				change(r)
+			}
+			list = append(list, r)
+		}
+		b, err := json.Marshal(map[string]any{"runs": list})
+		path := filepath.Join(dir, name+".json")
+		if err == nil {
+			err = os.WriteFile(path, b, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	rated := func(r *bench.Result) { r.Rate = 500 }
+	busy := func(n float64) func(*bench.Result) {
+		return func(r *bench.Result) { r.Use = &environ.Use{CPUs: 2, Foreign: new(n / 6), Crowd: new(n)} }
+	}
+	blind := func(r *bench.Result) { r.Rate, r.Latency.Percentiles = 500, nil }
+	for i, c := range []struct {
+		runs   int
+		factor float64
+		a, b   func(*bench.Result)
+		fail   string
+		code   int
+		says   string // on standard error, or in the report
+	}{
+		{8, 0.8, nil, nil, "slower", exitDiffers, "the verdict is one of --fail-if slower: transactions per second: slower"},
+		{8, 1.2, nil, nil, "slower", exitOK, "B is 1.20 times faster"},
+		{8, 1.2, nil, nil, "different", exitDiffers, "transactions per second: faster"},
+		{8, 1, nil, nil, "slower,faster", exitOK, "no difference can be told"},
+		{8, 1, nil, nil, "unclear", exitDiffers, "no difference can be told"},
+		{2, 0.5, nil, nil, "slower", exitUnsure, "no verdict: transactions per second: too few runs"},
+		{8, 0.8, rated, rated, "slower", exitDiffers, "p95 latency (the rate of transactions was given): slower"},
+		{8, 1.2, rated, rated, "slower", exitOK, "What counts (--fail-if, --precise) is the verdict on p95 latency, for the rate of transactions was given."},
+		{8, 1.2, busy(6), busy(0), "slower", exitUnsure, "no verdict: transactions per second: withheld"},
+		{8, 0.8, busy(6), busy(0), "slower", exitDiffers, "although A had less of the machine"},
+		{8, 0.8, blind, blind, "slower", exitUnsure, "no verdict: nothing could be compared"},
+		{300, 0.999, nil, nil, "slower", exitDiffers, "B did better in 0 of 300 pairs"},
+	} {
+		a, b := side(fmt.Sprintf("a%d", i), c.runs, 1, c.a), side(fmt.Sprintf("b%d", i), c.runs, c.factor, c.b)
+		code, out, errs := benchmark(t, "compare", a, b, "--fail-if", c.fail)
+		if code != c.code || !strings.Contains(out+errs, c.says) {
+			t.Errorf("%+v: code %d\n%s%s", c, code, out, errs)
+		}
 	}
 }

@@ -44,6 +44,7 @@ turned into the statements that undo it, or applied to a server up to just befor
 type logFlags struct {
 	serverFlags
 	from, dir, series, identity string
+	trust                       logTrust // whose mirrored logs are read; without a policy: all
 }
 
 func (f *logFlags) bind(cmd *cobra.Command) {
@@ -97,7 +98,7 @@ func (f logFlags) source(ctx context.Context, args []string) (src logSource, err
 			closePlace()
 			return src, err
 		}
-		return logSource{files: series.Files(place, f.localDir()), place: place, series: series, close: closePlace}, nil
+		return logSource{files: series.Files(f.trust.of(place), f.localDir()), place: place, series: series, close: closePlace}, nil
 	}
 	t, err := f.target()
 	if err != nil {
@@ -179,7 +180,7 @@ func openPlace(ctx context.Context, place, identity string) (mirror.Place, func(
 	if err != nil {
 		return p, nil, err
 	}
-	p.Store = repo.On(store)
+	p.Store, p.Name = repo.On(store), placeID(place)
 	if p.Repo, err = repo.OpenWith(ctx, p.Store, keys); err != nil && !errors.Is(err, repo.ErrNoRepository) {
 		store.Close()
 		return p, nil, repoFailure(ctx, place, err)
@@ -201,6 +202,8 @@ func withHint(err error) error {
 		return failure(exitFailed, "bring the table back as it was before: risso restore --from PLACE --table SCHEMA.TABLE --before GTID", err)
 	case errors.Is(err, binlogevent.ErrNotBinlog):
 		return failure(exitFailed, "name the files as in SHOW BINARY LOGS, without the .index file and the .idx files of MariaDB", err)
+	case mistrusted(err) != "":
+		return failure(exitFailed, mistrusted(err), err)
 	}
 	return err
 }

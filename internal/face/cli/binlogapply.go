@@ -16,6 +16,7 @@ import (
 
 type applyFlags struct {
 	logFlags
+	trustFlags
 	tableFlags
 	into, after, start                    string
 	toTime, toGTID, before, toPlace, zone string
@@ -41,6 +42,11 @@ and goes at the end; with it the server's own GTIDs tell.
 Times: transactions from --to-time on are left out. Logs of MariaDB and of MySQL before 8.0 tell
 whole seconds.
 
+Of a place, logs are read that who is trusted mirrored, and to the last byte that is signed. Files
+are read as they are.
+
+` + trustHelp + `
+
 ` + exitCodesHelp,
 		Example: `  risso binlog apply --from /backups/db1 --after 0-1-4000 --before 0-1-4711 --into 'root@tcp(spare)/'
   risso binlog apply --from /backups/db1 --start binlog.000017:1234 --to-time '2026-03-01 14:02' --into 'root@tcp(spare)/' --dry-run
@@ -48,6 +54,7 @@ whole seconds.
 		RunE: func(cmd *cobra.Command, args []string) error { return runBinlogApply(cmd.Context(), s, f, args) },
 	}
 	f.logFlags.bind(cmd)
+	f.trustFlags.bind(cmd)
 	f.tableFlags.bind(cmd, "only changes")
 	fl := cmd.Flags()
 	fl.StringVar(&f.into, "into", "", "the server to change, as --dsn")
@@ -134,6 +141,9 @@ func (f applyFlags) stop() (s binlog.Stop, err error) {
 func runBinlogApply(ctx context.Context, s Streams, f applyFlags, args []string) error {
 	o, err := f.options()
 	if err != nil {
+		return err
+	}
+	if f.trust, err = f.logPolicy(f.from, says(s.Err)); err != nil {
 		return err
 	}
 	files, closeIt, err := f.files(ctx, args)

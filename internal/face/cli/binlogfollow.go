@@ -29,7 +29,8 @@ func newBinlogFollow(s Streams) *cobra.Command {
 		Long: `Mirrors a server's binary logs as they are written, by the replication protocol, until Ctrl-C.
 The bytes are the server's own. What is there is never written again: after any cut it goes on
 where it was, and a failover or RESET begins a new series. A log that the server has finished is
-verified, compressed and stored in the place, with an index. An account needs REPLICATION SLAVE
+verified, compressed and stored in the place, with an index. What is mirrored is signed by this
+account, also while it grows, and what others put there is not rolled forward. An account needs REPLICATION SLAVE
 and REPLICATION CLIENT (MariaDB: BINLOG MONITOR).
 
 With --semi-sync the server counts on the mirror: it is told of a transaction when that is on
@@ -93,6 +94,9 @@ func runBinlogFollow(ctx context.Context, s Streams, f followFlags) error {
 		return err
 	}
 	defer closeIt()
+	if err := signsLogs(&o.Place, f.to); err != nil {
+		return err
+	}
 	p := newProgress(s.Err)
 	defer p.end()
 	o.Note = func(n mirror.Note) {

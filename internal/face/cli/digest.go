@@ -12,6 +12,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -94,6 +95,9 @@ docs/digest.md has all of it.
 // defaultSampleBytes is how much is kept of a sample; people are then shown its first 2,048 characters.
 const defaultSampleBytes = 16 << 10
 
+// quickLog is how many bytes of logs are read before garbage is collected as usual.
+const quickLog = 64 << 20
+
 // digestJob is a digest with its flags read.
 type digestJob struct {
 	digestFlags
@@ -113,11 +117,21 @@ func runDigest(ctx context.Context, s Streams, f digestFlags, files []string) er
 	if f.dsn != "" {
 		return j.live(ctx)
 	}
-	if f.sampleBytes == 0 || f.sampleBytes > 1<<20 {
-		debug.SetGCPercent(20) // long samples are copied now and then: that shall not double the memory
-	}
+	var once sync.Once
 	progress := newProgress(s.Err)
 	j.options.Progress = progress.set
+	switch {
+	case f.sampleBytes == 0 || f.sampleBytes > 1<<20:
+		debug.SetGCPercent(20) // long samples are copied now and then: that shall not double the memory
+	case !f.follow:
+		debug.SetGCPercent(400) // a log that is read in a moment is not worth a collection
+		j.options.Progress = func(done, total int64) {
+			if done > quickLog {
+				once.Do(func() { debug.SetGCPercent(100) })
+			}
+			progress.set(done, total)
+		}
+	}
 	if f.follow {
 		j.options.Progress = nil
 	}
@@ -150,6 +164,9 @@ func runDigest(ctx context.Context, s Streams, f digestFlags, files []string) er
 		return cmp.Or(lost, lostIn(p))
 	case !f.follow && none != nil && p.Calls == 0:
 		return none
+	}
+	if passed := p.PassedOver(); passed != "" && f.output == "csv" { // the other forms have it
+		fmt.Fprintln(s.Err, passed)
 	}
 	if err := j.write(p); err != nil {
 		return err
@@ -290,10 +307,15 @@ func readFailure(err error) error {
 	return err
 }
 
-// noLog tells a file that is no log from one in which nothing happened.
+// noLog tells a file that is no log from one in which nothing happened. What servers keep beside logs may stand among them,
+// as a pattern of names catches it, but not alone.
 func noLog(p *digest.Profile, format string) error {
+	logs := slices.ContainsFunc(p.Sources, func(s digest.SourceInfo) bool { return s.PassedOver == "" })
 	for _, s := range p.Sources {
-		if s.Events > 0 || s.Bytes == 0 || s.Server != "" && s.Unread == 0 {
+		if s.PassedOver != "" && !logs {
+			return failure(exitFailed, digest.Readable, fmt.Errorf("%s is no log: it is %s", s.Name, s.PassedOver))
+		}
+		if s.PassedOver != "" || s.Events > 0 || s.Bytes == 0 || s.Server != "" && s.Unread == 0 {
 			continue
 		}
 		looks := ""

@@ -133,7 +133,11 @@ func runDrill(ctx context.Context, s Streams, f drillFlags) error {
 	}
 	defer done()
 	o.Repo = r
-	o.Loader, o.Roller = drillLoader(), drillRoller(f.from, f.identity)
+	trust, err := f.logPolicy(f.from, says(s.Err))
+	if err != nil {
+		return err
+	}
+	o.Loader, o.Roller = drillLoader(), drillRoller(f.from, f.identity, trust)
 	if f.noRoll {
 		o.Roller = nil
 	}

@@ -57,9 +57,14 @@ func (loader) Load(ctx context.Context, q drill.LoadRequest) (drill.Loaded, erro
 }
 
 // drillRoller rolls a drill's server forward with the logs that are mirrored at a place.
-func drillRoller(place, identity string) drill.Roller { return roller{place, identity} }
+func drillRoller(place, identity string, trust logTrust) drill.Roller {
+	return roller{place, identity, trust}
+}
 
-type roller struct{ place, identity string }
+type roller struct {
+	place, identity string
+	trust           logTrust
+}
 
 // Roll applies all that is mirrored behind the backup's position.
 func (r roller) Roll(ctx context.Context, q drill.RollRequest) (drill.Rolled, error) {
@@ -76,7 +81,7 @@ func (r roller) Roll(ctx context.Context, q drill.RollRequest) (drill.Rolled, er
 		return drill.Rolled{}, drill.ErrNoLogs
 	}
 	for i, series := range list {
-		res, err := binlog.Roll(ctx, binlog.RollOptions{Files: series.Files(place, mirrorDir("", r.place)), From: q.Backup.Position, Into: q.Into,
+		res, err := binlog.Roll(ctx, binlog.RollOptions{Files: series.Files(r.trust.of(place), mirrorDir("", r.place)), From: q.Backup.Position, Into: q.Into,
 			Tell: func(p binlog.Progress) { q.Progress("roll forward", p.Bytes, p.Total) }})
 		if errors.Is(err, binlog.ErrGap) && i < len(list)-1 {
 			continue // logs of another life of that server

@@ -28,11 +28,11 @@ func mainRun(t *testing.T, args ...string) (code int, out, said string) {
 // TestGrantsSuffice: with just what risso grants prints an account can do each job; before that risso doctor tells what it lacks,
 // and its remedies are what mends it. Without them a benchmark names them, too.
 func TestGrantsSuffice(t *testing.T) {
-	for _, spec := range []string{"mariadb", "mysql-9.7", "mysql-8.0", "mysql-5.7"} {
+	for _, spec := range []string{"mariadb", "mariadb-11.8", "mysql-9.7", "mysql-8.0", "mysql-5.7"} {
 		t.Run(spec, func(t *testing.T) {
 			t.Parallel()
 			settings := []string{"performance_schema=ON"}
-			if spec == "mariadb" {
+			if strings.HasPrefix(spec, "mariadb") {
 				settings = append(settings, "performance_schema_consumer_events_statements_current=ON")
 			}
 			grantsOn(t, sandboxtest.Pair(t, spec, settings...))

@@ -23,7 +23,7 @@ func (p *protect) copyTask(s watched) jobs.Task {
 	return func(ctx context.Context, report *jobs.Report) (jobs.Result, error) {
 		c := s.protect
 		report.Stage("open the places")
-		r, closePlace, err := p.openPlace(ctx, c, c.Place, false)
+		r, closePlace, err := p.openTrusted(ctx, c, report)
 		if err != nil {
 			return jobs.Result{}, err
 		}
@@ -38,7 +38,17 @@ func (p *protect) copyTask(s watched) jobs.Task {
 		if err != nil {
 			return jobs.Result{}, err
 		}
-		return jobs.Result{Detail: got, Text: fmt.Sprintf("%s copied, %s in %s; %d were there", counted(len(got.Backups), "backup"), render.Bytes(float64(got.Bytes)), counted(int(got.Objects), "object"), len(got.There))}, nil
+		text := fmt.Sprintf("%s copied, %s in %s; %d were there", counted(len(got.Backups), "backup"), render.Bytes(float64(got.Bytes)), counted(int(got.Objects), "object"), len(got.There))
+		if got.Whole() {
+			return jobs.Result{Detail: got, Text: text}, nil
+		}
+		for _, r := range got.Refused {
+			report.Log("refused: %s", r)
+		}
+		for _, d := range got.Different {
+			report.Log("different: %s", d)
+		}
+		return jobs.Result{Detail: got, Text: text + "; " + copyProblems(got)}, jobs.ErrFound
 	}
 }
 
@@ -136,7 +146,11 @@ func (p *protect) drillTask(s watched) jobs.Task {
 			return jobs.Result{}, err
 		}
 		defer closePlace()
-		proof, err := drill.Run(ctx, drill.Options{Repo: r, Backup: backup, Loader: drillLoader(), Roller: drillRoller(c.Place, c.IdentityFile), Threads: c.threads(),
+		trust, err := trustFlags{c.Trust, c.Unsigned}.logPolicy(c.Place, func(text string) { report.Log("%s", text) })
+		if err != nil {
+			return jobs.Result{}, err
+		}
+		proof, err := drill.Run(ctx, drill.Options{Repo: r, Backup: backup, Loader: drillLoader(), Roller: drillRoller(c.Place, c.IdentityFile, trust), Threads: c.threads(),
 			Progress: func(p drill.Progress) { report.Stage(p.Stage); report.Set(p.Done, p.Total, p.Unit) }})
 		if err != nil {
 			return jobs.Result{}, drillFailure(err)
@@ -173,12 +187,15 @@ func (p *protect) mirrorTask(s watched) jobs.Task {
 		}
 		defer store.Close()
 		dir := mirrorDir("", c.Place) // where drills and commands look for the log that is being written
-		place := mirror.Place{Store: repo.On(store)}
+		place := mirror.Place{Store: repo.On(store), Name: placeID(c.Place)}
 		r, closePlace, err := p.openPlace(ctx, c, c.Place, len(c.recipients) > 0)
 		if err == nil {
 			defer closePlace()
 			place.Repo = r
 		} else if !errors.Is(err, repo.ErrNoRepository) {
+			return jobs.Result{}, err
+		}
+		if err := signsLogs(&place, c.Place); err != nil {
 			return jobs.Result{}, err
 		}
 		reach := &reach{p: p, s: s, place: place, dir: dir}

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -187,5 +188,40 @@ func TestRepositoryWrongUse(t *testing.T) {
 	}
 	if code, out, _ := said(t, "backup", "prune", "--from", dir); code != 0 || !strings.Contains(out, "no rule was given") {
 		t.Errorf("%d %s", code, out)
+	}
+}
+
+// TestCopyTold: a copy names what it refuses and what is otherwise there, copies the others, and ends with 1.
+func TestCopyTold(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	from, second := t.TempDir(), t.TempDir()
+	ids := keepBackups(t, from, 3, repo.Keys{})
+	signature := filepath.Join(from, "backups", ids[1], "signature")
+	if err := os.Remove(signature); err != nil {
+		t.Fatal(err)
+	}
+	code, out, e := said(t, "backup", "copy", "--from", from, "--to", second)
+	if code != 1 || !strings.Contains(out, "refused    backup "+ids[1]) || !strings.Contains(out, "not signed") || !strings.Contains(out, "Copied 2 backups") || !strings.Contains(e, "--allow-unsigned") {
+		t.Errorf("unsigned: %d %s%s", code, out, e)
+	}
+	if code, out, _ = said(t, "backup", "copy", "--from", from, "--to", second, "--allow-unsigned"); code != 0 || !strings.Contains(out, "Copied 1 backup") {
+		t.Errorf("allowed: %d %s", code, out)
+	}
+	head := filepath.Join(from, "backups", ids[0], "manifest")
+	good, err := os.ReadFile(filepath.Join(second, "backups", ids[0], "manifest"))
+	if err == nil {
+		err = errors.Join(os.Chmod(head, 0o600), os.Truncate(head, 10))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, out, e = said(t, "backup", "copy", "--from", from, "--to", second)
+	if code != 1 || !strings.Contains(out, fmt.Sprintf("different  backups/%s/manifest: 10 bytes here, damaged; %d bytes there, its seal agrees", ids[0], len(good))) || !strings.Contains(e, "left as they are") || !strings.Contains(e, "--set-aside") {
+		t.Errorf("otherwise there: %d %s%s", code, out, e)
+	}
+	var c repo.Copied
+	if code, out, _ = said(t, "backup", "copy", "--from", from, "--to", second, "-o", "json"); code != 1 || json.Unmarshal([]byte(out), &c) != nil || len(c.Different) != 1 || c.Different[0].There.Bytes != int64(len(good)) {
+		t.Errorf("json: %d %s", code, out)
 	}
 }

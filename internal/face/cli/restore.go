@@ -199,7 +199,11 @@ func runRestore(ctx context.Context, s Streams, f restoreFlags) error {
 	}
 	defer closePlace()
 	o.Repo = r
-	o.Roller = restoreRoller{f}
+	roller := restoreRoller{f: f}
+	if roller.trust, err = f.logPolicy(roller.place(), says(s.Err)); err != nil {
+		return err
+	}
+	o.Roller = roller
 	debug.SetGCPercent(20) // the buffers for chunks are large and live long: they shall not double the memory
 	if done, err := f.restorePhysical(ctx, s, r, until); done || err != nil {
 		return err

@@ -14,7 +14,10 @@ import (
 )
 
 // restoreRoller joins restores and binary logs.
-type restoreRoller struct{ f restoreFlags }
+type restoreRoller struct {
+	f     restoreFlags
+	trust logTrust // of mirrored logs
+}
 
 // Check reads the logs once and changes nothing.
 func (r restoreRoller) Check(ctx context.Context, what load.Roll) (load.RollPlan, error) {
@@ -75,6 +78,7 @@ func (r restoreRoller) run(ctx context.Context, what load.Roll, plan bool) (res 
 	logs := logFlags{serverFlags: serverFlags{dsn: r.f.logsDSN, configFile: r.f.configFile, defaultsFile: r.f.defaultsFile}, dir: r.f.logsDir, series: r.f.series, identity: r.f.identity}
 	if r.f.logsDSN == "" {
 		logs.from = r.place()
+		logs.trust = r.trust
 	}
 	src, err := logs.source(ctx, nil)
 	if err != nil {
@@ -116,7 +120,7 @@ func (r restoreRoller) ofServer(ctx context.Context, what load.Roll, o binlog.Ro
 		return res, "", err
 	}
 	for i, series := range list {
-		o.Files = series.Files(place, dir)
+		o.Files = series.Files(r.trust.of(place), dir)
 		res, err := binlog.Roll(ctx, o)
 		if !errors.Is(err, binlog.ErrGap) || i == len(list)-1 {
 			return res, r.sourceWords(series), err

@@ -75,6 +75,9 @@ func Main(ctx context.Context, args []string, s Streams) int {
 	}
 	root := newRoot(s)
 	args, err := fromSysbench(args)
+	if len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd) {
+		complete(root)
+	}
 	if err == nil {
 		root.SetArgs(args)
 		err = root.ExecuteContext(ctx)
@@ -187,6 +190,5 @@ number for good, and says in words what goes on.`,
 	root.SetHelpCommand(newHelp())
 	root.InitDefaultCompletionCmd()
 	strict(root)
-	complete(root)
 	return root
 }

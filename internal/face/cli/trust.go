@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -9,31 +11,32 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rissodb/risso/internal/data/binlog/mirror"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/face/render"
 )
 
 // trustFlags say whose backups a command that reads them whole may read.
 type trustFlags struct {
-	trust         []string
+	keys          []string
 	allowUnsigned bool
 }
 
 func (f *trustFlags) bind(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&f.trust, "trust", nil, "trust backups that are signed by this key, as risso backup key prints it on the host that takes them, or by the keys in this file; may be repeated")
-	cmd.Flags().BoolVar(&f.allowUnsigned, "allow-unsigned", false, "read also backups that are not signed, as older versions took them, or are signed by a key that is not trusted")
+	cmd.Flags().StringArrayVar(&f.keys, "trust", nil, "trust backups and mirrored logs that are signed by this key, as risso backup key prints it on the host that takes them, or by the keys in this file; may be repeated")
+	cmd.Flags().BoolVar(&f.allowUnsigned, "allow-unsigned", false, "read also backups and mirrored logs that are not signed, as older versions took them, or are signed by a key that is not trusted")
 }
 
 // trustHelp is what the help of these commands says of it.
-const trustHelp = `A backup is signed by the account that took it, and is read only when its key is trusted: this account's
-own, one that --trust names, or the first that was seen of the repository, which is written down in
+const trustHelp = `A backup is signed by the account that took it, a mirrored log by the one that mirrored it, and each is
+read only when that key is trusted: this account's own, one that --trust names, or the first that was seen of the repository, which is written down in
 ` + `~/.config/risso/known-keys. --allow-unsigned reads others, and those of versions that did not sign.`
 
 // policy is what the flags say, for a repository in a place. said is told what is trusted.
 func (f trustFlags) policy(place string, said func(string)) (repo.Policy, error) {
 	t := &repo.Trust{Dir: keyDir(), Place: placeWords(place), Unsigned: f.allowUnsigned, Said: said}
 	var err error
-	if t.Keys, err = repo.ReadPublicKeys(f.trust...); err != nil {
+	if t.Keys, err = repo.ReadPublicKeys(f.keys...); err != nil {
 		return nil, usageError("--trust: %w", err)
 	}
 	return t, nil
@@ -51,6 +54,44 @@ func keyDir() string {
 		return filepath.Join(defaultDataDir(), "keys")
 	}
 	return filepath.Join(dir, "risso")
+}
+
+// logPolicy is what the flags say of the logs that are mirrored in a place.
+func (f trustFlags) logPolicy(place string, said func(string)) (logTrust, error) {
+	p, err := f.policy(place, said)
+	return logTrust{p, said}, err
+}
+
+// logTrust says which mirrored logs are read, and who is told what of them is not.
+type logTrust struct {
+	policy repo.Policy
+	said   func(string)
+}
+
+// of makes a place that reads only such logs.
+func (t logTrust) of(p mirror.Place) mirror.Place {
+	p.Policy, p.Said = t.policy, t.said
+	return p
+}
+
+// placeID is the name by which a place without a repository is trusted.
+func placeID(place string) string {
+	sum := sha256.Sum256([]byte("mirror " + placeWords(place)))
+	return hex.EncodeToString(sum[:16])
+}
+
+// signsLogs lets the logs that are mirrored into a place be signed by this account, which trusts itself from then on.
+func signsLogs(p *mirror.Place, place string) error {
+	k, err := signs(repo.Keys{})
+	if err != nil {
+		return err
+	}
+	id := placeID(place)
+	if p.Repo != nil {
+		id = p.Repo.ID
+	}
+	p.Signer = k.Signer
+	return (&repo.Trust{Dir: keyDir(), Place: placeWords(place)}).Own(id, repo.PublicOf(k.Signer))
 }
 
 // signs makes keys that sign, by this account's key.
@@ -94,7 +135,7 @@ eyes only.`,
 const forgedHint = "somebody has changed it, or put another in its place: see who may write there, and take the backup from a second place"
 
 // trustHint is what makes a backup readable whose taker is not trusted.
-const trustHint = "--trust KEY trusts the key that risso backup key prints on the host that takes the backups; --allow-unsigned reads it all the same, as those of older versions, when you know who may write to the place"
+const trustHint = "--trust KEY trusts the key that risso backup key prints on the host that takes the backups and mirrors the logs; --allow-unsigned reads it all the same, as those of older versions, when you know who may write to the place"
 
 // mistrusted is what mends it when a backup is not read for who signed it; "" for other errors.
 func mistrusted(err error) string {

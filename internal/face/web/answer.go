@@ -25,7 +25,8 @@ type answer struct {
 	size   int64 // before it is packed
 	held   int64
 	chunks [][]byte
-	zip    *gzip.Writer // nil: the client does not take it, or the answer is made
+	takes  bool         // the client takes it packed
+	zip    *gzip.Writer // nil: not while it is made, or the client does not take it
 	packed bool
 }
 
@@ -39,12 +40,15 @@ var zips = sync.Pool{New: func() any {
 }}
 
 func (g *gate) answer(r *http.Request) *answer {
-	a := &answer{gate: g, kind: "application/json", most: g.limits.Answer}
-	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") && r.Method != http.MethodHead {
+	return &answer{gate: g, kind: "application/json", most: g.limits.Answer, takes: strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") && r.Method != http.MethodHead}
+}
+
+// begin is called when the question has its place: who waits for one holds no packer.
+func (a *answer) begin() {
+	if a.takes {
 		a.zip = zips.Get().(*gzip.Writer)
 		a.zip.Reset(stored{a})
 	}
-	return a
 }
 
 // Write takes a piece of the answer; errTooLarge or errMemory when there is no room for it.
@@ -154,6 +158,7 @@ func (s *server) question(l *lane, fail func(http.ResponseWriter, error), make f
 		defer release()
 		if err == nil {
 			err = s.gate.run(r.Context(), l, func(ctx context.Context) error {
+				a.begin()
 				if err := make(r.WithContext(ctx), a); err != nil {
 					return err
 				}

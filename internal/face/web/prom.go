@@ -23,8 +23,9 @@ import (
 )
 
 const (
-	maxSteps    = 11_000   // of one PromQL query, as Prometheus itself allows
-	promVersion = "3.15.0" // whose engine this is: module v0.315.0
+	maxSteps     = 11_000   // of one PromQL query, as Prometheus itself allows
+	subqueryStep = 1000     // milliseconds between two steps of a subquery that does not say
+	promVersion  = "3.15.0" // whose engine this is: module v0.315.0
 )
 
 // promAPI is Prometheus' HTTP API, version 1, as far as Grafana and scripts need it to read
@@ -47,7 +48,7 @@ func newPromAPI(store promStore, board *live.Board, l Limits) *promAPI {
 	p := parser.NewParser(parser.Options{})
 	return &promAPI{store: store, live: board, limits: l, parser: p,
 		engine: promql.NewEngine(promql.EngineOpts{MaxSamples: l.Samples, Timeout: l.Time, EnableAtModifier: true, EnableNegativeOffset: true, Parser: p,
-			NoStepSubqueryIntervalFn: func(int64) int64 { return 1000 }})}
+			NoStepSubqueryIntervalFn: func(int64) int64 { return subqueryStep }})}
 }
 
 // promRoutes adds Prometheus' API.
@@ -170,7 +171,7 @@ func (p *promAPI) query(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.exec(r, func(ctx context.Context, db storage.Queryable, opts promql.QueryOpts, expr string) (promql.Query, error) {
+	return p.exec(r, course{}, func(ctx context.Context, db storage.Queryable, opts promql.QueryOpts, expr string) (promql.Query, error) {
 		return p.engine.NewInstantQuery(ctx, db, opts, expr, ts)
 	})
 }
@@ -195,10 +196,12 @@ func (p *promAPI) queryRange(r *http.Request) (any, error) {
 		return nil, badData("end timestamp must not be before start time")
 	case step <= 0:
 		return nil, badData("zero or negative query resolution step widths are not accepted. Try a positive integer")
-	case end.Sub(start)/step > maxSteps:
+	case step < time.Millisecond: // the engine divides by whole milliseconds
+		return nil, badData("a step has a millisecond at least")
+	case (end.UnixMilli()-start.UnixMilli())/step.Milliseconds() > maxSteps: // time.Duration ends at 292 years
 		return nil, badData("exceeded maximum resolution of 11,000 points per timeseries. Try decreasing the query resolution (?step=XX)")
 	}
-	return p.exec(r, func(ctx context.Context, db storage.Queryable, opts promql.QueryOpts, expr string) (promql.Query, error) {
+	return p.exec(r, course{float64(end.UnixMilli() - start.UnixMilli()), float64(step.Milliseconds())}, func(ctx context.Context, db storage.Queryable, opts promql.QueryOpts, expr string) (promql.Query, error) {
 		return p.engine.NewRangeQuery(ctx, db, opts, expr, start, end, step)
 	})
 }
@@ -213,7 +216,7 @@ type promResult struct {
 }
 
 // exec runs a request's query.
-func (p *promAPI) exec(r *http.Request, prepare newQuery) (any, error) {
+func (p *promAPI) exec(r *http.Request, c course, prepare newQuery) (any, error) {
 	opts, err := lookback(r)
 	if err != nil {
 		return nil, err
@@ -232,6 +235,9 @@ func (p *promAPI) exec(r *http.Request, prepare newQuery) (any, error) {
 		return nil, badData("%w", err)
 	}
 	if err := checkLabels(expr); err != nil {
+		return nil, err
+	}
+	if err := (workload{float64(p.limits.Samples)}).check(expr, c, false); err != nil {
 		return nil, err
 	}
 	q, err := prepare(ctx, gapQueryable{boundQueryable{p.store.QueryableFor(expr), newBounds(p.limits)}}, opts, text)

@@ -1,26 +1,21 @@
 package bench
 
-import (
-	"fmt"
-	"math"
-)
+import "fmt"
 
-// What a class needs to be judged, and by how much it has to differ: a machine's mood alone moves medians by some per cent.
-const (
-	judgedCalls = 10
-	asFast      = 0.1
-)
+// judgedCalls is how many calls a class needs to be held against the recording.
+const judgedCalls = 10
 
-// AgainstRecorded says in words how the server's own time for a class compares with that of the recording, which is the
-// server's own, too: by the medians where the recording has them, else by the averages, which one slow statement moves. Empty
-// where there is nothing to compare.
-func (k KindResult) AgainstRecorded() string {
+// OfRecorded is the server's own time for a class as a multiple of that in the recording, which is the server's own, too: by the
+// medians where the recording has them, else by the averages, which one slow statement moves; or why there is none. It is no
+// verdict: the recording was made at another time, and what else the machine did then is not known. Empty where there is nothing to
+// compare.
+func (k KindResult) OfRecorded() string {
 	if k.Recorded == nil || k.Transactions == 0 {
 		return ""
 	}
 	now := k.Recorded.Now
 	if now == nil {
-		return "not judged: this server does not tell its own time"
+		return "not told"
 	}
 	then, is := k.Recorded.Median, now.Median
 	if then == 0 {
@@ -29,13 +24,9 @@ func (k KindResult) AgainstRecorded() string {
 	is -= min(now.Empty, is/2) // being asked for times costs that much
 	switch {
 	case now.Calls < judgedCalls || k.Recorded.Calls < judgedCalls:
-		return "not judged: too few calls"
+		return "too few calls"
 	case then <= 0 || then < 2*now.Empty:
-		return "not judged: too short"
-	case math.Abs(math.Log(is/then)) < math.Log1p(asFast):
-		return "as fast as in the log"
-	case is > then:
-		return fmt.Sprintf("%.1f times slower than in the log", is/then)
+		return "too short"
 	}
-	return fmt.Sprintf("%.1f times faster than in the log", then/is)
+	return fmt.Sprintf("%.2f", is/then)
 }

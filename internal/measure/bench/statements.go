@@ -2,12 +2,12 @@ package bench
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/rissodb/risso/internal/measure/drive"
+	"github.com/rissodb/risso/internal/pattern"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
@@ -86,12 +86,12 @@ type timedSession struct {
 }
 
 // numbered are the tables of sysbench.
-var numbered = regexp.MustCompile(`\bsbtest[0-9]+\b`)
+var numbered = pattern.Lazy(`\bsbtest[0-9]+\b`)
 
 func (t *timedSession) Prepare(kind drive.Kind, sql string) (*drive.Stmt, error) {
 	st, err := t.Session.Prepare(kind, sql)
 	if err == nil {
-		t.labels[st] = numbered.ReplaceAllString(sql, "sbtestN")
+		t.labels[st] = numbered().ReplaceAllString(sql, "sbtestN")
 	}
 	return st, err
 }
@@ -109,7 +109,7 @@ func (t *timedSession) Exec(kind drive.Kind, sql string) (drive.Result, error) {
 	began := t.to.run.now()
 	r, err := t.Session.Exec(kind, sql)
 	if took := t.to.run.now() - began; err == nil {
-		t.to.add(t.shard, numbered.ReplaceAllString(sqltext.Fingerprint(sql), "sbtestN"), began, took)
+		t.to.add(t.shard, numbered().ReplaceAllString(sqltext.Fingerprint(sql), "sbtestN"), began, took)
 	}
 	return r, err
 }

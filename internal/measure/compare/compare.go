@@ -25,6 +25,8 @@ type Side struct {
 	Runs     []*bench.Result `json:"runs"`
 	// Paired says that the i-th run of either side was made at about the same time.
 	Paired bool `json:"paired,omitempty"`
+	// Shuffled says that the order of all runs of both sides was drawn.
+	Shuffled bool `json:"shuffled,omitempty"`
 }
 
 // The outcomes of a verdict.
@@ -51,9 +53,11 @@ type Verdict struct {
 	Outcome string `json:"outcome"`
 	// Seems is the outcome that a withheld verdict would have had.
 	Seems string `json:"seems,omitempty"`
+	// Reason is why it was withheld.
+	Reason string `json:"reason,omitempty"`
 	// Detectable is the smallest ratio that runs as scattered as these would show four times in five; 0: none.
 	Detectable float64 `json:"detectable,omitempty"`
-	// Pairs are runs made at about the same time; in PairsB of them B did better. Six and more are what is tested.
+	// Pairs are runs made at about the same time, which their figures tell apart; in PairsB of them B did better. Six and more are what is tested.
 	Pairs  int `json:"pairs,omitempty"`
 	PairsB int `json:"pairs_b,omitempty"`
 	// Margin is within which both sides are asked to be alike (0.03: three per cent), AlikeP the p of it; 0: not asked.
@@ -62,6 +66,9 @@ type Verdict struct {
 	Words  string  `json:"words"`
 }
 
+// Sentence is the verdict as a sentence that names the measure.
+func (v Verdict) Sentence() string { return sentence(v) }
+
 // Given says whether the verdict answers the question: faster, slower, alike, or that no difference can be told.
 func (v Verdict) Given() bool {
 	return slices.Contains([]string{Faster, Slower, Alike, Unclear}, v.Outcome)
@@ -69,11 +76,16 @@ func (v Verdict) Given() bool {
 
 // Report is a comparison.
 type Report struct {
-	A           Side                 `json:"a"`
-	B           Side                 `json:"b"`
-	Order       string               `json:"order,omitempty"` // in which the runs were made
-	Verdicts    []Verdict            `json:"verdicts"`
-	Why         []Cause              `json:"why,omitempty"` // what the server did otherwise
+	A        Side      `json:"a"`
+	B        Side      `json:"b"`
+	Order    string    `json:"order,omitempty"` // in which the runs were made
+	Verdicts []Verdict `json:"verdicts"`
+	// Classes are the verdicts on single classes of statements, of a replay.
+	Classes []Verdict `json:"classes,omitempty"`
+	// Judged is the measure of the first verdict, on which --fail-if and --precise rest; Instead says why it is not throughput.
+	Judged      string               `json:"judged,omitempty"`
+	Instead     string               `json:"instead,omitempty"` // why the first verdict is not about throughput, in words
+	Why         []Cause              `json:"why,omitempty"`     // what the server did otherwise
 	Same        *SameReport          `json:"same,omitempty"`
 	Differences []environ.Difference `json:"differences"` // between what the runs were made with, beside what was set
 	Notes       []string             `json:"notes"`
@@ -129,22 +141,37 @@ func Judge(a, b Side, t Terms) *Report {
 	if t.Alpha == 0 {
 		t.Alpha = 1 - Confidence
 	}
+	turned := turns(&a, &b)
 	r := &Report{A: a, B: b, Seed: t.Seed, Differences: differences(&a, &b), Notes: []string{}}
+	if turned != "" {
+		r.Notes = append(r.Notes, turned)
+	}
 	p := pair(a, b)
 	uneven := p.uneven()
 	for _, m := range measures() {
 		if m.moreBetter && (rated(a) || rated(b)) {
 			r.Notes = append(r.Notes, "the rate of transactions was given, so it is no result: only latency is compared")
+			r.Instead = "the rate of transactions was given"
 			continue
 		}
 		x, y, missing := p.figures(m)
 		if missing != "" {
 			r.Notes = append(r.Notes, fmt.Sprintf("%s is not compared: %s does not tell it", m.name, missing))
+			if len(r.Verdicts) == 0 {
+				r.Instead = fmt.Sprintf("%s does not tell %s", missing, m.name)
+			}
 			continue
 		}
 		v := judge(m, p, x, y, t)
 		uneven.doubt(m, &v)
 		r.Verdicts = append(r.Verdicts, v)
+	}
+	if len(r.Verdicts) > 0 {
+		r.Judged = r.Verdicts[0].Measure
+	}
+	var left string
+	if r.Classes, left = classes(p, uneven, t); left != "" {
+		r.Notes = append(r.Notes, left)
 	}
 	r.Why = causes(p)
 	r.Notes = append(r.Notes, notes(a, b)...)
@@ -206,6 +233,7 @@ func (p paired) figures(m measure) (x, y []float64, missing string) {
 // tester is a test of figures of a fixed number.
 type tester interface {
 	Compare(a, b []float64) (stats.Comparison, error)
+	SmallestP() float64
 	Detectable(a, b []float64, seed uint64) float64
 }
 

@@ -262,19 +262,23 @@ func TestPrecise(t *testing.T) {
 			t.Errorf("%+v: %s after %d pairs", c, got, n)
 		}
 	}
+	order, err := Order(OrderRandom, 20, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
 	quiet := side("A", scaled(1, append(ten, ten...)...)...)
 	quiet.Paired = true
 	other := side("A", append(scaled(1.001, ten...), scaled(0.999, ten...)...)...)
 	other.Paired = true
-	if s := Same(quiet, other, 10, 1); s.P < 0.05 || s.Visible <= 1 || s.FalseRate < 0 || !strings.Contains(s.Words, "no difference is told") || !strings.Contains(s.Words, "with 10 pairs a difference under") {
+	if s := Same(quiet, other, order, OrderRandom, 10, 1); s.P < 0.05 || s.Visible <= 1 || s.FalseRate < 0 || !strings.Contains(s.Words, "no difference is told") || !strings.Contains(s.Words, "with 10 pairs a difference under") {
 		t.Errorf("%+v", s)
 	}
 	moved := side("A", scaled(1.1, append(ten, ten...)...)...)
 	moved.Paired = true
-	if s := Same(quiet, moved, 10, 1); !strings.Contains(s.Words, "A DIFFERENCE OF 10 % IS TOLD THAT IS NONE") {
+	if s := Same(quiet, moved, order, OrderRandom, 10, 1); !strings.Contains(s.Words, "A DIFFERENCE OF 10 % IS TOLD THAT IS NONE") {
 		t.Errorf("%+v", s)
 	}
-	if s := Same(Side{}, Side{}, 10, 1); !strings.Contains(s.Words, "too few") {
+	if s := Same(Side{}, Side{}, nil, OrderRandom, 10, 1); !strings.Contains(s.Words, "too few") {
 		t.Errorf("%+v", s)
 	}
 }
@@ -285,8 +289,13 @@ func TestRateIsNoResult(t *testing.T) {
 		a.Runs[i].Rate, b.Runs[i].Rate = 500, 500
 	}
 	r := Judge(a, b, Terms{Seed: 1})
-	if len(r.Verdicts) != 2 || len(r.Notes) == 0 || !strings.Contains(r.Notes[0], "rate") {
+	if len(r.Verdicts) != 2 || r.Judged != "p95 latency" || !strings.Contains(strings.Join(r.Notes, " "), "the rate of transactions was given") {
 		t.Errorf("%+v, %q", r.Verdicts, r.Notes)
+	}
+	var text, markdown strings.Builder
+	const says = "What counts (--fail-if, --precise) is the verdict on p95 latency, for the rate of transactions was given."
+	if err := errors.Join(r.Text(&text), r.Markdown(&markdown)); err != nil || !strings.Contains(text.String(), says) || !strings.Contains(markdown.String(), says) {
+		t.Errorf("%v\n%s\n%s", err, text.String(), markdown.String())
 	}
 }
 
@@ -403,5 +412,71 @@ func TestParseSetting(t *testing.T) {
 		if _, err := ParseSetting(bad); !errors.Is(err, workload.ErrUsage) {
 			t.Errorf("%q: %v", bad, err)
 		}
+	}
+}
+
+// TestTurns: runs of files are judged as pairs where their times show that they were, and else it is said how little that proves.
+func TestTurns(t *testing.T) {
+	at := func(name string, minutes ...float64) Side {
+		s := side(name, scaled(map[string]float64{"A": 1, "B": 1.1}[name], ten[:len(minutes)]...)...)
+		for i, m := range minutes {
+			s.Runs[i].Began = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC).Add(time.Duration(m * float64(time.Minute)))
+		}
+		return s
+	}
+	for _, c := range []struct {
+		name  string
+		a, b  Side
+		test  string
+		notes string // contained in the notes; "-": none of them speaks of turns
+	}{
+		{"in turns", at("A", 0, 0.6, 0.8, 1.4, 1.6, 2.2), at("B", 0.2, 0.4, 1, 1.2, 1.8, 2), stats.TestPairs, "-"},
+		{"in turns, not in order", at("A", 2.2, 0.6, 0.8, 1.4, 1.6, 0), at("B", 2, 0.4, 1, 1.2, 1.8, 0.2), stats.TestPairs, "-"},
+		{"one more", at("A", 0, 0.6, 0.8, 1.4, 1.6, 2.2, 2.4), at("B", 0.2, 0.4, 1, 1.2, 1.8, 2), stats.TestPairs, "-"},
+		{"A always first", at("A", 0, 1, 2, 3, 4, 5), at("B", 0.5, 1.5, 2.5, 3.5, 4.5, 5.5), stats.TestPairs, "A ran first in all 6 pairs"},
+		{"one side, then the other", at("A", 0, 1, 2, 3, 4, 5), at("B", 10, 11, 12, 13, 14, 15), stats.TestRanks, "all runs of A were made before those of B"},
+		{"the other first", at("A", 10, 11, 12, 13, 14, 15), at("B", 0, 1, 2, 3, 4, 5), stats.TestRanks, "all runs of B were made before those of A"},
+		{"days of their own", at("A", 0, 1440, 2880, 4320, 5760, 7200), at("B", 600, 2040, 3480, 4920, 6360, 7800), stats.TestRanks, "the runs were not made in turns"},
+		{"two of a side", at("A", 0, 0.2, 0.4, 1.4, 1.6, 2.2), at("B", 0.6, 0.8, 1, 1.2, 1.8, 2), stats.TestRanks, "the runs were not made in turns"},
+		{"at the same time", at("A", 0, 0, 0, 0, 0, 0), at("B", 0, 0, 0, 0, 0, 0), stats.TestRanks, "not judged as pairs"},
+	} {
+		r := Judge(c.a, c.b, Terms{Seed: 1})
+		notes := strings.Join(r.Notes, " ")
+		if v := r.Verdicts[0]; v.Test != c.test || v.Outcome != Faster || (c.notes == "-") == (strings.Contains(notes, "turns") || strings.Contains(notes, "ran first")) || c.notes != "-" && !strings.Contains(notes, c.notes) {
+			t.Errorf("%s: %s, %s, %s", c.name, v.Test, v.Outcome, notes)
+		}
+		for i, run := range r.A.Runs { // pairs are put in order
+			if c.test == stats.TestPairs && i < len(r.B.Runs) && run.Began.Sub(r.B.Runs[i].Began).Abs() > time.Minute {
+				t.Errorf("%s: pair %d began at %v and %v", c.name, i, run.Began, r.B.Runs[i].Began)
+			}
+		}
+	}
+	theirs := at("A", 0, 0.6, 0.8, 1.4, 1.6, 2.2)
+	theirs.Runs[0].Source = "sysbench 1.0.20"
+	if r := Judge(theirs, at("B", 0.2, 0.4, 1, 1.2, 1.8, 2), Terms{Seed: 1}); r.Verdicts[0].Test != stats.TestRanks || !strings.Contains(strings.Join(r.Notes, " "), "when the runs were made is not told") {
+		t.Errorf("%q", r.Notes)
+	}
+}
+
+// TestPreciseWithheld: a verdict that was withheld is no precision that was not reached.
+func TestPreciseWithheld(t *testing.T) {
+	p := Precise{Within: 0.05, Most: 8, Seed: 1}
+	a, b := side("A", ten[:8]...), side("B", scaled(1.3, ten[:8]...)...)
+	a.Paired, b.Paired = true, true
+	for i := range a.Runs {
+		a.Runs[i].Use = &environ.Use{CPUs: 2, Foreign: new(1.0), Crowd: new(6.0)}
+		b.Runs[i].Use = &environ.Use{CPUs: 2, Foreign: new(0.0), Crowd: new(0.0)}
+	}
+	r, done := p.Look(a, b, 0.05)
+	p.Tell(r, done)
+	v := r.Verdicts[0]
+	if done || v.Outcome != Withheld || v.Seems != Faster || !strings.Contains(v.Reason, "not disturbed alike") || strings.Contains(r.Notes[0], "was not reached") ||
+		!strings.Contains(r.Notes[0], "the verdict on transactions per second was withheld: the sides were not disturbed alike: beside other programs a thread of A could count on") {
+		t.Errorf("%v %+v\n%s", done, v, r.Notes[0])
+	}
+	a.Runs, b.Runs = a.Runs[:1], b.Runs[:1]
+	r, done = p.Look(a, b, 0.05)
+	if p.Tell(r, done); done || !strings.Contains(r.Notes[0], "5.0 % was not reached with 1 pair: too few runs") {
+		t.Errorf("%v %q", done, r.Notes)
 	}
 }

@@ -48,7 +48,7 @@ func Restore(ctx context.Context, target mysql.Target, dir string, dryRun bool) 
 	}
 	defer j.Release()
 	for _, s := range content.Old {
-		if settingForm.FindString(s.Name+"=") == "" { // the names go into statements
+		if settingForm().FindString(s.Name+"=") == "" { // the names go into statements
 			return nil, fmt.Errorf("the journal %s names a variable %q: look at it", j.Path(), s.Name)
 		}
 	}

@@ -3,6 +3,7 @@ package compare
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/rissodb/risso/internal/measure/stats"
@@ -49,14 +50,23 @@ func reach(c *stats.Comparison) float64 { return max(c.High/c.Ratio, c.Ratio/c.L
 
 // Tell notes in the report how it ended.
 func (p Precise) Tell(r *Report, done bool) {
-	if len(r.Verdicts) == 0 || r.Verdicts[0].Comparison == nil {
+	if len(r.Verdicts) == 0 {
 		return
 	}
 	v := r.Verdicts[0]
-	text := fmt.Sprintf("%s was looked at again and again, and may err in %s of such comparisons all the same: the intervals here are those of the last look, at %s",
-		v.Measure, percent(1-Confidence), confidence(v.Comparison))
-	if !done {
-		text = fmt.Sprintf("%s was not reached with %d pairs: the interval reaches %s from the ratio; %s", percent(p.Within), len(r.A.Runs), percent(reach(v.Comparison)), text)
+	text := ""
+	if v.Comparison != nil {
+		text = fmt.Sprintf("%s was looked at again and again, and may err in %s of such comparisons all the same: the intervals here are those of the last look, at %s",
+			v.Measure, percent(1-Confidence), confidence(v.Comparison))
+	}
+	with := counted(len(r.A.Runs), "pair")
+	switch {
+	case v.Comparison == nil:
+		text = fmt.Sprintf("%s was not reached with %s: %s", percent(p.Within), with, v.Words)
+	case v.Outcome == Withheld:
+		text = fmt.Sprintf("there is no answer to within %s with %s, for the verdict on %s was withheld: %s (its interval reaches %s from the ratio); %s", percent(p.Within), with, v.Measure, v.Reason, percent(reach(v.Comparison)), text)
+	case !done:
+		text = fmt.Sprintf("%s was not reached with %s: the interval reaches %s from the ratio; %s", percent(p.Within), with, percent(reach(v.Comparison)), text)
 	}
 	r.Notes = append([]string{text}, r.Notes...)
 }
@@ -74,9 +84,9 @@ type SameReport struct {
 	Words       string  `json:"words"`
 }
 
-// Same judges runs of A against runs of A, in the order in which they were made; with is how many pairs the comparison will
-// have.
-func Same(one, other Side, with int, seed uint64) *SameReport {
+// Same judges runs of A against runs of A, made in that order; with is how many pairs the comparison will have, and how in which
+// order they are made.
+func Same(one, other Side, order []bool, how string, with int, seed uint64) *SameReport {
 	p := pair(one, other)
 	m := measures()[0]
 	if rated(one) {
@@ -102,12 +112,19 @@ func Same(one, other Side, with int, seed uint64) *SameReport {
 	var series []float64
 	for i := range x {
 		two := []float64{x[i], y[i]}
-		if i%2 == 1 {
+		if 2*i < len(order) && order[2*i] {
 			slices.Reverse(two)
 		}
 		series = append(series, two...)
 	}
-	if rate := stats.FalseRate(series, with, 1-Confidence, seed); !math.IsNaN(rate) {
+	deal := func(rng *rand.Rand) []bool {
+		dealt, err := Order(how, with, rng.Uint64())
+		if err != nil {
+			return make([]bool, 2*with)
+		}
+		return dealt
+	}
+	if rate := stats.FalseRate(series, with, 1-Confidence, seed, deal); !math.IsNaN(rate) {
 		s.FalseRate = rate
 	}
 	if planned, err := stats.NewPairTest(with, Confidence); err == nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rissodb/risso/internal/measure/bench"
+	"github.com/rissodb/risso/internal/measure/stats"
 	"github.com/rissodb/risso/internal/measure/workload"
 )
 
@@ -15,14 +16,26 @@ type Runner func(ctx context.Context) (*bench.Result, error)
 
 // The orders of runs.
 const (
-	OrderABBA   = "abba"   // A B B A A B B A …: a steady drift of the machine hits both alike
-	OrderRandom = "random" // each pair in an order drawn by the seed
+	// Each pair in an order drawn by the seed. Then the test of pairs holds its promise whatever the machine does, for by chance alone
+	// a pair of like runs has either sign (Fisher, The Design of Experiments, 1935): moods that last, trends, rhythms. Where pairs are
+	// too few to tell anything, and ranks are judged, all runs are shuffled, for the same reason.
+	OrderRandom = "random"
+	// A B B A A B B A …: a steady drift hits both alike and widens no interval; moods that last some runs make it err more often than it
+	// says, and a rhythm of four runs most of the time.
+	OrderABBA = "abba"
 )
 
 // Order gives the sides of 2n runs: false is A, true is B.
 func Order(how string, n int, seed uint64) ([]bool, error) {
 	rng := rand.New(rand.NewPCG(seed, 3))
 	out := make([]bool, 0, 2*n)
+	if how == OrderRandom && n < stats.LeastPairs(Confidence) {
+		for i := range 2 * n {
+			out = append(out, i%2 == 1)
+		}
+		rng.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
+		return out, nil
+	}
 	for i := range n {
 		first := i%2 == 1
 		switch how {
@@ -35,6 +48,14 @@ func Order(how string, n int, seed uint64) ([]bool, error) {
 		out = append(out, first, !first)
 	}
 	return out, nil
+}
+
+// InTurns says for both sides how runs in such an order stand to each other.
+func InTurns(how string, n int, sides ...*Side) {
+	shuffled := how == OrderRandom && n < stats.LeastPairs(Confidence)
+	for _, s := range sides {
+		s.Paired, s.Shuffled = !shuffled, shuffled
+	}
 }
 
 // OrderString shows an order as letters.

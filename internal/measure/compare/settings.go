@@ -5,7 +5,6 @@ import (
 	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"github.com/rissodb/risso/internal/journal"
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/pattern"
 )
 
 // Setting is a global variable with its value.
@@ -34,19 +34,19 @@ func (s Setting) String() string {
 }
 
 var (
-	settingForm = regexp.MustCompile(`^([a-z_][a-z0-9_]*(?:\.[a-z_][a-z0-9_]*)?)=(.*)$`)
-	numberForm  = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?$`)
-	sizeForm    = regexp.MustCompile(`^([0-9]+)([KMG])$`)
+	settingForm = pattern.Lazy(`^([a-z_][a-z0-9_]*(?:\.[a-z_][a-z0-9_]*)?)=(.*)$`)
+	numberForm  = pattern.Lazy(`^-?[0-9]+(\.[0-9]+)?$`)
+	sizeForm    = pattern.Lazy(`^([0-9]+)([KMG])$`)
 )
 
 // ParseSetting reads name=value. A value may end in K, M or G. Errors wrap workload.ErrUsage.
 func ParseSetting(text string) (Setting, error) {
-	m := settingForm.FindStringSubmatch(strings.ToLower(strings.SplitN(text, "=", 2)[0]) + strings.TrimPrefix(text, strings.SplitN(text, "=", 2)[0]))
+	m := settingForm().FindStringSubmatch(strings.ToLower(strings.SplitN(text, "=", 2)[0]) + strings.TrimPrefix(text, strings.SplitN(text, "=", 2)[0]))
 	if m == nil {
 		return Setting{}, fmt.Errorf("%w: setting %q: write it as variable=value", workload.ErrUsage, text)
 	}
 	s := Setting{Name: m[1], Value: m[2]}
-	if size := sizeForm.FindStringSubmatch(s.Value); size != nil {
+	if size := sizeForm().FindStringSubmatch(s.Value); size != nil {
 		n, err := strconv.ParseInt(size[1], 10, 64)
 		shift := map[string]int{"K": 10, "M": 20, "G": 30}[size[2]]
 		if err != nil || n > 1<<(62-shift) {
@@ -63,7 +63,7 @@ func (s Setting) statement(quoted bool) string {
 	switch {
 	case s.Null:
 		value = "NULL"
-	case quoted || !numberForm.MatchString(value):
+	case quoted || !numberForm().MatchString(value):
 		value = "'" + strings.NewReplacer(`\`, `\\`, "'", "''").Replace(value) + "'"
 	}
 	return "SET /* risso bench */ GLOBAL " + s.Name + " = " + value
@@ -268,7 +268,7 @@ func sameValue(x, y Setting) bool {
 		case "off", "false", "no":
 			return "0"
 		}
-		if f, err := strconv.ParseFloat(s, 64); err == nil && numberForm.MatchString(s) {
+		if f, err := strconv.ParseFloat(s, 64); err == nil && numberForm().MatchString(s) {
 			return strconv.FormatFloat(f, 'g', -1, 64)
 		}
 		return s
@@ -309,7 +309,7 @@ func (s *Settings) Apply(ctx context.Context, second bool) ([]Setting, error) {
 func apply(ctx context.Context, c *mysql.Conn, list []Setting) error {
 	for _, v := range list {
 		err := c.Query(ctx, v.statement(false), nothing)
-		if number(err) == errWrongType && numberForm.MatchString(v.Value) {
+		if number(err) == errWrongType && numberForm().MatchString(v.Value) {
 			err = c.Query(ctx, v.statement(true), nothing)
 		}
 		switch number(err) {

@@ -16,6 +16,9 @@ func (r *Report) Text(w io.Writer) error {
 	for _, v := range r.Verdicts {
 		p.line("%s", sentence(v))
 	}
+	if text := r.judgedBy(); text != "" {
+		p.line("%s", text)
+	}
 	if r.Same != nil {
 		p.line("%s.", r.Same.Words)
 	}
@@ -35,7 +38,13 @@ func (r *Report) Text(w io.Writer) error {
 	p.line("A: %s", r.A.describe())
 	p.line("B: %s", r.B.describe())
 	if r.Order != "" {
-		p.line("order of runs: %s", r.Order)
+		p.line("order of runs: %s (seed %d)", r.Order, r.Seed)
+	}
+	if len(r.Classes) > 0 {
+		p.line("\n%s:", classesHead)
+		for _, v := range r.Classes {
+			p.line("  %s", sentence(v))
+		}
 	}
 	if len(r.Why) > 0 {
 		p.line("\nWhat the server did otherwise:")
@@ -65,11 +74,24 @@ func (r *Report) Text(w io.Writer) error {
 	return p.err
 }
 
+const classesHead = "Classes of statements by the servers' own times (what all of these verdicts together may err is 5 %)"
+
+// judgedBy says which verdict counts, where it is not the one on throughput.
+func (r *Report) judgedBy() string {
+	if r.Judged == "" || r.Instead == "" {
+		return ""
+	}
+	return fmt.Sprintf("What counts (--fail-if, --precise) is the verdict on %s, for %s.", r.Judged, r.Instead)
+}
+
 // Markdown writes a report for a document.
 func (r *Report) Markdown(w io.Writer) error {
 	p := &printer{w: w}
 	for _, v := range r.Verdicts {
 		p.line("- %s", escape(sentence(v)))
+	}
+	if text := r.judgedBy(); text != "" {
+		p.line("- %s", escape(text))
 	}
 	if r.Same != nil {
 		p.line("- %s.", escape(r.Same.Words))
@@ -83,7 +105,13 @@ func (r *Report) Markdown(w io.Writer) error {
 	p.line("- A: %s", escape(r.A.describe()))
 	p.line("- B: %s", escape(r.B.describe()))
 	if r.Order != "" {
-		p.line("- Order of runs: %s", r.Order)
+		p.line("- Order of runs: %s (seed %d)", r.Order, r.Seed)
+	}
+	if len(r.Classes) > 0 {
+		p.line("\n%s:\n", classesHead)
+		for _, v := range r.Classes {
+			p.line("- %s", escape(sentence(v)))
+		}
 	}
 	if len(r.Why) > 0 {
 		p.line("\nWhat the server did otherwise, for each transaction:\n")

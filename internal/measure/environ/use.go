@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/host"
 )
@@ -34,9 +36,14 @@ type Use struct {
 	PressureMemory *float64 `json:"pressure_memory,omitempty"`
 	// ClientWait is the share of its ready time in which the client's threads waited for a processor instead of running.
 	ClientWait *float64 `json:"client_wait,omitempty"`
-	// Held is the share of the time in which the client's control group was not let run, or the server's, for it had used up its quota.
+	// Held is in which share of its periods the client's control group, or one above it, was stopped for it had used up its quota of
+	// processor time, or the server's; 0: never, or there is no quota.
 	ClientHeld *float64 `json:"client_held,omitempty"`
 	ServerHeld *float64 `json:"server_held,omitempty"`
+	// Slept is for how many seconds the machine was suspended.
+	Slept float64 `json:"slept,omitempty"`
+	// ClockSet is by how many seconds somebody set the clock. The figures do not depend on it, but the times of day do.
+	ClockSet float64 `json:"clock_set,omitempty"`
 	// MHz is the mean frequency, LowestMHz that of the slowest second.
 	MHz       *float64    `json:"mhz,omitempty"`
 	LowestMHz float64     `json:"lowest_mhz,omitempty"`
@@ -93,8 +100,11 @@ func (u *Use) Disturbances() (out []string) {
 		held *float64
 	}{{"client", u.ClientHeld}, {"server", u.ServerHeld}} {
 		if h.held != nil && *h.held >= 0.01 {
-			out = append(out, fmt.Sprintf("the quota of the %s's control group (%s of the time)", h.who, portion(*h.held)))
+			out = append(out, fmt.Sprintf("the quota of the %s's control group (stopped in %s of its periods)", h.who, portion(*h.held)))
 		}
+	}
+	if u.Slept > 0 {
+		out = append(out, fmt.Sprintf("a sleep of the machine (%.1f s)", u.Slept))
 	}
 	if u.MHz != nil && u.LowestMHz < 0.9**u.MHz {
 		out = append(out, fmt.Sprintf("a frequency that fell to %.0f MHz", u.LowestMHz))
@@ -141,6 +151,14 @@ func (u *Use) figures() string {
 		parts = append(parts, fmt.Sprintf("%.1f threads of others", *u.Crowd))
 	}
 	parts = append(parts, "client waited for a processor "+form(u.ClientWait, portion), "pressure "+form(u.Pressure, portion))
+	stopped := "stopped by quotas: client " + form(u.ClientHeld, portion)
+	if !u.Elsewhere {
+		stopped += ", server " + form(u.ServerHeld, portion)
+	}
+	parts = append(parts, stopped)
+	if u.ClockSet != 0 {
+		parts = append(parts, fmt.Sprintf("the clock was set by %+.1f s", u.ClockSet))
+	}
 	if u.MHz != nil {
 		parts = append(parts, fmt.Sprintf("%.0f MHz", *u.MHz))
 	} else {
@@ -187,10 +205,9 @@ func WatchOf(e *Environment) Watch {
 type Watcher struct {
 	watch   Watch
 	host    *host.Host
-	at      map[string]int // positions of the metrics that are read
-	self    *host.Process
-	server  *host.Process
-	family  *host.Family // the server with the processes of its sessions
+	at      map[string]int  // positions of the metrics that are read
+	quotas  [2]*host.Quotas // of the client and of the server
+	family  *host.Family    // the server with the processes of its sessions
 	queue   *host.RunQueue
 	crowd   *host.Crowd
 	first   look
@@ -203,12 +220,14 @@ type Watcher struct {
 
 // look is one look at all counters.
 type look struct {
-	when                        time.Time
-	busy, steal                 float64 // seconds of processor time
-	client, server              float64
-	cpu, io, memory             float64 // seconds of pressure
-	ran, waited                 float64
-	clientHeld, serverHeld, mhz float64
+	when            time.Time
+	busy, steal     float64 // seconds of processor time
+	client, server  float64
+	cpu, io, memory float64 // seconds of pressure
+	ran, waited     float64
+	mhz             float64
+	stopped         [2][]host.Stopped // of the client's control groups and of the server's
+	boot, wall      time.Duration     // since the machine began, sleep included; since 1970
 }
 
 // NewWatcher opens what there is to see; cpu tells the client's processor time. It never fails: what cannot be seen is told by
@@ -221,8 +240,8 @@ func NewWatcher(w Watch, cpu func() time.Duration) *Watcher {
 		return out
 	}
 	out.host, out.queue = h, h.RunQueue(0)
-	if out.self, err = h.Process(os.Getpid()); err != nil {
-		out.gap("the client's control group", err, "mount /proc")
+	if out.quotas[0], err = h.Quotas(0); err != nil {
+		out.gap("whether a quota stopped the client", err, "mount /sys/fs/cgroup")
 	}
 	out.crowd = h.Crowd(os.Getpid(), w.ServerPID)
 	switch {
@@ -230,10 +249,15 @@ func NewWatcher(w Watch, cpu func() time.Duration) *Watcher {
 	case w.ServerPID == 0:
 		out.gap("the server's processor time", errors.New("its process is not known"), "run risso as root or as the server's user")
 	default:
-		if out.server, err = h.Process(w.ServerPID); err != nil {
+		p, err := h.Process(w.ServerPID)
+		if err != nil {
 			out.gap("the server's processor time", err, "run risso as root or as the server's user")
-		} else {
-			out.family = h.Family(w.ServerPID)
+			break
+		}
+		_ = p.Close() // files that were read
+		out.family = h.Family(w.ServerPID)
+		if out.quotas[1], err = h.Quotas(w.ServerPID); err != nil {
+			out.gap("whether a quota stopped the server", err, "mount /sys/fs/cgroup")
 		}
 	}
 	return out
@@ -247,11 +271,6 @@ func (w *Watcher) gap(what string, err error, remedy string) {
 func (w *Watcher) Close() {
 	if w.host != nil {
 		_ = w.host.Close() // files that were read
-	}
-	for _, p := range []*host.Process{w.self, w.server} {
-		if p != nil {
-			_ = p.Close()
-		}
 	}
 	if w.family != nil {
 		w.family.Close()
@@ -282,6 +301,9 @@ func (w *Watcher) Look() {
 	w.seconds = append(w.seconds, w.second(w.last, now))
 	w.before, w.last = w.last, now
 }
+
+// clientWaited names a figure that may be missing.
+const clientWaited = "how long the client waited for a processor"
 
 // shortestLook is how long a look has to be to stand alone: the kernel counts in hundredths of a second.
 const shortestLook = 300 * time.Millisecond
@@ -316,7 +338,7 @@ func round(v float64) float64 { return math.Round(v*1e4) / 1e4 }
 
 // look reads all counters; NaN is what could not be read.
 func (w *Watcher) look() look {
-	l := look{when: time.Now(), client: w.cpu().Seconds(), server: math.NaN(), clientHeld: math.NaN(), serverHeld: math.NaN(), ran: math.NaN()}
+	l := look{when: time.Now(), client: w.cpu().Seconds(), server: math.NaN(), ran: math.NaN(), wall: time.Duration(time.Now().UnixNano()), boot: sinceBoot()}
 	if w.host == nil {
 		return l
 	}
@@ -341,9 +363,13 @@ func (w *Watcher) look() look {
 	if ran, waited, err := w.queue.Read(); err == nil {
 		l.ran, l.waited = ran.Seconds(), waited.Seconds()
 	} else {
-		w.gap("how long the client waited for a processor", err, "")
+		w.gap(clientWaited, err, "")
 	}
-	l.clientHeld, l.serverHeld = held(w.self), held(w.server)
+	for i, q := range w.quotas {
+		if q != nil {
+			l.stopped[i] = q.Read()
+		}
+	}
 	if w.family != nil {
 		used, err := w.family.Used()
 		if l.server = used.Seconds(); err != nil {
@@ -354,21 +380,48 @@ func (w *Watcher) look() look {
 	return l
 }
 
-// held is how long the control group of a process was held back; NaN where it has none.
-func held(p *host.Process) float64 {
-	v := math.NaN()
-	if p == nil {
-		return v
+// held is in which share of the periods between two looks one of the control groups was stopped, of that one in which it was most
+// often; nil where that is not known.
+func held(before, after []host.Stopped) *float64 {
+	if len(before) == 0 || len(before) != len(after) {
+		return nil
 	}
-	if _, err := p.Read(); err != nil {
-		return v
-	}
-	p.Each(func(m *host.Metric, x float64) {
-		if m.Name == "risso_cgroup_cpu_throttled_seconds_total" {
-			v = x
+	most := 0.0
+	for i := range after {
+		if periods := after[i].Periods - before[i].Periods; periods > 0 {
+			most = max(most, float64(after[i].Stopped-before[i].Stopped)/float64(periods))
 		}
-	})
-	return v
+	}
+	most = round(most)
+	return &most
+}
+
+// sinceBoot counts while the machine sleeps, as the clock of Go's times does not.
+func sinceBoot() time.Duration {
+	var ts unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts) != nil {
+		return 0
+	}
+	return time.Duration(ts.Nano())
+}
+
+// The least that is told of a sleep, and of a clock that was set: below, it may be a clock that is drawn to the right time.
+const (
+	leastSleep = 100 * time.Millisecond
+	leastSet   = 500 * time.Millisecond
+)
+
+// clocks tells sleeps and clocks that were set.
+func (u *Use) clocks(a, b look) {
+	awake := b.when.Sub(a.when)
+	slept := b.boot - a.boot - awake
+	if a.boot == 0 || b.boot == 0 || slept < leastSleep {
+		slept = 0
+	}
+	u.Slept = round(slept.Seconds())
+	if set := b.wall - a.wall - awake - slept; set.Abs() >= leastSet {
+		u.ClockSet = round(set.Seconds())
+	}
 }
 
 // Use ends with a last look and puts the figures together; nil where no measured time began.
@@ -409,10 +462,17 @@ func (w *Watcher) Use() *Use {
 		w.gap("what other programs took", errors.New("/proc/stat does not tell"), "mount /proc")
 	}
 	u.Steal, u.Pressure, u.PressureIO, u.PressureMemory = known(b.steal-a.steal), known(b.cpu-a.cpu), known(b.io-a.io), known(b.memory-a.memory)
-	u.ClientHeld, u.ServerHeld = known(b.clientHeld-a.clientHeld), known(b.serverHeld-a.serverHeld)
+	u.ClientHeld, u.ServerHeld = held(a.stopped[0], b.stopped[0]), held(a.stopped[1], b.stopped[1])
+	u.clocks(a, b)
+	if u.Steal != nil && b.steal == 0 && w.host.Setup().Virtual != "" {
+		u.Steal = nil // it would be above nothing by now
+		w.gap("what the hypervisor gave to other machines", errors.New("it has told nothing since this one began"), "")
+	}
 	if ready := b.ran - a.ran + b.waited - a.waited; ready > 0 && b.ran > a.ran {
 		share := round((b.waited - a.waited) / ready)
 		u.ClientWait = &share
+	} else if _, known := w.gaps[clientWaited]; !known {
+		w.gap(clientWaited, errors.New("this kernel keeps no scheduling statistics (/proc/self/schedstat)"), "boot it with schedstats=enable")
 	}
 	w.frequency(u)
 	u.Unknown = w.unknown()

@@ -121,7 +121,7 @@ func TestUseUnknown(t *testing.T) {
 		}
 	}
 	held := 0.3
-	if line := (&Use{CPUs: 4, Foreign: new(0.0), ServerHeld: &held}).Line(); !strings.HasPrefix(line, "DISTURBED by the quota of the server's control group (30 % of the time)") {
+	if line := (&Use{CPUs: 4, Foreign: new(0.0), ServerHeld: &held}).Line(); !strings.HasPrefix(line, "DISTURBED by the quota of the server's control group (stopped in 30 % of its periods)") {
 		t.Error(line)
 	}
 	if line := (*Use)(nil).Line(); !strings.HasPrefix(line, "not known") {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"html/template"
 	"io"
-	"math"
 	"time"
 
 	"github.com/rissodb/risso/internal/digits"
@@ -37,8 +36,9 @@ type page struct {
 }
 
 type comparisonRow struct {
-	Of, With, RunsA, RunsB, MedianA, MedianB, Ratio, Interval, P string
-	Bar                                                          template.HTML
+	Of, With, RunsA, RunsB, Measure, MedianA, MedianB, Ratio, Interval, P, Test string
+	Bar                                                                         template.HTML
+	Notes                                                                       []string
 }
 
 type differTable struct {
@@ -101,16 +101,12 @@ func newPage(runs []Run, version string) page {
 }
 
 func (p *page) compare(list []Group) {
-	all := compare(list)
+	all := compareGroups(list)
 	bars := intervalBars(all)
 	for i, c := range all {
 		p.Sentences = append(p.Sentences, c.Words)
-		interval := "–"
-		if !math.IsNaN(c.Low) {
-			interval = factor(c.Low) + " to " + factor(c.High)
-		}
-		p.Comparisons = append(p.Comparisons, comparisonRow{Of: c.Of, With: c.With, RunsA: fmt.Sprint(c.RunsA), RunsB: fmt.Sprint(c.RunsB), MedianA: number(c.MedianA), MedianB: number(c.MedianB),
-			Ratio: factor(c.Ratio), Interval: interval, P: chance(c.P), Bar: bars[i]})
+		p.Comparisons = append(p.Comparisons, comparisonRow{Of: c.Of, With: c.With, RunsA: fmt.Sprint(c.RunsA), RunsB: fmt.Sprint(c.RunsB), Measure: c.Measure, MedianA: c.MedianA, MedianB: c.MedianB,
+			Ratio: factor(c.Ratio), Interval: c.interval(), P: chance(c.P), Test: c.Test, Bar: bars[i], Notes: c.Notes})
 		if len(c.Differ) > 0 {
 			d := differTable{A: c.With, B: c.Of}
 			for _, x := range c.Differ {

@@ -21,7 +21,7 @@ func Markdown(w io.Writer, runs []Run) error {
 		m.line("%s", cell(runs[0].sentence()))
 		m.line("")
 	}
-	m.comparisons(compare(list))
+	m.comparisons(compareGroups(list))
 	m.runs(runs)
 	m.trust(runs)
 	m.sweep(sweep(list))
@@ -74,14 +74,16 @@ func (m *markdown) comparisons(list []Comparison) {
 	}
 	var rows [][]string
 	for _, c := range list {
-		interval := "–"
-		if !math.IsNaN(c.Low) {
-			interval = factor(c.Low) + " to " + factor(c.High)
-		}
-		rows = append(rows, []string{c.Of, fmt.Sprint(c.RunsB), number(c.MedianB), c.With, fmt.Sprint(c.RunsA), number(c.MedianA), factor(c.Ratio), interval, chance(c.P)})
+		rows = append(rows, []string{c.Of, fmt.Sprint(c.RunsB), c.MedianB, c.With, fmt.Sprint(c.RunsA), c.MedianA, c.Measure, factor(c.Ratio), c.interval(), chance(c.P), c.Test})
 	}
-	m.table([]string{"", ">runs", ">median transactions/s", "against", ">runs", ">median transactions/s", ">ratio", ">95 % interval", ">p"}, rows)
+	m.table([]string{"", ">runs", ">median", "against", ">runs", ">median", "of", ">ratio", ">interval", ">p", "test"}, rows)
 	for _, c := range list {
+		for _, n := range c.Notes {
+			m.line("- %s and %s: %s", cell(c.Of), cell(c.With), cell(n))
+		}
+		if len(c.Notes) > 0 {
+			m.line("")
+		}
 		var diff [][]string
 		for _, d := range c.Differ {
 			diff = append(diff, []string{d.What, orNone(d.A), orNone(d.B)})

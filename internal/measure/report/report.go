@@ -14,6 +14,7 @@ import (
 
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/measure/bench"
+	"github.com/rissodb/risso/internal/measure/compare"
 	"github.com/rissodb/risso/internal/measure/environ"
 	"github.com/rissodb/risso/internal/measure/stats"
 )
@@ -150,36 +151,92 @@ type Comparison struct {
 	Of, With  string
 	RunsA     int
 	RunsB     int
-	MedianA   float64
-	MedianB   float64
-	Ratio     float64
+	Measure   string // what is compared: transactions per second, or a latency where the rate was given
+	MedianA   string // in its unit
+	MedianB   string
+	Ratio     float64 // NaN: not compared
 	Low, High float64 // NaN: too few runs for an interval
+	Held      float64 // the confidence that the interval has
 	P         float64
+	Test      string // that P comes from
 	Words     string
+	Notes     []string // what the verdict rests on, and how little it proves
 	Differ    []environ.Difference
 }
 
-// confidence of all intervals.
-const confidence = 0.95
-
-// compare compares each group with the first, by transactions a second.
-func compare(list []Group) []Comparison {
+// compareGroups compares each group with the first, as risso bench compare judges two sides.
+func compareGroups(list []Group) []Comparison {
 	if len(list) < 2 || sweep(list) != nil {
 		return nil
 	}
 	var out []Comparison
 	a := list[0]
 	for _, b := range list[1:] {
-		c := Comparison{Of: b.Name, With: a.Name, RunsA: len(a.Runs), RunsB: len(b.Runs), Low: math.NaN(), High: math.NaN(), P: math.NaN()}
-		va, vb := throughputs(a), throughputs(b)
-		c.MedianA, c.MedianB = stats.Median(va), stats.Median(vb)
-		c.Ratio = c.MedianB / c.MedianA
-		if t, err := stats.Compare(va, vb, confidence); err == nil {
-			c.Ratio, c.Low, c.High, c.P = t.Ratio, t.Low, t.High, t.P
+		out = append(out, compareTwo(a, b))
+	}
+	return out
+}
+
+func compareTwo(a, b Group) Comparison {
+	c := Comparison{Of: b.Name, With: a.Name, RunsA: len(a.Runs), RunsB: len(b.Runs), Ratio: math.NaN(), Low: math.NaN(), High: math.NaN(), P: math.NaN()}
+	c.Differ = environ.Differences(a.Runs[0].Environment, b.Runs[0].Environment)
+	x, y := a.side(), b.side()
+	if err := compare.Comparable(x, y); err != nil {
+		c.Measure, c.MedianA, c.MedianB = "transactions/s", number(stats.Median(throughputs(a))), number(stats.Median(throughputs(b)))
+		c.Words = fmt.Sprintf("%s and %s are not compared: they did different work, and a transaction of one is none of the other.", c.Of, c.With)
+		return c
+	}
+	r := compare.Judge(x, y, compare.Terms{Seed: 1})
+	c.Notes = r.Notes
+	if len(r.Verdicts) == 0 {
+		c.Words = fmt.Sprintf("%s cannot be compared with %s: no figure is told by both.", c.Of, c.With)
+		return c
+	}
+	v := r.Verdicts[0]
+	c.Measure, c.Words = v.Measure, v.Sentence()
+	if !strings.Contains(c.Words, b.Name) {
+		c.Words = fmt.Sprintf("%s against %s: %s", b.Name, a.Name, c.Words)
+	}
+	inUnit := number
+	if v.Unit == "seconds" {
+		inUnit = seconds
+	}
+	if v.Comparison == nil { // one run of a side, or hardly any that did something
+		t, l := throughputs(a), throughputs(b)
+		if v.Unit == "seconds" {
+			t, l = percentiles(a, 95), percentiles(b, 95)
 		}
-		c.Words = c.words()
-		c.Differ = environ.Differences(a.Runs[0].Environment, b.Runs[0].Environment)
-		out = append(out, c)
+		c.MedianA, c.MedianB = inUnit(stats.Median(t)), inUnit(stats.Median(l))
+		if ratio := stats.Median(l) / stats.Median(t); ratio > 0 && !math.IsInf(ratio, 0) && v.Outcome == compare.TooFew {
+			c.Ratio = ratio
+		}
+		return c
+	}
+	c.MedianA, c.MedianB = inUnit(v.MedianA), inUnit(v.MedianB)
+	c.Ratio, c.Low, c.High, c.Held, c.P, c.Test = v.Ratio, v.Low, v.High, v.Held, v.P, v.Test
+	return c
+}
+
+// interval shows the bounds of the ratio.
+func (c Comparison) interval() string {
+	if math.IsNaN(c.Low) {
+		return "–"
+	}
+	return fmt.Sprintf("%s to %s (%.0f %%)", factor(c.Low), factor(c.High), 100*c.Held)
+}
+
+// side is a group as one side of a comparison.
+func (g Group) side() compare.Side {
+	s := compare.Side{Name: g.Name, What: g.Name}
+	for _, r := range g.Runs {
+		s.Runs = append(s.Runs, r.Result)
+	}
+	return s
+}
+
+func percentiles(g Group, p float64) (out []float64) {
+	for _, r := range g.Runs {
+		out = append(out, r.Latency.At(p))
 	}
 	return out
 }
@@ -190,21 +247,6 @@ func throughputs(g Group) []float64 {
 		out = append(out, r.TransactionsPerSecond)
 	}
 	return out
-}
-
-func (c Comparison) words() string {
-	switch {
-	case math.IsNaN(c.Ratio) || math.IsInf(c.Ratio, 0) || c.Ratio <= 0:
-		return fmt.Sprintf("%s cannot be compared with %s: one of them did nothing.", c.Of, c.With)
-	case math.IsNaN(c.P):
-		return fmt.Sprintf("%s did %s times the transactions of %s. One run each says nothing of chance: repeat both (risso bench compare).", c.Of, factor(c.Ratio), c.With)
-	case c.Low <= 1 && c.High >= 1:
-		return fmt.Sprintf("No difference between %s and %s can be told: %s times, %.0f %% interval %s to %s.", c.Of, c.With, factor(c.Ratio), confidence*100, factor(c.Low), factor(c.High))
-	case c.Ratio > 1:
-		return fmt.Sprintf("%s is %s times as fast as %s, %.0f %% interval %s to %s.", c.Of, factor(c.Ratio), c.With, confidence*100, factor(c.Low), factor(c.High))
-	default:
-		return fmt.Sprintf("%s is slower: %s times the transactions of %s, %.0f %% interval %s to %s.", c.Of, factor(c.Ratio), c.With, confidence*100, factor(c.Low), factor(c.High))
-	}
 }
 
 // Sweep is a law of scalability fitted to runs that differ in threads only.

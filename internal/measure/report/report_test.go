@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/csv"
 	"encoding/xml"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -320,5 +321,60 @@ func TestFoldersApart(t *testing.T) {
 	}
 	if got := strings.Join(names, ", "); got != "before/run 2, after/run 2, once 1" {
 		t.Error(got)
+	}
+}
+
+// TestJudgedAsPairs: a report judges as risso bench compare does: runs made in turns as pairs, latency where the rate was given, and
+// different work not at all.
+func TestJudgedAsPairs(t *testing.T) {
+	list := func(change func(i int, r *bench.Result)) []Run {
+		var runs []Run
+		for i := range 16 {
+			name, factor := "old", 1.0
+			if i%4 == 1 || i%4 == 2 {
+				name, factor = "new", 1.1
+			}
+			weather := 1000 / float64(1+i/2) // far more than the difference
+			r := &bench.Result{Workload: "point_select", Threads: 1, Seconds: 10, Transactions: 100, TransactionsPerSecond: factor*weather + float64(i), Began: time.Unix(int64(1e9+12*i), 0),
+				Latency: bench.Latency{Percentiles: []bench.Percentile{{Percentile: 95, Seconds: 1 / factor / weather}}}}
+			if change != nil {
+				change(i, r)
+			}
+			runs = append(runs, Run{name, r})
+		}
+		return runs
+	}
+	for _, c := range []struct {
+		change  func(i int, r *bench.Result)
+		measure string
+		test    string
+		says    string
+	}{
+		{nil, "transactions per second", "Wilcoxon signed rank", "New did better"},
+		{func(_ int, r *bench.Result) { r.Rate = 500 }, "p95 latency", "Wilcoxon signed rank", "p95 latency is 10 % shorter"},
+		{func(i int, r *bench.Result) {
+			if i%4 == 1 || i%4 == 2 {
+				r.Began = r.Began.Add(time.Hour)
+			}
+		}, "transactions per second", "Mann-Whitney U", "no difference can be told"},
+		{func(i int, r *bench.Result) {
+			if i%4 == 1 || i%4 == 2 {
+				r.Workload = "read_write"
+			}
+		}, "transactions/s", "", "are not compared: they did different work"},
+	} {
+		runs := list(c.change)
+		got := compareGroups(groups(runs))
+		if len(got) != 1 || got[0].Measure != c.measure || got[0].Test != c.test || !strings.Contains(strings.ToLower(got[0].Words), strings.ToLower(c.says)) {
+			t.Errorf("%+v", got)
+			continue
+		}
+		if late := strings.Contains(strings.Join(got[0].Notes, " "), "all runs of old were made before those of new"); late != (c.test == "Mann-Whitney U") {
+			t.Errorf("%q", got[0].Notes)
+		}
+		var md, page bytes.Buffer
+		if err := errors.Join(Markdown(&md, runs), HTML(&page, runs, "test")); err != nil || !strings.Contains(md.String(), cell(got[0].Words)) || strings.Contains(page.String(), "NaN") || c.test != "" && !strings.Contains(page.String(), c.test) {
+			t.Errorf("%v\n%s", err, md.String())
+		}
 	}
 }

@@ -98,7 +98,6 @@ func (r *RankTest) Compare(a, b []float64) (Comparison, error) {
 	if len(a) != r.m || len(b) != r.n {
 		return c, fmt.Errorf("%d and %d figures for a test of %d and %d", len(a), len(b), r.m, r.n)
 	}
-	quotients := make([]float64, 0, len(a)*len(b))
 	logs := [2][]float64{}
 	for i, v := range [][]float64{a, b} {
 		for _, x := range v {
@@ -109,23 +108,78 @@ func (r *RankTest) Compare(a, b []float64) (Comparison, error) {
 		}
 	}
 	c.MedianA, c.MedianB = Median(a), Median(b)
-	u := 0.0
-	for i, x := range a {
-		for j, y := range b {
-			quotients = append(quotients, logs[1][j]-logs[0][i])
-			switch {
-			case y > x:
-				u++
-			case y == x:
-				u += 0.5
-			}
+	q := shifts(logs[0], logs[1])
+	c.Ratio, c.Low, c.High = math.Exp(q.median()), math.Exp(q.at(r.cut)), math.Exp(q.at(q.n-1-r.cut))
+	c.P = r.p(a, b, rankU(a, b))
+	return c, nil
+}
+
+// ordered are sorted numbers. Where they are too many to be written down, it is known how many of them there are up to a number.
+type ordered struct {
+	n         int
+	all       []float64 // nil: too many
+	low, high float64   // the least and the largest
+	upTo      func(x float64) int
+}
+
+// mostWritten is how many numbers are written down and sorted.
+const mostWritten = 1 << 14
+
+// at gives the number at a place, from 0.
+func (o ordered) at(place int) float64 {
+	if o.all != nil {
+		return o.all[place]
+	}
+	low, high := o.low, o.high
+	if o.upTo(low) > place {
+		return low
+	}
+	for { // more than place are up to high, not so many up to low
+		middle := low + (high-low)/2
+		if !(middle > low && middle < high) {
+			return high
+		}
+		if o.upTo(middle) > place {
+			high = middle
+		} else {
+			low = middle
 		}
 	}
-	slices.Sort(quotients)
-	c.Ratio = math.Exp(median(quotients))
-	c.Low, c.High = math.Exp(quotients[r.cut]), math.Exp(quotients[len(quotients)-1-r.cut])
-	c.P = r.p(a, b, u)
-	return c, nil
+}
+
+// median is the number in the middle, or the mean of the two there.
+func (o ordered) median() float64 {
+	if o.n%2 == 1 {
+		return o.at(o.n / 2)
+	}
+	return (o.at(o.n/2-1) + o.at(o.n/2)) / 2
+}
+
+// shifts are the differences of all y and all x.
+func shifts(x, y []float64) ordered {
+	if n := len(x) * len(y); n <= mostWritten {
+		all := make([]float64, 0, n)
+		for _, v := range x {
+			for _, w := range y {
+				all = append(all, w-v)
+			}
+		}
+		slices.Sort(all)
+		return ordered{n: n, all: all}
+	}
+	x, y = slices.Clone(x), slices.Clone(y)
+	slices.Sort(x)
+	slices.Sort(y)
+	return ordered{n: len(x) * len(y), low: y[0] - x[len(x)-1], high: y[len(y)-1] - x[0], upTo: func(limit float64) (count int) {
+		j := 0
+		for _, v := range x {
+			for j < len(y) && y[j]-v <= limit {
+				j++
+			}
+			count += j
+		}
+		return count
+	}}
 }
 
 // p is the two-sided probability of u.

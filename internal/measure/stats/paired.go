@@ -15,18 +15,25 @@ import (
 type PairTest struct {
 	n          int
 	confidence float64
-	dist       []float64 // probability of each sum of the ranks with one sign, without ties
+	dist       []float64 // probability of each sum of the ranks with one sign, without ties; nil: more than are worked out exactly
 	cut        int       // Walsh averages to leave out at each end
 	held       float64
 }
 
-// mostPairs bounds what is worked out exactly: 500 pairs are more than anybody runs, and take milliseconds.
-const mostPairs = 500
+// mostPairs is for how many pairs all is worked out exactly; above, the normal distribution is close.
+const mostPairs = 200
 
 // NewPairTest prepares a test of n pairs.
 func NewPairTest(n int, confidence float64) (*PairTest, error) {
-	if n < 2 || n > mostPairs {
-		return nil, fmt.Errorf("%w: %d pairs; from 2 to %d", ErrTooFew, n, mostPairs)
+	if n < 2 {
+		return nil, fmt.Errorf("%w: %s; two are the least", ErrTooFew, map[bool]string{true: "1 pair", false: "no pairs"}[n == 1])
+	}
+	tail := (1 - confidence) / 2
+	if n > mostPairs {
+		mean, sd := float64(n)*float64(n+1)/4, math.Sqrt(float64(n)*float64(n+1)*float64(2*n+1)/24)
+		t := &PairTest{n: n, confidence: confidence, cut: max(0, int(mean-0.5+sd*math.Sqrt2*math.Erfinv(2*tail-1)))}
+		t.held = 1 - math.Erfc((mean-float64(t.cut)+0.5)/sd/math.Sqrt2)
+		return t, nil
 	}
 	ranks := make([]int, n)
 	for i := range ranks {
@@ -34,7 +41,7 @@ func NewPairTest(n int, confidence float64) (*PairTest, error) {
 	}
 	t := &PairTest{n: n, confidence: confidence, dist: signedSums(ranks)}
 	// The interval from the k-th smallest to the k-th largest average misses the truth when the sum is below k.
-	tail, below := (1-confidence)/2, t.dist[0]
+	below := t.dist[0]
 	for t.cut = 0; below+t.dist[2*(t.cut+1)] <= tail; {
 		t.cut++
 		below += t.dist[2*t.cut]
@@ -88,7 +95,7 @@ func (t *PairTest) Compare(a, b []float64) (Comparison, error) {
 	}
 	c.MedianA, c.MedianB = Median(a), Median(b)
 	w := walsh(d)
-	c.Ratio, c.Low, c.High = math.Exp(median(w)), math.Exp(w[t.cut]), math.Exp(w[len(w)-1-t.cut])
+	c.Ratio, c.Low, c.High = math.Exp(w.median()), math.Exp(w.at(t.cut)), math.Exp(w.at(w.n-1-t.cut))
 	below, above := signedTails(d, 0)
 	c.P = min(1, 2*min(below, above))
 	return c, nil
@@ -108,16 +115,33 @@ func quotients(a, b []float64) ([]float64, error) {
 	return d, nil
 }
 
-// walsh are the means of all pairs of differences, each with itself too, sorted.
-func walsh(d []float64) []float64 {
-	w := make([]float64, 0, len(d)*(len(d)+1)/2)
-	for i, x := range d {
-		for _, y := range d[i:] {
-			w = append(w, (x+y)/2)
+// walsh are the means of all pairs of differences, each with itself too.
+func walsh(d []float64) ordered {
+	n := len(d)
+	if n*(n+1)/2 <= mostWritten {
+		w := make([]float64, 0, n*(n+1)/2)
+		for i, x := range d {
+			for _, y := range d[i:] {
+				w = append(w, (x+y)/2)
+			}
 		}
+		slices.Sort(w)
+		return ordered{n: len(w), all: w}
 	}
-	slices.Sort(w)
-	return w
+	d = slices.Clone(d)
+	slices.Sort(d)
+	return ordered{n: n * (n + 1) / 2, low: d[0], high: d[n-1], upTo: func(x float64) (count int) {
+		for i, j := 0, n-1; i < n; i++ {
+			for j >= i && (d[i]+d[j])/2 > x {
+				j--
+			}
+			if j < i {
+				break
+			}
+			count += j - i + 1
+		}
+		return count
+	}}
 }
 
 // signedTails are the probabilities of a sum of the ranks above the middle that is as small, or as large, as that of d
@@ -156,6 +180,9 @@ func signedTails(d []float64, middle float64) (below, above float64) {
 		}
 		i = j
 	}
+	if len(ranks) > mostPairs {
+		return normalTails(ranks, sum)
+	}
 	for s, p := range signedSums(ranks) {
 		if s <= sum {
 			below += p
@@ -167,13 +194,38 @@ func signedTails(d []float64, middle float64) (below, above float64) {
 	return min(1, below), min(1, above)
 }
 
+// normalTails are signedTails by the normal distribution, corrected for continuity; ranks of ties make it narrower.
+func normalTails(ranks []int, sum int) (below, above float64) {
+	mean, variance := 0.0, 0.0
+	for _, r := range ranks {
+		mean, variance = mean+float64(r)/2, variance+float64(r)*float64(r)/4
+	}
+	sd := math.Sqrt(variance)
+	tail := func(z float64) float64 { return math.Erfc(-z/math.Sqrt2) / 2 }
+	return tail((float64(sum) + 1 - mean) / sd), tail((mean + 1 - float64(sum)) / sd)
+}
+
 // Detectable is what RankTest.Detectable is, for pairs: the scatter is that of the quotients of the pairs.
 func (t *PairTest) Detectable(a, b []float64, seed uint64) float64 {
 	d, err := quotients(a, b)
 	if err != nil || t.SmallestP() >= 1-t.confidence || len(d) < 2 {
 		return math.Inf(1)
 	}
-	middle := median(walsh(d))
+	if t.n > mostPairs {
+		return fewer(t.n, mostPairs, func(n int) float64 {
+			small, err := NewPairTest(n, t.confidence)
+			if err != nil {
+				return math.Inf(1)
+			}
+			return small.detectable(d, seed)
+		})
+	}
+	return t.detectable(d, seed)
+}
+
+// detectable draws as many pairs as the test has from the quotients d, which may be more.
+func (t *PairTest) detectable(d []float64, seed uint64) float64 {
+	middle := walsh(d).median()
 	widen := math.Sqrt(float64(len(d)) / float64(len(d)-1))
 	for i := range d {
 		d[i] = (d[i] - middle) * widen
@@ -242,10 +294,10 @@ func SpendAlpha(alpha float64, looks []int) []float64 {
 
 // FalseRate estimates how often so many pairs of runs of one and the same thing tell a difference at p below alpha: the runs,
 // in the order in which they were made, are drawn again in blocks of neighbours, so that a machine's drift and moods stay in
-// them, and A and B are dealt in turns (A B B A).
+// them, and deal gives for each place whose it is: true is B's.
 //
 // Source: Politis and Romano, A circular block-resampling procedure for stationary data (1992).
-func FalseRate(runs []float64, pairs int, alpha float64, seed uint64) float64 {
+func FalseRate(runs []float64, pairs int, alpha float64, seed uint64, deal func(*rand.Rand) []bool) float64 {
 	const rounds = 1000
 	if len(runs) < 4 || pairs < LeastPairs(1-alpha) {
 		return math.NaN()
@@ -264,9 +316,10 @@ func FalseRate(runs []float64, pairs int, alpha float64, seed uint64) float64 {
 			at, left = at+1, left-1
 			return v
 		}
+		order := deal(rng)
 		for i := range d {
 			first, second := next(), next()
-			if i%2 == 1 {
+			if order[2*i] {
 				first, second = second, first
 			}
 			d[i] = math.Log(second / first)

@@ -180,13 +180,31 @@ func TestFalseRate(t *testing.T) {
 		// Each second run is slower, as where something runs at just that rhythm.
 		jumping = append(jumping, math.Exp(0.01*rng.NormFloat64()+0.2*float64((i/2)%2)))
 	}
-	if r := FalseRate(calm, 10, 0.05, 1); r > 0.08 {
+	turns := func(*rand.Rand) []bool { // A B B A
+		order := make([]bool, 20)
+		for i := range order {
+			order[i] = i%4 == 1 || i%4 == 2
+		}
+		return order
+	}
+	drawn := func(rng *rand.Rand) []bool {
+		order := make([]bool, 20)
+		for i := 0; i < len(order); i += 2 {
+			order[i] = rng.IntN(2) == 1
+			order[i+1] = !order[i]
+		}
+		return order
+	}
+	if r := FalseRate(calm, 10, 0.05, 1, turns); r > 0.08 {
 		t.Errorf("calm runs err in %v", r)
 	}
-	if r := FalseRate(jumping, 10, 0.05, 1); r < 0.1 {
+	if r := FalseRate(jumping, 10, 0.05, 1, turns); r < 0.1 {
 		t.Errorf("runs of a machine that jumps in the rhythm of the pairs err in %v", r)
 	}
-	if r := FalseRate(calm[:3], 10, 0.05, 1); !math.IsNaN(r) {
+	if r := FalseRate(jumping, 10, 0.05, 1, drawn); r > 0.07 {
+		t.Errorf("where the order is drawn they err in %v", r)
+	}
+	if r := FalseRate(calm[:3], 10, 0.05, 1, turns); !math.IsNaN(r) {
 		t.Errorf("three runs tell %v", r)
 	}
 }

@@ -22,10 +22,29 @@ func (r *RankTest) Detectable(a, b []float64, seed uint64) float64 {
 	if r.smallest >= 1-r.confidence {
 		return math.Inf(1)
 	}
-	return detectable(residuals(a, b), seed, func(draw func(n int, at float64) []float64, shift float64) bool {
-		x, y := draw(r.m, 0), draw(r.n, shift)
-		return r.p(x, y, rankU(x, y)) < 1-r.confidence
+	scatter := residuals(a, b)
+	return fewer(max(r.m, r.n), mostPairs, func(n int) float64 {
+		small := r
+		if largest := max(r.m, r.n); n < largest {
+			var err error
+			if small, err = NewRankTest(max(2, r.m*n/largest), max(2, r.n*n/largest), r.confidence); err != nil {
+				return math.Inf(1)
+			}
+		}
+		return detectable(scatter, seed, func(draw func(n int, at float64) []float64, shift float64) bool {
+			x, y := draw(small.m, 0), draw(small.n, shift)
+			return small.p(x, y, rankU(x, y)) < 1-r.confidence
+		})
 	})
+}
+
+// fewer is what n figures would show, worked out from what so many would show where n are more than is quickly drawn: it falls with
+// the root of their number.
+func fewer(n, most int, shows func(n int) float64) float64 {
+	if n <= most {
+		return shows(n)
+	}
+	return math.Exp(math.Log(shows(most)) * math.Sqrt(float64(most)/float64(n)))
 }
 
 // detectable looks for the smallest shift of logarithms, as a ratio, that a test shows with the power asked for. test draws
@@ -92,15 +111,28 @@ func residuals(sides ...[]float64) (out []float64) {
 
 // rankU counts the pairs in which B's figure is the larger one; equal ones count half.
 func rankU(a, b []float64) (u float64) {
-	for _, x := range a {
-		for _, y := range b {
-			switch {
-			case y > x:
-				u++
-			case y == x:
-				u += 0.5
+	if len(a)*len(b) <= exactPairs {
+		for _, x := range a {
+			for _, y := range b {
+				switch {
+				case y > x:
+					u++
+				case y == x:
+					u += 0.5
+				}
 			}
 		}
+		return u
+	}
+	a = slices.Clone(a)
+	slices.Sort(a)
+	for _, y := range b {
+		less, _ := slices.BinarySearch(a, y)
+		equal := less
+		for equal < len(a) && a[equal] == y {
+			equal++
+		}
+		u += float64(less) + float64(equal-less)/2
 	}
 	return u
 }

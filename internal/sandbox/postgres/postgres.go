@@ -15,12 +15,12 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 
+	"github.com/rissodb/risso/internal/pattern"
 	"github.com/rissodb/risso/internal/sandbox"
 )
 
@@ -44,16 +44,16 @@ type Server struct {
 }
 
 var (
-	specForm    = regexp.MustCompile(`^postgres(?:-([0-9]+))?$`)
-	nameForm    = regexp.MustCompile(`^[a-z0-9-]{1,40}$`)
-	settingForm = regexp.MustCompile(`^([a-z_][a-z0-9_.]*)=([^\n\r\x00]*)$`)
-	versionForm = regexp.MustCompile(`[0-9]+\.[0-9]+`)
+	specForm    = pattern.Lazy(`^postgres(?:-([0-9]+))?$`)
+	nameForm    = pattern.Lazy(`^[a-z0-9-]{1,40}$`)
+	settingForm = pattern.Lazy(`^([a-z_][a-z0-9_.]*)=([^\n\r\x00]*)$`)
+	versionForm = pattern.Lazy(`[0-9]+\.[0-9]+`)
 )
 
 // Find gives the folder of the programs that a spec names, the newest where it leaves the version open. Its error wraps
 // sandbox.ErrNoServer when there are none.
 func Find(spec string) (bin string, err error) {
-	m := specForm.FindStringSubmatch(cmp.Or(spec, "postgres"))
+	m := specForm().FindStringSubmatch(cmp.Or(spec, "postgres"))
 	if m == nil {
 		return "", fmt.Errorf("%w: %q: write postgres, or postgres-15 for a major version", sandbox.ErrNoServer, spec)
 	}
@@ -86,7 +86,7 @@ func number(s string) int {
 // CheckSettings says which setting cannot be written into an option file.
 func CheckSettings(settings []string) error {
 	for _, s := range settings {
-		if !settingForm.MatchString(s) {
+		if !settingForm().MatchString(s) {
 			return fmt.Errorf("setting %q: write it as name=value, such as shared_buffers=256MB", s)
 		}
 	}
@@ -123,7 +123,7 @@ func makeFolder(name string) (dir string, err error) {
 	switch {
 	case name == "":
 		dir, err = os.MkdirTemp("", "risso-pg-")
-	case !nameForm.MatchString(name):
+	case !nameForm().MatchString(name):
 		return "", fmt.Errorf("%q is no name for a server", name)
 	default:
 		dir = folder(name)
@@ -148,7 +148,7 @@ func (s *Server) make(ctx context.Context, settings []string) error {
 	if err != nil {
 		return err
 	}
-	s.Version = versionForm.FindString(out)
+	s.Version = versionForm().FindString(out)
 	if _, err := s.run(ctx, "initdb", "-D", s.Data, "-A", "trust", "-U", Account, "-E", "UTF8", "--locale=C", "--no-sync"); err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ func (s *Server) make(ctx context.Context, settings []string) error {
 	}
 	var b bytes.Buffer
 	for _, line := range append([]string{"listen_addresses=", "unix_socket_directories=" + s.Dir}, settings...) {
-		m := settingForm.FindStringSubmatch(line)
+		m := settingForm().FindStringSubmatch(line)
 		fmt.Fprintf(&b, "%s = '%s'\n", m[1], strings.ReplaceAll(m[2], "'", "''"))
 	}
 	_, err = conf.Write(b.Bytes())
@@ -269,7 +269,7 @@ func (s *Server) lives() bool {
 
 // Remove takes away what a killed process left under a name; nothing there is no error.
 func Remove(ctx context.Context, name string) error {
-	if !nameForm.MatchString(name) {
+	if !nameForm().MatchString(name) {
 		return fmt.Errorf("%q is no name for a server", name)
 	}
 	s := &Server{Dir: folder(name)}

@@ -135,6 +135,19 @@ func (r reader) Read(p []byte) (int, error) {
 	return r.r.Read(p)
 }
 
+// writer is an io.Writer that ends with the context.
+type writer struct {
+	ctx context.Context
+	w   io.Writer
+}
+
+func (w writer) Write(p []byte) (int, error) {
+	if err := w.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return w.w.Write(p)
+}
+
 // fail puts the operation and the place before an error, once.
 func fail(op, place, name string, err error) error {
 	if err == nil {

@@ -75,7 +75,7 @@ func (f *folder) put(ctx context.Context, path string, r io.Reader) (Info, error
 	if err != nil {
 		return Info{}, err
 	}
-	n, err := io.Copy(tmp, reader{ctx, r})
+	n, err := copyTo(ctx, tmp, r)
 	if err == nil {
 		err = tmp.Sync()
 	}
@@ -99,6 +99,14 @@ func (f *folder) put(ctx context.Context, path string, r io.Reader) (Info, error
 		return Info{}, errors.Join(err, ignoreNotExist(os.Remove(tmp.Name())))
 	}
 	return Info{Size: n, Modified: st.ModTime()}, syncFolder(dir)
+}
+
+// copyTo writes what r gives, in large pieces: each costs a call of the system, and Go's scheduler another thread.
+func copyTo(ctx context.Context, f *os.File, r io.Reader) (int64, error) {
+	if all, ok := r.(io.WriterTo); ok {
+		return all.WriteTo(writer{ctx, f})
+	}
+	return io.CopyBuffer(writer{ctx, f}, reader{ctx, r}, make([]byte, 256<<10))
 }
 
 // makeDir makes a folder and those above it, each safe against a loss of power before anything is put into it.

@@ -66,7 +66,12 @@ func TestColumnsComeBack(t *testing.T) {
 	_, dec := fuzzTools(t)
 	r := rand.New(rand.NewPCG(11, 12))
 	var d decoder
-	for round := range 3000 {
+	rounds := 3000
+	if testing.Short() {
+		t.Log("short: a tenth of the columns")
+		rounds = 300
+	}
+	for round := range rounds {
 		v := columns(r)
 		x, scale := toInts(nil, v)
 		for i := range x {
@@ -92,7 +97,12 @@ func TestColumnsComeBack(t *testing.T) {
 // TestHoursComeBack takes whole hours of columns, some of them multiples of others, through a block file.
 func TestHoursComeBack(t *testing.T) {
 	r := rand.New(rand.NewPCG(13, 14))
-	for range 30 {
+	rounds := 30
+	if testing.Short() {
+		t.Log("short: six hours of thirty")
+		rounds = 6
+	}
+	for range rounds {
 		s := openStore(t, t.TempDir())
 		in, err := s.ensure("db")
 		if err != nil {

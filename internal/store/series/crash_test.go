@@ -124,6 +124,7 @@ func child(dir string) error {
 func TestKill(t *testing.T) {
 	rounds := 15
 	if testing.Short() {
+		t.Log("short: five kills of fifteen")
 		rounds = 5
 	}
 	dir := t.TempDir()

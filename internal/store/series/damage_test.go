@@ -51,13 +51,7 @@ func damaged(t *testing.T, m *model, dir, rel string, content []byte, what strin
 		}
 		time.Sleep(wait)
 	}
-	lost = map[string]int{}
-	for key, vals := range m.vals {
-		one := &model{vals: map[string]map[int64]float64{key: vals}}
-		if n := one.check(t, s, "db", t0-daySeconds, t0+2*daySeconds, true); n > 0 {
-			lost[key] = n
-		}
-	}
+	lost = m.missing(t, s, "db", t0-daySeconds, t0+2*daySeconds, true)
 	aside, _ := filepath.Glob(filepath.Join(dir, "damaged", "db-"+filepath.Base(rel)+"-*"))
 	if len(aside) == 0 {
 		t.Fatalf("%s at byte %d: nothing is in the damaged folder", what, at)
@@ -71,9 +65,10 @@ func everywhere(t *testing.T, m *model, master, rel string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	step := max(1, len(good)/120)
+	step, cuts, zeros := max(1, len(good)/120), 20, 10
 	if testing.Short() {
-		step = max(1, len(good)/40)
+		t.Log("short: a fifth of the places")
+		step, cuts, zeros = max(1, len(good)/24), 4, 2
 	}
 	r := rand.New(rand.NewPCG(9, 9))
 	for at := 0; at < len(good); at += 1 + r.IntN(2*step) {
@@ -81,14 +76,14 @@ func everywhere(t *testing.T, m *model, master, rel string) {
 		bad[at] ^= 1 << r.IntN(8)
 		damaged(t, m, copyDir(t, master), rel, bad, "a flipped bit", at)
 	}
-	for range 20 {
+	for range cuts {
 		at := 1 + r.IntN(len(good)-1)
 		if recordEnds(good, at) {
 			continue // a log that ends between two records is whole, only shorter
 		}
 		damaged(t, m, copyDir(t, master), rel, good[:at], "a cut", at)
 	}
-	for range 10 {
+	for range zeros {
 		at := r.IntN(len(good) - 64)
 		bad := bytes.Clone(good)
 		clear(bad[at : at+64])

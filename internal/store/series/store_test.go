@@ -74,14 +74,30 @@ func openWriterT(t testing.TB, s *Store, id string) *Writer {
 // model is the truth a store is compared with.
 type model struct {
 	descs []Desc
-	vals  map[string]map[int64]float64
+	vals  map[string]*column
 	late  map[int64]bool
 }
 
+// column is what a series has, in order of time. It is not a map: to compare millions of samples with one takes minutes
+// under the race detector.
+type column struct {
+	t []int64
+	v []float64
+}
+
+// at is the value at a second, if there is one.
+func (c *column) at(t int64) (float64, bool) {
+	i, ok := slices.BinarySearch(c.t, t)
+	if !ok {
+		return 0, false
+	}
+	return c.v[i], true
+}
+
 func newModel(descs []Desc) *model {
-	m := &model{descs: descs, vals: map[string]map[int64]float64{}, late: map[int64]bool{}}
+	m := &model{descs: descs, vals: map[string]*column{}, late: map[int64]bool{}}
 	for _, d := range descs {
-		m.vals[d.Key()] = map[int64]float64{}
+		m.vals[d.Key()] = &column{}
 	}
 	return m
 }
@@ -97,7 +113,8 @@ func (m *model) append(t testing.TB, w *Writer, at int64, vals []float64, late b
 func (m *model) note(at int64, vals []float64, late bool) {
 	for i, v := range vals {
 		if v == v {
-			m.vals[m.descs[i].Key()][at] = v
+			c := m.vals[m.descs[i].Key()]
+			c.t, c.v = append(c.t, at), append(c.v, v)
 		}
 	}
 	m.late[at] = late
@@ -106,32 +123,42 @@ func (m *model) note(at int64, vals []float64, late bool) {
 // check compares every sample of a range; with lossy, samples may be missing but none may be wrong. It returns how many are missing.
 func (m *model) check(t testing.TB, s *Store, id string, from, to int64, lossy bool) (missing int) {
 	t.Helper()
-	for key, vals := range m.vals {
+	for _, n := range m.missing(t, s, id, from, to, lossy) {
+		missing += n
+	}
+	return missing
+}
+
+// missing is check for each series: those that lack samples, by key.
+func (m *model) missing(t testing.TB, s *Store, id string, from, to int64, lossy bool) map[string]int {
+	t.Helper()
+	out := map[string]int{}
+	for key, want := range m.vals {
 		p, err := s.Raw(context.Background(), id, key, from, to)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, at := range p.T {
-			want, ok := vals[at]
-			if !ok || math.Float64bits(want) != math.Float64bits(p.V[i]) {
-				t.Fatalf("%s at %d is %v, want %v (there: %v)", key, at, p.V[i], want, ok)
+		i, _ := slices.BinarySearch(want.t, from)
+		end, _ := slices.BinarySearch(want.t, to)
+		all := end - i
+		for k, at := range p.T {
+			for i < end && want.t[i] < at {
+				i++
 			}
-			if i > 0 && at <= p.T[i-1] {
-				t.Fatalf("%s: time %d after %d", key, at, p.T[i-1])
+			if i == end || want.t[i] != at || math.Float64bits(want.v[i]) != math.Float64bits(p.V[k]) {
+				v, ok := want.at(at)
+				t.Fatalf("%s at %d, %d of %d, is %v, want %v (there: %v)", key, at, k, len(p.T), p.V[k], v, ok)
 			}
+			i++ // a time that comes twice, or goes back, is not there any more
 		}
-		want := 0
-		for at := range vals {
-			if at >= from && at < to {
-				want++
-			}
+		if len(p.T) != all && !lossy {
+			t.Fatalf("%s has %d samples, want %d", key, len(p.T), all)
 		}
-		if len(p.T) != want && !lossy {
-			t.Fatalf("%s has %d samples, want %d", key, len(p.T), want)
+		if len(p.T) < all {
+			out[key] = all - len(p.T)
 		}
-		missing += want - len(p.T)
 	}
-	return missing
+	return out
 }
 
 // mixed makes descriptions of all sorts and a generator of their values.
@@ -276,9 +303,9 @@ func (m *model) checkBand(t testing.TB, got *Bands, d Desc, from, to, step int64
 		var all, trusted []float64
 		sum := 0.0
 		for at := from + int64(k)*step; at < min(to, from+int64(k+1)*step); at++ {
-			v, ok := vals[at]
+			v, ok := vals.at(at)
 			if d.Type == Counter {
-				p, ok2 := vals[at-1]
+				p, ok2 := vals.at(at - 1)
 				if v < p || !ok2 {
 					ok = false
 				}

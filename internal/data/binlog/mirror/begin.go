@@ -124,8 +124,10 @@ func (f *follower) resume(ctx context.Context, s Series, logs []mysql.Log) (from
 		return f.resumeBehind(ctx, s, newest, logs, i)
 	}
 	if newest.Size == logs[i].Size && i+1 < len(logs) && !newest.Locked {
-		// Complete, and who wrote it may have been killed before it was on disk.
-		if err := syncPath(path); err != nil {
+		// Complete, and who wrote it may have been killed before it was on disk, or signed.
+		if err := errors.Join(syncPath(path), f.vouchComplete(ctx, path)); errors.Is(err, binlogevent.ErrDamaged) {
+			return f.replaceDamaged(ctx, s.Key, path, err)
+		} else if err != nil {
 			return from, false, err
 		}
 		return f.resumeBehind(ctx, s, newest, logs, i)
@@ -147,6 +149,13 @@ func (f *follower) resume(ctx context.Context, s Series, logs []mysql.Log) (from
 		w.close()
 		return from, false, err
 	}
+	if err := f.vouch(ctx, w); err != nil {
+		w.close()
+		if errors.Is(err, binlogevent.ErrDamaged) {
+			return f.replaceDamaged(ctx, s.Key, path, err)
+		}
+		return from, false, err
+	}
 	if w.seal == nil && f.o.Place.encrypted() {
 		// The place was encrypted when the log had been begun.
 		if w, err = w.encrypt(f.o.Place); err != nil {
@@ -156,6 +165,21 @@ func (f *follower) resume(ctx context.Context, s Series, logs []mysql.Log) (from
 	f.key = s.Key
 	f.setWriter(w)
 	return start{name: newest.Name, pos: w.pos}, true, nil
+}
+
+// vouchComplete makes sure that a complete log that a process left is signed to its end.
+func (f *follower) vouchComplete(ctx context.Context, path string) error {
+	if f.o.Place.Signer == nil {
+		return nil
+	}
+	if !f.take(path) {
+		return nil // the finisher has it, which says what is not signed
+	}
+	w, _, err := reopen(ctx, f.o.Place, path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.vouch(ctx, w), w.close())
 }
 
 // resumeBehind goes on with the log behind a complete one.
@@ -193,6 +217,9 @@ func stem(name string) string { return strings.TrimSuffix(name, filepath.Ext(nam
 func (f *follower) replaceDamaged(ctx context.Context, key, path string, why error) (start, bool, error) {
 	to := path + setAside + time.Now().UTC().Format("20060102T150405.000Z")
 	if err := os.Rename(path, to); err != nil {
+		return start{}, false, err
+	}
+	if err := os.Remove(path + extSigned); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return start{}, false, err
 	}
 	f.note(true, "%v: set aside as %s and fetched again", why, filepath.Base(to))
@@ -239,6 +266,9 @@ func (f *follower) sameTail(ctx context.Context, w *writer, l mysql.Log) (bool, 
 	return string(theirs) == string(ours), nil
 }
 
+// patienceOfOne is how long the server may be silent that shall send what it has.
+const patienceOfOne = 10 * time.Second
+
 // serverEvent fetches the event that begins at a position.
 func (f *follower) serverEvent(ctx context.Context, name string, pos int64, typ binlogevent.Type) ([]byte, error) {
 	d, err := f.o.Target.Dump(ctx, mysql.DumpOptions{Identity: f.identity, File: name, Pos: pos})
@@ -247,7 +277,7 @@ func (f *follower) serverEvent(ctx context.Context, name string, pos int64, typ 
 	}
 	defer d.Close()
 	for {
-		raw, _, err := d.Next(10 * time.Second)
+		raw, _, err := d.Next(patienceOfOne)
 		if err != nil {
 			return nil, err
 		}
@@ -280,7 +310,7 @@ func (f *follower) serverHead(ctx context.Context, name string, events int) (hea
 	var h head
 	sums := false
 	for n := 0; n < events; {
-		raw, _, err := d.Next(10 * time.Second)
+		raw, _, err := d.Next(patienceOfOne)
 		if err != nil {
 			return h, fmt.Errorf("read the beginning of %s: %w", name, err)
 		}

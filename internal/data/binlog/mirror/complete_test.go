@@ -44,7 +44,7 @@ func TestFollowBehindComplete(t *testing.T) {
 			} else {
 				w.buf = append(w.buf[:0], logs[name]...)
 				w.pos = int64(len(w.buf))
-				err = errors.Join(w.flush(), w.file.Close())
+				err = w.close()
 			}
 			if err != nil {
 				t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -98,16 +99,19 @@ func (f *follower) finish(ctx context.Context, l localLog) error {
 	if errors.Is(err, repo.ErrNoKey) {
 		// A power cut may bring a removed file back, and not its key: with an index the log is in its place.
 		if _, ierr := readIndex(ctx, f.o.Place, name+extIndex); ierr == nil {
-			return removeDurably(l.path)
+			return removeLocal(l.path)
 		}
 	}
 	if err != nil {
 		return err
 	}
+	if err := f.sign(l, &x); err != nil {
+		return err
+	}
 	if err := f.putIndex(ctx, name, x); err != nil {
 		return err
 	}
-	if err := removeDurably(l.path); err != nil {
+	if err := removeLocal(l.path); err != nil {
 		return err
 	}
 	f.note(false, "%s is complete: %d bytes, %d transactions, stored in %d bytes", l.name, x.Size, x.Transactions, x.Stored)
@@ -117,11 +121,18 @@ func (f *follower) finish(ctx context.Context, l localLog) error {
 	return nil
 }
 
-func removeDurably(path string) error {
+// removeLocal removes a log that is in its place now, then what was signed of it while it grew.
+func removeLocal(path string) error {
 	if err := os.Remove(path); err != nil {
 		return err
 	}
-	return syncPath(filepath.Dir(path))
+	if err := syncPath(filepath.Dir(path)); err != nil {
+		return err
+	}
+	if err := os.Remove(path + extSigned); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // store puts a log in its place, compressed and, if the place is, encrypted, and compares what is there with what was written.
@@ -180,10 +191,19 @@ func (f *follower) finishPlain(ctx context.Context, l localLog) error {
 		return in.Close()
 	}
 	x, err := scanFile(ctx, f.o.Place, l.path)
+	if err == nil {
+		err = f.sign(l, &x)
+	}
+	if err == nil {
+		err = f.putIndex(ctx, name, x)
+	}
 	if err != nil {
 		return err
 	}
-	return f.putIndex(ctx, name, x)
+	if err := os.Remove(l.path + extSigned); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 func (f *follower) putIndex(ctx context.Context, name string, x binlog.Index) error {
@@ -313,6 +333,9 @@ func plainSum(in io.ReadCloser) (string, error) {
 // hold, too, where an identity opens them.
 func Verify(ctx context.Context, place Place, key string, l Log) error {
 	name := root + key + "/" + l.Name
+	if err := place.accept(place.complete(key, l.Index), l.Signature); err != nil {
+		return err
+	}
 	if l.Encrypted {
 		if err := place.checkStored(ctx, name, l.Index); err != nil || place.Repo == nil || !place.Repo.Readable() {
 			return err

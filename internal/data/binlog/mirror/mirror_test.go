@@ -3,6 +3,7 @@ package mirror
 import (
 	"bytes"
 	"context"
+	"crypto/ed25519"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -45,6 +46,25 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// testKey signs what tests mirror, in processes of their own, too.
+var testKey = ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize))
+
+// onlyKey is a policy that trusts one key; unsigned: also what is not signed.
+type onlyKey struct {
+	key      repo.PublicKey
+	unsigned bool
+}
+
+func (o onlyKey) Accept(_, _ string, signer repo.PublicKey) error {
+	switch {
+	case signer == o.key, signer == "" && o.unsigned:
+		return nil
+	case signer == "":
+		return repo.ErrUnsigned
+	}
+	return repo.ErrForeign
+}
+
 // folder is a place on this machine.
 func folder(dir string) Place { return keyed(dir, repo.Keys{}) }
 
@@ -54,7 +74,7 @@ func keyed(dir string, k repo.Keys) Place {
 	if err != nil {
 		panic(err)
 	}
-	p := Place{Store: repo.On(s)}
+	p := Place{Store: repo.On(s), Signer: testKey}
 	open := repo.OpenWith
 	if len(k.Recipients) > 0 {
 		open = repo.CreateWith
@@ -182,6 +202,7 @@ func sameSeries(t *testing.T, s Series, place Place, dir string, logs map[string
 	if gaps := s.Gaps(); len(gaps) > 0 {
 		t.Errorf("gaps: %v", gaps)
 	}
+	place.Policy = onlyKey{key: repo.PublicOf(testKey)} // all of it was signed
 	for i, f := range s.Files(place, dir) {
 		in, err := f.Open(t.Context())
 		if err != nil {
@@ -246,7 +267,9 @@ func await(t *testing.T, dir string, n *sandbox.Node) {
 		paths, _ := filepath.Glob(filepath.Join(dir, "binlog", "*", file))
 		return slices.ContainsFunc(paths, func(p string) bool {
 			st, err := os.Stat(p)
-			return err == nil && st.Size() >= pos && ownKey(filepath.Base(filepath.Dir(p)), identity, c.Server.MariaDB())
+			key := filepath.Base(filepath.Dir(p))
+			parts, serr := folder(dir).signedParts(key, p)
+			return err == nil && serr == nil && st.Size() >= pos && len(parts) > 0 && parts[0].Size >= pos && ownKey(key, identity, c.Server.MariaDB())
 		})
 	})
 }

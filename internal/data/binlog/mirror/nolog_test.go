@@ -12,7 +12,7 @@ import (
 // another error.
 func TestNoLog(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []string{"mariadb", "mysql-9.7", "mysql-8.0", "mysql-5.7"} {
+	for _, kind := range []string{"mariadb", "mariadb-11.8", "mysql-9.7", "mysql-8.0", "mysql-5.7"} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			n := sandboxtest.Up(t, kind, "skip-log-bin")

@@ -4,6 +4,7 @@ package mirror
 
 import (
 	"context"
+	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -42,6 +43,11 @@ const (
 type Place struct {
 	repo.Store
 	Repo *repo.Repo // the repository in the place; nil: there is none. If it is encrypted, so are the logs.
+
+	Signer ed25519.PrivateKey // signs the logs that are mirrored; nil: they are not signed
+	Policy repo.Policy        // whose logs Files opens; nil: all, unchecked
+	Name   string             // by which the policy knows a place without a repository: 32 hexadecimal digits
+	Said   func(string)       // is told what of a log is left out because nobody signed it; nil: nobody
 }
 
 func (p Place) encrypted() bool { return p.Repo != nil && p.Repo.Encrypted() }
@@ -121,7 +127,10 @@ func List(ctx context.Context, place Place, dir string) ([]Series, error) {
 			continue
 		}
 		if x.Size == 0 && (errors.Is(err, binlogevent.ErrTorn) || errors.Is(err, io.ErrUnexpectedEOF)) {
-			continue // nothing in it yet
+			if parts, serr := place.signedParts(l.key, l.path); serr != nil || len(parts) == 0 {
+				continue // nothing in it yet
+			}
+			// What was signed of it is gone: whoever reads it is told.
 		}
 		x.Name = l.name
 		s.Logs = append(s.Logs, Log{Index: x, Locked: locked})
@@ -273,25 +282,76 @@ func openStored(ctx context.Context, place Place, name string) (io.ReadCloser, e
 	return binlog.Uncompressed(in)
 }
 
-// Files gives the logs of a series to read.
+// Files gives the logs of a series to read. Where the place has a policy, each is read only as far as it was signed by who is trusted, to
+// the last bit; with an error before the first byte where it was not.
 func (s Series) Files(place Place, dir string) []binlog.File {
 	list := make([]binlog.File, len(s.Logs))
 	for i, l := range s.Logs {
-		list[i] = binlog.File{Name: l.Name, Size: l.Size, Open: func(ctx context.Context) (io.ReadCloser, error) {
-			name := root + s.Key + "/" + l.Name
-			in, err := openStored(ctx, place, name)
-			if errors.Is(err, fs.ErrNotExist) {
-				if l.Encrypted && !place.encrypted() {
-					return nil, fmt.Errorf("%s: %w", l.Name, repo.ErrNoKey)
-				}
-				// It may have been finished since the list was made, or is being written.
-				return openLocal(place, filepath.Join(dir, filepath.FromSlash(name)))
-			}
-			return in, err
-		}}
+		list[i] = binlog.File{Name: l.Name, Size: l.Size, Open: s.opener(place, dir, l)}
+		if place.Policy != nil {
+			list[i].Open = s.trusted(place, dir, l).Open
+		}
 		if l.Finished {
 			list[i].Index = &l.Index
 		}
 	}
 	return list
+}
+
+func (s Series) opener(place Place, dir string, l Log) func(context.Context) (io.ReadCloser, error) {
+	return func(ctx context.Context) (io.ReadCloser, error) {
+		name := root + s.Key + "/" + l.Name
+		in, err := openStored(ctx, place, name)
+		if errors.Is(err, fs.ErrNotExist) {
+			if l.Encrypted && !place.encrypted() {
+				return nil, fmt.Errorf("%s: %w", l.Name, repo.ErrNoKey)
+			}
+			// It may have been finished since the list was made, or is being written.
+			return openLocal(place, filepath.Join(dir, filepath.FromSlash(name)))
+		}
+		return in, err
+	}
+}
+
+// trusted is a log of the series as it was signed.
+func (s Series) trusted(place Place, dir string, l Log) *trusted {
+	open := s.opener(place, dir, l)
+	name := root + s.Key + "/" + l.Name
+	path := filepath.Join(dir, filepath.FromSlash(name))
+	return &trusted{open: open, hash: place.newHash, look: func(ctx context.Context) (int64, string, error) {
+		x := &l.Index
+		if !l.Finished {
+			// It may have been finished since the list was made.
+			index, err := readIndex(ctx, place, name+extIndex)
+			if errors.Is(err, fs.ErrNotExist) {
+				return place.signedUntil(s.Key, path, l)
+			}
+			if err != nil {
+				return 0, "", err
+			}
+			x = &index
+		}
+		return x.Size, x.SHA256 + x.HMAC, place.accept(place.complete(s.Key, *x), x.Signature)
+	}}
+}
+
+// signedUntil says how much of a log that grows is signed by who is trusted. What stands behind that is left out, and told, unless what is
+// unsigned may be read.
+func (p Place) signedUntil(key, path string, l Log) (size int64, sum string, err error) {
+	parts, err := p.signedParts(key, path)
+	if err != nil {
+		return 0, "", err
+	}
+	if len(parts) == 0 || parts[0].Size < l.Size {
+		if err := p.accept(p.claim(key, l.Name), nil); err == nil || len(parts) == 0 {
+			return l.Size, "", err
+		}
+	}
+	if err := p.accept(p.grown(key, l.Name, parts[0]), parts[0].Signature); err != nil {
+		return 0, "", err
+	}
+	if left := l.Size - parts[0].Size; left > 0 && p.Said != nil {
+		p.Said(fmt.Sprintf("mirrored log %s/%s: its last %d bytes are not signed and are left out: they are being written, or their mirror was killed and signs them when it goes on; --allow-unsigned reads them", key, l.Name, left))
+	}
+	return parts[0].Size, parts[0].Sum, nil
 }

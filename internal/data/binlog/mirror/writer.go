@@ -40,7 +40,8 @@ type writer struct {
 	syncTime time.Time
 	sums     bool // events end in a checksum
 	behind   *behind
-	broken   bool // the disk refused something: nothing more is written
+	notary   *notary // nil: nobody signs
+	broken   bool    // the disk refused something: nothing more is written
 }
 
 // errGap says that the server left something out.
@@ -65,13 +66,18 @@ func create(place Place, path string) (*writer, error) {
 		err = w.begin(place)
 	}
 	if err != nil {
-		return nil, errors.Join(err, f.Close())
+		return nil, errors.Join(err, w.notary.close(), f.Close())
 	}
 	return w, nil
 }
 
 // begin makes the key of a log that is to be encrypted and writes the head of its file.
 func (w *writer) begin(place Place) (err error) {
+	if w.notary == nil {
+		if w.notary, err = newNotary(place, w.path, place.encrypted()); err != nil {
+			return err
+		}
+	}
 	if !place.encrypted() {
 		return nil
 	}
@@ -123,7 +129,8 @@ func reopen(ctx context.Context, place Place, path string) (w *writer, torn int6
 		return nil, 0, err
 	}
 	w.synced, w.endSync = w.pos, w.end
-	return w, torn, nil
+	w.notary, err = newNotary(place, path, w.seal != nil)
+	return w, torn, err
 }
 
 // beginAgain writes a log of which not even the beginning was written.
@@ -144,7 +151,7 @@ var errNoHead = errors.New("the file has no head")
 
 // encrypt replaces a plain log, all of which is on disk, by an encrypted one, and closes it.
 func (w *writer) encrypt(place Place) (sealed *writer, err error) {
-	defer w.file.Close()
+	defer func() { err = errors.Join(err, w.file.Close(), w.notary.close()) }()
 	f, err := os.OpenFile(w.path+".encrypting", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return nil, err
@@ -158,6 +165,9 @@ func (w *writer) encrypt(place Place) (sealed *writer, err error) {
 		}
 	}()
 	if err := sealed.begin(place); err != nil {
+		return nil, err
+	}
+	if err := sealed.notary.forget(); err != nil { // its hashes were others
 		return nil, err
 	}
 	for at := int64(0); at < w.pos; {
@@ -337,6 +347,7 @@ func (w *writer) flush() error {
 		return errors.Join(fmt.Errorf("%w: %w", errDisk, err), w.file.Truncate(w.end))
 	}
 	w.end += int64(len(out))
+	w.notary.wrote(w.buf)
 	if w.buf = w.buf[:0]; cap(w.buf) > 16*flushSize {
 		w.buf, w.out = make([]byte, 0, 2*flushSize), nil
 	}
@@ -345,7 +356,8 @@ func (w *writer) flush() error {
 
 // behind is a sync that goes on while more is written.
 type behind struct {
-	pos, end int64 // up to there
+	pos, end int64  // up to there
+	sum      string // of it, to be signed
 	done     chan error
 }
 
@@ -354,7 +366,7 @@ func (w *writer) startSync() {
 	if w.behind != nil || w.broken || w.endSync == w.end {
 		return
 	}
-	b := &behind{pos: w.pos - int64(len(w.buf)), end: w.end, done: make(chan error, 1)}
+	b := &behind{pos: w.pos - int64(len(w.buf)), end: w.end, sum: w.notary.now(), done: make(chan error, 1)}
 	w.behind = b
 	go func() { b.done <- dataSync(w.file) }() // ends with the system call
 }
@@ -369,7 +381,7 @@ func (w *writer) waitSync(wait bool) error {
 		return nil
 	}
 	w.behind = nil
-	return w.onDisk(b.pos, b.end, <-b.done)
+	return w.onDisk(b.pos, b.end, b.sum, <-b.done)
 }
 
 // sync puts everything on disk.
@@ -383,11 +395,11 @@ func (w *writer) sync() error {
 	if err := w.flush(); err != nil {
 		return err
 	}
-	return w.onDisk(w.pos, w.end, dataSync(w.file))
+	return w.onDisk(w.pos, w.end, w.notary.now(), dataSync(w.file))
 }
 
-// onDisk notes how a sync ended.
-func (w *writer) onDisk(pos, end int64, err error) error {
+// onDisk notes how a sync ended, and signs what it put on disk.
+func (w *writer) onDisk(pos, end int64, sum string, err error) error {
 	if err != nil {
 		// The system may take for written what it could not write: only what was synced before is believed.
 		w.broken = true
@@ -399,7 +411,7 @@ func (w *writer) onDisk(pos, end int64, err error) error {
 	if w.endSync-w.dropped >= dropSize {
 		w.dropped = dropCached(w.file, w.dropped, w.endSync)
 	}
-	return nil
+	return w.notary.sign(pos, sum)
 }
 
 func (w *writer) close() error {
@@ -407,8 +419,8 @@ func (w *writer) close() error {
 		return nil
 	}
 	err := w.sync()
-	err = errors.Join(err, w.file.Close())
-	w.file = nil
+	err = errors.Join(err, w.file.Close(), w.notary.close())
+	w.file, w.notary = nil, nil
 	return err
 }
 
@@ -417,8 +429,10 @@ func (w *writer) removeEmpty() error {
 	if w.pos > int64(len(binlogevent.Magic)) || w.broken {
 		return nil
 	}
-	if err := os.Remove(w.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	for _, path := range []string{w.path, w.path + extSigned} {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 	}
 	return nil
 }

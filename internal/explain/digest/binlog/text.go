@@ -5,13 +5,13 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/rissodb/risso/internal/binlogevent"
 	"github.com/rissodb/risso/internal/explain/digest"
+	"github.com/rissodb/risso/internal/pattern"
 )
 
 const (
@@ -21,17 +21,17 @@ const (
 )
 
 // eventLine is what mysqlbinlog and mariadb-binlog print above each event. Source: print_header in the servers' sql/log_event_client.cc.
-var eventLine = regexp.MustCompile(`^#(\d{6}) +(\d+):(\d\d):(\d\d) server id +(\d+) +end_log_pos (\d+)(?: +CRC32 0x[0-9a-fA-F]+)?[ \t]+(.*)$`)
+var eventLine = pattern.Lazy(`^#(\d{6}) +(\d+):(\d\d):(\d\d) server id +(\d+) +end_log_pos (\d+)(?: +CRC32 0x[0-9a-fA-F]+)?[ \t]+(.*)$`)
 
 var (
-	placeLine = regexp.MustCompile(`^# at (\d+)$`)
-	queryRest = regexp.MustCompile(`thread_id=(\d+)\s+exec_time=(-?\d+)`)
-	mapRest   = regexp.MustCompile("^Table_map: `((?:[^`]|``)*)`\\.`((?:[^`]|``)*)` mapped to number (\\d+)")
-	rowsRest  = regexp.MustCompile(`^(Write|Update|Delete)_\w*rows\w*: table id (\d+)(.*)$`)
-	rowChange = regexp.MustCompile("^### (INSERT INTO|UPDATE|DELETE FROM) `((?:[^`]|``)*)`\\.`((?:[^`]|``)*)`")
-	useText   = regexp.MustCompile("^use `?((?:[^`]|``)*?)`?$")
-	stampText = regexp.MustCompile(`^SET TIMESTAMP=(\d+)`)
-	startRest = regexp.MustCompile(`^Start: binlog v \d+, server v (\S+)`)
+	placeLine = pattern.Lazy(`^# at (\d+)$`)
+	queryRest = pattern.Lazy(`thread_id=(\d+)\s+exec_time=(-?\d+)`)
+	mapRest   = pattern.Lazy("^Table_map: `((?:[^`]|``)*)`\\.`((?:[^`]|``)*)` mapped to number (\\d+)")
+	rowsRest  = pattern.Lazy(`^(Write|Update|Delete)_\w*rows\w*: table id (\d+)(.*)$`)
+	rowChange = pattern.Lazy("^### (INSERT INTO|UPDATE|DELETE FROM) `((?:[^`]|``)*)`\\.`((?:[^`]|``)*)`")
+	useText   = pattern.Lazy("^use `?((?:[^`]|``)*?)`?$")
+	stampText = pattern.Lazy(`^SET TIMESTAMP=(\d+)`)
+	startRest = pattern.Lazy(`^Start: binlog v \d+, server v (\S+)`)
 )
 
 // Text is a digest.Stream over what mysqlbinlog or mariadb-binlog prints of a binary log, with -v or without. Rows are counted
@@ -99,13 +99,13 @@ func (t *Text) read() error {
 	line := string(t.line[:min(len(t.line), maxLine)])
 	switch {
 	case strings.HasPrefix(line, "# at "):
-		if m := placeLine.FindStringSubmatch(line); m != nil {
+		if m := placeLine().FindStringSubmatch(line); m != nil {
 			t.endEvent()
 			t.at, _ = strconv.ParseInt(m[1], 10, 64) // digits; too many are none
 			return nil
 		}
 	case strings.HasPrefix(line, "#") && !t.open:
-		if m := eventLine.FindStringSubmatch(line); m != nil {
+		if m := eventLine().FindStringSubmatch(line); m != nil {
 			t.endEvent()
 			t.header(m)
 			return nil
@@ -159,7 +159,7 @@ func (t *Text) header(m []string) {
 	case strings.HasPrefix(t.what, "Query"):
 		t.flush()
 		t.open, t.body, t.cut, t.stamp, t.exec = true, t.body[:0], 0, t.seconds, 0
-		if q := queryRest.FindStringSubmatch(t.what); q != nil {
+		if q := queryRest().FindStringSubmatch(t.what); q != nil {
 			t.thread, _ = strconv.ParseInt(q[1], 10, 64) // digits
 			t.exec, _ = strconv.ParseFloat(q[2], 64)     // digits
 			if t.exec < 0 || t.exec >= 1<<31 {           // the clock went back
@@ -172,14 +172,14 @@ func (t *Text) header(m []string) {
 		t.flush()
 		t.size += t.length()
 	case strings.HasPrefix(t.what, "Start: "):
-		if q := startRest.FindStringSubmatch(t.what); q != nil && t.server == "" {
+		if q := startRest().FindStringSubmatch(t.what); q != nil && t.server == "" {
 			t.server = q[1]
 		}
 	default:
-		if q := mapRest.FindStringSubmatch(t.what); q != nil {
+		if q := mapRest().FindStringSubmatch(t.what); q != nil {
 			t.tables[q[3]] = [2]string{unquoted(q[1]), unquoted(q[2])}
 			t.size += t.length()
-		} else if q := rowsRest.FindStringSubmatch(t.what); q != nil {
+		} else if q := rowsRest().FindStringSubmatch(t.what); q != nil {
 			t.rowsEvent(q)
 		}
 	}
@@ -213,7 +213,7 @@ func (t *Text) content(line string) {
 	case t.open:
 		t.queryLine()
 	case t.inRows:
-		if m := rowChange.FindStringSubmatch(line); m != nil { // those of all events of a statement stand below its last
+		if m := rowChange().FindStringSubmatch(line); m != nil { // those of all events of a statement stand below its last
 			kind := map[string]binlogevent.Kind{"INSERT INTO": binlogevent.Insert, "UPDATE": binlogevent.Update, "DELETE FROM": binlogevent.Delete}[m[1]]
 			t.change(unquoted(m[2]), unquoted(m[3]), kind).rows++
 		}
@@ -257,11 +257,11 @@ func (t *Text) queryLine() {
 // query takes one statement below a Query event.
 func (t *Text) query(text []byte) {
 	head := string(text[:min(len(text), 200)])
-	if m := useText.FindStringSubmatch(head); m != nil {
+	if m := useText().FindStringSubmatch(head); m != nil {
 		t.db = unquoted(m[1])
 		return
 	}
-	if m := stampText.FindStringSubmatch(head); m != nil {
+	if m := stampText().FindStringSubmatch(head); m != nil {
 		t.stamp, _ = strconv.ParseInt(m[1], 10, 64) // digits
 		return
 	}
@@ -270,7 +270,7 @@ func (t *Text) query(text []byte) {
 		t.open = false
 		return
 	}
-	if sessionText.MatchString(head) {
+	if sessionText().MatchString(head) {
 		return
 	}
 	t.queue = append(t.queue, &statement{text: bytes.Clone(text), cut: t.cut, db: t.db, began: t.stamp * 1e6, seconds: t.exec, bytes: t.length(), thread: t.thread, delay: -1})
@@ -278,7 +278,7 @@ func (t *Text) query(text []byte) {
 }
 
 // sessionText are the statements that mysqlbinlog itself writes to set the session.
-var sessionText = regexp.MustCompile(`^(?:/\*![0-9]* ?)?(?:SET @|SET INSERT_ID=|SET LAST_INSERT_ID=|\\C )`)
+var sessionText = pattern.Lazy(`^(?:/\*![0-9]* ?)?(?:SET @|SET INSERT_ID=|SET LAST_INSERT_ID=|\\C )`)
 
 // endEvent ends the event in hand.
 func (t *Text) endEvent() {

@@ -69,6 +69,10 @@ func (s *scene) exec(t *testing.T, statements ...string) {
 			t.Fatalf("%s: %v", q, err)
 		}
 	}
+	// The server counts a statement after it has answered, and before it takes the session's next command. A ping is no statement.
+	if err := s.db.PingContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // target is where Risso asks the server.

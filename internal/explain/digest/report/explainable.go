@@ -2,11 +2,11 @@ package report
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/rissodb/risso/internal/explain/digest"
+	"github.com/rissodb/risso/internal/pattern"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
@@ -31,15 +31,15 @@ func showCommands(c *digest.Class) []string {
 		if schema != "" {
 			from, table = " FROM "+identifier(schema), identifier(schema)+"."+table
 		}
-		out = append(out, "SHOW TABLE STATUS"+from+" LIKE "+pattern(t.Name)+`\G`, "SHOW CREATE TABLE "+table+`\G`)
+		out = append(out, "SHOW TABLE STATUS"+from+" LIKE "+likePattern(t.Name)+`\G`, "SHOW CREATE TABLE "+table+`\G`)
 	}
 	return out
 }
 
 func identifier(s string) string { return "`" + strings.ReplaceAll(plain(s), "`", "``") + "`" }
 
-// pattern is a name as LIKE takes it literally.
-func pattern(s string) string {
+// likePattern is a name as LIKE takes it literally.
+func likePattern(s string) string {
 	return "'" + strings.NewReplacer(`\`, `\\\\`, `'`, `''`, `_`, `\_`, `%`, `\%`).Replace(plain(s)) + "'"
 }
 
@@ -49,11 +49,11 @@ type server struct {
 	major, minor   int
 }
 
-var versionNumber = regexp.MustCompile(`(\d+)\.(\d+)\.\d+`)
+var versionNumber = pattern.Lazy(`(\d+)\.(\d+)\.\d+`)
 
 func serverOf(p *digest.Profile) server {
 	for _, s := range p.Sources {
-		if m := versionNumber.FindStringSubmatch(s.Server); m != nil {
+		if m := versionNumber().FindStringSubmatch(s.Server); m != nil {
 			major, _ := strconv.Atoi(m[1])
 			minor, _ := strconv.Atoi(m[2])
 			return server{known: true, mariaDB: strings.Contains(s.Server, "MariaDB"), major: major, minor: minor}

@@ -7,23 +7,25 @@ import (
 	"errors"
 	"io"
 	"regexp"
+
+	"github.com/rissodb/risso/internal/pattern"
 )
 
 // covers are what tools write in front of each line. A line without it continues the one before: services that keep a whole
 // event as one message mark only its first line.
 var covers = []struct {
 	name string
-	re   *regexp.Regexp
+	re   func() *regexp.Regexp
 }{
-	{"Kubernetes", regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d) (?:stdout|stderr) [FP] `)},
-	{"kubectl --prefix", regexp.MustCompile(`^\[pod/[^\]\s]+\] `)},
-	{"docker compose", regexp.MustCompile(`^[\w.-]+ +\| (?:\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z )?`)},
-	{"syslog", regexp.MustCompile(`^(?:<\d+>)?[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \S+ [^\s:\[]+(?:\[\d+\])?: ?`)},
-	{"syslog", regexp.MustCompile(`^(?:<\d+>)?\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d) \S+ [^\s:\[]+(?:\[\d+\])?: ?`)},
-	{"syslog", regexp.MustCompile(`^<\d+>1 \d{4}-\d\d-\d\dT\S+ \S+ \S+ \S+ \S+ (?:-|\[[^\]]*\]) ?`)},
-	{"a time and a stream's name", regexp.MustCompile(`^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?[ \t]+[^\s#]\S*[ \t]`)},
-	{"a time", regexp.MustCompile(`^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?[ \t]`)},
-	{"AWS", regexp.MustCompile(`^(?:EVENTS|RESULTS)\t(?:\d+|\S+)\t(?:\d+\t)?`)},
+	{"Kubernetes", pattern.Lazy(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d) (?:stdout|stderr) [FP] `)},
+	{"kubectl --prefix", pattern.Lazy(`^\[pod/[^\]\s]+\] `)},
+	{"docker compose", pattern.Lazy(`^[\w.-]+ +\| (?:\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z )?`)},
+	{"syslog", pattern.Lazy(`^(?:<\d+>)?[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \S+ [^\s:\[]+(?:\[\d+\])?: ?`)},
+	{"syslog", pattern.Lazy(`^(?:<\d+>)?\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d) \S+ [^\s:\[]+(?:\[\d+\])?: ?`)},
+	{"syslog", pattern.Lazy(`^<\d+>1 \d{4}-\d\d-\d\dT\S+ \S+ \S+ \S+ \S+ (?:-|\[[^\]]*\]) ?`)},
+	{"a time and a stream's name", pattern.Lazy(`^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?[ \t]+[^\s#]\S*[ \t]`)},
+	{"a time", pattern.Lazy(`^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?[ \t]`)},
+	{"AWS", pattern.Lazy(`^(?:EVENTS|RESULTS)\t(?:\d+|\S+)\t(?:\d+\t)?`)},
 }
 
 // fields are what JSON calls a log's line: Docker, journalctl, CloudWatch, Loki, Google Cloud.
@@ -39,9 +41,9 @@ func Cover(head []byte, begins func([]byte) bool) (name string, open func(*bufio
 		}
 	}
 	for _, c := range covers {
-		inside, _ := io.ReadAll(&uncovered{b: bufio.NewReader(bytes.NewReader(head)), re: c.re}) // reading memory does not fail
+		inside, _ := io.ReadAll(&uncovered{b: bufio.NewReader(bytes.NewReader(head)), re: c.re()}) // reading memory does not fail
 		if !bytes.Equal(inside, head) && begins(inside) {
-			return c.name, func(b *bufio.Reader) io.Reader { return &uncovered{b: b, re: c.re} }
+			return c.name, func(b *bufio.Reader) io.Reader { return &uncovered{b: b, re: c.re()} }
 		}
 	}
 	return "", nil

@@ -4,30 +4,66 @@ import (
 	"bytes"
 	"regexp"
 	"unicode/utf8"
+
+	"github.com/rissodb/risso/internal/pattern"
 )
 
 // known are things that people take for logs of statements, with the words for them.
 var known = []struct {
-	re   *regexp.Regexp
+	re   func() *regexp.Regexp
 	what string
 }{
-	{regexp.MustCompile(`(?m)^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ IP6? \S+ > \S+: |^\d\d:\d\d:\d\d\.\d+ IP6? \S+ > \S+|^\t0x[0-9a-f]{4}: +[0-9a-f]{4} `), "text that tcpdump prints, which is not read; pt-query-digest --type tcpdump reads it; the slow log or the live server (--dsn) tells more"},
-	{regexp.MustCompile(`(?m)^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+\S* \d+ \[(?:System|Note|Warning|ERROR)\] |^\d{4}-\d\d-\d\d +\d+:\d\d:\d\d \d+ \[(?:Note|Warning|ERROR)\] |^\d{6} +\d+:\d\d:\d\d +(?:mysqld_safe|InnoDB|\[(?:Note|Warning|ERROR)\])`), "a server's error log, in which no statements are"},
-	{regexp.MustCompile(`^(?:/\*M?!|)-- (?:MySQL|MariaDB|Server version)|(?m)^-- (?:MySQL|MariaDB) dump `), "a dump, not a log"},
-	{regexp.MustCompile(`(?m)^\d{8} \d\d:\d\d:\d\d,[^,\n]*,[^,\n]*,[^,\n]*,\d+,\d+,(?:CONNECT|DISCONNECT|QUERY|FAILED_CONNECT|READ|WRITE|CREATE|ALTER),`), "the log of MariaDB's server_audit, which is not read; it has no times that statements took"},
-	{regexp.MustCompile(`<AUDIT_RECORD|"audit_record"|<AUDIT>`), "an audit log, which is not read; it has no times that statements took"},
-	{regexp.MustCompile(`(?m)^Count: \d+ +Time=[\d.]+s \(`), "what mysqldumpslow prints, not a log"},
-	{regexp.MustCompile(`(?m)^# Overall: .* total, .* unique|^# Profile\n# Rank Query ID`), "a report of pt-query-digest, not a log"},
-	{regexp.MustCompile(`(?m)^={5,}\n.*INNODB MONITOR OUTPUT`), "what SHOW ENGINE INNODB STATUS prints, not a log"},
-	{regexp.MustCompile(`(?m)^SQLite format 3`), "a database of SQLite"},
-	{regexp.MustCompile(`(?mi)^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? \S+ \[\d+\] .*(?:LOG|STATEMENT|DETAIL): `), "a log of PostgreSQL, which is not read"},
-	{regexp.MustCompile(`^\s*(?:<!doctype|<html|<\?xml)`), "a web page or XML"},
-	{regexp.MustCompile(`^\s*[{\[]`), "JSON without a field log, message or msg that holds a log's lines"},
-	{regexp.MustCompile(`(?mi)^\s*(?:SELECT|INSERT|UPDATE|DELETE|REPLACE|CREATE|SET|USE|BEGIN|DROP|ALTER)\b[^\n]*;?\s*$`), "statements without the lines that a log has before each"},
+	{pattern.Lazy(`(?m)^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ IP6? \S+ > \S+: |^\d\d:\d\d:\d\d\.\d+ IP6? \S+ > \S+|^\t0x[0-9a-f]{4}: +[0-9a-f]{4} `), "text that tcpdump prints, which is not read; pt-query-digest --type tcpdump reads it; the slow log or the live server (--dsn) tells more"},
+	{pattern.Lazy(`(?m)^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+\S* \d+ \[(?:System|Note|Warning|ERROR)\] |^\d{4}-\d\d-\d\d +\d+:\d\d:\d\d \d+ \[(?:Note|Warning|ERROR)\] |^\d{6} +\d+:\d\d:\d\d +(?:mysqld_safe|InnoDB|\[(?:Note|Warning|ERROR)\])`), "a server's error log, in which no statements are"},
+	{pattern.Lazy(`^(?:/\*M?!|)-- (?:MySQL|MariaDB|Server version)|(?m)^-- (?:MySQL|MariaDB) dump `), "a dump, not a log"},
+	{pattern.Lazy(`(?m)^\d{8} \d\d:\d\d:\d\d,[^,\n]*,[^,\n]*,[^,\n]*,\d+,\d+,(?:CONNECT|DISCONNECT|QUERY|FAILED_CONNECT|READ|WRITE|CREATE|ALTER),`), "the log of MariaDB's server_audit, which is not read; it has no times that statements took"},
+	{pattern.Lazy(`<AUDIT_RECORD|"audit_record"|<AUDIT>`), "an audit log, which is not read; it has no times that statements took"},
+	{pattern.Lazy(`(?m)^Count: \d+ +Time=[\d.]+s \(`), "what mysqldumpslow prints, not a log"},
+	{pattern.Lazy(`(?m)^# Overall: .* total, .* unique|^# Profile\n# Rank Query ID`), "a report of pt-query-digest, not a log"},
+	{pattern.Lazy(`(?m)^={5,}\n.*INNODB MONITOR OUTPUT`), "what SHOW ENGINE INNODB STATUS prints, not a log"},
+	{pattern.Lazy(`(?m)^SQLite format 3`), "a database of SQLite"},
+	{pattern.Lazy(`(?mi)^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? \S+ \[\d+\] .*(?:LOG|STATEMENT|DETAIL): `), "a log of PostgreSQL, which is not read"},
+	{pattern.Lazy(`^\s*(?:<!doctype|<html|<\?xml)`), "a web page or XML"},
+	{pattern.Lazy(`^\s*[{\[]`), "JSON without a field log, message or msg that holds a log's lines"},
+	{pattern.Lazy(`(?mi)^\s*(?:SELECT|INSERT|UPDATE|DELETE|REPLACE|CREATE|SET|USE|BEGIN|DROP|ALTER)\b[^\n]*;?\s*$`), "statements without the lines that a log has before each"},
 }
 
 // captures are the first bytes of pcap and pcapng.
 var captures = []string{"\xd4\xc3\xb2\xa1", "\xa1\xb2\xc3\xd4", "\x4d\x3c\xb2\xa1", "\x0a\x0d\x0d\x0a"}
+
+// gtidIndex begins the file that MariaDB 11.4 and later keeps beside each binary log (sql/gtid_index.cc).
+var gtidIndex = []byte("\xfe\xfe\x0c\x01")
+
+// lists are texts of one form of line that servers keep beside binary logs.
+var lists = []struct {
+	line *regexp.Regexp
+	what string
+}{
+	{regexp.MustCompile(`\A(?:[^\x00]*[/\\])?[^\x00/\\ ]+\.\d{6,}\r?\z`), "the list of a server's logs"},
+	{regexp.MustCompile(`\A\d+-\d+-\d+\r?\z`), "the GTIDs at which MariaDB's binary logs end"},
+}
+
+// Companion says what a file that begins so is, where it stands beside logs and is none, so that a pattern of file names
+// catches it as well; empty: it is none of these.
+func Companion(head []byte) string {
+	if bytes.HasPrefix(head, gtidIndex) {
+		return "MariaDB's index of the GTIDs in a binary log"
+	}
+	end := bytes.LastIndexByte(head, '\n') // what was looked at may end within a line
+	if end < 0 {
+		return ""
+	}
+	for _, l := range lists {
+		all := true
+		for line := range bytes.SplitSeq(head[:end], []byte("\n")) {
+			all = all && l.line.Match(line)
+		}
+		if all {
+			return l.what
+		}
+	}
+	return ""
+}
 
 // Looks says what a beginning looks like in which no log was found; empty: nothing known.
 func Looks(head []byte) string {
@@ -37,7 +73,7 @@ func Looks(head []byte) string {
 		}
 	}
 	for _, k := range known {
-		if k.re.Match(head) {
+		if k.re().Match(head) {
 			return k.what
 		}
 	}

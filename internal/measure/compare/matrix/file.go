@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/measure/bench"
 	"github.com/rissodb/risso/internal/measure/workload"
+	"github.com/rissodb/risso/internal/pattern"
 )
 
 // File says what to measure.
@@ -284,11 +284,11 @@ func (s site) String() string {
 	return fmt.Sprintf("%s, %d rows", text, s.size)
 }
 
-var unfit = regexp.MustCompile(`[^a-z0-9]+`)
+var unfit = pattern.Lazy(`[^a-z0-9]+`)
 
 // slug makes a name fit for a file.
 func slug(s string) string {
-	s = strings.Trim(unfit.ReplaceAllString(strings.ToLower(s), "-"), "-")
+	s = strings.Trim(unfit().ReplaceAllString(strings.ToLower(s), "-"), "-")
 	return s[:min(len(s), 24)]
 }
 

@@ -8,19 +8,19 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/measure/workload/all"
+	"github.com/rissodb/risso/internal/pattern"
 )
 
-var postgresForm = regexp.MustCompile(`^postgres(-[0-9]+)?$`)
+var postgresForm = pattern.Lazy(`^postgres(-[0-9]+)?$`)
 
 // Postgres says whether a server is PostgreSQL.
-func Postgres(server string) bool { return postgresForm.MatchString(server) }
+func Postgres(server string) bool { return postgresForm().MatchString(server) }
 
 // postgresLine begins start-up options of PostgreSQL, which others would refuse.
 const postgresLine = "postgres."

@@ -1,7 +1,6 @@
 package oltp
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -16,9 +15,10 @@ import (
 	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/mysql"
-	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
+
+func TestMain(m *testing.M) { os.Exit(sandboxtest.Main(m)) }
 
 // server is one of the servers that sysbench and risso both work on.
 type server struct {
@@ -44,33 +44,14 @@ func eachServer(t *testing.T, f func(s *server)) {
 
 func mysqlServer(t *testing.T, kind string) *server {
 	t.Helper()
-	sandboxtest.Need(t, kind)
-	dir, err := os.MkdirTemp("", "ro-") // short, for the path of the socket
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
-	sb, err := sandbox.Up(ctx, sandbox.Options{Dir: dir, Name: "o", Servers: []string{kind}, StartTimeout: 2 * time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		if err := sb.Down(ctx); err != nil {
-			t.Errorf("down: %v", err)
-		}
-	})
-	at, err := mysql.ParseTarget(sb.Primary().DSN)
+	at, err := mysql.ParseTarget(sandboxtest.Lend(t, kind).DSN)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &server{t: t, kind: kind, target: drive.ForMySQL(at.WithDatabase("sbtest")), theirs: drive.ForMySQL(at.WithDatabase("theirs"))}
 	s.sysbench = []string{"--db-driver=mysql", "--mysql-user=root", "--mysql-socket=" + at.Socket(), "--mysql-db="}
 	root := s.open(drive.ForMySQL(at))
-	s.do(root, "CREATE DATABASE sbtest", "CREATE DATABASE theirs", "SET GLOBAL log_output='TABLE'", "SET GLOBAL general_log=ON")
+	s.do(root, "CREATE DATABASE sbtest", "CREATE DATABASE theirs", "SET GLOBAL log_output='TABLE'", "TRUNCATE TABLE mysql.general_log", "SET GLOBAL general_log=ON")
 	s.s = s.open(s.target)
 	s.log = func() []entry {
 		s.do(root, "SET GLOBAL general_log=OFF")
@@ -87,7 +68,7 @@ func mysqlServer(t *testing.T, kind string) *server {
 
 func postgresServer(t *testing.T) *server {
 	t.Helper()
-	pg := sandboxtest.Postgres(t, "log_statement=all", "log_min_error_statement=panic")
+	pg := sandboxtest.LendPostgres(t, "log_statement=all", "log_min_error_statement=panic")
 	s := &server{t: t, kind: "postgres"}
 	at := func(database string) drive.Target {
 		target, err := drive.ForPostgres(pg.URL(database))
@@ -101,7 +82,11 @@ func postgresServer(t *testing.T) *server {
 	root := s.open(at("postgres"))
 	s.do(root, "CREATE DATABASE sbtest", "CREATE DATABASE theirs")
 	s.s = s.open(s.target)
-	read := 0
+	before, err := os.Stat(pg.Log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := int(before.Size())
 	s.log = func() []entry {
 		text, err := os.ReadFile(pg.Log)
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,17 +17,19 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// target starts a server and gives an empty database on it.
+func TestMain(m *testing.M) { os.Exit(sandboxtest.Main(m)) }
+
+// target gives an empty database on a server.
 func target(t *testing.T, kind string) drive.Target {
 	t.Helper()
 	if kind == "postgres" {
-		to, err := drive.ForPostgres(sandboxtest.Postgres(t).URL(""))
+		to, err := drive.ForPostgres(sandboxtest.LendPostgres(t).URL(""))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return to
 	}
-	node := sandboxtest.Up(t, kind)
+	node := sandboxtest.Lend(t, kind)
 	if _, err := node.Query(t.Context(), "CREATE DATABASE bench"); err != nil {
 		t.Fatal(err)
 	}

@@ -62,16 +62,18 @@ transactions:
         repeat: 3
 `
 
+func TestMain(m *testing.M) { os.Exit(sandboxtest.Main(m)) }
+
 func target(t *testing.T, kind string) drive.Target {
 	t.Helper()
 	if kind == "postgres" {
-		to, err := drive.ForPostgres(sandboxtest.Postgres(t).URL(""))
+		to, err := drive.ForPostgres(sandboxtest.LendPostgres(t).URL(""))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return to
 	}
-	node := sandboxtest.Up(t, kind)
+	node := sandboxtest.Lend(t, kind)
 	if _, err := node.Query(t.Context(), "CREATE DATABASE bench"); err != nil {
 		t.Fatal(err)
 	}

@@ -21,14 +21,13 @@ import (
 	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/mysql"
-	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
 // servers are those that the tests run on.
 var servers = []string{"mariadb", "mysql-9.7", "postgres"}
 
-// start gives an empty database on a server of its own.
+// start gives an empty database on a server that is the test's alone.
 func start(t *testing.T, spec string) drive.Target {
 	t.Helper()
 	target, _ := startWithAddress(t, spec)
@@ -40,25 +39,11 @@ func startWithAddress(t *testing.T, spec string) (target drive.Target, dsn strin
 	if spec == "postgres" {
 		return startPostgres(t)
 	}
-	sandboxtest.Need(t, spec)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	s, err := sandbox.Up(ctx, sandbox.Options{Dir: t.TempDir(), Servers: []string{spec},
-		Settings: []string{"innodb_flush_log_at_trx_commit=0", "sync_binlog=0", "innodb_buffer_pool_size=256M"}})
-	if err != nil {
+	node := sandboxtest.Lend(t, spec, "innodb_flush_log_at_trx_commit=0", "skip-log-bin", "innodb_doublewrite=OFF", "innodb_buffer_pool_size=256M")
+	if _, err := node.Query(t.Context(), "CREATE DATABASE tpcc"); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		if err := s.Down(ctx); err != nil {
-			t.Error(err)
-		}
-	})
-	if _, err := s.Primary().Query(ctx, "CREATE DATABASE tpcc"); err != nil {
-		t.Fatal(err)
-	}
-	cfg := s.Primary().Config()
+	cfg := node.Config()
 	cfg.DBName = "tpcc"
 	at, err := mysql.ParseTarget(cfg.FormatDSN())
 	if err != nil {
@@ -69,7 +54,7 @@ func startWithAddress(t *testing.T, spec string) (target drive.Target, dsn strin
 
 func startPostgres(t *testing.T) (target drive.Target, dsn string) {
 	t.Helper()
-	dsn = sandboxtest.Postgres(t).URL("")
+	dsn = sandboxtest.LendPostgres(t).URL("")
 	target, err := drive.ForPostgres(dsn)
 	if err != nil {
 		t.Fatal(err)
@@ -424,7 +409,7 @@ func TestMain(m *testing.M) {
 	if dsn := os.Getenv(loadInto); dsn != "" {
 		os.Exit(loadUntilKilled(dsn))
 	}
-	os.Exit(m.Run())
+	os.Exit(sandboxtest.Main(m))
 }
 
 // loadUntilKilled tells on standard output when a good part is written.

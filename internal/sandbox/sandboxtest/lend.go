@@ -1,0 +1,234 @@
+package sandboxtest
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rissodb/risso/internal/sandbox"
+)
+
+// shelf holds the servers of a test program that wait for the next test.
+var shelf struct {
+	mu   sync.Mutex
+	open bool // Main runs the tests, and ends what stands here
+	free map[string][]lendable
+}
+
+// lendable is a server that one test after another has.
+type lendable interface {
+	clean() error // makes it as it was before the test
+	down() error
+}
+
+// lent is a MySQL or MariaDB.
+type lent struct {
+	box       *sandbox.Sandbox
+	dir       string
+	process   int
+	users     []string
+	variables map[string]string
+}
+
+// Main runs a package's tests, which may borrow servers, and ends those servers: func TestMain(m *testing.M) { os.Exit(sandboxtest.Main(m)) }.
+func Main(m *testing.M) int {
+	shelf.open, shelf.free = true, map[string][]lendable{}
+	code := m.Run()
+	for _, list := range shelf.free {
+		for _, l := range list {
+			if err := l.down(); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				code = 1
+			}
+		}
+	}
+	return code
+}
+
+// Lend gives a test a server that is its alone until it ends, and that another test of the package may have had before: what
+// that one made is gone, schemas, accounts and global variables, but not what the server counts and logs. To start a server takes
+// seconds of a processor; tests that need a fresh one, or break it, call Up. A server whose test fails is not lent again.
+func Lend(t testing.TB, spec string, settings ...string) *sandbox.Node {
+	t.Helper()
+	Need(t, spec)
+	key := strings.Join(append([]string{spec}, settings...), "\n")
+	return lend(t, key, func() (*lent, error) { return newLent(t.Context(), spec, settings) }).box.Primary()
+}
+
+// lend takes a server from the shelf, or else a new one, and puts it back with the end of the test.
+func lend[T lendable](t testing.TB, key string, make func() (T, error)) T {
+	t.Helper()
+	shelf.mu.Lock()
+	if !shelf.open {
+		shelf.mu.Unlock()
+		t.Fatal("the package has no TestMain that calls sandboxtest.Main")
+	}
+	list := shelf.free[key]
+	if len(list) > 0 {
+		shelf.free[key] = list[:len(list)-1]
+	}
+	shelf.mu.Unlock()
+	var l T
+	if len(list) > 0 {
+		l = list[len(list)-1].(T)
+	} else {
+		var err error
+		if l, err = make(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		if !t.Failed() {
+			err := l.clean()
+			if err == nil {
+				shelf.mu.Lock()
+				defer shelf.mu.Unlock()
+				shelf.free[key] = append(shelf.free[key], l)
+				return
+			}
+			t.Logf("the server is not lent again: %v", err)
+		}
+		if err := l.down(); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
+func newLent(ctx context.Context, spec string, settings []string) (*lent, error) {
+	dir, err := os.MkdirTemp("", "rt-") // short, for the path of the socket
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
+	defer cancel()
+	l := &lent{dir: dir}
+	l.box, err = sandbox.Up(ctx, sandbox.Options{Dir: dir, Name: "t", Servers: []string{spec}, Settings: settings, StartTimeout: 2 * time.Minute})
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	l.process = l.box.Primary().PID
+	err = l.ask(func(db *sql.DB) (err error) {
+		if l.users, err = column(ctx, db, accounts); err != nil {
+			return err
+		}
+		l.variables, err = variables(ctx, db)
+		return err
+	})
+	if err != nil {
+		return nil, errors.Join(err, l.down())
+	}
+	return l, nil
+}
+
+func (l *lent) down() error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	return errors.Join(l.box.Down(ctx), os.RemoveAll(l.dir))
+}
+
+const accounts = "SELECT CONCAT(QUOTE(user), '@', QUOTE(host)) FROM mysql.user"
+
+func (l *lent) clean() error {
+	l.box.Refresh()
+	if n := l.box.Primary(); n.State != sandbox.StateRunning || n.PID != l.process {
+		return errors.New("it was ended, or started anew")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	return l.ask(func(db *sql.DB) error {
+		now, err := variables(ctx, db)
+		if err != nil {
+			return err
+		}
+		for name, value := range l.variables {
+			if now[name] == value {
+				continue
+			}
+			if _, err := db.ExecContext(ctx, "SET GLOBAL "+name+" = '"+strings.ReplaceAll(value, "'", "''")+"'"); err != nil {
+				if _, err := db.ExecContext(ctx, "SET GLOBAL "+name+" = "+value); err != nil { // a number
+					return fmt.Errorf("%s was %q, is %q: %w", name, value, now[name], err)
+				}
+			}
+		}
+		schemas, err := column(ctx, db, "SELECT schema_name FROM information_schema.schemata WHERE schema_name NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema')")
+		if err != nil {
+			return err
+		}
+		for _, name := range schemas {
+			if _, err := db.ExecContext(ctx, "DROP DATABASE `"+strings.ReplaceAll(name, "`", "``")+"`"); err != nil {
+				return err
+			}
+		}
+		users, err := column(ctx, db, accounts)
+		if err != nil {
+			return err
+		}
+		for _, user := range users {
+			if !slices.Contains(l.users, user) {
+				if _, err := db.ExecContext(ctx, "DROP USER "+user); err != nil {
+					return err
+				}
+			}
+		}
+		_, err = db.ExecContext(ctx, "CREATE DATABASE test")
+		return err
+	})
+}
+
+// ask runs f on one connection, with foreign keys unchecked: schemas go in any order.
+func (l *lent) ask(f func(db *sql.DB) error) error {
+	db, err := l.box.Primary().DB()
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	if _, err := db.Exec("SET foreign_key_checks = 0"); err != nil {
+		return err
+	}
+	return f(db)
+}
+
+// variables are the global variables that say how the server works, not how far it is.
+func variables(ctx context.Context, db *sql.DB) (map[string]string, error) {
+	rows, err := db.QueryContext(ctx, "SHOW GLOBAL VARIABLES")
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	out := map[string]string{}
+	for rows.Next() {
+		var name, value string
+		if err := rows.Scan(&name, &value); err != nil {
+			return nil, err
+		}
+		if !strings.HasPrefix(name, "gtid_") {
+			out[name] = value
+		}
+	}
+	return out, rows.Err()
+}
+
+func column(ctx context.Context, db *sql.DB, query string) (out []string, err error) {
+	rows, err := db.QueryContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var s string
+		if err := rows.Scan(&s); err != nil {
+			return nil, err
+		}
+		out = append(out, s)
+	}
+	return out, rows.Err()
+}
