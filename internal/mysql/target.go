@@ -46,7 +46,20 @@ func ParseTarget(dsn string) (Target, error) {
 	default:
 		return Target{}, fmt.Errorf("%w: its network is neither tcp nor unix; write it as user:password@tcp(host:3306)/ or user@unix(/path/to/socket)/", ErrDSN)
 	}
+	if cfg.Net != "unix" {
+		if _, port, err := net.SplitHostPort(cfg.Addr); err != nil || !isPort(port) {
+			return Target{}, errPort
+		}
+	}
 	return newTarget(cfg), nil
+}
+
+// errPort never shows what stands behind the colon: it may be a password.
+var errPort = fmt.Errorf("%w: the port is no number from 1 to 65535; write it as user:password@tcp(host:3306)/", ErrDSN)
+
+func isPort(s string) bool {
+	n, err := strconv.ParseUint(s, 10, 16)
+	return err == nil && n > 0
 }
 
 // dsnProblem says what is wrong without quoting any part of the DSN.
@@ -78,9 +91,8 @@ func bareTarget(s string) (Target, error) {
 		if err != nil {
 			host, port = s, "3306"
 		}
-		// What stands behind the colon may be a password: it is never shown.
-		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			return Target{}, fmt.Errorf("%w: the port is no number; write it as user:password@tcp(host:3306)/", ErrDSN)
+		if !isPort(port) {
+			return Target{}, errPort
 		}
 		cfg.Net, cfg.Addr = "tcp", net.JoinHostPort(host, port)
 	}

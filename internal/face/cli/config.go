@@ -1,10 +1,13 @@
 package cli
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -53,30 +56,46 @@ func readConfig(path string) (config, error) {
 	if path == "" {
 		return c, nil
 	}
-	f, err := os.Open(path)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return c, usageError("config file: %w", err)
 	}
-	defer f.Close()
-	d := yaml.NewDecoder(f)
+	d := yaml.NewDecoder(bytes.NewReader(text))
 	d.KnownFields(true)
-	if err := d.Decode(&c); err != nil {
-		return c, usageError("config file %s: %s", path, yamlProblem(err))
+	if err := d.Decode(&c); errors.Is(err, io.EOF) {
+		return c, nil // it is empty
+	} else if err != nil {
+		return c, usageError("config file %s: %s", path, yamlProblem(err, text))
+	}
+	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		return c, usageError("config file %s: there is something behind a line of ---: only what stands before it would be read", path)
 	}
 	return c, nil
 }
 
+// yamlLine is where an error of the YAML reader says that it is.
+var yamlLine = regexp.MustCompile(`^yaml: line (\d+): `)
+
 // yamlProblem keeps the places of a YAML error and leaves out the values that it quotes: one may be a password.
-func yamlProblem(err error) string {
+func yamlProblem(err error, text []byte) string {
 	var te *yaml.TypeError
 	if !errors.As(err, &te) {
-		return "it is not YAML"
+		where := ""
+		if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
+			where = "near line " + m[1] + ": "
+		}
+		if tab := regexp.MustCompile(`(?m)^ *\t`).FindIndex(text); tab != nil {
+			return fmt.Sprintf("line %d: it begins with a tab; YAML wants blanks", 1+bytes.Count(text[:tab[0]], []byte("\n")))
+		}
+		return where + "it is not YAML"
 	}
 	var out []string
 	for _, e := range te.Errors {
 		line, rest, _ := strings.Cut(e, ": ")
 		if strings.HasPrefix(rest, "field ") {
 			out = append(out, line+": unknown "+strings.Split(rest, " not found")[0])
+		} else if _, before, again := strings.Cut(rest, " already defined at line "); again {
+			out = append(out, line+": a key that stands at line "+before+" already")
 		} else {
 			out = append(out, line+": a value of the wrong kind")
 		}

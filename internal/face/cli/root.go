@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
+	"syscall"
 
 	"github.com/spf13/cobra"
 )
@@ -67,6 +69,10 @@ func failure(code int, hint string, err error) error {
 
 // Main runs one command and gives its exit code.
 func Main(ctx context.Context, args []string, s Streams) int {
+	out := &answerWriter{w: s.Out}
+	if !onTerminal(s.Out) {
+		s.Out = out
+	}
 	root := newRoot(s)
 	args, err := fromSysbench(args)
 	if len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd) {
@@ -75,6 +81,9 @@ func Main(ctx context.Context, args []string, s Streams) int {
 	if err == nil {
 		root.SetArgs(args)
 		err = root.ExecuteContext(ctx)
+	}
+	if err == nil {
+		err = out.failed()
 	}
 	if err == nil {
 		return exitOK
@@ -100,6 +109,35 @@ func Main(ctx context.Context, args []string, s Streams) int {
 	}
 	fmt.Fprintf(s.Err, "risso: %s\n", oneLine(message, hint))
 	return code
+}
+
+// answerWriter remembers that what was asked for could not be written: a full disk must not look like success.
+type answerWriter struct {
+	w   io.Writer
+	mu  sync.Mutex
+	err error
+}
+
+func (a *answerWriter) Write(p []byte) (int, error) {
+	n, err := a.w.Write(p)
+	if err != nil {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.err == nil {
+			a.err = err
+		}
+	}
+	return n, err
+}
+
+// failed is the first error, unless whoever read went away.
+func (a *answerWriter) failed() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.err == nil || errors.Is(a.err, syscall.EPIPE) {
+		return nil
+	}
+	return fmt.Errorf("standard output: %w", a.err)
 }
 
 // codeOf is the exit code that an error stands for.
