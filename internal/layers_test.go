@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -81,5 +82,26 @@ func TestImportsGoDown(t *testing.T) {
 	}
 	if seen < 5 {
 		t.Fatalf("only %d packages were looked at", seen)
+	}
+}
+
+// TestShortIsTold: a test that takes less of its data under go test -short says so in a line that begins "short: ", by which
+// script/test finds those that it has to run with all of it.
+func TestShortIsTold(t *testing.T) {
+	list, err := exec.Command("git", "grep", "-l", "-F", "testing.Short()", "--", "../*_test.go").Output()
+	if err != nil {
+		t.Skipf("no git here: %v", err)
+	}
+	if len(strings.Fields(string(list))) < 5 {
+		t.Errorf("only these were found: %s", list)
+	}
+	for _, file := range strings.Fields(string(list)) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if file != "layers_test.go" && strings.Count(string(text), "testing.Short()") != strings.Count(string(text), `("short: `) {
+			t.Errorf("%s asks testing.Short() and does not say each time what is left out", file)
+		}
 	}
 }

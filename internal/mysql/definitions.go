@@ -99,7 +99,7 @@ func SystemSchema(name string) bool { return slices.Contains(systemSchemas, stri
 
 // literal is a text as SQL takes it, in a session whose sql_mode has no NO_BACKSLASH_ESCAPES.
 func literal(s string) string {
-	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\x00", `\0`, "\n", `\n`, "\r", `\r`).Replace(s) + "'"
+	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `''`, "\x00", `\0`, "\n", `\n`, "\r", `\r`).Replace(s) + "'"
 }
 
 // Literal is a text as SQL takes it, in a session prepared by ForRows.

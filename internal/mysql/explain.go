@@ -161,6 +161,10 @@ func (s Server) FreshStatistics() string {
 // column: MariaDB since 11.1 (https://jira.mariadb.org/browse/MDEV-8320).
 func (s Server) ServesDates() bool { return s.MariaDB() && s.Number >= 110101 }
 
+// ServesUpper says whether UPPER(column), compared with constants by = or IN, is looked up in an index on the column, where the
+// column's collation allows it: MariaDB since 11.3 (https://jira.mariadb.org/browse/MDEV-31496).
+func (s Server) ServesUpper() bool { return s.MariaDB() && s.Number >= 110300 }
+
 // DescendingIndexes says whether an index of this server can keep a column in descending order; others read DESC in
 // CREATE INDEX and forget it (https://dev.mysql.com/doc/refman/8.0/en/descending-indexes.html, https://mariadb.com/kb/en/descending-indexes/).
 func (s Server) DescendingIndexes() bool {

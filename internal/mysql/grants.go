@@ -165,8 +165,15 @@ func canonicalPrivilege(p string) string {
 var allOf = []string{"SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "RELOAD", "PROCESS", "REFERENCES", "INDEX", "ALTER", "SUPER", "LOCK TABLES", "EXECUTE",
 	"CREATE VIEW", "SHOW VIEW", "CREATE ROUTINE", "ALTER ROUTINE", "CREATE USER", "EVENT", "TRIGGER", grantOption}
 
-// instead names what allows the same as a privilege on this server.
-func (s Server) instead(privilege string) []string {
+// instead names what allows the same as a privilege, itself first. Sources: "SHOW REPLICA STATUS Statement" and "Restrictions on
+// System Variables" in MySQL's manual, https://mariadb.com/kb/en/show-replica-status/.
+func instead(privilege string) []string {
+	switch privilege {
+	case "REPLICATION CLIENT", "REPLICA MONITOR":
+		return []string{privilege, "SUPER"}
+	case "SESSION_VARIABLES_ADMIN":
+		return []string{privilege, "SYSTEM_VARIABLES_ADMIN", "SUPER"}
+	}
 	return []string{privilege}
 }
 
@@ -174,7 +181,7 @@ func (s Server) instead(privilege string) []string {
 func (s Server) Missing(r Rights, schema string, jobs ...Job) []string {
 	var out []string
 	for _, p := range s.merged(schema, jobs) {
-		lacks := func(name string) bool { return !r.Have(p.schema, "", s.instead(name)...) }
+		lacks := func(name string) bool { return !r.Have(p.schema, "", instead(name)...) }
 		lack := slices.DeleteFunc(slices.Clone(p.list), func(name string) bool { return name == allPrivileges || !lacks(name) })
 		if slices.Contains(p.list, allPrivileges) && slices.ContainsFunc(allOf, lacks) {
 			lack = p.list

@@ -24,9 +24,40 @@ var scopedLocks = map[string]struct{ held, queued []string }{
 	"EXCLUSIVE":           {[]string{"INTENTION_EXCLUSIVE", "SHARED", "EXCLUSIVE"}, nil},
 }
 
-// backupBlocks are the modes of MariaDB's backup locks that hold others up; all others are those of statements (MDL_backup_lock; 10.5 on).
-var backupBlocks = map[string]bool{
-	"BACKUP_START": true, "BACKUP_FLUSH": true, "BACKUP_WAIT_FLUSH": true, "BACKUP_WAIT_DDL": true, "BACKUP_WAIT_COMMIT": true, "BACKUP_FTWRL1": true, "BACKUP_FTWRL2": true, "BACKUP_BLOCK_DDL": true,
+// backupLocks are those of MariaDB's backup locks, from 10.5 on (MDL_backup_lock in sql/mdl.cc): the stages of BACKUP STAGE, FLUSH
+// TABLES WITH READ LOCK in its two steps, and what statements take. https://mariadb.com/kb/en/backup-stage/ says in words what
+// each stage lets through.
+var backupLocks = map[string]struct{ held, queued []string }{
+	"BACKUP_START":       {backupStages, []string{"BACKUP_FLUSH", "BACKUP_WAIT_FLUSH", "BACKUP_WAIT_DDL", "BACKUP_WAIT_COMMIT"}},
+	"BACKUP_FLUSH":       {[]string{"BACKUP_START"}, nil},
+	"BACKUP_WAIT_FLUSH":  {[]string{"BACKUP_START", "BACKUP_DML"}, nil},
+	"BACKUP_WAIT_DDL":    {[]string{"BACKUP_START", "BACKUP_DML", "BACKUP_DDL"}, nil},
+	"BACKUP_WAIT_COMMIT": {[]string{"BACKUP_START", "BACKUP_DML", "BACKUP_SYS_DML", "BACKUP_DDL", "BACKUP_COMMIT"}, nil},
+	"BACKUP_FTWRL1":      {[]string{"BACKUP_DML", "BACKUP_TRANS_DML", "BACKUP_SYS_DML", "BACKUP_DDL", "BACKUP_ALTER_COPY"}, nil},
+	"BACKUP_FTWRL2":      {[]string{"BACKUP_DML", "BACKUP_TRANS_DML", "BACKUP_SYS_DML", "BACKUP_DDL", "BACKUP_ALTER_COPY", "BACKUP_COMMIT"}, nil},
+	"BACKUP_DML":         both("BACKUP_FLUSH", "BACKUP_WAIT_FLUSH", "BACKUP_WAIT_DDL", "BACKUP_WAIT_COMMIT", "BACKUP_FTWRL1", "BACKUP_FTWRL2"),
+	"BACKUP_TRANS_DML":   both("BACKUP_FTWRL1", "BACKUP_FTWRL2"),
+	"BACKUP_SYS_DML":     both("BACKUP_WAIT_COMMIT", "BACKUP_FTWRL1", "BACKUP_FTWRL2"),
+	"BACKUP_DDL":         both("BACKUP_WAIT_DDL", "BACKUP_WAIT_COMMIT", "BACKUP_FTWRL1", "BACKUP_FTWRL2", "BACKUP_BLOCK_DDL"),
+	"BACKUP_BLOCK_DDL":   {[]string{"BACKUP_START", "BACKUP_DDL"}, []string{"BACKUP_START"}},
+	"BACKUP_ALTER_COPY":  both("BACKUP_FTWRL1", "BACKUP_FTWRL2"),
+	"BACKUP_COMMIT":      both("BACKUP_WAIT_COMMIT", "BACKUP_FTWRL2"),
+}
+
+// laterBackupLocks are what becomes of the locks with which a backup and FLUSH TABLES WITH READ LOCK begin. performance_schema shows
+// them under their first name to the end, and so does not tell the stage.
+var laterBackupLocks = map[string][]string{"BACKUP_BLOCK_DDL": backupStages, "BACKUP_FTWRL1": {"BACKUP_FTWRL1", "BACKUP_FTWRL2"}}
+
+var backupStages = []string{"BACKUP_START", "BACKUP_FLUSH", "BACKUP_WAIT_FLUSH", "BACKUP_WAIT_DDL", "BACKUP_WAIT_COMMIT"}
+
+// both are modes that keep another waiting while they are had, and while they are wanted.
+func both(modes ...string) struct{ held, queued []string } {
+	return struct{ held, queued []string }{modes, modes}
+}
+
+// backupBlocks says whether a backup lock is one that holds statements up, and not that of a statement.
+func backupBlocks(mode string) bool {
+	return slices.Contains(backupStages, mode) || slices.Contains([]string{"BACKUP_FTWRL1", "BACKUP_FTWRL2", "BACKUP_BLOCK_DDL"}, mode)
 }
 
 // locksCollide says whether a lock that one session has, or wants before another (queued), keeps the other waiting for its own.
@@ -34,7 +65,10 @@ func locksCollide(object, wanted, other string, queued bool) bool {
 	var modes struct{ held, queued []string }
 	switch object {
 	case "BACKUP":
-		return backupBlocks[other] != backupBlocks[wanted] && (!queued || backupBlocks[other]) || !queued && backupBlocks[other] && backupBlocks[wanted]
+		modes = backupLocks[wanted]
+		if later, ok := laterBackupLocks[other]; ok && !queued {
+			return slices.ContainsFunc(later, func(l string) bool { return slices.Contains(modes.held, l) })
+		}
 	case "USER LEVEL LOCK", "USER_LEVEL_LOCK", "USER LOCK":
 		return !queued
 	case "GLOBAL", "COMMIT", "SCHEMA", "TABLESPACE", "BACKUP LOCK", "ACL_CACHE", "RESOURCE_GROUPS", "FOREIGN KEY", "CHECK CONSTRAINT":

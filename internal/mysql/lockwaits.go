@@ -360,7 +360,7 @@ func (c *Conn) pluginLockWaits(ctx context.Context, s stuck) (list []LockWait, k
 			}
 		case "Global read lock", "Commit lock", "Backup lock":
 			w.Type, w.Schema, w.Name = "BACKUP", "", ""
-			if s.kind == LockGlobal && (backupBlocks[w.Held] || first == "flush" || first == "backup") {
+			if s.kind == LockGlobal && (backupBlocks(w.Held) || first == "flush" || first == "backup") {
 				list = append(list, w)
 			}
 		}

@@ -3,6 +3,7 @@ package sqltext
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 )
 
 // Grant is what a GRANT, a REVOKE or a SET DEFAULT ROLE says.
@@ -10,6 +11,7 @@ type Grant struct {
 	Verb       string  // in upper case; SET DEFAULT ROLE is SET
 	Privileges []Ident // what is given, as it is written: Name; a column list belongs to it
 	On         int     // place of ON in the text; 0: roles are given
+	Schema     Ident   // of what is given on all of a schema: a pattern, see SchemaLike; End is 0 where it is not
 	To         Account
 }
 
@@ -45,6 +47,9 @@ func (d Dialect) ReadGrant(text string) (*Grant, error) {
 			depth--
 		case depth == 0 && g.On == 0 && r.is(r.i, "ON"):
 			g.On = t.Begin
+			if n := r.at(r.i + 1); n.Name() && r.sign(r.i+2, ".") && r.sign(r.i+3, "*") {
+				g.Schema = Ident{Name: n.Text, Begin: n.Begin, End: n.End}
+			}
 		case depth == 0 && r.toWord(g.Verb):
 			r.i++
 			return g, r.readGrantee(g)
@@ -75,6 +80,59 @@ func (r *reader) readGrantee(g *Grant) error {
 		}
 	}
 	return nil
+}
+
+// SchemaLike tells whether a schema's name is like the pattern of a GRANT on all of a schema: there _ stands for any letter and % for any
+// text, unless \ stands before it. Sources: MySQL manual and MariaDB documentation, "GRANT", database privileges.
+func SchemaLike(pattern, name string) bool {
+	for pattern != "" {
+		switch c := pattern[0]; {
+		case c == '%':
+			for i := 0; i <= len(name); i++ {
+				if SchemaLike(pattern[1:], name[i:]) {
+					return true
+				}
+			}
+			return false
+		case c == '_':
+			_, n := utf8.DecodeRuneInString(name)
+			if n == 0 {
+				return false
+			}
+			pattern, name = pattern[1:], name[n:]
+		default:
+			if c == '\\' && len(pattern) > 1 {
+				pattern = pattern[1:]
+			}
+			if name == "" || name[0] != pattern[0] {
+				return false
+			}
+			pattern, name = pattern[1:], name[1:]
+		}
+	}
+	return name == ""
+}
+
+// ExactSchema gives the one name that is like a pattern; ok is false where there are more.
+func ExactSchema(pattern string) (name string, ok bool) {
+	var b strings.Builder
+	for i := 0; i < len(pattern); i++ {
+		switch c := pattern[i]; {
+		case c == '_' || c == '%':
+			return "", false
+		case c == '\\' && i+1 < len(pattern):
+			i++
+			b.WriteByte(pattern[i])
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String(), true
+}
+
+// SchemaPattern gives the pattern that only one name is like.
+func SchemaPattern(name string) string {
+	return strings.NewReplacer("_", `\_`, "%", `\%`, `\`, `\\`).Replace(name)
 }
 
 // Find gives the place in a text of words, or signs, that follow each other outside of quotes, comments and

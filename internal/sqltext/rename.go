@@ -137,19 +137,19 @@ func (n *renamer) run() {
 		case t.Kind == TokenWord && n.prepares(i):
 			n.left = append(n.left, Left{LeftPrepared, n.words(i)})
 		case t.Name() && !n.sign(i-1, ".") && !n.sign(i-1, "@"):
-			name := t.Text
-			if n.grant {
-				name = strings.NewReplacer(`\_`, "_", `\%`, "%").Replace(name)
+			name, whole := t.Text, n.grant && n.is(0, "GRANT") && n.is(i-1, "ON") && n.sign(i+1, ".") && n.sign(i+2, "*")
+			if whole { // a pattern: as it stands it is for all names that are like it
+				var one bool
+				if name, one = ExactSchema(t.Text); !one {
+					n.left = append(n.left, Left{LeftPattern, n.text[t.Begin:t.End]})
+					continue
+				}
 			}
-			other, ok := n.to(name)
-			switch {
-			case ok && n.schema(i):
-				if n.grant && name != t.Text {
-					other = strings.NewReplacer("_", `\_`, "%", `\%`).Replace(other)
+			if other, ok := n.to(name); ok && n.schema(i) {
+				if whole {
+					other = SchemaPattern(other)
 				}
 				n.edits = append(n.edits, Edit{t.Begin, t.End, n.quote(t, other)})
-			case n.grant && n.is(i-1, "ON") && n.sign(i+1, ".") && strings.ContainsAny(strings.NewReplacer(`\_`, "", `\%`, "").Replace(t.Text), "_%"):
-				n.left = append(n.left, Left{LeftPattern, n.text[t.Begin:t.End]})
 			}
 		}
 	}

@@ -45,6 +45,10 @@ unstable_server() {
   local name=$1 title=$2 mb=$3 lack=$4 program=$5 dir=$servers/$1 half=$servers/.$1.half version
   shift 5
   version=$(version_of "$dir/bin/$program")
+  # shellcheck disable=SC2016 # the words of the wrapper
+  if [ -n "$version" ] && [ "$program" = mariadbd ] && grep -qF '"$tree/usr" --lc' "$dir/bin/$program"; then
+    version= # of a setup whose servers could not make a Galera cluster
+  fi
   if [ -z "$version" ]; then
     local doing="fetching $title"
     say "$doing ($mb MB)"

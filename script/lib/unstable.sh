@@ -58,7 +58,7 @@ forget_unstable() { rm -rf "${unstable:?}"; }
 # wrap_tree DIR: programs in DIR/bin that run those in DIR/tree with their own loader. They exec, so that the process is the
 # program itself. What belongs to a server stands beside them, where programs of a basedir look for it.
 wrap_tree() {
-  local dir=$1 program name places share machine
+  local dir=$1 program name places share base machine
   machine=$(uname -m)-linux-gnu
   mkdir -p "$dir/bin" "$dir/lib"
   ln -s tree/usr/share "$dir/share"
@@ -75,12 +75,17 @@ wrap_tree() {
     fi
     places=
     share=mysql
-    [ "$name" != mariadbd ] || share=mariadb
+    base="\$tree/usr"
+    # MariaDB runs what copies a node of Galera from the folder bin of its basedir: that has to be these.
+    if [ "$name" = mariadbd ]; then
+      share=mariadb
+      base="\$tree/.."
+    fi
     case $name in
       mysqld | mariadbd)
         # Last, because --defaults-file must be the first argument. The packages compiled in paths of
         # the system. They do not exist here, so the server is told where its parts are.
-        places="--basedir=\"\$tree/usr\" --lc-messages-dir=\"\$tree/usr/share/$share\" --character-sets-dir=\"\$tree/usr/share/$share/charsets\" --plugin-dir=\"\$tree/usr/lib/mysql/plugin\""
+        places="--basedir=\"$base\" --lc-messages-dir=\"\$tree/usr/share/$share\" --character-sets-dir=\"\$tree/usr/share/$share/charsets\" --plugin-dir=\"\$tree/usr/lib/mysql/plugin\""
         ;;
     esac
     cat >"$dir/bin/$name" <<WRAPPER

@@ -61,10 +61,8 @@ func TestPageInBrowser(t *testing.T) {
 // needBrowser skips where the browser or what drives it is missing.
 func needBrowser(t *testing.T) {
 	t.Helper()
-	for _, tool := range []string{"node", "npx"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("%s is not installed: run script/setup", tool)
-		}
+	if _, err := exec.LookPath("node"); err != nil {
+		t.Skip("node is not installed: run script/setup")
 	}
 	if _, err := exec.LookPath("chromium"); err != nil && os.Getenv("CHROMIUM") == "" {
 		t.Skip("chromium is not installed: run script/setup")
@@ -77,7 +75,7 @@ func needBrowser(t *testing.T) {
 // playwright runs specs of ui/e2e; that none ran is a failure.
 func playwright(ctx context.Context, t *testing.T, specs []string, env ...string) {
 	t.Helper()
-	cmd := exec.CommandContext(ctx, "npx", append([]string{"playwright", "test"}, specs...)...)
+	cmd := exec.CommandContext(ctx, "node_modules/.bin/playwright", append([]string{"test"}, specs...)...)
 	cmd.Dir = "../../ui"
 	cmd.Env = append(append(os.Environ(), "CI=1"), env...)
 	out, err := cmd.CombinedOutput()

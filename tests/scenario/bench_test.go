@@ -66,7 +66,7 @@ func TestBenchGoesOnElsewhere(t *testing.T) {
 	})
 	killed := make(chan error, 1)
 	time.AfterFunc(3*time.Second, func() { killed <- s.Nodes[0].Kill(syscall.SIGKILL) })
-	out, said, code := runRisso(t, nil, "bench", "run", "point_select", "--dsn", dsn(0), "--failover", dsn(1), "--threads", "4", "--time", "8s", "--output", "json")
+	out, said, code := runRisso(t, nil, "bench", "run", "point_select", "--dsn", dsn(0), "--failover", dsn(1), "--threads", "4", "--rate", "400", "--time", "8s", "--output", "json")
 	if err := <-killed; err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestBenchGoesOnElsewhere(t *testing.T) {
 func TestBenchWarmsUp(t *testing.T) {
 	t.Parallel()
 	_, dsn := benched(t, "mariadb")
-	out, said, code := runRisso(t, nil, "bench", "run", "point_select", "--dsn", dsn, "--table-size", "1000", "--warmup", "auto", "--warmup-limit", "16s", "--time", "2s", "--output", "json")
+	out, said, code := runRisso(t, nil, "bench", "run", "point_select", "--dsn", dsn, "--table-size", "1000", "--rate", "400", "--warmup", "auto", "--warmup-limit", "16s", "--time", "2s", "--output", "json")
 	var r benchResult
 	if err := json.Unmarshal([]byte(out), &r); err != nil || code != 0 {
 		t.Fatalf("exit %d, %v: %s", code, err, said)
@@ -119,6 +119,7 @@ func TestBenchShowsItself(t *testing.T) {
 }
 
 func TestBenchRun(t *testing.T) {
+	t.Parallel()
 	eachKind(t, kinds, func(t *testing.T, kind string) {
 		n, dsn := benched(t, kind)
 		run := []string{"bench", "run", "point_select", "--dsn", dsn, "--tables", "2", "--table-size", "1000", "--threads", "4", "--time", "2s"}
@@ -236,6 +237,7 @@ func TestBenchInterrupted(t *testing.T) {
 
 // TestBenchWrongUse: one line and exit code 2; what the server refuses: one line, a hint and exit code 1.
 func TestBenchWrongUse(t *testing.T) {
+	t.Parallel()
 	n, dsn := benched(t, "mariadb")
 	execSQL(t, n, "CREATE DATABASE empty; CREATE USER poor@localhost; GRANT SELECT ON sbtest.sbtest2 TO poor@localhost")
 	for _, c := range []struct {

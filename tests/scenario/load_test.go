@@ -114,12 +114,13 @@ func TestLargestQuestions(t *testing.T) {
 	n := single(t, "mariadb")
 	data := dataDir(t)
 	from, to := largeStore(t, data, 4, 1500)
+	largeStatements(t, data, to)
 	config := filepath.Join(tempDir(t), "risso.yaml")
 	write(t, config, "limits: {wait: 5m}\n") // each is worked on, however busy the machine is
 	r := serve(t, data, "--no-host", "--dsn", "db="+n.DSN, "--config", config)
 	r.awaitTicks(t, "db", 2)
 	before := r.memory(t, "VmRSS")
-	questions := largest(from, to)
+	questions := append(largest(from, to), largestOfStatements(to)...)
 	address := strings.TrimPrefix(r.base, "http://")
 	var idle []net.Conn
 	{ // readers that do not read

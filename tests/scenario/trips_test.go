@@ -44,7 +44,7 @@ var programs = map[string][]string{
 	"sakila": {
 		"SET @n = 0; CALL film_in_stock(1, 1, @n); SELECT @n", "SET @n = 0; CALL film_not_in_stock(2, 2, @n); SELECT @n",
 		"SELECT get_customer_balance(7, '2005-09-01 00:00:00'), inventory_in_stock(9), inventory_held_by_customer(9)", "SET @n = 0; CALL rewards_report(1, 10.00, @n); SELECT @n",
-		"UPDATE film SET title = 'told to a trigger' WHERE film_id = 7; SELECT title FROM film_text WHERE film_id = 7; UPDATE film SET title = 'AIRPLANE SIERRA', last_update = '2006-02-15 05:03:42' WHERE film_id = 7; SELECT title FROM film_text WHERE film_id = 7",
+		"START TRANSACTION; DELETE FROM payment WHERE payment_id = 16000; INSERT INTO payment (payment_id, customer_id, staff_id, amount, payment_date) VALUES (16000, 1, 1, 2.99, '2000-01-01'); SELECT payment_date > '2020-01-01' FROM payment WHERE payment_id = 16000; ROLLBACK",
 		"SELECT title FROM film_text WHERE MATCH (title, description) AGAINST ('dinosaur') ORDER BY 1",
 	},
 	"employees": {"SELECT emp_name(10001), emp_dept_name(10005), current_manager('d009')", "CALL show_departments()"},
@@ -76,7 +76,7 @@ func TestPublishedSamples(t *testing.T) {
 		}
 		wait.Go(func() {
 			// What a server gives a schema that says nothing is not what is tested.
-			j := &journey{kind: kind, place: filepath.Join(tempDir(t), "place"), node: single(t, kind, "local_infile=1", "log_bin_trust_function_creators=1", "event_scheduler=OFF", "character_set_server=utf8mb4", "collation_server=utf8mb4_unicode_ci")}
+			j := &journey{kind: kind, place: filepath.Join(tempDir(t), "place"), node: single(t, kind, "local_infile=1", "log_bin_trust_function_creators=1", "event_scheduler=OFF", "character_set_server=utf8mb4", "collation_server=utf8mb4_unicode_ci", "loose_information_schema_stats_expiry=0")}
 			j.begin(t, list)
 			mu.Lock()
 			defer mu.Unlock()
@@ -151,7 +151,18 @@ func (j *journey) clear(t *testing.T) {
 	}
 }
 
-var collations = regexp.MustCompile(`\b(utf8mb4|utf8mb3|ucs2|utf16|utf32)_(0900|uca1400|[a-z]+_0900)\w*`)
+// newCollation is one that older servers, or those of the other flavour, do not have.
+var newCollation = regexp.MustCompile(`\b(?:utf8mb4|utf8mb3)_(?:0900|uca1400)_\w+`)
+
+// excused says whether a difference is none of the restore's: views without ORDER BY in GROUP_CONCAT answer as a server likes, and a
+// collation that the target does not have became another one, which the restore has told.
+func excused(difference, told string) bool {
+	if strings.HasPrefix(difference, "rows of view ") {
+		return true
+	}
+	c := newCollation.FindString(difference)
+	return c != "" && strings.Contains(told, "collation "+c+" is not known here")
+}
 
 // arrives restores the journey's backup into another server and compares.
 func (j *journey) arrives(t *testing.T, into *journey) {
@@ -169,7 +180,9 @@ func (j *journey) arrives(t *testing.T, into *journey) {
 	for _, f := range a.Result.LeftOut {
 		t.Logf("left out: %s: %s", f.What, f.Reason)
 	}
+	told := ""
 	for _, f := range a.Result.Otherwise {
+		told += f.Reason + "\n"
 		t.Logf("otherwise: %s: %s: %s", f.What, f.Reason, f.Mapped)
 	}
 	for _, n := range a.Result.Notes {
@@ -178,7 +191,7 @@ func (j *journey) arrives(t *testing.T, into *journey) {
 	shown, defined := into.look(t)
 	for name, want := range j.shown {
 		for _, d := range want.differences(shown[name]) {
-			if collations.ReplaceAllString(d, "") != d && !strings.HasPrefix(j.kind, "mysql-5") && j.kind != into.kind {
+			if j.kind != into.kind && excused(d, told) {
 				t.Logf("%s: %s", name, d)
 				continue
 			}

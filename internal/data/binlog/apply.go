@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/binlogevent"
+	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -39,11 +40,12 @@ type applier struct {
 	open    bool            // a transaction was begun and not ended, sent or not
 	unsent  int             // transactions in sql
 	schema  string          // the session's default database
-	state   string          // how the session was set last
+	letters bool            // the session has the character set of a statement
 	rows    batch
 	told    time.Time
 	bytes   int64  // of the logs before the one in hand
 	wanted  bool   // of the open transaction something was applied
+	own     bool   // it changes a journal of Risso's, which is left out
 	xa      string // the statement that began the XA transaction that is open
 	xaLater string // the same before it has changed anything that is wanted
 	ctas    bool   // a CREATE TABLE … SELECT is open, which takes its rows and nothing else (MySQL 8.0.21)
@@ -115,7 +117,7 @@ func (a *applier) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.s, a.words, a.schema, a.state = s, s.Server.Replay(), "", ""
+	a.s, a.words, a.schema, a.letters = s, s.Server.Replay(), "", false
 	if err := s.Exec(ctx, a.words.Begin); err != nil {
 		return fmt.Errorf("prepare the session (the account needs SUPER, or SYSTEM_VARIABLES_ADMIN, BINLOG_ADMIN and REPLICATION_APPLIER; of MariaDB BINLOG REPLAY): %w", err)
 	}
@@ -285,7 +287,7 @@ func (a *applier) sendFormat(ctx context.Context) error {
 // begin decides about a transaction and begins it.
 func (a *applier) begin(ctx context.Context, e binlogevent.Event) error {
 	g := a.b.gtid
-	a.wanted, a.xaLater = false, ""
+	a.wanted, a.own, a.xaLater = false, false, ""
 	a.rows = batch{}
 	switch {
 	case !g.ID.IsZero() && a.had.Contains(g.ID):
@@ -429,7 +431,8 @@ func (a *applier) table(e binlogevent.Event) error {
 	if a.rows.tables == nil {
 		a.rows.tables = map[uint64]*mapped{}
 	}
-	m := &mapped{raw: append([]byte(nil), binlogevent.PlainEvent(e)...), body: append([]byte(nil), e.Body...), wanted: a.o.Only == nil || a.o.Only(t.Schema, t.Name)}
+	m := &mapped{raw: append([]byte(nil), binlogevent.PlainEvent(e)...), body: append([]byte(nil), e.Body...), wanted: !repo.Journals(t.Schema) && (a.o.Only == nil || a.o.Only(t.Schema, t.Name))}
+	a.own = a.own || repo.Journals(t.Schema)
 	if m.wanted && a.o.renames(t.Schema, t.Name) {
 		schema, name := a.o.Names(t.Schema, t.Name)
 		if m.raw, err = binlogevent.RenameTable(a.format, m.raw, schema, name); err != nil {
@@ -569,11 +572,11 @@ func (a *applier) end(ctx context.Context, e binlogevent.Event) error {
 		if err := a.commit(place, g); err != nil {
 			return err
 		}
-		if a.o.Only != nil && !a.wanted {
+		if (a.o.Only != nil || a.own) && !a.wanted {
 			a.result.LeftOut++
 		} else {
 			a.result.Transactions++
-			a.result.LastGTID, a.result.LastTime = g.ID, commitTime(g, e.Header)
+			a.result.LastGTID, a.result.LastTime = g.ID, commitTime(g, a.b.when)
 		}
 		a.result.GTIDs.Add(g.ID)
 	}

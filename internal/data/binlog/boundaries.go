@@ -13,6 +13,7 @@ import (
 type boundaries struct {
 	gtid binlogevent.GTID // of the transaction that is open, or that has just ended
 	pos  int64            // where that began
+	when uint32           // the time of its first event, by which rolling forward decides where to end
 	open bool             // an event of a transaction was seen and not its end
 	many bool             // it has more than one statement
 }
@@ -25,7 +26,7 @@ func (b *boundaries) event(e binlogevent.Event) (began, ended bool) {
 		if err != nil {
 			g = binlogevent.GTID{}
 		}
-		b.gtid, b.pos, b.open = g, e.Pos, true
+		b.gtid, b.pos, b.when, b.open = g, e.Pos, e.Seconds, true
 		b.many = e.Type == binlogevent.TypeMariaGTID && !g.Standalone
 		return true, false
 	case binlogevent.TypeXid, binlogevent.TypeXAPrepare:
@@ -61,7 +62,7 @@ func (b *boundaries) begin(e binlogevent.Event) bool {
 	if b.open {
 		return false
 	}
-	*b = boundaries{pos: e.Pos, open: true}
+	*b = boundaries{pos: e.Pos, when: e.Seconds, open: true}
 	return true
 }
 

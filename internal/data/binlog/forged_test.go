@@ -103,7 +103,7 @@ func TestForgedLog(t *testing.T) {
 				if f.in != marked { // what comes before it is right
 					run(t, ddb, "DROP TABLE test.marked, test.z")
 				}
-				run(t, ddb, "DROP TABLE IF EXISTS test.marked, test.z", "DROP DATABASE IF EXISTS `k\u00e4se`", "DROP DATABASE IF EXISTS "+journalSchema)
+				run(t, ddb, "DROP TABLE IF EXISTS test.marked, test.z", "DROP DATABASE IF EXISTS `k\u00e4se`", "DROP DATABASE IF EXISTS "+repo.RollSchema)
 				if after := value(t, ddb, state); after != before {
 					t.Fatalf("%s: the server was changed: %s, was %s", f.with, after, before)
 				}

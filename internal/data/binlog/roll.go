@@ -388,7 +388,7 @@ func (w *walker) event(f File, e binlogevent.Event, first bool) error {
 		if w.o.Keep && id.IsZero() {
 			return fmt.Errorf("%w: the transaction at %s:%d has no GTID to keep", ErrContents, f.Name, w.b.pos)
 		}
-		if w.p.count(w.o, w.b.gtid, e) {
+		if w.p.count(w.o, w.b.gtid, w.b.when) {
 			w.stretch().add(w.b.pos, e.End)
 		} else {
 			w.stretch().pass(e.End)
@@ -466,7 +466,7 @@ func (w *walker) stop(f File, e binlogevent.Event) {
 }
 
 // count counts a transaction, and says whether it is applied.
-func (p *rollPlan) count(o RollOptions, g binlogevent.GTID, e binlogevent.Event) bool {
+func (p *rollPlan) count(o RollOptions, g binlogevent.GTID, when uint32) bool {
 	p.adds.Add(g.ID)
 	if o.skips(g.ID) {
 		p.result.LeftOut++
@@ -474,16 +474,16 @@ func (p *rollPlan) count(o RollOptions, g binlogevent.GTID, e binlogevent.Event)
 	}
 	p.result.Transactions++
 	p.result.LastGTID = g.ID
-	p.result.LastTime = commitTime(g, e.Header)
+	p.result.LastTime = commitTime(g, when)
 	return true
 }
 
-// commitTime is when a transaction was committed, as precisely as the log tells.
-func commitTime(g binlogevent.GTID, h binlogevent.Header) time.Time {
+// commitTime is when a transaction was committed, as precisely as the log tells: where it tells no more, the time of its first event.
+func commitTime(g binlogevent.GTID, first uint32) time.Time {
 	if !g.Committed.IsZero() {
 		return g.Committed
 	}
-	return time.Unix(int64(h.Seconds), 0).UTC()
+	return time.Unix(int64(first), 0).UTC()
 }
 
 func (o RollOptions) skips(id mysql.GTID) bool {
@@ -499,7 +499,7 @@ func (o RollOptions) skips(id mysql.GTID) bool {
 func (s Stop) before(file string, e binlogevent.Event, g binlogevent.GTID) bool {
 	switch {
 	case !s.Time.IsZero():
-		return !commitTime(g, e.Header).Before(s.Time)
+		return !commitTime(g, e.Seconds).Before(s.Time)
 	case s.File != "":
 		return file == s.File && e.Pos >= s.Pos || CompareNames(file, s.File) > 0
 	case !s.GTID.IsZero() && s.Before:

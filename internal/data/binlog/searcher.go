@@ -111,7 +111,7 @@ func (s *searcher) unread(h binlogevent.Header) bool {
 func (s *searcher) event(e *binlogevent.Event) error {
 	began, ended := s.b.event(*e)
 	if began {
-		s.cur = Found{File: s.file, Pos: s.b.pos, GTID: s.b.gtid.ID, Thread: s.b.gtid.Thread, Server: e.ServerID, Time: commitTime(s.b.gtid, e.Header), Changes: s.cur.Changes[:0]}
+		s.cur = Found{File: s.file, Pos: s.b.pos, GTID: s.b.gtid.ID, Thread: s.b.gtid.Thread, Server: e.ServerID, Time: commitTime(s.b.gtid, e.Seconds), Changes: s.cur.Changes[:0]}
 		s.text, s.texts = false, s.texts[:0]
 		s.ignore = (s.d.Counts == nil || s.d.Tables == nil) && !s.d.may(&s.cur)
 		s.hole = s.hole || s.ignore

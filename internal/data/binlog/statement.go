@@ -6,11 +6,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 
 	"github.com/rissodb/risso/internal/binlogevent"
+	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sqltext"
 )
@@ -149,6 +151,10 @@ func (a *applier) createMaria(ctx context.Context, q binlogevent.Query, e binlog
 // wantsStatement says whether a statement changes a wanted table. One that names none, such as DROP DATABASE, is not run
 // where only some tables are wanted.
 func (a *applier) wantsStatement(q binlogevent.Query) bool {
+	if ofJournal(q) {
+		a.own = true
+		return false
+	}
 	if a.o.Only == nil {
 		return true
 	}
@@ -165,6 +171,23 @@ func (a *applier) wantsStatement(q binlogevent.Query) bool {
 		a.result.Notes = append(a.result.Notes, fmt.Sprintf("left out, for it names no table: %.120s", q.Text))
 	}
 	return false
+}
+
+// ofJournal says whether a statement changes nothing but a journal of Risso's.
+func ofJournal(q binlogevent.Query) bool {
+	if all := changedTables(q); len(all) > 0 {
+		return !slices.ContainsFunc(all, func(t sqltext.Table) bool { return !repo.Journals(t.Schema) })
+	}
+	// CREATE and DROP DATABASE, which name no table.
+	if !bytes.Contains(q.Text, []byte("risso_")) {
+		return false
+	}
+	var names []string
+	for _, t := range sqltext.Tokens(string(q.Text[:min(len(q.Text), 256)])) {
+		names = append(names, strings.Trim(t.Text, "`"))
+	}
+	names = slices.DeleteFunc(names, func(s string) bool { return slices.Contains([]string{"IF", "NOT", "EXISTS"}, strings.ToUpper(s)) })
+	return len(names) >= 3 && slices.Contains([]string{"CREATE", "DROP"}, strings.ToUpper(names[0])) && strings.EqualFold(names[1], "DATABASE") && repo.Journals(names[2])
 }
 
 // changedTables are the tables that a statement may change, with their schemas.
@@ -219,13 +242,19 @@ func (a *applier) statement(ctx context.Context, q binlogevent.Query, e binlogev
 		return fmt.Errorf("set up the session of a statement: %w", err)
 	}
 	err := a.s.ExecOne(ctx, string(q.Text))
-	if q.Charset != nil {
-		a.add("SET character_set_client = utf8mb4") // Risso's own statements are
-	}
+	a.letters = a.letters || q.Charset != nil
 	if err != nil && q.ErrorCode == 0 { // else it failed on its own server, too
 		return a.explain(fmt.Errorf("%w; the statement is: %.200s", err, q.Text))
 	}
 	return nil
+}
+
+// utf8 lets the names in what comes next be read as UTF-8, which they are in, whatever the letters of the last statement were.
+func (a *applier) utf8() {
+	if a.letters {
+		a.add("SET character_set_client = utf8mb4")
+		a.letters = false
+	}
 }
 
 // suppressUse is a flag in a query event's header: the default database is not to be set (LOG_EVENT_SUPPRESS_USE_F).
@@ -278,7 +307,8 @@ func (a *applier) session(q binlogevent.Query, e binlogevent.Event) string {
 	}
 	out := "SET " + strings.Join(set, ", ")
 	if q.Schema != "" && q.Schema != a.schema && e.Flags&suppressUse == 0 {
-		out = "USE " + mysql.Quote(q.Schema) + ";" + out // the name is in UTF-8, whatever the statement is in
+		a.utf8()
+		out = "USE " + mysql.Quote(q.Schema) + ";" + out
 		a.schema = q.Schema
 	}
 	return out
@@ -329,6 +359,7 @@ func (a *applier) userVar(ctx context.Context, e binlogevent.Event) error {
 	if err != nil {
 		return err
 	}
+	a.utf8()
 	a.add("SET @" + mysql.Quote(v.Name) + " = " + value)
 	return nil
 }
@@ -355,31 +386,28 @@ type rollJournal struct {
 	saved Place // what was done ends there; the zero value: nothing
 }
 
-// journalSchema is where it is, while it is needed.
-const journalSchema = "risso_roll_forward"
-
 // startByJournal finds what an earlier call has left, or begins.
 func (a *applier) startByJournal(ctx context.Context) error {
 	from := a.o.From
 	sum := sha256.Sum256([]byte(from.GTIDSet + "\x00" + from.File + "\x00" + fmt.Sprint(from.Offset)))
 	a.j = &rollJournal{id: hex.EncodeToString(sum[:16])}
-	const create = "CREATE DATABASE IF NOT EXISTS " + journalSchema + `;
-CREATE TABLE IF NOT EXISTS ` + journalSchema + `.progress (id CHAR(32) CHARACTER SET ascii PRIMARY KEY, file VARCHAR(255) CHARACTER SET utf8mb4 NOT NULL,
+	const create = "CREATE DATABASE IF NOT EXISTS " + repo.RollSchema + `;
+CREATE TABLE IF NOT EXISTS ` + repo.RollSchema + `.progress (id CHAR(32) CHARACTER SET ascii PRIMARY KEY, file VARCHAR(255) CHARACTER SET utf8mb4 NOT NULL,
  pos BIGINT NOT NULL, pending LONGBLOB) ENGINE=InnoDB COMMENT 'how far risso has applied binary logs; it goes when that is done'`
 	if err := a.s.Exec(ctx, create); err != nil {
 		return fmt.Errorf("make the journal of the roll forward: %w", err)
 	}
 	get := func(expr string) (string, error) {
-		return a.s.Value(ctx, "SELECT /* risso: resume */ "+expr+" FROM "+journalSchema+".progress WHERE id = '"+a.j.id+"'")
+		return a.s.Value(ctx, "SELECT /* risso: resume */ "+expr+" FROM "+repo.RollSchema+".progress WHERE id = '"+a.j.id+"'")
 	}
-	other, err := a.s.Value(ctx, "SELECT /* risso: resume */ COUNT(*) FROM "+journalSchema+".progress WHERE id <> '"+a.j.id+"'")
+	other, err := a.s.Value(ctx, "SELECT /* risso: resume */ COUNT(*) FROM "+repo.RollSchema+".progress WHERE id <> '"+a.j.id+"'")
 	if err != nil {
 		return err
 	}
 	if other != "0" {
-		return fmt.Errorf("%w: a roll forward from another position was interrupted on it: finish that one, or DROP DATABASE %s", ErrTarget, journalSchema)
+		return fmt.Errorf("%w: a roll forward from another position was interrupted on it: finish that one, or DROP DATABASE %s", ErrTarget, repo.RollSchema)
 	}
-	if err := a.s.Exec(ctx, "INSERT IGNORE INTO "+journalSchema+".progress (id, file, pos) VALUES ('"+a.j.id+"', '', 0)"); err != nil {
+	if err := a.s.Exec(ctx, "INSERT IGNORE INTO "+repo.RollSchema+".progress (id, file, pos) VALUES ('"+a.j.id+"', '', 0)"); err != nil {
 		return err
 	}
 	if a.j.saved.File, err = get("file"); err != nil {
@@ -431,16 +459,16 @@ func (j *rollJournal) has(file string, pos int64) bool {
 
 // save is the statement that notes that everything before a place is done.
 func (j *rollJournal) save(p Place) string {
-	return fmt.Sprintf("UPDATE %s.progress SET file = X'%x', pos = %d, pending = NULL WHERE id = '%s'", journalSchema, p.File, p.Pos, j.id)
+	return fmt.Sprintf("UPDATE %s.progress SET file = X'%x', pos = %d, pending = NULL WHERE id = '%s'", repo.RollSchema, p.File, p.Pos, j.id)
 }
 
 // pending is the statement that notes that a statement is going to run.
 func (j *rollJournal) pending(p Place, text []byte) string {
 	note := fmt.Sprintf("%s\t%d\t%s\n%s", p.File, p.Pos, p.GTID, text[:min(len(text), 4096)])
-	return fmt.Sprintf("UPDATE %s.progress SET pending = X'%x' WHERE id = '%s'", journalSchema, note, j.id)
+	return fmt.Sprintf("UPDATE %s.progress SET pending = X'%x' WHERE id = '%s'", repo.RollSchema, note, j.id)
 }
 
 // drop removes the journal: everything is done.
 func (j *rollJournal) drop(ctx context.Context, s *mysql.Replayer) error {
-	return s.Exec(ctx, "DROP DATABASE IF EXISTS "+journalSchema)
+	return s.Exec(ctx, "DROP DATABASE IF EXISTS "+repo.RollSchema)
 }

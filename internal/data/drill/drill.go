@@ -155,7 +155,7 @@ func usage(err error) error {
 	}
 	var known *Error
 	switch {
-	case errors.As(err, &known), errors.Is(err, physical.ErrNoTool), errors.Is(err, physical.ErrNoRoom), errors.Is(err, syscall.ENOSPC), errors.Is(err, repo.ErrNoKey):
+	case errors.As(err, &known), errors.Is(err, physical.ErrNoTool), errors.Is(err, physical.ErrNoRoom), errors.Is(err, syscall.ENOSPC), errors.Is(err, repo.ErrNoKey), errors.Is(err, repo.ErrUnsigned), errors.Is(err, repo.ErrForeign):
 		return err
 	}
 	return nil

@@ -126,7 +126,7 @@ func list(ctx context.Context, sessions []*mysql.Stream, server mysql.Server, o 
 		return nil, err
 	}
 	for _, s := range all {
-		if s != repo.JournalSchema && sel.some(s) {
+		if !repo.Journals(s) && sel.some(s) {
 			l.schemas = append(l.schemas, s)
 			l.whole[s] = sel.whole(s)
 		}

@@ -91,7 +91,7 @@ func (r *run) checkWay(ctx context.Context, s *session) error {
 	note := func(kind, schema, name string) {
 		there[kind+"\x00"+fold(schema)+"\x00"+fold(name)] = kind + " " + mysql.Quote(schema) + "." + mysql.Quote(name)
 	}
-	const others = " NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys', '" + repo.JournalSchema + "')"
+	const others = " NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys', '" + repo.JournalSchema + "', '" + repo.RollSchema + "')"
 	questions := []struct{ kind, query string }{
 		{"table", "SELECT /* risso: what is there? */ TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA" + others},
 		{"routine", "SELECT /* risso: what is there? */ ROUTINE_SCHEMA, CONCAT(ROUTINE_TYPE, ' ', ROUTINE_NAME) FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA" + others},

@@ -438,13 +438,15 @@ func (r *run) grant(ctx context.Context, s **session) error {
 			if err != nil || st != created {
 				return err
 			}
-			for _, g := range o.After {
-				err := s.Exec(ctx, withoutLogin(r.writtenGrant(g)))
-				switch n := mysql.ErrorNumber(err); {
-				case n == 0 && err != nil, passes(err):
-					return err
-				case err != nil:
-					r.leave(Finding{What: "account " + o.Name + ": " + withoutSecret(g), Reason: withoutStatement(err).Error()})
+			for _, of := range o.After {
+				for _, g := range r.writtenGrants(of) {
+					err := s.Exec(ctx, withoutLogin(g))
+					switch n := mysql.ErrorNumber(err); {
+					case n == 0 && err != nil, passes(err):
+						return err
+					case err != nil:
+						r.leave(Finding{What: "account " + o.Name + ": " + withoutSecret(g), Reason: withoutStatement(err).Error()})
+					}
 				}
 			}
 			r.made.Add(1)

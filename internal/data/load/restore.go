@@ -40,6 +40,7 @@ type run struct {
 	modes    map[string]bool         // SQL modes of programs: whether the target has them
 	accounts map[string]*repo.Object // by objectKey: accounts in the words of a target of another kind
 
+	all       []string // names of all schemas of the backup
 	schemas   []ref
 	tables    []ref
 	objects   map[repo.ObjectKind][]ref
@@ -177,6 +178,9 @@ func (r *run) restore(ctx context.Context) error {
 		return err
 	}
 	if err := r.read(ctx); err != nil {
+		return err
+	}
+	if err := r.meanDefaults(ctx, control); err != nil {
 		return err
 	}
 	if !r.o.DryRun {
@@ -352,6 +356,7 @@ func (r *run) read(ctx context.Context) error {
 	err = m.Each(func(l repo.Line) error {
 		if l.Schema != nil {
 			schemas = append(schemas, l)
+			r.all = append(r.all, l.Schema.Name)
 			return nil
 		}
 		return r.keep(l, needed)

@@ -100,6 +100,23 @@ func (r *run) findSetup(ctx context.Context, s *session) error {
 	return nil
 }
 
+// meanDefaults lets utf8mb4 that a program's parameter names alone mean the collation that it meant on the backup's server, where MySQL lets
+// it: tables and schemas have it in their definitions, and MariaDB writes none down for parameters. Source: MySQL manual,
+// "default_collation_for_utf8mb4".
+func (r *run) meanDefaults(ctx context.Context, s *session) error {
+	if r.server.MariaDB() || !r.foreignServer() || r.newDefaultThere() {
+		return nil
+	}
+	const set = "SET SESSION /* risso: programs mean what they meant */ default_collation_for_utf8mb4 = utf8mb4_general_ci"
+	switch err := s.Exec(ctx, set); {
+	case err == nil:
+		r.setup = append(r.setup, set)
+	case s.Broken() != nil:
+		return err
+	}
+	return nil
+}
+
 // use makes a schema the default one.
 func (s *session) use(ctx context.Context, schema string) error {
 	if s.schema == schema {

@@ -93,6 +93,7 @@ func takeBackup(t *testing.T, node *sandbox.Node, schemas ...string) *repo.Repo 
 func TestTravel(t *testing.T) {
 	nodes := travellers(t)
 	t.Run("every pair", func(t *testing.T) { testPairs(t, nodes) })
+	t.Run("collations", func(t *testing.T) { testDefaultCollations(t, nodes) })
 	t.Run("types in JSON", func(t *testing.T) { testTypes(t, nodes) })
 	t.Run("foreign clauses", func(t *testing.T) { testForeign(t, nodes) })
 	t.Run("long rows", func(t *testing.T) { testLongRows(t, nodes) })
@@ -132,6 +133,34 @@ func testPairs(t *testing.T, nodes map[string]*sandbox.Node) {
 			if t.Failed() {
 				return
 			}
+		}
+	}
+}
+
+// testDefaultCollations: a character set that is named alone means the collation that it meant where it was written, on servers with other
+// defaults, too: keys go by it.
+func testDefaultCollations(t *testing.T, nodes map[string]*sandbox.Node) {
+	const columns = "SELECT TABLE_NAME, COLUMN_NAME, REPLACE(COLLATION_NAME, 'utf8mb3', 'utf8') FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'k' AND TABLE_NAME <> 'v' ORDER BY 1, 2"
+	const others = "SELECT REPLACE(DEFAULT_COLLATION_NAME, 'utf8mb3', 'utf8') FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = 'k' UNION ALL SELECT REPLACE(COLLATION_NAME, 'utf8mb3', 'utf8') FROM information_schema.PARAMETERS WHERE SPECIFIC_SCHEMA = 'k'"
+	for from, source := range nodes {
+		exec(t, stream(t, source), "CREATE DATABASE k CHARACTER SET utf8mb4", "USE k", "CREATE TABLE a (a VARCHAR(9), UNIQUE KEY (a)) CHARSET=utf8mb4", "INSERT IGNORE INTO a VALUES ('ß'), ('ss')",
+			"CREATE TABLE b (a VARCHAR(9), g VARCHAR(20) AS (CONCAT(a, CONVERT('x' USING utf8))) STORED) CHARSET=utf8", "CREATE TABLE c (a VARCHAR(9) CHARACTER SET utf8mb4, b ENUM('x') CHARACTER SET utf8, c CHAR(1) CHARACTER SET ucs2, d TEXT CHARACTER SET utf16, e TEXT CHARACTER SET utf32) CHARSET=latin1",
+			"CREATE FUNCTION f (x VARCHAR(9) CHARSET utf8mb4) RETURNS VARCHAR(9) CHARSET utf8 DETERMINISTIC RETURN x")
+		r := takeBackup(t, source, "k")
+		want, also := ask(t, stream(t, source), columns), ask(t, stream(t, source), others)
+		exec(t, stream(t, source), "DROP DATABASE k")
+		for into, node := range nodes {
+			res, err := restore(t, load.Options{Repo: r, Into: target(t, node)})
+			if err != nil {
+				t.Errorf("%s to %s: %v: %+v", from, into, err, res.Different)
+			}
+			if got := ask(t, stream(t, node), columns); got != want && len(res.Otherwise) == 0 {
+				t.Errorf("%s to %s: %s", from, into, differ(want, got))
+			}
+			if got := ask(t, stream(t, node), others); got != also && (from == "mysql-5.7" || from == "mariadb") && into != "mariadb-11.8" { // elsewhere parameters go by the default of who asks
+				t.Errorf("%s to %s: %s", from, into, differ(also, got))
+			}
+			exec(t, stream(t, node), "DROP DATABASE k")
 		}
 	}
 }

@@ -285,6 +285,58 @@ func (r *run) translate(create, mode string) (string, error) {
 	}), nil
 }
 
+// otherDefault are character sets whose default collation is another on newer servers: utf8mb4's since MySQL 8.0, all of them
+// since MariaDB 11.5 (character_set_collations).
+var otherDefault = map[string]bool{"utf8mb4": true, "utf8": true, "utf8mb3": true, "ucs2": true, "utf16": true, "utf32": true}
+
+// nameCollations writes down the collation that a definition of a table or schema means where it names a character set alone. Servers
+// leave it out where it is the set's default, which is another one elsewhere: keys would sort, and tell values apart, in another way.
+func (r *run) nameCollations(create string) string {
+	if !r.foreignServer() {
+		return create
+	}
+	var b strings.Builder
+	var before [2]string
+	at, depth := 0, 0
+	tokens := asDefault.Tokens(create)
+	for i, t := range tokens {
+		switch {
+		case t.Kind == sqltext.TokenSign && t.Text == "(":
+			depth++
+		case t.Kind == sqltext.TokenSign && t.Text == ")":
+			depth--
+		}
+		if t.Kind != sqltext.TokenWord {
+			if t.Text != "=" {
+				before = [2]string{}
+			}
+			continue
+		}
+		charset, _ := namesCharset(before)
+		before = [2]string{before[1], t.Text}
+		// Deeper down is what a generated column or a CHECK computes: no collation can stand there.
+		if to := r.defaultCollation(strings.ToLower(t.Text)); charset && depth < 2 && to != "" && (i+1 == len(tokens) || !strings.EqualFold(tokens[i+1].Text, "COLLATE")) {
+			b.WriteString(create[at:t.End] + " COLLATE " + to)
+			at = t.End
+		}
+	}
+	return b.String() + create[at:]
+}
+
+// defaultCollation is the target's name of what the source means by a character set without a collation; "" where nothing has to be said.
+func (r *run) defaultCollation(charset string) string {
+	if !otherDefault[charset] || charset == "utf8mb4" && r.newDefaultThere() {
+		return ""
+	}
+	other := map[string]string{"utf8": "utf8mb3", "utf8mb3": "utf8"}[charset]
+	return oneOf(r.known.collations, charset+"_general_ci", other+"_general_ci")
+}
+
+// newDefaultThere says that the backup's server is a MySQL 8.0 or later: it always names utf8mb4's collation.
+func (r *run) newDefaultThere() bool {
+	return r.header.Server.Flavour != string(fleet.FlavourMariaDB) && r.header.Server.Number >= 80000
+}
+
 // withoutAria takes out what only tables of the engine Aria have, where another one stands for it.
 func (r *run) withoutAria(d definition) definition {
 	if _, mapped := r.mapped["ENGINE Aria"]; mapped {
@@ -434,7 +486,8 @@ func (r *run) schemaWords(m *repo.Schema) (string, error) {
 		r.find(where, "character set or collation "+unknown+" is not known here", "the server's default")
 		return "", nil
 	}
-	return r.translate(rest, "")
+	words, err := r.translate(rest, "")
+	return r.nameCollations(words), err
 }
 
 // inspectObject looks whether the target can have an object.

@@ -135,13 +135,58 @@ func (r *run) writtenTable(t *repo.Table) (string, error) {
 		return "", err
 	}
 	edits, _ := r.renameIn(d, t.Create, append([]sqltext.Edit{{Begin: c.Name.Begin, End: c.Name.End, Text: mysql.Quote(t.Name)}}, c.Directories...))
-	return r.translate(sqltext.Apply(t.Create, edits), "")
+	create, err := r.translate(sqltext.Apply(t.Create, edits), "")
+	return r.nameCollations(create), err
 }
 
-// writtenGrant is a GRANT with the names that schemas have in the target.
-func (r *run) writtenGrant(g string) string {
-	edits, _ := r.renameIn(r.dialect(nil), g, nil)
-	return sqltext.Apply(g, edits)
+// writtenGrants are what a GRANT is in the target, with the names that schemas have there, so that it is for the same schemas. Its name
+// of a schema is a pattern: where a schema that is like it comes back under another name, that gets a GRANT of its own, and the pattern
+// stays only where it is for others, too. With partial_revokes a server (MySQL 8.0.16) takes patterns for names.
+func (r *run) writtenGrants(g string) []string {
+	d := r.dialect(nil)
+	read, err := d.ReadGrant(g)
+	literal := r.known.partialRevokes
+	if err != nil || read.Verb != "GRANT" || read.Schema.End == 0 || !literal && !r.renames() {
+		edits, _ := r.renameIn(d, g, nil)
+		return []string{sqltext.Apply(g, edits)}
+	}
+	on := func(name string) string {
+		if !literal {
+			name = sqltext.SchemaPattern(name)
+		}
+		return sqltext.Apply(g, []sqltext.Edit{{Begin: read.Schema.Begin, End: read.Schema.End, Text: mysql.Quote(name)}})
+	}
+	pattern := read.Schema.Name
+	if name, one := sqltext.ExactSchema(pattern); one {
+		to, renamed := r.renamed(name)
+		switch {
+		case renamed:
+			return []string{on(to)}
+		case literal:
+			return []string{on(name)}
+		}
+		return []string{g}
+	}
+	var out []string
+	stays := strings.Contains(strings.ReplaceAll(pattern, `\%`, ""), "%") // else it is most likely meant as a name
+	for _, name := range r.all {
+		if !sqltext.SchemaLike(pattern, name) {
+			continue
+		}
+		to, renamed := r.renamed(name)
+		switch {
+		case renamed && (literal || !sqltext.SchemaLike(pattern, to) || !stays):
+			out = append(out, on(to))
+		case literal:
+			out = append(out, on(name))
+		case !renamed:
+			stays = true
+		}
+	}
+	if !literal && (stays || len(out) == 0) {
+		out = append(out, g)
+	}
+	return out
 }
 
 // stateOf is the statement that gives a sequence its state; it is written anew.
@@ -200,6 +245,9 @@ func (r *run) unrenamed() error {
 		}
 		for _, text := range texts {
 			_, left := r.renameIn(r.dialect(o), text, nil)
+			if o.Kind == repo.Account && !slices.Contains(r.writtenGrants(text), text) { // the pattern does not stay
+				left = nil
+			}
 			tell(string(o.Kind)+" "+objectName(o), left)
 		}
 		return nil
@@ -251,7 +299,9 @@ func (r *run) planPrograms() error {
 	return r.eachAccount(func(o *repo.Object) error {
 		a := PlannedAccount{Name: o.Name}
 		for _, g := range o.After {
-			a.Grants = append(a.Grants, withoutLogin(r.writtenGrant(g)))
+			for _, g := range r.writtenGrants(g) {
+				a.Grants = append(a.Grants, withoutLogin(g))
+			}
 		}
 		r.plan.Accounts = append(r.plan.Accounts, a)
 		return nil

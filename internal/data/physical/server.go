@@ -170,12 +170,47 @@ func (j *job) chooseParent(ctx context.Context) error {
 			if major(h.Server.Number) != major(j.server.Number) {
 				break
 			}
+			h, why, err := j.buildable(ctx, h.ID)
+			if err != nil {
+				return err
+			}
+			if why != nil {
+				j.plan.Notes = append(j.plan.Notes, fmt.Sprintf("this backup does not build on %s, for a restore would refuse it with that one: %v", list[i].ID, why))
+				continue
+			}
 			j.parent, j.plan.Parent = &h, h.ID
 			return nil
 		}
 	}
-	j.plan.Notes = append(j.plan.Notes, "there is no physical backup of this server and version yet: this one is whole")
+	j.plan.Notes = append(j.plan.Notes, "there is no physical backup of this server and version yet to build on: this one is whole")
 	return nil
+}
+
+// buildable reads what a backup, and all that it builds on, say of themselves. why: they are not what this account took.
+func (j *job) buildable(ctx context.Context, id string) (h repo.Header, why, err error) {
+	seen := map[string]bool{}
+	for next := id; ; {
+		l, err := j.Repo.Mine(ctx, next)
+		switch {
+		case errors.Is(err, repo.ErrUnsigned), errors.Is(err, repo.ErrForeign), errors.Is(err, repo.ErrDamaged), errors.Is(err, repo.ErrNoBackup):
+			return h, err, nil
+		case err != nil:
+			return h, nil, err
+		}
+		if next == id {
+			h = l
+		}
+		seen[next] = true
+		switch {
+		case l.Stream == nil:
+			return h, fmt.Errorf("backup %s is no physical one: %w", next, repo.ErrDamaged), nil
+		case l.Stream.FromLSN == 0:
+			return h, nil, nil
+		case seen[l.Parent]:
+			return h, fmt.Errorf("backup %s builds on itself: %w", next, repo.ErrDamaged), nil
+		}
+		next = l.Parent
+	}
 }
 
 func major(number int) int { return number / 100 }

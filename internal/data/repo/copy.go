@@ -52,7 +52,7 @@ func (c *Copied) Whole() bool { return len(c.Refused) == 0 && len(c.Different) =
 type Refusal struct {
 	Kind ProblemKind `json:"kind"`
 	What string      `json:"what"` // for people: a backup with its ID, a mirrored log with its name
-	Why  string      `json:"why"`
+	Why  string      `json:"why"`  // in words
 }
 
 func (r Refusal) String() string { return r.What + ": " + r.Why }

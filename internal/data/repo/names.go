@@ -57,6 +57,13 @@ func timeOf(id string) time.Time {
 // JournalSchema is where a restore keeps its journal on the server that it loads. No backup has it.
 const JournalSchema = "risso_restore"
 
+// RollSchema is where a roll forward keeps its journal on a server whose GTIDs do not tell how far it is. No backup has it.
+const RollSchema = "risso_roll_forward"
+
+// Journals says whether a schema is one of Risso's own journals. What a log says of those is of a restore in the past: it is told to no
+// other server, whose own restore may be at work with them.
+func Journals(schema string) bool { return schema == JournalSchema || schema == RollSchema }
+
 const (
 	configKey      = "risso.json"
 	backupPrefix   = "backups/"

@@ -103,6 +103,31 @@ func (d *Draft) sums(h Header) (first, all string, err error) {
 	return hex.EncodeToString(sum[:]), all, err
 }
 
+// Mine gives the header of a backup that this repository's signer signed himself, for who builds on it: else it is ErrUnsigned or ErrForeign.
+// Where nobody signs any will do.
+func (r *Repo) Mine(ctx context.Context, id string) (h Header, err error) {
+	s, err := r.signature(ctx, id)
+	if err != nil {
+		return h, fmt.Errorf("backup %s: %w", id, err)
+	}
+	switch {
+	case r.signer == nil:
+	case s == nil:
+		return h, fmt.Errorf("backup %s: %w", id, ErrUnsigned)
+	case s.Key != PublicOf(r.signer):
+		return h, fmt.Errorf("backup %s: %w: %s", id, ErrForeign, s.Key)
+	}
+	m, err := r.Manifest(ctx, id)
+	if errors.Is(err, ErrNoKey) {
+		return r.head(ctx, id) // without an identity its signer alone can be told
+	}
+	if err != nil {
+		return h, err
+	}
+	defer m.Close()
+	return m.Header, nil
+}
+
 // signed reads the signature of a backup and asks the policy; nil where there is none.
 func (r *Repo) signed(ctx context.Context, id string) (*signature, error) {
 	s, err := r.signature(ctx, id)

@@ -363,8 +363,8 @@ func TestHostile(t *testing.T) {
 func TestManyClasses(t *testing.T) {
 	n, padding := 600_000, ""
 	if testing.Short() {
-		t.Log("short: a tenth of the classes, of long names")
-		n, padding = 60_000, strings.Repeat("x", 400)
+		t.Log("short: a twentieth of the classes, of long names")
+		n, padding = 30_000, strings.Repeat("x", 700)
 	}
 	r, w := io.Pipe()
 	go func() {

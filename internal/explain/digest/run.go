@@ -188,7 +188,10 @@ func (r *run) text(ctx context.Context, s Source, workers []*worker, info *Sourc
 		return err
 	}
 	defer in.close()
-	info.Format, info.Looks = in.format, in.looks
+	info.Format, info.Looks, info.PassedOver = in.format, in.looks, in.beside
+	if in.beside != "" {
+		return nil
+	}
 	defer func() {
 		if in.early.why != nil {
 			info.Broken = in.early.why.Error()

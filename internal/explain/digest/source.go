@@ -129,6 +129,7 @@ type opened struct {
 	early  *early
 	format string
 	looks  string
+	beside string // what it is, where it stands beside logs and is none
 	close  func()
 }
 
@@ -189,6 +190,12 @@ func (o *opened) sniff(format string, growing bool) error {
 	}
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, errIdle) {
 		return err
+	}
+	if o.beside = wrap.Companion(head); o.beside == "" && len(head) == 0 && format == FormatBinlog {
+		o.beside = "an empty file" // such as the index of the log that is being written
+	}
+	if o.beside != "" {
+		return nil
 	}
 	found := FormatOf(head)
 	if o.format = format; format == "" {

@@ -8,6 +8,9 @@ package digest
 import (
 	"context"
 	"io"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/rissodb/risso/internal/sqltext"
@@ -192,6 +195,29 @@ type SourceInfo struct {
 	Broken string `json:"broken,omitempty"`
 	// Looks says what a source looks like that is no log; empty: it is one, or looks like nothing known.
 	Looks string `json:"looks,omitempty"`
+	// PassedOver says what the source is, where servers keep it beside logs and it holds no statements: an index of GTIDs, a
+	// list of logs. Nothing was read of it.
+	PassedOver string `json:"passed_over,omitempty"`
+}
+
+// PassedOver says in a sentence which sources hold no statements and were left alone; empty: none.
+func (p *Profile) PassedOver() string {
+	kinds := map[string][]string{}
+	n := 0
+	for _, s := range p.Sources {
+		if s.PassedOver != "" {
+			kinds[s.PassedOver] = append(kinds[s.PassedOver], s.Name)
+			n++
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	var parts []string
+	for _, what := range slices.Sorted(maps.Keys(kinds)) {
+		parts = append(parts, what+": "+strings.Join(kinds[what], ", "))
+	}
+	return "Passed over, for no statements are in it: " + strings.Join(parts, "; ") + "."
 }
 
 // Class is the statements whose fingerprints have one plain form, or one value of another GroupBy.

@@ -3,7 +3,9 @@ package plan
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"sort"
+	"strconv"
 	"strings"
 
 	"github.com/rissodb/risso/internal/mysql"
@@ -210,6 +212,12 @@ func (a *adviser) wanted(n *Node, f *TableFacts) wanted {
 			}
 		}
 	}
+	for i, c := range w.all { // it runs again for each row of the table itself
+		if c.kind != "other" && a.dependsOn(c) {
+			w.all[i].kind = "other"
+			w.equal, w.in, w.ranges = without(w.equal, c.column), without(w.in, c.column), without(w.ranges, c.column)
+		}
+	}
 	for _, c := range a.conversions(n, f) {
 		for i := range w.all {
 			if w.all[i].column == c.column && w.all[i].kind == "equal" {
@@ -220,6 +228,23 @@ func (a *adviser) wanted(n *Node, f *TableFacts) wanted {
 		}
 	}
 	return w
+}
+
+// subqueryNumber is a subquery in a condition: (subquery#2) in MariaDB's words, (select #2) in MySQL's.
+var subqueryNumber = regexp.MustCompile(`\b(?:subquery|select ?)[#$](\d+)`)
+
+// dependsOn says whether a comparison is with a subquery that depends on rows outside of it: its value is known only
+// when those are, so no index is looked into by it.
+func (a *adviser) dependsOn(c conjunct) bool {
+	m := subqueryNumber.FindStringSubmatch(c.text)
+	if m == nil {
+		return false
+	}
+	dependent := false
+	a.plan.Root.Walk(func(n, _ *Node, _ int) {
+		dependent = dependent || n.Dependent && strconv.FormatInt(int64(n.SelectID), 10) == m[1]
+	})
+	return dependent
 }
 
 // conversions are the comparisons of the statement, of a column of a table with one of another table, that make the

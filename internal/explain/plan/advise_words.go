@@ -18,10 +18,10 @@ func (a *adviser) words(n *Node, f *TableFacts, ad *Advice) []string {
 	lookups := fmt.Sprintf("By an index that does not hold all its columns, %s rows (%s %% of the table, %s) are %s random look-ups, which touch about %s of the table's %s pages; a full scan reads the %s in sequence, once each.",
 		count(ad.Matched), count(100*ad.Part), how, count(ad.Matched), count(ad.PagesTouched), count(ad.TablePages), count(ad.TablePages))
 	switch {
-	case n.Access == AccessAll && (ad.Equality+ad.Range > 0 || len(n.PossibleKeys) > 0):
+	case n.Access == AccessAll && len(a.wanted(n, f).all) > 0 && (ad.Equality+ad.Range > 0 || len(n.PossibleKeys) > 0):
 		verdict := fmt.Sprintf("By pages, such an index pays only up to about %s rows (%s %%).", count(ad.TablePages), count(100*ad.TablePages/ad.Rows))
-		if ad.Matched > ad.TablePages && len(n.PossibleKeys) > 0 {
-			verdict += fmt.Sprintf(" That is why none is taken (possible: %s).", strings.Join(n.PossibleKeys, ", "))
+		if able := a.able(n, f); ad.Matched > ad.TablePages && len(able) > 0 {
+			verdict += fmt.Sprintf(" That is why none is taken (possible: %s).", strings.Join(able, ", "))
 		}
 		if how == "expected" && ad.Part == 1 {
 			verdict += " The server expects all rows to match, for want of an index or a histogram on these columns: --analyze counts them."
@@ -44,20 +44,48 @@ func (a *adviser) words(n *Node, f *TableFacts, ad *Advice) []string {
 	if len(ad.Columns) == 0 {
 		return out
 	}
-	size := fmt.Sprintf("About %s, %s pages", size(ad.IndexBytes), count(ad.IndexPages))
+	size := fmt.Sprintf("About %s, %s", size(ad.IndexBytes), amount(ad.IndexPages, "page", "pages"))
 	each := "this access"
 	if ad.Runs > 1 {
-		each = fmt.Sprintf("each of about %s look-ups", count(ad.Runs))
+		each = fmt.Sprintf("each of about %s", amount(ad.Runs, "look-up", "look-ups"))
 	}
 	if ad.Covering {
-		out = append(out, fmt.Sprintf("A covering index, %s: (%s). %s; %s would read about %s entries of it, on %s pages in sequence, in place of %s.",
-			ad.kind(), strings.Join(ad.Columns, ", "), size, each, count(ad.Entries), count(ad.RangePages), a.instead(n, ad)))
+		out = append(out, fmt.Sprintf("A covering index, %s: (%s). %s; %s would read about %s of it, on %s in sequence, in place of %s.",
+			ad.kind(), strings.Join(ad.Columns, ", "), size, each, amount(ad.Entries, "entry", "entries"), amount(ad.RangePages, "page", "pages"), a.instead(n, ad)))
 	} else {
-		out = append(out, fmt.Sprintf("An index, %s: (%s). %s. It is not covering: about %s rows are looked up in the table by %s, on about %s of its pages, in place of %s.",
-			ad.kind(), strings.Join(ad.Columns, ", "), size, count(ad.Lookups), each, count(touched(ad.TablePages, ad.Lookups)), a.instead(n, ad)))
+		out = append(out, fmt.Sprintf("An index, %s: (%s). %s. It is not covering: about %s looked up in the table by %s, on about %s of its pages, in place of %s.",
+			ad.kind(), strings.Join(ad.Columns, ", "), size, amount(ad.Lookups, "row is", "rows are"), each, count(touched(ad.TablePages, ad.Lookups)), a.instead(n, ad)))
 	}
 	if len(ad.Replaces) > 0 {
 		out = append(out, fmt.Sprintf("It makes %s superfluous.", strings.Join(ad.Replaces, ", ")))
+	}
+	return out
+}
+
+// amount is so many of something, "one" where that is what stands there.
+func amount(n float64, one, more string) string {
+	if text := count(n); text != "1" {
+		return text + " " + more
+	}
+	return "1 " + one
+}
+
+// able are those of the possible keys that would find rows by comparisons with constants, and look them up. Others are
+// possible for the join alone, and the primary key looks nothing up.
+func (a *adviser) able(n *Node, f *TableFacts) []string {
+	w := a.wanted(n, f).alone()
+	var out []string
+	for _, key := range n.PossibleKeys {
+		columns := f.columnsOfKey(key)
+		if key == "PRIMARY" || len(columns) == 0 {
+			continue
+		}
+		for _, c := range append(append(append([]string(nil), w.equal...), w.in...), w.ranges...) {
+			if strings.EqualFold(c, columns[0]) {
+				out = append(out, key)
+				break
+			}
+		}
 	}
 	return out
 }
@@ -110,6 +138,8 @@ func (a *adviser) instead(n *Node, ad *Advice) string {
 		return "index " + n.Key + " and a sort"
 	case n.Covering:
 		return "index " + n.Key
+	case n.Key == "PRIMARY" && n.Access != AccessIndex:
+		return amount(n.rowsOnce(), "row", "rows") + " by the primary key"
 	case n.Access == AccessAll || n.Key == "PRIMARY":
 		return count(ad.TablePages) + " pages of the table"
 	case n.Access == AccessIndex:

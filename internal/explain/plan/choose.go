@@ -212,6 +212,16 @@ func (w wanted) alone() wanted {
 	return out
 }
 
+// joined says whether a column is compared for equality with another table's.
+func (w wanted) joined() bool {
+	for _, c := range w.all {
+		if c.kind == "equal" && c.join {
+			return true
+		}
+	}
+	return false
+}
+
 // holds says whether an index has all these columns; those of the primary key are in every one.
 func (t *TableFacts) holds(p proposal, used []string) bool {
 	for _, name := range used {
@@ -340,6 +350,9 @@ func (t *TableFacts) extending(equal []string) []string {
 // behind the columns compared for equality, both are proposed, and the one that takes fewer steps says why.
 func (a *adviser) heads(n *Node, f *TableFacts, ad *Advice, w wanted, o ordering, runs float64) []candidate {
 	ranges := a.narrowest(f, w)
+	if w.joined() { // servers look up a join's rows by equality alone: a range behind it finds none
+		ranges = nil
+	}
 	equal := f.extending(w.equal)
 	finding := append(append([]string(nil), w.in...), ranges...)
 	search := candidate{proposal: f.key(equal, finding, nil), runs: runs}

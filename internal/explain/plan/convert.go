@@ -118,6 +118,13 @@ func wordSet(list string) map[string]bool {
 // "". It is made anew of columns, literals and sampleWords alone: what the condition holds besides never reaches a server.
 // One with a value that is hidden ("?") is not asked, but finds what was asked before the plan was redacted.
 func sampleText(t []token, name string, f *TableFacts) string {
+	for _, side := range sides(unwrap(t)) {
+		for _, part := range conjoined(unwrap(side)) {
+			if _, _, ok := spanned(unwrap(part)); ok {
+				return "" // to SQL it is another comparison
+			}
+		}
+	}
 	var out []string
 	depth := 0
 	for len(t) > 0 {

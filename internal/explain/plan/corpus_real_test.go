@@ -24,7 +24,7 @@ type advised struct {
 	on      map[string][][]answer // the answers there
 	skip    map[string]bool
 	not     []answer // indexes that are no help
-	spares  string   // "", "sort" or "pages"
+	spares  string   // "", "sort", "pages" or "together"
 	why     string
 }
 
@@ -286,12 +286,15 @@ func (s *server) measure(c *mysql.Conn, list []*trial) {
 	}
 	for _, key := range order {
 		built := strings.Split(key, "; ")
+		whole := slices.ContainsFunc(groups[key], func(x *trial) bool { return x.spares == "together" })
 		last := make([]work, len(groups[key]))
 		for j, x := range groups[key] {
 			last[j] = s.count(c, x.sql)
 		}
-		for _, create := range built {
-			s.run(c, create)
+		for i, create := range built {
+			if s.run(c, create); whole && i+1 < len(built) {
+				continue
+			}
 			for j, x := range groups[key] {
 				now := s.count(c, x.sql)
 				if again := s.count(c, x.sql); again.pages < now.pages { // the server may look at the new index by itself
@@ -314,6 +317,9 @@ func (s *server) measure(c *mysql.Conn, list []*trial) {
 func (s *server) useless(c *mysql.Conn, list []*trial) {
 	s.t.Helper()
 	for _, x := range list {
+		if _, other := x.on[s.kind]; other {
+			continue // and so may be what helps
+		}
 		for _, a := range x.not {
 			before := s.count(c, x.sql)
 			s.run(c, fmt.Sprintf("CREATE INDEX `useless` ON `sale`.`%s` (%s)", a.table, strings.Join(a.columns(), ", ")))

@@ -224,8 +224,17 @@ func (a *adviser) selectOf(n *Node) *Node {
 	return top
 }
 
-// scanned is how many rows the tables that a SELECT reads whole are read for together, in all executions; those of the
-// root are of the whole statement.
+// runs is how often an access runs: counted, or expected by what a sample says of the tables before it, where the server
+// expects more.
+func (a *adviser) runs(n *Node) float64 {
+	runs := n.runsKnown()
+	if !n.Loops.Known() && runs > 1 {
+		runs = math.Max(1, math.Min(runs, a.outerRows(n)))
+	}
+	return runs
+}
+
+// scanned is how many rows of tables a SELECT reads, in all executions; those of the root are of the whole statement.
 func (a *adviser) scanned(top *Node) float64 {
 	rows := 0.0
 	var add func(x *Node)
@@ -233,8 +242,8 @@ func (a *adviser) scanned(top *Node) float64 {
 		switch {
 		case x != top && top != a.plan.Root && (x.Kind == KindSubquery || x.Kind == KindCache || x.Kind == KindMaterialise):
 			return // another SELECT
-		case x.Kind == KindTable && !x.Inner() && (x.Access == AccessAll || x.Access == AccessIndex):
-			runs := x.runsKnown()
+		case x.Kind == KindTable && !x.Inner():
+			runs := a.runs(x)
 			if x.JoinBuffer != "" || a.hashed(x) {
 				runs = 1
 			}

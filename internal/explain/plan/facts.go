@@ -23,6 +23,7 @@ type TableFacts struct {
 	PageSize     float64
 	ColumnKey    float64 // most bytes of one column in an index; 0: as many as the whole key may have
 	ServesDates  bool    // DATE and YEAR of a column are ranges of its index (MariaDB 11.1)
+	ServesUpper  bool    // UPPER of a column finds by its index, in some collations (MariaDB 11.3)
 	Descending   bool    // an index may have columns in descending order (MySQL 8.0, MariaDB 10.8)
 	Columns      []ColumnFacts
 	Indexes      []IndexFacts
@@ -213,7 +214,7 @@ func ReadFacts(ctx context.Context, c *mysql.Conn, p *Plan, sql string) ([]Table
 		if len(out) == maxTables {
 			break
 		}
-		f := TableFacts{Name: name, Schema: t.schema, Table: t.table, PageSize: pageSize, Descending: c.Server.DescendingIndexes(), ServesDates: c.Server.ServesDates()}
+		f := TableFacts{Name: name, Schema: t.schema, Table: t.table, PageSize: pageSize, Descending: c.Server.DescendingIndexes(), ServesDates: c.Server.ServesDates(), ServesUpper: c.Server.ServesUpper()}
 		found, err := readTable(ctx, c, &f)
 		if err != nil {
 			return nil, err

@@ -10,13 +10,14 @@ import (
 // token is a piece of a condition or of a statement.
 type token = sqltext.Token
 
-// blockNumber is how FORMAT=TREE refers to a query block: "(select #5)". That is no comment.
-var blockNumber = pattern.Lazy(`(?i)select #\d`)
+// blockNumber is how MySQL's FORMAT=TREE and MariaDB refer to a query block: "(select #5)", "(subquery#5)". That is no
+// comment.
+var blockNumber = pattern.Lazy(`(?i)(?:select |subquery)#\d`)
 
 // lex cuts SQL, as plans and statements have it, into tokens.
 func lex(s string) []token {
-	if strings.Contains(s, " #") {
-		s = blockNumber().ReplaceAllStringFunc(s, func(m string) string { return m[:7] + "$" + m[8:] }) // a word as long
+	if strings.Contains(s, "#") {
+		s = blockNumber().ReplaceAllStringFunc(s, func(m string) string { return strings.Replace(m, "#", "$", 1) }) // a word as long
 	}
 	return sqltext.Tokens(s)
 }

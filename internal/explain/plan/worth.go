@@ -18,6 +18,10 @@ func (a *adviser) worth(n *Node, f *TableFacts, ad *Advice, p *candidate, o orde
 	nowRuns := n.runsKnown()
 	if buffered {
 		nowRuns = 1
+	} else if fewer := a.runs(n) / math.Max(1, nowRuns); fewer < 1 { // which an index of a table before it would bring about, too
+		nowRuns *= fewer
+		p.runs *= fewer
+		defer func(runs float64) { p.runs = runs }(p.runs / fewer)
 	}
 	once := a.readsNow(n, f, ad)
 	now, then := once*nowRuns, p.entries*p.runs
@@ -38,7 +42,7 @@ func (a *adviser) worth(n *Node, f *TableFacts, ad *Advice, p *candidate, o orde
 		return true
 	}
 	if all := a.scanned(a.selectOf(n)); now-then < worthShare*all || now-then < worthAny*a.scanned(a.plan.Root) {
-		ad.refused = append(ad.refused, fmt.Sprintf("An index on (%s) would spare %s rows of the %s that are read whole for this SELECT: too few by itself. None is advised.", strings.Join(p.columns(), ", "), count(math.Max(0, now-then)), count(all)))
+		ad.refused = append(ad.refused, fmt.Sprintf("An index on (%s) would spare %s rows of the %s that are read for this SELECT: too few by itself. None is advised.", strings.Join(p.columns(), ", "), count(math.Max(0, now-then)), count(all)))
 		return false
 	}
 	fewer := then <= 0.6*now && now-then >= worthRows
@@ -55,9 +59,9 @@ func (a *adviser) worth(n *Node, f *TableFacts, ad *Advice, p *candidate, o orde
 	return false
 }
 
-// What an index has to spare, as parts of the rows of tables that are read whole: of its SELECT's, and of all.
+// What an index has to spare, as parts of the rows of tables that are read: of its SELECT's, and of all.
 const (
-	worthShare = 0.2
+	worthShare = 0.25
 	worthAny   = 0.02
 )
 
@@ -87,7 +91,12 @@ func (a *adviser) pagesNow(n *Node, f *TableFacts, ad *Advice, once, runs float6
 	default:
 		pages = math.Ceil(indexBytes(f, f.columnsOfKey(n.Key))/f.PageSize*part) + touched(ad.TablePages, once)
 	}
-	return math.Max(1, pages) * math.Max(1, runs)
+	// More than the whole is not touched, however often it is looked into; so it is counted of a proposal as well.
+	whole := ad.TablePages * math.Max(1, once*runs/f.Rows)
+	if n.Access != AccessAll && n.Key != "PRIMARY" {
+		whole += math.Ceil(indexBytes(f, f.columnsOfKey(n.Key)) / f.PageSize)
+	}
+	return math.Min(math.Max(1, pages)*math.Max(1, runs), math.Max(whole, 1))
 }
 
 // btree says whether an index is one, with nothing but whole columns.

@@ -2,9 +2,12 @@ package cli
 
 import (
 	"context"
+	"crypto/ed25519"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -110,7 +113,14 @@ func (f backupFlags) placeFor(ctx context.Context, keys repo.Keys) (*repo.Repo, 
 	if !f.dryRun {
 		return makeRepo(ctx, f.to, keys)
 	}
-	r, closePlace, err := fromFlags{from: f.to, identity: f.encryptFlags.identity}.open(ctx)
+	signer, err := repo.SigningKey(keyDir(), false)
+	if errors.Is(err, fs.ErrNotExist) { // what is taken will be signed by a key that has signed nothing yet
+		_, signer, err = ed25519.GenerateKey(rand.Reader)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	r, closePlace, err := fromFlags{from: f.to, identity: f.encryptFlags.identity, signer: signer}.open(ctx)
 	if errors.Is(err, repo.ErrNoRepository) {
 		return nil, func() {}, nil
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/measure/workload/all"
+	"github.com/rissodb/risso/internal/mysql"
 )
 
 func newBench(s Streams) *cobra.Command {
@@ -159,6 +160,38 @@ func (f *workloadFlags) guardRun(ctx context.Context, t drive.Target, w workload
 		}
 	}
 	return f.guard(ctx, t)
+}
+
+// lacking gives an error that the server gave for want of privileges the statements that mend it; others stay as they are.
+func (f *workloadFlags) lacking(ctx context.Context, err error) error {
+	var told *exitError
+	var refused *drive.ServerError
+	number := mysql.ErrorNumber(err)
+	if errors.As(err, &refused) {
+		number = int(refused.Code)
+	}
+	// ER_DBACCESS_DENIED_ERROR, ER_TABLEACCESS_DENIED_ERROR, ER_COLUMNACCESS_DENIED_ERROR, ER_SPECIFIC_ACCESS_DENIED_ERROR,
+	// ER_PROCACCESS_DENIED_ERROR
+	if errors.As(err, &told) || !slices.Contains([]int{1044, 1142, 1143, 1227, 1370}, number) || isPostgres(f.dsn) {
+		return err
+	}
+	target, terr := f.target()
+	if terr != nil || target.Database() == "" {
+		return err
+	}
+	c, cerr := mysql.Connect(ctx, target.WithDatabase(""), nil)
+	if cerr != nil {
+		return err
+	}
+	defer c.Close()
+	rights, rerr := c.Rights(ctx)
+	if rerr != nil {
+		return err
+	}
+	if lack := c.Server.Missing(rights, target.Database(), mysql.JobBench); len(lack) > 0 {
+		return failure(exitFailed, "run "+strings.Join(lack, "; "), err)
+	}
+	return err
 }
 
 // numbersFlag is a flag of named numbers.

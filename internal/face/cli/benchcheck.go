@@ -54,6 +54,7 @@ func runBenchCheck(ctx context.Context, s Streams, f benchCheckFlags, name strin
 		return usageError("%s has nothing to check; tpcc and ontime have", name)
 	}
 	found, err := c.Check(ctx, target)
+	err = f.lacking(ctx, err)
 	var server *drive.ServerError
 	switch {
 	case errors.As(err, &server):

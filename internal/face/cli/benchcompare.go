@@ -42,8 +42,8 @@ func newBenchCompare(s Streams) *cobra.Command {
 		Long: `Compares two sets of results, two servers, or two settings of one server. It makes
 runs of both in turns, so that both see the same weather, and tests the pairs of neighbours
 (Wilcoxon's signed ranks; Mann and Whitney's test where there are fewer than six, or no
-pairs): the verdict names the ratio of the medians' kind (Hodges-Lehmann) with its 95 %
-interval, or says that no difference can be told and which one would not have shown. Where
+pairs). The order is drawn, so that the test holds whatever the machine does meanwhile. The
+verdict names the ratio of the medians' kind (Hodges-Lehmann) with its 95 % interval, or says that no difference can be told and which one would not have shown. Where
 others used the machine more in the runs of one side, a verdict that they may have made is
 withheld.
 
@@ -52,11 +52,14 @@ alike within it, or --runs (then at most 60) are made; first A is compared with 
 tells how far this machine can be trusted now.
 
 A and B are files of risso bench run --output json, each with one run or many; several
-files are parted by commas, a folder stands for its *.json. What sysbench, pgbench and
-go-tpc print is read, too (--from says which file is A, or is read as one of the two).
+files are parted by commas, a folder stands for its *.json. What sysbench, pgbench, go-tpc,
+tpcc-mysql, mysqlslap and HammerDB print is read, too (--from says which file is A, or is
+read as one of the two). Files are judged as pairs where their times show that the runs
+were made in turns.
 
 --fail-if slower ends with code 4 when that is the verdict, and with 5 when there is none
-(too few runs, withheld): of throughput, or of p95 latency with --rate.
+(too few runs, withheld): of throughput, or of p95 latency with --rate and where throughput
+is not told; which of them was judged is said.
 
 Settings are set by SET GLOBAL on the server, for the time of the comparison. What was
 there before is written to a journal first and put back at the end, also after Ctrl-C; what
@@ -72,7 +75,7 @@ a killed comparison left is put back by --restore. --dry-run shows the statement
   risso bench compare --from sysbench.txt after.json`,
 		Args: cobra.MaximumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return endOf(runCompare(cmd, s, f, args), strings.Join(args, " "))
+			return endOf(f.lacking(cmd.Context(), runCompare(cmd, s, f, args)), strings.Join(args, " "))
 		},
 	}
 	fl := cmd.Flags()
@@ -83,7 +86,7 @@ a killed comparison left is put back by --restore. --dry-run shows the statement
 	fl.StringVar(&f.dsnB, "dsn-b", "", "server B, which may be of another kind")
 	fl.StringArrayVar(&f.setA, "set-a", nil, "variable=value of A; may be repeated")
 	fl.StringArrayVar(&f.setB, "set-b", nil, "variable=value of B; may be repeated")
-	fl.StringArrayVar(&f.from, "from", nil, "results of sysbench, pgbench, go-tpc or Risso: once for A, twice for both")
+	fl.StringArrayVar(&f.from, "from", nil, "results of sysbench, pgbench, go-tpc, tpcc-mysql, mysqlslap, HammerDB or Risso: once for A, twice for both")
 	fl.IntVar(&f.runs, "runs", 10, "runs of each; with --precise at most")
 	fl.Var(&f.precise, "precise", "go on until the interval reaches no further than this, such as 3%")
 	fl.IntVar(&f.same, "same", 0, "pairs of runs of A against A before, to tell how far the machine can be trusted (with --precise 6)")

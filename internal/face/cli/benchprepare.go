@@ -101,7 +101,7 @@ func (f *benchPrepareFlags) run(ctx context.Context, s Streams, name string, do 
 	}})
 	bar.end()
 	if err != nil {
-		return prepareError(ctx, err)
+		return prepareError(ctx, f.lacking(ctx, err))
 	}
 	out := prepared{Workload: name, Server: target.String(), Done: done.Load(), Seconds: time.Since(began).Seconds()}
 	out.PerSecond = float64(out.Done) / out.Seconds

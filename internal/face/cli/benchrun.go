@@ -177,7 +177,7 @@ func runBench(cmd *cobra.Command, s Streams, f benchRunFlags, name string) (err 
 		f.Progress = live.second
 	}
 	if err := f.guardRun(ctx, f.Target, f.Workload); err != nil {
-		return benchError(err, name)
+		return benchError(f.lacking(ctx, err), name)
 	}
 	if err := f.record.check(ctx, f.serverFlags); err != nil {
 		return err
@@ -203,7 +203,7 @@ func runBench(cmd *cobra.Command, s Streams, f benchRunFlags, name string) (err 
 	case err != nil && ctx.Err() != nil && r == nil:
 		return failure(exitInterrupted, "", errors.New("interrupted before anything was measured"))
 	case err != nil:
-		return benchError(err, name)
+		return benchError(f.lacking(ctx, err), name)
 	case r.Ledger != nil && r.Ledger.Error != "":
 		return failure(exitFailed, "", fmt.Errorf("the ledger could not be read: whether writes were lost is not known: %s", r.Ledger.Error))
 	case r.Ledger != nil && r.Ledger.Missing > 0:
@@ -275,8 +275,8 @@ func benchHint(e *drive.ServerError, name string) string {
 		return "name a database in the DSN: …/sbtest"
 	case e.Code == 1049 || e.State == "3D000":
 		return "create the database, then: " + prepare
-	case e.Code == 1142 || e.Code == 1044 || e.Code == 1370 || e.State == "42501":
-		return "the account may not do this: GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, DROP ON the database to it"
+	case e.State == "42501":
+		return "the account may not do this: make it the owner of the database, ALTER DATABASE … OWNER TO …"
 	case e.Code == 1461:
 		return "raise max_prepared_stmt_count, or lower --threads or --tables"
 	case e.Code == 1040 || e.State == "53300":

@@ -47,7 +47,7 @@ A sweep that was measured elsewhere is read by --file: lines of threads,tps, or 
   risso bench scale --file sweep.csv --output svg >sweep.svg`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return endOf(runScale(cmd, s, f, args), strings.Join(args, " "))
+			return endOf(f.lacking(cmd.Context(), runScale(cmd, s, f, args)), strings.Join(args, " "))
 		},
 	}
 	fl := cmd.Flags()

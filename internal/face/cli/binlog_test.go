@@ -221,3 +221,79 @@ func TestLike(t *testing.T) {
 		}
 	}
 }
+
+// TestForgedLogs: logs that somebody changed, or that nobody signed, are rolled forward by no command, and by those that are told to read
+// what is unsigned only those that nobody changed.
+func TestForgedLogs(t *testing.T) {
+	n := sandboxtest.Up(t, "mariadb")
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	db, err := n.DB()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	sql := func(list ...string) {
+		t.Helper()
+		for _, q := range list {
+			if _, err := db.ExecContext(t.Context(), q); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	place := t.TempDir()
+	follow := []string{"binlog", "follow", "--once", "--dsn", n.DSN, "--to", place}
+	sql("CREATE TABLE test.orders (id INT PRIMARY KEY)", "INSERT INTO test.orders VALUES (1), (2)")
+	mustRun(t, "backup", "--dsn", n.DSN, "--to", place)
+	sql("INSERT INTO test.orders VALUES (3)", "FLUSH BINARY LOGS", "INSERT INTO test.orders VALUES (4)")
+	mustRun(t, follow...)
+	commands := [][]string{
+		{"drill", "--from", place, "--servers", "mariadb", "--query", "SELECT COUNT(*) FROM test.orders => 4"},
+		{"restore", "--from", place, "--sandbox", "forged", "--to-time", "2100-01-01 00:00"},
+		{"binlog", "apply", "--from", place, "--start", "binlog.000001:4", "--dry-run"},
+	}
+	all := func(code int, says string, more ...string) {
+		t.Helper()
+		for _, c := range commands {
+			got, out, errs := callBinlog(t, append(c, more...)...)
+			if got != code || !strings.Contains(out+errs, says) {
+				t.Errorf("%v %v: exit %d, not %d with %q: %s%s", c[:2], more, got, code, says, out, errs)
+			}
+			if c[0] == "restore" {
+				callBinlog(t, "sandbox", "down", "forged")
+			}
+		}
+	}
+	mustRun(t, "verify", "--from", place)
+	all(exitOK, "")
+	files, err := filepath.Glob(filepath.Join(place, "binlog", "*", "binlog.000001.json"))
+	if err != nil || len(files) != 1 {
+		t.Fatal(files, err)
+	}
+	index, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := func(b []byte) {
+		t.Helper()
+		os.Remove(files[0]) // what is put lets nobody change it
+		if err := os.WriteFile(files[0], b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(bytes.Replace(index, []byte(`"signature": {`), []byte(`"was": {`), 1)) // as an older version left it
+	all(exitFailed, "--allow-unsigned")
+	if code, out, errs := callBinlog(t, "verify", "--from", place); code != exitFailed || !strings.Contains(out, "foreign  mirrored log") || !strings.Contains(errs, "--allow-unsigned") {
+		t.Errorf("verify: %d %s%s", code, out, errs)
+	}
+	all(exitOK, "is not signed: nobody knows who made it", "--allow-unsigned")
+	put(bytes.Replace(index, []byte(`"sha256": "`), []byte(`"sha256": "0`), 1))
+	all(exitFailed, "see who may write there", "--allow-unsigned")
+	put(index)
+	mustRun(t, "verify", "--from", place)
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir()) // another account, which sees the place for the first time, and trusts it once
+	all(exitOK, "")
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	mustRun(t, follow...) // mirrors there, too
+	all(exitFailed, "--trust KEY")
+}

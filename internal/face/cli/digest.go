@@ -165,6 +165,9 @@ func runDigest(ctx context.Context, s Streams, f digestFlags, files []string) er
 	case !f.follow && none != nil && p.Calls == 0:
 		return none
 	}
+	if passed := p.PassedOver(); passed != "" && f.output == "csv" { // the other forms have it
+		fmt.Fprintln(s.Err, passed)
+	}
 	if err := j.write(p); err != nil {
 		return err
 	}
@@ -304,10 +307,15 @@ func readFailure(err error) error {
 	return err
 }
 
-// noLog tells a file that is no log from one in which nothing happened.
+// noLog tells a file that is no log from one in which nothing happened. What servers keep beside logs may stand among them,
+// as a pattern of names catches it, but not alone.
 func noLog(p *digest.Profile, format string) error {
+	logs := slices.ContainsFunc(p.Sources, func(s digest.SourceInfo) bool { return s.PassedOver == "" })
 	for _, s := range p.Sources {
-		if s.Events > 0 || s.Bytes == 0 || s.Server != "" && s.Unread == 0 {
+		if s.PassedOver != "" && !logs {
+			return failure(exitFailed, digest.Readable, fmt.Errorf("%s is no log: it is %s", s.Name, s.PassedOver))
+		}
+		if s.PassedOver != "" || s.Events > 0 || s.Bytes == 0 || s.Server != "" && s.Unread == 0 {
 			continue
 		}
 		looks := ""

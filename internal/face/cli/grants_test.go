@@ -26,7 +26,7 @@ func mainRun(t *testing.T, args ...string) (code int, out, said string) {
 }
 
 // TestGrantsSuffice: with just what risso grants prints an account can do each job; before that risso doctor tells what it lacks,
-// and its remedies are what mends it.
+// and its remedies are what mends it. Without them a benchmark names them, too.
 func TestGrantsSuffice(t *testing.T) {
 	for _, spec := range []string{"mariadb", "mariadb-11.8", "mysql-9.7", "mysql-8.0", "mysql-5.7"} {
 		t.Run(spec, func(t *testing.T) {
@@ -47,11 +47,12 @@ func grantsOn(t *testing.T, pair *sandbox.Sandbox) {
 		"CREATE VIEW shop.v AS SELECT * FROM shop.orders", "CREATE PROCEDURE shop.p() SELECT 1", "CREATE DATABASE sbtest"} {
 		mustExec(t, db, q)
 	}
-	place := filepath.Join(t.TempDir(), "place")
-	for i, c := range []struct {
+	place, files := filepath.Join(t.TempDir(), "place"), filepath.Join(t.TempDir(), "files")
+	type jobRun struct {
 		job  string
 		does [][]string // DSN stands for the account
-	}{
+	}
+	jobs := []jobRun{
 		{"serve", [][]string{{"top", "--dsn", "DSN", "--no-host", "--count", "2", "-o", "json"}}},
 		{"digest", [][]string{{"digest", "--dsn", "DSN", "--for", "1s"}}},
 		{"explain", [][]string{{"explain", "SELECT * FROM shop.v WHERE id = 1", "--dsn", "DSN"}}},
@@ -65,7 +66,11 @@ func grantsOn(t *testing.T, pair *sandbox.Sandbox) {
 			{"bench", "prepare", "read_write", "--dsn", "DSN/sbtest", "--table-size", "100", "--yes"},
 			{"bench", "run", "read_write", "--dsn", "DSN/sbtest", "--table-size", "100", "--time", "200ms", "--yes"},
 			{"bench", "cleanup", "read_write", "--dsn", "DSN/sbtest", "--yes"}}},
-	} {
+	}
+	if copies(t, db, n) {
+		jobs = append(jobs, jobRun{"physical", [][]string{{"backup", "--physical", "--dsn", "DSN", "--to", files, "--state", t.TempDir()}}})
+	}
+	for i, c := range jobs {
 		user := fmt.Sprintf("o'job%d", i) // an apostrophe in a name is nothing special
 		dsn := fmt.Sprintf("%s:x@unix(%s)", user, n.Socket)
 		account := fmt.Sprintf("'o''job%d'@'localhost'", i)
@@ -78,6 +83,12 @@ func grantsOn(t *testing.T, pair *sandbox.Sandbox) {
 		var told struct{ Statements []string }
 		if err := json.Unmarshal([]byte(out), &told); err != nil || code != exitOK || len(told.Statements) == 0 {
 			t.Fatalf("%s: grants says %d %s %s", c.job, code, out, said)
+		}
+		if c.job == "bench" {
+			code, out, said := mainRun(t, "bench", "prepare", "read_write", "--dsn", dsn+"/sbtest", "--yes")
+			if hint := "run " + strings.Join(told.Statements, "; "); code != exitFailed || !strings.Contains(said, hint) {
+				t.Errorf("bench prepare without privileges: %d %s %s, want %s", code, out, said, hint)
+			}
 		}
 		for _, g := range told.Statements {
 			mustExec(t, db, g)
@@ -105,6 +116,18 @@ func grantsOn(t *testing.T, pair *sandbox.Sandbox) {
 			}
 		}
 	}
+}
+
+// copies says whether this server's files can be copied here, and prepares it.
+func copies(t *testing.T, db *sql.DB, n *sandbox.Node) bool {
+	if n.Program.Family == sandbox.FamilyMariaDB {
+		return true
+	}
+	_, err := db.ExecContext(t.Context(), "INSTALL PLUGIN clone SONAME 'mysql_clone.so'")
+	if err != nil {
+		t.Logf("no CLONE: %v", err) // before 8.0.17; 8.0 here has none
+	}
+	return err == nil
 }
 
 // differ makes one row of the replica another than its primary's.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -19,6 +20,7 @@ type fromFlags struct {
 	from     string
 	identity string
 	policy   repo.Policy // whose backups may be read; nil: all
+	signer   ed25519.PrivateKey
 }
 
 func (f *fromFlags) bind(cmd *cobra.Command) {
@@ -35,7 +37,7 @@ func (f fromFlags) open(ctx context.Context) (*repo.Repo, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	keys.Policy = f.policy
+	keys.Policy, keys.Signer = f.policy, f.signer
 	store, err := blob.Open(ctx, f.from, blob.Options{})
 	if err != nil {
 		return nil, nil, err

@@ -135,7 +135,7 @@ eyes only.`,
 const forgedHint = "somebody has changed it, or put another in its place: see who may write there, and take the backup from a second place"
 
 // trustHint is what makes a backup readable whose taker is not trusted.
-const trustHint = "--trust KEY trusts the key that risso backup key prints on the host that takes the backups; --allow-unsigned reads it all the same, as those of older versions, when you know who may write to the place"
+const trustHint = "--trust KEY trusts the key that risso backup key prints on the host that takes the backups and mirrors the logs; --allow-unsigned reads it all the same, as those of older versions, when you know who may write to the place"
 
 // mistrusted is what mends it when a backup is not read for who signed it; "" for other errors.
 func mistrusted(err error) string {

@@ -102,9 +102,9 @@ func runVerify(ctx context.Context, s Streams, f verifyFlags) error {
 	defer progress.end()
 	o.Progress = byteProgress(progress)
 	v, err := r.Verify(ctx, o)
-	logs := verifiedLogs{Damaged: []string{}}
+	logs := verifiedLogs{Damaged: []string{}, Foreign: []string{}}
 	if err == nil && !f.quick && len(f.backups) == 0 {
-		logs, err = verifyLogs(ctx, f.from, f.identity)
+		logs, err = verifyLogs(ctx, f.from, f.identity, logTrust{policy: policy})
 	}
 	progress.end()
 	if ctx.Err() != nil {
@@ -115,15 +115,17 @@ func runVerify(ctx context.Context, s Streams, f verifyFlags) error {
 	}
 	seconds := time.Since(began).Seconds()
 	if f.output == "json" {
-		err = render.JSON(s.Out, verifiedAnswer{placeWords(f.from), v.Whole() && len(logs.Damaged) == 0, seconds, *v, logs})
+		err = render.JSON(s.Out, verifiedAnswer{placeWords(f.from), v.Whole() && logs.whole(), seconds, *v, logs})
 	} else {
 		verifyText(s.Out, v, logs, placeWords(f.from), f.quick, seconds)
 	}
 	switch {
 	case err != nil:
 		return err
-	case v.Whole() && len(logs.Damaged) == 0:
+	case v.Whole() && logs.whole():
 		return nil
+	case v.Whole() && len(logs.Damaged) == 0:
+		return failure(exitFailed, trustHint, fmt.Errorf("%s not signed by who is trusted", counted(len(logs.Foreign), "mirrored log")))
 	case v.Whole():
 		return failure(exitFailed, "", fmt.Errorf("%s damaged", counted(len(logs.Damaged), "mirrored log")))
 	}
@@ -144,11 +146,14 @@ func runVerify(ctx context.Context, s Streams, f verifyFlags) error {
 type verifiedLogs struct {
 	Logs    int      `json:"logs"`
 	Damaged []string `json:"damaged"` // each with what is wrong
+	Foreign []string `json:"foreign"` // not signed, or by nobody who is trusted, in words
 }
 
+func (v verifiedLogs) whole() bool { return len(v.Damaged)+len(v.Foreign) == 0 }
+
 // verifyLogs reads the finished mirrored logs of a place and compares them with their indexes.
-func verifyLogs(ctx context.Context, from, identity string) (v verifiedLogs, err error) {
-	v.Damaged = []string{}
+func verifyLogs(ctx context.Context, from, identity string, trust logTrust) (v verifiedLogs, err error) {
+	v.Damaged, v.Foreign = []string{}, []string{}
 	place, closePlace, err := openPlace(ctx, from, identity)
 	if err != nil {
 		return v, err
@@ -164,7 +169,11 @@ func verifyLogs(ctx context.Context, from, identity string) (v verifiedLogs, err
 				continue
 			}
 			v.Logs++
-			err := mirror.Verify(ctx, place, series.Key, l)
+			err := mirror.Verify(ctx, trust.of(place), series.Key, l)
+			if foreign := errors.Is(err, repo.ErrUnsigned) || errors.Is(err, repo.ErrForeign); foreign {
+				v.Foreign = append(v.Foreign, err.Error())
+				err = mirror.Verify(ctx, place, series.Key, l) // it may be damaged all the same
+			}
 			if ctx.Err() != nil {
 				return v, ctx.Err()
 			}
@@ -231,13 +240,16 @@ func verifyText(w io.Writer, v *repo.Verified, logs verifiedLogs, place string, 
 	for _, l := range logs.Damaged {
 		fmt.Fprintf(w, "damaged  mirrored log %s\n", l)
 	}
+	for _, l := range logs.Foreign {
+		fmt.Fprintf(w, "foreign  %s\n", l)
+	}
 	if logs.Logs > 0 {
 		fmt.Fprintf(w, "Besides  %s\n", counted(logs.Logs, "mirrored log"))
 	}
 	if v.Superfluous > 0 {
 		fmt.Fprintf(w, "Besides  %s of %s that no backup needs (yet): risso backup prune\n", counted(int(v.Superfluous), "object"), render.Bytes(float64(v.SuperBytes)))
 	}
-	if v.Whole() && len(logs.Damaged) == 0 {
+	if v.Whole() && logs.whole() {
 		fmt.Fprintln(w, "Whole    yes")
 	} else {
 		fmt.Fprintln(w, "Whole    no")

@@ -41,6 +41,9 @@ func newWatch(logger *slog.Logger) *watch {
 // notLooked tells that Risso itself was late: what servers did meanwhile is not known.
 func (w *watch) notLooked(from, to time.Time) {
 	form := "15:04:05"
+	if to.Sub(from) > 12*time.Hour {
+		form = time.DateTime
+	}
 	w.Event(fleet.Event{Time: from, Kind: fleet.EventObserver, Severity: fleet.SeverityWarning, Subject: "late",
 		Text: fmt.Sprintf("Risso did not look from %s to %s (%s): it stood still itself, its machine was too busy or asleep", from.Local().Format(form), to.Local().Format(form), to.Sub(from).Round(100*time.Millisecond))})
 }

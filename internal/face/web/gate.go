@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"runtime/debug"
 	"runtime/metrics"
 	"slices"
@@ -117,6 +118,7 @@ type heapWatch struct {
 
 	mu       sync.Mutex
 	idle     uint64 // bytes in the heap when no question was worked on
+	resident int64  // of the whole process then; 0: not known
 	under    []*guarded
 	large    bool  // the heap grew by a good part of what it may
 	watching bool  // somebody looks
@@ -149,6 +151,23 @@ func residentBytes() int64 {
 	return int64(sample[0].Value.Uint64() - sample[1].Value.Uint64())
 }
 
+// processBytes is what the process has in memory, also what DuckDB took, of which Go's runtime knows nothing; 0 where the system
+// does not tell (proc_pid_statm(5)).
+func processBytes() int64 {
+	b, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	var size, resident int64
+	if _, err := fmt.Sscan(string(b), &size, &resident); err != nil {
+		return 0
+	}
+	return resident * int64(os.Getpagesize())
+}
+
+// processShare is how much more than the heap may grow the whole process may.
+const processShare = 1.6
+
 // guard watches over a question until stop is called.
 func (h *heapWatch) guard(ctx context.Context) (guardedCtx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -156,7 +175,7 @@ func (h *heapWatch) guard(ctx context.Context) (guardedCtx context.Context, stop
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.under = append(h.under, q); len(h.under) == 1 {
-		h.idle = heapBytes()
+		h.idle, h.resident = heapBytes(), processBytes()
 		// Beyond this garbage is collected at any price. It helps; what holds the bound is the watch.
 		debug.SetMemoryLimit(min(h.limit, residentBytes()+int64(h.most)))
 		if !h.watching {
@@ -174,10 +193,11 @@ func (h *heapWatch) guard(ctx context.Context) (guardedCtx context.Context, stop
 
 // look ends the youngest question when the heap has grown too much.
 func (h *heapWatch) look() {
-	bytes := heapBytes()
+	bytes, process := heapBytes(), processBytes()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if n := len(h.under); n > 0 && bytes > h.idle+h.most {
+	over := bytes > h.idle+h.most || h.resident > 0 && process > h.resident+int64(processShare*float64(h.most))
+	if n := len(h.under); n > 0 && over {
 		h.under[n-1].cancel(errMemory)
 	}
 	h.large = h.large || bytes > h.idle+h.most/4

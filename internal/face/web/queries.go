@@ -2,6 +2,7 @@ package web
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"net/http"
 	"net/url"
@@ -33,8 +34,11 @@ func (s *server) queriesGone() (any, bool) {
 
 // questionError makes an error of the store one that a client understands.
 func questionError(err error) error {
-	if errors.Is(err, events.ErrBadQuestion) {
+	switch {
+	case errors.Is(err, events.ErrBadQuestion):
 		return badRequest(err.Error(), "")
+	case errors.Is(err, events.ErrMemory):
+		return fmt.Errorf("%w: ask for a shorter range, or later: %w", errMemory, err)
 	}
 	return err
 }

@@ -84,8 +84,8 @@ type Report struct {
 	Classes []Verdict `json:"classes,omitempty"`
 	// Judged is the measure of the first verdict, on which --fail-if and --precise rest; Instead says why it is not throughput.
 	Judged      string               `json:"judged,omitempty"`
-	Instead     string               `json:"instead,omitempty"`
-	Why         []Cause              `json:"why,omitempty"` // what the server did otherwise
+	Instead     string               `json:"instead,omitempty"` // why the first verdict is not about throughput, in words
+	Why         []Cause              `json:"why,omitempty"`     // what the server did otherwise
 	Same        *SameReport          `json:"same,omitempty"`
 	Differences []environ.Difference `json:"differences"` // between what the runs were made with, beside what was set
 	Notes       []string             `json:"notes"`

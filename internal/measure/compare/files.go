@@ -16,8 +16,7 @@ import (
 )
 
 // ReadSide reads runs from files: JSON of one run, of many one after another or in a list, or with a list "runs", or what
-// sysbench, pgbench or go-tpc print; a folder
-// stands for all *.json in it, and several paths are parted by commas. Errors of files that hold no runs wrap
+// sysbench, pgbench and others print (package rivals); a folder stands for all *.json in it, and several paths are parted by commas. Errors of files that hold no runs wrap
 // workload.ErrUsage.
 func ReadSide(name, paths string) (Side, error) {
 	s := Side{Name: name, What: paths}

@@ -1,5 +1,5 @@
-// Package rivals reads what other programs print at the end of a benchmark as results of Risso: sysbench, pgbench, go-tpc. What
-// they do not tell stays unknown; it reads nothing but text.
+// Package rivals reads what other programs print at the end of a benchmark as results of Risso: sysbench, pgbench, go-tpc,
+// tpcc-mysql, mysqlslap, HammerDB. What they do not tell stays unknown; it reads nothing but text.
 package rivals
 
 import (
@@ -16,48 +16,75 @@ import (
 // Errors of texts that are no results.
 var (
 	// ErrUnknown is a text of none of these programs.
-	ErrUnknown = errors.New("not what sysbench, pgbench or go-tpc print")
+	ErrUnknown = errors.New("not what sysbench, pgbench, go-tpc, tpcc-mysql, mysqlslap or HammerDB print (in English: LC_ALL=C)")
 	// ErrCut is the text of a run that did not come to its end.
 	ErrCut = errors.New("without the figures at its end: the run did not end, or the text is cut")
+	// ErrComma is a text whose numbers are not written as these programs write them.
+	ErrComma = errors.New("numbers with a comma: which of them are fractions is not told; write them with a point")
+	// ErrShort is a run so short that its time is told as nothing.
+	ErrShort = errors.New("too short: its figures are told as 0")
 )
 
 // Read reads a text, with one run or several one after the other.
 func Read(text string) ([]*bench.Result, error) {
-	text = strings.ReplaceAll(text, "\r\n", "\n")
+	text = strings.TrimPrefix(strings.ReplaceAll(text, "\r\n", "\n"), "\ufeff")
 	for _, p := range []struct {
-		name  string
-		begin func() *regexp.Regexp
-		read  func(run string) (*bench.Result, error)
+		name       string
+		begin, end func() *regexp.Regexp // of a run: how its text begins, and its last figure
+		read       func(run string) (*bench.Result, error)
 	}{
-		{"sysbench", sysbenchBegin, sysbench}, {"pgbench", pgbenchBegin, pgbench}, {"go-tpc", tpcBegin, tpc},
+		{"sysbench", sysbenchBegin, sysbenchEnd, sysbench}, {"pgbench", pgbenchBegin, pgbenchEnd, pgbench}, {"tpcc-mysql", slowTPCBegin, slowTPCEnd, slowTPC},
+		{"go-tpc", tpcBegin, tpcEnd, tpc}, {"mysqlslap", slapBegin, slapEnd, slap}, {"HammerDB", hammerBegin, hammerEnd, hammer},
 	} {
-		starts := p.begin().FindAllStringIndex(text, -1)
-		if len(starts) == 0 {
+		if !p.begin().MatchString(text) {
 			continue
 		}
 		var out []*bench.Result
-		for i, at := range starts {
-			from, to := at[0], len(text)
-			if i == 0 {
-				from = 0
+		for rest := text; p.begin().MatchString(rest); {
+			fail := func(err error) error { return fmt.Errorf("run %d of %s: %w", len(out)+1, p.name, err) }
+			end := p.end().FindStringIndex(rest)
+			if end == nil || twice(p.begin(), rest[:end[1]]) { // another run begins before this one is told
+				if commas().MatchString(rest) {
+					return nil, fail(ErrComma)
+				}
+				return nil, fail(ErrCut)
 			}
-			if i+1 < len(starts) {
-				to = starts[i+1][0]
+			to := end[1]
+			if next := p.begin().FindStringIndex(rest[to:]); next != nil {
+				to += next[0]
+			} else {
+				to = len(rest)
 			}
-			r, err := p.read(text[from:to])
+			r, err := p.read(rest[:to])
 			if err != nil {
-				return nil, fmt.Errorf("run %d of %s: %w", i+1, p.name, err)
+				return nil, fail(err)
 			}
-			out = append(out, r)
+			out, rest = append(out, r), rest[to:]
 		}
 		return out, nil
 	}
 	return nil, ErrUnknown
 }
 
+// twice says whether something begins a second time.
+func twice(begin *regexp.Regexp, text string) bool {
+	seen := map[string]bool{}
+	for _, m := range begin.FindAllString(text, -1) {
+		m = strings.TrimSpace(m[strings.LastIndexByte(strings.TrimSpace(m), '\n')+1:])
+		if seen[m] {
+			return true
+		}
+		seen[m] = true
+	}
+	return false
+}
+
+// commas finds a figure written with a decimal comma where these programs write a point.
+var commas = pattern.Lazy(`(?m)\([0-9.]*[0-9],[0-9]+ per sec|^\s*(?:sum|avg):\s+[0-9]+,[0-9]+$|^tps = [0-9]+,[0-9]|seconds to run all queries: [0-9]+,[0-9]|^\s*[0-9]+,[0-9]+ TpmC`)
+
 // find gives the first group of a pattern.
-func find(text, pattern string) (string, bool) {
-	m := regexp.MustCompile(pattern).FindStringSubmatch(text)
+func find(text, expression string) (string, bool) {
+	m := regexp.MustCompile(expression).FindStringSubmatch(text)
 	if m == nil {
 		return "", false
 	}
@@ -65,8 +92,8 @@ func find(text, pattern string) (string, bool) {
 }
 
 // number gives the first group as a number; 0 where it is not there.
-func number(text, pattern string) float64 {
-	s, _ := find(text, pattern)
+func number(text, expression string) float64 {
+	s, _ := find(text, expression)
 	v, err := strconv.ParseFloat(s, 64)
 	if err != nil || v < 0 {
 		return 0
@@ -84,15 +111,23 @@ func needs(text string, patterns ...string) error {
 	return nil
 }
 
-var sysbenchBegin = pattern.Lazy(`(?m)^(?:sysbench [0-9][^\n]*\n\s*)?Running the test with following options:`)
+// Texts are also kept from their statistics on only.
+var (
+	sysbenchBegin = pattern.Lazy(`(?m)^(?:sysbench [0-9][^\n]*\n\s*)?Running the test with following options:|^SQL statistics:`)
+	sysbenchEnd   = pattern.Lazy(`(?m)^\s+sum:\s+[0-9.]+$`)
+	sysbenchStats = pattern.Lazy(`(?m)^(?:SQL statistics|General statistics|Throughput):`)
+)
 
-// sysbench reads the report of sysbench 1.0.
+// sysbench reads the report of sysbench 1.0 and 1.1, which has "time elapsed" for "total time".
 func sysbench(text string) (*bench.Result, error) {
-	const total, rate = `(?m)^\s+total time:\s+([0-9.]+)s`, `(?m)^\s+transactions:\s+[0-9]+\s+\(([0-9.]+) per sec\.\)`
-	if strings.Contains(text, "General statistics:") && !strings.Contains(text, "SQL statistics:") {
+	const total, rate = `(?m)^\s+(?:total time|time elapsed):\s+([0-9.]+)s`, `(?m)^\s+transactions:\s+[0-9]+\s+\(([0-9.]+) per sec\.\)`
+	if sysbenchStats().MatchString(text) && !strings.Contains(text, "SQL statistics:") {
 		return nil, fmt.Errorf("%w: a test without SQL", ErrUnknown)
 	}
 	if err := needs(text, total, rate, `(?m)^\s+transactions:\s+([0-9]+)`, `(?m)^\s+sum:\s+([0-9.]+)$`); err != nil {
+		if commas().MatchString(text) {
+			err = ErrComma
+		}
 		return nil, err
 	}
 	version, _ := find(text, `(?m)^sysbench ([0-9][^ \n]*)`)
@@ -109,34 +144,43 @@ func sysbench(text string) (*bench.Result, error) {
 	}
 	ms := func(name string) float64 { return number(text, `(?m)^\s+`+name+`:\s+([0-9.]+)$`) / 1e3 }
 	r.Latency = bench.Latency{Min: ms("min"), Avg: ms("avg"), Max: ms("max"), Percentiles: []bench.Percentile{}}
-	if m := regexp.MustCompile(`(?m)^\s+([0-9.]+)th percentile:\s+([0-9.]+)$`).FindStringSubmatch(text); m != nil {
+	for _, m := range regexp.MustCompile(`(?m)^\s+([0-9.]+)th percentile:\s+([0-9.]+)$`).FindAllStringSubmatch(text, -1) {
 		p, err1 := strconv.ParseFloat(m[1], 64)
 		v, err2 := strconv.ParseFloat(m[2], 64)
-		if err1 == nil && err2 == nil {
+		for p > 100 { // 999th is how some write 99.9
+			p /= 10
+		}
+		if err1 == nil && err2 == nil && p > 0 {
 			r.Latency.Percentiles = append(r.Latency.Percentiles, bench.Percentile{Percentile: p, Seconds: v / 1e3})
 		}
 	}
 	return r, nil
 }
 
-var pgbenchBegin = pattern.Lazy(`(?m)^transaction type: `)
+// The last rate is the one without the time to connect; with -C there is no other.
+var (
+	pgbenchBegin = pattern.Lazy(`(?m)^transaction type: `)
+	pgbenchEnd   = pattern.Lazy(`(?m)^tps = [0-9.]+ \((?:without initial connection time|excluding connections establishing|including reconnection times)\)`)
+)
 
 // pgbench reads the report of pgbench 9.6 to 17, with and without -r and -P.
 func pgbench(text string) (*bench.Result, error) {
-	const tps, done = `(?m)^tps = ([0-9.]+)`, `(?m)^number of transactions actually processed: ([0-9]+)`
+	const tps, done = `(?m)^tps = ([0-9.]+) \((?:without|excluding|including reconnection)`, `(?m)^number of transactions actually processed: ([0-9]+)`
 	if err := needs(text, tps, done); err != nil {
 		return nil, err
+	}
+	if number(text, tps) == 0 && number(text, done) > 0 {
+		return nil, ErrShort
 	}
 	kind, _ := find(text, `(?m)^transaction type: (.*)$`)
 	version, _ := find(text, `(?m)^pgbench \(([^) ]*)`)
 	r := &bench.Result{
 		Source: strings.TrimSpace("pgbench " + version), Workload: "pgbench " + strings.Trim(kind, "<>"), Threads: int(number(text, `(?m)^number of clients: ([0-9]+)`)),
-		Transactions: int64(number(text, done)), TransactionsPerSecond: number(text, tps), Rate: number(text, `(?m)^target (?:rate|transaction rate)[^0-9]*([0-9.]+)`),
+		Transactions: int64(number(text, done)), TransactionsPerSecond: number(text, tps),
 		Timeline: []bench.Second{}, Latency: bench.Latency{Avg: number(text, `(?m)^latency average = ([0-9.]+) ms`) / 1e3, Stddev: number(text, `(?m)^latency stddev = ([0-9.]+) ms`) / 1e3, Percentiles: []bench.Percentile{}},
 	}
-	// Newer ones print the rate without and older ones also with the time to connect; the latter comes first.
-	if m := regexp.MustCompile(`(?m)^tps = ([0-9.]+) \((?:without|excluding)`).FindStringSubmatch(text); m != nil {
-		r.TransactionsPerSecond, _ = strconv.ParseFloat(m[1], 64)
+	if strings.Contains(text, "rate limit schedule lag: ") {
+		r.Rate = r.TransactionsPerSecond // it was given (-R), and is not told
 	}
 	if r.Seconds = number(text, `(?m)^duration: ([0-9.]+) s`); r.Seconds == 0 && r.TransactionsPerSecond > 0 {
 		r.Seconds = float64(r.Transactions) / r.TransactionsPerSecond
@@ -157,7 +201,10 @@ func pgbench(text string) (*bench.Result, error) {
 }
 
 // A report of go-tpc begins with the first summary after the lines of a run; its last line is tpmC.
-var tpcBegin = pattern.Lazy(`(?m)^(?:Finished$|Finished: )`)
+var (
+	tpcBegin = pattern.Lazy(`(?m)^(?:Finished$|Finished: )`)
+	tpcEnd   = pattern.Lazy(`(?m)^tpmC: [0-9]+\.[0-9]+`)
+)
 
 var tpcLine = pattern.Lazy(`(?m)^\[Summary\] ([A-Z_0-9]+) - (.*)$`)
 
@@ -189,4 +236,78 @@ func tpc(text string) (*bench.Result, error) {
 		r.Headline = &bench.Headline{Kind: "new_order", Unit: "tpmC", PerMinute: c}
 	}
 	return r, nil
+}
+
+var (
+	slowTPCBegin = pattern.Lazy(`(?m)^<Raw Results>`)
+	slowTPCEnd   = pattern.Lazy(`(?m)^\s*[0-9]+\.[0-9]+ TpmC`)
+	slowTPCLine  = pattern.Lazy(`(?m)^\s*\[([0-4])\] sc:\s*([0-9]+)\s+lt:\s*([0-9]+)\s+rt:\s*[0-9]+\s+fl:\s*([0-9]+)\s+avg_rt: ([0-9.]+)`)
+)
+
+// slowTPC reads the report of Percona's tpcc-mysql. Its response times are told for each interval only, and averages for each kind.
+func slowTPC(text string) (*bench.Result, error) {
+	r := &bench.Result{Source: "tpcc-mysql", Workload: "tpcc", Seconds: number(text, `(?m)^\s*in ([0-9.]+) sec\.`), Timeline: []bench.Second{}, Latency: bench.Latency{Percentiles: []bench.Percentile{}}}
+	names := []string{"new_order", "payment", "order_status", "delivery", "stock_level"}
+	for _, m := range slowTPCLine().FindAllStringSubmatch(text, -1) {
+		v := make([]float64, len(m))
+		for i := range m[1:] {
+			v[i+1] = number(m[i+1], `([0-9.]+)`)
+		}
+		k := bench.KindResult{Name: names[int(v[1])], Transactions: int64(v[2] + v[3]), Latency: bench.Latency{Avg: v[5] / 1e3, Percentiles: []bench.Percentile{}}}
+		if r.Seconds > 0 {
+			k.PerMinute = 60 * float64(k.Transactions) / r.Seconds
+		}
+		if v[4] > 0 {
+			r.Errors = append(r.Errors, bench.ErrorCount{Label: k.Name, Message: "tpcc-mysql does not tell which", Count: int64(v[4])})
+		}
+		r.Kinds, r.Transactions = append(r.Kinds, k), r.Transactions+k.Transactions
+	}
+	if len(r.Kinds) != len(names) || r.Seconds == 0 {
+		return nil, ErrCut
+	}
+	r.TransactionsPerSecond = float64(r.Transactions) / r.Seconds
+	r.Headline = &bench.Headline{Kind: "new_order", Unit: "tpmC", PerMinute: number(text, `(?m)^\s*([0-9]+\.[0-9]+) TpmC`)}
+	return r, nil
+}
+
+var (
+	slapBegin = pattern.Lazy(`(?m)^\s*Average number of seconds to run all queries:`)
+	slapEnd   = pattern.Lazy(`(?m)^\s*Average number of queries per client: [0-9]+\s*$`)
+)
+
+// slap reads a block of mysqlslap, or mariadb-slap: the time of all queries, on average over its iterations.
+func slap(text string) (*bench.Result, error) {
+	const took, clients, queries = `Average number of seconds to run all queries: ([0-9]+\.[0-9]+) seconds`, `Number of clients running queries: ([0-9]+)`, `queries per client: ([0-9]+)`
+	if err := needs(text, took, clients, queries); err != nil {
+		if commas().MatchString(text) {
+			err = ErrComma
+		}
+		return nil, err
+	}
+	r := &bench.Result{Source: "mysqlslap", Workload: bench.UnknownWorkload, Threads: int(number(text, clients)), Seconds: number(text, took), Timeline: []bench.Second{}, Latency: bench.Latency{Percentiles: []bench.Percentile{}}}
+	r.Transactions = int64(number(text, clients)) * int64(number(text, queries))
+	if r.Seconds == 0 || r.Transactions == 0 { // fewer queries than clients are told as 0 for each
+		return nil, ErrShort
+	}
+	r.Queries = r.Transactions
+	r.TransactionsPerSecond = float64(r.Transactions) / r.Seconds
+	r.QueriesPerSecond = r.TransactionsPerSecond
+	return r, nil
+}
+
+// The order of the two figures changed with HammerDB 3.3.
+var (
+	hammerBegin  = pattern.Lazy(`TEST RESULT : System achieved `)
+	hammerEnd    = pattern.Lazy(`TEST RESULT : System achieved (?:[0-9]+ NOPM from [0-9]+ [A-Za-z ]*TPM\b|[0-9]+ [A-Za-z ]*TPM at [0-9]+ NOPM\b)`)
+	hammerOrders = `([0-9]+) NOPM`
+)
+
+// hammer reads HammerDB's TPROC-C. Only new orders compare (NOPM): its TPM counts whatever the server counts as a transaction.
+func hammer(text string) (*bench.Result, error) {
+	orders := number(text, hammerOrders)
+	if orders == 0 {
+		return nil, ErrShort
+	}
+	return &bench.Result{Source: "HammerDB", Workload: "TPROC-C new orders", TransactionsPerSecond: orders / 60, Headline: &bench.Headline{Kind: "new_order", Unit: "NOPM", PerMinute: orders},
+		Timeline: []bench.Second{}, Latency: bench.Latency{Percentiles: []bench.Percentile{}}}, nil
 }

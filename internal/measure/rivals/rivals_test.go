@@ -3,6 +3,7 @@ package rivals
 import (
 	"errors"
 	"math"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -120,6 +121,9 @@ func TestPgbench(t *testing.T) {
 	near(t, "tps", r.TransactionsPerSecond, 9228.125)
 	near(t, "average", r.Latency.Avg, 0.000433)
 	near(t, "of the statement", r.Statements[0].Latency.Avg, 0.000432)
+	rated := one(t, strings.Replace(pgbenchText, "initial connection time", "rate limit schedule lag: avg 0.111 (max 3.210) ms\ninitial connection time", 1))
+	near(t, "the rate, which is not told", rated.Rate, 9228.125)
+	near(t, "-C", one(t, strings.Replace(pgbenchText, "(without initial connection time)", "(including reconnection times)", 1)).TransactionsPerSecond, 9228.125)
 	old := strings.Replace(pgbenchText, "tps = 9228.125000 (without initial connection time)", "tps = 9000.5 (including connections establishing)\ntps = 9228.125000 (excluding connections establishing)", 1)
 	near(t, "tps of an older one", one(t, old).TransactionsPerSecond, 9228.125)
 }
@@ -133,13 +137,87 @@ func TestGoTPC(t *testing.T) {
 	near(t, "p95", r.Kinds[0].Latency.At(95), 0.0671)
 }
 
+// What follows is in the form of published outputs of these programs, with other figures.
+const (
+	slapText = "Benchmark\n\tRunning for engine innodb\n\tAverage number of seconds to run all queries: 2.500 seconds\n\tMinimum number of seconds to run all queries: 2.100 seconds\n" +
+		"\tMaximum number of seconds to run all queries: 3.000 seconds\n\tNumber of clients running queries: 20\n\tAverage number of queries per client: 50\n\n"
+	slowTPCText = "***************************************\n*** ###easy### TPC-C Load Generator ***\n***************************************\nMEASURING START.\n\n" +
+		"  10, trx: 979, 95%: 18.535, 99%: 24.613, max_rt: 34.947, 986|32.772, 98|6.821, 103|42.110, 101|45.416\n\nSTOPPING THREADS....\n\n<Raw Results>\n" +
+		"  [0] sc:4000 lt:1000  rt:0  fl:3 avg_rt: 5.3 (5)\n  [1] sc:4990 lt:10  rt:0  fl:0 avg_rt: 4.4 (5)\n  [2] sc:500 lt:0  rt:0  fl:0 avg_rt: 0.8 (5)\n  [3] sc:500 lt:0  rt:0  fl:0 avg_rt: 11.9 (80)\n" +
+		"  [4] sc:500 lt:0  rt:0  fl:0 avg_rt: 2.1 (20)\n in 60 sec.\n\n<Raw Results2(sum ver.)>\n  [0] sc:4010  lt:1001  rt:0  fl:3 \n  [1] sc:4990  lt:10  rt:0  fl:0 \n\n<Constraint Check> (all must be [OK])\n" +
+		" [transaction percentage]\n        Payment: 43.41% (>=43.0%) [OK]\n\n<TpmC>\n                 5000.000 TpmC\n"
+	hammerText = "Vuser 1:16 Active Virtual Users configured\nVuser 1:TEST RESULT : System achieved 253200 NOPM from 767954 MariaDB TPM\nVuser 2:FINISHED SUCCESS\n"
+)
+
+// newer is the report of sysbench 1.1 in place of that of 1.0.
+func newer(text string) string {
+	text = strings.Replace(text, "sysbench 1.0.20", "sysbench 1.1.0-bbee5d5", 1)
+	return strings.Replace(text, "General statistics:\n    total time:                          2.0066s\n", "Throughput:\n    events/s (eps):                      404.9400\n    time elapsed:                        2.0066s\n", 1)
+}
+
+func TestOthers(t *testing.T) {
+	r := one(t, newer(sysbenchText))
+	near(t, "seconds of sysbench 1.1", r.Seconds, 2.0066)
+	near(t, "tps of sysbench 1.1", r.TransactionsPerSecond, 404.94)
+	r = one(t, strings.Replace(newer(sysbenchText), "         sum:", "         99th percentile:                       27.17\n        999th percentile:                      81.63\n         sum:", 1))
+	near(t, "p99", r.Latency.At(99), 0.02717)
+	near(t, "p99.9", r.Latency.At(99.9), 0.08163)
+	// Only the statistics, several times, one of them with its head.
+	stats := sysbenchText[strings.Index(sysbenchText, "SQL statistics:"):]
+	if list, err := Read("\ufeff\n" + stats + sysbenchText + newer(stats)); err != nil || len(list) != 3 || list[0].Source != "sysbench" || list[1].Threads != 2 || list[2].Seconds != 2.0066 {
+		t.Errorf("%d runs, %v", len(list), err)
+	}
+	r = one(t, slapText)
+	near(t, "queries/s of mysqlslap", r.TransactionsPerSecond, 400)
+	if r.Threads != 20 || r.Transactions != 1000 || r.Seconds != 2.5 {
+		t.Errorf("%+v", r)
+	}
+	if list, err := Read(slapText + strings.ReplaceAll(slapText, "\n", "\r\n")); err != nil || len(list) != 2 {
+		t.Errorf("%d runs, %v", len(list), err)
+	}
+	r = one(t, slowTPCText)
+	near(t, "transactions/s of tpcc-mysql", r.TransactionsPerSecond, 11500.0/60)
+	if len(r.Kinds) != 5 || r.Kinds[0].Transactions != 5000 || r.Kinds[3].Latency.Avg != 0.0119 || len(r.Errors) != 1 || r.Errors[0].Count != 3 || r.Headline.PerMinute != 5000 || r.Workload != "tpcc" {
+		t.Errorf("%+v", r)
+	}
+	near(t, "new orders/s of HammerDB", one(t, hammerText).TransactionsPerSecond, 4220)
+	near(t, "of an older one", one(t, "Vuser 1:TEST RESULT : System achieved 60501 SQL Server TPM at 13200 NOPM\n").TransactionsPerSecond, 220)
+	if list, err := Read(strings.Repeat(hammerText, 3)); err != nil || len(list) != 3 {
+		t.Errorf("%d runs, %v", len(list), err)
+	}
+	for _, c := range []struct {
+		text string
+		want error
+	}{
+		{strings.ReplaceAll(sysbenchText, "404.94", "404,94"), ErrComma},
+		{regexp.MustCompile(`([0-9])\.([0-9])`).ReplaceAllString(sysbenchText, "$1,$2"), ErrComma},
+		{strings.ReplaceAll(pgbenchText, "tps = 9228.", "tps = 9228,"), ErrComma},
+		{strings.ReplaceAll(slapText, "2.500", "2,500"), ErrComma},
+		{strings.ReplaceAll(slowTPCText, "5000.000 TpmC", "5000,000 TpmC"), ErrComma},
+		{strings.ReplaceAll(slapText, "2.500", "0.000"), ErrShort},
+		{strings.ReplaceAll(slapText, "client: 50", "client: 0"), ErrShort}, // more clients than queries
+		{strings.ReplaceAll(hammerText, "253200 NOPM", "0 NOPM"), ErrShort},
+		{strings.ReplaceAll(pgbenchText, "transaction type", "Transaktionstyp"), ErrUnknown},
+		{sysbenchText[:strings.Index(sysbenchText, "General")] + sysbenchText, ErrCut}, // the first of two was broken off
+		{sysbenchText + sysbenchText[:strings.Index(sysbenchText, "General")], ErrCut}, // the second
+		{pgbenchText[:strings.Index(pgbenchText, "tps = 9228")+8] + "\n" + pgbenchText, ErrCut},
+		{strings.Replace(pgbenchText, "tps = 9228.125000 (without initial connection time)", "tps = 9000.5 (including connections establishing)", 1), ErrCut},
+		{strings.Replace(slowTPCText, "  [4] sc:500", "  [x] sc:500", 1), ErrCut},
+	} {
+		if list, err := Read(c.text); !errors.Is(err, c.want) {
+			t.Errorf("%.60q…: %d runs, %v; want %v", c.text, len(list), err, c.want)
+		}
+	}
+}
+
 // TestCut: no text that ends early gives figures, and none that is nothing of theirs.
 func TestCut(t *testing.T) {
-	for _, whole := range []string{sysbenchText, pgbenchText} {
-		marker := map[bool]string{true: "sum:", false: "tps = 9"}[whole == sysbenchText]
-		for at := range len(whole) {
-			list, err := Read(whole[:at])
-			if at <= strings.Index(whole, marker) && err == nil {
+	for _, c := range []struct{ whole, marker string }{
+		{sysbenchText, "sum:"}, {newer(sysbenchText), "sum:"}, {pgbenchText, "(without initial"}, {tpcText, "tpmC: "}, {slowTPCText, "5000.000 TpmC"}, {slapText, "per client: 50"}, {hammerText, "MariaDB TPM"},
+	} {
+		for at := 0; at < len(c.whole); at += 1 + at%3 {
+			list, err := Read(c.whole[:at])
+			if at <= strings.Index(c.whole, c.marker) && err == nil {
 				t.Fatalf("cut at %d: %+v", at, list[0])
 			}
 			if err != nil && !errors.Is(err, ErrCut) && !errors.Is(err, ErrUnknown) {
@@ -158,7 +236,7 @@ func TestCut(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	for _, s := range []string{sysbenchText, pgbenchText, tpcText} {
+	for _, s := range []string{sysbenchText, newer(sysbenchText), pgbenchText, tpcText, slapText, slowTPCText, hammerText} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

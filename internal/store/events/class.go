@@ -163,8 +163,11 @@ func (a asker) sightings(ctx context.Context, q ClassQuestion, f filter, out *Cl
 
 // samples reads the newest samples that are not newer than the range.
 func (a asker) samples(ctx context.Context, q ClassQuestion, f filter, out *ClassAnswer) error {
-	err := a.b.query(ctx, fmt.Sprintf("SELECT instance, time, max(text), max(seconds), max(db), max(account), max(host) FROM risso_samples WHERE class = %d AND time < %d%s GROUP BY instance, time ORDER BY time DESC, instance LIMIT %d",
-		f.classes[0], q.To, instanceWhere(q.Instances), maxSamples), nil, func(scan func(...any) error) error {
+	// Texts are long: only those that are given are read.
+	where := fmt.Sprintf("class = %d AND time < %d%s", f.classes[0], q.To, instanceWhere(q.Instances))
+	newest := fmt.Sprintf("SELECT instance, time FROM risso_samples WHERE %s GROUP BY instance, time ORDER BY time DESC, instance LIMIT %d", where, maxSamples)
+	err := a.b.query(ctx, fmt.Sprintf("SELECT instance, time, max(text), max(seconds), max(db), max(account), max(host) FROM risso_samples WHERE %s AND (instance, time) IN (%s) GROUP BY instance, time ORDER BY time DESC, instance LIMIT %d",
+		where, newest, maxSamples), nil, func(scan func(...any) error) error {
 		var s Sample
 		if err := scan(&s.Instance, &s.Time, &s.Text, &s.Seconds, &s.Schema, &s.User, &s.Host); err != nil {
 			return err
@@ -200,8 +203,10 @@ func usersOf(samples []Sample) (out []Part) {
 
 // plans reads all plans of the class and the flips in the range.
 func (a asker) plans(ctx context.Context, q ClassQuestion, f filter, out *ClassAnswer) error {
-	err := a.b.query(ctx, fmt.Sprintf(`SELECT instance, db, plan, toInt64(min(first_seen)), toInt64(max(last_seen)) AS last, max(origin), argMax(text, last_seen) FROM risso_plans WHERE class = %d%s
- GROUP BY instance, db, plan ORDER BY last DESC, instance, plan LIMIT %d`, f.classes[0], instanceWhere(q.Instances), maxPlans), nil, func(scan func(...any) error) error {
+	where := fmt.Sprintf("class = %d%s", f.classes[0], instanceWhere(q.Instances))
+	newest := fmt.Sprintf("SELECT instance, db, plan FROM risso_plans WHERE %s GROUP BY instance, db, plan ORDER BY max(last_seen) DESC, instance, plan LIMIT %d", where, maxPlans)
+	err := a.b.query(ctx, fmt.Sprintf(`SELECT instance, db, plan, toInt64(min(first_seen)), toInt64(max(last_seen)) AS last, max(origin), argMax(text, last_seen) FROM risso_plans
+ WHERE %s AND (instance, db, plan) IN (%s) GROUP BY instance, db, plan ORDER BY last DESC, instance, plan LIMIT %d`, where, newest, maxPlans), nil, func(scan func(...any) error) error {
 		var p Plan
 		if err := scan(&p.Instance, &p.Schema, &p.ID, &p.FirstSeen, &p.LastSeen, &p.Origin, &p.Text); err != nil {
 			return err

@@ -20,6 +20,8 @@ var (
 	ErrInUse = errors.New("another process holds the store of statements")
 	// ErrNewer says that a newer Risso or a newer DuckDB wrote the file. It is left alone.
 	ErrNewer = errors.New("the store of statements is of a newer Risso")
+	// ErrMemory says that questions need more memory than the store may take.
+	ErrMemory = errors.New("the questions about statements take all the memory that they may")
 	// ErrBadQuestion says that the question, not the store, is at fault.
 	ErrBadQuestion = errors.New("bad question")
 )

@@ -123,20 +123,7 @@ func Every(ctx context.Context, phase time.Duration, tick func(due time.Time) ti
 	var last time.Time
 	for {
 		now := time.Now()
-		due := now.Truncate(interval).Add(phase)
-		if due.After(now) {
-			due = due.Add(-interval)
-		}
-		// due is the newest second that has begun: it is either done or to be done at once.
-		if last.Sub(due) > 2*interval { // this machine's clock went back: do not wait until it has caught up
-			last = time.Time{}
-		}
-		if last.IsZero() {
-			due = due.Add(interval)
-		}
-		for !due.After(last) {
-			due = due.Add(interval)
-		}
+		due := nextDue(now, last, phase)
 		timer.Reset(max(due.Sub(now), 0))
 		select {
 		case <-ctx.Done():
@@ -145,6 +132,25 @@ func Every(ctx context.Context, phase time.Duration, tick func(due time.Time) ti
 		}
 		last = tick(due)
 	}
+}
+
+// nextDue is the moment at which a tick is due, with last the one that the tick before stands for; zero: there was none.
+func nextDue(now, last time.Time, phase time.Duration) time.Time {
+	due := now.Truncate(interval).Add(phase)
+	if due.After(now) {
+		due = due.Add(-interval)
+	}
+	// due is the newest second that has begun: it is either done or to be done at once.
+	if last.Sub(due) > 2*interval { // this machine's clock went back: do not wait until it has caught up
+		last = time.Time{}
+	}
+	if last.IsZero() {
+		due = due.Add(interval)
+	}
+	for !due.After(last) {
+		due = due.Add(interval)
+	}
+	return due
 }
 
 // Group runs collectors and waits for all of them.

@@ -47,3 +47,22 @@ func TestEverySecondOnce(t *testing.T) {
 		}
 	})
 }
+
+// TestClockGoesBack: a collector goes on within a second, however far the machine's clock goes back, and forward again. The
+// times stand for the clock, which a test cannot set back.
+func TestClockGoesBack(t *testing.T) {
+	const phase = 8 * time.Millisecond
+	begin := time.Now().Truncate(time.Second)
+	last := begin.Add(phase)
+	for _, jump := range []time.Duration{0, -time.Second, -3 * time.Second, -time.Hour, 2 * time.Hour, -30 * 24 * time.Hour, 20 * 365 * 24 * time.Hour} {
+		now := last.Add(10*time.Millisecond + jump)
+		due := nextDue(now, last, phase)
+		if wait := due.Sub(now); wait > 3*time.Second || wait < -time.Second {
+			t.Errorf("after a jump of %s the next tick comes in %s", jump, wait)
+		}
+		if jump >= -time.Second && !due.After(last) {
+			t.Errorf("after a jump of %s the second %s comes twice", jump, due)
+		}
+		last = due
+	}
+}

@@ -10,18 +10,24 @@ import (
 // Pulse knows when Risso itself stood still: it had no processor, or its machine slept. What it did not see then says
 // nothing of the servers. A nil Pulse never stood still.
 type Pulse struct {
-	// Tell is told of each time that Risso did not look, when it looks again; nil: nobody is.
+	// Tell is told of each time that Risso did not look, by the calendar, when it looks again; nil: nobody is.
 	Tell func(from, to time.Time)
+	// Slept is how long the machine has slept since it was started. Go's clock stands still meanwhile. nil: the system is asked.
+	Slept func() time.Duration
 
 	mu    sync.Mutex
-	last  time.Time // beat
+	last  time.Time     // beat
+	slept time.Duration // up to the last beat
 	still []stillness
 	open  stillness // not told yet; zero: there is none
 	lost  time.Duration
 }
 
-// stillness is from when one beat was due to when it came.
-type stillness struct{ from, to time.Time }
+// stillness is from when one beat was due to when it came; slept is what that does not count.
+type stillness struct {
+	from, to time.Time
+	slept    time.Duration
+}
 
 // The beats.
 const (
@@ -48,25 +54,47 @@ func (p *Pulse) Run(ctx context.Context) {
 	}
 }
 
+// asleep is how long the machine has slept in all.
+func (p *Pulse) asleep() time.Duration {
+	if p.Slept != nil {
+		return p.Slept()
+	}
+	return machineSlept()
+}
+
+// pause is what lies between the last beat and now, but for a beat; ok is false when that is nothing unusual. The caller holds mu.
+func (p *Pulse) pause(now time.Time, slept time.Duration) (s stillness, ok bool) {
+	if p.last.IsZero() {
+		return s, false
+	}
+	s = stillness{p.last.Add(beat), now, max(slept-p.slept, 0)}
+	if s.from.After(now) { // it slept between two beats
+		s.from = p.last
+	}
+	return s, s.length() > beatLate
+}
+
+func (s stillness) length() time.Duration { return max(s.to.Sub(s.from), 0) + s.slept }
+
 func (p *Pulse) beat(now time.Time) {
+	slept := p.asleep()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	due := p.last.Add(beat)
-	if !p.last.IsZero() && now.Sub(due) > beatLate {
-		p.still = append(p.still, stillness{due, now})
+	if s, ok := p.pause(now, slept); ok {
+		p.still = append(p.still, s)
 		if p.open.from.IsZero() {
-			p.open.from, p.lost = due, 0
+			p.open.from, p.lost = s.from, 0
 		}
 		p.open.to = now
-		p.lost += now.Sub(due)
+		p.lost += s.length()
 	}
-	p.last = now
+	p.last, p.slept = now, slept
 	for len(p.still) > 0 && now.Sub(p.still[0].to) > stillKept {
 		p.still = p.still[1:]
 	}
 	if !p.open.from.IsZero() && now.Sub(p.open.to) > stillJoined {
 		if p.lost >= stillTold && p.Tell != nil {
-			p.Tell(p.open.from, p.open.to)
+			p.Tell(p.open.from.Round(0), p.open.to.Round(0))
 		}
 		p.open = stillness{}
 	}
@@ -77,11 +105,12 @@ func (p *Pulse) Still(from, to time.Time) (sum time.Duration) {
 	if p == nil {
 		return 0
 	}
+	slept := p.asleep()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	list := p.still
-	if due := p.last.Add(beat); !p.last.IsZero() && to.Sub(due) > beatLate { // who asks woke before the pulse did
-		list = append(list[:len(list):len(list)], stillness{due, to})
+	if s, ok := p.pause(to, slept); ok { // who asks woke before the pulse did
+		list = append(list[:len(list):len(list)], s)
 	}
 	for _, s := range list {
 		a, b := s.from, s.to
@@ -91,7 +120,9 @@ func (p *Pulse) Still(from, to time.Time) (sum time.Duration) {
 		if b.After(to) {
 			b = to
 		}
-		sum += max(b.Sub(a), 0)
+		if !b.Before(a) {
+			sum += b.Sub(a) + s.slept
+		}
 	}
 	return sum
 }

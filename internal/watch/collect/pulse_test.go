@@ -95,6 +95,45 @@ func TestSecondsBetweenReadings(t *testing.T) {
 	}
 }
 
+// TestSleepIsNoticed: a machine that slept was not looked at, though its own clock stood still. How long it slept is injected: a test
+// cannot send its machine to sleep.
+func TestSleepIsNoticed(t *testing.T) {
+	var slept time.Duration
+	var told []time.Duration
+	p := &Pulse{Slept: func() time.Duration { return slept }, Tell: func(from, to time.Time) { told = append(told, to.Sub(from).Round(time.Second)) }}
+	begin := time.Now()
+	now := begin
+	run := func(beats int) {
+		for range beats {
+			// The calendar goes on in sleep, Go's clock does not.
+			p.beat(now)
+			now = now.Add(beat)
+		}
+	}
+	run(50)
+	asked := now.Add(-beat)
+	slept += time.Hour
+	if d := p.Still(asked, now); d.Round(time.Second) != time.Hour {
+		t.Errorf("who wakes before the pulse does is told %s", d)
+	}
+	run(50)
+	if d := p.Still(asked, now); d.Round(time.Second) != time.Hour {
+		t.Errorf("it slept for an hour and stood still for %s", d)
+	}
+	if d := p.Still(begin, begin.Add(time.Second)); d != 0 {
+		t.Errorf("before it slept it stood still for %s", d)
+	}
+	if len(told) != 1 {
+		t.Errorf("it was told %d times", len(told))
+	}
+	if w := p.NotLooking(asked, now); w == "" {
+		t.Error("nothing speaks for that Risso did not look")
+	}
+	if a, b := machineSlept(), machineSlept(); (b-a).Abs() > time.Minute || a < 0 {
+		t.Errorf("this machine slept for %s, then for %s", a, b)
+	}
+}
+
 // TestClockJumpIsCertain: only what no delay of Risso's explains is a jump of the server's clock.
 func TestClockJumpIsCertain(t *testing.T) {
 	begin := time.Now()

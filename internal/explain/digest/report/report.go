@@ -146,6 +146,9 @@ type sample struct {
 func build(p *digest.Profile, o Options) view {
 	v := view{Filter: o.Filter, Timed: p.Metric(queryTime).Max > 0, Grouped: p.GroupBy}
 	v.Notes = append(v.Notes, o.Notes...)
+	if passed := p.PassedOver(); passed != "" {
+		v.Notes = append(v.Notes, line(passed))
+	}
 	v.sources(p, o)
 	length := p.To.Sub(p.From).Seconds()
 	switch {
@@ -199,9 +202,10 @@ func build(p *digest.Profile, o Options) view {
 func (v *view) sources(p *digest.Profile, o Options) {
 	v.Title = "Digest of " + titleOf(p, o)
 	const most = 10
-	for i, s := range p.Sources {
+	logs := slices.DeleteFunc(slices.Clone(p.Sources), func(s digest.SourceInfo) bool { return s.PassedOver != "" })
+	for i, s := range logs {
 		if i == most {
-			v.Sources = append(v.Sources, fmt.Sprintf("and %d more", len(p.Sources)-most))
+			v.Sources = append(v.Sources, fmt.Sprintf("and %d more", len(logs)-most))
 			return
 		}
 		t := plain(s.Name) + ": " + s.Format

@@ -31,6 +31,40 @@ var known = []struct {
 // captures are the first bytes of pcap and pcapng.
 var captures = []string{"\xd4\xc3\xb2\xa1", "\xa1\xb2\xc3\xd4", "\x4d\x3c\xb2\xa1", "\x0a\x0d\x0d\x0a"}
 
+// gtidIndex begins the file that MariaDB 11.4 and later keeps beside each binary log (sql/gtid_index.cc).
+var gtidIndex = []byte("\xfe\xfe\x0c\x01")
+
+// lists are texts of one form of line that servers keep beside binary logs.
+var lists = []struct {
+	line *regexp.Regexp
+	what string
+}{
+	{regexp.MustCompile(`\A(?:[^\x00]*[/\\])?[^\x00/\\ ]+\.\d{6,}\r?\z`), "the list of a server's logs"},
+	{regexp.MustCompile(`\A\d+-\d+-\d+\r?\z`), "the GTIDs at which MariaDB's binary logs end"},
+}
+
+// Companion says what a file that begins so is, where it stands beside logs and is none, so that a pattern of file names
+// catches it as well; empty: it is none of these.
+func Companion(head []byte) string {
+	if bytes.HasPrefix(head, gtidIndex) {
+		return "MariaDB's index of the GTIDs in a binary log"
+	}
+	end := bytes.LastIndexByte(head, '\n') // what was looked at may end within a line
+	if end < 0 {
+		return ""
+	}
+	for _, l := range lists {
+		all := true
+		for line := range bytes.SplitSeq(head[:end], []byte("\n")) {
+			all = all && l.line.Match(line)
+		}
+		if all {
+			return l.what
+		}
+	}
+	return ""
+}
+
 // Looks says what a beginning looks like in which no log was found; empty: nothing known.
 func Looks(head []byte) string {
 	for _, magic := range captures {

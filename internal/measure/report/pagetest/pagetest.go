@@ -44,6 +44,9 @@ const script = `addEventListener('load', () => {
 });`
 
 // Fits fails the test when one of the pages is wider than the window, when words lie upon each other, or when some cannot be
+// widths are those of screens, and of a telephone, in pixels.
+var widths = []int{1600, 1280, 1024, 800, 390}
+
 // read, on a screen and on a telephone. It skips where there is no Chromium.
 func Fits(t *testing.T, pages map[string]string) {
 	t.Helper()
@@ -59,7 +62,7 @@ func Fits(t *testing.T, pages map[string]string) {
 				t.Error(err)
 			}
 		}
-		for _, width := range []int{1280, 390} {
+		for _, width := range widths {
 			fmt.Fprintf(&b, `<iframe title="%s" style="border:0;width:%dpx;height:900px" srcdoc="%s"></iframe>`, html.EscapeString(name), width, html.EscapeString(page))
 		}
 	}
@@ -80,7 +83,7 @@ func Fits(t *testing.T, pages map[string]string) {
 		t.Fatalf("the pages were not looked at: %.500s", out)
 	}
 	lines := strings.Split(html.UnescapeString(text), "\n")
-	if len(lines) != 2*len(pages) {
+	if len(lines) != len(widths)*len(pages) {
 		t.Errorf("%d looks at %d pages", len(lines), len(pages))
 	}
 	for _, line := range lines {

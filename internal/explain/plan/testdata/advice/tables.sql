@@ -22,8 +22,12 @@ CREATE TABLE pairs (a INT NOT NULL, b INT NOT NULL, c INT NOT NULL, PRIMARY KEY 
 INSERT INTO pairs SELECT n%500, n, n%9 FROM numbers ORDER BY n;
 CREATE TABLE texts (id INT NOT NULL PRIMARY KEY, title VARCHAR(200) NOT NULL, place POINT NOT NULL, padding CHAR(200) NOT NULL, FULLTEXT KEY title (title), SPATIAL KEY place (place));
 INSERT INTO texts SELECT n, CONCAT('word', n%100, ' and word', n), POINT(n%100, n%77), REPEAT('t', 200) FROM numbers WHERE n <= 2000 ORDER BY n;
-CREATE TABLE foreigners (id INT NOT NULL PRIMARY KEY, code VARCHAR(20) NOT NULL, number VARCHAR(20) NOT NULL, padding CHAR(100) NOT NULL, KEY code (code), KEY number (number)) DEFAULT CHARACTER SET utf8mb4;
-INSERT INTO foreigners SELECT n, CONCAT('C', n), n, REPEAT('f', 100) FROM numbers WHERE n <= 3000 ORDER BY n;
+CREATE TABLE foreigners (id INT NOT NULL PRIMARY KEY, code VARCHAR(20) NOT NULL, number VARCHAR(20) NOT NULL, name VARCHAR(20) COLLATE utf8mb4_general_ci NOT NULL, padding CHAR(100) NOT NULL, KEY code (code), KEY number (number)) DEFAULT CHARACTER SET utf8mb4;
+INSERT INTO foreigners SELECT n, CONCAT('C', n), n, CONCAT('name', n), REPEAT('f', 100) FROM numbers WHERE n <= 3000 ORDER BY n;
+CREATE TABLE staff (emp_no INT NOT NULL PRIMARY KEY, birth_date DATE NOT NULL, first_name VARCHAR(14) NOT NULL, last_name VARCHAR(16) NOT NULL, gender ENUM('M','F') NOT NULL, hire_date DATE NOT NULL);
+INSERT INTO staff SELECT n, '1952-02-01' + INTERVAL (n*7919)%4750 DAY, CONCAT('First', (n*31)%1275), CONCAT('Last', (n*17)%1637), IF(n%5 < 3, 'M', 'F'), '1985-01-01' + INTERVAL (n*31)%5478 DAY FROM numbers WHERE n <= 5000 ORDER BY n;
+CREATE TABLE wages (emp_no INT NOT NULL, salary INT NOT NULL, from_date DATE NOT NULL, to_date DATE NOT NULL, PRIMARY KEY (emp_no, from_date));
+INSERT INTO wages SELECT n.n, 39000 + (n.n*7919)%90000 + d.d*1500, '1986-06-26' + INTERVAL (n.n*31)%3000 DAY + INTERVAL d.d YEAR, IF(d.d = 8, '9999-01-01', '1987-06-26' + INTERVAL (n.n*31)%3000 DAY + INTERVAL d.d YEAR) FROM numbers n, digits d WHERE d.d < 9 AND n.n <= 5000 ORDER BY n.n, d.d;
 CREATE VIEW open_orders AS SELECT o.id, o.customer, o.amount, o.created, o.note FROM orders o WHERE o.state = 'open';
 CREATE VIEW shop_totals AS SELECT shop, SUM(amount) total FROM orders GROUP BY shop;
-ANALYZE TABLE orders, items, customers, countries, visits, pairs, texts, foreigners
+ANALYZE TABLE orders, items, customers, countries, visits, pairs, texts, foreigners, staff, wages

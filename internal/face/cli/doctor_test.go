@@ -1,0 +1,138 @@
+package cli
+
+import (
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/rissodb/risso/internal/sandbox"
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
+)
+
+// TestDoctorAccounts: what doctor says of an account is what the account can do, on every server: with roles that are active and
+// with those that are not, revoked in parts, with odd names, by SUPER instead of the narrow privilege, with no privileges checked.
+func TestDoctorAccounts(t *testing.T) {
+	for _, spec := range []string{"mariadb", "mariadb-11.8", "mysql-9.7", "mysql-8.0", "mysql-5.7"} {
+		t.Run(spec, func(t *testing.T) {
+			t.Parallel()
+			n := sandboxtest.Up(t, spec, "performance_schema=ON")
+			db := openNode(t, n)
+			maria := strings.HasPrefix(spec, "mariadb")
+			serve := "PROCESS, REPLICATION CLIENT"
+			if maria {
+				serve = "PROCESS, REPLICA MONITOR"
+			}
+			all := fmt.Sprintf("GRANT %s ON *.* TO %%[1]s; GRANT SELECT ON performance_schema.* TO %%[1]s", serve)
+			cases := []struct {
+				what, user, job, sql string
+				may                  bool
+			}{
+				{"odd name", "o'dd@na`me\"", "serve", all, true},
+				{"blanks and a percent sign", "x %_ y", "serve", all, true},
+				{"a schema's privilege is not everybody's", "own", "explain", "CREATE DATABASE IF NOT EXISTS shop; GRANT SELECT, SHOW VIEW ON shop.* TO %[1]s", false},
+				{"nothing", "nothing", "serve", "DO 0", false},
+				{"all but the right to give", "nogrant", "restore", "GRANT ALL PRIVILEGES ON *.* TO %[1]s", false},
+				{"all", "everything", "restore", "GRANT ALL PRIVILEGES ON *.* TO %[1]s WITH GRANT OPTION", true},
+				{"who makes users may not restore", "maker", "restore", "GRANT CREATE USER ON *.* TO %[1]s WITH GRANT OPTION", false},
+				{"one schema as a pattern", "pattern", "bench", "GRANT PROCESS ON *.* TO %[1]s; GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, INDEX, ALTER ON `sbt%%`.* TO %[1]s", true},
+				{"replication client by SUPER", "super", "serve", "GRANT PROCESS, SUPER ON *.* TO %[1]s; GRANT SELECT ON performance_schema.* TO %[1]s", true},
+			}
+			type one = struct {
+				what, user, job, sql string
+				may                  bool
+			}
+			if spec != "mysql-5.7" {
+				active, idle := "SET DEFAULT ROLE watchers TO %[1]s", "DO 0"
+				if maria {
+					active = "SET DEFAULT ROLE watchers FOR %[1]s"
+				}
+				role := "CREATE ROLE IF NOT EXISTS watchers; " + strings.ReplaceAll(all, "%[1]s", "watchers") + "; GRANT watchers TO %[1]s; "
+				cases = append(cases, one{"an active role", "actor", "serve", role + active, true}, one{"a role that is not active", "sleeper", "serve", role + idle, false})
+			}
+			if spec == "mysql-9.7" {
+				cases = append(cases, one{"revoked in part", "partly", "explain", "SET GLOBAL partial_revokes = ON; GRANT SELECT, SHOW VIEW, PROCESS ON *.* TO %[1]s; CREATE DATABASE IF NOT EXISTS secret; REVOKE SELECT ON secret.* FROM %[1]s", false})
+			}
+			for _, c := range cases {
+				account := literalOf(c.user) + "@'localhost'"
+				mustExec(t, db, "CREATE USER "+account+" IDENTIFIED BY 'x'")
+				for _, q := range strings.Split(fmt.Sprintf(c.sql+"%.0[1]s", account), "; ") {
+					mustExec(t, db, q)
+				}
+				code, list := doctorSays(t, n, c.user, c.job)
+				if may := code == exitOK; may != c.may {
+					t.Errorf("%s: doctor ends with %d, may: %t; %v", c.what, code, c.may, list)
+				}
+				checkDoctor(t, db, n, c.what, c.user, c.job, list)
+			}
+		})
+	}
+}
+
+// checkDoctor does what the account is said to be able to do, and gives it what is said to be missing.
+func checkDoctor(t *testing.T, db *sql.DB, n *sandbox.Node, what, user, job string, list []finding) {
+	t.Helper()
+	for _, f := range list {
+		if f.Level != findBad || !strings.Contains(f.Text, "lacks privileges") {
+			continue
+		}
+		for _, q := range strings.Split(f.Remedy, "; ") {
+			mustExec(t, db, q)
+		}
+		if code, list := doctorSays(t, n, user, job); code != exitOK {
+			t.Errorf("%s: with the remedy doctor ends with %d: %v", what, code, list)
+		}
+	}
+	if job != "serve" {
+		return
+	}
+	own, err := sql.Open("mysql", fmt.Sprintf("%s:x@unix(%s)/", user, n.Socket))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Close()
+	status := "SHOW REPLICA STATUS"
+	if strings.HasPrefix(n.Version, "5.") || n.Version < "8.0.22" && n.Program.Family != sandbox.FamilyMariaDB {
+		status = "SHOW SLAVE STATUS"
+	}
+	for _, q := range []string{status, "SELECT 1 FROM performance_schema.threads LIMIT 1", "SELECT 1 FROM information_schema.INNODB_METRICS LIMIT 1"} {
+		if _, err := own.Exec(q); err != nil {
+			t.Errorf("%s: doctor says that the account may serve: %s: %v", what, q, err)
+		}
+	}
+}
+
+func doctorSays(t *testing.T, n *sandbox.Node, user, job string) (int, []finding) {
+	t.Helper()
+	code, out, said := mainRun(t, "doctor", "--no-host", "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--dsn", "db="+fmt.Sprintf("%s:x@unix(%s)/", user, n.Socket), "--for", job, "-o", "json")
+	var a doctorAnswer
+	if err := json.Unmarshal([]byte(out), &a); err != nil {
+		t.Fatalf("doctor: %d %s %s: %v", code, out, said, err)
+	}
+	return code, a.Findings
+}
+
+// literalOf quotes a name for CREATE USER.
+func literalOf(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
+
+// TestDoctorNoGrants: a server that checks no privileges lets everybody do everything, and doctor and grants say nothing else.
+func TestDoctorNoGrants(t *testing.T) {
+	for _, spec := range []string{"mariadb", "mysql-9.7", "mysql-5.7"} {
+		t.Run(spec, func(t *testing.T) {
+			t.Parallel()
+			n := sandboxtest.Up(t, spec)
+			if err := n.Stop(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := n.Start(t.Context(), "--skip-grant-tables"); err != nil {
+				t.Fatal(err)
+			}
+			for _, user := range []string{"root", "nobody"} {
+				if code, list := doctorSays(t, n, user, "restore"); code != exitOK {
+					t.Errorf("%s: %d %v", user, code, list)
+				}
+			}
+		})
+	}
+}

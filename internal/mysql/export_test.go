@@ -1,0 +1,4 @@
+package mysql
+
+// LocksCollide is locksCollide, for tests on real servers.
+var LocksCollide = locksCollide
