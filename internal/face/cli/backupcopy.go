@@ -19,11 +19,11 @@ import (
 type copyFlags struct {
 	fromFlags
 	trustFlags
-	to       string
-	backups  []string
-	threads  int
-	dryRun   bool
-	output   string
+	to      string
+	backups []string
+	threads int
+	dryRun  bool
+	output  string
 }
 
 func newBackupCopy(s Streams) *cobra.Command {
