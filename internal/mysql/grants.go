@@ -166,10 +166,10 @@ var allOf = []string{"SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "
 	"CREATE VIEW", "SHOW VIEW", "CREATE ROUTINE", "ALTER ROUTINE", "CREATE USER", "EVENT", "TRIGGER", grantOption}
 
 // instead names what allows the same as a privilege, itself first. Sources: "SHOW REPLICA STATUS Statement" and "Restrictions on
-// System Variables" in MySQL's manual, https://mariadb.com/kb/en/show-replica-status/.
+// System Variables" in MySQL's manual.
 func instead(privilege string) []string {
 	switch privilege {
-	case "REPLICATION CLIENT", "REPLICA MONITOR":
+	case "REPLICATION CLIENT": // MariaDB 11 asks for REPLICA MONITOR itself
 		return []string{privilege, "SUPER"}
 	case "SESSION_VARIABLES_ADMIN":
 		return []string{privilege, "SYSTEM_VARIABLES_ADMIN", "SUPER"}
