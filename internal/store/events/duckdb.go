@@ -41,10 +41,10 @@ type embedded struct {
 	until   [2]int64 // up to here whole hours are in risso_hours, whole days in risso_days
 }
 
-// What DuckDB may use. Its memory limit is a goal, not a wall: questions were seen to take three times as much. They are few at
+// What DuckDB may use. Its memory limit is a goal, not a wall: questions were seen to take up to twice as much. They are few at
 // a time and bounded, too. flushFrom is how much freed memory goes back to the system; DuckDB would keep hundreds of megabytes.
 const (
-	memoryLimit    = "64MB"
+	memoryLimit    = "128MB"
 	flushFrom      = "8MB"
 	tempLimit      = "2GB"
 	maxThreads     = 2
