@@ -31,8 +31,8 @@ type stillness struct {
 
 // The beats.
 const (
-	beat        = 100 * time.Millisecond
-	beatLate    = 200 * time.Millisecond // a beat that is later than this is a stillness
+	beat        = 500 * time.Millisecond
+	beatLate    = 500 * time.Millisecond // a beat that is later than this is a stillness
 	stillKept   = 2 * time.Minute
 	stillJoined = 3 * time.Second // such pauses between two make them one
 	stillTold   = 2 * time.Second // of standing still are worth a word
