@@ -25,8 +25,25 @@ func TestProtectHistoryInBrowser(t *testing.T) {
 	dir := t.TempDir()
 	data := filepath.Join(dir, "data")
 	rememberBackups(ctx, t, dir, data)
+	act, look := tokens(ctx, t, data)
 	url := serveWith(t, binary(t, dir, "RISSO_BIN", "1"), "--data", data, "--config", filepath.Join(dir, "risso.yaml"), "--no-host")
-	playwright(ctx, t, []string{"protect.spec.ts"}, "RISSO_URL="+url, "RISSO_PROTECT_HISTORY=1")
+	playwright(ctx, t, []string{"protect.spec.ts"}, "RISSO_URL="+url, "RISSO_PROTECT_HISTORY=1", "RISSO_ACT="+act, "RISSO_LOOK="+look)
+}
+
+// tokens makes one that may act and one that may look.
+func tokens(ctx context.Context, t *testing.T, data string) (act, look string) {
+	t.Helper()
+	facts, err := state.Open(ctx, filepath.Join(data, "state.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer facts.Close()
+	for role, text := range map[state.Role]*string{state.RoleAct: &act, state.RoleLook: &look} {
+		if _, *text, err = facts.CreateToken(ctx, "who may "+string(role), role); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return act, look
 }
 
 // month is how long the backups of a server go back.

@@ -20,6 +20,7 @@ const shot = async (page: Page, name: string, fullPage = false): Promise<void> =
 // A month of backups and drills of four servers, as tests/page makes them.
 test.describe('protection, a month of it', () => {
   test.skip(!process.env.RISSO_PROTECT_HISTORY, 'RISSO_PROTECT_HISTORY is not set: no history to look at');
+  test.use({ extraHTTPHeaders: { Authorization: `Bearer ${process.env.RISSO_ACT}` } });
 
   test('the list says loudly what is not fresh and what was never proven', async ({ page }) => {
     const errors = complaints(page);
@@ -170,4 +171,26 @@ test.describe('protection of a real server', () => {
     await expect(page.locator('.events')).toContainText('is proven');
     expect(errors).toEqual([]);
   });
+});
+
+// The same, for somebody whose token may look.
+test.describe('protection, for who may look', () => {
+  test.skip(!process.env.RISSO_LOOK, 'RISSO_LOOK is not set: no token that may look');
+
+  for (const [who, token, barred] of [['act', process.env.RISSO_ACT, false], ['look', process.env.RISSO_LOOK, true]] as const) {
+    test(`who may ${who} ${barred ? 'cannot press' : 'can press'} what starts a job`, async ({ browser, baseURL }) => {
+      const page = await browser.newPage({ baseURL, extraHTTPHeaders: { Authorization: `Bearer ${token}` } });
+      await page.goto('/server/shop/protect');
+      const buttons = page.locator('.act button');
+      await expect(buttons.first()).toBeVisible();
+      for (const b of await buttons.all()) {
+        if (barred) {
+          await expect(b).toBeDisabled();
+          await expect(b).toHaveAttribute('title', /--role act/);
+        } else await expect(b).toBeEnabled();
+      }
+      await shot(page, `may-${who}`);
+      await page.close();
+    });
+  }
 });

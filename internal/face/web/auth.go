@@ -17,6 +17,9 @@ import (
 
 const cookieName = "risso_token"
 
+// roleHeader tells the page what its viewer may do, so that it offers no more.
+const roleHeader = "Risso-Role"
+
 // viewer is who asks.
 type viewer struct {
 	name string // of the token; empty: no token is asked for
@@ -88,6 +91,7 @@ func (s *server) guard(needed state.Role, next http.Handler) http.Handler {
 				return
 			}
 		}
+		w.Header().Set(roleHeader, string(v.role))
 		if !v.role.Allows(needed) {
 			writeError(w, &apiError{Status: http.StatusForbidden, Message: "the token " + v.name + " may look and not act",
 				Hint: "make one that may: risso token create NAME --role act"})

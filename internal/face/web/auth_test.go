@@ -79,6 +79,21 @@ func TestLookMayNotAct(t *testing.T) {
 		{"POST", "/api/benchmarks", aRun, http.StatusOK, "was recorded by the acter"},
 		{"DELETE", "/api/benchmark?id=1", "", http.StatusOK, "benchmark 1 was deleted by the acter"},
 	}
+	for role, text := range secret {
+		req, err := http.NewRequestWithContext(t.Context(), "GET", s.URL+"/api/fleet", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+text)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if told := resp.Header.Get(roleHeader); told != string(role) {
+			t.Errorf("the page of who may %s is told %q", role, told)
+		}
+	}
 	for _, a := range acts {
 		code, body := s.send(t, a.method, a.path, a.body, "Authorization", "Bearer "+secret[state.RoleLook])
 		if code != http.StatusForbidden || !strings.Contains(body, "--role act") {

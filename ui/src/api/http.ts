@@ -14,6 +14,10 @@ export class ApiError extends Error {
 
 /** True when the server asked for a token; the page then shows the login form. */
 export const needLogin = signal(false);
+/** False when the viewer's token may look and not act. */
+export const mayAct = signal(true);
+/** Why a button that acts does nothing then. */
+export const NO_ACT = 'This token may look and not act. One that may: risso token create NAME --role act';
 /** Since when (viewer's clock, ms) the server does not answer; null while it does. */
 export const silentSince = signal<number | null>(null);
 /** Server's clock minus the viewer's, in seconds. */
@@ -46,6 +50,8 @@ export async function request<T>(path: string, init: RequestInit, signal?: Abort
     throw new ApiError(0, 'Risso does not answer');
   }
   silentSince.value = null;
+  const role = response.headers.get('Risso-Role');
+  if (role) mayAct.value = role === 'act';
   if (response.status === 401) needLogin.value = true;
   if (!response.ok) {
     const body = (await response.json().catch(() => ({}))) as { error?: string; hint?: string };

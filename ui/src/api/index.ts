@@ -1,5 +1,5 @@
 /** The one place that speaks HTTP with the server, by what it is about. */
-export { ApiError, login, needLogin, serverNow, silentSince, type Span } from './http';
+export { ApiError, login, mayAct, needLogin, NO_ACT, serverNow, silentSince, type Span } from './http';
 export * from './benchmarks';
 export * from './protect';
 export * from './queries';

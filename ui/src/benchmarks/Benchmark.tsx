@@ -1,6 +1,6 @@
 /** The page /benchmarks/N: a run on the server's clock; with ?beside=M two of them side by side. */
 import { useEffect, useMemo } from 'preact/hooks';
-import { fetchBenchmark, fetchBenchmarks, removeBenchmark, serverNow, type Benchmark as Kept, type BenchmarkResult, type BenchmarkRow } from '../api';
+import { fetchBenchmark, fetchBenchmarks, mayAct, NO_ACT, removeBenchmark, serverNow, type Benchmark as Kept, type BenchmarkResult, type BenchmarkRow } from '../api';
 import { Chart } from '../chart/Chart';
 import { currentDesk } from '../common/desk';
 import { exact, human, when, unix } from '../common/format';
@@ -174,7 +174,7 @@ function Remove({ run }: { run: Kept }) {
   const remove = (): void => {
     if (confirm('Forget this benchmark? The server’s own numbers stay.')) removeBenchmark(run.id).then(() => go({ ...HOME, page: 'benchmarks' }), (e) => alert(String(e)));
   };
-  return <p class="pad"><button onClick={remove}>Forget this benchmark</button></p>;
+  return <p class="pad"><button disabled={!mayAct.value} title={mayAct.value ? undefined : NO_ACT} onClick={remove}>Forget this benchmark</button></p>;
 }
 
 function Runs({ runs }: { runs: Kept[] }) {

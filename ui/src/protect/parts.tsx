@@ -1,6 +1,6 @@
 /** Small parts of the pages of protection. */
 import { useState } from 'preact/hooks';
-import { ApiError, startJob, stopRun, type ProtectJob, type ProtectRunning } from '../api';
+import { ApiError, mayAct, NO_ACT, startJob, stopRun, type ProtectJob, type ProtectRunning } from '../api';
 import { age } from '../common/format';
 import { NOW, part, progress } from './words';
 
@@ -34,11 +34,13 @@ function useAct(): [string, boolean, (f: () => Promise<unknown>) => void] {
 export function Act({ job, running, onDone }: { job: ProtectJob; running: ProtectRunning | undefined; onDone: () => void }) {
   const [error, busy, act] = useAct();
   const goes = running && running.run > 0;
+  const barred = !mayAct.value;
+  const why = barred ? NO_ACT : undefined;
   return (
     <span class="act">
       {goes
-        ? <button disabled={busy} onClick={() => act(() => stopRun(running.run).then(onDone))}>Stop</button>
-        : <button disabled={busy || running !== undefined} onClick={() => act(() => startJob(job.name).then(onDone))}>{running ? 'waits' : NOW[job.kind]}</button>}
+        ? <button disabled={busy || barred} title={why} onClick={() => act(() => stopRun(running.run).then(onDone))}>Stop</button>
+        : <button disabled={busy || barred || running !== undefined} title={why} onClick={() => act(() => startJob(job.name).then(onDone))}>{running ? 'waits' : NOW[job.kind]}</button>}
       {error && <span class="bad" role="alert">{error}</span>}
     </span>
   );
