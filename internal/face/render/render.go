@@ -31,21 +31,32 @@ func withLists(v any) any {
 	}
 	p := reflect.New(reflect.TypeOf(v))
 	p.Elem().Set(reflect.ValueOf(v))
-	fillLists(p.Elem())
+	filler{}.fill(p.Elem())
 	return p.Interface()
 }
 
-func fillLists(v reflect.Value) {
+// filler knows the pointers that were followed: what is written may refer to what is not, and that back again.
+type filler map[followed]bool
+
+// followed is a pointer: that to a value's first field is another one.
+type followed struct {
+	to uintptr
+	of reflect.Type
+}
+
+func (f filler) fill(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
-		if !v.IsNil() {
-			fillLists(v.Elem())
+		if p := (followed{v.Pointer(), v.Type()}); !v.IsNil() && !f[p] {
+			f[p] = true
+			f.fill(v.Elem())
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			f := v.Type().Field(i)
-			if (v.Field(i).CanSet() || f.Anonymous) && !strings.Contains(f.Tag.Get("json"), ",omitzero") {
-				fillLists(v.Field(i))
+			field := v.Type().Field(i)
+			tag := field.Tag.Get("json")
+			if (v.Field(i).CanSet() || field.Anonymous) && tag != "-" && !strings.Contains(tag, ",omitzero") {
+				f.fill(v.Field(i))
 			}
 		}
 	case reflect.Slice:
@@ -55,7 +66,7 @@ func fillLists(v reflect.Value) {
 		}
 		if kind == reflect.Struct || kind == reflect.Pointer || kind == reflect.Slice {
 			for i := range v.Len() {
-				fillLists(v.Index(i))
+				f.fill(v.Index(i))
 			}
 		}
 	}
