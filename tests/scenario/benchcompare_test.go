@@ -93,7 +93,7 @@ func TestCompareSettings(t *testing.T) {
 				Order    string
 				Verdicts []struct{ Words string }
 			}
-			if err := json.Unmarshal([]byte(out), &r); code != 0 || said != "" || err != nil || len(r.A.Runs) != 4 || len(r.B.Runs) != 4 || r.Order != "ABBAABBA" || len(r.Verdicts) != 3 {
+			if err := json.Unmarshal([]byte(out), &r); code != 0 || said != "" || err != nil || len(r.A.Runs) != 4 || len(r.B.Runs) != 4 || strings.Count(r.Order, "A") != 4 || strings.Count(r.Order, "B") != 4 || len(r.Verdicts) != 3 {
 				t.Fatalf("code %d, said %q, %v, %+v", code, said, err, r)
 			}
 			if v := value(t, n, ask); v != "1" {

@@ -64,7 +64,7 @@ var rare = map[string][]string{
 		"CREATE USER two@'%' IDENTIFIED WITH caching_sha2_password BY 'x' REQUIRE X509 WITH MAX_QUERIES_PER_HOUR 5 PASSWORD EXPIRE INTERVAL 3 DAY FAILED_LOGIN_ATTEMPTS 3 PASSWORD_LOCK_TIME 2 PASSWORD HISTORY 5 PASSWORD REUSE INTERVAL 10 DAY PASSWORD REQUIRE CURRENT COMMENT 'hey'",
 		"CREATE USER ended@'%' IDENTIFIED BY 'secret' ACCOUNT LOCK PASSWORD EXPIRE", "CREATE USER `o``'\"`@'10.0.0.0/255.0.0.0' IDENTIFIED BY 'p' REQUIRE SUBJECT '/CN=a' AND ISSUER '/CN=b'", "CREATE USER ''@elsewhere",
 		"CREATE ROLE inner_role, 'outer role'@'host'", "GRANT inner_role TO 'outer role'@'host'", "GRANT 'outer role'@'host', inner_role TO ended@'%' WITH ADMIN OPTION", "SET DEFAULT ROLE 'outer role'@'host', inner_role TO ended@'%'",
-		"GRANT INSERT (a, b), UPDATE (b) ON rare.checked TO two@'%' WITH GRANT OPTION", "GRANT ALL ON `a\\_b`.* TO two@'%'",
+		"GRANT INSERT (a, b), UPDATE (b) ON rare.checked TO two@'%' WITH GRANT OPTION" /* a name, with partial_revokes */, "GRANT ALL ON `a_b`.* TO two@'%'",
 		"CREATE USER limited@'%' IDENTIFIED BY 'q'", "GRANT SELECT, INSERT ON *.* TO limited@'%'", "REVOKE INSERT ON rare.* FROM limited@'%'", "REVOKE SELECT ON mysql.* FROM limited@'%'",
 	},
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -61,7 +62,7 @@ func TestCompareServers(t *testing.T) {
 		if err := json.Unmarshal([]byte(out), &r); err != nil {
 			t.Fatal(err)
 		}
-		if len(r.A.Runs) != 4 || len(r.B.Runs) != 4 || r.Order != "ABBAABBA" || len(r.Verdicts) != 3 || r.Verdicts[0].Words == "" {
+		if len(r.A.Runs) != 4 || len(r.B.Runs) != 4 || strings.Count(r.Order, "A") != 4 || strings.Count(r.Order, "B") != 4 || len(r.Verdicts) != 3 || r.Verdicts[0].Words == "" {
 			t.Errorf("%s, %s: %+v", c.a, c.b, r)
 		}
 		for i, side := range []compare.Side{r.A, r.B} {
@@ -84,7 +85,7 @@ func TestCompareServers(t *testing.T) {
 		t.Errorf("one side as it was: %s", out)
 	}
 	plan := must(t, "compare", "update_index", "--dsn-a", at["maria a"], "--dsn-b", at["postgres b"], "--table-size", "500", "--dry-run")
-	if !strings.Contains(plan, "ABBAABBAABBAABBAABBA") || !strings.Contains(plan, "MariaDB") || !strings.Contains(plan, "PostgreSQL 15") && !strings.Contains(plan, "@"+pb.Dir) {
+	if !regexp.MustCompile(`\b([AB][AB]){10}\b`).MatchString(plan) || !strings.Contains(plan, "MariaDB") || !strings.Contains(plan, "PostgreSQL 15") && !strings.Contains(plan, "@"+pb.Dir) {
 		t.Errorf("plan: %s", plan)
 	}
 	for _, c := range []struct {

@@ -94,7 +94,7 @@ func TestReplayLog(t *testing.T) {
 				t.Errorf("%d %s", code, err)
 			}
 			code, out, _ := call(t, "bench", "run", "replay", "--file", log, "--dsn", node.DSN, "--time", "300ms")
-			if code != 0 || !strings.Contains(out, "THIS SERVER") || !strings.Contains(out, "Not run again: ") {
+			if code != 0 || !strings.Contains(out, "NOW/THEN") || !strings.Contains(out, "Not run again: ") {
 				t.Errorf("%d %s", code, out)
 			}
 		})
