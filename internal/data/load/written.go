@@ -183,7 +183,9 @@ func (r *run) writtenGrants(g string) []string {
 			stays = true
 		}
 	}
-	if !literal && (stays || len(out) == 0) {
+	// For one that there may be later; but what has its name now as another one's is not meant.
+	taken := slices.ContainsFunc(r.all, func(name string) bool { to, renamed := r.renamed(name); return renamed && to == pattern })
+	if len(out) == 0 && !(literal && taken) || !literal && stays {
 		out = append(out, g)
 	}
 	return out
