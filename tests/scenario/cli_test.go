@@ -445,9 +445,7 @@ func TestOrderlyEnd(t *testing.T) {
 			if fmt.Sprint(got) != fmt.Sprint(want) {
 				t.Errorf("after the end there are %v; there were %v", got, want)
 			}
-			if list := r.events(t, "", "observer"); len(list) < 3 { // began, stopped, began
-				t.Errorf("Risso's own start and end are %v", list)
-			}
+			await(t, "Risso's own start and end: began, stopped, began", func() bool { return len(r.events(t, "", "observer")) >= 3 })
 		})
 	}
 }
