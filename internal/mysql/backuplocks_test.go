@@ -51,8 +51,18 @@ func TestBackupLockPairs(t *testing.T) {
 				}
 				return c
 			}
-			end := func(c *sql.Conn) { // with all that it holds
+			end := func(c *sql.Conn) { // with all that it holds, which the server lets go only after the client has left
+				t.Helper()
+				var id int64
+				if err := c.QueryRowContext(ctx, "SELECT CONNECTION_ID()").Scan(&id); err != nil {
+					t.Fatal(err)
+				}
 				_ = c.Raw(func(any) error { return sqldriver.ErrBadConn })
+				for there := 1; there > 0; {
+					if err := db.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = ?", id).Scan(&there); err != nil {
+						t.Fatal(err)
+					}
+				}
 			}
 			end(session("CREATE DATABASE d", "CREATE TABLE d.i (a INT PRIMARY KEY, b INT) ENGINE=InnoDB", "CREATE TABLE d.j (a INT) ENGINE=InnoDB", "CREATE TABLE d.m (a INT, b INT) ENGINE=MyISAM", "INSERT INTO d.i VALUES (1, 1), (2, 1)", "INSERT INTO d.m VALUES (1, 1)"))
 			for _, h := range held {

@@ -56,11 +56,13 @@ func (s *servers) target(i int) mysql.Target {
 	return target
 }
 
-// do runs statements on a server.
+// do runs statements on a server. One that does not answer fails the test.
 func (s *servers) do(i int, statements ...string) {
 	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), 2*time.Minute)
+	defer cancel()
 	for _, q := range statements {
-		if _, err := s.nodes[i].Query(s.t.Context(), q); err != nil {
+		if _, err := s.nodes[i].Query(ctx, q); err != nil {
 			s.t.Fatalf("%.200s: %v", q, err)
 		}
 	}
