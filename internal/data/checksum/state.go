@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/data/chunk"
+	"github.com/rissodb/risso/internal/digits"
 )
 
 // state is the file that remembers what was compared: lines of JSON, the first says of which servers, the others are added.
@@ -161,7 +162,7 @@ func (s *state) resume(p *plan, t *Table) chunk.Bound {
 		return nil
 	}
 	t.Rows, t.Bytes, t.Chunks = at.Rows, at.Bytes, at.Chunks
-	t.Notes = append(t.Notes, fmt.Sprintf("its first %d rows were compared by an earlier run", at.Rows))
+	t.Notes = append(t.Notes, "its first "+digits.Plural(at.Rows, "row was", "rows were")+" compared by an earlier run")
 	return at.Bound
 }
 
