@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -68,6 +69,7 @@ type run struct {
 	later      []Finding // what is there in another form, found while rows go in
 	missing    []Finding // what is not there at the end; the first of them
 	missingAll int64
+	differing  int // tables; result has the first of them
 	result     Result
 	stage      string
 }
@@ -102,7 +104,7 @@ func Restore(ctx context.Context, o Options) (Result, error) {
 	switch {
 	case err != nil || r.o.DryRun:
 	case len(res.Different) > 0:
-		err = fmt.Errorf("%w: %d of %d tables", ErrDifferent, len(res.Different), res.Tables)
+		err = fmt.Errorf("%w: %d of %s", ErrDifferent, r.differing, digits.Counted(res.Tables, "table"))
 	case res.LeftOutAll > 0:
 		err = fmt.Errorf("%w: %s", ErrLeftOut, someNames(res.LeftOut, res.LeftOutAll))
 	}
@@ -389,7 +391,7 @@ func (r *run) read(ctx context.Context) error {
 		return r.nothing()
 	}
 	if r.unused > 0 {
-		r.plan.Notes = append(r.plan.Notes, fmt.Sprintf("%d programs stay away, as --no-programs says", r.unused))
+		r.plan.Notes = append(r.plan.Notes, digits.Plural(r.unused, "program stays", "programs stay")+" away, as --no-programs says")
 	}
 	r.plan.Findings = r.findings()
 	return nil
@@ -581,8 +583,11 @@ func (r *run) notef(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	const most = 1000
-	if len(r.notes) < most {
+	switch n := len(r.notes); {
+	case n < most:
 		r.notes = append(r.notes, fmt.Sprintf(format, args...))
+	case n == most:
+		r.notes = append(r.notes, "there is more to tell: these are the first notes")
 	}
 }
 
@@ -593,8 +598,11 @@ func (r *run) report(t TableResult) {
 	r.result.Rows += t.Rows
 	r.result.Bytes += t.Bytes
 	const most = 1000
-	if !t.Equal && len(r.result.Different) < most {
-		r.result.Different = append(r.result.Different, t)
+	if !t.Equal {
+		r.differing++
+		if len(r.result.Different) < most {
+			r.result.Different = append(r.result.Different, t)
+		}
 	}
 	r.mu.Unlock()
 	r.done.Add(1)
