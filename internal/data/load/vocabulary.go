@@ -518,6 +518,8 @@ func (r *run) inspectObject(o *repo.Object) {
 	case repo.Account:
 		if why := r.strangeAccount(o); why != "" {
 			leave(why)
+		} else {
+			r.unsureGrants(o)
 		}
 	case repo.Trigger:
 		if _, ok := r.choice.rename[[2]string{o.Schema, o.Table}]; ok {
