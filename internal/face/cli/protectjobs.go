@@ -52,6 +52,13 @@ func (p *protect) copyTask(s watched) jobs.Task {
 	}
 }
 
+// pruneOptions are the rules by which backups of a place go.
+func (c *protection) pruneOptions(r *repo.Repo, place string) (o repo.PruneOptions, err error) {
+	o = repo.PruneOptions{Retention: c.Retention.policy(), Zone: time.Local}
+	o.Trusted, err = trustFlags{keys: c.Trust}.known(r, place)
+	return o, err
+}
+
 // pruneTask removes what retention does not keep, at both places.
 func (p *protect) pruneTask(s watched) jobs.Task {
 	return func(ctx context.Context, report *jobs.Report) (jobs.Result, error) {
@@ -67,7 +74,13 @@ func (p *protect) pruneTask(s watched) jobs.Task {
 			if err != nil {
 				return jobs.Result{}, err
 			}
-			got, err := r.Prune(ctx, repo.PruneOptions{Retention: c.Retention.policy(), Zone: time.Local, Progress: func(n int64) { report.Set(n, 0, "objects") }})
+			o, err := c.pruneOptions(r, place)
+			if err != nil {
+				closePlace()
+				return jobs.Result{}, err
+			}
+			o.Progress = func(n int64) { report.Set(n, 0, "objects") }
+			got, err := r.Prune(ctx, o)
 			closePlace()
 			if err != nil {
 				return jobs.Result{}, fmt.Errorf("%s: %w", shownPlace(place), err)
