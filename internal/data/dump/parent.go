@@ -20,31 +20,12 @@ type parent struct {
 	bounds map[uint64][]chunk.Bound // of tables with more than one chunk, by tableHash
 }
 
-// tableHash stands for a table as far as its cuts go: its key's columns, and what decides about their order. Cuts of another order would
-// overlap, and rows be in the backup twice. ok is false where the table has no such columns.
+// tableHash stands for a table as far as its cuts go: its key's columns, and their order. ok is false where the table has no such columns.
 func tableHash(t mysql.Table, key []string, series string) (hash uint64, ok bool) {
+	order := chunk.Order(t, key, series)
 	h := fnv.New64a()
-	fmt.Fprintf(h, "%q.%q", t.Schema, t.Name)
-	for _, name := range key {
-		c, ok := t.Column(name)
-		if !ok {
-			return 0, false
-		}
-		kind := c.Type
-		switch kind {
-		case "tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "year", "bit":
-			kind = "number"
-		}
-		collation := c.Collation
-		if collation == "" && c.Charset == t.Charset {
-			collation = t.Collation
-		}
-		if collation == "" && c.Charset != "" { // the character set's default, which is the server's to say
-			collation = series
-		}
-		fmt.Fprintf(h, " %q %s %s %s", name, kind, c.Charset, collation)
-	}
-	return h.Sum64(), true
+	fmt.Fprintf(h, "%q.%q %s", t.Schema, t.Name, order)
+	return h.Sum64(), order != ""
 }
 
 // seriesOf is what servers with the same defaults have in common.
@@ -118,7 +99,7 @@ func parentID(ctx context.Context, r *repo.Repo, identity string) (id string, er
 
 // cutsOf gives the ranges of a table by the earlier backup, or nil.
 func (p parent) cutsOf(t mysql.Table, k chunk.Key) []chunk.Range {
-	hash, _ := tableHash(t, keyNames(k), p.series)
+	hash, _ := tableHash(t, k.Columns(), p.series)
 	bounds := p.bounds[hash]
 	if len(bounds) == 0 {
 		return nil
@@ -133,13 +114,4 @@ func (p parent) cutsOf(t mysql.Table, k chunk.Key) []chunk.Range {
 		lower = b
 	}
 	return append(out, chunk.Range{Lower: lower})
-}
-
-// keyNames are the columns by which a table is cut; nil where it is not.
-func keyNames(k chunk.Key) []string {
-	var out []string
-	for _, c := range k.Order[:k.Cuts] {
-		out = append(out, c.Name)
-	}
-	return out
 }
