@@ -30,6 +30,7 @@ type run struct {
 	setup         []string // statements that a session begins with; the first two are what others come back to
 	names         string   // the one of them that sets the character set
 	localFiles    bool
+	folds         bool // names that differ in nothing but case are one to the target
 	bulk          bool // a prepared INSERT with many rows is logged as rows, if at all
 	serialAuto    bool // LOAD DATA locks a table with AUTO_INCREMENT until it ends (innodb_autoinc_lock_mode below 2): INSERT does not
 	maxPacket     int
@@ -319,9 +320,10 @@ func (r *run) learn(ctx context.Context, s *session) error {
 	if err := r.findSetup(ctx, s); err != nil {
 		return err
 	}
-	err := s.Query(ctx, "SELECT /* risso: how does it take rows? */ @@local_infile, @@max_allowed_packet, @@innodb_autoinc_lock_mode, @@log_bin AND @@sql_log_bin AND @@binlog_format <> 'ROW'", func(row [][]byte) (err error) {
+	err := s.Query(ctx, "SELECT /* risso: how does it take rows? */ @@local_infile, @@max_allowed_packet, @@innodb_autoinc_lock_mode, @@log_bin AND @@sql_log_bin AND @@binlog_format <> 'ROW', @@lower_case_table_names", func(row [][]byte) (err error) {
 		r.localFiles, r.serialAuto = string(row[0]) == "1", string(row[2]) < "2"
 		r.bulk = string(row[3]) == "0" && s.HasBulk()
+		r.folds = string(row[4]) != "0"
 		r.maxPacket, err = strconv.Atoi(string(row[1]))
 		return err
 	})
