@@ -200,7 +200,7 @@ func (p *protect) mirrorTask(s watched) jobs.Task {
 		}
 		reach := &reach{p: p, s: s, place: place, dir: dir}
 		report.Stage("mirror binary logs")
-		err = mirror.Follow(ctx, mirror.Options{Target: s.target, Place: place, Dir: dir, Keep: c.mirrorKeep,
+		err = mirror.Follow(ctx, mirror.Options{Target: s.target, Patient: true, Place: place, Dir: dir, Keep: c.mirrorKeep,
 			Note: func(n mirror.Note) {
 				report.Log("%s", n.Text)
 				reach.again()

@@ -186,7 +186,7 @@ func serve(ctx context.Context, out Streams, f serveFlags) error {
 	if err := requireToken(ctx, set, facts); err != nil {
 		return err
 	}
-	if err := firstContact(ctx, out, set.servers); err != nil {
+	if err := firstContact(ctx, out, set.servers, staysAway); err != nil {
 		return err
 	}
 
