@@ -136,7 +136,7 @@ func copyText(w io.Writer, c *repo.Copied, to string, dry bool, took time.Durati
 		fmt.Fprintf(w, "; %s that backups there lacked", counted(c.Mended, "object"))
 	}
 	if len(c.There) > 0 {
-		fmt.Fprintf(w, "; %s there before", wereThere(len(c.There)))
+		fmt.Fprintf(w, "; %s there before", plural(len(c.There), "was", "were"))
 	}
 	fmt.Fprintln(w)
 	if len(c.Backups) > 0 {
@@ -163,11 +163,4 @@ func copyFailure(c *repo.Copied) error {
 		hint = trustHint
 	}
 	return failure(exitFailed, hint, errors.New(copyProblems(c)))
-}
-
-func wereThere(n int) string {
-	if n == 1 {
-		return "1 was"
-	}
-	return fmt.Sprintf("%d were", n)
 }
