@@ -193,7 +193,7 @@ func (p *progress) stage(stage, unit string, done, total int64) {
 		elapsed = max(elapsed, 0.001)
 		amount := func(v float64) string {
 			if unit == "tables" {
-				return counted(v, "table")
+				return counted(int64(v), "table")
 			}
 			return render.Bytes(v)
 		}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/rissodb/risso/internal/data/checksum"
 	"github.com/rissodb/risso/internal/data/jobs"
-	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/throttle"
 )
 
