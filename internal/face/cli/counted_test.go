@@ -57,7 +57,7 @@ func TestOneOfEach(t *testing.T) {
 	mustExec(t, db, "DELETE FROM shop.one")
 	run("binlog follow --once --dsn DSN --to PLACE")
 	for _, line := range []string{
-		"backup list --from PLACE", "backup show --from PLACE --all", "backup prune --from PLACE --keep-last 1 --dry-run", "backup copy --from PLACE --to SECOND", "verify --from PLACE", "check backup --from PLACE",
+		"backup list --from PLACE", "backup show --from PLACE --all", "backup prune --from PLACE --keep-last 1 --dry-run", "backup copy --from PLACE --to SECOND", "verify --from PLACE",
 		"binlog list --from PLACE", "binlog search --from PLACE --table shop.one", "restore --from PLACE --into DSN --rename shop=other --dry-run", "restore --from PLACE --into DSN --rename shop=other",
 		"restore --from PLACE --into DSN --schema shop --rename shop=third --to-time 2100-01-01 --dry-run", "binlog apply --from PLACE --start binlog.000001:4 --dry-run", "drill --from PLACE --servers mariadb",
 	} {

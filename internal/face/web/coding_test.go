@@ -3,12 +3,16 @@ package web
 import (
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
+	"testing/fstest"
 )
 
 // TestGzipOnlyWhereTaken: an answer of the API and a file of the page are packed for who takes that, and for nobody else.
 func TestGzipOnlyWhereTaken(t *testing.T) {
-	s := newSite(t, true)
+	s := newSiteOf(t, true, func(o *Options) {
+		o.Page = fstest.MapFS{"index.html": {Data: []byte(strings.Repeat("<p>Risso</p>", 100))}} // worth packing
+	})
 	for _, c := range []struct {
 		accept []string
 		packed bool
