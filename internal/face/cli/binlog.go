@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -248,6 +249,14 @@ func (f tableFlags) filter() (binlog.TableFilter, error) {
 		}
 		return false
 	}, nil
+}
+
+// schema says whether a schema may have tables that are meant.
+func (f tableFlags) schema(name string) bool {
+	return slices.ContainsFunc(slices.Concat(f.schemas, f.tables), func(p string) bool {
+		p, _, _ = strings.Cut(p, ".")
+		return like(p, name)
+	})
 }
 
 // like matches a pattern in which * stands for any text.

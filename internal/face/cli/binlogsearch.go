@@ -91,7 +91,9 @@ func (f searchFlags) damage() (d binlog.Damage, err error) {
 	if d.GTID, err = mysql.ParseGTIDSet(f.gtid); err != nil {
 		return d, usageError("--gtid: %w", err)
 	}
-	d.Tables, err = f.filter()
+	if d.Tables, err = f.filter(); d.Tables != nil {
+		d.Schemas = f.schema
+	}
 	return d, err
 }
 
@@ -224,7 +226,14 @@ func foundText(w io.Writer, f binlog.Found) {
 		fmt.Fprintf(w, "  and %d more statements\n", f.More)
 	}
 	for _, c := range f.Changes {
-		fmt.Fprintf(w, "  %-8s %s", c.Kind, c.Table)
+		what := c.Table
+		if c.Object != "" {
+			what = c.Object + " " + what
+		}
+		if c.To != "" {
+			what += " to " + c.To
+		}
+		fmt.Fprint(w, strings.TrimRight(fmt.Sprintf("  %-8s %s", c.Kind, what), " "))
 		if c.Rows > 0 {
 			fmt.Fprintf(w, "  %d rows", c.Rows)
 			if c.Share != nil {
