@@ -147,8 +147,10 @@ type sample struct {
 func build(p *digest.Profile, o Options) view {
 	v := view{Filter: o.Filter, Timed: p.Metric(queryTime).Max > 0, Grouped: p.GroupBy}
 	v.Notes = append(v.Notes, o.Notes...)
-	if passed := p.PassedOver(); passed != "" {
-		v.Notes = append(v.Notes, line(passed))
+	for _, told := range []string{p.PassedOver(), p.Quiet()} {
+		if told != "" {
+			v.Notes = append(v.Notes, line(told))
+		}
 	}
 	v.sources(p, o)
 	length := p.To.Sub(p.From).Seconds()
