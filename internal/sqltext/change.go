@@ -19,6 +19,7 @@ type Change struct {
 	Kept      bool // IF NOT EXISTS: what is there stays as it is
 	Filled    bool // CREATE TABLE … SELECT: with rows
 	Moves     bool // an ALTER TABLE after which the table may have other rows: by its partitions, its file, an engine that keeps none, ALTER IGNORE
+	Empties   bool // an ALTER TABLE drops or empties partitions
 	More      bool // an ALTER TABLE names other tables, or the same by another name
 }
 
@@ -298,6 +299,8 @@ func (r *reader) readAlter(c *Change) {
 			r.i--
 		case r.is(r.i, "UNION"):
 			c.More = true
+		case r.is(r.i, "PARTITION") && (r.is(r.i-1, "DROP") || r.is(r.i-1, "TRUNCATE")):
+			c.Moves, c.Empties = true, true
 		case r.is(r.i, "PARTITION"), r.is(r.i, "DISCARD"), r.is(r.i, "IMPORT"), r.is(r.i, "VERSIONING"), r.is(r.i, "BLACKHOLE"):
 			c.Moves = true
 		}

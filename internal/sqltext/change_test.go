@@ -39,7 +39,9 @@ func TestReadChange(t *testing.T) {
 		{"ALTER TABLE o RENAME = p", "ALTER TABLE o > p more", Dialect{}},
 		{"ALTER TABLE o ADD FOREIGN KEY (a) REFERENCES p (id)", "ALTER TABLE o more", Dialect{}},
 		{"ALTER TABLE o UNION = (p, q)", "ALTER TABLE o more", Dialect{}},
-		{"ALTER TABLE o /* " + strings.Repeat("long ", 100) + "*/ TRUNCATE PARTITION p0", "ALTER TABLE o moves", Dialect{}},
+		{"ALTER TABLE o /* " + strings.Repeat("long ", 100) + "*/ TRUNCATE PARTITION p0", "ALTER TABLE o moves empties", Dialect{}},
+		{"ALTER TABLE o DROP PARTITION IF EXISTS p0, p1", "ALTER TABLE o moves empties", maria},
+		{"ALTER TABLE o ADD PARTITION (PARTITION p1 VALUES LESS THAN (5))", "ALTER TABLE o moves", Dialect{}},
 		{"ALTER TABLE o EXCHANGE PARTITION p0 WITH TABLE shop2.p WITHOUT VALIDATION", "ALTER TABLE o shop2.p moves more", Dialect{}},
 		{"ALTER TABLE o CONVERT PARTITION p0 TO TABLE p", "ALTER TABLE o p moves more", maria},
 		{"ALTER TABLE o CONVERT TABLE p TO PARTITION p0 VALUES LESS THAN (3)", "ALTER TABLE o p moves more", maria},
@@ -119,7 +121,7 @@ func shownChange(t *testing.T, text string, c Change) string {
 	for _, f := range []struct {
 		is   bool
 		word string
-	}{{c.Temporary, "temporary"}, {c.OrReplace, "replaces"}, {c.Kept, "kept"}, {c.Filled, "filled"}, {c.Moves, "moves"}, {c.More, "more"}} {
+	}{{c.Temporary, "temporary"}, {c.OrReplace, "replaces"}, {c.Kept, "kept"}, {c.Filled, "filled"}, {c.Moves, "moves"}, {c.Empties, "empties"}, {c.More, "more"}} {
 		if f.is {
 			out += " " + f.word
 		}

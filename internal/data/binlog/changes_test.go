@@ -48,6 +48,8 @@ func TestChanges(t *testing.T) {
 				{"DROP EVENT ev", "drop event shop.ev"},
 				{"CREATE TEMPORARY TABLE o2 (id INT)", "create temporary table shop.o2"},
 				{"DROP TEMPORARY TABLE o2", "drop temporary table shop.o2"},
+				{"ALTER TABLE p PARTITION BY HASH (id) PARTITIONS 2", "alter shop.p"},
+				{"ALTER TABLE p TRUNCATE PARTITION p0", "alter shop.p"},
 				{"DROP TABLE p, o2", "drop shop.p\ndrop shop.o2"},
 				{"DROP DATABASE shop", "drop database shop"},
 			} {
@@ -79,6 +81,11 @@ func TestChanges(t *testing.T) {
 				t.Errorf("got:\n%s\nwant:\n%s", a, b)
 			}
 
+			// An emptied partition is as bad as a dropped table.
+			res, err = Search(t.Context(), files, Damage{Rows: 1, Kinds: []string{"alter"}})
+			if err != nil || len(res.Found) != 1 || !strings.Contains(res.Found[0].Statements[0].Text, "TRUNCATE PARTITION") {
+				t.Errorf("what emptied partitions: %+v, %v", res.Found, err)
+			}
 			// Rows of a table went with it and with its schema, and not with a temporary table of its name.
 			res, err = Search(t.Context(), files, Damage{Rows: 1, Kinds: []string{"drop"},
 				Tables: func(schema, table string) bool { return schema == "shop" && table == "o2" }, Schemas: func(schema string) bool { return schema == "shop" }})

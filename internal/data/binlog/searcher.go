@@ -251,7 +251,7 @@ func (s *searcher) query(e *binlogevent.Event) error {
 		name, matches := s.object(change, n, q.Schema)
 		c := s.change(name, kind, nil)
 		c.matches = matches || change.On.Name != "" && s.wanted(cmp.Or(change.On.Schema, q.Schema), change.On.Name)
-		c.emptied = change.Kind == "DATABASE" && kind == "drop" || effect == effectReset && (kind != "create" || change.OrReplace)
+		c.emptied = change.Kind == "DATABASE" && kind == "drop" || change.Empties || effect == effectReset && (kind != "create" || change.OrReplace)
 		if c.Object = strings.ToLower(change.Kind); change.Temporary {
 			c.Object = "temporary table"
 		} else if c.Object == "table" {

@@ -37,7 +37,7 @@ func newBinlogSearch(s Streams) *cobra.Command {
 		Long: `Finds transactions by the damage they did: which table, what kind of change, how many rows, when,
 by whom. For each: its GTID and place, time, connection, the statement where the log has its text
 (binlog_rows_query_log_events; of MariaDB binlog_annotate_row_events), rows by table, and rows
-as they were before. What drops or empties a table comes first, then what changed most rows.
+as they were before. What drops or empties a table or partitions comes first, then what changed most rows.
 
 Names of columns come from the log (binlog_row_metadata=FULL) or from --dsn; else they are
 @1, @2 and so on. With --dsn beside files or --from, the server is asked for names only.
