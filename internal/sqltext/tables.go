@@ -244,6 +244,11 @@ func (p *tableReader) start(w string) bool {
 	return true
 }
 
+// changes notes the verb of a statement that may stand behind EXPLAIN, or behind WITH, whose SELECTs came first.
+func (p *tableReader) changes(l *level, w string) bool {
+	return p.start(w) || p.verb == "explain" || l.with && p.verb == "select"
+}
+
 // with notes the common table expressions of WITH, and not WITH ROLLUP and its like.
 func (p *tableReader) with(l *level) {
 	if p.is(p.peek, "recursive") {
@@ -270,12 +275,12 @@ func (p *tableReader) statement(l *level, w string) {
 			*l = level{expect: true, query: true}
 		}
 	case "update":
-		if root && (p.start(w) || p.verb == "explain") {
+		if root && p.changes(l, w) {
 			p.verb = w
 			*l = level{expect: true, list: true, query: true}
 		}
 	case "delete":
-		if root && (p.start(w) || p.verb == "explain") {
+		if root && p.changes(l, w) {
 			p.verb = w
 			*l = level{expect: true, list: true, query: true}
 			p.deleteTop = len(p.found)

@@ -25,6 +25,7 @@ func TestTables(t *testing.T) {
 		"delete a, b from t1 a join t2 b on a.x=b.x":                                       "t1 t2",
 		"delete from a using t1 a join t2 b":                                               "t1 t2",
 		"delete quick a.*, db.b from t1 a join db.b":                                       "t1 db.b",
+		"with c as (select * from t) update u join c set a=1":                              "t u",
 		"with c as (select * from t) delete t from t join c":                               "t",
 		"set statement a=1 for delete from t where a in (select b from u)":                 "t u",
 		"set statement a=1 for select * from t for update":                                 "t",
