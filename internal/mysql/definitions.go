@@ -97,13 +97,10 @@ var systemSchemas = []string{"information_schema", "performance_schema", "mysql"
 // SystemSchema says whether a schema belongs to the server itself.
 func SystemSchema(name string) bool { return slices.Contains(systemSchemas, strings.ToLower(name)) }
 
-// literal is a text as SQL takes it, in a session whose sql_mode has no NO_BACKSLASH_ESCAPES.
-func literal(s string) string {
+// Literal is a text as SQL takes it, in a session whose sql_mode has no NO_BACKSLASH_ESCAPES.
+func Literal(s string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `''`, "\x00", `\0`, "\n", `\n`, "\r", `\r`).Replace(s) + "'"
 }
-
-// Literal is a text as SQL takes it, in a session prepared by ForRows.
-func Literal(s string) string { return literal(s) }
 
 // Schemas lists the schemas of users.
 func (s *Stream) Schemas(ctx context.Context) ([]string, error) {
@@ -155,7 +152,7 @@ func (s *Stream) CreateSchema(ctx context.Context, name string) (create string, 
 func (s *Stream) Tables(ctx context.Context, schema string) ([]TableInfo, error) {
 	var out []TableInfo
 	engine := "" // one text for all tables
-	err := s.Query(ctx, "SELECT /* risso: tables */ TABLE_NAME, TABLE_TYPE, ENGINE, TABLE_ROWS, DATA_LENGTH, CREATE_TIME FROM information_schema.TABLES WHERE TABLE_SCHEMA = "+literal(schema)+" ORDER BY TABLE_NAME",
+	err := s.Query(ctx, "SELECT /* risso: tables */ TABLE_NAME, TABLE_TYPE, ENGINE, TABLE_ROWS, DATA_LENGTH, CREATE_TIME FROM information_schema.TABLES WHERE TABLE_SCHEMA = "+Literal(schema)+" ORDER BY TABLE_NAME",
 		func(row [][]byte) error {
 			if string(row[2]) != engine {
 				engine = string(row[2])
@@ -222,7 +219,7 @@ func (s *Stream) View(ctx context.Context, name TableName) (Definition, error) {
 	if err != nil {
 		return d, fmt.Errorf("read the definition of view %s: %w", name, err)
 	}
-	err = s.Query(ctx, "SELECT /* risso: backup */ COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = "+literal(name.Schema)+" AND TABLE_NAME = "+literal(name.Name)+" ORDER BY ORDINAL_POSITION",
+	err = s.Query(ctx, "SELECT /* risso: backup */ COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = "+Literal(name.Schema)+" AND TABLE_NAME = "+Literal(name.Name)+" ORDER BY ORDINAL_POSITION",
 		func(row [][]byte) error { d.Columns = append(d.Columns, string(row[0])); return nil })
 	if err != nil {
 		return d, fmt.Errorf("read the columns of view %s: %w", name, err)
@@ -262,7 +259,7 @@ func (s *Stream) Sequence(ctx context.Context, name TableName) (Definition, erro
 // Triggers gives a schema's triggers in the order in which they fire.
 func (s *Stream) Triggers(ctx context.Context, schema string) ([]Definition, error) {
 	rows, err := s.QueryMaps(ctx, `SELECT /* risso: backup */ TRIGGER_NAME AS n, EVENT_OBJECT_TABLE AS t FROM information_schema.TRIGGERS
- WHERE TRIGGER_SCHEMA = `+literal(schema)+` ORDER BY EVENT_OBJECT_TABLE, EVENT_MANIPULATION, ACTION_TIMING, ACTION_ORDER`)
+ WHERE TRIGGER_SCHEMA = `+Literal(schema)+` ORDER BY EVENT_OBJECT_TABLE, EVENT_MANIPULATION, ACTION_TIMING, ACTION_ORDER`)
 	if err != nil {
 		return nil, fmt.Errorf("list the triggers of %s: %w", Quote(schema), err)
 	}
@@ -295,7 +292,7 @@ func hidden(what, name string) error {
 
 // Routines gives a schema's functions, procedures and packages.
 func (s *Stream) Routines(ctx context.Context, schema string) ([]Definition, error) {
-	rows, err := s.QueryMaps(ctx, "SELECT /* risso: backup */ ROUTINE_NAME AS n, ROUTINE_TYPE AS k FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = "+literal(schema)+" ORDER BY ROUTINE_TYPE, ROUTINE_NAME")
+	rows, err := s.QueryMaps(ctx, "SELECT /* risso: backup */ ROUTINE_NAME AS n, ROUTINE_TYPE AS k FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = "+Literal(schema)+" ORDER BY ROUTINE_TYPE, ROUTINE_NAME")
 	if err != nil {
 		return nil, fmt.Errorf("list the routines of %s: %w", Quote(schema), err)
 	}
@@ -324,7 +321,7 @@ func (s *Stream) Routines(ctx context.Context, schema string) ([]Definition, err
 // Events gives a schema's events.
 func (s *Stream) Events(ctx context.Context, schema string) ([]Definition, error) {
 	var names []string
-	err := s.Query(ctx, "SELECT /* risso: backup */ EVENT_NAME FROM information_schema.EVENTS WHERE EVENT_SCHEMA = "+literal(schema)+" ORDER BY EVENT_NAME", func(row [][]byte) error {
+	err := s.Query(ctx, "SELECT /* risso: backup */ EVENT_NAME FROM information_schema.EVENTS WHERE EVENT_SCHEMA = "+Literal(schema)+" ORDER BY EVENT_NAME", func(row [][]byte) error {
 		names = append(names, string(row[0]))
 		return nil
 	})
@@ -398,9 +395,9 @@ func (s *Stream) Accounts(ctx context.Context, server Server) (out []Definition,
 
 func (s *Stream) account(ctx context.Context, user, host string, role bool) (Definition, error) {
 	d := Definition{Kind: KindAccount, Name: user + "@" + host}
-	name := literal(user) + "@" + literal(host)
+	name := Literal(user) + "@" + Literal(host)
 	if role {
-		d.Name, name = user, literal(user)
+		d.Name, name = user, Literal(user)
 		d.Create = "CREATE ROLE " + name
 	} else {
 		err := s.Query(ctx, "SHOW /* risso: backup */ CREATE USER "+name, func(row [][]byte) error { d.Create = string(row[0]); return nil })

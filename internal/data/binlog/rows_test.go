@@ -34,3 +34,25 @@ func TestOtherRows(t *testing.T) {
 		})
 	}
 }
+
+// TestCommentedStatements: a statement that a comment of its application begins belongs to its transaction like any other: when the next
+// one fails, it is not there.
+func TestCommentedStatements(t *testing.T) {
+	t.Parallel()
+	for _, spec := range []string{"mariadb", "mysql-9.7"} {
+		t.Run(spec, func(t *testing.T) {
+			t.Parallel()
+			node := sandboxtest.Up(t, spec, append(fast, "binlog_format=STATEMENT")...)
+			db := openDB(t, node)
+			run(t, db, "CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY)", "CREATE TABLE d.u (id INT PRIMARY KEY)")
+			_, file, pos := position(t, node)
+			c := conn(t, db)
+			run(t, c, "BEGIN", "/* app */ INSERT INTO d.t VALUES (1)", "/* app */ INSERT INTO d.u VALUES (1)", "COMMIT", "SET sql_log_bin = 0", "DELETE FROM d.t", "DROP TABLE d.u")
+			c.Close()
+			res, err := Roll(t.Context(), RollOptions{Files: logged(t, node), From: repo.Position{File: file, Offset: pos}, Into: targetOf(t, node)})
+			if err == nil || value(t, db, "SELECT COUNT(*) FROM d.t") != "0" {
+				t.Errorf("half of a transaction was applied: %+v, %v", res, err)
+			}
+		})
+	}
+}

@@ -272,15 +272,7 @@ func TestStateFile(t *testing.T) {
 	}
 }
 
-func TestMatches(t *testing.T) {
-	for _, c := range []struct {
-		pattern, name string
-		want          bool
-	}{{"a*", "abc", true}, {"a*c", "a/b/c", true}, {"a?", "ab", false}, {"[a]*", "a", false}, {"[a]*", "[a]b", true}, {"a", "A", false}, {`\*`, `\x`, true}} {
-		if matches(c.pattern, c.name) != c.want {
-			t.Errorf("%s %s", c.pattern, c.name)
-		}
-	}
+func TestChosen(t *testing.T) {
 	o := Options{Tables: []string{"a.b.c"}}
 	if !o.chosenSchema("a") || !o.chosenSchema("a.b") || o.chosenSchema("b") || !o.chosen("a.b", "c") || o.chosen("a", "c") {
 		t.Error("a schema's name with a dot")

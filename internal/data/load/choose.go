@@ -6,6 +6,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/pattern"
 )
 
 // choice is what of a backup is wanted, and under which names.
@@ -91,7 +92,7 @@ func (c choice) schema(name string) bool {
 		return true
 	}
 	for _, p := range c.schemas {
-		if like(p, name) {
+		if pattern.Stars(p, name) {
 			return true
 		}
 	}
@@ -104,7 +105,7 @@ func (c choice) table(schema, name string) bool {
 		return true
 	}
 	for _, p := range c.tables {
-		if like(p[0], schema) && like(p[1], name) {
+		if pattern.Stars(p[0], schema) && pattern.Stars(p[1], name) {
 			return true
 		}
 	}
@@ -145,25 +146,4 @@ func (c choice) targetSchema(schema string) string {
 		return to[0]
 	}
 	return schema
-}
-
-// like says whether a name fits a pattern, in which * stands for any text.
-func like(pattern, name string) bool {
-	head, rest, star := strings.Cut(pattern, "*")
-	if !star {
-		return pattern == name
-	}
-	if !strings.HasPrefix(name, head) {
-		return false
-	}
-	name = name[len(head):]
-	parts := strings.Split(rest, "*")
-	for _, p := range parts[:len(parts)-1] {
-		i := strings.Index(name, p)
-		if i < 0 {
-			return false
-		}
-		name = name[i+len(p):]
-	}
-	return strings.HasSuffix(name, parts[len(parts)-1])
 }

@@ -166,7 +166,7 @@ func (r *run) inContext(ctx context.Context, s *session, o *repo.Object, schema 
 // circumstances are what the session is set to while an object is made, and the character set among them.
 func (r *run) circumstances(o *repo.Object) (sets []string, charset string) {
 	if o.Kind != repo.View && o.Kind != repo.Sequence {
-		sets = append(sets, "sql_mode = "+mysql.QuoteText(r.sqlMode(o.SQLMode)))
+		sets = append(sets, "sql_mode = "+mysql.Literal(r.sqlMode(o.SQLMode)))
 	}
 	switch charset = r.mapName(o.Charset); charset {
 	case "", "binary", "ucs2", "utf16", "utf16le", "utf32":
@@ -178,7 +178,7 @@ func (r *run) circumstances(o *repo.Object) (sets []string, charset string) {
 		sets = append(sets, "collation_connection = "+c)
 	}
 	if o.TimeZone != "" {
-		sets = append(sets, "time_zone = "+mysql.QuoteText(o.TimeZone))
+		sets = append(sets, "time_zone = "+mysql.Literal(o.TimeZone))
 	}
 	return sets, charset
 }
@@ -345,7 +345,7 @@ func (r *run) makeAccounts(ctx context.Context, s **session) error {
 			}
 			create := without(o.Create, "IF", "NOT", "EXISTS")
 			if st == claimed {
-				if err := s.Exec(ctx, "DROP "+accountKind(create)+" IF EXISTS "+accountSQL(o.Name)); err != nil {
+				if err := s.Exec(ctx, "DROP "+accountKind(create)+" IF EXISTS "+mysql.QuoteAccount(o.Name)); err != nil {
 					return err
 				}
 			}
@@ -402,7 +402,7 @@ func accountKind(create string) string {
 
 // accountThere says whether an account is there and stays as it is. With Overwrite it goes, unless it is the one that restores.
 func (r *run) accountThere(ctx context.Context, s *session, o *repo.Object) (bool, error) {
-	err := s.Exec(ctx, "SHOW /* risso: is it there? */ GRANTS FOR "+accountSQL(o.Name))
+	err := s.Exec(ctx, "SHOW /* risso: is it there? */ GRANTS FOR "+mysql.QuoteAccount(o.Name))
 	switch n := mysql.ErrorNumber(err); {
 	case n == 1141 || n == 1133 || n == 1269: // no such grant, user, or no such user
 		return false, nil
@@ -417,16 +417,7 @@ func (r *run) accountThere(ctx context.Context, s *session, o *repo.Object) (boo
 		r.mu.Unlock()
 		return true, nil
 	}
-	return false, s.Exec(ctx, "DROP "+accountKind(o.Create)+" "+accountSQL(o.Name))
-}
-
-// accountSQL is an account, user@host or the name of a role, as SQL takes it.
-func accountSQL(name string) string {
-	i := strings.LastIndexByte(name, '@')
-	if i < 0 {
-		return mysql.Literal(name)
-	}
-	return mysql.Literal(name[:i]) + "@" + mysql.Literal(name[i+1:])
+	return false, s.Exec(ctx, "DROP "+accountKind(o.Create)+" "+mysql.QuoteAccount(o.Name))
 }
 
 // grant gives the accounts that were made what they may do.

@@ -153,7 +153,7 @@ func (r *run) prepare(ctx context.Context, s *session, o *repo.Object) error {
 	if o.Kind != repo.View {
 		mode = r.sqlMode(o.SQLMode)
 	}
-	return s.understands(ctx, create, "SET SESSION sql_mode = "+mysql.QuoteText(mode))
+	return s.understands(ctx, create, "SET SESSION sql_mode = "+mysql.Literal(mode))
 }
 
 // understands has the server read a statement, after others that set the session for it.
@@ -177,7 +177,7 @@ func (r *run) learnModes(ctx context.Context, s *session, o *repo.Object, where 
 		}
 		has, asked := r.modes[mode]
 		if !asked {
-			err := s.Exec(ctx, "SET SESSION /* risso: is there such a mode? */ sql_mode = "+mysql.QuoteText(mode))
+			err := s.Exec(ctx, "SET SESSION /* risso: is there such a mode? */ sql_mode = "+mysql.Literal(mode))
 			if err != nil && mysql.ErrorNumber(err) == 0 {
 				return "", err
 			}
@@ -216,7 +216,7 @@ func (s *session) knowsZone(ctx context.Context, zone string) (knows bool, err e
 	if zone == "" || zone == "SYSTEM" {
 		return true, nil
 	}
-	err = s.Query(ctx, "SELECT /* risso: is there such a time zone? */ CONVERT_TZ('2000-01-01 00:00:00', '+00:00', "+mysql.QuoteText(zone)+") IS NOT NULL", func(row [][]byte) error {
+	err = s.Query(ctx, "SELECT /* risso: is there such a time zone? */ CONVERT_TZ('2000-01-01 00:00:00', '+00:00', "+mysql.Literal(zone)+") IS NOT NULL", func(row [][]byte) error {
 		knows = string(row[0]) == "1"
 		return nil
 	})

@@ -203,12 +203,12 @@ func (r *run) writtenGrants(g string) []string {
 	var out []string
 	stays := strings.Contains(strings.ReplaceAll(pattern, `\%`, ""), "%") // else it is most likely meant as a name
 	for _, name := range r.all {
-		if !sqltext.SchemaLike(pattern, name) {
+		if !sqltext.Like(pattern, name) {
 			continue
 		}
 		to, renamed := r.renamed(name)
 		switch {
-		case renamed && (literal || !sqltext.SchemaLike(pattern, to) || !stays):
+		case renamed && (literal || !sqltext.Like(pattern, to) || !stays):
 			out = append(out, on(to))
 		case literal:
 			out = append(out, on(name))

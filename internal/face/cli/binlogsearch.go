@@ -37,7 +37,7 @@ func newBinlogSearch(s Streams) *cobra.Command {
 		Long: `Finds transactions by the damage they did: which table, what kind of change, how many rows, when,
 by whom. For each: its GTID and place, time, connection, the statement where the log has its text
 (binlog_rows_query_log_events; of MariaDB binlog_annotate_row_events), rows by table, and rows
-as they were before. What drops or empties a table comes first, then what changed most rows.
+as they were before. What drops or empties a table or partitions comes first, then what changed most rows.
 
 Names of columns come from the log (binlog_row_metadata=FULL) or from --dsn; else they are
 @1, @2 and so on. With --dsn beside files or --from, the server is asked for names only.
@@ -91,7 +91,9 @@ func (f searchFlags) damage() (d binlog.Damage, err error) {
 	if d.GTID, err = mysql.ParseGTIDSet(f.gtid); err != nil {
 		return d, usageError("--gtid: %w", err)
 	}
-	d.Tables, err = f.filter()
+	if d.Tables, err = f.filter(); d.Tables != nil {
+		d.Schemas = f.schema
+	}
 	return d, err
 }
 
@@ -224,7 +226,14 @@ func foundText(w io.Writer, f binlog.Found) {
 		fmt.Fprintf(w, "  and %s\n", counted(f.More, "more statement"))
 	}
 	for _, c := range f.Changes {
-		fmt.Fprintf(w, "  %-8s %s", c.Kind, c.Table)
+		what := c.Table
+		if c.Object != "" {
+			what = c.Object + " " + what
+		}
+		if c.To != "" {
+			what += " to " + c.To
+		}
+		fmt.Fprint(w, strings.TrimRight(fmt.Sprintf("  %-8s %s", c.Kind, what), " "))
 		if c.Rows > 0 {
 			fmt.Fprintf(w, "  %s", counted(c.Rows, "row"))
 			if c.Share != nil {

@@ -165,8 +165,10 @@ func runDigest(ctx context.Context, s Streams, f digestFlags, files []string) er
 	case !f.follow && none != nil && p.Calls == 0:
 		return none
 	}
-	if passed := p.PassedOver(); passed != "" && f.output == "csv" { // the other forms have it
-		fmt.Fprintln(s.Err, passed)
+	for _, told := range []string{p.PassedOver(), p.Quiet()} {
+		if told != "" && (f.output == "csv" || f.planParallel) { // the other forms have it
+			fmt.Fprintln(s.Err, told)
+		}
 	}
 	if err := j.write(p); err != nil {
 		return err
@@ -315,7 +317,7 @@ func noLog(p *digest.Profile, format string) error {
 		if s.PassedOver != "" && !logs {
 			return failure(exitFailed, digest.Readable, fmt.Errorf("%s is no log: it is %s", s.Name, s.PassedOver))
 		}
-		if s.PassedOver != "" || s.Events > 0 || s.Bytes == 0 || s.Server != "" && s.Unread == 0 {
+		if s.PassedOver != "" || s.Events > 0 || s.Quiet != "" || s.Server != "" && s.Unread == 0 {
 			continue
 		}
 		looks := ""
