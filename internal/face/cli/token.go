@@ -44,11 +44,12 @@ Risso goes on asking for one until "risso token off".`,
 	with := func(f func(ctx context.Context, st *state.Store, args []string) error) func(*cobra.Command, []string) error {
 		return func(cmd *cobra.Command, args []string) error {
 			if err := os.MkdirAll(data, 0o700); err != nil {
-				return fmt.Errorf("data folder: %w", err)
+				return folderFailure(data, fmt.Errorf("data folder: %w", err))
 			}
+			warnOfOwner(s.Err, data)
 			st, err := state.Open(cmd.Context(), filepath.Join(data, "state.db"))
 			if err != nil {
-				return err
+				return folderFailure(data, err)
 			}
 			defer st.Close()
 			return f(cmd.Context(), st, args)
