@@ -21,14 +21,6 @@ func Three(v float64) string {
 	}
 }
 
-// Counted is a number of things, with commas and the word that fits: 1 row, 1,234 rows.
-func Counted(n int64, one, more string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return Thousands(n) + " " + more
-}
-
 // Thousands is a whole number with commas: 1,234,567.
 func Thousands(n int64) string {
 	s := strconv.FormatInt(n, 10)

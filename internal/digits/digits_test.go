@@ -15,14 +15,6 @@ func TestThree(t *testing.T) {
 	}
 }
 
-func TestCounted(t *testing.T) {
-	for n, want := range map[int64]string{0: "0 entries", 1: "1 entry", -1: "-1 entries", 1234: "1,234 entries"} {
-		if got := Counted(n, "entry", "entries"); got != want {
-			t.Errorf("%d: %s, want %s", n, got, want)
-		}
-	}
-}
-
 func TestThousands(t *testing.T) {
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", -999: "-999", -1000: "-1,000", 123456: "123,456", 1234567: "1,234,567", math.MinInt64: "-9,223,372,036,854,775,808"} {
 		if got := Thousands(n); got != want {

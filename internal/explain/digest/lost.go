@@ -52,7 +52,7 @@ func (p *Profile) Lost() string {
 	parts := lost(p.Skipped)
 	for _, s := range p.Sources {
 		if s.Broken != "" {
-			parts = append(parts, fmt.Sprintf("%s ends too early: %s; %s read", s.Name, s.Broken, digits.Counted(s.Events, "event before that was", "events before that were")))
+			parts = append(parts, fmt.Sprintf("%s ends too early: %s; %s read", s.Name, s.Broken, digits.Plural(s.Events, "event before that was", "events before that were")))
 		}
 	}
 	return strings.Join(parts, "; ")
@@ -73,7 +73,7 @@ func missing(skipped map[string]int64) (n int64) {
 
 func lost(skipped map[string]int64) (parts []string) {
 	if n := missing(skipped); n > 0 {
-		parts = append(parts, digits.Counted(n, "event is", "events are")+" announced by a line \"# Query_time\" and could not be read")
+		parts = append(parts, digits.Plural(n, "event is", "events are")+" announced by a line \"# Query_time\" and could not be read")
 	}
 	for _, why := range losses {
 		if n := skipped[why]; n > 0 && !slices.Contains(unmade, why) {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/render"
 )
 
@@ -281,7 +282,7 @@ func showTable(w io.Writer, t shownTable, output string, tables bool, first *boo
 		return err
 	}
 	if tables {
-		_, err = fmt.Fprintf(w, "  %s.%s  %s, %s, %s in %s\n", printable(t.Schema), printable(t.Name), t.Engine, roughly(t.Rows, "row"), render.Bytes(float64(t.Bytes)), counted(t.Chunks, "chunk"))
+		_, err = fmt.Fprintf(w, "  %s.%s  %s, %s, %s in %s\n", printable(t.Schema), printable(t.Name), t.Engine, roughly(t.Rows, "row"), render.Bytes(float64(t.Bytes)), digits.Counted(t.Chunks, "chunk"))
 	}
 	return err
 }
@@ -310,7 +311,7 @@ func showHeader(w io.Writer, h repo.Header, signer repo.PublicKey) {
 	if len(h.Partial) > 0 {
 		fmt.Fprintf(w, "Only     %s\n", printable(strings.Join(h.Partial, ", ")))
 	}
-	fmt.Fprintf(w, "Holds    %s, %s, %s; %s, %s; added %s\n", counted(h.Schemas, "schema"), counted(h.Tables, "table"), counted(h.Objects, "other object"), roughly(h.Rows, "row"), render.Bytes(float64(h.Bytes)), render.Bytes(float64(h.Stored)))
+	fmt.Fprintf(w, "Holds    %s, %s, %s; %s, %s; added %s\n", digits.Counted(h.Schemas, "schema"), digits.Counted(h.Tables, "table"), digits.Counted(h.Objects, "other object"), roughly(h.Rows, "row"), render.Bytes(float64(h.Bytes)), render.Bytes(float64(h.Stored)))
 	for _, line := range positionWords(h.Position) {
 		fmt.Fprintf(w, "Position %s\n", line)
 	}

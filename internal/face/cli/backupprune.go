@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/render"
 )
 
@@ -95,7 +96,7 @@ func runPrune(ctx context.Context, s Streams, f pruneFlags) error {
 	defer progress.end()
 	o.Progress = func(n int64) {
 		progress.show(func(elapsed float64) string {
-			return fmt.Sprintf("%s removed, %s/s", counted(n, "object"), render.Number(float64(n)/elapsed))
+			return fmt.Sprintf("%s removed, %s/s", digits.Counted(n, "object"), render.Number(float64(n)/elapsed))
 		})
 	}
 	if o.Trusted, err = (trustFlags{keys: f.trust}).known(r, f.from); err != nil {
@@ -125,14 +126,14 @@ func pruneText(w io.Writer, p *repo.Pruned, dry bool) {
 	if dry {
 		verb = "Would remove"
 	}
-	fmt.Fprintf(w, "%s %s of %d", verb, counted(len(p.Removed), "backup"), len(p.Decisions))
+	fmt.Fprintf(w, "%s %s of %d", verb, digits.Counted(len(p.Removed), "backup"), len(p.Decisions))
 	if len(p.Running) > 0 {
 		fmt.Fprintf(w, "; their objects another time, for %s is at work, or was killed on another machine within the last %s", strings.Join(p.Running, ", "), render.Seconds(repo.LeaseLife.Seconds()))
 	} else {
-		fmt.Fprintf(w, ", %s of %s", counted(p.Objects, "object"), render.Bytes(float64(p.Bytes)))
+		fmt.Fprintf(w, ", %s of %s", digits.Counted(p.Objects, "object"), render.Bytes(float64(p.Bytes)))
 	}
 	if p.Leftovers > 0 {
-		fmt.Fprintf(w, ", %s", counted(p.Leftovers, "interrupted upload"))
+		fmt.Fprintf(w, ", %s", digits.Counted(p.Leftovers, "interrupted upload"))
 	}
 	fmt.Fprintln(w)
 	if len(p.Dead) > 0 {

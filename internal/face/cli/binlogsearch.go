@@ -12,6 +12,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/mysql"
 )
@@ -161,7 +162,7 @@ func runBinlogSearch(ctx context.Context, s Streams, f searchFlags, args []strin
 	if res.Fit > 0 {
 		fmt.Fprintln(s.Out)
 	}
-	fmt.Fprintf(s.Out, "%d of %s in %s of %s %s", res.Fit, counted(res.Transactions, "transaction"), render.Bytes(float64(res.Bytes)), counted(len(src.files), "log"), map[bool]string{true: "fits", false: "fit"}[res.Fit == 1])
+	fmt.Fprintf(s.Out, "%d of %s in %s of %s %s", res.Fit, digits.Counted(res.Transactions, "transaction"), render.Bytes(float64(res.Bytes)), digits.Counted(len(src.files), "log"), map[bool]string{true: "fits", false: "fit"}[res.Fit == 1])
 	if res.Skipped > 0 {
 		fmt.Fprintf(s.Out, ", %d of which were not read, for their index says that nothing fits", res.Skipped)
 	}
@@ -223,7 +224,7 @@ func foundText(w io.Writer, f binlog.Found) {
 		fmt.Fprintf(w, "  %s\n", render.Cut(strings.Join(strings.Fields(st.Text), " "), 300))
 	}
 	if f.More > 0 {
-		fmt.Fprintf(w, "  and %s\n", counted(f.More, "more statement"))
+		fmt.Fprintf(w, "  and %s\n", digits.Counted(f.More, "more statement"))
 	}
 	for _, c := range f.Changes {
 		what := c.Table
@@ -235,7 +236,7 @@ func foundText(w io.Writer, f binlog.Found) {
 		}
 		fmt.Fprint(w, strings.TrimRight(fmt.Sprintf("  %-8s %s", c.Kind, what), " "))
 		if c.Rows > 0 {
-			fmt.Fprintf(w, "  %s", counted(c.Rows, "row"))
+			fmt.Fprintf(w, "  %s", digits.Counted(c.Rows, "row"))
 			if c.Share != nil {
 				fmt.Fprintf(w, " of %d: %s", c.Share.Of, c.Share.From)
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rissodb/risso/internal/data/checksum"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/throttle"
@@ -216,14 +217,14 @@ func runChecksum(ctx context.Context, s Streams, f checksumFlags) error {
 func checksumVerdict(r checksum.Result) error {
 	switch {
 	case r.Counts.Differ == 0 && r.Counts.Definitions > 0:
-		return failure(exitDiffers, "", fmt.Errorf("%s; no row was found to differ", plural(r.Counts.Definitions, "definition differs", "definitions differ")))
+		return failure(exitDiffers, "", fmt.Errorf("%s; no row was found to differ", digits.Plural(r.Counts.Definitions, "definition differs", "definitions differ")))
 	case r.Counts.Differ > 0:
-		return failure(exitDiffers, "", fmt.Errorf("%s", plural(r.Counts.Differ, "table differs", "tables differ")))
+		return failure(exitDiffers, "", fmt.Errorf("%s", digits.Plural(r.Counts.Differ, "table differs", "tables differ")))
 	case len(r.Unseen) > 0:
 		return failure(exitFailed, r.Unseen[0].Hint, fmt.Errorf("on %s: %s; of what was seen nothing differs", r.Unseen[0].Server, r.Unseen[0].Words))
 	case r.Counts.Open > 0:
 		return failure(exitFailed, "run it again for these tables, when the replica has caught up or fewer rows change",
-			fmt.Errorf("of %s not all rows could be compared; no difference was found", plural(r.Counts.Open, "table", "tables")))
+			fmt.Errorf("of %s not all rows could be compared; no difference was found", digits.Plural(r.Counts.Open, "table", "tables")))
 	}
 	return nil
 }
@@ -236,7 +237,7 @@ func checksumProgress(p checksum.Progress, gate *throttle.Gate) func(float64) st
 			text = fmt.Sprintf("%.0f %%, %s, %s left", 100*float64(p.Rows)/float64(p.Of), text, render.Seconds(float64(p.Of-p.Rows)/rate))
 		}
 		if p.Differ > 0 {
-			text += ", " + plural(p.Differ, "table differs", "tables differ")
+			text += ", " + digits.Plural(p.Differ, "table differs", "tables differ")
 		}
 		if _, why := gate.Held(); why != "" {
 			text += ", waits: " + why
@@ -410,7 +411,7 @@ func (c *checksumText) end(r checksum.Result) {
 	for i, side := range r.Others {
 		names[i] = side.Server
 	}
-	words := []string{plural(r.Counts.Equal, "equal", "equal")}
+	words := []string{digits.Plural(r.Counts.Equal, "equal", "equal")}
 	for _, w := range []struct {
 		n    int64
 		what string
@@ -420,12 +421,12 @@ func (c *checksumText) end(r checksum.Result) {
 		}
 	}
 	if n := r.Counts.Definitions; n > 0 {
-		words = append(words, plural(n, "definition differs", "definitions differ"))
+		words = append(words, digits.Plural(n, "definition differs", "definitions differ"))
 	}
 	if n := r.Counts.Undefined; n > 0 {
-		words = append(words, plural(n, "definition was", "definitions were")+" not compared")
+		words = append(words, digits.Plural(n, "definition was", "definitions were")+" not compared")
 	}
-	fmt.Fprintf(c.out, "%s of %s compared with %s: %s\n", plural(r.Tables, "table", "tables"), r.Primary.Server, strings.Join(names, ", "), strings.Join(words, ", "))
+	fmt.Fprintf(c.out, "%s of %s compared with %s: %s\n", digits.Plural(r.Tables, "table", "tables"), r.Primary.Server, strings.Join(names, ", "), strings.Join(words, ", "))
 	if r.Seconds > 0 && r.Rows > 0 {
 		fmt.Fprintf(c.out, "%s in %s: %s rows/s; %s of them read here\n",
 			roughly(r.Rows, "row"), render.Seconds(r.Seconds), render.Number(float64(r.Rows)/r.Seconds), render.Bytes(float64(r.Bytes)))

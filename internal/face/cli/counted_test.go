@@ -6,13 +6,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
 func TestCounted(t *testing.T) {
 	for want, got := range map[string]string{
-		"0 rows": counted(0, "row"), "1 row": counted(int64(1), "row"), "2 rows": counted(uint64(2), "row"), "1,234,567 rows": counted(1234567, "row"),
-		"1 table differs": plural(1, "table differs", "tables differ"), "2 tables differ": plural(2, "table differs", "tables differ"),
+		"0 rows": digits.Counted(0, "row"), "1 row": digits.Counted(int64(1), "row"), "2 rows": digits.Counted(uint64(2), "row"), "1,234,567 rows": digits.Counted(1234567, "row"),
+		"1 table differs": digits.Plural(1, "table differs", "tables differ"), "2 tables differ": digits.Plural(2, "table differs", "tables differ"),
 		"1 event": roughly(1, "event"), "12.3 k events": roughly(12_345, "event"),
 	} {
 		if got != want {

@@ -12,6 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/data/drill"
 	"github.com/rissodb/risso/internal/data/jobs"
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/store/blob"
@@ -38,7 +39,7 @@ func (p *protect) copyTask(s watched) jobs.Task {
 		if err != nil {
 			return jobs.Result{}, err
 		}
-		text := fmt.Sprintf("%s copied, %s in %s; %s there", counted(len(got.Backups), "backup"), render.Bytes(float64(got.Bytes)), counted(got.Objects, "object"), plural(len(got.There), "was", "were"))
+		text := fmt.Sprintf("%s copied, %s in %s; %s there", digits.Counted(len(got.Backups), "backup"), render.Bytes(float64(got.Bytes)), digits.Counted(got.Objects, "object"), digits.Plural(len(got.There), "was", "were"))
 		if got.Whole() {
 			return jobs.Result{Detail: got, Text: text}, nil
 		}
@@ -93,7 +94,7 @@ func (p *protect) pruneTask(s watched) jobs.Task {
 				report.Log("%s %s: %s", d.ID, verb, strings.Join(d.Reasons, ", "))
 			}
 			detail = append(detail, got)
-			text = append(text, fmt.Sprintf("%s removed, %s freed", counted(len(got.Removed), "backup"), render.Bytes(float64(got.Bytes))))
+			text = append(text, fmt.Sprintf("%s removed, %s freed", digits.Counted(len(got.Removed), "backup"), render.Bytes(float64(got.Bytes))))
 		}
 		return jobs.Result{Text: strings.Join(text, "; at the second place "), Detail: detail}, nil
 	}
@@ -119,9 +120,9 @@ func (p *protect) verifyTask(s watched) jobs.Task {
 		}
 		if !got.Whole() {
 			first := got.Problems[0]
-			return jobs.Result{Detail: got, Text: fmt.Sprintf("%s cannot be restored whole: %s: %s", counted(len(got.Broken), "backup"), first.Key, first.What)}, jobs.ErrFound
+			return jobs.Result{Detail: got, Text: fmt.Sprintf("%s cannot be restored whole: %s: %s", digits.Counted(len(got.Broken), "backup"), first.Key, first.What)}, jobs.ErrFound
 		}
-		text := fmt.Sprintf("%s of %s: all as put there, %s", counted(got.Objects, "object"), counted(len(got.Backups), "backup"), render.Bytes(float64(got.Bytes)))
+		text := fmt.Sprintf("%s of %s: all as put there, %s", digits.Counted(got.Objects, "object"), digits.Counted(len(got.Backups), "backup"), render.Bytes(float64(got.Bytes)))
 		if got.SealsOnly {
 			text += "; without identity_file only seals were checked"
 		}

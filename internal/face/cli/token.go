@@ -46,26 +46,27 @@ Risso goes on asking for one until "risso token off".`,
 	outputVar(cmd.PersistentFlags(), &f.output, "", "text", "json")
 	cmd.AddCommand(f.create(s),
 		&cobra.Command{Use: "list", Short: "Who has a token", Args: cobra.NoArgs, Example: "  risso token list",
-			RunE: f.with(func(ctx context.Context, st *state.Store, _ []string) error { return listTokens(ctx, s, st, f.output) })},
+			RunE: f.with(s, func(ctx context.Context, st *state.Store, _ []string) error { return listTokens(ctx, s, st, f.output) })},
 		&cobra.Command{Use: "revoke NAME", Short: "Take a token away", Args: cobra.ExactArgs(1), Example: "  risso token revoke grafana",
-			RunE: f.with(func(ctx context.Context, st *state.Store, args []string) error {
+			RunE: f.with(s, func(ctx context.Context, st *state.Store, args []string) error {
 				return revokeToken(ctx, s, st, args[0], f.output)
 			})},
 		&cobra.Command{Use: "off", Short: "Revoke all tokens, and ask for none on loopback any more", Args: cobra.NoArgs, Example: "  risso token off",
-			RunE: f.with(func(ctx context.Context, st *state.Store, _ []string) error { return tokensOff(ctx, s, st, f.output) })},
+			RunE: f.with(s, func(ctx context.Context, st *state.Store, _ []string) error { return tokensOff(ctx, s, st, f.output) })},
 	)
 	return cmd
 }
 
 // with opens the store of facts for a command.
-func (f *tokenFlags) with(do func(ctx context.Context, st *state.Store, args []string) error) func(*cobra.Command, []string) error {
+func (f *tokenFlags) with(s Streams, do func(ctx context.Context, st *state.Store, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := os.MkdirAll(f.data, 0o700); err != nil {
-			return fmt.Errorf("data folder: %w", err)
+			return folderFailure(f.data, fmt.Errorf("data folder: %w", err))
 		}
+		warnOfOwner(s.Err, f.data)
 		st, err := state.Open(cmd.Context(), filepath.Join(f.data, "state.db"))
 		if err != nil {
-			return err
+			return folderFailure(f.data, err)
 		}
 		defer st.Close()
 		return do(cmd.Context(), st, args)
@@ -76,7 +77,7 @@ func (f *tokenFlags) with(do func(ctx context.Context, st *state.Store, args []s
 func (f *tokenFlags) create(s Streams) *cobra.Command {
 	var role string
 	cmd := &cobra.Command{Use: "create NAME", Short: "Make a token and print it, this once", Args: cobra.ExactArgs(1), Example: "  risso token create grafana\n  risso token create ann --role act",
-		RunE: f.with(func(ctx context.Context, st *state.Store, args []string) error {
+		RunE: f.with(s, func(ctx context.Context, st *state.Store, args []string) error {
 			if r := state.Role(role); r != state.RoleLook && r != state.RoleAct {
 				return usageError("--role %q: look or act", role)
 			}

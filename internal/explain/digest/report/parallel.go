@@ -21,7 +21,7 @@ func ParallelJSON(w io.Writer, p parallel.Plan) error {
 // ParallelText writes a plan with what follows from it in a sentence.
 func ParallelText(w io.Writer, p parallel.Plan, o Options) error {
 	t := &textWriter{width: o.width()}
-	t.line("Write time: %s in %s", seconds(p.Seconds), digits.Counted(p.Calls, "call", "calls"))
+	t.line("Write time: %s in %s", seconds(p.Seconds), digits.Plural(p.Calls, "call", "calls"))
 	if len(p.Appliers) == 0 {
 		t.line("There is nothing to plan: the log holds no writes with a time.")
 		return t.flush(w)
@@ -50,12 +50,12 @@ func ParallelText(w io.Writer, p parallel.Plan, o Options) error {
 			t.line("  and %d more sets of schemas", len(p.Crossing)-10)
 			break
 		}
-		t.paragraph("  ", fmt.Sprintf("%s: %s (%s) in %s", strings.Join(named(s.Schemas), " + "), seconds(s.Seconds), percent(s.Share), digits.Counted(s.Calls, "call", "calls")))
+		t.paragraph("  ", fmt.Sprintf("%s: %s (%s) in %s", strings.Join(named(s.Schemas), " + "), seconds(s.Seconds), percent(s.Share), digits.Plural(s.Calls, "call", "calls")))
 		t.paragraph("    ", shorten(line(s.Sample), 300))
 	}
 	if p.UnjudgedCalls > 0 {
 		t.line("")
-		t.paragraph("", fmt.Sprintf("Not counted: %s of CALL, COMMIT, XA or EXECUTE (%s), whose text does not tell what is written.", digits.Counted(p.UnjudgedCalls, "call", "calls"), seconds(p.Unjudged)))
+		t.paragraph("", fmt.Sprintf("Not counted: %s of CALL, COMMIT, XA or EXECUTE (%s), whose text does not tell what is written.", digits.Plural(p.UnjudgedCalls, "call", "calls"), seconds(p.Unjudged)))
 	}
 	return t.flush(w)
 }

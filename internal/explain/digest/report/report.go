@@ -161,7 +161,7 @@ func build(p *digest.Profile, o Options) view {
 	default:
 		v.Range = fmt.Sprintf("%s to %s %s, %s", o.stamp(p.From), o.stamp(p.To), zone(o, p.From), span(p.To.Sub(p.From).Round(time.Second)))
 	}
-	v.Summary = digits.Counted(p.Calls, "call", "calls") + " in " + classes(p)
+	v.Summary = digits.Plural(p.Calls, "call", "calls") + " in " + classes(p)
 	if length > 0 {
 		v.Summary += fmt.Sprintf(", %s calls/s", three(float64(p.Calls)/length))
 		if v.Timed {
@@ -196,7 +196,7 @@ func build(p *digest.Profile, o Options) view {
 		if grouped(p) {
 			one, many = "other group", "other groups"
 		}
-		r.Statement = digits.Counted(int64(n), one, many)
+		r.Statement = digits.Plural(int64(n), one, many)
 		v.Profile = append(v.Profile, r)
 	}
 	return v
@@ -215,7 +215,7 @@ func (v *view) sources(p *digest.Profile, o Options) {
 		if s.Bytes > 0 {
 			t += ", " + size(float64(s.Bytes))
 		}
-		t += ", " + digits.Counted(s.Events, "event", "events")
+		t += ", " + digits.Plural(s.Events, "event", "events")
 		if s.Server != "" {
 			t += ", server " + serverName(s.Server)
 		}
@@ -253,9 +253,9 @@ func grouped(p *digest.Profile) bool { return p.GroupBy != "" && p.GroupBy != "f
 
 func classes(p *digest.Profile) string {
 	if !grouped(p) {
-		return digits.Counted(int64(p.Unique), "class", "classes")
+		return digits.Plural(int64(p.Unique), "class", "classes")
 	}
-	return digits.Counted(int64(p.Unique), "group", "groups") + " by " + p.GroupBy
+	return digits.Plural(int64(p.Unique), "group", "groups") + " by " + p.GroupBy
 }
 
 // skipped is what was not understood, most frequent first.
@@ -582,7 +582,7 @@ func sampleOf(x digest.Sample, o Options) sample {
 		s.Query = short
 	}
 	if left > 0 {
-		s.Cut = digits.Counted(int64(left), "byte", "bytes") + " more"
+		s.Cut = digits.Plural(int64(left), "byte", "bytes") + " more"
 	}
 	if x.Cut < 0 {
 		s.Cut = "and more, which the server has not kept"
