@@ -2,11 +2,13 @@ package mysql
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/rissodb/risso/internal/sqltext"
 )
@@ -177,11 +179,28 @@ func (s *Stream) Tables(ctx context.Context, schema string) ([]TableInfo, error)
 
 // CreateTable gives a table's definition.
 func (s *Stream) CreateTable(ctx context.Context, name TableName) (create string, err error) {
-	err = s.Query(ctx, "SHOW /* risso: backup */ CREATE TABLE "+name.String(), func(row [][]byte) error { create = string(row[1]); return nil })
+	err = s.Query(ctx, "SHOW /* risso: backup */ CREATE TABLE "+name.String(), func(row [][]byte) error { create = definitionText(string(row[1])); return nil })
 	if err != nil {
 		return "", fmt.Errorf("read the definition of %s: %w", name, err)
 	}
 	return create, nil
+}
+
+// definitionText is the definition of a table or view as UTF-8. Servers show the default of a BINARY column, and strings with a character
+// set before them, as the bytes that they are (seen on MySQL 5.7 and MariaDB): where that is none, they are written in hexadecimal digits.
+func definitionText(create string) string {
+	if utf8.ValidString(create) {
+		return create
+	}
+	var b strings.Builder
+	at := 0
+	for _, t := range sqltext.Tokens(create) {
+		if quote := strings.IndexByte(t.Text, '\''); t.Kind == sqltext.TokenString && quote >= 0 && !utf8.ValidString(t.Text) {
+			b.WriteString(create[at:t.Begin] + strings.TrimSpace(t.Text[:quote]) + " x'" + hex.EncodeToString([]byte(sqltext.Dialect{}.Value(t))) + "'")
+			at = t.End
+		}
+	}
+	return b.String() + create[at:]
 }
 
 // CreateTables gives the definitions of several tables at the cost of one question. The first that the server refuses ends it.
@@ -190,7 +209,7 @@ func (s *Stream) CreateTables(ctx context.Context, names []TableName) ([]string,
 	for i, n := range names {
 		statements[i] = "SHOW /* risso: backup */ CREATE TABLE " + n.String()
 	}
-	err := s.QuerySeveral(ctx, statements, func(i int, row [][]byte) error { creates[i] = string(row[1]); return nil })
+	err := s.QuerySeveral(ctx, statements, func(i int, row [][]byte) error { creates[i] = definitionText(string(row[1])); return nil })
 	if err != nil {
 		return nil, fmt.Errorf("read the definitions of %d tables from %s on: %w", len(names), names[0], err)
 	}
@@ -213,7 +232,7 @@ func (s *Stream) View(ctx context.Context, name TableName) (Definition, error) {
 	if err != nil {
 		return d, fmt.Errorf("read the definition of view %s: %w", name, err)
 	}
-	d.Create, d.Charset, d.Collation = row["Create View"], row["character_set_client"], row["collation_connection"]
+	d.Create, d.Charset, d.Collation = definitionText(row["Create View"]), row["character_set_client"], row["collation_connection"]
 	d.Definer = definerOf(d.Create, "")
 	err = s.Query(ctx, "SHOW /* risso: is the view whole? */ WARNINGS", func(row [][]byte) error {
 		d.Broken = d.Broken || string(row[1]) == errViewInvalid

@@ -99,11 +99,7 @@ func (r *run) newTable(ctx context.Context, m *repo.Table) (*table, error) {
 	if err := r.forgetPast(ctx, t); err != nil {
 		return nil, err
 	}
-	create, err := r.writtenTable(m)
-	if err != nil {
-		return nil, err
-	}
-	if t.def, err = parseTable(create); err != nil {
+	if t.def, err = r.definitionOf(m); err != nil {
 		return nil, fmt.Errorf("%s.%s: %w", m.Schema, m.Name, err)
 	}
 	if fitted, ok := r.fitted[leftTable(m.Schema, m.Name)]; ok {
@@ -492,7 +488,11 @@ func (r *run) addForeignKeys(ctx context.Context, s *session, job foreignJob) er
 	_, has := there.foreignKeys()
 	var adds []string
 	for _, k := range job.keys {
-		if !slices.Contains(has, k) {
+		name, bare := constraintName(k)
+		if !slices.ContainsFunc(has, func(h string) bool {
+			own, b := constraintName(h)
+			return h == k || b == bare && (name == "" || own == name)
+		}) {
 			adds = append(adds, "ADD "+k)
 		}
 	}
