@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -229,6 +230,10 @@ func (s *Stream) show(ctx context.Context, statement string) (map[string]string,
 func (s *Stream) View(ctx context.Context, name TableName) (Definition, error) {
 	d := Definition{Kind: KindView, Schema: name.Schema, Name: name.Name}
 	row, err := s.show(ctx, "SHOW /* risso: backup */ CREATE VIEW "+name.String())
+	if ErrorNumber(err) == errNoDefiner {
+		d.Broken = true
+		row, err = s.hiddenView(ctx, name, err)
+	}
 	if err != nil {
 		return d, fmt.Errorf("read the definition of view %s: %w", name, err)
 	}
@@ -247,6 +252,29 @@ func (s *Stream) View(ctx context.Context, name TableName) (Definition, error) {
 		return d, fmt.Errorf("read the columns of view %s: %w", name, err)
 	}
 	return d, nil
+}
+
+// errNoDefiner is what older servers say to SHOW CREATE of a view over a function whose definer is gone (seen on MySQL 5.7 and MariaDB
+// 10.11).
+const errNoDefiner = 1449
+
+// hiddenView is what SHOW CREATE VIEW would say of a view, put together of what information_schema has of it; refused where that has not
+// its text either.
+func (s *Stream) hiddenView(ctx context.Context, name TableName, refused error) (map[string]string, error) {
+	rows, err := s.QueryMaps(ctx, "SELECT /* risso: backup */ * FROM information_schema.VIEWS WHERE TABLE_SCHEMA = "+literal(name.Schema)+" AND TABLE_NAME = "+literal(name.Name))
+	if err != nil || len(rows) != 1 || rows[0]["VIEW_DEFINITION"] == "" {
+		return nil, errors.Join(refused, err)
+	}
+	v := rows[0]
+	at := strings.LastIndexByte(v["DEFINER"], '@')
+	if at < 0 {
+		return nil, refused
+	}
+	create := "CREATE ALGORITHM=" + cmp.Or(v["ALGORITHM"], "UNDEFINED") + " DEFINER=" + Quote(v["DEFINER"][:at]) + "@" + Quote(v["DEFINER"][at+1:]) + " SQL SECURITY " + v["SECURITY_TYPE"] + " VIEW " + name.String() + " AS " + v["VIEW_DEFINITION"]
+	if check := v["CHECK_OPTION"]; check == "LOCAL" || check == "CASCADED" {
+		create += " WITH " + check + " CHECK OPTION"
+	}
+	return map[string]string{"Create View": create, "character_set_client": v["CHARACTER_SET_CLIENT"], "collation_connection": v["COLLATION_CONNECTION"]}, nil
 }
 
 // errViewInvalid is what SHOW CREATE VIEW adds to a view that selects from what is not there, or what its definer may not see.

@@ -108,7 +108,7 @@ func (j *journey) begin(t *testing.T, list []string) {
 				return err
 			}
 			// Samples know their schema, or go to one of their folder's name. What a server does not know of them is not its to travel.
-			_, err = tryClient(t, j.node, "", "CREATE DATABASE IF NOT EXISTS "+backticked(name)+"; USE "+backticked(name)+"\n"+string(b), "--force")
+			_, err = tryClient(t, j.node, "", "CREATE DATABASE IF NOT EXISTS "+backticked(name)+";\nUSE "+backticked(name)+";\n"+string(b), "--force")
 			if err != nil && os.Getenv("RISSO_SAMPLES") == "" {
 				t.Errorf("%s: %s: %v", j.kind, path, err)
 			}
@@ -119,6 +119,9 @@ func (j *journey) begin(t *testing.T, list []string) {
 		}
 	}
 	j.shown, j.defined = j.look(t)
+	for name, p := range j.shown {
+		t.Logf("%s: %s: %d things", j.kind, name, len(p))
+	}
 	r := runProgram(t, binary, "backup", "--dsn", j.node.DSN, "--to", j.place, "--no-users")
 	if r.code != 0 {
 		t.Errorf("%s: exit code %d; it said %s", j.kind, r.code, r.err)

@@ -101,6 +101,7 @@ func TestTravel(t *testing.T) {
 	t.Run("left out", func(t *testing.T) { testLeftOut(t, nodes["mariadb"], nodes["mysql-9.7"]) })
 	t.Run("beside", func(t *testing.T) { testBeside(t, nodes) })
 	t.Run("lost definers", func(t *testing.T) { testLostDefiners(t, nodes) })
+	t.Run("lost function", func(t *testing.T) { testLostFunction(t, nodes) })
 	t.Run("bytes", func(t *testing.T) { testBytes(t, nodes) })
 	t.Run("past events", func(t *testing.T) { testPastEvents(t, nodes) })
 	t.Run("checks", func(t *testing.T) { testChecks(t, nodes["mariadb"], nodes["mysql-9.7"]) })
