@@ -122,6 +122,9 @@ func (w *worker) definitionOnly(t *table) bool {
 // rows plans the parts of a table, and reads the only or the first one.
 func (w *worker) rows(ctx context.Context, t *table) (err error) {
 	info := t.info
+	if len(chunk.Columns(t.Table)) == 0 && !w.job.NoRows {
+		w.job.note(fmt.Sprintf("Rows of %s are not in the backup: each of its columns is computed, so that none of them holds anything but its number.", info.TableName))
+	}
 	if w.definitionOnly(t) {
 		return w.finish(t)
 	}

@@ -325,8 +325,26 @@ func (d definition) unversioned() definition {
 // timeless is a definition without periods of the application, which temporary tables of MariaDB cannot have either.
 func (d definition) timeless() definition {
 	d.items = slices.DeleteFunc(slices.Clone(d.items), func(item string) bool {
-		return strings.HasPrefix(item, "PERIOD FOR ") || isAnyKey(item) && strings.HasSuffix(item, " WITHOUT OVERLAPS)")
+		return strings.HasPrefix(item, "PERIOD FOR ") || isAnyKey(item) && strings.HasSuffix(item, overlaps)
 	})
+	return d
+}
+
+// overlaps is the end of a key with a period in it.
+const overlaps = " WITHOUT OVERLAPS)"
+
+// unnumbered is a definition without numbers of sequences, which are not there yet.
+func (d definition) unnumbered() definition {
+	d.items = slices.Clone(d.items)
+	for i, item := range d.items {
+		if !strings.HasPrefix(item, "`") {
+			continue
+		}
+		if value := defaultOf(item[nameEnd(item):]); strings.HasPrefix(value, "nextval(") || strings.HasPrefix(value, "lastval(") {
+			at := placeOf(item, " DEFAULT ")
+			d.items[i] = item[:at] + strings.TrimPrefix(item[at:], " DEFAULT "+value)
+		}
+	}
 	return d
 }
 

@@ -84,7 +84,7 @@ func (r *run) fit(ctx context.Context, s *session, def definition) (_ definition
 func (r *run) takes(ctx context.Context, s *session, def definition) (lost []string, err error) {
 	one := def
 	if r.server.MariaDB() {
-		one = def.unversioned().timeless()
+		one = def.unversioned().timeless().unnumbered()
 	} else {
 		one.tail = neverTemporary().ReplaceAllString(one.tail, "")
 		if r.known.keyring {
@@ -131,7 +131,7 @@ func (r *run) clausesOf(def definition) (list []clause) {
 		if plain := keyColumns().FindString(item); plain != "" && plain != item && isAnyKey(item) {
 			c.forms = append(c.forms, form{"the key without more", replace(item, plain)})
 		}
-		if !strings.HasPrefix(item, "PRIMARY KEY") && (auto == "" || firstPart(item) != auto) {
+		if (!strings.HasPrefix(item, "PRIMARY KEY") || strings.HasSuffix(item, overlaps)) && (auto == "" || firstPart(item) != auto) {
 			c.forms = append(c.forms, form{withoutIt, drop(item)})
 		}
 		if len(c.forms) > 0 {
@@ -248,8 +248,10 @@ func (r *run) columnClauses(item string) (list []clause) {
 			})
 			return d
 		}}}
-		if placeOf(rest[at:], " NOT NULL") >= 0 { // which MariaDB has for no such column
-			forms = slices.Insert(forms, 0, form{"the same without NOT NULL", inColumn(item, " NOT NULL", "")})
+		for _, word := range []string{" NOT NULL", " INVISIBLE"} { // MariaDB has the one for no such column
+			if placeOf(rest[at:], word) >= 0 {
+				forms = slices.Insert(forms, 0, form{"the same without" + word, inColumn(item, word, "")})
+			}
 		}
 		add(rest[at:], forms...)
 		return list

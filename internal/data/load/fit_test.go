@@ -32,6 +32,8 @@ var foreign = map[string][]struct {
 		{"texts", "(id INT PRIMARY KEY, a TEXT DEFAULT 'it''s', b BLOB NOT NULL DEFAULT '')", "(id) VALUES (1)", "id, a, b", map[string]string{"mysql-5.7": "`a` DEFAULT ('it\\'s') … the same without it; `b` DEFAULT ('') … the same without it"}},
 		{"compressed", "(id INT PRIMARY KEY, a VARCHAR(100) COMPRESSED NOT NULL DEFAULT 'x')", "(id) VALUES (1)", "id, a", map[string]string{"*": "`a` COMPRESSED … the same without it"}},
 		{"parted", "(id INT) ENGINE=MyISAM PARTITION BY HASH (id) PARTITIONS 2", "VALUES (1)", "id", map[string]string{"mysql-5.7": "", "*": "PARTITION BY with the engine MyISAM … the table in one piece"}},
+		{"unseen", "(id INT PRIMARY KEY, g INT AS (id + 1) VIRTUAL INVISIBLE)", "(id) VALUES (1)", "id, g", map[string]string{"mysql-9.7": "", "*": "`g` GENERATED ALWAYS AS (`id` + 1) VIRTUAL INVISIBLE … the same without INVISIBLE"}},
+		{"overlapping", "(id INT, s DATE, e DATE, PERIOD FOR p (s, e), PRIMARY KEY (id, p WITHOUT OVERLAPS))", "VALUES (1, '2020-01-01', '2021-01-01')", "id, s, e", map[string]string{"*": "PRIMARY KEY (`id`,`p` WITHOUT OVERLAPS) … the same without it"}},
 		{"falling", "(id INT PRIMARY KEY, a INT, KEY (a DESC))", "VALUES (1, 2)", "id, a", map[string]string{"mysql-5.7": "DESC … the same without it"}},
 		{"floating", "(id DOUBLE AUTO_INCREMENT PRIMARY KEY)", "VALUES (1)", "id", map[string]string{"mysql-9.7": "`id` AUTO_INCREMENT … the same without it"}},
 		{"wide", "(id INT PRIMARY KEY, b TEXT, UNIQUE KEY u (b))", "VALUES (1, 'x')", "id, b", map[string]string{"*": "UNIQUE KEY `u` (`b`) USING HASH … the same without it"}},

@@ -17,8 +17,8 @@ var programKinds = []repo.ObjectKind{repo.Function, repo.Package, repo.Procedure
 
 // Numbers of errors that say nothing about whether a server of this kind can have an object.
 var elsewhere = map[int]bool{
-	1295: true,                                                                         // this statement cannot be prepared: said when it was understood (seen on MySQL 5.7.22, 8.0.15, 9.7; MariaDB 10.6.2 prepares all)
-	1146: true, 1049: true, 1046: true, 1054: true, 1305: true, 1356: true, 1347: true, // what it needs is not there yet
+	1295: true,                                                                                     // this statement cannot be prepared: said when it was understood (seen on MySQL 5.7.22, 8.0.15, 9.7; MariaDB 10.6.2 prepares all)
+	1146: true, 1049: true, 1046: true, 1054: true, 1305: true, 1356: true, 1347: true, 4091: true, // what it needs is not there yet
 	1050: true, 1304: true, 1359: true, 1537: true, // what has its name goes before
 	1465: true, 1044: true, 1142: true, 1227: true, 1370: true, 1419: true, 1418: true, 4217: true, // it is prepared in a schema of the server's own
 }

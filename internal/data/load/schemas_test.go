@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rissodb/risso/internal/data/dump"
 	"github.com/rissodb/risso/internal/data/load"
 	"github.com/rissodb/risso/internal/sandbox"
 )
@@ -124,14 +125,18 @@ func testNonStandardKeys(t *testing.T, nodes map[string]*sandbox.Node) {
 
 // testSequenceTypes: a sequence of a type that an older MariaDB does not have is named before anything is changed.
 func testSequenceTypes(t *testing.T, from, into *sandbox.Node) {
-	exec(t, stream(t, from), "CREATE DATABASE q", "USE q", "CREATE SEQUENCE small AS TINYINT UNSIGNED", "CREATE SEQUENCE plain", "DO NEXTVAL(plain)")
+	exec(t, stream(t, from), "CREATE DATABASE q", "USE q", "CREATE SEQUENCE small AS TINYINT UNSIGNED", "CREATE SEQUENCE plain", "DO NEXTVAL(plain)", "CREATE TABLE numbered (id INT DEFAULT NEXTVAL(plain), v INT NOT NULL)", "CREATE VIEW next_one AS SELECT NEXTVAL(plain) AS n")
 	o := load.Options{Repo: takeBackup(t, from, "q"), Into: target(t, into)}
 	if res, err := restore(t, o); !errors.Is(err, load.ErrIncompatible) || !strings.Contains(err.Error(), "sequence `q`.`small`") || res.Changed {
 		t.Fatalf("%v: %+v", err, res)
 	}
 	o.SkipIncompatible = true
-	if res, err := restore(t, o); !errors.Is(err, load.ErrLeftOut) || len(res.LeftOut) != 1 {
-		t.Fatalf("%v: %+v", err, res.LeftOut)
+	if res, err := restore(t, o); !errors.Is(err, load.ErrLeftOut) || len(res.LeftOut) != 1 || len(res.Otherwise) > 0 {
+		t.Fatalf("%v: %+v, %+v", err, res.LeftOut, res.Otherwise)
+	}
+	exec(t, stream(t, into), "INSERT INTO q.numbered (v) VALUES (1)")
+	if got := ask(t, stream(t, into), "SELECT id > 1, n > id FROM q.numbered, q.next_one"); got != "1|1|\n" {
+		t.Errorf("%q", got)
 	}
 	if got := ask(t, stream(t, into), "SELECT NEXTVAL(q.plain) > 1"); got != "1|\n" {
 		t.Errorf("%q", got)
@@ -211,4 +216,38 @@ func testLostFunction(t *testing.T, nodes map[string]*sandbox.Node) {
 		}
 		exec(t, s, "DROP USER gone@localhost", "DROP DATABASE u")
 	}
+}
+
+// testComputed: a table all whose columns are computed keeps no other thing from coming back, and the backup says what it lacks.
+func testComputed(t *testing.T, nodes map[string]*sandbox.Node) {
+	for spec, node := range nodes {
+		s := stream(t, node)
+		exec(t, s, "CREATE DATABASE c", "USE c", "CREATE TABLE t (a INT AS (1) VIRTUAL, b INT AS (a + 1) VIRTUAL)", "INSERT INTO t VALUES (), ()", "CREATE TABLE u (id INT PRIMARY KEY)", "INSERT INTO u VALUES (1)")
+		r, _ := emptyRepo(t)
+		b, err := dump.Run(t.Context(), r, dump.Options{Target: target(t, node), Select: dump.Selection{Schemas: []string{"c"}}})
+		if err != nil || !slices.ContainsFunc(b.Header.Notes, func(n string) bool { return strings.HasPrefix(n, "Rows of `c`.`t` are not in the backup") }) {
+			t.Fatalf("%s: %v: %q", spec, err, b.Header.Notes)
+		}
+		exec(t, s, "DROP DATABASE c")
+		if res, err := restore(t, load.Options{Repo: r, Into: target(t, node)}); err != nil || res.Tables != 2 || res.Rows != 1 {
+			t.Errorf("%s: %v: %+v", spec, err, res)
+		}
+		exec(t, s, "INSERT INTO c.t VALUES ()", "DROP DATABASE c")
+	}
+}
+
+// testArchive: rows of an ARCHIVE table with numbers come back, and it goes on to count.
+func testArchive(t *testing.T, node *sandbox.Node) {
+	s := stream(t, node)
+	exec(t, s, "CREATE DATABASE v", "USE v", "CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, a VARCHAR(9)) ENGINE=ARCHIVE COMMENT=' AUTO_INCREMENT=9'", "INSERT INTO t (a) VALUES ('x'), ('y')")
+	r := takeBackup(t, node, "v")
+	exec(t, s, "DROP DATABASE v")
+	if res, err := restore(t, load.Options{Repo: r, Into: target(t, node)}); err != nil || res.Rows != 2 {
+		t.Fatalf("%v: %+v", err, res)
+	}
+	exec(t, s, "INSERT INTO v.t (a) VALUES ('z')")
+	if got := ask(t, s, "SELECT MAX(id) FROM v.t"); got != "3|\n" {
+		t.Errorf("%q", got)
+	}
+	exec(t, s, "DROP DATABASE v")
 }

@@ -108,6 +108,9 @@ func (r *run) newTable(ctx context.Context, m *repo.Table) (*table, error) {
 		t.def = r.withoutTablespace(r.withoutAria(t.def)).inherit()
 	}
 	engine := t.def.engine()
+	if strings.EqualFold(engine, "ARCHIVE") {
+		t.def = t.def.uncounted()
+	}
 	t.transacts = r.transactional[strings.ToLower(engine)]
 	big := strings.EqualFold(engine, "InnoDB") && m.Bytes >= laterBytes
 	if later, err := r.foreignLater(m); err != nil {
@@ -131,6 +134,15 @@ func (r *run) newTable(ctx context.Context, m *repo.Table) (*table, error) {
 	t.left.Store(int64(len(t.Chunks)))
 	t.toSum = len(t.Chunks)
 	return t, nil
+}
+
+// uncounted is a definition without the next AUTO_INCREMENT: ARCHIVE takes no row whose number is not above the last one.
+func (d definition) uncounted() definition {
+	begin, end := asDefault.Find(d.tail, "AUTO_INCREMENT", "=")
+	if t := sqltext.Tokens(d.tail[max(end, 0):]); begin >= 0 && len(t) > 0 {
+		d.tail = strings.TrimRight(d.tail[:begin], " ") + d.tail[end+t[0].End:]
+	}
+	return d
 }
 
 // foreignLater says whether a table's foreign keys have to wait: they need keys of their own or of another table, which are
@@ -237,7 +249,7 @@ func (r *run) fill(ctx context.Context, s **session, p *pool, t *table, st state
 		r.bytes.Add(t.Bytes)
 		return r.finish(ctx, s, p, t, st)
 	}
-	if t.Elsewhere { // whose rows it shows is not the backup's business
+	if t.Elsewhere || len(t.Columns) == 0 { // whose rows it shows is not the backup's business
 		t.same = t.together
 		r.report(t.result(chunk.Rows{}, true))
 		if t.same {

@@ -102,6 +102,8 @@ func TestTravel(t *testing.T) {
 	t.Run("beside", func(t *testing.T) { testBeside(t, nodes) })
 	t.Run("lost definers", func(t *testing.T) { testLostDefiners(t, nodes) })
 	t.Run("lost function", func(t *testing.T) { testLostFunction(t, nodes) })
+	t.Run("computed", func(t *testing.T) { testComputed(t, nodes) })
+	t.Run("archive", func(t *testing.T) { testArchive(t, nodes["mysql-9.7"]) })
 	t.Run("bytes", func(t *testing.T) { testBytes(t, nodes) })
 	t.Run("past events", func(t *testing.T) { testPastEvents(t, nodes) })
 	t.Run("checks", func(t *testing.T) { testChecks(t, nodes["mariadb"], nodes["mysql-9.7"]) })
