@@ -230,7 +230,7 @@ func (s *Stream) show(ctx context.Context, statement string) (map[string]string,
 func (s *Stream) View(ctx context.Context, name TableName) (Definition, error) {
 	d := Definition{Kind: KindView, Schema: name.Schema, Name: name.Name}
 	row, err := s.show(ctx, "SHOW /* risso: backup */ CREATE VIEW "+name.String())
-	if ErrorNumber(err) == errNoDefiner {
+	if unopened[ErrorNumber(err)] {
 		d.Broken = true
 		row, err = s.hiddenView(ctx, name, err)
 	}
@@ -254,9 +254,10 @@ func (s *Stream) View(ctx context.Context, name TableName) (Definition, error) {
 	return d, nil
 }
 
-// errNoDefiner is what older servers say to SHOW CREATE of a view over a function whose definer is gone (seen on MySQL 5.7 and MariaDB
-// 10.11).
-const errNoDefiner = 1449
+// unopened are numbers of errors with which servers refuse SHOW CREATE of a view that they cannot open: over a function whose definer is
+// gone (seen on MySQL 5.7, 8.0 and MariaDB), or of columns whose collations were made others (seen on MySQL 5.7). Source: MySQL manual,
+// "Server Error Message Reference".
+var unopened = map[int]bool{1449: true, 1267: true, 1270: true, 1271: true}
 
 // hiddenView is what SHOW CREATE VIEW would say of a view, put together of what information_schema has of it; refused where that has not
 // its text either.

@@ -78,9 +78,14 @@ func (v *views) try(ctx context.Context, s **session, wait []ref) (again []ref, 
 			v.names[[2]string{o.Schema, o.Name}] = len(v.made)
 			v.made = append(v.made, at)
 			r.made.Add(1)
-		case 1146, 1356, 1054, 1305, 1049, errNoDefiner: // no such table, broken view, no such column, function, database
+		case 1146, 1356, 1054, 1305, 1049, errNoDefiner, // no such table, broken view, no such column, function, database
+			1267, 1270, 1271: // collations of columns were made others, which do not go together
 			again, why[at] = append(again, at), err
 		default:
+			if o.Broken && !passes(err) {
+				again, why[at] = append(again, at), err
+				continue
+			}
 			if !r.mayStayAway(err) {
 				return nil, nil, r.objectError(o, err)
 			}
