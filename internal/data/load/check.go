@@ -37,6 +37,9 @@ func (r *run) check(ctx context.Context, s *session) error {
 	if err := r.refuseFindings(); err != nil {
 		return err
 	}
+	if err := r.checkNames(); err != nil {
+		return err
+	}
 	if err := r.unrenamed(); err != nil {
 		return err
 	}
