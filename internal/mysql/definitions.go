@@ -1,12 +1,15 @@
 package mysql
 
 import (
+	"cmp"
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/rissodb/risso/internal/sqltext"
 )
@@ -174,11 +177,28 @@ func (s *Stream) Tables(ctx context.Context, schema string) ([]TableInfo, error)
 
 // CreateTable gives a table's definition.
 func (s *Stream) CreateTable(ctx context.Context, name TableName) (create string, err error) {
-	err = s.Query(ctx, "SHOW /* risso: backup */ CREATE TABLE "+name.String(), func(row [][]byte) error { create = string(row[1]); return nil })
+	err = s.Query(ctx, "SHOW /* risso: backup */ CREATE TABLE "+name.String(), func(row [][]byte) error { create = definitionText(string(row[1])); return nil })
 	if err != nil {
 		return "", fmt.Errorf("read the definition of %s: %w", name, err)
 	}
 	return create, nil
+}
+
+// definitionText is the definition of a table or view as UTF-8. Servers show the default of a BINARY column, and strings with a character
+// set before them, as the bytes that they are (seen on MySQL 5.7 and MariaDB): where that is none, they are written in hexadecimal digits.
+func definitionText(create string) string {
+	if utf8.ValidString(create) {
+		return create
+	}
+	var b strings.Builder
+	at := 0
+	for _, t := range sqltext.Tokens(create) {
+		if quote := strings.IndexByte(t.Text, '\''); t.Kind == sqltext.TokenString && quote >= 0 && !utf8.ValidString(t.Text) {
+			b.WriteString(create[at:t.Begin] + strings.TrimSpace(t.Text[:quote]) + " x'" + hex.EncodeToString([]byte(sqltext.Dialect{}.Value(t))) + "'")
+			at = t.End
+		}
+	}
+	return b.String() + create[at:]
 }
 
 // CreateTables gives the definitions of several tables at the cost of one question. The first that the server refuses ends it.
@@ -187,7 +207,7 @@ func (s *Stream) CreateTables(ctx context.Context, names []TableName) ([]string,
 	for i, n := range names {
 		statements[i] = "SHOW /* risso: backup */ CREATE TABLE " + n.String()
 	}
-	err := s.QuerySeveral(ctx, statements, func(i int, row [][]byte) error { creates[i] = string(row[1]); return nil })
+	err := s.QuerySeveral(ctx, statements, func(i int, row [][]byte) error { creates[i] = definitionText(string(row[1])); return nil })
 	if err != nil {
 		return nil, fmt.Errorf("read the definitions of %d tables from %s on: %w", len(names), names[0], err)
 	}
@@ -207,10 +227,14 @@ func (s *Stream) show(ctx context.Context, statement string) (map[string]string,
 func (s *Stream) View(ctx context.Context, name TableName) (Definition, error) {
 	d := Definition{Kind: KindView, Schema: name.Schema, Name: name.Name}
 	row, err := s.show(ctx, "SHOW /* risso: backup */ CREATE VIEW "+name.String())
+	if unopened[ErrorNumber(err)] {
+		d.Broken = true
+		row, err = s.hiddenView(ctx, name, err)
+	}
 	if err != nil {
 		return d, fmt.Errorf("read the definition of view %s: %w", name, err)
 	}
-	d.Create, d.Charset, d.Collation = row["Create View"], row["character_set_client"], row["collation_connection"]
+	d.Create, d.Charset, d.Collation = definitionText(row["Create View"]), row["character_set_client"], row["collation_connection"]
 	d.Definer = definerOf(d.Create, "")
 	err = s.Query(ctx, "SHOW /* risso: is the view whole? */ WARNINGS", func(row [][]byte) error {
 		d.Broken = d.Broken || string(row[1]) == errViewInvalid
@@ -225,6 +249,30 @@ func (s *Stream) View(ctx context.Context, name TableName) (Definition, error) {
 		return d, fmt.Errorf("read the columns of view %s: %w", name, err)
 	}
 	return d, nil
+}
+
+// unopened are numbers of errors with which servers refuse SHOW CREATE of a view that they cannot open: over a function whose definer is
+// gone (seen on MySQL 5.7, 8.0 and MariaDB), or of columns whose collations were made others (seen on MySQL 5.7). Source: MySQL manual,
+// "Server Error Message Reference".
+var unopened = map[int]bool{1449: true, 1267: true, 1270: true, 1271: true}
+
+// hiddenView is what SHOW CREATE VIEW would say of a view, put together of what information_schema has of it; refused where that has not
+// its text either.
+func (s *Stream) hiddenView(ctx context.Context, name TableName, refused error) (map[string]string, error) {
+	rows, err := s.QueryMaps(ctx, "SELECT /* risso: backup */ * FROM information_schema.VIEWS WHERE TABLE_SCHEMA = "+literal(name.Schema)+" AND TABLE_NAME = "+literal(name.Name))
+	if err != nil || len(rows) != 1 || rows[0]["VIEW_DEFINITION"] == "" {
+		return nil, errors.Join(refused, err)
+	}
+	v := rows[0]
+	at := strings.LastIndexByte(v["DEFINER"], '@')
+	if at < 0 {
+		return nil, refused
+	}
+	create := "CREATE ALGORITHM=" + cmp.Or(v["ALGORITHM"], "UNDEFINED") + " DEFINER=" + Quote(v["DEFINER"][:at]) + "@" + Quote(v["DEFINER"][at+1:]) + " SQL SECURITY " + v["SECURITY_TYPE"] + " VIEW " + name.String() + " AS " + v["VIEW_DEFINITION"]
+	if check := v["CHECK_OPTION"]; check == "LOCAL" || check == "CASCADED" {
+		create += " WITH " + check + " CHECK OPTION"
+	}
+	return map[string]string{"Create View": create, "character_set_client": v["CHARACTER_SET_CLIENT"], "collation_connection": v["COLLATION_CONNECTION"]}, nil
 }
 
 // errViewInvalid is what SHOW CREATE VIEW adds to a view that selects from what is not there, or what its definer may not see.

@@ -407,6 +407,7 @@ func (r *run) inspectTable(t *repo.Table) error {
 			r.keysLater[tableKey(t.Schema, t.Name)] = true
 		}
 	}
+	r.tellNames(t, def)
 	engine := def.engine()
 	if !r.known.engines[strings.ToLower(engine)] {
 		if r.transactional["innodb"] && strings.EqualFold(engine, "Aria") {
