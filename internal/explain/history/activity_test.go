@@ -77,13 +77,18 @@ const (
 	holdsRow     = "UPDATE t SET a = a + 1 WHERE id = 1"
 	holdsTable   = "SELECT COUNT(*) FROM t"
 	waitingAlter = "ALTER TABLE t ADD COLUMN c INT"
+	holdsNumbers = "INSERT INTO ai (a) SELECT IF(id = 1, 0, SLEEP(4)) FROM t2 ORDER BY id"
+	waitsNumbers = "INSERT INTO ai (a) VALUES (1)"
+	holdsJob     = "SELECT GET_LOCK('job', 1) + 0"
+	waitsJob     = "SELECT GET_LOCK('job', 100)"
 	sleeping     = "SELECT SLEEP(3)"
 	crossJoin    = "SELECT COUNT(*) FROM big x JOIN big y WHERE x.a * y.a > ?"
 )
 
 // prepareActivity makes users, a small table and one whose cross join takes some seconds.
 func prepareActivity(s *scene) {
-	s.run(1, "CREATE DATABASE shop", "USE shop", "CREATE TABLE t (id INT PRIMARY KEY, a INT) ENGINE=InnoDB", "INSERT INTO t VALUES (1, 1), (2, 2)", "CREATE TABLE big (a INT) ENGINE=InnoDB", "INSERT INTO big VALUES (1), (2), (3), (4), (5)")
+	s.run(1, "CREATE DATABASE shop", "USE shop", "CREATE TABLE t (id INT PRIMARY KEY, a INT) ENGINE=InnoDB", "INSERT INTO t VALUES (1, 1), (2, 2)",
+		"CREATE TABLE ai (id INT AUTO_INCREMENT PRIMARY KEY, a INT) ENGINE=InnoDB", "CREATE TABLE t2 (id INT PRIMARY KEY) ENGINE=InnoDB", "INSERT INTO t2 VALUES (1), (2)", "CREATE TABLE big (a INT) ENGINE=InnoDB", "INSERT INTO big VALUES (1), (2), (3), (4), (5)")
 	for range 10 {
 		s.run(1, "INSERT INTO big SELECT a + 1 FROM big LIMIT 3000")
 	}
@@ -92,20 +97,28 @@ func prepareActivity(s *scene) {
 	}
 }
 
-// TestActivity finds who waits for what and for whom: a row lock and a metadata lock held for three seconds, a statement that sleeps
-// and one that works, which is prepared and whose plan is caught.
+// TestActivity finds who waits for what and for whom: a row lock, a user lock and a metadata lock held for three seconds, InnoDB's lock of
+// AUTO_INCREMENT, which it does not count, held for four; a statement that sleeps and one that works, which is prepared and whose plan
+// is caught.
 func TestActivity(t *testing.T) {
 	eachKind(t, func(t *testing.T, kind string) {
-		s := newScene(t, kind, func(o *Options) { o.PlanID = planID }, "performance_schema_instrument=wait/lock/metadata/sql/mdl=ON")
+		s := newScene(t, kind, func(o *Options) { o.PlanID = planID }, "performance_schema_instrument=wait/lock/metadata/sql/mdl=ON", "innodb_autoinc_lock_mode=1")
 		prepareActivity(s)
 		holder, app, ddl, sleeper, worker := s.user("holder"), s.user("app"), s.user("ddl"), s.user("app"), s.user("app")
+		numbers, job, app2, app3 := s.user("holder"), s.user("holder"), s.user("app"), s.user("app")
 		s.sampled(func() {
 			var w sync.WaitGroup
+			w.Go(func() { s.exec(numbers, holdsNumbers) })
+			s.exec(job, holdsJob)
+			s.asleep(holder)
 			s.exec(holder, "BEGIN", holdsRow)
+			w.Go(func() { s.exec(app2, waitsNumbers) })
+			w.Go(func() { s.exec(app3, waitsJob) })
 			w.Go(func() { s.exec(app, lockedUpdate) })
 			w.Go(func() { s.exec(sleeper, sleeping) })
 			time.Sleep(3 * time.Second)
 			s.exec(holder, "COMMIT")
+			s.exec(job, "DO RELEASE_LOCK('job')")
 			w.Wait()
 			s.exec(holder, "BEGIN", holdsTable)
 			w.Go(func() { s.exec(ddl, waitingAlter) })
@@ -117,6 +130,8 @@ func TestActivity(t *testing.T) {
 		for _, c := range []struct{ statement, wait, user, blocker string }{
 			{lockedUpdate, "row_lock", "app", holdsRow},
 			{waitingAlter, "metadata_lock", "ddl", holdsTable},
+			{waitsNumbers, "row_lock", "app", holdsNumbers},
+			{waitsJob, "table_lock", "app", holdsJob},
 			{sleeping, "other", "app", ""},
 			{crossJoin, "running", "app", ""},
 		} {
@@ -142,6 +157,21 @@ func TestActivity(t *testing.T) {
 		t.Logf("a reading took %.1f ms, step %d", st.Seconds*1000, st.Step)
 		s.onlyOthers()
 	})
+}
+
+// asleep waits until another session of the same account sleeps within a statement.
+func (s *scene) asleep(c *sql.Conn) {
+	s.t.Helper()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
+		n := 0
+		if err := c.QueryRowContext(s.t.Context(), "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE = 'User sleep'").Scan(&n); err != nil {
+			s.t.Fatal(err)
+		}
+		if n > 0 {
+			return
+		}
+	}
+	s.t.Fatal("no session sleeps")
 }
 
 // onlyOthers makes sure that the observer did not find itself.
