@@ -61,11 +61,15 @@ var lockCases = []lockCase{
 	// InnoDB's own locks of tables are not among those that it counts as current waits.
 	{name: "AUTO_INCREMENT", runs: "INSERT INTO shop.invoices (n) SELECT IF(id = 1, 0, SLEEP(600)) FROM shop.orders ORDER BY id", waits: "INSERT INTO shop.invoices (n) VALUES (1)",
 		kind: mysql.LockRow, object: "shop.invoices", words: "the AUTO_INCREMENT lock of the table shop.invoices"},
-	{name: "InnoDB table", only: "mariadb mariadb-11.8 mysql-5.7", holds: []string{"SET autocommit = 0", "LOCK TABLES shop.parents WRITE"}, waits: "INSERT INTO shop.children VALUES (1, 1)",
+	{name: "InnoDB table, of a child", only: "mariadb mariadb-11.8", holds: []string{"SET autocommit = 0", "LOCK TABLES shop.parents WRITE"}, waits: "INSERT INTO shop.children VALUES (1, 1)",
+		kind: mysql.LockRow, object: "shop.children", words: "an InnoDB lock on the whole table shop.children (IX)"},
+	{name: "InnoDB table", only: "mysql-5.7", holds: []string{"SET autocommit = 0", "LOCK TABLES shop.parents WRITE"}, waits: "INSERT INTO shop.children VALUES (1, 1)",
 		kind: mysql.LockRow, object: "shop.parents", words: "an InnoDB lock on the whole table shop.parents (IS)"},
 	{name: "global read lock behind a statement", runs: "UPDATE shop.orders SET n = SLEEP(600) WHERE id = 1", waits: "FLUSH TABLES WITH READ LOCK",
 		kind: mysql.LockGlobal, words: "the global read lock", weak: true, after: "UNLOCK TABLES"},
-	{name: "table flush", runs: "SELECT SLEEP(600) FROM shop.orders WHERE id = 1", waits: "FLUSH TABLES shop.orders",
+	{name: "flush by metadata lock", only: "mariadb mariadb-11.8", runs: "SELECT SLEEP(600) FROM shop.orders WHERE id = 1", waits: "FLUSH TABLES shop.orders",
+		kind: mysql.LockMetadata, object: "shop.orders", words: "a metadata lock on the table shop.orders (EXCLUSIVE)"},
+	{name: "table flush", only: "mysql-9.7 mysql-8.0 mysql-5.7", runs: "SELECT SLEEP(600) FROM shop.orders WHERE id = 1", waits: "FLUSH TABLES shop.orders",
 		kind: mysql.LockFlush, object: "shop.orders", maybe: true, words: "the table shop.orders to be closed (table flush)"},
 	{name: "user lock", holds: []string{"SELECT GET_LOCK('the job', 1)"}, waits: "SELECT GET_LOCK('the job', 300)",
 		kind: mysql.LockUser, object: "the job", words: "the user lock 'the job'", release: "SELECT RELEASE_LOCK('the job')"},
@@ -161,10 +165,25 @@ func (s *lockServer) letGo(t *testing.T, c lockCase) func() {
 	return func() { runAll(t, s.holder, c.release) }
 }
 
-// kill ends the holder's session, and opens another.
-func (s *lockServer) kill(t *testing.T) {
+// kill ends the holder's session, and opens another when it has left: MySQL 5.7 closes the socket of a session while that still reads
+// from it, and forgets the KILL when a new connection has got the number of the file.
+func (s *lockServer) kill(t *testing.T, r *mysql.Conn) {
 	t.Helper()
-	execSQL(t, s.node, fmt.Sprintf("KILL %d", s.holderID))
+	there := true
+	ask := func(statement string) {
+		err := r.Query(t.Context(), statement, func(row []sqldriver.Value) error {
+			there = mysql.Text(row[0]) != "0"
+			return nil
+		})
+		if err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+	ask(fmt.Sprintf("KILL %d", s.holderID))
+	await(t, "the holder has left", func() bool {
+		ask(fmt.Sprintf("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = %d", s.holderID))
+		return !there
+	})
 	_ = s.holder.Raw(func(any) error { return sqldriver.ErrBadConn }) // so that nobody is given it again
 	s.holder, s.holderID = s.session(t)
 }
@@ -217,7 +236,7 @@ func (s *lockServer) one(t *testing.T, c lockCase) {
 	r := lockReader(t, s.node, "root")
 	trace := s.begin(t, "--for", "5m", "--output", "json")
 	holder := s.holderID
-	s.wait(t, c, func() { s.kill(t) }, func() {
+	s.wait(t, c, func() { s.kill(t, r) }, func() {
 		var w mysql.LockWait
 		await(t, "the wait is told", func() bool {
 			time.Sleep(lockCopy)
@@ -306,7 +325,7 @@ func (s *lockServer) prepared(t *testing.T) {
 		if !detached {
 			blockedBy(holder)
 		}
-		s.kill(t)
+		s.kill(t, r)
 		blockedBy(0)
 		execSQL(t, s.node, "XA ROLLBACK 'x'")
 		if err := <-done; err != nil {

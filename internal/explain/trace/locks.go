@@ -24,8 +24,8 @@ type LockWait struct {
 	// Behind is what the blocker waits for itself, when it does.
 	Behind *mysql.LockWait `json:"behind,omitempty"`
 
-	event uint64 // the innermost that had not ended; 0: none
-	look  int    // the last one that saw it
+	statement uint64 // the innermost that had not ended, by its event; 0: none
+	look      int    // the last one that saw it
 }
 
 // same says whether two looks saw one lock and one blocker.
@@ -46,7 +46,7 @@ type lockWatch struct {
 }
 
 // look asks whom the connection waits for. open are its events that have not ended.
-func (l *lockWatch) look(ctx context.Context, c *mysql.Conn, id int64, began time.Time, open map[uint64]bool) error {
+func (l *lockWatch) look(ctx context.Context, c *mysql.Conn, id int64, began time.Time, open map[uint64]Kind) error {
 	if time.Since(l.last) < lockPause {
 		return nil
 	}
@@ -63,9 +63,11 @@ func (l *lockWatch) look(ctx context.Context, c *mysql.Conn, id int64, began tim
 			l.gaps = append(l.gaps, g)
 		}
 	}
-	innermost := uint64(0)
-	for e := range open {
-		innermost = max(innermost, e)
+	innermost, statement := uint64(0), uint64(0)
+	for e, kind := range open {
+		if innermost = max(innermost, e); kind == KindStatement {
+			statement = max(statement, e)
+		}
 	}
 	l.count++
 	if len(open) > 0 {
@@ -82,7 +84,7 @@ func (l *lockWatch) look(ctx context.Context, c *mysql.Conn, id int64, began tim
 		}
 	}
 	for i := range list {
-		seen := l.saw(&list[i], at, innermost)
+		seen := l.saw(&list[i], at, statement)
 		if b := &list[i].Blocker; !seen || b.ID == 0 || b.Idle() {
 			continue
 		}
@@ -98,17 +100,20 @@ func (l *lockWatch) look(ctx context.Context, c *mysql.Conn, id int64, began tim
 	return nil
 }
 
+// joined is how many seconds two looks that see one wait may lie apart: they are made while nothing begins or ends.
+const joined = 2
+
 // saw notes a wait, and says whether it is another than those that were seen before: one that began anew is, also when it is for the
 // same lock.
-func (l *lockWatch) saw(w *mysql.LockWait, at float64, event uint64) bool {
+func (l *lockWatch) saw(w *mysql.LockWait, at float64, statement uint64) bool {
 	guardBlocker(w)
 	for i := range l.waits {
-		if o := &l.waits[i]; o.event == event && o.look >= l.count-1 && o.same(w) {
+		if o := &l.waits[i]; o.statement == statement && o.look >= l.count-1 && at-o.To < joined && o.same(w) {
 			o.LockWait, o.To, o.look = *w, at, l.count
 			return false
 		}
 	}
-	l.waits = append(l.waits, LockWait{LockWait: *w, From: at, To: at, event: event, look: l.count})
+	l.waits = append(l.waits, LockWait{LockWait: *w, From: at, To: at, statement: statement, look: l.count})
 	return true
 }
 

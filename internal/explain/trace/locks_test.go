@@ -20,16 +20,16 @@ func TestWaitsAreNotJoined(t *testing.T) {
 		at    float64
 		event uint64
 		fresh bool
-	}{{1, 5, true}, {2, 5, false}, {10, 9, true}, {11, 9, false}} {
+	}{{1, 5, true}, {2, 5, false}, {10, 9, true}, {11, 9, false}, {30, 9, true}} {
 		if fresh := saw(c.at, c.event); fresh != c.fresh {
 			t.Errorf("at %g: another wait: %t", c.at, fresh)
 		}
 	}
 	l.count++ // a look that saw no wait
-	if !saw(14, 9) {
+	if !saw(31, 9) {
 		t.Error("a wait that had ended goes on")
 	}
-	if len(l.waits) != 3 || l.waits[0].To != 2 || l.waits[1].From != 10 || l.waits[1].To != 11 || l.waits[2].From != 14 {
+	if len(l.waits) != 4 || l.waits[0].To != 2 || l.waits[1].From != 10 || l.waits[1].To != 11 || l.waits[2].From != 30 {
 		t.Errorf("%+v", l.waits)
 	}
 }

@@ -33,7 +33,7 @@ type poller struct {
 	now     uint64
 	polls   int
 	pulsed  string
-	open    map[uint64]bool // events that have not ended
+	open    map[uint64]Kind // events that have not ended
 	locks   lockWatch
 	began   time.Time
 }
@@ -140,7 +140,7 @@ func (p *poller) add(e Event) bool {
 	if e.Ended() {
 		delete(p.open, e.ID)
 	} else {
-		p.open[e.ID] = true
+		p.open[e.ID] = e.Kind
 	}
 	list := p.events[e.ID]
 	for i := range list {

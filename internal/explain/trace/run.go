@@ -198,7 +198,7 @@ func Run(ctx context.Context, o Options) (t *Trace, err error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &poller{o: o, conn: c, events: map[uint64][]Event{}, open: map[uint64]bool{}}
+	p := &poller{o: o, conn: c, events: map[uint64][]Event{}, open: map[uint64]Kind{}}
 	defer func() { p.conn.Close() }()
 	if p.who, err = find(ctx, c, o.Connection); err != nil {
 		return nil, err
