@@ -6,6 +6,8 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
@@ -77,18 +79,13 @@ const (
 	holdsRow     = "UPDATE t SET a = a + 1 WHERE id = 1"
 	holdsTable   = "SELECT COUNT(*) FROM t"
 	waitingAlter = "ALTER TABLE t ADD COLUMN c INT"
-	holdsNumbers = "INSERT INTO ai (a) SELECT IF(id = 1, 0, SLEEP(4)) FROM t2 ORDER BY id"
-	waitsNumbers = "INSERT INTO ai (a) VALUES (1)"
-	holdsJob     = "SELECT GET_LOCK('job', 1) + 0"
-	waitsJob     = "SELECT GET_LOCK('job', 100)"
 	sleeping     = "SELECT SLEEP(3)"
 	crossJoin    = "SELECT COUNT(*) FROM big x JOIN big y WHERE x.a * y.a > ?"
 )
 
 // prepareActivity makes users, a small table and one whose cross join takes some seconds.
 func prepareActivity(s *scene) {
-	s.run(1, "CREATE DATABASE shop", "USE shop", "CREATE TABLE t (id INT PRIMARY KEY, a INT) ENGINE=InnoDB", "INSERT INTO t VALUES (1, 1), (2, 2)",
-		"CREATE TABLE ai (id INT AUTO_INCREMENT PRIMARY KEY, a INT) ENGINE=InnoDB", "CREATE TABLE t2 (id INT PRIMARY KEY) ENGINE=InnoDB", "INSERT INTO t2 VALUES (1), (2)", "CREATE TABLE big (a INT) ENGINE=InnoDB", "INSERT INTO big VALUES (1), (2), (3), (4), (5)")
+	s.run(1, "CREATE DATABASE shop", "USE shop", "CREATE TABLE t (id INT PRIMARY KEY, a INT) ENGINE=InnoDB", "INSERT INTO t VALUES (1, 1), (2, 2)", "CREATE TABLE big (a INT) ENGINE=InnoDB", "INSERT INTO big VALUES (1), (2), (3), (4), (5)")
 	for range 10 {
 		s.run(1, "INSERT INTO big SELECT a + 1 FROM big LIMIT 3000")
 	}
@@ -97,28 +94,20 @@ func prepareActivity(s *scene) {
 	}
 }
 
-// TestActivity finds who waits for what and for whom: a row lock, a user lock and a metadata lock held for three seconds, InnoDB's lock of
-// AUTO_INCREMENT, which it does not count, held for four; a statement that sleeps and one that works, which is prepared and whose plan
-// is caught.
+// TestActivity finds who waits for what and for whom: a row lock and a metadata lock held for three seconds, a statement that sleeps
+// and one that works, which is prepared and whose plan is caught.
 func TestActivity(t *testing.T) {
 	eachKind(t, func(t *testing.T, kind string) {
-		s := newScene(t, kind, func(o *Options) { o.PlanID = planID }, "performance_schema_instrument=wait/lock/metadata/sql/mdl=ON", "innodb_autoinc_lock_mode=1")
+		s := newScene(t, kind, func(o *Options) { o.PlanID = planID }, "performance_schema_instrument=wait/lock/metadata/sql/mdl=ON")
 		prepareActivity(s)
 		holder, app, ddl, sleeper, worker := s.user("holder"), s.user("app"), s.user("ddl"), s.user("app"), s.user("app")
-		numbers, job, app2, app3 := s.user("holder"), s.user("holder"), s.user("app"), s.user("app")
 		s.sampled(func() {
 			var w sync.WaitGroup
-			w.Go(func() { s.exec(numbers, holdsNumbers) })
-			s.exec(job, holdsJob)
-			s.asleep(holder)
 			s.exec(holder, "BEGIN", holdsRow)
-			w.Go(func() { s.exec(app2, waitsNumbers) })
-			w.Go(func() { s.exec(app3, waitsJob) })
 			w.Go(func() { s.exec(app, lockedUpdate) })
 			w.Go(func() { s.exec(sleeper, sleeping) })
 			time.Sleep(3 * time.Second)
 			s.exec(holder, "COMMIT")
-			s.exec(job, "DO RELEASE_LOCK('job')")
 			w.Wait()
 			s.exec(holder, "BEGIN", holdsTable)
 			w.Go(func() { s.exec(ddl, waitingAlter) })
@@ -130,8 +119,6 @@ func TestActivity(t *testing.T) {
 		for _, c := range []struct{ statement, wait, user, blocker string }{
 			{lockedUpdate, "row_lock", "app", holdsRow},
 			{waitingAlter, "metadata_lock", "ddl", holdsTable},
-			{waitsNumbers, "row_lock", "app", holdsNumbers},
-			{waitsJob, "table_lock", "app", holdsJob},
 			{sleeping, "other", "app", ""},
 			{crossJoin, "running", "app", ""},
 		} {
@@ -157,21 +144,6 @@ func TestActivity(t *testing.T) {
 		t.Logf("a reading took %.1f ms, step %d", st.Seconds*1000, st.Step)
 		s.onlyOthers()
 	})
-}
-
-// asleep waits until another session of the same account sleeps within a statement.
-func (s *scene) asleep(c *sql.Conn) {
-	s.t.Helper()
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
-		n := 0
-		if err := c.QueryRowContext(s.t.Context(), "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE = 'User sleep'").Scan(&n); err != nil {
-			s.t.Fatal(err)
-		}
-		if n > 0 {
-			return
-		}
-	}
-	s.t.Fatal("no session sleeps")
 }
 
 // onlyOthers makes sure that the observer did not find itself.
@@ -269,6 +241,56 @@ func TestBounded(t *testing.T) {
 	}
 	if calls != 5000 || seconds != want || named != 30 || len(rows) > 2*30+2 {
 		t.Errorf("%d rows, %d calls, %v s, %d named", len(rows), calls, seconds, named)
+	}
+}
+
+// TestIdleSeconds has sessions that run a statement in some of the seconds, long ones and ones so short that the server's status and
+// the look half a second later meet different ones: what is found stands for all of them.
+func TestIdleSeconds(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, share := range []float64{0, 0.02, 0.3, 0.9} {
+		for _, long := range []bool{false, true} {
+			p := pace{step: 1}
+			const seconds = 200_000
+			found, looks := 0.0, 0
+			for range seconds {
+				before, now := r.Float64() < share, r.Float64() < share
+				if long {
+					now = before
+				}
+				n := p.stands(!before)
+				if n > 0 {
+					looks++
+				}
+				if now {
+					found += float64(n)
+				}
+			}
+			if got := found / seconds; math.Abs(got-share) > 0.01 {
+				t.Errorf("share %v, long %v: %.3f is found", share, long, got)
+			}
+			if want := share + (1-share)/calmMost; math.Abs(float64(looks)/seconds-want) > 0.01 {
+				t.Errorf("share %v: %d looks in %d seconds", share, looks, seconds)
+			}
+		}
+	}
+}
+
+// TestIdleServer has a server that is said to be idle: it is asked for its sessions every fifth second, and one that works all the
+// same is found for as long as it does.
+func TestIdleServer(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, "mariadb", func(o *Options) { o.Idle = func(time.Time) bool { return true } }, "general_log=ON", "log_output=TABLE")
+	prepareActivity(s)
+	const statement = "SELECT SLEEP(11)"
+	app := s.user("app")
+	s.sampled(func() { s.exec(app, statement) })
+	if n := secondsOf(s.class(statement).Waits, "other"); n < 5 || n > 15 { // two or three looks, for five seconds each
+		t.Errorf("%v s are found of a statement of 11 s", n)
+	}
+	var looks int
+	if err := s.db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM mysql.general_log WHERE argument LIKE 'SELECT /* risso: what sessions run%'").Scan(&looks); err != nil || looks < 2 || looks > 4 {
+		t.Errorf("%d looks in 12 s: %v", looks, err)
 	}
 }
 
