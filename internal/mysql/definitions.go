@@ -259,7 +259,7 @@ var unopened = map[int]bool{1449: true, 1267: true, 1270: true, 1271: true}
 // hiddenView is what SHOW CREATE VIEW would say of a view, put together of what information_schema has of it; refused where that has not
 // its text either.
 func (s *Stream) hiddenView(ctx context.Context, name TableName, refused error) (map[string]string, error) {
-	rows, err := s.QueryMaps(ctx, "SELECT /* risso: backup */ * FROM information_schema.VIEWS WHERE TABLE_SCHEMA = "+literal(name.Schema)+" AND TABLE_NAME = "+literal(name.Name))
+	rows, err := s.QueryMaps(ctx, "SELECT /* risso: backup */ * FROM information_schema.VIEWS WHERE TABLE_SCHEMA = "+Literal(name.Schema)+" AND TABLE_NAME = "+Literal(name.Name))
 	if err != nil || len(rows) != 1 || rows[0]["VIEW_DEFINITION"] == "" {
 		return nil, errors.Join(refused, err)
 	}

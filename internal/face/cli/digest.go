@@ -372,12 +372,12 @@ func binlogStreams(zone *time.Location) map[string]func(io.Reader) (digest.Strea
 // write shows a profile in the form asked for.
 func (j *digestJob) write(p *digest.Profile) error {
 	o := j.report
-	if j.filter != nil && p.Calls == 0 {
+	if j.filter != nil && p.Calls == 0 && j.counter == nil { // which keeps writes only, and says itself when there are none
 		o.Notes = append(o.Notes, "The filter kept no event.")
 	}
 	if j.filter != nil {
 		if never := j.filter.Never(); len(never) > 0 {
-			o.Notes = append(o.Notes, "No event has "+strings.Join(never, ", ")+", which the filter asks for: such a comparison is false.")
+			o.Notes = append(o.Notes, "The filter looked for "+strings.Join(never, ", ")+" in vain: where an event lacks a name, its comparison is false.")
 		}
 	}
 	out := bufio.NewWriterSize(j.s.Out, 64<<10)
