@@ -58,7 +58,7 @@ func near(t *testing.T, what string, got, want, share, slack float64) {
 func TestLiveAgainstVmstat(t *testing.T) {
 	path, err := exec.LookPath("vmstat")
 	if err != nil {
-		t.Skip("vmstat is not installed (package procps): nothing to compare with")
+		t.Skip("there is no vmstat (package procps) to compare with")
 	}
 	out, err := exec.Command(path, "-s", "-S", "K").Output()
 	if err != nil {

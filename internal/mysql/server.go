@@ -43,12 +43,22 @@ func probe(ctx context.Context, c *Conn) (Server, error) {
 		return s, fmt.Errorf("ask what server it is: %w", err)
 	}
 	s.Flavour, s.Number = flavourOf(s.Version, s.Comment)
+	if err := c.Query(ctx, plainSession, ignoreRow); err != nil {
+		return s, fmt.Errorf("prepare the session: %w", err)
+	}
 	// A statement below min_examined_row_limit is not logged, whatever log_queries_not_using_indexes says.
 	if err := c.Query(ctx, `SET SESSION /* risso: stay out of the slow log */ long_query_time = 31536000, min_examined_row_limit = 4294967295`, ignoreRow); err != nil && ClassOf(err) != ClassPrivilege && ClassOf(err) != ClassMissing {
 		return s, fmt.Errorf("prepare the session: %w", err)
 	}
 	return s, nil
 }
+
+// plainSession undoes what sessions inherit from a server's global variables, or its init_connect, and what changes the meaning of any
+// statement: answers cut at so many rows, without an error (sql_select_limit), or refused for their size; "id IS NULL" that finds the
+// last row inserted; transactions that nobody began, or whose end is the connection's; writes refused for want of a key.
+// DEFAULT would be the global value again. No privilege is needed. Source: MySQL manual, "Server System Variables".
+const plainSession = `SET SESSION /* risso: whole answers, and a session like any other */ sql_select_limit = 18446744073709551615, sql_big_selects = 1,
+  sql_auto_is_null = 0, sql_safe_updates = 0, autocommit = 1, completion_type = 0`
 
 func ignoreRow([]sqldriver.Value) error { return nil }
 

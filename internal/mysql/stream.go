@@ -111,6 +111,9 @@ func (s *Stream) begin(ctx context.Context, params map[string]string) error {
 		return fmt.Errorf("ask for the session's number: %w", err)
 	}
 	s.id = id // who kills the session asks for it
+	if err := s.Exec(ctx, plainSession); err != nil {
+		return fmt.Errorf("prepare the session: %w", err)
+	}
 	err = s.Exec(ctx, "SET SESSION /* risso: stay out of the slow log */ long_query_time = 31536000, min_examined_row_limit = 4294967295")
 	if err != nil && ClassOf(err) != ClassPrivilege && ClassOf(err) != ClassMissing {
 		return fmt.Errorf("prepare the session: %w", err)
@@ -543,7 +546,7 @@ func (s *Stream) serverBuffer(ctx context.Context) (spaces int, err error) {
 func (s *Stream) ForRows(ctx context.Context, server Server) error {
 	sets := []string{
 		"NAMES utf8mb4", "character_set_results = NULL", "time_zone = '+00:00'", "sql_mode = ''", "sql_quote_show_create = 1",
-		"net_write_timeout = 3600", "net_read_timeout = 3600", "wait_timeout = 28800", "sql_select_limit = DEFAULT",
+		"net_write_timeout = 3600", "net_read_timeout = 3600", "wait_timeout = 28800",
 	}
 	room, err := s.serverBuffer(ctx)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/lack"
 	"github.com/rissodb/risso/internal/sandbox"
 )
 
@@ -104,7 +105,7 @@ func TestBenchShowsItself(t *testing.T) {
 	t.Parallel()
 	script, err := exec.LookPath("script")
 	if err != nil {
-		t.Skip("script(1) is not installed: run script/setup")
+		lack.Of(t, "script(1) is not installed: run script/setup")
 	}
 	_, dsn := benched(t, "mariadb")
 	command := binary + " bench run point_select --dsn '" + dsn + "' --table-size 1000 --warmup 2s --time 3s --rate 100 --threads 2 >" + os.DevNull

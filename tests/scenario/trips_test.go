@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/rissodb/risso/internal/data/load"
+	"github.com/rissodb/risso/internal/lack"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
@@ -34,7 +35,7 @@ func samples(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	if len(list) == 0 {
-		t.Skipf("no published samples in %s: run script/setup --only tests", dir)
+		lack.Of(t, "no published samples in "+dir+": run script/setup --only tests")
 	}
 	return list
 }

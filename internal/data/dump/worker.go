@@ -413,7 +413,7 @@ func (w *worker) refused(info mysql.TableInfo, err error) error {
 
 // finish writes a table's line.
 func (w *worker) finish(t *table) error {
-	line := &repo.Table{Schema: t.Schema, Name: t.Name, Create: t.Create, Engine: t.info.Engine, Transactional: !t.plain, Elsewhere: mysql.Elsewhere(t.info.Engine), History: t.Past, Key: keyNames(t.key)}
+	line := &repo.Table{Schema: t.Schema, Name: t.Name, Create: t.Create, Engine: t.info.Engine, Transactional: !t.plain, Elsewhere: mysql.Elsewhere(t.info.Engine), History: t.Past, Key: t.key.Columns()}
 	for _, c := range chunk.Columns(t.Table) {
 		line.Columns = append(line.Columns, repo.Column{Name: c.Name, Type: c.Type, Charset: c.Charset})
 	}

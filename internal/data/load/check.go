@@ -35,6 +35,9 @@ func (r *run) check(ctx context.Context, s *session) error {
 	if err := r.refuseFindings(); err != nil {
 		return err
 	}
+	if err := r.checkNames(); err != nil {
+		return err
+	}
 	if err := r.unrenamed(); err != nil {
 		return err
 	}

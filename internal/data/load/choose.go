@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/mysql"
 )
 
 // choice is what of a backup is wanted, and under which names.
@@ -73,6 +74,9 @@ func newChoice(schemas, tables, rename []string) (choice, error) {
 		}
 		if newSchema == "" || (oldTable == "") != (newTable == "") {
 			return c, fmt.Errorf("%q is no renaming: write old=new, or schema.old=schema.new", s)
+		}
+		if mysql.SystemSchema(newSchema) {
+			return c, fmt.Errorf("%q: %s belongs to the server itself", s, mysql.Quote(newSchema))
 		}
 		c.rename[[2]string{oldSchema, oldTable}] = [2]string{newSchema, newTable}
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -29,6 +30,7 @@ type run struct {
 	setup         []string // statements that a session begins with; the first two are what others come back to
 	names         string   // the one of them that sets the character set
 	localFiles    bool
+	folds         bool // names that differ in nothing but case are one to the target
 	bulk          bool // a prepared INSERT with many rows is logged as rows, if at all
 	serialAuto    bool // LOAD DATA locks a table with AUTO_INCREMENT until it ends (innodb_autoinc_lock_mode below 2): INSERT does not
 	maxPacket     int
@@ -68,6 +70,7 @@ type run struct {
 	later      []Finding // what is there in another form, found while rows go in
 	missing    []Finding // what is not there at the end; the first of them
 	missingAll int64
+	differing  int // tables; result has the first of them
 	result     Result
 	stage      string
 }
@@ -102,7 +105,7 @@ func Restore(ctx context.Context, o Options) (Result, error) {
 	switch {
 	case err != nil || r.o.DryRun:
 	case len(res.Different) > 0:
-		err = fmt.Errorf("%w: %d of %d tables", ErrDifferent, len(res.Different), res.Tables)
+		err = fmt.Errorf("%w: %d of %s", ErrDifferent, r.differing, digits.Counted(res.Tables, "table"))
 	case res.LeftOutAll > 0:
 		err = fmt.Errorf("%w: %s", ErrLeftOut, someNames(res.LeftOut, res.LeftOutAll))
 	}
@@ -317,9 +320,10 @@ func (r *run) learn(ctx context.Context, s *session) error {
 	if err := r.findSetup(ctx, s); err != nil {
 		return err
 	}
-	err := s.Query(ctx, "SELECT /* risso: how does it take rows? */ @@local_infile, @@max_allowed_packet, @@innodb_autoinc_lock_mode, @@log_bin AND @@sql_log_bin AND @@binlog_format <> 'ROW'", func(row [][]byte) (err error) {
+	err := s.Query(ctx, "SELECT /* risso: how does it take rows? */ @@local_infile, @@max_allowed_packet, @@innodb_autoinc_lock_mode, @@log_bin AND @@sql_log_bin AND @@binlog_format <> 'ROW', @@lower_case_table_names", func(row [][]byte) (err error) {
 		r.localFiles, r.serialAuto = string(row[0]) == "1", string(row[2]) < "2"
 		r.bulk = string(row[3]) == "0" && s.HasBulk()
+		r.folds = string(row[4]) != "0"
 		r.maxPacket, err = strconv.Atoi(string(row[1]))
 		return err
 	})
@@ -389,7 +393,7 @@ func (r *run) read(ctx context.Context) error {
 		return r.nothing()
 	}
 	if r.unused > 0 {
-		r.plan.Notes = append(r.plan.Notes, fmt.Sprintf("%d programs stay away, as --no-programs says", r.unused))
+		r.plan.Notes = append(r.plan.Notes, digits.Plural(r.unused, "program stays", "programs stay")+" away, as --no-programs says")
 	}
 	r.plan.Findings = r.findings()
 	return nil
@@ -581,8 +585,11 @@ func (r *run) notef(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	const most = 1000
-	if len(r.notes) < most {
+	switch n := len(r.notes); {
+	case n < most:
 		r.notes = append(r.notes, fmt.Sprintf(format, args...))
+	case n == most:
+		r.notes = append(r.notes, "there is more to tell: these are the first notes")
 	}
 }
 
@@ -593,8 +600,11 @@ func (r *run) report(t TableResult) {
 	r.result.Rows += t.Rows
 	r.result.Bytes += t.Bytes
 	const most = 1000
-	if !t.Equal && len(r.result.Different) < most {
-		r.result.Different = append(r.result.Different, t)
+	if !t.Equal {
+		r.differing++
+		if len(r.result.Different) < most {
+			r.result.Different = append(r.result.Different, t)
+		}
 	}
 	r.mu.Unlock()
 	r.done.Add(1)

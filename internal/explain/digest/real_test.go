@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/lack"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
@@ -32,7 +33,7 @@ func ptDigest(t *testing.T, path string) map[string]ptClass {
 	t.Helper()
 	program, err := exec.LookPath("pt-query-digest")
 	if err != nil {
-		t.Skip("pt-query-digest is not installed (script/setup): the comparison with it is left out")
+		lack.Of(t, "pt-query-digest is not installed: run script/setup")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()

@@ -125,18 +125,18 @@ func copyText(w io.Writer, c *repo.Copied, to string, dry bool, took time.Durati
 	if dry {
 		verb = "Would copy"
 	}
-	fmt.Fprintf(w, "%s %s, %s of %s, to %s", verb, counted(len(c.Backups), "backup"), counted(int(c.Objects), "object"), render.Bytes(float64(c.Bytes)), to)
+	fmt.Fprintf(w, "%s %s, %s of %s, to %s", verb, counted(len(c.Backups), "backup"), counted(c.Objects, "object"), render.Bytes(float64(c.Bytes)), to)
 	if !dry {
 		fmt.Fprintf(w, " in %s", render.Seconds(took.Seconds()))
 	}
 	if c.Logs > 0 {
-		fmt.Fprintf(w, "; %s of %s", counted(int(c.Logs), "mirrored log"), render.Bytes(float64(c.LogBytes)))
+		fmt.Fprintf(w, "; %s of %s", counted(c.Logs, "mirrored log"), render.Bytes(float64(c.LogBytes)))
 	}
 	if c.Mended > 0 {
-		fmt.Fprintf(w, "; %s that backups there lacked", counted(int(c.Mended), "object"))
+		fmt.Fprintf(w, "; %s that backups there lacked", counted(c.Mended, "object"))
 	}
 	if len(c.There) > 0 {
-		fmt.Fprintf(w, "; %s there before", wereThere(len(c.There)))
+		fmt.Fprintf(w, "; %s there before", plural(len(c.There), "was", "were"))
 	}
 	fmt.Fprintln(w)
 	if len(c.Backups) > 0 {
@@ -163,11 +163,4 @@ func copyFailure(c *repo.Copied) error {
 		hint = trustHint
 	}
 	return failure(exitFailed, hint, errors.New(copyProblems(c)))
-}
-
-func wereThere(n int) string {
-	if n == 1 {
-		return "1 was"
-	}
-	return fmt.Sprintf("%d were", n)
 }

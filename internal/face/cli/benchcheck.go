@@ -76,7 +76,7 @@ func runBenchCheck(ctx context.Context, s Streams, f benchCheckFlags, name strin
 		err = out.text(s.Out)
 	}
 	if err == nil && broken > 0 {
-		err = failure(exitFailed, "", fmt.Errorf("%d of %d checks found something wrong", broken, len(found)))
+		err = failure(exitFailed, "", fmt.Errorf("%d of %s found something wrong", broken, counted(len(found), "check")))
 	}
 	return err
 }

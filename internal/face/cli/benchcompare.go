@@ -353,7 +353,7 @@ func (c *comparison) plan(set *compare.Plan) error {
 	fmt.Fprintf(w, "%s%d runs of %s with --threads %d, each %s after %s of warm-up, in the order %s: %s in all\n",
 		most, len(c.order), c.name, c.threads, c.time, c.warmup, compare.OrderString(c.order), total)
 	if least := stats.LeastRuns(compare.Confidence); c.runs < least {
-		fmt.Fprintf(w, "%d runs of each are too few to tell any difference: %d is the least\n", c.runs, least)
+		fmt.Fprintf(w, "%s too few to tell any difference: %d is the least\n", plural(c.runs, "run of each is", "runs of each are"), least)
 	}
 	if set != nil {
 		fmt.Fprintf(w, "on %s before each run of A:\n  %s\nbefore each run of B:\n  %s\nat the end:\n  %s\n", set.Server,

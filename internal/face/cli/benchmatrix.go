@@ -106,7 +106,7 @@ func runMatrix(ctx context.Context, s Streams, f matrixFlags, path string) error
 		}
 		return writeMatrix(s.Out, r, f.output)
 	case isTerminal(s.Err):
-		fmt.Fprintf(s.Err, "%d runs, %d servers, about %s; results in %s\n", plan.Runs, len(plan.Servers), plan.Time.Round(time.Second), f.dir)
+		fmt.Fprintf(s.Err, "%s, %s, about %s; results in %s\n", counted(plan.Runs, "run"), counted(len(plan.Servers), "server"), plan.Time.Round(time.Second), f.dir)
 	}
 	show := newSteps(s.Err, plan.Runs)
 	r, err := matrix.Run(ctx, file, matrix.Options{Dir: f.dir, Servers: localServers{}, Prepare: f.prepare, Progress: func(done, total int, what string) {
@@ -123,7 +123,7 @@ func runMatrix(ctx context.Context, s Streams, f matrixFlags, path string) error
 		}
 	}
 	if err == nil && r.Interrupted {
-		err = failure(exitInterrupted, "the same command goes on", fmt.Errorf("interrupted: %d runs are missing", r.Missing))
+		err = failure(exitInterrupted, "the same command goes on", fmt.Errorf("interrupted: %s missing", plural(r.Missing, "run is", "runs are")))
 	}
 	return err
 }
@@ -144,7 +144,7 @@ func writeMatrixPlan(w io.Writer, p *matrix.Plan, output string) error {
 	if output == "json" {
 		return render.JSON(w, p)
 	}
-	fmt.Fprintf(w, "%s: %d cells, %d runs to make, about %s; results in %s\n", p.Name, len(p.Cells), p.Runs, p.Time.Round(time.Second), p.Dir)
+	fmt.Fprintf(w, "%s: %s, %s to make, about %s; results in %s\n", p.Name, counted(len(p.Cells), "cell"), counted(p.Runs, "run"), p.Time.Round(time.Second), p.Dir)
 	err := tabulate(w, func(w io.Writer) {
 		fmt.Fprintln(w, "SERVER\tOPTIONS\tENGINE\tTABLE SIZE\tWORKLOAD\tTHREADS\tRUNS THERE")
 		for _, c := range p.Cells {

@@ -159,7 +159,7 @@ func runBinlogSearch(ctx context.Context, s Streams, f searchFlags, args []strin
 	if res.Fit > 0 {
 		fmt.Fprintln(s.Out)
 	}
-	fmt.Fprintf(s.Out, "%d of %d transactions in %s of %d logs fit", res.Fit, res.Transactions, render.Bytes(float64(res.Bytes)), len(src.files))
+	fmt.Fprintf(s.Out, "%d of %s in %s of %s %s", res.Fit, counted(res.Transactions, "transaction"), render.Bytes(float64(res.Bytes)), counted(len(src.files), "log"), map[bool]string{true: "fits", false: "fit"}[res.Fit == 1])
 	if res.Skipped > 0 {
 		fmt.Fprintf(s.Out, ", %d of which were not read, for their index says that nothing fits", res.Skipped)
 	}
@@ -221,12 +221,12 @@ func foundText(w io.Writer, f binlog.Found) {
 		fmt.Fprintf(w, "  %s\n", render.Cut(strings.Join(strings.Fields(st.Text), " "), 300))
 	}
 	if f.More > 0 {
-		fmt.Fprintf(w, "  and %d more statements\n", f.More)
+		fmt.Fprintf(w, "  and %s\n", counted(f.More, "more statement"))
 	}
 	for _, c := range f.Changes {
 		fmt.Fprintf(w, "  %-8s %s", c.Kind, c.Table)
 		if c.Rows > 0 {
-			fmt.Fprintf(w, "  %d rows", c.Rows)
+			fmt.Fprintf(w, "  %s", counted(c.Rows, "row"))
 			if c.Share != nil {
 				fmt.Fprintf(w, " of %d: %s", c.Share.Of, c.Share.From)
 			}

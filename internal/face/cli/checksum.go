@@ -228,17 +228,10 @@ func checksumVerdict(r checksum.Result) error {
 	return nil
 }
 
-func plural(n int64, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}
-
 func checksumProgress(p checksum.Progress, gate *throttle.Gate) func(float64) string {
 	return func(elapsed float64) string {
 		rate := float64(p.Rows) / max(elapsed, 0.001)
-		text := fmt.Sprintf("%s, %s rows, %s rows/s, %s/s", p.Table, render.Number(float64(p.Rows)), render.Number(rate), render.Bytes(float64(p.Bytes)/max(elapsed, 0.001)))
+		text := fmt.Sprintf("%s, %s, %s rows/s, %s/s", p.Table, roughly(p.Rows, "row"), render.Number(rate), render.Bytes(float64(p.Bytes)/max(elapsed, 0.001)))
 		if p.Of > p.Rows && p.Rows > 0 {
 			text = fmt.Sprintf("%.0f %%, %s, %s left", 100*float64(p.Rows)/float64(p.Of), text, render.Seconds(float64(p.Of-p.Rows)/rate))
 		}
@@ -277,7 +270,7 @@ func (c *checksumText) table(t checksum.Table) {
 	}
 	rate := ""
 	if t.Seconds > 0 && t.Rows > 0 {
-		rate = fmt.Sprintf(", %s rows, %s rows/s", render.Number(float64(t.Rows)), render.Number(float64(t.Rows)/t.Seconds))
+		rate = fmt.Sprintf(", %s, %s rows/s", roughly(t.Rows, "row"), render.Number(float64(t.Rows)/t.Seconds))
 	}
 	fmt.Fprintf(c.out, "%s.%s: %s%s\n", printable(t.Schema), printable(t.Name), v, rate)
 	for _, n := range t.Notes {
@@ -434,7 +427,7 @@ func (c *checksumText) end(r checksum.Result) {
 	}
 	fmt.Fprintf(c.out, "%s of %s compared with %s: %s\n", plural(r.Tables, "table", "tables"), r.Primary.Server, strings.Join(names, ", "), strings.Join(words, ", "))
 	if r.Seconds > 0 && r.Rows > 0 {
-		fmt.Fprintf(c.out, "%s rows in %s: %s rows/s; %s of them read here\n",
-			render.Number(float64(r.Rows)), render.Seconds(r.Seconds), render.Number(float64(r.Rows)/r.Seconds), render.Bytes(float64(r.Bytes)))
+		fmt.Fprintf(c.out, "%s in %s: %s rows/s; %s of them read here\n",
+			roughly(r.Rows, "row"), render.Seconds(r.Seconds), render.Number(float64(r.Rows)/r.Seconds), render.Bytes(float64(r.Bytes)))
 	}
 }

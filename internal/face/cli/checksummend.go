@@ -58,7 +58,7 @@ func (f checksumFlags) runMend(ctx context.Context, s Streams, o checksum.Option
 	}
 	progress := newProgress(s.Err)
 	journal, err := checksum.Mend(ctx, m, plan, func(done int) {
-		progress.show(func(float64) string { return fmt.Sprintf("mended %d of %d rows", done, len(plan.Steps)) })
+		progress.show(func(float64) string { return fmt.Sprintf("mended %d of %s", done, counted(len(plan.Steps), "row")) })
 	})
 	progress.end()
 	if journal != "" {
@@ -67,7 +67,7 @@ func (f checksumFlags) runMend(ctx context.Context, s Streams, o checksum.Option
 	if err != nil {
 		return checksumFailure(err, "")
 	}
-	fmt.Fprintf(out, "%s written; compared once more:\n", plural(int64(len(plan.Steps)), "row", "rows"))
+	fmt.Fprintf(out, "%s written; compared once more:\n", plural(len(plan.Steps), "row", "rows"))
 	return f.compareAgain(ctx, out, o, found)
 }
 
@@ -90,7 +90,7 @@ func (f checksumFlags) compareAgain(ctx context.Context, out io.Writer, o checks
 
 // showPlan writes what will be done.
 func (f checksumFlags) showPlan(out io.Writer, o checksum.Options, p checksum.Plan) {
-	fmt.Fprintf(out, "\nplan: %s to be written once more on %s, replicating by statement\n", plural(int64(len(p.Steps)), "row", "rows"), o.Primary)
+	fmt.Fprintf(out, "\nplan: %s to be written once more on %s, replicating by statement\n", plural(len(p.Steps), "row", "rows"), o.Primary)
 	const most = 50
 	for i, st := range p.Steps {
 		if i == most && !f.dryRun {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/rissodb/risso/internal/data/checksum"
 	"github.com/rissodb/risso/internal/data/jobs"
-	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/throttle"
 )
 
@@ -110,7 +109,7 @@ var errUntold = errors.New("not all rows could be compared")
 
 // end says what was found, and whether that is good. Rows that change all the time are no failure.
 func (c *compared) end(got checksum.Result) (string, error) {
-	all := fmt.Sprintf("%s with %s rows on %s", counted(int(got.Tables), "table"), render.Number(float64(got.Rows)), counted(len(got.Others), "replica"))
+	all := fmt.Sprintf("%s with %s on %s", counted(got.Tables, "table"), roughly(got.Rows, "row"), counted(len(got.Others), "replica"))
 	more := func(list []string) string {
 		if len(list) > 1 {
 			return fmt.Sprintf("%s; and %d more", list[0], len(list)-1)
@@ -119,7 +118,7 @@ func (c *compared) end(got checksum.Result) (string, error) {
 	}
 	switch {
 	case len(c.bad) > 0:
-		text := fmt.Sprintf("%s: %s", plural(int64(len(c.bad)), "table differs", "tables differ"), more(c.bad))
+		text := fmt.Sprintf("%s: %s", plural(len(c.bad), "table differs", "tables differ"), more(c.bad))
 		return fmt.Sprintf("of %s %s", all, text), jobs.ErrFound
 	case got.Counts.Definitions > 0:
 		return fmt.Sprintf("of %s the rows are equal, and %s: %s", all, plural(got.Counts.Definitions, "definition differs", "definitions differ"), c.defined(got)), jobs.ErrFound

@@ -118,7 +118,7 @@ func (p *protect) backupTask(s watched) jobs.Task {
 		}
 		result, err := dump.Run(ctx, r, dump.Options{Target: s.target, Name: s.instance.Name, Tool: "risso " + Version(), Threads: c.threads(), Gate: gate,
 			Snapshot: mysql.SnapshotOptions{Guard: mysql.Guard{Said: func(e mysql.GuardEvent) {
-				report.Log("the lock: %s after %s, %d sessions behind it", e.Action, e.Running, e.Queued)
+				report.Log("the lock: %s after %s, %s behind it", e.Action, e.Running, counted(e.Queued, "session"))
 			}}},
 			Waiting: waitsForPrune(report),
 			Progress: func(p dump.Progress) {
@@ -134,7 +134,7 @@ func (p *protect) backupTask(s watched) jobs.Task {
 		}
 		h := result.Header
 		logHeader(report, h)
-		return jobs.Result{Backup: h.ID, Detail: result, Text: fmt.Sprintf("%s, %s rows, %s in %s; %s stored", counted(int(h.Tables), "table"), render.Number(float64(h.Rows)),
+		return jobs.Result{Backup: h.ID, Detail: result, Text: fmt.Sprintf("%s, %s, %s in %s; %s stored", counted(h.Tables, "table"), roughly(h.Rows, "row"),
 			render.Bytes(float64(h.Bytes)), render.Seconds(result.Seconds), render.Bytes(float64(h.Stored)))}, nil
 	}
 }

@@ -42,7 +42,7 @@ func runForget(ctx context.Context, s Streams, f restoreFlags, fl *pflag.FlagSet
 		fmt.Fprintf(s.Out, "No restore into %s was cut off.\n", into)
 		return nil
 	}
-	fmt.Fprintf(s.Out, "A restore of backup %s, begun %s, was cut off; %d tables are whole.\n", got.Backup, got.Began, got.Tables)
+	fmt.Fprintf(s.Out, "A restore of backup %s, begun %s, was cut off; %s whole.\n", got.Backup, got.Began, plural(got.Tables, "table is", "tables are"))
 	for _, t := range got.Partly {
 		fmt.Fprintln(s.Out, "Not finished:", t)
 	}

@@ -64,7 +64,7 @@ func showLoad(ctx context.Context, w io.Writer, stats *sandbox.LoadStats) (stop 
 				return
 			case <-tick.C:
 				n := stats.Transactions.Load()
-				fmt.Fprintf(w, "\r%6d transactions/s, %d in all, %d errors ", n-last, n, stats.Errors.Load())
+				fmt.Fprintf(w, "\r%6d transactions/s, %d in all, %s ", n-last, n, counted(stats.Errors.Load(), "error"))
 				last = n
 			}
 		}

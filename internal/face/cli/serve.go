@@ -186,7 +186,7 @@ func serve(ctx context.Context, out Streams, f serveFlags) error {
 	if err := requireToken(ctx, set, facts); err != nil {
 		return err
 	}
-	if err := firstContact(ctx, out, set.servers); err != nil {
+	if err := firstContact(ctx, out, set.servers, staysAway); err != nil {
 		return err
 	}
 
@@ -219,13 +219,6 @@ func serve(ctx context.Context, out Streams, f serveFlags) error {
 	}
 	fmt.Fprintf(out.Err, "risso: ready on http://%s watching %s, data in %s\n", ln.Addr(), counted(len(set.servers), "server"), set.data)
 	return g.Wait()
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 func listen(ctx context.Context, addr string) (net.Listener, error) {

@@ -232,7 +232,7 @@ func verifyText(w io.Writer, v *repo.Verified, logs verifiedLogs, place string, 
 	case v.SealsOnly:
 		how = "read and their seals checked; not decrypted (--identity)"
 	}
-	fmt.Fprintf(w, "Verified %s in %s: %s of %s %s", counted(len(v.Backups), "backup"), place, counted(int(v.Objects), "object"), render.Bytes(float64(v.Bytes)), how)
+	fmt.Fprintf(w, "Verified %s in %s: %s of %s %s", counted(len(v.Backups), "backup"), place, counted(v.Objects, "object"), render.Bytes(float64(v.Bytes)), how)
 	if v.Again > 0 {
 		fmt.Fprintf(w, ", %d of them by an interrupted run", v.Again)
 	}
@@ -247,7 +247,7 @@ func verifyText(w io.Writer, v *repo.Verified, logs verifiedLogs, place string, 
 		fmt.Fprintf(w, "Besides  %s\n", counted(logs.Logs, "mirrored log"))
 	}
 	if v.Superfluous > 0 {
-		fmt.Fprintf(w, "Besides  %s of %s that no backup needs (yet): risso backup prune\n", counted(int(v.Superfluous), "object"), render.Bytes(float64(v.SuperBytes)))
+		fmt.Fprintf(w, "Besides  %s of %s that no backup needs (yet): risso backup prune\n", counted(v.Superfluous, "object"), render.Bytes(float64(v.SuperBytes)))
 	}
 	if v.Whole() && logs.whole() {
 		fmt.Fprintln(w, "Whole    yes")

@@ -14,6 +14,7 @@ import (
 
 	driver "github.com/go-sql-driver/mysql"
 
+	"github.com/rissodb/risso/internal/lack"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
@@ -305,7 +306,7 @@ func TestLogin(t *testing.T) {
 			var stop Stop
 			if server == "mariadb" {
 				if _, err := n.Query(t.Context(), "INSTALL SONAME 'auth_ed25519'"); err != nil {
-					t.Skip(err)
+					lack.Of(t, "MariaDB comes without auth_ed25519: install mariadb-server: "+err.Error())
 				}
 			}
 			for i, plugin := range plugins {

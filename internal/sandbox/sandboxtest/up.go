@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/lack"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/postgres"
 )
@@ -71,7 +72,7 @@ func shortDir(t testing.TB) string {
 func Postgres(t testing.TB, settings ...string) *postgres.Server {
 	t.Helper()
 	if _, err := postgres.Find(""); errors.Is(err, sandbox.ErrNoServer) {
-		t.Skip("PostgreSQL is not installed: run script/setup")
+		lack.Of(t, "PostgreSQL is not installed: run script/setup")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()

@@ -78,9 +78,12 @@ func (w *worker) stop() {
 
 func (w *worker) run() {
 	defer close(w.done)
-	tick := time.NewTicker(time.Second)
+	// At half seconds others are awake, too, and collectors are not at work.
+	now := time.Now()
+	tick := time.NewTicker(time.Second + now.Truncate(time.Second).Add(time.Second/2).Sub(now))
 	defer tick.Stop()
 	var merged, swept time.Time
+	aligned := false
 	for {
 		select {
 		case <-w.quit:
@@ -89,6 +92,10 @@ func (w *worker) run() {
 			w.sealMinutes()
 			w.repair()
 		case now := <-tick.C:
+			if !aligned {
+				tick.Reset(time.Second)
+				aligned = true
+			}
 			w.retireIdle(now)
 			w.saveWaiting()
 			w.s.writeRecovered()
