@@ -14,7 +14,7 @@ func TestOtherRows(t *testing.T) {
 	for _, spec := range flavours {
 		t.Run(spec, func(t *testing.T) {
 			t.Parallel()
-			node := sandboxtest.Up(t, spec, fast...)
+			node := sandboxtest.Lend(t, spec, fast...)
 			db := openDB(t, node)
 			run(t, db, "CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY, v INT)", "INSERT INTO d.t VALUES (1, 1)")
 			for _, c := range []struct{ do, meanwhile string }{

@@ -10,7 +10,6 @@ import (
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sandbox"
-	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
 // TestRenameGrants: behind a restore under other names each account sees the schemas that it saw, under their names, and no other one whose
@@ -20,12 +19,11 @@ func TestRenameGrants(t *testing.T) {
 	for _, c := range []struct{ name, spec, setting string }{{"mariadb", "mariadb", ""}, {"mariadb-11.8", "mariadb-11.8", ""}, {"mysql-9.7", "mysql-9.7", ""}, {"mysql-9.7, partial_revokes", "mysql-9.7", "partial_revokes=ON"}, {"mysql-8.0", "mysql-8.0", ""}, {"mysql-5.7", "mysql-5.7", ""}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			src, dst := sandboxtest.Up(t, c.spec, "local_infile=1"), []string{"local_infile=1"}
-			if c.setting != "" {
-				dst = append(dst, c.setting)
-			}
-			into := sandboxtest.Up(t, c.spec, dst...)
+			src, into := lend(t, c.spec), lend(t, c.spec)
 			s, d := stream(t, src), stream(t, into)
+			if c.setting != "" {
+				exec(t, d, "SET GLOBAL "+c.setting)
+			}
 			for _, name := range []string{"a_b", "x_y", "x1y", "plain", "other1"} {
 				exec(t, s, "CREATE DATABASE "+name, "CREATE TABLE "+name+".t (a INT)")
 			}

@@ -69,7 +69,7 @@ func travellers(t *testing.T) map[string]*sandbox.Node {
 			continue
 		}
 		wait.Go(func() {
-			node := sandboxtest.Up(t, spec, "local_infile=1", "log_bin_trust_function_creators=1", "event_scheduler=OFF")
+			node := lend(t, spec)
 			mu.Lock()
 			nodes[spec] = node
 			mu.Unlock()

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/lack"
-	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
@@ -225,21 +224,10 @@ const realRounds = 7
 // runStatements runs a known set of statements on a new server and returns its slow log.
 func runStatements(t *testing.T, kind string, set []string) (path string, began time.Time) {
 	t.Helper()
-	sandboxtest.Need(t, kind)
+	node := sandboxtest.Up(t, kind, append([]string{"slow_query_log_file=slow.log"}, set...)...)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	s, err := sandbox.Up(ctx, sandbox.Options{Dir: t.TempDir(), Servers: []string{kind}, Settings: append([]string{"slow_query_log_file=slow.log"}, set...)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		if err := s.Down(ctx); err != nil {
-			t.Error(err)
-		}
-	})
-	db, err := s.Primary().DB()
+	db, err := node.DB()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -302,7 +290,7 @@ func runStatements(t *testing.T, kind string, set []string) (path string, began 
 	}
 	c.Close()
 	admin("SET GLOBAL slow_query_log = OFF")
-	path = filepath.Join(s.Primary().Datadir, "slow.log")
+	path = filepath.Join(node.Datadir, "slow.log")
 	if text, err := os.ReadFile(path); err == nil {
 		t.Cleanup(func() {
 			if t.Failed() {
