@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/rissodb/risso/internal/lack"
 )
 
 // serviceUnit is the unit file that docs/operate.md prints.
@@ -30,7 +32,7 @@ func TestServiceUnit(t *testing.T) {
 	t.Parallel()
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
-		t.Skip("systemd-analyze is not installed")
+		lack.Of(t, "systemd-analyze is not installed: run script/setup")
 	}
 	file := filepath.Join(tempDir(t), "risso.service")
 	write(t, file, strings.NewReplacer("/usr/local/bin/risso", binary, "User=risso", "User=root").Replace(serviceUnit(t)))

@@ -81,8 +81,8 @@ func TestRenameGrants(t *testing.T) {
 func TestGrantsMean(t *testing.T) {
 	t.Parallel()
 	grants := map[string]string{"name": "a_b", "slash": "a\\_b", "rest": "a%", "plain": "plain"}
-	names := sandboxtest.Up(t, "mysql-9.7", "local_infile=1")
-	other, old, maria := sandboxtest.Up(t, "mysql-9.7", "local_infile=1"), sandboxtest.Up(t, "mysql-8.0", "local_infile=1"), sandboxtest.Up(t, "mariadb", "local_infile=1")
+	names := lend(t, "mysql-9.7")
+	other, old, maria := lend(t, "mysql-9.7"), lend(t, "mysql-8.0"), lend(t, "mariadb")
 	fill := func(n *sandbox.Node) {
 		s := stream(t, n)
 		for _, name := range []string{"a_b", "axb", "plain"} {
