@@ -204,7 +204,7 @@ func (p *Plan) table(ctx context.Context, o MendOptions, l *link, c *mysql.Conn,
 	}
 	if len(order) == 0 {
 		if t.Verdict() == Differs && len(t.Key) == 0 {
-			refuse("it has no key: a single row cannot be written", "")
+			refuse(noExactKey+": a single row cannot be written", "")
 		}
 		return nil
 	}
@@ -223,6 +223,9 @@ func (p *Plan) table(ctx context.Context, o MendOptions, l *link, c *mysql.Conn,
 	return nil
 }
 
+// noExactKey is why rows of a table cannot be named one by one: chunk.KeyOf found no key, or one whose values have no exact literal.
+const noExactKey = "no primary key, and no unique key without NULL, names its rows exactly: by whole columns in ascending order, of numbers other than FLOAT and DOUBLE, times, bytes, or text other than ENUM and SET"
+
 // mendable says why a table must not be mended.
 func mendable(ctx context.Context, o MendOptions, l *link, c *mysql.Conn, t Table) (pl *plan, why, hint string, err error) {
 	def, err := l.define(ctx, t.Schema, t.Name)
@@ -232,7 +235,7 @@ func mendable(ctx context.Context, o MendOptions, l *link, c *mysql.Conn, t Tabl
 	key, ok := chunk.KeyOf(def)
 	switch {
 	case !ok || !key.Whole():
-		return nil, "it has no key that names its rows exactly", "", nil
+		return nil, noExactKey, "", nil
 	case !transactional(def.Engine):
 		return nil, def.Engine + " has no transactions: a row could change while it is mended", "", nil
 	case def.Versioned:

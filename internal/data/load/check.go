@@ -101,11 +101,15 @@ func (r *run) checkWay(ctx context.Context, s *session) error {
 		{"table", "SELECT /* risso: what is there? */ TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA" + others},
 		{"routine", "SELECT /* risso: what is there? */ ROUTINE_SCHEMA, CONCAT(ROUTINE_TYPE, ' ', ROUTINE_NAME) FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA" + others},
 		{"event", "SELECT /* risso: what is there? */ EVENT_SCHEMA, EVENT_NAME FROM information_schema.EVENTS WHERE EVENT_SCHEMA" + others},
-		{"trigger", "SELECT /* risso: what is there? */ TRIGGER_SCHEMA, TRIGGER_NAME FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA" + others},
+		{"trigger", "SELECT /* risso: what is there? */ TRIGGER_SCHEMA, TRIGGER_NAME, EVENT_OBJECT_TABLE FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA" + others},
 	}
+	tableOf := map[string]string{} // of triggers, by schema and name
 	for _, q := range questions {
 		err := s.Query(ctx, q.query, func(row [][]byte) error {
 			note(q.kind, string(row[0]), string(row[1]))
+			if q.kind == "trigger" {
+				tableOf[fold(string(row[0]))+"\x00"+fold(string(row[1]))] = string(row[2])
+			}
 			return nil
 		})
 		if err != nil {
@@ -137,8 +141,12 @@ func (r *run) checkWay(ctx context.Context, s *session) error {
 			schema, name := r.choice.target(o.Schema, o.Name)
 			hit("table", schema, name)
 		case repo.Trigger:
-			if _, renamed := r.choice.rename[[2]string{o.Schema, o.Table}]; !renamed {
-				hit("trigger", schema, o.Name)
+			if _, renamed := r.choice.rename[[2]string{o.Schema, o.Table}]; renamed {
+				return nil
+			}
+			hit("trigger", schema, o.Name)
+			if other := tableOf[fold(schema)+"\x00"+fold(o.Name)]; other != "" && fold(other) != fold(o.Table) && r.o.Overwrite {
+				return r.mayDropTriggerOf(schema, other, o)
 			}
 		case repo.Event:
 			hit("event", schema, o.Name)
@@ -157,6 +165,20 @@ func (r *run) checkWay(ctx context.Context, s *session) error {
 		return fmt.Errorf("%w: %s%s", ErrExists, strings.Join(r.plan.Drops[:min(5, len(r.plan.Drops))], ", "), more)
 	}
 	return nil
+}
+
+// mayDropTriggerOf refuses to drop a trigger that has the name of one of the backup, and belongs to a table that stays as it is.
+func (r *run) mayDropTriggerOf(schema, table string, o *repo.Object) error {
+	for _, at := range r.tables {
+		l, err := r.spool.get(at)
+		if err != nil {
+			return err
+		}
+		if s, name := r.choice.target(l.Table.Schema, l.Table.Name); strings.EqualFold(s, schema) && strings.EqualFold(name, table) {
+			return nil // it is dropped itself
+		}
+	}
+	return fmt.Errorf("%w: trigger %s of table %s in the backup, and that of table %s on the server, which is not restored", ErrOneName, objectName(o), mysql.Quote(o.Table), mysql.Quote(table))
 }
 
 // rehearseAll tries in a session of its own what a server of another kind may not understand. Nothing is changed.

@@ -64,3 +64,31 @@ func TestOneName(t *testing.T) {
 		})
 	}
 }
+
+// TestTriggerOfAnother: a trigger that has the name of one of the backup and belongs to a table that stays is not dropped with --overwrite.
+func TestTriggerOfAnother(t *testing.T) {
+	t.Parallel()
+	node := lend(t, "mariadb")
+	s := stream(t, node)
+	exec(t, s, "CREATE DATABASE shop", "CREATE TABLE shop.o (a INT PRIMARY KEY)", "CREATE TABLE shop.other (a INT PRIMARY KEY)", "CREATE TRIGGER shop.tt BEFORE INSERT ON shop.o FOR EACH ROW SET NEW.a = NEW.a + 1")
+	r := takeBackup(t, node, "shop")
+	exec(t, s, "DROP TRIGGER shop.tt", "CREATE TRIGGER shop.tt BEFORE INSERT ON shop.other FOR EACH ROW SET NEW.a = 7")
+	for _, dry := range []bool{true, false} {
+		_, err := restore(t, load.Options{Repo: r, Into: target(t, node), Tables: []string{"shop.o"}, Overwrite: true, DryRun: dry})
+		if !errors.Is(err, load.ErrOneName) || !strings.Contains(err.Error(), "of table `other` on the server") {
+			t.Errorf("%v", err)
+		}
+	}
+	if got := ask(t, s, "SELECT EVENT_OBJECT_TABLE FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = 'shop'"); got != "other|\n" {
+		t.Errorf("the trigger is on %q", got)
+	}
+	if _, err := restore(t, load.Options{Repo: r, Into: target(t, node), Tables: []string{"shop.o"}, Overwrite: true, NoPrograms: true}); err != nil {
+		t.Error(err)
+	}
+	if _, err := restore(t, load.Options{Repo: r, Into: target(t, node), Schemas: []string{"shop"}, Overwrite: true}); err != nil { // with the table it goes
+		t.Error(err)
+	}
+	if got := ask(t, s, "SELECT EVENT_OBJECT_TABLE FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = 'shop'"); got != "o|\n" {
+		t.Errorf("the trigger is on %q", got)
+	}
+}

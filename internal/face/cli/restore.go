@@ -379,7 +379,7 @@ var restoreHints = []struct {
 	{load.ErrForged, "somebody wrote into the repository, or it is damaged: take another backup or its copy; nothing of this one was run"},
 	{load.ErrKind, "give --datadir DIR, an empty folder, or --backup with the ID of a logical one"},
 	{load.ErrExists, "--overwrite drops what is in the way, --rename puts it beside"},
-	{load.ErrOneName, "--rename gives one of them another name"},
+	{load.ErrOneName, "--rename gives a schema or table another name, --no-programs leaves triggers away"},
 	{load.ErrIncompatible, "--skip-incompatible leaves that away"},
 	{load.ErrUnfinished, "--overwrite begins anew, --forget takes its journal away"},
 	{binlog.ErrRenamed, "--sandbox NAME instead of --into restores it under its own name, on a throw-away server"},
