@@ -14,6 +14,7 @@ const module = "github.com/rissodb/risso/"
 
 // layer orders the house from the ground up; a package imports only what lies lower, or in its own wing.
 var layer = map[string]int{
+	"internal/lack":        -1,
 	"internal/pattern":     -1,
 	"internal/fleet":       0,
 	"internal/digits":      0,
@@ -82,6 +83,16 @@ func TestImportsGoDown(t *testing.T) {
 	}
 	if seen < 5 {
 		t.Fatalf("only %d packages were looked at", seen)
+	}
+}
+
+// TestLackFails: a test that needs what script/setup installs asks package lack for what to do without it: in script/test it fails.
+func TestLackFails(t *testing.T) {
+	skips := exec.Command("git", "grep", "-nE", `[.]Skip(f|Now)?[(].*(install|script/(setup|test))`, "--", "../*.go")
+	if out, err := skips.Output(); len(out) > 0 {
+		t.Errorf("skipped, not failed, in script/test for want of what script/setup installs:\n%s", out)
+	} else if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || exit.ExitCode() != 1 {
+		t.Skipf("no git here: %v", err)
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // The tests of this file read the real /proc and compare it with another source.
@@ -56,7 +58,7 @@ func near(t *testing.T, what string, got, want, share, slack float64) {
 func TestLiveAgainstVmstat(t *testing.T) {
 	path, err := exec.LookPath("vmstat")
 	if err != nil {
-		t.Skip("vmstat is not installed (package procps): nothing to compare with")
+		t.Skip("there is no vmstat (package procps) to compare with")
 	}
 	out, err := exec.Command(path, "-s", "-S", "K").Output()
 	if err != nil {
@@ -376,4 +378,34 @@ func BenchmarkReadCPU(b *testing.B) {
 		p.Read()
 	}
 	b.ReportMetric(float64((used()-before).Microseconds())/float64(b.N), "cpu-µs/op")
+}
+
+// TestFamilyIsFine: what a process took is told in less than the hundredths of a second of /proc, and never less than those.
+func TestFamilyIsFine(t *testing.T) {
+	h := liveHost(t)
+	c := exec.Command("sleep", "600")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Process.Kill(); _ = c.Wait() }() // it was killed
+	f := h.Family(c.Process.Pid)
+	defer f.Close()
+	took, err := f.Used()
+	if err != nil || took <= 0 || took%(time.Second/userHZ) == 0 {
+		t.Errorf("a process that has just begun took %v, %v", took, err)
+	}
+	self := h.Family(os.Getpid())
+	defer self.Close()
+	var before, after unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &before); err != nil {
+		t.Fatal(err)
+	}
+	own, ok := self.fine()
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &after); err != nil {
+		t.Fatal(err)
+	}
+	low, high := before.Utime.Nano()+before.Stime.Nano(), after.Utime.Nano()+after.Stime.Nano()
+	if slack := int64(20 * time.Millisecond); !ok || own.Nanoseconds() < low-slack || own.Nanoseconds() > high+slack {
+		t.Errorf("this process took %v, %t; getrusage says %v to %v", own, ok, time.Duration(low), time.Duration(high))
+	}
 }

@@ -222,7 +222,7 @@ func (r *ActivityReader) blockers(ctx context.Context, list []Session) error {
 	if err != nil {
 		return err
 	}
-	if locks > 0 {
+	if locks > 0 || slices.ContainsFunc(list, mayWaitUnseen) {
 		var pairs []lockPair
 		err := r.refusable(ctx, "row locks", r.c.Server.rowLockPairs(), func(row []sqldriver.Value) error {
 			waits, _ := number(row[0])
@@ -235,11 +235,7 @@ func (r *ActivityReader) blockers(ctx context.Context, list []Session) error {
 		}
 		block(list, pairs, waitRowLock)
 	}
-	metadata := false
-	for i := range list {
-		metadata = metadata || list[i].Wait == waitMetadata
-	}
-	if metadata && r.c.Server.hasMetadataLocks() { // MySQL 5.7 and MariaDB have the instrument off as they come: then the answer is empty
+	if slices.ContainsFunc(list, waitsForServerLock) && r.c.Server.hasMetadataLocks() { // MySQL 5.7 and MariaDB have the instrument off as they come: then the answer is empty
 		var held, queued []lockPair
 		err := r.refusable(ctx, "metadata locks", r.c.Server.metadataLockPairs(), func(row []sqldriver.Value) error {
 			if w, ok := lockPairOf(row); ok && w.Queued {
@@ -257,7 +253,23 @@ func (r *ActivityReader) blockers(ctx context.Context, list []Session) error {
 	return r.lastStatements(ctx, list)
 }
 
-// block notes for each session that waits the one it waits for: one that does not wait itself before one that does.
+// mayWaitUnseen says whether a session may wait for InnoDB's lock of a table or of its AUTO_INCREMENT value, which no state shows and
+// InnoDB does not count among current waits: what writes and stands still.
+func mayWaitUnseen(s Session) bool {
+	if s.Wait != waitRunning || s.Seconds < 1 {
+		return false
+	}
+	first, _ := namesIn(s.Text[:min(len(s.Text), 200)])
+	return !slices.Contains([]string{"select", "with", "show", "explain", "analyze", "do", "set"}, first)
+}
+
+// waitsForServerLock says whether the state of a session shows a wait for a lock that is not InnoDB's.
+func waitsForServerLock(s Session) bool {
+	return s.Wait == waitMetadata || slices.ContainsFunc(stuckStates, func(k stuckState) bool { return k.like == s.State })
+}
+
+// block notes for each session that waits the one it waits for: one that does not wait itself before one that does. The class of the
+// wait is that of the state, where that tells one.
 func block(list []Session, pairs []lockPair, class string) {
 	at, waiting := make(map[int64]*Session, len(list)), map[int64]bool{}
 	for i := range list {
@@ -272,7 +284,9 @@ func block(list []Session, pairs []lockPair, class string) {
 		if s == nil || done[p.waits] || waiting[p.holds] && s.BlockerID != 0 {
 			continue
 		}
-		s.Wait = class
+		if class == waitRowLock || s.Wait == waitRunning {
+			s.Wait = class
+		}
 		done[p.waits] = !waiting[p.holds]
 		s.BlockerID, s.BlockerText = p.holds, ""
 		if b := at[p.holds]; b != nil {

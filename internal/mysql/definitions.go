@@ -1,12 +1,15 @@
 package mysql
 
 import (
+	"cmp"
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/rissodb/risso/internal/sqltext"
 )
@@ -97,13 +100,10 @@ var systemSchemas = []string{"information_schema", "performance_schema", "mysql"
 // SystemSchema says whether a schema belongs to the server itself.
 func SystemSchema(name string) bool { return slices.Contains(systemSchemas, strings.ToLower(name)) }
 
-// literal is a text as SQL takes it, in a session whose sql_mode has no NO_BACKSLASH_ESCAPES.
-func literal(s string) string {
+// Literal is a text as SQL takes it, in a session whose sql_mode has no NO_BACKSLASH_ESCAPES.
+func Literal(s string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `''`, "\x00", `\0`, "\n", `\n`, "\r", `\r`).Replace(s) + "'"
 }
-
-// Literal is a text as SQL takes it, in a session prepared by ForRows.
-func Literal(s string) string { return literal(s) }
 
 // Schemas lists the schemas of users.
 func (s *Stream) Schemas(ctx context.Context) ([]string, error) {
@@ -155,7 +155,7 @@ func (s *Stream) CreateSchema(ctx context.Context, name string) (create string, 
 func (s *Stream) Tables(ctx context.Context, schema string) ([]TableInfo, error) {
 	var out []TableInfo
 	engine := "" // one text for all tables
-	err := s.Query(ctx, "SELECT /* risso: tables */ TABLE_NAME, TABLE_TYPE, ENGINE, TABLE_ROWS, DATA_LENGTH, CREATE_TIME FROM information_schema.TABLES WHERE TABLE_SCHEMA = "+literal(schema)+" ORDER BY TABLE_NAME",
+	err := s.Query(ctx, "SELECT /* risso: tables */ TABLE_NAME, TABLE_TYPE, ENGINE, TABLE_ROWS, DATA_LENGTH, CREATE_TIME FROM information_schema.TABLES WHERE TABLE_SCHEMA = "+Literal(schema)+" ORDER BY TABLE_NAME",
 		func(row [][]byte) error {
 			if string(row[2]) != engine {
 				engine = string(row[2])
@@ -177,11 +177,28 @@ func (s *Stream) Tables(ctx context.Context, schema string) ([]TableInfo, error)
 
 // CreateTable gives a table's definition.
 func (s *Stream) CreateTable(ctx context.Context, name TableName) (create string, err error) {
-	err = s.Query(ctx, "SHOW /* risso: backup */ CREATE TABLE "+name.String(), func(row [][]byte) error { create = string(row[1]); return nil })
+	err = s.Query(ctx, "SHOW /* risso: backup */ CREATE TABLE "+name.String(), func(row [][]byte) error { create = definitionText(string(row[1])); return nil })
 	if err != nil {
 		return "", fmt.Errorf("read the definition of %s: %w", name, err)
 	}
 	return create, nil
+}
+
+// definitionText is the definition of a table or view as UTF-8. Servers show the default of a BINARY column, and strings with a character
+// set before them, as the bytes that they are (seen on MySQL 5.7 and MariaDB): where that is none, they are written in hexadecimal digits.
+func definitionText(create string) string {
+	if utf8.ValidString(create) {
+		return create
+	}
+	var b strings.Builder
+	at := 0
+	for _, t := range sqltext.Tokens(create) {
+		if quote := strings.IndexByte(t.Text, '\''); t.Kind == sqltext.TokenString && quote >= 0 && !utf8.ValidString(t.Text) {
+			b.WriteString(create[at:t.Begin] + strings.TrimSpace(t.Text[:quote]) + " x'" + hex.EncodeToString([]byte(sqltext.Dialect{}.Value(t))) + "'")
+			at = t.End
+		}
+	}
+	return b.String() + create[at:]
 }
 
 // CreateTables gives the definitions of several tables at the cost of one question. The first that the server refuses ends it.
@@ -190,7 +207,7 @@ func (s *Stream) CreateTables(ctx context.Context, names []TableName) ([]string,
 	for i, n := range names {
 		statements[i] = "SHOW /* risso: backup */ CREATE TABLE " + n.String()
 	}
-	err := s.QuerySeveral(ctx, statements, func(i int, row [][]byte) error { creates[i] = string(row[1]); return nil })
+	err := s.QuerySeveral(ctx, statements, func(i int, row [][]byte) error { creates[i] = definitionText(string(row[1])); return nil })
 	if err != nil {
 		return nil, fmt.Errorf("read the definitions of %d tables from %s on: %w", len(names), names[0], err)
 	}
@@ -210,10 +227,14 @@ func (s *Stream) show(ctx context.Context, statement string) (map[string]string,
 func (s *Stream) View(ctx context.Context, name TableName) (Definition, error) {
 	d := Definition{Kind: KindView, Schema: name.Schema, Name: name.Name}
 	row, err := s.show(ctx, "SHOW /* risso: backup */ CREATE VIEW "+name.String())
+	if unopened[ErrorNumber(err)] {
+		d.Broken = true
+		row, err = s.hiddenView(ctx, name, err)
+	}
 	if err != nil {
 		return d, fmt.Errorf("read the definition of view %s: %w", name, err)
 	}
-	d.Create, d.Charset, d.Collation = row["Create View"], row["character_set_client"], row["collation_connection"]
+	d.Create, d.Charset, d.Collation = definitionText(row["Create View"]), row["character_set_client"], row["collation_connection"]
 	d.Definer = definerOf(d.Create, "")
 	err = s.Query(ctx, "SHOW /* risso: is the view whole? */ WARNINGS", func(row [][]byte) error {
 		d.Broken = d.Broken || string(row[1]) == errViewInvalid
@@ -222,12 +243,36 @@ func (s *Stream) View(ctx context.Context, name TableName) (Definition, error) {
 	if err != nil {
 		return d, fmt.Errorf("read the definition of view %s: %w", name, err)
 	}
-	err = s.Query(ctx, "SELECT /* risso: backup */ COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = "+literal(name.Schema)+" AND TABLE_NAME = "+literal(name.Name)+" ORDER BY ORDINAL_POSITION",
+	err = s.Query(ctx, "SELECT /* risso: backup */ COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = "+Literal(name.Schema)+" AND TABLE_NAME = "+Literal(name.Name)+" ORDER BY ORDINAL_POSITION",
 		func(row [][]byte) error { d.Columns = append(d.Columns, string(row[0])); return nil })
 	if err != nil {
 		return d, fmt.Errorf("read the columns of view %s: %w", name, err)
 	}
 	return d, nil
+}
+
+// unopened are numbers of errors with which servers refuse SHOW CREATE of a view that they cannot open: over a function whose definer is
+// gone (seen on MySQL 5.7, 8.0 and MariaDB), or of columns whose collations were made others (seen on MySQL 5.7). Source: MySQL manual,
+// "Server Error Message Reference".
+var unopened = map[int]bool{1449: true, 1267: true, 1270: true, 1271: true}
+
+// hiddenView is what SHOW CREATE VIEW would say of a view, put together of what information_schema has of it; refused where that has not
+// its text either.
+func (s *Stream) hiddenView(ctx context.Context, name TableName, refused error) (map[string]string, error) {
+	rows, err := s.QueryMaps(ctx, "SELECT /* risso: backup */ * FROM information_schema.VIEWS WHERE TABLE_SCHEMA = "+Literal(name.Schema)+" AND TABLE_NAME = "+Literal(name.Name))
+	if err != nil || len(rows) != 1 || rows[0]["VIEW_DEFINITION"] == "" {
+		return nil, errors.Join(refused, err)
+	}
+	v := rows[0]
+	at := strings.LastIndexByte(v["DEFINER"], '@')
+	if at < 0 {
+		return nil, refused
+	}
+	create := "CREATE ALGORITHM=" + cmp.Or(v["ALGORITHM"], "UNDEFINED") + " DEFINER=" + Quote(v["DEFINER"][:at]) + "@" + Quote(v["DEFINER"][at+1:]) + " SQL SECURITY " + v["SECURITY_TYPE"] + " VIEW " + name.String() + " AS " + v["VIEW_DEFINITION"]
+	if check := v["CHECK_OPTION"]; check == "LOCAL" || check == "CASCADED" {
+		create += " WITH " + check + " CHECK OPTION"
+	}
+	return map[string]string{"Create View": create, "character_set_client": v["CHARACTER_SET_CLIENT"], "collation_connection": v["COLLATION_CONNECTION"]}, nil
 }
 
 // errViewInvalid is what SHOW CREATE VIEW adds to a view that selects from what is not there, or what its definer may not see.
@@ -262,7 +307,7 @@ func (s *Stream) Sequence(ctx context.Context, name TableName) (Definition, erro
 // Triggers gives a schema's triggers in the order in which they fire.
 func (s *Stream) Triggers(ctx context.Context, schema string) ([]Definition, error) {
 	rows, err := s.QueryMaps(ctx, `SELECT /* risso: backup */ TRIGGER_NAME AS n, EVENT_OBJECT_TABLE AS t FROM information_schema.TRIGGERS
- WHERE TRIGGER_SCHEMA = `+literal(schema)+` ORDER BY EVENT_OBJECT_TABLE, EVENT_MANIPULATION, ACTION_TIMING, ACTION_ORDER`)
+ WHERE TRIGGER_SCHEMA = `+Literal(schema)+` ORDER BY EVENT_OBJECT_TABLE, EVENT_MANIPULATION, ACTION_TIMING, ACTION_ORDER`)
 	if err != nil {
 		return nil, fmt.Errorf("list the triggers of %s: %w", Quote(schema), err)
 	}
@@ -295,7 +340,7 @@ func hidden(what, name string) error {
 
 // Routines gives a schema's functions, procedures and packages.
 func (s *Stream) Routines(ctx context.Context, schema string) ([]Definition, error) {
-	rows, err := s.QueryMaps(ctx, "SELECT /* risso: backup */ ROUTINE_NAME AS n, ROUTINE_TYPE AS k FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = "+literal(schema)+" ORDER BY ROUTINE_TYPE, ROUTINE_NAME")
+	rows, err := s.QueryMaps(ctx, "SELECT /* risso: backup */ ROUTINE_NAME AS n, ROUTINE_TYPE AS k FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = "+Literal(schema)+" ORDER BY ROUTINE_TYPE, ROUTINE_NAME")
 	if err != nil {
 		return nil, fmt.Errorf("list the routines of %s: %w", Quote(schema), err)
 	}
@@ -324,7 +369,7 @@ func (s *Stream) Routines(ctx context.Context, schema string) ([]Definition, err
 // Events gives a schema's events.
 func (s *Stream) Events(ctx context.Context, schema string) ([]Definition, error) {
 	var names []string
-	err := s.Query(ctx, "SELECT /* risso: backup */ EVENT_NAME FROM information_schema.EVENTS WHERE EVENT_SCHEMA = "+literal(schema)+" ORDER BY EVENT_NAME", func(row [][]byte) error {
+	err := s.Query(ctx, "SELECT /* risso: backup */ EVENT_NAME FROM information_schema.EVENTS WHERE EVENT_SCHEMA = "+Literal(schema)+" ORDER BY EVENT_NAME", func(row [][]byte) error {
 		names = append(names, string(row[0]))
 		return nil
 	})
@@ -398,9 +443,9 @@ func (s *Stream) Accounts(ctx context.Context, server Server) (out []Definition,
 
 func (s *Stream) account(ctx context.Context, user, host string, role bool) (Definition, error) {
 	d := Definition{Kind: KindAccount, Name: user + "@" + host}
-	name := literal(user) + "@" + literal(host)
+	name := Literal(user) + "@" + Literal(host)
 	if role {
-		d.Name, name = user, literal(user)
+		d.Name, name = user, Literal(user)
 		d.Create = "CREATE ROLE " + name
 	} else {
 		err := s.Query(ctx, "SHOW /* risso: backup */ CREATE USER "+name, func(row [][]byte) error { d.Create = string(row[0]); return nil })

@@ -57,7 +57,7 @@ func (c *Conn) Digests(ctx context.Context, since string, f func(d *Digest) erro
 	where := ""
 	if since != "" {
 		// LAST_SEEN is the end of the statement; the counters are added a moment later.
-		where = " WHERE LAST_SEEN >= " + QuoteText(since) + " - INTERVAL 2 SECOND"
+		where = " WHERE LAST_SEEN >= " + Literal(since) + " - INTERVAL 2 SECOND"
 	}
 	var d Digest
 	return c.vary(ctx, since, `SELECT /* risso: what classes of statements cost */ SCHEMA_NAME, DIGEST, FIRST_SEEN, COUNT_STAR, SUM_TIMER_WAIT, MAX_TIMER_WAIT, SUM_LOCK_TIME,
@@ -221,7 +221,7 @@ type LatencyBucket struct {
 
 // Latency reads the latency histogram of one class; buckets without a call are left out. It costs the server 4.5 ms, measured.
 func (c *Conn) Latency(ctx context.Context, schema, digest string) ([]LatencyBucket, error) {
-	where := "SCHEMA_NAME = " + QuoteText(schema)
+	where := "SCHEMA_NAME = " + Literal(schema)
 	if schema == "" {
 		where = "SCHEMA_NAME IS NULL"
 	}
@@ -341,9 +341,4 @@ func (s Server) explainLimits(limit time.Duration) []string {
 		return []string{fmt.Sprintf("SET SESSION /* risso: bound explain */ max_statement_time = %.3f, lock_wait_timeout = 1, innodb_lock_wait_timeout = 1", limit.Seconds())}
 	}
 	return []string{fmt.Sprintf("SET SESSION /* risso: bound explain */ max_execution_time = %d, lock_wait_timeout = 1, innodb_lock_wait_timeout = 1", limit.Milliseconds())}
-}
-
-// QuoteText writes a text as SQL.
-func QuoteText(s string) string {
-	return "'" + strings.NewReplacer(`\`, `\\`, "'", "''", "\x00", `\0`).Replace(s) + "'"
 }

@@ -134,9 +134,12 @@ func ClassOf(err error) Class {
 	var unknownCA x509.UnknownAuthorityError
 	var alert tls.AlertError
 	var record tls.RecordHeaderError
+	var dns *net.DNSError
 	switch {
 	case errors.Is(err, ErrDSN):
 		return ClassUsage
+	case errors.As(err, &dns): // in time or not: it is not the server that does not answer
+		return ClassUnreachable
 	case errors.As(err, &certErr), errors.As(err, &unknownCA), errors.As(err, &alert), errors.As(err, &record), errors.Is(err, driver.ErrNoTLS):
 		return ClassTLS
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
@@ -150,11 +153,8 @@ func ClassOf(err error) Class {
 }
 
 func classOfTransport(err error) Class {
-	var dns *net.DNSError
 	var ne net.Error
 	switch {
-	case errors.As(err, &dns):
-		return ClassUnreachable
 	case errors.Is(err, sqldriver.ErrBadConn), errors.Is(err, driver.ErrInvalidConn), errors.Is(err, io.EOF),
 		errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE),
 		errors.Is(err, net.ErrClosed), errors.Is(err, driver.ErrMalformPkt), errors.Is(err, driver.ErrPktSync):

@@ -166,11 +166,15 @@ var allOf = []string{"SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "
 	"CREATE VIEW", "SHOW VIEW", "CREATE ROUTINE", "ALTER ROUTINE", "CREATE USER", "EVENT", "TRIGGER", grantOption}
 
 // instead names what allows the same as a privilege, itself first. Sources: "SHOW REPLICA STATUS Statement" and "Restrictions on
-// System Variables" in MySQL's manual.
-func instead(privilege string) []string {
+// System Variables" in MySQL's manual, https://jira.mariadb.org/browse/MDEV-29668 for MariaDB.
+func (s Server) instead(privilege string) []string {
 	switch privilege {
-	case "REPLICATION CLIENT": // MariaDB 11 asks for REPLICA MONITOR itself
+	case "REPLICATION CLIENT":
 		return []string{privilege, "SUPER"}
+	case "REPLICA MONITOR", "BINLOG MONITOR", "BINLOG ADMIN":
+		if s.Number < 110000 { // until then SUPER allowed what was parted from it, but REPLICATION MASTER ADMIN
+			return []string{privilege, "SUPER"}
+		}
 	case "SESSION_VARIABLES_ADMIN":
 		return []string{privilege, "SYSTEM_VARIABLES_ADMIN", "SUPER"}
 	}
@@ -181,7 +185,7 @@ func instead(privilege string) []string {
 func (s Server) Missing(r Rights, schema string, jobs ...Job) []string {
 	var out []string
 	for _, p := range s.merged(schema, jobs) {
-		lacks := func(name string) bool { return !r.Have(p.schema, "", instead(name)...) }
+		lacks := func(name string) bool { return !r.Have(p.schema, "", s.instead(name)...) }
 		lack := slices.DeleteFunc(slices.Clone(p.list), func(name string) bool { return name == allPrivileges || !lacks(name) })
 		if slices.Contains(p.list, allPrivileges) && slices.ContainsFunc(allOf, lacks) {
 			lack = p.list

@@ -16,10 +16,11 @@ type LockKind string
 
 // The kinds of lock.
 const (
-	LockRow      LockKind = "row_lock"      // of InnoDB: a record, a gap, a table
+	LockRow      LockKind = "row_lock"      // of InnoDB: a record, a gap, a table, the AUTO_INCREMENT value of a table
 	LockMetadata LockKind = "metadata_lock" // of a table, schema, program
 	LockGlobal   LockKind = "global_lock"   // FLUSH TABLES WITH READ LOCK, BACKUP STAGE, LOCK INSTANCE FOR BACKUP
 	LockUser     LockKind = "user_lock"     // GET_LOCK
+	LockFlush    LockKind = "table_flush"   // no lock: a table that is to be closed, and that others still use
 )
 
 // LockWait is a session that waits for a lock, and a session that stands in its way.
@@ -105,61 +106,83 @@ func (s Server) grantPerformanceSchema() string {
 	return "GRANT SELECT ON performance_schema.* TO " + s.QuotedAccount()
 }
 
-// rowLockDetails asks who waits for whose row locks, and which. The owner of a lock is told by its transaction: the thread of a
+// tellsDataLocks says whether performance_schema tells InnoDB's locks.
+func (s Server) tellsDataLocks() bool { return s.atLeast(80001) && s.PerformanceSchema }
+
+// rowLockTables are the tables that tell who (rt) waits for whom (bt). The owner of a lock is told by its transaction: the thread of a
 // lock is who made it, and that of an implicit lock is made by who waits for it.
+func (s Server) rowLockTables() string {
+	if s.tellsDataLocks() {
+		return `performance_schema.data_lock_waits w
+ JOIN information_schema.INNODB_TRX rt ON rt.trx_id = w.REQUESTING_ENGINE_TRANSACTION_ID
+ JOIN information_schema.INNODB_TRX bt ON bt.trx_id = w.BLOCKING_ENGINE_TRANSACTION_ID`
+	}
+	return `information_schema.INNODB_LOCK_WAITS w
+ JOIN information_schema.INNODB_TRX rt ON rt.trx_id = w.requesting_trx_id
+ JOIN information_schema.INNODB_TRX bt ON bt.trx_id = w.blocking_trx_id`
+}
+
+// rowLockDetails asks who waits for whose row locks, and which.
 func (s Server) rowLockDetails() string {
-	if s.atLeast(80001) && s.PerformanceSchema {
+	if s.tellsDataLocks() {
 		return `SELECT /* risso: who waits for which row */ rt.trx_mysql_thread_id, bt.trx_mysql_thread_id, r.LOCK_TYPE, r.OBJECT_SCHEMA, r.OBJECT_NAME, r.INDEX_NAME, r.LOCK_DATA, r.LOCK_MODE, b.LOCK_MODE,
  TIMESTAMPDIFF(SECOND, bt.trx_started, NOW()), b.LOCK_STATUS
- FROM performance_schema.data_lock_waits w
- JOIN information_schema.INNODB_TRX rt ON rt.trx_id = w.REQUESTING_ENGINE_TRANSACTION_ID
- JOIN information_schema.INNODB_TRX bt ON bt.trx_id = w.BLOCKING_ENGINE_TRANSACTION_ID
+ FROM ` + s.rowLockTables() + `
  JOIN performance_schema.data_locks r ON r.ENGINE = w.ENGINE AND r.ENGINE_LOCK_ID = w.REQUESTING_ENGINE_LOCK_ID
  JOIN performance_schema.data_locks b ON b.ENGINE = w.ENGINE AND b.ENGINE_LOCK_ID = w.BLOCKING_ENGINE_LOCK_ID`
 	}
 	return `SELECT /* risso: who waits for which row */ rt.trx_mysql_thread_id, bt.trx_mysql_thread_id, r.lock_type, NULL, r.lock_table, r.lock_index, r.lock_data, r.lock_mode, b.lock_mode,
  TIMESTAMPDIFF(SECOND, bt.trx_started, NOW()), IF(bt.trx_requested_lock_id = w.blocking_lock_id, 'WAITING', 'GRANTED')
- FROM information_schema.INNODB_LOCK_WAITS w
- JOIN information_schema.INNODB_TRX rt ON rt.trx_id = w.requesting_trx_id
- JOIN information_schema.INNODB_TRX bt ON bt.trx_id = w.blocking_trx_id
+ FROM ` + s.rowLockTables() + `
  JOIN information_schema.INNODB_LOCKS r ON r.lock_id = w.requested_lock_id
  JOIN information_schema.INNODB_LOCKS b ON b.lock_id = w.blocking_lock_id`
 }
 
 // rowLockPairs asks for less: who waits for whom.
 func (s Server) rowLockPairs() string {
-	from := "information_schema.INNODB_LOCK_WAITS w JOIN information_schema.INNODB_TRX r ON r.trx_id = w.requesting_trx_id JOIN information_schema.INNODB_TRX b ON b.trx_id = w.blocking_trx_id"
-	if s.atLeast(80001) && s.PerformanceSchema {
-		from = "performance_schema.data_lock_waits w JOIN information_schema.INNODB_TRX r ON r.trx_id = w.REQUESTING_ENGINE_TRANSACTION_ID JOIN information_schema.INNODB_TRX b ON b.trx_id = w.BLOCKING_ENGINE_TRANSACTION_ID"
-	}
-	return fmt.Sprintf("SELECT /* risso: who blocks whom */ DISTINCT r.trx_mysql_thread_id, b.trx_mysql_thread_id FROM %s LIMIT %d", from, maxLockPairs)
+	return fmt.Sprintf("SELECT /* risso: who blocks whom */ DISTINCT rt.trx_mysql_thread_id, bt.trx_mysql_thread_id FROM %s LIMIT %d", s.rowLockTables(), maxLockPairs)
 }
 
+// rowLockWaits tells who waits for a lock of InnoDB. Whether somebody does is asked of the transactions: the server's counters of
+// current waits leave out those for locks of tables and for AUTO_INCREMENT.
 func (c *Conn) rowLockWaits(ctx context.Context, waiter int64) (list []LockWait, gaps []fleet.Gap, err error) {
-	statement := c.Server.rowLockDetails() + " WHERE (SELECT COUNT FROM information_schema.INNODB_METRICS WHERE NAME = 'lock_row_lock_current_waits') > 0"
-	if waiter != 0 {
-		statement += fmt.Sprintf(" AND rt.trx_mysql_thread_id = %d", waiter)
-	}
-	remedy := c.Server.grantProcess()
+	const what = "who holds a row lock"
+	remedy, one := c.Server.grantProcess(), ""
 	if c.Server.atLeast(80001) {
 		remedy += "; " + c.Server.grantPerformanceSchema()
 	}
-	gaps, err = c.allowed(ctx, "who holds a row lock", remedy, statement+fmt.Sprintf(" LIMIT %d", maxLockPairs), func(row []sqldriver.Value) error {
-		waits, _ := number(row[0])
-		holds, _ := number(row[1])
-		open, _ := number(row[9])
-		w := LockWait{Waiter: int64(waits), Kind: LockRow, Type: text(row[2]), Schema: text(row[3]), Name: text(row[4]), Index: text(row[5]), Data: text(row[6]), Mode: text(row[7]), Held: text(row[8]),
-			Queued: text(row[10]) == "WAITING", Blocker: Blocker{ID: int64(holds), Open: open}}
-		if row[3] == nil { // `shop`.`orders`, and of a part of a table /* Partition `p0` */ behind it
-			name, _, _ := strings.Cut(w.Name, " /*")
-			if parts := strings.SplitN(strings.Trim(name, "`"), "`.`", 2); len(parts) == 2 {
-				w.Schema, w.Name = strings.ReplaceAll(parts[0], "``", "`"), strings.ReplaceAll(parts[1], "``", "`")
-			}
-		}
-		list = append(list, w)
+	if waiter != 0 {
+		one = fmt.Sprintf(" AND rt.trx_mysql_thread_id = %d", waiter)
+	}
+	waits := false
+	gaps, err = c.allowed(ctx, what, remedy, "SELECT /* risso: does a transaction wait for a lock? */ 1 FROM information_schema.INNODB_TRX rt WHERE rt.trx_state = 'LOCK WAIT'"+one+" LIMIT 1", func([]sqldriver.Value) error {
+		waits = true
+		return nil
+	})
+	if err != nil || !waits {
+		return nil, gaps, err
+	}
+	gaps, err = c.allowed(ctx, what, remedy, c.Server.rowLockDetails()+" WHERE 1"+one+fmt.Sprintf(" LIMIT %d", maxLockPairs), func(row []sqldriver.Value) error {
+		list = append(list, rowLockWaitOf(row))
 		return nil
 	})
 	return list, gaps, err
+}
+
+// rowLockWaitOf reads a row of rowLockDetails.
+func rowLockWaitOf(row []sqldriver.Value) LockWait {
+	waits, _ := number(row[0])
+	holds, _ := number(row[1])
+	open, _ := number(row[9])
+	w := LockWait{Waiter: int64(waits), Kind: LockRow, Type: text(row[2]), Schema: text(row[3]), Name: text(row[4]), Index: text(row[5]), Data: text(row[6]), Mode: text(row[7]), Held: text(row[8]),
+		Queued: text(row[10]) == "WAITING", Blocker: Blocker{ID: int64(holds), Open: open}}
+	if row[3] == nil { // `shop`.`orders`, and of a part of a table /* Partition `p0` */ behind it
+		name, _, _ := strings.Cut(w.Name, " /*")
+		if parts := strings.SplitN(strings.Trim(name, "`"), "`.`", 2); len(parts) == 2 {
+			w.Schema, w.Name = strings.ReplaceAll(parts[0], "``", "`"), strings.ReplaceAll(parts[1], "``", "`")
+		}
+	}
+	return w
 }
 
 // stuck is a session that shows a state in which it waits for a lock of the server.
@@ -169,13 +192,16 @@ type stuck struct {
 	kind        LockKind
 }
 
-// stuckStates are the states of waits for locks that are not InnoDB's.
-// (https://dev.mysql.com/doc/refman/9.4/en/general-thread-states.html, https://mariadb.com/kb/en/general-thread-states/)
-var stuckStates = []struct {
+type stuckState struct {
 	like string
 	kind LockKind
-}{
-	{"User lock", LockUser}, {"Waiting for global read lock", LockGlobal}, {"Waiting for commit lock", LockGlobal}, {"Waiting for backup lock", LockGlobal}, {"Waiting for %metadata lock", LockMetadata},
+}
+
+// stuckStates are the states of waits for locks that are not InnoDB's.
+// (https://dev.mysql.com/doc/refman/9.4/en/general-thread-states.html, https://mariadb.com/kb/en/general-thread-states/)
+var stuckStates = []stuckState{
+	{"User lock", LockUser}, {"Waiting for global read lock", LockGlobal}, {"Waiting for commit lock", LockGlobal}, {"Waiting for backup lock", LockGlobal},
+	{"Waiting for table flush", LockFlush}, {"Waiting for %metadata lock", LockMetadata},
 }
 
 // stuckSessions finds the sessions whose state says that they wait for a lock of the server.
@@ -237,13 +263,14 @@ func (s Server) hasMetadataLocks() bool {
 // weakLocks never keep one another waiting, of whatever object: a queue of hundreds has tens of thousands of such pairs.
 const weakLocks = "('SHARED_HIGH_PRIO', 'SHARED_READ', 'SHARED_WRITE', 'SHARED_WRITE_LOW_PRIO', 'INTENTION_EXCLUSIVE')"
 
-// metadataLockPairs asks for the locks that sessions want, each with those of others on the same thing, had or wanted.
+// metadataLockPairs asks for the locks that sessions want, each with those of others on the same thing, had or wanted. A prepared XA
+// transaction keeps its locks when its session has ended; they belong to no thread then.
 func (s Server) metadataLockPairs() string {
-	return fmt.Sprintf(`SELECT /* risso: who waits for which metadata lock */ pt.PROCESSLIST_ID, gt.PROCESSLIST_ID, p.OBJECT_TYPE, p.OBJECT_SCHEMA, p.OBJECT_NAME, p.LOCK_TYPE, g.LOCK_TYPE, g.LOCK_STATUS
+	return fmt.Sprintf(`SELECT /* risso: who waits for which metadata lock */ pt.PROCESSLIST_ID, COALESCE(gt.PROCESSLIST_ID, 0), p.OBJECT_TYPE, p.OBJECT_SCHEMA, p.OBJECT_NAME, p.LOCK_TYPE, g.LOCK_TYPE, g.LOCK_STATUS
  FROM performance_schema.metadata_locks p
  JOIN performance_schema.metadata_locks g ON g.OBJECT_TYPE = p.OBJECT_TYPE AND g.OBJECT_SCHEMA <=> p.OBJECT_SCHEMA AND g.OBJECT_NAME <=> p.OBJECT_NAME AND g.LOCK_STATUS IN ('GRANTED', 'PENDING')
- JOIN performance_schema.threads pt ON pt.THREAD_ID = p.OWNER_THREAD_ID JOIN performance_schema.threads gt ON gt.THREAD_ID = g.OWNER_THREAD_ID
- WHERE p.LOCK_STATUS = 'PENDING' AND g.OWNER_THREAD_ID <> p.OWNER_THREAD_ID
+ JOIN performance_schema.threads pt ON pt.THREAD_ID = p.OWNER_THREAD_ID LEFT JOIN performance_schema.threads gt ON gt.THREAD_ID = g.OWNER_THREAD_ID
+ WHERE p.LOCK_STATUS = 'PENDING' AND NOT g.OWNER_THREAD_ID <=> p.OWNER_THREAD_ID
   AND NOT (p.LOCK_TYPE IN `+weakLocks+` AND g.LOCK_TYPE IN `+weakLocks+`) LIMIT %d`, 4*maxLockPairs)
 }
 
@@ -293,8 +320,13 @@ func kindOfObject(object string) LockKind {
 
 // lockWaitOf finds out in other ways whom a session waits for, where performance_schema does not tell.
 func (c *Conn) lockWaitOf(ctx context.Context, s stuck) (list []LockWait, gaps []fleet.Gap, err error) {
-	if s.kind == LockUser {
+	switch {
+	case s.kind == LockUser:
 		return c.userLockWait(ctx, s)
+	case s.kind == LockFlush && c.Server.hasMetadataLocks():
+		if list, gaps, err = c.flushWait(ctx, s); err != nil || len(list) > 0 {
+			return list, gaps, err
+		}
 	}
 	if c.Server.MariaDB() {
 		list, known, err := c.pluginLockWaits(ctx, s)
@@ -312,6 +344,35 @@ func (c *Conn) lockWaitOf(ctx context.Context, s stuck) (list []LockWait, gaps [
 	}
 	list, err = c.openTransactions(ctx, s)
 	return list, []fleet.Gap{gap}, err
+}
+
+// flushWait tells who uses tables that a session waits to be closed. The server does not tell which tables those are: the ones that its
+// statement names, or where it names none, all that are in use. A session uses tables while it runs a statement, or has locked them by
+// LOCK TABLES; those that wait for the same are no hindrance.
+func (c *Conn) flushWait(ctx context.Context, s stuck) (list []LockWait, gaps []fleet.Gap, err error) {
+	gaps, err = c.allowed(ctx, "who uses a table that is to be closed", c.Server.grantPerformanceSchema(), fmt.Sprintf(`SELECT /* risso: who uses tables */ DISTINCT t.PROCESSLIST_ID, l.OBJECT_SCHEMA, l.OBJECT_NAME
+ FROM performance_schema.metadata_locks l JOIN performance_schema.threads t ON t.THREAD_ID = l.OWNER_THREAD_ID
+ WHERE l.OBJECT_TYPE = 'TABLE' AND l.LOCK_STATUS = 'GRANTED' AND t.PROCESSLIST_ID NOT IN (%d, CONNECTION_ID()) AND NOT t.PROCESSLIST_STATE <=> 'Waiting for table flush'
+  AND (t.PROCESSLIST_COMMAND <> 'Sleep' OR l.LOCK_TYPE IN ('SHARED_READ_ONLY', 'SHARED_NO_READ_WRITE')) LIMIT %d`, s.id, maxLockPairs), func(row []sqldriver.Value) error {
+		holds, _ := number(row[0])
+		list = append(list, LockWait{Waiter: s.id, Kind: LockFlush, Type: "TABLE", Schema: text(row[1]), Name: text(row[2]), Maybe: true, Blocker: Blocker{ID: int64(holds)}})
+		return nil
+	})
+	return namedTables(list, s.text), gaps, err
+}
+
+// namedTables are those waits that are for a table that the statement names; where there is none, all.
+func namedTables(list []LockWait, statement string) (named []LockWait) {
+	_, names := namesIn(statement)
+	for _, w := range list {
+		if names[strings.ToLower(w.Name)] {
+			named = append(named, w)
+		}
+	}
+	if len(named) > 0 {
+		return named
+	}
+	return list
 }
 
 // userLockWait asks for the owner of the lock that the text of GET_LOCK names.
@@ -355,7 +416,11 @@ func (c *Conn) pluginLockWaits(ctx context.Context, s stuck) (list []LockWait, k
 		case "Table metadata lock":
 			w.Type = "TABLE"
 			changes := slices.Contains([]string{"alter", "drop", "rename", "truncate", "create", "optimize", "repair", "lock", "analyze", "flush"}, first)
-			if s.kind == LockMetadata && names[strings.ToLower(w.Name)] && (changes || strong) {
+			switch {
+			case s.kind == LockMetadata && names[strings.ToLower(w.Name)] && (changes || strong):
+				list = append(list, w)
+			case s.kind == LockFlush:
+				w.Maybe, w.Held = true, ""
 				list = append(list, w)
 			}
 		case "Global read lock", "Commit lock", "Backup lock":
@@ -366,6 +431,9 @@ func (c *Conn) pluginLockWaits(ctx context.Context, s stuck) (list []LockWait, k
 		}
 		return nil
 	})
+	if s.kind == LockFlush {
+		list = namedTables(list, s.text)
+	}
 	return list, len(gaps) == 0 && len(list) > 0, err
 }
 

@@ -252,7 +252,8 @@ func (s *Snapshot) ServerIdentity(ctx context.Context) (id string, err error) {
 // restoreVariables matter for who restores: what a name, a length or a default means there.
 const restoreVariables = `'lower_case_table_names', 'character_set_server', 'collation_server', 'sql_mode', 'time_zone', 'system_time_zone',
  'explicit_defaults_for_timestamp', 'innodb_page_size', 'innodb_default_row_format', 'innodb_strict_mode', 'default_storage_engine', 'event_scheduler',
- 'max_allowed_packet', 'log_bin', 'binlog_format', 'gtid_mode', 'server_id', 'gtid_domain_id', 'default_table_encryption', 'default_authentication_plugin'`
+ 'max_allowed_packet', 'log_bin', 'binlog_format', 'gtid_mode', 'server_id', 'gtid_domain_id', 'default_table_encryption', 'default_authentication_plugin',
+ 'partial_revokes'`
 
 // Variables are the server's variables that matter for who restores.
 func (s *Snapshot) Variables(ctx context.Context) (map[string]string, error) {

@@ -6,11 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // ReplicaChannel is one source that a server replicates from.
@@ -63,7 +64,7 @@ func (f ReplicaFilter) Passes(schema, table string) bool {
 		return false
 	}
 	like := func(list []string) bool {
-		return slices.ContainsFunc(list, func(p string) bool { return wildMatches(p, full) })
+		return slices.ContainsFunc(list, func(p string) bool { return sqltext.Like(p, full) })
 	}
 	switch {
 	case slices.Contains(f.DoTable, full):
@@ -76,33 +77,6 @@ func (f ReplicaFilter) Passes(schema, table string) bool {
 		return false
 	}
 	return len(f.DoTable) == 0 && len(f.WildDo) == 0
-}
-
-// wildMatches compares with a pattern of LIKE.
-func wildMatches(pattern, name string) bool {
-	var b strings.Builder
-	for i := 0; i < len(pattern); i++ {
-		switch c := pattern[i]; c {
-		case '%':
-			b.WriteByte('*')
-		case '_':
-			b.WriteByte('?')
-		case '\\':
-			if i+1 < len(pattern) {
-				i++
-				b.WriteByte('\\')
-				b.WriteByte(pattern[i])
-			}
-		case '*', '?', '[':
-			b.WriteByte('\\')
-			b.WriteByte(c)
-		default:
-			b.WriteByte(c)
-		}
-	}
-	// A slash means something to path.Match only.
-	ok, err := path.Match(strings.ReplaceAll(b.String(), "/", "\x00"), strings.ReplaceAll(name, "/", "\x00"))
-	return ok && err == nil
 }
 
 // ReplicaChannels gives the sources that the server replicates from; none for a primary.

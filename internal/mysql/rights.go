@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // Rights are what the grants of a session's account allow it, those of its active roles among them. Privileges are named in
@@ -56,90 +58,34 @@ const erOptionPrevents = 1290
 // FollowGrants is the statement that gives the account what the mirror of binary logs needs.
 func (s Server) FollowGrants() string { return s.Grants(s.QuotedAccount(), "", JobFollow)[0] }
 
-// add reads a line of SHOW GRANTS. Lines that give no privilege on tables (roles, proxies, single routines) are passed over.
+// add reads a line of SHOW GRANTS. Lines that give no privilege on tables (proxies, single routines) are passed over.
 func (r *Rights) add(line string) {
-	verb, rest, _ := strings.Cut(line, " ")
-	list, rest := cutOutside(rest, " ON ")
-	if rest == "" && verb == "GRANT" {
-		roles, _ := cutOutside(list, " TO ")
-		for roles != "" {
-			var role string
-			role, roles = cutOutside(roles, ",")
-			r.Roles = append(r.Roles, strings.TrimSpace(role))
+	read, err := sqltext.Dialect{ANSIQuotes: true}.ReadGrant(line) // strings have single quotes there, names either of the others
+	switch {
+	case err != nil:
+		return
+	case read.Verb == "GRANT" && read.On == 0:
+		for _, role := range read.Privileges {
+			r.Roles = append(r.Roles, role.Name)
 		}
-	}
-	if rest == "" || verb != "GRANT" && verb != "REVOKE" {
+		return
+	case read.Object.End == 0: // PROCEDURE `a`.`b`, a user that is stood in for, a default role
 		return
 	}
-	schema, rest := cutName(rest)
-	if !strings.HasPrefix(rest, ".") {
-		return // PROCEDURE `a`.`b`, a user that is stood in for
-	}
-	table, rest := cutName(rest[1:])
-	g := grant{schema: schema, table: table, literal: verb == "REVOKE"}
-	for list != "" {
-		var one string
-		one, list = cutOutside(list, ",")
-		if name, columns, _ := strings.Cut(strings.TrimSpace(one), " ("); columns == "" { // of some columns is not of the table
-			g.privileges = append(g.privileges, canonicalPrivilege(strings.ToUpper(name)))
+	g := grant{schema: read.Object.Schema, table: read.Object.Name, literal: read.Verb == "REVOKE"}
+	for _, p := range read.Privileges {
+		if !strings.Contains(p.Name, "(") { // of some columns is not of the table
+			g.privileges = append(g.privileges, canonicalPrivilege(strings.ToUpper(p.Name)))
 		}
 	}
-	if strings.HasSuffix(rest, " WITH "+grantOption) {
+	if read.Grantable {
 		g.privileges = append(g.privileges, grantOption)
 	}
-	if verb == "REVOKE" {
+	if read.Verb == "REVOKE" {
 		r.revoked = append(r.revoked, g)
 	} else {
 		r.granted = append(r.granted, g)
 	}
-}
-
-// cutOutside cuts at the first separator that stands neither in quotes nor in parentheses.
-func cutOutside(s, separator string) (before, after string) {
-	quote, depth := byte(0), 0
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
-		case quote != 0:
-			if c == quote {
-				quote = 0 // a doubled one opens again at once
-			}
-		case c == '`' || c == '"' || c == '\'':
-			quote = c
-		case c == '(':
-			depth++
-		case c == ')':
-			depth--
-		case depth == 0 && strings.HasPrefix(s[i:], separator):
-			return s[:i], s[i+len(separator):]
-		}
-	}
-	return s, ""
-}
-
-// cutName cuts a name, quoted or not, off the beginning.
-func cutName(s string) (name, rest string) {
-	if s == "" {
-		return "", ""
-	}
-	quote := s[0]
-	if quote != '`' && quote != '"' {
-		end := strings.IndexAny(s, ". ")
-		if end < 0 {
-			end = len(s)
-		}
-		return s[:end], s[end:]
-	}
-	var b strings.Builder
-	for i := 1; i < len(s); i++ {
-		if s[i] == quote {
-			if i+1 == len(s) || s[i+1] != quote {
-				return b.String(), s[i+1:]
-			}
-			i++
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String(), ""
 }
 
 // Have says whether the account has any of some privileges on a table; "" for table: on all tables of the schema; "" for
@@ -172,33 +118,7 @@ func (g grant) of(schema string) bool {
 	if g.literal || g.table != "*" {
 		return g.schema == schema
 	}
-	return g.schema == schema || like(g.schema, schema)
-}
-
-// like compares as LIKE does, with \ before what is meant as it is.
-func like(pattern, text string) bool {
-	for i := 0; i < len(pattern); i++ {
-		switch c := pattern[i]; {
-		case c == '%':
-			for j := len(text); j >= 0; j-- {
-				if like(pattern[i+1:], text[j:]) {
-					return true
-				}
-			}
-			return false
-		case text == "":
-			return false
-		case c == '\\' && i+1 < len(pattern):
-			i++
-			if pattern[i] != text[0] {
-				return false
-			}
-		case c != '_' && c != text[0]:
-			return false
-		}
-		text = text[1:]
-	}
-	return text == ""
+	return g.schema == schema || sqltext.Like(g.schema, schema)
 }
 
 // BackupGrants is the statement that gives the account all that a backup of the whole server needs.
@@ -220,7 +140,7 @@ func (s Server) SchemaGrants(schema string) []string {
 
 // grantName is the name of a schema as GRANT takes it for all of the schema: there it is a pattern.
 func grantName(schema string) string {
-	return Quote(strings.NewReplacer(`\`, `\\`, "_", `\_`, "%", `\%`).Replace(schema))
+	return Quote(sqltext.SchemaPattern(schema))
 }
 
 // InnoDBTables counts the InnoDB tables of users and their schemas that the server has, whoever asks; known is false for an

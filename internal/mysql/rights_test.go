@@ -30,6 +30,9 @@ func TestRights(t *testing.T) {
 		{[]string{"GRANT SELECT ON `a``.``b`.* TO `r`@`%`"}, "a`.`b", "", "SELECT", true},
 		{[]string{`GRANT SELECT ON "shop".* TO "r"@"%"`}, "shop", "", "SELECT", true}, // sql_mode=ANSI_QUOTES
 		{[]string{"GRANT BINLOG_ADMIN,SHOW_ROUTINE ON *.* TO `r`@`%`"}, "", "", "SHOW_ROUTINE", true},
+		{[]string{"GRANT ALL PRIVILEGES ON *.* TO `r`@`%` IDENTIFIED BY PASSWORD '*A' WITH GRANT OPTION MAX_QUERIES_PER_HOUR 9"}, "", "", "GRANT OPTION", true},
+		{[]string{"GRANT ALL PRIVILEGES ON *.* TO `r`@`%` WITH MAX_QUERIES_PER_HOUR 9"}, "", "", "GRANT OPTION", false},
+		{[]string{"GRANT SELECT ON `k_se`.* TO `r`@`%`"}, "käse", "", "SELECT", true},
 		{[]string{"", "GRANT", "GRANT SELECT ON", "GRANT  ON `"}, "", "", "SELECT", false},
 	} {
 		var r Rights

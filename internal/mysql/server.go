@@ -138,10 +138,13 @@ func (s Server) innodbEnabled() string {
 func (s Server) hasStatementHistogram() bool { return s.PerformanceSchema && s.atLeast(80003) }
 
 // QuotedAccount is CURRENT_USER() with quotes, ready for a GRANT.
-func (s Server) QuotedAccount() string {
-	at := strings.LastIndexByte(s.Account, '@') // the name of a user may have one, a host has none
+func (s Server) QuotedAccount() string { return QuoteAccount(s.Account) }
+
+// QuoteAccount is an account, user@host or the name of a role, as SQL takes it.
+func QuoteAccount(name string) string {
+	at := strings.LastIndexByte(name, '@') // the name of a user may have one, a host has none
 	if at < 0 {
-		return literal(s.Account)
+		return Literal(name)
 	}
-	return literal(s.Account[:at]) + "@" + literal(s.Account[at+1:])
+	return Literal(name[:at]) + "@" + Literal(name[at+1:])
 }

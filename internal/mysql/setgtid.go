@@ -8,10 +8,10 @@ package mysql
 func (s Server) SetGTIDs(set string) []string {
 	switch {
 	case s.MariaDB():
-		return []string{"RESET MASTER /* risso: position of a backup */", "SET GLOBAL /* risso: position of a backup */ gtid_slave_pos = " + QuoteText(set)}
+		return []string{"RESET MASTER /* risso: position of a backup */", "SET GLOBAL /* risso: position of a backup */ gtid_slave_pos = " + Literal(set)}
 	case s.atLeast(80400):
-		return []string{"RESET BINARY LOGS AND GTIDS /* risso: position of a backup */", "SET GLOBAL gtid_purged = " + QuoteText(set)}
+		return []string{"RESET BINARY LOGS AND GTIDS /* risso: position of a backup */", "SET GLOBAL gtid_purged = " + Literal(set)}
 	default:
-		return []string{"RESET MASTER /* risso: position of a backup */", "SET GLOBAL gtid_purged = " + QuoteText(set)}
+		return []string{"RESET MASTER /* risso: position of a backup */", "SET GLOBAL gtid_purged = " + Literal(set)}
 	}
 }

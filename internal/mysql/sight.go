@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/rissodb/risso/internal/digits"
 )
 
 // BlindError says that an account may not see all that is wanted. Servers do not answer with an error then: they show less.
@@ -77,7 +79,7 @@ func (s *Stream) Blind(ctx context.Context, server Server, o Scope) (*BlindError
 		}
 	}
 	if tables > seen {
-		b.Counted = fmt.Sprintf("the server has %d InnoDB tables in %d schemas, the account sees %d in %d", tables, schemas, seen, len(in))
+		b.Counted = fmt.Sprintf("the server has %s in %s, the account sees %d in %d", digits.Counted(tables, "InnoDB table"), digits.Counted(schemas, "schema"), seen, len(in))
 	}
 	return b, nil
 }

@@ -153,6 +153,7 @@ func TestClassOf(t *testing.T) {
 		{context.DeadlineExceeded, ClassTimeout}, {&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}, ClassRefused},
 		{driver.ErrInvalidConn, ClassDropped}, {fmt.Errorf("x: %w", syscall.ECONNRESET), ClassDropped}, {errors.New("odd"), ClassOther},
 		{&net.DNSError{Err: "no such host", Name: "nowhere"}, ClassUnreachable},
+		{&net.OpError{Op: "dial", Err: &net.DNSError{Err: "i/o timeout", Name: "nowhere", IsTimeout: true, UnwrapErr: context.DeadlineExceeded}}, ClassUnreachable},
 	} {
 		if got := ClassOf(c.err); got != c.want {
 			t.Errorf("%v: got %s, want %s", c.err, got, c.want)

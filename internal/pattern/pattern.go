@@ -1,13 +1,36 @@
-// Package pattern has regular expressions that are compiled when they are first used. There are a hundred of them in
-// Risso, of which a command uses few; compiling all would take longer than most commands do.
+// Package pattern has names with stars, and regular expressions that are compiled when they are first used. There are a
+// hundred of those in Risso, of which a command uses few; compiling all would take longer than most commands do.
 package pattern
 
 import (
 	"regexp"
+	"strings"
 	"sync"
 )
 
 // Lazy gives a function that gives the expression, which must be right: a test over the source compiles all of them.
 func Lazy(expr string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
+}
+
+// Stars tells whether a name fits a pattern in which * stands for any text.
+func Stars(pattern, name string) bool {
+	head, rest, star := strings.Cut(pattern, "*")
+	if !star {
+		return pattern == name
+	}
+	name, ok := strings.CutPrefix(name, head)
+	if !ok {
+		return false
+	}
+	parts := strings.Split(rest, "*")
+	last := len(parts) - 1
+	for _, p := range parts[:last] {
+		i := strings.Index(name, p)
+		if i < 0 {
+			return false
+		}
+		name = name[i+len(p):]
+	}
+	return strings.HasSuffix(name, parts[last])
 }

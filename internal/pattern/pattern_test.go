@@ -56,3 +56,18 @@ func TestAllCompile(t *testing.T) {
 		t.Errorf("only %d expressions were found", n)
 	}
 }
+
+func TestStars(t *testing.T) {
+	for _, c := range []struct {
+		pattern, name string
+		want          bool
+	}{
+		{"shop.*", "shop.orders", true}, {"shop.*", "shops.orders", false}, {"*", "", true}, {"a*b*c", "aXbYbc", true}, {"a*b", "ab", true}, {"a*b", "aba", false}, {"x", "x", true}, {"x", "xx", false},
+		{"", "", true}, {"", "x", false}, {"a*a", "a", false}, {"*ab*", "aab", true}, {"a/*", "a/b/c", true}, {"?[a]*", "?[a]x", true}, {"?", "x", false}, {`\*`, `\x`, true},
+		{strings.Repeat("a*", 1000) + "b", strings.Repeat("a", 5000), false},
+	} {
+		if Stars(c.pattern, c.name) != c.want {
+			t.Errorf("%.20q for %.20q is %v", c.pattern, c.name, !c.want)
+		}
+	}
+}

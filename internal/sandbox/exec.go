@@ -16,6 +16,19 @@ type Result struct {
 
 // Query runs one or more statements, separated by semicolons, as root.
 func (n *Node) Query(ctx context.Context, statements string) ([]Result, error) {
+	if limit := n.sandbox.answer; limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer after %s", limit))
+		defer cancel()
+	}
+	all, err := n.query(ctx, statements)
+	if cause := context.Cause(ctx); err != nil && cause != nil && ctx.Err() != cause {
+		err = fmt.Errorf("%w: %w", err, cause)
+	}
+	return all, err
+}
+
+func (n *Node) query(ctx context.Context, statements string) ([]Result, error) {
 	c := n.Config()
 	c.MultiStatements = true
 	db, err := open(c)

@@ -23,6 +23,9 @@ type Galera struct {
 // newCluster makes a node the first of a cluster instead of a joiner.
 const newCluster = "--wsrep-new-cluster"
 
+// ErrNoGalera is the reason of Up when a cluster is asked for and Galera's library is not on this machine.
+var ErrNoGalera = errors.New("no Galera library (libgalera_smm.so)")
+
 // provider finds Galera's library.
 func provider(s Server) (string, error) {
 	patterns := []string{
@@ -36,7 +39,7 @@ func provider(s Server) (string, error) {
 			return found[len(found)-1], nil // galera-4 after galera-3
 		}
 	}
-	return "", fmt.Errorf("no Galera library (libgalera_smm.so): looked in %s; run script/setup, or install it (Debian: galera-4)", strings.Join(unique(patterns), ", "))
+	return "", fmt.Errorf("%w: looked in %s; run script/setup, or install it (Debian: galera-4)", ErrNoGalera, strings.Join(unique(patterns), ", "))
 }
 
 // foundCluster runs the server once as a cluster of one, so that the data

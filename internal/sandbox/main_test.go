@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/rissodb/risso/internal/lack"
 )
 
 // cacheDir is shared by the tests of this package, so that each kind of
@@ -54,10 +56,7 @@ func helperUp() int {
 func needServer(t *testing.T, spec string) {
 	t.Helper()
 	if _, err := Find(t.Context(), spec); errors.Is(err, ErrNoServer) {
-		if os.Getenv("RISSO_NEED_SERVERS") == "1" && (spec == "mariadb" || spec == "mysql-9.7") {
-			t.Fatalf("server %s is needed and not installed: run script/setup", spec)
-		}
-		t.Skipf("server %s is not installed: run script/setup", spec)
+		lack.Server(t, spec)
 	} else if err != nil {
 		t.Fatal(err)
 	}

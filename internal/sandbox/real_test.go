@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/rissodb/risso/internal/lack"
 )
 
 // The tests in this file run real servers.
@@ -170,7 +172,7 @@ func TestMixedVersionsReplicate(t *testing.T) {
 func TestGalera(t *testing.T) {
 	needServer(t, "mariadb")
 	if _, err := provider(mustFind(t, "mariadb")); err != nil {
-		t.Skipf("Galera's library is not installed: run script/setup (%v)", err)
+		lack.Of(t, "Galera's library is not installed: run script/setup: "+err.Error())
 	}
 	s := up(t, Options{Topology: TopologyGalera})
 	const size = "SHOW GLOBAL STATUS LIKE 'wsrep_cluster_size'"

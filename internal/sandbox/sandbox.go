@@ -70,6 +70,8 @@ type Options struct {
 	Progress func(string)
 	// StartTimeout bounds the start of one node. 0: one minute.
 	StartTimeout time.Duration
+	// AnswerTimeout bounds each Query, so that a server that hangs does not hold its caller for good. 0: nothing does.
+	AnswerTimeout time.Duration
 }
 
 // Sandbox is a set of servers in a folder. Its fields are what the record on
@@ -89,8 +91,9 @@ type Sandbox struct {
 	// Ready is false in the record until Up has finished.
 	Ready bool `json:"ready"`
 
-	mu       sync.Mutex // guards the record on disk and the process fields of all nodes
-	timeout  time.Duration
+	mu       sync.Mutex    // guards the record on disk and the process fields of all nodes
+	timeout  time.Duration // of a start
+	answer   time.Duration // of a Query
 	progress func(string)
 }
 

@@ -37,12 +37,12 @@ type plan struct {
 	settings          []string
 	password          string
 	data              func(context.Context, string) ([]string, error) // nil: an empty server
-	timeout           time.Duration
+	timeout, answer   time.Duration
 	progress          func(string)
 }
 
 func newPlan(ctx context.Context, o Options) (*plan, error) {
-	p := &plan{name: o.Name, topology: o.Topology, settings: slices.Clone(o.Settings), timeout: o.StartTimeout, progress: o.Progress, data: o.Data}
+	p := &plan{name: o.Name, topology: o.Topology, settings: slices.Clone(o.Settings), timeout: o.StartTimeout, answer: o.AnswerTimeout, progress: o.Progress, data: o.Data}
 	p.password = strings.ToLower(rand.Text()) // letters and digits: no statement has to quote it
 	if p.topology == "" {
 		p.topology = TopologySingle
@@ -165,7 +165,7 @@ func checkSetting(setting string) error {
 func (p *plan) sandbox(root, name string) *Sandbox {
 	s := &Sandbox{
 		Name: name, Topology: p.topology, Dir: filepath.Join(root, name), Created: time.Now().Round(time.Second),
-		State: StateStarting, User: account, timeout: p.timeout, progress: p.progress,
+		State: StateStarting, User: account, timeout: p.timeout, answer: p.answer, progress: p.progress,
 	}
 	names := p.nodeNames()
 	for i, b := range p.servers {

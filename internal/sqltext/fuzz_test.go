@@ -169,6 +169,13 @@ func FuzzRename(f *testing.F) {
 				Apply(text, []Edit{c.Replace("x")})
 			}
 			d.ReadGrant(text)
+			if c, ok := d.ReadChange(text); ok {
+				for _, n := range append(append(c.Names, c.To...), c.On) {
+					if n.Begin < 0 || n.End < n.Begin || n.End > len(text) {
+						t.Fatalf("%q: the name %+v", text, n)
+					}
+				}
+			}
 			d.Find(text, "TO")
 		}
 	})

@@ -11,8 +11,10 @@ type Grant struct {
 	Verb       string  // in upper case; SET DEFAULT ROLE is SET
 	Privileges []Ident // what is given, as it is written: Name; a column list belongs to it
 	On         int     // place of ON in the text; 0: roles are given
-	Schema     Ident   // of what is given on all of a schema: a pattern, see SchemaLike; End is 0 where it is not
+	Object     Ident   // on which tables, with * for all; End is 0 of routines, proxies and roles
+	Schema     Ident   // of what is given on all of a schema: a pattern, see Like; End is 0 where it is not
 	To         Account
+	Grantable  bool // WITH GRANT OPTION
 }
 
 // ReadGrant reads one GRANT, REVOKE or SET DEFAULT ROLE that is for one account.
@@ -47,13 +49,24 @@ func (d Dialect) ReadGrant(text string) (*Grant, error) {
 			depth--
 		case depth == 0 && g.On == 0 && r.is(r.i, "ON"):
 			g.On = t.Begin
-			if n := r.at(r.i + 1); n.Name() && r.sign(r.i+2, ".") && r.sign(r.i+3, "*") {
-				g.Schema = Ident{Name: n.Text, Begin: n.Begin, End: n.End}
-			}
+			r.readObject(g)
 		case depth == 0 && r.toWord(g.Verb):
 			r.i++
 			return g, r.readGrantee(g)
 		}
+	}
+}
+
+// readObject reads what stands behind ON.
+func (r *reader) readObject(g *Grant) {
+	schema, table := r.at(r.i+1), r.at(r.i+3)
+	all := r.sign(r.i+3, "*")
+	if !schema.Name() && !r.sign(r.i+1, "*") || !r.sign(r.i+2, ".") || !table.Name() && !all {
+		return
+	}
+	g.Object = Ident{Schema: schema.Text, Name: table.Text, Begin: schema.Begin, End: table.End}
+	if schema.Name() && all {
+		g.Schema = Ident{Name: schema.Text, Begin: schema.Begin, End: schema.End}
 	}
 }
 
@@ -73,6 +86,8 @@ func (r *reader) readGrantee(g *Grant) error {
 	}
 	for ; r.i < len(r.t); r.i++ {
 		switch {
+		case r.is(r.i, "GRANT") && r.is(r.i+1, "OPTION"):
+			g.Grantable = true
 		case r.sign(r.i, ","):
 			return fmt.Errorf("%w: it is for another account, too, %s", ErrStatement, r.shown(r.i+1))
 		case r.sign(r.i, ";"):
@@ -82,35 +97,46 @@ func (r *reader) readGrantee(g *Grant) error {
 	return nil
 }
 
-// SchemaLike tells whether a schema's name is like the pattern of a GRANT on all of a schema: there _ stands for any letter and % for any
-// text, unless \ stands before it. Sources: MySQL manual and MariaDB documentation, "GRANT", database privileges.
-func SchemaLike(pattern, name string) bool {
-	for pattern != "" {
-		switch c := pattern[0]; {
-		case c == '%':
-			for i := 0; i <= len(name); i++ {
-				if SchemaLike(pattern[1:], name[i:]) {
-					return true
-				}
-			}
+// Like tells whether a name is like the pattern of a GRANT on all of a schema, or of a replica's filter: _ stands for any letter and %
+// for any text, unless \ stands before it. Sources: MySQL manual and MariaDB documentation, "GRANT", database privileges, and
+// "replicate_wild_do_table".
+func Like(pattern, name string) bool {
+	rest, from := "", "" // what is behind the last %, and of the name what it may begin with
+	open := false        // there was one
+	for {
+		p, n := oneLike(pattern, name)
+		switch {
+		case strings.HasPrefix(pattern, "%"):
+			rest, from, open = pattern[1:], name, true
+			pattern = rest
+		case p > 0:
+			pattern, name = pattern[p:], name[n:]
+		case pattern == "" && name == "":
+			return true
+		case !open || from == "":
 			return false
-		case c == '_':
-			_, n := utf8.DecodeRuneInString(name)
-			if n == 0 {
-				return false
-			}
-			pattern, name = pattern[1:], name[n:]
-		default:
-			if c == '\\' && len(pattern) > 1 {
-				pattern = pattern[1:]
-			}
-			if name == "" || name[0] != pattern[0] {
-				return false
-			}
-			pattern, name = pattern[1:], name[1:]
+		default: // the % stands for more
+			from = from[1:]
+			pattern, name = rest, from
 		}
 	}
-	return name == ""
+}
+
+// oneLike gives how many bytes of a pattern stand for how many of a name: a letter, or \ with the letter behind it; 0 where they do not.
+func oneLike(pattern, name string) (p, n int) {
+	switch {
+	case pattern == "" || name == "":
+		return 0, 0
+	case pattern[0] == '_':
+		_, n = utf8.DecodeRuneInString(name)
+		return 1, n
+	case pattern[0] == '\\' && len(pattern) > 1:
+		p = 1
+	}
+	if pattern[p] != name[0] {
+		return 0, 0
+	}
+	return p + 1, 1
 }
 
 // ExactSchema gives the one name that is like a pattern; ok is false where there are more.

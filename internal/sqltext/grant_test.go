@@ -3,6 +3,7 @@ package sqltext
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -41,6 +42,29 @@ func TestReadGrant(t *testing.T) {
 		"GRANT ALL ON *.* TO a; DROP USER b", "GRANT ALL ON *.*", "CREATE USER a", "GRANT ALL ON *.* TO 'a", "SET DEFAULT ROLE r TO a, b"} {
 		if _, err := (Dialect{}).ReadGrant(in); !errors.Is(err, ErrStatement) {
 			t.Errorf("%s: %v", in, err)
+		}
+	}
+}
+
+// TestLike: what a name may be in a GRANT on all of a schema; a pattern of many % is no way to keep Risso busy.
+func TestLike(t *testing.T) {
+	for _, c := range []struct {
+		pattern, name string
+		want          bool
+	}{
+		{"shop", "shop", true}, {"shop", "shops", false}, {"shop", "sho", false}, {"", "", true}, {"", "s", false}, {"%", "", true}, {"%", "shop", true}, {"_", "", false},
+		{"s%", "shop", true}, {"%p", "shop", true}, {"%h%", "shop", true}, {"%x%", "shop", false}, {"s%o_", "shop", true}, {"s%o_", "shoo", true}, {"s_op", "shop", true}, {"s_p", "shop", false},
+		{`s\_op`, "s_op", true}, {`s\_op`, "shop", false}, {`s\%`, "s%", true}, {`s\%`, "shop", false}, {`s\\`, `s\`, true}, {`s\`, `s\`, true}, {"k_se", "käse", true}, {"%ab", "aab", true}, {"%_", "", false},
+		{strings.Repeat("%a", 1000) + "b", strings.Repeat("a", 5000), false}, {strings.Repeat("%", 1000), "shop", true},
+	} {
+		if got := Like(c.pattern, c.name); got != c.want {
+			t.Errorf("%.20q, %.20q: %t", c.pattern, c.name, got)
+		}
+	}
+	for _, name := range []string{"", "a_b%c\\d", "%%", `\_`} {
+		p := SchemaPattern(name)
+		if one, ok := ExactSchema(p); !Like(p, name) || !ok || one != name || Like(p, name+"x") {
+			t.Errorf("%q has the pattern %q, which is of %q", name, p, one)
 		}
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rissodb/risso/internal/lack"
 )
 
 var update = flag.Bool("update", false, "write the table of differences into docs/fingerprints.md")
@@ -34,7 +36,7 @@ func eachPt(t *testing.T, f func(t *testing.T, pt ptProgram)) {
 		}
 	}
 	if len(paths) == 0 {
-		t.Skip("pt-query-digest is not installed; its fingerprints are not compared")
+		lack.Of(t, "pt-query-digest is not installed: run script/setup")
 	}
 	for _, path := range paths {
 		out, err := exec.Command(path, "--version").Output()

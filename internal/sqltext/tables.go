@@ -25,6 +25,13 @@ type level struct {
 	list   bool // in the list of tables: a comma brings another
 	expect bool // the next name is a table
 	with   bool // in the list of a WITH: a comma brings another common table expression
+	reads  bool // in a SELECT: what it names is only read
+}
+
+// writtenTable is a table that an UPDATE or DELETE names outside of queries.
+type writtenTable struct {
+	Table
+	alias string // what stands behind it: its alias, where it has one
 }
 
 type tableReader struct {
@@ -38,7 +45,10 @@ type tableReader struct {
 	schemas   []int // where the schemas before their names begin
 	seen      map[Table]bool
 	ctes      map[string]bool
-	deleteTop int // how many tables were found when FROM of a DELETE came; -1: no DELETE
+	deleteTop int     // how many tables were found when a DELETE began; -1: no DELETE, or its tables were named
+	targets   []Table // of a DELETE: those it names first, tables or their aliases
+	written   []writtenTable
+	settings  bool // in SET STATEMENT … FOR
 }
 
 // maxLevels is how deep parentheses are told apart; what is deeper shares the last level.
@@ -93,7 +103,7 @@ func (p *tableReader) open() {
 		return
 	}
 	l := p.top()
-	p.levels = append(p.levels, level{list: l.expect, expect: l.expect})
+	p.levels = append(p.levels, level{list: l.expect, expect: l.expect, reads: l.reads})
 	l.expect = false
 }
 
@@ -143,12 +153,38 @@ func (p *tableReader) name() {
 		p.advance()
 		p.advance()
 	}
+	if !l.reads && (p.verb == "update" || p.verb == "delete") {
+		p.written = append(p.written, writtenTable{t, p.alias()})
+	}
 	if p.seen == nil {
 		p.seen = map[Table]bool{}
 	}
 	if !p.seen[t] {
 		p.seen[t] = true
 		p.found = append(p.found, t)
+	}
+}
+
+// alias is what stands behind a table's name, if it can be its alias.
+func (p *tableReader) alias() string {
+	t := p.tok
+	if p.is(t, "as") {
+		t = p.peek
+	}
+	if t.kind != tkWord && t.kind != tkTick {
+		return ""
+	}
+	return string(unquote(p.text(t)))
+}
+
+// deletes takes what was named since DELETE for the tables whose rows go; those that follow tell which they are.
+func (p *tableReader) deletes() {
+	for _, t := range p.written {
+		p.targets = append(p.targets, t.Table)
+	}
+	p.found, p.seen, p.written, p.deleteTop = p.found[:p.deleteTop], map[Table]bool{}, nil, -1
+	for _, t := range p.found {
+		p.seen[t] = true
 	}
 }
 
@@ -161,11 +197,14 @@ func (p *tableReader) word(w string) bool {
 	}
 	switch w {
 	case "select":
-		*l = level{query: true}
+		*l = level{query: true, reads: true}
 		p.start(w)
 	case "with":
 		p.with(l)
 	case "from":
+		if p.deleteTop >= 0 && len(p.levels) == 1 && len(p.written) > 0 {
+			p.deletes()
+		}
 		if l.query && !p.is(p.prev, "distinct") {
 			l.expect, l.list = true, true
 		}
@@ -173,8 +212,7 @@ func (p *tableReader) word(w string) bool {
 		l.expect = l.list && !p.is(p.prev, "for") // USE INDEX FOR JOIN (…)
 	case "using":
 		if p.deleteTop >= 0 && len(p.levels) == 1 && !p.sign(p.peek, '(') {
-			p.found, p.seen = p.found[:p.deleteTop], nil // what stood before were names of tables that follow
-			p.deleteTop = -1
+			p.deletes()
 			l.expect, l.list = true, true
 		}
 	case "where", "group", "having", "order", "limit", "union", "except", "intersect", "window", "procedure", "returning":
@@ -186,7 +224,9 @@ func (p *tableReader) word(w string) bool {
 		l.expect, l.list = false, false
 		p.start(w)
 	case "for":
-		if l.list && !p.is(p.peek, "system_time") && !p.is(p.peek, "portion") && !p.is(p.peek, "join") && !p.is(p.peek, "order") && !p.is(p.peek, "group") {
+		if p.settings && len(p.levels) == 1 { // the statement itself
+			p.settings, p.verb, *l = false, "", level{}
+		} else if l.list && !p.is(p.peek, "system_time") && !p.is(p.peek, "portion") && !p.is(p.peek, "join") && !p.is(p.peek, "order") && !p.is(p.peek, "group") {
 			l.expect, l.list = false, false
 		}
 	default:
@@ -202,6 +242,11 @@ func (p *tableReader) start(w string) bool {
 	}
 	p.verb = w
 	return true
+}
+
+// changes notes the verb of a statement that may stand behind EXPLAIN, or behind WITH, whose SELECTs came first.
+func (p *tableReader) changes(l *level, w string) bool {
+	return p.start(w) || p.verb == "explain" || l.with && p.verb == "select"
 }
 
 // with notes the common table expressions of WITH, and not WITH ROLLUP and its like.
@@ -225,21 +270,23 @@ func (p *tableReader) statement(l *level, w string) {
 	root := len(p.levels) == 1
 	switch w {
 	case "insert", "replace":
-		if root && (p.start(w) || p.verb == "explain" || p.verb == "set") && !p.sign(p.peek, '(') {
+		if root && (p.start(w) || p.verb == "explain") && !p.sign(p.peek, '(') {
 			p.verb = "insert"
 			*l = level{expect: true, query: true}
 		}
 	case "update":
-		if root && (p.start(w) || p.verb == "explain") {
+		if root && p.changes(l, w) {
 			p.verb = w
 			*l = level{expect: true, list: true, query: true}
 		}
 	case "delete":
-		if root && (p.start(w) || p.verb == "explain") {
+		if root && p.changes(l, w) {
 			p.verb = w
-			*l = level{query: true}
+			*l = level{expect: true, list: true, query: true}
 			p.deleteTop = len(p.found)
 		}
+	case "statement":
+		p.settings = root && p.verb == "set" && p.is(p.prev, "set")
 	case "into":
 		if p.verb == "insert" {
 			l.expect = true

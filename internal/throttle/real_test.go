@@ -2,9 +2,7 @@ package throttle_test
 
 import (
 	"context"
-	"fmt"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -174,34 +172,32 @@ func testBusy(p *pair) {
 	for range sessions {
 		<-ended
 	}
-	p.do(0, endSleepers(p))
+	endSleepers(p)
 	p.says(few, "")
 	p.open(few)
 }
 
-// endSleepers is a statement that ends what is still asleep: a client that goes away is not noticed before.
-func endSleepers(p *pair) string {
+// endSleepers ends what is still asleep: a client that goes away is not noticed before.
+func endSleepers(p *pair) {
+	p.Helper()
 	r, err := p.nodes[0].Query(p.Context(), "SELECT ID FROM information_schema.PROCESSLIST WHERE INFO = 'SELECT SLEEP(600)'")
 	if err != nil {
 		p.Fatal(err)
 	}
-	kill := "DO 0"
+	const gone = 1094 // it has just been noticed
 	for _, row := range r[0].Rows {
-		kill += fmt.Sprintf("; KILL %s", *row[0])
+		if _, err := p.nodes[0].Query(p.Context(), "KILL "+*row[0]); err != nil && mysql.ErrorNumber(err) != gone {
+			p.Fatal(err)
+		}
 	}
-	return kill
 }
 
 // testHung stops the replica's process: what cannot be asked cannot be spared, so nobody passes until it answers again.
 func testHung(p *pair, lag *throttle.Gate) {
-	if err := p.nodes[1].Kill(syscall.SIGSTOP); err != nil {
-		p.Fatal(err)
-	}
+	goOn := sandboxtest.Pause(p, p.nodes[1])
 	p.says(lag, "cannot be asked")
 	p.closed(lag)
-	if err := p.nodes[1].Kill(syscall.SIGCONT); err != nil {
-		p.Fatal(err)
-	}
+	goOn()
 	p.says(lag, "")
 	p.open(lag)
 }

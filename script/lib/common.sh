@@ -127,7 +127,7 @@ report_command() {
   if path=$(command -v "$1"); then
     note "$2" ok "$path"
   else
-    note "$2" missing "$1 is not here: $3 will be skipped"
+    note "$2" missing "$1 is not here; it is for $3"
   fi
 }
 

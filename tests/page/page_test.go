@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/lack"
 	"github.com/rissodb/risso/internal/sandbox"
 )
 
@@ -62,13 +63,13 @@ func TestPageInBrowser(t *testing.T) {
 func needBrowser(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("node"); err != nil {
-		t.Skip("node is not installed: run script/setup")
+		lack.Of(t, "node is not installed: run script/setup")
 	}
 	if _, err := exec.LookPath("chromium"); err != nil && os.Getenv("CHROMIUM") == "" {
-		t.Skip("chromium is not installed: run script/setup")
+		lack.Of(t, "chromium is not installed: run script/setup")
 	}
 	if _, err := os.Stat("../../ui/node_modules/.bin/playwright"); err != nil {
-		t.Skip("the page's packages are not installed: run script/setup")
+		lack.Of(t, "the page's packages are not installed: run script/setup")
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/rissodb/risso/internal/lack"
 	"github.com/rissodb/risso/internal/sandbox"
 )
 
@@ -132,7 +133,7 @@ func TestBackupCommand(t *testing.T) {
 func (p place) bothEncoders(t *testing.T, n *sandbox.Node) {
 	pure := os.Getenv("RISSO_PURE_BIN")
 	if pure == "" {
-		t.Skip("RISSO_PURE_BIN names no program built without cgo: run script/test")
+		lack.Of(t, "RISSO_PURE_BIN names no program built without cgo: run script/test")
 	}
 	if r := p.verify(t, pure); r.code != 0 {
 		t.Errorf("built without cgo, verify ends with %d: %s%s", r.code, r.out, r.err)

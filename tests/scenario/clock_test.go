@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/lack"
 )
 
 // TestClockJump: a server whose clock jumps is told so; it is neither a restart nor a reset, and no second is lost.
@@ -16,7 +17,7 @@ func TestClockJump(t *testing.T) {
 	t.Parallel()
 	libs, err := filepath.Glob("/usr/lib/*/faketime/libfaketimeMT.so.1")
 	if err != nil || len(libs) == 0 {
-		t.Skip("libfaketime is not installed: run script/setup")
+		lack.Of(t, "libfaketime is not installed: run script/setup")
 	}
 	n := single(t, "mariadb")
 	if err := n.Stop(t.Context()); err != nil {

@@ -236,8 +236,8 @@ func TestDigestTellsWhatIsLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct{ log, says string }{
-		"a header without a statement": {event + strings.TrimSuffix(event, "SELECT 1;\n") + event, "1 events are announced by a line"},
-		"two headers in one":           {event + strings.Replace(event, "# User", "# Query_time: 3.0\n# User", 1), "1 events are announced by a line"},
+		"a header without a statement": {event + strings.TrimSuffix(event, "SELECT 1;\n") + event, "1 event is announced by a line"},
+		"two headers in one":           {event + strings.Replace(event, "# User", "# Query_time: 3.0\n# User", 1), "1 event is announced by a line"},
 		"no times":                     {strings.ReplaceAll(event, "# Query_time: 0.250000  Lock_time: 0.000100 ", "# ") + event, "1 events without Query_time"},
 		"a cut file":                   {gz.String()[:gz.Len()*3/4], "ends too early"},
 	} {

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/rissodb/risso/internal/lack"
 )
 
 // TestExporterNames: every series of mysqld_exporter about status, variables and InnoDB metrics is there too, under the same name and labels.
@@ -19,7 +21,7 @@ func TestExporterNames(t *testing.T) {
 	path, err := exec.LookPath("prometheus-mysqld-exporter")
 	if err != nil {
 		if path, err = exec.LookPath("mysqld_exporter"); err != nil {
-			t.Skip("prometheus-mysqld-exporter is not installed: run script/setup")
+			lack.Of(t, "prometheus-mysqld-exporter is not installed: run script/setup")
 		}
 	}
 	eachKind(t, []string{"mariadb", "mysql-8.0"}, func(t *testing.T, kind string) {

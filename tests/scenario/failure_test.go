@@ -27,9 +27,7 @@ func TestHang(t *testing.T) {
 		begin := r.awaitTicks(t, "well", 1)
 
 		stopped := time.Now().Unix()
-		if err := sick.Kill(syscall.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
+		goOn := sandboxtest.Pause(t, sick)
 		e := r.awaitEvent(t, "sick", fleet.EventDown, nil)
 		if !strings.Contains(e.Text, "does not answer") {
 			t.Errorf("the event says %q, not that it does not answer", e.Text)
@@ -39,9 +37,7 @@ func TestHang(t *testing.T) {
 		}
 		r.awaitTicks(t, "well", 4)
 		resumed := time.Now().Unix()
-		if err := sick.Kill(syscall.SIGCONT); err != nil {
-			t.Fatal(err)
-		}
+		goOn()
 		r.awaitEvent(t, "sick", fleet.EventUp, nil)
 		r.awaitTicks(t, "sick", 3)
 		end := r.awaitTicks(t, "well", 1)
@@ -80,14 +76,10 @@ func TestShortHang(t *testing.T) {
 	// Just before a second begins, so that the tick meets the pause at once.
 	await(t, "the end of a second", func() bool { return time.Now().Nanosecond() > 850e6 })
 	begin := time.Now()
-	if err := n.Kill(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	goOn := sandboxtest.Pause(t, n)
 	// The length of the pause is what is tested: longer than what counts as a jump, shorter than what counts as hung.
 	time.Sleep(4600 * time.Millisecond)
-	if err := n.Kill(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	goOn()
 	r.awaitTicks(t, "db", 4)
 	noEvent(t, r, "db", fleet.EventRestart, fleet.EventClock, fleet.EventReset)
 	if stalled(begin) == 0 { // else the machine made more of the pause than was meant

@@ -123,46 +123,43 @@ func TestLargestQuestions(t *testing.T) {
 	questions := append(largest(from, to), largestOfStatements(to)...)
 	address := strings.TrimPrefix(r.base, "http://")
 	var idle []net.Conn
-	{ // readers that do not read
-		for _, q := range questions {
-			c, err := net.Dial("tcp", address)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer c.Close()
-			idle = append(idle, c)
-			if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", q); err != nil {
-				t.Fatal(err)
-			}
+	// Readers that do not read.
+	for _, q := range questions {
+		c, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		idle = append(idle, c)
+		if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", q); err != nil {
+			t.Fatal(err)
 		}
 	}
 	codes := make([]string, len(questions))
 	var wg sync.WaitGroup
 	for i, q := range questions {
 		wg.Go(func() {
-			{
-				resp, err := http.Get(r.base + q)
-				if err != nil {
-					t.Errorf("%.100s: %v", q, err)
-					return
-				}
-				b, err := io.ReadAll(io.LimitReader(resp.Body, 200<<20))
-				resp.Body.Close()
-				codes[i] += fmt.Sprintf(" %d (%d bytes)", resp.StatusCode, len(b))
-				var said struct{ Status, ErrorType, Error string }
-				switch {
-				case err != nil:
-					t.Errorf("%.100s: %v", q, err)
-				case resp.StatusCode == http.StatusOK:
-				case resp.StatusCode != http.StatusUnprocessableEntity && resp.StatusCode != http.StatusServiceUnavailable:
-					t.Errorf("%.100s: %d %.300s", q, resp.StatusCode, b)
-				case json.Unmarshal(b, &said) != nil || said.Error == "" || strings.HasPrefix(q, "/api/v1/") && (said.Status != "error" || said.ErrorType == ""):
-					t.Errorf("%.100s: %d %.300s", q, resp.StatusCode, b)
-				case strings.Contains(said.Error, "as many questions"):
-					t.Errorf("%.100s: it was not worked on", q)
-				case resp.StatusCode == http.StatusServiceUnavailable && resp.Header.Get("Retry-After") == "":
-					t.Errorf("%.100s: 503 without Retry-After", q)
-				}
+			resp, err := http.Get(r.base + q)
+			if err != nil {
+				t.Errorf("%.100s: %v", q, err)
+				return
+			}
+			b, err := io.ReadAll(io.LimitReader(resp.Body, 200<<20))
+			resp.Body.Close()
+			codes[i] += fmt.Sprintf(" %d (%d bytes)", resp.StatusCode, len(b))
+			var said struct{ Status, ErrorType, Error string }
+			switch {
+			case err != nil:
+				t.Errorf("%.100s: %v", q, err)
+			case resp.StatusCode == http.StatusOK:
+			case resp.StatusCode != http.StatusUnprocessableEntity && resp.StatusCode != http.StatusServiceUnavailable:
+				t.Errorf("%.100s: %d %.300s", q, resp.StatusCode, b)
+			case json.Unmarshal(b, &said) != nil || said.Error == "" || strings.HasPrefix(q, "/api/v1/") && (said.Status != "error" || said.ErrorType == ""):
+				t.Errorf("%.100s: %d %.300s", q, resp.StatusCode, b)
+			case strings.Contains(said.Error, "as many questions"):
+				t.Errorf("%.100s: it was not worked on", q)
+			case resp.StatusCode == http.StatusServiceUnavailable && resp.Header.Get("Retry-After") == "":
+				t.Errorf("%.100s: 503 without Retry-After", q)
 			}
 		})
 	}

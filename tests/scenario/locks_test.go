@@ -3,6 +3,7 @@ package scenario_test
 import (
 	"context"
 	"database/sql"
+	sqldriver "database/sql/driver"
 	"fmt"
 	"regexp"
 	"strings"
@@ -22,15 +23,24 @@ type lockCase struct {
 	name    string
 	only    string   // the servers that have it
 	holds   []string // what the holder runs; the last of it is what it ran last
+	runs    string   // what it goes on running after these, asleep
 	waits   string
 	kind    mysql.LockKind
 	object  string // schema.name, or a name
 	index   string
+	maybe   bool   // the server does not tell the holder
 	words   string // that the trace says
+	weak    bool   // of a lock of the whole server: the holder is a statement
 	release string
+	after   string // the waiter's, when it has got what it waited for
 }
 
-func (c lockCase) last() string { return c.holds[len(c.holds)-1] }
+func (c lockCase) last() string {
+	if c.runs != "" {
+		return c.runs
+	}
+	return c.holds[len(c.holds)-1]
+}
 
 var lockCases = []lockCase{
 	{name: "row", holds: []string{"BEGIN", "UPDATE shop.orders SET note = 'held' WHERE id = 1"}, waits: "UPDATE shop.orders SET note = 'wanted' WHERE id = 1",
@@ -44,10 +54,23 @@ var lockCases = []lockCase{
 		kind: mysql.LockMetadata, object: "shop.orders", words: "a metadata lock on the table shop.orders", release: "UNLOCK TABLES"},
 	{name: "global read lock", holds: []string{"FLUSH TABLES WITH READ LOCK"}, waits: "UPDATE shop.orders SET note = 'y' WHERE id = 3",
 		kind: mysql.LockGlobal, words: "the global read lock", release: "UNLOCK TABLES"},
-	{name: "backup stage", only: "mariadb", holds: []string{"BACKUP STAGE START", "BACKUP STAGE FLUSH", "BACKUP STAGE BLOCK_DDL", "BACKUP STAGE BLOCK_COMMIT"}, waits: "UPDATE shop.orders SET note = 'z' WHERE id = 3",
+	{name: "backup stage", only: "mariadb mariadb-11.8", holds: []string{"BACKUP STAGE START", "BACKUP STAGE FLUSH", "BACKUP STAGE BLOCK_DDL", "BACKUP STAGE BLOCK_COMMIT"}, waits: "UPDATE shop.orders SET note = 'z' WHERE id = 3",
 		kind: mysql.LockGlobal, words: "a backup lock", release: "BACKUP STAGE END"},
 	{name: "instance for backup", only: "mysql-9.7 mysql-8.0", holds: []string{"LOCK INSTANCE FOR BACKUP"}, waits: "ALTER TABLE shop.orders ADD COLUMN other INT",
 		kind: mysql.LockGlobal, words: "the backup lock", release: "UNLOCK INSTANCE"},
+	// InnoDB's own locks of tables are not among those that it counts as current waits.
+	{name: "AUTO_INCREMENT", runs: "INSERT INTO shop.invoices (n) SELECT IF(id = 1, 0, SLEEP(600)) FROM shop.orders ORDER BY id", waits: "INSERT INTO shop.invoices (n) VALUES (1)",
+		kind: mysql.LockRow, object: "shop.invoices", words: "the AUTO_INCREMENT lock of the table shop.invoices"},
+	{name: "InnoDB table, of a child", only: "mariadb mariadb-11.8", holds: []string{"SET autocommit = 0", "LOCK TABLES shop.parents WRITE"}, waits: "INSERT INTO shop.children VALUES (1, 1)",
+		kind: mysql.LockRow, object: "shop.children", words: "an InnoDB lock on the whole table shop.children (IX)"},
+	{name: "InnoDB table", only: "mysql-5.7", holds: []string{"SET autocommit = 0", "LOCK TABLES shop.parents WRITE"}, waits: "INSERT INTO shop.children VALUES (1, 1)",
+		kind: mysql.LockRow, object: "shop.parents", words: "an InnoDB lock on the whole table shop.parents (IS)"},
+	{name: "global read lock behind a statement", runs: "UPDATE shop.orders SET n = SLEEP(600) WHERE id = 1", waits: "FLUSH TABLES WITH READ LOCK",
+		kind: mysql.LockGlobal, words: "the global read lock", weak: true, after: "UNLOCK TABLES"},
+	{name: "flush by metadata lock", only: "mariadb mariadb-11.8", runs: "SELECT SLEEP(600) FROM shop.orders WHERE id = 1", waits: "FLUSH TABLES shop.orders",
+		kind: mysql.LockMetadata, object: "shop.orders", words: "a metadata lock on the table shop.orders (EXCLUSIVE)"},
+	{name: "table flush", only: "mysql-9.7 mysql-8.0 mysql-5.7", runs: "SELECT SLEEP(600) FROM shop.orders WHERE id = 1", waits: "FLUSH TABLES shop.orders",
+		kind: mysql.LockFlush, object: "shop.orders", maybe: true, words: "the table shop.orders to be closed (table flush)"},
 	{name: "user lock", holds: []string{"SELECT GET_LOCK('the job', 1)"}, waits: "SELECT GET_LOCK('the job', 300)",
 		kind: mysql.LockUser, object: "the job", words: "the user lock 'the job'", release: "SELECT RELEASE_LOCK('the job')"},
 }
@@ -64,8 +87,10 @@ type lockServer struct {
 
 func newLockServer(t *testing.T, kind string, settings ...string) *lockServer {
 	t.Helper()
-	n := single(t, kind, append([]string{"lock_wait_timeout=600", "innodb_lock_wait_timeout=600"}, settings...)...)
-	execSQL(t, n, "CREATE DATABASE shop; CREATE TABLE shop.orders (id INT PRIMARY KEY, n INT, note VARCHAR(100), KEY (n)); INSERT INTO shop.orders VALUES (1, 1, 'a'), (2, 2, 'b'), (3, 3, 'c')")
+	n := single(t, kind, append([]string{"lock_wait_timeout=600", "innodb_lock_wait_timeout=600", "innodb_autoinc_lock_mode=1"}, settings...)...)
+	execSQL(t, n, "CREATE DATABASE shop; CREATE TABLE shop.orders (id INT PRIMARY KEY, n INT, note VARCHAR(100), KEY (n)); INSERT INTO shop.orders VALUES (1, 1, 'a'), (2, 2, 'b'), (3, 3, 'c');"+
+		"CREATE TABLE shop.invoices (id INT AUTO_INCREMENT PRIMARY KEY, n INT); CREATE TABLE shop.parents (id INT PRIMARY KEY); INSERT INTO shop.parents VALUES (1);"+
+		"CREATE TABLE shop.children (id INT PRIMARY KEY, parent INT, FOREIGN KEY (parent) REFERENCES shop.parents (id))")
 	home := tempDir(t)
 	connector, err := mysqldriver.NewConnector(n.Config())
 	if err != nil {
@@ -101,22 +126,66 @@ func runAll(t *testing.T, c *sql.Conn, statements ...string) {
 	}
 }
 
-// wait makes the one session hold a lock and the other wait for it, while f runs.
-func (s *lockServer) wait(t *testing.T, c lockCase, f func()) {
+// wait makes the one session hold a lock and the other wait for it, while f runs; then release ends that.
+func (s *lockServer) wait(t *testing.T, c lockCase, release, f func()) {
 	t.Helper()
 	runAll(t, s.holder, c.holds...)
+	if c.runs != "" {
+		holder := s.holder
+		go func() { _, _ = holder.ExecContext(context.WithoutCancel(t.Context()), c.runs) }() // until it is killed
+		s.asleep(t, s.holderID)
+	}
 	done := make(chan error, 1)
 	go func() {
 		_, err := s.conn.ExecContext(context.WithoutCancel(t.Context()), c.waits)
 		done <- err
 	}()
 	defer func() {
-		runAll(t, s.holder, c.release)
+		release()
 		if err := <-done; err != nil {
 			t.Errorf("%s: %v", c.waits, err)
 		}
+		if c.after != "" {
+			runAll(t, s.conn, c.after)
+		}
 	}()
 	f()
+}
+
+// asleep waits until a session sleeps in a statement.
+func (s *lockServer) asleep(t *testing.T, id int64) {
+	t.Helper()
+	await(t, "the statement sleeps", func() bool {
+		return value(t, s.node, fmt.Sprintf("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = %d AND STATE = 'User sleep'", id)) == "1"
+	})
+}
+
+// letGo makes the holder release the lock.
+func (s *lockServer) letGo(t *testing.T, c lockCase) func() {
+	return func() { runAll(t, s.holder, c.release) }
+}
+
+// kill ends the holder's session, and opens another when it has left: MySQL 5.7 closes the socket of a session while that still reads
+// from it, and forgets the KILL when a new connection has got the number of the file.
+func (s *lockServer) kill(t *testing.T, r *mysql.Conn) {
+	t.Helper()
+	there := true
+	ask := func(statement string) {
+		err := r.Query(t.Context(), statement, func(row []sqldriver.Value) error {
+			there = mysql.Text(row[0]) != "0"
+			return nil
+		})
+		if err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+	ask(fmt.Sprintf("KILL %d", s.holderID))
+	await(t, "the holder has left", func() bool {
+		ask(fmt.Sprintf("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = %d", s.holderID))
+		return !there
+	})
+	_ = s.holder.Raw(func(any) error { return sqldriver.ErrBadConn }) // so that nobody is given it again
+	s.holder, s.holderID = s.session(t)
 }
 
 func lockReader(t *testing.T, n *sandbox.Node, account string) *mysql.Conn {
@@ -156,16 +225,18 @@ func TestLockWaits(t *testing.T) {
 				t.Run(c.name, func(t *testing.T) { s.one(t, c) })
 			}
 		}
+		t.Run("prepared", s.prepared)
 		t.Run("queue", s.queue)
 		t.Run("few privileges", s.fewPrivileges)
 	})
 }
 
-// one holds a lock of one kind.
+// one holds a lock of one kind, which the KILL that the trace names ends.
 func (s *lockServer) one(t *testing.T, c lockCase) {
 	r := lockReader(t, s.node, "root")
 	trace := s.begin(t, "--for", "5m", "--output", "json")
-	s.wait(t, c, func() {
+	holder := s.holderID
+	s.wait(t, c, func() { s.kill(t, r) }, func() {
 		var w mysql.LockWait
 		await(t, "the wait is told", func() bool {
 			time.Sleep(lockCopy)
@@ -186,23 +257,85 @@ func (s *lockServer) one(t *testing.T, c lockCase) {
 			}
 			return len(list) > 0
 		})
-		if object := strings.Trim(w.Schema+"."+w.Name, "."); w.Kind != c.kind || object != c.object || w.Index != c.index || w.Blocker.ID != s.holderID || w.Maybe || w.Queued || !w.Blocker.Idle() || w.Blocker.User != "root" || w.Blocker.Statement != c.last() {
+		if object := strings.Trim(w.Schema+"."+w.Name, "."); w.Kind != c.kind || object != c.object || w.Index != c.index || w.Blocker.ID != s.holderID || w.Maybe != c.maybe || w.Queued || w.Blocker.Idle() != (c.runs == "") || w.Blocker.User != "root" || w.Blocker.Statement != c.last() {
 			t.Errorf("%+v; the holder is %d and ran %q last", w, s.holderID, c.last())
 		}
 		all, _, err := r.LockWaits(t.Context(), 0)
 		if err != nil || len(all) == 0 || all[0].Waiter != s.waiterID || all[0].Blocker.ID != s.holderID {
 			t.Errorf("all waits: %+v %v", all, err)
 		}
-		from := strings.Count(trace.err.String(), " events")
-		await(t, "the trace looked several times", func() bool { return strings.Count(trace.err.String(), " events") > from+10 })
+		looks(t, trace)
 	})
 	words := s.end(t, trace)
 	if !regexp.MustCompile(`\b(100|[6-9]\d) % (of that was spent )?waiting for locks`).MatchString(words) {
 		t.Errorf("the trace says of a wait for a lock that the time went elsewhere: %s", words)
 	}
-	for _, want := range []string{c.words, fmt.Sprintf("which connection %d (root@localhost) holds", s.holderID), c.last()} {
+	who, kill := fmt.Sprintf("which connection %d (root@localhost) holds", holder), fmt.Sprintf("KILL %d makes it let go", holder)
+	switch {
+	case c.maybe:
+		who, kill = fmt.Sprintf("it may be connection %d (root@localhost)", holder), ""
+	case c.weak:
+		who = fmt.Sprintf("which connection %d (root@localhost) keeps away by what it does", holder)
+	}
+	for _, want := range []string{c.words, who, c.last(), kill} {
 		if !strings.Contains(words, want) {
 			t.Errorf("the trace does not say %q: %s", want, words)
+		}
+	}
+}
+
+// looks waits until a trace has looked at the lock tables again.
+func looks(t *testing.T, trace *risso) {
+	t.Helper()
+	from := strings.Count(trace.err.String(), " events")
+	await(t, "the trace looked several times", func() bool { return strings.Count(trace.err.String(), " events") > from+10 })
+}
+
+// prepared: a transaction that is prepared keeps its locks when its session is killed; only XA COMMIT and XA ROLLBACK end it.
+func (s *lockServer) prepared(t *testing.T) {
+	r := lockReader(t, s.node, "root")
+	waits := []string{"UPDATE shop.orders SET note = 'wanted' WHERE id = 1"}
+	if s.node.Program.Family == sandbox.FamilyMySQL && !strings.HasPrefix(s.node.Program.Version, "5.") { // it keeps metadata locks, too
+		waits = append(waits, "ALTER TABLE shop.orders COMMENT 'wanted'")
+	}
+	var detached bool // MySQL takes it from its session as soon as it is prepared
+	for _, row := range execSQL(t, s.node, "SHOW GLOBAL VARIABLES LIKE 'xa_detach_on_prepare'")[0].Rows {
+		detached = *row[1] == "ON"
+	}
+	for _, waiting := range waits {
+		trace := s.begin(t, "--for", "5m", "--output", "json")
+		holder := s.holderID
+		runAll(t, s.holder, "XA START 'x'", "UPDATE shop.orders SET note = 'held' WHERE id = 1", "XA END 'x'", "XA PREPARE 'x'")
+		done := make(chan error, 1)
+		go func() {
+			_, err := s.conn.ExecContext(context.WithoutCancel(t.Context()), waiting)
+			done <- err
+		}()
+		blockedBy := func(id int64) {
+			await(t, fmt.Sprintf("the wait for connection %d is told", id), func() bool {
+				time.Sleep(lockCopy)
+				list, gaps, err := r.LockWaits(t.Context(), s.waiterID)
+				if err != nil || len(gaps) > 0 {
+					t.Fatalf("%v, gaps %v", err, gaps)
+				}
+				return len(list) > 0 && list[0].Blocker.ID == id
+			})
+			looks(t, trace)
+		}
+		if !detached {
+			blockedBy(holder)
+		}
+		s.kill(t, r)
+		blockedBy(0)
+		execSQL(t, s.node, "XA ROLLBACK 'x'")
+		if err := <-done; err != nil {
+			t.Errorf("%s: %v", waiting, err)
+		}
+		words := s.end(t, trace)
+		for _, want := range []string{fmt.Sprintf("Only XA COMMIT or XA ROLLBACK, in connection %d, makes it let go", holder), "which a transaction without a connection holds: XA RECOVER lists those that are prepared; XA COMMIT or XA ROLLBACK ends them"} {
+			if strings.Contains(words, want) == (detached && strings.HasPrefix(want, "Only")) {
+				t.Errorf("%s (detached: %t): does the trace say %q? %s", waiting, detached, want, words)
+			}
 		}
 	}
 }
@@ -249,11 +382,11 @@ func (s *lockServer) queue(t *testing.T) {
 	if w := waits(s.waiterID); w.Blocker.ID != middleID || w.Blocker.Idle() || !strings.HasPrefix(w.Blocker.Statement, "ALTER TABLE") {
 		t.Errorf("%+v; the ALTER is of %d", w, middleID)
 	}
-	from := strings.Count(trace.err.String(), " events")
-	await(t, "the trace looked several times", func() bool { return strings.Count(trace.err.String(), " events") > from+10 })
+	looks(t, trace)
 	words := s.end(t, trace)
-	for _, want := range []string{fmt.Sprintf("connection %d (root@localhost)", middleID), "it runs ALTER TABLE shop.orders", "That one waits for a metadata lock on the table shop.orders", fmt.Sprintf("of connection %d (root@localhost): idle", s.holderID)} {
-		if !strings.Contains(words, want) {
+	for _, want := range []string{fmt.Sprintf(`connection %d \(root@localhost\)`, middleID), "it runs ALTER TABLE shop.orders", fmt.Sprintf(`KILL %d (makes it let go|takes that one out of the queue)`, middleID),
+		fmt.Sprintf(`That one waits for a metadata lock on the table shop.orders \(\w+\), which connection %d \(root@localhost\) holds \(\w+\): idle`, s.holderID)} {
+		if !regexp.MustCompile(want).MatchString(words) {
 			t.Errorf("the trace does not say %q: %s", want, words)
 		}
 	}
@@ -264,7 +397,7 @@ func (s *lockServer) fewPrivileges(t *testing.T) {
 	execSQL(t, s.node, "CREATE USER low@localhost IDENTIFIED BY 'x'; GRANT SELECT ON shop.* TO low@localhost")
 	root := lockReader(t, s.node, "root")
 	for _, c := range []lockCase{lockCases[0], lockCases[2]} {
-		s.wait(t, c, func() {
+		s.wait(t, c, s.letGo(t, c), func() {
 			await(t, "root sees the wait", func() bool {
 				time.Sleep(lockCopy)
 				list, _, err := root.LockWaits(t.Context(), s.waiterID)
@@ -304,7 +437,7 @@ func TestLockWaitsAsTheyCome(t *testing.T) {
 		s := newLockServer(t, kind, "performance_schema=OFF")
 		r := lockReader(t, s.node, "root")
 		for _, c := range []lockCase{lockCases[0], lockCases[2], lockCases[4], lockCases[len(lockCases)-1]} {
-			s.wait(t, c, func() {
+			s.wait(t, c, s.letGo(t, c), func() {
 				var list []mysql.LockWait
 				var gaps []fleet.Gap
 				await(t, "the wait is seen", func() bool {

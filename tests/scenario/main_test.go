@@ -1,7 +1,7 @@
 // Package scenario_test runs the real program against real servers and breaks what can break.
 //
-// RISSO_BIN names a built program; without it one is built. RISSO_NEED_SERVERS=1 makes a missing MariaDB or
-// MySQL 9.7 a failure.
+// RISSO_BIN names a built program; without it one is built. RISSO_NEED_SERVERS=1 makes a failure of what is
+// missing and script/setup installs.
 package scenario_test
 
 import (

@@ -70,7 +70,12 @@ func launch(t *testing.T, env []string, args ...string) *risso {
 
 func launchProgram(t *testing.T, program string, env []string, args ...string) *risso {
 	t.Helper()
-	r := &risso{cmd: exec.Command(program, args...), out: &buffer{}, err: &buffer{}, done: make(chan struct{})}
+	return launchCommand(t, exec.Command(program, args...), env)
+}
+
+func launchCommand(t *testing.T, cmd *exec.Cmd, env []string) *risso {
+	t.Helper()
+	r := &risso{cmd: cmd, out: &buffer{}, err: &buffer{}, done: make(chan struct{})}
 	if env == nil {
 		env = environment(tempDir(t))
 	}
@@ -137,6 +142,13 @@ func serveProgram(t *testing.T, program string, env []string, data string, args 
 	t.Helper()
 	r := launchProgram(t, program, env, append([]string{"serve", "--listen", "127.0.0.1:0", "--data", data}, args...)...)
 	r.data = data
+	r.awaitReady(t)
+	return r
+}
+
+// awaitReady waits until the API answers.
+func (r *risso) awaitReady(t *testing.T) {
+	t.Helper()
 	await(t, "ready", func() bool {
 		select {
 		case <-r.done:
@@ -150,7 +162,6 @@ func serveProgram(t *testing.T, program string, env []string, data string, args 
 		r.base = m[1]
 		return true
 	})
-	return r
 }
 
 // request asks the API and gives status and body.

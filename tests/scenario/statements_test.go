@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/rissodb/risso/internal/lack"
 )
 
 // queries is the answer of /api/queries, as far as these tests need it.
@@ -133,7 +135,7 @@ func TestStatementsWithoutCgo(t *testing.T) {
 	t.Parallel()
 	pure := os.Getenv("RISSO_PURE_BIN")
 	if pure == "" {
-		t.Skip("RISSO_PURE_BIN names no program built without cgo: run script/test")
+		lack.Of(t, "RISSO_PURE_BIN names no program built without cgo: run script/test")
 	}
 	n := single(t, "mariadb")
 	r := serveProgram(t, pure, nil, dataDir(t), "--no-host", "--dsn", "db=root@unix("+n.Socket+")/")

@@ -219,6 +219,11 @@ type mapNode struct {
 	Children []*mapNode
 }
 
+type traceEvent struct {
+	Kind, Name, SQL string
+	Cut             bool `json:"sql_cut"`
+}
+
 type traceResult struct {
 	Words []string
 	Notes []string
@@ -227,7 +232,7 @@ type traceResult struct {
 		Ended       string
 		Seconds     float64
 		Missing     uint64
-		Events      []struct{ Kind, Name, SQL string }
+		Events      []traceEvent
 		NotRecorded []string `json:"not_recorded"`
 		Totals      []struct {
 			Name  string
@@ -304,6 +309,11 @@ func TestTrace(t *testing.T) {
 		t.Run("overflow", s.overflow)
 		t.Run("connection ends", s.connectionEnds)
 		t.Run("candidates", s.candidates)
+		t.Run("cut texts", s.cutTexts)
+		t.Run("begun before", s.begunBefore)
+		t.Run("not put back", s.notPutBack)
+		t.Run("closed without rings", s.closedWithoutRings)
+		t.Run("statements not recorded", s.blind) // leaves them so
 	})
 }
 
@@ -364,6 +374,9 @@ func (s *traced) whatRan(t *testing.T) {
 	})
 	if sorted == nil {
 		t.Errorf("no stage of the GROUP BY tells of its sort or temporary table")
+	}
+	if off := res.Trace.NotRecorded; len(off) > 0 {
+		t.Errorf("--enable leaves unrecorded: %q", off)
 	}
 	if res.Trace.Missing > 5 || res.Trace.Ended != "time" || res.Trace.Seconds < 4 {
 		t.Errorf("%d events missing, ended by %s after %.1f s", res.Trace.Missing, res.Trace.Ended, res.Trace.Seconds)
@@ -457,7 +470,7 @@ func (s *traced) notEnabled(t *testing.T) {
 		if off := strings.Join(res.Trace.NotRecorded, " "); !strings.Contains(off, "events_stages_current") || !strings.Contains(off, "events_waits_current") {
 			t.Errorf("what is off is not said: %q", off)
 		}
-		if !slices.ContainsFunc(res.Trace.Events, func(e struct{ Kind, Name, SQL string }) bool { return e.SQL == "SELECT f1(1)" }) {
+		if !slices.ContainsFunc(res.Trace.Events, func(e traceEvent) bool { return e.SQL == "SELECT f1(1)" }) {
 			t.Errorf("the statement was not seen: %+v", res.Trace.Events)
 		}
 	}
@@ -610,7 +623,7 @@ func (s *traced) overflow(t *testing.T) {
 	}
 	res := s.result(t, r)
 	s.same(t, before)
-	if res.Trace.Missing < 1000 || !strings.Contains(strings.Join(res.Words, " "), "overwritten") {
+	if res.Trace.Missing < 1000 || !strings.Contains(strings.Join(res.Words, " "), "overwritten") || !strings.Contains(res.Words[0], " was seen busy for ") {
 		t.Errorf("%d events are missing of some 140,000; words: %q", res.Trace.Missing, res.Words)
 	}
 	for _, total := range res.Trace.Totals {

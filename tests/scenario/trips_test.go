@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/rissodb/risso/internal/data/load"
+	"github.com/rissodb/risso/internal/lack"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
@@ -34,7 +35,7 @@ func samples(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	if len(list) == 0 {
-		t.Skipf("no published samples in %s: run script/setup --only tests", dir)
+		lack.Of(t, "no published samples in "+dir+": run script/setup --only tests")
 	}
 	return list
 }
@@ -108,7 +109,7 @@ func (j *journey) begin(t *testing.T, list []string) {
 				return err
 			}
 			// Samples know their schema, or go to one of their folder's name. What a server does not know of them is not its to travel.
-			_, err = tryClient(t, j.node, "", "CREATE DATABASE IF NOT EXISTS "+backticked(name)+"; USE "+backticked(name)+"\n"+string(b), "--force")
+			_, err = tryClient(t, j.node, "", "CREATE DATABASE IF NOT EXISTS "+backticked(name)+";\nUSE "+backticked(name)+";\n"+string(b), "--force")
 			if err != nil && os.Getenv("RISSO_SAMPLES") == "" {
 				t.Errorf("%s: %s: %v", j.kind, path, err)
 			}
@@ -119,6 +120,9 @@ func (j *journey) begin(t *testing.T, list []string) {
 		}
 	}
 	j.shown, j.defined = j.look(t)
+	for name, p := range j.shown {
+		t.Logf("%s: %s: %d things", j.kind, name, len(p))
+	}
 	r := runProgram(t, binary, "backup", "--dsn", j.node.DSN, "--to", j.place, "--no-users")
 	if r.code != 0 {
 		t.Errorf("%s: exit code %d; it said %s", j.kind, r.code, r.err)
@@ -164,6 +168,22 @@ func excused(difference, told string) bool {
 	return c != "" && strings.Contains(told, "collation "+c+" is not known here")
 }
 
+// isNamed says whether a restore told of the thing that a difference is about: a search by hand looks for what is lost in silence.
+func isNamed(named, schema, difference string) bool {
+	key, _, _ := strings.Cut(difference, ":\n")
+	for _, kind := range []string{"rows of view ", "rows of ", "view column ", "answer of ", "table ", "column ", "index ", "key ", "rule ", "partition ", "view ", "trigger ", "routine PROCEDURE.", "routine FUNCTION.", "parameter ", "event "} {
+		if rest, ok := strings.CutPrefix(key, kind); ok {
+			for i := range len(rest) + 1 { // names may have dots
+				if (i == len(rest) || rest[i] == '.') && strings.Contains(named, backticked(schema)+"."+backticked(rest[:i])) {
+					return true
+				}
+			}
+			return false
+		}
+	}
+	return false
+}
+
 // arrives restores the journey's backup into another server and compares.
 func (j *journey) arrives(t *testing.T, into *journey) {
 	r := runProgram(t, binary, "restore", "--from", j.place, "--into", into.node.DSN, "-o", "json", "--skip-incompatible")
@@ -174,7 +194,7 @@ func (j *journey) arrives(t *testing.T, into *journey) {
 	if err := json.Unmarshal([]byte(r.out), &a); err != nil {
 		t.Fatalf("exit code %d, %v: %s", r.code, err, r.err)
 	}
-	if r.code != 0 {
+	if r.code != 0 && (os.Getenv("RISSO_SAMPLES") == "" || len(a.Result.LeftOut) == 0) {
 		t.Errorf("exit code %d: %s", r.code, r.err)
 	}
 	for _, f := range a.Result.LeftOut {
@@ -185,13 +205,18 @@ func (j *journey) arrives(t *testing.T, into *journey) {
 		told += f.Reason + "\n"
 		t.Logf("otherwise: %s: %s: %s", f.What, f.Reason, f.Mapped)
 	}
+	named := ""
+	for _, f := range slices.Concat(a.Result.LeftOut, a.Result.Otherwise) {
+		named += f.What + "\n"
+	}
 	for _, n := range a.Result.Notes {
+		named += n + "\n"
 		t.Logf("note: %s", n)
 	}
 	shown, defined := into.look(t)
 	for name, want := range j.shown {
 		for _, d := range want.differences(shown[name]) {
-			if j.kind != into.kind && excused(d, told) {
+			if j.kind != into.kind && excused(d, told) || os.Getenv("RISSO_SAMPLES") != "" && isNamed(named, name, d) {
 				t.Logf("%s: %s", name, d)
 				continue
 			}

@@ -54,7 +54,7 @@ func TestForgedLog(t *testing.T) {
 		t.Run(spec, func(t *testing.T) {
 			t.Parallel()
 			src := sandboxtest.Up(t, spec, "sync_binlog=0", "innodb_flush_log_at_trx_commit=2", "binlog_format=STATEMENT", "binlog_checksum=CRC32", "character_set_server=utf8mb4")
-			dst := sandboxtest.Up(t, spec, "innodb_flush_log_at_trx_commit=2", "character_set_server=utf8mb4")
+			dst := sandboxtest.Lend(t, spec, fast...)
 			sdb, ddb := openDB(t, src), openDB(t, dst)
 			c := conn(t, sdb)
 			run(t, c, "FLUSH BINARY LOGS", marked, "CREATE TABLE test.z (at TIMESTAMP NULL, v VARCHAR(50) CHARACTER SET utf8mb4)",

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/rissodb/risso/internal/binlogevent"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // RollOptions say what is applied to which server.
@@ -439,7 +441,8 @@ func (w *walker) had(first bool) bool {
 	return w.p.byGTID && w.p.from.Contains(w.b.gtid.ID) || first && w.b.pos < w.p.offset
 }
 
-// names refuses a statement that names a table which has another name on the server: what is logged as text cannot be told.
+// names refuses a statement on wanted tables that names one which has another name on the server, also where it only reads that:
+// what is logged as text cannot be told.
 func (w *walker) names(f File, e binlogevent.Event, first bool) error {
 	if w.o.Names == nil || e.Type != binlogevent.TypeQuery && e.Type != binlogevent.TypeQueryZip || w.had(first) || w.o.skips(w.b.gtid.ID) {
 		return nil
@@ -451,7 +454,11 @@ func (w *walker) names(f File, e binlogevent.Event, first bool) error {
 	if _, ok := w.o.renamed(q); ok {
 		return nil
 	}
-	for _, t := range changedTables(q) {
+	changed := changedTables(q)
+	if !slices.ContainsFunc(changed, func(t sqltext.Table) bool { return w.o.Only(t.Schema, t.Name) }) {
+		return nil
+	}
+	for _, t := range slices.Concat(changed, namedTables(q)) {
 		if w.o.Only(t.Schema, t.Name) && w.o.renames(t.Schema, t.Name) {
 			return fmt.Errorf("%w: at %s:%d%s: %.200s", ErrRenamed, f.Name, e.Pos, gtidIn(w.b.gtid.ID), q.Text)
 		}

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,8 @@ import (
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
+
+func TestMain(m *testing.M) { os.Exit(sandboxtest.Main(m)) }
 
 var fast = []string{"sync_binlog=0", "innodb_flush_log_at_trx_commit=2", "max_binlog_size=64K"}
 

@@ -14,7 +14,7 @@ func TestOtherRows(t *testing.T) {
 	for _, spec := range flavours {
 		t.Run(spec, func(t *testing.T) {
 			t.Parallel()
-			node := sandboxtest.Up(t, spec, fast...)
+			node := sandboxtest.Lend(t, spec, fast...)
 			db := openDB(t, node)
 			run(t, db, "CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY, v INT)", "INSERT INTO d.t VALUES (1, 1)")
 			for _, c := range []struct{ do, meanwhile string }{
@@ -30,6 +30,28 @@ func TestOtherRows(t *testing.T) {
 				if err == nil || !strings.Contains(err.Error(), "the server's rows are not those that the position says") {
 					t.Errorf("%s: %+v, %v", c.do, res, err)
 				}
+			}
+		})
+	}
+}
+
+// TestCommentedStatements: a statement that a comment of its application begins belongs to its transaction like any other: when the next
+// one fails, it is not there.
+func TestCommentedStatements(t *testing.T) {
+	t.Parallel()
+	for _, spec := range []string{"mariadb", "mysql-9.7"} {
+		t.Run(spec, func(t *testing.T) {
+			t.Parallel()
+			node := sandboxtest.Up(t, spec, append(fast, "binlog_format=STATEMENT")...)
+			db := openDB(t, node)
+			run(t, db, "CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY)", "CREATE TABLE d.u (id INT PRIMARY KEY)")
+			_, file, pos := position(t, node)
+			c := conn(t, db)
+			run(t, c, "BEGIN", "/* app */ INSERT INTO d.t VALUES (1)", "/* app */ INSERT INTO d.u VALUES (1)", "COMMIT", "SET sql_log_bin = 0", "DELETE FROM d.t", "DROP TABLE d.u")
+			c.Close()
+			res, err := Roll(t.Context(), RollOptions{Files: logged(t, node), From: repo.Position{File: file, Offset: pos}, Into: targetOf(t, node)})
+			if err == nil || value(t, db, "SELECT COUNT(*) FROM d.t") != "0" {
+				t.Errorf("half of a transaction was applied: %+v, %v", res, err)
 			}
 		})
 	}

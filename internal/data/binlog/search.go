@@ -18,8 +18,9 @@ import (
 // Damage describes what is looked for. What is left at its zero matches everything.
 type Damage struct {
 	Tables  TableFilter
-	Kinds   []string // of delete, update, insert, drop, truncate, alter, create, rename, other
-	Rows    int64    // at least so many rows of one transaction
+	Schemas func(schema string) bool // whether it may have wanted tables; nil: as Tables says of "*" in it
+	Kinds   []string                 // of delete, update, insert, drop, truncate, alter, create, rename, other
+	Rows    int64                    // at least so many rows of one transaction
 	From    time.Time
 	To      time.Time // before then
 	GTID    mysql.GTIDSet
@@ -56,17 +57,21 @@ type Found struct {
 
 // Change is what a transaction did to a table.
 type Change struct {
-	Table   string   `json:"table"` // schema.table
+	Table   string   `json:"table"` // schema.table; of what is in no schema its name
 	Kind    string   `json:"kind"`
+	Object  string   `json:"object,omitempty"` // what Table names where that is no table: view, trigger, procedure, database, user, temporary table …
+	To      string   `json:"to,omitempty"`     // what it is called afterwards, when it got another name
 	Rows    int64    `json:"rows,omitempty"`
 	Columns []string `json:"columns,omitempty"`
 	Before  [][]any  `json:"before,omitempty"` // rows as they were: of an INSERT as they became
 	After   [][]any  `json:"after,omitempty"`  // of an UPDATE
 	Share   *Share   `json:"share,omitempty"`  // of the rows that the table had, where that is known
 	matches bool
+	emptied bool // its rows are gone, and not logged
 	state   *tableState
-	effect  effect // of statements
-	was     tally  // of the table's rows before the transaction, as far as the log itself tells
+	renamed *tableState // of the table that is called To
+	effect  effect      // of statements
+	was     tally       // of the table's rows before the transaction, as far as the log itself tells
 }
 
 // Statement is a statement's text.
@@ -154,7 +159,7 @@ func sortFound(list []Found) {
 func (f *Found) weight() int64 {
 	w := f.Rows
 	for _, c := range f.Changes {
-		if c.Kind == "drop" || c.Kind == "truncate" {
+		if c.emptied {
 			w += 1 << 40
 		}
 	}

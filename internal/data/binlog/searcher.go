@@ -2,6 +2,7 @@ package binlog
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -157,7 +158,7 @@ func (s *searcher) table(e *binlogevent.Event) error {
 		return err
 	}
 	t.User.name = t.Schema + "." + t.Name
-	if s.d.Tables == nil || s.d.Tables(t.Schema, t.Name) {
+	if s.wanted(t.Schema, t.Name) {
 		t.User.state = s.state(t.Schema, t.Name)
 	}
 	return t.Err
@@ -228,64 +229,86 @@ func (s *searcher) query(e *binlogevent.Event) error {
 	if frameOf(q.Text) != frameNone {
 		return nil
 	}
-	kind := kindOf(q.Text)
-	if kind == "" {
-		return nil // SAVEPOINT and the like
+	change, ok := dialectOf(q).ReadChange(string(q.Text))
+	if !ok {
+		switch sqltext.Verb(q.Text) {
+		case "SAVEPOINT", "ROLLBACK", "XA", "RELEASE", "COMMIT", "BEGIN": // they change nothing
+		default:
+			s.statement(q.Text)
+			s.other(q)
+		}
+		return nil
 	}
 	s.statement(q.Text)
-	list := sqltext.Tables(q.Text)
-	if len(list) == 0 {
-		list = []sqltext.Table{{Name: objectOf(q.Text)}}
+	kind, effect := strings.ToLower(change.Verb), effectOf(change)
+	if len(change.Names) == 0 {
+		change.Names = make([]sqltext.Ident, 1)
+		if change.Kind == "DATABASE" { // ALTER DATABASE, of the session's
+			change.Names[0].Name = q.Schema
+		}
 	}
-	for i, t := range list {
-		schema := t.Schema
-		if schema == "" {
-			schema = q.Schema
-		}
-		matches := s.d.Tables == nil || s.d.Tables(schema, t.Name) || t.Name == "" && s.d.Tables(schema, "*")
-		name := schema + "." + t.Name
-		if t.Name == "" {
-			name = schema
-		}
+	for i, n := range change.Names {
+		name, matches := s.object(change, n, q.Schema)
 		c := s.change(name, kind, nil)
-		c.matches = matches
-		if matches && t.Name != "" {
-			c.state = s.state(schema, t.Name)
-			c.effect = max(c.effect, effectOf(q.Text, kind, i))
+		c.matches = matches || change.On.Name != "" && s.wanted(cmp.Or(change.On.Schema, q.Schema), change.On.Name)
+		c.emptied = change.Kind == "DATABASE" && kind == "drop" || change.Empties || effect == effectReset && (kind != "create" || change.OrReplace)
+		if c.Object = strings.ToLower(change.Kind); change.Temporary {
+			c.Object = "temporary table"
+		} else if c.Object == "table" {
+			c.Object = ""
+		}
+		var to sqltext.Ident
+		if i < len(change.To) {
+			var wanted bool
+			to = change.To[i]
+			c.To, wanted = s.object(change, to, q.Schema)
+			c.matches = c.matches || wanted
+		}
+		if change.Kind != "TABLE" || change.Temporary {
+			continue
+		}
+		if schema := cmp.Or(n.Schema, q.Schema); s.wanted(schema, n.Name) {
+			c.state, c.effect = s.state(schema, n.Name), max(c.effect, effect)
+		}
+		if schema := cmp.Or(to.Schema, q.Schema); c.To != "" && s.wanted(schema, to.Name) {
+			c.renamed = s.state(schema, to.Name)
 		}
 	}
 	return nil
 }
 
-// objectOf is what a statement drops when that is no table: the schema of DROP DATABASE.
-func objectOf(text []byte) string {
-	t := sqltext.Tokens(string(text[:min(len(text), 1024)]))
-	for i := range t {
-		if strings.EqualFold(t[i].Text, "DATABASE") || strings.EqualFold(t[i].Text, "SCHEMA") {
-			return "*"
-		}
+// object is what something is called that a statement changes, and whether it is wanted.
+func (s *searcher) object(change sqltext.Change, n sqltext.Ident, schema string) (name string, matches bool) {
+	switch {
+	case change.InSchema():
+		schema = cmp.Or(n.Schema, schema)
+		return schema + "." + n.Name, s.wanted(schema, n.Name)
+	case change.Kind == "DATABASE":
+		return n.Name, s.wanted(n.Name, "*") || s.d.Schemas != nil && s.d.Schemas(n.Name)
 	}
-	return ""
+	return n.Name, s.d.Tables == nil
 }
 
-// kindOf is what a statement does; "" for what changes nothing.
-func kindOf(text []byte) string {
-	switch verb := strings.ToUpper(sqltext.Verb(text)); verb {
-	case "DELETE", "UPDATE", "INSERT", "DROP", "TRUNCATE", "ALTER", "CREATE", "RENAME":
-		return strings.ToLower(verb)
-	case "REPLACE", "LOAD":
-		return "insert"
-	case "SAVEPOINT", "ROLLBACK", "XA", "RELEASE", "COMMIT", "BEGIN":
-		return ""
-	default:
-		return "other"
+func (s *searcher) wanted(schema, table string) bool {
+	return s.d.Tables == nil || s.d.Tables(schema, table)
+}
+
+// other notes a statement that is neither about definitions nor rows, such as GRANT or OPTIMIZE TABLE.
+func (s *searcher) other(q binlogevent.Query) {
+	list := namedTables(q)
+	for _, t := range list {
+		c := s.change(t.Schema+"."+t.Name, "other", nil)
+		c.matches = s.wanted(t.Schema, t.Name)
+	}
+	if len(list) == 0 {
+		s.change("", "other", nil).matches = s.wanted(q.Schema, "*")
 	}
 }
 
 // change is the entry of a table and a kind.
 func (s *searcher) change(table, kind string, state *tableState) *Change {
 	for i := range s.cur.Changes {
-		if c := &s.cur.Changes[i]; c.Kind == kind && c.Table == table {
+		if c := &s.cur.Changes[i]; c.Kind == kind && c.Table == table && c.Object == "" {
 			return c
 		}
 	}
@@ -399,8 +422,12 @@ func (s *searcher) finish() {
 		s.keep(found)
 	}
 	for i := range f.Changes {
-		if c := &f.Changes[i]; c.state != nil {
+		c := &f.Changes[i]
+		if c.state != nil {
 			c.state.add(f.GTID, c)
+		}
+		if c.renamed != nil {
+			c.renamed.odd = true // it has the rows of another one
 		}
 	}
 }
@@ -432,7 +459,11 @@ func (s *searcher) fits() bool {
 // keepTexts puts in the statements, and what they tell by themselves.
 func (s *searcher) keepTexts(f *Found) {
 	for _, text := range s.texts {
-		verb := strings.ToUpper(sqltext.Verb(text))
+		verb := sqltext.Verb(text)
+		if verb == "SET" { // SET STATEMENT … FOR
+			change, _ := sqltext.Dialect{}.ReadChange(string(text))
+			verb = change.Verb
+		}
 		if (verb == "DELETE" || verb == "UPDATE") && f.Whole == "" && !hasWhere(text) {
 			f.Whole, f.Sure = verb+" without WHERE", Certain
 		}
@@ -443,5 +474,5 @@ func (s *searcher) keepTexts(f *Found) {
 
 // destroys says whether rows went that the log does not count.
 func (f *Found) destroys() bool {
-	return slices.ContainsFunc(f.Changes, func(c Change) bool { return c.matches && (c.Kind == "drop" || c.Kind == "truncate") })
+	return slices.ContainsFunc(f.Changes, func(c Change) bool { return c.matches && c.emptied })
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"slices"
 	"strings"
 	"time"
 
@@ -88,38 +87,14 @@ const (
 	effectOdd                 // nobody can tell
 )
 
-// effectOf is the effect of a statement of a kind on the table that it names at a place in its list.
-func effectOf(text []byte, kind string, place int) effect {
-	var words []string
-	for _, t := range sqltext.Tokens(string(text[:min(len(text), 256)])) {
-		if t.Kind == sqltext.TokenWord {
-			words = append(words, strings.ToUpper(t.Text))
-		}
-	}
-	has := func(w string) bool { return slices.Contains(words, w) }
-	second := ""
-	if words = slices.DeleteFunc(words, func(w string) bool { return w == "OR" || w == "REPLACE" }); len(words) > 1 {
-		second = words[1]
-	}
-	switch kind {
-	case "drop":
-		if second == "TABLE" || second == "TABLES" {
-			return effectReset
-		}
-	case "truncate":
+// effectOf is the effect of a statement on the tables that it changes.
+func effectOf(c sqltext.Change) effect {
+	switch {
+	case c.Kind != "TABLE" || c.Temporary:
+	case c.Verb == "DROP", c.Verb == "TRUNCATE", c.Verb == "CREATE" && !c.Filled && !c.Kept:
 		return effectReset
-	case "create":
-		if second == "TABLE" && place == 0 && !has("EXISTS") {
-			return effectReset
-		}
-	case "alter":
-		if has("PARTITION") || has("RENAME") {
-			return effectOdd
-		}
-	case "rename":
+	case c.Filled, c.Moves, len(c.To) > 0, c.Verb == "INSERT", c.Verb == "DELETE": // of statements the log has no rows
 		return effectOdd
-	case "insert", "delete":
-		return effectOdd // a statement, without its rows
 	}
 	return effectNone
 }

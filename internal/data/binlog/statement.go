@@ -2,6 +2,7 @@ package binlog
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -56,7 +57,8 @@ func (a *applier) query(ctx context.Context, e binlogevent.Event, ended bool) er
 		a.wanted = true
 		return a.alone(ctx, q, e)
 	}
-	if opens := strings.HasPrefix(up, "CREATE") || strings.HasPrefix(up, "/*") || strings.HasPrefix(up, "DROP"); !opens {
+	verb := sqltext.Verb(q.Text)
+	if verb != "CREATE" && verb != "DROP" {
 		if err := a.begun(ctx); err != nil {
 			return err
 		}
@@ -65,7 +67,7 @@ func (a *applier) query(ctx context.Context, e binlogevent.Event, ended bool) er
 	switch {
 	case a.open:
 		err = a.statement(ctx, q, e)
-	case a.o.Keep && a.plan.maria && strings.HasPrefix(up, "CREATE"):
+	case a.o.Keep && a.plan.maria && verb == "CREATE":
 		err = a.createMaria(ctx, q, e)
 	default:
 		err = a.unprotected(ctx, q, e)
@@ -178,28 +180,38 @@ func ofJournal(q binlogevent.Query) bool {
 	if all := changedTables(q); len(all) > 0 {
 		return !slices.ContainsFunc(all, func(t sqltext.Table) bool { return !repo.Journals(t.Schema) })
 	}
-	// CREATE and DROP DATABASE, which name no table.
-	if !bytes.Contains(q.Text, []byte("risso_")) {
-		return false
-	}
-	var names []string
-	for _, t := range sqltext.Tokens(string(q.Text[:min(len(q.Text), 256)])) {
-		names = append(names, strings.Trim(t.Text, "`"))
-	}
-	names = slices.DeleteFunc(names, func(s string) bool { return slices.Contains([]string{"IF", "NOT", "EXISTS"}, strings.ToUpper(s)) })
-	return len(names) >= 3 && slices.Contains([]string{"CREATE", "DROP"}, strings.ToUpper(names[0])) && strings.EqualFold(names[1], "DATABASE") && repo.Journals(names[2])
+	c, ok := dialectOf(q).ReadChange(string(q.Text))
+	return ok && c.Kind == "DATABASE" && len(c.Names) == 1 && (c.Verb == "CREATE" || c.Verb == "DROP") && repo.Journals(c.Names[0].Name)
 }
 
-// changedTables are the tables that a statement may change, with their schemas.
+// changedTables are the tables that a statement may change, with their schemas. A trigger belongs to its table; programs, schemas
+// and accounts are no tables.
 func changedTables(q binlogevent.Query) []sqltext.Table {
-	all := sqltext.Tables(q.Text)
-	if kind := kindOf(q.Text); len(all) > 1 && (kind == "create" || kind == "insert") {
-		all = all[:1] // the others are only read
+	c, ok := dialectOf(q).ReadChange(string(q.Text))
+	if !ok { // ANALYZE, OPTIMIZE
+		return namedTables(q)
 	}
-	for i := range all {
-		if all[i].Schema == "" {
-			all[i].Schema = q.Schema
+	var names []sqltext.Ident
+	switch c.Kind {
+	case "TABLE", "VIEW", "SEQUENCE":
+		names = slices.Concat(c.Names, c.To)
+	case "TRIGGER":
+		if c.On.Name != "" {
+			names = []sqltext.Ident{c.On}
 		}
+	}
+	var all []sqltext.Table
+	for _, n := range names {
+		all = append(all, sqltext.Table{Schema: cmp.Or(n.Schema, q.Schema), Name: n.Name})
+	}
+	return all
+}
+
+// namedTables are all tables that a statement names, with their schemas.
+func namedTables(q binlogevent.Query) []sqltext.Table {
+	all := sqltext.Tables(q.Text)
+	for i := range all {
+		all[i].Schema = cmp.Or(all[i].Schema, q.Schema)
 	}
 	return all
 }

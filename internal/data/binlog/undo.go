@@ -178,7 +178,7 @@ func (u *undoer) take(ctx context.Context, e binlogevent.Event) error {
 		if err != nil {
 			return err
 		}
-		if kind := kindOf(q.Text); kind != "" && kind != "other" {
+		if _, ok := dialectOf(q).ReadChange(string(q.Text)); ok {
 			return fmt.Errorf("%w: it was logged as a statement, without its rows: %.200s", ErrNoUndo, q.Text)
 		}
 	}

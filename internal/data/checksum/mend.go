@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/data/chunk"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -296,7 +297,7 @@ func Mend(ctx context.Context, o MendOptions, p Plan, each func(done int)) (jour
 			each(i)
 		}
 		if err := p.Steps[i].run(ctx, s, j); err != nil {
-			return j.Name(), fmt.Errorf("%w after %d of %d rows: %w", ErrNotAsPlanned, i, len(p.Steps), err)
+			return j.Name(), fmt.Errorf("%w after %d of %s: %w", ErrNotAsPlanned, i, digits.Counted(len(p.Steps), "row"), err)
 		}
 	}
 	return j.Name(), nil

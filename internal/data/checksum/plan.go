@@ -3,12 +3,12 @@ package checksum
 import (
 	"context"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
 	"github.com/rissodb/risso/internal/data/chunk"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/pattern"
 )
 
 // job is a table to be compared.
@@ -268,34 +268,24 @@ func plainType(c mysql.TableColumn) string {
 // chosen says whether a table is one that was asked for.
 func (o *Options) chosen(schema, name string) bool {
 	any := func(patterns []string, s string) bool {
-		return len(patterns) == 0 || slices.ContainsFunc(patterns, func(p string) bool { return matches(p, s) })
+		return len(patterns) == 0 || slices.ContainsFunc(patterns, func(p string) bool { return pattern.Stars(p, s) })
 	}
 	return any(o.Schemas, schema) && any(o.Tables, schema+"."+name)
 }
 
 // chosenSchema says whether a schema can have tables that were asked for.
 func (o *Options) chosenSchema(schema string) bool {
-	if len(o.Schemas) > 0 && !slices.ContainsFunc(o.Schemas, func(p string) bool { return matches(p, schema) }) {
+	if len(o.Schemas) > 0 && !slices.ContainsFunc(o.Schemas, func(p string) bool { return pattern.Stars(p, schema) }) {
 		return false
 	}
 	return len(o.Tables) == 0 || slices.ContainsFunc(o.Tables, func(p string) bool {
 		for i := range len(p) { // the dot between schema and table is not the only one there may be
-			if p[i] == '.' && matches(p[:i], schema) {
+			if p[i] == '.' && pattern.Stars(p[:i], schema) {
 				return true
 			}
 		}
 		return strings.Contains(p, "*")
 	})
-}
-
-// matches compares with a pattern in which * stands for any characters.
-func matches(pattern, name string) bool {
-	if !strings.Contains(pattern, "*") {
-		return pattern == name
-	}
-	plain := strings.NewReplacer(`\`, `\\`, "?", `\?`, "[", `\[`)
-	ok, err := path.Match(strings.ReplaceAll(plain.Replace(pattern), "/", "\x00"), strings.ReplaceAll(name, "/", "\x00"))
-	return ok && err == nil
 }
 
 // clusterSchema is what MySQL Shell keeps of an InnoDB cluster: each member's own business.

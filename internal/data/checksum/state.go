@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/data/chunk"
+	"github.com/rissodb/risso/internal/digits"
 )
 
 // state is the file that remembers what was compared: lines of JSON, the first says of which servers, the others are added.
@@ -37,6 +38,7 @@ type line struct {
 type place struct {
 	Table  string      `json:"table"` // schema.table
 	Bound  chunk.Bound `json:"bound"`
+	Order  string      `json:"order"` // under which it was found: behind an ALTER TABLE other rows may lie before it
 	Rows   int64       `json:"rows"`
 	Bytes  int64       `json:"bytes"`
 	Chunks int64       `json:"chunks"`
@@ -146,7 +148,7 @@ func (s *state) at(p *plan, b chunk.Bound, n counts) error {
 		return nil
 	}
 	s.next = time.Now().Add(stateEvery)
-	if err := s.write(line{At: &place{Table: p.schema + "." + p.name, Bound: b, Rows: n.rows, Bytes: n.bytes, Chunks: n.chunks}}); err != nil {
+	if err := s.write(line{At: &place{Table: p.schema + "." + p.name, Bound: b, Order: p.cutOrder(), Rows: n.rows, Bytes: n.bytes, Chunks: n.chunks}}); err != nil {
 		return fmt.Errorf("write the state file: %w", err)
 	}
 	return nil
@@ -157,13 +159,16 @@ func (s *state) resume(p *plan, t *Table) chunk.Bound {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at, ok := s.place[p.schema+"."+p.name]
-	if !ok || p.key.Cuts == 0 || p.key.Check(at.Bound) != nil || len(at.Bound) != p.key.Cuts {
+	if !ok || p.key.Cuts == 0 || p.key.Check(at.Bound) != nil || len(at.Bound) != p.key.Cuts || at.Order != p.cutOrder() {
 		return nil
 	}
 	t.Rows, t.Bytes, t.Chunks = at.Rows, at.Bytes, at.Chunks
-	t.Notes = append(t.Notes, fmt.Sprintf("its first %d rows were compared by an earlier run", at.Rows))
+	t.Notes = append(t.Notes, "its first "+digits.Plural(at.Rows, "row was", "rows were")+" compared by an earlier run")
 	return at.Bound
 }
+
+// cutOrder is the order of the primary's rows by what they are cut at.
+func (p *plan) cutOrder() string { return chunk.Order(p.here, p.key.Columns(), "") }
 
 // close ends the file, and removes it when all is done.
 func (s *state) close(whole bool) error {

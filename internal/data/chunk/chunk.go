@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/pattern"
 	"github.com/rissodb/risso/internal/sqltext"
@@ -118,7 +119,7 @@ func hexOf(v []byte) string {
 // Check refuses what is no bound of this key, such as one from a manifest of another table's definition.
 func (k Key) Check(b Bound) error {
 	if len(b) > k.Cuts {
-		return fmt.Errorf("%w: %d values for %d columns", ErrBound, len(b), k.Cuts)
+		return fmt.Errorf("%w: %s for %s", ErrBound, digits.Counted(len(b), "value"), digits.Counted(k.Cuts, "column"))
 	}
 	for _, v := range b {
 		if !literalForm().MatchString(v) {
@@ -342,7 +343,7 @@ func (k Key) Bound(t mysql.Table, row []byte) (Bound, error) {
 	}
 	columns := Columns(t)
 	if len(values) != len(columns) {
-		return nil, fmt.Errorf("a row of %s has %d values for %d columns", mysql.Quote(t.Name), len(values), len(columns))
+		return nil, fmt.Errorf("a row of %s has %s for %s", mysql.Quote(t.Name), digits.Counted(len(values), "value"), digits.Counted(len(columns), "column"))
 	}
 	first := make([][]byte, k.Cuts)
 	for i := range first {
@@ -358,7 +359,7 @@ func (k Key) Bound(t mysql.Table, row []byte) (Bound, error) {
 // Literals makes a bound of a row of Next.
 func (k Key) Literals(values [][]byte) (Bound, error) {
 	if len(values) != k.Cuts {
-		return nil, fmt.Errorf("%w: %d values for %d columns", ErrBound, len(values), k.Cuts)
+		return nil, fmt.Errorf("%w: %s for %s", ErrBound, digits.Counted(len(values), "value"), digits.Counted(k.Cuts, "column"))
 	}
 	b := make(Bound, k.Cuts)
 	for i, v := range values {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -401,7 +402,7 @@ func TypedOf(k Key, row [][]byte) (v Typed, err error) {
 		return v, fmt.Errorf("%w: %w", ErrBound, err)
 	}
 	if len(v.Key) != len(k.Order) {
-		return v, fmt.Errorf("%w: %d values for %d columns", ErrBound, len(v.Key), len(k.Order))
+		return v, fmt.Errorf("%w: %s for %s", ErrBound, digits.Counted(len(v.Key), "value"), digits.Counted(len(k.Order), "column"))
 	}
 	v.At, v.Type, v.Text = Place{string(row[1]), string(row[2])}, string(row[3]), string(row[4])
 	if !slices.Contains(JSONTypes, v.Type) {

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -90,21 +91,21 @@ func (r *run) compareCounts(ctx context.Context, got *Counted) error {
 func differentCounts(was, is Counted) (list []string) {
 	if len(was.Each) == 0 || len(is.Each) == 0 {
 		if was.Tables != is.Tables || was.Rows != is.Rows {
-			list = append(list, fmt.Sprintf("%d tables with %d rows, there were %d with %d", is.Tables, is.Rows, was.Tables, was.Rows))
+			list = append(list, fmt.Sprintf("%s with %s, there were %d with %d", digits.Counted(is.Tables, "table"), digits.Counted(is.Rows, "row"), was.Tables, was.Rows))
 		}
 		return list
 	}
 	for name, n := range was.Each {
 		switch now, ok := is.Each[name]; {
 		case !ok:
-			list = append(list, fmt.Sprintf("%s is missing, it had %d rows", name, n))
+			list = append(list, fmt.Sprintf("%s is missing, it had %s", name, digits.Counted(n, "row")))
 		case now != n:
-			list = append(list, fmt.Sprintf("%s has %d rows, it had %d", name, now, n))
+			list = append(list, fmt.Sprintf("%s has %s, it had %d", name, digits.Counted(now, "row"), n))
 		}
 	}
 	for name, n := range is.Each {
 		if _, ok := was.Each[name]; !ok {
-			list = append(list, fmt.Sprintf("%s with %d rows was not there", name, n))
+			list = append(list, fmt.Sprintf("%s with %s was not there", name, digits.Counted(n, "row")))
 		}
 	}
 	slices.Sort(list)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/physical"
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sandbox"
 )
@@ -318,13 +319,13 @@ func (r *run) load(ctx context.Context) error {
 		r.proof.fail("%d of %d tables are not as they were: %s", n, got.Tables, strings.Join(got.Different[:min(n, 5)], ", "))
 	}
 	if n := len(got.LeftOut); n > 0 {
-		r.proof.fail("%d views and programs did not come back: %s", n, strings.Join(got.LeftOut[:min(n, 5)], "; "))
+		r.proof.fail("%s did not come back: %s", digits.Plural(n, "view or program", "views and programs"), strings.Join(got.LeftOut[:min(n, 5)], "; "))
 	}
 	if got.Tables != r.header.Tables {
-		r.proof.fail("the manifest speaks of %d tables, %d were compared", r.header.Tables, got.Tables)
+		r.proof.fail("the manifest speaks of %s, %d were compared", digits.Counted(r.header.Tables, "table"), got.Tables)
 	}
 	if got.Rows != r.header.Rows && len(got.Different) == 0 {
-		r.proof.fail("the manifest speaks of %d rows, %d came back", r.header.Rows, got.Rows)
+		r.proof.fail("the manifest speaks of %s, %d came back", digits.Counted(r.header.Rows, "row"), got.Rows)
 	}
 	return nil
 }

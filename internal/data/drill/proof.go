@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/rissodb/risso/internal/digits"
 )
 
 // ProofFormat is the version of Proof's form.
@@ -97,35 +99,27 @@ func (p *Proof) Summary() string {
 	}
 	s := fmt.Sprintf("backup %s is proven: restored in %s", p.Backup, duration(p.Recovery))
 	if p.Rolled != nil {
-		s += ", rolled forward by " + some(p.Rolled.Transactions, "transaction")
+		s += ", rolled forward by " + digits.Counted(p.Rolled.Transactions, "transaction")
 	}
 	if p.Compare.Tables > 0 {
-		s += fmt.Sprintf(", %s with %s %s as they were", some(p.Compare.Tables, "table"), some(p.Compare.Rows, "row"), are(p.Compare.Tables))
+		s += fmt.Sprintf(", %s with %s %s as they were", digits.Counted(p.Compare.Tables, "table"), digits.Counted(p.Compare.Rows, "row"), are(p.Compare.Tables))
 	}
 	if c := p.Counted; c != nil {
-		s += fmt.Sprintf(", %s with %s", some(c.Tables, "table"), some(c.Rows, "row"))
+		s += fmt.Sprintf(", %s with %s", digits.Counted(c.Tables, "table"), digits.Counted(c.Rows, "row"))
 		if c.Since != nil {
 			s += " as in the drill of " + c.Since.Format("2006-01-02")
 		}
 	}
 	if p.Check.Tables > 0 {
-		s += fmt.Sprintf(", CHECK TABLE found %s whole", some(p.Check.Tables, "table"))
+		s += fmt.Sprintf(", CHECK TABLE found %s whole", digits.Counted(p.Check.Tables, "table"))
 	}
 	if n := len(p.Queries); n > 0 {
-		s += fmt.Sprintf(", %d of %d answers are as expected", n, n)
+		s += ", " + digits.Plural(n, "answer is", "answers are") + " as expected"
 	}
 	if n := len(p.LeftOut); n > 0 {
-		s += fmt.Sprintf("; BUT %d tables are not in it and came back empty: %s", n, strings.Join(p.LeftOut[:min(n, 5)], ", "))
+		s += fmt.Sprintf("; BUT %s not in it and came back empty: %s", digits.Plural(n, "table is", "tables are"), strings.Join(p.LeftOut[:min(n, 5)], ", "))
 	}
 	return s
-}
-
-// some writes a number of things.
-func some(n int64, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 func are(n int64) string {

@@ -113,7 +113,7 @@ func TestDifferentCounts(t *testing.T) {
 	}{
 		{was, ""},
 		{Counted{Tables: 2, Rows: 5, Each: map[string]int64{"a": 3, "b": 2}}, "a has 3 rows, it had 2; b has 2 rows, it had 3"},
-		{Counted{Tables: 2, Rows: 3, Each: map[string]int64{"a": 2, "c": 1}}, "b is missing, it had 3 rows; c with 1 rows was not there"},
+		{Counted{Tables: 2, Rows: 3, Each: map[string]int64{"a": 2, "c": 1}}, "b is missing, it had 3 rows; c with 1 row was not there"},
 		{Counted{Tables: 2, Rows: 5}, ""},
 		{Counted{Tables: 2, Rows: 6}, "2 tables with 6 rows, there were 2 with 5"},
 	} {

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -229,7 +230,7 @@ func (j *job) blind() {
 
 // work reads everything.
 func (j *job) work(ctx context.Context) (err error) {
-	if j.old, err = findParent(ctx, j.repo, j.head.Server.Identity); err != nil {
+	if j.old, err = findParent(ctx, j.repo, j.head.Server); err != nil {
 		return err
 	}
 	j.head.Parent = j.old.id
@@ -247,13 +248,13 @@ func (j *job) work(ctx context.Context) (err error) {
 	}
 	var readers sync.WaitGroup
 	for _, st := range j.snap.Sessions {
-		w, err := newWorker(j, st)
-		if err != nil {
-			return err
-		}
 		readers.Add(1)
 		g.Go(func() error {
 			defer readers.Done()
+			w, err := newWorker(j, st)
+			if err != nil {
+				return err
+			}
 			defer w.close()
 			return w.run(ctx)
 		})
@@ -312,7 +313,7 @@ func (j *job) finish(ctx context.Context) error {
 		}
 		var words []string
 		for what, n := range changes {
-			words = append(words, fmt.Sprintf("%s %d times", what, n))
+			words = append(words, what+" "+digits.Counted(n, "time"))
 		}
 		slices.Sort(words)
 		j.notes = append(j.notes, fmt.Sprintf("While the backup ran schemas were changed (%s). No table that was read is concerned; views and programs may be newer than the rows.", strings.Join(words, ", ")))

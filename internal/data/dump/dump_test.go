@@ -16,7 +16,6 @@ import (
 	"github.com/rissodb/risso/internal/data/dump"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
-	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
 // digits is a table of ten rows, for joins.
@@ -52,7 +51,7 @@ func awkward(t *testing.T, s *mysql.Stream, flavour string) {
 func TestEverything(t *testing.T) {
 	for _, flavour := range []string{"mariadb", "mariadb-11.8", "mysql-9.7", "mysql-8.0", "mysql-5.7"} {
 		t.Run(flavour, func(t *testing.T) {
-			node := sandboxtest.Up(t, flavour, "max_allowed_packet=128M")
+			node := lend(t, flavour)
 			to := target(t, node.DSN)
 			s := stream(t, to)
 			awkward(t, s, flavour)
@@ -254,7 +253,7 @@ func objects(t *testing.T, r *repo.Repo, flavour string) {
 
 // TestTrouble breaks backups.
 func TestTrouble(t *testing.T) {
-	node := sandboxtest.Up(t, "mariadb", "log_bin=b")
+	node := lend(t, "mariadb")
 	to := target(t, node.DSN)
 	s := stream(t, to)
 	exec(t, s, "CREATE DATABASE d", "CREATE TABLE d.n (n INT PRIMARY KEY)", "INSERT INTO d.n SELECT a.d + b.d * 10 + c.d * 100 FROM "+digits+" a, "+digits+" b, "+digits+" c",
@@ -404,7 +403,7 @@ func (g *gate) Pass(ctx context.Context, _ int64) error {
 // TestGuard lets the lock run into a long statement: it must be withdrawn before others wait for long, and had with the
 // statement ended when that is wished.
 func TestGuard(t *testing.T) {
-	node := sandboxtest.Up(t, "mysql-9.7")
+	node := lend(t, "mysql-9.7")
 	to := target(t, node.DSN)
 	s := stream(t, to)
 	exec(t, s, "CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY)", "INSERT INTO d.t VALUES (1)")

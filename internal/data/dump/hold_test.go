@@ -13,7 +13,6 @@ import (
 	"github.com/rissodb/risso/internal/data/dump"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
-	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
 // TestHeld alters tables while a backup runs, where the server does not keep schema changes waiting by itself: either the
@@ -21,7 +20,7 @@ import (
 func TestHeld(t *testing.T) {
 	for _, flavour := range []string{"mariadb", "mysql-5.7"} { // MySQL 9.7 is in TestGuard, which has a server
 		t.Run(flavour, func(t *testing.T) {
-			node := sandboxtest.Up(t, flavour, "log_bin=b")
+			node := lend(t, flavour)
 			holds(t, target(t, node.DSN), target(t, node.DSN))
 			if flavour == "mysql-5.7" {
 				emptied(t, node.DSN)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +18,14 @@ import (
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 	"github.com/rissodb/risso/internal/store/blob"
 )
+
+func TestMain(m *testing.M) { os.Exit(sandboxtest.Main(m)) }
+
+// lend gives a server that the tests before this one had, too.
+func lend(t testing.TB, spec string) *sandbox.Node {
+	t.Helper()
+	return sandboxtest.Lend(t, spec, "max_allowed_packet=128M", "innodb_flush_log_at_trx_commit=2", "sync_binlog=0")
+}
 
 func target(t testing.TB, dsn string) mysql.Target {
 	t.Helper()

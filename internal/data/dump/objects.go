@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
@@ -106,6 +107,13 @@ func (w *worker) accounts(ctx context.Context) error {
 	return nil
 }
 
+// readable says of a definition that holds what no manifest can: bytes that are no UTF-8.
+func (j *job) readable(what, create string) {
+	if !utf8.ValidString(create) {
+		j.note("The definition of " + what + " holds bytes that are no UTF-8: they come back as other characters.")
+	}
+}
+
 // add writes an object's line.
 func (w *worker) add(err error, d mysql.Definition) error {
 	if err != nil {
@@ -114,6 +122,7 @@ func (w *worker) add(err error, d mysql.Definition) error {
 	if d.Create == "" {
 		return fmt.Errorf("the account may not see the definition of %s %s", d.Kind, mysql.Quote(d.Name))
 	}
+	w.job.readable(string(d.Kind)+" "+mysql.Quote(d.Schema)+"."+mysql.Quote(d.Name), d.Create)
 	w.job.mu.Lock()
 	w.job.head.Objects++
 	w.job.mu.Unlock()

@@ -1,10 +1,12 @@
 package dump
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"slices"
 
 	"github.com/rissodb/risso/internal/data/chunk"
 	"github.com/rissodb/risso/internal/data/repo"
@@ -14,30 +16,27 @@ import (
 // parent is the earlier backup whose cuts are taken over.
 type parent struct {
 	id     string
+	series string                   // of the server as it is now
 	bounds map[uint64][]chunk.Bound // of tables with more than one chunk, by tableHash
 }
 
-// tableHash stands for a table with its definition. The next AUTO_INCREMENT is no part of that, but a mere counter.
-func tableHash(schema, name string, key []string) uint64 {
+// tableHash stands for a table as far as its cuts go: its key's columns, and their order. ok is false where the table has no such columns.
+func tableHash(t mysql.Table, key []string, series string) (hash uint64, ok bool) {
+	order := chunk.Order(t, key, series)
 	h := fnv.New64a()
-	fmt.Fprintf(h, "%q.%q %q", schema, name, key)
-	return h.Sum64()
+	fmt.Fprintf(h, "%q.%q %s", t.Schema, t.Name, order)
+	return h.Sum64(), order != ""
 }
 
-// findParent reads the cuts of the newest whole backup of a server.
-func findParent(ctx context.Context, r *repo.Repo, identity string) (parent, error) {
-	p := parent{bounds: map[uint64][]chunk.Bound{}}
-	list, err := r.Backups(ctx)
-	if err != nil {
+// seriesOf is what servers with the same defaults have in common.
+func seriesOf(s repo.Server) string { return fmt.Sprint(s.Flavour, " ", s.Number/100) }
+
+// findParent reads the cuts of a backup of a server.
+func findParent(ctx context.Context, r *repo.Repo, server repo.Server) (parent, error) {
+	p := parent{series: seriesOf(server), bounds: map[uint64][]chunk.Bound{}}
+	var err error
+	if p.id, err = parentID(ctx, r, server.Identity); err != nil || p.id == "" {
 		return p, err
-	}
-	for _, h := range list { // the oldest first
-		if h.Kind == repo.Logical && h.Server.Identity == identity {
-			p.id = h.ID
-		}
-	}
-	if p.id == "" {
-		return p, nil
 	}
 	m, err := r.Manifest(ctx, p.id)
 	if errors.Is(err, repo.ErrDamaged) || errors.Is(err, repo.ErrNoKey) {
@@ -51,13 +50,21 @@ func findParent(ctx context.Context, r *repo.Repo, identity string) (parent, err
 		if l.Table == nil || len(l.Table.Chunks) < 2 || len(l.Table.Key) == 0 {
 			return nil
 		}
+		t, err := mysql.ParseTable(l.Table.Schema, l.Table.Create)
+		if err == nil && l.Table.History {
+			t, _ = t.WithHistory()
+		}
+		hash, ok := tableHash(t, l.Table.Key, seriesOf(m.Header.Server))
+		if err != nil || !ok {
+			return nil // its rows are cut anew
+		}
 		var bounds []chunk.Bound
 		for _, c := range l.Table.Chunks[:len(l.Table.Chunks)-1] {
 			if len(c.Upper) > 0 {
 				bounds = append(bounds, c.Upper)
 			}
 		}
-		p.bounds[tableHash(l.Table.Schema, l.Table.Name, l.Table.Key)] = bounds
+		p.bounds[hash] = bounds
 		return nil
 	})
 	if errors.Is(err, repo.ErrDamaged) {
@@ -66,9 +73,34 @@ func findParent(ctx context.Context, r *repo.Repo, identity string) (parent, err
 	return p, err
 }
 
+// parentID is the backup whose cuts are taken over: the newest that this account took itself, for who may put backups into the place
+// could put one there whose cuts overlap; where it took none the newest of all; "" where there is none.
+func parentID(ctx context.Context, r *repo.Repo, identity string) (id string, err error) {
+	list, err := r.Backups(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, h := range slices.Backward(list) {
+		if h.Kind != repo.Logical || h.Server.Identity != identity {
+			continue
+		}
+		_, err := r.Mine(ctx, h.ID)
+		switch {
+		case err == nil:
+			return h.ID, nil
+		case errors.Is(err, repo.ErrUnsigned), errors.Is(err, repo.ErrForeign), errors.Is(err, repo.ErrNoBackup), errors.Is(err, repo.ErrDamaged):
+			id = cmp.Or(id, h.ID)
+		default:
+			return "", err
+		}
+	}
+	return id, nil
+}
+
 // cutsOf gives the ranges of a table by the earlier backup, or nil.
 func (p parent) cutsOf(t mysql.Table, k chunk.Key) []chunk.Range {
-	bounds := p.bounds[tableHash(t.Schema, t.Name, keyNames(k))]
+	hash, _ := tableHash(t, k.Columns(), p.series)
+	bounds := p.bounds[hash]
 	if len(bounds) == 0 {
 		return nil
 	}
@@ -82,13 +114,4 @@ func (p parent) cutsOf(t mysql.Table, k chunk.Key) []chunk.Range {
 		lower = b
 	}
 	return append(out, chunk.Range{Lower: lower})
-}
-
-// keyNames are the columns by which a table is cut; nil where it is not.
-func keyNames(k chunk.Key) []string {
-	var out []string
-	for _, c := range k.Order[:k.Cuts] {
-		out = append(out, c.Name)
-	}
-	return out
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/chunk"
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -218,7 +219,7 @@ func (q *queue) unfinished() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if n := len(q.parts) + len(q.handed) + len(q.infos) - q.next + q.busy; n > 0 {
-		return fmt.Errorf("all sessions were lost, and with them the snapshot: %d parts are not read", n)
+		return fmt.Errorf("all sessions were lost, and with them the snapshot: %s not read", digits.Plural(n, "part is", "parts are"))
 	}
 	return nil
 }

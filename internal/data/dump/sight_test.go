@@ -10,7 +10,6 @@ import (
 	"github.com/rissodb/risso/internal/data/dump"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
-	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
 // grantsOf gives the line of the privileges in docs/backup.md that is for a flavour.
@@ -35,7 +34,7 @@ func TestSight(t *testing.T) {
 	for _, flavour := range []string{"mariadb", "mariadb-11.8", "mysql-9.7", "mysql-8.0", "mysql-5.7"} {
 		t.Run(flavour, func(t *testing.T) {
 			t.Parallel()
-			node := sandboxtest.Up(t, flavour)
+			node := lend(t, flavour)
 			s := stream(t, target(t, node.DSN))
 			exec(t, s, "CREATE DATABASE shop", "CREATE TABLE shop.t (id INT PRIMARY KEY)", "INSERT INTO shop.t VALUES (1)", "CREATE TABLE shop.m (id INT PRIMARY KEY) ENGINE=MyISAM", "CREATE DATABASE other", "CREATE TABLE other.o (id INT PRIMARY KEY)",
 				"CREATE VIEW shop.v AS SELECT * FROM shop.t", "CREATE TRIGGER shop.g BEFORE INSERT ON shop.t FOR EACH ROW SET @a = 1", "CREATE PROCEDURE shop.p() SELECT 1", "CREATE EVENT shop.e ON SCHEDULE EVERY 1 DAY DO SELECT 1")

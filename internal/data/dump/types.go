@@ -9,6 +9,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/chunk"
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -61,7 +62,7 @@ func (w *worker) types(ctx context.Context, t *table) error {
 		for _, c := range counts {
 			n += c
 		}
-		w.job.note(fmt.Sprintf("JSON documents of %s hold %d values of a type that their text does not tell (DECIMAL, DATE, bytes), and the table has no key to find their rows by: they come back as what their text shows.", t.info.TableName, n))
+		w.job.note(fmt.Sprintf("JSON documents of %s hold %s of a type that their text does not tell (DECIMAL, DATE, bytes), and the table has no key to find their rows by: they come back as what their text shows.", t.info.TableName, digits.Counted(n, "value")))
 		return nil
 	}
 	return w.keepTypes(ctx, t, typed)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/rissodb/risso/internal/data/dump"
 	"github.com/rissodb/risso/internal/data/repo"
-	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 	"github.com/rissodb/risso/internal/store/blob"
 )
 
@@ -19,7 +18,7 @@ import (
 // on as soon as the prune is killed, not a quarter of an hour later.
 func TestWaitForPrune(t *testing.T) {
 	t.Parallel()
-	node := sandboxtest.Up(t, "mariadb")
+	node := lend(t, "mariadb")
 	to := target(t, node.DSN)
 	s := stream(t, to)
 	dir := t.TempDir()

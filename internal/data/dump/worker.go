@@ -122,6 +122,9 @@ func (w *worker) definitionOnly(t *table) bool {
 // rows plans the parts of a table, and reads the only or the first one.
 func (w *worker) rows(ctx context.Context, t *table) (err error) {
 	info := t.info
+	if len(chunk.Columns(t.Table)) == 0 && !w.job.NoRows {
+		w.job.note(fmt.Sprintf("Rows of %s are not in the backup: each of its columns is computed, so that none of them holds anything but its number.", info.TableName))
+	}
 	if w.definitionOnly(t) {
 		return w.finish(t)
 	}
@@ -413,7 +416,8 @@ func (w *worker) refused(info mysql.TableInfo, err error) error {
 
 // finish writes a table's line.
 func (w *worker) finish(t *table) error {
-	line := &repo.Table{Schema: t.Schema, Name: t.Name, Create: t.Create, Engine: t.info.Engine, Transactional: !t.plain, Elsewhere: mysql.Elsewhere(t.info.Engine), History: t.Past, Key: keyNames(t.key)}
+	w.job.readable("table "+t.info.TableName.String(), t.Create)
+	line := &repo.Table{Schema: t.Schema, Name: t.Name, Create: t.Create, Engine: t.info.Engine, Transactional: !t.plain, Elsewhere: mysql.Elsewhere(t.info.Engine), History: t.Past, Key: t.key.Columns()}
 	for _, c := range chunk.Columns(t.Table) {
 		line.Columns = append(line.Columns, repo.Column{Name: c.Name, Type: c.Type, Charset: c.Charset})
 	}

@@ -160,7 +160,7 @@ func (r *run) rehearseAccount(o repo.Object, granted map[string]bool) {
 	key, where := objectKey(&o), string(o.Kind)+" "+o.Name
 	from := r.header.Server.Flavour == string(fleet.FlavourMariaDB)
 	if a, ok := parseAccount(o.Create); ok && (from != r.server.MariaDB() || r.header.Server.Number > r.server.Number) {
-		backticked := "`" + strings.ReplaceAll(strings.TrimSuffix(o.Name, "@%"), "`", "``") + "`"
+		backticked := mysql.Quote(strings.TrimSuffix(o.Name, "@%"))
 		role := !from && r.server.MariaDB() && a.locked && strings.HasSuffix(o.Name, "@%") && granted[backticked+"@`%`"]
 		create, why := r.writeAccount(a, where, role)
 		if why != "" {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
@@ -33,6 +35,9 @@ func (r *run) check(ctx context.Context, s *session) error {
 		r.plan.Findings = r.findings()
 	}
 	if err := r.refuseFindings(); err != nil {
+		return err
+	}
+	if err := r.checkNames(); err != nil {
 		return err
 	}
 	if err := r.unrenamed(); err != nil {
@@ -170,36 +175,71 @@ func (r *run) rehearseAll(ctx context.Context) error {
 	return r.rehearseAccounts(ctx, s)
 }
 
+// Rehearsals go on in several sessions, each with its own temporary tables; so many tables are held in memory at once, and for so many
+// one more session is worth opening.
+const (
+	heldTables = 256
+	perSession = 16
+)
+
 // rehearse makes each table as a temporary one, without rows: so the server itself says what it does not understand.
 // Temporary tables have no partitions, no foreign keys and no full-text keys: those are only read.
 func (r *run) rehearse(ctx context.Context, s *session) error {
-	if err := s.use(ctx, "mysql"); err != nil {
-		return err
+	sessions := []*session{s}
+	for len(sessions) < min(r.threads, len(r.tables)/perSession) {
+		more, err := r.open(ctx)
+		if err != nil {
+			return err
+		}
+		defer more.Close()
+		sessions = append(sessions, more)
+	}
+	for _, s := range sessions {
+		if err := s.use(ctx, "mysql"); err != nil {
+			return err
+		}
 	}
 	var stay []ref
-	for _, at := range r.tables {
-		l, err := r.spool.get(at)
-		if err != nil {
-			return err
+	for list := range slices.Chunk(r.tables, heldTables) {
+		held := make([]*fitting, len(list))
+		for i, at := range list {
+			f, err := r.beginFit(at)
+			if err != nil {
+				return err
+			}
+			held[i] = f
 		}
-		t := l.Table
-		ok, err := r.fitTable(ctx, s, t)
-		if err != nil {
-			return err
+		var next atomic.Int64
+		var all sync.WaitGroup
+		for _, s := range sessions {
+			all.Go(func() {
+				for i := int(next.Add(1)) - 1; i < len(held); i = int(next.Add(1)) - 1 {
+					f := held[i]
+					f.def, f.clauses, f.lost, f.err = r.fit(ctx, s, f.def)
+				}
+			})
 		}
-		if ok {
-			stay = append(stay, at)
-			continue
+		all.Wait()
+		for _, f := range held {
+			ok, err := r.endFit(f)
+			if err != nil {
+				return err
+			}
+			if ok {
+				stay = append(stay, f.at)
+				continue
+			}
+			t := f.table
+			r.leftOut[leftTable(t.Schema, t.Name)] = true
+			r.plan.Tables, r.plan.Rows, r.plan.Bytes = r.plan.Tables-1, r.plan.Rows-t.Rows, r.plan.Bytes-t.Bytes
 		}
-		r.leftOut[leftTable(t.Schema, t.Name)] = true
-		r.plan.Tables, r.plan.Rows, r.plan.Bytes = r.plan.Tables-1, r.plan.Rows-t.Rows, r.plan.Bytes-t.Bytes
 	}
 	r.tables = stay
 	return nil
 }
 
 // quietly are words of definitions that a server which does not know them reads over.
-var quietly = []string{"INVISIBLE", "CHECK", "SRID", "ENFORCED", "IGNORED"}
+var quietly = []string{"INVISIBLE", "CHECK", "SRID", "ENFORCED", "IGNORED", "DESC", "ENCRYPTION", "AUTOEXTEND_SIZE"}
 
 // rehearseTable makes a table and drops it. lost are words that the server read over.
 func (s *session) rehearseTable(ctx context.Context, def definition) (lost []string, err error) {
@@ -288,8 +328,26 @@ func (d definition) unversioned() definition {
 // timeless is a definition without periods of the application, which temporary tables of MariaDB cannot have either.
 func (d definition) timeless() definition {
 	d.items = slices.DeleteFunc(slices.Clone(d.items), func(item string) bool {
-		return strings.HasPrefix(item, "PERIOD FOR ") || isAnyKey(item) && strings.HasSuffix(item, " WITHOUT OVERLAPS)")
+		return strings.HasPrefix(item, "PERIOD FOR ") || isAnyKey(item) && strings.HasSuffix(item, overlaps)
 	})
+	return d
+}
+
+// overlaps is the end of a key with a period in it.
+const overlaps = " WITHOUT OVERLAPS)"
+
+// unnumbered is a definition without numbers of sequences, which are not there yet.
+func (d definition) unnumbered() definition {
+	d.items = slices.Clone(d.items)
+	for i, item := range d.items {
+		if !strings.HasPrefix(item, "`") {
+			continue
+		}
+		if value := defaultOf(item[nameEnd(item):]); strings.HasPrefix(value, "nextval(") || strings.HasPrefix(value, "lastval(") {
+			at := placeOf(item, " DEFAULT ")
+			d.items[i] = item[:at] + strings.TrimPrefix(item[at:], " DEFAULT "+value)
+		}
+	}
 	return d
 }
 

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/pattern"
 )
 
 // choice is what of a backup is wanted, and under which names.
@@ -74,6 +76,9 @@ func newChoice(schemas, tables, rename []string) (choice, error) {
 		if newSchema == "" || (oldTable == "") != (newTable == "") {
 			return c, fmt.Errorf("%q is no renaming: write old=new, or schema.old=schema.new", s)
 		}
+		if mysql.SystemSchema(newSchema) {
+			return c, fmt.Errorf("%q: %s belongs to the server itself", s, mysql.Quote(newSchema))
+		}
 		c.rename[[2]string{oldSchema, oldTable}] = [2]string{newSchema, newTable}
 	}
 	return c, nil
@@ -87,7 +92,7 @@ func (c choice) schema(name string) bool {
 		return true
 	}
 	for _, p := range c.schemas {
-		if like(p, name) {
+		if pattern.Stars(p, name) {
 			return true
 		}
 	}
@@ -100,7 +105,7 @@ func (c choice) table(schema, name string) bool {
 		return true
 	}
 	for _, p := range c.tables {
-		if like(p[0], schema) && like(p[1], name) {
+		if pattern.Stars(p[0], schema) && pattern.Stars(p[1], name) {
 			return true
 		}
 	}
@@ -141,25 +146,4 @@ func (c choice) targetSchema(schema string) string {
 		return to[0]
 	}
 	return schema
-}
-
-// like says whether a name fits a pattern, in which * stands for any text.
-func like(pattern, name string) bool {
-	head, rest, star := strings.Cut(pattern, "*")
-	if !star {
-		return pattern == name
-	}
-	if !strings.HasPrefix(name, head) {
-		return false
-	}
-	name = name[len(head):]
-	parts := strings.Split(rest, "*")
-	for _, p := range parts[:len(parts)-1] {
-		i := strings.Index(name, p)
-		if i < 0 {
-			return false
-		}
-		name = name[i+len(p):]
-	}
-	return strings.HasSuffix(name, parts[len(parts)-1])
 }

@@ -141,7 +141,7 @@ func (d *dumper) schema(ctx context.Context, name string) {
 	d.t.Helper()
 	exec(d.t, d.s, "USE "+mysql.Quote(name))
 	d.add(repo.Line{Schema: &repo.Schema{Name: name, Create: d.maps("SHOW CREATE DATABASE " + mysql.Quote(name))[0]["Create Database"]}})
-	for _, m := range d.maps("SELECT TABLE_NAME n, TABLE_TYPE t FROM information_schema.TABLES WHERE TABLE_SCHEMA = " + mysql.QuoteText(name)) {
+	for _, m := range d.maps("SELECT TABLE_NAME n, TABLE_TYPE t FROM information_schema.TABLES WHERE TABLE_SCHEMA = " + mysql.Literal(name)) {
 		create := d.maps("SHOW CREATE TABLE " + mysql.Quote(m["n"]))[0]
 		switch m["t"] {
 		case "BASE TABLE":
@@ -164,13 +164,13 @@ func (d *dumper) schema(ctx context.Context, name string) {
 		if word == "" {
 			word = k.column
 		}
-		for _, m := range d.maps("SELECT " + k.column + "_NAME n FROM information_schema." + k.list + " WHERE " + k.column + "_SCHEMA = " + mysql.QuoteText(name) + k.text) {
+		for _, m := range d.maps("SELECT " + k.column + "_NAME n FROM information_schema." + k.list + " WHERE " + k.column + "_SCHEMA = " + mysql.Literal(name) + k.text) {
 			c := d.maps("SHOW CREATE " + word + " " + mysql.Quote(m["n"]))[0]
 			o := &repo.Object{Kind: k.kind, Schema: name, Name: m["n"], Create: c[k.show], SQLMode: c["sql_mode"], TimeZone: c["time_zone"],
 				Charset: c["character_set_client"], Collation: c["collation_connection"], Database: c["Database Collation"]}
 			if k.kind == repo.Trigger {
-				o.Table = d.maps("SELECT EVENT_OBJECT_TABLE t FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = " + mysql.QuoteText(name) +
-					" AND TRIGGER_NAME = " + mysql.QuoteText(m["n"]))[0]["t"]
+				o.Table = d.maps("SELECT EVENT_OBJECT_TABLE t FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = " + mysql.Literal(name) +
+					" AND TRIGGER_NAME = " + mysql.Literal(m["n"]))[0]["t"]
 			}
 			d.add(repo.Line{Object: o})
 		}

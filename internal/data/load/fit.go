@@ -2,6 +2,7 @@ package load
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,11 +31,11 @@ type form struct {
 const withoutIt = "the same without it"
 
 // fit finds what of a definition the server takes, leaving as little of it away as can be. The clauses are those that are not there as
-// they were. The server's error comes back where it takes none of it.
-func (r *run) fit(ctx context.Context, s *session, def definition) (definition, []clause, error) {
-	_, err := r.takes(ctx, s, def)
+// they were, lost the words that the server reads over. The server's error comes back where it takes none of it.
+func (r *run) fit(ctx context.Context, s *session, def definition) (_ definition, _ []clause, lost []string, err error) {
+	lost, err = r.takes(ctx, s, def)
 	if err == nil || mysql.ErrorNumber(err) == 0 {
-		return def, nil, err
+		return def, nil, lost, err
 	}
 	list := r.clausesOf(def)
 	with := func() definition {
@@ -53,7 +54,7 @@ func (r *run) fit(ctx context.Context, s *session, def definition) (definition, 
 		if mysql.ErrorNumber(again) == 0 {
 			err = again
 		}
-		return def, nil, err
+		return def, nil, nil, err
 	}
 	for i := range list {
 		for most := list[i].form; ; list[i].form++ {
@@ -65,7 +66,7 @@ func (r *run) fit(ctx context.Context, s *session, def definition) (definition, 
 				break
 			}
 			if mysql.ErrorNumber(err) == 0 {
-				return def, nil, err
+				return def, nil, nil, err
 			}
 			if list[i].form+1 == most {
 				list[i].form = most
@@ -73,7 +74,9 @@ func (r *run) fit(ctx context.Context, s *session, def definition) (definition, 
 			}
 		}
 	}
-	return with(), slices.DeleteFunc(list, func(c clause) bool { return c.form == 0 }), nil
+	def = with()
+	lost, err = r.takes(ctx, s, def)
+	return def, slices.DeleteFunc(list, func(c clause) bool { return c.form == 0 }), lost, err
 }
 
 // takes says whether the server takes a definition; lost are words that it reads over. What a temporary table cannot have is read
@@ -81,7 +84,7 @@ func (r *run) fit(ctx context.Context, s *session, def definition) (definition, 
 func (r *run) takes(ctx context.Context, s *session, def definition) (lost []string, err error) {
 	one := def
 	if r.server.MariaDB() {
-		one = def.unversioned().timeless()
+		one = def.unversioned().timeless().unnumbered()
 	} else {
 		one.tail = neverTemporary().ReplaceAllString(one.tail, "")
 		if r.known.keyring {
@@ -128,7 +131,7 @@ func (r *run) clausesOf(def definition) (list []clause) {
 		if plain := keyColumns().FindString(item); plain != "" && plain != item && isAnyKey(item) {
 			c.forms = append(c.forms, form{"the key without more", replace(item, plain)})
 		}
-		if !strings.HasPrefix(item, "PRIMARY KEY") && (auto == "" || firstPart(item) != auto) {
+		if (!strings.HasPrefix(item, "PRIMARY KEY") || strings.HasSuffix(item, overlaps)) && (auto == "" || firstPart(item) != auto) {
 			c.forms = append(c.forms, form{withoutIt, drop(item)})
 		}
 		if len(c.forms) > 0 {
@@ -239,13 +242,22 @@ func (r *run) columnClauses(item string) (list []clause) {
 		add(" "+kind, form{to, inColumn(item, " "+kind, " "+to)})
 	}
 	if at := generatedAt(rest); at >= 0 {
-		add(rest[at:], form{"the table without this column", func(d definition) definition {
+		forms := []form{{"the table without this column", func(d definition) definition {
 			d.items = slices.DeleteFunc(slices.Clone(d.items), func(i string) bool {
 				return strings.HasPrefix(i, name+" ") || isAnyKey(i) && strings.Contains(i, name)
 			})
 			return d
-		}})
+		}}}
+		for _, word := range []string{" NOT NULL", " INVISIBLE"} { // MariaDB has the one for no such column
+			if placeOf(rest[at:], word) >= 0 {
+				forms = slices.Insert(forms, 0, form{"the same without" + word, inColumn(item, word, "")})
+			}
+		}
+		add(rest[at:], forms...)
 		return list
+	}
+	if at := placeOf(rest, " AUTO_INCREMENT"); at >= 0 && (strings.HasPrefix(kind, "float") || strings.HasPrefix(kind, "double")) {
+		add(" AUTO_INCREMENT", form{withoutIt, inColumn(item, " AUTO_INCREMENT", "")})
 	}
 	if value := defaultOf(rest); value != "" {
 		forms := []form{{withoutIt, inColumn(item, " DEFAULT "+value, "")}}
@@ -372,57 +384,127 @@ func (r *run) alike(def definition) definition {
 			swap(" /*!80023 INVISIBLE */", " INVISIBLE")
 		case !r.server.MariaDB() && key:
 			swap(" IGNORED", " /*!80000 INVISIBLE */")
+		case !r.server.MariaDB():
+			items[i] = textDefault(item)
 		}
 	}
 	def.items = items
 	return def
 }
 
+// textDefault puts the default of a TEXT or BLOB into parentheses: MySQL takes no other there, and reads over an empty one without strict
+// mode. Source: MySQL manual, "Data Type Default Values".
+func textDefault(item string) string {
+	const word = " DEFAULT "
+	end := nameEnd(item)
+	kind, _, _ := strings.Cut(strings.TrimSpace(item[end:]), " ")
+	at := placeOf(item, word)
+	if at < 0 || !strings.HasPrefix(item, "`") || !strings.HasSuffix(kind, "text") && !strings.HasSuffix(kind, "blob") {
+		return item
+	}
+	from := at + len(word)
+	t := asDefault.Tokens(item[from:])
+	if len(t) == 0 || t[0].Kind != sqltext.TokenString && t[0].Kind != sqltext.TokenNumber {
+		return item
+	}
+	return item[:from] + "(" + item[from:from+t[0].End] + ")" + item[from+t[0].End:]
+}
+
+// uncompressed takes out that MariaDB keeps a column compressed, which stands in a comment that MySQL reads over.
+func (r *run) uncompressed(where string, d definition) definition {
+	if r.server.MariaDB() {
+		return d
+	}
+	d.items = slices.Clone(d.items)
+	for i, item := range d.items {
+		m := compressed().FindString(item)
+		if at := placeOf(item, m); m != "" && at >= 0 && strings.HasPrefix(item, "`") {
+			r.find(where, item[:nameEnd(item)]+" COMPRESSED is not known here", withoutIt)
+			d.items[i] = item[:at] + item[at+len(m):]
+		}
+	}
+	return d
+}
+
+var compressed = pattern.Lazy(` /\*M!100301 COMPRESSED\*/`)
+
+// inOnePiece takes partitions off an engine that has none on MySQL since 8.0. A temporary table has none anyway, and to read them is
+// not to look at the engine. Source: MySQL manual, "Partitioning Limitations Relating to Storage Engines".
+func (r *run) inOnePiece(where string, d definition) definition {
+	const native = 80000
+	at := partitioning(d.tail)
+	if at < 0 || r.server.MariaDB() || r.server.Number < native {
+		return d
+	}
+	switch engine := d.engine(); strings.ToLower(engine) {
+	case "innodb", "ndb", "ndbcluster":
+	default:
+		r.find(where, "PARTITION BY with the engine "+engine+" is not known here", "the table in one piece")
+		d.tail = d.tail[:at]
+	}
+	return d
+}
+
 // parserOf finds which parser a full-text key names.
 var parserOf = pattern.Lazy(" (?:/\\*!50100 )?WITH PARSER `([^`]*)` ?(?:\\*/)?")
 
-// fitTable finds out how the server takes a table, notes what it does not, and says whether it takes it at all.
-func (r *run) fitTable(ctx context.Context, s *session, t *repo.Table) (bool, error) {
-	create, err := r.writtenTable(t)
+// fitting is a table whose definition the server is asked about.
+type fitting struct {
+	at      ref
+	table   *repo.Table
+	where   string
+	parsed  definition // as it would be made
+	def     definition // in the words that the server is asked with; then as it takes them
+	clauses []clause   // that are not there as they were
+	lost    []string   // words that the server reads over
+	err     error      // the server's where it takes none of it
+}
+
+// beginFit readies a table for the server, and notes what needs no asking.
+func (r *run) beginFit(at ref) (*fitting, error) {
+	l, err := r.spool.get(at)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	parsed, err := parseTable(create)
+	t := l.Table
+	f := &fitting{at: at, table: t, where: "table " + mysql.Quote(t.Schema) + "." + mysql.Quote(t.Name)}
+	parsed, err := r.definitionOf(t)
 	if err != nil {
-		return false, err
+		return nil, fmt.Errorf("%s: %w", f.where, err)
 	}
-	where := "table " + mysql.Quote(t.Schema) + "." + mysql.Quote(t.Name)
-	alike := r.alike(r.withoutTablespace(r.withoutAria(parsed)))
-	for i, item := range alike.items { // a temporary table has no full-text key, and to read one is not to look for its parser
+	f.parsed = r.withoutTablespace(r.withoutAria(parsed))
+	f.def = r.alike(f.parsed)
+	for i, item := range f.def.items { // a temporary table has no full-text key, and to read one is not to look for its parser
 		if m := parserOf().FindStringSubmatch(item); m != nil && strings.HasPrefix(item, "FULLTEXT KEY") && !r.known.parsers[strings.ToLower(m[1])] {
-			r.find(where, "WITH PARSER "+m[1]+" is not known here", withoutIt)
-			alike.items[i] = strings.Replace(item, m[0], "", 1)
+			r.find(f.where, "WITH PARSER "+m[1]+" is not known here", withoutIt)
+			f.def.items[i] = strings.Replace(item, m[0], "", 1)
 		}
 	}
-	def, clauses, err := r.fit(ctx, s, alike)
+	f.def = r.ownCheckNames(t, f.where, r.inOnePiece(f.where, r.uncompressed(f.where, f.def)))
+	return f, nil
+}
+
+// endFit notes what the server does not take of a table, and says whether it takes it at all.
+func (r *run) endFit(f *fitting) (bool, error) {
 	switch {
-	case err != nil && mysql.ErrorNumber(err) == 0:
-		return false, err
-	case err != nil:
-		r.find(where, "the server does not take its definition: "+strings.Join(strings.Fields(err.Error()), " "), "")
+	case f.err != nil && mysql.ErrorNumber(f.err) == 0:
+		return false, f.err
+	case f.err != nil:
+		r.find(f.where, "the server does not take its definition: "+strings.Join(strings.Fields(f.err.Error()), " "), "")
 		return false, nil
 	}
-	for _, c := range clauses {
+	for _, c := range f.clauses {
 		words := c.forms[c.form-1].words
-		if c.name == "WITH SYSTEM VERSIONING" && t.History {
+		if c.name == "WITH SYSTEM VERSIONING" && f.table.History {
 			words = "rows of now only"
 		}
-		r.find(where, c.name+" is not known here", words)
+		r.find(f.where, c.name+" is not known here", words)
 	}
-	lost, err := r.takes(ctx, s, def)
-	if err != nil {
-		return false, err
+	for _, word := range f.lost {
+		r.find(f.where, word+" is not known here", withoutIt)
 	}
-	for _, word := range lost {
-		r.find(where, word+" is not known here", withoutIt)
-	}
-	if def.statement("") != r.withoutTablespace(r.withoutAria(parsed)).statement("") {
-		r.fitted[leftTable(t.Schema, t.Name)] = def
+	if f.def.statement("") != f.parsed.statement("") {
+		r.fitted[leftTable(f.table.Schema, f.table.Name)] = f.def
 	}
 	return true, nil
 }

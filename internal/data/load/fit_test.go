@@ -29,6 +29,13 @@ var foreign = map[string][]struct {
 		{"generated", "(id INT PRIMARY KEY, a INT, g VARCHAR(9) AS (JSON_COMPACT(CONCAT('[', a, ']'))) STORED, KEY (g), KEY (a))", "(id, a) VALUES (1, 65)", "id, a", map[string]string{"*": "`g` GENERATED ALWAYS AS (json_compact(concat('[',`a`,']'))) STORED … the table without this column"}},
 		{"checked", "(id INT PRIMARY KEY, a VARCHAR(20) CHECK (JSON_COMPACT('[1]') <> a), CONSTRAINT c CHECK (a <> JSON_COMPACT('[2]')))", "VALUES (1, 'x')", "id, a", map[string]string{"mysql-5.7": "CHECK … the same without it", "mysql-8.0": "CHECK … the same without it", "*": "`a` CHECK (json_compact('[1]') <> `a`) … the same without it; CONSTRAINT `c` CHECK (`a` <> json_compact('[2]')) … the same without it"}},
 		{"stored", "(id INT PRIMARY KEY) PAGE_COMPRESSED=1", "VALUES (1)", "id", map[string]string{"*": "`PAGE_COMPRESSED`='1' … the same without it"}},
+		{"texts", "(id INT PRIMARY KEY, a TEXT DEFAULT 'it''s', b BLOB NOT NULL DEFAULT '')", "(id) VALUES (1)", "id, a, b", map[string]string{"mysql-5.7": "`a` DEFAULT ('it\\'s') … the same without it; `b` DEFAULT ('') … the same without it"}},
+		{"compressed", "(id INT PRIMARY KEY, a VARCHAR(100) COMPRESSED NOT NULL DEFAULT 'x')", "(id) VALUES (1)", "id, a", map[string]string{"*": "`a` COMPRESSED … the same without it"}},
+		{"parted", "(id INT) ENGINE=MyISAM PARTITION BY HASH (id) PARTITIONS 2", "VALUES (1)", "id", map[string]string{"mysql-5.7": "", "*": "PARTITION BY with the engine MyISAM … the table in one piece"}},
+		{"unseen", "(id INT PRIMARY KEY, g INT AS (id + 1) VIRTUAL INVISIBLE)", "(id) VALUES (1)", "id, g", map[string]string{"mysql-9.7": "", "*": "`g` GENERATED ALWAYS AS (`id` + 1) VIRTUAL INVISIBLE … the same without INVISIBLE"}},
+		{"overlapping", "(id INT, s DATE, e DATE, PERIOD FOR p (s, e), PRIMARY KEY (id, p WITHOUT OVERLAPS))", "VALUES (1, '2020-01-01', '2021-01-01')", "id, s, e", map[string]string{"*": "PRIMARY KEY (`id`,`p` WITHOUT OVERLAPS) … the same without it"}},
+		{"falling", "(id INT PRIMARY KEY, a INT, KEY (a DESC))", "VALUES (1, 2)", "id, a", map[string]string{"mysql-5.7": "DESC … the same without it"}},
+		{"floating", "(id DOUBLE AUTO_INCREMENT PRIMARY KEY)", "VALUES (1)", "id", map[string]string{"mysql-9.7": "`id` AUTO_INCREMENT … the same without it"}},
 		{"wide", "(id INT PRIMARY KEY, b TEXT, UNIQUE KEY u (b))", "VALUES (1, 'x')", "id, b", map[string]string{"*": "UNIQUE KEY `u` (`b`) USING HASH … the same without it"}},
 	},
 	"mysql-9.7": {
@@ -39,6 +46,8 @@ var foreign = map[string][]struct {
 		{"squeezed", "(id INT PRIMARY KEY) COMPRESSION='zlib'", "VALUES (1)", "id", map[string]string{"mariadb": "COMPRESSION='zlib' … the same without it"}},
 		{"packed", "(id INT PRIMARY KEY) ROW_FORMAT=COMPRESSED KEY_BLOCK_SIZE=8", "VALUES (1)", "id", map[string]string{}},
 		{"vectors", "(id INT PRIMARY KEY, v VECTOR(3))", "VALUES (1, TO_VECTOR('[1,2,3]'))", "id, HEX(v)", map[string]string{"*": "`v` vector(3) … varbinary(12)", "mariadb-11.8": ""}},
+		{"required", "(id INT PRIMARY KEY, a INT, g INT AS (a + 1) STORED NOT NULL, KEY (g))", "(id, a) VALUES (1, 2)", "id, a, g", map[string]string{"mariadb": "`g` GENERATED ALWAYS AS ((`a` + 1)) STORED NOT NULL … the same without NOT NULL"}},
+		{"sized", "(id INT PRIMARY KEY) AUTOEXTEND_SIZE=4M", "VALUES (1)", "id", map[string]string{"*": "AUTOEXTEND_SIZE … the same without it"}},
 		{"expressed", "(id INT PRIMARY KEY, u BINARY(16) DEFAULT (UUID_TO_BIN(UUID())))", "VALUES (1, 'x')", "id, HEX(u)", map[string]string{"mariadb": "DEFAULT (uuid_to_bin(uuid())) … the same without it", "mysql-5.7": "DEFAULT (uuid_to_bin(uuid())) … the same without it"}},
 	},
 }

@@ -109,6 +109,8 @@ func (r *run) forgedTable(t *repo.Table) string {
 		return "its definition is no CREATE TABLE"
 	case !named(c.Name, t.Schema, t.Name):
 		return "its definition makes " + identName(c.Name)
+	case mysql.SystemSchema(t.Schema):
+		return ownedByServer
 	}
 	for _, d := range c.Directories {
 		r.find("table "+mysql.Quote(t.Schema)+"."+mysql.Quote(t.Name), strings.TrimRight(t.Create[d.Begin:d.End], ", ")+" is outside of the server's own folder", "the server's own folder")
@@ -116,12 +118,17 @@ func (r *run) forgedTable(t *repo.Table) string {
 	return ""
 }
 
+// ownedByServer is why nothing is restored into the schemas of the server itself: no backup has them.
+const ownedByServer = "it belongs to the server itself"
+
 // forgedSchema says the same of a schema.
 func (r *run) forgedSchema(m *repo.Schema) string {
 	c, err := r.dialect(nil).ReadCreate(m.Create)
 	switch {
 	case err != nil:
 		return err.Error()
+	case mysql.SystemSchema(m.Name):
+		return ownedByServer
 	case c.Kind != "DATABASE":
 		return "its definition is a CREATE " + c.Kind
 	case !strings.EqualFold(c.Name.Name, m.Name):

@@ -10,7 +10,6 @@ import (
 	"github.com/rissodb/risso/internal/data/load"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
-	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
 // forgeries are lines of a manifest that a backup never has, with what is said of them.
@@ -112,7 +111,7 @@ func TestForged(t *testing.T) {
 	for _, spec := range []string{"mariadb", "mysql-9.7"} {
 		t.Run(spec, func(t *testing.T) {
 			t.Parallel()
-			node := sandboxtest.Up(t, spec, "local_infile=1", "event_scheduler=OFF")
+			node := lend(t, spec)
 			c, err := mysql.Connect(t.Context(), target(t, node), nil)
 			if err != nil {
 				t.Fatal(err)
@@ -148,7 +147,7 @@ func TestForged(t *testing.T) {
 			if err != nil || len(res.Different) > 0 {
 				t.Fatal(err, res)
 			}
-			if len(plan.Findings) != 1 || !strings.Contains(plan.Findings[0].Reason, "DATA DIRECTORY='"+dir) || !strings.Contains(strings.Join(plan.Notes, "\n"), "1 programs stay away") {
+			if len(plan.Findings) != 1 || !strings.Contains(plan.Findings[0].Reason, "DATA DIRECTORY='"+dir) || !strings.Contains(strings.Join(plan.Notes, "\n"), "1 program stays away") {
 				t.Errorf("%+v", plan)
 			}
 			if got := ask(t, s, "SHOW CREATE TABLE shop.d"); strings.Contains(got, dir) || !strings.Contains(got, "COMMENT='DATA DIRECTORY'") {

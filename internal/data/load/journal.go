@@ -127,7 +127,7 @@ const (
 func (r *run) beginJournal(ctx context.Context, s *session) error {
 	statements := append([]string{"DROP DATABASE IF EXISTS " + repo.JournalSchema}, journalTables...)
 	statements = append(statements, fmt.Sprintf("INSERT INTO %s.restore VALUES (1, '%s', %s, '%s')",
-		repo.JournalSchema, r.asked(), mysql.QuoteText(r.header.ID), time.Now().UTC().Format(time.RFC3339)))
+		repo.JournalSchema, r.asked(), mysql.Literal(r.header.ID), time.Now().UTC().Format(time.RFC3339)))
 	for _, st := range statements {
 		if err := s.Exec(ctx, st); err != nil {
 			return fmt.Errorf("make the journal in the target: %w", err)

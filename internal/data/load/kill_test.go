@@ -32,7 +32,13 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	os.Exit(sandboxtest.Main(m))
+}
+
+// lend gives a server that the tests before this one had, too.
+func lend(t *testing.T, spec string) *sandbox.Node {
+	t.Helper()
+	return sandboxtest.Lend(t, spec, load.LentSettings...)
 }
 
 func child(v string) error {

@@ -13,7 +13,6 @@ import (
 	"github.com/rissodb/risso/internal/data/load"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/sandbox"
-	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
 // shop is a schema with a little of everything.
@@ -48,8 +47,9 @@ var servers = []string{"mariadb", "mariadb-11.8", "mysql-9.7", "mysql-8.0", "mys
 func TestRoundTrip(t *testing.T) {
 	for _, spec := range servers {
 		t.Run(spec, func(t *testing.T) {
-			node := sandboxtest.Up(t, spec, "local_infile=1")
+			node := lend(t, spec)
 			s := stream(t, node)
+			exec(t, s, "SET GLOBAL event_scheduler = ON", "SET GLOBAL log_bin_trust_function_creators = OFF")
 			exec(t, s, shop...)
 			r, _ := emptyRepo(t)
 			smallDump(t, node, r, "odd `name.x")
@@ -157,7 +157,7 @@ func differ(a, b string) string {
 
 // TestOther: what a server of another kind does not know is told before anything is changed, and left away on request.
 func TestOther(t *testing.T) {
-	from, into := sandboxtest.Up(t, "mysql-9.7"), sandboxtest.Up(t, "mariadb", "local_infile=1")
+	from, into := lend(t, "mysql-9.7"), lend(t, "mariadb")
 	s := stream(t, from)
 	exec(t, s, "CREATE DATABASE o", "USE o", "CREATE TABLE t (id INT PRIMARY KEY, j JSON, i INT INVISIBLE)", `INSERT INTO t VALUES (1, '{"a": 1}')`,
 		"CREATE TABLE f (id INT PRIMARY KEY, v VARCHAR(9) CHARACTER SET gb18030)", "CREATE VIEW v AS SELECT id FROM t", "CREATE VIEW w AS SELECT id FROM f")
@@ -195,7 +195,7 @@ func TestOther(t *testing.T) {
 // TestDamage: a changed bit of a chunk is found before any of its rows is sent; mended, the restore goes on; --overwrite leaves other
 // tables alone.
 func TestDamage(t *testing.T) {
-	node := sandboxtest.Up(t, "mariadb", "local_infile=1")
+	node := lend(t, "mariadb")
 	s := stream(t, node)
 	exec(t, s, "CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY, v TEXT)", "INSERT INTO d.t VALUES (1, 'a'), (2, 'b')")
 	r, dir := emptyRepo(t)
@@ -242,8 +242,9 @@ func TestDamage(t *testing.T) {
 // TestLargeRows: rows that fill an INSERT each go by INSERT; one that is larger than the server takes is refused before anything
 // is changed, or goes by LOAD DATA where that is allowed.
 func TestLargeRows(t *testing.T) {
-	node := sandboxtest.Up(t, "mariadb", "local_infile=0")
+	node := lend(t, "mariadb")
 	s := stream(t, node)
+	exec(t, s, "SET GLOBAL local_infile = 0")
 	exec(t, s, "CREATE DATABASE l", "CREATE TABLE l.t (id INT AUTO_INCREMENT PRIMARY KEY, a LONGBLOB)", "CREATE TABLE l.ü (ö INT PRIMARY KEY)", "INSERT INTO l.ü VALUES (1)",
 		"INSERT INTO l.t (a) VALUES (REPEAT('\\0', 400000)), (REPEAT('a''', 300000)), ('x'), (REPEAT('b', 900000))")
 	r, _ := emptyRepo(t)

@@ -51,7 +51,9 @@ func (r *run) makeObjects(ctx context.Context, s **session, kinds ...repo.Object
 		if err != nil {
 			return r.objectError(o, err)
 		}
-		r.made.Add(1)
+		if !r.leftOut[objectKey(o)] { // as an event may be whose time is over
+			r.made.Add(1)
+		}
 		return nil
 	})
 }
@@ -103,7 +105,10 @@ func (r *run) makeObject(ctx context.Context, s *session, o *repo.Object) error 
 		if err != nil {
 			return err
 		}
-		return s.Exec(ctx, statement)
+		if err := s.Exec(ctx, statement); err != nil || o.Kind != repo.Event {
+			return err
+		}
+		return r.isPast(ctx, s, o)
 	}); err != nil {
 		return err
 	}
@@ -119,6 +124,19 @@ func (r *run) makeObject(ctx context.Context, s *session, o *repo.Object) error 
 		}
 	}
 	return nil
+}
+
+// isPast notes an event that the server did not make, all whose times are over: nothing of it was left on its own server either. Source:
+// MySQL manual, "CREATE EVENT Statement"; ER_EVENT_CANNOT_CREATE_IN_THE_PAST.
+func (r *run) isPast(ctx context.Context, s *session, o *repo.Object) error {
+	const past = "1588"
+	return s.Query(ctx, "SHOW /* risso: was it made? */ WARNINGS", func(row [][]byte) error {
+		if string(row[1]) == past && !r.leftOut[objectKey(o)] {
+			r.leftOut[objectKey(o)] = true
+			r.notef("event %s is not made: its last time is past, and it is not to be preserved then: %s", objectName(o), o.Create)
+		}
+		return nil
+	})
 }
 
 // inContext runs f with the session as it was when the object was made, and puts it back. text turns a statement into the
@@ -166,7 +184,7 @@ func (r *run) inContext(ctx context.Context, s *session, o *repo.Object, schema 
 // circumstances are what the session is set to while an object is made, and the character set among them.
 func (r *run) circumstances(o *repo.Object) (sets []string, charset string) {
 	if o.Kind != repo.View && o.Kind != repo.Sequence {
-		sets = append(sets, "sql_mode = "+mysql.QuoteText(r.sqlMode(o.SQLMode)))
+		sets = append(sets, "sql_mode = "+mysql.Literal(r.sqlMode(o.SQLMode)))
 	}
 	switch charset = r.mapName(o.Charset); charset {
 	case "", "binary", "ucs2", "utf16", "utf16le", "utf32":
@@ -178,7 +196,7 @@ func (r *run) circumstances(o *repo.Object) (sets []string, charset string) {
 		sets = append(sets, "collation_connection = "+c)
 	}
 	if o.TimeZone != "" {
-		sets = append(sets, "time_zone = "+mysql.QuoteText(o.TimeZone))
+		sets = append(sets, "time_zone = "+mysql.Literal(o.TimeZone))
 	}
 	return sets, charset
 }
@@ -222,63 +240,6 @@ func isASCII(s string) bool {
 		}
 	}
 	return true
-}
-
-// makeViews makes views in an order in which each finds what it selects from: what fails because something is not there
-// waits for the others.
-func (r *run) makeViews(ctx context.Context, s **session) error {
-	wait := r.objects[repo.View]
-	for len(wait) > 0 {
-		var again []ref
-		why := map[ref]error{}
-		for _, at := range wait {
-			l, err := r.spool.get(at)
-			if err != nil {
-				return err
-			}
-			o := l.Object
-			if r.leftOut[objectKey(o)] {
-				continue
-			}
-			err = r.again(ctx, s, func(s *session) error { return r.makeObject(ctx, s, o) })
-			switch mysql.ErrorNumber(err) {
-			case 0:
-				if err != nil {
-					return r.objectError(o, err)
-				}
-				r.made.Add(1)
-			case 1146, 1356, 1054, 1305, 1049: // no such table, broken view, no such column, function, database
-				again, why[at] = append(again, at), err
-			default:
-				if !r.mayStayAway(err) {
-					return r.objectError(o, err)
-				}
-				r.leave(lost(o, r.objectError(o, err).Error()))
-			}
-		}
-		if len(again) == len(wait) {
-			return r.brokenViews(again, why)
-		}
-		wait = again
-	}
-	return nil
-}
-
-// brokenViews says which views cannot be made, and prints them. A backup of the whole server has those that were broken there too: that
-// is no failure of the restore.
-func (r *run) brokenViews(list []ref, why map[ref]error) error {
-	for _, at := range list {
-		l, err := r.spool.get(at)
-		if err != nil {
-			return err
-		}
-		if o := l.Object; o.Broken {
-			r.notef("view %s is not made: it was broken when the backup was taken (%v): %s", objectName(o), why[at], o.Create)
-		} else {
-			r.leave(lost(o, "it needs what is not there: "+why[at].Error()))
-		}
-	}
-	return nil
 }
 
 // switchOn gives events the state that they had. ALTER EVENT would take over definer, sql_mode and time zone of who says it
@@ -345,7 +306,7 @@ func (r *run) makeAccounts(ctx context.Context, s **session) error {
 			}
 			create := without(o.Create, "IF", "NOT", "EXISTS")
 			if st == claimed {
-				if err := s.Exec(ctx, "DROP "+accountKind(create)+" IF EXISTS "+accountSQL(o.Name)); err != nil {
+				if err := s.Exec(ctx, "DROP "+accountKind(create)+" IF EXISTS "+mysql.QuoteAccount(o.Name)); err != nil {
 					return err
 				}
 			}
@@ -402,7 +363,7 @@ func accountKind(create string) string {
 
 // accountThere says whether an account is there and stays as it is. With Overwrite it goes, unless it is the one that restores.
 func (r *run) accountThere(ctx context.Context, s *session, o *repo.Object) (bool, error) {
-	err := s.Exec(ctx, "SHOW /* risso: is it there? */ GRANTS FOR "+accountSQL(o.Name))
+	err := s.Exec(ctx, "SHOW /* risso: is it there? */ GRANTS FOR "+mysql.QuoteAccount(o.Name))
 	switch n := mysql.ErrorNumber(err); {
 	case n == 1141 || n == 1133 || n == 1269: // no such grant, user, or no such user
 		return false, nil
@@ -417,16 +378,7 @@ func (r *run) accountThere(ctx context.Context, s *session, o *repo.Object) (boo
 		r.mu.Unlock()
 		return true, nil
 	}
-	return false, s.Exec(ctx, "DROP "+accountKind(o.Create)+" "+accountSQL(o.Name))
-}
-
-// accountSQL is an account, user@host or the name of a role, as SQL takes it.
-func accountSQL(name string) string {
-	i := strings.LastIndexByte(name, '@')
-	if i < 0 {
-		return mysql.Literal(name)
-	}
-	return mysql.Literal(name[:i]) + "@" + mysql.Literal(name[i+1:])
+	return false, s.Exec(ctx, "DROP "+accountKind(o.Create)+" "+mysql.QuoteAccount(o.Name))
 }
 
 // grant gives the accounts that were made what they may do.

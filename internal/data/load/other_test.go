@@ -11,7 +11,6 @@ import (
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sandbox"
-	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
 // programs are objects that every server can have, in an order that is not theirs: each view needs one that comes later by name.
@@ -47,7 +46,7 @@ var onlyThere = map[string][]string{
 func TestOtherPrograms(t *testing.T) {
 	nodes := map[string]*sandbox.Node{}
 	for _, spec := range []string{"mariadb", "mysql-9.7"} {
-		nodes[spec] = sandboxtest.Up(t, spec, "local_infile=1", "log_bin_trust_function_creators=1", "event_scheduler=OFF")
+		nodes[spec] = lend(t, spec)
 		s := stream(t, nodes[spec])
 		exec(t, s, programs...)
 		exec(t, s, onlyThere[spec][:len(onlyThere[spec])-1]...)
@@ -133,7 +132,7 @@ func checkFindings(t *testing.T, from string, list []load.Finding) {
 
 // testPasswords: accounts that log in by mysql_native_password go over between flavours, with their passwords.
 func testPasswords(t *testing.T, maria *sandbox.Node) {
-	eight := sandboxtest.Up(t, "mysql-8.0", "local_infile=1")
+	eight := lend(t, "mysql-8.0")
 	exec(t, stream(t, eight), accountsOf["mysql-8.0"]...)
 	exec(t, stream(t, eight), "CREATE DATABASE q", "CREATE TABLE q.t (v VARCHAR(9) COLLATE utf8mb4_0900_ai_ci UNIQUE)", "INSERT INTO q.t VALUES ('a'), ('a ')")
 	for _, c := range []struct{ from, into *sandbox.Node }{{maria, eight}, {eight, maria}} {

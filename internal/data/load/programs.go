@@ -17,8 +17,8 @@ var programKinds = []repo.ObjectKind{repo.Function, repo.Package, repo.Procedure
 
 // Numbers of errors that say nothing about whether a server of this kind can have an object.
 var elsewhere = map[int]bool{
-	1295: true,                                                                         // this statement cannot be prepared: said when it was understood (seen on MySQL 5.7.22, 8.0.15, 9.7; MariaDB 10.6.2 prepares all)
-	1146: true, 1049: true, 1046: true, 1054: true, 1305: true, 1356: true, 1347: true, // what it needs is not there yet
+	1295: true,                                                                                     // this statement cannot be prepared: said when it was understood (seen on MySQL 5.7.22, 8.0.15, 9.7; MariaDB 10.6.2 prepares all)
+	1146: true, 1049: true, 1046: true, 1054: true, 1305: true, 1356: true, 1347: true, 4091: true, // what it needs is not there yet
 	1050: true, 1304: true, 1359: true, 1537: true, // what has its name goes before
 	1465: true, 1044: true, 1142: true, 1227: true, 1370: true, 1419: true, 1418: true, 4217: true, // it is prepared in a schema of the server's own
 }
@@ -39,7 +39,11 @@ func (r *run) rehearsePrograms(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	err = r.each(programKinds, func(o *repo.Object) error {
+	kinds := programKinds
+	if r.server.MariaDB() { // nobody else has them, and newer versions have some of other types
+		kinds = append([]repo.ObjectKind{repo.Sequence}, kinds...)
+	}
+	err = r.each(kinds, func(o *repo.Object) error {
 		key := objectKey(o)
 		if r.leftOut[key] {
 			return nil
@@ -99,23 +103,27 @@ func (r *run) rehearsePrograms(ctx context.Context, s *session) error {
 
 // leaveOrphans leaves away the views whose tables or views stay away.
 func (r *run) leaveOrphans() error {
-	var gone [][2]string
+	left := map[[2]string]bool{}
 	for key := range r.leftOut {
 		if parts := strings.Split(key, "\x00"); len(parts) == 3 && slices.Contains([]string{"table", string(repo.View), string(repo.Function)}, parts[0]) {
-			gone = append(gone, [2]string{parts[1], parts[2]})
+			left[[2]string{parts[1], parts[2]}] = true
 		}
 	}
-	for more := len(gone) > 0; more; {
+	needs := map[string][][2]string{} // by objectKey
+	for more := len(left) > 0; more; {
 		more = false
 		err := r.each([]repo.ObjectKind{repo.View}, func(o *repo.Object) error {
-			if r.leftOut[objectKey(o)] {
+			key := objectKey(o)
+			if r.leftOut[key] {
 				return nil
 			}
-			for _, name := range gone {
-				if needs(o, name[0], name[1]) {
+			if _, read := needs[key]; !read {
+				needs[key] = namedBy(o)
+			}
+			for _, name := range needs[key] {
+				if left[name] {
 					r.note(lost(o, mysql.Quote(name[0])+"."+mysql.Quote(name[1])+" stays away"))
-					r.leftOut[objectKey(o)], more = true, true
-					gone = append(gone, [2]string{o.Schema, o.Name})
+					r.leftOut[key], left[[2]string{o.Schema, o.Name}], more = true, true, true
 					break
 				}
 			}
@@ -128,19 +136,24 @@ func (r *run) leaveOrphans() error {
 	return nil
 }
 
-// needs says whether a view names a table, view or function.
-func needs(o *repo.Object, schema, name string) bool {
+// namedBy are the tables, views and functions that a view names, each with its schema.
+func namedBy(o *repo.Object) (names [][2]string) {
 	t := sqltext.Tokens(o.Create)
 	for i := range t {
 		switch {
-		case !t[i].Name() || t[i].Text != name:
-		case i > 1 && t[i-1].Text == "." && t[i-2].Text == schema:
-			return true
-		case o.Schema == schema && (i == 0 || t[i-1].Text != ".") && i+1 < len(t) && t[i+1].Text == "(":
-			return true
+		case !t[i].Name():
+		case i > 1 && t[i-1].Text == ".":
+			names = append(names, [2]string{t[i-2].Text, t[i].Text})
+		case (i == 0 || t[i-1].Text != ".") && i+1 < len(t) && t[i+1].Text == "(":
+			names = append(names, [2]string{o.Schema, t[i].Text})
 		}
 	}
-	return o.Schema == schema && slices.Contains(sqltext.Tables([]byte(o.Create)), sqltext.Table{Name: name})
+	for _, table := range sqltext.Tables([]byte(o.Create)) {
+		if table.Schema == "" {
+			names = append(names, [2]string{o.Schema, table.Name})
+		}
+	}
+	return names
 }
 
 // prepare has the server read an object's definition.
@@ -153,19 +166,19 @@ func (r *run) prepare(ctx context.Context, s *session, o *repo.Object) error {
 	if o.Kind != repo.View {
 		mode = r.sqlMode(o.SQLMode)
 	}
-	return s.understands(ctx, create, "SET SESSION sql_mode = "+mysql.QuoteText(mode))
+	return s.understands(ctx, create, "SET SESSION sql_mode = "+mysql.Literal(mode))
 }
 
 // understands has the server read a statement, after others that set the session for it.
 func (s *session) understands(ctx context.Context, statement string, sets ...string) error {
 	// As hexadecimal digits the text means the same under any sql_mode.
 	text := "SET /* risso: does it understand this? */ @risso = CONVERT(x'" + hex.EncodeToString([]byte(statement)) + "' USING utf8mb4)"
-	for _, st := range slices.Concat([]string{text}, sets, []string{"PREPARE risso FROM @risso"}) {
+	for _, st := range slices.Concat([]string{text}, sets, []string{"PREPARE risso FROM @risso"}) { // in place of the one before
 		if err := s.Exec(ctx, st); err != nil {
 			return err
 		}
 	}
-	return s.Exec(ctx, "DEALLOCATE PREPARE risso")
+	return nil
 }
 
 // learnModes finds out which of an object's SQL modes the target does not have. Those that only changed what GRANT and SHOW
@@ -177,7 +190,7 @@ func (r *run) learnModes(ctx context.Context, s *session, o *repo.Object, where 
 		}
 		has, asked := r.modes[mode]
 		if !asked {
-			err := s.Exec(ctx, "SET SESSION /* risso: is there such a mode? */ sql_mode = "+mysql.QuoteText(mode))
+			err := s.Exec(ctx, "SET SESSION /* risso: is there such a mode? */ sql_mode = "+mysql.Literal(mode))
 			if err != nil && mysql.ErrorNumber(err) == 0 {
 				return "", err
 			}
@@ -216,7 +229,7 @@ func (s *session) knowsZone(ctx context.Context, zone string) (knows bool, err e
 	if zone == "" || zone == "SYSTEM" {
 		return true, nil
 	}
-	err = s.Query(ctx, "SELECT /* risso: is there such a time zone? */ CONVERT_TZ('2000-01-01 00:00:00', '+00:00', "+mysql.QuoteText(zone)+") IS NOT NULL", func(row [][]byte) error {
+	err = s.Query(ctx, "SELECT /* risso: is there such a time zone? */ CONVERT_TZ('2000-01-01 00:00:00', '+00:00', "+mysql.Literal(zone)+") IS NOT NULL", func(row [][]byte) error {
 		knows = string(row[0]) == "1"
 		return nil
 	})

@@ -15,7 +15,6 @@ import (
 	"github.com/rissodb/risso/internal/data/load"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sandbox"
-	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
 // seedEnv repeats a run of TestGenerated.
@@ -34,7 +33,7 @@ func TestGenerated(t *testing.T) {
 	t.Logf("%s=%d repeats this", seedEnv, seed)
 	for i, spec := range servers {
 		t.Run(spec, func(t *testing.T) {
-			node := sandboxtest.Up(t, spec, "local_infile=1", "log_bin_trust_function_creators=1", "innodb_flush_log_at_trx_commit=0", "sync_binlog=0")
+			node := lend(t, spec)
 			g := &maker{t: t, s: stream(t, node), rand: rand.New(rand.NewPCG(seed, uint64(i))), maria: strings.HasPrefix(spec, "mariadb"), spec: spec}
 			exec(t, g.s, "SET NAMES utf8mb4", "SET sql_mode = 'NO_ENGINE_SUBSTITUTION,ALLOW_INVALID_DATES'", "SET time_zone = '+03:00'")
 			g.makeAll()

@@ -14,7 +14,7 @@ import (
 // TestRefusedByFile: MySQL 8.0.15 refuses a POINT NOT NULL in LOAD DATA and takes it in INSERT. Each session whose chunk is under
 // way has to go on by INSERT, not only the one that finds it out; and where INSERT cannot be, it ends with the server's words.
 func TestRefusedByFile(t *testing.T) {
-	node := sandboxtest.Up(t, "mysql-8.0", "local_infile=1")
+	node := sandboxtest.Lend(t, "mysql-8.0", LentSettings...)
 	into, err := mysql.ParseTarget(node.DSN)
 	if err != nil {
 		t.Fatal(err)

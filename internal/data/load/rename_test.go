@@ -8,7 +8,6 @@ import (
 	"github.com/rissodb/risso/internal/data/dump"
 	"github.com/rissodb/risso/internal/data/load"
 	"github.com/rissodb/risso/internal/mysql"
-	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
 // renamedPrograms name their schema, shop, in each way that the language has; none may do so after a restore as shop2. Each writes into t
@@ -43,7 +42,7 @@ func TestRenamePrograms(t *testing.T) {
 	for _, spec := range []string{"mariadb", "mariadb-11.8", "mysql-9.7", "mysql-8.0", "mysql-5.7"} {
 		t.Run(spec, func(t *testing.T) {
 			t.Parallel()
-			node := sandboxtest.Up(t, spec, "local_infile=1", "log_bin_trust_function_creators=1", "event_scheduler=OFF")
+			node := lend(t, spec)
 			s := stream(t, node)
 			exec(t, s, renamedPrograms...)
 			if strings.HasPrefix(spec, "mariadb") {

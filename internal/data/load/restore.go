@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -29,6 +30,7 @@ type run struct {
 	setup         []string // statements that a session begins with; the first two are what others come back to
 	names         string   // the one of them that sets the character set
 	localFiles    bool
+	folds         bool // names that differ in nothing but case are one to the target
 	bulk          bool // a prepared INSERT with many rows is logged as rows, if at all
 	serialAuto    bool // LOAD DATA locks a table with AUTO_INCREMENT until it ends (innodb_autoinc_lock_mode below 2): INSERT does not
 	maxPacket     int
@@ -37,6 +39,7 @@ type run struct {
 	mapped        map[string]string // words of definitions for which others stand
 
 	fitted   map[string]definition   // by leftTable: definitions of which something stays away
+	checks   map[string]bool         // tableKey of names of checks that tables have
 	modes    map[string]bool         // SQL modes of programs: whether the target has them
 	accounts map[string]*repo.Object // by objectKey: accounts in the words of a target of another kind
 
@@ -69,6 +72,7 @@ type run struct {
 	later      []Finding // what is there in another form, found while rows go in
 	missing    []Finding // what is not there at the end; the first of them
 	missingAll int64
+	differing  int // tables; result has the first of them
 	result     Result
 	stage      string
 }
@@ -76,7 +80,7 @@ type run struct {
 // Restore puts a backup, or a part of it, into a server. Where it fails, or is killed, the same call goes on where it was.
 func Restore(ctx context.Context, o Options) (Result, error) {
 	r := &run{o: o, threads: o.Threads, began: time.Now(), keysLater: map[string]bool{}, leftOut: map[string]bool{},
-		objects: map[repo.ObjectKind][]ref{}, mapped: map[string]string{}, modes: map[string]bool{}, fitted: map[string]definition{}, accounts: map[string]*repo.Object{}}
+		objects: map[repo.ObjectKind][]ref{}, mapped: map[string]string{}, modes: map[string]bool{}, checks: map[string]bool{}, fitted: map[string]definition{}, accounts: map[string]*repo.Object{}}
 	if r.threads <= 0 {
 		r.threads = 4
 	}
@@ -103,7 +107,7 @@ func Restore(ctx context.Context, o Options) (Result, error) {
 	switch {
 	case err != nil || r.o.DryRun:
 	case len(res.Different) > 0:
-		err = fmt.Errorf("%w: %d of %d tables", ErrDifferent, len(res.Different), res.Tables)
+		err = fmt.Errorf("%w: %d of %s", ErrDifferent, r.differing, digits.Counted(res.Tables, "table"))
 	case res.LeftOutAll > 0:
 		err = fmt.Errorf("%w: %s", ErrLeftOut, someNames(res.LeftOut, res.LeftOutAll))
 	}
@@ -323,9 +327,10 @@ func (r *run) learn(ctx context.Context, s *session) error {
 	if err := r.findSetup(ctx, s); err != nil {
 		return err
 	}
-	err := s.Query(ctx, "SELECT /* risso: how does it take rows? */ @@local_infile, @@max_allowed_packet, @@innodb_autoinc_lock_mode, @@log_bin AND @@sql_log_bin AND @@binlog_format <> 'ROW'", func(row [][]byte) (err error) {
+	err := s.Query(ctx, "SELECT /* risso: how does it take rows? */ @@local_infile, @@max_allowed_packet, @@innodb_autoinc_lock_mode, @@log_bin AND @@sql_log_bin AND @@binlog_format <> 'ROW', @@lower_case_table_names", func(row [][]byte) (err error) {
 		r.localFiles, r.serialAuto = string(row[0]) == "1", string(row[2]) < "2"
 		r.bulk = string(row[3]) == "0" && s.HasBulk()
+		r.folds = string(row[4]) != "0"
 		r.maxPacket, err = strconv.Atoi(string(row[1]))
 		return err
 	})
@@ -396,7 +401,7 @@ func (r *run) read(ctx context.Context) error {
 		return r.nothing()
 	}
 	if r.unused > 0 {
-		r.plan.Notes = append(r.plan.Notes, fmt.Sprintf("%d programs stay away, as --no-programs says", r.unused))
+		r.plan.Notes = append(r.plan.Notes, digits.Plural(r.unused, "program stays", "programs stay")+" away, as --no-programs says")
 	}
 	r.plan.Findings = r.findings()
 	return nil
@@ -588,8 +593,11 @@ func (r *run) notef(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	const most = 1000
-	if len(r.notes) < most {
+	switch n := len(r.notes); {
+	case n < most:
 		r.notes = append(r.notes, fmt.Sprintf(format, args...))
+	case n == most:
+		r.notes = append(r.notes, "there is more to tell: these are the first notes")
 	}
 }
 
@@ -600,8 +608,11 @@ func (r *run) report(t TableResult) {
 	r.result.Rows += t.Rows
 	r.result.Bytes += t.Bytes
 	const most = 1000
-	if !t.Equal && len(r.result.Different) < most {
-		r.result.Different = append(r.result.Different, t)
+	if !t.Equal {
+		r.differing++
+		if len(r.result.Different) < most {
+			r.result.Different = append(r.result.Different, t)
+		}
 	}
 	r.mu.Unlock()
 	r.done.Add(1)

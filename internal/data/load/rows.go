@@ -15,6 +15,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/chunk"
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -123,7 +124,7 @@ func (r *run) loadBatches(ctx context.Context, s *session, t *table, number int,
 		}
 		if !more {
 			if done != c.Rows {
-				return fmt.Errorf("it has %d rows, the manifest says %d: %w", done, c.Rows, repo.ErrDamaged)
+				return fmt.Errorf("it has %s, the manifest says %d: %w", digits.Counted(done, "row"), c.Rows, repo.ErrDamaged)
 			}
 			return nil
 		}

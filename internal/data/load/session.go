@@ -37,6 +37,7 @@ var wanted = []string{
 	"sql_generate_invisible_primary_key = 0", // MySQL 8.0.30: nor a table a column
 	"sql_require_primary_key = 0",            // MySQL 8.0.13
 	"innodb_strict_mode = 0",                 // definitions that an older server took
+	"restrict_fk_on_non_standard_key = 0",    // MySQL 8.4: foreign keys that point at what is not unique
 	"check_constraint_checks = 0",            // MariaDB: rows that were there before the constraint was
 	"binlog_format = ROW",                    // not what MariaDB does by itself; a file would be logged whole beside its rows
 	"system_versioning_insert_history = 1",   // MariaDB 10.11: the times of a row's version are those that are given

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/chunk"
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sqltext"
 )
@@ -99,11 +100,7 @@ func (r *run) newTable(ctx context.Context, m *repo.Table) (*table, error) {
 	if err := r.forgetPast(ctx, t); err != nil {
 		return nil, err
 	}
-	create, err := r.writtenTable(m)
-	if err != nil {
-		return nil, err
-	}
-	if t.def, err = parseTable(create); err != nil {
+	if t.def, err = r.definitionOf(m); err != nil {
 		return nil, fmt.Errorf("%s.%s: %w", m.Schema, m.Name, err)
 	}
 	if fitted, ok := r.fitted[leftTable(m.Schema, m.Name)]; ok {
@@ -112,6 +109,9 @@ func (r *run) newTable(ctx context.Context, m *repo.Table) (*table, error) {
 		t.def = r.withoutTablespace(r.withoutAria(t.def)).inherit()
 	}
 	engine := t.def.engine()
+	if strings.EqualFold(engine, "ARCHIVE") {
+		t.def = t.def.uncounted()
+	}
 	t.transacts = r.transactional[strings.ToLower(engine)]
 	big := strings.EqualFold(engine, "InnoDB") && m.Bytes >= laterBytes
 	if later, err := r.foreignLater(m); err != nil {
@@ -135,6 +135,15 @@ func (r *run) newTable(ctx context.Context, m *repo.Table) (*table, error) {
 	t.left.Store(int64(len(t.Chunks)))
 	t.toSum = len(t.Chunks)
 	return t, nil
+}
+
+// uncounted is a definition without the next AUTO_INCREMENT: ARCHIVE takes no row whose number is not above the last one.
+func (d definition) uncounted() definition {
+	begin, end := asDefault.Find(d.tail, "AUTO_INCREMENT", "=")
+	if t := sqltext.Tokens(d.tail[max(end, 0):]); begin >= 0 && len(t) > 0 {
+		d.tail = strings.TrimRight(d.tail[:begin], " ") + d.tail[end+t[0].End:]
+	}
+	return d
 }
 
 // foreignLater says whether a table's foreign keys have to wait: they need keys of their own or of another table, which are
@@ -241,7 +250,7 @@ func (r *run) fill(ctx context.Context, s **session, p *pool, t *table, st state
 		r.bytes.Add(t.Bytes)
 		return r.finish(ctx, s, p, t, st)
 	}
-	if t.Elsewhere { // whose rows it shows is not the backup's business
+	if t.Elsewhere || len(t.Columns) == 0 { // whose rows it shows is not the backup's business
 		t.same = t.together
 		r.report(t.result(chunk.Rows{}, true))
 		if t.same {
@@ -413,7 +422,7 @@ func (r *run) compareTask(ctx context.Context, s **session, t *table, within chu
 	if number >= 0 {
 		r.bytes.Add(t.Chunks[number].Bytes)
 		if c := t.Chunks[number]; t.note == "" && (rows.Sum.String() != c.Sum || rows.Count != c.Rows) {
-			t.note = fmt.Sprintf("chunk %d, behind (%s): %d rows for %d", number+1, strings.Join(c.Lower, ", "), rows.Count, c.Rows)
+			t.note = fmt.Sprintf("chunk %d, behind (%s): %s for %d", number+1, strings.Join(c.Lower, ", "), digits.Counted(rows.Count, "row"), c.Rows)
 		}
 		t.toSum--
 	} else {
@@ -492,7 +501,11 @@ func (r *run) addForeignKeys(ctx context.Context, s *session, job foreignJob) er
 	_, has := there.foreignKeys()
 	var adds []string
 	for _, k := range job.keys {
-		if !slices.Contains(has, k) {
+		name, bare := constraintName(k)
+		if !slices.ContainsFunc(has, func(h string) bool {
+			own, b := constraintName(h)
+			return h == k || b == bare && (name == "" || own == name)
+		}) {
 			adds = append(adds, "ADD "+k)
 		}
 	}

@@ -69,7 +69,7 @@ func travellers(t *testing.T) map[string]*sandbox.Node {
 			continue
 		}
 		wait.Go(func() {
-			node := sandboxtest.Up(t, spec, "local_infile=1", "log_bin_trust_function_creators=1", "event_scheduler=OFF")
+			node := lend(t, spec)
 			mu.Lock()
 			nodes[spec] = node
 			mu.Unlock()
@@ -99,6 +99,17 @@ func TestTravel(t *testing.T) {
 	t.Run("long rows", func(t *testing.T) { testLongRows(t, nodes) })
 	t.Run("merge", func(t *testing.T) { testMerge(t, nodes["mariadb"], nodes["mysql-9.7"]) })
 	t.Run("left out", func(t *testing.T) { testLeftOut(t, nodes["mariadb"], nodes["mysql-9.7"]) })
+	t.Run("beside", func(t *testing.T) { testBeside(t, nodes) })
+	t.Run("lost definers", func(t *testing.T) { testLostDefiners(t, nodes) })
+	t.Run("lost function", func(t *testing.T) { testLostFunction(t, nodes) })
+	t.Run("computed", func(t *testing.T) { testComputed(t, nodes) })
+	t.Run("archive", func(t *testing.T) { testArchive(t, nodes["mysql-9.7"]) })
+	t.Run("bytes", func(t *testing.T) { testBytes(t, nodes) })
+	t.Run("past events", func(t *testing.T) { testPastEvents(t, nodes) })
+	t.Run("checks", func(t *testing.T) { testChecks(t, nodes["mariadb"], nodes["mysql-9.7"]) })
+	t.Run("text defaults", func(t *testing.T) { testTextDefaults(t, nodes["mariadb"], nodes["mysql-9.7"]) })
+	t.Run("non-standard keys", func(t *testing.T) { testNonStandardKeys(t, nodes) })
+	t.Run("types of sequences", func(t *testing.T) { testSequenceTypes(t, nodes["mariadb-11.8"], nodes["mariadb"]) })
 }
 
 // testPairs takes a schema from each server to each other one, and asks both the same.

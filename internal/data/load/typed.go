@@ -11,6 +11,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/chunk"
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/pattern"
 )
@@ -52,7 +53,7 @@ func (r *run) types(ctx context.Context, s **session, t *table) error {
 		}
 	}
 	for kind, n := range lost {
-		r.otherwise(Finding{What: "table " + t.quoted(), Reason: fmt.Sprintf("%d values of type %s in JSON cannot be made here", n, kind), Mapped: "what their text shows"})
+		r.otherwise(Finding{What: "table " + t.quoted(), Reason: fmt.Sprintf("%s of type %s in JSON cannot be made here", digits.Counted(n, "value"), kind), Mapped: "what their text shows"})
 	}
 	var got chunk.Sum
 	err := r.again(ctx, s, func(s *session) error {
@@ -322,7 +323,10 @@ func literalIn(v chunk.Typed) string {
 func (r *run) otherwise(f Finding) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.later) < maxFindings {
+	switch n := len(r.later); {
+	case n < maxFindings:
 		r.later = append(r.later, f)
+	case n == maxFindings:
+		r.later = append(r.later, moreFindings)
 	}
 }

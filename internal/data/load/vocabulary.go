@@ -360,12 +360,25 @@ func (r *run) note(f Finding) {
 	if f.Mapped == "" {
 		r.leave(f)
 	}
-	if len(r.plan.Findings) < maxFindings {
+	n := 0 // of its kind: however much has a substitute, what has none is told, and refused
+	for _, o := range r.plan.Findings {
+		if (o.Mapped == "") == (f.Mapped == "") {
+			n++
+		}
+	}
+	switch {
+	case n < maxFindings:
 		r.plan.Findings = append(r.plan.Findings, f)
+	case n == maxFindings && f.Mapped != "":
+		r.plan.Findings = append(r.plan.Findings, moreFindings)
 	}
 }
 
+// maxFindings is how many things are told one by one that do not come along, and as many that do in another form.
 const maxFindings = 1000
+
+// moreFindings stands behind them.
+var moreFindings = Finding{What: "others", Reason: "more cannot come along as they are: told are the first", Mapped: "another form"}
 
 // findings puts what has no substitute first.
 func (r *run) findings() []Finding {
@@ -394,6 +407,7 @@ func (r *run) inspectTable(t *repo.Table) error {
 			r.keysLater[tableKey(t.Schema, t.Name)] = true
 		}
 	}
+	r.tellNames(t, def)
 	engine := def.engine()
 	if !r.known.engines[strings.ToLower(engine)] {
 		if r.transactional["innodb"] && strings.EqualFold(engine, "Aria") {
@@ -505,6 +519,8 @@ func (r *run) inspectObject(o *repo.Object) {
 	case repo.Account:
 		if why := r.strangeAccount(o); why != "" {
 			leave(why)
+		} else {
+			r.unsureGrants(o)
 		}
 	case repo.Trigger:
 		if _, ok := r.choice.rename[[2]string{o.Schema, o.Table}]; ok {

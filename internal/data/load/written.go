@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sqltext"
@@ -139,6 +140,32 @@ func (r *run) writtenTable(t *repo.Table) (string, error) {
 	return r.nameCollations(create), err
 }
 
+// literalThere says that the backup's server took what a GRANT says of a schema for its name, and no pattern: it had partial_revokes
+// (MySQL 8.0.16). Of other servers, and in backups of versions that did not note it, this is not known, and patterns are what they are by
+// default.
+func (r *run) literalThere() bool { return r.header.Server.Variables[partialRevokes] == "ON" }
+
+const partialRevokes = "partial_revokes"
+
+// unsureGrants says, once, that a GRANT may mean something else than it did: nobody knows whether its name of a schema was a pattern.
+func (r *run) unsureGrants(o *repo.Object) {
+	h := r.header.Server
+	if _, noted := h.Variables[partialRevokes]; noted || h.Flavour == string(fleet.FlavourMariaDB) || h.Number < 80016 {
+		return
+	}
+	for _, g := range o.After {
+		read, err := asDefault.ReadGrant(g)
+		if err != nil || read.Verb != "GRANT" || read.Schema.End == 0 || !strings.ContainsAny(read.Schema.Name, "_%") {
+			continue
+		}
+		const note = "the backup does not say whether its server had partial_revokes: what its GRANTs say of schemas with _ or % is taken for patterns, as servers do by default"
+		if !slices.Contains(r.plan.Notes, note) {
+			r.plan.Notes = append(r.plan.Notes, note)
+		}
+		return
+	}
+}
+
 // writtenGrants are what a GRANT is in the target, with the names that schemas have there, so that it is for the same schemas. Its name
 // of a schema is a pattern: where a schema that is like it comes back under another name, that gets a GRANT of its own, and the pattern
 // stays only where it is for others, too. With partial_revokes a server (MySQL 8.0.16) takes patterns for names.
@@ -146,7 +173,7 @@ func (r *run) writtenGrants(g string) []string {
 	d := r.dialect(nil)
 	read, err := d.ReadGrant(g)
 	literal := r.known.partialRevokes
-	if err != nil || read.Verb != "GRANT" || read.Schema.End == 0 || !literal && !r.renames() {
+	if err != nil || read.Verb != "GRANT" || read.Schema.End == 0 || !literal && !r.literalThere() && !r.renames() {
 		edits, _ := r.renameIn(d, g, nil)
 		return []string{sqltext.Apply(g, edits)}
 	}
@@ -157,6 +184,12 @@ func (r *run) writtenGrants(g string) []string {
 		return sqltext.Apply(g, []sqltext.Edit{{Begin: read.Schema.Begin, End: read.Schema.End, Text: mysql.Quote(name)}})
 	}
 	pattern := read.Schema.Name
+	if r.literalThere() {
+		if to, renamed := r.renamed(pattern); renamed {
+			pattern = to
+		}
+		return []string{on(pattern)}
+	}
 	if name, one := sqltext.ExactSchema(pattern); one {
 		to, renamed := r.renamed(name)
 		switch {
@@ -170,12 +203,12 @@ func (r *run) writtenGrants(g string) []string {
 	var out []string
 	stays := strings.Contains(strings.ReplaceAll(pattern, `\%`, ""), "%") // else it is most likely meant as a name
 	for _, name := range r.all {
-		if !sqltext.SchemaLike(pattern, name) {
+		if !sqltext.Like(pattern, name) {
 			continue
 		}
 		to, renamed := r.renamed(name)
 		switch {
-		case renamed && (literal || !sqltext.SchemaLike(pattern, to) || !stays):
+		case renamed && (literal || !sqltext.Like(pattern, to) || !stays):
 			out = append(out, on(to))
 		case literal:
 			out = append(out, on(name))
@@ -247,15 +280,19 @@ func (r *run) unrenamed() error {
 		}
 		for _, text := range texts {
 			_, left := r.renameIn(r.dialect(o), text, nil)
-			if o.Kind == repo.Account && !slices.Contains(r.writtenGrants(text), text) { // the pattern does not stay
+			switch {
+			case o.Kind != repo.Account:
+			case !slices.Contains(r.writtenGrants(text), text): // the pattern does not stay
 				left = nil
+			case r.literalThere(): // it is none
+				left = slices.DeleteFunc(left, func(l sqltext.Left) bool { return l.Reason == sqltext.LeftPattern })
 			}
 			tell(string(o.Kind)+" "+objectName(o), left)
 		}
 		return nil
 	})
 	if told > most {
-		note := fmt.Sprintf("%d more texts may name a schema that comes back under another name", told-most)
+		note := digits.Plural(told-most, "more text", "more texts") + " may name a schema that comes back under another name"
 		r.plan.Notes = append(r.plan.Notes, note)
 		r.notef("%s", note)
 	}

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -289,7 +290,7 @@ func (r *restore) fetch(ctx context.Context, l link, dir string) error {
 		return fmt.Errorf("backup %s: %w", l.header.ID, err)
 	}
 	if files != l.header.Stream.Files {
-		return fmt.Errorf("backup %s: %d files came out of the stream, %d went in: %w", l.header.ID, files, l.header.Stream.Files, repo.ErrDamaged)
+		return fmt.Errorf("backup %s: %s came out of the stream, %d went in: %w", l.header.ID, digits.Counted(files, "file"), l.header.Stream.Files, repo.ErrDamaged)
 	}
 	r.done += bytes
 	r.out.Files += files

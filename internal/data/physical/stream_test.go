@@ -18,6 +18,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/lack"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -75,7 +76,7 @@ func TestStream(t *testing.T) {
 func TestStreamTool(t *testing.T) {
 	tool, err := osexec.LookPath("mbstream")
 	if err != nil {
-		t.Skip("mbstream is not installed: run script/setup")
+		lack.Of(t, "mbstream is not installed: run script/setup")
 	}
 	files := sampleFiles()
 	delete(files, "a/b/c") // the tool makes one level of directories only, as servers have them

@@ -190,21 +190,11 @@ func (r *Repo) begun(ctx context.Context, id string) (h beginning, err error) {
 
 // head reads the header of a backup beside its manifest.
 func (r *Repo) head(ctx context.Context, id string) (h Header, err error) {
-	rc, err := r.store.Get(ctx, headKey(id))
-	if err != nil {
-		return h, err
+	if err := r.readPlain(ctx, headKey(id), "its head", 16<<20, &h); err != nil {
+		return Header{}, err
 	}
-	o, err := openObject("its head", rc, nil)
-	if err != nil {
-		return h, err
-	}
-	defer o.Close()
-	b, err := io.ReadAll(io.LimitReader(o, 16<<20))
-	if err != nil {
-		return h, err
-	}
-	if err := json.Unmarshal(b, &h); err != nil || h.ID != id {
-		return h, fmt.Errorf("its head: %w", ErrDamaged)
+	if h.ID != id {
+		return Header{}, fmt.Errorf("its head: %w", ErrDamaged)
 	}
 	return h, nil
 }
@@ -254,6 +244,27 @@ func writePlain(w io.Writer, write func(io.Writer) error) error {
 		return err
 	}
 	return sealed.seal()
+}
+
+// readPlain reads what writePlain wrote: JSON of so many bytes at the most. name is what it is for people.
+func (r *Repo) readPlain(ctx context.Context, key, name string, most int64, to any) error {
+	rc, err := r.store.Get(ctx, key)
+	if err != nil {
+		return err
+	}
+	o, err := openObject(name, rc, nil)
+	if err != nil {
+		return err
+	}
+	defer o.Close()
+	b, err := io.ReadAll(io.LimitReader(o, most))
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(b, to); err != nil {
+		return fmt.Errorf("%s: %w: %w", name, ErrDamaged, err)
+	}
+	return nil
 }
 
 // writeHead puts the header and the list of objects beside where the manifest will be.

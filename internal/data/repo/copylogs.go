@@ -16,53 +16,36 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Suffixes of mirrored logs.
-const (
-	logIndex  = ".json"
-	logPacked = ".zst"
-	logSealed = ".zst.age"
-)
-
-// loggedIndex is what a copy reads of a mirrored log's index; data/binlog writes it.
-type loggedIndex struct {
-	Name         string        `json:"name"`
-	Size         int64         `json:"size"`
-	SHA256       string        `json:"sha256"`
-	HMAC         string        `json:"hmac"`
-	StoredSHA256 string        `json:"stored_sha256"`
-	Before       string        `json:"gtids_before"`
-	Signature    *LogSignature `json:"signature"`
-}
-
 // logs copies the mirrored binary logs that are finished and are missing at the other place: each before its index, without
 // which it is not seen.
 func (c *copier) logs(ctx context.Context) error {
-	from, err := sizes(ctx, c.from.store, binlogPrefix)
+	from, err := sizes(ctx, c.from.store, LogPrefix)
 	if err != nil {
 		return err
 	}
-	to, err := sizes(ctx, c.to.store, binlogPrefix)
+	to, err := sizes(ctx, c.to.store, LogPrefix)
 	if err != nil {
 		return err
 	}
 	var names []string
 	for key := range from {
-		if name, ok := strings.CutSuffix(key, logIndex); ok {
+		if name, ok := strings.CutSuffix(key, LogIndex); ok {
 			names = append(names, name)
 		}
 	}
 	slices.Sort(names)
 	for _, name := range names {
 		log := name // where the mirror lies in a folder of its own it may be uncompressed
-		for _, ext := range []string{logPacked, logSealed} {
+		for _, ext := range []string{LogPacked, LogSealed} {
 			if _, packed := from[name+ext]; packed {
 				log = name + ext
 			}
 		}
+		copy := func() error { return c.log(ctx, name, log, from, to) }
 		if _, there := from[log]; !there {
-			continue
+			copy = func() error { return c.gone(ctx, name) }
 		}
-		if err := c.log(ctx, name, log, from, to); err != nil {
+		if err := copy(); err != nil {
 			return fmt.Errorf("copy the mirrored log %s: %w", log, err)
 		}
 	}
@@ -72,7 +55,7 @@ func (c *copier) logs(ctx context.Context) error {
 // log copies one mirrored log, and its index.
 func (c *copier) log(ctx context.Context, name, log string, from, to map[string]int64) error {
 	var missing []string
-	for _, key := range []string{log, name + logIndex} {
+	for _, key := range []string{log, name + LogIndex} {
 		switch have, ok := to[key]; {
 		case !ok:
 			missing = append(missing, key)
@@ -82,18 +65,24 @@ func (c *copier) log(ctx context.Context, name, log string, from, to map[string]
 			}
 		}
 	}
-	what := "mirrored log " + strings.TrimPrefix(name, binlogPrefix)
 	if len(missing) == 0 {
 		return nil
 	}
-	if c.told[log] || c.told[name+logIndex] {
-		c.refuse(Damaged, what, "a part of it is there, and not as here")
-		return nil
+	if len(missing) == 1 {
+		switch fits, err := c.fits(ctx, log, name+LogIndex, missing[0]); {
+		case errors.Is(err, fs.ErrNotExist): // removed meanwhile
+			return nil
+		case err != nil:
+			return err
+		case !fits:
+			c.refuse(Damaged, logWords(name), "a part of it is there, and not as here")
+			return nil
+		}
 	}
 	x, index, err := c.index(ctx, name)
 	if err == nil && !c.o.DryRun {
 		for _, key := range missing {
-			if key == name+logIndex { // what was looked at, whatever lies there now
+			if key == name+LogIndex { // what was looked at, whatever lies there now
 				err = c.to.store.Put(ctx, key, strings.NewReader(string(index)))
 			} else {
 				err = c.sendLog(ctx, key, x)
@@ -107,7 +96,7 @@ func (c *copier) log(ctx context.Context, name, log string, from, to map[string]
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case told(err):
-		c.refuse(kindOf(err), what, err.Error())
+		c.refuse(kindOf(err), logWords(name), err.Error())
 		return nil
 	case errors.Is(err, fs.ErrNotExist): // removed meanwhile
 		return nil
@@ -119,9 +108,43 @@ func (c *copier) log(ctx context.Context, name, log string, from, to map[string]
 	return nil
 }
 
+// logWords names a mirrored log for people.
+func logWords(name string) string { return "mirrored log " + strings.TrimPrefix(name, LogPrefix) }
+
+// fits says whether the one part of a log that the other place has is the same as here: what comes has to belong to it.
+func (c *copier) fits(ctx context.Context, log, index, missing string) (bool, error) {
+	there := log
+	if missing == log {
+		there = index
+	}
+	if c.told[there] {
+		return false, nil
+	}
+	same, err := c.same(ctx, there)
+	if err == nil && !same {
+		err = c.differ(ctx, there)
+	}
+	return same, err
+}
+
+// gone tells of a log whose index says that it was stored, and that is not there.
+func (c *copier) gone(ctx context.Context, name string) error {
+	x, _, err := c.index(ctx, name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // removed meanwhile: its index goes last
+	case errors.Is(err, ErrDamaged):
+		c.refuse(Damaged, logWords(name), err.Error())
+	case err != nil && !told(err):
+		return err
+	case x.Stored > 0:
+		c.refuse(Missing, logWords(name), "its index is there, and the log is not")
+	}
+	return nil
+}
+
 // index reads the index of a log, and asks the policy.
-func (c *copier) index(ctx context.Context, name string) (x loggedIndex, b []byte, err error) {
-	rc, err := c.from.store.Get(ctx, name+logIndex)
+func (c *copier) index(ctx context.Context, name string) (x MirroredLog, b []byte, err error) {
+	rc, err := c.from.store.Get(ctx, name+LogIndex)
 	if err != nil {
 		return x, nil, err
 	}
@@ -132,21 +155,12 @@ func (c *copier) index(ctx context.Context, name string) (x loggedIndex, b []byt
 	if err := json.Unmarshal(b, &x); err != nil {
 		return x, nil, fmt.Errorf("its index: %w: %w", ErrDamaged, err)
 	}
-	claim := LogClaim{Repository: c.from.ID, Series: path.Base(path.Dir(name)), Name: path.Base(name), Complete: true, Size: x.Size, Sum: x.SHA256 + x.HMAC, Stored: x.StoredSHA256, Before: x.Before}
-	return x, b, c.from.AcceptLog(claim, x.Signature)
-}
-
-// AcceptLog checks who signed a mirrored log, and asks the policy whether it may be read.
-func (r *Repo) AcceptLog(claim LogClaim, s *LogSignature) error {
-	signer, err := s.Check(claim)
-	if err == nil && r.policy != nil {
-		err = r.policy.Accept(r.ID, "mirrored log "+claim.Series+"/"+claim.Name, signer)
-	}
-	return err
+	x.Name = path.Base(name)
+	return x, b, x.Signature.Accept(c.from.policy, c.from.ID, x.Claim(c.from.ID, path.Base(path.Dir(name))))
 }
 
 // sendLog copies a log as it is stored. What is not what its index says does not arrive.
-func (c *copier) sendLog(ctx context.Context, key string, x loggedIndex) error {
+func (c *copier) sendLog(ctx context.Context, key string, x MirroredLog) error {
 	rc, err := c.from.store.Get(ctx, key)
 	if err != nil {
 		return err
@@ -154,9 +168,9 @@ func (c *copier) sendLog(ctx context.Context, key string, x loggedIndex) error {
 	defer rc.Close()
 	want, unpack := x.SHA256, false
 	switch {
-	case strings.HasSuffix(key, logSealed):
+	case strings.HasSuffix(key, LogSealed):
 		want = x.StoredSHA256
-	case strings.HasSuffix(key, logPacked):
+	case strings.HasSuffix(key, LogPacked):
 		unpack = true
 	}
 	if want == "" {

@@ -84,7 +84,7 @@ func (c *copier) side(ctx context.Context, r *Repo, key string) (s Side, err err
 	n := &counting{ReadCloser: rc}
 	defer n.Close()
 	in, good := io.Reader(n), ""
-	if !strings.HasPrefix(key, binlogPrefix) {
+	if !strings.HasPrefix(key, LogPrefix) {
 		in, good = &sealed{r: n, sum: sha256.New()}, "its seal agrees"
 	}
 	if want, sum := c.contents(key); want != "" {

@@ -48,9 +48,9 @@ func mirroredLog(t *testing.T, dir, id, name, text string, by ed25519.PrivateKey
 		t.Fatal(err)
 	}
 	h := sha256.Sum256([]byte(text))
-	x := loggedIndex{Name: name, Size: int64(len(text)), SHA256: hex.EncodeToString(h[:]), Before: "0-1-4"}
+	x := MirroredLog{Name: name, Size: int64(len(text)), SHA256: hex.EncodeToString(h[:]), Before: "0-1-4"}
 	if by != nil {
-		x.Signature, err = SignLog(by, LogClaim{Repository: id, Series: "s1", Name: name, Complete: true, Size: x.Size, Sum: x.SHA256, Before: x.Before})
+		x.Signature, err = SignLog(by, x.Claim(id, "s1"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -252,5 +252,61 @@ func TestCopyTrust(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestCopyLostLogs: a mirrored log of which only the index is left, or of which the other place has a part that is not its own, is told.
+func TestCopyLostLogs(t *testing.T) {
+	from, to := t.TempDir(), t.TempDir()
+	mine := signer(t)
+	r := made(t, from, with(Keys{}, mine, nil))
+	back(t, r, time.Now(), map[string][]string{"s.t": {"x"}})
+	put := func(name string, change func(x *MirroredLog)) {
+		t.Helper()
+		mirroredLog(t, from, r.ID, name, "log "+name, mine)
+		var x MirroredLog
+		b, err := os.ReadFile(filepath.Join(from, "binlog", "s1", name+LogIndex))
+		if err == nil {
+			err = json.Unmarshal(b, &x)
+		}
+		if err == nil {
+			change(&x)
+			b, err = json.Marshal(x)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		putFile(t, from, "binlog/s1/"+name+LogIndex, b)
+	}
+	remove := func(name string) {
+		t.Helper()
+		if err := os.Remove(filepath.Join(from, "binlog", "s1", name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("b.000001", func(x *MirroredLog) { x.Stored = 40 })
+	remove("b.000001" + LogPacked)
+	put("b.000002", func(*MirroredLog) {}) // it lies where it is mirrored
+	remove("b.000002" + LogPacked)
+	put("b.000003", func(*MirroredLog) {})
+	b, err := os.ReadFile(filepath.Join(from, "binlog", "s1", "b.000003"+LogPacked))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[len(b)-1] ^= 1
+	putFile(t, to, "binlog/s1/b.000003"+LogPacked, b)
+	put("b.000004", func(*MirroredLog) {})
+	c, err := r.CopyTo(t.Context(), at(t, to), CopyOptions{})
+	if err != nil || c.Whole() || c.Logs != 1 || len(c.Refused) != 2 || len(c.Different) != 1 {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	if got := c.Refused[0]; got.Kind != Missing || !strings.Contains(got.What, "b.000001") || !strings.Contains(got.Why, "the log is not") {
+		t.Errorf("%+v", got)
+	}
+	if got := c.Refused[1]; got.Kind != Damaged || !strings.Contains(got.What, "b.000003") {
+		t.Errorf("%+v", got)
+	}
+	if _, err := os.Stat(filepath.Join(to, "binlog", "s1", "b.000003"+LogIndex)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the index of a log that is another one came along: %v", err)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"io/fs"
 	"strings"
 	"time"
+
+	"github.com/rissodb/risso/internal/digits"
 )
 
 // Hollow says which whole backups hold so little that they prove nothing and replace none, and why, by ID; list is the oldest first.
@@ -40,11 +42,11 @@ func (h *Header) hollow(full *Header) string {
 		return "it holds no table"
 	case full == nil:
 	case h.Kind == Logical && 2*h.Tables < full.Tables:
-		return fmt.Sprintf("it holds %d tables, %s had %d", h.Tables, full.ID, full.Tables)
+		return fmt.Sprintf("it holds %s, %s had %d", digits.Counted(h.Tables, "table"), full.ID, full.Tables)
 	case h.Kind == Logical && 10*h.Rows < full.Rows:
-		return fmt.Sprintf("it holds %d rows, %s had %d", h.Rows, full.ID, full.Rows)
+		return fmt.Sprintf("it holds %s, %s had %d", digits.Counted(h.Rows, "row"), full.ID, full.Rows)
 	case h.Kind == Physical && 10*h.Bytes < full.Bytes:
-		return fmt.Sprintf("it holds %d bytes, %s had %d", h.Bytes, full.ID, full.Bytes)
+		return fmt.Sprintf("it holds %s, %s had %d", digits.Counted(h.Bytes, "byte"), full.ID, full.Bytes)
 	}
 	return ""
 }

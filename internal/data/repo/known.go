@@ -165,6 +165,30 @@ func (t *Trust) say(text string) {
 	t.told[text] = true
 }
 
+// Known are the keys that are trusted of a repository without a word: those that are named, those that are written down, this account's own.
+func (t *Trust) Known(repository string) ([]PublicKey, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	list, err := t.read()
+	if err != nil {
+		return nil, err
+	}
+	keys := slices.Clone(t.Keys)
+	for _, k := range list {
+		if k.repository == repository {
+			keys = append(keys, k.key)
+		}
+	}
+	mine, err := SigningKey(t.Dir, false)
+	switch {
+	case err == nil:
+		keys = append(keys, PublicOf(mine))
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, err
+	}
+	return keys, nil
+}
+
 // own says whether a key is this account's.
 func (t *Trust) own(key PublicKey) bool {
 	mine, err := SigningKey(t.Dir, false)

@@ -2,7 +2,6 @@ package repo
 
 import (
 	"crypto/ed25519"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 )
@@ -18,6 +17,25 @@ type LogClaim struct {
 	Sum        string `json:"sum"`      // of them: SHA-256, in an encrypted repository HMAC-SHA-256 under the key of names, hex
 	Stored     string `json:"stored"`   // of a complete log that is encrypted: SHA-256 of what is stored, hex
 	Before     string `json:"before"`   // of a complete log: the GTIDs that the server had when it began it
+}
+
+func (c LogClaim) String() string { return "mirrored log " + c.Series + "/" + c.Name }
+
+// MirroredLog is what the index of a complete log says of its bytes; data/binlog writes it.
+type MirroredLog struct {
+	Name         string        `json:"name"`
+	Size         int64         `json:"size"`
+	SHA256       string        `json:"sha256"`
+	HMAC         string        `json:"hmac"`   // of an encrypted one
+	Stored       int64         `json:"stored"` // bytes in the place; 0: it lies where it is mirrored
+	StoredSHA256 string        `json:"stored_sha256"`
+	Before       string        `json:"gtids_before"`
+	Signature    *LogSignature `json:"signature"`
+}
+
+// Claim is what is signed of it; repository is the ID of that in the log's place.
+func (l MirroredLog) Claim(repository, series string) LogClaim {
+	return LogClaim{Repository: repository, Series: series, Name: l.Name, Complete: true, Size: l.Size, Sum: l.SHA256 + l.HMAC, Stored: l.StoredSHA256, Before: l.Before}
 }
 
 // LogSignature says who mirrored a binary log.
@@ -46,23 +64,18 @@ func SignLog(key ed25519.PrivateKey, c LogClaim) (*LogSignature, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Signature = base64.StdEncoding.EncodeToString(ed25519.Sign(key, m))
+	s.Signature = signed(key, m)
 	return s, nil
 }
 
 // Check says who signed a claim: ErrForged when nobody signed this one. c names the repository in whose place the log lies; a log
 // that was signed before there was one may lie in any. Of no signature the signer is "".
 func (s *LogSignature) Check(c LogClaim) (signer PublicKey, err error) {
-	if s == nil {
-		return "", nil
-	}
-	key := s.Key.bytes()
-	raw, err := base64.StdEncoding.DecodeString(s.Signature)
 	switch {
+	case s == nil:
+		return "", nil
 	case s.Format > logFormat:
 		return "", fmt.Errorf("its signature has format %d, this risso reads %d: take a newer one", s.Format, logFormat)
-	case err != nil || key == nil:
-		return "", fmt.Errorf("its signature: %w", ErrDamaged)
 	case s.Repository != "" && s.Repository != c.Repository:
 		return "", fmt.Errorf("its signature is of repository %s: %w: %w", s.Repository, ErrForged, ErrDamaged)
 	}
@@ -70,8 +83,17 @@ func (s *LogSignature) Check(c LogClaim) (signer PublicKey, err error) {
 	if err != nil {
 		return "", err
 	}
-	if !ed25519.Verify(key, m, raw) {
-		return "", fmt.Errorf("%w: %w", ErrForged, ErrDamaged)
+	if err := s.Key.check(m, s.Signature); err != nil {
+		return "", err
 	}
 	return s.Key, nil
+}
+
+// Accept checks who signed a claim, and asks a policy, which may be nil, whether the log may be read; id is by what that knows the place.
+func (s *LogSignature) Accept(p Policy, id string, c LogClaim) error {
+	signer, err := s.Check(c)
+	if err == nil && p != nil {
+		err = p.Accept(id, c.String(), signer)
+	}
+	return err
 }

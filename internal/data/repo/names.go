@@ -71,7 +71,16 @@ const (
 	physicalPrefix = "physical/"
 	proofPrefix    = "proofs/"
 	damagedPrefix  = "damaged/"
-	binlogPrefix   = "binlog/" // data/binlog/mirror says what lies there
+)
+
+// LogPrefix begins the keys of mirrored binary logs, LogPrefix SERIES/NAME and one of the suffixes.
+const LogPrefix = "binlog/"
+
+// Suffixes of mirrored logs. The index is put last: without it there is no log.
+const (
+	LogIndex  = ".json"
+	LogPacked = ".zst"
+	LogSealed = ".zst.age" // in an encrypted place
 )
 
 // pruneLockPrefix begins the leases of prunes.

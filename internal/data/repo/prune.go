@@ -17,6 +17,9 @@ import (
 type PruneOptions struct {
 	Retention Retention      // empty: all backups stay, and only what none of them needs goes
 	Zone      *time.Location // whose days count; nil: UTC
+	// Trusted are the keys whose backups may replace all others; those of another key replace only their like, and those that nobody
+	// signed only each other, whoever is trusted.
+	Trusted []PublicKey
 	// Remove names backups that go, instead of those that Retention leaves out. The newest that was proven and what others
 	// build on stay all the same.
 	Remove []string
@@ -52,49 +55,9 @@ func (r *Repo) Plan(ctx context.Context, o PruneOptions) ([]Decision, error) {
 }
 
 func (r *Repo) decide(ctx context.Context, entries []Entry, o PruneOptions, now time.Time) ([]Decision, error) {
-	proven, err := r.proven(ctx)
+	list, err := r.candidates(ctx, entries, o, now)
 	if err != nil {
 		return nil, err
-	}
-	var list []Candidate
-	parents := map[string]string{}
-	hollow := Hollow(entries)
-	undecided := "" // a physical backup that has begun and does not say yet what it builds on
-	unread := ""    // a physical backup that cannot say what it builds on
-	for _, e := range entries {
-		if !e.Whole {
-			switch h := e.Header; {
-			case e.Err == nil && h.Parent != "":
-				parents[h.Parent] = e.ID + ", which is being taken, builds on it"
-			case h.Kind == Physical && h.Server.Identity == "" && e.Lives(now):
-				undecided = e.ID
-			}
-			continue
-		}
-		h := e.Header
-		c := Candidate{ID: e.ID, Time: h.Began, Server: h.Server.Identity, Proven: proven[e.ID] && hollow[e.ID] == "", Group: h.group(), Hollow: hollow[e.ID]}
-		if h.Kind == Physical {
-			c.physical = true
-			c.Parent = h.Parent // chunks of a logical backup need no other backup
-		}
-		if e.Err != nil {
-			c.Keep = "it cannot be read: " + e.Err.Error()
-			c.Group = "damaged " + e.ID
-			if err := r.store.List(ctx, partPrefix(e.ID), func(string, int64) error { unread = e.ID; return nil }); err != nil {
-				return nil, err
-			}
-		}
-		list = append(list, c)
-	}
-	for i := range list {
-		why := parents[list[i].ID]
-		if undecided != "" && list[i].physical {
-			why = cmp.Or(why, undecided+", which has just begun, may build on it")
-		}
-		if unread != "" && list[i].physical {
-			why = cmp.Or(why, unread+", which cannot be read, may build on it")
-		}
-		list[i].Keep = cmp.Or(list[i].Keep, why)
 	}
 	zone := o.Zone
 	if zone == nil {
@@ -119,6 +82,114 @@ func (r *Repo) decide(ctx context.Context, entries []Entry, o PruneOptions, now 
 		}
 	}
 	return policy.Decide(list, zone, now), nil
+}
+
+// candidates are the whole backups, with what decides about them beside rules.
+func (r *Repo) candidates(ctx context.Context, entries []Entry, o PruneOptions, now time.Time) (list []Candidate, err error) {
+	proven, err := r.proven(ctx)
+	if err != nil {
+		return nil, err
+	}
+	takers, err := r.takers(ctx, entries)
+	if err != nil {
+		return nil, err
+	}
+	parents := map[string]string{}
+	undecided := "" // a physical backup that has begun and does not say yet what it builds on
+	unread := ""    // a physical backup that cannot say what it builds on
+	for _, e := range entries {
+		if !e.Whole {
+			switch h := e.Header; {
+			case e.Err == nil && h.Parent != "":
+				parents[h.Parent] = e.ID + ", which is being taken, builds on it"
+			case h.Kind == Physical && h.Server.Identity == "" && e.Lives(now):
+				undecided = e.ID
+			}
+			continue
+		}
+		h, s := e.Header, takers[e.ID]
+		c := Candidate{ID: e.ID, Time: h.Began, Server: h.Server.Identity, Proven: proven[e.ID], Group: h.group(), Signer: s.key, Trusted: slices.Contains(o.Trusted, s.key)}
+		if h.Kind == Physical {
+			c.physical = true
+			c.Parent = h.Parent // chunks of a logical backup need no other backup
+		}
+		if err := cmp.Or(e.Err, s.err); err != nil {
+			c.Keep = "it cannot be read: " + err.Error()
+			c.Group, c.Proven = "damaged "+e.ID, false
+		}
+		if e.Err != nil {
+			if err := r.store.List(ctx, partPrefix(e.ID), func(string, int64) error { unread = e.ID; return nil }); err != nil {
+				return nil, err
+			}
+		}
+		list = append(list, c)
+	}
+	for i := range list {
+		why := parents[list[i].ID]
+		if undecided != "" && list[i].physical {
+			why = cmp.Or(why, undecided+", which has just begun, may build on it")
+		}
+		if unread != "" && list[i].physical {
+			why = cmp.Or(why, unread+", which cannot be read, may build on it")
+		}
+		list[i].Keep = cmp.Or(list[i].Keep, why)
+	}
+	markHollow(list, entries)
+	return list, nil
+}
+
+// markHollow notes which backups hold so little that they replace none, each compared with those that may replace it.
+func markHollow(list []Candidate, entries []Entry) {
+	byID := map[string]Candidate{}
+	for _, c := range list {
+		byID[c.ID] = c
+	}
+	hollow := map[signedBy]map[string]string{}
+	for i, c := range list {
+		if hollow[c.signedBy()] == nil {
+			hollow[c.signedBy()] = Hollow(slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return !byID[e.ID].replaces(c) }))
+		}
+		list[i].Hollow = hollow[c.signedBy()][c.ID]
+		list[i].Proven = c.Proven && list[i].Hollow == ""
+	}
+}
+
+// taker is who signed a backup.
+type taker struct {
+	key PublicKey // "": nobody
+	err error     // it is not what was signed, or its signature is damaged
+}
+
+// takers reads who signed each whole backup.
+func (r *Repo) takers(ctx context.Context, entries []Entry) (map[string]taker, error) {
+	list := make([]taker, len(entries))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(8)
+	for i, e := range entries {
+		if !e.Whole {
+			continue
+		}
+		g.Go(func() error {
+			s, err := r.signature(ctx, e.ID)
+			switch {
+			case errors.Is(err, ErrDamaged):
+				list[i].err = err
+			case err != nil:
+				return fmt.Errorf("backup %s: %w", e.ID, err)
+			case s != nil:
+				list[i].key = s.Key
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	out := make(map[string]taker, len(entries))
+	for i, e := range entries {
+		out[e.ID] = list[i]
+	}
+	return out, nil
 }
 
 // Passed says whether the drill that a proof tells of went well.

@@ -36,8 +36,43 @@ type Candidate struct {
 	Keep string
 	// Hollow is why it replaces no other; "" for a full one.
 	Hollow string
+	// Signer is the key that signed it; "": it is not signed.
+	Signer PublicKey
+	// Trusted says that Signer is trusted.
+	Trusted bool
 
 	physical bool
+}
+
+// replaces says whether a backup counts where rules judge another one: what nobody trusted signed never counts for what somebody trusted
+// did, nor what is not signed, or signed by one key, for what is signed by another one. Who may put files into a place shall not make
+// prune remove what others took.
+func (c Candidate) replaces(o Candidate) bool {
+	return c.Trusted || !o.Trusted && (o.Signer == "" || o.Signer == c.Signer)
+}
+
+// signedBy tells those that are judged together: all that are trusted, those of each other key, those that nobody signed.
+type signedBy struct {
+	trusted bool
+	key     PublicKey
+}
+
+func (c Candidate) signedBy() signedBy {
+	if c.Trusted {
+		return signedBy{trusted: true}
+	}
+	return signedBy{key: c.Signer}
+}
+
+// stranger says why a backup that does not count for all others does not; "" for one that is trusted.
+func (c Candidate) stranger() string {
+	switch {
+	case c.Trusted:
+		return ""
+	case c.Signer == "":
+		return "it is not signed"
+	}
+	return "it is signed by a key that is not trusted"
 }
 
 // Decision is what becomes of a backup, and why.
@@ -49,12 +84,13 @@ type Decision struct {
 
 // Decide applies the rules; without any, nothing but what is said below stays. Days, weeks, months and years are those of a time zone. Beyond the rules stay: the newest backup of
 // each group (where there are rules), the newest of each server that was proven, whatever a backup that stays builds on, and what
-// is dated ahead of now: a clock was wrong, and such a backup decides nothing about others.
+// is dated ahead of now: a clock was wrong, and such a backup decides nothing about others. Each is judged among those that may replace
+// it: see Candidate.Signer.
 func (p Retention) Decide(list []Candidate, zone *time.Location, now time.Time) []Decision {
 	list = slices.Clone(list)
 	slices.SortFunc(list, func(a, b Candidate) int { return cmp.Or(b.Time.Compare(a.Time), strings.Compare(b.ID, a.ID)) })
 	reasons := map[string][]string{}
-	proven := map[string]bool{}
+	proven := map[string][]Candidate{}
 	groups := map[string][]Candidate{}
 	hollow := map[string]string{} // the oldest hollow one behind the last full one of each group, and why
 	for _, c := range list {
@@ -79,13 +115,13 @@ func (p Retention) Decide(list []Candidate, zone *time.Location, now time.Time) 
 		if c.Keep != "" {
 			reasons[c.ID] = append(reasons[c.ID], c.Keep)
 		}
-		if c.Proven && !proven[c.Server] {
-			proven[c.Server] = true
+		if c.Proven && !slices.ContainsFunc(proven[c.Server], func(newer Candidate) bool { return newer.replaces(c) }) {
+			proven[c.Server] = append(proven[c.Server], c)
 			reasons[c.ID] = append(reasons[c.ID], "the newest that was proven")
 		}
 	}
 	for _, g := range groups {
-		p.group(g, zone, reasons)
+		p.judge(g, zone, reasons)
 	}
 	// The newest first, so that a chain of parents is mostly followed in one pass; by a wrong clock a parent may be dated behind its child.
 	for again := true; again; {
@@ -113,9 +149,31 @@ func (p Retention) Decide(list []Candidate, zone *time.Location, now time.Time) 
 	return out
 }
 
-// group judges the backups of one group, the newest first.
-func (p Retention) group(g []Candidate, zone *time.Location, reasons map[string][]string) {
-	keep := func(c Candidate, why string) { reasons[c.ID] = append(reasons[c.ID], why) }
+// judge judges the backups of one group, the newest first: those of each signer among all that may replace them.
+func (p Retention) judge(g []Candidate, zone *time.Location, reasons map[string][]string) {
+	judged := map[signedBy]bool{}
+	for _, c := range g {
+		who := c.signedBy()
+		if judged[who] {
+			continue
+		}
+		judged[who] = true
+		among := slices.DeleteFunc(slices.Clone(g), func(o Candidate) bool { return !o.replaces(c) })
+		p.group(among, zone, func(c Candidate, why string) {
+			if c.signedBy() == who {
+				reasons[c.ID] = append(reasons[c.ID], why)
+			}
+		})
+	}
+	for _, c := range g { // which replaces not all that it stands beside
+		if !p.Empty() && len(reasons[c.ID]) > 0 && slices.ContainsFunc(g, func(o Candidate) bool { return !c.replaces(o) }) {
+			reasons[c.ID] = append(reasons[c.ID], "it replaces none that another key signed: "+c.stranger())
+		}
+	}
+}
+
+// group judges backups of one group, the newest first.
+func (p Retention) group(g []Candidate, zone *time.Location, keep func(c Candidate, why string)) {
 	// One backup alone never makes all others too old: the clock may be wrong even now.
 	since := g[0].Time
 	if len(g) > 1 && since.Sub(g[1].Time) > p.Within {

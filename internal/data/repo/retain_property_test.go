@@ -45,6 +45,12 @@ func history(random *rand.Rand) (list []Candidate) {
 		if random.IntN(3) == 0 {
 			c.Parent = last[c.Group]
 		}
+		switch random.IntN(8) {
+		case 0:
+			c.Signer = PublicKey(fmt.Sprint("key ", random.IntN(2)))
+		case 1, 2, 3, 4:
+			c.Signer, c.Trusted = "mine", true
+		}
 		if random.IntN(40) == 0 {
 			c.Keep = "cannot be read"
 		}
@@ -96,6 +102,13 @@ func violated(p Retention, list []Candidate, got []Decision, zone *time.Location
 	for _, c := range proven {
 		if !keep[c.ID] {
 			return "the newest proven of " + c.Server + " goes: " + c.ID
+		}
+	}
+	// What strangers put there makes nothing go that is trusted.
+	own := slices.DeleteFunc(slices.Clone(list), func(c Candidate) bool { return !c.Trusted })
+	for _, d := range p.Decide(own, zone, time.Now()) {
+		if d.Keep && !keep[d.ID] {
+			return d.ID + ", which is trusted, goes for what is not"
 		}
 	}
 	// To prune twice is to prune once.

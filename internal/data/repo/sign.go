@@ -53,6 +53,24 @@ func (k PublicKey) bytes() ed25519.PublicKey {
 	return b
 }
 
+// signed gives the signature of a message as text.
+func signed(key ed25519.PrivateKey, message []byte) string {
+	return base64.StdEncoding.EncodeToString(ed25519.Sign(key, message))
+}
+
+// check says whether the key signed a message: ErrDamaged where the signature, or the key, is none, ErrForged where it is one of something else.
+func (k PublicKey) check(message []byte, signature string) error {
+	key := k.bytes()
+	raw, err := base64.StdEncoding.DecodeString(signature)
+	switch {
+	case err != nil || key == nil:
+		return fmt.Errorf("its signature: %w", ErrDamaged)
+	case !ed25519.Verify(key, message, raw):
+		return fmt.Errorf("its signature does not fit its key: %w: %w", ErrForged, ErrDamaged)
+	}
+	return nil
+}
+
 // Policy says which backups and mirrored logs may be read by a command that runs what they hold.
 type Policy interface {
 	// Accept is asked before a manifest or a log is read; what names it for people, signer is the key that signed it, "" where it is not
@@ -86,7 +104,7 @@ func (r *Repo) sign(ctx context.Context, h Header, d *Draft) error {
 		return err
 	}
 	s := signature{Format: 1, Repository: r.ID, Backup: h.ID, Header: first, Lines: all, Key: PublicOf(r.signer)}
-	s.Signature = base64.StdEncoding.EncodeToString(ed25519.Sign(r.signer, s.message()))
+	s.Signature = signed(r.signer, s.message())
 	return r.putStream(ctx, signatureKey(h.ID), func(w io.Writer) error {
 		return writePlain(w, func(w io.Writer) error { return json.NewEncoder(w).Encode(s) })
 	})
@@ -149,36 +167,21 @@ func (r *Repo) signed(ctx context.Context, id string) (*signature, error) {
 
 // signature reads the signature of a backup, and checks all of it but the manifest's own bytes.
 func (r *Repo) signature(ctx context.Context, id string) (*signature, error) {
-	rc, err := r.store.Get(ctx, signatureKey(id))
+	var s signature
+	err := r.readPlain(ctx, signatureKey(id), "its signature", 1<<16, &s)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	o, err := openObject("its signature", rc, nil)
-	if err != nil {
-		return nil, err
-	}
-	defer o.Close()
-	b, err := io.ReadAll(io.LimitReader(o, 1<<16))
-	if err != nil {
-		return nil, err
-	}
-	var s signature
-	if err := json.Unmarshal(b, &s); err != nil {
-		return nil, fmt.Errorf("its signature: %w: %w", ErrDamaged, err)
-	}
-	key, raw := s.Key.bytes(), []byte(nil)
-	if raw, err = base64.StdEncoding.DecodeString(s.Signature); err != nil || key == nil {
-		return nil, fmt.Errorf("its signature: %w", ErrDamaged)
-	}
-	switch {
-	case s.Format != 1:
+	if s.Format != 1 {
 		return nil, fmt.Errorf("its signature has format %d, this risso reads 1: take a newer one", s.Format)
-	case !ed25519.Verify(key, s.message(), raw):
-		return nil, fmt.Errorf("its signature does not fit its key: %w: %w", ErrForged, ErrDamaged)
-	case s.Repository != r.ID || s.Backup != id:
+	}
+	if err := s.Key.check(s.message(), s.Signature); err != nil {
+		return nil, err
+	}
+	if s.Repository != r.ID || s.Backup != id {
 		return nil, fmt.Errorf("its signature is that of backup %s of repository %s: %w: %w", s.Backup, s.Repository, ErrForged, ErrDamaged)
 	}
 	return &s, nil

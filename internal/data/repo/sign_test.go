@@ -25,7 +25,13 @@ func signer(t *testing.T) ed25519.PrivateKey {
 // taken takes a backup with a view.
 func taken(t *testing.T, r *Repo, id string, at time.Time, view string) string {
 	t.Helper()
-	h, d := Header{Format: Format, ID: id, Kind: Logical, Began: at, Snapshot: at, Ended: at, Tables: 1, Server: Server{Identity: "s1", Name: "db1"}}, NewDraft()
+	return takenAs(t, r, id, at, view, Format)
+}
+
+// takenAs takes a backup as one of a format.
+func takenAs(t *testing.T, r *Repo, id string, at time.Time, view string, format int) string {
+	t.Helper()
+	h, d := Header{Format: format, ID: id, Kind: Logical, Began: at, Snapshot: at, Ended: at, Tables: 1, Server: Server{Identity: "s1", Name: "db1"}}, NewDraft()
 	defer d.Close()
 	if err := r.Begin(t.Context(), h, nil); err != nil {
 		t.Fatal(err)
@@ -54,6 +60,44 @@ func readAll(t *testing.T, dir, id string, k Keys) error {
 	}
 	defer m.Close()
 	return m.Each(func(Line) error { return nil })
+}
+
+// TestNewerFormat: what a newer program wrote is refused with a word on why, and stays as it is.
+func TestNewerFormat(t *testing.T) {
+	dir, now := t.TempDir(), time.Now().Add(-time.Hour)
+	r := made(t, dir, with(Keys{}, signer(t), nil))
+	id := takenAs(t, r, NewID(now), now, "CREATE VIEW v AS SELECT 1", Format+1)
+	before := files(t, dir)
+	refused := func(what string, err error) {
+		t.Helper()
+		if err == nil || !strings.Contains(err.Error(), "has format 2, this risso reads up to 1: take a newer one") || errors.Is(err, ErrDamaged) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	refused("a backup", readAll(t, dir, id, Keys{}))
+	if _, err := r.Prune(t.Context(), PruneOptions{Retention: Retention{Last: 1}}); err != nil {
+		t.Log(err)
+	}
+	path := filepath.Join(dir, configKey)
+	b := []byte(strings.Replace(string(before[configKey]), `"format":1`, `"format":2`, 1))
+	if string(b) == string(before[configKey]) {
+		t.Fatalf("no format in %s", b)
+	}
+	for key, want := range before {
+		if got := files(t, dir)[key]; string(got) != string(want) {
+			t.Errorf("%s was changed", key)
+		}
+	}
+	putFile(t, dir, configKey, b)
+	for _, open := range []func() error{
+		func() error { _, err := OpenWith(t.Context(), folder(dir), Keys{}); return err },
+		func() error { _, err := CreateWith(t.Context(), folder(dir), Keys{}); return err },
+	} {
+		refused("the repository", open())
+	}
+	if got, err := os.ReadFile(path); err != nil || string(got) != string(b) {
+		t.Errorf("%s was changed: %v", path, err)
+	}
 }
 
 // TestForged puts into a repository what its taker did not sign, plain and encrypted: who restores is told, and nobody reads it

@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/rissodb/risso/internal/digits"
 )
 
 // VerifyOptions say what of a repository is verified. The zero value: all of it.
@@ -279,7 +281,7 @@ func (v *verifier) manifest(ctx context.Context, id string, listed keySet, count
 			err = v.head(ctx, m.Header)
 		}
 		if err == nil && listed != nil && int64(len(seen)) != count {
-			err = fmt.Errorf("it needs %d objects, the list beside it has %d: %w", len(seen), count, ErrDamaged)
+			err = fmt.Errorf("it needs %s, the list beside it has %d: %w", digits.Counted(len(seen), "object"), count, ErrDamaged)
 		}
 	}
 	switch {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/rissodb/risso/internal/digits"
 )
 
 // Reasons of Profile.Skipped.
@@ -50,7 +52,7 @@ func (p *Profile) Lost() string {
 	parts := lost(p.Skipped)
 	for _, s := range p.Sources {
 		if s.Broken != "" {
-			parts = append(parts, fmt.Sprintf("%s ends too early: %s; the %d events before that were read", s.Name, s.Broken, s.Events))
+			parts = append(parts, fmt.Sprintf("%s ends too early: %s; %s read", s.Name, s.Broken, digits.Plural(s.Events, "event before that was", "events before that were")))
 		}
 	}
 	return strings.Join(parts, "; ")
@@ -71,7 +73,7 @@ func missing(skipped map[string]int64) (n int64) {
 
 func lost(skipped map[string]int64) (parts []string) {
 	if n := missing(skipped); n > 0 {
-		parts = append(parts, fmt.Sprintf("%d events are announced by a line \"# Query_time\" and could not be read", n))
+		parts = append(parts, digits.Plural(n, "event is", "events are")+" announced by a line \"# Query_time\" and could not be read")
 	}
 	for _, why := range losses {
 		if n := skipped[why]; n > 0 && !slices.Contains(unmade, why) {

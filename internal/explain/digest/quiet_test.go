@@ -139,6 +139,9 @@ func TestSampleBytesBound(t *testing.T) {
 
 // A statement of 64 MB in either text log takes less than 100 MB, also when the whole is asked for.
 func TestLargeStatementMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: two logs of 64 MB, which one goroutine reads")
+	}
 	dir := t.TempDir()
 	value := bytes.Repeat([]byte("0123456789abcdef"), 64<<16)
 	for name, head := range map[string]string{

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rissodb/risso/internal/sandbox"
+	"github.com/rissodb/risso/internal/lack"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
@@ -33,7 +33,7 @@ func ptDigest(t *testing.T, path string) map[string]ptClass {
 	t.Helper()
 	program, err := exec.LookPath("pt-query-digest")
 	if err != nil {
-		t.Skip("pt-query-digest is not installed (script/setup): the comparison with it is left out")
+		lack.Of(t, "pt-query-digest is not installed: run script/setup")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -224,21 +224,10 @@ const realRounds = 7
 // runStatements runs a known set of statements on a new server and returns its slow log.
 func runStatements(t *testing.T, kind string, set []string) (path string, began time.Time) {
 	t.Helper()
-	sandboxtest.Need(t, kind)
+	node := sandboxtest.Up(t, kind, append([]string{"slow_query_log_file=slow.log"}, set...)...)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	s, err := sandbox.Up(ctx, sandbox.Options{Dir: t.TempDir(), Servers: []string{kind}, Settings: append([]string{"slow_query_log_file=slow.log"}, set...)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		if err := s.Down(ctx); err != nil {
-			t.Error(err)
-		}
-	})
-	db, err := s.Primary().DB()
+	db, err := node.DB()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,7 +290,7 @@ func runStatements(t *testing.T, kind string, set []string) (path string, began 
 	}
 	c.Close()
 	admin("SET GLOBAL slow_query_log = OFF")
-	path = filepath.Join(s.Primary().Datadir, "slow.log")
+	path = filepath.Join(node.Datadir, "slow.log")
 	if text, err := os.ReadFile(path); err == nil {
 		t.Cleanup(func() {
 			if t.Failed() {

@@ -134,7 +134,10 @@ type run struct {
 // source reads one source with the given workers.
 func (r *run) source(ctx context.Context, number int, s Source, workers []*worker) error {
 	info := SourceInfo{Name: s.Name}
-	events := int64(0)
+	events, before := int64(0), int64(0)
+	if !r.Follow { // else sources are read side by side
+		before = r.leftOut()
+	}
 	for _, w := range workers {
 		w.mu.Lock()
 		w.source = number
@@ -164,7 +167,9 @@ func (r *run) source(ctx context.Context, number int, s Source, workers []*worke
 		}
 		w.mu.Unlock()
 	}
-	info.Events = events
+	if info.Events = events; s.Open != nil && !r.Follow && r.leftOut() == before {
+		info.Quiet = cmp.Or(info.Quiet, info.quiet())
+	}
 	r.mu.Lock()
 	r.infos = append(r.infos, info)
 	r.mu.Unlock()
@@ -188,8 +193,8 @@ func (r *run) text(ctx context.Context, s Source, workers []*worker, info *Sourc
 		return err
 	}
 	defer in.close()
-	info.Format, info.Looks, info.PassedOver = in.format, in.looks, in.beside
-	if in.beside != "" {
+	info.Format, info.Looks, info.PassedOver, info.Quiet = in.format, in.looks, in.beside, in.quiet
+	if in.beside != "" || in.quiet != "" {
 		return nil
 	}
 	defer func() {
@@ -463,6 +468,14 @@ func appendMicros(b []byte, v uint64) []byte {
 		b = bytes.TrimRight(b, "0")
 	}
 	return b
+}
+
+// leftOut is how much was left out so far, whatever it was: it only tells that something was.
+func (r *run) leftOut() (n int64) {
+	for _, k := range r.allSkipped() {
+		n += k
+	}
+	return n
 }
 
 // allSkipped adds up what workers and streams left out.

@@ -3,6 +3,7 @@ package digest
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -130,6 +131,7 @@ type opened struct {
 	format string
 	looks  string
 	beside string // what it is, where it stands beside logs and is none
+	quiet  string // why nothing is in it
 	close  func()
 }
 
@@ -195,6 +197,10 @@ func (o *opened) sniff(format string, growing bool) error {
 		o.beside = "an empty file" // such as the index of the log that is being written
 	}
 	if o.beside != "" {
+		return nil
+	}
+	if !growing && len(head) > 0 && len(head) < sniffLen && len(bytes.TrimSpace(head)) == 0 { // echo >slow.log
+		o.format, o.quiet = cmp.Or(format, FormatSlow), "has only blanks"
 		return nil
 	}
 	found := FormatOf(head)

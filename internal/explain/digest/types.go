@@ -198,6 +198,36 @@ type SourceInfo struct {
 	// PassedOver says what the source is, where servers keep it beside logs and it holds no statements: an index of GTIDs, a
 	// list of logs. Nothing was read of it.
 	PassedOver string `json:"passed_over,omitempty"`
+	// Quiet says why a log has no events though nothing is amiss: "is empty"; empty: it has some, or is no log.
+	Quiet string `json:"quiet,omitempty"`
+}
+
+// quiet says why a log that was read to its end has no events.
+func (s *SourceInfo) quiet() string {
+	switch {
+	case s.Events > 0 || s.Unread > 0 || s.PassedOver != "" || s.Broken != "" || s.Looks != "":
+	case s.Bytes == 0:
+		return "is empty"
+	case s.Server != "" && (s.Format == FormatBinlog || s.Format == FormatBinlogText):
+		return "has no statements and no rows"
+	case s.Server != "":
+		return "has only what the server writes when it opens a log"
+	}
+	return ""
+}
+
+// Quiet says in a sentence which sources are logs without any statement, and why; empty: none.
+func (p *Profile) Quiet() string {
+	var parts []string
+	for _, s := range p.Sources {
+		if s.Quiet != "" {
+			parts = append(parts, s.Name+" "+s.Quiet)
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "No statements: " + strings.Join(parts, "; ") + "."
 }
 
 // PassedOver says in a sentence which sources hold no statements and were left alone; empty: none.

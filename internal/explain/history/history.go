@@ -54,6 +54,7 @@ const (
 	maxShareOfTime = 0.1 // a reading that took more than this share of a minute makes the next ones rarer
 	maxPending     = 60  // minutes that wait while the store cannot be written
 	maxSampleText  = 1 << 16
+	classesAtOnce  = 1000 // are stored in one transaction
 	classEvery     = 3600 // seconds after which a class' last sighting is stored again
 )
 
@@ -401,10 +402,10 @@ func (c *Collector) identify(ctx context.Context, at int64, list []cost) error {
 			continue
 		}
 		if d.id == "" {
-			c.classes[d.digestKey] = known{class: otherID, verb: "OTHER"}
 			if err := c.Store.AddClasses(ctx, events.Class{Instance: c.instance.ID, ID: otherID, Fingerprint: otherFingerprint, FirstSeen: at, LastSeen: at}); err != nil {
 				return err
 			}
+			c.classes[d.digestKey] = known{class: otherID, verb: "OTHER"}
 			continue
 		}
 		ids = append(ids, d.id)
@@ -425,6 +426,7 @@ func (c *Collector) identify(ctx context.Context, at int64, list []cost) error {
 		c.names.note(c.Traffic.Texts()...) // that question as well
 	}
 	var found []events.Class
+	var keys []digestKey // of found
 	for _, d := range list {
 		k, ok := c.classes[d.digestKey]
 		if ok && marked[d.id] && !k.own && !everybodys[k.verb] {
@@ -439,6 +441,7 @@ func (c *Collector) identify(ctx context.Context, at int64, list []cost) error {
 			continue
 		case ok: // seen again after a while
 			found = append(found, events.Class{Instance: c.instance.ID, ID: k.class, Digest: d.id, FirstSeen: at, LastSeen: at})
+			keys = append(keys, d.digestKey)
 			k.stored = at
 			c.classes[d.digestKey] = k
 			continue
@@ -450,12 +453,27 @@ func (c *Collector) identify(ctx context.Context, at int64, list []cost) error {
 		c.classes[d.digestKey] = k
 		if !k.own {
 			found = append(found, events.Class{Instance: c.instance.ID, ID: n.id, Digest: d.id, Fingerprint: n.fingerprint, Verb: n.verb, Tables: n.tables, FirstSeen: at, LastSeen: at})
+			keys = append(keys, d.digestKey)
 		}
 	}
 	if len(c.classes) > maxBase {
 		c.classes = map[digestKey]known{}
 	}
-	return c.Store.AddClasses(ctx, found...)
+	return c.note(ctx, found, func(i int) { delete(c.classes, keys[i]) })
+}
+
+// note stores classes, some at a time: where 20,000 at once take longer than a reading may, each reading stores more of them. Those that
+// could not be stored are to be forgotten: else they would never have a name.
+func (c *Collector) note(ctx context.Context, found []events.Class, forget func(i int)) error {
+	for i := 0; i < len(found); i += classesAtOnce {
+		if err := c.Store.AddClasses(ctx, found[i:min(i+classesAtOnce, len(found))]...); err != nil {
+			for ; i < len(found); i++ {
+				forget(i)
+			}
+			return err
+		}
+	}
+	return nil
 }
 
 // full tells when the server's table of digests has no more room.

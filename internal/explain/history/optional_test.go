@@ -4,6 +4,8 @@ package history
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -17,6 +19,7 @@ import (
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
+	"github.com/rissodb/risso/internal/store/events"
 )
 
 // swallower stands before a server's socket. A connection that asks something with the word gets no answer any more: that is
@@ -178,4 +181,50 @@ func TestOtherRissosAreLeftOut(t *testing.T) {
 			}
 		}
 	})
+}
+
+// busyStore cannot store classes for a while.
+type busyStore struct {
+	Store
+	takes int // so many more, then no others
+}
+
+func (b *busyStore) AddClasses(ctx context.Context, classes ...events.Class) error {
+	if len(classes) > b.takes {
+		return errors.New("the store is busy")
+	}
+	b.takes -= len(classes)
+	return b.Store.AddClasses(ctx, classes...)
+}
+
+// TestClassesThatWait: classes that the store could not take keep their calls and get their names with a later reading, some at a time.
+func TestClassesThatWait(t *testing.T) {
+	t.Parallel()
+	sandboxtest.Need(t, "mariadb")
+	s := newScene(t, "mariadb", nil)
+	busy := &busyStore{Store: s.store}
+	s.collector(s.node.DSN, func(o *Options) { o.Store = busy })
+	s.run(1, "CREATE DATABASE shop", "USE shop", "CREATE TABLE t (id INT PRIMARY KEY, a INT)")
+	busy.takes = 1000
+	s.mustRead()
+	const many = 2*classesAtOnce + 500
+	for i := range many {
+		s.run(1, fmt.Sprintf("SELECT a AS c%d FROM t", i))
+	}
+	busy.takes = 0
+	s.counted()
+	for _, takes := range []int{0, classesAtOnce, classesAtOnce} {
+		if busy.takes = takes; s.read().Working {
+			t.Errorf("it works, though only %d classes more could be stored", takes)
+		}
+	}
+	busy.takes = 10 * many
+	s.mustRead()
+	a, err := s.store.Top(t.Context(), events.TopQuestion{Range: events.Range{From: 0, To: s.now.Unix() + 60}, Search: "from t", Limit: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.Count != many {
+		t.Errorf("%d of %d classes have a name and calls", a.Count, many)
+	}
 }

@@ -50,6 +50,7 @@ func (c *Collector) identifyPrepared(ctx context.Context, at int64, list []prepa
 	}
 	out := make([]execution, 0, len(list))
 	var found []events.Class
+	var texts []string // of found
 	for _, e := range list {
 		k, ok := c.prepared.classes[e.Text]
 		if !ok || !k.own && at-k.stored >= classEvery {
@@ -59,6 +60,7 @@ func (c *Collector) identifyPrepared(ctx context.Context, at int64, list []prepa
 			c.prepared.classes[e.Text] = k
 			if !k.own {
 				found = append(found, events.Class{Instance: c.instance.ID, ID: id, Fingerprint: string(fingerprint), Verb: k.verb, Tables: tablesOf([]byte(e.Text)), FirstSeen: at, LastSeen: at})
+				texts = append(texts, e.Text)
 			}
 		}
 		if !k.own {
@@ -68,7 +70,7 @@ func (c *Collector) identifyPrepared(ctx context.Context, at int64, list []prepa
 	slices.SortFunc(out, func(a, b execution) int {
 		return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.Text, b.Text))
 	})
-	return out, c.Store.AddClasses(ctx, found...)
+	return out, c.note(ctx, found, func(i int) { delete(c.prepared.classes, texts[i]) })
 }
 
 // samplePrepared keeps the heaviest as they were prepared, with who executes them, where no execution with its values is kept. Plans of

@@ -24,6 +24,8 @@ import (
 	"github.com/rissodb/risso/internal/store/events"
 )
 
+func TestMain(m *testing.M) { os.Exit(sandboxtest.Main(m)) }
+
 // kinds are the servers that these tests run on.
 var kinds = []string{"mysql-9.7", "mysql-8.0", "mysql-5.7", "mariadb", "mariadb-11.8"}
 
@@ -46,7 +48,7 @@ type scene struct {
 	store  events.Store
 	c      *Collector
 	now    time.Time
-	began  time.Time // before it, the server was not there
+	began  time.Time // before it, this test had no server
 	mu     sync.Mutex
 	events []fleet.Event
 
@@ -58,7 +60,7 @@ type pinger interface{ PingContext(context.Context) error }
 func newScene(t *testing.T, kind string, change func(*Options), settings ...string) *scene {
 	t.Helper()
 	settings = append([]string{"performance_schema=ON", "performance_schema_consumer_events_statements_history=ON", "performance_schema_consumer_events_statements_current=ON"}, settings...)
-	s := &scene{t: t, node: sandboxtest.Up(t, kind, settings...), began: time.Now(), now: time.Unix(1_790_000_040, 0)}
+	s := &scene{t: t, node: sandboxtest.Lend(t, kind, settings...), began: time.Now(), now: time.Unix(1_790_000_040, 0)}
 	var err error
 	if s.db, err = s.node.DB(); err != nil {
 		t.Fatal(err)

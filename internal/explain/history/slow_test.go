@@ -541,6 +541,34 @@ func TestSlowLogRotatedMeanwhile(t *testing.T) {
 	}
 }
 
+// TestSlowLogStateOfAnother begins at the end of the log where another Risso, or damage, wrote what cannot be read; that is said, and
+// the file is kept.
+func TestSlowLogStateOfAnother(t *testing.T) {
+	for _, content := range []string{`{"version": 99}`, `{"version": 1, "pla`} {
+		f := newFileScene(t)
+		f.write(slowEvent(f.now, "a"))
+		f.pass(time.Second)
+		f.s.leave()
+		path := string(stateFileOf(filepath.Dir(f.path), "db"))
+		must(t, os.WriteFile(path, []byte(content), 0o600))
+		f.write(slowEvent(f.now, "a"))
+		f.begin()
+		f.write(slowEvent(f.now, "a"))
+		f.pass(time.Second)
+		if !strings.Contains(f.s.lost, "not known how far") || !strings.Contains(fmt.Sprint(f.s.notes()), "risso digest") {
+			t.Errorf("it says %q, %v", f.s.lost, f.s.notes())
+		}
+		kept, err := filepath.Glob(path + ".*")
+		must(t, err)
+		if len(kept) != 1 {
+			t.Fatalf("kept: %v", kept)
+		}
+		if b, err := os.ReadFile(kept[0]); err != nil || string(b) != content {
+			t.Errorf("%s holds %q, %v", kept[0], b, err)
+		}
+	}
+}
+
 // TestSlowLogStoreAway keeps events in the log while the store cannot be written, and counts what it could not confirm once.
 func TestSlowLogStoreAway(t *testing.T) {
 	f := newFileScene(t)

@@ -39,21 +39,22 @@ type SlowLog struct {
 	wanted func() need
 	state  stateFile
 
-	log       mysql.SlowLog // how the server writes it
-	asked     time.Time
-	allowed   bool // the log is this server's, and readable
-	file      *logFile
-	queue     []logPlace // what is to be read after file
-	resumed   bool       // what was written down was looked at
-	ours      bool       // something is written down
-	missing   string     // the log that was not there when it was first looked for
-	gone      bool       // the log's name stands for no file
-	grown     [2]int64   // the file's size and Slow_queries at the question before
-	idleFile  bool       // the server counts slow statements, the file does not grow
-	lost      string     // what could not be read, and why
-	lostUntil time.Time
-	old       int64 // events that were passed over because they are too old
-	worked    time.Duration
+	log        mysql.SlowLog // how the server writes it
+	asked      time.Time
+	allowed    bool // the log is this server's, and readable
+	file       *logFile
+	queue      []logPlace // what is to be read after file
+	resumed    bool       // what was written down was looked at
+	ours       bool       // something is written down
+	missing    string     // the log that was not there when it was first looked for
+	gone       bool       // the log's name stands for no file
+	grown      [2]int64   // the file's size and Slow_queries at the question before
+	idleFile   bool       // the server counts slow statements, the file does not grow
+	lost       string     // what could not be read, and why
+	lostUntil  time.Time
+	lostRemedy string // what would have kept it
+	old        int64  // events that were passed over because they are too old
+	worked     time.Duration
 
 	slowOpen
 	now     int64 // unix seconds
@@ -291,7 +292,11 @@ func (s *SlowLog) resume(path string) error {
 	saved, err := s.state.read()
 	if err != nil {
 		if !errors.Is(err, os.ErrNotExist) {
-			s.c.Logger.Warn("it is not known how far the slow log was read", "instance", s.c.instance.ID, "err", err)
+			s.lose(fmt.Sprintf("it is not known how far the slow log was read: %v; what was logged while Risso did not run is not read", err))
+			s.lostRemedy = "risso digest reads the whole log"
+			if err := s.state.setAside(); err != nil {
+				return err
+			}
 		}
 		return os.ErrNotExist
 	}
@@ -320,7 +325,7 @@ func (s *SlowLog) resume(path string) error {
 
 // lose notes that something could not be read.
 func (s *SlowLog) lose(what string) {
-	s.lost, s.lostUntil = what, time.Unix(s.now+3600, 0)
+	s.lost, s.lostUntil, s.lostRemedy = what, time.Unix(s.now+3600, 0), "keep at least the newest rotated log uncompressed beside the log (delaycompress in logrotate)"
 	s.c.Logger.Warn("a part of the slow log is lost", "instance", s.c.instance.ID, "why", what)
 }
 
@@ -616,7 +621,7 @@ func (s *SlowLog) notes() []fleet.Gap {
 		list = append(list, gap("old statements", fmt.Sprintf("%d statements ran more than a day before Risso was started and were passed over", s.old), "risso digest reads the whole log"))
 	}
 	if s.lost != "" && time.Unix(s.now, 0).Before(s.lostUntil) {
-		list = append(list, gap("a part of the log", s.lost, "keep at least the newest rotated log uncompressed beside the log (delaycompress in logrotate)"))
+		list = append(list, gap("a part of the log", s.lost, s.lostRemedy))
 	}
 	if lost := s.file.scan.Lost(); lost != "" {
 		list = append(list, gap("events of the log", lost, "risso digest tells more of what the log holds"))

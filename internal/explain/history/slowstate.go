@@ -10,7 +10,9 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"time"
 
+	"github.com/rissodb/risso/internal/store/aside"
 	"github.com/rissodb/risso/internal/store/events"
 )
 
@@ -76,6 +78,12 @@ func (f stateFile) write(st slowState) error {
 	if err != nil {
 		err = errors.Join(err, os.Remove(tmp.Name()))
 	}
+	return err
+}
+
+// setAside keeps a file that cannot be read under another name: it may be of a newer Risso.
+func (f stateFile) setAside() error {
+	_, err := aside.Move(string(f), time.Now())
 	return err
 }
 

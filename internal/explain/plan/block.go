@@ -43,19 +43,15 @@ func writtenBy(sql string) map[string]bool {
 	if sqltext.Verb([]byte(sql)) != "UPDATE" {
 		return out
 	}
-	depth, set := 0, false
+	set := false
 	t := lex(sql)
-	for i, x := range t {
+	for i, x := range outer(t) {
 		switch {
-		case sign(x, "("):
-			depth++
-		case sign(x, ")"):
-			depth--
-		case depth == 0 && word(x, "SET"):
+		case word(x, "SET"):
 			set = true
-		case depth == 0 && (word(x, "WHERE") || word(x, "ORDER") || word(x, "LIMIT")):
+		case word(x, "WHERE") || word(x, "ORDER") || word(x, "LIMIT"):
 			set = false
-		case depth == 0 && set && (sign(x, "=") || sign(x, ":=")) && i > 0 && t[i-1].Name() && assigns(t, i-1):
+		case set && (sign(x, "=") || sign(x, ":=")) && i > 0 && t[i-1].Name() && assigns(t, i-1):
 			out[strings.ToLower(t[i-1].Text)] = true
 		}
 	}
@@ -170,14 +166,9 @@ func after(t []token, upper string) []token {
 // commas cuts a list at its outermost commas.
 func commas(t []token) [][]token {
 	var out [][]token
-	depth, begin := 0, 0
-	for i, x := range t {
-		switch {
-		case sign(x, "("):
-			depth++
-		case sign(x, ")"):
-			depth--
-		case depth == 0 && sign(x, ","):
+	begin := 0
+	for i, x := range outer(t) {
+		if sign(x, ",") {
 			out = append(out, t[begin:i])
 			begin = i + 1
 		}

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -137,15 +138,11 @@ func conjuncts(t []token) [][]token {
 
 // conjoined are the pieces between the ANDs of the outermost level.
 func conjoined(t []token) [][]token {
-	depth, begin, between := 0, 0, false
+	begin, between := 0, false
 	var out [][]token
-	for i, x := range t {
+	for i, x := range outer(t) {
 		switch word := strings.ToUpper(x.Text); {
-		case x.Kind == sqltext.TokenSign && x.Text == "(":
-			depth++
-		case x.Kind == sqltext.TokenSign && x.Text == ")":
-			depth--
-		case depth > 0 || x.Kind != sqltext.TokenWord && x.Text != "&&" && x.Text != "||":
+		case x.Kind != sqltext.TokenWord && !sign(x, "&&") && !sign(x, "||"):
 		case word == "OR" || word == "||" || word == "XOR":
 			return [][]token{t}
 		case word == "BETWEEN":
@@ -164,14 +161,8 @@ func conjoined(t []token) [][]token {
 // nothing of the begin.
 func spanned(t []token) (low, high []token, ok bool) {
 	var at []int
-	depth := 0
-	for i, x := range t {
-		switch {
-		case sign(x, "("):
-			depth++
-		case sign(x, ")"):
-			depth--
-		case depth == 0 && (sign(x, "<") || sign(x, "<=")):
+	for i, x := range outer(t) {
+		if sign(x, "<") || sign(x, "<=") {
 			at = append(at, i)
 		}
 	}
@@ -187,16 +178,27 @@ func spanned(t []token) (low, high []token, ok bool) {
 	return t[:at[1]], t[at[0]+1:], true
 }
 
+// outer gives the tokens that stand in no parentheses, with their places, and not the parentheses.
+func outer(t []token) iter.Seq2[int, token] {
+	return func(yield func(int, token) bool) {
+		depth := 0
+		for i, x := range t {
+			switch {
+			case sign(x, "("):
+				depth++
+			case sign(x, ")"):
+				depth--
+			case depth == 0 && !yield(i, x):
+				return
+			}
+		}
+	}
+}
+
 // either says whether the outermost level has an OR.
 func either(t []token) bool {
-	depth := 0
-	for _, x := range t {
-		switch {
-		case sign(x, "("):
-			depth++
-		case sign(x, ")"):
-			depth--
-		case depth == 0 && (word(x, "OR") || word(x, "XOR") || sign(x, "||")):
+	for _, x := range outer(t) {
+		if word(x, "OR") || word(x, "XOR") || sign(x, "||") {
 			return true
 		}
 	}
@@ -306,16 +308,12 @@ func anyOf(t []token, name string, f *TableFacts) (column, kind string) {
 // sides cuts a condition at the ORs of its outermost level.
 func sides(t []token) [][]token {
 	var out [][]token
-	depth, begin := 0, 0
-	for i, x := range t {
+	begin := 0
+	for i, x := range outer(t) {
 		switch {
-		case sign(x, "("):
-			depth++
-		case sign(x, ")"):
-			depth--
-		case depth == 0 && word(x, "XOR"):
+		case word(x, "XOR"):
 			return [][]token{nil}
-		case depth == 0 && (word(x, "OR") || sign(x, "||")):
+		case word(x, "OR") || sign(x, "||"):
 			out = append(out, t[begin:i])
 			begin = i + 1
 		}
@@ -375,16 +373,11 @@ func unusableIn(t []token, name string, f *TableFacts) (unusable, bool) {
 	if _, kind := f.serves(t, name); kind != "" {
 		return unusable{}, false
 	}
-	depth := 0
-	for i, x := range t {
+	for i, x := range outer(t) {
 		switch {
-		case sign(x, "("):
-			depth++
-		case sign(x, ")"):
-			depth--
-		case depth == 0 && (sign(x, ",") || word(x, "NOT")):
+		case sign(x, ",") || word(x, "NOT"):
 			return unusable{}, false
-		case depth == 0 && i > 0 && i+1 < len(t) && x.Kind != sqltext.TokenString && comparisons[strings.ToUpper(x.Text)]:
+		case i > 0 && i+1 < len(t) && x.Kind != sqltext.TokenString && comparisons[strings.ToUpper(x.Text)]:
 			left, right := unwrap(t[:i]), unwrap(t[i+1:])
 			if bad, ok := madeOf(left, right, name, f); ok {
 				bad.text = pretty(textOf(t))
@@ -415,10 +408,8 @@ func madeOf(side, other []token, name string, f *TableFacts) (unusable, bool) {
 		}
 		return unusable{}, false
 	}
-	for i, x := range side {
-		if c := f.column(x.Text); c != nil && x.Name() && mentions(side[i:i+1], name, f) {
-			return unusable{column: c.Name, why: c.instead(side)}, true
-		}
+	if c := f.within(side, name); c != nil {
+		return unusable{column: c.Name, why: c.instead(side)}, true
 	}
 	return unusable{}, false
 }
@@ -426,36 +417,31 @@ func madeOf(side, other []token, name string, f *TableFacts) (unusable, bool) {
 // serves is the column of which a comparison compares DATE, YEAR or UPPER with constants, where this server finds them by an
 // index on the column nevertheless, and the kind of comparison that it then is.
 func (t *TableFacts) serves(comparison []token, name string) (column, kind string) {
-	depth := 0
-	for i, x := range comparison {
+	for i, x := range outer(comparison) {
+		if i == 0 || i+1 == len(comparison) || !comparisons[x.Text] && !word(x, "IN") {
+			continue
+		}
+		side, other := unwrap(comparison[:i]), comparison[i+1:]
+		c := t.within(side, name)
 		switch {
-		case sign(x, "("):
-			depth++
-		case sign(x, ")"):
-			depth--
-		case depth == 0 && i > 0 && i+1 < len(comparison) && (comparisons[x.Text] || word(x, "IN")):
-			side, other := unwrap(comparison[:i]), comparison[i+1:]
-			c := t.within(side, name)
-			switch {
-			case c == nil && comparisons[x.Text]:
-				side, other = unwrap(other), comparison[:i]
-				if c = t.within(side, name); c == nil {
-					return "", ""
-				}
-			case c == nil:
+		case c == nil && comparisons[x.Text]:
+			side, other = unwrap(other), comparison[:i]
+			if c = t.within(side, name); c == nil {
 				return "", ""
 			}
-			switch {
-			case !literals(other):
-			case t.ServesDates && c.dateOrYear(side) && comparisons[x.Text] && x.Text != "<=>":
-				return c.Name, "range"
-			case t.ServesUpper && c.upper(side) && sign(x, "="):
-				return c.Name, "equal"
-			case t.ServesUpper && c.upper(side) && word(x, "IN"):
-				return c.Name, "in"
-			}
+		case c == nil:
 			return "", ""
 		}
+		switch {
+		case !literals(other):
+		case t.ServesDates && c.dateOrYear(side) && comparisons[x.Text] && x.Text != "<=>":
+			return c.Name, "range"
+		case t.ServesUpper && c.upper(side) && sign(x, "="):
+			return c.Name, "equal"
+		case t.ServesUpper && c.upper(side) && word(x, "IN"):
+			return c.Name, "in"
+		}
+		return "", ""
 	}
 	return "", ""
 }

@@ -322,5 +322,5 @@ func putBack(ctx context.Context, c *mysql.Conn, old Old) error {
 func (s *Setup) Summary() string { return "put back: " + s.old.words() }
 
 func (o Old) words() string {
-	return fmt.Sprintf("%d consumers, %d instruments, %d connections are as before", len(o.Consumers), len(o.Instruments), len(o.Threads))
+	return fmt.Sprintf("%s, %s, %s are as before", counted(len(o.Consumers), "consumer"), counted(len(o.Instruments), "instrument"), counted(len(o.Threads), "connection"))
 }

@@ -23,9 +23,12 @@ type LockWait struct {
 	To   float64 `json:"to"`   // and last
 	// Behind is what the blocker waits for itself, when it does.
 	Behind *mysql.LockWait `json:"behind,omitempty"`
+
+	statement uint64 // the innermost that had not ended, by its event; 0: none
+	look      int    // the last one that saw it
 }
 
-// same says whether two looks saw one wait.
+// same says whether two looks saw one lock and one blocker.
 func (w *LockWait) same(o *mysql.LockWait) bool {
 	return w.Kind == o.Kind && w.Type == o.Type && w.Schema == o.Schema && w.Name == o.Name && w.Index == o.Index && w.Data == o.Data && w.Blocker.ID == o.Blocker.ID
 }
@@ -38,11 +41,12 @@ type lockWatch struct {
 	waits []LockWait
 	gaps  []fleet.Gap
 	looks map[uint64]*lockLooks // by the innermost event that had not ended
+	count int                   // of looks
 	last  time.Time
 }
 
 // look asks whom the connection waits for. open are its events that have not ended.
-func (l *lockWatch) look(ctx context.Context, c *mysql.Conn, id int64, began time.Time, open map[uint64]bool) error {
+func (l *lockWatch) look(ctx context.Context, c *mysql.Conn, id int64, began time.Time, open map[uint64]Kind) error {
 	if time.Since(l.last) < lockPause {
 		return nil
 	}
@@ -59,11 +63,14 @@ func (l *lockWatch) look(ctx context.Context, c *mysql.Conn, id int64, began tim
 			l.gaps = append(l.gaps, g)
 		}
 	}
-	if len(open) > 0 {
-		innermost := uint64(0)
-		for e := range open {
-			innermost = max(innermost, e)
+	innermost, statement := uint64(0), uint64(0)
+	for e, kind := range open {
+		if innermost = max(innermost, e); kind == KindStatement {
+			statement = max(statement, e)
 		}
+	}
+	l.count++
+	if len(open) > 0 {
 		if l.looks == nil {
 			l.looks = map[uint64]*lockLooks{}
 		}
@@ -77,34 +84,41 @@ func (l *lockWatch) look(ctx context.Context, c *mysql.Conn, id int64, began tim
 		}
 	}
 	for i := range list {
-		if err := l.saw(qctx, c, &list[i], at); err != nil {
-			return err
+		seen := l.saw(&list[i], at, statement)
+		if b := &list[i].Blocker; !seen || b.ID == 0 || b.Idle() {
+			continue
+		}
+		behind, _, err := c.LockWaits(qctx, list[i].Blocker.ID)
+		if err != nil {
+			return fmt.Errorf("look for the lock that the blocking connection waits for: %w", err)
+		}
+		if len(behind) > 0 {
+			guardBlocker(&behind[0])
+			l.waits[len(l.waits)-1].Behind = &behind[0]
 		}
 	}
 	return nil
 }
 
-// saw notes a wait.
-func (l *lockWatch) saw(ctx context.Context, c *mysql.Conn, w *mysql.LockWait, at float64) error {
+// joined is how many seconds two looks that see one wait may lie apart: they are made while nothing begins or ends.
+const joined = 2
+
+// saw notes a wait, and says whether it is another than those that were seen before: one that began anew is, also when it is for the
+// same lock.
+func (l *lockWatch) saw(w *mysql.LockWait, at float64, statement uint64) bool {
+	guardBlocker(w)
+	for i := range l.waits {
+		if o := &l.waits[i]; o.statement == statement && o.look >= l.count-1 && at-o.To < joined && o.same(w) {
+			o.LockWait, o.To, o.look = *w, at, l.count
+			return false
+		}
+	}
+	l.waits = append(l.waits, LockWait{LockWait: *w, From: at, To: at, statement: statement, look: l.count})
+	return true
+}
+
+func guardBlocker(w *mysql.LockWait) {
 	w.Blocker.Statement = guard(strings.ToValidUTF8(w.Blocker.Statement, "\uFFFD"))
-	i := slices.IndexFunc(l.waits, func(o LockWait) bool { return o.same(w) })
-	if i >= 0 {
-		l.waits[i].LockWait, l.waits[i].To = *w, at
-		return nil
-	}
-	seen := LockWait{LockWait: *w, From: at, To: at}
-	if w.Blocker.ID > 0 && !w.Blocker.Idle() {
-		behind, _, err := c.LockWaits(ctx, w.Blocker.ID)
-		if err != nil {
-			return fmt.Errorf("look for the lock that the blocking connection waits for: %w", err)
-		}
-		if len(behind) > 0 {
-			behind[0].Blocker.Statement = guard(strings.ToValidUTF8(behind[0].Blocker.Statement, "\uFFFD"))
-			seen.Behind = &behind[0]
-		}
-	}
-	l.waits = append(l.waits, seen)
-	return nil
 }
 
 // shares is which part of the own time of an event was spent waiting for a lock, by the event's number.
@@ -144,23 +158,56 @@ func (w *LockWait) words() string {
 	if d := w.To - w.From; d > 0 {
 		long = "waited at least " + human(uint64(d*1e12))
 	}
-	s := fmt.Sprintf("It %s for %s", long, whichLock(&w.LockWait))
+	s := fmt.Sprintf("It %s for %s", long, whichLock(&w.LockWait)+inTheWay(&w.LockWait))
+	if w.Behind != nil {
+		s += ". That one waits for " + whichLock(w.Behind) + inTheWay(w.Behind)
+	}
+	return s + "." + w.remedy()
+}
+
+// inTheWay says who keeps a session waiting, and what that one does.
+func inTheWay(w *mysql.LockWait) string {
 	b := &w.Blocker
+	who := fmt.Sprintf("connection %d%s", b.ID, account(b))
 	switch {
 	case b.ID == 0:
-		return s + ", which a transaction without a connection holds: XA RECOVER lists those that are prepared; XA COMMIT or XA ROLLBACK ends them."
+		return ", which a transaction without a connection holds: XA RECOVER lists those that are prepared; XA COMMIT or XA ROLLBACK ends them"
+	case w.Maybe && w.Kind == mysql.LockFlush:
+		who = ". The server does not tell who uses it; it may be " + who
 	case w.Maybe:
-		s += fmt.Sprintf(". The server does not tell who holds it; it may be connection %d%s", b.ID, account(b))
+		who = ". The server does not tell who holds it; it may be " + who
 	case w.Queued:
-		s += fmt.Sprintf(", behind connection %d%s, which wants it before%s", b.ID, account(b), mode(w.Held))
+		who = ", behind " + who + ", which wants it before" + mode(w.Held)
+	case w.Kind == mysql.LockGlobal && slices.Contains(statementLocks, w.Held):
+		who = ", which " + who + " keeps away by what it does" + mode(w.Held)
 	default:
-		s += fmt.Sprintf(", which connection %d%s holds%s", b.ID, account(b), mode(w.Held))
+		who = ", which " + who + " holds" + mode(w.Held)
 	}
-	s += ": " + doing(b)
-	if w.Behind != nil {
-		s += fmt.Sprintf(". That one waits for %s of connection %d%s: %s", whichLock(w.Behind), w.Behind.Blocker.ID, account(&w.Behind.Blocker), doing(&w.Behind.Blocker))
+	return who + ": " + doing(b)
+}
+
+// statementLocks are what statements that change something have of the locks of the whole server: INTENTION_EXCLUSIVE of each, and on
+// MariaDB those of BACKUP.
+var statementLocks = []string{"INTENTION_EXCLUSIVE", "BACKUP_DML", "BACKUP_TRANS_DML", "BACKUP_SYS_DML", "BACKUP_DDL", "BACKUP_ALTER_COPY", "BACKUP_COMMIT"}
+
+// remedy says what takes the blocker out of the way, in a sentence; it is empty where that is not known. KILL ends a session with its
+// locks, but not a transaction that is prepared.
+func (w *LockWait) remedy() string {
+	b := &w.Blocker
+	clients := []string{"Sleep", "Query", "Execute", "Prepare", "Fetch"} // and no thread of replication, which a KILL would stop
+	switch last := strings.ToUpper(oneLine(b.Statement)); {
+	case w.Maybe || !slices.Contains(clients, b.Command):
+		return ""
+	case strings.HasPrefix(last, "XA PREPARE"):
+		return fmt.Sprintf(" Only XA COMMIT or XA ROLLBACK, in connection %d, makes it let go: its transaction is prepared, and a KILL would leave it so.", b.ID)
+	case w.Queued:
+		return fmt.Sprintf(" KILL %d takes that one out of the queue.", b.ID)
+	case b.Open > 0 && last == "":
+		return fmt.Sprintf(" KILL %d makes it let go, and rolls its transaction back unless that is prepared (XA).", b.ID)
+	case b.Open > 0:
+		return fmt.Sprintf(" KILL %d makes it let go, and rolls its transaction back.", b.ID)
 	}
-	return s + "."
+	return fmt.Sprintf(" KILL %d makes it let go.", b.ID)
 }
 
 // globalLocks are what performance_schema calls the locks of the whole server; MariaDB has BACKUP for all of them.
@@ -174,6 +221,8 @@ func whichLock(w *mysql.LockWait) string {
 	}
 	table = oneLine(table)
 	switch {
+	case w.Kind == mysql.LockRow && w.Type == "TABLE" && w.Mode == "AUTO_INC":
+		return "the AUTO_INCREMENT lock of the table " + table
 	case w.Kind == mysql.LockRow && w.Type == "TABLE":
 		return "an InnoDB lock on the whole table " + table + mode(w.Mode)
 	case w.Kind == mysql.LockRow:
@@ -184,6 +233,10 @@ func whichLock(w *mysql.LockWait) string {
 		return s + mode(w.Mode)
 	case w.Kind == mysql.LockUser:
 		return "the user lock '" + oneLine(w.Name) + "'"
+	case w.Kind == mysql.LockFlush && table == "":
+		return "a table to be closed (table flush)"
+	case w.Kind == mysql.LockFlush:
+		return "the table " + table + " to be closed (table flush)"
 	case w.Kind == mysql.LockGlobal:
 		return cmp.Or(globalLocks[w.Type], "the global read lock or a backup lock") + mode(w.Mode)
 	case w.Name == "" && w.Schema == "":
@@ -208,7 +261,7 @@ func account(b *mysql.Blocker) string {
 
 // doing says what a blocker does.
 func doing(b *mysql.Blocker) string {
-	long := human(uint64(b.Seconds * 1e12))
+	long := human(uint64(max(b.Seconds, 0) * 1e12)) // a session that has set its timestamp may have begun in the future
 	var s string
 	switch {
 	case b.Command == "":

@@ -33,7 +33,7 @@ type poller struct {
 	now     uint64
 	polls   int
 	pulsed  string
-	open    map[uint64]bool // events that have not ended
+	open    map[uint64]Kind // events that have not ended
 	locks   lockWatch
 	began   time.Time
 }
@@ -100,6 +100,7 @@ func (p *poller) prepare(ctx context.Context, t *Trace) error {
 	p.who.Instrumented, p.who.History = who.Instrumented, who.History
 	t.Connection = p.who
 	t.NotRecorded = st.off(who)
+	t.partly = !st.allStatements(who)
 	if len(p.sources) == 0 || !who.Instrumented {
 		return fmt.Errorf("%w of this connection: %s", ErrOff, joinWords(t.NotRecorded))
 	}
@@ -139,7 +140,7 @@ func (p *poller) add(e Event) bool {
 	if e.Ended() {
 		delete(p.open, e.ID)
 	} else {
-		p.open[e.ID] = true
+		p.open[e.ID] = e.Kind
 	}
 	list := p.events[e.ID]
 	for i := range list {
@@ -324,7 +325,7 @@ func (p *poller) finish(t *Trace, before, after map[string]Total) {
 	}
 	for i := range t.Events {
 		e := &t.Events[i]
-		e.Cut = t.SQLTextLength > 0 && len(e.SQL) >= t.SQLTextLength
+		e.Cut = cutText(e.SQL, t.SQLTextLength)
 	}
 	for name, a := range after {
 		b := before[name]
@@ -335,8 +336,19 @@ func (p *poller) finish(t *Trace, before, after map[string]Total) {
 	slices.SortFunc(t.Totals, func(a, b Total) int {
 		return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name))
 	})
+	t.Cost = p.cost()
+}
+
+// cost is what the trace has cost so far.
+func (p *poller) cost() Cost {
 	tr := p.conn.Traffic()
-	t.Cost = Cost{Queries: tr.Queries.Load(), Seconds: float64(tr.Nanoseconds.Load()) / 1e9, Bytes: tr.Sent.Load() + tr.Received.Load(), Polls: p.polls}
+	return Cost{Queries: tr.Queries.Load(), Seconds: float64(tr.Nanoseconds.Load()) / 1e9, Bytes: tr.Sent.Load() + tr.Received.Load(), Polls: p.polls}
+}
+
+// cutText says whether the server cut a text: then it ends in three dots and is about as long as it may be, or longer, for it is told in
+// UTF-8 and was counted in the character set of the client (table_events_statements.cc of both servers).
+func cutText(sql string, limit int) bool {
+	return limit > 0 && len(sql) >= limit-12 && strings.HasSuffix(sql, "...")
 }
 
 // bodies reads the source text of the stored programs that ran, where the account may see it.

@@ -172,8 +172,14 @@ func TestEmptyTrace(t *testing.T) {
 	if b, _ := json.Marshal(r); strings.Contains(string(b), "null") {
 		t.Errorf("a list is null: %s", b)
 	}
-	r = NewReport(&Trace{Seconds: 1, After: &Connection{Command: "Query", Info: "SELECT SLEEP(9)", State: "User sleep"}}, false)
-	if text, _, _, _ := drawAll(t, r); !strings.Contains(text, "had begun before the trace") || !strings.Contains(text, "SLEEP(9)") {
+	for seconds, before := range map[float64]bool{0: false, 9: true} { // since when the connection is in a statement of which there is no event
+		r = NewReport(&Trace{Seconds: 5, After: &Connection{Command: "Query", Info: "SELECT SLEEP(9)", State: "User sleep", Seconds: seconds}}, false)
+		if text, _, _, _ := drawAll(t, r); strings.Contains(text, "had begun before the trace") != before || !strings.Contains(strings.Join(strings.Fields(text), " "), "of which the server records nothing: SELECT SLEEP(9)") {
+			t.Error(text)
+		}
+	}
+	r = NewReport(&Trace{Seconds: 1, Connection: Connection{ID: 3}, partly: true}, false)
+	if text, _, _, _ := drawAll(t, r); !strings.Contains(text, "Nothing that connection 3 () may have sent in 1.00 s was recorded.") {
 		t.Error(text)
 	}
 }

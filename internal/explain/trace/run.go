@@ -80,6 +80,8 @@ type Trace struct {
 
 	locked   map[uint64]float64 // which part of an event's own time was spent waiting for a lock
 	lockGaps []fleet.Gap        // what of locks the server did not tell
+	partly   bool               // not all statements are recorded
+	left     bool               // what was changed could not be put back
 }
 
 // ErrNoConnection is an unknown processlist ID.
@@ -196,7 +198,7 @@ func Run(ctx context.Context, o Options) (t *Trace, err error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &poller{o: o, conn: c, events: map[uint64][]Event{}, open: map[uint64]bool{}}
+	p := &poller{o: o, conn: c, events: map[uint64][]Event{}, open: map[uint64]Kind{}}
 	defer func() { p.conn.Close() }()
 	if p.who, err = find(ctx, c, o.Connection); err != nil {
 		return nil, err
@@ -208,6 +210,12 @@ func Run(ctx context.Context, o Options) (t *Trace, err error) {
 		}
 		defer func() {
 			c2, rerr := setup.PutBack(ctx, p.conn)
+			if t != nil {
+				t.left = rerr != nil
+				if c2 == p.conn {
+					t.Cost = p.cost()
+				}
+			}
 			p.conn = c2
 			if rerr != nil {
 				err = errors.Join(err, rerr)

@@ -95,6 +95,16 @@ func matches(pattern, name string) bool {
 	return name == pattern
 }
 
+// allStatements says whether every statement of a connection is recorded.
+func (st *State) allStatements(who Connection) bool {
+	if !who.Instrumented || !st.consumers["global_instrumentation"] || !st.consumers["thread_instrumentation"] || !st.consumers["events_statements_current"] {
+		return false
+	}
+	return !slices.ContainsFunc(st.instruments, func(i Instrument) bool {
+		return strings.HasPrefix(i.Name, "statement/") && i.Enabled != "YES"
+	})
+}
+
 // off says in words what is not recorded of a connection.
 func (st *State) off(who Connection) []string {
 	out := []string{}

@@ -111,9 +111,13 @@ func (r *Report) words() []string {
 	var out []string
 	switch busy := r.Map.Busy; {
 	case sent == 0 && busy == 0 && t.After != nil && t.After.Command != "Sleep":
-		return append(append(out, fmt.Sprintf("%s was in a statement that had begun before the trace, and of which the server records nothing: %s (%s, for %s).", who, cutRunes(oneLine(t.After.Info), 60), oneLine(t.After.State), human(uint64(t.After.Seconds*1e12)))), t.lockWords()...)
+		return append(append(out, who+r.unrecorded()), t.lockWords()...)
+	case sent == 0 && busy == 0 && t.partly:
+		return append(out, fmt.Sprintf("Nothing that %s may have sent in %s was recorded%s.", lower(who), watched, r.endWords()))
 	case sent == 0 && busy == 0:
 		return append(out, fmt.Sprintf("%s sent nothing in %s%s.", who, watched, r.endWords()))
+	case r.Tree.lossy():
+		out = append(out, fmt.Sprintf("%s was seen busy for %s of %s, with %s that %s seen%s.", who, human(busy), watched, counted(sent, "statement"), wasWere(uint64(sent)), r.endWords()))
 	default:
 		out = append(out, fmt.Sprintf("%s was busy for %s of %s, with %s%s.", who, human(busy), watched, counted(sent, "statement"), r.endWords()))
 	}
@@ -134,14 +138,33 @@ func (r *Report) words() []string {
 		out = append(out, fmt.Sprintf("The dearest: %s, %s (%.0f %%).", cutRunes(oneLine(m[0].title()), 60), human(m[0].Total), share(m[0].Total, r.Map.Busy)*100))
 	}
 	if r.Tree.lossy() {
-		out = append(out, fmt.Sprintf("%s: the map and the time line show what was seen; the shares above are by the server's own counters, which lose nothing.", r.missing()))
+		s := r.missing() + ": the map, the time line and what is said of single statements show what was seen"
+		if stageSeconds(t.Totals) > 0 {
+			s += "; the shares of what the time was spent on are by the server's own counters, which lose nothing"
+		}
+		out = append(out, s+".")
 	}
 	return out
 }
 
-// hideLock hides values: of the blocker's statement, and the record's key.
+// unrecorded says that the connection is in a statement of which there is no event. The server tells its age in whole seconds.
+func (r *Report) unrecorded() string {
+	t := r.Trace
+	s := " was in a statement of which the server records nothing"
+	if t.After.Seconds >= t.Seconds {
+		s = " was in a statement that had begun before the trace, and of which the server records nothing"
+	}
+	return fmt.Sprintf("%s: %s (%s, for %s).", s, cutRunes(oneLine(t.After.Info), 60), oneLine(t.After.State), human(uint64(max(t.After.Seconds, 0)*1e12)))
+}
+
+func lower(s string) string { return strings.ToLower(s[:1]) + s[1:] }
+
+// hideLock hides values: of the blocker's statement, the record's key, and the name of a user lock.
 func hideLock(w *mysql.LockWait) {
 	w.Blocker.Statement = hide(w.Blocker.Statement)
+	if w.Kind == mysql.LockUser {
+		w.Name = "?"
+	}
 	if w.Data != "" {
 		w.Data = "?"
 	}
@@ -268,11 +291,7 @@ func placesWords(where []Place) string {
 // missing says how many events there must have been that were not read.
 func (r *Report) missing() string {
 	n := r.Trace.Missing
-	was := "were"
-	if n == 1 {
-		was = "was"
-	}
-	return fmt.Sprintf("%s of %s events %s overwritten before they could be read, or not recorded", plain(n), plain(n+uint64(r.Tree.Events)), was)
+	return fmt.Sprintf("%s of %s events %s overwritten before they could be read, or not recorded", plain(n), plain(n+uint64(r.Tree.Events)), wasWere(n))
 }
 
 // lossy says whether so many events are missing that sums over those that were seen say little.
@@ -343,7 +362,7 @@ func (r *Report) notes() (out []string) {
 		out = append(out, "The server's own counters: "+r.counters()+".")
 	}
 	if t.Nested > 0 {
-		out = append(out, fmt.Sprintf("%s of all connections were nested deeper than performance_schema_max_statement_stack and are not recorded.", counted(int(t.Nested), "statement")))
+		out = append(out, fmt.Sprintf("%s of all connections %s nested deeper than performance_schema_max_statement_stack, and not recorded.", counted(int(t.Nested), "statement"), wasWere(t.Nested)))
 	}
 	for i := range t.Events {
 		if t.Events[i].Cut {
@@ -352,12 +371,39 @@ func (r *Report) notes() (out []string) {
 		}
 	}
 	if len(t.Changed) > 0 {
-		out = append(out, "Instruments were switched on for the trace and put back: consumers and instruments are global, so every connection paid for them; the history of other connections was off meanwhile.")
+		out = append(out, t.changedWords())
 	}
 	if t.Ended == "connection" && !slices.ContainsFunc(t.Rings, func(g Ring) bool { return g.Table == "events_statements_history_long" }) {
 		out = append(out, "What it did in the last moments before it closed went with it: events_statements_history_long is off.")
 	}
 	return append(out, fmt.Sprintf("Tracing took %s in %s, which the server answered in %s, and %d KiB on the wire.", counted(int(t.Cost.Queries), "statement"), counted(t.Cost.Polls, "poll"), human(uint64(t.Cost.Seconds*1e12)), t.Cost.Bytes/1024))
+}
+
+// changedWords say what was changed for the trace, and whether it is as before.
+func (t *Trace) changedWords() string {
+	ran := func(part string) bool {
+		return slices.ContainsFunc(t.Changed, func(s string) bool { return strings.Contains(s, part) })
+	}
+	s := "What was recorded was changed for the trace, "
+	if t.left {
+		s += "and could not be put back (risso trace --restore does it)"
+	} else {
+		s += "and put back"
+	}
+	if ran(" performance_schema.setup_") {
+		s += ": consumers and instruments are global, so every connection paid for them"
+	}
+	if ran(" HISTORY = 'NO' WHERE HISTORY") {
+		s += "; the history of other connections was off meanwhile"
+	}
+	return s + "."
+}
+
+func wasWere(n uint64) string {
+	if n == 1 {
+		return "was"
+	}
+	return "were"
 }
 
 func share(part, all uint64) float64 {

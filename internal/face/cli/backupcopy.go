@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/store/blob"
 )
@@ -125,18 +126,18 @@ func copyText(w io.Writer, c *repo.Copied, to string, dry bool, took time.Durati
 	if dry {
 		verb = "Would copy"
 	}
-	fmt.Fprintf(w, "%s %s, %s of %s, to %s", verb, counted(len(c.Backups), "backup"), counted(int(c.Objects), "object"), render.Bytes(float64(c.Bytes)), to)
+	fmt.Fprintf(w, "%s %s, %s of %s, to %s", verb, digits.Counted(len(c.Backups), "backup"), digits.Counted(c.Objects, "object"), render.Bytes(float64(c.Bytes)), to)
 	if !dry {
 		fmt.Fprintf(w, " in %s", render.Seconds(took.Seconds()))
 	}
 	if c.Logs > 0 {
-		fmt.Fprintf(w, "; %s of %s", counted(int(c.Logs), "mirrored log"), render.Bytes(float64(c.LogBytes)))
+		fmt.Fprintf(w, "; %s of %s", digits.Counted(c.Logs, "mirrored log"), render.Bytes(float64(c.LogBytes)))
 	}
 	if c.Mended > 0 {
-		fmt.Fprintf(w, "; %s that backups there lacked", counted(int(c.Mended), "object"))
+		fmt.Fprintf(w, "; %s that backups there lacked", digits.Counted(c.Mended, "object"))
 	}
 	if len(c.There) > 0 {
-		fmt.Fprintf(w, "; %s there before", wereThere(len(c.There)))
+		fmt.Fprintf(w, "; %s there before", digits.Plural(len(c.There), "was", "were"))
 	}
 	fmt.Fprintln(w)
 	if len(c.Backups) > 0 {
@@ -151,7 +152,7 @@ func copyProblems(c *repo.Copied) string {
 		list = append(list, fmt.Sprintf("%d refused", n))
 	}
 	if n := len(c.Different); n > 0 {
-		list = append(list, fmt.Sprintf("%s otherwise at the other place and left as they are there", counted(n, "object")))
+		list = append(list, fmt.Sprintf("%s otherwise at the other place and left as they are there", digits.Counted(n, "object")))
 	}
 	return strings.Join(list, ", ")
 }
@@ -163,11 +164,4 @@ func copyFailure(c *repo.Copied) error {
 		hint = trustHint
 	}
 	return failure(exitFailed, hint, errors.New(copyProblems(c)))
-}
-
-func wereThere(n int) string {
-	if n == 1 {
-		return "1 was"
-	}
-	return fmt.Sprintf("%d were", n)
 }

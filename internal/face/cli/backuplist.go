@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/render"
 )
 
@@ -149,7 +150,7 @@ func killedWords(h repo.Header, seen time.Time) string {
 	left := "It had stored nothing by then"
 	switch {
 	case h.Stored > 0 && h.Kind == repo.Logical:
-		left = fmt.Sprintf("By then it had stored %s of %s rows; what of them is unchanged the next backup does not store again", render.Bytes(float64(h.Stored)), render.Number(float64(h.Rows)))
+		left = fmt.Sprintf("By then it had stored %s of %s; what of them is unchanged the next backup does not store again", render.Bytes(float64(h.Stored)), roughly(h.Rows, "row"))
 	case h.Kind != repo.Logical:
 		left = "What it stored serves no other backup; prune removes it"
 	}
@@ -281,7 +282,7 @@ func showTable(w io.Writer, t shownTable, output string, tables bool, first *boo
 		return err
 	}
 	if tables {
-		_, err = fmt.Fprintf(w, "  %s.%s  %s, %s rows, %s in %s\n", printable(t.Schema), printable(t.Name), t.Engine, render.Number(float64(t.Rows)), render.Bytes(float64(t.Bytes)), counted(t.Chunks, "chunk"))
+		_, err = fmt.Fprintf(w, "  %s.%s  %s, %s, %s in %s\n", printable(t.Schema), printable(t.Name), t.Engine, roughly(t.Rows, "row"), render.Bytes(float64(t.Bytes)), digits.Counted(t.Chunks, "chunk"))
 	}
 	return err
 }
@@ -310,7 +311,7 @@ func showHeader(w io.Writer, h repo.Header, signer repo.PublicKey) {
 	if len(h.Partial) > 0 {
 		fmt.Fprintf(w, "Only     %s\n", printable(strings.Join(h.Partial, ", ")))
 	}
-	fmt.Fprintf(w, "Holds    %s, %s, %s; %s rows, %s; added %s\n", counted(int(h.Schemas), "schema"), counted(int(h.Tables), "table"), counted(int(h.Objects), "other object"), render.Number(float64(h.Rows)), render.Bytes(float64(h.Bytes)), render.Bytes(float64(h.Stored)))
+	fmt.Fprintf(w, "Holds    %s, %s, %s; %s, %s; added %s\n", digits.Counted(h.Schemas, "schema"), digits.Counted(h.Tables, "table"), digits.Counted(h.Objects, "other object"), roughly(h.Rows, "row"), render.Bytes(float64(h.Bytes)), render.Bytes(float64(h.Stored)))
 	for _, line := range positionWords(h.Position) {
 		fmt.Fprintf(w, "Position %s\n", line)
 	}

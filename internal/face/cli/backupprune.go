@@ -10,11 +10,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/render"
 )
 
 type pruneFlags struct {
 	fromFlags
+	trust  []string
 	keep   repo.Retention
 	within string
 	remove []string
@@ -37,6 +39,9 @@ another backup builds on, what cannot be read, and what is dated ahead of now, f
 it changes nothing for other backups, and only --remove does away with it. Without a rule all backups stay, and only what
 killed backups left is removed.
 
+A backup that is not signed, or that a key signed which is not trusted, never replaces one that a trusted key signed, nor one of another
+key; among its like it is judged by the same rules. Trusted are this account's key, those it has written down for the repository, and --trust.
+
 It may run beside a backup: objects are then removed the next time. No identity is needed.`,
 		Example: `  risso backup prune --from /backups/db1 --keep-daily 7 --keep-weekly 4 --keep-monthly 12 --dry-run
   risso backup prune --from 's3://backups/db1?region=eu-central-1' --keep-within 14d --keep-last 3
@@ -53,6 +58,7 @@ It may run beside a backup: objects are then removed the next time. No identity 
 	fl.IntVar(&f.keep.Monthly, "keep-monthly", 0, "of each of so many months")
 	fl.IntVar(&f.keep.Yearly, "keep-yearly", 0, "of each of so many years")
 	fl.StringArrayVar(&f.remove, "remove", nil, "remove this backup, by its ID, instead of following rules; may be repeated")
+	fl.StringArrayVar(&f.trust, "trust", nil, "let backups that are signed by this key, as risso backup key prints it, or by the keys in this file, replace others; may be repeated")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "say what would be removed, and remove nothing")
 	outputVar(fl, &f.output, "", "text", "json")
 	return cmd
@@ -90,8 +96,11 @@ func runPrune(ctx context.Context, s Streams, f pruneFlags) error {
 	defer progress.end()
 	o.Progress = func(n int64) {
 		progress.show(func(elapsed float64) string {
-			return fmt.Sprintf("%d objects removed, %s/s", n, render.Number(float64(n)/elapsed))
+			return fmt.Sprintf("%s removed, %s/s", digits.Counted(n, "object"), render.Number(float64(n)/elapsed))
 		})
+	}
+	if o.Trusted, err = (trustFlags{keys: f.trust}).known(r, f.from); err != nil {
+		return err
 	}
 	p, err := r.Prune(ctx, o)
 	progress.end()
@@ -117,14 +126,14 @@ func pruneText(w io.Writer, p *repo.Pruned, dry bool) {
 	if dry {
 		verb = "Would remove"
 	}
-	fmt.Fprintf(w, "%s %s of %d", verb, counted(len(p.Removed), "backup"), len(p.Decisions))
+	fmt.Fprintf(w, "%s %s of %d", verb, digits.Counted(len(p.Removed), "backup"), len(p.Decisions))
 	if len(p.Running) > 0 {
 		fmt.Fprintf(w, "; their objects another time, for %s is at work, or was killed on another machine within the last %s", strings.Join(p.Running, ", "), render.Seconds(repo.LeaseLife.Seconds()))
 	} else {
-		fmt.Fprintf(w, ", %s of %s", counted(int(p.Objects), "object"), render.Bytes(float64(p.Bytes)))
+		fmt.Fprintf(w, ", %s of %s", digits.Counted(p.Objects, "object"), render.Bytes(float64(p.Bytes)))
 	}
 	if p.Leftovers > 0 {
-		fmt.Fprintf(w, ", %s", counted(int(p.Leftovers), "interrupted upload"))
+		fmt.Fprintf(w, ", %s", digits.Counted(p.Leftovers, "interrupted upload"))
 	}
 	fmt.Fprintln(w)
 	if len(p.Dead) > 0 {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/dump"
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/mysql"
 )
@@ -18,7 +19,7 @@ func backupProgress(p dump.Progress, elapsed float64) string {
 		return p.Phase
 	}
 	rate := float64(p.Bytes) / elapsed
-	text := fmt.Sprintf("%d of %d tables, %s rows, %s, %s/s, stored %s", p.Tables, p.Of, render.Number(float64(p.Rows)), render.Bytes(float64(p.Bytes)), render.Bytes(rate), render.Bytes(float64(p.Stored)))
+	text := fmt.Sprintf("%d of %s, %s, %s, %s/s, stored %s", p.Tables, digits.Counted(p.Of, "table"), roughly(p.Rows, "row"), render.Bytes(float64(p.Bytes)), render.Bytes(rate), render.Bytes(float64(p.Stored)))
 	if p.Estimated > 0 && p.Bytes > 0 {
 		share := min(0.99, float64(p.Bytes)/float64(p.Estimated))
 		text = fmt.Sprintf("about %.0f %%, %s left: %s", 100*share, render.Seconds(elapsed/share-elapsed), text)
@@ -30,9 +31,9 @@ func backupProgress(p dump.Progress, elapsed float64) string {
 func guardWords(e mysql.GuardEvent) string {
 	switch e.Action {
 	case mysql.GuardWithdrawn:
-		return fmt.Sprintf("the request for a lock was withdrawn after %s: %d sessions waited behind it; it is made again", render.Seconds(e.Running.Seconds()), e.Queued)
+		return fmt.Sprintf("the request for a lock was withdrawn after %s: %s waited behind it; it is made again", render.Seconds(e.Running.Seconds()), digits.Counted(e.Queued, "session"))
 	case mysql.GuardGaveWay:
-		return fmt.Sprintf("the backup gives way: %d sessions queued behind session %d of %s, who wants to change a table that is being read: %s", e.Queued, e.Session, e.User, render.Cut(e.Text, 100))
+		return fmt.Sprintf("the backup gives way: %s queued behind session %d of %s, who wants to change a table that is being read: %s", digits.Counted(e.Queued, "session"), e.Session, e.User, render.Cut(e.Text, 100))
 	case mysql.GuardKilled:
 		return fmt.Sprintf("ended a statement that the lock waited for: session %d of %s, running for %s: %s", e.Session, e.User, render.Seconds(e.Running.Seconds()), render.Cut(e.Text, 100))
 	}
@@ -46,8 +47,8 @@ func backupText(w io.Writer, r dump.Result, place string, held time.Duration) {
 	if len(h.Partial) > 0 {
 		fmt.Fprintf(w, "Only     %s\n", strings.Join(h.Partial, ", "))
 	}
-	fmt.Fprintf(w, "Holds    %s, %s, %s; %s rows, %s\n", counted(int(h.Schemas), "schema"), counted(int(h.Tables), "table"), counted(int(h.Objects), "other object"), render.Number(float64(h.Rows)), render.Bytes(float64(h.Bytes)))
-	chunks := fmt.Sprintf("%d chunks", r.Chunks)
+	fmt.Fprintf(w, "Holds    %s, %s, %s; %s, %s\n", digits.Counted(h.Schemas, "schema"), digits.Counted(h.Tables, "table"), digits.Counted(h.Objects, "other object"), roughly(h.Rows, "row"), render.Bytes(float64(h.Bytes)))
+	chunks := digits.Counted(r.Chunks, "chunk")
 	if r.NewChunks < r.Chunks {
 		chunks += fmt.Sprintf(", %d of them were there already", r.Chunks-r.NewChunks)
 	}
@@ -60,7 +61,7 @@ func backupText(w io.Writer, r dump.Result, place string, held time.Duration) {
 	if h.Bytes > 0 {
 		speed = fmt.Sprintf(", %s/s", render.Bytes(float64(h.Bytes)/r.Seconds))
 	}
-	fmt.Fprintf(w, "Took     %s%s, %s a table, %d sessions", render.Seconds(r.Seconds), speed, render.Seconds(r.Seconds/float64(max(1, h.Tables))), r.Threads)
+	fmt.Fprintf(w, "Took     %s%s, %s a table, %s", render.Seconds(r.Seconds), speed, render.Seconds(r.Seconds/float64(max(1, h.Tables))), digits.Counted(r.Threads, "session"))
 	if held > 0 {
 		fmt.Fprintf(w, "; held back for %s", render.Seconds(held.Seconds()))
 	}
@@ -111,7 +112,7 @@ func positionWords(p repo.Position) []string {
 
 // planText shows what a backup would do.
 func planText(w io.Writer, p dump.Plan, place string) {
-	fmt.Fprintf(w, "Would read %s, %s, about %s rows, %s of %s %s\n", counted(int(p.Schemas), "schema"), counted(int(p.Tables), "table"), render.Number(float64(p.Rows)), render.Bytes(float64(p.Bytes)), p.Flavour, p.Version)
+	fmt.Fprintf(w, "Would read %s, %s, about %s, %s of %s %s\n", digits.Counted(p.Schemas, "schema"), digits.Counted(p.Tables, "table"), roughly(p.Rows, "row"), render.Bytes(float64(p.Bytes)), p.Flavour, p.Version)
 	if place != "" {
 		fmt.Fprintf(w, "into %s\n", placeWords(place))
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/workload"
@@ -76,7 +77,7 @@ func runBenchCheck(ctx context.Context, s Streams, f benchCheckFlags, name strin
 		err = out.text(s.Out)
 	}
 	if err == nil && broken > 0 {
-		err = failure(exitFailed, "", fmt.Errorf("%d of %d checks found something wrong", broken, len(found)))
+		err = failure(exitFailed, "", fmt.Errorf("%d of %s found something wrong", broken, digits.Counted(len(found), "check")))
 	}
 	return err
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/measure/bench"
 	"github.com/rissodb/risso/internal/measure/compare"
@@ -353,7 +354,7 @@ func (c *comparison) plan(set *compare.Plan) error {
 	fmt.Fprintf(w, "%s%d runs of %s with --threads %d, each %s after %s of warm-up, in the order %s: %s in all\n",
 		most, len(c.order), c.name, c.threads, c.time, c.warmup, compare.OrderString(c.order), total)
 	if least := stats.LeastRuns(compare.Confidence); c.runs < least {
-		fmt.Fprintf(w, "%d runs of each are too few to tell any difference: %d is the least\n", c.runs, least)
+		fmt.Fprintf(w, "%s too few to tell any difference: %d is the least\n", digits.Plural(c.runs, "run of each is", "runs of each are"), least)
 	}
 	if set != nil {
 		fmt.Fprintf(w, "on %s before each run of A:\n  %s\nbefore each run of B:\n  %s\nat the end:\n  %s\n", set.Server,

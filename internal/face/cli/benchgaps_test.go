@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rissodb/risso/internal/lack"
 	"github.com/rissodb/risso/internal/measure/bench"
 	"github.com/rissodb/risso/internal/measure/compare"
 	"github.com/rissodb/risso/internal/measure/compare/matrix"
@@ -338,7 +339,7 @@ func TestReplayPart(t *testing.T) {
 func TestMatrixOfTwoKinds(t *testing.T) {
 	sandboxtest.Need(t, "mariadb")
 	if _, err := postgres.Find(""); errors.Is(err, sandbox.ErrNoServer) {
-		t.Skip("PostgreSQL is not installed: run script/setup")
+		lack.Of(t, "PostgreSQL is not installed: run script/setup")
 	}
 	dir := t.TempDir()
 	t.Setenv("RISSO_SANDBOX_DIR", filepath.Join(dir, "sandboxes"))

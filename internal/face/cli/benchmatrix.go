@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/measure/bench"
 	"github.com/rissodb/risso/internal/measure/compare/matrix"
@@ -106,7 +107,7 @@ func runMatrix(ctx context.Context, s Streams, f matrixFlags, path string) error
 		}
 		return writeMatrix(s.Out, r, f.output)
 	case isTerminal(s.Err):
-		fmt.Fprintf(s.Err, "%d runs, %d servers, about %s; results in %s\n", plan.Runs, len(plan.Servers), plan.Time.Round(time.Second), f.dir)
+		fmt.Fprintf(s.Err, "%s, %s, about %s; results in %s\n", digits.Counted(plan.Runs, "run"), digits.Counted(len(plan.Servers), "server"), plan.Time.Round(time.Second), f.dir)
 	}
 	show := newSteps(s.Err, plan.Runs)
 	r, err := matrix.Run(ctx, file, matrix.Options{Dir: f.dir, Servers: localServers{}, Prepare: f.prepare, Progress: func(done, total int, what string) {
@@ -123,7 +124,7 @@ func runMatrix(ctx context.Context, s Streams, f matrixFlags, path string) error
 		}
 	}
 	if err == nil && r.Interrupted {
-		err = failure(exitInterrupted, "the same command goes on", fmt.Errorf("interrupted: %d runs are missing", r.Missing))
+		err = failure(exitInterrupted, "the same command goes on", fmt.Errorf("interrupted: %s missing", digits.Plural(r.Missing, "run is", "runs are")))
 	}
 	return err
 }
@@ -144,7 +145,7 @@ func writeMatrixPlan(w io.Writer, p *matrix.Plan, output string) error {
 	if output == "json" {
 		return render.JSON(w, p)
 	}
-	fmt.Fprintf(w, "%s: %d cells, %d runs to make, about %s; results in %s\n", p.Name, len(p.Cells), p.Runs, p.Time.Round(time.Second), p.Dir)
+	fmt.Fprintf(w, "%s: %s, %s to make, about %s; results in %s\n", p.Name, digits.Counted(len(p.Cells), "cell"), digits.Counted(p.Runs, "run"), p.Time.Round(time.Second), p.Dir)
 	err := tabulate(w, func(w io.Writer) {
 		fmt.Fprintln(w, "SERVER\tOPTIONS\tENGINE\tTABLE SIZE\tWORKLOAD\tTHREADS\tRUNS THERE")
 		for _, c := range p.Cells {

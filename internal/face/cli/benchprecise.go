@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/measure/compare"
 )
@@ -144,7 +145,7 @@ func (c *comparison) measure(ctx context.Context, runA, runB compare.Runner, aft
 	}
 	switch {
 	case err == nil && interrupted:
-		return failure(exitInterrupted, "", fmt.Errorf("interrupted after %d of %d runs", len(c.a.Runs)+len(c.b.Runs), len(c.order)))
+		return failure(exitInterrupted, "", fmt.Errorf("interrupted after %d of %s", len(c.a.Runs)+len(c.b.Runs), digits.Counted(len(c.order), "run")))
 	case err == nil:
 		return c.verdict(r)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/measure/bench"
 	"github.com/rissodb/risso/internal/measure/compare/scale"
@@ -136,7 +137,7 @@ func scaleSweep(cmd *cobra.Command, s Streams, f scaleFlags, o scale.Options, na
 	o.Source = strings.TrimSuffix(fmt.Sprintf("%s on %s, %s", name, target, found.version), ", ")
 	total := len(f.counts) * f.runs
 	if isTerminal(s.Err) {
-		fmt.Fprintf(s.Err, "%d runs of %s, each %s after %s of warm-up: %s in all\n", total, name, f.time, f.warmup, time.Duration(total)*(f.time+f.warmup))
+		fmt.Fprintf(s.Err, "%s of %s, each %s after %s of warm-up: %s in all\n", digits.Counted(total, "run"), name, f.time, f.warmup, time.Duration(total)*(f.time+f.warmup))
 	}
 	show := newSteps(s.Err, total)
 	f.drawSeed()
@@ -145,7 +146,7 @@ func scaleSweep(cmd *cobra.Command, s Streams, f scaleFlags, o scale.Options, na
 	points, order, interrupted, err := scale.Sweep(ctx, f.counts, f.runs, f.Seed, func(ctx context.Context, threads int) (*bench.Result, error) {
 		n++
 		return f.once(ctx, name, f.options(threads, f.Seed+n), found)
-	}, func(i, threads int) { show.begin(i, "%d threads", threads) })
+	}, func(i, threads int) { show.begin(i, "%s", digits.Counted(threads, "thread")) })
 	show.end()
 	if len(points) == 0 {
 		if err == nil && interrupted {
@@ -160,14 +161,14 @@ func scaleSweep(cmd *cobra.Command, s Streams, f scaleFlags, o scale.Options, na
 		return errors.Join(err, ferr)
 	}
 	if idle := len(order) - len(points); idle > 0 {
-		r.Notes = append(r.Notes, fmt.Sprintf("%d of %d runs did nothing at all and are left out", idle, len(order)))
+		r.Notes = append(r.Notes, fmt.Sprintf("%d of %s did nothing at all: left out", idle, digits.Counted(len(order), "run")))
 	}
 	r.Interrupted, r.Order = interrupted || err != nil, order
 	if werr := writeScale(s.Out, r, f); err == nil {
 		err = werr
 	}
 	if err == nil && interrupted {
-		err = failure(exitInterrupted, "", fmt.Errorf("interrupted after %d of %d runs", len(order), total))
+		err = failure(exitInterrupted, "", fmt.Errorf("interrupted after %d of %s", len(order), digits.Counted(total, "run")))
 	}
 	return err
 }

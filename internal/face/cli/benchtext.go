@@ -77,7 +77,7 @@ func writeBenchText(w io.Writer, r *bench.Result) error {
 	if r.Interrupted {
 		cut = ", then interrupted"
 	}
-	line("", "%d threads, %s; measured %s%s%s", r.Threads, loop, render.Seconds(r.Seconds), afterWarmup(r), cut)
+	line("", "%s, %s; measured %s%s%s", digits.Counted(r.Threads, "thread"), loop, render.Seconds(r.Seconds), afterWarmup(r), cut)
 	if n, ok := r.Parameters["warehouses"].(int64); ok {
 		line("", "warehouses: %s", digits.Thousands(n))
 	}
@@ -243,12 +243,12 @@ func writeBenchTrouble(line lineFunc, r *bench.Result) {
 		line(name, "%s ms from second %.3f on: %s", digits.Thousands(o.Milliseconds), o.From, what)
 	}
 	if r.Unfinished > 0 {
-		line("unfinished", "%s transactions were given up after the end; their time so far is in the latency", digits.Thousands(r.Unfinished))
+		line("unfinished", "%s given up after the end; the time so far is in the latency", digits.Plural(r.Unfinished, "transaction was", "transactions were"))
 	}
 	if b := r.Backlog; b != nil {
-		line("backlog", "at most %s transactions waited for a free session, the longest %s", digits.Thousands(b.Max), render.Seconds(b.MaxWait))
+		line("backlog", "at most %s waited for a free session, the longest %s", digits.Counted(b.Max, "transaction"), render.Seconds(b.MaxWait))
 		if b.NeverStarted > 0 {
-			line("", "%s were due and never begun; the time they had waited is in the latency", digits.Thousands(b.NeverStarted))
+			line("", "%s due and never begun; the time waited is in the latency", digits.Plural(b.NeverStarted, "was", "were"))
 			line("", "the server (or --threads) cannot do %s transactions/s", rate(r.Rate))
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/lack"
 	"github.com/rissodb/risso/internal/measure/bench"
 	"github.com/rissodb/risso/internal/measure/compare"
 	"github.com/rissodb/risso/internal/measure/environ"
@@ -209,7 +210,7 @@ func TestSysbenchLines(t *testing.T) {
 func TestRivals(t *testing.T) {
 	path, err := exec.LookPath("sysbench")
 	if err != nil {
-		t.Skip("sysbench is not installed")
+		lack.Of(t, "sysbench is not installed: run script/setup")
 	}
 	n := sandboxtest.Up(t, "mariadb", "sync_binlog=0")
 	query(t, n, "CREATE DATABASE sbtest")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/pattern"
 	"github.com/rissodb/risso/internal/store/blob"
 )
 
@@ -237,12 +239,12 @@ func (f tableFlags) filter() (binlog.TableFilter, error) {
 	}
 	return func(schema, table string) bool {
 		for _, p := range f.schemas {
-			if like(p, schema) {
+			if pattern.Stars(p, schema) {
 				return true
 			}
 		}
 		for _, p := range f.tables {
-			if like(p, schema+"."+table) {
+			if pattern.Stars(p, schema+"."+table) {
 				return true
 			}
 		}
@@ -250,22 +252,12 @@ func (f tableFlags) filter() (binlog.TableFilter, error) {
 	}, nil
 }
 
-// like matches a pattern in which * stands for any text.
-func like(pattern, name string) bool {
-	head, rest, star := strings.Cut(pattern, "*")
-	if !star {
-		return pattern == name
-	}
-	name, ok := strings.CutPrefix(name, head)
-	if !ok {
-		return false
-	}
-	for i := 0; i <= len(name); i++ {
-		if like(rest, name[i:]) {
-			return true
-		}
-	}
-	return false
+// schema says whether a schema may have tables that are meant.
+func (f tableFlags) schema(name string) bool {
+	return slices.ContainsFunc(slices.Concat(f.schemas, f.tables), func(p string) bool {
+		p, _, _ = strings.Cut(p, ".")
+		return pattern.Stars(p, name)
+	})
 }
 
 // parsePlace reads FILE:POSITION.

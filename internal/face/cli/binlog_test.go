@@ -211,17 +211,6 @@ func checkedWithout(t *testing.T, place string) {
 	}
 }
 
-func TestLike(t *testing.T) {
-	for _, c := range []struct {
-		pattern, name string
-		want          bool
-	}{{"shop.*", "shop.orders", true}, {"shop.*", "shops.orders", false}, {"*", "", true}, {"a*b*c", "aXbYbc", true}, {"a*b", "ab", true}, {"a*b", "aba", false}, {"x", "x", true}, {"x", "xx", false}} {
-		if like(c.pattern, c.name) != c.want {
-			t.Errorf("%q for %q is %v", c.pattern, c.name, !c.want)
-		}
-	}
-}
-
 // TestForgedLogs: logs that somebody changed, or that nobody signed, are rolled forward by no command, and by those that are told to read
 // what is unsigned only those that nobody changed.
 func TestForgedLogs(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rissodb/risso/internal/data/binlog"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/mysql"
 )
@@ -177,7 +178,7 @@ func rolledText(w io.Writer, r binlog.RollResult) {
 	if r.Planned {
 		verb = "would apply"
 	}
-	fmt.Fprintf(w, "%s %d transactions", verb, r.Transactions)
+	fmt.Fprintf(w, "%s %s", verb, digits.Counted(r.Transactions, "transaction"))
 	if !r.LastGTID.IsZero() {
 		fmt.Fprintf(w, ", the last %s", r.LastGTID)
 	}
@@ -194,7 +195,7 @@ func rolledText(w io.Writer, r binlog.RollResult) {
 		fmt.Fprintf(w, "what comes next begins at %s\n", r.Next)
 	}
 	if r.Had > 0 || r.LeftOut > 0 {
-		fmt.Fprintf(w, "%d were there already, %d were left out\n", r.Had, r.LeftOut)
+		fmt.Fprintf(w, "%s there already, %s left out\n", digits.Plural(r.Had, "was", "were"), digits.Plural(r.LeftOut, "was", "were"))
 	}
 	for _, x := range r.Prepared {
 		fmt.Fprintf(w, "prepared, and waiting for its end unless that came too: XA %s\n", x)

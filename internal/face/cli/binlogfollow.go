@@ -27,6 +27,7 @@ func newBinlogFollow(s Streams) *cobra.Command {
 		Use:   "follow --dsn DSN --to PLACE",
 		Short: "Mirror binary logs as they are written",
 		Long: `Mirrors a server's binary logs as they are written, by the replication protocol, until Ctrl-C.
+A server that goes away is waited for; one that is not there at the start is an error.
 The bytes are the server's own. What is there is never written again: after any cut it goes on
 where it was, and a failover or RESET begins a new series. A log that the server has finished is
 verified, compressed and stored in the place, with an index. What is mirrored is signed by this

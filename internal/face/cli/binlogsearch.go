@@ -12,6 +12,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/mysql"
 )
@@ -37,7 +38,7 @@ func newBinlogSearch(s Streams) *cobra.Command {
 		Long: `Finds transactions by the damage they did: which table, what kind of change, how many rows, when,
 by whom. For each: its GTID and place, time, connection, the statement where the log has its text
 (binlog_rows_query_log_events; of MariaDB binlog_annotate_row_events), rows by table, and rows
-as they were before. What drops or empties a table comes first, then what changed most rows.
+as they were before. What drops or empties a table or partitions comes first, then what changed most rows.
 
 Names of columns come from the log (binlog_row_metadata=FULL) or from --dsn; else they are
 @1, @2 and so on. With --dsn beside files or --from, the server is asked for names only.
@@ -91,7 +92,9 @@ func (f searchFlags) damage() (d binlog.Damage, err error) {
 	if d.GTID, err = mysql.ParseGTIDSet(f.gtid); err != nil {
 		return d, usageError("--gtid: %w", err)
 	}
-	d.Tables, err = f.filter()
+	if d.Tables, err = f.filter(); d.Tables != nil {
+		d.Schemas = f.schema
+	}
 	return d, err
 }
 
@@ -159,7 +162,7 @@ func runBinlogSearch(ctx context.Context, s Streams, f searchFlags, args []strin
 	if res.Fit > 0 {
 		fmt.Fprintln(s.Out)
 	}
-	fmt.Fprintf(s.Out, "%d of %d transactions in %s of %d logs fit", res.Fit, res.Transactions, render.Bytes(float64(res.Bytes)), len(src.files))
+	fmt.Fprintf(s.Out, "%d of %s in %s of %s %s", res.Fit, digits.Counted(res.Transactions, "transaction"), render.Bytes(float64(res.Bytes)), digits.Counted(len(src.files), "log"), map[bool]string{true: "fits", false: "fit"}[res.Fit == 1])
 	if res.Skipped > 0 {
 		fmt.Fprintf(s.Out, ", %d of which were not read, for their index says that nothing fits", res.Skipped)
 	}
@@ -221,12 +224,19 @@ func foundText(w io.Writer, f binlog.Found) {
 		fmt.Fprintf(w, "  %s\n", render.Cut(strings.Join(strings.Fields(st.Text), " "), 300))
 	}
 	if f.More > 0 {
-		fmt.Fprintf(w, "  and %d more statements\n", f.More)
+		fmt.Fprintf(w, "  and %s\n", digits.Counted(f.More, "more statement"))
 	}
 	for _, c := range f.Changes {
-		fmt.Fprintf(w, "  %-8s %s", c.Kind, c.Table)
+		what := c.Table
+		if c.Object != "" {
+			what = c.Object + " " + what
+		}
+		if c.To != "" {
+			what += " to " + c.To
+		}
+		fmt.Fprint(w, strings.TrimRight(fmt.Sprintf("  %-8s %s", c.Kind, what), " "))
 		if c.Rows > 0 {
-			fmt.Fprintf(w, "  %d rows", c.Rows)
+			fmt.Fprintf(w, "  %s", digits.Counted(c.Rows, "row"))
 			if c.Share != nil {
 				fmt.Fprintf(w, " of %d: %s", c.Share.Of, c.Share.From)
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rissodb/risso/internal/data/checksum"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/throttle"
@@ -216,34 +217,27 @@ func runChecksum(ctx context.Context, s Streams, f checksumFlags) error {
 func checksumVerdict(r checksum.Result) error {
 	switch {
 	case r.Counts.Differ == 0 && r.Counts.Definitions > 0:
-		return failure(exitDiffers, "", fmt.Errorf("%s; no row was found to differ", plural(r.Counts.Definitions, "definition differs", "definitions differ")))
+		return failure(exitDiffers, "", fmt.Errorf("%s; no row was found to differ", digits.Plural(r.Counts.Definitions, "definition differs", "definitions differ")))
 	case r.Counts.Differ > 0:
-		return failure(exitDiffers, "", fmt.Errorf("%s", plural(r.Counts.Differ, "table differs", "tables differ")))
+		return failure(exitDiffers, "", fmt.Errorf("%s", digits.Plural(r.Counts.Differ, "table differs", "tables differ")))
 	case len(r.Unseen) > 0:
 		return failure(exitFailed, r.Unseen[0].Hint, fmt.Errorf("on %s: %s; of what was seen nothing differs", r.Unseen[0].Server, r.Unseen[0].Words))
 	case r.Counts.Open > 0:
 		return failure(exitFailed, "run it again for these tables, when the replica has caught up or fewer rows change",
-			fmt.Errorf("of %s not all rows could be compared; no difference was found", plural(r.Counts.Open, "table", "tables")))
+			fmt.Errorf("of %s not all rows could be compared; no difference was found", digits.Plural(r.Counts.Open, "table", "tables")))
 	}
 	return nil
-}
-
-func plural(n int64, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }
 
 func checksumProgress(p checksum.Progress, gate *throttle.Gate) func(float64) string {
 	return func(elapsed float64) string {
 		rate := float64(p.Rows) / max(elapsed, 0.001)
-		text := fmt.Sprintf("%s, %s rows, %s rows/s, %s/s", p.Table, render.Number(float64(p.Rows)), render.Number(rate), render.Bytes(float64(p.Bytes)/max(elapsed, 0.001)))
+		text := fmt.Sprintf("%s, %s, %s rows/s, %s/s", p.Table, roughly(p.Rows, "row"), render.Number(rate), render.Bytes(float64(p.Bytes)/max(elapsed, 0.001)))
 		if p.Of > p.Rows && p.Rows > 0 {
 			text = fmt.Sprintf("%.0f %%, %s, %s left", 100*float64(p.Rows)/float64(p.Of), text, render.Seconds(float64(p.Of-p.Rows)/rate))
 		}
 		if p.Differ > 0 {
-			text += ", " + plural(p.Differ, "table differs", "tables differ")
+			text += ", " + digits.Plural(p.Differ, "table differs", "tables differ")
 		}
 		if _, why := gate.Held(); why != "" {
 			text += ", waits: " + why
@@ -277,7 +271,7 @@ func (c *checksumText) table(t checksum.Table) {
 	}
 	rate := ""
 	if t.Seconds > 0 && t.Rows > 0 {
-		rate = fmt.Sprintf(", %s rows, %s rows/s", render.Number(float64(t.Rows)), render.Number(float64(t.Rows)/t.Seconds))
+		rate = fmt.Sprintf(", %s, %s rows/s", roughly(t.Rows, "row"), render.Number(float64(t.Rows)/t.Seconds))
 	}
 	fmt.Fprintf(c.out, "%s.%s: %s%s\n", printable(t.Schema), printable(t.Name), v, rate)
 	for _, n := range t.Notes {
@@ -417,7 +411,7 @@ func (c *checksumText) end(r checksum.Result) {
 	for i, side := range r.Others {
 		names[i] = side.Server
 	}
-	words := []string{plural(r.Counts.Equal, "equal", "equal")}
+	words := []string{digits.Plural(r.Counts.Equal, "equal", "equal")}
 	for _, w := range []struct {
 		n    int64
 		what string
@@ -427,14 +421,14 @@ func (c *checksumText) end(r checksum.Result) {
 		}
 	}
 	if n := r.Counts.Definitions; n > 0 {
-		words = append(words, plural(n, "definition differs", "definitions differ"))
+		words = append(words, digits.Plural(n, "definition differs", "definitions differ"))
 	}
 	if n := r.Counts.Undefined; n > 0 {
-		words = append(words, plural(n, "definition was", "definitions were")+" not compared")
+		words = append(words, digits.Plural(n, "definition was", "definitions were")+" not compared")
 	}
-	fmt.Fprintf(c.out, "%s of %s compared with %s: %s\n", plural(r.Tables, "table", "tables"), r.Primary.Server, strings.Join(names, ", "), strings.Join(words, ", "))
+	fmt.Fprintf(c.out, "%s of %s compared with %s: %s\n", digits.Plural(r.Tables, "table", "tables"), r.Primary.Server, strings.Join(names, ", "), strings.Join(words, ", "))
 	if r.Seconds > 0 && r.Rows > 0 {
-		fmt.Fprintf(c.out, "%s rows in %s: %s rows/s; %s of them read here\n",
-			render.Number(float64(r.Rows)), render.Seconds(r.Seconds), render.Number(float64(r.Rows)/r.Seconds), render.Bytes(float64(r.Bytes)))
+		fmt.Fprintf(c.out, "%s in %s: %s rows/s; %s of them read here\n",
+			roughly(r.Rows, "row"), render.Seconds(r.Seconds), render.Number(float64(r.Rows)/r.Seconds), render.Bytes(float64(r.Bytes)))
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rissodb/risso/internal/data/checksum"
+	"github.com/rissodb/risso/internal/digits"
 )
 
 // mendRows is how many rows of a table one run mends.
@@ -58,7 +59,9 @@ func (f checksumFlags) runMend(ctx context.Context, s Streams, o checksum.Option
 	}
 	progress := newProgress(s.Err)
 	journal, err := checksum.Mend(ctx, m, plan, func(done int) {
-		progress.show(func(float64) string { return fmt.Sprintf("mended %d of %d rows", done, len(plan.Steps)) })
+		progress.show(func(float64) string {
+			return fmt.Sprintf("mended %d of %s", done, digits.Counted(len(plan.Steps), "row"))
+		})
 	})
 	progress.end()
 	if journal != "" {
@@ -67,7 +70,7 @@ func (f checksumFlags) runMend(ctx context.Context, s Streams, o checksum.Option
 	if err != nil {
 		return checksumFailure(err, "")
 	}
-	fmt.Fprintf(out, "%s written; compared once more:\n", plural(int64(len(plan.Steps)), "row", "rows"))
+	fmt.Fprintf(out, "%s written; compared once more:\n", digits.Plural(len(plan.Steps), "row", "rows"))
 	return f.compareAgain(ctx, out, o, found)
 }
 
@@ -90,7 +93,7 @@ func (f checksumFlags) compareAgain(ctx context.Context, out io.Writer, o checks
 
 // showPlan writes what will be done.
 func (f checksumFlags) showPlan(out io.Writer, o checksum.Options, p checksum.Plan) {
-	fmt.Fprintf(out, "\nplan: %s to be written once more on %s, replicating by statement\n", plural(int64(len(p.Steps)), "row", "rows"), o.Primary)
+	fmt.Fprintf(out, "\nplan: %s to be written once more on %s, replicating by statement\n", digits.Plural(len(p.Steps), "row", "rows"), o.Primary)
 	const most = 50
 	for i, st := range p.Steps {
 		if i == most && !f.dryRun {

@@ -7,13 +7,14 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
+	"strconv"
 	"strings"
 
 	"gopkg.in/yaml.v3"
 
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/pattern"
 )
 
 // config is the file that --config names. Flags win over it.
@@ -73,21 +74,27 @@ func readConfig(path string) (config, error) {
 	return c, nil
 }
 
-// yamlLine is where an error of the YAML reader says that it is.
-var yamlLine = regexp.MustCompile(`^yaml: line (\d+): `)
+// yamlLine is where an error of the YAML reader says that it is, yamlTab a line that begins with a tab.
+var (
+	yamlLine = pattern.Lazy(`^yaml: line (\d+): `)
+	yamlTab  = pattern.Lazy(`(?m)^ *\t`)
+)
 
 // yamlProblem keeps the places of a YAML error and leaves out the values that it quotes: one may be a password.
 func yamlProblem(err error, text []byte) string {
 	var te *yaml.TypeError
 	if !errors.As(err, &te) {
-		where := ""
-		if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
-			where = "near line " + m[1] + ": "
+		m := yamlLine().FindStringSubmatch(err.Error())
+		if m == nil {
+			return "it is not YAML"
 		}
-		if tab := regexp.MustCompile(`(?m)^ *\t`).FindIndex(text); tab != nil {
-			return fmt.Sprintf("line %d: it begins with a tab; YAML wants blanks", 1+bytes.Count(text[:tab[0]], []byte("\n")))
+		near, _ := strconv.Atoi(m[1]) // digits
+		for _, tab := range yamlTab().FindAllIndex(text, -1) {
+			if line := 1 + bytes.Count(text[:tab[0]], []byte("\n")); line >= near-1 && line <= near+1 { // elsewhere it may stand in a text
+				return fmt.Sprintf("line %d: it begins with a tab; YAML wants blanks", line)
+			}
 		}
-		return where + "it is not YAML"
+		return "near line " + m[1] + ": it is not YAML"
 	}
 	var out []string
 	for _, e := range te.Errors {

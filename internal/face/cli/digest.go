@@ -165,8 +165,10 @@ func runDigest(ctx context.Context, s Streams, f digestFlags, files []string) er
 	case !f.follow && none != nil && p.Calls == 0:
 		return none
 	}
-	if passed := p.PassedOver(); passed != "" && f.output == "csv" { // the other forms have it
-		fmt.Fprintln(s.Err, passed)
+	for _, told := range []string{p.PassedOver(), p.Quiet()} {
+		if told != "" && (f.output == "csv" || f.planParallel) { // the other forms have it
+			fmt.Fprintln(s.Err, told)
+		}
 	}
 	if err := j.write(p); err != nil {
 		return err
@@ -315,7 +317,7 @@ func noLog(p *digest.Profile, format string) error {
 		if s.PassedOver != "" && !logs {
 			return failure(exitFailed, digest.Readable, fmt.Errorf("%s is no log: it is %s", s.Name, s.PassedOver))
 		}
-		if s.PassedOver != "" || s.Events > 0 || s.Bytes == 0 || s.Server != "" && s.Unread == 0 {
+		if s.PassedOver != "" || s.Events > 0 || s.Quiet != "" || s.Server != "" && s.Unread == 0 {
 			continue
 		}
 		looks := ""
@@ -370,12 +372,12 @@ func binlogStreams(zone *time.Location) map[string]func(io.Reader) (digest.Strea
 // write shows a profile in the form asked for.
 func (j *digestJob) write(p *digest.Profile) error {
 	o := j.report
-	if j.filter != nil && p.Calls == 0 {
+	if j.filter != nil && p.Calls == 0 && j.counter == nil { // which keeps writes only, and says itself when there are none
 		o.Notes = append(o.Notes, "The filter kept no event.")
 	}
 	if j.filter != nil {
 		if never := j.filter.Never(); len(never) > 0 {
-			o.Notes = append(o.Notes, "No event has "+strings.Join(never, ", ")+", which the filter asks for: such a comparison is false.")
+			o.Notes = append(o.Notes, "The filter looked for "+strings.Join(never, ", ")+" in vain: where an event lacks a name, its comparison is false.")
 		}
 	}
 	out := bufio.NewWriterSize(j.s.Out, 64<<10)

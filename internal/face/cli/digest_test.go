@@ -4,12 +4,13 @@ import (
 	"bytes"
 	"testing"
 	"time"
+	_ "time/tzdata" // zones are here on every machine
 )
 
 func TestMoment(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
-		t.Skip("no time zones on this machine: ", err)
+		t.Fatal(err)
 	}
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for s, want := range map[string]time.Time{

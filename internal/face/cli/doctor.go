@@ -143,6 +143,9 @@ func ofFolder(dir string) finding {
 	if err := unix.Access(at, unix.W_OK|unix.X_OK); err != nil {
 		return finding{findBad, what, at + " cannot be written", "choose another with --data, or run risso as its owner"}
 	}
+	if owner, ok := otherOwner(at); ok {
+		return finding{findNote, what, at + " belongs to " + owner + ", which cannot use what root puts there", "run risso as that account"}
+	}
 	var st unix.Statfs_t
 	if err := unix.Statfs(at, &st); err != nil {
 		return finding{findNote, what, fmt.Sprintf("%s: its room cannot be seen: %v", dir, err), ""}

@@ -20,9 +20,9 @@ func TestDoctorAccounts(t *testing.T) {
 			n := sandboxtest.Up(t, spec, "performance_schema=ON")
 			db := openNode(t, n)
 			maria := strings.HasPrefix(spec, "mariadb")
-			serve := "PROCESS, REPLICATION CLIENT"
+			serve, replicas := "PROCESS, REPLICATION CLIENT", "REPLICATION SLAVE"
 			if maria {
-				serve = "PROCESS, REPLICA MONITOR"
+				serve, replicas = "PROCESS, REPLICA MONITOR", "REPLICATION MASTER ADMIN"
 			}
 			all := fmt.Sprintf("GRANT %s ON *.* TO %%[1]s; GRANT SELECT ON performance_schema.* TO %%[1]s", serve)
 			cases := []struct {
@@ -37,7 +37,11 @@ func TestDoctorAccounts(t *testing.T) {
 				{"all", "everything", "restore", "GRANT ALL PRIVILEGES ON *.* TO %[1]s WITH GRANT OPTION", true},
 				{"who makes users may not restore", "maker", "restore", "GRANT CREATE USER ON *.* TO %[1]s WITH GRANT OPTION", false},
 				{"one schema as a pattern", "pattern", "bench", "GRANT PROCESS ON *.* TO %[1]s; GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, INDEX, ALTER ON `sbt%%`.* TO %[1]s", true},
-				{"replication client by SUPER", "super", "serve", "GRANT PROCESS, SUPER ON *.* TO %[1]s; GRANT SELECT ON performance_schema.* TO %[1]s", !maria},
+				{"replication client by SUPER", "super", "serve", "GRANT PROCESS, SUPER ON *.* TO %[1]s; GRANT SELECT ON performance_schema.* TO %[1]s", spec != "mariadb-11.8"},
+				{"logs by SUPER", "super2", "follow", "GRANT REPLICATION SLAVE, SUPER ON *.* TO %[1]s", spec != "mariadb-11.8"},
+				{"logs, replication and their format by SUPER", "super3", "mend", "GRANT SELECT, SHOW VIEW, PROCESS, INSERT, DELETE, SUPER, " + replicas + " ON *.* TO %[1]s", spec != "mariadb-11.8"},
+				{"replicas are not SUPER's", "super4", "mend", "GRANT SELECT, SHOW VIEW, PROCESS, INSERT, DELETE, SUPER ON *.* TO %[1]s", false},
+				{"no logs", "nologs", "follow", "GRANT REPLICATION SLAVE ON *.* TO %[1]s", false},
 			}
 			type one = struct {
 				what, user, job, sql string
@@ -77,6 +81,9 @@ func checkDoctor(t *testing.T, db *sql.DB, n *sandbox.Node, what, user, job stri
 		if f.Level != findBad || !strings.Contains(f.Text, "lacks privileges") {
 			continue
 		}
+		if statements := asked(n, job); len(statements) > 0 && len(refused(t, n, user, statements)) == 0 {
+			t.Errorf("%s: doctor says that the account may not %s, and it may: %s", what, job, f.Remedy)
+		}
 		for _, q := range strings.Split(f.Remedy, "; ") {
 			mustExec(t, db, q)
 		}
@@ -84,23 +91,41 @@ func checkDoctor(t *testing.T, db *sql.DB, n *sandbox.Node, what, user, job stri
 			t.Errorf("%s: with the remedy doctor ends with %d: %v", what, code, list)
 		}
 	}
-	if job != "serve" {
-		return
+	for _, err := range refused(t, n, user, asked(n, job)) {
+		t.Errorf("%s: doctor says that the account may %s: %v", what, job, err)
 	}
+}
+
+// asked are statements that a job asks a server.
+func asked(n *sandbox.Node, job string) []string {
+	status, replicas := "SHOW REPLICA STATUS", "SHOW REPLICAS"
+	switch {
+	case n.Program.Family == sandbox.FamilyMariaDB:
+		replicas = "SHOW REPLICA HOSTS"
+	case strings.HasPrefix(n.Version, "5.") || n.Version < "8.0.22":
+		status, replicas = "SHOW SLAVE STATUS", "SHOW SLAVE HOSTS"
+	}
+	return map[string][]string{
+		"serve":  {status, "SELECT 1 FROM performance_schema.threads LIMIT 1", "SELECT 1 FROM information_schema.INNODB_METRICS LIMIT 1"},
+		"follow": {"SHOW BINARY LOGS"},
+		"mend":   {status, replicas, "SHOW BINARY LOGS", "SET SESSION binlog_format = ROW"},
+	}[job]
+}
+
+// refused runs statements as an account, and gives the errors.
+func refused(t *testing.T, n *sandbox.Node, user string, statements []string) (list []error) {
+	t.Helper()
 	own, err := sql.Open("mysql", fmt.Sprintf("%s:x@unix(%s)/", user, n.Socket))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer own.Close()
-	status := "SHOW REPLICA STATUS"
-	if strings.HasPrefix(n.Version, "5.") || n.Version < "8.0.22" && n.Program.Family != sandbox.FamilyMariaDB {
-		status = "SHOW SLAVE STATUS"
-	}
-	for _, q := range []string{status, "SELECT 1 FROM performance_schema.threads LIMIT 1", "SELECT 1 FROM information_schema.INNODB_METRICS LIMIT 1"} {
+	for _, q := range statements {
 		if _, err := own.Exec(q); err != nil {
-			t.Errorf("%s: doctor says that the account may serve: %s: %v", what, q, err)
+			list = append(list, fmt.Errorf("%s: %w", q, err))
 		}
 	}
+	return list
 }
 
 func doctorSays(t *testing.T, n *sandbox.Node, user, job string) (int, []finding) {

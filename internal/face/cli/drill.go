@@ -193,7 +193,7 @@ func (p *progress) stage(stage, unit string, done, total int64) {
 		elapsed = max(elapsed, 0.001)
 		amount := func(v float64) string {
 			if unit == "tables" {
-				return fmt.Sprintf("%.0f tables", v)
+				return digits.Counted(int64(v), "table")
 			}
 			return render.Bytes(v)
 		}
@@ -227,18 +227,18 @@ func writeProof(w io.Writer, p drill.Proof) error {
 	}
 	fmt.Fprintln(w)
 	if p.Rolled != nil {
-		fmt.Fprintf(w, "rolled forward: %d transactions, to %s\n", p.Rolled.Transactions, p.Rolled.Time.Local().Format("2006-01-02 15:04:05"))
+		fmt.Fprintf(w, "rolled forward: %s, to %s\n", digits.Counted(p.Rolled.Transactions, "transaction"), p.Rolled.Time.Local().Format("2006-01-02 15:04:05"))
 	}
 	if p.Compare.Tables > 0 {
-		fmt.Fprintf(w, "rows and sums: %d tables, %d rows, %d differ\n", p.Compare.Tables, p.Compare.Rows, len(p.Compare.Different))
+		fmt.Fprintf(w, "rows and sums: %s, %s, %s\n", digits.Counted(p.Compare.Tables, "table"), digits.Counted(p.Compare.Rows, "row"), digits.Plural(len(p.Compare.Different), "differs", "differ"))
 	}
 	if c := p.Counted; c != nil && c.Since == nil {
-		fmt.Fprintf(w, "rows: %d tables, %d rows counted; the next drill of this backup compares\n", c.Tables, c.Rows)
+		fmt.Fprintf(w, "rows: %s, %s counted; the next drill of this backup compares\n", digits.Counted(c.Tables, "table"), digits.Counted(c.Rows, "row"))
 	} else if c != nil {
-		fmt.Fprintf(w, "rows: %d tables, %d rows, %d differ from the drill of %s\n", c.Tables, c.Rows, len(c.Different), c.Since.Local().Format("2006-01-02 15:04"))
+		fmt.Fprintf(w, "rows: %s, %s, %s from the drill of %s\n", digits.Counted(c.Tables, "table"), digits.Counted(c.Rows, "row"), digits.Plural(len(c.Different), "differs", "differ"), c.Since.Local().Format("2006-01-02 15:04"))
 	}
 	if p.Check.Tables > 0 {
-		fmt.Fprintf(w, "CHECK TABLE: %d tables, %d with a problem\n", p.Check.Tables, len(p.Check.Problems))
+		fmt.Fprintf(w, "CHECK TABLE: %s, %d with a problem\n", digits.Counted(p.Check.Tables, "table"), len(p.Check.Problems))
 	}
 	for _, q := range p.Queries {
 		verdict := "as expected"

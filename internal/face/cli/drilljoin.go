@@ -13,6 +13,7 @@ import (
 	"github.com/rissodb/risso/internal/data/drill"
 	"github.com/rissodb/risso/internal/data/load"
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/store/state"
 )
 
@@ -51,7 +52,7 @@ func (loader) Load(ctx context.Context, q drill.LoadRequest) (drill.Loaded, erro
 	// That accounts were there (res.Kept) is nothing to know: those are the throw-away server's own.
 	out.Notes = append(out.Notes, res.Notes...)
 	for _, t := range res.Different {
-		out.Different = append(out.Different, fmt.Sprintf("%s.%s (%d rows, sum %s; the backup has %s)", t.Schema, t.Table, t.Rows, t.Sum, t.Wants))
+		out.Different = append(out.Different, fmt.Sprintf("%s.%s (%s, sum %s; the backup has %s)", t.Schema, t.Table, digits.Counted(t.Rows, "row"), t.Sum, t.Wants))
 	}
 	return out, nil
 }

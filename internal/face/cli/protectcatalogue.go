@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/rissodb/risso/internal/data/drill"
 	"github.com/rissodb/risso/internal/data/repo"
@@ -106,7 +105,11 @@ func (p *protect) retention(ctx context.Context, r *repo.Repo, s watched) error 
 	if !s.protect.Retention.any() {
 		return nil
 	}
-	list, err := r.Plan(ctx, repo.PruneOptions{Retention: s.protect.Retention.policy(), Zone: time.Local})
+	o, err := s.protect.pruneOptions(r, s.protect.Place)
+	if err != nil {
+		return err
+	}
+	list, err := r.Plan(ctx, o)
 	if err != nil {
 		return err
 	}

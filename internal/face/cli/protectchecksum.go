@@ -8,7 +8,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/checksum"
 	"github.com/rissodb/risso/internal/data/jobs"
-	"github.com/rissodb/risso/internal/face/render"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/throttle"
 )
 
@@ -110,7 +110,7 @@ var errUntold = errors.New("not all rows could be compared")
 
 // end says what was found, and whether that is good. Rows that change all the time are no failure.
 func (c *compared) end(got checksum.Result) (string, error) {
-	all := fmt.Sprintf("%s with %s rows on %s", counted(int(got.Tables), "table"), render.Number(float64(got.Rows)), counted(len(got.Others), "replica"))
+	all := fmt.Sprintf("%s with %s on %s", digits.Counted(got.Tables, "table"), roughly(got.Rows, "row"), digits.Counted(len(got.Others), "replica"))
 	more := func(list []string) string {
 		if len(list) > 1 {
 			return fmt.Sprintf("%s; and %d more", list[0], len(list)-1)
@@ -119,10 +119,10 @@ func (c *compared) end(got checksum.Result) (string, error) {
 	}
 	switch {
 	case len(c.bad) > 0:
-		text := fmt.Sprintf("%s: %s", plural(int64(len(c.bad)), "table differs", "tables differ"), more(c.bad))
+		text := fmt.Sprintf("%s: %s", digits.Plural(len(c.bad), "table differs", "tables differ"), more(c.bad))
 		return fmt.Sprintf("of %s %s", all, text), jobs.ErrFound
 	case got.Counts.Definitions > 0:
-		return fmt.Sprintf("of %s the rows are equal, and %s: %s", all, plural(got.Counts.Definitions, "definition differs", "definitions differ"), c.defined(got)), jobs.ErrFound
+		return fmt.Sprintf("of %s the rows are equal, and %s: %s", all, digits.Plural(got.Counts.Definitions, "definition differs", "definitions differ"), c.defined(got)), jobs.ErrFound
 	case len(got.Unseen) > 0:
 		err := fmt.Errorf("of %s %w: on %s %s", all, errUntold, got.Unseen[0].Server, oneLine(got.Unseen[0].Words, got.Unseen[0].Hint))
 		return err.Error(), err

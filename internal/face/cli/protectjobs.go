@@ -12,6 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/data/drill"
 	"github.com/rissodb/risso/internal/data/jobs"
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/store/blob"
@@ -38,7 +39,7 @@ func (p *protect) copyTask(s watched) jobs.Task {
 		if err != nil {
 			return jobs.Result{}, err
 		}
-		text := fmt.Sprintf("%s copied, %s in %s; %d were there", counted(len(got.Backups), "backup"), render.Bytes(float64(got.Bytes)), counted(int(got.Objects), "object"), len(got.There))
+		text := fmt.Sprintf("%s copied, %s in %s; %s there", digits.Counted(len(got.Backups), "backup"), render.Bytes(float64(got.Bytes)), digits.Counted(got.Objects, "object"), digits.Plural(len(got.There), "was", "were"))
 		if got.Whole() {
 			return jobs.Result{Detail: got, Text: text}, nil
 		}
@@ -50,6 +51,13 @@ func (p *protect) copyTask(s watched) jobs.Task {
 		}
 		return jobs.Result{Detail: got, Text: text + "; " + copyProblems(got)}, jobs.ErrFound
 	}
+}
+
+// pruneOptions are the rules by which backups of a place go.
+func (c *protection) pruneOptions(r *repo.Repo, place string) (o repo.PruneOptions, err error) {
+	o = repo.PruneOptions{Retention: c.Retention.policy(), Zone: time.Local}
+	o.Trusted, err = trustFlags{keys: c.Trust}.known(r, place)
+	return o, err
 }
 
 // pruneTask removes what retention does not keep, at both places.
@@ -67,7 +75,13 @@ func (p *protect) pruneTask(s watched) jobs.Task {
 			if err != nil {
 				return jobs.Result{}, err
 			}
-			got, err := r.Prune(ctx, repo.PruneOptions{Retention: c.Retention.policy(), Zone: time.Local, Progress: func(n int64) { report.Set(n, 0, "objects") }})
+			o, err := c.pruneOptions(r, place)
+			if err != nil {
+				closePlace()
+				return jobs.Result{}, err
+			}
+			o.Progress = func(n int64) { report.Set(n, 0, "objects") }
+			got, err := r.Prune(ctx, o)
 			closePlace()
 			if err != nil {
 				return jobs.Result{}, fmt.Errorf("%s: %w", shownPlace(place), err)
@@ -80,7 +94,7 @@ func (p *protect) pruneTask(s watched) jobs.Task {
 				report.Log("%s %s: %s", d.ID, verb, strings.Join(d.Reasons, ", "))
 			}
 			detail = append(detail, got)
-			text = append(text, fmt.Sprintf("%s removed, %s freed", counted(len(got.Removed), "backup"), render.Bytes(float64(got.Bytes))))
+			text = append(text, fmt.Sprintf("%s removed, %s freed", digits.Counted(len(got.Removed), "backup"), render.Bytes(float64(got.Bytes))))
 		}
 		return jobs.Result{Text: strings.Join(text, "; at the second place "), Detail: detail}, nil
 	}
@@ -106,9 +120,9 @@ func (p *protect) verifyTask(s watched) jobs.Task {
 		}
 		if !got.Whole() {
 			first := got.Problems[0]
-			return jobs.Result{Detail: got, Text: fmt.Sprintf("%s cannot be restored whole: %s: %s", counted(len(got.Broken), "backup"), first.Key, first.What)}, jobs.ErrFound
+			return jobs.Result{Detail: got, Text: fmt.Sprintf("%s cannot be restored whole: %s: %s", digits.Counted(len(got.Broken), "backup"), first.Key, first.What)}, jobs.ErrFound
 		}
-		text := fmt.Sprintf("%s in %s are as they were put, %s", counted(int(got.Objects), "object"), counted(len(got.Backups), "backup"), render.Bytes(float64(got.Bytes)))
+		text := fmt.Sprintf("%s of %s: all as put there, %s", digits.Counted(got.Objects, "object"), digits.Counted(len(got.Backups), "backup"), render.Bytes(float64(got.Bytes)))
 		if got.SealsOnly {
 			text += "; without identity_file only seals were checked"
 		}
@@ -200,7 +214,7 @@ func (p *protect) mirrorTask(s watched) jobs.Task {
 		}
 		reach := &reach{p: p, s: s, place: place, dir: dir}
 		report.Stage("mirror binary logs")
-		err = mirror.Follow(ctx, mirror.Options{Target: s.target, Place: place, Dir: dir, Keep: c.mirrorKeep,
+		err = mirror.Follow(ctx, mirror.Options{Target: s.target, Patient: true, Place: place, Dir: dir, Keep: c.mirrorKeep,
 			Note: func(n mirror.Note) {
 				report.Log("%s", n.Text)
 				reach.again()

@@ -11,6 +11,7 @@ import (
 	"github.com/rissodb/risso/internal/data/jobs"
 	"github.com/rissodb/risso/internal/data/physical"
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/store/blob"
@@ -118,7 +119,7 @@ func (p *protect) backupTask(s watched) jobs.Task {
 		}
 		result, err := dump.Run(ctx, r, dump.Options{Target: s.target, Name: s.instance.Name, Tool: "risso " + Version(), Threads: c.threads(), Gate: gate,
 			Snapshot: mysql.SnapshotOptions{Guard: mysql.Guard{Said: func(e mysql.GuardEvent) {
-				report.Log("the lock: %s after %s, %d sessions behind it", e.Action, e.Running, e.Queued)
+				report.Log("the lock: %s after %s, %s behind it", e.Action, e.Running, digits.Counted(e.Queued, "session"))
 			}}},
 			Waiting: waitsForPrune(report),
 			Progress: func(p dump.Progress) {
@@ -134,7 +135,7 @@ func (p *protect) backupTask(s watched) jobs.Task {
 		}
 		h := result.Header
 		logHeader(report, h)
-		return jobs.Result{Backup: h.ID, Detail: result, Text: fmt.Sprintf("%s, %s rows, %s in %s; %s stored", counted(int(h.Tables), "table"), render.Number(float64(h.Rows)),
+		return jobs.Result{Backup: h.ID, Detail: result, Text: fmt.Sprintf("%s, %s, %s in %s; %s stored", digits.Counted(h.Tables, "table"), roughly(h.Rows, "row"),
 			render.Bytes(float64(h.Bytes)), render.Seconds(result.Seconds), render.Bytes(float64(h.Stored)))}, nil
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/data/load"
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
@@ -311,7 +312,7 @@ func findingWords(f load.Finding) string {
 }
 
 func restoreProgress(p load.Progress, elapsed float64) string {
-	text := fmt.Sprintf("%s: %d of %d tables, %s/s", p.Stage, p.Tables, p.Of, render.Bytes(float64(p.Bytes)/2/elapsed))
+	text := fmt.Sprintf("%s: %d of %s, %s/s", p.Stage, p.Tables, digits.Counted(p.Of, "table"), render.Bytes(float64(p.Bytes)/2/elapsed))
 	if p.Total > 0 && p.Bytes > 0 {
 		left := float64(p.Total-p.Bytes) / (float64(p.Bytes) / elapsed)
 		text = fmt.Sprintf("%.0f %%, %s, %s left", 100*min(1, float64(p.Bytes)/float64(p.Total)), text, render.Seconds(max(0, left)))
@@ -378,6 +379,7 @@ var restoreHints = []struct {
 	{load.ErrForged, "somebody wrote into the repository, or it is damaged: take another backup or its copy; nothing of this one was run"},
 	{load.ErrKind, "give --datadir DIR, an empty folder, or --backup with the ID of a logical one"},
 	{load.ErrExists, "--overwrite drops what is in the way, --rename puts it beside"},
+	{load.ErrOneName, "--rename gives one of them another name"},
 	{load.ErrIncompatible, "--skip-incompatible leaves that away"},
 	{load.ErrUnfinished, "--overwrite begins anew, --forget takes its journal away"},
 	{binlog.ErrRenamed, "--sandbox NAME instead of --into restores it under its own name, on a throw-away server"},
@@ -442,17 +444,17 @@ func restoreText(out io.Writer, r load.Result) {
 		fmt.Fprintln(out, "Left out:", findingWords(f))
 	}
 	for _, t := range r.Different {
-		fmt.Fprintf(out, "Different: %s.%s has %d rows, sum %s; the backup has %s\n", mysql.Quote(t.Schema), mysql.Quote(t.Table), t.Rows, t.Sum, t.Wants)
+		fmt.Fprintf(out, "Different: %s.%s has %s, sum %s; the backup has %s\n", mysql.Quote(t.Schema), mysql.Quote(t.Table), digits.Counted(t.Rows, "row"), t.Sum, t.Wants)
 	}
-	fmt.Fprintf(out, "Backup %s of %s: %d tables, %d rows, %s, and %d objects restored in %s (%s/s)", r.Backup.ID, r.Backup.Server.Name, r.Tables, r.Rows,
-		render.Bytes(float64(r.Bytes)), r.Objects, render.Seconds(r.Seconds), render.Bytes(float64(r.Bytes)/max(r.RowSeconds, 0.001)))
+	fmt.Fprintf(out, "Backup %s of %s: %s, %s, %s, and %s restored in %s (%s/s)", r.Backup.ID, r.Backup.Server.Name, digits.Counted(r.Tables, "table"), digits.Counted(r.Rows, "row"),
+		render.Bytes(float64(r.Bytes)), digits.Counted(r.Objects, "object"), render.Seconds(r.Seconds), render.Bytes(float64(r.Bytes)/max(r.RowSeconds, 0.001)))
 	if len(r.Different) == 0 {
 		fmt.Fprintln(out, "; rows read back: all as in the backup")
 	} else {
-		fmt.Fprintf(out, "; %d tables differ\n", len(r.Different))
+		fmt.Fprintf(out, "; %s\n", digits.Plural(len(r.Different), "table differs", "tables differ"))
 	}
 	if r.Rolled != nil {
-		fmt.Fprintf(out, "Rolled forward by %d transactions", r.Rolled.Transactions)
+		fmt.Fprintf(out, "Rolled forward by %s", digits.Counted(r.Rolled.Transactions, "transaction"))
 		if r.Rolled.Last != "" {
 			fmt.Fprintf(out, ", the last %s", r.Rolled.Last)
 		}
@@ -462,14 +464,14 @@ func restoreText(out io.Writer, r load.Result) {
 		fmt.Fprintf(out, "; ended %s\n", r.Rolled.Stopped)
 	}
 	if r.LeftOutAll > 0 {
-		fmt.Fprintf(out, "NOT all of the backup is there: %d things were left out, see above\n", r.LeftOutAll)
+		fmt.Fprintf(out, "NOT all of the backup is there: %s left out, see above\n", digits.Plural(r.LeftOutAll, "thing was", "things were"))
 	}
 }
 
 // restorePlanText is the plan in words. some: not everything is restored.
 func restorePlanText(out io.Writer, p load.Plan, some bool) {
 	fmt.Fprintf(out, "Backup %s of %s (%s %s), as it was at %s\n", p.Backup.ID, p.Backup.Server.Name, p.Backup.Server.Flavour, p.Backup.Server.Version, p.Backup.Snapshot.Format(time.RFC3339))
-	fmt.Fprintf(out, "into %s: %d schemas, %d tables with %d rows (%s), %d other objects\n", p.Target, p.Schemas, p.Tables, p.Rows, render.Bytes(float64(p.Bytes)), p.Objects)
+	fmt.Fprintf(out, "into %s: %s, %s with %s (%s), %s\n", p.Target, digits.Counted(p.Schemas, "schema"), digits.Counted(p.Tables, "table"), digits.Counted(p.Rows, "row"), render.Bytes(float64(p.Bytes)), digits.Counted(p.Objects, "other object"))
 	for _, d := range p.Drops {
 		fmt.Fprintln(out, "drops", d)
 	}

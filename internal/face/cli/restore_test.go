@@ -165,7 +165,7 @@ func (s *restoreStory) planned() {
 	}
 	logs := s.sql(s.here, "SHOW BINARY LOGS")
 	for _, until := range [][]string{{"--before", s.gtid}, {"--to-time", s.at}} {
-		s.says(mustRun(s.t, append(args, until...)...), "rolls forward from ", ": 2 transactions, ", "those of other tables are left out", ": 1 transactions, ",
+		s.says(mustRun(s.t, append(args, until...)...), "rolls forward from ", ": 2 transactions, ", "those of other tables are left out", ": 1 transaction, ",
 			"the binary logs are those of series ", "ends before ", "Nothing was changed.")
 		p := plan(mustRun(s.t, append(append(args, "-o", "json"), until...)...))
 		if len(p.Logs) != 2 || p.Transactions != 2 || p.Logs[0].From <= 4 || p.Bytes != p.Logs[0].To-p.Logs[0].From+p.Logs[1].To-p.Logs[1].From || p.LastTime.IsZero() || p.Problem != "" {
@@ -195,7 +195,7 @@ func (s *restoreStory) planned() {
 		}
 	}
 	args = append(args, "--before", s.gtid)
-	s.says(s.refused(exitFailed, args...), "cannot roll forward: ", "the log between "+p.Logs[0].Name+" and "+p.Logs[2].Name+" is missing", "up to the obstacle there is what lies from "+p.Logs[0].Name, ": 1 transactions, ",
+	s.says(s.refused(exitFailed, args...), "cannot roll forward: ", "the log between "+p.Logs[0].Name+" and "+p.Logs[2].Name+" is missing", "up to the obstacle there is what lies from "+p.Logs[0].Name, ": 1 transaction, ",
 		"the binary logs do not do", "nothing was changed")
 	_, text, _ := drillSaid(s.t, append(args, "-o", "json")...)
 	if got := plan(text); got.Problem == "" || len(got.Logs) != 1 || got.Transactions != 1 {
@@ -213,12 +213,12 @@ func (s *restoreStory) planned() {
 func (s *restoreStory) backToBefore() {
 	one := []string{"restore", "--from", s.place, "--into", s.here.DSN, "--table", "shop.orders"}
 	s.says(s.refused(exitFailed, append(one, "--before", s.gtid)...), "there is data in the way: table `shop`.`orders`", "nothing was changed")
-	s.says(mustRun(s.t, append(one, "--before", s.gtid, "--overwrite", "--dry-run")...), "drops table `shop`.`orders`", "1 tables with 10 rows", "Nothing was changed.")
+	s.says(mustRun(s.t, append(one, "--before", s.gtid, "--overwrite", "--dry-run")...), "drops table `shop`.`orders`", "1 table with 10 rows", "Nothing was changed.")
 	s.says(s.refused(exitFailed, append(one, "--overwrite", "--before", "9-9-99999", "--dry-run")...), "the binary logs do not do")
 	if got := s.sql(s.here, storyTables); got != s.after {
 		s.t.Fatalf("what changed nothing changed %s to %s", s.after, got)
 	}
-	s.says(mustRun(s.t, append(one, "--before", s.gtid, "--overwrite")...), "1 tables, 10 rows", "all as in the backup", "Rolled forward by 2 transactions", s.gtid)
+	s.says(mustRun(s.t, append(one, "--before", s.gtid, "--overwrite")...), "1 table, 10 rows", "all as in the backup", "Rolled forward by 2 transactions", s.gtid)
 	want := strings.Replace(s.before, "[2 Grace c]", "[2 Grace c] [3 Edsger c]", 1)
 	if got := s.sql(s.here, storyTables); got != want {
 		s.t.Errorf("there is %s; just before the mistake, with what came to other tables later, it is %s", got, want)
@@ -257,7 +257,7 @@ func (s *restoreStory) inSandbox() {
 	s.t.Setenv("RISSO_SANDBOX_DIR", dir)
 	s.t.Cleanup(func() { os.RemoveAll(dir) })
 	for name, args := range map[string][]string{"restored": {"--sandbox"}, "look": {"--sandbox", "look"}} {
-		s.says(mustRun(s.t, append([]string{"restore", "--from", s.place, "--table", "shop.orders", "--before", s.gtid}, args...)...), "1 tables, ", name)
+		s.says(mustRun(s.t, append([]string{"restore", "--from", s.place, "--table", "shop.orders", "--before", s.gtid}, args...)...), "1 table, ", name)
 		s.says(mustRun(s.t, "sandbox", "exec", name, "--", "SELECT CONCAT(COUNT(*), ' are there') FROM shop.orders"), "are there")
 		s.says(mustRun(s.t, "sandbox", "down", name), name)
 	}
@@ -352,7 +352,7 @@ func (s *restoreStory) different() {
 	s.says(s.refused(exitFailed, "verify", "--from", s.place, "--backup", h.ID), "it is not signed", "not signed by who is trusted")
 	s.says(s.refused(exitFailed, "drill", "--from", s.place, "--backup", h.ID), "it is not signed", "--trust")
 	args = append(args, "--allow-unsigned")
-	s.says(s.refused(exitFailed, args...), "Different: `shop`.`customers` has 2 rows, sum ", "the backup has 2 rows, sum 1111", "1 tables differ", "1 of 3 tables")
+	s.says(s.refused(exitFailed, args...), "Different: `shop`.`customers` has 2 rows, sum ", "the backup has 2 rows, sum 1111", "1 table differs", "1 of 3 tables")
 	s.says(s.refused(exitFailed, append(args, "--before", s.gtid)...), "nothing is rolled forward on tables that differ")
 	var out struct {
 		Result struct {
@@ -390,7 +390,7 @@ func (s *restoreStory) forgotten() {
 	forget := []string{"restore", "--forget", "--into", s.there.DSN}
 	s.says(s.refused(exitFailed, "restore", "--from", s.place, "--into", s.there.DSN, "--table", "shop.orders"), "another restore into this server was not finished", res.Backup.ID, "--forget")
 	s.says(s.refused(exitUsage, append(forget, "--overwrite")...), "--forget and --overwrite")
-	s.says(mustRun(s.t, append(forget, "--dry-run")...), res.Backup.ID, "1 tables are whole", "Nothing was changed")
+	s.says(mustRun(s.t, append(forget, "--dry-run")...), res.Backup.ID, "1 table is whole", "Nothing was changed")
 	s.says(mustRun(s.t, append(forget, "--dry-run", "-o", "json")...), `"found": true`)
 	s.says(mustRun(s.t, forget...), "Its journal is gone")
 	s.leavesNothing(s.there)

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rissodb/risso/internal/data/load"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/render"
 )
 
@@ -42,7 +43,7 @@ func runForget(ctx context.Context, s Streams, f restoreFlags, fl *pflag.FlagSet
 		fmt.Fprintf(s.Out, "No restore into %s was cut off.\n", into)
 		return nil
 	}
-	fmt.Fprintf(s.Out, "A restore of backup %s, begun %s, was cut off; %d tables are whole.\n", got.Backup, got.Began, got.Tables)
+	fmt.Fprintf(s.Out, "A restore of backup %s, begun %s, was cut off; %s whole.\n", got.Backup, got.Began, digits.Plural(got.Tables, "table is", "tables are"))
 	for _, t := range got.Partly {
 		fmt.Fprintln(s.Out, "Not finished:", t)
 	}

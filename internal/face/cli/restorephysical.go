@@ -136,7 +136,7 @@ func (f restoreFlags) filesIntoSandbox(ctx context.Context, s Streams, o physica
 
 // filesText says what was restored, in words.
 func filesText(s Streams, got physical.Restored) {
-	fmt.Fprintf(s.Out, "%d files, %s; fetched in %s, prepared in %s\n", got.Files, render.Bytes(float64(got.Bytes)), render.Seconds(got.Fetch.Seconds()), render.Seconds(got.Prepare.Seconds()))
+	fmt.Fprintf(s.Out, "%s, %s; fetched in %s, prepared in %s\n", digits.Counted(got.Files, "file"), render.Bytes(float64(got.Bytes)), render.Seconds(got.Fetch.Seconds()), render.Seconds(got.Prepare.Seconds()))
 	if len(got.Chain) > 1 {
 		fmt.Fprintf(s.Out, "Put together of %s\n", strings.Join(got.Chain, ", "))
 	}

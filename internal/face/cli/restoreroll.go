@@ -9,6 +9,7 @@ import (
 	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/data/binlog/mirror"
 	"github.com/rissodb/risso/internal/data/load"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/mysql"
 )
@@ -144,7 +145,7 @@ func rollPlanText(out io.Writer, p load.RollPlan, some bool) {
 		if p.Problem != "" {
 			verb = "up to the obstacle there is what lies"
 		}
-		fmt.Fprintf(out, "%s from %s:%d to %s:%d: %d transactions, %s", verb, first.Name, first.From, last.Name, last.To, p.Transactions, render.Bytes(float64(p.Bytes)))
+		fmt.Fprintf(out, "%s from %s:%d to %s:%d: %s, %s", verb, first.Name, first.From, last.Name, last.To, digits.Counted(p.Transactions, "transaction"), render.Bytes(float64(p.Bytes)))
 		if p.Last != "" {
 			fmt.Fprintf(out, ", the last %s", p.Last)
 		}
@@ -176,6 +177,6 @@ func rollLogsText(out io.Writer, logs []load.RollLog) {
 			fmt.Fprintf(out, "  and %d more\n", len(logs)-i)
 			return
 		}
-		fmt.Fprintf(out, "  %s from %d to %d: %d transactions, %s\n", l.Name, l.From, l.To, l.Transactions, render.Bytes(float64(l.To-l.From)))
+		fmt.Fprintf(out, "  %s from %d to %d: %s, %s\n", l.Name, l.From, l.To, digits.Counted(l.Transactions, "transaction"), render.Bytes(float64(l.To-l.From)))
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/term"
 	"gopkg.in/yaml.v3"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/sandbox"
 )
 
@@ -64,7 +65,7 @@ func showLoad(ctx context.Context, w io.Writer, stats *sandbox.LoadStats) (stop 
 				return
 			case <-tick.C:
 				n := stats.Transactions.Load()
-				fmt.Fprintf(w, "\r%6d transactions/s, %d in all, %d errors ", n-last, n, stats.Errors.Load())
+				fmt.Fprintf(w, "\r%6d transactions/s, %d in all, %s ", n-last, n, digits.Counted(stats.Errors.Load(), "error"))
 				last = n
 			}
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/web"
 	"github.com/rissodb/risso/internal/store/series"
 	"github.com/rissodb/risso/internal/store/state"
@@ -156,8 +157,9 @@ func serve(ctx context.Context, out Streams, f serveFlags) error {
 	logger := slog.New(slog.NewTextHandler(out.Err, &slog.HandlerOptions{Level: level}))
 
 	if err := os.MkdirAll(set.data, 0o700); err != nil {
-		return failure(exitFailed, "choose another folder with --data", fmt.Errorf("data folder: %w", err))
+		return folderFailure(set.data, fmt.Errorf("data folder: %w", err))
 	}
+	warnOfOwner(out.Err, set.data)
 	ln, err := listen(ctx, set.listen)
 	if err != nil {
 		return err
@@ -175,18 +177,18 @@ func serve(ctx context.Context, out Streams, f serveFlags) error {
 		if errors.Is(err, series.ErrLocked) {
 			return failure(exitInUse, "give each its own folder with --data", fmt.Errorf("another risso serve uses %s", set.data))
 		}
-		return fmt.Errorf("open the numbers: %w", err)
+		return folderFailure(set.data, fmt.Errorf("open the numbers: %w", err))
 	}
 	defer numbers.Close()
 	facts, err := state.Open(ctx, filepath.Join(set.data, "state.db"))
 	if err != nil {
-		return fmt.Errorf("open the facts: %w", err)
+		return folderFailure(set.data, fmt.Errorf("open the facts: %w", err))
 	}
 	defer facts.Close()
 	if err := requireToken(ctx, set, facts); err != nil {
 		return err
 	}
-	if err := firstContact(ctx, out, set.servers); err != nil {
+	if err := firstContact(ctx, out, set.servers, staysAway); err != nil {
 		return err
 	}
 
@@ -217,15 +219,8 @@ func serve(ctx context.Context, out Streams, f serveFlags) error {
 	case <-gctx.Done():
 		return g.Wait()
 	}
-	fmt.Fprintf(out.Err, "risso: ready on http://%s watching %s, data in %s\n", ln.Addr(), counted(len(set.servers), "server"), set.data)
+	fmt.Fprintf(out.Err, "risso: ready on http://%s watching %s, data in %s\n", ln.Addr(), digits.Counted(len(set.servers), "server"), set.data)
 	return g.Wait()
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 func listen(ctx context.Context, addr string) (net.Listener, error) {

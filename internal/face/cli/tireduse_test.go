@@ -88,6 +88,7 @@ func TestTiredUse(t *testing.T) {
 		{"risso config check DIR/none", 2, `no such file`},
 		{"risso config check " + empty, 0, ``},
 		{"risso config check " + write("tabs.yaml", "servers:\n\t- name: db1\n", 0o644), 2, `tab`},
+		{"risso config check " + write("tabintext.yaml", "servers:\n  - name: db1\n    dsn: |\n      a\n      \tb\n    x: [\n\n\n", 0o644), 2, `near line [789]|line [789]`},
 		{"risso config check " + write("bom.yaml", "\ufeff"+one, 0o644), 0, ``},
 		{"risso config check " + write("crlf.yaml", strings.ReplaceAll(one, "\n", "\r\n"), 0o644), 0, ``},
 		{"risso config check " + write("twice.yaml", one+"  - name: db1\n    dsn: 'root@tcp(127.0.0.1:2)/'\n", 0o644), 2, `db1`},

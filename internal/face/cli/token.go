@@ -17,9 +17,12 @@ import (
 	"github.com/rissodb/risso/internal/store/state"
 )
 
+// tokenFlags are those of all commands about tokens.
+type tokenFlags struct{ data, output string }
+
 // newToken manages who may look, and who may act.
 func newToken(s Streams) *cobra.Command {
-	var data, output, role string
+	var f tokenFlags
 	cmd := &cobra.Command{
 		Use:   "token",
 		Short: "Tokens that let people and programs look at the page and the API",
@@ -39,23 +42,42 @@ Risso goes on asking for one until "risso token off".`,
   risso token list
   risso token revoke grafana`,
 	}
-	cmd.PersistentFlags().StringVar(&data, "data", defaultDataDir(), "folder of the data")
-	outputVar(cmd.PersistentFlags(), &output, "", "text", "json")
-	with := func(f func(ctx context.Context, st *state.Store, args []string) error) func(*cobra.Command, []string) error {
-		return func(cmd *cobra.Command, args []string) error {
-			if err := os.MkdirAll(data, 0o700); err != nil {
-				return fmt.Errorf("data folder: %w", err)
-			}
-			st, err := state.Open(cmd.Context(), filepath.Join(data, "state.db"))
-			if err != nil {
-				return err
-			}
-			defer st.Close()
-			return f(cmd.Context(), st, args)
+	cmd.PersistentFlags().StringVar(&f.data, "data", defaultDataDir(), "folder of the data")
+	outputVar(cmd.PersistentFlags(), &f.output, "", "text", "json")
+	cmd.AddCommand(f.create(s),
+		&cobra.Command{Use: "list", Short: "Who has a token", Args: cobra.NoArgs, Example: "  risso token list",
+			RunE: f.with(s, func(ctx context.Context, st *state.Store, _ []string) error { return listTokens(ctx, s, st, f.output) })},
+		&cobra.Command{Use: "revoke NAME", Short: "Take a token away", Args: cobra.ExactArgs(1), Example: "  risso token revoke grafana",
+			RunE: f.with(s, func(ctx context.Context, st *state.Store, args []string) error {
+				return revokeToken(ctx, s, st, args[0], f.output)
+			})},
+		&cobra.Command{Use: "off", Short: "Revoke all tokens, and ask for none on loopback any more", Args: cobra.NoArgs, Example: "  risso token off",
+			RunE: f.with(s, func(ctx context.Context, st *state.Store, _ []string) error { return tokensOff(ctx, s, st, f.output) })},
+	)
+	return cmd
+}
+
+// with opens the store of facts for a command.
+func (f *tokenFlags) with(s Streams, do func(ctx context.Context, st *state.Store, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := os.MkdirAll(f.data, 0o700); err != nil {
+			return folderFailure(f.data, fmt.Errorf("data folder: %w", err))
 		}
+		warnOfOwner(s.Err, f.data)
+		st, err := state.Open(cmd.Context(), filepath.Join(f.data, "state.db"))
+		if err != nil {
+			return folderFailure(f.data, err)
+		}
+		defer st.Close()
+		return do(cmd.Context(), st, args)
 	}
-	create := &cobra.Command{Use: "create NAME", Short: "Make a token and print it, this once", Args: cobra.ExactArgs(1), Example: "  risso token create grafana\n  risso token create ann --role act",
-		RunE: with(func(ctx context.Context, st *state.Store, args []string) error {
+}
+
+// create is `risso token create`.
+func (f *tokenFlags) create(s Streams) *cobra.Command {
+	var role string
+	cmd := &cobra.Command{Use: "create NAME", Short: "Make a token and print it, this once", Args: cobra.ExactArgs(1), Example: "  risso token create grafana\n  risso token create ann --role act",
+		RunE: f.with(s, func(ctx context.Context, st *state.Store, args []string) error {
 			if r := state.Role(role); r != state.RoleLook && r != state.RoleAct {
 				return usageError("--role %q: look or act", role)
 			}
@@ -64,44 +86,39 @@ Risso goes on asking for one until "risso token off".`,
 				return err
 			}
 			noted := tokenEvent(ctx, st, t.Name, fmt.Sprintf("the token %s, which may %s, was made", t.Name, t.Role))
-			if output == "json" {
+			if f.output == "json" {
 				return errors.Join(noted, render.JSON(s.Out, madeToken{t.Name, t.ID, t.Role, secret}))
 			}
 			_, err = fmt.Fprintln(s.Out, secret)
 			return errors.Join(err, noted) // the secret is told in any case: it is stored nowhere
 		})}
-	create.Flags().StringVar(&role, "role", string(state.RoleLook), "what it lets its bearer do: look, or act")
-	cmd.AddCommand(create,
-		&cobra.Command{Use: "list", Short: "Who has a token", Args: cobra.NoArgs, Example: "  risso token list",
-			RunE: with(func(ctx context.Context, st *state.Store, _ []string) error {
-				return listTokens(ctx, s, st, output)
-			})},
-		&cobra.Command{Use: "revoke NAME", Short: "Take a token away", Args: cobra.ExactArgs(1), Example: "  risso token revoke grafana",
-			RunE: with(func(ctx context.Context, st *state.Store, args []string) error {
-				if err := st.RevokeToken(ctx, args[0]); errors.Is(err, state.ErrNotFound) {
-					return fmt.Errorf("there is no token %q", args[0])
-				} else if err != nil {
-					return err
-				}
-				return errors.Join(revoked(s, output, args[0]), tokenEvent(ctx, st, args[0], "the token "+args[0]+" was revoked"))
-			})},
-		&cobra.Command{Use: "off", Short: "Revoke all tokens, and ask for none on loopback any more", Args: cobra.NoArgs, Example: "  risso token off",
-			RunE: with(func(ctx context.Context, st *state.Store, _ []string) error {
-				list, err := st.Tokens(ctx)
-				if err == nil {
-					err = st.ForgetTokens(ctx)
-				}
-				if err != nil {
-					return err
-				}
-				names := []string{}
-				for _, t := range list {
-					names = append(names, t.Name)
-				}
-				return errors.Join(revoked(s, output, names...), tokenEvent(ctx, st, "", "all tokens were revoked; none is asked for on loopback any more"))
-			})},
-	)
+	cmd.Flags().StringVar(&role, "role", string(state.RoleLook), "what it lets its bearer do: look, or act")
 	return cmd
+}
+
+func revokeToken(ctx context.Context, s Streams, st *state.Store, name, output string) error {
+	if err := st.RevokeToken(ctx, name); errors.Is(err, state.ErrNotFound) {
+		return fmt.Errorf("there is no token %q", name)
+	} else if err != nil {
+		return err
+	}
+	return errors.Join(revoked(s, output, name), tokenEvent(ctx, st, name, "the token "+name+" was revoked"))
+}
+
+// tokensOff revokes all.
+func tokensOff(ctx context.Context, s Streams, st *state.Store, output string) error {
+	list, err := st.Tokens(ctx)
+	if err == nil {
+		err = st.ForgetTokens(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	names := []string{}
+	for _, t := range list {
+		names = append(names, t.Name)
+	}
+	return errors.Join(revoked(s, output, names...), tokenEvent(ctx, st, "", "all tokens were revoked; none is asked for on loopback any more"))
 }
 
 // revoked tells programs whose tokens do not count any more; people see it by the exit code.

@@ -33,13 +33,22 @@ read only when that key is trusted: this account's own, one that --trust names, 
 ` + `~/.config/risso/known-keys. --allow-unsigned reads others, and those of versions that did not sign.`
 
 // policy is what the flags say, for a repository in a place. said is told what is trusted.
-func (f trustFlags) policy(place string, said func(string)) (repo.Policy, error) {
+func (f trustFlags) policy(place string, said func(string)) (*repo.Trust, error) {
 	t := &repo.Trust{Dir: keyDir(), Place: placeWords(place), Unsigned: f.allowUnsigned, Said: said}
 	var err error
 	if t.Keys, err = repo.ReadPublicKeys(f.keys...); err != nil {
 		return nil, usageError("--trust: %w", err)
 	}
 	return t, nil
+}
+
+// known are the keys whose backups replace others when a repository is pruned.
+func (f trustFlags) known(r *repo.Repo, place string) ([]repo.PublicKey, error) {
+	t, err := f.policy(place, nil)
+	if err != nil {
+		return nil, err
+	}
+	return t.Known(r.ID)
 }
 
 // says tells a person something beside what a command prints.

@@ -59,6 +59,14 @@ func TestTrust(t *testing.T) {
 	if code, _, err := said(t, "verify", "--from", place, "--allow-unsigned"); code != exitOK || !strings.Contains(err, "backup "+ids[1]+" is not signed") {
 		t.Errorf("--allow-unsigned: %d, %s", code, err)
 	}
+	// A newer one that nobody signed makes no signed one go.
+	if code, out, err := said(t, "backup", "prune", "--from", place, "--keep-last", "1"); code != exitOK || !strings.Contains(out, "keep    "+ids[0]+"  the newest") ||
+		!strings.Contains(out, "it replaces none that another key signed: it is not signed") || !strings.Contains(out, "Removed 0 backups of 2") {
+		t.Errorf("prune: %d, %s%s", code, out, err)
+	}
+	if code, _, err := said(t, "backup", "prune", "--from", place, "--keep-last", "1", "--trust", "nonsense"); code != exitUsage || !strings.Contains(err, "neither a public key") {
+		t.Errorf("prune --trust nonsense: %d, %s", code, err)
+	}
 }
 
 // TestLittle: a backup of an account that sees nothing fails with what mends it; one of an empty server proves nothing and replaces no

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/binlog/mirror"
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/render"
 )
 
@@ -125,9 +126,9 @@ func runVerify(ctx context.Context, s Streams, f verifyFlags) error {
 	case v.Whole() && logs.whole():
 		return nil
 	case v.Whole() && len(logs.Damaged) == 0:
-		return failure(exitFailed, trustHint, fmt.Errorf("%s not signed by who is trusted", counted(len(logs.Foreign), "mirrored log")))
+		return failure(exitFailed, trustHint, fmt.Errorf("%s not signed by who is trusted", digits.Counted(len(logs.Foreign), "mirrored log")))
 	case v.Whole():
-		return failure(exitFailed, "", fmt.Errorf("%s damaged", counted(len(logs.Damaged), "mirrored log")))
+		return failure(exitFailed, "", fmt.Errorf("%s damaged", digits.Counted(len(logs.Damaged), "mirrored log")))
 	}
 	hint := ""
 	if !f.setAside && slices.ContainsFunc(v.Problems, func(p repo.Problem) bool { return p.Kind == repo.Damaged }) {
@@ -137,9 +138,9 @@ func runVerify(ctx context.Context, s Streams, f verifyFlags) error {
 		return func(p repo.Problem) bool { return p.Kind == k }
 	}
 	if slices.ContainsFunc(v.Problems, is(repo.Foreign)) && !slices.ContainsFunc(v.Problems, func(p repo.Problem) bool { return p.Kind != repo.Foreign }) {
-		return failure(exitFailed, trustHint, fmt.Errorf("%s not signed by who is trusted", counted(len(v.Problems), "backup")))
+		return failure(exitFailed, trustHint, fmt.Errorf("%s not signed by who is trusted", digits.Counted(len(v.Problems), "backup")))
 	}
-	return failure(exitFailed, hint, fmt.Errorf("%s, %s cannot be restored whole", counted(len(v.Problems), "problem"), counted(len(v.Broken), "backup")))
+	return failure(exitFailed, hint, fmt.Errorf("%s, %s cannot be restored whole", digits.Counted(len(v.Problems), "problem"), digits.Counted(len(v.Broken), "backup")))
 }
 
 // verifiedLogs is what a verification found of the mirrored binary logs beside the backups.
@@ -232,7 +233,7 @@ func verifyText(w io.Writer, v *repo.Verified, logs verifiedLogs, place string, 
 	case v.SealsOnly:
 		how = "read and their seals checked; not decrypted (--identity)"
 	}
-	fmt.Fprintf(w, "Verified %s in %s: %s of %s %s", counted(len(v.Backups), "backup"), place, counted(int(v.Objects), "object"), render.Bytes(float64(v.Bytes)), how)
+	fmt.Fprintf(w, "Verified %s in %s: %s of %s %s", digits.Counted(len(v.Backups), "backup"), place, digits.Counted(v.Objects, "object"), render.Bytes(float64(v.Bytes)), how)
 	if v.Again > 0 {
 		fmt.Fprintf(w, ", %d of them by an interrupted run", v.Again)
 	}
@@ -244,10 +245,10 @@ func verifyText(w io.Writer, v *repo.Verified, logs verifiedLogs, place string, 
 		fmt.Fprintf(w, "foreign  %s\n", l)
 	}
 	if logs.Logs > 0 {
-		fmt.Fprintf(w, "Besides  %s\n", counted(logs.Logs, "mirrored log"))
+		fmt.Fprintf(w, "Besides  %s\n", digits.Counted(logs.Logs, "mirrored log"))
 	}
 	if v.Superfluous > 0 {
-		fmt.Fprintf(w, "Besides  %s of %s that no backup needs (yet): risso backup prune\n", counted(int(v.Superfluous), "object"), render.Bytes(float64(v.SuperBytes)))
+		fmt.Fprintf(w, "Besides  %s of %s that no backup needs (yet): risso backup prune\n", digits.Counted(v.Superfluous, "object"), render.Bytes(float64(v.SuperBytes)))
 	}
 	if v.Whole() && logs.whole() {
 		fmt.Fprintln(w, "Whole    yes")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -291,14 +292,17 @@ func describe(m fleet.Metric) series.Desc {
 	return d
 }
 
+// firstContactTime is how long servers have to answer at the start.
+const firstContactTime = 3 * time.Second
+
 // firstContact tries each server once, all at the same time, so that a wrong password is told at once and not
-// found on a page. It fails only when no server can ever be watched this way.
-func firstContact(ctx context.Context, out Streams, servers []watched) error {
+// found on a page. It fails only when the trouble of every server is hopeless.
+func firstContact(ctx context.Context, out Streams, servers []watched, hopeless func(mysql.Class) bool) error {
 	errs := make([]error, len(servers))
 	var wg sync.WaitGroup
 	for i, s := range servers {
 		wg.Go(func() {
-			cctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+			cctx, cancel := context.WithTimeout(ctx, firstContactTime)
 			defer cancel()
 			conn, err := mysql.Connect(cctx, s.target, nil)
 			if err != nil {
@@ -312,17 +316,8 @@ func firstContact(ctx context.Context, out Streams, servers []watched) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	var firstErr error
-	hopeless := 0
-	for _, err := range errs {
-		var e *mysql.Error
-		if errors.As(err, &e) && (e.Class == mysql.ClassLogin || e.Class == mysql.ClassTLS || e.Class == mysql.ClassUsage) {
-			hopeless++
-			firstErr = first1(firstErr, failure(exitFailed, e.Hint, err))
-		}
-	}
-	if hopeless > 0 && hopeless == len(servers) {
-		return firstErr
+	if len(errs) > 0 && !slices.ContainsFunc(errs, func(err error) bool { return !hopeless(mysql.ClassOf(err)) }) {
+		return failure(exitFailed, hintOf(errs[0]), errs[0])
 	}
 	for i, err := range errs {
 		if err != nil {
@@ -332,11 +327,15 @@ func firstContact(ctx context.Context, out Streams, servers []watched) error {
 	return nil
 }
 
-func first1(a, b error) error {
-	if a != nil {
-		return a
-	}
-	return b
+// staysAway says of trouble with a server that waiting does not mend it.
+func staysAway(c mysql.Class) bool {
+	return c == mysql.ClassLogin || c == mysql.ClassTLS || c == mysql.ClassUsage
+}
+
+// notThere is staysAway for who looks at the present: an unknown host and a port on which nobody listens are a slip of the pen
+// more often than a server that will come.
+func notThere(c mysql.Class) bool {
+	return staysAway(c) || c == mysql.ClassUnreachable || c == mysql.ClassRefused
 }
 
 func hintOf(err error) string {

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -40,7 +39,7 @@ var zips = sync.Pool{New: func() any {
 }}
 
 func (g *gate) answer(r *http.Request) *answer {
-	return &answer{gate: g, kind: "application/json", most: g.limits.Answer, takes: strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") && r.Method != http.MethodHead}
+	return &answer{gate: g, kind: "application/json", most: g.limits.Answer, takes: takesGzip(r) && r.Method != http.MethodHead}
 }
 
 // begin is called when the question has its place: who waits for one holds no packer.
@@ -192,7 +191,10 @@ func writeError(w http.ResponseWriter, err error) {
 	if !ok {
 		e = &apiError{Status: http.StatusInternalServerError, Message: err.Error()}
 		if status, _, ok := refusal(err); ok {
-			e.Status, e.Hint = status, "ask again in some seconds"
+			e.Status = status
+			if status == http.StatusServiceUnavailable { // others say what to ask instead
+				e.Hint = "ask again in some seconds"
+			}
 		}
 	}
 	writeStatus(w, e.Status, e)

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"errors"
 	"math"
 	"net/http"
 	"net/url"
@@ -204,8 +205,10 @@ func (s *server) chart(r *http.Request) (any, error) {
 	}
 	from -= from % step
 	bands, err := s.Numbers.Bands(r.Context(), id, keys, from, to, step)
-	if err != nil {
+	if errors.Is(err, series.ErrRange) {
 		return nil, badRequest(err.Error(), "")
+	} else if err != nil {
+		return nil, err
 	}
 	lines := make([]chartLine, len(bands))
 	for i, b := range bands {

@@ -48,7 +48,7 @@ func (s *server) page() http.Handler {
 			return
 		}
 		body := f.raw
-		if len(f.packed) < len(body) && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		if len(f.packed) < len(body) && takesGzip(r) {
 			h.Set("Content-Encoding", "gzip")
 			body = f.packed
 		}

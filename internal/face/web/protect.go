@@ -362,19 +362,25 @@ func (s *server) protectedServer(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	known, err := s.Facts.Jobs(ctx)
+	names, err := s.jobNames(ctx)
 	if err != nil {
 		return nil, err
-	}
-	names := map[int64]string{}
-	for _, j := range known {
-		names[j.ID] = j.Name
 	}
 	shown := make([]protectRun, len(runs))
 	for i, n := range runs {
 		shown[i] = runOf(n, names)
 	}
 	return map[string]any{"now": float64(time.Now().UnixMilli()) / 1000, "server": rows[i], "backups": s.backupsOf(ctx, id, backups, drills), "drills": drillsOf(drills), "runs": shown}, nil
+}
+
+// jobNames gives the names of all jobs by their numbers.
+func (s *server) jobNames(ctx context.Context) (map[int64]string, error) {
+	list, err := s.Facts.Jobs(ctx)
+	names := make(map[int64]string, len(list))
+	for _, j := range list {
+		names[j.ID] = j.Name
+	}
+	return names, err
 }
 
 // backupsOf gives backups with their proofs and what retention says.
@@ -437,13 +443,9 @@ func (s *server) protectRunDetail(r *http.Request) (any, error) {
 	for i, l := range lines {
 		shown[i] = line{moment(l.Time), l.Text}
 	}
-	known, err := s.Facts.Jobs(r.Context())
+	names, err := s.jobNames(r.Context())
 	if err != nil {
 		return nil, err
-	}
-	names := map[int64]string{}
-	for _, j := range known {
-		names[j.ID] = j.Name
 	}
 	out := map[string]any{"run": runOf(n, names), "instance": n.Instance, "stage": p.Stage, "done": p.Done, "total": p.Total, "unit": p.Unit, "noted": moment(p.Time), "log": shown, "running": nil}
 	for _, list := range s.protectRunning() {

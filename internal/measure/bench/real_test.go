@@ -27,25 +27,7 @@ import (
 // start brings servers up for a test, with a table t of numbers on the first.
 func start(t *testing.T, o sandbox.Options) *sandbox.Sandbox {
 	t.Helper()
-	for _, s := range o.Servers {
-		sandboxtest.Need(t, s)
-	}
-	if o.Dir == "" {
-		o.Dir = t.TempDir()
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
-	s, err := sandbox.Up(ctx, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		if err := s.Down(ctx); err != nil {
-			t.Error(err)
-		}
-	})
+	s := sandboxtest.Sandbox(t, o)
 	do(t, s.Primary(), "CREATE DATABASE b", "CREATE TABLE b.t (id INT AUTO_INCREMENT PRIMARY KEY, v INT) ENGINE=InnoDB")
 	return s
 }

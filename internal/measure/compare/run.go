@@ -29,7 +29,7 @@ const (
 func Order(how string, n int, seed uint64) ([]bool, error) {
 	rng := rand.New(rand.NewPCG(seed, 3))
 	out := make([]bool, 0, 2*n)
-	if how == OrderRandom && n < stats.LeastPairs(Confidence) {
+	if shuffled(how, n) {
 		for i := range 2 * n {
 			out = append(out, i%2 == 1)
 		}
@@ -52,11 +52,14 @@ func Order(how string, n int, seed uint64) ([]bool, error) {
 
 // InTurns says for both sides how runs in such an order stand to each other.
 func InTurns(how string, n int, sides ...*Side) {
-	shuffled := how == OrderRandom && n < stats.LeastPairs(Confidence)
 	for _, s := range sides {
-		s.Paired, s.Shuffled = !shuffled, shuffled
+		s.Shuffled = shuffled(how, n)
+		s.Paired = !s.Shuffled
 	}
 }
+
+// shuffled says whether 2n runs have no pairs: pairs of so few tell nothing.
+func shuffled(how string, n int) bool { return how == OrderRandom && n < stats.LeastPairs(Confidence) }
 
 // OrderString shows an order as letters.
 func OrderString(order []bool) string {

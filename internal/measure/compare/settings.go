@@ -64,7 +64,7 @@ func (s Setting) statement(quoted bool) string {
 	case s.Null:
 		value = "NULL"
 	case quoted || !numberForm().MatchString(value):
-		value = "'" + strings.NewReplacer(`\`, `\\`, "'", "''").Replace(value) + "'"
+		value = mysql.Literal(value)
 	}
 	return "SET /* risso bench */ GLOBAL " + s.Name + " = " + value
 }

@@ -46,21 +46,6 @@ func hold(dsn, dir string) {
 	time.Sleep(time.Hour)
 }
 
-func upServer(t *testing.T, spec string) *sandbox.Node {
-	t.Helper()
-	sandboxtest.Need(t, spec)
-	s, err := sandbox.Up(t.Context(), sandbox.Options{Dir: t.TempDir(), Servers: []string{spec}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Down(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	return s.Primary()
-}
-
 func parse(t *testing.T, n *sandbox.Node) mysql.Target {
 	t.Helper()
 	target, err := mysql.ParseTarget(n.DSN)
@@ -88,7 +73,7 @@ func variable(t *testing.T, target mysql.Target, name string) string {
 func TestSettingsOnRealServers(t *testing.T) {
 	for _, spec := range []string{"mariadb", "mysql-9.7"} {
 		t.Run(spec, func(t *testing.T) {
-			n := upServer(t, spec)
+			n := sandboxtest.Up(t, spec)
 			target := parse(t, n)
 			t.Run("put back", func(t *testing.T) { settingsPutBack(t, target) })
 			t.Run("wrong use", func(t *testing.T) { settingsWrongUse(t, target) })

@@ -87,6 +87,9 @@ func drawn(t *testing.T, how string, n int, rng *rand.Rand) []bool {
 // TestFalseAlarms: of comparisons of A with A no more than one in twenty tells a difference, and the intervals hold the truth,
 // whatever the machine does meanwhile.
 func TestFalseAlarms(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: thousands of comparisons of drawn figures, each in one goroutine")
+	}
 	const rounds = 1000
 	for name, weather := range weathers() {
 		for _, n := range []int{5, 12} { // five are shuffled and judged by ranks
@@ -131,6 +134,9 @@ func TestFalseAlarms(t *testing.T) {
 
 // TestFalseAlarmsOfLooks: looking again and again, as --precise does, errs no more often than one look would.
 func TestFalseAlarmsOfLooks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: thousands of comparisons of drawn figures, each in one goroutine")
+	}
 	const rounds = 300
 	looks, alpha := Precise{Within: 0.03, Most: 40}.Looks()
 	for name, weather := range weathers() {
@@ -167,6 +173,9 @@ func TestFalseAlarmsOfLooks(t *testing.T) {
 // TestPower: what is said to show four times in five does so, and not nearly always; where the noise has few values, or a few that
 // are far away, twelve pairs tell that less well.
 func TestPower(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: thousands of comparisons of drawn figures, each in one goroutine")
+	}
 	for name, weather := range weathers() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -2,11 +2,9 @@ package drive
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -16,35 +14,20 @@ import (
 
 	driver "github.com/go-sql-driver/mysql"
 
+	"github.com/rissodb/risso/internal/lack"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
-// up starts a server; the folder is short, for sockets lie below it.
+// up starts a server with a schema d.
 func up(t *testing.T, server string, settings ...string) *sandbox.Node {
 	t.Helper()
-	sandboxtest.Need(t, server)
-	dir, err := os.MkdirTemp("", "risso-drive")
-	if err != nil {
+	n := sandboxtest.Up(t, server, settings...)
+	if _, err := n.Query(t.Context(), "CREATE DATABASE d"); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	sb, err := sandbox.Up(t.Context(), sandbox.Options{Dir: dir, Servers: []string{server}, Settings: settings})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		if err := sb.Down(ctx); err != nil {
-			t.Error(err)
-		}
-	})
-	if _, err := sb.Primary().Query(t.Context(), "CREATE DATABASE d"); err != nil {
-		t.Fatal(err)
-	}
-	return sb.Primary()
+	return n
 }
 
 // at is the node by a DSN; change may be nil.
@@ -281,9 +264,7 @@ func TestServerDies(t *testing.T) {
 				s.SetPatience(time.Second)
 				sessions = append(sessions, s)
 			}
-			if err := n.Kill(syscall.SIGSTOP); err != nil {
-				t.Fatal(err)
-			}
+			goOn := sandboxtest.Pause(t, n)
 			for i, s := range sessions {
 				var err error
 				began := time.Now()
@@ -295,9 +276,7 @@ func TestServerDies(t *testing.T) {
 					t.Errorf("session %d of a server that hangs: %v after %v", i, err, time.Since(began))
 				}
 			}
-			if err := n.Kill(syscall.SIGCONT); err != nil {
-				t.Fatal(err)
-			}
+			goOn()
 			sessions = sessions[:0]
 			for _, w := range ways {
 				sessions = append(sessions, opened(t, w, &stop))
@@ -327,7 +306,7 @@ func TestLogin(t *testing.T) {
 			var stop Stop
 			if server == "mariadb" {
 				if _, err := n.Query(t.Context(), "INSTALL SONAME 'auth_ed25519'"); err != nil {
-					t.Skip(err)
+					lack.Of(t, "MariaDB comes without auth_ed25519: install mariadb-server: "+err.Error())
 				}
 			}
 			for i, plugin := range plugins {

@@ -1,7 +1,6 @@
 package environ
 
 import (
-	"context"
 	"encoding/json"
 	"net"
 	"os"
@@ -10,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rissodb/risso/internal/host"
 	"github.com/rissodb/risso/internal/measure/drive"
@@ -18,23 +16,6 @@ import (
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
-
-func up(t *testing.T, spec string) *sandbox.Node {
-	t.Helper()
-	sandboxtest.Need(t, spec)
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
-	sb, err := sandbox.Up(ctx, sandbox.Options{Dir: t.TempDir(), Name: "environ", Servers: []string{spec}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := sb.Down(context.WithoutCancel(t.Context())); err != nil {
-			t.Error(err)
-		}
-	})
-	return sb.Primary()
-}
 
 func taken(t *testing.T, from Source) *Environment {
 	t.Helper()
@@ -68,7 +49,7 @@ func value(s Server, name string) string {
 func TestRealServers(t *testing.T) {
 	for _, spec := range []string{"mariadb", "mariadb-11.8", "mysql-9.7", "mysql-8.0", "mysql-5.7"} {
 		t.Run(spec, func(t *testing.T) {
-			node := up(t, spec)
+			node := sandboxtest.Up(t, spec)
 			a := taken(t, MySQL(target(t, "root@unix("+node.Socket+")/")))
 			if !strings.Contains(strings.ToLower(a.Server.Flavour), spec[:5]) || a.Server.Port != node.Port {
 				t.Errorf("the server is %+v", a.Server)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rissodb/risso/internal/lack"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/postgres"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
@@ -70,7 +71,7 @@ func TestServer(t *testing.T) {
 // TestRemove takes away what a killed process left, by its name.
 func TestRemove(t *testing.T) {
 	if _, err := postgres.Find(""); errors.Is(err, sandbox.ErrNoServer) {
-		t.Skip("PostgreSQL is not installed: run script/setup")
+		lack.Of(t, "PostgreSQL is not installed: run script/setup")
 	}
 	const name = "test-remove"
 	s, err := postgres.Up(t.Context(), postgres.Options{Name: name})
@@ -100,7 +101,7 @@ func TestRemove(t *testing.T) {
 // TestFails leaves nothing, and tells why.
 func TestFails(t *testing.T) {
 	if _, err := postgres.Find(""); errors.Is(err, sandbox.ErrNoServer) {
-		t.Skip("PostgreSQL is not installed: run script/setup")
+		lack.Of(t, "PostgreSQL is not installed: run script/setup")
 	}
 	before, _ := filepath.Glob(filepath.Join(os.TempDir(), "risso-postgres-test-fails*"))
 	for setting, says := range map[string]string{"shared_buffers=much": "shared_buffers", "no_such_thing=1": "no_such_thing", "x": "name=value", "a=b\nc=d": "name=value"} {

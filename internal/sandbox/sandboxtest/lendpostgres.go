@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/rissodb/risso/internal/lack"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/postgres"
 )
@@ -18,7 +19,7 @@ import (
 func LendPostgres(t testing.TB, settings ...string) *postgres.Server {
 	t.Helper()
 	if _, err := postgres.Find(""); errors.Is(err, sandbox.ErrNoServer) {
-		t.Skip("PostgreSQL is not installed: run script/setup")
+		lack.Of(t, "PostgreSQL is not installed: run script/setup")
 	}
 	return lend(t, strings.Join(append([]string{"postgres"}, settings...), "\n"), func() (*lentPostgres, error) {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)

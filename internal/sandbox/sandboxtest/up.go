@@ -8,9 +8,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/lack"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/postgres"
 )
+
+// patience is how long a test waits for the answer to a Query: a server that hangs ends the test that asked it, by its name, and not
+// all of them by go test's own limit.
+const patience = 5 * time.Minute
 
 // Up starts one server for a test and ends it with the test. settings are "key=value" for its option file.
 func Up(t testing.TB, spec string, settings ...string) *sandbox.Node {
@@ -31,7 +36,7 @@ func Sandbox(t testing.TB, o sandbox.Options) *sandbox.Sandbox {
 	for _, spec := range o.Servers {
 		Need(t, spec)
 	}
-	o.Name, o.StartTimeout = cmp.Or(o.Name, "t"), 2*time.Minute
+	o.Name, o.StartTimeout, o.AnswerTimeout = cmp.Or(o.Name, "t"), 2*time.Minute, patience
 	if o.Dir == "" {
 		o.Dir = shortDir(t)
 	}
@@ -67,7 +72,7 @@ func shortDir(t testing.TB) string {
 func Postgres(t testing.TB, settings ...string) *postgres.Server {
 	t.Helper()
 	if _, err := postgres.Find(""); errors.Is(err, sandbox.ErrNoServer) {
-		t.Skip("PostgreSQL is not installed: run script/setup")
+		lack.Of(t, "PostgreSQL is not installed: run script/setup")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()

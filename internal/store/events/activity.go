@@ -37,7 +37,8 @@ type Blocker struct {
 	Seconds     float64 `json:"seconds"`
 }
 
-// blockable are the waits for which a blocker is looked for.
+// blockable are the waits that always have a blocker: where it is not known, that is told. Of other waits, such as for user locks, a
+// blocker is told where it is known.
 var blockable = map[string]bool{"row_lock": true, "metadata_lock": true}
 
 const activityColumns = "instance, time, class, wait, db, account, host, blocker, calls, seconds"
@@ -119,7 +120,7 @@ func (a asker) activity(ctx context.Context, q ClassQuestion, f filter, out *Cla
 			sumPart(waits, wait, wait, v)
 			sumPart(users, user, user, v)
 			sumPart(hosts, host, host, v)
-			if p.wait = wait; blockable[wait] {
+			if p.wait = wait; blockable[wait] || p.class != 0 {
 				sumPart(blockers, p, wait, v)
 			}
 			out.Activity.Calls += v.Calls

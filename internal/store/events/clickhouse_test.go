@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
+
+	"github.com/rissodb/risso/internal/lack"
 )
 
 // clickHouse is the one server of this test run. RISSO_CLICKHOUSE names another, clickhouse://host:port.
@@ -60,7 +62,7 @@ func clickHouseURL(t *testing.T) string {
 		t.Fatal(clickHouse.err)
 	}
 	if clickHouse.url == "" {
-		t.Skip("clickhouse-server is not installed: run script/setup")
+		lack.Of(t, "clickhouse-server is not installed: run script/setup")
 	}
 	o, err := clickhouse.ParseDSN(clickHouse.url)
 	if err != nil {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rissodb/risso/internal/lack"
 )
 
 // stores are the ways to open a new, empty store; each test of the suite runs over all of them.
@@ -22,7 +24,7 @@ var stores = []struct {
 func openDuckDB(t *testing.T) Store {
 	t.Helper()
 	if !Embedded {
-		t.Skip("this test binary was built without cgo: there is no embedded store")
+		lack.Of(t, "this test binary was built without cgo: there is no embedded store")
 	}
 	s, err := OpenEmbedded(t.Context(), t.TempDir()+"/events.duckdb")
 	if err != nil {

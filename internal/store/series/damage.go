@@ -23,10 +23,11 @@ type badHour struct {
 	hour int64
 }
 
-// damagedBlock notes a block whose bytes are not what was written; the worker sets it aside. It may be called while files are read.
+// damagedBlock notes a block whose bytes are not what was written; the worker sets it aside. One that a newer program wrote is
+// told once, and left alone. It may be called while files are read.
 func (in *instance) damagedBlock(r *blockRef, err error) {
-	if errors.Is(err, errVersion) {
-		return // a newer program wrote it
+	if errors.Is(err, errVersion) && r.newer.Swap(true) {
+		return
 	}
 	w := &in.s.w
 	w.damageMu.Lock()
@@ -51,6 +52,10 @@ func (w *worker) repair() {
 		w.damageMu.Unlock()
 		if ref == nil {
 			return
+		}
+		if errors.Is(rep.err, errVersion) {
+			rep.in.newer(ref.path, rep.err)
+			continue
 		}
 		rep.in.write.Lock()
 		err := rep.in.salvage(ref, rep.err)

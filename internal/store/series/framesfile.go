@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -36,7 +37,18 @@ type frameRef struct {
 }
 
 func framesPath(dir string, hour int64) string {
-	return filepath.Join(dir, time.Unix(hour, 0).UTC().Format("20060102T15")+".rsf")
+	return filepath.Join(dir, time.Unix(hour, 0).UTC().Format("20060102T15")+framesSuffix)
+}
+
+const (
+	framesSuffix = ".rsf"
+	// besideSuffix ends the name of an hour's frames where a newer program has written the file that would hold them.
+	besideSuffix = "-beside" + framesSuffix
+)
+
+// besidePath is where the frames of an hour go whose own file is of a newer program.
+func besidePath(dir string, hour int64) string {
+	return strings.TrimSuffix(framesPath(dir, hour), framesSuffix) + besideSuffix
 }
 
 // add takes a frame that was written at off, or waits in memory.

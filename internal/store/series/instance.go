@@ -43,6 +43,8 @@ type instance struct {
 	hours  map[int64]*framesFile
 	blocks []*blockRef // ascending by start
 
+	newerHours map[int64]bool // those whose frames file is of a newer program; set by open only
+
 	walMu  sync.Mutex
 	wal    *walFile // nil when there is none or it cannot be written
 	walNum int
@@ -76,11 +78,12 @@ type blockRef struct {
 	size   int64
 	made   time.Time              // when this process wrote it; zero when an earlier one did
 	schema atomic.Pointer[schema] // set when the file was open once
+	newer  atomic.Bool            // it was told that a newer program wrote it
 }
 
 func newInstance(s *Store, id string) *instance {
 	return &instance{s: s, id: id, dir: filepath.Join(s.opts.Dir, "instances", id), pos: map[string]int{},
-		hours: map[int64]*framesFile{}, last: math.MinInt64}
+		hours: map[int64]*framesFile{}, newerHours: map[int64]bool{}, last: math.MinInt64}
 }
 
 // open reads the directory, cuts what a crash left, and takes the seconds of write-ahead logs into memory.
@@ -98,7 +101,7 @@ func (in *instance) open() error {
 			os.Remove(path)
 		case strings.HasSuffix(name, ".rsb"):
 			in.addBlock(path, e)
-		case strings.HasSuffix(name, ".rsf"):
+		case strings.HasSuffix(name, framesSuffix): // what stands beside a file comes before it
 			if err := in.openFrames(path); err != nil {
 				return err
 			}
@@ -148,7 +151,7 @@ func (in *instance) addBlock(path string, e os.DirEntry) {
 }
 
 func (in *instance) openFrames(path string) error {
-	name := strings.TrimSuffix(filepath.Base(path), ".rsf")
+	name := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), framesSuffix), strings.TrimSuffix(besideSuffix, framesSuffix))
 	t, err := time.Parse("20060102T15", name)
 	if err != nil {
 		in.s.event(in.id, fleet.SeverityWarning, path, fmt.Sprintf("The file %s is not named as a frames file is; it is left alone.", path))
@@ -162,6 +165,7 @@ func (in *instance) openFrames(path string) error {
 	sc, err := scanFrames(b, in.id, in.s.cat)
 	if errors.Is(err, errVersion) {
 		in.newer(path, err)
+		in.newerHours[f.hour] = true
 		return nil
 	}
 	f.refs, f.schemas = sc.refs, sc.schemas
@@ -187,9 +191,41 @@ func (in *instance) openFrames(path string) error {
 		}
 	}
 	if len(f.refs) > 0 {
+		in.join(f, in.hours[f.hour])
 		in.hours[f.hour] = f
 	}
 	return nil
+}
+
+// join takes the frames into an hour's file that an older Risso wrote beside it; nil: there are none. What cannot be done now
+// is done when the store is opened the next time: until then the frames wait in memory, and are still where they were.
+func (in *instance) join(f, beside *framesFile) {
+	if beside == nil {
+		return
+	}
+	b, err := os.ReadFile(beside.path)
+	if err != nil {
+		in.s.event(in.id, fleet.SeverityWarning, beside.path, fmt.Sprintf("%s cannot be read: %v", beside.path, err))
+		return
+	}
+	var refs []*frameRef
+	for _, r := range beside.refs {
+		c := *r
+		c.mem = r.mem
+		if c.mem == nil {
+			c.mem = slices.Clone(b[r.off : r.off+int64(r.n)])
+		}
+		refs = append(refs, &c)
+	}
+	f.refs = append(f.refs, refs...)
+	if _, err := f.append(refs); err != nil {
+		in.s.writeFailed(in.id, err)
+		for _, r := range refs {
+			in.s.stats.memFrames.Add(int64(len(r.mem)))
+		}
+		return
+	}
+	os.Remove(beside.path)
 }
 
 // newer tells of a file that a newer Risso wrote. It is left alone.
@@ -293,7 +329,8 @@ func (in *instance) findLast() {
 	if n := len(in.blocks); n > 0 && in.last < in.blocks[n-1].end-1 {
 		b, err := in.s.blocks.get(in.blocks[n-1], in.s)
 		if err != nil {
-			return // the first reader tells
+			in.unreadable(in.blocks[n-1], err)
+			return
 		}
 		defer in.s.blocks.release(b)
 		for h := len(b.hourTab) - 1; h >= 0; h-- {

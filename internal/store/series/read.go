@@ -135,13 +135,13 @@ func (in *instance) blockSeries(r *blockRef, found map[string]*seriesID, done ma
 	done[b.sch] = all
 }
 
-// unreadable takes note of a block that cannot be read; a file that another goroutine just replaced is none.
+// unreadable takes note of a block that cannot be read, for the worker to tell; a file that another goroutine just replaced is none.
 func (in *instance) unreadable(r *blockRef, err error) {
 	if errors.Is(err, os.ErrNotExist) {
 		return
 	}
 	var d *damageError
-	if errors.As(err, &d) {
+	if errors.As(err, &d) || errors.Is(err, errVersion) {
 		in.damagedBlock(r, err)
 	}
 }

@@ -99,6 +99,9 @@ func (in *instance) addFrame(h frameHead, s *schema, payload []byte, keep bool) 
 	old := in.hours[hour]
 	in.files.RUnlock()
 	next := &framesFile{path: framesPath(in.dir, hour), hour: hour}
+	if in.newerHours[hour] {
+		next.path = besidePath(in.dir, hour)
+	}
 	if old != nil {
 		*next = *old
 		next.refs = slices.Clone(old.refs)

@@ -1,7 +1,12 @@
 package collect
 
 import (
+	"context"
+	"io"
+	"net"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -161,4 +166,27 @@ func newTestReader(asked, told time.Time) *mysql.Reader {
 	r := mysql.NewReader(new(mysql.Traffic))
 	r.StatusAsked, r.StatusAt = asked, told
 	return r
+}
+
+// TestLateOurselves: while Risso stood still itself, nobody is blamed who did not answer in time, the name server neither; a host that
+// is not known is not known all the same.
+func TestLateOurselves(t *testing.T) {
+	p := &Pulse{Slept: func() time.Duration { return 0 }}
+	begin := time.Now().Add(-10 * time.Second)
+	p.beat(begin)
+	p.beat(begin.Add(8 * time.Second)) // stood still meanwhile
+	s := &Server{opts: Options{Pulse: p}, up: true}
+	for _, c := range []struct {
+		err  error
+		late bool
+	}{
+		{context.DeadlineExceeded, true}, {io.ErrUnexpectedEOF, true},
+		{&net.OpError{Op: "dial", Err: &net.DNSError{Err: "i/o timeout", Name: "db1", IsTimeout: true}}, true},
+		{&net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: "db1", IsNotFound: true}}, false},
+		{&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}, false},
+	} {
+		if late := s.lateOurselves(begin, c.err); late != c.late {
+			t.Errorf("%v: Risso was late itself: %t", c.err, late)
+		}
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"time"
 
 	"github.com/rissodb/risso/internal/fleet"
@@ -116,7 +117,8 @@ func (s *Server) tick(ctx context.Context, due time.Time) time.Time {
 // lateOurselves says whether a failure is none of the server's: it hung up or seemed to hang while Risso itself stood still.
 func (s *Server) lateOurselves(begin time.Time, err error) bool {
 	class := mysql.ClassOf(err)
-	return (class == mysql.ClassTimeout || class == mysql.ClassDropped) && s.up && s.opts.Pulse.Still(begin, time.Now()) >= lateShare
+	ne, ok := errors.AsType[net.Error](err) // a name server may seem to hang, too
+	return (class == mysql.ClassTimeout || class == mysql.ClassDropped || ok && ne.Timeout()) && s.up && s.opts.Pulse.Still(begin, time.Now()) >= lateShare
 }
 
 // read connects if need be and reads all that is due. A connection that served before and is found broken says

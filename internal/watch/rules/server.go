@@ -189,14 +189,14 @@ func latencyBeside(a, b float64) string {
 	return text
 }
 
-// metadataLocks finds statements held up by a transaction that still uses their table.
+// metadataLocks finds statements held up by a session that still uses their table, or has locked it or the whole server.
 func metadataLocks(r *round) {
 	n, ok := r.value(waitKey("metadata_lock"))
 	if !ok || n < 1 {
 		return
 	}
 	c := candidate{id: "mdl.blocker", severity: fleet.SeverityWarning, chart: "waits",
-		head: plural(n, "thread waits for a metadata lock", "threads wait for a metadata lock"), tail: ": an open transaction keeps a table from being changed",
+		head: plural(n, "thread waits for a metadata lock", "threads wait for a metadata lock"), tail: ": an open transaction, LOCK TABLES, FLUSH or a backup of another session stands in the way",
 		remedy: "SELECT object_schema, object_name, waiting_query, blocking_pid, sql_kill_blocking_connection FROM sys.schema_table_lock_waits"}
 	if isMariaDB(r.Snapshot) {
 		// What its locks are, it tells only with a plugin; who sits on an open transaction, always.

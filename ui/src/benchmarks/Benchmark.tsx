@@ -3,7 +3,7 @@ import { useEffect, useMemo } from 'preact/hooks';
 import { fetchBenchmark, fetchBenchmarks, mayAct, NO_ACT, removeBenchmark, serverNow, type Benchmark as Kept, type BenchmarkResult, type BenchmarkRow } from '../api';
 import { Chart } from '../chart/Chart';
 import { currentDesk } from '../common/desk';
-import { exact, human, when, unix } from '../common/format';
+import { counted, exact, human, when, unix } from '../common/format';
 import { Moment } from '../common/parts';
 import { fixed } from '../common/range';
 import { go, view } from '../common/router';
@@ -64,7 +64,7 @@ function About({ run, letter }: { run: Kept; letter: string }) {
         <h1>{letter && <b class="letter">{letter}</b>}{r.workload}</h1>
         <p class="facts">
           <span>{run.instance ? <a href={formatView(at)}>{instanceOf(run.instance)?.name ?? run.instance} in these seconds</a> : `${r.server}, which is not watched`}</span>
-          <span>{r.threads} {r.threads === 1 ? 'thread' : 'threads'}</span>
+          <span>{counted(r.threads, 'thread')}</span>
           <span><Moment t={run.from} now={serverNow()} /></span>
           <span><a href={`/api/benchmark?id=${run.id}`} target="_blank" rel="noopener">JSON</a></span>
         </p>
@@ -76,7 +76,7 @@ function About({ run, letter }: { run: Kept; letter: string }) {
 
 function name(b: BenchmarkRow): string {
   const where = b.instance ? (instanceOf(b.instance)?.name ?? b.instance) : b.server;
-  return `${when(unix(b.began), serverNow())}: ${b.workload} on ${where}, ${b.threads} ${b.threads === 1 ? 'thread' : 'threads'}, ${human(b.transactions_per_second, '/s')}`;
+  return `${when(unix(b.began), serverNow())}: ${b.workload} on ${where}, ${counted(b.threads, 'thread')}, ${human(b.transactions_per_second, '/s')}`;
 }
 
 /** Chooses the run to stand beside this one. */

@@ -1,13 +1,11 @@
 /** Sentences about benchmarks. */
 import type { BenchmarkEnvironment, BenchmarkLatency, BenchmarkLimits, BenchmarkResult } from '../api';
-import { duration, human } from '../common/format';
+import { counted, duration, human } from '../common/format';
 
 /** A percentile of a run; null where it has none. */
 export function at(l: BenchmarkLatency, percentile: number): number | null {
   return l.percentiles?.find((p) => p.percentile === percentile)?.seconds ?? null;
 }
-
-const many = (n: number, what: string): string => `${n.toLocaleString('en')} ${what}${n === 1 ? '' : 's'}`;
 
 /** What a run found, in a sentence or some. */
 export function tell(r: BenchmarkResult): string {
@@ -18,11 +16,11 @@ export function tell(r: BenchmarkResult): string {
   if (p50 !== null && p99 !== null) first += `; half within ${human(p50, 's')}, 99 of 100 within ${human(p99, 's')}, the slowest ${human(r.latency.max, 's')}`;
   out.push(first);
   const failed = (r.errors ?? []).reduce((n, e) => n + e.count, 0);
-  if (failed > 0) out.push(many(failed, 'error'));
+  if (failed > 0) out.push(counted(failed, 'error'));
   const silent = (r.outages ?? []).reduce((n, o) => n + o.milliseconds, 0);
   if (silent > 0) out.push(`nothing succeeded for ${human(silent / 1000, 's')}`);
-  if (r.backlog?.never_started) out.push(`${many(r.backlog.never_started, 'transaction')} never began`);
-  if (r.ledger && !r.ledger.error) out.push(r.ledger.missing > 0 ? `${many(r.ledger.missing, 'acknowledged write')} lost` : 'no acknowledged write lost');
+  if (r.backlog?.never_started) out.push(`${counted(r.backlog.never_started, 'transaction')} never began`);
+  if (r.ledger && !r.ledger.error) out.push(r.ledger.missing > 0 ? `${counted(r.ledger.missing, 'acknowledged write')} lost` : 'no acknowledged write lost');
   if (r.interrupted) out.push('ended early');
   return `${out.join('; ')}.`;
 }
@@ -38,7 +36,7 @@ export function versus(a: BenchmarkResult, b: BenchmarkResult): string {
 
 function limits(l: BenchmarkLimits | undefined): string {
   if (!l) return '';
-  return [l.slice, l.cpus ? `${l.cpus} cores at most` : '', l.cpuset ? `CPUs ${l.cpuset}` : '', l.memory_bytes ? `${human(l.memory_bytes, 'B')} of memory at most` : ''].filter(Boolean).join(', ');
+  return [l.slice, l.cpus ? `${counted(l.cpus, 'core')} at most` : '', l.cpuset ? `CPUs ${l.cpuset}` : '', l.memory_bytes ? `${human(l.memory_bytes, 'B')} of memory at most` : ''].filter(Boolean).join(', ');
 }
 
 /** An environment as lines: what, and what it was. */
@@ -48,7 +46,7 @@ export function facts(e: BenchmarkEnvironment): [string, string][] {
   const list: [string, string][] = [
     ['server', `${e.server.flavour} ${e.server.version}`],
     ['connection', [e.connection.kind, e.connection.tls && `TLS ${e.connection.tls}`, e.connection.network].filter(Boolean).join(', ')],
-    ['CPU', [c.cpu_model, c.cpus ? `${c.cpus} cores` : '', c.governor].filter(Boolean).join(', ')],
+    ['CPU', [c.cpu_model, c.cpus ? counted(c.cpus, 'core') : '', c.governor].filter(Boolean).join(', ')],
     ['memory', [c.memory_bytes ? human(c.memory_bytes, 'B') : '', c.transparent_huge_pages ? `huge pages: ${c.transparent_huge_pages}` : ''].filter(Boolean).join(', ')],
     ['machine', [c.hostname, c.virtual].filter(Boolean).join(', ')],
     ['kernel', c.kernel ?? ''],

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { age, axisLabel, digits, duration, exact, human, shortVersion, unitOf, unix, utc } from './format';
+import { age, axisLabel, counted, digits, duration, exact, human, shortVersion, unitOf, unix, utc } from './format';
 
 const plain = (s: string): string => s.replaceAll('\u00a0', ' ');
 
@@ -22,6 +22,14 @@ describe('human', () => {
 });
 
 describe('other forms', () => {
+  it('counts', () => {
+    expect(counted(0, 'row')).toBe('0 rows');
+    expect(counted(1, 'row')).toBe('1 row');
+    expect(counted(1234567, 'row')).toBe('1,234,567 rows');
+    expect(counted(1, 'server was', 'servers were')).toBe('1 server was');
+    expect(counted(2, 'server was', 'servers were')).toBe('2 servers were');
+  });
+
   it('shortens for an axis', () => {
     expect(axisLabel(1500, '/s')).toBe('1.5k');
     expect(axisLabel(0, 's')).toBe('0');

@@ -24,6 +24,9 @@ export function digits(v: number, integer = false): string {
   return trim(v.toPrecision(2));
 }
 
+/** So many things: 1 table, 1,200 tables. many is for words to which an s does not do. */
+export const counted = (n: number, one: string, many = `${one}s`): string => `${n.toLocaleString('en')} ${n === 1 ? one : many}`;
+
 function trim(s: string): string {
   if (s.includes('e')) return s;
   return s.includes('.') ? s.replace(/\.?0+$/, '') : s;

@@ -1,16 +1,12 @@
 /** What goes on in the whole fleet, in one sentence. */
 import type { Fleet, Instance } from '../api';
-import { human } from '../common/format';
+import { counted, human } from '../common/format';
 import { worstFirst } from '../common/order';
 
 /** A sentence and how loudly to say it. */
 export interface Said {
   tone: 'ok' | 'warning' | 'critical';
   text: string;
-}
-
-function count(n: number, one: string): string {
-  return `${n} ${one}${n === 1 ? '' : 's'}`;
 }
 
 /** Healthy is said quietly; else the worst instance is named, and how many more need a look. */
@@ -21,7 +17,7 @@ export function fleetSentence(fleet: Fleet): Said {
   const [worst] = bad;
   const tone = bad.some((i) => i.state !== 'warning') ? 'critical' : 'warning';
   const more = bad.length - 1;
-  const rest = more === 0 ? '' : ` ${count(more, 'other')} of ${all.length} ${more === 1 ? 'needs' : 'need'} a look too.`;
+  const rest = more === 0 ? '' : ` ${counted(more, 'other')} of ${all.length} ${more === 1 ? 'needs' : 'need'} a look too.`;
   return { tone, text: `${worst.name}: ${sentence(worst.words || worst.state)}${rest}` };
 }
 
@@ -34,7 +30,7 @@ function healthy(all: Instance[]): string {
   const hosts = all.length - servers.length;
   const fresh = all.filter((i) => i.state === 'new').length;
   const qps = servers.reduce((s, i) => s + (i.qps ?? 0), 0);
-  const parts = [servers.length > 0 ? count(servers.length, 'server') : '', hosts > 0 ? count(hosts, 'host') : ''].filter(Boolean).join(' and ');
+  const parts = [servers.length > 0 ? counted(servers.length, 'server') : '', hosts > 0 ? counted(hosts, 'host') : ''].filter(Boolean).join(' and ');
   const first = `${parts} ${all.length === 1 ? 'is' : 'are'} well`;
   const second = servers.length > 0 ? `, answering ${human(qps)} questions a second` : '';
   const third = fresh > 0 ? `; ${fresh} just seen for the first time` : '';

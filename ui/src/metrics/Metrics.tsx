@@ -1,7 +1,7 @@
 /** All series of an instance, with their last values; the unchanging ones are folded away. */
 import { useMemo, useState } from 'preact/hooks';
 import { fetchChart, serverNow, type Metric, type Spark } from '../api';
-import { exact, human, plainUnit } from '../common/format';
+import { counted, exact, human, plainUnit } from '../common/format';
 import { Sparkline } from '../common/parts';
 import { usePoll } from '../common/poll';
 import { go, replace, view } from '../common/router';
@@ -96,7 +96,7 @@ export function Metrics() {
       <Header id={id} detail={detail} onChart={() => go({ page: 'server' })} />
       <div class="filter">
         <input type="search" value={q} placeholder="Filter, such as Com_select or row_lock" aria-label="Filter metrics" onInput={(e) => replace({ q: e.currentTarget.value })} spellcheck={false} />
-        <span class="quiet">{metrics ? `${found.length} of ${items.length} metrics; ${still.length} do not change` : ''}</span>
+        <span class="quiet">{metrics ? `${found.length} of ${counted(items.length, 'metric')}; ${still.length} ${still.length === 1 ? 'does' : 'do'} not change` : ''}</span>
       </div>
       {metrics && metrics.length === 0 && <p class="quiet">No numbers yet.</p>}
       {q && items.length > 0 && found.length === 0 && <p class="quiet">No metric is called so. Names are searched, MySQL's own and the exact keys.</p>}

@@ -1,7 +1,7 @@
 /** The page /server/ID/protect: all of the protection of one server. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { ApiError, fetchProtected, fetchProtectRun, serverNow, type DrillProof, type DrillStage, type ProtectBackup, type ProtectDetail, type ProtectDrill, type Protected, type ProtectRun, type ProtectRunDetail } from '../api';
-import { duration, exact, human } from '../common/format';
+import { counted, duration, exact, human } from '../common/format';
 import { Copy, Findings, Moment, Remedy, StateMark } from '../common/parts';
 import { usePoll } from '../common/poll';
 import { replace, view } from '../common/router';
@@ -147,10 +147,10 @@ function Proof({ p }: { p: DrillProof }) {
   return (
     <dl class="proof">
       {p.on && <div><dt>restored into</dt><dd>{p.on}{p.of && p.of !== p.on && <span class="quiet"> from {p.of}</span>}{p.host && <span class="quiet"> on {p.host}</span>}</dd></div>}
-      {p.rolled && <div><dt>rolled forward</dt><dd>{p.rolled.transactions.toLocaleString('en')} transactions</dd></div>}
-      {p.compare && p.compare.tables > 0 && <div><dt>rows and sums</dt><dd>{p.compare.tables.toLocaleString('en')} tables, {p.compare.rows.toLocaleString('en')} rows: {bad(p.compare.different)}</dd></div>}
-      {p.counted && <div><dt>rows counted</dt><dd>{p.counted.tables.toLocaleString('en')} tables, {p.counted.rows.toLocaleString('en')} rows{p.counted.since ? <>; beside the drill before: {bad(p.counted.different)}</> : <span class="quiet"> for later drills to compare with</span>}</dd></div>}
-      {p.check_table && p.check_table.tables > 0 && <div><dt>CHECK TABLE</dt><dd>{p.check_table.tables.toLocaleString('en')} tables: {bad(p.check_table.problems)}</dd></div>}
+      {p.rolled && <div><dt>rolled forward</dt><dd>{counted(p.rolled.transactions, 'transaction')}</dd></div>}
+      {p.compare && p.compare.tables > 0 && <div><dt>rows and sums</dt><dd>{counted(p.compare.tables, 'table')}, {counted(p.compare.rows, 'row')}: {bad(p.compare.different)}</dd></div>}
+      {p.counted && <div><dt>rows counted</dt><dd>{counted(p.counted.tables, 'table')}, {counted(p.counted.rows, 'row')}{p.counted.since ? <>; beside the drill before: {bad(p.counted.different)}</> : <span class="quiet"> for later drills to compare with</span>}</dd></div>}
+      {p.check_table && p.check_table.tables > 0 && <div><dt>CHECK TABLE</dt><dd>{counted(p.check_table.tables, 'table')}: {bad(p.check_table.problems)}</dd></div>}
       {(p.queries ?? []).map((q) => <div key={q.sql}><dt>{q.passed ? 'as expected' : <b class="bad">wrong</b>}</dt><dd><code>{q.sql}</code> {q.got}{!q.passed && <span class="quiet"> expected was {q.expect}</span>}</dd></div>)}
       {(p.failures ?? []).map((f) => <div key={f}><dt>failed</dt><dd class="bad">{f}</dd></div>)}
       {(p.notes ?? []).map((n) => <div key={n}><dt>note</dt><dd class="quiet">{n}</dd></div>)}

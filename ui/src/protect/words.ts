@@ -1,6 +1,6 @@
 /** Sentences about protection. */
 import type { DrillStage, JobKind, Protected, ProtectJob, ProtectRun, ProtectRunning, Span } from '../api';
-import { age, duration, human } from '../common/format';
+import { age, counted, duration, human } from '../common/format';
 import type { Said } from '../fleet/sentence';
 
 /** What a job of a kind is called on a button. */
@@ -19,8 +19,6 @@ export const DOES: Record<JobKind, string> = {
   checksum: 'compares the replicas with this server, chunk by chunk',
 };
 
-const count = (n: number, one: string, many: string): string => `${n} ${n === 1 ? one : many}`;
-
 /** What goes on with all servers, in a sentence or two: what is not fresh and what was never proven is said loudly. */
 export function protectSentence(list: Protected[], now: number): Said {
   const bad = list.filter((s) => s.state !== 'ok');
@@ -32,16 +30,16 @@ export function protectSentence(list: Protected[], now: number): Said {
   const broke = list.filter((s) => has(s, 'protect.failed_backup'));
   const names = (of: Protected[]): string => (of.length <= 3 ? ` (${of.map((s) => s.name).join(', ')})` : '');
   const parts = [
-    broke.length > 0 ? `${count(broke.length, 'last backup', 'last backups')} failed${names(broke)}` : '',
-    never.length > 0 ? `${count(never.length, 'server was', 'servers were')} never backed up${names(never)}` : '',
-    stale.length > 0 ? `${count(stale.length, 'last backup is', 'last backups are')} too old${names(stale)}` : '',
-    failed.length > 0 ? `${count(failed.length, 'drill', 'drills')} failed${names(failed)}` : '',
-    unproven.length > 0 ? `${count(unproven.length, 'server has', 'servers have')} no proven backup${names(unproven)}` : '',
+    broke.length > 0 ? `${counted(broke.length, 'last backup')} failed${names(broke)}` : '',
+    never.length > 0 ? `${counted(never.length, 'server was', 'servers were')} never backed up${names(never)}` : '',
+    stale.length > 0 ? `${counted(stale.length, 'last backup is', 'last backups are')} too old${names(stale)}` : '',
+    failed.length > 0 ? `${counted(failed.length, 'drill')} failed${names(failed)}` : '',
+    unproven.length > 0 ? `${counted(unproven.length, 'server has', 'servers have')} no proven backup${names(unproven)}` : '',
   ].filter(Boolean);
   const tone = bad.some((s) => s.state === 'critical') ? 'critical' : 'warning';
-  const counted = new Set([...broke, ...never, ...stale, ...failed, ...unproven]);
-  const others = bad.filter((s) => !counted.has(s));
-  if (others.length > 0) parts.push(parts.length === 0 ? `${others[0].name}: ${others[0].words}` : `${count(others.length, 'more needs', 'more need')} a look${names(others)}`);
+  const named = new Set([...broke, ...never, ...stale, ...failed, ...unproven]);
+  const others = bad.filter((s) => !named.has(s));
+  if (others.length > 0) parts.push(parts.length === 0 ? `${others[0].name}: ${others[0].words}` : `${counted(others.length, 'more needs', 'more need')} a look${names(others)}`);
   return { tone, text: `${parts.join('; ')}.` };
 }
 
@@ -52,7 +50,7 @@ function well(all: Protected[], now: number): string {
   const oldest = Math.max(...list.map((s) => now - (s.last_backup?.began ?? now)));
   const proof = Math.max(...list.map((s) => now - (s.proven_at ?? now)));
   const recovery = Math.max(0, ...list.map((s) => s.recovery ?? 0));
-  const first = `${count(list.length, 'server is', 'servers are')} backed up within the last ${age(oldest)} and proven within the last ${age(proof)}`;
+  const first = `${counted(list.length, 'server is', 'servers are')} backed up within the last ${age(oldest)} and proven within the last ${age(proof)}`;
   return `${first}${recovery > 0 ? `; the slowest is back within ${duration(Math.max(1, recovery))}` : ''}.`;
 }
 

@@ -1,6 +1,6 @@
 /** What changed between two ranges: a row for each class, the largest change of load first. */
 import type { ApiError, Cost, QueryChange, QueryChanges, Span } from '../api';
-import { clock, exact, human, stamp } from '../common/format';
+import { clock, counted, exact, human, stamp } from '../common/format';
 import { go, view } from '../common/router';
 import type { Versus } from '../common/view';
 import { Failed, Tag, linkOfClass } from './parts';
@@ -95,7 +95,7 @@ export function Changes({ vs, compared, error, waiting, ready, listed }: Props) 
         </table>
       )}
       <p class="quiet period">
-        {data.count} classes were compared{data.cut && ', the cheapest left out'}; {found.length - moved.length > 0 && `${found.length - moved.length} of the listed changed by less than a tenth. `}
+        {counted(data.count, 'class was', 'classes were')} compared{data.cut && ', the cheapest left out'}; {found.length - moved.length > 0 && `${found.length - moved.length} of the listed changed by less than a tenth. `}
         Ordered by what each adds to the load or takes from it.
       </p>
     </>

@@ -2,7 +2,7 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { fetchChanges, fetchQueries, fetchSchemas, serverNow, type Flip, type Part, type Queries as Answered, type QueryChanges, type Span } from '../api';
 import type { Colour } from '../chart/palette';
-import { age, clock, human, stamp } from '../common/format';
+import { age, clock, counted, human, stamp } from '../common/format';
 import { go, replace, view } from '../common/router';
 import { fleet } from '../common/store';
 import { formatView, type Versus } from '../common/view';
@@ -97,7 +97,7 @@ function Modes({ span, first }: { span: Span; first: number }) {
 }
 
 function countWords(found: number, of: number, filtered: boolean): string {
-  if (!filtered) return `${found} of ${of} classes`;
+  if (!filtered) return `${found} of ${counted(of, 'class', 'classes')}`;
   return found === LIMIT || found === LONG_LIMIT ? `the ${found} heaviest of those found, among ${of}` : `${found} found among ${of}`;
 }
 

@@ -1,7 +1,7 @@
 /** The heaviest classes, a row each. */
 import type { Queries, QueryRow, Span } from '../api';
 import type { Colour } from '../chart/palette';
-import { exact, human, stamp } from '../common/format';
+import { counted, exact, human, stamp } from '../common/format';
 import { Sparkline } from '../common/parts';
 import { go, view } from '../common/router';
 import type { Known } from './covered';
@@ -80,9 +80,9 @@ function Row({ r, flips, spark: points, span, colour, fleetWide }: { r: QueryRow
       </td>
       <td class="c-share"><Share share={r.share} colour={colour} /></td>
       <td class="num c-load" title={exact(r.seconds / seconds, 's/s')}>{human(r.seconds / seconds, 's/s')}</td>
-      <td class="num c-calls" title={`${exact(r.calls)} calls`}>{human(r.calls / seconds)}</td>
+      <td class="num c-calls" title={counted(r.calls, 'call')}>{human(r.calls / seconds)}</td>
       <td class="num c-avg" title={exact(r.avg, 's')}>{human(r.avg, 's')}</td>
-      <td class="num c-p95" title={r.latency ? `${exact(r.latency.p95, 's')}, of ${r.latency.calls.toLocaleString('en')} calls` : 'not known for this class'}>{human(r.latency?.p95, 's')}</td>
+      <td class="num c-p95" title={r.latency ? `${exact(r.latency.p95, 's')}, of ${counted(r.latency.calls, 'call')}` : 'not known for this class'}>{human(r.latency?.p95, 's')}</td>
       <td class={`num c-ratio ${ratio === '–' ? 'none' : ''}`} title={`${exact(r.rows_examined)} examined, ${exact(r.rows_sent)} sent, ${exact(r.rows_affected)} changed`}>{ratio}</td>
       <td class={`num c-errors ${r.errors === 0 ? 'zero' : ''}`} title={exact(r.errors)}>{human(r.errors)}</td>
       <td class="c-spark">{points.length > 1 && <Sparkline spark={spark} height={22} />}</td>

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rissodb/risso/internal/binlogevent"
 	"github.com/rissodb/risso/internal/data/binlog"
+	"github.com/rissodb/risso/internal/lack"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
@@ -62,7 +63,7 @@ func TestFollowEncrypted(t *testing.T) {
 	}
 	tool, err := exec.LookPath("mariadb-binlog")
 	if err != nil {
-		t.Skipf("bytes are not compared: %v", err)
+		lack.Of(t, "mariadb-binlog is not installed: run script/setup")
 	}
 	logs := raw(t, n, tool)
 	for name, b := range logs {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/squeeze"
 )
 
@@ -114,7 +115,7 @@ func (f *follower) finish(ctx context.Context, l localLog) error {
 	if err := removeLocal(l.path); err != nil {
 		return err
 	}
-	f.note(false, "%s is complete: %d bytes, %d transactions, stored in %d bytes", l.name, x.Size, x.Transactions, x.Stored)
+	f.note(false, "%s is complete: %d bytes, %s, stored in %d bytes", l.name, x.Size, digits.Counted(x.Transactions, "transaction"), x.Stored)
 	if f.o.Place.encrypted() {
 		return f.o.Place.Repo.Grown(logName(l.path))
 	}

@@ -25,6 +25,7 @@ type Options struct {
 	Dir       string        // folder of logs that are being written; a place that is a folder may be the same
 	SemiSync  bool          // acknowledge what is on disk, where the server waits for that
 	Once      bool          // end when everything is here that the server has now
+	Patient   bool          // wait also for a server that is not there at the start
 	Plain     bool          // leave finished logs as they are: no compression, and the place gets only their indexes
 	Keep      time.Duration // remove finished logs whose last event is older; 0: never
 	Heartbeat time.Duration // how often the server says that it lives; after ten without a word it is asked again; 0: a second
@@ -55,8 +56,9 @@ type Status struct {
 var ErrInUse = errors.New("another process mirrors into this folder")
 
 // Follow mirrors until ctx ends, with Once until everything is here. It survives cuts of the connection and of the server; it
-// ends with an error only where waiting does not help: a wrong account, no binary log, a folder in use. With Once it also ends
-// when the server cannot be reached at all, or was gone for a minute.
+// ends with an error only where waiting does not help: a wrong account, no binary log, a folder in use; unless it is Patient also
+// an unknown host, or nobody who listens there, at the start. With Once it also ends when the server cannot be reached at all, or
+// was gone for a minute.
 func Follow(ctx context.Context, o Options) error {
 	if o.Heartbeat <= 0 {
 		o.Heartbeat = time.Second
@@ -158,6 +160,8 @@ func (f *follower) loop(ctx context.Context) error {
 			return nil
 		case permanent(err), f.o.Once && errors.Is(err, errDisk): // who follows for good waits for room
 			return err
+		case f.identity == "" && !f.o.Patient && notThere(err):
+			return err
 		}
 		if f.durable > start {
 			wait, lastText = 100*time.Millisecond, ""
@@ -190,6 +194,12 @@ func permanent(err error) bool {
 		return true
 	}
 	return errors.Is(err, errNoLog) || errors.Is(err, ErrForeign) || errors.Is(err, repo.ErrNoKey)
+}
+
+// notThere says that nobody can be a server at that address now.
+func notThere(err error) bool {
+	c := mysql.ClassOf(err)
+	return c == mysql.ClassUnreachable || c == mysql.ClassRefused
 }
 
 var errNoLog = errors.New("the server writes no binary log: set log_bin and start it again")

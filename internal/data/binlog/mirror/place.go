@@ -32,10 +32,10 @@ func syncPath(path string) error {
 }
 
 const (
-	root      = "binlog/" // of all mirrors in a place
-	extPacked = ".zst"
-	extSealed = ".zst.age"
-	extIndex  = ".json"
+	root      = repo.LogPrefix
+	extPacked = repo.LogPacked
+	extSealed = repo.LogSealed
+	extIndex  = repo.LogIndex
 	setAside  = ".damaged-" // in the names of files that were set aside
 )
 
@@ -110,30 +110,13 @@ func List(ctx context.Context, place Place, dir string) ([]Series, error) {
 		if slices.ContainsFunc(s.Logs, func(x Log) bool { return x.Name == l.name }) {
 			continue // finished, and not yet removed
 		}
-		x, err := scanFile(ctx, place, l.path)
-		locked := errors.Is(err, repo.ErrNoKey)
-		if locked {
-			if x, err = lockedIndex(l.path); err == nil && x.Size == 0 {
-				continue
-			}
+		x, listed, err := unfinished(ctx, place, l)
+		if err != nil {
+			return nil, err
 		}
-		if errors.Is(err, fs.ErrNotExist) {
-			// It was finished meanwhile: its index was written before it went.
-			if x, err = readIndex(ctx, place, root+l.key+"/"+l.name+extIndex); err == nil {
-				s.Logs = append(s.Logs, Log{Index: x, Finished: true})
-			} else if !errors.Is(err, fs.ErrNotExist) {
-				return nil, err
-			}
-			continue
+		if listed {
+			s.Logs = append(s.Logs, x)
 		}
-		if x.Size == 0 && (errors.Is(err, binlogevent.ErrTorn) || errors.Is(err, io.ErrUnexpectedEOF)) {
-			if parts, serr := place.signedParts(l.key, l.path); serr != nil || len(parts) == 0 {
-				continue // nothing in it yet
-			}
-			// What was signed of it is gone: whoever reads it is told.
-		}
-		x.Name = l.name
-		s.Logs = append(s.Logs, Log{Index: x, Locked: locked})
 	}
 	var list []Series
 	for _, s := range series {
@@ -144,6 +127,38 @@ func List(ctx context.Context, place Place, dir string) ([]Series, error) {
 	return list, nil
 }
 
+// unfinished is what is to be listed of a log that is being written, if anything is. What is damaged is listed as far as it is good.
+func unfinished(ctx context.Context, place Place, l localLog) (log Log, listed bool, err error) {
+	x, err := scanFile(ctx, place, l.path)
+	locked := errors.Is(err, repo.ErrNoKey)
+	if locked {
+		if x, err = lockedIndex(l.path); err == nil && x.Size == 0 {
+			return log, false, nil
+		}
+	}
+	var unread *fs.PathError
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return log, false, context.Cause(ctx)
+	case errors.Is(err, fs.ErrNotExist):
+		// It was finished meanwhile: its index was written before it went.
+		x, err := readIndex(ctx, place, root+l.key+"/"+l.name+extIndex)
+		if errors.Is(err, fs.ErrNotExist) {
+			return log, false, nil
+		}
+		return Log{Index: x, Finished: true}, true, err
+	case errors.As(err, &unread):
+		return log, false, fmt.Errorf("list the mirrored logs: %s/%s: %w", l.key, l.name, err)
+	case x.Size == 0 && (errors.Is(err, binlogevent.ErrTorn) || errors.Is(err, io.ErrUnexpectedEOF)):
+		if parts, err := place.signedParts(l.key, l.path); err != nil || len(parts) == 0 {
+			return log, false, err // nothing in it yet
+		}
+		// What was signed of it is gone: whoever reads it is told.
+	}
+	x.Name = l.name
+	return Log{Index: x, Locked: locked}, true, nil
+}
+
 func readIndex(ctx context.Context, place Place, name string) (x binlog.Index, err error) {
 	in, err := place.Get(ctx, name)
 	if err != nil {
@@ -152,6 +167,9 @@ func readIndex(ctx context.Context, place Place, name string) (x binlog.Index, e
 	defer in.Close()
 	if err := json.NewDecoder(in).Decode(&x); err != nil {
 		return x, fmt.Errorf("read %s: %w", name, err)
+	}
+	if own := strings.TrimSuffix(path.Base(name), extIndex); x.Name != own { // else one log could stand for another
+		return x, fmt.Errorf("%s is the index of %q: %w", name, x.Name, repo.ErrDamaged)
 	}
 	return x, nil
 }
@@ -324,9 +342,16 @@ func (s Series) trusted(place Place, dir string, l Log) *trusted {
 			// It may have been finished since the list was made.
 			index, err := readIndex(ctx, place, name+extIndex)
 			if errors.Is(err, fs.ErrNotExist) {
-				return place.signedUntil(s.Key, path, l)
-			}
-			if err != nil {
+				size, sum, err := place.signedUntil(s.Key, path, l)
+				if !errors.Is(err, repo.ErrUnsigned) {
+					return size, sum, err
+				}
+				// Or just now: then it was signed in its index before its own signature went.
+				var ierr error
+				if index, ierr = readIndex(ctx, place, name+extIndex); ierr != nil {
+					return size, sum, err
+				}
+			} else if err != nil {
 				return 0, "", err
 			}
 			x = &index
@@ -343,7 +368,7 @@ func (p Place) signedUntil(key, path string, l Log) (size int64, sum string, err
 		return 0, "", err
 	}
 	if len(parts) == 0 || parts[0].Size < l.Size {
-		if err := p.accept(p.claim(key, l.Name), nil); err == nil || len(parts) == 0 {
+		if err := p.accept(p.grown(key, l.Name, signedPart{}), nil); err == nil || len(parts) == 0 {
 			return l.Size, "", err
 		}
 	}

@@ -2,6 +2,7 @@ package mirror
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -29,20 +30,18 @@ const (
 	signedSlot = 1024      // bytes of a record, filled up with blanks
 )
 
-// claim is what is signed of a log.
-func (p Place) claim(key, name string) repo.LogClaim {
-	c := repo.LogClaim{Series: key, Name: name}
-	if p.Repo != nil {
-		c.Repository = p.Repo.ID
+// repository is the ID of that in the place; "": there is none.
+func (p Place) repository() string {
+	if p.Repo == nil {
+		return ""
 	}
-	return c
+	return p.Repo.ID
 }
 
 // complete is what is signed of a log with its index.
 func (p Place) complete(key string, x binlog.Index) repo.LogClaim {
-	c := p.claim(key, x.Name)
-	c.Complete, c.Size, c.Sum, c.Stored, c.Before = true, x.Size, x.SHA256+x.HMAC, x.StoredSHA256, x.Before.String()
-	return c
+	l := repo.MirroredLog{Name: x.Name, Size: x.Size, SHA256: x.SHA256, HMAC: x.HMAC, StoredSHA256: x.StoredSHA256, Before: x.Before.String()}
+	return l.Claim(p.repository(), key)
 }
 
 // newHash makes the hash of a log's bytes.
@@ -55,16 +54,8 @@ func (p Place) newHash() (hash.Hash, error) {
 
 // accept checks a signature, and asks the policy.
 func (p Place) accept(c repo.LogClaim, s *repo.LogSignature) error {
-	signer, err := s.Check(c)
-	if err == nil && p.Policy != nil {
-		id := p.Name
-		if p.Repo != nil {
-			id = p.Repo.ID
-		}
-		err = p.Policy.Accept(id, "mirrored log "+c.Series+"/"+c.Name, signer)
-	}
-	if err != nil {
-		return fmt.Errorf("mirrored log %s/%s: %w", c.Series, c.Name, err)
+	if err := s.Accept(p.Policy, cmp.Or(p.repository(), p.Name), c); err != nil {
+		return fmt.Errorf("%s: %w", c, err)
 	}
 	return nil
 }
@@ -95,15 +86,13 @@ func (p Place) signedParts(key, path string) (list []signedPart, err error) {
 			list = append(list, s)
 		}
 	}
-	slices.SortFunc(list, func(a, b signedPart) int { return int(b.Size - a.Size) })
+	slices.SortFunc(list, func(a, b signedPart) int { return cmp.Compare(b.Size, a.Size) })
 	return list, nil
 }
 
 // grown is what is signed of a log that grows.
 func (p Place) grown(key, name string, s signedPart) repo.LogClaim {
-	c := p.claim(key, name)
-	c.Size, c.Sum = s.Size, s.Sum
-	return c
+	return repo.LogClaim{Repository: p.repository(), Series: key, Name: name, Size: s.Size, Sum: s.Sum}
 }
 
 // notary signs a log as it grows.

@@ -2,8 +2,10 @@ package mirror
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -148,24 +150,61 @@ func forgedLogs(t *testing.T, model string, place Place) {
 				t.Errorf("%s: it is not told: %q", c.name, said)
 			}
 		}
-		p := keyed(dir, repo.Keys{})
-		p.Repo, p.Policy = place.Repo, onlyKey{key: "ed25519:other", unsigned: true}
-		if list, err := List(t.Context(), p, dir); err == nil && c.name == "as it was" {
-			if _, err := readLog(t, list[0].Files(p, dir)[0]); !errors.Is(err, repo.ErrForeign) {
-				t.Errorf("by another key: %v", err)
-			}
-			// What is put there between two readings is noticed by the second.
-			p.Policy = onlyKey{key: repo.PublicOf(testKey)}
-			f := list[0].Files(p, dir)[0]
-			if _, err := readLog(t, f); err != nil {
-				t.Fatal(err)
-			}
-			put(dir, first+ext, get(dir, second+ext))
-			if b, err := readLog(t, f); !errors.Is(err, repo.ErrForged) && !errors.Is(err, io.ErrUnexpectedEOF) || len(b) > 0 {
-				t.Errorf("it has changed since: %d bytes, %v", len(b), err)
-			}
-		}
 	}
+	changedSince(t, model, place, s)
+}
+
+// changedSince reads a finished log that somebody else signed, that is finished while it is looked for, and that somebody changes
+// between two readings.
+func changedSince(t *testing.T, model string, place Place, s Series) {
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(model)); err != nil {
+		t.Fatal(err)
+	}
+	p := keyed(dir, repo.Keys{})
+	p.Repo, p.Policy = place.Repo, onlyKey{key: "ed25519:other", unsigned: true}
+	if _, err := readLog(t, s.Files(p, dir)[0]); !errors.Is(err, repo.ErrForeign) {
+		t.Errorf("by another key: %v", err)
+	}
+	p.Policy = onlyKey{key: repo.PublicOf(testKey)}
+	first := filepath.Join(root, s.Key, s.Logs[0].Name)
+	late := p
+	late.Store = &lateIndex{Store: p.Store, key: first + extIndex}
+	grew := Series{Key: s.Key, Logs: []Log{{Index: binlog.Index{Name: s.Logs[0].Name, Size: s.Logs[0].Size}}}}
+	if got, err := readLog(t, grew.Files(late, dir)[0]); err != nil || int64(len(got)) != s.Logs[0].Size {
+		t.Errorf("finished meanwhile: %d bytes, %v", len(got), err)
+	}
+	f := s.Files(p, dir)[0]
+	if _, err := readLog(t, f); err != nil {
+		t.Fatal(err)
+	}
+	other, err := os.ReadFile(filepath.Join(dir, root, s.Key, s.Logs[1].Name+place.ext()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, first+place.ext())
+	os.Remove(file) // what is put lets nobody change it
+	if err := os.WriteFile(file, other, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := readLog(t, f); !errors.Is(err, repo.ErrForged) && !errors.Is(err, io.ErrUnexpectedEOF) || len(b) > 0 {
+		t.Errorf("it has changed since: %d bytes, %v", len(b), err)
+	}
+}
+
+// lateIndex is a place where an index is not there yet when it is asked for the first time.
+type lateIndex struct {
+	repo.Store
+	key   string
+	asked bool
+}
+
+func (l *lateIndex) Get(ctx context.Context, key string) (io.ReadCloser, error) {
+	if key == l.key && !l.asked {
+		l.asked = true
+		return nil, fs.ErrNotExist
+	}
+	return l.Store.Get(ctx, key)
 }
 
 // goesOn lets a mirror go on with a log that somebody changed while it was away, or that it had not signed.

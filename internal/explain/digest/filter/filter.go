@@ -81,12 +81,13 @@ func (f *Filter) Keep(e *digest.Event) bool { return f.keep(e) }
 // String is the expression.
 func (f *Filter) String() string { return f.source }
 
-// Never lists the attributes of the log that the expression names and that no event had so far: then the answer
-// is not what the person meant. Names that every event has are not among them.
+// Never lists the attributes of the log that the expression looked for, and that no event had so far: then the answer
+// is not what the person meant. Names that every event has are not among them, nor what was not looked for because the rest of the
+// expression had decided.
 func (f *Filter) Never() []string {
 	var out []string
 	for _, a := range f.attrs {
-		if !a.seen.Load() {
+		if a.asked.Load() && !a.seen.Load() {
 			out = append(out, a.name)
 		}
 	}
@@ -97,11 +98,15 @@ func (f *Filter) Never() []string {
 type attribute struct {
 	name   string
 	kind   kind
-	factor float64 // makes seconds of what the log has
-	seen   atomic.Bool
+	factor float64     // makes seconds of what the log has
+	asked  atomic.Bool // it was looked for
+	seen   atomic.Bool // it was found
 }
 
 func (a *attribute) find(e *digest.Event) *digest.Attr {
+	if !a.asked.Load() {
+		a.asked.Store(true)
+	}
 	for i := range e.Attrs {
 		if x := &e.Attrs[i]; len(x.Name) == len(a.name) && equalFold(x.Name, a.name) {
 			if !a.seen.Load() {

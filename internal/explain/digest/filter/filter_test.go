@@ -174,6 +174,13 @@ func TestNever(t *testing.T) {
 	if got := f.Never(); len(got) != 1 || got[0] != "Rows_affected" {
 		t.Errorf("%v", got)
 	}
+	if f, err = Compile(`Query_time > 1000000 and Rows_examined > 5`); err != nil {
+		t.Fatal(err)
+	}
+	f.Keep(event())
+	if got := f.Never(); len(got) != 0 { // it has Rows_examined, but was not asked for it
+		t.Errorf("%v", got)
+	}
 }
 
 func TestKeepAllocatesNothing(t *testing.T) {

@@ -76,13 +76,14 @@ func (r *Reader) latencies(ctx context.Context, p *digest.Profile, list []*group
 		return nil
 	}
 	p.QuantileError = quantileError
-	unknown, without, read := 0, 0, 0
+	read := 0
+	missing := map[string]int{} // why → how many classes
 	for _, g := range list[:min(len(list), detailed)] {
 		if len(g.prepared) > 0 {
-			without++
+			missing[notOfPrepared]++
 			continue
 		}
-		known, err := r.latency(ctx, g)
+		why, err := r.latency(ctx, g)
 		if err != nil { // the profile is worth more than its percentiles
 			if ctx.Err() != nil {
 				return ctx.Err()
@@ -91,15 +92,14 @@ func (r *Reader) latencies(ctx context.Context, p *digest.Profile, list []*group
 			return nil
 		}
 		read++
-		if !known {
-			unknown++
+		if why != "" {
+			missing[why]++
 		}
 	}
-	if unknown > 0 {
-		r.notes = append(r.notes, fmt.Sprintf("%d of the %d heaviest classes have no percentiles: they were not among the %d busiest when the watch began, whose histograms were read. With --for 0 all have.", unknown, min(len(list), detailed), bucketsRead))
-	}
-	if without > 0 {
-		r.notes = append(r.notes, fmt.Sprintf("%d of the %d heaviest classes have no percentiles: this server keeps no histograms of prepared statements.", without, min(len(list), detailed)))
+	for _, why := range []string{notReadBefore, notOfOther, notFilled, notOfPrepared} {
+		if n := missing[why]; n > 0 {
+			r.notes = append(r.notes, fmt.Sprintf("%d of the %d heaviest classes have no percentiles: %s.", n, min(len(list), detailed), why))
+		}
 	}
 	if n := len(list) - detailed; n > 0 {
 		r.notes = append(r.notes, fmt.Sprintf("The %d classes after the first %d have no percentiles and no samples: each costs the server some milliseconds.", n, detailed))
@@ -107,12 +107,26 @@ func (r *Reader) latencies(ctx context.Context, p *digest.Profile, list []*group
 	return nil
 }
 
-// latency fills in a class's percentiles and histogram from MySQL's buckets, of which n ends at 10 µs · 10^(n/50).
-func (r *Reader) latency(ctx context.Context, g *group) (known bool, err error) {
+// Why a class has no percentiles.
+var notReadBefore = fmt.Sprintf("what they took before the watch began is not known, for the histograms of the %d busiest were read then; --for 0 needs no reading before", bucketsRead)
+
+const (
+	notOfOther    = "this server keeps no histogram of what finds no room in its table of digests"
+	notFilled     = "their histograms are empty"
+	notOfPrepared = "this server keeps no histograms of prepared statements"
+)
+
+// latency fills in a class's percentiles and histogram from MySQL's buckets, of which n ends at 10 µs · 10^(n/50); why says what stands
+// in the way, empty: nothing.
+func (r *Reader) latency(ctx context.Context, g *group) (why string, err error) {
 	for _, k := range g.rows {
 		_, before := r.base[k]
-		if _, read := r.buckets[k]; k.id == "" || before && !r.anew[k] && !read {
-			return false, nil
+		_, read := r.buckets[k]
+		switch {
+		case k.id == "":
+			return notOfOther, nil
+		case before && !r.anew[k] && !read:
+			return notReadBefore, nil
 		}
 	}
 	counts := map[int]int64{}
@@ -120,7 +134,7 @@ func (r *Reader) latency(ctx context.Context, g *group) (known bool, err error) 
 	for _, k := range g.rows {
 		now, err := r.read(ctx, k)
 		if err != nil {
-			return false, err
+			return "", err
 		}
 		for n, calls := range now {
 			if !r.anew[k] {
@@ -133,7 +147,7 @@ func (r *Reader) latency(ctx context.Context, g *group) (known bool, err error) 
 		}
 	}
 	if total == 0 { // emptied meanwhile
-		return false, nil
+		return notFilled, nil
 	}
 	numbers := make([]int, 0, len(counts))
 	for n := range counts {
@@ -149,7 +163,7 @@ func (r *Reader) latency(ctx context.Context, g *group) (known bool, err error) 
 		// The bucket's lower end decides: its upper end may be the bound itself.
 		g.Histogram[min(max(0, (n+49)/50), 7)] += counts[n]
 	}
-	return true, nil
+	return "", nil
 }
 
 // quantile is the middle of the bucket that holds it.

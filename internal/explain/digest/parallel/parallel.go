@@ -19,6 +19,7 @@ package parallel
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"sort"
 	"strings"
@@ -101,7 +102,7 @@ func (c *Counter) Keep(e *digest.Event) bool {
 		c.mu.Unlock()
 		return false
 	}
-	schemas := schemasOf(e, verb)
+	schemas := schemasOf(e)
 	key := strings.Join(schemas, "\x00")
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -118,30 +119,30 @@ func (c *Counter) Keep(e *digest.Event) bool {
 	return true
 }
 
-// schemasOf are the schemas that a statement may change: those of its tables, the current one where a table has none.
-// INSERT, CREATE and the like change the table they name first; UPDATE and DELETE may change all they name.
-func schemasOf(e *digest.Event, verb string) []string {
-	tables := sqltext.Tables(e.Query)
-	switch verb {
-	case "UPDATE", "DELETE", "DROP", "RENAME":
-	default:
-		tables = tables[:min(1, len(tables))]
-	}
-	if len(tables) == 0 { // CREATE DATABASE, LOAD …
-		return []string{string(bytes.TrimSpace(e.DB))}
-	}
+// schemasOf are the schemas that a statement may change, the current one where a name is in none.
+func schemasOf(e *digest.Event) []string {
+	current := string(bytes.TrimSpace(e.DB))
 	var out []string
-	for _, t := range tables {
-		s := t.Schema
-		if s == "" {
-			s = string(e.DB)
+	c, ok := sqltext.Dialect{}.ReadChange(string(e.Query))
+	switch {
+	case ok && c.Kind == "DATABASE":
+		for _, n := range c.Names {
+			out = append(out, n.Name)
 		}
-		if !slices.Contains(out, s) {
-			out = append(out, s)
+	case ok:
+		for _, n := range slices.Concat(c.Names, c.To) {
+			out = append(out, cmp.Or(n.Schema, current))
+		}
+	default: // OPTIMIZE
+		for _, t := range sqltext.Tables(e.Query) {
+			out = append(out, cmp.Or(t.Schema, current))
 		}
 	}
-	sort.Strings(out)
-	return out
+	if len(out) == 0 {
+		out = []string{current}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // Plan gives what was counted so far.

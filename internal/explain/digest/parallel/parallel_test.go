@@ -38,7 +38,8 @@ func TestCrossing(t *testing.T) {
 		{Query: []byte("UPDATE a.t JOIN b.t USING (id) SET a.t.n = b.t.n"), DB: []byte("c"), QueryTime: 20},
 		{Query: []byte("DELETE FROM t"), DB: []byte("a"), QueryTime: 30},
 		{Query: []byte("DELETE FROM b.t"), DB: []byte("a"), QueryTime: 30},
-		{Query: []byte("CREATE DATABASE x"), DB: []byte("c"), QueryTime: 20},
+		{Query: []byte("CREATE DATABASE c"), DB: []byte("b"), QueryTime: 10},
+		{Query: []byte("DELETE FROM t WHERE id IN (SELECT id FROM a.t JOIN b.t USING (id))"), DB: []byte("c"), QueryTime: 10},
 		{Query: []byte("CALL p()"), DB: []byte("c"), QueryTime: 7},
 	} {
 		c.Keep(&e)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rissodb/risso/internal/explain/digest"
+	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/pattern"
 	"github.com/rissodb/risso/internal/sqltext"
 )
@@ -36,7 +37,7 @@ func showCommands(c *digest.Class) []string {
 	return out
 }
 
-func identifier(s string) string { return "`" + strings.ReplaceAll(plain(s), "`", "``") + "`" }
+func identifier(s string) string { return mysql.Quote(plain(s)) }
 
 // likePattern is a name as LIKE takes it literally.
 func likePattern(s string) string {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/explain/digest/parallel"
 )
 
@@ -20,9 +21,13 @@ func ParallelJSON(w io.Writer, p parallel.Plan) error {
 // ParallelText writes a plan with what follows from it in a sentence.
 func ParallelText(w io.Writer, p parallel.Plan, o Options) error {
 	t := &textWriter{width: o.width()}
-	t.line("Write time: %s in %s %s", seconds(p.Seconds), thousands(float64(p.Calls)), plural(p.Calls, "call", "calls"))
+	t.line("Write time: %s in %s", seconds(p.Seconds), digits.Plural(p.Calls, "call", "calls"))
+	for _, n := range o.Notes {
+		t.paragraph("Note: ", line(n))
+	}
 	if len(p.Appliers) == 0 {
-		t.line("There is nothing to plan: the log holds no writes with a time.")
+		t.line("There is nothing to plan: no writes with a time were read whose text tells what they write.")
+		t.uncounted(p)
 		return t.flush(w)
 	}
 	c := columns{heads: []string{"SCHEMA", ">TIME", ">SHARE", ">CHAIN", ">CALLS", ">ALL SO FAR AT ONCE"}, gap: 3}
@@ -49,21 +54,31 @@ func ParallelText(w io.Writer, p parallel.Plan, o Options) error {
 			t.line("  and %d more sets of schemas", len(p.Crossing)-10)
 			break
 		}
-		t.paragraph("  ", fmt.Sprintf("%s: %s (%s) in %s %s", strings.Join(named(s.Schemas), " + "), seconds(s.Seconds), percent(s.Share), thousands(float64(s.Calls)), plural(s.Calls, "call", "calls")))
+		t.paragraph("  ", fmt.Sprintf("%s: %s (%s) in %s", strings.Join(named(s.Schemas), " + "), seconds(s.Seconds), percent(s.Share), digits.Plural(s.Calls, "call", "calls")))
 		t.paragraph("    ", shorten(line(s.Sample), 300))
 	}
+	t.uncounted(p)
+	return t.flush(w)
+}
+
+// uncounted says which statements may write and are not in the plan.
+func (t *textWriter) uncounted(p parallel.Plan) {
 	if p.UnjudgedCalls > 0 {
 		t.line("")
-		t.paragraph("", fmt.Sprintf("Not counted: %s %s of CALL, COMMIT, XA or EXECUTE (%s), whose text does not tell what is written.", thousands(float64(p.UnjudgedCalls)), plural(p.UnjudgedCalls, "call", "calls"), seconds(p.Unjudged)))
+		t.paragraph("", fmt.Sprintf("Not counted: %s of CALL, COMMIT, XA or EXECUTE (%s), whose text does not tell what is written.", digits.Plural(p.UnjudgedCalls, "call", "calls"), seconds(p.Unjudged)))
 	}
-	return t.flush(w)
 }
 
 // conclusion is the plan in words.
 func conclusion(p parallel.Plan) string {
 	first, last := p.Schemas[0], p.Appliers[len(p.Appliers)-1]
+	for _, s := range p.Schemas {
+		if s.Name == "" { // it may be one or many: there is no bound
+			return fmt.Sprintf("The log does not tell in which schemas %s of the write time was spent. Where that is more than one, appliers by schema may gain more than is shown here.", percent(s.Chain))
+		}
+	}
 	if len(p.Schemas) == 1 {
-		return fmt.Sprintf("All writes are in %s: appliers by schema gain nothing. Parallel appliers by commit order or write set do not depend on schemas.", schemaName(first.Name))
+		return fmt.Sprintf("All writes that were counted are in %s: appliers by schema gain nothing. Parallel appliers by commit order or write set do not depend on schemas.", schemaName(first.Name))
 	}
 	enough := last.Number
 	for _, a := range p.Appliers {
@@ -71,6 +86,9 @@ func conclusion(p parallel.Plan) string {
 			enough = a.Number
 			break
 		}
+	}
+	if enough == 1 {
+		return fmt.Sprintf("Appliers by schema gain nothing: all statements write to %s, some of them to other schemas too, and wait for each other.", schemaName(first.Name))
 	}
 	s := fmt.Sprintf("%d appliers by schema replay this at most %.2f times as fast as one", enough, last.Speedup)
 	if first.Chain >= last.Time {

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/explain/digest"
 )
 
@@ -146,8 +147,10 @@ type sample struct {
 func build(p *digest.Profile, o Options) view {
 	v := view{Filter: o.Filter, Timed: p.Metric(queryTime).Max > 0, Grouped: p.GroupBy}
 	v.Notes = append(v.Notes, o.Notes...)
-	if passed := p.PassedOver(); passed != "" {
-		v.Notes = append(v.Notes, line(passed))
+	for _, told := range []string{p.PassedOver(), p.Quiet()} {
+		if told != "" {
+			v.Notes = append(v.Notes, line(told))
+		}
 	}
 	v.sources(p, o)
 	length := p.To.Sub(p.From).Seconds()
@@ -158,7 +161,7 @@ func build(p *digest.Profile, o Options) view {
 	default:
 		v.Range = fmt.Sprintf("%s to %s %s, %s", o.stamp(p.From), o.stamp(p.To), zone(o, p.From), span(p.To.Sub(p.From).Round(time.Second)))
 	}
-	v.Summary = fmt.Sprintf("%s %s in %s", thousands(float64(p.Calls)), plural(p.Calls, "call", "calls"), classes(p))
+	v.Summary = digits.Plural(p.Calls, "call", "calls") + " in " + classes(p)
 	if length > 0 {
 		v.Summary += fmt.Sprintf(", %s calls/s", three(float64(p.Calls)/length))
 		if v.Timed {
@@ -189,11 +192,11 @@ func build(p *digest.Profile, o Options) view {
 		r := rankOf(0, p.Other, p)
 		n := p.Unique - len(p.Classes)
 		r.Rank, r.ID, r.VM = "", "", ""
-		one, many := "class", "classes"
+		one, many := "other class", "other classes"
 		if grouped(p) {
-			one, many = "group", "groups"
+			one, many = "other group", "other groups"
 		}
-		r.Statement = fmt.Sprintf("%s other %s", thousands(float64(n)), plural(int64(n), one, many))
+		r.Statement = digits.Plural(int64(n), one, many)
 		v.Profile = append(v.Profile, r)
 	}
 	return v
@@ -212,7 +215,7 @@ func (v *view) sources(p *digest.Profile, o Options) {
 		if s.Bytes > 0 {
 			t += ", " + size(float64(s.Bytes))
 		}
-		t += ", " + thousands(float64(s.Events)) + " " + plural(s.Events, "event", "events")
+		t += ", " + digits.Plural(s.Events, "event", "events")
 		if s.Server != "" {
 			t += ", server " + serverName(s.Server)
 		}
@@ -249,18 +252,10 @@ func zone(o Options, t time.Time) string {
 func grouped(p *digest.Profile) bool { return p.GroupBy != "" && p.GroupBy != "fingerprint" }
 
 func classes(p *digest.Profile) string {
-	n := thousands(float64(p.Unique))
 	if !grouped(p) {
-		return n + " " + plural(int64(p.Unique), "class", "classes")
+		return digits.Plural(int64(p.Unique), "class", "classes")
 	}
-	return n + " " + plural(int64(p.Unique), "group", "groups") + " by " + p.GroupBy
-}
-
-func plural(n int64, one, many string) string {
-	if n == 1 {
-		return one
-	}
-	return many
+	return digits.Plural(int64(p.Unique), "group", "groups") + " by " + p.GroupBy
 }
 
 // skipped is what was not understood, most frequent first.
@@ -533,7 +528,10 @@ func valueLabel(name string, n int) string {
 	case "host":
 		one, many = "Host", "Hosts"
 	}
-	return plural(int64(n), one, many)
+	if n == 1 {
+		return one
+	}
+	return many
 }
 
 var bounds = [8]string{"< 10 µs", "< 100 µs", "< 1 ms", "< 10 ms", "< 100 ms", "< 1 s", "< 10 s", "≥ 10 s"}
@@ -584,7 +582,7 @@ func sampleOf(x digest.Sample, o Options) sample {
 		s.Query = short
 	}
 	if left > 0 {
-		s.Cut = thousands(float64(left)) + " " + plural(int64(left), "byte", "bytes") + " more"
+		s.Cut = digits.Plural(int64(left), "byte", "bytes") + " more"
 	}
 	if x.Cut < 0 {
 		s.Cut = "and more, which the server has not kept"

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rissodb/risso/internal/lack"
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/postgres"
@@ -47,7 +48,7 @@ func parsed(t *testing.T, text string, beside map[string]string) *File {
 func TestPostgresBesideMariaDB(t *testing.T) {
 	sandboxtest.Need(t, "mariadb")
 	if _, err := postgres.Find(""); errors.Is(err, sandbox.ErrNoServer) {
-		t.Skip("PostgreSQL is not installed: run script/setup")
+		lack.Of(t, "PostgreSQL is not installed: run script/setup")
 	}
 	f := parsed(t, `servers: [mariadb, postgres]
 common: [innodb_buffer_pool_size=32M, postgres.shared_buffers=24MB]

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rissodb/risso/internal/lack"
 )
 
 // script looks at frames, each with a page at one width: how wide it is, and which words lie upon each other.
@@ -52,7 +54,7 @@ func Fits(t *testing.T, pages map[string]string) {
 	t.Helper()
 	browser, err := exec.LookPath("chromium")
 	if err != nil {
-		t.Skip("chromium is not installed: nobody looks at the pages")
+		lack.Of(t, "chromium is not installed: run script/setup")
 	}
 	var b strings.Builder
 	b.WriteString("<!DOCTYPE html><meta charset=utf-8><script>" + script + "</script><body>")

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/rissodb/risso/internal/lack"
 )
 
 // The tests below reject a right law with this probability each; the seeds are fixed, so that they do not fail by chance.
@@ -240,7 +242,7 @@ func TestNoAllocation(t *testing.T) {
 func TestSysbench(t *testing.T) {
 	program, err := exec.LookPath("sysbench")
 	if err != nil {
-		t.Skip("sysbench is not installed (script/setup): the comparison with it is left out")
+		lack.Of(t, "sysbench is not installed: run script/setup")
 	}
 	const n, top = 300_000, 10000
 	for _, c := range []struct {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/lack"
 	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/mysql"
@@ -168,7 +169,7 @@ func (s *server) bySysbench(database, script, command string, flags ...string) {
 func needSysbench(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("sysbench"); err != nil {
-		t.Skip("sysbench is not installed (script/setup): the comparison with it is left out")
+		lack.Of(t, "sysbench is not installed: run script/setup")
 	}
 }
 

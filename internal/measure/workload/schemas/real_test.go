@@ -4,36 +4,18 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/mysql"
-	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
 func mysqlTarget(t *testing.T, kind string) drive.Target {
 	t.Helper()
-	sandboxtest.Need(t, kind)
-	dir, err := os.MkdirTemp("", "rs-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	sb, err := sandbox.Up(t.Context(), sandbox.Options{Dir: dir, Name: "s", Servers: []string{kind}, StartTimeout: 2 * time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := sb.Down(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	at, err := mysql.ParseTarget(sb.Primary().DSN)
+	at, err := mysql.ParseTarget(sandboxtest.Up(t, kind).DSN)
 	if err != nil {
 		t.Fatal(err)
 	}

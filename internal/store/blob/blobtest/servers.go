@@ -25,6 +25,8 @@ import (
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/knownhosts"
+
+	"github.com/rissodb/risso/internal/lack"
 )
 
 // S3Server is a real S3 server that a test started: versitygw over a folder.
@@ -85,7 +87,7 @@ func startS3(t testing.TB, secure bool) *S3Server {
 	t.Helper()
 	bin, err := findS3()
 	if err != nil {
-		t.Skip("versitygw, the S3 server of tests, is not installed: run script/setup")
+		lack.Of(t, "versitygw, the S3 server of tests, is not installed: run script/setup")
 	}
 	t.Setenv("AWS_ACCESS_KEY_ID", "test")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "only-for-tests")
@@ -215,7 +217,7 @@ func SFTP(t testing.TB) *SFTPServer {
 	t.Helper()
 	const sshd = "/usr/sbin/sshd" // it has to be called by its whole path
 	if !isFile(sshd) {
-		t.Skip("sshd is not installed: run script/setup")
+		lack.Of(t, "sshd is not installed: run script/setup")
 	}
 	me, err := user.Current()
 	if err != nil {

@@ -1,0 +1,177 @@
+package load
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// errNoDefiner is what a server says to a view over another one whose definer is not there. Source: MySQL manual, "Server Error Message
+// Reference", ER_NO_SUCH_USER.
+const errNoDefiner = 1449
+
+// views makes views in an order in which each finds what it selects from.
+type views struct {
+	r       *run
+	made    []ref
+	names   map[[2]string]int // of made, by the names that the backup has
+	relaxed map[int]bool      // of made: for now they ask for no definer
+}
+
+// makeViews makes all views: what fails because something is not there waits for the others. A view over one whose definer is gone,
+// which the server has as long as nobody makes it anew, is made while that one asks for the privileges of who uses it.
+func (r *run) makeViews(ctx context.Context, s **session) error {
+	v := &views{r: r, names: map[[2]string]int{}, relaxed: map[int]bool{}}
+	wait := r.objects[repo.View]
+	for len(wait) > 0 {
+		again, why, err := v.try(ctx, s, wait)
+		if err != nil {
+			return err
+		}
+		if len(again) == len(wait) {
+			more, err := v.relax(ctx, s, again, why)
+			if err != nil {
+				return err
+			}
+			if !more {
+				if err := r.brokenViews(again, why); err != nil {
+					return err
+				}
+				break
+			}
+		}
+		wait = again
+	}
+	// Each is made as it was before those that it is over.
+	for i := len(v.made) - 1; i >= 0; i-- {
+		if v.relaxed[i] {
+			if err := v.replace(ctx, s, i, false); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// try makes those views that can be made, and says why others cannot.
+func (v *views) try(ctx context.Context, s **session, wait []ref) (again []ref, why map[ref]error, err error) {
+	r := v.r
+	why = map[ref]error{}
+	for _, at := range wait {
+		l, err := r.spool.get(at)
+		if err != nil {
+			return nil, nil, err
+		}
+		o := l.Object
+		if r.leftOut[objectKey(o)] {
+			continue
+		}
+		err = r.again(ctx, s, func(s *session) error { return r.makeObject(ctx, s, o) })
+		switch mysql.ErrorNumber(err) {
+		case 0:
+			if err != nil {
+				return nil, nil, r.objectError(o, err)
+			}
+			v.names[[2]string{o.Schema, o.Name}] = len(v.made)
+			v.made = append(v.made, at)
+			r.made.Add(1)
+		case 1146, 1356, 1054, 1305, 1049, errNoDefiner, // no such table, broken view, no such column, function, database
+			1267, 1270, 1271: // collations of columns were made others, which do not go together
+			again, why[at] = append(again, at), err
+		default:
+			if o.Broken && !passes(err) {
+				again, why[at] = append(again, at), err
+				continue
+			}
+			if !r.mayStayAway(err) {
+				return nil, nil, r.objectError(o, err)
+			}
+			r.leave(lost(o, r.objectError(o, err).Error()))
+		}
+	}
+	return again, why, nil
+}
+
+// relax lets the views that are below those that wait for a definer do without one, and says whether there were any.
+func (v *views) relax(ctx context.Context, s **session, wait []ref, why map[ref]error) (more bool, err error) {
+	below := slices.DeleteFunc(slices.Clone(wait), func(at ref) bool { return mysql.ErrorNumber(why[at]) != errNoDefiner })
+	seen := map[int]bool{}
+	for len(below) > 0 {
+		l, err := v.r.spool.get(below[0])
+		if err != nil {
+			return more, err
+		}
+		below = below[1:]
+		for _, name := range namedBy(l.Object) {
+			i, ok := v.names[name]
+			if !ok || seen[i] {
+				continue
+			}
+			seen[i] = true
+			below = append(below, v.made[i])
+			if v.relaxed[i] {
+				continue
+			}
+			if err := v.replace(ctx, s, i, true); err != nil {
+				return more, err
+			}
+			v.relaxed[i], more = true, true
+		}
+	}
+	return more, nil
+}
+
+// replace makes a view anew: as it was, or with the privileges of who uses it.
+func (v *views) replace(ctx context.Context, s **session, i int, invoker bool) error {
+	r := v.r
+	l, err := r.spool.get(v.made[i])
+	if err != nil {
+		return err
+	}
+	o := l.Object
+	create, err := r.written(o)
+	if err != nil {
+		return err
+	}
+	create = "CREATE OR REPLACE" + strings.TrimPrefix(without(create, "OR", "REPLACE"), "CREATE")
+	if begin, end := asDefault.Find(create, "SQL", "SECURITY", "DEFINER"); invoker && begin >= 0 {
+		create = create[:begin] + "SQL SECURITY INVOKER" + create[end:]
+	}
+	schema, _ := r.choice.objectTarget(o)
+	err = r.again(ctx, s, func(s *session) error {
+		if err := s.use(ctx, schema); err != nil {
+			return err
+		}
+		return r.inContext(ctx, s, o, schema, func(text func(string) (string, error)) error {
+			statement, err := text(create)
+			if err != nil {
+				return err
+			}
+			return s.Exec(ctx, statement)
+		})
+	})
+	if err != nil {
+		return r.objectError(o, err)
+	}
+	return nil
+}
+
+// brokenViews says which views cannot be made, and prints them. A backup of the whole server has those that were broken there too: that
+// is no failure of the restore.
+func (r *run) brokenViews(list []ref, why map[ref]error) error {
+	for _, at := range list {
+		l, err := r.spool.get(at)
+		if err != nil {
+			return err
+		}
+		if o := l.Object; o.Broken {
+			r.notef("view %s is not made: it was broken when the backup was taken (%v): %s", objectName(o), why[at], o.Create)
+		} else {
+			r.leave(lost(o, "it needs what is not there: "+why[at].Error()))
+		}
+	}
+	return nil
+}

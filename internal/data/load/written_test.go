@@ -1,0 +1,35 @@
+package load
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/rissodb/risso/internal/data/repo"
+)
+
+// TestUnsureGrants: of a backup that does not say whether GRANTs had names or patterns it is told, once, and only where that matters.
+func TestUnsureGrants(t *testing.T) {
+	noted := map[string]string{"partial_revokes": "OFF"}
+	for _, c := range []struct {
+		server repo.Server
+		grant  string
+		told   int
+	}{
+		{repo.Server{Flavour: "MySQL", Number: 80035}, "GRANT SELECT ON `a_b`.* TO `u`@`%`", 1},
+		{repo.Server{Flavour: "MySQL", Number: 80035}, "GRANT SELECT ON `a%`.* TO `u`@`%`", 1},
+		{repo.Server{Flavour: "MySQL", Number: 80035}, "GRANT SELECT ON `ab`.* TO `u`@`%`", 0},
+		{repo.Server{Flavour: "MySQL", Number: 80035}, "GRANT SELECT ON `a_b`.`t` TO `u`@`%`", 0},
+		{repo.Server{Flavour: "MySQL", Number: 80035}, "REVOKE SELECT ON `a_b`.* FROM `u`@`%`", 0},
+		{repo.Server{Flavour: "MySQL", Number: 80035, Variables: noted}, "GRANT SELECT ON `a_b`.* TO `u`@`%`", 0},
+		{repo.Server{Flavour: "MySQL", Number: 80015}, "GRANT SELECT ON `a_b`.* TO `u`@`%`", 0},
+		{repo.Server{Flavour: "MariaDB", Number: 110800}, "GRANT SELECT ON `a_b`.* TO `u`@`%`", 0},
+	} {
+		r := &run{header: repo.Header{Server: c.server}}
+		for i := range 2 {
+			r.unsureGrants(&repo.Object{Kind: repo.Account, Name: fmt.Sprint("u", i, "@%"), After: []string{"GRANT USAGE ON *.* TO `u`@`%`", c.grant}})
+		}
+		if len(r.plan.Notes) != c.told {
+			t.Errorf("%+v, %s: told %q", c.server, c.grant, r.plan.Notes)
+		}
+	}
+}

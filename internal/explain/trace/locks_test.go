@@ -1,0 +1,106 @@
+package trace
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// TestWaitsAreNotJoined: two waits for one lock are not told as one that lasted from the first to the last.
+func TestWaitsAreNotJoined(t *testing.T) {
+	l := &lockWatch{}
+	saw := func(at float64, event uint64) bool {
+		w := mysql.LockWait{Kind: mysql.LockRow, Schema: "shop", Name: "orders", Index: "PRIMARY", Blocker: mysql.Blocker{ID: 8}}
+		l.count++
+		return l.saw(&w, at, event)
+	}
+	for _, c := range []struct {
+		at    float64
+		event uint64
+		fresh bool
+	}{{1, 5, true}, {2, 5, false}, {10, 9, true}, {11, 9, false}, {30, 9, true}} {
+		if fresh := saw(c.at, c.event); fresh != c.fresh {
+			t.Errorf("at %g: another wait: %t", c.at, fresh)
+		}
+	}
+	l.count++ // a look that saw no wait
+	if !saw(31, 9) {
+		t.Error("a wait that had ended goes on")
+	}
+	if len(l.waits) != 4 || l.waits[0].To != 2 || l.waits[1].From != 10 || l.waits[1].To != 11 || l.waits[2].From != 30 {
+		t.Errorf("%+v", l.waits)
+	}
+}
+
+// TestLockRemedies: what is said to do is said only where it is known to help.
+func TestLockRemedies(t *testing.T) {
+	idle, busy := mysql.Blocker{ID: 8, Command: "Sleep"}, mysql.Blocker{ID: 8, Command: "Query", Statement: "UPDATE t SET a = 1", Open: 3, Seconds: -5}
+	with := func(b mysql.Blocker, statement string, open float64) mysql.Blocker {
+		b.Statement, b.Open = statement, open
+		return b
+	}
+	for _, c := range []struct {
+		what      string
+		w         mysql.LockWait
+		says, not string
+	}{
+		{"idle", mysql.LockWait{Kind: mysql.LockUser, Blocker: idle}, "KILL 8 makes it let go.", "rolls"},
+		{"in a transaction", mysql.LockWait{Kind: mysql.LockRow, Blocker: busy}, "busy for 0, in a transaction that began 3.00 s ago; it runs UPDATE t SET a = 1. KILL 8 makes it let go, and rolls its transaction back.", "unless"},
+		{"unknown statement", mysql.LockWait{Kind: mysql.LockRow, Blocker: with(idle, "", 3)}, "rolls its transaction back unless that is prepared (XA).", "Only XA"},
+		{"prepared", mysql.LockWait{Kind: mysql.LockRow, Blocker: with(idle, "xa  prepare 'x'", 3)}, "Only XA COMMIT or XA ROLLBACK, in connection 8,", "KILL 8"},
+		{"queued", mysql.LockWait{Kind: mysql.LockMetadata, Queued: true, Blocker: busy}, "KILL 8 takes that one out of the queue.", "let go"},
+		{"perhaps", mysql.LockWait{Kind: mysql.LockMetadata, Maybe: true, Blocker: busy}, "it may be connection 8", "KILL"},
+		{"a thread of replication", mysql.LockWait{Kind: mysql.LockRow, Blocker: mysql.Blocker{ID: 8, User: "system user", Command: "Connect"}}, "connection 8 (system user) holds", "KILL"},
+		{"nobody", mysql.LockWait{Kind: mysql.LockRow}, "a transaction without a connection holds", "KILL"},
+		{"not told", mysql.LockWait{Kind: mysql.LockRow, Blocker: mysql.Blocker{ID: 8}}, "what it does is not told", "KILL"},
+	} {
+		if s := (&LockWait{LockWait: c.w}).words(); !strings.Contains(s, c.says) || strings.Contains(s, c.not) {
+			t.Errorf("%s: %s", c.what, s)
+		}
+	}
+	behind := &LockWait{LockWait: mysql.LockWait{Kind: mysql.LockMetadata, Queued: true, Blocker: busy}, Behind: &mysql.LockWait{Kind: mysql.LockMetadata, Maybe: true, Blocker: mysql.Blocker{ID: 9, Command: "Sleep"}}}
+	if s := behind.words(); !strings.Contains(s, "That one waits for a metadata lock. The server does not tell who holds it; it may be connection 9") {
+		t.Error(s)
+	}
+}
+
+// TestLockRedaction: the name of a user lock is a value of its statement.
+func TestLockRedaction(t *testing.T) {
+	w := LockWait{LockWait: mysql.LockWait{Kind: mysql.LockUser, Name: "topsecret", Blocker: mysql.Blocker{ID: 8, Command: "Sleep", Statement: "SELECT GET_LOCK('topsecret', 1)"}}}
+	r := NewReport(&Trace{LockWaits: []LockWait{w}, After: &Connection{Command: "Query"}}, true)
+	if b, err := json.Marshal(r); err != nil || strings.Contains(string(b), "topsecret") || !strings.Contains(string(b), "the user lock '?'") {
+		t.Errorf("%v: %s", err, b)
+	}
+}
+
+// TestWhatWasChanged: the note tells what was done, and no more.
+func TestWhatWasChanged(t *testing.T) {
+	own, others, global := "UPDATE performance_schema.threads SET INSTRUMENTED = 'NO', HISTORY = 'NO' WHERE PROCESSLIST_ID = CONNECTION_ID()",
+		"UPDATE performance_schema.threads SET HISTORY = 'NO' WHERE HISTORY = 'YES' AND THREAD_ID <= 9", "UPDATE performance_schema.setup_consumers SET ENABLED = 'YES'"
+	for _, c := range []struct {
+		changed []string
+		left    bool
+		want    string
+	}{
+		{[]string{own}, false, "What was recorded was changed for the trace, and put back."},
+		{[]string{own, others}, false, "What was recorded was changed for the trace, and put back; the history of other connections was off meanwhile."},
+		{[]string{own, " " + global}, true, "What was recorded was changed for the trace, and could not be put back (risso trace --restore does it): consumers and instruments are global, so every connection paid for them."},
+	} {
+		if got := (&Trace{Changed: c.changed, left: c.left}).changedWords(); got != c.want {
+			t.Errorf("%q", got)
+		}
+	}
+}
+
+// TestLossy: sums over what was seen are told as such, and the server's counters are named only where they were read.
+func TestLossy(t *testing.T) {
+	events := []Event{{Kind: KindStatement, ID: 1, End: 1, Name: "statement/sql/select", SQL: "SELECT 1", Start: 1e12, Stop: 2e12}, {Kind: KindStatement, ID: 1000, End: 1000, Name: "statement/sql/select", SQL: "SELECT 2", Start: 3e12, Stop: 4e12}}
+	for _, totals := range [][]Total{nil, {{Name: "stage/sql/executing", Count: 1000, Seconds: 9}}} {
+		words := strings.Join(NewReport(&Trace{Events: events, Seconds: 10, Totals: totals}, false).Words, " ")
+		if !strings.Contains(words, "was seen busy for 2.00 s of 10.0 s, with 2 statements that were seen.") || !strings.Contains(words, "998 of 1,000 events were overwritten") || strings.Contains(words, "own counters") != (totals != nil) {
+			t.Error(words)
+		}
+	}
+}

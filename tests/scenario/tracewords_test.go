@@ -1,0 +1,134 @@
+package scenario_test
+
+import (
+	"context"
+	sqldriver "database/sql/driver"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rissodb/risso/internal/sandbox"
+)
+
+// cutTexts: of texts that the server cut it is said, of others not: neither of one that is as long as may be, nor of one that only
+// grew when it was told in UTF-8.
+func (s *traced) cutTexts(t *testing.T) {
+	var limit int
+	if _, err := fmt.Sscan(value(t, s.node, "SELECT @@performance_schema_max_sql_text_length"), &limit); err != nil {
+		t.Fatal(err)
+	}
+	long := func(name, with string, bytes int) string {
+		head := "SELECT /* " + name + " */ '"
+		return head + strings.Repeat(with, (bytes-len(head)-1)/len(with)) + "'"
+	}
+	r := s.begin(t, "--for", "10m", "--output", "json")
+	s.exec(t, long("as long as may be", "x", limit), long("one too long", "x", limit+1), long("wide letters", "\u20ac", 2*limit))
+	s.exec(t, "SET NAMES latin1", long("grown", "\xe4", limit*6/10), "SET NAMES utf8mb4")
+	if err := r.cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	res := s.result(t, r)
+	if !strings.Contains(strings.Join(res.Notes, " "), fmt.Sprintf("The server cut texts of statements at %d bytes", limit)) {
+		t.Errorf("notes: %q", res.Notes)
+	}
+	for name, cut := range map[string]bool{"as long as may be": false, "one too long": true, "wide letters": true, "grown": false} {
+		found := false
+		for _, e := range res.Trace.Events {
+			if e.Kind == "statement" && strings.Contains(e.SQL, "/* "+name+" */") {
+				if found = true; e.Cut != cut {
+					t.Errorf("%s: cut %t, %d bytes: …%s", name, e.Cut, len(e.SQL), e.SQL[max(0, len(e.SQL)-20):])
+				}
+			}
+		}
+		if !found {
+			t.Errorf("%s: not seen", name)
+		}
+	}
+}
+
+// begunBefore: of a statement that had begun before the trace that is said, whether the server has an event of it or not.
+func (s *traced) begunBefore(t *testing.T) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = s.conn.ExecContext(context.WithoutCancel(t.Context()), "SELECT SLEEP(600), 'begun'") // until it is killed
+	}()
+	await(t, "the statement has run for two seconds", func() bool {
+		return value(t, s.node, "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE = 'User sleep' AND TIME >= 2 AND ID = "+s.id) == "1"
+	})
+	res := s.result(t, s.launch(t, s.id, "--enable", "--for", "1s", "--output", "json"))
+	execSQL(t, s.node, "KILL QUERY "+s.id)
+	<-done
+	words := strings.Join(res.Words, " ")
+	if !regexp.MustCompile(`was in a statement that had begun before the trace, and of which the server records nothing: SELECT SLEEP\(600\), 'begun' \(User sleep, for|100 % of that was spent in a statement that had begun before`).MatchString(words) {
+		t.Errorf("words: %s", words)
+	}
+}
+
+// notPutBack: a trace that could not put everything back says so in its exit code and in its report, and --restore does it.
+func (s *traced) notPutBack(t *testing.T) {
+	before := s.setup(t)
+	execSQL(t, s.node, "CREATE USER half@localhost IDENTIFIED BY 'x'; GRANT PROCESS ON *.* TO half@localhost; GRANT SELECT, UPDATE ON performance_schema.* TO half@localhost")
+	r := launch(t, s.env, "trace", "--dsn", fmt.Sprintf("half:x@unix(%s)/", s.node.Socket), s.id, "--enable", "--for", "10m", "--output", "json")
+	await(t, "all is switched on", func() bool {
+		return value(t, s.node, "SELECT ENABLED FROM performance_schema.setup_consumers WHERE NAME = 'events_waits_history_long'") == "YES"
+	})
+	execSQL(t, s.node, "REVOKE UPDATE ON performance_schema.* FROM half@localhost")
+	for range 5 { // so that one of them is recorded
+		s.exec(t, "SELECT f1(1)")
+		time.Sleep(300 * time.Millisecond)
+	}
+	_ = s.conn.Raw(func(any) error { return sqldriver.ErrBadConn }) // which ends the trace
+	code := r.code(t)
+	var res traceResult
+	if err := json.Unmarshal([]byte(r.out.String()), &res); err != nil {
+		t.Fatalf("%v in %s, %s", err, r.out, r.err)
+	}
+	if notes := strings.Join(res.Notes, " "); code != 1 || !strings.Contains(r.err.String(), "run risso trace --restore") || !strings.Contains(notes, "could not be put back (risso trace --restore does it)") {
+		t.Errorf("exit code %d: %s; notes: %s", code, r.err, notes)
+	}
+	back := s.launch(t, "--restore")
+	if code := back.code(t); code != 0 {
+		t.Errorf("--restore: exit code %d: %s", code, back.err)
+	}
+	s.same(t, before)
+	s.connect(t)
+}
+
+// closedWithoutRings: what a connection did last is gone with it where the server keeps no ring for all; that is said.
+func (s *traced) closedWithoutRings(t *testing.T) {
+	if s.node.Program.Family == sandbox.FamilyMariaDB { // records nothing as it comes
+		return
+	}
+	polled := "SELECT COUNT(*) FROM performance_schema.events_statements_history WHERE SQL_TEXT LIKE 'SELECT /* risso: does the connection live%'"
+	r := s.launch(t, s.id, "--for", "5m", "--output", "json")
+	await(t, "the trace polls", func() bool { return value(t, s.node, polled) != "0" })
+	execSQL(t, s.node, "KILL "+s.id)
+	res := s.result(t, r)
+	if notes := strings.Join(res.Notes, " "); res.Trace.Ended != "connection" || !strings.Contains(notes, "What it did in the last moments before it closed went with it: events_statements_history_long is off.") || strings.Contains(notes, "was changed for the trace") {
+		t.Errorf("ended by %s, notes: %s", res.Trace.Ended, notes)
+	}
+	s.conn.Close()
+	s.connect(t)
+}
+
+// blind: where statements are not recorded, it is not said that none was sent.
+func (s *traced) blind(t *testing.T) {
+	execSQL(t, s.node, "UPDATE performance_schema.setup_instruments SET ENABLED = 'NO' WHERE NAME LIKE 'statement/%'; UPDATE performance_schema.setup_consumers SET ENABLED = 'YES' WHERE NAME = 'events_statements_current'")
+	r := s.launch(t, s.id, "--for", "1s", "--output", "json")
+	for ended := false; !ended; {
+		s.exec(t, "DO 1")
+		select {
+		case <-r.done:
+			ended = true
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	if res := s.result(t, r); !strings.Contains(res.Words[0], "Nothing that connection "+s.id) && !strings.Contains(res.Words[0], "of which the server records nothing") {
+		t.Errorf("words: %q", res.Words)
+	}
+}
