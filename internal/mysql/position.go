@@ -13,7 +13,7 @@ import (
 	driver "github.com/go-sql-driver/mysql"
 )
 
-// logStatusStatement shows the place in the binary log.
+// logStatusStatement shows the place in the binary log, and what is left out of it.
 func (s Server) logStatusStatement() string {
 	if s.atLeast(80200) { // the old words were removed in 8.4
 		return "SHOW /* risso: position of the snapshot */ BINARY LOG STATUS"

@@ -74,7 +74,8 @@ type mapped struct {
 	raw    []byte // its event, without a checksum
 	body   []byte
 	wanted bool
-	used   bool // in the batch in hand
+	used   bool               // in the batch in hand
+	eight  *binlogevent.Table // it has as many columns as a sequence of MariaDB; nil: it has not
 }
 
 func openApplier(ctx context.Context, o RollOptions, plan rollPlan) (*applier, error) {
@@ -432,6 +433,9 @@ func (a *applier) table(e binlogevent.Event) error {
 		a.rows.tables = map[uint64]*mapped{}
 	}
 	m := &mapped{raw: append([]byte(nil), binlogevent.PlainEvent(e)...), body: append([]byte(nil), e.Body...), wanted: !repo.Journals(t.Schema) && (a.o.Only == nil || a.o.Only(t.Schema, t.Name))}
+	if a.plan.maria && len(t.Columns) == 8 {
+		m.eight = &t
+	}
 	a.own = a.own || repo.Journals(t.Schema)
 	if m.wanted && a.o.renames(t.Schema, t.Name) {
 		schema, name := a.o.Names(t.Schema, t.Name)
@@ -456,6 +460,13 @@ func (a *applier) addRows(ctx context.Context, e binlogevent.Event) error {
 		return fmt.Errorf("%w: rows of a table that was not named", binlogevent.ErrDamaged)
 	}
 	if t != nil && t.wanted {
+		if set, err := a.setval(ctx, t.eight, e); err != nil || set {
+			if err == nil && last {
+				err = a.sendRows(ctx)
+				a.rows = batch{}
+			}
+			return err
+		}
 		raw, err := binlogevent.Plain(a.format, e)
 		if err != nil {
 			return err

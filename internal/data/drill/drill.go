@@ -349,6 +349,23 @@ func (r *run) roll(ctx context.Context) error {
 	}
 	r.stage("roll forward")
 	r.proof.Rolled = &got
+	return r.unlogged(ctx)
+}
+
+// unlogged looks for schemas of the restored server whose changes the mirrored logs do not have: they stay as in the snapshot.
+func (r *run) unlogged(ctx context.Context) error {
+	list, err := r.tables(ctx, false)
+	if err != nil {
+		return err
+	}
+	var schemas []string
+	for _, t := range list {
+		schemas = append(schemas, t.schema)
+	}
+	slices.Sort(schemas)
+	if lost := r.header.Server.Unlogged(slices.Compact(schemas)); len(lost) > 0 {
+		r.proof.fail("rolling forward brings nothing of %s: the server's binary logs leave out what is changed there (binlog_do_db, binlog_ignore_db)", strings.Join(lost, ", "))
+	}
 	return nil
 }
 

@@ -191,12 +191,20 @@ func (j *job) takeSnapshot(ctx context.Context, giveUp func(error)) (err error) 
 	if err == nil {
 		j.head.Server.Variables, err = s.Variables(ctx)
 	}
+	var filter mysql.LogFilter
+	if err == nil {
+		filter, err = s.LogFilter(ctx)
+	}
 	if err != nil {
 		s.Close()
 		return err
 	}
 	j.head.Server.Identity, j.head.Server.Name, j.head.Server.Flavour = id, j.Name, string(s.Server.Flavour)
 	j.head.Server.Version, j.head.Server.Number = s.Server.Version, s.Server.Number
+	j.head.Server.LogDo, j.head.Server.LogIgnore = filter.Do, filter.Ignore
+	if why := filter.String(); why != "" {
+		j.notes = append(j.notes, "The server writes a part of its changes only: "+why+".")
+	}
 	j.head.Snapshot, j.head.LockSeconds = s.At, s.LockTime.Seconds()
 	j.head.Position = repo.Position{File: s.Position.File, Offset: s.Position.Offset, GTIDSet: s.Position.GTIDSet}
 	for _, c := range s.Sources {

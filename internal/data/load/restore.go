@@ -44,6 +44,7 @@ type run struct {
 	accounts map[string]*repo.Object // by objectKey: accounts in the words of a target of another kind
 
 	all       []string // names of all schemas of the backup
+	wanted    []string // of those, the ones of which something is restored
 	schemas   []ref
 	tables    []ref
 	objects   map[repo.ObjectKind][]ref
@@ -234,6 +235,11 @@ func (r *run) checkLogs(ctx context.Context) error {
 		return errors.New("there is nobody to roll forward")
 	}
 	plan, err := r.o.Roller.Check(ctx, r.rollOf())
+	if lost := r.header.Server.Unlogged(r.wanted); len(lost) > 0 {
+		note := "nothing of " + strings.Join(lost, ", ") + " is rolled forward: the server's binary logs leave out what is changed there (binlog_do_db, binlog_ignore_db), so it stays as in the backup"
+		plan.Notes = append(plan.Notes, note)
+		r.notef("%s", note)
+	}
 	r.plan.Roll = &plan
 	if err != nil {
 		plan.Problem = err.Error()
@@ -373,6 +379,7 @@ func (r *run) read(ctx context.Context) error {
 		if !r.choice.schema(l.Schema.Name) && !needed[l.Schema.Name] {
 			continue
 		}
+		r.wanted = append(r.wanted, l.Schema.Name)
 		if why := r.forgedSchema(l.Schema); why != "" {
 			r.refuse("schema "+mysql.Quote(l.Schema.Name), why)
 			continue

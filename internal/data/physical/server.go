@@ -226,6 +226,15 @@ func (j *job) describe(ctx context.Context) error {
 		return err
 	}
 	j.header.Server = repo.Server{Identity: id, Name: j.Name, Flavour: string(j.server.Flavour), Version: j.server.Version, Number: j.server.Number, Variables: vars}
+	switch filter, err := j.conn.LogFilter(ctx); {
+	case mysql.ClassOf(err) == mysql.ClassPrivilege:
+		j.header.Notes = append(j.header.Notes, "the account may not ask what the binary logs leave out: it lacks REPLICATION CLIENT (MariaDB: BINLOG MONITOR)")
+	case err != nil:
+		return err
+	case filter.String() != "":
+		j.header.Server.LogDo, j.header.Server.LogIgnore = filter.Do, filter.Ignore
+		j.header.Notes = append(j.header.Notes, "the server writes a part of its changes only: "+filter.String())
+	}
 	j.header.Stream = &repo.Stream{Tool: string(j.plan.Tool), Form: "xbstream", LeftOut: j.leftOut}
 	if j.parent != nil {
 		j.header.Parent = j.parent.ID

@@ -29,6 +29,7 @@ type Entry struct {
 	// Accepted says that somebody knows that it may hold much less than the one before it.
 	Accepted bool
 	process  *Process // that takes it, or took it
+	cut      bool     // its header can be read, and its manifest was cut
 }
 
 // Lives says whether a backup that is not whole runs still, at a time by the place's clock.
@@ -46,13 +47,17 @@ func (e Entry) Before(o Entry) int {
 // Catalogue lists all backups, the oldest first, whole or not. It reads a few hundred bytes of each.
 func (r *Repo) Catalogue(ctx context.Context) ([]Entry, error) {
 	has := map[string]map[string]bool{}
-	err := r.store.List(ctx, backupPrefix, func(key string, _ int64) error {
+	manifests := map[string]int64{} // their sizes
+	err := r.store.List(ctx, backupPrefix, func(key string, size int64) error {
 		id, what, ok := strings.Cut(strings.TrimPrefix(key, backupPrefix), "/")
 		if ok && has[id] == nil {
 			has[id] = map[string]bool{}
 		}
 		if ok {
 			has[id][what] = true
+		}
+		if ok && what == "manifest" {
+			manifests[id] = size
 		}
 		return nil
 	})
@@ -68,7 +73,22 @@ func (r *Repo) Catalogue(ctx context.Context) ([]Entry, error) {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(8)
 	for i := range list {
-		g.Go(func() error { return r.entry(ctx, &list[i], has[list[i].ID]["head"]) })
+		g.Go(func() error {
+			e := &list[i]
+			if err := r.entry(ctx, e, has[e.ID]["head"]); err != nil || !e.Whole || e.Err != nil {
+				return err
+			}
+			size, listed := manifests[e.ID]
+			if !listed { // it has become whole just now
+				return nil
+			}
+			err := r.sealed(ctx, manifestKey(e.ID), size)
+			if told(err) {
+				e.Err, e.cut = fmt.Errorf("backup %s: the manifest: %w", e.ID, err), true
+				return nil
+			}
+			return err
+		})
 	}
 	if err := g.Wait(); err != nil {
 		return nil, err
@@ -103,6 +123,36 @@ func (r *Repo) entry(ctx context.Context, e *Entry, head bool) error {
 	if told(err) || errors.Is(err, ErrNoBackup) {
 		e.Err = fmt.Errorf("backup %s: %w", e.ID, err)
 		return nil
+	}
+	return err
+}
+
+// ranged is a store that reads a part of an object.
+type ranged interface {
+	GetFrom(ctx context.Context, key string, offset int64) (io.ReadCloser, error)
+}
+
+// sealed looks whether an object of a size ends with a seal: one that was cut does not. Whether the seal agrees with what is before it,
+// Verify tells.
+func (r *Repo) sealed(ctx context.Context, key string, size int64) error {
+	from, ok := r.store.(ranged)
+	if size < sealSize {
+		return fmt.Errorf("it was cut to %d bytes: %w", size, ErrDamaged)
+	}
+	if !ok {
+		return nil
+	}
+	rc, err := from.GetFrom(ctx, key, size-sealSize)
+	if errors.Is(err, fs.ErrNotExist) { // removed just now
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer rc.Close()
+	b, err := io.ReadAll(io.LimitReader(rc, sealSize))
+	if err == nil && !bytes.HasPrefix(b, sealHead) {
+		err = fmt.Errorf("its end is not there: %w", ErrDamaged)
 	}
 	return err
 }

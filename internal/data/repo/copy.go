@@ -2,6 +2,7 @@ package repo
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -154,11 +155,12 @@ func (c *copier) choose(ctx context.Context) (list []string, err error) {
 		if !e.Whole || len(c.o.Backups) > 0 && !slices.Contains(c.o.Backups, e.ID) {
 			continue
 		}
-		if e.Err != nil {
+		_, there := c.there[manifestKey(e.ID)]
+		if e.Err != nil && !(e.cut && there) { // of a manifest that was cut the objects can be compared
 			c.refuse(kindOf(e.Err), "backup "+e.ID, e.Err.Error())
 			continue
 		}
-		if _, there := c.there[manifestKey(e.ID)]; !there {
+		if !there {
 			list = append(list, e.ID)
 			continue
 		}
@@ -190,6 +192,9 @@ func (r *Repo) target(ctx context.Context, to Store, dry bool) (*Repo, error) {
 		return t, err
 	}
 	t = &Repo{ID: r.ID, store: to, cipher: r.cipher}
+	if held, err := holds(ctx, to); err != nil || held != "" {
+		return nil, cmp.Or(err, fmt.Errorf("the other place holds %s of a backup repository, but %w", held, ErrHeadless))
+	}
 	if dry {
 		return t, nil
 	}
@@ -218,7 +223,10 @@ func (r *Repo) target(ctx context.Context, to Store, dry bool) (*Repo, error) {
 func putNew(ctx context.Context, to Store, key string, b []byte) error {
 	rc, err := to.Get(ctx, key)
 	if errors.Is(err, fs.ErrNotExist) {
-		return to.Put(ctx, key, bytes.NewReader(b))
+		if err = to.Create(ctx, key, bytes.NewReader(b)); !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		rc, err = to.Get(ctx, key)
 	}
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package repo
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"crypto/hmac"
@@ -19,6 +20,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"filippo.io/age"
 )
@@ -223,18 +225,62 @@ const namesKey = "keys/names"
 
 func cacheFile(dir, id string) string { return filepath.Join(dir, "names-"+id+".json") }
 
-// makeNames makes the key that names chunks: encrypted in the place, plain on this host.
-func (r *Repo) makeNames(ctx context.Context, k Keys, recipients []string) error {
+// makeTime is how long one who has put the key of names may take for the repository's own file, before another takes it for killed.
+const makeTime = 15 * time.Second
+
+// makeNames makes the key that names chunks and gives it as it lies in the place, encrypted; fs.ErrExist when somebody else has made
+// a repository meanwhile.
+func (r *Repo) makeNames(ctx context.Context) ([]byte, error) {
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails (crypto/rand)
 	var b bytes.Buffer
 	if err := r.cipher.seal(&b, key); err != nil {
-		return err
-	}
-	if err := r.store.Put(ctx, namesKey, bytes.NewReader(b.Bytes())); err != nil {
-		return fmt.Errorf("make the key of names: %w", err)
+		return nil, err
 	}
 	r.cipher.names = key
+	for began := time.Now(); ; {
+		err := r.store.Create(ctx, namesKey, bytes.NewReader(b.Bytes()))
+		if err == nil {
+			return b.Bytes(), nil
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return nil, fmt.Errorf("make the key of names: %w", err)
+		}
+		if _, err2 := r.store.Size(ctx, configKey); err2 == nil || !errors.Is(err2, fs.ErrNotExist) {
+			return nil, cmp.Or(err2, err)
+		}
+		if time.Since(began) >= makeTime { // of one who was killed: no repository has it
+			began = time.Now()
+			if err := r.store.Delete(ctx, namesKey); err != nil {
+				return nil, fmt.Errorf("make the key of names: %w", err)
+			}
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// ownNames makes certain that the key of names in the place is that of the repository that was made: somebody may have taken its maker
+// for killed. Then this host keeps it.
+func (r *Repo) ownNames(ctx context.Context, k Keys, recipients []string, names []byte) error {
+	rc, err := r.store.Get(ctx, namesKey)
+	var there []byte
+	if err == nil {
+		there, err = io.ReadAll(io.LimitReader(rc, 1<<20))
+		rc.Close()
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("make the key of names: %w", err)
+	}
+	if !bytes.Equal(there, names) {
+		if err := r.store.Put(ctx, namesKey, bytes.NewReader(names)); err != nil {
+			return fmt.Errorf("make the key of names: %w", err)
+		}
+	}
 	return r.cacheNames(k, recipients)
 }
 

@@ -1,6 +1,10 @@
 package repo
 
-import "time"
+import (
+	"slices"
+	"strings"
+	"time"
+)
 
 // Format is the version of the layout that this package writes. FORMAT.md describes it.
 const Format = 1
@@ -49,6 +53,20 @@ type Server struct {
 	Version   string            `json:"version"`
 	Number    int               `json:"number"`              // 80015 for 8.0.15
 	Variables map[string]string `json:"variables,omitempty"` // those that matter for restoring, such as lower_case_table_names
+	// What its binary logs leave out when the backup was taken: binlog_do_db (only these schemas are in the logs) and binlog_ignore_db.
+	LogDo     []string `json:"log_do,omitempty"`
+	LogIgnore []string `json:"log_ignore,omitempty"`
+}
+
+// Unlogged gives those of some schemas whose changes the server's binary logs leave out, so that rolling forward brings none of them.
+func (s Server) Unlogged(schemas []string) (list []string) {
+	for _, name := range schemas {
+		same := func(other string) bool { return strings.EqualFold(name, other) } // as lower_case_table_names may have it
+		if len(s.LogDo) > 0 && !slices.ContainsFunc(s.LogDo, same) || len(s.LogDo) == 0 && slices.ContainsFunc(s.LogIgnore, same) {
+			list = append(list, name)
+		}
+	}
+	return list
 }
 
 // Position is the place in the server's binary logs that belongs to the snapshot: all before it is in the backup, nothing

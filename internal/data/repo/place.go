@@ -22,8 +22,23 @@ func (p place) Put(ctx context.Context, key string, r io.Reader) error {
 	return err
 }
 
+// Create puts an object that there is not yet, in one step; fs.ErrExist where there is one.
+func (p place) Create(ctx context.Context, key string, r io.Reader) error {
+	_, err := p.blobs.Put(ctx, key, r, blob.PutOptions{Fresh: true})
+	if errors.Is(err, blob.ErrExists) {
+		return fmt.Errorf("%w (%w)", err, fs.ErrExist)
+	}
+	return err
+}
+
 func (p place) Get(ctx context.Context, key string) (io.ReadCloser, error) {
 	rc, err := p.blobs.Get(ctx, key, 0, -1)
+	return rc, notExist(err)
+}
+
+// GetFrom reads an object from an offset on.
+func (p place) GetFrom(ctx context.Context, key string, offset int64) (io.ReadCloser, error) {
+	rc, err := p.blobs.Get(ctx, key, offset, -1)
 	return rc, notExist(err)
 }
 

@@ -7,6 +7,7 @@ package repo
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
@@ -29,6 +30,8 @@ import (
 type Store interface {
 	// Put writes an object, whole or not at all, durable when it returns. What was there is replaced.
 	Put(ctx context.Context, key string, r io.Reader) error
+	// Create puts a small object where there is none, in one step: of several who do so one wins, the others get fs.ErrExist.
+	Create(ctx context.Context, key string, r io.Reader) error
 	// Get reads an object; an error is fs.ErrNotExist when there is none.
 	Get(ctx context.Context, key string) (io.ReadCloser, error)
 	// Size gives an object's size in bytes; an error is fs.ErrNotExist when there is none.
@@ -43,6 +46,9 @@ type Store interface {
 var (
 	ErrNoRepository = errors.New("there is no backup repository")
 	ErrNoBackup     = errors.New("there is no such backup")
+	// ErrHeadless says that a place holds what belongs to a repository, and not the file that says which.
+	ErrHeadless = errors.New("its " + configKey + " is lost; a new one would leave all that is there unreadable for ever: " +
+		"put it back (every copy of the place holds the same file), or take another place")
 )
 
 // config is the repository's own file.
@@ -137,19 +143,54 @@ func CreateWith(ctx context.Context, s Store, k Keys) (*Repo, error) {
 	if !errors.Is(err, ErrNoRepository) {
 		return r, err
 	}
-	c := config{Format: Format, ID: randomHex(16), Created: time.Now().UTC().Truncate(time.Second), Recipients: k.Recipients}
-	return initialize(ctx, s, k, c)
+	if held, err := holds(ctx, s); err != nil || held != "" {
+		r, again := OpenWith(ctx, s, k) // somebody may have made it meanwhile
+		if err == nil && errors.Is(again, ErrNoRepository) {
+			again = fmt.Errorf("the place holds %s of a backup repository, but %w", held, ErrHeadless)
+		}
+		return r, cmp.Or(err, again)
+	}
+	return initialize(ctx, s, k)
 }
 
-// initialize writes the repository's own file last: until then there is none.
-func initialize(ctx context.Context, s Store, k Keys, c config) (*Repo, error) {
+// holds gives a key of what only a repository puts into a place; "" where there is none.
+func holds(ctx context.Context, s Store) (held string, err error) {
+	found := errors.New("found")
+	for _, prefix := range []string{backupPrefix, dataPrefix, physicalPrefix} {
+		err := s.List(ctx, prefix, func(key string, _ int64) error {
+			held = key
+			return found
+		})
+		if err != nil {
+			return held, ignore(err, found)
+		}
+	}
+	return "", nil
+}
+
+func ignore(err, what error) error {
+	if errors.Is(err, what) {
+		return nil
+	}
+	return err
+}
+
+// initialize writes the repository's own file last: until then there is none. Of several who do so at the same time one wins, and
+// the others take what it made.
+func initialize(ctx context.Context, s Store, k Keys) (*Repo, error) {
+	c := config{Format: Format, ID: randomHex(16), Created: time.Now().UTC().Truncate(time.Second), Recipients: k.Recipients}
 	r := &Repo{ID: c.ID, store: s}
 	var err error
 	if r.cipher, err = newCipher(c.Recipients, k.Identities); err != nil {
 		return nil, err
 	}
+	var names []byte
 	if r.cipher != nil {
-		if err := r.makeNames(ctx, k, c.Recipients); err != nil {
+		names, err = r.makeNames(ctx)
+		if errors.Is(err, fs.ErrExist) { // somebody else was the first
+			return OpenWith(ctx, s, k)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -157,8 +198,18 @@ func initialize(ctx context.Context, s Store, k Keys, c config) (*Repo, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.Put(ctx, configKey, bytes.NewReader(b)); err != nil {
+	err = s.Create(ctx, configKey, bytes.NewReader(b))
+	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("make a repository: %w", err)
+	}
+	made, err := OpenWith(ctx, s, Keys{})
+	if err != nil {
+		return nil, fmt.Errorf("make a repository: %w", err)
+	}
+	if made.ID == r.ID && r.cipher != nil {
+		if err := r.ownNames(ctx, k, c.Recipients, names); err != nil {
+			return nil, err
+		}
 	}
 	return OpenWith(ctx, s, k)
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -234,6 +235,9 @@ func ofServer(ctx context.Context, w watched, schema string, jobs []mysql.Job) [
 			continue
 		}
 		list = append(list, finding{findBad, name, "the account lacks privileges for " + string(j), strings.Join(lack, "; ")})
+	}
+	if filter, err := c.LogFilter(ctx); err == nil && filter.String() != "" && slices.ContainsFunc(jobs, func(j mysql.Job) bool { return j == mysql.JobBackup || j == mysql.JobFollow }) {
+		list = append(list, finding{findBad, name, filter.String(), "take the option away and restart the server, or rely for these schemas on the backups alone"})
 	}
 	if !c.Server.PerformanceSchema {
 		list = append(list, finding{findNote, name, "performance_schema is off: no waits, no latency, no traces; statements are read from the slow log where risso serve runs on its machine",

@@ -15,6 +15,9 @@ import (
 // ErrNotFound is wrapped by Get and Stat when there is no blob of that name.
 var ErrNotFound = errors.New("not found")
 
+// ErrExists is wrapped by Put with Fresh when there is a blob of that name.
+var ErrExists = errors.New("there is one already")
+
 // errDamagedUpload says that a server keeps something else than what it was sent.
 var errDamagedUpload = errors.New("the server does not keep what it was sent")
 
@@ -31,6 +34,10 @@ type PutOptions struct {
 	// are not sent again). The caller promises that the bytes of a name never change. What was sent before is compared
 	// with the bytes at hand, by hash, before it is used.
 	Resume bool
+	// Fresh lets Put fail with ErrExists where there is a blob of that name, in one step: of several who put one at the same time
+	// one wins, and after a broken connection it may be the caller that it speaks of. The blob fits into one request. A place that
+	// knows no such step (S3 without If-None-Match, a file system without links) is asked beforehand.
+	Fresh bool
 }
 
 // Store is a place for blobs. A name is a path with slashes, see ValidName. All methods may be called from several

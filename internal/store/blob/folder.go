@@ -50,17 +50,17 @@ func (f *folder) path(name string) (string, error) {
 }
 
 // Put writes a file without a name of its own into the blob's folder, syncs it, renames it and syncs the folder.
-func (f *folder) Put(ctx context.Context, name string, r io.Reader, _ PutOptions) (Info, error) {
+func (f *folder) Put(ctx context.Context, name string, r io.Reader, o PutOptions) (Info, error) {
 	path, err := f.path(name)
 	if err != nil {
 		return Info{}, err
 	}
-	info, err := f.put(ctx, path, r)
+	info, err := f.put(ctx, path, r, o.Fresh)
 	info.Name = name
 	return info, fail("put", f.dir, name, err)
 }
 
-func (f *folder) put(ctx context.Context, path string, r io.Reader) (Info, error) {
+func (f *folder) put(ctx context.Context, path string, r io.Reader, fresh bool) (Info, error) {
 	dir := filepath.Dir(path)
 	if err := f.makeDir(dir); err != nil {
 		return Info{}, err
@@ -93,12 +93,30 @@ func (f *folder) put(ctx context.Context, path string, r io.Reader) (Info, error
 		err = ctx.Err()
 	}
 	if err == nil {
-		err = os.Rename(tmp.Name(), path)
+		err = publish(tmp.Name(), path, fresh)
 	}
 	if err != nil {
 		return Info{}, errors.Join(err, ignoreNotExist(os.Remove(tmp.Name())))
 	}
 	return Info{Size: n, Modified: st.ModTime()}, syncFolder(dir)
+}
+
+// publish gives a file its name. A link fails where there is one, in one step; a file system that knows no links is asked beforehand.
+func publish(tmp, path string, fresh bool) error {
+	if !fresh {
+		return os.Rename(tmp, path)
+	}
+	err := os.Link(tmp, path)
+	if err == nil {
+		return os.Remove(tmp)
+	}
+	if _, err2 := os.Lstat(path); err2 == nil {
+		return ErrExists
+	}
+	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, fs.ErrPermission) { // FAT says EPERM
+		return os.Rename(tmp, path)
+	}
+	return err
 }
 
 // copyTo writes what r gives, in large pieces: each costs a call of the system, and Go's scheduler another thread.

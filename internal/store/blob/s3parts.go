@@ -2,6 +2,7 @@ package blob
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/md5"
 	"crypto/sha256"
@@ -107,7 +108,7 @@ func (s *s3) Put(ctx context.Context, name string, r io.Reader, o PutOptions) (I
 	case err != nil:
 	case last:
 		size = first.body.Size()
-		err = s.putWhole(ctx, key, name, first)
+		err = s.putWhole(ctx, key, name, first, o.Fresh)
 		first.free()
 	default:
 		u := &upload{s: s, key: key, name: name, resume: o.Resume, again: again(r) != nil}
@@ -233,16 +234,31 @@ func (s *s3) options(name string) minio.PutObjectOptions {
 	return o
 }
 
-func (s *s3) putWhole(ctx context.Context, key, name string, p *part) error {
+func (s *s3) putWhole(ctx context.Context, key, name string, p *part, fresh bool) error {
 	if _, err := p.sum(false); err != nil {
 		return err
 	}
-	return s.retry.do(ctx, "put "+name, s3Passes, func(ctx context.Context) error {
+	options := s.options(name)
+	if fresh {
+		// A server that does not know the header does as if it were not there, so it is asked beforehand, too.
+		if _, err := s.Stat(ctx, name); !errors.Is(err, ErrNotFound) {
+			return cmp.Or(err, ErrExists)
+		}
+		options.SetMatchETagExcept("*")
+	}
+	err := s.retry.do(ctx, "put "+name, s3Passes, func(ctx context.Context) error {
 		return p.send(func(body io.Reader) error {
-			_, err := s.core.PutObject(ctx, s.c.bucket, key, body, p.body.Size(), "", p.sha256, s.options(name))
+			_, err := s.core.PutObject(ctx, s.c.bucket, key, body, p.body.Size(), "", p.sha256, options)
 			return err
 		})
 	})
+	switch {
+	case fresh && s3Is(err, "PreconditionFailed", "ConditionalRequestConflict"):
+		return ErrExists
+	case fresh && s3Is(err, "NotImplemented"):
+		return s.putWhole(ctx, key, name, p, false)
+	}
+	return err
 }
 
 // upload is one blob on its way in parts.

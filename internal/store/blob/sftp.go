@@ -135,7 +135,7 @@ func (s *sftpStore) path(name string) (string, error) {
 	return path.Join(s.c.dir, name), nil
 }
 
-func (s *sftpStore) Put(ctx context.Context, name string, r io.Reader, _ PutOptions) (Info, error) {
+func (s *sftpStore) Put(ctx context.Context, name string, r io.Reader, o PutOptions) (Info, error) {
 	p, err := s.path(name)
 	if err != nil {
 		return Info{}, err
@@ -145,7 +145,7 @@ func (s *sftpStore) Put(ctx context.Context, name string, r io.Reader, _ PutOpti
 	w := &sftpWriter{s: s, ctx: ctx, op: "put " + name, tmp: path.Join(path.Dir(p), tempPrefix+hex.EncodeToString(random[:]))}
 	err = w.copy(r)
 	if err == nil {
-		err = w.publish(p)
+		err = w.publish(p, o.Fresh)
 	}
 	if err != nil {
 		w.discard()
@@ -225,7 +225,7 @@ func (w *sftpWriter) copy(r io.Reader) error {
 }
 
 // publish makes the file safe against a loss of power, where the host can, and gives it its name in one step.
-func (w *sftpWriter) publish(to string) error {
+func (w *sftpWriter) publish(to string, fresh bool) error {
 	renamed := false
 	return w.s.do(w.ctx, w.op, func(c *sftp.Client) error {
 		if !renamed {
@@ -250,6 +250,9 @@ func (w *sftpWriter) publish(to string) error {
 				return err
 			}
 			renamed = true // from here on it may have happened though no answer came
+		}
+		if fresh {
+			return name(c, w.tmp, to)
 		}
 		err := rename(c, w.tmp, to)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -278,6 +281,25 @@ func rename(c *sftp.Client, from, to string) error {
 		return err
 	}
 	return c.Rename(from, to)
+}
+
+// name gives a file a name that there is not yet, in one step: by OpenSSH's extension for links, else by plain SFTP's rename,
+// which fails where there is one.
+func name(c *sftp.Client, from, to string) error {
+	var err error
+	if _, ok := c.HasExtension("hardlink@openssh.com"); ok {
+		if err = c.Link(from, to); err == nil {
+			return c.Remove(from)
+		}
+	} else if _, err = c.Stat(to); errors.Is(err, fs.ErrNotExist) { // some hosts replace all the same
+		if err = c.Rename(from, to); err == nil {
+			return nil
+		}
+	}
+	if _, err2 := c.Stat(to); err2 == nil {
+		return ErrExists
+	}
+	return err
 }
 
 // discard takes the temporary file away, also when ctx has ended.

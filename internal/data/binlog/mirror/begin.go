@@ -46,6 +46,10 @@ func (f *follower) find(ctx context.Context) (start, error) {
 		return start{}, err
 	}
 	f.identity = identity
+	// Whose account may not ask, may not read the logs either; that error is told by what follows.
+	if filter, err := c.LogFilter(ctx); err == nil && filter.String() != "" && !f.retrying {
+		f.note(true, "%s", filter)
+	}
 	logs, err := mysql.Logs(ctx, c)
 	if err != nil {
 		if mysql.ErrorNumber(err) == mysql.ErrNoBinlog {

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -35,7 +36,7 @@ func Stream(b []byte) io.Reader { return struct{ io.Reader }{bytes.NewReader(b)}
 func Run(t *testing.T, size int, open func(t *testing.T, name string) blob.Store) {
 	for name, f := range map[string]func(*testing.T, int, blob.Store){
 		"round trip": roundTrip, "ranges": ranges, "names": names, "replace": replace, "list": list, "delete": remove,
-		"not found": notFound, "broken source": brokenSource, "cancelled": cancelled, "at once": atOnce, "same name at once": sameName,
+		"not found": notFound, "broken source": brokenSource, "cancelled": cancelled, "at once": atOnce, "same name at once": sameName, "fresh at once": freshAtOnce,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := open(t, strings.ReplaceAll(name, " ", "-"))
@@ -425,5 +426,31 @@ func sameName(t *testing.T, size int, s blob.Store) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// freshAtOnce puts one name from many sides, each only if there is none: one wins, and its bytes stay.
+func freshAtOnce(t *testing.T, _ int, s blob.Store) {
+	var won atomic.Int64
+	won.Store(-1)
+	err := Parallel(8, func(i int) error {
+		_, err := s.Put(t.Context(), "in/fresh", bytes.NewReader(Bytes(uint64(i), 300)), blob.PutOptions{Fresh: true})
+		switch {
+		case errors.Is(err, blob.ErrExists):
+			return nil
+		case err == nil && !won.CompareAndSwap(-1, int64(i)):
+			return errors.New("two have won")
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Get(t.Context(), s, "in/fresh")
+	if err != nil || won.Load() < 0 || !bytes.Equal(got, Bytes(uint64(won.Load()), 300)) {
+		t.Fatalf("%d won, and its bytes are not there: %v", won.Load(), err)
+	}
+	if list := Leftovers(t, s); len(list) > 0 {
+		t.Errorf("left: %v", list)
 	}
 }

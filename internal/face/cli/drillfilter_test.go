@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
+)
+
+// TestDrillUnlogged: what a server leaves out of its binary logs is told by the doctor, the mirror and the restore, and a drill that rolls forward over
+// it proves nothing. Without rolling forward nothing is wrong.
+func TestDrillUnlogged(t *testing.T) {
+	for _, c := range []struct{ spec, option string }{{"mariadb", "binlog-ignore-db=hidden"}, {"mysql-9.7", "binlog-do-db=shop"}} {
+		t.Run(c.spec, func(t *testing.T) {
+			n := sandboxtest.Up(t, c.spec, c.option)
+			dir, err := os.MkdirTemp("", "rt-")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { os.RemoveAll(dir) })
+			t.Setenv("RISSO_SANDBOX_DIR", dir)
+			t.Setenv("XDG_STATE_HOME", t.TempDir())
+			place := filepath.Join(t.TempDir(), "bk")
+			if _, err := n.Query(t.Context(), "CREATE DATABASE shop; CREATE DATABASE hidden; CREATE TABLE shop.a (id INT PRIMARY KEY); CREATE TABLE hidden.b (id INT PRIMARY KEY)"); err != nil {
+				t.Fatal(err)
+			}
+			mustRun(t, "backup", "--dsn", n.DSN, "--to", place)
+			if _, err := n.Query(t.Context(), "USE hidden; INSERT INTO b VALUES (1); USE shop; INSERT INTO a VALUES (1)"); err != nil {
+				t.Fatal(err)
+			}
+			if _, _, errs := drillSaid(t, "binlog", "follow", "--dsn", n.DSN, "--to", place, "--once"); !strings.Contains(errs, "cannot be rolled forward") {
+				t.Errorf("follow: %s", errs)
+			}
+			if _, out, errs := drillSaid(t, "restore", "--from", place, "--into", n.DSN, "--overwrite", "--to-time", "2100-01-01 00:00:00", "--dry-run"); !strings.Contains(out, "note: nothing of hidden") {
+				t.Errorf("restore: %s %s", out, errs)
+			}
+			if code, out, _ := drillSaid(t, "drill", "--from", place, "--servers", c.spec); code != exitFailed || !strings.Contains(out, "NOT PROVEN: rolling forward brings nothing of hidden") {
+				t.Errorf("drill: %d %s", code, out)
+			}
+			if code, out, _ := drillSaid(t, "drill", "--from", place, "--servers", c.spec, "--no-roll"); code != exitOK {
+				t.Errorf("drill --no-roll: %d %s", code, out)
+			}
+			if _, out, _ := drillSaid(t, "doctor", "--dsn", n.DSN, "--for", "follow"); !strings.Contains(out, "cannot be rolled forward") {
+				t.Errorf("doctor: %s", out)
+			}
+		})
+	}
+}
