@@ -37,7 +37,7 @@ func (a *applier) setval(ctx context.Context, t *binlogevent.Table, e binlogeven
 	if err := a.flush(ctx); err != nil { // it may make the sequence
 		return false, err
 	}
-	kind, err := a.s.Value(ctx, "SELECT /* risso: is it a sequence? */ TABLE_TYPE FROM information_schema.TABLES WHERE TABLE_SCHEMA = "+mysql.QuoteText(schema)+" AND TABLE_NAME = "+mysql.QuoteText(name))
+	kind, err := a.s.Value(ctx, "SELECT /* risso: is it a sequence? */ TABLE_TYPE FROM information_schema.TABLES WHERE TABLE_SCHEMA = "+mysql.Literal(schema)+" AND TABLE_NAME = "+mysql.Literal(name))
 	if err != nil || kind != "SEQUENCE" {
 		return false, err
 	}
