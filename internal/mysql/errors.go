@@ -87,6 +87,8 @@ const (
 	errHostNotPrivileged = 1130
 	errUnknownDatabase   = 1049
 	errTooManyUserConns  = 1203
+	errMustChange        = 1820
+	errMustChangeLogin   = 1862
 	errSecureTransport   = 3159
 	errLockWaitTimeout   = 1205
 	errDeadlock          = 1213
@@ -111,8 +113,15 @@ func classify(t Target, err error) error {
 	if errors.As(err, &me) && me.Number == errDBAccessDenied {
 		h = "the account has no right on the database of the DSN: GRANT SELECT ON it, or leave it out"
 	}
-	if errors.As(err, &me) && me.Number == errUnknownDatabase {
-		h = "make it with CREATE DATABASE, or take another name in the DSN"
+	if errors.As(err, &me) {
+		switch me.Number {
+		case errUnknownDatabase:
+			h = "make it with CREATE DATABASE, or take another name in the DSN"
+		case errTooManyUserConns, errUserLimit:
+			h = "raise the limit that the error names: ALTER USER … WITH MAX_USER_CONNECTIONS 0, or SET GLOBAL max_user_connections = 0"
+		case errMustChange, errMustChangeLogin:
+			h = "the account's password has expired: ALTER USER … IDENTIFIED BY '…' PASSWORD EXPIRE NEVER, by another account"
+		}
 	}
 	return &Error{Target: t.String(), Class: class, Hint: h, Err: err}
 }

@@ -51,11 +51,10 @@ type Server struct {
 	Name      string            `json:"name"`     // as people call it: the address, or its name in the inventory
 	Flavour   string            `json:"flavour"`
 	Version   string            `json:"version"`
-	Number    int               `json:"number"`              // 80015 for 8.0.15
-	Variables map[string]string `json:"variables,omitempty"` // those that matter for restoring, such as lower_case_table_names
-	// What its binary logs leave out when the backup was taken: binlog_do_db (only these schemas are in the logs) and binlog_ignore_db.
-	LogDo     []string `json:"log_do,omitempty"`
-	LogIgnore []string `json:"log_ignore,omitempty"`
+	Number    int               `json:"number"`               // 80015 for 8.0.15
+	Variables map[string]string `json:"variables,omitempty"`  // those that matter for restoring, such as lower_case_table_names
+	LogDo     []string          `json:"log_do,omitempty"`     // binlog_do_db when the backup was taken: only these schemas are in the binary logs
+	LogIgnore []string          `json:"log_ignore,omitempty"` // binlog_ignore_db when the backup was taken: these schemas are not
 }
 
 // Unlogged gives those of some schemas whose changes the server's binary logs leave out, so that rolling forward brings none of them.

@@ -98,10 +98,11 @@ type settings struct {
 }
 
 func (f serveFlags) settings() (settings, error) {
-	c, servers, err := f.sources()
-	if err != nil {
-		return settings{}, err
+	c, servers, none := f.sources()
+	if none != nil && !errors.Is(none, errNoServer) {
+		return settings{}, none
 	}
+	var err error
 	s := settings{listen: f.listen, data: first(f.data, c.Data, defaultDataDir()), servers: servers, host: !f.noHost, hosts: c.Hosts, statements: f.statementFlags}
 	s.statements.eventsURL = eventsURL(f.eventsURL, c.EventsURL)
 	s.statements.redact = f.redact || c.Redact
@@ -119,7 +120,10 @@ func (f serveFlags) settings() (settings, error) {
 	if s.retention, err = readAge(first(f.retention, c.Retention)); err != nil {
 		return settings{}, usageError("--retention: %w", err)
 	}
-	host, _, err := net.SplitHostPort(s.listen)
+	host, port, err := net.SplitHostPort(s.listen)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
 	if err != nil {
 		return settings{}, usageError("--listen %q: write it as host:port", s.listen)
 	}
@@ -128,7 +132,7 @@ func (f serveFlags) settings() (settings, error) {
 	}
 	ip := net.ParseIP(host)
 	s.open = host == "localhost" || (ip != nil && ip.IsLoopback())
-	return s, nil
+	return s, none // last, so that a file which leaves the servers to --dsn is read to its end
 }
 
 func first(list ...string) string {
