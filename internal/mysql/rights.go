@@ -60,7 +60,15 @@ func (s Server) FollowGrants() string { return s.Grants(s.QuotedAccount(), "", J
 
 // add reads a line of SHOW GRANTS. Lines that give no privilege on tables (proxies, single routines) are passed over.
 func (r *Rights) add(line string) {
-	read, err := sqltext.Dialect{ANSIQuotes: true}.ReadGrant(line) // strings have single quotes there, names either of the others
+	dialect := sqltext.Dialect{ANSIQuotes: true} // strings have single quotes there, names either of the others
+	read, err := dialect.ReadGrant(line)
+	if i := strings.LastIndex(line, " TO '"); err != nil && i > 0 { // MySQL 5.7 writes the account as it is, with its quotes
+		end := ""
+		if strings.HasSuffix(line, " WITH GRANT OPTION") {
+			end = " WITH GRANT OPTION"
+		}
+		read, err = dialect.ReadGrant(line[:i] + " TO 'x'@'%'" + end)
+	}
 	switch {
 	case err != nil:
 		return

@@ -33,6 +33,9 @@ func TestRights(t *testing.T) {
 		{[]string{"GRANT ALL PRIVILEGES ON *.* TO `r`@`%` IDENTIFIED BY PASSWORD '*A' WITH GRANT OPTION MAX_QUERIES_PER_HOUR 9"}, "", "", "GRANT OPTION", true},
 		{[]string{"GRANT ALL PRIVILEGES ON *.* TO `r`@`%` WITH MAX_QUERIES_PER_HOUR 9"}, "", "", "GRANT OPTION", false},
 		{[]string{"GRANT SELECT ON `k_se`.* TO `r`@`%`"}, "käse", "", "SELECT", true},
+		{[]string{"GRANT SELECT ON *.* TO 'o'dd@na`me\"'@'localhost'"}, "", "", "SELECT", true}, // MySQL 5.7
+		{[]string{"GRANT ALL PRIVILEGES ON *.* TO 'o'job8'@'localhost' WITH GRANT OPTION"}, "", "", "GRANT OPTION", true},
+		{[]string{"GRANT SELECT ON `shop`.* TO 'o'job8'@'localhost'"}, "other", "", "SELECT", false},
 		{[]string{"", "GRANT", "GRANT SELECT ON", "GRANT  ON `"}, "", "", "SELECT", false},
 	} {
 		var r Rights

@@ -153,13 +153,6 @@ func (s *sampler) sample(ctx context.Context, now time.Time) error {
 		s.flush(ctx)
 		s.minute = at
 	}
-	seconds := s.pace.stands(s.c.Idle != nil && s.c.Idle(now))
-	if seconds == 0 && s.conn != nil {
-		s.mu.Lock()
-		s.state.Last = now.Unix()
-		s.mu.Unlock()
-		return nil
-	}
 	rctx, cancel := context.WithTimeout(ctx, activityTimeout)
 	defer cancel()
 	if err := s.connect(rctx, now); err != nil {
@@ -171,8 +164,9 @@ func (s *sampler) sample(ctx context.Context, now time.Time) error {
 		return err
 	}
 	took := max(time.Since(began)-s.trip, 0)
+	step := s.pace.step
 	for i := range list {
-		s.add(&list[i], float64(seconds))
+		s.add(&list[i], float64(step))
 	}
 	s.pace.next(took)
 	notes := s.reader.Gaps()
@@ -190,11 +184,10 @@ func (s *sampler) sample(ctx context.Context, now time.Time) error {
 	return s.catch(rctx, now.Unix(), list)
 }
 
-// pace steps back while readings are dear, and looks less often while nobody runs a statement.
+// pace steps back while readings are dear.
 type pace struct {
 	step  int // seconds
 	quick int // readings in a row that were cheap
-	calm  int // seconds in which the server was idle and nobody looked
 }
 
 // When to step back, and when to come nearer again.
@@ -205,24 +198,6 @@ const (
 )
 
 var paces = []int{1, 2, 5}
-
-// calmMost is how many idle seconds one reading stands for: where a thousand sessions sleep, MariaDB needs 4.5 ms to list them.
-const calmMost = 5
-
-// stands says how many seconds a reading that is due stands for; 0: it is left out. idle says that nobody ran a statement when
-// the server's status was read. A moment later somebody may: so of idle seconds one in calmMost is looked at, for all of them. Were
-// they left out, statements too short to be met twice would be counted too low.
-func (p *pace) stands(idle bool) int {
-	if !idle {
-		return p.step
-	}
-	if p.calm += p.step; p.calm < calmMost {
-		return 0
-	}
-	seconds := p.calm
-	p.calm = 0
-	return seconds
-}
 
 func (p *pace) next(took time.Duration) {
 	i := max(slices.Index(paces, p.step), 0)

@@ -6,8 +6,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"math"
-	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
@@ -241,56 +239,6 @@ func TestBounded(t *testing.T) {
 	}
 	if calls != 5000 || seconds != want || named != 30 || len(rows) > 2*30+2 {
 		t.Errorf("%d rows, %d calls, %v s, %d named", len(rows), calls, seconds, named)
-	}
-}
-
-// TestIdleSeconds has sessions that run a statement in some of the seconds, long ones and ones so short that the server's status and
-// the look half a second later meet different ones: what is found stands for all of them.
-func TestIdleSeconds(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
-	for _, share := range []float64{0, 0.02, 0.3, 0.9} {
-		for _, long := range []bool{false, true} {
-			p := pace{step: 1}
-			const seconds = 200_000
-			found, looks := 0.0, 0
-			for range seconds {
-				before, now := r.Float64() < share, r.Float64() < share
-				if long {
-					now = before
-				}
-				n := p.stands(!before)
-				if n > 0 {
-					looks++
-				}
-				if now {
-					found += float64(n)
-				}
-			}
-			if got := found / seconds; math.Abs(got-share) > 0.01 {
-				t.Errorf("share %v, long %v: %.3f is found", share, long, got)
-			}
-			if want := share + (1-share)/calmMost; math.Abs(float64(looks)/seconds-want) > 0.01 {
-				t.Errorf("share %v: %d looks in %d seconds", share, looks, seconds)
-			}
-		}
-	}
-}
-
-// TestIdleServer has a server that is said to be idle: it is asked for its sessions every fifth second, and one that works all the
-// same is found for as long as it does.
-func TestIdleServer(t *testing.T) {
-	t.Parallel()
-	s := newScene(t, "mariadb", func(o *Options) { o.Idle = func(time.Time) bool { return true } }, "general_log=ON", "log_output=TABLE")
-	prepareActivity(s)
-	const statement = "SELECT SLEEP(11)"
-	app := s.user("app")
-	s.sampled(func() { s.exec(app, statement) })
-	if n := secondsOf(s.class(statement).Waits, "other"); n < 5 || n > 15 { // two or three looks, for five seconds each
-		t.Errorf("%v s are found of a statement of 11 s", n)
-	}
-	var looks int
-	if err := s.db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM mysql.general_log WHERE argument LIKE 'SELECT /* risso: what sessions run%'").Scan(&looks); err != nil || looks < 2 || looks > 4 {
-		t.Errorf("%d looks in 12 s: %v", looks, err)
 	}
 }
 

@@ -38,9 +38,7 @@ type Options struct {
 	Logger  *slog.Logger
 	Traffic *mysql.Traffic // shared with whoever else asks this server: what they send is left out
 	Phase   time.Duration  // how far into the minute this server is read
-	// Idle says that nobody but Risso ran a statement when the server's status was read just before now; nil: that is not known.
-	Idle   func(now time.Time) bool
-	Redact bool // hide literals before samples and plans are stored
+	Redact  bool           // hide literals before samples and plans are stored
 	// PlanID gives the ID of a plan in JSON, equal for plans of equal shape; nil: no plans are taken.
 	PlanID func(text string) (string, error)
 }

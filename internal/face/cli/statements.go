@@ -95,8 +95,7 @@ func (s *statements) follow(ctx context.Context, group *collect.Group, w *watch,
 	if s.store == nil || mode == history.Off {
 		return
 	}
-	o := history.Options{Store: s.store, Event: w.Event, Logger: w.logger, Traffic: traffic, Phase: time.Second + time.Duration(i%50)*100*time.Millisecond, Redact: set.statements.redact,
-		Idle: func(now time.Time) bool { return w.board.Idle(srv.instance.ID, now) }}
+	o := history.Options{Store: s.store, Event: w.Event, Logger: w.logger, Traffic: traffic, Phase: time.Second + time.Duration(i%50)*100*time.Millisecond, Redact: set.statements.redact}
 	if !set.statements.noPlans {
 		o.PlanID = planID
 	}

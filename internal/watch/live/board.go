@@ -126,16 +126,6 @@ func (e *entry) snapshot() *rules.Snapshot {
 		Notes: e.noted(), Value: e.Value, Rate: e.Rate, Keys: e.Keys, Text: e.Text, Gaps: v.Gaps, Channels: v.Channels}
 }
 
-// Idle says whether nobody but Risso ran a statement when a server's status was read, within the last two seconds.
-func (b *Board) Idle(id string, now time.Time) bool {
-	e := b.entry(id)
-	if e == nil || now.Unix()-e.View().Tick >= 2 {
-		return false
-	}
-	running, ok := e.Value("mysql_global_status_threads_running")
-	return ok && running <= 1 // Risso's own session, which reads it
-}
-
 // Note says what others found of an instance, until they say something else. It stands among its findings.
 func (b *Board) Note(id string, findings []fleet.Finding) {
 	e := b.entry(id)
