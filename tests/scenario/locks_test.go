@@ -287,8 +287,8 @@ func (s *lockServer) one(t *testing.T, c lockCase) {
 // looks waits until a trace has looked at the lock tables again.
 func looks(t *testing.T, trace *risso) {
 	t.Helper()
-	from := strings.Count(trace.err.String(), " events")
-	await(t, "the trace looked several times", func() bool { return strings.Count(trace.err.String(), " events") > from+10 })
+	from := strings.Count(trace.err.String(), " event")
+	await(t, "the trace looked several times", func() bool { return strings.Count(trace.err.String(), " event") > from+10 })
 }
 
 // prepared: a transaction that is prepared keeps its locks when its session is killed; only XA COMMIT and XA ROLLBACK end it.

@@ -175,7 +175,7 @@ func (s *traced) begin(t *testing.T, args ...string) *risso {
 	go func() { _, _ = io.Copy(r.err, master) }() // ends with an error when the program has ended
 	go func() { defer close(r.done); _ = r.cmd.Wait() }()
 	t.Cleanup(func() { r.kill(t); master.Close() })
-	await(t, "the trace polls", func() bool { return strings.Contains(r.err.String(), " events") })
+	await(t, "the trace polls", func() bool { return strings.Contains(r.err.String(), " event") })
 	return r
 }
 
