@@ -305,7 +305,7 @@ func testMend(t *testing.T, s *servers) {
 	for _, r := range plan.Refused {
 		refused[r.What] = r.Why
 	}
-	for what, why := range map[string]string{"ck.parent": "foreign key", "ck.trig": "trigger", "ck.keyless": "no key", "ck.floaty": "key"} {
+	for what, why := range map[string]string{"ck.parent": "foreign key", "ck.trig": "trigger", "ck.keyless": "no primary key", "ck.floaty": "key"} {
 		if !strings.Contains(refused[what], why) {
 			t.Errorf("%s is refused with %q", what, refused[what])
 		}

@@ -29,13 +29,13 @@ func TestOneName(t *testing.T) {
 				{true, []string{"Ab", "ab"}, nil, "would both be `ab`"},
 				{true, []string{"Ab", "ab"}, []string{"Ab=other"}, ""},
 				{true, []string{"Ab"}, nil, ""},
-				{true, []string{"cs"}, nil, "table `cs`.`T` and table `cs`.`t` would both be `cs`.`t`"},
+				{true, []string{"cs"}, nil, "would both be `cs`.`t`"},
 				{true, []string{"cs"}, []string{"cs.T=cs.t2"}, "table `cs`.`v` and view `cs`.`V` would both be `cs`.`v`"},
 				{true, []string{"cs"}, []string{"cs.T=cs.t2", "cs.V=cs.v2"}, ""},
-				{false, []string{"one"}, []string{"one.x=two.a", "one.y=two.a"}, "table `one`.`x` and table `one`.`y` would both be `two`.`a`"},
-				{false, []string{"one"}, []string{"one.x=one.y"}, "table `one`.`x` and table `one`.`y` would both be `one`.`y`"},
+				{false, []string{"one"}, []string{"one.x=two.a", "one.y=two.a"}, "would both be `two`.`a`"},
+				{false, []string{"one"}, []string{"one.x=one.y"}, "would both be `one`.`y`"},
 				{false, []string{"one"}, []string{"one.x=one.y", "one.y=one.x"}, "there is data in the way"}, // the names are those that are there
-				{false, []string{"one", "ab"}, []string{"one=both", "ab=both"}, "function `ab`.`f` and function `one`.`f` would both be `both`.`f`"},
+				{false, []string{"one", "ab"}, []string{"one=both", "ab=both"}, "would both be `both`.`f`"},
 				{false, []string{"one"}, []string{"one=Mysql"}, "belongs to the server itself"},
 				{false, []string{"one"}, []string{"one.x=sys.x"}, "belongs to the server itself"},
 			} {
