@@ -271,9 +271,14 @@ func (a *adviser) conversions(n *Node, f *TableFacts) (out []unusable) {
 func (a *adviser) matched(n *Node, f *TableFacts, w wanted, ad *Advice) {
 	part, counted := passingPart(n, a.parents[n])
 	rows := n.rowsOnce()
+	_, early := a.ends(n)
 	ad.Counted = counted
 	switch n.Access {
 	case AccessAll, AccessIndex:
+		if early && counted { // of what was read until it ended: how many match in all is not counted
+			ad.Counted, ad.Part, ad.Matched = false, part, part*f.Rows
+			return
+		}
 		if share, ok := a.portion(f, w.all); ok && !counted {
 			part, ad.Sampled = share, true
 		}

@@ -131,6 +131,15 @@ func orderWords(sorts bool, o ordering, p proposal, rows float64) string {
 }
 
 func (a *adviser) instead(n *Node, ad *Advice) string {
+	_, early := a.ends(n)
+	reads, known := a.reads(n)
+	bound := "about "
+	if n.ActualRows.Known() {
+		bound = ""
+	} else if !known {
+		reads, _ = a.most(n)
+		bound = "up to "
+	}
 	switch {
 	case n.Access == AccessEqRef:
 		return count(n.runsKnown()) + " look-ups by " + n.Key
@@ -140,6 +149,10 @@ func (a *adviser) instead(n *Node, ad *Advice) string {
 		return "index " + n.Key
 	case n.Key == "PRIMARY" && n.Access != AccessIndex:
 		return amount(n.rowsOnce(), "row", "rows") + " by the primary key"
+	case early && (n.Access == AccessAll || n.Key == "PRIMARY"):
+		return bound + amount(reads, "row", "rows") + " of the table"
+	case early && n.Access == AccessIndex:
+		return bound + amount(reads, "entry", "entries") + " of index " + n.Key + " and as many look-ups"
 	case n.Access == AccessAll || n.Key == "PRIMARY":
 		return count(ad.TablePages) + " pages of the table"
 	case n.Access == AccessIndex:

@@ -17,6 +17,9 @@ type block struct {
 	order    [][]token
 	rollup   bool
 	limit    int64 // rows after which it may stop, those of OFFSET with them; 0: none is told
+	limited  bool  // it has a LIMIT, though the text may not tell of how many rows
+	exists   bool  // it is asked only whether it has a row
+	in       bool  // it is asked whether it has a value
 }
 
 // aggregates are functions that need all rows before they give one.
@@ -129,7 +132,8 @@ func blockAt(sql string, t []token, i int) block {
 		}
 		clauses[now] = append(clauses[now], x)
 	}
-	b := block{limit: limitOf(clauses["LIMIT"])}
+	before := asked(t, i)
+	b := block{limit: limitOf(clauses["LIMIT"]), limited: len(clauses["LIMIT"]) > 0, exists: before == "EXISTS", in: before == "IN"}
 	list := clauses["SELECT"]
 	for len(list) > 0 && (word(list[0], "DISTINCT") || word(list[0], "DISTINCTROW") || word(list[0], "ALL") || strings.HasPrefix(strings.ToUpper(list[0].Text), "SQL_") || word(list[0], "STRAIGHT_JOIN") || word(list[0], "HIGH_PRIORITY")) {
 		b.distinct = b.distinct || strings.HasPrefix(strings.ToUpper(list[0].Text), "DISTINCT")
@@ -148,7 +152,7 @@ func blockAt(sql string, t []token, i int) block {
 	}
 	b.group = commas(group)
 	if member {
-		b.limit = 0 // ORDER BY and LIMIT at the end are those of the whole union
+		b.limit, b.limited = 0, false // ORDER BY and LIMIT at the end are those of the whole union
 	} else {
 		b.order = commas(after(clauses["ORDER"], "BY"))
 	}

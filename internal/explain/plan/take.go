@@ -308,5 +308,5 @@ func Enrich(p, more *Plan) {
 			n.UsedColumns = o.UsedColumns
 		}
 	})
-	totalsOf(p).executions(p.Root, 1)
+	totalsOf(p).executions(p.Root, 1, 1)
 }

@@ -35,14 +35,18 @@ func (t *teller) table(n *Node) {
 		return
 	}
 	if n.hasMember("range_checked_for_each_record") || strings.Contains(n.Title, "re-planned") || t.parents[n] != nil && t.parents[n].Title == "range-checked-for-each-record" {
-		t.say(n, "range_checked", Costly, "No index of %s is chosen while planning: for each row of the tables before it the server looks again whether one fits, and else reads it whole.", n.Name())
+		severity := Costly
+		if graded(readRows(n)) == Bad {
+			severity = Bad
+		}
+		t.say(n, "range_checked", severity, "No index of %s is chosen while planning: for each row of the tables before it the server looks again whether one fits, and else reads it whole.", n.Name())
 		return
 	}
 	if n.hasMember("using_index_for_group_by") {
 		t.say(n, "loose_index_scan", Note, "Loose index scan: of index %s only the first entries of each group are read.", n.Key)
 		return
 	}
-	rows := readRows(n)
+	rows := t.readRows(n)
 	switch {
 	case n.Access == AccessAll:
 		t.fullScan(n, rows)
@@ -57,7 +61,7 @@ func (t *teller) table(n *Node) {
 		t.say(n, "covering", Note, "Covering: index %s alone answers, the rows of %s are not touched.", n.Key, n.Name())
 	case rows < 100 && !n.Covering:
 	case n.Key != "" && n.Key != "PRIMARY" && n.Role == "":
-		t.say(n, "not_covering", graded(rows), "Index %s of %s is not covering: each of about %s entries needs a look-up of its row in the clustered index, at random places.", n.Key, n.Name(), count(rows))
+		t.say(n, "not_covering", graded(rows), "Index %s of %s is not covering: each of %s entries needs a look-up of its row in the clustered index, at random places.", n.Key, n.Name(), t.about(n, readRows(n)))
 	}
 }
 
@@ -102,8 +106,12 @@ func (t *teller) fullScan(n *Node, rows float64) {
 		severity = Bad
 	}
 	words := fmt.Sprintf("Full scan of %s: all of about %s rows are read", n.Name(), count(n.rowsOnce()))
+	often := ", %s times"
+	if e, amount, early := t.stopped(n, "rows"); early {
+		words, often = fmt.Sprintf("Full scan of %s that ends when %s: %s read", n.Name(), e.when, amount), ", at most %s times"
+	}
 	if runs := n.runsKnown(); runs > 1 {
-		words += fmt.Sprintf(", %s times", count(runs))
+		words += fmt.Sprintf(often, count(runs))
 	}
 	words += t.passing(n) + "."
 	switch {
@@ -115,7 +123,41 @@ func (t *teller) fullScan(n *Node, rows float64) {
 	t.say(n, "full_scan", severity, "%s", words)
 }
 
+// stopped says what ends the reading of a table early, and how many rows or entries are read until then.
+func (t *teller) stopped(n *Node, unit string) (e ending, amount string, early bool) {
+	e, early = t.a.ends(n)
+	if !early || n.ActualRows.Known() {
+		return e, "", false
+	}
+	rows, known := t.a.reads(n)
+	most, told := t.a.most(n)
+	switch {
+	case known:
+		amount = fmt.Sprintf("about %s %s are", count(rows), unit)
+	case told:
+		amount = fmt.Sprintf("at most all of about %s %s are", count(most), unit)
+	default:
+		amount = fmt.Sprintf("how soon is not told, at most all %s are", unit)
+	}
+	return e, amount, true
+}
+
 func (t *teller) indexScan(n *Node, rows float64) {
+	if e, amount, early := t.stopped(n, "entries"); early {
+		looked, severity := "it is covering, the rows are not touched", graded(rows)
+		switch {
+		case n.Key == "PRIMARY":
+			t.say(n, "full_scan", severity, "%s is read in the order of its primary key until %s: %s read%s.", n.Name(), e.when, strings.Replace(amount, "entries", "rows", 1), t.passing(n))
+			return
+		case !n.Covering:
+			looked = "it is not covering: as many rows are looked up in the clustered index, at random places"
+			if severity == Costly && t.share(n) > 0.5 {
+				severity = Bad
+			}
+		}
+		t.say(n, "full_index_scan", severity, "Index %s of %s is read in its order until %s: %s read, and %s%s.", n.Key, n.Name(), e.when, amount, looked, t.passing(n))
+		return
+	}
 	if n.Covering {
 		t.say(n, "full_index_scan", graded(rows), "The whole index %s of %s is read, about %s entries; it is covering, the rows are not touched.", n.Key, n.Name(), count(n.rowsOnce()))
 		return
@@ -144,6 +186,14 @@ func (n *Node) runsKnown() float64 {
 		return float64(n.Loops)
 	}
 	return n.Executions.Or(1)
+}
+
+// about is a number of rows, as one that may not be reached where the reading of a table may end early.
+func (t *teller) about(n *Node, rows float64) string {
+	if t.early(n) {
+		return "at most about " + count(rows)
+	}
+	return "about " + count(rows)
 }
 
 // condition is what rows of a table are tested with: its own, or the filter's above it.
@@ -211,5 +261,5 @@ func (t *teller) joinBuffer(n *Node) {
 		t.say(n, "join_buffer", Note, "Look-ups in %s are gathered in a join buffer and made in order (%s).", n.Name(), n.JoinBuffer)
 		return
 	}
-	t.say(n, "join_buffer", graded(pairs), "Table %s is joined without an index: its rows are compared with those of the join buffer (%s), about %s × %s = %s pairs.", n.Name(), n.JoinBuffer, count(outer), count(inner), count(pairs))
+	t.say(n, "join_buffer", graded(pairs), "Table %s is joined without an index: its rows are compared with those of the join buffer (%s), %s × %s = %s pairs.", n.Name(), n.JoinBuffer, t.about(n, outer), count(inner), count(pairs))
 }

@@ -23,7 +23,7 @@ func (a *adviser) worth(n *Node, f *TableFacts, ad *Advice, p *candidate, o orde
 		p.runs *= fewer
 		defer func(runs float64) { p.runs = runs }(p.runs / fewer)
 	}
-	once := a.readsNow(n, f, ad)
+	once := a.readsNow(n, f)
 	now, then := once*nowRuns, p.entries*p.runs
 	if p.runs > 1 {
 		then += p.runs
