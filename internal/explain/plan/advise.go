@@ -305,6 +305,9 @@ func touched(pages, k float64) float64 {
 // conditions are the texts that decide which rows of a node are wanted.
 func (a *adviser) conditions(n *Node) []string {
 	out := []string{n.Condition, n.IndexCondition}
+	if b := a.blockFor(n); b != nil && n.Condition == "" && rechecked(n, a.parents[n]) { // the plan leaves it out
+		out = append(append(out, b.where), b.on...)
+	}
 	looked := n.Access != AccessRange && n.Access != AccessMerge // MySQL writes "const" behind a range of an UPDATE
 	for i, ref := range n.Ref {
 		if looked && i < len(n.KeyParts) && ref != "" {

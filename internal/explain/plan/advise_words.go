@@ -141,6 +141,8 @@ func (a *adviser) instead(n *Node, ad *Advice) string {
 		bound = "up to "
 	}
 	switch {
+	case a.compared(n) >= manyCompared:
+		return count(a.outerRows(n)*n.rowsOnce()) + " pairs of rows that are compared"
 	case n.Access == AccessEqRef:
 		return count(n.runsKnown()) + " look-ups by " + n.Key
 	case n.Covering && len(ad.Order) > 0:

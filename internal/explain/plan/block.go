@@ -13,6 +13,7 @@ type block struct {
 	distinct bool
 	tables   map[string]tableName // of its FROM, by what they are called
 	where    string
+	on       []string // conditions of its joins
 	group    [][]token
 	order    [][]token
 	rollup   bool
@@ -142,6 +143,7 @@ func blockAt(sql string, t []token, i int) block {
 	b.items = commas(list)
 	if from := clauses["FROM"]; len(from) > 0 {
 		b.tables = aliases("FROM " + sql[from[0].Begin:from[len(from)-1].End])
+		b.on = joinsOn(sql, from)
 	}
 	if where := clauses["WHERE"]; len(where) > 0 {
 		b.where = sql[where[0].Begin:where[len(where)-1].End]
@@ -157,6 +159,31 @@ func blockAt(sql string, t []token, i int) block {
 		b.order = commas(after(clauses["ORDER"], "BY"))
 	}
 	return b
+}
+
+// joinEnds are words that end the condition of a join.
+var joinEnds = wordSet("JOIN INNER LEFT RIGHT CROSS STRAIGHT_JOIN NATURAL ON USING")
+
+// joinsOn are the conditions behind ON in a FROM.
+func joinsOn(sql string, from []token) (out []string) {
+	begin := -1
+	end := func(i int) {
+		if begin >= 0 && begin < i {
+			out = append(out, sql[from[begin].Begin:from[i-1].End])
+		}
+		begin = -1
+	}
+	for i, x := range outer(from) {
+		function := i+1 < len(from) && sign(from[i+1], "(") && !word(x, "ON") // LEFT(a, 3)
+		if sign(x, ",") || x.Kind == sqltext.TokenWord && joinEnds[strings.ToUpper(x.Text)] && !function {
+			end(i)
+		}
+		if word(x, "ON") {
+			begin = i + 1
+		}
+	}
+	end(len(from))
+	return out
 }
 
 // after takes a word off the beginning.

@@ -241,7 +241,7 @@ func (a *adviser) scanned(top *Node) float64 {
 				runs = 1
 			}
 			once, _ := a.reads(x)
-			rows += once * runs
+			rows += once*runs + a.compared(x)
 		}
 		for _, c := range x.Children {
 			add(c)

@@ -43,6 +43,9 @@ func (a *adviser) ends(n *Node) (ending, bool) {
 		}
 	}
 	own := a.blockFor(n)
+	if a.selectOf(n).Kind == KindMaterialise { // it is read whole, to be kept
+		own = nil
+	}
 	switch {
 	case len(b.group) > 0 || b.aggregates() || b.distinct && len(b.order) > 0:
 		return ending{}, false
@@ -92,7 +95,7 @@ func (a *adviser) reads(n *Node) (rows float64, known bool) {
 	if !early || n.ActualRows.Known() {
 		return most, true
 	}
-	if !a.leads(n) || e.rows == 0 {
+	if !a.first(n) || e.rows == 0 {
 		return most, false
 	}
 	b := a.governs(n)
@@ -112,10 +115,32 @@ func (a *adviser) reads(n *Node) (rows float64, known bool) {
 	if f.Sample.none(w.all) {
 		return most, false
 	}
+	_, whole := a.sampled(f, w.all)
+	known = known && whole && part*f.Sample.Rows >= sampleSure
 	if n.Access != AccessAll && n.Access != AccessIndex { // what it finds passes a part of the conditions already
 		part = math.Min(1, part*f.Rows/math.Max(1, n.rowsOnce()))
 	}
 	return math.Min(most, math.Ceil(e.rows/part)), known
+}
+
+// sampleSure is how many rows of a sample have to match, so that a number of rows is told by them.
+const sampleSure = 5
+
+// first says whether a table is read first in its join.
+func (a *adviser) first(n *Node) bool {
+	for c, p := n, a.parents[n]; p != nil; c, p = p, a.parents[p] {
+		switch p.Kind {
+		case KindNestedLoop:
+			if p.Children[0] != c {
+				return false
+			}
+		case KindHashJoin, KindHash, KindBatchedJoin, KindWindow, KindIndexMerge:
+			return false
+		case KindQuery, KindSubquery, KindMaterialise, KindCache:
+			return true
+		}
+	}
+	return true
 }
 
 // tested says whether rows of a table are tested when they are read.

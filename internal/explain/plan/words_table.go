@@ -34,7 +34,7 @@ func (t *teller) table(n *Node) {
 	if n.Inner() {
 		return
 	}
-	if n.hasMember("range_checked_for_each_record") || strings.Contains(n.Title, "re-planned") || t.parents[n] != nil && t.parents[n].Title == "range-checked-for-each-record" {
+	if rechecked(n, t.parents[n]) {
 		severity := Costly
 		if graded(readRows(n)) == Bad {
 			severity = Bad
@@ -63,6 +63,11 @@ func (t *teller) table(n *Node) {
 	case n.Key != "" && n.Key != "PRIMARY" && n.Role == "":
 		t.say(n, "not_covering", graded(rows), "Index %s of %s is not covering: each of %s entries needs a look-up of its row in the clustered index, at random places.", n.Key, n.Name(), t.about(n, readRows(n)))
 	}
+}
+
+// rechecked says whether an index of a table is looked for again with each row of the tables before it.
+func rechecked(n, parent *Node) bool {
+	return n.hasMember("range_checked_for_each_record") || strings.Contains(n.Title, "re-planned") || parent != nil && parent.Title == "range-checked-for-each-record"
 }
 
 // temporaryReasons are what a temporary table may be for, as far as the statement is known.
@@ -132,6 +137,8 @@ func (t *teller) stopped(n *Node, unit string) (e ending, amount string, early b
 	rows, known := t.a.reads(n)
 	most, told := t.a.most(n)
 	switch {
+	case known && told && rows < most && t.a.tested(n):
+		amount = fmt.Sprintf("about %s %s, where those that pass are spread evenly, and at most all of about %s are", count(rows), unit, count(most))
 	case known:
 		amount = fmt.Sprintf("about %s %s are", count(rows), unit)
 	case told:
@@ -254,7 +261,7 @@ func (t *teller) joinBuffer(n *Node) {
 	inner := n.rowsOnce()
 	pairs := outer * inner
 	if strings.Contains(strings.ToLower(n.JoinBuffer), "hash") {
-		t.say(n, "join_buffer", graded(inner), "Table %s is joined without an index, by a hash of the join buffer (%s): about %s rows on one side, %s on the other.", n.Name(), n.JoinBuffer, count(outer), count(inner))
+		t.say(n, "join_buffer", graded(inner), "Table %s is joined without an index, by a hash of the join buffer (%s): %s rows on one side, %s on the other.", n.Name(), n.JoinBuffer, t.about(n, outer), count(inner))
 		return
 	}
 	if strings.Contains(n.JoinBuffer, "Batched") || strings.Contains(n.JoinBuffer, "BKA") {

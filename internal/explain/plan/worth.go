@@ -24,7 +24,8 @@ func (a *adviser) worth(n *Node, f *TableFacts, ad *Advice, p *candidate, o orde
 		defer func(runs float64) { p.runs = runs }(p.runs / fewer)
 	}
 	once := a.readsNow(n, f)
-	now, then := once*nowRuns, p.entries*p.runs
+	compared := a.compared(n)
+	now, then := once*nowRuns+compared, p.entries*p.runs
 	if p.runs > 1 {
 		then += p.runs
 	}
@@ -45,6 +46,9 @@ func (a *adviser) worth(n *Node, f *TableFacts, ad *Advice, p *candidate, o orde
 		ad.refused = append(ad.refused, fmt.Sprintf("An index on (%s) would spare %s rows of the %s that are read for this SELECT: too few by itself. None is advised.", strings.Join(p.columns(), ", "), count(math.Max(0, now-then)), count(all)))
 		return false
 	}
+	if compared >= manyCompared && then <= now/20 {
+		return true // whatever pages are read for it
+	}
 	fewer := then <= 0.6*now && now-then >= worthRows
 	limit := before * 0.75
 	if !p.covering && then > now/20 {
@@ -64,6 +68,24 @@ const (
 	worthShare = 0.25
 	worthAny   = 0.02
 )
+
+// Comparing a pair of rows in a join buffer is reckoned as a tenth of reading a row; from so many on it takes seconds.
+const (
+	pairShare    = 0.1
+	manyCompared = 2000 * many
+)
+
+// compared is what a table costs that is compared row by row with those of a join buffer, as so many rows read: 0 for
+// other joins.
+func (a *adviser) compared(n *Node) float64 {
+	if !strings.Contains(n.JoinBuffer, "Nested Loop") {
+		return 0
+	}
+	if _, early := a.ends(n); early {
+		return 0
+	}
+	return a.outerRows(n) * n.rowsOnce() * pairShare
+}
 
 // worthRows is how many rows an index has to spare, so that it is worth a word.
 const worthRows = 100
