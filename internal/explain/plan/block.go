@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,6 +20,8 @@ type block struct {
 	rollup   bool
 	limit    int64 // rows after which it may stop, those of OFFSET with them; 0: none is told
 	limited  bool  // it has a LIMIT, though the text may not tell of how many rows
+	member   bool  // it is part of a UNION or its like
+	parts    bool  // it is part of a UNION ALL that has a LIMIT
 	exists   bool  // it is asked only whether it has a row
 	in       bool  // it is asked whether it has a value
 }
@@ -93,7 +96,22 @@ func blocksOf(sql string) []block {
 			out = append(out, b)
 		}
 	}
+	if ended := slices.ContainsFunc(out, func(b block) bool { return b.parts }); ended {
+		for i := range out {
+			out[i].parts = out[i].member && unionAll(t)
+		}
+	}
 	return out
+}
+
+// unionAll says whether a UNION of the statement keeps duplicates.
+func unionAll(t []token) bool {
+	for i := range t {
+		if i > 0 && word(t[i], "ALL") && word(t[i-1], "UNION") {
+			return true
+		}
+	}
+	return false
 }
 
 // word tells whether a token is this word, given in upper case.
@@ -153,7 +171,8 @@ func blockAt(sql string, t []token, i int) block {
 		b.rollup, group = true, group[:n-2]
 	}
 	b.group = commas(group)
-	if member {
+	if b.member = member; member {
+		b.parts = b.limited && len(clauses["ORDER"]) == 0
 		b.limit, b.limited = 0, false // ORDER BY and LIMIT at the end are those of the whole union
 	} else {
 		b.order = commas(after(clauses["ORDER"], "BY"))

@@ -180,6 +180,7 @@ func TestAdviceCorpus(t *testing.T) {
 		}
 		s.words(c)
 		s.pairs(c)
+		s.cached(c)
 		s.measure(c, list)
 		s.useless(c, list)
 		counts := map[string]int{}
@@ -237,6 +238,29 @@ func indexesOf(e plan.Explained) (out []plan.Advice) {
 	}
 	return out
 }
+
+// cached: as many rows are read below a subquery that runs again as the server counts, also where MariaDB keeps its
+// results.
+func (s *server) cached(c *mysql.Conn) {
+	s.t.Helper()
+	const sql = "SELECT * FROM wages w WHERE salary = (SELECT MAX(salary) FROM wages w2 WHERE w2.emp_no = w.emp_no)"
+	taken, facts, err := s.take(plan.Request{SQL: sql, Database: "sale"})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	e := plan.Explain(taken.Plan, facts, sql)
+	said := 0.0
+	for _, x := range e.Sentences {
+		if m := inAll.FindStringSubmatch(x.Text); m != nil && x.Kind == "dependent_subquery" {
+			said, _ = strconv.ParseFloat(strings.ReplaceAll(m[1], ",", ""), 64)
+		}
+	}
+	if read := s.count(c, sql).reads; said < read/20 || said > read*20 {
+		s.t.Errorf("%s\n  %v rows in all are told, %v are read\n%s", sql, said, read, strings.Join(e.Lines(0), "\n"))
+	}
+}
+
+var inAll = regexp.MustCompile(`times, ([\d,]+) rows in all`)
 
 // pairs: an index is advised for a join that compares hundreds of millions of pairs of rows. It is run with the index
 // only: without it the join takes a minute.

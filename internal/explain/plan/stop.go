@@ -34,11 +34,15 @@ func firstOf(sql string) token {
 // before the first of them is given.
 func (a *adviser) ends(n *Node) (ending, bool) {
 	b := a.governs(n)
-	if b == nil || a.sorts(n) || a.hashes(n) {
+	if b == nil || a.hashes(n) {
+		return ending{}, false
+	}
+	distinct := b.distinct && len(b.order) == 0 // its temporary table only keeps what was given already
+	if a.sorts(n) && !distinct {
 		return ending{}, false
 	}
 	for _, x := range a.joined(n) {
-		if x.Temporary {
+		if x.Kind == KindTable && !x.Inner() && x.Temporary && !distinct {
 			return ending{}, false // tabular EXPLAIN tells it of the first table, for all
 		}
 	}
@@ -47,12 +51,14 @@ func (a *adviser) ends(n *Node) (ending, bool) {
 		own = nil
 	}
 	switch {
-	case len(b.group) > 0 || b.aggregates() || b.distinct && len(b.order) > 0:
+	case len(b.group) > 0 || b.aggregates() || b.distinct && !distinct:
 		return ending{}, false
 	case b.limit > 0:
 		return ending{"LIMIT " + count(float64(b.limit)) + " is reached", float64(b.limit)}, true
 	case b.limited:
 		return ending{"its LIMIT is reached", 0}, true
+	case b.parts: // a UNION ALL that is sent as it comes; older servers gather it first
+		return ending{"the LIMIT of the UNION is reached", 0}, true
 	case own != nil && own.exists && !own.aggregates() && len(own.group) == 0:
 		return ending{"a row is found (EXISTS)", 1}, true
 	case own != nil && own.in && a.selectOf(n).Dependent:

@@ -187,7 +187,7 @@ func (t *teller) temporary(n *Node) {
 		t.say(n, "sort_of_join", Note, "The plan tells of a temporary table for the ORDER BY, of about %s rows. MySQL 5.7 and 8.0.15 make it; 9.7 sorts the rows as they come.", count(rows))
 		return
 	}
-	t.say(n, "temporary_table", graded(rows), "The %s needs a temporary table for about %s rows.", t.clause(n), count(rows))
+	t.say(n, "temporary_table", graded(rows), "The %s needs a temporary table for %s rows.", t.clause(n), t.about(n, rows))
 }
 
 // clause names the part of the statement that a node stands for.
@@ -276,8 +276,32 @@ func (t *teller) runs(n *Node) (string, float64) {
 		return count(float64(loops)) + " times (counted)", float64(loops)
 	}
 	times := n.Executions.Or(1)
+	if t.endsAbove(n) {
+		return "at most about " + count(times) + " times", times
+	}
 	return "about " + count(times) + " times", times
 }
+
+// endsAbove says whether a subquery is asked by rows of a table whose reading may end early.
+func (t *teller) endsAbove(n *Node) bool {
+	p := t.parents[n]
+	if p == nil || n.Executions.Or(1) <= 1 {
+		return false
+	}
+	if p.Kind == KindTable {
+		_, early := t.a.ends(p)
+		return early
+	}
+	for _, c := range p.Children {
+		if c.Kind != KindSubquery && c.Kind != KindCache && t.early(c) {
+			return true
+		}
+	}
+	return false
+}
+
+// upper makes the first letter a capital.
+func upper(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 // readRows is how many rows a node reads in all its executions, counted or expected.
 func readRows(n *Node) float64 {
@@ -553,7 +577,7 @@ func (t *teller) buffer(n *Node) {
 	case n.Kind == KindBuffer:
 		t.say(n, "buffer_rows", Note, "The rows to change are gathered first, so that a changed row is not met again.")
 	default:
-		t.say(n, "temporary_table", graded(rows), "About %s rows go through a temporary table.", count(rows))
+		t.say(n, "temporary_table", graded(rows), "%s rows go through a temporary table.", upper(t.about(n, rows)))
 	}
 }
 

@@ -34,6 +34,10 @@ func (a *adviser) worth(n *Node, f *TableFacts, ad *Advice, p *candidate, o orde
 		pages += touched(ad.TablePages, p.entries*p.runs)
 	}
 	before := a.pagesNow(n, f, ad, once, nowRuns)
+	if e, early := a.ends(n); early && e.rows == 0 && !n.ActualRows.Known() {
+		ad.refused = append(ad.refused, fmt.Sprintf("Reading ends when %s, and how soon that is is not known: no index is advised for it.", e.when))
+		return false
+	}
 	if len(p.order) > 0 && a.sorts(n) && ad.Passing >= many && p.covering && then <= now*1.01 {
 		if n.Covering && pages <= 2*before+1 || pages <= before {
 			return true
@@ -43,6 +47,10 @@ func (a *adviser) worth(n *Node, f *TableFacts, ad *Advice, p *candidate, o orde
 		return true
 	}
 	if all := a.scanned(a.selectOf(n)); now-then < worthShare*all || now-then < worthAny*a.scanned(a.plan.Root) {
+		if e, early := a.ends(n); early && !n.ActualRows.Known() {
+			ad.refused = append(ad.refused, fmt.Sprintf("Reading ends when %s. Where the rows that pass are spread evenly, an index on (%s) would spare about %s rows: too few. None is advised.", e.when, strings.Join(p.columns(), ", "), count(math.Max(0, now-then))))
+			return false
+		}
 		ad.refused = append(ad.refused, fmt.Sprintf("An index on (%s) would spare %s rows of the %s that are read for this SELECT: too few by itself. None is advised.", strings.Join(p.columns(), ", "), count(math.Max(0, now-then)), count(all)))
 		return false
 	}
