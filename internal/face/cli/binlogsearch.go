@@ -185,7 +185,7 @@ func (src logSource) counts(ctx context.Context, d binlog.Damage) (binlog.Counts
 	if err != nil {
 		return nil, err
 	}
-	all = slices.DeleteFunc(all, func(h repo.Header) bool { return !isSeriesOf(src.series.Key, h.Server.Identity) })
+	all = slices.DeleteFunc(all, func(h repo.Header) bool { return !src.series.Of(h.Server.Identity) })
 	if len(all) == 0 {
 		return nil, nil
 	}
