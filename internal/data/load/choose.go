@@ -2,7 +2,8 @@ package load
 
 import (
 	"fmt"
-	"strings"
+	"maps"
+	"slices"
 
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
@@ -11,65 +12,28 @@ import (
 
 // choice is what of a backup is wanted, and under which names.
 type choice struct {
-	schemas []string
-	tables  [][2]string
+	names   *pattern.Choice
 	rename  map[[2]string][2]string // schema and table; a schema has no table
-}
-
-// ParseName takes schema.table apart. Names with dots, or with backticks, stand in backticks.
-func ParseName(s string) (schema, table string, err error) {
-	first, rest, ok := unquoted(s)
-	if !ok && strings.HasPrefix(s, "`") {
-		return "", "", fmt.Errorf("%q is no name: its quote is not closed", s)
-	}
-	if !ok {
-		first, rest, _ = strings.Cut(s, ".")
-		if rest != "" {
-			rest = "." + rest
-		}
-	}
-	if rest == "" {
-		return first, "", nil
-	}
-	second, ok := strings.CutPrefix(rest, ".")
-	if ok && strings.HasPrefix(second, "`") {
-		second, rest, ok = unquoted(second)
-		ok = ok && rest == ""
-	}
-	if !ok || first == "" || second == "" {
-		return "", "", fmt.Errorf("%q is no name of a table: write schema.table, and a name with dots in backticks", s)
-	}
-	return first, second, nil
+	renamed map[[2]string]string    // what was asked for, of those that nothing wanted was called until now
+	near    map[string]string       // and what is called nearly so
 }
 
 func newChoice(schemas, tables, rename []string) (choice, error) {
-	c := choice{rename: map[[2]string][2]string{}}
-	for _, s := range schemas {
-		if name, rest, ok := unquoted(s); ok && rest == "" {
-			s = name
-		}
-		c.schemas = append(c.schemas, s)
-	}
-	for _, t := range tables {
-		schema, table, err := ParseName(t)
-		if err != nil {
-			return c, err
-		}
-		if table == "" {
-			return c, fmt.Errorf("%q names no schema: write schema.table", t)
-		}
-		c.tables = append(c.tables, [2]string{schema, table})
+	c := choice{rename: map[[2]string][2]string{}, renamed: map[[2]string]string{}, near: map[string]string{}}
+	var err error
+	if c.names, err = pattern.NewChoice(schemas, tables); err != nil {
+		return c, err
 	}
 	for _, s := range rename {
 		i, _ := asDefault.Find(s, "=")
 		if i < 0 {
 			return c, fmt.Errorf("%q is no renaming: write old=new", s)
 		}
-		oldSchema, oldTable, err := ParseName(s[:i])
+		oldSchema, oldTable, err := pattern.Name(s[:i])
 		if err != nil {
 			return c, err
 		}
-		newSchema, newTable, err := ParseName(s[i+1:])
+		newSchema, newTable, err := pattern.Name(s[i+1:])
 		if err != nil {
 			return c, err
 		}
@@ -80,36 +44,49 @@ func newChoice(schemas, tables, rename []string) (choice, error) {
 			return c, fmt.Errorf("%q: %s belongs to the server itself", s, mysql.Quote(newSchema))
 		}
 		c.rename[[2]string{oldSchema, oldTable}] = [2]string{newSchema, newTable}
+		c.renamed[[2]string{oldSchema, oldTable}] = s[:i]
 	}
 	return c, nil
 }
 
 // all says whether everything is wanted.
-func (c choice) all() bool { return len(c.schemas) == 0 && len(c.tables) == 0 }
+func (c choice) all() bool { return c.names.All() }
 
-func (c choice) schema(name string) bool {
-	if c.all() {
-		return true
-	}
-	for _, p := range c.schemas {
-		if pattern.Stars(p, name) {
-			return true
-		}
-	}
-	return false
-}
+func (c choice) schema(name string) bool { return c.names.Schema(name) }
 
 // table says whether a table, or a view, is wanted.
-func (c choice) table(schema, name string) bool {
-	if c.schema(schema) {
-		return true
-	}
-	for _, p := range c.tables {
-		if pattern.Stars(p[0], schema) && pattern.Stars(p[1], name) {
-			return true
+func (c choice) table(schema, name string) bool { return c.names.Table(schema, name) }
+
+// takes notes that something of a schema, or a table, comes back.
+func (c choice) takes(schema, table string) {
+	delete(c.renamed, [2]string{schema, table})
+	delete(c.renamed, [2]string{schema, ""})
+	for key, text := range c.renamed {
+		name := schema
+		if key[1] != "" {
+			name += "." + table
+		}
+		if c.near[text] == "" && pattern.Near(text, name) {
+			c.near[text] = name
 		}
 	}
-	return false
+}
+
+// unmet says which names that were asked for nothing in the backup has.
+func (c choice) unmet() error {
+	if err := c.names.Unmet(); err != nil {
+		return fmt.Errorf("%w: %w", ErrNothing, err)
+	}
+	if len(c.renamed) == 0 {
+		return nil
+	}
+	u := &pattern.UnmetError{Names: slices.Sorted(maps.Values(c.renamed))}
+	for _, text := range u.Names {
+		if near := c.near[text]; near != "" {
+			u.Near = append(u.Near, near)
+		}
+	}
+	return fmt.Errorf("%w: --rename: %w", ErrNothing, u)
 }
 
 // object says whether something beside tables is wanted.

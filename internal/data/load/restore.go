@@ -380,6 +380,7 @@ func (r *run) read(ctx context.Context) error {
 			continue
 		}
 		r.wanted = append(r.wanted, l.Schema.Name)
+		r.choice.takes(l.Schema.Name, "")
 		if why := r.forgedSchema(l.Schema); why != "" {
 			r.refuse("schema "+mysql.Quote(l.Schema.Name), why)
 			continue
@@ -397,8 +398,8 @@ func (r *run) read(ctx context.Context) error {
 	if err := r.refusal(); err != nil {
 		return err
 	}
-	if len(r.schemas) == 0 && r.plan.Tables+r.plan.Objects == 0 {
-		return r.nothing()
+	if err := r.choice.unmet(); err != nil {
+		return err
 	}
 	if r.unused > 0 {
 		r.plan.Notes = append(r.plan.Notes, digits.Plural(r.unused, "program stays", "programs stay")+" away, as --no-programs says")
@@ -432,13 +433,6 @@ func (r *run) newest(ctx context.Context) (string, error) {
 	return "", nil // Manifest says that there is none
 }
 
-func (r *run) nothing() error {
-	if r.choice.all() {
-		return nil
-	}
-	return fmt.Errorf("%w: %s", ErrNothing, strings.Join(append(r.o.Schemas, r.o.Tables...), ", "))
-}
-
 // keep keeps a line where it is wanted.
 func (r *run) keep(l repo.Line, needed map[string]bool) error {
 	switch {
@@ -448,6 +442,7 @@ func (r *run) keep(l repo.Line, needed map[string]bool) error {
 			return nil
 		}
 		needed[t.Schema] = true
+		r.choice.takes(t.Schema, t.Name)
 		if why := r.forgedTable(t); why != "" {
 			r.refuse("table "+mysql.Quote(t.Schema)+"."+mysql.Quote(t.Name), why)
 			return nil
@@ -477,6 +472,9 @@ func (r *run) keep(l repo.Line, needed map[string]bool) error {
 		o := l.Object
 		if !r.choice.object(o) {
 			return nil
+		}
+		if o.Kind == repo.View || o.Kind == repo.Sequence {
+			r.choice.takes(o.Schema, o.Name)
 		}
 		if r.o.NoPrograms && isProgram(o.Kind) {
 			r.unused++

@@ -23,6 +23,7 @@ import (
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/pattern"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/store/blob"
 )
@@ -153,7 +154,7 @@ func (f restoreFlags) check() (load.Until, error) {
 		return u, usageError("--dry-run and --sandbox: a new server has nothing to look at")
 	}
 	for _, t := range f.tables {
-		if _, table, err := load.ParseName(t); err != nil || table == "" {
+		if _, err := pattern.ParseTable(t); err != nil {
 			return u, usageError("--table %q: write schema.table, and a name with dots in backticks", t)
 		}
 	}
@@ -405,6 +406,10 @@ func restoreFailure(ctx context.Context, err error, changed bool, box *sandbox.S
 	}
 	if why := mistrusted(err); why != "" {
 		hint = why
+	}
+	var unmet *pattern.UnmetError
+	if errors.As(err, &unmet) {
+		code, hint = exitUsage, unmet.Hint()
 	}
 	if ctx.Err() != nil {
 		code, hint, err = exitInterrupted, "", errors.New("interrupted")

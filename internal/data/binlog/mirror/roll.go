@@ -77,8 +77,7 @@ func Roll(ctx context.Context, place Place, dir string, backup repo.Header, o bi
 			}
 		}
 		out.RollResult, err = binlog.Roll(ctx, o)
-		gap := errors.Is(err, binlog.ErrGap) && !(o.From.GTIDSet == "" && s.Logs[0].First.Unix() <= o.Moment.Unix()) // else the series is the right one, and lacks something
-		if !gap && !errors.Is(err, binlog.ErrHistory) {
+		if len(list) == 1 || !errors.Is(err, binlog.ErrHistory) && !s.beginsBehind(o, out.RollResult, err) {
 			return out, err
 		}
 		why = append(why, fmt.Errorf("series %s: %w", s.Key, err))
@@ -98,6 +97,12 @@ func anew(ctx context.Context, s, newer Series, o binlog.RollOptions) error {
 	}
 	return fmt.Errorf("%w: series %s, which continues the backup, ends at %s, and %s begins at %s (RESET, or other data): what was committed between is in neither", ErrAnew, s.Key,
 		latest(s).UTC().Format(time.DateTime+"Z"), newer.Key, begun.UTC().Format(time.DateTime+"Z"))
+}
+
+// beginsBehind says whether it is for its beginning that a series does not continue the backup. One that has a hole further on, or without
+// GTIDs began before the backup, is the right one, and another that has logs of the same names is not.
+func (s Series) beginsBehind(o binlog.RollOptions, res binlog.RollResult, err error) bool {
+	return errors.Is(err, binlog.ErrGap) && len(res.Stretches) == 0 && (o.From.GTIDSet != "" || s.Logs[0].First.Unix() > o.Moment.Unix())
 }
 
 // doubtful says whether nothing tells that the series was begun before the backup's moment or after it.
