@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/rissodb/risso/internal/data/binlog/mirror"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
@@ -66,6 +68,8 @@ func TestRollAfterReset(t *testing.T) {
 					sql(fmt.Sprintf("INSERT INTO f.t (v) VALUES (REPEAT('behind the reset %d ', 9))", i))
 				}
 			}
+			follow(place) // as long as the position at least: what it holds tells, without a clock
+			refused("of another history", place, "--series", newestSeries(t, place))
 			if code, out, errs := restore(place, at); code != exitOK {
 				t.Errorf("restore: %d %s%s", code, out, errs)
 			}
@@ -83,4 +87,19 @@ func TestRollAfterReset(t *testing.T) {
 			}
 		})
 	}
+}
+
+// newestSeries is the key of the series that grew last.
+func newestSeries(t *testing.T, at string) string {
+	t.Helper()
+	place, done, err := openPlace(t.Context(), at, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer done()
+	all, err := mirror.List(t.Context(), place, at)
+	if err != nil || len(all) != 2 {
+		t.Fatalf("%d series: %v", len(all), err)
+	}
+	return slices.MaxFunc(all, func(a, b mirror.Series) int { return a.Logs[len(a.Logs)-1].Last.Compare(b.Logs[len(b.Logs)-1].Last) }).Key
 }
