@@ -2,6 +2,7 @@ package dump_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -117,6 +118,36 @@ func grow(t *testing.T, s *mysql.Stream) (has int64) {
 		}
 	}
 	return has
+}
+
+// TestReplicaOutOfOrder: where appliers commit in another order than the source did, no place in its logs is told as if all before it
+// were there.
+func TestReplicaOutOfOrder(t *testing.T) {
+	for flavour, words := range map[string][]string{
+		"mysql-9.7": {"CHANGE REPLICATION SOURCE TO SOURCE_HOST = '127.0.0.1', SOURCE_PORT = 1, SOURCE_LOG_FILE = 'binlog.000007', SOURCE_LOG_POS = 1234", "replica", "RESET REPLICA ALL"},
+		"mysql-5.7": {"CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = 1, MASTER_LOG_FILE = 'binlog.000007', MASTER_LOG_POS = 1234", "slave", "RESET SLAVE ALL"},
+	} {
+		t.Run(flavour, func(t *testing.T) {
+			node := lend(t, flavour)
+			s := stream(t, target(t, node.DSN))
+			exec(t, s, words[0], "SET GLOBAL "+words[1]+"_parallel_workers = 4")
+			if words[1] == "slave" {
+				exec(t, s, "SET GLOBAL slave_parallel_type = LOGICAL_CLOCK")
+			}
+			defer exec(t, s, words[2])
+			for ordered, want := range map[string]string{"ON": "binlog.000007:1234", "OFF": ":0"} {
+				exec(t, s, "SET GLOBAL "+words[1]+"_preserve_commit_order = "+ordered)
+				snap, err := mysql.TakeSnapshot(t.Context(), target(t, node.DSN), mysql.SnapshotOptions{List: func(context.Context, mysql.Server, []*mysql.Stream) (l mysql.Lists, err error) { return l, nil }})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if c := snap.Sources; len(c) != 1 || fmt.Sprintf("%s:%d", c[0].File, c[0].Offset) != want || strings.Contains(strings.Join(snap.Notes, " "), "preserve_commit_order") != (ordered == "OFF") {
+					t.Errorf("ordered %s: %+v, %q", ordered, c, snap.Notes)
+				}
+				snap.Close()
+			}
+		})
+	}
 }
 
 // same compares the tables of writers.
