@@ -62,6 +62,9 @@ func plugin(s *Snapshot) string {
 // The server's counter leaves out waits for its locks of tables and of AUTO_INCREMENT; who looks at statements sees those, too.
 func rowLocks(r *round) {
 	n, ok := r.value(statusPrefix + "innodb_row_lock_current_waits")
+	if !ok {
+		n = 0
+	}
 	lock, chart := "a row lock", "row_lock_now"
 	if seen, found := r.value(waitKey("row_lock")); found && seen > n {
 		n, ok, lock, chart = seen, true, "a lock of InnoDB (of a row, a table or AUTO_INCREMENT)", "waits"
