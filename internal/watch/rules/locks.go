@@ -75,8 +75,11 @@ func rowLocks(r *round) {
 	c := candidate{id: "lock.blocker", severity: fleet.SeverityWarning, chart: chart,
 		head:   plural(n, "transaction waits for "+lock, "transactions wait for "+lock),
 		remedy: "SELECT wait_age, locked_table, waiting_pid, waiting_query, blocking_pid, blocking_query, sql_kill_blocking_connection FROM sys.innodb_lock_waits"}
-	if isMariaDB(r.Snapshot) {
+	switch {
+	case isMariaDB(r.Snapshot):
 		c.remedy = "SELECT w.trx_mysql_thread_id AS waits, LEFT(w.trx_query, 100) AS query, b.trx_mysql_thread_id AS holds, b.trx_started FROM information_schema.INNODB_LOCK_WAITS l JOIN information_schema.INNODB_TRX w ON w.trx_id = l.requesting_trx_id JOIN information_schema.INNODB_TRX b ON b.trx_id = l.blocking_trx_id"
+	case r.text("performance_schema") != "ON" && atLeast(r.Snapshot, 8, 0, 1): // only it tells locks there: one of those that do not wait holds what others want, often the oldest
+		c.remedy = "SELECT trx_mysql_thread_id AS id, trx_state, trx_started, trx_rows_locked, LEFT(trx_query, 100) AS query FROM information_schema.INNODB_TRX ORDER BY trx_state = 'LOCK WAIT', trx_started"
 	}
 	const lasts = 30 * time.Second
 	switch {
