@@ -226,29 +226,49 @@ func (s *Stream) show(ctx context.Context, statement string) (map[string]string,
 // View gives a view's definition with its columns.
 func (s *Stream) View(ctx context.Context, name TableName) (Definition, error) {
 	d := Definition{Kind: KindView, Schema: name.Schema, Name: name.Name}
-	row, err := s.show(ctx, "SHOW /* risso: backup */ CREATE VIEW "+name.String())
-	if unopened[ErrorNumber(err)] {
-		d.Broken = true
-		row, err = s.hiddenView(ctx, name, err)
+	row, fault, err := s.createView(ctx, name)
+	if d.Broken = fault != nil; d.Broken && row == nil {
+		row, err = s.hiddenView(ctx, name, fault)
 	}
 	if err != nil {
 		return d, fmt.Errorf("read the definition of view %s: %w", name, err)
 	}
 	d.Create, d.Charset, d.Collation = definitionText(row["Create View"]), row["character_set_client"], row["collation_connection"]
 	d.Definer = definerOf(d.Create, "")
-	err = s.Query(ctx, "SHOW /* risso: is the view whole? */ WARNINGS", func(row [][]byte) error {
-		d.Broken = d.Broken || string(row[1]) == errViewInvalid
-		return nil
-	})
-	if err != nil {
-		return d, fmt.Errorf("read the definition of view %s: %w", name, err)
-	}
 	err = s.Query(ctx, "SELECT /* risso: backup */ COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = "+Literal(name.Schema)+" AND TABLE_NAME = "+Literal(name.Name)+" ORDER BY ORDINAL_POSITION",
 		func(row [][]byte) error { d.Columns = append(d.Columns, string(row[0])); return nil })
 	if err != nil {
 		return d, fmt.Errorf("read the columns of view %s: %w", name, err)
 	}
 	return d, nil
+}
+
+// ViewFault says why a view does not work, in the server's words: it selects from what is not there, or not for its definer. nil: it works,
+// as far as the server knows without reading a row.
+func (s *Stream) ViewFault(ctx context.Context, name TableName) (fault, err error) {
+	_, fault, err = s.createView(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("look at view %s: %w", name, err)
+	}
+	return fault, nil
+}
+
+// createView is what SHOW CREATE VIEW says; nil where the server does not open the view, for that fault.
+func (s *Stream) createView(ctx context.Context, name TableName) (row map[string]string, fault, err error) {
+	row, err = s.show(ctx, "SHOW /* risso: backup */ CREATE VIEW "+name.String())
+	if unopened[ErrorNumber(err)] {
+		return nil, err, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	err = s.Query(ctx, "SHOW /* risso: is the view whole? */ WARNINGS", func(row [][]byte) error {
+		if string(row[1]) == errViewInvalid {
+			fault = errors.New(string(row[2]))
+		}
+		return nil
+	})
+	return row, fault, err
 }
 
 // unopened are numbers of errors with which servers refuse SHOW CREATE of a view that they cannot open: over a function whose definer is

@@ -42,6 +42,7 @@ func (w *worker) definitions(ctx context.Context) error {
 			return err
 		}
 	}
+	var broken []mysql.TableName
 	for _, name := range l.views {
 		d, err := w.st.View(ctx, name)
 		if err != nil && mysql.Gone(err) {
@@ -50,6 +51,12 @@ func (w *worker) definitions(ctx context.Context) error {
 		if err := w.add(err, d); err != nil {
 			return err
 		}
+		if d.Broken {
+			broken = append(broken, name)
+		}
+	}
+	if len(broken) > 0 {
+		w.job.note("Views that do not work on the server, for what they select from is not there, or not for their definers: " + firstOf(broken, mysql.TableName.String) + ". Their definitions are in the backup; a restore makes them where they work.")
 	}
 	return w.accounts(ctx)
 }

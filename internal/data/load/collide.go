@@ -16,7 +16,7 @@ var ErrOneName = errors.New("two things would have one name")
 // differ in nothing but case for one (lower_case_table_names, MySQL manual, "Identifier Case Sensitivity").
 func (r *run) checkNames() error {
 	if !r.folds && len(r.choice.rename) == 0 {
-		return nil
+		return r.checkKinds()
 	}
 	taken := map[string]string{}
 	claim := func(space, schema, name, what string) error {
@@ -66,4 +66,29 @@ func (r *run) checkNames() error {
 		schema, name := r.choice.objectTarget(o)
 		return claim(space, schema, name, string(o.Kind)+" "+objectName(o))
 	})
+}
+
+// checkKinds refuses a backup that has a table and a view or sequence of one name, as no server has: one would drop the other.
+func (r *run) checkKinds() error {
+	others := map[string]repo.ObjectKind{}
+	if err := r.each([]repo.ObjectKind{repo.Sequence, repo.View}, func(o *repo.Object) error {
+		key := o.Schema + "\x00" + o.Name
+		if other, ok := others[key]; ok {
+			return fmt.Errorf("%w: %s and %s would both be %s", ErrOneName, other, o.Kind, objectName(o))
+		}
+		others[key] = o.Kind
+		return nil
+	}); err != nil || len(others) == 0 {
+		return err
+	}
+	for _, at := range r.tables {
+		l, err := r.spool.get(at)
+		if err != nil {
+			return err
+		}
+		if other, ok := others[l.Table.Schema+"\x00"+l.Table.Name]; ok {
+			return fmt.Errorf("%w: a table and a %s would both be %s.%s", ErrOneName, other, mysql.Quote(l.Table.Schema), mysql.Quote(l.Table.Name))
+		}
+	}
+	return nil
 }

@@ -3,7 +3,6 @@ package load
 import (
 	"context"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -95,21 +94,25 @@ func (r *run) makeObject(ctx context.Context, s *session, o *repo.Object) error 
 	if err := s.use(ctx, schema); err != nil {
 		return err
 	}
-	if r.resumed || r.o.Overwrite {
-		if err := s.Exec(ctx, "DROP "+kindWords[o.Kind]+" IF EXISTS "+mysql.Quote(schema)+"."+mysql.Quote(name)); err != nil {
-			return err
-		}
+	clears := r.resumed || r.o.Overwrite
+	switch {
+	case !clears || o.Kind == repo.View:
+	case o.Kind == repo.Sequence:
+		err = r.clear(ctx, s, o.Kind, schema, name)
+	default:
+		err = s.Exec(ctx, "DROP "+kindWords[o.Kind]+" IF EXISTS "+mysql.Quote(schema)+"."+mysql.Quote(name))
 	}
-	if err := r.inContext(ctx, s, o, schema, func(text func(string) (string, error)) error {
-		statement, err := text(create)
-		if err != nil {
+	if err != nil {
+		return err
+	}
+	err = r.create(ctx, s, o, schema, create)
+	if clears && o.Kind == repo.View && mysql.ErrorNumber(err) == errTableExists { // only now: for a view that cannot be made nothing goes
+		if err := r.clear(ctx, s, o.Kind, schema, name); err != nil {
 			return err
 		}
-		if err := s.Exec(ctx, statement); err != nil || o.Kind != repo.Event {
-			return err
-		}
-		return r.isPast(ctx, s, o)
-	}); err != nil {
+		err = r.create(ctx, s, o, schema, create)
+	}
+	if err != nil {
 		return err
 	}
 	if o.Kind != repo.Sequence {
@@ -124,6 +127,24 @@ func (r *run) makeObject(ctx context.Context, s *session, o *repo.Object) error 
 		}
 	}
 	return nil
+}
+
+// errTableExists is what a server says when a name is taken by a table, view or sequence. Source: MySQL manual, "Server Error Message
+// Reference", ER_TABLE_EXISTS_ERROR.
+const errTableExists = 1050
+
+// create runs an object's definition as it was run when it was made.
+func (r *run) create(ctx context.Context, s *session, o *repo.Object, schema, create string) error {
+	return r.inContext(ctx, s, o, schema, func(text func(string) (string, error)) error {
+		statement, err := text(create)
+		if err != nil {
+			return err
+		}
+		if err := s.Exec(ctx, statement); err != nil || o.Kind != repo.Event {
+			return err
+		}
+		return r.isPast(ctx, s, o)
+	})
 }
 
 // isPast notes an event that the server did not make, all whose times are over: nothing of it was left on its own server either. Source:
@@ -419,11 +440,17 @@ func withoutSecret(g string) string {
 	return g
 }
 
-// withoutStatement cuts off where an error quotes the statement, which may hold a password's hash.
+// withoutStatement leaves out what quotes the statement, which may hold a password's hash: the words of a syntax error, in whatever language
+// the server speaks (lc_messages).
 func withoutStatement(err error) error {
-	text, _, cut := strings.Cut(err.Error(), " near '")
-	if !cut {
-		return err
+	if n := mysql.ErrorNumber(err); n == errParse || n == errSyntax {
+		return fmt.Errorf("error %d: the server does not understand the statement", n)
 	}
-	return errors.New(text)
+	return err
 }
+
+// Numbers of errors whose words quote a statement. Source: MySQL manual, "Server Error Message Reference", ER_PARSE_ERROR, ER_SYNTAX_ERROR.
+const (
+	errParse  = 1064
+	errSyntax = 1149
+)

@@ -202,7 +202,7 @@ func (r *run) makeTables(ctx context.Context, s *session, list []*table, states 
 	}
 	for _, t := range fresh {
 		if t.resumed || r.o.Overwrite {
-			if err := r.drop(ctx, s, t); err != nil {
+			if err := r.clear(ctx, s, kindTable, t.schema, t.name); err != nil {
 				return err
 			}
 			if err := forget(ctx, s, t); err != nil {
@@ -224,17 +224,6 @@ func (r *run) makeTables(ctx context.Context, s *session, list []*table, states 
 		if states[i] <= claimed {
 			states[i], t.resumed = created, false
 		}
-	}
-	return nil
-}
-
-// drop drops a table, one at a time: two sessions of MariaDB that drop tables which refer to each other wait for each other for
-// good (10.11.19, seen: ha_innobase::delete_table locks the other table, and the deadlock is not noticed).
-func (r *run) drop(ctx context.Context, s *session, t *table) error {
-	r.dropping.Lock()
-	defer r.dropping.Unlock()
-	if err := s.Exec(ctx, "DROP TABLE IF EXISTS "+t.quoted()); err != nil {
-		return fmt.Errorf("%s: %w", t.quoted(), err)
 	}
 	return nil
 }

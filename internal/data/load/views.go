@@ -2,10 +2,12 @@ package load
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -145,13 +147,7 @@ func (v *views) replace(ctx context.Context, s **session, i int, invoker bool) e
 		if err := s.use(ctx, schema); err != nil {
 			return err
 		}
-		return r.inContext(ctx, s, o, schema, func(text func(string) (string, error)) error {
-			statement, err := text(create)
-			if err != nil {
-				return err
-			}
-			return s.Exec(ctx, statement)
-		})
+		return r.create(ctx, s, o, schema, create)
 	})
 	if err != nil {
 		return r.objectError(o, err)
@@ -160,18 +156,82 @@ func (v *views) replace(ctx context.Context, s **session, i int, invoker bool) e
 }
 
 // brokenViews says which views cannot be made, and prints them. A backup of the whole server has those that were broken there too: that
-// is no failure of the restore.
+// is no failure of the restore. What has such a view's name on the target stays.
 func (r *run) brokenViews(list []ref, why map[ref]error) error {
 	for _, at := range list {
 		l, err := r.spool.get(at)
 		if err != nil {
 			return err
 		}
-		if o := l.Object; o.Broken {
-			r.notef("view %s is not made: it was broken when the backup was taken (%v): %s", objectName(o), why[at], o.Create)
+		o := l.Object
+		r.leftOut[objectKey(o)] = true
+		if o.Broken {
+			r.notef("view %s is not made: it was broken when the backup was taken, and what it needs is not here either (%v): %s", objectName(o), why[at], o.Create)
 		} else {
 			r.leave(lost(o, "it needs what is not there: "+why[at].Error()))
 		}
 	}
 	return nil
+}
+
+// checkViews opens all views that were made: a server makes one whose definer is not there, or may not read what is below it. One that
+// could be opened where the backup was taken has to be here, too.
+func (r *run) checkViews(ctx context.Context, s **session) error {
+	unseen := 0
+	var denied error
+	err := r.each([]repo.ObjectKind{repo.View}, func(o *repo.Object) error {
+		if r.leftOut[objectKey(o)] {
+			return nil
+		}
+		schema, name := r.choice.objectTarget(o)
+		view := mysql.TableName{Schema: schema, Name: name}
+		var fault error
+		err := r.again(ctx, s, func(s *session) (err error) {
+			fault, err = s.ViewFault(ctx, view)
+			return err
+		})
+		switch {
+		case mysql.ClassOf(err) == mysql.ClassPrivilege:
+			unseen, denied = unseen+1, err
+			return nil
+		case mysql.Gone(err) && r.result.Rolled != nil: // the binary logs dropped it
+			return nil
+		case err != nil || fault == nil:
+			return err
+		case o.Broken:
+			r.notef("view %s is made and does not work, as when the backup was taken: %v", view, fault)
+		case r.result.Rolled != nil:
+			r.notef("view %s does not work behind the roll forward: %v", view, fault)
+		case len(r.result.Broken) < maxFindings:
+			r.result.Broken = append(r.result.Broken, Finding{What: "view " + view.String(), Reason: fault.Error(), Create: o.Create})
+		}
+		return nil
+	})
+	if unseen > 0 {
+		r.notef("whether %s is not known: %v", digits.Plural(unseen, "view works", "views work"), denied)
+	}
+	return err
+}
+
+// tellBroken says in the plan which views were broken when the backup was taken.
+func (r *run) tellBroken() error {
+	var names []string
+	n := 0
+	err := r.each([]repo.ObjectKind{repo.View}, func(o *repo.Object) error {
+		if !o.Broken || r.leftOut[objectKey(o)] {
+			return nil
+		}
+		if n++; n <= maxNamed {
+			names = append(names, objectName(o))
+		}
+		return nil
+	})
+	if n > 0 {
+		text := "broken when the backup was taken, and made only if what they need is here: " + digits.Counted(n, "view") + ", " + strings.Join(names, ", ")
+		if n > len(names) {
+			text += fmt.Sprintf(" and %d more", n-len(names))
+		}
+		r.plan.Notes = append(r.plan.Notes, text)
+	}
+	return err
 }
