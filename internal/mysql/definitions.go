@@ -324,8 +324,8 @@ func (s *Stream) Sequence(ctx context.Context, name TableName) (Definition, erro
 	return d, nil
 }
 
-// Triggers gives a schema's triggers in the order in which they fire.
-func (s *Stream) Triggers(ctx context.Context, schema string) ([]Definition, error) {
+// Triggers gives the triggers of those tables of a schema that are wanted, in the order in which they fire.
+func (s *Stream) Triggers(ctx context.Context, schema string, wants func(table string) bool) ([]Definition, error) {
 	rows, err := s.QueryMaps(ctx, `SELECT /* risso: backup */ TRIGGER_NAME AS n, EVENT_OBJECT_TABLE AS t FROM information_schema.TRIGGERS
  WHERE TRIGGER_SCHEMA = `+Literal(schema)+` ORDER BY EVENT_OBJECT_TABLE, EVENT_MANIPULATION, ACTION_TIMING, ACTION_ORDER`)
 	if err != nil {
@@ -333,6 +333,9 @@ func (s *Stream) Triggers(ctx context.Context, schema string) ([]Definition, err
 	}
 	var out []Definition
 	for _, r := range rows {
+		if !wants(r["t"]) {
+			continue
+		}
 		row, err := s.show(ctx, "SHOW /* risso: backup */ CREATE TRIGGER "+Quote(schema)+"."+Quote(r["n"]))
 		if err != nil {
 			return nil, fmt.Errorf("read the definition of trigger %s: %w", Quote(r["n"]), err)

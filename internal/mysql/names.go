@@ -14,12 +14,13 @@ const (
 	nameLast    = 0xFFFF // names are kept in utf8mb3
 	fileBytes   = 255    // of a file's or folder's name, on each file system that Linux has for a server
 	tableEnding = len(".ibd")
+	oldName     = "#mysql50#"
 )
 
-// CheckSchemaName says why no server can hold a schema of that name; nil: it can.
+// CheckSchemaName says why no server can hold a schema of that name; nil: some can.
 func CheckSchemaName(name string) error { return checkName(name, fileBytes) }
 
-// CheckTableName says why no server can hold a table or view of that name; nil: it can.
+// CheckTableName says why no server can hold a table or view of that name; nil: some can.
 func CheckTableName(name string) error { return checkName(name, fileBytes-tableEnding) }
 
 func checkName(name string, most int) error {
@@ -30,8 +31,11 @@ func checkName(name string, most int) error {
 		return errors.New("it is no UTF-8")
 	case strings.IndexByte(name, 0) >= 0:
 		return errors.New("it holds a NUL")
-	case strings.IndexByte(" \t\n\v\f\r", name[len(name)-1]) >= 0:
+	case strings.HasSuffix(name, " "):
 		return errors.New("it ends in a blank")
+	}
+	if strings.HasPrefix(name, oldName) {
+		return fmt.Errorf("servers read %s as the sign of a name that MySQL 5.0 wrote", oldName)
 	}
 	for _, c := range name {
 		if c > nameLast {

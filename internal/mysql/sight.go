@@ -59,12 +59,6 @@ type Scope struct {
 	Seen     []TableInfo // tables that were seen: where all is wanted the server's own count is put beside them; nil: it is not
 }
 
-// Readable says whether the account may read all of a table or sequence, or for a view its definition: an account with a privilege on a
-// column, or another one, is shown what it may not read.
-func (r Rights) Readable(name TableName, view bool) bool {
-	return r.Have(name.Schema, name.Name, "SELECT") && (!view || r.Have(name.Schema, name.Name, "SHOW VIEW"))
-}
-
 // Blind says what of a scope the session's account may not see; nil when it sees all of it.
 func (s *Stream) Blind(ctx context.Context, server Server, o Scope) (*BlindError, error) {
 	rights, err := s.Rights(ctx)

@@ -111,7 +111,8 @@ type listing struct {
 	whole   map[string]bool // schemas of which all is taken
 	bytes   int64
 	blind   *mysql.BlindError // what the account may not see; nil: it sees all
-	unread  []mysql.TableName // what it is shown and may not read
+	rights  *mysql.Rights     // the account's, where a part will do; nil: all is wanted
+	unread  []string          // what it may not read then, of what is there or was named
 	at      mysql.Moment      // when it was read, by the server's clock
 }
 
@@ -150,7 +151,7 @@ func list(ctx context.Context, sessions []*mysql.Stream, server mysql.Server, o 
 		}
 	}
 	l.schemas = kept
-	if l.blind, err = lookAround(ctx, sessions[0], server, sel, l); err != nil {
+	if l.blind, err = lookAround(ctx, sessions[0], server, o, l); err != nil {
 		return nil, err
 	}
 	if l.blind != nil && (!o.Partial || len(l.unread) > 0 && !l.blind.Part) {
@@ -177,12 +178,12 @@ func list(ctx context.Context, sessions []*mysql.Stream, server mysql.Server, o 
 func (l *listing) missing(sel Selection) (out []string) {
 	schemas, tables, _ := sel.named()
 	for _, s := range schemas {
-		if !slices.Contains(l.schemas, s) && !sel.excluded(s, "") {
+		if !slices.Contains(l.schemas, s) && !sel.excluded(s, "") && !l.hides(s, "", "SELECT") {
 			out = append(out, s)
 		}
 	}
 	for _, t := range tables {
-		if slices.Contains(l.unread, t) {
+		if l.hides(t.Schema, t.Name, "SELECT") || slices.Contains(l.unread, t.String()) {
 			continue
 		}
 		is := func(i mysql.TableInfo) bool { return i.TableName == t }
@@ -280,7 +281,7 @@ func (l *listing) notes() (out []string) {
 		out = append(out, fmt.Sprintf("Definitions only: %s. Their rows are those of other tables, or of another server.", someOf(l.away)))
 	}
 	if len(l.unread) > 0 {
-		out = append(out, "Not in the backup, for the account is shown them and may not read them: "+firstOf(l.unread, mysql.TableName.String)+".")
+		out = append(out, "Not in the backup, for the account may not read them (or lock them, without transactions): "+firstOf(l.unread, func(s string) string { return s })+".")
 	}
 	return out
 }

@@ -66,8 +66,13 @@ func (w *worker) programs(ctx context.Context, schema string, kind mysql.ObjectK
 	if kind != mysql.KindTrigger && !w.job.list.whole[schema] {
 		return nil
 	}
+	triggers := func(ctx context.Context, schema string) ([]mysql.Definition, error) {
+		return w.st.Triggers(ctx, schema, func(table string) bool {
+			return w.job.Select.table(schema, table) && !w.job.list.hides(schema, table, "TRIGGER")
+		})
+	}
 	read := map[mysql.ObjectKind]func(context.Context, string) ([]mysql.Definition, error){
-		mysql.KindTrigger: w.st.Triggers, mysql.KindProcedure: w.st.Routines, mysql.KindEvent: w.st.Events,
+		mysql.KindTrigger: triggers, mysql.KindProcedure: w.st.Routines, mysql.KindEvent: w.st.Events,
 	}[kind]
 	list, err := read(ctx, schema)
 	if errors.Is(err, mysql.ErrHidden) && w.job.Partial {
@@ -79,9 +84,6 @@ func (w *worker) programs(ctx context.Context, schema string, kind mysql.ObjectK
 		return err
 	}
 	for _, d := range list {
-		if d.Kind == mysql.KindTrigger && !w.job.Select.table(schema, d.Table) {
-			continue
-		}
 		if err := w.add(nil, d); err != nil {
 			return err
 		}

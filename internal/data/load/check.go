@@ -36,6 +36,9 @@ func (r *run) check(ctx context.Context, s *session) error {
 	if err := r.checkNames(); err != nil {
 		return err
 	}
+	if err := r.askNames(ctx, s); err != nil {
+		return err
+	}
 	if err := r.unrenamed(); err != nil {
 		return err
 	}

@@ -9,31 +9,37 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 )
 
-// TestNames: a name is refused where no server holds it, and no other is.
+// TestNames: a name that no server holds is refused, and one that the target does not hold is refused before anything is written.
 func TestNames(t *testing.T) {
 	of := strings.Repeat
 	names := []string{"a", of("a", 64), of("a", 65), of("ä", 64), of("ä", 65), of("漢", 48), of("漢", 50), of("漢", 50) + "a", of("漢", 51), of("漢", 52), of("漢", 64), of("Я", 64), of("-", 50), of("-", 51), of("-", 52), "",
-		"a ", " a", "a\t", "a\n", "a\u00a0", "a\u3000", "a\x00b", "a\x00", "a\xffb", "😀", "a😀b", "\uffff", "\u200b", "a.b", "a/b", `a\b`, "..", ".", "`", "'", "#x", "a`b", "a%b", "lost+found"}
+		"a ", " a", "a\t", "a\n", "a\u00a0", "a\u3000", "a\x00b", "a\x00", "a\xffb", "😀", "a😀b", "\uffff", "\u200b", "a.b", "a/b", `a\b`, "..", ".", "`", "'", "#x", "a`b", "a%b", "lost+found", "#mysql50#x"}
 	for _, spec := range servers {
 		t.Run(spec, func(t *testing.T) {
 			t.Parallel()
-			s := stream(t, lend(t, spec))
-			exec(t, s, "SET NAMES utf8mb4")
+			node := lend(t, spec)
+			s := stream(t, node)
+			exec(t, s, "SET NAMES utf8mb4", "CREATE DATABASE k", "CREATE TABLE k.t (a INT PRIMARY KEY)")
+			r := takeBackup(t, node, "k")
 			for _, name := range names {
 				q := mysql.Quote(name)
-				for what, c := range map[string]struct {
-					refused      error
-					create, drop string
+				for _, c := range []struct {
+					what    string
+					refused error
+					rename  string
+					sql     [3]string // to make it, to look for it, to drop it
 				}{
-					"schema": {mysql.CheckSchemaName(name), "CREATE DATABASE " + q, "DROP DATABASE " + q},
-					"table":  {mysql.CheckTableName(name), "CREATE TABLE test." + q + " (a INT)", "DROP TABLE test." + q},
+					{"schema", mysql.CheckSchemaName(name), "k=" + q, [3]string{"CREATE DATABASE " + q, "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA", "DROP DATABASE " + q}},
+					{"table", mysql.CheckTableName(name), "k.t=test." + q, [3]string{"CREATE TABLE test." + q + " (a INT)", "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'test'", "DROP TABLE test." + q}},
 				} {
-					err := s.Exec(t.Context(), c.create)
-					if (err == nil) != (c.refused == nil) {
-						t.Errorf("%s %q (%d bytes): the server says %v, Risso %v", what, name, len(name), err, c.refused)
-					}
+					err := s.Exec(t.Context(), c.sql[0])
+					held := err == nil && strings.Contains("\n"+ask(t, s, c.sql[1]), "\n"+name+"|\n") // MySQL makes ? of what it does not hold
 					if err == nil {
-						exec(t, s, c.drop)
+						exec(t, s, c.sql[2])
+					}
+					_, planned := restore(t, load.Options{Repo: r, Into: target(t, node), Schemas: []string{"k"}, Rename: []string{c.rename}, DryRun: true})
+					if held == (planned != nil) || held && c.refused != nil {
+						t.Errorf("%s %q (%d bytes): the server says %v, Risso %v, and of any server %v", c.what, name, len(name), err, planned, c.refused)
 					}
 				}
 			}
@@ -57,6 +63,7 @@ func TestChoice(t *testing.T) {
 		{[]string{"shop"}, nil, []string{"shop=" + strings.Repeat("ü", 65)}, "it has 65 characters, and a name has 64 at most", ""},
 		{[]string{"shop"}, nil, []string{"shop=`x `"}, "it ends in a blank", ""},
 		{[]string{"shop"}, nil, []string{"shop=a\x00"}, "it holds a NUL", ""},
+		{[]string{"shop"}, nil, []string{"shop=a\t"}, "the server cannot have a schema", ""},
 		{nil, []string{"shop.o"}, []string{"shop.o=shop." + strings.Repeat("x", 65)}, "no server can hold a table", ""},
 		{nil, []string{"shop.o"}, []string{"shop.o=" + strings.Repeat("x", 65) + ".o"}, "no server can hold a schema", ""},
 		{[]string{"shop"}, nil, []string{"shpo=shop2"}, "it has no schema `shpo` (--rename)", ""},

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -66,6 +67,30 @@ func (r *run) checkNames() error {
 		schema, name := r.choice.objectTarget(o)
 		return claim(space, schema, name, string(o.Kind)+" "+objectName(o))
 	})
+}
+
+// askNames asks the target whether it can have the new names of what is renamed: it looks at a name before it looks for it. Source: MySQL manual,
+// "Server Error Message Reference", ER_BAD_DB_ERROR, ER_NO_SUCH_TABLE.
+func (r *run) askNames(ctx context.Context, s *session) error {
+	for old, now := range r.choice.rename {
+		if !r.choice.used[old] {
+			continue
+		}
+		what, question := "schema "+mysql.Quote(now[0]), "SHOW /* risso: can it have this name? */ TABLES FROM "+mysql.Quote(now[0])
+		if now[1] != "" {
+			name := mysql.Quote(now[0]) + "." + mysql.Quote(now[1])
+			what, question = "table "+name, "SHOW /* risso: can it have this name? */ COLUMNS FROM "+name
+		}
+		err := s.Query(ctx, question, func([][]byte) error { return nil })
+		switch n := mysql.ErrorNumber(err); {
+		case err == nil, n == errNoSchema, n == errNoTable, mysql.ClassOf(err) == mysql.ClassPrivilege:
+		case n == 0:
+			return err
+		default:
+			return fmt.Errorf("the server cannot have a %s: %w", what, err)
+		}
+	}
+	return nil
 }
 
 // checkKinds refuses a backup that has a table and a view or sequence of one name, as no server has: one would drop the other.
