@@ -243,8 +243,8 @@ func (s *Stream) View(ctx context.Context, name TableName) (Definition, error) {
 	return d, nil
 }
 
-// ViewFault says why a view does not work, in the server's words: it selects from what is not there, or not for its definer. nil: it works,
-// as far as the server knows without reading a row.
+// ViewFault says why a view does not work, in the server's words: it selects from what is not there, its definer is not there or may not read
+// it. nil: it works, as far as the server knows without reading a row.
 func (s *Stream) ViewFault(ctx context.Context, name TableName) (fault, err error) {
 	_, fault, err = s.createView(ctx, name)
 	if err != nil {
@@ -263,12 +263,34 @@ func (s *Stream) createView(ctx context.Context, name TableName) (row map[string
 		return nil, nil, err
 	}
 	err = s.Query(ctx, "SHOW /* risso: is the view whole? */ WARNINGS", func(row [][]byte) error {
-		if string(row[1]) == errViewInvalid {
+		if n, _ := strconv.Atoi(string(row[1])); n == errViewInvalid || unopened[n] {
 			fault = errors.New(string(row[2]))
 		}
 		return nil
 	})
-	return row, fault, err
+	if err != nil || fault != nil {
+		return row, fault, err
+	}
+	if c, _ := (sqltext.Dialect{}).ReadCreate(row["Create View"]); c == nil || c.Definer.End == 0 || asInvoker(row["Create View"]) {
+		return row, nil, nil // what it may read depends on who asks
+	}
+	// Whether its definer may read what is below it is asked when it is used: to prepare it is to ask, and runs nothing.
+	switch err := s.Exec(ctx, "PREPARE risso_view FROM "+Literal("SELECT /* risso: does the view work? */ * FROM "+name.String())); {
+	case err == nil:
+		return row, nil, s.Exec(ctx, "DEALLOCATE PREPARE risso_view")
+	case s.Broken() != nil:
+		return nil, nil, err
+	case ErrorNumber(err) == errViewInvalid || unopened[ErrorNumber(err)]:
+		return row, err, nil
+	}
+	return row, nil, nil
+}
+
+// asInvoker says whether a view is made with the privileges of who uses it.
+func asInvoker(create string) bool {
+	begin, _ := sqltext.Dialect{}.Find(create, "SQL", "SECURITY", "INVOKER")
+	view, _ := sqltext.Dialect{}.Find(create, "VIEW")
+	return begin >= 0 && begin < view
 }
 
 // unopened are numbers of errors with which servers refuse SHOW CREATE of a view that they cannot open: over a function whose definer is
@@ -297,7 +319,7 @@ func (s *Stream) hiddenView(ctx context.Context, name TableName, refused error) 
 
 // errViewInvalid is what SHOW CREATE VIEW adds to a view that selects from what is not there, or what its definer may not see.
 // Source: MySQL manual, "Server Error Message Reference", ER_VIEW_INVALID.
-const errViewInvalid = "1356"
+const errViewInvalid = 1356
 
 // definerOf reads the account behind DEFINER= of a CREATE statement.
 func definerOf(create, mode string) string {

@@ -27,7 +27,7 @@ var (
 	ErrForged       = errors.New("the backup holds what no backup has, and would run it")
 	ErrKind         = errors.New("this is not a logical backup")
 	ErrLeftOut      = errors.New("the rest is there, but not all of the backup")
-	ErrBroken       = errors.New("all is there, but views that worked where the backup was taken do not work here")
+	ErrBroken       = errors.New("all is there, but views that were not broken where the backup was taken do not work here")
 	ErrOrphans      = errors.New("all is there, but other tables hold rows that refer to rows which are not there")
 )
 
@@ -211,7 +211,7 @@ type Result struct {
 
 	LeftOutAll int64 `json:"left_out_all,omitempty"`
 
-	Broken  []Finding `json:"broken,omitempty"`  // views that are there and do not work, and did where the backup was taken
+	Broken  []Finding `json:"broken,omitempty"`  // views that are there and do not work, and were not broken where the backup was taken
 	Orphans []Orphans `json:"orphans,omitempty"` // rows of tables that did not come back, which refer to what is not there
 
 	Seconds        float64 `json:"seconds"`         // from the first question to the last answer

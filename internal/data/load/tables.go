@@ -214,7 +214,7 @@ func (r *run) makeTables(ctx context.Context, s *session, list []*table, states 
 			return err
 		}
 		if err := s.Exec(ctx, t.def.statement(mysql.Quote(t.name))); err != nil {
-			return fmt.Errorf("make %s: %w", t.quoted(), err)
+			return fmt.Errorf("make %s: %w%s", t.quoted(), err, referredHint(err))
 		}
 	}
 	if err := setState(ctx, s, created, fresh...); err != nil {
@@ -226,6 +226,17 @@ func (r *run) makeTables(ctx context.Context, s *session, list []*table, states 
 		}
 	}
 	return nil
+}
+
+// referredHint says what mends that MySQL makes no table which a foreign key of another one does not fit: a column or key that it refers to
+// is not there, or of another type. Source: MySQL manual, "Server Error Message Reference", ER_CANNOT_ADD_FOREIGN (5.7), ER_FK_NO_COLUMN_PARENT,
+// ER_FK_INCOMPATIBLE_COLUMNS, ER_FK_NO_INDEX_PARENT and its successor of 9.
+func referredHint(err error) string {
+	switch mysql.ErrorNumber(err) {
+	case 1215, 3734, 3780, 1822, 6125:
+		return "; the foreign key of a table that is not restored does not fit the table of the backup: drop that key, then run the same again"
+	}
+	return ""
 }
 
 // fill gets the rows of a table under way.
