@@ -89,17 +89,17 @@ func TestGrantedViews(t *testing.T) {
 			node := lend(t, spec)
 			s := stream(t, node)
 			exec(t, s, "CREATE DATABASE b", "USE b", "CREATE TABLE t (a INT PRIMARY KEY)", "INSERT INTO t VALUES (1)", "CREATE USER app@localhost", "GRANT SELECT, EXECUTE ON b.* TO app@localhost", "CREATE DEFINER = app@localhost FUNCTION f () RETURNS INT READS SQL DATA RETURN (SELECT MAX(a) FROM t)",
-				"CREATE DEFINER = app@localhost VIEW m AS SELECT a FROM t", "CREATE VIEW a AS SELECT a FROM m", "CREATE DEFINER = app@localhost VIEW z AS SELECT a FROM a WHERE a = f()", "GRANT CREATE VIEW ON b.* TO app@localhost")
+				"CREATE DEFINER = app@localhost VIEW m AS SELECT a FROM t", "CREATE VIEW a AS SELECT a FROM m", "CREATE DEFINER = app@localhost VIEW z AS SELECT a FROM a WHERE a = f()", "CREATE USER one@localhost", "GRANT SELECT ON b.z TO one@localhost", "CREATE DEFINER = one@localhost VIEW c AS SELECT a FROM z", "CREATE VIEW b AS SELECT a FROM c", "GRANT CREATE VIEW ON b.* TO app@localhost")
 			r := takeBackup(t, node)
 			was := ask(t, s, "SELECT TABLE_NAME, VIEW_DEFINITION, DEFINER, SECURITY_TYPE FROM information_schema.VIEWS WHERE TABLE_SCHEMA = 'b' ORDER BY 1")
-			exec(t, s, "DROP DATABASE b", "DROP USER app@localhost")
+			exec(t, s, "DROP DATABASE b", "DROP USER app@localhost, one@localhost")
 			if res, err := restore(t, load.Options{Repo: r, Into: target(t, node)}); err != nil {
 				t.Fatalf("%v: %+v", err, res)
 			}
 			if got := ask(t, s, "SELECT TABLE_NAME, VIEW_DEFINITION, DEFINER, SECURITY_TYPE FROM information_schema.VIEWS WHERE TABLE_SCHEMA = 'b' ORDER BY 1"); got != was {
 				t.Error(differ(was, got))
 			}
-			if got := ask(t, s, "SELECT * FROM b.a") + ask(t, s, "SELECT * FROM b.z"); got != "1|\n1|\n" {
+			if got := ask(t, s, "SELECT * FROM b.a") + ask(t, s, "SELECT * FROM b.z"); got != "1|\n1|\n" || ask(t, s, "SELECT * FROM b.b") != "1|\n" {
 				t.Errorf("%q", got)
 			}
 		})

@@ -291,7 +291,7 @@ func (r *run) change(ctx context.Context, control *session) error {
 			}
 			return r.switchOn(ctx, &s)
 		}},
-		{"grants", func() error { return r.grant(ctx, &s) }},
+		{"grants", func() error { return r.grant(ctx, &s, false) }},
 		{"looking at views", func() error { return r.checkViews(ctx, &s) }}, // which may need grants
 		{"looking for orphans", func() error { return r.countOrphans(ctx) }},
 		{"position", func() error { return r.setPosition(ctx, &s) }}, // nothing that is logged may follow

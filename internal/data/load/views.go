@@ -15,6 +15,10 @@ import (
 // Reference", ER_NO_SUCH_USER.
 const errNoDefiner = 1449
 
+// errViewInvalid is what a server says to a view over another one that does not work, such as one whose definer may not read its tables: he
+// gets his grants when all is there. Source: as above, ER_VIEW_INVALID.
+const errViewInvalid = 1356
+
 // views makes views in an order in which each finds what it selects from.
 type views struct {
 	r       *run
@@ -29,6 +33,9 @@ func (r *run) makeViews(ctx context.Context, s **session) error {
 	v := &views{r: r, names: map[[2]string]int{}, relaxed: map[int]bool{}}
 	wait := r.objects[repo.View]
 	for len(wait) > 0 {
+		if err := r.grant(ctx, s, true); err != nil {
+			return err
+		}
 		again, why, err := v.try(ctx, s, wait)
 		if err != nil {
 			return err
@@ -80,7 +87,7 @@ func (v *views) try(ctx context.Context, s **session, wait []ref) (again []ref, 
 			v.names[[2]string{o.Schema, o.Name}] = len(v.made)
 			v.made = append(v.made, at)
 			r.made.Add(1)
-		case 1146, 1356, 1054, 1305, 1049, errNoDefiner, // no such table, broken view, no such column, function, database
+		case 1146, errViewInvalid, 1054, 1305, 1049, errNoDefiner, 1370, // no such table, broken view, no such column, function, database, definer, no EXECUTE for him
 			1267, 1270, 1271: // collations of columns were made others, which do not go together
 			again, why[at] = append(again, at), err
 		default:
@@ -97,9 +104,13 @@ func (v *views) try(ctx context.Context, s **session, wait []ref) (again []ref, 
 	return again, why, nil
 }
 
-// relax lets the views that are below those that wait for a definer do without one, and says whether there were any.
+// relax lets the views that are below those that wait for a definer, or for the grants that a definer gets at the end, do without one, and
+// says whether there were any.
 func (v *views) relax(ctx context.Context, s **session, wait []ref, why map[ref]error) (more bool, err error) {
-	below := slices.DeleteFunc(slices.Clone(wait), func(at ref) bool { return mysql.ErrorNumber(why[at]) != errNoDefiner })
+	below := slices.DeleteFunc(slices.Clone(wait), func(at ref) bool {
+		n := mysql.ErrorNumber(why[at])
+		return n != errNoDefiner && n != errViewInvalid
+	})
 	seen := map[int]bool{}
 	for len(below) > 0 {
 		l, err := v.r.spool.get(below[0])
