@@ -346,8 +346,13 @@ func (s *Stream) Sequence(ctx context.Context, name TableName) (Definition, erro
 	return d, nil
 }
 
-// Triggers gives the triggers of those tables of a schema that are wanted, in the order in which they fire.
-func (s *Stream) Triggers(ctx context.Context, schema string, wants func(table string) bool) ([]Definition, error) {
+// Triggers gives a schema's triggers in the order in which they fire.
+func (s *Stream) Triggers(ctx context.Context, schema string) ([]Definition, error) {
+	return s.TriggersOf(ctx, schema, func(string) bool { return true })
+}
+
+// TriggersOf gives those of the tables that are wanted.
+func (s *Stream) TriggersOf(ctx context.Context, schema string, wants func(table string) bool) ([]Definition, error) {
 	rows, err := s.QueryMaps(ctx, `SELECT /* risso: backup */ TRIGGER_NAME AS n, EVENT_OBJECT_TABLE AS t FROM information_schema.TRIGGERS
  WHERE TRIGGER_SCHEMA = `+Literal(schema)+` ORDER BY EVENT_OBJECT_TABLE, EVENT_MANIPULATION, ACTION_TIMING, ACTION_ORDER`)
 	if err != nil {

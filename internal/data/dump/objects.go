@@ -67,7 +67,7 @@ func (w *worker) programs(ctx context.Context, schema string, kind mysql.ObjectK
 		return nil
 	}
 	triggers := func(ctx context.Context, schema string) ([]mysql.Definition, error) {
-		return w.st.Triggers(ctx, schema, func(table string) bool {
+		return w.st.TriggersOf(ctx, schema, func(table string) bool {
 			return w.job.Select.table(schema, table) && !w.job.list.hides(schema, table, "TRIGGER")
 		})
 	}

@@ -223,9 +223,9 @@ type Result struct {
 type Orphans struct {
 	Schema     string `json:"schema"` // of the table that holds them
 	Table      string `json:"table"`
-	Constraint string `json:"constraint"`
-	ToSchema   string `json:"to_schema"` // of the table that they refer to
-	ToTable    string `json:"to_table"`
+	Constraint string `json:"constraint"` // the foreign key
+	ToSchema   string `json:"to_schema"`  // of the table that they refer to
+	ToTable    string `json:"to_table"`   // its name
 	Rows       int64  `json:"rows"`
 	Unknown    string `json:"unknown,omitempty"` // why they could not be counted
 	Query      string `json:"query"`             // the statement that shows them
