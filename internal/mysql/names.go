@@ -14,7 +14,6 @@ const (
 	nameLast    = 0xFFFF // names are kept in utf8mb3
 	fileBytes   = 255    // of a file's or folder's name, on each file system that Linux has for a server
 	tableEnding = len(".ibd")
-	oldName     = "#mysql50#"
 )
 
 // CheckSchemaName says why no server can hold a schema of that name; nil: some can.
@@ -33,9 +32,6 @@ func checkName(name string, most int) error {
 		return errors.New("it holds a NUL")
 	case strings.HasSuffix(name, " "):
 		return errors.New("it ends in a blank")
-	}
-	if strings.HasPrefix(name, oldName) {
-		return fmt.Errorf("servers read %s as the sign of a name that MySQL 5.0 wrote", oldName)
 	}
 	for _, c := range name {
 		if c > nameLast {

@@ -53,7 +53,7 @@ func TestChoice(t *testing.T) {
 	t.Parallel()
 	node := lend(t, "mariadb")
 	s := stream(t, node)
-	exec(t, s, "CREATE DATABASE shop", "CREATE TABLE shop.o (a INT PRIMARY KEY)", "INSERT INTO shop.o VALUES (1)", "CREATE VIEW shop.v AS SELECT a FROM shop.o", "CREATE SEQUENCE shop.q", "CREATE DATABASE crm", "CREATE TABLE crm.c (a INT PRIMARY KEY)")
+	exec(t, s, "CREATE DATABASE shop", "CREATE TABLE shop.o (a INT PRIMARY KEY)", "INSERT INTO shop.o VALUES (1)", "CREATE VIEW shop.v AS SELECT a FROM shop.o", "CREATE SEQUENCE shop.q", "CREATE TABLE shop.x (a INT)", "CREATE VIEW shop.broken AS SELECT a FROM shop.x", "DROP TABLE shop.x", "CREATE DATABASE crm", "CREATE TABLE crm.c (a INT PRIMARY KEY)")
 	r := takeBackup(t, node, "shop", "crm")
 	exec(t, s, "INSERT INTO shop.o VALUES (2)")
 	for _, c := range []struct {
@@ -78,6 +78,7 @@ func TestChoice(t *testing.T) {
 		{[]string{"shop"}, nil, []string{"shop=a", "shop=a"}, "", ""},
 		{nil, []string{"shop.v", "shop.o"}, []string{"shop.v=shop.v2", "shop.o=shop.o2"}, "", ""},
 		{nil, []string{"shop.q"}, []string{"shop.q=a.q2"}, "", ""},
+		{nil, []string{"shop.o"}, []string{"shop.o=shop.broken"}, "there is data in the way: view `shop`.`broken`, where the backup has a table", ""},
 	} {
 		var plan load.Plan
 		_, err := restore(t, load.Options{Repo: r, Into: target(t, node), Schemas: c.schemas, Tables: c.tables, Rename: c.rename, DryRun: true, Confirm: func(p load.Plan) error { plan = p; return nil }})

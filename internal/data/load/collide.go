@@ -69,8 +69,14 @@ func (r *run) checkNames() error {
 	})
 }
 
-// askNames asks the target whether it can have the new names of what is renamed: it looks at a name before it looks for it. Source: MySQL manual,
-// "Server Error Message Reference", ER_BAD_DB_ERROR, ER_NO_SUCH_TABLE.
+// badName are numbers of errors about a name as such. Source: MySQL manual, "Server Error Message Reference", ER_TOO_LONG_IDENT,
+// ER_WRONG_DB_NAME, ER_WRONG_TABLE_NAME, ER_INVALID_CHARACTER_STRING.
+var badName = map[int]bool{1059: true, 1102: true, 1103: true, 1300: true}
+
+// oldName is what stands before a name that has not been encoded for its file. Source: MySQL manual, "Mapping of Identifiers to File Names".
+const oldName = "#mysql50#"
+
+// askNames asks the target whether it can have the new names of what is renamed: it looks at a name before it looks for it.
 func (r *run) askNames(ctx context.Context, s *session) error {
 	for old, now := range r.choice.rename {
 		if !r.choice.used[old] {
@@ -83,10 +89,11 @@ func (r *run) askNames(ctx context.Context, s *session) error {
 		}
 		err := s.Query(ctx, question, func([][]byte) error { return nil })
 		switch n := mysql.ErrorNumber(err); {
-		case err == nil, n == errNoSchema, n == errNoTable, mysql.ClassOf(err) == mysql.ClassPrivilege:
-		case n == 0:
+		case err != nil && n == 0:
 			return err
-		default:
+		case !r.server.MariaDB() && r.server.Number < 80000 && (strings.HasPrefix(now[0], oldName) || strings.HasPrefix(now[1], oldName)):
+			return fmt.Errorf("the server cannot have a %s: it reads %s as the sign of a name that MySQL 5.0 wrote", what, oldName)
+		case badName[n]:
 			return fmt.Errorf("the server cannot have a %s: %w", what, err)
 		}
 	}
