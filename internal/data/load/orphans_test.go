@@ -87,3 +87,25 @@ func TestOrphans(t *testing.T) {
 		})
 	}
 }
+
+// TestMisfit: MySQL makes no table that a foreign key of another one does not fit; what the error advises works.
+func TestMisfit(t *testing.T) {
+	for _, spec := range []string{"mysql-9.7", "mysql-8.0", "mysql-5.7"} {
+		t.Run(spec, func(t *testing.T) {
+			t.Parallel()
+			node := lend(t, spec)
+			s := stream(t, node)
+			exec(t, s, "CREATE DATABASE shop", "CREATE TABLE shop.customers (id INT PRIMARY KEY)", "INSERT INTO shop.customers VALUES (1)")
+			r := takeBackup(t, node, "shop")
+			exec(t, s, "DROP TABLE shop.customers", "CREATE TABLE shop.customers (id BIGINT PRIMARY KEY)", "CREATE DATABASE crm", "CREATE TABLE crm.visits (id INT PRIMARY KEY, who BIGINT, CONSTRAINT of_whom FOREIGN KEY (who) REFERENCES shop.customers (id))")
+			o := load.Options{Repo: r, Into: target(t, node), Overwrite: true}
+			if _, err := restore(t, o); err == nil || !strings.Contains(err.Error(), "drop that key, then run the same again") {
+				t.Fatal(err)
+			}
+			exec(t, s, "ALTER TABLE crm.visits DROP FOREIGN KEY of_whom")
+			if res, err := restore(t, o); err != nil || !res.Resumed {
+				t.Errorf("%v: %+v", err, res)
+			}
+		})
+	}
+}
