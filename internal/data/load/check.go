@@ -43,6 +43,11 @@ func (r *run) check(ctx context.Context, s *session) error {
 	if err := r.unrenamed(); err != nil {
 		return err
 	}
+	orphans, err := r.tellOrphans()
+	if err != nil {
+		return err
+	}
+	r.plan.Notes = append(r.plan.Notes, orphans...)
 	if err := r.planPrograms(); err != nil {
 		return err
 	}

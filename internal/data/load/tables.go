@@ -69,6 +69,11 @@ func (r *run) smallTables(ctx context.Context, s **session, p *pool, refs []ref)
 	}
 	var same []*table
 	for i, t := range list {
+		if t.away {
+			r.bytes.Add(2 * t.Bytes)
+			r.done.Add(1)
+			continue
+		}
 		t.together = len(list) > 1 && len(t.Chunks) <= 1
 		if err := r.fill(ctx, s, p, t, states[i]); err != nil {
 			return err
@@ -113,6 +118,7 @@ func (r *run) newTable(ctx context.Context, m *repo.Table) (*table, error) {
 		t.def = t.def.uncounted()
 	}
 	t.transacts = r.transactional[strings.ToLower(engine)]
+	t.computed, t.checked = t.def.computes(), r.hasChecks(t.def)
 	big := strings.EqualFold(engine, "InnoDB") && m.Bytes >= laterBytes
 	if later, err := r.foreignLater(m); err != nil {
 		return nil, err
@@ -213,15 +219,21 @@ func (r *run) makeTables(ctx context.Context, s *session, list []*table, states 
 		if err := s.use(ctx, t.schema); err != nil {
 			return err
 		}
-		if err := s.Exec(ctx, t.def.statement(mysql.Quote(t.name))); err != nil {
+		made, err := r.makeTable(ctx, s, t)
+		if err != nil {
 			return fmt.Errorf("make %s: %w", t.quoted(), err)
 		}
+		t.away = !made
+	}
+	fresh = slices.DeleteFunc(fresh, func(t *table) bool { return t.away })
+	if len(fresh) == 0 {
+		return nil
 	}
 	if err := setState(ctx, s, created, fresh...); err != nil {
 		return err
 	}
 	for i, t := range list {
-		if states[i] <= claimed {
+		if states[i] <= claimed && !t.away {
 			states[i], t.resumed = created, false
 		}
 	}
@@ -327,6 +339,9 @@ func (r *run) chunkTask(ctx context.Context, s **session, p *pool, t *table, num
 func (r *run) finish(ctx context.Context, s **session, p *pool, t *table, st state) error {
 	if err := r.types(ctx, s, t); err != nil {
 		return err
+	}
+	if err := r.again(ctx, s, func(s *session) error { return r.tighten(ctx, s, t) }); err != nil {
+		return fmt.Errorf("enforce the checks of %s: %w", t.quoted(), err)
 	}
 	if st < indexed && len(t.later) > 0 {
 		began := time.Now()
@@ -462,6 +477,9 @@ func (t *table) result(got chunk.Rows, known bool) TableResult {
 		if t.note != "" {
 			res.Wants += "; the first chunk that differs: " + t.note
 		}
+		if t.said != "" {
+			res.Wants += "; " + t.said
+		}
 	}
 	return res
 }
@@ -515,7 +533,16 @@ func (r *run) addForeignKeys(ctx context.Context, s *session, job foreignJob) er
 	if err := s.use(ctx, job.schema); err != nil {
 		return err
 	}
-	return s.Exec(ctx, "ALTER TABLE "+mark+" "+mysql.Quote(job.name)+" "+strings.Join(adds, ", "))
+	err = s.Exec(ctx, "ALTER TABLE "+mark+" "+mysql.Quote(job.name)+" "+strings.Join(adds, ", "))
+	if !notThisKey[mysql.ErrorNumber(err)] {
+		return err
+	}
+	for _, add := range adds {
+		if err := r.addOne(ctx, s, job, strings.TrimPrefix(add, "ADD ")); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // engine is the storage engine that a definition names.

@@ -420,7 +420,7 @@ func (r *run) inspectTable(t *repo.Table) error {
 	}
 	if r.foreignServer() {
 		if unknown := r.inspectWords("table "+name, t.Create, ""); unknown != "" {
-			r.find("table "+name, "character set or collation "+unknown+" is not known here", "")
+			r.find("table "+name, "character set or collation "+unknown+" is not known here; a backup taken after ALTER TABLE … "+knownCharset+" has one that is", "")
 			r.leftOut[leftTable(t.Schema, t.Name)] = true
 		}
 	}
@@ -436,6 +436,9 @@ func (r *run) inspectTable(t *repo.Table) error {
 	}
 	return nil
 }
+
+// knownCharset gives a table a character set that every server has.
+const knownCharset = "CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci"
 
 // strangeHistory says why rows of the past cannot come along, or "".
 func (r *run) strangeHistory(t *repo.Table) string {
