@@ -40,6 +40,9 @@ func (r *run) check(ctx context.Context, s *session) error {
 	if err := r.checkNames(); err != nil {
 		return err
 	}
+	if err := r.checkPointers(); err != nil {
+		return err
+	}
 	if err := r.unrenamed(); err != nil {
 		return err
 	}

@@ -20,32 +20,44 @@ func (r *run) heldState() string {
 // heldStatus is how information_schema calls it. Source: MySQL manual, "The INFORMATION_SCHEMA EVENTS Table"; REPLICA_SIDE_DISABLED since 8.2.
 var heldStatus = map[string]bool{"SLAVESIDE_DISABLED": true, "REPLICA_SIDE_DISABLED": true}
 
-// makeEvent makes an event. Where binary logs follow, which may alter or drop it, it is made as it was then, also when its times are over by
-// now. One that the server did not make, all whose times are over, is noted: nothing of it was left on its own server either. Source:
-// MySQL manual, "CREATE EVENT Statement"; ER_EVENT_CANNOT_CREATE_IN_THE_PAST.
-func (r *run) makeEvent(ctx context.Context, s *session, o *repo.Object, statement string) (err error) {
-	const past = "1588"
-	if r.o.Until.Set() || r.o.Hold {
-		if err := s.Exec(ctx, fmt.Sprintf("SET SESSION /* risso: when the backup was taken */ timestamp = %d", r.header.Began.Unix())); err != nil {
-			return err
-		}
-		defer func() {
-			if s.Broken() == nil {
-				if berr := s.Exec(ctx, "SET SESSION timestamp = DEFAULT"); err == nil {
-					err = berr
-				}
-			}
-		}()
-	}
-	if err := s.Exec(ctx, statement); err != nil {
+// makeEvent makes an event. One that the server does not make, all whose times are over, is noted: nothing of it is left on its own server
+// either, once that looks. Where binary logs follow, which may alter or drop it, it is made all the same, as if it were long ago. Source: MySQL
+// manual, "CREATE EVENT Statement"; ER_EVENT_CANNOT_CREATE_IN_THE_PAST.
+func (r *run) makeEvent(ctx context.Context, s *session, o *repo.Object, statement string) error {
+	past, err := s.tryEvent(ctx, statement)
+	if err != nil || !past {
 		return err
 	}
-	return s.Query(ctx, "SHOW /* risso: was it made? */ WARNINGS", func(row [][]byte) error {
-		if string(row[1]) == past {
-			r.leavePast(o)
+	if !r.o.Until.Set() && !r.o.Hold {
+		r.leavePast(o)
+		return nil
+	}
+	if err := s.Exec(ctx, "SET SESSION /* risso: binary logs follow, which may give it other times */ timestamp = 1"); err != nil {
+		return err
+	}
+	past, err = s.tryEvent(ctx, statement)
+	if s.Broken() == nil {
+		if berr := s.Exec(ctx, "SET SESSION timestamp = DEFAULT"); err == nil {
+			err = berr
 		}
+	}
+	if past {
+		r.leavePast(o)
+	}
+	return err
+}
+
+// tryEvent makes an event, unless all its times are over.
+func (s *session) tryEvent(ctx context.Context, statement string) (past bool, err error) {
+	const inThePast = "1588"
+	if err := s.Exec(ctx, statement); err != nil {
+		return false, err
+	}
+	err = s.Query(ctx, "SHOW /* risso: was it made? */ WARNINGS", func(row [][]byte) error {
+		past = past || string(row[1]) == inThePast
 		return nil
 	})
+	return past, err
 }
 
 // leavePast notes an event that is not there, for its times are over.

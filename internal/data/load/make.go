@@ -2,6 +2,7 @@ package load
 
 import (
 	"context"
+	"encoding/hex"
 
 	"github.com/rissodb/risso/internal/mysql"
 )
@@ -14,13 +15,7 @@ func (r *run) makeTable(ctx context.Context, s *session, t *table) (made bool, e
 	if why == nil || mysql.ErrorNumber(why) == 0 || passes(why) {
 		return true, why
 	}
-	try := func(create string) error {
-		if err := s.Exec(ctx, create); err != nil {
-			return err
-		}
-		return r.drop(ctx, s, t)
-	}
-	if try("CREATE TABLE "+name+" (risso INT PRIMARY KEY)") != nil {
+	if err := r.canMake(ctx, s, t); err != nil {
 		return true, why // no table can be made there: it is not for its definition
 	}
 	list := r.clausesOf(t.def)
@@ -29,7 +24,12 @@ func (r *run) makeTable(ctx context.Context, s *session, t *table) (made bool, e
 			list = append(list, clause{item, []form{{withoutIt, drop(item)}}, 0})
 		}
 	}
-	def, list, ok, err := choose(t.def, list, func(d definition) error { return try(d.statement(name)) })
+	def, list, ok, err := choose(t.def, list, func(d definition) error {
+		if err := s.Exec(ctx, d.statement(name)); err != nil {
+			return err
+		}
+		return r.drop(ctx, s, t)
+	})
 	if err != nil {
 		return true, err
 	}
@@ -45,6 +45,16 @@ func (r *run) makeTable(ctx context.Context, s *session, t *table) (made bool, e
 	}
 	t.def = def
 	return true, s.Exec(ctx, def.statement(name))
+}
+
+// canMake says why no table can be made where one shall be.
+func (r *run) canMake(ctx context.Context, s *session, t *table) error {
+	h := hashOf(t.schema, t.name)
+	probe := &table{schema: t.schema, name: "risso_" + hex.EncodeToString(h[:])}
+	if err := s.Exec(ctx, "CREATE TABLE /* risso: can there be any? */ "+probe.quoted()+" (risso INT PRIMARY KEY)"); err != nil {
+		return err
+	}
+	return r.drop(ctx, s, probe)
 }
 
 // notThisKey are errors that are about a foreign key, and not about the server's state. Source: MySQL manual, "Server Error Message

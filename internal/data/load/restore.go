@@ -48,8 +48,10 @@ type run struct {
 	schemas   []ref
 	tables    []ref
 	objects   map[repo.ObjectKind][]ref
-	keysLater map[string]bool // tableKey of tables whose keys are made after their rows
-	leftOut   map[string]bool // objectKey of what cannot come along
+	keysLater map[string]bool      // tableKey of tables whose keys are made after their rows
+	pointers  map[string][]pointer // foreign keys, by tableKey of what they point at, until they are looked at
+	unsure    map[string]bool      // tableKey of tables whose foreign keys the server may refuse
+	leftOut   map[string]bool      // objectKey of what cannot come along
 	plan      Plan
 	resumed   bool
 	changed   bool // something was
@@ -79,7 +81,7 @@ type run struct {
 
 // Restore puts a backup, or a part of it, into a server. Where it fails, or is killed, the same call goes on where it was.
 func Restore(ctx context.Context, o Options) (Result, error) {
-	r := &run{o: o, threads: o.Threads, began: time.Now(), keysLater: map[string]bool{}, leftOut: map[string]bool{},
+	r := &run{o: o, threads: o.Threads, began: time.Now(), keysLater: map[string]bool{}, pointers: map[string][]pointer{}, unsure: map[string]bool{}, leftOut: map[string]bool{},
 		objects: map[repo.ObjectKind][]ref{}, mapped: map[string]string{}, modes: map[string]bool{}, checks: map[string]bool{}, fitted: map[string]definition{}, accounts: map[string]*repo.Object{}}
 	if r.threads <= 0 {
 		r.threads = 4

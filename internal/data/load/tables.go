@@ -153,7 +153,7 @@ func (d definition) uncounted() definition {
 }
 
 // foreignLater says whether a table's foreign keys have to wait: they need keys of their own or of another table, which are
-// made after its rows.
+// made after its rows, or the server may refuse one of them.
 func (r *run) foreignLater(t *repo.Table) (bool, error) {
 	def, err := parseTable(t.Create)
 	if err != nil {
@@ -163,7 +163,7 @@ func (r *run) foreignLater(t *repo.Table) (bool, error) {
 	if len(keys) == 0 {
 		return false, nil
 	}
-	if r.keysLater[tableKey(t.Schema, t.Name)] {
+	if own := tableKey(t.Schema, t.Name); r.keysLater[own] || r.unsure[own] {
 		return true, nil
 	}
 	for _, k := range keys {

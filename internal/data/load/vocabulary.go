@@ -408,6 +408,9 @@ func (r *run) inspectTable(t *repo.Table) error {
 		}
 	}
 	r.tellNames(t, def)
+	if err := r.notePointers(t, def); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
 	engine := def.engine()
 	if !r.known.engines[strings.ToLower(engine)] {
 		if r.transactional["innodb"] && strings.EqualFold(engine, "Aria") {

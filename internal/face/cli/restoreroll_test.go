@@ -36,14 +36,14 @@ func (s *restoreStory) last() string {
 func (s *restoreStory) events() {
 	s.sql(s.here, `SET timestamp = UNIX_TIMESTAMP('2001-01-01'); CREATE DATABASE ev; USE ev; CREATE TABLE t (id INT PRIMARY KEY);
 		CREATE EVENT dropped ON SCHEDULE AT '2001-01-05' DO SELECT 1; CREATE EVENT dropped_too ON SCHEDULE AT '2001-01-05' DO SELECT 1; CREATE EVENT later ON SCHEDULE AT '2001-01-05' DO SELECT 2;
-		CREATE EVENT over ON SCHEDULE AT '2001-01-05' DO SELECT 3; CREATE EVENT stays ON SCHEDULE EVERY 1 DAY DO SELECT 4; CREATE EVENT off ON SCHEDULE EVERY 1 DAY DO SELECT 5; CREATE EVENT was_off ON SCHEDULE EVERY 1 DAY DISABLE DO SELECT 6;
+		CREATE EVENT is_past ON SCHEDULE AT '2001-01-05' DO SELECT 3; CREATE EVENT stays ON SCHEDULE EVERY 1 DAY DO SELECT 4; CREATE EVENT off ON SCHEDULE EVERY 1 DAY DO SELECT 5; CREATE EVENT was_off ON SCHEDULE EVERY 1 DAY DISABLE DO SELECT 6;
 		CREATE EVENT goes_on ON SCHEDULE EVERY 1 DAY DISABLE DO SELECT 7`)
 	mustRun(s.t, "backup", "--dsn", s.here.DSN, "--to", s.place, "--schema", "ev", "--no-users")
 	s.sql(s.here, `USE ev; SET timestamp = UNIX_TIMESTAMP('2001-01-03'); DROP EVENT dropped; DROP EVENT /* IF EXISTS */ ev.dropped_too; ALTER EVENT later ON SCHEDULE AT '2037-01-01'; ALTER EVENT off DISABLE; ALTER EVENT goes_on ENABLE; ALTER EVENT stays COMMENT 'altered'; INSERT INTO t VALUES (1)`)
 	until := s.last()
 	s.sql(s.here, "DROP DATABASE ev")
 	out := mustRun(s.t, "restore", "--from", s.place, "--into", s.here.DSN, "--logs-dsn", s.here.DSN, "--to-gtid", until)
-	s.says(out, "event `ev`.`over` is not made: its last time is past")
+	s.says(out, "event `ev`.`is_past` is not made: its last time is past")
 	if strings.Contains(out, "`dropped`") || strings.Contains(out, "`later`") {
 		s.t.Errorf("it is said of what is as it was: %s", out)
 	}
