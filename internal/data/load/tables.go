@@ -356,6 +356,7 @@ func (r *run) finish(ctx context.Context, s **session, p *pool, t *table, st sta
 		r.foreign = append(r.foreign, foreignJob{schema: t.schema, name: t.name, keys: t.foreign})
 		r.mu.Unlock()
 	}
+	t.forgetKey()
 	if len(t.Chunks) <= 1 || t.key.Cuts == 0 || t.past != nil {
 		return r.compareTask(ctx, s, t, chunk.Range{}, -1)
 	}
@@ -367,6 +368,15 @@ func (r *run) finish(ctx context.Context, s **session, p *pool, t *table, st sta
 	}
 	p.push(nil, tasks...)
 	return nil
+}
+
+// forgetKey has a table read as one without a key where its key stays away.
+func (t *table) forgetKey() {
+	if !slices.ContainsFunc(slices.Concat(t.def.items, t.later), func(item string) bool {
+		return strings.HasPrefix(item, "PRIMARY KEY ") && t.key.Name == "PRIMARY" || keyName(item) == t.key.Name
+	}) {
+		t.key = chunk.Key{}
+	}
 }
 
 // makeKeys makes the keys that were left out, all that are not there in one statement, so that the rows are read once.

@@ -61,7 +61,7 @@ func (s *restoreStory) copies() {
 	s.sql(s.here, "CREATE DATABASE c; USE c; CREATE TABLE p (id INT PRIMARY KEY); INSERT INTO p VALUES (1); CREATE TABLE o (id INT PRIMARY KEY, a INT, b INT, CONSTRAINT `fk``a` FOREIGN KEY (a) REFERENCES p (id), FOREIGN KEY (b) REFERENCES p (id), CONSTRAINT small CHECK (a < 9), CHECK (b < 9)); INSERT INTO o VALUES (1, 1, 1)")
 	place := s.place + "2"
 	mustRun(s.t, "backup", "--dsn", s.here.DSN, "--to", place, "--schema", "c", "--no-users")
-	change := "USE c; ALTER TABLE o DROP FOREIGN KEY `fk``a`, ADD d INT; ALTER TABLE o DROP FOREIGN KEY o_ibfk_1, ADD UNIQUE KEY small (d); INSERT INTO o VALUES (2, 8, 8, 8)"
+	change := "USE c; ALTER TABLE o DROP FOREIGN KEY `fk``a`, ADD d INT; ALTER TABLE o DROP FOREIGN KEY o_ibfk_1, ADD UNIQUE KEY uniq (d); INSERT INTO o VALUES (2, 8, 8, 8)"
 	checks := ""
 	switch s.spec {
 	case "mysql-9.7":
