@@ -430,3 +430,41 @@ func testLostKey(t *testing.T, from, into *sandbox.Node) {
 	}
 	exec(t, stream(t, into), "DROP DATABASE p")
 }
+
+// testOtherLetters: programs that were made in a session of another character set, with names and comments that are no ASCII, come back as they were.
+func testOtherLetters(t *testing.T, nodes map[string]*sandbox.Node) {
+	questions := []string{"SELECT ROUTINE_NAME, ROUTINE_COMMENT, ROUTINE_DEFINITION, DEFINER, CHARACTER_SET_CLIENT FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = 'ö' ORDER BY 1", "SELECT EVENT_NAME, EVENT_COMMENT, EVENT_DEFINITION, DEFINER FROM information_schema.EVENTS WHERE EVENT_SCHEMA = 'ö'",
+		"SELECT TRIGGER_NAME, EVENT_OBJECT_TABLE, ACTION_STATEMENT FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = 'ö'", "SELECT PARAMETER_NAME FROM information_schema.PARAMETERS WHERE SPECIFIC_SCHEMA = 'ö' ORDER BY 1", "SELECT TABLE_NAME FROM information_schema.VIEWS WHERE TABLE_SCHEMA = 'ö'", "SELECT * FROM `ö`.`vé`"}
+	for spec, node := range nodes {
+		s := stream(t, node)
+		exec(t, s, "SET NAMES utf8mb4", "CREATE DATABASE `ö`", "USE `ö`", "CREATE TABLE `té` (a INT)", "CREATE USER `mü`@localhost")
+		latin := func(text string) string {
+			var b []byte
+			for _, r := range text {
+				b = append(b, byte(r))
+			}
+			return string(b)
+		}
+		exec(t, s, "SET NAMES latin1", latin("CREATE PROCEDURE `pé` (`aé` INT) COMMENT 'cé''s \\\\' SELECT 'bé', `aé`"), latin("CREATE EVENT `eé` ON SCHEDULE EVERY 1 DAY STARTS '2037-01-01' COMMENT 'cé' DO SELECT 'bé' /* COMMENT 'x' */"), latin("CREATE TRIGGER `gé` BEFORE INSERT ON `té` FOR EACH ROW SET @a = 'bé'"),
+			latin("CREATE VIEW `vé` AS SELECT 'bé' AS `cé`"), "SET sql_mode = 'NO_BACKSLASH_ESCAPES,ANSI_QUOTES'", latin(`CREATE DEFINER="mü"@localhost PROCEDURE "pî" () COMMENT 'î\''' SQL SECURITY INVOKER SELECT 'î\'`), "SET sql_mode = DEFAULT", "SET NAMES utf8mb4")
+		answers := func() (all string) {
+			s := stream(t, node)
+			exec(t, s, "SET NAMES utf8mb4")
+			for _, q := range questions {
+				all += ask(t, s, q)
+			}
+			return all
+		}
+		want := answers()
+		r := takeBackup(t, node, "ö")
+		exec(t, s, "DROP DATABASE `ö`")
+		if res, err := restore(t, load.Options{Repo: r, Into: target(t, node)}); err != nil || res.Objects != 5 {
+			t.Errorf("%s: %v: %+v", spec, err, res)
+			continue
+		}
+		if got := answers(); got != want || !strings.Contains(got, "cé's \\|") || !strings.Contains(got, "eé|cé|") {
+			t.Errorf("%s: %s", spec, differ(want, got))
+		}
+		exec(t, s, "DROP DATABASE `ö`", "DROP USER `mü`@localhost")
+	}
+}
