@@ -233,7 +233,7 @@ func testComputed(t *testing.T, nodes map[string]*sandbox.Node) {
 			t.Fatalf("%s: %v: %q", spec, err, b.Header.Notes)
 		}
 		exec(t, s, "DROP DATABASE c")
-		if res, err := restore(t, load.Options{Repo: r, Into: target(t, node)}); err != nil || res.Tables != 2 || res.Rows != 1 {
+		if res, err := restore(t, load.Options{Repo: r, Into: target(t, node)}); err != nil || res.Tables != 2 || res.Rows != 1 || len(res.Notes) != 1 || !strings.Contains(res.Notes[0], "table `c`.`t`: all its columns are computed") {
 			t.Errorf("%s: %v: %+v", spec, err, res)
 		}
 		exec(t, s, "INSERT INTO c.t VALUES ()", "DROP DATABASE c")

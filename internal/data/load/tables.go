@@ -263,6 +263,9 @@ func (r *run) fill(ctx context.Context, s **session, p *pool, t *table, st state
 		return r.finish(ctx, s, p, t, st)
 	}
 	if t.Elsewhere || len(t.Columns) == 0 { // whose rows it shows is not the backup's business
+		if !t.Elsewhere {
+			r.notef("table %s: all its columns are computed, and how many rows it had is not in the backup", t.quoted())
+		}
 		t.same = t.together
 		r.report(t.result(chunk.Rows{}, true))
 		if t.same {
