@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sqltext"
 )
@@ -303,9 +304,12 @@ func (s *session) rehearseTable(ctx context.Context, def definition) (lost []str
 	if err != nil {
 		return nil, err
 	}
-	has := wordsOf(shown)
+	has, wants := wordsOf(shown), wordsOf(statement)
 	for _, word := range quietly {
-		if wordsOf(statement)[word] && !has[word] {
+		switch n := wants[word] - has[word]; {
+		case n > 0 && has[word] > 0:
+			lost = append(lost, fmt.Sprintf("%s, in %d of %s,", word, n, digits.Counted(int64(wants[word]), "place")))
+		case n > 0:
 			lost = append(lost, word)
 		}
 	}
@@ -381,11 +385,11 @@ func (d definition) unnumbered() definition {
 	return d
 }
 
-// wordsOf are the words that stand outside of quotes, also in comments that only some servers read.
-func wordsOf(s string) map[string]bool {
-	out := map[string]bool{}
+// wordsOf counts the words that stand outside of quotes, also in comments that only some servers read.
+func wordsOf(s string) map[string]int {
+	out := map[string]int{}
 	words(s, "", func(_ [2]string, word string) string {
-		out[word] = true
+		out[word]++
 		return word
 	})
 	return out
