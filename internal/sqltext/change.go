@@ -21,6 +21,9 @@ type Change struct {
 	Moves     bool // an ALTER TABLE after which the table may have other rows: by its partitions, its file, an engine that keeps none, ALTER IGNORE
 	Empties   bool // an ALTER TABLE drops or empties partitions
 	More      bool // an ALTER TABLE names other tables, or the same by another name
+
+	Constraints []Ident // that an ALTER TABLE drops or alters, by their names
+	Checks      []Ident // that it adds under a name
 }
 
 // InSchema tells whether what is changed belongs to a schema: to the session's where its name has none.
@@ -79,7 +82,7 @@ func (r *reader) readSet() (c Change, ok bool) {
 		}
 	}
 	move(&c.On)
-	for _, list := range [][]Ident{c.Names, c.To} {
+	for _, list := range [][]Ident{c.Names, c.To, c.Constraints, c.Checks} {
 		for i := range list {
 			move(&list[i])
 		}
@@ -274,6 +277,8 @@ func (r *reader) readAlter(c *Change) {
 			depth--
 		case r.is(r.i, "REFERENCES"):
 			c.More = true
+		case r.is(r.i, "CONSTRAINT"), r.is(r.i, "CHECK"), r.is(r.i, "FOREIGN"):
+			r.readConstraint(c)
 		case depth > 0 || r.at(r.i).Kind != TokenWord:
 		case r.is(r.i, "RENAME") && !r.is(r.i+1, "COLUMN") && !r.is(r.i+1, "INDEX") && !r.is(r.i+1, "KEY"):
 			r.i++
@@ -305,6 +310,27 @@ func (r *reader) readAlter(c *Change) {
 			c.Moves = true
 		}
 	}
+}
+
+// readConstraint reads, from the word that says which kind it is, the name of a constraint that is dropped, altered, or a CHECK that is added.
+// It stays at the last token that it reads.
+func (r *reader) readConstraint(c *Change) {
+	begin, there := r.i, r.is(r.i-1, "DROP") || r.is(r.i-1, "ALTER")
+	named := r.accept("CONSTRAINT")
+	if !named && !(there && (r.accept("CHECK") || r.accept("FOREIGN", "KEY"))) {
+		return
+	}
+	if !r.accept("IF", "EXISTS") {
+		r.accept("IF", "NOT", "EXISTS")
+	}
+	n, ok := r.ident()
+	switch {
+	case ok && there:
+		c.Constraints = append(c.Constraints, n)
+	case ok && r.is(r.i, "CHECK"):
+		c.Checks = append(c.Checks, n)
+	}
+	r.i = max(begin, r.i-1)
 }
 
 // filled tells whether a query follows in the definition of a table.

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sqltext"
 )
@@ -39,9 +40,17 @@ func (r *run) check(ctx context.Context, s *session) error {
 	if err := r.askNames(ctx, s); err != nil {
 		return err
 	}
+	if err := r.checkPointers(); err != nil {
+		return err
+	}
 	if err := r.unrenamed(); err != nil {
 		return err
 	}
+	orphans, err := r.tellOrphans()
+	if err != nil {
+		return err
+	}
+	r.plan.Notes = append(r.plan.Notes, orphans...)
 	if err := r.planPrograms(); err != nil {
 		return err
 	}
@@ -207,9 +216,12 @@ func (s *session) rehearseTable(ctx context.Context, def definition) (lost []str
 	if err != nil {
 		return nil, err
 	}
-	has := wordsOf(shown)
+	has, wants := wordsOf(shown), wordsOf(statement)
 	for _, word := range quietly {
-		if wordsOf(statement)[word] && !has[word] {
+		switch n := wants[word] - has[word]; {
+		case n > 0 && has[word] > 0:
+			lost = append(lost, fmt.Sprintf("%s, in %d of %s,", word, n, digits.Counted(int64(wants[word]), "place")))
+		case n > 0:
 			lost = append(lost, word)
 		}
 	}
@@ -285,11 +297,11 @@ func (d definition) unnumbered() definition {
 	return d
 }
 
-// wordsOf are the words that stand outside of quotes, also in comments that only some servers read.
-func wordsOf(s string) map[string]bool {
-	out := map[string]bool{}
+// wordsOf counts the words that stand outside of quotes, also in comments that only some servers read.
+func wordsOf(s string) map[string]int {
+	out := map[string]int{}
 	words(s, "", func(_ [2]string, word string) string {
-		out[word] = true
+		out[word]++
 		return word
 	})
 	return out

@@ -54,7 +54,7 @@ type Options struct {
 	Until  Until  // how far to go on behind the snapshot
 	Roller Roller // who goes on; needed when Until is set
 	DryRun bool   // ends after Confirm: nothing is changed
-	Hold   bool   // leaves events switched off at the end, for who looks at the data first
+	Hold   bool   // leaves events switched off at the end, for who looks at the data first, or rolls it forward
 
 	// Confirm is called once with what will be done, before the first change; an error ends it there. nil: yes. With DryRun it is
 	// also called when the binary logs do not do, which Plan.Roll then says.
@@ -91,6 +91,7 @@ type Rolled struct {
 	LastTime     time.Time `json:"last_time,omitzero"`
 	GTIDSet      string    `json:"gtid_set,omitempty"` // the position and all that was applied since
 	Stopped      string    `json:"stopped,omitempty"`  // why it ended there
+	Notes        []string  `json:"-"`                  // what a person should know; they become notes of the restore
 }
 
 // RollPlan is what a Roller would read and apply.

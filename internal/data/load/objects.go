@@ -39,7 +39,10 @@ func (r *run) makeObjects(ctx context.Context, s **session, kinds ...repo.Object
 			return nil
 		}
 		if o.Kind == repo.Trigger && r.staysAway(o) {
-			return nil // the plan says so
+			if r.leftOut[leftTable(o.Schema, o.Table)] {
+				r.leave(lost(o, "its table "+mysql.Quote(o.Table)+" stays away"))
+			}
+			return nil // of one that is renamed the plan says so
 		}
 		err := r.again(ctx, s, func(s *session) error { return r.makeObject(ctx, s, o) })
 		if r.mayStayAway(err) {
@@ -140,23 +143,10 @@ func (r *run) create(ctx context.Context, s *session, o *repo.Object, schema, cr
 		if err != nil {
 			return err
 		}
-		if err := s.Exec(ctx, statement); err != nil || o.Kind != repo.Event {
-			return err
+		if o.Kind != repo.Event {
+			return s.Exec(ctx, statement)
 		}
-		return r.isPast(ctx, s, o)
-	})
-}
-
-// isPast notes an event that the server did not make, all whose times are over: nothing of it was left on its own server either. Source:
-// MySQL manual, "CREATE EVENT Statement"; ER_EVENT_CANNOT_CREATE_IN_THE_PAST.
-func (r *run) isPast(ctx context.Context, s *session, o *repo.Object) error {
-	const past = "1588"
-	return s.Query(ctx, "SHOW /* risso: was it made? */ WARNINGS", func(row [][]byte) error {
-		if string(row[1]) == past && !r.leftOut[objectKey(o)] {
-			r.leftOut[objectKey(o)] = true
-			r.notef("event %s is not made: its last time is past, and it is not to be preserved then: %s", objectName(o), o.Create)
-		}
-		return nil
+		return r.makeEvent(ctx, s, o, statement)
 	})
 }
 
@@ -262,43 +252,6 @@ func isASCII(s string) bool {
 	}
 	return true
 }
-
-// switchOn gives events the state that they had. ALTER EVENT would take over definer, sql_mode and time zone of who says it
-// (MySQL manual, "ALTER EVENT Statement"), so the session has those of the event.
-func (r *run) switchOn(ctx context.Context, s **session) error {
-	return r.each([]repo.ObjectKind{repo.Event}, func(o *repo.Object) error {
-		c, err := r.dialect(o).ReadCreate(o.Create)
-		if err != nil {
-			return err
-		}
-		if c.State.Name != "ENABLE" || r.leftOut[objectKey(o)] {
-			return nil
-		}
-		definer := r.definerOf(o, c)
-		schema := r.choice.targetSchema(o.Schema)
-		err = r.again(ctx, s, func(s *session) error {
-			if err := s.use(ctx, schema); err != nil {
-				return err
-			}
-			return r.inContext(ctx, s, o, schema, func(text func(string) (string, error)) error {
-				statement, err := text("ALTER " + definer + "EVENT " + mysql.Quote(o.Name) + " ENABLE")
-				if err != nil {
-					return err
-				}
-				return s.Exec(ctx, statement)
-			})
-		})
-		if mysql.ErrorNumber(err) == errNoEvent && r.result.Rolled != nil {
-			return nil // the binary logs dropped it
-		}
-		if err != nil {
-			return fmt.Errorf("switch event %s on: %w", objectName(o), err)
-		}
-		return nil
-	})
-}
-
-const errNoEvent = 1539
 
 // eachAccount hands the accounts that come along to f, in the target's words.
 func (r *run) eachAccount(f func(*repo.Object) error) error {

@@ -48,8 +48,10 @@ type run struct {
 	schemas   []ref
 	tables    []ref
 	objects   map[repo.ObjectKind][]ref
-	keysLater map[string]bool // tableKey of tables whose keys are made after their rows
-	leftOut   map[string]bool // objectKey of what cannot come along
+	keysLater map[string]bool      // tableKey of tables whose keys are made after their rows
+	pointers  map[string][]pointer // foreign keys, by tableKey of what they point at, until they are looked at
+	unsure    map[string]bool      // tableKey of tables whose foreign keys the server may refuse
+	leftOut   map[string]bool      // objectKey of what cannot come along
 	plan      Plan
 	resumed   bool
 	changed   bool      // something was
@@ -81,7 +83,7 @@ type run struct {
 
 // Restore puts a backup, or a part of it, into a server. Where it fails, or is killed, the same call goes on where it was.
 func Restore(ctx context.Context, o Options) (Result, error) {
-	r := &run{o: o, threads: o.Threads, began: time.Now(), keysLater: map[string]bool{}, leftOut: map[string]bool{},
+	r := &run{o: o, threads: o.Threads, began: time.Now(), keysLater: map[string]bool{}, pointers: map[string][]pointer{}, unsure: map[string]bool{}, leftOut: map[string]bool{},
 		objects: map[repo.ObjectKind][]ref{}, mapped: map[string]string{}, modes: map[string]bool{}, checks: map[string]bool{}, fitted: map[string]definition{}, accounts: map[string]*repo.Object{}}
 	if r.threads <= 0 {
 		r.threads = 4
@@ -246,6 +248,9 @@ func (r *run) checkLogs(ctx context.Context) error {
 	if r.o.Roller == nil {
 		return errors.New("there is nobody to roll forward")
 	}
+	if err := r.rollsAll(); err != nil {
+		return err
+	}
 	plan, err := r.o.Roller.Check(ctx, r.rollOf())
 	if lost := r.header.Server.Unlogged(r.wanted); len(lost) > 0 {
 		note := "nothing of " + strings.Join(lost, ", ") + " is rolled forward: the server's binary logs leave out what is changed there (binlog_do_db, binlog_ignore_db), so it stays as in the backup"
@@ -276,7 +281,16 @@ func (r *run) change(ctx context.Context, control *session) error {
 		{"schemas", func() error { return r.makeSchemas(ctx, &s) }},
 		{"accounts", func() error { return r.makeAccounts(ctx, &s) }},
 		{"sequences", func() error { return r.makeObjects(ctx, &s, repo.Sequence) }},
-		{"rows", func() error { return r.loadTables(ctx) }},
+		{"rows", func() error {
+			if err := r.loadTables(ctx); err != nil {
+				return err
+			}
+			orphans, err := r.tellOrphans()
+			for _, o := range orphans {
+				r.notef("%s", o)
+			}
+			return err
+		}},
 		{"foreign keys", func() error { return r.makeForeignKeys(ctx) }},
 		{"routines", func() error {
 			return r.makeObjects(ctx, &s, repo.Function, repo.Package, repo.Procedure, repo.PackageBody)
@@ -574,6 +588,9 @@ func (r *run) roll(ctx context.Context, s **session) error {
 	if len(r.result.Different) > 0 {
 		return fmt.Errorf("%w: nothing is rolled forward on tables that differ", ErrDifferent)
 	}
+	if err := r.rollsAll(); err != nil {
+		return err
+	}
 	// From here on all that comes before is done, and binary logs change what it left.
 	if err := r.again(ctx, s, func(s *session) error { return setState(ctx, s, claimed, rolling) }); err != nil {
 		return err
@@ -583,13 +600,30 @@ func (r *run) roll(ctx context.Context, s **session) error {
 		return fmt.Errorf("roll forward: %w", err)
 	}
 	r.result.Rolled = &done
+	for _, n := range done.Notes {
+		r.notef("rolling forward: %s", n)
+	}
 	return nil
+}
+
+// rollsAll says why the binary logs cannot be applied to all: they change a table that is not there.
+func (r *run) rollsAll() error {
+	if !r.choice.all() {
+		return nil
+	}
+	i := slices.IndexFunc(r.missing, func(f Finding) bool { return strings.HasPrefix(f.What, "table ") })
+	if i < 0 {
+		return nil
+	}
+	return fmt.Errorf("%s is left out (%s), and the binary logs may change it: with --schema '*' all the other tables are rolled forward", r.missing[i].What, r.missing[i].Reason)
 }
 
 func (r *run) rollOf() Roll {
 	roll := Roll{Backup: r.header, Into: r.o.Into, Until: r.o.Until}
 	if !r.choice.all() {
-		roll.Wants = r.choice.table
+		roll.Wants = func(schema, table string) bool {
+			return r.choice.table(schema, table) && !r.leftOut[leftTable(schema, table)]
+		}
 	}
 	if len(r.choice.rename) > 0 {
 		roll.Names = r.choice.target
