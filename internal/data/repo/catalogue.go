@@ -113,9 +113,13 @@ func (r *Repo) entry(ctx context.Context, e *Entry, head bool) error {
 		}
 	case head:
 		e.Header, err = r.head(ctx, e.ID)
-	default:
+	default: // by a version that put none; a policy is asked by who reads more
+		var sig *signature
 		var m *Manifest
-		if m, err = r.Manifest(ctx, e.ID); err == nil {
+		if sig, err = r.signature(ctx, e.ID); err == nil {
+			m, err = r.manifest(ctx, e.ID, sig)
+		}
+		if err == nil {
 			e.Header = m.Header
 			m.Close()
 		}
