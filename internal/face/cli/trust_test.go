@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"filippo.io/age"
+
 	"github.com/rissodb/risso/internal/data/drill"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
@@ -121,6 +123,73 @@ func TestLittle(t *testing.T) {
 	refused(exitOK, []string{"Removed 1 backup of 2"}, "backup", "prune", "--from", place, "--keep-last", "1")
 }
 
+// proveIt notes that a drill of a backup went well, by this account's key where it signs.
+func proveIt(t *testing.T, place, id string, k repo.Keys, signs bool) {
+	t.Helper()
+	b, err := blob.Open(t.Context(), place, blob.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	if signs {
+		if k.Signer, err = repo.SigningKey(keyDir(), true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := repo.OpenWith(t.Context(), repo.On(b), k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now().UTC()
+	p, err := json.Marshal(drill.Proof{Format: drill.ProofFormat, Backup: id, Began: now, Ended: now, Passed: true, Recovery: 1})
+	if err == nil {
+		err = r.AddProof(t.Context(), repo.Proof{Backup: id, Time: now, JSON: p})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestCheckWithoutIdentity: a monitoring host without an identity knows of an encrypted place whether a backup was proven, by what was signed; of a proof
+// that nobody signed it says that it does not.
+func TestCheckWithoutIdentity(t *testing.T) {
+	who, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	place, taker := t.TempDir(), t.TempDir()
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	t.Setenv("XDG_CONFIG_HOME", taker)
+	k, err := repoKeys([]string{who.Recipient().String()}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := keepBackups(t, place, 1, k)[0]
+	says := func(want int, words string, args ...string) {
+		t.Helper()
+		if code, out, err := said(t, append(args, "--from", place)...); code != want || !strings.Contains(out+err, words) {
+			t.Errorf("%v: %d, nothing of %q in %s%s", args, code, words, out, err)
+		}
+	}
+	for _, config := range []string{taker, t.TempDir()} {
+		t.Setenv("XDG_CONFIG_HOME", config)
+		says(checkWarning, "no backup was ever proven", "check", "backup")
+	}
+	proveIt(t, place, id, k, false)
+	says(checkWarning, "the newest proof counts for nothing: ", "check", "backup") // nobody is trusted yet, and nobody knows
+	says(exitOK, "?", "backup", "list")
+	t.Setenv("XDG_CONFIG_HOME", taker)
+	proveIt(t, place, id, k, true)
+	t.Setenv("XDG_STATE_HOME", t.TempDir()) // another host
+	says(checkOK, "proven 0 s ago", "check", "backup")
+	if _, out, _ := said(t, "backup", "list", "--from", place); strings.Contains(out, "?") || strings.Contains(out, "in doubt") {
+		t.Errorf("list: %s", out)
+	}
+	if _, out, _ := said(t, "check", "backup", "--from", place); strings.Contains(out, "recovery=") {
+		t.Errorf("it tells what it does not know: %s", out)
+	}
+}
+
 // TestStrangersCount: what somebody else puts into a place, a backup or what a drill found, is told and counts for nothing with who trusts a key; who
 // trusts nobody yet learns nothing by looking.
 func TestStrangersCount(t *testing.T) {
@@ -130,32 +199,7 @@ func TestStrangersCount(t *testing.T) {
 	ids := keepBackups(t, place, 2, repo.Keys{})
 	_, key, _ := said(t, "backup", "key")
 	key = strings.TrimSpace(key)
-	prove := func(id string, signs bool) {
-		t.Helper()
-		b, err := blob.Open(t.Context(), place, blob.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer b.Close()
-		var k repo.Keys
-		if signs {
-			if k.Signer, err = repo.SigningKey(keyDir(), true); err != nil {
-				t.Fatal(err)
-			}
-		}
-		r, err := repo.OpenWith(t.Context(), repo.On(b), k)
-		if err != nil {
-			t.Fatal(err)
-		}
-		now := time.Now().UTC()
-		p, err := json.Marshal(drill.Proof{Format: drill.ProofFormat, Backup: id, Began: now, Ended: now, Passed: true, Recovery: 1})
-		if err == nil {
-			err = r.AddProof(t.Context(), repo.Proof{Backup: id, Time: now, JSON: p})
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	prove := func(id string, signs bool) { t.Helper(); proveIt(t, place, id, repo.Keys{}, signs) }
 	says := func(want int, words string, args ...string) {
 		t.Helper()
 		if code, out, err := said(t, append(args, "--from", place)...); code != want || !strings.Contains(out+err, words) {
