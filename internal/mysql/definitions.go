@@ -226,29 +226,71 @@ func (s *Stream) show(ctx context.Context, statement string) (map[string]string,
 // View gives a view's definition with its columns.
 func (s *Stream) View(ctx context.Context, name TableName) (Definition, error) {
 	d := Definition{Kind: KindView, Schema: name.Schema, Name: name.Name}
-	row, err := s.show(ctx, "SHOW /* risso: backup */ CREATE VIEW "+name.String())
-	if unopened[ErrorNumber(err)] {
-		d.Broken = true
-		row, err = s.hiddenView(ctx, name, err)
+	row, fault, err := s.createView(ctx, name)
+	if d.Broken = fault != nil; d.Broken && row == nil {
+		row, err = s.hiddenView(ctx, name, fault)
 	}
 	if err != nil {
 		return d, fmt.Errorf("read the definition of view %s: %w", name, err)
 	}
 	d.Create, d.Charset, d.Collation = definitionText(row["Create View"]), row["character_set_client"], row["collation_connection"]
 	d.Definer = definerOf(d.Create, "")
-	err = s.Query(ctx, "SHOW /* risso: is the view whole? */ WARNINGS", func(row [][]byte) error {
-		d.Broken = d.Broken || string(row[1]) == errViewInvalid
-		return nil
-	})
-	if err != nil {
-		return d, fmt.Errorf("read the definition of view %s: %w", name, err)
-	}
 	err = s.Query(ctx, "SELECT /* risso: backup */ COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = "+Literal(name.Schema)+" AND TABLE_NAME = "+Literal(name.Name)+" ORDER BY ORDINAL_POSITION",
 		func(row [][]byte) error { d.Columns = append(d.Columns, string(row[0])); return nil })
 	if err != nil {
 		return d, fmt.Errorf("read the columns of view %s: %w", name, err)
 	}
 	return d, nil
+}
+
+// ViewFault says why a view does not work, in the server's words: it selects from what is not there, its definer is not there or may not read
+// it. nil: it works, as far as the server knows without reading a row.
+func (s *Stream) ViewFault(ctx context.Context, name TableName) (fault, err error) {
+	_, fault, err = s.createView(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("look at view %s: %w", name, err)
+	}
+	return fault, nil
+}
+
+// createView is what SHOW CREATE VIEW says; nil where the server does not open the view, for that fault.
+func (s *Stream) createView(ctx context.Context, name TableName) (row map[string]string, fault, err error) {
+	row, err = s.show(ctx, "SHOW /* risso: backup */ CREATE VIEW "+name.String())
+	if unopened[ErrorNumber(err)] {
+		return nil, err, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	err = s.Query(ctx, "SHOW /* risso: is the view whole? */ WARNINGS", func(row [][]byte) error {
+		if n, _ := strconv.Atoi(string(row[1])); n == errViewInvalid || unopened[n] {
+			fault = errors.New(string(row[2]))
+		}
+		return nil
+	})
+	if err != nil || fault != nil {
+		return row, fault, err
+	}
+	if c, _ := (sqltext.Dialect{}).ReadCreate(row["Create View"]); c == nil || c.Definer.End == 0 || asInvoker(row["Create View"]) {
+		return row, nil, nil // what it may read depends on who asks
+	}
+	// Whether its definer may read what is below it is asked when it is used: to prepare it is to ask, and runs nothing.
+	switch err := s.Exec(ctx, "PREPARE risso_view FROM "+Literal("SELECT /* risso: does the view work? */ * FROM "+name.String())); {
+	case err == nil:
+		return row, nil, s.Exec(ctx, "DEALLOCATE PREPARE risso_view")
+	case s.Broken() != nil:
+		return nil, nil, err
+	case ErrorNumber(err) == errViewInvalid || unopened[ErrorNumber(err)]:
+		return row, err, nil
+	}
+	return row, nil, nil
+}
+
+// asInvoker says whether a view is made with the privileges of who uses it.
+func asInvoker(create string) bool {
+	begin, _ := sqltext.Dialect{}.Find(create, "SQL", "SECURITY", "INVOKER")
+	view, _ := sqltext.Dialect{}.Find(create, "VIEW")
+	return begin >= 0 && begin < view
 }
 
 // unopened are numbers of errors with which servers refuse SHOW CREATE of a view that they cannot open: over a function whose definer is
@@ -277,7 +319,7 @@ func (s *Stream) hiddenView(ctx context.Context, name TableName, refused error) 
 
 // errViewInvalid is what SHOW CREATE VIEW adds to a view that selects from what is not there, or what its definer may not see.
 // Source: MySQL manual, "Server Error Message Reference", ER_VIEW_INVALID.
-const errViewInvalid = "1356"
+const errViewInvalid = 1356
 
 // definerOf reads the account behind DEFINER= of a CREATE statement.
 func definerOf(create, mode string) string {
@@ -306,6 +348,11 @@ func (s *Stream) Sequence(ctx context.Context, name TableName) (Definition, erro
 
 // Triggers gives a schema's triggers in the order in which they fire.
 func (s *Stream) Triggers(ctx context.Context, schema string) ([]Definition, error) {
+	return s.TriggersOf(ctx, schema, func(string) bool { return true })
+}
+
+// TriggersOf gives those of the tables that are wanted.
+func (s *Stream) TriggersOf(ctx context.Context, schema string, wants func(table string) bool) ([]Definition, error) {
 	rows, err := s.QueryMaps(ctx, `SELECT /* risso: backup */ TRIGGER_NAME AS n, EVENT_OBJECT_TABLE AS t, DEFINER AS d FROM information_schema.TRIGGERS
  WHERE TRIGGER_SCHEMA = `+Literal(schema)+` ORDER BY EVENT_OBJECT_TABLE, EVENT_MANIPULATION, ACTION_TIMING, ACTION_ORDER`)
 	if err != nil {
@@ -313,6 +360,9 @@ func (s *Stream) Triggers(ctx context.Context, schema string) ([]Definition, err
 	}
 	var out []Definition
 	for _, r := range rows {
+		if !wants(r["t"]) {
+			continue
+		}
 		row, err := s.show(ctx, "SHOW /* risso: backup */ CREATE TRIGGER "+Quote(schema)+"."+Quote(r["n"]))
 		if err != nil {
 			return nil, fmt.Errorf("read the definition of trigger %s: %w", Quote(r["n"]), err)

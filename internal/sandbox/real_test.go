@@ -22,7 +22,7 @@ func TestReplication(t *testing.T) {
 	for _, spec := range []string{"mariadb", "mariadb-11.8", "mysql-9.7", "mysql-8.0", "mysql-5.7"} {
 		t.Run(spec, func(t *testing.T) {
 			needServer(t, spec)
-			s := quickUp(t, spec)
+			s := up(t, Options{Servers: []string{spec}, Topology: TopologyReplication, Replicas: 2})
 			query(t, s.Primary(), "CREATE TABLE test.t (a INT PRIMARY KEY); INSERT INTO test.t VALUES (7)")
 			ids := map[string]bool{}
 			for _, n := range s.Nodes {
@@ -48,16 +48,6 @@ func TestReplication(t *testing.T) {
 			checkList(t, s)
 		})
 	}
-}
-
-// quickUp makes a primary and two replicas, and tells how long that took after the first time; script/bench measures it.
-func quickUp(t *testing.T, spec string) *Sandbox {
-	t.Helper()
-	up(t, Options{Servers: []string{spec}}) // makes the template
-	start := time.Now()
-	s := up(t, Options{Servers: []string{spec}, Topology: TopologyReplication, Replicas: 2})
-	t.Logf("a primary and two replicas took %s", time.Since(start))
-	return s
 }
 
 // checkAccess: the account works over TCP, root does not.

@@ -2,6 +2,7 @@ package load
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rissodb/risso/internal/data/repo"
@@ -14,6 +15,10 @@ type choice struct {
 	schemas []string
 	tables  [][2]string
 	rename  map[[2]string][2]string // schema and table; a schema has no table
+
+	// What the backup has of it: matched are patterns, known and used are renamed names that it has, and that come back.
+	matched     map[string]bool
+	known, used map[[2]string]bool
 }
 
 // ParseName takes schema.table apart. Names with dots, or with backticks, stand in backticks.
@@ -43,7 +48,7 @@ func ParseName(s string) (schema, table string, err error) {
 }
 
 func newChoice(schemas, tables, rename []string) (choice, error) {
-	c := choice{rename: map[[2]string][2]string{}}
+	c := choice{rename: map[[2]string][2]string{}, matched: map[string]bool{}, known: map[[2]string]bool{}, used: map[[2]string]bool{}}
 	for _, s := range schemas {
 		if name, rest, ok := unquoted(s); ok && rest == "" {
 			s = name
@@ -79,9 +84,87 @@ func newChoice(schemas, tables, rename []string) (choice, error) {
 		if mysql.SystemSchema(newSchema) {
 			return c, fmt.Errorf("%q: %s belongs to the server itself", s, mysql.Quote(newSchema))
 		}
-		c.rename[[2]string{oldSchema, oldTable}] = [2]string{newSchema, newTable}
+		if err := mysql.CheckSchemaName(newSchema); err != nil {
+			return c, fmt.Errorf("%q: no server can hold a schema %q: %w", s, newSchema, err)
+		}
+		if newTable != "" {
+			if err := mysql.CheckTableName(newTable); err != nil {
+				return c, fmt.Errorf("%q: no server can hold a table %q: %w", s, newTable, err)
+			}
+		}
+		old, now := [2]string{oldSchema, oldTable}, [2]string{newSchema, newTable}
+		if other, twice := c.rename[old]; twice && other != now {
+			return c, fmt.Errorf("%q: it is renamed to another name already", s)
+		}
+		c.rename[old] = now
 	}
 	return c, nil
+}
+
+// CheckChoice finds out, before anything is opened, whether schemas, tables and renamings can be read, and whether a server can hold the new
+// names.
+func CheckChoice(schemas, tables, rename []string) error {
+	_, err := newChoice(schemas, tables, rename)
+	return err
+}
+
+// meet notes that the backup has a schema, or a table, view or sequence of it, and whether that comes back.
+func (c choice) meet(schema, table string, back bool) {
+	for _, p := range c.schemas {
+		if pattern.Stars(p, schema) {
+			c.matched[p] = true
+		}
+	}
+	for _, p := range c.tables {
+		if table != "" && pattern.Stars(p[0], schema) && pattern.Stars(p[1], table) {
+			c.matched[p[0]+"\x00"+p[1]] = true
+		}
+	}
+	for _, old := range [][2]string{{schema, ""}, {schema, table}} {
+		if _, ok := c.rename[old]; ok {
+			c.known[old] = true
+			c.used[old] = c.used[old] || back
+		}
+	}
+}
+
+// unmet are the names that were asked for and that the backup does not have: schemas, tables, names to be renamed. idle are those that it
+// has, or patterns, of which nothing comes back.
+func (c choice) unmet() (missing, idle []string) {
+	for _, p := range c.schemas {
+		if c.matched[p] {
+			continue
+		}
+		if strings.Contains(p, "*") {
+			idle = append(idle, "--schema "+p)
+		} else {
+			missing = append(missing, "schema "+mysql.Quote(p))
+		}
+	}
+	for _, p := range c.tables {
+		switch {
+		case c.matched[p[0]+"\x00"+p[1]]:
+		case strings.Contains(p[0]+p[1], "*"):
+			idle = append(idle, "--table "+p[0]+"."+p[1])
+		default:
+			missing = append(missing, "table "+mysql.Quote(p[0])+"."+mysql.Quote(p[1]))
+		}
+	}
+	for old := range c.rename {
+		what := "schema " + mysql.Quote(old[0])
+		if old[1] != "" {
+			what = "table " + mysql.Quote(old[0]) + "." + mysql.Quote(old[1])
+		}
+		switch {
+		case !c.known[old]:
+			missing = append(missing, what+" (--rename)")
+		case !c.used[old]:
+			idle = append(idle, "--rename of "+what)
+		}
+	}
+	slices.Sort(missing)
+	slices.Sort(idle)
+	return slices.Compact(missing), slices.Compact(idle)
 }
 
 // all says whether everything is wanted.

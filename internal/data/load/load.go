@@ -27,6 +27,8 @@ var (
 	ErrForged       = errors.New("the backup holds what no backup has, and would run it")
 	ErrKind         = errors.New("this is not a logical backup")
 	ErrLeftOut      = errors.New("the rest is there, but not all of the backup")
+	ErrBroken       = errors.New("all is there, but views that were not broken where the backup was taken do not work here")
+	ErrOrphans      = errors.New("all is there, but other tables hold rows that refer to rows which are not there")
 )
 
 // Options say what is restored, and how.
@@ -210,9 +212,26 @@ type Result struct {
 
 	LeftOutAll int64 `json:"left_out_all,omitempty"`
 
+	Broken  []Finding `json:"broken,omitempty"`  // views that are there and do not work, and were not broken where the backup was taken
+	Orphans []Orphans `json:"orphans,omitempty"` // rows of tables that did not come back, which refer to what is not there
+
 	Seconds        float64 `json:"seconds"`         // from the first question to the last answer
 	RowSeconds     float64 `json:"row_seconds"`     // of them until all rows and indexes were there and compared
 	SessionSeconds Phases  `json:"session_seconds"` // what the sessions did, summed up over them
+}
+
+// Orphans are rows of a table that a foreign key makes refer to rows which are not there.
+type Orphans struct {
+	Schema     string `json:"schema"` // of the table that holds them
+	Table      string `json:"table"`
+	Constraint string `json:"constraint"` // the foreign key
+	ToSchema   string `json:"to_schema"`  // of the table that they refer to
+	ToTable    string `json:"to_table"`   // its name
+	Rows       int64  `json:"rows"`
+	Unknown    string `json:"unknown,omitempty"` // why they could not be counted
+	Query      string `json:"query"`             // the statement that shows them
+
+	all string // the statement that shows all rows that refer to any
 }
 
 // Phases are times in seconds.

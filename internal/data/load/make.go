@@ -28,10 +28,13 @@ func (r *run) makeTable(ctx context.Context, s *session, t *table) (made bool, e
 		if err := s.Exec(ctx, d.statement(name)); err != nil {
 			return err
 		}
-		return r.drop(ctx, s, t)
+		return r.dropOwn(ctx, s, t)
 	})
 	if err != nil {
 		return true, err
+	}
+	if !ok && referredHint(why) != "" { // a table that is not restored refers to it
+		return true, why
 	}
 	if !ok {
 		r.leave(Finding{What: "table " + mysql.Quote(t.Schema) + "." + mysql.Quote(t.Name), Reason: "the server does not take its definition: " + oneLine(why)})
@@ -54,7 +57,14 @@ func (r *run) canMake(ctx context.Context, s *session, t *table) error {
 	if err := s.Exec(ctx, "CREATE TABLE /* risso: can there be any? */ "+probe.quoted()+" (risso INT PRIMARY KEY)"); err != nil {
 		return err
 	}
-	return r.drop(ctx, s, probe)
+	return r.dropOwn(ctx, s, probe)
+}
+
+// dropOwn drops a table that was made just now; one at a time: see clear.
+func (r *run) dropOwn(ctx context.Context, s *session, t *table) error {
+	r.dropping.Lock()
+	defer r.dropping.Unlock()
+	return s.Exec(ctx, "DROP TABLE "+t.quoted())
 }
 
 // notThisKey are errors that are about a foreign key, and not about the server's state. Source: MySQL manual, "Server Error Message

@@ -3,7 +3,6 @@ package load
 import (
 	"context"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -101,21 +100,25 @@ func (r *run) makeObject(ctx context.Context, s *session, o *repo.Object) error 
 	if err := s.use(ctx, schema); err != nil {
 		return err
 	}
-	if r.resumed || r.o.Overwrite {
-		if err := s.Exec(ctx, "DROP "+kindWords[o.Kind]+" IF EXISTS "+mysql.Quote(schema)+"."+mysql.Quote(name)); err != nil {
-			return err
-		}
+	clears := r.resumed || r.o.Overwrite
+	switch {
+	case !clears || o.Kind == repo.View:
+	case o.Kind == repo.Sequence:
+		err = r.clear(ctx, s, o.Kind, schema, name)
+	default:
+		err = s.Exec(ctx, "DROP "+kindWords[o.Kind]+" IF EXISTS "+mysql.Quote(schema)+"."+mysql.Quote(name))
 	}
-	if err := r.inContext(ctx, s, o, schema, func(text func(string) (string, error)) error {
-		statement, err := text(create)
-		if err != nil {
+	if err != nil {
+		return err
+	}
+	err = r.create(ctx, s, o, schema, create)
+	if clears && o.Kind == repo.View && mysql.ErrorNumber(err) == errTableExists { // only now: for a view that cannot be made nothing goes
+		if err := r.clear(ctx, s, o.Kind, schema, name); err != nil {
 			return err
 		}
-		if o.Kind != repo.Event {
-			return s.Exec(ctx, statement)
-		}
-		return r.makeEvent(ctx, s, o, statement)
-	}); err != nil {
+		err = r.create(ctx, s, o, schema, create)
+	}
+	if err != nil {
 		return err
 	}
 	if o.Kind != repo.Sequence {
@@ -130,6 +133,24 @@ func (r *run) makeObject(ctx context.Context, s *session, o *repo.Object) error 
 		}
 	}
 	return nil
+}
+
+// errTableExists is what a server says when a name is taken by a table, view or sequence. Source: MySQL manual, "Server Error Message
+// Reference", ER_TABLE_EXISTS_ERROR.
+const errTableExists = 1050
+
+// create runs an object's definition as it was run when it was made.
+func (r *run) create(ctx context.Context, s *session, o *repo.Object, schema, create string) error {
+	return r.inContext(ctx, s, o, schema, func(text func(string) (string, error)) error {
+		statement, err := text(create)
+		if err != nil {
+			return err
+		}
+		if o.Kind != repo.Event {
+			return s.Exec(ctx, statement)
+		}
+		return r.makeEvent(ctx, s, o, statement)
+	})
 }
 
 // inContext runs f with the session as it was when the object was made, and puts it back. text turns a statement into the
@@ -337,8 +358,9 @@ func (r *run) accountThere(ctx context.Context, s *session, o *repo.Object) (boo
 	return false, s.Exec(ctx, "DROP "+accountKind(o.Create)+" "+mysql.QuoteAccount(o.Name))
 }
 
-// grant gives the accounts that were made what they may do.
-func (r *run) grant(ctx context.Context, s **session) error {
+// grant gives the accounts that were made what they may do. Early it is what they may do with what is there already, for views need it: a
+// server makes none over a view, or with a function, that its definer may not use.
+func (r *run) grant(ctx context.Context, s **session, early bool) error {
 	return r.eachAccount(func(o *repo.Object) error {
 		mark := &table{id: tableID("", "account "+o.Name)}
 		err := r.again(ctx, s, func(s *session) error {
@@ -352,12 +374,14 @@ func (r *run) grant(ctx context.Context, s **session) error {
 					switch n := mysql.ErrorNumber(err); {
 					case n == 0 && err != nil, passes(err):
 						return err
-					case err != nil:
+					case err != nil && !early:
 						r.leave(Finding{What: "account " + o.Name + ": " + withoutSecret(g), Reason: withoutStatement(err).Error()})
 					}
 				}
 			}
-			r.made.Add(1)
+			if !early {
+				r.made.Add(1)
+			}
 			return nil
 		})
 		if err != nil {
@@ -375,11 +399,17 @@ func withoutSecret(g string) string {
 	return g
 }
 
-// withoutStatement cuts off where an error quotes the statement, which may hold a password's hash.
+// withoutStatement leaves out what quotes the statement, which may hold a password's hash: the words of a syntax error, in whatever language
+// the server speaks (lc_messages).
 func withoutStatement(err error) error {
-	text, _, cut := strings.Cut(err.Error(), " near '")
-	if !cut {
-		return err
+	if n := mysql.ErrorNumber(err); n == errParse || n == errSyntax {
+		return fmt.Errorf("error %d: the server does not understand the statement", n)
 	}
-	return errors.New(text)
+	return err
 }
+
+// Numbers of errors whose words quote a statement. Source: MySQL manual, "Server Error Message Reference", ER_PARSE_ERROR, ER_SYNTAX_ERROR.
+const (
+	errParse  = 1064
+	errSyntax = 1149
+)

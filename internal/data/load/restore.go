@@ -54,7 +54,9 @@ type run struct {
 	leftOut   map[string]bool      // objectKey of what cannot come along
 	plan      Plan
 	resumed   bool
-	changed   bool // something was
+	changed   bool      // something was
+	alone     bool      // the target holds nothing of users
+	refers    []referer // foreign keys between what comes back and what does not
 
 	began   time.Time
 	bytes   atomic.Int64
@@ -112,6 +114,16 @@ func Restore(ctx context.Context, o Options) (Result, error) {
 		err = fmt.Errorf("%w: %d of %s", ErrDifferent, r.differing, digits.Counted(res.Tables, "table"))
 	case res.LeftOutAll > 0:
 		err = fmt.Errorf("%w: %s", ErrLeftOut, someNames(res.LeftOut, res.LeftOutAll))
+	case len(res.Broken) > 0:
+		err = fmt.Errorf("%w: %s", ErrBroken, res.Broken[0].What)
+		if n := len(res.Broken) - 1; n > 0 {
+			err = fmt.Errorf("%w and %d more", err, n)
+		}
+	case len(res.Orphans) > 0:
+		err = fmt.Errorf("%w: %s", ErrOrphans, res.Orphans[0].Words())
+		if n := len(res.Orphans) - 1; n > 0 {
+			err = fmt.Errorf("%w, and %s more", err, digits.Counted(int64(n), "foreign key"))
+		}
 	}
 	return res, err
 }
@@ -293,7 +305,9 @@ func (r *run) change(ctx context.Context, control *session) error {
 			}
 			return r.switchOn(ctx, &s)
 		}},
-		{"grants", func() error { return r.grant(ctx, &s) }},
+		{"grants", func() error { return r.grant(ctx, &s, false) }},
+		{"looking at views", func() error { return r.checkViews(ctx, &s) }}, // which may need grants
+		{"looking for orphans", func() error { return r.countOrphans(ctx) }},
 		{"position", func() error { return r.setPosition(ctx, &s) }}, // nothing that is logged may follow
 		{"journal", func() error {
 			return r.again(ctx, &s, func(s *session) error { return r.endJournal(ctx, s) })
@@ -382,6 +396,7 @@ func (r *run) read(ctx context.Context) error {
 		if l.Schema != nil {
 			schemas = append(schemas, l)
 			r.all = append(r.all, l.Schema.Name)
+			r.choice.meet(l.Schema.Name, "", r.choice.schema(l.Schema.Name))
 			return nil
 		}
 		return r.keep(l, needed)
@@ -411,8 +426,8 @@ func (r *run) read(ctx context.Context) error {
 	if err := r.refusal(); err != nil {
 		return err
 	}
-	if len(r.schemas) == 0 && r.plan.Tables+r.plan.Objects == 0 {
-		return r.nothing()
+	if err := r.met(); err != nil {
+		return err
 	}
 	if r.unused > 0 {
 		r.plan.Notes = append(r.plan.Notes, digits.Plural(r.unused, "program stays", "programs stay")+" away, as --no-programs says")
@@ -446,11 +461,19 @@ func (r *run) newest(ctx context.Context) (string, error) {
 	return "", nil // Manifest says that there is none
 }
 
-func (r *run) nothing() error {
-	if r.choice.all() {
-		return nil
+// met refuses to go on where the backup does not have all that was named: who says so by a slip would get it over what he did not name.
+func (r *run) met() error {
+	missing, idle := r.choice.unmet()
+	if len(missing) > 0 {
+		return fmt.Errorf("%w: it has no %s", ErrNothing, strings.Join(missing, ", no "))
 	}
-	return fmt.Errorf("%w: %s", ErrNothing, strings.Join(append(r.o.Schemas, r.o.Tables...), ", "))
+	if !r.choice.all() && len(r.schemas) == 0 && r.plan.Tables+r.plan.Objects == 0 {
+		return fmt.Errorf("%w: %s", ErrNothing, strings.Join(append(r.o.Schemas, r.o.Tables...), ", "))
+	}
+	for _, text := range idle {
+		r.plan.Notes = append(r.plan.Notes, text+" concerns nothing that comes back")
+	}
+	return nil
 }
 
 // keep keeps a line where it is wanted.
@@ -458,7 +481,9 @@ func (r *run) keep(l repo.Line, needed map[string]bool) error {
 	switch {
 	case l.Table != nil:
 		t := l.Table
-		if !r.choice.table(t.Schema, t.Name) {
+		wants := r.choice.table(t.Schema, t.Name)
+		r.choice.meet(t.Schema, t.Name, wants)
+		if !wants {
 			return nil
 		}
 		needed[t.Schema] = true
@@ -489,7 +514,11 @@ func (r *run) keep(l repo.Line, needed map[string]bool) error {
 		r.plan.Bytes += t.Bytes
 	case l.Object != nil:
 		o := l.Object
-		if !r.choice.object(o) {
+		wants := r.choice.object(o)
+		if o.Kind == repo.View || o.Kind == repo.Sequence {
+			r.choice.meet(o.Schema, o.Name, wants)
+		}
+		if !wants {
 			return nil
 		}
 		if r.o.NoPrograms && isProgram(o.Kind) {
@@ -540,7 +569,7 @@ func (r *run) makeSchemas(ctx context.Context, s **session) error {
 	}
 	// Tables that come back in a schema that is not in the backup.
 	for from, to := range r.choice.rename {
-		if from[1] == "" {
+		if from[1] == "" || !r.choice.used[from] {
 			continue
 		}
 		statement := "CREATE DATABASE IF NOT EXISTS " + mysql.Quote(to[0])

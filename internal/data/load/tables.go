@@ -208,7 +208,7 @@ func (r *run) makeTables(ctx context.Context, s *session, list []*table, states 
 	}
 	for _, t := range fresh {
 		if t.resumed || r.o.Overwrite {
-			if err := r.drop(ctx, s, t); err != nil {
+			if err := r.clear(ctx, s, kindTable, t.schema, t.name); err != nil {
 				return err
 			}
 			if err := forget(ctx, s, t); err != nil {
@@ -221,7 +221,7 @@ func (r *run) makeTables(ctx context.Context, s *session, list []*table, states 
 		}
 		made, err := r.makeTable(ctx, s, t)
 		if err != nil {
-			return fmt.Errorf("make %s: %w", t.quoted(), err)
+			return fmt.Errorf("make %s: %w%s", t.quoted(), err, referredHint(err))
 		}
 		t.away = !made
 	}
@@ -240,15 +240,15 @@ func (r *run) makeTables(ctx context.Context, s *session, list []*table, states 
 	return nil
 }
 
-// drop drops a table, one at a time: two sessions of MariaDB that drop tables which refer to each other wait for each other for
-// good (10.11.19, seen: ha_innobase::delete_table locks the other table, and the deadlock is not noticed).
-func (r *run) drop(ctx context.Context, s *session, t *table) error {
-	r.dropping.Lock()
-	defer r.dropping.Unlock()
-	if err := s.Exec(ctx, "DROP TABLE IF EXISTS "+t.quoted()); err != nil {
-		return fmt.Errorf("%s: %w", t.quoted(), err)
+// referredHint says what mends that MySQL makes no table which a foreign key of another one does not fit: a column or key that it refers to
+// is not there, or of another type. Source: MySQL manual, "Server Error Message Reference", ER_CANNOT_ADD_FOREIGN (5.7), ER_FK_NO_COLUMN_PARENT,
+// ER_FK_INCOMPATIBLE_COLUMNS, ER_FK_NO_INDEX_PARENT and its successor of 9.
+func referredHint(err error) string {
+	switch mysql.ErrorNumber(err) {
+	case 1215, 3734, 3780, 1822, 6125:
+		return "; the foreign key of a table that is not restored does not fit the table of the backup: drop that key, then run the same again"
 	}
-	return nil
+	return ""
 }
 
 // fill gets the rows of a table under way.

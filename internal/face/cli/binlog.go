@@ -254,10 +254,16 @@ func (f tableFlags) filter() (binlog.TableFilter, error) {
 
 // schema says whether a schema may have tables that are meant.
 func (f tableFlags) schema(name string) bool {
-	return slices.ContainsFunc(slices.Concat(f.schemas, f.tables), func(p string) bool {
-		p, _, _ = strings.Cut(p, ".")
-		return pattern.Stars(p, name)
-	})
+	whole := func(p string) bool { return pattern.Stars(p, name) }
+	begins := func(p string) bool { // names may have dots, but behind a star none is looked for in a table's
+		for i := range len(p) + 1 {
+			if pattern.Stars(p[:i], name+".") && !(strings.Contains(p[:i], "*") && strings.Contains(p[i:], ".")) {
+				return true
+			}
+		}
+		return false
+	}
+	return slices.ContainsFunc(f.schemas, whole) || slices.ContainsFunc(f.tables, begins)
 }
 
 // parsePlace reads FILE:POSITION.
