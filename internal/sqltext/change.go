@@ -125,14 +125,18 @@ func (p *tableReader) changed(verb string) (out []Table) {
 }
 
 // idents reads names with commas between them.
-func (r *reader) idents() (out []Ident) {
+func (r *reader) idents() []Ident {
+	return several(r.ident, func() bool { return r.accept(",") })
+}
+
+// several reads names by one as long as next passes over what is between two of them.
+func several(one func() (Ident, bool), next func() bool) (out []Ident) {
 	for {
-		n, ok := r.ident()
+		n, ok := one()
 		if !ok {
 			return out
 		}
-		out = append(out, n)
-		if !r.accept(",") {
+		if out = append(out, n); !next() {
 			return out
 		}
 	}
@@ -145,11 +149,7 @@ func (r *reader) readRenames(c *Change) {
 	case r.acceptAny("TABLE", "TABLES"):
 		c.Kind = "TABLE"
 	case r.accept("USER"):
-		c.Kind = "USER"
-		one = func() (Ident, bool) {
-			a, ok := r.account()
-			return Ident{Name: a.String(), Begin: a.Begin, End: a.End}, ok
-		}
+		c.Kind, one = "USER", r.accountName
 	default:
 		return
 	}
@@ -348,19 +348,14 @@ func (r *reader) filled() bool {
 	return false
 }
 
-// accounts reads a list of accounts, each with what may be said of it.
-func (r *reader) accounts() (out []Ident) {
-	for {
-		a, ok := r.account()
-		if !ok {
-			return out
-		}
-		out = append(out, Ident{Name: a.String(), Begin: a.Begin, End: a.End})
-		if !r.toNextAccount() {
-			return out
-		}
-	}
+// accountName reads an account as the name of what is changed.
+func (r *reader) accountName() (Ident, bool) {
+	a, ok := r.account()
+	return Ident{Name: a.String(), Begin: a.Begin, End: a.End}, ok
 }
+
+// accounts reads a list of accounts, each with what may be said of it.
+func (r *reader) accounts() []Ident { return several(r.accountName, r.toNextAccount) }
 
 // toNextAccount passes over how an account is identified, to the next one of the list; what follows the list is for all of them.
 func (r *reader) toNextAccount() bool {

@@ -37,10 +37,10 @@ func (r *run) check(ctx context.Context, s *session) error {
 	if err := r.checkNames(); err != nil {
 		return err
 	}
-	if err := r.checkPointers(); err != nil {
+	if err := r.askNames(ctx, s); err != nil {
 		return err
 	}
-	if err := r.askNames(ctx, s); err != nil {
+	if err := r.checkPointers(); err != nil {
 		return err
 	}
 	if err := r.unrenamed(); err != nil {

@@ -59,7 +59,10 @@ func (r *run) checkNames() error {
 			return err
 		}
 	}
-	return r.each([]repo.ObjectKind{repo.Sequence, repo.View, repo.Function, repo.Procedure, repo.Package, repo.Event}, func(o *repo.Object) error {
+	return r.each([]repo.ObjectKind{repo.Sequence, repo.View, repo.Function, repo.Procedure, repo.Package, repo.Event, repo.Trigger}, func(o *repo.Object) error {
+		if _, renamed := r.choice.rename[[2]string{o.Schema, o.Table}]; renamed && o.Kind == repo.Trigger {
+			return nil // it stays away
+		}
 		space := string(o.Kind)
 		if o.Kind == repo.Sequence || o.Kind == repo.View {
 			space = "table" // they share their names

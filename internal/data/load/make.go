@@ -28,13 +28,13 @@ func (r *run) makeTable(ctx context.Context, s *session, t *table) (made bool, e
 		if err := s.Exec(ctx, d.statement(name)); err != nil {
 			return err
 		}
-		return r.dropOwn(ctx, s, t)
+		return r.clear(ctx, s, kindTable, t.schema, t.name)
 	})
 	if err != nil {
 		return true, err
 	}
-	if !ok && referredHint(why) != "" { // a table that is not restored refers to it
-		return true, why
+	if !ok && referredHint(why) != "" {
+		return true, why // not for its definition, but for a key of another table
 	}
 	if !ok {
 		r.leave(Finding{What: "table " + mysql.Quote(t.Schema) + "." + mysql.Quote(t.Name), Reason: "the server does not take its definition: " + oneLine(why)})
@@ -57,14 +57,7 @@ func (r *run) canMake(ctx context.Context, s *session, t *table) error {
 	if err := s.Exec(ctx, "CREATE TABLE /* risso: can there be any? */ "+probe.quoted()+" (risso INT PRIMARY KEY)"); err != nil {
 		return err
 	}
-	return r.dropOwn(ctx, s, probe)
-}
-
-// dropOwn drops a table that was made just now; one at a time: see clear.
-func (r *run) dropOwn(ctx context.Context, s *session, t *table) error {
-	r.dropping.Lock()
-	defer r.dropping.Unlock()
-	return s.Exec(ctx, "DROP TABLE "+t.quoted())
+	return r.clear(ctx, s, kindTable, probe.schema, probe.name)
 }
 
 // notThisKey are errors that are about a foreign key, and not about the server's state. Source: MySQL manual, "Server Error Message
