@@ -132,7 +132,8 @@ func (g grant) of(schema string) bool {
 // BackupGrants is the statement that gives the account all that a backup of the whole server needs.
 func (s Server) BackupGrants() string { return s.Grants(s.QuotedAccount(), "", JobBackup)[0] }
 
-// SchemaGrants are the statements that let the account see all of one schema, the definitions of routines among it.
+// SchemaGrants are the statements that let the account back up all of one schema: see it, the definitions of routines among it, and lock its
+// tables without transactions.
 func (s Server) SchemaGrants(schema string) []string {
 	account, routines := s.QuotedAccount(), "SELECT ON mysql.proc"
 	switch {
@@ -143,7 +144,7 @@ func (s Server) SchemaGrants(schema string) []string {
 	case !s.MariaDB() && s.Number >= 80000:
 		routines = "SELECT ON *.*"
 	}
-	return []string{"GRANT SELECT, SHOW VIEW, TRIGGER, EVENT ON " + grantName(schema) + ".* TO " + account, "GRANT " + routines + " TO " + account}
+	return []string{"GRANT SELECT, SHOW VIEW, TRIGGER, EVENT, LOCK TABLES ON " + grantName(schema) + ".* TO " + account, "GRANT " + routines + " TO " + account}
 }
 
 // grantName is the name of a schema as GRANT takes it for all of the schema: there it is a pattern.

@@ -99,12 +99,12 @@ func (t Table) MatchSchema(schema string) bool {
 	if t.quoted {
 		return Stars(t.schema, schema)
 	}
-	for i := range len(t.text) {
-		if t.text[i] == '.' && Stars(t.text[:i], schema) {
+	for i := range len(t.text) + 1 { // names may have dots, but behind a star none is looked for in a table's
+		if Stars(t.text[:i], schema+".") && !(strings.Contains(t.text[:i], "*") && strings.Contains(t.text[i:], ".")) {
 			return true
 		}
 	}
-	return strings.Contains(t.text, "*") && Stars(t.text[:strings.IndexByte(t.text, '*')+1], schema+".")
+	return false
 }
 
 // Choice is what schemas and tables are asked for, and which of the patterns were met by a name. The zero value is everything. Its methods
@@ -220,7 +220,7 @@ type UnmetError struct {
 	Near  []string // what is there and is called nearly so
 }
 
-func (u *UnmetError) Error() string { return "there is no " + strings.Join(u.Names, ", no ") }
+func (u *UnmetError) Error() string { return strings.Join(u.Names, ", no ") }
 
 // Hint is a guess at what was meant; empty where there is none.
 func (u *UnmetError) Hint() string {

@@ -159,6 +159,9 @@ func Roll(ctx context.Context, o RollOptions) (RollResult, error) {
 	plan, err := planRoll(ctx, o)
 	if err != nil || o.Plan {
 		plan.result.Planned = true
+		if note := plannedFilter(ctx, o); err == nil && note != "" {
+			plan.result.Notes = append(slices.Clip(plan.result.Notes), note)
+		}
 		return plan.result, err
 	}
 	a, err := openApplier(ctx, o, plan)
@@ -171,6 +174,23 @@ func Roll(ctx context.Context, o RollOptions) (RollResult, error) {
 		err = a.verify(ctx)
 	}
 	return a.result, err
+}
+
+// plannedFilter is what filtered tells of the server, where one is named.
+func plannedFilter(ctx context.Context, o RollOptions) string {
+	if o.Into.Address() == "" {
+		return ""
+	}
+	c, err := mysql.Connect(ctx, o.Into, nil)
+	note := ""
+	if err == nil {
+		defer c.Close()
+		note, err = filtered(ctx, c)
+	}
+	if err != nil {
+		return "what the binary logs of the server that takes it leave out is not known: " + err.Error()
+	}
+	return note
 }
 
 // rollPlan is what a first pass over the logs found.

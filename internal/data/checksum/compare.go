@@ -353,7 +353,7 @@ func (r *run) named(ctx context.Context, here *link, there []*link, schemas []st
 		}
 	}
 	if err := r.choice.Unmet(); err != nil {
-		return fmt.Errorf("%w: %w", ErrNothing, err)
+		return fmt.Errorf("%w: there is no %w", ErrNothing, err)
 	}
 	return nil
 }

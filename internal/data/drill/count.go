@@ -77,7 +77,7 @@ func (r *run) compareCounts(ctx context.Context, got *Counted) error {
 		return err
 	}
 	for _, p := range slices.Backward(list) {
-		if p.Counted == nil || len(p.Counted.Different) > 0 {
+		if p.Doubt != "" || p.Counted == nil || len(p.Counted.Different) > 0 {
 			continue
 		}
 		got.Since = &p.Began

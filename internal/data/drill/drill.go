@@ -400,13 +400,27 @@ func (r *run) conclude(ctx context.Context) (Proof, error) {
 	return r.proof, nil
 }
 
-// Proofs reads what drills of a backup found, or of all (""), the oldest first.
+// Proofs reads what drills of a backup found, or of all (""), the oldest first. Of one whose Doubt says why it counts for nothing
+// only backup and time are known, and they are no more than claimed.
 func Proofs(ctx context.Context, r *repo.Repo, backup string) ([]Proof, error) {
 	list := []Proof{}
 	err := r.Proofs(ctx, backup, func(p repo.Proof) error {
-		var proof Proof
-		if err := json.Unmarshal(p.JSON, &proof); err != nil {
-			return fmt.Errorf("the proof of %s: %w: %w", p.Backup, repo.ErrDamaged, err)
+		proof := Proof{Backup: p.Backup, Began: p.Time, Ended: p.Time, Passed: p.Passed()}
+		switch {
+		case p.Doubt != nil:
+			proof.Passed, proof.Doubt = false, p.Doubt.Error()
+		case p.JSON == nil: // encrypted: what was signed tells no more
+			if !proof.Passed {
+				proof.Failures = []string{"what was wrong cannot be read without an identity"}
+			}
+		default:
+			proof = Proof{}
+			if err := json.Unmarshal(p.JSON, &proof); err != nil {
+				return fmt.Errorf("the proof of %s: %w: %w", p.Backup, repo.ErrDamaged, err)
+			}
+			if proof.Backup != p.Backup {
+				return fmt.Errorf("the proof of %s tells of %s: %w", p.Backup, proof.Backup, repo.ErrDamaged)
+			}
 		}
 		list = append(list, proof)
 		return nil

@@ -40,6 +40,8 @@ type Proof struct {
 	Counted *Counted `json:"counted,omitempty"` // of a physical backup, whose manifest knows no rows; nil: not counted
 	Check   Checked  `json:"check_table"`
 	Queries []Query  `json:"queries"`
+
+	Doubt string `json:"-"` // why it counts for nothing, as Proofs read it; "": it counts
 }
 
 // Stage is a part of the work and how long it took.

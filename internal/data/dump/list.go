@@ -115,6 +115,8 @@ type listing struct {
 	whole   map[string]bool // schemas of which all is taken
 	bytes   int64
 	blind   *mysql.BlindError // what the account may not see; nil: it sees all
+	rights  *mysql.Rights     // the account's, where a part will do; nil: all is wanted
+	unread  []string          // what it may not read then, of what is there or was named
 	at      mysql.Moment      // when it was read, by the server's clock
 }
 
@@ -153,10 +155,10 @@ func list(ctx context.Context, sessions []*mysql.Stream, server mysql.Server, o 
 		}
 	}
 	l.schemas = kept
-	if l.blind, err = lookAround(ctx, sessions[0], server, sel, l); err != nil {
+	if l.blind, err = lookAround(ctx, sessions[0], server, o, l); err != nil {
 		return nil, err
 	}
-	if l.blind != nil && !o.Partial {
+	if l.blind != nil && (!o.Partial || len(l.unread) > 0 && !l.blind.Part) {
 		return nil, l.blind
 	}
 	if len(l.schemas) == 0 && !sel.All() {
@@ -180,11 +182,14 @@ func list(ctx context.Context, sessions []*mysql.Stream, server mysql.Server, o 
 func (l *listing) missing(sel Selection) (out []string) {
 	schemas, tables, _ := sel.named()
 	for _, s := range schemas {
-		if !slices.Contains(l.schemas, s) && !sel.excluded(s, "") {
+		if !slices.Contains(l.schemas, s) && !sel.excluded(s, "") && !l.hides(s, "", "SELECT") {
 			out = append(out, s)
 		}
 	}
 	for _, t := range tables {
+		if l.hides(t.Schema, t.Name, "SELECT") || slices.Contains(l.unread, t.String()) {
+			continue
+		}
 		is := func(i mysql.TableInfo) bool { return i.TableName == t }
 		if !slices.ContainsFunc(l.tables, is) && !slices.ContainsFunc(l.plain, is) && !slices.ContainsFunc(l.away, is) && !slices.Contains(l.views, t) && !slices.Contains(l.seqs, t) && !sel.excluded(t.Schema, t.Name) {
 			out = append(out, t.Schema+"."+t.Name)
@@ -279,14 +284,22 @@ func (l *listing) notes() (out []string) {
 	if len(l.away) > 0 {
 		out = append(out, fmt.Sprintf("Definitions only: %s. Their rows are those of other tables, or of another server.", someOf(l.away)))
 	}
+	if len(l.unread) > 0 {
+		out = append(out, "Not in the backup, for the account may not read them (or lock them, without transactions): "+firstOf(l.unread, func(s string) string { return s })+".")
+	}
 	return out
 }
 
 // someOf names the first of some tables with their engines.
 func someOf(list []mysql.TableInfo) string {
+	return firstOf(list, func(t mysql.TableInfo) string { return fmt.Sprintf("%s (%s)", t.TableName, t.Engine) })
+}
+
+// firstOf names the first of a list.
+func firstOf[T any](list []T, name func(T) string) string {
 	names := make([]string, 0, 5)
 	for _, t := range list[:min(len(list), 5)] {
-		names = append(names, fmt.Sprintf("%s (%s)", t.TableName, t.Engine))
+		names = append(names, name(t))
 	}
 	more := ""
 	if n := len(list) - len(names); n > 0 {

@@ -2,8 +2,8 @@ package load
 
 import (
 	"fmt"
-	"maps"
 	"slices"
+	"strings"
 
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
@@ -12,17 +12,30 @@ import (
 
 // choice is what of a backup is wanted, and under which names.
 type choice struct {
-	names   *pattern.Choice
+	schemas []string
+	tables  [][2]string
 	rename  map[[2]string][2]string // schema and table; a schema has no table
-	renamed map[[2]string]string    // what was asked for, of those that nothing wanted was called until now
-	near    map[string]string       // and what is called nearly so
+
+	// What the backup has of it: matched are patterns, known and used are renamed names that it has, and that come back.
+	matched     map[string]bool
+	known, used map[[2]string]bool
+	near        map[string]string // what is called nearly as one that was named, by that
 }
 
 func newChoice(schemas, tables, rename []string) (choice, error) {
-	c := choice{rename: map[[2]string][2]string{}, renamed: map[[2]string]string{}, near: map[string]string{}}
-	var err error
-	if c.names, err = pattern.NewChoice(schemas, tables); err != nil {
-		return c, err
+	c := choice{rename: map[[2]string][2]string{}, matched: map[string]bool{}, known: map[[2]string]bool{}, used: map[[2]string]bool{}, near: map[string]string{}}
+	for _, s := range schemas {
+		c.schemas = append(c.schemas, pattern.Schema(s))
+	}
+	for _, t := range tables {
+		schema, table, err := pattern.Name(t)
+		if err != nil {
+			return c, err
+		}
+		if table == "" {
+			return c, fmt.Errorf("%q names no schema: write schema.table", t)
+		}
+		c.tables = append(c.tables, [2]string{schema, table})
 	}
 	for _, s := range rename {
 		i, _ := asDefault.Find(s, "=")
@@ -43,50 +56,153 @@ func newChoice(schemas, tables, rename []string) (choice, error) {
 		if mysql.SystemSchema(newSchema) {
 			return c, fmt.Errorf("%q: %s belongs to the server itself", s, mysql.Quote(newSchema))
 		}
-		c.rename[[2]string{oldSchema, oldTable}] = [2]string{newSchema, newTable}
-		c.renamed[[2]string{oldSchema, oldTable}] = s[:i]
+		if err := mysql.CheckSchemaName(newSchema); err != nil {
+			return c, fmt.Errorf("%q: no server can hold a schema %q: %w", s, newSchema, err)
+		}
+		if newTable != "" {
+			if err := mysql.CheckTableName(newTable); err != nil {
+				return c, fmt.Errorf("%q: no server can hold a table %q: %w", s, newTable, err)
+			}
+		}
+		old, now := [2]string{oldSchema, oldTable}, [2]string{newSchema, newTable}
+		if other, twice := c.rename[old]; twice && other != now {
+			return c, fmt.Errorf("%q: it is renamed to another name already", s)
+		}
+		c.rename[old] = now
 	}
 	return c, nil
 }
 
-// all says whether everything is wanted.
-func (c choice) all() bool { return c.names.All() }
+// CheckChoice finds out, before anything is opened, whether schemas, tables and renamings can be read, and whether a server can hold the new
+// names.
+func CheckChoice(schemas, tables, rename []string) error {
+	_, err := newChoice(schemas, tables, rename)
+	return err
+}
 
-func (c choice) schema(name string) bool { return c.names.Schema(name) }
-
-// table says whether a table, or a view, is wanted.
-func (c choice) table(schema, name string) bool { return c.names.Table(schema, name) }
-
-// takes notes that something of a schema, or a table, comes back.
-func (c choice) takes(schema, table string) {
-	delete(c.renamed, [2]string{schema, table})
-	delete(c.renamed, [2]string{schema, ""})
-	for key, text := range c.renamed {
-		name := schema
-		if key[1] != "" {
-			name += "." + table
+// meet notes that the backup has a schema, or a table, view or sequence of it, and whether that comes back.
+func (c choice) meet(schema, table string, back bool) {
+	for _, p := range c.schemas {
+		c.nearly(p, schema)
+		if pattern.Stars(p, schema) {
+			c.matched[p] = true
 		}
-		if c.near[text] == "" && pattern.Near(text, name) {
-			c.near[text] = name
+	}
+	for old := range c.rename {
+		if old[1] == "" {
+			c.nearly(old[0], schema)
+		} else if table != "" {
+			c.nearly(old[0]+"."+old[1], schema+"."+table)
+		}
+	}
+	for _, p := range c.tables {
+		if table != "" {
+			c.nearly(p[0]+"."+p[1], schema+"."+table)
+		}
+		if table != "" && pattern.Stars(p[0], schema) && pattern.Stars(p[1], table) {
+			c.matched[p[0]+"\x00"+p[1]] = true
+		}
+	}
+	for _, old := range [][2]string{{schema, ""}, {schema, table}} {
+		if _, ok := c.rename[old]; ok {
+			c.known[old] = true
+			c.used[old] = c.used[old] || back
 		}
 	}
 }
 
-// unmet says which names that were asked for nothing in the backup has.
-func (c choice) unmet() error {
-	if err := c.names.Unmet(); err != nil {
-		return fmt.Errorf("%w: %w", ErrNothing, err)
+// nearly notes a name that may have been meant by another.
+func (c choice) nearly(named, name string) {
+	if c.near[named] == "" && named != name && pattern.Near(named, name) {
+		c.near[named] = name
 	}
-	if len(c.renamed) == 0 {
-		return nil
-	}
-	u := &pattern.UnmetError{Names: slices.Sorted(maps.Values(c.renamed))}
-	for _, text := range u.Names {
-		if near := c.near[text]; near != "" {
-			u.Near = append(u.Near, near)
+}
+
+// meant are the names that may have been meant by those that the backup does not have.
+func (c choice) meant() (list []string) {
+	add := func(named string, met bool) {
+		if near := c.near[named]; !met && near != "" {
+			list = append(list, near)
 		}
 	}
-	return fmt.Errorf("%w: --rename: %w", ErrNothing, u)
+	for _, p := range c.schemas {
+		add(p, c.matched[p])
+	}
+	for _, p := range c.tables {
+		add(p[0]+"."+p[1], c.matched[p[0]+"\x00"+p[1]])
+	}
+	for old := range c.rename {
+		add(strings.TrimSuffix(old[0]+"."+old[1], "."), c.known[old])
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// unmet are the names that were asked for and that the backup does not have: schemas, tables, names to be renamed. idle are those that it
+// has, or patterns, of which nothing comes back.
+func (c choice) unmet() (missing, idle []string) {
+	for _, p := range c.schemas {
+		if c.matched[p] {
+			continue
+		}
+		if strings.Contains(p, "*") {
+			idle = append(idle, "--schema "+p)
+		} else {
+			missing = append(missing, "schema "+mysql.Quote(p))
+		}
+	}
+	for _, p := range c.tables {
+		switch {
+		case c.matched[p[0]+"\x00"+p[1]]:
+		case strings.Contains(p[0]+p[1], "*"):
+			idle = append(idle, "--table "+p[0]+"."+p[1])
+		default:
+			missing = append(missing, "table "+mysql.Quote(p[0])+"."+mysql.Quote(p[1]))
+		}
+	}
+	for old := range c.rename {
+		what := "schema " + mysql.Quote(old[0])
+		if old[1] != "" {
+			what = "table " + mysql.Quote(old[0]) + "." + mysql.Quote(old[1])
+		}
+		switch {
+		case !c.known[old]:
+			missing = append(missing, what+" (--rename)")
+		case !c.used[old]:
+			idle = append(idle, "--rename of "+what)
+		}
+	}
+	slices.Sort(missing)
+	slices.Sort(idle)
+	return slices.Compact(missing), slices.Compact(idle)
+}
+
+// all says whether everything is wanted.
+func (c choice) all() bool { return len(c.schemas) == 0 && len(c.tables) == 0 }
+
+func (c choice) schema(name string) bool {
+	if c.all() {
+		return true
+	}
+	for _, p := range c.schemas {
+		if pattern.Stars(p, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// table says whether a table, or a view, is wanted.
+func (c choice) table(schema, name string) bool {
+	if c.schema(schema) {
+		return true
+	}
+	for _, p := range c.tables {
+		if pattern.Stars(p[0], schema) && pattern.Stars(p[1], name) {
+			return true
+		}
+	}
+	return false
 }
 
 // object says whether something beside tables is wanted.

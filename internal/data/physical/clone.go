@@ -207,7 +207,14 @@ func (j *job) recoverClone(ctx context.Context) error {
 
 // putBack removes the copy and the plug-in, and then the journal.
 func (j *job) putBack(ctx context.Context, f *journal.File, old cloneOld) error {
-	if err := j.endClones(ctx, old.Dir); err != nil {
+	// A connection of its own: the one of the backup may be broken.
+	conn, err := mysql.Connect(ctx, j.Target, nil)
+	if err != nil {
+		f.Release()
+		return hinted("the next backup does it", "put the server back as it was: %w", err)
+	}
+	defer conn.Close()
+	if err := j.endClones(ctx, conn, old.Dir); err != nil {
 		f.Release()
 		return err
 	}
@@ -217,7 +224,7 @@ func (j *job) putBack(ctx context.Context, f *journal.File, old cloneOld) error 
 			return fmt.Errorf("remove the copy: %w", err)
 		}
 	}
-	if err := j.putBackPlugin(ctx, old); err != nil {
+	if err := putBackPlugin(ctx, conn, old); err != nil {
 		f.Release()
 		return err
 	}
@@ -225,16 +232,10 @@ func (j *job) putBack(ctx context.Context, f *journal.File, old cloneOld) error 
 }
 
 // putBackPlugin takes the plug-in out again, or gives it the limit that it had.
-func (j *job) putBackPlugin(ctx context.Context, old cloneOld) error {
+func putBackPlugin(ctx context.Context, conn *mysql.Conn, old cloneOld) error {
 	if !old.Uninstall && old.Limit == 0 {
 		return nil
 	}
-	// A connection of its own: the one of the backup may be broken.
-	conn, err := mysql.Connect(ctx, j.Target, nil)
-	if err != nil {
-		return hinted("the next backup does it", "put the server's plug-in back as it was: %w", err)
-	}
-	defer conn.Close()
 	state, err := conn.PluginState(ctx, "clone")
 	switch {
 	case err != nil:
@@ -285,9 +286,9 @@ func pause(ctx context.Context) bool {
 
 // endClones ends what a killed Risso left running, and waits until it is gone: the server goes on copying when its client is
 // gone.
-func (j *job) endClones(ctx context.Context, dir string) error {
+func (j *job) endClones(ctx context.Context, conn *mysql.Conn, dir string) error {
 	for deadline := time.Now().Add(endTime); ; {
-		left, err := j.killClones(ctx, dir)
+		left, err := j.killClones(ctx, conn, dir)
 		if err != nil || left == 0 {
 			return err
 		}
@@ -301,8 +302,8 @@ func (j *job) endClones(ctx context.Context, dir string) error {
 }
 
 // killClones kills the sessions that copy into dir and says how many there were.
-func (j *job) killClones(ctx context.Context, dir string) (left int, err error) {
-	rows, err := j.conn.Maps(ctx, j.server.SessionList())
+func (j *job) killClones(ctx context.Context, conn *mysql.Conn, dir string) (left int, err error) {
+	rows, err := conn.Maps(ctx, j.server.SessionList())
 	if err != nil {
 		return 0, fmt.Errorf("look for a copy that goes on: %w", err)
 	}
@@ -376,8 +377,14 @@ func (j *job) clone(ctx context.Context, dir string) error {
 	return hinted(hint, "CLONE: %w", err)
 }
 
-// watchClone tells how far CLONE is.
+// watchClone tells how far CLONE is. It is for the eye only. A question that is under way when ctx ends takes its connection with
+// it, so that it has one of its own.
 func (j *job) watchClone(ctx context.Context) {
+	conn, err := mysql.Connect(ctx, j.Target, j.conn.Traffic())
+	if err != nil {
+		return
+	}
+	defer conn.Close()
 	t := time.NewTicker(500 * time.Millisecond)
 	defer t.Stop()
 	for {
@@ -386,9 +393,9 @@ func (j *job) watchClone(ctx context.Context) {
 			return
 		case <-t.C:
 		}
-		rows, err := j.conn.Maps(ctx, "SELECT /* risso: how far is CLONE? */ COALESCE(SUM(ESTIMATE), 0) AS e, COALESCE(SUM(DATA), 0) AS d FROM performance_schema.clone_progress")
+		rows, err := conn.Maps(ctx, "SELECT /* risso: how far is CLONE? */ COALESCE(SUM(ESTIMATE), 0) AS e, COALESCE(SUM(DATA), 0) AS d FROM performance_schema.clone_progress")
 		if err != nil || len(rows) == 0 {
-			return // it is for the eye only
+			return
 		}
 		total, _ := strconv.ParseInt(rows[0]["e"], 10, 64)
 		done, _ := strconv.ParseInt(rows[0]["d"], 10, 64)
@@ -501,7 +508,7 @@ func (j *job) secondServer(ctx context.Context, dir, copied string) ([]string, e
 		return nil, err
 	}
 	args := []string{"--no-defaults", "--datadir=" + copied, "--socket=" + filepath.Join(dir, "s"), "--pid-file=" + filepath.Join(dir, "pid"), "--tmpdir=" + dir,
-		"--skip-networking", "--skip-log-bin", "--event-scheduler=OFF", "--secure-file-priv=NULL", "--innodb-buffer-pool-size=64M", "--loose-mysqlx=OFF",
+		"--skip-networking", "--skip-log-bin", "--event-scheduler=OFF", "--secure-file-priv=NULL", "--innodb-buffer-pool-size=64M", "--innodb-use-native-aio=OFF", "--loose-mysqlx=OFF",
 		"--loose-skip-replica-start", "--loose-skip-slave-start", "--loose-persisted-globals-load=OFF", "--loose-auto-generate-certs=OFF",
 		"--loose-caching-sha2-password-auto-generate-rsa-keys=OFF", "--loose-sha256-password-auto-generate-rsa-keys=OFF", "--loose-group-replication-start-on-boot=OFF"}
 	for name, value := range vars {

@@ -86,7 +86,7 @@ func (r *Repo) decide(ctx context.Context, entries []Entry, o PruneOptions, now 
 
 // candidates are the whole backups, with what decides about them beside rules.
 func (r *Repo) candidates(ctx context.Context, entries []Entry, o PruneOptions, now time.Time) (list []Candidate, err error) {
-	proven, err := r.proven(ctx)
+	proven, err := r.proven(ctx, o.Trusted)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (r *Repo) candidates(ctx context.Context, entries []Entry, o PruneOptions, 
 			continue
 		}
 		h, s := e.Header, takers[e.ID]
-		c := Candidate{ID: e.ID, Time: h.Began, Server: h.Server.Identity, Proven: proven[e.ID], Group: h.group(), Signer: s.key, Trusted: slices.Contains(o.Trusted, s.key)}
+		c := Candidate{ID: e.ID, Time: h.Began, Server: h.Server.Identity, Proven: proven[e.ID] != unproven, Vouched: proven[e.ID] == vouched, Group: h.group(), Signer: s.key, Trusted: slices.Contains(o.Trusted, s.key)}
 		if h.Kind == Physical {
 			c.physical = true
 			c.Parent = h.Parent // chunks of a logical backup need no other backup
@@ -192,29 +192,29 @@ func (r *Repo) takers(ctx context.Context, entries []Entry) (map[string]taker, e
 	return out, nil
 }
 
-// Passed says whether the drill that a proof tells of went well.
-func (p Proof) Passed() bool {
-	var x struct {
-		Passed bool `json:"passed"`
-	}
-	return json.Unmarshal(p.JSON, &x) == nil && x.Passed
-}
+// proof says by whose word a backup was restored.
+type proof int
 
-// proven gives the backups that a drill restored. Without an identity the proofs of an encrypted repository cannot be read:
-// then one that was drilled at all counts, so that prune keeps rather too much.
-func (r *Repo) proven(ctx context.Context) (map[string]bool, error) {
-	set := map[string]bool{}
-	if !r.Readable() {
-		err := r.store.List(ctx, proofPrefix, func(key string, _ int64) error {
-			id, _, _ := strings.Cut(strings.TrimPrefix(key, proofPrefix), "/")
-			set[id] = true
-			return nil
-		})
-		return set, err
-	}
+const (
+	unproven proof = iota
+	claimed        // by somebody's who is not trusted, or nobody signed it
+	vouched        // by one's whose key is trusted
+)
+
+// proven gives the backups that a drill restored. Without an identity the proofs of an encrypted repository cannot be read: then those
+// count that a trusted key signed as good ones, and one that is not signed counts for what somebody claims, so that prune keeps rather too much.
+func (r *Repo) proven(ctx context.Context, trusted []PublicKey) (map[string]proof, error) {
+	set := map[string]proof{}
 	err := r.Proofs(ctx, "", func(p Proof) error {
-		if p.Passed() {
-			set[p.Backup] = true
+		by := claimed
+		switch {
+		case errors.Is(p.Doubt, ErrForged), errors.Is(p.Doubt, ErrDamaged):
+			return nil
+		case slices.Contains(trusted, p.Signer):
+			by = vouched
+		}
+		if p.Passed() || p.JSON == nil && p.Signer == "" {
+			set[p.Backup] = max(set[p.Backup], by)
 		}
 		return nil
 	})

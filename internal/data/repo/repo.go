@@ -270,6 +270,11 @@ func (r *Repo) Manifest(ctx context.Context, id string) (*Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
+	return r.manifest(ctx, id, sig)
+}
+
+// manifest opens a manifest, whoever signed it.
+func (r *Repo) manifest(ctx context.Context, id string, sig *signature) (*Manifest, error) {
 	if m := r.keptManifest(id, sig); m != nil {
 		return m, nil
 	}

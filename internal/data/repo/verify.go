@@ -494,18 +494,34 @@ func (v *verifier) besides(ctx context.Context) error {
 	if v.r.Encrypted() {
 		keys = append(keys, namesKey)
 	}
+	var proofs []string
 	for _, id := range v.res.Backups {
 		err := v.r.store.List(ctx, proofPrefix+id+"/", func(key string, _ int64) error {
-			keys = append(keys, key)
+			proofs = append(proofs, key)
 			return nil
 		})
 		if err != nil {
 			return err
 		}
 	}
+	keys = append(keys, proofs...)
 	for _, key := range keys {
 		if err := v.seal(ctx, key); err != nil {
 			return err
+		}
+	}
+	for _, key := range proofs {
+		id, at, _ := strings.Cut(strings.TrimPrefix(key, proofPrefix), "/")
+		if _, err := time.Parse(proofTime, at); err != nil {
+			continue
+		}
+		p, err := v.r.proof(ctx, id, at)
+		switch {
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrDamaged): // removed meanwhile, or told
+		case err != nil:
+			return err
+		case errors.Is(p.Doubt, ErrForged):
+			v.problem(Damaged, key, p.Doubt.Error())
 		}
 	}
 	return nil

@@ -62,7 +62,7 @@ type sampler struct {
 }
 
 func newSampler(c *Collector) *sampler {
-	s := &sampler{c: c, byDigest: map[string]identity{}, found: map[events.Activity]*events.Activity{}, seen: map[string]identity{}, noted: map[string]int64{}, pace: pace{step: 1}}
+	s := &sampler{c: c, byDigest: map[string]identity{}, found: map[events.Activity]*events.Activity{}, seen: map[string]identity{}, noted: map[string]int64{}, pace: pace{step: 1, slow: slowReading}}
 	s.state = ActivityStatus{Step: 1, Why: "the first second is not over"}
 	return s
 }
@@ -186,15 +186,15 @@ func (s *sampler) sample(ctx context.Context, now time.Time) error {
 
 // pace steps back while readings are dear.
 type pace struct {
-	step  int // seconds
-	quick int // readings in a row that were cheap
+	step  int           // seconds
+	quick int           // readings in a row that were cheap
+	slow  time.Duration // a reading that takes longer is dear, one that takes half as long cheap
 }
 
 // When to step back, and when to come nearer again.
 const (
-	slowReading  = 20 * time.Millisecond
-	quickReading = 10 * time.Millisecond
-	quickInRow   = 30
+	slowReading = 20 * time.Millisecond
+	quickInRow  = 30
 )
 
 var paces = []int{1, 2, 5}
@@ -202,9 +202,9 @@ var paces = []int{1, 2, 5}
 func (p *pace) next(took time.Duration) {
 	i := max(slices.Index(paces, p.step), 0)
 	switch {
-	case took > slowReading:
+	case took > p.slow:
 		i, p.quick = min(i+1, len(paces)-1), 0
-	case took > quickReading:
+	case took > p.slow/2:
 		p.quick = 0
 	default:
 		if p.quick++; p.quick >= quickInRow {

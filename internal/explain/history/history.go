@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/explain/digest"
 	"github.com/rissodb/risso/internal/explain/prepared"
 	"github.com/rissodb/risso/internal/fleet"
@@ -488,7 +489,7 @@ func (c *Collector) full(ctx context.Context, at int64, list []cost) error {
 		return err
 	}
 	gap := fleet.Gap{What: "classes of statements",
-		Reason: fmt.Sprintf("the server's table of digests is full (%d rows): %d statements of the last minute fell into one row without a name, %d since the server started", size, list[i].Calls, lost),
+		Reason: fmt.Sprintf("the server's table of digests is full (%s): %s of the last minute fell into one row without a name, %s since the server started", digits.Counted(size, "row"), digits.Counted(list[i].Calls, "statement"), digits.Thousands(lost)),
 		Remedy: fmt.Sprintf("TRUNCATE performance_schema.events_statements_summary_by_digest; for good: performance_schema_digests_size=%d in the [mysqld] section of the option file, and a restart", max(2*size, 10000))}
 	c.setStatus(func(s *Status) { s.Notes = []fleet.Gap{gap} })
 	if at >= c.fullUntil {

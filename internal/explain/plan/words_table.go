@@ -101,7 +101,7 @@ func (t *teller) fullScan(n *Node, rows float64) {
 	if severity == Costly && (n.Executions.Or(1) > 1 && n.JoinBuffer == "" || t.share(n) > 0.5 && rows > 10*many) {
 		severity = Bad
 	}
-	words := fmt.Sprintf("Full scan of %s: all of about %s rows are read", n.Name(), count(n.rowsOnce()))
+	words := fmt.Sprintf("Full scan of %s: all of about %s read", n.Name(), amount(n.rowsOnce(), "row is", "rows are"))
 	if runs := n.runsKnown(); runs > 1 {
 		words += fmt.Sprintf(", %s times", count(runs))
 	}
@@ -117,18 +117,18 @@ func (t *teller) fullScan(n *Node, rows float64) {
 
 func (t *teller) indexScan(n *Node, rows float64) {
 	if n.Covering {
-		t.say(n, "full_index_scan", graded(rows), "The whole index %s of %s is read, about %s entries; it is covering, the rows are not touched.", n.Key, n.Name(), count(n.rowsOnce()))
+		t.say(n, "full_index_scan", graded(rows), "The whole index %s of %s is read, about %s; it is covering, the rows are not touched.", n.Key, n.Name(), amount(n.rowsOnce(), "entry", "entries"))
 		return
 	}
 	if n.Key == "PRIMARY" {
-		t.say(n, "full_scan", graded(rows), "Full scan of %s in the order of its primary key, about %s rows%s.", n.Name(), count(n.rowsOnce()), t.passing(n))
+		t.say(n, "full_scan", graded(rows), "Full scan of %s in the order of its primary key, about %s%s.", n.Name(), amount(n.rowsOnce(), "row", "rows"), t.passing(n))
 		return
 	}
 	severity := graded(rows)
 	if severity == Costly && t.share(n) > 0.5 {
 		severity = Bad
 	}
-	t.say(n, "full_index_scan", severity, "The whole index %s of %s is read for its order, about %s entries, and it is not covering: as many rows are looked up in the clustered index, at random places.", n.Key, n.Name(), count(n.rowsOnce()))
+	t.say(n, "full_index_scan", severity, "The whole index %s of %s is read for its order, about %s, and it is not covering: as many rows are looked up in the clustered index, at random places.", n.Key, n.Name(), amount(n.rowsOnce(), "entry", "entries"))
 }
 
 // rowsOnce are the rows of one execution, counted or expected.
@@ -204,12 +204,12 @@ func (t *teller) joinBuffer(n *Node) {
 	inner := n.rowsOnce()
 	pairs := outer * inner
 	if strings.Contains(strings.ToLower(n.JoinBuffer), "hash") {
-		t.say(n, "join_buffer", graded(inner), "Table %s is joined without an index, by a hash of the join buffer (%s): about %s rows on one side, %s on the other.", n.Name(), n.JoinBuffer, count(outer), count(inner))
+		t.say(n, "join_buffer", graded(inner), "Table %s is joined without an index, by a hash of the join buffer (%s): about %s on one side, %s on the other.", n.Name(), n.JoinBuffer, amount(outer, "row", "rows"), count(inner))
 		return
 	}
 	if strings.Contains(n.JoinBuffer, "Batched") || strings.Contains(n.JoinBuffer, "BKA") {
 		t.say(n, "join_buffer", Note, "Look-ups in %s are gathered in a join buffer and made in order (%s).", n.Name(), n.JoinBuffer)
 		return
 	}
-	t.say(n, "join_buffer", graded(pairs), "Table %s is joined without an index: its rows are compared with those of the join buffer (%s), about %s × %s = %s pairs.", n.Name(), n.JoinBuffer, count(outer), count(inner), count(pairs))
+	t.say(n, "join_buffer", graded(pairs), "Table %s is joined without an index: its rows are compared with those of the join buffer (%s), about %s × %s = %s.", n.Name(), n.JoinBuffer, count(outer), count(inner), amount(pairs, "pair", "pairs"))
 }

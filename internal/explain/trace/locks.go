@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 )
@@ -148,7 +149,7 @@ func (t *Trace) lockWords() (out []string) {
 		out = append(out, w.words())
 	}
 	if n := len(list) - 5; n > 0 {
-		out = append(out, counted(n, "more wait")+" for locks: see the JSON.")
+		out = append(out, digits.Counted(n, "more wait")+" for locks: see the JSON.")
 	}
 	return out
 }

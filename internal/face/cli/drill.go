@@ -127,6 +127,11 @@ func runDrill(ctx context.Context, s Streams, f drillFlags) error {
 	if f.fromFlags.policy, err = f.trustFlags.policy(f.from, says(s.Err)); err != nil {
 		return err
 	}
+	keys, err := signs(repo.Keys{})
+	if err != nil {
+		return err
+	}
+	f.fromFlags.signer = keys.Signer // of the proof
 	r, done, err := f.open(ctx)
 	if err != nil {
 		return err

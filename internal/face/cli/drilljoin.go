@@ -39,11 +39,21 @@ func (loader) Load(ctx context.Context, q drill.LoadRequest) (drill.Loaded, erro
 	if !cameToEnd(err) {
 		return out, err
 	}
+	accounts := false // some are missing
 	for _, f := range res.LeftOut {
+		accounts = accounts || strings.HasPrefix(f.What, "account ")
 		switch text := f.What + ": " + f.Reason; {
 		case strings.HasPrefix(f.What, "account "): // the throw-away server may lack ways to log in
 			out.Notes = append(out.Notes, text)
 		case !strings.HasPrefix(f.What, "table "): // a table that is missing is missed when they are counted
+			out.LeftOut = append(out.LeftOut, text)
+		}
+	}
+	for _, f := range res.Broken {
+		text := f.What + " does not work: " + f.Reason
+		if accounts { // one of them may be its definer
+			out.Notes = append(out.Notes, text)
+		} else {
 			out.LeftOut = append(out.LeftOut, text)
 		}
 	}

@@ -37,12 +37,12 @@ func TestNamesAskedFor(t *testing.T) {
 			t.Errorf("%q changed the live table: %s", more, got)
 		}
 	}
-	restore(exitUsage, "no pt.nosuch", "--table", "pt.a*", "--table", "pt.nosuch")
+	restore(exitUsage, "no table `pt`.`nosuch`", "--table", "pt.a*", "--table", "pt.nosuch")
 	restore(exitUsage, "did you mean pt.t?", "--table", "pt.a*", "--table", "pt.tt")
-	restore(exitUsage, "no nosuch", "--schema", "pt", "--schema", "nosuch")
+	restore(exitUsage, "no schema `nosuch`", "--schema", "pt", "--schema", "nosuch")
 	restore(exitUsage, "did you mean pt.t?", "--table", "pt.t", "--rename", "pt.tt=pt.t_before")
-	restore(exitUsage, "no nosuch", "--schema", "pt", "--rename", "nosuch=x")
-	restore(exitUsage, "no pt.t", "--table", "pt.a*", "--rename", "pt.t=pt.x") // it is there, and not asked for
+	restore(exitUsage, "no schema `nosuch`", "--schema", "pt", "--rename", "nosuch=x")
+	restore(exitOK, "concerns nothing that comes back", "--table", "pt.a*", "--rename", "pt.t=pt.x") // it is there, and not asked for
 	restore(exitOK, "1 table", "--table", "pt.`o'd d`", "--rename", "pt.`o'd d`=pt.`o``x`")
 
 	checksum := func(code int, says string, more ...string) {

@@ -49,7 +49,10 @@ func (r restoreRoller) Roll(ctx context.Context, what load.Roll) (load.Rolled, e
 	if err != nil {
 		return load.Rolled{}, err
 	}
-	out := load.Rolled{Transactions: res.Transactions, LastTime: res.LastTime, GTIDSet: res.GTIDs.String(), Stopped: res.Stopped}
+	out := load.Rolled{Transactions: res.Transactions, LastTime: res.LastTime, GTIDSet: res.GTIDs.String(), Stopped: res.Stopped, Notes: res.Notes}
+	for _, x := range res.Prepared {
+		out.Notes = append(out.Notes, "prepared, and waiting for its end unless that came too: XA "+x)
+	}
 	if !res.LastGTID.IsZero() {
 		out.Last = res.LastGTID.String()
 	}

@@ -308,7 +308,7 @@ func TestNotes(t *testing.T) {
 	}
 	b.Runs[1].Seconds = 12
 	all := strings.Join(Judge(a, b, Terms{Seed: 1}).Notes, "\n")
-	for _, want := range []string{"A: 7 transactions failed in 1 of 10 runs (errors 1213)", "B: 1 of 10 runs were interrupted", "B: 1 of 10 runs were not steady"} {
+	for _, want := range []string{"A: 7 transactions failed in 1 of 10 runs (errors 1213)", "B: 1 of 10 runs interrupted", "B: 1 of 10 runs not steady"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("%q lacks %q", all, want)
 		}
