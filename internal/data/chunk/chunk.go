@@ -239,7 +239,7 @@ func Columns(t mysql.Table) []mysql.TableColumn {
 func expression(c mysql.TableColumn) string {
 	name := mysql.Quote(c.Name)
 	if (c.Type == "enum" || c.Type == "set") && emptyMember(c.FullType) {
-		number := "CAST(CONVERT(LPAD(" + name + " + 0, 21, '0') USING " + c.Charset + ") AS BINARY)"
+		number := "CAST(CONVERT(LPAD(CAST(" + name + " AS UNSIGNED), 21, '0') USING " + c.Charset + ") AS BINARY)"
 		if c.Type == "enum" {
 			return "IF(" + name + " + 0 = 0, " + number + ", " + name + ")"
 		}
