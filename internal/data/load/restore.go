@@ -530,6 +530,10 @@ func (r *run) keep(l repo.Line, needed map[string]bool) error {
 			needed[o.Schema] = true
 		}
 		if o.Kind == repo.Account {
+			if why := r.quoteAccount(o); why != "" {
+				r.note(lost(o, why))
+				return nil
+			}
 			o.After = ownGrants(o)
 		}
 		if why := forgedObject(o, r.dialect(o)); why != "" {
