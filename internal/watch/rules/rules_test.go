@@ -321,9 +321,15 @@ func serverScenarios() []scenario {
 			near: func(w *world) { w.waiting("semisync", 2) }, bad: func(w *world) { w.waiting("semisync", 15) },
 			words: `threads wait for a replica to confirm`, remedy: "rpl_semi_sync"},
 		{id: "redo.pressure", make: mariadb, severity: fleet.SeverityWarning,
-			near:  func(w *world) { w.values[statusPrefix+"innodb_checkpoint_age"] = 60 << 20 },
-			bad:   func(w *world) { w.values[statusPrefix+"innodb_checkpoint_age"] = 70 << 20 },
-			words: `^the redo log is 88 % full since .* \(70 MB of 80 MB\)`, remedy: "SET GLOBAL innodb_log_file_size = 201326592"},
+			near: func(w *world) { // as a burst leaves it
+				w.values[statusPrefix+"innodb_checkpoint_age"] = 70 << 20
+				w.rates[statusPrefix+"innodb_os_log_written"] = 10 << 10
+			},
+			bad: func(w *world) {
+				w.values[statusPrefix+"innodb_checkpoint_age"] = 70 << 20
+				w.rates[statusPrefix+"innodb_os_log_written"] = 1 << 20
+			},
+			words: `^the redo log is 88 % full since .* \(70 MB of 80 MB\), and .* more are written a second: when`, remedy: "SET GLOBAL innodb_log_file_size = 201326592"},
 		{id: "redo.pressure", name: "MySQL 9.7", make: func() *world {
 			w := mysql97()
 			delete(w.values, statusPrefix+"innodb_checkpoint_age")
