@@ -208,14 +208,6 @@ func told(err error) bool {
 	return false
 }
 
-// unread is what is wrong with something that could not be read.
-func unread(err error) ProblemKind {
-	if errors.Is(err, ErrNoKey) {
-		return Locked
-	}
-	return Damaged
-}
-
 // manifests reads the manifests to their ends and gathers what they need.
 func (v *verifier) manifests(ctx context.Context) error {
 	for _, id := range v.res.Backups {
@@ -258,7 +250,7 @@ func (v *verifier) listed(ctx context.Context, id string) (keySet, int64, error)
 		return nil, 0, nil // told of the manifest
 	}
 	if errors.Is(err, ErrDamaged) || errors.Is(err, ErrNoKey) {
-		v.problem(unread(err), objectsKey(id), err.Error())
+		v.problem(kindOf(err), objectsKey(id), err.Error())
 		return nil, 0, nil
 	}
 	return mine, int64(len(mine)), err
@@ -300,7 +292,7 @@ func (v *verifier) manifest(ctx context.Context, id string, listed keySet, count
 	case errors.Is(err, ErrNoKey) && !v.r.fits:
 		return err // no identity has opened anything: what others are is not known
 	case errors.Is(err, ErrDamaged) || errors.Is(err, ErrNoKey):
-		v.problem(unread(err), manifestKey(id), err.Error())
+		v.problem(kindOf(err), manifestKey(id), err.Error())
 		return nil
 	case errors.Is(err, ErrNoBackup):
 		v.problem(Missing, manifestKey(id), "it was removed meanwhile")
@@ -486,7 +478,7 @@ func (v *verifier) object(ctx context.Context, key string) error {
 	case errors.Is(err, ErrNoKey) && !v.r.fits:
 		return err
 	case errors.Is(err, ErrDamaged) || errors.Is(err, ErrNoKey):
-		v.problem(unread(err), key, err.Error())
+		v.problem(kindOf(err), key, err.Error())
 	case err != nil:
 		return err
 	default:
