@@ -38,7 +38,7 @@ var (
 type otherKey struct{}
 
 func (otherKey) Error() string {
-	return "it is encrypted to others than the identity that was given: give --identity FILE with one of theirs"
+	return "it is encrypted, and no identity opens it: the identity that was given belongs to none of its recipients, give --identity FILE with one that does"
 }
 
 func (otherKey) Is(err error) bool { return err == ErrNoKey }

@@ -189,7 +189,7 @@ func TestVerifyOtherIdentity(t *testing.T) {
 			t.Fatal(err)
 		}
 		code, out, e := said(t, "verify", "--from", dir, "--identity", file, "--set-aside")
-		if code != want || want == 1 && (out != "" || strings.Count(e, "\n") != 1 || !strings.Contains(e, "encrypted to others than the identity that was given")) {
+		if code != want || want == 1 && (out != "" || strings.Count(e, "\n") != 1 || !strings.Contains(e, "no identity opens it: the identity that was given belongs to none")) {
 			t.Errorf("%d %s%s", code, out, e)
 		}
 		if list, _ := filepath.Glob(filepath.Join(dir, "damaged", "*")); len(list) > 0 {
