@@ -11,5 +11,5 @@ func Plural[N Whole](n N, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}
-	return Thousands(int64(n)) + " " + many
+	return Thousands(n) + " " + many
 }

@@ -4,7 +4,6 @@ package digits
 import (
 	"fmt"
 	"math"
-	"strconv"
 )
 
 // Three gives a number three significant digits, without a power of ten: 38.0, 1235, 0.042.
@@ -22,8 +21,8 @@ func Three(v float64) string {
 }
 
 // Thousands is a whole number with commas: 1,234,567.
-func Thousands(n int64) string {
-	s := strconv.FormatInt(n, 10)
+func Thousands[N Whole](n N) string {
+	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
 		s = s[:i] + "," + s[i:]
 	}

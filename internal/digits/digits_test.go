@@ -21,4 +21,7 @@ func TestThousands(t *testing.T) {
 			t.Errorf("%d: %s, not %s", n, got, want)
 		}
 	}
+	if got := Thousands(uint64(math.MaxUint64)); got != "18,446,744,073,709,551,615" {
+		t.Error(got)
+	}
 }

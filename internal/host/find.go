@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fleet"
 )
 
@@ -51,7 +52,7 @@ func (h *Host) FindServer(t Target) (pid int, gap *fleet.Gap, err error) {
 	if f.denied > 0 {
 		gap = &fleet.Gap{
 			What:   "the server's process",
-			Reason: fmt.Sprintf("no permission to see the open files of %d processes", f.denied),
+			Reason: "no permission to see the open files of " + digits.Plural(f.denied, "process", "processes"),
 			Remedy: "run Risso as root or as the user of the server, or: setcap cap_sys_ptrace,cap_dac_read_search=ep risso",
 		}
 	}

@@ -226,29 +226,71 @@ func (s *Stream) show(ctx context.Context, statement string) (map[string]string,
 // View gives a view's definition with its columns.
 func (s *Stream) View(ctx context.Context, name TableName) (Definition, error) {
 	d := Definition{Kind: KindView, Schema: name.Schema, Name: name.Name}
-	row, err := s.show(ctx, "SHOW /* risso: backup */ CREATE VIEW "+name.String())
-	if unopened[ErrorNumber(err)] {
-		d.Broken = true
-		row, err = s.hiddenView(ctx, name, err)
+	row, fault, err := s.createView(ctx, name)
+	if d.Broken = fault != nil; d.Broken && row == nil {
+		row, err = s.hiddenView(ctx, name, fault)
 	}
 	if err != nil {
 		return d, fmt.Errorf("read the definition of view %s: %w", name, err)
 	}
 	d.Create, d.Charset, d.Collation = definitionText(row["Create View"]), row["character_set_client"], row["collation_connection"]
 	d.Definer = definerOf(d.Create, "")
-	err = s.Query(ctx, "SHOW /* risso: is the view whole? */ WARNINGS", func(row [][]byte) error {
-		d.Broken = d.Broken || string(row[1]) == errViewInvalid
-		return nil
-	})
-	if err != nil {
-		return d, fmt.Errorf("read the definition of view %s: %w", name, err)
-	}
 	err = s.Query(ctx, "SELECT /* risso: backup */ COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = "+Literal(name.Schema)+" AND TABLE_NAME = "+Literal(name.Name)+" ORDER BY ORDINAL_POSITION",
 		func(row [][]byte) error { d.Columns = append(d.Columns, string(row[0])); return nil })
 	if err != nil {
 		return d, fmt.Errorf("read the columns of view %s: %w", name, err)
 	}
 	return d, nil
+}
+
+// ViewFault says why a view does not work, in the server's words: it selects from what is not there, its definer is not there or may not read
+// it. nil: it works, as far as the server knows without reading a row.
+func (s *Stream) ViewFault(ctx context.Context, name TableName) (fault, err error) {
+	_, fault, err = s.createView(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("look at view %s: %w", name, err)
+	}
+	return fault, nil
+}
+
+// createView is what SHOW CREATE VIEW says; nil where the server does not open the view, for that fault.
+func (s *Stream) createView(ctx context.Context, name TableName) (row map[string]string, fault, err error) {
+	row, err = s.show(ctx, "SHOW /* risso: backup */ CREATE VIEW "+name.String())
+	if unopened[ErrorNumber(err)] {
+		return nil, err, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	err = s.Query(ctx, "SHOW /* risso: is the view whole? */ WARNINGS", func(row [][]byte) error {
+		if n, _ := strconv.Atoi(string(row[1])); n == errViewInvalid || unopened[n] {
+			fault = errors.New(string(row[2]))
+		}
+		return nil
+	})
+	if err != nil || fault != nil {
+		return row, fault, err
+	}
+	if c, _ := (sqltext.Dialect{}).ReadCreate(row["Create View"]); c == nil || c.Definer.End == 0 || asInvoker(row["Create View"]) {
+		return row, nil, nil // what it may read depends on who asks
+	}
+	// Whether its definer may read what is below it is asked when it is used: to prepare it is to ask, and runs nothing.
+	switch err := s.Exec(ctx, "PREPARE risso_view FROM "+Literal("SELECT /* risso: does the view work? */ * FROM "+name.String())); {
+	case err == nil:
+		return row, nil, s.Exec(ctx, "DEALLOCATE PREPARE risso_view")
+	case s.Broken() != nil:
+		return nil, nil, err
+	case ErrorNumber(err) == errViewInvalid || unopened[ErrorNumber(err)]:
+		return row, err, nil
+	}
+	return row, nil, nil
+}
+
+// asInvoker says whether a view is made with the privileges of who uses it.
+func asInvoker(create string) bool {
+	begin, _ := sqltext.Dialect{}.Find(create, "SQL", "SECURITY", "INVOKER")
+	view, _ := sqltext.Dialect{}.Find(create, "VIEW")
+	return begin >= 0 && begin < view
 }
 
 // unopened are numbers of errors with which servers refuse SHOW CREATE of a view that they cannot open: over a function whose definer is
@@ -277,7 +319,7 @@ func (s *Stream) hiddenView(ctx context.Context, name TableName, refused error) 
 
 // errViewInvalid is what SHOW CREATE VIEW adds to a view that selects from what is not there, or what its definer may not see.
 // Source: MySQL manual, "Server Error Message Reference", ER_VIEW_INVALID.
-const errViewInvalid = "1356"
+const errViewInvalid = 1356
 
 // definerOf reads the account behind DEFINER= of a CREATE statement.
 func definerOf(create, mode string) string {
@@ -306,29 +348,83 @@ func (s *Stream) Sequence(ctx context.Context, name TableName) (Definition, erro
 
 // Triggers gives a schema's triggers in the order in which they fire.
 func (s *Stream) Triggers(ctx context.Context, schema string) ([]Definition, error) {
-	rows, err := s.QueryMaps(ctx, `SELECT /* risso: backup */ TRIGGER_NAME AS n, EVENT_OBJECT_TABLE AS t FROM information_schema.TRIGGERS
+	return s.TriggersOf(ctx, schema, func(string) bool { return true })
+}
+
+// TriggersOf gives those of the tables that are wanted.
+func (s *Stream) TriggersOf(ctx context.Context, schema string, wants func(table string) bool) ([]Definition, error) {
+	rows, err := s.QueryMaps(ctx, `SELECT /* risso: backup */ TRIGGER_NAME AS n, EVENT_OBJECT_TABLE AS t, DEFINER AS d FROM information_schema.TRIGGERS
  WHERE TRIGGER_SCHEMA = `+Literal(schema)+` ORDER BY EVENT_OBJECT_TABLE, EVENT_MANIPULATION, ACTION_TIMING, ACTION_ORDER`)
 	if err != nil {
 		return nil, fmt.Errorf("list the triggers of %s: %w", Quote(schema), err)
 	}
 	var out []Definition
 	for _, r := range rows {
+		if !wants(r["t"]) {
+			continue
+		}
 		row, err := s.show(ctx, "SHOW /* risso: backup */ CREATE TRIGGER "+Quote(schema)+"."+Quote(r["n"]))
 		if err != nil {
 			return nil, fmt.Errorf("read the definition of trigger %s: %w", Quote(r["n"]), err)
 		}
-		d := circumstances(Definition{Kind: KindTrigger, Schema: schema, Name: r["n"], Table: r["t"], Create: row["SQL Original Statement"]}, row)
+		d := circumstances(Definition{Kind: KindTrigger, Schema: schema, Name: r["n"], Table: r["t"], Create: row["SQL Original Statement"]}, row, "", r["d"])
 		out = append(out, d)
 	}
 	return out, nil
 }
 
 // circumstances reads what SHOW CREATE tells beside the statement.
-func circumstances(d Definition, row map[string]string) Definition {
+func circumstances(d Definition, row map[string]string, comment, definer string) Definition {
 	d.SQLMode, d.Charset, d.Collation, d.Database = row["sql_mode"], row["character_set_client"], row["collation_connection"], row["Database Collation"]
 	d.TimeZone = row["time_zone"]
+	d.Create = asNamed(d, comment, definer)
 	d.Definer = definerOf(d.Create, d.SQLMode)
 	return d
+}
+
+// asNamed is a program's definition with its names, its comment and its definer as they are. Of a program that was made in a session
+// with another character set than UTF-8 the servers take these, which are UTF-8, for text in that set, and convert them once more (seen on MySQL
+// 5.7, 8.0 and 9.7; on MariaDB comments, and names of events). Source: their sql/sp.cc and sql/events.cc.
+func asNamed(d Definition, comment, definer string) string {
+	if strings.HasPrefix(d.Charset, "utf8") || isASCII(d.Create) {
+		return d.Create
+	}
+	dialect := sqltext.Dialect{}.WithMode(d.SQLMode)
+	c, _ := dialect.ReadCreate(d.Create) // an error is about what follows
+	if c == nil {
+		return d.Create
+	}
+	var edits []sqltext.Edit
+	for _, n := range []struct {
+		at   sqltext.Ident
+		name string
+	}{{c.Name, d.Name}, {c.On, d.Table}} {
+		if n.at.End > 0 && n.at.Name != n.name && n.name != "" {
+			name := Quote(n.name)
+			if n.at.Schema != "" {
+				name = Quote(d.Schema) + "." + name
+			}
+			edits = append(edits, sqltext.Edit{Begin: n.at.Begin, End: n.at.End, Text: name})
+		}
+	}
+	if at := strings.LastIndexByte(definer, '@'); at > 0 && c.Definer.End > 0 && !isASCII(definer) {
+		edits = append(edits, sqltext.Edit{Begin: c.Definer.Begin, End: c.Definer.End, Text: "DEFINER=" + Quote(definer[:at]) + "@" + Quote(definer[at+1:])})
+	}
+	if _, end := dialect.Find(d.Create[c.Name.End:], "COMMENT"); end >= 0 && !isASCII(comment) {
+		if t := dialect.Tokens(d.Create[c.Name.End+end:]); len(t) > 0 && t[0].Kind == sqltext.TokenString {
+			text := strings.ReplaceAll(comment, "'", "''")
+			if !dialect.NoBackslash {
+				text = strings.ReplaceAll(text, `\`, `\\`)
+			}
+			at := c.Name.End + end
+			edits = append(edits, sqltext.Edit{Begin: at + t[0].Begin, End: at + t[0].End, Text: "'" + text + "'"})
+		}
+	}
+	return sqltext.Apply(d.Create, edits)
+}
+
+func isASCII(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf })
 }
 
 // ErrHidden says that the server shows a definition to others only.
@@ -340,7 +436,7 @@ func hidden(what, name string) error {
 
 // Routines gives a schema's functions, procedures and packages.
 func (s *Stream) Routines(ctx context.Context, schema string) ([]Definition, error) {
-	rows, err := s.QueryMaps(ctx, "SELECT /* risso: backup */ ROUTINE_NAME AS n, ROUTINE_TYPE AS k FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = "+Literal(schema)+" ORDER BY ROUTINE_TYPE, ROUTINE_NAME")
+	rows, err := s.QueryMaps(ctx, "SELECT /* risso: backup */ ROUTINE_NAME AS n, ROUTINE_TYPE AS k, ROUTINE_COMMENT AS c, DEFINER AS d FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = "+Literal(schema)+" ORDER BY ROUTINE_TYPE, ROUTINE_NAME")
 	if err != nil {
 		return nil, fmt.Errorf("list the routines of %s: %w", Quote(schema), err)
 	}
@@ -361,28 +457,24 @@ func (s *Stream) Routines(ctx context.Context, schema string) ([]Definition, err
 		if d.Create == "" {
 			return nil, hidden(strings.ToLower(kind), name)
 		}
-		out = append(out, circumstances(d, row))
+		out = append(out, circumstances(d, row, r["c"], r["d"]))
 	}
 	return out, nil
 }
 
 // Events gives a schema's events.
 func (s *Stream) Events(ctx context.Context, schema string) ([]Definition, error) {
-	var names []string
-	err := s.Query(ctx, "SELECT /* risso: backup */ EVENT_NAME FROM information_schema.EVENTS WHERE EVENT_SCHEMA = "+Literal(schema)+" ORDER BY EVENT_NAME", func(row [][]byte) error {
-		names = append(names, string(row[0]))
-		return nil
-	})
+	rows, err := s.QueryMaps(ctx, "SELECT /* risso: backup */ EVENT_NAME AS n, EVENT_COMMENT AS c, DEFINER AS d FROM information_schema.EVENTS WHERE EVENT_SCHEMA = "+Literal(schema)+" ORDER BY EVENT_NAME")
 	if err != nil {
 		return nil, fmt.Errorf("list the events of %s: %w", Quote(schema), err)
 	}
 	var out []Definition
-	for _, n := range names {
-		row, err := s.show(ctx, "SHOW /* risso: backup */ CREATE EVENT "+Quote(schema)+"."+Quote(n))
+	for _, r := range rows {
+		row, err := s.show(ctx, "SHOW /* risso: backup */ CREATE EVENT "+Quote(schema)+"."+Quote(r["n"]))
 		if err != nil {
-			return nil, fmt.Errorf("read the definition of event %s: %w", Quote(n), err)
+			return nil, fmt.Errorf("read the definition of event %s: %w", Quote(r["n"]), err)
 		}
-		out = append(out, circumstances(Definition{Kind: KindEvent, Schema: schema, Name: n, Create: row["Create Event"]}, row))
+		out = append(out, circumstances(Definition{Kind: KindEvent, Schema: schema, Name: r["n"], Create: row["Create Event"]}, row, r["c"], r["d"]))
 	}
 	return out, nil
 }
@@ -405,82 +497,4 @@ func (s *Stream) Holds(ctx context.Context) (map[string][]ObjectKind, error) {
 		}
 	}
 	return out, nil
-}
-
-// systemAccounts are made by the servers themselves.
-var systemAccounts = []string{"mysql.sys", "mysql.session", "mysql.infoschema", "mariadb.sys"}
-
-// errNoAccount says that the server has not loaded an account (ER_PASSWORD_NO_MATCH).
-const errNoAccount = 1133
-
-// Accounts gives users and roles with their grants. ignored are the accounts that stand in mysql.user and that the server does
-// not know, and so cannot show: with skip_name_resolve those whose host is a name.
-func (s *Stream) Accounts(ctx context.Context, server Server) (out []Definition, ignored []string, err error) {
-	role := "'N'"
-	if server.MariaDB() {
-		role = "is_role"
-	}
-	rows, err := s.QueryMaps(ctx, "SELECT /* risso: accounts */ User AS u, Host AS h, "+role+" AS r FROM mysql.user ORDER BY "+role+" = 'Y' DESC, User, Host")
-	if err != nil {
-		return nil, nil, fmt.Errorf("list the accounts: %w", err)
-	}
-	for _, r := range rows {
-		if slices.Contains(systemAccounts, r["u"]) || r["u"] == "PUBLIC" && r["r"] == "Y" && !server.GrantsToPublic() {
-			continue
-		}
-		d, err := s.account(ctx, r["u"], r["h"], r["r"] == "Y")
-		if ErrorNumber(err) == errNoAccount {
-			ignored = append(ignored, d.Name)
-			continue
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-		out = append(out, d)
-	}
-	return out, ignored, nil
-}
-
-func (s *Stream) account(ctx context.Context, user, host string, role bool) (Definition, error) {
-	d := Definition{Kind: KindAccount, Name: user + "@" + host}
-	name := Literal(user) + "@" + Literal(host)
-	if role {
-		d.Name, name = user, Literal(user)
-		d.Create = "CREATE ROLE " + name
-	} else {
-		err := s.Query(ctx, "SHOW /* risso: backup */ CREATE USER "+name, func(row [][]byte) error { d.Create = string(row[0]); return nil })
-		if err != nil {
-			return d, fmt.Errorf("read the definition of account %s: %w", name, err)
-		}
-	}
-	// A default role may be made after the account.
-	create, defaults := cutDefaultRole(d.Create)
-	d.Create = create
-	err := s.Query(ctx, "SHOW /* risso: backup */ GRANTS FOR "+name, func(row [][]byte) error {
-		if g := string(row[0]); !strings.HasPrefix(g, "SET DEFAULT ROLE") {
-			d.After = append(d.After, g)
-		} else if defaults == "" {
-			defaults = g
-		}
-		return nil
-	})
-	if err != nil {
-		return d, fmt.Errorf("read the grants of %s: %w", name, err)
-	}
-	switch {
-	case strings.HasPrefix(defaults, "SET"):
-		d.After = append(d.After, defaults)
-	case defaults != "":
-		d.After = append(d.After, "SET DEFAULT ROLE "+defaults+" TO "+name)
-	}
-	return d, nil
-}
-
-// cutDefaultRole takes DEFAULT ROLE `r`@`%`,… out of MySQL's CREATE USER.
-func cutDefaultRole(create string) (rest, roles string) {
-	c, err := sqltext.Dialect{}.ReadCreate(create)
-	if err != nil || c.Roles.End == 0 {
-		return create, ""
-	}
-	return strings.TrimRight(create[:c.Roles.Begin], " ") + create[c.Roles.End:], c.Roles.Name
 }

@@ -13,6 +13,8 @@ import (
 
 	driver "github.com/go-sql-driver/mysql"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/rissodb/risso/internal/digits"
 )
 
 // Guard watches a request for a lock that others would queue behind: it is withdrawn rather than stall the server.
@@ -179,7 +181,7 @@ func (g *Guard) clear(ctx context.Context, c *Conn, r *requests) ([]process, err
 			if !r.flushes {
 				return list, nil
 			}
-			return nil, fmt.Errorf("%w: %d statements run for longer than %s", ErrLocks, long, g.long())
+			return nil, fmt.Errorf("%w: %s for longer than %s", ErrLocks, digits.Plural(long, "statement runs", "statements run"), g.long())
 		}
 		if err := pause(ctx, guardTick); err != nil {
 			return nil, err
@@ -271,7 +273,7 @@ func (g *Guard) watch(ctx context.Context, c *Conn, r *requests, before map[int6
 			return nil
 		}
 		g.say(GuardEvent{Action: GuardWithdrawn, Queued: queued, Running: time.Since(began)})
-		return fmt.Errorf("%w: withdrawn after %s, %d sessions waited behind it", ErrLocks, time.Since(began).Round(time.Millisecond), queued)
+		return fmt.Errorf("%w: withdrawn after %s, %s waited behind it", ErrLocks, time.Since(began).Round(time.Millisecond), digits.Counted(queued, "session"))
 	}
 }
 

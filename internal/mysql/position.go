@@ -136,10 +136,35 @@ func (s *Snapshot) appliedGTIDs(ctx context.Context) error {
 	return nil
 }
 
+// outOfOrder says whether several appliers commit as they please: a transaction may then be there, and one before it not yet.
+// Source: MySQL manual, "replica_preserve_commit_order"; 5.7.5 was the first that had it.
+func (s *Snapshot) outOfOrder(ctx context.Context) (bool, error) {
+	workers, ordered := 0, false
+	err := s.control.Query(ctx, `SHOW /* risso: in which order do appliers commit? */ GLOBAL VARIABLES WHERE Variable_name IN
+		('slave_parallel_workers', 'replica_parallel_workers', 'slave_preserve_commit_order', 'replica_preserve_commit_order')`, func(row [][]byte) error {
+		if strings.HasSuffix(string(row[0]), "_workers") {
+			workers, _ = strconv.Atoi(string(row[1]))
+		} else {
+			ordered = string(row[1]) == "ON"
+		}
+		return nil
+	})
+	return workers > 1 && !ordered, err
+}
+
 // appliedPlaces reads the positions of a MySQL replica. One applier writes slave_relay_log_info, several write a row each of
 // slave_worker_info, and the former now and then. The last of them is the place where appliers commit in the source's order
 // (replica_preserve_commit_order, the default since 8.0.27). Source: MySQL manual, "Replication Metadata Repositories".
 func (s *Snapshot) appliedPlaces(ctx context.Context) error {
+	if mixed, err := s.outOfOrder(ctx); err != nil {
+		return err
+	} else if mixed {
+		for i := range s.Sources {
+			s.Sources[i].File, s.Sources[i].Offset = "", 0
+		}
+		s.note("How far the replica had applied its sources is not told as a place in their binary logs, for there is none: its appliers commit in another order than the source did (replica_preserve_commit_order, or slave_…, is OFF). GTIDs tell it, where there are any.")
+		return nil
+	}
 	last := map[string]LogPlace{}
 	for _, from := range []string{"slave_relay_log_info", "slave_worker_info"} {
 		err := s.Sessions[0].Query(ctx, "SELECT /* risso: position of the snapshot */ Channel_name, Master_log_name, Master_log_pos FROM mysql."+from, func(row [][]byte) error {

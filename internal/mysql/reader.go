@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fleet"
 )
 
@@ -254,7 +255,7 @@ func (r *Reader) Gaps(s Server) []fleet.Gap {
 			Remedy: "add performance_schema=ON to the [mysqld] section of the option file and restart the server"})
 	}
 	if r.off > 0 {
-		out = append(out, fleet.Gap{What: fmt.Sprintf("%d InnoDB metrics", r.off), Reason: "they are switched off on this server, as it comes",
+		out = append(out, fleet.Gap{What: digits.Counted(r.off, "InnoDB metric"), Reason: "switched off on this server, as it comes",
 			Remedy: "SET GLOBAL innodb_monitor_enable = 'all'"})
 	}
 	return append(out, r.instrumentGap()...)

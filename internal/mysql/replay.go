@@ -58,16 +58,21 @@ func (r *Replayer) exec(ctx context.Context, statements string, several bool) er
 }
 
 // Value runs one statement and gives the first value of its first row; "" for NULL or no row.
-func (r *Replayer) Value(ctx context.Context, statement string) (v string, err error) {
-	first := true
+func (r *Replayer) Value(ctx context.Context, statement string) (string, error) {
+	list, err := r.Values(ctx, statement)
+	if err != nil || len(list) == 0 {
+		return "", err
+	}
+	return list[0], nil
+}
+
+// Values runs one statement and gives the first value of each row; "" for NULL.
+func (r *Replayer) Values(ctx context.Context, statement string) (list []string, err error) {
 	err = r.s.Query(ctx, statement, func(row [][]byte) error {
-		if first && len(row) > 0 {
-			v = string(row[0])
-		}
-		first = false
+		list = append(list, string(row[0]))
 		return nil
 	})
-	return v, err
+	return list, err
 }
 
 // Close ends the session. What it has not committed is rolled back.
@@ -97,6 +102,15 @@ func (s Server) Replay() ReplayWords {
 	}
 	w.Original, w.Versions = s.atLeast(80001), s.atLeast(80014)
 	return w
+}
+
+// DisableOnReplica is the state of an event that is switched off because it came from another server. Sources: MySQL manual, "CREATE EVENT
+// Statement" (the other word since 8.2); MariaDB documentation, "CREATE EVENT".
+func (s Server) DisableOnReplica() string {
+	if !s.MariaDB() && s.atLeast(80200) {
+		return "DISABLE ON REPLICA"
+	}
+	return "DISABLE ON SLAVE"
 }
 
 // ClientCharset is a number for character_set_client that means the same as that of a query event. MariaDB's collations of

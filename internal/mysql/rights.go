@@ -58,14 +58,17 @@ const erOptionPrevents = 1290
 // FollowGrants is the statement that gives the account what the mirror of binary logs needs.
 func (s Server) FollowGrants() string { return s.Grants(s.QuotedAccount(), "", JobFollow)[0] }
 
+// withGrantOption ends lines of SHOW GRANTS.
+const withGrantOption = " WITH GRANT OPTION"
+
 // add reads a line of SHOW GRANTS. Lines that give no privilege on tables (proxies, single routines) are passed over.
 func (r *Rights) add(line string) {
 	dialect := sqltext.Dialect{ANSIQuotes: true} // strings have single quotes there, names either of the others
 	read, err := dialect.ReadGrant(line)
 	if i := strings.LastIndex(line, " TO '"); err != nil && i > 0 { // MySQL 5.7 writes the account as it is, with its quotes
 		end := ""
-		if strings.HasSuffix(line, " WITH GRANT OPTION") {
-			end = " WITH GRANT OPTION"
+		if strings.HasSuffix(line, withGrantOption) {
+			end = withGrantOption
 		}
 		read, err = dialect.ReadGrant(line[:i] + " TO 'x'@'%'" + end)
 	}
@@ -132,7 +135,8 @@ func (g grant) of(schema string) bool {
 // BackupGrants is the statement that gives the account all that a backup of the whole server needs.
 func (s Server) BackupGrants() string { return s.Grants(s.QuotedAccount(), "", JobBackup)[0] }
 
-// SchemaGrants are the statements that let the account see all of one schema, the definitions of routines among it.
+// SchemaGrants are the statements that let the account back up all of one schema: see it, the definitions of routines among it, and lock its
+// tables without transactions.
 func (s Server) SchemaGrants(schema string) []string {
 	account, routines := s.QuotedAccount(), "SELECT ON mysql.proc"
 	switch {
@@ -143,7 +147,7 @@ func (s Server) SchemaGrants(schema string) []string {
 	case !s.MariaDB() && s.Number >= 80000:
 		routines = "SELECT ON *.*"
 	}
-	return []string{"GRANT SELECT, SHOW VIEW, TRIGGER, EVENT ON " + grantName(schema) + ".* TO " + account, "GRANT " + routines + " TO " + account}
+	return []string{"GRANT SELECT, SHOW VIEW, TRIGGER, EVENT, LOCK TABLES ON " + grantName(schema) + ".* TO " + account, "GRANT " + routines + " TO " + account}
 }
 
 // grantName is the name of a schema as GRANT takes it for all of the schema: there it is a pattern.

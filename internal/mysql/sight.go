@@ -15,6 +15,7 @@ type BlindError struct {
 	What    []string // that may be missing, in words
 	Counted string   // what the server counts beside what the account sees; "" where nothing differs
 	Grants  []string // the statements that mend it
+	Part    bool     // something of it is seen and may be read: a part can be had as it is
 }
 
 func (e *BlindError) Error() string {
@@ -52,6 +53,7 @@ type Scope struct {
 	Open    bool // all that there is, so that the account has to see what it does not know of
 	Schemas []string
 	Tables  []TableName
+	Views   []TableName // whose definitions are wanted
 	// Programs says of which schemas triggers, events and routines are wanted, too; nil: of none.
 	Programs func(schema string) bool
 	Seen     []TableInfo // tables that were seen: where all is wanted the server's own count is put beside them; nil: it is not
@@ -124,6 +126,11 @@ func (r Rights) blind(server Server, o Scope) *BlindError {
 			if !n.whole && !r.Have(t.Schema, t.Name, n.any...) {
 				add(n.what+" on "+t.String(), grants(t.Schema, false)...)
 			}
+		}
+	}
+	for _, v := range o.Views {
+		if !r.Have(v.Schema, v.Name, "SHOW VIEW") {
+			add("definitions of views without SHOW VIEW on "+Quote(v.Schema), grants(v.Schema, o.Open)...)
 		}
 	}
 	for _, s := range o.Schemas {

@@ -13,6 +13,8 @@ import (
 
 	driver "github.com/go-sql-driver/mysql"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/rissodb/risso/internal/digits"
 )
 
 // Snapshot is several sessions that see a server as it was at one moment, and the place in its binary logs that belongs to
@@ -155,7 +157,7 @@ func TakeSnapshot(ctx context.Context, t Target, o SnapshotOptions) (_ *Snapshot
 			return s, s.letReserve(ctx, o)
 		}
 		if try >= o.Tries {
-			return nil, fmt.Errorf("%w: %d times somebody changed a schema between the list of tables and the snapshot", ErrLocks, try)
+			return nil, fmt.Errorf("%w: %s somebody changed a schema between the list of tables and the snapshot", ErrLocks, digits.Counted(try, "time"))
 		}
 		if s.Locked != nil {
 			if err := s.Locked.Exec(ctx, unlockTables); err != nil {
@@ -373,7 +375,7 @@ func (s *Snapshot) byLock(ctx context.Context, o SnapshotOptions, l locking) err
 			return err
 		}
 		if s.Tries >= o.Tries {
-			return fmt.Errorf("%w: asked %d times, for up to %s each", ErrLocks, s.Tries, o.LockWait)
+			return fmt.Errorf("%w: asked %s, for up to %s each", ErrLocks, digits.Counted(s.Tries, "time"), o.LockWait)
 		}
 		wait := o.LockWait // who queued behind us gets his turn
 		if asked.stall > 0 {
@@ -453,7 +455,7 @@ func (s *Snapshot) byBinlog(ctx context.Context) error {
 			return s.afterBinlog(ctx)
 		}
 	}
-	return fmt.Errorf("%w: %d times somebody committed between two snapshots", errNotHere, s.Tries-1)
+	return fmt.Errorf("%w: %s somebody committed between two snapshots", errNotHere, digits.Counted(s.Tries-1, "time"))
 }
 
 func compareLogPlaces(a, b LogPlace) int {
@@ -530,7 +532,7 @@ func (s *Snapshot) byComparison(ctx context.Context, o SnapshotOptions) error {
 			}
 		}
 	}
-	return fmt.Errorf("%w: the account may not lock, and %d times somebody committed meanwhile", errNotHere, s.Tries-1)
+	return fmt.Errorf("%w: the account may not lock, and %s somebody committed meanwhile", errNotHere, digits.Counted(s.Tries-1, "time"))
 }
 
 // setLockWait bounds how long a session waits for metadata locks, in whole seconds.
@@ -558,7 +560,7 @@ func (s *Snapshot) blockDDL(ctx context.Context, o SnapshotOptions) error {
 		case !outOfTime(err):
 			return fmt.Errorf("lock the instance for a backup: %w", err)
 		case try >= o.Tries:
-			return fmt.Errorf("%w: somebody changes a schema, %d times for longer than %s", ErrLocks, try, o.LockWait)
+			return fmt.Errorf("%w: somebody changes a schema, %s for longer than %s", ErrLocks, digits.Counted(try, "time"), o.LockWait)
 		}
 		if err := pause(ctx, time.Second); err != nil {
 			return err

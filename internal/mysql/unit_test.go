@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -279,5 +280,16 @@ func TestClientCharset(t *testing.T) {
 		if got := ClientCharset(collation); got != want {
 			t.Errorf("%d becomes %d, not %d", collation, got, want)
 		}
+	}
+}
+
+// TestWithBrief: what was over when all was asked for is there as far as it is known, and nothing is there twice.
+func TestWithBrief(t *testing.T) {
+	whole := []Session{{ID: 1, Text: "SELECT 1 FROM a", Run: 7}}
+	long := strings.Repeat("x", 97)
+	got := withBrief(whole, []Session{{ID: 1, Text: "SELECT 1 FR"}, {ID: 2, Text: "COMMIT", User: "app"}, {ID: 3, Text: long}, {ID: 4, Text: long[1:]}})
+	want := []Session{whole[0], {ID: 2, Text: "COMMIT", User: "app"}, {ID: 4, Text: long[1:]}}
+	if !slices.Equal(got, want) {
+		t.Errorf("%+v", got)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/rissodb/risso/internal/lack"
 )
@@ -21,7 +22,7 @@ func TestReplication(t *testing.T) {
 	for _, spec := range []string{"mariadb", "mariadb-11.8", "mysql-9.7", "mysql-8.0", "mysql-5.7"} {
 		t.Run(spec, func(t *testing.T) {
 			needServer(t, spec)
-			s := quickUp(t, spec)
+			s := up(t, Options{Servers: []string{spec}, Topology: TopologyReplication, Replicas: 2})
 			query(t, s.Primary(), "CREATE TABLE test.t (a INT PRIMARY KEY); INSERT INTO test.t VALUES (7)")
 			ids := map[string]bool{}
 			for _, n := range s.Nodes {
@@ -47,16 +48,6 @@ func TestReplication(t *testing.T) {
 			checkList(t, s)
 		})
 	}
-}
-
-// quickUp makes a primary and two replicas, and tells how long that took after the first time; script/bench measures it.
-func quickUp(t *testing.T, spec string) *Sandbox {
-	t.Helper()
-	up(t, Options{Servers: []string{spec}}) // makes the template
-	start := time.Now()
-	s := up(t, Options{Servers: []string{spec}, Topology: TopologyReplication, Replicas: 2})
-	t.Logf("a primary and two replicas took %s", time.Since(start))
-	return s
 }
 
 // checkAccess: the account works over TCP, root does not.
@@ -305,4 +296,60 @@ func TestLongPathGetsShortSockets(t *testing.T) {
 		t.Errorf("the folder of sockets is left: %v", err)
 	}
 	mustBeClean(t, dir)
+}
+
+// TestNoAIO: where other servers have taken the machine's asynchronous I/O, a sandbox makes do without.
+func TestNoAIO(t *testing.T) {
+	for _, spec := range []string{"mysql-9.7", "mysql-5.7"} {
+		needServer(t, spec)
+	}
+	takeAIO(t)
+	t.Run("full", func(t *testing.T) {
+		for _, spec := range []string{"mysql-9.7", "mysql-5.7"} {
+			t.Run(spec, func(t *testing.T) {
+				t.Parallel()
+				if got := query(t, up(t, Options{Servers: []string{spec}}).Primary(), "SELECT @@innodb_use_native_aio"); got != "0" {
+					t.Errorf("innodb_use_native_aio is %s: there was room", got)
+				}
+			})
+		}
+	})
+}
+
+// takeAIO takes what fs.aio-max-nr leaves, also what others give back, until the test ends: all but so little that a MySQL, which
+// does without where there is nothing, sees some and then has too little.
+func takeAIO(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	full := make(chan error, 1)
+	go func() { // ends with the test
+		defer close(done)
+		var taken []uintptr
+		for ctx.Err() == nil {
+			for n := uintptr(4096); n >= 256; n /= 2 {
+				var id uintptr // aio_context_t
+				_, _, errno := syscall.Syscall(syscall.SYS_IO_SETUP, n, uintptr(unsafe.Pointer(&id)), 0)
+				for ; errno == 0; _, _, errno = syscall.Syscall(syscall.SYS_IO_SETUP, n, uintptr(unsafe.Pointer(&id)), 0) {
+					taken, id = append(taken, id), 0
+				}
+				if errno != syscall.EAGAIN {
+					full <- errno
+					return
+				}
+			}
+			select {
+			case full <- nil:
+			default:
+			}
+			time.Sleep(time.Millisecond)
+		}
+		for _, id := range taken {
+			_, _, _ = syscall.Syscall(syscall.SYS_IO_DESTROY, id, 0, 0)
+		}
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+	if err := <-full; err != nil {
+		t.Fatal(err)
+	}
 }

@@ -165,7 +165,7 @@ func recipeFor(s Server) (recipe, error) {
 }
 
 func mysqlBootstrap(r recipe, s Server, dir, _ string) ([]string, error) {
-	args := []string{s.Binary, "--no-defaults", "--initialize-insecure", "--basedir=" + s.Basedir, "--datadir=" + dir, "--secure-file-priv=NULL"}
+	args := []string{s.Binary, "--no-defaults", "--initialize-insecure", "--basedir=" + s.Basedir, "--datadir=" + dir, "--secure-file-priv=NULL", simulatedAIO}
 	return append(args, dashed(r.redo)...), nil
 }
 

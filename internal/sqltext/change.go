@@ -21,6 +21,9 @@ type Change struct {
 	Moves     bool // an ALTER TABLE after which the table may have other rows: by its partitions, its file, an engine that keeps none, ALTER IGNORE
 	Empties   bool // an ALTER TABLE drops or empties partitions
 	More      bool // an ALTER TABLE names other tables, or the same by another name
+
+	Constraints []Ident // that an ALTER TABLE drops or alters, by their names
+	Checks      []Ident // that it adds under a name
 }
 
 // InSchema tells whether what is changed belongs to a schema: to the session's where its name has none.
@@ -79,7 +82,7 @@ func (r *reader) readSet() (c Change, ok bool) {
 		}
 	}
 	move(&c.On)
-	for _, list := range [][]Ident{c.Names, c.To} {
+	for _, list := range [][]Ident{c.Names, c.To, c.Constraints, c.Checks} {
 		for i := range list {
 			move(&list[i])
 		}
@@ -122,14 +125,18 @@ func (p *tableReader) changed(verb string) (out []Table) {
 }
 
 // idents reads names with commas between them.
-func (r *reader) idents() (out []Ident) {
+func (r *reader) idents() []Ident {
+	return several(r.ident, func() bool { return r.accept(",") })
+}
+
+// several reads names by one as long as next passes over what is between two of them.
+func several(one func() (Ident, bool), next func() bool) (out []Ident) {
 	for {
-		n, ok := r.ident()
+		n, ok := one()
 		if !ok {
 			return out
 		}
-		out = append(out, n)
-		if !r.accept(",") {
+		if out = append(out, n); !next() {
 			return out
 		}
 	}
@@ -142,11 +149,7 @@ func (r *reader) readRenames(c *Change) {
 	case r.acceptAny("TABLE", "TABLES"):
 		c.Kind = "TABLE"
 	case r.accept("USER"):
-		c.Kind = "USER"
-		one = func() (Ident, bool) {
-			a, ok := r.account()
-			return Ident{Name: a.String(), Begin: a.Begin, End: a.End}, ok
-		}
+		c.Kind, one = "USER", r.accountName
 	default:
 		return
 	}
@@ -274,6 +277,8 @@ func (r *reader) readAlter(c *Change) {
 			depth--
 		case r.is(r.i, "REFERENCES"):
 			c.More = true
+		case r.is(r.i, "CONSTRAINT"), r.is(r.i, "CHECK"), r.is(r.i, "FOREIGN"):
+			r.readConstraint(c)
 		case depth > 0 || r.at(r.i).Kind != TokenWord:
 		case r.is(r.i, "RENAME") && !r.is(r.i+1, "COLUMN") && !r.is(r.i+1, "INDEX") && !r.is(r.i+1, "KEY"):
 			r.i++
@@ -307,6 +312,27 @@ func (r *reader) readAlter(c *Change) {
 	}
 }
 
+// readConstraint reads, from the word that says which kind it is, the name of a constraint that is dropped, altered, or a CHECK that is added.
+// It stays at the last token that it reads.
+func (r *reader) readConstraint(c *Change) {
+	begin, there := r.i, r.is(r.i-1, "DROP") || r.is(r.i-1, "ALTER")
+	named := r.accept("CONSTRAINT")
+	if !named && !(there && (r.accept("CHECK") || r.accept("FOREIGN", "KEY"))) {
+		return
+	}
+	if !r.accept("IF", "EXISTS") {
+		r.accept("IF", "NOT", "EXISTS")
+	}
+	n, ok := r.ident()
+	switch {
+	case ok && there:
+		c.Constraints = append(c.Constraints, n)
+	case ok && r.is(r.i, "CHECK"):
+		c.Checks = append(c.Checks, n)
+	}
+	r.i = max(begin, r.i-1)
+}
+
 // filled tells whether a query follows in the definition of a table.
 func (r *reader) filled() bool {
 	for depth := 0; r.i < len(r.t); r.i++ {
@@ -322,19 +348,14 @@ func (r *reader) filled() bool {
 	return false
 }
 
-// accounts reads a list of accounts, each with what may be said of it.
-func (r *reader) accounts() (out []Ident) {
-	for {
-		a, ok := r.account()
-		if !ok {
-			return out
-		}
-		out = append(out, Ident{Name: a.String(), Begin: a.Begin, End: a.End})
-		if !r.toNextAccount() {
-			return out
-		}
-	}
+// accountName reads an account as the name of what is changed.
+func (r *reader) accountName() (Ident, bool) {
+	a, ok := r.account()
+	return Ident{Name: a.String(), Begin: a.Begin, End: a.End}, ok
 }
+
+// accounts reads a list of accounts, each with what may be said of it.
+func (r *reader) accounts() []Ident { return several(r.accountName, r.toNextAccount) }
 
 // toNextAccount passes over how an account is identified, to the next one of the list; what follows the list is for all of them.
 func (r *reader) toNextAccount() bool {

@@ -38,6 +38,13 @@ func TestReadChange(t *testing.T) {
 		{"ALTER TABLE `o` RENAME TO shop2.`p`, ADD a INT", "ALTER TABLE o > shop2.p more", Dialect{}},
 		{"ALTER TABLE o RENAME = p", "ALTER TABLE o > p more", Dialect{}},
 		{"ALTER TABLE o ADD FOREIGN KEY (a) REFERENCES p (id)", "ALTER TABLE o more", Dialect{}},
+		{"ALTER TABLE o DROP FOREIGN KEY `a``b`, DROP KEY k, DROP CONSTRAINT c, drop check d, ALTER CHECK e NOT ENFORCED, ALTER CONSTRAINT f ENFORCED, DROP a", "ALTER TABLE o constraints a`b c d e f", Dialect{}},
+		{"ALTER TABLE o DROP FOREIGN KEY IF EXISTS a, DROP CONSTRAINT IF EXISTS b", "ALTER TABLE o constraints a b", maria},
+		{"ALTER TABLE o ADD CONSTRAINT a CHECK (b > 0), ADD c INT CONSTRAINT `d` CHECK (c > 0), ADD (e INT CONSTRAINT f CHECK (e > 0)), ADD CHECK (b < 9), ADD CONSTRAINT g UNIQUE (b), ADD CONSTRAINT CHECK (b < 8)", "ALTER TABLE o checks a d f", Dialect{}},
+		{"ALTER TABLE o ADD CONSTRAINT IF NOT EXISTS a CHECK (b > 0), MODIFY b INT CHECK (b > 1)", "ALTER TABLE o checks a", maria},
+		{"ALTER TABLE o ADD CONSTRAINT a FOREIGN KEY (b) REFERENCES p (c)", "ALTER TABLE o more", Dialect{}}, {"ALTER TABLE o ADD CONSTRAINT FOREIGN KEY (b) REFERENCES p (c), DROP CHECK d", "ALTER TABLE o more constraints d", Dialect{}},
+		{"ALTER TABLE o DROP CHECK", "ALTER TABLE o", Dialect{}}, {"ALTER TABLE o DROP FOREIGN", "ALTER TABLE o", Dialect{}}, {"ALTER TABLE o ADD CONSTRAINT", "ALTER TABLE o", Dialect{}},
+		{"SET STATEMENT a = 1 FOR ALTER TABLE o DROP CONSTRAINT c", "ALTER TABLE o constraints c", maria},
 		{"ALTER TABLE o UNION = (p, q)", "ALTER TABLE o more", Dialect{}},
 		{"ALTER TABLE o /* " + strings.Repeat("long ", 100) + "*/ TRUNCATE PARTITION p0", "ALTER TABLE o moves empties", Dialect{}},
 		{"ALTER TABLE o DROP PARTITION IF EXISTS p0, p1", "ALTER TABLE o moves empties", maria},
@@ -125,6 +132,12 @@ func shownChange(t *testing.T, text string, c Change) string {
 		if f.is {
 			out += " " + f.word
 		}
+	}
+	if len(c.Constraints) > 0 {
+		out += " constraints" + names(c.Constraints)
+	}
+	if len(c.Checks) > 0 {
+		out += " checks" + names(c.Checks)
 	}
 	return out
 }

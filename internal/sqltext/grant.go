@@ -116,7 +116,8 @@ func Like(pattern, name string) bool {
 		case !open || from == "":
 			return false
 		default: // the % stands for more
-			from = from[1:]
+			_, n = utf8.DecodeRuneInString(from) // by whole letters: a part of one is none
+			from = from[n:]
 			pattern, name = rest, from
 		}
 	}

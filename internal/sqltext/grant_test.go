@@ -54,7 +54,7 @@ func TestLike(t *testing.T) {
 	}{
 		{"shop", "shop", true}, {"shop", "shops", false}, {"shop", "sho", false}, {"", "", true}, {"", "s", false}, {"%", "", true}, {"%", "shop", true}, {"_", "", false},
 		{"s%", "shop", true}, {"%p", "shop", true}, {"%h%", "shop", true}, {"%x%", "shop", false}, {"s%o_", "shop", true}, {"s%o_", "shoo", true}, {"s_op", "shop", true}, {"s_p", "shop", false},
-		{`s\_op`, "s_op", true}, {`s\_op`, "shop", false}, {`s\%`, "s%", true}, {`s\%`, "shop", false}, {`s\\`, `s\`, true}, {`s\`, `s\`, true}, {"k_se", "käse", true}, {"%ab", "aab", true}, {"%_", "", false},
+		{`s\_op`, "s_op", true}, {`s\_op`, "shop", false}, {`s\%`, "s%", true}, {`s\%`, "shop", false}, {`s\\`, `s\`, true}, {`s\`, `s\`, true}, {"k_se", "käse", true}, {"%ab", "aab", true}, {"%_", "", false}, {"%__", "€", false}, {"%_", "€", true}, {"%€_", "€€", true},
 		{strings.Repeat("%a", 1000) + "b", strings.Repeat("a", 5000), false}, {strings.Repeat("%", 1000), "shop", true},
 	} {
 		if got := Like(c.pattern, c.name); got != c.want {

@@ -1,9 +1,30 @@
 package sqltext
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
+
+// CopyName is what a constraint of a table is called in a copy of the table that has another name: servers have the name of a foreign key, and
+// MySQL that of a check, once in a schema. One that the server gave by itself becomes the one that it would give in the copy. Sources: MySQL
+// manual, "FOREIGN KEY Constraints" and "CHECK Constraints"; "Identifier Length Limits".
+func CopyName(constraint, table, copied string) string {
+	const most, kept = 64, 47 // characters
+	rest, own := strings.CutPrefix(constraint, table+"_")
+	kind, number, _ := strings.Cut(rest, "_")
+	name := copied + "_" + constraint
+	if own && (kind == "ibfk" || kind == "chk") && number != "" && strings.Trim(number, "0123456789") == "" {
+		name = copied + "_" + rest
+	}
+	if utf8.RuneCountInString(name) <= most {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	return string([]rune(name)[:kept]) + "_" + hex.EncodeToString(sum[:8])
+}
 
 // Left is what Rename could not rename.
 type Left struct {

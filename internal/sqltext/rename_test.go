@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // TestRename: names are resolved as the servers do; what they do with the result is held in data/load, by TestRenamePrograms.
@@ -44,5 +45,22 @@ func TestRename(t *testing.T) {
 		if s := strings.Join(texts, "|"); s != c.left {
 			t.Errorf("%s\nleaves %s, want %s", c.in, fmt.Sprintf("%q", s), c.left)
 		}
+	}
+}
+
+// TestCopyName: a constraint of a copy has a name that follows from its own and from the copy's, is as long as names may be, and is another one for each.
+func TestCopyName(t *testing.T) {
+	long := strings.Repeat("ü", 60)
+	seen := map[string]bool{}
+	for _, c := range []struct{ constraint, table, copied, want string }{
+		{"fk", "t", "t2", "t2_fk"}, {"t_ibfk_1", "t", "t2", "t2_ibfk_1"}, {"t_chk_12", "t", "t2", "t2_chk_12"},
+		{"t_ibfk_", "t", "t2", "t2_t_ibfk_"}, {"t_ibfk_1x", "t", "t2", "t2_t_ibfk_1x"}, {"t_x_1", "t", "t2", "t2_t_x_1"}, {"u_ibfk_1", "t", "t2", "t2_u_ibfk_1"}, {"t", "t", "t2", "t2_t"},
+		{"1234", long, long + "x", ""}, {"1235", long, long + "x", ""},
+	} {
+		got := CopyName(c.constraint, c.table, c.copied)
+		if c.want != "" && got != c.want || seen[got] || utf8.RuneCountInString(got) > 64 || !utf8.ValidString(got) {
+			t.Errorf("%s of %s in %s: %s", c.constraint, c.table, c.copied, got)
+		}
+		seen[got] = true
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -219,7 +220,7 @@ func (w *watcher) look(ctx context.Context) (err error) {
 		if len(rows) > 0 {
 			n, _ := strconv.Atoi(rows[0]["Value"])
 			if n -= 1 + limits.Own; n > limits.MaxThreadsRunning {
-				reason = fmt.Sprintf("%s runs %d statements at once", w.target.Address(), n)
+				reason = fmt.Sprintf("%s runs %s at once", w.target.Address(), digits.Counted(n, "statement"))
 			}
 		}
 	}

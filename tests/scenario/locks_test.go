@@ -87,7 +87,7 @@ type lockServer struct {
 
 func newLockServer(t *testing.T, kind string, settings ...string) *lockServer {
 	t.Helper()
-	n := single(t, kind, append([]string{"lock_wait_timeout=600", "innodb_lock_wait_timeout=600", "innodb_autoinc_lock_mode=1"}, settings...)...)
+	n := single(t, kind, append([]string{"lock_wait_timeout=600", "innodb_lock_wait_timeout=600", "innodb_autoinc_lock_mode=1", "innodb_use_native_aio=OFF"}, settings...)...) // the kernel has contexts for some thirty servers with it
 	execSQL(t, n, "CREATE DATABASE shop; CREATE TABLE shop.orders (id INT PRIMARY KEY, n INT, note VARCHAR(100), KEY (n)); INSERT INTO shop.orders VALUES (1, 1, 'a'), (2, 2, 'b'), (3, 3, 'c');"+
 		"CREATE TABLE shop.invoices (id INT AUTO_INCREMENT PRIMARY KEY, n INT); CREATE TABLE shop.parents (id INT PRIMARY KEY); INSERT INTO shop.parents VALUES (1);"+
 		"CREATE TABLE shop.children (id INT PRIMARY KEY, parent INT, FOREIGN KEY (parent) REFERENCES shop.parents (id))")

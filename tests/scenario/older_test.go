@@ -128,7 +128,7 @@ func TestReadsOlder(t *testing.T) {
 			}
 		}
 		for _, e := range r.events(t, "", "store") {
-			if e.Time.Unix() > want.Killed && !strings.Contains(e.Text, "unfinished bytes") {
+			if e.Time.Unix() > want.Killed && !strings.Contains(e.Text, "unfinished byte") {
 				t.Errorf("round %d: %s", round, e.Text)
 			}
 		}

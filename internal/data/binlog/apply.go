@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -93,6 +94,9 @@ func openApplier(ctx context.Context, o RollOptions, plan rollPlan) (*applier, e
 	}
 	keeps, err := mysql.KeepsGTIDs(ctx, c)
 	if err == nil {
+		err = a.noteFilter(ctx, c)
+	}
+	if err == nil {
 		switch {
 		case !o.Keep:
 			err = a.startByJournal(ctx)
@@ -109,6 +113,33 @@ func openApplier(ctx context.Context, o RollOptions, plan rollPlan) (*applier, e
 		return nil, err
 	}
 	return a, nil
+}
+
+// filtered is what a person should know of what the server's own binary logs leave out of what is applied; "" where that is nothing. Its replication
+// filters (replicate_ignore_db and the like) are for what its own replication brings, not for a session.
+func filtered(ctx context.Context, c *mysql.Conn) (note string, err error) {
+	filter, err := c.LogFilter(ctx)
+	switch {
+	case mysql.ClassOf(err) == mysql.ClassPrivilege:
+		return "what the binary logs of the server that takes it leave out is not known: the account lacks REPLICATION CLIENT (MariaDB: BINLOG MONITOR)", nil
+	case err != nil || filter.String() == "":
+		return "", err
+	}
+	return "of the server that takes it: " + filter.String() + ", and its replicas lack it", nil
+}
+
+// noteFilter notes what the server's own binary logs leave out. Where GTIDs are kept those of MariaDB do not note, then, what it has: behind a
+// kill the same would be applied again.
+func (a *applier) noteFilter(ctx context.Context, c *mysql.Conn) error {
+	note, err := filtered(ctx, c)
+	switch {
+	case err != nil || note == "":
+		return err
+	case a.o.Keep && a.plan.maria:
+		return fmt.Errorf("%w with their GTIDs, which its binary log is to tell (without --keep-gtids a table does): %s", ErrTarget, note)
+	}
+	a.result.Notes = append(slices.Clip(a.result.Notes), note)
+	return nil
 }
 
 // connect opens the session, which nobody else may have at the same time: a process that was killed may have left one that

@@ -23,6 +23,7 @@ func TestRenamed(t *testing.T) {
 		{"CREATE UNIQUE INDEX t USING BTREE ON t (t)", "CREATE UNIQUE INDEX t USING BTREE ON `n`.`t2` (t)", nil},
 		{"DROP INDEX t ON s.t", "DROP INDEX t ON `n`.`t2`", nil}, {"TRUNCATE t", "TRUNCATE `n`.`t2`", nil}, {"TRUNCATE TABLE s.t", "TRUNCATE TABLE `n`.`t2`", nil},
 		{"ALTER TABLE t RENAME u", "", nil}, {"ALTER TABLE t RENAME TO u", "", nil}, {"ALTER TABLE t ADD FOREIGN KEY (a) REFERENCES t (b)", "", nil}, {"ALTER TABLE t EXCHANGE PARTITION p WITH TABLE u", "", nil},
+		{"ALTER TABLE t DROP FOREIGN KEY ключ", "", nil}, {"ALTER TABLE t ADD CONSTRAINT größe CHECK (x > 0)", "", nil}, {"ALTER TABLE t DROP KEY ключ, DROP FOREIGN KEY f", "ALTER TABLE `n`.`t2` DROP KEY ключ, DROP FOREIGN KEY f", nil},
 		{"ALTER TABLE other ADD x INT", "", nil}, {"DROP TABLE t", "", nil}, {"CREATE TABLE t (id INT)", "", nil}, {"UPDATE t SET x = 1", "", nil}, {"RENAME TABLE t TO u", "", nil}, {"ALTER DATABASE s COLLATE x", "", nil},
 		{"ALTER TABLE", "", nil}, {"CREATE INDEX i ON", "", nil}, {"", "", nil},
 	} {
@@ -34,5 +35,20 @@ func TestRenamed(t *testing.T) {
 	o.Names = func(schema, table string) (string, string) { return "größe", table }
 	if _, ok := o.renamed(binlogevent.Query{Schema: "s", Text: []byte("TRUNCATE t")}); ok {
 		t.Error("a name goes into a text of whatever character set")
+	}
+}
+
+// TestMayBeGone: an event that is dropped need not be there; nothing else is told otherwise.
+func TestMayBeGone(t *testing.T) {
+	for text, want := range map[string]string{
+		"DROP EVENT e": "DROP EVENT IF EXISTS e", "drop /* IF EXISTS */ event `s`.`e` -- e": "drop /* IF EXISTS */ event IF EXISTS `s`.`e` -- e",
+		"DROP EVENT IF EXISTS e": "", "DROP EVENT /*!50000 if exists */ e": "", "DROP TABLE e": "", "DROP PROCEDURE event": "", "DROP EVENT": "", "ALTER EVENT e DISABLE": "", "": "",
+	} {
+		if want == "" {
+			want = text
+		}
+		if q := mayBeGone(binlogevent.Query{Text: []byte(text)}); string(q.Text) != want {
+			t.Errorf("%s: %s", text, q.Text)
+		}
 	}
 }

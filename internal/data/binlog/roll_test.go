@@ -98,6 +98,7 @@ func (r *rolling) write() {
 		"INSERT INTO test.s (v) VALUES (RAND())", "COMMIT", "SET SESSION binlog_format = ROW, timestamp = DEFAULT, auto_increment_increment = 1",
 		"CREATE PROCEDURE test.p() BEGIN UPDATE test.s SET v = CONCAT(v, ';'); DELETE FROM test.s WHERE id > 100; END", "CALL test.p()",
 		map[bool]string{true: "CREATE TABLE test.copy AS SELECT * FROM test.s", false: "CREATE TABLE test.copy LIKE test.s"}[strings.HasPrefix(r.spec, "mariadb") || r.spec == "mysql-9.7"],
+		"SET SESSION sql_log_bin = 0", "CREATE EVENT test.gone ON SCHEDULE EVERY 1 DAY DO SELECT 1", "SET SESSION sql_log_bin = 1", "DROP EVENT test.gone", // as a server drops one whose time is past
 		"FLUSH BINARY LOGS", "XA START 'x1'", "INSERT INTO test.s (v) VALUES ('xa')", "XA END 'x1'", "XA PREPARE 'x1'")
 	c.Close()
 	c = conn(t, r.sdb)

@@ -245,8 +245,8 @@ func (a *applier) alone(ctx context.Context, q binlogevent.Query, e binlogevent.
 
 // statement runs a statement in the session that it ran in.
 func (a *applier) statement(ctx context.Context, q binlogevent.Query, e binlogevent.Event) error {
-	if a.o.Names != nil {
-		q, _ = a.o.renamed(q)
+	if err := a.here(ctx, &q); err != nil {
+		return err
 	}
 	set := a.session(q, e)
 	a.add(set)
@@ -259,6 +259,34 @@ func (a *applier) statement(ctx context.Context, q binlogevent.Query, e binlogev
 		return a.explain(fmt.Errorf("%w; the statement is: %.200s", err, q.Text))
 	}
 	return nil
+}
+
+// here makes a statement that ran on another server one that does the same on this one.
+func (a *applier) here(ctx context.Context, q *binlogevent.Query) error {
+	if a.o.Names != nil {
+		if _, ok := a.o.renamed(*q); ok {
+			copied, err := a.copied(ctx, *q)
+			if err != nil {
+				return err
+			}
+			*q, _ = a.o.renamed(copied)
+		}
+	}
+	*q = mayBeGone(*q)
+	return nil
+}
+
+// mayBeGone lets an event be dropped that is not there: where its last time was past, a server has not made it, or has dropped it by itself.
+// Source: MySQL manual, "CREATE EVENT Statement", ON COMPLETION NOT PRESERVE.
+func mayBeGone(q binlogevent.Query) binlogevent.Query {
+	d, text := dialectOf(q), string(q.Text)
+	c, ok := d.ReadChange(text)
+	if !ok || c.Verb != "DROP" || c.Kind != "EVENT" || d.Has(text[:c.Names[0].Begin], "IF", "EXISTS") {
+		return q
+	}
+	at := c.Names[0].Begin
+	q.Text = []byte(text[:at] + "IF EXISTS " + text[at:])
+	return q
 }
 
 // utf8 lets the names in what comes next be read as UTF-8, which they are in, whatever the letters of the last statement were.

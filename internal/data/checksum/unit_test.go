@@ -316,3 +316,21 @@ func TestResumeOfAnotherOrder(t *testing.T) {
 		t.Errorf("under the same order it goes on behind %v with %d rows", from, on.Rows)
 	}
 }
+
+// TestExactKeys: rows are named one by one by just those keys that the reason for a refusal speaks of.
+func TestExactKeys(t *testing.T) {
+	for key, exact := range map[string]bool{
+		"PRIMARY KEY (`i`)": true, "PRIMARY KEY (`d`)": true, "PRIMARY KEY (`dt`)": true, "PRIMARY KEY (`b`)": true, "PRIMARY KEY (`v`,`i`)": true, "UNIQUE KEY `u` (`i`)": true,
+		"PRIMARY KEY (`f`)": false, "PRIMARY KEY (`g`)": false, "PRIMARY KEY (`e`)": false, "PRIMARY KEY (`s`)": false, "PRIMARY KEY (`i`,`e`)": false, "PRIMARY KEY (`v`(3))": false,
+		"PRIMARY KEY (`i` DESC)": false, "UNIQUE KEY `u` (`n`)": false, "KEY `u` (`i`)": false,
+	} {
+		table, err := mysql.ParseTable("d", "CREATE TABLE `t` (\n  `i` int(11) NOT NULL,\n  `n` int(11) DEFAULT NULL,\n  `d` decimal(9,2) NOT NULL,\n  `dt` datetime(6) NOT NULL,\n  `b` varbinary(9) NOT NULL,\n  `v` varchar(9) NOT NULL,\n"+
+			"  `f` float NOT NULL,\n  `g` double NOT NULL,\n  `e` enum('b','a') NOT NULL,\n  `s` set('b','a') NOT NULL,\n  "+key+"\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if k, ok := chunk.KeyOf(table); (ok && k.Whole()) != exact {
+			t.Errorf("%s: exact: %v; %q", key, !exact, noExactKey)
+		}
+	}
+}

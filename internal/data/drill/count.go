@@ -35,6 +35,10 @@ func (r *run) count(ctx context.Context) error {
 		}
 		mu.Lock()
 		defer mu.Unlock()
+		if err != nil && t.away > 0 {
+			r.unreadable(t)
+			return nil
+		}
 		if err != nil {
 			if len(got.Different) < mostProblems {
 				got.Different = append(got.Different, fmt.Sprintf("%s: %v", t, err))
@@ -77,7 +81,7 @@ func (r *run) compareCounts(ctx context.Context, got *Counted) error {
 		return err
 	}
 	for _, p := range slices.Backward(list) {
-		if p.Counted == nil || len(p.Counted.Different) > 0 {
+		if p.Doubt != "" || p.Counted == nil || len(p.Counted.Different) > 0 {
 			continue
 		}
 		got.Since = &p.Began

@@ -214,6 +214,9 @@ func (j *job) takeSnapshot(ctx context.Context, giveUp func(error)) (err error) 
 		j.blind()
 		j.notes = append(j.notes, "A part only: "+b.Error())
 	}
+	if len(j.list.unread) > 0 {
+		j.blind()
+	}
 	j.notes = append(j.notes, s.Notes...)
 	j.notes = append(j.notes, j.list.notes()...)
 	return nil

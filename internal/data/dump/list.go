@@ -13,9 +13,10 @@ import (
 
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/pattern"
 )
 
-// Selection is what is dumped. Patterns know * and ?; without any, all of it.
+// Selection is what is dumped. Patterns know * and ?, and quotes as pattern.Name; without any, all of it.
 type Selection struct {
 	Schemas []string // patterns of schemas
 	Tables  []string // patterns schema.table
@@ -42,8 +43,8 @@ func (s Selection) Check() error {
 		}
 	}
 	for _, p := range s.Tables {
-		if !strings.Contains(p, ".") {
-			return fmt.Errorf("%q names no table: write schema.table", p)
+		if _, table, err := pattern.Name(p); err != nil || table == "" {
+			return fmt.Errorf("%q names no table: write schema.table, and a name with dots in backticks", p)
 		}
 	}
 	return nil
@@ -76,14 +77,17 @@ func (s Selection) table(schema, name string) bool {
 // excluded says whether a schema (table "") or a table is left out.
 func (s Selection) excluded(schema, table string) bool {
 	return slices.ContainsFunc(s.Exclude, func(p string) bool {
-		return matches(p, schema) || table != "" && matchesTable(p, schema, table)
+		return matches(pattern.Schema(p), schema) || table != "" && matchesTable(p, schema, table)
 	})
 }
 
 // matchesTable matches schema.table; where a name has dots itself any of them may be the one. An empty table: the schema may match.
-func matchesTable(pattern, schema, table string) bool {
-	for i, c := range pattern {
-		if c == '.' && matches(pattern[:i], schema) && (table == "" || matches(pattern[i+1:], table)) {
+func matchesTable(p, schema, table string) bool {
+	if a, b, err := pattern.Name(p); err == nil && p != a+"."+b { // in backticks
+		return b != "" && matches(a, schema) && (table == "" || matches(b, table))
+	}
+	for i, c := range p {
+		if c == '.' && matches(p[:i], schema) && (table == "" || matches(p[i+1:], table)) {
 			return true
 		}
 	}
@@ -91,7 +95,7 @@ func matchesTable(pattern, schema, table string) bool {
 }
 
 func matchesAny(patterns []string, name string) bool {
-	return slices.ContainsFunc(patterns, func(p string) bool { return matches(p, name) })
+	return slices.ContainsFunc(patterns, func(p string) bool { return matches(pattern.Schema(p), name) })
 }
 
 // matches compares without path.Match's care for slashes.
@@ -111,6 +115,8 @@ type listing struct {
 	whole   map[string]bool // schemas of which all is taken
 	bytes   int64
 	blind   *mysql.BlindError // what the account may not see; nil: it sees all
+	rights  *mysql.Rights     // the account's, where a part will do; nil: all is wanted
+	unread  []string          // what it may not read then, of what is there or was named
 	at      mysql.Moment      // when it was read, by the server's clock
 }
 
@@ -149,10 +155,10 @@ func list(ctx context.Context, sessions []*mysql.Stream, server mysql.Server, o 
 		}
 	}
 	l.schemas = kept
-	if l.blind, err = lookAround(ctx, sessions[0], server, sel, l); err != nil {
+	if l.blind, err = lookAround(ctx, sessions[0], server, o, l); err != nil {
 		return nil, err
 	}
-	if l.blind != nil && !o.Partial {
+	if l.blind != nil && (!o.Partial || len(l.unread) > 0 && !l.blind.Part) {
 		return nil, l.blind
 	}
 	if len(l.schemas) == 0 && !sel.All() {
@@ -176,11 +182,14 @@ func list(ctx context.Context, sessions []*mysql.Stream, server mysql.Server, o 
 func (l *listing) missing(sel Selection) (out []string) {
 	schemas, tables, _ := sel.named()
 	for _, s := range schemas {
-		if !slices.Contains(l.schemas, s) && !sel.excluded(s, "") {
+		if !slices.Contains(l.schemas, s) && !sel.excluded(s, "") && !l.hides(s, "", "SELECT") {
 			out = append(out, s)
 		}
 	}
 	for _, t := range tables {
+		if l.hides(t.Schema, t.Name, "SELECT") || slices.Contains(l.unread, t.String()) {
+			continue
+		}
 		is := func(i mysql.TableInfo) bool { return i.TableName == t }
 		if !slices.ContainsFunc(l.tables, is) && !slices.ContainsFunc(l.plain, is) && !slices.ContainsFunc(l.away, is) && !slices.Contains(l.views, t) && !slices.Contains(l.seqs, t) && !sel.excluded(t.Schema, t.Name) {
 			out = append(out, t.Schema+"."+t.Name)
@@ -275,14 +284,22 @@ func (l *listing) notes() (out []string) {
 	if len(l.away) > 0 {
 		out = append(out, fmt.Sprintf("Definitions only: %s. Their rows are those of other tables, or of another server.", someOf(l.away)))
 	}
+	if len(l.unread) > 0 {
+		out = append(out, "Not in the backup, for the account may not read them (or lock them, without transactions): "+firstOf(l.unread, func(s string) string { return s })+".")
+	}
 	return out
 }
 
 // someOf names the first of some tables with their engines.
 func someOf(list []mysql.TableInfo) string {
+	return firstOf(list, func(t mysql.TableInfo) string { return fmt.Sprintf("%s (%s)", t.TableName, t.Engine) })
+}
+
+// firstOf names the first of a list.
+func firstOf[T any](list []T, name func(T) string) string {
 	names := make([]string, 0, 5)
 	for _, t := range list[:min(len(list), 5)] {
-		names = append(names, fmt.Sprintf("%s (%s)", t.TableName, t.Engine))
+		names = append(names, name(t))
 	}
 	more := ""
 	if n := len(list) - len(names); n > 0 {

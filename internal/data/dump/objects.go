@@ -42,6 +42,7 @@ func (w *worker) definitions(ctx context.Context) error {
 			return err
 		}
 	}
+	var broken []mysql.TableName
 	for _, name := range l.views {
 		d, err := w.st.View(ctx, name)
 		if err != nil && mysql.Gone(err) {
@@ -50,6 +51,12 @@ func (w *worker) definitions(ctx context.Context) error {
 		if err := w.add(err, d); err != nil {
 			return err
 		}
+		if d.Broken {
+			broken = append(broken, name)
+		}
+	}
+	if len(broken) > 0 {
+		w.job.note("Views that do not work on the server, for what they select from is not there, or not for their definers: " + firstOf(broken, mysql.TableName.String) + ". Their definitions are in the backup; a restore makes them where they work.")
 	}
 	return w.accounts(ctx)
 }
@@ -59,8 +66,13 @@ func (w *worker) programs(ctx context.Context, schema string, kind mysql.ObjectK
 	if kind != mysql.KindTrigger && !w.job.list.whole[schema] {
 		return nil
 	}
+	triggers := func(ctx context.Context, schema string) ([]mysql.Definition, error) {
+		return w.st.TriggersOf(ctx, schema, func(table string) bool {
+			return w.job.Select.table(schema, table) && !w.job.list.hides(schema, table, "TRIGGER")
+		})
+	}
 	read := map[mysql.ObjectKind]func(context.Context, string) ([]mysql.Definition, error){
-		mysql.KindTrigger: w.st.Triggers, mysql.KindProcedure: w.st.Routines, mysql.KindEvent: w.st.Events,
+		mysql.KindTrigger: triggers, mysql.KindProcedure: w.st.Routines, mysql.KindEvent: w.st.Events,
 	}[kind]
 	list, err := read(ctx, schema)
 	if errors.Is(err, mysql.ErrHidden) && w.job.Partial {
@@ -72,9 +84,6 @@ func (w *worker) programs(ctx context.Context, schema string, kind mysql.ObjectK
 		return err
 	}
 	for _, d := range list {
-		if d.Kind == mysql.KindTrigger && !w.job.Select.table(schema, d.Table) {
-			continue
-		}
 		if err := w.add(nil, d); err != nil {
 			return err
 		}

@@ -218,7 +218,7 @@ func (w *worker) split(ctx context.Context, t *table) ([]chunk.Range, error) {
 	return append(out, chunk.Range{Lower: lower}), nil
 }
 
-// walk finds bounds of a key that is no number, by going through the index.
+// walk finds bounds of a key that chunk.Split cannot measure, by going through the index, which InnoDB's rows are part of.
 func (w *worker) walk(ctx context.Context, t *table, parts int) ([]chunk.Bound, error) {
 	var bounds []chunk.Bound
 	rows := max(t.info.Rows/int64(parts), 1)

@@ -9,13 +9,10 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sqltext"
 )
-
-// maxNamed is how many things a plan names one by one.
-const maxNamed = 20
 
 // check makes sure, before the first change, that nothing is in the way and that the target knows what the backup holds.
 func (r *run) check(ctx context.Context, s *session) error {
@@ -40,16 +37,32 @@ func (r *run) check(ctx context.Context, s *session) error {
 	if err := r.checkNames(); err != nil {
 		return err
 	}
+	if err := r.askNames(ctx, s); err != nil {
+		return err
+	}
+	if err := r.checkPointers(); err != nil {
+		return err
+	}
 	if err := r.unrenamed(); err != nil {
 		return err
 	}
+	orphans, err := r.tellOrphans()
+	if err != nil {
+		return err
+	}
+	r.plan.Notes = append(r.plan.Notes, orphans...)
 	if err := r.planPrograms(); err != nil {
 		return err
 	}
-	if r.resumed {
-		return nil
+	if err := r.tellBroken(); err != nil {
+		return err
 	}
-	return r.checkWay(ctx, s)
+	if !r.resumed {
+		if err := r.checkWay(ctx, s); err != nil {
+			return err
+		}
+	}
+	return r.planReferers(ctx, s)
 }
 
 // refuseFindings ends a restore of what the target does not know, unless that was allowed.
@@ -88,98 +101,6 @@ func (e *Incompatible) Error() string { return ErrIncompatible.Error() + ": " + 
 
 // Is makes it ErrIncompatible.
 func (e *Incompatible) Is(target error) bool { return target == ErrIncompatible }
-
-// checkWay looks whether anything that will be made is there already.
-func (r *run) checkWay(ctx context.Context, s *session) error {
-	there := map[string]string{} // key → how it is shown
-	fold := strings.ToLower
-	note := func(kind, schema, name string) {
-		there[kind+"\x00"+fold(schema)+"\x00"+fold(name)] = kind + " " + mysql.Quote(schema) + "." + mysql.Quote(name)
-	}
-	const others = " NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys', '" + repo.JournalSchema + "', '" + repo.RollSchema + "')"
-	questions := []struct{ kind, query string }{
-		{"table", "SELECT /* risso: what is there? */ TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA" + others},
-		{"routine", "SELECT /* risso: what is there? */ ROUTINE_SCHEMA, CONCAT(ROUTINE_TYPE, ' ', ROUTINE_NAME) FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA" + others},
-		{"event", "SELECT /* risso: what is there? */ EVENT_SCHEMA, EVENT_NAME FROM information_schema.EVENTS WHERE EVENT_SCHEMA" + others},
-		{"trigger", "SELECT /* risso: what is there? */ TRIGGER_SCHEMA, TRIGGER_NAME, EVENT_OBJECT_TABLE FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA" + others},
-	}
-	tableOf := map[string]string{} // of triggers, by schema and name
-	for _, q := range questions {
-		err := s.Query(ctx, q.query, func(row [][]byte) error {
-			note(q.kind, string(row[0]), string(row[1]))
-			if q.kind == "trigger" {
-				tableOf[fold(string(row[0]))+"\x00"+fold(string(row[1]))] = string(row[2])
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	if len(there) == 0 {
-		return nil
-	}
-	hit := func(kind, schema, name string) {
-		if shown, ok := there[kind+"\x00"+fold(schema)+"\x00"+fold(name)]; ok {
-			if r.plan.DropsAll++; len(r.plan.Drops) < maxNamed {
-				r.plan.Drops = append(r.plan.Drops, shown)
-			}
-		}
-	}
-	for _, at := range r.tables {
-		l, err := r.spool.get(at)
-		if err != nil {
-			return err
-		}
-		schema, name := r.choice.target(l.Table.Schema, l.Table.Name)
-		hit("table", schema, name)
-	}
-	if err := r.each([]repo.ObjectKind{repo.Sequence, repo.View, repo.Function, repo.Procedure, repo.Package, repo.PackageBody, repo.Trigger, repo.Event}, func(o *repo.Object) error {
-		schema := r.choice.targetSchema(o.Schema)
-		switch o.Kind {
-		case repo.Sequence, repo.View:
-			schema, name := r.choice.target(o.Schema, o.Name)
-			hit("table", schema, name)
-		case repo.Trigger:
-			if _, renamed := r.choice.rename[[2]string{o.Schema, o.Table}]; renamed {
-				return nil
-			}
-			hit("trigger", schema, o.Name)
-			if other := tableOf[fold(schema)+"\x00"+fold(o.Name)]; other != "" && fold(other) != fold(o.Table) && r.o.Overwrite {
-				return r.mayDropTriggerOf(schema, other, o)
-			}
-		case repo.Event:
-			hit("event", schema, o.Name)
-		default:
-			hit("routine", schema, strings.ToUpper(kindWords[o.Kind])+" "+o.Name)
-		}
-		return nil
-	}); err != nil {
-		return err
-	}
-	if r.plan.DropsAll > 0 && !r.o.Overwrite {
-		more := ""
-		if n := r.plan.DropsAll - int64(min(5, len(r.plan.Drops))); n > 0 {
-			more = fmt.Sprintf(" and %d more", n)
-		}
-		return fmt.Errorf("%w: %s%s", ErrExists, strings.Join(r.plan.Drops[:min(5, len(r.plan.Drops))], ", "), more)
-	}
-	return nil
-}
-
-// mayDropTriggerOf refuses to drop a trigger that has the name of one of the backup, and belongs to a table that stays as it is.
-func (r *run) mayDropTriggerOf(schema, table string, o *repo.Object) error {
-	for _, at := range r.tables {
-		l, err := r.spool.get(at)
-		if err != nil {
-			return err
-		}
-		if s, name := r.choice.target(l.Table.Schema, l.Table.Name); strings.EqualFold(s, schema) && strings.EqualFold(name, table) {
-			return nil // it is dropped itself
-		}
-	}
-	return fmt.Errorf("%w: trigger %s of table %s in the backup, and that of table %s on the server, which is not restored", ErrOneName, objectName(o), mysql.Quote(o.Table), mysql.Quote(table))
-}
 
 // rehearseAll tries in a session of its own what a server of another kind may not understand. Nothing is changed.
 func (r *run) rehearseAll(ctx context.Context) error {
@@ -295,9 +216,12 @@ func (s *session) rehearseTable(ctx context.Context, def definition) (lost []str
 	if err != nil {
 		return nil, err
 	}
-	has := wordsOf(shown)
+	has, wants := wordsOf(shown), wordsOf(statement)
 	for _, word := range quietly {
-		if wordsOf(statement)[word] && !has[word] {
+		switch n := wants[word] - has[word]; {
+		case n > 0 && has[word] > 0:
+			lost = append(lost, fmt.Sprintf("%s, in %d of %s,", word, n, digits.Counted(int64(wants[word]), "place")))
+		case n > 0:
 			lost = append(lost, word)
 		}
 	}
@@ -373,11 +297,11 @@ func (d definition) unnumbered() definition {
 	return d
 }
 
-// wordsOf are the words that stand outside of quotes, also in comments that only some servers read.
-func wordsOf(s string) map[string]bool {
-	out := map[string]bool{}
+// wordsOf counts the words that stand outside of quotes, also in comments that only some servers read.
+func wordsOf(s string) map[string]int {
+	out := map[string]int{}
 	words(s, "", func(_ [2]string, word string) string {
-		out[word] = true
+		out[word]++
 		return word
 	})
 	return out

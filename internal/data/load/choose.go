@@ -2,6 +2,7 @@ package load
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rissodb/risso/internal/data/repo"
@@ -14,44 +15,20 @@ type choice struct {
 	schemas []string
 	tables  [][2]string
 	rename  map[[2]string][2]string // schema and table; a schema has no table
-}
 
-// ParseName takes schema.table apart. Names with dots, or with backticks, stand in backticks.
-func ParseName(s string) (schema, table string, err error) {
-	first, rest, ok := unquoted(s)
-	if !ok && strings.HasPrefix(s, "`") {
-		return "", "", fmt.Errorf("%q is no name: its quote is not closed", s)
-	}
-	if !ok {
-		first, rest, _ = strings.Cut(s, ".")
-		if rest != "" {
-			rest = "." + rest
-		}
-	}
-	if rest == "" {
-		return first, "", nil
-	}
-	second, ok := strings.CutPrefix(rest, ".")
-	if ok && strings.HasPrefix(second, "`") {
-		second, rest, ok = unquoted(second)
-		ok = ok && rest == ""
-	}
-	if !ok || first == "" || second == "" {
-		return "", "", fmt.Errorf("%q is no name of a table: write schema.table, and a name with dots in backticks", s)
-	}
-	return first, second, nil
+	// What the backup has of it: matched are patterns, known and used are renamed names that it has, and that come back.
+	matched     map[string]bool
+	known, used map[[2]string]bool
+	near        map[string]string // what is called nearly as one that was named, by that
 }
 
 func newChoice(schemas, tables, rename []string) (choice, error) {
-	c := choice{rename: map[[2]string][2]string{}}
+	c := choice{rename: map[[2]string][2]string{}, matched: map[string]bool{}, known: map[[2]string]bool{}, used: map[[2]string]bool{}, near: map[string]string{}}
 	for _, s := range schemas {
-		if name, rest, ok := unquoted(s); ok && rest == "" {
-			s = name
-		}
-		c.schemas = append(c.schemas, s)
+		c.schemas = append(c.schemas, pattern.Schema(s))
 	}
 	for _, t := range tables {
-		schema, table, err := ParseName(t)
+		schema, table, err := pattern.Name(t)
 		if err != nil {
 			return c, err
 		}
@@ -65,11 +42,11 @@ func newChoice(schemas, tables, rename []string) (choice, error) {
 		if i < 0 {
 			return c, fmt.Errorf("%q is no renaming: write old=new", s)
 		}
-		oldSchema, oldTable, err := ParseName(s[:i])
+		oldSchema, oldTable, err := pattern.Name(s[:i])
 		if err != nil {
 			return c, err
 		}
-		newSchema, newTable, err := ParseName(s[i+1:])
+		newSchema, newTable, err := pattern.Name(s[i+1:])
 		if err != nil {
 			return c, err
 		}
@@ -79,9 +56,125 @@ func newChoice(schemas, tables, rename []string) (choice, error) {
 		if mysql.SystemSchema(newSchema) {
 			return c, fmt.Errorf("%q: %s belongs to the server itself", s, mysql.Quote(newSchema))
 		}
-		c.rename[[2]string{oldSchema, oldTable}] = [2]string{newSchema, newTable}
+		if err := mysql.CheckSchemaName(newSchema); err != nil {
+			return c, fmt.Errorf("%q: no server can hold a schema %q: %w", s, newSchema, err)
+		}
+		if newTable != "" {
+			if err := mysql.CheckTableName(newTable); err != nil {
+				return c, fmt.Errorf("%q: no server can hold a table %q: %w", s, newTable, err)
+			}
+		}
+		old, now := [2]string{oldSchema, oldTable}, [2]string{newSchema, newTable}
+		if other, twice := c.rename[old]; twice && other != now {
+			return c, fmt.Errorf("%q: it is renamed to another name already", s)
+		}
+		c.rename[old] = now
 	}
 	return c, nil
+}
+
+// CheckChoice finds out, before anything is opened, whether schemas, tables and renamings can be read, and whether a server can hold the new
+// names.
+func CheckChoice(schemas, tables, rename []string) error {
+	_, err := newChoice(schemas, tables, rename)
+	return err
+}
+
+// meet notes that the backup has a schema, or a table, view or sequence of it, and whether that comes back.
+func (c choice) meet(schema, table string, back bool) {
+	for _, p := range c.schemas {
+		c.nearly(p, schema)
+		if pattern.Stars(p, schema) {
+			c.matched[p] = true
+		}
+	}
+	for old := range c.rename {
+		if old[1] == "" {
+			c.nearly(old[0], schema)
+		} else if table != "" {
+			c.nearly(old[0]+"."+old[1], schema+"."+table)
+		}
+	}
+	for _, p := range c.tables {
+		if table != "" {
+			c.nearly(p[0]+"."+p[1], schema+"."+table)
+		}
+		if table != "" && pattern.Stars(p[0], schema) && pattern.Stars(p[1], table) {
+			c.matched[p[0]+"\x00"+p[1]] = true
+		}
+	}
+	for _, old := range [][2]string{{schema, ""}, {schema, table}} {
+		if _, ok := c.rename[old]; ok {
+			c.known[old] = true
+			c.used[old] = c.used[old] || back
+		}
+	}
+}
+
+// nearly notes a name that may have been meant by another.
+func (c choice) nearly(named, name string) {
+	if c.near[named] == "" && named != name && pattern.Near(named, name) {
+		c.near[named] = name
+	}
+}
+
+// meant are the names that may have been meant by those that the backup does not have.
+func (c choice) meant() (list []string) {
+	add := func(named string, met bool) {
+		if near := c.near[named]; !met && near != "" {
+			list = append(list, near)
+		}
+	}
+	for _, p := range c.schemas {
+		add(p, c.matched[p])
+	}
+	for _, p := range c.tables {
+		add(p[0]+"."+p[1], c.matched[p[0]+"\x00"+p[1]])
+	}
+	for old := range c.rename {
+		add(strings.TrimSuffix(old[0]+"."+old[1], "."), c.known[old])
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// unmet are the names that were asked for and that the backup does not have: schemas, tables, names to be renamed. idle are those that it
+// has, or patterns, of which nothing comes back.
+func (c choice) unmet() (missing, idle []string) {
+	for _, p := range c.schemas {
+		if c.matched[p] {
+			continue
+		}
+		if strings.Contains(p, "*") {
+			idle = append(idle, "--schema "+p)
+		} else {
+			missing = append(missing, "schema "+mysql.Quote(p))
+		}
+	}
+	for _, p := range c.tables {
+		switch {
+		case c.matched[p[0]+"\x00"+p[1]]:
+		case strings.Contains(p[0]+p[1], "*"):
+			idle = append(idle, "--table "+p[0]+"."+p[1])
+		default:
+			missing = append(missing, "table "+mysql.Quote(p[0])+"."+mysql.Quote(p[1]))
+		}
+	}
+	for old := range c.rename {
+		what := "schema " + mysql.Quote(old[0])
+		if old[1] != "" {
+			what = "table " + mysql.Quote(old[0]) + "." + mysql.Quote(old[1])
+		}
+		switch {
+		case !c.known[old]:
+			missing = append(missing, what+" (--rename)")
+		case !c.used[old]:
+			idle = append(idle, "--rename of "+what)
+		}
+	}
+	slices.Sort(missing)
+	slices.Sort(idle)
+	return slices.Compact(missing), slices.Compact(idle)
 }
 
 // all says whether everything is wanted.

@@ -19,8 +19,9 @@ func TestOneName(t *testing.T) {
 			source, folding := sandboxtest.Up(t, spec), sandboxtest.Up(t, spec, "lower_case_table_names=1")
 			exec(t, stream(t, source), "CREATE DATABASE Ab", "CREATE TABLE Ab.t (a INT PRIMARY KEY)", "INSERT INTO Ab.t VALUES (1)", "CREATE DATABASE ab", "CREATE TABLE ab.u (a INT PRIMARY KEY)",
 				"CREATE DATABASE cs", "CREATE TABLE cs.T (a INT PRIMARY KEY)", "CREATE TABLE cs.t (a INT PRIMARY KEY)", "CREATE VIEW cs.V AS SELECT 1 AS a", "CREATE TABLE cs.v (a INT PRIMARY KEY)",
-				"CREATE DATABASE one", "CREATE TABLE one.x (a INT PRIMARY KEY)", "CREATE TABLE one.y (a INT PRIMARY KEY)", "CREATE FUNCTION one.f() RETURNS INT NO SQL RETURN 1", "CREATE FUNCTION ab.f() RETURNS INT NO SQL RETURN 2")
-			r := takeBackup(t, source, "Ab", "ab", "cs", "one")
+				"CREATE DATABASE one", "CREATE TABLE one.x (a INT PRIMARY KEY)", "CREATE TABLE one.y (a INT PRIMARY KEY)", "CREATE FUNCTION one.f() RETURNS INT NO SQL RETURN 1", "CREATE FUNCTION ab.f() RETURNS INT NO SQL RETURN 2",
+				"CREATE DATABASE p", "CREATE TABLE p.k (a INT PRIMARY KEY)", "CREATE TRIGGER p.tt BEFORE INSERT ON p.k FOR EACH ROW SET NEW.a = 1", "CREATE DATABASE q", "CREATE TABLE q.l (a INT PRIMARY KEY)", "CREATE TRIGGER q.tt BEFORE INSERT ON q.l FOR EACH ROW SET NEW.a = 2")
+			r := takeBackup(t, source, "Ab", "ab", "cs", "one", "p", "q")
 			for _, c := range []struct {
 				folds           bool
 				schemas, rename []string
@@ -36,6 +37,8 @@ func TestOneName(t *testing.T) {
 				{false, []string{"one"}, []string{"one.x=one.y"}, "would both be `one`.`y`"},
 				{false, []string{"one"}, []string{"one.x=one.y", "one.y=one.x"}, "there is data in the way"}, // the names are those that are there
 				{false, []string{"one", "ab"}, []string{"one=both", "ab=both"}, "would both be `both`.`f`"},
+				{false, []string{"p", "q"}, []string{"p=both", "q=both"}, "would both be `both`.`tt`"}, // with --overwrite one would drop the other
+				{false, []string{"p"}, []string{"p=both"}, ""},
 				{false, []string{"one"}, []string{"one=Mysql"}, "belongs to the server itself"},
 				{false, []string{"one"}, []string{"one.x=sys.x"}, "belongs to the server itself"},
 			} {

@@ -37,7 +37,24 @@ func (r *run) fit(ctx context.Context, s *session, def definition) (_ definition
 	if err == nil || mysql.ErrorNumber(err) == 0 {
 		return def, nil, lost, err
 	}
-	list := r.clausesOf(def)
+	fitted, list, ok, other := choose(def, r.clausesOf(def), func(d definition) error {
+		_, err := r.takes(ctx, s, d)
+		return err
+	})
+	if other != nil {
+		err = other
+	}
+	if !ok {
+		return def, nil, nil, err
+	}
+	lost, err = r.takes(ctx, s, fitted)
+	return fitted, list, lost, err
+}
+
+// choose finds the forms of clauses with which a definition is taken, leaving as little of it away as can be; the clauses are those that are not
+// there as they were. ok is false where it is taken with none. An error is trouble that says nothing about the definition.
+func choose(def definition, list []clause, takes func(definition) error) (_ definition, changed []clause, ok bool, err error) {
+	trouble := func(err error) bool { return mysql.ErrorNumber(err) == 0 || passes(err) }
 	with := func() definition {
 		d := def
 		for _, c := range list {
@@ -50,23 +67,23 @@ func (r *run) fit(ctx context.Context, s *session, def definition) (_ definition
 	for i := range list {
 		list[i].form = len(list[i].forms)
 	}
-	if _, again := r.takes(ctx, s, with()); again != nil {
-		if mysql.ErrorNumber(again) == 0 {
-			err = again
+	if err := takes(with()); err != nil {
+		if trouble(err) {
+			return def, nil, false, err
 		}
-		return def, nil, nil, err
+		return def, nil, false, nil
 	}
 	for i := range list {
 		for most := list[i].form; ; list[i].form++ {
 			if list[i].form == most {
 				list[i].form = 0
 			}
-			_, err := r.takes(ctx, s, with())
+			err := takes(with())
 			if err == nil {
 				break
 			}
-			if mysql.ErrorNumber(err) == 0 {
-				return def, nil, nil, err
+			if trouble(err) {
+				return def, nil, false, err
 			}
 			if list[i].form+1 == most {
 				list[i].form = most
@@ -74,9 +91,7 @@ func (r *run) fit(ctx context.Context, s *session, def definition) (_ definition
 			}
 		}
 	}
-	def = with()
-	lost, err = r.takes(ctx, s, def)
-	return def, slices.DeleteFunc(list, func(c clause) bool { return c.form == 0 }), lost, err
+	return with(), slices.DeleteFunc(list, func(c clause) bool { return c.form == 0 }), true, nil
 }
 
 // takes says whether the server takes a definition; lost are words that it reads over. What a temporary table cannot have is read
@@ -490,7 +505,7 @@ func (r *run) endFit(f *fitting) (bool, error) {
 	case f.err != nil && mysql.ErrorNumber(f.err) == 0:
 		return false, f.err
 	case f.err != nil:
-		r.find(f.where, "the server does not take its definition: "+strings.Join(strings.Fields(f.err.Error()), " "), "")
+		r.find(f.where, "the server does not take its definition: "+oneLine(f.err), "")
 		return false, nil
 	}
 	for _, c := range f.clauses {

@@ -27,6 +27,8 @@ var (
 	ErrForged       = errors.New("the backup holds what no backup has, and would run it")
 	ErrKind         = errors.New("this is not a logical backup")
 	ErrLeftOut      = errors.New("the rest is there, but not all of the backup")
+	ErrBroken       = errors.New("all is there, but views that were not broken where the backup was taken do not work here")
+	ErrOrphans      = errors.New("all is there, but other tables hold rows that refer to rows which are not there")
 )
 
 // Options say what is restored, and how.
@@ -52,7 +54,7 @@ type Options struct {
 	Until  Until  // how far to go on behind the snapshot
 	Roller Roller // who goes on; needed when Until is set
 	DryRun bool   // ends after Confirm: nothing is changed
-	Hold   bool   // leaves events switched off at the end, for who looks at the data first
+	Hold   bool   // leaves events switched off at the end, for who looks at the data first, or rolls it forward
 
 	// Confirm is called once with what will be done, before the first change; an error ends it there. nil: yes. With DryRun it is
 	// also called when the binary logs do not do, which Plan.Roll then says.
@@ -89,6 +91,7 @@ type Rolled struct {
 	LastTime     time.Time `json:"last_time,omitzero"`
 	GTIDSet      string    `json:"gtid_set,omitempty"` // the position and all that was applied since
 	Stopped      string    `json:"stopped,omitempty"`  // why it ended there
+	Notes        []string  `json:"-"`                  // what a person should know; they become notes of the restore
 }
 
 // RollPlan is what a Roller would read and apply.
@@ -209,9 +212,26 @@ type Result struct {
 
 	LeftOutAll int64 `json:"left_out_all,omitempty"`
 
+	Broken  []Finding `json:"broken,omitempty"`  // views that are there and do not work, and were not broken where the backup was taken
+	Orphans []Orphans `json:"orphans,omitempty"` // rows of tables that did not come back, which refer to what is not there
+
 	Seconds        float64 `json:"seconds"`         // from the first question to the last answer
 	RowSeconds     float64 `json:"row_seconds"`     // of them until all rows and indexes were there and compared
 	SessionSeconds Phases  `json:"session_seconds"` // what the sessions did, summed up over them
+}
+
+// Orphans are rows of a table that a foreign key makes refer to rows which are not there.
+type Orphans struct {
+	Schema     string `json:"schema"` // of the table that holds them
+	Table      string `json:"table"`
+	Constraint string `json:"constraint"` // the foreign key
+	ToSchema   string `json:"to_schema"`  // of the table that they refer to
+	ToTable    string `json:"to_table"`   // its name
+	Rows       int64  `json:"rows"`
+	Unknown    string `json:"unknown,omitempty"` // why they could not be counted
+	Query      string `json:"query"`             // the statement that shows them
+
+	all string // the statement that shows all rows that refer to any
 }
 
 // Phases are times in seconds.

@@ -2,6 +2,9 @@ package load
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
@@ -31,8 +34,8 @@ func (r *run) sharesName(item string) bool {
 }
 
 // definitionOf is a table's definition in the target's words, taken apart. Under another name the table may stand beside the one that
-// it was, which has the names of its constraints: the server gives others. Its foreign keys point at the tables that come back, by
-// the names that they get.
+// it was, which has the names of its constraints: it gets others, by which those who roll forward know them. Its foreign keys point at the
+// tables that come back, by the names that they get.
 func (r *run) definitionOf(t *repo.Table) (definition, error) {
 	create, err := r.writtenTable(t)
 	if err != nil {
@@ -55,7 +58,8 @@ func (r *run) definitionOf(t *repo.Table) (definition, error) {
 			def.items[i] = r.pointed(was.items[i], item, t.Schema, schema)
 		}
 		if name != t.Name && r.sharesName(item) {
-			_, def.items[i] = constraintName(def.items[i])
+			own, rest := constraintName(def.items[i])
+			def.items[i] = "CONSTRAINT " + mysql.Quote(sqltext.CopyName(own, t.Name, name)) + " " + rest
 		}
 	}
 	return def, nil
@@ -92,15 +96,42 @@ func (r *run) pointed(was, now, schema, own string) string {
 
 // tellNames says which constraints of a table get other names, for it comes back under another one.
 func (r *run) tellNames(t *repo.Table, def definition) {
-	if _, name := r.choice.target(t.Schema, t.Name); name == t.Name {
+	_, copied := r.choice.target(t.Schema, t.Name)
+	if copied == t.Name {
 		return
 	}
 	for _, item := range def.items {
 		if r.sharesName(item) {
 			name, _ := constraintName(item)
-			r.find("table "+mysql.Quote(t.Schema)+"."+mysql.Quote(t.Name), "the name of its constraint "+mysql.Quote(name)+" is for the table that it was", byServer)
+			r.find("table "+mysql.Quote(t.Schema)+"."+mysql.Quote(t.Name), "the name of its constraint "+mysql.Quote(name)+" is for the table that it was", mysql.Quote(sqltext.CopyName(name, t.Name, copied)))
 		}
 	}
+}
+
+// tellOrphans says which foreign keys point at tables that stay away.
+func (r *run) tellOrphans() (notes []string, err error) {
+	if !slices.ContainsFunc(slices.Collect(maps.Keys(r.leftOut)), func(key string) bool { return strings.HasPrefix(key, "table\x00") }) {
+		return nil, nil
+	}
+	for _, at := range r.tables {
+		l, err := r.spool.get(at)
+		if err != nil {
+			return nil, err
+		}
+		t := l.Table
+		def, err := parseTable(t.Create)
+		if err != nil {
+			return nil, err
+		}
+		_, keys := def.foreignKeys()
+		for _, k := range keys {
+			if schema, name := references(k, t.Schema); r.leftOut[leftTable(schema, name)] && !r.leftOut[leftTable(t.Schema, t.Name)] {
+				own, _ := constraintName(k)
+				notes = append(notes, fmt.Sprintf("table %s.%s: its foreign key %s points at %s.%s, which stays away: rows that point there are refused until it is made", mysql.Quote(t.Schema), mysql.Quote(t.Name), mysql.Quote(own), mysql.Quote(schema), mysql.Quote(name)))
+			}
+		}
+	}
+	return notes, nil
 }
 
 // ownCheckNames lets the server name those checks of a table whose names an earlier one of the schema has.

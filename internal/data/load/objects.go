@@ -3,7 +3,6 @@ package load
 import (
 	"context"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -40,7 +39,10 @@ func (r *run) makeObjects(ctx context.Context, s **session, kinds ...repo.Object
 			return nil
 		}
 		if o.Kind == repo.Trigger && r.staysAway(o) {
-			return nil // the plan says so
+			if r.leftOut[leftTable(o.Schema, o.Table)] {
+				r.leave(lost(o, "its table "+mysql.Quote(o.Table)+" stays away"))
+			}
+			return nil // of one that is renamed the plan says so
 		}
 		err := r.again(ctx, s, func(s *session) error { return r.makeObject(ctx, s, o) })
 		if r.mayStayAway(err) {
@@ -58,10 +60,13 @@ func (r *run) makeObjects(ctx context.Context, s **session, kinds ...repo.Object
 	})
 }
 
+// errNoColumn is what a server says to a trigger that names a column which its table does not have any more.
+const errNoColumn = 1054
+
 // mayStayAway says whether an object that the server does not take is left away: a server of another kind was told to get
-// what it understands.
+// what it understands; and what was broken on its own server, and can be made nowhere, keeps nothing else away.
 func (r *run) mayStayAway(err error) bool {
-	return err != nil && r.o.SkipIncompatible && r.foreignServer() && mysql.ErrorNumber(err) != 0 && !passes(err)
+	return mysql.ErrorNumber(err) == errNoColumn || err != nil && r.o.SkipIncompatible && r.foreignServer() && mysql.ErrorNumber(err) != 0 && !passes(err)
 }
 
 func (r *run) objectError(o *repo.Object, err error) error {
@@ -95,21 +100,25 @@ func (r *run) makeObject(ctx context.Context, s *session, o *repo.Object) error 
 	if err := s.use(ctx, schema); err != nil {
 		return err
 	}
-	if r.resumed || r.o.Overwrite {
-		if err := s.Exec(ctx, "DROP "+kindWords[o.Kind]+" IF EXISTS "+mysql.Quote(schema)+"."+mysql.Quote(name)); err != nil {
-			return err
-		}
+	clears := r.resumed || r.o.Overwrite
+	switch {
+	case !clears || o.Kind == repo.View:
+	case o.Kind == repo.Sequence:
+		err = r.clear(ctx, s, o.Kind, schema, name)
+	default:
+		err = s.Exec(ctx, "DROP "+kindWords[o.Kind]+" IF EXISTS "+mysql.Quote(schema)+"."+mysql.Quote(name))
 	}
-	if err := r.inContext(ctx, s, o, schema, func(text func(string) (string, error)) error {
-		statement, err := text(create)
-		if err != nil {
+	if err != nil {
+		return err
+	}
+	err = r.create(ctx, s, o, schema, create)
+	if clears && o.Kind == repo.View && mysql.ErrorNumber(err) == errTableExists { // only now: for a view that cannot be made nothing goes
+		if err := r.clear(ctx, s, o.Kind, schema, name); err != nil {
 			return err
 		}
-		if err := s.Exec(ctx, statement); err != nil || o.Kind != repo.Event {
-			return err
-		}
-		return r.isPast(ctx, s, o)
-	}); err != nil {
+		err = r.create(ctx, s, o, schema, create)
+	}
+	if err != nil {
 		return err
 	}
 	if o.Kind != repo.Sequence {
@@ -126,16 +135,21 @@ func (r *run) makeObject(ctx context.Context, s *session, o *repo.Object) error 
 	return nil
 }
 
-// isPast notes an event that the server did not make, all whose times are over: nothing of it was left on its own server either. Source:
-// MySQL manual, "CREATE EVENT Statement"; ER_EVENT_CANNOT_CREATE_IN_THE_PAST.
-func (r *run) isPast(ctx context.Context, s *session, o *repo.Object) error {
-	const past = "1588"
-	return s.Query(ctx, "SHOW /* risso: was it made? */ WARNINGS", func(row [][]byte) error {
-		if string(row[1]) == past && !r.leftOut[objectKey(o)] {
-			r.leftOut[objectKey(o)] = true
-			r.notef("event %s is not made: its last time is past, and it is not to be preserved then: %s", objectName(o), o.Create)
+// errTableExists is what a server says when a name is taken by a table, view or sequence. Source: MySQL manual, "Server Error Message
+// Reference", ER_TABLE_EXISTS_ERROR.
+const errTableExists = 1050
+
+// create runs an object's definition as it was run when it was made.
+func (r *run) create(ctx context.Context, s *session, o *repo.Object, schema, create string) error {
+	return r.inContext(ctx, s, o, schema, func(text func(string) (string, error)) error {
+		statement, err := text(create)
+		if err != nil {
+			return err
 		}
-		return nil
+		if o.Kind != repo.Event {
+			return s.Exec(ctx, statement)
+		}
+		return r.makeEvent(ctx, s, o, statement)
 	})
 }
 
@@ -242,43 +256,6 @@ func isASCII(s string) bool {
 	return true
 }
 
-// switchOn gives events the state that they had. ALTER EVENT would take over definer, sql_mode and time zone of who says it
-// (MySQL manual, "ALTER EVENT Statement"), so the session has those of the event.
-func (r *run) switchOn(ctx context.Context, s **session) error {
-	return r.each([]repo.ObjectKind{repo.Event}, func(o *repo.Object) error {
-		c, err := r.dialect(o).ReadCreate(o.Create)
-		if err != nil {
-			return err
-		}
-		if c.State.Name != "ENABLE" || r.leftOut[objectKey(o)] {
-			return nil
-		}
-		definer := r.definerOf(o, c)
-		schema := r.choice.targetSchema(o.Schema)
-		err = r.again(ctx, s, func(s *session) error {
-			if err := s.use(ctx, schema); err != nil {
-				return err
-			}
-			return r.inContext(ctx, s, o, schema, func(text func(string) (string, error)) error {
-				statement, err := text("ALTER " + definer + "EVENT " + mysql.Quote(o.Name) + " ENABLE")
-				if err != nil {
-					return err
-				}
-				return s.Exec(ctx, statement)
-			})
-		})
-		if mysql.ErrorNumber(err) == errNoEvent && r.result.Rolled != nil {
-			return nil // the binary logs dropped it
-		}
-		if err != nil {
-			return fmt.Errorf("switch event %s on: %w", objectName(o), err)
-		}
-		return nil
-	})
-}
-
-const errNoEvent = 1539
-
 // eachAccount hands the accounts that come along to f, in the target's words.
 func (r *run) eachAccount(f func(*repo.Object) error) error {
 	return r.each([]repo.ObjectKind{repo.Account}, func(o *repo.Object) error {
@@ -381,8 +358,9 @@ func (r *run) accountThere(ctx context.Context, s *session, o *repo.Object) (boo
 	return false, s.Exec(ctx, "DROP "+accountKind(o.Create)+" "+mysql.QuoteAccount(o.Name))
 }
 
-// grant gives the accounts that were made what they may do.
-func (r *run) grant(ctx context.Context, s **session) error {
+// grant gives the accounts that were made what they may do. Early it is what they may do with what is there already, for views need it: a
+// server makes none over a view, or with a function, that its definer may not use.
+func (r *run) grant(ctx context.Context, s **session, early bool) error {
 	return r.eachAccount(func(o *repo.Object) error {
 		mark := &table{id: tableID("", "account "+o.Name)}
 		err := r.again(ctx, s, func(s *session) error {
@@ -396,12 +374,14 @@ func (r *run) grant(ctx context.Context, s **session) error {
 					switch n := mysql.ErrorNumber(err); {
 					case n == 0 && err != nil, passes(err):
 						return err
-					case err != nil:
+					case err != nil && !early:
 						r.leave(Finding{What: "account " + o.Name + ": " + withoutSecret(g), Reason: withoutStatement(err).Error()})
 					}
 				}
 			}
-			r.made.Add(1)
+			if !early {
+				r.made.Add(1)
+			}
 			return nil
 		})
 		if err != nil {
@@ -419,11 +399,17 @@ func withoutSecret(g string) string {
 	return g
 }
 
-// withoutStatement cuts off where an error quotes the statement, which may hold a password's hash.
+// withoutStatement leaves out what quotes the statement, which may hold a password's hash: the words of a syntax error, in whatever language
+// the server speaks (lc_messages).
 func withoutStatement(err error) error {
-	text, _, cut := strings.Cut(err.Error(), " near '")
-	if !cut {
-		return err
+	if n := mysql.ErrorNumber(err); n == errParse || n == errSyntax {
+		return fmt.Errorf("error %d: the server does not understand the statement", n)
 	}
-	return errors.New(text)
+	return err
 }
+
+// Numbers of errors whose words quote a statement. Source: MySQL manual, "Server Error Message Reference", ER_PARSE_ERROR, ER_SYNTAX_ERROR.
+const (
+	errParse  = 1064
+	errSyntax = 1149
+)

@@ -89,7 +89,7 @@ func (r *run) rehearsePrograms(ctx context.Context, s *session) error {
 			}
 			return nil
 		}
-		leave("the server does not take its definition: " + strings.Join(strings.Fields(err.Error()), " "))
+		leave("the server does not take its definition: " + oneLine(err))
 		return nil
 	})
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/pattern"
 )
 
 // run is one restore.
@@ -48,11 +49,15 @@ type run struct {
 	schemas   []ref
 	tables    []ref
 	objects   map[repo.ObjectKind][]ref
-	keysLater map[string]bool // tableKey of tables whose keys are made after their rows
-	leftOut   map[string]bool // objectKey of what cannot come along
+	keysLater map[string]bool      // tableKey of tables whose keys are made after their rows
+	pointers  map[string][]pointer // foreign keys, by tableKey of what they point at, until they are looked at
+	unsure    map[string]bool      // tableKey of tables whose foreign keys the server may refuse
+	leftOut   map[string]bool      // objectKey of what cannot come along
 	plan      Plan
 	resumed   bool
-	changed   bool // something was
+	changed   bool      // something was
+	alone     bool      // the target holds nothing of users
+	refers    []referer // foreign keys between what comes back and what does not
 
 	began   time.Time
 	bytes   atomic.Int64
@@ -65,6 +70,9 @@ type run struct {
 	foreign []foreignJob
 	notes   []string
 	kept    []string // accounts that were there
+
+	inWay   map[string]bool // quoted names of tables, views and sequences that were there before, until they go
+	dropped []string        // those that went, with their kinds
 
 	forged     []string // what shall not run; the first of them
 	forgeries  int
@@ -79,7 +87,7 @@ type run struct {
 
 // Restore puts a backup, or a part of it, into a server. Where it fails, or is killed, the same call goes on where it was.
 func Restore(ctx context.Context, o Options) (Result, error) {
-	r := &run{o: o, threads: o.Threads, began: time.Now(), keysLater: map[string]bool{}, leftOut: map[string]bool{},
+	r := &run{o: o, threads: o.Threads, began: time.Now(), keysLater: map[string]bool{}, pointers: map[string][]pointer{}, unsure: map[string]bool{}, leftOut: map[string]bool{},
 		objects: map[repo.ObjectKind][]ref{}, mapped: map[string]string{}, modes: map[string]bool{}, checks: map[string]bool{}, fitted: map[string]definition{}, accounts: map[string]*repo.Object{}}
 	if r.threads <= 0 {
 		r.threads = 4
@@ -104,12 +112,25 @@ func Restore(ctx context.Context, o Options) (Result, error) {
 	res.Objects, res.Schemas = r.made.Load(), int64(len(r.schemas))
 	res.Seconds, res.Changed = time.Since(r.began).Seconds(), r.resumed || r.changed
 	r.tellMissing(&res)
+	if err != nil {
+		err = r.tellDropped(err)
+	}
 	switch {
 	case err != nil || r.o.DryRun:
 	case len(res.Different) > 0:
 		err = fmt.Errorf("%w: %d of %s", ErrDifferent, r.differing, digits.Counted(res.Tables, "table"))
 	case res.LeftOutAll > 0:
 		err = fmt.Errorf("%w: %s", ErrLeftOut, someNames(res.LeftOut, res.LeftOutAll))
+	case len(res.Broken) > 0:
+		err = fmt.Errorf("%w: %s", ErrBroken, res.Broken[0].What)
+		if n := len(res.Broken) - 1; n > 0 {
+			err = fmt.Errorf("%w and %d more", err, n)
+		}
+	case len(res.Orphans) > 0:
+		err = fmt.Errorf("%w: %s", ErrOrphans, res.Orphans[0].Words())
+		if n := len(res.Orphans) - 1; n > 0 {
+			err = fmt.Errorf("%w, and %s more", err, digits.Counted(int64(n), "foreign key"))
+		}
 	}
 	return res, err
 }
@@ -199,6 +220,9 @@ func (r *run) restore(ctx context.Context) error {
 	if err := r.check(ctx, control); err != nil {
 		return err
 	}
+	if err := r.present(ctx); err != nil {
+		return err
+	}
 	logs := r.checkLogs(ctx)
 	if logs != nil && (!r.o.DryRun || !errors.Is(logs, ErrLogs) || ctx.Err() != nil) {
 		return logs
@@ -234,6 +258,9 @@ func (r *run) checkLogs(ctx context.Context) error {
 	if r.o.Roller == nil {
 		return errors.New("there is nobody to roll forward")
 	}
+	if err := r.rollsAll(); err != nil {
+		return err
+	}
 	plan, err := r.o.Roller.Check(ctx, r.rollOf())
 	if lost := r.header.Server.Unlogged(r.wanted); len(lost) > 0 {
 		note := "nothing of " + strings.Join(lost, ", ") + " is rolled forward: the server's binary logs leave out what is changed there (binlog_do_db, binlog_ignore_db), so it stays as in the backup"
@@ -264,7 +291,16 @@ func (r *run) change(ctx context.Context, control *session) error {
 		{"schemas", func() error { return r.makeSchemas(ctx, &s) }},
 		{"accounts", func() error { return r.makeAccounts(ctx, &s) }},
 		{"sequences", func() error { return r.makeObjects(ctx, &s, repo.Sequence) }},
-		{"rows", func() error { return r.loadTables(ctx) }},
+		{"rows", func() error {
+			if err := r.loadTables(ctx); err != nil {
+				return err
+			}
+			orphans, err := r.tellOrphans()
+			for _, o := range orphans {
+				r.notef("%s", o)
+			}
+			return err
+		}},
 		{"foreign keys", func() error { return r.makeForeignKeys(ctx) }},
 		{"routines", func() error {
 			return r.makeObjects(ctx, &s, repo.Function, repo.Package, repo.Procedure, repo.PackageBody)
@@ -279,7 +315,9 @@ func (r *run) change(ctx context.Context, control *session) error {
 			}
 			return r.switchOn(ctx, &s)
 		}},
-		{"grants", func() error { return r.grant(ctx, &s) }},
+		{"grants", func() error { return r.grant(ctx, &s, false) }},
+		{"looking at views", func() error { return r.checkViews(ctx, &s) }}, // which may need grants
+		{"looking for orphans", func() error { return r.countOrphans(ctx) }},
 		{"position", func() error { return r.setPosition(ctx, &s) }}, // nothing that is logged may follow
 		{"journal", func() error {
 			return r.again(ctx, &s, func(s *session) error { return r.endJournal(ctx, s) })
@@ -368,6 +406,7 @@ func (r *run) read(ctx context.Context) error {
 		if l.Schema != nil {
 			schemas = append(schemas, l)
 			r.all = append(r.all, l.Schema.Name)
+			r.choice.meet(l.Schema.Name, "", r.choice.schema(l.Schema.Name))
 			return nil
 		}
 		return r.keep(l, needed)
@@ -397,8 +436,8 @@ func (r *run) read(ctx context.Context) error {
 	if err := r.refusal(); err != nil {
 		return err
 	}
-	if len(r.schemas) == 0 && r.plan.Tables+r.plan.Objects == 0 {
-		return r.nothing()
+	if err := r.met(); err != nil {
+		return err
 	}
 	if r.unused > 0 {
 		r.plan.Notes = append(r.plan.Notes, digits.Plural(r.unused, "program stays", "programs stay")+" away, as --no-programs says")
@@ -432,11 +471,19 @@ func (r *run) newest(ctx context.Context) (string, error) {
 	return "", nil // Manifest says that there is none
 }
 
-func (r *run) nothing() error {
-	if r.choice.all() {
-		return nil
+// met refuses to go on where the backup does not have all that was named: who says so by a slip would get it over what he did not name.
+func (r *run) met() error {
+	missing, idle := r.choice.unmet()
+	if len(missing) > 0 {
+		return fmt.Errorf("%w: it has no %w", ErrNothing, &pattern.UnmetError{Names: missing, Near: r.choice.meant()})
 	}
-	return fmt.Errorf("%w: %s", ErrNothing, strings.Join(append(r.o.Schemas, r.o.Tables...), ", "))
+	if !r.choice.all() && len(r.schemas) == 0 && r.plan.Tables+r.plan.Objects == 0 {
+		return fmt.Errorf("%w: %s", ErrNothing, strings.Join(append(r.o.Schemas, r.o.Tables...), ", "))
+	}
+	for _, text := range idle {
+		r.plan.Notes = append(r.plan.Notes, text+" concerns nothing that comes back")
+	}
+	return nil
 }
 
 // keep keeps a line where it is wanted.
@@ -444,7 +491,9 @@ func (r *run) keep(l repo.Line, needed map[string]bool) error {
 	switch {
 	case l.Table != nil:
 		t := l.Table
-		if !r.choice.table(t.Schema, t.Name) {
+		wants := r.choice.table(t.Schema, t.Name)
+		r.choice.meet(t.Schema, t.Name, wants)
+		if !wants {
 			return nil
 		}
 		needed[t.Schema] = true
@@ -475,7 +524,11 @@ func (r *run) keep(l repo.Line, needed map[string]bool) error {
 		r.plan.Bytes += t.Bytes
 	case l.Object != nil:
 		o := l.Object
-		if !r.choice.object(o) {
+		wants := r.choice.object(o)
+		if o.Kind == repo.View || o.Kind == repo.Sequence {
+			r.choice.meet(o.Schema, o.Name, wants)
+		}
+		if !wants {
 			return nil
 		}
 		if r.o.NoPrograms && isProgram(o.Kind) {
@@ -486,6 +539,10 @@ func (r *run) keep(l repo.Line, needed map[string]bool) error {
 			needed[o.Schema] = true
 		}
 		if o.Kind == repo.Account {
+			if why := r.quoteAccount(o); why != "" {
+				r.note(lost(o, why))
+				return nil
+			}
 			o.After = ownGrants(o)
 		}
 		if why := forgedObject(o, r.dialect(o)); why != "" {
@@ -526,7 +583,7 @@ func (r *run) makeSchemas(ctx context.Context, s **session) error {
 	}
 	// Tables that come back in a schema that is not in the backup.
 	for from, to := range r.choice.rename {
-		if from[1] == "" {
+		if from[1] == "" || !r.choice.used[from] {
 			continue
 		}
 		statement := "CREATE DATABASE IF NOT EXISTS " + mysql.Quote(to[0])
@@ -545,6 +602,9 @@ func (r *run) roll(ctx context.Context, s **session) error {
 	if len(r.result.Different) > 0 {
 		return fmt.Errorf("%w: nothing is rolled forward on tables that differ", ErrDifferent)
 	}
+	if err := r.rollsAll(); err != nil {
+		return err
+	}
 	// From here on all that comes before is done, and binary logs change what it left.
 	if err := r.again(ctx, s, func(s *session) error { return setState(ctx, s, claimed, rolling) }); err != nil {
 		return err
@@ -554,13 +614,30 @@ func (r *run) roll(ctx context.Context, s **session) error {
 		return fmt.Errorf("roll forward: %w", err)
 	}
 	r.result.Rolled = &done
+	for _, n := range done.Notes {
+		r.notef("rolling forward: %s", n)
+	}
 	return nil
+}
+
+// rollsAll says why the binary logs cannot be applied to all: they change a table that is not there.
+func (r *run) rollsAll() error {
+	if !r.choice.all() {
+		return nil
+	}
+	i := slices.IndexFunc(r.missing, func(f Finding) bool { return strings.HasPrefix(f.What, "table ") })
+	if i < 0 {
+		return nil
+	}
+	return fmt.Errorf("%s is left out (%s), and the binary logs may change it: with --schema '*' all the other tables are rolled forward", r.missing[i].What, r.missing[i].Reason)
 }
 
 func (r *run) rollOf() Roll {
 	roll := Roll{Backup: r.header, Into: r.o.Into, Until: r.o.Until}
 	if !r.choice.all() {
-		roll.Wants = r.choice.table
+		roll.Wants = func(schema, table string) bool {
+			return r.choice.table(schema, table) && !r.leftOut[leftTable(schema, table)]
+		}
 	}
 	if len(r.choice.rename) > 0 {
 		roll.Names = r.choice.target

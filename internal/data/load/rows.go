@@ -37,10 +37,14 @@ type table struct {
 	text         []bool       // columns that take text only
 	transacts    bool         // its engine in the target takes rows back
 	resumed      bool         // its rows may be in partly
+	away         bool         // the server does not take its definition
 	inserts      atomic.Bool  // LOAD DATA does not do for it
 	large        atomic.Bool  // INSERT does not either: it has rows that are too large for one
 	together     bool         // with others of its task it is noted as equal
 	same         bool         // it is, and was not noted yet
+	computed     bool         // see definition.computes
+	checked      bool         // the server may refuse rows for a CHECK
+	loose        atomic.Bool  // it may have: its checks are not enforced until its rows are in
 	lane         *lane        // one LOAD DATA at a time; nil: any number
 
 	left    atomic.Int64 // chunks that are not in yet
@@ -48,6 +52,7 @@ type table struct {
 	sum     chunk.Rows // what was read back
 	toSum   int        // chunks that are not compared yet
 	note    string     // the first chunk that differs
+	said    string     // the first warning about its values
 	untyped bool       // types in its JSON documents are others
 }
 
@@ -105,7 +110,16 @@ func (r *run) loadChunk(ctx context.Context, s **session, t *table, number int) 
 		if err := f.skip(done); err != nil {
 			return err
 		}
-		return r.loadBatches(ctx, s, t, number, f, done, &reported)
+		loose, err := r.loosen(ctx, s, t)
+		if err != nil {
+			return err
+		}
+		err = r.loadBatches(ctx, s, t, number, f, done, &reported)
+		if !loose && t.refusedByCheck(err) {
+			t.loose.Store(true)
+			return errAgain
+		}
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("load chunk %d of %s: %w", number+1, t.quoted(), err)
@@ -210,17 +224,37 @@ func (s *session) complaints(ctx context.Context, t *table) error {
 		return err
 	}
 	var first *warned
+	seen := int64(0)
 	err = s.Query(ctx, "SHOW WARNINGS LIMIT 1000", func(row [][]byte) error {
 		code, text := string(row[1]), string(row[2])
-		if first == nil && !harmless[code] && (code != warnTruncated || !t.mayBeZero(text)) {
+		seen++
+		switch {
+		case harmless[code], code == warnTruncated && t.mayBeZero(text):
+		case t.computed && ofValues[code]:
+			t.noteOnce("the server said: warning " + code + ", " + text)
+		case first == nil:
 			first = &warned{code: code, text: text}
 		}
 		return nil
 	})
-	if err != nil || first == nil {
+	switch {
+	case err != nil:
 		return err
+	case first != nil:
+		return first
+	case seen < warnings && t.checked && !t.loose.Load():
+		return errUnseen
 	}
-	return first
+	return nil
+}
+
+// noteOnce keeps what may tell why a table differs, should it.
+func (t *table) noteOnce(text string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.said == "" {
+		t.said = text
+	}
 }
 
 // mayBeZero says whether a warning is about an ENUM, which may have the value 0. Whether it kept it is told by the comparison.

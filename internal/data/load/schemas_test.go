@@ -157,7 +157,7 @@ func testLostDefiners(t *testing.T, nodes map[string]*sandbox.Node) {
 		r := takeBackup(t, node, "g")
 		exec(t, s, "DROP DATABASE g")
 		res, err := restore(t, load.Options{Repo: r, Into: target(t, node)})
-		if err != nil || res.Objects != 4 || len(res.Notes) > 0 {
+		if err != nil || res.Objects != 4 || len(res.Notes) != 4 || strings.Count(strings.Join(res.Notes, "\n"), "is made and does not work, as when the backup was taken: ") != 4 {
 			t.Errorf("%s: %v: %+v", spec, err, res)
 		}
 		exec(t, s, "USE g")
@@ -233,7 +233,7 @@ func testComputed(t *testing.T, nodes map[string]*sandbox.Node) {
 			t.Fatalf("%s: %v: %q", spec, err, b.Header.Notes)
 		}
 		exec(t, s, "DROP DATABASE c")
-		if res, err := restore(t, load.Options{Repo: r, Into: target(t, node)}); err != nil || res.Tables != 2 || res.Rows != 1 {
+		if res, err := restore(t, load.Options{Repo: r, Into: target(t, node)}); err != nil || res.Tables != 2 || res.Rows != 1 || len(res.Notes) != 1 || !strings.Contains(res.Notes[0], "table `c`.`t`: all its columns are computed") {
 			t.Errorf("%s: %v: %+v", spec, err, res)
 		}
 		exec(t, s, "INSERT INTO c.t VALUES ()", "DROP DATABASE c")
@@ -254,4 +254,233 @@ func testArchive(t *testing.T, node *sandbox.Node) {
 		t.Errorf("%q", got)
 	}
 	exec(t, s, "DROP DATABASE v")
+}
+
+// testWarningRows: rows of which a server computes something go in, though it warns of what it computes with each time.
+func testWarningRows(t *testing.T, nodes map[string]*sandbox.Node) {
+	const rows = "SELECT * FROM w.c ORDER BY a"
+	for from, source := range nodes {
+		s := stream(t, source)
+		exec(t, s, "CREATE DATABASE w CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci", "USE w", "SET sql_mode = ''", "CREATE TABLE c (a INT, CONSTRAINT same CHECK (a <> 'x)'))", "INSERT INTO c VALUES (1), (2)", "CREATE TABLE k (id INT PRIMARY KEY, CHECK (id <> '1x')) ENGINE=MyISAM", "INSERT INTO k VALUES (5)",
+			"CREATE TABLE g (a INT, s VARCHAR(9), b INT AS (s + 1) STORED, d VARCHAR(2) AS (s) STORED, KEY (b))", "INSERT INTO g (a, s) VALUES (1, '5 and more')", "CREATE TABLE v (a VARCHAR(9), b INT AS (a + 1) VIRTUAL, KEY (b))", "INSERT INTO v (a) VALUES ('1x')")
+		r := takeBackup(t, source, "w")
+		exec(t, s, "DROP DATABASE w")
+		for into, node := range nodes {
+			if into != from && into != "mysql-9.7" && into != "mariadb" {
+				continue
+			}
+			res, err := restore(t, load.Options{Repo: r, Into: target(t, node)})
+			if err != nil || res.Rows != 5 {
+				t.Errorf("%s to %s: %v: %+v", from, into, err, res)
+			}
+			if got := ask(t, stream(t, node), rows) + ask(t, stream(t, node), "SELECT a, b, d FROM w.g") + ask(t, stream(t, node), "SELECT b FROM w.v"); got != "1|\n2|\n1|6|5 |\n2|\n" {
+				t.Errorf("%s to %s: %q", from, into, got)
+			}
+			if has := !strings.HasPrefix(from, "mysql-5") && from != "mysql-8.0"; has && stream(t, node).Exec(t.Context(), "INSERT INTO w.c VALUES (0)") == nil {
+				t.Errorf("%s to %s: the check is not there", from, into)
+			}
+			exec(t, stream(t, node), "DROP DATABASE w")
+		}
+	}
+}
+
+// testBrokenChecks: rows that break a check, or for which it cannot be computed, are there all the same; those checks are named, the others are enforced.
+func testBrokenChecks(t *testing.T, from, into *sandbox.Node) {
+	s := stream(t, from)
+	exec(t, s, "CREATE DATABASE b", "USE b", "SET check_constraint_checks = 0")
+	for table, engine := range map[string]string{"k": "InnoDB", "m": "MyISAM"} {
+		exec(t, s, "CREATE TABLE "+table+" (id INT PRIMARY KEY, a INT CHECK (a > 0), b VARCHAR(20), CONSTRAINT `of ``"+table+"` CHECK (JSON_EXTRACT(b, '$.a') IS NULL), CONSTRAINT kept_"+table+" CHECK (id > 0)) ENGINE="+engine,
+			"INSERT INTO "+table+" VALUES (1, 1, NULL), (2, -1, NULL), (3, 1, 'no json')")
+	}
+	r := takeBackup(t, from, "b")
+	exec(t, s, "DROP DATABASE b")
+	res, err := restore(t, load.Options{Repo: r, Into: target(t, into)})
+	told := ""
+	for _, f := range res.Otherwise {
+		told += f.What + ": " + f.Reason + ": " + f.Mapped + "\n"
+	}
+	if err != nil || res.Rows != 6 || len(res.Otherwise) != 4 || strings.Count(told, "NOT ENFORCED") != 4 || !strings.Contains(told, "`of ``k`") || strings.Contains(told, "kept_") {
+		t.Errorf("%v: %+v: %s", err, res, told)
+	}
+	s = stream(t, into)
+	for _, table := range []string{"b.k", "b.m"} {
+		exec(t, s, "INSERT INTO "+table+" VALUES (9, -1, 'x')")
+		if s.Exec(t.Context(), "INSERT INTO "+table+" VALUES (0, 1, NULL)") == nil {
+			t.Errorf("%s: a check that the rows keep is not enforced", table)
+		}
+	}
+	exec(t, s, "DROP DATABASE b")
+}
+
+// testRefusedTables: a table that the server refuses only when it is made keeps no other one away. It is named, with all that is about it;
+// where no table can be made at all, the restore ends, to go on later.
+func testRefusedTables(t *testing.T, node *sandbox.Node) {
+	s := stream(t, node)
+	exec(t, s, "CREATE SPATIAL REFERENCE SYSTEM 990001 NAME 'risso' DEFINITION 'GEOGCS[\"risso\",DATUM[\"d\",SPHEROID[\"s\",6378137,298.257223563]],PRIMEM[\"Greenwich\",0],UNIT[\"degree\",0.017453292519943278],AXIS[\"Lat\",NORTH],AXIS[\"Lon\",EAST]]'",
+		"CREATE DATABASE r", "USE r", "CREATE TABLE g (id INT PRIMARY KEY, p POINT SRID 990001)", "INSERT INTO g VALUES (1, NULL)", "CREATE TABLE t (id INT PRIMARY KEY, g INT, CONSTRAINT to_g FOREIGN KEY (g) REFERENCES g (id))", "INSERT INTO t VALUES (1, 1)",
+		"CREATE VIEW over_g AS SELECT id FROM g", "CREATE VIEW over_t AS SELECT id FROM t", "CREATE TRIGGER of_g BEFORE INSERT ON g FOR EACH ROW SET @g = 1", "CREATE TRIGGER of_t BEFORE INSERT ON t FOR EACH ROW SET @t = 1")
+	r := takeBackup(t, node, "r")
+	exec(t, s, "DROP DATABASE r", "DROP SPATIAL REFERENCE SYSTEM 990001")
+	res, err := restore(t, load.Options{Repo: r, Into: target(t, node)})
+	var names []string
+	for _, f := range res.LeftOut {
+		names = append(names, f.What)
+	}
+	slices.Sort(names)
+	if !errors.Is(err, load.ErrLeftOut) || !slices.Equal(names, []string{"table `r`.`g`", "trigger `r`.`of_g`", "view `r`.`over_g`"}) || res.Tables != 1 || res.Rows != 1 || res.Objects != 2 || len(res.Otherwise) > 0 {
+		t.Errorf("%v: %q: %+v", err, names, res)
+	}
+	if notes := strings.Join(res.Notes, "\n"); len(res.Notes) != 1 || !strings.Contains(notes, "table `r`.`t`: its foreign key `to_g` points at `r`.`g`, which stays away") {
+		t.Errorf("%q", res.Notes)
+	}
+	if got := ask(t, s, "SELECT id FROM r.over_t") + ask(t, s, "SHOW TABLES FROM r") + ask(t, s, "SHOW DATABASES LIKE 'risso%'"); got != "1|\nover_t|\nt|\n" {
+		t.Errorf("%q", got)
+	}
+	if s.Exec(t.Context(), "INSERT INTO r.t VALUES (2, 1)") == nil {
+		t.Error("a row that points at what is not there is taken")
+	}
+	exec(t, s, "CREATE TABLE r.g (id INT PRIMARY KEY)", "INSERT INTO r.g VALUES (1)", "INSERT INTO r.t VALUES (2, 1)", "DROP DATABASE r", "CREATE DATABASE r", "ALTER DATABASE r READ ONLY = 1")
+	if res, err = restore(t, load.Options{Repo: r, Into: target(t, node)}); err == nil || errors.Is(err, load.ErrLeftOut) || len(res.LeftOut) > 0 {
+		t.Errorf("where no table can be made: %v: %+v", err, res)
+	}
+	exec(t, s, "ALTER DATABASE r READ ONLY = 0")
+	if res, err = restore(t, load.Options{Repo: r, Into: target(t, node)}); !errors.Is(err, load.ErrLeftOut) || !res.Resumed || res.Rows != 1 {
+		t.Errorf("going on: %v: %+v", err, res)
+	}
+	exec(t, s, "DROP DATABASE r")
+}
+
+// testUnknownCharset: a table of a character set that the server does not have stays away with what is about it, as is said, and comes along when it was
+// converted as is advised.
+func testUnknownCharset(t *testing.T, from, into *sandbox.Node) {
+	s := stream(t, from)
+	exec(t, s, "CREATE DATABASE z CHARACTER SET gb18030", "USE z", "CREATE TABLE f (id INT PRIMARY KEY, v VARCHAR(9), KEY (v)) COLLATE gb18030_bin", "INSERT INTO f VALUES (1, _utf8mb4 x'f09f9880')", "CREATE TABLE c (id INT PRIMARY KEY, CONSTRAINT to_f FOREIGN KEY (id) REFERENCES f (id)) CHARSET utf8mb4 COLLATE utf8mb4_general_ci", "INSERT INTO c VALUES (1)",
+		"CREATE TRIGGER of_f BEFORE INSERT ON f FOR EACH ROW SET @f = 1", "CREATE VIEW over_f AS SELECT id FROM f")
+	o := load.Options{Repo: takeBackup(t, from, "z"), Into: target(t, into)}
+	var told *load.Incompatible
+	if res, err := restore(t, o); !errors.As(err, &told) || res.Changed {
+		t.Fatalf("%v: %+v", err, res)
+	}
+	i := slices.IndexFunc(told.Findings, func(f load.Finding) bool { return f.What == "table `z`.`f`" })
+	if i < 0 {
+		t.Fatalf("%+v", told.Findings)
+	}
+	_, advice, _ := strings.Cut(told.Findings[i].Reason, "ALTER TABLE … ")
+	advice, _, _ = strings.Cut(advice, " has one that is")
+	var plan load.Plan
+	o.SkipIncompatible, o.Confirm = true, func(p load.Plan) error { plan = p; return nil }
+	res, err := restore(t, o)
+	if !errors.Is(err, load.ErrLeftOut) || len(res.LeftOut) != 3 || res.Rows != 1 || len(plan.Notes) != 1 || len(res.Notes) != 1 || !strings.Contains(res.Notes[0], "`to_f` points at `z`.`f`") {
+		t.Errorf("%v: %+v: %q", err, res, plan.Notes)
+	}
+	exec(t, stream(t, into), "DROP DATABASE z")
+	exec(t, s, "SET foreign_key_checks = 0", "ALTER TABLE f "+advice)
+	if res, err = restore(t, load.Options{Repo: takeBackup(t, from, "z"), Into: target(t, into)}); err == nil || !strings.Contains(err.Error(), "trigger") || strings.Contains(err.Error(), "`z`.`f`: character") {
+		t.Errorf("converted: %v: %+v", err, res)
+	}
+	exec(t, s, "ALTER DATABASE z "+strings.TrimPrefix(advice, "CONVERT TO "), "DROP TRIGGER of_f", "CREATE TRIGGER of_f BEFORE INSERT ON f FOR EACH ROW SET @f = 1")
+	if res, err = restore(t, load.Options{Repo: takeBackup(t, from, "z"), Into: target(t, into)}); err != nil || res.Rows != 2 || len(res.LeftOut) > 0 {
+		t.Errorf("converted with its schema: %v: %+v", err, res)
+	}
+	if got := ask(t, stream(t, into), "SELECT HEX(v) FROM z.f"); got != "F09F9880|\n" {
+		t.Errorf("%q", got)
+	}
+	exec(t, s, "DROP DATABASE z")
+	exec(t, stream(t, into), "DROP DATABASE z")
+}
+
+// testOddKeys: a foreign key that the server does not take, which another one took while its table was not there yet, keeps neither of its
+// tables away: it is named.
+func testOddKeys(t *testing.T, from, into *sandbox.Node) {
+	s := stream(t, from)
+	exec(t, s, "CREATE DATABASE o CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci", "USE o", "SET foreign_key_checks = 0", "CREATE TABLE a_child (id INT PRIMARY KEY, p BIGINT, c INT, t VARCHAR(9) CHARACTER SET latin1, g INT, CONSTRAINT wide FOREIGN KEY (p) REFERENCES parent (id), CONSTRAINT gone FOREIGN KEY (c) REFERENCES parent (x), "+
+		"CONSTRAINT text FOREIGN KEY (t) REFERENCES parent (t), CONSTRAINT keyless FOREIGN KEY (g) REFERENCES parent (g), CONSTRAINT good FOREIGN KEY (c) REFERENCES parent (id))", "CREATE TABLE parent (id INT PRIMARY KEY, t VARCHAR(9), g INT, KEY (t))",
+		"INSERT INTO parent VALUES (1, 'x', 1), (2, 'y', 2)", "INSERT INTO a_child VALUES (1, 1, 1, 'x', 1)", "CREATE TABLE fine (id INT PRIMARY KEY, FOREIGN KEY (id) REFERENCES parent (id))")
+	r := takeBackup(t, from, "o")
+	exec(t, s, "DROP DATABASE o")
+	res, err := restore(t, load.Options{Repo: r, Into: target(t, into), Threads: 1})
+	told := ""
+	for _, f := range res.Otherwise {
+		told += f.What + ": " + f.Reason + ": " + f.Mapped + "\n"
+	}
+	if err != nil || res.Rows != 3 || len(res.LeftOut) > 0 || strings.Contains(told, "CONSTRAINT `good`") || strings.Count(told, "table `o`.`a_child`: CONSTRAINT `") != len(res.Otherwise) {
+		t.Errorf("%v: %+v: %s", err, res, told)
+	}
+	keys := ask(t, stream(t, into), "SELECT CONSTRAINT_NAME FROM information_schema.REFERENTIAL_CONSTRAINTS WHERE CONSTRAINT_SCHEMA = 'o' ORDER BY 1")
+	for _, name := range []string{"fine_ibfk_1", "gone", "good", "keyless", "text", "wide"} {
+		if there, said := strings.Contains(keys, name+"|"), strings.Contains(told, "CONSTRAINT `"+name+"`"); there == said {
+			t.Errorf("%s: it is there: %v, and said to be not: %v", name, there, said)
+		}
+	}
+	exec(t, stream(t, into), "DROP DATABASE o")
+}
+
+// testLostKey: rows of a table whose primary key stays away, for it is over a column that is computed, are compared all the same.
+func testLostKey(t *testing.T, from, into *sandbox.Node) {
+	s := stream(t, from)
+	exec(t, s, "CREATE DATABASE p", "USE p", "CREATE TABLE g (a INT, b INT AS (a + 1) STORED PRIMARY KEY)", "INSERT INTO g (a) VALUES (1), (5)")
+	r := takeBackup(t, from, "p")
+	exec(t, s, "DROP DATABASE p")
+	res, err := restore(t, load.Options{Repo: r, Into: target(t, into)})
+	if err != nil || res.Rows != 2 || len(res.Otherwise) == 0 {
+		t.Errorf("%v: %+v", err, res)
+	}
+	if got := ask(t, stream(t, into), "SELECT a FROM p.g ORDER BY 1"); got != "1|\n5|\n" {
+		t.Errorf("%q", got)
+	}
+	exec(t, stream(t, into), "DROP DATABASE p")
+}
+
+// testOtherLetters: programs that were made in a session of another character set, with names and comments that are no ASCII, come back as they were.
+func testOtherLetters(t *testing.T, nodes map[string]*sandbox.Node) {
+	questions := []string{"SELECT ROUTINE_NAME, ROUTINE_COMMENT, ROUTINE_DEFINITION, DEFINER, CHARACTER_SET_CLIENT FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = 'ö' ORDER BY 1", "SELECT EVENT_NAME, EVENT_COMMENT, EVENT_DEFINITION, DEFINER FROM information_schema.EVENTS WHERE EVENT_SCHEMA = 'ö'",
+		"SELECT TRIGGER_NAME, EVENT_OBJECT_TABLE, ACTION_STATEMENT FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = 'ö'", "SELECT PARAMETER_NAME FROM information_schema.PARAMETERS WHERE SPECIFIC_SCHEMA = 'ö' ORDER BY 1", "SELECT TABLE_NAME FROM information_schema.VIEWS WHERE TABLE_SCHEMA = 'ö'", "SELECT * FROM `ö`.`vé`"}
+	for spec, node := range nodes {
+		s := stream(t, node)
+		exec(t, s, "SET NAMES utf8mb4", "CREATE DATABASE `ö`", "USE `ö`", "CREATE TABLE `té` (a INT)", "CREATE USER `mü`@localhost")
+		latin := func(text string) string {
+			var b []byte
+			for _, r := range text {
+				b = append(b, byte(r))
+			}
+			return string(b)
+		}
+		exec(t, s, "SET NAMES latin1", latin("CREATE PROCEDURE `pé` (`aé` INT) COMMENT 'cé''s \\\\' SELECT 'bé', `aé`"), latin("CREATE EVENT `eé` ON SCHEDULE EVERY 1 DAY STARTS '2037-01-01' COMMENT 'cé' DO SELECT 'bé' /* COMMENT 'x' */"), latin("CREATE TRIGGER `gé` BEFORE INSERT ON `té` FOR EACH ROW SET @a = 'bé'"),
+			latin("CREATE VIEW `vé` AS SELECT 'bé' AS `cé`"), "SET sql_mode = 'NO_BACKSLASH_ESCAPES,ANSI_QUOTES'", latin(`CREATE DEFINER="mü"@localhost PROCEDURE "pî" () COMMENT 'î\''' SQL SECURITY INVOKER SELECT 'î\'`), "SET sql_mode = DEFAULT", "SET NAMES utf8mb4")
+		answers := func() (all string) {
+			s := stream(t, node)
+			exec(t, s, "SET NAMES utf8mb4")
+			for _, q := range questions {
+				all += ask(t, s, q)
+			}
+			return all
+		}
+		want := answers()
+		r := takeBackup(t, node, "ö")
+		exec(t, s, "DROP DATABASE `ö`")
+		if res, err := restore(t, load.Options{Repo: r, Into: target(t, node)}); err != nil || res.Objects != 5 {
+			t.Errorf("%s: %v: %+v", spec, err, res)
+			continue
+		}
+		if got := answers(); got != want || !strings.Contains(got, "cé's \\|") || !strings.Contains(got, "eé|cé|") {
+			t.Errorf("%s: %s", spec, differ(want, got))
+		}
+		exec(t, s, "DROP DATABASE `ö`", "DROP USER `mü`@localhost")
+	}
+}
+
+// testBrokenTrigger: a trigger that names a column which its table has not any more can be made nowhere: it is named, and keeps nothing else away.
+func testBrokenTrigger(t *testing.T, nodes map[string]*sandbox.Node) {
+	for spec, node := range nodes {
+		s := stream(t, node)
+		exec(t, s, "CREATE DATABASE j", "USE j", "CREATE TABLE t (id INT PRIMARY KEY, a INT)", "INSERT INTO t VALUES (1, 1)", "CREATE TRIGGER broken BEFORE INSERT ON t FOR EACH ROW SET NEW.a = 1", "CREATE TABLE u (id INT PRIMARY KEY)",
+			"CREATE TRIGGER whole BEFORE INSERT ON u FOR EACH ROW SET NEW.id = 7", "ALTER TABLE t DROP COLUMN a")
+		r := takeBackup(t, node, "j")
+		exec(t, s, "DROP DATABASE j")
+		res, err := restore(t, load.Options{Repo: r, Into: target(t, node)})
+		if !errors.Is(err, load.ErrLeftOut) || res.Rows != 1 || res.Objects != 1 || len(res.LeftOut) != 1 || res.LeftOut[0].What != "trigger `j`.`broken`" || !strings.Contains(res.LeftOut[0].Create, "NEW.a = 1") {
+			t.Errorf("%s: %v: %+v", spec, err, res)
+		}
+		exec(t, s, "DROP DATABASE j")
+	}
 }

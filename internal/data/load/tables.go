@@ -69,6 +69,11 @@ func (r *run) smallTables(ctx context.Context, s **session, p *pool, refs []ref)
 	}
 	var same []*table
 	for i, t := range list {
+		if t.away {
+			r.bytes.Add(2 * t.Bytes)
+			r.done.Add(1)
+			continue
+		}
 		t.together = len(list) > 1 && len(t.Chunks) <= 1
 		if err := r.fill(ctx, s, p, t, states[i]); err != nil {
 			return err
@@ -113,6 +118,7 @@ func (r *run) newTable(ctx context.Context, m *repo.Table) (*table, error) {
 		t.def = t.def.uncounted()
 	}
 	t.transacts = r.transactional[strings.ToLower(engine)]
+	t.computed, t.checked = t.def.computes(), r.hasChecks(t.def)
 	big := strings.EqualFold(engine, "InnoDB") && m.Bytes >= laterBytes
 	if later, err := r.foreignLater(m); err != nil {
 		return nil, err
@@ -147,7 +153,7 @@ func (d definition) uncounted() definition {
 }
 
 // foreignLater says whether a table's foreign keys have to wait: they need keys of their own or of another table, which are
-// made after its rows.
+// made after its rows, or the server may refuse one of them.
 func (r *run) foreignLater(t *repo.Table) (bool, error) {
 	def, err := parseTable(t.Create)
 	if err != nil {
@@ -157,7 +163,7 @@ func (r *run) foreignLater(t *repo.Table) (bool, error) {
 	if len(keys) == 0 {
 		return false, nil
 	}
-	if r.keysLater[tableKey(t.Schema, t.Name)] {
+	if own := tableKey(t.Schema, t.Name); r.keysLater[own] || r.unsure[own] {
 		return true, nil
 	}
 	for _, k := range keys {
@@ -202,7 +208,7 @@ func (r *run) makeTables(ctx context.Context, s *session, list []*table, states 
 	}
 	for _, t := range fresh {
 		if t.resumed || r.o.Overwrite {
-			if err := r.drop(ctx, s, t); err != nil {
+			if err := r.clear(ctx, s, kindTable, t.schema, t.name); err != nil {
 				return err
 			}
 			if err := forget(ctx, s, t); err != nil {
@@ -213,30 +219,36 @@ func (r *run) makeTables(ctx context.Context, s *session, list []*table, states 
 		if err := s.use(ctx, t.schema); err != nil {
 			return err
 		}
-		if err := s.Exec(ctx, t.def.statement(mysql.Quote(t.name))); err != nil {
-			return fmt.Errorf("make %s: %w", t.quoted(), err)
+		made, err := r.makeTable(ctx, s, t)
+		if err != nil {
+			return fmt.Errorf("make %s: %w%s", t.quoted(), err, referredHint(err))
 		}
+		t.away = !made
+	}
+	fresh = slices.DeleteFunc(fresh, func(t *table) bool { return t.away })
+	if len(fresh) == 0 {
+		return nil
 	}
 	if err := setState(ctx, s, created, fresh...); err != nil {
 		return err
 	}
 	for i, t := range list {
-		if states[i] <= claimed {
+		if states[i] <= claimed && !t.away {
 			states[i], t.resumed = created, false
 		}
 	}
 	return nil
 }
 
-// drop drops a table, one at a time: two sessions of MariaDB that drop tables which refer to each other wait for each other for
-// good (10.11.19, seen: ha_innobase::delete_table locks the other table, and the deadlock is not noticed).
-func (r *run) drop(ctx context.Context, s *session, t *table) error {
-	r.dropping.Lock()
-	defer r.dropping.Unlock()
-	if err := s.Exec(ctx, "DROP TABLE IF EXISTS "+t.quoted()); err != nil {
-		return fmt.Errorf("%s: %w", t.quoted(), err)
+// referredHint says what mends that MySQL makes no table which a foreign key of another one does not fit: a column or key that it refers to
+// is not there, or of another type. Source: MySQL manual, "Server Error Message Reference", ER_CANNOT_ADD_FOREIGN (5.7), ER_FK_NO_COLUMN_PARENT,
+// ER_FK_INCOMPATIBLE_COLUMNS, ER_FK_NO_INDEX_PARENT and its successor of 9.
+func referredHint(err error) string {
+	switch mysql.ErrorNumber(err) {
+	case 1215, 3734, 3780, 1822, 6125:
+		return "; the foreign key of a table that is not restored does not fit the table of the backup: drop that key, then run the same again"
 	}
-	return nil
+	return ""
 }
 
 // fill gets the rows of a table under way.
@@ -251,6 +263,9 @@ func (r *run) fill(ctx context.Context, s **session, p *pool, t *table, st state
 		return r.finish(ctx, s, p, t, st)
 	}
 	if t.Elsewhere || len(t.Columns) == 0 { // whose rows it shows is not the backup's business
+		if !t.Elsewhere {
+			r.notef("table %s: all its columns are computed, and how many rows it had is not in the backup", t.quoted())
+		}
 		t.same = t.together
 		r.report(t.result(chunk.Rows{}, true))
 		if t.same {
@@ -328,6 +343,9 @@ func (r *run) finish(ctx context.Context, s **session, p *pool, t *table, st sta
 	if err := r.types(ctx, s, t); err != nil {
 		return err
 	}
+	if err := r.again(ctx, s, func(s *session) error { return r.tighten(ctx, s, t) }); err != nil {
+		return fmt.Errorf("enforce the checks of %s: %w", t.quoted(), err)
+	}
 	if st < indexed && len(t.later) > 0 {
 		began := time.Now()
 		err := r.again(ctx, s, func(s *session) error { return r.makeKeys(ctx, s, t) })
@@ -341,6 +359,7 @@ func (r *run) finish(ctx context.Context, s **session, p *pool, t *table, st sta
 		r.foreign = append(r.foreign, foreignJob{schema: t.schema, name: t.name, keys: t.foreign})
 		r.mu.Unlock()
 	}
+	t.forgetKey()
 	if len(t.Chunks) <= 1 || t.key.Cuts == 0 || t.past != nil {
 		return r.compareTask(ctx, s, t, chunk.Range{}, -1)
 	}
@@ -352,6 +371,15 @@ func (r *run) finish(ctx context.Context, s **session, p *pool, t *table, st sta
 	}
 	p.push(nil, tasks...)
 	return nil
+}
+
+// forgetKey has a table read as one without a key where its key stays away.
+func (t *table) forgetKey() {
+	if !slices.ContainsFunc(slices.Concat(t.def.items, t.later), func(item string) bool {
+		return strings.HasPrefix(item, "PRIMARY KEY ") && t.key.Name == "PRIMARY" || keyName(item) == t.key.Name
+	}) {
+		t.key = chunk.Key{}
+	}
 }
 
 // makeKeys makes the keys that were left out, all that are not there in one statement, so that the rows are read once.
@@ -462,6 +490,9 @@ func (t *table) result(got chunk.Rows, known bool) TableResult {
 		if t.note != "" {
 			res.Wants += "; the first chunk that differs: " + t.note
 		}
+		if t.said != "" {
+			res.Wants += "; " + t.said
+		}
 	}
 	return res
 }
@@ -515,7 +546,16 @@ func (r *run) addForeignKeys(ctx context.Context, s *session, job foreignJob) er
 	if err := s.use(ctx, job.schema); err != nil {
 		return err
 	}
-	return s.Exec(ctx, "ALTER TABLE "+mark+" "+mysql.Quote(job.name)+" "+strings.Join(adds, ", "))
+	err = s.Exec(ctx, "ALTER TABLE "+mark+" "+mysql.Quote(job.name)+" "+strings.Join(adds, ", "))
+	if !notThisKey[mysql.ErrorNumber(err)] {
+		return err
+	}
+	for _, add := range adds {
+		if err := r.addOne(ctx, s, job, strings.TrimPrefix(add, "ADD ")); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // engine is the storage engine that a definition names.

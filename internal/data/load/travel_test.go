@@ -109,6 +109,15 @@ func TestTravel(t *testing.T) {
 	t.Run("checks", func(t *testing.T) { testChecks(t, nodes["mariadb"], nodes["mysql-9.7"]) })
 	t.Run("text defaults", func(t *testing.T) { testTextDefaults(t, nodes["mariadb"], nodes["mysql-9.7"]) })
 	t.Run("non-standard keys", func(t *testing.T) { testNonStandardKeys(t, nodes) })
+	t.Run("warning rows", func(t *testing.T) { testWarningRows(t, nodes) })
+	t.Run("broken checks", func(t *testing.T) { testBrokenChecks(t, nodes["mariadb"], nodes["mysql-9.7"]) })
+	t.Run("refused tables", func(t *testing.T) { testRefusedTables(t, nodes["mysql-9.7"]) })
+	t.Run("other letters", func(t *testing.T) { testOtherLetters(t, nodes) })
+	t.Run("broken trigger", func(t *testing.T) { testBrokenTrigger(t, nodes) })
+	t.Run("lost key", func(t *testing.T) { testLostKey(t, nodes["mysql-9.7"], nodes["mariadb"]) })
+	t.Run("odd keys", func(t *testing.T) { testOddKeys(t, nodes["mariadb"], nodes["mysql-9.7"]) })
+	t.Run("odd keys at home", func(t *testing.T) { testOddKeys(t, nodes["mariadb"], nodes["mariadb"]) })
+	t.Run("unknown character set", func(t *testing.T) { testUnknownCharset(t, nodes["mysql-9.7"], nodes["mariadb"]) })
 	t.Run("types of sequences", func(t *testing.T) { testSequenceTypes(t, nodes["mariadb-11.8"], nodes["mariadb"]) })
 }
 

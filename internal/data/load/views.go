@@ -2,16 +2,22 @@ package load
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
 // errNoDefiner is what a server says to a view over another one whose definer is not there. Source: MySQL manual, "Server Error Message
 // Reference", ER_NO_SUCH_USER.
 const errNoDefiner = 1449
+
+// errViewInvalid is what a server says to a view over another one that does not work, such as one whose definer may not read its tables: he
+// gets his grants when all is there. Source: as above, ER_VIEW_INVALID.
+const errViewInvalid = 1356
 
 // views makes views in an order in which each finds what it selects from.
 type views struct {
@@ -27,6 +33,9 @@ func (r *run) makeViews(ctx context.Context, s **session) error {
 	v := &views{r: r, names: map[[2]string]int{}, relaxed: map[int]bool{}}
 	wait := r.objects[repo.View]
 	for len(wait) > 0 {
+		if err := r.grant(ctx, s, true); err != nil {
+			return err
+		}
 		again, why, err := v.try(ctx, s, wait)
 		if err != nil {
 			return err
@@ -78,7 +87,7 @@ func (v *views) try(ctx context.Context, s **session, wait []ref) (again []ref, 
 			v.names[[2]string{o.Schema, o.Name}] = len(v.made)
 			v.made = append(v.made, at)
 			r.made.Add(1)
-		case 1146, 1356, 1054, 1305, 1049, errNoDefiner, // no such table, broken view, no such column, function, database
+		case 1146, errViewInvalid, 1054, 1305, 1049, errNoDefiner, 1370, // no such table, broken view, no such column, function, database, definer, no EXECUTE for him
 			1267, 1270, 1271: // collations of columns were made others, which do not go together
 			again, why[at] = append(again, at), err
 		default:
@@ -95,9 +104,13 @@ func (v *views) try(ctx context.Context, s **session, wait []ref) (again []ref, 
 	return again, why, nil
 }
 
-// relax lets the views that are below those that wait for a definer do without one, and says whether there were any.
+// relax lets the views that are below those that wait for a definer, or for the grants that a definer gets at the end, do without one, and
+// says whether there were any.
 func (v *views) relax(ctx context.Context, s **session, wait []ref, why map[ref]error) (more bool, err error) {
-	below := slices.DeleteFunc(slices.Clone(wait), func(at ref) bool { return mysql.ErrorNumber(why[at]) != errNoDefiner })
+	below := slices.DeleteFunc(slices.Clone(wait), func(at ref) bool {
+		n := mysql.ErrorNumber(why[at])
+		return n != errNoDefiner && n != errViewInvalid
+	})
 	seen := map[int]bool{}
 	for len(below) > 0 {
 		l, err := v.r.spool.get(below[0])
@@ -145,13 +158,7 @@ func (v *views) replace(ctx context.Context, s **session, i int, invoker bool) e
 		if err := s.use(ctx, schema); err != nil {
 			return err
 		}
-		return r.inContext(ctx, s, o, schema, func(text func(string) (string, error)) error {
-			statement, err := text(create)
-			if err != nil {
-				return err
-			}
-			return s.Exec(ctx, statement)
-		})
+		return r.create(ctx, s, o, schema, create)
 	})
 	if err != nil {
 		return r.objectError(o, err)
@@ -160,18 +167,82 @@ func (v *views) replace(ctx context.Context, s **session, i int, invoker bool) e
 }
 
 // brokenViews says which views cannot be made, and prints them. A backup of the whole server has those that were broken there too: that
-// is no failure of the restore.
+// is no failure of the restore. What has such a view's name on the target stays.
 func (r *run) brokenViews(list []ref, why map[ref]error) error {
 	for _, at := range list {
 		l, err := r.spool.get(at)
 		if err != nil {
 			return err
 		}
-		if o := l.Object; o.Broken {
-			r.notef("view %s is not made: it was broken when the backup was taken (%v): %s", objectName(o), why[at], o.Create)
+		o := l.Object
+		r.leftOut[objectKey(o)] = true
+		if o.Broken {
+			r.notef("view %s is not made: it was broken when the backup was taken, and what it needs is not here either (%v): %s", objectName(o), why[at], o.Create)
 		} else {
 			r.leave(lost(o, "it needs what is not there: "+why[at].Error()))
 		}
 	}
 	return nil
+}
+
+// checkViews opens all views that were made: a server makes one whose definer is not there, or may not read what is below it. One that
+// could be opened where the backup was taken has to be here, too.
+func (r *run) checkViews(ctx context.Context, s **session) error {
+	unseen := 0
+	var denied error
+	err := r.each([]repo.ObjectKind{repo.View}, func(o *repo.Object) error {
+		if r.leftOut[objectKey(o)] {
+			return nil
+		}
+		schema, name := r.choice.objectTarget(o)
+		view := mysql.TableName{Schema: schema, Name: name}
+		var fault error
+		err := r.again(ctx, s, func(s *session) (err error) {
+			fault, err = s.ViewFault(ctx, view)
+			return err
+		})
+		switch {
+		case mysql.ClassOf(err) == mysql.ClassPrivilege:
+			unseen, denied = unseen+1, err
+			return nil
+		case mysql.Gone(err) && r.result.Rolled != nil: // the binary logs dropped it
+			return nil
+		case err != nil || fault == nil:
+			return err
+		case o.Broken:
+			r.notef("view %s is made and does not work, as when the backup was taken: %v", view, fault)
+		case r.result.Rolled != nil:
+			r.notef("view %s does not work behind the roll forward: %v", view, fault)
+		case len(r.result.Broken) < maxFindings:
+			r.result.Broken = append(r.result.Broken, Finding{What: "view " + view.String(), Reason: fault.Error(), Create: o.Create})
+		}
+		return nil
+	})
+	if unseen > 0 {
+		r.notef("whether %s is not known: %v", digits.Plural(unseen, "view works", "views work"), denied)
+	}
+	return err
+}
+
+// tellBroken says in the plan which views were broken when the backup was taken.
+func (r *run) tellBroken() error {
+	var names []string
+	n := 0
+	err := r.each([]repo.ObjectKind{repo.View}, func(o *repo.Object) error {
+		if !o.Broken || r.leftOut[objectKey(o)] {
+			return nil
+		}
+		if n++; n <= maxNamed {
+			names = append(names, objectName(o))
+		}
+		return nil
+	})
+	if n > 0 {
+		text := "broken when the backup was taken, and made only if what they need is here: " + digits.Counted(n, "view") + ", " + strings.Join(names, ", ")
+		if n > len(names) {
+			text += fmt.Sprintf(" and %d more", n-len(names))
+		}
+		r.plan.Notes = append(r.plan.Notes, text)
+	}
+	return err
 }

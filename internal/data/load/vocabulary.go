@@ -408,6 +408,9 @@ func (r *run) inspectTable(t *repo.Table) error {
 		}
 	}
 	r.tellNames(t, def)
+	if err := r.notePointers(t, def); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
 	engine := def.engine()
 	if !r.known.engines[strings.ToLower(engine)] {
 		if r.transactional["innodb"] && strings.EqualFold(engine, "Aria") {
@@ -420,7 +423,7 @@ func (r *run) inspectTable(t *repo.Table) error {
 	}
 	if r.foreignServer() {
 		if unknown := r.inspectWords("table "+name, t.Create, ""); unknown != "" {
-			r.find("table "+name, "character set or collation "+unknown+" is not known here", "")
+			r.find("table "+name, "character set or collation "+unknown+" is not known here; a backup taken after ALTER TABLE … "+knownCharset+" has one that is", "")
 			r.leftOut[leftTable(t.Schema, t.Name)] = true
 		}
 	}
@@ -436,6 +439,9 @@ func (r *run) inspectTable(t *repo.Table) error {
 	}
 	return nil
 }
+
+// knownCharset gives a table a character set that every server has.
+const knownCharset = "CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci"
 
 // strangeHistory says why rows of the past cannot come along, or "".
 func (r *run) strangeHistory(t *repo.Table) string {

@@ -66,7 +66,7 @@ func (r *run) written(o *repo.Object) (string, error) {
 	schema, name := r.choice.objectTarget(o)
 	edits := renameOwn(renameOwn(nil, c.Name, o.Schema, o.Name, schema, name), c.On, o.Schema, o.Table, schema, o.Table)
 	if c.State.Name == "ENABLE" {
-		edits = append(edits, sqltext.Edit{Begin: c.State.Begin, End: c.State.End, Text: "DISABLE"})
+		edits = append(edits, sqltext.Edit{Begin: c.State.Begin, End: c.State.End, Text: r.heldState()})
 	}
 	if r.o.Definer != "" && o.Kind != repo.Sequence {
 		edits = append(edits, c.Replace(r.o.definer()))

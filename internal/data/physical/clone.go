@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -76,7 +77,7 @@ func (j *job) planClone(ctx context.Context) error {
 	}
 	j.leftOut = other
 	if len(other) > 0 {
-		note := "CLONE copies InnoDB only: these tables will be empty: " + strings.Join(other[:min(mostNamed, len(other))], ", ")
+		note := "CLONE copies InnoDB only: of these tables the copy has no rows" + unreadable(other) + ": " + strings.Join(other[:min(mostNamed, len(other))], ", ")
 		if n := len(other) - mostNamed; n > 0 {
 			note += fmt.Sprintf(" and %d more, which the manifest names", n)
 		}
@@ -130,9 +131,25 @@ func (j *job) otherEngines(ctx context.Context) (list []string, err error) {
 		return nil, fmt.Errorf("look for tables without InnoDB: %w", err)
 	}
 	for _, r := range rows {
-		list = append(list, fmt.Sprintf("%s.%s (%s)", r["s"], r["t"], r["e"]))
+		list = append(list, LeftOut(r["s"], r["t"], r["e"]))
 	}
 	return list, nil
+}
+
+// unreadable says of which of them the copy has no empty table either.
+func unreadable(left []string) string {
+	broken := func(text string) bool {
+		return strings.HasSuffix(text, " (ARCHIVE)") || strings.HasSuffix(text, " (MRG_MYISAM)")
+	}
+	if !slices.ContainsFunc(left, broken) {
+		return ""
+	}
+	return ", and those of ARCHIVE and MERGE cannot be read there (DROP TABLE IF EXISTS takes one away, then it can be made anew)"
+}
+
+// LeftOut is how a manifest names a table that its tool did not copy.
+func LeftOut(schema, table, engine string) string {
+	return fmt.Sprintf("%s.%s (%s)", schema, table, engine)
 }
 
 // runClone lets the server copy itself and stores the copy. What it changes is put back, whatever happens.
@@ -207,7 +224,14 @@ func (j *job) recoverClone(ctx context.Context) error {
 
 // putBack removes the copy and the plug-in, and then the journal.
 func (j *job) putBack(ctx context.Context, f *journal.File, old cloneOld) error {
-	if err := j.endClones(ctx, old.Dir); err != nil {
+	// A connection of its own: the one of the backup may be broken.
+	conn, err := mysql.Connect(ctx, j.Target, nil)
+	if err != nil {
+		f.Release()
+		return hinted("the next backup does it", "put the server back as it was: %w", err)
+	}
+	defer conn.Close()
+	if err := j.endClones(ctx, conn, old.Dir); err != nil {
 		f.Release()
 		return err
 	}
@@ -217,7 +241,7 @@ func (j *job) putBack(ctx context.Context, f *journal.File, old cloneOld) error 
 			return fmt.Errorf("remove the copy: %w", err)
 		}
 	}
-	if err := j.putBackPlugin(ctx, old); err != nil {
+	if err := putBackPlugin(ctx, conn, old); err != nil {
 		f.Release()
 		return err
 	}
@@ -225,16 +249,10 @@ func (j *job) putBack(ctx context.Context, f *journal.File, old cloneOld) error 
 }
 
 // putBackPlugin takes the plug-in out again, or gives it the limit that it had.
-func (j *job) putBackPlugin(ctx context.Context, old cloneOld) error {
+func putBackPlugin(ctx context.Context, conn *mysql.Conn, old cloneOld) error {
 	if !old.Uninstall && old.Limit == 0 {
 		return nil
 	}
-	// A connection of its own: the one of the backup may be broken.
-	conn, err := mysql.Connect(ctx, j.Target, nil)
-	if err != nil {
-		return hinted("the next backup does it", "put the server's plug-in back as it was: %w", err)
-	}
-	defer conn.Close()
 	state, err := conn.PluginState(ctx, "clone")
 	switch {
 	case err != nil:
@@ -285,9 +303,9 @@ func pause(ctx context.Context) bool {
 
 // endClones ends what a killed Risso left running, and waits until it is gone: the server goes on copying when its client is
 // gone.
-func (j *job) endClones(ctx context.Context, dir string) error {
+func (j *job) endClones(ctx context.Context, conn *mysql.Conn, dir string) error {
 	for deadline := time.Now().Add(endTime); ; {
-		left, err := j.killClones(ctx, dir)
+		left, err := j.killClones(ctx, conn, dir)
 		if err != nil || left == 0 {
 			return err
 		}
@@ -301,8 +319,8 @@ func (j *job) endClones(ctx context.Context, dir string) error {
 }
 
 // killClones kills the sessions that copy into dir and says how many there were.
-func (j *job) killClones(ctx context.Context, dir string) (left int, err error) {
-	rows, err := j.conn.Maps(ctx, j.server.SessionList())
+func (j *job) killClones(ctx context.Context, conn *mysql.Conn, dir string) (left int, err error) {
+	rows, err := conn.Maps(ctx, j.server.SessionList())
 	if err != nil {
 		return 0, fmt.Errorf("look for a copy that goes on: %w", err)
 	}
@@ -376,8 +394,14 @@ func (j *job) clone(ctx context.Context, dir string) error {
 	return hinted(hint, "CLONE: %w", err)
 }
 
-// watchClone tells how far CLONE is.
+// watchClone tells how far CLONE is. It is for the eye only. A question that is under way when ctx ends takes its connection with
+// it, so that it has one of its own.
 func (j *job) watchClone(ctx context.Context) {
+	conn, err := mysql.Connect(ctx, j.Target, j.conn.Traffic())
+	if err != nil {
+		return
+	}
+	defer conn.Close()
 	t := time.NewTicker(500 * time.Millisecond)
 	defer t.Stop()
 	for {
@@ -386,9 +410,9 @@ func (j *job) watchClone(ctx context.Context) {
 			return
 		case <-t.C:
 		}
-		rows, err := j.conn.Maps(ctx, "SELECT /* risso: how far is CLONE? */ COALESCE(SUM(ESTIMATE), 0) AS e, COALESCE(SUM(DATA), 0) AS d FROM performance_schema.clone_progress")
+		rows, err := conn.Maps(ctx, "SELECT /* risso: how far is CLONE? */ COALESCE(SUM(ESTIMATE), 0) AS e, COALESCE(SUM(DATA), 0) AS d FROM performance_schema.clone_progress")
 		if err != nil || len(rows) == 0 {
-			return // it is for the eye only
+			return
 		}
 		total, _ := strconv.ParseInt(rows[0]["e"], 10, 64)
 		done, _ := strconv.ParseInt(rows[0]["d"], 10, 64)
@@ -501,7 +525,7 @@ func (j *job) secondServer(ctx context.Context, dir, copied string) ([]string, e
 		return nil, err
 	}
 	args := []string{"--no-defaults", "--datadir=" + copied, "--socket=" + filepath.Join(dir, "s"), "--pid-file=" + filepath.Join(dir, "pid"), "--tmpdir=" + dir,
-		"--skip-networking", "--skip-log-bin", "--event-scheduler=OFF", "--secure-file-priv=NULL", "--innodb-buffer-pool-size=64M", "--loose-mysqlx=OFF",
+		"--skip-networking", "--skip-log-bin", "--event-scheduler=OFF", "--secure-file-priv=NULL", "--innodb-buffer-pool-size=64M", "--innodb-use-native-aio=OFF", "--loose-mysqlx=OFF",
 		"--loose-skip-replica-start", "--loose-skip-slave-start", "--loose-persisted-globals-load=OFF", "--loose-auto-generate-certs=OFF",
 		"--loose-caching-sha2-password-auto-generate-rsa-keys=OFF", "--loose-sha256-password-auto-generate-rsa-keys=OFF", "--loose-group-replication-start-on-boot=OFF"}
 	for name, value := range vars {

@@ -238,6 +238,39 @@ func TestClone(t *testing.T) {
 	}
 	run(t, back, "CREATE TABLE nothing.t (id INT PRIMARY KEY)")
 	testCloneLimit(t, n, o)
+	testCloneWatched(t, n, o)
+}
+
+// testCloneWatched ends CLONE while the question how far it is has no answer yet: the backup goes on with its connection.
+func testCloneWatched(t *testing.T, n *sandbox.Node, o Options) {
+	looked := make(chan struct{}, 100)
+	o.Progress = func(Progress) { looked <- struct{}{} }
+	j, err := newJob(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.conn.Close()
+	watch, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { // ends with stop
+		defer close(done)
+		j.watchClone(watch)
+	}()
+	<-looked
+	asked := &j.conn.Traffic().Queries
+	before := asked.Load()
+	goOn := sandboxtest.Pause(t, n)
+	for deadline := time.Now().Add(time.Minute); asked.Load() == before; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("it looks no more")
+		}
+	}
+	stop()
+	<-done
+	goOn()
+	if _, err := j.conn.Variables(t.Context(), []string{"basedir"}); err != nil {
+		t.Errorf("the backup's connection: %v", err)
+	}
 }
 
 // testCloneLimit limits the copy of a server whose plug-in is its own, on which a killed backup left its limit: then it has

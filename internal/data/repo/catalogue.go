@@ -22,7 +22,7 @@ import (
 type Entry struct {
 	ID     string
 	Whole  bool   // it has a manifest
-	Header Header // of an encrypted repository without notes and variables of the server, which only the manifest has
+	Header Header // of an encrypted repository without notes, and of the server variables and filters, which only the manifest has
 	Err    error  // why the header cannot be read; only ID is known then
 	// Renewed is when the note of a backup that is not whole was put last, by the place's clock: it runs, or was killed.
 	Renewed time.Time
@@ -113,9 +113,13 @@ func (r *Repo) entry(ctx context.Context, e *Entry, head bool) error {
 		}
 	case head:
 		e.Header, err = r.head(ctx, e.ID)
-	default:
+	default: // by a version that put none; a policy is asked by who reads more
+		var sig *signature
 		var m *Manifest
-		if m, err = r.Manifest(ctx, e.ID); err == nil {
+		if sig, err = r.signature(ctx, e.ID); err == nil {
+			m, err = r.manifest(ctx, e.ID, sig)
+		}
+		if err == nil {
 			e.Header = m.Header
 			m.Close()
 		}
@@ -202,7 +206,7 @@ func (r *Repo) head(ctx context.Context, id string) (h Header, err error) {
 // shown is what of a header anybody may see who sees the place.
 func (r *Repo) shown(h Header) Header {
 	if r.cipher != nil {
-		h.Notes, h.Server.Variables = nil, nil
+		h.Notes, h.Server.Variables, h.Server.LogDo, h.Server.LogIgnore = nil, nil, nil, nil
 	}
 	return h
 }

@@ -58,7 +58,7 @@ func opened(t *testing.T, dir string, k Keys) *Repo {
 // back takes a backup of made up tables: content by schema.table, a chunk each; and a physical part for each of parts.
 func back(t *testing.T, r *Repo, at time.Time, tables map[string][]string, parts ...string) string {
 	t.Helper()
-	h, d := Header{Format: Format, ID: NewID(at), Kind: Logical, Began: at, Snapshot: at, Ended: at.Add(time.Minute), Server: Server{Identity: "s1", Name: "db1"}, Notes: []string{"secret note"}}, NewDraft()
+	h, d := Header{Format: Format, ID: NewID(at), Kind: Logical, Began: at, Snapshot: at, Ended: at.Add(time.Minute), Server: Server{Identity: "s1", Name: "db1", LogDo: []string{"secret_do"}, LogIgnore: []string{"secret_ignore"}}, Notes: []string{"secret note"}}, NewDraft()
 	defer d.Close()
 	if err := r.Begin(t.Context(), h, nil); err != nil {
 		t.Fatal(err)

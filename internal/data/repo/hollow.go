@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,13 +57,17 @@ func (h *Header) group() string {
 	return strings.Join(append([]string{h.Server.Identity, string(h.Kind)}, h.Partial...), "\x00")
 }
 
-// Hollow says which backups of the place are hollow, and why.
+// Hollow says which backups of the place are hollow, and why. Those that count for nothing make no other hollow.
 func (r *Repo) Hollow(ctx context.Context) (map[string]string, error) {
 	list, err := r.Catalogue(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return Hollow(list), nil
+	strangers, err := r.Strangers(ctx, list)
+	if err != nil {
+		return nil, err
+	}
+	return Hollow(slices.DeleteFunc(list, func(e Entry) bool { return strangers[e.ID] != "" })), nil
 }
 
 // HollowBeside says whether a backup that is about to be written would be hollow beside those that are there, and why.

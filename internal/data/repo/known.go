@@ -165,10 +165,27 @@ func (t *Trust) say(text string) {
 	t.told[text] = true
 }
 
-// Known are the keys that are trusted of a repository without a word: those that are named, those that are written down, this account's own.
-func (t *Trust) Known(repository string) ([]PublicKey, error) {
+// Counts implements Policy.
+func (t *Trust) Counts(repository string, signer PublicKey) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.Unsigned {
+		return nil
+	}
+	keys, err := t.named(repository)
+	switch {
+	case err != nil:
+		return err
+	case len(keys) == 0, slices.Contains(keys, signer), signer != "" && t.own(signer):
+		return nil
+	case signer == "":
+		return ErrUnsigned
+	}
+	return fmt.Errorf("%w: %s", ErrForeign, signer)
+}
+
+// named are the keys that are trusted of a repository by name, or because they are written down.
+func (t *Trust) named(repository string) ([]PublicKey, error) {
 	list, err := t.read()
 	if err != nil {
 		return nil, err
@@ -178,6 +195,17 @@ func (t *Trust) Known(repository string) ([]PublicKey, error) {
 		if k.repository == repository {
 			keys = append(keys, k.key)
 		}
+	}
+	return keys, nil
+}
+
+// Known are the keys that are trusted of a repository without a word: those that are named, those that are written down, this account's own.
+func (t *Trust) Known(repository string) ([]PublicKey, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	keys, err := t.named(repository)
+	if err != nil {
+		return nil, err
 	}
 	mine, err := SigningKey(t.Dir, false)
 	switch {

@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"strings"
-	"time"
 )
 
 // KeepPart stores a piece of a physical backup.
@@ -62,84 +60,4 @@ func (r *Repo) RemoveParts(ctx context.Context, id string) error {
 		return fmt.Errorf("remove the parts of %s: %w", id, err)
 	}
 	return nil
-}
-
-// proofTime is how the time of a proof is written in its key.
-const proofTime = "20060102T150405.000000Z"
-
-// Proof is what a drill of a backup found, as data/drill writes it.
-type Proof struct {
-	Backup string
-	Time   time.Time // when the drill began
-	JSON   []byte
-}
-
-// AddProof stores what a drill found.
-func (r *Repo) AddProof(ctx context.Context, p Proof) error {
-	k, err := r.NewKeeper()
-	if err != nil {
-		return err
-	}
-	key := proofPrefix + p.Backup + "/" + p.Time.UTC().Format(proofTime)
-	object, err := k.pack(p.JSON)
-	if err != nil {
-		return err
-	}
-	if err := r.store.Put(ctx, key, bytes.NewReader(object)); err != nil {
-		return fmt.Errorf("store the proof of %s: %w", p.Backup, err)
-	}
-	return nil
-}
-
-// maxProof bounds a proof that is read.
-const maxProof = 256 << 20
-
-// Proofs hands over what drills found, of a backup or of all ("") in the order of their IDs; an older drill of a backup
-// comes first.
-func (r *Repo) Proofs(ctx context.Context, backup string, each func(Proof) error) error {
-	prefix := proofPrefix
-	if backup != "" {
-		prefix += backup + "/"
-	}
-	var keys []string
-	err := r.store.List(ctx, prefix, func(key string, _ int64) error {
-		keys = append(keys, key)
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("list the proofs: %w", err)
-	}
-	for _, key := range keys {
-		id, at, _ := strings.Cut(strings.TrimPrefix(key, proofPrefix), "/")
-		t, err := time.Parse(proofTime, at)
-		if err != nil {
-			continue // somebody else's file
-		}
-		b, err := r.readObject(ctx, "the proof "+key, key)
-		if err != nil {
-			return err
-		}
-		if err := each(Proof{Backup: id, Time: t, JSON: b}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// readObject reads a small object whole.
-func (r *Repo) readObject(ctx context.Context, name, key string) ([]byte, error) {
-	rc, err := r.store.Get(ctx, key)
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", name, err)
-	}
-	o, err := r.openObject(name, rc)
-	if err != nil {
-		return nil, err
-	}
-	defer o.Close()
-	b, err := io.ReadAll(io.LimitReader(o, maxProof+1))
-	if err == nil && len(b) > maxProof {
-		err = fmt.Errorf("%s: over %d bytes: %w", name, maxProof, ErrDamaged)
-	}
-	return b, err
 }

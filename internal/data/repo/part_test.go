@@ -5,9 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
-	"slices"
 	"testing"
-	"time"
 )
 
 // TestPart: a part comes back as it was, any changed bit or cut is found, and those of a whole backup are not removed.
@@ -66,52 +64,5 @@ func TestPart(t *testing.T) {
 	}
 	if err := r.RemoveParts(t.Context(), h.ID); err == nil {
 		t.Fatal("the parts of a whole backup were removed")
-	}
-}
-
-func TestProofs(t *testing.T) {
-	place := folder(t.TempDir())
-	r, err := Create(t.Context(), place)
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := time.Date(2026, 11, 21, 18, 37, 0, 123456000, time.UTC)
-	want := []Proof{
-		{"20261120T000000Z-aaaaaa", at, []byte(`{"passed":false}`)},
-		{"20261120T000000Z-aaaaaa", at.Add(time.Hour), []byte(`{"passed":true}`)},
-		{"20261121T000000Z-bbbbbb", at, []byte(`{}`)},
-	}
-	for _, i := range []int{2, 1, 0} {
-		if err := r.AddProof(t.Context(), want[i]); err != nil {
-			t.Fatal(err)
-		}
-	}
-	read := func(id string) (got []Proof, err error) {
-		err = r.Proofs(t.Context(), id, func(p Proof) error {
-			got = append(got, p)
-			return nil
-		})
-		return got, err
-	}
-	same := func(a, b Proof) bool {
-		return a.Backup == b.Backup && a.Time.Equal(b.Time) && bytes.Equal(a.JSON, b.JSON)
-	}
-	if got, err := read(""); err != nil || !slices.EqualFunc(got, want, same) {
-		t.Fatalf("%+v, %v", got, err)
-	}
-	if got, err := read(want[2].Backup); err != nil || !slices.EqualFunc(got, want[2:], same) {
-		t.Fatalf("%+v, %v", got, err)
-	}
-	key := place.path(t, proofPrefix+want[2].Backup+"/"+at.Format(proofTime))
-	b, err := os.ReadFile(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b[len(b)/2] ^= 1
-	if err := os.WriteFile(key, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := read(""); !errors.Is(err, ErrDamaged) {
-		t.Fatalf("a changed bit gives %v", err)
 	}
 }

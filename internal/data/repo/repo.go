@@ -80,6 +80,7 @@ type Repo struct {
 	ID      string
 	store   Store
 	cipher  *cipher // nil: not encrypted
+	fits    bool    // an identity has opened the key of names, so it opens what was put here
 	leases  leases
 	cache   string // folder of what this host keeps of an encrypted repository; "": nothing
 	signer  ed25519.PrivateKey
@@ -270,6 +271,11 @@ func (r *Repo) Manifest(ctx context.Context, id string) (*Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
+	return r.manifest(ctx, id, sig)
+}
+
+// manifest opens a manifest, whoever signed it.
+func (r *Repo) manifest(ctx context.Context, id string, sig *signature) (*Manifest, error) {
 	if m := r.keptManifest(id, sig); m != nil {
 		return m, nil
 	}

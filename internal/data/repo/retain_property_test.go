@@ -51,6 +51,7 @@ func history(random *rand.Rand) (list []Candidate) {
 		case 1, 2, 3, 4:
 			c.Signer, c.Trusted = "mine", true
 		}
+		c.Vouched = c.Proven && random.IntN(2) == 0
 		if random.IntN(40) == 0 {
 			c.Keep = "cannot be read"
 		}
@@ -73,7 +74,7 @@ func violated(p Retention, list []Candidate, got []Decision, zone *time.Location
 	if len(keep) != len(list) {
 		return fmt.Sprintf("%d decisions about %d backups", len(keep), len(list))
 	}
-	newest, proven := map[string]Candidate{}, map[string]Candidate{}
+	newest, proven, vouched := map[string]Candidate{}, map[string]Candidate{}, map[string]Candidate{}
 	groups := map[string]int{}
 	var stay []Candidate
 	for _, c := range list {
@@ -93,6 +94,9 @@ func violated(p Retention, list []Candidate, got []Decision, zone *time.Location
 		if o, ok := proven[c.Server]; c.Proven && (!ok || c.Time.After(o.Time) || c.Time.Equal(o.Time) && c.ID > o.ID) {
 			proven[c.Server] = c
 		}
+		if o, ok := vouched[c.Server]; c.Vouched && (!ok || c.Time.After(o.Time) || c.Time.Equal(o.Time) && c.ID > o.ID) {
+			vouched[c.Server] = c
+		}
 	}
 	for _, c := range newest {
 		if !keep[c.ID] {
@@ -102,6 +106,21 @@ func violated(p Retention, list []Candidate, got []Decision, zone *time.Location
 	for _, c := range proven {
 		if !keep[c.ID] {
 			return "the newest proven of " + c.Server + " goes: " + c.ID
+		}
+	}
+	for _, c := range vouched {
+		if !keep[c.ID] {
+			return "the newest of " + c.Server + " goes that a trusted drill proved: " + c.ID
+		}
+	}
+	// What strangers say of drills makes nothing go.
+	honest := slices.Clone(list)
+	for i, c := range honest {
+		honest[i].Proven = c.Vouched
+	}
+	for _, d := range p.Decide(honest, zone, time.Now()) {
+		if d.Keep && !keep[d.ID] {
+			return d.ID + " goes for what nobody vouches for"
 		}
 	}
 	// What strangers put there makes nothing go that is trusted.

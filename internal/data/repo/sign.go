@@ -76,6 +76,9 @@ type Policy interface {
 	// Accept is asked before a manifest or a log is read; what names it for people, signer is the key that signed it, "" where it is not
 	// signed. An error refuses it, such as ErrUnsigned or ErrForeign. It may be called from several goroutines.
 	Accept(repository, what string, signer PublicKey) error
+	// Counts is asked by who only looks: whether what is signed by a key, "" by nobody, is to be reckoned with. It says nothing to anybody and
+	// writes nothing down; while nobody is trusted of a repository everything counts. Errors are those of Accept.
+	Counts(repository string, signer PublicKey) error
 }
 
 // signature is the object beside a manifest that says who took the backup. Its message binds the manifest, to the last byte, to
@@ -144,6 +147,36 @@ func (r *Repo) Mine(ctx context.Context, id string) (h Header, err error) {
 	}
 	defer m.Close()
 	return m.Header, nil
+}
+
+// Strangers says which whole backups count for nothing, and why, by ID: those that the repository's policy does not reckon with, and those that
+// are not what was signed. Without a policy there are none.
+func (r *Repo) Strangers(ctx context.Context, list []Entry) (map[string]string, error) {
+	out := map[string]string{}
+	if r.policy == nil {
+		return out, nil
+	}
+	takers, err := r.takers(ctx, list)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range list {
+		if !e.Whole {
+			continue
+		}
+		t := takers[e.ID]
+		err := t.err
+		if err == nil {
+			err = r.policy.Counts(r.ID, t.key)
+		}
+		switch {
+		case told(err):
+			out[e.ID] = err.Error()
+		case err != nil:
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 // signed reads the signature of a backup and asks the policy; nil where there is none.

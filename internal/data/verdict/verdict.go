@@ -25,7 +25,8 @@ type Want struct {
 	Behind   Limits // how far the mirror may be behind; 0: 2 minutes and an hour
 	Place    string
 	Trouble  Trouble
-	Hollow   Hollow    // the newest backup, when it holds too little to count
+	Newest   Uncounted // the newest backup, when it does not count
+	Doubt    string    // why the newest proof counts for nothing; "": it counts, or there is none
 	Since    time.Time // when this began to be wanted: what could not have been done yet is not missed; zero: long ago
 }
 
@@ -79,10 +80,23 @@ type Facts struct {
 	Short   bool           // the mirrored logs are known to end before the position of the last backup
 }
 
-// Hollow is a backup that holds too little to protect anybody: see repo.Hollow. The zero value: there is none.
-type Hollow struct {
+// Uncounted is a backup that does not count, and why. The zero value: there is none.
+type Uncounted struct {
 	ID, Why string
+	Kind    UncountedKind
 }
+
+// UncountedKind is what makes a backup not count.
+type UncountedKind int
+
+const (
+	// Hollow is one that holds too little to protect anybody: see repo.Hollow.
+	Hollow UncountedKind = iota
+	// Part is one that was to hold only a part of its server. It is of interest only where there is no other.
+	Part
+	// Strange is one that nobody signed who is trusted: see repo.Repo.Strangers. No restore would read it.
+	Strange
+)
 
 // Judge says how a server is protected; a want of nil: nothing is configured for it, and only what there is counts.
 func Judge(f Facts, want *Want, now time.Time) Verdict {
@@ -98,7 +112,7 @@ func Judge(f Facts, want *Want, now time.Time) Verdict {
 		r.want = *want
 	}
 	r.place()
-	r.hollow()
+	r.uncounted()
 	r.fresh()
 	r.proven()
 	r.mirror()
@@ -132,7 +146,9 @@ func (r *round) add(id string, s fleet.Severity, since time.Time, format string,
 	case "unproven", "drill_failed":
 		remedy = "risso drill --from " + quote(place)
 	case "hollow":
-		remedy = "risso backup accept --from " + quote(place) + " " + r.want.Hollow.ID
+		remedy = "risso backup accept --from " + quote(place) + " " + r.want.Newest.ID
+	case "strange":
+		remedy = "risso verify --quick --from " + quote(place)
 	case "clock":
 		remedy = "risso backup prune --from " + quote(place) + " --remove " + r.p.Ahead.ID
 	}
@@ -172,14 +188,18 @@ func (r *round) fresh() {
 	b := r.p.LastBackup
 	run, runs := r.running(state.JobBackup)
 	if b == nil {
+		never, what := "never backed up", "the first backup"
+		if u := r.want.Newest; u.ID != "" && u.Kind == Part {
+			never, what = fmt.Sprintf("never backed up as a whole, the newest backup, %s, %s", u.ID, u.Why), "the first whole one"
+		}
 		first, _ := r.want.ages(r.want.Since)
 		switch {
 		case runs:
-			r.add("never", fleet.SeverityWarning, r.want.Since, "never backed up: the first backup runs since %s", r.since(run.Began))
+			r.add("never", fleet.SeverityWarning, r.want.Since, "%s: %s runs since %s", never, what, r.since(run.Began))
 		case r.want.Since.IsZero() || r.now.After(first):
-			r.add("never", fleet.SeverityCritical, r.want.Since, "never backed up")
+			r.add("never", fleet.SeverityCritical, r.want.Since, "%s", never)
 		default:
-			r.add("never", fleet.SeverityWarning, r.want.Since, "never backed up: the first backup is due %s", r.clock(r.want.Backup.Next(r.want.Since.In(r.now.Location()))))
+			r.add("never", fleet.SeverityWarning, r.want.Since, "%s: %s is due %s", never, what, r.clock(r.want.Backup.Next(r.want.Since.In(r.now.Location()))))
 		}
 		return
 	}
@@ -196,10 +216,15 @@ func (r *round) fresh() {
 	}
 }
 
-// hollow says that the newest backup does not count.
-func (r *round) hollow() {
-	if h := r.want.Hollow; h.ID != "" {
-		r.add("hollow", fleet.SeverityCritical, time.Time{}, "the newest backup, %s, does not count: %s", h.ID, h.Why)
+// uncounted says that the newest backup does not count. One that a stranger put there is told, and those before it tell how bad it is.
+func (r *round) uncounted() {
+	const words = "the newest backup, %s, does not count: %s"
+	switch u := r.want.Newest; {
+	case u.ID == "" || u.Kind == Part: // fresh tells of that
+	case u.Kind == Strange:
+		r.add("strange", fleet.SeverityWarning, time.Time{}, words, u.ID, u.Why)
+	default:
+		r.add("hollow", fleet.SeverityCritical, time.Time{}, words, u.ID, u.Why)
 	}
 }
 
@@ -305,7 +330,11 @@ func (r *round) proven() {
 			first = r.p.First
 		}
 		if _, lost := r.want.proofs(first); r.want.Proof.Late < Never || r.now.After(lost) {
-			r.add("unproven", r.beyond(lost), p.LastBackup.Ended, "no backup was ever proven: nobody knows whether they can be restored")
+			words := "no backup was ever proven: nobody knows whether they can be restored"
+			if r.want.Doubt != "" {
+				words = "no backup was ever proven by who is trusted, the newest proof counts for nothing: " + r.want.Doubt
+			}
+			r.add("unproven", r.beyond(lost), p.LastBackup.Ended, "%s", words)
 		}
 		return
 	}
@@ -315,7 +344,11 @@ func (r *round) proven() {
 	}
 	late, lost := r.want.proofs(p.ProvenAt.In(r.now.Location()))
 	if r.now.After(late) || r.now.After(lost) {
-		r.add("unproven", r.beyond(lost), late, "the last proof that a backup restores is %s old", ago(r.now.Sub(p.ProvenAt)))
+		words := "the last proof that a backup restores is %s old"
+		if r.want.Doubt != "" {
+			words = "the last proof that counts is %s old, and a newer one counts for nothing: " + strings.ReplaceAll(r.want.Doubt, "%", "%%")
+		}
+		r.add("unproven", r.beyond(lost), late, words, ago(r.now.Sub(p.ProvenAt)))
 	}
 }
 

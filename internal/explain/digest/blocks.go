@@ -34,6 +34,8 @@ type blocks struct {
 	tail []byte // read, but belongs to the next block
 	err  error  // io.EOF or why reading ended
 	read func(n int)
+
+	searched int64 // bytes that were searched for the end of an event over the limit
 }
 
 // block is a part of a log: whole events.
@@ -75,6 +77,9 @@ func (r *blocks) next(buf []byte) (block, []byte, error) {
 			return block{}, buf, fmt.Errorf("after %d bytes: %w", r.off+int64(n), r.err)
 		}
 		end := lastEvent(buf[:n], searched)
+		if end < 0 && n >= statementLimit {
+			end = lastWhole(buf[:n])
+		}
 		switch {
 		case end > 0:
 		case r.err != nil || idle && bytes.HasSuffix(buf[:n], []byte(";\n")):
@@ -106,7 +111,20 @@ func (r *blocks) long(b block, buf []byte, n int) (block, []byte, error) {
 	m := copy(piece, buf[statementLimit-overlap:n])
 	b.cut = -overlap // what piece begins with belongs to the data
 	for {
-		if end := nextEvent(piece[:m], 0, false); end >= 0 {
+		// The piece is filled before it is searched: some readers give a line at a time, and its beginning is searched again each time.
+		idle := false
+		for m < len(piece) && r.err == nil && !idle {
+			got, err := r.r.Read(piece[m:])
+			m += got
+			r.read(got)
+			if idle = errors.Is(err, errIdle); err != nil && !idle {
+				if r.err = err; !errors.Is(err, io.EOF) {
+					return block{}, buf, err
+				}
+			}
+		}
+		r.searched += int64(m)
+		if end := nextHeader(piece[:m]); end >= 0 {
 			b.cut += int64(end)
 			r.tail = append(r.tail, piece[end:m]...)
 			break
@@ -119,15 +137,6 @@ func (r *blocks) long(b block, buf []byte, n int) (block, []byte, error) {
 		b.cut += int64(m - keep)
 		copy(piece, piece[m-keep:m])
 		m = keep
-		got, err := r.r.Read(piece[m:])
-		m += got
-		r.read(got)
-		if err != nil && !errors.Is(err, errIdle) {
-			r.err = err
-			if !errors.Is(err, io.EOF) {
-				return block{}, buf, err
-			}
-		}
 	}
 	if b.cut < 0 { // the event ends just before the limit
 		b.data = b.data[:len(b.data)+int(b.cut)]
@@ -159,4 +168,44 @@ func lastEvent(b []byte, from int) int {
 		}
 	}
 	return -1
+}
+
+// lastWhole returns where the last whole header starts, whatever line it follows, or -1: for logs whose statements lack their ends.
+// What b begins with is no answer.
+func lastWhole(b []byte) int {
+	for end := len(b); end > 0; {
+		end = bytes.LastIndex(b[:end], []byte("\n"+queryMark))
+		if end < 0 || !wholeHeader(b[end+1:]) {
+			continue
+		}
+		i := end + 1
+		for prev := i; prev > 1; i = prev { // the lines before it
+			if prev = bytes.LastIndexByte(b[:prev-1], '\n') + 1; b[prev] != '#' {
+				break
+			}
+		}
+		if i == 0 {
+			return -1
+		}
+		for ; i <= end+1; i = lineEnd(b, i) { // of which the first may be no header's
+			if isHead(b, i) && wholeHeader(b[i:]) {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// nextHeader returns where the next event starts in the rest of a statement, or -1: after a line ended by ";", or where nothing but a
+// whole header tells.
+func nextHeader(b []byte) int {
+	end := nextEvent(b, 0, false)
+	nl := bytes.IndexByte(b, '\n')
+	if nl < 0 {
+		return end
+	}
+	if broken := brokenAt(b, nl); broken >= 0 && (end < 0 || broken < end) {
+		return broken
+	}
+	return end
 }

@@ -116,6 +116,7 @@ type slowParser struct {
 	seq        uint32
 	// shapeCount is how many nodes the tree has.
 	shapeCount int
+	searched   int64 // bytes that were searched for the end of an event
 }
 
 // lineContext is what an event may leave out because one before it said so.
@@ -176,6 +177,7 @@ func nextEvent(b []byte, i int, whole bool) int {
 // event, which is valid until it returns. last says that the log ends with the block.
 func (p *slowParser) block(b []byte, offset int64, cut int64, last bool, ev *raw, emit func(*raw)) {
 	p.ahead = nil
+	end := -1 // what nextEvent last said
 	for i := 0; i < len(b); {
 		h := p.header(b, i, ev)
 		ev.block = b
@@ -196,18 +198,20 @@ func (p *slowParser) block(b []byte, offset int64, cut int64, last bool, ev *raw
 			i = h
 			continue
 		}
-		if end := p.oneLine(b, i, h, ev); end > 0 {
+		if next := p.oneLine(b, i, h, ev); next > 0 {
 			p.finish(ev, false, emit)
-			i = end
+			i = next
 			continue
 		}
-		end := nextEvent(b, max(h-3, i), true) // the header may end in "SET timestamp=1;"
-		if end < 0 {
-			end = len(b)
+		if end < h { // else statements that lack their ends lie before it: each would be searched up to there
+			from := max(h-3, i) // the header may end in "SET timestamp=1;"
+			if end = nextEvent(b, from, true); end < 0 {
+				end = len(b)
+			}
+			p.searched += int64(end - from)
 		}
-		end = p.statement(b, i, h, end, cut, ev)
-		p.finish(ev, last && end == len(b), emit)
-		i = end
+		i = p.statement(b, i, h, end, cut, ev)
+		p.finish(ev, last && i == len(b), emit)
 	}
 }
 

@@ -44,6 +44,7 @@ func (s *scene) exec(c *sql.Conn, statements ...string) {
 // sampled runs f while the sampler looks, and then stores what it found.
 func (s *scene) sampled(f func()) {
 	s.t.Helper()
+	s.c.activity.pace.slow = time.Hour // the tests are not alone on the machine
 	ctx, stop := context.WithCancel(s.t.Context())
 	var w sync.WaitGroup
 	w.Go(func() { s.c.activity.run(ctx) })
@@ -244,7 +245,7 @@ func TestBounded(t *testing.T) {
 
 // TestPace steps back while readings are dear and comes nearer when they are cheap.
 func TestPace(t *testing.T) {
-	p := pace{step: 1}
+	p := pace{step: 1, slow: slowReading}
 	p.next(5 * time.Millisecond)
 	steps := []int{p.step}
 	for range 3 {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/explain/digest"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
@@ -100,8 +101,12 @@ func (s *SlowLog) Status() Status { return s.c.Status() }
 // Run follows the log until ctx ends.
 func (s *SlowLog) Run(ctx context.Context) {
 	defer s.c.disconnect()
+	s.c.Traffic.Turn(ctx)
 	for ctx.Err() == nil {
-		pause(ctx, s.step(ctx, time.Now()))
+		if s.c.Traffic.Rest(ctx, s.step(ctx, time.Now())) { // the log is read without it
+			s.c.disconnect()
+			pause(ctx, slowPause)
+		}
 	}
 	s.leave()
 }
@@ -599,7 +604,7 @@ func (s *SlowLog) notes() []fleet.Gap {
 			fmt.Sprintf("SET GLOBAL long_query_time=%g shows more, for connections made after it; 0 shows all, and the log grows with each", min(s.log.Seconds/10, 0.1))))
 	}
 	if s.log.MinRows > 0 {
-		list = append(list, gap("statements that read few rows", fmt.Sprintf("the slow log holds only statements that read at least min_examined_row_limit = %d rows", s.log.MinRows), "SET GLOBAL min_examined_row_limit=0"))
+		list = append(list, gap("statements that read few rows", "the slow log holds only statements that read at least "+digits.Counted(s.log.MinRows, "row")+" (min_examined_row_limit)", "SET GLOBAL min_examined_row_limit=0"))
 	}
 	if s.log.RateLimit > 1 {
 		of := "statements"
@@ -618,7 +623,7 @@ func (s *SlowLog) notes() []fleet.Gap {
 		list = append(list, gap("the newest statements", fmt.Sprintf("reading is %d MB behind the log's end", n>>20), "it catches up; a higher long_query_time makes the log smaller"))
 	}
 	if s.old > 0 {
-		list = append(list, gap("old statements", fmt.Sprintf("%d statements ran more than a day before Risso was started and were passed over", s.old), "risso digest reads the whole log"))
+		list = append(list, gap("old statements", digits.Plural(s.old, "statement that ran more than a day before Risso was started was", "statements that ran more than a day before Risso was started were")+" passed over", "risso digest reads the whole log"))
 	}
 	if s.lost != "" && time.Unix(s.now, 0).Before(s.lostUntil) {
 		list = append(list, gap("a part of the log", s.lost, s.lostRemedy))

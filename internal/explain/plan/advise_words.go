@@ -11,15 +11,19 @@ func (a *adviser) words(n *Node, f *TableFacts, ad *Advice) []string {
 	if ad.Counted {
 		how = "counted"
 	} else if ad.Sampled {
-		how = "by a sample of " + count(f.Sample.Rows) + " rows"
+		how = "by a sample of " + amount(f.Sample.Rows, "row", "rows")
 	}
 	var out []string
-	scan := fmt.Sprintf("%s has about %s rows on %s pages of %s.", ad.Table, count(ad.Rows), count(ad.TablePages), size(f.PageSize))
-	lookups := fmt.Sprintf("By an index that does not hold all its columns, %s rows (%s %% of the table, %s) are %s random look-ups, which touch about %s of the table's %s pages; a full scan reads the %s in sequence, once each.",
-		count(ad.Matched), count(100*ad.Part), how, count(ad.Matched), count(ad.PagesTouched), count(ad.TablePages), count(ad.TablePages))
+	scan := fmt.Sprintf("%s has about %s on %s of %s.", ad.Table, amount(ad.Rows, "row", "rows"), amount(ad.TablePages, "page", "pages"), size(f.PageSize))
+	are, touch := "are", "touch"
+	if count(ad.Matched) == "1" {
+		are, touch = "is", "touches"
+	}
+	lookups := fmt.Sprintf("By an index that does not hold all its columns, %s (%s %% of the table, %s) %s %s, which %s about %s of the table's %s; a full scan reads the %s in sequence, once each.",
+		amount(ad.Matched, "row", "rows"), count(100*ad.Part), how, are, amount(ad.Matched, "random look-up", "random look-ups"), touch, count(ad.PagesTouched), amount(ad.TablePages, "page", "pages"), count(ad.TablePages))
 	switch {
 	case n.Access == AccessAll && len(a.wanted(n, f).all) > 0 && (ad.Equality+ad.Range > 0 || len(n.PossibleKeys) > 0):
-		verdict := fmt.Sprintf("By pages, such an index pays only up to about %s rows (%s %%).", count(ad.TablePages), count(100*ad.TablePages/ad.Rows))
+		verdict := fmt.Sprintf("By pages, such an index pays only up to about %s (%s %%).", amount(ad.TablePages, "row", "rows"), count(100*ad.TablePages/ad.Rows))
 		if able := a.able(n, f); ad.Matched > ad.TablePages && len(able) > 0 {
 			verdict += fmt.Sprintf(" That is why none is taken (possible: %s).", strings.Join(able, ", "))
 		}
@@ -121,7 +125,7 @@ func orderWords(sorts bool, o ordering, p proposal, rows float64) string {
 	end := "."
 	if sorts {
 		verb = "It has the rows in the order of the"
-		end = fmt.Sprintf(": no filesort and no temporary table for about %s rows.", count(rows))
+		end = fmt.Sprintf(": no filesort and no temporary table for about %s.", amount(rows, "row", "rows"))
 	}
 	s := fmt.Sprintf("%s %s (%s)%s", verb, o.word, strings.Join(p.order, ", "), end)
 	if o.rest != "" {
@@ -144,7 +148,7 @@ func (a *adviser) instead(n *Node, ad *Advice) string {
 	case a.compared(n) >= manyCompared:
 		return count(a.outerRows(n)*n.rowsOnce()) + " pairs of rows that are compared"
 	case n.Access == AccessEqRef:
-		return count(n.runsKnown()) + " look-ups by " + n.Key
+		return amount(n.runsKnown(), "look-up", "look-ups") + " by " + n.Key
 	case n.Covering && len(ad.Order) > 0:
 		return "index " + n.Key + " and a sort"
 	case n.Covering:
@@ -156,11 +160,11 @@ func (a *adviser) instead(n *Node, ad *Advice) string {
 	case early && n.Access == AccessIndex:
 		return bound + amount(reads, "entry", "entries") + " of index " + n.Key + " and as many look-ups"
 	case n.Access == AccessAll || n.Key == "PRIMARY":
-		return count(ad.TablePages) + " pages of the table"
+		return amount(ad.TablePages, "page", "pages") + " of the table"
 	case n.Access == AccessIndex:
-		return "the whole index " + n.Key + " and " + count(ad.Rows) + " look-ups"
+		return "the whole index " + n.Key + " and " + amount(ad.Rows, "look-up", "look-ups")
 	}
-	return count(ad.Matched) + " look-ups on " + count(ad.PagesTouched) + " pages"
+	return amount(ad.Matched, "look-up", "look-ups") + " on " + amount(ad.PagesTouched, "page", "pages")
 }
 
 // lines is the advice for a terminal.

@@ -425,16 +425,16 @@ func (a *adviser) ordered(n *Node, f *TableFacts, ad *Advice, w wanted, o orderi
 		return candidate{}, false // only behind constants MIN and MAX are looked up at an end of the index
 	}
 	if !known {
-		ad.told = append(ad.told, fmt.Sprintf("An index on (%s) has the order, but it does not serve all conditions: it would be read until %s rows match, and how soon that is is not known.", strings.Join(p.columns(), ", "), count(float64(o.limit))))
+		ad.told = append(ad.told, fmt.Sprintf("An index on (%s) has the order, but it does not serve all conditions: it would be read until %s, and how soon that is is not known.", strings.Join(p.columns(), ", "), amount(float64(o.limit), "row matches", "rows match")))
 		return p, true
 	}
 	p.entries = math.Min(p.entries, math.Ceil(float64(o.limit)/pass))
 	if pass < 0.99 && p.ranges == 0 {
 		if none := f.Sample.none(w.all); none && !ad.Counted {
-			p.told = append(p.told, fmt.Sprintf("(%s) does not serve all conditions, and none of the %s rows looked at passes them: it may be read to its end before LIMIT %s is reached.", strings.Join(p.columns(), ", "), count(f.Sample.Rows), count(float64(o.limit))))
+			p.told = append(p.told, fmt.Sprintf("(%s) does not serve all conditions, and none of the %s looked at passes them: it may be read to its end before LIMIT %s is reached.", strings.Join(p.columns(), ", "), amount(f.Sample.Rows, "row", "rows"), count(float64(o.limit))))
 			return p, true
 		}
-		p.told = append(p.told, fmt.Sprintf("(%s) does not serve all conditions: %s %% of its entries pass them, so that LIMIT %s is reached after about %s entries%s.", strings.Join(p.columns(), ", "), count(100*pass), count(float64(o.limit)), count(p.entries), where(f.Sample, ad)))
+		p.told = append(p.told, fmt.Sprintf("(%s) does not serve all conditions: %s %% of its entries pass them, so that LIMIT %s is reached after about %s%s.", strings.Join(p.columns(), ", "), count(100*pass), count(float64(o.limit)), amount(p.entries, "entry", "entries"), where(f.Sample, ad)))
 	}
 	return p, true
 }
@@ -445,7 +445,7 @@ func where(s *Sample, ad *Advice) string {
 	case ad.Counted:
 		return " (counted)"
 	case s != nil && s.Rows > 0:
-		return " (by a sample of " + count(s.Rows) + " rows)"
+		return " (by a sample of " + amount(s.Rows, "row", "rows") + ")"
 	}
 	return " (expected)"
 }
@@ -470,10 +470,10 @@ func (a *adviser) compete(ad *Advice, o ordering, out []candidate, ordered candi
 	}
 	stops := ""
 	if o.limit > 0 {
-		stops = fmt.Sprintf(", because LIMIT stops after %s rows that match", count(float64(o.limit)))
+		stops = fmt.Sprintf(", because LIMIT stops after %s", amount(float64(o.limit), "row that matches", "rows that match"))
 	}
-	text := fmt.Sprintf("After the columns compared for equality only one can follow: the range on %s, or the %s. The range reads about %s rows and sorts them, %s × (1 + ½ log2 %s) = %s steps; the order reads about %s entries%s, and sorts nothing. So the %s is taken and not the %s.",
-		strings.Join(finding, ", "), o.word, count(search.entries), count(search.entries), count(math.Max(2, kept)), count(math.Ceil(steps)), count(math.Ceil(ordered.entries)), stops, taken, other)
+	text := fmt.Sprintf("After the columns compared for equality only one can follow: the range on %s, or the %s. The range reads about %s rows and sorts them, %s × (1 + ½ log2 %s) = %s steps; the order reads about %s%s, and sorts nothing. So the %s is taken and not the %s.",
+		strings.Join(finding, ", "), o.word, count(search.entries), count(search.entries), count(math.Max(2, kept)), count(math.Ceil(steps)), amount(math.Ceil(ordered.entries), "entry", "entries"), stops, taken, other)
 	if taken == "range" {
 		search.told = append(search.told, text)
 		return out

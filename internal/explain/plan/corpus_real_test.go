@@ -260,7 +260,7 @@ func (s *server) cached(c *mysql.Conn) {
 	}
 }
 
-var inAll = regexp.MustCompile(`times, ([\d,]+) rows in all`)
+var inAll = regexp.MustCompile(`times, ([\d,]+) rows? in all`)
 
 // pairs: an index is advised for a join that compares hundreds of millions of pairs of rows. It is run with the index
 // only: without it the join takes a minute.

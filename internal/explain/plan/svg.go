@@ -177,11 +177,11 @@ func svgLines(n *Node, analyzed bool) []string {
 	rows := ""
 	switch {
 	case analyzed && n.ActualRows.Known() && n.Rows.Known():
-		rows = fmt.Sprintf("%s rows, expected %s", n.ActualRows.count(), n.Rows.count())
+		rows = fmt.Sprintf("%s, expected %s", amount(float64(n.ActualRows), "row", "rows"), n.Rows.count())
 	case n.ActualRows.Known():
-		rows = n.ActualRows.count() + " rows"
+		rows = amount(float64(n.ActualRows), "row", "rows")
 	case n.Rows.Known():
-		rows = "about " + n.Rows.count() + " rows"
+		rows = "about " + amount(float64(n.Rows), "row", "rows")
 	}
 	if runs := n.runsKnown(); rows != "" && runs > 1 {
 		rows += fmt.Sprintf(", × %s", count(runs))

@@ -184,10 +184,10 @@ func (t *teller) temporary(n *Node) {
 	rows := t.input(n)
 	if n.Kind == KindOrder && n.Filesort && t.plan.Format == FormatMySQL1 {
 		// Counted with Created_tmp_tables: 5.7 and 8.0.15 make it, 9.7 does not.
-		t.say(n, "sort_of_join", Note, "The plan tells of a temporary table for the ORDER BY, of about %s rows. MySQL 5.7 and 8.0.15 make it; 9.7 sorts the rows as they come.", count(rows))
+		t.say(n, "sort_of_join", Note, "The plan tells of a temporary table for the ORDER BY, of about %s. MySQL 5.7 and 8.0.15 make it; 9.7 sorts the rows as they come.", amount(rows, "row", "rows"))
 		return
 	}
-	t.say(n, "temporary_table", graded(rows), "The %s needs a temporary table for %s rows.", t.clause(n), t.about(n, rows))
+	t.say(n, "temporary_table", graded(rows), "The %s needs a temporary table for %s.", t.clause(n), t.about(n, rows, "row", "rows"))
 }
 
 // clause names the part of the statement that a node stands for.
@@ -273,13 +273,13 @@ func (t *teller) runs(n *Node) (string, float64) {
 		loops = n.Children[0].Loops // a heading has no figures of its own
 	}
 	if loops.Known() {
-		return count(float64(loops)) + " times (counted)", float64(loops)
+		return amount(float64(loops), "time", "times") + " (counted)", float64(loops)
 	}
 	times := n.Executions.Or(1)
 	if t.endsAbove(n) {
-		return "at most about " + count(times) + " times", times
+		return "at most about " + amount(times, "time", "times"), times
 	}
-	return "about " + count(times) + " times", times
+	return "about " + amount(times, "time", "times"), times
 }
 
 // endsAbove says whether a subquery is asked by rows of a table whose reading may end early.
@@ -359,9 +359,9 @@ func (t *teller) subquery(n *Node) {
 	switch {
 	case below == 0 || t.plan.Format == FormatTable && !n.Loops.Known() || !told:
 	case t.early(n):
-		reads = fmt.Sprintf(", at most %s rows in all", count(most))
+		reads = fmt.Sprintf(", at most %s in all", amount(most, "row", "rows"))
 	default:
-		reads = fmt.Sprintf(", %s rows in all", count(below))
+		reads = fmt.Sprintf(", %s in all", amount(below, "row", "rows"))
 	}
 	switch {
 	case n.Dependent:
@@ -464,7 +464,7 @@ func (t *teller) materialise(n *Node) {
 		t.say(n, "union_result", graded(rows), "The UNION collects the rows of %d query specifications in a temporary table and removes duplicates. UNION ALL would not.", len(n.Children))
 		return
 	}
-	held, more := "about "+count(rows)+" rows are", ""
+	held, more := "about "+amount(rows, "row is", "rows are"), ""
 	switch {
 	case !exact && rows == 0:
 		held, more = "its rows are", "; how many there are is not told"
@@ -577,7 +577,7 @@ func (t *teller) buffer(n *Node) {
 	case n.Kind == KindBuffer:
 		t.say(n, "buffer_rows", Note, "The rows to change are gathered first, so that a changed row is not met again.")
 	default:
-		t.say(n, "temporary_table", graded(rows), "%s rows go through a temporary table.", upper(t.about(n, rows)))
+		t.say(n, "temporary_table", graded(rows), "%s through a temporary table.", upper(t.about(n, rows, "row goes", "rows go")))
 	}
 }
 
@@ -592,7 +592,7 @@ func (t *teller) held(n *Node) (words, severity string) {
 
 func (t *teller) hashJoin(n *Node) {
 	if n.Condition == "" && !strings.Contains(n.JoinType, "semi") {
-		t.say(n, "cartesian", graded(n.Rows.Or(0)), "A hash join without a condition: every row meets every row, about %s pairs.", count(n.Rows.Or(0)))
+		t.say(n, "cartesian", graded(n.Rows.Or(0)), "A hash join without a condition: every row meets every row, about %s.", amount(n.Rows.Or(0), "pair", "pairs"))
 		return
 	}
 	t.say(n, "hash_join", Note, "A hash join on %s: one side is read into memory (join_buffer_size), the other passes by; no index is used to find partners.", pretty(n.Condition))
@@ -627,13 +627,13 @@ func (t *teller) sort(n *Node) {
 	}
 	rows, fewer := t.sorted(n)
 	if limited && v > 0 {
-		t.say(n, "filesort", graded(rows), "Filesort: about %s rows are sorted%s. Only the first %s are kept, in a priority queue.", count(rows), by, count(float64(v)))
+		t.say(n, "filesort", graded(rows), "Filesort: about %s sorted%s. Only the first %s kept, in a priority queue.", amount(rows, "row is", "rows are"), by, amount(float64(v), "is", "are"))
 		return
 	}
 	switch {
 	case fewer && n.Kind == KindSort && n.ActualRows.Known():
 		rows = float64(n.ActualRows * Figure(n.Loops.Or(1)))
-		t.say(n, "filesort", graded(rows), "Filesort: what the steps below have gathered, %s rows, is sorted%s.", count(rows), by)
+		t.say(n, "filesort", graded(rows), "Filesort: what the steps below have gathered, %s, is sorted%s.", amount(rows, "row", "rows"), by)
 	case fewer:
 		t.say(n, "filesort", Note, "Filesort: what the steps below have gathered is sorted%s; how many rows that is is not told, at most about %s.", by, count(rows))
 	default:
@@ -644,7 +644,7 @@ func (t *teller) sort(n *Node) {
 		if t.orderable(n) {
 			spare = " An index in that order would spare it."
 		}
-		t.say(n, "filesort", graded(rows), "Filesort: about %s rows are sorted%s.%s", count(rows), by, spare)
+		t.say(n, "filesort", graded(rows), "Filesort: about %s sorted%s.%s", amount(rows, "row is", "rows are"), by, spare)
 	}
 }
 

@@ -183,7 +183,7 @@ var (
 
 var (
 	endedEarly = regexp.MustCompile(`LIMIT [\d,]+ is reached|\(EXISTS\)|\(IN\)`)
-	readAll    = regexp.MustCompile(`(at most all of|all of|read,|is reached:|\(EXISTS\):|\(IN\):|its order,|primary key,) about ([\d,]+) (?:rows|entries)`)
+	readAll    = regexp.MustCompile(`(at most all of|all of|read,|is reached:|\(EXISTS\):|\(IN\):|its order,|primary key,) about ([\d,]+) (?:rows?|entry|entries)`)
 )
 
 // reading: of a plan that reads one table once, as many rows are read as is said, and never more than is said at most.

@@ -61,7 +61,7 @@ func (t *teller) table(n *Node) {
 		t.say(n, "covering", Note, "Covering: index %s alone answers, the rows of %s are not touched.", n.Key, n.Name())
 	case rows < 100 && !n.Covering:
 	case n.Key != "" && n.Key != "PRIMARY" && n.Role == "":
-		t.say(n, "not_covering", graded(rows), "Index %s of %s is not covering: each of %s entries needs a look-up of its row in the clustered index, at random places.", n.Key, n.Name(), t.about(n, readRows(n)))
+		t.say(n, "not_covering", graded(rows), "Index %s of %s is not covering: each of %s needs a look-up of its row in the clustered index, at random places.", n.Key, n.Name(), t.about(n, readRows(n), "entry", "entries"))
 	}
 }
 
@@ -110,10 +110,10 @@ func (t *teller) fullScan(n *Node, rows float64) {
 	if severity == Costly && (n.Executions.Or(1) > 1 && n.JoinBuffer == "" || t.share(n) > 0.5 && rows > 10*many) {
 		severity = Bad
 	}
-	words := fmt.Sprintf("Full scan of %s: all of about %s rows are read", n.Name(), count(n.rowsOnce()))
+	words := fmt.Sprintf("Full scan of %s: all of about %s read", n.Name(), amount(n.rowsOnce(), "row is", "rows are"))
 	often := ", %s times"
-	if e, amount, early := t.stopped(n, "rows"); early {
-		words, often = fmt.Sprintf("Full scan of %s that ends when %s: %s read", n.Name(), e.when, amount), ", at most %s times"
+	if e, held, early := t.stopped(n, "row", "rows"); early {
+		words, often = fmt.Sprintf("Full scan of %s that ends when %s: %s read", n.Name(), e.when, held), ", at most %s times"
 	}
 	if runs := n.runsKnown(); runs > 1 {
 		words += fmt.Sprintf(often, count(runs))
@@ -129,32 +129,37 @@ func (t *teller) fullScan(n *Node, rows float64) {
 }
 
 // stopped says what ends the reading of a table early, and how many rows or entries are read until then.
-func (t *teller) stopped(n *Node, unit string) (e ending, amount string, early bool) {
+func (t *teller) stopped(n *Node, one, more string) (e ending, held string, early bool) {
 	e, early = t.a.ends(n)
 	if !early || n.ActualRows.Known() {
 		return e, "", false
 	}
 	rows, known := t.a.reads(n)
 	most, told := t.a.most(n)
+	is, are := one+" is", more+" are"
 	switch {
 	case known && told && rows < most && t.a.tested(n):
-		amount = fmt.Sprintf("about %s %s, where those that pass are spread evenly, and at most all of about %s are", count(rows), unit, count(most))
+		held = fmt.Sprintf("about %s, where those that pass are spread evenly, and at most all of about %s", amount(rows, one, more), amount(most, is, are))
 	case known:
-		amount = fmt.Sprintf("about %s %s are", count(rows), unit)
+		held = "about " + amount(rows, is, are)
 	case told:
-		amount = fmt.Sprintf("at most all of about %s %s are", count(most), unit)
+		held = "at most all of about " + amount(most, is, are)
 	default:
-		amount = fmt.Sprintf("how soon is not told, at most all %s are", unit)
+		held = "how soon is not told, at most all " + are
 	}
-	return e, amount, true
+	return e, held, true
 }
 
 func (t *teller) indexScan(n *Node, rows float64) {
-	if e, amount, early := t.stopped(n, "entries"); early {
+	one, more := "entry", "entries"
+	if n.Key == "PRIMARY" && !n.Covering {
+		one, more = "row", "rows"
+	}
+	if e, held, early := t.stopped(n, one, more); early {
 		looked, severity := "it is covering, the rows are not touched", graded(rows)
 		switch {
-		case n.Key == "PRIMARY":
-			t.say(n, "full_scan", severity, "%s is read in the order of its primary key until %s: %s read%s.", n.Name(), e.when, strings.Replace(amount, "entries", "rows", 1), t.passing(n))
+		case n.Key == "PRIMARY" && !n.Covering:
+			t.say(n, "full_scan", severity, "%s is read in the order of its primary key until %s: %s read%s.", n.Name(), e.when, held, t.passing(n))
 			return
 		case !n.Covering:
 			looked = "it is not covering: as many rows are looked up in the clustered index, at random places"
@@ -162,22 +167,22 @@ func (t *teller) indexScan(n *Node, rows float64) {
 				severity = Bad
 			}
 		}
-		t.say(n, "full_index_scan", severity, "Index %s of %s is read in its order until %s: %s read, and %s%s.", n.Key, n.Name(), e.when, amount, looked, t.passing(n))
+		t.say(n, "full_index_scan", severity, "Index %s of %s is read in its order until %s: %s read, and %s%s.", n.Key, n.Name(), e.when, held, looked, t.passing(n))
 		return
 	}
 	if n.Covering {
-		t.say(n, "full_index_scan", graded(rows), "The whole index %s of %s is read, about %s entries; it is covering, the rows are not touched.", n.Key, n.Name(), count(n.rowsOnce()))
+		t.say(n, "full_index_scan", graded(rows), "The whole index %s of %s is read, about %s; it is covering, the rows are not touched.", n.Key, n.Name(), amount(n.rowsOnce(), "entry", "entries"))
 		return
 	}
 	if n.Key == "PRIMARY" {
-		t.say(n, "full_scan", graded(rows), "Full scan of %s in the order of its primary key, about %s rows%s.", n.Name(), count(n.rowsOnce()), t.passing(n))
+		t.say(n, "full_scan", graded(rows), "Full scan of %s in the order of its primary key, about %s%s.", n.Name(), amount(n.rowsOnce(), "row", "rows"), t.passing(n))
 		return
 	}
 	severity := graded(rows)
 	if severity == Costly && t.share(n) > 0.5 {
 		severity = Bad
 	}
-	t.say(n, "full_index_scan", severity, "The whole index %s of %s is read for its order, about %s entries, and it is not covering: as many rows are looked up in the clustered index, at random places.", n.Key, n.Name(), count(n.rowsOnce()))
+	t.say(n, "full_index_scan", severity, "The whole index %s of %s is read for its order, about %s, and it is not covering: as many rows are looked up in the clustered index, at random places.", n.Key, n.Name(), amount(n.rowsOnce(), "entry", "entries"))
 }
 
 // rowsOnce are the rows of one execution, counted or expected.
@@ -196,11 +201,12 @@ func (n *Node) runsKnown() float64 {
 }
 
 // about is a number of rows, as one that may not be reached where the reading of a table may end early.
-func (t *teller) about(n *Node, rows float64) string {
+func (t *teller) about(n *Node, rows float64, one, more string) string {
+	what := "about " + strings.TrimSpace(amount(rows, one, more))
 	if t.early(n) {
-		return "at most about " + count(rows)
+		return "at most " + what
 	}
-	return "about " + count(rows)
+	return what
 }
 
 // condition is what rows of a table are tested with: its own, or the filter's above it.
@@ -261,12 +267,12 @@ func (t *teller) joinBuffer(n *Node) {
 	inner := n.rowsOnce()
 	pairs := outer * inner
 	if strings.Contains(strings.ToLower(n.JoinBuffer), "hash") {
-		t.say(n, "join_buffer", graded(inner), "Table %s is joined without an index, by a hash of the join buffer (%s): %s rows on one side, %s on the other.", n.Name(), n.JoinBuffer, t.about(n, outer), count(inner))
+		t.say(n, "join_buffer", graded(inner), "Table %s is joined without an index, by a hash of the join buffer (%s): %s on one side, %s on the other.", n.Name(), n.JoinBuffer, t.about(n, outer, "row", "rows"), count(inner))
 		return
 	}
 	if strings.Contains(n.JoinBuffer, "Batched") || strings.Contains(n.JoinBuffer, "BKA") {
 		t.say(n, "join_buffer", Note, "Look-ups in %s are gathered in a join buffer and made in order (%s).", n.Name(), n.JoinBuffer)
 		return
 	}
-	t.say(n, "join_buffer", graded(pairs), "Table %s is joined without an index: its rows are compared with those of the join buffer (%s), %s × %s = %s pairs.", n.Name(), n.JoinBuffer, t.about(n, outer), count(inner), count(pairs))
+	t.say(n, "join_buffer", graded(pairs), "Table %s is joined without an index: its rows are compared with those of the join buffer (%s), %s × %s = %s.", n.Name(), n.JoinBuffer, t.about(n, outer, "", ""), count(inner), amount(pairs, "pair", "pairs"))
 }

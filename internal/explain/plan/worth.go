@@ -48,10 +48,10 @@ func (a *adviser) worth(n *Node, f *TableFacts, ad *Advice, p *candidate, o orde
 	}
 	if all := a.scanned(a.selectOf(n)); now-then < worthShare*all || now-then < worthAny*a.scanned(a.plan.Root) {
 		if e, early := a.ends(n); early && !n.ActualRows.Known() {
-			ad.refused = append(ad.refused, fmt.Sprintf("Reading ends when %s. Where the rows that pass are spread evenly, an index on (%s) would spare about %s rows: too few. None is advised.", e.when, strings.Join(p.columns(), ", "), count(math.Max(0, now-then))))
+			ad.refused = append(ad.refused, fmt.Sprintf("Reading ends when %s. Where the rows that pass are spread evenly, an index on (%s) would spare about %s: too few. None is advised.", e.when, strings.Join(p.columns(), ", "), amount(math.Max(0, now-then), "row", "rows")))
 			return false
 		}
-		ad.refused = append(ad.refused, fmt.Sprintf("An index on (%s) would spare %s rows of the %s that are read for this SELECT: too few by itself. None is advised.", strings.Join(p.columns(), ", "), count(math.Max(0, now-then)), count(all)))
+		ad.refused = append(ad.refused, fmt.Sprintf("An index on (%s) would spare %s of the %s that are read for this SELECT: too few by itself. None is advised.", strings.Join(p.columns(), ", "), amount(math.Max(0, now-then), "row", "rows"), count(all)))
 		return false
 	}
 	if compared >= manyCompared && then <= now/20 {
@@ -103,9 +103,9 @@ func (a *adviser) refuse(ad *Advice, p *candidate, o ordering, fewer bool, now, 
 	cols := strings.Join(p.columns(), ", ")
 	switch {
 	case fewer && !p.covering:
-		ad.refused = append(ad.refused, fmt.Sprintf("An index on (%s) would find about %s rows, but look each up at a random place: about %s pages, where %s are read in sequence now. None is advised.", cols, count(then), count(math.Ceil(pages)), count(before)))
+		ad.refused = append(ad.refused, fmt.Sprintf("An index on (%s) would find about %s, but look each up at a random place: about %s, where %s are read in sequence now. None is advised.", cols, amount(then, "row", "rows"), amount(math.Ceil(pages), "page", "pages"), count(before)))
 	case now-then >= worthRows || then >= now/2:
-		ad.refused = append(ad.refused, append(p.told, fmt.Sprintf("With an index on (%s) about %s entries would be read, where %s rows are read now: too few are spared. None is advised.", cols, count(math.Min(then, now)), count(now)))...)
+		ad.refused = append(ad.refused, append(p.told, fmt.Sprintf("With an index on (%s) about %s would be read, where %s rows are read now: too few are spared. None is advised.", cols, amount(math.Min(then, now), "entry", "entries"), count(now)))...)
 	}
 }
 

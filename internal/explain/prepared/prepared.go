@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sqltext"
@@ -282,7 +283,7 @@ func (c *Counters) Gaps(between string) []fleet.Gap {
 		out = append(out, fleet.Gap{What: what, Reason: fmt.Sprintf("more than %d prepared statements are open; the heaviest were read", maxStatements), Remedy: Keep})
 	}
 	if c.nowLost > 0 {
-		out = append(out, fleet.Gap{What: what, Reason: fmt.Sprintf("%d prepared statements found no room in the server's table of them since the reading before", c.nowLost),
+		out = append(out, fleet.Gap{What: what, Reason: digits.Counted(c.nowLost, "prepared statement") + " found no room in the server's table of them since the reading before",
 			Remedy: fmt.Sprintf("performance_schema_max_prepared_statements_instances=%d in the [mysqld] section of the option file, and a restart", max(roomPerCount*c.room.Open, 1000))})
 	}
 	if c.room.Max > 0 && float64(c.room.Open) >= fullShare*float64(c.room.Max) {

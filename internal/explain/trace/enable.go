@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/journal"
 	"github.com/rissodb/risso/internal/mysql"
 )
@@ -322,5 +323,5 @@ func putBack(ctx context.Context, c *mysql.Conn, old Old) error {
 func (s *Setup) Summary() string { return "put back: " + s.old.words() }
 
 func (o Old) words() string {
-	return fmt.Sprintf("%s, %s, %s are as before", counted(len(o.Consumers), "consumer"), counted(len(o.Instruments), "instrument"), counted(len(o.Threads), "connection"))
+	return fmt.Sprintf("%s, %s, %s are as before", digits.Counted(len(o.Consumers), "consumer"), digits.Counted(len(o.Instruments), "instrument"), digits.Counted(len(o.Threads), "connection"))
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 )
@@ -65,6 +66,9 @@ func (l *lockWatch) look(ctx context.Context, c *mysql.Conn, id int64, began tim
 	}
 	innermost, statement := uint64(0), uint64(0)
 	for e, kind := range open {
+		if kind == KindTransaction { // it lies across statements
+			continue
+		}
 		if innermost = max(innermost, e); kind == KindStatement {
 			statement = max(statement, e)
 		}
@@ -148,7 +152,7 @@ func (t *Trace) lockWords() (out []string) {
 		out = append(out, w.words())
 	}
 	if n := len(list) - 5; n > 0 {
-		out = append(out, counted(n, "more wait")+" for locks: see the JSON.")
+		out = append(out, digits.Counted(n, "more wait")+" for locks: see the JSON.")
 	}
 	return out
 }

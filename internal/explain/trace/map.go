@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
@@ -188,9 +189,9 @@ func (c *Conditions) words(program *MapNode) string {
 	if c == nil || program.Total == 0 {
 		return ""
 	}
-	s := counted(c.Count, "condition")
+	s := digits.Counted(c.Count, "condition")
 	if n := program.Count; n > 0 && c.Count%n == 0 {
-		s = counted(c.Count/n, "condition") + " a call"
+		s = digits.Counted(c.Count/n, "condition") + " a call"
 	}
 	return fmt.Sprintf("%s: %.0f %% of it", s, share(c.Total, program.Total)*100)
 }

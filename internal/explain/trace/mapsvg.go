@@ -6,6 +6,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/rissodb/risso/internal/digits"
 )
 
 // box is one place of the map with where it is drawn: a kind of statement, a stored program, an instruction, or a table.
@@ -126,12 +128,12 @@ func (b *box) lines() []string {
 	if b.table != nil {
 		lines := []string{b.table.Table}
 		if b.table.Unused() {
-			lines = append(lines, fmt.Sprintf("opened %s×, never used", plain(uint64(b.table.Opened))))
+			lines = append(lines, fmt.Sprintf("opened %s×, never used", digits.Thousands(b.table.Opened)))
 			for _, p := range b.table.Where {
 				lines = append(lines, "named in "+p.String())
 			}
 		} else {
-			lines = append(lines, fmt.Sprintf("opened %s×, used in %s", plain(uint64(b.table.Opened)), plain(uint64(b.table.Used))))
+			lines = append(lines, fmt.Sprintf("opened %s×, used in %s", digits.Thousands(b.table.Opened), digits.Thousands(b.table.Used)))
 		}
 		return lines
 	}
@@ -212,7 +214,7 @@ func (d *drawing) box(b *box, busy uint64) {
 	}
 	figures := fmt.Sprintf("%s · %.1f %%", human(g.Total), share(g.Total, busy)*100)
 	if g.Count > 0 {
-		figures = fmt.Sprintf("%s× · %s", plain(uint64(g.Count)), figures)
+		figures = fmt.Sprintf("%s× · %s", digits.Thousands(g.Count), figures)
 	}
 	d.text(b.x+10, y, "small soft", figures)
 	if g.Count > 1 {
@@ -314,7 +316,7 @@ func (r *Report) WriteDOT(w io.Writer) error {
 		case x.table != nil:
 			style = ", style=rounded"
 		default:
-			label += fmt.Sprintf("\n%s× %s, %.1f %%", plain(uint64(x.group.Count)), human(x.group.Total), share(x.group.Total, r.Map.Busy)*100)
+			label += fmt.Sprintf("\n%s× %s, %.1f %%", digits.Thousands(x.group.Count), human(x.group.Total), share(x.group.Total, r.Map.Busy)*100)
 			if x.group.Kind == "program" {
 				label = strings.Replace(label, "\n0× ", "\n", 1)
 				style = ", penwidth=2"

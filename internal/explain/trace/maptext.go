@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/rissodb/risso/internal/digits"
 )
 
 // WriteText writes all of a report: words, map, time line, notes.
@@ -79,7 +81,7 @@ func (p *printer) groups(list []*MapNode, busy uint64, depth int, all bool) {
 			sum += g.Total
 			continue
 		}
-		count, own := plain(uint64(g.Count)), human(g.Own)
+		count, own := digits.Thousands(g.Count), human(g.Own)
 		if g.Kind == "program" {
 			own = ""
 			if g.Count == 0 {
@@ -89,7 +91,7 @@ func (p *printer) groups(list []*MapNode, busy uint64, depth int, all bool) {
 		p.line("%5.1f %%  %10s  %10s  %7s  %s%s", share(g.Total, busy)*100, human(g.Total), own, count, indent(depth), oneLine(g.text()))
 		for _, u := range g.Tables {
 			if u.Unused() {
-				p.line("%8s%10s  %10s  %7s  %s! %s", "", "", "", plain(uint64(u.Opened)), indent(depth+1), u.text())
+				p.line("%8s%10s  %10s  %7s  %s! %s", "", "", "", digits.Thousands(u.Opened), indent(depth+1), u.text())
 			}
 		}
 		p.groups(g.Children, busy, depth+1, all)
@@ -109,7 +111,7 @@ func (g *MapNode) text() string {
 	case "instruction", "statement":
 		s := g.title()
 		if used := len(g.Tables) - g.deadTables(); len(g.Tables) > 0 {
-			s += fmt.Sprintf("  [opens %s, uses %d]", counted(len(g.Tables), "table"), used)
+			s += fmt.Sprintf("  [opens %s, uses %d]", digits.Counted(len(g.Tables), "table"), used)
 		}
 		return s
 	case "stage":

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -140,7 +141,7 @@ func (st *State) off(who Connection) []string {
 			}
 		}
 		if !g.synch && on < all {
-			out = append(out, fmt.Sprintf("%s in part: %d of %d instruments (%s) are off", g.what, all-on, all, g.pattern))
+			out = append(out, fmt.Sprintf("%s in part: %d of %s (%s) %s off", g.what, all-on, digits.Counted(all, "instrument"), g.pattern, areIs(uint64(all-on))))
 		}
 	}
 	return out

@@ -8,6 +8,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/rissodb/risso/internal/digits"
 )
 
 // TextOptions say how much of the time line is written.
@@ -224,9 +226,12 @@ func (n *Node) remarks() string {
 		}
 	}
 	if n.Kind == KindWait && n.Bytes > 0 && n.Object != nil && n.Object.Type == "FILE" {
-		out = append(out, fmt.Sprintf("%d bytes", n.Bytes))
+		out = append(out, digits.Counted(n.Bytes, "byte"))
 	}
-	if !n.Ended() && !n.Lost {
+	switch {
+	case n.Running:
+		out = append(out, "still running")
+	case !n.Ended() && !n.Lost:
 		out = append(out, "end not seen")
 	}
 	if len(out) == 0 {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
+
+	"github.com/rissodb/risso/internal/digits"
 )
 
 const (
@@ -188,7 +190,7 @@ func (d *drawing) panel(r *Report, p panel, y float64) float64 {
 	n := p.node
 	head := human(n.Took())
 	if p.group.Count > 1 {
-		head = fmt.Sprintf("%s; %s such took %s", head, plain(uint64(p.group.Count)), human(p.group.Total))
+		head = fmt.Sprintf("%s; %s such took %s", head, digits.Thousands(p.group.Count), human(p.group.Total))
 	}
 	d.text(margin, y+10, "sql b", fit(n.label(), 850, 6.7))
 	d.text(pageWidth-margin, y+10, "soft small end", head+" · at "+offset(n.First, r.Trace.Zero))

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sqltext"
 )
@@ -26,9 +27,10 @@ func NewReport(t *Trace, redact bool) *Report {
 	if redact {
 		t.redact()
 	}
-	r := &Report{Trace: t, Tree: Build(t.Events, t.Now)}
+	r := &Report{Trace: t, Tree: Build(t.Events, t.Now, t.known)}
 	t.Missing = r.Tree.Missing
-	r.Tree.begin(t.Zero)
+	r.Tree.unseen(t.Zero, t.busyBefore, t.busyAfter)
+	r.Tree.within(t.Zero, t.Now)
 	r.Map = NewMap(r.Tree, t.Bodies)
 	r.Phases = phases(r.Tree, t.Totals, r.Map.Busy, t.locked)
 	// Lists are never null in JSON.
@@ -100,12 +102,7 @@ func Statement(sql string, redact bool) string {
 
 func (r *Report) words() []string {
 	t := r.Trace
-	sent := 0
-	for _, n := range r.Tree.Roots {
-		if n.Kind == KindStatement && !n.Lost {
-			sent++
-		}
-	}
+	sent, with := r.sent()
 	who := fmt.Sprintf("Connection %d (%s)", t.Connection.ID, oneLine(t.Connection.User+at(t.Connection.Host)))
 	watched := human(uint64(t.Seconds * 1e12))
 	var out []string
@@ -117,9 +114,9 @@ func (r *Report) words() []string {
 	case sent == 0 && busy == 0:
 		return append(out, fmt.Sprintf("%s sent nothing in %s%s.", who, watched, r.endWords()))
 	case r.Tree.lossy():
-		out = append(out, fmt.Sprintf("%s was seen busy for %s of %s, with %s that %s seen%s.", who, human(busy), watched, counted(sent, "statement"), wasWere(uint64(sent)), r.endWords()))
+		out = append(out, fmt.Sprintf("%s was seen busy for %s of %s, %s%s.", who, human(busy), watched, with, r.endWords()))
 	default:
-		out = append(out, fmt.Sprintf("%s was busy for %s of %s, with %s%s.", who, human(busy), watched, counted(sent, "statement"), r.endWords()))
+		out = append(out, fmt.Sprintf("%s was busy for %s of %s, %s%s.", who, human(busy), watched, with, r.endWords()))
 	}
 	var parts []string
 	for _, p := range r.Phases {
@@ -145,6 +142,47 @@ func (r *Report) words() []string {
 		out = append(out, s+".")
 	}
 	return out
+}
+
+// sent counts the statements of which the server has an event, and says in words how many there were and whether the last still ran.
+func (r *Report) sent() (sent int, words string) {
+	var last *Node
+	lost := 0
+	for _, n := range r.Tree.Roots {
+		if n.Kind != KindStatement {
+			continue
+		}
+		if last = n; n.Lost {
+			lost++
+		} else {
+			sent++
+		}
+	}
+	words = "with " + digits.Counted(sent, "statement")
+	if r.Tree.lossy() {
+		words += " that " + wasWere(uint64(sent)) + " seen"
+	}
+	switch {
+	case sent == 0 && lost > 0:
+		words = fmt.Sprintf("with %s known by %s parts only", digits.Counted(lost, "statement"), itsTheir(lost))
+	case lost > 0:
+		words += fmt.Sprintf(" and %d more known by %s parts only", lost, itsTheir(lost))
+	}
+	switch {
+	case last == nil || !last.Running:
+	case sent+lost == 1:
+		words += ", which still ran when the trace ended"
+	default:
+		words += "; the last of them still ran when the trace ended"
+	}
+	return sent, words
+}
+
+func itsTheir(n int) string {
+	if n == 1 {
+		return "its"
+	}
+	return "their"
 }
 
 // unrecorded says that the connection is in a statement of which there is no event. The server tells its age in whole seconds.
@@ -175,7 +213,7 @@ func (r *Report) endWords() string {
 	case "connection":
 		return "; then it closed"
 	case "full":
-		return fmt.Sprintf("; the trace ended there: it holds %s events, all that it may", plain(uint64(r.Tree.Events)))
+		return fmt.Sprintf("; the trace ended there: it holds %s, all that it may", digits.Counted(r.Tree.Events, "event"))
 	case "interrupted":
 		return "; the trace was interrupted"
 	}
@@ -202,7 +240,7 @@ func (r *Report) deadWords() (out []string) {
 		out = append(out, g.deadWords())
 	}
 	if len(hit) > 3 {
-		out = append(out, fmt.Sprintf("%s more did the like: see the map.", counted(len(hit)-3, "statement")))
+		out = append(out, fmt.Sprintf("%s more did the like: see the map.", digits.Counted(len(hit)-3, "statement")))
 	}
 	return out
 }
@@ -221,7 +259,7 @@ func (g *MapNode) deadWords() string {
 		s += fmt.Sprintf(" (%d of %d tables)", len(names), len(g.Tables))
 	}
 	if g.Whole > 1 {
-		s += fmt.Sprintf(" in %s calls", plain(uint64(g.Whole)))
+		s += fmt.Sprintf(" in %s calls", digits.Thousands(g.Whole))
 	}
 	s += " and used no row of " + itThem(len(names))
 	if len(where) > 0 {
@@ -246,7 +284,7 @@ func (g *MapNode) conditionWords(where []Place) string {
 		if c := p.Conditions; p.Kind == "program" && named[short] && c != nil && p.Total > 0 {
 			named[short] = false
 			s += fmt.Sprintf(" The %s that %s evaluated took %s, %.0f %% of its own time; %s of that opening tables, which every instruction goes through.",
-				counted(c.Count, "condition"), short, human(c.Total), share(c.Total, p.Total)*100, human(c.Open))
+				digits.Counted(c.Count, "condition"), short, human(c.Total), share(c.Total, p.Total)*100, human(c.Open))
 		}
 		for _, c := range p.Children {
 			visit(c)
@@ -291,7 +329,11 @@ func placesWords(where []Place) string {
 // missing says how many events there must have been that were not read.
 func (r *Report) missing() string {
 	n := r.Trace.Missing
-	return fmt.Sprintf("%s of %s events %s overwritten before they could be read, or not recorded", plain(n), plain(n+uint64(r.Tree.Events)), wasWere(n))
+	they := "they"
+	if n == 1 {
+		they = "it"
+	}
+	return fmt.Sprintf("%s of %s %s overwritten before %s could be read, or not recorded", digits.Thousands(n), digits.Counted(n+uint64(r.Tree.Events), "event"), wasWere(n), they)
 }
 
 // lossy says whether so many events are missing that sums over those that were seen say little.
@@ -304,7 +346,7 @@ func (r *Report) counters() string {
 		n := 0
 		for _, t := range r.Trace.Totals {
 			if strings.HasPrefix(t.Name, kind) && n < 4 {
-				list = append(list, fmt.Sprintf("%s %s× %s", shortName(t.Name), plain(t.Count), human(uint64(t.Seconds*1e12))))
+				list = append(list, fmt.Sprintf("%s %s× %s", shortName(t.Name), digits.Thousands(t.Count), human(uint64(t.Seconds*1e12))))
 				n++
 			}
 		}
@@ -362,7 +404,7 @@ func (r *Report) notes() (out []string) {
 		out = append(out, "The server's own counters: "+r.counters()+".")
 	}
 	if t.Nested > 0 {
-		out = append(out, fmt.Sprintf("%s of all connections %s nested deeper than performance_schema_max_statement_stack, and not recorded.", counted(int(t.Nested), "statement"), wasWere(t.Nested)))
+		out = append(out, fmt.Sprintf("%s of all connections %s nested deeper than performance_schema_max_statement_stack, and not recorded.", digits.Counted(t.Nested, "statement"), wasWere(t.Nested)))
 	}
 	for i := range t.Events {
 		if t.Events[i].Cut {
@@ -376,7 +418,7 @@ func (r *Report) notes() (out []string) {
 	if t.Ended == "connection" && !slices.ContainsFunc(t.Rings, func(g Ring) bool { return g.Table == "events_statements_history_long" }) {
 		out = append(out, "What it did in the last moments before it closed went with it: events_statements_history_long is off.")
 	}
-	return append(out, fmt.Sprintf("Tracing took %s in %s, which the server answered in %s, and %d KiB on the wire.", counted(int(t.Cost.Queries), "statement"), counted(t.Cost.Polls, "poll"), human(uint64(t.Cost.Seconds*1e12)), t.Cost.Bytes/1024))
+	return append(out, fmt.Sprintf("Tracing took %s in %s, which the server answered in %s, and %d KiB on the wire.", digits.Counted(t.Cost.Queries, "statement"), digits.Counted(t.Cost.Polls, "poll"), human(uint64(t.Cost.Seconds*1e12)), t.Cost.Bytes/1024))
 }
 
 // changedWords say what was changed for the trace, and whether it is as before.
@@ -406,6 +448,13 @@ func wasWere(n uint64) string {
 	return "were"
 }
 
+func areIs(n uint64) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}
+
 func share(part, all uint64) float64 {
 	if all == 0 {
 		return 0
@@ -433,20 +482,4 @@ func verbS(verb string, n int) string {
 		return verb + "s"
 	}
 	return verb
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return plain(uint64(n)) + " " + what + "s"
-}
-
-// plain is a whole number with commas.
-func plain(n uint64) string {
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }

@@ -73,7 +73,7 @@ queue behind, is withdrawn and made again later. docs/backup.md has all of it.
 	fl.StringArrayVar(&f.tables, "table", nil, "only this table, schema.table; patterns with * allowed; may be repeated")
 	fl.StringArrayVar(&f.exclude, "exclude", nil, "not this schema, or schema.table; patterns with * allowed; may be repeated")
 	fl.IntVar(&f.threads, "threads", min(runtime.NumCPU(), 8), "sessions that read")
-	fl.BoolVar(&f.partial, "partial", false, "back up what the account may see where it may not see all; the backup is marked as a part")
+	fl.BoolVar(&f.partial, "partial", false, "back up what the account may read where it may not see all; the backup is marked as a part")
 	fl.BoolVar(&f.smaller, "accept-smaller", false, "it is right that this backup holds much less than the one before it, or no table at all")
 	fl.BoolVar(&f.noUsers, "no-users", false, "leave out users, roles and grants")
 	fl.BoolVar(&f.noRows, "no-rows", false, "definitions only")
@@ -236,7 +236,11 @@ func backupFailure(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return failure(exitInterrupted, "there is no backup of this run; what was stored serves the next one", errors.New("interrupted"))
 	case errors.As(err, &blind):
-		return failure(exitFailed, blind.Hint()+"; or say --partial to back up what the account sees, marked as a part", err)
+		hint := blind.Hint()
+		if blind.Part {
+			hint += "; or say --partial to back up what the account may read, marked as a part"
+		}
+		return failure(exitFailed, hint, err)
 	case errors.Is(err, dump.ErrNothing):
 		return &exitError{code: exitUsage, err: err}
 	case errors.Is(err, mysql.ErrStalls):

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -17,6 +18,7 @@ import (
 
 func newBackupList(s Streams) *cobra.Command {
 	var f fromFlags
+	var trust trustFlags
 	var output string
 	cmd := &cobra.Command{
 		Use:   "list --from PLACE",
@@ -24,11 +26,17 @@ func newBackupList(s Streams) *cobra.Command {
 		Long: `Lists the backups of a place, the oldest first: of which server and moment, how large, whether a
 drill restored it. It reads a few hundred bytes of each, and needs no identity where backups are
 encrypted. A backup that is being taken, or was killed, is listed as that, with what it had read and stored
-about when its process ended. The next backup finds that; prune removes what no backup needs.`,
+about when its process ended. The next backup finds that; prune removes what no backup needs.
+
+` + countsHelp + `
+What counts for nothing is listed, with a line that says why.`,
 		Example: `  risso backup list --from /backups/db1
   risso backup list --from 's3://backups/db1?region=eu-central-1' --output json`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if f.policy, err = trust.policy(f.from, nil); err != nil {
+				return err
+			}
 			r, closePlace, err := f.open(cmd.Context())
 			if err != nil {
 				return err
@@ -41,6 +49,7 @@ about when its process ended. The next backup finds that; prune removes what no 
 		},
 	}
 	f.bind(cmd)
+	trust.bind(cmd)
 	outputVar(cmd.Flags(), &output, "", "text", "json")
 	return cmd
 }
@@ -52,9 +61,12 @@ type listed struct {
 	Error   string       `json:"error,omitempty"`
 	Proven  *time.Time   `json:"proven,omitempty"` // when a drill last restored it
 	Drilled bool         `json:"drilled"`
-	Seen    *time.Time   `json:"seen,omitempty"`   // when a backup that is not whole last said how far it was
-	Hollow  string       `json:"hollow,omitempty"` // why it is no proof and replaces none
+	Seen    *time.Time   `json:"seen,omitempty"`    // when a backup that is not whole last said how far it was
+	Hollow  string       `json:"hollow,omitempty"`  // why it is no proof and replaces none
+	Strange string       `json:"strange,omitempty"` // why it counts for nothing: nobody signed it who is trusted
+	Doubt   string       `json:"doubt,omitempty"`   // why the newest proof of it counts for nothing
 	Header  *repo.Header `json:"header,omitempty"`
+	unknown bool         // it was drilled, and what came of it cannot be read without an identity
 }
 
 // catalogueOf lists backups with what drills found.
@@ -65,10 +77,14 @@ func catalogueOf(ctx context.Context, r *repo.Repo) ([]listed, error) {
 	}
 	list := make([]listed, len(entries))
 	at := map[string]int{}
-	hollow := repo.Hollow(entries)
+	strangers, err := r.Strangers(ctx, entries)
+	if err != nil {
+		return nil, err
+	}
+	hollow := hollowOf(entries, strangers)
 	for i, e := range entries {
 		at[e.ID] = i
-		list[i] = listed{ID: e.ID, State: "whole", Header: &entries[i].Header, Hollow: hollow[e.ID]}
+		list[i] = listed{ID: e.ID, State: "whole", Header: &entries[i].Header, Hollow: hollow[e.ID], Strange: strangers[e.ID]}
 		switch {
 		case e.Err != nil:
 			list[i].State, list[i].Error, list[i].Header = "damaged", e.Err.Error(), nil
@@ -83,12 +99,16 @@ func catalogueOf(ctx context.Context, r *repo.Repo) ([]listed, error) {
 			list[i].Seen = &entries[i].Renewed
 		}
 	}
-	if !r.Readable() {
-		return list, nil
-	}
 	return list, r.Proofs(ctx, "", func(p repo.Proof) error {
-		if i, ok := at[p.Backup]; ok {
-			list[i].Drilled = true
+		i, ok := at[p.Backup]
+		switch {
+		case !ok:
+		case errors.Is(p.Doubt, repo.ErrNoKey): // of an older version, encrypted: nobody knows
+			list[i].unknown = true
+		case p.Doubt != nil:
+			list[i].Doubt = p.Doubt.Error()
+		default:
+			list[i].Drilled, list[i].Doubt = true, ""
 			if p.Passed() {
 				list[i].Proven = &p.Time
 			}
@@ -126,8 +146,10 @@ func listBackups(ctx context.Context, w io.Writer, r *repo.Repo, output string) 
 			row[9] = shortTime(*l.Proven)
 		case l.Drilled:
 			row[9] = "failed"
-		case l.State == "whole" && !r.Readable():
+		case l.unknown:
 			row[9] = "?"
+		case l.Doubt != "":
+			row[9] = "in doubt"
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -137,6 +159,12 @@ func listBackups(ctx context.Context, w io.Writer, r *repo.Repo, output string) 
 	for _, l := range list {
 		if l.Hollow != "" {
 			fmt.Fprintf(w, "%s is no proof and replaces none: %s. When that is right: risso backup accept.\n", l.ID, l.Hollow)
+		}
+		if l.Strange != "" {
+			fmt.Fprintf(w, "%s counts for nothing: %s.\n", l.ID, printable(l.Strange))
+		}
+		if l.Doubt != "" {
+			fmt.Fprintf(w, "A drill of %s counts for nothing: %s.\n", l.ID, printable(l.Doubt))
 		}
 		if l.State == "killed" && l.Header != nil && l.Seen != nil {
 			fmt.Fprintln(w, killedWords(*l.Header, *l.Seen))

@@ -120,7 +120,7 @@ func planText(w io.Writer, p dump.Plan, place string) {
 		fmt.Fprintf(w, "  %-50s %10s  %s\n", render.Cut(t.Name, 50), render.Bytes(float64(t.Bytes)), t.How)
 	}
 	if p.More > 0 {
-		fmt.Fprintf(w, "  and %d smaller ones\n", p.More)
+		fmt.Fprintf(w, "  and %s\n", digits.Counted(p.More, "smaller one"))
 	}
 	fmt.Fprintf(w, "Views %d, sequences %d\n", p.Views, p.Sequences)
 	for _, m := range p.Methods {

@@ -237,7 +237,7 @@ func writeBenchTrouble(line lineFunc, r *bench.Result) {
 			name, what = "stall", "nothing succeeded, without any error"
 		}
 		if i == mostOutages {
-			line("", "and %d more outages and stalls", len(r.Outages)-mostOutages)
+			line("", "and %s", digits.Plural(len(r.Outages)-mostOutages, "more outage or stall", "more outages and stalls"))
 			break
 		}
 		line(name, "%s ms from second %.3f on: %s", digits.Thousands(o.Milliseconds), o.From, what)

@@ -43,6 +43,7 @@ func newCheck(s Streams) *cobra.Command {
 
 type checkBackupFlags struct {
 	fromFlags
+	trustFlags
 	config string
 	server string
 	age    levels
@@ -78,6 +79,8 @@ nothing is said of them, unless the config file asks for a mirror. On a server t
 all the time, --mirror-warning 5m finds a mirror that stands still; on an idle one it would
 cry wolf, so it is off by default.
 
+` + countsHelp + `
+
 In an encrypted repository --identity is not needed, and a monitoring host should have none.
 Without it the log that is being written counts by the time at which it grew; what it holds is
 not looked at, and "any moment" may be told as less than it is, never as more.`,
@@ -97,6 +100,7 @@ not looked at, and "any moment" may be told as less than it is, never as more.`,
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return checkFailed(s, err) })
 	fl := cmd.Flags()
 	f.fromFlags.bind(cmd)
+	f.trustFlags.bind(cmd)
 	fl.StringVar(&f.config, "config", "", "config file of risso serve (YAML), whose protect block says where and how often")
 	fl.StringVar(&f.server, "server", "", "only backups of this server: its name or identity (default: all that lie there, which should be of one)")
 	fl.Var(&f.age.warning, "warning", "age of the last backup from which it is a warning (default 26h)")
@@ -157,6 +161,7 @@ func (f *checkBackupFlags) want() (w verdict.Want, names []string, err error) {
 		}
 		w = p.want(time.Time{})
 		f.from, f.identity = first(f.from, p.Place), first(f.identity, p.IdentityFile)
+		f.keys, f.allowUnsigned = slices.Concat(f.keys, p.Trust), f.allowUnsigned || p.Unsigned
 		if s.Name != "" {
 			names = append(names, s.Name)
 		}
@@ -217,11 +222,15 @@ func protectBlock(file, name string) (*protection, serverConfig, error) {
 type backupFacts struct {
 	verdict.Facts
 	backups int
-	hollow  verdict.Hollow
+	newest  verdict.Uncounted
+	doubt   string // why the newest proof counts for nothing
 }
 
 // look reads what lies at the place, as risso serve does for its catalogue.
 func (f checkBackupFlags) look(ctx context.Context, names []string) (facts backupFacts, err error) {
+	if f.fromFlags.policy, err = f.trustFlags.policy(f.from, nil); err != nil {
+		return facts, err
+	}
 	r, done, err := f.open(ctx)
 	if err != nil {
 		return facts, err
@@ -231,23 +240,21 @@ func (f checkBackupFlags) look(ctx context.Context, names []string) (facts backu
 	if err != nil {
 		return facts, err
 	}
-	hollow := repo.Hollow(list)
+	strangers, err := r.Strangers(ctx, list)
+	if err != nil {
+		return facts, err
+	}
 	now := time.Now()
 	const instance = "checked" // all that is looked at is of one server
 	var backups []state.Backup
 	var newest repo.Header
 	known := map[string]bool{}
-	for _, e := range slices.Backward(list) { // the newest first
+	counted, uncounted := countedOf(list, strangers, func(h repo.Header) bool {
+		return len(names) == 0 || slices.Contains(names, h.Server.Name) || slices.Contains(names, h.Server.Identity)
+	})
+	facts.newest = uncounted
+	for _, e := range slices.Backward(counted) { // the newest first
 		h := e.Header
-		if !e.Whole || e.Err != nil || len(h.Partial) > 0 || len(names) > 0 && !slices.Contains(names, h.Server.Name) && !slices.Contains(names, h.Server.Identity) {
-			continue
-		}
-		if why := hollow[h.ID]; why != "" {
-			if len(backups) == 0 && facts.hollow.ID == "" {
-				facts.hollow = verdict.Hollow{ID: h.ID, Why: why}
-			}
-			continue
-		}
 		if len(backups) == 0 || fleet.Ahead(newest.Began, now) && !fleet.Ahead(h.Began, now) {
 			newest = h
 		}
@@ -260,17 +267,12 @@ func (f checkBackupFlags) look(ctx context.Context, names []string) (facts backu
 	if err != nil {
 		return facts, err
 	}
-	var drills []state.Drill
-	for _, p := range slices.Backward(proofs) {
-		if !known[p.Backup] {
-			continue
-		}
-		d, err := drilled(p, f.from, instance)
-		if err != nil {
-			return facts, err
-		}
-		drills = append(drills, d)
+	drills, doubt, err := drillsOf(proofs, f.from, instance, known)
+	if err != nil {
+		return facts, err
 	}
+	slices.Reverse(drills)
+	facts.doubt = doubt
 	var mirrors []state.Mirror
 	if len(backups) > 0 {
 		m, short, err := mirrored(ctx, f.from, f.identity, newest)
@@ -291,7 +293,7 @@ func (f checkBackupFlags) look(ctx context.Context, names []string) (facts backu
 
 // judgeBackups says how good the backups are, in the words of the page: pure.
 func judgeBackups(f backupFacts, want verdict.Want, now time.Time) (code int, line string) {
-	want.Hollow = f.hollow
+	want.Newest, want.Doubt = f.newest, f.doubt
 	want.Mirror = want.Mirror || len(f.Mirrors) > 0
 	v := verdict.Judge(f.Facts, &want, now)
 	words := v.Words
@@ -311,7 +313,10 @@ func perfData(f backupFacts, want verdict.Want, now time.Time) []string {
 	}
 	perf = append(perf, fmt.Sprintf("backups=%d;;;0", f.backups))
 	if f.LastProven != nil {
-		perf = append(perf, perfAge("proven", now.Sub(f.ProvenAt), want.ProofLimits(f.ProvenAt.In(now.Location()))), fmt.Sprintf("recovery=%.3fs;;;0", f.Recovery))
+		perf = append(perf, perfAge("proven", now.Sub(f.ProvenAt), want.ProofLimits(f.ProvenAt.In(now.Location()))))
+		if f.Recovery > 0 { // else it is not known: it is encrypted, and there is no identity
+			perf = append(perf, fmt.Sprintf("recovery=%.3fs;;;0", f.Recovery))
+		}
 	}
 	for _, m := range f.Mirrors {
 		gap := 0

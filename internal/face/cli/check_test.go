@@ -45,7 +45,23 @@ func TestJudgeBackups(t *testing.T) {
 		{"nothing", backupFacts{}, checkBackupFlags{}, checkCritical, "BACKUP CRITICAL - never backed up | backups=0;;;0"},
 		{"good", facts([]time.Duration{2 * hour, day}, nil, drill(day, true)), checkBackupFlags{}, checkOK,
 			"BACKUP OK - backed up 2 h ago, proven 24 h ago, back within 12 s | age=7200s;93600;187200;0 size=3221225472B;;;0 stored=1048576B;;;0 backups=2;;;0 proven=86400s;2592000;;0 recovery=12.346s;;;0"},
-		{"hollow", backupFacts{hollow: verdict.Hollow{ID: "9", Why: "it holds no table"}}, checkBackupFlags{}, checkCritical, "BACKUP CRITICAL - the newest backup, 9, does not count: it holds no table; never backed up"},
+		{"hollow", backupFacts{newest: verdict.Uncounted{ID: "9", Why: "it holds no table"}}, checkBackupFlags{}, checkCritical, "BACKUP CRITICAL - the newest backup, 9, does not count: it holds no table; never backed up"},
+		{"a part", backupFacts{newest: verdict.Uncounted{ID: "9", Why: "holds only shop", Kind: verdict.Part}}, checkBackupFlags{}, checkCritical, "BACKUP CRITICAL - never backed up as a whole, the newest backup, 9, holds only shop | backups=0;;;0"},
+		{"a stranger's", func() backupFacts {
+			f := facts([]time.Duration{2 * hour}, nil, drill(day, true))
+			f.newest = verdict.Uncounted{ID: "10", Why: "it is not signed", Kind: verdict.Strange}
+			return f
+		}(), checkBackupFlags{}, checkWarning, "BACKUP WARNING - the newest backup, 10, does not count: it is not signed | age=7200s"},
+		{"a stranger's proof", func() backupFacts {
+			f := facts([]time.Duration{2 * hour}, nil)
+			f.doubt = "it is not signed"
+			return f
+		}(), checkBackupFlags{}, checkWarning, "BACKUP WARNING - no backup was ever proven by who is trusted, the newest proof counts for nothing: it is not signed | "},
+		{"a stranger's newer proof", func() backupFacts {
+			f := facts([]time.Duration{2 * hour}, nil, drill(31*day, true))
+			f.doubt = "100 % odd"
+			return f
+		}(), checkBackupFlags{}, checkWarning, "BACKUP WARNING - the last proof that counts is 31 days old, and a newer one counts for nothing: 100 % odd | "},
 		{"dated ahead", facts([]time.Duration{-300 * hour, 27 * hour}, nil), checkBackupFlags{}, checkWarning, "the last backup is 27 h old: the one due at 17:00 is missing"},
 		{"one dated ahead", facts([]time.Duration{-300 * hour, 2 * hour}, nil, drill(hour, true)), checkBackupFlags{}, checkWarning, "BACKUP WARNING - backup 9 is dated 13 days ahead: a clock was wrong, and it counts for nothing | age=7200s"},
 		{"all dated ahead", facts([]time.Duration{-300 * hour, -100 * hour}, nil, drill(hour, true)), checkBackupFlags{}, checkCritical, "BACKUP CRITICAL - all backups are dated ahead, the last by 13 days: a clock is wrong, and nobody knows how old they are"},
@@ -75,6 +91,7 @@ func TestJudgeBackups(t *testing.T) {
 		if state != c.want || !strings.Contains(line, c.say) || strings.Count(line, "|") != 1 || strings.Contains(line, "\n") {
 			t.Errorf("%s: %d %s", c.name, state, line)
 		}
+		want.Newest, want.Doubt = c.facts.newest, c.facts.doubt // as serve's catalogue says
 		if v := verdict.Judge(c.facts.Facts, &want, now); len(c.facts.Mirrors) == 0 && !strings.Contains(line, noBar(v.Words)) {
 			t.Errorf("%s: the page says %q, the check %q", c.name, v.Words, line)
 		}

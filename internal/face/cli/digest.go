@@ -325,7 +325,7 @@ func noLog(p *digest.Profile, format string) error {
 			looks = "; it looks like " + s.Looks
 		}
 		return failure(exitFailed, digest.Readable+"; --format says which, where it cannot be seen",
-			fmt.Errorf("%s: no statement of a %slog in %d bytes%s", s.Name, map[bool]string{true: "", false: format + " "}[format == "auto"], s.Bytes, looks))
+			fmt.Errorf("%s: no statement of a %slog in %s%s", s.Name, map[bool]string{true: "", false: format + " "}[format == "auto"], digits.Counted(s.Bytes, "byte"), looks))
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/rissodb/risso/internal/data/drill"
 	"github.com/rissodb/risso/internal/data/repo"
@@ -21,7 +22,7 @@ func (p *protect) catalogue(ctx context.Context, s watched) error {
 	if err != nil {
 		return err
 	}
-	r, closePlace, err := p.openPlace(ctx, s.protect, place, false)
+	r, closePlace, err := p.openLooking(ctx, s.protect)
 	if errors.Is(err, repo.ErrNoRepository) && !slices.ContainsFunc(known, func(b state.Backup) bool { return b.Place == place }) {
 		return nil // the first backup makes it
 	}
@@ -33,36 +34,32 @@ func (p *protect) catalogue(ctx context.Context, s watched) error {
 	if err != nil {
 		return err
 	}
+	strangers, err := r.Strangers(ctx, entries)
+	if err != nil {
+		return err
+	}
 	all := make([]string, 0, len(entries))
-	mine := map[string]bool{}
 	var damaged error
-	var newest verdict.Hollow
-	hollow := repo.Hollow(entries) // they protect nobody
+	hollow := hollowOf(entries, strangers)
 	for _, e := range entries {
-		if !e.Whole {
-			continue
-		}
-		if hollow[e.ID] == "" {
+		switch {
+		case !e.Whole:
+		case e.Err != nil && strangers[e.ID] == "":
+			all, damaged = append(all, e.ID), errors.Join(damaged, e.Err)
+		case hollow[e.ID] == "" && strangers[e.ID] == "": // others protect nobody
 			all = append(all, e.ID)
 		}
-		if e.Err != nil {
-			damaged = errors.Join(damaged, e.Err)
-			continue
-		}
-		if len(e.Header.Partial) > 0 || !p.isOf(e.Header, s) {
-			continue // not the whole server, or another's
-		}
-		if newest = (verdict.Hollow{ID: e.ID, Why: hollow[e.ID]}); newest.Why != "" {
-			continue
-		}
-		newest = verdict.Hollow{}
+	}
+	mine := map[string]bool{}
+	list, newest := countedOf(entries, strangers, func(h repo.Header) bool { return p.isOf(h, s) })
+	for _, e := range list {
 		mine[e.ID] = true
 		if err := p.facts.AddBackup(ctx, catalogued(e.Header, place, s.instance.ID)); err != nil {
 			return err
 		}
 	}
 	p.mu.Lock()
-	p.hollow[s.instance.ID] = newest
+	p.newest[s.instance.ID] = newest
 	p.mu.Unlock()
 	if err := p.facts.KeepBackups(ctx, place, all); err != nil {
 		return err
@@ -76,28 +73,75 @@ func (p *protect) catalogue(ctx context.Context, s watched) error {
 	return damaged
 }
 
+// hollowOf says which backups are hollow, and why. Those of strangers make no other hollow.
+func hollowOf(entries []repo.Entry, strangers map[string]string) map[string]string {
+	return repo.Hollow(slices.DeleteFunc(slices.Clone(entries), func(e repo.Entry) bool { return strangers[e.ID] != "" }))
+}
+
+// countedOf are the backups of a server that count, the oldest first, and the newest one where that does not; strangers are those of nobody
+// who is trusted.
+func countedOf(entries []repo.Entry, strangers map[string]string, mine func(repo.Header) bool) (list []repo.Entry, newest verdict.Uncounted) {
+	hollow := hollowOf(entries, strangers)
+	var part verdict.Uncounted
+	for _, e := range entries {
+		switch h := e.Header; {
+		case !e.Whole || e.Err != nil || !mine(h):
+		case strangers[e.ID] != "":
+			newest = verdict.Uncounted{ID: e.ID, Why: strangers[e.ID], Kind: verdict.Strange}
+		case len(h.Partial) > 0:
+			part = verdict.Uncounted{ID: e.ID, Why: "holds only " + strings.Join(h.Partial, ", "), Kind: verdict.Part}
+		case hollow[e.ID] != "":
+			newest = verdict.Uncounted{ID: e.ID, Why: hollow[e.ID], Kind: verdict.Hollow}
+		default:
+			list, newest = append(list, e), verdict.Uncounted{}
+		}
+	}
+	if len(list) == 0 && newest.ID == "" {
+		newest = part
+	}
+	return list, newest
+}
+
 // proofs notes what drills found that were made by hand, or elsewhere.
 func (p *protect) proofs(ctx context.Context, r *repo.Repo, s watched, mine map[string]bool) error {
 	if !r.Readable() {
-		return nil
+		return nil // what this Risso's own drills found is known, and signatures tell less
 	}
 	list, err := drill.Proofs(ctx, r, "")
 	if err != nil {
 		return err
 	}
-	for _, proof := range list {
-		if !mine[proof.Backup] {
-			continue
-		}
-		d, err := drilled(proof, s.protect.Place, s.instance.ID)
-		if err != nil {
-			return err
-		}
+	drills, doubt, err := drillsOf(list, s.protect.Place, s.instance.ID, mine)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	p.doubt[s.instance.ID] = doubt
+	p.mu.Unlock()
+	for _, d := range drills {
 		if _, err := p.facts.AddDrill(ctx, d); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// drillsOf are the drills of some backups, the oldest first, as proofs tell of them, and why the newest proof counts for nothing; "": it counts.
+func drillsOf(list []drill.Proof, place, instance string, of map[string]bool) (drills []state.Drill, doubt string, err error) {
+	for _, proof := range list {
+		if !of[proof.Backup] {
+			continue
+		}
+		if doubt = proof.Doubt; doubt != "" {
+			continue
+		}
+		d, err := drilled(proof, place, instance)
+		if err != nil {
+			return nil, "", err
+		}
+		drills = append(drills, d)
+	}
+	return drills, doubt, nil
 }
 
 // retention asks why each backup is kept.

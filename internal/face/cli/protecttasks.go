@@ -42,25 +42,42 @@ func (p *protect) task(s watched, kind state.JobKind) jobs.Task {
 
 // openPlace opens the repository of a server's place; create makes one where there is none.
 func (p *protect) openPlace(ctx context.Context, c *protection, place string, create bool) (*repo.Repo, func(), error) {
-	return p.openPlaceFor(ctx, c, place, create, nil)
-}
-
-// openTrusted opens the repository to read backups whole: those that are signed by who is trusted. What is trusted is logged.
-func (p *protect) openTrusted(ctx context.Context, c *protection, report *jobs.Report) (*repo.Repo, func(), error) {
-	policy, err := trustFlags{c.Trust, c.Unsigned}.policy(c.Place, func(text string) { report.Log("%s", text) })
-	if err != nil {
-		return nil, nil, err
-	}
-	return p.openPlaceFor(ctx, c, c.Place, false, policy)
-}
-
-func (p *protect) openPlaceFor(ctx context.Context, c *protection, place string, create bool, policy repo.Policy) (_ *repo.Repo, _ func(), err error) {
-	keys := repo.Keys{Recipients: c.recipients, CacheDir: filepath.Join(p.dir(), "keys"), Policy: policy}
+	var keys repo.Keys
+	var err error
 	if create {
 		if keys, err = signs(keys); err != nil {
 			return nil, nil, err
 		}
 	}
+	return p.openPlaceFor(ctx, c, place, create, keys)
+}
+
+// openLooking opens the repository of a server's place to look at what lies there: Strangers and Proofs tell what counts for nothing.
+func (p *protect) openLooking(ctx context.Context, c *protection) (*repo.Repo, func(), error) {
+	policy, err := trustFlags{c.Trust, c.Unsigned}.policy(c.Place, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	return p.openPlaceFor(ctx, c, c.Place, false, repo.Keys{Policy: policy})
+}
+
+// openTrusted opens the repository to read backups whole: those that are signed by who is trusted. What is trusted is logged, and what a
+// drill finds is signed by this account.
+func (p *protect) openTrusted(ctx context.Context, c *protection, report *jobs.Report) (*repo.Repo, func(), error) {
+	policy, err := trustFlags{c.Trust, c.Unsigned}.policy(c.Place, func(text string) { report.Log("%s", text) })
+	if err != nil {
+		return nil, nil, err
+	}
+	keys, err := signs(repo.Keys{Policy: policy})
+	if err != nil {
+		return nil, nil, err
+	}
+	return p.openPlaceFor(ctx, c, c.Place, false, keys)
+}
+
+// openPlaceFor opens a repository; keys say who signs, and whose backups are read.
+func (p *protect) openPlaceFor(ctx context.Context, c *protection, place string, create bool, keys repo.Keys) (*repo.Repo, func(), error) {
+	keys.Recipients, keys.CacheDir = c.recipients, filepath.Join(p.dir(), "keys")
 	if c.IdentityFile != "" {
 		list, err := repo.ReadIdentities(c.IdentityFile)
 		if err != nil {

@@ -23,6 +23,7 @@ import (
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/pattern"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/store/blob"
 )
@@ -54,8 +55,9 @@ func newRestore(s Streams) *cobra.Command {
 		Long: `Puts a logical backup back: all of it, one schema, or one table; with --datadir a physical one. Nothing is changed before it is sure
 that no table is in the way and that the server understands what the backup holds. What is there
 already is kept, unless --overwrite is said. At the end each table's rows are read back, and their
-number and sum compared with those of the backup: exit code 0 only when all are equal, and nothing
-was left out.
+number and sum compared with those of the backup: exit code 0 only when all are equal, nothing was
+left out, views work that worked when the backup was taken, and no table that is not restored refers
+to rows that are gone by it.
 
 A restore that was cut off, or killed, goes on where it was when it is run again as before; no row is
 loaded twice. Until then a journal lies in the server, the schema risso_restore; --forget takes it away.
@@ -153,9 +155,12 @@ func (f restoreFlags) check() (load.Until, error) {
 		return u, usageError("--dry-run and --sandbox: a new server has nothing to look at")
 	}
 	for _, t := range f.tables {
-		if _, table, err := load.ParseName(t); err != nil || table == "" {
+		if _, err := pattern.ParseTable(t); err != nil {
 			return u, usageError("--table %q: write schema.table, and a name with dots in backticks", t)
 		}
+	}
+	if err := load.CheckChoice(f.schemas, f.tables, f.rename); err != nil {
+		return u, usageError("--rename %w", err)
 	}
 	u.GTID, u.Before = f.toGTID, f.before
 	for flag, text := range map[string]string{"--to-gtid": u.GTID, "--before": u.Before} {
@@ -247,7 +252,7 @@ func runRestore(ctx context.Context, s Streams, f restoreFlags) error {
 
 // cameToEnd says whether a restore came to its end, whatever it found there.
 func cameToEnd(err error) bool {
-	return err == nil || errors.Is(err, load.ErrDifferent) || errors.Is(err, load.ErrLeftOut)
+	return err == nil || errors.Is(err, load.ErrDifferent) || errors.Is(err, load.ErrLeftOut) || errors.Is(err, load.ErrBroken) || errors.Is(err, load.ErrOrphans)
 }
 
 type restoreJSON struct {
@@ -386,6 +391,8 @@ var restoreHints = []struct {
 	{load.ErrLogs, "--logs, --logs-dsn and --series say where else they are"},
 	{load.ErrBusy, "wait for it, or end it"},
 	{load.ErrLeftOut, "what is named has to be made by hand; a server like the backup's takes all of it: --sandbox NAME"},
+	{load.ErrBroken, "what they need has to be made by hand: a table, a column, their definer or its grants; --definer names another one"},
+	{load.ErrOrphans, "mend or delete those rows, or restore their tables of the same backup, too"},
 	{load.ErrDifferent, "somebody wrote there meanwhile, or the server keeps rows otherwise"},
 	{repo.ErrDamaged, "risso verify --from … tells what else is damaged; another backup, or its copy, may be whole"},
 }
@@ -405,6 +412,13 @@ func restoreFailure(ctx context.Context, err error, changed bool, box *sandbox.S
 	}
 	if why := mistrusted(err); why != "" {
 		hint = why
+	}
+	if errors.Is(err, load.ErrNothing) {
+		code = exitUsage
+	}
+	var unmet *pattern.UnmetError
+	if errors.As(err, &unmet) {
+		hint = unmet.Hint()
 	}
 	if ctx.Err() != nil {
 		code, hint, err = exitInterrupted, "", errors.New("interrupted")
@@ -442,6 +456,12 @@ func restoreText(out io.Writer, r load.Result) {
 	}
 	for _, f := range r.LeftOut {
 		fmt.Fprintln(out, "Left out:", findingWords(f))
+	}
+	for _, f := range r.Broken {
+		fmt.Fprintf(out, "Broken: %s is there and does not work: %s\n  %s\n", f.What, f.Reason, f.Create)
+	}
+	for _, o := range r.Orphans {
+		fmt.Fprintf(out, "Orphans: %s\n  %s\n", o.Words(), o.Query)
 	}
 	for _, t := range r.Different {
 		fmt.Fprintf(out, "Different: %s.%s has %s, sum %s; the backup has %s\n", mysql.Quote(t.Schema), mysql.Quote(t.Table), digits.Counted(t.Rows, "row"), t.Sum, t.Wants)

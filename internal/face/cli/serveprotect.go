@@ -33,10 +33,11 @@ type protect struct {
 	refresh chan string // asks for a look at the place of an instance; "" for all
 
 	mu      sync.Mutex
-	servers []watched                  // those with a protection; replaced as a whole, never changed
-	since   map[string]time.Time       // when a server's protection began to be wanted
-	trouble map[string]verdict.Trouble // with the place of a server
-	hollow  map[string]verdict.Hollow  // the newest backup of a server, when it does not count
+	servers []watched                    // those with a protection; replaced as a whole, never changed
+	since   map[string]time.Time         // when a server's protection began to be wanted
+	trouble map[string]verdict.Trouble   // with the place of a server
+	newest  map[string]verdict.Uncounted // the newest backup of a server, when it does not count
+	doubt   map[string]string            // why the newest proof of a server counts for nothing
 	kept    map[string]map[web.BackupKey]web.Kept
 }
 
@@ -50,7 +51,7 @@ const (
 
 // newProtect makes the part from what is configured. Without any protection it does nothing but judge.
 func newProtect(set settings, facts *state.Store, w *watch) (*protect, error) {
-	p := &protect{facts: facts, event: w.Event, board: w.board, logger: w.logger, refresh: make(chan string, 256), since: map[string]time.Time{}, trouble: map[string]verdict.Trouble{}, hollow: map[string]verdict.Hollow{}, kept: map[string]map[web.BackupKey]web.Kept{}}
+	p := &protect{facts: facts, event: w.Event, board: w.board, logger: w.logger, refresh: make(chan string, 256), since: map[string]time.Time{}, trouble: map[string]verdict.Trouble{}, newest: map[string]verdict.Uncounted{}, doubt: map[string]string{}, kept: map[string]map[web.BackupKey]web.Kept{}}
 	p.servers = protectedOf(set.servers)
 	var err error
 	p.runner, err = jobs.New(jobs.Options{Facts: facts, Jobs: p.jobs(p.servers), Event: w.Event, Done: p.done, Logger: w.logger})
@@ -203,7 +204,7 @@ func (p *protect) Want(instance string) *verdict.Want {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w := s.protect.want(p.since[instance])
-	w.Trouble, w.Hollow = p.trouble[instance], p.hollow[instance]
+	w.Trouble, w.Newest, w.Doubt = p.trouble[instance], p.newest[instance], p.doubt[instance]
 	return &w
 }
 

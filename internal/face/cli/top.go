@@ -32,9 +32,9 @@ func newTop(s Streams) *cobra.Command {
 		Use:   "top",
 		Short: "Watch servers and this host live, in a terminal",
 		Long: `Watch servers and this host live, in a terminal: the fleet, worst first, and one
-instance in detail. Nothing is kept; risso serve keeps it. When none of the servers can be
-reached at the start it ends with 1 within seconds; one that goes away later is shown as
-down and waited for.
+instance in detail. Nothing is kept; risso serve keeps it. When at the start no server can
+be had (an unknown host, a port on which nobody listens, a wrong password) it ends with 1
+within seconds; one that does not answer, or goes away later, is shown as down and waited for.
 
 Keys: up and down (or k and j) choose an instance, q ends. In a pipe it prints a
 table each second, or with --output json one object a line each second.

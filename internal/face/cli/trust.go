@@ -32,6 +32,11 @@ const trustHelp = `A backup is signed by the account that took it, a mirrored lo
 read only when that key is trusted: this account's own, one that --trust names, or the first that was seen of the repository, which is written down in
 ` + `~/.config/risso/known-keys. --allow-unsigned reads others, and those of versions that did not sign.`
 
+// countsHelp is what the help of commands says that only look at a place.
+const countsHelp = `A backup and a proof count when the key is trusted that signed them: this account's own, one that --trust names, or one that
+is written down for the repository in ~/.config/risso/known-keys, as the first restore, drill or verify does. While none is named or written down
+every backup and every proof counts, whoever put it there: name one with --trust on a host that does nothing but look.`
+
 // policy is what the flags say, for a repository in a place. said is told what is trusted.
 func (f trustFlags) policy(place string, said func(string)) (*repo.Trust, error) {
 	t := &repo.Trust{Dir: keyDir(), Place: placeWords(place), Unsigned: f.allowUnsigned, Said: said}

@@ -1,13 +1,19 @@
 package cli
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"filippo.io/age"
+
+	"github.com/rissodb/risso/internal/data/drill"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
+	"github.com/rissodb/risso/internal/store/blob"
 )
 
 // TestTrust: what one account takes another reads by its first use, or by its key; what is not signed only when that is asked for.
@@ -94,12 +100,20 @@ func TestLittle(t *testing.T) {
 			}
 		}
 	}
-	refused(exitFailed, []string{"the account sees 0 in 0", "run GRANT SELECT, SHOW VIEW", "TO 'few'@'localhost'", "--partial"}, "backup", "--dsn", few, "--to", place)
+	refused(exitFailed, []string{"the account sees 0 in 0", "run GRANT SELECT, SHOW VIEW", "TO 'few'@'localhost'"}, "backup", "--dsn", few, "--to", place)
+	if _, _, err := said(t, "backup", "--dsn", few, "--to", place); strings.Contains(err, "--partial") {
+		t.Errorf("a part that would hold nothing is advised: %s", err)
+	}
 	refused(exitFailed, []string{"GRANT REPLICATION SLAVE, BINLOG MONITOR ON *.* TO 'few'@'localhost'"}, "binlog", "follow", "--dsn", few, "--to", place, "--once")
 	refused(exitFailed, []string{"GRANT SELECT, SHOW VIEW ON them TO 'few'@'localhost'"}, "explain", "--dsn", few, "SELECT * FROM shop.t")
 	if code, _, err := said(t, "backup", "--dsn", node.DSN, "--to", place); code != exitOK {
 		t.Fatal(err)
 	}
+	part := t.TempDir()
+	if code, _, err := said(t, "backup", "--dsn", node.DSN, "--to", part, "--schema", "shop"); code != exitOK {
+		t.Fatal(err)
+	}
+	refused(checkCritical, []string{"BACKUP CRITICAL - never backed up as a whole, the newest backup, ", ", holds only shop |"}, "check", "backup", "--from", part)
 	sql("DROP DATABASE shop")
 	refused(exitOK, []string{"no proof, and it replaces no other backup: it holds no table"}, "backup", "--dsn", node.DSN, "--to", place, "-o", "json")
 	refused(exitOK, []string{"is no proof and replaces none: it holds no table"}, "backup", "list", "--from", place)
@@ -110,4 +124,126 @@ func TestLittle(t *testing.T) {
 	refused(exitOK, []string{"PROVEN: "}, "drill", "--from", place)
 	refused(checkOK, []string{"BACKUP OK"}, "check", "backup", "--from", place)
 	refused(exitOK, []string{"Removed 1 backup of 2"}, "backup", "prune", "--from", place, "--keep-last", "1")
+}
+
+// proveIt notes that a drill of a backup went well, by this account's key where it signs.
+func proveIt(t *testing.T, place, id string, k repo.Keys, signs bool) {
+	t.Helper()
+	b, err := blob.Open(t.Context(), place, blob.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	if signs {
+		if k.Signer, err = repo.SigningKey(keyDir(), true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := repo.OpenWith(t.Context(), repo.On(b), k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now().UTC()
+	p, err := json.Marshal(drill.Proof{Format: drill.ProofFormat, Backup: id, Began: now, Ended: now, Passed: true, Recovery: 1})
+	if err == nil {
+		err = r.AddProof(t.Context(), repo.Proof{Backup: id, Time: now, JSON: p})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestCheckWithoutIdentity: a monitoring host without an identity knows of an encrypted place whether a backup was proven, by what was signed; of a proof
+// that nobody signed it says that it does not.
+func TestCheckWithoutIdentity(t *testing.T) {
+	who, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	place, taker := t.TempDir(), t.TempDir()
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	t.Setenv("XDG_CONFIG_HOME", taker)
+	k, err := repoKeys([]string{who.Recipient().String()}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := keepBackups(t, place, 1, k)[0]
+	says := func(want int, words string, args ...string) {
+		t.Helper()
+		if code, out, err := said(t, append(args, "--from", place)...); code != want || !strings.Contains(out+err, words) {
+			t.Errorf("%v: %d, nothing of %q in %s%s", args, code, words, out, err)
+		}
+	}
+	for _, config := range []string{taker, t.TempDir()} {
+		t.Setenv("XDG_CONFIG_HOME", config)
+		says(checkWarning, "no backup was ever proven", "check", "backup")
+	}
+	proveIt(t, place, id, k, false)
+	says(checkWarning, "the newest proof counts for nothing: ", "check", "backup") // nobody is trusted yet, and nobody knows
+	says(exitOK, "?", "backup", "list")
+	t.Setenv("XDG_CONFIG_HOME", taker)
+	proveIt(t, place, id, k, true)
+	t.Setenv("XDG_STATE_HOME", t.TempDir()) // another host
+	says(checkOK, "proven 0 s ago", "check", "backup")
+	if _, out, _ := said(t, "backup", "list", "--from", place); strings.Contains(out, "?") || strings.Contains(out, "in doubt") {
+		t.Errorf("list: %s", out)
+	}
+	if _, out, _ := said(t, "check", "backup", "--from", place); strings.Contains(out, "recovery=") {
+		t.Errorf("it tells what it does not know: %s", out)
+	}
+}
+
+// TestStrangersCount: what somebody else puts into a place, a backup or what a drill found, is told and counts for nothing with who trusts a key; who
+// trusts nobody yet learns nothing by looking.
+func TestStrangersCount(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	place, taker, stranger, looker := t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir()
+	t.Setenv("XDG_CONFIG_HOME", taker)
+	ids := keepBackups(t, place, 2, repo.Keys{})
+	_, key, _ := said(t, "backup", "key")
+	key = strings.TrimSpace(key)
+	prove := func(id string, signs bool) { t.Helper(); proveIt(t, place, id, repo.Keys{}, signs) }
+	says := func(want int, words string, args ...string) {
+		t.Helper()
+		if code, out, err := said(t, append(args, "--from", place)...); code != want || !strings.Contains(out+err, words) {
+			t.Errorf("%v: %d, nothing of %q in %s%s", args, code, words, out, err)
+		}
+	}
+	for _, signed := range []bool{false, true} {
+		t.Setenv("XDG_CONFIG_HOME", stranger)
+		prove(ids[1], signed)
+		t.Setenv("XDG_CONFIG_HOME", taker)
+		why := map[bool]string{false: "it is not signed, so nobody knows who made it", true: "it is signed by a key that is not trusted"}[signed]
+		says(checkWarning, "BACKUP WARNING - no backup was ever proven by who is trusted, the newest proof counts for nothing: "+why, "check", "backup")
+		says(exitOK, "A drill of "+ids[1]+" counts for nothing: "+why, "backup", "list")
+		says(exitOK, "in doubt", "backup", "list")
+		says(exitOK, `"doubt": "`+why, "backup", "list", "-o", "json")
+		says(exitOK, ids[1]+"  the newest that was proven, by a drill that nobody who is trusted signed", "backup", "prune", "--keep-last", "1", "--dry-run")
+		says(checkOK, "proven", "check", "backup", "--allow-unsigned")
+		t.Setenv("XDG_CONFIG_HOME", looker)
+		says(checkOK, "proven", "check", "backup") // who trusts nobody
+		says(checkWarning, why, "check", "backup", "--trust", key)
+		if left, err := os.ReadDir(looker); err != nil || len(left) > 0 {
+			t.Errorf("who looks writes down %v, %v", left, err)
+		}
+	}
+	t.Setenv("XDG_CONFIG_HOME", taker)
+	prove(ids[0], true)
+	says(checkOK, "proven", "check", "backup")
+	t.Setenv("XDG_CONFIG_HOME", stranger)
+	other := keepBackups(t, place, 1, repo.Keys{})[0]
+	t.Setenv("XDG_CONFIG_HOME", taker)
+	says(checkWarning, "BACKUP WARNING - the newest backup, "+other+", does not count: it is signed by a key that is not trusted", "check", "backup")
+	says(exitOK, other+" counts for nothing: it is signed by a key that is not trusted", "backup", "list")
+	if err := os.Remove(filepath.Join(place, "backups", other, "signature")); err != nil {
+		t.Fatal(err)
+	}
+	says(checkWarning, other+", does not count: it is not signed", "check", "backup")
+	says(checkOK, "BACKUP OK", "check", "backup", "--allow-unsigned")
+	for _, id := range ids { // nothing but a stranger's is left
+		if err := os.RemoveAll(filepath.Join(place, "backups", id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	says(checkCritical, "never backed up; the newest backup, "+other+", does not count", "check", "backup")
 }

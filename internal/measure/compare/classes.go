@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/measure/bench"
 )
 
@@ -88,8 +89,5 @@ func leftOut(untold, beyond int) string {
 }
 
 func were(n int) string {
-	if n == 1 {
-		return "1 class of statements was"
-	}
-	return fmt.Sprintf("%d classes of statements were", n)
+	return digits.Plural(n, "class of statements was", "classes of statements were")
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/measure/bench"
 	"github.com/rissodb/risso/internal/measure/environ"
 	"github.com/rissodb/risso/internal/measure/stats"
@@ -253,7 +254,7 @@ func judge(m measure, p paired, a, b []float64, t Terms) Verdict {
 		return v
 	}
 	if n, of, who := p.mostlyIdle(); n > 0 {
-		v.Outcome, v.Words = Unknown, fmt.Sprintf("cannot be compared: %s did nothing at all in %d of %d runs", who, n, of)
+		v.Outcome, v.Words = Unknown, fmt.Sprintf("cannot be compared: %s did nothing at all in %d of %s", who, n, digits.Counted(of, "run"))
 		return v
 	}
 	c, err := test.Compare(a, b)
@@ -327,6 +328,7 @@ func (v *Verdict) countPairs(m measure, p paired, a, b []float64) {
 func notes(a, b Side) (out []string) {
 	for _, s := range []Side{a, b} {
 		interrupted, failing, nothing, unmeasured := 0, 0, 0, 0
+		of := digits.Counted(len(s.Runs), "run")
 		var errs int64
 		kinds := map[string]bool{}
 		for _, r := range s.Runs {
@@ -355,19 +357,19 @@ func notes(a, b Side) (out []string) {
 			out = append(out, text)
 		}
 		if nothing > 0 {
-			out = append(out, fmt.Sprintf("%s: %d of %d runs did nothing at all: each counts as half a transaction, and as waiting for its whole length", s.Name, nothing, len(s.Runs)))
+			out = append(out, fmt.Sprintf("%s: %d of %s did nothing at all: each counts as half a transaction, and as waiting for its whole length", s.Name, nothing, of))
 		}
 		if unmeasured > 0 {
-			out = append(out, fmt.Sprintf("%s: %d of %d runs measured nothing and are left out", s.Name, unmeasured, len(s.Runs)))
+			out = append(out, fmt.Sprintf("%s: %d of %s measured nothing: left out", s.Name, unmeasured, of))
 		}
 		if failing > 0 {
-			out = append(out, fmt.Sprintf("%s: %d transactions failed in %d of %d runs (errors %s)", s.Name, errs, failing, len(s.Runs), strings.Join(sorted(kinds), ", ")))
+			out = append(out, fmt.Sprintf("%s: %s failed in %d of %s (errors %s)", s.Name, digits.Counted(errs, "transaction"), failing, of, strings.Join(sorted(kinds), ", ")))
 		}
 		if interrupted > 0 {
-			out = append(out, fmt.Sprintf("%s: %d of %d runs were interrupted and are shorter than the others", s.Name, interrupted, len(s.Runs)))
+			out = append(out, fmt.Sprintf("%s: %d of %s interrupted, and shorter than the others", s.Name, interrupted, of))
 		}
 		if unsteady := drifting(s.Runs); unsteady > 0 {
-			out = append(out, fmt.Sprintf("%s: %d of %d runs were not steady: a longer warm-up would make them so, or a quieter machine", s.Name, unsteady, len(s.Runs)))
+			out = append(out, fmt.Sprintf("%s: %d of %s not steady, which a longer warm-up or a quieter machine would mend", s.Name, unsteady, of))
 		}
 	}
 	return out

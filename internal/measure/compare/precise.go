@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/measure/stats"
 )
 
@@ -59,7 +60,7 @@ func (p Precise) Tell(r *Report, done bool) {
 		text = fmt.Sprintf("%s was looked at again and again, and may err in %s of such comparisons all the same: the intervals here are those of the last look, at %s",
 			v.Measure, percent(1-Confidence), confidence(v.Comparison))
 	}
-	with := counted(len(r.A.Runs), "pair")
+	with := digits.Counted(len(r.A.Runs), "pair")
 	switch {
 	case v.Comparison == nil:
 		text = fmt.Sprintf("%s was not reached with %s: %s", percent(p.Within), with, v.Words)

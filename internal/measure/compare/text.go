@@ -7,6 +7,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/measure/environ"
 )
 
@@ -241,25 +242,17 @@ func (s Side) describe() string {
 		if v := strings.Fields(r.ServerVersion); len(v) > 0 && !strings.Contains(text, v[0]) {
 			text += ", " + r.ServerVersion
 		}
-		text += fmt.Sprintf(": %s, %s, %s of %s s", r.Workload, known(r.Threads, "thread"), counted(len(s.Runs), "run"), figure(r.Seconds))
+		text += fmt.Sprintf(": %s, %s, %s of %s s", r.Workload, known(r.Threads, "thread"), digits.Counted(len(s.Runs), "run"), figure(r.Seconds))
 	}
 	return text
 }
 
-// known is counted, where the number is known.
+// known counts, where the number is known.
 func known(n int, what string) string {
 	if n == 0 {
 		return what + "s not told"
 	}
-	return counted(n, what)
-}
-
-// counted is a number with what it counts.
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return digits.Counted(n, what)
 }
 
 // printer remembers the first error.

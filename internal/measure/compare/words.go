@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/measure/stats"
 )
 
@@ -67,7 +68,7 @@ func confidence(c *stats.Comparison) string {
 func tail(v Verdict) string {
 	text := fmt.Sprintf(" (p %s)", probability(v.P))
 	if v.Pairs > 0 {
-		text += fmt.Sprintf("; %s did better in %d of %d pairs of neighbouring runs", v.B, v.PairsB, v.Pairs)
+		text += fmt.Sprintf("; %s did better in %d of %s of neighbouring runs", v.B, v.PairsB, digits.Counted(v.Pairs, "pair"))
 	}
 	return text
 }
@@ -82,9 +83,9 @@ func between(m measure, v Verdict) string {
 
 func runs(v Verdict) string {
 	if v.RunsA == v.RunsB {
-		return fmt.Sprintf("%d runs of each", v.RunsA)
+		return digits.Counted(v.RunsA, "run") + " of each"
 	}
-	return fmt.Sprintf("%d and %d runs", v.RunsA, v.RunsB)
+	return fmt.Sprintf("%d and %s", v.RunsA, digits.Counted(v.RunsB, "run"))
 }
 
 // probability is a p with two digits.

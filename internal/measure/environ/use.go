@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/host"
 )
@@ -146,7 +147,7 @@ func (u *Use) figures() string {
 	if u.Foreign != nil && u.ForeignMost > max(1.5**u.Foreign, 0.05) {
 		others += fmt.Sprintf(" (%s in second %d)", cores(u.ForeignMost), u.ForeignMostAt)
 	}
-	parts := []string{fmt.Sprintf("client %s, server %s, others %s, stolen %s of %s", cores(u.Client), server, others, form(u.Steal, cores), processors(u.CPUs))}
+	parts := []string{fmt.Sprintf("client %s, server %s, others %s, stolen %s of %s", cores(u.Client), server, others, form(u.Steal, cores), digits.Counted(u.CPUs, "processor"))}
 	if u.Crowd != nil {
 		parts = append(parts, fmt.Sprintf("%.1f threads of others", *u.Crowd))
 	}
@@ -168,13 +169,6 @@ func (u *Use) figures() string {
 }
 
 func cores(v float64) string { return fmt.Sprintf("%.2f", v) }
-
-func processors(n int) string {
-	if n == 1 {
-		return "1 processor"
-	}
-	return fmt.Sprintf("%d processors", n)
-}
 
 func portion(v float64) string {
 	if v < 0.1 {

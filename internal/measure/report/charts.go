@@ -126,7 +126,7 @@ func throughputChart(list []Group) *chart {
 		for _, b := range buckets(runs[0]) {
 			text := fmt.Sprintf("%s: %s/s, median %s, p99 %s", span(b), number(b.rate), seconds(b.p50), seconds(b.p99))
 			if b.errors > 0 {
-				text += ", " + counted(int(b.errors), "error")
+				text += ", " + digits.Counted(int(b.errors), "error")
 			}
 			c.tips = append(c.tips, tip{b.from, b.to, text})
 		}
@@ -153,7 +153,7 @@ func (c *chart) trouble(r Run) {
 	c.outages(r)
 	for _, b := range buckets(r) {
 		if b.errors > 0 {
-			c.ticks = append(c.ticks, tip{b.from, b.to, span(b) + ": " + counted(int(b.errors), "error")})
+			c.ticks = append(c.ticks, tip{b.from, b.to, span(b) + ": " + digits.Counted(int(b.errors), "error")})
 		}
 	}
 }

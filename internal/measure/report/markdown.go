@@ -147,7 +147,7 @@ func (s *Sweep) words() string {
 	case p <= 1:
 		out += fmt.Sprintf(" Highest at 1 thread, with %s/s: each further one makes it fall.", number(f.At(1)))
 	default:
-		out += fmt.Sprintf(" Highest at %s, with %s/s.", counted(int(math.Round(p)), "thread"), number(f.At(p)))
+		out += fmt.Sprintf(" Highest at %s, with %s/s.", digits.Counted(int(math.Round(p)), "thread"), number(f.At(p)))
 	}
 	return out
 }

@@ -105,7 +105,7 @@ func groups(runs []Run) []Group {
 		if len(g.Runs) == 1 && plain[k.name] > 1 && uniqueName(runs, g.Runs[0].Name) {
 			g.Name = g.Runs[0].Name
 		} else if plain[k.name] > 1 {
-			g.Name = fmt.Sprintf("%s %s, %s", k.name, k.workload, counted(k.threads, "thread"))
+			g.Name = fmt.Sprintf("%s %s, %s", k.name, k.workload, digits.Counted(k.threads, "thread"))
 			if k.rate > 0 {
 				g.Name += fmt.Sprintf(", %s/s", number(k.rate))
 			}
@@ -137,13 +137,6 @@ func stem(name string) string {
 		return t
 	}
 	return name
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%s %ss", digits.Thousands(int64(n)), what)
 }
 
 // Comparison says how the runs of a group stand to those of the first one.
@@ -286,7 +279,7 @@ const steadyLeast = 10
 
 // sentence tells one run in a sentence.
 func (r Run) sentence() string {
-	s := fmt.Sprintf("%s with %s", r.Workload, counted(r.Threads, "session"))
+	s := fmt.Sprintf("%s with %s", r.Workload, digits.Counted(r.Threads, "session"))
 	if r.Rate > 0 {
 		s += fmt.Sprintf(" at %s transactions/s", number(r.Rate))
 	}
@@ -302,10 +295,10 @@ func (r Run) sentence() string {
 		s += " The run was ended early."
 	}
 	if n := r.failures(); n > 0 {
-		s += fmt.Sprintf(" %s.", capital(counted(int(n), "error")))
+		s += fmt.Sprintf(" %s.", capital(digits.Counted(int(n), "error")))
 	}
 	if n := len(r.Outages); n > 0 {
-		s += fmt.Sprintf(" %s of %s ms in all without any success.", capital(counted(n, "span")), digits.Thousands(r.outageMS()))
+		s += fmt.Sprintf(" %s of %s ms in all without any success.", capital(digits.Counted(n, "span")), digits.Thousands(r.outageMS()))
 	}
 	if r.Unfinished > 0 {
 		s += fmt.Sprintf(" %s were given up: the server did not answer.", digits.Thousands(r.Unfinished))

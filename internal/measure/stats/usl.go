@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/rissodb/risso/internal/digits"
 )
 
 // Point is the throughput that was measured with a number of sessions.
@@ -97,7 +99,7 @@ func checkPoints(points []Point) error {
 		distinct[p.N] = true
 	}
 	if len(distinct) < 4 {
-		return fmt.Errorf("%w: %d different numbers of sessions; four is the least for three coefficients", ErrTooFew, len(distinct))
+		return fmt.Errorf("%w: %s of sessions; four is the least for three coefficients", ErrTooFew, digits.Plural(len(distinct), "number", "different numbers"))
 	}
 	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +18,15 @@ import (
 // patience is how long a test waits for the answer to a Query: a server that hangs ends the test that asked it, by its name, and not
 // all of them by go test's own limit.
 const patience = 5 * time.Minute
+
+// plain lets InnoDB of MySQL make do without the kernel's asynchronous I/O: what a machine has of it (fs.aio-max-nr) is enough for
+// some 25 servers, and tests of several packages run at once. A test may set it otherwise.
+func plain(specs, settings []string) []string {
+	if slices.ContainsFunc(specs, func(s string) bool { return strings.HasPrefix(s, "mysql") }) {
+		return append([]string{"innodb_use_native_aio=OFF"}, settings...)
+	}
+	return settings
+}
 
 // Up starts one server for a test and ends it with the test. settings are "key=value" for its option file.
 func Up(t testing.TB, spec string, settings ...string) *sandbox.Node {
@@ -40,6 +51,7 @@ func Sandbox(t testing.TB, o sandbox.Options) *sandbox.Sandbox {
 	if o.Dir == "" {
 		o.Dir = shortDir(t)
 	}
+	o.Settings = plain(o.Servers, o.Settings)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	s, err := sandbox.Up(ctx, o)

@@ -72,7 +72,7 @@ func TestAway(t *testing.T) {
 	for _, c := range []struct{ place, want string }{
 		{missing, "no bucket"}, {strings.Replace(s3.Place(t, "there", "x"), "http:", "https:", 1), "HTTP"},
 		{"s3://bucket/x?region=r&endpoint=http://127.0.0.1:1", "refused"},
-		{stranger.Place(sftp.Addr, "d"), "does not accept any of 1 keys"}, {unknown.Place(sftp.Addr, "d"), "ssh-keyscan -p"}, {changed.Place(sftp.Addr, "d"), "another one"},
+		{stranger.Place(sftp.Addr, "d"), " (1 key tried)"}, {unknown.Place(sftp.Addr, "d"), "ssh-keyscan -p"}, {changed.Place(sftp.Addr, "d"), "another one"},
 		{"sftp://u@127.0.0.1:1/d?key-file=" + sftp.KeyFile, "refused"}, {"sftp://u@127.0.0.1:1/d?key-file=/nowhere", "key-file"},
 	} {
 		began := time.Now()

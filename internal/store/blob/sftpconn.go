@@ -18,6 +18,8 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
 	"golang.org/x/crypto/ssh/knownhosts"
+
+	"github.com/rissodb/risso/internal/digits"
 )
 
 // sftpConn is a connection to a host, and SFTP on it.
@@ -101,7 +103,7 @@ func explainHandshake(ctx context.Context, c sftpConfig, keys int, err error) er
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case strings.Contains(err.Error(), "unable to authenticate"): // golang.org/x/crypto/ssh has no type for it
-		return fmt.Errorf("%s does not accept any of %d keys for user %s: does ssh -p %s %s@%s work?", c.addr, keys, c.user, portOf(c.addr), c.user, hostOf(c.addr))
+		return fmt.Errorf("%s accepts no key for user %s (%s tried): does ssh -p %s %s@%s work?", c.addr, c.user, digits.Counted(keys, "key"), portOf(c.addr), c.user, hostOf(c.addr))
 	}
 	return err
 }

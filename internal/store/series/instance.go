@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fleet"
 )
 
@@ -236,9 +237,9 @@ func (in *instance) newer(path string, err error) {
 // torn cuts what a crash left at the end of a file and keeps the cut bytes aside.
 func (in *instance) torn(path string, size int64, tail []byte) {
 	err := os.Truncate(path, size)
-	text := fmt.Sprintf("%d unfinished bytes at the end of %s were cut; Risso or its machine stopped while writing there.", len(tail), path)
+	text := fmt.Sprintf("At the end of %s %s cut off: Risso or its machine stopped while writing there.", path, digits.Plural(len(tail), "unfinished byte was", "unfinished bytes were"))
 	if err != nil {
-		text = fmt.Sprintf("%d unfinished bytes at the end of %s are not read. They could not be cut: %v", len(tail), path, err)
+		text = fmt.Sprintf("At the end of %s %s not read, and cannot be cut off: %v", path, digits.Plural(len(tail), "unfinished byte is", "unfinished bytes are"), err)
 	}
 	if dir, err := in.damagedDir(); err == nil {
 		os.WriteFile(filepath.Join(dir, in.damagedName(path)+".tail"), tail, 0o640)
@@ -258,7 +259,7 @@ func (in *instance) rescueFrames(f *framesFile, b []byte, why error) error {
 	}
 	f.size, f.schemas = 0, nil
 	in.s.event(in.id, fleet.SeverityWarning, f.path,
-		fmt.Sprintf("%s was damaged (%v). It is kept as %s; its %d good minutes were saved.", f.path, why, to, len(refs)))
+		fmt.Sprintf("%s was damaged (%v). It is kept as %s; %s of it saved.", f.path, why, to, digits.Plural(len(refs), "good minute was", "good minutes were")))
 	if len(refs) == 0 {
 		return nil
 	}
@@ -383,7 +384,7 @@ func (in *instance) openWAL(path string) error {
 			return err2
 		}
 		in.s.event(in.id, fleet.SeverityWarning, path,
-			fmt.Sprintf("%s was damaged (%v). It is kept as %s; %d minutes of it were saved.", path, errors.Join(err, errWAL), to, len(found)))
+			fmt.Sprintf("%s was damaged (%v). It is kept as %s; %s of it saved.", path, errors.Join(err, errWAL), to, digits.Plural(len(found), "minute was", "minutes were")))
 		return nil
 	case sc.torn > 0:
 		in.torn(path, int64(len(b)-sc.torn), b[len(b)-sc.torn:])

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rissodb/risso/internal/digits"
 )
 
 // Writer appends the ticks of one instance. It belongs to one goroutine.
@@ -194,7 +196,7 @@ func (w *Writer) Flush() error {
 		return err
 	}
 	if n := in.waiting(); n > 0 {
-		return fmt.Errorf("flush %s: %d minutes wait in memory for the disk: %w", in.id, n, ErrNotDurable)
+		return fmt.Errorf("flush %s: %s in memory for the disk: %w", in.id, digits.Plural(n, "minute waits", "minutes wait"), ErrNotDurable)
 	}
 	in.walMu.Lock()
 	defer in.walMu.Unlock()

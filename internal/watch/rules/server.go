@@ -76,7 +76,7 @@ func waitingFor(s *Snapshot) string {
 // waits says what the classes of risso_threads_waiting wait for.
 var waits = []struct{ key, words string }{
 	{waitKey("commit"), "commit"}, {waitKey("semisync"), "a replica's receipt"}, {waitKey("row_lock"), "a row lock"},
-	{waitKey("metadata_lock"), "a metadata lock"}, {waitKey("table_lock"), "a table lock"}, {waitKey("io"), "the disk"},
+	{waitKey("metadata_lock"), "a metadata lock"}, {waitKey("table_lock"), "a table lock or GET_LOCK()"}, {waitKey("io"), "the disk"},
 	{waitKey("network"), "the network"}, {waitKey("replication"), "replication"},
 }
 
@@ -187,48 +187,6 @@ func latencyBeside(a, b float64) string {
 		return number
 	}
 	return text
-}
-
-// metadataLocks finds statements held up by a session that still uses their table, or has locked it or the whole server.
-func metadataLocks(r *round) {
-	n, ok := r.value(waitKey("metadata_lock"))
-	if !ok || n < 1 {
-		return
-	}
-	c := candidate{id: "mdl.blocker", severity: fleet.SeverityWarning, chart: "waits",
-		head: plural(n, "thread waits for a metadata lock", "threads wait for a metadata lock"), tail: ": an open transaction, LOCK TABLES, FLUSH or a backup of another session stands in the way",
-		remedy: "SELECT object_schema, object_name, waiting_query, blocking_pid, sql_kill_blocking_connection FROM sys.schema_table_lock_waits"}
-	if isMariaDB(r.Snapshot) {
-		// What its locks are, it tells only with a plugin; who sits on an open transaction, always.
-		c.remedy = "SELECT p.id, p.user, p.host, p.time, t.trx_started FROM information_schema.INNODB_TRX t JOIN information_schema.PROCESSLIST p ON p.id = t.trx_mysql_thread_id WHERE p.command = 'Sleep' ORDER BY t.trx_started LIMIT 5"
-	}
-	if n >= 10 {
-		c.severity = fleet.SeverityCritical
-	}
-	r.add(c)
-}
-
-// rowLocks finds transactions that wait for a row. One or two at a time are daily
-// life; they are told when they last.
-func rowLocks(r *round) {
-	n, ok := r.value(statusPrefix + "innodb_row_lock_current_waits")
-	if !ok || n < 1 {
-		return
-	}
-	c := candidate{id: "lock.blocker", severity: fleet.SeverityWarning, chart: "row_lock_now",
-		head:   plural(n, "transaction waits for a row lock", "transactions wait for a row lock"),
-		remedy: "SELECT wait_age, locked_table, waiting_pid, waiting_query, blocking_pid, blocking_query, sql_kill_blocking_connection FROM sys.innodb_lock_waits"}
-	if isMariaDB(r.Snapshot) {
-		c.remedy = "SELECT w.trx_mysql_thread_id AS waits, LEFT(w.trx_query, 100) AS query, b.trx_mysql_thread_id AS holds, b.trx_started FROM information_schema.INNODB_LOCK_WAITS l JOIN information_schema.INNODB_TRX w ON w.trx_id = l.requesting_trx_id JOIN information_schema.INNODB_TRX b ON b.trx_id = l.blocking_trx_id"
-	}
-	const lasts = 30 * time.Second
-	switch {
-	case n >= 20:
-		c.severity = fleet.SeverityCritical
-	case n < 4:
-		c.hold = lasts
-	}
-	r.add(c)
 }
 
 // semisync finds commits that wait for a replica to confirm them.

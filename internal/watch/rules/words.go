@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fleet"
 )
 
@@ -34,10 +35,7 @@ func short(v float64) string {
 
 // plural writes a number with the word that fits: "1 thread waits", "41 threads wait".
 func plural(v float64, one, many string) string {
-	if v = math.Round(v); v == 1 {
-		return "1 " + one
-	}
-	return number(v) + " " + many
+	return digits.Plural(int64(math.Round(v)), one, many)
 }
 
 // latency writes seconds as a time that something takes: 0.05 ms, 38 ms, 1.2 s.

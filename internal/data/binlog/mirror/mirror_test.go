@@ -65,6 +65,10 @@ func (o onlyKey) Accept(_, _ string, signer repo.PublicKey) error {
 	return repo.ErrForeign
 }
 
+func (o onlyKey) Counts(repository string, signer repo.PublicKey) error {
+	return o.Accept(repository, "", signer)
+}
+
 // folder is a place on this machine.
 func folder(dir string) Place { return keyed(dir, repo.Keys{}) }
 

@@ -8,6 +8,7 @@ import (
 	"sort"
 	"time"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/explain/digest"
 	"github.com/rissodb/risso/internal/mysql"
 )
@@ -88,7 +89,7 @@ func (r *Reader) latencies(ctx context.Context, p *digest.Profile, list []*group
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			r.notes = append(r.notes, fmt.Sprintf("The percentiles of %d of the %d heaviest classes could not be read: %s.", min(len(list), detailed)-read, min(len(list), detailed), err))
+			r.notes = append(r.notes, fmt.Sprintf("The percentiles of %d of the %s could not be read: %s.", min(len(list), detailed)-read, heaviest(len(list)), err))
 			return nil
 		}
 		read++
@@ -98,13 +99,18 @@ func (r *Reader) latencies(ctx context.Context, p *digest.Profile, list []*group
 	}
 	for _, why := range []string{notReadBefore, notOfOther, notFilled, notOfPrepared} {
 		if n := missing[why]; n > 0 {
-			r.notes = append(r.notes, fmt.Sprintf("%d of the %d heaviest classes have no percentiles: %s.", n, min(len(list), detailed), why))
+			r.notes = append(r.notes, fmt.Sprintf("No percentiles of %d of the %s: %s.", n, heaviest(len(list)), why))
 		}
 	}
 	if n := len(list) - detailed; n > 0 {
-		r.notes = append(r.notes, fmt.Sprintf("The %d classes after the first %d have no percentiles and no samples: each costs the server some milliseconds.", n, detailed))
+		r.notes = append(r.notes, fmt.Sprintf("No percentiles and no samples of the %s after the first %d: each costs the server some milliseconds.", digits.Plural(n, "class", "classes"), detailed))
 	}
 	return nil
+}
+
+// heaviest are those of n classes whose percentiles are asked for.
+func heaviest(n int) string {
+	return digits.Plural(min(n, detailed), "heaviest class", "heaviest classes")
 }
 
 // Why a class has no percentiles.

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/explain/digest"
 	"github.com/rissodb/risso/internal/explain/prepared"
 	"github.com/rissodb/risso/internal/mysql"
@@ -165,14 +166,14 @@ func (r *Reader) Read(ctx context.Context) (*digest.Profile, error) {
 		p.From = first
 	}
 	if r.lost > 0 {
-		r.notes = append(r.notes, fmt.Sprintf("%d statements found no room in the server's table of %d digests. A larger performance_schema_digests_size (in the option file) keeps them apart.", r.lost, size))
+		r.notes = append(r.notes, fmt.Sprintf("%s found no room in the server's table of %s. A larger performance_schema_digests_size (in the option file) keeps them apart.", digits.Counted(r.lost, "statement"), digits.Counted(size, "digest")))
 	}
 	r.notePrepared()
 	if p.Calls == 0 {
 		r.notes = append(r.notes, "No statement of others was counted: that says nothing of what the server does. It was idle, its table of digests was emptied, or setup_actors and setup_instruments leave out what ran.")
 	}
 	if n := len(r.anew); n > 0 {
-		r.notes = append(r.notes, fmt.Sprintf("%d of %d rows of the server's table of digests went or began anew meanwhile: the server was restarted, or the table emptied. What they counted between the beginning and that is not known.", n, len(r.base)))
+		r.notes = append(r.notes, fmt.Sprintf("%d of %s of the server's table of digests went or began anew meanwhile: the server was restarted, or the table emptied. What they counted between the beginning and that is not known.", n, digits.Counted(len(r.base), "row")))
 	}
 	return p, nil
 }

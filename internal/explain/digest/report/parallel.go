@@ -51,7 +51,7 @@ func ParallelText(w io.Writer, p parallel.Plan, o Options) error {
 			t.line("Statements that touch several schemas hold up an applier of each:")
 		}
 		if i == 10 {
-			t.line("  and %d more sets of schemas", len(p.Crossing)-10)
+			t.line("  and %s of schemas", digits.Counted(len(p.Crossing)-10, "more set"))
 			break
 		}
 		t.paragraph("  ", fmt.Sprintf("%s: %s (%s) in %s", strings.Join(named(s.Schemas), " + "), seconds(s.Seconds), percent(s.Share), digits.Plural(s.Calls, "call", "calls")))

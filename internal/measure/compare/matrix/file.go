@@ -281,7 +281,7 @@ func (s site) String() string {
 	if s.engine != "" {
 		text += ", " + s.engine
 	}
-	return fmt.Sprintf("%s, %d rows", text, s.size)
+	return text + ", " + digits.Counted(s.size, "row")
 }
 
 var unfit = pattern.Lazy(`[^a-z0-9]+`)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/measure/bench"
 	"github.com/rissodb/risso/internal/measure/compare"
 	"github.com/rissodb/risso/internal/measure/compare/scale"
@@ -92,14 +93,14 @@ func ReportOf(f *File, dir string) (*Report, error) {
 			unsteady++
 		}
 		if fig.Errors > 0 {
-			r.Notes = append(r.Notes, fmt.Sprintf("%s, %s, %d threads: %d transactions failed", c.site(), c.Workload, c.Threads, fig.Errors))
+			r.Notes = append(r.Notes, fmt.Sprintf("%s, %s, %s: %s failed", c.site(), c.Workload, digits.Counted(c.Threads, "thread"), digits.Counted(fig.Errors, "transaction")))
 		}
 	}
 	if unsteady > 0 {
-		r.Notes = append(r.Notes, fmt.Sprintf("in %d of %d cells the runs lie more than half of their median apart: the machine was not quiet", unsteady, len(r.Cells)))
+		r.Notes = append(r.Notes, fmt.Sprintf("in %d of %s the runs lie more than half of their median apart: the machine was not quiet", unsteady, digits.Counted(len(r.Cells), "cell")))
 	}
 	if least := stats.LeastRuns(compare.Confidence); f.Runs < least {
-		r.Notes = append(r.Notes, fmt.Sprintf("%d runs of each are too few to tell any difference: %d is the least", f.Runs, least))
+		r.Notes = append(r.Notes, fmt.Sprintf("%s too few to tell any difference: %d is the least", digits.Plural(f.Runs, "run of each is", "runs of each are"), least))
 	}
 	for _, axis := range axes() {
 		if q := question(axis, f, runs); q != nil {
@@ -254,15 +255,15 @@ func (r *Report) Text(w io.Writer) error {
 }
 
 func (r *Report) head(b *strings.Builder, mark string) {
-	fmt.Fprintf(b, "%s%s: %d cells, %d runs of each, %g s each\n", mark, or(r.Name, "matrix"), len(r.Cells), r.Runs, r.Seconds)
+	fmt.Fprintf(b, "%s%s: %s, %s of each, %g s each\n", mark, or(r.Name, "matrix"), digits.Counted(len(r.Cells), "cell"), digits.Counted(r.Runs, "run"), r.Seconds)
 	for _, v := range r.Versions {
 		fmt.Fprintf(b, "%s%s\n", mark, v)
 	}
 	switch {
 	case r.Interrupted:
-		fmt.Fprintf(b, "%sInterrupted: %d runs are missing. The same command goes on.\n", mark, r.Missing)
+		fmt.Fprintf(b, "%sInterrupted: %s missing. The same command goes on.\n", mark, digits.Plural(r.Missing, "run is", "runs are"))
 	case r.Missing > 0:
-		fmt.Fprintf(b, "%s%d runs are missing. The same command makes them.\n", mark, r.Missing)
+		fmt.Fprintf(b, "%s%s missing. The same command makes up for that.\n", mark, digits.Plural(r.Missing, "run is", "runs are"))
 	}
 }
 
@@ -387,18 +388,10 @@ func (q Question) words() (out []string) {
 			if !row.Law.Fits {
 				fits = ", but the law does not fit well"
 			}
-			out = append(out, fmt.Sprintf("%sthe scalability law has σ %.3g, κ %.3g and its peak with %s%s", label, row.Law.Sigma, row.Law.Kappa, counted(*row.Law.Peak), fits))
+			out = append(out, fmt.Sprintf("%sthe scalability law has σ %.3g, κ %.3g and its peak with %s%s", label, row.Law.Sigma, row.Law.Kappa, digits.Counted(int64(math.Round(*row.Law.Peak)), "thread"), fits))
 		}
 	}
 	return out
-}
-
-// counted is a number of threads.
-func counted(threads float64) string {
-	if math.Round(threads) == 1 {
-		return "1 thread"
-	}
-	return fmt.Sprintf("%.0f threads", threads)
 }
 
 // Markdown writes the report for a document.

@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/measure/bench"
 	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/environ"
@@ -274,7 +275,7 @@ func (m *matrix) work(ctx context.Context) error {
 			if err := m.once(ctx, c, round); ctx.Err() != nil {
 				return nil // what came of a run that was cut off does not count
 			} else if err != nil {
-				return fmt.Errorf("%s, %s, %d threads: %w", c.site(), c.Workload, c.Threads, err)
+				return fmt.Errorf("%s, %s, %s: %w", c.site(), c.Workload, digits.Counted(c.Threads, "thread"), err)
 			}
 		}
 	}
@@ -303,7 +304,7 @@ func (m *matrix) once(ctx context.Context, c Cell, round int) error {
 	if err != nil {
 		return err
 	}
-	m.say("round %d, %s, %s, %d threads", round+1, c.site(), c.Workload, c.Threads)
+	m.say("round %d, %s, %s, %s", round+1, c.site(), c.Workload, digits.Counted(c.Threads, "thread"))
 	select {
 	case <-time.After(time.Duration(m.Settle)):
 	case <-ctx.Done():

@@ -187,7 +187,7 @@ func (r *Report) drawing(out func(string, ...any)) {
 	}
 	for _, p := range r.Points {
 		for _, v := range p.Runs {
-			out(`<circle cx="%.1f" cy="%.1f" r="3.5" fill="%s"><title>%d threads: %s</title></circle>`, x(float64(p.Threads)), y(v), svgOrange, p.Threads, figure(v))
+			out(`<circle cx="%.1f" cy="%.1f" r="3.5" fill="%s"><title>%s: %s</title></circle>`, x(float64(p.Threads)), y(v), svgOrange, threads(p.Threads), figure(v))
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/measure/bench"
 	"github.com/rissodb/risso/internal/measure/stats"
 	"github.com/rissodb/risso/internal/measure/workload"
@@ -297,9 +298,4 @@ func Sweep(ctx context.Context, counts []int, runs int, seed uint64, run Runner,
 	return points, order, false, nil
 }
 
-func threads(n int) string {
-	if n == 1 {
-		return "1 thread"
-	}
-	return fmt.Sprintf("%d threads", n)
-}
+func threads(n int) string { return digits.Counted(n, "thread") }

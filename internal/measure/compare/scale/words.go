@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"github.com/rissodb/risso/internal/digits"
 )
 
 // words say the report.
@@ -31,10 +33,7 @@ func (r *Report) words() {
 }
 
 func processors(n int) string {
-	if n == 1 {
-		return "one processor"
-	}
-	return fmt.Sprintf("%d processors", n)
+	return digits.Counted(n, "processor")
 }
 
 func (r *Report) lawWords(say func(string, ...any)) {

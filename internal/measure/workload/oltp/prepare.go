@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/measure/workload/crew"
@@ -307,7 +308,7 @@ func (o *oltp) Cleanup(ctx context.Context, opt workload.PrepareOptions) error {
 	case err != nil:
 		return err
 	case len(foreign) > 0:
-		return fmt.Errorf("%s not of risso's making, and stays; what risso made is dropped (%d tables)", are(foreign), len(ours))
+		return fmt.Errorf("%s not of risso's making, and left alone; what risso made is dropped (%s)", are(foreign), digits.Counted(len(ours), "table"))
 	}
 	return nil
 }

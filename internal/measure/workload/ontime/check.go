@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/workload"
 )
@@ -43,14 +44,14 @@ func (o *ontime) Check(ctx context.Context, t drive.Target) ([]workload.Finding,
 	slices.Sort(expected)
 	slices.Sort(two)
 	return []workload.Finding{
-		compare("flights per year (q1)", g.answer1(), one, fmt.Sprintf("--scale %v makes %d rows", o.p.Scale, o.rows)),
+		compare("flights per year (q1)", g.answer1(), one, fmt.Sprintf("--scale %v makes %s", o.p.Scale, digits.Counted(o.rows, "row"))),
 		compare("delays per carrier (q2 without its lower bound)", expected, two, fmt.Sprintf("with --scale %v and --seed %d", o.p.Scale, o.p.Seed)),
 	}, nil
 }
 
 // compare tells of the first row that differs.
 func compare(name string, want, got []string, made string) workload.Finding {
-	f := workload.Finding{Name: name, OK: slices.Equal(want, got), Detail: fmt.Sprintf("%d rows of the answer as they were made", len(got))}
+	f := workload.Finding{Name: name, OK: slices.Equal(want, got), Detail: digits.Counted(len(got), "row") + " of the answer, as made"}
 	if f.OK {
 		return f
 	}

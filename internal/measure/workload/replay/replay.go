@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/mysql"
@@ -134,7 +135,7 @@ func (r *replay) nameKinds() {
 		r.before = append(r.before, &before)
 	}
 	if n := len(order) - mostKinds; n > 0 {
-		r.names = append(r.names, fmt.Sprintf("%d other classes", n))
+		r.names = append(r.names, digits.Plural(n, "other class", "other classes"))
 		r.before = append(r.before, nil)
 	}
 }
@@ -174,7 +175,7 @@ func (r *replay) Notes() []string {
 		out = append(out, "Not run again: "+s+".")
 	}
 	if r.timeline {
-		out = append(out, fmt.Sprintf("The time line was followed with %d sessions; a statement began at most %v late.", len(r.lines), time.Duration(r.behind.Load()).Round(100*time.Microsecond)))
+		out = append(out, fmt.Sprintf("The time line was followed with %s; a statement began at most %v late.", digits.Counted(len(r.lines), "session"), time.Duration(r.behind.Load()).Round(100*time.Microsecond)))
 	}
 	if r.unprofiled.Load() {
 		out = append(out, "This server does not tell how long it took itself (SET SESSION profiling=1 was refused): what the log tells is not compared.")
@@ -188,7 +189,7 @@ func (r *replay) Notes() []string {
 func (r *replay) leftOut() string {
 	var parts []string
 	for _, why := range slices.Sorted(maps.Keys(r.left)) {
-		parts = append(parts, fmt.Sprintf("%d calls that %s", r.left[why], why))
+		parts = append(parts, digits.Plural(r.left[why], "of the calls", "calls")+" that "+why)
 	}
 	return strings.Join(parts, "; ")
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/workload"
 )
@@ -99,9 +100,9 @@ func (w *schemas) Notes() []string {
 	if n == nil {
 		return nil
 	}
-	text := fmt.Sprintf("In the run and its warm-up the server opened %d tables (%s); table_open_cache is %d", n[openedTables], openedTables, w.opened.cache)
+	text := fmt.Sprintf("In the run and its warm-up the server opened %s (%s); table_open_cache is %d", digits.Counted(n[openedTables], "table"), openedTables, w.opened.cache)
 	if hits, ok := n[cacheHits]; ok {
-		text += fmt.Sprintf(": %d hits, %d misses, %d overflows", hits, n[cacheMisses], n[cacheOverflow])
+		text += fmt.Sprintf(": %s, %s, %s", digits.Counted(hits, "hit"), digits.Plural(n[cacheMisses], "miss", "misses"), digits.Counted(n[cacheOverflow], "overflow"))
 	}
 	return []string{text + ". Other clients of the server count, too."}
 }

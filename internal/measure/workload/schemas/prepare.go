@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/measure/workload/crew"
@@ -135,7 +136,7 @@ func (w *schemas) Prepare(ctx context.Context, o workload.PrepareOptions) error 
 		return nil
 	})
 	if undo != nil {
-		return fmt.Errorf("%w; %d schemas are left behind, from %s, because of %q: risso bench cleanup schemas drops them", err, len(made), made[0], undo.Error())
+		return fmt.Errorf("%w; %s left behind, from %s on, because of %q: risso bench cleanup schemas drops what is left", err, digits.Plural(len(made), "schema is", "schemas are"), made[0], undo.Error())
 	}
 	return fmt.Errorf("%w; what was made is gone again", err)
 }
@@ -224,7 +225,7 @@ func (w *schemas) Cleanup(ctx context.Context, o workload.PrepareOptions) error 
 	})
 	if err == nil && len(kept) > 0 {
 		slices.Sort(kept)
-		return fmt.Errorf("%s holds what risso did not make, and stays (%d such schemas)", kept[0], len(kept))
+		return fmt.Errorf("%s holds what risso did not make, and stays (%s)", kept[0], digits.Counted(len(kept), "such schema"))
 	}
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/mysql"
@@ -149,7 +150,7 @@ func (w *script) mayDropSchema(s drive.Session, st statement, verb string) error
 		return w.at(st, err)
 	}
 	if n := rows[0][0].Int; n > 0 {
-		return w.at(st, fmt.Errorf("%w: %s of %s, in which %d tables are that prepare did not make; nothing was done", workload.ErrUsage, verb, name, n))
+		return w.at(st, fmt.Errorf("%w: %s of %s, in which %s that prepare did not make; nothing was done", workload.ErrUsage, verb, name, digits.Plural(n, "table is", "tables are")))
 	}
 	return nil
 }

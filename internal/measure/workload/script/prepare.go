@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/measure/workload/crew"
@@ -27,7 +28,7 @@ func (w *script) Prepare(ctx context.Context, o workload.PrepareOptions) error {
 		return fmt.Errorf("%w: %s has no setup: there is nothing to prepare", workload.ErrUsage, w.path)
 	}
 	if !o.Yes {
-		return fmt.Errorf("%w: prepare runs the %d statements under setup of %s on %s: allow it with --yes", workload.ErrUsage, len(w.setup), w.path, o.Target)
+		return fmt.Errorf("%w: prepare runs the %s under setup of %s on %s: allow it with --yes", workload.ErrUsage, digits.Counted(len(w.setup), "statement"), w.path, o.Target)
 	}
 	var total int64
 	for _, st := range w.setup {
@@ -100,7 +101,7 @@ func (w *script) undo(ctx context.Context, c *crew.Crew, made []string, err erro
 		return nil
 	})
 	if left != nil {
-		return fmt.Errorf("%w; %d tables are left behind, such as %s, because of %q", err, len(made), made[len(made)-1], left.Error())
+		return fmt.Errorf("%w; %s left behind, such as %s, because of %q", err, digits.Plural(len(made), "table is", "tables are"), made[len(made)-1], left.Error())
 	}
 	return fmt.Errorf("%w; the tables that were made are gone again", err)
 }
@@ -162,7 +163,7 @@ func (w *script) Cleanup(ctx context.Context, o workload.PrepareOptions) error {
 		return w.dropMade(ctx, o)
 	}
 	if !o.Yes {
-		return fmt.Errorf("%w: cleanup runs the %d statements under teardown of %s on %s: allow it with --yes", workload.ErrUsage, len(w.teardown), w.path, o.Target)
+		return fmt.Errorf("%w: cleanup runs the %s under teardown of %s on %s: allow it with --yes", workload.ErrUsage, digits.Counted(len(w.teardown), "statement"), w.path, o.Target)
 	}
 	var failed error
 	for i, st := range w.teardown {

@@ -1,0 +1,108 @@
+package dump_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/rissodb/risso/internal/data/dump"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// TestRemedies: what is advised where an account may not see all works: after the grants all of it is in a backup; and where a part is
+// advised, a part is to be had, and what is not in it is named.
+func TestRemedies(t *testing.T) {
+	t.Parallel()
+	for _, flavour := range []string{"mariadb", "mariadb-11.8", "mysql-9.7", "mysql-8.0", "mysql-5.7"} {
+		t.Run(flavour, func(t *testing.T) {
+			t.Parallel()
+			node := lend(t, flavour)
+			s := stream(t, target(t, node.DSN))
+			exec(t, s, "CREATE DATABASE shop", "CREATE TABLE shop.t (id INT PRIMARY KEY, secret INT)", "INSERT INTO shop.t VALUES (1, 2)", "CREATE TABLE shop.u (id INT PRIMARY KEY)", "CREATE TABLE shop.m (id INT PRIMARY KEY) ENGINE=MyISAM", "CREATE DATABASE other", "CREATE TABLE other.o (id INT PRIMARY KEY)",
+				"CREATE VIEW shop.v AS SELECT id FROM shop.t", "CREATE TRIGGER shop.g BEFORE INSERT ON shop.t FOR EACH ROW SET @a = 1", "CREATE PROCEDURE shop.p() SELECT 1", "CREATE EVENT shop.e ON SCHEDULE EVERY 1 DAY DO SELECT 1")
+			if strings.HasPrefix(flavour, "mariadb") {
+				exec(t, s, "CREATE SEQUENCE shop.q")
+			}
+			whole := map[string]dump.Result{}
+			selections := map[string]dump.Selection{"all": {}, "schema": {Schemas: []string{"shop"}}, "tables": {Tables: []string{"shop.t", "shop.u"}}, "table": {Tables: []string{"shop.t"}}}
+			for name, sel := range selections {
+				res, err := dump.Run(t.Context(), place(t), dump.Options{Target: target(t, node.DSN), Select: sel, NoAccounts: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				whole[name] = res
+			}
+			n := 0
+			for _, c := range []struct {
+				name   string
+				grants []string
+				unread []string // with --partial, of all
+				none   bool     // nothing is to be had
+			}{
+				{"a column", []string{"GRANT SELECT (id) ON shop.t"}, nil, true},
+				{"a column and a table", []string{"GRANT SELECT (id) ON shop.t", "GRANT SELECT ON shop.u"}, []string{"`shop`.`t`"}, false},
+				{"to write only", []string{"GRANT INSERT, UPDATE ON shop.*", "GRANT SELECT ON other.*"}, []string{"`shop`.`t`", "`shop`.`m`", "`shop`.`u`", "`shop`.`v`"}, false},
+				{"no views", []string{"GRANT SELECT, TRIGGER, EVENT, EXECUTE, LOCK TABLES, PROCESS, RELOAD ON *.*"}, []string{"`shop`.`v`"}, false},
+				{"one table", []string{"GRANT SELECT ON shop.t"}, nil, false},
+				{"rows of one schema", []string{"GRANT SELECT ON shop.*"}, []string{"`shop`.`v`"}, false},
+				{"programs", []string{"GRANT EXECUTE, TRIGGER ON shop.*"}, nil, true},
+				{"nothing", nil, nil, true},
+			} {
+				for name, sel := range selections {
+					n++
+					user := fmt.Sprint("u", n)
+					exec(t, s, "CREATE USER "+user+"@localhost")
+					for _, g := range c.grants {
+						exec(t, s, g+" TO "+user+"@localhost")
+					}
+					o := dump.Options{Target: target(t, strings.Replace(node.DSN, "root", user, 1)), Select: sel, NoAccounts: true}
+					said := func(format string, args ...any) {
+						t.Helper()
+						t.Errorf("%s, %s: %s", c.name, name, fmt.Sprintf(format, args...))
+					}
+					full := func() error {
+						res, err := dump.Run(t.Context(), place(t), o)
+						if err == nil && (res.Header.Tables != whole[name].Header.Tables || res.Header.Objects != whole[name].Header.Objects || len(res.Header.Partial) != len(whole[name].Header.Partial)) {
+							said("a backup without a word has %d tables and %d objects: %q", res.Header.Tables, res.Header.Objects, res.Header.Notes)
+						}
+						return err
+					}
+					err := full()
+					if err == nil {
+						continue
+					}
+					var b *mysql.BlindError
+					if !errors.As(err, &b) {
+						said("%v", err)
+						continue
+					}
+					o.Partial = true
+					res, err := dump.Run(t.Context(), place(t), o)
+					switch {
+					case b.Part && err != nil:
+						said("a part is advised and is not to be had: %v", err)
+					case b.Part && (len(res.Header.Partial) == 0 || res.Header.Tables+res.Header.Objects == 0):
+						said("a part without a mark: %+v", res.Header)
+					case c.none && b.Part:
+						said("a part of nothing is advised")
+					case !c.none && name == "all" && !b.Part:
+						said("no part is advised")
+					}
+					if notes := strings.Join(res.Header.Notes, "\n"); name == "all" && b.Part {
+						for _, u := range c.unread {
+							if !strings.Contains(notes, u) {
+								said("nothing is said of %s: %q", u, notes)
+							}
+						}
+					}
+					o.Partial = false
+					exec(t, s, b.Grants...)
+					if err := full(); err != nil {
+						said("behind %q: %v", b.Grants, err)
+					}
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,129 @@
+package load
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// heldState is the state in which an event waits for the end of the restore, in place of ENABLE. Where binary logs follow it is one that
+// nobody else gives an event here: another one at the end is what they gave it.
+func (r *run) heldState() string {
+	if r.o.Until.Set() {
+		return r.server.DisableOnReplica()
+	}
+	return "DISABLE"
+}
+
+// heldStatus is how information_schema calls it. Source: MySQL manual, "The INFORMATION_SCHEMA EVENTS Table"; REPLICA_SIDE_DISABLED since 8.2.
+var heldStatus = map[string]bool{"SLAVESIDE_DISABLED": true, "REPLICA_SIDE_DISABLED": true}
+
+// makeEvent makes an event. One that the server does not make, all whose times are over, is noted: nothing of it is left on its own server
+// either, once that looks. Where binary logs follow, which may alter or drop it, it is made all the same, as if it were long ago. Source: MySQL
+// manual, "CREATE EVENT Statement"; ER_EVENT_CANNOT_CREATE_IN_THE_PAST.
+func (r *run) makeEvent(ctx context.Context, s *session, o *repo.Object, statement string) error {
+	past, err := s.tryEvent(ctx, statement)
+	if err != nil || !past {
+		return err
+	}
+	if !r.o.Until.Set() && !r.o.Hold {
+		r.leavePast(o)
+		return nil
+	}
+	if err := s.Exec(ctx, "SET SESSION /* risso: binary logs follow, which may give it other times */ timestamp = 1"); err != nil {
+		return err
+	}
+	past, err = s.tryEvent(ctx, statement)
+	if s.Broken() == nil {
+		if berr := s.Exec(ctx, "SET SESSION timestamp = DEFAULT"); err == nil {
+			err = berr
+		}
+	}
+	if past {
+		r.leavePast(o)
+	}
+	return err
+}
+
+// tryEvent makes an event, unless all its times are over.
+func (s *session) tryEvent(ctx context.Context, statement string) (past bool, err error) {
+	const inThePast = "1588"
+	if err := s.Exec(ctx, statement); err != nil {
+		return false, err
+	}
+	err = s.Query(ctx, "SHOW /* risso: was it made? */ WARNINGS", func(row [][]byte) error {
+		past = past || string(row[1]) == inThePast
+		return nil
+	})
+	return past, err
+}
+
+// leavePast notes an event that is not there, for its times are over.
+func (r *run) leavePast(o *repo.Object) {
+	if !r.leftOut[objectKey(o)] {
+		r.leftOut[objectKey(o)] = true
+		r.notef("event %s is not made: its last time is past, and it is not to be preserved then: %s", objectName(o), o.Create)
+	}
+}
+
+// switchOn gives events the state that they had, or that the binary logs gave them. ALTER EVENT would take over definer, sql_mode and time zone
+// of who says it (MySQL manual, "ALTER EVENT Statement"), so the session has those of the event.
+func (r *run) switchOn(ctx context.Context, s **session) error {
+	return r.each([]repo.ObjectKind{repo.Event}, func(o *repo.Object) error {
+		c, err := r.dialect(o).ReadCreate(o.Create)
+		if err != nil {
+			return err
+		}
+		if r.leftOut[objectKey(o)] || c.State.Name != "ENABLE" && !r.o.Until.Set() {
+			return nil
+		}
+		definer := r.definerOf(o, c)
+		schema := r.choice.targetSchema(o.Schema)
+		err = r.again(ctx, s, func(s *session) error {
+			if err := s.use(ctx, schema); err != nil {
+				return err
+			}
+			return r.inContext(ctx, s, o, schema, func(text func(string) (string, error)) error {
+				if held, err := r.isHeld(ctx, s, o, schema); err != nil || !held || c.State.Name != "ENABLE" {
+					return err
+				}
+				statement, err := text("ALTER " + definer + "EVENT " + mysql.Quote(o.Name) + " ENABLE")
+				if err != nil {
+					return err
+				}
+				return s.Exec(ctx, statement)
+			})
+		})
+		if err != nil {
+			return fmt.Errorf("switch event %s on: %w", objectName(o), err)
+		}
+		return nil
+	})
+}
+
+// isHeld says whether an event has still the state that it was given here. One that was made for the binary logs to alter, and whose times are
+// over all the same, is dropped: a server has none such. The session has the event's time zone.
+func (r *run) isHeld(ctx context.Context, s *session, o *repo.Object, schema string) (held bool, err error) {
+	if !r.o.Until.Set() {
+		return true, nil
+	}
+	past := false
+	err = s.Query(ctx, "SELECT /* risso: what have the binary logs made of it? */ STATUS, ON_COMPLETION = 'NOT PRESERVE' AND COALESCE(EXECUTE_AT, ENDS) < NOW() FROM information_schema.EVENTS WHERE EVENT_SCHEMA = "+
+		mysql.Literal(schema)+" AND EVENT_NAME = "+mysql.Literal(o.Name), func(row [][]byte) error {
+		held, past = heldStatus[string(row[0])], string(row[1]) == "1"
+		return nil
+	})
+	if err != nil || !past {
+		return held, err
+	}
+	if err := s.Exec(ctx, "DROP EVENT IF EXISTS "+mysql.Quote(schema)+"."+mysql.Quote(o.Name)); err != nil {
+		return false, err
+	}
+	r.leavePast(o)
+	if !r.resumed { // else it was not counted
+		r.made.Add(-1)
+	}
+	return false, nil
+}

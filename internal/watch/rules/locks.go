@@ -1,0 +1,92 @@
+package rules
+
+import (
+	"time"
+
+	"github.com/rissodb/risso/internal/fleet"
+)
+
+// metadataLocks finds statements held up by a session that still uses their table, or has locked it or the whole server.
+func metadataLocks(r *round) {
+	n, ok := r.value(waitKey("metadata_lock"))
+	if !ok || n < 1 {
+		return
+	}
+	c := candidate{id: "mdl.blocker", severity: fleet.SeverityWarning, chart: "waits",
+		head: plural(n, "thread waits for a metadata lock", "threads wait for a metadata lock"), tail: ": an open transaction, a long statement, LOCK TABLES, FLUSH or a backup of another session stands in the way",
+		remedy: metadataHolders(r.Snapshot)}
+	if n >= 10 {
+		c.severity = fleet.SeverityCritical
+	}
+	r.add(c)
+}
+
+// metadataHolders is a statement that lists who may hold what others wait for, the likeliest first. sys.schema_table_lock_waits tells it
+// of tables alone: not of FLUSH TABLES WITH READ LOCK, backups, schemas and programs, nor of tables that are to be closed.
+func metadataHolders(s *Snapshot) string {
+	switch {
+	case s.text("performance_schema") != "ON":
+		return processHolders(s)
+	case isMariaDB(s) || !atLeast(s, 8, 0, 1):
+		// Metadata locks are not recorded there, as these servers come: what a session ran last has to do. On MariaDB that wants the
+		// consumer events_statements_current.
+		return "SELECT t.PROCESSLIST_ID AS id, t.PROCESSLIST_USER AS user, t.PROCESSLIST_HOST AS host, t.PROCESSLIST_COMMAND AS command, t.PROCESSLIST_TIME AS seconds, x.trx_started, LEFT(s.SQL_TEXT, 100) AS ran" +
+			" FROM performance_schema.threads t LEFT JOIN performance_schema.events_statements_current s ON s.THREAD_ID = t.THREAD_ID LEFT JOIN information_schema.INNODB_TRX x ON x.trx_mysql_thread_id = t.PROCESSLIST_ID" +
+			" WHERE t.PROCESSLIST_COMMAND IN ('Sleep', 'Query', 'Execute') AND t.PROCESSLIST_ID <> CONNECTION_ID() AND COALESCE(t.PROCESSLIST_STATE, '') NOT LIKE 'Waiting for%'" +
+			" ORDER BY s.SQL_TEXT RLIKE 'LOCK|FLUSH|BACKUP' DESC, x.trx_started IS NULL, x.trx_started, t.PROCESSLIST_TIME DESC LIMIT 50" + plugin(s)
+	}
+	const weak = "('SHARED_READ', 'SHARED_WRITE', 'INTENTION_EXCLUSIVE')" // these go with each other
+	return "SELECT t.PROCESSLIST_ID AS id, t.PROCESSLIST_USER AS user, t.PROCESSLIST_HOST AS host, t.PROCESSLIST_TIME AS seconds, h.LOCK_TYPE AS holds, h.OBJECT_TYPE, h.OBJECT_SCHEMA, h.OBJECT_NAME," +
+		" (SELECT COUNT(*) FROM performance_schema.metadata_locks w WHERE w.LOCK_STATUS = 'PENDING' AND w.OBJECT_TYPE = h.OBJECT_TYPE AND w.OBJECT_SCHEMA <=> h.OBJECT_SCHEMA AND w.OBJECT_NAME <=> h.OBJECT_NAME" +
+		" AND NOT (w.LOCK_TYPE IN " + weak + " AND h.LOCK_TYPE IN " + weak + ")) AS waiting" +
+		" FROM performance_schema.metadata_locks h LEFT JOIN performance_schema.threads t ON t.THREAD_ID = h.OWNER_THREAD_ID" +
+		" WHERE h.LOCK_STATUS = 'GRANTED' AND NOT t.PROCESSLIST_ID <=> CONNECTION_ID() AND COALESCE(t.PROCESSLIST_STATE, '') NOT LIKE 'Waiting for%' ORDER BY waiting DESC, seconds DESC LIMIT 20"
+}
+
+// processHolders is metadataHolders where performance_schema is off: nothing tells locks there, but who sits on an open transaction is
+// told, and who does nothing for how long.
+func processHolders(s *Snapshot) string {
+	return "SELECT p.id, p.user, p.host, p.command, p.time, x.trx_started, LEFT(p.info, 100) AS runs FROM information_schema.PROCESSLIST p LEFT JOIN information_schema.INNODB_TRX x ON x.trx_mysql_thread_id = p.id" +
+		" WHERE p.command IN ('Sleep', 'Query', 'Execute') AND p.id <> CONNECTION_ID() AND COALESCE(p.state, '') NOT LIKE 'Waiting for%' ORDER BY x.trx_started IS NULL, x.trx_started, p.time DESC LIMIT 50" + plugin(s)
+}
+
+// plugin names what makes MariaDB tell metadata locks. It cannot be installed while the whole server is locked.
+func plugin(s *Snapshot) string {
+	if !isMariaDB(s) {
+		return ""
+	}
+	return " -- with the plugin (INSTALL SONAME 'metadata_lock_info'), information_schema.METADATA_LOCK_INFO tells who holds what"
+}
+
+// rowLocks finds transactions that wait for a lock of InnoDB. One or two at a time are daily life; they are told when they last.
+// The server's counter leaves out waits for its locks of tables and of AUTO_INCREMENT; who looks at statements sees those, too.
+func rowLocks(r *round) {
+	n, ok := r.value(statusPrefix + "innodb_row_lock_current_waits")
+	if !ok {
+		n = 0
+	}
+	lock, chart := "a row lock", "row_lock_now"
+	if seen, found := r.value(waitKey("row_lock")); found && seen > n {
+		n, ok, lock, chart = seen, true, "a lock of InnoDB (of a row, a table or AUTO_INCREMENT)", "waits"
+	}
+	if !ok || n < 1 {
+		return
+	}
+	c := candidate{id: "lock.blocker", severity: fleet.SeverityWarning, chart: chart,
+		head:   plural(n, "transaction waits for "+lock, "transactions wait for "+lock),
+		remedy: "SELECT wait_age, locked_table, waiting_pid, waiting_query, blocking_pid, blocking_query, sql_kill_blocking_connection FROM sys.innodb_lock_waits"}
+	switch {
+	case isMariaDB(r.Snapshot):
+		c.remedy = "SELECT w.trx_mysql_thread_id AS waits, LEFT(w.trx_query, 100) AS query, b.trx_mysql_thread_id AS holds, b.trx_started FROM information_schema.INNODB_LOCK_WAITS l JOIN information_schema.INNODB_TRX w ON w.trx_id = l.requesting_trx_id JOIN information_schema.INNODB_TRX b ON b.trx_id = l.blocking_trx_id"
+	case r.text("performance_schema") != "ON" && atLeast(r.Snapshot, 8, 0, 1): // only it tells locks there: one of those that do not wait holds what others want, often the oldest
+		c.remedy = "SELECT trx_mysql_thread_id AS id, trx_state, trx_started, trx_rows_locked, LEFT(trx_query, 100) AS query FROM information_schema.INNODB_TRX ORDER BY trx_state = 'LOCK WAIT', trx_started"
+	}
+	const lasts = 30 * time.Second
+	switch {
+	case n >= 20:
+		c.severity = fleet.SeverityCritical
+	case n < 4:
+		c.hold = lasts
+	}
+	r.add(c)
+}
