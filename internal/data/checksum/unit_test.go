@@ -16,6 +16,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/chunk"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/pattern"
 )
 
 // appendValue writes a value as the protocol does.
@@ -273,7 +274,11 @@ func TestStateFile(t *testing.T) {
 }
 
 func TestChosen(t *testing.T) {
-	o := Options{Tables: []string{"a.b.c"}}
+	names, err := pattern.NewChoice(nil, []string{"a.b.c"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := Options{choice: names}
 	if !o.chosenSchema("a") || !o.chosenSchema("a.b") || o.chosenSchema("b") || !o.chosen("a.b", "c") || o.chosen("a", "c") {
 		t.Error("a schema's name with a dot")
 	}

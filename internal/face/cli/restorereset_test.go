@@ -85,6 +85,11 @@ func TestRollAfterReset(t *testing.T) {
 			if code, out, errs := drillSaid(t, "drill", "--from", late, "--servers", c.spec); code != exitFailed || !strings.Contains(out+errs, "of another history") {
 				t.Errorf("drill: %d %s%s", code, out, errs)
 			}
+			sql("INSERT INTO f.u VALUES (1)")
+			mustRun(t, "backup", "--dsn", n.DSN, "--to", late) // and the mirror is behind it
+			if code, out, errs := drillSaid(t, "drill", "--from", late, "--servers", c.spec); code != exitOK || !strings.Contains(out, "nothing is rolled forward") || strings.Contains(out, "rolled forward: ") {
+				t.Errorf("drill: %d %s%s", code, out, errs)
+			}
 		})
 	}
 }
