@@ -56,11 +56,16 @@ type RollRequest struct {
 type Rolled struct {
 	Transactions int64     `json:"transactions"`
 	GTIDSet      string    `json:"gtid_set,omitempty"` // what the server has now
-	Time         time.Time `json:"time"`               // of the last transaction
+	Time         time.Time `json:"time"`               // of the last transaction; the zero time where there was none
+	Notes        []string  `json:"-"`                  // what a person should know; they go into the proof's
 }
 
 // ErrNoLogs is what a Roller's error wraps when there are no mirrored logs of that server: then the drill goes on without.
-var ErrNoLogs = errors.New("no binary logs are mirrored")
+// ErrShort is when they end before the backup, as those of a mirror that is behind do.
+var (
+	ErrNoLogs = errors.New("no binary logs are mirrored")
+	ErrShort  = errors.New("the mirrored binary logs end before the backup")
+)
 
 // Roller applies the mirrored binary logs behind a backup, to their end.
 type Roller interface {
@@ -373,9 +378,14 @@ func (r *run) roll(ctx context.Context) error {
 		r.proof.Notes = append(r.proof.Notes, "no binary logs are mirrored: the drill ends with the snapshot (risso binlog follow mirrors them)")
 		return nil
 	}
+	if errors.Is(err, ErrShort) {
+		r.proof.Notes = append(r.proof.Notes, err.Error()+": nothing is rolled forward, the drill ends with the snapshot")
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("roll forward: %w", err)
 	}
+	r.proof.Notes = append(r.proof.Notes, got.Notes...)
 	r.stage("roll forward")
 	r.proof.Rolled = &got
 	return r.unlogged(ctx)

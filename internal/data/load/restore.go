@@ -14,6 +14,7 @@ import (
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/pattern"
 )
 
 // run is one restore.
@@ -474,7 +475,7 @@ func (r *run) newest(ctx context.Context) (string, error) {
 func (r *run) met() error {
 	missing, idle := r.choice.unmet()
 	if len(missing) > 0 {
-		return fmt.Errorf("%w: it has no %s", ErrNothing, strings.Join(missing, ", no "))
+		return fmt.Errorf("%w: it has no %w", ErrNothing, &pattern.UnmetError{Names: missing, Near: r.choice.meant()})
 	}
 	if !r.choice.all() && len(r.schemas) == 0 && r.plan.Tables+r.plan.Objects == 0 {
 		return fmt.Errorf("%w: %s", ErrNothing, strings.Join(append(r.o.Schemas, r.o.Tables...), ", "))
@@ -538,6 +539,10 @@ func (r *run) keep(l repo.Line, needed map[string]bool) error {
 			needed[o.Schema] = true
 		}
 		if o.Kind == repo.Account {
+			if why := r.quoteAccount(o); why != "" {
+				r.note(lost(o, why))
+				return nil
+			}
 			o.After = ownGrants(o)
 		}
 		if why := forgedObject(o, r.dialect(o)); why != "" {
