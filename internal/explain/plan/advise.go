@@ -271,9 +271,14 @@ func (a *adviser) conversions(n *Node, f *TableFacts) (out []unusable) {
 func (a *adviser) matched(n *Node, f *TableFacts, w wanted, ad *Advice) {
 	part, counted := passingPart(n, a.parents[n])
 	rows := n.rowsOnce()
+	_, early := a.ends(n)
 	ad.Counted = counted
 	switch n.Access {
 	case AccessAll, AccessIndex:
+		if early && counted { // of what was read until it ended: how many match in all is not counted
+			ad.Counted, ad.Part, ad.Matched = false, part, part*f.Rows
+			return
+		}
 		if share, ok := a.portion(f, w.all); ok && !counted {
 			part, ad.Sampled = share, true
 		}
@@ -300,6 +305,9 @@ func touched(pages, k float64) float64 {
 // conditions are the texts that decide which rows of a node are wanted.
 func (a *adviser) conditions(n *Node) []string {
 	out := []string{n.Condition, n.IndexCondition}
+	if b := a.blockFor(n); b != nil && n.Condition == "" && rechecked(n, a.parents[n]) { // the plan leaves it out
+		out = append(append(out, b.where), b.on...)
+	}
 	looked := n.Access != AccessRange && n.Access != AccessMerge // MySQL writes "const" behind a range of an UPDATE
 	for i, ref := range n.Ref {
 		if looked && i < len(n.KeyParts) && ref != "" {

@@ -135,7 +135,18 @@ func orderWords(sorts bool, o ordering, p proposal, rows float64) string {
 }
 
 func (a *adviser) instead(n *Node, ad *Advice) string {
+	_, early := a.ends(n)
+	reads, known := a.reads(n)
+	bound := "about "
+	if n.ActualRows.Known() {
+		bound = ""
+	} else if !known {
+		reads, _ = a.most(n)
+		bound = "up to "
+	}
 	switch {
+	case a.compared(n) >= manyCompared:
+		return count(a.outerRows(n)*n.rowsOnce()) + " pairs of rows that are compared"
 	case n.Access == AccessEqRef:
 		return amount(n.runsKnown(), "look-up", "look-ups") + " by " + n.Key
 	case n.Covering && len(ad.Order) > 0:
@@ -144,6 +155,10 @@ func (a *adviser) instead(n *Node, ad *Advice) string {
 		return "index " + n.Key
 	case n.Key == "PRIMARY" && n.Access != AccessIndex:
 		return amount(n.rowsOnce(), "row", "rows") + " by the primary key"
+	case early && (n.Access == AccessAll || n.Key == "PRIMARY"):
+		return bound + amount(reads, "row", "rows") + " of the table"
+	case early && n.Access == AccessIndex:
+		return bound + amount(reads, "entry", "entries") + " of index " + n.Key + " and as many look-ups"
 	case n.Access == AccessAll || n.Key == "PRIMARY":
 		return amount(ad.TablePages, "page", "pages") + " of the table"
 	case n.Access == AccessIndex:

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -13,10 +14,16 @@ type block struct {
 	distinct bool
 	tables   map[string]tableName // of its FROM, by what they are called
 	where    string
+	on       []string // conditions of its joins
 	group    [][]token
 	order    [][]token
 	rollup   bool
 	limit    int64 // rows after which it may stop, those of OFFSET with them; 0: none is told
+	limited  bool  // it has a LIMIT, though the text may not tell of how many rows
+	member   bool  // it is part of a UNION or its like
+	parts    bool  // it is part of a UNION ALL that has a LIMIT
+	exists   bool  // it is asked only whether it has a row
+	in       bool  // it is asked whether it has a value
 }
 
 // aggregates are functions that need all rows before they give one.
@@ -89,7 +96,22 @@ func blocksOf(sql string) []block {
 			out = append(out, b)
 		}
 	}
+	if ended := slices.ContainsFunc(out, func(b block) bool { return b.parts }); ended {
+		for i := range out {
+			out[i].parts = out[i].member && unionAll(t)
+		}
+	}
 	return out
+}
+
+// unionAll says whether a UNION of the statement keeps duplicates.
+func unionAll(t []token) bool {
+	for i := range t {
+		if i > 0 && word(t[i], "ALL") && word(t[i-1], "UNION") {
+			return true
+		}
+	}
+	return false
 }
 
 // word tells whether a token is this word, given in upper case.
@@ -129,7 +151,8 @@ func blockAt(sql string, t []token, i int) block {
 		}
 		clauses[now] = append(clauses[now], x)
 	}
-	b := block{limit: limitOf(clauses["LIMIT"])}
+	before := asked(t, i)
+	b := block{limit: limitOf(clauses["LIMIT"]), limited: len(clauses["LIMIT"]) > 0, exists: before == "EXISTS", in: before == "IN"}
 	list := clauses["SELECT"]
 	for len(list) > 0 && (word(list[0], "DISTINCT") || word(list[0], "DISTINCTROW") || word(list[0], "ALL") || strings.HasPrefix(strings.ToUpper(list[0].Text), "SQL_") || word(list[0], "STRAIGHT_JOIN") || word(list[0], "HIGH_PRIORITY")) {
 		b.distinct = b.distinct || strings.HasPrefix(strings.ToUpper(list[0].Text), "DISTINCT")
@@ -138,6 +161,7 @@ func blockAt(sql string, t []token, i int) block {
 	b.items = commas(list)
 	if from := clauses["FROM"]; len(from) > 0 {
 		b.tables = aliases("FROM " + sql[from[0].Begin:from[len(from)-1].End])
+		b.on = joinsOn(sql, from)
 	}
 	if where := clauses["WHERE"]; len(where) > 0 {
 		b.where = sql[where[0].Begin:where[len(where)-1].End]
@@ -147,12 +171,38 @@ func blockAt(sql string, t []token, i int) block {
 		b.rollup, group = true, group[:n-2]
 	}
 	b.group = commas(group)
-	if member {
-		b.limit = 0 // ORDER BY and LIMIT at the end are those of the whole union
+	if b.member = member; member {
+		b.parts = b.limited && len(clauses["ORDER"]) == 0
+		b.limit, b.limited = 0, false // ORDER BY and LIMIT at the end are those of the whole union
 	} else {
 		b.order = commas(after(clauses["ORDER"], "BY"))
 	}
 	return b
+}
+
+// joinEnds are words that end the condition of a join.
+var joinEnds = wordSet("JOIN INNER LEFT RIGHT CROSS STRAIGHT_JOIN NATURAL ON USING")
+
+// joinsOn are the conditions behind ON in a FROM.
+func joinsOn(sql string, from []token) (out []string) {
+	begin := -1
+	end := func(i int) {
+		if begin >= 0 && begin < i {
+			out = append(out, sql[from[begin].Begin:from[i-1].End])
+		}
+		begin = -1
+	}
+	for i, x := range outer(from) {
+		function := i+1 < len(from) && sign(from[i+1], "(") && !word(x, "ON") // LEFT(a, 3)
+		if sign(x, ",") || x.Kind == sqltext.TokenWord && joinEnds[strings.ToUpper(x.Text)] && !function {
+			end(i)
+		}
+		if word(x, "ON") {
+			begin = i + 1
+		}
+	}
+	end(len(from))
+	return out
 }
 
 // after takes a word off the beginning.

@@ -363,6 +363,12 @@ func (a *adviser) heads(n *Node, f *TableFacts, ad *Advice, w wanted, o ordering
 	ad.Passing = a.found(n, f, ad, w)
 	var known bool
 	search.entries, known = a.rowsBy(n, f, ad, w, append(append(append([]string(nil), equal...), w.in...), ranges...))
+	if e, early := a.ends(n); early && e.rows > 0 && known && len(o.columns) == 0 {
+		by := append(append(append([]string(nil), equal...), w.in...), ranges...)
+		if pass, ok := a.passing(n, f, ad, w, by, search.entries); ok {
+			search.entries = math.Min(search.entries, math.Ceil(e.rows/pass))
+		}
+	}
 	var out []candidate
 	switch {
 	case len(search.parts) > 0 && known:
@@ -378,7 +384,7 @@ func (a *adviser) heads(n *Node, f *TableFacts, ad *Advice, w wanted, o ordering
 		// The index that is read for its order, with what else is needed.
 		if cols := f.columnsOfKey(n.Key); f.btree(n.Key) {
 			p := candidate{proposal: f.key(cols, nil, nil), runs: runs}
-			p.entries = a.readsNow(n, f, ad)
+			p.entries = a.readsNow(n, f)
 			out = append(out, p)
 		}
 	}
@@ -415,7 +421,7 @@ func (a *adviser) ordered(n *Node, f *TableFacts, ad *Advice, w wanted, o orderi
 		return p, true
 	}
 	pass, known := a.passing(n, f, ad, w, by, p.entries)
-	if o.extreme && len(w.all) > len(w.equal) {
+	if o.extreme && (len(w.all) > len(w.equal) || w.joined()) {
 		return candidate{}, false // only behind constants MIN and MAX are looked up at an end of the index
 	}
 	if !known {

@@ -179,6 +179,8 @@ func TestAdviceCorpus(t *testing.T) {
 			}
 		}
 		s.words(c)
+		s.pairs(c)
+		s.cached(c)
 		s.measure(c, list)
 		s.useless(c, list)
 		counts := map[string]int{}
@@ -235,6 +237,61 @@ func indexesOf(e plan.Explained) (out []plan.Advice) {
 		}
 	}
 	return out
+}
+
+// cached: as many rows are read below a subquery that runs again as the server counts, also where MariaDB keeps its
+// results.
+func (s *server) cached(c *mysql.Conn) {
+	s.t.Helper()
+	const sql = "SELECT * FROM wages w WHERE salary = (SELECT MAX(salary) FROM wages w2 WHERE w2.emp_no = w.emp_no)"
+	taken, facts, err := s.take(plan.Request{SQL: sql, Database: "sale"})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	e := plan.Explain(taken.Plan, facts, sql)
+	said := 0.0
+	for _, x := range e.Sentences {
+		if m := inAll.FindStringSubmatch(x.Text); m != nil && x.Kind == "dependent_subquery" {
+			said, _ = strconv.ParseFloat(strings.ReplaceAll(m[1], ",", ""), 64)
+		}
+	}
+	if read := s.count(c, sql).reads; said < read/20 || said > read*20 {
+		s.t.Errorf("%s\n  %v rows in all are told, %v are read\n%s", sql, said, read, strings.Join(e.Lines(0), "\n"))
+	}
+}
+
+var inAll = regexp.MustCompile(`times, ([\d,]+) rows? in all`)
+
+// pairs: an index is advised for a join that compares hundreds of millions of pairs of rows. It is run with the index
+// only: without it the join takes a minute.
+func (s *server) pairs(c *mysql.Conn) {
+	s.t.Helper()
+	for _, x := range []struct{ sql, column, kind string }{
+		{"SELECT o.id FROM orders o STRAIGHT_JOIN items i ON i.price = o.amount", "price", "join_buffer"},
+		{"SELECT COUNT(*) FROM foreigners f JOIN foreigners g ON f.name = g.name AND f.id < g.id", "name", "range_checked"},
+	} {
+		taken, facts, err := s.take(plan.Request{SQL: x.sql, Database: "sale"})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		e := plan.Explain(taken.Plan, facts, x.sql)
+		found := indexesOf(e)
+		if !slices.ContainsFunc(e.Sentences, func(y plan.Sentence) bool { return y.Kind == x.kind && y.Severity == plan.Bad }) {
+			if s.kind == "mysql-9.7" && x.kind == "join_buffer" { // it joins by a hash
+				continue
+			}
+			s.t.Errorf("%s\n  is not told as bad:\n%s", x.sql, strings.Join(e.Lines(0), "\n"))
+		}
+		if len(found) != 1 || found[0].Columns[0] != x.column {
+			s.t.Errorf("%s\n  advised %s\n%s", x.sql, statements(found), strings.Join(e.Lines(0), "\n"))
+			continue
+		}
+		s.run(c, found[0].Statement)
+		if w := s.count(c, x.sql); w.reads > 200_000 {
+			s.t.Errorf("%s\n  %s leaves %v reads", x.sql, found[0].Statement, w.reads)
+		}
+		s.run(c, dropping(found[0].Statement))
+	}
 }
 
 func statements(list []plan.Advice) string {

@@ -196,19 +196,12 @@ func (a *adviser) found(n *Node, f *TableFacts, ad *Advice, w wanted) float64 {
 }
 
 // readsNow is how many rows or entries one execution of an access reads: fewer than all where a LIMIT ends it.
-func (a *adviser) readsNow(n *Node, f *TableFacts, ad *Advice) float64 {
-	rows := n.rowsOnce()
+func (a *adviser) readsNow(n *Node, f *TableFacts) float64 {
+	rows, _ := a.reads(n)
 	if rows <= 0 {
 		rows = f.Rows
 	}
-	b := a.blockFor(n)
-	if n.ActualRows.Known() || b == nil || b.limit == 0 || !a.leads(n) {
-		return rows
-	}
-	if distinct := b.distinct && len(b.group)+len(b.order) == 0; !distinct && (b.gathers() || a.sorts(n)) {
-		return rows
-	}
-	return math.Min(rows, float64(b.limit)/math.Max(ad.Part, 1/f.Rows))
+	return rows
 }
 
 // selectOf is the SELECT that an access belongs to.
@@ -247,7 +240,8 @@ func (a *adviser) scanned(top *Node) float64 {
 			if x.JoinBuffer != "" || a.hashed(x) {
 				runs = 1
 			}
-			rows += x.rowsOnce() * runs
+			once, _ := a.reads(x)
+			rows += once*runs + a.compared(x)
 		}
 		for _, c := range x.Children {
 			add(c)

@@ -18,7 +18,7 @@ type Explained struct {
 // Explain says what a plan means. tables may be empty: then there is no arithmetic. sql is the statement, or "": some
 // servers do not tell which columns a plan uses, the statement does.
 func Explain(p *Plan, tables []TableFacts, sql string) Explained {
-	return Explained{ID: ID(p), Plan: p, Sentences: Sentences(p, sql), Advice: Advise(p, tables, sql)}
+	return Explained{ID: ID(p), Plan: p, Sentences: sentences(newAdviser(p, tables, sql)), Advice: Advise(p, tables, sql)}
 }
 
 // Redact puts ? in the place of all literals in a plan: conditions, lists, the server's own words. Do it before

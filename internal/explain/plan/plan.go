@@ -175,8 +175,8 @@ type Node struct {
 	Extra    []Member `json:"extra,omitempty"` // what the format told besides, as it was
 	Children []*Node  `json:"children,omitempty"`
 
-	told  bool // the server told Executions itself
-	inner bool // the table is one that the server makes: a derived table, a CTE, a temporary table
+	told  float64 // executions in one of its SELECT, where the server told them; 0: it did not
+	inner bool    // the table is one that the server makes: a derived table, a CTE, a temporary table
 }
 
 // Member is something a plan told that Risso has no field for: its name and its JSON value.

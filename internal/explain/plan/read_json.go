@@ -472,7 +472,7 @@ func (r *jsonReader) figure(n *Node, name string, v any) bool {
 	case "cost": // MariaDB 11: of all executions
 		n.Cost = f
 	case "loops":
-		n.Executions, n.told = f, true
+		n.Executions, n.told = f, float64(f)
 	case "r_rows":
 		n.ActualRows = f
 	case "r_output_rows":

@@ -316,5 +316,5 @@ func Enrich(p, more *Plan) {
 			n.UsedColumns = o.UsedColumns
 		}
 	})
-	totalsOf(p).executions(p.Root, 1)
+	totalsOf(p).executions(p.Root, 1, 1)
 }

@@ -22,7 +22,7 @@ func total(p *Plan) {
 		n.ID = id
 	})
 	t := totalsOf(p)
-	t.executions(p.Root, 1)
+	t.executions(p.Root, 1, 1)
 	if t.join {
 		t.ownCosts(p.Root, 1)
 		t.blockTime(p.Root)
@@ -70,9 +70,15 @@ func (t totals) rowsOut(n *Node) float64 {
 
 // executions says how often each node is expected to run: the inner side of a nested loop once for each row of the
 // outer one; a subquery that is dependent or may not be cached once for each row that is tested; what is kept, once.
-func (t totals) executions(n *Node, times float64) {
-	if !n.told {
-		n.Executions = Figure(times)
+// selects is how often the SELECT of the node runs: what a server tells itself is of one run of it.
+func (t totals) executions(n *Node, times, selects float64) {
+	switch n.Kind {
+	case KindQuery, KindSubquery, KindMaterialise, KindCache:
+		selects = times
+	}
+	n.Executions = Figure(times)
+	if n.told > 0 && n.JoinBuffer == "" { // MariaDB 11 tells of a join buffer how many rows go into it
+		n.Executions = Figure(n.told * selects)
 	}
 	outer := times
 	for i, c := range n.Children {
@@ -96,7 +102,7 @@ func (t totals) executions(n *Node, times float64) {
 				at = times // the buffer is filled, then the table is read once for it
 			}
 		}
-		t.executions(c, at)
+		t.executions(c, at, selects)
 	}
 }
 
@@ -124,7 +130,7 @@ func (t totals) ownCosts(n *Node, block float64) {
 		block = n.Executions.Or(1)
 	}
 	if n.Kind == KindTable && n.Cost.Known() && !n.OwnCost.Known() { // MariaDB 11
-		n.OwnCost = n.Cost
+		n.OwnCost = n.Cost * Figure(block)
 	} else if n.OwnCost.Known() {
 		if n.Kind == KindTable {
 			n.Cost = n.OwnCost

@@ -41,8 +41,12 @@ func (s Sentence) mark() string {
 const many = 1000
 
 // Sentences says in words what a plan hides from who reads only its table, worst first. sql is the statement or "".
-func Sentences(p *Plan, sql string) []Sentence {
-	t := &teller{plan: p, known: sql != "", sql: strings.ToUpper(sql + " " + p.Rewritten), words: map[string]bool{}, parents: map[*Node]*Node{}}
+func Sentences(p *Plan, sql string) []Sentence { return sentences(newAdviser(p, nil, sql)) }
+
+// sentences uses what is known of the tables, too.
+func sentences(a *adviser) []Sentence {
+	p, sql := a.plan, a.sql
+	t := &teller{plan: p, a: a, known: sql != "", sql: strings.ToUpper(sql + " " + p.Rewritten), words: map[string]bool{}, parents: map[*Node]*Node{}}
 	text := sql
 	if sql == "" {
 		text = p.Rewritten
@@ -72,6 +76,7 @@ func Sentences(p *Plan, sql string) []Sentence {
 
 type teller struct {
 	plan    *Plan
+	a       *adviser        // for what a table reads
 	known   bool            // the statement is
 	sql     string          // upper case, with the server's rewriting of it
 	words   map[string]bool // of the statement, in upper case
@@ -182,7 +187,7 @@ func (t *teller) temporary(n *Node) {
 		t.say(n, "sort_of_join", Note, "The plan tells of a temporary table for the ORDER BY, of about %s. MySQL 5.7 and 8.0.15 make it; 9.7 sorts the rows as they come.", amount(rows, "row", "rows"))
 		return
 	}
-	t.say(n, "temporary_table", graded(rows), "The %s needs a temporary table for about %s.", t.clause(n), amount(rows, "row", "rows"))
+	t.say(n, "temporary_table", graded(rows), "The %s needs a temporary table for %s.", t.clause(n), t.about(n, rows, "row", "rows"))
 }
 
 // clause names the part of the statement that a node stands for.
@@ -271,8 +276,32 @@ func (t *teller) runs(n *Node) (string, float64) {
 		return amount(float64(loops), "time", "times") + " (counted)", float64(loops)
 	}
 	times := n.Executions.Or(1)
+	if t.endsAbove(n) {
+		return "at most about " + amount(times, "time", "times"), times
+	}
 	return "about " + amount(times, "time", "times"), times
 }
+
+// endsAbove says whether a subquery is asked by rows of a table whose reading may end early.
+func (t *teller) endsAbove(n *Node) bool {
+	p := t.parents[n]
+	if p == nil || n.Executions.Or(1) <= 1 {
+		return false
+	}
+	if p.Kind == KindTable {
+		_, early := t.a.ends(p)
+		return early
+	}
+	for _, c := range p.Children {
+		if c.Kind != KindSubquery && c.Kind != KindCache && t.early(c) {
+			return true
+		}
+	}
+	return false
+}
+
+// upper makes the first letter a capital.
+func upper(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 // readRows is how many rows a node reads in all its executions, counted or expected.
 func readRows(n *Node) float64 {
@@ -280,6 +309,26 @@ func readRows(n *Node) float64 {
 		return float64(n.ActualRows * n.Loops)
 	}
 	return n.Rows.Or(0) * n.Executions.Or(1)
+}
+
+// readRows is how many rows of a table are read, as far as is known of what ends that early.
+func (t *teller) readRows(n *Node) float64 {
+	if n.ActualRows.Known() && n.Loops.Known() {
+		return readRows(n)
+	}
+	once, _ := t.a.reads(n)
+	return once * n.Executions.Or(1)
+}
+
+// early says whether the reading of a table at or below a node may end early, and was not counted.
+func (t *teller) early(n *Node) bool {
+	found := false
+	n.Walk(func(m, _ *Node, _ int) {
+		if m.Kind == KindTable && !m.ActualRows.Known() && !found {
+			_, found = t.a.ends(m)
+		}
+	})
+	return found
 }
 
 func (t *teller) subquery(n *Node) {
@@ -292,16 +341,26 @@ func (t *teller) subquery(n *Node) {
 	if t.plan.Format == FormatTable && !n.Loops.Known() {
 		words = "how often is not told by a table"
 	}
-	below := 0.0
+	below, most, told := 0.0, 0.0, true
 	for _, c := range n.Children {
 		c.Walk(func(m, _ *Node, _ int) {
-			if m.Kind == KindTable {
-				below += readRows(m)
+			if m.Kind != KindTable {
+				return
+			}
+			below += t.readRows(m)
+			rows, ok := t.a.most(m)
+			told = told && ok
+			if most += readRows(m); !m.ActualRows.Known() {
+				most += rows*m.Executions.Or(1) - readRows(m)
 			}
 		})
 	}
 	reads := ""
-	if below > 0 && (t.plan.Format != FormatTable || n.Loops.Known()) {
+	switch {
+	case below == 0 || t.plan.Format == FormatTable && !n.Loops.Known() || !told:
+	case t.early(n):
+		reads = fmt.Sprintf(", at most %s in all", amount(most, "row", "rows"))
+	default:
 		reads = fmt.Sprintf(", %s in all", amount(below, "row", "rows"))
 	}
 	switch {
@@ -444,7 +503,23 @@ func (t *teller) kept(n *Node) (rows float64, exact bool) {
 	if rows == 0 && p != nil {
 		return p.Rows.Or(0), false
 	}
+	if limit := t.limitOf(n); limit > 0 && rows > limit {
+		return limit, false
+	}
 	return rows, !fewer
+}
+
+// limitOf is the LIMIT of the SELECT that fills a temporary table; 0 where none is told.
+func (t *teller) limitOf(n *Node) float64 {
+	limit := 0.0
+	n.Walk(func(m, _ *Node, _ int) {
+		if m.Kind == KindTable && limit == 0 && t.a.selectOf(m) == n {
+			if b := t.a.blockFor(m); b != nil {
+				limit = float64(b.limit)
+			}
+		}
+	})
+	return limit
 }
 
 // recursive says whether a step fills its temporary table from itself: no plan tells how often.
@@ -502,7 +577,7 @@ func (t *teller) buffer(n *Node) {
 	case n.Kind == KindBuffer:
 		t.say(n, "buffer_rows", Note, "The rows to change are gathered first, so that a changed row is not met again.")
 	default:
-		t.say(n, "temporary_table", graded(rows), "About %s through a temporary table.", amount(rows, "row goes", "rows go"))
+		t.say(n, "temporary_table", graded(rows), "%s through a temporary table.", upper(t.about(n, rows, "row goes", "rows go")))
 	}
 }
 

@@ -121,9 +121,12 @@ func (s *server) truthful(c *mysql.Conn, e plan.Explained, sql string) {
 	for _, x := range e.Sentences {
 		n := e.Plan.Find(x.Node)
 		for _, m := range numberForm.FindAllString(withoutVersions(x), -1) {
-			if v, err := strconv.ParseFloat(strings.ReplaceAll(m, ",", ""), 64); err != nil || !known.has(v, x.Kind) {
+			if v, err := strconv.ParseFloat(strings.ReplaceAll(m, ",", ""), 64); err != nil || !known.has(v, x.Kind) && !endedEarly.MatchString(x.Text) {
 				bad("%s: %s is no figure of the tree: %s", x.Kind, m, x.Text)
 			}
+		}
+		if x.Kind == "full_scan" || x.Kind == "full_index_scan" {
+			s.reading(c, e, sql, x.Text, bad)
 		}
 		switch x.Kind {
 		case "filesort":
@@ -177,6 +180,46 @@ var (
 	numberForm = regexp.MustCompile(`\d[\d,]*(?:\.\d+)?`)
 	sortedRows = regexp.MustCompile(`(at most about|about|gathered,) ([\d,]+)(?: rows)?`)
 )
+
+var (
+	endedEarly = regexp.MustCompile(`LIMIT [\d,]+ is reached|\(EXISTS\)|\(IN\)`)
+	readAll    = regexp.MustCompile(`(at most all of|all of|read,|is reached:|\(EXISTS\):|\(IN\):|its order,|primary key,) about ([\d,]+) (?:rows?|entry|entries)`)
+)
+
+// reading: of a plan that reads one table once, as many rows are read as is said, and never more than is said at most.
+func (s *server) reading(c *mysql.Conn, e plan.Explained, sql, text string, bad func(string, ...any)) {
+	s.t.Helper()
+	tables := 0
+	e.Plan.Root.Walk(func(n, _ *plan.Node, _ int) {
+		switch {
+		case n.Kind == plan.KindTable && !n.Inner():
+			tables++
+		case n.Kind == plan.KindTable, n.Kind == plan.KindTemporary, n.Kind == plan.KindWindow, n.Kind == plan.KindBuffer:
+			tables += 2 // what the server makes itself is read, too
+		}
+	})
+	m := readAll.FindStringSubmatch(text)
+	if m == nil && !endedEarly.MatchString(text) {
+		bad("how many rows are read is not found in: %s", text)
+	}
+	if m == nil || tables != 1 || !strings.HasPrefix(sql, "SELECT") || strings.Contains(sql, "(SELECT") && !strings.Contains(sql, "EXISTS") || strings.Contains(sql, "GROUP") || strings.Contains(sql, "DISTINCT") || strings.Contains(text, "times") {
+		return
+	}
+	said, _ := strconv.ParseFloat(strings.ReplaceAll(m[2], ",", ""), 64)
+	read := s.count(c, sql).reads
+	least, most := said/1.3-20, said*1.3+20
+	if sorts(e.Plan) { // what is sorted may be read again
+		most = math.Inf(1)
+	}
+	if m[1] == "at most all of" {
+		least = 0
+	} else if strings.Contains(text, "spread evenly") {
+		least, most = said/3-20, said*3+20
+	}
+	if read < least || read > most {
+		bad("%v rows and entries are read: %s", read, text)
+	}
+}
 
 // withoutVersions is a sentence without the numbers of servers.
 func withoutVersions(x plan.Sentence) string {

@@ -34,15 +34,19 @@ func (t *teller) table(n *Node) {
 	if n.Inner() {
 		return
 	}
-	if n.hasMember("range_checked_for_each_record") || strings.Contains(n.Title, "re-planned") || t.parents[n] != nil && t.parents[n].Title == "range-checked-for-each-record" {
-		t.say(n, "range_checked", Costly, "No index of %s is chosen while planning: for each row of the tables before it the server looks again whether one fits, and else reads it whole.", n.Name())
+	if rechecked(n, t.parents[n]) {
+		severity := Costly
+		if graded(readRows(n)) == Bad {
+			severity = Bad
+		}
+		t.say(n, "range_checked", severity, "No index of %s is chosen while planning: for each row of the tables before it the server looks again whether one fits, and else reads it whole.", n.Name())
 		return
 	}
 	if n.hasMember("using_index_for_group_by") {
 		t.say(n, "loose_index_scan", Note, "Loose index scan: of index %s only the first entries of each group are read.", n.Key)
 		return
 	}
-	rows := readRows(n)
+	rows := t.readRows(n)
 	switch {
 	case n.Access == AccessAll:
 		t.fullScan(n, rows)
@@ -57,8 +61,13 @@ func (t *teller) table(n *Node) {
 		t.say(n, "covering", Note, "Covering: index %s alone answers, the rows of %s are not touched.", n.Key, n.Name())
 	case rows < 100 && !n.Covering:
 	case n.Key != "" && n.Key != "PRIMARY" && n.Role == "":
-		t.say(n, "not_covering", graded(rows), "Index %s of %s is not covering: each of about %s entries needs a look-up of its row in the clustered index, at random places.", n.Key, n.Name(), count(rows))
+		t.say(n, "not_covering", graded(rows), "Index %s of %s is not covering: each of %s needs a look-up of its row in the clustered index, at random places.", n.Key, n.Name(), t.about(n, readRows(n), "entry", "entries"))
 	}
+}
+
+// rechecked says whether an index of a table is looked for again with each row of the tables before it.
+func rechecked(n, parent *Node) bool {
+	return n.hasMember("range_checked_for_each_record") || strings.Contains(n.Title, "re-planned") || parent != nil && parent.Title == "range-checked-for-each-record"
 }
 
 // temporaryReasons are what a temporary table may be for, as far as the statement is known.
@@ -102,8 +111,12 @@ func (t *teller) fullScan(n *Node, rows float64) {
 		severity = Bad
 	}
 	words := fmt.Sprintf("Full scan of %s: all of about %s read", n.Name(), amount(n.rowsOnce(), "row is", "rows are"))
+	often := ", %s times"
+	if e, held, early := t.stopped(n, "row", "rows"); early {
+		words, often = fmt.Sprintf("Full scan of %s that ends when %s: %s read", n.Name(), e.when, held), ", at most %s times"
+	}
 	if runs := n.runsKnown(); runs > 1 {
-		words += fmt.Sprintf(", %s times", count(runs))
+		words += fmt.Sprintf(often, count(runs))
 	}
 	words += t.passing(n) + "."
 	switch {
@@ -115,7 +128,48 @@ func (t *teller) fullScan(n *Node, rows float64) {
 	t.say(n, "full_scan", severity, "%s", words)
 }
 
+// stopped says what ends the reading of a table early, and how many rows or entries are read until then.
+func (t *teller) stopped(n *Node, one, more string) (e ending, held string, early bool) {
+	e, early = t.a.ends(n)
+	if !early || n.ActualRows.Known() {
+		return e, "", false
+	}
+	rows, known := t.a.reads(n)
+	most, told := t.a.most(n)
+	is, are := one+" is", more+" are"
+	switch {
+	case known && told && rows < most && t.a.tested(n):
+		held = fmt.Sprintf("about %s, where those that pass are spread evenly, and at most all of about %s", amount(rows, one, more), amount(most, is, are))
+	case known:
+		held = "about " + amount(rows, is, are)
+	case told:
+		held = "at most all of about " + amount(most, is, are)
+	default:
+		held = "how soon is not told, at most all " + are
+	}
+	return e, held, true
+}
+
 func (t *teller) indexScan(n *Node, rows float64) {
+	one, more := "entry", "entries"
+	if n.Key == "PRIMARY" && !n.Covering {
+		one, more = "row", "rows"
+	}
+	if e, held, early := t.stopped(n, one, more); early {
+		looked, severity := "it is covering, the rows are not touched", graded(rows)
+		switch {
+		case n.Key == "PRIMARY" && !n.Covering:
+			t.say(n, "full_scan", severity, "%s is read in the order of its primary key until %s: %s read%s.", n.Name(), e.when, held, t.passing(n))
+			return
+		case !n.Covering:
+			looked = "it is not covering: as many rows are looked up in the clustered index, at random places"
+			if severity == Costly && t.share(n) > 0.5 {
+				severity = Bad
+			}
+		}
+		t.say(n, "full_index_scan", severity, "Index %s of %s is read in its order until %s: %s read, and %s%s.", n.Key, n.Name(), e.when, held, looked, t.passing(n))
+		return
+	}
 	if n.Covering {
 		t.say(n, "full_index_scan", graded(rows), "The whole index %s of %s is read, about %s; it is covering, the rows are not touched.", n.Key, n.Name(), amount(n.rowsOnce(), "entry", "entries"))
 		return
@@ -144,6 +198,15 @@ func (n *Node) runsKnown() float64 {
 		return float64(n.Loops)
 	}
 	return n.Executions.Or(1)
+}
+
+// about is a number of rows, as one that may not be reached where the reading of a table may end early.
+func (t *teller) about(n *Node, rows float64, one, more string) string {
+	what := "about " + strings.TrimSpace(amount(rows, one, more))
+	if t.early(n) {
+		return "at most " + what
+	}
+	return what
 }
 
 // condition is what rows of a table are tested with: its own, or the filter's above it.
@@ -204,12 +267,12 @@ func (t *teller) joinBuffer(n *Node) {
 	inner := n.rowsOnce()
 	pairs := outer * inner
 	if strings.Contains(strings.ToLower(n.JoinBuffer), "hash") {
-		t.say(n, "join_buffer", graded(inner), "Table %s is joined without an index, by a hash of the join buffer (%s): about %s on one side, %s on the other.", n.Name(), n.JoinBuffer, amount(outer, "row", "rows"), count(inner))
+		t.say(n, "join_buffer", graded(inner), "Table %s is joined without an index, by a hash of the join buffer (%s): %s on one side, %s on the other.", n.Name(), n.JoinBuffer, t.about(n, outer, "row", "rows"), count(inner))
 		return
 	}
 	if strings.Contains(n.JoinBuffer, "Batched") || strings.Contains(n.JoinBuffer, "BKA") {
 		t.say(n, "join_buffer", Note, "Look-ups in %s are gathered in a join buffer and made in order (%s).", n.Name(), n.JoinBuffer)
 		return
 	}
-	t.say(n, "join_buffer", graded(pairs), "Table %s is joined without an index: its rows are compared with those of the join buffer (%s), about %s × %s = %s.", n.Name(), n.JoinBuffer, count(outer), count(inner), amount(pairs, "pair", "pairs"))
+	t.say(n, "join_buffer", graded(pairs), "Table %s is joined without an index: its rows are compared with those of the join buffer (%s), %s × %s = %s.", n.Name(), n.JoinBuffer, t.about(n, outer, "", ""), count(inner), amount(pairs, "pair", "pairs"))
 }

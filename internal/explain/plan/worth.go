@@ -23,8 +23,9 @@ func (a *adviser) worth(n *Node, f *TableFacts, ad *Advice, p *candidate, o orde
 		p.runs *= fewer
 		defer func(runs float64) { p.runs = runs }(p.runs / fewer)
 	}
-	once := a.readsNow(n, f, ad)
-	now, then := once*nowRuns, p.entries*p.runs
+	once := a.readsNow(n, f)
+	compared := a.compared(n)
+	now, then := once*nowRuns+compared, p.entries*p.runs
 	if p.runs > 1 {
 		then += p.runs
 	}
@@ -33,6 +34,10 @@ func (a *adviser) worth(n *Node, f *TableFacts, ad *Advice, p *candidate, o orde
 		pages += touched(ad.TablePages, p.entries*p.runs)
 	}
 	before := a.pagesNow(n, f, ad, once, nowRuns)
+	if e, early := a.ends(n); early && e.rows == 0 && !n.ActualRows.Known() {
+		ad.refused = append(ad.refused, fmt.Sprintf("Reading ends when %s, and how soon that is is not known: no index is advised for it.", e.when))
+		return false
+	}
 	if len(p.order) > 0 && a.sorts(n) && ad.Passing >= many && p.covering && then <= now*1.01 {
 		if n.Covering && pages <= 2*before+1 || pages <= before {
 			return true
@@ -42,8 +47,15 @@ func (a *adviser) worth(n *Node, f *TableFacts, ad *Advice, p *candidate, o orde
 		return true
 	}
 	if all := a.scanned(a.selectOf(n)); now-then < worthShare*all || now-then < worthAny*a.scanned(a.plan.Root) {
+		if e, early := a.ends(n); early && !n.ActualRows.Known() {
+			ad.refused = append(ad.refused, fmt.Sprintf("Reading ends when %s. Where the rows that pass are spread evenly, an index on (%s) would spare about %s: too few. None is advised.", e.when, strings.Join(p.columns(), ", "), amount(math.Max(0, now-then), "row", "rows")))
+			return false
+		}
 		ad.refused = append(ad.refused, fmt.Sprintf("An index on (%s) would spare %s of the %s that are read for this SELECT: too few by itself. None is advised.", strings.Join(p.columns(), ", "), amount(math.Max(0, now-then), "row", "rows"), count(all)))
 		return false
+	}
+	if compared >= manyCompared && then <= now/20 {
+		return true // whatever pages are read for it
 	}
 	fewer := then <= 0.6*now && now-then >= worthRows
 	limit := before * 0.75
@@ -64,6 +76,24 @@ const (
 	worthShare = 0.25
 	worthAny   = 0.02
 )
+
+// Comparing a pair of rows in a join buffer is reckoned as a tenth of reading a row; from so many on it takes seconds.
+const (
+	pairShare    = 0.1
+	manyCompared = 2000 * many
+)
+
+// compared is what a table costs that is compared row by row with those of a join buffer, as so many rows read: 0 for
+// other joins.
+func (a *adviser) compared(n *Node) float64 {
+	if !strings.Contains(n.JoinBuffer, "Nested Loop") {
+		return 0
+	}
+	if _, early := a.ends(n); early {
+		return 0
+	}
+	return a.outerRows(n) * n.rowsOnce() * pairShare
+}
 
 // worthRows is how many rows an index has to spare, so that it is worth a word.
 const worthRows = 100
