@@ -69,4 +69,21 @@ func TestLostChunk(t *testing.T) {
 	if got := live(); got != "1|a|\n2|b|\n1|\n" {
 		t.Errorf("at the end there is %q", got)
 	}
+	// A backup whose head is damaged is restored by its ID, as verify says.
+	v, err := r.Verify(t.Context(), repo.VerifyOptions{})
+	if err != nil || len(v.Backups) != 1 {
+		t.Fatalf("%+v, %v", v, err)
+	}
+	head := filepath.Join(dir, "backups", v.Backups[0], "head")
+	os.Remove(head)
+	if err := os.WriteFile(head, []byte("damaged"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if v, err = r.Verify(t.Context(), repo.VerifyOptions{}); err != nil || len(v.Problems) != 1 || len(v.Broken) != 0 || !strings.Contains(v.Problems[0].What, "--backup "+v.Backups[0]) {
+		t.Errorf("%+v, %v", v, err)
+	}
+	exec(t, s, "DROP DATABASE lost")
+	if res, err := restore(t, load.Options{Repo: r, Into: target(t, node), Backup: v.Backups[0]}); err != nil || live() != "1|a|\n2|b|\n1|\n" {
+		t.Errorf("by its ID: %+v, %v", res, err)
+	}
 }

@@ -59,6 +59,13 @@ type Problem struct {
 	Aside   string      `json:"aside,omitempty"` // where it was set aside
 }
 
+// Taken says whether the next backup that holds the same takes the object as it is, for it is named by what it holds; a part of a
+// physical backup is that backup's alone.
+func (p Problem) Taken() bool { return p.Kind == Damaged && strings.HasPrefix(p.Key, dataPrefix) }
+
+// Movable says whether VerifyOptions.SetAside puts it away.
+func (p Problem) Movable() bool { return p.Kind == Damaged && immutable(p.Key) }
+
 // Verified is what a verification found.
 type Verified struct {
 	Backups     []string  `json:"backups"`     // that were verified
@@ -144,7 +151,7 @@ func (v *verifier) setAside(ctx context.Context) error {
 		return nil
 	}
 	for i, p := range v.res.Problems {
-		if p.Kind != Damaged || !immutable(p.Key) {
+		if !p.Movable() {
 			continue
 		}
 		aside := damagedPrefix + v.began.UTC().Format("20060102T150405Z") + "/" + p.Key
@@ -455,6 +462,8 @@ func (v *verifier) blame(ctx context.Context) error {
 		}
 		if broken {
 			v.res.Broken = append(v.res.Broken, id)
+		} else if i, ok := v.bad[headKey(id)]; ok {
+			v.res.Problems[i].What += "; it is passed over where no backup is named, and can be restored by its ID all the same (--backup " + id + ")"
 		}
 	}
 	slices.SortFunc(v.res.Problems, func(a, b Problem) int { return strings.Compare(a.Key, b.Key) })

@@ -198,6 +198,67 @@ func TestVerifyOtherIdentity(t *testing.T) {
 	}
 }
 
+// TestVerifyHints: what verify says of a damaged part of a physical backup, and of a damaged head, is so.
+func TestVerifyHints(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	dir, second := t.TempDir(), t.TempDir()
+	ids := keepBackups(t, dir, 2, repo.Keys{})
+	r, closePlace, err := makeRepo(t.Context(), dir, repo.Keys{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closePlace()
+	h, d := repo.Header{Format: repo.Format, ID: repo.NewID(time.Now()), Kind: repo.Physical, Began: time.Now(), Stream: &repo.Stream{Form: "xbstream"}}, repo.NewDraft()
+	defer d.Close()
+	k, err := r.NewKeeper()
+	if err == nil {
+		err = r.Begin(t.Context(), h, nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	part, err := k.KeepPart(t.Context(), h.ID, 0, []byte(strings.Repeat("files", 100)))
+	if err == nil {
+		err = d.Add(repo.Line{Part: &part})
+	}
+	if err == nil {
+		err = r.Finish(t.Context(), h, d)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code, out, e := said(t, "backup", "copy", "--from", dir, "--to", second); code != 0 {
+		t.Fatal(out, e)
+	}
+	spoil := func(key string) {
+		t.Helper()
+		name := filepath.Join(dir, filepath.FromSlash(key))
+		st, err := os.Stat(name)
+		if err == nil {
+			err = os.Chmod(name, 0o600)
+		}
+		if err == nil {
+			err = os.Truncate(name, st.Size()-40)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	spoil("physical/" + h.ID + "/000000")
+	if code, out, e := said(t, "verify", "--from", dir); code != 1 || strings.Contains(e, "the next backup") || !strings.Contains(e, "from a second place only") || !strings.Contains(out, "Broken   "+h.ID) {
+		t.Errorf("a part: %d %s%s", code, out, e)
+	}
+	said(t, "verify", "--from", dir, "--set-aside")
+	said(t, "backup", "copy", "--from", second, "--to", dir)
+	if code, out, e := said(t, "verify", "--from", dir); code != 0 {
+		t.Errorf("the remedy: %d %s%s", code, out, e)
+	}
+	spoil("backups/" + ids[1] + "/head")
+	if code, out, e := said(t, "verify", "--from", dir); code != 1 || strings.Contains(e, "set-aside") || !strings.Contains(out, "needed by "+ids[1]) || !strings.Contains(out, "can be restored by its ID all the same (--backup "+ids[1]+")") {
+		t.Errorf("a head: %d %s%s", code, out, e)
+	}
+}
+
 // TestRepositoryWrongUse: one line, exit code 2, or 1 where the place lacks something.
 func TestRepositoryWrongUse(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())

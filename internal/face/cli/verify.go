@@ -132,8 +132,12 @@ func runVerify(ctx context.Context, s Streams, f verifyFlags) error {
 		return failure(exitFailed, "", fmt.Errorf("%s damaged", digits.Counted(len(logs.Damaged), "mirrored log")))
 	}
 	hint := ""
-	if !f.setAside && slices.ContainsFunc(v.Problems, func(p repo.Problem) bool { return p.Kind == repo.Damaged }) {
+	switch {
+	case f.setAside:
+	case slices.ContainsFunc(v.Problems, repo.Problem.Taken):
 		hint = "the next backup takes a damaged object for whole unless it is set aside: risso verify --set-aside"
+	case slices.ContainsFunc(v.Problems, repo.Problem.Movable):
+		hint = "a part of a physical backup comes whole from a second place only: risso verify --set-aside, then risso backup copy from there"
 	}
 	is := func(k repo.ProblemKind) func(repo.Problem) bool {
 		return func(p repo.Problem) bool { return p.Kind == k }
