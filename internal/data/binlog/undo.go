@@ -22,6 +22,7 @@ type UndoOptions struct {
 	Tables  TableFilter                                              // only changes of these tables; nil: all
 	Columns Columns                                                  // of the tables as they are now; nil: what the log tells
 	Hazards func(ctx context.Context, schema, table string) []string // what a change of a table causes beside it; may be nil
+	Ready   func() error                                             // is asked when all tables of the transaction were seen, before anything is written; may be nil
 	Dir     string                                                   // for a temporary file; "": the system's
 }
 
@@ -59,6 +60,11 @@ func Undo(ctx context.Context, o UndoOptions, out io.Writer) (UndoResult, error)
 			return u.result, err
 		}
 		if done {
+			if o.Ready != nil {
+				if err := o.Ready(); err != nil {
+					return u.result, err
+				}
+			}
 			return u.result, u.write(ctx, out)
 		}
 	}
