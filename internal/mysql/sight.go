@@ -86,6 +86,26 @@ func (s *Stream) Blind(ctx context.Context, server Server, o Scope) (*BlindError
 	return b, nil
 }
 
+// tableGrants are the statements that let the account have all of one table, or view, and no more.
+func (r Rights) tableGrants(server Server, t TableName, o Scope) []string {
+	privileges, account := "SELECT", server.QuotedAccount()
+	i := slices.IndexFunc(o.Seen, func(s TableInfo) bool { return s.TableName == t })
+	switch {
+	case o.Programs == nil:
+	case slices.Contains(o.Views, t):
+		privileges += ", SHOW VIEW"
+	case i >= 0:
+		privileges += ", TRIGGER"
+	default: // what it is, the account may not see
+		privileges += ", SHOW VIEW, TRIGGER"
+	}
+	list := []string{"GRANT " + privileges + " ON " + t.String() + " TO " + account}
+	if o.Programs != nil && i >= 0 && !Transactional(o.Seen[i].Engine) && !Elsewhere(o.Seen[i].Engine) && !r.Have(t.Schema, "", "LOCK TABLES") {
+		list = append(list, "GRANT LOCK TABLES ON "+grantName(t.Schema)+".* TO "+account)
+	}
+	return list
+}
+
 func (r Rights) blind(server Server, o Scope) *BlindError {
 	b := &BlindError{Account: server.QuotedAccount()}
 	add := func(what string, grants ...string) {
@@ -124,13 +144,17 @@ func (r Rights) blind(server Server, o Scope) *BlindError {
 		}
 		for _, t := range o.Tables {
 			if !n.whole && !r.Have(t.Schema, t.Name, n.any...) {
-				add(n.what+" on "+t.String(), grants(t.Schema, false)...)
+				add(n.what+" on "+t.String(), r.tableGrants(server, t, o)...)
 			}
 		}
 	}
 	for _, v := range o.Views {
 		if !r.Have(v.Schema, v.Name, "SHOW VIEW") {
-			add("definitions of views without SHOW VIEW on "+Quote(v.Schema), grants(v.Schema, o.Open)...)
+			list := grants(v.Schema, o.Open)
+			if !o.Open && !slices.Contains(o.Schemas, v.Schema) {
+				list = r.tableGrants(server, v, o)
+			}
+			add("definitions of views without SHOW VIEW on "+Quote(v.Schema), list...)
 		}
 	}
 	for _, s := range o.Schemas {

@@ -176,7 +176,7 @@ func (s *Snapshot) takeAny(ctx context.Context, o SnapshotOptions) error {
 		}
 		s.Locked = st
 	}
-	var refusals []error
+	var refused error
 	for _, m := range SnapshotMethods(s.Server, len(s.lists.Plain) > 0, o.Method) {
 		err := s.take(ctx, m, o)
 		if err == nil {
@@ -186,9 +186,31 @@ func (s *Snapshot) takeAny(ctx context.Context, o SnapshotOptions) error {
 		if !errors.Is(err, errNotHere) && !errors.Is(err, ErrLocks) && ClassOf(err) != ClassPrivilege && ClassOf(err) != ClassLogin {
 			return fmt.Errorf("take a snapshot by %s: %w", m, err)
 		}
-		refusals = append(refusals, fmt.Errorf("%s: %w", m, err))
+		if err = fmt.Errorf("%s: %w", m, err); refused != nil {
+			err = fmt.Errorf("%w; %w", refused, err)
+		}
+		refused = err
 	}
-	return fmt.Errorf("no consistent snapshot can be taken: %w", errors.Join(refusals...))
+	err := fmt.Errorf("no consistent snapshot can be taken: %w", refused)
+	if grants := s.lockGrants(ctx); len(grants) > 0 {
+		err = fmt.Errorf("%w; to lock tables without transactions run %s", err, strings.Join(grants, "; "))
+	}
+	return err
+}
+
+// lockGrants are the statements that let the account lock the tables without transactions, where it may not.
+func (s *Snapshot) lockGrants(ctx context.Context) (grants []string) {
+	rights, err := s.control.Rights(ctx)
+	if err != nil || rights.Have("", "", "LOCK TABLES") {
+		return nil
+	}
+	for _, t := range s.lists.Plain {
+		g := "GRANT LOCK TABLES ON " + grantName(t.Schema) + ".* TO " + s.Server.QuotedAccount()
+		if !rights.Have(t.Schema, "", "LOCK TABLES") && !slices.Contains(grants, g) {
+			grants = append(grants, g)
+		}
+	}
+	return grants
 }
 
 // open connects all sessions before anything is locked.

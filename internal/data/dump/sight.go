@@ -16,7 +16,7 @@ func exact(pattern string) bool { return !strings.ContainsAny(pattern, `*?[\`) }
 // read goes out of the list.
 func lookAround(ctx context.Context, st *mysql.Stream, server mysql.Server, opts Options, l *listing) (*mysql.BlindError, error) {
 	schemas, tables, open := opts.Select.named()
-	o := mysql.Scope{Open: open, Schemas: schemas, Tables: tables, Views: l.views, Seen: l.tables, Programs: func(schema string) bool { return l.whole[schema] }}
+	o := mysql.Scope{Open: open, Schemas: schemas, Tables: tables, Views: l.views, Seen: slices.Concat(l.tables, l.plain, l.away), Programs: func(schema string) bool { return l.whole[schema] }}
 	if open {
 		o.Schemas = append(o.Schemas, l.schemas...)
 	}
