@@ -239,6 +239,7 @@ func TestDigestTellsWhatIsLost(t *testing.T) {
 		"a header without a statement": {event + strings.TrimSuffix(event, "SELECT 1;\n") + event, "1 event is announced by a line"},
 		"two headers in one":           {event + strings.Replace(event, "# User", "# Query_time: 3.0\n# User", 1), "1 event is announced by a line"},
 		"no times":                     {strings.ReplaceAll(event, "# Query_time: 0.250000  Lock_time: 0.000100 ", "# ") + event, "1 events without Query_time"},
+		"a log within a literal":       {strings.Replace(event, "1;", "'\n"+event+"', 'it''s', 1;", 1) + event, "1 event may be none, but text within a quote"},
 		"a cut file":                   {gz.String()[:gz.Len()*3/4], "ends too early"},
 	} {
 		for _, form := range []string{"text", "json", "html", "markdown", "csv"} {

@@ -1,0 +1,14 @@
+package sqltext
+
+import "testing"
+
+func TestOpenAt(t *testing.T) {
+	for s, want := range map[string]int{
+		"": -1, "SELECT 'a'": -1, "SELECT 'a": 7, "SELECT 'a\\'": 7, "SELECT 'a'''": -1, `SELECT "it's"`: -1, `SELECT "it's`: 7, "SELECT `a": 7, "SELECT `a\\`": -1,
+		"-- it's\nSELECT 1": -1, "# it's": -1, "SELECT /* it's */ 1": -1, "SELECT /* it's": 7, "SELECT 1 /*/": 9, "SELECT /*! 'a' */ 1": -1, "a - 'b": 4, "a / 'b": 4,
+	} {
+		if got := OpenAt([]byte(s)); got != want {
+			t.Errorf("%q: %d, not %d", s, got, want)
+		}
+	}
+}
