@@ -30,3 +30,22 @@ func OpenAt(s []byte) int {
 	}
 	return -1
 }
+
+// CloseAt is the place after the end of what quote opened, a quote or the / of a comment, in a text that begins within it, or -1.
+func CloseAt(s []byte, quote byte) int {
+	if quote == '/' {
+		if end := blockEnd(s, 0); end >= 2 && end <= len(s) && s[end-2] == '*' && s[end-1] == '/' {
+			return end
+		}
+		return -1
+	}
+	for i := 0; i < len(s); i++ {
+		switch {
+		case s[i] == '\\' && quote != '`', s[i] == quote && i+1 < len(s) && s[i+1] == quote:
+			i++
+		case s[i] == quote:
+			return i + 1
+		}
+	}
+	return -1
+}

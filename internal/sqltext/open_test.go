@@ -12,3 +12,16 @@ func TestOpenAt(t *testing.T) {
 		}
 	}
 }
+
+func TestCloseAt(t *testing.T) {
+	for s, want := range map[string]int{"": -1, "a": -1, "a'": 2, "a''b'c": 5, `a\'b'c`: 5, `a"`: -1, `a\`: -1} {
+		if got := CloseAt([]byte(s), '\''); got != want {
+			t.Errorf("%q: %d, not %d", s, got, want)
+		}
+	}
+	for s, want := range map[string]int{"": -1, "*/": 2, "a */ b": 4, "a * /": -1} {
+		if got := CloseAt([]byte(s), '/'); got != want {
+			t.Errorf("comment %q: %d, not %d", s, got, want)
+		}
+	}
+}

@@ -218,6 +218,18 @@ func TestDigestSlowLog(t *testing.T) {
 		if err := json.Unmarshal([]byte(out), &plan); err != nil || len(plan.Schemas) < 2 || len(plan.Appliers) < 2 {
 			t.Errorf("%v: %s", err, out)
 		}
+		execSQL(t, n, "SET GLOBAL general_log_file = 'general.log'; SET GLOBAL general_log = 1; SELECT\n'# Time: 2020-01-01\n# User@Host: x[x] @ y []\n# Query_time: 5 Lock_time: 0 Rows_sent: 1 Rows_examined: 1\nselect 5;' AS z")
+		if out, said, code := runRisso(t, nil, "digest", log); code != 1 || !strings.Contains(said, "1 event may be none, but text within a quote") || !strings.Contains(out, "1 event may be none") {
+			t.Errorf("a log within a literal: exit %d %s", code, said)
+		}
+		general := filepath.Join(n.Datadir, "general.log")
+		r = digestJSON(t, general)
+		if c := r.class(t, "select ? as z"); c.Calls != 1 || c.Total != nil || c.Min != nil || c.Max != nil || c.Median != nil || c.sum("Query_time") != 0 {
+			t.Errorf("a general log tells no times: %+v", c)
+		}
+		if text, _, code := runRisso(t, nil, "digest", general); code != 0 || !strings.Contains(text, "A general log tells no times") || strings.Contains(strings.ToLower(text), "always 0") {
+			t.Errorf("exit %d: %s", code, text)
+		}
 	})
 }
 

@@ -1,7 +1,6 @@
 package digest
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 )
@@ -18,11 +17,11 @@ func TestLogWithinLiteral(t *testing.T) {
 		calls int64
 		may   int64
 	}{
-		"a line each":             {event("SELECT 'x;\n"+one+"'"), 3, 2},
-		"two within":              {one + event("INSERT INTO t VALUES ('"+"\n"+one+one+"', 5)") + one, 6, 3},
+		"a line each":             {event("SELECT 'x;\n" + one + "'"), 2, 1},
+		"two within":              {one + event("INSERT INTO t VALUES ('"+"\n"+one+one+"', 5)") + one, 5, 2},
 		"begun without semicolon": {event("SELECT\n'# Time: 2020-01-01\n# User@Host: x[x] @ y []\n# Query_time: 5 Lock_time: 0 Rows_sent: 1 Rows_examined: 1\nselect 5;' as z") + one, 3, 1},
-		"in double quotes":        {event("SELECT \"x;\n"+one+"\""), 3, 2},
-		"in a comment":            {event("SELECT /* x\n"+one+"*/ 2"), 3, 2},
+		"in double quotes":        {event("SELECT \"x;\n" + one + "\""), 2, 1},
+		"in a comment":            {event("SELECT /* x\n" + one + "*/ 2"), 2, 1},
 		"an open quote":           {event("SELECT 'a") + one + quoted + one, 4, 0},
 		"an open quote at last":   {one + event("SELECT 'a"), 2, 0},
 		"odd, and right":          {event("SELECT \"it's\"") + quoted + event("SELECT 1 -- it's") + one, 4, 0},
@@ -35,12 +34,5 @@ func TestLogWithinLiteral(t *testing.T) {
 				}
 			}
 		})
-	}
-	p := digest(t, Options{}, []byte(strings.Repeat(event("SELECT 'a"), 50_000))) // each looks at those behind it
-	if p.Calls != 50_000 {
-		t.Errorf("%d calls", p.Calls)
-	}
-	if want := fmt.Sprint(p.Skipped[skipQuoted]); want == "" {
-		t.Error(want)
 	}
 }

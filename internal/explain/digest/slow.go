@@ -220,6 +220,9 @@ func (p *slowParser) block(b []byte, offset int64, cut int64, last bool, ev *raw
 		}
 		p.finish(ev, last && i == len(b), emit)
 	}
+	if n := quote.rest(len(b)); n > 0 && !last {
+		p.skip(skipQuoted, n)
+	}
 }
 
 // oneLine sets the text of the event that begins at b[start:] if it is a statement of one line and another event
