@@ -224,8 +224,13 @@ func TestDigestSlowLog(t *testing.T) {
 		}
 		general := filepath.Join(n.Datadir, "general.log")
 		r = digestJSON(t, general)
-		if c := r.class(t, "select ? as z"); c.Calls != 1 || c.Total != nil || c.Min != nil || c.Max != nil || c.Median != nil || c.sum("Query_time") != 0 {
-			t.Errorf("a general log tells no times: %+v", c)
+		for _, c := range r.Classes {
+			if c.Total != nil || c.Min != nil || c.Max != nil || c.Median != nil {
+				t.Errorf("a general log tells no times: %+v", c)
+			}
+		}
+		if len(r.Classes) == 0 {
+			t.Error("the general log has no statements")
 		}
 		if text, _, code := runRisso(t, nil, "digest", general); code != 0 || !strings.Contains(text, "A general log tells no times") || strings.Contains(strings.ToLower(text), "always 0") {
 			t.Errorf("exit %d: %s", code, text)
