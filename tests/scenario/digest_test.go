@@ -218,6 +218,23 @@ func TestDigestSlowLog(t *testing.T) {
 		if err := json.Unmarshal([]byte(out), &plan); err != nil || len(plan.Schemas) < 2 || len(plan.Appliers) < 2 {
 			t.Errorf("%v: %s", err, out)
 		}
+		execSQL(t, n, "SET GLOBAL general_log_file = 'general.log'; SET GLOBAL general_log = 1; SELECT\n'# Time: 2020-01-01\n# User@Host: x[x] @ y []\n# Query_time: 5 Lock_time: 0 Rows_sent: 1 Rows_examined: 1\nselect 5;' AS z")
+		if out, said, code := runRisso(t, nil, "digest", log); code != 1 || !strings.Contains(said, "1 event may be none, but text within a quote") || !strings.Contains(out, "1 event may be none") {
+			t.Errorf("a log within a literal: exit %d %s", code, said)
+		}
+		general := filepath.Join(n.Datadir, "general.log")
+		r = digestJSON(t, general)
+		for _, c := range r.Classes {
+			if c.Total != nil || c.Min != nil || c.Max != nil || c.Median != nil {
+				t.Errorf("a general log tells no times: %+v", c)
+			}
+		}
+		if len(r.Classes) == 0 {
+			t.Error("the general log has no statements")
+		}
+		if text, _, code := runRisso(t, nil, "digest", general); code != 0 || !strings.Contains(text, "A general log tells no times") || strings.Contains(strings.ToLower(text), "always 0") {
+			t.Errorf("exit %d: %s", code, text)
+		}
 	})
 }
 
@@ -239,6 +256,7 @@ func TestDigestTellsWhatIsLost(t *testing.T) {
 		"a header without a statement": {event + strings.TrimSuffix(event, "SELECT 1;\n") + event, "1 event is announced by a line"},
 		"two headers in one":           {event + strings.Replace(event, "# User", "# Query_time: 3.0\n# User", 1), "1 event is announced by a line"},
 		"no times":                     {strings.ReplaceAll(event, "# Query_time: 0.250000  Lock_time: 0.000100 ", "# ") + event, "1 events without Query_time"},
+		"a log within a literal":       {strings.Replace(event, "1;", "'\n"+event+"', 'it''s', 1;", 1) + event, "1 event may be none, but text within a quote"},
 		"a cut file":                   {gz.String()[:gz.Len()*3/4], "ends too early"},
 	} {
 		for _, form := range []string{"text", "json", "html", "markdown", "csv"} {

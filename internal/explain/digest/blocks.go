@@ -76,7 +76,10 @@ func (r *blocks) next(buf []byte) (block, []byte, error) {
 		if r.err != nil && !errors.Is(r.err, io.EOF) {
 			return block{}, buf, fmt.Errorf("after %d bytes: %w", r.off+int64(n), r.err)
 		}
-		end := lastEvent(buf[:n], searched)
+		end := -1
+		if r.err == nil || n > r.size { // else the rest of the log is one block
+			end = lastEvent(buf[:n], searched)
+		}
 		if end < 0 && n >= statementLimit {
 			end = lastWhole(buf[:n])
 		}

@@ -301,6 +301,9 @@ func TestGeneral(t *testing.T) {
 			}
 		}
 		slices.Sort(got)
+		if p.Metric("Query_time").Count != 0 || p.Metric("Lock_time").Count != 0 {
+			t.Errorf("%s: times that no general log tells: %+v", name, p.Metrics)
+		}
 		if g := strings.Join(got, ","); g != want || p.Sources[0].Format != FormatGeneral {
 			t.Errorf("%s (%s):\n%s\nnot\n%s", name, p.Sources[0].Format, g, want)
 		}

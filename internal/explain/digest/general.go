@@ -180,7 +180,7 @@ func (g *general) Next(e *Event) error {
 			g.connection(thread, command, g.text)
 			continue
 		}
-		*e = Event{Time: g.last, Query: g.text, Cut: g.cut, Thread: thread, Attrs: e.Attrs[:0]}
+		*e = Event{Time: g.last, Query: g.text, Cut: g.cut, Thread: thread, NoQueryTime: true, NoLockTime: true, Attrs: e.Attrs[:0]}
 		if g.cut > 0 {
 			g.skip[skipLong] += int64(g.cut)
 		}

@@ -17,6 +17,7 @@ const (
 	skipHeadOnly  = "headers of events without a statement"
 	skipMixed     = "lines \"# Query_time\" in the header of another event"
 	skipDoubled   = "lines \"# Query_time\" that stand twice"
+	skipQuoted    = "events that may be text of the statement before"
 	skipTail      = SkippedTorn
 	skipLong      = "bytes of statements over 8 MiB"
 	skipCutOff    = "statements without an end"
@@ -40,7 +41,8 @@ const (
 	SkippedTorn     = "events that the file's end cuts off"
 )
 
-// losses are the reasons that say that something of the log is missing in the profile, or counted without its time.
+// losses are the reasons that say that something of the log is missing in the profile, or counted without its time; skipQuoted is
+// one, too.
 var losses = []string{skipInside, skipHeadOnly, skipMixed, skipTimeless, skipNoTime, skipOutside, SkippedTorn, SkippedChecksum, SkippedDamaged}
 
 // unmade are those that say that an event which a line "# Query_time: " announces was not made.
@@ -74,6 +76,9 @@ func missing(skipped map[string]int64) (n int64) {
 func lost(skipped map[string]int64) (parts []string) {
 	if n := missing(skipped); n > 0 {
 		parts = append(parts, digits.Plural(n, "event is", "events are")+" announced by a line \"# Query_time\" and could not be read")
+	}
+	if n := skipped[skipQuoted]; n > 0 {
+		parts = append(parts, digits.Plural(n, "event", "events")+" may be none, but text within a quote that the statement before leaves open; counted all the same")
 	}
 	for _, why := range losses {
 		if n := skipped[why]; n > 0 && !slices.Contains(unmade, why) {

@@ -88,8 +88,8 @@ const (
 // the two lines, so every worker sees the same events wherever its block begins. Two more beginnings are
 // known inside of what lies between: after a server's banner (the statement before it may be cut off), and at
 // whole headers (lines of which one has Query_time) after a statement that lost its end.
-// The limit: a statement that holds such lines itself is taken apart there. Each line "# Query_time: " is held
-// against the events, so that what is lost is told (lost.go).
+// The limit: a statement that holds such lines itself is taken apart there, which openQuote finds out. Each line
+// "# Query_time: " is held against the events, so that what is lost is told (lost.go).
 type slowParser struct {
 	names   *names
 	skip    func(why string, n int64)
@@ -177,6 +177,7 @@ func nextEvent(b []byte, i int, whole bool) int {
 // event, which is valid until it returns. last says that the log ends with the block.
 func (p *slowParser) block(b []byte, offset int64, cut int64, last bool, ev *raw, emit func(*raw)) {
 	p.ahead = nil
+	quote := openQuote{at: -1}
 	end := -1 // what nextEvent last said
 	for i := 0; i < len(b); {
 		h := p.header(b, i, ev)
@@ -199,6 +200,9 @@ func (p *slowParser) block(b []byte, offset int64, cut int64, last bool, ev *raw
 			continue
 		}
 		if next := p.oneLine(b, i, h, ev); next > 0 {
+			if n := quote.event(b, h, next, false); n > 0 {
+				p.skip(skipQuoted, n)
+			}
 			p.finish(ev, false, emit)
 			i = next
 			continue
@@ -211,7 +215,13 @@ func (p *slowParser) block(b []byte, offset int64, cut int64, last bool, ev *raw
 			p.searched += int64(end - from)
 		}
 		i = p.statement(b, i, h, end, cut, ev)
+		if n := quote.event(b, h, i, i < end); n > 0 {
+			p.skip(skipQuoted, n)
+		}
 		p.finish(ev, last && i == len(b), emit)
+	}
+	if n := quote.rest(len(b)); n > 0 && !last {
+		p.skip(skipQuoted, n)
 	}
 }
 

@@ -232,9 +232,9 @@ func (t *tableReader) Next(e *Event) error {
 func (t *tableReader) slow(e *Event) {
 	f := t.fields
 	e.User, e.Host, e.IP = userHost(f[1])
-	query, _ := clockMicros(f[2])
+	query, timed := clockMicros(f[2])
 	lock, ok := clockMicros(f[3])
-	e.QueryTime, e.LockTime, e.NoLockTime = float64(query)/micro, float64(lock)/micro, !ok
+	e.QueryTime, e.LockTime, e.NoQueryTime, e.NoLockTime = float64(query)/micro, float64(lock)/micro, !timed, !ok
 	e.Time += int64(query) // start_time is when it began
 	for i, name := range []string{"Rows_sent", "Rows_examined"} {
 		if n, err := strconv.ParseUint(string(f[4+i]), 10, 63); err == nil {
@@ -257,6 +257,7 @@ func (t *tableReader) slow(e *Event) {
 // general fills in an event of general_log, if it is a statement.
 func (t *tableReader) general(e *Event) bool {
 	f := t.fields
+	e.NoQueryTime, e.NoLockTime = true, true
 	e.Thread, _ = strconv.ParseInt(string(f[2]), 10, 64) // 0: unknown
 	if c := string(f[4]); c != "Query" && c != "Execute" {
 		t.conns.connection(e.Thread, c, f[5])

@@ -380,6 +380,11 @@ func (j *digestJob) write(p *digest.Profile) error {
 			o.Notes = append(o.Notes, "The filter looked for "+strings.Join(never, ", ")+" in vain: where an event lacks a name, its comparison is false.")
 		}
 	}
+	if slices.ContainsFunc(p.Sources, func(s digest.SourceInfo) bool {
+		return s.Format == digest.FormatGeneral || s.Format == digest.FormatGeneralTable
+	}) {
+		o.Notes = append(o.Notes, "A general log tells no times: how long its statements took, and how long they waited for locks, is unknown.")
+	}
 	out := bufio.NewWriterSize(j.s.Out, 64<<10)
 	var err error
 	switch {

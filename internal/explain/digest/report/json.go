@@ -158,6 +158,9 @@ func toJSON(c *digest.Class, p *digest.Profile, o Options) classJSON {
 		Databases: names(c, "db"), Users: names(c, "user"), Hosts: names(c, "host"), Values: list(c.Values), Flags: list(c.Flags),
 		Metrics: metricsJSON(c.Metrics), Histogram: histogramJSON(c.Histogram), Tables: []tableJSON{}, Show: list(showCommands(c)), Samples: list(c.Samples),
 	}
+	if t.Count == 0 {
+		out.VarianceToMean, out.Apdex = figureJSON(math.NaN()), figureJSON(math.NaN())
+	}
 	for _, x := range c.Tables {
 		out.Tables = append(out.Tables, tableJSON{x.Schema, x.Name})
 	}
