@@ -302,11 +302,13 @@ func (c *Conn) ExplainJSON(ctx context.Context, schema, statement string, limit 
 			return "", err
 		}
 	}
-	err = c.quietQuery(ctx, "EXPLAIN /* risso: plan history */ FORMAT=JSON "+statement, func(row []sqldriver.Value) error {
-		if plan = text(row[0]); len(plan) > maxPlan {
-			return errTooLong
-		}
-		return nil
+	err = c.InTheirMode(ctx, func() error {
+		return c.quietQuery(ctx, "EXPLAIN /* risso: plan history */ FORMAT=JSON "+statement, func(row []sqldriver.Value) error {
+			if plan = text(row[0]); len(plan) > maxPlan {
+				return errTooLong
+			}
+			return nil
+		})
 	})
 	return plan, err
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	sqldriver "database/sql/driver"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // Server is what a server is: found out once at each connect.
@@ -24,27 +26,34 @@ type Server struct {
 	DataDir           string
 	PidFile           string
 	PerformanceSchema bool
+	SQLMode           string // @@sql_mode as sessions have it here, or as the DSN sets it: what statements of others are meant for
 }
 
 // probe asks what the server is and makes the session a quiet guest: its statements stay out of the slow log.
 func probe(ctx context.Context, c *Conn) (Server, error) {
 	var s Server
 	err := c.Query(ctx, `SELECT /* risso: what server is this? */ VERSION(), @@version_comment, CURRENT_USER(), CONNECTION_ID(),
-  @@hostname, @@port, @@socket, @@datadir, @@pid_file, @@performance_schema`, func(row []sqldriver.Value) error {
+  @@hostname, @@port, @@socket, @@datadir, @@pid_file, @@performance_schema, @@sql_mode`, func(row []sqldriver.Value) error {
 		s.Version, s.Comment, s.Account = text(row[0]), text(row[1]), text(row[2])
 		s.ConnectionID, _ = strconv.ParseInt(text(row[3]), 10, 64)
 		s.Hostname = text(row[4])
 		s.Port, _ = strconv.Atoi(text(row[5]))
 		s.Socket, s.DataDir, s.PidFile = text(row[6]), text(row[7]), text(row[8])
-		s.PerformanceSchema = text(row[9]) == "1"
+		s.PerformanceSchema, s.SQLMode = text(row[9]) == "1", text(row[10])
 		return nil
 	})
 	if err != nil {
 		return s, fmt.Errorf("ask what server it is: %w", err)
 	}
 	s.Flavour, s.Number = flavourOf(s.Version, s.Comment)
-	if err := c.Query(ctx, plainSession, ignoreRow); err != nil {
-		return s, fmt.Errorf("prepare the session: %w", err)
+	sets := []string{plainSession}
+	if own := ownMode(s.SQLMode); own != s.SQLMode {
+		sets = append(sets, setMode(own))
+	}
+	for _, set := range sets {
+		if err := c.Query(ctx, set, ignoreRow); err != nil {
+			return s, fmt.Errorf("prepare the session: %w", err)
+		}
 	}
 	// A statement below min_examined_row_limit is not logged, whatever log_queries_not_using_indexes says.
 	if err := c.Query(ctx, `SET SESSION /* risso: stay out of the slow log */ long_query_time = 31536000, min_examined_row_limit = 4294967295`, ignoreRow); err != nil && ClassOf(err) != ClassPrivilege && ClassOf(err) != ClassMissing {
@@ -59,6 +68,43 @@ func probe(ctx context.Context, c *Conn) (Server, error) {
 // DEFAULT would be the global value again. No privilege is needed. Source: MySQL manual, "Server System Variables".
 const plainSession = `SET SESSION /* risso: whole answers, and a session like any other */ sql_select_limit = 18446744073709551615, sql_big_selects = 1,
   sql_auto_is_null = 0, sql_safe_updates = 0, autocommit = 1, completion_type = 0`
+
+// readsOtherwise are the modes under which a server reads, or shows, the same SQL otherwise. ORACLE and its like stand for several.
+// Source: MySQL manual, "Server SQL Modes"; MariaDB documentation, "SQL_MODE".
+var readsOtherwise = map[string]bool{"ANSI": true, "ANSI_QUOTES": true, "DB2": true, "EMPTY_STRING_IS_NULL": true, "HIGH_NOT_PRECEDENCE": true, "IGNORE_SPACE": true,
+	"MAXDB": true, "MSSQL": true, "MYSQL323": true, "MYSQL40": true, "NO_BACKSLASH_ESCAPES": true, "NO_FIELD_OPTIONS": true, "NO_KEY_OPTIONS": true,
+	"NO_TABLE_OPTIONS": true, "NO_UNSIGNED_SUBTRACTION": true, "ORACLE": true, "PAD_CHAR_TO_FULL_LENGTH": true, "PIPES_AS_CONCAT": true, "POSTGRESQL": true,
+	"REAL_AS_FLOAT": true, "SIMULTANEOUS_ASSIGNMENT": true, "TIME_ROUND_FRACTIONAL": true, "TIME_TRUNCATE_FRACTIONAL": true}
+
+// ownMode is the sql_mode for Risso's own SQL, in the place of another: what rows may hold stays the server's, how SQL is read is not.
+func ownMode(mode string) string {
+	return strings.Join(slices.DeleteFunc(strings.Split(mode, ","), func(m string) bool { return readsOtherwise[m] }), ",")
+}
+
+func setMode(mode string) string {
+	return "SET SESSION /* risso: SQL as it is meant */ sql_mode = " + Literal(mode)
+}
+
+// InTheirMode runs f, which gives the server a statement that is not Risso's, under the sql_mode that it is meant for: Server.SQLMode.
+func (c *Conn) InTheirMode(ctx context.Context, f func() error) error {
+	own := ownMode(c.Server.SQLMode)
+	if own == c.Server.SQLMode {
+		return f()
+	}
+	if err := c.Exec(ctx, setMode(c.Server.SQLMode)); err != nil {
+		return fmt.Errorf("set the statement's sql_mode: %w", err)
+	}
+	err := f()
+	if serr := c.Exec(ctx, setMode(own)); err == nil && serr != nil {
+		return fmt.Errorf("set Risso's own sql_mode: %w", serr)
+	}
+	return err
+}
+
+// Dialect is how the server reads statements that are not Risso's.
+func (s Server) Dialect() sqltext.Dialect {
+	return sqltext.Dialect{MariaDB: s.MariaDB(), Version: s.Number}.WithMode(s.SQLMode)
+}
 
 func ignoreRow([]sqldriver.Value) error { return nil }
 

@@ -33,10 +33,15 @@ func TestWaitsOverHTTP(t *testing.T) {
 		n := single(t, kind)
 		execSQL(t, n, "CREATE DATABASE shop; CREATE TABLE shop.t (id INT PRIMARY KEY, a INT); INSERT INTO shop.t VALUES (1, 1)")
 		r := serve(t, dataDir(t), "--no-host", "--dsn", "db=root@unix("+n.Socket+")/")
-		await(t, "sessions are looked at", func() bool {
-			var q struct {
-				Sources []struct{ Activity struct{ Working bool } }
+		var q struct {
+			Sources []struct {
+				Activity struct {
+					Working bool
+					Step    float64
+				}
 			}
+		}
+		await(t, "sessions are looked at", func() bool {
 			r.get(t, "/api/queries", nil, &q)
 			return len(q.Sources) == 1 && q.Sources[0].Activity.Working
 		})
@@ -67,6 +72,8 @@ func TestWaitsOverHTTP(t *testing.T) {
 			t.Fatal(err)
 		}
 		waited := time.Since(began).Seconds() // at the most
+		r.get(t, "/api/queries", nil, &q)
+		step := q.Sources[0].Activity.Step // on a busy machine Risso looks more rarely: each look stands for so many seconds
 		id := sqltext.ClassID(sqltext.AppendPlain(nil, []byte(sqltext.Fingerprint(waiting))))
 		var a classWaits
 		await(t, "the minute is stored", func() bool {
@@ -79,8 +86,8 @@ func TestWaitsOverHTTP(t *testing.T) {
 			r.get(t, "/api/query", url.Values{"id": {id}, "from": {strconv.FormatInt(now-600, 10)}, "to": {strconv.FormatInt(now+60, 10)}}, &a)
 			return len(a.Waits) > 0 && a.Activity.Calls > 0
 		})
-		if w := a.Waits[0]; w.Value != "row_lock" || w.Seconds < 1.5 || w.Seconds > waited+2 || a.Activity.Note == "" {
-			t.Errorf("waits %+v", a)
+		if w := a.Waits[0]; w.Value != "row_lock" || w.Seconds < 1.5 || w.Seconds > waited+1+step || a.Activity.Note == "" {
+			t.Errorf("%.1f s at the most, looked at each %v s: %+v", waited, step, a)
 		}
 		if len(a.ByUser) != 1 || a.ByUser[0].Value != "root" || a.ByUserFrom != "activity" || len(a.ByHost) != 1 || a.ByHost[0].Value != "localhost" {
 			t.Errorf("by user %+v, by host %+v", a.ByUser, a.ByHost)

@@ -60,10 +60,13 @@ func (r *run) makeObjects(ctx context.Context, s **session, kinds ...repo.Object
 	})
 }
 
+// errNoColumn is what a server says to a trigger that names a column which its table does not have any more.
+const errNoColumn = 1054
+
 // mayStayAway says whether an object that the server does not take is left away: a server of another kind was told to get
-// what it understands.
+// what it understands; and what was broken on its own server, and can be made nowhere, keeps nothing else away.
 func (r *run) mayStayAway(err error) bool {
-	return err != nil && r.o.SkipIncompatible && r.foreignServer() && mysql.ErrorNumber(err) != 0 && !passes(err)
+	return mysql.ErrorNumber(err) == errNoColumn || err != nil && r.o.SkipIncompatible && r.foreignServer() && mysql.ErrorNumber(err) != 0 && !passes(err)
 }
 
 func (r *run) objectError(o *repo.Object, err error) error {

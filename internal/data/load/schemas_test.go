@@ -468,3 +468,19 @@ func testOtherLetters(t *testing.T, nodes map[string]*sandbox.Node) {
 		exec(t, s, "DROP DATABASE `ö`", "DROP USER `mü`@localhost")
 	}
 }
+
+// testBrokenTrigger: a trigger that names a column which its table has not any more can be made nowhere: it is named, and keeps nothing else away.
+func testBrokenTrigger(t *testing.T, nodes map[string]*sandbox.Node) {
+	for spec, node := range nodes {
+		s := stream(t, node)
+		exec(t, s, "CREATE DATABASE j", "USE j", "CREATE TABLE t (id INT PRIMARY KEY, a INT)", "INSERT INTO t VALUES (1, 1)", "CREATE TRIGGER broken BEFORE INSERT ON t FOR EACH ROW SET NEW.a = 1", "CREATE TABLE u (id INT PRIMARY KEY)",
+			"CREATE TRIGGER whole BEFORE INSERT ON u FOR EACH ROW SET NEW.id = 7", "ALTER TABLE t DROP COLUMN a")
+		r := takeBackup(t, node, "j")
+		exec(t, s, "DROP DATABASE j")
+		res, err := restore(t, load.Options{Repo: r, Into: target(t, node)})
+		if !errors.Is(err, load.ErrLeftOut) || res.Rows != 1 || res.Objects != 1 || len(res.LeftOut) != 1 || res.LeftOut[0].What != "trigger `j`.`broken`" || !strings.Contains(res.LeftOut[0].Create, "NEW.a = 1") {
+			t.Errorf("%s: %v: %+v", spec, err, res)
+		}
+		exec(t, s, "DROP DATABASE j")
+	}
+}

@@ -113,6 +113,7 @@ func TestTravel(t *testing.T) {
 	t.Run("broken checks", func(t *testing.T) { testBrokenChecks(t, nodes["mariadb"], nodes["mysql-9.7"]) })
 	t.Run("refused tables", func(t *testing.T) { testRefusedTables(t, nodes["mysql-9.7"]) })
 	t.Run("other letters", func(t *testing.T) { testOtherLetters(t, nodes) })
+	t.Run("broken trigger", func(t *testing.T) { testBrokenTrigger(t, nodes) })
 	t.Run("lost key", func(t *testing.T) { testLostKey(t, nodes["mysql-9.7"], nodes["mariadb"]) })
 	t.Run("odd keys", func(t *testing.T) { testOddKeys(t, nodes["mariadb"], nodes["mysql-9.7"]) })
 	t.Run("odd keys at home", func(t *testing.T) { testOddKeys(t, nodes["mariadb"], nodes["mariadb"]) })

@@ -168,7 +168,7 @@ func storedFunctions(ctx context.Context, c *mysql.Conn, schema, sql string) ([]
 		wanted[n] = true
 		list, schemas = append(list, literal(n.table)), append(schemas, literal(n.schema))
 	}
-	rows, err := c.Maps(ctx, `SELECT /* risso: plan */ ROUTINE_SCHEMA AS s, ROUTINE_NAME AS n, ROUTINE_DEFINITION AS body FROM information_schema.ROUTINES
+	rows, err := c.Maps(ctx, `SELECT /* risso: plan */ ROUTINE_SCHEMA AS s, ROUTINE_NAME AS n, ROUTINE_DEFINITION AS body, SQL_MODE AS mode FROM information_schema.ROUTINES
   WHERE ROUTINE_TYPE = 'FUNCTION' AND ROUTINE_NAME IN (`+strings.Join(list, ", ")+`) AND ROUTINE_SCHEMA IN (`+strings.Join(schemas, ", ")+`)`)
 	if err != nil {
 		return nil, fmt.Errorf("look which stored functions the statement calls: %w", err)
@@ -176,7 +176,7 @@ func storedFunctions(ctx context.Context, c *mysql.Conn, schema, sql string) ([]
 	var out []program
 	for _, r := range rows {
 		if wanted[tableName{strings.ToLower(r["s"]), strings.ToLower(r["n"])}] {
-			out = append(out, program{"function", r["s"], r["n"], r["body"]})
+			out = append(out, program{"function", r["s"], r["n"], c.Server.Dialect().WithMode(r["mode"]).ForDefault(r["body"])})
 		}
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].name() < out[j].name() })

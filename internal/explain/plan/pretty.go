@@ -3,6 +3,7 @@ package plan
 import (
 	"strings"
 
+	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/pattern"
 	"github.com/rissodb/risso/internal/sqltext"
 )
@@ -15,11 +16,44 @@ type token = sqltext.Token
 var blockNumber = pattern.Lazy(`(?i)(?:select |subquery)#\d`)
 
 // lex cuts SQL, as plans and statements have it, into tokens.
-func lex(s string) []token {
+func lex(s string) []token { return sqltext.Tokens(numbered(s)) }
+
+// numbered makes the numbers of blocks words, which are as long.
+func numbered(s string) string {
 	if strings.Contains(s, "#") {
-		s = blockNumber().ReplaceAllStringFunc(s, func(m string) string { return strings.Replace(m, "#", "$", 1) }) // a word as long
+		return blockNumber().ReplaceAllStringFunc(s, func(m string) string { return strings.Replace(m, "#", "$", 1) })
 	}
-	return sqltext.Tokens(s)
+	return s
+}
+
+// inBackticks is a condition as a server of the default sql_mode writes it. Servers write strings in single quotes under any mode;
+// what stands in double ones is a name, under ANSI_QUOTES (seen with MySQL 5.7 to 9.7, MariaDB 10.11 and 11.8).
+func inBackticks(s string) string {
+	if !strings.Contains(s, `"`) {
+		return s
+	}
+	var b strings.Builder
+	at := 0
+	for _, t := range (sqltext.Dialect{ANSIQuotes: true}).Tokens(numbered(s)) {
+		if t.Kind == sqltext.TokenName && s[t.Begin] == '"' {
+			b.WriteString(s[at:t.Begin] + mysql.Quote(t.Text))
+			at = t.End
+		}
+	}
+	return b.String() + s[at:]
+}
+
+// namesInBackticks does so in all texts of a plan that are read as SQL.
+func (p *Plan) namesInBackticks() {
+	p.Rewritten = inBackticks(p.Rewritten)
+	p.Root.Walk(func(n, _ *Node, _ int) {
+		n.Condition, n.IndexCondition = inBackticks(n.Condition), inBackticks(n.IndexCondition)
+		for _, list := range [][]string{n.SortKeys, n.Functions, n.Ref} {
+			for i := range list {
+				list[i] = inBackticks(list[i])
+			}
+		}
+	})
 }
 
 // sign tells whether a token is this operator or sign.

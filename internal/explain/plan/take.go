@@ -27,6 +27,7 @@ type Taken struct {
 	Plan  *Plan
 	Text  string   // the plan as the server gave it; "" where it was tabular
 	Notes []string // what could not be asked, in words
+	SQL   string   // the statement in the words of the default sql_mode, as all else here reads it
 }
 
 // defaultTimeout bounds a statement when a Request does not.
@@ -41,6 +42,8 @@ const defaultTimeout = 10 * time.Second
 // The connection should be one of its own: Take changes the session. When ctx ends the server may still be at work;
 // mysql.Kill ends that.
 func Take(ctx context.Context, c *mysql.Conn, r Request) (*Taken, error) {
+	theirs := r.SQL
+	r.SQL = c.Server.Dialect().ForDefault(r.SQL)
 	forms, sql, err := r.forms(c.Server)
 	if err != nil {
 		return nil, err
@@ -72,19 +75,24 @@ func Take(ctx context.Context, c *mysql.Conn, r Request) (*Taken, error) {
 		}
 		defer func() { _ = c.Exec(context.WithoutCancel(ctx), "ROLLBACK /* risso: plan */") }()
 	}
-	taken, err := takeFirst(ctx, c, forms, sql)
-	if err != nil {
-		return nil, err
-	}
-	taken.Notes = append(taken.Notes, told...)
-	if r.Analyze {
-		notes, partial := interrupted(ctx, c)
-		taken.Notes, taken.Plan.Partial = append(taken.Notes, notes...), partial
-	}
-	if r.Connection == 0 && r.Form == "" {
-		enrich(ctx, c, taken, r, sql)
-	}
-	return taken, nil
+	theirs = strings.TrimRight(strings.TrimSpace(theirs), "; \t\r\n")
+	var taken *Taken
+	err = c.InTheirMode(ctx, func() (err error) {
+		if taken, err = takeFirst(ctx, c, forms, theirs); err != nil {
+			return err
+		}
+		taken.SQL = sql
+		taken.Notes = append(taken.Notes, told...)
+		if r.Analyze {
+			notes, partial := interrupted(ctx, c)
+			taken.Notes, taken.Plan.Partial = append(taken.Notes, notes...), partial
+		}
+		if r.Connection == 0 && r.Form == "" {
+			enrich(ctx, c, taken, r, theirs)
+		}
+		return nil
+	})
+	return taken, err
 }
 
 // interrupted says so when the server ended the statement at the limit of time: MySQL's EXPLAIN ANALYZE then gives
@@ -200,7 +208,7 @@ func takeOne(ctx context.Context, c *mysql.Conn, f mysql.Explain, sql string) (*
 		}
 		p, err := FromRows(lowerNames(rows))
 		if err == nil {
-			p.Rewritten = rewritten(ctx, c)
+			p.Rewritten = inBackticks(rewritten(ctx, c))
 		}
 		return &Taken{Plan: p}, err
 	}
@@ -224,7 +232,7 @@ func takeOne(ctx context.Context, c *mysql.Conn, f mysql.Explain, sql string) (*
 		return nil, fmt.Errorf("read the plan: %w", err)
 	}
 	if p.Rewritten == "" {
-		p.Rewritten = rewritten(ctx, c)
+		p.Rewritten = inBackticks(rewritten(ctx, c))
 	}
 	return &Taken{Plan: p, Text: text.String()}, nil
 }

@@ -15,6 +15,7 @@ import (
 //   - MariaDB: cost (11.0 and later), r_table_time_ms and r_other_time_ms are the table's own, of all executions;
 //     r_total_time_ms of a query block holds all below it.
 func total(p *Plan) {
+	p.namesInBackticks()
 	id := 0
 	p.Root.Walk(func(n, _ *Node, _ int) {
 		id++

@@ -173,6 +173,7 @@ func explainLive(ctx context.Context, s Streams, f explainFlags, args []string) 
 		}
 		return plan.Explained{}, explainFailure(c.Server, err)
 	}
+	sql = taken.SQL
 	var tables []plan.TableFacts
 	if !f.noAdvice {
 		if tables, err = plan.ReadFacts(asking, c, taken.Plan, sql); err != nil {
