@@ -393,6 +393,31 @@ func TestRefused(t *testing.T) {
 	})
 }
 
+// TestSessionsRefused: the same of looking at the sessions.
+func TestSessionsRefused(t *testing.T) {
+	eachKind(t, func(t *testing.T, kind string) {
+		s := newScene(t, kind, nil)
+		s.run(1, "CREATE USER 'li''m'@'localhost' IDENTIFIED BY 'x'")
+		s.collector("li'm:x@unix("+s.node.Socket+")/", nil)
+		for range 3 {
+			err := s.c.activity.sample(t.Context(), time.Now())
+			if err == nil {
+				return // also at once: what the account may not see is a gap on some servers
+			}
+			s.c.activity.failed(err)
+			st, _ := s.c.activity.status()
+			if st.Remedy == "" {
+				t.Fatalf("no remedy: %+v", st)
+			}
+			t.Logf("%s: %s", st.Why, st.Remedy)
+			for _, q := range strings.Split(st.Remedy, "; ") {
+				s.run(1, q)
+			}
+		}
+		t.Error("the remedies do not help")
+	})
+}
+
 // TestOff is a server without performance_schema.
 func TestOff(t *testing.T) {
 	s := newScene(t, "mariadb", nil, "performance_schema=OFF")

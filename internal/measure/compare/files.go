@@ -89,6 +89,9 @@ func readFile(path string) ([]*bench.Result, error) {
 	return out, nil
 }
 
+// ErrTwice is a run that is on both sides of a comparison, or twice on one.
+var ErrTwice = errors.New("one and the same run")
+
 // eachOnce refuses a run that is there twice, on both sides or on one: it says nothing more the second time.
 func eachOnce(a, b Side) error {
 	seen := map[string]string{} // a run as text, and the side that it is of
@@ -101,9 +104,9 @@ func eachOnce(a, b Side) error {
 			first, twice := seen[string(text)]
 			switch {
 			case twice && first != side.Name:
-				return fmt.Errorf("%w: one and the same run (%s) is on both sides: give each side its own results", workload.ErrUsage, begun(r))
+				return fmt.Errorf("%w: %w (%s) is on both sides: give each side its own results", workload.ErrUsage, ErrTwice, begun(r))
 			case twice:
-				return fmt.Errorf("%w: one and the same run (%s) is there twice as a run of %s: give each result once", workload.ErrUsage, begun(r), side.Name)
+				return fmt.Errorf("%w: %w (%s) is there twice as a run of %s: give each result once", workload.ErrUsage, ErrTwice, begun(r), side.Name)
 			}
 			seen[string(text)] = side.Name
 		}

@@ -4,6 +4,7 @@ package report
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -177,6 +178,9 @@ func compareTwo(a, b Group) Comparison {
 	if err := compare.Comparable(x, y); err != nil {
 		c.Measure, c.MedianA, c.MedianB = "transactions/s", number(stats.Median(throughputs(a))), number(stats.Median(throughputs(b)))
 		c.Words = fmt.Sprintf("%s and %s are not compared: they did different work, and a transaction of one is none of the other.", c.Of, c.With)
+		if errors.Is(err, compare.ErrTwice) {
+			c.Words = fmt.Sprintf("%s and %s are not compared: one and the same run is there twice.", c.Of, c.With)
+		}
 		return c
 	}
 	r := compare.Judge(x, y, compare.Terms{Seed: 1})
