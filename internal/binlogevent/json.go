@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -44,6 +45,7 @@ type jsonNode struct {
 	list    []jsonNode
 	object  bool
 	array   bool
+	opaque  []byte // the types of what has bytes, see Opaque
 }
 
 // jsonLiteral is a JSON document as an expression in SQL that makes the same document, with the same types within.
@@ -68,6 +70,20 @@ func JSONText(b []byte) (string, error) {
 	}
 	n, err := jsonValue(b[0], b[1:], 0)
 	return n.text, err
+}
+
+// Exact says whether the literal of a value is the value in every respect, on the server that wrote the log. What is not are bytes
+// within a JSON document: a literal of bytes is a BIT there before MySQL 8.0, and a VARCHAR since, whatever column they came from.
+func (c *Column) Exact(f Format, v Value) bool {
+	if c.typ != typeJSON || v.Null || !v.Present || v.Partial || len(v.Raw) == 0 {
+		return true
+	}
+	n, err := jsonValue(v.Raw[0], v.Raw[1:], 0)
+	bytes := byte(typeBit)
+	if f.number >= 80000 {
+		bytes = typeVarchar
+	}
+	return err == nil && !slices.ContainsFunc(n.opaque, func(typ byte) bool { return typ != bytes })
 }
 
 func (n jsonNode) expression() string {
@@ -214,6 +230,7 @@ func jsonCompound(typ byte, b []byte, depth int) (jsonNode, error) {
 			return n, err
 		}
 		n.special = n.special || x.special
+		n.opaque = append(n.opaque, x.opaque...)
 		n.list = append(n.list, x)
 		text.WriteString(x.text)
 	}
@@ -280,10 +297,7 @@ func jsonOpaqueValue(b []byte) (jsonNode, error) {
 			n.sql = "CAST('" + s + "' AS DATETIME(6))"
 		}
 	default: // BIT, BLOB and the like: bytes of that type, as base64 for people
-		n.text, n.sql = fmt.Sprintf(`"base64:type%d:…"`, typ), hexLiteral(v)
-		if typ == typeBit {
-			n.sql = "b'" + strings.TrimPrefix(bitText(v), "0") + "'"
-		}
+		n.text, n.sql, n.opaque = fmt.Sprintf(`"base64:type%d:…"`, typ), fmt.Sprintf("X'%X'", v), []byte{typ}
 	}
 	return n, nil
 }

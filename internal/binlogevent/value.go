@@ -46,7 +46,7 @@ func (c *Column) Literal(v Value) (string, error) {
 	case typeNewDecimal:
 		return decimalText(v.Raw, c.a, c.b)
 	case typeBit:
-		return fmt.Sprintf("b'%s'", strings.TrimPrefix(bitText(v.Raw), "0")), nil
+		return fmt.Sprintf("b'%s'", strconv.FormatUint(be(v.Raw), 2)), nil
 	case typeEnum, typeSet:
 		return strconv.FormatUint(le(v.Raw), 10), nil
 	case typeYear:
@@ -161,17 +161,6 @@ func decimalText(b []byte, precision, scale int) (string, error) {
 		out.WriteString("." + digits)
 	}
 	return out.String(), nil
-}
-
-func bitText(b []byte) string {
-	var s strings.Builder
-	for _, x := range b {
-		fmt.Fprintf(&s, "%08b", x)
-	}
-	if t := strings.TrimLeft(s.String(), "0"); t != "" {
-		return t
-	}
-	return "00" // one zero is cut by the caller
 }
 
 func hexLiteral(b []byte) string {
@@ -377,8 +366,12 @@ func (c *Column) Equals(v Value) (string, error) {
 		return "CAST(" + name + " AS BINARY) = " + hexLiteral(raw), nil
 	case typeGeometry, typeVector:
 		return "HEX(" + name + ") = '" + strings.ToUpper(hex.EncodeToString(v.Raw)) + "'", nil
-	case typeEnum, typeSet, typeBit:
-		return name + " + 0 = " + text + " + 0", nil
+	case typeEnum:
+		return name + " + 0 = " + text, nil
+	case typeSet: // + 0 makes a DOUBLE of it, or a number with a sign
+		return "CAST(" + name + " AS UNSIGNED) = " + text, nil
+	case typeBit: // in MySQL b'…' + 0 has a sign, and its index is used for a number only
+		return name + " = " + strconv.FormatUint(be(v.Raw), 10), nil
 	}
 	return name + " = " + text, nil
 }

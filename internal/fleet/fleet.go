@@ -149,7 +149,8 @@ type Channel struct {
 	Source     string `json:"source"`      // host:port that it replicates from
 	IORunning  string `json:"io_running"`  // Yes, No, Connecting
 	SQLRunning string `json:"sql_running"` // Yes, No
-	LastError  string `json:"last_error"`  // of whichever thread stopped
+	LastError  string `json:"last_error"`  // of whichever thread stopped; where several appliers work, that of the one that failed first
+	LastErrno  int    `json:"last_errno"`  // its number, 0: none
 }
 
 // Slug turns a name into an ID: lower-case letters, digits, dots, dashes and underscores,

@@ -125,6 +125,12 @@ func syncDir(dir string) error {
 	return d.Sync()
 }
 
+// Any says whether there is a journal of a kind, of whatever server.
+func Any(dir, kind string) bool {
+	list, _ := filepath.Glob(filepath.Join(dir, kind+"-*.json"))
+	return len(list) > 0
+}
+
 // Take takes the journal that a killed process left of a server: nil when there is none. It wraps ErrHeld when its process
 // lives, and ErrDamage when somebody has to look at it.
 func Take[T any](dir, kind string, s mysql.Server) (*File, Content[T], error) {

@@ -26,6 +26,8 @@ type Traffic struct {
 	mu    sync.Mutex
 	texts map[string]struct{} // what was sent
 
+	precedence precedence
+
 	doing   map[string]float64 // sessions by what they were found doing, as an ActivityReader saw it last
 	doingAt time.Time
 }

@@ -59,6 +59,13 @@ func (e *Error) Reason() string {
 	return e.Err.Error()
 }
 
+// OfAccount says whether it is the account that has no room for another connection, by its own limit or max_user_connections, and not
+// the server.
+func (e *Error) OfAccount() bool {
+	me, ok := errors.AsType[*driver.MySQLError](e.Err)
+	return ok && (me.Number == errTooManyUserConns || me.Number == errUserLimit)
+}
+
 // Unwrap gives the driver's or the system's error.
 func (e *Error) Unwrap() error { return e.Err }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	sqldriver "database/sql/driver"
 	"net"
+	"strconv"
 	"strings"
 
 	"github.com/rissodb/risso/internal/fleet"
@@ -23,13 +24,41 @@ func (r *replicaReader) read(ctx context.Context, c *Conn, s *fleet.Sample) erro
 		return err
 	}
 	r.Channels = r.Channels[:0]
+	stopped := false
 	for _, row := range rows {
-		r.channel(row, s)
+		ch := r.channel(row, s)
+		stopped = stopped || ch.SQLRunning != "Yes" && ch.LastErrno != 0
+	}
+	if stopped && c.Server.PerformanceSchema && c.Server.atLeast(50700) {
+		return r.workers(ctx, c)
 	}
 	return nil
 }
 
-func (r *replicaReader) channel(row map[string]string, s *fleet.Sample) {
+// workers puts the error of the applier that failed first in the place of the coordinator's, which says only that there was one.
+// Source: MySQL manual, "The replication_applier_status_by_worker Table".
+func (r *replicaReader) workers(ctx context.Context, c *Conn) error {
+	rows, err := c.Maps(ctx, `SELECT /* risso: why does replication not apply? */ CHANNEL_NAME AS channel, LAST_ERROR_NUMBER AS number, LAST_ERROR_MESSAGE AS message
+FROM performance_schema.replication_applier_status_by_worker WHERE LAST_ERROR_NUMBER <> 0 ORDER BY LAST_ERROR_TIMESTAMP DESC`)
+	switch ClassOf(err) {
+	case "":
+	case ClassPrivilege, ClassMissing, ClassOther: // the coordinator's words have to do
+		return nil
+	default:
+		return err
+	}
+	for _, row := range rows {
+		for i := range r.Channels {
+			if ch := &r.Channels[i]; ch.Name == row["channel"] && ch.SQLRunning != "Yes" {
+				ch.LastError = row["message"]
+				ch.LastErrno, _ = strconv.Atoi(row["number"])
+			}
+		}
+	}
+	return nil
+}
+
+func (r *replicaReader) channel(row map[string]string, s *fleet.Sample) fleet.Channel {
 	old := make(map[string]string, len(row))
 	for k, v := range row {
 		old[oldReplicaWords.Replace(k)] = v
@@ -38,9 +67,10 @@ func (r *replicaReader) channel(row map[string]string, s *fleet.Sample) {
 		Name: old["Channel_Name"] + old["Connection_name"], Source: net.JoinHostPort(old["Master_Host"], old["Master_Port"]),
 		IORunning: old["Slave_IO_Running"], SQLRunning: old["Slave_SQL_Running"],
 	}
-	for _, k := range []string{"Last_SQL_Error", "Last_IO_Error", "Last_Error"} {
+	for _, k := range []string{"Last_SQL_Err", "Last_IO_Err", "Last_Err"} {
 		if ch.LastError == "" {
-			ch.LastError = old[k]
+			ch.LastError = old[k+"or"]
+			ch.LastErrno, _ = strconv.Atoi(old[k+"no"])
 		}
 	}
 	r.Channels = append(r.Channels, ch)
@@ -55,6 +85,7 @@ func (r *replicaReader) channel(row map[string]string, s *fleet.Sample) {
 		}
 		s.Values[s.Position(replicaMetric(column, labels))] = v
 	}
+	return ch
 }
 
 func replicaMetric(column string, labels []fleet.Label) fleet.Metric {

@@ -58,14 +58,17 @@ const erOptionPrevents = 1290
 // FollowGrants is the statement that gives the account what the mirror of binary logs needs.
 func (s Server) FollowGrants() string { return s.Grants(s.QuotedAccount(), "", JobFollow)[0] }
 
+// withGrantOption ends lines of SHOW GRANTS.
+const withGrantOption = " WITH GRANT OPTION"
+
 // add reads a line of SHOW GRANTS. Lines that give no privilege on tables (proxies, single routines) are passed over.
 func (r *Rights) add(line string) {
 	dialect := sqltext.Dialect{ANSIQuotes: true} // strings have single quotes there, names either of the others
 	read, err := dialect.ReadGrant(line)
 	if i := strings.LastIndex(line, " TO '"); err != nil && i > 0 { // MySQL 5.7 writes the account as it is, with its quotes
 		end := ""
-		if strings.HasSuffix(line, " WITH GRANT OPTION") {
-			end = " WITH GRANT OPTION"
+		if strings.HasSuffix(line, withGrantOption) {
+			end = withGrantOption
 		}
 		read, err = dialect.ReadGrant(line[:i] + " TO 'x'@'%'" + end)
 	}

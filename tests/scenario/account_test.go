@@ -1,7 +1,9 @@
 package scenario_test
 
 import (
+	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/rissodb/risso/internal/fleet"
@@ -74,4 +76,62 @@ func has(gaps []fleet.Gap, word string) bool {
 		}
 	}
 	return false
+}
+
+// TestFewConnections: with an account that may have one connection, or two, the numbers are read as ever, also after its connections were
+// cut; that statements or sessions cannot be followed is a note, with a statement that mends it.
+func TestFewConnections(t *testing.T) {
+	t.Parallel()
+	eachKind(t, []string{"mariadb", "mysql-9.7"}, func(t *testing.T, kind string) {
+		n := single(t, kind, "performance_schema=ON")
+		for limit := 1; limit <= 2; limit++ {
+			user := fmt.Sprintf("lim%d", limit)
+			execSQL(t, n, fmt.Sprintf("CREATE USER '%s'@'localhost' IDENTIFIED BY 'x' WITH MAX_USER_CONNECTIONS %d", user, limit))
+			execSQL(t, n, fmt.Sprintf("GRANT ALL ON *.* TO '%s'@'localhost'", user))
+			dsn := "db=" + user + ":x@unix(" + n.Socket + ")/"
+			remedy := fmt.Sprintf("ALTER USER '%s'@'localhost' WITH MAX_USER_CONNECTIONS 5", user)
+			r := serve(t, dataDir(t), "--no-host", "--dsn", dsn)
+			r.awaitTicks(t, "db", 3)
+			await(t, "it says what cannot be followed", func() bool {
+				q := r.queries(t, "")
+				if len(q.Sources) != 1 {
+					return false
+				}
+				s := q.Sources[0]
+				told := func(why, by string) bool {
+					return strings.Contains(why, "for want of another connection") && by == remedy
+				}
+				return told(s.Why, s.Remedy) || s.Working && told(s.Activity.Why, s.Activity.Remedy)
+			})
+			for range 2 {
+				cutSessions(t, n, "USER = '"+user+"'")
+				r.awaitTicks(t, "db", 2)
+			}
+			noEvent(t, r, "db", fleet.EventDown)
+			if list := r.instance(t, "db").Findings; len(list) > 0 {
+				t.Errorf("%s of one account with %d: %+v", kind, limit, list)
+			}
+			r.stop(t, syscall.SIGTERM)
+			says := func() string {
+				out, errs, code := runRisso(t, nil, "doctor", "--no-host", "--dsn", dsn, "--data", dataDir(t), "--listen", "127.0.0.1:0")
+				if code != 0 {
+					t.Fatalf("doctor: %d %s %s", code, out, errs)
+				}
+				return out
+			}
+			if out := says(); !strings.Contains(out, remedy) {
+				t.Errorf("doctor: %s", out)
+			}
+			execSQL(t, n, remedy)
+			if out := says(); strings.Contains(out, "MAX_USER_CONNECTIONS") {
+				t.Errorf("doctor with the remedy: %s", out)
+			}
+			r = serve(t, dataDir(t), "--no-host", "--dsn", dsn)
+			await(t, "with the remedy all is followed", func() bool {
+				q := r.queries(t, "")
+				return len(q.Sources) == 1 && q.Sources[0].Working && q.Sources[0].Activity.Working
+			})
+			r.stop(t, syscall.SIGTERM)
+		}
+	})
 }

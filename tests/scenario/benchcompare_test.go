@@ -82,7 +82,8 @@ func TestCompareSettings(t *testing.T) {
 	for _, kind := range []string{"mariadb", "mysql-9.7"} {
 		t.Run(kind, func(t *testing.T) {
 			n, dsn := benchServer(t, kind)
-			state := tempDir(t)
+			home := tempDir(t)
+			state := filepath.Join(home, ".local", "state", "risso", "bench") // the default
 			const ask = "SELECT @@GLOBAL.innodb_flush_log_at_trx_commit"
 			args := []string{"bench", "compare", "update_index", "--dsn", dsn, "--table-size", "1000", "--set-a", "innodb_flush_log_at_trx_commit=1", "--set-b", "innodb_flush_log_at_trx_commit=0",
 				"--warmup", "50ms", "--state", state, "--output", "json"}
@@ -151,11 +152,23 @@ func TestCompareSettings(t *testing.T) {
 			if _, said, code := runRisso(t, nil, long...); code != 1 || !strings.Contains(said, "--restore") {
 				t.Errorf("after a kill: code %d, %s", code, said)
 			}
+			begins := func(args ...string) (int, string) {
+				p := launch(t, environment(home), append(append([]string{"bench"}, args...), "--table-size", "1000", "--for", "100ms")...)
+				return p.code(t), p.err.String()
+			}
+			for _, args := range [][]string{{"run", "update_index", "--dsn", dsn}, {"scale", "update_index", "--dsn", dsn, "--threads", "1", "--runs", "1"}, {"compare", "update_index", "--dsn-a", dsn, "--dsn-b", dsn, "--runs", "1"}} {
+				if code, said := begins(args...); code != 1 || !strings.Contains(said, "--restore") {
+					t.Errorf("%s on what a kill left: code %d, %s", args, code, said)
+				}
+			}
 			if out, said, code := runRisso(t, nil, "bench", "compare", "--restore", "--dsn", dsn, "--state", state); code != 0 || !strings.Contains(out, "put back") {
 				t.Errorf("restore: code %d, %s%s", code, out, said)
 			}
 			if v := value(t, n, ask); v != "1" {
 				t.Errorf("restored to %s", v)
+			}
+			if code, said := begins("run", "update_index", "--dsn", dsn); code != 0 {
+				t.Errorf("run when all is put back: code %d, %s", code, said)
 			}
 		})
 	}

@@ -28,6 +28,10 @@ type queries struct {
 		Instance, Source, Why, Remedy string
 		Working                       bool
 		Last                          int64
+		Activity                      struct {
+			Why, Remedy string
+			Working     bool
+		}
 	}
 }
 

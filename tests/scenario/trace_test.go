@@ -203,6 +203,7 @@ func terminal(t *testing.T) (master, slave *os.File) {
 type mapNode struct {
 	Kind, Name, SQL string
 	Count, Whole    int
+	Total           uint64 `json:"total_ps"`
 	Tables          []struct {
 		Table        string
 		Opened, Used int
@@ -222,12 +223,16 @@ type mapNode struct {
 type traceEvent struct {
 	Kind, Name, SQL string
 	Cut             bool `json:"sql_cut"`
+	Running         bool
 }
 
 type traceResult struct {
 	Words []string
 	Notes []string
-	Map   struct{ Statements []*mapNode }
+	Map   struct {
+		Statements []*mapNode
+		Busy       uint64 `json:"busy_ps"`
+	}
 	Trace struct {
 		Ended       string
 		Seconds     float64
@@ -311,6 +316,7 @@ func TestTrace(t *testing.T) {
 		t.Run("candidates", s.candidates)
 		t.Run("cut texts", s.cutTexts)
 		t.Run("begun before", s.begunBefore)
+		t.Run("still runs", s.stillRuns)
 		t.Run("not put back", s.notPutBack)
 		t.Run("closed without rings", s.closedWithoutRings)
 		t.Run("statements not recorded", s.blind) // leaves them so

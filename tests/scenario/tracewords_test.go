@@ -67,6 +67,54 @@ func (s *traced) begunBefore(t *testing.T) {
 	if !regexp.MustCompile(`was in a statement that had begun before the trace, and of which the server records nothing: SELECT SLEEP\(600\), 'begun' \(User sleep, for|100 % of that was spent in a statement that had begun before`).MatchString(words) {
 		t.Errorf("words: %s", words)
 	}
+	if busy := float64(res.Map.Busy) * 1e-12; busy != 0 && (busy < res.Trace.Seconds*0.9 || busy > res.Trace.Seconds*1.0001) || res.Trace.Missing != 0 {
+		t.Errorf("busy for %g of %g s, %d events missing", busy, res.Trace.Seconds, res.Trace.Missing)
+	}
+}
+
+// stillRuns: a statement that runs when the trace ends counts until then, however seldom its events were read.
+func (s *traced) stillRuns(t *testing.T) {
+	r := s.begin(t, "--for", "10m", "--output", "json")
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = s.conn.ExecContext(context.WithoutCancel(t.Context()), "SELECT SLEEP(600), 'still'") // until it is killed
+	}()
+	runs := func(seconds int) {
+		await(t, "the statement runs", func() bool {
+			return value(t, s.node, fmt.Sprintf("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE = 'User sleep' AND TIME >= %d AND ID = %s", seconds, s.id)) == "1"
+		})
+	}
+	runs(0)
+	from := time.Now()
+	runs(2)
+	least := time.Since(from)
+	if err := r.cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	res := s.result(t, r)
+	execSQL(t, s.node, "KILL QUERY "+s.id)
+	<-done
+	m := res.find(t, "'still'")
+	if total := time.Duration(m.Total / 1000); total < least/2 {
+		t.Errorf("it ran for at least %s, and is said to have taken %s", least, total)
+	}
+	for _, root := range res.Map.Statements {
+		root.find(func(n *mapNode) bool {
+			if n.Total > res.Map.Busy {
+				t.Errorf("%s%s took %d of the %d ps in which the connection was busy", n.Name, n.SQL, n.Total, res.Map.Busy)
+			}
+			return false
+		})
+	}
+	if words := strings.Join(res.Words, " "); float64(res.Map.Busy)*1e-12 > res.Trace.Seconds*1.0001 || !strings.Contains(words, "still ran when the trace ended") || !strings.Contains(words, "sleeping on request") {
+		t.Errorf("busy for %d ps of %g s: %s", res.Map.Busy, res.Trace.Seconds, words)
+	}
+	for _, e := range res.Trace.Events {
+		if strings.Contains(e.SQL, "'still'") && !e.Running {
+			t.Errorf("it is not said to run: %+v", e)
+		}
+	}
 }
 
 // notPutBack: a trace that could not put everything back says so in its exit code and in its report, and --restore does it.

@@ -27,6 +27,11 @@ type RollOptions struct {
 	Again PendingPolicy  // what to do about a statement of which nobody knows whether it ran
 	Plan  bool           // find out what would be done, and do nothing
 	Tell  func(Progress) // how far it is, several times a second; may be nil
+
+	// Own says that the logs are of the server that From is of: then its file and offset have to lie in them, too, else ErrHistory or ErrShort tells
+	// why not. Without, they may be another server's, and file and offset count only where there are no GTIDs.
+	Own    bool
+	Moment time.Time // with Own: when the server was at From, by its clock; a log of that name begun later is of another history. Zero: nobody knows
 }
 
 // TableFilter says whether a table is wanted.
@@ -81,6 +86,7 @@ type RollResult struct {
 	LastTime     time.Time     `json:"last_time"`
 	Next         Place         `json:"next"`                // where the first one begins that was not applied; the end of the logs when there is none
 	Stopped      string        `json:"stopped"`             // why it ended there
+	AtEnd        bool          `json:"at_end,omitempty"`    // because the logs end, which was not asked for or not the point to stop at
 	GTIDs        mysql.GTIDSet `json:"gtids"`               // the position and all that was applied or skipped since
 	Prepared     []string      `json:"prepared"`            // XA transactions that are prepared and wait for their COMMIT or ROLLBACK
 	Notes        []string      `json:"notes"`               // what a person should know
@@ -221,7 +227,7 @@ func planRoll(ctx context.Context, o RollOptions) (p rollPlan, err error) {
 	if err := p.choose(ctx, o); err != nil {
 		return p, err
 	}
-	w := walker{o: o, p: &p}
+	w := walker{o: o, p: &p, h: newHistory(&o)}
 	for i, f := range p.files {
 		err := w.file(ctx, i, f)
 		p.result.Bytes = p.total
@@ -239,9 +245,9 @@ func planRoll(ctx context.Context, o RollOptions) (p rollPlan, err error) {
 	case o.Stop.File != "":
 		return p, fmt.Errorf("%w: %s is not among them, or ends before %d", ErrNoStop, o.Stop.File, o.Stop.Pos)
 	case !o.Stop.Time.IsZero():
-		p.result.Stopped = "the logs end before the time to stop at"
+		p.result.Stopped, p.result.AtEnd = "the logs end before the time to stop at", true
 	default:
-		p.result.Stopped = "the logs end"
+		p.result.Stopped, p.result.AtEnd = "the logs end", true
 	}
 	p.result.GTIDs = p.from.Union(p.adds)
 	return p, nil
@@ -250,6 +256,10 @@ func planRoll(ctx context.Context, o RollOptions) (p rollPlan, err error) {
 // choose finds the log to begin with: by GTID the last one before which the server had nothing that the position lacks.
 func (p *rollPlan) choose(ctx context.Context, o RollOptions) error {
 	p.byGTID = !p.from.Empty()
+	h := newHistory(&o)
+	if err := h.absent(ctx); err != nil {
+		return err
+	}
 	if !p.byGTID {
 		if o.From.File == "" {
 			p.files = o.Files
@@ -263,7 +273,11 @@ func (p *rollPlan) choose(ctx context.Context, o RollOptions) error {
 		}
 		return fmt.Errorf("%w: %s is not among the logs, which begin with %s", ErrGap, o.From.File, o.Files[0].Name)
 	}
-	for i := len(o.Files) - 1; i >= 0; i-- {
+	begin := len(o.Files) - 1
+	if h.listed { // the log of the position is looked at, also where all GTIDs of it are there
+		begin = slices.IndexFunc(o.Files, func(f File) bool { return f.Name == o.From.File })
+	}
+	for i := begin; i >= 0; i-- {
 		before, found, err := beforeLog(ctx, o.Files[i])
 		if err != nil {
 			return err
@@ -321,6 +335,7 @@ type walker struct {
 	stopped bool
 	stopAt  bool // with the end of the open transaction
 	b       boundaries
+	h       history
 }
 
 func (w *walker) file(ctx context.Context, i int, f File) error {
@@ -350,11 +365,11 @@ func (w *walker) file(ctx context.Context, i int, f File) error {
 		switch {
 		case errors.Is(err, io.EOF):
 			w.p.total += r.Pos()
-			return nil
+			return w.h.end(f.Name, r.Pos(), w.b.open)
 		case errors.Is(err, binlogevent.ErrTorn) && last:
 			w.p.result.Notes = append(w.p.result.Notes, fmt.Sprintf("%s ends in the middle of an event at %d: what is whole is applied", f.Name, r.Pos()))
 			w.p.total += r.Pos()
-			return nil
+			return w.h.end(f.Name, r.Pos(), w.b.open)
 		case err != nil:
 			return fmt.Errorf("%s: %w", f.Name, err)
 		case ctx.Err() != nil:
@@ -373,6 +388,9 @@ func (w *walker) file(ctx context.Context, i int, f File) error {
 
 // event counts one event and says in w.stopped whether the walk ends before it.
 func (w *walker) event(f File, e binlogevent.Event, first bool) error {
+	if err := w.h.event(f.Name, e, w.b.open); err != nil {
+		return err
+	}
 	switch e.Type {
 	case binlogevent.TypePreviousGTIDs, binlogevent.TypeMariaGTIDList:
 		before, err := binlogevent.ParseGTIDs(e)
@@ -390,7 +408,7 @@ func (w *walker) event(f File, e binlogevent.Event, first bool) error {
 		return fmt.Errorf("%w: at %s:%d begins a LOAD DATA that was logged as a statement", ErrContents, f.Name, e.Pos)
 	}
 	began, ended := w.b.event(e)
-	if began && w.o.Stop.before(f.Name, e, w.b.gtid) {
+	if began && w.h.behind(f.Name) && w.o.Stop.before(f.Name, e, w.b.gtid) {
 		w.stop(f, e)
 		return nil
 	}
@@ -403,6 +421,11 @@ func (w *walker) event(f File, e binlogevent.Event, first bool) error {
 	id := w.b.gtid.ID
 	w.end.Add(id)
 	w.plain = w.plain || id.IsZero()
+	if w.p.byGTID {
+		if err := w.h.transaction(f.Name, w.b.gtid, w.p.from.Contains(id)); err != nil {
+			return err
+		}
+	}
 	if w.had(first) {
 		w.p.result.Had++
 		w.stretch().pass(e.End)

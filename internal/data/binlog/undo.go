@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/rissodb/risso/internal/binlogevent"
@@ -21,6 +22,7 @@ type UndoOptions struct {
 	Tables  TableFilter                                              // only changes of these tables; nil: all
 	Columns Columns                                                  // of the tables as they are now; nil: what the log tells
 	Hazards func(ctx context.Context, schema, table string) []string // what a change of a table causes beside it; may be nil
+	Ready   func() error                                             // is asked when all tables of the transaction were seen, before anything is written; may be nil
 	Dir     string                                                   // for a temporary file; "": the system's
 }
 
@@ -58,6 +60,11 @@ func Undo(ctx context.Context, o UndoOptions, out io.Writer) (UndoResult, error)
 			return u.result, err
 		}
 		if done {
+			if o.Ready != nil {
+				if err := o.Ready(); err != nil {
+					return u.result, err
+				}
+			}
 			return u.result, u.write(ctx, out)
 		}
 	}
@@ -104,6 +111,7 @@ type undoTable struct {
 	exact  bool // columns came from the server
 	order  []int
 	failed error
+	told   []bool // by column: what of its values is not exact was said
 }
 
 func (u *undoer) close() {
@@ -389,7 +397,7 @@ func (u *undoer) event(ctx context.Context, w io.Writer, s spooled) error {
 		if err != nil {
 			return fmt.Errorf("%w: %s.%s: %w", ErrNoUndo, s.table.Schema, s.table.Name, err)
 		}
-		list = append(list, text)
+		list = append(list, u.inexact(s.table, before, after)+text)
 	}
 	for i := len(list) - 1; i >= 0; i-- {
 		if _, err := io.WriteString(w, list[i]); err != nil {
@@ -398,6 +406,23 @@ func (u *undoer) event(ctx context.Context, w io.Writer, s spooled) error {
 		u.result.Statements++
 	}
 	return nil
+}
+
+// inexact gives a line that says what of a row's values no literal makes, once for each column.
+func (u *undoer) inexact(t *undoTable, images ...[]binlogevent.Value) (line string) {
+	if t.told == nil {
+		t.told = make([]bool, len(t.Columns))
+	}
+	for i := range t.Columns {
+		c := &t.Columns[i]
+		if t.told[i] || !slices.ContainsFunc(images, func(row []binlogevent.Value) bool { return row != nil && !c.Exact(u.format, row[i]) }) {
+			continue
+		}
+		t.told[i] = true
+		u.note("%s.%s: NOT EXACT: documents in %s hold bytes of BIT, BLOB and the like: they come back as the same bytes, but JSON_TYPE may say another type, and a row that is found by all its values may not be found", mysql.Quote(t.Schema), mysql.Quote(t.Name), mysql.Quote(c.Name))
+		line += "-- note: " + oneLine(u.result.Notes[len(u.result.Notes)-1]) + "\n"
+	}
+	return line
 }
 
 var errImage = errors.New("the log has not the whole row as it was (binlog_row_image is not FULL)")

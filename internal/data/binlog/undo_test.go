@@ -75,18 +75,7 @@ func undoOne(t *testing.T, n *sandbox.Node, db *sql.DB, c *sql.Conn, w *workload
 		t.Errorf("it says that the transaction begins at %s, not %s:%d", res.Place, file, pos)
 	}
 	u := conn(t, db)
-	for _, s := range strings.Split(text, ";\n") {
-		if s = stripComments(s); s == "" {
-			continue
-		}
-		r, err := u.ExecContext(t.Context(), s)
-		if err != nil {
-			t.Fatalf("%.2000s: %v", s, err)
-		}
-		if n, _ := r.RowsAffected(); n != 1 && (strings.HasPrefix(s, "UPDATE") || strings.HasPrefix(s, "DELETE")) {
-			t.Fatalf("%d rows were affected by %.3000s", n, s)
-		}
-	}
+	runUndo(t, u, text)
 	u.Close()
 	if got := w.sums(t, db); !slices.Equal(got, before) {
 		for i := range got {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/pattern"
 )
 
 // Options are what Compare compares and how.
@@ -20,7 +21,7 @@ type Options struct {
 	Replicas bool
 
 	Schemas []string // patterns with *; empty: all but the server's own
-	Tables  []string // schema.table, patterns with *; empty: all
+	Tables  []string // schema.table, patterns with *, as pattern.Name reads them; empty: all
 	// Rename gives a schema's name on the others, where it is another; nil: it is the same.
 	Rename func(schema string) string
 
@@ -36,6 +37,8 @@ type Options struct {
 	State    string        // file that remembers what was compared; "": none
 	Resume   bool          // go on from State
 	Redact   bool          // leave the values of rows out of what is reported
+
+	choice *pattern.Choice // Schemas and Tables
 
 	mostLoose int // different rows of a table without a key whose hashes are in memory; 0: a million
 

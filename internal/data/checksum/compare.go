@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/pattern"
 )
 
 // run is one comparison.
@@ -36,7 +37,11 @@ type run struct {
 func Compare(ctx context.Context, o Options) (Result, error) {
 	o.fill()
 	r := &run{Options: o, slots: make(chan struct{}, o.Threads), result: &Result{Began: time.Now().UTC()}}
-	err := r.meet(ctx)
+	var err error
+	if r.choice, err = pattern.NewChoice(o.Schemas, o.Tables); err != nil {
+		return *r.result, err
+	}
+	err = r.meet(ctx)
 	if err == nil {
 		err = r.begin()
 	}
@@ -88,16 +93,16 @@ func (r *run) lookAround(ctx context.Context, s *side) error {
 	l := r.link(s)
 	defer l.close()
 	o := mysql.Scope{Open: len(r.Schemas)+len(r.Tables) == 0}
-	for _, name := range r.Schemas {
+	for _, name := range r.choice.Schemas() {
 		if o.Open = o.Open || strings.Contains(name, "*"); !strings.Contains(name, "*") {
 			o.Schemas = append(o.Schemas, r.there(s, name))
 		}
 	}
-	for _, name := range r.Tables {
-		schema, table, _ := strings.Cut(name, ".")
+	for _, name := range r.choice.Tables() {
+		schema, table, exact := name.Names()
 		switch {
 		case len(r.Schemas) > 0: // seen by those
-		case strings.Contains(schema, "*") || strings.Contains(table, "."):
+		case strings.Contains(schema, "*") || !exact && strings.Contains(table, "."):
 			o.Open = true
 		case strings.Contains(table, "*"):
 			o.Schemas = append(o.Schemas, r.there(s, schema))
@@ -291,6 +296,9 @@ func (r *run) produce(ctx context.Context, jobs chan<- job) error {
 	if err != nil {
 		return err
 	}
+	if err := r.named(ctx, here, there, schemas); err != nil {
+		return err
+	}
 	for _, schema := range schemas {
 		list, err := here.tables(ctx, schema)
 		if err != nil {
@@ -321,6 +329,33 @@ func (r *run) produce(ctx context.Context, jobs chan<- job) error {
 		}
 	}
 	return r.accounts(ctx, here, there)
+}
+
+// named makes sure that each name that was asked for is that of something, on any server, before anything is compared.
+func (r *run) named(ctx context.Context, here *link, there []*link, schemas []string) error {
+	if r.choice.All() {
+		return nil
+	}
+	for _, schema := range schemas {
+		r.choice.Schema(schema)
+		for i, l := range append([]*link{here}, there...) {
+			name := schema
+			if i > 0 {
+				name = r.Rename(schema)
+			}
+			list, err := l.tables(ctx, name)
+			if err != nil && (i == 0 || ctx.Err() != nil) {
+				return err
+			}
+			for _, j := range list {
+				r.chosen(schema, j.name)
+			}
+		}
+	}
+	if err := r.choice.Unmet(); err != nil {
+		return fmt.Errorf("%w: there is no %w", ErrNothing, err)
+	}
+	return nil
 }
 
 // extraTables finds tables of a schema that only the others have.

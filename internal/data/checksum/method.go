@@ -168,10 +168,7 @@ func longest(c mysql.TableColumn) int {
 
 // rowPart is what a column adds to a row's word.
 func rowPart(c mysql.TableColumn) string {
-	value := mysql.Quote(c.Name)
-	if c.Type == "float" && !strings.Contains(c.FullType, "(") {
-		value += " * 1e0"
-	}
+	value := chunk.Expression(c)
 	if c.Nullable {
 		return "COALESCE(" + value + ", _binary 0x1e001f)"
 	}

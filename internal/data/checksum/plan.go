@@ -8,7 +8,6 @@ import (
 
 	"github.com/rissodb/risso/internal/data/chunk"
 	"github.com/rissodb/risso/internal/mysql"
-	"github.com/rissodb/risso/internal/pattern"
 )
 
 // job is a table to be compared.
@@ -266,27 +265,10 @@ func plainType(c mysql.TableColumn) string {
 }
 
 // chosen says whether a table is one that was asked for.
-func (o *Options) chosen(schema, name string) bool {
-	any := func(patterns []string, s string) bool {
-		return len(patterns) == 0 || slices.ContainsFunc(patterns, func(p string) bool { return pattern.Stars(p, s) })
-	}
-	return any(o.Schemas, schema) && any(o.Tables, schema+"."+name)
-}
+func (o *Options) chosen(schema, name string) bool { return o.choice.Both(schema, name) }
 
 // chosenSchema says whether a schema can have tables that were asked for.
-func (o *Options) chosenSchema(schema string) bool {
-	if len(o.Schemas) > 0 && !slices.ContainsFunc(o.Schemas, func(p string) bool { return pattern.Stars(p, schema) }) {
-		return false
-	}
-	return len(o.Tables) == 0 || slices.ContainsFunc(o.Tables, func(p string) bool {
-		for i := range len(p) { // the dot between schema and table is not the only one there may be
-			if p[i] == '.' && pattern.Stars(p[:i], schema) {
-				return true
-			}
-		}
-		return strings.Contains(p, "*")
-	})
-}
+func (o *Options) chosenSchema(schema string) bool { return o.choice.May(schema, true) }
 
 // clusterSchema is what MySQL Shell keeps of an InnoDB cluster: each member's own business.
 const clusterSchema = "mysql_innodb_cluster_metadata"
@@ -297,7 +279,7 @@ func (l *link) schemas(ctx context.Context, o *Options) (list []string, err erro
 		list = nil
 		return s.Query(ctx, "SHOW /* risso: which schemas? */ DATABASES", func(row [][]byte) error {
 			name := string(row[0])
-			if o.chosenSchema(name) && (!mysql.SystemSchema(name) && name != clusterSchema || slices.Contains(o.Schemas, name)) {
+			if o.chosenSchema(name) && (!mysql.SystemSchema(name) && name != clusterSchema || slices.Contains(o.choice.Schemas(), name)) {
 				list = append(list, name)
 			}
 			return nil

@@ -232,14 +232,14 @@ func Columns(t mysql.Table) []mysql.TableColumn {
 	return out
 }
 
-// expression is how a column is read: a FLOAT as the DOUBLE that it is, for its own text has six digits of it. Source: MySQL
+// Expression is how a column is read: a FLOAT as the DOUBLE that it is, for its own text has six digits of it. Source: MySQL
 // manual, "Problems with Floating-Point Values"; FLT_DIG in the servers' my_gcvt. Where an ENUM or SET has the empty string as a
 // member, it and no member at all have the same text: then a SET is read by its number, and the ENUM's value 0 as zeros, with so
 // many digits that they are no member. A server that loads them takes them for what they are.
-func expression(c mysql.TableColumn) string {
+func Expression(c mysql.TableColumn) string {
 	name := mysql.Quote(c.Name)
 	if (c.Type == "enum" || c.Type == "set") && emptyMember(c.FullType) {
-		number := "CAST(CONVERT(LPAD(" + name + " + 0, 21, '0') USING " + c.Charset + ") AS BINARY)"
+		number := "CAST(CONVERT(LPAD(CAST(" + name + " AS UNSIGNED), 21, '0') USING " + c.Charset + ") AS BINARY)"
 		if c.Type == "enum" {
 			return "IF(" + name + " + 0 = 0, " + number + ", " + name + ")"
 		}
@@ -261,7 +261,7 @@ func emptyMember(fullType string) bool {
 // Select is the statement that reads the rows of a range in the order of the key, in a session prepared by
 // mysql.Stream.ForRows. Without a key (ok of KeyOf false, the zero Key) it reads the whole table as the server has it.
 func Select(t mysql.Table, k Key, r Range, purpose string) string {
-	return selectOf(t, k, r, purpose, expression)
+	return selectOf(t, k, r, purpose, Expression)
 }
 
 func selectOf(t mysql.Table, k Key, r Range, purpose string, expression func(mysql.TableColumn) string) string {

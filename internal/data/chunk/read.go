@@ -35,7 +35,7 @@ func packedExpression(c mysql.TableColumn) string {
 	if packed(c) {
 		return "POINT(" + mysql.Quote(c.Name) + ", 0)"
 	}
-	return expression(c)
+	return Expression(c)
 }
 
 // packed says whether a column's text is that of a DOUBLE without a given number of digits.

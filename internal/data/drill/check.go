@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/rissodb/risso/internal/data/physical"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -216,7 +217,10 @@ func quoted(s string) string {
 }
 
 // tableName is a table of the restored server.
-type tableName struct{ schema, name string }
+type tableName struct {
+	schema, name string
+	away         int // its place in Proof.LeftOut, from 1 on; 0: its rows are in the backup
+}
 
 func (t tableName) String() string { return mysql.Quote(t.schema) + "." + mysql.Quote(t.name) }
 
@@ -227,17 +231,29 @@ func (r *run) tables(ctx context.Context, own bool) (list []tableName, err error
 		return nil, err
 	}
 	defer conn.Close()
-	rows, err := conn.Maps(ctx, `SELECT /* risso: which tables are there? */ TABLE_SCHEMA AS s, TABLE_NAME AS t FROM information_schema.TABLES
+	rows, err := conn.Maps(ctx, `SELECT /* risso: which tables are there? */ TABLE_SCHEMA AS s, TABLE_NAME AS t, ENGINE AS e FROM information_schema.TABLES
 		WHERE TABLE_TYPE = 'BASE TABLE' AND TABLE_SCHEMA NOT IN ('performance_schema', 'information_schema', 'sys')`)
 	if err != nil {
 		return nil, fmt.Errorf("list the tables: %w", err)
 	}
+	away := map[string]int{}
+	for i, text := range leftOut(r.header) {
+		away[text] = i + 1
+	}
 	for _, row := range rows {
 		if own || row["s"] != "mysql" {
-			list = append(list, tableName{row["s"], row["t"]})
+			list = append(list, tableName{row["s"], row["t"], away[physical.LeftOut(row["s"], row["t"], row["e"])]})
 		}
 	}
 	return list, nil
+}
+
+// unreadable notes that a table whose rows are not in the backup is not empty, but cannot be read.
+func (r *run) unreadable(t tableName) {
+	const mark = ": cannot be read"
+	if text := &r.proof.LeftOut[t.away-1]; !strings.HasSuffix(*text, mark) {
+		*text += mark
+	}
 }
 
 // eachTable lets several sessions look at tables. The first error ends it.
@@ -283,6 +299,10 @@ func (r *run) checkTables(ctx context.Context) error {
 		mu.Lock()
 		defer mu.Unlock()
 		r.proof.Check.Tables++
+		if problem != "" && t.away > 0 {
+			r.unreadable(t)
+			return err
+		}
 		if problem != "" && len(r.proof.Check.Problems) < mostProblems {
 			r.proof.Check.Problems = append(r.proof.Check.Problems, problem)
 		}

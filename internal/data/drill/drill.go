@@ -56,11 +56,16 @@ type RollRequest struct {
 type Rolled struct {
 	Transactions int64     `json:"transactions"`
 	GTIDSet      string    `json:"gtid_set,omitempty"` // what the server has now
-	Time         time.Time `json:"time"`               // of the last transaction
+	Time         time.Time `json:"time"`               // of the last transaction; the zero time where there was none
+	Notes        []string  `json:"-"`                  // what a person should know; they go into the proof's
 }
 
 // ErrNoLogs is what a Roller's error wraps when there are no mirrored logs of that server: then the drill goes on without.
-var ErrNoLogs = errors.New("no binary logs are mirrored")
+// ErrShort is when they end before the backup, as those of a mirror that is behind do.
+var (
+	ErrNoLogs = errors.New("no binary logs are mirrored")
+	ErrShort  = errors.New("the mirrored binary logs end before the backup")
+)
 
 // Roller applies the mirrored binary logs behind a backup, to their end.
 type Roller interface {
@@ -113,6 +118,8 @@ type run struct {
 	began  time.Time // of the present stage
 	node   *sandbox.Node
 	target mysql.Target
+
+	filling filling
 }
 
 // Run makes a drill. Its proof says whether the backup is good; it is stored in the repository, be it good or bad. An error
@@ -192,7 +199,7 @@ func (r *run) choose(ctx context.Context) (sandbox.Server, error) {
 	host, _ := os.Hostname() // for the eye only
 	r.proof = Proof{Format: ProofFormat, Backup: r.header.ID, Kind: string(r.header.Kind), Server: r.header.Server.Name, Taken: r.header.Snapshot, Host: host,
 		On: string(server.Family) + " " + server.Version, Of: r.header.Server.Flavour + " " + r.header.Server.Version,
-		Failures: []string{}, Notes: notes, LeftOut: leftOut(r.header), Stages: []Stage{}, Queries: []Query{}, Compare: Compare{Different: []string{}}, Check: Checked{Problems: []string{}}}
+		Failures: []string{}, Notes: notes, LeftOut: slices.Clone(leftOut(r.header)), Stages: []Stage{}, Queries: []Query{}, Compare: Compare{Different: []string{}}, Check: Checked{Problems: []string{}}}
 	return server, nil
 }
 
@@ -232,11 +239,8 @@ func (r *run) restore(ctx context.Context, server sandbox.Server) (err error) {
 		o.Data = r.files
 	}
 	s, err := sandbox.Up(ctx, o)
-	if err != nil && len(r.Settings) > 0 && !errors.Is(err, repo.ErrDamaged) {
-		return &Error{Hint: "try it without --option", Err: fmt.Errorf("start a server: %w", err)}
-	}
 	if err != nil {
-		return fmt.Errorf("start a server: %w", err)
+		return r.unstarted(ctx, o, fmt.Errorf("start a server: %w", err))
 	}
 	defer func() {
 		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
@@ -252,6 +256,34 @@ func (r *run) restore(ctx context.Context, server sandbox.Server) (err error) {
 	}
 	return r.whileAlive(ctx, r.prove)
 }
+
+// unstarted says of whom it speaks that no server started: of the backup only where its files were not made, or where an empty server starts
+// and one with them does not.
+func (r *run) unstarted(ctx context.Context, o sandbox.Options, err error) error {
+	switch {
+	case r.filling == begun && (len(r.Settings) == 0 || errors.Is(err, repo.ErrDamaged)):
+		return err // of its files
+	case len(r.Settings) > 0:
+		return &Error{Hint: "try it without --option", Err: err}
+	case r.filling == filled:
+		o.Data = nil
+		if s, empty := sandbox.Up(ctx, o); empty == nil {
+			clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+			defer cancel()
+			return errors.Join(fmt.Errorf("%w; an empty one starts", err), s.Down(clean))
+		}
+	}
+	return &Error{Hint: "risso sandbox up shows whether a server starts on this machine; nothing is recorded of the backup", Err: err}
+}
+
+// How far the data directory of a physical backup is.
+type filling int
+
+const (
+	untouched filling = iota
+	begun
+	filled
+)
 
 // prove puts rows into the server where they are not there yet, rolls forward, and looks at what came of it.
 func (r *run) prove(ctx context.Context) error {
@@ -292,6 +324,7 @@ func (r *run) settings(server sandbox.Server) []string {
 
 // files fills the data directory from a physical backup.
 func (r *run) files(ctx context.Context, dir string) ([]string, error) {
+	r.filling = begun
 	got, err := physical.Restore(ctx, physical.RestoreOptions{Repo: r.Repo, Backup: r.header.ID, Datadir: dir, Threads: r.Threads, UseMemory: r.UseMemory,
 		Progress: func(p physical.Progress) {
 			r.Progress(Progress{Stage: p.Stage, Done: p.Done, Total: p.Total, Unit: "bytes"})
@@ -302,6 +335,7 @@ func (r *run) files(ctx context.Context, dir string) ([]string, error) {
 	r.proof.Bytes = got.Bytes
 	r.proof.Stages = append(r.proof.Stages, Stage{Name: "fetch", Seconds: got.Fetch.Seconds()}, Stage{Name: "prepare", Seconds: got.Prepare.Seconds()})
 	r.began = time.Now()
+	r.filling = filled
 	return got.Settings, nil
 }
 
@@ -344,9 +378,14 @@ func (r *run) roll(ctx context.Context) error {
 		r.proof.Notes = append(r.proof.Notes, "no binary logs are mirrored: the drill ends with the snapshot (risso binlog follow mirrors them)")
 		return nil
 	}
+	if errors.Is(err, ErrShort) {
+		r.proof.Notes = append(r.proof.Notes, err.Error()+": nothing is rolled forward, the drill ends with the snapshot")
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("roll forward: %w", err)
 	}
+	r.proof.Notes = append(r.proof.Notes, got.Notes...)
 	r.stage("roll forward")
 	r.proof.Rolled = &got
 	return r.unlogged(ctx)

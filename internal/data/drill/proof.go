@@ -25,7 +25,7 @@ type Proof struct {
 	Failures []string `json:"failures"` // why not; empty when it passed
 	Notes    []string `json:"notes"`    // what a person should know
 
-	LeftOut []string `json:"left_out,omitempty"` // tables that come back empty, as the backup's tool cannot copy them
+	LeftOut []string `json:"left_out,omitempty"` // tables whose rows are not in the backup, as its tool cannot copy them, with engines; those that cannot be read are marked
 
 	Host string `json:"host"` // where the drill was
 	On   string `json:"on"`   // the server it was restored into: mariadb 10.11.19
@@ -119,7 +119,7 @@ func (p *Proof) Summary() string {
 		s += ", " + digits.Plural(n, "answer is", "answers are") + " as expected"
 	}
 	if n := len(p.LeftOut); n > 0 {
-		s += fmt.Sprintf("; BUT %s not in it and came back empty: %s", digits.Plural(n, "table is", "tables are"), strings.Join(p.LeftOut[:min(n, 5)], ", "))
+		s += fmt.Sprintf("; BUT the rows of %s not in it, and the copy has these empty, or cannot read them at all: %s", digits.Plural(n, "table are", "tables are"), strings.Join(p.LeftOut[:min(n, 5)], ", "))
 	}
 	return s
 }

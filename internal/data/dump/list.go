@@ -13,9 +13,10 @@ import (
 
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/pattern"
 )
 
-// Selection is what is dumped. Patterns know * and ?; without any, all of it.
+// Selection is what is dumped. Patterns know * and ?, and quotes as pattern.Name; without any, all of it.
 type Selection struct {
 	Schemas []string // patterns of schemas
 	Tables  []string // patterns schema.table
@@ -42,8 +43,8 @@ func (s Selection) Check() error {
 		}
 	}
 	for _, p := range s.Tables {
-		if !strings.Contains(p, ".") {
-			return fmt.Errorf("%q names no table: write schema.table", p)
+		if _, table, err := pattern.Name(p); err != nil || table == "" {
+			return fmt.Errorf("%q names no table: write schema.table, and a name with dots in backticks", p)
 		}
 	}
 	return nil
@@ -76,14 +77,17 @@ func (s Selection) table(schema, name string) bool {
 // excluded says whether a schema (table "") or a table is left out.
 func (s Selection) excluded(schema, table string) bool {
 	return slices.ContainsFunc(s.Exclude, func(p string) bool {
-		return matches(p, schema) || table != "" && matchesTable(p, schema, table)
+		return matches(pattern.Schema(p), schema) || table != "" && matchesTable(p, schema, table)
 	})
 }
 
 // matchesTable matches schema.table; where a name has dots itself any of them may be the one. An empty table: the schema may match.
-func matchesTable(pattern, schema, table string) bool {
-	for i, c := range pattern {
-		if c == '.' && matches(pattern[:i], schema) && (table == "" || matches(pattern[i+1:], table)) {
+func matchesTable(p, schema, table string) bool {
+	if a, b, err := pattern.Name(p); err == nil && p != a+"."+b { // in backticks
+		return b != "" && matches(a, schema) && (table == "" || matches(b, table))
+	}
+	for i, c := range p {
+		if c == '.' && matches(p[:i], schema) && (table == "" || matches(p[i+1:], table)) {
 			return true
 		}
 	}
@@ -91,7 +95,7 @@ func matchesTable(pattern, schema, table string) bool {
 }
 
 func matchesAny(patterns []string, name string) bool {
-	return slices.ContainsFunc(patterns, func(p string) bool { return matches(p, name) })
+	return slices.ContainsFunc(patterns, func(p string) bool { return matches(pattern.Schema(p), name) })
 }
 
 // matches compares without path.Match's care for slashes.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/pattern"
 )
 
 // exact says whether a pattern names one thing only.
@@ -88,12 +89,12 @@ func (s Selection) named() (schemas []string, tables []mysql.TableName, open boo
 			open = true
 			continue
 		}
-		schemas = append(schemas, p)
+		schemas = append(schemas, pattern.Schema(p))
 	}
 	for _, p := range s.Tables {
-		schema, table, _ := strings.Cut(p, ".")
-		switch {
-		case !exact(schema) || strings.Contains(table, "."): // any of the dots may part the names
+		schema, table, _ := pattern.Name(p)
+		switch quoted := p != schema+"."+table; {
+		case !exact(schema) || !quoted && strings.Contains(table, "."): // any of the dots may part the names
 			open = true
 		case exact(table):
 			tables = append(tables, mysql.TableName{Schema: schema, Name: table})

@@ -19,44 +19,16 @@ type choice struct {
 	// What the backup has of it: matched are patterns, known and used are renamed names that it has, and that come back.
 	matched     map[string]bool
 	known, used map[[2]string]bool
-}
-
-// ParseName takes schema.table apart. Names with dots, or with backticks, stand in backticks.
-func ParseName(s string) (schema, table string, err error) {
-	first, rest, ok := unquoted(s)
-	if !ok && strings.HasPrefix(s, "`") {
-		return "", "", fmt.Errorf("%q is no name: its quote is not closed", s)
-	}
-	if !ok {
-		first, rest, _ = strings.Cut(s, ".")
-		if rest != "" {
-			rest = "." + rest
-		}
-	}
-	if rest == "" {
-		return first, "", nil
-	}
-	second, ok := strings.CutPrefix(rest, ".")
-	if ok && strings.HasPrefix(second, "`") {
-		second, rest, ok = unquoted(second)
-		ok = ok && rest == ""
-	}
-	if !ok || first == "" || second == "" {
-		return "", "", fmt.Errorf("%q is no name of a table: write schema.table, and a name with dots in backticks", s)
-	}
-	return first, second, nil
+	near        map[string]string // what is called nearly as one that was named, by that
 }
 
 func newChoice(schemas, tables, rename []string) (choice, error) {
-	c := choice{rename: map[[2]string][2]string{}, matched: map[string]bool{}, known: map[[2]string]bool{}, used: map[[2]string]bool{}}
+	c := choice{rename: map[[2]string][2]string{}, matched: map[string]bool{}, known: map[[2]string]bool{}, used: map[[2]string]bool{}, near: map[string]string{}}
 	for _, s := range schemas {
-		if name, rest, ok := unquoted(s); ok && rest == "" {
-			s = name
-		}
-		c.schemas = append(c.schemas, s)
+		c.schemas = append(c.schemas, pattern.Schema(s))
 	}
 	for _, t := range tables {
-		schema, table, err := ParseName(t)
+		schema, table, err := pattern.Name(t)
 		if err != nil {
 			return c, err
 		}
@@ -70,11 +42,11 @@ func newChoice(schemas, tables, rename []string) (choice, error) {
 		if i < 0 {
 			return c, fmt.Errorf("%q is no renaming: write old=new", s)
 		}
-		oldSchema, oldTable, err := ParseName(s[:i])
+		oldSchema, oldTable, err := pattern.Name(s[:i])
 		if err != nil {
 			return c, err
 		}
-		newSchema, newTable, err := ParseName(s[i+1:])
+		newSchema, newTable, err := pattern.Name(s[i+1:])
 		if err != nil {
 			return c, err
 		}
@@ -111,11 +83,22 @@ func CheckChoice(schemas, tables, rename []string) error {
 // meet notes that the backup has a schema, or a table, view or sequence of it, and whether that comes back.
 func (c choice) meet(schema, table string, back bool) {
 	for _, p := range c.schemas {
+		c.nearly(p, schema)
 		if pattern.Stars(p, schema) {
 			c.matched[p] = true
 		}
 	}
+	for old := range c.rename {
+		if old[1] == "" {
+			c.nearly(old[0], schema)
+		} else if table != "" {
+			c.nearly(old[0]+"."+old[1], schema+"."+table)
+		}
+	}
 	for _, p := range c.tables {
+		if table != "" {
+			c.nearly(p[0]+"."+p[1], schema+"."+table)
+		}
 		if table != "" && pattern.Stars(p[0], schema) && pattern.Stars(p[1], table) {
 			c.matched[p[0]+"\x00"+p[1]] = true
 		}
@@ -126,6 +109,33 @@ func (c choice) meet(schema, table string, back bool) {
 			c.used[old] = c.used[old] || back
 		}
 	}
+}
+
+// nearly notes a name that may have been meant by another.
+func (c choice) nearly(named, name string) {
+	if c.near[named] == "" && named != name && pattern.Near(named, name) {
+		c.near[named] = name
+	}
+}
+
+// meant are the names that may have been meant by those that the backup does not have.
+func (c choice) meant() (list []string) {
+	add := func(named string, met bool) {
+		if near := c.near[named]; !met && near != "" {
+			list = append(list, near)
+		}
+	}
+	for _, p := range c.schemas {
+		add(p, c.matched[p])
+	}
+	for _, p := range c.tables {
+		add(p[0]+"."+p[1], c.matched[p[0]+"\x00"+p[1]])
+	}
+	for old := range c.rename {
+		add(strings.TrimSuffix(old[0]+"."+old[1], "."), c.known[old])
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 // unmet are the names that were asked for and that the backup does not have: schemas, tables, names to be renamed. idle are those that it

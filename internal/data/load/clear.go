@@ -3,6 +3,8 @@ package load
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
@@ -52,5 +54,41 @@ func (r *run) clear(ctx context.Context, s *session, kind repo.ObjectKind, schem
 	if err := s.Exec(ctx, "DROP "+word+" IF EXISTS "+quoted); err != nil {
 		return fmt.Errorf("%s: %w", quoted, err)
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.inWay[quoted] {
+		delete(r.inWay, quoted)
+		r.dropped = append(r.dropped, strings.ToLower(word)+" "+quoted)
+	}
 	return nil
+}
+
+// tellDropped adds to why a restore ended what of that which was there is gone.
+func (r *run) tellDropped(err error) error {
+	if len(r.dropped) == 0 {
+		return err
+	}
+	const most = 5
+	slices.Sort(r.dropped)
+	text := strings.Join(r.dropped[:min(most, len(r.dropped))], ", ")
+	if n := len(r.dropped) - most; n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+	return fmt.Errorf("%w; of what was there is dropped by now: %s", err, text)
+}
+
+// present makes sure, before anything goes, that what comes instead is there.
+func (r *run) present(ctx context.Context) error {
+	return r.o.Repo.Present(ctx, r.header.ID, func(each func(repo.Line) error) error {
+		for _, at := range r.tables {
+			l, err := r.spool.get(at)
+			if err == nil {
+				err = each(l)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }

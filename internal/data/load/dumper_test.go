@@ -239,7 +239,7 @@ func (c *cutter) store(upper chunk.Bound) error {
 	if err != nil {
 		return err
 	}
-	c.m.Chunks = append(c.m.Chunks, repo.Chunk{Lower: c.lower, Upper: upper, Rows: c.rows.Count, Bytes: c.rows.Bytes, Sum: c.rows.Sum.String(), Hash: kept.Hash})
+	c.m.Chunks = append(c.m.Chunks, repo.Chunk{Lower: c.lower, Upper: upper, Rows: c.rows.Count, Bytes: c.rows.Bytes, Sum: c.rows.Sum.String(), Hash: kept.Hash, Stored: kept.Stored})
 	c.lower = upper
 	c.raw.Reset()
 	c.rows = chunk.Rows{}

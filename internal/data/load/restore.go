@@ -14,6 +14,7 @@ import (
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/pattern"
 )
 
 // run is one restore.
@@ -70,6 +71,9 @@ type run struct {
 	notes   []string
 	kept    []string // accounts that were there
 
+	inWay   map[string]bool // quoted names of tables, views and sequences that were there before, until they go
+	dropped []string        // those that went, with their kinds
+
 	forged     []string // what shall not run; the first of them
 	forgeries  int
 	unused     int64     // programs that stay away by --no-programs
@@ -108,6 +112,9 @@ func Restore(ctx context.Context, o Options) (Result, error) {
 	res.Objects, res.Schemas = r.made.Load(), int64(len(r.schemas))
 	res.Seconds, res.Changed = time.Since(r.began).Seconds(), r.resumed || r.changed
 	r.tellMissing(&res)
+	if err != nil {
+		err = r.tellDropped(err)
+	}
 	switch {
 	case err != nil || r.o.DryRun:
 	case len(res.Different) > 0:
@@ -211,6 +218,9 @@ func (r *run) restore(ctx context.Context) error {
 		}
 	}
 	if err := r.check(ctx, control); err != nil {
+		return err
+	}
+	if err := r.present(ctx); err != nil {
 		return err
 	}
 	logs := r.checkLogs(ctx)
@@ -465,7 +475,7 @@ func (r *run) newest(ctx context.Context) (string, error) {
 func (r *run) met() error {
 	missing, idle := r.choice.unmet()
 	if len(missing) > 0 {
-		return fmt.Errorf("%w: it has no %s", ErrNothing, strings.Join(missing, ", no "))
+		return fmt.Errorf("%w: it has no %w", ErrNothing, &pattern.UnmetError{Names: missing, Near: r.choice.meant()})
 	}
 	if !r.choice.all() && len(r.schemas) == 0 && r.plan.Tables+r.plan.Objects == 0 {
 		return fmt.Errorf("%w: %s", ErrNothing, strings.Join(append(r.o.Schemas, r.o.Tables...), ", "))
@@ -529,6 +539,10 @@ func (r *run) keep(l repo.Line, needed map[string]bool) error {
 			needed[o.Schema] = true
 		}
 		if o.Kind == repo.Account {
+			if why := r.quoteAccount(o); why != "" {
+				r.note(lost(o, why))
+				return nil
+			}
 			o.After = ownGrants(o)
 		}
 		if why := forgedObject(o, r.dialect(o)); why != "" {

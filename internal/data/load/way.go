@@ -136,6 +136,12 @@ func (w *around) hit(kind repo.ObjectKind, schema, name string) {
 	}
 	is.goes = true
 	w.there[key] = is
+	if is.kind == kindTable || is.kind == repo.View || is.kind == repo.Sequence {
+		if w.r.inWay == nil {
+			w.r.inWay = map[string]bool{}
+		}
+		w.r.inWay[mysql.Quote(schema)+"."+mysql.Quote(name)] = true
+	}
 	text := string(is.kind) + " " + mysql.Quote(schema) + "." + mysql.Quote(name)
 	if is.kind != kind {
 		text += ", where the backup has a " + string(kind)

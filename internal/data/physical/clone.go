@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -76,7 +77,7 @@ func (j *job) planClone(ctx context.Context) error {
 	}
 	j.leftOut = other
 	if len(other) > 0 {
-		note := "CLONE copies InnoDB only: these tables will be empty: " + strings.Join(other[:min(mostNamed, len(other))], ", ")
+		note := "CLONE copies InnoDB only: of these tables the copy has no rows" + unreadable(other) + ": " + strings.Join(other[:min(mostNamed, len(other))], ", ")
 		if n := len(other) - mostNamed; n > 0 {
 			note += fmt.Sprintf(" and %d more, which the manifest names", n)
 		}
@@ -130,9 +131,25 @@ func (j *job) otherEngines(ctx context.Context) (list []string, err error) {
 		return nil, fmt.Errorf("look for tables without InnoDB: %w", err)
 	}
 	for _, r := range rows {
-		list = append(list, fmt.Sprintf("%s.%s (%s)", r["s"], r["t"], r["e"]))
+		list = append(list, LeftOut(r["s"], r["t"], r["e"]))
 	}
 	return list, nil
+}
+
+// unreadable says of which of them the copy has no empty table either.
+func unreadable(left []string) string {
+	broken := func(text string) bool {
+		return strings.HasSuffix(text, " (ARCHIVE)") || strings.HasSuffix(text, " (MRG_MYISAM)")
+	}
+	if !slices.ContainsFunc(left, broken) {
+		return ""
+	}
+	return ", and those of ARCHIVE and MERGE cannot be read there (DROP TABLE IF EXISTS takes one away, then it can be made anew)"
+}
+
+// LeftOut is how a manifest names a table that its tool did not copy.
+func LeftOut(schema, table, engine string) string {
+	return fmt.Sprintf("%s.%s (%s)", schema, table, engine)
 }
 
 // runClone lets the server copy itself and stores the copy. What it changes is put back, whatever happens.

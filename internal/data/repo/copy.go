@@ -329,8 +329,11 @@ func (c *copier) backup(ctx context.Context, id string, do func(ctx context.Cont
 
 // kindOf is the kind of problem that an error of one backup is.
 func kindOf(err error) ProblemKind {
-	if errors.Is(err, ErrUnsigned) || errors.Is(err, ErrForeign) {
+	switch {
+	case errors.Is(err, ErrUnsigned), errors.Is(err, ErrForeign):
 		return Foreign
+	case errors.Is(err, ErrNoKey):
+		return Locked
 	}
 	return Damaged
 }

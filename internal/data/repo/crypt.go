@@ -29,9 +29,19 @@ import (
 var (
 	// ErrNoKey says that something is encrypted and no identity was given that opens it.
 	ErrNoKey = errors.New("it is encrypted, and no identity opens it: give --identity FILE")
+	// errOtherKey is ErrNoKey where identities were given.
+	errOtherKey error = otherKey{}
 	// ErrRecipients says that a repository is encrypted to others than those that were named.
 	ErrRecipients = errors.New("the repository's recipients are others")
 )
+
+type otherKey struct{}
+
+func (otherKey) Error() string {
+	return "it is encrypted, and no identity opens it: the identity that was given belongs to none of its recipients, give --identity FILE with one that does"
+}
+
+func (otherKey) Is(err error) bool { return err == ErrNoKey }
 
 // Keys are what a repository asks for: to encrypt, to read, to sign, to trust. Encryption is age's (https://age-encryption.org/v1): whoever holds an
 // identity that belongs to one of the recipients reads; recipients alone can only write.
@@ -197,7 +207,7 @@ func (d *decrypter) Read(b []byte) (int, error) {
 			if _, err := io.Copy(io.Discard, d.sealed); err != nil {
 				return 0, err
 			}
-			return 0, ErrNoKey
+			return 0, errOtherKey
 		}
 		if err != nil {
 			return 0, err
@@ -303,42 +313,69 @@ func (c *cipher) seal(w *bytes.Buffer, b []byte) error {
 }
 
 // findNames looks for the key of names: on this host, then in the place by an identity. That there is none is no error: one
-// may read, list, prune and copy without.
+// may read, list, prune and copy without. Identities of which none opens it are ErrNoKey: they open nothing else there.
 func (r *Repo) findNames(ctx context.Context, k Keys, recipients []string) error {
-	if k.CacheDir != "" {
-		b, err := os.ReadFile(cacheFile(k.CacheDir, r.ID))
-		if err == nil {
-			var n nameKey
-			if err := json.Unmarshal(b, &n); err != nil || n.Repository != r.ID {
-				return fmt.Errorf("%s cannot be read; remove it and give --identity once", cacheFile(k.CacheDir, r.ID))
-			}
-			if !slices.Equal(n.Recipients, recipients) {
-				return fmt.Errorf("%w than when this host last wrote there; if that is right, remove %s", ErrRecipients, cacheFile(k.CacheDir, r.ID))
-			}
-			r.cipher.names, err = base64.StdEncoding.DecodeString(n.Key)
-			return err
-		}
-		if !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
+	cached, err := r.cachedNames(k, recipients)
+	if err != nil || len(k.Identities) == 0 {
+		return err
 	}
-	if len(k.Identities) == 0 {
-		return nil
-	}
-	rc, err := r.store.Get(ctx, namesKey)
-	if err != nil {
-		return fmt.Errorf("read the key of names: %w", err)
-	}
-	defer rc.Close()
-	key, err := io.ReadAll(r.cipher.decrypt(newUnsealer(io.LimitReader(rc, 1<<20))))
-	if err == nil && len(key) != 32 {
-		err = ErrDamaged
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", namesKey, err)
+	key, err := r.openNames(ctx)
+	switch r.fits = err == nil; {
+	case cached && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrDamaged)):
+		return nil // Verify tells it
+	case err != nil || cached:
+		return err
 	}
 	r.cipher.names = key
 	return r.cacheNames(k, recipients)
+}
+
+// cachedNames takes the key of names that this host keeps, if it does.
+func (r *Repo) cachedNames(k Keys, recipients []string) (bool, error) {
+	if k.CacheDir == "" {
+		return false, nil
+	}
+	b, err := os.ReadFile(cacheFile(k.CacheDir, r.ID))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	var n nameKey
+	if err := json.Unmarshal(b, &n); err != nil || n.Repository != r.ID {
+		return false, fmt.Errorf("%s cannot be read; remove it and give --identity once", cacheFile(k.CacheDir, r.ID))
+	}
+	if !slices.Equal(n.Recipients, recipients) {
+		return false, fmt.Errorf("%w than when this host last wrote there; if that is right, remove %s", ErrRecipients, cacheFile(k.CacheDir, r.ID))
+	}
+	r.cipher.names, err = base64.StdEncoding.DecodeString(n.Key)
+	return true, err
+}
+
+// openNames opens the key of names that lies in the place.
+func (r *Repo) openNames(ctx context.Context) ([]byte, error) {
+	rc, err := r.store.Get(ctx, namesKey)
+	if err != nil {
+		return nil, fmt.Errorf("read the key of names: %w", err)
+	}
+	defer rc.Close()
+	sealed, err := io.ReadAll(io.LimitReader(rc, 1<<20))
+	if err != nil {
+		return nil, fmt.Errorf("read the key of names: %w", err)
+	}
+	key, err := io.ReadAll(r.cipher.decrypt(newUnsealer(bytes.NewReader(sealed))))
+	switch {
+	case errors.Is(err, ErrNoKey), errors.Is(err, ErrDamaged):
+	case err != nil:
+		err = fmt.Errorf("%w: %w", ErrDamaged, err)
+	case len(key) != 32:
+		err = ErrDamaged
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", namesKey, err)
+	}
+	return key, nil
 }
 
 func (r *Repo) cacheNames(k Keys, recipients []string) error {

@@ -45,6 +45,14 @@ type Header struct {
 	Notes       []string `json:"notes,omitempty"` // what a person should know: tables without transactions, objects that could not be read
 }
 
+// Moment is when the server was at the position, by its own clock, or at the latest then.
+func (h Header) Moment() time.Time {
+	if h.Kind == Logical && !h.Snapshot.IsZero() {
+		return h.Snapshot
+	}
+	return h.Ended
+}
+
 // Server is where a backup came from.
 type Server struct {
 	Identity  string            `json:"identity"` // the same for all backups of one server, another for any other

@@ -154,8 +154,13 @@ func (r *Repo) Proofs(ctx context.Context, backup string, each func(Proof) error
 func (r *Repo) proof(ctx context.Context, id, at string) (p Proof, err error) {
 	key := proofPrefix + id + "/" + at
 	p = Proof{Backup: id}
+	locked := ErrNoKey
 	if r.Readable() {
-		if p.JSON, err = r.readObject(ctx, "the proof "+key, key); err != nil {
+		p.JSON, err = r.readObject(ctx, "the proof "+key, key)
+		switch {
+		case errors.Is(err, ErrNoKey):
+			p.JSON, locked = nil, err
+		case err != nil:
 			return p, err
 		}
 	}
@@ -171,8 +176,8 @@ func (r *Repo) proof(ctx context.Context, id, at string) (p Proof, err error) {
 	if err == nil && r.policy != nil {
 		err = r.policy.Counts(r.ID, p.Signer)
 	}
-	if err == nil && p.JSON == nil && s == nil {
-		err = ErrNoKey
+	if err == nil && p.JSON == nil && (s == nil || r.Readable()) {
+		err = locked
 	}
 	if err != nil && !told(err) {
 		return p, fmt.Errorf("the proof %s: %w", key, err)

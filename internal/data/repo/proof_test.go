@@ -205,6 +205,62 @@ func TestPruneForgedProof(t *testing.T) {
 	}
 }
 
+// TestPruneWithoutIdentity: of an encrypted place prune keeps without an identity what it keeps with one; of proofs that nobody signed, which cannot
+// be read there, each may be the one that counts.
+func TestPruneWithoutIdentity(t *testing.T) {
+	mine := signer(t)
+	_, write, read := keys(t)
+	for name, by := range map[string]Keys{"signed": with(write, mine, nil), "unsigned": write} {
+		dir := t.TempDir()
+		now := time.Now().Add(-time.Hour).UTC()
+		var ids []string
+		for i := range 5 {
+			at := now.Add(time.Duration(i) * time.Minute)
+			ids = append(ids, taken(t, made(t, dir, with(write, mine, nil)), NewID(at), at, "CREATE VIEW v AS SELECT 1"))
+		}
+		prove := func(k Keys, i int, passed string) {
+			t.Helper()
+			if err := made(t, dir, k).AddProof(t.Context(), Proof{Backup: ids[i], Time: time.Now(), JSON: []byte(`{"passed":` + passed + `}`)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		stay := func(k Keys, want ...int) {
+			t.Helper()
+			var list []string
+			for _, i := range want {
+				list = append(list, ids[i])
+			}
+			for _, trusted := range [][]PublicKey{nil, {PublicOf(mine)}} {
+				p, err := opened(t, dir, k).Prune(t.Context(), PruneOptions{Retention: Retention{Last: 1}, Trusted: trusted, DryRun: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := kept(p.Decisions); !slices.Equal(got, list) {
+					t.Errorf("%s, identity %t, trusted %q: there stay %q, not %q", name, k.Identities != nil, trusted, got, list)
+				}
+				for _, d := range p.Decisions {
+					if said := strings.Join(d.Reasons, "; "); k.Identities == nil && name == "unsigned" && d.ID == ids[2] && !strings.Contains(said, "--identity") || d.ID == ids[4] && said != "the newest; one of the last 1" {
+						t.Errorf("%s: %+v", name, d)
+					}
+				}
+			}
+		}
+		prove(by, 0, "true")
+		prove(by, 1, "true")
+		prove(by, 2, "false")
+		stay(read, 1, 4)
+		if name == "signed" {
+			stay(Keys{}, 1, 4)
+			continue
+		}
+		stay(Keys{}, 0, 1, 2, 4)
+		prove(with(write, mine, nil), 3, "false")
+		stay(Keys{}, 0, 1, 2, 4)
+		prove(with(write, mine, nil), 1, "true") // what is older is not the newest any more
+		stay(Keys{}, 1, 2, 4)
+	}
+}
+
 // TestStrangers: where a key is trusted, backups of nobody and of others count for nothing; where none is all do. Who looks writes nothing down.
 func TestStrangers(t *testing.T) {
 	dir, mine := t.TempDir(), signer(t)

@@ -95,8 +95,8 @@ func (r *Repo) candidates(ctx context.Context, entries []Entry, o PruneOptions, 
 		return nil, err
 	}
 	parents := map[string]string{}
-	undecided := "" // a physical backup that has begun and does not say yet what it builds on
-	unread := ""    // a physical backup that cannot say what it builds on
+	undecided := ""  // a physical backup that has begun and does not say yet what it builds on
+	parentless := "" // a physical backup that cannot say what it builds on
 	for _, e := range entries {
 		if !e.Whole {
 			switch h := e.Header; {
@@ -108,17 +108,17 @@ func (r *Repo) candidates(ctx context.Context, entries []Entry, o PruneOptions, 
 			continue
 		}
 		h, s := e.Header, takers[e.ID]
-		c := Candidate{ID: e.ID, Time: h.Began, Server: h.Server.Identity, Proven: proven[e.ID] != unproven, Vouched: proven[e.ID] == vouched, Group: h.group(), Signer: s.key, Trusted: slices.Contains(o.Trusted, s.key)}
+		c := Candidate{ID: e.ID, Time: h.Began, Server: h.Server.Identity, Proven: proven[e.ID] >= claimed, Unread: proven[e.ID] == unread, Vouched: proven[e.ID] == vouched, Group: h.group(), Signer: s.key, Trusted: slices.Contains(o.Trusted, s.key)}
 		if h.Kind == Physical {
 			c.physical = true
 			c.Parent = h.Parent // chunks of a logical backup need no other backup
 		}
 		if err := cmp.Or(e.Err, s.err); err != nil {
 			c.Keep = "it cannot be read: " + err.Error()
-			c.Group, c.Proven = "damaged "+e.ID, false
+			c.Group, c.Proven, c.Unread = "damaged "+e.ID, false, false
 		}
 		if e.Err != nil {
-			if err := r.store.List(ctx, partPrefix(e.ID), func(string, int64) error { unread = e.ID; return nil }); err != nil {
+			if err := r.store.List(ctx, partPrefix(e.ID), func(string, int64) error { parentless = e.ID; return nil }); err != nil {
 				return nil, err
 			}
 		}
@@ -129,8 +129,8 @@ func (r *Repo) candidates(ctx context.Context, entries []Entry, o PruneOptions, 
 		if undecided != "" && list[i].physical {
 			why = cmp.Or(why, undecided+", which has just begun, may build on it")
 		}
-		if unread != "" && list[i].physical {
-			why = cmp.Or(why, unread+", which cannot be read, may build on it")
+		if parentless != "" && list[i].physical {
+			why = cmp.Or(why, parentless+", which cannot be read, may build on it")
 		}
 		list[i].Keep = cmp.Or(list[i].Keep, why)
 	}
@@ -150,7 +150,7 @@ func markHollow(list []Candidate, entries []Entry) {
 			hollow[c.signedBy()] = Hollow(slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return !byID[e.ID].replaces(c) }))
 		}
 		list[i].Hollow = hollow[c.signedBy()][c.ID]
-		list[i].Proven = c.Proven && list[i].Hollow == ""
+		list[i].Proven, list[i].Unread = c.Proven && list[i].Hollow == "", c.Unread && list[i].Hollow == ""
 	}
 }
 
@@ -197,12 +197,13 @@ type proof int
 
 const (
 	unproven proof = iota
+	unread         // nobody signed what a drill found, and no identity opens it
 	claimed        // by somebody's who is not trusted, or nobody signed it
 	vouched        // by one's whose key is trusted
 )
 
-// proven gives the backups that a drill restored. Without an identity the proofs of an encrypted repository cannot be read: then those
-// count that a trusted key signed as good ones, and one that is not signed counts for what somebody claims, so that prune keeps rather too much.
+// proven gives the backups that a drill restored, or may have restored. Without an identity the proofs of an encrypted repository cannot be read:
+// then signatures tell which were good, and of one that nobody signed nothing is known.
 func (r *Repo) proven(ctx context.Context, trusted []PublicKey) (map[string]proof, error) {
 	set := map[string]proof{}
 	err := r.Proofs(ctx, "", func(p Proof) error {
@@ -213,7 +214,10 @@ func (r *Repo) proven(ctx context.Context, trusted []PublicKey) (map[string]proo
 		case slices.Contains(trusted, p.Signer):
 			by = vouched
 		}
-		if p.Passed() || p.JSON == nil && p.Signer == "" {
+		switch {
+		case p.JSON == nil && p.Signer == "":
+			set[p.Backup] = max(set[p.Backup], unread)
+		case p.Passed():
 			set[p.Backup] = max(set[p.Backup], by)
 		}
 		return nil

@@ -80,6 +80,7 @@ type Repo struct {
 	ID      string
 	store   Store
 	cipher  *cipher // nil: not encrypted
+	fits    bool    // an identity has opened the key of names, so it opens what was put here
 	leases  leases
 	cache   string // folder of what this host keeps of an encrypted repository; "": nothing
 	signer  ed25519.PrivateKey

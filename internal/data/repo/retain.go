@@ -32,6 +32,8 @@ type Candidate struct {
 	Server string
 	Parent string // that it cannot be restored without; "" for none
 	Proven bool   // a drill restored it
+	// Unread says that whether a drill restored it cannot be read: it may be the newest that was proven, and makes none go that was.
+	Unread bool
 	// Vouched says that a trusted key signed what the drill found. Of who has no such key the word makes none go that was vouched for.
 	Vouched bool
 	// Keep is why it stays whatever the rules say; "" when they decide.
@@ -116,6 +118,9 @@ func (p Retention) Decide(list []Candidate, zone *time.Location, now time.Time) 
 		groups[group] = append(groups[group], c)
 		if c.Keep != "" {
 			reasons[c.ID] = append(reasons[c.ID], c.Keep)
+		}
+		if c.Unread && !slices.ContainsFunc(proven[c.Server], func(newer Candidate) bool { return newer.replaces(c) }) {
+			reasons[c.ID] = append(reasons[c.ID], "whether a drill proved it cannot be read: give --identity")
 		}
 		if c.Proven && !slices.ContainsFunc(proven[c.Server], func(newer Candidate) bool { return newer.replaces(c) && (newer.Vouched || !c.Vouched) }) {
 			proven[c.Server] = append(proven[c.Server], c)

@@ -117,10 +117,8 @@ func (o *object) Read(b []byte) (int, error) {
 		return n, err
 	case o.inner.trouble != nil:
 		return n, fmt.Errorf("%s: %w", o.name, o.inner.trouble)
-	case errors.Is(err, ErrDamaged):
+	case errors.Is(err, ErrDamaged), errors.Is(err, ErrNoKey):
 		return n, fmt.Errorf("%s: %w", o.name, err)
-	case errors.Is(err, ErrNoKey):
-		return n, fmt.Errorf("%s: %w", o.name, ErrNoKey)
 	}
 	return n, fmt.Errorf("%s: %w: %w", o.name, ErrDamaged, err)
 }

@@ -47,6 +47,7 @@ const (
 	Damaged ProblemKind = "damaged" // it is not what was put there
 	Missing ProblemKind = "missing" // a backup needs it
 	Foreign ProblemKind = "foreign" // it is not signed, or by nobody who is trusted
+	Locked  ProblemKind = "locked"  // it is encrypted, and none of the identities opens it: whether it is damaged is not known
 )
 
 // Problem is something that is wrong.
@@ -249,7 +250,7 @@ func (v *verifier) listed(ctx context.Context, id string) (keySet, int64, error)
 		return nil, 0, nil // told of the manifest
 	}
 	if errors.Is(err, ErrDamaged) || errors.Is(err, ErrNoKey) {
-		v.problem(Damaged, objectsKey(id), err.Error())
+		v.problem(kindOf(err), objectsKey(id), err.Error())
 		return nil, 0, nil
 	}
 	return mine, int64(len(mine)), err
@@ -288,8 +289,10 @@ func (v *verifier) manifest(ctx context.Context, id string, listed keySet, count
 	case errors.Is(err, ErrUnsigned) || errors.Is(err, ErrForeign):
 		v.problem(Foreign, manifestKey(id), err.Error())
 		return nil
+	case errors.Is(err, ErrNoKey) && !v.r.fits:
+		return err // no identity has opened anything: what others are is not known
 	case errors.Is(err, ErrDamaged) || errors.Is(err, ErrNoKey):
-		v.problem(Damaged, manifestKey(id), err.Error())
+		v.problem(kindOf(err), manifestKey(id), err.Error())
 		return nil
 	case errors.Is(err, ErrNoBackup):
 		v.problem(Missing, manifestKey(id), "it was removed meanwhile")
@@ -472,8 +475,10 @@ func (v *verifier) object(ctx context.Context, key string) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		v.problem(Missing, key, "it was removed meanwhile")
+	case errors.Is(err, ErrNoKey) && !v.r.fits:
+		return err
 	case errors.Is(err, ErrDamaged) || errors.Is(err, ErrNoKey):
-		v.problem(Damaged, key, err.Error())
+		v.problem(kindOf(err), key, err.Error())
 	case err != nil:
 		return err
 	default:
@@ -522,6 +527,8 @@ func (v *verifier) besides(ctx context.Context) error {
 			return err
 		case errors.Is(p.Doubt, ErrForged):
 			v.problem(Damaged, key, p.Doubt.Error())
+		case errors.Is(p.Doubt, ErrNoKey) && v.r.Readable():
+			v.problem(Locked, key, p.Doubt.Error())
 		}
 	}
 	return nil

@@ -76,6 +76,7 @@ func (s *sampler) status() (ActivityStatus, []fleet.Gap) {
 // run reads until ctx ends; then what was found in the minute that is not over is stored.
 func (s *sampler) run(ctx context.Context) {
 	defer s.disconnect()
+	s.c.Traffic.Turn(ctx)
 	failures := 0
 	for {
 		began := time.Now()
@@ -89,27 +90,31 @@ func (s *sampler) run(ctx context.Context) {
 		}
 		// Half a second away from the reading of numbers, which is at the full second.
 		next := began.Truncate(time.Second).Add(wait + 500*time.Millisecond)
-		timer := time.NewTimer(max(time.Until(next), 100*time.Millisecond))
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if s.c.Traffic.Rest(ctx, max(time.Until(next), 100*time.Millisecond)) {
+			s.failed(errNotFirst)
+			s.c.Traffic.Turn(ctx)
+		}
+		if ctx.Err() != nil {
 			ectx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
 			defer cancel()
 			s.flush(ectx)
 			return
-		case <-timer.C:
 		}
 	}
 }
 
 func (s *sampler) failed(err error) {
+	account := s.c.Traffic.FirstAccount()
+	if s.conn != nil {
+		account = s.conn.Server.QuotedAccount()
+	}
 	s.disconnect()
 	why, remedy := err.Error(), ""
 	var e *mysql.Error
 	if errors.As(err, &e) {
-		why, remedy = "the server "+e.Reason(), e.Hint
+		why, remedy = s.c.refused(e, "sessions are")
 	} else if mysql.ClassOf(err) == mysql.ClassPrivilege {
-		why, remedy = "the account may not see what other sessions do", "GRANT PROCESS ON *.* TO the account, and SELECT ON performance_schema.*"
+		why, remedy = "the account may not see what other sessions do", fmt.Sprintf("GRANT PROCESS ON *.* TO %[1]s; GRANT SELECT ON performance_schema.* TO %[1]s", account)
 	}
 	s.c.Logger.Debug("active sessions were not read", "instance", s.c.instance.ID, "err", err)
 	s.mu.Lock()
@@ -119,7 +124,7 @@ func (s *sampler) failed(err error) {
 
 func (s *sampler) disconnect() {
 	if s.conn != nil {
-		s.conn.Close() // the connection is of no more use, whatever Close says
+		s.c.leave(s.conn)
 		s.conn, s.reader = nil, nil
 	}
 }
@@ -128,7 +133,7 @@ func (s *sampler) connect(ctx context.Context, now time.Time) (err error) {
 	if s.conn == nil {
 		cctx, cancel := context.WithTimeout(ctx, connectTimeout)
 		defer cancel()
-		if s.conn, err = mysql.Connect(cctx, s.c.target, s.c.Traffic); err != nil {
+		if s.conn, err = s.c.enter(cctx); err != nil {
 			return err
 		}
 		s.trip = time.Hour

@@ -151,7 +151,8 @@ func (c *Collector) Run(ctx context.Context) {
 	var sampling sync.WaitGroup
 	defer sampling.Wait()
 	sampling.Go(func() { c.activity.run(ctx) })
-	for {
+	c.Traffic.Turn(ctx)
+	for ctx.Err() == nil {
 		began := time.Now()
 		c.Read(ctx, began)
 		// A server that is slow to answer is asked more rarely.
@@ -160,12 +161,9 @@ func (c *Collector) Run(ctx context.Context) {
 		if rest > 0 {
 			next = next.Add(rest.Truncate(time.Minute) + time.Minute)
 		}
-		timer := time.NewTimer(max(time.Until(next), time.Second))
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		case <-timer.C:
+		if c.Traffic.Rest(ctx, max(time.Until(next), time.Second)) {
+			c.failed(errNotFirst)
+			c.Traffic.Turn(ctx)
 		}
 	}
 }
@@ -206,7 +204,7 @@ func (c *Collector) failed(err error) {
 		c.absent.Store(true)
 		why, remedy = u.why, u.remedy
 	case errors.As(err, &e):
-		why, remedy = "the server "+e.Reason(), e.Hint
+		why, remedy = c.refused(e, "statements are")
 	case mysql.ClassOf(err) == mysql.ClassPrivilege && c.conn != nil:
 		why = "the account " + c.conn.Server.Account + " may not read performance_schema"
 		remedy = "GRANT SELECT ON performance_schema.* TO " + c.conn.Server.QuotedAccount()
@@ -216,9 +214,42 @@ func (c *Collector) failed(err error) {
 	c.setStatus(func(s *Status) { s.Working, s.Why, s.Remedy = false, why, remedy })
 }
 
+// refused says why there is no connection, and what mends it: where the numbers are read all the same, there is no room for another.
+func (c *Collector) refused(e *mysql.Error, what string) (why, remedy string) {
+	account := c.Traffic.FirstAccount()
+	if e.Class != mysql.ClassFull || account == "" {
+		return "the server " + e.Reason(), e.Hint
+	}
+	why, remedy = what+" not followed for want of another connection: "+e.Reason(), e.Hint
+	if e.OfAccount() {
+		remedy = mysql.MoreConnections(account)
+	}
+	return why, remedy
+}
+
+// enter makes a connection, unless the one that reads numbers, which goes first, has none itself.
+func (c *Collector) enter(ctx context.Context) (*mysql.Conn, error) {
+	if !c.Traffic.Enter() {
+		return nil, errNotFirst
+	}
+	conn, err := mysql.Connect(ctx, c.target, c.Traffic)
+	if err != nil {
+		c.Traffic.Leave()
+	}
+	return conn, err
+}
+
+// leave ends a connection that enter made.
+func (c *Collector) leave(conn *mysql.Conn) {
+	conn.Close() // the connection is of no more use, whatever Close says
+	c.Traffic.Leave()
+}
+
+var errNotFirst = errors.New("the server's numbers are read first, and there is no connection for them yet")
+
 func (c *Collector) disconnect() {
 	if c.conn != nil {
-		c.conn.Close() // the connection is of no more use, whatever Close says
+		c.leave(c.conn)
 		c.conn = nil
 	}
 }
@@ -226,7 +257,7 @@ func (c *Collector) disconnect() {
 func (c *Collector) connect(ctx context.Context) error {
 	cctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	conn, err := mysql.Connect(cctx, c.target, c.Traffic)
+	conn, err := c.enter(cctx)
 	if err != nil {
 		return err
 	}

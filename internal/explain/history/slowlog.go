@@ -101,8 +101,12 @@ func (s *SlowLog) Status() Status { return s.c.Status() }
 // Run follows the log until ctx ends.
 func (s *SlowLog) Run(ctx context.Context) {
 	defer s.c.disconnect()
+	s.c.Traffic.Turn(ctx)
 	for ctx.Err() == nil {
-		pause(ctx, s.step(ctx, time.Now()))
+		if s.c.Traffic.Rest(ctx, s.step(ctx, time.Now())) { // the log is read without it
+			s.c.disconnect()
+			pause(ctx, slowPause)
+		}
 	}
 	s.leave()
 }

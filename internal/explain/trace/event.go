@@ -64,9 +64,12 @@ type Event struct {
 	End  uint64 `json:"end,omitempty"` // END_EVENT_ID: the connection's last event when this one ended; 0: it has not ended
 	Name string `json:"name"`          // the instrument, such as stage/sql/Opening tables
 
-	// Start and Stop are picoseconds since the server started; both 0: not timed; Stop 0: it has not ended.
+	// Start and Stop are picoseconds since the server started; both 0: not timed; of one that has not ended, Stop is when it was last seen.
 	Start uint64 `json:"start"`
 	Stop  uint64 `json:"stop,omitempty"`
+
+	// Running says that the event was seen running when the trace ended: Stop is the end of the trace then.
+	Running bool `json:"running,omitempty"`
 
 	// Nesting is NESTING_EVENT_ID as the server wrote it. It is kept for the record only: the servers let it point at the
 	// statement that ran last, and at transactions. Build nests by ID and End instead.

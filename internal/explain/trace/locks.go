@@ -66,6 +66,9 @@ func (l *lockWatch) look(ctx context.Context, c *mysql.Conn, id int64, began tim
 	}
 	innermost, statement := uint64(0), uint64(0)
 	for e, kind := range open {
+		if kind == KindTransaction { // it lies across statements
+			continue
+		}
 		if innermost = max(innermost, e); kind == KindStatement {
 			statement = max(statement, e)
 		}

@@ -97,6 +97,16 @@ type Phase struct {
 func phases(tree *Tree, totals []Total, busy uint64, locked map[uint64]float64) []Phase {
 	sums := map[phase]float64{}
 	if staged := stageSeconds(totals); tree.lossy() && staged > 0 {
+		tree.Walk(func(n *Node, _ int) bool { // the counters count a stage when it ends
+			if n.Kind == KindStage && n.Running {
+				took := float64(n.Took()) * 1e-12
+				waited := locked[n.ID]
+				sums[phaseLocks] += took * waited
+				sums[phaseOf(n.Name)] += took * (1 - waited)
+				staged += took
+			}
+			return true
+		})
 		for _, t := range totals {
 			if strings.HasPrefix(t.Name, "stage/") {
 				sums[phaseOf(t.Name)] += t.Seconds

@@ -29,13 +29,26 @@ type poller struct {
 	events  map[uint64][]Event // by number
 	count   int
 	base    uint64 // events up to this number were over before the trace began
-	zero    uint64
-	now     uint64
+	known   uint64 // and up to this one they had begun
+	clock   clock
 	polls   int
 	pulsed  string
 	open    map[uint64]Kind // events that have not ended
+	reads   int             // polls that read the tables of events
+	seen    map[uint64]int  // the last of them in which an event was found running, by its number
+	steady  time.Time       // the last poll that found everything as the last read had it
+	alive   bool            // the connection was there at the last poll
+	work    work
 	locks   lockWatch
 	began   time.Time
+}
+
+// work is when the connection was found busy, where the server has no event of what it does.
+type work struct {
+	before    bool      // it was busy as the trace began, with no event of a statement
+	firstIdle time.Time // the first poll that found it idle; zero: none
+	lastIdle  time.Time // and the last
+	busy      bool      // the last poll found it busy
 }
 
 func (p *poller) run(ctx context.Context) (*Trace, error) {
@@ -55,7 +68,8 @@ func (p *poller) run(ctx context.Context) (*Trace, error) {
 	t.Began, p.began = began, began
 	after := before
 	pollErr := p.loop(ctx, began, t, &after)
-	t.Seconds = time.Since(began).Seconds()
+	ended := time.Now()
+	t.Seconds = ended.Sub(began).Seconds()
 
 	// The context may be over: what was seen is still worth its last questions.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), queryTimeout)
@@ -70,7 +84,8 @@ func (p *poller) run(ctx context.Context) (*Trace, error) {
 		p.bodies(ctx, t)
 		t.Nested = p.nestedLost(ctx) - nested
 	}
-	p.finish(t, before, after)
+	p.alive = p.alive && pollErr == nil
+	p.finish(t, ended, before, after)
 	return t, pollErr
 }
 
@@ -111,22 +126,34 @@ func (p *poller) prepare(ctx context.Context, t *Trace) error {
 func (p *poller) baseline(ctx context.Context) error {
 	var all []Event
 	for _, s := range p.sources {
-		if err := s.read(ctx, p.conn, p.who.Thread, func(e Event) bool { all = append(all, e); return true }); err != nil {
+		if err := s.read(ctx, p.conn, p.who.Thread, func(e Event) bool { p.time(e); all = append(all, e); return true }); err != nil {
 			return fmt.Errorf("read %s: %w", s.table, err)
 		}
 	}
 	for _, e := range all {
-		if !e.otherClock() {
-			p.zero = max(p.zero, e.Start, e.Stop)
-		}
 		p.base = max(p.base, e.End)
+		p.known = max(p.known, e.ID, e.End)
 	}
+	statement := false
 	for _, e := range all {
 		if !e.Ended() {
 			p.add(e)
+			statement = statement || e.Kind == KindStatement
 		}
 	}
+	who, err := find(ctx, p.conn, p.who.ID)
+	if err != nil {
+		return err
+	}
+	p.work.before = !statement && who.Command != "Sleep"
 	return nil
+}
+
+// time learns of the server's clock by an event.
+func (p *poller) time(e Event) {
+	if !e.otherClock() {
+		p.clock.saw(max(e.Start, e.Stop), time.Now())
+	}
 }
 
 // add keeps an event and says whether it is new.
@@ -134,13 +161,13 @@ func (p *poller) add(e Event) bool {
 	if e.Ended() && e.End <= p.base {
 		return false
 	}
-	if !e.otherClock() {
-		p.now = max(p.now, e.Stop, e.Start)
-	}
+	p.time(e)
 	if e.Ended() {
 		delete(p.open, e.ID)
+		delete(p.seen, e.ID)
 	} else {
 		p.open[e.ID] = e.Kind
+		p.seen[e.ID] = p.reads
 	}
 	list := p.events[e.ID]
 	for i := range list {
@@ -171,7 +198,7 @@ func (p *poller) loop(ctx context.Context, began time.Time, t *Trace, after *map
 		}
 		last := t.Ended == "interrupted" || time.Since(began) >= p.o.For
 		start := time.Now()
-		alive, err := p.poll(context.WithoutCancel(ctx))
+		alive, err := p.poll(context.WithoutCancel(ctx), last)
 		if err != nil {
 			if err = p.reconnect(ctx, err); err != nil {
 				return err
@@ -245,10 +272,11 @@ func (p *poller) hasLong(k Kind) bool {
 	return slices.ContainsFunc(p.sources, func(s *source) bool { return s.kind == k && s.long() })
 }
 
-// poll reads what is new. It says whether the connection still lives.
-func (p *poller) poll(ctx context.Context) (alive bool, err error) {
+// poll reads what is new; the last one whether anything is or not. It says whether the connection still lives.
+func (p *poller) poll(ctx context.Context, last bool) (alive bool, err error) {
 	p.polls++
 	idle := false
+	now := time.Now()
 	err = ask(ctx, p.conn, fmt.Sprintf("SELECT /* risso: does the connection live? */ PROCESSLIST_COMMAND FROM performance_schema.threads WHERE THREAD_ID = %d AND PROCESSLIST_ID = %d", p.who.Thread, p.who.ID), func(row []sqldriver.Value) error {
 		alive, idle = true, mysql.Text(row[0]) == "Sleep"
 		return nil
@@ -260,18 +288,22 @@ func (p *poller) poll(ctx context.Context) (alive bool, err error) {
 	if err != nil {
 		return alive, err
 	}
+	p.alive = alive
+	p.work.saw(idle, alive, now)
 	still := pulse == p.pulsed
 	if alive && still && !idle { // in a statement in which nothing begins or ends
 		if err := p.locks.look(ctx, p.conn, p.who.ID, p.began, p.open); err != nil {
 			return alive, err
 		}
 	}
-	if alive && pulse != "" && still { // the rings are long: an idle connection is not worth reading them
+	if alive && pulse != "" && still && !last { // the rings are long: an idle connection is not worth reading them
 		for _, s := range p.sources {
 			s.fresh = 0
 		}
+		p.steady = now
 		return alive, nil
 	}
+	p.reads++
 	for _, s := range p.sources {
 		if err := s.read(ctx, p.conn, p.who.Thread, p.add); err != nil {
 			return alive, fmt.Errorf("read %s: %w", s.table, err)
@@ -279,6 +311,17 @@ func (p *poller) poll(ctx context.Context) (alive bool, err error) {
 	}
 	p.pulsed = pulse
 	return alive, nil
+}
+
+// saw notes whether a poll found the connection idle.
+func (w *work) saw(idle, alive bool, now time.Time) {
+	w.busy = alive && !idle
+	if idle {
+		w.lastIdle = now
+		if w.firstIdle.IsZero() {
+			w.firstIdle = now
+		}
+	}
 }
 
 // pulse is what the tables of current events say of the connection: the same as before when nothing began or ended.
@@ -313,16 +356,15 @@ func (p *poller) nestedLost(ctx context.Context) (n uint64) {
 	return n
 }
 
-func (p *poller) finish(t *Trace, before, after map[string]Total) {
-	t.Zero, t.Now = p.zero, p.now
+func (p *poller) finish(t *Trace, ended time.Time, before, after map[string]Total) {
+	t.Zero, t.Now, t.known = p.clock.at(p.began), p.clock.at(ended), p.known
+	t.busyBefore, t.busyAfter = p.unseen(ended)
+	p.running(t.Now)
 	t.LockWaits, t.locked, t.lockGaps = p.locks.waits, p.locks.shares(), p.locks.gaps
 	for _, list := range p.events {
 		t.Events = append(t.Events, list...)
 	}
 	slices.SortFunc(t.Events, func(a, b Event) int { return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Kind, b.Kind)) })
-	if t.Zero == 0 && len(t.Events) > 0 {
-		t.Zero = t.Events[0].Start
-	}
 	for i := range t.Events {
 		e := &t.Events[i]
 		e.Cut = cutText(e.SQL, t.SQLTextLength)
@@ -337,6 +379,49 @@ func (p *poller) finish(t *Trace, before, after map[string]Total) {
 		return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name))
 	})
 	t.Cost = p.cost()
+}
+
+// running gives what had not ended its time so far: until the end of the trace, now, when it was found running then, and else until
+// it was found running last.
+func (p *poller) running(now uint64) {
+	for id, list := range p.events {
+		if n, ok := p.seen[id]; !ok || n != p.reads {
+			continue
+		}
+		for i := range list {
+			e := &list[i]
+			if e.Ended() || !e.Timed() {
+				continue
+			}
+			e.Running = p.alive
+			switch {
+			case e.otherClock():
+			case p.alive:
+				e.Stop = max(e.Start, now)
+			default:
+				e.Stop = max(e.Start, e.Stop, p.clock.at(p.steady))
+			}
+		}
+	}
+}
+
+// unseen is until when the connection was busy with what it had begun before the trace, and since when with what it still does at
+// the end, where the server has no event of it; 0: neither.
+func (p *poller) unseen(ended time.Time) (until, since uint64) {
+	w := p.work
+	if w.before {
+		if w.firstIdle.IsZero() {
+			w.firstIdle = ended
+		}
+		until = p.clock.at(w.firstIdle)
+	}
+	if w.busy {
+		if w.lastIdle.IsZero() {
+			w.lastIdle = p.began
+		}
+		since = p.clock.at(w.lastIdle)
+	}
+	return until, since
 }
 
 // cost is what the trace has cost so far.

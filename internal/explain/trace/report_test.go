@@ -199,3 +199,36 @@ func TestNames(t *testing.T) {
 		}
 	}
 }
+
+// What still runs counts until the end of the trace and from its begin, with its waits, whose clock is another; the numbers of what
+// was over before are not missing.
+func TestRunningToTheEnd(t *testing.T) {
+	r := NewReport(&Trace{Seconds: 4e-3, Zero: 3e9, Now: 7e9, known: 12, Events: []Event{
+		{Kind: KindStatement, ID: 5, Name: "statement/sql/update", SQL: "UPDATE t SET a = 1", Start: 1e9, Stop: 7e9, Running: true},
+		{Kind: KindStage, ID: 12, Name: "stage/sql/updating", Start: 2e9, Stop: 7e9, Running: true, Nesting: 5},
+		{Kind: KindWait, ID: 13, Name: "wait/io/table/sql/handler", Start: 2e9, Stop: 90e9, Running: true, Nesting: 12, Operation: "update", Object: &Object{"TABLE", "shop", "t", ""}},
+	}}, false)
+	text, _, _, _ := drawAll(t, r)
+	for _, want := range []string{"was busy for 4.00 ms of 4.00 ms, with 1 statement, which still ran when the trace ended.", "100.0 %     4.00 ms     4.00 ms        1      ~ table io update shop.t", "[still running]"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the text lacks %q:\n%s", want, text)
+		}
+	}
+	if r.Map.Busy != 4e9 || r.Trace.Missing != 0 {
+		t.Errorf("busy for %d ps, %d events missing", r.Map.Busy, r.Trace.Missing)
+	}
+}
+
+// A statement that the server began to record midway had run since the trace began, and runs on while the connection is busy.
+func TestKnownByItsParts(t *testing.T) {
+	trace := func(until, since uint64) *Trace {
+		return &Trace{Seconds: 4e-3, Zero: 3e9, Now: 7e9, busyBefore: until, busyAfter: since, Events: []Event{
+			{Kind: KindStage, ID: 1, End: 1, Name: "stage/sql/Sending data", Start: 5e9, Stop: 6e9, Nesting: 7},
+		}}
+	}
+	for _, c := range []struct{ until, since, busy uint64 }{{0, 0, 1e9}, {7e9, 0, 3e9}, {4e9, 0, 1e9}, {0, 3e9, 2e9}, {7e9, 3e9, 4e9}, {0, 6.5e9, 1e9}} {
+		if r := NewReport(trace(c.until, c.since), false); r.Map.Busy != c.busy || !strings.Contains(r.Words[0], "with 1 statement known by its parts only") {
+			t.Errorf("busy before until %d, since %d: %d ps, not %d: %s", c.until, c.since, r.Map.Busy, c.busy, r.Words[0])
+		}
+	}
+}

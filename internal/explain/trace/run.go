@@ -81,7 +81,11 @@ type Trace struct {
 	locked   map[uint64]float64 // which part of an event's own time was spent waiting for a lock
 	lockGaps []fleet.Gap        // what of locks the server did not tell
 	partly   bool               // not all statements are recorded
-	left     bool               // what was changed could not be put back
+	known    uint64             // events up to this number had begun before the trace
+
+	// Picoseconds until when, and since when, the connection was busy with what the server has no event of; 0: it was not.
+	busyBefore, busyAfter uint64
+	left                  bool // what was changed could not be put back
 }
 
 // ErrNoConnection is an unknown processlist ID.
@@ -198,7 +202,7 @@ func Run(ctx context.Context, o Options) (t *Trace, err error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &poller{o: o, conn: c, events: map[uint64][]Event{}, open: map[uint64]Kind{}}
+	p := &poller{o: o, conn: c, events: map[uint64][]Event{}, open: map[uint64]Kind{}, seen: map[uint64]int{}, clock: clock{anchor: time.Now()}}
 	defer func() { p.conn.Close() }()
 	if p.who, err = find(ctx, c, o.Connection); err != nil {
 		return nil, err

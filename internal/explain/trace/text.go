@@ -228,7 +228,10 @@ func (n *Node) remarks() string {
 	if n.Kind == KindWait && n.Bytes > 0 && n.Object != nil && n.Object.Type == "FILE" {
 		out = append(out, digits.Counted(n.Bytes, "byte"))
 	}
-	if !n.Ended() && !n.Lost {
+	switch {
+	case n.Running:
+		out = append(out, "still running")
+	case !n.Ended() && !n.Lost:
 		out = append(out, "end not seen")
 	}
 	if len(out) == 0 {

@@ -39,11 +39,12 @@ type Tree struct {
 }
 
 // Build makes the tree of events in any order, with repetitions. Of several rows of one event the one that has ended counts.
-// now is when running events were last seen; the latest time of any event is taken when it is later.
+// now is when running events were last seen; the latest time of any event is taken when it is later. Events up to the number known
+// had begun before: those of them that are not there do not count as missing.
 //
 // What contains what is told by the numbers: B is in A when A.ID < B.ID ≤ A.End (MySQL worklog 5863). NESTING_EVENT_ID is not
 // used: a stage that is interrupted by a stored function names the function's instruction as its parent.
-func Build(events []Event, now uint64) *Tree {
+func Build(events []Event, now, known uint64) *Tree {
 	t := &Tree{Now: now}
 	list := distinct(events)
 	t.Events = len(list)
@@ -52,20 +53,34 @@ func Build(events []Event, now uint64) *Tree {
 			t.Now = max(t.Now, list[i].Start, list[i].Stop)
 		}
 	}
-	if n := len(list); n > 0 {
-		last := uint64(0)
-		for i := range list {
-			last = max(last, list[i].ID, list[i].End)
-		}
+	if len(list) > 0 {
 		t.unborn = unborn(list)
-		if span, seen := last-list[0].ID+1, uint64(n+len(t.unborn)); span > seen {
-			t.Missing = span - seen
-		}
+		t.Missing = missing(list, t.unborn, known)
 	}
 	t.nest(list)
 	t.align()
 	t.measure()
 	return t
+}
+
+// missing counts the numbers that no event bears, from the first event or the first one after known to the last.
+func missing(list []Event, unborn []uint64, known uint64) uint64 {
+	first, last, seen := max(list[0].ID, known+1), uint64(0), uint64(0)
+	for i := range list {
+		last = max(last, list[i].ID, list[i].End)
+		if list[i].ID >= first {
+			seen++
+		}
+	}
+	for _, n := range unborn {
+		if n >= first {
+			seen++
+		}
+	}
+	if span := last + 1 - min(first, last+1); span > seen {
+		return span - seen
+	}
+	return 0
 }
 
 // unborn finds numbers that the server gave to files that it could not open, such as a .TRG of a table without triggers: it
@@ -335,14 +350,52 @@ func (t *Tree) Walk(f func(n *Node, depth int) bool) {
 	}
 }
 
-// begin leaves out of the spans of statements what was before the trace began.
-func (t *Tree) begin(zero uint64) {
+// within leaves out of all spans what was before the trace began, what is after its end, and what lies outside of the statement that
+// an event happened in: the clock of waits is another. An end of 0 is not known.
+func (t *Tree) within(zero, end uint64) {
+	if end == 0 {
+		end = math.MaxUint64
+	}
 	for _, r := range t.Roots {
-		if before := min(max(r.First, zero), r.Last) - r.First; before > 0 {
-			r.First += before
-			r.Before = true
-			r.Own = r.Took() - min(r.Took(), covered(r))
+		r.Before = r.Before || r.First != 0 && r.First < zero
+		r.contain(zero, end)
+		own(r)
+	}
+}
+
+func (n *Node) contain(lo, hi uint64) {
+	if n.First != 0 {
+		n.First = min(max(n.First, lo), hi)
+		n.Last = min(max(n.Last, n.First), hi)
+		if p := n.Parent; n.Running && n.otherClock() && p != nil && p.Running {
+			n.Last = max(n.First, p.Last)
 		}
+	}
+	if n.First != 0 && n.Kind == KindStatement { // a wait for a lock outlives the stage that it began in
+		lo, hi = n.First, n.Last
+	}
+	for _, c := range n.Children {
+		c.contain(lo, hi)
+	}
+}
+
+// unseen stretches the statements of which the server had recorded no beginning, or has recorded no end yet: until and since are when
+// the connection was busy so, 0 where it was not.
+func (t *Tree) unseen(zero, until, since uint64) {
+	var list []*Node
+	for _, r := range t.Roots {
+		if r.Kind == KindStatement {
+			list = append(list, r)
+		}
+	}
+	if len(list) == 0 {
+		return
+	}
+	if r := list[0]; r.Lost && until != 0 && r.First <= until {
+		r.First, r.Before = min(r.First, zero), true
+	}
+	if r := list[len(list)-1]; r.Lost && since != 0 && r.Last >= since {
+		r.Last, r.Running = max(r.Last, t.Now), true
 	}
 }
 

@@ -127,12 +127,12 @@ func TestAnyOrderGivesTheSameTree(t *testing.T) {
 			s.statement(0)
 			s.idle()
 		}
-		want := Build(s.events, 0)
+		want := Build(s.events, 0, 0)
 		if want.Missing != 0 || want.Events != len(s.events) {
 			t.Fatalf("seed %d: %d of %d events, %d missing", seed, want.Events, len(s.events), want.Missing)
 		}
 		for range 5 {
-			if got := outline(Build(polled(s.events, s.r), 0)); got != outline(want) {
+			if got := outline(Build(polled(s.events, s.r), 0, 0)); got != outline(want) {
 				t.Fatalf("seed %d: another order gives\n%s\nnot\n%s", seed, got, outline(want))
 			}
 		}
@@ -166,7 +166,7 @@ func TestLostEvents(t *testing.T) {
 				kept = append(kept, e)
 			}
 		}
-		tree := Build(kept, 0)
+		tree := Build(kept, 0, 0)
 		seen := map[uint64]bool{}
 		tree.Walk(func(n *Node, _ int) bool {
 			if n.Lost {
@@ -197,7 +197,7 @@ func TestUnseenEndSwallowsNothing(t *testing.T) {
 		{Kind: KindStage, ID: 2, End: 2, Name: "stage/sql/executing", Start: 110, Stop: 120, Nesting: 1},
 		{Kind: KindStatement, ID: 9, End: 12, Name: "statement/sql/select", SQL: "SELECT 2", Start: 300, Stop: 400},
 		{Kind: KindStatement, ID: 10, End: 11, Name: "statement/sp/stmt", Level: 1, SQL: "SELECT 3", Start: 310, Stop: 320},
-	}, 0)
+	}, 0, 0)
 	if len(tree.Roots) != 2 || tree.Roots[0].Last != 300 || len(tree.Roots[1].Children) != 1 {
 		t.Errorf("the tree is\n%s", outline(tree))
 	}
@@ -229,10 +229,10 @@ func FuzzBuild(f *testing.F) {
 			events = append(events, Event{Kind: kinds[data[0]%4], Name: names[data[0]/4%6], ID: uint64(data[1]), End: uint64(data[2]), Start: uint64(data[3]) * 1e6, Stop: uint64(data[4]) * 1e6,
 				Nesting: uint64(data[5] % 8), Level: int(data[5] / 8 % 4)})
 		}
-		want := Build(events, 0)
+		want := Build(events, 0, 0)
 		r := rand.New(rand.NewPCG(seed, 1))
 		r.Shuffle(len(events), func(i, j int) { events[i], events[j] = events[j], events[i] })
-		if got := Build(events, 0); outline(got) != outline(want) {
+		if got := Build(events, 0, 0); outline(got) != outline(want) {
 			t.Fatalf("another order gives\n%s\nnot\n%s", outline(got), outline(want))
 		}
 		rep := NewReport(&Trace{Events: events}, seed%2 == 0)

@@ -27,9 +27,10 @@ func NewReport(t *Trace, redact bool) *Report {
 	if redact {
 		t.redact()
 	}
-	r := &Report{Trace: t, Tree: Build(t.Events, t.Now)}
+	r := &Report{Trace: t, Tree: Build(t.Events, t.Now, t.known)}
 	t.Missing = r.Tree.Missing
-	r.Tree.begin(t.Zero)
+	r.Tree.unseen(t.Zero, t.busyBefore, t.busyAfter)
+	r.Tree.within(t.Zero, t.Now)
 	r.Map = NewMap(r.Tree, t.Bodies)
 	r.Phases = phases(r.Tree, t.Totals, r.Map.Busy, t.locked)
 	// Lists are never null in JSON.
@@ -101,12 +102,7 @@ func Statement(sql string, redact bool) string {
 
 func (r *Report) words() []string {
 	t := r.Trace
-	sent := 0
-	for _, n := range r.Tree.Roots {
-		if n.Kind == KindStatement && !n.Lost {
-			sent++
-		}
-	}
+	sent, with := r.sent()
 	who := fmt.Sprintf("Connection %d (%s)", t.Connection.ID, oneLine(t.Connection.User+at(t.Connection.Host)))
 	watched := human(uint64(t.Seconds * 1e12))
 	var out []string
@@ -118,9 +114,9 @@ func (r *Report) words() []string {
 	case sent == 0 && busy == 0:
 		return append(out, fmt.Sprintf("%s sent nothing in %s%s.", who, watched, r.endWords()))
 	case r.Tree.lossy():
-		out = append(out, fmt.Sprintf("%s was seen busy for %s of %s, with %s that %s seen%s.", who, human(busy), watched, digits.Counted(sent, "statement"), wasWere(uint64(sent)), r.endWords()))
+		out = append(out, fmt.Sprintf("%s was seen busy for %s of %s, %s%s.", who, human(busy), watched, with, r.endWords()))
 	default:
-		out = append(out, fmt.Sprintf("%s was busy for %s of %s, with %s%s.", who, human(busy), watched, digits.Counted(sent, "statement"), r.endWords()))
+		out = append(out, fmt.Sprintf("%s was busy for %s of %s, %s%s.", who, human(busy), watched, with, r.endWords()))
 	}
 	var parts []string
 	for _, p := range r.Phases {
@@ -146,6 +142,47 @@ func (r *Report) words() []string {
 		out = append(out, s+".")
 	}
 	return out
+}
+
+// sent counts the statements of which the server has an event, and says in words how many there were and whether the last still ran.
+func (r *Report) sent() (sent int, words string) {
+	var last *Node
+	lost := 0
+	for _, n := range r.Tree.Roots {
+		if n.Kind != KindStatement {
+			continue
+		}
+		if last = n; n.Lost {
+			lost++
+		} else {
+			sent++
+		}
+	}
+	words = "with " + digits.Counted(sent, "statement")
+	if r.Tree.lossy() {
+		words += " that " + wasWere(uint64(sent)) + " seen"
+	}
+	switch {
+	case sent == 0 && lost > 0:
+		words = fmt.Sprintf("with %s known by %s parts only", digits.Counted(lost, "statement"), itsTheir(lost))
+	case lost > 0:
+		words += fmt.Sprintf(" and %d more known by %s parts only", lost, itsTheir(lost))
+	}
+	switch {
+	case last == nil || !last.Running:
+	case sent+lost == 1:
+		words += ", which still ran when the trace ended"
+	default:
+		words += "; the last of them still ran when the trace ended"
+	}
+	return sent, words
+}
+
+func itsTheir(n int) string {
+	if n == 1 {
+		return "its"
+	}
+	return "their"
 }
 
 // unrecorded says that the connection is in a statement of which there is no event. The server tells its age in whole seconds.

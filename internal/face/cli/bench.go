@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rissodb/risso/internal/face/render"
+	"github.com/rissodb/risso/internal/measure/compare"
 	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/measure/workload/all"
@@ -153,6 +154,15 @@ func (f *workloadFlags) guard(ctx context.Context, t drive.Target) error {
 
 // guardRun does the same before a run, but for one that is meant for data that are there and changes none of them.
 func (f *workloadFlags) guardRun(ctx context.Context, t drive.Target, w workload.Workload) error {
+	if !isPostgres(f.dsn) { // on which compare sets nothing
+		target, err := f.target()
+		if err != nil {
+			return err
+		}
+		if err := compare.CheckLeft(ctx, target.WithDatabase(""), compareStateDir()); err != nil {
+			return err
+		}
+	}
 	switch w.Name() {
 	case "script", "replay":
 		if x, ok := w.(workload.Writer); ok && !x.Writes() {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/lack"
 	"github.com/rissodb/risso/internal/measure/bench"
 	"github.com/rissodb/risso/internal/measure/compare"
@@ -151,7 +152,7 @@ func TestSchemasTellOpenedTables(t *testing.T) {
 			if c["Table_open_cache_hits"]+c["Table_open_cache_misses"] < r.Transactions || c["Table_open_cache_overflows"] == 0 || r.Queries != r.Transactions {
 				t.Errorf("%d transactions, %d queries, %v", r.Transactions, r.Queries, c)
 			}
-			if len(r.Notes) != 1 || !strings.Contains(r.Notes[0], fmt.Sprintf("opened %d tables", c["Opened_tables"])) || !strings.Contains(r.Notes[0], "table_open_cache is 50") {
+			if len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "opened "+digits.Counted(c["Opened_tables"], "table")) || !strings.Contains(r.Notes[0], "table_open_cache is 50") {
 				t.Errorf("notes %q", r.Notes)
 			}
 			if text := must(t, append([]string{"run", "schemas", "--time", "200ms"}, size...)...); !strings.Contains(text, "Opened_tables") {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -219,51 +218,39 @@ func ended(ctx context.Context, err error) error {
 }
 
 // tableFlags say which tables are meant.
-type tableFlags struct{ schemas, tables []string }
+type tableFlags struct {
+	schemas, tables []string
+	choice          *pattern.Choice // of filter
+}
 
 func (f *tableFlags) bind(cmd *cobra.Command, what string) {
 	fl := cmd.Flags()
 	fl.StringArrayVar(&f.schemas, "schema", nil, what+" of this schema; patterns with * allowed; may be repeated")
-	fl.StringArrayVar(&f.tables, "table", nil, what+" of this table, schema.table; patterns with * allowed; may be repeated")
+	fl.StringArrayVar(&f.tables, "table", nil, what+" of this table, schema.table; patterns with * allowed, a name with dots in backticks; may be repeated")
 }
 
 // filter gives nil where nothing was said.
-func (f tableFlags) filter() (binlog.TableFilter, error) {
+func (f *tableFlags) filter() (binlog.TableFilter, error) {
 	if len(f.schemas)+len(f.tables) == 0 {
 		return nil, nil
 	}
-	for _, t := range f.tables {
-		if !strings.Contains(t, ".") {
-			return nil, usageError("--table %q: write it as schema.table", t)
-		}
+	var err error
+	if f.choice, err = pattern.NewChoice(f.schemas, f.tables); err != nil {
+		return nil, usageError("--table: %w", err)
 	}
-	return func(schema, table string) bool {
-		for _, p := range f.schemas {
-			if pattern.Stars(p, schema) {
-				return true
-			}
-		}
-		for _, p := range f.tables {
-			if pattern.Stars(p, schema+"."+table) {
-				return true
-			}
-		}
-		return false
-	}, nil
+	return f.choice.Table, nil
 }
 
 // schema says whether a schema may have tables that are meant.
-func (f tableFlags) schema(name string) bool {
-	whole := func(p string) bool { return pattern.Stars(p, name) }
-	begins := func(p string) bool { // names may have dots, but behind a star none is looked for in a table's
-		for i := range len(p) + 1 {
-			if pattern.Stars(p[:i], name+".") && !(strings.Contains(p[:i], "*") && strings.Contains(p[i:], ".")) {
-				return true
-			}
-		}
-		return false
+func (f *tableFlags) schema(name string) bool { return f.choice.May(name, false) }
+
+// unmet is an error that says which names nothing has been called that was read; in are the events in which there is none.
+func (f *tableFlags) unmet(in string) error {
+	var unmet *pattern.UnmetError
+	if f.choice == nil || !errors.As(f.choice.Unmet(), &unmet) {
+		return nil
 	}
-	return slices.ContainsFunc(f.schemas, whole) || slices.ContainsFunc(f.tables, begins)
+	return failure(exitFailed, unmet.Hint(), fmt.Errorf("%s changes %s", in, strings.Join(unmet.Names, ", nor ")))
 }
 
 // parsePlace reads FILE:POSITION.

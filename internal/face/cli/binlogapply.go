@@ -77,7 +77,7 @@ are read as they are.
 }
 
 // options reads the flags.
-func (f applyFlags) options() (o binlog.RollOptions, err error) {
+func (f *applyFlags) options() (o binlog.RollOptions, err error) {
 	o = binlog.RollOptions{Keep: f.keep, Plan: f.dryRun, Again: binlog.PendingPolicy(f.pending)}
 	switch {
 	case f.into == "" && !f.dryRun:
@@ -155,6 +155,14 @@ func runBinlogApply(ctx context.Context, s Streams, f applyFlags, args []string)
 	o.Files = files
 	p := newProgress(s.Err)
 	defer p.end()
+	if o.Only != nil { // names are looked for before anything is applied
+		if _, err := binlog.Search(ctx, files, binlog.Damage{Tables: o.Only, Schemas: f.schema, Limit: 1, Tell: rollProgress(p)}); err != nil {
+			return ended(ctx, err)
+		}
+		if err := f.unmet("no transaction of these logs"); err != nil {
+			return err
+		}
+	}
 	o.Tell = rollProgress(p)
 	res, err := binlog.Roll(ctx, o)
 	p.end()

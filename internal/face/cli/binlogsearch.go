@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -69,7 +70,7 @@ Names of columns come from the log (binlog_row_metadata=FULL) or from --dsn; els
 }
 
 // damage reads the flags.
-func (f searchFlags) damage() (d binlog.Damage, err error) {
+func (f *searchFlags) damage() (d binlog.Damage, err error) {
 	d = binlog.Damage{Rows: f.rows, Thread: f.connection, User: f.user, Text: f.text, Images: f.images, Limit: f.limit, Workers: f.threads}
 	for _, k := range f.kinds {
 		k = strings.ToLower(k)
@@ -150,8 +151,12 @@ func runBinlogSearch(ctx context.Context, s Streams, f searchFlags, args []strin
 		return ended(ctx, err)
 	}
 	res.Notes = append(notes, res.Notes...)
+	unmet := f.unmet("no transaction that was read")
+	if unmet != nil && res.Fit > 0 { // what fits is of the other names
+		res.Notes, unmet = append(res.Notes, unmet.Error()), nil
+	}
 	if f.output == "json" {
-		return render.JSON(s.Out, res)
+		return errors.Join(render.JSON(s.Out, res), unmet)
 	}
 	for i, x := range res.Found {
 		if i > 0 {
@@ -173,7 +178,7 @@ func runBinlogSearch(ctx context.Context, s Streams, f searchFlags, args []strin
 	for _, n := range res.Notes {
 		fmt.Fprintln(s.Out, "note:", n)
 	}
-	return nil
+	return unmet
 }
 
 // counts finds the backups of the server in the place with its logs: they tell how many rows its tables had.
@@ -185,7 +190,7 @@ func (src logSource) counts(ctx context.Context, d binlog.Damage) (binlog.Counts
 	if err != nil {
 		return nil, err
 	}
-	all = slices.DeleteFunc(all, func(h repo.Header) bool { return !isSeriesOf(src.series.Key, h.Server.Identity) })
+	all = slices.DeleteFunc(all, func(h repo.Header) bool { return !src.series.Of(h.Server.Identity) })
 	if len(all) == 0 {
 		return nil, nil
 	}
@@ -321,6 +326,7 @@ func runBinlogUndo(ctx context.Context, s Streams, f undoFlags, args []string) e
 	if o.Tables, err = f.filter(); err != nil {
 		return err
 	}
+	o.Ready = func() error { return f.unmet("the transaction has no rows to undo here: nothing of it") }
 	files, closeIt, err := f.files(ctx, args)
 	if err != nil {
 		return err

@@ -16,6 +16,7 @@ import (
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/pattern"
 	"github.com/rissodb/risso/internal/throttle"
 )
 
@@ -63,7 +64,7 @@ replicate; the plan is shown before, and nothing more is done with --dry-run.
 	fl.StringArrayVar(&f.replicas, "replica", nil, "a replica, as --dsn; may be repeated (default: all that are found)")
 	fl.StringVar(&f.against, "against", "", "a server that does not replicate from --dsn, to be compared with it")
 	fl.StringArrayVar(&f.schemas, "schema", nil, "only this schema; patterns with * allowed; may be repeated")
-	fl.StringArrayVar(&f.tables, "table", nil, "only this table, schema.table; patterns with * allowed; may be repeated")
+	fl.StringArrayVar(&f.tables, "table", nil, "only this table, schema.table; patterns with * allowed, a name with dots in backticks; may be repeated")
 	fl.IntVar(&f.threads, "threads", 2, "sessions on each server: tables, or chunks of a large one, at a time")
 	durationVar(fl, &f.chunk, "chunk-time", 500*time.Millisecond, "how long reading one chunk should take")
 	durationVar(fl, &f.patience, "wait", 10*time.Second, "how long to wait for a replica that is behind before what differs counts as not comparable")
@@ -101,8 +102,8 @@ func (f checksumFlags) options(ctx context.Context, s Streams) (o checksum.Optio
 		return o, usageError("--dry-run shows what --mend would do; without --mend nothing is changed")
 	}
 	for _, t := range f.tables {
-		if !strings.Contains(t, ".") {
-			return o, usageError("--table %q: write schema.table", t)
+		if _, err := pattern.ParseTable(t); err != nil {
+			return o, usageError("--table: %w", err)
 		}
 	}
 	o = checksum.Options{Schemas: f.schemas, Tables: f.tables, Threads: f.threads, Target: f.chunk, Patience: f.patience, Rounds: f.rounds,
@@ -193,6 +194,7 @@ func runChecksum(ctx context.Context, s Streams, f checksumFlags) error {
 	} else if result.Tables > 0 {
 		text.end(result)
 	}
+	var unmet *pattern.UnmetError
 	switch {
 	case errors.Is(err, context.Canceled):
 		hint := ""
@@ -202,6 +204,8 @@ func runChecksum(ctx context.Context, s Streams, f checksumFlags) error {
 		return failure(exitInterrupted, hint, errors.New("interrupted"))
 	case errors.Is(err, checksum.ErrNothing) && len(result.Unseen) > 0:
 		return failure(exitFailed, result.Unseen[0].Hint, fmt.Errorf("%w: %s", err, result.Unseen[0].Words))
+	case errors.As(err, &unmet):
+		return failure(exitUsage, joined(unmet.Hint(), "--schema and --table take patterns such as 'shop.*'; the account sees only what it has a privilege on"), err)
 	case errors.Is(err, checksum.ErrNothing):
 		return failure(exitFailed, "--schema and --table take patterns such as 'shop.*'; the account sees only what it has a privilege on", err)
 	case err != nil:

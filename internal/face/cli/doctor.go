@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/host"
 	"github.com/rissodb/risso/internal/mysql"
@@ -235,6 +236,10 @@ func ofServer(ctx context.Context, w watched, schema string, jobs []mysql.Job) [
 			continue
 		}
 		list = append(list, finding{findBad, name, "the account lacks privileges for " + string(j), strings.Join(lack, "; ")})
+	}
+	if most, err := c.UserLimit(ctx); err == nil && most > 0 && most < mysql.ServeConnections && slices.Contains(jobs, mysql.JobServe) {
+		list = append(list, finding{findNote, name, fmt.Sprintf("the account may have %s at once: the numbers are read all the same, but of statements, sessions and the slow log not all are followed", digits.Counted(most, "connection")),
+			mysql.MoreConnections(c.Server.QuotedAccount())})
 	}
 	if filter, err := c.LogFilter(ctx); err == nil && filter.String() != "" && slices.ContainsFunc(jobs, func(j mysql.Job) bool { return j == mysql.JobBackup || j == mysql.JobFollow }) {
 		list = append(list, finding{findBad, name, filter.String(), "take the option away and restart the server, or rely for these schemas on the backups alone"})

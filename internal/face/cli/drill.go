@@ -232,7 +232,11 @@ func writeProof(w io.Writer, p drill.Proof) error {
 	}
 	fmt.Fprintln(w)
 	if p.Rolled != nil {
-		fmt.Fprintf(w, "rolled forward: %s, to %s\n", digits.Counted(p.Rolled.Transactions, "transaction"), p.Rolled.Time.Local().Format("2006-01-02 15:04:05"))
+		fmt.Fprintf(w, "rolled forward: %s", digits.Counted(p.Rolled.Transactions, "transaction"))
+		if !p.Rolled.Time.IsZero() {
+			fmt.Fprintf(w, ", to %s", p.Rolled.Time.Local().Format("2006-01-02 15:04:05"))
+		}
+		fmt.Fprintln(w)
 	}
 	if p.Compare.Tables > 0 {
 		fmt.Fprintf(w, "rows and sums: %s, %s, %s\n", digits.Counted(p.Compare.Tables, "table"), digits.Counted(p.Compare.Rows, "row"), digits.Plural(len(p.Compare.Different), "differs", "differ"))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -84,50 +83,29 @@ func (r roller) Roll(ctx context.Context, q drill.RollRequest) (drill.Rolled, er
 		return drill.Rolled{}, err
 	}
 	defer closePlace()
-	list, err := seriesOf(ctx, place, mirrorDir("", r.place), q.Backup.Server.Identity)
-	if err != nil {
+	res, err := mirror.Roll(ctx, r.trust.of(place), mirrorDir("", r.place), q.Backup, binlog.RollOptions{Into: q.Into,
+		Tell: func(p binlog.Progress) { q.Progress("roll forward", p.Bytes, p.Total) }})
+	switch {
+	case errors.Is(err, mirror.ErrNone):
+		return drill.Rolled{}, drill.ErrNoLogs
+	case errors.Is(err, binlog.ErrShort):
+		return drill.Rolled{}, fmt.Errorf("%w: logs %s: %w", drill.ErrShort, res.Series.Key, err)
+	case err != nil && res.Series.Key != "":
+		return drill.Rolled{}, fmt.Errorf("logs %s: %w", res.Series.Key, err)
+	case err != nil:
 		return drill.Rolled{}, err
 	}
-	if len(list) == 0 {
-		return drill.Rolled{}, drill.ErrNoLogs
+	out := drill.Rolled{Transactions: res.Transactions, GTIDSet: res.GTIDs.String(), Time: res.LastTime}
+	if res.Newer != "" {
+		out.Notes = []string{fmt.Sprintf("the server began its binary logs anew behind this backup (series %s: RESET, or other data): it is rolled forward to the end of series %s; take a new backup", res.Newer, res.Series.Key)}
 	}
-	for i, series := range list {
-		res, err := binlog.Roll(ctx, binlog.RollOptions{Files: series.Files(r.trust.of(place), mirrorDir("", r.place)), From: q.Backup.Position, Into: q.Into,
-			Tell: func(p binlog.Progress) { q.Progress("roll forward", p.Bytes, p.Total) }})
-		if errors.Is(err, binlog.ErrGap) && i < len(list)-1 {
-			continue // logs of another life of that server
-		}
-		if err != nil {
-			return drill.Rolled{}, fmt.Errorf("logs %s: %w", series.Key, err)
-		}
-		return drill.Rolled{Transactions: res.Transactions, GTIDSet: res.GTIDs.String(), Time: res.LastTime}, nil
-	}
-	return drill.Rolled{}, drill.ErrNoLogs // not reached: the last series returns
+	return out, nil
 }
 
-// seriesOf are the mirrored logs of a server, the newest life of it first: the keys of MariaDB's begin with its identity and
-// go on with a time, and after RESET a number follows.
+// seriesOf are the mirrored logs of a server, the newest life of it first.
 func seriesOf(ctx context.Context, place mirror.Place, dir, identity string) ([]mirror.Series, error) {
 	all, err := mirror.List(ctx, place, dir)
-	if err != nil {
-		return nil, err
-	}
-	var list []mirror.Series
-	for _, s := range all {
-		if isSeriesOf(s.Key, identity) && len(s.Logs) > 0 {
-			list = append(list, s)
-		}
-	}
-	slices.SortFunc(list, func(a, b mirror.Series) int {
-		return b.Logs[len(b.Logs)-1].Last.Compare(a.Logs[len(a.Logs)-1].Last)
-	})
-	return list, nil
-}
-
-// isSeriesOf says whether a series of logs is of a server.
-func isSeriesOf(key, identity string) bool {
-	rest, ok := strings.CutPrefix(key, identity)
-	return ok && (rest == "" || rest[0] == '-' || rest[0] == '.')
+	return mirror.Of(all, identity), err
 }
 
 // mirrored looks how far the mirrored logs of a backup's server reach, nil where none are mirrored; short: they end before

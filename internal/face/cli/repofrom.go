@@ -45,6 +45,9 @@ func (f fromFlags) open(ctx context.Context) (*repo.Repo, func(), error) {
 	r, err := repo.OpenWith(ctx, repo.On(store), keys)
 	if err != nil {
 		store.Close()
+		if errors.Is(err, repo.ErrNoKey) {
+			return nil, nil, failure(exitFailed, "nothing was changed", fmt.Errorf("%s: %w", placeWords(f.from), err))
+		}
 		return nil, nil, repoFailure(ctx, f.from, err)
 	}
 	return r, func() { store.Close() }, nil

@@ -166,6 +166,38 @@ func TestVerifyTellsDamage(t *testing.T) {
 	}
 }
 
+// TestVerifyOtherIdentity: an identity that opens nothing is one line, and nothing of the place is touched, on the host that made it, too.
+func TestVerifyOtherIdentity(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	dir := t.TempDir()
+	file := filepath.Join(t.TempDir(), "identity")
+	who, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := repoKeys([]string{who.Recipient().String()}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	keepBackups(t, dir, 2, k)
+	for id, want := range map[*age.X25519Identity]int{other: 1, who: 0} {
+		if err := os.WriteFile(file, []byte(id.String()+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		code, out, e := said(t, "verify", "--from", dir, "--identity", file, "--set-aside")
+		if code != want || want == 1 && (out != "" || strings.Count(e, "\n") != 1 || !strings.Contains(e, "no identity opens it: the identity that was given belongs to none")) {
+			t.Errorf("%d %s%s", code, out, e)
+		}
+		if list, _ := filepath.Glob(filepath.Join(dir, "damaged", "*")); len(list) > 0 {
+			t.Errorf("it set aside %q", list)
+		}
+	}
+}
+
 // TestRepositoryWrongUse: one line, exit code 2, or 1 where the place lacks something.
 func TestRepositoryWrongUse(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())

@@ -23,6 +23,7 @@ import (
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/pattern"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/store/blob"
 )
@@ -154,7 +155,7 @@ func (f restoreFlags) check() (load.Until, error) {
 		return u, usageError("--dry-run and --sandbox: a new server has nothing to look at")
 	}
 	for _, t := range f.tables {
-		if _, table, err := load.ParseName(t); err != nil || table == "" {
+		if _, err := pattern.ParseTable(t); err != nil {
 			return u, usageError("--table %q: write schema.table, and a name with dots in backticks", t)
 		}
 	}
@@ -411,6 +412,13 @@ func restoreFailure(ctx context.Context, err error, changed bool, box *sandbox.S
 	}
 	if why := mistrusted(err); why != "" {
 		hint = why
+	}
+	if errors.Is(err, load.ErrNothing) {
+		code = exitUsage
+	}
+	var unmet *pattern.UnmetError
+	if errors.As(err, &unmet) {
+		hint = unmet.Hint()
 	}
 	if ctx.Err() != nil {
 		code, hint, err = exitInterrupted, "", errors.New("interrupted")

@@ -9,6 +9,7 @@ import (
 	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/data/binlog/mirror"
 	"github.com/rissodb/risso/internal/data/load"
+	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/mysql"
@@ -95,8 +96,32 @@ func (r restoreRoller) run(ctx context.Context, what load.Roll, plan bool) (res 
 		source = t.String()
 	}
 	o.Files = src.files
+	if o.Own, err = r.own(ctx, what.Backup, src, logs); err != nil {
+		return res, source, err
+	}
+	if src.live { // whoever names a series may know better than a clock
+		o.Moment = what.Backup.Moment()
+	}
 	res, err = binlog.Roll(ctx, o)
 	return res, source, err
+}
+
+// own says whether logs are of the backup's server.
+func (r restoreRoller) own(ctx context.Context, backup repo.Header, src logSource, logs logFlags) (bool, error) {
+	if !src.live {
+		return src.series.Of(backup.Server.Identity), nil
+	}
+	t, err := logs.target()
+	if err != nil {
+		return false, err
+	}
+	c, err := mysql.Connect(ctx, t, nil)
+	if err != nil {
+		return false, err
+	}
+	defer c.Close()
+	identity, err := mysql.Identity(ctx, c)
+	return identity == backup.Server.Identity, err
 }
 
 // sourceWords says where the logs of a series are.
@@ -111,26 +136,21 @@ func (r restoreRoller) place() string {
 	return r.f.from
 }
 
-// ofServer takes the logs that were mirrored of the backup's server. Those of another life of it do not reach its position.
+// ofServer takes those logs that were mirrored of the backup's server and go on from it.
 func (r restoreRoller) ofServer(ctx context.Context, what load.Roll, o binlog.RollOptions) (res binlog.RollResult, source string, err error) {
 	place, closePlace, err := openPlace(ctx, r.place(), r.f.identity)
 	if err != nil {
 		return res, "", err
 	}
 	defer closePlace()
-	dir := mirrorDir(r.f.logsDir, r.place())
-	list, err := seriesOf(ctx, place, dir, what.Backup.Server.Identity)
-	if err != nil {
-		return res, "", err
+	rolled, err := mirror.Roll(ctx, r.trust.of(place), mirrorDir(r.f.logsDir, r.place()), what.Backup, o)
+	if errors.Is(err, mirror.ErrNone) {
+		return res, "", fmt.Errorf("no binary logs of %s are mirrored in %s", what.Backup.Server.Name, placeWords(r.place()))
 	}
-	for i, series := range list {
-		o.Files = series.Files(r.trust.of(place), dir)
-		res, err := binlog.Roll(ctx, o)
-		if !errors.Is(err, binlog.ErrGap) || i == len(list)-1 {
-			return res, r.sourceWords(series), err
-		}
+	if rolled.Series.Key != "" {
+		source = r.sourceWords(rolled.Series)
 	}
-	return res, "", fmt.Errorf("no binary logs of %s are mirrored in %s", what.Backup.Server.Name, placeWords(r.place()))
+	return rolled.RollResult, source, err
 }
 
 // rollPlanText says what would be read of the binary logs.

@@ -49,5 +49,5 @@ func TestRestoreTold(t *testing.T) {
 	tells(exitFailed, []string{"Broken: view `shop`.`names` is there and does not work: ", "CREATE ALGORITHM", "--definer names another one"}, "--overwrite")
 	tells(exitOK, nil, "--overwrite", "--definer", "CURRENT_USER")
 	tells(exitUsage, []string{"it has 65 characters, and a name has 64 at most"}, "--rename", "shop="+strings.Repeat("x", 65))
-	tells(exitFailed, []string{"it has no schema `shpo` (--rename)", "nothing was changed"}, "--rename", "shpo=shop2", "--overwrite")
+	tells(exitUsage, []string{"it has no schema `shpo` (--rename)", "did you mean shop?", "nothing was changed"}, "--rename", "shpo=shop2", "--overwrite")
 }

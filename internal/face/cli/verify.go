@@ -40,7 +40,8 @@ found, and so is what is missing. Mirrored binary logs are compared with their i
 
 A repository that is encrypted is read with --identity; without one the seals of all objects are
 checked, which finds damage, not what somebody put there and sealed anew: that the contents are
-those that were signed is seen with the identity only.
+those that were signed is seen with the identity only. An identity that opens nothing there is an
+error, and what no identity opens is told as locked, not as damaged, and is never set aside.
 
 An interrupted run goes on where it was when it is started again within a day (--again begins anew).
 A damaged object is taken for whole by the next backup that has the same rows, unless it is set aside

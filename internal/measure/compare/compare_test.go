@@ -480,3 +480,24 @@ func TestPreciseWithheld(t *testing.T) {
 		t.Errorf("%v %q", done, r.Notes)
 	}
 }
+
+// TestEachOnce: a run that is on both sides, or twice on one, is refused; another run with the same figures is not.
+func TestEachOnce(t *testing.T) {
+	run := func(minute int) *bench.Result {
+		return &bench.Result{Workload: "point_select", Began: time.Date(2026, 11, 1, 10, minute, 0, 0, time.UTC), Transactions: 10, Queries: 10}
+	}
+	for _, c := range []struct {
+		a, b []*bench.Result
+		says string
+	}{
+		{[]*bench.Result{run(0)}, []*bench.Result{run(0)}, "began 2026-11-01 10:00:00 UTC) is on both sides"},
+		{[]*bench.Result{run(0), run(1), run(2), run(3)}, []*bench.Result{run(4), run(3)}, "10:03:00 UTC) is on both sides"},
+		{[]*bench.Result{run(0), run(1), run(0)}, []*bench.Result{run(2)}, "is there twice as a run of A"},
+		{[]*bench.Result{run(0)}, []*bench.Result{run(1)}, ""},
+	} {
+		err := Comparable(Side{Name: "A", Runs: c.a}, Side{Name: "B", Runs: c.b})
+		if c.says == "" && err != nil || c.says != "" && (!errors.Is(err, workload.ErrUsage) || !strings.Contains(err.Error(), c.says)) {
+			t.Errorf("%q: %v", c.says, err)
+		}
+	}
+}

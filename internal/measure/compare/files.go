@@ -2,6 +2,7 @@ package compare
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rissodb/risso/internal/measure/bench"
 	"github.com/rissodb/risso/internal/measure/rivals"
@@ -87,9 +89,42 @@ func readFile(path string) ([]*bench.Result, error) {
 	return out, nil
 }
 
-// Comparable refuses sides that did different work: a transaction of one is then no transaction of the other, and no rate or
+// eachOnce refuses a run that is there twice, on both sides or on one: it says nothing more the second time.
+func eachOnce(a, b Side) error {
+	seen := map[string]string{} // a run as text, and the side that it is of
+	for _, side := range []Side{a, b} {
+		for _, r := range side.Runs {
+			text, err := json.Marshal(r)
+			if err != nil {
+				return fmt.Errorf("write a result as JSON: %w", err)
+			}
+			first, twice := seen[string(text)]
+			switch {
+			case twice && first != side.Name:
+				return fmt.Errorf("%w: one and the same run (%s) is on both sides: give each side its own results", workload.ErrUsage, begun(r))
+			case twice:
+				return fmt.Errorf("%w: one and the same run (%s) is there twice as a run of %s: give each result once", workload.ErrUsage, begun(r), side.Name)
+			}
+			seen[string(text)] = side.Name
+		}
+	}
+	return nil
+}
+
+// begun names a run by when it began.
+func begun(r *bench.Result) string {
+	if r.Began.IsZero() {
+		return r.Workload + ", without a time"
+	}
+	return r.Workload + ", began " + r.Began.UTC().Format(time.DateTime) + " UTC"
+}
+
+// Comparable refuses sides that hold a run twice, and sides that did different work: a transaction of one is then no transaction of the other, and no rate or
 // latency of them compares. Errors wrap workload.ErrUsage.
 func Comparable(a, b Side) error {
+	if err := eachOnce(a, b); err != nil {
+		return err
+	}
 	var names []string
 	for _, r := range slices.Concat(a.Runs, b.Runs) {
 		if r.Workload != bench.UnknownWorkload && !slices.Contains(names, r.Workload) {

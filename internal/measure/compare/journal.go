@@ -22,6 +22,37 @@ func writeJournal(dir string, s mysql.Server, started int64, old []Setting) (*jo
 	return j, err
 }
 
+// CheckLeft says, by an error that wraps ErrLeft, that a compare left its settings on a server, or is at work on it: whatever was
+// measured there would be measured with them. A server that began anew since has its own settings again.
+func CheckLeft(ctx context.Context, target mysql.Target, dir string) error {
+	if !journal.Any(dir, journalKind) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, putBackWithin)
+	defer cancel()
+	c, err := mysql.Connect(ctx, target, nil)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	j, content, err := journal.Take[[]Setting](dir, journalKind, c.Server)
+	switch {
+	case errors.Is(err, journal.ErrHeld):
+		return fmt.Errorf("%w: %w", ErrLeft, err)
+	case err != nil || j == nil:
+		return err
+	}
+	defer j.Release()
+	started, err := c.Started(ctx)
+	if err != nil {
+		return fmt.Errorf("ask since when the server runs: %w", err)
+	}
+	if !journal.SameStart(started, content.Started) {
+		return nil
+	}
+	return fmt.Errorf("%w: %s; run risso bench compare --restore", ErrLeft, j.Path())
+}
+
 // Left says what a killed compare left on a server.
 type Left struct {
 	Since      time.Time

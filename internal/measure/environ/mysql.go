@@ -33,7 +33,7 @@ func (s mysqlSource) ask(ctx context.Context, e *Environment) error {
 		DataDir: sv.DataDir, pidFile: sv.PidFile, Changed: []Variable{}}
 	changed, all, err := c.ChangedVariables(ctx)
 	if err != nil {
-		e.unknown("changed variables", err, "GRANT SELECT ON performance_schema.* to the account")
+		e.unknown("changed variables", err, "GRANT SELECT ON performance_schema.* TO "+sv.QuotedAccount())
 	}
 	e.Server.AllVariables = all
 	for _, v := range changed {

@@ -52,6 +52,7 @@ func NewServer(target mysql.Target, instance fleet.Instance, o Options) *Server 
 	if traffic == nil {
 		traffic = new(mysql.Traffic)
 	}
+	traffic.GoesFirst()
 	s := &Server{opts: o, target: target, instance: instance, traffic: traffic, reader: mysql.NewReader(traffic)}
 	s.upPos = s.reader.Sample.Position(fleet.Metric{Name: "mysql_up", Help: "1 while the server answers", Source: "Risso"})
 	return s
@@ -156,9 +157,14 @@ func (s *Server) connect(ctx context.Context) error {
 	cctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	conn, err := mysql.Connect(cctx, s.target, s.traffic)
+	if mysql.ClassOf(err) == mysql.ClassFull && s.traffic.MakeRoom(cctx) {
+		conn, err = s.connectLater(cctx, err)
+	}
 	if err != nil {
+		s.traffic.Settled("", mysql.ClassOf(err) == mysql.ClassFull)
 		return err
 	}
+	s.traffic.Settled(conn.Server.QuotedAccount(), false)
 	s.conn = conn
 	s.reader.Connected()
 	srv := conn.Server
@@ -171,6 +177,22 @@ func (s *Server) connect(ctx context.Context) error {
 	}
 	s.instance.Version, s.instance.Flavour = srv.Version, srv.Flavour
 	return nil
+}
+
+// connectLater connects while the server still takes leave of connections that were just given up for this one.
+func (s *Server) connectLater(ctx context.Context, err error) (*mysql.Conn, error) {
+	const pause = 20 * time.Millisecond
+	for {
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(pause):
+		}
+		conn, again := mysql.Connect(ctx, s.target, s.traffic)
+		if again == nil || mysql.ClassOf(again) != mysql.ClassFull && ctx.Err() == nil {
+			return conn, again
+		}
+	}
 }
 
 func (s *Server) disconnect() {

@@ -42,8 +42,27 @@ func checkpointAge(s *Snapshot) (float64, bool) {
 	return s.first(innodbPrefix+"log_log_lsn_checkpoint_age", innodbPrefix+"recovery_log_lsn_checkpoint_age")
 }
 
-// redoPressure finds a redo log that is nearly full of pages not yet written:
-// InnoDB then stops all writes to flush them.
+// redoWritten is how many bytes of redo are written a second.
+func redoWritten(r *round) (float64, bool) {
+	for _, counter := range []string{"innodb_os_log_written", "innodb_lsn_current", "innodb_redo_log_current_lsn"} {
+		if v, ok := r.rate(statusPrefix + counter); ok {
+			return r.smooth("redo written", v), true
+		}
+	}
+	return 0, false
+}
+
+// The shares of the redo log at which it is spoken of, and how soon the rest has to be full at the rate of writing.
+const (
+	redoWarning  = 0.8
+	redoCritical = 0.95
+	redoSoon     = 60 // seconds
+)
+
+// redoPressure finds a redo log that is nearly full of pages not yet written, while so much is written that the rest would soon be full:
+// InnoDB then stops all writes to flush pages. A log that stands at a high mark while little is written is as it should be: MariaDB
+// flushes eagerly only from seven eighths of the limit on (log_set_capacity in its log0log.cc: max_modified_age_async), and leaves
+// the age of the checkpoint where the last burst left it.
 func redoPressure(r *round) {
 	age, ok := checkpointAge(r.Snapshot)
 	if !ok {
@@ -58,12 +77,19 @@ func redoPressure(r *round) {
 		limit = size
 	}
 	share := age / limit
-	if share < 0.8 {
+	written, told := redoWritten(r)
+	if share < redoWarning {
+		return
+	}
+	if told && share < redoCritical && written*redoSoon < limit-age {
 		return
 	}
 	c := candidate{id: "redo.pressure", severity: fleet.SeverityWarning, chart: "checkpoint", remedy: remedy,
 		head: fmt.Sprintf("the redo log is %s full", percent(math.Min(share, 1))), tail: fmt.Sprintf(" (%s of %s): when it is full, all writes wait", bytes(age), bytes(limit))}
-	if share >= 0.95 {
+	if told && written >= 1 {
+		c.tail = fmt.Sprintf(" (%s of %s), and %s more are written a second: when it is full, all writes wait", bytes(age), bytes(limit), bytes(written))
+	}
+	if share >= redoCritical {
 		c.severity = fleet.SeverityCritical
 	}
 	r.add(c)

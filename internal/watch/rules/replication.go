@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
 )
 
 // replicationStopped finds channels whose threads do not run.
@@ -35,13 +36,38 @@ func replicationStopped(r *round) {
 			c.head = "channel " + ch.Name + ": " + c.head
 		}
 		if ch.LastError != "" {
-			c.tail = ": " + cut(ch.LastError, 200)
+			c.tail = ": "
+			if ch.LastErrno != 0 {
+				c.tail = fmt.Sprintf(": error %d: ", ch.LastErrno)
+			}
+			c.tail += cut(ch.LastError, 400)
+			if c.remedy != "" {
+				c.remedy = goOn(r.Snapshot, ch)
+			}
 		} else if !strings.EqualFold(ch.IORunning, "Connecting") {
 			c.severity = fleet.SeverityWarning // no error: somebody stopped it
 			c.tail = ", without an error: by a command or a restart"
 		}
 		r.add(c)
 	}
+}
+
+// goOn is how a channel that an error stopped goes on. Starting it alone ends at the same transaction with the same error. Rows that an
+// event finds otherwise than it expects are passed over, or overwritten, where the server is told to; then they have to be compared and
+// mended, which goes through the primary and so needs a replica that applies. Source: MySQL manual, "replica_exec_mode"; MariaDB
+// documentation, "slave_exec_mode".
+func goOn(s *Snapshot, ch fleet.Channel) string {
+	start := startReplica(s, ch.Name)
+	mode := "slave_exec_mode"
+	if !isMariaDB(s) && (s.Instance.Version == "" || atLeast(s, 8, 0, 26)) {
+		mode = "replica_exec_mode"
+	}
+	otherRows := ch.LastErrno == mysql.ErrNoRow || ch.LastErrno == mysql.ErrSecondRow
+	if strings.EqualFold(ch.SQLRunning, "Yes") || !otherRows || strings.EqualFold(s.text(mode), "IDEMPOTENT") {
+		return start + "    -- when what the error names is mended: before that it stops again at the same place"
+	}
+	return fmt.Sprintf("SET GLOBAL %[1]s = 'IDEMPOTENT'; %[2]s    -- rows that are not as the primary had them are passed over or overwritten, where it logs rows; "+
+		"when the replica has caught up: SET GLOBAL %[1]s = 'STRICT', and make them equal by risso checksum --dsn PRIMARY --replica THIS --mend", mode, start)
 }
 
 // startReplica is the statement that starts a channel, in the server's own words.

@@ -155,6 +155,9 @@ func (w *world) lag(v float64) {
 
 func (w *world) channel(io, sql, err string) {
 	w.snap.Channels = []fleet.Channel{{Source: "db1", IORunning: io, SQLRunning: sql, LastError: err}}
+	if err != "" {
+		w.snap.Channels[0].LastErrno = 1062
+	}
 }
 
 func (w *world) fs(metric string, v float64) {
@@ -318,9 +321,15 @@ func serverScenarios() []scenario {
 			near: func(w *world) { w.waiting("semisync", 2) }, bad: func(w *world) { w.waiting("semisync", 15) },
 			words: `threads wait for a replica to confirm`, remedy: "rpl_semi_sync"},
 		{id: "redo.pressure", make: mariadb, severity: fleet.SeverityWarning,
-			near:  func(w *world) { w.values[statusPrefix+"innodb_checkpoint_age"] = 60 << 20 },
-			bad:   func(w *world) { w.values[statusPrefix+"innodb_checkpoint_age"] = 70 << 20 },
-			words: `^the redo log is 88 % full since .* \(70 MB of 80 MB\)`, remedy: "SET GLOBAL innodb_log_file_size = 201326592"},
+			near: func(w *world) { // as a burst leaves it
+				w.values[statusPrefix+"innodb_checkpoint_age"] = 70 << 20
+				w.rates[statusPrefix+"innodb_os_log_written"] = 10 << 10
+			},
+			bad: func(w *world) {
+				w.values[statusPrefix+"innodb_checkpoint_age"] = 70 << 20
+				w.rates[statusPrefix+"innodb_os_log_written"] = 1 << 20
+			},
+			words: `^the redo log is 88 % full since .* \(70 MB of 80 MB\), and .* more are written a second: when`, remedy: "SET GLOBAL innodb_log_file_size = 201326592"},
 		{id: "redo.pressure", name: "MySQL 9.7", make: func() *world {
 			w := mysql97()
 			delete(w.values, statusPrefix+"innodb_checkpoint_age")
@@ -383,7 +392,7 @@ func replicationScenarios() []scenario {
 			bad: func(w *world) {
 				w.channel("Yes", "No", "Could not execute Write_rows_v1 event on table a.b; Duplicate entry '1' for key 'PRIMARY', Error_code: 1062.")
 			},
-			words: `^replication from db1 applies nothing: the SQL thread is stopped since 10:32:01: Could not execute .* 1062$`, remedy: "START SLAVE"},
+			words: `^replication from db1 applies nothing: the SQL thread is stopped since 10:32:01: error 1062: Could not execute .* 1062$`, remedy: "SET GLOBAL slave_exec_mode = 'IDEMPOTENT'; START SLAVE    -- rows that are not as the primary had them are passed over or overwritten, where it logs rows; when the replica has caught up: SET GLOBAL slave_exec_mode = 'STRICT', and make them equal by risso checksum --dsn PRIMARY --replica THIS --mend"},
 		{id: "repl.stopped", name: "by hand", make: func() *world { return replica(mysql97()) }, severity: fleet.SeverityWarning,
 			bad:   func(w *world) { w.channel("No", "No", "") },
 			words: `^replication from db1 is stopped since 10:32:01, without an error`, remedy: "START REPLICA"},
@@ -392,9 +401,9 @@ func replicationScenarios() []scenario {
 			words: `^replication cannot connect to db1 since`},
 		{id: "repl.stopped", name: "a channel of 5.7", make: func() *world { return replica(mysql57()) }, severity: fleet.SeverityCritical,
 			bad: func(w *world) {
-				w.snap.Channels = append(w.snap.Channels, fleet.Channel{Name: "o'hara", Source: "db7", IORunning: "No", SQLRunning: "Yes", LastError: "Got fatal error 1236"})
+				w.snap.Channels = append(w.snap.Channels, fleet.Channel{Name: "o'hara", Source: "db7", IORunning: "No", SQLRunning: "Yes", LastError: "Got fatal error 1236", LastErrno: 1236})
 			},
-			words: `^channel o'hara: replication from db7 receives nothing`, remedy: `START SLAVE FOR CHANNEL 'o\'hara'`},
+			words: `^channel o'hara: replication from db7 receives nothing`, remedy: `START SLAVE FOR CHANNEL 'o\'hara'    -- when what the error names is mended: before that it stops again at the same place`},
 		{id: "repl.lag", make: func() *world {
 			w := replica(mariadb())
 			w.values[variablePrefix+"slave_parallel_threads"] = 0

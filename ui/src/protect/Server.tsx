@@ -10,7 +10,7 @@ import { HOME, formatView } from '../common/view';
 import { Act, Progress } from './parts';
 import { Begin } from './Protect';
 import { Timeline } from './Timeline';
-import { DOES, parted, plan, took, until, windowText } from './words';
+import { DOES, elsewhere, neverRan, parted, plan, took, until, windowText } from './words';
 
 const OUTCOME: Record<ProtectRun['outcome'], 'ok' | 'critical' | 'warning' | 'new'> = { ok: 'ok', failed: 'critical', interrupted: 'warning', running: 'new' };
 
@@ -48,7 +48,7 @@ function Figures({ s, now }: { s: Protected; now: number }) {
   return <dl class="figures">{list.map(([k, v, more]) => <div key={k}><dt>{k}</dt><dd>{v}{more && <small>{more}</small>}</dd></div>)}</dl>;
 }
 
-function Jobs({ s, now, onDone }: { s: Protected; now: number; onDone: () => void }) {
+function Jobs({ s, backups, drills, now, onDone }: { s: Protected; backups: ProtectBackup[]; drills: ProtectDrill[]; now: number; onDone: () => void }) {
   const jobs = s.jobs ?? [];
   if (jobs.length === 0) return null;
   return (
@@ -60,14 +60,17 @@ function Jobs({ s, now, onDone }: { s: Protected; now: number; onDone: () => voi
           <tbody>
             {jobs.map((j) => {
               const r = (s.running ?? []).find((x) => x.job === j.name);
+              const other = elsewhere(j, backups, drills);
               return (
                 <tr key={j.name} data-job={j.kind}>
                   <td title={DOES[j.kind]}><b>{j.kind}</b></td>
                   <td>{plan(j)}</td>
                   <td>{j.due && j.kind !== 'mirror' ? <Moment t={j.due} now={now} /> : ''}</td>
-                  <td class="c-last-run">{r ? <Progress r={r} now={now} /> : j.last ? (
+                  <td class="c-last-run">{r ? <Progress r={r} now={now} /> : other ? (
+                    <><StateMark state={other.good ? 'ok' : 'critical'} wordless /> <Moment t={other.began} now={now} /><span class="quiet"> in {duration(Math.max(0, other.ended - other.began))}, not by this serve</span> <span class={other.good ? 'quiet' : ''}>{other.text}</span></>
+                  ) : j.last ? (
                     <><StateMark state={OUTCOME[j.last.outcome]} wordless /> <Moment t={j.last.began} now={now} />{j.last.ended !== null && <span class="quiet"> in {took(j.last)}</span>} <span class={j.last.outcome === 'ok' ? 'quiet' : ''}>{j.last.outcome === 'ok' ? j.last.text : `${j.last.outcome}: ${j.last.text}`}</span></>
-                  ) : <span class="quiet">never</span>}</td>
+                  ) : <span class="quiet">{neverRan(j.kind)}</span>}</td>
                   <td class="c-act"><Act job={j} running={r} onDone={onDone} /></td>
                 </tr>
               );
@@ -278,7 +281,7 @@ export function ProtectServer() {
       <Head s={s} now={now} />
       {!s.plan && <Begin name={s.name} byHand={false} />}
       {(s.plan || s.last_backup) && <Figures s={s} now={now} />}
-      <Jobs s={s} now={now} onDone={() => void load().catch(() => undefined)} />
+      <Jobs s={s} backups={held.backups ?? []} drills={held.drills ?? []} now={now} onDone={() => void load().catch(() => undefined)} />
       {(s.plan || s.last_backup) && <Timeline d={held} now={now} onPick={pick} />}
       <Recovery drills={held.drills ?? []} now={now} />
       <Backups list={held.backups ?? []} now={now} picked={picked} />

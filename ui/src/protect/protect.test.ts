@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import type { ProtectBackup, ProtectDetail, Protected, ProtectRun } from '../api';
+import type { ProtectBackup, ProtectDetail, ProtectDrill, ProtectJob, Protected, ProtectRun } from '../api';
 import { left, ticks, timelineOf, SHOWN } from './timeline';
-import { configBlock, part, parted, plan, progress, protectSentence, until, windowText } from './words';
+import { configBlock, elsewhere, neverRan, part, parted, plan, progress, protectSentence, until, windowText } from './words';
 
 const NOW = Date.parse('2026-11-21T12:00:00Z') / 1000;
 const H = 3600;
@@ -30,6 +30,20 @@ test('what is not fresh and what was never proven is said first, by name', () =>
   expect(protectSentence([server('a', { state: 'warning', words: 'the last copy failed at 11:00', findings: [finding('protect.failed_copy')] }), server('b')], NOW).text).toBe('a: the last copy failed at 11:00.');
   expect(protectSentence([server('a', { state: 'warning', last_backup: null, findings: [finding('protect.failed_backup'), finding('protect.never')] })], NOW).text).toBe(
     '1 last backup failed (a); 1 server was never backed up (a).');
+});
+
+test('what others did since the last run of a job is shown, and what leaves no trace is not said to be never done', () => {
+  const job = (kind: ProtectJob['kind'], last: ProtectRun | null): ProtectJob => ({ name: `a/${kind}`, kind, schedule: '', due: null, last });
+  const run = (began: number, ended: number | null): ProtectRun => ({ id: 1, job: 'a', kind: 'drill', place: '/b', began, ended, outcome: ended === null ? 'running' : 'ok', text: 'well' });
+  const drill = (began: number, passed: boolean): ProtectDrill => ({ id: began, place: '/b', backup: 'x', began, ended: began + 60, passed, recovery: 5, reached: null, text: 'rows differ', proof: null });
+  expect(elsewhere(job('drill', null), [], [drill(100, true), drill(900, false)])).toEqual({ began: 900, ended: 960, good: false, text: 'failed: rows differ' });
+  expect(elsewhere(job('drill', run(890, 970)), [], [drill(900, false)])).toBeNull(); // its own
+  expect(elsewhere(job('drill', run(100, 200)), [], [drill(900, true)])?.good).toBe(true);
+  expect(elsewhere(job('drill', run(890, null)), [], [drill(900, false)])).toBeNull();
+  expect(elsewhere(job('backup', null), [backup(500)], [])?.began).toBe(500);
+  expect(elsewhere(job('verify', null), [backup(500)], [drill(900, true)])).toBeNull();
+  expect(neverRan('verify')).toBe('never by this serve');
+  expect(neverRan('drill')).toBe('never');
 });
 
 test('well is said quietly, with the worst of each figure', () => {

@@ -1,5 +1,5 @@
 /** Sentences about protection. */
-import type { DrillStage, JobKind, Protected, ProtectJob, ProtectRun, ProtectRunning, Span } from '../api';
+import type { DrillStage, JobKind, ProtectBackup, ProtectDrill, Protected, ProtectJob, ProtectRun, ProtectRunning, Span } from '../api';
 import { age, counted, duration, human } from '../common/format';
 import type { Said } from '../fleet/sentence';
 
@@ -82,6 +82,32 @@ export function plan(j: ProtectJob): string {
   if (j.kind === 'mirror') return 'always';
   if (j.after) return `behind ${j.after.replace(/^.*\//, '')}`;
   return j.schedule || 'by hand';
+}
+
+/** The last time that the work of a job was done, where this serve did not do it: by the command line, or by another serve. */
+export interface Elsewhere {
+  began: number;
+  ended: number;
+  good: boolean;
+  text: string;
+}
+
+/** What lies at the place and is newer than the last run of a job: a backup, or what a drill found. Other work leaves nothing there. */
+export function elsewhere(j: ProtectJob, backups: ProtectBackup[], drills: ProtectDrill[]): Elsewhere | null {
+  if (j.last && j.last.ended === null) return null;
+  const since = j.last?.ended ?? -Infinity;
+  const newest = <T extends { began: number }>(list: T[]): T | undefined => list.filter((x) => x.began > since).sort((a, b) => b.began - a.began)[0];
+  if (j.kind === 'backup') {
+    const b = newest(backups);
+    return b ? { began: b.began, ended: b.ended, good: true, text: human(b.bytes, 'B') } : null;
+  }
+  const d = j.kind === 'drill' ? newest(drills) : undefined;
+  return d ? { began: d.began, ended: d.ended, good: d.passed, text: d.passed ? d.text : `failed: ${d.text}` } : null;
+}
+
+/** What is said of a job that this serve never ran: only backups and drills leave something at the place that would show others' work. */
+export function neverRan(kind: JobKind): string {
+  return kind === 'backup' || kind === 'drill' ? 'never' : 'never by this serve';
 }
 
 /** How long a run took; nothing while it runs. */

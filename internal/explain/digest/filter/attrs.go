@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/rissodb/risso/internal/explain/digest"
+	"github.com/rissodb/risso/internal/pattern"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
@@ -161,7 +162,7 @@ func nearest(name string) string {
 	lower := strings.ToLower(name)
 	best, at := "", 3+len(name)/6
 	try := func(shown string) {
-		if d := distance(lower, strings.ToLower(shown), at); d < at || d == at && shown < best {
+		if d := pattern.Distance(lower, strings.ToLower(shown), at); d < at || d == at && shown < best {
 			best, at = shown, d
 		}
 	}
@@ -175,28 +176,4 @@ func nearest(name string) string {
 		try(a.name)
 	}
 	return best
-}
-
-// distance is how many characters have to be put in, left out or changed, as far as limit.
-func distance(a, b string, limit int) int {
-	if len(a)-len(b) > limit || len(b)-len(a) > limit || len(a) > 64 {
-		return limit + 1
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		diagonal := row[0]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			d := diagonal
-			if a[i-1] != b[j-1] {
-				d++
-			}
-			diagonal = row[j]
-			row[j] = min(d, row[j]+1, row[j-1]+1)
-		}
-	}
-	return row[len(b)]
 }

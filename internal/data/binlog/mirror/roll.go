@@ -1,0 +1,111 @@
+package mirror
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rissodb/risso/internal/data/binlog"
+	"github.com/rissodb/risso/internal/data/repo"
+)
+
+// Of gives those of some series that are a server's, the newest life of it first: the keys of MariaDB's begin with its identity and
+// go on with a time, and after RESET a number follows.
+func Of(all []Series, identity string) []Series {
+	var list []Series
+	for _, s := range all {
+		if s.Of(identity) && len(s.Logs) > 0 {
+			list = append(list, s)
+		}
+	}
+	slices.SortFunc(list, func(a, b Series) int { return latest(b).Compare(latest(a)) })
+	return list
+}
+
+// Of says whether a series of logs is of a server.
+func (s Series) Of(identity string) bool {
+	rest, ok := strings.CutPrefix(s.Key, identity)
+	return ok && (rest == "" || rest[0] == '-' || rest[0] == '.')
+}
+
+// Errors of rolling a backup forward.
+var (
+	ErrNone  = errors.New("no binary logs of that server are mirrored")
+	ErrAnew  = errors.New("the server began its binary logs anew before the time to stop at")
+	ErrOther = errors.New("none of the mirrored series of binary logs continues the backup")
+)
+
+// Rolled is what was done, and with which series.
+type Rolled struct {
+	binlog.RollResult
+	Series Series
+	Newer  string // the key of the series with which the server began its logs anew behind that; nothing of it is applied
+}
+
+// Roll rolls a server forward that has a backup, with the one series that goes on from the backup's position: after RESET the newest
+// series is of another history, whose names, places and GTIDs begin anew. Files, From, Own and Moment of o are chosen here. The error wraps
+// ErrNone where nothing is mirrored of the backup's server, binlog.ErrShort where its logs do not yet reach the position, ErrOther where
+// no series is found to continue it, and ErrAnew where the time to stop at lies behind a RESET.
+func Roll(ctx context.Context, place Place, dir string, backup repo.Header, o binlog.RollOptions) (Rolled, error) {
+	all, err := List(ctx, place, dir)
+	if err != nil {
+		return Rolled{}, err
+	}
+	list := Of(all, backup.Server.Identity)
+	if len(list) == 0 {
+		return Rolled{}, ErrNone
+	}
+	var why []error
+	o.From, o.Own, o.Moment = backup.Position, true, backup.Moment()
+	for i, s := range list {
+		out := Rolled{Series: s}
+		o.Files = s.Files(place, dir)
+		if i > 0 {
+			out.Newer = list[i-1].Key
+			if err := anew(ctx, s, list[i-1], o); err != nil {
+				return out, err
+			}
+		}
+		if i+1 < len(list) && s.doubtful(o) {
+			older := o
+			older.Files, older.Plan = list[i+1].Files(place, dir), true
+			if _, err := binlog.Roll(ctx, older); err == nil {
+				return out, fmt.Errorf("%w for certain: the server began its logs anew in the second of the backup, and both %s and %s may be it", ErrOther, list[i+1].Key, s.Key)
+			}
+		}
+		out.RollResult, err = binlog.Roll(ctx, o)
+		if len(list) == 1 || !errors.Is(err, binlog.ErrHistory) && !s.beginsBehind(o, out.RollResult, err) {
+			return out, err
+		}
+		why = append(why, fmt.Errorf("series %s: %w", s.Key, err))
+	}
+	return Rolled{Series: list[0]}, fmt.Errorf("%w %s: %w", ErrOther, backup.ID, errors.Join(why...))
+}
+
+// anew refuses a time behind the end of a series, where the server has begun its logs anew since. It is found out before anything is done.
+func anew(ctx context.Context, s, newer Series, o binlog.RollOptions) error {
+	begun := newer.Logs[0].First
+	if !o.Stop.Time.After(begun) {
+		return nil
+	}
+	o.Plan = true
+	if res, err := binlog.Roll(ctx, o); err != nil || !res.AtEnd {
+		return nil // what is wrong is told by who rolls forward
+	}
+	return fmt.Errorf("%w: series %s, which continues the backup, ends at %s, and %s begins at %s (RESET, or other data): what was committed between is in neither", ErrAnew, s.Key,
+		latest(s).UTC().Format(time.DateTime+"Z"), newer.Key, begun.UTC().Format(time.DateTime+"Z"))
+}
+
+// beginsBehind says whether it is for its beginning that a series does not continue the backup. One that has a hole further on, or without
+// GTIDs began before the backup, is the right one, and another that has logs of the same names is not.
+func (s Series) beginsBehind(o binlog.RollOptions, res binlog.RollResult, err error) bool {
+	return errors.Is(err, binlog.ErrGap) && len(res.Stretches) == 0 && (o.From.GTIDSet != "" || s.Logs[0].First.Unix() > o.Moment.Unix())
+}
+
+// doubtful says whether nothing tells that the series was begun before the backup's moment or after it.
+func (s Series) doubtful(o binlog.RollOptions) bool {
+	return o.From.GTIDSet == "" && slices.ContainsFunc(s.Logs, func(l Log) bool { return l.Name == o.From.File && l.First.Unix() == o.Moment.Unix() })
+}

@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rissodb/risso/internal/data/binlog/mirror"
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
+)
+
+// TestRollAfterReset: after RESET the newest series of mirrored logs is of another history than the backup's, with the same names, places and
+// GTIDs. A backup is rolled forward with the one that it is of, to its end and no further, and with none where that was not mirrored.
+func TestRollAfterReset(t *testing.T) {
+	for _, c := range []struct {
+		spec    string
+		options []string
+	}{{"mysql-5.7", []string{"gtid_mode=OFF", "enforce_gtid_consistency=OFF"}}, {"mysql-8.0", nil}, {"mariadb", nil}} {
+		t.Run(c.spec, func(t *testing.T) {
+			n := sandboxtest.Up(t, c.spec, c.options...)
+			dir, err := os.MkdirTemp("", "rr-")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { os.RemoveAll(dir) })
+			t.Setenv("RISSO_SANDBOX_DIR", dir)
+			t.Setenv("XDG_STATE_HOME", t.TempDir())
+			s := &restoreStory{t: t, spec: c.spec, here: n}
+			sql := func(q string) string { return strings.Trim(s.sql(n, q), "[]") }
+			nextSecond := s.between // logs tell whole seconds
+			place, late := filepath.Join(t.TempDir(), "bk"), filepath.Join(t.TempDir(), "late")
+			follow := func(to string) { mustRun(t, "binlog", "follow", "--dsn", n.DSN, "--to", to, "--once") }
+			sql("CREATE DATABASE f; CREATE TABLE f.t (id INT AUTO_INCREMENT PRIMARY KEY, v VARBINARY(200)); CREATE TABLE f.u (id INT PRIMARY KEY)")
+			mustRun(t, "backup", "--dsn", n.DSN, "--to", place)
+			mustRun(t, "backup", "--dsn", n.DSN, "--to", late)
+			nextSecond()
+			for i := range 5 {
+				sql(fmt.Sprintf("INSERT INTO f.t (v) VALUES ('before the reset %d')", i))
+			}
+			at := nextSecond()
+			follow(place)
+			sql("RESET MASTER; INSERT INTO f.t (v) VALUES ('behind it')")
+			restore := func(to, until string, more ...string) (int, string, string) {
+				args := append([]string{"restore", "--from", to, "--into", n.DSN, "--table", "f.t", "--rename", "f.t=f.old", "--to-time", until}, more...)
+				return drillSaid(t, args...)
+			}
+			refused := func(says, to string, more ...string) {
+				t.Helper()
+				code, out, errs := restore(to, nextSecond(), more...)
+				if code != exitFailed || !strings.Contains(out+errs, says) {
+					t.Errorf("restore %v: %d %s%s", more, code, out, errs)
+				}
+				if got := sql("SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = 'f'"); got != "2" {
+					t.Errorf("restore %v left %s tables", more, got)
+				}
+			}
+			for range 2 { // at first the new log is shorter than the old one up to the position, then longer
+				follow(place)
+				follow(late)
+				refused("began its binary logs anew", place)
+				refused("began its binary logs anew", place, "--dry-run")
+				refused("of another history", late)
+				refused("of another history", late, "--dry-run")
+				for i := range 8 {
+					sql(fmt.Sprintf("INSERT INTO f.t (v) VALUES (REPEAT('behind the reset %d ', 9))", i))
+				}
+			}
+			follow(place) // as long as the position at least: what it holds tells, without a clock
+			refused("of another history", place, "--series", newestSeries(t, place))
+			if code, out, errs := restore(place, at); code != exitOK {
+				t.Errorf("restore: %d %s%s", code, out, errs)
+			}
+			if got := sql("SELECT COUNT(*), MAX(id), MIN(v) FROM f.old"); got != "5 5 before the reset 0" {
+				t.Errorf("rolled forward to %s: %s", at, got)
+			}
+			if c.spec != "mariadb" { // a drill has the same room, and needs a server
+				return
+			}
+			if code, out, _ := drillSaid(t, "drill", "--from", place, "--servers", c.spec); code != exitOK || !strings.Contains(out, "rolled forward: 5 transactions") || !strings.Contains(out, "began its binary logs anew") {
+				t.Errorf("drill: %d %s", code, out)
+			}
+			if code, out, errs := drillSaid(t, "drill", "--from", late, "--servers", c.spec); code != exitFailed || !strings.Contains(out+errs, "of another history") {
+				t.Errorf("drill: %d %s%s", code, out, errs)
+			}
+		})
+	}
+}
+
+// newestSeries is the key of the series that grew last.
+func newestSeries(t *testing.T, at string) string {
+	t.Helper()
+	place, done, err := openPlace(t.Context(), at, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer done()
+	all, err := mirror.List(t.Context(), place, at)
+	if err != nil || len(all) != 2 {
+		t.Fatalf("%d series: %v", len(all), err)
+	}
+	return slices.MaxFunc(all, func(a, b mirror.Series) int { return a.Logs[len(a.Logs)-1].Last.Compare(b.Logs[len(b.Logs)-1].Last) }).Key
+}

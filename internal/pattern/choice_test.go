@@ -1,0 +1,49 @@
+package pattern
+
+import (
+	"errors"
+	"slices"
+	"testing"
+)
+
+func TestName(t *testing.T) {
+	for text, want := range map[string][2]string{"a.b": {"a", "b"}, "a": {"a", ""}, "a.b.c": {"a", "b.c"}, "`a.b`.c": {"a.b", "c"}, "a.`b``c.d`": {"a", "b`c.d"}, "`a`.`b`": {"a", "b"}, "a.b`c": {"a", "b`c"}, "a.`o'd d`": {"a", "o'd d"}} {
+		if s, n, err := Name(text); err != nil || [2]string{s, n} != want {
+			t.Errorf("%s: %q %q %v", text, s, n, err)
+		}
+	}
+	for _, text := range []string{"`a", "a.`b", "a.", ".b", "`a`b", "a.`b`c"} {
+		if s, n, err := Name(text); err == nil {
+			t.Errorf("%s: %q %q", text, s, n)
+		}
+	}
+}
+
+func TestChoice(t *testing.T) {
+	c, err := NewChoice([]string{"`who.le`", "gone"}, []string{"a.`x.y`", "b.t*", "c.d.e", "a.ordres"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[[2]string]bool{{"who.le", "t"}: true, {"a", "x.y"}: true, {"a", "x"}: false, {"b", "tt"}: true, {"b", "u"}: false, {"c", "d.e"}: true, {"c.d", "e"}: true, {"a", "orders"}: false} {
+		if got := c.Table(name[0], name[1]); got != want {
+			t.Errorf("%q: %v", name, got)
+		}
+		if want && !c.May(name[0], false) {
+			t.Errorf("%s may have none", name[0])
+		}
+	}
+	var unmet *UnmetError
+	if !errors.As(c.Unmet(), &unmet) || !slices.Equal(unmet.Names, []string{"gone", "a.ordres"}) || unmet.Hint() != "did you mean a.orders?" {
+		t.Errorf("%v", c.Unmet())
+	}
+	if c.May("d", false) || c.May("who.le", true) || !c.All() == (len(c.Tables()) == 0) {
+		t.Error("schemas that cannot have any")
+	}
+	narrow, err := NewChoice([]string{"a"}, []string{"*.t"})
+	if err != nil || !narrow.Both("a", "t") || narrow.Both("a", "u") || narrow.Both("b", "t") || narrow.Unmet() != nil {
+		t.Errorf("%v %v", narrow, err)
+	}
+	if everything, err := NewChoice(nil, nil); err != nil || !everything.Table("a", "b") || !everything.Both("a", "b") || !everything.May("a", true) || everything.Unmet() != nil {
+		t.Error(err)
+	}
+}
