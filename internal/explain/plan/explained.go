@@ -12,13 +12,13 @@ type Explained struct {
 	Plan      *Plan      `json:"plan"`
 	Sentences []Sentence `json:"sentences"` // worst first
 	Advice    []Advice   `json:"advice"`
-	Notes     []string   `json:"notes,omitempty"` // what could not be asked
+	Notes     []string   `json:"notes"` // what could not be asked; never null
 }
 
 // Explain says what a plan means. tables may be empty: then there is no arithmetic. sql is the statement, or "": some
 // servers do not tell which columns a plan uses, the statement does.
 func Explain(p *Plan, tables []TableFacts, sql string) Explained {
-	return Explained{ID: ID(p), Plan: p, Sentences: sentences(newAdviser(p, tables, sql)), Advice: Advise(p, tables, sql)}
+	return Explained{ID: ID(p), Plan: p, Sentences: sentences(newAdviser(p, tables, sql)), Advice: Advise(p, tables, sql), Notes: []string{}}
 }
 
 // Redact puts ? in the place of all literals in a plan: conditions, lists, the server's own words. Do it before

@@ -65,3 +65,29 @@ func TestModes(t *testing.T) {
 		}
 	})
 }
+
+// TestSampleNames: what columns are called does not come between Risso's questions of a sample.
+func TestSampleNames(t *testing.T) {
+	t.Parallel()
+	eachServer(t, func(s *server) {
+		s.exec(coded + `; CREATE TABLE named (k VARCHAR(20) COLLATE latin1_bin, v INT, rows_of_it INT, s INT, g INT, fil CHAR(60), KEY k (k)) DEFAULT CHARSET=latin1;
+INSERT INTO named SELECT code, id, id, id, id, '' FROM coded; ANALYZE TABLE named`)
+		for _, column := range []string{"k", "rows_of_it", "s", "g"} {
+			sql := "SELECT o.id FROM coded o JOIN named n ON n." + column + " = o.code WHERE o.id < 50"
+			_, facts, err := s.take(plan.Request{SQL: sql})
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			asked := false
+			for _, f := range facts {
+				if f.Sample != nil && f.Sample.Problem != "" {
+					s.t.Errorf("%s: %s", sql, f.Sample.Problem)
+				}
+				asked = asked || f.Sample != nil
+			}
+			if !asked {
+				s.t.Errorf("%s: no rows were looked at", sql)
+			}
+		}
+	})
+}

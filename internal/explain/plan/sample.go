@@ -168,7 +168,7 @@ func (q *questions) ask(ctx context.Context, c *mysql.Conn, f *TableFacts) (*Sam
 	}
 	for _, column := range q.columns {
 		name := mysql.Quote(column)
-		got, err := c.Maps(ctx, "SELECT /* risso: sample */ COUNT(*) AS d, SUM(k = 1) AS single FROM (SELECT "+name+", COUNT(*) AS k FROM ("+rows+") AS s WHERE "+name+" IS NOT NULL GROUP BY "+name+") AS g")
+		got, err := c.Maps(ctx, "SELECT /* risso: sample */ COUNT(*) AS d, SUM(s.rows_of_it = 1) AS single FROM (SELECT COUNT(*) AS rows_of_it FROM ("+rows+") AS s WHERE "+name+" IS NOT NULL GROUP BY "+name+") AS s")
 		if err != nil || len(got) != 1 {
 			return nil, fmt.Errorf("count values of %s.%s: %w", f.Table, column, err)
 		}

@@ -158,7 +158,7 @@ func explainLive(ctx context.Context, s Streams, f explainFlags, args []string) 
 	target = target.WithPatience(f.timeout + 5*time.Second)
 	c, err := mysql.Connect(ctx, target, nil)
 	if err != nil {
-		return plan.Explained{}, explainFailure(mysql.Server{}, err)
+		return plan.Explained{}, explainFailure(mysql.Server{}, f.analyze, err)
 	}
 	defer c.Close()
 	r := plan.Request{SQL: sql, Connection: f.connection, Database: f.database, Analyze: f.analyze, Form: f.form, Timeout: f.timeout}
@@ -171,7 +171,7 @@ func explainLive(ctx context.Context, s Streams, f explainFlags, args []string) 
 		if asking.Err() != nil {
 			endLeftBehind(ctx, s, target, c.Server.ConnectionID)
 		}
-		return plan.Explained{}, explainFailure(c.Server, err)
+		return plan.Explained{}, explainFailure(c.Server, f.analyze, err)
 	}
 	sql = taken.SQL
 	var tables []plan.TableFacts
@@ -222,7 +222,7 @@ func endLeftBehind(ctx context.Context, s Streams, target mysql.Target, id int64
 	}
 }
 
-func explainFailure(server mysql.Server, err error) error {
+func explainFailure(server mysql.Server, analyze bool, err error) error {
 	var me *mysql.Error
 	switch n := mysql.ErrorNumber(err); {
 	case errors.As(err, &me):
@@ -233,8 +233,10 @@ func explainFailure(server mysql.Server, err error) error {
 		return failure(exitFailed, "a plan is shown to who may read all that the statement reads, the tables behind views among it: GRANT SELECT, SHOW VIEW ON them TO "+server.QuotedAccount(), err)
 	case n == mysql.ErrReadOnlyTransaction:
 		return failure(exitFailed, "a function in it writes, and the server would run it to plan the statement", err)
-	case n == mysql.ErrTooLong || n == mysql.ErrTooLongMariaDB:
+	case (n == mysql.ErrTooLong || n == mysql.ErrTooLongMariaDB) && analyze:
 		return failure(exitFailed, "raise --timeout, or leave --analyze out", err)
+	case n == mysql.ErrTooLong || n == mysql.ErrTooLongMariaDB:
+		return failure(exitFailed, "raise --timeout: planning alone took longer; servers evaluate constant subqueries and functions while they plan, and a busy one is slow", err)
 	case n == mysql.ErrNoPlanToTell || n == mysql.ErrNoPlanMariaDB:
 		return failure(exitFailed, "that connection runs nothing with a plan just now", err)
 	case n == 1046:

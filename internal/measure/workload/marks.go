@@ -63,7 +63,7 @@ func Tables(s drive.Session, prefix string) (map[string]bool, error) {
 const (
 	othersMySQL = `SELECT /* risso: whose data are here? */ table_schema, table_name FROM information_schema.tables
  WHERE table_type = 'BASE TABLE' AND table_schema NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys')
- AND table_schema NOT LIKE 'risso\_tenant\_%' AND table_comment <> '` + Mark + `' ORDER BY 1, 2`
+ AND LEFT(table_schema, 13) <> 'risso_tenant_' AND table_comment <> '` + Mark + `' ORDER BY 1, 2`
 	othersPostgres = `SELECT /* risso: whose data are here? */ n.nspname::text, c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
  WHERE c.relkind IN ('r','p') AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\_t%' AND n.nspname NOT LIKE 'risso\_tenant\_%'
  AND COALESCE(obj_description(c.oid, 'pg_class'), '') <> '` + Mark + `' ORDER BY 1, 2`

@@ -137,7 +137,7 @@ type client struct {
 func (c *client) prepare(p plan, params workload.Params) (err error) {
 	c.steps = p.steps(params)
 	if p.transaction && !params.SkipTransactions {
-		if c.begin, err = c.control("BEGIN"); err != nil {
+		if c.begin, err = c.control("START TRANSACTION"); err != nil {
 			return err
 		}
 		if c.commit, err = c.control("COMMIT"); err != nil {

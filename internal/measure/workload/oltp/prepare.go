@@ -205,7 +205,7 @@ func (l *loading) insert(s drive.Session, u unit) error {
 	rng := rand.New(rand.NewPCG(l.p.Seed, uint64(u.table)<<32|uint64(u.from)))
 	head := "INSERT INTO " + name(u.table) + "(id, k, c, pad) VALUES"
 	b := append(make([]byte, 0, l.batch), head...)
-	if _, err := s.Exec(drive.Other, "BEGIN"); err != nil {
+	if _, err := s.Exec(drive.Other, "START TRANSACTION"); err != nil {
 		return err
 	}
 	rows := int64(0)

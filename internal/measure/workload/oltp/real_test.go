@@ -60,7 +60,7 @@ func mysqlServer(t *testing.T, kind string) *server {
 		s.do(root, "TRUNCATE TABLE mysql.general_log", "SET GLOBAL general_log=ON")
 		var out []entry
 		for _, r := range rows {
-			out = append(out, entry{string(r[0].Text), string(r[1].Text)})
+			out = append(out, entry{string(r[0].Text), strings.Replace(string(r[1].Text), "START TRANSACTION", "BEGIN", 1)})
 		}
 		return out
 	}

@@ -116,7 +116,7 @@ func (o *ontime) load(ctx context.Context, po workload.PrepareOptions, stop *dri
 
 // loadChunk writes one chunk in one transaction.
 func loadChunk(s drive.Session, g *generator, n int64, buf *[]byte) (rows int64, err error) {
-	if _, err := s.Exec(drive.Other, "BEGIN"); err != nil {
+	if _, err := s.Exec(drive.Other, "START TRANSACTION"); err != nil {
 		return 0, err
 	}
 	const head = "INSERT INTO " + table + " VALUES "

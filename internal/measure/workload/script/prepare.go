@@ -133,7 +133,7 @@ func (w *script) fill(ctx context.Context, c *crew.Crew, st statement, number ui
 // rows runs a statement of setup for some rows, in one transaction where there are several.
 func (c *client) rows(st *statement, p *drive.Stmt, first, last int64) error {
 	if last-first > 1 {
-		if _, err := c.session.Exec(drive.Other, "BEGIN"); err != nil {
+		if _, err := c.session.Exec(drive.Other, "START TRANSACTION"); err != nil {
 			return err
 		}
 	}

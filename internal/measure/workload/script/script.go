@@ -184,7 +184,7 @@ func (c *client) Transaction() error {
 	}
 	t := &c.transactions[c.last]
 	if t.begin {
-		if _, err := c.session.Exec(drive.Other, "BEGIN"); err != nil {
+		if _, err := c.session.Exec(drive.Other, "START TRANSACTION"); err != nil {
 			return err
 		}
 	}

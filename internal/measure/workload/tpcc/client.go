@@ -128,7 +128,7 @@ var errRollback = errors.New("rolled back as wanted")
 
 // attempt runs one transaction from BEGIN to COMMIT.
 func (c *client) attempt(run func() error) error {
-	if _, err := c.session.Exec(drive.Other, "BEGIN"); err != nil {
+	if _, err := c.session.Exec(drive.Other, "START TRANSACTION"); err != nil {
 		return err
 	}
 	end := "COMMIT"
