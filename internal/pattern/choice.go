@@ -222,6 +222,20 @@ type UnmetError struct {
 
 func (u *UnmetError) Error() string { return strings.Join(u.Names, ", no ") }
 
+// Exact is the same without the patterns, which may be there for what comes and goes; nil where only they are unmet.
+func (u *UnmetError) Exact() *UnmetError {
+	e := &UnmetError{Near: u.Near}
+	for _, n := range u.Names {
+		if !strings.Contains(n, "*") {
+			e.Names = append(e.Names, n)
+		}
+	}
+	if len(e.Names) == 0 {
+		return nil
+	}
+	return e
+}
+
 // Hint is a guess at what was meant; empty where there is none.
 func (u *UnmetError) Hint() string {
 	if len(u.Near) == 0 {

@@ -138,7 +138,15 @@ func keepBackup(ctx context.Context, t *testing.T, place, server string, began t
 		t.Fatal(err)
 	}
 	defer store.Close()
-	r, err := repo.Create(ctx, repo.On(store))
+	config, err := os.UserConfigDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := repo.SigningKey(filepath.Join(config, "risso"), true) // this account's: what nobody signed counts for nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := repo.CreateWith(ctx, repo.On(store), repo.Keys{Signer: signer})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -331,7 +331,8 @@ func (r *run) produce(ctx context.Context, jobs chan<- job) error {
 	return r.accounts(ctx, here, there)
 }
 
-// named makes sure that each name that was asked for is that of something, on any server, before anything is compared.
+// named makes sure that each name that was asked for is that of something, on any server, before anything is compared. A pattern that meets
+// nothing is only noted.
 func (r *run) named(ctx context.Context, here *link, there []*link, schemas []string) error {
 	if r.choice.All() {
 		return nil
@@ -352,9 +353,14 @@ func (r *run) named(ctx context.Context, here *link, there []*link, schemas []st
 			}
 		}
 	}
-	if err := r.choice.Unmet(); err != nil {
-		return fmt.Errorf("%w: there is no %w", ErrNothing, err)
+	var unmet *pattern.UnmetError
+	if !errors.As(r.choice.Unmet(), &unmet) {
+		return nil
 	}
+	if exact := unmet.Exact(); exact != nil {
+		return fmt.Errorf("%w: there is no %w", ErrNothing, exact)
+	}
+	r.result.Notes = append(r.result.Notes, fmt.Sprintf("there is no %s: nothing was compared for it", unmet))
 	return nil
 }
 

@@ -192,6 +192,9 @@ func (r *round) fresh() {
 		if u := r.want.Newest; u.ID != "" && u.Kind == Part {
 			never, what = fmt.Sprintf("never backed up as a whole, the newest backup, %s, %s", u.ID, u.Why), "the first whole one"
 		}
+		if u := r.want.Newest; u.ID != "" && u.Kind == Strange {
+			never, what = "no backup counts", "one that does"
+		}
 		first, _ := r.want.ages(r.want.Since)
 		switch {
 		case runs:

@@ -406,6 +406,9 @@ func (c *checksumText) end(r checksum.Result) {
 	for _, u := range r.Unseen {
 		fmt.Fprintf(c.out, "%s: not compared is what cannot be seen: %s\n", u.Server, u.Words)
 	}
+	for _, n := range r.Notes {
+		fmt.Fprintln(c.out, printable(n))
+	}
 	for _, side := range r.Others {
 		for _, n := range side.Notes {
 			fmt.Fprintf(c.out, "%s: %s\n", side.Server, n)

@@ -30,6 +30,8 @@ test('what is not fresh and what was never proven is said first, by name', () =>
   expect(protectSentence([server('a', { state: 'warning', words: 'the last copy failed at 11:00', findings: [finding('protect.failed_copy')] }), server('b')], NOW).text).toBe('a: the last copy failed at 11:00.');
   expect(protectSentence([server('a', { state: 'warning', last_backup: null, findings: [finding('protect.failed_backup'), finding('protect.never')] })], NOW).text).toBe(
     '1 last backup failed (a); 1 server was never backed up (a).');
+  expect(protectSentence([server('a', { state: 'critical', last_backup: null, findings: [finding('protect.strange'), finding('protect.never')] })], NOW).text).toBe(
+    '1 server has only backups that nobody signed who is trusted (a).');
 });
 
 test('what others did since the last run of a job is shown, and what leaves no trace is not said to be never done', () => {
