@@ -221,14 +221,14 @@ func serve(ctx context.Context, out Streams, f serveFlags) error {
 	select {
 	case <-w.begun: // who asks now is told of every server
 	case <-gctx.Done():
-		return asked(ctx, g.Wait())
+		return inOrder(ctx, g.Wait())
 	}
 	fmt.Fprintf(out.Err, "risso: ready on http://%s watching %s, data in %s\n", ln.Addr(), digits.Counted(len(set.servers), "server"), set.data)
-	return asked(ctx, g.Wait())
+	return inOrder(ctx, g.Wait())
 }
 
-// asked is how serve ended: to be stopped while something only begins is no failure either.
-func asked(ctx context.Context, err error) error {
+// inOrder is how serve ended: to be stopped while something only begins is no failure either.
+func inOrder(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return nil
 	}
