@@ -137,6 +137,7 @@ type client struct {
 func (c *client) prepare(p plan, params workload.Params) (err error) {
 	c.steps = p.steps(params)
 	if p.transaction && !params.SkipTransactions {
+		// sysbench says BEGIN, which means the same, but opens a block under MariaDB's sql_mode ORACLE.
 		if c.begin, err = c.control("START TRANSACTION"); err != nil {
 			return err
 		}

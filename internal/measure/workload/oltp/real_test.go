@@ -99,7 +99,7 @@ func postgresServer(t *testing.T) *server {
 				out[len(out)-1].sql = withParameters(out[len(out)-1].sql, m[3])
 				continue
 			}
-			out = append(out, entry{map[bool]string{true: "Query", false: "Execute"}[m[1] == "statement"], m[2]})
+			out = append(out, entry{map[bool]string{true: "Query", false: "Execute"}[m[1] == "statement"], strings.Replace(m[2], "START TRANSACTION", "BEGIN", 1)})
 		}
 		read = len(text)
 		return out
