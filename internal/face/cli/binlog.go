@@ -253,6 +253,12 @@ func (f *tableFlags) unmet(in string) error {
 	return failure(exitFailed, unmet.Hint(), fmt.Errorf("%s changes %s", in, strings.Join(unmet.Names, ", nor ")))
 }
 
+// misnamed says whether one of these names is no pattern.
+func (f *tableFlags) misnamed() bool {
+	var unmet *pattern.UnmetError
+	return f.choice != nil && errors.As(f.choice.Unmet(), &unmet) && unmet.Exact() != nil
+}
+
 // parsePlace reads FILE:POSITION.
 func parsePlace(s string) (file string, pos int64, err error) {
 	i := strings.LastIndexByte(s, ':')

@@ -152,7 +152,7 @@ func runBinlogSearch(ctx context.Context, s Streams, f searchFlags, args []strin
 	}
 	res.Notes = append(notes, res.Notes...)
 	unmet := f.unmet("no transaction that was read")
-	if unmet != nil && res.Fit > 0 { // what fits is of the other names
+	if unmet != nil && (res.Fit > 0 || !f.misnamed()) { // what fits is of the other names; that a pattern meets nothing is an answer
 		res.Notes, unmet = append(res.Notes, unmet.Error()), nil
 	}
 	if f.output == "json" {

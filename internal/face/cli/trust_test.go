@@ -245,5 +245,5 @@ func TestStrangersCount(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	says(checkCritical, "never backed up; the newest backup, "+other+", does not count", "check", "backup")
+	says(checkCritical, "no backup counts; the newest backup, "+other+", does not count", "check", "backup")
 }
