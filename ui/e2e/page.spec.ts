@@ -26,7 +26,7 @@ test('the charts of a server have data and move', async ({ page, request }) => {
   expect(await painted(chart(page, 'throughput'))).toBeGreaterThan(500);
   const asked: URL[] = [];
   page.on('request', (r) => r.url().includes('/api/chart') && asked.push(new URL(r.url())));
-  await expect.poll(() => asked.length, { timeout: 15_000 }).toBeGreaterThan(2);
+  await expect.poll(() => asked.length, { timeout: 40_000 }).toBeGreaterThan(2);
   // Live, only what is new is asked for: seconds, not the range.
   for (const u of asked.slice(1)) expect(Number(u.searchParams.get('to')) - Number(u.searchParams.get('from'))).toBeLessThan(30);
   expect(errors).toEqual([]);

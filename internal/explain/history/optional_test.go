@@ -134,11 +134,18 @@ func TestManyDigests(t *testing.T) {
 		}
 		rows.Close()
 	}
-	before := s.c.Traffic.Queries.Load()
-	s.mustRead()
-	asked := int(s.c.Traffic.Queries.Load() - before)
-	if asked >= heaviest+12 { // a histogram each of the heaviest; texts were asked for by 24 questions
-		t.Errorf("%d questions for one minute", asked)
+	for try := range 4 { // on a slow machine the store takes longer than a reading may: then a later one goes on
+		before := s.c.Traffic.Queries.Load()
+		st := s.read()
+		if asked := int(s.c.Traffic.Queries.Load() - before); asked >= heaviest+12 { // a histogram each of the heaviest; texts were asked for by 24 questions
+			t.Errorf("%d questions for one minute", asked)
+		}
+		if st.Working {
+			break
+		}
+		if try == 3 || !strings.Contains(st.Why, context.DeadlineExceeded.Error()) {
+			t.Fatalf("the reading failed: %+v", st)
+		}
 	}
 	if n := len(s.c.classes); n < many {
 		t.Errorf("%d of %d classes are known", n, many)
