@@ -50,6 +50,10 @@ func (s *searcher) run(f File) error {
 	}
 	defer in.Close()
 	r, err := binlogevent.NewReader(in, binlogevent.Options{Skip: s.unread, Lost: s.lost})
+	if errors.Is(err, ErrCut) {
+		s.missed("%s: %v: nothing of it was searched", f.Name, err)
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.Name, err)
 	}

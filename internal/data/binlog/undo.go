@@ -137,6 +137,10 @@ func (u *undoer) gather(ctx context.Context, f File) (done bool, err error) {
 		return !inside && !u.o.GTID.IsZero() && (h.Type.IsRows() || h.Type == binlogevent.TypeTableMap || h.Type == binlogevent.TypeRowsQuery || h.Type == binlogevent.TypeAnnotateRows)
 	}
 	r, err := binlogevent.NewReader(in, binlogevent.Options{Skip: skip})
+	if errors.Is(err, ErrCut) {
+		u.missed = append(u.missed, f.Name+": "+err.Error())
+		return false, nil
+	}
 	if err != nil {
 		return false, fmt.Errorf("%s: %w", f.Name, err)
 	}
