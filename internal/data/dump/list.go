@@ -98,6 +98,30 @@ func matchesAny(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return matches(pattern.Schema(p), name) })
 }
 
+// unmet are patterns of a Selection that nothing has met.
+type unmet struct{ schemas, tables, exclude []string }
+
+// meet takes out what a schema (table "") or a table meets.
+func (u *unmet) meet(schema, table string) {
+	named := func(p string) bool { return matches(pattern.Schema(p), schema) }
+	listed := func(p string) bool { return table != "" && matchesTable(p, schema, table) }
+	u.schemas = slices.DeleteFunc(u.schemas, named)
+	u.tables = slices.DeleteFunc(u.tables, listed)
+	u.exclude = slices.DeleteFunc(u.exclude, func(p string) bool { return named(p) || listed(p) })
+}
+
+// notes say what is left when all was met. A name that is wanted and is not there is an error: see listing.missing.
+func (u *unmet) notes() (out []string) {
+	patterns := slices.DeleteFunc(slices.Concat(u.schemas, u.tables), exact)
+	if len(patterns) > 0 {
+		out = append(out, "There is no "+strings.Join(patterns, ", no ")+": nothing is backed up for it.")
+	}
+	if len(u.exclude) > 0 {
+		out = append(out, "There is no "+strings.Join(u.exclude, ", no ")+" in what is backed up: nothing is left out for it.")
+	}
+	return out
+}
+
 // matches compares without path.Match's care for slashes.
 func matches(pattern, name string) bool {
 	ok, _ := path.Match(strings.ReplaceAll(pattern, "/", "\x00"), strings.ReplaceAll(name, "/", "\x00"))
@@ -118,12 +142,13 @@ type listing struct {
 	rights  *mysql.Rights     // the account's, where a part will do; nil: all is wanted
 	unread  []string          // what it may not read then, of what is there or was named
 	at      mysql.Moment      // when it was read, by the server's clock
+	unmet   unmet             // patterns that nothing has met until now
 }
 
 // list reads what a server has. It uses all sessions.
 func list(ctx context.Context, sessions []*mysql.Stream, server mysql.Server, o Options) (*listing, error) {
 	sel := o.Select
-	l := &listing{whole: map[string]bool{}}
+	l := &listing{whole: map[string]bool{}, unmet: unmet{slices.Clone(sel.Schemas), slices.Clone(sel.Tables), slices.Clone(sel.Exclude)}}
 	all, err := sessions[0].Schemas(ctx)
 	if err == nil {
 		l.at, err = sessions[0].Now(ctx)
@@ -132,6 +157,7 @@ func list(ctx context.Context, sessions []*mysql.Stream, server mysql.Server, o 
 		return nil, err
 	}
 	for _, s := range all {
+		l.unmet.meet(s, "")
 		if !repo.Journals(s) && sel.some(s) {
 			l.schemas = append(l.schemas, s)
 			l.whole[s] = sel.whole(s)
@@ -239,6 +265,7 @@ func (l *listing) read(ctx context.Context, sessions []*mysql.Stream, sel Select
 func (l *listing) add(tables []mysql.TableInfo, sel Selection) bool {
 	took := false
 	for _, t := range tables {
+		l.unmet.meet(t.Schema, t.Name)
 		if !sel.table(t.Schema, t.Name) {
 			continue
 		}
@@ -287,7 +314,7 @@ func (l *listing) notes() (out []string) {
 	if len(l.unread) > 0 {
 		out = append(out, "Not in the backup, for the account may not read them (or lock them, without transactions): "+firstOf(l.unread, func(s string) string { return s })+".")
 	}
-	return out
+	return append(out, l.unmet.notes()...)
 }
 
 // someOf names the first of some tables with their engines.
