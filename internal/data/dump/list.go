@@ -130,6 +130,7 @@ func matches(pattern, name string) bool {
 
 // listing is what is going to be dumped.
 type listing struct {
+	there   []string // all schemas that the account sees and a backup may hold
 	schemas []string
 	tables  []mysql.TableInfo // with transactions, the largest first
 	plain   []mysql.TableInfo // without
@@ -156,6 +157,7 @@ func list(ctx context.Context, sessions []*mysql.Stream, server mysql.Server, o 
 	if err != nil {
 		return nil, err
 	}
+	l.there = slices.DeleteFunc(slices.Clone(all), repo.Journals)
 	for _, s := range all {
 		l.unmet.meet(s, "")
 		if !repo.Journals(s) && sel.some(s) {
@@ -208,7 +210,7 @@ func list(ctx context.Context, sessions []*mysql.Stream, server mysql.Server, o 
 func (l *listing) missing(sel Selection) (out []string) {
 	schemas, tables, _ := sel.named()
 	for _, s := range schemas {
-		if !slices.Contains(l.schemas, s) && !sel.excluded(s, "") && !l.hides(s, "", "SELECT") {
+		if !slices.Contains(l.there, s) && !sel.excluded(s, "") && !l.hides(s, "", "SELECT") {
 			out = append(out, s)
 		}
 	}
