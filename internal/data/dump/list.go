@@ -137,6 +137,7 @@ type listing struct {
 	away    []mysql.TableInfo // whose rows are elsewhere; at the end of tables, too
 	views   []mysql.TableName
 	seqs    []mysql.TableName
+	closed  []mysql.TableName // that the server could not open when it listed them
 	whole   map[string]bool // schemas of which all is taken
 	bytes   int64
 	blind   *mysql.BlindError // what the account may not see; nil: it sees all
@@ -176,6 +177,9 @@ func list(ctx context.Context, sessions []*mysql.Stream, server mysql.Server, o 
 	if err != nil {
 		return nil, err
 	}
+	if err := l.reopen(ctx, sessions[0], sel); err != nil {
+		return nil, err
+	}
 	kept := l.schemas[:0]
 	for i, s := range l.schemas {
 		if took[i] || l.whole[s] {
@@ -204,6 +208,39 @@ func list(ctx context.Context, sessions []*mysql.Stream, server mysql.Server, o 
 	slices.SortFunc(l.views, compareNames)
 	slices.SortFunc(l.seqs, compareNames)
 	return l, nil
+}
+
+// ClosedError says that there are tables which the server cannot open: nothing of them can be read, not even their definitions, and a lock on them
+// fails as a whole.
+type ClosedError struct {
+	Tables []mysql.TableName
+	Why    string // of the first, in the server's words
+}
+
+func (e *ClosedError) Error() string {
+	return fmt.Sprintf("the server cannot open %s: %s", firstOf(e.Tables, mysql.TableName.String), strings.TrimSuffix(e.Why, "."))
+}
+
+// reopen looks once more at the tables that the server could not open: one may have been dropped meanwhile.
+func (l *listing) reopen(ctx context.Context, st *mysql.Stream, sel Selection) error {
+	bad := &ClosedError{}
+	for _, name := range l.closed {
+		info, why, err := st.Table(ctx, name)
+		switch {
+		case err != nil:
+			return err
+		case info == nil:
+		case info.Engine != "":
+			l.add([]mysql.TableInfo{*info}, sel)
+		default:
+			bad.Tables = append(bad.Tables, name)
+			bad.Why = cmp.Or(bad.Why, why)
+		}
+	}
+	if l.closed = bad.Tables; len(bad.Tables) == 0 {
+		return nil
+	}
+	return bad
 }
 
 // missing are the schemas and tables that were named and are not there, or not to be seen.
@@ -277,6 +314,8 @@ func (l *listing) add(tables []mysql.TableInfo, sel Selection) bool {
 			l.views = append(l.views, t.TableName)
 		case t.Sequence:
 			l.seqs = append(l.seqs, t.TableName)
+		case t.Engine == "":
+			l.closed = append(l.closed, t.TableName)
 		case mysql.Elsewhere(t.Engine):
 			l.away = append(l.away, t)
 		case mysql.Transactional(t.Engine):

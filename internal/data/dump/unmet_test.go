@@ -60,3 +60,36 @@ func TestUnmetPatterns(t *testing.T) {
 		}
 	}
 }
+
+// TestClosedTable: a table that the server cannot open is named with the server's reason, before anything is locked; left out, the rest is backed up.
+func TestClosedTable(t *testing.T) {
+	t.Parallel()
+	for _, flavour := range []string{"mariadb", "mariadb-11.8", "mysql-9.7", "mysql-5.7"} {
+		t.Run(flavour, func(t *testing.T) {
+			t.Parallel()
+			node := lend(t, flavour)
+			s := stream(t, target(t, node.DSN))
+			exec(t, s, "CREATE DATABASE shop", "CREATE TABLE shop.t (id INT PRIMARY KEY)", "CREATE TABLE shop.one (id INT) ENGINE = MyISAM", "CREATE TABLE shop.`all` (id INT) ENGINE = MERGE UNION = (shop.one)", "DROP TABLE shop.one")
+			o := dump.Options{Target: target(t, node.DSN), NoAccounts: true}
+			_, err := dump.Run(t.Context(), place(t), o)
+			var closed *dump.ClosedError
+			switch {
+			case errors.As(err, &closed):
+				if len(closed.Tables) != 1 || closed.Tables[0].String() != "`shop`.`all`" || !strings.Contains(err.Error(), "the server cannot open `shop`.`all`: ") || len(closed.Why) < 10 {
+					t.Errorf("%v", err)
+				}
+				if _, err := dump.MakePlan(t.Context(), o); !errors.As(err, &closed) {
+					t.Errorf("the plan: %v", err)
+				}
+			case strings.HasPrefix(flavour, "mariadb") || err != nil && !strings.Contains(err.Error(), "`shop`.`all`"): // others may know its definition, or name it
+				t.Errorf("%v", err)
+			}
+			for _, name := range []string{"shop.all", "`shop`.`all`"} {
+				o.Select.Exclude = []string{name}
+				if res, err := dump.Run(t.Context(), place(t), o); err != nil || res.Header.Tables != 1 {
+					t.Errorf("without %s: %+v, %v", name, res.Header, err)
+				}
+			}
+		})
+	}
+}
