@@ -155,24 +155,45 @@ func (s *Stream) CreateSchema(ctx context.Context, name string) (create string, 
 func (s *Stream) Tables(ctx context.Context, schema string) ([]TableInfo, error) {
 	var out []TableInfo
 	engine := "" // one text for all tables
-	err := s.Query(ctx, "SELECT /* risso: tables */ TABLE_NAME, TABLE_TYPE, ENGINE, TABLE_ROWS, DATA_LENGTH, CREATE_TIME FROM information_schema.TABLES WHERE TABLE_SCHEMA = "+Literal(schema)+" ORDER BY TABLE_NAME",
+	err := s.Query(ctx, "SELECT /* risso: tables */ "+tableColumns+" FROM information_schema.TABLES WHERE TABLE_SCHEMA = "+Literal(schema)+" ORDER BY TABLE_NAME",
 		func(row [][]byte) error {
 			if string(row[2]) != engine {
 				engine = string(row[2])
 			}
-			t := TableInfo{TableName: TableName{schema, string(row[0])}, Engine: engine}
-			kind := string(row[1])
-			t.View, t.Sequence = strings.Contains(kind, "VIEW"), kind == "SEQUENCE"
-			t.Rows, _ = strconv.ParseInt(string(row[3]), 10, 64)
-			t.Bytes, _ = strconv.ParseInt(string(row[4]), 10, 64)
-			t.Created = momentOf(row[5])
-			out = append(out, t)
+			out = append(out, tableOf(schema, engine, row))
 			return nil
 		})
 	if err != nil {
 		return nil, fmt.Errorf("list the tables of %s: %w", Quote(schema), err)
 	}
 	return out, nil
+}
+
+// tableColumns are what tableOf reads.
+const tableColumns = "TABLE_NAME, TABLE_TYPE, ENGINE, TABLE_ROWS, DATA_LENGTH, CREATE_TIME"
+
+func tableOf(schema, engine string, row [][]byte) TableInfo {
+	t := TableInfo{TableName: TableName{schema, string(row[0])}, Engine: engine}
+	kind := string(row[1])
+	t.View, t.Sequence = strings.Contains(kind, "VIEW"), kind == "SEQUENCE"
+	t.Rows, _ = strconv.ParseInt(string(row[3]), 10, 64)
+	t.Bytes, _ = strconv.ParseInt(string(row[4]), 10, 64)
+	t.Created = momentOf(row[5])
+	return t
+}
+
+// Table gives one table, nil where there is none; comment is why the server cannot open it, where it names no engine.
+func (s *Stream) Table(ctx context.Context, name TableName) (t *TableInfo, comment string, err error) {
+	err = s.Query(ctx, "SELECT /* risso: can the server open it? */ "+tableColumns+", TABLE_COMMENT FROM information_schema.TABLES WHERE TABLE_SCHEMA = "+Literal(name.Schema)+" AND TABLE_NAME = "+Literal(name.Name),
+		func(row [][]byte) error {
+			info := tableOf(name.Schema, string(row[2]), row)
+			t, comment = &info, string(row[6])
+			return nil
+		})
+	if err != nil {
+		return nil, "", fmt.Errorf("look at %s: %w", name, err)
+	}
+	return t, comment, nil
 }
 
 // CreateTable gives a table's definition.

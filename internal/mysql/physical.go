@@ -96,7 +96,7 @@ func (s Server) CopyGrants(tool CopyTool) string {
 func (s Server) copyPrivileges(tool CopyTool) []string {
 	switch {
 	case tool == ToolClone:
-		return []string{"BACKUP_ADMIN", "SELECT"} // SELECT: to see which tables CLONE leaves empty
+		return []string{"BACKUP_ADMIN", "SELECT", s.logsPrivilege()} // to see which tables CLONE leaves empty, and what the binary logs leave out
 	case !s.MariaDB():
 		return []string{"BACKUP_ADMIN", "PROCESS", "RELOAD", "LOCK TABLES", "REPLICATION CLIENT"}
 	}

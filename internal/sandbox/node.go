@@ -41,6 +41,7 @@ type Node struct {
 
 	sandbox *Sandbox
 	exited  chan struct{} // closed when the process that this one started is gone; nil for another's
+	command *exec.Cmd     // that process; how it ended is known when exited is closed
 	logged  int           // bytes that its log had before the last start
 }
 
@@ -168,7 +169,7 @@ func (n *Node) launch(args []string) error {
 	// Ends with the server. Without it, a dead server would stay as a zombie.
 	go func() {
 		defer close(exited)
-		_ = cmd.Wait() // how it ended stands in its log
+		_ = cmd.Wait() // why it ended stands in its log, and how in the command
 	}()
 	p, err := identify(cmd.Process.Pid)
 	if err != nil {
@@ -176,7 +177,7 @@ func (n *Node) launch(args []string) error {
 	}
 	n.sandbox.mu.Lock()
 	defer n.sandbox.mu.Unlock()
-	n.Process, n.PID, n.exited = p, p.PID, exited
+	n.Process, n.PID, n.exited, n.command = p, p.PID, exited, cmd
 	return nil
 }
 
@@ -210,6 +211,38 @@ func (n *Node) awaitAnswer(ctx context.Context) error {
 // Ended gives a channel that is closed when the server that this process started is gone; nil for another's.
 func (n *Node) Ended() <-chan struct{} { return n.exited }
 
+// ErrKilled says that something else than itself ended a server.
+var ErrKilled = errors.New("something else than itself ended the server: it was killed, as the kernel does when memory runs out, or told to shut down")
+
+// Killed says whether the server that this process started was ended by something else than itself. Until it has ended it was not.
+func (n *Node) Killed() bool {
+	if n.exited == nil {
+		return false
+	}
+	select {
+	case <-n.exited:
+		return Killed(n.command.ProcessState)
+	default:
+		return false
+	}
+}
+
+// Killed says whether something else than itself ended a program: a signal that no fault of its own raises, or, of a server, a shutdown in
+// good order. Servers end with a number above 0 when they fall over, or with the signal that they fell over by.
+func Killed(st *os.ProcessState) bool {
+	if st == nil { // nobody could wait for it
+		return false
+	}
+	w, ok := st.Sys().(syscall.WaitStatus)
+	switch {
+	case !ok:
+		return false
+	case w.Signaled():
+		return !slices.Contains([]syscall.Signal{syscall.SIGSEGV, syscall.SIGABRT, syscall.SIGBUS, syscall.SIGILL, syscall.SIGFPE, syscall.SIGTRAP, syscall.SIGSYS}, w.Signal())
+	}
+	return w.ExitStatus() == 0
+}
+
 // LastErrors are the last errors in the server's log, in a line; "" where there are none.
 func (n *Node) LastErrors() string { return n.logErrors() }
 
@@ -223,6 +256,9 @@ func (n *Node) deathReason() error {
 		if strings.Contains(log, sign) {
 			return fmt.Errorf("%w: %s", errPortTaken, log)
 		}
+	}
+	if n.Killed() {
+		return fmt.Errorf("%s ended: %w", n.Program.Name, ErrKilled)
 	}
 	return fmt.Errorf("%s ended: %s", n.Program.Name, log)
 }

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/rissodb/risso/internal/data/physical"
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sandbox"
 )
 
@@ -20,7 +23,7 @@ const (
 	fullDisk   = 64 << 20
 )
 
-// errServerEnded says that the throw-away server is gone in the middle of the work.
+// errServerEnded says that the throw-away server is gone in the middle of the work, and fell over by itself.
 var errServerEnded = errors.New("the throw-away server ended by itself")
 
 // room makes sure that the rows of a logical backup fit on the disk of sandboxes: a server whose disk is full would look like
@@ -64,7 +67,7 @@ func freeIn(dir string) (int64, error) {
 }
 
 // whileAlive does something with the server, and ends it when the server is gone: who works with it would try to reach it
-// for minutes. A full disk of this machine says nothing of the backup.
+// for minutes. A full disk of this machine says nothing of the backup, nor does it that something else ended the server.
 func (r *run) whileAlive(ctx context.Context, do func(context.Context) error) error {
 	alive, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -78,17 +81,65 @@ func (r *run) whileAlive(ctx context.Context, do func(context.Context) error) er
 		}
 	}()
 	err := do(alive)
-	gone := errors.Is(context.Cause(alive), errServerEnded)
-	stop(nil)
-	<-watched
-	if err == nil || ctx.Err() != nil {
+	if ctx.Err() != nil {
 		return err
 	}
-	if free, ferr := freeIn(filepath.Dir(r.node.Datadir)); ferr == nil && free < fullDisk {
+	gone := r.gone(ctx, err)
+	stop(nil)
+	<-watched
+	if err == nil && (!gone || len(r.proof.Failures) == 0) { // all was looked at before it ended
+		return nil
+	}
+	if free, ferr := freeIn(filepath.Dir(r.node.Datadir)); err != nil && ferr == nil && free < fullDisk {
 		return &Error{Hint: "free some, or name another folder in RISSO_SANDBOX_DIR", Err: fmt.Errorf("%w: the disk of the throw-away server is full: %w", physical.ErrNoRoom, err)}
 	}
-	if gone {
+	switch {
+	case gone && r.node.Killed():
+		return killed(sandbox.ErrKilled)
+	case gone:
 		return fmt.Errorf("%w: %s", errServerEnded, r.node.LastErrors())
 	}
 	return err
+}
+
+// endTime is how long a server that no longer answers has to be gone, in which its memory is given back.
+const endTime = 30 * time.Second
+
+// What a server says that is about to end: ER_SERVER_SHUTDOWN, and MariaDB's ER_CONNECTION_KILLED.
+const (
+	errShutdown   = 1053
+	errConnKilled = 1927
+)
+
+// gone says whether the server has ended. Connections break a moment before it has.
+func (r *run) gone(ctx context.Context, err error) bool {
+	wait := time.Duration(0)
+	c, n := mysql.ClassOf(err), mysql.ErrorNumber(err)
+	if c == mysql.ClassDropped || c == mysql.ClassRefused || n == errShutdown || n == errConnKilled {
+		wait = endTime
+	}
+	select {
+	case <-r.node.Ended():
+		return true
+	case <-ctx.Done():
+	case <-time.After(wait):
+	}
+	select { // of two that are there select takes any
+	case <-r.node.Ended():
+		return true
+	default:
+		return false
+	}
+}
+
+// killed is the error of a drill in which something else ended what it needs: nothing is known of the backup.
+func killed(err error) error {
+	return &Error{Hint: "make the drill again; where the kernel says that memory ran out (dmesg), free some, or give the server less: --option innodb_buffer_pool_size=64M",
+		Err: fmt.Errorf("in the middle of the drill %w; nothing is known of the backup, and nothing is recorded", err)}
+}
+
+// killedTool says whether an error is that something else ended a program that works on the files.
+func killedTool(err error) bool {
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	return ok && exit.ExitCode() != 0 && sandbox.Killed(exit.ProcessState)
 }

@@ -7,6 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"net"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -163,7 +166,7 @@ func usage(err error) error {
 	}
 	var known *Error
 	switch {
-	case errors.As(err, &known), errors.Is(err, physical.ErrNoTool), errors.Is(err, physical.ErrNoRoom), errors.Is(err, syscall.ENOSPC), errors.Is(err, repo.ErrNoKey), errors.Is(err, repo.ErrUnsigned), errors.Is(err, repo.ErrForeign):
+	case errors.As(err, &known), errors.Is(err, physical.ErrNoTool), errors.Is(err, physical.ErrNoRoom), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, repo.ErrNoKey), errors.Is(err, repo.ErrUnsigned), errors.Is(err, repo.ErrForeign):
 		return err
 	}
 	return nil
@@ -261,6 +264,12 @@ func (r *run) restore(ctx context.Context, server sandbox.Server) (err error) {
 // and one with them does not.
 func (r *run) unstarted(ctx context.Context, o sandbox.Options, err error) error {
 	switch {
+	case errors.Is(err, sandbox.ErrKilled):
+		return killed(sandbox.ErrKilled)
+	case killedTool(err):
+		return killed(fmt.Errorf("something else than itself ended the tool: %w", err))
+	case r.filling == begun && unreachable(err):
+		return &Error{Hint: "make the drill again when the place can be read; nothing is recorded of the backup", Err: err}
 	case r.filling == begun && (len(r.Settings) == 0 || errors.Is(err, repo.ErrDamaged)):
 		return err // of its files
 	case len(r.Settings) > 0:
@@ -274,6 +283,17 @@ func (r *run) unstarted(ctx context.Context, o sandbox.Options, err error) error
 		}
 	}
 	return &Error{Hint: "risso sandbox up shows whether a server starts on this machine; nothing is recorded of the backup", Err: err}
+}
+
+// unreachable says whether an error is that the network did not give what the place holds, or that this machine had not enough of something: then
+// nothing is known of the backup.
+func unreachable(err error) bool {
+	_, op := errors.AsType[*net.OpError](err)
+	_, request := errors.AsType[*url.Error](err)
+	for _, is := range []error{fs.ErrPermission, os.ErrDeadlineExceeded, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM} {
+		op = op || errors.Is(err, is)
+	}
+	return op || request
 }
 
 // How far the data directory of a physical backup is.
@@ -439,16 +459,16 @@ func Proofs(ctx context.Context, r *repo.Repo, backup string) ([]Proof, error) {
 		case p.Doubt != nil:
 			proof.Passed, proof.Doubt = false, p.Doubt.Error()
 		case p.JSON == nil: // encrypted: what was signed tells no more
+			proof.sealed = true
 			if !proof.Passed {
 				proof.Failures = []string{"what was wrong cannot be read without an identity"}
 			}
 		default:
-			proof = Proof{}
-			if err := json.Unmarshal(p.JSON, &proof); err != nil {
-				return fmt.Errorf("the proof of %s: %w: %w", p.Backup, repo.ErrDamaged, err)
-			}
-			if proof.Backup != p.Backup {
-				return fmt.Errorf("the proof of %s tells of %s: %w", p.Backup, proof.Backup, repo.ErrDamaged)
+			var read Proof
+			if err := json.Unmarshal(p.JSON, &read); err != nil || read.Backup != p.Backup {
+				proof.Passed, proof.Doubt = false, fmt.Errorf("it does not read as what a drill found: %w", repo.ErrDamaged).Error()
+			} else {
+				proof = read
 			}
 		}
 		list = append(list, proof)

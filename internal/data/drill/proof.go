@@ -42,6 +42,8 @@ type Proof struct {
 	Queries []Query  `json:"queries"`
 
 	Doubt string `json:"-"` // why it counts for nothing, as Proofs read it; "": it counts
+
+	sealed bool // only what was signed is known: whether it passed
 }
 
 // Stage is a part of the work and how long it took.
@@ -98,6 +100,9 @@ func (p *Proof) Reached() time.Time {
 func (p *Proof) Summary() string {
 	if !p.Passed {
 		return fmt.Sprintf("backup %s is not proven: %s", p.Backup, strings.Join(p.Failures, "; "))
+	}
+	if p.sealed {
+		return fmt.Sprintf("backup %s is proven, by what a key that counts has signed; how long that took and what was found cannot be read without an identity", p.Backup)
 	}
 	s := fmt.Sprintf("backup %s is proven: restored in %s", p.Backup, duration(p.Recovery))
 	if p.Rolled != nil {

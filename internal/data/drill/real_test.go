@@ -110,26 +110,58 @@ func TestDrill(t *testing.T) {
 	}
 }
 
-// TestServerEnds kills the throw-away server in the middle: the drill says so at once, and does not try to reach it for minutes.
+// TestServerEnds ends the throw-away server in the middle, in several ways: the drill says so at once, and does not try to reach it for minutes. Only
+// of one that fell over by itself the backup may be the cause.
 func TestServerEnds(t *testing.T) {
 	dir := shortDir(t)
-	s, err := sandbox.Up(t.Context(), sandbox.Options{Name: "drill-ends", Dir: dir, Servers: []string{"mariadb"}, StartTimeout: 3 * time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Down(context.WithoutCancel(t.Context()))
-	r := &run{node: s.Primary()}
-	err = r.whileAlive(t.Context(), func(ctx context.Context) error {
-		if err := r.node.Kill(syscall.SIGKILL); err != nil {
-			t.Error(err)
+	for sig, outside := range map[syscall.Signal]bool{syscall.SIGKILL: true, syscall.SIGTERM: true, syscall.SIGSEGV: false} {
+		s, err := sandbox.Up(t.Context(), sandbox.Options{Name: "drill-ends", Dir: dir, Servers: []string{"mariadb"}, StartTimeout: 3 * time.Minute})
+		if err != nil {
+			t.Fatal(err)
 		}
-		<-ctx.Done()
-		return ctx.Err()
-	})
-	if !errors.Is(err, errServerEnded) {
-		t.Error(err)
+		defer s.Down(context.WithoutCancel(t.Context()))
+		r := &run{}
+		end := func() {
+			if err := r.node.Kill(sig); err != nil {
+				t.Error(err)
+			}
+		}
+		for how, do := range map[string]func(context.Context) error{
+			"waits":           func(ctx context.Context) error { end(); <-ctx.Done(); return ctx.Err() },
+			"finds a problem": func(ctx context.Context) error { end(); <-ctx.Done(); return nil },
+			"loses its connection": func(ctx context.Context) error {
+				target, err := mysql.ParseTarget(r.node.DSN)
+				if err != nil {
+					return err
+				}
+				c, err := mysql.Connect(ctx, target, nil)
+				if err != nil {
+					return err
+				}
+				defer c.Close()
+				end()
+				_, err = c.Text(context.WithoutCancel(ctx), "SELECT SLEEP(300)")
+				return err
+			},
+		} {
+			*r = run{node: s.Primary()}
+			if err := r.node.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if how == "finds a problem" {
+				r.proof.fail("rows are missing")
+			}
+			err = r.whileAlive(t.Context(), do)
+			if errors.Is(err, sandbox.ErrKilled) != outside || errors.Is(err, errServerEnded) == outside || (usage(err) != nil) != outside {
+				t.Errorf("%s, who %s: %v", sig, how, err)
+			}
+			<-r.node.Ended()
+		}
+		if err := s.Down(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 	}
-	r = &run{Options: Options{Dir: filepath.Join(dir, "not", "there")}, header: repo.Header{Kind: repo.Logical, Bytes: 1 << 60}}
+	r := &run{Options: Options{Dir: filepath.Join(dir, "not", "there")}, header: repo.Header{Kind: repo.Logical, Bytes: 1 << 60}}
 	if err := r.room(); !errors.Is(err, physical.ErrNoRoom) || usage(err) == nil {
 		t.Error(err)
 	}

@@ -162,6 +162,12 @@ func (j *job) take(ctx context.Context, began time.Time) (listed time.Duration, 
 	}
 	defer j.snap.Close()
 	listed = time.Since(began)
+	switch note, err := j.repo.SetBackNote(ctx, began); {
+	case err != nil:
+		return listed, err
+	case note != "":
+		j.notes = append(j.notes, note)
+	}
 	j.begun = j.head
 	j.repo.Tell(j.head.ID, j.soFar)
 	if err := j.work(ctx); err != nil {

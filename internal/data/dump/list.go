@@ -98,6 +98,30 @@ func matchesAny(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return matches(pattern.Schema(p), name) })
 }
 
+// unmet are patterns of a Selection that nothing has met.
+type unmet struct{ schemas, tables, exclude []string }
+
+// meet takes out what a schema (table "") or a table meets.
+func (u *unmet) meet(schema, table string) {
+	named := func(p string) bool { return matches(pattern.Schema(p), schema) }
+	listed := func(p string) bool { return table != "" && matchesTable(p, schema, table) }
+	u.schemas = slices.DeleteFunc(u.schemas, named)
+	u.tables = slices.DeleteFunc(u.tables, listed)
+	u.exclude = slices.DeleteFunc(u.exclude, func(p string) bool { return named(p) || listed(p) })
+}
+
+// notes say what is left when all was met. A name that is wanted and is not there is an error: see listing.missing.
+func (u *unmet) notes() (out []string) {
+	patterns := slices.DeleteFunc(slices.Concat(u.schemas, u.tables), exact)
+	if len(patterns) > 0 {
+		out = append(out, "There is no "+strings.Join(patterns, ", no ")+": nothing is backed up for it.")
+	}
+	if len(u.exclude) > 0 {
+		out = append(out, "There is no "+strings.Join(u.exclude, ", no ")+" in what is backed up: nothing is left out for it.")
+	}
+	return out
+}
+
 // matches compares without path.Match's care for slashes.
 func matches(pattern, name string) bool {
 	ok, _ := path.Match(strings.ReplaceAll(pattern, "/", "\x00"), strings.ReplaceAll(name, "/", "\x00"))
@@ -106,24 +130,27 @@ func matches(pattern, name string) bool {
 
 // listing is what is going to be dumped.
 type listing struct {
+	there   []string // all schemas that the account sees and a backup may hold
 	schemas []string
 	tables  []mysql.TableInfo // with transactions, the largest first
 	plain   []mysql.TableInfo // without
 	away    []mysql.TableInfo // whose rows are elsewhere; at the end of tables, too
 	views   []mysql.TableName
 	seqs    []mysql.TableName
+	closed  []mysql.TableName // that the server could not open when it listed them
 	whole   map[string]bool // schemas of which all is taken
 	bytes   int64
 	blind   *mysql.BlindError // what the account may not see; nil: it sees all
 	rights  *mysql.Rights     // the account's, where a part will do; nil: all is wanted
 	unread  []string          // what it may not read then, of what is there or was named
 	at      mysql.Moment      // when it was read, by the server's clock
+	unmet   unmet             // patterns that nothing has met until now
 }
 
 // list reads what a server has. It uses all sessions.
 func list(ctx context.Context, sessions []*mysql.Stream, server mysql.Server, o Options) (*listing, error) {
 	sel := o.Select
-	l := &listing{whole: map[string]bool{}}
+	l := &listing{whole: map[string]bool{}, unmet: unmet{slices.Clone(sel.Schemas), slices.Clone(sel.Tables), slices.Clone(sel.Exclude)}}
 	all, err := sessions[0].Schemas(ctx)
 	if err == nil {
 		l.at, err = sessions[0].Now(ctx)
@@ -131,7 +158,9 @@ func list(ctx context.Context, sessions []*mysql.Stream, server mysql.Server, o 
 	if err != nil {
 		return nil, err
 	}
+	l.there = slices.DeleteFunc(slices.Clone(all), repo.Journals)
 	for _, s := range all {
+		l.unmet.meet(s, "")
 		if !repo.Journals(s) && sel.some(s) {
 			l.schemas = append(l.schemas, s)
 			l.whole[s] = sel.whole(s)
@@ -146,6 +175,9 @@ func list(ctx context.Context, sessions []*mysql.Stream, server mysql.Server, o 
 	}
 	took, err := l.read(ctx, sessions, sel)
 	if err != nil {
+		return nil, err
+	}
+	if err := l.reopen(ctx, sessions[0], sel); err != nil {
 		return nil, err
 	}
 	kept := l.schemas[:0]
@@ -178,11 +210,44 @@ func list(ctx context.Context, sessions []*mysql.Stream, server mysql.Server, o 
 	return l, nil
 }
 
+// ClosedError says that there are tables which the server cannot open: nothing of them can be read, not even their definitions, and a lock on them
+// fails as a whole.
+type ClosedError struct {
+	Tables []mysql.TableName
+	Why    string // of the first, in the server's words
+}
+
+func (e *ClosedError) Error() string {
+	return fmt.Sprintf("the server cannot open %s: %s", firstOf(e.Tables, mysql.TableName.String), strings.TrimSuffix(e.Why, "."))
+}
+
+// reopen looks once more at the tables that the server could not open: one may have been dropped meanwhile.
+func (l *listing) reopen(ctx context.Context, st *mysql.Stream, sel Selection) error {
+	bad := &ClosedError{}
+	for _, name := range l.closed {
+		info, why, err := st.Table(ctx, name)
+		switch {
+		case err != nil:
+			return err
+		case info == nil:
+		case info.Engine != "":
+			l.add([]mysql.TableInfo{*info}, sel)
+		default:
+			bad.Tables = append(bad.Tables, name)
+			bad.Why = cmp.Or(bad.Why, why)
+		}
+	}
+	if l.closed = bad.Tables; len(bad.Tables) == 0 {
+		return nil
+	}
+	return bad
+}
+
 // missing are the schemas and tables that were named and are not there, or not to be seen.
 func (l *listing) missing(sel Selection) (out []string) {
 	schemas, tables, _ := sel.named()
 	for _, s := range schemas {
-		if !slices.Contains(l.schemas, s) && !sel.excluded(s, "") && !l.hides(s, "", "SELECT") {
+		if !slices.Contains(l.there, s) && !sel.excluded(s, "") && !l.hides(s, "", "SELECT") {
 			out = append(out, s)
 		}
 	}
@@ -239,6 +304,7 @@ func (l *listing) read(ctx context.Context, sessions []*mysql.Stream, sel Select
 func (l *listing) add(tables []mysql.TableInfo, sel Selection) bool {
 	took := false
 	for _, t := range tables {
+		l.unmet.meet(t.Schema, t.Name)
 		if !sel.table(t.Schema, t.Name) {
 			continue
 		}
@@ -248,6 +314,8 @@ func (l *listing) add(tables []mysql.TableInfo, sel Selection) bool {
 			l.views = append(l.views, t.TableName)
 		case t.Sequence:
 			l.seqs = append(l.seqs, t.TableName)
+		case t.Engine == "":
+			l.closed = append(l.closed, t.TableName)
 		case mysql.Elsewhere(t.Engine):
 			l.away = append(l.away, t)
 		case mysql.Transactional(t.Engine):
@@ -287,7 +355,7 @@ func (l *listing) notes() (out []string) {
 	if len(l.unread) > 0 {
 		out = append(out, "Not in the backup, for the account may not read them (or lock them, without transactions): "+firstOf(l.unread, func(s string) string { return s })+".")
 	}
-	return out
+	return append(out, l.unmet.notes()...)
 }
 
 // someOf names the first of some tables with their engines.

@@ -218,6 +218,12 @@ func take(ctx context.Context, o Options, h repo.Header) (repo.Header, error) {
 	if err := j.describe(ctx); err != nil {
 		return h, err
 	}
+	switch note, err := j.Repo.SetBackNote(ctx, h.Began); {
+	case err != nil:
+		return h, err
+	case note != "":
+		j.header.Notes = append(j.header.Notes, note)
+	}
 	if err := j.Repo.Note(ctx, j.header); err != nil {
 		return h, err
 	}

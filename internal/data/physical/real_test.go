@@ -239,6 +239,36 @@ func TestClone(t *testing.T) {
 	run(t, back, "CREATE TABLE nothing.t (id INT PRIMARY KEY)")
 	testCloneLimit(t, n, o)
 	testCloneWatched(t, n, o)
+	testLogsUnknown(t, n, o)
+}
+
+// testLogsUnknown: of an account that may not ask what the binary logs leave out the backup says that nobody knows, and the GRANT that it names mends it.
+func testLogsUnknown(t *testing.T, n *sandbox.Node, o Options) {
+	run(t, n, "CREATE USER few@localhost; GRANT BACKUP_ADMIN, SELECT ON *.* TO few@localhost")
+	var err error
+	if o.Target, err = mysql.ParseTarget(strings.Replace(n.DSN, "root", "few", 1)); err != nil {
+		t.Fatal(err)
+	}
+	said := func() (string, string) {
+		t.Helper()
+		j, err := newJob(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer j.conn.Close()
+		if err := j.describe(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(j.header.Notes, "\n"), j.plan.Needs
+	}
+	notes, grant := said()
+	if !strings.Contains(notes, "so nobody knows whether rolling forward brings all (before the next backup run "+grant+")") {
+		t.Errorf("%q", notes)
+	}
+	run(t, n, grant)
+	if notes, _ := said(); strings.Contains(notes, "nobody knows") {
+		t.Errorf("behind %s: %q", grant, notes)
+	}
 }
 
 // testCloneWatched ends CLONE while the question how far it is has no answer yet: the backup goes on with its connection.

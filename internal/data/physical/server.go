@@ -228,7 +228,7 @@ func (j *job) describe(ctx context.Context) error {
 	j.header.Server = repo.Server{Identity: id, Name: j.Name, Flavour: string(j.server.Flavour), Version: j.server.Version, Number: j.server.Number, Variables: vars}
 	switch filter, err := j.conn.LogFilter(ctx); {
 	case mysql.ClassOf(err) == mysql.ClassPrivilege:
-		j.header.Notes = append(j.header.Notes, "the account may not ask what the binary logs leave out: it lacks REPLICATION CLIENT (MariaDB: BINLOG MONITOR)")
+		j.header.Notes = append(j.header.Notes, "whether the binary logs hold all that changes is not known, for the account may not ask: so nobody knows whether rolling forward brings all (before the next backup run "+j.server.CopyGrants(j.plan.Tool)+")")
 	case err != nil:
 		return err
 	case filter.String() != "":

@@ -28,6 +28,8 @@ type Entry struct {
 	Renewed time.Time
 	// Accepted says that somebody knows that it may hold much less than the one before it.
 	Accepted bool
+	// Headless says that there is no manifest, and yet what stands beside one: see Headless.
+	Headless bool
 	process  *Process // that takes it, or took it
 	cut      bool     // its header can be read, and its manifest was cut
 }
@@ -94,6 +96,49 @@ func (r *Repo) Catalogue(ctx context.Context) ([]Entry, error) {
 		return nil, err
 	}
 	list = slices.DeleteFunc(list, func(e Entry) bool { return e.ID == "" })
+	slices.SortFunc(list, Entry.Before)
+	return list, nil
+}
+
+// Headless lists what was a backup and has no manifest any more, so that nothing can be restored of it, the oldest first: a copy of files was
+// cut, or a file was lost. Err says so, and Header is what is known. Those that run or were killed are not among them, nor what a prune that
+// was killed left. Catalogue has none of them.
+func (r *Repo) Headless(ctx context.Context) ([]Entry, error) {
+	has := map[string]map[string]bool{}
+	err := r.store.List(ctx, backupPrefix, func(key string, _ int64) error {
+		id, what, ok := strings.Cut(strings.TrimPrefix(key, backupPrefix), "/")
+		if ok && has[id] == nil {
+			has[id] = map[string]bool{}
+		}
+		if ok {
+			has[id][what] = true
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the backups: %w", err)
+	}
+	var list []Entry
+	for id, files := range has {
+		if files["manifest"] || files["unfinished"] || files["lost"] || !files["head"] && !files["objects"] && !files["signature"] {
+			continue
+		}
+		if _, err := r.store.Size(ctx, manifestKey(id)); !errors.Is(err, fs.ErrNotExist) { // it has become whole just now
+			if err != nil {
+				return nil, err
+			}
+			continue
+		}
+		e := Entry{ID: id, Headless: true, Err: fmt.Errorf("backup %s: its manifest is not there, so that nothing of it can be restored: a copy of the place was cut or is not done, or a file is lost: %w", id, ErrDamaged)}
+		h, err := r.head(ctx, id)
+		switch {
+		case err == nil:
+			e.Header = h
+		case !told(err) && !errors.Is(err, fs.ErrNotExist):
+			return nil, err
+		}
+		list = append(list, e)
+	}
 	slices.SortFunc(list, Entry.Before)
 	return list, nil
 }

@@ -2,7 +2,6 @@ package repo
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -10,6 +9,7 @@ import (
 	"hash"
 	"io"
 	"io/fs"
+	"maps"
 	"path"
 	"runtime"
 	"slices"
@@ -192,9 +192,6 @@ func (r *Repo) target(ctx context.Context, to Store, dry bool) (*Repo, error) {
 		return t, err
 	}
 	t = &Repo{ID: r.ID, store: to, cipher: r.cipher}
-	if held, err := holds(ctx, to); err != nil || held != "" {
-		return nil, cmp.Or(err, fmt.Errorf("the other place holds %s of a backup repository, but %w", held, ErrHeadless))
-	}
 	if dry {
 		return t, nil
 	}
@@ -525,21 +522,40 @@ func (c *copier) proofs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.from.store.List(ctx, proofPrefix, func(key string, size int64) error {
+	here, err := sizes(ctx, c.from.store, proofPrefix)
+	if err != nil {
+		return err
+	}
+	// Signatures first: else others would see a proof that nobody signed.
+	keys := slices.Sorted(maps.Keys(here))
+	slices.SortStableFunc(keys, func(a, b string) int {
+		switch first, second := strings.HasSuffix(a, proofSigned), strings.HasSuffix(b, proofSigned); {
+		case first == second:
+			return 0
+		case first:
+			return -1
+		}
+		return 1
+	})
+	for _, key := range keys {
 		have, ok := there[key]
 		switch {
-		case ok && have == size:
-			return nil
+		case ok && have == here[key]:
+			continue
 		case ok:
-			return c.differ(ctx, key)
+			err = c.differ(ctx, key)
+		default:
+			err = c.send(ctx, key)
 		}
-		err := c.send(ctx, key)
-		if told(err) {
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // removed meanwhile
+		case told(err):
 			c.refuse(Damaged, "proof "+strings.TrimPrefix(key, proofPrefix), err.Error())
-			return nil
+		case err != nil:
+			return err
 		}
-		return err
-	})
+	}
+	return nil
 }
 
 // sealed passes an object on, seal and all. At its end it fails with ErrDamaged when the seal does not agree.

@@ -323,8 +323,11 @@ func (r *Repo) findNames(ctx context.Context, k Keys, recipients []string) error
 	switch r.fits = err == nil; {
 	case cached && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrDamaged)):
 		return nil // Verify tells it
-	case err != nil || cached:
+	case err != nil:
 		return err
+	case cached:
+		r.otherNames = !bytes.Equal(key, r.cipher.names)
+		return nil // Verify tells it
 	}
 	r.cipher.names = key
 	return r.cacheNames(k, recipients)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 
 	"github.com/zeebo/xxh3"
 )
@@ -29,10 +30,23 @@ type journal struct {
 
 const journalHead = "risso verify 1 "
 
+// full says whether an error is that nothing more can be written: then nothing is noted, and an interrupted run begins anew.
+func full(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EROFS)
+}
+
 func openJournal(file, repository string) (*journal, error) {
 	if file == "" {
 		return nil, nil
 	}
+	j, err := newJournal(file, repository)
+	if full(err) {
+		return nil, nil
+	}
+	return j, err
+}
+
+func newJournal(file, repository string) (*journal, error) {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return nil, fmt.Errorf("journal: %w", err)
 	}
@@ -100,6 +114,10 @@ func (j *journal) note(key string) error {
 	_, err := j.w.Write(b[:])
 	if j.n++; err == nil && j.n%64 == 0 {
 		err = j.w.Flush()
+	}
+	if full(err) {
+		j.w.Reset(io.Discard)
+		return nil
 	}
 	return err
 }

@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -67,7 +69,7 @@ func (l *lease) age() time.Duration {
 // hold takes a lease.
 func (r *Repo) hold(ctx context.Context, key string, content []byte) (*lease, error) {
 	began := time.Now()
-	if err := r.store.Put(ctx, key, bytes.NewReader(content)); err != nil {
+	if err := r.putWord(ctx, key, content); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -95,12 +97,28 @@ func (r *Repo) hold(ctx context.Context, key string, content []byte) (*lease, er
 	return l, nil
 }
 
+// putWord puts a small object of which prune knows by its key alone. Where the place is full it is put without content: a prune is what makes
+// room there. The note of a backup has to say what it is of.
+func (r *Repo) putWord(ctx context.Context, key string, content []byte) error {
+	err := r.store.Put(ctx, key, bytes.NewReader(content))
+	if !full(err) || errors.Is(err, syscall.EROFS) || strings.HasPrefix(key, backupPrefix) && strings.HasSuffix(key, "/unfinished") {
+		return err
+	}
+	if empty := r.store.Put(ctx, key, bytes.NewReader(nil)); empty != nil {
+		return fmt.Errorf("%w: %w", ErrFull, err)
+	}
+	return nil
+}
+
+// ErrFull says that a place has no room for the few bytes with which a prune says that it is at work.
+var ErrFull = errors.New("the place is full")
+
 // renew puts a lease again.
 func (r *Repo) renew(ctx context.Context, key string, l *lease, first []byte) error {
 	l.putting.Lock()
 	defer l.putting.Unlock()
 	began := time.Now()
-	if err := r.store.Put(ctx, key, bytes.NewReader(l.content(first))); err != nil {
+	if err := r.putWord(ctx, key, l.content(first)); err != nil {
 		return err
 	}
 	l.mu.Lock()
@@ -310,8 +328,15 @@ func (r *Repo) holder(ctx context.Context, key string) (h Holder, err error) {
 	return h, nil
 }
 
-// Abandon takes back what Begin noted. Chunks stay for the next backup, or for prune.
+// Abandon takes back what Begin noted, and what a Finish that failed put beside the manifest. Chunks stay for the next backup, or for prune.
 func (r *Repo) Abandon(ctx context.Context, id string) error {
+	if _, err := r.store.Size(ctx, manifestKey(id)); errors.Is(err, fs.ErrNotExist) {
+		for _, key := range []string{headKey(id), objectsKey(id), signatureKey(id)} {
+			if err := r.store.Delete(ctx, key); err != nil {
+				return errors.Join(err, r.release(ctx, unfinishedKey(id)))
+			}
+		}
+	}
 	return r.release(ctx, unfinishedKey(id))
 }
 

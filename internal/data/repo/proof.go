@@ -24,9 +24,10 @@ const (
 type Proof struct {
 	Backup string
 	Time   time.Time // when the drill began
-	JSON   []byte    // nil where it is encrypted and there is no identity: then Passed goes by what was signed
+	JSON   []byte    // nil where it cannot be read, as without an identity: then Passed goes by what was signed
 	Signer PublicKey // the key that signed it; "": nobody
-	// Doubt is why it counts for nothing: it is not what was signed (ErrForged), or the repository's policy does not accept its signer. nil: it counts.
+	// Doubt is why it counts for nothing: it is damaged (ErrDamaged), or not what was signed (ErrForged), or the repository's policy does not
+	// accept its signer. nil: it counts.
 	Doubt error
 
 	said bool // by its signature: it passed
@@ -139,6 +140,9 @@ func (r *Repo) Proofs(ctx context.Context, backup string, each func(Proof) error
 			continue // a signature, or somebody else's file
 		}
 		p, err := r.proof(ctx, id, at)
+		if errors.Is(err, fs.ErrNotExist) { // removed meanwhile
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -157,8 +161,11 @@ func (r *Repo) proof(ctx context.Context, id, at string) (p Proof, err error) {
 	locked := ErrNoKey
 	if r.Readable() {
 		p.JSON, err = r.readObject(ctx, "the proof "+key, key)
+		if err == nil {
+			err = ofBackup(p.JSON, id)
+		}
 		switch {
-		case errors.Is(err, ErrNoKey):
+		case errors.Is(err, ErrNoKey), errors.Is(err, ErrDamaged):
 			p.JSON, locked = nil, err
 		case err != nil:
 			return p, err
@@ -184,6 +191,21 @@ func (r *Repo) proof(ctx context.Context, id, at string) (p Proof, err error) {
 	}
 	p.Doubt = err
 	return p, nil
+}
+
+// ofBackup makes sure that a proof is one, and tells of no other backup.
+func ofBackup(proof []byte, id string) error {
+	var x struct {
+		Backup string `json:"backup"`
+	}
+	err := json.Unmarshal(proof, &x)
+	switch {
+	case err != nil:
+		return fmt.Errorf("the proof of %s: %w: %w", id, ErrDamaged, err)
+	case x.Backup != "" && x.Backup != id:
+		return fmt.Errorf("the proof of %s tells of %s: %w", id, x.Backup, ErrDamaged)
+	}
+	return nil
 }
 
 // readObject reads a small object whole.

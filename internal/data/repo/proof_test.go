@@ -50,12 +50,71 @@ func TestProofs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b[len(b)/2] ^= 1
-	if err := os.WriteFile(key, b, 0o600); err != nil {
+	for name, bad := range map[string][]byte{"a changed bit": append(bytes.Clone(b[:len(b)-1]), b[len(b)-1]^1), "cut": b[:len(b)/2], "empty": nil, "no JSON": packed(t, r, "nonsense"), "another one's": packed(t, r, `{"passed":true,"backup":"20261120T000000Z-aaaaaa"}`)} {
+		if err := os.WriteFile(key, bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, err := read("")
+		if err != nil || len(got) != 3 || !slices.EqualFunc(got[:2], want[:2], same) || !errors.Is(got[2].Doubt, ErrDamaged) || got[2].Passed() {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+}
+
+// packed is an object of a repository that holds a text.
+func packed(t *testing.T, r *Repo, text string) []byte {
+	t.Helper()
+	k, err := r.NewKeeper()
+	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := read(""); !errors.Is(err, ErrDamaged) {
-		t.Fatalf("a changed bit gives %v", err)
+	b, err := k.pack([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes.Clone(b)
+}
+
+// TestDamagedProof: a proof that cannot be read, or its signature, takes no other's proof away, and no backup that it may have proven.
+func TestDamagedProof(t *testing.T) {
+	mine := signer(t)
+	for _, signs := range []bool{true, false} {
+		dir := t.TempDir()
+		k := Keys{}
+		if signs {
+			k = with(k, mine, nil)
+		}
+		r := made(t, dir, k)
+		now := time.Now().Add(-time.Hour).UTC()
+		var ids []string
+		for i := range 4 {
+			at := now.Add(time.Duration(i) * time.Minute)
+			ids = append(ids, taken(t, made(t, dir, with(Keys{}, mine, nil)), NewID(at), at, "CREATE VIEW v AS SELECT 1"))
+		}
+		for i, id := range ids[:2] {
+			if err := r.AddProof(t.Context(), Proof{Backup: id, Time: now.Add(time.Duration(i) * time.Second), JSON: []byte(`{"passed":true}`)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for name, b := range files(t, dir) {
+			if !strings.HasPrefix(name, proofPrefix+ids[1]) {
+				continue
+			}
+			for _, bad := range [][]byte{b[:len(b)/2], nil} {
+				putFile(t, dir, name, bad)
+				for _, trusted := range [][]PublicKey{nil, {PublicOf(mine)}} {
+					p, err := opened(t, dir, Keys{}).Prune(t.Context(), PruneOptions{Retention: Retention{Last: 1}, Trusted: trusted, DryRun: true})
+					if err != nil || !slices.Contains(kept(p.Decisions), ids[1]) || slices.Contains(kept(p.Decisions), ids[2]) {
+						t.Errorf("signed %t, %s cut to %d, trusted %q: prune: %+v, %v", signs, name, len(bad), trusted, p, err)
+					}
+				}
+				v, err := opened(t, dir, Keys{}).Verify(t.Context(), VerifyOptions{})
+				if err != nil || len(v.Problems) != 1 || v.Problems[0].Key != name || v.Problems[0].Kind != Damaged || len(v.Broken) > 0 {
+					t.Errorf("signed %t, %s cut to %d: verify: %+v, %v", signs, name, len(bad), v, err)
+				}
+			}
+			putFile(t, dir, name, b)
+		}
 	}
 }
 

@@ -33,6 +33,7 @@ type Pruned struct {
 	Decisions []Decision `json:"decisions"` // the oldest backup first
 	Removed   []string   `json:"removed"`   // backups
 	Dead      []string   `json:"dead"`      // backups that were killed before they were whole
+	Headless  []string   `json:"headless"`  // backups without a manifest (see Repo.Headless): what is left of them stays
 	Running   []string   `json:"running"`   // backups that run: then objects are removed another time
 	Objects   int64      `json:"objects"`   // removed, because no backup needs them
 	Bytes     int64      `json:"bytes"`
@@ -172,7 +173,7 @@ func (r *Repo) takers(ctx context.Context, entries []Entry) (map[string]taker, e
 		g.Go(func() error {
 			s, err := r.signature(ctx, e.ID)
 			switch {
-			case errors.Is(err, ErrDamaged):
+			case told(err):
 				list[i].err = err
 			case err != nil:
 				return fmt.Errorf("backup %s: %w", e.ID, err)
@@ -197,19 +198,19 @@ type proof int
 
 const (
 	unproven proof = iota
-	unread         // nobody signed what a drill found, and no identity opens it
+	unread         // nobody signed what a drill found, and it is damaged, or no identity opens it
 	claimed        // by somebody's who is not trusted, or nobody signed it
 	vouched        // by one's whose key is trusted
 )
 
-// proven gives the backups that a drill restored, or may have restored. Without an identity the proofs of an encrypted repository cannot be read:
-// then signatures tell which were good, and of one that nobody signed nothing is known.
+// proven gives the backups that a drill restored, or may have restored. Proofs that are damaged cannot be read, nor can those of an encrypted
+// repository without an identity: then signatures tell which were good, and of one that nobody signed nothing is known.
 func (r *Repo) proven(ctx context.Context, trusted []PublicKey) (map[string]proof, error) {
 	set := map[string]proof{}
 	err := r.Proofs(ctx, "", func(p Proof) error {
 		by := claimed
 		switch {
-		case errors.Is(p.Doubt, ErrForged), errors.Is(p.Doubt, ErrDamaged):
+		case errors.Is(p.Doubt, ErrForged):
 			return nil
 		case slices.Contains(trusted, p.Signer):
 			by = vouched
@@ -222,16 +223,13 @@ func (r *Repo) proven(ctx context.Context, trusted []PublicKey) (map[string]proo
 		}
 		return nil
 	})
-	if errors.Is(err, ErrDamaged) {
-		return nil, fmt.Errorf("which backups were proven cannot be told: %w; remove the proof, or restore it from a copy", err)
-	}
 	return set, err
 }
 
 // Prune removes backups by rule, then all objects that no whole backup needs. It may be killed at any moment, and run beside
 // backups: objects are only removed while none runs, and one that begins meanwhile waits.
 func (r *Repo) Prune(ctx context.Context, o PruneOptions) (*Pruned, error) {
-	p := &pruner{r: r, o: o, res: Pruned{Decisions: []Decision{}, Removed: []string{}, Dead: []string{}, Running: []string{}}}
+	p := &pruner{r: r, o: o, res: Pruned{Decisions: []Decision{}, Removed: []string{}, Dead: []string{}, Headless: []string{}, Running: []string{}}}
 	if o.DryRun {
 		return &p.res, p.run(ctx)
 	}
@@ -290,6 +288,9 @@ func (p *pruner) run(ctx context.Context) error {
 	if err := p.unfinished(ctx, entries); err != nil {
 		return err
 	}
+	if err := p.headless(ctx); err != nil {
+		return err
+	}
 	if p.res.Decisions, err = p.r.decide(ctx, entries, p.o, p.now); err != nil {
 		return err
 	}
@@ -324,13 +325,34 @@ func (p *pruner) unfinished(ctx context.Context, entries []Entry) error {
 				continue
 			}
 			// First the word that it is lost, before manifests are read: see Finish.
-			if err := p.r.store.Put(ctx, lostKey(e.ID), strings.NewReader("{}\n")); err != nil {
+			if err := p.r.putWord(ctx, lostKey(e.ID), []byte("{}\n")); err != nil {
 				return err
 			}
 			if err := p.r.store.Delete(ctx, unfinishedKey(e.ID)); err != nil {
 				return err
 			}
 		}
+	}
+	return nil
+}
+
+// headless finds backups without a manifest: one may be on its way here. So they stay, and what they need, unless they are removed by name.
+func (p *pruner) headless(ctx context.Context) error {
+	list, err := p.r.Headless(ctx)
+	if err != nil {
+		return err
+	}
+	named := slices.Clone(p.o.Remove)
+	for _, e := range list {
+		if !slices.Contains(named, e.ID) {
+			p.res.Headless = append(p.res.Headless, e.ID)
+			continue
+		}
+		p.o.Remove = slices.DeleteFunc(slices.Clone(p.o.Remove), func(id string) bool { return id == e.ID })
+		if err := p.backup(ctx, e.ID); err != nil {
+			return fmt.Errorf("remove what is left of backup %s: %w", e.ID, err)
+		}
+		p.res.Removed = append(p.res.Removed, e.ID)
 	}
 	return nil
 }
@@ -351,12 +373,16 @@ func (p *pruner) backup(ctx context.Context, id string) error {
 	if err := p.mine(); err != nil {
 		return err
 	}
+	// The word that it is lost, so that what a killed prune leaves is not taken for a backup that has lost its manifest.
+	if err := p.r.putWord(ctx, lostKey(id), []byte("{}\n")); err != nil {
+		return err
+	}
 	keys := []string{manifestKey(id), objectsKey(id), headKey(id), acceptedKey(id), signatureKey(id)}
 	err := p.r.store.List(ctx, proofPrefix+id+"/", func(key string, _ int64) error {
 		keys = append(keys, key)
 		return nil
 	})
-	for _, key := range keys {
+	for _, key := range append(keys, lostKey(id)) {
 		if err == nil {
 			err = p.r.store.Delete(ctx, key)
 		}
@@ -364,7 +390,8 @@ func (p *pruner) backup(ctx context.Context, id string) error {
 	return err
 }
 
-// sweep removes the objects that no whole backup needs. When what a backup needs cannot be read, it removes none.
+// sweep removes the objects that no whole backup needs, nor one that has lost its manifest. When what a backup needs cannot be read, it removes
+// none.
 func (p *pruner) sweep(ctx context.Context) error {
 	entries, err := p.r.Catalogue(ctx) // anew: one may have become whole
 	if err != nil {
@@ -376,6 +403,15 @@ func (p *pruner) sweep(ctx context.Context) error {
 			continue
 		}
 		if err := p.r.Needs(ctx, e.ID, func(key string, size int64) error { needed.add(key, size); return nil }); err != nil {
+			return err
+		}
+	}
+	for _, id := range p.res.Headless {
+		err := p.r.Needs(ctx, id, func(key string, size int64) error { needed.add(key, size); return nil })
+		if errors.Is(err, ErrNoBackup) || told(err) { // nobody knows what it needs
+			return nil
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -417,6 +453,9 @@ func (p *pruner) remains(ctx context.Context, entries []Entry) error {
 	whole := map[string]bool{}
 	for _, e := range entries {
 		whole[e.ID] = e.Whole
+	}
+	for _, id := range p.res.Headless {
+		whole[id] = true
 	}
 	var keys []string
 	err := p.r.store.List(ctx, backupPrefix, func(key string, _ int64) error {

@@ -7,7 +7,6 @@ package repo
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
@@ -77,26 +76,38 @@ func (c config) encode() ([]byte, error) {
 
 // Repo is an open repository. Its methods may be called from several goroutines.
 type Repo struct {
-	ID      string
-	store   Store
-	cipher  *cipher // nil: not encrypted
-	fits    bool    // an identity has opened the key of names, so it opens what was put here
-	leases  leases
-	cache   string // folder of what this host keeps of an encrypted repository; "": nothing
-	signer  ed25519.PrivateKey
-	policy  Policy
-	growing string // folder of the keys of growing files; "": none are kept
+	ID     string
+	store  Store
+	cipher *cipher // nil: not encrypted
+	// otherNames says that the key of names in the place is not the one that this host keeps.
+	otherNames bool
+	fits       bool // an identity has opened the key of names, so it opens what was put here
+	leases     leases
+	cache      string // folder of what this host keeps of an encrypted repository; "": nothing
+	signer     ed25519.PrivateKey
+	policy     Policy
+	growing    string // folder of the keys of growing files; "": none are kept
 }
 
-// Open opens a repository that is not encrypted; ErrNoRepository when the place holds none.
+// Open opens a repository that is not encrypted; ErrNoRepository when the place holds none, ErrHeadless when it holds one without its own file.
 func Open(ctx context.Context, s Store) (*Repo, error) { return OpenWith(ctx, s, Keys{}) }
 
-// OpenWith opens a repository; ErrNoRepository when the place holds none. Without identities an encrypted one can be listed,
+// OpenWith opens a repository; ErrNoRepository when the place holds none, ErrHeadless when it holds one without its own file. Without identities an encrypted one can be listed,
 // pruned and copied, and its seals be verified.
 func OpenWith(ctx context.Context, s Store, k Keys) (*Repo, error) {
 	rc, err := s.Get(ctx, configKey)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, ErrNoRepository
+		held, herr := holds(ctx, s)
+		switch {
+		case herr != nil:
+			return nil, herr
+		case held == "":
+			return nil, ErrNoRepository
+		}
+		// Somebody may have made it just now, and put something there.
+		if rc, err = s.Get(ctx, configKey); errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("the place holds %s of a backup repository, but %w", held, ErrHeadless)
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -143,13 +154,6 @@ func CreateWith(ctx context.Context, s Store, k Keys) (*Repo, error) {
 	r, err := OpenWith(ctx, s, k)
 	if !errors.Is(err, ErrNoRepository) {
 		return r, err
-	}
-	if held, err := holds(ctx, s); err != nil || held != "" {
-		r, again := OpenWith(ctx, s, k) // somebody may have made it meanwhile
-		if err == nil && errors.Is(again, ErrNoRepository) {
-			again = fmt.Errorf("the place holds %s of a backup repository, but %w", held, ErrHeadless)
-		}
-		return r, cmp.Or(err, again)
 	}
 	return initialize(ctx, s, k)
 }
@@ -359,16 +363,21 @@ func Newest(list []Header, now time.Time, fits func(Header) bool) (h Header, ok 
 	return h, ok
 }
 
-// AheadNote says which whole backups are dated ahead of now, where one was taken for the newest; "" when there are none. A clock was
-// wrong when they were taken, or is wrong here.
-func (r *Repo) AheadNote(ctx context.Context, newest string, now time.Time) (string, error) {
-	var ids []string
-	err := r.store.List(ctx, backupPrefix, func(key string, _ int64) error {
+// ahead lists the whole backups that are dated ahead of now.
+func (r *Repo) ahead(ctx context.Context, now time.Time) (ids []string, err error) {
+	err = r.store.List(ctx, backupPrefix, func(key string, _ int64) error {
 		if id, ok := strings.CutSuffix(strings.TrimPrefix(key, backupPrefix), "/manifest"); ok && fleet.Ahead(timeOf(id), now) {
 			ids = append(ids, id)
 		}
 		return nil
 	})
+	return ids, err
+}
+
+// AheadNote says which whole backups are dated ahead of now, where one was taken for the newest; "" when there are none. A clock was
+// wrong when they were taken, or is wrong here.
+func (r *Repo) AheadNote(ctx context.Context, newest string, now time.Time) (string, error) {
+	ids, err := r.ahead(ctx, now)
 	switch {
 	case err != nil || len(ids) == 0:
 		return "", err
@@ -376,6 +385,17 @@ func (r *Repo) AheadNote(ctx context.Context, newest string, now time.Time) (str
 		return "all backups are dated ahead of now: a clock is wrong, and which of them is the newest is told by their dates all the same", nil
 	}
 	return "dated ahead of now, for a clock was wrong, and so not taken for the newest: " + strings.Join(ids, ", "), nil
+}
+
+// SetBackNote says to who takes a backup that others in the place are dated ahead of now; "" when none is. By then nobody can tell any more
+// which was taken first.
+func (r *Repo) SetBackNote(ctx context.Context, now time.Time) (string, error) {
+	ids, err := r.ahead(ctx, now)
+	if err != nil || len(ids) == 0 {
+		return "", err
+	}
+	return "The clock was set back, or was wrong before: dated ahead of this backup, and taken before it, are " + strings.Join(ids, ", ") +
+		". Once their dates have come they are taken for newer than this one: remove them then (risso backup prune --remove ID), or name the backup that you restore.", nil
 }
 
 // Backups lists the backups that have a manifest, the oldest first. Those whose header is damaged are left out, for one of them

@@ -120,7 +120,7 @@ func (p Retention) Decide(list []Candidate, zone *time.Location, now time.Time) 
 			reasons[c.ID] = append(reasons[c.ID], c.Keep)
 		}
 		if c.Unread && !slices.ContainsFunc(proven[c.Server], func(newer Candidate) bool { return newer.replaces(c) }) {
-			reasons[c.ID] = append(reasons[c.ID], "whether a drill proved it cannot be read: give --identity")
+			reasons[c.ID] = append(reasons[c.ID], "whether a drill proved it cannot be read: what the drill found is damaged, or encrypted (give --identity)")
 		}
 		if c.Proven && !slices.ContainsFunc(proven[c.Server], func(newer Candidate) bool { return newer.replaces(c) && (newer.Vouched || !c.Vouched) }) {
 			proven[c.Server] = append(proven[c.Server], c)

@@ -209,7 +209,7 @@ func (r *Repo) signature(ctx context.Context, id string) (*signature, error) {
 		return nil, err
 	}
 	if s.Format != 1 {
-		return nil, fmt.Errorf("its signature has format %d, this risso reads 1: take a newer one", s.Format)
+		return nil, fmt.Errorf("its signature has format %d, this risso reads 1 (take a newer one): %w", s.Format, ErrUnsigned)
 	}
 	if err := s.Key.check(s.message(), s.Signature); err != nil {
 		return nil, err

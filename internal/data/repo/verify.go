@@ -96,7 +96,8 @@ type verifier struct {
 	others keySet            // by other backups
 	parts  map[string]string // hash of the raw bytes of a part
 
-	done, total atomic.Int64
+	done, total     atomic.Int64
+	named, misnamed atomic.Int64 // chunks that hold what they are named by, and that do not
 
 	mu  sync.Mutex
 	res Verified
@@ -150,6 +151,9 @@ func (v *verifier) setAside(ctx context.Context) error {
 	if !v.o.SetAside {
 		return nil
 	}
+	if v.r.Encrypted() && v.r.Readable() && v.named.Load() == 0 && v.misnamed.Load() > 0 {
+		return fmt.Errorf("no object holds what it is named by: %s is not the key by which they were named; nothing is set aside, put that key back first (every copy of the place holds it, and each host that takes backups keeps it)", namesKey)
+	}
 	for i, p := range v.res.Problems {
 		if !p.Movable() {
 			continue
@@ -190,7 +194,17 @@ func (v *verifier) choose(ctx context.Context) error {
 			return fmt.Errorf("%w: %s", ErrNoBackup, id)
 		}
 	}
-	if len(v.res.Backups) == 0 {
+	if len(v.o.Backups) == 0 {
+		headless, err := v.r.Headless(ctx)
+		if err != nil {
+			return err
+		}
+		for _, e := range headless {
+			v.problem(Missing, manifestKey(e.ID), e.Err.Error())
+			v.res.Broken = append(v.res.Broken, e.ID)
+		}
+	}
+	if len(v.res.Backups) == 0 && len(v.bad) == 0 {
 		return fmt.Errorf("%w: the repository holds none", ErrNoBackup)
 	}
 	for _, e := range entries {
@@ -363,6 +377,7 @@ func (v *verifier) objects(ctx context.Context) error {
 				case v.o.Quick:
 				case v.journal.has(key):
 					v.res.Again++
+					v.named.Add(1)
 				default:
 					select {
 					case keys <- key:
@@ -437,13 +452,13 @@ func (v *verifier) blame(ctx context.Context) error {
 	}
 	for _, id := range v.res.Backups {
 		concerned := map[int]bool{}
-		for _, key := range []string{headKey(id), objectsKey(id), manifestKey(id)} {
+		for _, key := range []string{headKey(id), objectsKey(id), manifestKey(id), signatureKey(id)} {
 			if i, ok := v.bad[key]; ok {
 				concerned[i] = true
 			}
 		}
 		// A damaged list of objects alone hinders no restore.
-		broken := v.hasProblem(manifestKey(id))
+		broken := v.hasProblem(manifestKey(id)) || v.hasProblem(signatureKey(id))
 		note := func(key string, _ int64) error {
 			if i, ok := v.bad[key]; ok {
 				concerned[i], broken = true, true
@@ -466,6 +481,12 @@ func (v *verifier) blame(ctx context.Context) error {
 			v.res.Problems[i].What += "; it is passed over where no backup is named, and can be restored by its ID all the same (--backup " + id + ")"
 		}
 	}
+	for _, id := range v.res.Broken { // without a manifest
+		if i, ok := v.bad[manifestKey(id)]; ok && len(v.res.Problems[i].Backups) == 0 {
+			v.res.Problems[i].Backups = append(v.res.Problems[i].Backups, id)
+		}
+	}
+	slices.Sort(v.res.Broken)
 	slices.SortFunc(v.res.Problems, func(a, b Problem) int { return strings.Compare(a.Key, b.Key) })
 	return nil
 }
@@ -524,6 +545,9 @@ func (v *verifier) besides(ctx context.Context) error {
 			return err
 		}
 	}
+	if v.r.otherNames {
+		v.problem(Damaged, namesKey, "it is not the key that this host keeps, by which objects are named: other hosts take each object for damaged")
+	}
 	for _, key := range proofs {
 		id, at, _ := strings.Cut(strings.TrimPrefix(key, proofPrefix), "/")
 		if _, err := time.Parse(proofTime, at); err != nil {
@@ -534,7 +558,8 @@ func (v *verifier) besides(ctx context.Context) error {
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrDamaged): // removed meanwhile, or told
 		case err != nil:
 			return err
-		case errors.Is(p.Doubt, ErrForged):
+		case v.hasProblem(key) || v.hasProblem(key+proofSigned):
+		case errors.Is(p.Doubt, ErrDamaged): // forged ones, too
 			v.problem(Damaged, key, p.Doubt.Error())
 		case errors.Is(p.Doubt, ErrNoKey) && v.r.Readable():
 			v.problem(Locked, key, p.Doubt.Error())
@@ -570,7 +595,13 @@ func (v *verifier) contents(ctx context.Context, key string) (int64, error) {
 		return n.n, nil // its manifest is damaged, and is told; the seal says that at least this is whole
 	}
 	if hex.EncodeToString(sum.Sum(nil)) != want {
+		if !isPart {
+			v.misnamed.Add(1)
+		}
 		return n.n, fmt.Errorf("its contents are not those that it was named by: %w", ErrDamaged)
+	}
+	if !isPart {
+		v.named.Add(1)
 	}
 	return n.n, nil
 }

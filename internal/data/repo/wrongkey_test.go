@@ -108,6 +108,26 @@ func TestVerifyWrongKey(t *testing.T) {
 	}
 }
 
+// TestOtherNames: where the key of names was put there from elsewhere, by somebody who knows the recipients, nothing is set aside for it.
+func TestOtherNames(t *testing.T) {
+	one, write, _ := keys(t)
+	dir := t.TempDir()
+	back(t, made(t, dir, write), time.Now().Add(-time.Hour), map[string][]string{"s.t": {"rows 1", "rows 2"}})
+	other := t.TempDir()
+	made(t, other, Keys{Recipients: write.Recipients, CacheDir: t.TempDir()})
+	putFile(t, dir, namesKey, files(t, other)[namesKey])
+	was := files(t, dir)
+	r := opened(t, dir, Keys{Identities: []age.Identity{one}})
+	if v, err := r.Verify(t.Context(), VerifyOptions{SetAside: true}); err == nil || !strings.Contains(err.Error(), namesKey) || !sameFiles(files(t, dir), was) {
+		t.Errorf("on another host: %+v, %v", v, err)
+	}
+	r = opened(t, dir, Keys{Identities: []age.Identity{one}, CacheDir: write.CacheDir})
+	v, err := r.Verify(t.Context(), VerifyOptions{SetAside: true})
+	if err != nil || len(v.Problems) != 1 || v.Problems[0].Key != namesKey || v.Problems[0].Kind != Damaged || !sameFiles(files(t, dir), was) {
+		t.Errorf("on the host that keeps the key: %+v, %v", v, err)
+	}
+}
+
 func sameFiles(a, b map[string][]byte) bool {
 	if len(a) != len(b) {
 		return false

@@ -97,6 +97,8 @@ const (
 	Part
 	// Strange is one that nobody signed who is trusted: see repo.Repo.Strangers. No restore would read it.
 	Strange
+	// Broken is one that is damaged, or has lost its manifest.
+	Broken
 )
 
 // Judge says how a server is protected; a want of nil: nothing is configured for it, and only what there is counts.
@@ -150,7 +152,7 @@ func (r *round) add(id string, s fleet.Severity, since time.Time, format string,
 		remedy = "risso backup accept --from " + quote(place) + " " + r.want.Newest.ID
 	case "mirror_strange":
 		remedy = "risso verify --from " + quote(place)
-	case "strange":
+	case "strange", "broken":
 		remedy = "risso verify --quick --from " + quote(place)
 	case "clock":
 		remedy = "risso backup prune --from " + quote(place) + " --remove " + r.p.Ahead.ID
@@ -195,7 +197,7 @@ func (r *round) fresh() {
 		if u := r.want.Newest; u.ID != "" && u.Kind == Part {
 			never, what = fmt.Sprintf("never backed up as a whole, the newest backup, %s, %s", u.ID, u.Why), "the first whole one"
 		}
-		if u := r.want.Newest; u.ID != "" && u.Kind == Strange {
+		if u := r.want.Newest; u.ID != "" && (u.Kind == Strange || u.Kind == Broken) {
 			never, what = "no backup counts", "one that does"
 		}
 		first, _ := r.want.ages(r.want.Since)
@@ -229,6 +231,8 @@ func (r *round) uncounted() {
 	case u.ID == "" || u.Kind == Part: // fresh tells of that
 	case u.Kind == Strange:
 		r.add("strange", fleet.SeverityWarning, time.Time{}, words, u.ID, u.Why)
+	case u.Kind == Broken:
+		r.add("broken", fleet.SeverityCritical, time.Time{}, words, u.ID, u.Why)
 	default:
 		r.add("hollow", fleet.SeverityCritical, time.Time{}, words, u.ID, u.Why)
 	}

@@ -232,6 +232,7 @@ func placeWords(place string) string {
 func backupFailure(ctx context.Context, err error) error {
 	var e *mysql.Error
 	var blind *mysql.BlindError
+	var closed *dump.ClosedError
 	switch {
 	case ctx.Err() != nil:
 		return failure(exitInterrupted, "there is no backup of this run; what was stored serves the next one", errors.New("interrupted"))
@@ -241,6 +242,12 @@ func backupFailure(ctx context.Context, err error) error {
 			hint += "; or say --partial to back up what the account may read, marked as a part"
 		}
 		return failure(exitFailed, hint, err)
+	case errors.As(err, &closed):
+		var names []string
+		for _, t := range closed.Tables[:min(len(closed.Tables), 20)] {
+			names = append(names, "--exclude '"+strings.ReplaceAll(t.String(), "'", `'\''`)+"'")
+		}
+		return failure(exitFailed, "CHECK TABLE says more; mend them, drop them, or leave them out: "+strings.Join(names, " "), err)
 	case errors.Is(err, dump.ErrNothing):
 		return &exitError{code: exitUsage, err: err}
 	case errors.Is(err, mysql.ErrStalls):

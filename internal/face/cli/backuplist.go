@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -75,13 +76,19 @@ func catalogueOf(ctx context.Context, r *repo.Repo) ([]listed, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := make([]listed, len(entries))
 	at := map[string]int{}
 	strangers, err := r.Strangers(ctx, entries)
 	if err != nil {
 		return nil, err
 	}
 	hollow := hollowOf(entries, strangers)
+	headless, err := r.Headless(ctx)
+	if err != nil {
+		return nil, err
+	}
+	entries = append(entries, headless...)
+	slices.SortFunc(entries, repo.Entry.Before)
+	list := make([]listed, len(entries))
 	for i, e := range entries {
 		at[e.ID] = i
 		list[i] = listed{ID: e.ID, State: "whole", Header: &entries[i].Header, Hollow: hollow[e.ID], Strange: strangers[e.ID]}
@@ -157,6 +164,9 @@ func listBackups(ctx context.Context, w io.Writer, r *repo.Repo, output string) 
 		fmt.Fprintln(w, line)
 	}
 	for _, l := range list {
+		if l.Error != "" {
+			fmt.Fprintf(w, "%s.\n", printable(l.Error))
+		}
 		if l.Hollow != "" {
 			fmt.Fprintf(w, "%s is no proof and replaces none: %s. When that is right: risso backup accept.\n", l.ID, l.Hollow)
 		}

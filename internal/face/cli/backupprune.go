@@ -139,4 +139,7 @@ func pruneText(w io.Writer, p *repo.Pruned, dry bool) {
 	if len(p.Dead) > 0 {
 		fmt.Fprintf(w, "Killed before they were whole: %s\n", strings.Join(p.Dead, ", "))
 	}
+	for _, id := range p.Headless {
+		fmt.Fprintf(w, "%s has no manifest, so that nothing of it can be restored: a copy of the place was cut or is not done, or a file is lost. What is left of it stays; --remove %s takes it away.\n", id, id)
+	}
 }

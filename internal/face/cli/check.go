@@ -250,7 +250,11 @@ func (f checkBackupFlags) look(ctx context.Context, names []string) (facts backu
 	var backups []state.Backup
 	var newest repo.Header
 	known := map[string]bool{}
-	counted, uncounted := countedOf(list, strangers, func(h repo.Header) bool {
+	headless, err := r.Headless(ctx)
+	if err != nil {
+		return facts, err
+	}
+	counted, uncounted := countedOf(list, headless, strangers, func(h repo.Header) bool {
 		return len(names) == 0 || slices.Contains(names, h.Server.Name) || slices.Contains(names, h.Server.Identity)
 	})
 	facts.newest = uncounted

@@ -46,6 +46,12 @@ func TestJudgeBackups(t *testing.T) {
 		{"good", facts([]time.Duration{2 * hour, day}, nil, drill(day, true)), checkBackupFlags{}, checkOK,
 			"BACKUP OK - backed up 2 h ago, proven 24 h ago, back within 12 s | age=7200s;93600;187200;0 size=3221225472B;;;0 stored=1048576B;;;0 backups=2;;;0 proven=86400s;2592000;;0 recovery=12.346s;;;0"},
 		{"hollow", backupFacts{newest: verdict.Uncounted{ID: "9", Why: "it holds no table"}}, checkBackupFlags{}, checkCritical, "BACKUP CRITICAL - the newest backup, 9, does not count: it holds no table; never backed up"},
+		{"damaged", backupFacts{newest: verdict.Uncounted{ID: "9", Why: "it was cut", Kind: verdict.Broken}}, checkBackupFlags{}, checkCritical, "BACKUP CRITICAL - the newest backup, 9, does not count: it was cut; no backup counts | backups=0;;;0"},
+		{"damaged, behind a whole one", func() backupFacts {
+			f := facts([]time.Duration{2 * hour}, nil, drill(day, true))
+			f.newest = verdict.Uncounted{ID: "10", Why: "it was cut", Kind: verdict.Broken}
+			return f
+		}(), checkBackupFlags{}, checkCritical, "BACKUP CRITICAL - the newest backup, 10, does not count: it was cut | age=7200s"},
 		{"a part", backupFacts{newest: verdict.Uncounted{ID: "9", Why: "holds only shop", Kind: verdict.Part}}, checkBackupFlags{}, checkCritical, "BACKUP CRITICAL - never backed up as a whole, the newest backup, 9, holds only shop | backups=0;;;0"},
 		{"a stranger's", func() backupFacts {
 			f := facts([]time.Duration{2 * hour}, nil, drill(day, true))

@@ -154,13 +154,17 @@ func runDrill(ctx context.Context, s Streams, f drillFlags) error {
 	switch {
 	case ctx.Err() != nil:
 		return failure(exitInterrupted, "", errors.New("interrupted; what was restored is gone again"))
-	case err != nil:
+	case err != nil && proof.Ended.IsZero():
 		return drillFailure(err)
 	}
+	stored := err // else it was made, and could not be stored
 	if f.output == "json" {
 		err = render.JSON(s.Out, proof)
 	} else {
 		err = writeProof(s.Out, proof)
+	}
+	if stored != nil {
+		return drillFailure(stored)
 	}
 	if err == nil && !proof.Passed {
 		return failure(exitFailed, "", fmt.Errorf("%w: %s", errNotProven, proof.Failures[0]))

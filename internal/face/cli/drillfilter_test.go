@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -41,6 +42,16 @@ func TestDrillUnlogged(t *testing.T) {
 			}
 			if code, out, _ := drillSaid(t, "drill", "--from", place, "--servers", c.spec, "--no-roll"); code != exitOK {
 				t.Errorf("drill --no-roll: %d %s", code, out)
+			}
+			if c.spec == "mariadb" { // what came of it is said, also where it cannot be stored
+				proofs := filepath.Join(place, "proofs")
+				if err := errors.Join(os.RemoveAll(proofs), os.WriteFile(proofs, nil, 0o600)); err != nil {
+					t.Fatal(err)
+				}
+				if code, out, errs := drillSaid(t, "drill", "--from", place, "--servers", c.spec, "--no-roll"); code != exitFailed || !strings.Contains(out, "\nPROVEN: ") || !strings.Contains(errs, "store the proof") {
+					t.Errorf("drill without room for its proof: %d %s %s", code, out, errs)
+				}
+				os.Remove(proofs)
 			}
 			if _, out, _ := drillSaid(t, "doctor", "--dsn", n.DSN, "--for", "follow"); !strings.Contains(out, "cannot be rolled forward") {
 				t.Errorf("doctor: %s", out)

@@ -39,6 +39,10 @@ func (p *protect) catalogue(ctx context.Context, s watched) error {
 		return err
 	}
 	all := make([]string, 0, len(entries))
+	headless, err := r.Headless(ctx)
+	if err != nil {
+		return err
+	}
 	var damaged error
 	hollow := hollowOf(entries, strangers)
 	for _, e := range entries {
@@ -51,7 +55,7 @@ func (p *protect) catalogue(ctx context.Context, s watched) error {
 		}
 	}
 	mine := map[string]bool{}
-	list, newest := countedOf(entries, strangers, func(h repo.Header) bool { return p.isOf(h, s) })
+	list, newest := countedOf(entries, headless, strangers, func(h repo.Header) bool { return p.isOf(h, s) })
 	for _, e := range list {
 		mine[e.ID] = true
 		if err := p.facts.AddBackup(ctx, catalogued(e.Header, place, s.instance.ID)); err != nil {
@@ -78,14 +82,17 @@ func hollowOf(entries []repo.Entry, strangers map[string]string) map[string]stri
 	return repo.Hollow(slices.DeleteFunc(slices.Clone(entries), func(e repo.Entry) bool { return strangers[e.ID] != "" }))
 }
 
-// countedOf are the backups of a server that count, the oldest first, and the newest one where that does not; strangers are those of nobody
-// who is trusted.
-func countedOf(entries []repo.Entry, strangers map[string]string, mine func(repo.Header) bool) (list []repo.Entry, newest verdict.Uncounted) {
+// countedOf are the backups of a server that count, the oldest first, and the newest one where that does not; headless are those without a manifest,
+// strangers those of nobody who is trusted. One that is so damaged that nobody knows of which server it is may be of each.
+func countedOf(entries, headless []repo.Entry, strangers map[string]string, mine func(repo.Header) bool) (list []repo.Entry, newest verdict.Uncounted) {
 	hollow := hollowOf(entries, strangers)
 	var part verdict.Uncounted
-	for _, e := range entries {
+	for _, e := range slices.SortedFunc(slices.Values(slices.Concat(entries, headless)), repo.Entry.Before) {
 		switch h := e.Header; {
-		case !e.Whole || e.Err != nil || !mine(h):
+		case !e.Whole && !e.Headless || h.ID != "" && !mine(h):
+		case e.Err != nil && strangers[e.ID] == "":
+			newest = verdict.Uncounted{ID: e.ID, Why: strings.TrimPrefix(e.Err.Error(), "backup "+e.ID+": "), Kind: verdict.Broken}
+		case e.Err != nil:
 		case strangers[e.ID] != "":
 			newest = verdict.Uncounted{ID: e.ID, Why: strangers[e.ID], Kind: verdict.Strange}
 		case len(h.Partial) > 0:
@@ -102,11 +109,9 @@ func countedOf(entries []repo.Entry, strangers map[string]string, mine func(repo
 	return list, newest
 }
 
-// proofs notes what drills found that were made by hand, or elsewhere.
+// proofs notes what drills found that were made by hand, or elsewhere. Without an identity signatures tell of an encrypted place which were good;
+// what this Risso's own drills found is known, and stays as it is.
 func (p *protect) proofs(ctx context.Context, r *repo.Repo, s watched, mine map[string]bool) error {
-	if !r.Readable() {
-		return nil // what this Risso's own drills found is known, and signatures tell less
-	}
 	list, err := drill.Proofs(ctx, r, "")
 	if err != nil {
 		return err

@@ -135,7 +135,10 @@ func (p *protect) drillTask(s watched) jobs.Task {
 	return func(ctx context.Context, report *jobs.Report) (jobs.Result, error) {
 		c := s.protect
 		report.Stage("look for the newest backup")
-		if err := p.catalogue(ctx, s); err != nil {
+		switch err := p.catalogue(ctx, s); {
+		case errors.Is(err, repo.ErrDamaged): // another backup is: the verdict tells it
+			report.Log("%v", err)
+		case err != nil:
 			return jobs.Result{}, err
 		}
 		known, err := p.facts.Backups(ctx, s.instance.ID, 0)
@@ -167,6 +170,9 @@ func (p *protect) drillTask(s watched) jobs.Task {
 		proof, err := drill.Run(ctx, drill.Options{Repo: r, Backup: backup, Loader: drillLoader(), Roller: drillRoller(c.Place, c.IdentityFile, trust), Threads: c.threads(),
 			Progress: func(p drill.Progress) { report.Stage(p.Stage); report.Set(p.Done, p.Total, p.Unit) }})
 		if err != nil {
+			if !proof.Ended.IsZero() { // it was made, and could not be stored
+				report.Log("%s", proof.Summary())
+			}
 			return jobs.Result{}, drillFailure(err)
 		}
 		d, err := drilled(proof, c.Place, s.instance.ID)

@@ -114,6 +114,8 @@ func repoFailure(ctx context.Context, place string, err error) error {
 		hint = mistrusted(err)
 	case errors.Is(err, repo.ErrDamaged):
 		hint = "risso verify tells what else is damaged; a copy at another place may have it whole"
+	case errors.Is(err, repo.ErrFull):
+		hint = "prune needs room for a file of no length; free some there by hand: what lies under damaged/ no backup needs"
 	case errors.Is(err, repo.ErrPruning):
 		hint = "if it was killed just now on another machine, its lease ends within " + render.Seconds(repo.LeaseLife.Seconds())
 	case errors.Is(err, repo.ErrNoBackup):

@@ -32,6 +32,8 @@ test('what is not fresh and what was never proven is said first, by name', () =>
     '1 last backup failed (a); 1 server was never backed up (a).');
   expect(protectSentence([server('a', { state: 'critical', last_backup: null, findings: [finding('protect.strange'), finding('protect.never')] })], NOW).text).toBe(
     '1 server has only backups that nobody signed who is trusted (a).');
+  expect(protectSentence([server('a', { state: 'critical', last_backup: null, findings: [finding('protect.broken'), finding('protect.never')] })], NOW).text).toBe(
+    '1 server has no backup that can be restored (a).');
 });
 
 test('what others did since the last run of a job is shown, and what leaves no trace is not said to be never done', () => {

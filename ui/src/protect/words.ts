@@ -25,7 +25,8 @@ export function protectSentence(list: Protected[], now: number): Said {
   if (bad.length === 0) return { tone: 'ok', text: well(list, now) };
   const none = list.filter((s) => !s.last_backup && !s.source);
   const strange = none.filter((s) => has(s, 'protect.strange'));
-  const never = none.filter((s) => !strange.includes(s));
+  const broken = none.filter((s) => has(s, 'protect.broken') && !strange.includes(s));
+  const never = none.filter((s) => !strange.includes(s) && !broken.includes(s));
   const unproven = list.filter((s) => s.last_backup && !s.last_proven);
   const stale = list.filter((s) => s.last_backup && has(s, 'protect.stale'));
   const failed = list.filter((s) => has(s, 'protect.drill_failed'));
@@ -35,12 +36,13 @@ export function protectSentence(list: Protected[], now: number): Said {
     broke.length > 0 ? `${counted(broke.length, 'last backup')} failed${names(broke)}` : '',
     never.length > 0 ? `${counted(never.length, 'server was', 'servers were')} never backed up${names(never)}` : '',
     strange.length > 0 ? `${counted(strange.length, 'server has', 'servers have')} only backups that nobody signed who is trusted${names(strange)}` : '',
+    broken.length > 0 ? `${counted(broken.length, 'server has', 'servers have')} no backup that can be restored${names(broken)}` : '',
     stale.length > 0 ? `${counted(stale.length, 'last backup is', 'last backups are')} too old${names(stale)}` : '',
     failed.length > 0 ? `${counted(failed.length, 'drill')} failed${names(failed)}` : '',
     unproven.length > 0 ? `${counted(unproven.length, 'server has', 'servers have')} no proven backup${names(unproven)}` : '',
   ].filter(Boolean);
   const tone = bad.some((s) => s.state === 'critical') ? 'critical' : 'warning';
-  const named = new Set([...broke, ...never, ...strange, ...stale, ...failed, ...unproven]);
+  const named = new Set([...broke, ...never, ...strange, ...broken, ...stale, ...failed, ...unproven]);
   const others = bad.filter((s) => !named.has(s));
   if (others.length > 0) parts.push(parts.length === 0 ? `${others[0].name}: ${others[0].words}` : `${counted(others.length, 'more needs', 'more need')} a look${names(others)}`);
   return { tone, text: `${parts.join('; ')}.` };
