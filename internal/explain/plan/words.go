@@ -722,6 +722,9 @@ func (t *teller) estimate(n *Node) {
 			return // it was stopped early
 		}
 	}
+	if n.hasMember("first_match") || n.hasMember("not_exists") {
+		return
+	}
 	f, word := offBy(n), "too many"
 	for _, c := range n.Children {
 		// Only where the error begins: what is above inherits it.
@@ -780,7 +783,7 @@ func (t *teller) stops(n *Node) (stops, told bool) {
 		return false, false
 	}
 	for i := range t.blocks {
-		if t.blocks[i].limit > 0 {
+		if t.blocks[i].limited {
 			return true, true
 		}
 	}
