@@ -87,7 +87,7 @@ func TestSpoken(t *testing.T) {
 		"a < 5 and <b": "a < 5 and <b",
 		"!<in_optimizer>(customers.`id`,customers.`id` in (subquery#2))":                                                                                                                           "not (customers.id in (subquery#2))",
 		"(not(<in_optimizer>(`s`.`c`.`id`,<exists>(/* select#2 */ select 1 from `s`.`o` where (<cache>(`s`.`c`.`id`) = `s`.`o`.`x`)))))":                                                           "(not(c.id in (subquery)))",
-		"<in_optimizer>(`s`.`c`.`id`,`s`.`c`.`id` in ( <materialize> (/* select#2 */ select `s`.`o`.`x` from `s`.`o` ), <primary_index_lookup>(`s`.`c`.`id` in <temporary table> on <auto_key>)))": "c.id in ( (select o.x from s.o))",
+		"<in_optimizer>(`s`.`c`.`id`,`s`.`c`.`id` in ( <materialize> (/* select#2 */ select `s`.`o`.`x` from `s`.`o` ), <primary_index_lookup>(`s`.`c`.`id` in <temporary table> on <auto_key>)))": "c.id in ( select o.x from s.o)",
 		"<in_optimizer>(1,exists(subquery#3))": "exists(subquery#3)",
 		"<expr_cache><`t`.`a`,`t`.`b`>(exists(subquery#2)) and `t`.`d` > <cache>('2024-01-01' - interval 1 day)": "(exists(subquery#2)) and t.d > ('2024-01-01' - interval 1 day)",
 		"`t`.`a` > <cache>(77)":                           "t.a > 77",
@@ -95,10 +95,41 @@ func TestSpoken(t *testing.T) {
 		"<if>(is_not_null_compl(<subquery2>), <if>(found_match(<subquery2>), false, true), true)": "no match in subquery2",
 		"trigcond(trigcond(`t`.`a` = 5))":     "((t.a = 5))",
 		"<not>((`t`.`a` <= <max>(select 5)))": "not ((t.a <= max (select 5)))",
-		"<in_optimizer>(,)":                   "(,)", "<cache>(": "<cache>(", "<if>(,,)": "if (,,)", "<expr_cache><": "<expr_cache><", "<expr_cache>": "<expr_cache>",
+		"<in_optimizer>(,)":                   ",", "<cache>(": "<cache>(", "<if>(,,)": "if (,,)", "<expr_cache><": "<expr_cache><", "<expr_cache>": "<expr_cache>",
 	} {
 		if got := pretty(in); got != want {
 			t.Errorf("%s\n%s\nnot\n%s", in, got, want)
+		}
+	}
+}
+
+// TestWhyNot: of comparisons that no index serves it is said why.
+func TestWhyNot(t *testing.T) {
+	f := &TableFacts{Table: "t", Columns: []ColumnFacts{{Name: "a", Type: "int"}, {Name: "b", Type: "int"}, {Name: "s", Type: "varchar"}}}
+	for condition, want := range map[string]string{
+		"t.a = 1 or t.b = 2": "with one on each of a, b",
+		"(t.a = 1 and t.s > 'x') or (t.b between 1 and 2)": "with one on each of a, b",
+		"t.a = 1 or t.s like '%x'":                         "no index serves t.s like '%x'",
+		"t.a = 1 xor t.b = 2":                              "XOR",
+		"t.s regexp 'x'":                                   "regular expression",
+		"regexp_like(t.s,'x')":                             "regular expression",
+		"(not((t.s like 'x%')))":                           "does not match a pattern",
+		"t.s not like 'x%'":                                "does not match a pattern",
+		"t.a = t.b":                                        "of the row itself",
+		"!<in_optimizer>(t.a,t.a in (subquery#2))":         "tested by a subquery",
+		"(not(<in_optimizer>(`d`.`t`.`a`,`d`.`t`.`a` in ( <materialize> (/* select#2 */ select 1 ), <primary_index_lookup>(`d`.`t`.`a` in <temporary table> on <auto_key> where ((`d`.`t`.`a` = `x`.`c`)))))))": "tested by a subquery",
+		"json_contains(t.s,'5')":  "Risso knows no index",
+		"t.s <> 5":                "Risso knows no index",
+		"t.s not between 5 and 6": "Risso knows no index",
+	} {
+		w := predicates([]string{condition}, "t", f, nil)
+		if len(w.all) != 1 || w.all[0].kind != "other" || !strings.Contains(w.all[0].why, want) {
+			t.Errorf("%s: %+v", condition, w)
+		}
+	}
+	for _, condition := range []string{"t.a <> 5", "t.a != 5", "t.a not in (5,6)", "t.a not between 5 and 6", "t.s is not null", "t.s <> 'x'"} {
+		if w := predicates([]string{condition}, "t", f, nil); len(w.ranges) != 1 || !w.all[0].wide {
+			t.Errorf("%s: %+v", condition, w)
 		}
 	}
 }

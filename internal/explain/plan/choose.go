@@ -193,6 +193,12 @@ func (a *adviser) writes() bool {
 	return false
 }
 
+// sortsFound says whether the statement changes rows that an index finds: then servers sort them, and look at no index that has the
+// order (counted by Handler_read on MySQL 5.7 to 9.7, MariaDB 10.11 and 11.8).
+func (a *adviser) sortsFound(n *Node) bool {
+	return a.writes() && n.Access != AccessAll && n.Access != AccessIndex && n.Key != ""
+}
+
 // hashed says whether a table is read for a hash join, which uses no index of it to find partners.
 func (a *adviser) hashed(n *Node) bool {
 	for p := a.parents[n]; p != nil; p = a.parents[p] {
@@ -408,6 +414,10 @@ func (a *adviser) ordered(n *Node, f *TableFacts, ad *Advice, w wanted, o orderi
 			return candidate{}, false
 		}
 	}
+	if a.sortsFound(n) {
+		ad.told = append(ad.told, fmt.Sprintf("The sort stays: an UPDATE or DELETE that finds its rows by an index (%s) sorts them, and takes no other index for the order.", n.Key))
+		return candidate{}, false
+	}
 	p := candidate{proposal: f.key(equal, nil, o.columns)}
 	if len(p.parts) < len(w.equal)+len(o.columns) || p.prefixed() {
 		ad.told = append(ad.told, "The order stays a sort: its columns are too long for an index to hold them whole.")
@@ -497,10 +507,8 @@ func (a *adviser) ordering(n *Node, f *TableFacts, fixed []string) ordering {
 		return ordering{}
 	}
 	o := b.orderOf(n.Name(), f, fixed)
-	for _, other := range a.joined(n) {
-		if other.Condition != "" { // how many rows are left by it is not known: LIMIT may come late
-			o.limit = 0
-		}
+	if a.thinned(n) { // LIMIT may come late
+		o.limit = 0
 	}
 	mixed := false
 	for _, c := range o.columns {

@@ -70,6 +70,8 @@ func spokenOnce(s string) (string, bool) {
 			}
 		case "exists", "not", "max", "min":
 			text = name + " (" + inside + ")"
+		case "materialize": // which stands in parentheses
+			text = inside
 		case "is_not_null_test":
 			text = "(" + inside + " is not null)"
 		case "if":

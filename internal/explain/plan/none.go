@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rissodb/risso/internal/sqltext"
@@ -30,7 +31,7 @@ func (a *adviser) unadvised(n *Node, f *TableFacts, w wanted, ad *Advice) {
 	case a.plan.Format == FormatTable && len(w.all) == 0:
 		ad.told = append(ad.told, "A tabular plan does not tell the conditions, so no index is advised; a plan in JSON does.")
 	case len(w.all) == 0 && !found:
-		ad.told = append(ad.told, "No comparison in its SELECT leaves rows of it out: all are wanted, whatever the index. None is advised.")
+		ad.told = append(ad.told, "No comparison of its own leaves rows of it out: all are read, whatever the index. None is advised.")
 	case wide != "" && !found:
 		ad.told = append(ad.told, wide)
 	case found && n.Key == "PRIMARY":
@@ -71,15 +72,18 @@ func whyNot(t []token, name string, f *TableFacts) (why string, vague bool) {
 	if either(t) {
 		return whyNotEither(t, name, f), false
 	}
+	if slices.ContainsFunc(t, func(x token) bool {
+		return word(x, "SELECT") || x.Kind == sqltext.TokenWord && blockName().MatchString(x.Text)
+	}) {
+		return "each row is tested by a subquery", false
+	}
 	for i, x := range t {
 		switch {
 		case word(x, "MATCH"):
 			return "", false
-		case word(x, "SELECT"), word(x, "SUBQUERY"), x.Kind == sqltext.TokenWord && blockName().MatchString(x.Text):
-			return "each row is tested by a subquery", false
 		case word(x, "REGEXP"), word(x, "RLIKE"), word(x, "REGEXP_LIKE"), word(x, "REGEXP_INSTR"):
 			return "a regular expression is tried on each value", false
-		case word(x, "LIKE") && i > 0 && word(t[i-1], "NOT"):
+		case word(x, "LIKE") && slices.ContainsFunc(t[:i], func(x token) bool { return word(x, "NOT") }):
 			return "it wants what does not match a pattern, wherever that stands in an index", false
 		case comparisons[x.Text] && i > 0 && mentions(t[:i], name, f) && mentions(t[i+1:], name, f):
 			return "both sides are of the row itself, so it is known only when the row is read", true

@@ -205,7 +205,7 @@ func (s *server) reasons(e plan.Explained, bad func(string, ...any)) {
 		told[id] = true
 	}
 	e.Plan.Root.Walk(func(n, _ *plan.Node, _ int) {
-		if n.Kind == plan.KindTable && !n.Inner() && n.Access == plan.AccessAll && n.ActualRows.Or(n.Rows.Or(0)) >= 1000 && n.Role != "insert" && n.Role != "replace" && !told[n.ID] {
+		if n.Kind == plan.KindTable && !n.Inner() && n.Access == plan.AccessAll && n.ActualRows.Or(n.Rows.Or(0)) >= 1000 && n.Loops.Or(1) > 0 && n.Role != "insert" && n.Role != "replace" && !told[n.ID] {
 			bad("#%d is read whole, and nothing says why no index is advised", n.ID)
 		}
 	})
@@ -213,7 +213,7 @@ func (s *server) reasons(e plan.Explained, bad func(string, ...any)) {
 
 var servesToo = regexp.MustCompile(`It serves #(\d+), too`)
 
-var innerForm = regexp.MustCompile(`<[a-z_]+>\s*\(|trigcond`)
+var innerForm = regexp.MustCompile(`<[a-z_]+>\(|<materialize>|trigcond`)
 
 var (
 	numberForm = regexp.MustCompile(`\d[\d,]*(?:\.\d+)?`)
