@@ -208,7 +208,7 @@ func (s *server) ask(c *mysql.Conn, one advised) *trial {
 		want = on
 	}
 	for i, analyze := range []bool{false, true} {
-		if analyze && (!s.mariadb() && !s.can(97) || !strings.HasPrefix(one.sql, "SELECT") && !strings.HasPrefix(one.sql, "WITH")) {
+		if analyze && (!s.mariadb() && !s.can(97) || !strings.HasPrefix(one.sql, "SELECT") && !strings.HasPrefix(one.sql, "WITH") || strings.HasSuffix(one.sql, "FOR UPDATE")) {
 			break
 		}
 		taken, facts, err := s.take(plan.Request{SQL: one.sql, Analyze: analyze, Database: "sale", Timeout: time.Minute})
