@@ -87,7 +87,7 @@ func TestSpoken(t *testing.T) {
 		"a < 5 and <b": "a < 5 and <b",
 		"!<in_optimizer>(customers.`id`,customers.`id` in (subquery#2))":                                                                                                                           "not (customers.id in (subquery#2))",
 		"(not(<in_optimizer>(`s`.`c`.`id`,<exists>(/* select#2 */ select 1 from `s`.`o` where (<cache>(`s`.`c`.`id`) = `s`.`o`.`x`)))))":                                                           "(not(c.id in (subquery)))",
-		"<in_optimizer>(`s`.`c`.`id`,`s`.`c`.`id` in ( <materialize> (/* select#2 */ select `s`.`o`.`x` from `s`.`o` ), <primary_index_lookup>(`s`.`c`.`id` in <temporary table> on <auto_key>)))": "c.id in ( select o.x from s.o)",
+		"<in_optimizer>(`s`.`c`.`id`,`s`.`c`.`id` in ( <materialize> (/* select#2 */ select `s`.`o`.`x` from `s`.`o` ), <primary_index_lookup>(`s`.`c`.`id` in <temporary table> on <auto_key>)))": "c.id in (select o.x from s.o)",
 		"<in_optimizer>(1,exists(subquery#3))": "exists(subquery#3)",
 		"<expr_cache><`t`.`a`,`t`.`b`>(exists(subquery#2)) and `t`.`d` > <cache>('2024-01-01' - interval 1 day)": "(exists(subquery#2)) and t.d > ('2024-01-01' - interval 1 day)",
 		"`t`.`a` > <cache>(77)":                           "t.a > 77",
