@@ -72,10 +72,13 @@ func whyNot(t []token, name string, f *TableFacts) (why string, vague bool) {
 	if either(t) {
 		return whyNotEither(t, name, f), false
 	}
+	if len(t) > 0 && word(t[0], "TRIGCOND") {
+		return "it is of an outer join, and this plan does not tell a condition of ON from one of WHERE", false
+	}
 	if slices.ContainsFunc(t, func(x token) bool {
 		return word(x, "SELECT") || x.Kind == sqltext.TokenWord && blockName().MatchString(x.Text)
 	}) {
-		return "each row is tested by a subquery", false
+		return "which rows pass is known only by a subquery", false
 	}
 	for i, x := range t {
 		switch {
