@@ -220,7 +220,7 @@ func (p *slowParser) block(b []byte, offset int64, cut int64, last bool, ev *raw
 		}
 		p.finish(ev, last && i == len(b), emit)
 	}
-	if n := quote.rest(len(b)); n > 0 && !last {
+	if n := quote.rest(len(b)); n > 0 && !last && cut == 0 { // a statement over the limit was cut within its quote
 		p.skip(skipQuoted, n)
 	}
 }

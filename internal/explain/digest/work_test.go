@@ -31,6 +31,7 @@ func TestWork(t *testing.T) {
 		calls int64
 	}{
 		"a long statement, in small pieces":     {head + "INSERT INTO t VALUES ('" + strings.Repeat("0123456789abcde;", 1<<20) + "');\n" + head + "SELECT 1;\n", 16, 2},
+		"a long statement of many literals":     {head + "INSERT INTO t VALUES " + strings.Repeat("('"+strings.Repeat("x", 1019)+"'), ", 12<<10) + "('y');\n" + head + "SELECT 1;\n", 4096, 2},
 		"a long statement without an end":       {head + "INSERT INTO t VALUES ('" + strings.Repeat("0123456789abcd;\n", 1<<20) + "')\n" + head + "SELECT 1;\n", 4096, 2},
 		"statements without ends":               {endless.String(), 4096, 16_000},
 		"statements without ends, and many ';'": {broken.String(), 4096, 16_000},

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -24,6 +26,7 @@ func TestOrdering(t *testing.T) {
 		{"(SELECT a FROM t ORDER BY b LIMIT 1) UNION SELECT 1", "", "b", "ORDER BY", "", ""},
 		{"SELECT EXTRACT(YEAR FROM ts), GROUP_CONCAT(b ORDER BY c) FROM t WHERE a IN (SELECT x FROM o ORDER BY y)", "", "", "ORDER BY", "", ""},
 		{"SELECT a, COUNT(*) FROM t GROUP BY a WITH ROLLUP ORDER BY a", "", "", "", "", "ROLLUP"},
+		{"SELECT a FROM t ORDER BY b FETCH FIRST 5 ROWS ONLY", "", "b", "ORDER BY", "", ""},
 		{"SELECT /*+ hint */ a FROM `db`.`t` FORCE INDEX (x) ORDER BY `t`.`a`", "", "a", "ORDER BY", "", ""},
 	} {
 		b := blockOf(blocksOf(c.sql), "t")
@@ -43,9 +46,92 @@ func TestOrdering(t *testing.T) {
 			t.Errorf("%s: %v %+v", c.sql, got, o)
 		}
 	}
-	for sql, want := range map[string]int64{"SELECT 1 FROM t LIMIT 5": 5, "SELECT 1 FROM t LIMIT 3, 5": 8, "SELECT 1 FROM t LIMIT 5 OFFSET 3": 8, "SELECT 1 FROM t LIMIT ?": 0, "SELECT 1 FROM t LIMIT 99999999999999999999": 0} {
+	for sql, want := range map[string]int64{"SELECT 1 FROM t LIMIT 5": 5, "SELECT 1 FROM t LIMIT 3, 5": 8, "SELECT 1 FROM t LIMIT 5 OFFSET 3": 8, "SELECT 1 FROM t LIMIT ?": 0, "SELECT 1 FROM t LIMIT 99999999999999999999": 0,
+		"SELECT 1 FROM t LIMIT 5 OFFSET ?": 0, "SELECT 1 FROM t LIMIT n": 0, "SELECT 1 FROM t LIMIT 5 ROWS EXAMINED 1000": 5, "SELECT 1 FROM t LIMIT ROWS EXAMINED 1000": 0,
+		"SELECT 1 FROM t ORDER BY a FETCH FIRST 5 ROWS ONLY": 5, "SELECT 1 FROM t OFFSET 3 ROWS FETCH NEXT 5 ROWS ONLY": 8, "SELECT 1 FROM t FETCH FIRST 5 ROWS WITH TIES": 0,
+		"SELECT SQL_CALC_FOUND_ROWS a FROM t LIMIT 5": 0, "SELECT a x FROM t HAVING x > 5 LIMIT 5": 0, "INSERT INTO u SELECT 1 FROM t LIMIT 5 ON DUPLICATE KEY UPDATE a = 9": 5, "DELETE FROM t LIMIT 5 RETURNING 7": 5} {
 		if b := blockOf(blocksOf(sql), "t"); b == nil || b.limit != want {
 			t.Errorf("%s: %+v, want %d", sql, b, want)
+		}
+	}
+}
+
+// TestWritten: which columns an UPDATE sets, and of which table.
+func TestWritten(t *testing.T) {
+	for sql, want := range map[string]string{
+		"UPDATE t SET a = 1, `B` = c WHERE d = 2":                              "a b",
+		"UPDATE t x JOIN u ON u.a = x.a SET x.a = u.b, s.u.`c` = 5 ORDER BY e": "u.c x.a",
+		"INSERT INTO t VALUES (1) ON DUPLICATE KEY UPDATE a = 1":               "",
+	} {
+		if got := slices.Sorted(maps.Keys(writtenBy(sql))); strings.Join(got, " ") != want {
+			t.Errorf("%s: %v, want %s", sql, got, want)
+		}
+	}
+}
+
+// TestUnionAll: which statements send the rows of their SELECTs as they come.
+func TestUnionAll(t *testing.T) {
+	for sql, want := range map[string]bool{
+		"SELECT 1 UNION ALL SELECT 2": true, "SELECT 1 UNION SELECT 2": false, "SELECT 1 UNION ALL SELECT 2 UNION SELECT 3": false, "SELECT 1": false,
+		"SELECT * FROM (SELECT 1 UNION SELECT 2) x UNION ALL SELECT 3": false, "SELECT 1 UNION ALL SELECT 2 EXCEPT SELECT 3": false,
+	} {
+		if got := unionAll(lex(sql)); got != want {
+			t.Errorf("%s: %v", sql, got)
+		}
+	}
+}
+
+// TestSpoken: what servers write of their own optimizer is told in words.
+func TestSpoken(t *testing.T) {
+	for in, want := range map[string]string{
+		"a < 5 and <b": "a < 5 and <b",
+		"!<in_optimizer>(customers.`id`,customers.`id` in (subquery#2))":                                                                                                                           "not (customers.id in (subquery#2))",
+		"(not(<in_optimizer>(`s`.`c`.`id`,<exists>(/* select#2 */ select 1 from `s`.`o` where (<cache>(`s`.`c`.`id`) = `s`.`o`.`x`)))))":                                                           "(not(c.id in (subquery)))",
+		"<in_optimizer>(`s`.`c`.`id`,`s`.`c`.`id` in ( <materialize> (/* select#2 */ select `s`.`o`.`x` from `s`.`o` ), <primary_index_lookup>(`s`.`c`.`id` in <temporary table> on <auto_key>)))": "c.id in (select o.x from s.o)",
+		"<in_optimizer>(1,exists(subquery#3))": "exists(subquery#3)",
+		"<expr_cache><`t`.`a`,`t`.`b`>(exists(subquery#2)) and `t`.`d` > <cache>('2024-01-01' - interval 1 day)": "(exists(subquery#2)) and t.d > ('2024-01-01' - interval 1 day)",
+		"`t`.`a` > <cache>(77)":                           "t.a > 77",
+		"<if>(is_not_null_compl(o), (`o`.`x` = 5), true)": "(o.x = 5)",
+		"<if>(is_not_null_compl(<subquery2>), <if>(found_match(<subquery2>), false, true), true)": "no match in subquery2",
+		"trigcond(trigcond(`t`.`a` = 5))":     "((t.a = 5))",
+		"<not>((`t`.`a` <= <max>(select 5)))": "not ((t.a <= max (select 5)))",
+		"<in_optimizer>(,)":                   ",", "<cache>(": "<cache>(", "<if>(,,)": "if (,,)", "<expr_cache><": "<expr_cache><", "<expr_cache>": "<expr_cache>",
+	} {
+		if got := pretty(in); got != want {
+			t.Errorf("%s\n%s\nnot\n%s", in, got, want)
+		}
+	}
+}
+
+// TestWhyNot: of comparisons that no index serves it is said why.
+func TestWhyNot(t *testing.T) {
+	f := &TableFacts{Table: "t", Columns: []ColumnFacts{{Name: "a", Type: "int"}, {Name: "b", Type: "int"}, {Name: "s", Type: "varchar"}}}
+	for condition, want := range map[string]string{
+		"t.a = 1 or t.b = 2": "with one on each of a, b",
+		"(t.a = 1 and t.s > 'x') or (t.b between 1 and 2)": "with one on each of a, b",
+		"t.a = 1 or t.s like '%x'":                         "no index serves t.s like '%x'",
+		"t.a = 1 xor t.b = 2":                              "XOR",
+		"t.s regexp 'x'":                                   "regular expression",
+		"regexp_like(t.s,'x')":                             "regular expression",
+		"(not((t.s like 'x%')))":                           "does not match a pattern",
+		"t.s not like 'x%'":                                "does not match a pattern",
+		"trigcond(t.a = 1 and t.b = t.a)":                  "of an outer join",
+		"t.a > (select avg(t.a) from t)":                   "known only by a subquery",
+		"t.a = t.b":                                        "of the row itself",
+		"!<in_optimizer>(t.a,t.a in (subquery#2))":         "known only by a subquery",
+		"(not(<in_optimizer>(`d`.`t`.`a`,`d`.`t`.`a` in ( <materialize> (/* select#2 */ select 1 ), <primary_index_lookup>(`d`.`t`.`a` in <temporary table> on <auto_key> where ((`d`.`t`.`a` = `x`.`c`)))))))": "known only by a subquery",
+		"json_contains(t.s,'5')":  "Risso knows no index",
+		"t.s <> 5":                "Risso knows no index",
+		"t.s not between 5 and 6": "Risso knows no index",
+	} {
+		w := predicates([]string{condition}, "t", f, nil)
+		if len(w.all) != 1 || w.all[0].kind != "other" || !strings.Contains(w.all[0].why, want) {
+			t.Errorf("%s: %+v", condition, w)
+		}
+	}
+	for _, condition := range []string{"t.a <> 5", "t.a != 5", "t.a not in (5,6)", "t.a not between 5 and 6", "t.s is not null", "t.s <> 'x'"} {
+		if w := predicates([]string{condition}, "t", f, nil); len(w.ranges) != 1 || !w.all[0].wide {
+			t.Errorf("%s: %+v", condition, w)
 		}
 	}
 }

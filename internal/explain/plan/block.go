@@ -19,7 +19,7 @@ type block struct {
 	order    [][]token
 	rollup   bool
 	limit    int64 // rows after which it may stop, those of OFFSET with them; 0: none is told
-	limited  bool  // it has a LIMIT, though the text may not tell of how many rows
+	limited  bool  // it has a LIMIT that ends it, though the text may not tell after how many rows
 	member   bool  // it is part of a UNION or its like
 	parts    bool  // it is part of a UNION ALL that has a LIMIT
 	exists   bool  // it is asked only whether it has a row
@@ -44,7 +44,7 @@ func (b *block) gathers() bool {
 	return false
 }
 
-// writtenBy are the columns that an UPDATE sets, in lower case.
+// writtenBy are the columns that an UPDATE sets, in lower case: as table.column where the statement names the table.
 func writtenBy(sql string) map[string]bool {
 	out := map[string]bool{}
 	if sqltext.Verb([]byte(sql)) != "UPDATE" {
@@ -59,7 +59,11 @@ func writtenBy(sql string) map[string]bool {
 		case word(x, "WHERE") || word(x, "ORDER") || word(x, "LIMIT"):
 			set = false
 		case set && (sign(x, "=") || sign(x, ":=")) && i > 0 && t[i-1].Name() && assigns(t, i-1):
-			out[strings.ToLower(t[i-1].Text)] = true
+			column := t[i-1].Text
+			if i >= 4 && sign(t[i-2], ".") && t[i-3].Name() {
+				column = t[i-3].Text + "." + column
+			}
+			out[strings.ToLower(column)] = true
 		}
 	}
 	return out
@@ -104,14 +108,24 @@ func blocksOf(sql string) []block {
 	return out
 }
 
-// unionAll says whether a UNION of the statement keeps duplicates.
+// unionAll says whether the statement is one UNION ALL of SELECTs: its rows are sent as they come.
 func unionAll(t []token) bool {
-	for i := range t {
-		if i > 0 && word(t[i], "ALL") && word(t[i-1], "UNION") {
-			return true
+	depth, found := 0, false
+	for i, x := range t {
+		switch {
+		case sign(x, "("):
+			depth++
+		case sign(x, ")"):
+			depth--
+		case word(x, "EXCEPT"), word(x, "INTERSECT"):
+			return false
+		case word(x, "UNION"):
+			if found = depth == 0 && i+1 < len(t) && word(t[i+1], "ALL"); !found {
+				return false
+			}
 		}
 	}
-	return false
+	return found
 }
 
 // word tells whether a token is this word, given in upper case.
@@ -125,7 +139,11 @@ func blockAt(sql string, t []token, i int) block {
 	member := i > 0 && (set[strings.ToUpper(t[i-1].Text)] || i > 1 && set[strings.ToUpper(t[i-2].Text)] && !sign(t[i-1], "("))
 	clauses := map[string][]token{}
 	now, depth := "SELECT", 0
-	for _, x := range t[i+1:] {
+	for j, x := range t[i+1:] {
+		then := ""
+		if i+2+j < len(t) {
+			then = strings.ToUpper(t[i+2+j].Text)
+		}
 		switch {
 		case sign(x, "("):
 			depth++
@@ -133,13 +151,17 @@ func blockAt(sql string, t []token, i int) block {
 			depth--
 		case depth == 0 && x.Kind == sqltext.TokenWord:
 			switch w := strings.ToUpper(x.Text); w {
-			case "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "WINDOW", "FOR", "INTO", "LOCK", "PROCEDURE", "OFFSET":
+			case "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "WINDOW", "FOR", "INTO", "LOCK", "PROCEDURE", "RETURNING":
 				now = w
-				if w == "OFFSET" {
-					now = "LIMIT"
-					clauses[now] = append(clauses[now], x)
-				}
 				continue
+			case "OFFSET", "FETCH":
+				if w == "OFFSET" || then == "FIRST" || then == "NEXT" {
+					now = "LIMIT"
+				}
+			case "ON":
+				if then == "DUPLICATE" {
+					now = "DUPLICATE"
+				}
 			case "UNION", "EXCEPT", "INTERSECT":
 				member, depth = true, -1
 			}
@@ -153,9 +175,15 @@ func blockAt(sql string, t []token, i int) block {
 	}
 	before := asked(t, i)
 	b := block{limit: limitOf(clauses["LIMIT"]), limited: len(clauses["LIMIT"]) > 0, exists: before == "EXISTS", in: before == "IN"}
+	if len(clauses["HAVING"]) > 0 { // which rows count towards the LIMIT is known only by it
+		b.limit = 0
+	}
 	list := clauses["SELECT"]
 	for len(list) > 0 && (word(list[0], "DISTINCT") || word(list[0], "DISTINCTROW") || word(list[0], "ALL") || strings.HasPrefix(strings.ToUpper(list[0].Text), "SQL_") || word(list[0], "STRAIGHT_JOIN") || word(list[0], "HIGH_PRIORITY")) {
 		b.distinct = b.distinct || strings.HasPrefix(strings.ToUpper(list[0].Text), "DISTINCT")
+		if word(list[0], "SQL_CALC_FOUND_ROWS") { // all rows are read, to be counted
+			b.limit, b.limited = 0, false
+		}
 		list = list[1:]
 	}
 	b.items = commas(list)
@@ -229,20 +257,28 @@ func commas(t []token) [][]token {
 	return out
 }
 
-// limitOf adds up LIMIT n, LIMIT m, n and LIMIT n OFFSET m.
+// limitOf adds up LIMIT n, LIMIT m, n, LIMIT n OFFSET m and OFFSET m ROWS FETCH NEXT n ROWS ONLY; 0 where one of the numbers is not
+// told, or more rows than that may be given.
 func limitOf(t []token) (sum int64) {
-	for _, x := range t {
-		if x.Kind != sqltext.TokenNumber {
-			continue
-		}
-		n, err := strconv.ParseInt(x.Text, 10, 64)
-		if err != nil || n > 1<<53 {
+	for i, x := range t {
+		switch {
+		case x.Kind == sqltext.TokenNumber:
+			n, err := strconv.ParseInt(x.Text, 10, 64)
+			if err != nil || n > 1<<53 {
+				return 0
+			}
+			sum += n
+		case word(x, "ROWS") && i+1 < len(t) && word(t[i+1], "EXAMINED"): // MariaDB: an end of another kind
+			return sum
+		case sign(x, ",") || x.Kind == sqltext.TokenWord && limitWords[strings.ToUpper(x.Text)]:
+		default:
 			return 0
 		}
-		sum += n
 	}
 	return sum
 }
+
+var limitWords = wordSet("OFFSET FETCH FIRST NEXT ROW ROWS ONLY")
 
 // blockOf finds the innermost SELECT that reads a table by that name.
 func blockOf(list []block, name string) *block {

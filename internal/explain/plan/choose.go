@@ -61,7 +61,7 @@ func (a *adviser) choose(n *Node, f *TableFacts, w wanted, ad *Advice) bool {
 	if order.why != "" && a.sorts(n) {
 		ad.told = append(ad.told, "The sort stays: "+order.why+".")
 	}
-	w = a.unwritten(w, ad)
+	w = a.unwritten(n, w, ad)
 	var best *candidate
 	for _, c := range a.candidates(n, f, ad, w, order) {
 		if !a.worth(n, f, ad, &c, order) {
@@ -73,6 +73,7 @@ func (a *adviser) choose(n *Node, f *TableFacts, w wanted, ad *Advice) bool {
 	}
 	if best == nil {
 		ad.told = append(ad.told, ad.refused...)
+		a.unadvised(n, f, w, ad)
 		return false
 	}
 	a.take(f, ad, best, order, n)
@@ -97,14 +98,20 @@ func (c *candidate) total() float64 {
 
 // unwritten takes away the columns that the statement writes: each row that it changes would move in the index by
 // which it was found.
-func (a *adviser) unwritten(w wanted, ad *Advice) wanted {
+func (a *adviser) unwritten(n *Node, w wanted, ad *Advice) wanted {
 	for _, c := range append(append(append([]string(nil), w.equal...), w.in...), w.ranges...) {
-		if a.written[strings.ToLower(c)] {
+		if a.writesTo(n, c) {
 			ad.told = append(ad.told, fmt.Sprintf("%s is left out: the statement writes it, so every row that is changed would move in an index on it.", c))
 			w.equal, w.in, w.ranges = without(w.equal, c), without(w.in, c), without(w.ranges, c)
 		}
 	}
 	return w
+}
+
+// writesTo says whether the statement sets a column of a table.
+func (a *adviser) writesTo(n *Node, column string) bool {
+	column = strings.ToLower(column)
+	return a.written[column] || a.written[strings.ToLower(n.Name())+"."+column]
 }
 
 // candidates are the indexes that are considered: each by itself and, where it is small, with all else that is needed.
@@ -184,6 +191,12 @@ func (a *adviser) writes() bool {
 		return true
 	}
 	return false
+}
+
+// sortsFound says whether the statement changes rows that an index finds: then servers sort them, and look at no index that has the
+// order (counted by Handler_read on MySQL 5.7 to 9.7, MariaDB 10.11 and 11.8).
+func (a *adviser) sortsFound(n *Node) bool {
+	return a.writes() && n.Access != AccessAll && n.Access != AccessIndex && n.Key != ""
 }
 
 // hashed says whether a table is read for a hash join, which uses no index of it to find partners.
@@ -299,15 +312,15 @@ const allButFew = 0.98
 func (a *adviser) narrowest(f *TableFacts, w wanted) []string {
 	best, least := "", allButFew
 	for _, column := range w.ranges {
-		share, known := 1.0, false
+		share, known, wide := 1.0, false, true
 		for _, c := range w.all {
 			if c.column == column && c.kind != "other" {
 				s, ok := f.share(c)
-				share, known = share*s, known || ok
+				share, known, wide = share*s, known || ok, wide && c.wide
 			}
 		}
 		if !known {
-			if best == "" && least == allButFew {
+			if best == "" && least == allButFew && !wide {
 				best = column
 			}
 			continue
@@ -397,9 +410,13 @@ func (a *adviser) ordered(n *Node, f *TableFacts, ad *Advice, w wanted, o orderi
 		return candidate{}, false
 	}
 	for _, c := range o.columns {
-		if a.written[strings.ToLower(c.name)] {
+		if a.writesTo(n, c.name) {
 			return candidate{}, false
 		}
+	}
+	if a.sortsFound(n) {
+		ad.told = append(ad.told, fmt.Sprintf("The sort stays: an UPDATE or DELETE that finds its rows by an index (%s) sorts them, and takes no other index for the order.", n.Key))
+		return candidate{}, false
 	}
 	p := candidate{proposal: f.key(equal, nil, o.columns)}
 	if len(p.parts) < len(w.equal)+len(o.columns) || p.prefixed() {
@@ -490,10 +507,8 @@ func (a *adviser) ordering(n *Node, f *TableFacts, fixed []string) ordering {
 		return ordering{}
 	}
 	o := b.orderOf(n.Name(), f, fixed)
-	for _, other := range a.joined(n) {
-		if other.Condition != "" { // how many rows are left by it is not known: LIMIT may come late
-			o.limit = 0
-		}
+	if a.thinned(n) { // LIMIT may come late
+		o.limit = 0
 	}
 	mixed := false
 	for _, c := range o.columns {

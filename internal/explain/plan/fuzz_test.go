@@ -110,7 +110,7 @@ func FuzzAdvise(f *testing.F) {
 		for _, a := range Advise(p, []TableFacts{facts}, sql) {
 			seen := map[string]bool{}
 			for _, c := range a.Columns {
-				if facts.column(c) == nil || seen[c] || written[strings.ToLower(c)] {
+				if facts.column(c) == nil || seen[c] || written[strings.ToLower(c)] || written["t."+strings.ToLower(c)] {
 					t.Fatalf("%s: %v for %q", a.Statement, a.Columns, sql)
 				}
 				seen[c] = true

@@ -25,6 +25,9 @@ type conjunct struct {
 	sample string // the comparison as it can be asked of a sample of the table; "" where that cannot be
 	text   string // as a person would write it
 	join   bool   // it compares with another table
+	wide   bool   // it leaves out some values only: most rows pass, unless something else is known
+	why    string // why no index serves it, where kind is "other" and no more is known of it
+	vague  bool   // an index of an expression may serve it
 }
 
 // unusable is a comparison that an index on its column cannot serve.
@@ -55,7 +58,9 @@ func predicates(conditions []string, name string, f *TableFacts, others map[stri
 				continue
 			}
 			if col, kind := comparison(part, name, f); kind != "" {
-				one.column, one.kind = col, kind
+				one.column, one.kind, one.wide = col, kind, kind == "range" && exceptional(part)
+			} else {
+				one.why, one.vague = whyNot(part, name, f)
 			}
 			w.add(one, seen)
 		}
@@ -264,7 +269,7 @@ func comparison(t []token, name string, f *TableFacts) (column, kind string) {
 		}
 	}
 	if col, rest, found := ownColumn(t, name, f); found && len(rest) > 0 {
-		if kind := operatorKind(rest); kind != "" && !mentions(rest, name, f) {
+		if kind := operatorKind(rest); kind != "" && !mentions(rest, name, f) && !(leavesOut(rest) && f.column(col).text() && hasNumber(rest)) {
 			return col, kind
 		}
 	}
@@ -348,11 +353,41 @@ func operatorKind(rest []token) string {
 			return "range"
 		}
 	case "IS":
-		if len(rest) == 2 && word(rest[1], "NULL") {
+		switch {
+		case len(rest) == 2 && word(rest[1], "NULL"):
 			return "equal"
+		case len(rest) == 3 && word(rest[1], "NOT") && word(rest[2], "NULL"):
+			return "range"
 		}
 	}
+	if leavesOut(rest) {
+		return "range"
+	}
 	return ""
+}
+
+// leavesOut says whether what stands after a column leaves out values that are written there: what is before them and behind them
+// are ranges.
+func leavesOut(rest []token) bool {
+	switch {
+	case sign(rest[0], "<>") || sign(rest[0], "!="):
+		return literals(rest[1:])
+	case len(rest) < 3 || !word(rest[0], "NOT"):
+		return false
+	case word(rest[1], "IN"):
+		return literals(rest[2:])
+	}
+	return word(rest[1], "BETWEEN")
+}
+
+// exceptional says whether a comparison wants all but some values.
+func exceptional(t []token) bool {
+	return slices.ContainsFunc(t, func(x token) bool { return sign(x, "<>") || sign(x, "!=") || word(x, "NOT") })
+}
+
+// hasNumber says whether a number is written there: strings that are compared with one are converted.
+func hasNumber(t []token) bool {
+	return slices.ContainsFunc(t, func(x token) bool { return x.Kind == sqltext.TokenNumber })
 }
 
 // leadsOpen says whether a pattern of LIKE begins with a wildcard, or is none that can be read.
@@ -367,7 +402,7 @@ var comparisons = map[string]bool{"=": true, "<=>": true, "<": true, ">": true, 
 // unusableIn says whether a conjunct compares something made of a column, which an index on the column does not hold.
 func unusableIn(t []token, name string, f *TableFacts) (unusable, bool) {
 	t = unwrap(t)
-	if either(t) || len(t) == 0 || sign(t[0], "<") { // "<in_optimizer>" and its like are the server's own
+	if either(t) || len(t) == 0 || sign(t[0], "<") || unusual(t) { // "<in_optimizer>" and its like are the server's own
 		return unusable{}, false
 	}
 	if _, kind := f.serves(t, name); kind != "" {

@@ -72,9 +72,10 @@ func redact(s string) string {
 	return b.String() + s[at:]
 }
 
-// pretty is a condition as a person would write it: in one line, without quotes around plain names and without the
-// schema in front of table and column.
+// pretty is a condition as a person would write it: in one line, without quotes around plain names, without the schema in front of
+// table and column, and without the optimizer's own notation.
 func pretty(s string) string {
+	s = spoken(s)
 	t := lex(s)
 	skip := map[int]bool{}
 	for i := 0; i+4 < len(t); i++ {
@@ -95,12 +96,17 @@ func pretty(s string) string {
 		case skip[i]:
 		case x.Kind == sqltext.TokenName && plainName().MatchString(x.Text):
 			b.WriteString(x.Text)
+		case x.Kind == sqltext.TokenWord && blockName().MatchString(s[x.Begin:x.End]): // as textOf has it
+			b.WriteString(strings.Replace(s[x.Begin:x.End], "$", "#", 1))
 		default:
 			b.WriteString(s[x.Begin:x.End])
 		}
 	}
 	return oneLine(b.String() + s[at:])
 }
+
+// blockName is what numbered makes of the number of a block.
+var blockName = pattern.Lazy(`^(?i)(?:subquery)?\$\d+$`)
 
 // plainName is a name that needs no quotes.
 var plainName = pattern.Lazy(`^[A-Za-z_$\x{80}-\x{10FFFF}][0-9A-Za-z_$\x{80}-\x{10FFFF}]*$`)

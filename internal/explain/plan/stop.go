@@ -47,9 +47,7 @@ func (a *adviser) ends(n *Node) (ending, bool) {
 		}
 	}
 	own := a.blockFor(n)
-	if a.selectOf(n).Kind == KindMaterialise { // it is read whole, to be kept
-		own = nil
-	}
+	exists, in := a.askedOnce(n)
 	switch {
 	case len(b.group) > 0 || b.aggregates() || b.distinct && !distinct:
 		return ending{}, false
@@ -59,12 +57,31 @@ func (a *adviser) ends(n *Node) (ending, bool) {
 		return ending{"its LIMIT is reached", 0}, true
 	case b.parts: // a UNION ALL that is sent as it comes; older servers gather it first
 		return ending{"the LIMIT of the UNION is reached", 0}, true
-	case own != nil && own.exists && !own.aggregates() && len(own.group) == 0:
+	case exists && own != nil && own.exists && !own.aggregates() && len(own.group) == 0:
 		return ending{"a row is found (EXISTS)", 1}, true
-	case own != nil && own.in && a.selectOf(n).Dependent:
+	case in && own != nil && own.in:
 		return ending{"a row is found (IN)", 1}, true
 	}
 	return ending{}, false
+}
+
+// askedOnce says whether the first row that a table gives ends its reading where its SELECT is behind EXISTS, and where it is behind
+// IN. What is kept in a temporary table is read whole, and so is a table that the server has made part of the join outside, unless
+// the plan says that one match is enough.
+func (a *adviser) askedOnce(n *Node) (exists, in bool) {
+	exists = n.hasMember("first_match") || n.hasMember("not_exists")
+	for c, p := n, a.parents[n]; p != nil; c, p = p, a.parents[p] {
+		in = in || c.Dependent || p.Dependent
+		switch p.Kind {
+		case KindSubquery, KindCache:
+			return true, in
+		case KindMaterialise:
+			return false, false
+		case KindNestedLoop:
+			exists = exists || p.Children[0] != c && (strings.Contains(p.JoinType, "semi") || strings.Contains(p.JoinType, "anti"))
+		}
+	}
+	return exists, false
 }
 
 // hashes says whether a table is read whole into memory before the join begins.
@@ -107,7 +124,10 @@ func (a *adviser) reads(n *Node) (rows float64, known bool) {
 	b := a.governs(n)
 	known = told && len(a.joined(n)) == 0 && !b.distinct
 	if !a.tested(n) {
-		return math.Min(math.Max(most, e.rows), e.rows), known || len(a.joined(n)) == 0 && !b.distinct
+		if !told {
+			most = e.rows
+		}
+		return math.Min(most, e.rows), len(a.joined(n)) == 0 && !b.distinct
 	}
 	f := a.tables[n.Name()]
 	if f == nil {

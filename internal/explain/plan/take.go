@@ -145,11 +145,18 @@ func (r Request) forms(s mysql.Server) ([]mysql.Explain, string, error) {
 	return nil, "", fmt.Errorf("%s %s does not tell this plan as %q, but as %s", s.Flavour, s.Version, r.Form, strings.Join(names, ", "))
 }
 
-// writing says whether a statement changes rows.
+// writing says whether a statement changes rows, or locks them to do so: MariaDB does not plan SELECT … FOR UPDATE in a transaction
+// that only reads.
 func writing(sql string) bool {
 	switch sqltext.Verb([]byte(sql)) {
 	case "INSERT", "REPLACE", "UPDATE", "DELETE":
 		return true
+	}
+	t := lex(sql)
+	for i := 1; i < len(t); i++ {
+		if word(t[i], "UPDATE") && word(t[i-1], "FOR") {
+			return true
+		}
 	}
 	return false
 }

@@ -471,7 +471,7 @@ func (t *teller) materialise(n *Node) {
 	case !exact:
 		held = "its rows, at most about " + count(rows) + ", are"
 	}
-	t.say(n, "materialised", graded(rows), "%s is materialised: %s put in a temporary table%s%s.", what, held, map[bool]string{true: " again for each outer row (dependent)", false: ", once"}[n.Dependent], more)
+	t.say(n, "materialised", graded(rows), "%s is materialised: %s put in a temporary table%s%s.", what, held, map[bool]string{true: " again for each outer row (dependent)", false: ", once"}[n.Dependent && !(p != nil && p.Name() == "<materialized_subquery>")], more) // 5.7 calls that dependent, and makes it once
 }
 
 // shares says whether a step only reads the temporary table that another one fills: a CTE that is used twice.
@@ -650,7 +650,11 @@ func (t *teller) sort(n *Node) {
 
 // orderable says whether what is sorted are the rows of one table by its bare columns: the order an index can have.
 func (t *teller) orderable(n *Node) bool {
-	tables := 0
+	tables, found := 0, false
+	n.Walk(func(x, _ *Node, _ int) { found = found || x.Kind == KindTable && t.a.sortsFound(x) })
+	if found {
+		return false
+	}
 	if n.Kind == KindTable {
 		tables = 1
 	}
@@ -722,6 +726,9 @@ func (t *teller) estimate(n *Node) {
 			return // it was stopped early
 		}
 	}
+	if n.hasMember("first_match") || n.hasMember("not_exists") {
+		return
+	}
 	f, word := offBy(n), "too many"
 	for _, c := range n.Children {
 		// Only where the error begins: what is above inherits it.
@@ -780,7 +787,7 @@ func (t *teller) stops(n *Node) (stops, told bool) {
 		return false, false
 	}
 	for i := range t.blocks {
-		if t.blocks[i].limit > 0 {
+		if t.blocks[i].limited {
 			return true, true
 		}
 	}

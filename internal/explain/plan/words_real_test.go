@@ -48,6 +48,13 @@ var wordy = []struct {
 	{0, "SELECT shop, MIN(amount) FROM orders GROUP BY shop HAVING MIN(amount) > 10 ORDER BY MIN(amount)"},
 	{0, "SELECT 1"},
 	{0, "SELECT * FROM orders WHERE 1 = 0"},
+	{0, "SELECT SQL_CALC_FOUND_ROWS * FROM orders WHERE status = 2 LIMIT 5"},
+	{0, "SELECT id, note LIKE '%9' x FROM orders HAVING x = 1 LIMIT 5"},
+	{0, "SELECT * FROM countries LIMIT 100"},
+	{0, "SELECT name FROM customers c WHERE EXISTS (SELECT 1 FROM orders o WHERE o.customer = c.id AND o.status = 2)"},
+	{0, "SELECT id FROM customers WHERE id NOT IN (SELECT customer FROM orders WHERE amount > 90000)"},
+	{100, "SELECT * FROM orders WHERE status = 2 LIMIT 5 ROWS EXAMINED 100000"},
+	{100, "SELECT * FROM orders ORDER BY id FETCH FIRST 5 ROWS ONLY"},
 	{80, "WITH t AS (SELECT customer, SUM(amount) s FROM orders GROUP BY customer) SELECT COUNT(*) FROM t a JOIN t b ON a.s = b.s"},
 	{80, "WITH t AS (SELECT customer, SUM(amount) s FROM orders WHERE status = 2 GROUP BY customer) SELECT * FROM t WHERE s = (SELECT MAX(s) FROM t)"},
 	{80, "WITH RECURSIVE n AS (SELECT 1 i UNION ALL SELECT i + 1 FROM n WHERE i < 50) SELECT a.i, b.i FROM n a JOIN n b ON b.i = a.i + 1"},
@@ -165,6 +172,7 @@ func (s *server) truthful(c *mysql.Conn, e plan.Explained, sql string) {
 	if kept > filled {
 		bad("%d steps are told to fill a temporary table, the tree has %d", kept, filled)
 	}
+	s.reasons(e, bad)
 	for _, a := range e.Advice {
 		text := strings.Join(a.Texts, " ")
 		if n := e.Plan.Find(a.Node); strings.Contains(text, "none is taken") && len(n.PossibleKeys) == 0 || strings.Contains(text, "too many of its columns") {
@@ -175,6 +183,37 @@ func (s *server) truthful(c *mysql.Conn, e plan.Explained, sql string) {
 		}
 	}
 }
+
+// reasons: of each table that is read whole, without an end that comes earlier, an index is advised, or why none is.
+func (s *server) reasons(e plan.Explained, bad func(string, ...any)) {
+	s.t.Helper()
+	told := map[int]bool{}
+	for _, a := range e.Advice {
+		told[a.Node] = told[a.Node] || len(a.Texts) > 0
+		if text := strings.Join(a.Texts, " "); innerForm.MatchString(text) {
+			bad("the optimizer's own notation: %s", text)
+		}
+	}
+	for _, x := range e.Sentences {
+		told[x.Node] = told[x.Node] || x.Kind == "full_scan" && strings.Contains(x.Text, "ends when")
+		if innerForm.MatchString(x.Text) {
+			bad("the optimizer's own notation: %s", x.Text)
+		}
+	}
+	for _, m := range servesToo.FindAllStringSubmatch(wordsOf(e), -1) {
+		id, _ := strconv.Atoi(m[1])
+		told[id] = true
+	}
+	e.Plan.Root.Walk(func(n, _ *plan.Node, _ int) {
+		if n.Kind == plan.KindTable && !n.Inner() && n.Access == plan.AccessAll && n.ActualRows.Or(n.Rows.Or(0)) >= 1000 && n.Loops.Or(1) > 0 && n.Role != "insert" && n.Role != "replace" && !told[n.ID] {
+			bad("#%d is read whole, and nothing says why no index is advised", n.ID)
+		}
+	})
+}
+
+var servesToo = regexp.MustCompile(`It serves #(\d+), too`)
+
+var innerForm = regexp.MustCompile(`<[a-z_]+>\(|<materialize>|trigcond`)
 
 var (
 	numberForm = regexp.MustCompile(`\d[\d,]*(?:\.\d+)?`)

@@ -38,7 +38,7 @@ func (a *adviser) worth(n *Node, f *TableFacts, ad *Advice, p *candidate, o orde
 		ad.refused = append(ad.refused, fmt.Sprintf("Reading ends when %s, and how soon that is is not known: no index is advised for it.", e.when))
 		return false
 	}
-	if len(p.order) > 0 && a.sorts(n) && ad.Passing >= many && p.covering && then <= now*1.01 {
+	if len(p.order) > 0 && a.sorts(n) && ad.Passing >= many && !a.thinned(n) && p.covering && then <= now*1.01 {
 		if n.Covering && pages <= 2*before+1 || pages <= before {
 			return true
 		}
@@ -67,6 +67,16 @@ func (a *adviser) worth(n *Node, f *TableFacts, ad *Advice, p *candidate, o orde
 	}
 	if n.Access == AccessAll && !n.Covering {
 		a.refuse(ad, p, o, fewer, now, then, before, pages)
+	}
+	return false
+}
+
+// thinned says whether conditions on other tables of the join leave fewer rows to be sorted than a table gives; how many is not known.
+func (a *adviser) thinned(n *Node) bool {
+	for _, other := range a.joined(n) {
+		if other.Condition != "" {
+			return true
+		}
 	}
 	return false
 }

@@ -20,8 +20,8 @@ CREATE TABLE visits (id INT NOT NULL, month INT NOT NULL, customer INT NOT NULL,
 INSERT INTO visits SELECT n, 1 + n%12, (n*7919)%2000, CONCAT('/', REPEAT('p', 90), n) FROM numbers ORDER BY n;
 CREATE TABLE pairs (a INT NOT NULL, b INT NOT NULL, c INT NOT NULL, PRIMARY KEY (a, b));
 INSERT INTO pairs SELECT n%500, n, n%9 FROM numbers ORDER BY n;
-CREATE TABLE texts (id INT NOT NULL PRIMARY KEY, title VARCHAR(200) NOT NULL, place POINT NOT NULL, padding CHAR(200) NOT NULL, FULLTEXT KEY title (title), SPATIAL KEY place (place));
-INSERT INTO texts SELECT n, CONCAT('word', n%100, ' and word', n), POINT(n%100, n%77), REPEAT('t', 200) FROM numbers WHERE n <= 2000 ORDER BY n;
+CREATE TABLE texts (id INT NOT NULL PRIMARY KEY, title VARCHAR(200) NOT NULL, place POINT NOT NULL, padding CHAR(200) NOT NULL, deleted DATETIME, FULLTEXT KEY title (title), SPATIAL KEY place (place));
+INSERT INTO texts SELECT n, CONCAT('word', n%100, ' and word', n), POINT(n%100, n%77), REPEAT('t', 200), IF(n%100 = 0, '2024-01-01', NULL) FROM numbers WHERE n <= 2000 ORDER BY n;
 CREATE TABLE foreigners (id INT NOT NULL PRIMARY KEY, code VARCHAR(20) NOT NULL, number VARCHAR(20) NOT NULL, name VARCHAR(20) COLLATE utf8mb4_general_ci NOT NULL, padding CHAR(100) NOT NULL, KEY code (code), KEY number (number)) DEFAULT CHARACTER SET utf8mb4;
 INSERT INTO foreigners SELECT n, CONCAT('C', n), n, CONCAT('name', n), REPEAT('f', 100) FROM numbers WHERE n <= 3000 ORDER BY n;
 CREATE TABLE staff (emp_no INT NOT NULL PRIMARY KEY, birth_date DATE NOT NULL, first_name VARCHAR(14) NOT NULL, last_name VARCHAR(16) NOT NULL, gender ENUM('M','F') NOT NULL, hire_date DATE NOT NULL);
