@@ -44,6 +44,9 @@ func TestChannels(t *testing.T) {
 			s := sandboxtest.Sandbox(t, sandbox.Options{Servers: []string{spec}, Topology: sandbox.TopologyReplication, Replicas: 2})
 			replica, east := s.Nodes[1], s.Nodes[2]
 			db, edb := open(t, replica), open(t, east)
+			c, ec := conn(t, db), conn(t, edb)
+			defer c.Close()
+			defer ec.Close()
 			password, err := s.Password()
 			if err != nil {
 				t.Fatal(err)
@@ -51,15 +54,14 @@ func TestChannels(t *testing.T) {
 			v := wordsOf(spec)
 			maria := strings.HasPrefix(spec, "mariadb")
 			if maria {
-				run(t, edb, "SET GLOBAL read_only = OFF", "SET GLOBAL gtid_domain_id = 7", "RESET MASTER")
+				run(t, edb, "SET GLOBAL read_only = OFF", "RESET MASTER")
+				run(t, ec, "SET SESSION gtid_domain_id = 7")
 			} else {
 				run(t, edb, "SET GLOBAL super_read_only = OFF", "SET GLOBAL read_only = OFF")
+				run(t, db, "SET GLOBAL super_read_only = OFF")
 			}
 			run(t, db, fmt.Sprintf(v.change, east.Port, s.User, password), fmt.Sprintf(v.start, "east"))
-			run(t, edb, "CREATE DATABASE east", "CREATE TABLE east.t (id INT PRIMARY KEY)")
-			c, ec := conn(t, db), conn(t, edb)
-			defer c.Close()
-			defer ec.Close()
+			run(t, ec, "CREATE DATABASE east", "CREATE TABLE east.t (id INT PRIMARY KEY)")
 			w := watch(t, rootDSN(replica))
 			w.awaitTicks(t, 4)
 			w.await(t, "the schema", func() bool {
@@ -79,13 +81,13 @@ func TestChannels(t *testing.T) {
 			w.awaitNone(t, "repl.stopped")
 			// Stopped by an error.
 			run(t, c, "SET SESSION sql_log_bin = 0", "INSERT INTO east.t VALUES (1)")
-			run(t, edb, "INSERT INTO east.t VALUES (1)")
+			run(t, ec, "INSERT INTO east.t VALUES (1)")
 			f = w.awaitFinding(t, "repl.stopped", "channel east: ", "error 1062: ", "east.t")
 			if list := w.finding("repl.stopped"); len(list) != 1 {
 				t.Errorf("one of two failed, and told is %+v", list)
 			}
 			run(t, db, strings.Split(f.Remedy[:strings.Index(f.Remedy, " --")], "; ")...)
-			run(t, edb, "INSERT INTO east.t VALUES (2)")
+			run(t, ec, "INSERT INTO east.t VALUES (2)")
 			w.awaitNone(t, "repl.stopped")
 			// A delay that is wanted, and one that is not.
 			run(t, c, fmt.Sprintf(v.stop, "east"), fmt.Sprintf(v.delayed, "east", 3600), fmt.Sprintf(v.start, "east"))
