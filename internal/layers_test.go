@@ -3,9 +3,15 @@ package internal_test
 import (
 	"encoding/json"
 	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -115,4 +121,55 @@ func TestShortIsTold(t *testing.T) {
 			t.Errorf("%s asks testing.Short() and does not say each time what is left out", file)
 		}
 	}
+}
+
+// TestPlainRooms: the rooms that script/test tests without the race detector start no goroutine and guard nothing against one.
+func TestPlainRooms(t *testing.T) {
+	text, err := os.ReadFile("../script/lib/race.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(text), "plain=(")
+	list, _, _ = strings.Cut(list, "\n)")
+	seen := 0
+	for _, line := range strings.Split(list, "\n") {
+		line, _, _ = strings.Cut(line, "#")
+		for _, dir := range strings.Fields(line) {
+			if !strings.HasPrefix(dir, "./internal") {
+				continue
+			}
+			seen++
+			files, err := filepath.Glob(filepath.Join("..", dir, "*.go"))
+			if err != nil || len(files) == 0 {
+				t.Errorf("%s: %d files, %v", dir, len(files), err)
+			}
+			for _, file := range files {
+				if !strings.HasSuffix(file, "_test.go") {
+					checkPlain(t, file)
+				}
+			}
+		}
+	}
+	if seen < 5 {
+		t.Errorf("only %d rooms were found in %s", seen, text)
+	}
+}
+
+func checkPlain(t *testing.T, file string) {
+	t.Helper()
+	f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, imp := range f.Imports {
+		if path, _ := strconv.Unquote(imp.Path.Value); slices.Contains([]string{"sync", "sync/atomic", "golang.org/x/sync/errgroup"}, path) {
+			t.Errorf("%s imports %s: test its room with the race detector", file, path)
+		}
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		if _, is := n.(*ast.GoStmt); is {
+			t.Errorf("%s starts a goroutine: test its room with the race detector", file)
+		}
+		return true
+	})
 }

@@ -60,6 +60,9 @@ type Options struct {
 	Replicas int      // replicas of a replication topology (0: 2); nodes besides the first of a Galera cluster (0: 2)
 	Settings []string // "key=value" for the [mysqld] section of every node
 
+	// Find finds the servers. Nil: the function Find, which asks each program on this machine for its version.
+	Find func(ctx context.Context, spec string) (Server, error)
+
 	// Data fills the data directory of a single server, which is then started on what is there instead of on an empty one,
 	// and gives further settings that these files need. Root logs in as ever; what the data itself would do by itself,
 	// replicate or run events, it does not. No account for TCP is made. Nil: an empty server.

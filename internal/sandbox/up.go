@@ -77,7 +77,11 @@ func newPlan(ctx context.Context, o Options) (*plan, error) {
 	if p.data != nil && count != 1 {
 		return nil, &UsageError{Problem: fmt.Sprintf("%d nodes on given data", count), Hint: "a single server can be started on it"}
 	}
-	return p, p.chooseServers(ctx, o.Servers, count)
+	find := o.Find
+	if find == nil {
+		find = Find
+	}
+	return p, p.chooseServers(ctx, find, o.Servers, count)
 }
 
 // nodeCount is how many nodes the options ask for.
@@ -105,7 +109,7 @@ func nodeCount(o Options) (int, error) {
 }
 
 // chooseServers finds a server for each node and checks that they fit together.
-func (p *plan) chooseServers(ctx context.Context, specs []string, count int) error {
+func (p *plan) chooseServers(ctx context.Context, find func(context.Context, string) (Server, error), specs []string, count int) error {
 	if len(specs) == 0 {
 		specs = []string{string(FamilyMariaDB)}
 	}
@@ -114,7 +118,7 @@ func (p *plan) chooseServers(ctx context.Context, specs []string, count int) err
 		spec := specs[min(i, len(specs)-1)]
 		b, ok := known[spec]
 		if !ok {
-			s, err := Find(ctx, spec)
+			s, err := find(ctx, spec)
 			if err != nil {
 				return err
 			}

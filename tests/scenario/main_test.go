@@ -21,9 +21,10 @@ import (
 )
 
 var (
-	binary string // the program under test
-	root   string // folder of everything that these tests make
-	config string // the account's own: the keys that backups are signed by
+	binary  string // the program under test
+	root    string // folder of everything that these tests make, but servers
+	servers string // folder of those
+	config  string // the account's own: the keys that backups are signed by
 )
 
 // The kinds of server that Risso promises to watch.
@@ -39,6 +40,11 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(root)
+	if servers, err = sandboxtest.Folder("rs-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(servers)
 	if config, err = os.MkdirTemp("", "rs-config-"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -78,7 +84,7 @@ func program() (string, error) {
 	return out, nil
 }
 
-// leftovers lists processes that work under root, and sandboxes in it.
+// leftovers lists processes that work under root or beside servers, and what lies there.
 func leftovers() (left []string) {
 	proc, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
@@ -87,18 +93,20 @@ func leftovers() (left []string) {
 	for _, p := range proc {
 		b, err := os.ReadFile(p)
 		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(p)))
-		if err == nil && pid != os.Getpid() && strings.Contains(string(b), root+"/") {
+		if err == nil && pid != os.Getpid() && (strings.Contains(string(b), root+"/") || strings.Contains(string(b), servers+"/")) {
 			left = append(left, fmt.Sprintf("process %d: %s", pid, strings.ReplaceAll(string(b), "\x00", " ")))
 		}
 	}
 	// Each test's folder goes with the test; only the program may lie here.
-	list, err := os.ReadDir(root)
-	if err != nil {
-		return append(left, err.Error())
-	}
-	for _, e := range list {
-		if e.Name() != "risso" {
-			left = append(left, "folder "+filepath.Join(root, e.Name()))
+	for _, dir := range []string{root, servers} {
+		list, err := os.ReadDir(dir)
+		if err != nil {
+			return append(left, err.Error())
+		}
+		for _, e := range list {
+			if e.Name() != "risso" {
+				left = append(left, "folder "+filepath.Join(dir, e.Name()))
+			}
 		}
 	}
 	return left
@@ -107,7 +115,12 @@ func leftovers() (left []string) {
 // tempDir is a folder with a short name that goes with the test.
 func tempDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp(root, "t")
+	return tempDirIn(t, root)
+}
+
+func tempDirIn(t *testing.T, parent string) string {
+	t.Helper()
+	dir, err := os.MkdirTemp(parent, "t")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +148,7 @@ func eachKind(t *testing.T, list []string, f func(t *testing.T, kind string)) {
 func up(t *testing.T, o sandbox.Options) *sandbox.Sandbox {
 	t.Helper()
 	if o.Dir == "" {
-		o.Dir = tempDir(t)
+		o.Dir = tempDirIn(t, servers)
 	}
 	return sandboxtest.Sandbox(t, o)
 }

@@ -71,7 +71,7 @@ func TestPublishedSamples(t *testing.T) {
 	var mu sync.Mutex
 	from := map[string]*journey{}
 	for _, kind := range chosen {
-		if _, err := sandbox.Find(t.Context(), kind); err != nil {
+		if _, err := sandboxtest.Find(t.Context(), kind); err != nil {
 			t.Run(kind, func(t *testing.T) { sandboxtest.Need(t, kind) })
 			continue
 		}

@@ -58,14 +58,14 @@ func travellers(t *testing.T) map[string]*sandbox.Node {
 	nodes := map[string]*sandbox.Node{}
 	t.Run("start", func(t *testing.T) {
 		for _, spec := range servers {
-			if _, err := sandbox.Find(t.Context(), spec); err != nil {
+			if _, err := sandboxtest.Find(t.Context(), spec); err != nil {
 				sandboxtest.Need(t, spec)
 			}
 		}
 	})
 	var wait sync.WaitGroup
 	for _, spec := range servers {
-		if _, err := sandbox.Find(t.Context(), spec); err != nil {
+		if _, err := sandboxtest.Find(t.Context(), spec); err != nil {
 			continue
 		}
 		wait.Go(func() {

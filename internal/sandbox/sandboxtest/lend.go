@@ -105,14 +105,14 @@ func lend[T lendable](t testing.TB, key string, make func() (T, error)) T {
 }
 
 func newLent(ctx context.Context, spec string, settings []string) (*lent, error) {
-	dir, err := os.MkdirTemp("", "rt-") // short, for the path of the socket
+	dir, err := Folder("rt-")
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	l := &lent{dir: dir}
-	l.box, err = sandbox.Up(ctx, sandbox.Options{Dir: dir, Name: "t", Servers: []string{spec}, Settings: plain([]string{spec}, settings), StartTimeout: 2 * time.Minute, AnswerTimeout: patience})
+	l.box, err = sandbox.Up(ctx, sandbox.Options{Dir: dir, Name: "t", Servers: []string{spec}, Settings: plain([]string{spec}, settings), StartTimeout: 2 * time.Minute, AnswerTimeout: patience, Find: Find})
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}

@@ -47,7 +47,7 @@ func Sandbox(t testing.TB, o sandbox.Options) *sandbox.Sandbox {
 	for _, spec := range o.Servers {
 		Need(t, spec)
 	}
-	o.Name, o.StartTimeout, o.AnswerTimeout = cmp.Or(o.Name, "t"), 2*time.Minute, patience
+	o.Name, o.StartTimeout, o.AnswerTimeout, o.Find = cmp.Or(o.Name, "t"), 2*time.Minute, patience, Find
 	if o.Dir == "" {
 		o.Dir = shortDir(t)
 	}
@@ -68,10 +68,17 @@ func Sandbox(t testing.TB, o sandbox.Options) *sandbox.Sandbox {
 	return s
 }
 
-// shortDir is a folder whose name leaves room for the path of a socket.
+// Folder makes a folder for servers of tests, with a name that leaves room for the path of a socket: in memory, where script/test
+// has found room for it (RISSO_TEST_MEMORY), for most of what a test's server writes is never read. No test takes the power from the
+// machine; of a server that is killed the kernel keeps what it wrote, there as on a disk.
+func Folder(prefix string) (string, error) {
+	return os.MkdirTemp(os.Getenv("RISSO_TEST_MEMORY"), prefix)
+}
+
+// shortDir is a Folder that goes with the test.
 func shortDir(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "rt-")
+	dir, err := Folder("rt-")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,14 +1,12 @@
 package mirror
 
 import (
-	"context"
 	"database/sql"
 	"errors"
 	"io"
 	"net"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sandbox"
@@ -136,21 +134,8 @@ func TestFailover(t *testing.T) {
 // pair starts a primary and its replica.
 func pair(t *testing.T, spec string) (primary, replica *sandbox.Node) {
 	t.Helper()
-	sandboxtest.Need(t, spec)
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
-	s, err := sandbox.Up(ctx, sandbox.Options{Name: "f", Dir: shortDir(t), Servers: []string{spec}, Topology: sandbox.TopologyReplication, Replicas: 1,
-		Settings: []string{"max_binlog_size=64K", "sync_binlog=0", "innodb_flush_log_at_trx_commit=2", "read_only=OFF"}, StartTimeout: 2 * time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-		defer cancel()
-		if err := s.Down(ctx); err != nil {
-			t.Errorf("down: %v", err)
-		}
-	})
+	s := sandboxtest.Sandbox(t, sandbox.Options{Name: "f", Servers: []string{spec}, Topology: sandbox.TopologyReplication, Replicas: 1,
+		Settings: []string{"max_binlog_size=64K", "sync_binlog=0", "innodb_flush_log_at_trx_commit=2", "read_only=OFF"}})
 	return s.Nodes[0], s.Nodes[1]
 }
 

@@ -89,17 +89,6 @@ func keyed(dir string, k repo.Keys) Place {
 	return p
 }
 
-// shortDir is a folder whose name leaves room for the path of a socket.
-func shortDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "rt-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	return dir
-}
-
 // process starts a mirror that a test can kill.
 func process(t *testing.T, dir, keys, semi, dsn string) *exec.Cmd {
 	t.Helper()

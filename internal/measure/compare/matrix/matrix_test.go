@@ -110,7 +110,7 @@ func (b *boxes) Check(ctx context.Context, spec string, _ []string) error {
 		_, err := postgres.Find(spec)
 		return err
 	}
-	_, err := sandbox.Find(ctx, spec)
+	_, err := sandboxtest.Find(ctx, spec)
 	return err
 }
 
@@ -123,7 +123,7 @@ func (b *boxes) Up(ctx context.Context, name, spec string, options []string) (Se
 		b.up = append(b.up, name+" "+strings.Join(options, " "))
 		return pgBox{s}, nil
 	}
-	s, err := sandbox.Up(ctx, sandbox.Options{Dir: b.dir, Name: name, Servers: []string{spec}, Settings: options})
+	s, err := sandbox.Up(ctx, sandbox.Options{Dir: b.dir, Name: name, Servers: []string{spec}, Settings: options, Find: sandboxtest.Find})
 	if err != nil {
 		return nil, err
 	}
