@@ -3,7 +3,9 @@ package mysql_test
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -57,7 +59,24 @@ func TestBriefLook(t *testing.T) {
 				}
 				return n
 			}
+			// settle waits until so many sessions run something: a session that has had its answer still counts as busy for a moment.
+			settle := func(running int) {
+				t.Helper()
+				n := -1
+				for deadline := time.Now().Add(2 * time.Minute); n != running; time.Sleep(time.Millisecond) {
+					if time.Now().After(deadline) {
+						t.Fatalf("%d sessions run something, want %d", n, running)
+					}
+					if err := conn.Query(t.Context(), "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE COMMAND = 'Query' AND ID <> CONNECTION_ID()", func(row []driver.Value) (err error) {
+						n, err = strconv.Atoi(mysql.Text(row[0]))
+						return err
+					}); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
 			before := tables()
+			settle(0)
 			for range 40 {
 				read(0)
 			}
@@ -73,11 +92,13 @@ func TestBriefLook(t *testing.T) {
 				_, _ = db.ExecContext(ctx, statement) // until it is killed
 			}()
 			awaitStatement(t, db, statement)
+			settle(1)
 			s := read(1)[0]
 			if s.Text != statement || s.Wait != "other" || s.User != "root" || s.Host != "localhost" || c.spec != "mysql-5.7" && s.Run == 0 {
 				t.Errorf("found %+v", s)
 			}
 			before = tables()
+			settle(1)
 			for range 30 {
 				read(1)
 			}
@@ -89,6 +110,7 @@ func TestBriefLook(t *testing.T) {
 			}
 			<-done
 			before = tables()
+			settle(0)
 			for range 40 {
 				read(0)
 			}

@@ -227,6 +227,18 @@ func (s GTIDSet) Contains(g GTID) bool {
 	return i < len(list) && list[i].from <= g.Number
 }
 
+// Last says whether a transaction that is in the set is the last one there of its source, of MariaDB's of its domain; alone: and there is no
+// other source or domain, so that it is the last of all.
+func (s GTIDSet) Last(g GTID) (last, alone bool) {
+	if g.Source == "" {
+		last = s.domains[g.Domain] == g
+		return last, last && len(s.domains) == 1
+	}
+	list := s.sources[g.Source]
+	last = len(list) > 0 && list[len(list)-1].to == g.Number
+	return last, last && len(s.sources) == 1
+}
+
 // ContainsSet says whether all of o is in s.
 func (s GTIDSet) ContainsSet(o GTIDSet) bool { return o.Subtract(s).Empty() }
 

@@ -122,17 +122,23 @@ func (s Server) rowLockTables() string {
  JOIN information_schema.INNODB_TRX bt ON bt.trx_id = w.blocking_trx_id`
 }
 
+// openSeconds is how long a transaction of INNODB_TRX is open. Servers show its begin in the system's time zone, whatever that of the
+// session is (field_store_time_t in their i_s.cc).
+func openSeconds(trx string) string {
+	return "TIMESTAMPDIFF(SECOND, " + trx + ".trx_started, CONVERT_TZ(NOW(), @@SESSION.time_zone, 'SYSTEM'))"
+}
+
 // rowLockDetails asks who waits for whose row locks, and which.
 func (s Server) rowLockDetails() string {
 	if s.tellsDataLocks() {
 		return `SELECT /* risso: who waits for which row */ rt.trx_mysql_thread_id, bt.trx_mysql_thread_id, r.LOCK_TYPE, r.OBJECT_SCHEMA, r.OBJECT_NAME, r.INDEX_NAME, r.LOCK_DATA, r.LOCK_MODE, b.LOCK_MODE,
- TIMESTAMPDIFF(SECOND, bt.trx_started, NOW()), b.LOCK_STATUS
+ ` + openSeconds("bt") + `, b.LOCK_STATUS
  FROM ` + s.rowLockTables() + `
  JOIN performance_schema.data_locks r ON r.ENGINE = w.ENGINE AND r.ENGINE_LOCK_ID = w.REQUESTING_ENGINE_LOCK_ID
  JOIN performance_schema.data_locks b ON b.ENGINE = w.ENGINE AND b.ENGINE_LOCK_ID = w.BLOCKING_ENGINE_LOCK_ID`
 	}
 	return `SELECT /* risso: who waits for which row */ rt.trx_mysql_thread_id, bt.trx_mysql_thread_id, r.lock_type, NULL, r.lock_table, r.lock_index, r.lock_data, r.lock_mode, b.lock_mode,
- TIMESTAMPDIFF(SECOND, bt.trx_started, NOW()), IF(bt.trx_requested_lock_id = w.blocking_lock_id, 'WAITING', 'GRANTED')
+ ` + openSeconds("bt") + `, IF(bt.trx_requested_lock_id = w.blocking_lock_id, 'WAITING', 'GRANTED')
  FROM ` + s.rowLockTables() + `
  JOIN information_schema.INNODB_LOCKS r ON r.lock_id = w.requested_lock_id
  JOIN information_schema.INNODB_LOCKS b ON b.lock_id = w.blocking_lock_id`
@@ -439,7 +445,7 @@ func (c *Conn) pluginLockWaits(ctx context.Context, s stuck) (list []LockWait, k
 
 // openTransactions are the sessions of which one may hold a metadata lock, for all locks of a transaction are held to its end.
 func (c *Conn) openTransactions(ctx context.Context, s stuck) (list []LockWait, err error) {
-	_, err = c.allowed(ctx, "", "", fmt.Sprintf(`SELECT /* risso: who may hold a metadata lock */ trx_mysql_thread_id, TIMESTAMPDIFF(SECOND, trx_started, NOW()) FROM information_schema.INNODB_TRX
+	_, err = c.allowed(ctx, "", "", fmt.Sprintf(`SELECT /* risso: who may hold a metadata lock */ t.trx_mysql_thread_id, `+openSeconds("t")+` FROM information_schema.INNODB_TRX t
  WHERE trx_mysql_thread_id NOT IN (0, %d, CONNECTION_ID()) ORDER BY trx_started LIMIT 5`, s.id), func(row []sqldriver.Value) error {
 		id, _ := number(row[0])
 		open, _ := number(row[1])
@@ -483,7 +489,7 @@ func (c *Conn) describeBlockers(ctx context.Context, list []LockWait) (gaps []fl
 		}
 	}
 	open := map[int64]float64{}
-	_, err = c.allowed(ctx, "", "", "SELECT /* risso: how long transactions are open */ trx_mysql_thread_id, TIMESTAMPDIFF(SECOND, trx_started, NOW()) FROM information_schema.INNODB_TRX WHERE trx_mysql_thread_id IN ("+in+")", func(row []sqldriver.Value) error {
+	_, err = c.allowed(ctx, "", "", "SELECT /* risso: how long transactions are open */ t.trx_mysql_thread_id, "+openSeconds("t")+" FROM information_schema.INNODB_TRX t WHERE trx_mysql_thread_id IN ("+in+")", func(row []sqldriver.Value) error {
 		id, _ := number(row[0])
 		open[int64(id)], _ = number(row[1])
 		return nil

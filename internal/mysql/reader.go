@@ -32,6 +32,7 @@ type Reader struct {
 	starts  float64  // their sum at the last reading
 	lookIn  int      // readings until replication is looked for anyway
 	off     int      // InnoDB metrics that are switched off
+	watched settingsReader
 }
 
 // group is one question to the server.
@@ -49,6 +50,9 @@ type group struct {
 	retryAt int64               // unix second from which it is tried again
 }
 
+// groupReplication is the group of the channels.
+const groupReplication = "replication"
+
 // retryGap is how long a question that the server refused is not asked again.
 const retryGap = 60
 
@@ -65,7 +69,7 @@ func NewReader(traffic *Traffic) *Reader {
 			read: (*Reader).readStatus},
 		{name: "innodb_metrics", what: "InnoDB metrics", every: 1, wanted: always, remedy: grant("PROCESS"),
 			read: (*Reader).readInnoDB},
-		{name: "replication", what: "replication status", every: 1, wanted: (*Reader).mayReplicate,
+		{name: groupReplication, what: "replication status", every: 1, wanted: (*Reader).mayReplicate,
 			remedy: func(s Server) string { return "GRANT " + s.replicaPrivilege() + " ON *.* TO " + s.QuotedAccount() },
 			read:   (*Reader).readReplication},
 		{name: "waits", what: "who waits for what", every: 1, wanted: always, remedy: selectPS, read: (*Reader).readWaits},
@@ -76,6 +80,7 @@ func NewReader(traffic *Traffic) *Reader {
 		{name: "replicas", what: "connected replicas", every: 10, phase: 6, wanted: always, remedy: grant("PROCESS"),
 			read: (*Reader).countReplicas},
 		{name: "variables", what: "global variables", every: 60, phase: 8, wanted: always, remedy: none, read: (*Reader).readVariables},
+		{name: "settings", what: "settings that findings rest on", every: 1, wanted: (*Reader).mayBeSet, remedy: none, read: (*Reader).readSettings},
 		{name: "innodb_metrics_off", what: "which InnoDB metrics are off", every: 60, phase: 9, wanted: always, remedy: none, read: (*Reader).countDisabled},
 	}}
 }
@@ -167,7 +172,9 @@ func (r *Reader) Connected() {
 	r.innodb.byName = nil
 	r.latency.buckets = nil
 	r.Variables = nil
+	clear(r.status.Texts)
 	r.lookIn, r.off = 0, 0
+	r.watched = settingsReader{}
 	for i := range r.groups {
 		r.groups[i].retryAt, r.groups[i].gap, r.groups[i].asked = 0, nil, false
 	}
@@ -222,8 +229,15 @@ func (r *Reader) settle(g *group, c *Conn, t int64, err error) error {
 	return nil
 }
 
-// Channels is the replication channels at the last reading.
-func (r *Reader) Channels() []fleet.Channel { return r.replica.Channels }
+// Channels is the replication channels at the last reading; none where the server refused to tell them since.
+func (r *Reader) Channels() []fleet.Channel {
+	for i := range r.groups {
+		if g := &r.groups[i]; g.name == groupReplication && g.gap != nil {
+			return nil
+		}
+	}
+	return r.replica.Channels
+}
 
 // Texts are the status variables that are no numbers, as they last were.
 func (r *Reader) Texts() map[string]string { return r.status.Texts }

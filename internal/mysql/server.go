@@ -81,6 +81,11 @@ func ownMode(mode string) string {
 	return strings.Join(slices.DeleteFunc(strings.Split(mode, ","), func(m string) bool { return readsOtherwise[m] }), ",")
 }
 
+// LeftOutModes are the modes of the server's sql_mode that Risso's own SQL is sent without.
+func (s Server) LeftOutModes() []string {
+	return slices.DeleteFunc(strings.Split(s.SQLMode, ","), func(m string) bool { return !readsOtherwise[m] })
+}
+
 func setMode(mode string) string {
 	return "SET SESSION /* risso: SQL as it is meant */ sql_mode = " + Literal(mode)
 }

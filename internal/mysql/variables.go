@@ -8,6 +8,12 @@ import (
 	"github.com/rissodb/risso/internal/fleet"
 )
 
+// settingPrefix begins the names of metrics that are global variables.
+const settingPrefix = "mysql_global_variables_"
+
+// IsSetting says whether a metric is a global variable.
+func IsSetting(metric string) bool { return strings.HasPrefix(metric, settingPrefix) }
+
 const variableSource = "SHOW GLOBAL VARIABLES"
 
 // secretWords mark variables that hold what must not be stored or shown.
@@ -34,7 +40,7 @@ func readVariables(ctx context.Context, c *Conn, s *fleet.Sample) (map[string]st
 		}
 		out[name] = value
 		if v, ok := number(row[1]); ok && !isSecret(name) {
-			s.Values[s.Position(fleet.Metric{Name: "mysql_global_variables_" + metricWord(name), Source: variableSource, Help: name, Unit: variableUnit(name)})] = v
+			s.Values[s.Position(fleet.Metric{Name: settingPrefix + metricWord(name), Source: variableSource, Help: name, Unit: variableUnit(name)})] = v
 		}
 		return nil
 	})

@@ -45,7 +45,7 @@ func (s *traced) cutTexts(t *testing.T) {
 			}
 		}
 		if !found {
-			t.Errorf("%s: not seen", name)
+			t.Errorf("%s: not seen; %d events, missing %d, totals %+v, not recorded %q", name, len(res.Trace.Events), res.Trace.Missing, res.Trace.Totals, res.Trace.NotRecorded)
 		}
 	}
 }

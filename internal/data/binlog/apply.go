@@ -201,7 +201,7 @@ func (a *applier) run(ctx context.Context) error {
 	if err := a.flush(ctx); err != nil {
 		return err
 	}
-	a.result.Next, a.result.Stopped = end, a.plan.result.Stopped
+	a.result.Next, a.result.Stopped, a.result.AtEnd = end, a.plan.result.Stopped, a.plan.result.AtEnd
 	a.tell(true)
 	return nil
 }

@@ -29,9 +29,19 @@ import (
 type File struct {
 	Name string // as the server calls it
 	Size int64  // uncompressed; 0: not known
+	// Least is how many bytes were there when it was mirrored: with fewer it was cut. 0: nobody knows.
+	Least int64
 	// Index is what is known of it when it will not grow; else nil.
 	Index *Index
 	Open  func(ctx context.Context) (io.ReadCloser, error)
+}
+
+// ErrCut says that a compressed file ends in its middle.
+var ErrCut = errors.New("the compressed file ends in its middle: its copy was cut, or goes on")
+
+// short is the error of a log of which only so many bytes are there.
+func (f File) short(pos int64) error {
+	return fmt.Errorf("%w: %s ends at byte %d, and %d were mirrored: it was cut since", ErrContents, f.Name, pos, f.Least)
 }
 
 // FromPaths gives files of this machine in the order of their numbers: plain, gzip or zstd.
@@ -78,8 +88,17 @@ func Number(name string) uint64 {
 
 // packed is a compressed file that is read plain.
 type packed struct {
-	io.Reader
+	in    io.Reader
 	close func() error
+}
+
+// Read tells a compressed file that is cut from a log that ends in the middle of an event, as one does that is being written.
+func (p packed) Read(b []byte) (int, error) {
+	n, err := p.in.Read(b)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = ErrCut
+	}
+	return n, err
 }
 
 func (p packed) Close() error { return p.close() }

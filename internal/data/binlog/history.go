@@ -83,7 +83,7 @@ func (h *history) later(begun time.Time) bool {
 }
 
 func (h *history) other(file string, begun time.Time) error {
-	return fmt.Errorf("%w: %s was begun at %s, the position is of %s", ErrHistory, file, begun.UTC().Format("2006-01-02 15:04:05Z"), h.o.Moment.UTC().Format("2006-01-02 15:04:05Z"))
+	return fmt.Errorf("%w: %s was begun at %s, the position is of %s, if the server's clock was right", ErrHistory, file, begun.UTC().Format("2006-01-02 15:04:05Z"), h.o.Moment.UTC().Format("2006-01-02 15:04:05Z"))
 }
 
 // event looks at an event of a log; open: a transaction is.

@@ -29,6 +29,9 @@ type RollOptions struct {
 	Leave bool           // what the server has noted of how far it came stays at the end, until Forget: called again, nothing is applied
 	Tell  func(Progress) // how far it is, several times a second; may be nil
 
+	// Lacks says what lies beside the logs and cannot be read; "": nothing. It is a note, and where the logs end before Stop.Time an error.
+	Lacks string
+
 	// Own says that the logs are of the server that From is of: then its file and offset have to lie in them, too, else ErrHistory or ErrShort tells
 	// why not. Without, they may be another server's, and file and offset count only where there are no GTIDs.
 	Own    bool
@@ -143,7 +146,7 @@ func (p Place) String() string {
 var (
 	ErrGap      = errors.New("transactions between the position and the logs are missing")
 	ErrNoStop   = errors.New("the logs do not have the transaction to stop at")
-	ErrPast     = errors.New("the position has the transaction already that is to be left out")
+	ErrPast     = errors.New("the position is past the point to stop at")
 	ErrPending  = errors.New("nobody knows whether the statement that was running has been done")
 	ErrContents = errors.New("the logs cannot be replayed")
 	ErrTarget   = errors.New("the server cannot take these transactions")
@@ -218,17 +221,22 @@ func planRoll(ctx context.Context, o RollOptions) (p rollPlan, err error) {
 	if p.from, err = mysql.ParseGTIDSet(o.From.GTIDSet); err != nil {
 		return p, err
 	}
-	if !o.Stop.GTID.IsZero() && p.from.Contains(o.Stop.GTID) && o.Stop.Before {
-		return p, fmt.Errorf("%w: %s", ErrPast, o.Stop.GTID)
+	if o.Lacks != "" {
+		p.result.Notes = append(p.result.Notes, o.Lacks)
+	}
+	if err := eachOnce(o.Files); err != nil {
+		return p, err
 	}
 	if id := o.Stop.GTID; !id.IsZero() && p.from.Contains(id) {
-		p.result.GTIDs, p.result.Stopped = p.from, "the position has "+id.String()+" already"
-		return p, nil
+		return p, p.there(o.Stop)
 	}
 	if err := p.choose(ctx, o); err != nil {
 		return p, err
 	}
-	w := walker{o: o, p: &p, h: newHistory(&o)}
+	if s := o.Stop; s.File != "" && CompareNames(p.files[0].Name, s.File) > 0 {
+		return p, fmt.Errorf("%w: what it lacks begins in %s, behind %s:%d", ErrPast, p.files[0].Name, s.File, s.Pos)
+	}
+	w := walker{o: o, p: &p, h: newHistory(&o), order: newOrder(p.from)}
 	for i, f := range p.files {
 		err := w.file(ctx, i, f)
 		p.result.Bytes = p.total
@@ -245,13 +253,43 @@ func planRoll(ctx context.Context, o RollOptions) (p rollPlan, err error) {
 		return p, fmt.Errorf("%w: %s", ErrNoStop, o.Stop.GTID)
 	case o.Stop.File != "":
 		return p, fmt.Errorf("%w: %s is not among them, or ends before %d", ErrNoStop, o.Stop.File, o.Stop.Pos)
+	case !o.Stop.Time.IsZero() && o.Lacks != "":
+		return p, fmt.Errorf("%w: they end before the time to stop at, and %s", ErrGap, o.Lacks)
 	case !o.Stop.Time.IsZero():
-		p.result.Stopped, p.result.AtEnd = "the logs end before the time to stop at", true
+		p.result.Stopped, p.result.AtEnd = "where the logs end, before the time to stop at, "+o.Stop.Time.UTC().Format(time.RFC3339Nano), true
 	default:
-		p.result.Stopped, p.result.AtEnd = "the logs end", true
+		p.result.Stopped, p.result.AtEnd = "where the logs end", true
 	}
 	p.result.GTIDs = p.from.Union(p.adds)
 	return p, nil
+}
+
+// eachOnce refuses a log that is named twice, as a pattern of names does that catches binlog.000003 and binlog.000003.gz: what is in it would
+// be applied twice.
+func eachOnce(files []File) error {
+	names := map[string]bool{}
+	for _, f := range files {
+		if names[f.Name] {
+			return fmt.Errorf("%w: %s is there twice, and its transactions are to be applied once: name one of the two", ErrContents, f.Name)
+		}
+		names[f.Name] = true
+	}
+	return nil
+}
+
+// there is for a point to stop at that the position has: it is right only where nothing came behind it.
+func (p *rollPlan) there(s Stop) error {
+	last, alone := p.from.Last(s.GTID)
+	switch {
+	case s.Before:
+		return fmt.Errorf("%w: it has %s, which is to be left out", ErrPast, s.GTID)
+	case !last:
+		return fmt.Errorf("%w: it has %s, and more behind it: %s", ErrPast, s.GTID, p.from)
+	case !alone:
+		p.result.Notes = append(p.result.Notes, fmt.Sprintf("whether what the position has of other servers (%s) was committed before %s or after it, GTIDs do not tell", p.from, s.GTID))
+	}
+	p.result.GTIDs, p.result.Stopped = p.from, "at once: the position has "+s.GTID.String()+" already"
+	return nil
 }
 
 // choose finds the log to begin with: by GTID the last one before which the server had nothing that the position lacks.
@@ -335,8 +373,10 @@ type walker struct {
 	plain   bool // a transaction without a GTID was seen
 	stopped bool
 	stopAt  bool // with the end of the open transaction
+	closed  bool // the log in hand ends as a server ends one that it goes on behind
 	b       boundaries
 	h       history
+	order   order
 }
 
 func (w *walker) file(ctx context.Context, i int, f File) error {
@@ -356,7 +396,10 @@ func (w *walker) file(ctx context.Context, i int, f File) error {
 		return fmt.Errorf("%s: %w", f.Name, err)
 	}
 	defer r.Close()
-	w.b = boundaries{}
+	if i > 0 && !w.closed && w.plain {
+		w.p.result.Notes = append(w.p.result.Notes, fmt.Sprintf("%s does not end as a server ends a log: it died then, or the copy is cut; without GTIDs nothing tells whether transactions of it are missing", w.p.files[i-1].Name))
+	}
+	w.b, w.closed = boundaries{}, false
 	begin := int64(len(binlogevent.Magic))
 	w.p.result.Next = Place{File: f.Name, Pos: begin}
 	w.p.result.Stretches = append(w.p.result.Stretches, Stretch{File: f.Name, From: begin, To: begin})
@@ -364,6 +407,8 @@ func (w *walker) file(ctx context.Context, i int, f File) error {
 		e, err := r.Next()
 		last := i+1 == len(w.p.files)
 		switch {
+		case (errors.Is(err, io.EOF) || errors.Is(err, binlogevent.ErrTorn)) && r.Pos() < f.Least:
+			return f.short(r.Pos())
 		case errors.Is(err, io.EOF):
 			w.p.total += r.Pos()
 			return w.h.end(f.Name, r.Pos(), w.b.open)
@@ -403,6 +448,8 @@ func (w *walker) event(f File, e binlogevent.Event, first bool) error {
 		}
 		w.end = w.end.Union(before)
 		return nil
+	case binlogevent.TypeRotate, binlogevent.TypeStop:
+		w.closed = true
 	case binlogevent.TypeIncident:
 		return fmt.Errorf("%w: at %s:%d the server says that it lost events (an incident)", ErrContents, f.Name, e.Pos)
 	case binlogevent.TypeBeginLoadQuery:
@@ -410,6 +457,9 @@ func (w *walker) event(f File, e binlogevent.Event, first bool) error {
 	}
 	began, ended := w.b.event(e)
 	if began && w.h.behind(f.Name) && w.o.Stop.before(f.Name, e, w.b.gtid) {
+		if w.had(first) {
+			return fmt.Errorf("%w: it has what begins at %s:%d%s, of %s", ErrPast, f.Name, e.Pos, gtidIn(w.b.gtid.ID), commitTime(w.b.gtid, e.Seconds).UTC().Format("2006-01-02 15:04:05.999999Z"))
+		}
 		w.stop(f, e)
 		return nil
 	}
@@ -424,6 +474,9 @@ func (w *walker) event(f File, e binlogevent.Event, first bool) error {
 	w.plain = w.plain || id.IsZero()
 	if w.p.byGTID {
 		if err := w.h.transaction(f.Name, w.b.gtid, w.p.from.Contains(id)); err != nil {
+			return err
+		}
+		if err := w.order.next(f.Name, id, w.p.from.Contains(id)); err != nil {
 			return err
 		}
 	}

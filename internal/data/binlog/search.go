@@ -95,6 +95,7 @@ type SearchResult struct {
 	Transactions int64    `json:"transactions"` // looked at
 	Bytes        int64    `json:"bytes"`        // read
 	Skipped      int      `json:"logs_skipped"` // for their indexes say that nothing in them fits
+	Incomplete   bool     `json:"incomplete"`   // not all could be read: Notes say what was not searched
 	Notes        []string `json:"notes,omitempty"`
 }
 
@@ -114,7 +115,7 @@ func Search(ctx context.Context, files []File, d Damage) (SearchResult, error) {
 	g.SetLimit(cmp.Or(d.Workers, runtime.GOMAXPROCS(0)))
 	for i, f := range files {
 		s := &results[i]
-		*s = searcher{ctx: gctx, d: &d, file: f.Name, hole: skip[i]}
+		*s = searcher{ctx: gctx, d: &d, file: f.Name, hole: skip[i], last: i+1 == len(files)}
 		if skip[i] {
 			continue
 		}
@@ -139,6 +140,7 @@ func Search(ctx context.Context, files []File, d Damage) (SearchResult, error) {
 		all.Fit += r.Fit
 		all.Transactions += r.Transactions
 		all.Bytes += r.Bytes
+		all.Incomplete = all.Incomplete || r.Incomplete
 		if skip[i] {
 			all.Skipped++
 		}

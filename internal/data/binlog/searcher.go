@@ -21,6 +21,7 @@ type searcher struct {
 	d      *Damage
 	file   string
 	hole   bool // it was not read to its end
+	last   bool // no log stands behind it: it may be being written
 	before mysql.GTIDSet
 	out    SearchResult
 	tell   func(int64)
@@ -49,6 +50,10 @@ func (s *searcher) run(f File) error {
 	}
 	defer in.Close()
 	r, err := binlogevent.NewReader(in, binlogevent.Options{Skip: s.unread, Lost: s.lost})
+	if errors.Is(err, ErrCut) {
+		s.missed("%s: %v: nothing of it was searched", f.Name, err)
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.Name, err)
 	}
@@ -62,9 +67,15 @@ func (s *searcher) run(f File) error {
 			told = r.Pos()
 		}
 		switch {
-		case errors.Is(err, io.EOF):
+		case errors.Is(err, io.EOF), errors.Is(err, ErrCut):
 			s.out.Bytes = r.Pos()
 			s.tell(r.Pos() - told)
+			if r.Pos() < f.Least {
+				err = f.short(r.Pos())
+			}
+			if !errors.Is(err, io.EOF) {
+				s.missed("%s: %v: the rest was not searched", f.Name, err)
+			}
 			return nil
 		case err != nil:
 			return fmt.Errorf("%s: %w", f.Name, err)
@@ -73,7 +84,7 @@ func (s *searcher) run(f File) error {
 		}
 		s.format = r.Format()
 		if err := s.event(&e); err != nil {
-			s.note("%s:%d: %v", f.Name, e.Pos, err)
+			s.missed("%s:%d: %v", f.Name, e.Pos, err)
 		}
 	}
 }
@@ -82,13 +93,21 @@ func (s *searcher) run(f File) error {
 func (s *searcher) lost(err error, bytes int64) {
 	s.hole = true
 	switch {
-	case errors.Is(err, binlogevent.ErrTorn):
+	case errors.Is(err, binlogevent.ErrTorn) && s.last: // nobody knows whether it is being written
 		s.note("%s: %v", s.file, err)
+	case errors.Is(err, binlogevent.ErrTorn):
+		s.missed("%s: %v, and another log follows", s.file, err)
 	case bytes > 0:
-		s.note("%s: %v: %d bytes behind it were not searched", s.file, err, bytes)
+		s.missed("%s: %v: %d bytes behind it were not searched", s.file, err, bytes)
 	default:
-		s.note("%s: %v: it was passed over, and what it did is not in the answer", s.file, err)
+		s.missed("%s: %v: it was passed over, and what it did is not in the answer", s.file, err)
 	}
+}
+
+// missed notes what was to be searched and was not.
+func (s *searcher) missed(format string, args ...any) {
+	s.hole, s.out.Incomplete = true, true
+	s.note(format, args...)
 }
 
 func (s *searcher) note(format string, args ...any) {

@@ -179,6 +179,26 @@ func unnumbered(t *testing.T, n *sandbox.Node) {
 		t.Fatalf("%+v, %v", res, err)
 	}
 	at := slices.IndexFunc(o.Files, func(f File) bool { return f.Name == file })
+	cut := slices.Clone(o.Files)
+	path := filepath.Join(t.TempDir(), cut[at+1].Name)
+	whole, err := os.ReadFile(filepath.Join(n.Datadir, cut[at+1].Name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x, err := Scan(t.Context(), "", bytes.NewReader(whole[:len(whole)-1])); !errors.Is(err, binlogevent.ErrTorn) {
+		t.Fatal(err)
+	} else if err := os.WriteFile(path, whole[:x.Size], 0o600); err != nil { // without the event that ends it
+		t.Fatal(err)
+	}
+	cut[at+1] = fileOf(t, path)
+	o2 := o
+	o2.Files = cut
+	if res, err := Roll(t.Context(), o2); err != nil || len(res.Notes) != 1 || !strings.Contains(res.Notes[0], cut[at+1].Name+" does not end as a server ends a log") {
+		t.Errorf("one that is cut between two events: %q, %v", res.Notes, err)
+	}
+	if len(res.Notes) > 0 {
+		t.Errorf("nothing is wrong with these: %q", res.Notes)
+	}
 	was, missing, next := o.Files[at+1].Name, o.Files[at+2].Name, o.Files[at+3].Name
 	o.Files = slices.Delete(o.Files, at+2, at+3)
 	res, err = Roll(t.Context(), o)

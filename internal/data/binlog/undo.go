@@ -71,11 +71,15 @@ func Undo(ctx context.Context, o UndoOptions, out io.Writer) (UndoResult, error)
 	if u.found {
 		return u.result, fmt.Errorf("%w: the log ends in its middle", ErrNoUndo)
 	}
+	missed := ""
+	if len(u.missed) > 0 {
+		missed = "; not all of them was read: " + strings.Join(u.missed, "; ")
+	}
 	what := o.GTID.String()
 	if what == "" {
 		what = o.Place.String()
 	}
-	return u.result, fmt.Errorf("%w: %s", ErrNoTransaction, what)
+	return u.result, fmt.Errorf("%w: %s%s", ErrNoTransaction, what, missed)
 }
 
 func setOf(g mysql.GTID) (s mysql.GTIDSet) {
@@ -88,6 +92,7 @@ type undoer struct {
 	o       UndoOptions
 	result  UndoResult
 	found   bool
+	missed  []string // which logs were not read to their end, and why
 	format  binlogevent.Format
 	spool   *os.File
 	w       *bufio.Writer
@@ -132,6 +137,10 @@ func (u *undoer) gather(ctx context.Context, f File) (done bool, err error) {
 		return !inside && !u.o.GTID.IsZero() && (h.Type.IsRows() || h.Type == binlogevent.TypeTableMap || h.Type == binlogevent.TypeRowsQuery || h.Type == binlogevent.TypeAnnotateRows)
 	}
 	r, err := binlogevent.NewReader(in, binlogevent.Options{Skip: skip})
+	if errors.Is(err, ErrCut) {
+		u.missed = append(u.missed, f.Name+": "+err.Error())
+		return false, nil
+	}
 	if err != nil {
 		return false, fmt.Errorf("%s: %w", f.Name, err)
 	}
@@ -139,7 +148,14 @@ func (u *undoer) gather(ctx context.Context, f File) (done bool, err error) {
 	var b boundaries
 	for {
 		e, err := r.Next()
-		if errors.Is(err, io.EOF) || errors.Is(err, binlogevent.ErrTorn) {
+		switch {
+		case (errors.Is(err, io.EOF) || errors.Is(err, binlogevent.ErrTorn)) && r.Pos() < f.Least:
+			u.missed = append(u.missed, f.short(r.Pos()).Error())
+			return false, nil
+		case errors.Is(err, binlogevent.ErrTorn), errors.Is(err, ErrCut):
+			u.missed = append(u.missed, f.Name+": "+err.Error())
+			return false, nil
+		case errors.Is(err, io.EOF):
 			return false, nil
 		}
 		if err != nil {

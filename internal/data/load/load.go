@@ -24,6 +24,7 @@ var (
 	ErrBusy         = errors.New("another restore into this server runs")
 	ErrNothing      = errors.New("the backup holds nothing of what was asked for")
 	ErrLogs         = errors.New("the binary logs do not do")
+	ErrPast         = errors.New("the backup is of a later moment than the one to stop at")
 	ErrForged       = errors.New("the backup holds what no backup has, and would run it")
 	ErrKind         = errors.New("this is not a logical backup")
 	ErrLeftOut      = errors.New("the rest is there, but not all of the backup")

@@ -264,6 +264,10 @@ func (r *run) checkLogs(ctx context.Context) error {
 	if err := r.rollsAll(); err != nil {
 		return err
 	}
+	if err := r.past(ctx); err != nil {
+		r.plan.Roll = &RollPlan{Problem: err.Error()}
+		return fmt.Errorf("%w: %w", ErrLogs, err)
+	}
 	plan, err := r.o.Roller.Check(ctx, r.rollOf())
 	if lost := r.header.Server.Unlogged(r.wanted); len(lost) > 0 {
 		note := "nothing of " + strings.Join(lost, ", ") + " is rolled forward: the server's binary logs leave out what is changed there (binlog_do_db, binlog_ignore_db), so it stays as in the backup"
@@ -276,6 +280,31 @@ func (r *run) checkLogs(ctx context.Context) error {
 		return fmt.Errorf("%w: %w", ErrLogs, err)
 	}
 	return nil
+}
+
+// past refuses a time before the backup's own moment: it holds what was committed since, and nothing takes that back. It names the backup
+// that does.
+func (r *run) past(ctx context.Context) error {
+	until, at := r.o.Until.Time, r.header.Moment()
+	if until.IsZero() || !until.Before(at) {
+		return nil
+	}
+	all, err := r.o.Repo.Backups(ctx)
+	if err != nil {
+		return err
+	}
+	var best repo.Header
+	for _, h := range all {
+		if h.Kind == repo.Logical && h.Server.Identity == r.header.Server.Identity && !h.Moment().After(until) && (best.ID == "" || h.Moment().After(best.Moment())) {
+			best = h
+		}
+	}
+	other := "no other backup of that server is here that was taken before"
+	if best.ID != "" {
+		other = "of those from before, --backup " + best.ID + " is the last"
+	}
+	const form = "2006-01-02 15:04:05.999Z"
+	return fmt.Errorf("%w: %s is of %s, by the clock of its server, and holds what was committed between %s and then; %s", ErrPast, r.header.ID, at.UTC().Format(form), until.UTC().Format(form), other)
 }
 
 // change is all that changes the target. The control session keeps the lock and does nothing besides: when it breaks, the

@@ -26,6 +26,7 @@ type Want struct {
 	Place    string
 	Trouble  Trouble
 	Newest   Uncounted // the newest backup, when it does not count
+	Strange  string    // which mirrored logs count for nothing, and why: nobody signed them who is trusted; "": none
 	Doubt    string    // why the newest proof counts for nothing; "": it counts, or there is none
 	Since    time.Time // when this began to be wanted: what could not have been done yet is not missed; zero: long ago
 }
@@ -147,6 +148,8 @@ func (r *round) add(id string, s fleet.Severity, since time.Time, format string,
 		remedy = "risso drill --from " + quote(place)
 	case "hollow":
 		remedy = "risso backup accept --from " + quote(place) + " " + r.want.Newest.ID
+	case "mirror_strange":
+		remedy = "risso verify --from " + quote(place)
 	case "strange":
 		remedy = "risso verify --quick --from " + quote(place)
 	case "clock":
@@ -366,6 +369,9 @@ func (r *round) beyond(lost time.Time) fleet.Severity {
 // mirror says whether binary logs are mirrored up to now.
 func (r *round) mirror() {
 	p := r.p
+	if r.want.Strange != "" {
+		r.add("mirror_strange", fleet.SeverityWarning, time.Time{}, "%s", r.want.Strange)
+	}
 	if !r.want.Mirror {
 		return
 	}

@@ -110,7 +110,8 @@ func TestJudge(t *testing.T) {
 			f.WindowTo, f.WindowFrom, f.Mirrors = time.Time{}, time.Time{}, nil
 			f.Running = []state.Run{{Kind: state.JobMirror, Began: ago1(time.Minute)}}
 		}, state: OK, words: "back within 90 s"},
-		"gap": {change: func(f *Facts, _ *Want) { f.Gap = "binlog.000007" }, state: Warning, words: "binary logs are missing: binlog.000007"},
+		"mirrored by a stranger": {change: func(_ *Facts, w *Want) { w.Strange = "1 mirrored binary log counts for nothing: 100 % odd" }, state: Warning, words: "1 mirrored binary log counts for nothing: 100 % odd", remedy: "risso verify --from "},
+		"gap":                    {change: func(f *Facts, _ *Want) { f.Gap = "binlog.000007" }, state: Warning, words: "binary logs are missing: binlog.000007"},
 		"the first backup failed": {change: func(f *Facts, w *Want) {
 			*f = Facts{Protection: state.Protection{Failing: []state.Run{{Kind: state.JobBackup, Outcome: state.OutcomeFailed, Ended: ago1(time.Hour), Text: "no route to host"}}}}
 			*w = Want{Backup: daily, Since: ago1(2 * time.Hour)}

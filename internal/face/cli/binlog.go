@@ -306,6 +306,8 @@ type listedLogs struct {
 	Series string       `json:"series,omitempty"`
 	Logs   []mirror.Log `json:"logs"`
 	Gaps   []mirror.Gap `json:"gaps"`
+	Lost   []string     `json:"lost,omitempty"` // logs that lie there without their index, which are not read
+	lacks  string       // the same in words
 }
 
 func runBinlogList(ctx context.Context, s Streams, f logFlags, output string, verify bool, args []string) error {
@@ -313,6 +315,8 @@ func runBinlogList(ctx context.Context, s Streams, f logFlags, output string, ve
 		return usageError("--verify is for mirrored logs: say --from PLACE")
 	}
 	var out []listedLogs
+	var failed error
+	cut := false // a log that others follow
 	p := newProgress(s.Err)
 	defer p.end()
 	if f.from != "" && len(args) == 0 {
@@ -334,7 +338,7 @@ func runBinlogList(ctx context.Context, s Streams, f logFlags, output string, ve
 					return ended(ctx, err)
 				}
 			}
-			out = append(out, listedLogs{series.Key, series.Logs, series.Gaps()})
+			out = append(out, listedLogs{series.Key, series.Logs, series.Gaps(), series.Lost, series.Lacks()})
 		}
 		if len(out) == 0 {
 			return fmt.Errorf("no mirrored logs in %s", placeWords(f.from))
@@ -346,13 +350,14 @@ func runBinlogList(ctx context.Context, s Streams, f logFlags, output string, ve
 		}
 		defer closeIt()
 		var l listedLogs
-		for _, file := range files {
+		for i, file := range files {
 			x, err := scanFile(ctx, file)
 			if err != nil && !errors.Is(err, binlogevent.ErrTorn) {
 				return ended(ctx, err)
 			}
 			if err != nil {
 				fmt.Fprintf(s.Err, "risso: %v\n", err)
+				cut = cut || i+1 < len(files)
 			}
 			l.Logs = append(l.Logs, mirror.Log{Index: x})
 		}
@@ -360,13 +365,16 @@ func runBinlogList(ctx context.Context, s Streams, f logFlags, output string, ve
 		out = append(out, l)
 	}
 	p.end()
+	if cut {
+		failed = errors.New("a log ends in its middle, and another one follows")
+	}
 	if output == "json" {
-		return render.JSON(s.Out, out)
+		return errors.Join(render.JSON(s.Out, out), failed)
 	}
 	for _, l := range out {
 		listText(s, l, verify)
 	}
-	return nil
+	return failed
 }
 
 func scanFile(ctx context.Context, file binlog.File) (binlog.Index, error) {
@@ -417,6 +425,9 @@ func listText(s Streams, l listedLogs, verified bool) {
 	}
 	for _, g := range l.Gaps {
 		fmt.Fprintf(s.Out, "GAP: transactions are missing %s\n", g)
+	}
+	if l.lacks != "" {
+		fmt.Fprintln(s.Out, "LOST:", l.lacks)
 	}
 	if verified {
 		fmt.Fprintln(s.Out, "every finished log reads as its index says")

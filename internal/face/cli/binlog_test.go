@@ -196,13 +196,13 @@ func checkedWithout(t *testing.T, place string) {
 	host := os.Getenv("XDG_STATE_HOME")
 	os.Setenv("XDG_STATE_HOME", t.TempDir())
 	defer os.Setenv("XDG_STATE_HOME", host)
-	m, short, err := mirrored(t.Context(), place, "", list[0])
+	m, short, _, err := mirrored(t.Context(), place, "", list[0], nil)
 	if err != nil || m == nil || short || !m.First.Equal(list[0].Began) || m.Last.Before(list[0].Began) || m.Gap != "" {
 		t.Errorf("%+v short %v: %v", m, short, err)
 	}
 	later := list[0]
 	later.Position.File = "binlog.000000" // a backup of a log that is gone
-	if m, _, err := mirrored(t.Context(), place, "", later); err != nil || !m.First.Equal(m.Last) {
+	if m, _, _, err := mirrored(t.Context(), place, "", later, nil); err != nil || !m.First.Equal(m.Last) {
 		t.Errorf("%+v: %v", m, err)
 	}
 	code, out, errs := drillSaid(t, "check", "backup", "--from", place)

@@ -40,8 +40,9 @@ Each transaction is applied once, also when this was killed in between: call it 
 same position. Without --keep-gtids a table in the schema risso_roll_forward notes how far it is,
 and goes at the end; with it the server's own GTIDs tell.
 
-Times: transactions from --to-time on are left out. Logs of MariaDB and of MySQL before 8.0 tell
-whole seconds.
+Times: transactions from --to-time on are left out. A time without a zone is UTC, or in that of --timezone.
+Logs of MariaDB and of MySQL before 8.0 tell whole seconds. A server that has more than it is to
+be rolled to is refused: nothing is taken back.
 
 Of a place, logs are read that who is trusted mirrored, and to the last byte that is signed. Files
 are read as they are.
@@ -147,16 +148,16 @@ func runBinlogApply(ctx context.Context, s Streams, f applyFlags, args []string)
 	if f.trust, err = f.logPolicy(f.from, says(s.Err)); err != nil {
 		return err
 	}
-	files, closeIt, err := f.files(ctx, args)
+	src, err := f.source(ctx, args)
 	if err != nil {
 		return err
 	}
-	defer closeIt()
-	o.Files = files
+	defer src.close()
+	o.Files, o.Lacks = src.files, src.series.Lacks()
 	p := newProgress(s.Err)
 	defer p.end()
 	if o.Only != nil { // names are looked for before anything is applied
-		if _, err := binlog.Search(ctx, files, binlog.Damage{Tables: o.Only, Schemas: f.schema, Limit: 1, Tell: rollProgress(p)}); err != nil {
+		if _, err := binlog.Search(ctx, o.Files, binlog.Damage{Tables: o.Only, Schemas: f.schema, Limit: 1, Tell: rollProgress(p)}); err != nil {
 			return ended(ctx, err)
 		}
 		if err := f.unmet("no transaction of these logs"); err != nil {

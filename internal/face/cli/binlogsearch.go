@@ -151,9 +151,15 @@ func runBinlogSearch(ctx context.Context, s Streams, f searchFlags, args []strin
 		return ended(ctx, err)
 	}
 	res.Notes = append(notes, res.Notes...)
+	if lacks := src.series.Lacks(); lacks != "" {
+		res.Notes, res.Incomplete = append(res.Notes, lacks), true
+	}
 	unmet := f.unmet("no transaction that was read")
 	if unmet != nil && (res.Fit > 0 || !f.misnamed()) { // what fits is of the other names; that a pattern meets nothing is an answer
 		res.Notes, unmet = append(res.Notes, unmet.Error()), nil
+	}
+	if res.Incomplete {
+		unmet = failure(exitFailed, "take what is damaged from its server, or from another copy", errors.New("not all of these logs could be searched, as the notes say: what is told is of the rest"))
 	}
 	if f.output == "json" {
 		return errors.Join(render.JSON(s.Out, res), unmet)

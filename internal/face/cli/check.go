@@ -224,6 +224,7 @@ type backupFacts struct {
 	backups int
 	newest  verdict.Uncounted
 	doubt   string // why the newest proof counts for nothing
+	strange string // which mirrored logs count for nothing, and why
 }
 
 // look reads what lies at the place, as risso serve does for its catalogue.
@@ -275,10 +276,11 @@ func (f checkBackupFlags) look(ctx context.Context, names []string) (facts backu
 	facts.doubt = doubt
 	var mirrors []state.Mirror
 	if len(backups) > 0 {
-		m, short, err := mirrored(ctx, f.from, f.identity, newest)
+		m, short, strange, err := mirrored(ctx, f.from, f.identity, newest, f.fromFlags.policy)
 		if err != nil {
 			return facts, err
 		}
+		facts.strange = strange
 		if m != nil {
 			m.Instance, facts.Short = instance, short
 			mirrors = append(mirrors, *m)
@@ -293,7 +295,7 @@ func (f checkBackupFlags) look(ctx context.Context, names []string) (facts backu
 
 // judgeBackups says how good the backups are, in the words of the page: pure.
 func judgeBackups(f backupFacts, want verdict.Want, now time.Time) (code int, line string) {
-	want.Newest, want.Doubt = f.newest, f.doubt
+	want.Newest, want.Doubt, want.Strange = f.newest, f.doubt, f.strange
 	want.Mirror = want.Mirror || len(f.Mirrors) > 0
 	v := verdict.Judge(f.Facts, &want, now)
 	words := v.Words

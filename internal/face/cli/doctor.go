@@ -244,9 +244,33 @@ func ofServer(ctx context.Context, w watched, schema string, jobs []mysql.Job) [
 	if filter, err := c.LogFilter(ctx); err == nil && filter.String() != "" && slices.ContainsFunc(jobs, func(j mysql.Job) bool { return j == mysql.JobBackup || j == mysql.JobFollow }) {
 		list = append(list, finding{findBad, name, filter.String(), "take the option away and restart the server, or rely for these schemas on the backups alone"})
 	}
+	list = append(list, ofMode(name, c.Server))
 	if !c.Server.PerformanceSchema {
-		list = append(list, finding{findNote, name, "performance_schema is off: no waits, no latency, no traces; statements are read from the slow log where risso serve runs on its machine",
+		list = append(list, finding{findNote, name, "performance_schema is off: no latencies, no traces; what sessions wait for is read from the process list, statements from the slow log where risso serve runs on its machine",
 			"performance_schema = ON in the option file, and a restart"})
 	}
 	return list
+}
+
+// ofMode tells the sql_mode that sessions have, and what is read otherwise than it says.
+func ofMode(name string, s mysql.Server) finding {
+	f := finding{findOK, name, "sql_mode is empty", ""}
+	if s.SQLMode != "" {
+		f.Text = "sql_mode " + strings.ReplaceAll(s.SQLMode, ",", ", ")
+	}
+	if left := s.LeftOutModes(); len(left) > 0 {
+		f.Text += "; Risso sends its own statements without " + strings.Join(left, ", ") + ", and explains those of others with them"
+	}
+	var otherwise []string
+	if s.Dialect().ANSIQuotes {
+		otherwise = append(otherwise, `"…" for a string, not a name`)
+	}
+	if s.Dialect().NoBackslash {
+		otherwise = append(otherwise, `a backslash in a string for an escape`)
+	}
+	if len(otherwise) > 0 {
+		f.Level = findNote
+		f.Text += "; where statements are put into classes (risso digest, Queries) it takes " + strings.Join(otherwise, ", and ")
+	}
+	return f
 }

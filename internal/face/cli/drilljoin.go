@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -96,8 +97,9 @@ func (r roller) Roll(ctx context.Context, q drill.RollRequest) (drill.Rolled, er
 		return drill.Rolled{}, err
 	}
 	out := drill.Rolled{Transactions: res.Transactions, GTIDSet: res.GTIDs.String(), Time: res.LastTime}
+	out.Notes = res.Notes
 	if res.Newer != "" {
-		out.Notes = []string{fmt.Sprintf("the server began its binary logs anew behind this backup (series %s: RESET, or other data): it is rolled forward to the end of series %s; take a new backup", res.Newer, res.Series.Key)}
+		out.Notes = append(slices.Clip(out.Notes), fmt.Sprintf("the server began its binary logs anew behind this backup (series %s: RESET, or other data): it is rolled forward to the end of series %s; take a new backup", res.Newer, res.Series.Key))
 	}
 	return out, nil
 }
@@ -108,21 +110,34 @@ func seriesOf(ctx context.Context, place mirror.Place, dir, identity string) ([]
 	return mirror.Of(all, identity), err
 }
 
-// mirrored looks how far the mirrored logs of a backup's server reach, nil where none are mirrored; short: they end before
-// the backup's position.
-func mirrored(ctx context.Context, at, identity string, newest repo.Header) (m *state.Mirror, short bool, err error) {
+// mirrored looks how far the mirrored logs of a backup's server reach that count by a policy, nil where there are none; short: they end
+// before the backup's position; doubt: what is there and does not count, and why.
+func mirrored(ctx context.Context, at, identity string, newest repo.Header, policy repo.Policy) (m *state.Mirror, short bool, doubt string, err error) {
 	place, closePlace, err := openPlace(ctx, at, identity)
 	if err != nil {
-		return nil, false, err
+		return nil, false, "", err
 	}
 	defer closePlace()
-	list, err := seriesOf(ctx, place, mirrorDir("", at), newest.Server.Identity)
-	if err != nil || len(list) == 0 {
-		return nil, false, err
+	place.Policy = policy
+	dir := mirrorDir("", at)
+	list, err := seriesOf(ctx, place, dir, newest.Server.Identity)
+	if err != nil {
+		return nil, false, "", err
 	}
-	logs := list[0].Logs
+	var s mirror.Series
+	for i := 0; i < len(list) && len(s.Logs) == 0; i++ { // one that a stranger put there hides none
+		var why string
+		if s, why, err = list[i].Counted(ctx, place, dir); err != nil {
+			return nil, false, "", err
+		}
+		doubt = first(doubt, why)
+	}
+	logs := s.Logs
+	if len(logs) == 0 {
+		return nil, false, doubt, nil
+	}
 	m = &state.Mirror{Place: at, Last: logs[len(logs)-1].Last}
-	m.First, m.Gap = unbroken(list[0])
+	m.First, m.Gap = unbroken(s)
 	if m.First.IsZero() {
 		m.First = lockedFirst(logs[len(logs)-1], newest)
 	}
@@ -133,7 +148,7 @@ func mirrored(ctx context.Context, at, identity string, newest repo.Header) (m *
 			short = false
 		}
 	}
-	return m, short, nil
+	return m, short, doubt, nil
 }
 
 // lockedFirst is when a log begins at the latest that cannot be read here: it is encrypted, being written, and no identity is given. Logs

@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"net/url"
 	"strings"
 	"testing"
 
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
+	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // oddModes are values of sql_mode, as a server's default, under which SQL is read otherwise; MariaDB knows the second.
@@ -15,6 +17,10 @@ var oddModes = []string{
 
 // TestOddModes: no command that connects fails, or falls silent, for the sql_mode that sessions of the server have.
 func TestOddModes(t *testing.T) {
+	// What doctor says of classes is so.
+	if sqltext.Fingerprint(`SELECT "a" FROM t`) != sqltext.Fingerprint(`SELECT 'a' FROM t`) || sqltext.Fingerprint(`SELECT 'a\', b FROM t WHERE c = 'd'`) == sqltext.Fingerprint(`SELECT 'a', b FROM t WHERE c = 'd'`) {
+		t.Error("classes are read in the statement's mode")
+	}
 	for _, spec := range []string{"mysql-9.7", "mariadb", "mariadb-11.8", "mysql-8.0", "mysql-5.7"} {
 		t.Run(spec, func(t *testing.T) {
 			t.Parallel()
@@ -35,6 +41,8 @@ func TestOddModes(t *testing.T) {
 					says string
 				}{
 					{[]string{"doctor", "--no-host", "--data", t.TempDir(), "--dsn", dsn}, "the account may serve"},
+					{[]string{"doctor", "--no-host", "--data", t.TempDir(), "--dsn", dsn}, "(risso digest, Queries) it takes \"…\" for a string, not a name, and a backslash in a string for an escape"},
+					{[]string{"doctor", "--no-host", "--data", t.TempDir(), "--dsn", dsn + "?sql_mode=" + url.QueryEscape("'STRICT_ALL_TABLES'")}, "sql_mode STRICT_ALL_TABLES\n"},
 					{[]string{"bench", "prepare", "read_write", "--table-size", "2000", "--dsn", dsn + "odd"}, ""},
 					{[]string{"bench", "run", "read_write", "--table-size", "2000", "--time", "300ms", "--warmup", "0s", "--dsn", dsn + "odd"}, "transactions"},
 					{[]string{"bench", "prepare", "ontime", "--scale", "0.002", "--dsn", dsn + "odd"}, ""},

@@ -279,12 +279,26 @@ func (r *reach) list(ctx context.Context, key string) error {
 	if err != nil {
 		return err
 	}
+	place := r.place
+	if place.Policy, err = (trustFlags{r.s.protect.Trust, r.s.protect.Unsigned}).policy(r.s.protect.Place, nil); err != nil {
+		return err
+	}
 	r.key, r.read, r.first, r.gap = key, true, time.Time{}, ""
+	strange := ""
 	for _, s := range all {
-		if s.Key != key || len(s.Logs) == 0 {
+		if s.Key != key {
 			continue
 		}
-		r.first, r.gap = unbroken(s)
+		if s, strange, err = s.Counted(ctx, place, r.dir); err != nil {
+			return err
+		}
+		if len(s.Logs) > 0 {
+			r.first, r.gap = unbroken(s)
+		}
 	}
+	r.read = !r.first.IsZero() // else one is begun, and looked at again
+	r.p.mu.Lock()
+	r.p.strange[r.s.instance.ID] = strange
+	r.p.mu.Unlock()
 	return nil
 }

@@ -388,6 +388,8 @@ var restoreHints = []struct {
 	{load.ErrIncompatible, "--skip-incompatible leaves that away"},
 	{load.ErrUnfinished, "--overwrite begins anew, --forget takes its journal away"},
 	{binlog.ErrRenamed, "--sandbox NAME instead of --into restores it under its own name, on a throw-away server"},
+	{load.ErrPast, "--backup names an older one, as risso backup list shows them; where the server's clock was wrong, --to-gtid and --before do without it"},
+	{binlog.ErrPast, "--backup names an older one, as risso backup list shows them"},
 	{load.ErrLogs, "--logs, --logs-dsn and --series say where else they are"},
 	{load.ErrBusy, "wait for it, or end it"},
 	{load.ErrLeftOut, "what is named has to be made by hand; a server like the backup's takes all of it: --sandbox NAME"},

@@ -182,7 +182,7 @@ func (s *restoreStory) planned() {
 		s.t.Errorf("with the mistake: %+v", p)
 	}
 	s.says(mustRun(s.t, append(args, "--to-gtid", s.gtid, "--logs-dsn", s.here.DSN)...), ": 3 transactions, ", s.gtid, "the binary logs are those of root@")
-	s.says(mustRun(s.t, append(args, "--to-time", "2001-01-01")...), "rolls forward by nothing")
+	s.says(s.refused(exitFailed, append(args, "--to-time", "2001-01-01")...), "cannot roll forward: the backup is of a later moment than the one to stop at", "no other backup of that server is here that was taken before", "--backup names an older one")
 	s.says(s.refused(exitUsage, append(args, "--before", "the mistake")...), "--before: ")
 
 	found, err := filepath.Glob(filepath.Join(s.place, "binlog", "*", p.Logs[1].Name+".*"))

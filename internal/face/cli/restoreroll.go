@@ -100,7 +100,7 @@ func (r restoreRoller) run(ctx context.Context, what load.Roll, plan bool) (res 
 	} else if t, err := logs.target(); err == nil {
 		source = t.String()
 	}
-	o.Files = src.files
+	o.Files, o.Lacks = src.files, src.series.Lacks()
 	if o.Own, err = r.own(ctx, what.Backup, src, logs); err != nil {
 		return res, source, err
 	}

@@ -38,6 +38,7 @@ type protect struct {
 	trouble map[string]verdict.Trouble   // with the place of a server
 	newest  map[string]verdict.Uncounted // the newest backup of a server, when it does not count
 	doubt   map[string]string            // why the newest proof of a server counts for nothing
+	strange map[string]string            // which mirrored logs of a server count for nothing, and why
 	kept    map[string]map[web.BackupKey]web.Kept
 }
 
@@ -51,7 +52,7 @@ const (
 
 // newProtect makes the part from what is configured. Without any protection it does nothing but judge.
 func newProtect(set settings, facts *state.Store, w *watch) (*protect, error) {
-	p := &protect{facts: facts, event: w.Event, board: w.board, logger: w.logger, refresh: make(chan string, 256), since: map[string]time.Time{}, trouble: map[string]verdict.Trouble{}, newest: map[string]verdict.Uncounted{}, doubt: map[string]string{}, kept: map[string]map[web.BackupKey]web.Kept{}}
+	p := &protect{facts: facts, event: w.Event, board: w.board, logger: w.logger, refresh: make(chan string, 256), since: map[string]time.Time{}, trouble: map[string]verdict.Trouble{}, newest: map[string]verdict.Uncounted{}, doubt: map[string]string{}, strange: map[string]string{}, kept: map[string]map[web.BackupKey]web.Kept{}}
 	p.servers = protectedOf(set.servers)
 	var err error
 	p.runner, err = jobs.New(jobs.Options{Facts: facts, Jobs: p.jobs(p.servers), Event: w.Event, Done: p.done, Logger: w.logger})
@@ -204,7 +205,7 @@ func (p *protect) Want(instance string) *verdict.Want {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w := s.protect.want(p.since[instance])
-	w.Trouble, w.Newest, w.Doubt = p.trouble[instance], p.newest[instance], p.doubt[instance]
+	w.Trouble, w.Newest, w.Doubt, w.Strange = p.trouble[instance], p.newest[instance], p.doubt[instance], p.strange[instance]
 	return &w
 }
 

@@ -33,9 +33,9 @@ read only when that key is trusted: this account's own, one that --trust names, 
 ` + `~/.config/risso/known-keys. --allow-unsigned reads others, and those of versions that did not sign.`
 
 // countsHelp is what the help of commands says that only look at a place.
-const countsHelp = `A backup and a proof count when the key is trusted that signed them: this account's own, one that --trust names, or one that
-is written down for the repository in ~/.config/risso/known-keys, as the first restore, drill or verify does. While none is named or written down
-every backup and every proof counts, whoever put it there: name one with --trust on a host that does nothing but look.`
+const countsHelp = `A backup, a proof and a mirrored log count when the key is trusted that signed them: this account's own, one that --trust names, or
+one that is written down for the repository in ~/.config/risso/known-keys, as the first restore, drill or verify does. While none is named or written
+down all of them count, whoever put them there: name one with --trust on a host that does nothing but look.`
 
 // policy is what the flags say, for a repository in a place. said is told what is trusted.
 func (f trustFlags) policy(place string, said func(string)) (*repo.Trust, error) {

@@ -170,6 +170,9 @@ func verifyLogs(ctx context.Context, from, identity string, trust logTrust) (v v
 		return v, err
 	}
 	for _, series := range list {
+		for _, name := range series.Lost {
+			v.Damaged = append(v.Damaged, fmt.Sprintf("%s/%s: it is there without its index: its copy was cut, or goes on", series.Key, name))
+		}
 		for _, l := range series.Logs {
 			if !l.Finished {
 				continue

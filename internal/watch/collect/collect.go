@@ -72,6 +72,7 @@ type View struct {
 	Gaps      []fleet.Gap
 	Channels  []fleet.Channel
 	Texts     map[string]string // status variables that are no numbers; valid during Observe only
+	Fresh     bool              // they were read at this tick
 	Variables map[string]string // all global variables as of the last minute; never changed once handed out
 }
 

@@ -91,8 +91,8 @@ func (s *Server) tick(ctx context.Context, due time.Time) time.Time {
 		s.failed(t, err)
 	default:
 		s.answered(t)
-		if s.other { // its counters have nothing to do with those before: a rate between them would be an invention
-			sample.Clear()
+		if s.other {
+			forgetCounters(sample)
 			s.other = false
 		}
 		sample.Values[s.upPos] = 1
@@ -113,6 +113,16 @@ func (s *Server) tick(ctx context.Context, due time.Time) time.Time {
 		}
 	}
 	return due
+}
+
+// forgetCounters leaves another server's settings, which are read now and not again for a minute. Its counters, and what else grows, have
+// nothing to do with those before: a rate between them would be an invention.
+func forgetCounters(sample *fleet.Sample) {
+	for i, m := range sample.Metrics {
+		if !mysql.IsSetting(m.Name) {
+			sample.Values[i] = math.NaN()
+		}
+	}
 }
 
 // lateOurselves says whether a failure is none of the server's: it hung up or seemed to hang while Risso itself stood still.
@@ -319,7 +329,7 @@ func (s *Server) observe(t int64, late, unseen bool) {
 	if s.opts.Observer == nil {
 		return
 	}
-	v := View{Instance: s.instance, Tick: t, PrevTick: s.prevTick, Seconds: between(s.prevTick, t, s.prevAt, s.reader.StatusAt), Unseen: unseen, Prev: s.prev, Up: s.up, DownSince: s.downSince, Late: late, Sample: &s.reader.Sample, Variables: s.reader.Variables, Texts: s.reader.Texts()}
+	v := View{Instance: s.instance, Tick: t, PrevTick: s.prevTick, Seconds: between(s.prevTick, t, s.prevAt, s.reader.StatusAt), Unseen: unseen, Prev: s.prev, Up: s.up, DownSince: s.downSince, Late: late, Sample: &s.reader.Sample, Fresh: s.reader.Fresh, Variables: s.reader.Variables, Texts: s.reader.Texts()}
 	if s.conn != nil {
 		v.Gaps = s.reader.Gaps(s.conn.Server)
 	}

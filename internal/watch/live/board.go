@@ -3,12 +3,14 @@
 package live
 
 import (
+	"maps"
 	"math"
 	"sort"
 	"sync"
 	"time"
 
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/watch/collect"
 	"github.com/rissodb/risso/internal/watch/rules"
 )
@@ -242,6 +244,9 @@ func (e *entry) take(v collect.View) {
 	e.prevTick, e.seconds, e.unseen = v.PrevTick, v.Elapsed(), false
 	for i, now := range e.values {
 		if math.IsNaN(now) {
+			if v.Fresh && mysql.IsSetting(e.metrics[i].Name) { // this server does not have it: another version, or another server
+				e.last[i] = now
+			}
 			continue
 		}
 		if old := e.last[i]; !math.IsNaN(old) && now != old {
@@ -265,6 +270,9 @@ func (e *entry) copyVariables(v collect.View) {
 		if e.texts[name] != text {
 			e.texts[name] = text
 		}
+	}
+	if v.Up && len(e.texts) > len(v.Texts) { // another server has others
+		maps.DeleteFunc(e.texts, func(name, _ string) bool { _, ok := v.Texts[name]; return !ok })
 	}
 }
 
@@ -296,7 +304,7 @@ func (e *entry) value(key string) (float64, bool) {
 
 // seldom says which metrics are read less often than every second.
 func seldom(name string) bool {
-	return len(name) > 23 && name[:23] == "mysql_global_variables_" || name == "risso_statement_latency_seconds" || name == "risso_replicas_connected" ||
+	return mysql.IsSetting(name) || name == "risso_statement_latency_seconds" || name == "risso_replicas_connected" ||
 		len(name) > 16 && name[:16] == "node_filesystem_"
 }
 

@@ -157,16 +157,9 @@ func (e *entry) notLooking(now time.Time) string {
 	return fmt.Sprintf("Risso did not look since %s: it was late itself", since.Local().Format("15:04:05"))
 }
 
-// lag is the largest delay of any channel.
+// lag is the largest delay of any channel, beyond what is wanted. The caller holds the lock.
 func (e *entry) lag() *float64 {
-	var worst *float64
-	for i, m := range e.metrics {
-		if m.Name == "mysql_slave_status_seconds_behind_master" && !math.IsNaN(e.values[i]) && (worst == nil || e.values[i] > *worst) {
-			v := e.values[i]
-			worst = &v
-		}
-	}
-	return worst
+	return pointer(rules.Lag(&rules.Snapshot{Value: e.value, Keys: func(name string) []string { return e.byName[name] }}))
 }
 
 // busy is the share of the processors' time in which they worked: neither idle nor in iowait.

@@ -109,6 +109,12 @@ func worstLag(s *Snapshot) (lag float64, key string, ok bool) {
 	return lag, key, ok
 }
 
+// Lag is the longest delay of any channel in seconds, without what is wanted of it; false where no channel tells one.
+func Lag(s *Snapshot) (float64, bool) {
+	lag, _, ok := worstLag(s)
+	return lag, ok
+}
+
 // The delays at which a replica is spoken of, in seconds.
 const (
 	lagWarning  = 30
@@ -134,6 +140,9 @@ func replicationLag(r *round) {
 		source = "its source"
 	}
 	c.head = fmt.Sprintf("the replica is more than %s behind %s", period(lagWarning), source)
+	if name := label(key, "channel_name") + label(key, "connection_name"); name != "" {
+		c.head = "channel " + name + ": " + c.head
+	}
 	c.tail = ", now " + period(lag)
 	if seen && r.dt > 0 {
 		// Mean over some seconds: the delay is told in whole seconds.

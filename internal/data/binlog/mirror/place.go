@@ -20,6 +20,7 @@ import (
 	"github.com/rissodb/risso/internal/binlogevent"
 	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/digits"
 )
 
 // syncPath puts a file or a folder on disk, whoever wrote it.
@@ -64,6 +65,15 @@ func (p Place) ext() string {
 type Series struct {
 	Key  string // server_uuid, or domain-server-time of MariaDB; with .2 and so on after RESET
 	Logs []Log
+	Lost []string // names of logs that are stored without their index, of which nobody knows what they hold: they are not among Logs
+}
+
+// Lacks says which logs of the series are there and are not read; "": all are.
+func (s Series) Lacks() string {
+	if len(s.Lost) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("of series %s %s without the index, and what is in it is not read: a copy of the place was cut, or goes on", s.Key, digits.Plural(len(s.Lost), "log is there", "logs are there")+" ("+strings.Join(s.Lost, ", ")+")")
 }
 
 // Log is a mirrored log.
@@ -80,10 +90,18 @@ func List(ctx context.Context, place Place, dir string) ([]Series, error) {
 	if err != nil {
 		return nil, err
 	}
-	var indexes []string
+	var indexes, stored []string
 	err = place.List(ctx, root, func(key string, _ int64) error {
-		if name, ok := strings.CutSuffix(key, extIndex); ok && path.Dir(path.Dir(name))+"/" == root {
+		ext := path.Ext(key)
+		name := strings.TrimSuffix(key, ext)
+		switch {
+		case path.Dir(path.Dir(name))+"/" != root:
+		case ext == extIndex:
 			indexes = append(indexes, key)
+		case strings.HasSuffix(key, extSealed):
+			stored = append(stored, strings.TrimSuffix(key, extSealed))
+		case ext == extPacked:
+			stored = append(stored, name)
 		}
 		return nil
 	})
@@ -118,8 +136,15 @@ func List(ctx context.Context, place Place, dir string) ([]Series, error) {
 			s.Logs = append(s.Logs, x)
 		}
 	}
+	for _, key := range stored {
+		s, name := get(path.Base(path.Dir(key))), path.Base(key)
+		if !slices.ContainsFunc(s.Logs, func(l Log) bool { return l.Name == name }) && isLog(name) {
+			s.Lost = append(s.Lost, name)
+		}
+	}
 	var list []Series
 	for _, s := range series {
+		slices.SortFunc(s.Lost, binlog.CompareNames)
 		slices.SortFunc(s.Logs, func(a, b Log) int { return binlog.CompareNames(a.Name, b.Name) })
 		list = append(list, *s)
 	}
@@ -305,7 +330,7 @@ func openStored(ctx context.Context, place Place, name string) (io.ReadCloser, e
 func (s Series) Files(place Place, dir string) []binlog.File {
 	list := make([]binlog.File, len(s.Logs))
 	for i, l := range s.Logs {
-		list[i] = binlog.File{Name: l.Name, Size: l.Size, Open: s.opener(place, dir, l)}
+		list[i] = binlog.File{Name: l.Name, Size: l.Size, Least: place.least(s.Key, dir, l), Open: s.opener(place, dir, l)}
 		if place.Policy != nil {
 			list[i].Open = s.trusted(place, dir, l).Open
 		}
@@ -314,6 +339,19 @@ func (s Series) Files(place Place, dir string) []binlog.File {
 		}
 	}
 	return list
+}
+
+// least is how many bytes of a log were mirrored, as its index says, or the newest signature of one that grows: of what a disk lost nothing
+// else tells before its mirror goes on.
+func (p Place) least(key, dir string, l Log) int64 {
+	if l.Finished {
+		return l.Size
+	}
+	parts, err := p.signedParts(key, filepath.Join(dir, root, key, l.Name))
+	if err != nil || len(parts) == 0 {
+		return 0
+	}
+	return parts[0].Size
 }
 
 func (s Series) opener(place Place, dir string, l Log) func(context.Context) (io.ReadCloser, error) {

@@ -62,7 +62,7 @@ func Roll(ctx context.Context, place Place, dir string, backup repo.Header, o bi
 	o.From, o.Own, o.Moment = backup.Position, true, backup.Moment()
 	for i, s := range list {
 		out := Rolled{Series: s}
-		o.Files = s.Files(place, dir)
+		o.Files, o.Lacks = s.Files(place, dir), s.Lacks()
 		if i > 0 {
 			out.Newer = list[i-1].Key
 			if err := anew(ctx, s, list[i-1], o); err != nil {

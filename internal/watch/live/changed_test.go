@@ -1,0 +1,160 @@
+package live_test
+
+import (
+	"database/sql"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/sandbox"
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
+)
+
+// TestOtherServer: where another server, of another version, answers in the place of one, its settings count at once and those of the old
+// one no more; no rate is made of the counters of both.
+func TestOtherServer(t *testing.T) {
+	for _, specs := range [][2]string{{"mysql-5.7", "mysql-9.7"}, {"mysql-9.7", "mariadb"}} {
+		t.Run(specs[0], func(t *testing.T) {
+			t.Parallel()
+			old := sandboxtest.Up(t, specs[0], "max_connections=1000")
+			now := sandboxtest.Up(t, specs[1], "max_connections=20")
+			dir, err := os.MkdirTemp("", "rl-")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer os.RemoveAll(dir)
+			link := filepath.Join(dir, "s")
+			if err := os.Symlink(old.Socket, link); err != nil {
+				t.Fatal(err)
+			}
+			db := open(t, now)
+			for range 18 {
+				c := conn(t, db)
+				defer c.Close()
+			}
+			w := watch(t, "root@unix("+link+")/")
+			w.awaitTicks(t, 3)
+			for _, gone := range gone[specs[0]] {
+				if _, ok := w.facts.Value(gone); !ok {
+					t.Errorf("%s has no %s", specs[0], gone)
+				}
+			}
+			if err := os.Symlink(now.Socket, link+"2"); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Rename(link+"2", link); err != nil {
+				t.Fatal(err)
+			}
+			if err := old.Stop(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			w.awaitFinding(t, "conn.saturation", "of 20 connections are taken")
+			if d := w.told(); d.Version != now.Version && !strings.HasPrefix(d.Version, now.Version) {
+				t.Errorf("its version is told as %s, it is %s", d.Version, now.Version)
+			}
+			for _, gone := range gone[specs[0]] {
+				if v, ok := w.facts.Value(gone); ok {
+					t.Errorf("%s is told as %v of %s, which has none", gone, v, specs[1])
+				}
+			}
+			n := 0
+			w.mu.Lock()
+			for _, e := range w.events {
+				if e.Kind == fleet.EventVersion {
+					n++
+				}
+			}
+			w.mu.Unlock()
+			if n != 1 {
+				t.Errorf("%d events tell of the other version", n)
+			}
+		})
+	}
+}
+
+// gone are settings that the next version, or the other server, does not have.
+var gone = map[string][]string{
+	"mysql-5.7": {"mysql_global_variables_query_cache_size", "mysql_global_variables_innodb_log_files_in_group"},
+	"mysql-9.7": {"mysql_global_variables_innodb_redo_log_capacity", "mysql_global_variables_super_read_only"},
+}
+
+// TestGrantsLost: what an account may not read any more is told as a gap with the grant that brings it back, and what was known of
+// it is not told as if it were so still.
+func TestGrantsLost(t *testing.T) {
+	for _, spec := range []string{"mariadb", "mysql-9.7"} {
+		t.Run(spec, func(t *testing.T) {
+			t.Parallel()
+			s := sandboxtest.Pair(t, spec, "performance_schema=ON")
+			replica := s.Nodes[1]
+			primary, db := open(t, s.Primary()), open(t, replica)
+			status := "REPLICATION CLIENT"
+			if spec == "mariadb" {
+				status = "REPLICA MONITOR"
+			}
+			run(t, primary, "CREATE USER eye@localhost", "GRANT PROCESS, "+status+" ON *.* TO eye@localhost", "GRANT SELECT ON performance_schema.* TO eye@localhost")
+			stop, start := "STOP REPLICA", "START REPLICA"
+			w := watchAs(t, db, replica, "eye")
+			w.awaitTicks(t, 2)
+			w.await(t, "a reading without a gap in replication", func() bool { return !w.gap("replication status") && w.told().Role == fleet.RoleReplica })
+			run(t, db, stop)
+			w.awaitFinding(t, "repl.stopped")
+			// A privilege on all is looked at when an account connects.
+			if spec != "mariadb" {
+				run(t, db, "SET GLOBAL super_read_only = OFF")
+			}
+			run(t, db, "REVOKE "+status+" ON *.* FROM eye@localhost")
+			disconnect(t, db, "eye")
+			w.await(t, "the gap", func() bool { return w.gap("replication status") })
+			w.awaitNone(t, "repl.stopped")
+			if d := w.told(); d.Role != fleet.RoleReplica || strings.Contains(fmt.Sprint(d.Facts), "replicates from") || d.State == "down" {
+				t.Errorf("what cannot be read is told: %s %s %v", d.State, d.Role, d.Facts)
+			}
+			for _, g := range w.told().Gaps {
+				if g.What == "replication status" {
+					run(t, db, g.Remedy)
+				}
+			}
+			disconnect(t, db, "eye")
+			w.awaitFinding(t, "repl.stopped")
+			run(t, db, start)
+			w.awaitNone(t, "repl.stopped")
+		})
+	}
+}
+
+func (w *watched) gap(what string) bool {
+	for _, g := range w.told().Gaps {
+		if g.What == what {
+			return true
+		}
+	}
+	return false
+}
+
+// watchAs waits until the replica has the account, and watches as it.
+func watchAs(t *testing.T, db *sql.DB, n *sandbox.Node, user string) *watched {
+	t.Helper()
+	w := watch(t, fmt.Sprintf("%s@unix(%s)/", user, n.Socket))
+	w.await(t, "the account", func() bool { return w.told().State != "down" && w.told().State != "new" })
+	return w
+}
+
+// disconnect ends an account's sessions.
+func disconnect(t *testing.T, db *sql.DB, user string) {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), "SELECT ID FROM information_schema.PROCESSLIST WHERE USER = ?", user)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id int
+		if err := rows.Scan(&id); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = db.ExecContext(t.Context(), fmt.Sprintf("KILL %d", id)) // may be gone
+	}
+}

@@ -1,0 +1,145 @@
+package live_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
+)
+
+// TestDeadlocks: a server's deadlocks are each counted once, also one of three transactions and one whose statements are long, and are
+// told when there are many; the remedy is one that the server takes, and names the statements.
+func TestDeadlocks(t *testing.T) {
+	for _, spec := range []string{"mariadb", "mariadb-11.8", "mysql-9.7", "mysql-5.7"} {
+		t.Run(spec, func(t *testing.T) {
+			t.Parallel()
+			n := sandboxtest.Up(t, spec, "performance_schema=OFF")
+			db := open(t, n)
+			run(t, db, "CREATE DATABASE shop", "CREATE TABLE shop.stock (id INT PRIMARY KEY, v INT)", "INSERT INTO shop.stock VALUES (0, 0), (1, 1), (2, 2)")
+			w := watch(t, rootDSN(n))
+			w.awaitTicks(t, 2)
+			before := w.deadlocks(t)
+			made := 0
+			for _, sessions := range []int{2, 3, 2, 3, 2, 2, 3, 2} {
+				made += ring(t, db.Conn, sessions)
+			}
+			w.await(t, "the count", func() bool { return w.deadlocks(t) >= before+float64(made) })
+			w.awaitTicks(t, 2)
+			if n := w.deadlocks(t) - before; n != float64(made) {
+				t.Errorf("%v deadlocks are counted, there were %d", n, made)
+			}
+			for len(w.finding("deadlock.rate")) == 0 { // a busy machine may have needed minutes for those
+				ring(t, db.Conn, 2)
+			}
+			f := w.awaitFinding(t, "deadlock.rate", "deadlocks a minute")
+			set, show, _ := strings.Cut(f.Remedy, "; ")
+			run(t, db, set)
+			var kind, name, status string
+			if err := db.QueryRowContext(t.Context(), show).Scan(&kind, &name, &status); err != nil || !strings.Contains(status, "LATEST DETECTED DEADLOCK") || !strings.Contains(status, "UPDATE shop.stock") {
+				t.Errorf("%s shows no deadlock: %v %s", show, err, status)
+			}
+		})
+	}
+}
+
+func (w *watched) deadlocks(t *testing.T) float64 {
+	t.Helper()
+	for _, key := range []string{"mysql_global_status_innodb_deadlocks", "mysql_info_schema_innodb_metrics_lock_lock_deadlocks_total"} {
+		if v, ok := w.facts.Value(key); ok {
+			return v
+		}
+	}
+	t.Fatal("the server counts no deadlocks")
+	return 0
+}
+
+// ring lets sessions wait for each other in a ring, by statements of 20 KB, and gives how many the server sent away.
+func ring(t *testing.T, open func(context.Context) (*sql.Conn, error), sessions int) (victims int) {
+	t.Helper()
+	long := strings.Repeat("x", 20000)
+	update := func(id int) string {
+		return fmt.Sprintf("UPDATE shop.stock SET v = v + 1 WHERE id = %d /* %s */", id, long)
+	}
+	list := make([]*sql.Conn, sessions)
+	for i := range list {
+		c, err := open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		run(t, c, "BEGIN", update(i))
+		list[i] = c
+	}
+	done := make(chan error, sessions)
+	for i, c := range list {
+		go func() {
+			_, err := c.ExecContext(t.Context(), update((i+1)%sessions))
+			if err == nil || errorNumber(err) == 1213 {
+				_, rollback := c.ExecContext(t.Context(), "ROLLBACK") // lets the next one go on
+				if err == nil {
+					err = rollback
+				}
+			}
+			done <- err
+		}()
+	}
+	for range sessions {
+		switch err := <-done; {
+		case errorNumber(err) == 1213:
+			victims++
+		case err != nil:
+			t.Error(err)
+		}
+	}
+	if victims == 0 {
+		t.Error("no deadlock")
+	}
+	return victims
+}
+
+// TestRedoPressure: a redo log that is written faster than pages are flushed is told with figures that are so, and not any more when
+// nobody writes, however full it stays.
+func TestRedoPressure(t *testing.T) {
+	for _, c := range []struct {
+		spec     string
+		settings []string
+	}{
+		{"mysql-9.7", []string{"innodb_redo_log_capacity=8M"}},
+		{"mysql-8.0", []string{"innodb_log_file_size=4M"}},
+		{"mariadb", []string{"innodb_log_file_size=4M"}},
+		{"mariadb-11.8", []string{"innodb_log_file_size=4M"}},
+	} {
+		t.Run(c.spec, func(t *testing.T) {
+			t.Parallel()
+			// Nothing flushes but what a full log makes flush.
+			n := sandboxtest.Up(t, c.spec, append(c.settings, "innodb_adaptive_flushing=OFF", "innodb_io_capacity=100", "innodb_max_dirty_pages_pct=99",
+				"innodb_buffer_pool_size=64M", "innodb_flush_log_at_trx_commit=0", "skip_log_bin")...)
+			db := open(t, n)
+			run(t, db, "CREATE DATABASE shop", "CREATE TABLE shop.notes (id INT PRIMARY KEY, note LONGBLOB)")
+			w := watch(t, rootDSN(n))
+			w.awaitTicks(t, 2)
+			ctx, stop := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() {
+				for i := 0; ctx.Err() == nil; i++ {
+					if _, err := db.ExecContext(ctx, "REPLACE INTO shop.notes VALUES (?, REPEAT(?, 100000))", i%200, string(rune('a'+i%26))); err != nil && ctx.Err() == nil {
+						ended <- err
+						return
+					}
+				}
+				ended <- nil
+			}()
+			f := w.awaitFinding(t, "redo.pressure", "the redo log is", "% full", "more are written a second: when it is full, all writes wait")
+			t.Log(f.Words)
+			stop()
+			if err := <-ended; err != nil {
+				t.Fatal(err)
+			}
+			w.awaitNone(t, "redo.pressure")
+			run(t, db, f.Remedy)
+		})
+	}
+}
