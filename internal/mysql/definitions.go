@@ -292,7 +292,7 @@ func (s *Stream) createView(ctx context.Context, name TableName) (row map[string
 	if err != nil || fault != nil {
 		return row, fault, err
 	}
-	if c, _ := (sqltext.Dialect{}).ReadCreate(row["Create View"]); c == nil || c.Definer.End == 0 || asInvoker(row["Create View"]) {
+	if c, _ := (sqltext.Dialect{}).ReadCreate(row["Create View"]); c == nil || c.Definer.End == 0 || c.Invoker {
 		return row, nil, nil // what it may read depends on who asks
 	}
 	// Whether its definer may read what is below it is asked when it is used: to prepare it is to ask, and runs nothing.
@@ -305,13 +305,6 @@ func (s *Stream) createView(ctx context.Context, name TableName) (row map[string
 		return row, err, nil
 	}
 	return row, nil, nil
-}
-
-// asInvoker says whether a view is made with the privileges of who uses it.
-func asInvoker(create string) bool {
-	begin, _ := sqltext.Dialect{}.Find(create, "SQL", "SECURITY", "INVOKER")
-	view, _ := sqltext.Dialect{}.Find(create, "VIEW")
-	return begin >= 0 && begin < view
 }
 
 // unopened are numbers of errors with which servers refuse SHOW CREATE of a view that they cannot open: over a function whose definer is

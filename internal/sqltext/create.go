@@ -41,6 +41,7 @@ type Create struct {
 	OrReplace   bool
 	IfNotExists bool
 	Temporary   bool
+	Invoker     bool   // SQL SECURITY INVOKER
 	State       Ident  // of an event: ENABLE or DISABLE, where it says so
 	Roles       Ident  // of an account: the whole of DEFAULT ROLE …, and as its name the roles
 	Directories []Edit // what takes the folders that a table names for itself out of its definition
@@ -286,6 +287,7 @@ func (r *reader) modifiers(c *Create) bool {
 				return false
 			}
 		case r.accept("SQL", "SECURITY"):
+			c.Invoker = r.is(r.i, "INVOKER")
 			if !r.acceptAny("DEFINER", "INVOKER") {
 				return false
 			}
@@ -349,12 +351,12 @@ func (r *reader) readRest(c *Create) error {
 			return fmt.Errorf("%w: it does nothing", ErrStatement)
 		}
 	case "PROCEDURE", "FUNCTION":
-		r.characteristics()
+		r.characteristics(c)
 		if r.is(r.i, "SONAME") {
 			return fmt.Errorf("%w: it loads a library", ErrStatement)
 		}
 	case "PACKAGE", "PACKAGE BODY":
-		r.characteristics()
+		r.characteristics(c)
 	}
 	p := program{reader: r}
 	if strings.HasPrefix(c.Kind, "PACKAGE") {
@@ -383,7 +385,7 @@ func (r *reader) past(word string, f func()) bool {
 }
 
 // characteristics passes over the parameters of a routine, what it returns, and what is said about it.
-func (r *reader) characteristics() {
+func (r *reader) characteristics(c *Create) {
 	if r.sign(r.i, "(") {
 		r.group()
 	}
@@ -391,7 +393,10 @@ func (r *reader) characteristics() {
 		switch {
 		case r.accept("RETURNS"), r.d.Oracle && r.accept("RETURN"):
 			r.dataType()
-		case r.accept("COMMENT"), r.accept("LANGUAGE"), r.accept("SQL", "SECURITY"):
+		case r.accept("COMMENT"), r.accept("LANGUAGE"):
+			r.i++
+		case r.accept("SQL", "SECURITY"):
+			c.Invoker = r.is(r.i, "INVOKER")
 			r.i++
 		case r.accept("NOT", "DETERMINISTIC"), r.accept("DETERMINISTIC"), r.accept("CONTAINS", "SQL"), r.accept("NO", "SQL"),
 			r.accept("READS", "SQL", "DATA"), r.accept("MODIFIES", "SQL", "DATA"):

@@ -176,7 +176,7 @@ func (p *program) handler() {
 func (p *program) routine() bool {
 	p.i++
 	p.ident()
-	p.characteristics()
+	p.characteristics(&Create{})
 	switch {
 	case p.is(p.i, "AS"), p.is(p.i, "IS"):
 		p.open(declares)

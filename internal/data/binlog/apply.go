@@ -659,6 +659,9 @@ func (a *applier) verify(ctx context.Context) error {
 	}
 	defer c.Close()
 	if a.j != nil {
+		if a.o.Leave {
+			return nil
+		}
 		return a.j.drop(ctx, a.s)
 	}
 	have, err := mysql.LoggedGTIDs(ctx, c)

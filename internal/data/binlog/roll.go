@@ -26,6 +26,7 @@ type RollOptions struct {
 	Keep  bool           // transactions keep their GTIDs
 	Again PendingPolicy  // what to do about a statement of which nobody knows whether it ran
 	Plan  bool           // find out what would be done, and do nothing
+	Leave bool           // what the server has noted of how far it came stays at the end, until Forget: called again, nothing is applied
 	Tell  func(Progress) // how far it is, several times a second; may be nil
 
 	// Lacks says what lies beside the logs and cannot be read; "": nothing. It is a note, and where the logs end before Stop.Time an error.

@@ -426,11 +426,37 @@ type rollJournal struct {
 	saved Place // what was done ends there; the zero value: nothing
 }
 
+// rollID names a roll forward by where it begins.
+func rollID(from repo.Position) string {
+	sum := sha256.Sum256([]byte(from.GTIDSet + "\x00" + from.File + "\x00" + fmt.Sprint(from.Offset)))
+	return hex.EncodeToString(sum[:16])
+}
+
+// Forget takes away what a server has noted of how far a Roll from a position came: the next one begins there. What is noted of another one stays.
+func Forget(ctx context.Context, into mysql.Target, from repo.Position) error {
+	c, err := mysql.Connect(ctx, into, nil)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	rows, err := c.Maps(ctx, "SELECT /* risso: what is noted of roll forwards? */ COUNT(*) AS others FROM "+repo.RollSchema+".progress WHERE id <> '"+rollID(from)+"'")
+	switch {
+	case mysql.Gone(err):
+		return nil
+	case err == nil && len(rows) == 1 && rows[0]["others"] == "0":
+		err = c.Exec(ctx, "DROP DATABASE IF EXISTS "+repo.RollSchema)
+	case err == nil:
+		err = c.Exec(ctx, "DELETE FROM "+repo.RollSchema+".progress WHERE id = '"+rollID(from)+"'")
+	}
+	if err != nil {
+		return fmt.Errorf("take the journal of a roll forward away: %w", err)
+	}
+	return nil
+}
+
 // startByJournal finds what an earlier call has left, or begins.
 func (a *applier) startByJournal(ctx context.Context) error {
-	from := a.o.From
-	sum := sha256.Sum256([]byte(from.GTIDSet + "\x00" + from.File + "\x00" + fmt.Sprint(from.Offset)))
-	a.j = &rollJournal{id: hex.EncodeToString(sum[:16])}
+	a.j = &rollJournal{id: rollID(a.o.From)}
 	const create = "CREATE DATABASE IF NOT EXISTS " + repo.RollSchema + `;
 CREATE TABLE IF NOT EXISTS ` + repo.RollSchema + `.progress (id CHAR(32) CHARACTER SET ascii PRIMARY KEY, file VARCHAR(255) CHARACTER SET utf8mb4 NOT NULL,
  pos BIGINT NOT NULL, pending LONGBLOB) ENGINE=InnoDB COMMENT 'how far risso has applied binary logs; it goes when that is done'`

@@ -22,8 +22,13 @@ func (r *run) check(ctx context.Context, s *session) error {
 		return err
 	case found && what == r.asked():
 		r.resumed, r.plan.Resumes = true, true
+		if err := r.readEarlier(ctx, s); err != nil {
+			return err
+		}
 	case found && !r.o.Overwrite:
 		return fmt.Errorf("%w: %s, begun %s: run that one again to go on with it", ErrUnfinished, backup, began)
+	case found:
+		r.plan.Notes = append(r.plan.Notes, fmt.Sprintf("the restore of %s, begun %s, was not finished: its journal goes, and what it made stays as it is where nothing comes over it", backup, began))
 	}
 	if r.foreignServer() {
 		if err := r.rehearseAll(ctx); err != nil {
@@ -43,6 +48,12 @@ func (r *run) check(ctx context.Context, s *session) error {
 	if err := r.checkPointers(); err != nil {
 		return err
 	}
+	if err := r.tellMeetings(); err != nil {
+		return err
+	}
+	if err := r.tellDefiners(ctx, s); err != nil {
+		return err
+	}
 	if err := r.unrenamed(); err != nil {
 		return err
 	}
@@ -57,10 +68,8 @@ func (r *run) check(ctx context.Context, s *session) error {
 	if err := r.tellBroken(); err != nil {
 		return err
 	}
-	if !r.resumed {
-		if err := r.checkWay(ctx, s); err != nil {
-			return err
-		}
+	if err := r.checkWay(ctx, s); err != nil {
+		return err
 	}
 	return r.planReferers(ctx, s)
 }

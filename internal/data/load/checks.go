@@ -94,8 +94,12 @@ func (r *run) tighten(ctx context.Context, s *session, t *table) error {
 		if err != nil && (mysql.ErrorNumber(err) == 0 || passes(err)) {
 			return err
 		}
-		if err != nil {
-			r.otherwise(Finding{What: "table " + t.quoted(), Reason: "rows of the backup are not taken under its constraint " + name + " (" + oneLine(err) + ")", Mapped: "the constraint NOT ENFORCED"})
+		if err == nil {
+			continue
+		}
+		f := Finding{What: "table " + t.quoted(), Reason: "rows of the backup are not taken under its constraint " + name + " (" + oneLine(err) + ")", Mapped: "the constraint NOT ENFORCED"}
+		if err := r.tell(ctx, s, t, told{Otherwise: &f}); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -91,6 +91,12 @@ type dumper struct {
 
 func smallDump(t testing.TB, n *sandbox.Node, r *repo.Repo, schemas ...string) repo.Header {
 	t.Helper()
+	return dumpAs(t, n, r, 0, schemas...)
+}
+
+// dumpAs has the backup say another version of its server, unless that is 0.
+func dumpAs(t testing.TB, n *sandbox.Node, r *repo.Repo, number int, schemas ...string) repo.Header {
+	t.Helper()
 	ctx := t.Context()
 	c, err := mysql.Connect(ctx, target(t, n), nil)
 	if err != nil {
@@ -104,6 +110,9 @@ func smallDump(t testing.TB, n *sandbox.Node, r *repo.Repo, schemas ...string) r
 	now := time.Now().UTC()
 	h := repo.Header{Format: repo.Format, ID: repo.NewID(now), Kind: repo.Logical, Began: now,
 		Server: repo.Server{Flavour: string(c.Server.Flavour), Version: c.Server.Version, Number: c.Server.Number}}
+	if number > 0 {
+		h.Server.Number = number
+	}
 	if err := r.Begin(ctx, h, nil); err != nil {
 		t.Fatal(err)
 	}

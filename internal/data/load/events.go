@@ -64,8 +64,12 @@ func (s *session) tryEvent(ctx context.Context, statement string) (past bool, er
 func (r *run) leavePast(o *repo.Object) {
 	if !r.leftOut[objectKey(o)] {
 		r.leftOut[objectKey(o)] = true
-		r.notef("event %s is not made: its last time is past, and it is not to be preserved then: %s", objectName(o), o.Create)
+		r.notef("%s", pastEvent(o))
 	}
+}
+
+func pastEvent(o *repo.Object) string {
+	return fmt.Sprintf("event %s is not made: its last time is past, and it is not to be preserved then: %s", objectName(o), o.Create)
 }
 
 // switchOn gives events the state that they had, or that the binary logs gave them. ALTER EVENT would take over definer, sql_mode and time zone
@@ -104,13 +108,14 @@ func (r *run) switchOn(ctx context.Context, s **session) error {
 }
 
 // isHeld says whether an event has still the state that it was given here. One that was made for the binary logs to alter, and whose times are
-// over all the same, is dropped: a server has none such. The session has the event's time zone.
+// over all the same, is dropped: a server has none such. Its times are told in its own time zone. Source: MySQL manual, "The INFORMATION_SCHEMA
+// EVENTS Table".
 func (r *run) isHeld(ctx context.Context, s *session, o *repo.Object, schema string) (held bool, err error) {
 	if !r.o.Until.Set() {
 		return true, nil
 	}
 	past := false
-	err = s.Query(ctx, "SELECT /* risso: what have the binary logs made of it? */ STATUS, ON_COMPLETION = 'NOT PRESERVE' AND COALESCE(EXECUTE_AT, ENDS) < NOW() FROM information_schema.EVENTS WHERE EVENT_SCHEMA = "+
+	err = s.Query(ctx, "SELECT /* risso: what have the binary logs made of it? */ STATUS, ON_COMPLETION = 'NOT PRESERVE' AND COALESCE(EXECUTE_AT, ENDS) < CONVERT_TZ(UTC_TIMESTAMP(), '+00:00', TIME_ZONE) FROM information_schema.EVENTS WHERE EVENT_SCHEMA = "+
 		mysql.Literal(schema)+" AND EVENT_NAME = "+mysql.Literal(o.Name), func(row [][]byte) error {
 		held, past = heldStatus[string(row[0])], string(row[1]) == "1"
 		return nil
@@ -118,12 +123,12 @@ func (r *run) isHeld(ctx context.Context, s *session, o *repo.Object, schema str
 	if err != nil || !past {
 		return held, err
 	}
+	if err := r.toldOfRolling(ctx, s, told{Note: pastEvent(o)}); err != nil {
+		return false, err
+	}
 	if err := s.Exec(ctx, "DROP EVENT IF EXISTS "+mysql.Quote(schema)+"."+mysql.Quote(o.Name)); err != nil {
 		return false, err
 	}
 	r.leavePast(o)
-	if !r.resumed { // else it was not counted
-		r.made.Add(-1)
-	}
-	return false, nil
+	return false, r.toldOfRolling(ctx, s, told{Objects: r.made.Add(-1)})
 }

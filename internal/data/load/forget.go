@@ -53,6 +53,11 @@ func Forget(ctx context.Context, into mysql.Target, dryRun bool) (Forgotten, err
 	if err := r.endEarlier(ctx, s); err != nil {
 		return f, err
 	}
+	if f.Rolling { // how far it came means nothing without it
+		if err := s.Exec(ctx, "DROP DATABASE IF EXISTS "+repo.RollSchema); err != nil {
+			return f, err
+		}
+	}
 	return f, r.endJournal(ctx, s)
 }
 

@@ -33,6 +33,7 @@ var journalTables = []string{
 	"CREATE TABLE IF NOT EXISTS " + repo.JournalSchema + ".restore (one TINYINT NOT NULL PRIMARY KEY, what VARBINARY(64) NOT NULL, backup VARBINARY(64) NOT NULL, began VARBINARY(32) NOT NULL) ENGINE=InnoDB",
 	"CREATE TABLE IF NOT EXISTS " + repo.JournalSchema + ".tables (id BINARY(16) NOT NULL PRIMARY KEY, state TINYINT NOT NULL) ENGINE=InnoDB",
 	"CREATE TABLE IF NOT EXISTS " + repo.JournalSchema + ".chunks (id BINARY(16) NOT NULL, number INT UNSIGNED NOT NULL, row_count BIGINT UNSIGNED NOT NULL, whole TINYINT NOT NULL, PRIMARY KEY (id, number)) ENGINE=InnoDB",
+	"CREATE TABLE IF NOT EXISTS " + repo.JournalSchema + ".told (number BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY, id BINARY(16) NOT NULL, said LONGBLOB NOT NULL, KEY (id)) ENGINE=InnoDB",
 }
 
 // tableID names a table of the target in the journal, as SQL.

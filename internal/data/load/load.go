@@ -29,6 +29,8 @@ var (
 	ErrKind         = errors.New("this is not a logical backup")
 	ErrLeftOut      = errors.New("the rest is there, but not all of the backup")
 	ErrBroken       = errors.New("all is there, but views that were not broken where the backup was taken do not work here")
+	ErrNotKept      = errors.New("the server would not keep the rows as they are")
+	ErrMeet         = errors.New("two rows of the backup are one to a unique key here")
 	ErrOrphans      = errors.New("all is there, but other tables hold rows that refer to rows which are not there")
 )
 
@@ -88,7 +90,8 @@ type Roll struct {
 // Rolled is what a Roller did.
 type Rolled struct {
 	Transactions int64     `json:"transactions"`
-	Last         string    `json:"last,omitempty"` // GTID of the last transaction
+	Resumed      bool      `json:"resumed,omitempty"` // an earlier run, which was cut off, had applied others before them
+	Last         string    `json:"last,omitempty"`    // GTID of the last transaction
 	LastTime     time.Time `json:"last_time,omitzero"`
 	GTIDSet      string    `json:"gtid_set,omitempty"` // the position and all that was applied since
 	Stopped      string    `json:"stopped,omitempty"`  // why it ended there
@@ -121,8 +124,10 @@ type Roller interface {
 	// Check says, before anything is changed, what would be applied. It is an error when the logs do not reach from the position
 	// to the point; the plan then tells how far they do.
 	Check(ctx context.Context, r Roll) (RollPlan, error)
-	// Roll applies them. After a kill it is called again with the same, and applies nothing twice.
+	// Roll applies them. After a kill it is called again with the same, and applies nothing twice: the server notes how far it came.
 	Roll(ctx context.Context, r Roll) (Rolled, error)
+	// Forget takes away what the server noted. It is called before the first Roll, for tables that were made anew have nothing of it, and behind the last.
+	Forget(ctx context.Context, r Roll) error
 }
 
 // Plan is what a restore will do.

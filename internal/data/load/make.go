@@ -12,7 +12,7 @@ import (
 func (r *run) makeTable(ctx context.Context, s *session, t *table) (made bool, err error) {
 	name := mysql.Quote(t.name)
 	why := s.Exec(ctx, t.def.statement(name))
-	if why == nil || mysql.ErrorNumber(why) == 0 || passes(why) {
+	if n := mysql.ErrorNumber(why); why == nil || n == 0 || passes(why) || n == errTableExists { // which somebody made meanwhile
 		return true, why
 	}
 	if err := r.canMake(ctx, s, t); err != nil {
@@ -44,7 +44,10 @@ func (r *run) makeTable(ctx context.Context, s *session, t *table) (made bool, e
 		return false, nil
 	}
 	for _, c := range list {
-		r.otherwise(Finding{What: "table " + t.quoted(), Reason: c.name + " is not taken here (" + oneLine(why) + ")", Mapped: c.forms[c.form-1].words})
+		f := Finding{What: "table " + t.quoted(), Reason: c.name + " is not taken here (" + oneLine(why) + ")", Mapped: c.forms[c.form-1].words}
+		if err := r.tell(ctx, s, t, told{Otherwise: &f}); err != nil {
+			return true, err
+		}
 	}
 	t.def = def
 	return true, s.Exec(ctx, def.statement(name))

@@ -34,6 +34,9 @@ func (r *run) each(kinds []repo.ObjectKind, f func(*repo.Object) error) error {
 
 // makeObjects makes all objects of some kinds, one after the other.
 func (r *run) makeObjects(ctx context.Context, s **session, kinds ...repo.ObjectKind) error {
+	if err := r.beginStage(ctx, s, kinds...); err != nil {
+		return err
+	}
 	return r.each(kinds, func(o *repo.Object) error {
 		if r.leftOut[objectKey(o)] {
 			return nil
@@ -44,7 +47,7 @@ func (r *run) makeObjects(ctx context.Context, s **session, kinds ...repo.Object
 			}
 			return nil // of one that is renamed the plan says so
 		}
-		err := r.again(ctx, s, func(s *session) error { return r.makeObject(ctx, s, o) })
+		err := r.makeAgain(ctx, s, o)
 		if r.mayStayAway(err) {
 			r.leftOut[objectKey(o)] = true
 			r.leave(lost(o, r.objectError(o, err).Error()))
@@ -57,6 +60,30 @@ func (r *run) makeObjects(ctx context.Context, s **session, kinds ...repo.Object
 			r.made.Add(1)
 		}
 		return nil
+	})
+}
+
+// beginStage notes that from here on what has the names of some kinds is of this restore.
+func (r *run) beginStage(ctx context.Context, s **session, kinds ...repo.ObjectKind) error {
+	var marks []*table
+	for _, k := range kinds {
+		if len(r.objects[k]) > 0 {
+			marks = append(marks, stageMark(k))
+		}
+	}
+	if len(marks) == 0 {
+		return nil
+	}
+	return r.again(ctx, s, func(s *session) error { return setState(ctx, s, claimed, marks...) })
+}
+
+// makeAgain makes an object, and again where the session broke: the server may have made it all the same.
+func (r *run) makeAgain(ctx context.Context, s **session, o *repo.Object) error {
+	clears := r.resumed || r.o.Overwrite
+	return r.again(ctx, s, func(s *session) error {
+		err := r.makeObject(ctx, s, o, clears)
+		clears = true
+		return err
 	})
 }
 
@@ -90,8 +117,8 @@ func objectKey(o *repo.Object) string {
 	return string(o.Kind) + "\x00" + o.Schema + "\x00" + o.Name
 }
 
-// makeObject makes an object as it was: with its sql_mode, character sets and definer.
-func (r *run) makeObject(ctx context.Context, s *session, o *repo.Object) error {
+// makeObject makes an object as it was: with its sql_mode, character sets and definer. clears: what has its name goes.
+func (r *run) makeObject(ctx context.Context, s *session, o *repo.Object, clears bool) error {
 	schema, name := r.choice.objectTarget(o)
 	create, err := r.written(o)
 	if err != nil {
@@ -100,7 +127,6 @@ func (r *run) makeObject(ctx context.Context, s *session, o *repo.Object) error 
 	if err := s.use(ctx, schema); err != nil {
 		return err
 	}
-	clears := r.resumed || r.o.Overwrite
 	switch {
 	case !clears || o.Kind == repo.View:
 	case o.Kind == repo.Sequence:
@@ -216,7 +242,7 @@ func (r *run) circumstances(o *repo.Object) (sets []string, charset string) {
 }
 
 // databaseCollation gives the statements that give the schema the collation that it had when a routine was made, which its
-// parameters have, and back; "" where it has it.
+// parameters have, and back; "" where it has it. The journal knows its own one first: else a kill in between would leave it the other.
 func (r *run) databaseCollation(ctx context.Context, s *session, o *repo.Object, schema string) (there, back string, err error) {
 	want := r.mapName(o.Database)
 	if want == "" {
@@ -227,11 +253,28 @@ func (r *run) databaseCollation(ctx context.Context, s *session, o *repo.Object,
 		has = string(row[0])
 		return nil
 	})
-	if err != nil || has == want {
+	was, known := r.schemaWas[schema]
+	if err != nil || has == want && (!known || was == want) {
 		return "", "", err
 	}
+	if !known {
+		was = has
+		if err := keepTold(ctx, s, &table{id: tableID("", "collation of "+schema)}, told{Schema: schema, Collation: was, Behind: r.result.Rolled != nil}); err != nil {
+			return "", "", err
+		}
+		if r.schemaWas == nil {
+			r.schemaWas = map[string]string{}
+		}
+		r.schemaWas[schema] = was
+	}
 	alter := "ALTER DATABASE " + mysql.Quote(schema) + " COLLATE = "
-	return alter + want, alter + has, nil
+	if has != want {
+		there = alter + want
+	}
+	if was != want {
+		back = alter + was
+	}
+	return there, back, nil
 }
 
 // inCharset gives a statement's bytes in a character set; the server converts it.

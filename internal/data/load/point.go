@@ -2,19 +2,24 @@ package load
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // pointer is a foreign key: the columns that it is over, by their types, and those that they point at.
 type pointer struct {
-	table string // tableKey
-	types []string
-	to    []string
+	schema, table    string // that has it
+	name             string
+	toSchema, toName string // as it has them
+	from, to         []string
+	columns          []mysql.TableColumn // those it is over
+	types            []string
 }
 
 // notePointers keeps the foreign keys of a table, by the tables that they point at.
@@ -28,20 +33,29 @@ func (r *run) notePointers(t *repo.Table, def definition) error {
 		return err
 	}
 	for _, k := range keys {
-		from, to := foreignColumns(k)
-		other := tableKey(references(k, t.Schema))
-		r.pointers[other] = append(r.pointers[other], pointer{tableKey(t.Schema, t.Name), typesOf(shape, from), to})
+		p := pointer{schema: t.Schema, table: t.Name}
+		p.name, _ = constraintName(k)
+		p.toSchema, p.toName = references(k, t.Schema)
+		p.from, p.to = foreignColumns(k)
+		p.types = typesOf(shape, p.from)
+		for _, name := range p.from {
+			c, _ := shape.Column(name)
+			p.columns = append(p.columns, c)
+		}
+		other := tableKey(p.toSchema, p.toName)
+		r.pointers[other] = append(r.pointers[other], p)
 	}
 	return nil
 }
 
 // checkPointers finds the tables with foreign keys that a server may refuse: over other types than those that they point at, or columns
 // with which no key there begins. Where such a key is there first, MySQL refuses the other table (seen on 9.7), and MariaDB
-// the key where it comes later (10.11).
+// the key where it comes later (10.11). The plan names those that no server takes while it looks.
 func (r *run) checkPointers() error {
 	if len(r.pointers) == 0 {
 		return nil
 	}
+	misfits := 0
 	for _, at := range r.tables {
 		l, err := r.spool.get(at)
 		if err != nil {
@@ -56,13 +70,89 @@ func (r *run) checkPointers() error {
 			return err
 		}
 		for _, p := range list {
-			if !slices.Equal(p.types, typesOf(shape, p.to)) || !slices.ContainsFunc(shape.Keys, func(k mysql.TableKey) bool { return beginsWith(k, p.to) }) {
-				r.unsure[p.table] = true
+			keyed := slices.ContainsFunc(shape.Keys, func(k mysql.TableKey) bool { return beginsWith(k, p.to) })
+			if slices.Equal(p.types, typesOf(shape, p.to)) && keyed {
+				continue
+			}
+			r.unsure[tableKey(p.schema, p.table)] = true
+			why := p.misfit(shape, keyed)
+			if why == "" || r.leftOut[leftTable(p.schema, p.table)] || !r.sameName(p.toSchema, l.Table.Schema) || !r.sameName(p.toName, l.Table.Name) {
+				continue
+			}
+			if misfits++; misfits <= maxNamed {
+				r.plan.Notes = append(r.plan.Notes, fmt.Sprintf("table %s.%s: its foreign key %s does not fit %s.%s, at which it points: %s; where the server refuses it the table comes without it, which is told then",
+					mysql.Quote(p.schema), mysql.Quote(p.table), mysql.Quote(p.name), mysql.Quote(l.Table.Schema), mysql.Quote(l.Table.Name), why))
 			}
 		}
 	}
+	if n := misfits - maxNamed; n > 0 {
+		r.plan.Notes = append(r.plan.Notes, digits.Plural(n, "more foreign key does", "more foreign keys do")+" not fit the tables at which they point")
+	}
 	clear(r.pointers)
 	return nil
+}
+
+// misfit says why no foreign key can be over these columns, or "": one is not there, is of another kind, or no key of the other table begins
+// with them. Texts may differ in length, and numbers in how they are shown. Source: MySQL manual, "FOREIGN KEY Constraints".
+func (p pointer) misfit(to mysql.Table, keyed bool) string {
+	for i, name := range p.to {
+		c, ok := to.Column(name)
+		switch {
+		case !ok:
+			return "there is no column " + mysql.Quote(name)
+		case i >= len(p.columns) || p.types[i] == "":
+			return ""
+		}
+		from := p.columns[i]
+		alike := kindOfKey(from) == kindOfKey(c)
+		if alike && from.Charset != "" && from.Charset == c.Charset { // a collation that is left open is the table's, and unknown there
+			alike = from.Collation == "" || c.Collation == "" || from.Collation == c.Collation
+		} else if alike {
+			alike = from.Charset == c.Charset
+		}
+		if !alike {
+			return fmt.Sprintf("%s is %s, and %s is %s", mysql.Quote(p.from[i]), describe(from), mysql.Quote(name), describe(c))
+		}
+	}
+	if !keyed {
+		return "no key there begins with " + quoteAll(p.to)
+	}
+	return ""
+}
+
+// kindOfKey is what of a column's type has to be the same on both sides.
+func kindOfKey(c mysql.TableColumn) string {
+	switch c.Type {
+	case "char", "varchar", "tinytext", "text", "mediumtext", "longtext":
+		return "text"
+	case "binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob":
+		return "bytes"
+	case "tinyint", "smallint", "mediumint", "int", "bigint":
+		if c.Unsigned {
+			return c.Type + " unsigned"
+		}
+	}
+	return c.Type
+}
+
+// describe is a column's type with its character set and collation.
+func describe(c mysql.TableColumn) string {
+	text := c.FullType
+	if c.Charset != "" {
+		text += " " + c.Charset
+	}
+	if c.Collation != "" {
+		text += " " + c.Collation
+	}
+	return text
+}
+
+func quoteAll(names []string) string {
+	var out []string
+	for _, n := range names {
+		out = append(out, mysql.Quote(n))
+	}
+	return strings.Join(out, ", ")
 }
 
 // beginsWith says whether a key's first parts are some columns.

@@ -58,7 +58,7 @@ func TestRefusedByFile(t *testing.T) {
 	}
 	tab.large.Store(true)
 	var w *warned
-	if err := r.loadRows(t.Context(), s, tab, rowsOf()); mysql.ErrorNumber(err) != 1364 && !(errors.As(err, &w) && errors.Is(err, ErrDifferent)) {
+	if err := r.loadRows(t.Context(), s, tab, rowsOf()); mysql.ErrorNumber(err) != 1364 && !(errors.As(err, &w) && errors.Is(err, ErrNotKept)) {
 		t.Errorf("a row that is too large for INSERT: %v", err)
 	}
 }

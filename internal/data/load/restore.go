@@ -55,6 +55,7 @@ type run struct {
 	leftOut   map[string]bool      // objectKey of what cannot come along
 	plan      Plan
 	resumed   bool
+	earlier   earlier   // what its journal tells
 	changed   bool      // something was
 	alone     bool      // the target holds nothing of users
 	refers    []referer // foreign keys between what comes back and what does not
@@ -70,6 +71,8 @@ type run struct {
 	foreign []foreignJob
 	notes   []string
 	kept    []string // accounts that were there
+
+	schemaWas map[string]string // the collations of schemas that get others for a while
 
 	inWay   map[string]bool // quoted names of tables, views and sequences that were there before, until they go
 	dropped []string        // those that went, with their kinds
@@ -347,6 +350,7 @@ func (r *run) change(ctx context.Context, control *session) error {
 		{"grants", func() error { return r.grant(ctx, &s, false) }},
 		{"looking at views", func() error { return r.checkViews(ctx, &s) }}, // which may need grants
 		{"looking for orphans", func() error { return r.countOrphans(ctx) }},
+		{"looking at tables in memory", func() error { return r.checkMemory(ctx, &s) }},
 		{"position", func() error { return r.setPosition(ctx, &s) }}, // nothing that is logged may follow
 		{"journal", func() error {
 			return r.again(ctx, &s, func(s *session) error { return r.endJournal(ctx, s) })
@@ -355,11 +359,8 @@ func (r *run) change(ctx context.Context, control *session) error {
 	alone := false // the control session is gone
 	rolls := false // a run before this one had got so far
 	if r.resumed {
-		if err := r.again(ctx, &s, func(s *session) error {
-			st, err := r.readState(ctx, s, rolling)
-			rolls = st > absent
-			return err
-		}); err != nil {
+		var err error
+		if rolls, err = r.takeUpAll(ctx, &s); err != nil {
 			return err
 		}
 	}
@@ -629,24 +630,40 @@ func (r *run) roll(ctx context.Context, s **session) error {
 		return nil
 	}
 	if len(r.result.Different) > 0 {
-		return fmt.Errorf("%w: nothing is rolled forward on tables that differ", ErrDifferent)
+		var names []string
+		for _, t := range r.result.Different[:min(5, len(r.result.Different))] {
+			names = append(names, mysql.Quote(t.Schema)+"."+mysql.Quote(t.Table))
+		}
+		return fmt.Errorf("%s from the backup, and so nothing is rolled forward: %s", digits.Plural(r.differing, "table differs", "tables differ"), strings.Join(names, ", "))
 	}
 	if err := r.rollsAll(); err != nil {
 		return err
 	}
 	// From here on all that comes before is done, and binary logs change what it left.
-	if err := r.again(ctx, s, func(s *session) error { return setState(ctx, s, claimed, rolling) }); err != nil {
+	st, err := r.beginRolling(ctx, s)
+	if err != nil {
 		return err
 	}
-	done, err := r.o.Roller.Roll(ctx, r.rollOf())
-	if err != nil {
-		return fmt.Errorf("roll forward: %w", err)
+	if st == rollReady {
+		if err := r.o.Roller.Forget(ctx, r.rollOf()); err != nil {
+			return err
+		}
+		if err := r.again(ctx, s, func(s *session) error { return setState(ctx, s, rollBegun, rolling) }); err != nil {
+			return err
+		}
 	}
-	r.result.Rolled = &done
-	for _, n := range done.Notes {
-		r.notef("rolling forward: %s", n)
+	if st != rollDone {
+		done, err := r.o.Roller.Roll(ctx, r.rollOf())
+		if err != nil {
+			return fmt.Errorf("roll forward: %w", err)
+		}
+		done.Resumed = st != rollReady
+		if err := r.endRolling(ctx, s, done); err != nil {
+			return err
+		}
 	}
-	return nil
+	r.schemaWas = nil // they may have others by now
+	return r.o.Roller.Forget(ctx, r.rollOf())
 }
 
 // rollsAll says why the binary logs cannot be applied to all: they change a table that is not there.
@@ -674,9 +691,6 @@ func (r *run) rollOf() Roll {
 	return roll
 }
 
-// rolling stands in the journal for the roll forward.
-var rolling = &table{id: tableID("", "roll forward")}
-
 // spent adds the time since began to a phase.
 func (r *run) spent(phase *float64, began time.Time) {
 	r.mu.Lock()
@@ -699,9 +713,13 @@ func (r *run) notef(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	const most = 1000
+	note := fmt.Sprintf(format, args...)
+	if slices.Contains(r.notes, note) {
+		return
+	}
 	switch n := len(r.notes); {
 	case n < most:
-		r.notes = append(r.notes, fmt.Sprintf(format, args...))
+		r.notes = append(r.notes, note)
 	case n == most:
 		r.notes = append(r.notes, "there is more to tell: these are the first notes")
 	}

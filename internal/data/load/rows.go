@@ -122,7 +122,7 @@ func (r *run) loadChunk(ctx context.Context, s **session, t *table, number int) 
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("load chunk %d of %s: %w", number+1, t.quoted(), err)
+		return fmt.Errorf("load chunk %d of %s: %w", number+1, t.quoted(), r.explainMeeting(t, err))
 	}
 	r.bytes.Add(c.Bytes - reported)
 	return nil
@@ -207,10 +207,10 @@ var errAgain = errors.New("once more")
 type warned struct{ code, text string }
 
 func (w *warned) Error() string {
-	return fmt.Sprintf("the server would not keep the rows as they are: warning %s, %s: %v", w.code, w.text, ErrDifferent)
+	return fmt.Sprintf("%v: warning %s, %s", ErrNotKept, w.code, w.text)
 }
 
-func (w *warned) Unwrap() error { return ErrDifferent }
+func (w *warned) Unwrap() error { return ErrNotKept }
 
 // complaints turns warnings into an error: without strict modes a server goes on over rows that it cannot take, or changes
 // them. (MySQL manual, "LOAD DATA Statement": LOCAL has the effect of IGNORE.)

@@ -53,7 +53,10 @@ func (r *run) types(ctx context.Context, s **session, t *table) error {
 		}
 	}
 	for kind, n := range lost {
-		r.otherwise(Finding{What: "table " + t.quoted(), Reason: fmt.Sprintf("%s of type %s in JSON cannot be made here", digits.Counted(n, "value"), kind), Mapped: "what their text shows"})
+		f := Finding{What: "table " + t.quoted(), Reason: fmt.Sprintf("%s of type %s in JSON cannot be made here", digits.Counted(n, "value"), kind), Mapped: "what their text shows"}
+		if err := r.again(ctx, s, func(s *session) error { return r.tell(ctx, s, t, told{Otherwise: &f}) }); err != nil {
+			return err
+		}
 	}
 	var got chunk.Sum
 	err := r.again(ctx, s, func(s *session) error {
@@ -317,16 +320,4 @@ func literalIn(v chunk.Typed) string {
 		digits = ""
 	}
 	return "CAST(" + mysql.Literal(v.Text) + " AS " + v.Type + digits + ")"
-}
-
-// otherwise notes, while rows go in, what is there in another form.
-func (r *run) otherwise(f Finding) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch n := len(r.later); {
-	case n < maxFindings:
-		r.later = append(r.later, f)
-	case n == maxFindings:
-		r.later = append(r.later, moreFindings)
-	}
 }

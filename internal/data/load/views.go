@@ -32,6 +32,9 @@ type views struct {
 func (r *run) makeViews(ctx context.Context, s **session) error {
 	v := &views{r: r, names: map[[2]string]int{}, relaxed: map[int]bool{}}
 	wait := r.objects[repo.View]
+	if err := r.beginStage(ctx, s, repo.View); err != nil {
+		return err
+	}
 	for len(wait) > 0 {
 		if err := r.grant(ctx, s, true); err != nil {
 			return err
@@ -78,7 +81,7 @@ func (v *views) try(ctx context.Context, s **session, wait []ref) (again []ref, 
 		if r.leftOut[objectKey(o)] {
 			continue
 		}
-		err = r.again(ctx, s, func(s *session) error { return r.makeObject(ctx, s, o) })
+		err = r.makeAgain(ctx, s, o)
 		switch mysql.ErrorNumber(err) {
 		case 0:
 			if err != nil {
@@ -98,6 +101,7 @@ func (v *views) try(ctx context.Context, s **session, wait []ref) (again []ref, 
 			if !r.mayStayAway(err) {
 				return nil, nil, r.objectError(o, err)
 			}
+			r.leftOut[objectKey(o)] = true
 			r.leave(lost(o, r.objectError(o, err).Error()))
 		}
 	}

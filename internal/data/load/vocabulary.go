@@ -117,10 +117,11 @@ func (r *run) withoutTablespace(d definition) definition {
 	return d
 }
 
-// foreign says whether the backup is of another flavour or series than the target: then its words have to be looked at.
+// foreignServer says whether the backup is of another flavour or series than the target, or of a newer release of its series: then its words have
+// to be looked at.
 func (r *run) foreignServer() bool {
 	h := r.header.Server
-	return h.Flavour == string(fleet.FlavourMariaDB) != r.server.MariaDB() || h.Number/100 != r.server.Number/100
+	return h.Flavour == string(fleet.FlavourMariaDB) != r.server.MariaDB() || h.Number/100 != r.server.Number/100 || h.Number > r.server.Number
 }
 
 // mapName is the word that stands for a character set or collation in the target.
@@ -154,82 +155,6 @@ func (r *run) learnName(name string, collation bool, where string) bool {
 		r.find(where, "collation "+name+" is not known here; "+to+" sorts and compares a little differently", to)
 	}
 	return true
-}
-
-// otherName gives what stands for a character set or collation that the target does not know. safe says that it is the same
-// under another name. MySQL 8.0's collations of UCA 9.0 and MariaDB's of UCA 14.0 compare alike but for new scripts; both
-// differ from UCA 5.2 in little, which every server has.
-func otherName(name string, known map[string]bool) (to string, safe bool) {
-	if rest, ok := strings.CutPrefix(name, "utf8mb3"); ok && known["utf8"+rest] {
-		return "utf8" + rest, true
-	}
-	if rest, ok := strings.CutPrefix(name, "utf8_"); ok && known["utf8mb3_"+rest] {
-		return "utf8mb3_" + rest, true
-	}
-	if name == "utf8" && known["utf8mb3"] {
-		return "utf8mb3", true
-	}
-	if charset, kind, ok := strings.Cut(name, "_uca1400_"); ok && charset != "utf8mb4" { // MariaDB's default of every set of Unicode since 11.5
-		return ofUnicode(charset, kind, known), false
-	}
-	if !strings.HasPrefix(name, "utf8mb4_") && !strings.HasPrefix(name, "uca1400_") {
-		return "", false
-	}
-	// MySQL's collations of UCA 9.0 tell 'a' from 'a ', as MariaDB's nopad ones do; a unique key may need that. The others do not.
-	noPad := strings.HasPrefix(name, "utf8mb4_0900_") || strings.Contains(name, "nopad")
-	kind := "ai_ci"
-	for _, k := range []string{"as_cs", "as_ci", "ai_cs"} {
-		if strings.HasSuffix(name, k) {
-			kind = k
-		}
-	}
-	candidates := []string{"utf8mb4_uca1400_" + kind}
-	switch {
-	case strings.HasSuffix(name, "_bin") && noPad:
-		candidates = []string{"utf8mb4_0900_bin", "utf8mb4_nopad_bin", "utf8mb4_bin"}
-	case strings.HasSuffix(name, "_bin"):
-		candidates = []string{"utf8mb4_bin"}
-	case noPad && kind == "ai_ci":
-		candidates = []string{"utf8mb4_0900_ai_ci", "utf8mb4_uca1400_nopad_ai_ci", "utf8mb4_unicode_520_nopad_ci", "utf8mb4_unicode_520_ci", "utf8mb4_unicode_ci"}
-	case noPad:
-		candidates = []string{"utf8mb4_0900_" + kind, "utf8mb4_uca1400_nopad_" + kind}
-	case kind == "ai_ci":
-		candidates = append(candidates, "utf8mb4_unicode_520_ci", "utf8mb4_unicode_ci")
-	default:
-		candidates = append(candidates, "utf8mb4_0900_"+kind)
-	}
-	if strings.HasSuffix(name, "_cs") {
-		candidates = append(candidates, "utf8mb4_bin")
-	}
-	return oneOf(known, candidates...), false
-}
-
-// ofUnicode gives what stands for a collation of UCA 14 (charset_uca1400_kind) in a set that is not utf8mb4. What tells fewer
-// strings apart would break unique keys, so kinds that tell case or accents apart become binary, or nothing.
-func ofUnicode(charset, kind string, known map[string]bool) string {
-	kind, noPad := strings.CutPrefix(kind, "nopad_")
-	pad := map[bool]string{true: "nopad_"}[noPad]
-	var names []string
-	for _, set := range []string{charset, map[string]string{"utf8mb3": "utf8"}[charset]} {
-		switch {
-		case set == "":
-		case kind == "ai_ci":
-			names = append(names, set+"_unicode_520_"+pad+"ci", set+"_unicode_"+pad+"ci", set+"_unicode_520_ci", set+"_unicode_ci")
-		case strings.HasSuffix(kind, "_cs"):
-			names = append(names, set+"_"+pad+"bin", set+"_bin")
-		}
-	}
-	return oneOf(known, names...)
-}
-
-// oneOf is the first name that is known; "" when none is.
-func oneOf(known map[string]bool, names ...string) string {
-	for _, n := range names {
-		if known[n] {
-			return n
-		}
-	}
-	return ""
 }
 
 // words walks over a definition, written under a sql_mode, and hands each word that stands outside of quotes and comments to f, with the two words before

@@ -23,6 +23,7 @@ type around struct {
 type standing struct {
 	kind repo.ObjectKind
 	goes bool // what the backup has of that name takes its place
+	ours bool // an earlier run of this restore made it
 }
 
 // key is that of a name. Tables, views and sequences share theirs; routines and events have names in which no case counts, all others go
@@ -76,7 +77,8 @@ func (r *run) lookAround(ctx context.Context, s *session) (*around, error) {
 	return w, nil
 }
 
-// checkWay looks whether anything that will be made is there already.
+// checkWay looks whether anything that will be made is there already. What an earlier run of this restore made is in nobody's way; what somebody
+// else made since is.
 func (r *run) checkWay(ctx context.Context, s *session) error {
 	w, err := r.lookAround(ctx, s)
 	if err != nil {
@@ -89,7 +91,9 @@ func (r *run) checkWay(ctx context.Context, s *session) error {
 		return err
 	}
 	err = r.each([]repo.ObjectKind{repo.Function, repo.Procedure, repo.Package, repo.PackageBody, repo.Event}, func(o *repo.Object) error {
-		w.hit(o.Kind, r.choice.targetSchema(o.Schema), o.Name)
+		if !r.leftOut[objectKey(o)] {
+			w.hit(o.Kind, r.choice.targetSchema(o.Schema), o.Name)
+		}
 		return nil
 	})
 	if err != nil {
@@ -134,8 +138,11 @@ func (w *around) hit(kind repo.ObjectKind, schema, name string) {
 	if !ok {
 		return
 	}
-	is.goes = true
+	is.goes, is.ours = true, is.kind == kind && w.r.ours(kind, schema, name)
 	w.there[key] = is
+	if is.ours {
+		return
+	}
 	if is.kind == kindTable || is.kind == repo.View || is.kind == repo.Sequence {
 		if w.r.inWay == nil {
 			w.r.inWay = map[string]bool{}
@@ -180,7 +187,7 @@ func (w *around) hitTriggers() error {
 		return err
 	}
 	for _, t := range w.triggers {
-		if !w.there[w.key(repo.Trigger, t.Schema, t.Name)].goes && w.there[w.key(kindTable, t.Schema, t.Table)].goes {
+		if table := w.there[w.key(kindTable, t.Schema, t.Table)]; !w.there[w.key(repo.Trigger, t.Schema, t.Name)].goes && table.goes && !table.ours {
 			w.drops("trigger " + mysql.Quote(t.Schema) + "." + mysql.Quote(t.Name) + ", with its table " + mysql.Quote(t.Table))
 		}
 	}

@@ -395,6 +395,8 @@ var restoreHints = []struct {
 	{load.ErrLeftOut, "what is named has to be made by hand; a server like the backup's takes all of it: --sandbox NAME"},
 	{load.ErrBroken, "what they need has to be made by hand: a table, a column, their definer or its grants; --definer names another one"},
 	{load.ErrOrphans, "mend or delete those rows, or restore their tables of the same backup, too"},
+	{load.ErrMeet, "on the backup's server, or one of its kind (--sandbox NAME), change one of the two values or make the key not unique, and restore a backup that is taken then; --forget and --schema or --table restore the rest meanwhile"},
+	{load.ErrNotKept, "a server like the backup's takes them: --sandbox NAME"},
 	{load.ErrDifferent, "somebody wrote there meanwhile, or the server keeps rows otherwise"},
 	{repo.ErrDamaged, "risso verify --from … tells what else is damaged; another backup, or its copy, may be whole"},
 }
@@ -477,6 +479,9 @@ func restoreText(out io.Writer, r load.Result) {
 	}
 	if r.Rolled != nil {
 		fmt.Fprintf(out, "Rolled forward by %s", digits.Counted(r.Rolled.Transactions, "transaction"))
+		if r.Rolled.Resumed {
+			fmt.Fprint(out, ", besides those that were applied before it was cut off")
+		}
 		if r.Rolled.Last != "" {
 			fmt.Fprintf(out, ", the last %s", r.Rolled.Last)
 		}

@@ -353,7 +353,7 @@ func (s *restoreStory) different() {
 	s.says(s.refused(exitFailed, "drill", "--from", s.place, "--backup", h.ID), "it is not signed", "--trust")
 	args = append(args, "--allow-unsigned")
 	s.says(s.refused(exitFailed, args...), "Different: `shop`.`customers` has 2 rows, sum ", "the backup has 2 rows, sum 1111", "1 table differs", "1 of 3 tables")
-	s.says(s.refused(exitFailed, append(args, "--before", s.gtid)...), "nothing is rolled forward on tables that differ")
+	s.says(s.refused(exitFailed, append(args, "--before", s.gtid)...), "1 table differs from the backup, and so nothing is rolled forward: `shop`.`customers`", "it goes on where it was")
 	var out struct {
 		Result struct {
 			Different []struct{ Table, Wants string }

@@ -59,9 +59,14 @@ func (r restoreRoller) Roll(ctx context.Context, what load.Roll) (load.Rolled, e
 	return out, nil
 }
 
+// Forget takes away what the server has noted of them.
+func (r restoreRoller) Forget(ctx context.Context, what load.Roll) error {
+	return binlog.Forget(ctx, what.Into, what.Backup.Position)
+}
+
 // run rolls forward, or with plan finds out what that would be; source says where the logs are.
 func (r restoreRoller) run(ctx context.Context, what load.Roll, plan bool) (res binlog.RollResult, source string, err error) {
-	o := binlog.RollOptions{From: what.Backup.Position, Into: what.Into, Plan: plan, Stop: binlog.Stop{Time: what.Until.Time}}
+	o := binlog.RollOptions{From: what.Backup.Position, Into: what.Into, Plan: plan, Leave: true, Stop: binlog.Stop{Time: what.Until.Time}}
 	if what.Wants != nil {
 		o.Only = what.Wants
 	}
