@@ -10,6 +10,7 @@ import (
 	"hash/fnv"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -108,8 +109,7 @@ func lock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|
 
 // sweep removes what a process left that was killed while it wrote its journal.
 func sweep(dir, kind string) {
-	list, _ := filepath.Glob(filepath.Join(dir, "."+kind+"-*"))
-	for _, path := range list {
+	for _, path := range files(dir, "."+kind+"-", "") {
 		if st, err := os.Stat(path); err == nil && time.Since(st.ModTime()) > halfWritten {
 			os.Remove(path)
 		}
@@ -127,8 +127,18 @@ func syncDir(dir string) error {
 
 // Any says whether there is a journal of a kind, of whatever server.
 func Any(dir, kind string) bool {
-	list, _ := filepath.Glob(filepath.Join(dir, kind+"-*.json"))
-	return len(list) > 0
+	return len(files(dir, kind+"-", ".json")) > 0
+}
+
+// files lists those of a folder whose names begin and end so. The folder's own name may hold what a pattern would mean otherwise.
+func files(dir, begin, end string) (paths []string) {
+	list, _ := os.ReadDir(dir) // a folder that is not there has none
+	for _, e := range list {
+		if strings.HasPrefix(e.Name(), begin) && strings.HasSuffix(e.Name(), end) {
+			paths = append(paths, filepath.Join(dir, e.Name()))
+		}
+	}
+	return paths
 }
 
 // Take takes the journal that a killed process left of a server: nil when there is none. It wraps ErrHeld when its process

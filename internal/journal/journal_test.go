@@ -12,13 +12,16 @@ import (
 )
 
 func TestJournal(t *testing.T) {
-	dir, server := filepath.Join(t.TempDir(), "state"), mysql.Server{Hostname: "db1", Port: 3306, DataDir: "/data"}
+	dir, server := filepath.Join(t.TempDir(), "state of [db1]"), mysql.Server{Hostname: "db1", Port: 3306, DataDir: "/data"}
 	if f, _, err := Take[[]string](dir, "test", server); f != nil || err != nil {
 		t.Fatalf("%v, %v where there is nothing", f, err)
 	}
 	f, err := Write(dir, "test", server, 42, []string{"a", "b"})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if !Any(dir, "test") || Any(dir, "tes") || Any(filepath.Join(dir, "nowhere"), "test") {
+		t.Error("whether there is a journal")
 	}
 	if _, err := Write(dir, "test", server, 42, []string{"c"}); !errors.Is(err, ErrExists) {
 		t.Errorf("a second journal: %v", err)
@@ -61,7 +64,10 @@ func TestDamagedJournal(t *testing.T) {
 
 // TestSweep removes what is half written and old, and nothing else.
 func TestSweep(t *testing.T) {
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "of [db1]")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	old, fresh := filepath.Join(dir, ".test-1"), filepath.Join(dir, ".test-2")
 	for _, path := range []string{old, fresh} {
 		if err := os.WriteFile(path, nil, 0o600); err != nil {

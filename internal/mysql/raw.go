@@ -24,6 +24,8 @@ type Raw struct {
 	// What both sides agreed to.
 	DeprecateEOF  bool // an OK packet ends a result set instead of an EOF packet
 	CacheMetadata bool // MariaDB: a first byte behind the number of columns says whether their definitions follow
+	// Session is the server's number for the connection, of which the handshake has the lower 32 bits.
+	Session int64
 }
 
 // Capability flags of the protocol. Source: MySQL's "Capabilities Flags" page, MariaDB's "Connection" page.
@@ -121,19 +123,36 @@ func (h *handover) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// offer are the extended flags of the server. Source: MariaDB's "Initial Handshake Packet": behind the version and its zero byte
-// stand the session's number and salt (13 bytes), flags, collation, status, flags and the salt's size (8), filler (6), and they.
-func (h *handover) offer() uint32 {
+// behindVersion is the server's first packet behind its version. Source: MariaDB's "Initial Handshake Packet": there stand the
+// session's number (4 bytes) and salt (9), flags, collation, status, flags and the salt's size (8), filler (6), extended flags.
+func (h *handover) behindVersion() []byte {
 	const version = 4 + 1
 	if len(h.greeting) < version {
-		return 0
+		return nil
 	}
 	end := bytes.IndexByte(h.greeting[version:], 0)
-	at := version + end + 1 + 13
-	if end < 0 || len(h.greeting) < at+8+6+4 || h.greeting[at]&clientMySQL != 0 {
+	if end < 0 {
+		return nil
+	}
+	return h.greeting[version+end+1:]
+}
+
+// offer are the extended flags of the server.
+func (h *handover) offer() uint32 {
+	rest := h.behindVersion()
+	if len(rest) < 13+8+6+4 || rest[13]&clientMySQL != 0 {
 		return 0
 	}
-	return binary.LittleEndian.Uint32(h.greeting[at+8+6:])
+	return binary.LittleEndian.Uint32(rest[13+8+6:])
+}
+
+// session is the number of the session; 0: not known.
+func (h *handover) session() int64 {
+	rest := h.behindVersion()
+	if len(rest) < 4 {
+		return 0
+	}
+	return int64(binary.LittleEndian.Uint32(rest))
 }
 
 func (h *handover) Close() error {
@@ -173,7 +192,7 @@ func (h *handover) detach() (*Raw, error) {
 	}
 	f.Fd() // sets it to blocking
 	h.detached.Store(true)
-	r := &Raw{File: f}
+	r := &Raw{File: f, Session: h.session()}
 	r.DeprecateEOF = h.has(clientDeprecateEOF)
 	r.CacheMetadata = h.cacheMetadata()
 	return r, nil

@@ -22,6 +22,7 @@ test.describe('benchmarks', () => {
     await row.getByRole('link', { name: 'point_select' }).click();
     await expect(page).toHaveURL(new RegExp(`/benchmarks/${FIRST}$`));
     await expect(page.locator('[data-sentence]')).toContainText(/transactions over .* half within/);
+    await expect(page.locator('[data-machine]')).toContainText(/client .* processor/);
     for (const c of ['b-transactions', 'b-latency', 'throughput', 'threads_running']) {
       await chart(page, c).scrollIntoViewIfNeeded();
       await hasValue(chart(page, c));
@@ -55,6 +56,8 @@ test.describe('benchmarks', () => {
     await page.reload();
     await expect(chart(page, 'throughput')).toHaveCount(2);
     await expect(page.locator('.figures thead')).toContainText('B / A');
+    const [head, body] = await Promise.all(['thead', 'tbody'].map((part) => page.locator(`.figures ${part}`).boundingBox()));
+    expect(head!.y + head!.height).toBeLessThanOrEqual(body!.y + 1); // a table, not beside each other
     await page.goBack();
     await expect(chart(page, 'b-transactions')).toHaveCount(1);
     expect(errors).toEqual([]);

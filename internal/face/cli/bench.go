@@ -143,7 +143,7 @@ func (f *workloadFlags) guard(ctx context.Context, t drive.Target) error {
 	n, first, err := workload.Others(ctx, t)
 	switch {
 	case err != nil:
-		return prepareError(ctx, err)
+		return prepareError(ctx, f.lacking(ctx, err))
 	case n == 1:
 		return failure(exitUsage, "--yes goes on beside it", fmt.Errorf("%s holds a table that is no benchmark's: %s", t, first))
 	case n > 1:

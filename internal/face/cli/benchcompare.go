@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/render"
@@ -100,6 +101,14 @@ a killed comparison left is put back by --restore. --dry-run shows the statement
 	return cmd
 }
 
+// lacking leaves an error of one of two servers alone: its account was looked at when it came.
+func (f *compareFlags) lacking(ctx context.Context, err error) error {
+	if f.dsnA != "" {
+		return err
+	}
+	return f.workloadFlags.lacking(ctx, err)
+}
+
 func compareStateDir() string { return filepath.Join(filepath.Dir(defaultDataDir()), "bench") }
 
 func runCompare(cmd *cobra.Command, s Streams, f compareFlags, args []string) error {
@@ -120,6 +129,9 @@ func runCompare(cmd *cobra.Command, s Streams, f compareFlags, args []string) er
 	case f.restore && isPostgres(f.dsn):
 		return usageError("--restore is for MySQL and MariaDB: nothing is ever set on PostgreSQL")
 	case f.restore:
+		if err := onlyFlags(cmd, "means nothing to --restore", "restore", "dsn", "config", "defaults-file", "dry-run", "state", "output"); err != nil {
+			return err
+		}
 		return compareRestore(ctx, s, f)
 	case servers && settings:
 		return usageError("either two servers (--dsn-a, --dsn-b) or two settings of one server (--set-a, --set-b)")
@@ -133,9 +145,22 @@ func runCompare(cmd *cobra.Command, s Streams, f compareFlags, args []string) er
 		}
 		return compareLive(cmd, s, f, args[0], settings)
 	case len(args) == 2:
+		if err := onlyFlags(cmd, "is for runs that are made: name a workload, not files", "from", "output", "fail-if", "seed"); err != nil {
+			return err
+		}
 		return compareFiles(s, f, args)
 	}
 	return failure(exitUsage, "risso bench compare --help shows the three forms", errors.New("what to compare? Two files of results, or a workload with --dsn-a and --dsn-b or --set-a and --set-b"))
+}
+
+// onlyFlags refuses flags that one form of a command has no use for: whoever gives one expects something of it.
+func onlyFlags(cmd *cobra.Command, why string, known ...string) (err error) {
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if err == nil && !slices.Contains(known, f.Name) {
+			err = usageError("--%s %s", f.Name, why)
+		}
+	})
+	return err
 }
 
 func compareFiles(s Streams, f compareFlags, args []string) error {
@@ -146,9 +171,6 @@ func compareFiles(s Streams, f compareFlags, args []string) error {
 	b, err := compare.ReadSide("B", args[1])
 	if err != nil {
 		return err
-	}
-	if f.precise > 0 || f.same > 0 {
-		return usageError("--precise and --same make runs: name a workload, not files")
 	}
 	if err := compare.Comparable(a, b); err != nil {
 		return err
@@ -220,7 +242,7 @@ func (c *comparison) servers(ctx context.Context) error {
 	for i := range sides {
 		var err error
 		if found[i], err = sides[i].look(ctx, c.cmd, c.name); err != nil {
-			return err
+			return sides[i].lacking(ctx, err)
 		}
 		target, _, err := sides[i].open(c.name)
 		if err != nil {
@@ -236,7 +258,8 @@ func (c *comparison) servers(ctx context.Context) error {
 		n := uint64(0)
 		return func(ctx context.Context) (*bench.Result, error) {
 			n++
-			return sides[i].once(ctx, c.name, sides[i].options(c.threads, c.Seed+n), found[i])
+			r, err := sides[i].once(ctx, c.name, sides[i].options(c.threads, c.Seed+n), found[i])
+			return r, sides[i].lacking(ctx, err)
 		}
 	}
 	return c.measure(ctx, runner(0), runner(1), func() error { return nil })

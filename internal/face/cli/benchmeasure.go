@@ -32,9 +32,6 @@ func (f *measureFlags) bind(cmd *cobra.Command, length time.Duration) {
 	fl := cmd.Flags()
 	durationVar(fl, &f.time, "for", length, "how long each run measures; --time does as well")
 	durationVar(fl, &f.warmup, "warmup", 2*time.Second, "how long each run goes before that")
-	if at := fl.Lookup("seed"); at == nil {
-		fl.Uint64Var(&f.Seed, "seed", 0, "seed of all random numbers")
-	}
 }
 
 // options are those of one run.

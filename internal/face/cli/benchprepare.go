@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,11 +34,10 @@ func (f *benchPrepareFlags) bind(cmd *cobra.Command) {
 type prepared struct {
 	Workload  string            `json:"workload"`
 	Server    string            `json:"server"`
-	Done      int64             `json:"done"` // rows, or tables dropped
+	Done      int64             `json:"done"` // rows, or tables dropped, or of a script statements
 	Seconds   float64           `json:"seconds"`
 	PerSecond float64           `json:"per_second"`
 	Steps     []workload.Timing `json:"steps,omitempty"`
-	Error     string            `json:"error,omitempty"`
 }
 
 func newBenchPrepare(s Streams) *cobra.Command {
@@ -71,12 +71,15 @@ For script the file's own teardown is run, and nothing of it where it would chan
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd.Context(), s, args[0], func(ctx context.Context, p workload.Preparer, o workload.PrepareOptions) error {
 				return p.Cleanup(ctx, o)
-			}, "tables dropped")
+			}, tablesDropped)
 		},
 	}
 	f.bind(cmd)
 	return cmd
 }
+
+// tablesDropped is what cleanup counts.
+const tablesDropped = "tables dropped"
 
 // run does it and tells what was done, also when it failed half way.
 func (f *benchPrepareFlags) run(ctx context.Context, s Streams, name string, do func(context.Context, workload.Preparer, workload.PrepareOptions) error, unit string) error {
@@ -108,6 +111,9 @@ func (f *benchPrepareFlags) run(ctx context.Context, s Streams, name string, do 
 	if t, ok := w.(workload.Timed); ok {
 		out.Steps = t.Timings()
 	}
+	if c, ok := w.(workload.Counting); ok {
+		unit = cmp.Or(c.Counts(unit == tablesDropped), unit)
+	}
 	if f.output == "json" {
 		return render.JSON(s.Out, out)
 	}
@@ -134,7 +140,7 @@ func prepareError(ctx context.Context, err error) error {
 
 func (p prepared) text(out io.Writer, unit string) error {
 	if p.Done == 0 {
-		if unit == "tables dropped" {
+		if unit == tablesDropped {
 			_, err := fmt.Fprintln(out, "there was nothing to drop")
 			return err
 		}

@@ -45,7 +45,8 @@ func TestBenchWrongUse(t *testing.T) {
 		{[]string{"prepare", "schemas", "--schemas", "0"}, "--schemas is 0"},
 		{[]string{"run", "select_random_points", "--tables", "2"}, "works on one table"},
 		{[]string{"prepare"}, "accepts 1 arg"},
-		{[]string{"scale", "point_select", "--runs", "0"}, "at least 1"},
+		{[]string{"scale", "point_select", "--runs", "0"}, "from 1 to 500"},
+		{[]string{"scale", "point_select", "--runs", "1000000000"}, "from 1 to 500"},
 		{[]string{"compare", "point_select", "--set-a", "x=1", "--runs", "0"}, "from 1 to 500"},
 		{[]string{"run", "point_select", "--rate", "1e12"}, "from 1e-08 to 10000000"},
 		{[]string{"compare", "point_select", "--set-a", "x=1", "--rate", "1e12"}, "from 1e-08 to 10000000"},
@@ -56,6 +57,8 @@ func TestBenchWrongUse(t *testing.T) {
 		{[]string{"compare", "point_select", "--set-a", "x=1", "--fail-if", "worse"}, "slower, faster, different or unclear"},
 		{[]string{"compare", "--from", "a.txt", "--from", "b.txt", "--from", "c.txt"}, "--from is for results"},
 		{[]string{"prepare", "point_select", "--threads", "9000"}, "from 1 to 8000"},
+		{[]string{"run", "point_select", "--time", "292y", "--warmup", "2y"}, "at most 365d"},
+		{[]string{"run", "point_select", "--time", "1y", "--warmup", "291y"}, "from 0 to 365d"},
 		{[]string{"prepare", "read_write", "--dsn", "postgres://risso:hush@db1:port/x"}, "PostgreSQL"},
 	} {
 		code, out, errs := benchmark(t, append(append([]string{}, c.args[:1]...), append(append([]string{}, dsn...), c.args[1:]...)...)...)

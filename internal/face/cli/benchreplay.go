@@ -107,10 +107,16 @@ func readRecording(ctx context.Context, path string, what replayOf) (*workload.R
 		return nil, err
 	}
 	defer file.Close()
-	head, err := bufio.NewReader(file).Peek(1)
-	if st, e := file.Stat(); e == nil && st.IsDir() {
+	st, err := file.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case st.IsDir():
 		return nil, usageError("--file %s: a folder", path)
+	case !st.Mode().IsRegular(): // it is read from its beginning more than once
+		return nil, failure(exitUsage, "write what comes through it to a file", fmt.Errorf("--file %s: no file that can be read twice", path))
 	}
+	head, err := bufio.NewReader(file).Peek(1)
 	if err != nil {
 		return nil, usageError("--file %s: it is empty", path)
 	}

@@ -198,6 +198,21 @@ func checkLine(t *testing.T, m *workload.Recording) {
 	}
 }
 
+// pipeOf gives the name of a pipe with a text in it, as a shell's <(…) is.
+func pipeOf(t *testing.T, text string) string {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	if _, err := w.WriteString(text); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	return fmt.Sprintf("/dev/fd/%d", r.Fd())
+}
+
 // TestReplayUsage tells of wrong use in one line, with code 2.
 func TestReplayUsage(t *testing.T) {
 	dir := t.TempDir()
@@ -217,6 +232,7 @@ func TestReplayUsage(t *testing.T) {
 		{[]string{"replay", "--file", dir}, "a folder"},
 		{[]string{"replay", "--file", filepath.Join(dir, "none")}, "no such file"},
 		{[]string{"replay", "--file", write("empty", "")}, "it is empty"},
+		{[]string{"replay", "--file", pipeOf(t, strings.Repeat(slow, 100))}, "no file that can be read twice"},
 		{[]string{"replay", "--file", write("text", "hello\nworld\n")}, "no statement of a log"},
 		{[]string{"replay", "--file", write("half.json", `{"classes": [`)}, "not what risso digest"},
 		{[]string{"replay", "--file", write("other.json", `{"a": 1}`)}, "no classes"},

@@ -211,7 +211,16 @@ func runBench(cmd *cobra.Command, s Streams, f benchRunFlags, name string) (err 
 	case r.Interrupted:
 		return failure(exitInterrupted, "", fmt.Errorf("interrupted after %s of %s: the result is what was measured so far", render.Seconds(r.Seconds), f.Time))
 	}
-	return nil
+	return nothingSucceeded(r)
+}
+
+// nothingSucceeded is an error where every transaction of a run failed: such figures measure nothing.
+func nothingSucceeded(r *bench.Result) error {
+	if r.Transactions > 0 || len(r.Errors) == 0 {
+		return nil
+	}
+	most := slices.MaxFunc(r.Errors, func(a, b bench.ErrorCount) int { return cmp.Compare(a.Count, b.Count) })
+	return failure(exitFailed, "", fmt.Errorf("no transaction succeeded; %s, such as %s", digits.Counted(most.Count, "error"), most.Message))
 }
 
 // begin begins with the first server that answers, where several are named: the run would go on with the next one, too.
@@ -254,7 +263,10 @@ func benchError(err error, name string) error {
 		return failure(exitFailed, benchHint(server, name), err)
 	case errors.As(err, &trouble):
 		hint := trouble.Hint
-		if trouble.Class == mysql.ClassFull {
+		switch {
+		case trouble.OfAccount():
+			hint = "lower --threads, or " + hint
+		case trouble.Class == mysql.ClassFull:
 			hint = "lower --threads, or raise max_connections"
 		}
 		if mysql.ErrorNumber(err) == 1049 {
@@ -269,6 +281,8 @@ func benchError(err error, name string) error {
 func benchHint(e *drive.ServerError, name string) string {
 	prepare := "risso bench prepare " + name + " --dsn …"
 	switch {
+	case name == "replay" && (e.Code == 1146 || e.Code == 1049):
+		return "the schemas and tables of the recording have to be on this server: bring them there first, such as by risso restore"
 	case e.Code == 1146 || e.State == "42P01":
 		return "make its tables first, of the same size: " + prepare
 	case e.Code == 1046:

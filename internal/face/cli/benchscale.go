@@ -77,6 +77,9 @@ func runScale(cmd *cobra.Command, s Streams, f scaleFlags, args []string) error 
 	}
 	o := scale.Options{Processors: f.processors, Predict: f.predict, Seed: f.Seed}
 	if len(args) == 0 {
+		if err := onlyFlags(cmd, "is for a sweep that is made: name a workload", "file", "output", "processors", "predict", "ascii", "seed"); err != nil {
+			return err
+		}
 		return scaleFile(s, f, o)
 	}
 	return scaleSweep(cmd, s, f, o, args[0])
@@ -115,8 +118,8 @@ func scaleSweep(cmd *cobra.Command, s Streams, f scaleFlags, o scale.Options, na
 	if len(f.counts) == 0 {
 		return usageError("no numbers of threads")
 	}
-	if f.runs < 1 {
-		return usageError("--runs %d: at least 1", f.runs)
+	if f.runs < 1 || f.runs > mostRuns {
+		return usageError("--runs %d: from 1 to %d", f.runs, mostRuns)
 	}
 	for _, n := range f.counts {
 		if err := f.check(n); err != nil {

@@ -138,6 +138,10 @@ func writeBenchErrors(line lineFunc, r *bench.Result) {
 
 // writeBenchLatency writes the percentiles, in an open loop also of the service time.
 func writeBenchLatency(b *strings.Builder, r *bench.Result) {
+	if r.Latency.Max == 0 {
+		b.WriteString("No transaction ended, so there is no latency.\n")
+		return
+	}
 	t := render.Table{Heads: []string{"", ">LATENCY"}}
 	row := func(name string, f func(bench.Latency) float64) {
 		cells := []string{name, render.Seconds(f(r.Latency))}
@@ -183,9 +187,11 @@ func writeBenchKinds(b *strings.Builder, r *bench.Result) {
 	}
 	t := render.Table{Heads: []string{"KIND", ">TRANSACTIONS", ">PER MINUTE", ">MEDIAN", ">95 %", ">MAX"}}
 	for _, k := range r.Kinds {
-		t.Rows = append(t.Rows, []string{
-			k.Name, digits.Thousands(k.Transactions), rate(k.PerMinute), render.Seconds(k.Latency.At(50)), render.Seconds(k.Latency.At(95)), render.Seconds(k.Latency.Max),
-		})
+		row := []string{k.Name, digits.Thousands(k.Transactions), rate(k.PerMinute), "–", "–", "–"} // nobody knows how long what never ended takes
+		if k.Transactions > 0 {
+			row = append(row[:3], render.Seconds(k.Latency.At(50)), render.Seconds(k.Latency.At(95)), render.Seconds(k.Latency.Max))
+		}
+		t.Rows = append(t.Rows, row)
 	}
 	b.WriteString("\n" + strings.Join(t.Lines(0), "\n") + "\n")
 	writeBenchMinutes(b, r)

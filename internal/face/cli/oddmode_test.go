@@ -46,6 +46,8 @@ func TestOddModes(t *testing.T) {
 					{[]string{"bench", "prepare", "read_write", "--table-size", "2000", "--dsn", dsn + "odd"}, ""},
 					{[]string{"bench", "run", "read_write", "--table-size", "2000", "--time", "300ms", "--warmup", "0s", "--dsn", dsn + "odd"}, "transactions"},
 					{[]string{"bench", "prepare", "ontime", "--scale", "0.002", "--dsn", dsn + "odd"}, ""},
+					{[]string{"bench", "prepare", "schemas", "--schemas", "1", "--schema-tables", "2", "--dsn", dsn}, "20 rows written"},
+					{[]string{"bench", "cleanup", "schemas", "--dsn", dsn}, "2 tables dropped"},
 					{[]string{"explain", `SELECT id FROM "sbtest1" WHERE "c" = 'x' OR c = 'y' || 'z'`, "--dsn", dsn + "odd"}, "sbtest1 ALL"},
 					{[]string{"trace", "--dsn", dsn}, ""},
 					{[]string{"digest", "--dsn", dsn, "--for", "0"}, "sbtest1"},

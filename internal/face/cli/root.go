@@ -103,8 +103,9 @@ func Main(ctx context.Context, args []string, s Streams) int {
 		}
 	}
 	for _, a := range args { // an argument may stand in a message; its password must not
-		if start, end, ok := passwordSpan(a); ok {
-			message = strings.ReplaceAll(message, a[start-1:end+1], ":***@")
+		for _, s := range secretSpans(a) { // with the signs around it, for it may be a word of the message, too
+			after := min(s[1]+1, len(a))
+			message = strings.ReplaceAll(message, a[s[0]-1:after], a[s[0]-1:s[0]]+"***"+a[s[1]:after])
 		}
 	}
 	fmt.Fprintf(s.Err, "risso: %s\n", oneLine(message, hint))

@@ -3,6 +3,8 @@ package cli
 import (
 	"strings"
 	"unsafe"
+
+	"github.com/rissodb/risso/internal/pattern"
 )
 
 // WipePasswords blanks the passwords that stand in args, in place, so that the process list does not show
@@ -12,16 +14,32 @@ func WipePasswords(args []string) []string {
 	safe := make([]string, len(args))
 	for i, a := range args {
 		safe[i] = strings.Clone(a)
-		start, end, ok := passwordSpan(a)
-		if !ok {
-			continue
-		}
-		b := unsafe.Slice(unsafe.StringData(a), len(a))
-		for j := start; j < end; j++ {
-			b[j] = '*'
+		for _, s := range secretSpans(a) {
+			b := unsafe.Slice(unsafe.StringData(a), len(a))
+			for j := s[0]; j < s[1]; j++ {
+				b[j] = '*'
+			}
 		}
 	}
 	return safe
+}
+
+// passwordValue finds a password that has its name: an option of its own, as sysbench has it, or a parameter of an address.
+var passwordValue = pattern.Lazy(`(?i)^--[a-z_-]*password=(.+)|[?&](?:ssl)?password=([^&]+)`)
+
+// secretSpans finds all passwords in an argument. None of them begins it.
+func secretSpans(arg string) (spans [][2]int) {
+	if start, end, ok := passwordSpan(arg); ok {
+		spans = append(spans, [2]int{start, end})
+	}
+	for _, m := range passwordValue().FindAllStringSubmatchIndex(arg, -1) {
+		for g := 2; g < len(m); g += 2 {
+			if m[g] >= 0 {
+				spans = append(spans, [2]int{m[g], m[g+1]})
+			}
+		}
+	}
+	return spans
 }
 
 // passwordSpan finds the password in an argument that looks like a DSN: between the first colon behind the

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -30,6 +32,33 @@ func TestPasswordSpan(t *testing.T) {
 	}
 }
 
+// TestSecretSpans: passwords that have a name are found, too.
+func TestSecretSpans(t *testing.T) {
+	for _, c := range []struct{ arg, want string }{
+		{"--mysql-password=hush@hush", "hush@hush"}, {"--mysql_password=a&b", "a&b"}, {"--pgsql-password=hush", "hush"}, {"--mysql-password=", ""},
+		{"postgres:///db?host=/run/pg&user=u&password=hush&x=1", "hush"}, {"--dsn=postgres://u:one@h/db?PASSWORD=two", "one two"}, {"postgres://h/db?sslpassword=hush", "hush"},
+		{"root:pw@/db", "pw"}, {"--set-b=default_password_lifetime=3", ""}, {"SELECT password=1", ""},
+	} {
+		var got []string
+		for _, s := range secretSpans(c.arg) {
+			got = append(got, strings.TrimPrefix(c.arg[s[0]:s[1]], "//u:"))
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s: %q, want %q", c.arg, got, c.want)
+		}
+	}
+	// What stands in a message has no password, wherever the argument ends.
+	var errs bytes.Buffer
+	code := Main(t.Context(), []string{"bench", "report", "--mysql-password=hush", "/no/such?password=hush"}, Streams{In: strings.NewReader(""), Out: io.Discard, Err: &errs})
+	if code != exitUsage || strings.Contains(errs.String(), "hush") {
+		t.Errorf("code %d: %s", code, errs.String())
+	}
+	errs.Reset()
+	if code := Main(t.Context(), []string{"bench", "report", "/no/such?password=hush"}, Streams{In: strings.NewReader(""), Out: io.Discard, Err: &errs}); code != exitUsage || !strings.Contains(errs.String(), "password=***") {
+		t.Errorf("code %d: %s", code, errs.String())
+	}
+}
+
 // TestWipedFromProcessList runs this test binary as a process that was given a password and looks at what the
 // kernel shows of its command line.
 func TestWipedFromProcessList(t *testing.T) {
@@ -42,7 +71,7 @@ func TestWipedFromProcessList(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		return
 	}
-	cmd := exec.Command(os.Args[0], "-test.run=TestWipedFromProcessList", "--", "root:tops3cret@tcp(127.0.0.1:1)/")
+	cmd := exec.Command(os.Args[0], "-test.run=TestWipedFromProcessList", "--", "--mysql-password=tops3cret", "root:tops3cret@tcp(127.0.0.1:1)/")
 	cmd.Env = append(os.Environ(), "RISSO_WIPE_CHILD=1")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -60,7 +89,7 @@ func TestWipedFromProcessList(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(string(line), "tops3cret") || !strings.Contains(string(line), "root:*********@tcp") {
+	if strings.Contains(string(line), "tops3cret") || !strings.Contains(string(line), "--mysql-password=*********\x00root:*********@tcp") {
 		t.Errorf("the process list shows %q", line)
 	}
 }

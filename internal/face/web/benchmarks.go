@@ -13,6 +13,7 @@ import (
 
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/measure/bench"
+	"github.com/rissodb/risso/internal/measure/environ"
 	"github.com/rissodb/risso/internal/store/state"
 )
 
@@ -153,8 +154,16 @@ func (s *server) benchmark(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, noBenchmark(id, err)
 	}
+	var watched struct{ Use *environ.Use }
+	if err := json.Unmarshal(result, &watched); err != nil {
+		return nil, fmt.Errorf("read benchmark %d: %w", id, err)
+	}
+	machine := ""
+	if watched.Use != nil {
+		machine = watched.Use.Line()
+	}
 	return map[string]any{"id": row.ID, "stored": row.Stored, "instance": row.Instance, "from": float64(row.Began.UnixMilli()) / 1000, "to": float64(row.Ended.UnixMilli()) / 1000,
-		"result": json.RawMessage(result)}, nil
+		"machine": machine, "result": json.RawMessage(result)}, nil
 }
 
 // removeBenchmark forgets a run.

@@ -32,7 +32,7 @@ func (s *site) send(t *testing.T, method, path, body string, header ...string) (
 }
 
 const aRun = `{"workload":"point_select","server":"root@db1:3306","began":"2026-11-21T10:00:00Z","threads":4,"warmup_seconds":5,"seconds":10,"transactions":50,"transactions_per_second":5,
- "latency":{"percentiles":[{"percentile":95,"seconds":0.25}]},"errors":[{"label":"1205","message":"<b>","count":7}],"timeline":[{"second":0,"transactions":5}],"surprise":"dropped"}`
+ "latency":{"percentiles":[{"percentile":95,"seconds":0.25}]},"errors":[{"label":"1205","message":"<b>","count":7}],"timeline":[{"second":0,"transactions":5}],"use":{"cpus":2,"client":0.5,"foreign":1},"surprise":"dropped"}`
 
 func TestBenchmarkIsKept(t *testing.T) {
 	s := newSite(t, true)
@@ -62,10 +62,11 @@ func TestBenchmarkIsKept(t *testing.T) {
 	var one struct {
 		Instance string
 		From, To float64
+		Machine  string
 		Result   map[string]any
 	}
 	s.decode(t, "/api/benchmark?id=1", &one)
-	if one.Instance != "db1" || one.To-one.From != 15 || one.Result["workload"] != "point_select" || one.Result["surprise"] != nil {
+	if one.Instance != "db1" || one.To-one.From != 15 || one.Result["workload"] != "point_select" || one.Result["surprise"] != nil || !strings.HasPrefix(one.Machine, "DISTURBED by other programs: client 0.50") {
 		t.Errorf("%+v", one)
 	}
 	if code, _ := s.send(t, http.MethodDelete, "/api/benchmark?id=1", ""); code != http.StatusOK {

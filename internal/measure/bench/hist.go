@@ -12,7 +12,7 @@ import (
 const (
 	shortest = 1
 	longest  = int64(time.Hour)
-	digits   = 2
+	figures  = 2
 
 	half  = 128                     // cells of one power of two
 	slots = (42 - 8 + 1 + 1) * half // longest has 42 bits
@@ -132,7 +132,7 @@ func (h *hist) latency(wanted []float64) Latency {
 // encode writes it as an HdrHistogram: V2, compressed, base64.
 func (h *hist) encode() (string, error) {
 	b, err := hdrhistogram.Import(&hdrhistogram.Snapshot{
-		LowestTrackableValue: shortest, HighestTrackableValue: longest, SignificantFigures: digits, Counts: h.counts,
+		LowestTrackableValue: shortest, HighestTrackableValue: longest, SignificantFigures: figures, Counts: h.counts,
 	}).Encode(hdrhistogram.V2CompressedEncodingCookieBase)
 	return string(b), err
 }

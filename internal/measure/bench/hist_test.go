@@ -11,7 +11,7 @@ import (
 
 // TestHistIsAnHdrHistogram compares with the library: the same cells, the same percentiles, before and after encoding.
 func TestHistIsAnHdrHistogram(t *testing.T) {
-	h, other := newHist(), hdrhistogram.New(shortest, longest, digits)
+	h, other := newHist(), hdrhistogram.New(shortest, longest, figures)
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, v := range []int64{0, 1, 127, 128, 255, 256, 257, 511, 512, longest - 1, longest} {
 		h.add(v)

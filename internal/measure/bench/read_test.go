@@ -36,6 +36,14 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// TestReadLongRuns: what a run can make is read.
+func TestReadLongRuns(t *testing.T) {
+	long := fmt.Sprintf(`"seconds":%v`, longestTime.Seconds()+60)
+	if list, err := Read(strings.NewReader(strings.Replace(oneRun, `"seconds":10`, long, 1))); err != nil || len(list) != 1 || list[0].WarmupSeconds+list[0].Seconds < longestTime.Seconds() {
+		t.Errorf("%d results, %v", len(list), err)
+	}
+}
+
 func TestReadRefuses(t *testing.T) {
 	with := func(old, new string) string { return strings.Replace(oneRun, old, new, 1) }
 	for _, text := range []string{

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/measure/drive"
+	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/postgres"
@@ -76,6 +77,63 @@ var (
 	reads  = work{"SELECT 1"}
 	writes = work{"INSERT INTO t (v) VALUES (1)"}
 )
+
+// TestNothingRunsOn: what a server still does for transactions that were given up is ended, and other sessions are let alone.
+func TestNothingRunsOn(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"mariadb", "mysql-9.7", "postgres"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			endless, running := work{"SELECT BENCHMARK(1000000000000, SHA2('a', 512))"}, "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE 'SELECT BENCHMARK%'"
+			var target drive.Target
+			var count func() string
+			if kind == "postgres" {
+				pg := sandboxtest.Postgres(t)
+				endless, running = work{"SELECT count(*) FROM generate_series(1, 1000000000000::bigint)"}, "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'SELECT count(_) FROM generate%'"
+				var err error
+				if target, err = drive.ForPostgres(pg.URL("")); err != nil {
+					t.Fatal(err)
+				}
+				count = func() string {
+					s, err := target.Open(t.Context(), new(drive.Stop))
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer s.Close()
+					rows, err := workload.Ask(s, running)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return fmt.Sprint(rows[0][0].Int)
+				}
+			} else {
+				n := sandboxtest.Up(t, kind)
+				do(t, n, "CREATE DATABASE b")
+				target = over(t, n)
+				count = func() string { return ask(t, n, running) }
+			}
+			var stop drive.Stop
+			idle, err := target.Open(t.Context(), &stop)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer idle.Close()
+			r, err := Run(t.Context(), Options{Target: target, Workload: endless, Threads: 2, Time: 100 * time.Millisecond, Grace: 200 * time.Millisecond})
+			if err != nil || r.Unfinished != 2 {
+				t.Fatalf("%v, %+v", err, r)
+			}
+			for deadline := time.Now().Add(2 * time.Minute); count() != "0"; {
+				if time.Now().After(deadline) {
+					t.Fatalf("%s statements run on", count())
+				}
+				time.Sleep(50 * time.Millisecond)
+			}
+			if _, err := idle.Exec(drive.Read, "SELECT 1"); err != nil {
+				t.Errorf("a session of others was ended: %v", err)
+			}
+		})
+	}
+}
 
 // calm tries a measurement of time again when this machine stood still meanwhile. f tells what is wrong.
 func calm(t *testing.T, f func() []string) {

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/environ"
 	"github.com/rissodb/risso/internal/measure/workload"
@@ -52,6 +53,9 @@ const (
 	MaxRate = 10_000_000
 	minRate = 1e-8
 )
+
+// longestTime is how long a run may measure, and how long it may warm up: a year.
+const longestTime = 365 * 24 * time.Hour
 
 // memoryLimit is how much memory a run may take before the garbage collector, which would stop all sessions, is let loose.
 const (
@@ -140,6 +144,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	r.startClock(began)
 	interrupted, over, failed := r.drive(ctx, workers)
 	result := r.result(workers, interrupted, over)
+	r.abandon(ctx, workers)
 	if book != nil {
 		result.Ledger = book.compare(context.WithoutCancel(ctx), workers)
 	}
@@ -248,10 +253,10 @@ func (o Options) Check() error {
 	switch {
 	case o.Threads < 1 || o.Threads > MaxThreads:
 		return fmt.Errorf("%w: %d threads: from 1 to %d", workload.ErrUsage, o.Threads, MaxThreads)
-	case o.Time <= 0:
-		return fmt.Errorf("%w: a time of %v: more than 0", workload.ErrUsage, o.Time)
-	case o.Warmup < 0:
-		return fmt.Errorf("%w: a warm-up of %v: 0 or more", workload.ErrUsage, o.Warmup)
+	case o.Time <= 0 || o.Time > longestTime:
+		return fmt.Errorf("%w: a time of %v: more than 0, at most %s", workload.ErrUsage, o.Time, digits.Duration(longestTime))
+	case o.Warmup < 0 || o.Warmup > longestTime:
+		return fmt.Errorf("%w: a warm-up of %v: from 0 to %s", workload.ErrUsage, o.Warmup, digits.Duration(longestTime))
 	case !(o.Rate >= 0 && o.Rate <= MaxRate) || o.Rate > 0 && o.Rate < minRate:
 		return fmt.Errorf("%w: a rate of %v: 0 (as fast as the sessions can), or from %v to %d transactions a second", workload.ErrUsage, o.Rate, minRate, MaxRate)
 	}

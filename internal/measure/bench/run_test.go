@@ -327,6 +327,8 @@ func TestOptionsAreChecked(t *testing.T) {
 		"threads":    func(o *Options) { o.Threads = 0 },
 		"time":       func(o *Options) { o.Time = -1 },
 		"warm-up":    func(o *Options) { o.Warmup = -1 },
+		"long":       func(o *Options) { o.Time = longestTime + 1 },
+		"both":       func(o *Options) { o.Time, o.Warmup = longestTime, math.MaxInt64-longestTime },
 		"rate":       func(o *Options) { o.Rate = math.NaN() },
 		"percentile": func(o *Options) { o.Percentiles = []float64{101} },
 	} {

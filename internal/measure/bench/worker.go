@@ -29,7 +29,8 @@ type worker struct {
 	clock waker
 
 	session drive.Session
-	at      int // the target that the session is open to
+	number  int64 // that the server has for the session
+	at      int   // the target that the session is open to
 	client  workload.Client
 	kinded  workload.KindedClient // client, where its transactions are of several kinds
 	retries workload.RetryingClient
@@ -54,6 +55,7 @@ func (w *worker) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	number := drive.ID(s)
 	if w.run.stmts != nil {
 		s = w.run.stmts.watch(s, w.id)
 	}
@@ -68,7 +70,7 @@ func (w *worker) connect(ctx context.Context) error {
 		w.run.leave(at)
 		return err
 	}
-	w.session, w.at, w.client = s, at, c
+	w.session, w.number, w.at, w.client = s, number, at, c
 	w.kinded, _ = c.(workload.KindedClient)
 	w.retries, _ = c.(workload.RetryingClient)
 	w.paced, _ = c.(workload.Paced)

@@ -374,6 +374,31 @@ func TestReadSide(t *testing.T) {
 			t.Errorf("%s: %+v", paths, r)
 		}
 	}
+	// Names that mean something to a shell, and runs that are alike in every figure.
+	const slap = "\tAverage number of seconds to run all queries: 0.021 seconds\n\tNumber of clients running queries: 20\n\tAverage number of queries per client: 50\n\n"
+	odd := filepath.Join(dir, "of [1]*, two")
+	if err := os.Mkdir(odd, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"a.json": one, "b.txt": slap + slap} {
+		if err := os.WriteFile(filepath.Join(odd, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s, err := ReadSide("A", odd); err != nil || len(s.Runs) != 1 {
+		t.Errorf("%s: %d runs, %v", odd, len(s.Runs), err)
+	}
+	s, err := ReadSide("A", filepath.Join(odd, "b.txt"))
+	if err != nil || len(s.Runs) != 2 {
+		t.Fatalf("%d runs, %v", len(s.Runs), err)
+	}
+	if err := eachOnce(s, Side{Name: "B"}); err != nil {
+		t.Error(err)
+	}
+	again, err := ReadSide("B", filepath.Join(odd, "b.txt"))
+	if err != nil || !errors.Is(eachOnce(s, again), ErrTwice) {
+		t.Errorf("the same file for both: %v, %v", err, eachOnce(s, again))
+	}
 	for _, bad := range []string{"broken.txt", "other.txt", "empty.txt", "text.txt", "missing.json"} {
 		if _, err := ReadSide("A", at(bad)); !errors.Is(err, workload.ErrUsage) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", bad, err)

@@ -22,13 +22,16 @@ import (
 // workload.ErrUsage.
 func ReadSide(name, paths string) (Side, error) {
 	s := Side{Name: name, What: paths}
-	for path := range strings.SplitSeq(paths, ",") {
+	parts := strings.Split(paths, ",")
+	if _, err := os.Stat(paths); err == nil {
+		parts = []string{paths} // its name has a comma
+	}
+	for _, path := range parts {
 		files := []string{path}
 		if st, err := os.Stat(path); err == nil && st.IsDir() {
-			if files, err = filepath.Glob(filepath.Join(path, "*.json")); err != nil {
+			if files, err = resultsIn(path); err != nil {
 				return s, err
 			}
-			slices.Sort(files)
 		}
 		for _, f := range files {
 			runs, err := readFile(f)
@@ -42,6 +45,17 @@ func ReadSide(name, paths string) (Side, error) {
 		return s, fmt.Errorf("%w: %s holds no runs", workload.ErrUsage, paths)
 	}
 	return s, nil
+}
+
+// resultsIn gives the *.json of a folder, by name.
+func resultsIn(dir string) (files []string, err error) {
+	list, err := os.ReadDir(dir)
+	for _, e := range list {
+		if filepath.Ext(e.Name()) == ".json" {
+			files = append(files, filepath.Join(dir, e.Name()))
+		}
+	}
+	return files, err
 }
 
 // largestFile is how much of one file is read: a day of lines each second has less.
@@ -72,8 +86,8 @@ func readFile(path string) ([]*bench.Result, error) {
 			return nil, fmt.Errorf("%w: %s: %w", workload.ErrUsage, path, err)
 		}
 		if st, err := in.Stat(); err == nil {
-			for _, r := range runs {
-				r.Began = st.ModTime() // they do not tell it
+			for i, r := range runs {
+				r.Began = st.ModTime().Add(time.Duration(i)) // they do not tell it, and two of them may have the same figures
 			}
 		}
 		return runs, nil

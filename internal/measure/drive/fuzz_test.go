@@ -98,7 +98,7 @@ func FuzzPostgres(f *testing.F) {
 		if step < 1 {
 			step = 1
 		}
-		s := newPostgresSession(&script{said, step})
+		s := newPostgresSession(&script{said, step}, 0)
 		s.in = s.in[:64]
 		st, err := s.Prepare(Read, "SELECT $1")
 		if !known(err) {

@@ -37,6 +37,7 @@ type librarySession struct {
 	ctx    context.Context // ends when the session is to give up what it waits for
 	cancel context.CancelCauseFunc
 	stop   *Stop
+	number int64 // that the server has for the session
 
 	patience atomic.Int64 // nanoseconds
 	began    atomic.Int64 // when the running call began, in nanoseconds since the epoch of Unix; 0: none runs
@@ -57,9 +58,27 @@ func openLibrary(ctx context.Context, t mysql.Target, stop *Stop) (Session, erro
 	}
 	s := &librarySession{conn: conn, stop: stop}
 	s.SetPatience(t.Patience())
+	if s.number, err = numberOf(opening, conn); err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("%w: %w", ErrLost, err)
+	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	go s.watch()
 	return s, nil
+}
+
+// numberOf asks for the server's number of a connection, which the driver keeps to itself.
+func numberOf(ctx context.Context, conn sqldriver.Conn) (int64, error) {
+	rows, err := conn.(sqldriver.QueryerContext).QueryContext(ctx, "SELECT /* risso: what to kill when nobody waits for it any more */ CONNECTION_ID()", nil)
+	if err != nil {
+		return 0, err
+	}
+	defer rows.Close()
+	row := make([]sqldriver.Value, 1)
+	if err := rows.Next(row); err != nil {
+		return 0, err
+	}
+	return strconv.ParseInt(mysql.Text(row[0]), 10, 64)
 }
 
 // watch ends calls that are to be stopped or take too long. It ends with the session.
@@ -87,6 +106,7 @@ func (s *librarySession) watch() {
 func (s *librarySession) SetPatience(d time.Duration) { s.patience.Store(int64(d)) }
 func (s *librarySession) transport() string           { return TransportLibrary }
 func (s *librarySession) Dialect() Dialect            { return MySQL }
+func (s *librarySession) id() int64                   { return s.number }
 func (s *librarySession) Counts() *[3]int64           { return &s.counts }
 
 func (s *librarySession) Close() error {

@@ -43,7 +43,7 @@ func (t mysqlTarget) Open(ctx context.Context, stop *Stop) (Session, error) {
 		return nil, err
 	}
 	return &mysqlSession{
-		wire: s, deprecateEOF: raw.DeprecateEOF, cacheMetadata: raw.CacheMetadata,
+		wire: s, number: raw.Session, deprecateEOF: raw.DeprecateEOF, cacheMetadata: raw.CacheMetadata,
 		in: make([]byte, 32<<10), out: make([]byte, 0, 1<<10),
 	}, nil
 }
@@ -51,6 +51,7 @@ func (t mysqlTarget) Open(ctx context.Context, stop *Stop) (Session, error) {
 type mysqlSession struct {
 	wire
 	deprecateEOF, cacheMetadata bool
+	number                      int64 // that the server has for the session
 
 	counts [3]int64
 	out    []byte
@@ -61,6 +62,7 @@ type mysqlSession struct {
 }
 
 func (s *mysqlSession) Dialect() Dialect  { return MySQL }
+func (s *mysqlSession) id() int64         { return s.number }
 func (s *mysqlSession) Counts() *[3]int64 { return &s.counts }
 
 func (s *mysqlSession) Close() error {

@@ -69,7 +69,7 @@ func (t postgresTarget) Open(ctx context.Context, stop *Stop) (Session, error) {
 		return nil, t.connectError(err)
 	}
 	if _, plain := h.Conn.(interface{ File() (*os.File, error) }); !plain {
-		return newPostgresSession(&netWire{h.Conn, stop, postgresPatience}), nil
+		return newPostgresSession(&netWire{h.Conn, stop, postgresPatience}, h.PID), nil
 	}
 	defer h.Conn.Close()
 	f, err := h.Conn.(interface{ File() (*os.File, error) }).File()
@@ -81,11 +81,11 @@ func (t postgresTarget) Open(ctx context.Context, stop *Stop) (Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newPostgresSession(s), nil
+	return newPostgresSession(s, h.PID), nil
 }
 
-func newPostgresSession(w wire) *postgresSession {
-	return &postgresSession{wire: w, in: make([]byte, 32<<10), out: make([]byte, 0, 1<<10)}
+func newPostgresSession(w wire, process uint32) *postgresSession {
+	return &postgresSession{wire: w, process: process, in: make([]byte, 32<<10), out: make([]byte, 0, 1<<10)}
 }
 
 // connectError tells why without the address' password, which the library's own error leaves out, too.
@@ -100,17 +100,19 @@ func (t postgresTarget) connectError(err error) error {
 // postgresSession speaks protocol 3.0. Source: "Frontend/Backend Protocol" of PostgreSQL's manual.
 type postgresSession struct {
 	wire
-	counts [3]int64
-	out    []byte
-	in     []byte
-	at     int
-	end    int
-	next   int  // number of the next prepared statement
-	simple Stmt // the statement that was sent as text
-	values []Value
+	process uint32 // of the server's, for the session
+	counts  [3]int64
+	out     []byte
+	in      []byte
+	at      int
+	end     int
+	next    int  // number of the next prepared statement
+	simple  Stmt // the statement that was sent as text
+	values  []Value
 }
 
 func (s *postgresSession) Dialect() Dialect  { return Postgres }
+func (s *postgresSession) id() int64         { return int64(s.process) }
 func (s *postgresSession) Counts() *[3]int64 { return &s.counts }
 
 func (s *postgresSession) Close() error {

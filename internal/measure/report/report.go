@@ -288,7 +288,7 @@ func (r Run) sentence() string {
 		s += fmt.Sprintf(" at %s transactions/s", number(r.Rate))
 	}
 	s += fmt.Sprintf(" for %s: %s transactions/s, %s queries/s", duration(r.Seconds), number(r.TransactionsPerSecond), number(r.QueriesPerSecond))
-	if len(r.Latency.Percentiles) > 0 {
+	if len(r.Latency.Percentiles) > 0 && r.Latency.Max > 0 { // where nothing ended nobody knows how long it takes
 		s += fmt.Sprintf("; half within %s, 99 of 100 within %s, the slowest %s", seconds(r.Latency.At(50)), seconds(r.Latency.At(99)), seconds(r.Latency.Max))
 	}
 	if r.Headline != nil {
@@ -305,7 +305,7 @@ func (r Run) sentence() string {
 		s += fmt.Sprintf(" %s of %s ms in all without any success.", capital(digits.Counted(n, "span")), digits.Thousands(r.outageMS()))
 	}
 	if r.Unfinished > 0 {
-		s += fmt.Sprintf(" %s were given up: the server did not answer.", digits.Thousands(r.Unfinished))
+		s += fmt.Sprintf(" %s given up: the server did not answer.", digits.Plural(r.Unfinished, "was", "were"))
 	}
 	if l := r.Ledger; l != nil {
 		if l.Error != "" {
@@ -324,7 +324,7 @@ func (r Run) sentence() string {
 		}
 	}
 	if b := r.Backlog; b != nil && b.NeverStarted > 0 {
-		s += fmt.Sprintf(" %s transactions never began: the server cannot do that rate.", digits.Thousands(b.NeverStarted))
+		s += fmt.Sprintf(" %s never began: the server, or so many sessions, cannot do that rate.", digits.Counted(b.NeverStarted, "transaction"))
 	}
 	return s
 }

@@ -386,3 +386,15 @@ func TestJudgedAsPairs(t *testing.T) {
 		}
 	}
 }
+
+// TestSentence: one is one, and what nobody knows is not told.
+func TestSentence(t *testing.T) {
+	r := Run{Result: &bench.Result{Workload: "update_index", Threads: 1, Seconds: 2, Latency: bench.Latency{Percentiles: []bench.Percentile{{Percentile: 50}, {Percentile: 99}}}, Errors: []bench.ErrorCount{{Count: 1}}}}
+	if got := r.sentence(); strings.Contains(got, "half within") || !strings.Contains(got, "1 session ") || !strings.Contains(got, " 1 error.") {
+		t.Error(got)
+	}
+	r.Unfinished, r.Backlog, r.Latency.Max = 1, &bench.Backlog{NeverStarted: 1}, 3
+	if got := r.sentence(); !strings.Contains(got, "half within") || !strings.Contains(got, " 1 was given up") || !strings.Contains(got, " 1 transaction never began: the server, or so many sessions,") {
+		t.Error(got)
+	}
+}

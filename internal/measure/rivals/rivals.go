@@ -21,6 +21,8 @@ var (
 	ErrCut = errors.New("without the figures at its end: the run did not end, or the text is cut")
 	// ErrComma is a text whose numbers are not written as these programs write them.
 	ErrComma = errors.New("numbers with a comma: which of them are fractions is not told; write them with a point")
+	// ErrMixed is a text with results of several programs.
+	ErrMixed = errors.New("results of several programs: keep those of each in a file of its own")
 	// ErrShort is a run so short that its time is told as nothing.
 	ErrShort = errors.New("too short: its figures are told as 0")
 )
@@ -28,14 +30,7 @@ var (
 // Read reads a text, with one run or several one after the other.
 func Read(text string) ([]*bench.Result, error) {
 	text = strings.TrimPrefix(strings.ReplaceAll(text, "\r\n", "\n"), "\ufeff")
-	for _, p := range []struct {
-		name       string
-		begin, end func() *regexp.Regexp // of a run: how its text begins, and its last figure
-		read       func(run string) (*bench.Result, error)
-	}{
-		{"sysbench", sysbenchBegin, sysbenchEnd, sysbench}, {"pgbench", pgbenchBegin, pgbenchEnd, pgbench}, {"tpcc-mysql", slowTPCBegin, slowTPCEnd, slowTPC},
-		{"go-tpc", tpcBegin, tpcEnd, tpc}, {"mysqlslap", slapBegin, slapEnd, slap}, {"HammerDB", hammerBegin, hammerEnd, hammer},
-	} {
+	for i, p := range programs() {
 		if !p.begin().MatchString(text) {
 			continue
 		}
@@ -61,9 +56,28 @@ func Read(text string) ([]*bench.Result, error) {
 			}
 			out, rest = append(out, r), rest[to:]
 		}
+		for _, other := range programs()[i+1:] {
+			if other.begin().MatchString(text) && other.end().MatchString(text) {
+				return nil, fmt.Errorf("%s and %s: %w", p.name, other.name, ErrMixed)
+			}
+		}
 		return out, nil
 	}
 	return nil, ErrUnknown
+}
+
+// program is one whose results are read.
+type program struct {
+	name       string
+	begin, end func() *regexp.Regexp // of a run: how its text begins, and its last figure
+	read       func(run string) (*bench.Result, error)
+}
+
+func programs() []program {
+	return []program{
+		{"sysbench", sysbenchBegin, sysbenchEnd, sysbench}, {"pgbench", pgbenchBegin, pgbenchEnd, pgbench}, {"tpcc-mysql", slowTPCBegin, slowTPCEnd, slowTPC},
+		{"go-tpc", tpcBegin, tpcEnd, tpc}, {"mysqlslap", slapBegin, slapEnd, slap}, {"HammerDB", hammerBegin, hammerEnd, hammer},
+	}
 }
 
 // twice says whether something begins a second time.

@@ -202,6 +202,7 @@ func TestOthers(t *testing.T) {
 		{sysbenchText + sysbenchText[:strings.Index(sysbenchText, "General")], ErrCut}, // the second
 		{pgbenchText[:strings.Index(pgbenchText, "tps = 9228")+8] + "\n" + pgbenchText, ErrCut},
 		{strings.Replace(pgbenchText, "tps = 9228.125000 (without initial connection time)", "tps = 9000.5 (including connections establishing)", 1), ErrCut},
+		{sysbenchText + pgbenchText, ErrMixed}, {pgbenchText + sysbenchText, ErrMixed}, {slapText + hammerText, ErrMixed},
 		{strings.Replace(slowTPCText, "  [4] sc:500", "  [x] sc:500", 1), ErrCut},
 	} {
 		if list, err := Read(c.text); !errors.Is(err, c.want) {

@@ -147,6 +147,12 @@ type Preparer interface {
 	Cleanup(ctx context.Context, o PrepareOptions) error
 }
 
+// Counting is a Preparer whose Progress counts something of its own.
+type Counting interface {
+	// Counts gives what Prepare, or Cleanup, counts, such as "statements run"; "" for rows and tables, as others do.
+	Counts(cleanup bool) string
+}
+
 // Timed is a Preparer that tells how long the steps of its last Prepare or Cleanup took.
 type Timed interface{ Timings() []Timing }
 
@@ -176,7 +182,7 @@ type Finding struct {
 type PrepareOptions struct {
 	Target   drive.Target
 	Threads  int
-	Progress func(done, total int64) // rows, or tables that are dropped; may be nil; called from several goroutines
+	Progress func(done, total int64) // rows, or tables that are dropped, but see Counting; may be nil; called from several goroutines
 	Yes      bool                    // the user allows to change what Prepare did not make
 }
 

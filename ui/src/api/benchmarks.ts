@@ -63,6 +63,7 @@ export interface BenchmarkResult {
   latency: BenchmarkLatency;
   errors?: { label: string; message: string; count: number }[] | null;
   outages?: { from: number; milliseconds: number; errors: boolean }[] | null;
+  unfinished?: number;
   backlog?: { max: number; never_started: number } | null;
   ledger?: { acknowledged: number; missing: number; error?: string } | null;
   timeline: BenchmarkSecond[] | null;
@@ -92,6 +93,8 @@ export interface Benchmark {
   /** unix seconds, with the warm-up */
   from: number;
   to: number;
+  /** who used the machine of the load driver, in words; empty where nobody looked */
+  machine?: string;
   result: BenchmarkResult;
 }
 

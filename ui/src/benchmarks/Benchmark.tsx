@@ -70,6 +70,7 @@ function About({ run, letter }: { run: Kept; letter: string }) {
         </p>
       </div>
       <p class="sentence" data-sentence>{tell(r)}</p>
+      {run.machine && <p class={run.machine.startsWith('DISTURBED') ? '' : 'quiet'} data-machine>machine: {run.machine}</p>}
     </div>
   );
 }

@@ -13,20 +13,24 @@ export function tell(r: BenchmarkResult): string {
   const rate = r.rate ? ` of ${human(r.rate, '/s')} asked for` : '';
   let first = `${human(r.transactions_per_second, '/s')} transactions${rate} over ${duration(r.seconds)}`;
   const [p50, p99] = [at(r.latency, 50), at(r.latency, 99)];
-  if (p50 !== null && p99 !== null) first += `; half within ${human(p50, 's')}, 99 of 100 within ${human(p99, 's')}, the slowest ${human(r.latency.max, 's')}`;
+  // Where nothing ended nobody knows how long it takes.
+  if (p50 !== null && p99 !== null && r.latency.max > 0) first += `; half within ${human(p50, 's')}, 99 of 100 within ${human(p99, 's')}, the slowest ${human(r.latency.max, 's')}`;
   out.push(first);
   const failed = (r.errors ?? []).reduce((n, e) => n + e.count, 0);
   if (failed > 0) out.push(counted(failed, 'error'));
   const silent = (r.outages ?? []).reduce((n, o) => n + o.milliseconds, 0);
   if (silent > 0) out.push(`nothing succeeded for ${human(silent / 1000, 's')}`);
+  if (r.unfinished) out.push(`${counted(r.unfinished, 'transaction was', 'transactions were')} given up at the end`);
   if (r.backlog?.never_started) out.push(`${counted(r.backlog.never_started, 'transaction')} never began`);
   if (r.ledger && !r.ledger.error) out.push(r.ledger.missing > 0 ? `${counted(r.ledger.missing, 'acknowledged write')} lost` : 'no acknowledged write lost');
+  if (r.ledger?.error) out.push('whether acknowledged writes were lost is not known, for the ledger could not be read');
   if (r.interrupted) out.push('ended early');
   return `${out.join('; ')}.`;
 }
 
 /** How a second run stands to the first. One run each: said as such. */
 export function versus(a: BenchmarkResult, b: BenchmarkResult): string {
+  if (a.workload !== b.workload) return `They did different work, ${a.workload} and ${b.workload}: a transaction of one is none of the other.`;
   const [x, y] = [a.transactions_per_second, b.transactions_per_second];
   if (!(x > 0) || !(y > 0)) return 'One of the two did nothing.';
   const p = [at(a.latency, 99), at(b.latency, 99)];

@@ -147,9 +147,16 @@ func Parse(b []byte, dir string) (*File, error) {
 	f.dir, f.sums, f.recordings = dir, map[string]string{}, map[string]*workload.Recording{}
 	d := yaml.NewDecoder(bytes.NewReader(b))
 	d.KnownFields(true)
-	if err := d.Decode(&f); errors.Is(err, io.EOF) {
+	err := d.Decode(&f)
+	if errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%w: the file is empty", workload.ErrUsage)
-	} else if err != nil {
+	}
+	if err == nil {
+		if err = d.Decode(new(yaml.Node)); err == nil {
+			return nil, fmt.Errorf("%w: a second document follows, which would not be read: take away the line ---, or what is behind it", workload.ErrUsage)
+		}
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
 		text := strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "yaml: ")), " ")
 		return nil, fmt.Errorf("%w: %s", workload.ErrUsage, strings.ReplaceAll(text, "not found in type matrix.File", "is unknown"))
 	}
@@ -158,6 +165,9 @@ func Parse(b []byte, dir string) (*File, error) {
 	}
 	return &f, nil
 }
+
+// mostRuns is how many runs of each cell may be asked for.
+const mostRuns = 10000
 
 func (f *File) check() error {
 	if len(f.Options) == 0 {
@@ -171,14 +181,17 @@ func (f *File) check() error {
 		return errors.New("workloads: name at least one, such as point_select")
 	case len(f.Servers) == 0 || len(f.Threads) == 0 || len(f.TableSize) == 0:
 		return errors.New("servers, threads and table_size must not be empty")
-	case f.Runs < 1:
-		return fmt.Errorf("runs: %d", f.Runs)
+	case f.Runs < 1 || f.Runs > mostRuns:
+		return fmt.Errorf("runs: %d: from 1 to %d", f.Runs, mostRuns)
 	case f.Running < 1:
 		return fmt.Errorf("running: %d", f.Running)
 	case f.Time <= 0 || f.Warmup < 0 || f.Settle < 0:
 		return errors.New("time must be above zero, warmup and settle not below")
 	case f.Rate < 0:
 		return fmt.Errorf("rate: %v", f.Rate)
+	}
+	if err := (bench.Options{Threads: 1, Time: time.Duration(f.Time), Warmup: time.Duration(f.Warmup), Rate: f.Rate}).Check(); err != nil {
+		return errors.New(strings.TrimPrefix(err.Error(), workload.ErrUsage.Error()+": "))
 	}
 	for _, n := range f.Threads {
 		if n < 1 || n > bench.MaxThreads {

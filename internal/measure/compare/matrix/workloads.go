@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -87,17 +88,33 @@ func (f *File) readFiles() error {
 		if name == "" {
 			continue
 		}
-		b, err := os.ReadFile(f.path(name))
+		sum, err := sumOf(f.path(name))
 		var p *fs.PathError
 		if errors.As(err, &p) {
 			return fmt.Errorf("%s: %w", p.Path, p.Err)
 		} else if err != nil {
 			return err
 		}
-		h := sha256.Sum256(b)
-		f.sums[name] = hex.EncodeToString(h[:])
+		f.sums[name] = sum
 	}
 	return nil
+}
+
+// sumOf reads a file, which may be a dump of any size. Each server reads it again, so it may be no pipe.
+func sumOf(path string) (string, error) {
+	in, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer in.Close()
+	if st, err := in.Stat(); err != nil || !st.Mode().IsRegular() {
+		return "", errors.Join(err, fmt.Errorf("%s: no file that can be read twice", path))
+	}
+	h := sha256.New()
+	if _, err := io.Copy(h, in); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
 // Recordings are the paths of the recordings that have to be read before the matrix is run.

@@ -89,7 +89,10 @@ func (r *Report) Chart(ascii bool) []string {
 	for _, p := range r.Points {
 		put(float64(p.Threads), p.Median, dot)
 	}
-	width := len(figure(top))
+	width := 0
+	for y := 0; y < chartHeight; y += 5 {
+		width = max(width, len(figure(top*float64(chartHeight-1-y)/(chartHeight-1))))
+	}
 	var out []string
 	for y, row := range grid {
 		label := ""

@@ -47,8 +47,11 @@ func readLines(text string) ([]Point, error) {
 		}
 		n, err := strconv.Atoi(cells[0])
 		x, err2 := strconv.ParseFloat(cells[1], 64)
-		if err != nil && err2 != nil && len(out) == 0 {
-			continue // a head
+		if err != nil && err2 != nil && len(out) == 0 { // a head
+			if strings.Contains(strings.ToLower(cells[1]), "thread") {
+				return nil, fmt.Errorf("line %d: %q, %q: the threads have to be the first column, transactions a second the second", line, short(cells[0]), short(cells[1]))
+			}
+			continue
 		}
 		if err != nil || err2 != nil {
 			return nil, fmt.Errorf("line %d: %q and %q are not a number of threads and of transactions a second", line, short(cells[0]), short(cells[1]))

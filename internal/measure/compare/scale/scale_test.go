@@ -216,7 +216,7 @@ func TestRead(t *testing.T) {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}
 	}
-	for _, bad := range []string{"", "threads,tps\n", "1,2\nx,y\n", "1\n2\n", "{}", "[1,2]", `[{"threads":1.5,"tps":2}]`, "[", `{"threads":1}`} {
+	for _, bad := range []string{"", "threads,tps\n", "tps,threads\n943,1\n1859,2\n", "1,2\nx,y\n", "1\n2\n", "{}", "[1,2]", `[{"threads":1.5,"tps":2}]`, "[", `{"threads":1}`} {
 		if got, err := Read([]byte(bad)); !errors.Is(err, workload.ErrUsage) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q: %v, %v", bad, got, err)
 		}

@@ -3,9 +3,6 @@ package crew
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"strconv"
 	"sync"
 	"time"
 
@@ -116,15 +113,8 @@ func (c *Crew) Undo(ctx context.Context, limit time.Duration, f func(s drive.Ses
 	}
 	defer s.Close()
 	s.SetPatience(limit)
-	for _, id := range c.ids {
-		kill := "KILL " + strconv.FormatInt(id, 10)
-		if c.target.Dialect() == drive.Postgres {
-			kill = fmt.Sprintf("SELECT pg_terminate_backend(%d)", id)
-		}
-		var server *drive.ServerError // it is gone already, or may not be killed: then it ends by itself
-		if _, err := s.Exec(drive.Other, kill); err != nil && !errors.As(err, &server) {
-			return err
-		}
+	if err := drive.Kill(s, c.ids...); err != nil {
+		return err
 	}
 	return f(s)
 }

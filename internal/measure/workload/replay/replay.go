@@ -54,6 +54,7 @@ type replay struct {
 	trip              atomic.Int64 // ns: the way to the server and back
 	succeeded, failed atomic.Int64
 	behind            atomic.Int64 // ns: how late a session was at most
+	ran               atomic.Int64 // statements that were begun
 	left              map[string]int64
 }
 
@@ -175,6 +176,13 @@ func (r *replay) Notes() []string {
 		out = append(out, "Not run again: "+s+".")
 	}
 	if r.timeline {
+		all := int64(0)
+		for _, l := range r.lines {
+			all += int64(len(l))
+		}
+		if left := all - r.ran.Load(); left > 0 {
+			out = append(out, fmt.Sprintf("%s of %s in the recording not begun: the time was over before.", digits.Thousands(left), digits.Plural(all, "statement", "statements")))
+		}
 		out = append(out, fmt.Sprintf("The time line was followed with %s; a statement began at most %v late.", digits.Counted(len(r.lines), "session"), time.Duration(r.behind.Load()).Round(100*time.Microsecond)))
 	}
 	if r.unprofiled.Load() {
@@ -202,9 +210,14 @@ func (r *replay) Plan(sessions int, d time.Duration) (int, time.Duration) {
 	r.divide(sessions)
 	if d == 0 {
 		last := r.Statements[len(r.Statements)-1].Began
-		d = time.Duration(min(float64(last)/r.speed, float64(math.MaxInt64/4))) + time.Minute // it ends when all have ended
+		d = r.at(last) + time.Minute // it ends when all have ended
 	}
 	return len(r.lines), d
+}
+
+// at is when a moment of the recording comes, since the time line began: at most 73 years later, for a Duration holds no more.
+func (r *replay) at(began time.Duration) time.Duration {
+	return time.Duration(min(float64(began)/r.speed, float64(math.MaxInt64/4)))
 }
 
 // divide gives each recorded session to one of n of ours; 0: as many as were there at a time. A session of ours goes on
@@ -343,7 +356,7 @@ func (c *client) Next(last time.Duration) (time.Duration, bool) {
 		return now, true
 	}
 	c.once.Do(func() { c.base = last })
-	due := c.base + time.Duration(float64(c.next.Began)/c.speed)
+	due := c.base + c.at(c.next.Began)
 	for late := int64(now - due); ; {
 		most := c.behind.Load()
 		if late <= most || c.behind.CompareAndSwap(most, late) {
@@ -388,6 +401,7 @@ func (c *client) Transaction() error {
 	}
 	st := c.next
 	c.next, c.last = nil, c.kind[c.class]
+	c.ran.Add(1)
 	err := c.refused
 	if err == nil {
 		_, err = c.session.Exec(kindOf(st.SQL), st.SQL)

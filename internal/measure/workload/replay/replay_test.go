@@ -234,3 +234,23 @@ func TestRunnable(t *testing.T) {
 		}
 	}
 }
+
+// TestSlowTimeLine: a speed that puts a statement beyond all time does not make it begin at once.
+func TestSlowTimeLine(t *testing.T) {
+	list := []workload.RecordedStatement{{SQL: "SELECT 1", Session: 1}, {SQL: "SELECT 2", Session: 1, Began: time.Second}}
+	w, err := New("replay", workload.Params{Recording: &workload.Recording{Classes: []workload.RecordedClass{class(2, 1, "x")}, Statements: list}, ReplayMode: "timeline", ReplaySpeed: 1e-300, Clients: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &client{replay: w.(*replay)}
+	for i, least := range []time.Duration{0, 50 * 365 * 24 * time.Hour} {
+		due, ok := c.Next(time.Second)
+		if !ok || due < time.Second+least {
+			t.Errorf("statement %d is due at %v, %t", i, due, ok)
+		}
+	}
+	c.ran.Add(1) // the first
+	if notes := w.(*replay).Notes(); !strings.Contains(strings.Join(notes, " "), "1 of 2 statements in the recording not begun") {
+		t.Error(notes)
+	}
+}

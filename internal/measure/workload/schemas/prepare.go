@@ -64,9 +64,10 @@ func (w *schemas) Timings() []workload.Timing {
 
 // there lists the schemas of tenants on the server.
 func there(s drive.Session) ([]string, error) {
-	sql := `SELECT /* risso: which tenants are here? */ schema_name FROM information_schema.schemata WHERE schema_name LIKE 'risso\_tenant\_%'`
+	// Not by LIKE: whether \ stands before what is no joker depends on the sql_mode.
+	sql := "SELECT /* risso: which tenants are here? */ schema_name FROM information_schema.schemata WHERE LEFT(schema_name, 13) = '" + workload.TenantPrefix + "'"
 	if s.Dialect() == drive.Postgres {
-		sql = `SELECT /* risso: which tenants are here? */ nspname::text FROM pg_namespace WHERE nspname LIKE 'risso\_tenant\_%'`
+		sql = "SELECT /* risso: which tenants are here? */ nspname::text FROM pg_namespace WHERE left(nspname::text, 13) = '" + workload.TenantPrefix + "'"
 	}
 	rows, err := workload.Ask(s, sql)
 	if err != nil {

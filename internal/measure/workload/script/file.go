@@ -1,8 +1,10 @@
 package script
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -87,8 +89,14 @@ type parser struct {
 
 func parse(path string, text []byte, d drive.Dialect, prepared bool) (f *file, err error) {
 	p := &parser{file: &file{path: path, prepared: prepared}, dialect: d}
-	var doc yaml.Node
-	if err := yaml.Unmarshal(text, &doc); err != nil {
+	var doc, more yaml.Node
+	in := yaml.NewDecoder(bytes.NewReader(text))
+	if err := in.Decode(&doc); err != nil && !errors.Is(err, io.EOF) {
+		return nil, p.yamlError(err)
+	}
+	if err := in.Decode(&more); err == nil {
+		return nil, p.at(max(more.Line, 1), "a second document begins here, which would not be read: take away the line ---, or what follows")
+	} else if !errors.Is(err, io.EOF) {
 		return nil, p.yamlError(err)
 	}
 	if len(doc.Content) == 0 {

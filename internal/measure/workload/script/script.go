@@ -51,6 +51,14 @@ func (w *script) Name() string { return "script" }
 // HasSetup says whether there is anything to prepare.
 func (w *script) HasSetup() bool { return len(w.setup) > 0 }
 
+// Counts says that setup and teardown are counted by statements.
+func (w *script) Counts(cleanup bool) string {
+	if cleanup && len(w.teardown) == 0 {
+		return ""
+	}
+	return "statements run"
+}
+
 // KindNames are the names of the transactions.
 func (w *script) KindNames() []string {
 	var out []string
