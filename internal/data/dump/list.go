@@ -138,7 +138,7 @@ type listing struct {
 	views   []mysql.TableName
 	seqs    []mysql.TableName
 	closed  []mysql.TableName // that the server could not open when it listed them
-	whole   map[string]bool // schemas of which all is taken
+	whole   map[string]bool   // schemas of which all is taken
 	bytes   int64
 	blind   *mysql.BlindError // what the account may not see; nil: it sees all
 	rights  *mysql.Rights     // the account's, where a part will do; nil: all is wanted
