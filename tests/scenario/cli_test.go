@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/sandbox"
 )
 
@@ -345,7 +346,7 @@ servers:
 	}{
 		{"config", environment(tempDir(t), "THE_SECRET="+secret), []string{"--config", conf, "--listen", "127.0.0.1:0"}, "from-env from-file"},
 		{"environment", environment(tempDir(t), fmt.Sprintf("RISSO_DSN=a=s:%s@unix(%s)/ b=s:%[1]s@tcp(%[3]s)/", secret, n.Socket, address(n))), nil, "a b"},
-		{"option file", environment(cnf(account + "socket=" + n.Socket + "\n")), nil, strings.Trim(strings.ReplaceAll(n.Socket, "/", "-"), "-")},
+		{"option file", environment(cnf(account + "socket=" + n.Socket + "\n")), nil, fleet.Slug(n.Socket)},
 		{"option file for the account only", environment(cnf(account)), []string{"--dsn", "x=" + n.Socket}, "x"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

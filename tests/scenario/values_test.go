@@ -104,7 +104,7 @@ var moving = regexp.MustCompile(`^mysql_global_status_(ssl_(default_timeout|veri
 	`last_query_.*|innodb_(mem_.*|checkpoint_(age|max_age)|history_list_length|master_thread_.*|adaptive_hash_.*|num_open_files|data_pending_.*|os_log_pending_.*|buffer_pool_bytes_.*|ibuf_.*|redo_log_.*)|` +
 	`buffer_pool_(pages|dirty_pages).*|global_connection_memory|key_blocks_.*|max_used_connections.*|table_open_cache.*|delayed_.*|error_log_.*|` +
 	`wsrep_(.*_avg|cert_.*|apply_.*|commit_.*|flow_control_paused|evs_.*|local_(recv|send)_queue.*|open_.*))|` +
-	`^mysql_info_schema_innodb_metrics_(buffer_pool_(pages|dirty_pages)|buffer_buffer_pool_(bytes|pages)_|log_log_lsn_buf_pool_oldest_|cpu_cpu_[us]time_)`)
+	`^mysql_info_schema_innodb_metrics_(buffer_pool_(pages|dirty_pages)|buffer_buffer_pool_(bytes|pages)_|log_log_lsn_buf_pool_oldest_|cpu_cpu_[us]time_|os_os_pending_)`)
 
 // between fails where a collected value does not lie between what the client showed before and after.
 func between(t *testing.T, key string, v float64, before, after row) {

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/rissodb/risso/internal/data/load"
@@ -143,10 +144,13 @@ func (s *restoreStory) cutRoll() {
 	s.sql(s.here, "DROP DATABASE cr")
 	for _, at := range []string{"binary logs", "events", "grants", "looking at views", "journal"} {
 		ctx, cancel := context.WithCancel(ctx)
-		rolled, o := false, o
+		var rolled atomic.Bool
+		o := o
 		o.Progress = func(p load.Progress) {
-			rolled = rolled || p.Stage == "binary logs"
-			if rolled && p.Stage == at {
+			if p.Stage == "binary logs" {
+				rolled.Store(true)
+			}
+			if rolled.Load() && p.Stage == at {
 				cancel()
 			}
 		}
