@@ -227,31 +227,39 @@ type beginning struct {
 
 // Tell lets the note of a backup that runs say how far it is, each time when it is renewed: soon after Begin, then each minute.
 // now is called from a goroutine of the repository until Finish or Abandon.
-func (r *Repo) Tell(id string, now func() Header) { r.tell(id, now) }
+func (r *Repo) Tell(id string, now func() Header) {
+	process := ownProcess()
+	r.tell(id, func() []byte {
+		b, err := json.Marshal(beginning{r.shown(now()), process})
+		if err != nil {
+			return nil
+		}
+		return b
+	})
+}
 
-func (r *Repo) tell(id string, now func() Header) *lease {
+// tell has the note of a backup say what say gives from now on; nil: there is no such note.
+func (r *Repo) tell(id string, say func() []byte) *lease {
 	r.leases.mu.Lock()
 	l := r.leases.held[unfinishedKey(id)]
 	r.leases.mu.Unlock()
 	if l == nil {
 		return nil
 	}
-	process := ownProcess()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.say = func() []byte {
-		b, err := json.Marshal(beginning{r.shown(now()), process})
-		if err != nil {
-			return nil
-		}
-		return b
-	}
+	l.say = say
 	return l
 }
 
-// Note writes down what is known by now of a backup that runs. When it returns prune keeps the backup that this one builds on.
+// Note writes down what is known by now of a backup that runs. When it returns prune keeps the backup that this one builds on. What h points at
+// may change afterwards.
 func (r *Repo) Note(ctx context.Context, h Header) error {
-	l := r.tell(h.ID, func() Header { return h })
+	b, err := json.Marshal(beginning{r.shown(h), ownProcess()})
+	if err != nil {
+		return err
+	}
+	l := r.tell(h.ID, func() []byte { return b })
 	if l == nil {
 		return fmt.Errorf("backup %s was not begun", h.ID)
 	}

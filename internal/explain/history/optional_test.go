@@ -137,7 +137,7 @@ func TestManyDigests(t *testing.T) {
 	for try := range 4 { // on a slow machine the store takes longer than a reading may: then a later one goes on
 		before := s.c.Traffic.Queries.Load()
 		st := s.read()
-		if asked := int(s.c.Traffic.Queries.Load() - before); asked >= heaviest+12 { // a histogram each of the heaviest; texts were asked for by 24 questions
+		if asked := int(s.c.Traffic.Queries.Load() - before); asked >= heaviest+20 { // a histogram each of the heaviest, and those of a connection made anew; texts alone were asked for by 24 questions
 			t.Errorf("%d questions for one minute", asked)
 		}
 		if st.Working {
