@@ -15,4 +15,4 @@ plain=(
 
 # Of the others, those that take longest, which begin first.
 # shellcheck disable=SC2034
-longest=(./internal/face/cli ./internal/data/... ./internal/explain/... ./internal/mysql ./internal/sandbox)
+longest=(./internal/face/cli ./internal/watch/live ./internal/data/... ./internal/explain/... ./internal/mysql ./internal/sandbox)
