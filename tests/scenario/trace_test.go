@@ -315,6 +315,8 @@ func TestTrace(t *testing.T) {
 		t.Run("connection ends", s.connectionEnds)
 		t.Run("candidates", s.candidates)
 		t.Run("cut texts", s.cutTexts)
+		t.Run("counters agree", s.countersAgree)
+		t.Run("switched off", s.switchedOff)
 		t.Run("begun before", s.begunBefore)
 		t.Run("still runs", s.stillRuns)
 		t.Run("not put back", s.notPutBack)

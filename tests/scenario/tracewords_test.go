@@ -14,6 +14,44 @@ import (
 	"github.com/rissodb/risso/internal/sandbox"
 )
 
+// countersAgree: of a connection that is busy all the time nothing is said to be missing that is not.
+func (s *traced) countersAgree(t *testing.T) {
+	r := s.launch(t, s.id, "--enable", "--for", "2s", "--output", "json")
+	for ended := false; !ended; {
+		s.exec(t, "SELECT f1(1)", "DO 1", "CALL p1(2)")
+		select {
+		case <-r.done:
+			ended = true
+		case <-time.After(time.Millisecond):
+		}
+	}
+	res := s.result(t, r)
+	if got := strings.Join(res.Notes, " "); strings.Contains(got, "The server counted") || len(res.Trace.Events) == 0 {
+		t.Errorf("%d events, missing %d; notes: %q", len(res.Trace.Events), res.Trace.Missing, got)
+	}
+}
+
+// switchedOff: what somebody else switches off in the middle of a trace is missed by the server's counters.
+func (s *traced) switchedOff(t *testing.T) {
+	on := value(t, s.node, "SELECT COALESCE(GROUP_CONCAT(QUOTE(NAME)), '-') FROM performance_schema.setup_consumers WHERE ENABLED = 'YES'")
+	defer func() {
+		execSQL(t, s.node, "UPDATE performance_schema.setup_consumers SET ENABLED = 'YES' WHERE NAME IN ("+on+")")
+	}()
+	r := s.begin(t, "--for", "10m", "--output", "json")
+	execSQL(t, s.node, "UPDATE performance_schema.setup_consumers SET ENABLED = 'NO' WHERE NAME LIKE 'events\\_%'")
+	s.exec(t, "SELECT 1", "SELECT 2", "SELECT 3")
+	if err := r.cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	res := s.result(t, r)
+	if got, want := strings.Join(res.Notes, " "), "The server counted 3 statements of the connection more than its tables of events told of"; !strings.Contains(got, want) {
+		t.Errorf("notes: %q, not %q", got, want)
+	}
+	if strings.Contains(res.Words[0], "sent nothing") {
+		t.Errorf("words: %q", res.Words)
+	}
+}
+
 // cutTexts: of texts that the server cut it is said, of others not: neither of one that is as long as may be, nor of one that only
 // grew when it was told in UTF-8.
 func (s *traced) cutTexts(t *testing.T) {
@@ -45,7 +83,8 @@ func (s *traced) cutTexts(t *testing.T) {
 			}
 		}
 		if !found {
-			t.Errorf("%s: not seen; %d events, missing %d, totals %+v, not recorded %q", name, len(res.Trace.Events), res.Trace.Missing, res.Trace.Totals, res.Trace.NotRecorded)
+			t.Errorf("%s: not seen; %d events, missing %d, totals %+v, not recorded %q, notes %q, the server has %s", name, len(res.Trace.Events), res.Trace.Missing, res.Trace.Totals, res.Trace.NotRecorded, res.Notes,
+				value(t, s.node, "SELECT COALESCE(GROUP_CONCAT(EVENT_ID, '-', COALESCE(END_EVENT_ID, 0), ' ', LEFT(SQL_TEXT, 40)), '') FROM performance_schema.events_statements_history_long WHERE THREAD_ID = (SELECT THREAD_ID FROM performance_schema.threads WHERE PROCESSLIST_ID = "+s.id+")"))
 		}
 	}
 }

@@ -28,8 +28,10 @@ type poller struct {
 	sources []*source
 	events  map[uint64][]Event // by number
 	count   int
-	base    uint64 // events up to this number were over before the trace began
-	known   uint64 // and up to this one they had begun
+	base    uint64           // events up to this number were over before the trace began
+	over    map[uint64]bool  // and these, that only the rings told of
+	known   uint64           // up to this one they had begun
+	sure    map[string]Total // the counters before a poll that read everything: what they count, the trace has
 	clock   clock
 	polls   int
 	pulsed  string
@@ -64,6 +66,10 @@ func (p *poller) run(ctx context.Context) (*Trace, error) {
 	if err := p.baseline(ctx); err != nil {
 		return nil, err
 	}
+	from, err := totals(ctx, p.conn, p.who.Thread)
+	if err != nil {
+		return nil, err
+	}
 	began := time.Now()
 	t.Began, p.began = began, began
 	after := before
@@ -86,6 +92,7 @@ func (p *poller) run(ctx context.Context) (*Trace, error) {
 	}
 	p.alive = p.alive && pollErr == nil
 	p.finish(t, ended, before, after)
+	t.unrecorded = p.unrecorded(from)
 	return t, pollErr
 }
 
@@ -126,13 +133,9 @@ func (p *poller) prepare(ctx context.Context, t *Trace) error {
 func (p *poller) baseline(ctx context.Context) error {
 	var all []Event
 	for _, s := range p.sources {
-		if err := s.read(ctx, p.conn, p.who.Thread, func(e Event) bool { p.time(e); all = append(all, e); return true }); err != nil {
+		if err := s.read(ctx, p.conn, p.who.Thread, func(e Event) bool { p.time(e); p.before(s, e); all = append(all, e); return true }); err != nil {
 			return fmt.Errorf("read %s: %w", s.table, err)
 		}
-	}
-	for _, e := range all {
-		p.base = max(p.base, e.End)
-		p.known = max(p.known, e.ID, e.End)
 	}
 	statement := false
 	for _, e := range all {
@@ -149,6 +152,19 @@ func (p *poller) baseline(ctx context.Context) error {
 	return nil
 }
 
+// before learns of an event that was there before the trace. The rows of a ring, which all connections write, may be half another's,
+// with numbers far ahead of this connection's (the servers read them without a lock, pfs_events_statements.cc): they say nothing of
+// where the trace begins.
+func (p *poller) before(s *source, e Event) {
+	if !s.long() {
+		p.base = max(p.base, e.End)
+		p.known = max(p.known, e.ID, e.End)
+	}
+	if e.Ended() {
+		p.over[e.ID] = true
+	}
+}
+
 // time learns of the server's clock by an event.
 func (p *poller) time(e Event) {
 	if !e.otherClock() {
@@ -158,7 +174,7 @@ func (p *poller) time(e Event) {
 
 // add keeps an event and says whether it is new.
 func (p *poller) add(e Event) bool {
-	if e.Ended() && e.End <= p.base {
+	if e.Ended() && (e.End <= p.base || p.over[e.ID]) {
 		return false
 	}
 	p.time(e)
@@ -197,6 +213,11 @@ func (p *poller) loop(ctx context.Context, began time.Time, t *Trace, after *map
 		case <-time.After(max(wait, 0)):
 		}
 		last := t.Ended == "interrupted" || time.Since(began) >= p.o.For
+		if last {
+			if m, err := totals(context.WithoutCancel(ctx), p.conn, p.who.Thread); err == nil && len(m) > 0 {
+				p.sure = m
+			}
+		}
 		start := time.Now()
 		alive, err := p.poll(context.WithoutCancel(ctx), last)
 		if err != nil {
@@ -220,7 +241,7 @@ func (p *poller) loop(ctx context.Context, began time.Time, t *Trace, after *map
 		if now := time.Now(); now.Sub(counted) > time.Second { // what is known when the connection ends
 			counted = now
 			if m, err := totals(context.WithoutCancel(ctx), p.conn, p.who.Thread); err == nil && len(m) > 0 {
-				*after = m
+				*after, p.sure = m, m
 			}
 		}
 		interval = p.next(interval, took)
@@ -309,8 +330,25 @@ func (p *poller) poll(ctx context.Context, last bool) (alive bool, err error) {
 			return alive, fmt.Errorf("read %s: %w", s.table, err)
 		}
 	}
+	p.trustRings()
 	p.pulsed = pulse
 	return alive, nil
+}
+
+// trustRings reads rows again that the tables of the connection alone have not reached: a row that is half another's must not hide
+// those that follow.
+func (p *poller) trustRings() {
+	top := uint64(0)
+	for _, s := range p.sources {
+		if !s.long() {
+			top = max(top, s.since)
+		}
+	}
+	for _, s := range p.sources {
+		if s.long() {
+			s.since = min(s.since, top)
+		}
+	}
 }
 
 // saw notes whether a poll found the connection idle.
@@ -379,6 +417,26 @@ func (p *poller) finish(t *Trace, ended time.Time, before, after map[string]Tota
 		return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name))
 	})
 	t.Cost = p.cost()
+}
+
+// unrecorded is how many statements the server's counters have more, between two moments of the trace, than its tables of events
+// told of; 0 where they tell of none anyway. The counters are kept apart from the tables, so they find what these lost in silence.
+func (p *poller) unrecorded(from map[string]Total) uint64 {
+	if !slices.ContainsFunc(p.sources, func(s *source) bool { return s.kind == KindStatement }) {
+		return 0
+	}
+	counted, told := uint64(0), uint64(0)
+	for name, m := range p.sure {
+		if n := from[name].Count; strings.HasPrefix(name, "statement/") && m.Count > n {
+			counted += m.Count - n
+		}
+	}
+	for _, list := range p.events {
+		if slices.ContainsFunc(list, func(e Event) bool { return e.Kind == KindStatement && e.Ended() }) {
+			told++
+		}
+	}
+	return counted - min(counted, told)
 }
 
 // running gives what had not ended its time so far: until the end of the trace, now, when it was found running then, and else until

@@ -86,6 +86,8 @@ type Trace struct {
 	// Picoseconds until when, and since when, the connection was busy with what the server has no event of; 0: it was not.
 	busyBefore, busyAfter uint64
 	left                  bool // what was changed could not be put back
+
+	unrecorded uint64 // statements that the counters have and the tables of events do not
 }
 
 // ErrNoConnection is an unknown processlist ID.
@@ -202,7 +204,7 @@ func Run(ctx context.Context, o Options) (t *Trace, err error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &poller{o: o, conn: c, events: map[uint64][]Event{}, open: map[uint64]Kind{}, seen: map[uint64]int{}, clock: clock{anchor: time.Now()}}
+	p := &poller{o: o, conn: c, events: map[uint64][]Event{}, open: map[uint64]Kind{}, over: map[uint64]bool{}, seen: map[uint64]int{}, clock: clock{anchor: time.Now()}}
 	defer func() { p.conn.Close() }()
 	if p.who, err = find(ctx, c, o.Connection); err != nil {
 		return nil, err
