@@ -157,8 +157,7 @@ func postgresEnds(t *testing.T, way Target) {
 		t.Fatal(err)
 	}
 	must(t, opened(t, way, &other), fmt.Sprintf("SELECT pg_terminate_backend(%d)", r.Values[0].Int))
-	time.Sleep(100 * time.Millisecond)
-	_, err = s.Do(st)
+	err = untilError(func() error { _, err := s.Do(st); return err })
 	var server *ServerError
 	if !errors.Is(err, ErrLost) && !(errors.As(err, &server) && server.Gone()) {
 		t.Errorf("after pg_terminate_backend: %v", err)
@@ -174,7 +173,6 @@ func postgresDies(t *testing.T, pg *postgres.Server, ways map[string]string) {
 			t.Fatal(err)
 		}
 		s := opened(t, way, &stop)
-		s.SetPatience(500 * time.Millisecond)
 		st, err := s.Prepare(Read, "SELECT pg_backend_pid()")
 		if err != nil {
 			t.Fatal(err)
@@ -185,10 +183,11 @@ func postgresDies(t *testing.T, pg *postgres.Server, ways map[string]string) {
 			t.Fatal(err)
 		}
 		pid := int(r.Values[0].Int)
+		s.SetPatience(500 * time.Millisecond)
 		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Do(st); !errors.Is(err, ErrLost) {
+		if err := untilError(func() error { _, err := s.Do(st); return err }); !errors.Is(err, ErrLost) {
 			t.Errorf("%s: a server that hangs: %v", name, err)
 		}
 		if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
@@ -212,15 +211,22 @@ func postgresDies(t *testing.T, pg *postgres.Server, ways map[string]string) {
 	if err := syscall.Kill(pid, syscall.SIGQUIT); err != nil { // an immediate shutdown, as by a crash
 		t.Fatal(err)
 	}
-	time.Sleep(300 * time.Millisecond)
-	_, err = s.Exec(Read, "SELECT 1")
+	err = untilError(func() error { _, err := s.Exec(Read, "SELECT 1"); return err })
 	var server *ServerError
 	if !errors.Is(err, ErrLost) && !(errors.As(err, &server) && server.Gone()) {
 		t.Errorf("a server that was killed: %v", err)
 	}
-	if _, err := way.Open(t.Context(), &stop); err == nil {
+	if err := untilError(func() error { _, err := way.Open(t.Context(), &stop); return err }); err == nil {
 		t.Error("a dead server opens")
 	}
+}
+
+// untilError repeats f, for at most ten seconds: what ends a server or a session takes a moment.
+func untilError(f func() error) (err error) {
+	for began := time.Now(); err == nil && time.Since(began) < 10*time.Second; time.Sleep(10 * time.Millisecond) {
+		err = f()
+	}
+	return err
 }
 
 // selfSigned makes a certificate that user postgres may read.
