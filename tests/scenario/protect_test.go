@@ -171,27 +171,29 @@ func TestProtectConfigReread(t *testing.T) {
 		t.Helper()
 		await(t, what, func() bool { return strings.Contains(r.err.String(), what) })
 	}
-	if got := jobs(); got != "one backup daily at 02:00 mirror drill verify" {
-		t.Errorf("at first: %s", got)
+	is := func(when, want string) { // the page is there a moment before the jobs
+		t.Helper()
+		got := ""
+		defer func() {
+			if t.Failed() {
+				t.Logf("%s: got %s, want %s", when, got, want)
+			}
+		}()
+		await(t, when, func() bool { got = jobs(); return got == want })
 	}
+	is("at first", "one backup daily at 02:00 mirror drill verify")
 	write("    protect: {place: " + dir + "/two, schedule: daily at 03:00, mirror: true, retention: {keep_daily: 7}}\n")
 	said("config file read anew: shop has another place, schedule, retention\n")
-	if got := jobs(); got != "two backup daily at 03:00 prune mirror drill verify" {
-		t.Errorf("after the change: %s", got)
-	}
+	is("after the change", "two backup daily at 03:00 prune mirror drill verify")
 	write("    protect: {place: " + dir + "/three, schedule: nightly}\n")
 	said("the config file was not taken, what was before stays in force: server 1 of the config file: protect: schedule: not a schedule")
-	if got := jobs(); got != "two backup daily at 03:00 prune mirror drill verify" {
-		t.Errorf("after a mistake: %s", got)
-	}
+	is("after a mistake", "two backup daily at 03:00 prune mirror drill verify")
 	write("")
 	if err := r.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
 	said("shop is not protected any more\n")
-	if got := jobs(); got != "critical" {
-		t.Errorf("without a protection: %s", got)
-	}
+	is("without a protection", "critical")
 	r.stop(t, syscall.SIGTERM)
 }
 

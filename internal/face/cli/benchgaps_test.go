@@ -149,7 +149,8 @@ func TestSchemasTellOpenedTables(t *testing.T) {
 			if got := c["Opened_tables"]; got < 130 || got > most || most-got > 60 {
 				t.Errorf("told are %d opened tables, the server opened %d at most: %v", got, most, c)
 			}
-			if c["Table_open_cache_hits"]+c["Table_open_cache_misses"] < r.Transactions || c["Table_open_cache_overflows"] == 0 || r.Queries != r.Transactions {
+			const threads = 2 // what each opened last may be counted behind the reading
+			if c["Table_open_cache_hits"]+c["Table_open_cache_misses"] < r.Transactions-threads || c["Table_open_cache_overflows"] == 0 || r.Queries != r.Transactions {
 				t.Errorf("%d transactions, %d queries, %v", r.Transactions, r.Queries, c)
 			}
 			if len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "opened "+digits.Counted(c["Opened_tables"], "table")) || !strings.Contains(r.Notes[0], "table_open_cache is 50") {

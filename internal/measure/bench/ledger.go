@@ -9,6 +9,7 @@ import (
 
 	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/workload"
+	"github.com/rissodb/risso/internal/mysql"
 )
 
 // The ledger is a table into which each session writes numbers, one after each transaction, and remembers which of them
@@ -89,11 +90,21 @@ func (l *ledger) drop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ledgerPatience)
 	defer cancel()
 	s, _, err := l.run.open(ctx)
+	for tooMany(err) && ctx.Err() == nil { // the server has not noticed yet that the others are gone
+		time.Sleep(20 * time.Millisecond)
+		s, _, err = l.run.open(ctx)
+	}
 	if err != nil {
 		return fmt.Errorf("drop the ledger: %w", err)
 	}
 	defer s.Close()
 	return removeLedger(s)
+}
+
+// tooMany says whether a server refused a session because it has too many: MySQL's ER_CON_COUNT_ERROR, PostgreSQL's too_many_connections.
+func tooMany(err error) bool {
+	var e *drive.ServerError
+	return mysql.ErrorNumber(err) == 1040 || errors.As(err, &e) && e.State == "53300"
 }
 
 func (l *ledger) client(id int) *ledgerClient { return &ledgerClient{id: int64(id)} }

@@ -470,3 +470,21 @@ func TestCancelled(t *testing.T) {
 		}
 	})
 }
+
+// TestTimeIsOver: a change whose time is over says so, whatever the database calls it, and the store goes on.
+func TestTimeIsOver(t *testing.T) {
+	eachStore(t, func(t *testing.T, s Store) {
+		classes := make([]Class, 20_000)
+		for i := range classes {
+			classes[i] = class("db1", i, at(0))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		if err := s.AddClasses(ctx, classes...); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want %v", err, context.DeadlineExceeded)
+		}
+		if err := s.AddClasses(t.Context(), classes[:2]...); err != nil {
+			t.Error(err)
+		}
+	})
+}

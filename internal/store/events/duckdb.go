@@ -364,7 +364,10 @@ func (s *embedded) change(ctx context.Context, f func(context.Context, *sql.Conn
 		// Not with ctx, which may have ended: the connection goes back to the pool.
 		rctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
-		_, _ = c.ExecContext(rctx, "ROLLBACK") // after a failed COMMIT there is nothing left to roll back
+		_, _ = c.ExecContext(rctx, "ROLLBACK")                          // after a failed COMMIT there is nothing left to roll back
+		if ended := ctx.Err(); ended != nil && !errors.Is(err, ended) { // DuckDB says that it was interrupted, not by what
+			err = fmt.Errorf("%w: %w", ended, err)
+		}
 	}
 	return err
 }

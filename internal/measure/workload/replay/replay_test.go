@@ -85,7 +85,7 @@ func TestMix(t *testing.T) {
 				class(1e6, 1, "insert into t"),
 			}}
 			w := made(t, rec, nil)
-			r, err := bench.Run(t.Context(), bench.Options{Target: to, Workload: w, Threads: 2, Time: 1500 * time.Millisecond})
+			r, err := bench.Run(t.Context(), bench.Options{Target: to, Workload: w, Threads: 2, Time: 4 * time.Second})
 			if err != nil {
 				t.Fatal(err)
 			}

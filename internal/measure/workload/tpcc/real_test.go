@@ -296,8 +296,9 @@ func retry(t *testing.T, target drive.Target) {
 			if err := <-done; err != nil {
 				t.Fatal(err)
 			}
-			if len(c.Retried()) != 1 || !conflict(c.Retried()[0]) {
-				t.Errorf("tried again after %v", c.Retried())
+			// Once, or more often: in PostgreSQL the second try may take the warehouse before who waits for it wakes up.
+			if r := c.Retried(); len(r) == 0 || slices.ContainsFunc(r, func(err *drive.ServerError) bool { return !conflict(err) }) {
+				t.Errorf("tried again after %v", r)
 			}
 			if n := number(t, target, "SELECT COUNT(*) FROM history"); n != paid+1 {
 				t.Errorf("%d payments instead of 1", n-paid)
