@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -40,7 +41,9 @@ var switches string
 var equivalent string
 
 func main() {
-	left, err := run(os.Args[1], os.Args[2:])
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	left, err := run(ctx, os.Args[1], os.Args[2:])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(2)
@@ -51,7 +54,7 @@ func main() {
 }
 
 // run tries all faults of a room, and gives the percentage that survives.
-func run(room string, files []string) (float64, error) {
+func run(ctx context.Context, room string, files []string) (float64, error) {
 	dir := filepath.Join("internal", filepath.Clean("/"+strings.TrimPrefix(room, "internal/")))
 	scratch, err := os.MkdirTemp("", "mutants-")
 	if err != nil {
@@ -70,10 +73,12 @@ func run(room string, files []string) (float64, error) {
 		return 0, fmt.Errorf("limit memory: %w", err)
 	}
 	s := suite{bin: bin, dir: dir}
-	if err := s.learn(scratch); err != nil {
+	if err := s.learn(ctx, scratch); err != nil {
 		return 0, err
 	}
-	s.try(r.faults)
+	if err := s.try(ctx, r.faults); err != nil {
+		return 0, err
+	}
 	return report(dir, r.faults, len(files) == 0), nil
 }
 
@@ -91,7 +96,7 @@ type test struct {
 }
 
 // learn runs every test once by itself, without a fault.
-func (s *suite) learn(scratch string) error {
+func (s *suite) learn(ctx context.Context, scratch string) error {
 	cmd := exec.Command(s.bin, "-test.list", ".")
 	cmd.Dir = s.dir
 	out, err := cmd.Output()
@@ -104,7 +109,7 @@ func (s *suite) learn(scratch string) error {
 		}
 		hits := filepath.Join(scratch, name)
 		began := time.Now()
-		if out, err := s.run(10*time.Minute, name, "MUTANT_HITS="+hits); err != nil {
+		if out, err := s.run(ctx, 10*time.Minute, name, "MUTANT_HITS="+hits); err != nil {
 			return fmt.Errorf("%s fails without a fault: %w\n%s", name, err, out)
 		}
 		t := test{name: name, took: time.Since(began), reaches: map[int]bool{}}
@@ -121,12 +126,13 @@ func (s *suite) learn(scratch string) error {
 		}
 		s.tests = append(s.tests, t)
 	}
+	slices.SortStableFunc(s.tests, func(a, b test) int { return cmp.Compare(a.took, b.took) })
 	return nil
 }
 
 // run runs the tests whose names match, at most for a time.
-func (s *suite) run(limit time.Duration, names, env string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+func (s *suite) run(ctx context.Context, limit time.Duration, names, env string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, s.bin, "-test.run", "^("+names+")$", "-test.failfast", "-test.timeout=0")
 	cmd.Dir, cmd.Env, cmd.WaitDelay = s.dir, append(os.Environ(), env), time.Second
@@ -138,32 +144,13 @@ func (s *suite) run(limit time.Duration, names, env string) ([]byte, error) {
 }
 
 // try runs, for each fault, the tests that reach it.
-func (s *suite) try(faults []*fault) {
+func (s *suite) try(ctx context.Context, faults []*fault) error {
 	work := make(chan *fault)
 	var workers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
 			for f := range work {
-				var names []string
-				limit := 3 * time.Second
-				for _, t := range s.tests {
-					if t.reaches[f.id] {
-						names, limit = append(names, t.name), limit+5*t.took
-					}
-				}
-				if len(names) == 0 {
-					f.fate = unreached
-					continue
-				}
-				_, err := s.run(limit, strings.Join(names, "|"), "MUTANT="+strconv.Itoa(f.id))
-				switch {
-				case err == nil:
-					f.fate = survived
-				case errors.Is(err, context.DeadlineExceeded):
-					f.fate = hung
-				default:
-					f.fate = killed
-				}
+				f.fate = s.meet(ctx, f.id)
 			}
 		})
 	}
@@ -172,6 +159,37 @@ func (s *suite) try(faults []*fault) {
 	}
 	close(work)
 	workers.Wait()
+	return ctx.Err()
+}
+
+// quick is how long a test may take to be run together with others.
+const quick = 50 * time.Millisecond
+
+// meet runs the tests that reach a fault: the quick ones together, then each of the others, the shortest first.
+func (s *suite) meet(ctx context.Context, id int) fate {
+	var batches [][]string
+	var limits []time.Duration
+	for _, t := range s.tests {
+		if !t.reaches[id] {
+			continue
+		}
+		if len(batches) == 0 || t.took > quick {
+			batches, limits = append(batches, nil), append(limits, 3*time.Second)
+		}
+		n := len(batches) - 1
+		batches[n], limits[n] = append(batches[n], t.name), limits[n]+5*t.took
+	}
+	if len(batches) == 0 {
+		return unreached
+	}
+	for i, names := range batches {
+		if _, err := s.run(ctx, limits[i], strings.Join(names, "|"), "MUTANT="+strconv.Itoa(id)); errors.Is(err, context.DeadlineExceeded) {
+			return hung
+		} else if err != nil {
+			return killed
+		}
+	}
+	return survived
 }
 
 // report prints what survived, and one line of figures.
