@@ -102,7 +102,7 @@ func cutDefaultRole(create string) (rest, roles string) {
 // of accounts between quotes as they are, with the quotes and backslashes in them. A line that is not for this account stays as it is.
 func QuoteGrant(line, user, host string) string {
 	account := Literal(user) + "@" + Literal(host)
-	for _, end := range []string{"", withGrantOption} {
+	for _, end := range []string{"", WithGrantOption} {
 		before, ok := strings.CutSuffix(line, " TO '"+user+"'@'"+host+"'"+end)
 		if !ok {
 			continue
@@ -143,7 +143,7 @@ func (s *Stream) quoteColumns(ctx context.Context, line, user, host string) (str
 	on, privileges, columns := "", []string(nil), map[string][]string{}
 	for _, r := range rows {
 		table := " ON " + Quote(r["d"]) + "." + Quote(r["t"]) + " TO " + Literal(user) + "@" + Literal(host)
-		if !strings.HasSuffix(strings.TrimSuffix(line, withGrantOption), table) {
+		if !strings.HasSuffix(strings.TrimSuffix(line, WithGrantOption), table) {
 			continue
 		}
 		on, privileges = line[strings.LastIndex(line, table):], strings.Split(r["p"], ",")

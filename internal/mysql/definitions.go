@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -72,37 +71,6 @@ func momentOf(text []byte) (m Moment) {
 		}
 	}
 	return m
-}
-
-// Transactional says whether a storage engine has snapshots: what is read of others is as it is when it is read.
-func Transactional(engine string) bool {
-	switch strings.ToLower(engine) {
-	case "innodb", "rocksdb", "tokudb", "ndbcluster", "ndb", "blackhole", "sequence", "percona_memory":
-		return true
-	}
-	return false
-}
-
-// Elsewhere says whether a table of a storage engine is a view of rows that live in other tables (MERGE), on another server or in
-// files that are not the server's: a copy of them would be a second one. Sources: MySQL manual, "The MERGE Storage Engine" and "The
-// FEDERATED Storage Engine"; MariaDB documentation, "mariadb-dump", --no-data-med.
-func Elsewhere(engine string) bool {
-	switch strings.ToLower(engine) {
-	case "mrg_myisam", "merge", "federated", "connect", "spider", "sphinx", "oqgraph":
-		return true
-	}
-	return false
-}
-
-// systemSchemas belong to the server and are made by it.
-var systemSchemas = []string{"information_schema", "performance_schema", "mysql", "sys", "ndbinfo"}
-
-// SystemSchema says whether a schema belongs to the server itself.
-func SystemSchema(name string) bool { return slices.Contains(systemSchemas, strings.ToLower(name)) }
-
-// Literal is a text as SQL takes it, in a session whose sql_mode has no NO_BACKSLASH_ESCAPES.
-func Literal(s string) string {
-	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `''`, "\x00", `\0`, "\n", `\n`, "\r", `\r`).Replace(s) + "'"
 }
 
 // Schemas lists the schemas of users.

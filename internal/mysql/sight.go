@@ -101,7 +101,7 @@ func (r Rights) tableGrants(server Server, t TableName, o Scope) []string {
 	}
 	list := []string{"GRANT " + privileges + " ON " + t.String() + " TO " + account}
 	if o.Programs != nil && i >= 0 && !Transactional(o.Seen[i].Engine) && !Elsewhere(o.Seen[i].Engine) && !r.Have(t.Schema, "", "LOCK TABLES") {
-		list = append(list, "GRANT LOCK TABLES ON "+grantName(t.Schema)+".* TO "+account)
+		list = append(list, "GRANT LOCK TABLES ON "+QuoteGrantSchema(t.Schema)+".* TO "+account)
 	}
 	return list
 }
@@ -128,7 +128,7 @@ func (r Rights) blind(server Server, o Scope) *BlindError {
 		case o.Programs != nil:
 			return server.SchemaGrants(schema)
 		}
-		return []string{"GRANT SELECT ON " + grantName(schema) + ".* TO " + server.QuotedAccount()}
+		return []string{"GRANT SELECT ON " + QuoteGrantSchema(schema) + ".* TO " + server.QuotedAccount()}
 	}
 	if o.Open && !r.Have("", "", "SELECT", "SHOW DATABASES") {
 		add("whole schemas without SELECT or SHOW DATABASES on *.*", grants("", true)...)
