@@ -1,13 +1,17 @@
 package mysql
 
-import "github.com/rissodb/risso/internal/fleet"
+import (
+	"strings"
+
+	"github.com/rissodb/risso/internal/fleet"
+)
 
 // This file answers what the rooms above ask of a server, so that none of them asks for its flavour: what it is able to do, what its
 // things are called, and the statements in its words. Of makes a Server of whatever tells flavour and version.
 
 // StartReplica is the statement that starts a replication channel; "" is the only one.
 func (s Server) StartReplica(channel string) string {
-	word := "START SLAVE"
+	quoted, word := "'"+strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(channel)+"'", "START SLAVE"
 	if s.atLeast(80022) {
 		word = "START REPLICA"
 	}
@@ -15,9 +19,9 @@ func (s Server) StartReplica(channel string) string {
 	case channel == "":
 		return word
 	case s.MariaDB():
-		return word + " " + Literal(channel)
+		return word + " " + quoted
 	}
-	return word + " FOR CHANNEL " + Literal(channel)
+	return word + " FOR CHANNEL " + quoted
 }
 
 // ApplyModeVariable is the variable that tells replicas to pass over, or overwrite, rows that are not as an event expects them.
