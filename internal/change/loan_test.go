@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -32,7 +33,7 @@ func loans(back func() error) Kind[[]string] {
 
 // TestBorrow: who borrows is alone with it, and what he leaves when he is killed is found.
 func TestBorrow(t *testing.T) {
-	dir, server, target := t.TempDir(), mysql.Server{Hostname: "db1", Port: 3306, DataDir: "/data"}, mysql.Target{}
+	dir, server, target := t.TempDir(), mysql.Of(fleet.Server{Seat: fleet.Seat{Hostname: "db1", Port: 3306, DataDir: "/data"}}), mysql.Target{}
 	k := loans(nil)
 	if l, err := k.found(dir, target, server); l != nil || err != nil {
 		t.Fatalf("found %v, %v, want nothing", l, err)
@@ -82,7 +83,7 @@ func TestOlderJournal(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l, err := loans(nil).found(dir, mysql.Target{}, mysql.Server{Hostname: "db1", Port: 3306, DataDir: "/data"})
+	l, err := loans(nil).found(dir, mysql.Target{}, mysql.Of(fleet.Server{Seat: fleet.Seat{Hostname: "db1", Port: 3306, DataDir: "/data"}}))
 	if err != nil || l == nil {
 		t.Fatalf("got %v, %v, want what %s says", l, err, name)
 	}
@@ -109,7 +110,7 @@ func TestGone(t *testing.T) {
 		dir := t.TempDir()
 		k := loans(func() error { return nil })
 		k.Final = func(error) bool { return final }
-		loan, err := k.Borrow(dir, target, mysql.Server{Hostname: "db1"}, 42, []string{"a"})
+		loan, err := k.Borrow(dir, target, mysql.Of(fleet.Server{Seat: fleet.Seat{Hostname: "db1"}}), 42, []string{"a"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,7 +124,7 @@ func TestGone(t *testing.T) {
 		if took := time.Since(began); (took < k.Within) != final {
 			t.Errorf("an error that is final (%t) was told after %s; tried for %s", final, took, k.Within)
 		}
-		if left, err := k.found(dir, target, mysql.Server{Hostname: "db1"}); err != nil || left == nil {
+		if left, err := k.found(dir, target, mysql.Of(fleet.Server{Seat: fleet.Seat{Hostname: "db1"}})); err != nil || left == nil {
 			t.Errorf("got %v, %v, want what was borrowed", left, err)
 		}
 	}

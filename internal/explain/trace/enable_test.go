@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -83,7 +84,7 @@ func TestJournalCannotInject(t *testing.T) {
 
 // TestBorrowed: one trace at a time of each server, and what it keeps on disk is read as it was written, also by an older Risso.
 func TestBorrowed(t *testing.T) {
-	dir, s := t.TempDir(), mysql.Server{Hostname: "h", Port: 1, DataDir: "/d"}
+	dir, s := t.TempDir(), mysql.Of(fleet.Server{Seat: fleet.Seat{Hostname: "h", Port: 1, DataDir: "/d"}})
 	_, old := Plan(someState(), Connection{Thread: 7}, Wanted{})
 	if _, err := borrowed().Borrow(dir, mysql.Target{}, s, 42, old); err != nil {
 		t.Fatal(err)
@@ -91,7 +92,7 @@ func TestBorrowed(t *testing.T) {
 	if _, err := borrowed().Borrow(dir, mysql.Target{}, s, 42, old); !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), "run risso trace --restore") {
 		t.Errorf("a second trace of one server: %v, want ErrBusy and what to run", err)
 	}
-	if _, err := borrowed().Borrow(dir, mysql.Target{}, mysql.Server{Hostname: "h", Port: 2, DataDir: "/d"}, 42, old); err != nil {
+	if _, err := borrowed().Borrow(dir, mysql.Target{}, mysql.Of(fleet.Server{Seat: fleet.Seat{Hostname: "h", Port: 2, DataDir: "/d"}}), 42, old); err != nil {
 		t.Errorf("a trace of another server: %v, want none", err)
 	}
 	a, err := json.Marshal(old)
