@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/explain/digest"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/pattern"
@@ -80,7 +81,7 @@ func explainable(x digest.Sample, verb string, s server, redacted bool) (stateme
 	case redacted:
 		return "", "no EXPLAIN: the literals are redacted"
 	case x.Cut > 0:
-		return "", fmt.Sprintf("no EXPLAIN: the sample is cut by %s bytes", thousands(float64(x.Cut)))
+		return "", fmt.Sprintf("no EXPLAIN: the sample is cut by %s bytes", digits.Thousands(x.Cut))
 	case x.Cut < 0:
 		return "", "no EXPLAIN: the server kept only the beginning of the sample"
 	case len(query) > maxSample:
