@@ -8,11 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
 func TestJournal(t *testing.T) {
-	dir, server := filepath.Join(t.TempDir(), "state of [db1]"), mysql.Server{Hostname: "db1", Port: 3306, DataDir: "/data"}
+	dir, server := filepath.Join(t.TempDir(), "state of [db1]"), mysql.Of(fleet.Server{Seat: fleet.Seat{Hostname: "db1", Port: 3306, DataDir: "/data"}})
 	if f, _, err := Take[[]string](dir, "test", server); f != nil || err != nil {
 		t.Fatalf("%v, %v where there is nothing", f, err)
 	}
@@ -51,7 +52,7 @@ func TestJournal(t *testing.T) {
 }
 
 func TestDamagedJournal(t *testing.T) {
-	dir, server := t.TempDir(), mysql.Server{Hostname: "db1"}
+	dir, server := t.TempDir(), mysql.Of(fleet.Server{Seat: fleet.Seat{Hostname: "db1"}})
 	for _, content := range []string{"", "{", `{"version": 99}`} {
 		if err := os.WriteFile(pathOf(dir, "test", server), []byte(content), 0o600); err != nil {
 			t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -83,7 +84,7 @@ func TestJournalCannotInject(t *testing.T) {
 }
 
 func TestJournal(t *testing.T) {
-	dir, s := t.TempDir(), mysql.Server{Hostname: "h", Port: 1, DataDir: "/d"}
+	dir, s := t.TempDir(), mysql.Of(fleet.Server{Seat: fleet.Seat{Hostname: "h", Port: 1, DataDir: "/d"}})
 	if j, _, err := openJournal(dir, s); j != nil || err != nil {
 		t.Fatalf("a journal where there is none: %v", err)
 	}
@@ -98,7 +99,7 @@ func TestJournal(t *testing.T) {
 	if _, _, err := openJournal(dir, s); !errors.Is(err, ErrBusy) {
 		t.Errorf("the journal of a living process was taken: %v", err)
 	}
-	if other, _, err := openJournal(dir, mysql.Server{Hostname: "h", Port: 2, DataDir: "/d"}); other != nil || err != nil {
+	if other, _, err := openJournal(dir, mysql.Of(fleet.Server{Seat: fleet.Seat{Hostname: "h", Port: 2, DataDir: "/d"}})); other != nil || err != nil {
 		t.Errorf("the journal of another server was taken: %v", err)
 	}
 	path := j.Path()
