@@ -6,10 +6,7 @@
 // a kill. What a step overwrites for good is noted in a Diary before it goes.
 package change
 
-import (
-	"context"
-	"strings"
-)
+import "context"
 
 // Step is one change, as data, with the deed that carries it out.
 type Step struct {
@@ -35,13 +32,13 @@ func (s Step) String() string {
 // Plan is what will be done, in this order. Making one changes nothing.
 type Plan []Step
 
-// String is the plan in words, a line for each step.
-func (p Plan) String() string {
-	var b strings.Builder
-	for _, s := range p {
-		b.WriteString(s.String() + "\n")
+// Words is the plan in words, one text for each step.
+func (p Plan) Words() []string {
+	words := make([]string, len(p))
+	for i, s := range p {
+		words[i] = s.String()
 	}
-	return b.String()
+	return words
 }
 
 // Log follows a plan while it is carried out. The zero value notes nothing.

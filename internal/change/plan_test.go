@@ -92,7 +92,7 @@ func TestExecute(t *testing.T) {
 func TestPlanPrints(t *testing.T) {
 	var done []string
 	p := append(recorded(&done, "a"), Step{What: "SET x = 1"}, Step{What: "remove", Where: "b", Why: "nobody needs it"})
-	if got, want := p.String(), "do a\nSET x = 1\nremove b: nobody needs it\n"; got != want {
+	if got, want := strings.Join(p.Words(), "\n"), "do a\nSET x = 1\nremove b: nobody needs it"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	b, err := json.Marshal(p)

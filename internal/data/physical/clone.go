@@ -64,10 +64,7 @@ func (j *job) planClone(ctx context.Context) error {
 		j.plan.Changes = append(j.plan.Changes, limitStatement(cloneLimit(j.Rate))+", where it is not lower (put back at the end, also by the next run after a kill)")
 		j.plan.Needs += "; GRANT SYSTEM_VARIABLES_ADMIN ON *.* TO " + j.server.QuotedAccount()
 	}
-	j.plan.Steps = append(j.plan.Steps,
-		fmt.Sprintf("CLONE LOCAL DATA DIRECTORY below %s: the server writes a copy of its InnoDB files there, %d MB as far as known, while it goes on", j.WorkDir, j.plan.Bytes>>20),
-		"start a second server on the copy for a moment, without network and without a binary log: it applies the redo log and says which position the copy is of",
-		"store the files in parts, compressed, and remove the copy")
+	j.plan.Steps = j.cloneSteps("", nil).Words()
 	other, err := j.otherEngines(ctx)
 	if err != nil {
 		return err
@@ -196,14 +193,21 @@ func (j *job) runClone(ctx context.Context, parts *sink) (err error) {
 	if err := j.limit(ctx, old); err != nil {
 		return err
 	}
+	_, err = change.Execute(ctx, j.cloneSteps(dir, parts), change.Log{})
+	return err
+}
+
+// cloneSteps are what is done between what is changed and what is put back. The directory is made when the plan is carried out.
+func (j *job) cloneSteps(dir string, parts *sink) change.Plan {
 	copied := filepath.Join(dir, "data")
-	if err := j.clone(ctx, copied); err != nil {
-		return err
+	return change.Plan{
+		{What: fmt.Sprintf("CLONE LOCAL DATA DIRECTORY below %s: the server writes a copy of its InnoDB files there, %d MB as far as known, while it goes on", j.WorkDir, j.plan.Bytes>>20),
+			Do: func(ctx context.Context) error { return j.clone(ctx, copied) }},
+		{What: "start a second server on the copy for a moment, without network and without a binary log: it applies the redo log and says which position the copy is of",
+			Do: func(ctx context.Context) error { return j.settle(ctx, dir, copied) }},
+		{What: "store the files in parts, compressed, and remove the copy",
+			Do: func(ctx context.Context) error { return j.send(ctx, copied, parts) }},
 	}
-	if err := j.settle(ctx, dir, copied); err != nil {
-		return err
-	}
-	return j.send(ctx, copied, parts)
 }
 
 // errCopying says that another process copies the server.

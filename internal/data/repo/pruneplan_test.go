@@ -77,7 +77,11 @@ func TestPrunePlan(t *testing.T) {
 			if err != nil {
 				return
 			}
-			if got := (&pruner{res: res}).steps().String(); got != c.want {
+			got := ""
+			for _, words := range (&pruner{res: res}).steps().Words() {
+				got += words + "\n"
+			}
+			if got != c.want {
 				t.Errorf("got plan\n%swant\n%s", got, c.want)
 			}
 		})

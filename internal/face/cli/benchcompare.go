@@ -398,9 +398,6 @@ func compareRestore(ctx context.Context, s Streams, f compareFlags) error {
 	if err != nil {
 		return err
 	}
-	r := restored{what: "comparison", dir: f.stateDir, dryRun: f.dryRun}
-	if left != nil {
-		r.found, r.since, r.restarted, r.statements, r.words = true, left.Since, left.Restarted, left.Statements, "\n  "+strings.Join(left.Statements, "\n  ")
-	}
-	return r.write(s.Out, f.output)
+	words := func(l *compare.Left) string { return "\n  " + strings.Join(l.Statements, "\n  ") }
+	return restored[[]compare.Setting]{"comparison", f.stateDir, f.dryRun, left, words}.write(s.Out, f.output)
 }

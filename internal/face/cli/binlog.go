@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rissodb/risso/internal/binlogevent"
+	"github.com/rissodb/risso/internal/change"
 	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/data/binlog/mirror"
 	"github.com/rissodb/risso/internal/data/repo"
@@ -487,10 +488,8 @@ func runBinlogPurge(ctx context.Context, s Streams, f logFlags, keep time.Durati
 	}
 	gone := mirror.Expired(list, keep, time.Now())
 	if !dryRun {
-		for _, d := range gone {
-			if err := mirror.Remove(ctx, place, f.localDir(), d); err != nil {
-				return ended(ctx, err)
-			}
+		if _, err := change.Execute(ctx, mirror.Purge(place, f.localDir(), gone), change.Log{}); err != nil {
+			return ended(ctx, err)
 		}
 	}
 	if output == "json" {

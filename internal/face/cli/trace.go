@@ -254,9 +254,5 @@ func traceRestore(ctx context.Context, s Streams, f traceFlags, target mysql.Tar
 	if err != nil {
 		return traceError(err)
 	}
-	r := restored{what: "trace", dir: f.stateDir, dryRun: f.dryRun}
-	if left != nil {
-		r.found, r.since, r.restarted, r.statements, r.words = true, left.Since, left.Restarted, left.Statements, " "+left.Old.Words()
-	}
-	return r.write(s.Out, f.output)
+	return restored[trace.Old]{"trace", f.stateDir, f.dryRun, left, func(l *trace.Left) string { return " " + l.Old.Words() }}.write(s.Out, f.output)
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/rissodb/risso/internal/change"
 	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/digits"
@@ -82,12 +83,11 @@ func (f *follower) finishAll(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		for _, d := range Expired(list, f.o.Keep, time.Now()) {
-			if err := Remove(ctx, f.o.Place, f.o.Dir, d); err != nil {
-				return err
-			}
-			f.note(false, "removed %s/%s: %s", d.Key, d.Name, d.Reason)
-		}
+		_, err = change.Execute(ctx, Purge(f.o.Place, f.o.Dir, Expired(list, f.o.Keep, time.Now())), change.Log{After: func(_ context.Context, s change.Step) error {
+			f.note(false, "removed %s: %s", s.Where, s.Why)
+			return nil
+		}})
+		return err
 	}
 	return nil
 }
@@ -388,8 +388,16 @@ func Expired(list []Series, keep time.Duration, now time.Time) []Decision {
 	return out
 }
 
-// Remove removes a finished log: the index last, so that what is left of a removal is removed by the next.
-func Remove(ctx context.Context, place Place, dir string, d Decision) error {
+// Purge is the removal of such logs, in their order. It may be killed: what is left goes the next time.
+func Purge(place Place, dir string, gone []Decision) (p change.Plan) {
+	for _, d := range gone {
+		p = append(p, change.Step{What: "remove log", Where: d.Key + "/" + d.Name, Why: d.Reason, Do: func(ctx context.Context) error { return remove(ctx, place, dir, d) }})
+	}
+	return p
+}
+
+// remove removes a finished log: the index last, so that what is left of a removal is removed by the next.
+func remove(ctx context.Context, place Place, dir string, d Decision) error {
 	name := root + d.Key + "/" + d.Name
 	if err := os.Remove(filepath.Join(dir, filepath.FromSlash(name))); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
