@@ -50,23 +50,6 @@ func Logs(ctx context.Context, c *Conn) ([]Log, error) {
 	return list, nil
 }
 
-// LogPosition is where a server writes its binary log now: file and byte.
-func LogPosition(ctx context.Context, c *Conn) (file string, pos int64, err error) {
-	statement := "SHOW /* risso: binary log position */ MASTER STATUS"
-	if c.Server.atLeast(80200) { // the old words were removed in 8.4
-		statement = "SHOW /* risso: binary log position */ BINARY LOG STATUS"
-	}
-	rows, err := c.Maps(ctx, statement)
-	if err != nil {
-		return "", 0, fmt.Errorf("ask for the binary log position: %w", err)
-	}
-	if len(rows) == 0 {
-		return "", 0, errors.New("the server writes no binary log (log_bin is off)")
-	}
-	pos, _ = strconv.ParseInt(rows[0]["Position"], 10, 64)
-	return rows[0]["File"], pos, nil
-}
-
 // Identity is what tells a server from others and survives its restart: server_uuid of MySQL; of MariaDB, which has none,
 // its replication domain and server_id.
 func Identity(ctx context.Context, c *Conn) (string, error) {

@@ -280,9 +280,7 @@ func position(t *testing.T, n *sandbox.Node) (set mysql.GTIDSet, file string, po
 	if set, err = mysql.LoggedGTIDs(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	if file, pos, err = mysql.LogPosition(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
+	file, pos = sandboxtest.LogPosition(t, c)
 	return set, file, pos
 }
 

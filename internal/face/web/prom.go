@@ -328,7 +328,7 @@ func (p *promAPI) labels(r *http.Request) (any, error) {
 
 func (p *promAPI) labelValues(r *http.Request) (any, error) {
 	name := r.PathValue("name")
-	if !model.LabelName(name).IsValid() {
+	if !model.UTF8Validation.IsValidLabelName(name) {
 		return nil, badData("invalid label name: %q", name)
 	}
 	return p.labelQuery(r, func(q storage.Querier, m []*labels.Matcher) ([]string, error) {

@@ -69,21 +69,3 @@ func TestPostgres(t *testing.T) {
 		t.Errorf("a stop while waiting: %v", err)
 	}
 }
-
-// TestCut finds parameters where a statement has them, and nowhere else.
-func TestCut(t *testing.T) {
-	for _, c := range []struct {
-		sql    string
-		d      Dialect
-		values []int
-	}{
-		{"SELECT ?, '?', \"?\", `?`, 'it\\'s ?' /* ? */, ? -- ?", MySQL, []int{0, 1}},
-		{"SELECT ? --\x7f it's\n, ?", MySQL, []int{0, 1}},
-		{"SELECT $2, '$1', E'it\\'s $1', $t$ $1 $t$, /* /* */ $1 */ $1", Postgres, []int{1, 0}},
-		{`SELECT 'x\', $1 --$1`, Postgres, []int{0}},
-	} {
-		if got := cut(c.sql, c.d); !slices.Equal(got.values, c.values) || len(got.parts) != len(got.values)+1 {
-			t.Errorf("%s: %q, %v", c.sql, got.parts, got.values)
-		}
-	}
-}

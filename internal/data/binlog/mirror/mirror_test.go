@@ -248,10 +248,7 @@ func await(t *testing.T, dir string, n *sandbox.Node) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	file, pos, err := mysql.LogPosition(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file, pos := sandboxtest.LogPosition(t, c)
 	identity, err := mysql.Identity(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)

@@ -443,5 +443,3 @@ func logName(path string) string {
 }
 
 func (w *writer) name() string { return filepath.Base(w.path) }
-
-func (w *writer) number() uint64 { return binlog.Number(w.path) }
