@@ -14,6 +14,7 @@ import (
 
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sandbox"
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
 var flavours = []string{"mariadb", "mariadb-11.8", "mysql-9.7", "mysql-8.0", "mysql-5.7"}

@@ -1,7 +1,6 @@
 package load_test
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"

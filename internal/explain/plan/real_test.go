@@ -3,7 +3,6 @@ package plan_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"os"
 	"strconv"

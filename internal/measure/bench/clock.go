@@ -2,7 +2,6 @@ package bench
 
 import (
 	"math"
-	"runtime"
 	"syscall"
 	"time"
 	"unsafe"

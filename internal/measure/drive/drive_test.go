@@ -2,7 +2,6 @@ package drive
 
 import (
 	"errors"
-	"slices"
 	"testing"
 	"time"
 

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/binlogevent"
-	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/data/repo"
 )
 
