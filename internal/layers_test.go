@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -123,7 +124,8 @@ func TestShortIsTold(t *testing.T) {
 	}
 }
 
-// TestPlainRooms: the rooms that script/test tests without the race detector start no goroutine and guard nothing against one.
+// TestPlainRooms: the rooms that script/test tests without the race detector start no goroutine and guard nothing against one, and
+// no room is tested with it in which not even a test does either.
 func TestPlainRooms(t *testing.T) {
 	text, err := os.ReadFile("../script/lib/race.sh")
 	if err != nil {
@@ -131,31 +133,57 @@ func TestPlainRooms(t *testing.T) {
 	}
 	_, list, _ := strings.Cut(string(text), "plain=(")
 	list, _, _ = strings.Cut(list, "\n)")
-	seen := 0
+	plain := map[string]bool{}
 	for _, line := range strings.Split(list, "\n") {
 		line, _, _ = strings.Cut(line, "#")
 		for _, dir := range strings.Fields(line) {
-			if !strings.HasPrefix(dir, "./internal") {
-				continue
-			}
-			seen++
-			files, err := filepath.Glob(filepath.Join("..", dir, "*.go"))
-			if err != nil || len(files) == 0 {
-				t.Errorf("%s: %d files, %v", dir, len(files), err)
-			}
-			for _, file := range files {
-				if !strings.HasSuffix(file, "_test.go") {
-					checkPlain(t, file)
-				}
+			if strings.HasPrefix(dir, "./internal") {
+				plain[filepath.Join("..", dir)] = false
 			}
 		}
 	}
-	if seen < 5 {
-		t.Errorf("only %d rooms were found in %s", seen, text)
+	if len(plain) < 5 {
+		t.Errorf("only %d rooms were found in %s", len(plain), text)
+	}
+	err = filepath.WalkDir("../internal", func(dir string, e fs.DirEntry, err error) error {
+		if err != nil || !e.IsDir() {
+			return err
+		}
+		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil {
+			return err
+		}
+		var code, tests []string
+		tested := false
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				tests, tested = append(tests, concurrent(t, file)...), true
+			} else {
+				code = append(code, concurrent(t, file)...)
+			}
+		}
+		if _, listed := plain[dir]; listed {
+			plain[dir] = len(files) > 0
+			for _, words := range code {
+				t.Errorf("%s: test its room with the race detector", words)
+			}
+		} else if tested && len(code)+len(tests) == 0 {
+			t.Errorf("%s has nothing that runs at the same time as something else: name it in script/lib/race.sh", dir)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	for dir, seen := range plain {
+		if !seen {
+			t.Errorf("%s is in script/lib/race.sh and has no code", dir)
+		}
 	}
 }
 
-func checkPlain(t *testing.T, file string) {
+// concurrent says what of a file starts a goroutine, or guards something against one.
+func concurrent(t *testing.T, file string) (words []string) {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
 	if err != nil {
@@ -163,13 +191,19 @@ func checkPlain(t *testing.T, file string) {
 	}
 	for _, imp := range f.Imports {
 		if path, _ := strconv.Unquote(imp.Path.Value); slices.Contains([]string{"sync", "sync/atomic", "golang.org/x/sync/errgroup"}, path) {
-			t.Errorf("%s imports %s: test its room with the race detector", file, path)
+			words = append(words, file+" imports "+path)
 		}
 	}
 	ast.Inspect(f, func(n ast.Node) bool {
-		if _, is := n.(*ast.GoStmt); is {
-			t.Errorf("%s starts a goroutine: test its room with the race detector", file)
+		switch n := n.(type) {
+		case *ast.GoStmt:
+			words = append(words, file+" starts a goroutine")
+		case *ast.SelectorExpr:
+			if n.Sel.Name == "AfterFunc" {
+				words = append(words, file+" has something done by AfterFunc")
+			}
 		}
 		return true
 	})
+	return words
 }

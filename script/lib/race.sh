@@ -8,11 +8,16 @@ plain=(
   # Rooms whose code starts no goroutine and guards nothing against one: TestPlainRooms holds that. What they call of rooms that
   # do is tested with the detector there.
   ./internal ./internal/binlogevent ./internal/data/chunk ./internal/data/schedule ./internal/data/verdict ./internal/digits
+  ./internal/explain/digest/binlog ./internal/explain/digest/live ./internal/explain/digest/report ./internal/explain/plan
   ./internal/explain/prepared ./internal/explain/trace ./internal/face/render ./internal/journal
-  ./internal/lack ./internal/measure/report ./internal/measure/rivals ./internal/measure/stats ./internal/measure/workload/draw
-  ./internal/sqltext ./internal/store/aside ./internal/watch/rules
+  ./internal/lack ./internal/measure/compare ./internal/measure/compare/matrix ./internal/measure/compare/scale
+  ./internal/measure/report ./internal/measure/rivals ./internal/measure/stats ./internal/measure/workload/draw
+  ./internal/sandbox/postgres ./internal/sqltext ./internal/store/aside ./internal/watch/rules
 )
 
 # Of the others, those that take longest, which begin first.
-# shellcheck disable=SC2034
-longest=(./internal/face/cli ./internal/watch/live ./internal/data/... ./internal/explain/... ./internal/mysql ./internal/sandbox)
+# shellcheck disable=SC2034 # read by script/test
+longest=(
+  ./internal/face/cli ./internal/data/load ./internal/explain/history ./internal/explain/digest ./internal/data/dump
+  ./internal/data/checksum ./internal/watch/live ./internal/data/... ./internal/explain/... ./internal/mysql ./internal/sandbox
+)
