@@ -163,7 +163,7 @@ func lookback(r *http.Request) (promql.QueryOpts, error) {
 			return nil, err
 		}
 	}
-	return promql.NewPrometheusQueryOpts(false, d), nil
+	return promql.NewPrometheusQueryOpts(false, d, nil), nil
 }
 
 func (p *promAPI) query(r *http.Request) (any, error) {
