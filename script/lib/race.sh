@@ -9,7 +9,7 @@ plain=(
   # do is tested with the detector there.
   ./internal ./internal/binlogevent ./internal/data/chunk ./internal/data/schedule ./internal/data/verdict ./internal/digits
   ./internal/explain/digest/binlog ./internal/explain/digest/live ./internal/explain/digest/report ./internal/explain/plan
-  ./internal/explain/prepared ./internal/explain/trace ./internal/face/render ./internal/journal
+  ./internal/explain/prepared ./internal/explain/trace ./internal/face/render ./internal/change
   ./internal/lack ./internal/measure/compare ./internal/measure/compare/matrix ./internal/measure/compare/scale
   ./internal/measure/report ./internal/measure/rivals ./internal/measure/stats ./internal/measure/workload/draw
   ./internal/sandbox/postgres ./internal/sqltext ./internal/store/aside ./internal/watch/rules

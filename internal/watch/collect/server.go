@@ -33,9 +33,9 @@ type Server struct {
 	prevAt      time.Time
 	up          bool
 	everUp      bool
-	renewed     bool   // this tick used a new connection
-	identity    string // which server answered last
-	other       bool   // another one answers now, under the same address
+	renewed     bool         // this tick used a new connection
+	last        fleet.Server // which one answered
+	other       bool         // another one answers now, under the same address
 	downSince   time.Time
 	failure     error
 	attempts    int
@@ -178,9 +178,8 @@ func (s *Server) connect(ctx context.Context) error {
 	s.conn = conn
 	s.reader.Connected()
 	srv := conn.Server
-	identity := fmt.Sprintf("%s:%d %s %s", srv.Hostname, srv.Port, srv.DataDir, srv.Version)
-	s.other = s.identity != "" && s.identity != identity
-	s.identity = identity
+	s.other = s.last != (fleet.Server{}) && s.last != srv.Server
+	s.last = srv.Server
 	if s.instance.Version != "" && s.everUp && (s.instance.Version != srv.Version || s.instance.Flavour != srv.Flavour) {
 		s.event(time.Now(), fleet.EventVersion, fleet.SeverityInfo, "version", s.instance.Version, srv.Version,
 			fmt.Sprintf("the server is now %s %s; it was %s %s", srv.Flavour, srv.Version, s.instance.Flavour, s.instance.Version))

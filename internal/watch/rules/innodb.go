@@ -17,7 +17,7 @@ func redoSize(s *Snapshot) (size float64, remedy string, ok bool) {
 	if !there || v <= 0 {
 		return 0, "", false
 	}
-	if isMariaDB(s) && atLeast(s, 10, 9, 0) { // it can be changed while the server runs
+	if s.server().ResizesRedo() { // it can be changed while the server runs
 		buffer, _ := s.value(variablePrefix + "innodb_log_buffer_size")
 		return v, fmt.Sprintf("SET GLOBAL innodb_log_file_size = %.0f", max(2*v, buffer)), true // it refuses less than the buffer
 	}
@@ -172,10 +172,9 @@ func deadlocks(r *round) {
 	r.add(c)
 }
 
-// atLeastWord stands before a number of deadlocks where not all are counted: MySQL 5.7 leaves out those that it ends by sending away the
-// transaction that came last, which it does when the others have done as much (check_and_resolve in its lock0lock.cc; seen on 5.7.22).
+// atLeastWord stands before a number of deadlocks where not all are counted.
 func atLeastWord(s *Snapshot) string {
-	if !isMariaDB(s) && s.Instance.Version != "" && !atLeast(s, 8, 0, 0) {
+	if !s.server().CountsAllDeadlocks() {
 		return "at least "
 	}
 	return ""

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
 )
 
 const (
@@ -18,14 +19,13 @@ const (
 // showProcesses lists what runs, the oldest first; it works on all flavours.
 const showProcesses = "SELECT id, user, host, db, time, state, LEFT(info, 200) FROM information_schema.PROCESSLIST WHERE command NOT IN ('Sleep', 'Daemon', 'Binlog Dump', 'Binlog Dump GTID') ORDER BY time DESC LIMIT 20"
 
-func isMariaDB(s *Snapshot) bool { return s.Instance.Flavour == fleet.FlavourMariaDB }
-
-// atLeast compares the server's version with major.minor.patch.
-func atLeast(s *Snapshot, major, minor, patch int) bool {
-	var a, b, c int
-	// What follows the numbers (-MariaDB-log) ends the scan; what was read stays.
-	_, _ = fmt.Sscanf(s.Instance.Version, "%d.%d.%d", &a, &b, &c)
-	return a > major || a == major && (b > minor || b == minor && c >= patch)
+// server is what the instance is able to do. One of which nothing is known is taken for a new one.
+func (s *Snapshot) server() mysql.Server {
+	is := s.Instance.Server()
+	if is.Number == 0 {
+		is.Number = fleet.Never - 1
+	}
+	return mysql.Of(is)
 }
 
 // stalled finds a server that has work and begins none. Questions counts at the

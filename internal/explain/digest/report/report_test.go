@@ -15,6 +15,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/rissodb/risso/internal/explain/digest"
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/mysql"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -190,27 +192,27 @@ func TestLimit(t *testing.T) {
 }
 
 func TestExplainable(t *testing.T) {
-	old, older := server{known: true, major: 5, minor: 5}, server{known: true, mariaDB: true, major: 5, minor: 5}
+	old, older := mysql.Of(fleet.ServerOf("5.5.62", "")), mysql.Of(fleet.ServerOf("5.5.68-MariaDB", ""))
 	for _, c := range []struct {
 		verb, query, db string
-		server          server
+		server          mysql.Server
 		want            string
 	}{
-		{"SELECT", "SELECT 1", "shop", server{}, "USE `shop`; EXPLAIN SELECT 1\\G"},
-		{"UPDATE", "UPDATE t SET a = 1 WHERE b = 2 LIMIT 3", "", server{}, "EXPLAIN UPDATE t SET a = 1 WHERE b = 2 LIMIT 3\\G"},
+		{"SELECT", "SELECT 1", "shop", mysql.Server{}, "USE `shop`; EXPLAIN SELECT 1\\G"},
+		{"UPDATE", "UPDATE t SET a = 1 WHERE b = 2 LIMIT 3", "", mysql.Server{}, "EXPLAIN UPDATE t SET a = 1 WHERE b = 2 LIMIT 3\\G"},
 		{"UPDATE", "UPDATE LOW_PRIORITY t, (SELECT 1 SET) x SET a = (SELECT 2 FROM y WHERE 1) WHERE b = 'WHERE'", "", old, "EXPLAIN SELECT * FROM t, (SELECT 1 SET) x WHERE b = 'WHERE'\\G"},
 		{"UPDATE", "UPDATE `where` SET a = 1", "", older, "EXPLAIN SELECT * FROM `where`\\G"},
 		{"DELETE", "DELETE QUICK FROM t WHERE a = 1 /* LIMIT */", "", old, "EXPLAIN SELECT * FROM t WHERE a = 1 /* LIMIT */\\G"},
 		{"DELETE", "DELETE t FROM t JOIN u", "", old, ""},
 		{"INSERT", "INSERT INTO t (a) SELECT a FROM u WHERE b = 1 ON DUPLICATE KEY UPDATE a = 2", "", old, "EXPLAIN SELECT a FROM u WHERE b = 1\\G"},
-		{"INSERT", "INSERT INTO t SELECT a FROM u", "", server{}, "EXPLAIN INSERT INTO t SELECT a FROM u\\G"},
-		{"INSERT", "INSERT INTO t VALUES (1)", "", server{}, ""},
-		{"INSERT", "INSERT INTO t SET a = (SELECT 1)", "", server{}, ""},
-		{"UPDATE", "UPDATE t SET a = 1; DELETE FROM t", "", server{}, ""},
-		{"SELECT", "SELECT ';', `;` /* ; */ FROM t;", "", server{}, "EXPLAIN SELECT ';', `;` /* ; */ FROM t;\\G"},
-		{"SELECT", "SELECT 1 /*!50000 ; DELETE FROM t */", "", server{}, ""},
-		{"CALL", "CALL p()", "", server{}, ""},
-		{"SELECT", "SELECT '\x1b[0m'", "", server{}, ""},
+		{"INSERT", "INSERT INTO t SELECT a FROM u", "", mysql.Server{}, "EXPLAIN INSERT INTO t SELECT a FROM u\\G"},
+		{"INSERT", "INSERT INTO t VALUES (1)", "", mysql.Server{}, ""},
+		{"INSERT", "INSERT INTO t SET a = (SELECT 1)", "", mysql.Server{}, ""},
+		{"UPDATE", "UPDATE t SET a = 1; DELETE FROM t", "", mysql.Server{}, ""},
+		{"SELECT", "SELECT ';', `;` /* ; */ FROM t;", "", mysql.Server{}, "EXPLAIN SELECT ';', `;` /* ; */ FROM t;\\G"},
+		{"SELECT", "SELECT 1 /*!50000 ; DELETE FROM t */", "", mysql.Server{}, ""},
+		{"CALL", "CALL p()", "", mysql.Server{}, ""},
+		{"SELECT", "SELECT '\x1b[0m'", "", mysql.Server{}, ""},
 	} {
 		got, _ := explainable(digest.Sample{Query: c.query, DB: c.db}, c.verb, c.server, false)
 		if got != c.want {
@@ -224,7 +226,7 @@ func TestExplainable(t *testing.T) {
 		"mysqld, Version: 5.5.68-MariaDB (MariaDB Server). started with:":                     false,
 		"": true,
 	} {
-		if got := serverOf(&digest.Profile{Sources: []digest.SourceInfo{{Server: header}}}).explainsWrites(); got != want {
+		if got := serverOf(&digest.Profile{Sources: []digest.SourceInfo{{Server: header}}}).ExplainsWrites(); got != want {
 			t.Errorf("%q: %v", header, got)
 		}
 	}
