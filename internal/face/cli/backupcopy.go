@@ -49,7 +49,7 @@ then on.
 	}
 	fl := cmd.Flags()
 	f.fromFlags.bind(cmd)
-	f.trustFlags.bind(cmd)
+	bindTrust(&f.trustFlags, cmd)
 	fl.StringVar(&f.to, "to", "", "the second place")
 	fl.StringArrayVar(&f.backups, "backup", nil, "only this backup, by its ID; newest for the newest one; may be repeated")
 	fl.IntVar(&f.threads, "threads", 0, "objects on the way at once (default two for each processor, at most 16)")
@@ -145,23 +145,11 @@ func copyText(w io.Writer, c *repo.Copied, to string, dry bool, took time.Durati
 	}
 }
 
-// copyProblems counts what was not copied, in words.
-func copyProblems(c *repo.Copied) string {
-	var list []string
-	if n := len(c.Refused); n > 0 {
-		list = append(list, fmt.Sprintf("%d refused", n))
-	}
-	if n := len(c.Different); n > 0 {
-		list = append(list, fmt.Sprintf("%s otherwise at the other place and left as they are there", digits.Counted(n, "object")))
-	}
-	return strings.Join(list, ", ")
-}
-
 // copyFailure is the error of a copy that is not whole, with what mends it.
 func copyFailure(c *repo.Copied) error {
 	hint := "risso verify tells which place has what was put there; what is damaged at the second one goes away by risso verify --set-aside there, and the next copy brings it anew"
 	if len(c.Different) == 0 && !slices.ContainsFunc(c.Refused, func(r repo.Refusal) bool { return r.Kind != repo.Foreign }) {
 		hint = trustHint
 	}
-	return failure(exitFailed, hint, errors.New(copyProblems(c)))
+	return failure(exitFailed, hint, errors.New(c.Problems()))
 }

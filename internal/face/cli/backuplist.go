@@ -15,6 +15,7 @@ import (
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/render"
+	"github.com/rissodb/risso/internal/sqltext"
 )
 
 func newBackupList(s Streams) *cobra.Command {
@@ -50,7 +51,7 @@ What counts for nothing is listed, with a line that says why.`,
 		},
 	}
 	f.bind(cmd)
-	trust.bind(cmd)
+	bindTrust(&trust, cmd)
 	outputVar(cmd.Flags(), &output, "", "text", "json")
 	return cmd
 }
@@ -140,7 +141,7 @@ func listBackups(ctx context.Context, w io.Writer, r *repo.Repo, output string) 
 	for _, l := range list {
 		row := []string{l.ID, l.State, "-", "-", "-", "-", "-", "-", "-", "-"}
 		if h := l.Header; h != nil {
-			row[2], row[3], row[4] = string(h.Kind), printable(h.Server.Name), shortTime(h.Snapshot)
+			row[2], row[3], row[4] = string(h.Kind), sqltext.Printable(h.Server.Name), shortTime(h.Snapshot)
 			if len(h.Partial) > 0 {
 				row[2] += ", part"
 			}
@@ -165,16 +166,16 @@ func listBackups(ctx context.Context, w io.Writer, r *repo.Repo, output string) 
 	}
 	for _, l := range list {
 		if l.Error != "" {
-			fmt.Fprintf(w, "%s.\n", printable(l.Error))
+			fmt.Fprintf(w, "%s.\n", sqltext.Printable(l.Error))
 		}
 		if l.Hollow != "" {
 			fmt.Fprintf(w, "%s is no proof and replaces none: %s. When that is right: risso backup accept.\n", l.ID, l.Hollow)
 		}
 		if l.Strange != "" {
-			fmt.Fprintf(w, "%s counts for nothing: %s.\n", l.ID, printable(l.Strange))
+			fmt.Fprintf(w, "%s counts for nothing: %s.\n", l.ID, sqltext.Printable(l.Strange))
 		}
 		if l.Doubt != "" {
-			fmt.Fprintf(w, "A drill of %s counts for nothing: %s.\n", l.ID, printable(l.Doubt))
+			fmt.Fprintf(w, "A drill of %s counts for nothing: %s.\n", l.ID, sqltext.Printable(l.Doubt))
 		}
 		if l.State == "killed" && l.Header != nil && l.Seen != nil {
 			fmt.Fprintln(w, killedWords(*l.Header, *l.Seen))
@@ -188,7 +189,7 @@ func killedWords(h repo.Header, seen time.Time) string {
 	left := "It had stored nothing by then"
 	switch {
 	case h.Stored > 0 && h.Kind == repo.Logical:
-		left = fmt.Sprintf("By then it had stored %s of %s; what of them is unchanged the next backup does not store again", render.Bytes(float64(h.Stored)), roughly(h.Rows, "row"))
+		left = fmt.Sprintf("By then it had stored %s of %s; what of them is unchanged the next backup does not store again", render.Bytes(float64(h.Stored)), render.Roughly(h.Rows, "row"))
 	case h.Kind != repo.Logical:
 		left = "What it stored serves no other backup; prune removes it"
 	}
@@ -295,7 +296,7 @@ func showBackup(ctx context.Context, w io.Writer, r *repo.Repo, id, output strin
 	if len(schemas) > 0 {
 		t := render.Table{Heads: []string{"schema", ">tables", ">rows", ">bytes"}}
 		for _, s := range schemas {
-			t.Rows = append(t.Rows, []string{printable(s.Name), fmt.Sprint(s.Tables), render.Number(float64(s.Rows)), render.Bytes(float64(s.Bytes))})
+			t.Rows = append(t.Rows, []string{sqltext.Printable(s.Name), fmt.Sprint(s.Tables), render.Number(float64(s.Rows)), render.Bytes(float64(s.Bytes))})
 		}
 		fmt.Fprintln(w)
 		for _, line := range t.Lines(0) {
@@ -320,7 +321,7 @@ func showTable(w io.Writer, t shownTable, output string, tables bool, first *boo
 		return err
 	}
 	if tables {
-		_, err = fmt.Fprintf(w, "  %s.%s  %s, %s, %s in %s\n", printable(t.Schema), printable(t.Name), t.Engine, roughly(t.Rows, "row"), render.Bytes(float64(t.Bytes)), digits.Counted(t.Chunks, "chunk"))
+		_, err = fmt.Fprintf(w, "  %s.%s  %s, %s, %s in %s\n", sqltext.Printable(t.Schema), sqltext.Printable(t.Name), t.Engine, render.Roughly(t.Rows, "row"), render.Bytes(float64(t.Bytes)), digits.Counted(t.Chunks, "chunk"))
 	}
 	return err
 }
@@ -336,24 +337,24 @@ func endJSON(w io.Writer, h repo.Header, signer repo.PublicKey, schemas []*shown
 }
 
 func showHeader(w io.Writer, h repo.Header, signer repo.PublicKey) {
-	fmt.Fprintf(w, "Backup   %s, %s, by %s\n", h.ID, h.Kind, printable(h.Tool))
+	fmt.Fprintf(w, "Backup   %s, %s, by %s\n", h.ID, h.Kind, sqltext.Printable(h.Tool))
 	if signer == "" {
 		signer = "nobody"
 	}
 	fmt.Fprintf(w, "Signed   by %s\n", signer)
-	fmt.Fprintf(w, "Server   %s, %s %s\n", printable(h.Server.Name), h.Server.Flavour, h.Server.Version)
+	fmt.Fprintf(w, "Server   %s, %s %s\n", sqltext.Printable(h.Server.Name), h.Server.Flavour, h.Server.Version)
 	fmt.Fprintf(w, "Moment   %s UTC; taken from %s to %s\n", h.Snapshot.UTC().Format("2006-01-02 15:04:05.000"), h.Began.UTC().Format("15:04:05"), h.Ended.UTC().Format("15:04:05"))
 	if h.Parent != "" {
 		fmt.Fprintf(w, "After    %s\n", h.Parent)
 	}
 	if len(h.Partial) > 0 {
-		fmt.Fprintf(w, "Only     %s\n", printable(strings.Join(h.Partial, ", ")))
+		fmt.Fprintf(w, "Only     %s\n", sqltext.Printable(strings.Join(h.Partial, ", ")))
 	}
-	fmt.Fprintf(w, "Holds    %s, %s, %s; %s, %s; added %s\n", digits.Counted(h.Schemas, "schema"), digits.Counted(h.Tables, "table"), digits.Counted(h.Objects, "other object"), roughly(h.Rows, "row"), render.Bytes(float64(h.Bytes)), render.Bytes(float64(h.Stored)))
+	fmt.Fprintf(w, "Holds    %s, %s, %s; %s, %s; added %s\n", digits.Counted(h.Schemas, "schema"), digits.Counted(h.Tables, "table"), digits.Counted(h.Objects, "other object"), render.Roughly(h.Rows, "row"), render.Bytes(float64(h.Bytes)), render.Bytes(float64(h.Stored)))
 	for _, line := range positionWords(h.Position) {
 		fmt.Fprintf(w, "Position %s\n", line)
 	}
 	for _, n := range h.Notes {
-		fmt.Fprintf(w, "Note     %s\n", printable(n))
+		fmt.Fprintf(w, "Note     %s\n", sqltext.Printable(n))
 	}
 }

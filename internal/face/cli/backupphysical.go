@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
@@ -73,7 +74,7 @@ func (f backupFlags) runPhysical(ctx context.Context, s Streams, d dump.Options,
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	o := physical.Options{Target: d.Target, Name: d.Name, Tool: mysql.CopyTool(f.tool), Threads: f.threads, Incremental: f.incremental, LockWait: f.lockWait,
-		KillLongQueries: f.killLong, Install: f.install, WorkDir: f.workDir, JournalDir: first(f.stateDir, physicalStateDir())}
+		KillLongQueries: f.killLong, Install: f.install, WorkDir: f.workDir, JournalDir: cmp.Or(f.stateDir, physicalStateDir())}
 	if f.to != "" {
 		r, closePlace, err := f.placeFor(ctx, keys)
 		if err != nil {

@@ -73,7 +73,7 @@ func (f pruneFlags) options() (repo.PruneOptions, error) {
 		}
 	}
 	var err error
-	if o.Retention.Within, err = readAge(f.within); err != nil {
+	if o.Retention.Within, err = digits.ParseAge(f.within); err != nil {
 		return o, usageError("--keep-within: %w", err)
 	}
 	if len(o.Remove) > 0 && !o.Retention.Empty() {

@@ -9,7 +9,7 @@ import (
 
 // environment writes down what a run is about to run under; nil, and why, when the server cannot be asked. A run needs no
 // environment: without one it only cannot be explained later.
-func (f serverFlags) environment(ctx context.Context, t drive.Target) (*environ.Environment, error) {
+func environment(ctx context.Context, f serverFlags, t drive.Target) (*environ.Environment, error) {
 	if t.Dialect() == drive.Postgres {
 		return environ.Take(ctx, environ.Postgres(t))
 	}

@@ -93,7 +93,7 @@ func (f *measureFlags) look(ctx context.Context, cmd *cobra.Command, name string
 	}
 	s.parameters = parametersOf(cmd.Flags(), name)
 	// Without an environment a run only cannot be explained later.
-	if s.environment, err = f.environment(ctx, target); err == nil && s.environment != nil {
+	if s.environment, err = environment(ctx, f.serverFlags, target); err == nil && s.environment != nil {
 		s.version, s.local = s.environment.Server.Version, s.environment.ServerHost != nil
 		if target.Dialect() == drive.Postgres {
 			s.version = "PostgreSQL " + s.version

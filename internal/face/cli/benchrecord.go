@@ -68,7 +68,7 @@ func (f *recordFlags) find(server serverFlags) error {
 		if err != nil {
 			return err
 		}
-		listen := first(c.Listen, "127.0.0.1:8306")
+		listen := cmp.Or(c.Listen, "127.0.0.1:8306")
 		host, port, err := net.SplitHostPort(listen)
 		if err != nil {
 			return usageError("listen %q of the config file: write it as host:port", listen)

@@ -182,7 +182,7 @@ func runBench(cmd *cobra.Command, s Streams, f benchRunFlags, name string) (err 
 	if err := f.record.check(ctx, f.serverFlags); err != nil {
 		return err
 	}
-	environment, unknown := f.environment(ctx, f.Target)
+	environment, unknown := environment(ctx, f.serverFlags, f.Target)
 	f.Watch = environ.WatchOf(environment)
 	r, err := bench.Run(ctx, f.Options)
 	if r != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/data/binlog/mirror"
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/pattern"
@@ -459,7 +460,7 @@ before a removed log can be rolled forward any more: keep logs as long as backup
 			if f.from == "" || keep == "" {
 				return usageError("say --from PLACE and --keep, such as 14d")
 			}
-			age, err := readAge(keep)
+			age, err := digits.ParseAge(keep)
 			if err != nil {
 				return usageError("--keep: %w", err)
 			}

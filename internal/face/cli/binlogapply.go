@@ -56,7 +56,7 @@ are read as they are.
 		RunE: func(cmd *cobra.Command, args []string) error { return runBinlogApply(cmd.Context(), s, f, args) },
 	}
 	f.logFlags.bind(cmd)
-	f.trustFlags.bind(cmd)
+	bindTrust(&f.trustFlags, cmd)
 	f.tableFlags.bind(cmd, "only changes")
 	fl := cmd.Flags()
 	fl.StringVar(&f.into, "into", "", "the server to change, as --dsn")

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rissodb/risso/internal/data/binlog/mirror"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/store/blob"
@@ -84,7 +85,7 @@ func runBinlogFollow(ctx context.Context, s Streams, f followFlags) error {
 	}
 	o := mirror.Options{SemiSync: f.semiSync, Once: f.once, Plain: f.plain, Dir: mirrorDir(f.dir, f.to)}
 	var err error
-	if o.Keep, err = readAge(f.keep); err != nil {
+	if o.Keep, err = digits.ParseAge(f.keep); err != nil {
 		return usageError("--keep: %w", err)
 	}
 	if o.Target, err = f.target(); err != nil {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -100,7 +101,7 @@ not looked at, and "any moment" may be told as less than it is, never as more.`,
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return checkFailed(s, err) })
 	fl := cmd.Flags()
 	f.fromFlags.bind(cmd)
-	f.trustFlags.bind(cmd)
+	bindTrust(&f.trustFlags, cmd)
 	fl.StringVar(&f.config, "config", "", "config file of risso serve (YAML), whose protect block says where and how often")
 	fl.StringVar(&f.server, "server", "", "only backups of this server: its name or identity (default: all that lie there, which should be of one)")
 	fl.Var(&f.age.warning, "warning", "age of the last backup from which it is a warning (default 26h)")
@@ -160,7 +161,7 @@ func (f *checkBackupFlags) want() (w verdict.Want, names []string, err error) {
 			return w, nil, err
 		}
 		w = p.want(time.Time{})
-		f.from, f.identity = first(f.from, p.Place), first(f.identity, p.IdentityFile)
+		f.from, f.identity = cmp.Or(f.from, p.Place), cmp.Or(f.identity, p.IdentityFile)
 		f.keys, f.allowUnsigned = slices.Concat(f.keys, p.Trust), f.allowUnsigned || p.Unsigned
 		if s.Name != "" {
 			names = append(names, s.Name)

@@ -17,6 +17,7 @@ import (
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/pattern"
+	"github.com/rissodb/risso/internal/sqltext"
 	"github.com/rissodb/risso/internal/throttle"
 )
 
@@ -236,7 +237,7 @@ func checksumVerdict(r checksum.Result) error {
 func checksumProgress(p checksum.Progress, gate *throttle.Gate) func(float64) string {
 	return func(elapsed float64) string {
 		rate := float64(p.Rows) / max(elapsed, 0.001)
-		text := fmt.Sprintf("%s, %s, %s rows/s, %s/s", p.Table, roughly(p.Rows, "row"), render.Number(rate), render.Bytes(float64(p.Bytes)/max(elapsed, 0.001)))
+		text := fmt.Sprintf("%s, %s, %s rows/s, %s/s", p.Table, render.Roughly(p.Rows, "row"), render.Number(rate), render.Bytes(float64(p.Bytes)/max(elapsed, 0.001)))
 		if p.Of > p.Rows && p.Rows > 0 {
 			text = fmt.Sprintf("%.0f %%, %s, %s left", 100*float64(p.Rows)/float64(p.Of), text, render.Seconds(float64(p.Of-p.Rows)/rate))
 		}
@@ -275,9 +276,9 @@ func (c *checksumText) table(t checksum.Table) {
 	}
 	rate := ""
 	if t.Seconds > 0 && t.Rows > 0 {
-		rate = fmt.Sprintf(", %s, %s rows/s", roughly(t.Rows, "row"), render.Number(float64(t.Rows)/t.Seconds))
+		rate = fmt.Sprintf(", %s, %s rows/s", render.Roughly(t.Rows, "row"), render.Number(float64(t.Rows)/t.Seconds))
 	}
-	fmt.Fprintf(c.out, "%s.%s: %s%s\n", printable(t.Schema), printable(t.Name), v, rate)
+	fmt.Fprintf(c.out, "%s.%s: %s%s\n", sqltext.Printable(t.Schema), sqltext.Printable(t.Name), v, rate)
 	for _, n := range t.Notes {
 		fmt.Fprintf(c.out, "  %s\n", n)
 	}
@@ -290,15 +291,15 @@ func (c *checksumText) table(t checksum.Table) {
 
 // on writes what was found on one server.
 func (c *checksumText) on(on checksum.On) {
-	fmt.Fprintf(c.out, "  on %s: %s\n", on.Server, strings.Join(onWords(on), ", "))
+	fmt.Fprintf(c.out, "  on %s: %s\n", on.Server, strings.Join(on.Words(), ", "))
 	for _, n := range on.Notes {
 		fmt.Fprintf(c.out, "    %s\n", n)
 	}
 	for _, d := range on.Definition {
-		fmt.Fprintf(c.out, "    definition differs: %s\n", printable(d))
+		fmt.Fprintf(c.out, "    definition differs: %s\n", sqltext.Printable(d))
 	}
 	for _, d := range on.Undefined {
-		fmt.Fprintf(c.out, "    definition not compared: %s\n", printable(d))
+		fmt.Fprintf(c.out, "    definition not compared: %s\n", sqltext.Printable(d))
 	}
 	if on.Problem != "" {
 		fmt.Fprintf(c.out, "    %s\n", oneLine(on.Problem, on.Hint))
@@ -314,26 +315,6 @@ func (c *checksumText) on(on checksum.On) {
 	}
 }
 
-// onWords says what was found, in words.
-func onWords(on checksum.On) []string {
-	words := []string{string(on.Verdict)}
-	add := func(n int64, text string) {
-		if n > 0 {
-			words = append(words, fmt.Sprintf("%d %s", n, text))
-		}
-	}
-	add(on.Different, "with other values")
-	add(on.Missing, "missing there")
-	add(on.Extra, "only there")
-	if on.AtLeast {
-		words = append(words, "at least")
-	}
-	add(on.Changing, "changed each time they were looked at")
-	add(on.Behind, "chunks not comparable: the replica did not catch up in time")
-	add(on.Written, "written differently, of the same meaning")
-	return words
-}
-
 // rowWords is a row in one line.
 func rowWords(r checksum.Row) string {
 	var b strings.Builder
@@ -343,7 +324,7 @@ func rowWords(r checksum.Row) string {
 		if i == 0 {
 			sep = " "
 		}
-		fmt.Fprintf(&b, "%s%s=%s", sep, printable(k.Column), printable(k.Value))
+		fmt.Fprintf(&b, "%s%s=%s", sep, sqltext.Printable(k.Column), sqltext.Printable(k.Value))
 	}
 	if r.Times > 1 {
 		fmt.Fprintf(&b, " %d times", r.Times)
@@ -353,7 +334,7 @@ func rowWords(r checksum.Row) string {
 		if i == 0 {
 			sep = ": "
 		}
-		fmt.Fprintf(&b, "%s%s ", sep, printable(c.Name))
+		fmt.Fprintf(&b, "%s%s ", sep, sqltext.Printable(c.Name))
 		switch r.Kind {
 		case checksum.Missing:
 			b.WriteString(valueWords(c.Primary))
@@ -373,41 +354,16 @@ func valueWords(v *string) string {
 	return fmt.Sprintf("%q", *v)
 }
 
-// printable keeps what a name may contain from moving the terminal's cursor.
-func printable(s string) string {
-	q := fmt.Sprintf("%q", s)
-	if q[1:len(q)-1] == s {
-		return s
-	}
-	return q
-}
-
-// definitionWords say how the definition of an object differs.
-func definitionWords(d checksum.Definition) string {
-	what := ""
-	switch d.Verdict {
-	case checksum.MissingTable:
-		what = "missing there"
-	case checksum.ExtraTable:
-		what = "only there"
-	case checksum.Failed:
-		what = "definition not compared: " + printable(strings.Join(d.What, "; "))
-	default:
-		what = "definition differs: " + printable(strings.Join(d.What, "; "))
-	}
-	return fmt.Sprintf("%s %s on %s: %s", d.Kind, printable(d.Name), d.Server, what)
-}
-
 // end writes the summary.
 func (c *checksumText) end(r checksum.Result) {
 	for _, d := range r.Definitions {
-		fmt.Fprintln(c.out, definitionWords(d))
+		fmt.Fprintln(c.out, d.Words())
 	}
 	for _, u := range r.Unseen {
 		fmt.Fprintf(c.out, "%s: not compared is what cannot be seen: %s\n", u.Server, u.Words)
 	}
 	for _, n := range r.Notes {
-		fmt.Fprintln(c.out, printable(n))
+		fmt.Fprintln(c.out, sqltext.Printable(n))
 	}
 	for _, side := range r.Others {
 		for _, n := range side.Notes {
@@ -436,6 +392,6 @@ func (c *checksumText) end(r checksum.Result) {
 	fmt.Fprintf(c.out, "%s of %s compared with %s: %s\n", digits.Plural(r.Tables, "table", "tables"), r.Primary.Server, strings.Join(names, ", "), strings.Join(words, ", "))
 	if r.Seconds > 0 && r.Rows > 0 {
 		fmt.Fprintf(c.out, "%s in %s: %s rows/s; %s of them read here\n",
-			roughly(r.Rows, "row"), render.Seconds(r.Seconds), render.Number(float64(r.Rows)/r.Seconds), render.Bytes(float64(r.Bytes)))
+			render.Roughly(r.Rows, "row"), render.Seconds(r.Seconds), render.Number(float64(r.Rows)/r.Seconds), render.Bytes(float64(r.Bytes)))
 	}
 }

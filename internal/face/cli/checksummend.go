@@ -12,6 +12,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/checksum"
 	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // mendRows is how many rows of a table one run mends.
@@ -106,9 +107,9 @@ func (f checksumFlags) showPlan(out io.Writer, o checksum.Options, p checksum.Pl
 		}
 		key := make([]string, len(st.Key))
 		for i, k := range st.Key {
-			key[i] = printable(k.Column) + "=" + printable(k.Value)
+			key[i] = sqltext.Printable(k.Column) + "=" + sqltext.Printable(k.Value)
 		}
-		fmt.Fprintf(out, "  %s %s.%s %s (%s on %s)\n", verb, printable(st.Schema), printable(st.Table), strings.Join(key, ", "), st.Kind, strings.Join(st.On, ", "))
+		fmt.Fprintf(out, "  %s %s.%s %s (%s on %s)\n", verb, sqltext.Printable(st.Schema), sqltext.Printable(st.Table), strings.Join(key, ", "), st.Kind, strings.Join(st.On, ", "))
 	}
 	for _, r := range p.Refused {
 		fmt.Fprintf(out, "  not mended: %s: %s\n", r.What, oneLine(r.Why, r.Hint))

@@ -99,7 +99,7 @@ func (c protectConfig) check() (*protection, error) {
 		name, text string
 		into       *time.Duration
 	}{{"max_age", c.MaxAge, &p.maxAge}, {"max_lag", c.MaxLag, &p.maxLag}, {"mirror_keep", c.MirrorKeep, &p.mirrorKeep}} {
-		d, err := readAge(f.text)
+		d, err := digits.ParseAge(f.text)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.name, err)
 		}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,7 +64,7 @@ a note.
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runDoctor(cmd.Context(), s, f) },
 	}
-	f.bind(cmd)
+	bindSources(&f.sourceFlags, cmd)
 	fl := cmd.Flags()
 	fl.StringSliceVar(&f.jobs, "for", []string{"serve"}, "jobs whose privileges are looked at: "+strings.Join(jobNames(), ", "))
 	fl.StringVar(&f.schema, "schema", "sbtest", "with --for bench: the schema that it works in")
@@ -82,7 +83,7 @@ func runDoctor(ctx context.Context, s Streams, f doctorFlags) error {
 	if err != nil && !errors.Is(err, errNoServer) {
 		return err
 	}
-	list := []finding{ofBuild(), ofFolder(first(set.data, f.data, defaultDataDir())), ofAddress(ctx, first(set.listen, f.listen))}
+	list := []finding{ofBuild(), ofFolder(cmp.Or(set.data, f.data, defaultDataDir())), ofAddress(ctx, cmp.Or(set.listen, f.listen))}
 	list = append(list, ofHost()...)
 	list = append(list, ofPrograms(ctx)...)
 	if len(set.servers) == 0 && !f.hostOnly {

@@ -67,7 +67,7 @@ Exit code 0: the backup is proven. 1: it is not, or the drill could not be made.
 	}
 	fl := cmd.Flags()
 	f.fromFlags.bind(cmd)
-	f.trustFlags.bind(cmd)
+	bindTrust(&f.trustFlags, cmd)
 	fl.StringVar(&f.backup, "backup", "", "ID of the backup (default the newest)")
 	fl.StringVarP(&f.server, "servers", "s", "", "server to restore into: mariadb, mysql-9.7, … or a path (default: of this machine's, the nearest to the backup's)")
 	fl.StringArrayVar(&f.files, "check", nil, "file of statements with expected answers; may be repeated")

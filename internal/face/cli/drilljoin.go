@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -130,7 +131,7 @@ func mirrored(ctx context.Context, at, identity string, newest repo.Header, poli
 		if s, why, err = list[i].Counted(ctx, place, dir); err != nil {
 			return nil, false, "", err
 		}
-		doubt = first(doubt, why)
+		doubt = cmp.Or(doubt, why)
 	}
 	logs := s.Logs
 	if len(logs) == 0 {

@@ -203,10 +203,10 @@ func explainProgress(s Streams, f explainFlags) (done func()) {
 		for begin := time.Now(); ; {
 			select {
 			case <-quit:
-				fmt.Fprint(s.Err, "\r"+clearLine)
+				fmt.Fprint(s.Err, "\r\x1b[K")
 				return
 			case <-tick.C:
-				fmt.Fprintf(s.Err, "\rrunning the statement for %.0f s, at most %.0f s%s", time.Since(begin).Seconds(), f.timeout.Seconds(), clearLine)
+				fmt.Fprintf(s.Err, "\rrunning the statement for %.0f s, at most %.0f s%s", time.Since(begin).Seconds(), f.timeout.Seconds(), "\x1b[K")
 			}
 		}
 	}()

@@ -1,7 +1,7 @@
 package cli
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -41,18 +41,6 @@ func (d *durationValue) Set(s string) error {
 // Type is what help calls it.
 func (*durationValue) Type() string { return "duration" }
 
-// readAge reads a length of time that is not 0; "" gives 0, which stands for not said.
-func readAge(s string) (time.Duration, error) {
-	if s == "" {
-		return 0, nil
-	}
-	d, err := digits.ParseDuration(s)
-	if err == nil && d == 0 {
-		err = errors.New("a length of time above 0, such as 36h, 14d or 1y")
-	}
-	return d, err
-}
-
 // outputValue is the flag --output: one of the forms that a command can write.
 type outputValue struct {
 	form  *string
@@ -63,7 +51,7 @@ type outputValue struct {
 func outputVar(fl *pflag.FlagSet, p *string, detail string, forms ...string) {
 	*p = forms[0]
 	last := len(forms) - 1
-	fl.VarP(&outputValue{p, forms}, "output", "o", first(detail, strings.Join(forms[:last], ", ")+" or "+forms[last]))
+	fl.VarP(&outputValue{p, forms}, "output", "o", cmp.Or(detail, strings.Join(forms[:last], ", ")+" or "+forms[last]))
 }
 
 // String is the form that is chosen.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -104,7 +105,7 @@ func grantsOn(t *testing.T, pair *sandbox.Sandbox) {
 				if a == "REPLICA" {
 					args[k] = fmt.Sprintf("%s:x@unix(%s)/", user, replica.Socket)
 				} else if strings.HasPrefix(a, "DSN") {
-					args[k] = dsn + first(strings.TrimPrefix(a, "DSN"), "/")
+					args[k] = dsn + cmp.Or(strings.TrimPrefix(a, "DSN"), "/")
 				}
 			}
 			code, out, said := mainRun(t, args...)

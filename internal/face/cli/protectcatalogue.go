@@ -154,7 +154,7 @@ func (p *protect) retention(ctx context.Context, r *repo.Repo, s watched) error 
 	if !s.protect.Retention.any() {
 		return nil
 	}
-	o, err := s.protect.pruneOptions(r, s.protect.Place)
+	o, err := pruneOptions(s.protect, r, s.protect.Place)
 	if err != nil {
 		return err
 	}

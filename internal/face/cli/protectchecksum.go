@@ -9,6 +9,7 @@ import (
 	"github.com/rissodb/risso/internal/data/checksum"
 	"github.com/rissodb/risso/internal/data/jobs"
 	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/throttle"
 )
 
@@ -39,7 +40,7 @@ func (p *protect) checksumTask(s watched) jobs.Task {
 			}
 		}
 		for _, d := range got.Definitions {
-			report.Log("%s", definitionWords(d))
+			report.Log("%s", d.Words())
 		}
 		if err != nil {
 			return jobs.Result{}, err
@@ -69,7 +70,7 @@ func (c *compared) table(t checksum.Table, report *jobs.Report) {
 		if on.Verdict == checksum.Equal {
 			continue
 		}
-		words := fmt.Sprintf("%s.%s on %s: %s", t.Schema, t.Name, on.Server, strings.Join(onWords(on), ", "))
+		words := fmt.Sprintf("%s.%s on %s: %s", t.Schema, t.Name, on.Server, strings.Join(on.Words(), ", "))
 		if on.Problem != "" {
 			words += ": " + oneLine(on.Problem, on.Hint)
 		}
@@ -99,7 +100,7 @@ func (c *compared) defined(got checksum.Result) string {
 	}
 	for _, d := range got.Definitions {
 		if d.Verdict.Bad() {
-			return definitionWords(d)
+			return d.Words()
 		}
 	}
 	return ""
@@ -110,7 +111,7 @@ var errUntold = errors.New("not all rows could be compared")
 
 // end says what was found, and whether that is good. Rows that change all the time are no failure.
 func (c *compared) end(got checksum.Result) (string, error) {
-	all := fmt.Sprintf("%s with %s on %s", digits.Counted(got.Tables, "table"), roughly(got.Rows, "row"), digits.Counted(len(got.Others), "replica"))
+	all := fmt.Sprintf("%s with %s on %s", digits.Counted(got.Tables, "table"), render.Roughly(got.Rows, "row"), digits.Counted(len(got.Others), "replica"))
 	more := func(list []string) string {
 		if len(list) > 1 {
 			return fmt.Sprintf("%s; and %d more", list[0], len(list)-1)

@@ -49,12 +49,12 @@ func (p *protect) copyTask(s watched) jobs.Task {
 		for _, d := range got.Different {
 			report.Log("different: %s", d)
 		}
-		return jobs.Result{Detail: got, Text: text + "; " + copyProblems(got)}, jobs.ErrFound
+		return jobs.Result{Detail: got, Text: text + "; " + got.Problems()}, jobs.ErrFound
 	}
 }
 
 // pruneOptions are the rules by which backups of a place go.
-func (c *protection) pruneOptions(r *repo.Repo, place string) (o repo.PruneOptions, err error) {
+func pruneOptions(c *protection, r *repo.Repo, place string) (o repo.PruneOptions, err error) {
 	o = repo.PruneOptions{Retention: c.Retention.policy(), Zone: time.Local}
 	o.Trusted, err = trustFlags{keys: c.Trust}.known(r, place)
 	return o, err
@@ -75,7 +75,7 @@ func (p *protect) pruneTask(s watched) jobs.Task {
 			if err != nil {
 				return jobs.Result{}, err
 			}
-			o, err := c.pruneOptions(r, place)
+			o, err := pruneOptions(c, r, place)
 			if err != nil {
 				closePlace()
 				return jobs.Result{}, err

@@ -152,7 +152,7 @@ func (p *protect) backupTask(s watched) jobs.Task {
 		}
 		h := result.Header
 		logHeader(report, h)
-		return jobs.Result{Backup: h.ID, Detail: result, Text: fmt.Sprintf("%s, %s, %s in %s; %s stored", digits.Counted(h.Tables, "table"), roughly(h.Rows, "row"),
+		return jobs.Result{Backup: h.ID, Detail: result, Text: fmt.Sprintf("%s, %s, %s in %s; %s stored", digits.Counted(h.Tables, "table"), render.Roughly(h.Rows, "row"),
 			render.Bytes(float64(h.Bytes)), render.Seconds(result.Seconds), render.Bytes(float64(h.Stored)))}, nil
 	}
 }

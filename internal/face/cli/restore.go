@@ -101,7 +101,7 @@ docs/restore.md has all of it.
 func (f *restoreFlags) bind(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.from, "from", "", "where the backup is: "+blob.Forms)
-	f.trustFlags.bind(cmd)
+	bindTrust(&f.trustFlags, cmd)
 	fl.StringVar(&f.identity, "identity", "", "file with the age identity that opens an encrypted repository")
 	fl.StringVar(&f.backup, "backup", "", "ID of the backup (default the newest)")
 	fl.StringVar(&f.into, "into", "", "the server that gets it: user:password@tcp(host:3306)/, user@unix(/socket)/, or the name of a server in --config")

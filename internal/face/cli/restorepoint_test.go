@@ -97,11 +97,11 @@ func (s *restoreStory) damagedMirror() {
 	t, dir := s.t, seriesDir(s.t, s.place)
 	search := []string{"binlog", "search", "--from", s.place, "--table", "f.*"}
 	roll := []string{"binlog", "apply", "--from", s.place, "--start", "binlog.000001:4", "--dry-run"}
-	check := []string{"check", "backup", "--from", s.place}
+	probe := []string{"check", "backup", "--from", s.place}
 	list := []string{"binlog", "list", "--from", s.place}
 	mustRun(t, search...)
 	mustRun(t, roll...)
-	s.says(s.refused(checkWarning, check...), "was ever proven")
+	s.says(s.refused(checkWarning, probe...), "was ever proven")
 	s.says(mustRun(t, list...), "binlog.000002")
 	packed, index, growing := filepath.Join(dir, "binlog.000002.zst"), filepath.Join(dir, "binlog.000002.json"), filepath.Join(dir, "binlog.000003")
 	type say struct {
@@ -120,8 +120,8 @@ func (s *restoreStory) damagedMirror() {
 		{"one that is gone", packed, nil, []say{{search, exitFailed, "binlog.000002"}, {roll, exitFailed, "binlog.000002"}}},
 		{"one without its index", index, nil, []say{{search, exitFailed, "1 log is there (binlog.000002) without the index"}, {roll, exitFailed, "the log between binlog.000001 and binlog.000003 is missing"}, {list, exitOK, "LOST: of series"}, {[]string{"verify", "--from", s.place}, exitFailed, "binlog.000002: it is there without its index"}}},
 		{"one that is not signed", index, func(b []byte) []byte { return bytes.Replace(b, []byte(`"signature"`), []byte(`"nothing"`), 1) },
-			[]say{{check, checkWarning, "1 mirrored binary log counts for nothing (series "}, {check, checkWarning, "it is not signed, so nobody knows who made it"}, {roll, exitFailed, "--allow-unsigned"}, {append(check, "--allow-unsigned"), checkWarning, "was ever proven: nobody knows whether they can be restored |"}}},
-		{"one that grows and lost its end", growing, lessOne, []say{{search, exitFailed, "were mirrored: it was cut since"}, {roll, exitFailed, "binlog.000003"}, {check, checkWarning, "1 mirrored binary log counts for nothing (series "}}},
+			[]say{{probe, checkWarning, "1 mirrored binary log counts for nothing (series "}, {probe, checkWarning, "it is not signed, so nobody knows who made it"}, {roll, exitFailed, "--allow-unsigned"}, {append(probe, "--allow-unsigned"), checkWarning, "was ever proven: nobody knows whether they can be restored |"}}},
+		{"one that grows and lost its end", growing, lessOne, []say{{search, exitFailed, "were mirrored: it was cut since"}, {roll, exitFailed, "binlog.000003"}, {probe, checkWarning, "1 mirrored binary log counts for nothing (series "}}},
 	} {
 		was, err := os.ReadFile(c.file)
 		if err != nil {

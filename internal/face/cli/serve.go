@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"net"
@@ -72,15 +74,15 @@ What questions over HTTP may cost is bounded: limits in the config file.
   risso serve --dsn 'risso:secret@tcp(db1:3306)/' --redact --no-plans
   risso serve --dsn 'risso@unix(/run/mysqld/mysqld.sock)/' --statements slow-log`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), s, f) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), s.Err, f) },
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.listen, "listen", defaultListen, "address of the page and the API")
 	fl.StringVar(&f.data, "data", "", "folder of the data (default "+defaultDataDir()+")")
 	fl.StringVar(&f.retention, "retention", "", "how long numbers are kept, such as 400d (default: for good)")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "log more")
-	f.sourceFlags.bind(cmd)
-	f.statementFlags.bind(cmd)
+	bindSources(&f.sourceFlags, cmd)
+	bindStatements(&f.statementFlags, cmd)
 	return cmd
 }
 
@@ -103,7 +105,7 @@ func (f serveFlags) settings() (settings, error) {
 		return settings{}, none
 	}
 	var err error
-	s := settings{listen: f.listen, data: first(f.data, c.Data, defaultDataDir()), servers: servers, host: !f.noHost, hosts: c.Hosts, statements: f.statementFlags}
+	s := settings{listen: f.listen, data: cmp.Or(f.data, c.Data, defaultDataDir()), servers: servers, host: !f.noHost, hosts: c.Hosts, statements: f.statementFlags}
 	s.statements.eventsURL = eventsURL(f.eventsURL, c.EventsURL)
 	s.statements.redact = f.redact || c.Redact
 	if s.statements.mode, err = statementMode(f.statementFlags, c.Statements); err != nil {
@@ -117,7 +119,7 @@ func (f serveFlags) settings() (settings, error) {
 	if c.Listen != "" && f.listen == defaultListen {
 		s.listen = c.Listen
 	}
-	if s.retention, err = readAge(first(f.retention, c.Retention)); err != nil {
+	if s.retention, err = digits.ParseAge(cmp.Or(f.retention, c.Retention)); err != nil {
 		return settings{}, usageError("--retention: %w", err)
 	}
 	host, port, err := net.SplitHostPort(s.listen)
@@ -135,20 +137,11 @@ func (f serveFlags) settings() (settings, error) {
 	return s, none // last, so that a file which leaves the servers to --dsn is read to its end
 }
 
-func first(list ...string) string {
-	for _, s := range list {
-		if s != "" {
-			return s
-		}
-	}
-	return ""
-}
-
 // gcPercent is how much the heap may grow between two collections of garbage.
 const gcPercent = 50
 
 // serve is the story of risso serve: open what is kept, take the address, watch, serve, and end in order.
-func serve(ctx context.Context, out Streams, f serveFlags) error {
+func serve(ctx context.Context, out io.Writer, f serveFlags) error {
 	set, err := f.settings()
 	if err != nil {
 		return err
@@ -158,12 +151,12 @@ func serve(ctx context.Context, out Streams, f serveFlags) error {
 	if f.verbose {
 		level = slog.LevelDebug
 	}
-	logger := slog.New(slog.NewTextHandler(out.Err, &slog.HandlerOptions{Level: level}))
+	logger := slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: level}))
 
 	if err := os.MkdirAll(set.data, 0o700); err != nil {
 		return folderFailure(set.data, fmt.Errorf("data folder: %w", err))
 	}
-	warnOfOwner(out.Err, set.data)
+	warnOfOwner(out, set.data)
 	ln, err := listen(ctx, set.listen)
 	if err != nil {
 		return err
@@ -202,7 +195,7 @@ func serve(ctx context.Context, out Streams, f serveFlags) error {
 	}
 	defer rows.close()
 
-	guard, err := newProtect(set, facts, w)
+	guard, err := newProtect(set.servers, facts, w.board, w.Event, w.logger)
 	if err != nil {
 		return err
 	}
@@ -216,14 +209,14 @@ func serve(ctx context.Context, out Streams, f serveFlags) error {
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return w.run(gctx, set, numbers, facts, rows, guard) })
 	g.Go(func() error { return web.Serve(gctx, ln, handler, set.limits, logger) })
-	c := newConfigWatch(f, set.servers, guard, w, hup, out.Err)
+	c := newConfigWatch(f, set.servers, guard, w, hup, out)
 	g.Go(func() error { return c.run(gctx) })
 	select {
 	case <-w.begun: // who asks now is told of every server
 	case <-gctx.Done():
 		return inOrder(ctx, g.Wait())
 	}
-	fmt.Fprintf(out.Err, "risso: ready on http://%s watching %s, data in %s\n", ln.Addr(), digits.Counted(len(set.servers), "server"), set.data)
+	fmt.Fprintf(out, "risso: ready on http://%s watching %s, data in %s\n", ln.Addr(), digits.Counted(len(set.servers), "server"), set.data)
 	return inOrder(ctx, g.Wait())
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,11 +52,11 @@ const (
 )
 
 // newProtect makes the part from what is configured. Without any protection it does nothing but judge.
-func newProtect(set settings, facts *state.Store, w *watch) (*protect, error) {
-	p := &protect{facts: facts, event: w.Event, board: w.board, logger: w.logger, refresh: make(chan string, 256), since: map[string]time.Time{}, trouble: map[string]verdict.Trouble{}, newest: map[string]verdict.Uncounted{}, doubt: map[string]string{}, strange: map[string]string{}, kept: map[string]map[web.BackupKey]web.Kept{}}
-	p.servers = protectedOf(set.servers)
+func newProtect(servers []watched, facts *state.Store, board *live.Board, event func(fleet.Event), logger *slog.Logger) (*protect, error) {
+	p := &protect{facts: facts, event: event, board: board, logger: logger, refresh: make(chan string, 256), since: map[string]time.Time{}, trouble: map[string]verdict.Trouble{}, newest: map[string]verdict.Uncounted{}, doubt: map[string]string{}, strange: map[string]string{}, kept: map[string]map[web.BackupKey]web.Kept{}}
+	p.servers = protectedOf(servers)
 	var err error
-	p.runner, err = jobs.New(jobs.Options{Facts: facts, Jobs: p.jobs(p.servers), Event: w.Event, Done: p.done, Logger: w.logger})
+	p.runner, err = jobs.New(jobs.Options{Facts: facts, Jobs: p.jobs(p.servers), Event: event, Done: p.done, Logger: logger})
 	if err != nil {
 		return nil, failure(exitUsage, "", err)
 	}
@@ -216,7 +217,7 @@ func (p *protect) Plan(instance string) web.Plan {
 		return web.Plan{}
 	}
 	c := s.protect
-	return web.Plan{Place: c.Place, CopyTo: c.CopyTo, Kind: first(c.Kind, "logical"), Retention: c.Retention.words(), Encrypted: len(c.EncryptTo) > 0, Mirror: c.Mirror}
+	return web.Plan{Place: c.Place, CopyTo: c.CopyTo, Kind: cmp.Or(c.Kind, "logical"), Retention: c.Retention.words(), Encrypted: len(c.EncryptTo) > 0, Mirror: c.Mirror}
 }
 
 // words says what is kept.

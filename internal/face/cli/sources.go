@@ -17,8 +17,8 @@ type sourceFlags struct {
 	noHost       bool
 }
 
-// bind adds the flags to a command.
-func (f *sourceFlags) bind(cmd *cobra.Command) {
+// bindSources adds the flags to a command.
+func bindSources(f *sourceFlags, cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringArrayVar(&f.dsns, "dsn", nil, "server to watch: user:password@tcp(host:3306)/ or user@unix(/socket)/, with name= in front to name it; may be repeated")
 	fl.StringVar(&f.configFile, "config", "", "config file (YAML)")

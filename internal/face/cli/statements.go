@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/url"
@@ -28,7 +29,8 @@ type statementFlags struct {
 	redact       bool
 }
 
-func (f *statementFlags) bind(cmd *cobra.Command) {
+// bindStatements adds the flags to a command.
+func bindStatements(f *statementFlags, cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.eventsURL, "events-url", "", "keep statements in ClickHouse: clickhouse://user:password@host:9000/database (default: DuckDB in the data folder)")
 	fl.StringVar(&f.mode, "statements", "", "where statements are read: auto, performance_schema, slow-log or off (default auto: performance_schema, and where that is off the slow log of a server on this machine)")
@@ -91,7 +93,7 @@ func (s *statements) close() {
 
 // follow begins to follow a server.
 func (s *statements) follow(ctx context.Context, group *collect.Group, w *watch, srv watched, traffic *mysql.Traffic, i int, set settings) {
-	mode := history.Mode(first(srv.statements, set.statements.mode))
+	mode := history.Mode(cmp.Or(srv.statements, set.statements.mode))
 	if s.store == nil || mode == history.Off {
 		return
 	}
@@ -131,7 +133,7 @@ func statementMode(f statementFlags, config string) (string, error) {
 		}
 		return string(history.Off), nil
 	}
-	mode := first(f.mode, config, string(history.Auto))
+	mode := cmp.Or(f.mode, config, string(history.Auto))
 	return mode, checkMode(mode)
 }
 
@@ -201,5 +203,5 @@ func (s *statements) web() web.Statements {
 
 // eventsURL is the flag, or else what the environment says, where a password is better kept.
 func eventsURL(flag, config string) string {
-	return first(flag, os.Getenv("RISSO_EVENTS_URL"), config)
+	return cmp.Or(flag, os.Getenv("RISSO_EVENTS_URL"), config)
 }

@@ -48,7 +48,7 @@ table each second, or with --output json one object a line each second.
 	fl := cmd.Flags()
 	fl.IntVarP(&f.count, "count", "n", 0, "end after so many seconds (default: go on)")
 	outputVar(fl, &f.output, "", "text", "json")
-	f.bind(cmd)
+	bindSources(&f.sourceFlags, cmd)
 	return cmd
 }
 
@@ -67,7 +67,7 @@ func runTop(ctx context.Context, s Streams, f topFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := firstContact(ctx, s, servers, notThere); err != nil {
+	if err := firstContact(ctx, s.Err, servers, notThere); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)

@@ -150,7 +150,7 @@ func runTrace(ctx context.Context, s Streams, f traceFlags, args []string) error
 	if progress {
 		o.Say = func(line string) { fmt.Fprintf(s.Err, "\r\x1b[K· %s\n", line) }
 		o.Progress = func(at time.Duration, events int) {
-			fmt.Fprintf(s.Err, "\r\x1b[K%.1f of %s: %s", at.Seconds(), f.length, roughly(events, "event"))
+			fmt.Fprintf(s.Err, "\r\x1b[K%.1f of %s: %s", at.Seconds(), f.length, render.Roughly(events, "event"))
 		}
 	}
 	t, err := trace.Run(ctx, o)

@@ -22,7 +22,8 @@ type trustFlags struct {
 	allowUnsigned bool
 }
 
-func (f *trustFlags) bind(cmd *cobra.Command) {
+// bindTrust adds the flags to a command.
+func bindTrust(f *trustFlags, cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.keys, "trust", nil, "trust backups and mirrored logs that are signed by this key, as risso backup key prints it on the host that takes them, or by the keys in this file; may be repeated")
 	cmd.Flags().BoolVar(&f.allowUnsigned, "allow-unsigned", false, "read also backups and mirrored logs that are not signed, as older versions took them, or are signed by a key that is not trusted")
 }

@@ -60,7 +60,7 @@ It exits with 0 only when everything is whole, and signed by who is trusted. Tha
 	}
 	fl := cmd.Flags()
 	f.fromFlags.bind(cmd)
-	f.trustFlags.bind(cmd)
+	bindTrust(&f.trustFlags, cmd)
 	fl.StringArrayVar(&f.backups, "backup", nil, "only this backup, by its ID; newest for the newest one; may be repeated")
 	fl.BoolVar(&f.quick, "quick", false, "only whether objects are there and as long as they should be; they are not read")
 	fl.BoolVar(&f.setAside, "set-aside", false, "put damaged objects away under damaged/ in the place, so that the next backup or a copy from a second place stores them anew")

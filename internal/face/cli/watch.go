@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"slices"
 	"sync"
@@ -297,7 +298,7 @@ const firstContactTime = 3 * time.Second
 
 // firstContact tries each server once, all at the same time, so that a wrong password is told at once and not
 // found on a page. It fails only when the trouble of every server is hopeless.
-func firstContact(ctx context.Context, out Streams, servers []watched, hopeless func(mysql.Class) bool) error {
+func firstContact(ctx context.Context, out io.Writer, servers []watched, hopeless func(mysql.Class) bool) error {
 	errs := make([]error, len(servers))
 	var wg sync.WaitGroup
 	for i, s := range servers {
@@ -321,7 +322,7 @@ func firstContact(ctx context.Context, out Streams, servers []watched, hopeless 
 	}
 	for i, err := range errs {
 		if err != nil {
-			fmt.Fprintf(out.Err, "risso: %s\n", oneLine("cannot watch "+servers[i].instance.Name+" now, goes on trying: "+err.Error(), hintOf(err)))
+			fmt.Fprintf(out, "risso: %s\n", oneLine("cannot watch "+servers[i].instance.Name+" now, goes on trying: "+err.Error(), hintOf(err)))
 		}
 	}
 	return nil
