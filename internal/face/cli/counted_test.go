@@ -8,6 +8,7 @@ import (
 
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/render"
+	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
@@ -46,7 +47,7 @@ func TestOneOfEach(t *testing.T) {
 			}
 		}
 		code, out, errs := callBinlog(t, args...)
-		if code != exitOK {
+		if code != fault.OK {
 			t.Errorf("%s: exit %d: %s%s", line, code, out, errs)
 		}
 		if bad := oneOfMany.FindString(out + errs); bad != "" {
