@@ -14,6 +14,7 @@ import (
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
 	"github.com/rissodb/risso/internal/release"
 	"github.com/rissodb/risso/internal/serve/config"
 	"github.com/rissodb/risso/internal/store/blob"
@@ -139,7 +140,7 @@ func (p *Guard) backupTask(s config.Watched) jobs.Task {
 				report.Stage(p.Phase)
 				report.Set(p.Bytes, max(p.Estimated, p.Bytes), "bytes")
 			}})
-		var blind *mysql.BlindError
+		var blind *define.BlindError
 		if errors.As(err, &blind) {
 			return jobs.Result{}, fmt.Errorf("%w; %s", err, blind.Hint())
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
 	"github.com/rissodb/risso/internal/release"
 	"github.com/rissodb/risso/internal/sqltext"
 	"github.com/rissodb/risso/internal/store/blob"
@@ -225,7 +226,7 @@ func waitsFor(p *screen.Progress, w io.Writer) func(repo.Holder) {
 // backupFailure is an error with what mends it.
 func backupFailure(ctx context.Context, err error) error {
 	var e *mysql.Error
-	var blind *mysql.BlindError
+	var blind *define.BlindError
 	var closed *dump.ClosedError
 	switch {
 	case ctx.Err() != nil:
