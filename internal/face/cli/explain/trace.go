@@ -237,7 +237,7 @@ func traceLeft(ctx context.Context, s screen.Streams, f traceFlags, target mysql
 	case left == nil || left.Restarted:
 		return nil
 	case f.enable && !f.dryRun:
-		fmt.Fprintf(s.Err, "risso: a trace that was killed at %s had left instruments switched on; put back: %s\n", left.Since.Local().Format(time.DateTime), left.Words)
+		fmt.Fprintf(s.Err, "risso: a trace that was killed at %s had left instruments switched on; put back: %s\n", left.Since.Local().Format(time.DateTime), left.Old.Words())
 	default:
 		fmt.Fprintf(s.Err, "risso: a trace that was killed at %s has left instruments switched on (risso trace --restore puts them back)\n", left.Since.Local().Format(time.DateTime))
 	}
@@ -251,7 +251,7 @@ func traceRestore(ctx context.Context, s screen.Streams, f traceFlags, target my
 	}
 	r := screen.PutBack{What: "trace", Dir: f.stateDir, DryRun: f.dryRun}
 	if left != nil {
-		r.Found, r.Since, r.Restarted, r.Statements, r.Words = true, left.Since, left.Restarted, left.Statements, " "+left.Words
+		r.Found, r.Since, r.Restarted, r.Statements, r.Words = true, left.Since, left.Restarted, left.Statements, " "+left.Old.Words()
 	}
 	return r.Write(s.Out, f.output)
 }

@@ -118,8 +118,7 @@ func (r Roller) own(ctx context.Context, backup repo.Header, src clibinlog.Sourc
 		return false, err
 	}
 	defer c.Close()
-	identity, err := mysql.Identity(ctx, c)
-	return identity == backup.Server.Identity, err
+	return c.Server.ID == backup.Server.Identity, nil
 }
 
 // sourceWords says where the logs of a series are.
