@@ -1,7 +1,30 @@
 package digits
 
+import (
+	"fmt"
+	"math"
+)
+
 // Whole is a whole number of things.
 type Whole interface{ ~int | ~int64 | ~uint64 }
+
+// Thousands is a whole number with commas, every digit of it: 1,234,567.
+func Thousands[N Whole](n N) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// Count is a number of things that may be an average, or a rate that is compared with others: 0.333, 12.3, 1,234,567; from ten
+// million on as Number.
+func Count(v float64) string {
+	if a := math.Abs(v); a >= 999.5 && a < 9_999_999.5 {
+		return sign(v) + Thousands(int64(math.Round(a)))
+	}
+	return Number(v)
+}
 
 // Counted is so many things: 1 table, 1,200 tables.
 func Counted[N Whole](n N, what string) string { return Plural(n, what, what+"s") }

@@ -21,7 +21,7 @@ test.describe('benchmarks', () => {
     await expect(row).toContainText('watched');
     await row.getByRole('link', { name: 'point_select' }).click();
     await expect(page).toHaveURL(new RegExp(`/benchmarks/${FIRST}$`));
-    await expect(page.locator('[data-sentence]')).toContainText(/transactions over .* half within/);
+    await expect(page.locator('[data-sentence]')).toContainText(/transactions\/s over .* half within/);
     await expect(page.locator('[data-machine]')).toContainText(/client .* processor/);
     for (const c of ['b-transactions', 'b-latency', 'throughput', 'threads_running']) {
       await chart(page, c).scrollIntoViewIfNeeded();

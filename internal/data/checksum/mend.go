@@ -13,6 +13,7 @@ import (
 	"github.com/rissodb/risso/internal/data/chunk"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
 )
 
 // MendOptions are what is mended and how.
@@ -371,7 +372,7 @@ func (st *Step) once(ctx context.Context, s *mysql.Stream, j *mendJournal) error
 }
 
 // valueLiteral is a value as SQL takes it.
-func valueLiteral(c mysql.TableColumn, v []byte) string {
+func valueLiteral(c define.TableColumn, v []byte) string {
 	if v == nil {
 		return "NULL"
 	}

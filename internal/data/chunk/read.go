@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
 	"github.com/rissodb/risso/internal/mysql/wire"
 )
 
@@ -16,7 +17,7 @@ import (
 // server. Writing a DOUBLE in its shortest form takes a server most of a row's time (0.4 microseconds of 0.55 a row with two
 // of them; 5.7 to 9.7 and MariaDB alike), so it is asked for the eight bytes instead, and the text is made here. (One
 // value differs from Select's: FLOAT's minus zero keeps its sign, which MariaDB loses in a product.)
-func Read(ctx context.Context, s *mysql.Stream, t mysql.Table, k Key, r Range, purpose string, to wire.RowSink) error {
+func Read(ctx context.Context, s *mysql.Stream, t define.Table, k Key, r Range, purpose string, to wire.RowSink) error {
 	to = unbroken(t, to)
 	in := &numbers{to: to, packed: packedOf(t), end: -1}
 	for i, p := range in.packed {
@@ -32,7 +33,7 @@ func Read(ctx context.Context, s *mysql.Stream, t mysql.Table, k Key, r Range, p
 
 // packedExpression is how Read asks for a column. A point is a geometry, and a geometry's bytes are its numbers as they are.
 // Source: MySQL manual, "Internal Geometry Storage Format": 4 bytes SRID, then WKB.
-func packedExpression(c mysql.TableColumn) string {
+func packedExpression(c define.TableColumn) string {
 	if packed(c) {
 		return "POINT(" + mysql.Quote(c.Name) + ", 0)"
 	}
@@ -40,7 +41,7 @@ func packedExpression(c mysql.TableColumn) string {
 }
 
 // packed says whether a column's text is that of a DOUBLE without a given number of digits.
-func packed(c mysql.TableColumn) bool {
+func packed(c define.TableColumn) bool {
 	switch c.Type {
 	case "float":
 		return !strings.Contains(c.FullType, "(")
@@ -50,7 +51,7 @@ func packed(c mysql.TableColumn) bool {
 	return false
 }
 
-func packedOf(t mysql.Table) []bool {
+func packedOf(t define.Table) []bool {
 	columns := Columns(t)
 	out := make([]bool, len(columns))
 	for i, c := range columns {

@@ -16,6 +16,7 @@ import (
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
 )
 
 // Options are what is dumped, and how.
@@ -352,14 +353,14 @@ func (j *job) altered(ctx context.Context, changes map[string]int64) error {
 
 func (j *job) findAltered(ctx context.Context, changes map[string]int64) error {
 	tables := append(j.list.tables, j.list.plain...) // all have been read: their order is free
-	slices.SortFunc(tables, func(a, b mysql.TableInfo) int { return compareNames(a.TableName, b.TableName) })
+	slices.SortFunc(tables, func(a, b define.TableInfo) int { return compareNames(a.TableName, b.TableName) })
 	for _, schema := range j.list.schemas {
-		now, err := j.snap.Control().Tables(ctx, schema)
+		now, err := define.Tables(ctx, j.snap.Control(), schema)
 		if err != nil {
 			return err
 		}
 		for _, n := range now {
-			i, there := slices.BinarySearchFunc(tables, n.TableName, func(t mysql.TableInfo, name mysql.TableName) int { return compareNames(t.TableName, name) })
+			i, there := slices.BinarySearchFunc(tables, n.TableName, func(t define.TableInfo, name mysql.TableName) int { return compareNames(t.TableName, name) })
 			// The server tells seconds: of a table that was made in the second of the list, it does not tell.
 			if there && !j.snap.Kept(n.TableName) && (n.Created != tables[i].Created || n.Created >= j.list.at) {
 				return fmt.Errorf("table %s was altered after the snapshot: %w", n.TableName, ErrChanged)

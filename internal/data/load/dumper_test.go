@@ -11,6 +11,7 @@ import (
 	"github.com/rissodb/risso/internal/data/load"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/store/blob"
 )
@@ -189,7 +190,7 @@ func (d *dumper) schema(ctx context.Context, name string) {
 // table stores a table in chunks of some rows.
 func (d *dumper) table(ctx context.Context, schema, name, create string) {
 	d.t.Helper()
-	shape, err := mysql.ParseTable(schema, create)
+	shape, err := define.ParseTable(schema, create)
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -215,7 +216,7 @@ func (d *dumper) table(ctx context.Context, schema, name, create string) {
 type cutter struct {
 	d     *dumper
 	m     *repo.Table
-	shape mysql.Table
+	shape define.Table
 	key   chunk.Key
 	raw   bytes.Buffer
 	row   []byte

@@ -80,17 +80,17 @@ func Number(v float64) string {
 	case a >= 1e15:
 		return fmt.Sprintf("%.2e", v)
 	case a >= 999_500_000_000:
-		return digits.Three(v/1e12) + " T"
+		return digits.Wide(v/1e12) + " T"
 	case a >= 999_500_000:
-		return digits.Three(v/1e9) + " G"
+		return digits.Wide(v/1e9) + " G"
 	case a >= 999_500:
-		return digits.Three(v/1e6) + " M"
+		return digits.Wide(v/1e6) + " M"
 	case a >= 999.5:
-		return digits.Three(v/1e3) + " k"
+		return digits.Wide(v/1e3) + " k"
 	case v == math.Trunc(v):
 		return fmt.Sprintf("%.0f", v)
 	default:
-		return digits.Three(v)
+		return digits.Wide(v)
 	}
 }
 
@@ -107,7 +107,7 @@ func Bytes(v float64) string {
 	if i == 0 {
 		return fmt.Sprintf("%.0f B", v)
 	}
-	return digits.Three(v) + " " + unit[i]
+	return digits.Wide(v) + " " + unit[i]
 }
 
 // Seconds is a duration: 38 ms, 4.20 s, 3 h 12 min.
@@ -118,11 +118,11 @@ func Seconds(v float64) string {
 	case a == 0:
 		return "0 s"
 	case a < 0.9995e-3:
-		return digits.Three(v*1e6) + " µs"
+		return digits.Wide(v*1e6) + " µs"
 	case a < 0.9995:
-		return digits.Three(v*1e3) + " ms"
+		return digits.Wide(v*1e3) + " ms"
 	case a < 119.5:
-		return digits.Three(v) + " s"
+		return digits.Wide(v) + " s"
 	case a < 3600:
 		return fmt.Sprintf("%.0f min", v/60)
 	case a < 48*3600:

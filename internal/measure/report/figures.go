@@ -15,17 +15,17 @@ func number(v float64) string {
 	case math.IsNaN(v) || math.IsInf(v, 0):
 		return "–"
 	case a >= 999.5e6:
-		return digits.Three(v/1e9) + " G"
+		return digits.Wide(v/1e9) + " G"
 	case a >= 999_500:
-		return digits.Three(v/1e6) + " M"
+		return digits.Wide(v/1e6) + " M"
 	case a >= 9_995:
-		return digits.Three(v/1e3) + " k"
+		return digits.Wide(v/1e3) + " k"
 	case a >= 999.5:
 		return digits.Thousands(int64(math.Round(v)))
 	case v == math.Trunc(v):
 		return fmt.Sprintf("%.0f", v)
 	default:
-		return digits.Three(v)
+		return digits.Wide(v)
 	}
 }
 
@@ -37,11 +37,11 @@ func seconds(v float64) string {
 	case a == 0:
 		return "0"
 	case a < 0.9995e-3:
-		return digits.Three(v*1e6) + " µs"
+		return digits.Wide(v*1e6) + " µs"
 	case a < 0.9995:
-		return digits.Three(v*1e3) + " ms"
+		return digits.Wide(v*1e3) + " ms"
 	default:
-		return digits.Three(v) + " s"
+		return digits.Wide(v) + " s"
 	}
 }
 
@@ -65,7 +65,7 @@ func factor(v float64) string {
 	if math.Abs(v) >= 0.1 {
 		return fmt.Sprintf("%.2f", v)
 	}
-	return digits.Three(v)
+	return digits.Wide(v)
 }
 
 // chance is a probability.

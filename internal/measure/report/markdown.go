@@ -140,7 +140,7 @@ func (m *markdown) sweep(s *Sweep) {
 // words tells what the law says.
 func (s *Sweep) words() string {
 	f := s.Fit
-	out := fmt.Sprintf("Universal Scalability Law: one thread does %s/s, contention σ %s, coherency κ %s, R² %.3f.", number(f.Lambda), digits.Three(f.Sigma), digits.Three(f.Kappa), f.RSquared)
+	out := fmt.Sprintf("Universal Scalability Law: one thread does %s/s, contention σ %s, coherency κ %s, R² %.3f.", number(f.Lambda), digits.Wide(f.Sigma), digits.Wide(f.Kappa), f.RSquared)
 	switch p := f.Peak(); {
 	case math.IsInf(p, 0) || p > 1e6:
 		out += " No peak: throughput only levels off."

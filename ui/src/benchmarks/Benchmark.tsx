@@ -3,7 +3,7 @@ import { useEffect, useMemo } from 'preact/hooks';
 import { fetchBenchmark, fetchBenchmarks, mayAct, NO_ACT, removeBenchmark, serverNow, type Benchmark as Kept, type BenchmarkResult, type BenchmarkRow } from '../api';
 import { Chart } from '../chart/Chart';
 import { currentDesk } from '../common/desk';
-import { counted, exact, human, when, unix } from '../common/format';
+import { count, counted, exact, human, ratio, thousands, when, unix } from '../common/format';
 import { Moment } from '../common/parts';
 import { fixed } from '../common/range';
 import { go, view } from '../common/router';
@@ -101,7 +101,7 @@ function Figures({ runs }: { runs: Kept[] }) {
   const percentiles = [...new Set(runs.flatMap((r) => (r.result.latency.percentiles ?? []).map((p) => p.percentile)))].sort((a, b) => a - b);
   const lines: [string, (r: BenchmarkResult) => number | null, '/s' | 's' | ''][] = [
     ['transactions', (r) => r.transactions_per_second, '/s'], ['queries', (r) => r.queries_per_second, '/s'], ['average', (r) => r.latency.avg, 's'],
-    ...percentiles.map((p): [string, (r: BenchmarkResult) => number | null, 's'] => [`${p} %`, (r) => r.latency.percentiles?.find((x) => x.percentile === p)?.seconds ?? null, 's']),
+    ...percentiles.map((p): [string, (r: BenchmarkResult) => number | null, 's'] => [`p${p}`, (r) => r.latency.percentiles?.find((x) => x.percentile === p)?.seconds ?? null, 's']),
     ['slowest', (r) => r.latency.max, 's'],
     ['errors', (r) => (r.errors ?? []).reduce((n, e) => n + e.count, 0), ''],
   ];
@@ -117,8 +117,8 @@ function Figures({ runs }: { runs: Kept[] }) {
             return (
               <tr key={label}>
                 <td>{label}</td>
-                {v.map((x, i) => <td key={i} class="num" title={exact(x, unit)}>{human(x, unit)}</td>)}
-                {two && <td class="num quiet">{v[0] && v[1] !== null ? (v[1] / v[0]).toFixed(2) : '–'}</td>}
+                {v.map((x, i) => <td key={i} class="num" title={exact(x, unit)}>{unit === 's' ? human(x, unit) : count(x) + unit}</td>)}
+                {two && <td class="num quiet">{v[0] && v[1] !== null ? ratio(v[1] / v[0]) : '–'}</td>}
               </tr>
             );
           })}
@@ -135,7 +135,7 @@ function Trouble({ runs }: { runs: Kept[] }) {
     <section aria-labelledby="errors">
       <h2 id="errors">Errors</h2>
       <table class="list">
-        <tbody>{errors.map((e) => <tr key={e.letter + e.label}>{runs.length > 1 && <td>{e.letter}</td>}<td>{e.label}</td><td class="num">{e.count.toLocaleString('en')}</td><td>{e.message}</td></tr>)}</tbody>
+        <tbody>{errors.map((e) => <tr key={e.letter + e.label}>{runs.length > 1 && <td>{e.letter}</td>}<td>{e.label}</td><td class="num">{thousands(e.count)}</td><td>{e.message}</td></tr>)}</tbody>
       </table>
     </section>
   );

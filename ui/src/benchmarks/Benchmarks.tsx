@@ -1,6 +1,6 @@
 /** The pages /benchmarks and /server/ID/benchmarks: the runs that are kept. */
 import { fetchBenchmarks, serverNow, type BenchmarkRow } from '../api';
-import { exact, human, shortVersion, unix } from '../common/format';
+import { count, exact, human, shortVersion, thousands, unix } from '../common/format';
 import { Moment, Remedy } from '../common/parts';
 import { go, view } from '../common/router';
 import { instanceOf } from '../common/store';
@@ -27,12 +27,12 @@ function Row({ b, many }: { b: BenchmarkRow; many: boolean }) {
       {many && <td>{b.instance ? (instanceOf(b.instance)?.name ?? b.instance) : <span class="quiet" title="Risso does not watch this server">{b.server}</span>}</td>}
       <td>{shortVersion(b.version)}</td>
       <td class="num">{b.threads}</td>
-      <td class="num">{b.rate > 0 ? human(b.rate, '/s') : <span class="quiet">full</span>}</td>
-      <td class="num" title={exact(b.transactions_per_second, '/s')}><b>{human(b.transactions_per_second, '/s')}</b></td>
+      <td class="num">{b.rate > 0 ? `${count(b.rate)}/s` : <span class="quiet">full</span>}</td>
+      <td class="num" title={exact(b.transactions_per_second, '/s')}><b>{count(b.transactions_per_second)}/s</b></td>
       <td class="num" title={exact(b.p95, 's')}>{human(b.p95, 's')}</td>
       <td class="num" title={exact(b.p99, 's')}>{human(b.p99, 's')}</td>
-      <td class={`num ${b.errors > 0 ? 'bad' : 'quiet'}`}>{b.errors.toLocaleString('en')}</td>
-      <td class={`num ${b.outage > 0 ? 'bad' : 'quiet'}`}>{b.outage > 0 ? human(b.outage, 's') : '0'}</td>
+      <td class={`num ${b.errors > 0 ? 'bad' : 'quiet'}`}>{thousands(b.errors)}</td>
+      <td class={`num ${b.outage > 0 ? 'bad' : 'quiet'}`}>{human(b.outage, 's')}</td>
     </tr>
   );
 }

@@ -41,7 +41,7 @@ test('an outage is a mark where it began', () => {
   const marks = marksOf(run([second(0, 1)], { outages: [{ from: 3.5, milliseconds: 2010, errors: true }] }));
   expect(marks.map((m) => m.tone)).toEqual(['info', 'info', 'critical']);
   expect(marks[2].t).toBeCloseTo(at + 3.7);
-  expect(marks[2].text).toContain('2,010 ms');
+  expect(marks[2].text).toContain('2.01\u00a0s');
 });
 
 test('words tell what went wrong, and that one run each says nothing of chance', () => {

@@ -2,7 +2,7 @@
 import type { BenchmarkResult, BenchmarkSecond, ChartData, ChartSeries } from '../api';
 import { stepFor } from '../chart/buckets';
 import type { Mark } from '../chart/paint';
-import { unix } from '../common/format';
+import { human, unix } from '../common/format';
 
 /** How many buckets a long run is drawn by. */
 export const BUCKETS = 600;
@@ -82,7 +82,7 @@ export function marksOf(r: BenchmarkResult): Mark[] {
   out.push({ t: at, tone: 'info', text: 'benchmark: measuring begins' }, { t: at + r.seconds, tone: 'info', text: 'benchmark ends' });
   for (const o of r.outages ?? []) {
     const kind = o.errors ? 'outage' : 'stall';
-    out.push({ t: at + o.from, tone: o.errors ? 'critical' : 'warning', text: `${kind}: nothing succeeded for ${o.milliseconds.toLocaleString('en')} ms` });
+    out.push({ t: at + o.from, tone: o.errors ? 'critical' : 'warning', text: `${kind}: nothing succeeded for ${human(o.milliseconds, 'ms')}` });
   }
   return out.sort((a, b) => a.t - b.t);
 }

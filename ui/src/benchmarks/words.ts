@@ -1,6 +1,6 @@
 /** Sentences about benchmarks. */
 import type { BenchmarkEnvironment, BenchmarkLatency, BenchmarkLimits, BenchmarkResult } from '../api';
-import { counted, duration, human } from '../common/format';
+import { count, counted, human, ratio, three } from '../common/format';
 
 /** A percentile of a run; null where it has none. */
 export function at(l: BenchmarkLatency, percentile: number): number | null {
@@ -10,8 +10,8 @@ export function at(l: BenchmarkLatency, percentile: number): number | null {
 /** What a run found, in a sentence or some. */
 export function tell(r: BenchmarkResult): string {
   const out: string[] = [];
-  const rate = r.rate ? ` of ${human(r.rate, '/s')} asked for` : '';
-  let first = `${human(r.transactions_per_second, '/s')} transactions${rate} over ${duration(r.seconds)}`;
+  const rate = r.rate ? ` of ${count(r.rate)}/s asked for` : '';
+  let first = `${count(r.transactions_per_second)} transactions/s${rate} over ${human(r.seconds, 's')}`;
   const [p50, p99] = [at(r.latency, 50), at(r.latency, 99)];
   // Where nothing ended nobody knows how long it takes.
   if (p50 !== null && p99 !== null && r.latency.max > 0) first += `; half within ${human(p50, 's')}, 99 of 100 within ${human(p99, 's')}, the slowest ${human(r.latency.max, 's')}`;
@@ -34,8 +34,8 @@ export function versus(a: BenchmarkResult, b: BenchmarkResult): string {
   const [x, y] = [a.transactions_per_second, b.transactions_per_second];
   if (!(x > 0) || !(y > 0)) return 'One of the two did nothing.';
   const p = [at(a.latency, 99), at(b.latency, 99)];
-  const tail = p[0] && p[1] ? `, at ${(p[1] / p[0]).toFixed(2)} times the 99 % latency` : '';
-  return `B did ${(y / x).toFixed(2)} times the transactions of A${tail}. One run each says nothing of chance: risso bench compare repeats both and tests it.`;
+  const tail = p[0] && p[1] ? `, at ${ratio(p[1] / p[0])} times the p99` : '';
+  return `B did ${ratio(y / x)} times the transactions of A${tail}. One run each says nothing of chance: risso bench compare repeats both and tests it.`;
 }
 
 function limits(l: BenchmarkLimits | undefined): string {
@@ -54,7 +54,7 @@ export function facts(e: BenchmarkEnvironment): [string, string][] {
     ['memory', [c.memory_bytes ? human(c.memory_bytes, 'B') : '', c.transparent_huge_pages ? `huge pages: ${c.transparent_huge_pages}` : ''].filter(Boolean).join(', ')],
     ['machine', [c.hostname, c.virtual].filter(Boolean).join(', ')],
     ['kernel', c.kernel ?? ''],
-    ['load before', c.load ? Object.values(c.load).map((v) => v.toFixed(2)).join(' ') : ''],
+    ['load before', c.load ? Object.values(c.load).map(three).join(' ') : ''],
     ['driver may use', limits(c.limits)],
     ['server may use', limits(e.server_host?.limits)],
     ['data on', d ? [d.file_system, d.device, d.scheduler, d.rotational ? 'rotational' : '', d.options].filter(Boolean).join(', ') : ''],

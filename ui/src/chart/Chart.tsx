@@ -1,7 +1,7 @@
 /** A chart on the page: title line with the value under the cursor, legend, plot; loads when seen. */
 import { memo } from 'preact/compat';
 import { useLayoutEffect, useMemo, useRef } from 'preact/hooks';
-import { clock, duration, exact, human, when, type Unit } from '../common/format';
+import { clock, exact, human, when, type Unit } from '../common/format';
 import { alignDown } from './buckets';
 import { evaluate, keysOf, stretch, text, type Expr } from './expr';
 import type { Feed } from './feed';
@@ -157,7 +157,7 @@ class Tip {
   }
 
   select(x: number, [from, to]: [number, number], width: number): void {
-    this.put(x, `${clock(from)} – ${clock(to)}, ${duration(to - from)}`, width);
+    this.put(x, `${clock(from)} – ${clock(to)}, ${human(to - from, 's')}`, width);
   }
 
   private put(x: number, text: string, width: number): void {

@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { serverNow } from '../api';
 import { currentDesk } from './desk';
-import { duration, stamp, utc, when } from './format';
+import { human, stamp, utc, when } from './format';
 import { toggleLive } from './keys';
 import { PRESETS, ends, fixed, pan, parseTime, spanText, zoom, type Range } from './range';
 import { go, view } from './router';
@@ -27,7 +27,7 @@ function Fixed({ range, onDone }: { range: Range; onDone: () => void }) {
       <label>from <input ref={first} value={a} onInput={(e) => setA(e.currentTarget.value)} spellcheck={false} aria-invalid={x === null} /></label>
       <label>to <input value={b} onInput={(e) => setB(e.currentTarget.value)} spellcheck={false} aria-invalid={y === null} /></label>
       <button type="submit" disabled={wrong !== ''}>Show</button>
-      <p class="quiet">{wrong ? <>I do not understand: {wrong}</> : <>{duration(Math.abs(y! - x!))} · {utc(Math.min(x!, y!))}</>}</p>
+      <p class="quiet">{wrong ? <>I do not understand: {wrong}</> : <>{human(Math.abs(y! - x!), 's')} · {utc(Math.min(x!, y!))}</>}</p>
       <p class="quiet">2026-11-21 10:30, 10:30:05, -2h, now, unix seconds, or a time with its zone</p>
     </form>
   );

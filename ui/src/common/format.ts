@@ -1,4 +1,7 @@
-/** Numbers and times as people read them; the exact value is always one hover away. */
+/**
+ * Numbers and times as people read them; the exact value is always one hover away. The rules are those of the Go side's digits:
+ * one table of cases, internal/digits/testdata/cases.json, holds both.
+ */
 
 /** What a number measures. Rates are per second. */
 export type Unit = '' | '/s' | 'B' | 'B/s' | 's' | 's/s' | 'ms' | 'ms/s' | 'µs' | 'µs/s' | '%' | 'cores';
@@ -9,149 +12,156 @@ const PARTS_OF_SECOND: Partial<Record<Unit, [number, 's' | 's/s']>> = {
 };
 
 const NBSP = '\u00a0';
-const DECIMAL = ['', 'k', 'M', 'G', 'T', 'P'];
-const BINARY = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
+const UNKNOWN = '–';
 
-/** Three significant digits without an exponent: 0.0123, 1.23, 12.3, 123. */
-export function digits(v: number, integer = false): string {
-  const a = Math.abs(v);
-  if (a === 0) return '0';
-  if (integer && Number.isInteger(v)) return String(v);
-  if (a >= 100) return v.toFixed(0);
-  if (a >= 10) return trim(v.toFixed(1));
-  if (a >= 1) return trim(v.toFixed(2));
-  if (a >= 0.01) return trim(v.toFixed(3));
-  return trim(v.toPrecision(2));
+type Num = number | null | undefined;
+
+const known = (v: Num): v is number => v !== null && v !== undefined && Number.isFinite(v);
+const sign = (v: number): string => (v < 0 ? '-' : '');
+
+// Halves away from zero, as Go's side does it: toFixed alone rounds binary fractions in its own way.
+function fixed(v: number, decimals: number): string {
+  const p = 10 ** decimals;
+  const r = Math.round(Math.abs(v) * p) / p;
+  return (r > 0 ? sign(v) : '') + r.toFixed(decimals);
 }
 
-/** So many things: 1 table, 1,200 tables. many is for words to which an s does not do. */
-export const counted = (n: number, one: string, many = `${one}s`): string => `${n.toLocaleString('en')} ${n === 1 ? one : many}`;
-
 function trim(s: string): string {
-  if (s.includes('e')) return s;
   return s.includes('.') ? s.replace(/\.?0+$/, '') : s;
 }
 
-function scaled(v: number, base: number, names: string[]): [string, string] {
-  let i = 0;
-  let a = Math.abs(v);
-  // 999.6 prints as 1000: step up before rounding would.
-  while (a >= base - base / 2000 && i < names.length - 1) {
-    a /= base;
-    v /= base;
-    i++;
-  }
-  return [digits(v, i === 0), names[i]];
+function decimals(a: number): number {
+  let d = 0;
+  for (let p = 1; d < 8 && a * p < 99.95; p *= 10) d++;
+  return d;
 }
 
-function seconds(v: number): [string, string] {
+/** Three significant digits: 38, 1.5, 0.0421; only below a millionth a power of ten. */
+export function three(v: Num): string {
+  if (!known(v)) return UNKNOWN;
   const a = Math.abs(v);
-  if (a === 0) return ['0', 's'];
-  if (a < 0.9995e-6) return [digits(v * 1e9), 'ns'];
-  if (a < 0.9995e-3) return [digits(v * 1e6), 'µs'];
-  if (a < 0.9995) return [digits(v * 1e3), 'ms'];
-  return [digits(v), 's'];
+  if (a > 0 && a < 1e-6) return v.toExponential(2).replace(/\.?0*e/, 'e');
+  return trim(fixed(v, decimals(a)));
 }
 
-/** A number with its unit in at most four digits: 1.2 k/s, 38 ms, 64 %. */
-export function human(v: number | null | undefined, unit: Unit = ''): string {
-  if (v === null || v === undefined || !Number.isFinite(v)) return '–';
-  const part = PARTS_OF_SECOND[unit];
-  if (part) return human(v * part[0], part[1]);
-  switch (unit) {
-    case 'B':
-    case 'B/s': {
-      const [n, name] = scaled(v, 1024, BINARY);
-      return n + NBSP + name + (unit === 'B/s' ? '/s' : '');
-    }
-    case 's': {
-      if (Math.abs(v) >= 120) return duration(v);
-      const [n, name] = seconds(v);
-      return n + NBSP + name;
-    }
-    case 's/s': {
-      const [n, name] = seconds(v);
-      return `${n}${NBSP}${name}/s`;
-    }
-    case '%':
-      return percent(v);
-    case 'cores':
-      return digits(v) + NBSP + 'cores';
-    default: {
-      const [n, name] = scaled(v, 1000, DECIMAL);
-      const tail = name + unit;
-      return tail ? n + NBSP + tail : n;
-    }
+function scaled(v: Num, limit: number, base: number, units: string[]): string {
+  if (!known(v)) return UNKNOWN;
+  let i = 0;
+  // 999.6 prints as 1000: step up before rounding would.
+  for (; Math.abs(v) >= limit && i < units.length - 1; i++) v /= base;
+  return three(v) + (units[i] && NBSP) + units[i];
+}
+
+/** A measured figure with a factor: 850, 1.24 k, 45.6 M. */
+export const number = (v: Num): string => scaled(v, 999.5, 1000, ['', 'k', 'M', 'G', 'T', 'P']);
+
+/** A number per second: 12.3/s, 1.24 k/s. */
+export const rate = (v: Num): string => `${number(v)}/s`;
+
+/** A size in powers of 1,024: 512 B, 1.5 MiB. */
+export const bytes = (v: Num): string => scaled(v, 1023.5, 1024, ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB']);
+
+/** A whole number with commas, every digit of it. */
+export const thousands = (n: number): string => n.toLocaleString('en');
+
+/** So many things: 1 table, 1,200 tables. many is for words to which an s does not do. */
+export const counted = (n: number, one: string, many = `${one}s`): string => `${thousands(n)} ${n === 1 ? one : many}`;
+
+/** A number of things that may be an average, or a rate that is compared with others: 12.3, 1,234,567. */
+export function count(v: Num): string {
+  const a = Math.abs(v ?? NaN);
+  return known(v) && a >= 999.5 && a < 9_999_999.5 ? sign(v) + thousands(Math.round(a)) : number(v);
+}
+
+/** How long something takes: 38.2 µs, 4.2 ms, 93.1 s; from two minutes on in its two largest parts: 3 min 5 s, 4 d 6 h. */
+export function seconds(v: Num): string {
+  if (!known(v)) return UNKNOWN;
+  const a = Math.abs(v);
+  if (a === 0) return `0${NBSP}s`;
+  if (a < 0.9995e-6) return `${three(v * 1e9)}${NBSP}ns`;
+  if (a < 0.9995e-3) return `${three(v * 1e6)}${NBSP}µs`;
+  if (a < 0.9995) return `${three(v * 1e3)}${NBSP}ms`;
+  if (a < 119.5) return `${three(v)}${NBSP}s`;
+  let rest = Math.round(a);
+  const units = [['d', 86400], ['h', 3600], ['min', 60], ['s', 1]] as const;
+  const first = units.findIndex(([, size]) => rest >= size);
+  const parts: string[] = [];
+  for (const [name, size] of units.slice(first, first + 2)) {
+    const n = Math.floor(rest / size);
+    rest -= n * size;
+    if (n > 0) parts.push(`${n}${NBSP}${name}`);
   }
+  return sign(v) + parts.join(' ');
 }
 
-function percent(v: number): string {
-  const p = v * 100;
-  const a = Math.abs(p);
-  let n: string;
-  if (a === 0) n = '0';
-  else if (a < 10) n = trim(p.toFixed(a < 1 ? 2 : 1));
-  else if (a > 99 && a < 100) n = trim(p.toFixed(2)); // 99.95 % of hits is not 100 %
-  else n = p.toFixed(0);
-  return n + NBSP + '%';
+/** How old something is, or about how long it will still take, in one part: 40 s, 89 min, 30 h, 5 d. */
+export function age(s: Num): string {
+  if (!known(s)) return UNKNOWN;
+  const a = Math.abs(s);
+  if (a < 119.5) return `${fixed(s, 0)}${NBSP}s`;
+  if (a < 119.5 * 60) return `${fixed(s / 60, 0)}${NBSP}min`;
+  if (a < 47.5 * 3600) return `${fixed(s / 3600, 0)}${NBSP}h`;
+  return `${fixed(s / 86400, 0)}${NBSP}d`;
+}
+
+// A sum of floating point numbers misses 0 and 1 by less than this.
+const EXACT = 1e-12;
+
+/** A share of 1: 12 %, 3.2 %, 0.05 %, 99.95 %. Only nothing is 0 %, and only all is 100 %. */
+export function percent(share: Num): string {
+  if (!known(share)) return UNKNOWN;
+  const p = Math.abs(share) * 100;
+  if (p < 100 * EXACT) return `0${NBSP}%`;
+  if (p < 0.01) return share < 0 ? `>${NBSP}-0.01${NBSP}%` : `<${NBSP}0.01${NBSP}%`;
+  let n = thousands(Math.round(p));
+  if (p < 0.995) n = trim(fixed(p, 2));
+  else if (p < 9.95) n = trim(fixed(p, 1));
+  else if (p > 99 && p < 100 * (1 - EXACT)) n = trim(fixed(Math.min(p, 99.99), 2));
+  return `${sign(share)}${n}${NBSP}%`;
+}
+
+/** A factor, with its zeros: 1.58, 0.50, 12.3; near 1 with a digit more. */
+export function ratio(v: Num): string {
+  if (!known(v)) return UNKNOWN;
+  const a = Math.abs(v);
+  if (a > 0 && a < 0.0995) return three(v);
+  return fixed(v, Math.abs(v - 1) < 0.05 ? 3 : Math.min(decimals(a), 2));
+}
+
+/** A number by the rule of its unit. */
+export function human(v: Num, unit: Unit = ''): string {
+  const part = PARTS_OF_SECOND[unit];
+  if (part) return human(known(v) ? v * part[0] : v, part[1]);
+  if (!known(v)) return UNKNOWN;
+  switch (unit) {
+    case '': return number(v);
+    case '/s': return rate(v);
+    case 'B': return bytes(v);
+    case 'B/s': return `${bytes(v)}/s`;
+    case 's': return seconds(v);
+    case 's/s': return Math.abs(v) < 119.5 ? `${seconds(v)}/s` : `${number(v)}${NBSP}s/s`; // no minutes a second
+    case '%': return percent(v);
+    default: return `${three(v)}${NBSP}${unit}`;
+  }
 }
 
 /** The same for an axis, where room is short: 1.2k, 38ms, 64%, 128Mi. */
 export function axisLabel(v: number, unit: Unit): string {
-  const part = PARTS_OF_SECOND[unit];
-  if (part) return axisLabel(v * part[0], part[1]);
-  switch (unit) {
-    case 'B':
-    case 'B/s': {
-      const [n, name] = scaled(v, 1024, ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi']);
-      return n + name;
-    }
-    case 's':
-    case 's/s': {
-      if (v === 0) return '0';
-      if (Math.abs(v) >= 120) return duration(v).replace(/ .*/, '').replaceAll(NBSP, '');
-      const [n, name] = seconds(v);
-      return n + name;
-    }
-    case '%':
-      return percent(v).replace(NBSP, '');
-    default: {
-      const [n, name] = scaled(v, 1000, DECIMAL);
-      return n + name;
-    }
-  }
+  const text = human(v, unit).replace(/\/s$/, '').replace(/[\s\u00a0]/g, '');
+  if (unit === 'B' || unit === 'B/s') return text.replace('B', '');
+  if (unit === 'cores') return text.replace(unit, '');
+  return v === 0 && unit !== '%' ? '0' : text;
 }
 
 /** Every digit, with thousands grouped: what a hover shows. */
-export function exact(v: number | null | undefined, unit: Unit = ''): string {
-  if (v === null || v === undefined || !Number.isFinite(v)) return 'no data';
+export function exact(v: Num, unit: Unit = ''): string {
+  if (!known(v)) return 'no data';
   const n = v.toLocaleString('en-US', { maximumSignificantDigits: 15, maximumFractionDigits: 9 } as Intl.NumberFormatOptions);
   const names: Record<Unit, string> = {
     '': '', '/s': 'a second', B: 'bytes', 'B/s': 'bytes a second', s: 'seconds',
     's/s': 'seconds a second', ms: 'milliseconds', 'ms/s': 'milliseconds a second', 'µs': 'microseconds', 'µs/s': 'microseconds a second', '%': 'of 1', cores: 'cores',
   };
   return names[unit] ? `${n} ${names[unit]}` : n;
-}
-
-/** A length of time in its two largest parts: 12 s, 3 min 5 s, 2 h, 4 d 6 h. */
-export function duration(s: number | null | undefined): string {
-  if (s === null || s === undefined || !Number.isFinite(s)) return '–';
-  const sign = s < 0 ? '−' : '';
-  let rest = Math.round(Math.abs(s));
-  const parts: string[] = [];
-  for (const [name, size] of [['d', 86400], ['h', 3600], ['min', 60], ['s', 1]] as const) {
-    const n = Math.floor(rest / size);
-    rest -= n * size;
-    if (n > 0) parts.push(`${n}${NBSP}${name}`);
-    else if (parts.length > 0) break;
-    if (parts.length === 2) break;
-  }
-  return sign + (parts.join(' ') || `0${NBSP}s`);
-}
-
-/** How old something is, in one part: 7 s, 3 min, 2 h, 4 d. */
-export function age(s: number): string {
-  return duration(s).split(' ')[0];
 }
 
 const two = (n: number) => String(n).padStart(2, '0');

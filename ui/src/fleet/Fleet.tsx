@@ -1,7 +1,7 @@
 /** The fleet: one row per instance, worst first. */
 import { useState } from 'preact/hooks';
 import { fetchSelf, serverNow, type Instance, type Self } from '../api';
-import { duration, exact, human, shortVersion } from '../common/format';
+import { age, exact, human, shortVersion } from '../common/format';
 import { sortInstances } from '../common/order';
 import { Since, Sparkline, StateMark, Stale } from '../common/parts';
 import { usePoll } from '../common/poll';
@@ -89,7 +89,7 @@ function Own() {
     self.bytes_written_per_second === null ? '' : `${human(self.bytes_written_per_second, 'B/s')} written`,
     self.samples_per_second === null ? '' : `${human(self.samples_per_second)} values/s`,
     self.disk_bytes === null ? '' : `${human(self.disk_bytes, 'B')} on disk`,
-    self.started > 0 ? `up ${duration(serverNow() - self.started)}` : '',
+    self.started > 0 ? `up ${age(serverNow() - self.started)}` : '',
   ].filter(Boolean);
   return <p class="own quiet">Risso {self.version} itself: {parts.join(' · ')}</p>;
 }

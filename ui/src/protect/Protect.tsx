@@ -1,7 +1,7 @@
 /** The page /protect: how every server is protected, the worst first. */
 import { useState } from 'preact/hooks';
 import { fetchProtect, serverNow, type Protected } from '../api';
-import { age, duration, human, stamp, utc } from '../common/format';
+import { age, human, stamp, utc } from '../common/format';
 import { Copy, Remedy, StateMark } from '../common/parts';
 import { usePoll } from '../common/poll';
 import { go } from '../common/router';
@@ -35,7 +35,7 @@ function Row({ s, now }: { s: Protected; now: number }) {
       <td class="c-last">{b ? <span title={both(b.began)}>{age(now - b.began)} ago</span> : s.source ? <span class="quiet">of {s.source}</span> : <b class="bad">never</b>}{b && <small>{human(b.bytes, 'B')}</small>}</td>
       <td class="c-proven">{s.proven_at ? <span title={both(s.proven_at)}>{age(now - s.proven_at)} ago</span> : s.source ? <span class="quiet">of {s.source}</span> : <b class={b ? 'unproven' : 'bad'}>never</b>}</td>
       <td class="c-window">{s.window ? <span title={`${both(s.window.from)}\nto\n${both(s.window.to)}`}>{windowText(s.window, now)}</span> : <span class="quiet">{b ? 'backups only' : ''}</span>}</td>
-      <td class="c-recovery num" title="seconds from nothing to a server with the data, as the last good drill measured">{s.recovery ? duration(Math.max(1, s.recovery)) : ''}</td>
+      <td class="c-recovery num" title="seconds from nothing to a server with the data, as the last good drill measured">{s.recovery ? human(s.recovery, 's') : ''}</td>
       <td class="c-due">{s.next?.due ? <span title={both(s.next.due)}>{s.next.kind} {until(s.next.due, now)}</span> : <span class="quiet">{s.plan ? 'by hand' : s.source ? '' : 'nothing planned'}</span>}</td>
     </tr>
   );

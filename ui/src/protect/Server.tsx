@@ -1,7 +1,7 @@
 /** The page /server/ID/protect: all of the protection of one server. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { ApiError, fetchProtected, fetchProtectRun, serverNow, type DrillProof, type DrillStage, type ProtectBackup, type ProtectDetail, type ProtectDrill, type Protected, type ProtectRun, type ProtectRunDetail } from '../api';
-import { counted, duration, exact, human } from '../common/format';
+import { age, counted, exact, human, percent } from '../common/format';
 import { Copy, Findings, Moment, Remedy, StateMark } from '../common/parts';
 import { usePoll } from '../common/poll';
 import { replace, view } from '../common/router';
@@ -39,10 +39,10 @@ function Head({ s, now }: { s: Protected; now: number }) {
 function Figures({ s, now }: { s: Protected; now: number }) {
   const b = s.last_backup;
   const list: [string, preact.ComponentChildren, string][] = [
-    ['last backup', b ? <>{duration(now - b.began)} ago</> : <b class="bad">never</b>, b ? `${human(b.bytes, 'B')} in ${duration(b.ended - b.began)}` : ''],
-    ['last proven', s.proven_at ? <>{duration(now - s.proven_at)} ago</> : <b class={b ? 'unproven' : 'bad'}>never</b>, s.last_proven && b && s.last_proven.id !== b.id ? 'an older backup' : ''],
+    ['last backup', b ? <>{age(now - b.began)} ago</> : <b class="bad">never</b>, b ? `${human(b.bytes, 'B')} in ${human(b.ended - b.began, 's')}` : ''],
+    ['last proven', s.proven_at ? <>{age(now - s.proven_at)} ago</> : <b class={b ? 'unproven' : 'bad'}>never</b>, s.last_proven && b && s.last_proven.id !== b.id ? 'an older backup' : ''],
     ['any moment of', s.window ? windowText(s.window, now) : <span class="quiet">{s.plan?.mirror ? 'not yet' : 'no'}</span>, s.gap ? `missing: ${s.gap}` : ''],
-    ['recovery', s.recovery ? duration(s.recovery) : <span class="quiet">not measured</span>, ''],
+    ['recovery', s.recovery ? human(s.recovery, 's') : <span class="quiet">not measured</span>, ''],
     ['next due', s.next?.due ? <>{s.next.kind} {until(s.next.due, now)}</> : <span class="quiet">nothing planned</span>, ''],
   ];
   return <dl class="figures">{list.map(([k, v, more]) => <div key={k}><dt>{k}</dt><dd>{v}{more && <small>{more}</small>}</dd></div>)}</dl>;
@@ -67,7 +67,7 @@ function Jobs({ s, backups, drills, now, onDone }: { s: Protected; backups: Prot
                   <td>{plan(j)}</td>
                   <td>{j.due && j.kind !== 'mirror' ? <Moment t={j.due} now={now} /> : ''}</td>
                   <td class="c-last-run">{r ? <Progress r={r} now={now} /> : other ? (
-                    <><StateMark state={other.good ? 'ok' : 'critical'} wordless /> <Moment t={other.began} now={now} /><span class="quiet"> in {duration(Math.max(0, other.ended - other.began))}, not by this serve</span> <span class={other.good ? 'quiet' : ''}>{other.text}</span></>
+                    <><StateMark state={other.good ? 'ok' : 'critical'} wordless /> <Moment t={other.began} now={now} /><span class="quiet"> in {human(Math.max(0, other.ended - other.began), 's')}, not by this serve</span> <span class={other.good ? 'quiet' : ''}>{other.text}</span></>
                   ) : j.last ? (
                     <><StateMark state={OUTCOME[j.last.outcome]} wordless /> <Moment t={j.last.began} now={now} />{j.last.ended !== null && <span class="quiet"> in {took(j.last)}</span>} <span class={j.last.outcome === 'ok' ? 'quiet' : ''}>{j.last.outcome === 'ok' ? j.last.text : `${j.last.outcome}: ${j.last.text}`}</span></>
                   ) : <span class="quiet">{neverRan(j.kind)}</span>}</td>
@@ -127,7 +127,7 @@ function Backups({ list, now, picked }: { list: ProtectBackup[]; now: number; pi
               <tr key={`${b.place} ${b.id}`} id={`backup-${b.id}`} class={picked === `backup-${b.id}` ? 'picked' : ''} data-backup={b.id}>
                 <td class="c-began" title={b.id}><Moment t={b.began} now={now} /></td>
                 <td>{b.kind}{b.parent && b.kind === 'physical' && <span class="quiet" title={`on top of ${b.parent}`}> incremental</span>}</td>
-                <td class="num">{duration(Math.max(0, b.ended - b.began))}</td>
+                <td class="num">{human(Math.max(0, b.ended - b.began), 's')}</td>
                 <td class="num" title={exact(b.bytes, 'B')}>{human(b.bytes, 'B')}</td>
                 <td class="num" title={exact(b.stored, 'B')}>{human(b.stored, 'B')}</td>
                 <td class="num">{human(b.tables)}</td>
@@ -201,7 +201,7 @@ function Log({ id, now }: { id: number; now: number }) {
   return (
     <div class="log">
       {d.running && <Progress r={d.running} now={now} />}
-      {d.run.outcome === 'interrupted' && d.stage && <p class="quiet">It was at: {d.stage}{d.total > 0 && `, ${Math.round((100 * d.done) / d.total)} %`}</p>}
+      {d.run.outcome === 'interrupted' && d.stage && <p class="quiet">It was at: {d.stage}{d.total > 0 && `, ${percent(d.done / d.total)}`}</p>}
       {log.length === 0 && <p class="quiet">It said nothing.</p>}
       <ol>{log.map((l, i) => <li key={i}><Moment t={l.time} now={now} /> <span>{l.text}</span></li>)}</ol>
     </div>

@@ -53,12 +53,12 @@ test('what others did since the last run of a job is shown, and what leaves no t
 test('well is said quietly, with the worst of each figure', () => {
   const said = protectSentence([server('a'), server('b', { recovery: 90 })], NOW);
   expect(said.tone).toBe('ok');
-  expect(plain(said.text)).toBe('2 servers are backed up within the last 10 h and proven within the last 1 d; the slowest is back within 13 min 32 s.');
+  expect(plain(said.text)).toBe('2 servers are backed up within the last 10 h and proven within the last 30 h; the slowest is back within 13 min 32 s.');
 });
 
 test('a replica of a protected server is not counted as unprotected', () => {
   const replica = server('r', { source: 'a', plan: null, last_backup: null, last_proven: null, proven_at: null, recovery: null });
-  expect(plain(protectSentence([server('a', { recovery: 0.4 }), replica], NOW).text)).toBe('1 server is backed up within the last 10 h and proven within the last 1 d; the slowest is back within 1 s.');
+  expect(plain(protectSentence([server('a', { recovery: 0.4 }), replica], NOW).text)).toBe('1 server is backed up within the last 10 h and proven within the last 30 h; the slowest is back within 400 ms.');
   const sick = server('b', { state: 'critical', last_backup: null, findings: [finding('protect.never')] });
   expect(protectSentence([sick, replica], NOW).text).toBe('1 server was never backed up (b).');
 });

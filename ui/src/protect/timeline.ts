@@ -1,6 +1,6 @@
 /** Where things stand on the timeline of a server's protection. */
 import type { ProtectDetail } from '../api';
-import { day, duration, human, stamp } from '../common/format';
+import { day, human, stamp } from '../common/format';
 
 /** One thing that happened. */
 export interface Point {
@@ -34,11 +34,11 @@ export const SHOWN = 35 * DAY;
 export function timelineOf(d: ProtectDetail, now: number, all: boolean): Timeline {
   const backups = (d.backups ?? []).map((b): Point => ({
     t: b.began, key: `backup-${b.id}`, tone: b.proven ? 'good' : 'plain',
-    title: `${b.kind} backup ${stamp(b.began)}\n${human(b.bytes, 'B')} in ${duration(b.ended - b.began)}\n${b.proven ? `proven ${stamp(b.proven)}` : 'not proven'}`,
+    title: `${b.kind} backup ${stamp(b.began)}\n${human(b.bytes, 'B')} in ${human(b.ended - b.began, 's')}\n${b.proven ? `proven ${stamp(b.proven)}` : 'not proven'}`,
   }));
   const drills = (d.drills ?? []).map((x): Point => ({
     t: x.began, key: `drill-${x.id}`, tone: x.passed ? 'good' : 'bad',
-    title: `drill ${stamp(x.began)}: ${x.passed ? `good, back within ${duration(x.recovery)}` : `failed: ${x.text}`}`,
+    title: `drill ${stamp(x.began)}: ${x.passed ? `good, back within ${human(x.recovery, 's')}` : `failed: ${x.text}`}`,
   }));
   const others: Point[] = [];
   for (const r of d.runs ?? []) {

@@ -1,6 +1,6 @@
 /** Sentences about protection. */
 import type { DrillStage, JobKind, ProtectBackup, ProtectDrill, Protected, ProtectJob, ProtectRun, ProtectRunning, Span } from '../api';
-import { age, counted, duration, human } from '../common/format';
+import { age, counted, human } from '../common/format';
 import type { Said } from '../fleet/sentence';
 
 /** What a job of a kind is called on a button. */
@@ -56,7 +56,7 @@ function well(all: Protected[], now: number): string {
   const proof = Math.max(...list.map((s) => now - (s.proven_at ?? now)));
   const recovery = Math.max(0, ...list.map((s) => s.recovery ?? 0));
   const first = `${counted(list.length, 'server is', 'servers are')} backed up within the last ${age(oldest)} and proven within the last ${age(proof)}`;
-  return `${first}${recovery > 0 ? `; the slowest is back within ${duration(Math.max(1, recovery))}` : ''}.`;
+  return `${first}${recovery > 0 ? `; the slowest is back within ${human(recovery, 's')}` : ''}.`;
 }
 
 /** How far something is: 3.2 GiB of 10 GiB, 120 MiB/s, 57 s left. */
@@ -117,7 +117,7 @@ export function neverRan(kind: JobKind): string {
 
 /** How long a run took; nothing while it runs. */
 export function took(r: ProtectRun): string {
-  return r.ended === null ? '' : duration(Math.max(0, r.ended - r.began));
+  return r.ended === null ? '' : human(Math.max(0, r.ended - r.began), 's');
 }
 
 /** "in 3 h", or "now" for what is overdue. */

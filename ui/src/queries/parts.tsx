@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { serverNow, type ApiError, type Part, type Span, type StatementSource, type Unavailable } from '../api';
 import type { Colour } from '../chart/palette';
-import { duration, exact, human } from '../common/format';
+import { exact, human, thousands } from '../common/format';
 import { Copy, Moment, Remedy } from '../common/parts';
 import { view } from '../common/router';
 import { instanceOf } from '../common/store';
@@ -22,7 +22,7 @@ export function linkOfClass(id: string, change: Partial<View> = {}): string {
 export function Share({ share, colour }: { share: number | null; colour?: Colour }) {
   const width = `${Math.max(0, Math.min(1, share ?? 0)) * 100}%`;
   return (
-    <span class="share" title={share === null ? 'not known' : `${(share * 100).toFixed(2)} % of the load`}>
+    <span class="share" title={share === null ? 'not known' : `${exact(share * 100)} % of the load`}>
       <span class="share-bar"><i class={colour ? `x-${colour}` : ''} style={{ width }} /></span>
       <b>{human(share, '%')}</b>
     </span>
@@ -51,7 +51,7 @@ export function Long({ text }: { text: string }) {
   return (
     <>
       <pre class="sql plain">{shown}</pre>
-      {cut && <button class="bare link" onClick={() => setOpen(!open)} aria-expanded={open}>{open ? 'less' : `all ${text.length.toLocaleString('en')} characters`}</button>}
+      {cut && <button class="bare link" onClick={() => setOpen(!open)} aria-expanded={open}>{open ? 'less' : `all ${thousands(text.length)} characters`}</button>}
     </>
   );
 }
@@ -111,7 +111,7 @@ export function Holes({ list: all, first }: { list: Span[]; first: number }) {
       <i class="hatch" /> not read
       {list.length > 0 && (
         <>
-          {' '}{one ? <>from <Moment t={one.from} now={now} /> to <Moment t={one.to} now={now} /></> : <>{list.length} times, {duration(seconds)} in all</>}:
+          {' '}{one ? <>from <Moment t={one.from} now={now} /> to <Moment t={one.to} now={now} /></> : <>{list.length} times, {human(seconds, 's')} in all</>}:
           {' '}Risso did not run, or the server did not answer. Figures per second take that time for idle.
         </>
       )}

@@ -1,6 +1,6 @@
 /** Spans of whole minutes, as statements are counted, and what they are compared with. */
 import type { Span } from '../api';
-import { duration } from '../common/format';
+import { human } from '../common/format';
 import type { Range } from '../common/range';
 import type { Versus } from '../common/view';
 
@@ -57,5 +57,5 @@ export function versusWords(vs: Versus, span: Span): string {
   if (vs === 'day') return 'yesterday at this time';
   if (vs === 'week') return 'a week ago at this time';
   const n = lengthOf(span);
-  return `the ${n === 3600 ? 'hour' : n === DAY ? 'day' : duration(n)} before`;
+  return `the ${n === 3600 ? 'hour' : n === DAY ? 'day' : human(n, 's')} before`;
 }

@@ -30,13 +30,13 @@ describe('loadSentence', () => {
 describe('changes', () => {
   it.each<[QueryChange, string]>([
     [change('slower', cost(600, 1.2), cost(600, 4.8)), '4 × slower: 2 ms → 8 ms a call'],
-    [change('slower', cost(600, 1.2), cost(1200, 9.6)), '4 × slower: 2 ms → 8 ms a call, 2 × more often: 1 /s → 2 /s'],
-    [change('oftener', cost(600, 1.2), cost(1800, 3.6)), '3 × more often: 1 /s → 3 /s'],
-    [change('rarer', cost(1800, 3.6), cost(600, 1.2)), '3 × less often: 3 /s → 1 /s'],
+    [change('slower', cost(600, 1.2), cost(1200, 9.6)), '4 × slower: 2 ms → 8 ms a call, 2 × more often: 1/s → 2/s'],
+    [change('oftener', cost(600, 1.2), cost(1800, 3.6)), '3 × more often: 1/s → 3/s'],
+    [change('rarer', cost(1800, 3.6), cost(600, 1.2)), '3 × less often: 3/s → 1/s'],
     [change('faster', cost(600, 6), cost(600, 1.2)), '5 × faster: 10 ms → 2 ms a call'],
-    [change('new', cost(0, 0), cost(600, 1.2), { first_seen: 20_060 }), 'new: 1 /s at 2 ms a call'],
-    [change('new', cost(0, 0), cost(600, 1.2), { first_seen: 500 }), 'back: 1 /s at 2 ms a call'],
-    [change('gone', cost(600, 1.2), cost(0, 0)), 'gone: was 1 /s at 2 ms a call'],
+    [change('new', cost(0, 0), cost(600, 1.2), { first_seen: 20_060 }), 'new: 1/s at 2 ms a call'],
+    [change('new', cost(0, 0), cost(600, 1.2), { first_seen: 500 }), 'back: 1/s at 2 ms a call'],
+    [change('gone', cost(600, 1.2), cost(0, 0)), 'gone: was 1/s at 2 ms a call'],
     [change('same', cost(600, 1.2), cost(600, 1.2)), 'about the same'],
     [change('slower', cost(600, 0), cost(600, 1.2), { avg_factor: null }), 'about the same'],
   ])('%#', (c, want) => expect(plain(changeWords(c, before, after))).toBe(want));

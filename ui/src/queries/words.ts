@@ -26,7 +26,7 @@ export function heaviest(shares: (number | null)[]): { n: number; share: number 
 
 /** "4", "1.3", "27": how many times, as people say it. */
 export function times(factor: number): string {
-  return factor >= 9.95 ? factor.toFixed(0) : factor.toFixed(1).replace(/\.0$/, '');
+  return factor >= 9.95 ? human(Math.round(factor)) : human(Math.round(factor * 10) / 10);
 }
 
 const percent = (v: number): string => human(v, '%');

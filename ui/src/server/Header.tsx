@@ -1,6 +1,6 @@
 /** The head of a server's pages: what goes on in a sentence, what is wrong, what is missing. */
 import { serverNow, type InstanceDetail } from '../api';
-import { duration, human, shortVersion } from '../common/format';
+import { age, human, shortVersion } from '../common/format';
 import { Findings, Gaps, Remedy, Since, StateMark, Stale } from '../common/parts';
 import { view } from '../common/router';
 import { instanceOf } from '../common/store';
@@ -49,7 +49,7 @@ export function Header({ id, detail: seen, onChart }: Props) {
         <p class="facts">
           {d && [
             [d.flavour, shortVersion(d.version ?? '')].filter(Boolean).join(' '), d.role, d.address !== d.name ? d.address : '',
-            detail?.uptime ? `up ${duration(detail.uptime)}` : '',
+            detail?.uptime ? `up ${age(detail.uptime)}` : '',
           ].filter(Boolean).map((t) => <span key={t}>{t}</span>)}
           {host && host !== id && <span>on <a href={formatView({ ...view.value, page: 'server', id: host, pins: [] })}>{hostName}</a></span>}
           {detail?.facts && tellFacts(detail.facts).map((t) => <span key={t}>{t}</span>)}

@@ -4,7 +4,7 @@ import { signal } from '@preact/signals';
 import { ApiError, fetchInstance, type Finding, type InstanceDetail } from '../api';
 import { Chart, type ChartModel } from '../chart/Chart';
 import { currentDesk } from '../common/desk';
-import { unitOf } from '../common/format';
+import { human, unitOf } from '../common/format';
 import { usePoll } from '../common/poll';
 import { replace, view } from '../common/router';
 import { catalogues, instanceOf, loadCatalogue } from '../common/store';
@@ -198,12 +198,10 @@ function slug(s: string): string {
 function Cost({ detail }: { detail: InstanceDetail }) {
   const c = detail.cost;
   if (!c) return null;
-  const n = (v: number | null, digits = 1): string => (v === null ? '–' : v.toFixed(digits));
   return (
     <p class="quiet pad">
-      Watching {detail.name} costs it {n(c.queries_per_second)} queries, {n(c.server_ms_per_second, 2)} ms and{' '}
-      {c.bytes_per_second === null ? '–' : Math.round(c.bytes_per_second).toLocaleString('en')} bytes a second, for{' '}
-      {c.values_per_second === null ? '–' : Math.round(c.values_per_second).toLocaleString('en')} values.
+      Watching {detail.name} costs it {human(c.queries_per_second)} queries, {human(c.server_ms_per_second, 'ms')} and{' '}
+      {human(c.bytes_per_second, 'B')} a second, for {human(c.values_per_second)} values.
     </p>
   );
 }

@@ -101,7 +101,7 @@ func three(v float64) string {
 	if v == math.Trunc(v) && math.Abs(v) < 1000 {
 		return strconv.FormatFloat(v, 'f', 0, 64)
 	}
-	return digits.Three(v)
+	return digits.Wide(v)
 }
 
 // percent is a share of 0 to 1.
