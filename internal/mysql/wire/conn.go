@@ -29,7 +29,7 @@ type Conn struct {
 	severally  bool // the server takes several statements at once
 }
 
-// timed is a connection each of whose reads and writes has a limit.
+// timed is a connection each of whose reads and writes has a limit; 0: none.
 type timed struct {
 	net.Conn          // raw or TLS
 	raw      net.Conn // whose limits are set: closing it never waits
@@ -37,15 +37,22 @@ type timed struct {
 	write    time.Duration
 }
 
+func within(d time.Duration) time.Time {
+	if d <= 0 {
+		return time.Time{}
+	}
+	return time.Now().Add(d)
+}
+
 func (t *timed) Read(b []byte) (int, error) {
-	if err := t.raw.SetReadDeadline(time.Now().Add(t.read)); err != nil {
+	if err := t.raw.SetReadDeadline(within(t.read)); err != nil {
 		return 0, err
 	}
 	return t.Conn.Read(b)
 }
 
 func (t *timed) Write(b []byte) (int, error) {
-	if err := t.raw.SetWriteDeadline(time.Now().Add(t.write)); err != nil {
+	if err := t.raw.SetWriteDeadline(within(t.write)); err != nil {
 		return 0, err
 	}
 	return t.Conn.Write(b)

@@ -220,7 +220,7 @@ func (c *Conn) encrypt(ctx context.Context, cfg *driver.Config, secure *tls.Conf
 	if secure.ServerName == "" && !secure.InsecureSkipVerify {
 		secure.ServerName, _, _ = net.SplitHostPort(cfg.Addr)
 	}
-	if err := c.raw.SetDeadline(time.Now().Add(cfg.ReadTimeout)); err != nil {
+	if err := c.raw.SetDeadline(within(cfg.ReadTimeout)); err != nil {
 		return err
 	}
 	over := tls.Client(c.raw, secure)
