@@ -72,7 +72,7 @@ func (r *run) meet(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if s.id == r.primary.id && s.server.Hostname == r.primary.server.Hostname && s.server.Port == r.primary.server.Port && s.server.DataDir == r.primary.server.DataDir {
+		if s.server.Seat == r.primary.server.Seat {
 			return fmt.Errorf("%s and %s are the same server", r.primary.name, s.name)
 		}
 		r.others = append(r.others, s)
@@ -187,7 +187,7 @@ func (r *run) begin() error {
 
 // identity tells a server from others.
 func (s *side) identity() string {
-	return fmt.Sprintf("%s:%d/%s#%s", s.server.Hostname, s.server.Port, s.server.DataDir, s.id)
+	return s.server.Place() + "#" + s.id
 }
 
 // count adds a table to the result.

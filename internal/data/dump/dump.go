@@ -194,10 +194,8 @@ func (j *job) takeSnapshot(ctx context.Context, giveUp func(error)) (err error) 
 		return err
 	}
 	s := j.snap
-	id, err := s.ServerIdentity(ctx)
-	if err == nil {
-		j.head.Server.Variables, err = s.Variables(ctx)
-	}
+	j.head.Server = repo.Server{Identity: s.Server.ID, Name: j.Name, Server: s.Server.Server}
+	j.head.Server.Variables, err = s.Variables(ctx)
 	var filter mysql.LogFilter
 	if err == nil {
 		filter, err = s.LogFilter(ctx)
@@ -206,8 +204,6 @@ func (j *job) takeSnapshot(ctx context.Context, giveUp func(error)) (err error) 
 		s.Close()
 		return err
 	}
-	j.head.Server.Identity, j.head.Server.Name, j.head.Server.Flavour = id, j.Name, string(s.Server.Flavour)
-	j.head.Server.Version, j.head.Server.Number = s.Server.Version, s.Server.Number
 	j.head.Server.LogDo, j.head.Server.LogIgnore = filter.Do, filter.Ignore
 	if why := filter.String(); why != "" {
 		j.notes = append(j.notes, "The server writes a part of its changes only: "+why+".")
