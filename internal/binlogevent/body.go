@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math/bits"
-	"strings"
 	"time"
 
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -70,11 +70,11 @@ type Format struct {
 	Checksum bool   // events end in a CRC-32
 
 	tableIDLen int
-	number     int // of the version: 80015 for 8.0.15
+	server     fleet.Server
 }
 
 // MariaDB says whether a MariaDB wrote the log.
-func (f Format) MariaDB() bool { return strings.Contains(f.Version, "MariaDB") }
+func (f Format) MariaDB() bool { return f.server.MariaDB() }
 
 // algorithmAt is where a format description says which checksum there is: one byte in front of its own checksum.
 func algorithmAt(raw []byte) int { return len(raw) - ChecksumLen - 1 }
@@ -98,11 +98,9 @@ func parseFormat(raw []byte, o Options) (Format, error) {
 	if c.b[TypeTableMap-1] == 6 {
 		f.tableIDLen = 4
 	}
-	var a, b, d int
-	fmt.Sscanf(f.Version, "%d.%d.%d", &a, &b, &d)
-	f.number = a*10000 + b*100 + d
+	f.server = fleet.ServerOf(f.Version, "")
 	// MySQL 5.6.1 and MariaDB 5.3 brought checksums. Older logs are refused: a damaged version would turn checksums off.
-	if f.number < 50601 && !(f.MariaDB() && f.number >= 50300) {
+	if !f.server.AtLeast(50601, 50300) {
 		if o.Old {
 			return f, nil
 		}

@@ -6,12 +6,14 @@ import (
 	"io"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/rissodb/risso/internal/fleet"
 )
 
 // TestNonsenseDoesNotPanic reads random and nearly right bytes as everything that a log may hold.
 func TestNonsenseDoesNotPanic(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
-	format := Format{Version: "9.7.0", tableIDLen: 6, number: 90700}
+	format := Format{Version: "9.7.0", tableIDLen: 6, server: fleet.ServerOf("9.7.0", "")}
 	types := []byte{typeTiny, typeShort, typeLong, typeFloat, typeDouble, typeTimestamp, typeLongLong, typeInt24, typeDate, typeTime, typeDatetime, typeYear, typeVarchar, typeBit,
 		typeTimestamp2, typeDatetime2, typeTime2, typeBlobZip, typeVarcharZip, typeVector, typeJSON, typeNewDecimal, typeBlob, typeString, typeGeometry}
 	decoded, literals := 0, 0

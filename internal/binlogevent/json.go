@@ -80,7 +80,7 @@ func (c *Column) Exact(f Format, v Value) bool {
 	}
 	n, err := jsonValue(v.Raw[0], v.Raw[1:], 0)
 	bytes := byte(typeBit)
-	if f.number >= 80000 {
+	if f.server.Number >= 80000 {
 		bytes = typeVarchar
 	}
 	return err == nil && !slices.ContainsFunc(n.opaque, func(typ byte) bool { return typ != bytes })

@@ -8,6 +8,8 @@ import (
 	"io"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/rissodb/risso/internal/fleet"
 )
 
 // logOf is a log of a server with events behind its format description; checksums are right.
@@ -162,7 +164,7 @@ func TestLostOnNonsense(t *testing.T) {
 
 // TestTables reads a table map once, and again when it is another.
 func TestTables(t *testing.T) {
-	f := Format{Version: "9.7.0", tableIDLen: 6, number: 90700}
+	f := Format{Version: "9.7.0", tableIDLen: 6, server: fleet.ServerOf("9.7.0", "")}
 	body := func(id byte, name string) []byte {
 		b := append([]byte{id, 0, 0, 0, 0, 0, 1, 0, 1}, 's', 0, byte(len(name)))
 		return append(append(b, name...), 0, 1, typeLong, 0, 0)

@@ -294,9 +294,9 @@ func (t *Table) signs(f Format, bitmap []byte) {
 	for j := range t.Columns {
 		c := &t.Columns[j]
 		switch {
-		case f.MariaDB() || f.number >= 90700:
+		case f.server.AtLeast(90700, 0):
 			c.Known, c.Unsigned = true, with[j]
-		case f.number <= 80015:
+		case f.server.Number <= 80015:
 			c.Known, c.Unsigned = true, without[j]
 		default:
 			c.Known, c.Unsigned = with[j] == without[j], with[j] && without[j]

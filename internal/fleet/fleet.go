@@ -54,6 +54,11 @@ type Instance struct {
 	HostID  string  `json:"host_id,omitempty"` // the host instance it runs on, where Risso watches that too
 }
 
+// Server is what the instance says it is, where it is a server.
+func (i Instance) Server() Server {
+	return Server{Flavour: i.Flavour, Version: i.Version, Number: ParseVersion(i.Version)}
+}
+
 // Severity orders findings and events: the higher, the sooner a person must look.
 type Severity int
 

@@ -59,7 +59,7 @@ func (p privileges) statement(account string) string {
 	case "performance_schema": // without quotes, as in the manual
 		on = p.schema + ".*"
 	default:
-		on = grantName(p.schema) + ".*"
+		on = QuoteGrantSchema(p.schema) + ".*"
 	}
 	if slices.Contains(p.list, allPrivileges) {
 		return "GRANT ALL PRIVILEGES ON " + on + " TO " + account + " WITH GRANT OPTION"

@@ -264,16 +264,6 @@ func Gone(err error) bool {
 	return errors.As(err, &refused) && (refused.Number == errNoSuchTable || refused.Number == errUnknownTable || refused.Number == errUnknownDatabase)
 }
 
-// ServerIdentity tells a server from others and survives its restart: server_uuid, or MariaDB's domain and server_id.
-func (s *Snapshot) ServerIdentity(ctx context.Context) (id string, err error) {
-	statement := "SELECT /* risso: who is it? */ @@server_uuid"
-	if s.Server.MariaDB() {
-		statement = "SELECT /* risso: who is it? */ CONCAT(@@gtid_domain_id, '-', @@server_id)"
-	}
-	err = s.control.Query(ctx, statement, func(row [][]byte) error { id = string(row[0]); return nil })
-	return id, err
-}
-
 // restoreVariables matter for who restores: what a name, a length or a default means there.
 const restoreVariables = `'lower_case_table_names', 'character_set_server', 'collation_server', 'sql_mode', 'time_zone', 'system_time_zone',
  'explicit_defaults_for_timestamp', 'innodb_page_size', 'innodb_default_row_format', 'innodb_strict_mode', 'default_storage_engine', 'event_scheduler',

@@ -67,23 +67,6 @@ func LogPosition(ctx context.Context, c *Conn) (file string, pos int64, err erro
 	return rows[0]["File"], pos, nil
 }
 
-// Identity is what tells a server from others and survives its restart: server_uuid of MySQL; of MariaDB, which has none,
-// its replication domain and server_id.
-func Identity(ctx context.Context, c *Conn) (string, error) {
-	rows, err := c.Maps(ctx, c.Server.identity())
-	if err != nil || len(rows) == 0 {
-		return "", fmt.Errorf("ask who the server is: %w", errors.Join(err))
-	}
-	return rows[0]["k"], nil
-}
-
-func (s Server) identity() string {
-	if s.MariaDB() {
-		return "SELECT /* risso: who is it? */ CONCAT(@@gtid_domain_id, '-', @@server_id) AS k"
-	}
-	return "SELECT /* risso: who is it? */ @@server_uuid AS k"
-}
-
 // ExecutedGTIDs is the set of transactions that a server has: gtid_executed of MySQL, gtid_current_pos of MariaDB (what it
 // has written itself and what it has applied as a replica).
 func ExecutedGTIDs(ctx context.Context, c *Conn) (GTIDSet, error) {
@@ -116,7 +99,7 @@ func LoggedGTIDs(ctx context.Context, c *Conn) (GTIDSet, error) {
 
 // DumpOptions say what a server is to send of its binary logs.
 type DumpOptions struct {
-	Identity  string // of the server that is meant, as Identity tells it; "": any. Behind one address may be several, and a failover moves it.
+	Identity  string // of the server that is meant, as fleet.Seat has it; "": any. Behind one address may be several, and a failover moves it.
 	File      string
 	Pos       int64         // at least 4
 	ServerID  uint32        // of the replica that we claim to be; 0: one is drawn. No two replicas may have the same.
@@ -176,7 +159,7 @@ var ErrOtherServer = errors.New("another server answers at this address")
 
 // same makes sure that it is the server that is meant: asked on this very connection.
 func (d *Dump) same(server Server, want string) error {
-	got, err := d.value(server.identity())
+	got, err := d.value(server.ownID())
 	if err == nil && got != want {
 		err = fmt.Errorf("%w: %s, not %s", ErrOtherServer, got, want)
 	}

@@ -58,8 +58,8 @@ const erOptionPrevents = 1290
 // FollowGrants is the statement that gives the account what the mirror of binary logs needs.
 func (s Server) FollowGrants() string { return s.Grants(s.QuotedAccount(), "", JobFollow)[0] }
 
-// withGrantOption ends lines of SHOW GRANTS.
-const withGrantOption = " WITH GRANT OPTION"
+// WithGrantOption ends lines of SHOW GRANTS.
+const WithGrantOption = " WITH GRANT OPTION"
 
 // add reads a line of SHOW GRANTS. Lines that give no privilege on tables (proxies, single routines) are passed over.
 func (r *Rights) add(line string) {
@@ -67,8 +67,8 @@ func (r *Rights) add(line string) {
 	read, err := dialect.ReadGrant(line)
 	if i := strings.LastIndex(line, " TO '"); err != nil && i > 0 { // MySQL 5.7 writes the account as it is, with its quotes
 		end := ""
-		if strings.HasSuffix(line, withGrantOption) {
-			end = withGrantOption
+		if strings.HasSuffix(line, WithGrantOption) {
+			end = WithGrantOption
 		}
 		read, err = dialect.ReadGrant(line[:i] + " TO 'x'@'%'" + end)
 	}
@@ -141,17 +141,17 @@ func (s Server) SchemaGrants(schema string) []string {
 	account, routines := s.QuotedAccount(), "SELECT ON mysql.proc"
 	switch {
 	case s.MariaDB() && s.Number >= 110301: // https://mariadb.com/kb/en/grant/#show-create-routine
-		routines = "SHOW CREATE ROUTINE ON " + grantName(schema) + ".*"
+		routines = "SHOW CREATE ROUTINE ON " + QuoteGrantSchema(schema) + ".*"
 	case !s.MariaDB() && s.Number >= 80020: // https://dev.mysql.com/doc/relnotes/mysql/8.0/en/news-8-0-20.html
 		routines = "SHOW_ROUTINE ON *.*"
 	case !s.MariaDB() && s.Number >= 80000:
 		routines = "SELECT ON *.*"
 	}
-	return []string{"GRANT SELECT, SHOW VIEW, TRIGGER, EVENT, LOCK TABLES ON " + grantName(schema) + ".* TO " + account, "GRANT " + routines + " TO " + account}
+	return []string{"GRANT SELECT, SHOW VIEW, TRIGGER, EVENT, LOCK TABLES ON " + QuoteGrantSchema(schema) + ".* TO " + account, "GRANT " + routines + " TO " + account}
 }
 
-// grantName is the name of a schema as GRANT takes it for all of the schema: there it is a pattern.
-func grantName(schema string) string {
+// QuoteGrantSchema is the name of a schema as GRANT takes it for all of the schema: there it is a pattern.
+func QuoteGrantSchema(schema string) string {
 	return Quote(sqltext.SchemaPattern(schema))
 }
 

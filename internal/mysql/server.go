@@ -14,16 +14,11 @@ import (
 
 // Server is what a server is: found out once at each connect.
 type Server struct {
-	Flavour           fleet.Flavour
-	Version           string // as VERSION() gives it
-	Number            int    // 80015 for 8.0.15, 101119 for 10.11.19
+	fleet.Server             // the Version as VERSION() gives it
 	Comment           string // @@version_comment
 	Account           string // CURRENT_USER(): the account that the privileges belong to
 	ConnectionID      int64
-	Hostname          string // @@hostname
-	Port              int
 	Socket            string
-	DataDir           string
 	PidFile           string
 	PerformanceSchema bool
 	SQLMode           string // @@sql_mode as sessions have it here, or as the DSN sets it: what statements of others are meant for
@@ -34,7 +29,8 @@ func probe(ctx context.Context, c *Conn) (Server, error) {
 	var s Server
 	err := c.Query(ctx, `SELECT /* risso: what server is this? */ VERSION(), @@version_comment, CURRENT_USER(), CONNECTION_ID(),
   @@hostname, @@port, @@socket, @@datadir, @@pid_file, @@performance_schema, @@sql_mode`, func(row []sqldriver.Value) error {
-		s.Version, s.Comment, s.Account = text(row[0]), text(row[1]), text(row[2])
+		s.Server = fleet.ServerOf(text(row[0]), text(row[1]))
+		s.Comment, s.Account = text(row[1]), text(row[2])
 		s.ConnectionID, _ = strconv.ParseInt(text(row[3]), 10, 64)
 		s.Hostname = text(row[4])
 		s.Port, _ = strconv.Atoi(text(row[5]))
@@ -45,7 +41,9 @@ func probe(ctx context.Context, c *Conn) (Server, error) {
 	if err != nil {
 		return s, fmt.Errorf("ask what server it is: %w", err)
 	}
-	s.Flavour, s.Number = flavourOf(s.Version, s.Comment)
+	if s.ID, err = c.Text(ctx, s.ownID()); err != nil && ClassOf(err) != ClassMissing {
+		return s, fmt.Errorf("ask who the server is: %w", err)
+	}
 	sets := []string{plainSession}
 	if own := ownMode(s.SQLMode); own != s.SQLMode {
 		sets = append(sets, setMode(own))
@@ -107,48 +105,28 @@ func (c *Conn) InTheirMode(ctx context.Context, f func() error) error {
 }
 
 // Dialect is how the server reads statements that are not Risso's.
-func (s Server) Dialect() sqltext.Dialect {
-	return sqltext.Dialect{MariaDB: s.MariaDB(), Version: s.Number}.WithMode(s.SQLMode)
+func (s Server) Dialect() sqltext.Dialect { return s.DialectOf(s.SQLMode) }
+
+// DialectOf is how the server reads statements under a sql_mode; "" is one that changes nothing of how they are read.
+func (s Server) DialectOf(mode string) sqltext.Dialect {
+	return sqltext.Dialect{MariaDB: s.MariaDB(), Version: int(s.Number)}.WithMode(mode)
 }
 
 func ignoreRow([]sqldriver.Value) error { return nil }
 
-// flavourOf reads VERSION() and @@version_comment.
-func flavourOf(version, comment string) (fleet.Flavour, int) {
-	number := versionNumber(version)
-	switch {
-	case strings.Contains(version, "MariaDB") || strings.Contains(comment, "MariaDB"):
-		return fleet.FlavourMariaDB, number
-	case strings.Contains(strings.ToLower(comment), "percona"):
-		return fleet.FlavourPercona, number
-	default:
-		return fleet.FlavourMySQL, number
-	}
-}
+// Of is what a server of that kind is able to do, apart from how one of them is set.
+func Of(s fleet.Server) Server { return Server{Server: s} }
 
-// versionNumber reads the leading a.b.c as a*10000+b*100+c. Older MariaDB prefixes 5.5.5- for replication's sake.
-func versionNumber(v string) int {
-	v = strings.TrimPrefix(v, "5.5.5-")
-	if i := strings.IndexFunc(v, func(r rune) bool { return r != '.' && (r < '0' || r > '9') }); i >= 0 {
-		v = v[:i]
+// ownID is the statement that asks for the Seat's ID.
+func (s Server) ownID() string {
+	if s.MariaDB() {
+		return "SELECT /* risso: who is it? */ CONCAT(@@gtid_domain_id, '-', @@server_id)"
 	}
-	n := 0
-	parts := strings.SplitN(v, ".", 4)
-	for i := range 3 {
-		n *= 100
-		if i < len(parts) {
-			p, _ := strconv.Atoi(parts[i])
-			n += p
-		}
-	}
-	return n
+	return "SELECT /* risso: who is it? */ @@server_uuid"
 }
-
-// MariaDB says whether the server is a MariaDB.
-func (s Server) MariaDB() bool { return s.Flavour == fleet.FlavourMariaDB }
 
 // atLeast says whether a MySQL or Percona Server has this version or a newer one.
-func (s Server) atLeast(number int) bool { return !s.MariaDB() && s.Number >= number }
+func (s Server) atLeast(number fleet.Version) bool { return s.AtLeast(number, fleet.Never) }
 
 // GrantsToPublic says whether something can be granted to everybody: MariaDB since 10.11.
 func (s Server) GrantsToPublic() bool { return s.MariaDB() && s.Number >= 101100 }

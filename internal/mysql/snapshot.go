@@ -205,7 +205,7 @@ func (s *Snapshot) lockGrants(ctx context.Context) (grants []string) {
 		return nil
 	}
 	for _, t := range s.lists.Plain {
-		g := "GRANT LOCK TABLES ON " + grantName(t.Schema) + ".* TO " + s.Server.QuotedAccount()
+		g := "GRANT LOCK TABLES ON " + QuoteGrantSchema(t.Schema) + ".* TO " + s.Server.QuotedAccount()
 		if !rights.Have(t.Schema, "", "LOCK TABLES") && !slices.Contains(grants, g) {
 			grants = append(grants, g)
 		}

@@ -22,6 +22,7 @@ import (
 	driver "github.com/go-sql-driver/mysql"
 
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
@@ -228,10 +229,10 @@ func several(t *testing.T, s *mysql.Stream) {
 	if !errors.As(err, &refused) || refused.Number != 1054 || got != "0:1 " || s.Broken() != nil {
 		t.Errorf("one was refused: %q, %v", got, err)
 	}
-	if _, err := s.CreateTables(t.Context(), []mysql.TableName{{Schema: "s", Name: "t"}, {Schema: "s", Name: "none"}}); !mysql.Gone(err) {
+	if _, err := define.CreateTables(t.Context(), s, []mysql.TableName{{Schema: "s", Name: "t"}, {Schema: "s", Name: "none"}}); !mysql.Gone(err) {
 		t.Errorf("the definition of a table that is not there: %v", err)
 	}
-	if creates, err := s.CreateTables(t.Context(), []mysql.TableName{{Schema: "s", Name: "t"}, {Schema: "s", Name: "t"}}); err != nil || len(creates) != 2 || !strings.HasPrefix(creates[1], "CREATE TABLE `t`") {
+	if creates, err := define.CreateTables(t.Context(), s, []mysql.TableName{{Schema: "s", Name: "t"}, {Schema: "s", Name: "t"}}); err != nil || len(creates) != 2 || !strings.HasPrefix(creates[1], "CREATE TABLE `t`") {
 		t.Errorf("definitions: %q, %v", creates, err)
 	}
 }

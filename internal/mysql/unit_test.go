@@ -74,27 +74,6 @@ func TestNumberOf(t *testing.T) {
 	}
 }
 
-func TestFlavourAndVersion(t *testing.T) {
-	for _, c := range []struct {
-		version, comment string
-		flavour          fleet.Flavour
-		number           int
-	}{
-		{"10.11.19-MariaDB-0+deb12u1-log", "Debian 12", fleet.FlavourMariaDB, 101119},
-		{"5.5.5-10.6.4-MariaDB", "", fleet.FlavourMariaDB, 100604},
-		{"8.0.15", "MySQL Community Server - GPL", fleet.FlavourMySQL, 80015},
-		{"8.0.36-28", "Percona Server (GPL), Release 28", fleet.FlavourPercona, 80036},
-		{"9.7.0", "(Debian)", fleet.FlavourMySQL, 90700},
-		{"5.7.22-log", "MySQL Community Server (GPL)", fleet.FlavourMySQL, 50722},
-		{"", "", fleet.FlavourMySQL, 0},
-	} {
-		f, n := flavourOf(c.version, c.comment)
-		if f != c.flavour || n != c.number {
-			t.Errorf("%q: got %s %d, want %s %d", c.version, f, n, c.flavour, c.number)
-		}
-	}
-}
-
 func TestDSNErrorsHideThePassword(t *testing.T) {
 	const secret = "s3cr3t"
 	for _, dsn := range []string{
@@ -245,12 +224,12 @@ func TestTraceable(t *testing.T) {
 		s    Server
 		want string // "" for yes
 	}{
-		{Server{Flavour: fleet.FlavourMySQL, Version: "5.7.22", Number: 50722, PerformanceSchema: true}, ""},
-		{Server{Flavour: fleet.FlavourMariaDB, Version: "10.11.19-MariaDB", Number: 101119, PerformanceSchema: true}, ""},
-		{Server{Flavour: fleet.FlavourMariaDB, Version: "10.11.19-MariaDB", Number: 101119}, "performance_schema=ON under [mariadb]"},
-		{Server{Flavour: fleet.FlavourPercona, Version: "8.0.36", Number: 80036}, "performance_schema=ON under [mysqld]"},
-		{Server{Flavour: fleet.FlavourMariaDB, Version: "10.4.1-MariaDB", Number: 100401, PerformanceSchema: true}, "10.5"},
-		{Server{Flavour: fleet.FlavourMySQL, Version: "5.6.40", Number: 50640, PerformanceSchema: true}, "5.7.8"},
+		{Server{Server: fleet.Server{Flavour: fleet.FlavourMySQL, Version: "5.7.22", Number: 50722}, PerformanceSchema: true}, ""},
+		{Server{Server: fleet.Server{Flavour: fleet.FlavourMariaDB, Version: "10.11.19-MariaDB", Number: 101119}, PerformanceSchema: true}, ""},
+		{Server{Server: fleet.Server{Flavour: fleet.FlavourMariaDB, Version: "10.11.19-MariaDB", Number: 101119}}, "performance_schema=ON under [mariadb]"},
+		{Server{Server: fleet.Server{Flavour: fleet.FlavourPercona, Version: "8.0.36", Number: 80036}}, "performance_schema=ON under [mysqld]"},
+		{Server{Server: fleet.Server{Flavour: fleet.FlavourMariaDB, Version: "10.4.1-MariaDB", Number: 100401}, PerformanceSchema: true}, "10.5"},
+		{Server{Server: fleet.Server{Flavour: fleet.FlavourMySQL, Version: "5.6.40", Number: 50640}, PerformanceSchema: true}, "5.7.8"},
 	} {
 		err := c.s.Traceable()
 		if (err == nil) != (c.want == "") || err != nil && (!errors.Is(err, ErrNoInstruments) || !strings.Contains(err.Error(), c.want)) {

@@ -8,11 +8,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sort"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/pattern"
 )
 
@@ -26,6 +26,19 @@ const (
 	FamilyPercona Family = "percona" // starts like MySQL, is named apart
 )
 
+// flavours are what servers of the families say they are.
+var flavours = map[Family]fleet.Flavour{FamilyMariaDB: fleet.FlavourMariaDB, FamilyMySQL: fleet.FlavourMySQL, FamilyPercona: fleet.FlavourPercona}
+
+// FamilyOf is the family of servers of a flavour; of one that is not known, FamilyMySQL.
+func FamilyOf(f fleet.Flavour) Family {
+	for family, flavour := range flavours {
+		if flavour == f {
+			return family
+		}
+	}
+	return FamilyMySQL
+}
+
 // Server is a server program installed on this machine.
 type Server struct {
 	Name    string `json:"name"` // family and series, such as mysql-8.0
@@ -34,8 +47,14 @@ type Server struct {
 	Binary  string `json:"binary"`
 	Basedir string `json:"basedir"`
 
-	number  [3]int // the version, to compare
-	fetched bool   // in Risso's cache, where script/setup puts servers that the system does not have
+	fetched bool // in Risso's cache, where script/setup puts servers that the system does not have
+}
+
+func (s Server) number() fleet.Version { return fleet.ParseVersion(s.Version) }
+
+// Kind is what sort of server the program is.
+func (s Server) Kind() fleet.Server {
+	return fleet.Server{Flavour: flavours[s.Family], Version: s.Version, Number: s.number()}
 }
 
 // ErrNoServer is the reason of Find and Servers when nothing was found; the
@@ -157,7 +176,7 @@ func Servers(ctx context.Context) (found []Server, looked []string, err error) {
 		if found[i].fetched != found[j].fetched {
 			return found[j].fetched
 		}
-		return older(found[j].number, found[i].number)
+		return found[j].number() < found[i].number()
 	})
 	if len(found) == 0 {
 		return nil, looked, noServer("any server", nil, looked, errs)
@@ -223,7 +242,7 @@ func findPath(ctx context.Context, path string) (Server, error) {
 
 // versionForm takes the number out of what `mysqld --version` prints, such as
 // "mariadbd  Ver 10.11.19-MariaDB-0+deb12u1 for debian-linux-gnu on x86_64".
-var versionForm = pattern.Lazy(`Ver ((\d+)\.(\d+)\.(\d+)[^ ]*)`)
+var versionForm = pattern.Lazy(`Ver (\d+\.\d+\.\d+[^ ]*)`)
 
 // inspect asks a program what it is.
 func inspect(ctx context.Context, binary string) (Server, error) {
@@ -249,10 +268,7 @@ func inspect(ctx context.Context, binary string) (Server, error) {
 	case strings.Contains(string(out), "Percona"):
 		s.Family = FamilyPercona
 	}
-	for i := range s.number {
-		s.number[i], _ = strconv.Atoi(m[2+i]) // the form allows digits only
-	}
-	s.Name = fmt.Sprintf("%s-%d.%d", s.Family, s.number[0], s.number[1])
+	s.Name = string(s.Family) + "-" + s.number().Series()
 	return s, nil
 }
 
@@ -312,15 +328,6 @@ func noServer(spec string, found []Server, looked []string, errs []error) error 
 	}
 	b.WriteString("; run script/setup, or install one (Debian: mariadb-server; Ubuntu: mysql-server; RHEL: mysql-server), or give its path, or set RISSO_SERVERS")
 	return fmt.Errorf("%w: %s", ErrNoServer, b.String())
-}
-
-func older(a, b [3]int) bool {
-	for i := range a {
-		if a[i] != b[i] {
-			return a[i] < b[i]
-		}
-	}
-	return false
 }
 
 func unique(in []string) []string {

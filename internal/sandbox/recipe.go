@@ -3,6 +3,8 @@ package sandbox
 import (
 	"fmt"
 	"slices"
+
+	"github.com/rissodb/risso/internal/fleet"
 )
 
 // This file is the one place of the sandbox where server families differ: how
@@ -16,7 +18,7 @@ import (
 // and {port} stand for what is only known later.
 type recipe struct {
 	families []Family
-	from     [3]int // the first version that it fits
+	from     fleet.Version // the first version that it fits
 
 	// bootstrap is the command that fills dir with system tables and a root
 	// without password. It may need extraSQL in the file extra.
@@ -67,7 +69,7 @@ func mysqlRecipes() []recipe {
 	gtid := []string{"gtid_mode=ON", "enforce_gtid_consistency=ON"}
 	mysql80 := recipe{
 		families:  []Family{FamilyMySQL, FamilyPercona},
-		from:      [3]int{8, 0, 11},
+		from:      80011,
 		bootstrap: mysqlBootstrap,
 		redo:      []string{"innodb_log_file_size=32M"},
 		// mysqlx would listen on one more port; log_slave_updates is the default.
@@ -93,7 +95,7 @@ func mysqlRecipes() []recipe {
 
 	// 8.0.23 brought the words source and replica; 8.4 knows no others.
 	mysql8023 := mysql80
-	mysql8023.from = [3]int{8, 0, 23}
+	mysql8023.from = 80023
 	mysql8023.follow = []string{
 		"CHANGE REPLICATION SOURCE TO SOURCE_HOST='127.0.0.1', SOURCE_PORT={port}, SOURCE_USER='{user}', SOURCE_PASSWORD='{password}', SOURCE_AUTO_POSITION=1, SOURCE_CONNECT_RETRY=1, GET_SOURCE_PUBLIC_KEY=1",
 		"START REPLICA",
@@ -102,13 +104,13 @@ func mysqlRecipes() []recipe {
 
 	// 8.0.30 brought another redo log; 8.0.26 the other name of the time-out.
 	mysql8030 := mysql8023
-	mysql8030.from = [3]int{8, 0, 30}
+	mysql8030.from = 80030
 	mysql8030.redo = []string{"innodb_redo_log_capacity=64M"}
 	mysql8030.settings = append(gtid, "mysqlx=OFF", "replica_net_timeout=10")
 	mysql8030.quiet = append([]string{"skip_replica_start=ON"}, mysql80.quiet[1:]...) // the new word came with 8.0.26
 
 	mysql57 := mysql80
-	mysql57.from = [3]int{5, 7, 6}
+	mysql57.from = 50706
 	// Positions in tables survive a crash; later versions have no other way.
 	mysql57.settings = append(gtid, "binlog_format=ROW", "log_slave_updates=ON", "slave_net_timeout=10",
 		"master_info_repository=TABLE", "relay_log_info_repository=TABLE", "explicit_defaults_for_timestamp=ON")
@@ -129,7 +131,7 @@ func mysqlRecipes() []recipe {
 func mariadbRecipe() recipe {
 	return recipe{
 		families:  []Family{FamilyMariaDB},
-		from:      [3]int{10, 5, 0},
+		from:      100500,
 		bootstrap: mariadbBootstrap,
 		// The installer makes root without a password for TCP as well.
 		extraSQL: "DELETE FROM mysql.global_priv WHERE NOT (User='root' AND Host='localhost' OR User='mariadb.sys');\n" +
@@ -157,7 +159,7 @@ func mariadbRecipe() recipe {
 // recipeFor is the recipe of a server.
 func recipeFor(s Server) (recipe, error) {
 	for _, r := range recipes() {
-		if slices.Contains(r.families, s.Family) && !older(s.number, r.from) {
+		if slices.Contains(r.families, s.Family) && s.number() >= r.from {
 			return r, nil
 		}
 	}

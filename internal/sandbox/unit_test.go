@@ -138,16 +138,16 @@ func fakeServer(t *testing.T, path, version string) {
 }
 
 func TestRecipes(t *testing.T) {
-	for version, want := range map[[3]int]string{
-		{5, 7, 22}: "CHANGE MASTER", {8, 0, 15}: "CHANGE MASTER", {8, 0, 23}: "CHANGE REPLICATION", {9, 7, 0}: "CHANGE REPLICATION",
+	for version, want := range map[string]string{
+		"5.7.22": "CHANGE MASTER", "8.0.15": "CHANGE MASTER", "8.0.23": "CHANGE REPLICATION", "9.7.0": "CHANGE REPLICATION",
 	} {
-		r, err := recipeFor(Server{Family: FamilyMySQL, number: version})
+		r, err := recipeFor(Server{Family: FamilyMySQL, Version: version})
 		if err != nil || !strings.HasPrefix(r.follow[0], want) {
 			t.Errorf("MySQL %v: %v, %v", version, r.follow, err)
 		}
 	}
-	for family, version := range map[Family][3]int{FamilyMySQL: {5, 6, 50}, FamilyMariaDB: {10, 1, 0}} {
-		if _, err := recipeFor(Server{Family: family, number: version}); err == nil {
+	for family, version := range map[Family]string{FamilyMySQL: "5.6.50", FamilyMariaDB: "10.1.0"} {
+		if _, err := recipeFor(Server{Family: family, Version: version}); err == nil {
 			t.Errorf("%s %v has a recipe", family, version)
 		}
 	}

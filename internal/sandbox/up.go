@@ -143,7 +143,7 @@ func (p *plan) chooseServers(ctx context.Context, find func(context.Context, str
 		if (s.Family == FamilyMariaDB) != (first.Family == FamilyMariaDB) {
 			return &UsageError{Problem: fmt.Sprintf("%s cannot follow %s by GTID", s.Name, first.Name), Hint: "the GTIDs of MySQL and MariaDB differ"}
 		}
-		if older(s.number, first.number) {
+		if s.number() < first.number() {
 			return &UsageError{Problem: fmt.Sprintf("%s cannot follow %s", s.Name, first.Name), Hint: "a replica must not be older than its primary: put the older one first"}
 		}
 	}

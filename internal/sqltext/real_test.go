@@ -42,13 +42,13 @@ func TestServersAgree(t *testing.T) {
 				if err := s.Exec(t.Context(), "SET sql_mode = '"+mode+"'"); err != nil {
 					t.Fatal(err)
 				}
-				d := sqltext.Dialect{MariaDB: c.Server.MariaDB(), Version: c.Server.Number}.WithMode(mode)
+				d := c.Server.DialectOf(mode)
 				agree(t, s, d, mode)
 			}
 			if err := s.Exec(t.Context(), "SET sql_mode = ''"); err != nil {
 				t.Fatal(err)
 			}
-			systemPrograms(t, s, sqltext.Dialect{MariaDB: c.Server.MariaDB(), Version: c.Server.Number})
+			systemPrograms(t, s, c.Server.DialectOf(""))
 		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
 	"github.com/rissodb/risso/internal/pattern"
 )
 
@@ -71,7 +72,7 @@ func (r *run) meet(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if s.id == r.primary.id && s.server.Hostname == r.primary.server.Hostname && s.server.Port == r.primary.server.Port && s.server.DataDir == r.primary.server.DataDir {
+		if s.server.Seat == r.primary.server.Seat {
 			return fmt.Errorf("%s and %s are the same server", r.primary.name, s.name)
 		}
 		r.others = append(r.others, s)
@@ -92,7 +93,7 @@ func (r *run) meet(ctx context.Context) error {
 func (r *run) lookAround(ctx context.Context, s *side) error {
 	l := r.link(s)
 	defer l.close()
-	o := mysql.Scope{Open: len(r.Schemas)+len(r.Tables) == 0}
+	o := define.Scope{Open: len(r.Schemas)+len(r.Tables) == 0}
 	for _, name := range r.choice.Schemas() {
 		if o.Open = o.Open || strings.Contains(name, "*"); !strings.Contains(name, "*") {
 			o.Schemas = append(o.Schemas, r.there(s, name))
@@ -118,7 +119,7 @@ func (r *run) lookAround(ctx context.Context, s *side) error {
 		o.Schemas = append(o.Schemas, list...)
 	}
 	return l.rows(ctx, func(st *mysql.Stream) error {
-		blind, err := st.Blind(ctx, s.server, o)
+		blind, err := define.Blind(ctx, st, s.server, o)
 		if err != nil {
 			return err
 		}
@@ -129,7 +130,7 @@ func (r *run) lookAround(ctx context.Context, s *side) error {
 			return nil
 		}
 		o.Programs = func(string) bool { return true }
-		if blind, err = st.Blind(ctx, s.server, o); err == nil && blind != nil {
+		if blind, err = define.Blind(ctx, st, s.server, o); err == nil && blind != nil {
 			s.blind = true
 			r.note(Definition{Kind: "definitions", Name: "of views and programs", Server: s.name, Verdict: Failed, What: []string{blind.Error() + " (" + blind.Hint() + ")"}})
 		}
@@ -186,7 +187,7 @@ func (r *run) begin() error {
 
 // identity tells a server from others.
 func (s *side) identity() string {
-	return fmt.Sprintf("%s:%d/%s#%s", s.server.Hostname, s.server.Port, s.server.DataDir, s.id)
+	return s.server.Place() + "#" + s.id
 }
 
 // count adds a table to the result.

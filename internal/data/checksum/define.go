@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
 )
 
 // Definition is what was found of the definition of an object beside tables, where it is not equal.
@@ -27,7 +28,7 @@ func exactly(a, b *side) bool {
 }
 
 // compareTables says how two definitions of a table differ, and what of them cannot be compared.
-func compareTables(here, there mysql.Table, primary, other *side) (differs, open []string) {
+func compareTables(here, there define.Table, primary, other *side) (differs, open []string) {
 	exact := exactly(primary, other)
 	list, columns := tableElements(here.Create, exact)
 	rest, columnsThere := tableElements(there.Create, exact)
@@ -66,7 +67,7 @@ func compareTables(here, there mysql.Table, primary, other *side) (differs, open
 }
 
 // charsets compares what statements of other versions leave out or add: character sets and collations.
-func charsets(here, there mysql.Table, primary, other *side) (differs []string) {
+func charsets(here, there define.Table, primary, other *side) (differs []string) {
 	for _, c := range here.Columns {
 		o, ok := there.Column(c.Name)
 		if !ok || o.Type == "json" || c.Type == "json" { // on MariaDB it is text in utf8mb4_bin
@@ -78,8 +79,8 @@ func charsets(here, there mysql.Table, primary, other *side) (differs []string) 
 			}
 		}
 	}
-	of := func(t mysql.Table, s *side) string {
-		return s.collation(mysql.TableColumn{Charset: t.Charset, Collation: t.Collation})
+	of := func(t define.Table, s *side) string {
+		return s.collation(define.TableColumn{Charset: t.Charset, Collation: t.Collation})
 	}
 	if a, b := of(here, primary), of(there, other); a != b {
 		differs = append(differs, fmt.Sprintf("new columns have the collation %s here and %s there", a, b))
@@ -115,44 +116,44 @@ func (w *worker) defines(ctx context.Context, p *plan, i int, pr *pair, on *On) 
 const schemaKey = "schema"
 
 // objectsOf reads the definitions of a schema's objects beside tables, by kind and name.
-func (l *link) objectsOf(ctx context.Context, schema string) (map[string]mysql.Definition, error) {
-	out := map[string]mysql.Definition{}
+func (l *link) objectsOf(ctx context.Context, schema string) (map[string]define.Definition, error) {
+	out := map[string]define.Definition{}
 	if err := l.text(ctx, true); err != nil {
 		return nil, err
 	}
 	err := l.rows(ctx, func(s *mysql.Stream) error {
 		clear(out)
-		create, err := s.CreateSchema(ctx, schema)
+		create, err := define.CreateSchema(ctx, s, schema)
 		if err != nil {
 			return err
 		}
-		out[schemaKey] = mysql.Definition{Kind: schemaKey, Create: strings.Replace(create, mysql.Quote(schema), "", 1)}
-		add := func(list []mysql.Definition, err error) error {
+		out[schemaKey] = define.Definition{Kind: schemaKey, Create: strings.Replace(create, mysql.Quote(schema), "", 1)}
+		add := func(list []define.Definition, err error) error {
 			for _, d := range list {
 				out[string(d.Kind)+" "+d.Name] = d
 			}
 			return err
 		}
-		tables, err := s.Tables(ctx, schema)
+		tables, err := define.Tables(ctx, s, schema)
 		if err != nil {
 			return err
 		}
 		for _, t := range tables {
-			var d mysql.Definition
+			var d define.Definition
 			switch {
 			case t.View:
-				d, err = s.View(ctx, t.TableName)
+				d, err = define.View(ctx, s, t.TableName)
 			case t.Sequence:
-				d, err = s.Sequence(ctx, t.TableName)
+				d, err = define.Sequence(ctx, s, t.TableName)
 			default:
 				continue
 			}
-			if err := add([]mysql.Definition{d}, err); err != nil {
+			if err := add([]define.Definition{d}, err); err != nil {
 				return err
 			}
 		}
-		for _, read := range []func(context.Context, string) ([]mysql.Definition, error){s.Triggers, s.Routines, s.Events} {
-			if err := add(read(ctx, schema)); err != nil {
+		for _, read := range []func(context.Context, *mysql.Stream, string) ([]define.Definition, error){define.Triggers, define.Routines, define.Events} {
+			if err := add(read(ctx, s, schema)); err != nil {
 				return err
 			}
 		}
@@ -227,7 +228,7 @@ func (r *run) note(list ...Definition) {
 }
 
 // differences compares objects by kind and name.
-func differences(mine, theirs map[string]mysql.Definition, schema string, primary, other *side) (out []Definition) {
+func differences(mine, theirs map[string]define.Definition, schema string, primary, other *side) (out []Definition) {
 	prefix := ""
 	if schema != "" {
 		prefix = schema + "."
@@ -262,25 +263,25 @@ func differences(mine, theirs map[string]mysql.Definition, schema string, primar
 }
 
 // compareObjects says how two definitions of one object differ, and what cannot be compared. Nothing that is secret is in the words.
-func compareObjects(d, o mysql.Definition, primary, other *side) (differs, open []string) {
+func compareObjects(d, o define.Definition, primary, other *side) (differs, open []string) {
 	exact := exactly(primary, other)
 	here, there := programText(d.Create, exact), programText(o.Create, exact)
-	if d.Kind == mysql.KindEvent && (replicated(here) || replicated(there)) {
+	if d.Kind == define.KindEvent && (replicated(here) || replicated(there)) {
 		here, there = withoutStatus(here), withoutStatus(there)
 	}
 	switch {
 	case here == there:
 	case d.Kind == schemaKey && !exact: // each version has defaults of its own
-	case d.Kind == mysql.KindView && !exact:
+	case d.Kind == define.KindView && !exact:
 		open = append(open, "other versions write its statement down differently")
-	case d.Kind == mysql.KindAccount && !exact:
+	case d.Kind == define.KindAccount && !exact:
 		open = append(open, "other versions write passwords, limits and options down differently")
-	case d.Kind == mysql.KindAccount:
+	case d.Kind == define.KindAccount:
 		differs = append(differs, "its password, limits or options differ")
 	default:
 		differs = append(differs, "its statement parts at: "+parting(here, there))
 	}
-	if d.Kind == mysql.KindAccount {
+	if d.Kind == define.KindAccount {
 		return appendGrants(differs, open, d, o, exact)
 	}
 	if d.Table != o.Table {
@@ -314,7 +315,7 @@ func withoutStatus(event string) string {
 }
 
 // appendGrants compares the grants of an account.
-func appendGrants(differs, open []string, d, o mysql.Definition, exact bool) (_, _ []string) {
+func appendGrants(differs, open []string, d, o define.Definition, exact bool) (_, _ []string) {
 	set := func(list []string) map[string]bool {
 		m := map[string]bool{}
 		for _, g := range list {
@@ -351,10 +352,10 @@ func (r *run) accounts(ctx context.Context, here *link, there []*link) error {
 	if len(r.Schemas)+len(r.Tables) > 0 {
 		return nil
 	}
-	read := func(l *link) (map[string]mysql.Definition, error) {
-		out := map[string]mysql.Definition{}
+	read := func(l *link) (map[string]define.Definition, error) {
+		out := map[string]define.Definition{}
 		err := l.rows(ctx, func(s *mysql.Stream) error {
-			list, _, err := s.Accounts(ctx, l.server)
+			list, _, err := define.Accounts(ctx, s, l.server)
 			clear(out)
 			for _, d := range list {
 				out["account "+d.Name] = d

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/chunk"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
 )
 
 // How often a chunk without a key is read before what differs is said to: its rows by their hashes; or, where they are too many to
@@ -80,7 +81,7 @@ func (v *visit) loose(ctx context.Context, s span) error {
 // one side has more of.
 func (v *visit) shelves(ctx context.Context, r chunk.Range) (map[uint16]bool, error) {
 	none := make([]bool, len(v.plan.here.Columns))
-	read := func(l *link, t mysql.Table, k chunk.Key) (sums []chunk.Sum, err error) {
+	read := func(l *link, t define.Table, k chunk.Key) (sums []chunk.Sum, err error) {
 		err = l.rows(ctx, func(st *mysql.Stream) error {
 			sums = make([]chunk.Sum, 1<<16)
 			return st.Select(ctx, chunk.Select(t, k, r, purpose), newCells(len(none), none, func(h xxh3.Uint128, _ []cell) error {
@@ -112,7 +113,7 @@ func (v *visit) shelves(ctx context.Context, r chunk.Range) (map[uint16]bool, er
 func (v *visit) surplus(ctx context.Context, r chunk.Range, only map[uint16]bool) (map[xxh3.Uint128]int64, error) {
 	var counts map[xxh3.Uint128]int64
 	none := make([]bool, len(v.plan.here.Columns))
-	read := func(l *link, t mysql.Table, k chunk.Key, step int64) error {
+	read := func(l *link, t define.Table, k chunk.Key, step int64) error {
 		var own map[xxh3.Uint128]int64
 		err := l.rows(ctx, func(st *mysql.Stream) error {
 			own = map[xxh3.Uint128]int64{}
@@ -145,7 +146,7 @@ func (v *visit) surplus(ctx context.Context, r chunk.Range, only map[uint16]bool
 
 // looseTotals tells by sums alone whether a chunk differs: steady on both sides, and unequal.
 func (v *visit) looseTotals(ctx context.Context, s span) error {
-	sum := func(l *link, t mysql.Table, k chunk.Key) (o span, err error) {
+	sum := func(l *link, t define.Table, k chunk.Key) (o span, err error) {
 		err = l.rows(ctx, func(st *mysql.Stream) error {
 			o = span{Range: s.Range, method: MethodRows}
 			return o.total(ctx, st, v.plan, t, k, "")
@@ -200,7 +201,7 @@ func (v *visit) looseRows(ctx context.Context, r chunk.Range, steady map[xxh3.Ui
 		}
 	}
 	v.on.Verdict = worse(v.on.Verdict, Differs)
-	read := func(l *link, t mysql.Table, k chunk.Key, kind Kind, sign int64) error {
+	read := func(l *link, t define.Table, k chunk.Key, kind Kind, sign int64) error {
 		var rows []Row
 		err := l.rows(ctx, func(st *mysql.Stream) error {
 			rows = nil

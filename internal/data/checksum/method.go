@@ -9,6 +9,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/chunk"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
 )
 
 // choice says which method the next chunk of a table takes.
@@ -122,7 +123,7 @@ func (r *run) hash() hashWords {
 const separator = "_binary 0x1e011f"
 
 // ask lets the server add up a range: the number of rows, and their words' hashes combined.
-func (s *span) ask(ctx context.Context, st *mysql.Stream, p *plan, t mysql.Table, k chunk.Key, hash hashWords) error {
+func (s *span) ask(ctx context.Context, st *mysql.Stream, p *plan, t define.Table, k chunk.Key, hash hashWords) error {
 	parts := []string{separator}
 	for _, i := range p.order {
 		parts = append(parts, rowPart(t.Columns[i]))
@@ -141,7 +142,7 @@ func (s *span) ask(ctx context.Context, st *mysql.Stream, p *plan, t mysql.Table
 
 // wordOrder is the order of columns in a row's word: the longest first, so that a server does not move what it has put together
 // to a larger place with each value. MySQL 9.7 spends a tenth less on a row of two long and two short columns.
-func wordOrder(columns []mysql.TableColumn) []int {
+func wordOrder(columns []define.TableColumn) []int {
 	order := make([]int, len(columns))
 	for i := range order {
 		order[i] = i
@@ -151,7 +152,7 @@ func wordOrder(columns []mysql.TableColumn) []int {
 }
 
 // longest is about how long a column's values may be.
-func longest(c mysql.TableColumn) int {
+func longest(c define.TableColumn) int {
 	switch c.Type {
 	case "char", "varchar", "binary", "varbinary":
 		_, length, _ := strings.Cut(c.FullType, "(")
@@ -167,7 +168,7 @@ func longest(c mysql.TableColumn) int {
 }
 
 // rowPart is what a column adds to a row's word.
-func rowPart(c mysql.TableColumn) string {
+func rowPart(c define.TableColumn) string {
 	value := chunk.Expression(c)
 	if c.Nullable {
 		return "COALESCE(" + value + ", _binary 0x1e001f)"
@@ -177,7 +178,7 @@ func rowPart(c mysql.TableColumn) string {
 
 // fits says whether a row's word is surely smaller than a server's max_allowed_packet, above which CONCAT_WS gives NULL, which
 // is left out of the sum.
-func fits(columns []mysql.TableColumn) bool {
+func fits(columns []define.TableColumn) bool {
 	long := 0
 	for _, c := range columns {
 		switch c.Type {

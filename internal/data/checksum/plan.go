@@ -8,6 +8,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/chunk"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
 )
 
 // job is a table to be compared.
@@ -20,7 +21,7 @@ type job struct {
 // plan is how a table is compared.
 type plan struct {
 	job
-	here  mysql.Table
+	here  define.Table
 	key   chunk.Key // by which it is cut, with Cuts 0 where it cannot be
 	uniq  bool      // the key names single rows
 	text  bool      // character sets differ: values are compared in utf8mb4
@@ -31,7 +32,7 @@ type plan struct {
 
 // peer is the table on another server.
 type peer struct {
-	table mysql.Table
+	table define.Table
 	key   chunk.Key // Name "" where there is no such index
 	skip  Verdict   // why it is not compared; "": it is
 	fail  error
@@ -39,7 +40,7 @@ type peer struct {
 }
 
 // define reads a table's definition.
-func (l *link) define(ctx context.Context, schema, name string) (t mysql.Table, err error) {
+func (l *link) define(ctx context.Context, schema, name string) (t define.Table, err error) {
 	err = l.rows(ctx, func(s *mysql.Stream) error {
 		create := ""
 		err := s.Query(ctx, "SHOW /* risso: definition */ CREATE TABLE "+mysql.Quote(schema)+"."+mysql.Quote(name), func(row [][]byte) error {
@@ -49,14 +50,14 @@ func (l *link) define(ctx context.Context, schema, name string) (t mysql.Table, 
 		if err != nil {
 			return err
 		}
-		t, err = mysql.ParseTable(schema, create)
+		t, err = define.ParseTable(schema, create)
 		return err
 	})
 	return t, err
 }
 
 // collation is a column's, or the default of its character set.
-func (s *side) collation(c mysql.TableColumn) string {
+func (s *side) collation(c define.TableColumn) string {
 	if c.Collation != "" || c.Charset == "" {
 		return charsetName(c.Collation)
 	}
@@ -64,7 +65,7 @@ func (s *side) collation(c mysql.TableColumn) string {
 }
 
 // charsetOf is a column's character set: JSON's is always utf8mb4.
-func charsetOf(c mysql.TableColumn) string {
+func charsetOf(c define.TableColumn) string {
 	if c.Type == "json" {
 		return "utf8mb4"
 	}
@@ -81,7 +82,7 @@ func charsetName(s string) string {
 
 // match fits the definitions to each other: the columns that all have, the key by which all can be cut.
 func match(p *plan, primary *side, others []*side) {
-	var shared []mysql.TableColumn
+	var shared []define.TableColumn
 	for _, c := range chunk.Columns(p.here) {
 		everywhere := true
 		for i := range p.peers {
@@ -136,7 +137,7 @@ func match(p *plan, primary *side, others []*side) {
 }
 
 // asText is columns as the session gives them.
-func asText(list []mysql.TableColumn, text bool) []mysql.TableColumn {
+func asText(list []define.TableColumn, text bool) []define.TableColumn {
 	out := slices.Clone(list)
 	for i := range out {
 		if text && out[i].Charset != "" {
@@ -171,7 +172,7 @@ func sharedCuts(p *plan, key chunk.Key, primary *side, others []*side) int {
 	return len(key.Order)
 }
 
-func isText(c mysql.TableColumn) bool { return c.Charset != "" }
+func isText(c define.TableColumn) bool { return c.Charset != "" }
 
 // transactional says whether reading does not lock writers out.
 func transactional(engine string) bool {
@@ -222,7 +223,7 @@ func (e *peer) fit(p *plan) {
 		e.notes = append(e.notes, "columns that the primary does not have are not compared: "+strings.Join(extra, ", "))
 	}
 	// Generation is a matter of each side; what is read has the primary's names.
-	columns := make([]mysql.TableColumn, len(p.here.Columns))
+	columns := make([]define.TableColumn, len(p.here.Columns))
 	for i, c := range p.here.Columns {
 		o, _ := e.table.Column(c.Name)
 		c.Type, c.FullType = o.Type, o.FullType
@@ -232,7 +233,7 @@ func (e *peer) fit(p *plan) {
 }
 
 // columnNotes says how a column's definition differs.
-func columnNotes(c, o mysql.TableColumn, here, there string) (notes []string) {
+func columnNotes(c, o define.TableColumn, here, there string) (notes []string) {
 	if plainType(c) != plainType(o) {
 		notes = append(notes, fmt.Sprintf("column %s is %s here and %s there", c.Name, c.FullType, o.FullType))
 	}
@@ -247,7 +248,7 @@ func columnNotes(c, o mysql.TableColumn, here, there string) (notes []string) {
 
 // plainType is a type without what means nothing: the display width of integers, which MySQL 8.0.19 took away, and MariaDB's
 // other name for JSON.
-func plainType(c mysql.TableColumn) string {
+func plainType(c define.TableColumn) string {
 	full := strings.ToLower(c.FullType)
 	switch c.Type {
 	case "tinyint", "smallint", "mediumint", "int", "bigint", "year":

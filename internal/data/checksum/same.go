@@ -11,12 +11,12 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
 )
 
 // same says whether two values mean the same, though servers write them differently: a float as 1e20 or as
 // 100000000000000000000, a time with or without a fraction of zeros, JSON with other spaces and another order of its keys.
-func same(c mysql.TableColumn, a, b cell) bool {
+func same(c define.TableColumn, a, b cell) bool {
 	if a.equal(b) {
 		return true
 	}
@@ -88,7 +88,7 @@ func numbers(v any) any {
 const shown = 200
 
 // show is a value for people: text as it is, what is no text in hexadecimal, NULL as nil.
-func show(c mysql.TableColumn, v cell) *string {
+func show(c define.TableColumn, v cell) *string {
 	if v.null {
 		return nil
 	}
@@ -127,7 +127,7 @@ func ascii(b []byte) bool {
 }
 
 // isBinary says whether a column's values are no text.
-func isBinary(c mysql.TableColumn) bool {
+func isBinary(c define.TableColumn) bool {
 	switch c.Type {
 	case "binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "bit", "geometry", "point", "linestring", "polygon",
 		"multipoint", "multilinestring", "multipolygon", "geometrycollection", "geomcollection", "vector":

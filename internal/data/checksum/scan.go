@@ -8,6 +8,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/chunk"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
 )
 
 // Sizes of chunks, in rows and bytes.
@@ -118,7 +119,7 @@ func bound(ctx context.Context, st *mysql.Stream, p *plan, r chunk.Range, rows i
 }
 
 // total sums a range.
-func (s *span) total(ctx context.Context, st *mysql.Stream, p *plan, t mysql.Table, k chunk.Key, hash hashWords) error {
+func (s *span) total(ctx context.Context, st *mysql.Stream, p *plan, t define.Table, k chunk.Key, hash hashWords) error {
 	if s.method == MethodServer {
 		return s.ask(ctx, st, p, t, k, hash)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/chunk"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
 )
 
 // Sizes of looking closer.
@@ -207,7 +208,7 @@ type found struct {
 }
 
 // look reads rows by their keys.
-func (p *plan) look(ctx context.Context, l *link, t mysql.Table, k chunk.Key, keys [][][]byte) (rows map[string]found, err error) {
+func (p *plan) look(ctx context.Context, l *link, t define.Table, k chunk.Key, keys [][][]byte) (rows map[string]found, err error) {
 	statement, err := p.byKeys(t, k, keys)
 	if err != nil {
 		return nil, err
@@ -225,7 +226,7 @@ func (p *plan) look(ctx context.Context, l *link, t mysql.Table, k chunk.Key, ke
 }
 
 // byKeys is the statement that reads rows by their keys.
-func (p *plan) byKeys(t mysql.Table, k chunk.Key, keys [][][]byte) (string, error) {
+func (p *plan) byKeys(t define.Table, k chunk.Key, keys [][][]byte) (string, error) {
 	or := make([]string, len(keys))
 	for i, key := range keys {
 		where, err := p.whereKey(key)

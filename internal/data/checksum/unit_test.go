@@ -15,7 +15,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/rissodb/risso/internal/data/chunk"
-	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
 	"github.com/rissodb/risso/internal/pattern"
 )
 
@@ -99,11 +99,11 @@ func TestSame(t *testing.T) {
 		{"json", `{"a": 1, "b": [1.0]}`, `{"b":[1],"a":1}`, true}, {"json", `{"a": 1}`, `{"a": "1"}`, false}, {"json", `[1,2]`, `[2,1]`, false}, {"json", `[1]`, `[1] x`, false},
 		{"varchar", "1.0", "1", false}, {"varchar", "a", "A", false},
 	} {
-		if got := same(mysql.TableColumn{Type: c.kind}, whole(c.a), whole(c.b)); got != c.want {
+		if got := same(define.TableColumn{Type: c.kind}, whole(c.a), whole(c.b)); got != c.want {
 			t.Errorf("%s %s and %s: %v", c.kind, c.a, c.b, got)
 		}
 	}
-	if same(mysql.TableColumn{Type: "int"}, cell{null: true}, whole("")) {
+	if same(define.TableColumn{Type: "int"}, cell{null: true}, whole("")) {
 		t.Error("NULL is like an empty value")
 	}
 }
@@ -288,7 +288,7 @@ func TestChosen(t *testing.T) {
 func TestResumeOfAnotherOrder(t *testing.T) {
 	of := func(collation string) *plan {
 		t.Helper()
-		table, err := mysql.ParseTable("d", "CREATE TABLE `t` (\n  `k` varchar(20) NOT NULL,\n  PRIMARY KEY (`k`)\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE="+collation)
+		table, err := define.ParseTable("d", "CREATE TABLE `t` (\n  `k` varchar(20) NOT NULL,\n  PRIMARY KEY (`k`)\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE="+collation)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -329,7 +329,7 @@ func TestExactKeys(t *testing.T) {
 		"PRIMARY KEY (`f`)": false, "PRIMARY KEY (`g`)": false, "PRIMARY KEY (`e`)": false, "PRIMARY KEY (`s`)": false, "PRIMARY KEY (`i`,`e`)": false, "PRIMARY KEY (`v`(3))": false,
 		"PRIMARY KEY (`i` DESC)": false, "UNIQUE KEY `u` (`n`)": false, "KEY `u` (`i`)": false,
 	} {
-		table, err := mysql.ParseTable("d", "CREATE TABLE `t` (\n  `i` int(11) NOT NULL,\n  `n` int(11) DEFAULT NULL,\n  `d` decimal(9,2) NOT NULL,\n  `dt` datetime(6) NOT NULL,\n  `b` varbinary(9) NOT NULL,\n  `v` varchar(9) NOT NULL,\n"+
+		table, err := define.ParseTable("d", "CREATE TABLE `t` (\n  `i` int(11) NOT NULL,\n  `n` int(11) DEFAULT NULL,\n  `d` decimal(9,2) NOT NULL,\n  `dt` datetime(6) NOT NULL,\n  `b` varbinary(9) NOT NULL,\n  `v` varchar(9) NOT NULL,\n"+
 			"  `f` float NOT NULL,\n  `g` double NOT NULL,\n  `e` enum('b','a') NOT NULL,\n  `s` set('b','a') NOT NULL,\n  "+key+"\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4")
 		if err != nil {
 			t.Fatal(err)

@@ -12,21 +12,22 @@ import (
 
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
 	"github.com/rissodb/risso/internal/pattern"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // Key is the index by which a table's rows are ordered and cut.
 type Key struct {
-	Name  string              // of the index
-	Order []mysql.TableColumn // all its columns: ORDER BY
-	Desc  []bool              // which of them the index has in descending order
-	Cuts  int                 // how many of the first columns a cut may name; 0: it can order rows, but not be cut
+	Name  string               // of the index
+	Order []define.TableColumn // all its columns: ORDER BY
+	Desc  []bool               // which of them the index has in descending order
+	Cuts  int                  // how many of the first columns a cut may name; 0: it can order rows, but not be cut
 }
 
 // KeyOf chooses the key: the primary key, else the first unique index without NULL, by which InnoDB orders the rows too, else
 // none. Source: MySQL manual, "Clustered and Secondary Indexes".
-func KeyOf(t mysql.Table) (Key, bool) {
+func KeyOf(t define.Table) (Key, bool) {
 	for _, primary := range []bool{true, false} {
 		for _, k := range t.Keys {
 			if !k.Unique || k.Hidden || k.Special || primary != (k.Name == "PRIMARY") {
@@ -40,7 +41,7 @@ func KeyOf(t mysql.Table) (Key, bool) {
 	return Key{}, false
 }
 
-func keyFrom(t mysql.Table, k mysql.TableKey) (Key, bool) {
+func keyFrom(t define.Table, k define.TableKey) (Key, bool) {
 	key := Key{Name: k.Name}
 	for _, p := range k.Parts {
 		c, ok := t.Column(p.Column)
@@ -87,7 +88,7 @@ var ErrBound = errors.New("not a bound of this key")
 
 // literalOf gives how values of a column are written in SQL so that the index serves, or nil where they cannot be: a FLOAT's
 // text is not its value, and ENUM and SET are ordered by number but compared as text.
-func literalOf(c mysql.TableColumn) func(v []byte) string {
+func literalOf(c define.TableColumn) func(v []byte) string {
 	switch c.Type {
 	case "tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "year":
 		return func(v []byte) string { return string(v) }
@@ -222,8 +223,8 @@ func (k Key) OrderBy() string {
 }
 
 // Columns are those whose values are read and loaded: all but generated ones.
-func Columns(t mysql.Table) []mysql.TableColumn {
-	var out []mysql.TableColumn
+func Columns(t define.Table) []define.TableColumn {
+	var out []define.TableColumn
 	for _, c := range t.Columns {
 		if !c.Generated {
 			out = append(out, c)
@@ -236,7 +237,7 @@ func Columns(t mysql.Table) []mysql.TableColumn {
 // manual, "Problems with Floating-Point Values"; FLT_DIG in the servers' my_gcvt. Where an ENUM or SET has the empty string as a
 // member, it and no member at all have the same text: then a SET is read by its number, and the ENUM's value 0 as zeros, with so
 // many digits that they are no member. A server that loads them takes them for what they are.
-func Expression(c mysql.TableColumn) string {
+func Expression(c define.TableColumn) string {
 	name := mysql.Quote(c.Name)
 	if (c.Type == "enum" || c.Type == "set") && emptyMember(c.FullType) {
 		number := "CAST(CONVERT(LPAD(CAST(" + name + " AS UNSIGNED), 21, '0') USING " + c.Charset + ") AS BINARY)"
@@ -260,11 +261,11 @@ func emptyMember(fullType string) bool {
 
 // Select is the statement that reads the rows of a range in the order of the key, in a session prepared by
 // mysql.Stream.ForRows. Without a key (ok of KeyOf false, the zero Key) it reads the whole table as the server has it.
-func Select(t mysql.Table, k Key, r Range, purpose string) string {
+func Select(t define.Table, k Key, r Range, purpose string) string {
 	return selectOf(t, k, r, purpose, Expression)
 }
 
-func selectOf(t mysql.Table, k Key, r Range, purpose string, expression func(mysql.TableColumn) string) string {
+func selectOf(t define.Table, k Key, r Range, purpose string, expression func(define.TableColumn) string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "SELECT /* risso: %s */ SQL_NO_CACHE ", purpose)
 	for i, c := range Columns(t) {
@@ -284,7 +285,7 @@ func selectOf(t mysql.Table, k Key, r Range, purpose string, expression func(mys
 	return b.String()
 }
 
-func source(t mysql.Table, k Key) string {
+func source(t define.Table, k Key) string {
 	from := " FROM " + mysql.Quote(t.Schema) + "." + mysql.Quote(t.Name)
 	if t.Past {
 		from += " FOR SYSTEM_TIME ALL"
@@ -297,7 +298,7 @@ func source(t mysql.Table, k Key) string {
 
 // Source is a table with the key by which it is read.
 type Source struct {
-	Table mysql.Table
+	Table define.Table
 	Key   Key
 }
 
@@ -318,7 +319,7 @@ func NotEmpty(list []Source, purpose string) string {
 
 // Next is the statement that finds the bound that ends the first rows of a range: it gives one row for Key.Literals, or none
 // where the range has fewer rows. Its cost is that of walking the index over that many rows.
-func Next(t mysql.Table, k Key, r Range, rows int64, purpose string) string {
+func Next(t define.Table, k Key, r Range, rows int64, purpose string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "SELECT /* risso: %s */ ", purpose)
 	for i := range k.Cuts {
@@ -336,7 +337,7 @@ func Next(t mysql.Table, k Key, r Range, rows int64, purpose string) string {
 }
 
 // Bound takes the values that a cut needs from a row of Select, whose columns are Columns(t).
-func (k Key) Bound(t mysql.Table, row []byte) (Bound, error) {
+func (k Key) Bound(t define.Table, row []byte) (Bound, error) {
 	values, err := mysql.SplitRow(nil, row)
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/chunk"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
@@ -127,7 +128,7 @@ func cutTable(t *testing.T, s *mysql.Stream, name, wantKey string, wantCuts int)
 	if err != nil {
 		t.Fatal(err)
 	}
-	table, err := mysql.ParseTable("c", create)
+	table, err := define.ParseTable("c", create)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +222,7 @@ func cutTable(t *testing.T, s *mysql.Stream, name, wantKey string, wantCuts int)
 var measured = []string{"ints", "unsigned", "zerofill", "binary", "fixed", "moments", "days", "second", "enums", "down", "generated", "odd `name."}
 
 // splitTable cuts a table without reading it: the parts together must be the table.
-func splitTable(t *testing.T, s *mysql.Stream, table mysql.Table, key chunk.Key, all rows) {
+func splitTable(t *testing.T, s *mysql.Stream, table define.Table, key chunk.Key, all rows) {
 	exec(t, s, "FLUSH STATUS")
 	bounds, err := chunk.Split(t.Context(), s, table, key, 8, "test")
 	if err != nil {

@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
 )
 
 // Order tells in which order a table's rows are by the first columns of its key, so far as that can change: bounds that were found
 // under another order would cut it into ranges that overlap, and leave none out. series is what servers with the same default
 // collations have in common. "" where the table lacks one of the columns.
-func Order(t mysql.Table, columns []string, series string) string {
+func Order(t define.Table, columns []string, series string) string {
 	var b strings.Builder
 	for _, name := range columns {
 		c, ok := t.Column(name)

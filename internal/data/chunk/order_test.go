@@ -3,14 +3,14 @@ package chunk
 import (
 	"testing"
 
-	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
 )
 
 // TestOrder: what changes the order of a key makes another one, what does not does not; what the server decides goes by the server.
 func TestOrder(t *testing.T) {
 	order := func(create, series string) string {
 		t.Helper()
-		table, err := mysql.ParseTable("d", create)
+		table, err := define.ParseTable("d", create)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,13 +9,14 @@ import (
 	"strings"
 
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
 )
 
 // Read reads the rows of a range in the order of the key: the same bytes as Select's statement gives, at less cost for the
 // server. Writing a DOUBLE in its shortest form takes a server most of a row's time (0.4 microseconds of 0.55 a row with two
 // of them; 5.7 to 9.7 and MariaDB alike), so it is asked for the eight bytes instead, and the text is made here. (One
 // value differs from Select's: FLOAT's minus zero keeps its sign, which MariaDB loses in a product.)
-func Read(ctx context.Context, s *mysql.Stream, t mysql.Table, k Key, r Range, purpose string, to mysql.RowSink) error {
+func Read(ctx context.Context, s *mysql.Stream, t define.Table, k Key, r Range, purpose string, to mysql.RowSink) error {
 	to = unbroken(t, to)
 	in := &numbers{to: to, packed: packedOf(t), end: -1}
 	for i, p := range in.packed {
@@ -31,7 +32,7 @@ func Read(ctx context.Context, s *mysql.Stream, t mysql.Table, k Key, r Range, p
 
 // packedExpression is how Read asks for a column. A point is a geometry, and a geometry's bytes are its numbers as they are.
 // Source: MySQL manual, "Internal Geometry Storage Format": 4 bytes SRID, then WKB.
-func packedExpression(c mysql.TableColumn) string {
+func packedExpression(c define.TableColumn) string {
 	if packed(c) {
 		return "POINT(" + mysql.Quote(c.Name) + ", 0)"
 	}
@@ -39,7 +40,7 @@ func packedExpression(c mysql.TableColumn) string {
 }
 
 // packed says whether a column's text is that of a DOUBLE without a given number of digits.
-func packed(c mysql.TableColumn) bool {
+func packed(c define.TableColumn) bool {
 	switch c.Type {
 	case "float":
 		return !strings.Contains(c.FullType, "(")
@@ -49,7 +50,7 @@ func packed(c mysql.TableColumn) bool {
 	return false
 }
 
-func packedOf(t mysql.Table) []bool {
+func packedOf(t define.Table) []bool {
 	columns := Columns(t)
 	out := make([]bool, len(columns))
 	for i, c := range columns {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/chunk"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
 )
 
 // doubles are numbers on whose text two programs may disagree: each power of two and ten with its neighbours, both ends of
@@ -70,7 +71,7 @@ func testNumbers(t *testing.T, to mysql.Target, server mysql.Server, s *mysql.St
 	if err := s.Query(t.Context(), "SHOW CREATE TABLE c.numbers", func(row [][]byte) error { create = string(row[1]); return nil }); err != nil {
 		t.Fatal(err)
 	}
-	table, err := mysql.ParseTable("c", create)
+	table, err := define.ParseTable("c", create)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +135,7 @@ func (p *pieces) Piece(b []byte, last bool) error {
 // testMinusZero: a FLOAT keeps its sign.
 func testMinusZero(t *testing.T, s *mysql.Stream) {
 	exec(t, s, "CREATE TABLE c.zero (f FLOAT)", "INSERT INTO c.zero VALUES (-1e-323), (0)")
-	table := mysql.Table{Schema: "c", Name: "zero", Columns: []mysql.TableColumn{{Name: "f", Type: "float", FullType: "float"}}}
+	table := define.Table{Schema: "c", Name: "zero", Columns: []define.TableColumn{{Name: "f", Type: "float", FullType: "float"}}}
 	var got rows
 	if err := chunk.Read(t.Context(), s, table, chunk.Key{}, chunk.Range{}, "test", &got); err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
 )
 
 // Querier runs a statement of few rows. A mysql.Stream is one.
@@ -19,7 +20,7 @@ type Querier interface {
 // value of the key's first column. It gives none where that is no integer, time or bytes, or where most parts would have no row;
 // then Next finds them by walking, which reads the whole table once more. The distances are powers of two, so that the bounds
 // stay when the table grows.
-func Split(ctx context.Context, q Querier, t mysql.Table, k Key, parts int, purpose string) ([]Bound, error) {
+func Split(ctx context.Context, q Querier, t define.Table, k Key, parts int, purpose string) ([]Bound, error) {
 	if k.Cuts == 0 || parts < 2 {
 		return nil, nil
 	}
@@ -80,7 +81,7 @@ func even(low, high *big.Int, parts int) (out []*big.Int) {
 }
 
 // withRows says how many of the parts between bounds, before the first and behind the last have rows.
-func withRows(ctx context.Context, q Querier, t mysql.Table, k Key, bounds []Bound, purpose string) (n int, err error) {
+func withRows(ctx context.Context, q Querier, t define.Table, k Key, bounds []Bound, purpose string) (n int, err error) {
 	for i := range len(bounds) + 1 {
 		var r Range
 		if i > 0 {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
 )
 
 // MySQL keeps a JSON document as types, and shows it as text: a DECIMAL looks like a DOUBLE there, a DATE like a string. What is
@@ -58,7 +59,7 @@ type Places struct {
 const heldRow = 16 << 20
 
 // NewPlaces is for a table of MySQL; nil where the table has no JSON.
-func NewPlaces(t mysql.Table, to mysql.RowSink) *Places {
+func NewPlaces(t define.Table, to mysql.RowSink) *Places {
 	p := &Places{To: to}
 	for i, c := range Columns(t) {
 		if c.Type == "json" {
@@ -88,7 +89,7 @@ func (p *Places) List() (list []Place, whole bool) {
 
 // unbroken gives what takes rows of a table with JSON so that the documents are JSON: MySQL 5.7 breaks what it writes of bytes into
 // lines (5.7.22, seen), which it would not take back. A line feed that is meant is escaped there.
-func unbroken(t mysql.Table, to mysql.RowSink) mysql.RowSink {
+func unbroken(t define.Table, to mysql.RowSink) mysql.RowSink {
 	l := &lines{to: to, json: map[int]bool{}}
 	for i, c := range Columns(t) {
 		l.json[i] = c.Type == "json"
@@ -316,7 +317,7 @@ func (p Place) typed() string {
 }
 
 // TypedPlaces gives those places at which some row has a value whose type its text does not tell, and how many there are of each.
-func TypedPlaces(ctx context.Context, s *mysql.Stream, t mysql.Table, list []Place, purpose string) (typed []Place, counts []int64, err error) {
+func TypedPlaces(ctx context.Context, s *mysql.Stream, t define.Table, list []Place, purpose string) (typed []Place, counts []int64, err error) {
 	const atOnce = 100
 	for part := range slices.Chunk(list, atOnce) {
 		var sums []string
@@ -343,7 +344,7 @@ func TypedPlaces(ctx context.Context, s *mysql.Stream, t mysql.Table, list []Pla
 }
 
 // ReadTyped hands on the values at places whose type their text does not tell. The key has to be Whole.
-func ReadTyped(ctx context.Context, s *mysql.Stream, t mysql.Table, k Key, list []Place, purpose string, f func(Typed) error) error {
+func ReadTyped(ctx context.Context, s *mysql.Stream, t define.Table, k Key, list []Place, purpose string, f func(Typed) error) error {
 	const atOnce = 100
 	for part := range slices.Chunk(list, atOnce) {
 		var exprs, where []string

@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
 )
 
 // TestPlaces: the places of all numbers, and of strings that can be something else, are found, whether a row comes at once or in
 // pieces; text that is no JSON ends the search and no more.
 func TestPlaces(t *testing.T) {
-	table := mysql.Table{Columns: []mysql.TableColumn{{Name: "id", Type: "int"}, {Name: "a", Type: "json"}, {Name: "t", Type: "text"}, {Name: "b", Type: "json"}}}
+	table := define.Table{Columns: []define.TableColumn{{Name: "id", Type: "int"}, {Name: "a", Type: "json"}, {Name: "t", Type: "text"}, {Name: "b", Type: "json"}}}
 	rows := [][]string{{"1", `{"n": 1.50, "s": "x", "d": "2020-01-01", "l": [true, {"q\"}": -3}, [], "base64:type15:YQ=="], "z": null}`, "7", `12`}, {"2", `"10:00:00.000000"`, `{"not": 1}`, "NULL"},
 		{"3", `{"open": [1, `, "", `]`}, {"4", `{x`, "", `[}`}}
 	want := []Place{{"a", "$"}, {"a", `$."d"`}, {"a", `$."l"[1]."q\"}"`}, {"a", `$."l"[3]`}, {"a", `$."n"`}, {"a", `$."open"[0]`}, {"b", "$"}}
@@ -41,7 +42,7 @@ func TestPlaces(t *testing.T) {
 			t.Errorf("in pieces of %d: %v, %d rows", size, list, got.Count)
 		}
 	}
-	if NewPlaces(mysql.Table{Columns: table.Columns[:1]}, nil) != nil {
+	if NewPlaces(define.Table{Columns: table.Columns[:1]}, nil) != nil {
 		t.Error("a table without JSON has places")
 	}
 	many := NewPlaces(table, &Rows{})
@@ -60,7 +61,7 @@ func TestPlaces(t *testing.T) {
 
 // TestUnbroken: only documents lose their line feeds.
 func TestUnbroken(t *testing.T) {
-	table := mysql.Table{Columns: []mysql.TableColumn{{Name: "t", Type: "text"}, {Name: "j", Type: "json"}}}
+	table := define.Table{Columns: []define.TableColumn{{Name: "t", Type: "text"}, {Name: "j", Type: "json"}}}
 	var got mysql.RowSink = &kept{}
 	to := unbroken(table, got)
 	for _, piece := range []string{"\x03a\nb\x05[\"\n\"]", "\x01\n\xfb"} {

@@ -201,7 +201,7 @@ func (r *run) choose(ctx context.Context) (sandbox.Server, error) {
 	}
 	host, _ := os.Hostname() // for the eye only
 	r.proof = Proof{Format: ProofFormat, Backup: r.header.ID, Kind: string(r.header.Kind), Server: r.header.Server.Name, Taken: r.header.Snapshot, Host: host,
-		On: string(server.Family) + " " + server.Version, Of: r.header.Server.Flavour + " " + r.header.Server.Version,
+		On: string(server.Family) + " " + server.Version, Of: r.header.Server.String(),
 		Failures: []string{}, Notes: notes, LeftOut: slices.Clone(leftOut(r.header)), Stages: []Stage{}, Queries: []Query{}, Compare: Compare{Different: []string{}}, Check: Checked{Problems: []string{}}}
 	return server, nil
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/sandbox"
 )
 
@@ -83,24 +84,24 @@ func TestNearest(t *testing.T) {
 	}
 	all := []sandbox.Server{server("mariadb", "11.4.2"), server("mariadb", "10.11.19"), server("mariadb", "10.6.1"), server("mysql", "9.7.4-2"), server("mysql", "8.0.15"), server("mysql", "8.0.40"), server("mysql", "5.7.22")}
 	for _, c := range []struct {
-		flavour string
-		number  int
+		flavour fleet.Flavour
+		number  fleet.Version
 		want    string
 	}{
 		{"MariaDB", 101119, "mariadb-10.11.19"}, {"MariaDB", 101103, "mariadb-10.11.19"}, {"MariaDB", 101124, "mariadb-10.11.19"}, {"MariaDB", 100500, "mariadb-10.6.1"}, {"MariaDB", 110000, "mariadb-11.4.2"}, {"MariaDB", 120000, "mariadb-11.4.2"},
 		{"MySQL", 80015, "mysql-8.0.15"}, {"MySQL", 80030, "mysql-8.0.40"}, {"MySQL", 80041, "mysql-8.0.40"}, {"MySQL", 80400, "mysql-9.7.4-2"}, {"Percona Server", 50740, "mysql-5.7.22"},
 	} {
-		h := repo.Header{Server: repo.Server{Flavour: c.flavour, Number: c.number}}
+		h := repo.Header{Server: repo.Server{Server: fleet.Server{Flavour: c.flavour, Number: c.number}}}
 		got, ok := pick(all, h)
 		if !ok || got.Name != c.want {
 			t.Errorf("%s %d: %s", c.flavour, c.number, got.Name)
 		}
 		h.Kind = repo.Physical
-		if _, _, err := fits(got, h); (err == nil) != (number(got.Version)/100 == c.number/100) {
+		if _, _, err := fits(got, h); (err == nil) != (got.Kind().Number/100 == c.number/100) {
 			t.Errorf("%s %d, physical, on %s: %v", c.flavour, c.number, got.Name, err)
 		}
 	}
-	if s, ok := pick(all[:3], repo.Header{Server: repo.Server{Flavour: "MySQL", Number: 80015}}); ok {
+	if s, ok := pick(all[:3], repo.Header{Server: repo.Server{Server: fleet.Server{Flavour: "MySQL", Number: 80015}}}); ok {
 		t.Error(s)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
 )
 
 // Options are what is dumped, and how.
@@ -193,10 +194,8 @@ func (j *job) takeSnapshot(ctx context.Context, giveUp func(error)) (err error) 
 		return err
 	}
 	s := j.snap
-	id, err := s.ServerIdentity(ctx)
-	if err == nil {
-		j.head.Server.Variables, err = s.Variables(ctx)
-	}
+	j.head.Server = repo.Server{Identity: s.Server.ID, Name: j.Name, Server: s.Server.Server}
+	j.head.Server.Variables, err = s.Variables(ctx)
 	var filter mysql.LogFilter
 	if err == nil {
 		filter, err = s.LogFilter(ctx)
@@ -205,8 +204,6 @@ func (j *job) takeSnapshot(ctx context.Context, giveUp func(error)) (err error) 
 		s.Close()
 		return err
 	}
-	j.head.Server.Identity, j.head.Server.Name, j.head.Server.Flavour = id, j.Name, string(s.Server.Flavour)
-	j.head.Server.Version, j.head.Server.Number = s.Server.Version, s.Server.Number
 	j.head.Server.LogDo, j.head.Server.LogIgnore = filter.Do, filter.Ignore
 	if why := filter.String(); why != "" {
 		j.notes = append(j.notes, "The server writes a part of its changes only: "+why+".")
@@ -352,14 +349,14 @@ func (j *job) altered(ctx context.Context, changes map[string]int64) error {
 
 func (j *job) findAltered(ctx context.Context, changes map[string]int64) error {
 	tables := append(j.list.tables, j.list.plain...) // all have been read: their order is free
-	slices.SortFunc(tables, func(a, b mysql.TableInfo) int { return compareNames(a.TableName, b.TableName) })
+	slices.SortFunc(tables, func(a, b define.TableInfo) int { return compareNames(a.TableName, b.TableName) })
 	for _, schema := range j.list.schemas {
-		now, err := j.snap.Control().Tables(ctx, schema)
+		now, err := define.Tables(ctx, j.snap.Control(), schema)
 		if err != nil {
 			return err
 		}
 		for _, n := range now {
-			i, there := slices.BinarySearchFunc(tables, n.TableName, func(t mysql.TableInfo, name mysql.TableName) int { return compareNames(t.TableName, name) })
+			i, there := slices.BinarySearchFunc(tables, n.TableName, func(t define.TableInfo, name mysql.TableName) int { return compareNames(t.TableName, name) })
 			// The server tells seconds: of a table that was made in the second of the list, it does not tell.
 			if there && !j.snap.Kept(n.TableName) && (n.Created != tables[i].Created || n.Created >= j.list.at) {
 				return fmt.Errorf("table %s was altered after the snapshot: %w", n.TableName, ErrChanged)

@@ -16,6 +16,7 @@ import (
 	"github.com/rissodb/risso/internal/data/dump"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
 )
 
 // digits is a table of ten rows, for joins.
@@ -107,7 +108,7 @@ func compare(t *testing.T, r *repo.Repo, to mysql.Target) {
 		if l.Table == nil {
 			return nil
 		}
-		table, err := mysql.ParseTable(l.Table.Schema, l.Table.Create)
+		table, err := define.ParseTable(l.Table.Schema, l.Table.Create)
 		if err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
 	"github.com/rissodb/risso/internal/pattern"
 )
 
@@ -132,28 +133,28 @@ func matches(pattern, name string) bool {
 type listing struct {
 	there   []string // all schemas that the account sees and a backup may hold
 	schemas []string
-	tables  []mysql.TableInfo // with transactions, the largest first
-	plain   []mysql.TableInfo // without
-	away    []mysql.TableInfo // whose rows are elsewhere; at the end of tables, too
+	tables  []define.TableInfo // with transactions, the largest first
+	plain   []define.TableInfo // without
+	away    []define.TableInfo // whose rows are elsewhere; at the end of tables, too
 	views   []mysql.TableName
 	seqs    []mysql.TableName
 	closed  []mysql.TableName // that the server could not open when it listed them
 	whole   map[string]bool   // schemas of which all is taken
 	bytes   int64
-	blind   *mysql.BlindError // what the account may not see; nil: it sees all
-	rights  *mysql.Rights     // the account's, where a part will do; nil: all is wanted
-	unread  []string          // what it may not read then, of what is there or was named
-	at      mysql.Moment      // when it was read, by the server's clock
-	unmet   unmet             // patterns that nothing has met until now
+	blind   *define.BlindError // what the account may not see; nil: it sees all
+	rights  *mysql.Rights      // the account's, where a part will do; nil: all is wanted
+	unread  []string           // what it may not read then, of what is there or was named
+	at      define.Moment      // when it was read, by the server's clock
+	unmet   unmet              // patterns that nothing has met until now
 }
 
 // list reads what a server has. It uses all sessions.
 func list(ctx context.Context, sessions []*mysql.Stream, server mysql.Server, o Options) (*listing, error) {
 	sel := o.Select
 	l := &listing{whole: map[string]bool{}, unmet: unmet{slices.Clone(sel.Schemas), slices.Clone(sel.Tables), slices.Clone(sel.Exclude)}}
-	all, err := sessions[0].Schemas(ctx)
+	all, err := define.Schemas(ctx, sessions[0])
 	if err == nil {
-		l.at, err = sessions[0].Now(ctx)
+		l.at, err = define.Now(ctx, sessions[0])
 	}
 	if err != nil {
 		return nil, err
@@ -167,11 +168,11 @@ func list(ctx context.Context, sessions []*mysql.Stream, server mysql.Server, o 
 		}
 	}
 	if len(l.schemas) > manySchemas && sel.All() {
-		n, err := sessions[0].TablesAtMost(ctx)
+		n, err := define.TablesAtMost(ctx, sessions[0])
 		if err != nil {
 			return nil, err
 		}
-		l.tables = make([]mysql.TableInfo, 0, n)
+		l.tables = make([]define.TableInfo, 0, n)
 	}
 	took, err := l.read(ctx, sessions, sel)
 	if err != nil {
@@ -199,7 +200,7 @@ func list(ctx context.Context, sessions []*mysql.Stream, server mysql.Server, o 
 	if missing := l.missing(sel); len(missing) > 0 {
 		return nil, fmt.Errorf("%w: %s", ErrNothing, strings.Join(missing, ", "))
 	}
-	bySize := func(a, b mysql.TableInfo) int {
+	bySize := func(a, b define.TableInfo) int {
 		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), compareNames(a.TableName, b.TableName))
 	}
 	slices.SortFunc(l.tables, bySize)
@@ -225,13 +226,13 @@ func (e *ClosedError) Error() string {
 func (l *listing) reopen(ctx context.Context, st *mysql.Stream, sel Selection) error {
 	bad := &ClosedError{}
 	for _, name := range l.closed {
-		info, why, err := st.Table(ctx, name)
+		info, why, err := define.FindTable(ctx, st, name)
 		switch {
 		case err != nil:
 			return err
 		case info == nil:
 		case info.Engine != "":
-			l.add([]mysql.TableInfo{*info}, sel)
+			l.add([]define.TableInfo{*info}, sel)
 		default:
 			bad.Tables = append(bad.Tables, name)
 			bad.Why = cmp.Or(bad.Why, why)
@@ -255,7 +256,7 @@ func (l *listing) missing(sel Selection) (out []string) {
 		if l.hides(t.Schema, t.Name, "SELECT") || slices.Contains(l.unread, t.String()) {
 			continue
 		}
-		is := func(i mysql.TableInfo) bool { return i.TableName == t }
+		is := func(i define.TableInfo) bool { return i.TableName == t }
 		if !slices.ContainsFunc(l.tables, is) && !slices.ContainsFunc(l.plain, is) && !slices.ContainsFunc(l.away, is) && !slices.Contains(l.views, t) && !slices.Contains(l.seqs, t) && !sel.excluded(t.Schema, t.Name) {
 			out = append(out, t.Schema+"."+t.Name)
 		}
@@ -287,7 +288,7 @@ func (l *listing) read(ctx context.Context, sessions []*mysql.Stream, sel Select
 				if i >= len(l.schemas) {
 					return nil
 				}
-				tables, err := st.Tables(ctx, l.schemas[i])
+				tables, err := define.Tables(ctx, st, l.schemas[i])
 				if err != nil {
 					return err
 				}
@@ -301,7 +302,7 @@ func (l *listing) read(ctx context.Context, sessions []*mysql.Stream, sel Select
 }
 
 // add takes what is selected of one schema and says whether it took anything.
-func (l *listing) add(tables []mysql.TableInfo, sel Selection) bool {
+func (l *listing) add(tables []define.TableInfo, sel Selection) bool {
 	took := false
 	for _, t := range tables {
 		l.unmet.meet(t.Schema, t.Name)
@@ -359,8 +360,8 @@ func (l *listing) notes() (out []string) {
 }
 
 // someOf names the first of some tables with their engines.
-func someOf(list []mysql.TableInfo) string {
-	return firstOf(list, func(t mysql.TableInfo) string { return fmt.Sprintf("%s (%s)", t.TableName, t.Engine) })
+func someOf(list []define.TableInfo) string {
+	return firstOf(list, func(t define.TableInfo) string { return fmt.Sprintf("%s (%s)", t.TableName, t.Engine) })
 }
 
 // firstOf names the first of a list.

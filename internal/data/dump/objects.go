@@ -9,6 +9,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
 )
 
 // definitions reads all that is no table: one session does it while the others read rows.
@@ -18,12 +19,12 @@ func (w *worker) definitions(ctx context.Context) error {
 	if err := w.st.Exec(ctx, "SET /* risso: definitions as UTF-8 */ character_set_results = utf8mb4"); err != nil {
 		return err
 	}
-	holds, err := w.st.Holds(ctx)
+	holds, err := define.Holds(ctx, w.st)
 	if err != nil {
 		return err
 	}
 	for _, schema := range l.schemas {
-		create, err := w.st.CreateSchema(ctx, schema)
+		create, err := define.CreateSchema(ctx, w.st, schema)
 		if err != nil {
 			return err
 		}
@@ -37,14 +38,14 @@ func (w *worker) definitions(ctx context.Context) error {
 		}
 	}
 	for _, name := range l.seqs {
-		d, err := w.st.Sequence(ctx, name)
+		d, err := define.Sequence(ctx, w.st, name)
 		if err := w.add(err, d); err != nil {
 			return err
 		}
 	}
 	var broken []mysql.TableName
 	for _, name := range l.views {
-		d, err := w.st.View(ctx, name)
+		d, err := define.View(ctx, w.st, name)
 		if err != nil && mysql.Gone(err) {
 			return fmt.Errorf("view %s: %w", name, ErrChanged)
 		}
@@ -62,20 +63,20 @@ func (w *worker) definitions(ctx context.Context) error {
 }
 
 // programs reads the programs of one kind in a schema. Triggers belong to their tables, all else to whole schemas.
-func (w *worker) programs(ctx context.Context, schema string, kind mysql.ObjectKind) error {
-	if kind != mysql.KindTrigger && !w.job.list.whole[schema] {
+func (w *worker) programs(ctx context.Context, schema string, kind define.ObjectKind) error {
+	if kind != define.KindTrigger && !w.job.list.whole[schema] {
 		return nil
 	}
-	triggers := func(ctx context.Context, schema string) ([]mysql.Definition, error) {
-		return w.st.TriggersOf(ctx, schema, func(table string) bool {
+	triggers := func(ctx context.Context, st *mysql.Stream, schema string) ([]define.Definition, error) {
+		return define.TriggersOf(ctx, st, schema, func(table string) bool {
 			return w.job.Select.table(schema, table) && !w.job.list.hides(schema, table, "TRIGGER")
 		})
 	}
-	read := map[mysql.ObjectKind]func(context.Context, string) ([]mysql.Definition, error){
-		mysql.KindTrigger: triggers, mysql.KindProcedure: w.st.Routines, mysql.KindEvent: w.st.Events,
+	read := map[define.ObjectKind]func(context.Context, *mysql.Stream, string) ([]define.Definition, error){
+		define.KindTrigger: triggers, define.KindProcedure: define.Routines, define.KindEvent: define.Events,
 	}[kind]
-	list, err := read(ctx, schema)
-	if errors.Is(err, mysql.ErrHidden) && w.job.Partial {
+	list, err := read(ctx, w.st, schema)
+	if errors.Is(err, define.ErrHidden) && w.job.Partial {
 		w.job.note("No routines of " + mysql.Quote(schema) + " are in the backup: " + err.Error())
 		w.job.blind()
 		return nil
@@ -96,7 +97,7 @@ func (w *worker) accounts(ctx context.Context) error {
 	if w.job.NoAccounts || !w.job.Select.All() {
 		return nil
 	}
-	list, ignored, err := w.st.Accounts(ctx, w.job.snap.Server)
+	list, ignored, err := define.Accounts(ctx, w.st, w.job.snap.Server)
 	switch mysql.ClassOf(err) {
 	case mysql.ClassPrivilege, mysql.ClassLogin:
 		w.job.note("Users and grants are not in the backup: the account may not read them (GRANT SELECT ON mysql.*).")
@@ -124,7 +125,7 @@ func (j *job) readable(what, create string) {
 }
 
 // add writes an object's line.
-func (w *worker) add(err error, d mysql.Definition) error {
+func (w *worker) add(err error, d define.Definition) error {
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/chunk"
 	"github.com/rissodb/risso/internal/data/repo"
-	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
 )
 
 // parent is the earlier backup whose cuts are taken over.
@@ -21,7 +21,7 @@ type parent struct {
 }
 
 // tableHash stands for a table as far as its cuts go: its key's columns, and their order. ok is false where the table has no such columns.
-func tableHash(t mysql.Table, key []string, series string) (hash uint64, ok bool) {
+func tableHash(t define.Table, key []string, series string) (hash uint64, ok bool) {
 	order := chunk.Order(t, key, series)
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%q.%q %s", t.Schema, t.Name, order)
@@ -50,7 +50,7 @@ func findParent(ctx context.Context, r *repo.Repo, server repo.Server) (parent, 
 		if l.Table == nil || len(l.Table.Chunks) < 2 || len(l.Table.Key) == 0 {
 			return nil
 		}
-		t, err := mysql.ParseTable(l.Table.Schema, l.Table.Create)
+		t, err := define.ParseTable(l.Table.Schema, l.Table.Create)
 		if err == nil && l.Table.History {
 			t, _ = t.WithHistory()
 		}
@@ -98,7 +98,7 @@ func parentID(ctx context.Context, r *repo.Repo, identity string) (id string, er
 }
 
 // cutsOf gives the ranges of a table by the earlier backup, or nil.
-func (p parent) cutsOf(t mysql.Table, k chunk.Key) []chunk.Range {
+func (p parent) cutsOf(t define.Table, k chunk.Key) []chunk.Range {
 	hash, _ := tableHash(t, k.Columns(), p.series)
 	bounds := p.bounds[hash]
 	if len(bounds) == 0 {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/dump"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
 )
 
 // TestRemedies: what is advised where an account may not see all works: after the grants all of it is in a backup; and where a part is
@@ -72,7 +73,7 @@ func TestRemedies(t *testing.T) {
 					if err == nil {
 						continue
 					}
-					var b *mysql.BlindError
+					var b *define.BlindError
 					if !errors.As(err, &b) {
 						said("%v", err)
 						continue
@@ -120,7 +121,7 @@ func lockRemedies(t *testing.T, dsn string, s *mysql.Stream) {
 	blind := func(user string, sel dump.Selection) []string {
 		t.Helper()
 		_, err := as(user, sel, false)
-		var b *mysql.BlindError
+		var b *define.BlindError
 		if !errors.As(err, &b) {
 			t.Fatalf("%s: %v", user, err)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/chunk"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
 )
 
 // Plan is what a backup would do. Sizes are what the server estimates.
@@ -77,15 +78,15 @@ func MakePlan(ctx context.Context, o Options) (Plan, error) {
 	return p, nil
 }
 
-func howRead(ctx context.Context, st *mysql.Stream, info mysql.TableInfo) (string, error) {
+func howRead(ctx context.Context, st *mysql.Stream, info define.TableInfo) (string, error) {
 	if mysql.Elsewhere(info.Engine) {
 		return "definition only: its rows are elsewhere (" + info.Engine + ")", nil
 	}
-	create, err := st.CreateTable(ctx, info.TableName)
+	create, err := define.CreateTable(ctx, st, info.TableName)
 	if err != nil {
 		return "", err
 	}
-	t, err := mysql.ParseTable(info.Schema, create)
+	t, err := define.ParseTable(info.Schema, create)
 	if err != nil {
 		return "", err
 	}

@@ -11,12 +11,13 @@ import (
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
 )
 
 // table is a table that is being read, maybe by several workers.
 type table struct {
-	mysql.Table
-	info  mysql.TableInfo
+	define.Table
+	info  define.TableInfo
 	key   chunk.Key
 	plain bool
 
@@ -49,7 +50,7 @@ type part struct {
 type queue struct {
 	mu     sync.Mutex
 	cond   *sync.Cond
-	infos  []mysql.TableInfo
+	infos  []define.TableInfo
 	next   int
 	handed []*part // for the session in reserve
 	parts  []*part
@@ -61,7 +62,7 @@ type queue struct {
 // to be empty last, next to each other. Locks are asked for in the list's own order, which has to be taken before.
 func newQueue(l *listing) *queue {
 	q := &queue{infos: l.tables}
-	slices.SortStableFunc(q.infos, func(a, b mysql.TableInfo) int {
+	slices.SortStableFunc(q.infos, func(a, b define.TableInfo) int {
 		switch ea, eb := a.Rows == 0, b.Rows == 0; {
 		case a.Bytes != b.Bytes:
 			return cmp.Compare(b.Bytes, a.Bytes)
@@ -82,11 +83,11 @@ const (
 	smallSize = 64 << 10 // bytes: an empty table has a page, and each partition of it
 )
 
-func believedEmpty(t mysql.TableInfo) bool { return t.Rows == 0 && t.Bytes <= smallSize }
+func believedEmpty(t define.TableInfo) bool { return t.Rows == 0 && t.Bytes <= smallSize }
 
 // take gives a part, or tables that nobody has begun; neither when all is done. It waits while others may yet add parts. Who
 // took something calls done when he has finished with it. workers are how many take.
-func (q *queue) take(workers int) (*part, []mysql.TableInfo) {
+func (q *queue) take(workers int) (*part, []define.TableInfo) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for {
@@ -114,7 +115,7 @@ func (q *queue) take(workers int) (*part, []mysql.TableInfo) {
 }
 
 // claim takes a table that somebody wants to alter; nil when it has been begun already.
-func (q *queue) claim(name mysql.TableName) *mysql.TableInfo {
+func (q *queue) claim(name mysql.TableName) *define.TableInfo {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for i := q.next; i < len(q.infos) && !q.ended; i++ {
@@ -131,7 +132,7 @@ func (q *queue) claim(name mysql.TableName) *mysql.TableInfo {
 }
 
 // back takes tables that were taken, and of which nothing has been read, to be taken one by one.
-func (q *queue) back(infos []mysql.TableInfo) {
+func (q *queue) back(infos []define.TableInfo) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, t := range infos {
@@ -179,7 +180,7 @@ func (q *queue) empty() bool {
 
 // outweighs says whether a table that was just taken is more than one worker's share of what is left: then several should read
 // it. Otherwise a worker reads it as a whole, which costs the server less.
-func (q *queue) outweighs(info mysql.TableInfo, workers int) bool {
+func (q *queue) outweighs(info define.TableInfo, workers int) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	left := info.Bytes

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
 	"github.com/rissodb/risso/internal/pattern"
 )
 
@@ -14,16 +15,16 @@ func exact(pattern string) bool { return !strings.ContainsAny(pattern, `*?[\`) }
 
 // lookAround says what of a selection the account may not see; nil when it sees all of it. Where a part will do what the account may not
 // read goes out of the list.
-func lookAround(ctx context.Context, st *mysql.Stream, server mysql.Server, opts Options, l *listing) (*mysql.BlindError, error) {
+func lookAround(ctx context.Context, st *mysql.Stream, server mysql.Server, opts Options, l *listing) (*define.BlindError, error) {
 	schemas, tables, open := opts.Select.named()
-	o := mysql.Scope{Open: open, Schemas: schemas, Tables: tables, Views: l.views, Seen: slices.Concat(l.tables, l.plain, l.away), Programs: func(schema string) bool { return l.whole[schema] }}
+	o := define.Scope{Open: open, Schemas: schemas, Tables: tables, Views: l.views, Seen: slices.Concat(l.tables, l.plain, l.away), Programs: func(schema string) bool { return l.whole[schema] }}
 	if open {
 		o.Schemas = append(o.Schemas, l.schemas...)
 	}
 	if o.Seen == nil {
-		o.Seen = []mysql.TableInfo{}
+		o.Seen = []define.TableInfo{}
 	}
-	b, err := st.Blind(ctx, server, o)
+	b, err := define.Blind(ctx, st, server, o)
 	if err != nil || b == nil && !opts.Partial {
 		return nil, err
 	}
@@ -63,14 +64,14 @@ func (l *listing) leaveUnread() {
 		}
 		return out
 	}
-	table := func(t mysql.TableInfo) bool { return leave(t.TableName, l.hides(t.Schema, t.Name, "SELECT")) }
+	table := func(t define.TableInfo) bool { return leave(t.TableName, l.hides(t.Schema, t.Name, "SELECT")) }
 	l.tables, l.plain, l.away = slices.DeleteFunc(l.tables, table), slices.DeleteFunc(l.plain, table), slices.DeleteFunc(l.away, table)
 	l.views = slices.DeleteFunc(l.views, func(n mysql.TableName) bool {
 		return leave(n, l.hides(n.Schema, n.Name, "SELECT") || l.hides(n.Schema, n.Name, "SHOW VIEW"))
 	})
 	l.seqs = slices.DeleteFunc(l.seqs, func(n mysql.TableName) bool { return leave(n, l.hides(n.Schema, n.Name, "SELECT")) })
 	if !l.rights.Have("", "", "RELOAD", "FLUSH_TABLES") {
-		l.plain = slices.DeleteFunc(l.plain, func(t mysql.TableInfo) bool { return leave(t.TableName, l.hides(t.Schema, "", "LOCK TABLES")) })
+		l.plain = slices.DeleteFunc(l.plain, func(t define.TableInfo) bool { return leave(t.TableName, l.hides(t.Schema, "", "LOCK TABLES")) })
 	}
 	l.bytes = 0
 	for _, t := range slices.Concat(l.tables, l.plain) {

@@ -10,6 +10,7 @@ import (
 	"github.com/rissodb/risso/internal/data/dump"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
 )
 
 // grantsOf gives the line of the privileges in docs/backup.md that is for a flavour.
@@ -49,9 +50,9 @@ func TestSight(t *testing.T) {
 				result, err := dump.Run(t.Context(), r, o)
 				return result, r, err
 			}
-			fails := func(err error, words ...string) *mysql.BlindError {
+			fails := func(err error, words ...string) *define.BlindError {
 				t.Helper()
-				var b *mysql.BlindError
+				var b *define.BlindError
 				if !errors.As(err, &b) {
 					t.Fatalf("no word of what is not seen: %v", err)
 				}

@@ -8,17 +8,18 @@ import (
 
 	"github.com/rissodb/risso/internal/data/chunk"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
 )
 
 // tables reads several tables that the server believes to be empty. Where there are 10,000 schemas of 65 such tables, all the
 // time goes into asking: so their definitions are asked for at once, and which of them have rows after all. Those, and what the
 // server refuses, are read one by one: what it means shows then.
-func (w *worker) tables(ctx context.Context, infos []mysql.TableInfo) error {
+func (w *worker) tables(ctx context.Context, infos []define.TableInfo) error {
 	names := make([]mysql.TableName, len(infos))
 	for i, info := range infos {
 		names[i] = info.TableName
 	}
-	creates, err := w.st.CreateTables(ctx, names)
+	creates, err := define.CreateTables(ctx, w.st, names)
 	if err != nil {
 		return w.single(infos, err)
 	}
@@ -32,7 +33,7 @@ func (w *worker) tables(ctx context.Context, infos []mysql.TableInfo) error {
 	if err != nil {
 		return w.single(infos, err)
 	}
-	var back []mysql.TableInfo
+	var back []define.TableInfo
 	for i, t := range list {
 		if full[i] {
 			back = append(back, infos[i])
@@ -45,7 +46,7 @@ func (w *worker) tables(ctx context.Context, infos []mysql.TableInfo) error {
 }
 
 // single puts tables back that the server refused, to be read one by one, or that a session has lost.
-func (w *worker) single(infos []mysql.TableInfo, err error) error {
+func (w *worker) single(infos []define.TableInfo, err error) error {
 	if w.st.Broken() != nil && !w.mayLose(err) {
 		return w.refused(infos[0], err)
 	}

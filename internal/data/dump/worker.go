@@ -11,6 +11,7 @@ import (
 	"github.com/rissodb/risso/internal/data/chunk"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
 )
 
 // worker reads with one session.
@@ -84,11 +85,11 @@ func (w *worker) letGo(ctx context.Context, tables int) error {
 }
 
 // table begins a table: it plans its parts, and reads the only or the first one.
-func (w *worker) table(ctx context.Context, info mysql.TableInfo) error {
+func (w *worker) table(ctx context.Context, info define.TableInfo) error {
 	w.job.snap.Reading(info.TableName)
-	create, err := w.st.CreateTable(ctx, info.TableName)
+	create, err := define.CreateTable(ctx, w.st, info.TableName)
 	if err != nil && w.mayLose(err) {
-		w.job.queue.back([]mysql.TableInfo{info})
+		w.job.queue.back([]define.TableInfo{info})
 		return fmt.Errorf("%w: %w", errLost, err)
 	}
 	if err != nil {
@@ -102,9 +103,9 @@ func (w *worker) table(ctx context.Context, info mysql.TableInfo) error {
 }
 
 // defined is a table with its definition.
-func (w *worker) defined(info mysql.TableInfo, create string) (t *table, err error) {
+func (w *worker) defined(info define.TableInfo, create string) (t *table, err error) {
 	t = &table{info: info, plain: w.locked}
-	if t.Table, err = mysql.ParseTable(info.Schema, create); err != nil {
+	if t.Table, err = define.ParseTable(info.Schema, create); err != nil {
 		return nil, err
 	}
 	if t.Versioned {
@@ -397,7 +398,7 @@ func (w *worker) lost(p *part, err error) error {
 }
 
 // refused says what a server's refusal to read a table means.
-func (w *worker) refused(info mysql.TableInfo, err error) error {
+func (w *worker) refused(info define.TableInfo, err error) error {
 	switch {
 	case mysql.DefinitionChanged(err):
 		err = fmt.Errorf("table %s was altered, truncated or made anew after the snapshot, which cannot read it any more: %w", info.TableName, ErrChanged)

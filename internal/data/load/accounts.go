@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/rissodb/risso/internal/data/repo"
-	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/pattern"
 	"github.com/rissodb/risso/internal/sqltext"
@@ -158,7 +157,7 @@ func (r *run) rehearseAccounts(ctx context.Context, s *session) error {
 // rehearseAccount puts an account into the target's words.
 func (r *run) rehearseAccount(o repo.Object, granted map[string]bool) {
 	key, where := objectKey(&o), string(o.Kind)+" "+o.Name
-	from := r.header.Server.Flavour == string(fleet.FlavourMariaDB)
+	from := r.header.Server.MariaDB()
 	if a, ok := parseAccount(o.Create); ok && (from != r.server.MariaDB() || r.header.Server.Number > r.server.Number) {
 		backticked := mysql.Quote(strings.TrimSuffix(o.Name, "@%"))
 		role := !from && r.server.MariaDB() && a.locked && strings.HasSuffix(o.Name, "@%") && granted[backticked+"@`%`"]

@@ -10,7 +10,9 @@ import (
 	"github.com/rissodb/risso/internal/data/chunk"
 	"github.com/rissodb/risso/internal/data/load"
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/store/blob"
 )
@@ -95,7 +97,7 @@ func smallDump(t testing.TB, n *sandbox.Node, r *repo.Repo, schemas ...string) r
 }
 
 // dumpAs has the backup say another version of its server, unless that is 0.
-func dumpAs(t testing.TB, n *sandbox.Node, r *repo.Repo, number int, schemas ...string) repo.Header {
+func dumpAs(t testing.TB, n *sandbox.Node, r *repo.Repo, number fleet.Version, schemas ...string) repo.Header {
 	t.Helper()
 	ctx := t.Context()
 	c, err := mysql.Connect(ctx, target(t, n), nil)
@@ -109,7 +111,7 @@ func dumpAs(t testing.TB, n *sandbox.Node, r *repo.Repo, number int, schemas ...
 	}
 	now := time.Now().UTC()
 	h := repo.Header{Format: repo.Format, ID: repo.NewID(now), Kind: repo.Logical, Began: now,
-		Server: repo.Server{Flavour: string(c.Server.Flavour), Version: c.Server.Version, Number: c.Server.Number}}
+		Server: repo.Server{Server: c.Server.Server}}
 	if number > 0 {
 		h.Server.Number = number
 	}
@@ -189,7 +191,7 @@ func (d *dumper) schema(ctx context.Context, name string) {
 // table stores a table in chunks of some rows.
 func (d *dumper) table(ctx context.Context, schema, name, create string) {
 	d.t.Helper()
-	shape, err := mysql.ParseTable(schema, create)
+	shape, err := define.ParseTable(schema, create)
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -215,7 +217,7 @@ func (d *dumper) table(ctx context.Context, schema, name, create string) {
 type cutter struct {
 	d     *dumper
 	m     *repo.Table
-	shape mysql.Table
+	shape define.Table
 	key   chunk.Key
 	raw   bytes.Buffer
 	row   []byte

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
@@ -99,7 +100,7 @@ func (r *run) quoteAccount(o *repo.Object) (why string) {
 		return err == nil && read.To.String() == o.Name
 	}
 	for i, g := range o.After {
-		g = mysql.QuoteGrant(g, c.Account.User, c.Account.Host)
+		g = define.QuoteGrant(g, c.Account.User, c.Account.Host)
 		o.After[i] = g
 		if _, err := d.ReadGrant(g); err == nil {
 			continue

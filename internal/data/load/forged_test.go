@@ -89,7 +89,7 @@ func forge(t *testing.T, r *repo.Repo, server mysql.Server, lines ...repo.Line) 
 	t.Helper()
 	now := time.Now().UTC()
 	h := repo.Header{Format: repo.Format, ID: repo.NewID(now), Kind: repo.Logical, Began: now,
-		Server: repo.Server{Flavour: string(server.Flavour), Version: server.Version, Number: server.Number}}
+		Server: repo.Server{Server: server.Server}}
 	if err := r.Begin(t.Context(), h, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/data/chunk"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
 )
 
 // now is when rows end that are so still, with and without MariaDB 11.5's longer time. Source: MariaDB documentation,
@@ -44,7 +45,7 @@ func (r *run) forgetPast(ctx context.Context, t *table) error {
 	if !r.dropsHistory(&t.Table) {
 		return nil
 	}
-	shape, err := mysql.ParseTable(t.Schema, t.Create)
+	shape, err := define.ParseTable(t.Schema, t.Create)
 	if err != nil {
 		return err
 	}
@@ -72,7 +73,7 @@ func (r *run) forgetPast(ctx context.Context, t *table) error {
 	if err != nil {
 		return err
 	}
-	if shape, err = mysql.ParseTable(t.Schema, def.unversioned().statement(mysql.Quote(t.Name))); err != nil {
+	if shape, err = define.ParseTable(t.Schema, def.unversioned().statement(mysql.Quote(t.Name))); err != nil {
 		return err
 	}
 	shape.Schema, shape.Name = t.schema, t.name

@@ -10,6 +10,7 @@ import (
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
 )
 
 // mayMeet says whether strings that a collation tells apart may be one to that which stands for it here, and which that is.
@@ -34,7 +35,7 @@ func (r *run) meetingsOf(t *repo.Table) (list []meeting, err error) {
 	if len(r.mapped) == 0 {
 		return nil, nil
 	}
-	shape, err := mysql.ParseTable(t.Schema, t.Create)
+	shape, err := define.ParseTable(t.Schema, t.Create)
 	if err != nil {
 		return nil, err
 	}

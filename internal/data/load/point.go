@@ -9,6 +9,7 @@ import (
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
@@ -18,7 +19,7 @@ type pointer struct {
 	name             string
 	toSchema, toName string // as it has them
 	from, to         []string
-	columns          []mysql.TableColumn // those it is over
+	columns          []define.TableColumn // those it is over
 	types            []string
 }
 
@@ -28,7 +29,7 @@ func (r *run) notePointers(t *repo.Table, def definition) error {
 	if len(keys) == 0 {
 		return nil
 	}
-	shape, err := mysql.ParseTable(t.Schema, t.Create)
+	shape, err := define.ParseTable(t.Schema, t.Create)
 	if err != nil {
 		return err
 	}
@@ -65,12 +66,12 @@ func (r *run) checkPointers() error {
 		if len(list) == 0 {
 			continue
 		}
-		shape, err := mysql.ParseTable(l.Table.Schema, l.Table.Create)
+		shape, err := define.ParseTable(l.Table.Schema, l.Table.Create)
 		if err != nil {
 			return err
 		}
 		for _, p := range list {
-			keyed := slices.ContainsFunc(shape.Keys, func(k mysql.TableKey) bool { return beginsWith(k, p.to) })
+			keyed := slices.ContainsFunc(shape.Keys, func(k define.TableKey) bool { return beginsWith(k, p.to) })
 			if slices.Equal(p.types, typesOf(shape, p.to)) && keyed {
 				continue
 			}
@@ -94,7 +95,7 @@ func (r *run) checkPointers() error {
 
 // misfit says why no foreign key can be over these columns, or "": one is not there, is of another kind, or no key of the other table begins
 // with them. Texts may differ in length, and numbers in how they are shown. Source: MySQL manual, "FOREIGN KEY Constraints".
-func (p pointer) misfit(to mysql.Table, keyed bool) string {
+func (p pointer) misfit(to define.Table, keyed bool) string {
 	for i, name := range p.to {
 		c, ok := to.Column(name)
 		switch {
@@ -121,7 +122,7 @@ func (p pointer) misfit(to mysql.Table, keyed bool) string {
 }
 
 // kindOfKey is what of a column's type has to be the same on both sides.
-func kindOfKey(c mysql.TableColumn) string {
+func kindOfKey(c define.TableColumn) string {
 	switch c.Type {
 	case "char", "varchar", "tinytext", "text", "mediumtext", "longtext":
 		return "text"
@@ -136,7 +137,7 @@ func kindOfKey(c mysql.TableColumn) string {
 }
 
 // describe is a column's type with its character set and collation.
-func describe(c mysql.TableColumn) string {
+func describe(c define.TableColumn) string {
 	text := c.FullType
 	if c.Charset != "" {
 		text += " " + c.Charset
@@ -156,13 +157,13 @@ func quoteAll(names []string) string {
 }
 
 // beginsWith says whether a key's first parts are some columns.
-func beginsWith(k mysql.TableKey, columns []string) bool {
-	return !k.Special && len(k.Parts) >= len(columns) && !slices.ContainsFunc(k.Parts[:len(columns)], func(p mysql.KeyPart) bool { return p.Prefix > 0 }) &&
-		slices.EqualFunc(k.Parts[:len(columns)], columns, func(p mysql.KeyPart, name string) bool { return strings.EqualFold(p.Column, name) })
+func beginsWith(k define.TableKey, columns []string) bool {
+	return !k.Special && len(k.Parts) >= len(columns) && !slices.ContainsFunc(k.Parts[:len(columns)], func(p define.KeyPart) bool { return p.Prefix > 0 }) &&
+		slices.EqualFunc(k.Parts[:len(columns)], columns, func(p define.KeyPart, name string) bool { return strings.EqualFold(p.Column, name) })
 }
 
 // typesOf are the types of columns with their character sets and collations; "" of one that is not there.
-func typesOf(t mysql.Table, columns []string) (types []string) {
+func typesOf(t define.Table, columns []string) (types []string) {
 	for _, name := range columns {
 		c, ok := t.Column(name)
 		if !ok {

@@ -17,6 +17,7 @@ import (
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
 )
 
 // table is a table that is under way.
@@ -25,9 +26,9 @@ type table struct {
 	schema, name string // in the target
 	id           string // in the journal, as SQL
 	def          definition
-	later        []string    // keys that are made after the rows are there
-	foreign      []string    // foreign keys that are made when all tables are there
-	shape        mysql.Table // of the backup, under the name in the target
+	later        []string     // keys that are made after the rows are there
+	foreign      []string     // foreign keys that are made when all tables are there
+	shape        define.Table // of the backup, under the name in the target
 	key          chunk.Key
 	columns      int
 	past         *pastColumns // what leaves its rows; nil: nothing

@@ -13,6 +13,7 @@ import (
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
@@ -94,7 +95,7 @@ func (r *run) newTable(ctx context.Context, m *repo.Table) (*table, error) {
 	t.schema, t.name = r.choice.target(m.Schema, m.Name)
 	t.id = tableID(t.schema, t.name)
 	var err error
-	if t.shape, err = mysql.ParseTable(m.Schema, m.Create); err != nil {
+	if t.shape, err = define.ParseTable(m.Schema, m.Create); err != nil {
 		return nil, err
 	}
 	if m.History {
@@ -131,7 +132,7 @@ func (r *run) newTable(ctx context.Context, m *repo.Table) (*table, error) {
 	t.statements()
 	// Bulk takes no lock for AUTO_INCREMENT; a row that is too large for it does.
 	bulk := r.bulk && !slices.ContainsFunc(t.Chunks, func(c repo.Chunk) bool { return c.Big })
-	if r.serialAuto && !bulk && slices.ContainsFunc(t.shape.Columns, func(c mysql.TableColumn) bool { return c.Auto }) {
+	if r.serialAuto && !bulk && slices.ContainsFunc(t.shape.Columns, func(c define.TableColumn) bool { return c.Auto }) {
 		if r.threads > 2 && t.Bytes*int64(r.threads) > 2*r.plan.Bytes {
 			t.inserts.Store(true)
 		} else {

@@ -9,6 +9,7 @@ import (
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
 )
 
 // errNoDefiner is what a server says to a view over another one whose definer is not there. Source: MySQL manual, "Server Error Message
@@ -202,7 +203,7 @@ func (r *run) checkViews(ctx context.Context, s **session) error {
 		view := mysql.TableName{Schema: schema, Name: name}
 		var fault error
 		err := r.again(ctx, s, func(s *session) (err error) {
-			fault, err = s.ViewFault(ctx, view)
+			fault, err = define.ViewFault(ctx, s.Stream, view)
 			return err
 		})
 		switch {

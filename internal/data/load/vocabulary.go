@@ -121,7 +121,7 @@ func (r *run) withoutTablespace(d definition) definition {
 // to be looked at.
 func (r *run) foreignServer() bool {
 	h := r.header.Server
-	return h.Flavour == string(fleet.FlavourMariaDB) != r.server.MariaDB() || h.Number/100 != r.server.Number/100 || h.Number > r.server.Number
+	return !h.SameKind(r.server.Server) || !h.Number.SameSeries(r.server.Number) || h.Number > r.server.Number
 }
 
 // mapName is the word that stands for a character set or collation in the target.
@@ -259,7 +259,7 @@ func (r *run) defaultCollation(charset string) string {
 
 // newDefaultThere says that the backup's server is a MySQL 8.0 or later: it always names utf8mb4's collation.
 func (r *run) newDefaultThere() bool {
-	return r.header.Server.Flavour != string(fleet.FlavourMariaDB) && r.header.Server.Number >= 80000
+	return r.header.Server.AtLeast(80000, fleet.Never)
 }
 
 // withoutAria takes out what only tables of the engine Aria have, where another one stands for it.

@@ -8,14 +8,13 @@ import (
 
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/digits"
-	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
 // dialect is how the target reads an object's definition; nil is a table.
 func (r *run) dialect(o *repo.Object) sqltext.Dialect {
-	d := sqltext.Dialect{MariaDB: r.server.MariaDB(), Version: r.server.Number}
+	d := r.server.DialectOf("")
 	if o == nil || o.Kind == repo.View || o.Kind == repo.Sequence || o.Kind == repo.Account {
 		return d // the session's own sql_mode
 	}
@@ -26,8 +25,11 @@ func (r *run) dialect(o *repo.Object) sqltext.Dialect {
 
 // sourceDialect is how the server of the backup read it.
 func (r *run) sourceDialect(o *repo.Object) sqltext.Dialect {
-	return sqltext.Dialect{MariaDB: r.header.Server.Flavour == string(fleet.FlavourMariaDB), Version: r.header.Server.Number}.WithMode(o.SQLMode)
+	return r.source().DialectOf(o.SQLMode)
 }
+
+// source is what the server of the backup was able to do.
+func (r *run) source() mysql.Server { return mysql.Of(r.header.Server.Server) }
 
 // renamed is the name under which a schema comes back, where that is another one.
 func (r *run) renamed(schema string) (string, bool) {
@@ -150,7 +152,7 @@ const partialRevokes = "partial_revokes"
 // unsureGrants says, once, that a GRANT may mean something else than it did: nobody knows whether its name of a schema was a pattern.
 func (r *run) unsureGrants(o *repo.Object) {
 	h := r.header.Server
-	if _, noted := h.Variables[partialRevokes]; noted || h.Flavour == string(fleet.FlavourMariaDB) || h.Number < 80016 {
+	if _, noted := h.Variables[partialRevokes]; noted || h.MariaDB() || h.Number < 80016 {
 		return
 	}
 	for _, g := range o.After {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/fleet"
 )
 
 // TestUnsureGrants: of a backup that does not say whether GRANTs had names or patterns it is told, once, and only where that matters.
@@ -15,14 +16,14 @@ func TestUnsureGrants(t *testing.T) {
 		grant  string
 		told   int
 	}{
-		{repo.Server{Flavour: "MySQL", Number: 80035}, "GRANT SELECT ON `a_b`.* TO `u`@`%`", 1},
-		{repo.Server{Flavour: "MySQL", Number: 80035}, "GRANT SELECT ON `a%`.* TO `u`@`%`", 1},
-		{repo.Server{Flavour: "MySQL", Number: 80035}, "GRANT SELECT ON `ab`.* TO `u`@`%`", 0},
-		{repo.Server{Flavour: "MySQL", Number: 80035}, "GRANT SELECT ON `a_b`.`t` TO `u`@`%`", 0},
-		{repo.Server{Flavour: "MySQL", Number: 80035}, "REVOKE SELECT ON `a_b`.* FROM `u`@`%`", 0},
-		{repo.Server{Flavour: "MySQL", Number: 80035, Variables: noted}, "GRANT SELECT ON `a_b`.* TO `u`@`%`", 0},
-		{repo.Server{Flavour: "MySQL", Number: 80015}, "GRANT SELECT ON `a_b`.* TO `u`@`%`", 0},
-		{repo.Server{Flavour: "MariaDB", Number: 110800}, "GRANT SELECT ON `a_b`.* TO `u`@`%`", 0},
+		{repo.Server{Server: fleet.Server{Flavour: "MySQL", Number: 80035}}, "GRANT SELECT ON `a_b`.* TO `u`@`%`", 1},
+		{repo.Server{Server: fleet.Server{Flavour: "MySQL", Number: 80035}}, "GRANT SELECT ON `a%`.* TO `u`@`%`", 1},
+		{repo.Server{Server: fleet.Server{Flavour: "MySQL", Number: 80035}}, "GRANT SELECT ON `ab`.* TO `u`@`%`", 0},
+		{repo.Server{Server: fleet.Server{Flavour: "MySQL", Number: 80035}}, "GRANT SELECT ON `a_b`.`t` TO `u`@`%`", 0},
+		{repo.Server{Server: fleet.Server{Flavour: "MySQL", Number: 80035}}, "REVOKE SELECT ON `a_b`.* FROM `u`@`%`", 0},
+		{repo.Server{Server: fleet.Server{Flavour: "MySQL", Number: 80035}, Variables: noted}, "GRANT SELECT ON `a_b`.* TO `u`@`%`", 0},
+		{repo.Server{Server: fleet.Server{Flavour: "MySQL", Number: 80015}}, "GRANT SELECT ON `a_b`.* TO `u`@`%`", 0},
+		{repo.Server{Server: fleet.Server{Flavour: "MariaDB", Number: 110800}}, "GRANT SELECT ON `a_b`.* TO `u`@`%`", 0},
 	} {
 		r := &run{header: repo.Header{Server: c.server}}
 		for i := range 2 {

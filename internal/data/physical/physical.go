@@ -154,7 +154,7 @@ func newJob(ctx context.Context, o Options) (*job, error) {
 }
 
 func (j *job) prepare(ctx context.Context) error {
-	j.plan = Plan{Server: string(j.server.Flavour) + " " + j.server.Version, Changes: []string{}, Steps: []string{}, Notes: []string{}}
+	j.plan = Plan{Server: j.server.String(), Changes: []string{}, Steps: []string{}, Notes: []string{}}
 	if err := j.sameDisk(ctx); err != nil {
 		return err
 	}

@@ -183,7 +183,7 @@ func (r *restore) findTool(ctx context.Context) error {
 		if err != nil {
 			continue
 		}
-		j := job{server: mysql.Server{Number: r.out.Header.Server.Number}}
+		j := job{server: mysql.Of(r.out.Header.Server.Server)}
 		j.plan.Tool, j.plan.Path = tool, path
 		r.tool = path
 		return j.checkVersion(ctx)

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/pattern"
 )
@@ -118,7 +119,7 @@ func join(list []mysql.CopyTool) string {
 	return strings.Join(names, ", ")
 }
 
-var versionForm = pattern.Lazy(`(?:server|version) ((\d+)\.(\d+)\.\d+[^ ]*)`)
+var versionForm = pattern.Lazy(`(?:server|version) (\d+\.\d+\.\d+[^ ]*)`)
 
 // checkVersion asks the tool for its version: it has to be of the server's series.
 func (j *job) checkVersion(ctx context.Context) error {
@@ -136,8 +137,8 @@ func (j *job) checkVersion(ctx context.Context) error {
 		return fmt.Errorf("%s --version says no version: %.200s", j.plan.Path, out)
 	}
 	j.plan.Version = m[1]
-	want := fmt.Sprintf("%d.%d", j.server.Number/10000, j.server.Number/100%100)
-	if got := m[2] + "." + m[3]; got != want {
+	want := j.server.Number.Series()
+	if got := fleet.ParseVersion(m[1]).Series(); got != want {
 		return hinted(packages(j.plan.Tool), "%s is of %s, the server of %s: a tool of another series may write a backup that cannot be restored", j.plan.Tool, got, want)
 	}
 	return nil
@@ -156,18 +157,14 @@ func (j *job) chooseParent(ctx context.Context) error {
 		j.plan.Notes = append(j.plan.Notes, "there is no repository yet: this backup is whole")
 		return nil
 	}
-	id, err := mysql.Identity(ctx, j.conn)
-	if err != nil {
-		return err
-	}
 	list, err := j.Repo.Backups(ctx)
 	if err != nil {
 		return err
 	}
 	for i := len(list) - 1; i >= 0; i-- {
 		h := list[i]
-		if h.Kind == repo.Physical && h.Server.Identity == id && h.Stream != nil && h.Stream.Tool == string(j.plan.Tool) && h.Stream.ToLSN > 0 {
-			if major(h.Server.Number) != major(j.server.Number) {
+		if h.Kind == repo.Physical && h.Server.Identity == j.server.ID && h.Stream != nil && h.Stream.Tool == string(j.plan.Tool) && h.Stream.ToLSN > 0 {
+			if !h.Server.Number.SameSeries(j.server.Number) {
 				break
 			}
 			h, why, err := j.buildable(ctx, h.ID)
@@ -213,19 +210,13 @@ func (j *job) buildable(ctx context.Context, id string) (h repo.Header, why, err
 	}
 }
 
-func major(number int) int { return number / 100 }
-
 // describe fills in what is known of the server before the copy.
 func (j *job) describe(ctx context.Context) error {
-	id, err := mysql.Identity(ctx, j.conn)
-	if err != nil {
-		return err
-	}
 	vars, err := j.conn.Variables(ctx, j.server.FilesVariables())
 	if err != nil {
 		return err
 	}
-	j.header.Server = repo.Server{Identity: id, Name: j.Name, Flavour: string(j.server.Flavour), Version: j.server.Version, Number: j.server.Number, Variables: vars}
+	j.header.Server = repo.Server{Identity: j.server.ID, Name: j.Name, Server: j.server.Server, Variables: vars}
 	switch filter, err := j.conn.LogFilter(ctx); {
 	case mysql.ClassOf(err) == mysql.ClassPrivilege:
 		j.header.Notes = append(j.header.Notes, "whether the binary logs hold all that changes is not known, for the account may not ask: so nobody knows whether rolling forward brings all (before the next backup run "+j.server.CopyGrants(j.plan.Tool)+")")

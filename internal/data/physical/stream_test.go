@@ -251,8 +251,8 @@ func TestParts(t *testing.T) {
 }
 
 func TestCommandLines(t *testing.T) {
-	percona := mysql.Server{Flavour: fleet.FlavourPercona, Number: 80400, DataDir: "/d"}
-	maria := mysql.Server{Flavour: fleet.FlavourMariaDB, Number: 101119, DataDir: "/d"}
+	percona := mysql.Of(fleet.Server{Flavour: fleet.FlavourPercona, Number: 80400, Seat: fleet.Seat{DataDir: "/d"}})
+	maria := mysql.Of(fleet.Server{Flavour: fleet.FlavourMariaDB, Number: 101119, Seat: fleet.Seat{DataDir: "/d"}})
 	parent := &repo.Header{Stream: &repo.Stream{ToLSN: 7}}
 	for _, c := range []struct {
 		got  []string

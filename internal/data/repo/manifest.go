@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/rissodb/risso/internal/fleet"
 )
 
 // Format is the version of the layout that this package writes. FORMAT.md describes it.
@@ -55,11 +57,9 @@ func (h Header) Moment() time.Time {
 
 // Server is where a backup came from.
 type Server struct {
-	Identity  string            `json:"identity"` // the same for all backups of one server, another for any other
-	Name      string            `json:"name"`     // as people call it: the address, or its name in the inventory
-	Flavour   string            `json:"flavour"`
-	Version   string            `json:"version"`
-	Number    int               `json:"number"`               // 80015 for 8.0.15
+	Identity string `json:"identity"` // the same for all backups of one server, another for any other
+	Name     string `json:"name"`     // as people call it: the address, or its name in the inventory
+	fleet.Server
 	Variables map[string]string `json:"variables,omitempty"`  // those that matter for restoring, such as lower_case_table_names
 	LogDo     []string          `json:"log_do,omitempty"`     // binlog_do_db when the backup was taken: only these schemas are in the binary logs
 	LogIgnore []string          `json:"log_ignore,omitempty"` // binlog_ignore_db when the backup was taken: these schemas are not

@@ -82,7 +82,7 @@ type Collector struct {
 	target   mysql.Target
 	instance fleet.Instance
 	conn     *mysql.Conn
-	identity string // which server answered last
+	seat     fleet.Seat // of the server that answered last
 
 	counters  counters
 	prepared  follower
@@ -274,15 +274,14 @@ func (c *Collector) begins(ctx context.Context) error {
 	if !yes {
 		return &unavailable{why, remedy}
 	}
-	srv := c.conn.Server
-	identity := fmt.Sprintf("%s:%d %s", srv.Hostname, srv.Port, srv.DataDir)
-	if c.identity != "" && c.identity != identity { // another server under the same address: its counters are others
+	seat := c.conn.Server.Seat
+	if c.seat != (fleet.Seat{}) && c.seat != seat { // another server under the same address: its counters are others
 		c.counters.begin()
 		c.prepared.Forget()
 		c.latencies = latencies{}
 		c.waiting, c.executed = nil, nil
 	}
-	c.identity = identity
+	c.seat = seat
 	return c.prepared.Connected(ctx, c.conn)
 }
 

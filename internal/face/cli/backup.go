@@ -17,6 +17,7 @@ import (
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
 	"github.com/rissodb/risso/internal/sqltext"
 	"github.com/rissodb/risso/internal/store/blob"
 )
@@ -231,7 +232,7 @@ func placeWords(place string) string {
 // backupFailure is an error with what mends it.
 func backupFailure(ctx context.Context, err error) error {
 	var e *mysql.Error
-	var blind *mysql.BlindError
+	var blind *define.BlindError
 	var closed *dump.ClosedError
 	switch {
 	case ctx.Err() != nil:

@@ -11,6 +11,7 @@ import (
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/data/verdict"
 	"github.com/rissodb/risso/internal/face/web"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/store/state"
 )
 
@@ -188,19 +189,13 @@ func (p *protect) isOf(h repo.Header, s watched) bool {
 	})
 }
 
-// identity is how backups call a server, as far as it was reached; see mysql.Snapshot.ServerIdentity.
+// identity is how backups call a server, as far as it was reached; see fleet.Seat.
 func (p *protect) identity(instance string) string {
 	f, ok := p.board.Facts(instance)
 	if !ok {
 		return ""
 	}
-	if id := f.Text("server_uuid"); id != "" {
-		return id
-	}
-	if domain := f.Text("gtid_domain_id"); domain != "" {
-		return domain + "-" + f.Text("server_id")
-	}
-	return ""
+	return fleet.SeatOf(f.Text).ID
 }
 
 // catalogued is a backup as the store of facts keeps it.

@@ -14,6 +14,7 @@ import (
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
 	"github.com/rissodb/risso/internal/store/blob"
 	"github.com/rissodb/risso/internal/store/state"
 	"github.com/rissodb/risso/internal/throttle"
@@ -143,7 +144,7 @@ func (p *protect) backupTask(s watched) jobs.Task {
 				report.Stage(p.Phase)
 				report.Set(p.Bytes, max(p.Estimated, p.Bytes), "bytes")
 			}})
-		var blind *mysql.BlindError
+		var blind *define.BlindError
 		if errors.As(err, &blind) {
 			return jobs.Result{}, fmt.Errorf("%w; %s", err, blind.Hint())
 		}

@@ -14,6 +14,7 @@ import (
 	"filippo.io/age"
 
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/store/blob/blobtest"
 )
 
@@ -42,7 +43,7 @@ func keepBackups(t *testing.T, place string, n int, k repo.Keys) (ids []string) 
 	}
 	for i := range n {
 		at := time.Now().AddDate(0, 0, i-n)
-		h := repo.Header{Format: repo.Format, ID: repo.NewID(at), Kind: repo.Logical, Began: at, Snapshot: at, Ended: at.Add(time.Minute), Tables: 2, Server: repo.Server{Identity: "s", Name: "db1", Flavour: "MariaDB", Version: "10.11"}}
+		h := repo.Header{Format: repo.Format, ID: repo.NewID(at), Kind: repo.Logical, Began: at, Snapshot: at, Ended: at.Add(time.Minute), Tables: 2, Server: repo.Server{Identity: "s", Name: "db1", Server: fleet.Server{Flavour: "MariaDB", Version: "10.11"}}}
 		if err := r.Begin(t.Context(), h, nil); err != nil {
 			t.Fatal(err)
 		}

@@ -21,7 +21,6 @@ import (
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/face/render"
-	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/pattern"
 	"github.com/rissodb/risso/internal/sandbox"
@@ -348,15 +347,8 @@ func (f restoreFlags) startSandbox(ctx context.Context, s Streams, r *repo.Repo)
 
 // likeServer names the installed server that is nearest to a backup's: its series, else its family.
 func likeServer(ctx context.Context, h repo.Header) string {
-	family := "mysql"
-	switch h.Server.Flavour {
-	case string(fleet.FlavourMariaDB):
-		family = "mariadb"
-	case string(fleet.FlavourPercona):
-		family = "percona"
-	}
-	series := fmt.Sprintf("%s-%d.%d", family, h.Server.Number/10000, h.Server.Number/100%100)
-	for _, spec := range []string{series, family} {
+	family := string(sandbox.FamilyOf(h.Server.Flavour))
+	for _, spec := range []string{family + "-" + h.Server.Number.Series(), family} {
 		if _, err := sandbox.Find(ctx, spec); err == nil {
 			return spec
 		}

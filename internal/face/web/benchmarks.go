@@ -99,7 +99,7 @@ func (s *server) whoRan(r *bench.Result) string {
 		}
 		facts, ok := s.Live.Facts(row.ID)
 		if e := r.Environment; ok && e != nil && e.Server.Name != "" && e.Server.DataDir != "" && facts.Text("hostname") != "" {
-			if facts.Text("hostname") == e.Server.Name && facts.Text("port") == strconv.Itoa(e.Server.Port) && facts.Text("datadir") == e.Server.DataDir {
+			if fleet.SeatOf(facts.Text).SamePlace(fleet.Seat{Hostname: e.Server.Name, Port: e.Server.Port, DataDir: e.Server.DataDir}) {
 				return row.ID
 			}
 			continue // it says that it is another one

@@ -8,6 +8,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 )
@@ -33,9 +34,9 @@ type Server struct {
 	prevAt      time.Time
 	up          bool
 	everUp      bool
-	renewed     bool   // this tick used a new connection
-	identity    string // which server answered last
-	other       bool   // another one answers now, under the same address
+	renewed     bool         // this tick used a new connection
+	last        fleet.Server // which one answered
+	other       bool         // another one answers now, under the same address
 	downSince   time.Time
 	failure     error
 	attempts    int
@@ -178,9 +179,8 @@ func (s *Server) connect(ctx context.Context) error {
 	s.conn = conn
 	s.reader.Connected()
 	srv := conn.Server
-	identity := fmt.Sprintf("%s:%d %s %s", srv.Hostname, srv.Port, srv.DataDir, srv.Version)
-	s.other = s.identity != "" && s.identity != identity
-	s.identity = identity
+	s.other = s.last != (fleet.Server{}) && s.last != srv.Server
+	s.last = srv.Server
 	if s.instance.Version != "" && s.everUp && (s.instance.Version != srv.Version || s.instance.Flavour != srv.Flavour) {
 		s.event(time.Now(), fleet.EventVersion, fleet.SeverityInfo, "version", s.instance.Version, srv.Version,
 			fmt.Sprintf("the server is now %s %s; it was %s %s", srv.Flavour, srv.Version, s.instance.Flavour, s.instance.Version))
@@ -250,12 +250,16 @@ func (s *Server) answered(t int64) {
 	}
 	if s.everUp && !s.renewed && !s.uptimeAt.IsZero() {
 		if jump := s.clockJump(uptime); math.Abs(jump) > 3 {
-			s.event(now, fleet.EventClock, fleet.SeverityWarning, "clock", "", "", fmt.Sprintf("the server's clock jumped by %+.0f s", jump))
+			direction := "ahead"
+			if jump < 0 {
+				direction = "back"
+			}
+			s.event(now, fleet.EventClock, fleet.SeverityWarning, "clock", "", "", fmt.Sprintf("the server's clock jumped %s by %s", direction, digits.Age(math.Abs(jump))))
 		}
 		s.countersReset(now, uptime)
 	}
 	if !s.up && s.everUp {
-		s.event(now, fleet.EventUp, fleet.SeverityInfo, "", "", "", "the server answers again after "+now.Sub(s.downSince).Round(time.Second).String())
+		s.event(now, fleet.EventUp, fleet.SeverityInfo, "", "", "", "the server answers again after "+digits.Span(now.Sub(s.downSince)))
 	}
 	s.up, s.everUp = true, true
 	s.downSince, s.failure = time.Time{}, nil

@@ -27,7 +27,7 @@ func metadataHolders(s *Snapshot) string {
 	switch {
 	case s.text("performance_schema") != "ON":
 		return processHolders(s)
-	case isMariaDB(s) || !atLeast(s, 8, 0, 1):
+	case !s.server().RecordsMetadataLocks():
 		// Metadata locks are not recorded there, as these servers come: what a session ran last has to do. On MariaDB that wants the
 		// consumer events_statements_current.
 		return "SELECT t.PROCESSLIST_ID AS id, t.PROCESSLIST_USER AS user, t.PROCESSLIST_HOST AS host, t.PROCESSLIST_COMMAND AS command, t.PROCESSLIST_TIME AS seconds, x.trx_started, LEFT(s.SQL_TEXT, 100) AS ran" +
@@ -52,10 +52,11 @@ func processHolders(s *Snapshot) string {
 
 // plugin names what makes MariaDB tell metadata locks. It cannot be installed while the whole server is locked.
 func plugin(s *Snapshot) string {
-	if !isMariaDB(s) {
+	name := s.server().MetadataLockPlugin()
+	if name == "" {
 		return ""
 	}
-	return " -- with the plugin (INSTALL SONAME 'metadata_lock_info'), information_schema.METADATA_LOCK_INFO tells who holds what"
+	return " -- with the plugin (INSTALL SONAME '" + name + "'), information_schema.METADATA_LOCK_INFO tells who holds what"
 }
 
 // rowLocks finds transactions that wait for a lock of InnoDB. One or two at a time are daily life; they are told when they last.
@@ -74,13 +75,7 @@ func rowLocks(r *round) {
 	}
 	c := candidate{id: "lock.blocker", severity: fleet.SeverityWarning, chart: chart,
 		head:   plural(n, "transaction waits for "+lock, "transactions wait for "+lock),
-		remedy: "SELECT wait_age, locked_table, waiting_pid, waiting_query, blocking_pid, blocking_query, sql_kill_blocking_connection FROM sys.innodb_lock_waits"}
-	switch {
-	case isMariaDB(r.Snapshot):
-		c.remedy = "SELECT w.trx_mysql_thread_id AS waits, LEFT(w.trx_query, 100) AS query, b.trx_mysql_thread_id AS holds, b.trx_started FROM information_schema.INNODB_LOCK_WAITS l JOIN information_schema.INNODB_TRX w ON w.trx_id = l.requesting_trx_id JOIN information_schema.INNODB_TRX b ON b.trx_id = l.blocking_trx_id"
-	case r.text("performance_schema") != "ON" && atLeast(r.Snapshot, 8, 0, 1): // only it tells locks there: one of those that do not wait holds what others want, often the oldest
-		c.remedy = "SELECT trx_mysql_thread_id AS id, trx_state, trx_started, trx_rows_locked, LEFT(trx_query, 100) AS query FROM information_schema.INNODB_TRX ORDER BY trx_state = 'LOCK WAIT', trx_started"
-	}
+		remedy: r.server().RowLockStatement(r.text("performance_schema") == "ON")}
 	const lasts = 30 * time.Second
 	switch {
 	case n >= 20:

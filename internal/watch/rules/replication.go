@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 )
@@ -16,7 +17,7 @@ func replicationStopped(r *round) {
 		if io && sql {
 			continue
 		}
-		c := candidate{id: "repl.stopped", subject: ch.Name, severity: fleet.SeverityCritical, chart: "replication_threads", remedy: startReplica(r.Snapshot, ch.Name)}
+		c := candidate{id: "repl.stopped", subject: ch.Name, severity: fleet.SeverityCritical, chart: "replication_threads", remedy: r.server().StartReplica(ch.Name)}
 		source := ch.Source
 		if source == "" {
 			source = "its source"
@@ -57,36 +58,13 @@ func replicationStopped(r *round) {
 // mended, which goes through the primary and so needs a replica that applies. Source: MySQL manual, "replica_exec_mode"; MariaDB
 // documentation, "slave_exec_mode".
 func goOn(s *Snapshot, ch fleet.Channel) string {
-	start := startReplica(s, ch.Name)
-	mode := "slave_exec_mode"
-	if !isMariaDB(s) && (s.Instance.Version == "" || atLeast(s, 8, 0, 26)) {
-		mode = "replica_exec_mode"
-	}
+	start, mode := s.server().StartReplica(ch.Name), s.server().ApplyModeVariable()
 	otherRows := ch.LastErrno == mysql.ErrNoRow || ch.LastErrno == mysql.ErrSecondRow
 	if strings.EqualFold(ch.SQLRunning, "Yes") || !otherRows || strings.EqualFold(s.text(mode), "IDEMPOTENT") {
 		return start + "    -- when what the error names is mended: before that it stops again at the same place"
 	}
 	return fmt.Sprintf("SET GLOBAL %[1]s = 'IDEMPOTENT'; %[2]s    -- rows that are not as the primary had them are passed over or overwritten, where it logs rows; "+
 		"when the replica has caught up: SET GLOBAL %[1]s = 'STRICT', and make them equal by risso checksum --dsn PRIMARY --replica THIS --mend", mode, start)
-}
-
-// startReplica is the statement that starts a channel, in the server's own words.
-func startReplica(s *Snapshot, channel string) string {
-	quoted := "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(channel) + "'"
-	if isMariaDB(s) {
-		if channel != "" {
-			return "START SLAVE " + quoted
-		}
-		return "START SLAVE"
-	}
-	word := "START SLAVE"
-	if s.Instance.Version == "" || atLeast(s, 8, 0, 22) {
-		word = "START REPLICA"
-	}
-	if channel != "" {
-		return word + " FOR CHANNEL " + quoted
-	}
-	return word
 }
 
 const lagMetric = "mysql_slave_status_seconds_behind_master"
@@ -139,16 +117,16 @@ func replicationLag(r *round) {
 	if source == "" {
 		source = "its source"
 	}
-	c.head = fmt.Sprintf("the replica is more than %s behind %s", period(lagWarning), source)
+	c.head = fmt.Sprintf("the replica is more than %s behind %s", digits.Age(lagWarning), source)
 	if name := label(key, "channel_name") + label(key, "connection_name"); name != "" {
 		c.head = "channel " + name + ": " + c.head
 	}
-	c.tail = ", now " + period(lag)
+	c.tail = ", now " + digits.Age(lag)
 	if seen && r.dt > 0 {
 		// Mean over some seconds: the delay is told in whole seconds.
 		switch gain := r.smooth("lag gain", (lag-before)/r.dt.Seconds()); {
 		case gain < -0.05:
-			c.tail += fmt.Sprintf("; it catches up in about %s", period(lag/-gain))
+			c.tail += fmt.Sprintf("; it catches up in about %s", digits.Age(lag/-gain))
 		case gain > 0.05:
 			c.tail += "; it still falls back"
 		}
@@ -160,16 +138,10 @@ func replicationLag(r *round) {
 // moreAppliers is how a replica that applies with one thread applies with several.
 func moreAppliers(s *Snapshot) string {
 	const workers = 4
-	if isMariaDB(s) {
-		if n, ok := s.value(variablePrefix + "slave_parallel_threads"); ok && n <= 1 {
-			return fmt.Sprintf("STOP SLAVE SQL_THREAD; SET GLOBAL slave_parallel_threads = %d; START SLAVE SQL_THREAD", workers)
-		}
-		return ""
-	}
-	for _, v := range []struct{ variable, thread string }{{"replica_parallel_workers", "REPLICA"}, {"slave_parallel_workers", "SLAVE"}} {
-		if n, ok := s.value(variablePrefix + v.variable); ok {
+	for _, v := range s.server().Appliers() {
+		if n, ok := s.value(variablePrefix + v.Variable); ok {
 			if n <= 1 {
-				return fmt.Sprintf("STOP %s SQL_THREAD; SET GLOBAL %s = %d; START %s SQL_THREAD", v.thread, v.variable, workers, v.thread)
+				return fmt.Sprintf("STOP %s SQL_THREAD; SET GLOBAL %s = %d; START %s SQL_THREAD", v.Word, v.Variable, workers, v.Word)
 			}
 			return ""
 		}
@@ -195,10 +167,7 @@ func replicaWritable(r *round) {
 		return
 	}
 	c := candidate{id: "repl.writable", severity: fleet.SeverityWarning, chart: "replication",
-		head: "the replica takes writes: read_only is off", remedy: "SET GLOBAL read_only = ON"}
-	if !isMariaDB(r.Snapshot) {
-		c.remedy = "SET GLOBAL super_read_only = ON" // which sets read_only too
-	}
+		head: "the replica takes writes: read_only is off", remedy: "SET GLOBAL " + r.server().ReadOnlyVariable() + " = ON"}
 	r.add(c)
 }
 
@@ -264,7 +233,7 @@ func flowControl(r *round) {
 		return
 	}
 	c := candidate{id: "galera.flow_control", severity: fleet.SeverityWarning, chart: "galera_flow",
-		head:   fmt.Sprintf("Galera flow control pauses writes for %s of the time", percent(share)),
+		head:   fmt.Sprintf("Galera flow control pauses writes for %s of the time", digits.Percent(share)),
 		remedy: "SHOW GLOBAL STATUS LIKE 'wsrep_local_recv_queue%'    -- the member where it is long is the slow one"}
 	if n, ok := r.value(variablePrefix + "wsrep_slave_threads"); ok && n <= 1 {
 		c.remedy = "SET GLOBAL wsrep_slave_threads = 4"

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fleet"
 )
 
@@ -217,7 +218,7 @@ func TestHealthyLine(t *testing.T) {
 	if v := w.tick(); v.Words != "healthy: 1.2 k questions/s, 2 threads running, 0 s behind db1, disk flushes in 1.1 ms, 1 thing cannot be read" {
 		t.Errorf("%s", v.Words)
 	}
-	if v := host().tick(); v.Words != "healthy: 15 % of 2 processors busy, 8 GB memory available, disk flushes in 1.1 ms" {
+	if v := host().tick(); v.Words != "healthy: 15 % of 2 processors busy, 8 GiB memory available, disk flushes in 1.1 ms" {
 		t.Errorf("%s", v.Words)
 	}
 	bare := newWorld(fleet.KindServer)
@@ -330,11 +331,6 @@ func TestCompare(t *testing.T) {
 
 func TestWords(t *testing.T) {
 	for got, want := range map[string]string{
-		number(0): "0", number(0.44): "0.4", number(7): "7", number(999.4): "999", number(999.9): "1 k", number(1234): "1.2 k", number(12345678): "12 M",
-		latency(0.00005): "0.05 ms", latency(0.0011): "1.1 ms", latency(0.038): "38 ms", latency(1.24): "1.2 s", latency(0): "0.00 ms",
-		period(42.4): "42 s", period(600): "10 min", period(7200): "2 h", period(1e6): "12 days",
-		bytes(512): "512 B", bytes(1.5 * (1 << 20)): "1.5 MB", bytes(23 << 30): "23 GB",
-		percent(0.004): "0.4 %", percent(0): "0 %", percent(0.855): "86 %",
 		label(`m{a="x\"y",device="sd a"}`, "device"): "sd a", label(`m{a="x\"y"}`, "a"): `x"y`, label("m", "a"): "", label(`m{ba="1"}`, "a"): "",
 		cut("  a\n b. ", 10): "a b", cut("abcdefgh", 5): "abcd…", latencyBeside(0.002, 0.038): "2", latencyBeside(0.02, 1.5): "20 ms",
 		shellQuote("/a/b"): "/a/b", shellQuote("it's"): `'it'\''s'`,
@@ -484,10 +480,10 @@ func TestTails(t *testing.T) {
 		{"all tasks, and more", "host", "host.pressure_io", []string{"rate node_pressure_io_stalled_seconds_total 9"}, "for disks in 100 % of the time since 10:32:01, some in 100 %"},
 		{"all tasks, and more", "host", "host.pressure_memory", []string{"rate node_pressure_memory_stalled_seconds_total 9"}, "for memory in 100 % of the time"},
 		{"redo beyond its limit", "mariadb", "redo.pressure", []string{"value status.innodb_checkpoint_age 90M"}, "is 100 % full since"},
-		{"redo that is not written", "mariadb", "redo.pressure", []string{"rate status.innodb_os_log_written 0.9", "value status.innodb_checkpoint_age 90M"}, "of 80 MB): when"},
-		{"redo that is hardly written", "mariadb", "redo.pressure", []string{"rate status.innodb_os_log_written 1", "value status.innodb_checkpoint_age 90M"}, "of 80 MB), and 1 B more are written a second"},
+		{"redo that is not written", "mariadb", "redo.pressure", []string{"rate status.innodb_os_log_written 0.9", "value status.innodb_checkpoint_age 90M"}, "of 80 MiB): when"},
+		{"redo that is hardly written", "mariadb", "redo.pressure", []string{"rate status.innodb_os_log_written 1", "value status.innodb_checkpoint_age 90M"}, "of 80 MiB), and 1 B more are written a second"},
 		{"a disk takes no more than twice its usual time", "mysql-9.7", "commit.wait", []string{"waiting commit 10", "host disk flushes 100,0.0021"}, "as usual"},
-		{"a disk takes more than twice its usual time", "mysql-9.7", "commit.wait", []string{"waiting commit 10", "host disk flushes 100,0.003"}, "the disk flushes in 3 ms instead of 1.1"},
+		{"a disk takes more than twice its usual time", "mysql-9.7", "commit.wait", []string{"waiting commit 10", "host disk flushes 100,0.003"}, "the disk flushes in 2.97 ms instead of 1.11"},
 	} {
 		w, err := worldOf(c.on)
 		if err != nil {
@@ -521,7 +517,7 @@ func TestLagThatShrinks(t *testing.T) {
 		v := w.tick()
 		lag -= 5
 		if n > 30 {
-			want := fmt.Sprintf("now %s; it catches up in about %s", period(lag+5), period((lag+5)/5))
+			want := fmt.Sprintf("now %s; it catches up in about %s", digits.Age(lag+5), digits.Age((lag+5)/5))
 			if f := find(v, "repl.lag"); f == nil || !strings.Contains(f.Words, want) {
 				t.Fatalf("got %+v, want %q", f, want)
 			}

@@ -41,11 +41,7 @@ func (f *follower) find(ctx context.Context) (start, error) {
 		return start{}, err
 	}
 	defer c.Close()
-	identity, err := mysql.Identity(ctx, c)
-	if err != nil {
-		return start{}, err
-	}
-	f.identity = identity
+	f.identity = c.Server.ID
 	// Whose account may not ask, may not read the logs either; that error is told by what follows.
 	if filter, err := c.LogFilter(ctx); err == nil && filter.String() != "" && !f.retrying {
 		f.note(true, "%s", filter)
@@ -64,38 +60,20 @@ func (f *follower) find(ctx context.Context) (start, error) {
 	if err != nil {
 		return start{}, err
 	}
-	// The newest of its series first.
-	var own []Series
-	for _, s := range list {
-		if ownKey(s.Key, identity, c.Server.MariaDB()) && len(s.Logs) > 0 {
-			own = append(own, s)
-		}
-	}
-	slices.SortFunc(own, func(a, b Series) int { return latest(b).Compare(latest(a)) })
-	for _, s := range own {
+	for _, s := range Of(list, f.identity) { // the newest first
 		from, ok, err := f.resume(ctx, s, logs)
 		if err != nil || ok {
 			return from, err
 		}
 	}
-	return f.fresh(ctx, identity, c.Server.MariaDB(), list, logs)
-}
-
-// ownKey says whether a series may be a server's: its identity alone, or followed by the time of its first log (MariaDB)
-// and the number of its series.
-func ownKey(key, identity string, maria bool) bool {
-	rest, ok := strings.CutPrefix(key, identity)
-	if maria {
-		return ok && strings.HasPrefix(rest, "-")
-	}
-	return ok && (rest == "" || strings.HasPrefix(rest, "."))
+	return f.fresh(ctx, c.Server.MariaDB(), list, logs)
 }
 
 func latest(s Series) time.Time { return s.Logs[len(s.Logs)-1].Last }
 
 // fresh begins a series with the oldest log that the server has.
-func (f *follower) fresh(ctx context.Context, identity string, maria bool, list []Series, logs []mysql.Log) (start, error) {
-	key := identity
+func (f *follower) fresh(ctx context.Context, maria bool, list []Series, logs []mysql.Log) (start, error) {
+	key := f.identity
 	if maria {
 		// Without a UUID: the time at which its oldest log was begun tells a server from a later one with the same number.
 		head, err := f.serverHead(ctx, logs[0].Name, 1)

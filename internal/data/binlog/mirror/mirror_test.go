@@ -252,17 +252,13 @@ func await(t *testing.T, dir string, n *sandbox.Node) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	identity, err := mysql.Identity(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
 	until(t, fmt.Sprintf("mirrored up to %s:%d", file, pos), func() bool {
 		paths, _ := filepath.Glob(filepath.Join(dir, "binlog", "*", file))
 		return slices.ContainsFunc(paths, func(p string) bool {
 			st, err := os.Stat(p)
 			key := filepath.Base(filepath.Dir(p))
 			parts, serr := folder(dir).signedParts(key, p)
-			return err == nil && serr == nil && st.Size() >= pos && len(parts) > 0 && parts[0].Size >= pos && ownKey(key, identity, c.Server.MariaDB())
+			return err == nil && serr == nil && st.Size() >= pos && len(parts) > 0 && parts[0].Size >= pos && (Series{Key: key}).Of(c.Server.ID)
 		})
 	})
 }

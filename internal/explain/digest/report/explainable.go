@@ -2,10 +2,11 @@ package report
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/explain/digest"
+	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/pattern"
 	"github.com/rissodb/risso/internal/sqltext"
@@ -44,43 +45,27 @@ func likePattern(s string) string {
 	return "'" + strings.NewReplacer(`\`, `\\\\`, `'`, `''`, `_`, `\_`, `%`, `\%`).Replace(plain(s)) + "'"
 }
 
-// server is what the log's header said of the server.
-type server struct {
-	known, mariaDB bool
-	major, minor   int
-}
+var versionNumber = pattern.Lazy(`\d+\.\d+\.\d+`)
 
-var versionNumber = pattern.Lazy(`(\d+)\.(\d+)\.\d+`)
-
-func serverOf(p *digest.Profile) server {
+// serverOf is what the log's header said of the server.
+func serverOf(p *digest.Profile) mysql.Server {
 	for _, s := range p.Sources {
-		if m := versionNumber().FindStringSubmatch(s.Server); m != nil {
-			major, _ := strconv.Atoi(m[1])
-			minor, _ := strconv.Atoi(m[2])
-			return server{known: true, mariaDB: strings.Contains(s.Server, "MariaDB"), major: major, minor: minor}
+		if at := versionNumber().FindStringIndex(s.Server); at != nil {
+			return mysql.Of(fleet.ServerOf(s.Server[at[0]:], s.Server))
 		}
 	}
-	return server{}
-}
-
-// explainsWrites says whether EXPLAIN takes UPDATE, DELETE, INSERT and REPLACE: MySQL since 5.6.3
-// (https://dev.mysql.com/doc/refman/5.7/en/explain.html), MariaDB since 10.0.5 (https://mariadb.com/kb/en/explain/).
-func (s server) explainsWrites() bool {
-	if !s.known || s.mariaDB {
-		return !s.known || s.major >= 10
-	}
-	return s.major > 5 || s.major == 5 && s.minor >= 6
+	return mysql.Server{}
 }
 
 // explainable gives the statements that show a sample's plan, or says why there are none. It executes nothing:
 // EXPLAIN without ANALYZE only plans.
-func explainable(x digest.Sample, verb string, s server, redacted bool) (statements, why string) {
+func explainable(x digest.Sample, verb string, s mysql.Server, redacted bool) (statements, why string) {
 	query := strings.TrimSpace(x.Query)
 	switch {
 	case redacted:
 		return "", "no EXPLAIN: the literals are redacted"
 	case x.Cut > 0:
-		return "", fmt.Sprintf("no EXPLAIN: the sample is cut by %s bytes", thousands(float64(x.Cut)))
+		return "", fmt.Sprintf("no EXPLAIN: the sample is cut by %s bytes", digits.Thousands(x.Cut))
 	case x.Cut < 0:
 		return "", "no EXPLAIN: the server kept only the beginning of the sample"
 	case len(query) > maxSample:
@@ -102,12 +87,12 @@ func explainable(x digest.Sample, verb string, s server, redacted bool) (stateme
 		if inner == "" {
 			return "", "" // a plain INSERT has no plan
 		}
-		if !s.explainsWrites() {
+		if !s.ExplainsWrites() {
 			return use + "EXPLAIN " + inner + `\G`, ""
 		}
 		return use + "EXPLAIN " + query + `\G`, ""
 	case "UPDATE", "DELETE":
-		if s.explainsWrites() {
+		if s.ExplainsWrites() {
 			return use + "EXPLAIN " + query + `\G`, ""
 		}
 		if inner := asSelect(query, verb); inner != "" {

@@ -1,4 +1,4 @@
-package mysql
+package define
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
@@ -17,7 +18,7 @@ const errNoAccount = 1133
 
 // Accounts gives users and roles with their grants. ignored are the accounts that stand in mysql.user and that the server does
 // not know, and so cannot show: with skip_name_resolve those whose host is a name.
-func (s *Stream) Accounts(ctx context.Context, server Server) (out []Definition, ignored []string, err error) {
+func Accounts(ctx context.Context, s *mysql.Stream, server mysql.Server) (out []Definition, ignored []string, err error) {
 	role := "'N'"
 	if server.MariaDB() {
 		role = "is_role"
@@ -30,8 +31,8 @@ func (s *Stream) Accounts(ctx context.Context, server Server) (out []Definition,
 		if slices.Contains(systemAccounts, r["u"]) || r["u"] == "PUBLIC" && r["r"] == "Y" && !server.GrantsToPublic() {
 			continue
 		}
-		d, err := s.account(ctx, r["u"], r["h"], r["r"] == "Y")
-		if ErrorNumber(err) == errNoAccount {
+		d, err := account(ctx, s, r["u"], r["h"], r["r"] == "Y")
+		if mysql.ErrorNumber(err) == errNoAccount {
 			ignored = append(ignored, d.Name)
 			continue
 		}
@@ -43,7 +44,7 @@ func (s *Stream) Accounts(ctx context.Context, server Server) (out []Definition,
 			for i, g := range d.After {
 				d.After[i] = QuoteGrant(g, r["u"], r["h"])
 				if server.Number < 80000 && strings.Contains(g, " (") {
-					if d.After[i], err = s.quoteColumns(ctx, d.After[i], r["u"], r["h"]); err != nil {
+					if d.After[i], err = quoteColumns(ctx, s, d.After[i], r["u"], r["h"]); err != nil {
 						return nil, nil, fmt.Errorf("read the privileges of %s on columns: %w", d.Name, err)
 					}
 				}
@@ -54,11 +55,11 @@ func (s *Stream) Accounts(ctx context.Context, server Server) (out []Definition,
 	return out, ignored, nil
 }
 
-func (s *Stream) account(ctx context.Context, user, host string, role bool) (Definition, error) {
+func account(ctx context.Context, s *mysql.Stream, user, host string, role bool) (Definition, error) {
 	d := Definition{Kind: KindAccount, Name: user + "@" + host}
-	name := Literal(user) + "@" + Literal(host)
+	name := mysql.Literal(user) + "@" + mysql.Literal(host)
 	if role {
-		d.Name, name = user, Literal(user)
+		d.Name, name = user, mysql.Literal(user)
 		d.Create = "CREATE ROLE " + name
 	} else {
 		err := s.Query(ctx, "SHOW /* risso: backup */ CREATE USER "+name, func(row [][]byte) error { d.Create = string(row[0]); return nil })
@@ -101,15 +102,15 @@ func cutDefaultRole(create string) (rest, roles string) {
 // QuoteGrant gives a line of SHOW GRANTS of MySQL as a statement: 5.7, and 8.0 where one account stands in for another, write names
 // of accounts between quotes as they are, with the quotes and backslashes in them. A line that is not for this account stays as it is.
 func QuoteGrant(line, user, host string) string {
-	account := Literal(user) + "@" + Literal(host)
-	for _, end := range []string{"", withGrantOption} {
+	account := mysql.Literal(user) + "@" + mysql.Literal(host)
+	for _, end := range []string{"", mysql.WithGrantOption} {
 		before, ok := strings.CutSuffix(line, " TO '"+user+"'@'"+host+"'"+end)
 		if !ok {
 			continue
 		}
 		if proxied, ok := strings.CutPrefix(before, "GRANT PROXY ON '"); ok && strings.Count(proxied, "'@'") == 1 { // else it is anyone's guess where the name ends
 			user, host, _ := strings.Cut(strings.TrimSuffix(proxied, "'"), "'@'")
-			before = "GRANT PROXY ON " + Literal(user) + "@" + Literal(host)
+			before = "GRANT PROXY ON " + mysql.Literal(user) + "@" + mysql.Literal(host)
 		}
 		return before + " TO " + account + end
 	}
@@ -123,7 +124,7 @@ func quoteRequired(create, subject, issuer, cipher string) string {
 	for _, p := range [][2]string{{"SUBJECT", subject}, {"ISSUER", issuer}, {"CIPHER", cipher}} {
 		if p[1] != "" {
 			shown += " " + p[0] + " '" + p[1] + "'"
-			quoted += " " + p[0] + " " + Literal(p[1])
+			quoted += " " + p[0] + " " + mysql.Literal(p[1])
 		}
 	}
 	if strings.Count(create, shown) != 1 {
@@ -133,8 +134,8 @@ func quoteRequired(create, subject, issuer, cipher string) string {
 }
 
 // quoteColumns gives a line of SHOW GRANTS of MySQL 5.7 that is about columns with their names quoted, from where the server keeps them.
-func (s *Stream) quoteColumns(ctx context.Context, line, user, host string) (string, error) {
-	of := " WHERE User = " + Literal(user) + " AND Host = " + Literal(host)
+func quoteColumns(ctx context.Context, s *mysql.Stream, line, user, host string) (string, error) {
+	of := " WHERE User = " + mysql.Literal(user) + " AND Host = " + mysql.Literal(host)
 	rows, err := s.QueryMaps(ctx, "SELECT /* risso: accounts */ p.Db AS d, p.Table_name AS t, c.Column_name AS c, UPPER(p.Table_priv) AS p, UPPER(c.Column_priv) AS cp FROM (SELECT * FROM mysql.tables_priv"+of+") p"+
 		" JOIN (SELECT * FROM mysql.columns_priv"+of+") c ON c.Db = p.Db AND c.Table_name = p.Table_name ORDER BY c.Column_name")
 	if err != nil {
@@ -142,13 +143,13 @@ func (s *Stream) quoteColumns(ctx context.Context, line, user, host string) (str
 	}
 	on, privileges, columns := "", []string(nil), map[string][]string{}
 	for _, r := range rows {
-		table := " ON " + Quote(r["d"]) + "." + Quote(r["t"]) + " TO " + Literal(user) + "@" + Literal(host)
-		if !strings.HasSuffix(strings.TrimSuffix(line, withGrantOption), table) {
+		table := " ON " + mysql.Quote(r["d"]) + "." + mysql.Quote(r["t"]) + " TO " + mysql.Literal(user) + "@" + mysql.Literal(host)
+		if !strings.HasSuffix(strings.TrimSuffix(line, mysql.WithGrantOption), table) {
 			continue
 		}
 		on, privileges = line[strings.LastIndex(line, table):], strings.Split(r["p"], ",")
 		for p := range strings.SplitSeq(r["cp"], ",") {
-			columns[p] = append(columns[p], Quote(r["c"]))
+			columns[p] = append(columns[p], mysql.Quote(r["c"]))
 		}
 	}
 	if on == "" {

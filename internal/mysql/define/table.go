@@ -1,4 +1,4 @@
-package mysql
+package define
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
@@ -125,11 +126,11 @@ func ParseTable(schema, create string) (Table, error) {
 		return t, nil
 	}
 	if len(code) == 0 || code[0].Text != "(" {
-		return t, fmt.Errorf("%w: %s has no columns", errCreate, Quote(t.Name))
+		return t, fmt.Errorf("%w: %s has no columns", errCreate, mysql.Quote(t.Name))
 	}
 	inside, rest, ok := sqltext.Group(code)
 	if !ok {
-		return t, fmt.Errorf("%w: %s does not end", errCreate, Quote(t.Name))
+		return t, fmt.Errorf("%w: %s does not end", errCreate, mysql.Quote(t.Name))
 	}
 	t.options(rest)
 	for _, e := range sqltext.Elements(inside) {
@@ -192,7 +193,7 @@ func (t *Table) column(e []sqltext.Token) (TableColumn, error) {
 	c := TableColumn{Name: e[0].Text, Nullable: true}
 	words := sqltext.Words(e[1:])
 	if len(words) == 0 {
-		return c, fmt.Errorf("%w: column %s has no type", errCreate, Quote(c.Name))
+		return c, fmt.Errorf("%w: column %s has no type", errCreate, mysql.Quote(c.Name))
 	}
 	c.Type = strings.ToLower(words[0])
 	c.FullType = t.fullType(e[1:])

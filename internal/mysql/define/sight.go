@@ -1,4 +1,4 @@
-package mysql
+package define
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/mysql"
 )
 
 // BlindError says that an account may not see all that is wanted. Servers do not answer with an error then: they show less.
@@ -52,20 +53,20 @@ var routines = []string{"EXECUTE", "ALTER ROUTINE", "CREATE ROUTINE", "SHOW_ROUT
 type Scope struct {
 	Open    bool // all that there is, so that the account has to see what it does not know of
 	Schemas []string
-	Tables  []TableName
-	Views   []TableName // whose definitions are wanted
+	Tables  []mysql.TableName
+	Views   []mysql.TableName // whose definitions are wanted
 	// Programs says of which schemas triggers, events and routines are wanted, too; nil: of none.
 	Programs func(schema string) bool
 	Seen     []TableInfo // tables that were seen: where all is wanted the server's own count is put beside them; nil: it is not
 }
 
 // Blind says what of a scope the session's account may not see; nil when it sees all of it.
-func (s *Stream) Blind(ctx context.Context, server Server, o Scope) (*BlindError, error) {
+func Blind(ctx context.Context, s *mysql.Stream, server mysql.Server, o Scope) (*BlindError, error) {
 	rights, err := s.Rights(ctx)
 	if err != nil {
 		return nil, err
 	}
-	b := rights.blind(server, o)
+	b := blind(rights, server, o)
 	if b == nil || o.Seen == nil || !o.Open {
 		return b, nil
 	}
@@ -87,7 +88,7 @@ func (s *Stream) Blind(ctx context.Context, server Server, o Scope) (*BlindError
 }
 
 // tableGrants are the statements that let the account have all of one table, or view, and no more.
-func (r Rights) tableGrants(server Server, t TableName, o Scope) []string {
+func tableGrants(r mysql.Rights, server mysql.Server, t mysql.TableName, o Scope) []string {
 	privileges, account := "SELECT", server.QuotedAccount()
 	i := slices.IndexFunc(o.Seen, func(s TableInfo) bool { return s.TableName == t })
 	switch {
@@ -100,13 +101,13 @@ func (r Rights) tableGrants(server Server, t TableName, o Scope) []string {
 		privileges += ", SHOW VIEW, TRIGGER"
 	}
 	list := []string{"GRANT " + privileges + " ON " + t.String() + " TO " + account}
-	if o.Programs != nil && i >= 0 && !Transactional(o.Seen[i].Engine) && !Elsewhere(o.Seen[i].Engine) && !r.Have(t.Schema, "", "LOCK TABLES") {
-		list = append(list, "GRANT LOCK TABLES ON "+grantName(t.Schema)+".* TO "+account)
+	if o.Programs != nil && i >= 0 && !mysql.Transactional(o.Seen[i].Engine) && !mysql.Elsewhere(o.Seen[i].Engine) && !r.Have(t.Schema, "", "LOCK TABLES") {
+		list = append(list, "GRANT LOCK TABLES ON "+mysql.QuoteGrantSchema(t.Schema)+".* TO "+account)
 	}
 	return list
 }
 
-func (r Rights) blind(server Server, o Scope) *BlindError {
+func blind(r mysql.Rights, server mysql.Server, o Scope) *BlindError {
 	b := &BlindError{Account: server.QuotedAccount()}
 	add := func(what string, grants ...string) {
 		if !slices.Contains(b.What, what) {
@@ -128,7 +129,7 @@ func (r Rights) blind(server Server, o Scope) *BlindError {
 		case o.Programs != nil:
 			return server.SchemaGrants(schema)
 		}
-		return []string{"GRANT SELECT ON " + grantName(schema) + ".* TO " + server.QuotedAccount()}
+		return []string{"GRANT SELECT ON " + mysql.QuoteGrantSchema(schema) + ".* TO " + server.QuotedAccount()}
 	}
 	if o.Open && !r.Have("", "", "SELECT", "SHOW DATABASES") {
 		add("whole schemas without SELECT or SHOW DATABASES on *.*", grants("", true)...)
@@ -139,12 +140,12 @@ func (r Rights) blind(server Server, o Scope) *BlindError {
 		}
 		for _, s := range o.Schemas {
 			if (!n.whole || programs(s)) && !r.Have(s, "", n.any...) {
-				add(n.what+" on "+Quote(s), grants(s, o.Open)...)
+				add(n.what+" on "+mysql.Quote(s), grants(s, o.Open)...)
 			}
 		}
 		for _, t := range o.Tables {
 			if !n.whole && !r.Have(t.Schema, t.Name, n.any...) {
-				add(n.what+" on "+t.String(), r.tableGrants(server, t, o)...)
+				add(n.what+" on "+t.String(), tableGrants(r, server, t, o)...)
 			}
 		}
 	}
@@ -152,14 +153,14 @@ func (r Rights) blind(server Server, o Scope) *BlindError {
 		if !r.Have(v.Schema, v.Name, "SHOW VIEW") {
 			list := grants(v.Schema, o.Open)
 			if !o.Open && !slices.Contains(o.Schemas, v.Schema) {
-				list = r.tableGrants(server, v, o)
+				list = tableGrants(r, server, v, o)
 			}
-			add("definitions of views without SHOW VIEW on "+Quote(v.Schema), list...)
+			add("definitions of views without SHOW VIEW on "+mysql.Quote(v.Schema), list...)
 		}
 	}
 	for _, s := range o.Schemas {
 		if programs(s) && !r.Have("", "", "SELECT", "SHOW_ROUTINE", "SHOW CREATE ROUTINE") && !r.Have("mysql", "proc", "SELECT") && !r.Have(s, "", routines...) {
-			add("routines without EXECUTE on "+Quote(s), grants(s, o.Open)...)
+			add("routines without EXECUTE on "+mysql.Quote(s), grants(s, o.Open)...)
 		}
 	}
 	if len(b.What) == 0 {

@@ -1,10 +1,10 @@
-package mysql_test
+package define_test
 
 import (
 	"reflect"
 	"testing"
 
-	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/define"
 )
 
 func TestParseTable(t *testing.T) {
@@ -24,12 +24,12 @@ func TestParseTable(t *testing.T) {
 		"  CONSTRAINT `k` CHECK (`id` > 0)\n" +
 		") ENGINE=InnoDB AUTO_INCREMENT=7 DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci COMMENT='ENGINE=MyISAM (PARTITION BY'\n" +
 		"/*!50100 PARTITION BY HASH (`id`)\nPARTITIONS 4 */"
-	got, err := mysql.ParseTable("s", create)
+	got, err := define.ParseTable("s", create)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := mysql.Table{Schema: "s", Name: "odd `t", Engine: "InnoDB", Charset: "utf8mb4", Collation: "utf8mb4_general_ci", Partitioned: true, Foreign: true, Create: create,
-		Columns: []mysql.TableColumn{
+	want := define.Table{Schema: "s", Name: "odd `t", Engine: "InnoDB", Charset: "utf8mb4", Collation: "utf8mb4_general_ci", Partitioned: true, Foreign: true, Create: create,
+		Columns: []define.TableColumn{
 			{Name: "id", Type: "bigint", FullType: "bigint(20) unsigned zerofill", Unsigned: true, Auto: true},
 			{Name: "a,b(c", Type: "enum", FullType: "enum('x''y','),(\\\\')", Charset: "latin1", Collation: "latin1_bin", Nullable: true},
 			{Name: "v", Type: "int", FullType: "int", Nullable: true, Generated: true},
@@ -38,25 +38,25 @@ func TestParseTable(t *testing.T) {
 			{Name: "d", Type: "text", FullType: "text", Charset: "utf8mb4", Collation: "utf8mb4_general_ci", Nullable: true},
 			{Name: "ts", Type: "timestamp", FullType: "timestamp(6)", Nullable: true, Generated: true, Period: "START"},
 		},
-		Keys: []mysql.TableKey{
-			{Name: "PRIMARY", Unique: true, Parts: []mysql.KeyPart{{Column: "id"}, {Column: "n", Prefix: 5, Descending: true}}},
-			{Name: "u`k", Unique: true, Hidden: true, Parts: []mysql.KeyPart{{Column: "n"}}},
-			{Name: "f", Special: true, Parts: []mysql.KeyPart{{}}},
-			{Name: "ft", Special: true, Parts: []mysql.KeyPart{{Column: "d"}}},
+		Keys: []define.TableKey{
+			{Name: "PRIMARY", Unique: true, Parts: []define.KeyPart{{Column: "id"}, {Column: "n", Prefix: 5, Descending: true}}},
+			{Name: "u`k", Unique: true, Hidden: true, Parts: []define.KeyPart{{Column: "n"}}},
+			{Name: "f", Special: true, Parts: []define.KeyPart{{}}},
+			{Name: "ft", Special: true, Parts: []define.KeyPart{{Column: "d"}}},
 		}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 	for _, broken := range []string{"", "CREATE TABLE x", "CREATE TABLE `x", "CREATE TABLE `x` (`a", "CREATE TABLE `x` (`a` int", "CREATE TABLE `x` (`a`)"} {
-		if _, err := mysql.ParseTable("s", broken); err == nil {
+		if _, err := define.ParseTable("s", broken); err == nil {
 			t.Errorf("%q was read", broken)
 		}
 	}
-	commented, err := mysql.ParseTable("s", "CREATE TABLE `t` (`a` int, /* ), it's ( */ `b` enum('\\'),(') -- )\n) ENGINE = Aria COMMENT 'it''s' /*!50100 PARTITION BY KEY (`a`) */")
+	commented, err := define.ParseTable("s", "CREATE TABLE `t` (`a` int, /* ), it's ( */ `b` enum('\\'),(') -- )\n) ENGINE = Aria COMMENT 'it''s' /*!50100 PARTITION BY KEY (`a`) */")
 	if err != nil || len(commented.Columns) != 2 || commented.Columns[1].FullType != `enum('\'),(')` || commented.Engine != "Aria" || !commented.Partitioned {
 		t.Errorf("%+v, %v", commented, err)
 	}
-	seq, err := mysql.ParseTable("s", "CREATE SEQUENCE `q` start with 7 minvalue 1 maxvalue 9 increment by 1 cache 1000 nocycle ENGINE=InnoDB")
+	seq, err := define.ParseTable("s", "CREATE SEQUENCE `q` start with 7 minvalue 1 maxvalue 9 increment by 1 cache 1000 nocycle ENGINE=InnoDB")
 	if err != nil || !seq.Sequence || seq.Name != "q" || seq.Engine != "InnoDB" {
 		t.Errorf("%+v, %v", seq, err)
 	}

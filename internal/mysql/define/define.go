@@ -1,4 +1,6 @@
-package mysql
+// Package define reads what defines a server's objects: CREATE statements with the circumstances that give them their meaning, tables
+// parsed from theirs, accounts with their grants, and what of all that an account may not see. It reads; it changes nothing.
+package define
 
 import (
 	"cmp"
@@ -6,11 +8,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
@@ -49,7 +51,7 @@ type Definition struct {
 
 // TableInfo is a line of the list of tables.
 type TableInfo struct {
-	TableName
+	mysql.TableName
 	View, Sequence bool
 	Engine         string // "" for a view
 	Rows           int64  // estimated
@@ -74,42 +76,11 @@ func momentOf(text []byte) (m Moment) {
 	return m
 }
 
-// Transactional says whether a storage engine has snapshots: what is read of others is as it is when it is read.
-func Transactional(engine string) bool {
-	switch strings.ToLower(engine) {
-	case "innodb", "rocksdb", "tokudb", "ndbcluster", "ndb", "blackhole", "sequence", "percona_memory":
-		return true
-	}
-	return false
-}
-
-// Elsewhere says whether a table of a storage engine is a view of rows that live in other tables (MERGE), on another server or in
-// files that are not the server's: a copy of them would be a second one. Sources: MySQL manual, "The MERGE Storage Engine" and "The
-// FEDERATED Storage Engine"; MariaDB documentation, "mariadb-dump", --no-data-med.
-func Elsewhere(engine string) bool {
-	switch strings.ToLower(engine) {
-	case "mrg_myisam", "merge", "federated", "connect", "spider", "sphinx", "oqgraph":
-		return true
-	}
-	return false
-}
-
-// systemSchemas belong to the server and are made by it.
-var systemSchemas = []string{"information_schema", "performance_schema", "mysql", "sys", "ndbinfo"}
-
-// SystemSchema says whether a schema belongs to the server itself.
-func SystemSchema(name string) bool { return slices.Contains(systemSchemas, strings.ToLower(name)) }
-
-// Literal is a text as SQL takes it, in a session whose sql_mode has no NO_BACKSLASH_ESCAPES.
-func Literal(s string) string {
-	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `''`, "\x00", `\0`, "\n", `\n`, "\r", `\r`).Replace(s) + "'"
-}
-
 // Schemas lists the schemas of users.
-func (s *Stream) Schemas(ctx context.Context) ([]string, error) {
+func Schemas(ctx context.Context, s *mysql.Stream) ([]string, error) {
 	var out []string
 	err := s.Query(ctx, "SELECT /* risso: schemas */ SCHEMA_NAME FROM information_schema.SCHEMATA ORDER BY SCHEMA_NAME", func(row [][]byte) error {
-		if name := string(row[0]); !SystemSchema(name) {
+		if name := string(row[0]); !mysql.SystemSchema(name) {
 			out = append(out, name)
 		}
 		return nil
@@ -121,7 +92,7 @@ func (s *Stream) Schemas(ctx context.Context) ([]string, error) {
 }
 
 // Now is the server's clock, to be compared with TableInfo.Created, in a session prepared by ForRows.
-func (s *Stream) Now(ctx context.Context) (now Moment, err error) {
+func Now(ctx context.Context, s *mysql.Stream) (now Moment, err error) {
 	err = s.Query(ctx, "SELECT /* risso: when is it? */ NOW()", func(row [][]byte) error { now = momentOf(row[0]); return nil })
 	if err != nil {
 		return 0, fmt.Errorf("ask what time it is: %w", err)
@@ -131,7 +102,7 @@ func (s *Stream) Now(ctx context.Context) (now Moment, err error) {
 
 // TablesAtMost is how many tables and views there are, those of the server itself among them: what has to be made room for. It
 // needs no table opened.
-func (s *Stream) TablesAtMost(ctx context.Context) (n int, err error) {
+func TablesAtMost(ctx context.Context, s *mysql.Stream) (n int, err error) {
 	err = s.Query(ctx, "SELECT /* risso: how many tables? */ COUNT(*) FROM information_schema.TABLES", func(row [][]byte) (err error) {
 		n, err = strconv.Atoi(string(row[0]))
 		return err
@@ -143,19 +114,19 @@ func (s *Stream) TablesAtMost(ctx context.Context) (n int, err error) {
 }
 
 // CreateSchema gives a schema's definition.
-func (s *Stream) CreateSchema(ctx context.Context, name string) (create string, err error) {
-	err = s.Query(ctx, "SHOW /* risso: backup */ CREATE DATABASE "+Quote(name), func(row [][]byte) error { create = string(row[1]); return nil })
+func CreateSchema(ctx context.Context, s *mysql.Stream, name string) (create string, err error) {
+	err = s.Query(ctx, "SHOW /* risso: backup */ CREATE DATABASE "+mysql.Quote(name), func(row [][]byte) error { create = string(row[1]); return nil })
 	if err != nil {
-		return "", fmt.Errorf("read the definition of schema %s: %w", Quote(name), err)
+		return "", fmt.Errorf("read the definition of schema %s: %w", mysql.Quote(name), err)
 	}
 	return create, nil
 }
 
 // Tables lists the tables, views and sequences of a schema with their sizes as the server estimates them.
-func (s *Stream) Tables(ctx context.Context, schema string) ([]TableInfo, error) {
+func Tables(ctx context.Context, s *mysql.Stream, schema string) ([]TableInfo, error) {
 	var out []TableInfo
 	engine := "" // one text for all tables
-	err := s.Query(ctx, "SELECT /* risso: tables */ "+tableColumns+" FROM information_schema.TABLES WHERE TABLE_SCHEMA = "+Literal(schema)+" ORDER BY TABLE_NAME",
+	err := s.Query(ctx, "SELECT /* risso: tables */ "+tableColumns+" FROM information_schema.TABLES WHERE TABLE_SCHEMA = "+mysql.Literal(schema)+" ORDER BY TABLE_NAME",
 		func(row [][]byte) error {
 			if string(row[2]) != engine {
 				engine = string(row[2])
@@ -164,7 +135,7 @@ func (s *Stream) Tables(ctx context.Context, schema string) ([]TableInfo, error)
 			return nil
 		})
 	if err != nil {
-		return nil, fmt.Errorf("list the tables of %s: %w", Quote(schema), err)
+		return nil, fmt.Errorf("list the tables of %s: %w", mysql.Quote(schema), err)
 	}
 	return out, nil
 }
@@ -173,7 +144,7 @@ func (s *Stream) Tables(ctx context.Context, schema string) ([]TableInfo, error)
 const tableColumns = "TABLE_NAME, TABLE_TYPE, ENGINE, TABLE_ROWS, DATA_LENGTH, CREATE_TIME"
 
 func tableOf(schema, engine string, row [][]byte) TableInfo {
-	t := TableInfo{TableName: TableName{schema, string(row[0])}, Engine: engine}
+	t := TableInfo{TableName: mysql.TableName{Schema: schema, Name: string(row[0])}, Engine: engine}
 	kind := string(row[1])
 	t.View, t.Sequence = strings.Contains(kind, "VIEW"), kind == "SEQUENCE"
 	t.Rows, _ = strconv.ParseInt(string(row[3]), 10, 64)
@@ -183,8 +154,8 @@ func tableOf(schema, engine string, row [][]byte) TableInfo {
 }
 
 // Table gives one table, nil where there is none; comment is why the server cannot open it, where it names no engine.
-func (s *Stream) Table(ctx context.Context, name TableName) (t *TableInfo, comment string, err error) {
-	err = s.Query(ctx, "SELECT /* risso: can the server open it? */ "+tableColumns+", TABLE_COMMENT FROM information_schema.TABLES WHERE TABLE_SCHEMA = "+Literal(name.Schema)+" AND TABLE_NAME = "+Literal(name.Name),
+func FindTable(ctx context.Context, s *mysql.Stream, name mysql.TableName) (t *TableInfo, comment string, err error) {
+	err = s.Query(ctx, "SELECT /* risso: can the server open it? */ "+tableColumns+", TABLE_COMMENT FROM information_schema.TABLES WHERE TABLE_SCHEMA = "+mysql.Literal(name.Schema)+" AND TABLE_NAME = "+mysql.Literal(name.Name),
 		func(row [][]byte) error {
 			info := tableOf(name.Schema, string(row[2]), row)
 			t, comment = &info, string(row[6])
@@ -197,7 +168,7 @@ func (s *Stream) Table(ctx context.Context, name TableName) (t *TableInfo, comme
 }
 
 // CreateTable gives a table's definition.
-func (s *Stream) CreateTable(ctx context.Context, name TableName) (create string, err error) {
+func CreateTable(ctx context.Context, s *mysql.Stream, name mysql.TableName) (create string, err error) {
 	err = s.Query(ctx, "SHOW /* risso: backup */ CREATE TABLE "+name.String(), func(row [][]byte) error { create = definitionText(string(row[1])); return nil })
 	if err != nil {
 		return "", fmt.Errorf("read the definition of %s: %w", name, err)
@@ -223,7 +194,7 @@ func definitionText(create string) string {
 }
 
 // CreateTables gives the definitions of several tables at the cost of one question. The first that the server refuses ends it.
-func (s *Stream) CreateTables(ctx context.Context, names []TableName) ([]string, error) {
+func CreateTables(ctx context.Context, s *mysql.Stream, names []mysql.TableName) ([]string, error) {
 	statements, creates := make([]string, len(names)), make([]string, len(names))
 	for i, n := range names {
 		statements[i] = "SHOW /* risso: backup */ CREATE TABLE " + n.String()
@@ -236,7 +207,7 @@ func (s *Stream) CreateTables(ctx context.Context, names []TableName) ([]string,
 }
 
 // show asks for one definition and gives its row by the names of its columns, which differ in the first letters' case only.
-func (s *Stream) show(ctx context.Context, statement string) (map[string]string, error) {
+func show(ctx context.Context, s *mysql.Stream, statement string) (map[string]string, error) {
 	rows, err := s.QueryMaps(ctx, statement)
 	if err != nil || len(rows) == 0 {
 		return nil, err
@@ -245,18 +216,18 @@ func (s *Stream) show(ctx context.Context, statement string) (map[string]string,
 }
 
 // View gives a view's definition with its columns.
-func (s *Stream) View(ctx context.Context, name TableName) (Definition, error) {
+func View(ctx context.Context, s *mysql.Stream, name mysql.TableName) (Definition, error) {
 	d := Definition{Kind: KindView, Schema: name.Schema, Name: name.Name}
-	row, fault, err := s.createView(ctx, name)
+	row, fault, err := createView(ctx, s, name)
 	if d.Broken = fault != nil; d.Broken && row == nil {
-		row, err = s.hiddenView(ctx, name, fault)
+		row, err = hiddenView(ctx, s, name, fault)
 	}
 	if err != nil {
 		return d, fmt.Errorf("read the definition of view %s: %w", name, err)
 	}
 	d.Create, d.Charset, d.Collation = definitionText(row["Create View"]), row["character_set_client"], row["collation_connection"]
 	d.Definer = definerOf(d.Create, "")
-	err = s.Query(ctx, "SELECT /* risso: backup */ COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = "+Literal(name.Schema)+" AND TABLE_NAME = "+Literal(name.Name)+" ORDER BY ORDINAL_POSITION",
+	err = s.Query(ctx, "SELECT /* risso: backup */ COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = "+mysql.Literal(name.Schema)+" AND TABLE_NAME = "+mysql.Literal(name.Name)+" ORDER BY ORDINAL_POSITION",
 		func(row [][]byte) error { d.Columns = append(d.Columns, string(row[0])); return nil })
 	if err != nil {
 		return d, fmt.Errorf("read the columns of view %s: %w", name, err)
@@ -266,8 +237,8 @@ func (s *Stream) View(ctx context.Context, name TableName) (Definition, error) {
 
 // ViewFault says why a view does not work, in the server's words: it selects from what is not there, its definer is not there or may not read
 // it. nil: it works, as far as the server knows without reading a row.
-func (s *Stream) ViewFault(ctx context.Context, name TableName) (fault, err error) {
-	_, fault, err = s.createView(ctx, name)
+func ViewFault(ctx context.Context, s *mysql.Stream, name mysql.TableName) (fault, err error) {
+	_, fault, err = createView(ctx, s, name)
 	if err != nil {
 		return nil, fmt.Errorf("look at view %s: %w", name, err)
 	}
@@ -275,9 +246,9 @@ func (s *Stream) ViewFault(ctx context.Context, name TableName) (fault, err erro
 }
 
 // createView is what SHOW CREATE VIEW says; nil where the server does not open the view, for that fault.
-func (s *Stream) createView(ctx context.Context, name TableName) (row map[string]string, fault, err error) {
-	row, err = s.show(ctx, "SHOW /* risso: backup */ CREATE VIEW "+name.String())
-	if unopened[ErrorNumber(err)] {
+func createView(ctx context.Context, s *mysql.Stream, name mysql.TableName) (row map[string]string, fault, err error) {
+	row, err = show(ctx, s, "SHOW /* risso: backup */ CREATE VIEW "+name.String())
+	if unopened[mysql.ErrorNumber(err)] {
 		return nil, err, nil
 	}
 	if err != nil {
@@ -296,12 +267,12 @@ func (s *Stream) createView(ctx context.Context, name TableName) (row map[string
 		return row, nil, nil // what it may read depends on who asks
 	}
 	// Whether its definer may read what is below it is asked when it is used: to prepare it is to ask, and runs nothing.
-	switch err := s.Exec(ctx, "PREPARE risso_view FROM "+Literal("SELECT /* risso: does the view work? */ * FROM "+name.String())); {
+	switch err := s.Exec(ctx, "PREPARE risso_view FROM "+mysql.Literal("SELECT /* risso: does the view work? */ * FROM "+name.String())); {
 	case err == nil:
 		return row, nil, s.Exec(ctx, "DEALLOCATE PREPARE risso_view")
 	case s.Broken() != nil:
 		return nil, nil, err
-	case ErrorNumber(err) == errViewInvalid || unopened[ErrorNumber(err)]:
+	case mysql.ErrorNumber(err) == errViewInvalid || unopened[mysql.ErrorNumber(err)]:
 		return row, err, nil
 	}
 	return row, nil, nil
@@ -314,8 +285,8 @@ var unopened = map[int]bool{1449: true, 1267: true, 1270: true, 1271: true}
 
 // hiddenView is what SHOW CREATE VIEW would say of a view, put together of what information_schema has of it; refused where that has not
 // its text either.
-func (s *Stream) hiddenView(ctx context.Context, name TableName, refused error) (map[string]string, error) {
-	rows, err := s.QueryMaps(ctx, "SELECT /* risso: backup */ * FROM information_schema.VIEWS WHERE TABLE_SCHEMA = "+Literal(name.Schema)+" AND TABLE_NAME = "+Literal(name.Name))
+func hiddenView(ctx context.Context, s *mysql.Stream, name mysql.TableName, refused error) (map[string]string, error) {
+	rows, err := s.QueryMaps(ctx, "SELECT /* risso: backup */ * FROM information_schema.VIEWS WHERE TABLE_SCHEMA = "+mysql.Literal(name.Schema)+" AND TABLE_NAME = "+mysql.Literal(name.Name))
 	if err != nil || len(rows) != 1 || rows[0]["VIEW_DEFINITION"] == "" {
 		return nil, errors.Join(refused, err)
 	}
@@ -324,7 +295,7 @@ func (s *Stream) hiddenView(ctx context.Context, name TableName, refused error) 
 	if at < 0 {
 		return nil, refused
 	}
-	create := "CREATE ALGORITHM=" + cmp.Or(v["ALGORITHM"], "UNDEFINED") + " DEFINER=" + Quote(v["DEFINER"][:at]) + "@" + Quote(v["DEFINER"][at+1:]) + " SQL SECURITY " + v["SECURITY_TYPE"] + " VIEW " + name.String() + " AS " + v["VIEW_DEFINITION"]
+	create := "CREATE ALGORITHM=" + cmp.Or(v["ALGORITHM"], "UNDEFINED") + " DEFINER=" + mysql.Quote(v["DEFINER"][:at]) + "@" + mysql.Quote(v["DEFINER"][at+1:]) + " SQL SECURITY " + v["SECURITY_TYPE"] + " VIEW " + name.String() + " AS " + v["VIEW_DEFINITION"]
 	if check := v["CHECK_OPTION"]; check == "LOCAL" || check == "CASCADED" {
 		create += " WITH " + check + " CHECK OPTION"
 	}
@@ -345,14 +316,14 @@ func definerOf(create, mode string) string {
 }
 
 // Sequence gives a sequence's definition and state (https://mariadb.com/kb/en/setval/).
-func (s *Stream) Sequence(ctx context.Context, name TableName) (Definition, error) {
+func Sequence(ctx context.Context, s *mysql.Stream, name mysql.TableName) (Definition, error) {
 	d := Definition{Kind: KindSequence, Schema: name.Schema, Name: name.Name}
-	row, err := s.show(ctx, "SHOW /* risso: backup */ CREATE SEQUENCE "+name.String())
+	row, err := show(ctx, s, "SHOW /* risso: backup */ CREATE SEQUENCE "+name.String())
 	if err != nil {
 		return d, fmt.Errorf("read the definition of sequence %s: %w", name, err)
 	}
 	d.Create = row["Create Table"]
-	state, err := s.show(ctx, "SELECT /* risso: backup */ next_not_cached_value, cycle_count FROM "+name.String())
+	state, err := show(ctx, s, "SELECT /* risso: backup */ next_not_cached_value, cycle_count FROM "+name.String())
 	if err != nil {
 		return d, fmt.Errorf("read the state of sequence %s: %w", name, err)
 	}
@@ -361,25 +332,25 @@ func (s *Stream) Sequence(ctx context.Context, name TableName) (Definition, erro
 }
 
 // Triggers gives a schema's triggers in the order in which they fire.
-func (s *Stream) Triggers(ctx context.Context, schema string) ([]Definition, error) {
-	return s.TriggersOf(ctx, schema, func(string) bool { return true })
+func Triggers(ctx context.Context, s *mysql.Stream, schema string) ([]Definition, error) {
+	return TriggersOf(ctx, s, schema, func(string) bool { return true })
 }
 
 // TriggersOf gives those of the tables that are wanted.
-func (s *Stream) TriggersOf(ctx context.Context, schema string, wants func(table string) bool) ([]Definition, error) {
+func TriggersOf(ctx context.Context, s *mysql.Stream, schema string, wants func(table string) bool) ([]Definition, error) {
 	rows, err := s.QueryMaps(ctx, `SELECT /* risso: backup */ TRIGGER_NAME AS n, EVENT_OBJECT_TABLE AS t, DEFINER AS d FROM information_schema.TRIGGERS
- WHERE TRIGGER_SCHEMA = `+Literal(schema)+` ORDER BY EVENT_OBJECT_TABLE, EVENT_MANIPULATION, ACTION_TIMING, ACTION_ORDER`)
+ WHERE TRIGGER_SCHEMA = `+mysql.Literal(schema)+` ORDER BY EVENT_OBJECT_TABLE, EVENT_MANIPULATION, ACTION_TIMING, ACTION_ORDER`)
 	if err != nil {
-		return nil, fmt.Errorf("list the triggers of %s: %w", Quote(schema), err)
+		return nil, fmt.Errorf("list the triggers of %s: %w", mysql.Quote(schema), err)
 	}
 	var out []Definition
 	for _, r := range rows {
 		if !wants(r["t"]) {
 			continue
 		}
-		row, err := s.show(ctx, "SHOW /* risso: backup */ CREATE TRIGGER "+Quote(schema)+"."+Quote(r["n"]))
+		row, err := show(ctx, s, "SHOW /* risso: backup */ CREATE TRIGGER "+mysql.Quote(schema)+"."+mysql.Quote(r["n"]))
 		if err != nil {
-			return nil, fmt.Errorf("read the definition of trigger %s: %w", Quote(r["n"]), err)
+			return nil, fmt.Errorf("read the definition of trigger %s: %w", mysql.Quote(r["n"]), err)
 		}
 		d := circumstances(Definition{Kind: KindTrigger, Schema: schema, Name: r["n"], Table: r["t"], Create: row["SQL Original Statement"]}, row, "", r["d"])
 		out = append(out, d)
@@ -414,15 +385,15 @@ func asNamed(d Definition, comment, definer string) string {
 		name string
 	}{{c.Name, d.Name}, {c.On, d.Table}} {
 		if n.at.End > 0 && n.at.Name != n.name && n.name != "" {
-			name := Quote(n.name)
+			name := mysql.Quote(n.name)
 			if n.at.Schema != "" {
-				name = Quote(d.Schema) + "." + name
+				name = mysql.Quote(d.Schema) + "." + name
 			}
 			edits = append(edits, sqltext.Edit{Begin: n.at.Begin, End: n.at.End, Text: name})
 		}
 	}
 	if at := strings.LastIndexByte(definer, '@'); at > 0 && c.Definer.End > 0 && !isASCII(definer) {
-		edits = append(edits, sqltext.Edit{Begin: c.Definer.Begin, End: c.Definer.End, Text: "DEFINER=" + Quote(definer[:at]) + "@" + Quote(definer[at+1:])})
+		edits = append(edits, sqltext.Edit{Begin: c.Definer.Begin, End: c.Definer.End, Text: "DEFINER=" + mysql.Quote(definer[:at]) + "@" + mysql.Quote(definer[at+1:])})
 	}
 	if _, end := dialect.Find(d.Create[c.Name.End:], "COMMENT"); end >= 0 && !isASCII(comment) {
 		if t := dialect.Tokens(d.Create[c.Name.End+end:]); len(t) > 0 && t[0].Kind == sqltext.TokenString {
@@ -449,16 +420,16 @@ func hidden(what, name string) error {
 }
 
 // Routines gives a schema's functions, procedures and packages.
-func (s *Stream) Routines(ctx context.Context, schema string) ([]Definition, error) {
-	rows, err := s.QueryMaps(ctx, "SELECT /* risso: backup */ ROUTINE_NAME AS n, ROUTINE_TYPE AS k, ROUTINE_COMMENT AS c, DEFINER AS d FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = "+Literal(schema)+" ORDER BY ROUTINE_TYPE, ROUTINE_NAME")
+func Routines(ctx context.Context, s *mysql.Stream, schema string) ([]Definition, error) {
+	rows, err := s.QueryMaps(ctx, "SELECT /* risso: backup */ ROUTINE_NAME AS n, ROUTINE_TYPE AS k, ROUTINE_COMMENT AS c, DEFINER AS d FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = "+mysql.Literal(schema)+" ORDER BY ROUTINE_TYPE, ROUTINE_NAME")
 	if err != nil {
-		return nil, fmt.Errorf("list the routines of %s: %w", Quote(schema), err)
+		return nil, fmt.Errorf("list the routines of %s: %w", mysql.Quote(schema), err)
 	}
 	var out []Definition
 	for _, r := range rows {
 		kind := strings.ToUpper(r["k"])
-		name := Quote(schema) + "." + Quote(r["n"])
-		row, err := s.show(ctx, "SHOW /* risso: backup */ CREATE "+kind+" "+name)
+		name := mysql.Quote(schema) + "." + mysql.Quote(r["n"])
+		row, err := show(ctx, s, "SHOW /* risso: backup */ CREATE "+kind+" "+name)
 		if err != nil {
 			return nil, fmt.Errorf("read the definition of %s %s: %w", strings.ToLower(kind), name, err)
 		}
@@ -477,16 +448,16 @@ func (s *Stream) Routines(ctx context.Context, schema string) ([]Definition, err
 }
 
 // Events gives a schema's events.
-func (s *Stream) Events(ctx context.Context, schema string) ([]Definition, error) {
-	rows, err := s.QueryMaps(ctx, "SELECT /* risso: backup */ EVENT_NAME AS n, EVENT_COMMENT AS c, DEFINER AS d FROM information_schema.EVENTS WHERE EVENT_SCHEMA = "+Literal(schema)+" ORDER BY EVENT_NAME")
+func Events(ctx context.Context, s *mysql.Stream, schema string) ([]Definition, error) {
+	rows, err := s.QueryMaps(ctx, "SELECT /* risso: backup */ EVENT_NAME AS n, EVENT_COMMENT AS c, DEFINER AS d FROM information_schema.EVENTS WHERE EVENT_SCHEMA = "+mysql.Literal(schema)+" ORDER BY EVENT_NAME")
 	if err != nil {
-		return nil, fmt.Errorf("list the events of %s: %w", Quote(schema), err)
+		return nil, fmt.Errorf("list the events of %s: %w", mysql.Quote(schema), err)
 	}
 	var out []Definition
 	for _, r := range rows {
-		row, err := s.show(ctx, "SHOW /* risso: backup */ CREATE EVENT "+Quote(schema)+"."+Quote(r["n"]))
+		row, err := show(ctx, s, "SHOW /* risso: backup */ CREATE EVENT "+mysql.Quote(schema)+"."+mysql.Quote(r["n"]))
 		if err != nil {
-			return nil, fmt.Errorf("read the definition of event %s: %w", Quote(r["n"]), err)
+			return nil, fmt.Errorf("read the definition of event %s: %w", mysql.Quote(r["n"]), err)
 		}
 		out = append(out, circumstances(Definition{Kind: KindEvent, Schema: schema, Name: r["n"], Create: row["Create Event"]}, row, r["c"], r["d"]))
 	}
@@ -495,7 +466,7 @@ func (s *Stream) Events(ctx context.Context, schema string) ([]Definition, error
 
 // Holds counts what a schema has beside tables, so that 10,000 schemas without any need no question each: it gives for each
 // schema the kinds that it has.
-func (s *Stream) Holds(ctx context.Context) (map[string][]ObjectKind, error) {
+func Holds(ctx context.Context, s *mysql.Stream) (map[string][]ObjectKind, error) {
 	out := map[string][]ObjectKind{}
 	for kind, statement := range map[ObjectKind]string{
 		KindTrigger:   "SELECT /* risso: backup */ DISTINCT TRIGGER_SCHEMA FROM information_schema.TRIGGERS",
