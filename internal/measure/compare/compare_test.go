@@ -222,7 +222,7 @@ func TestWhy(t *testing.T) {
 		t.Fatalf("%+v", r.Why)
 	}
 	var text bytes.Buffer
-	if err := r.Text(&text); err != nil || !strings.Contains(text.String(), "flushes of the redo log: 1.00 a transaction with A, 0.00") {
+	if err := r.Text(&text); err != nil || !strings.Contains(text.String(), "flushes of the redo log: 1 a transaction with A, 0.00") {
 		t.Errorf("%v\n%s", err, text.String())
 	}
 }
