@@ -27,7 +27,7 @@ func (s *Snapshot) readPosition(ctx context.Context) error {
 	rows, err := s.control.QueryMaps(ctx, s.Server.logStatusStatement())
 	switch {
 	case ClassOf(err) == ClassPrivilege:
-		s.note("The account may not ask for the position in the binary logs: it lacks REPLICATION CLIENT (MariaDB: BINLOG MONITOR).")
+		s.note("The account may not ask for the position in the binary logs: it needs REPLICATION CLIENT (MariaDB: BINLOG MONITOR).")
 	case err != nil:
 		return fmt.Errorf("ask for the binary log position: %w", err)
 	case len(rows) > 0:
@@ -162,7 +162,7 @@ func (s *Snapshot) appliedPlaces(ctx context.Context) error {
 		for i := range s.Sources {
 			s.Sources[i].File, s.Sources[i].Offset = "", 0
 		}
-		s.note("How far the replica had applied its sources is not told as a place in their binary logs, for there is none: its appliers commit in another order than the source did (replica_preserve_commit_order, or slave_…, is OFF). GTIDs tell it, where there are any.")
+		s.note("How far the replica had applied its sources is not a place in their binary logs: its appliers commit in another order than the source did (replica_preserve_commit_order, or slave_…, is OFF). GTIDs show it, if there are any.")
 		return nil
 	}
 	last := map[string]LogPlace{}

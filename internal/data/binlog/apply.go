@@ -103,7 +103,7 @@ func openApplier(ctx context.Context, o RollOptions, plan rollPlan) (*applier, e
 		case !keeps:
 			err = fmt.Errorf("%w: it keeps no GTIDs (gtid_mode, of MariaDB log_bin, is off)", ErrTarget)
 		case !plan.byGTID && o.From.File != "":
-			err = fmt.Errorf("%w: to keep GTIDs, the position has to be told by GTIDs", ErrTarget)
+			err = fmt.Errorf("%w: to keep GTIDs, the position must be given as GTIDs", ErrTarget)
 		default:
 			err = a.startByGTID(ctx, c)
 		}
@@ -121,11 +121,11 @@ func filtered(ctx context.Context, c *mysql.Conn) (note string, err error) {
 	filter, err := c.LogFilter(ctx)
 	switch {
 	case mysql.ClassOf(err) == mysql.ClassPrivilege:
-		return "what the binary logs of the server that takes it leave out is not known: the account lacks REPLICATION CLIENT (MariaDB: BINLOG MONITOR)", nil
+		return "what the target's binary logs leave out is not known: the account needs REPLICATION CLIENT (MariaDB: BINLOG MONITOR)", nil
 	case err != nil || filter.String() == "":
 		return "", err
 	}
-	return "of the server that takes it: " + filter.String() + ", and its replicas lack it", nil
+	return "of the target: " + filter.String() + ", and its replicas do not get it", nil
 }
 
 // noteFilter notes what the server's own binary logs leave out. Where GTIDs are kept those of MariaDB do not note, then, what it has: behind a
@@ -136,7 +136,7 @@ func (a *applier) noteFilter(ctx context.Context, c *mysql.Conn) error {
 	case err != nil || note == "":
 		return err
 	case a.o.Keep && a.plan.maria:
-		return fmt.Errorf("%w with their GTIDs, which its binary log is to tell (without --keep-gtids a table does): %s", ErrTarget, note)
+		return fmt.Errorf("%w with their GTIDs, because its binary log does not record them all (without --keep-gtids a table does): %s", ErrTarget, note)
 	}
 	a.result.Notes = append(slices.Clip(a.result.Notes), note)
 	return nil
@@ -163,9 +163,9 @@ func (a *applier) startByGTID(ctx context.Context, c *mysql.Conn) error {
 		return err
 	}
 	if lacks := a.plan.from.Subtract(have); !lacks.Empty() {
-		hint := "SET GLOBAL gtid_purged = '" + a.plan.from.String() + "' on a server without GTIDs of its own"
+		hint := "SET GLOBAL gtid_purged = '" + a.plan.from.String() + "' on a server that has no GTIDs yet"
 		if a.plan.maria {
-			hint = "RESET MASTER; SET GLOBAL gtid_binlog_state = '" + a.plan.from.String() + "' on a server that is nobody's primary"
+			hint = "RESET MASTER; SET GLOBAL gtid_binlog_state = '" + a.plan.from.String() + "' on a server without replicas"
 		}
 		return fmt.Errorf("%w with their GTIDs: it says %q, the position is %q (first: %s)", ErrTarget, have, a.plan.from, hint)
 	}

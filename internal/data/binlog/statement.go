@@ -170,7 +170,7 @@ func (a *applier) wantsStatement(q binlogevent.Query) bool {
 		}
 	}
 	if len(all) == 0 && len(a.result.Notes) < 100 {
-		a.result.Notes = append(a.result.Notes, fmt.Sprintf("left out, for it names no table: %.120s", q.Text))
+		a.result.Notes = append(a.result.Notes, fmt.Sprintf("left out, because it names no table: %.120s", q.Text))
 	}
 	return false
 }

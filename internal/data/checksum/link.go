@@ -211,7 +211,7 @@ func channelNotes(ch mysql.ReplicaChannel) (notes []string) {
 		}
 	}
 	if ch.Delay > 0 {
-		notes = append(notes, fmt.Sprintf("it is told to stay %s behind%s: rows that were changed in that time cannot be compared", time.Duration(ch.Delay)*time.Second, name))
+		notes = append(notes, fmt.Sprintf("it is delayed by %s%s: rows that were changed in that time cannot be compared", time.Duration(ch.Delay)*time.Second, name))
 	}
 	if !ch.Filter.None() {
 		notes = append(notes, "it does not replicate all"+name+": "+ch.Filter.String())

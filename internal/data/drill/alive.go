@@ -24,7 +24,7 @@ const (
 )
 
 // errServerEnded says that the throw-away server is gone in the middle of the work, and fell over by itself.
-var errServerEnded = errors.New("the throw-away server ended by itself")
+var errServerEnded = errors.New("the throw-away server exited")
 
 // room makes sure that the rows of a logical backup fit on the disk of sandboxes: a server whose disk is full would look like
 // a backup that does not restore. Of a physical backup its restore sees to that.

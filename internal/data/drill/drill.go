@@ -267,7 +267,7 @@ func (r *run) unstarted(ctx context.Context, o sandbox.Options, err error) error
 	case errors.Is(err, sandbox.ErrKilled):
 		return killed(sandbox.ErrKilled)
 	case killedTool(err):
-		return killed(fmt.Errorf("something else than itself ended the tool: %w", err))
+		return killed(fmt.Errorf("something else ended the tool: %w", err))
 	case r.filling == begun && unreachable(err):
 		return &Error{Hint: "make the drill again when the place can be read; nothing is recorded of the backup", Err: err}
 	case r.filling == begun && (len(r.Settings) == 0 || errors.Is(err, repo.ErrDamaged)):

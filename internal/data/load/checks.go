@@ -14,7 +14,7 @@ import (
 const errCheckViolated = 3819
 
 // errUnseen says that there were more warnings than the server keeps: one of them may be of a row that broke a CHECK.
-var errUnseen = errors.New("the server warned more often than it tells")
+var errUnseen = errors.New("the server had more warnings than it shows")
 
 // ofValues are warnings about values that a server computes with, or changes. Where it computes nothing, they are about a row's own values.
 // Source: MySQL manual, "Server Error Message Reference": wrong value, out of range, truncated, wrong for its column, division by 0, wrong for a

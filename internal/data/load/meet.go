@@ -92,7 +92,7 @@ func (r *run) tellMeetings() error {
 		if n := len(list) - maxNamed; n > 0 {
 			text += fmt.Sprintf(" and %d more", n)
 		}
-		r.plan.Notes = append(r.plan.Notes, fmt.Sprintf("collation %s becomes %s, to which values may be the same that are not to it: where they are, their rows do not go into %s: %s",
+		r.plan.Notes = append(r.plan.Notes, fmt.Sprintf("collation %s becomes %s, in which more values may be equal: where they are, their rows do not go into %s: %s",
 			pair[0], pair[1], digits.Plural(len(list), "unique key", "unique keys"), text))
 	}
 	return nil
@@ -115,7 +115,7 @@ func (r *run) explainMeeting(t *table, err error) error {
 	}
 	var words []string
 	for _, m := range list {
-		words = append(words, fmt.Sprintf("%s over %s, whose collation %s became %s, to which values are the same that are not to it", mysql.Quote(m.key), mysql.Quote(m.column), m.from, m.to))
+		words = append(words, fmt.Sprintf("%s over %s, whose collation %s became %s, in which more values are equal", mysql.Quote(m.key), mysql.Quote(m.column), m.from, m.to))
 	}
 	if len(words) == 0 {
 		for _, k := range t.shape.Keys {

@@ -457,7 +457,7 @@ func (r *run) compareTask(ctx context.Context, s **session, t *table, within chu
 	if number >= 0 {
 		r.bytes.Add(t.Chunks[number].Bytes)
 		if c := t.Chunks[number]; t.note == "" && (rows.Sum.String() != c.Sum || rows.Count != c.Rows) {
-			t.note = fmt.Sprintf("chunk %d, behind (%s): %s for %d", number+1, strings.Join(c.Lower, ", "), digits.Counted(rows.Count, "row"), c.Rows)
+			t.note = fmt.Sprintf("chunk %d, after (%s): %s for %d", number+1, strings.Join(c.Lower, ", "), digits.Counted(rows.Count, "row"), c.Rows)
 		}
 		t.toSum--
 	} else {

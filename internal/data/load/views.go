@@ -217,7 +217,7 @@ func (r *run) checkViews(ctx context.Context, s **session) error {
 		case o.Broken:
 			r.notef("view %s is made and does not work, as when the backup was taken: %v", view, fault)
 		case r.result.Rolled != nil:
-			r.notef("view %s does not work behind the roll forward: %v", view, fault)
+			r.notef("view %s does not work after the roll forward: %v", view, fault)
 		case len(r.result.Broken) < maxFindings:
 			r.result.Broken = append(r.result.Broken, Finding{What: "view " + view.String(), Reason: fault.Error(), Create: o.Create})
 		}

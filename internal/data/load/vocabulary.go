@@ -303,7 +303,7 @@ func (r *run) note(f Finding) {
 const maxFindings = 1000
 
 // moreFindings stands behind them.
-var moreFindings = Finding{What: "others", Reason: "more cannot come along as they are: told are the first", Mapped: "another form"}
+var moreFindings = Finding{What: "others", Reason: "more cannot be restored as they are: these are the first", Mapped: "another form"}
 
 // findings puts what has no substitute first.
 func (r *run) findings() []Finding {

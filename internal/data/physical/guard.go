@@ -153,7 +153,7 @@ func (g *guard) withdraw(ctx context.Context, w waiter) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.why = hinted("end long-running statements or changes of tables, take it at a quieter time, raise --lock-wait, or let Risso end them: --kill-long-queries",
-		"withdrew %q after %.1f s: others waited behind it", strings.TrimSpace(w.text), w.age.Seconds())
+		"withdrew %q after %.1f s: others waited for it", strings.TrimSpace(w.text), w.age.Seconds())
 }
 
 // note adds a sentence to the backup's header.

@@ -142,7 +142,7 @@ func (r Request) forms(s mysql.Server) ([]mysql.Explain, string, error) {
 		}
 		names = append(names, f.Name)
 	}
-	return nil, "", fmt.Errorf("%s %s does not tell this plan as %q, but as %s", s.Flavour, s.Version, r.Form, strings.Join(names, ", "))
+	return nil, "", fmt.Errorf("%s %s does not give this plan as %q, but as %s", s.Flavour, s.Version, r.Form, strings.Join(names, ", "))
 }
 
 // writing says whether a statement changes rows, or locks them to do so: MariaDB does not plan SELECT … FOR UPDATE in a transaction

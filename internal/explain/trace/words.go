@@ -132,7 +132,7 @@ func (r *Report) words() []string {
 	out = append(out, t.lockWords()...)
 	out = append(out, r.deadWords()...)
 	if m := r.Map.Roots; len(m) > 1 && m[0].Total*2 > r.Map.Busy {
-		out = append(out, fmt.Sprintf("The dearest: %s, %s (%s).", cutRunes(oneLine(m[0].title()), 60), human(m[0].Total), digits.Percent(share(m[0].Total, r.Map.Busy))))
+		out = append(out, fmt.Sprintf("Most expensive: %s, %s (%s).", cutRunes(oneLine(m[0].title()), 60), human(m[0].Total), digits.Percent(share(m[0].Total, r.Map.Busy))))
 	}
 	if r.Tree.lossy() {
 		s := r.missing() + ": the map, the time line and what is said of single statements show what was seen"
@@ -240,7 +240,7 @@ func (r *Report) deadWords() (out []string) {
 		out = append(out, g.deadWords())
 	}
 	if len(hit) > 3 {
-		out = append(out, fmt.Sprintf("%s more did the like: see the map.", digits.Counted(len(hit)-3, "statement")))
+		out = append(out, fmt.Sprintf("%s more did the same: see the map.", digits.Counted(len(hit)-3, "statement")))
 	}
 	return out
 }
@@ -396,7 +396,7 @@ func (r *Report) notes() (out []string) {
 		out = append(out, r.missing()+".")
 	}
 	if t.unrecorded > t.Missing { // else that is said
-		out = append(out, fmt.Sprintf("The server counted %s of the connection more than its tables of events told of: they were recorded for a part of the time only, or emptied.", digits.Counted(t.unrecorded, "statement")))
+		out = append(out, fmt.Sprintf("The server counted %s of the connection more than its tables of events showed: they were recorded only part of the time, or emptied.", digits.Counted(t.unrecorded, "statement")))
 	}
 	if r.Tree.lossy() && len(t.Rings) > 0 {
 		var rings []string

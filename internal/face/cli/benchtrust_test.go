@@ -236,7 +236,7 @@ func TestRivals(t *testing.T) {
 	}
 	for _, args := range [][]string{{"--from", theirs, ours}, {theirs, ours}, {"--from", theirs, "--from", ours}} {
 		out := must(t, append([]string{"compare"}, args...)...)
-		for _, want := range []string{"too few runs: with 2 and 2", "p95 latency", "p99 latency is not compared: A does not tell it", "A was measured by sysbench 1.0", "it does not say which workload it ran"} {
+		for _, want := range []string{"too few runs: with 2 and 2", "p95 latency", "p99 latency is not compared: A does not have it", "A was measured by sysbench 1.0", "it does not say which workload it ran"} {
 			if !strings.Contains(out, want) {
 				t.Errorf("%v: %q is missing:\n%s", args, want, out)
 			}
@@ -291,8 +291,8 @@ func TestFailIfOfFiles(t *testing.T) {
 		{8, 0.8, nil, nil, "slower", exitDiffers, "the verdict is one of --fail-if slower: transactions per second: slower"},
 		{8, 1.2, nil, nil, "slower", exitOK, "B is 1.20 times faster"},
 		{8, 1.2, nil, nil, "different", exitDiffers, "transactions per second: faster"},
-		{8, 1, nil, nil, "slower,faster", exitOK, "no difference can be told"},
-		{8, 1, nil, nil, "unclear", exitDiffers, "no difference can be told"},
+		{8, 1, nil, nil, "slower,faster", exitOK, "no difference can be shown"},
+		{8, 1, nil, nil, "unclear", exitDiffers, "no difference can be shown"},
 		{2, 0.5, nil, nil, "slower", exitUnsure, "no verdict: transactions per second: too few runs"},
 		{8, 0.8, rated, rated, "slower", exitDiffers, "p95 latency (the rate of transactions was given): slower"},
 		{8, 1.2, rated, rated, "slower", exitOK, "What counts (--fail-if, --precise) is the verdict on p95 latency, for the rate of transactions was given."},

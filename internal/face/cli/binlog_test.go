@@ -275,7 +275,7 @@ func TestForgedLogs(t *testing.T) {
 	if code, out, errs := callBinlog(t, "verify", "--from", place); code != exitFailed || !strings.Contains(out, "foreign  mirrored log") || !strings.Contains(errs, "--allow-unsigned") {
 		t.Errorf("verify: %d %s%s", code, out, errs)
 	}
-	all(exitOK, "is not signed: nobody knows who made it", "--allow-unsigned")
+	all(exitOK, "is not signed: it is unknown who made it", "--allow-unsigned")
 	put(bytes.Replace(index, []byte(`"sha256": "`), []byte(`"sha256": "0`), 1))
 	all(exitFailed, "it is not what was signed", "--allow-unsigned")
 	put(index)

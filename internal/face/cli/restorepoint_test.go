@@ -120,7 +120,7 @@ func (s *restoreStory) damagedMirror() {
 		{"one that is gone", packed, nil, []say{{search, exitFailed, "binlog.000002"}, {roll, exitFailed, "binlog.000002"}}},
 		{"one without its index", index, nil, []say{{search, exitFailed, "1 log is there (binlog.000002) without the index"}, {roll, exitFailed, "the log between binlog.000001 and binlog.000003 is missing"}, {list, exitOK, "LOST: of series"}, {[]string{"verify", "--from", s.place}, exitFailed, "binlog.000002: it is there without its index"}}},
 		{"one that is not signed", index, func(b []byte) []byte { return bytes.Replace(b, []byte(`"signature"`), []byte(`"nothing"`), 1) },
-			[]say{{check, checkWarning, "1 mirrored binary log counts for nothing (series "}, {check, checkWarning, "it is not signed, so nobody knows who made it"}, {roll, exitFailed, "--allow-unsigned"}, {append(check, "--allow-unsigned"), checkWarning, "was ever proven: nobody knows whether they can be restored |"}}},
+			[]say{{check, checkWarning, "1 mirrored binary log counts for nothing (series "}, {check, checkWarning, "it is not signed, so it is unknown who made it"}, {roll, exitFailed, "--allow-unsigned"}, {append(check, "--allow-unsigned"), checkWarning, "was ever proven: nobody knows whether they can be restored |"}}},
 		{"one that grows and lost its end", growing, lessOne, []say{{search, exitFailed, "were mirrored: it was cut since"}, {roll, exitFailed, "binlog.000003"}, {check, checkWarning, "1 mirrored binary log counts for nothing (series "}}},
 	} {
 		was, err := os.ReadFile(c.file)

@@ -58,7 +58,7 @@ func TestTrust(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range [][]string{{"verify"}, {"drill"}, {"restore", "--sandbox", "never"}} {
-		if code, out, err := said(t, append(c, "--from", place)...); code != exitFailed || !strings.Contains(out+err, "it is not signed, so nobody knows who made it") || !strings.Contains(err, "--allow-unsigned") {
+		if code, out, err := said(t, append(c, "--from", place)...); code != exitFailed || !strings.Contains(out+err, "it is not signed, so it is unknown who made it") || !strings.Contains(err, "--allow-unsigned") {
 			t.Errorf("%v of a backup without signature: %d, %s%s", c, code, out, err)
 		}
 	}
@@ -179,7 +179,7 @@ func TestCheckWithoutIdentity(t *testing.T) {
 		says(checkWarning, "no backup was ever proven", "check", "backup")
 	}
 	proveIt(t, place, id, k, false)
-	says(checkWarning, "the newest proof counts for nothing: ", "check", "backup") // nobody is trusted yet, and nobody knows
+	says(checkWarning, "the newest proof does not count:  ", "check", "backup") // nobody is trusted yet, and nobody knows
 	says(exitOK, "?", "backup", "list")
 	t.Setenv("XDG_CONFIG_HOME", taker)
 	proveIt(t, place, id, k, true)
@@ -213,12 +213,12 @@ func TestStrangersCount(t *testing.T) {
 		t.Setenv("XDG_CONFIG_HOME", stranger)
 		prove(ids[1], signed)
 		t.Setenv("XDG_CONFIG_HOME", taker)
-		why := map[bool]string{false: "it is not signed, so nobody knows who made it", true: "it is signed by a key that is not trusted"}[signed]
-		says(checkWarning, "BACKUP WARNING - no backup was ever proven by who is trusted, the newest proof counts for nothing: "+why, "check", "backup")
+		why := map[bool]string{false: "it is not signed, so it is unknown who made it", true: "it is signed by a key that is not trusted"}[signed]
+		says(checkWarning, "BACKUP WARNING - no backup was ever proven by a trusted key, the newest proof does not count:  "+why, "check", "backup")
 		says(exitOK, "A drill of "+ids[1]+" counts for nothing: "+why, "backup", "list")
 		says(exitOK, "in doubt", "backup", "list")
 		says(exitOK, `"doubt": "`+why, "backup", "list", "-o", "json")
-		says(exitOK, ids[1]+"  the newest that was proven, by a drill that nobody who is trusted signed", "backup", "prune", "--keep-last", "1", "--dry-run")
+		says(exitOK, ids[1]+"  the newest that was proven, by a drill that no trusted key signed", "backup", "prune", "--keep-last", "1", "--dry-run")
 		says(checkOK, "proven", "check", "backup", "--allow-unsigned")
 		t.Setenv("XDG_CONFIG_HOME", looker)
 		says(checkOK, "proven", "check", "backup") // who trusts nobody

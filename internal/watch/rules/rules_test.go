@@ -403,7 +403,7 @@ func replicationScenarios() []scenario {
 			bad: func(w *world) {
 				w.snap.Channels = append(w.snap.Channels, fleet.Channel{Name: "o'hara", Source: "db7", IORunning: "No", SQLRunning: "Yes", LastError: "Got fatal error 1236", LastErrno: 1236})
 			},
-			words: `^channel o'hara: replication from db7 receives nothing`, remedy: `START SLAVE FOR CHANNEL 'o\'hara'    -- when what the error names is mended: before that it stops again at the same place`},
+			words: `^channel o'hara: replication from db7 receives nothing`, remedy: `START SLAVE FOR CHANNEL 'o\'hara'    -- once the cause of the error is fixed: before that it stops again at the same place`},
 		{id: "repl.lag", make: func() *world {
 			w := replica(mariadb())
 			w.values[variablePrefix+"slave_parallel_threads"] = 0

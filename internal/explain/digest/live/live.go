@@ -98,7 +98,7 @@ func New(conn *mysql.Conn, traffic *mysql.Traffic, o Options) (*Reader, error) {
 	case pick != nil && (slices.ContainsFunc(names, func(n named) bool { return n.name == name }) || name == "Query_time" || name == "Lock_time"):
 		r.figure = func(c *digest.Class) float64 { v := pick(c.Metric(name)); return orZero(v) }
 	default:
-		return nil, fmt.Errorf("%w: cannot order a server's digests by %q; calls, Query_time:sum, :max and :avg, and Rows_examined:sum and the like can be had", ErrOption, r.o.OrderBy)
+		return nil, fmt.Errorf("%w: cannot order a server's digests by %q; calls, Query_time:sum, :max and :avg, Rows_examined:sum and similar are possible", ErrOption, r.o.OrderBy)
 	}
 	return r, nil
 }
@@ -173,7 +173,7 @@ func (r *Reader) Read(ctx context.Context) (*digest.Profile, error) {
 		r.notes = append(r.notes, "No statement of others was counted: that says nothing of what the server does. It was idle, its table of digests was emptied, or setup_actors and setup_instruments leave out what ran.")
 	}
 	if n := len(r.anew); n > 0 {
-		r.notes = append(r.notes, fmt.Sprintf("%d of %s of the server's table of digests went or began anew meanwhile: the server was restarted, or the table emptied. What they counted between the beginning and that is not known.", n, digits.Counted(len(r.base), "row")))
+		r.notes = append(r.notes, fmt.Sprintf("%d of %s of the server's table of digests were removed or reset meanwhile: the server was restarted, or the table emptied. What they counted between the beginning and that is not known.", n, digits.Counted(len(r.base), "row")))
 	}
 	return p, nil
 }

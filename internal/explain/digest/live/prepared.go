@@ -52,7 +52,7 @@ func (r *Reader) notePrepared() {
 	for _, g := range r.prepared.Gaps(between) {
 		note := g.Reason + "."
 		if g.Remedy != "" {
-			note += " What mends it: " + g.Remedy + "."
+			note += " Remedy: " + g.Remedy + "."
 		}
 		r.notes = append(r.notes, note)
 	}

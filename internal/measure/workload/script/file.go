@@ -167,7 +167,7 @@ func (p *parser) fields(n *yaml.Node, what string, known ...string) (map[string]
 		case !slices.Contains(known, key.Value):
 			return nil, p.at(key.Line, "%s has no %q; it has %s", what, key.Value, strings.Join(known, ", "))
 		case out[key.Value] != nil:
-			return nil, p.at(key.Line, "%q stands here twice", key.Value)
+			return nil, p.at(key.Line, "%q is here twice", key.Value)
 		}
 		out[key.Value] = v
 	}
