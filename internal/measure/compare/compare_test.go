@@ -478,7 +478,7 @@ func TestTurns(t *testing.T) {
 	}
 	theirs := at("A", 0, 0.6, 0.8, 1.4, 1.6, 2.2)
 	theirs.Runs[0].Source = "sysbench 1.0.20"
-	if r := Judge(theirs, at("B", 0.2, 0.4, 1, 1.2, 1.8, 2), Terms{Seed: 1}); r.Verdicts[0].Test != stats.TestRanks || !strings.Contains(strings.Join(r.Notes, " "), "when the runs were made is not told") {
+	if r := Judge(theirs, at("B", 0.2, 0.4, 1, 1.2, 1.8, 2), Terms{Seed: 1}); r.Verdicts[0].Test != stats.TestRanks || !strings.Contains(strings.Join(r.Notes, " "), "it is unknown when the runs were made") {
 		t.Errorf("%q", r.Notes)
 	}
 }

@@ -95,7 +95,7 @@ func parse(path string, text []byte, d drive.Dialect, prepared bool) (f *file, e
 		return nil, p.yamlError(err)
 	}
 	if err := in.Decode(&more); err == nil {
-		return nil, p.at(max(more.Line, 1), "a second document begins here, which would not be read: take away the line ---, or what follows")
+		return nil, p.at(max(more.Line, 1), "a second document begins here, which would not be read: remove the line ---, or what follows")
 	} else if !errors.Is(err, io.EOF) {
 		return nil, p.yamlError(err)
 	}
