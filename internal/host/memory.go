@@ -13,7 +13,7 @@ func (h *Host) addPressure() {
 		}
 		if r != "cpu" {
 			p.full = h.define(Metric{Name: "node_pressure_" + r + "_stalled_seconds_total", Counter: true, Unit: "seconds", Source: source,
-				Help: "Time in which no task could run because all waited for  " + pressureWords[r] + "."})
+				Help: "Time in which no task could run because all waited for " + pressureWords[r] + "."})
 		}
 		g := h.add(source, "pressure stall information ("+r+")", remedy, p.parse)
 		g.optional = r == "irq" // only some kernels account interrupts

@@ -157,7 +157,7 @@ func fitness(ctx context.Context, primary *mysql.Conn, id string, t mysql.Target
 		return r, err
 	}
 	if own != "" {
-		r.Why, r.Hint = "it has local writes:  "+own, "find out who writes there; a person must decide what is right"
+		r.Why, r.Hint = "it has local writes: "+own, "find out who writes there; a person must decide what is right"
 		return r, nil
 	}
 	list, err := c.ReplicaAddresses(ctx)

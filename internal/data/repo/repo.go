@@ -384,7 +384,7 @@ func (r *Repo) AheadNote(ctx context.Context, newest string, now time.Time) (str
 	case slices.Contains(ids, newest):
 		return "all backups are dated ahead of now: a clock is wrong, and their dates decide all the same which is the newest", nil
 	}
-	return "dated ahead of now, because a clock was wrong, and so not taken for the newest:  " + strings.Join(ids, ", "), nil
+	return "dated ahead of now, because a clock was wrong, and so not taken for the newest: " + strings.Join(ids, ", "), nil
 }
 
 // SetBackNote says to who takes a backup that others in the place are dated ahead of now; "" when none is. By then nobody can tell any more

@@ -104,11 +104,11 @@ func TestClocksChange(t *testing.T) {
 func TestParseRefuses(t *testing.T) {
 	for text, say := range map[string]string{
 		"":                    "empty",
-		"every":               "behind 'every'",
+		"every":               "follows 'every'",
 		"every 7h":            "not a multiple",
 		"every 6h at 2":       "no time of the day",
 		"every 6h at 24:00":   "no time of the day",
-		"every 6h at 02:00 ,": "behind 'at'",
+		"every 6h at 02:00 ,": "follows 'at'",
 		"every fortnight":     "no day of the week",
 		"every 2 sundays":     "no unit",
 		"every 0h":            "from 1 to 1000",

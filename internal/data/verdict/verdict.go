@@ -342,7 +342,7 @@ func (r *round) proven() {
 		if _, lost := r.want.proofs(first); r.want.Proof.Late < Never || r.now.After(lost) {
 			words := "no backup was ever proven: it is unknown whether they can be restored"
 			if r.want.Doubt != "" {
-				words = "no backup was ever proven by a trusted key, the newest proof does not count:  " + r.want.Doubt
+				words = "no backup was ever proven by a trusted key, the newest proof does not count: " + r.want.Doubt
 			}
 			r.add("unproven", r.beyond(lost), p.LastBackup.Ended, "%s", words)
 		}

@@ -220,7 +220,7 @@ func (c *Collector) refused(e *mysql.Error, what string) (why, remedy string) {
 	if e.Class != mysql.ClassFull || account == "" {
 		return "the server " + e.Reason(), e.Hint
 	}
-	why, remedy = what+" not followed because another connection is missing:  "+e.Reason(), e.Hint
+	why, remedy = what+" not followed because another connection is missing: "+e.Reason(), e.Hint
 	if e.OfAccount() {
 		remedy = mysql.MoreConnections(account)
 	}

@@ -147,7 +147,7 @@ func (t *teller) stopped(n *Node, one, more string) (e ending, held string, earl
 	case told:
 		held = "at most all of about " + amount(most, is, are)
 	default:
-		held = "how soon is unknown, at most all  " + are
+		held = "how soon is unknown, at most all " + are
 	}
 	return e, held, true
 }

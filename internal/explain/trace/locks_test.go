@@ -61,7 +61,7 @@ func TestLockRemedies(t *testing.T) {
 		}
 	}
 	behind := &LockWait{LockWait: mysql.LockWait{Kind: mysql.LockMetadata, Queued: true, Blocker: busy}, Behind: &mysql.LockWait{Kind: mysql.LockMetadata, Maybe: true, Blocker: mysql.Blocker{ID: 9, Command: "Sleep"}}}
-	if s := behind.words(); !strings.Contains(s, "That one waits for a metadata lock. The server does not say who holds it; it may be  connection 9") {
+	if s := behind.words(); !strings.Contains(s, "That one waits for a metadata lock. The server does not say who holds it; it may be connection 9") {
 		t.Error(s)
 	}
 }

@@ -152,7 +152,7 @@ func TestCheckWithoutIdentity(t *testing.T) {
 		says(check.Warning, "no backup was ever proven", "check", "backup")
 	}
 	placestest.Prove(t, place, id, k, false)
-	says(check.Warning, "the newest proof does not count:  ", "check", "backup") // nobody is trusted yet, and nobody knows
+	says(check.Warning, "the newest proof does not count: ", "check", "backup") // nobody is trusted yet, and nobody knows
 	says(fault.OK, "?", "backup", "list")
 	t.Setenv("XDG_CONFIG_HOME", taker)
 	placestest.Prove(t, place, id, k, true)
@@ -187,7 +187,7 @@ func TestStrangersCount(t *testing.T) {
 		prove(ids[1], signed)
 		t.Setenv("XDG_CONFIG_HOME", taker)
 		why := map[bool]string{false: "it is not signed, so it is unknown who made it", true: "it is signed by a key that is not trusted"}[signed]
-		says(check.Warning, "BACKUP WARNING - no backup was ever proven by a trusted key, the newest proof does not count:  "+why, "check", "backup")
+		says(check.Warning, "BACKUP WARNING - no backup was ever proven by a trusted key, the newest proof does not count: "+why, "check", "backup")
 		says(fault.OK, "A drill of "+ids[1]+" counts for nothing: "+why, "backup", "list")
 		says(fault.OK, "in doubt", "backup", "list")
 		says(fault.OK, `"doubt": "`+why, "backup", "list", "-o", "json")

@@ -62,7 +62,7 @@ func TestServeWithoutIdentity(t *testing.T) {
 	}
 	says("no backup was ever proven: it is unknown", false, nil)
 	placestest.Prove(t, place, ids[1], k, false)
-	says("the newest proof does not count:  it is not signed", false, nil)
+	says("the newest proof does not count: it is not signed", false, nil)
 	placestest.Prove(t, place, ids[1], k, true)
 	says("", true, nil)
 	drills, err := facts.Drills(t.Context(), "db1", 0)

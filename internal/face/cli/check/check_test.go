@@ -62,7 +62,7 @@ func TestJudgeBackups(t *testing.T) {
 			f := facts([]time.Duration{2 * hour}, nil)
 			f.doubt = "it is not signed"
 			return f
-		}(), checkBackupFlags{}, Warning, "BACKUP WARNING - no backup was ever proven by a trusted key, the newest proof does not count:  it is not signed | "},
+		}(), checkBackupFlags{}, Warning, "BACKUP WARNING - no backup was ever proven by a trusted key, the newest proof does not count: it is not signed | "},
 		{"a stranger's newer proof", func() backupFacts {
 			f := facts([]time.Duration{2 * hour}, nil, drill(31*day, true))
 			f.doubt = "100 % odd"

@@ -185,7 +185,7 @@ type brokenError struct {
 }
 
 func (e *brokenError) Error() string {
-	return "the tables are damaged (risso bench check tpcc shows how):  " + strconv.FormatInt(e.rows, 10) + " rows instead of 1: " + e.sql
+	return "the tables are damaged (risso bench check tpcc shows how): " + strconv.FormatInt(e.rows, 10) + " rows instead of 1: " + e.sql
 }
 
 // stamp writes the present moment into a buffer, as an argument.
