@@ -1,11 +1,12 @@
 # shellcheck shell=bash
 # Which packages script/test tests without the race detector, and why. All others are tested with it.
 
-# They drive a program that was built before, without the detector as users have it, and look at it from outside; or only their
-# tests start goroutines, to wait for servers.
-plain=(./tests/page ./tests/scenario ./internal ./internal/explain/plan)
-# Rooms that start no goroutine and guard nothing against one, nor do their tests: TestPlainRooms holds that. What they call of rooms
-# that do is tested with the detector there.
+# They drive a program that was built before, without the detector as users have it, and look at it from outside.
+# shellcheck disable=SC2034 # read by script/test
+outside=(./tests/scenario ./tests/page)
+# Rooms that start no goroutine and guard nothing against one: TestPlainRooms holds that. What they call of rooms that do is tested with
+# the detector there. Two by name, because their tests start goroutines, to wait for servers; and all whose tests start none either.
+plain=(./internal/explain/plan ./internal)
 while read -r room; do
   plain+=("./$room")
 done < <(comm -23 <(git ls-files 'internal/*/*_test.go' | xargs -n 1 dirname | sort -u) \
