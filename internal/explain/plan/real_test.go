@@ -37,7 +37,7 @@ ANALYZE TABLE customers, orders, loose`
 
 // seed is the table of the index arithmetic, scaled down: 200,000 rows.
 const seed = `CREATE TABLE seed (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, ts DATETIME NOT NULL, col1 INT NOT NULL, col2 INT NOT NULL, payload VARCHAR(200) NOT NULL, KEY ts (ts)) DEFAULT CHARSET=latin1;
-INSERT INTO seed (ts, col1, col2, payload) SELECT '2024-01-01' + INTERVAL n MINUTE, n%%97, n%%89, REPEAT('x', 60 + n%%80) FROM
+INSERT INTO seed (ts, col1, col2, payload) SELECT '2024-01-01' + INTERVAL n MINUTE, n%97, n%89, REPEAT('x', 60 + n%80) FROM
  (SELECT a.d+10*b.d+100*c.d+1000*e.d+10000*f.d+100000*g.d n FROM digits a, digits b, digits c, digits e, digits f, digits g WHERE g.d<2) t;
 ANALYZE TABLE seed`
 
