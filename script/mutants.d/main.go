@@ -72,7 +72,7 @@ func run(ctx context.Context, room string, files []string) (float64, error) {
 	if err := syscall.Setrlimit(syscall.RLIMIT_AS, &syscall.Rlimit{Cur: memory, Max: memory}); err != nil {
 		return 0, fmt.Errorf("limit memory: %w", err)
 	}
-	s := suite{bin: bin, dir: dir}
+	s := suite{bin: bin, dir: dir, asking: asking(dir)}
 	if err := s.learn(ctx, scratch); err != nil {
 		return 0, err
 	}
@@ -85,6 +85,7 @@ func run(ctx context.Context, room string, files []string) (float64, error) {
 // suite is the compiled tests of a room.
 type suite struct {
 	bin, dir string
+	asking   map[string]bool // tests that start servers: a pure room is guarded without
 	tests    []test
 }
 
@@ -107,7 +108,7 @@ func (s *suite) learn(ctx context.Context, scratch string) error {
 		return fmt.Errorf("list the tests: %w", err)
 	}
 	for _, name := range strings.Fields(string(out)) {
-		if !regexp.MustCompile(`^(Test|Example|Fuzz)`).MatchString(name) {
+		if !regexp.MustCompile(`^(Test|Example|Fuzz)`).MatchString(name) || s.asking[name] {
 			continue
 		}
 		hits := filepath.Join(scratch, name)
@@ -135,6 +136,22 @@ func (s *suite) learn(ctx context.Context, scratch string) error {
 	}
 	slices.SortStableFunc(s.tests, func(a, b test) int { return cmp.Compare(a.took, b.took) })
 	return nil
+}
+
+// asking are the tests in files that start servers.
+func asking(dir string) map[string]bool {
+	out := map[string]bool{}
+	files, _ := filepath.Glob(filepath.Join(dir, "*_test.go")) // the pattern is right
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil || !bytes.Contains(text, []byte("/sandboxtest\"")) {
+			continue
+		}
+		for _, m := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllSubmatch(text, -1) {
+			out[string(m[1])] = true
+		}
+	}
+	return out
 }
 
 // run runs the tests whose names match, at most for a time.
