@@ -32,9 +32,9 @@ func (d definition) computes() bool {
 	})
 }
 
-// hasChecks says whether the target may refuse rows of a table for a CHECK. MariaDB lets a session switch checks off.
+// hasChecks says whether the target may refuse rows of a table for a CHECK.
 func (r *run) hasChecks(d definition) bool {
-	return !r.server.MariaDB() && r.server.Number >= checksBySchema && slices.ContainsFunc(d.items, func(item string) bool { return asDefault.Has(item, "CHECK") })
+	return r.server.AlwaysChecks() && slices.ContainsFunc(d.items, func(item string) bool { return asDefault.Has(item, "CHECK") })
 }
 
 // refusedByCheck says whether rows may not have gone in for a CHECK: one that they break, on a server that did not look at it, was told not to,

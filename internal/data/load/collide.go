@@ -94,7 +94,7 @@ func (r *run) askNames(ctx context.Context, s *session) error {
 		switch n := mysql.ErrorNumber(err); {
 		case err != nil && n == 0:
 			return err
-		case !r.server.MariaDB() && r.server.Number < 80000 && (strings.HasPrefix(now[0], oldName) || strings.HasPrefix(now[1], oldName)):
+		case r.server.RefusesOldNames() && (strings.HasPrefix(now[0], oldName) || strings.HasPrefix(now[1], oldName)):
 			return fmt.Errorf("the server cannot have a %s: it reads %s as the sign of a name that MySQL 5.0 wrote", what, oldName)
 		case badName[n]:
 			return fmt.Errorf("the server cannot have a %s: %w", what, err)

@@ -105,7 +105,7 @@ func (r *run) findSetup(ctx context.Context, s *session) error {
 // it: tables and schemas have it in their definitions, and MariaDB writes none down for parameters. Source: MySQL manual,
 // "default_collation_for_utf8mb4".
 func (r *run) meanDefaults(ctx context.Context, s *session) error {
-	if r.server.MariaDB() || !r.foreignServer() || r.newDefaultThere() {
+	if !r.server.NamesUTF8MB4() || !r.foreignServer() || r.source().NewUTF8MB4() {
 		return nil
 	}
 	const set = "SET SESSION /* risso: programs mean what they meant */ default_collation_for_utf8mb4 = utf8mb4_general_ci"

@@ -66,16 +66,15 @@ func (f *follower) find(ctx context.Context) (start, error) {
 			return from, err
 		}
 	}
-	return f.fresh(ctx, c.Server.MariaDB(), list, logs)
+	return f.fresh(ctx, c.Server.HasUUID(), list, logs)
 }
 
 func latest(s Series) time.Time { return s.Logs[len(s.Logs)-1].Last }
 
 // fresh begins a series with the oldest log that the server has.
-func (f *follower) fresh(ctx context.Context, maria bool, list []Series, logs []mysql.Log) (start, error) {
+func (f *follower) fresh(ctx context.Context, unique bool, list []Series, logs []mysql.Log) (start, error) {
 	key := f.identity
-	if maria {
-		// Without a UUID: the time at which its oldest log was begun tells a server from a later one with the same number.
+	if !unique { // the time at which its oldest log was begun tells a server from a later one with the same number.
 		head, err := f.serverHead(ctx, logs[0].Name, 1)
 		if err != nil {
 			return start{}, err
