@@ -72,12 +72,13 @@ func (e *Error) Unwrap() error { return e.Err }
 // Server error numbers that Risso acts on (https://dev.mysql.com/doc/mysql-errors/9.4/en/server-error-reference.html).
 const (
 	// ErrNoRow is that a row which an event changes is not there (ER_KEY_NOT_FOUND), ErrSecondRow that one is there already
-	// (ER_DUP_ENTRY), ErrNoBinlog that the server writes no binary log (ER_NO_BINARY_LOGGING).
-	ErrNoRow     = 1032
-	ErrSecondRow = 1062
-	ErrNoBinlog  = 1381
+	// (ER_DUP_ENTRY), ErrNoBinlog that the server writes no binary log (ER_NO_BINARY_LOGGING), ErrTooManyConns that it has as many
+	// connections as it may (ER_CON_COUNT_ERROR).
+	ErrNoRow        = 1032
+	ErrSecondRow    = 1062
+	ErrNoBinlog     = 1381
+	ErrTooManyConns = 1040
 
-	errConCount          = 1040
 	errDBAccessDenied    = 1044
 	errAccessDenied      = 1045
 	errUnknownVariable   = 1193
@@ -187,7 +188,7 @@ func classOfNumber(n uint16) Class {
 	switch n {
 	case errAccessDenied, errHostNotPrivileged, errHostBlocked, errDBAccessDenied, errUnknownDatabase:
 		return ClassLogin
-	case errConCount, errUserLimit, errTooManyUserConns:
+	case ErrTooManyConns, errUserLimit, errTooManyUserConns:
 		return ClassFull
 	case errSpecificAccess, errTableAccessDenied, errColumnAccess, errViewNoExplain:
 		return ClassPrivilege

@@ -138,7 +138,6 @@ const (
 	errKilled          = 1317 // the statement
 	errConnKilled      = 1927 // MariaDB: the connection
 	errNotReady        = 1047 // Galera: not in the primary component
-	errTooManyConns    = 1040
 	errRollbackCommit  = 1180
 	errCertification   = 3101
 	errStarting        = 1236
@@ -149,7 +148,7 @@ const (
 // passes says whether trouble is of the kind that goes away: the same may be tried again.
 func passes(err error) bool {
 	switch mysql.ErrorNumber(err) {
-	case errDeadlock, errLockWait, errShutdown, errKilled, errConnKilled, errNotReady, errTooManyConns, errRollbackCommit, errCertification, errNewAbort, errServerShutdown2:
+	case errDeadlock, errLockWait, errShutdown, errKilled, errConnKilled, errNotReady, mysql.ErrTooManyConns, errRollbackCommit, errCertification, errNewAbort, errServerShutdown2:
 		return true
 	case 0:
 	default:

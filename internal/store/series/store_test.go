@@ -165,7 +165,7 @@ func (m *model) missing(t testing.TB, s *Store, id string, from, to int64, lossy
 func mixed(n int) ([]Desc, func(r *rand.Rand, at int64) []float64) {
 	descs := make([]Desc, n)
 	for i := range descs {
-		descs[i] = Desc{Name: fmt.Sprintf("m_%d", i/3), Labels: []Label{{"k", fmt.Sprint(i % 3)}}, Type: Type(i % 2)}
+		descs[i] = Desc{Name: fmt.Sprintf("m_%d", i/3), Labels: []Label{{Name: "k", Value: fmt.Sprint(i % 3)}}, Type: Type(i % 2)}
 	}
 	state := make([]float64, n)
 	vals := make([]float64, n)
@@ -373,27 +373,6 @@ func TestNamesOfInstances(t *testing.T) {
 	}
 	if got := s.Instances(); !slices.Equal(got, []string{"db-1.example_2"}) {
 		t.Errorf("instances %v", got)
-	}
-}
-
-func TestKeys(t *testing.T) {
-	for _, d := range []Desc{
-		{Name: "up"},
-		{Name: "a", Labels: []Label{{"x", "1"}}},
-		{Name: "a", Labels: []Label{{"a", `q"\` + "\n}{,="}, {"x", ""}}},
-	} {
-		got, err := ParseKey(d.Key())
-		if err != nil || got.Key() != d.Key() || len(got.Labels) != len(d.Labels) {
-			t.Errorf("%q becomes %q (%v)", d.Key(), got.Key(), err)
-		}
-	}
-	if (Desc{Name: "a", Labels: []Label{{"b", "1"}, {"a", "2"}}}).Key() != `a{a="2",b="1"}` {
-		t.Error("labels are not sorted")
-	}
-	for _, key := range []string{"", "{a=\"1\"}", "a{", "a{b}", `a{b="1"`, `a{b="1",}x`, `a{b="\q"}`, `a{b="1"c="2"}`, "a b"} {
-		if d, err := ParseKey(key); !errors.Is(err, ErrKey) {
-			t.Errorf("%q is taken for %v (%v)", key, d, err)
-		}
 	}
 }
 
