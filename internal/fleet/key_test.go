@@ -2,25 +2,27 @@ package fleet_test
 
 import (
 	"errors"
+	"reflect"
 	"testing"
 
 	"github.com/rissodb/risso/internal/fleet"
 )
 
 func TestKeys(t *testing.T) {
-	for _, m := range []fleet.Metric{
-		{Name: "up"},
-		{Name: "a", Labels: []fleet.Label{{Name: "x", Value: "1"}}},
-		{Name: "a", Labels: []fleet.Label{{Name: "a", Value: `q"\` + "\n}{,="}, {Name: "x", Value: ""}}},
+	for _, c := range []struct {
+		of   fleet.Metric
+		want string
+	}{
+		{fleet.Metric{Name: "up"}, `up`},
+		{fleet.Metric{Name: "a", Labels: []fleet.Label{{Name: "x", Value: "1"}}}, `a{x="1"}`},
+		{fleet.Metric{Name: "a", Labels: []fleet.Label{{Name: "a", Value: `q"\` + "\n}{,="}, {Name: "x", Value: ""}}}, `a{a="q\"\\\n}{,=",x=""}`},
 	} {
-		name, labels, err := fleet.ParseKey(m.Key())
-		if got := fleet.Key(name, labels); err != nil || got != m.Key() || len(labels) != len(m.Labels) {
-			t.Errorf("%q becomes %q (%v)", m.Key(), got, err)
+		if got := c.of.Key(); got != c.want {
+			t.Errorf("%+v: got %s, want %s", c.of, got, c.want)
 		}
-		for i := range labels {
-			if labels[i] != m.Labels[i] {
-				t.Errorf("%q: got label %q, want %q", m.Key(), labels[i], m.Labels[i])
-			}
+		name, labels, err := fleet.ParseKey(c.want)
+		if got := (fleet.Metric{Name: name, Labels: labels}); err != nil || !reflect.DeepEqual(got, c.of) {
+			t.Errorf("%s read: got %+v, %v, want %+v", c.want, got, err, c.of)
 		}
 	}
 	unsorted := []fleet.Label{{Name: "b", Value: "1"}, {Name: "a", Value: "2"}}
