@@ -19,6 +19,8 @@ import (
 	"time"
 
 	driver "github.com/go-sql-driver/mysql"
+
+	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
 // Log is one of a server's binary logs.
@@ -279,7 +281,7 @@ var ErrEndOfLogs = errors.New("end of the binary logs")
 // LogRefused says that a server could not read its log from where it was asked to: ER_MASTER_FATAL_ERROR_READING_BINLOG.
 func LogRefused(err error) bool {
 	var e *driver.MySQLError
-	return errors.As(err, &e) && e.Number == 1236
+	return errors.As(err, &e) && e.Number == errno.BinlogUnreadable
 }
 
 // Next gives the next event; its bytes are valid until the next call. ack says that the server waits for an acknowledgement

@@ -19,6 +19,7 @@ import (
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/journal"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
 // cloneJournal is the kind of journal that says what a backup by CLONE has to put back.
@@ -275,9 +276,6 @@ func putBackPlugin(ctx context.Context, conn *mysql.Conn, old cloneOld) error {
 	return nil
 }
 
-// errPluginInUse is what a server says while a copy that was ended still puts its things away (ER_PLUGIN_CANNOT_BE_UNINSTALLED).
-const errPluginInUse = 1883
-
 // endTime is how long a server may take to let go of a copy that was ended.
 const endTime = 30 * time.Second
 
@@ -285,7 +283,7 @@ const endTime = 30 * time.Second
 func takeOut(ctx context.Context, conn *mysql.Conn) error {
 	for deadline := time.Now().Add(endTime); ; {
 		err := conn.Exec(ctx, uninstallClone)
-		if mysql.ErrorNumber(err) != errPluginInUse || time.Now().After(deadline) || !pause(ctx) {
+		if mysql.ErrorNumber(err) != errno.PluginInUse || time.Now().After(deadline) || !pause(ctx) {
 			return err
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rissodb/risso/internal/explain/plan"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
 type explainFlags struct {
@@ -231,13 +232,13 @@ func explainFailure(server mysql.Server, analyze bool, err error) error {
 		return failure(exitUsage, "", err)
 	case mysql.ClassOf(err) == mysql.ClassPrivilege:
 		return failure(exitFailed, "a plan is shown to who may read all that the statement reads, the tables behind views among it: GRANT SELECT, SHOW VIEW ON them TO "+server.QuotedAccount(), err)
-	case n == mysql.ErrReadOnlyTransaction:
+	case n == errno.ReadOnlyTransaction:
 		return failure(exitFailed, "a function in it writes, and the server would run it to plan the statement", err)
-	case (n == mysql.ErrTooLong || n == mysql.ErrTooLongMariaDB) && analyze:
+	case (n == errno.StatementTimeout || n == errno.StatementTimeoutMariaDB) && analyze:
 		return failure(exitFailed, "raise --timeout, or leave --analyze out", err)
-	case n == mysql.ErrTooLong || n == mysql.ErrTooLongMariaDB:
+	case n == errno.StatementTimeout || n == errno.StatementTimeoutMariaDB:
 		return failure(exitFailed, "raise --timeout: planning alone took longer; servers evaluate constant subqueries and functions while they plan, and a busy one is slow", err)
-	case n == mysql.ErrNoPlanToTell || n == mysql.ErrNoPlanMariaDB:
+	case n == errno.NoPlan || n == errno.NoPlanMariaDB:
 		return failure(exitFailed, "that connection runs nothing with a plan just now", err)
 	case n == 1046:
 		return failure(exitFailed, "give --database, or a database at the end of the DSN", err)
