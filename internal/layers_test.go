@@ -27,7 +27,7 @@ var layer = map[string]int{
 	"internal/mysql":       1,
 	"internal/host":        1,
 	"internal/sqltext":     0,
-	"internal/journal":     2,
+	"internal/change":      2,
 	"internal/store":       2,
 	"internal/throttle":    2,
 	"internal/squeeze":     0,

@@ -17,10 +17,10 @@ func Thousands[N Whole](n N) string {
 	return s
 }
 
-// Count is a number of things that may be an average, or a rate that is compared with others: 0.333, 12.3, 1,234,567; from ten
-// million on as Number.
+// Count is a number of things that may be an average, or a rate that is compared with others: 0.333, 12.3, 1,234,567; with every
+// digit before the point below 1e15.
 func Count(v float64) string {
-	if a := math.Abs(v); a >= 999.5 && a < 9_999_999.5 {
+	if a := math.Abs(v); a >= 999.5 && a < 1e15 {
 		return sign(v) + Thousands(int64(math.Round(a)))
 	}
 	return Number(v)

@@ -2,7 +2,7 @@
 // page. It is the lowest of all rooms. testdata/cases.json is the rules by example; the page's own code (ui/src/common/format.ts)
 // is tested with the same table.
 //
-//	a number of things   Thousands, Counted (every digit), Count (up to seven digits), Number (three digits and a factor)
+//	a number of things   Thousands, Counted (every digit), Count (for averages too), Number (three digits and a factor)
 //	a rate               Rate, or one of the above before the name of what is counted: "1.2 k queries/s"
 //	a size               Bytes; a rate of bytes is Bytes + "/s"
 //	how long it takes    Seconds, Span
@@ -55,10 +55,16 @@ func Three(v float64) string {
 	case !known(v):
 		return Unknown
 	case a > 0 && a < 1e-6:
-		mantissa, power, _ := strings.Cut(strconv.FormatFloat(v, 'e', 2, 64), "e-")
-		return trim(mantissa) + "e-" + strings.TrimLeft(power, "0")
+		return power(v)
 	}
 	return trim(fixed(v, decimals(a)))
+}
+
+// power writes a number with a power of ten: 1.23e18, 5e-12.
+func power(v float64) string {
+	mantissa, exponent, _ := strings.Cut(strconv.FormatFloat(v, 'e', 2, 64), "e")
+	minus := strings.TrimSuffix(exponent[:1], "+")
+	return trim(mantissa) + "e" + minus + strings.TrimLeft(exponent[1:], "0")
 }
 
 // decimals is how many digits behind the point make three significant ones.
@@ -72,6 +78,9 @@ func decimals(a float64) int {
 
 // Number is a measured figure with three digits and a factor, for rates and where room is short: 850, 1.24 k, 45.6 M.
 func Number(v float64) string {
+	if a := math.Abs(v); a >= 999.5e15 && known(v) {
+		return power(v)
+	}
 	return scaled(v, 999.5, 1000, "", " k", " M", " G", " T", " P")
 }
 

@@ -9,15 +9,16 @@ import (
 
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/errno"
+	"github.com/rissodb/risso/internal/mysql/wire"
 )
 
-// bulk sends rows to prepared INSERTs over every connection that the server lets do so: MariaDB without TLS.
+// bulk sends rows to prepared INSERTs over every connection of the servers that let it: MariaDB.
 func bulk(t *testing.T, root *mysql.Stream, flavour string, ways map[string]string) {
 	exec(t, root, "CREATE TABLE s.b (id INT PRIMARY KEY, v LONGTEXT, d DATE) CHARACTER SET utf8mb4")
 	defer exec(t, root, "DROP TABLE s.b")
 	for name, dsn := range ways {
 		s := stream(t, target(t, dsn), mysql.StreamOptions{})
-		if want := strings.HasPrefix(flavour, "mariadb") && !strings.HasPrefix(name, "tls"); s.HasBulk() != want {
+		if want := strings.HasPrefix(flavour, "mariadb"); s.HasBulk() != want {
 			t.Errorf("%s: bulk: %v", name, s.HasBulk())
 		}
 		if s.HasBulk() {
@@ -39,10 +40,10 @@ func bulkOver(t *testing.T, s *mysql.Stream, large bool) {
 		var raw []byte
 		for _, v := range rows {
 			if v == "NULL" {
-				raw = append(raw, mysql.BulkNull)
+				raw = append(raw, wire.BulkNull)
 				continue
 			}
-			raw = append(raw, mysql.BulkValue, 0xfe)
+			raw = append(raw, wire.BulkValue, 0xfe)
 			raw = append(binary.LittleEndian.AppendUint64(raw, uint64(len(v))), v...)
 		}
 		warnings, err := b.Insert(t.Context(), raw)

@@ -6,34 +6,24 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	driver "github.com/go-sql-driver/mysql"
+
+	"github.com/rissodb/risso/internal/mysql/wire"
 )
 
 // Stream is a session whose result rows are handed on as the bytes in which the server sent them. Its memory does not grow
 // with a result, nor with a row. It belongs to one goroutine.
 type Stream struct {
-	target        Target
-	raw           net.Conn // the socket itself: closing it never waits
-	conn          net.Conn // raw, or TLS over it
-	in            packets
-	out           []byte // reused for what is sent
-	compressed    bool
-	deprecateEOF  bool
-	cacheMetadata bool
-	attributes    bool
-	bulk          bool
-	patience      time.Duration
-	id            uint64 // CONNECTION_ID()
-	broken        error  // why the session is of no more use
-	columns       []Column
-	killers       sync.WaitGroup
-	severally     bool // the server takes several statements at once
+	target  Target
+	conn    *wire.Conn
+	id      uint64 // CONNECTION_ID()
+	broken  error  // why the session is of no more use
+	killers sync.WaitGroup
 }
 
 // StreamOptions are how a Stream behaves.
@@ -50,58 +40,40 @@ const (
 	streamBuffer   = 256 << 10
 )
 
-// Column is a column of a result, as the server described it. Source: MySQL's "Protocol::ColumnDefinition41".
-type Column struct {
-	Name    string
-	Charset uint16 // number of the collation; 63 is binary
-	Type    byte
-	Flags   uint16
-}
-
-// RowSink takes rows. Piece gets the next bytes of the row that is being read, and last says that the row ends with them: a
-// row within the buffer comes in one piece, a larger one in several. The bytes are valid during the call only. An error ends
-// the statement.
-type RowSink interface {
-	Piece(b []byte, last bool) error
-}
-
 // ConnectStream opens a session over whatever the target's DSN says: a socket, TCP, TLS, with compress=true compressed.
 // Errors are of type *Error.
 func (t Target) ConnectStream(ctx context.Context, o StreamOptions) (*Stream, error) {
-	if t.cfg == nil {
-		return nil, fmt.Errorf("%w: no address", ErrDSN)
-	}
 	if o.Patience <= 0 {
 		o.Patience = streamPatience
 	}
 	if o.Buffer <= 0 {
 		o.Buffer = streamBuffer
 	}
-	l, err := t.login(ctx)
+	c, err := t.ConnectWire(ctx, o.Buffer)
 	if err != nil {
-		return nil, classify(t, err)
+		return nil, err
 	}
-	s := &Stream{target: t, raw: l.raw, conn: l.conn, patience: o.Patience, compressed: l.has(clientCompress),
-		deprecateEOF: l.has(clientDeprecateEOF), cacheMetadata: l.cacheMetadata(), attributes: l.has(clientQueryAttributes), bulk: l.bulk()}
-	var from io.Reader = s.conn
-	if s.compressed {
-		from = &inflater{from: s.conn}
-	}
-	s.in = packets{from: from, patience: s.wait, buf: make([]byte, o.Buffer)}
-	if err := s.begin(ctx, l.params); err != nil {
+	c.SetPatience(o.Patience)
+	s := &Stream{target: t, conn: c}
+	if err := s.begin(ctx); err != nil {
 		s.Close()
 		return nil, classify(t, err)
 	}
 	return s, nil
 }
 
-// begin learns the session's number and makes it a quiet guest.
-func (s *Stream) begin(ctx context.Context, params map[string]string) error {
-	for name, value := range params {
-		if err := s.Exec(ctx, "SET "+name+" = "+value); err != nil {
-			return err
-		}
+// ConnectWire logs in: who has the connection speaks the protocol himself. It reads buffer bytes at once; 0: as many as are
+// usual. Errors are of type *Error.
+func (t Target) ConnectWire(ctx context.Context, buffer int) (*wire.Conn, error) {
+	if t.cfg == nil {
+		return nil, fmt.Errorf("%w: no address", ErrDSN)
 	}
+	c, err := wire.Connect(ctx, t.cfg, buffer)
+	return c, classify(t, err)
+}
+
+// begin learns the session's number and makes it a quiet guest.
+func (s *Stream) begin(ctx context.Context) error {
 	var id uint64
 	err := s.Query(ctx, "SELECT /* risso: which session is this? */ CONNECTION_ID()", func(row [][]byte) error {
 		_, err := fmt.Sscan(string(row[0]), &id)
@@ -121,9 +93,6 @@ func (s *Stream) begin(ctx context.Context, params map[string]string) error {
 	return nil
 }
 
-// wait gives the server its patience for the next bytes.
-func (s *Stream) wait() error { return s.raw.SetReadDeadline(time.Now().Add(s.patience)) }
-
 // ID is the session's CONNECTION_ID().
 func (s *Stream) ID() uint64 { return s.id }
 
@@ -131,14 +100,11 @@ func (s *Stream) ID() uint64 { return s.id }
 func (s *Stream) Close() error {
 	if s.broken == nil {
 		s.broken = net.ErrClosed
-		s.raw.SetDeadline(time.Now().Add(time.Second))
-		s.send([]byte{comQuit})
+		s.conn.SetPatience(time.Second)
+		s.conn.Quit()
 	}
-	err := s.raw.Close()
+	err := s.conn.Close()
 	s.killers.Wait()
-	if errors.Is(err, net.ErrClosed) {
-		return nil
-	}
 	return err
 }
 
@@ -147,28 +113,35 @@ func (s *Stream) Broken() error { return s.broken }
 
 // Exec runs a statement and throws its rows away.
 func (s *Stream) Exec(ctx context.Context, statement string) error {
-	return s.run(ctx, func() error { return s.exchange(statement, nil, discard{}) })
+	return s.Select(ctx, statement, wire.Discard{})
 }
 
 // Select runs a statement and hands its rows on. A context that ends closes the connection and kills the statement on the
 // server: the rows until then were handed on.
-func (s *Stream) Select(ctx context.Context, statement string, to RowSink) error {
-	return s.run(ctx, func() error { return s.exchange(statement, nil, to) })
+func (s *Stream) Select(ctx context.Context, statement string, to wire.RowSink) error {
+	return s.query(ctx, statement, nil, to)
 }
 
 // Load runs a LOAD DATA LOCAL, whatever file it names, with the bytes of data. Where reading them fails the server is told
 // nothing more than that they end, so that the caller has to roll back.
 func (s *Stream) Load(ctx context.Context, statement string, data io.Reader) error {
-	return s.run(ctx, func() error { return s.exchange(statement, data, discard{}) })
+	return s.query(ctx, statement, data, wire.Discard{})
 }
-
-// Columns are those of the last statement.
-func (s *Stream) Columns() []Column { return s.columns }
 
 // Query runs a statement of few and small rows and gives f each row's values, nil for NULL. They are valid during the call.
 func (s *Stream) Query(ctx context.Context, statement string, f func(row [][]byte) error) error {
-	return s.run(ctx, func() error { return s.exchange(statement, nil, &splitter{stream: s, f: f}) })
+	return s.query(ctx, statement, nil, s.conn.Each(f))
 }
+
+func (s *Stream) query(ctx context.Context, statement string, data io.Reader, to wire.RowSink) error {
+	return s.run(ctx, func() error {
+		_, err := s.conn.Query(statement, data, to)
+		return err
+	})
+}
+
+// Columns are those of the last statement.
+func (s *Stream) Columns() []wire.Column { return s.conn.Columns() }
 
 // QueryMaps runs a statement of few and small rows and gives them as maps from column name to text; NULL is left out.
 func (s *Stream) QueryMaps(ctx context.Context, statement string) ([]map[string]string, error) {
@@ -177,7 +150,7 @@ func (s *Stream) QueryMaps(ctx context.Context, statement string) ([]map[string]
 		m := make(map[string]string, len(row))
 		for i, v := range row {
 			if v != nil {
-				m[s.columns[i].Name] = string(v)
+				m[s.conn.Columns()[i].Name] = string(v)
 			}
 		}
 		out = append(out, m)
@@ -189,25 +162,23 @@ func (s *Stream) QueryMaps(ctx context.Context, statement string) ([]map[string]
 // QuerySeveral runs statements of few and small rows with one packet, so that neither side waits for the other in between, and
 // gives f the rows with the place of their statement. What follows a statement that the server refuses does not run.
 func (s *Stream) QuerySeveral(ctx context.Context, statements []string, f func(i int, row [][]byte) error) error {
-	if !s.severally {
-		if err := s.run(ctx, func() error { return s.setOption(true) }); err != nil {
-			return fmt.Errorf("ask for several statements at once: %w", err)
-		}
-		s.severally = true
+	if err := s.run(ctx, func() error { return s.conn.Severally(true) }); err != nil {
+		return fmt.Errorf("ask for several statements at once: %w", err)
 	}
 	return s.run(ctx, func() error {
 		for i := range statements {
+			var r wire.Result
 			var err error
-			to := &splitter{stream: s, f: func(row [][]byte) error { return f(i, row) }}
+			to := s.conn.Each(func(row [][]byte) error { return f(i, row) })
 			if i == 0 {
-				err = s.exchange(strings.Join(statements, ";\n"), nil, to)
+				r, err = s.conn.Query(strings.Join(statements, ";\n"), nil, to)
 			} else {
-				err = s.answer(nil, to)
+				r, err = s.conn.Next(nil, to)
 			}
 			if err != nil {
 				return err
 			}
-			if s.in.more != (i < len(statements)-1) {
+			if r.More != (i < len(statements)-1) {
 				return fmt.Errorf("%w: the server did not answer %d statements", driver.ErrMalformPkt, len(statements))
 			}
 		}
@@ -217,35 +188,16 @@ func (s *Stream) QuerySeveral(ctx context.Context, statements []string, f func(i
 
 // execSeveral runs what is in a text and throws rows away: statements separated by semicolons, or, not several, one.
 func (s *Stream) execSeveral(ctx context.Context, text string, several bool) error {
-	if s.severally != several {
-		if err := s.run(ctx, func() error { return s.setOption(several) }); err != nil {
-			return fmt.Errorf("say how many statements come at once: %w", err)
-		}
-		s.severally = several
+	if err := s.run(ctx, func() error { return s.conn.Severally(several) }); err != nil {
+		return fmt.Errorf("say how many statements come at once: %w", err)
 	}
 	return s.run(ctx, func() error {
-		err := s.exchange(text, nil, discard{})
-		for err == nil && s.in.more {
-			err = s.answer(nil, discard{})
+		r, err := s.conn.Query(text, nil, nil)
+		for err == nil && r.More {
+			r, err = s.conn.Next(nil, nil)
 		}
 		return err
 	})
-}
-
-// setOption lets statements stand in one packet, or no longer. Source: MySQL's "COM_SET_OPTION".
-func (s *Stream) setOption(several bool) error {
-	option := byte(1) // MYSQL_OPTION_MULTI_STATEMENTS_OFF
-	if several {
-		option = 0 // MYSQL_OPTION_MULTI_STATEMENTS_ON
-	}
-	if err := s.send([]byte{comSetOption, option, 0}); err != nil {
-		return err
-	}
-	p, err := s.in.small()
-	if err == nil && p[0] == headerError {
-		err = errorPacket(p)
-	}
-	return err
 }
 
 // run sends a command and reads its answer to the end.
@@ -259,7 +211,7 @@ func (s *Stream) run(ctx context.Context, exchange func() error) error {
 	s.killers.Add(1)
 	stop := context.AfterFunc(ctx, func() {
 		defer s.killers.Done()
-		s.raw.Close()
+		s.conn.Close()
 		s.kill()
 	})
 	err := exchange()
@@ -270,17 +222,17 @@ func (s *Stream) run(ctx context.Context, exchange func() error) error {
 		return s.broken
 	}
 	var refused *driver.MySQLError
-	var own *sinkError
+	var own *wire.SinkError
 	switch {
 	case err == nil, errors.As(err, &refused):
 		return err // the session goes on
 	case errors.As(err, &own):
-		s.broken = own.err // rows of it are on their way still
-		s.raw.Close()
-		return own.err
+		s.broken = own.Err // rows of it are on their way still
+		s.conn.Close()
+		return own.Err
 	}
 	s.broken = classify(s.target, err)
-	s.raw.Close()
+	s.conn.Close()
 	return s.broken
 }
 
@@ -302,224 +254,6 @@ func (s *Stream) kill() {
 	defer c.Close()
 	_ = c.quietQuery(ctx, fmt.Sprintf("KILL /* risso: own abandoned statement */ %d", s.id), ignoreRow)
 }
-
-// sinkError is the trouble of who takes the rows.
-type sinkError struct{ err error }
-
-func (e *sinkError) Error() string { return e.err.Error() }
-func (e *sinkError) Unwrap() error { return e.err }
-
-// Packet headers and commands. Source: MySQL's "Client/Server Protocol".
-const (
-	comQuit      = 0x01
-	comQuery     = 0x03
-	comSetOption = 0x1b
-
-	headerOK    = 0x00
-	headerLocal = 0xfb
-	headerEOF   = 0xfe
-	headerError = 0xff
-
-	maxPacket = 1<<24 - 1 // a packet of this size goes on in the next
-)
-
-func (s *Stream) exchange(statement string, data io.Reader, to RowSink) error {
-	head := []byte{comQuery}
-	if s.attributes {
-		head = append(head, 0, 1) // no attributes, one set of them
-	}
-	if err := s.send(append(head, statement...)); err != nil {
-		return err
-	}
-	return s.answer(data, to)
-}
-
-// answer reads what the server says to one statement.
-func (s *Stream) answer(data io.Reader, to RowSink) error {
-	s.columns, s.in.more = s.columns[:0], false
-	first, err := s.in.small()
-	if err != nil {
-		return err
-	}
-	switch first[0] {
-	case headerOK:
-		s.in.more = moreResults(first, true)
-		return nil
-	case headerError:
-		return errorPacket(first)
-	case headerLocal:
-		return s.sendFile(data)
-	}
-	count, n := lenenc(first)
-	if n == 0 {
-		return driver.ErrMalformPkt
-	}
-	if !s.cacheMetadata || n >= len(first) || first[n] != 0 {
-		if err := s.readColumns(int(count)); err != nil {
-			return err
-		}
-	}
-	return s.in.rows(to, s.deprecateEOF)
-}
-
-// readColumns reads the definitions of a result's columns.
-func (s *Stream) readColumns(count int) error {
-	for range count {
-		p, err := s.in.small()
-		if err != nil {
-			return err
-		}
-		c, err := columnOf(p)
-		if err != nil {
-			return err
-		}
-		s.columns = append(s.columns, c)
-	}
-	if s.deprecateEOF {
-		return nil
-	}
-	p, err := s.in.small()
-	if err == nil && p[0] != headerEOF {
-		err = driver.ErrMalformPkt
-	}
-	return err
-}
-
-func columnOf(p []byte) (Column, error) {
-	var c Column
-	for i := range 6 { // catalog, schema, table, original table, name, original name
-		v, n, ok := value(p)
-		if !ok {
-			return c, driver.ErrMalformPkt
-		}
-		if i == 4 {
-			c.Name = string(v)
-		}
-		p = p[n:]
-	}
-	// MariaDB's extended metadata is not asked for: the fixed part of 12 bytes follows.
-	if len(p) < 1+10 {
-		return c, driver.ErrMalformPkt
-	}
-	p = p[1:]
-	c.Charset, c.Type, c.Flags = uint16(p[0])|uint16(p[1])<<8, p[6], uint16(p[7])|uint16(p[8])<<8
-	return c, nil
-}
-
-// sendFile answers the server's wish for a local file.
-func (s *Stream) sendFile(data io.Reader) error {
-	const size = 64 << 10
-	var readErr error
-	if data == nil {
-		readErr = errors.New("the statement asks for a file of this machine: refused")
-	} else {
-		buf := make([]byte, size)
-		for readErr == nil {
-			n, err := io.ReadFull(data, buf)
-			if err == io.ErrUnexpectedEOF {
-				err = io.EOF
-			}
-			readErr = err
-			if n > 0 {
-				if err := s.sendPart(nil, buf[:n]); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	if err := s.sendPart(nil, nil); err != nil {
-		return err
-	}
-	p, err := s.in.small()
-	if err == nil && p[0] == headerError {
-		err = errorPacket(p)
-	}
-	if readErr != nil && readErr != io.EOF {
-		return &sinkError{fmt.Errorf("read what is to be loaded: %w", readErr)}
-	}
-	return err
-}
-
-// send begins a command.
-func (s *Stream) send(payload []byte) error { return s.send2(nil, payload) }
-
-// send2 begins a command whose payload lies in two pieces; the first is small.
-func (s *Stream) send2(head, payload []byte) error {
-	s.in.sequence = 0
-	if f, ok := s.in.from.(*inflater); ok {
-		f.sequence = 0
-	}
-	for {
-		n := min(len(payload), maxPacket-len(head))
-		if err := s.sendPart(head, payload[:n]); err != nil {
-			return err
-		}
-		full := len(head)+n == maxPacket
-		if head, payload = nil, payload[n:]; !full {
-			return nil
-		}
-	}
-}
-
-// sendPart sends one packet with the next sequence number.
-func (s *Stream) sendPart(head, p []byte) error {
-	size := len(head) + len(p)
-	s.out = slices.Grow(s.out[:0], 4+size)
-	s.out = append(s.out, byte(size), byte(size>>8), byte(size>>16), s.in.sequence)
-	s.out = append(append(s.out, head...), p...)
-	s.in.sequence++
-	if err := s.raw.SetWriteDeadline(time.Now().Add(s.patience)); err != nil {
-		return err
-	}
-	if f, ok := s.in.from.(*inflater); ok {
-		return f.write(s.conn, s.out)
-	}
-	_, err := s.conn.Write(s.out)
-	return err
-}
-
-// splitter gives rows as values.
-type splitter struct {
-	stream *Stream
-	f      func([][]byte) error
-	buf    []byte
-	row    [][]byte
-}
-
-func (p *splitter) Piece(b []byte, last bool) error {
-	if !last || len(p.buf) > 0 {
-		p.buf = append(p.buf, b...)
-		b = p.buf
-	}
-	if !last {
-		return nil
-	}
-	var err error
-	if p.row, err = SplitRow(p.row[:0], b); err != nil {
-		return err
-	}
-	if len(p.row) != len(p.stream.columns) {
-		return driver.ErrMalformPkt
-	}
-	p.buf = p.buf[:0]
-	return p.f(p.row)
-}
-
-// SplitRow appends the values of a row to a slice, nil for NULL. They lie in the row's bytes.
-func SplitRow(to [][]byte, row []byte) ([][]byte, error) {
-	for len(row) > 0 {
-		v, n, ok := value(row)
-		if !ok {
-			return to, driver.ErrMalformPkt
-		}
-		to, row = append(to, v), row[n:]
-	}
-	return to, nil
-}
-
-type discard struct{}
-
-func (discard) Piece([]byte, bool) error { return nil }
 
 // Quote is a name as SQL takes it.
 func Quote(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }

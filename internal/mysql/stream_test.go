@@ -24,6 +24,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/define"
 	"github.com/rissodb/risso/internal/mysql/errno"
+	"github.com/rissodb/risso/internal/mysql/wire"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
@@ -199,7 +200,7 @@ func readAll(t *testing.T, s *mysql.Stream, encrypted bool) {
 		if sizes[i] == 0 {
 			continue
 		}
-		values, err := mysql.SplitRow(nil, got.rows[i])
+		values, err := wire.SplitRow(nil, got.rows[i])
 		if err != nil || len(values) != 3 || len(values[1]) != sizes[i] || bytes.Count(values[1], []byte(string(letter))) != sizes[i] {
 			t.Errorf("row %d of %d bytes is not what was put there: %v", i, len(got.rows[i]), err)
 		}

@@ -226,3 +226,16 @@ func (t Target) Local() bool {
 	}
 	return false
 }
+
+// Database is the default database, or "".
+func (t Target) Database() string { return t.cfg.DBName }
+
+// WithDatabase is the target with another default database.
+func (t Target) WithDatabase(name string) Target {
+	cfg := t.cfg.Clone()
+	cfg.DBName = name
+	return Target{cfg: cfg}
+}
+
+// Patience is how long an answer is waited for.
+func (t Target) Patience() time.Duration { return t.cfg.ReadTimeout }

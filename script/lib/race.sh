@@ -8,7 +8,7 @@ plain=(
   # Rooms whose code starts no goroutine and guards nothing against one: TestPlainRooms holds that. What they call of rooms that
   # do is tested with the detector there.
   ./internal ./internal/binlogevent ./internal/data/chunk ./internal/data/schedule ./internal/data/verdict ./internal/digits
-  ./internal/explain/prepared ./internal/explain/trace ./internal/face/render ./internal/journal
+  ./internal/explain/prepared ./internal/explain/trace ./internal/face/render ./internal/change
   ./internal/lack ./internal/measure/report ./internal/measure/rivals ./internal/measure/stats ./internal/measure/workload/draw
   ./internal/sqltext ./internal/store/aside ./internal/watch/rules
 )

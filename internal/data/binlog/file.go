@@ -23,6 +23,7 @@ import (
 
 	"github.com/rissodb/risso/internal/binlogevent"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/wire"
 )
 
 // File is one binary log, which can be read from its beginning as often as is wanted.
@@ -180,7 +181,7 @@ func (s *serverLog) Read(b []byte) (int, error) {
 			return 0, io.EOF
 		}
 		e, _, err := s.dump.Next(patience)
-		if errors.Is(err, mysql.ErrEndOfLogs) {
+		if errors.Is(err, wire.ErrEndOfLogs) {
 			s.end = true
 			continue
 		}

@@ -28,7 +28,7 @@ func (c cell) whole() bool { return int64(len(c.head)) == c.size }
 
 var errRow = errors.New("a row that cannot be read")
 
-// cells takes rows apart as they come, in pieces of any size, in bounded memory. It is a mysql.RowSink. Source of the form:
+// cells takes rows apart as they come, in pieces of any size, in bounded memory. It is a wire.RowSink. Source of the form:
 // MySQL's "Protocol::LengthEncodedString".
 type cells struct {
 	columns int

@@ -2,14 +2,12 @@ package checksum
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/rissodb/risso/internal/change"
 	"github.com/rissodb/risso/internal/data/chunk"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
@@ -278,44 +276,50 @@ func Mend(ctx context.Context, o MendOptions, p Plan, each func(done int)) (jour
 	if len(p.Steps) == 0 {
 		return "", nil
 	}
-	j, err := newMendJournal(o.Journal)
+	d, err := change.NewDiary(o.Journal, "mend")
 	if err != nil {
 		return "", err
 	}
-	defer func() { err = errors.Join(err, j.Close()) }()
+	defer func() { err = errors.Join(err, d.Close()) }()
 	s, err := o.Primary.ConnectStream(ctx, mysql.StreamOptions{Patience: defaultSilence})
 	if err != nil {
-		return j.Name(), err
+		return d.Path(), err
 	}
 	defer s.Close()
 	c, err := mysql.Connect(ctx, o.Primary, nil)
 	if err != nil {
-		return j.Name(), err
+		return d.Path(), err
 	}
 	server := c.Server
 	c.Close()
 	if err := s.ForStatements(ctx, server); err != nil {
-		return j.Name(), err
+		return d.Path(), err
 	}
-	for i := range p.Steps {
+	steps := make(change.Plan, len(p.Steps))
+	for i := range steps {
+		st := &p.Steps[i]
+		steps[i] = change.Step{What: "mend", Where: st.Schema + "." + st.Table, Do: func(ctx context.Context) error { return st.run(ctx, s, d) }}
+	}
+	done, err := change.Execute(ctx, steps, change.Log{Before: func(i int, _ change.Step) error {
 		if each != nil {
 			each(i)
 		}
-		if err := p.Steps[i].run(ctx, s, j); err != nil {
-			return j.Name(), fmt.Errorf("%w after %d of %s: %w", ErrNotAsPlanned, i, digits.Counted(len(p.Steps), "row"), err)
-		}
+		return nil
+	}})
+	if err != nil {
+		err = fmt.Errorf("%w after %d of %s: %w", ErrNotAsPlanned, done, digits.Counted(len(steps), "row"), err)
 	}
-	return j.Name(), nil
+	return d.Path(), err
 }
 
 // mendTries is how often a row is tried that others hold locked.
 const mendTries = 3
 
 // run mends one row.
-func (st *Step) run(ctx context.Context, s *mysql.Stream, j *mendJournal) error {
+func (st *Step) run(ctx context.Context, s *mysql.Stream, d *change.Diary) error {
 	var err error
 	for range mendTries {
-		if err = st.once(ctx, s, j); err == nil {
+		if err = st.once(ctx, s, d); err == nil {
 			return nil
 		}
 		if s.Broken() != nil {
@@ -332,7 +336,7 @@ func (st *Step) run(ctx context.Context, s *mysql.Stream, j *mendJournal) error 
 }
 
 // once locks the row, or the place where it is not, and writes what is there.
-func (st *Step) once(ctx context.Context, s *mysql.Stream, j *mendJournal) error {
+func (st *Step) once(ctx context.Context, s *mysql.Stream, d *change.Diary) error {
 	where, err := st.plan.whereKey(st.key)
 	if err != nil {
 		return err
@@ -363,7 +367,7 @@ func (st *Step) once(ctx context.Context, s *mysql.Stream, j *mendJournal) error
 	if found > 1 {
 		return fmt.Errorf("%d rows of %s have one key", found, name)
 	}
-	if err := j.note(st, found == 1); err != nil {
+	if err := st.note(d, found == 1); err != nil {
 		return err
 	}
 	if err := s.Exec(ctx, statement); err != nil {
@@ -399,39 +403,15 @@ func valueLiteral(c define.TableColumn, v []byte) string {
 	return hexed("_binary ")
 }
 
-// mendJournal is what was written, line by line, on disk before it is done.
-type mendJournal struct{ *os.File }
-
-func newMendJournal(dir string) (*mendJournal, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make a folder for the journal: %w", err)
-	}
-	f, err := os.OpenFile(filepath.Join(dir, fmt.Sprintf("mend-%s-%d.jsonl", time.Now().UTC().Format("20060102T150405Z"), os.Getpid())), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("write the journal: %w", err)
-	}
-	return &mendJournal{f}, nil
-}
-
-// note writes what is about to be done.
-func (j *mendJournal) note(st *Step, replaced bool) error {
+// note writes down what is about to be done, and what was there.
+func (st *Step) note(d *change.Diary, replaced bool) error {
 	action := "delete"
 	if replaced {
 		action = "replace"
 	}
-	b, err := json.Marshal(struct {
+	return d.Note(struct {
 		Time   time.Time `json:"time"`
 		Action string    `json:"action"`
 		*Step
 	}{time.Now().UTC(), action, st})
-	if err == nil {
-		_, err = j.Write(append(b, '\n'))
-	}
-	if err == nil {
-		err = j.Sync()
-	}
-	if err != nil {
-		return fmt.Errorf("write the journal: %w", err)
-	}
-	return nil
 }

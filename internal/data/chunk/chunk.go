@@ -13,6 +13,7 @@ import (
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/define"
+	"github.com/rissodb/risso/internal/mysql/wire"
 	"github.com/rissodb/risso/internal/pattern"
 	"github.com/rissodb/risso/internal/sqltext"
 )
@@ -338,7 +339,7 @@ func Next(t define.Table, k Key, r Range, rows int64, purpose string) string {
 
 // Bound takes the values that a cut needs from a row of Select, whose columns are Columns(t).
 func (k Key) Bound(t define.Table, row []byte) (Bound, error) {
-	values, err := mysql.SplitRow(nil, row)
+	values, err := wire.SplitRow(nil, row)
 	if err != nil {
 		return nil, err
 	}

@@ -10,13 +10,14 @@ import (
 
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/define"
+	"github.com/rissodb/risso/internal/mysql/wire"
 )
 
 // Read reads the rows of a range in the order of the key: the same bytes as Select's statement gives, at less cost for the
 // server. Writing a DOUBLE in its shortest form takes a server most of a row's time (0.4 microseconds of 0.55 a row with two
 // of them; 5.7 to 9.7 and MariaDB alike), so it is asked for the eight bytes instead, and the text is made here. (One
 // value differs from Select's: FLOAT's minus zero keeps its sign, which MariaDB loses in a product.)
-func Read(ctx context.Context, s *mysql.Stream, t define.Table, k Key, r Range, purpose string, to mysql.RowSink) error {
+func Read(ctx context.Context, s *mysql.Stream, t define.Table, k Key, r Range, purpose string, to wire.RowSink) error {
 	to = unbroken(t, to)
 	in := &numbers{to: to, packed: packedOf(t), end: -1}
 	for i, p := range in.packed {
@@ -61,7 +62,7 @@ func packedOf(t define.Table) []bool {
 
 // numbers turns the points in rows into the numbers' text.
 type numbers struct {
-	to     mysql.RowSink
+	to     wire.RowSink
 	packed []bool // columns
 	end    int    // the last of them
 	out    []byte

@@ -46,7 +46,7 @@ func (s *Sum) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Rows adds up rows that may come in pieces. It is a mysql.RowSink.
+// Rows adds up rows that may come in pieces. It is a wire.RowSink.
 type Rows struct {
 	Sum   Sum
 	Count int64

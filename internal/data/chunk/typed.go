@@ -12,6 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/define"
+	"github.com/rissodb/risso/internal/mysql/wire"
 )
 
 // MySQL keeps a JSON document as types, and shows it as text: a DECIMAL looks like a DOUBLE there, a DATE like a string. What is
@@ -40,10 +41,10 @@ var JSONTypes = []string{"DECIMAL", "DATE", "TIME", "DATETIME", "TIMESTAMP", "BL
 // Places of a column beyond which none is looked at, so that a question stays one that a server answers.
 const maxPlaces = 400
 
-// Places gathers where a table's documents have values whose type has to be asked for. It is a mysql.RowSink, and hands
+// Places gathers where a table's documents have values whose type has to be asked for. It is a wire.RowSink, and hands
 // everything on.
 type Places struct {
-	To mysql.RowSink
+	To wire.RowSink
 
 	columns []int // those that are JSON, by their place in the row
 	names   []string
@@ -59,7 +60,7 @@ type Places struct {
 const heldRow = 16 << 20
 
 // NewPlaces is for a table of MySQL; nil where the table has no JSON.
-func NewPlaces(t define.Table, to mysql.RowSink) *Places {
+func NewPlaces(t define.Table, to wire.RowSink) *Places {
 	p := &Places{To: to}
 	for i, c := range Columns(t) {
 		if c.Type == "json" {
@@ -89,7 +90,7 @@ func (p *Places) List() (list []Place, whole bool) {
 
 // unbroken gives what takes rows of a table with JSON so that the documents are JSON: MySQL 5.7 breaks what it writes of bytes into
 // lines (5.7.22, seen), which it would not take back. A line feed that is meant is escaped there.
-func unbroken(t define.Table, to mysql.RowSink) mysql.RowSink {
+func unbroken(t define.Table, to wire.RowSink) wire.RowSink {
 	l := &lines{to: to, json: map[int]bool{}}
 	for i, c := range Columns(t) {
 		l.json[i] = c.Type == "json"
@@ -102,7 +103,7 @@ func unbroken(t define.Table, to mysql.RowSink) mysql.RowSink {
 }
 
 type lines struct {
-	to    mysql.RowSink
+	to    wire.RowSink
 	json  map[int]bool // columns
 	any   bool
 	midst bool

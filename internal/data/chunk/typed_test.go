@@ -5,8 +5,8 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/define"
+	"github.com/rissodb/risso/internal/mysql/wire"
 )
 
 // TestPlaces: the places of all numbers, and of strings that can be something else, are found, whether a row comes at once or in
@@ -62,7 +62,7 @@ func TestPlaces(t *testing.T) {
 // TestUnbroken: only documents lose their line feeds.
 func TestUnbroken(t *testing.T) {
 	table := define.Table{Columns: []define.TableColumn{{Name: "t", Type: "text"}, {Name: "j", Type: "json"}}}
-	var got mysql.RowSink = &kept{}
+	var got wire.RowSink = &kept{}
 	to := unbroken(table, got)
 	for _, piece := range []string{"\x03a\nb\x05[\"\n\"]", "\x01\n\xfb"} {
 		if err := to.Piece([]byte(piece), true); err != nil {

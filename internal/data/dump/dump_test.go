@@ -17,6 +17,7 @@ import (
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/define"
+	"github.com/rissodb/risso/internal/mysql/wire"
 )
 
 // digits is a table of ten rows, for joins.
@@ -183,7 +184,7 @@ func readChunk(t *testing.T, r *repo.Repo, table *repo.Table, c repo.Chunk) []by
 // splitRows cuts raw bytes into rows.
 func splitRows(t *testing.T, raw []byte, columns int) (rows [][]byte) {
 	t.Helper()
-	values, err := mysql.SplitRow(nil, raw)
+	values, err := wire.SplitRow(nil, raw)
 	if err != nil || len(values)%columns != 0 {
 		t.Fatalf("%d values for rows of %d: %v", len(values), columns, err)
 	}

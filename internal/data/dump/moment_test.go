@@ -14,6 +14,7 @@ import (
 	"github.com/rissodb/risso/internal/data/dump"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/wire"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 	"github.com/rissodb/risso/internal/store/blob"
@@ -212,7 +213,7 @@ func loadBackup(t *testing.T, r *repo.Repo, dst *mysql.Stream) map[string]int64 
 				return err
 			}
 			rc.Close()
-			values, err := mysql.SplitRow(nil, raw)
+			values, err := wire.SplitRow(nil, raw)
 			if err != nil {
 				return err
 			}

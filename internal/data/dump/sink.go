@@ -11,7 +11,7 @@ import (
 )
 
 // sink cuts the rows of a range into chunks. One chunk fills while another is hashed and compressed, and one waits for the place's
-// disk. It is a mysql.RowSink.
+// disk. It is a wire.RowSink.
 type sink struct {
 	job    *job
 	keeper *repo.Keeper

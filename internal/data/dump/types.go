@@ -11,10 +11,11 @@ import (
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/wire"
 )
 
 // gather gives what takes a table's rows, and what notes the places in its JSON documents whose types have to be asked for.
-func (w *worker) gather(t *table) (mysql.RowSink, func()) {
+func (w *worker) gather(t *table) (wire.RowSink, func()) {
 	if w.job.snap.Server.MariaDB() {
 		return w.sink, func() {}
 	}

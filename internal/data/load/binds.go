@@ -5,7 +5,7 @@ import (
 	"errors"
 	"io"
 
-	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/wire"
 )
 
 // bulkBytes is what Options.BulkBytes is when nothing is said: to prepare a statement for less is not worth it.
@@ -61,7 +61,7 @@ func (b *binds) row() error {
 			return err
 		}
 		if null {
-			b.buf = append(b.buf, mysql.BulkNull)
+			b.buf = append(b.buf, wire.BulkNull)
 			b.f.took(1)
 			continue
 		}
@@ -70,7 +70,7 @@ func (b *binds) row() error {
 		}
 		length := b.f.win[b.f.r : b.f.r+n]
 		b.f.left = lengthOf(length)
-		b.buf = append(append(b.buf, mysql.BulkValue), length...)
+		b.buf = append(append(b.buf, wire.BulkValue), length...)
 		b.f.took(n)
 		if b.f.left > uint64(max(0, b.most-(len(b.buf)-begin))) {
 			return errTooLarge

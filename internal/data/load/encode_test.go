@@ -11,7 +11,7 @@ import (
 	"testing/iotest"
 
 	"github.com/rissodb/risso/internal/data/repo"
-	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/wire"
 )
 
 // rawOf writes rows as a chunk has them; nil is NULL.
@@ -187,12 +187,12 @@ func TestBinds(t *testing.T) {
 				t.Fatalf("an execution of %d bytes", len(got))
 			}
 			for len(got) > 0 { // without the bytes in front of values it is as it was
-				if got[0] == mysql.BulkNull {
+				if got[0] == wire.BulkNull {
 					back, got = append(back, 0xfb), got[1:]
 					continue
 				}
 				n, _, err := lengthSize(got[1])
-				if err != nil || got[0] != mysql.BulkValue {
+				if err != nil || got[0] != wire.BulkValue {
 					t.Fatal(got[0], err)
 				}
 				end := 1 + n + int(lengthOf(got[1:1+n]))

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rissodb/risso/internal/change"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
@@ -307,8 +308,62 @@ func (r *run) past(ctx context.Context) error {
 	return fmt.Errorf("%w: %s is of %s, by the clock of its server, and holds what was committed between %s and then; %s", ErrPast, r.header.ID, at.UTC().Format(form), until.UTC().Format(form), other)
 }
 
-// change is all that changes the target. The control session keeps the lock and does nothing besides: when it breaks, the
-// work goes on.
+// stages are all that changes the target, in this order. s is the session that they work on, which breaks and is made anew.
+func (r *run) stages(s **session) change.Plan {
+	objects := func(kinds ...repo.ObjectKind) func(context.Context) error {
+		return func(ctx context.Context) error { return r.makeObjects(ctx, s, kinds...) }
+	}
+	on := func(do func(context.Context, **session) error) func(context.Context) error {
+		return func(ctx context.Context) error { return do(ctx, s) }
+	}
+	return change.Plan{
+		{What: "schemas", Do: on(r.makeSchemas)},
+		{What: "accounts", Do: on(r.makeAccounts)},
+		{What: "sequences", Do: objects(repo.Sequence)},
+		{What: "rows", Do: r.makeRows},
+		{What: "foreign keys", Do: r.makeForeignKeys},
+		{What: "routines", Do: objects(repo.Function, repo.Package, repo.Procedure, repo.PackageBody)},
+		{What: "views", Do: on(r.makeViews)},
+		{What: "triggers", Do: objects(repo.Trigger)},
+		{What: "events", Do: objects(repo.Event)},
+		{What: stageRoll, Do: on(r.roll)},
+		{What: "events", Do: func(ctx context.Context) error {
+			if r.o.Hold {
+				return nil
+			}
+			return r.switchOn(ctx, s)
+		}},
+		{What: "grants", Do: func(ctx context.Context) error { return r.grant(ctx, s, false) }},
+		{What: "looking at views", Do: on(r.checkViews)}, // which may need grants
+		{What: "looking for orphans", Do: r.countOrphans},
+		{What: "looking at tables in memory", Do: on(r.checkMemory)},
+		{What: "position", Do: on(r.setPosition)}, // nothing that is logged may follow
+		{What: "journal", Do: func(ctx context.Context) error {
+			return r.again(ctx, s, func(s *session) error { return r.endJournal(ctx, s) })
+		}},
+	}
+}
+
+// stageRoll is the stage that goes on behind the snapshot.
+const stageRoll = "binary logs"
+
+// makeRows makes the tables with their rows.
+func (r *run) makeRows(ctx context.Context) error {
+	if err := r.loadTables(ctx); err != nil {
+		return err
+	}
+	orphans, err := r.tellOrphans()
+	for _, o := range orphans {
+		r.notef("%s", o)
+	}
+	if err == nil {
+		r.result.RowSeconds = time.Since(r.began).Seconds()
+	}
+	return err
+}
+
+// change goes through all stages, or through those that a run before this one has not come to. The control session keeps the lock and does
+// nothing besides: when it breaks, the work goes on.
 func (r *run) change(ctx context.Context, control *session) error {
 	var s *session
 	defer func() {
@@ -316,75 +371,35 @@ func (r *run) change(ctx context.Context, control *session) error {
 			s.Close()
 		}
 	}()
-	steps := []struct {
-		stage string
-		do    func() error
-	}{
-		{"schemas", func() error { return r.makeSchemas(ctx, &s) }},
-		{"accounts", func() error { return r.makeAccounts(ctx, &s) }},
-		{"sequences", func() error { return r.makeObjects(ctx, &s, repo.Sequence) }},
-		{"rows", func() error {
-			if err := r.loadTables(ctx); err != nil {
-				return err
-			}
-			orphans, err := r.tellOrphans()
-			for _, o := range orphans {
-				r.notef("%s", o)
-			}
-			return err
-		}},
-		{"foreign keys", func() error { return r.makeForeignKeys(ctx) }},
-		{"routines", func() error {
-			return r.makeObjects(ctx, &s, repo.Function, repo.Package, repo.Procedure, repo.PackageBody)
-		}},
-		{"views", func() error { return r.makeViews(ctx, &s) }},
-		{"triggers", func() error { return r.makeObjects(ctx, &s, repo.Trigger) }},
-		{"events", func() error { return r.makeObjects(ctx, &s, repo.Event) }},
-		{"binary logs", func() error { return r.roll(ctx, &s) }},
-		{"events", func() error {
-			if r.o.Hold {
-				return nil
-			}
-			return r.switchOn(ctx, &s)
-		}},
-		{"grants", func() error { return r.grant(ctx, &s, false) }},
-		{"looking at views", func() error { return r.checkViews(ctx, &s) }}, // which may need grants
-		{"looking for orphans", func() error { return r.countOrphans(ctx) }},
-		{"looking at tables in memory", func() error { return r.checkMemory(ctx, &s) }},
-		{"position", func() error { return r.setPosition(ctx, &s) }}, // nothing that is logged may follow
-		{"journal", func() error {
-			return r.again(ctx, &s, func(s *session) error { return r.endJournal(ctx, s) })
-		}},
-	}
-	alone := false // the control session is gone
-	rolls := false // a run before this one had got so far
+	rolls := false // a run before this one had come to the binary logs
 	if r.resumed {
 		var err error
 		if rolls, err = r.takeUpAll(ctx, &s); err != nil {
 			return err
 		}
 	}
-	for _, step := range steps {
-		if rolls && step.stage != "binary logs" {
-			continue
-		}
-		rolls = false
-		r.mu.Lock()
-		r.stage = step.stage
-		r.mu.Unlock()
-		r.progress()
-		if err := step.do(); err != nil {
-			return err
-		}
-		if step.stage == "rows" {
-			r.result.RowSeconds = time.Since(r.began).Seconds()
-		}
-		if err := control.ping(ctx); err != nil && !alone {
-			r.notef("the session that kept other restores away broke: %v", err)
-			alone = true
-		}
-	}
-	return nil
+	alone := false // the control session is gone
+	_, err := change.Execute(ctx, r.stages(&s), change.Log{
+		Did: func(st change.Step) bool {
+			rolls = rolls && st.What != stageRoll
+			return rolls
+		},
+		Before: func(_ int, st change.Step) error {
+			r.mu.Lock()
+			r.stage = st.What
+			r.mu.Unlock()
+			r.progress()
+			return nil
+		},
+		After: func(ctx context.Context, _ change.Step) error {
+			if err := control.ping(ctx); err != nil && !alone {
+				r.notef("the session that kept other restores away broke: %v", err)
+				alone = true
+			}
+			return nil
+		},
+	})
+	return err
 }
 
 // ping keeps a session from being ended for its silence.

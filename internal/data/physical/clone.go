@@ -16,14 +16,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rissodb/risso/internal/change"
 	"github.com/rissodb/risso/internal/data/repo"
-	"github.com/rissodb/risso/internal/journal"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/errno"
 )
-
-// cloneJournal is the kind of journal that says what a backup by CLONE has to put back.
-const cloneJournal = "clone"
 
 // cloneOld is what has to be put back: the directory of the copy goes, and the plug-in where it was not there before; where
 // it was, its limit is as it was.
@@ -173,15 +170,20 @@ func (j *job) runClone(ctx context.Context, parts *sink) (err error) {
 	if err := j.limitOf(ctx, &old); err != nil {
 		return errors.Join(err, os.Remove(dir))
 	}
-	back, err := journal.Write(j.JournalDir, cloneJournal, j.server, started, old)
+	loan, err := j.lent().Borrow(j.JournalDir, j.Target, j.server, started, old)
 	if err != nil {
 		return errors.Join(err, os.Remove(dir))
 	}
 	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
-		defer cancel()
-		if perr := j.putBack(ctx, back, old); perr != nil {
-			err = errors.Join(err, perr)
+		// On a connection of its own: the one of the backup may be broken.
+		c, rerr := loan.Return(ctx, nil)
+		if c != nil {
+			c.Close()
+		} else if rerr != nil {
+			rerr = hinted("the next backup does it", "put the server back as it was: %w", rerr)
+		}
+		if rerr != nil {
+			err = errors.Join(err, rerr)
 		}
 	}()
 	if err := giveTo(dir, j.server.DataDir); err != nil {
@@ -205,16 +207,24 @@ func (j *job) runClone(ctx context.Context, parts *sink) (err error) {
 	return j.send(ctx, copied, parts)
 }
 
+// errCopying says that another process copies the server.
+var errCopying = errors.New("another risso copies this server")
+
+// lent is what a backup by CLONE changes on a server for its time. All of it but the limit outlives a restart.
+func (j *job) lent() change.Kind[cloneOld] {
+	return change.Kind[cloneOld]{
+		Name: "clone", Busy: errCopying, Within: time.Minute, Stays: true, Back: j.putBack,
+		Final: func(error) bool { return true }, // the next backup does it
+	}
+}
+
 // recoverClone puts back what a killed backup left.
 func (j *job) recoverClone(ctx context.Context) error {
-	f, c, err := journal.Take[cloneOld](j.JournalDir, cloneJournal, j.server)
-	if errors.Is(err, journal.ErrHeld) {
-		return hinted("wait for it to end", "another risso copies this server: %w", err)
+	left, err := j.lent().Restore(ctx, j.Target, j.JournalDir, false)
+	if errors.Is(err, errCopying) {
+		return hinted("wait for it to end", "%w", err)
 	}
-	if err != nil || f == nil {
-		return err
-	}
-	if err := j.putBack(ctx, f, c.Old); err != nil {
+	if err != nil || left == nil {
 		return err
 	}
 	// The plan was made of what the killed one left.
@@ -223,30 +233,17 @@ func (j *job) recoverClone(ctx context.Context) error {
 	return err
 }
 
-// putBack removes the copy and the plug-in, and then the journal.
-func (j *job) putBack(ctx context.Context, f *journal.File, old cloneOld) error {
-	// A connection of its own: the one of the backup may be broken.
-	conn, err := mysql.Connect(ctx, j.Target, nil)
-	if err != nil {
-		f.Release()
-		return hinted("the next backup does it", "put the server back as it was: %w", err)
-	}
-	defer conn.Close()
+// putBack removes the copy and the plug-in.
+func (j *job) putBack(ctx context.Context, conn *mysql.Conn, old cloneOld) error {
 	if err := j.endClones(ctx, conn, old.Dir); err != nil {
-		f.Release()
 		return err
 	}
 	if strings.HasPrefix(filepath.Base(old.Dir), cloneDirPrefix) {
 		if err := os.RemoveAll(old.Dir); err != nil {
-			f.Release()
 			return fmt.Errorf("remove the copy: %w", err)
 		}
 	}
-	if err := putBackPlugin(ctx, conn, old); err != nil {
-		f.Release()
-		return err
-	}
-	return f.Remove()
+	return putBackPlugin(ctx, conn, old)
 }
 
 // putBackPlugin takes the plug-in out again, or gives it the limit that it had.

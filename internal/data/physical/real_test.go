@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/data/repo"
-	"github.com/rissodb/risso/internal/journal"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
@@ -312,11 +311,20 @@ func testCloneLimit(t *testing.T, n *sandbox.Node, o Options) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	killed, err := journal.Write(o.JournalDir, cloneJournal, conn.Server, 0, cloneOld{Dir: filepath.Join(o.WorkDir, cloneDirPrefix+"killed"), Limit: 95, Was: 500})
+	if _, err := new(job).lent().Borrow(o.JournalDir, o.Target, conn.Server, 0, cloneOld{Dir: filepath.Join(o.WorkDir, cloneDirPrefix+"killed"), Limit: 95, Was: 500}); err != nil {
+		t.Fatal(err)
+	}
+	journals, err := filepath.Glob(filepath.Join(o.JournalDir, "clone-*.json"))
+	if err != nil || len(journals) != 1 {
+		t.Fatalf("journals: %q, %v; want one", journals, err)
+	}
+	kept, err := os.ReadFile(journals[0])
+	if err == nil {
+		err = errors.Join(os.Remove(journals[0]), os.WriteFile(journals[0], kept, 0o600)) // nobody holds the new one, as after a kill
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	killed.Release()
 	limit := func() string { return one(t, n, "SELECT @@GLOBAL.clone_max_data_bandwidth") }
 	var planned []string
 	meanwhile := ""

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/rissodb/risso/internal/change"
 )
 
 // PruneOptions say what is removed.
@@ -43,195 +45,32 @@ type Pruned struct {
 // leftoverAge is the age from which an upload without a name is taken for that of a killed process.
 const leftoverAge = 24 * time.Hour
 
+// lostAge is how long the word that a backup is lost stays: whoever took it, and stood still, has to find it.
+const lostAge = 30 * 24 * time.Hour
+
 // ErrPruning says that another prune is at work.
 var ErrPruning = errors.New("another prune is at work in this place")
 
 // Plan says what a retention would keep, and why. It changes nothing.
 func (r *Repo) Plan(ctx context.Context, o PruneOptions) ([]Decision, error) {
-	entries, err := r.Catalogue(ctx)
+	seen, err := r.look(ctx, o.Trusted)
 	if err != nil {
 		return nil, err
 	}
-	return r.decide(ctx, entries, o, time.Now())
-}
-
-func (r *Repo) decide(ctx context.Context, entries []Entry, o PruneOptions, now time.Time) ([]Decision, error) {
-	list, err := r.candidates(ctx, entries, o, now)
-	if err != nil {
-		return nil, err
-	}
-	zone := o.Zone
-	if zone == nil {
-		zone = time.UTC
-	}
-	policy := o.Retention
-	if len(o.Remove) > 0 {
-		for i, c := range list {
-			if !slices.Contains(o.Remove, c.ID) && c.Keep == "" {
-				list[i].Keep = "not asked for"
-			}
-		}
-		for _, id := range o.Remove {
-			if !slices.ContainsFunc(list, func(c Candidate) bool { return c.ID == id }) {
-				return nil, fmt.Errorf("%w: %s", ErrNoBackup, id)
-			}
-		}
-		policy = Retention{}
-	} else if policy.Empty() {
-		for i := range list {
-			list[i].Keep = cmp.Or(list[i].Keep, "no rule was given")
-		}
-	}
-	return policy.Decide(list, zone, now), nil
-}
-
-// candidates are the whole backups, with what decides about them beside rules.
-func (r *Repo) candidates(ctx context.Context, entries []Entry, o PruneOptions, now time.Time) (list []Candidate, err error) {
-	proven, err := r.proven(ctx, o.Trusted)
-	if err != nil {
-		return nil, err
-	}
-	takers, err := r.takers(ctx, entries)
-	if err != nil {
-		return nil, err
-	}
-	parents := map[string]string{}
-	undecided := ""  // a physical backup that has begun and does not say yet what it builds on
-	parentless := "" // a physical backup that cannot say what it builds on
-	for _, e := range entries {
-		if !e.Whole {
-			switch h := e.Header; {
-			case e.Err == nil && h.Parent != "":
-				parents[h.Parent] = e.ID + ", which is being taken, builds on it"
-			case h.Kind == Physical && h.Server.Identity == "" && e.Lives(now):
-				undecided = e.ID
-			}
-			continue
-		}
-		h, s := e.Header, takers[e.ID]
-		c := Candidate{ID: e.ID, Time: h.Began, Server: h.Server.Identity, Proven: proven[e.ID] >= claimed, Unread: proven[e.ID] == unread, Vouched: proven[e.ID] == vouched, Group: h.group(), Signer: s.key, Trusted: slices.Contains(o.Trusted, s.key)}
-		if h.Kind == Physical {
-			c.physical = true
-			c.Parent = h.Parent // chunks of a logical backup need no other backup
-		}
-		if err := cmp.Or(e.Err, s.err); err != nil {
-			c.Keep = "it cannot be read: " + err.Error()
-			c.Group, c.Proven, c.Unread = "damaged "+e.ID, false, false
-		}
-		if e.Err != nil {
-			if err := r.store.List(ctx, partPrefix(e.ID), func(string, int64) error { parentless = e.ID; return nil }); err != nil {
-				return nil, err
-			}
-		}
-		list = append(list, c)
-	}
-	for i := range list {
-		why := parents[list[i].ID]
-		if undecided != "" && list[i].physical {
-			why = cmp.Or(why, undecided+", which has just begun, may build on it")
-		}
-		if parentless != "" && list[i].physical {
-			why = cmp.Or(why, parentless+", which cannot be read, may build on it")
-		}
-		list[i].Keep = cmp.Or(list[i].Keep, why)
-	}
-	markHollow(list, entries)
-	return list, nil
-}
-
-// markHollow notes which backups hold so little that they replace none, each compared with those that may replace it.
-func markHollow(list []Candidate, entries []Entry) {
-	byID := map[string]Candidate{}
-	for _, c := range list {
-		byID[c.ID] = c
-	}
-	hollow := map[signedBy]map[string]string{}
-	for i, c := range list {
-		if hollow[c.signedBy()] == nil {
-			hollow[c.signedBy()] = Hollow(slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool { return !byID[e.ID].replaces(c) }))
-		}
-		list[i].Hollow = hollow[c.signedBy()][c.ID]
-		list[i].Proven, list[i].Unread = c.Proven && list[i].Hollow == "", c.Unread && list[i].Hollow == ""
-	}
-}
-
-// taker is who signed a backup.
-type taker struct {
-	key PublicKey // "": nobody
-	err error     // it is not what was signed, or its signature is damaged
-}
-
-// takers reads who signed each whole backup.
-func (r *Repo) takers(ctx context.Context, entries []Entry) (map[string]taker, error) {
-	list := make([]taker, len(entries))
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(8)
-	for i, e := range entries {
-		if !e.Whole {
-			continue
-		}
-		g.Go(func() error {
-			s, err := r.signature(ctx, e.ID)
-			switch {
-			case told(err):
-				list[i].err = err
-			case err != nil:
-				return fmt.Errorf("backup %s: %w", e.ID, err)
-			case s != nil:
-				list[i].key = s.Key
-			}
-			return nil
-		})
-	}
-	if err := g.Wait(); err != nil {
-		return nil, err
-	}
-	out := make(map[string]taker, len(entries))
-	for i, e := range entries {
-		out[e.ID] = list[i]
-	}
-	return out, nil
-}
-
-// proof says by whose word a backup was restored.
-type proof int
-
-const (
-	unproven proof = iota
-	unread         // nobody signed what a drill found, and it is damaged, or no identity opens it
-	claimed        // by somebody's who is not trusted, or nobody signed it
-	vouched        // by one's whose key is trusted
-)
-
-// proven gives the backups that a drill restored, or may have restored. Proofs that are damaged cannot be read, nor can those of an encrypted
-// repository without an identity: then signatures tell which were good, and of one that nobody signed nothing is known.
-func (r *Repo) proven(ctx context.Context, trusted []PublicKey) (map[string]proof, error) {
-	set := map[string]proof{}
-	err := r.Proofs(ctx, "", func(p Proof) error {
-		by := claimed
-		switch {
-		case errors.Is(p.Doubt, ErrForged):
-			return nil
-		case slices.Contains(trusted, p.Signer):
-			by = vouched
-		}
-		switch {
-		case p.JSON == nil && p.Signer == "":
-			set[p.Backup] = max(set[p.Backup], unread)
-		case p.Passed():
-			set[p.Backup] = max(set[p.Backup], by)
-		}
-		return nil
-	})
-	return set, err
+	seen.now = time.Now()
+	return seen.decide(o)
 }
 
 // Prune removes backups by rule, then all objects that no whole backup needs. It may be killed at any moment, and run beside
 // backups: objects are only removed while none runs, and one that begins meanwhile waits.
 func (r *Repo) Prune(ctx context.Context, o PruneOptions) (*Pruned, error) {
-	p := &pruner{r: r, o: o, res: Pruned{Decisions: []Decision{}, Removed: []string{}, Dead: []string{}, Headless: []string{}, Running: []string{}}}
+	p := &pruner{r: r, o: o}
 	if o.DryRun {
-		return &p.res, p.run(ctx)
+		err := p.plan(ctx)
+		if err == nil && len(p.res.Running) == 0 {
+			err = p.count(ctx)
+		}
+		return &p.res, err
 	}
 	p.key = pruneLockPrefix + NewID(time.Now())
 	note, err := json.Marshal(pruneNote{ownProcess()})
@@ -252,7 +91,11 @@ func (r *Repo) Prune(ctx context.Context, o PruneOptions) (*Pruned, error) {
 	if err := p.alone(ctx); err != nil {
 		return nil, err
 	}
-	return &p.res, p.run(ctx)
+	if err := p.plan(ctx); err != nil {
+		return nil, err
+	}
+	_, err = change.Execute(ctx, p.steps(), change.Log{Before: func(int, change.Step) error { return p.mine() }})
+	return &p.res, err
 }
 
 type pruner struct {
@@ -260,8 +103,8 @@ type pruner struct {
 	o     PruneOptions
 	key   string
 	lease *lease    // nil in a dry run
-	now   time.Time // by the clock of the place, a moment ago
-	res   Pruned
+	now   time.Time // by the clock of the place, a moment ago; in a dry run, which puts nothing, by that of this host
+	res   Pruned    // what is planned, and what was found to remove
 }
 
 // alone fails while another prune lives. Of two that begin at once, both may give way; none works beside another.
@@ -277,89 +120,60 @@ func (p *pruner) alone(ctx context.Context) error {
 	})
 }
 
-func (p *pruner) run(ctx context.Context) error {
-	entries, err := p.r.Catalogue(ctx)
+// plan looks at the place and says what will be removed.
+func (p *pruner) plan(ctx context.Context) error {
+	seen, err := p.r.look(ctx, p.o.Trusted)
 	if err != nil {
 		return err
+	}
+	headless, err := p.r.Headless(ctx)
+	if err != nil {
+		return err
+	}
+	for _, e := range headless {
+		seen.headless = append(seen.headless, e.ID)
 	}
 	if p.lease == nil {
-		p.now = time.Now() // a dry run puts nothing, so it has no other clock
+		p.now = time.Now()
 	}
-	if err := p.unfinished(ctx, entries); err != nil {
-		return err
+	seen.now = p.now
+	p.res, err = seen.plan(p.o)
+	return err
+}
+
+// steps are what is planned, one after the other. Objects are found when their turn comes: what backups need is read behind the word that those
+// which were killed are lost, see Finish.
+func (p *pruner) steps() (plan change.Plan) {
+	for _, id := range p.res.Dead {
+		plan = append(plan, change.Step{What: "give up backup", Where: id, Why: "it was killed before it was whole", Do: func(ctx context.Context) error { return p.giveUp(ctx, id) }})
 	}
-	if err := p.headless(ctx); err != nil {
-		return err
-	}
-	if p.res.Decisions, err = p.r.decide(ctx, entries, p.o, p.now); err != nil {
-		return err
-	}
+	why := map[string]string{}
 	for _, d := range p.res.Decisions {
-		if d.Keep {
-			continue
-		}
-		if err := p.backup(ctx, d.ID); err != nil {
-			return fmt.Errorf("remove backup %s: %w", d.ID, err)
-		}
-		p.res.Removed = append(p.res.Removed, d.ID)
+		why[d.ID] = strings.Join(d.Reasons, "; ")
+	}
+	for _, id := range p.res.Removed {
+		plan = append(plan, change.Step{What: "remove backup", Where: id, Why: cmp.Or(why[id], "it has no manifest, and was named"), Do: func(ctx context.Context) error { return p.backup(ctx, id) }})
 	}
 	if len(p.res.Running) > 0 {
-		return nil
+		return plan
 	}
-	if err := p.sweep(ctx); err != nil {
-		return fmt.Errorf("remove what no backup needs: %w", err)
-	}
-	return p.leftovers(ctx)
+	return append(plan,
+		change.Step{What: "remove objects", Why: "no backup needs them", Do: p.sweep},
+		change.Step{What: "remove notes", Why: "their backups are gone", Do: p.remains},
+		change.Step{What: "remove interrupted uploads", Do: func(ctx context.Context) error { return p.leftovers(ctx, false) }})
 }
 
-// unfinished tells backups that run from those that were killed, and takes the latter's notes away.
-func (p *pruner) unfinished(ctx context.Context, entries []Entry) error {
-	for _, e := range entries {
-		switch {
-		case e.Whole:
-		case e.Lives(p.now):
-			p.res.Running = append(p.res.Running, e.ID)
-		default:
-			p.res.Dead = append(p.res.Dead, e.ID)
-			if p.lease == nil {
-				continue
-			}
-			// First the word that it is lost, before manifests are read: see Finish.
-			if err := p.r.putWord(ctx, lostKey(e.ID), []byte("{}\n")); err != nil {
-				return err
-			}
-			if err := p.r.store.Delete(ctx, unfinishedKey(e.ID)); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// headless finds backups without a manifest: one may be on its way here. So they stay, and what they need, unless they are removed by name.
-func (p *pruner) headless(ctx context.Context) error {
-	list, err := p.r.Headless(ctx)
-	if err != nil {
+// giveUp says that a backup that was killed is lost, and takes its note away. The word comes first, before manifests are read: see Finish.
+func (p *pruner) giveUp(ctx context.Context, id string) error {
+	if err := p.r.putWord(ctx, lostKey(id), []byte("{}\n")); err != nil {
 		return err
 	}
-	named := slices.Clone(p.o.Remove)
-	for _, e := range list {
-		if !slices.Contains(named, e.ID) {
-			p.res.Headless = append(p.res.Headless, e.ID)
-			continue
-		}
-		p.o.Remove = slices.DeleteFunc(slices.Clone(p.o.Remove), func(id string) bool { return id == e.ID })
-		if err := p.backup(ctx, e.ID); err != nil {
-			return fmt.Errorf("remove what is left of backup %s: %w", e.ID, err)
-		}
-		p.res.Removed = append(p.res.Removed, e.ID)
-	}
-	return nil
+	return p.r.store.Delete(ctx, unfinishedKey(id))
 }
 
 // mine fails when the lease was not renewed for long: a backup may have begun.
 func (p *pruner) mine() error {
-	if p.lease != nil && p.lease.age() > LeaseLife/2 {
+	if p.lease.age() > LeaseLife/2 {
 		return errors.New("prune stood still for too long, and stops; run it again")
 	}
 	return nil
@@ -367,62 +181,63 @@ func (p *pruner) mine() error {
 
 // backup removes one: its manifest first, so that it is never half there.
 func (p *pruner) backup(ctx context.Context, id string) error {
-	if p.lease == nil {
-		return nil
-	}
-	if err := p.mine(); err != nil {
-		return err
-	}
 	// The word that it is lost, so that what a killed prune leaves is not taken for a backup that has lost its manifest.
-	if err := p.r.putWord(ctx, lostKey(id), []byte("{}\n")); err != nil {
-		return err
+	err := p.r.putWord(ctx, lostKey(id), []byte("{}\n"))
+	keys := []string{manifestKey(id), objectsKey(id), headKey(id), acceptedKey(id), signatureKey(id), unfinishedKey(id)}
+	if err == nil {
+		err = p.r.store.List(ctx, proofPrefix+id+"/", func(key string, _ int64) error {
+			keys = append(keys, key)
+			return nil
+		})
 	}
-	keys := []string{manifestKey(id), objectsKey(id), headKey(id), acceptedKey(id), signatureKey(id)}
-	err := p.r.store.List(ctx, proofPrefix+id+"/", func(key string, _ int64) error {
-		keys = append(keys, key)
-		return nil
-	})
 	for _, key := range append(keys, lostKey(id)) {
 		if err == nil {
 			err = p.r.store.Delete(ctx, key)
 		}
 	}
-	return err
+	if err != nil {
+		return fmt.Errorf("remove backup %s: %w", id, err)
+	}
+	return nil
 }
 
-// sweep removes the objects that no whole backup needs, nor one that has lost its manifest. When what a backup needs cannot be read, it removes
-// none.
-func (p *pruner) sweep(ctx context.Context) error {
+// needed gives the objects that whole backups need, and those that have lost their manifest. When what a backup needs cannot be read, known is
+// false, and none may go.
+func (p *pruner) needed(ctx context.Context) (needed keySet, known bool, err error) {
 	entries, err := p.r.Catalogue(ctx) // anew: one may have become whole
 	if err != nil {
-		return err
+		return nil, false, err
 	}
-	needed := keySet{}
+	needed = keySet{}
+	add := func(key string, size int64) error { needed.add(key, size); return nil }
 	for _, e := range entries {
 		if !e.Whole || slices.Contains(p.res.Removed, e.ID) {
 			continue
 		}
-		if err := p.r.Needs(ctx, e.ID, func(key string, size int64) error { needed.add(key, size); return nil }); err != nil {
-			return err
+		if err := p.r.Needs(ctx, e.ID, add); err != nil {
+			return nil, false, err
 		}
 	}
 	for _, id := range p.res.Headless {
-		err := p.r.Needs(ctx, id, func(key string, size int64) error { needed.add(key, size); return nil })
+		err := p.r.Needs(ctx, id, add)
 		if errors.Is(err, ErrNoBackup) || told(err) { // nobody knows what it needs
-			return nil
+			return nil, false, nil
 		}
 		if err != nil {
-			return err
+			return nil, false, err
 		}
 	}
-	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(8)
+	return needed, true, nil
+}
+
+// objects counts those that no backup needs, and hands each over.
+func (p *pruner) objects(ctx context.Context, needed keySet, each func(key string) error) error {
 	for _, prefix := range []string{dataPrefix, physicalPrefix} {
-		err = p.r.store.List(gctx, prefix, func(key string, size int64) error {
+		err := p.r.store.List(ctx, prefix, func(key string, size int64) error {
 			if _, ok := needed.size(key); ok {
 				return nil
 			}
-			if err := p.mine(); err != nil {
+			if err := each(key); err != nil {
 				return err
 			}
 			p.res.Objects++
@@ -430,53 +245,87 @@ func (p *pruner) sweep(ctx context.Context) error {
 			if p.o.Progress != nil {
 				p.o.Progress(p.res.Objects)
 			}
-			if p.lease != nil {
-				g.Go(func() error { return p.r.store.Delete(gctx, key) })
-			}
 			return nil
 		})
 		if err != nil {
-			break
+			return err
 		}
 	}
-	if err := errors.Join(g.Wait(), err); err != nil {
-		return err
-	}
-	return p.remains(ctx, entries)
+	return nil
 }
 
-// remains removes what is left beside manifests that are gone, and old words that a backup is lost.
-func (p *pruner) remains(ctx context.Context, entries []Entry) error {
-	if p.lease == nil {
-		return nil
+// count finds out what there is to remove beside backups.
+func (p *pruner) count(ctx context.Context) error {
+	needed, known, err := p.needed(ctx)
+	if err == nil && known {
+		err = p.objects(ctx, needed, func(string) error { return nil })
 	}
-	whole := map[string]bool{}
-	for _, e := range entries {
-		whole[e.ID] = e.Whole
+	if err != nil {
+		return fmt.Errorf("remove what no backup needs: %w", err)
 	}
+	return p.leftovers(ctx, true)
+}
+
+// sweep removes the objects that no backup needs.
+func (p *pruner) sweep(ctx context.Context) error {
+	needed, known, err := p.needed(ctx)
+	if err == nil && known {
+		g, gctx := errgroup.WithContext(ctx)
+		g.SetLimit(8)
+		err = p.objects(gctx, needed, func(key string) error {
+			if err := p.mine(); err != nil {
+				return err
+			}
+			g.Go(func() error { return p.r.store.Delete(gctx, key) })
+			return nil
+		})
+		err = errors.Join(g.Wait(), err)
+	}
+	if err != nil {
+		return fmt.Errorf("remove what no backup needs: %w", err)
+	}
+	return nil
+}
+
+// remains removes what is left beside manifests that are gone, and old words that a backup is lost. A note of a backup stays: one that has
+// begun meanwhile waits for this prune to end.
+func (p *pruner) remains(ctx context.Context) error {
+	stays := map[string]bool{}
 	for _, id := range p.res.Headless {
-		whole[id] = true
+		stays[id] = true
+	}
+	idOf := func(key string) string {
+		id, _, _ := strings.Cut(strings.TrimPrefix(key, backupPrefix), "/")
+		return id
 	}
 	var keys []string
 	err := p.r.store.List(ctx, backupPrefix, func(key string, _ int64) error {
-		if id, _, _ := strings.Cut(strings.TrimPrefix(key, backupPrefix), "/"); !whole[id] || key == lostKey(id) {
-			keys = append(keys, key)
+		keys = append(keys, key)
+		if id := idOf(key); key == manifestKey(id) {
+			stays[id] = true
 		}
 		return nil
 	})
 	for _, key := range keys {
 		if err != nil {
-			return err
+			break
 		}
-		if strings.HasSuffix(key, "/lost") {
+		id := idOf(key)
+		switch lost := key == lostKey(id); {
+		case key == unfinishedKey(id), stays[id] && !lost:
+			continue
+		case lost:
 			var put time.Time
-			if put, err = p.r.modified(ctx, key); err != nil || p.now.Sub(put) < 30*24*time.Hour {
+			if put, err = p.r.modified(ctx, key); err != nil || p.now.Sub(put) < lostAge {
 				continue
 			}
 		}
 		err = p.r.store.Delete(ctx, key)
 	}
-	return err
+	if err != nil {
+		return fmt.Errorf("remove what is left of backups that are gone: %w", err)
+	}
+	return nil
 }
 
 // cleaner is a store that knows what interrupted uploads left.
@@ -484,9 +333,10 @@ type cleaner interface {
 	Clean(ctx context.Context, before time.Time, dry bool) (int64, error)
 }
 
-func (p *pruner) leftovers(ctx context.Context) (err error) {
+// leftovers removes what interrupted uploads left; dry: it only counts.
+func (p *pruner) leftovers(ctx context.Context, dry bool) (err error) {
 	if c, ok := p.r.store.(cleaner); ok {
-		p.res.Leftovers, err = c.Clean(ctx, p.now.Add(-leftoverAge), p.lease == nil)
+		p.res.Leftovers, err = c.Clean(ctx, p.now.Add(-leftoverAge), dry)
 	}
 	return err
 }

@@ -3,6 +3,8 @@ package plan
 import (
 	"fmt"
 	"strings"
+
+	"github.com/rissodb/risso/internal/digits"
 )
 
 // words says the arithmetic of one table.
@@ -14,16 +16,16 @@ func (a *adviser) words(n *Node, f *TableFacts, ad *Advice) []string {
 		how = "by a sample of " + amount(f.Sample.Rows, "row", "rows")
 	}
 	var out []string
-	scan := fmt.Sprintf("%s has about %s on %s of %s.", ad.Table, amount(ad.Rows, "row", "rows"), amount(ad.TablePages, "page", "pages"), size(f.PageSize))
+	scan := fmt.Sprintf("%s has about %s on %s of %s.", ad.Table, amount(ad.Rows, "row", "rows"), amount(ad.TablePages, "page", "pages"), digits.Bytes(f.PageSize))
 	are, touch := "are", "touch"
-	if count(ad.Matched) == "1" {
+	if digits.Count(ad.Matched) == "1" {
 		are, touch = "is", "touches"
 	}
 	lookups := fmt.Sprintf("By an index that does not hold all its columns, %s (%s %% of the table, %s) %s %s, which %s about %s of the table's %s; a full scan reads the %s in sequence, once each.",
-		amount(ad.Matched, "row", "rows"), count(100*ad.Part), how, are, amount(ad.Matched, "random look-up", "random look-ups"), touch, count(ad.PagesTouched), amount(ad.TablePages, "page", "pages"), count(ad.TablePages))
+		amount(ad.Matched, "row", "rows"), digits.Percent(ad.Part), how, are, amount(ad.Matched, "random look-up", "random look-ups"), touch, digits.Count(ad.PagesTouched), amount(ad.TablePages, "page", "pages"), digits.Count(ad.TablePages))
 	switch {
 	case n.Access == AccessAll && len(a.wanted(n, f).all) > 0 && (ad.Equality+ad.Range > 0 || len(n.PossibleKeys) > 0):
-		verdict := fmt.Sprintf("By pages, such an index pays only up to about %s (%s %%).", amount(ad.TablePages, "row", "rows"), count(100*ad.TablePages/ad.Rows))
+		verdict := fmt.Sprintf("By pages, such an index pays only up to about %s (%s).", amount(ad.TablePages, "row", "rows"), digits.Percent(ad.TablePages/ad.Rows))
 		if able := a.able(n, f); ad.Matched > ad.TablePages && len(able) > 0 {
 			verdict += fmt.Sprintf(" That is why none is taken (possible: %s).", strings.Join(able, ", "))
 		}
@@ -36,7 +38,7 @@ func (a *adviser) words(n *Node, f *TableFacts, ad *Advice) []string {
 	case n.Access == AccessAll || n.Access == AccessIndex || n.Covering || n.Key == "PRIMARY":
 		out = append(out, scan)
 	default:
-		out = append(out, scan+" "+fmt.Sprintf("Index %s is not covering: %s rows a run (%s %% of the table) are as many random look-ups, which touch about %s pages.", n.Key, count(ad.Matched), count(100*ad.Part), count(ad.PagesTouched)))
+		out = append(out, scan+" "+fmt.Sprintf("Index %s is not covering: %s rows a run (%s of the table) are as many random look-ups, which touch about %s pages.", n.Key, digits.Count(ad.Matched), digits.Percent(ad.Part), digits.Count(ad.PagesTouched)))
 	}
 	said := map[string]bool{}
 	for _, text := range ad.told {
@@ -48,7 +50,7 @@ func (a *adviser) words(n *Node, f *TableFacts, ad *Advice) []string {
 	if len(ad.Columns) == 0 {
 		return out
 	}
-	size := fmt.Sprintf("About %s, %s", size(ad.IndexBytes), amount(ad.IndexPages, "page", "pages"))
+	size := fmt.Sprintf("About %s, %s", digits.Bytes(ad.IndexBytes), amount(ad.IndexPages, "page", "pages"))
 	each := "this access"
 	if ad.Runs > 1 {
 		each = fmt.Sprintf("each of about %s", amount(ad.Runs, "look-up", "look-ups"))
@@ -58,7 +60,7 @@ func (a *adviser) words(n *Node, f *TableFacts, ad *Advice) []string {
 			ad.kind(), strings.Join(ad.Columns, ", "), size, each, amount(ad.Entries, "entry", "entries"), amount(ad.RangePages, "page", "pages"), a.instead(n, ad)))
 	} else {
 		out = append(out, fmt.Sprintf("An index, %s: (%s). %s. It is not covering: about %s looked up in the table by %s, on about %s of its pages, in place of %s.",
-			ad.kind(), strings.Join(ad.Columns, ", "), size, amount(ad.Lookups, "row is", "rows are"), each, count(touched(ad.TablePages, ad.Lookups)), a.instead(n, ad)))
+			ad.kind(), strings.Join(ad.Columns, ", "), size, amount(ad.Lookups, "row is", "rows are"), each, digits.Count(touched(ad.TablePages, ad.Lookups)), a.instead(n, ad)))
 	}
 	if len(ad.Replaces) > 0 {
 		out = append(out, fmt.Sprintf("It makes %s superfluous.", strings.Join(ad.Replaces, ", ")))
@@ -68,7 +70,7 @@ func (a *adviser) words(n *Node, f *TableFacts, ad *Advice) []string {
 
 // amount is so many of something, "one" where that is what stands there.
 func amount(n float64, one, more string) string {
-	if text := count(n); text != "1" {
+	if text := digits.Count(n); text != "1" {
 		return text + " " + more
 	}
 	return "1 " + one
@@ -146,7 +148,7 @@ func (a *adviser) instead(n *Node, ad *Advice) string {
 	}
 	switch {
 	case a.compared(n) >= manyCompared:
-		return count(a.outerRows(n)*n.rowsOnce()) + " pairs of rows that are compared"
+		return digits.Count(a.outerRows(n)*n.rowsOnce()) + " pairs of rows that are compared"
 	case n.Access == AccessEqRef:
 		return amount(n.runsKnown(), "look-up", "look-ups") + " by " + n.Key
 	case n.Covering && len(ad.Order) > 0:
@@ -169,7 +171,7 @@ func (a *adviser) instead(n *Node, ad *Advice) string {
 
 // lines is the advice for a terminal.
 func (ad Advice) lines(width int) []string {
-	out := []string{"Index arithmetic of #" + count(float64(ad.Node)) + ", " + ad.Table + ":"}
+	out := []string{"Index arithmetic of #" + digits.Count(float64(ad.Node)) + ", " + ad.Table + ":"}
 	for _, t := range ad.Texts {
 		out = append(out, wrapped("  ", t, width)...)
 	}

@@ -6,6 +6,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sqltext"
 )
@@ -139,7 +140,7 @@ func (a *adviser) candidates(n *Node, f *TableFacts, ad *Advice, w wanted, order
 		}
 		if wide := f.covering(whole, used); len(used) > 0 && !a.writes() && len(wide.parts) > len(h.parts) && !f.served(wide) {
 			if share := indexBytes(f, wide.columns()) / math.Max(f.DataLength, 1); share > coveringShare {
-				h.told = append(h.told, fmt.Sprintf("A covering index, (%s), would be %s %% of the table's size: too much of a copy for what it spares.", strings.Join(wide.columns(), ", "), count(math.Ceil(100*share))))
+				h.told = append(h.told, fmt.Sprintf("A covering index, (%s), would be %s of the table's size: too much of a copy for what it spares.", strings.Join(wide.columns(), ", "), digits.Percent(share)))
 				if len(out) > 0 {
 					out[len(out)-1].told = h.told
 				}
@@ -283,7 +284,7 @@ func (a *adviser) take(f *TableFacts, ad *Advice, p *candidate, order ordering, 
 	for _, x := range p.parts {
 		if c := f.column(x.column); x.prefix > 0 && c != nil {
 			ad.told = append(ad.told, fmt.Sprintf("Of %s (%s) only the first %d characters go into the index: a key has at most %s bytes, and %s of one column. Whether they tell values apart is seen by SELECT COUNT(DISTINCT LEFT(%s, %d)) / COUNT(DISTINCT %s).",
-				x.column, c.Type, x.prefix, count(f.keyBytes()), count(f.columnBytes()), mysql.Quote(x.column), x.prefix, mysql.Quote(x.column)))
+				x.column, c.Type, x.prefix, digits.Count(f.keyBytes()), digits.Count(f.columnBytes()), mysql.Quote(x.column), x.prefix, mysql.Quote(x.column)))
 		}
 	}
 	ad.IndexPages = math.Ceil(ad.IndexBytes / f.PageSize)
@@ -448,10 +449,10 @@ func (a *adviser) ordered(n *Node, f *TableFacts, ad *Advice, w wanted, o orderi
 	p.entries = math.Min(p.entries, math.Ceil(float64(o.limit)/pass))
 	if pass < 0.99 && p.ranges == 0 {
 		if none := f.Sample.none(w.all); none && !ad.Counted {
-			p.told = append(p.told, fmt.Sprintf("(%s) does not serve all conditions, and none of the %s looked at passes them: it may be read to its end before LIMIT %s is reached.", strings.Join(p.columns(), ", "), amount(f.Sample.Rows, "row", "rows"), count(float64(o.limit))))
+			p.told = append(p.told, fmt.Sprintf("(%s) does not serve all conditions, and none of the %s looked at passes them: it may be read to its end before LIMIT %s is reached.", strings.Join(p.columns(), ", "), amount(f.Sample.Rows, "row", "rows"), digits.Count(float64(o.limit))))
 			return p, true
 		}
-		p.told = append(p.told, fmt.Sprintf("(%s) does not serve all conditions: %s %% of its entries pass them, so that LIMIT %s is reached after about %s%s.", strings.Join(p.columns(), ", "), count(100*pass), count(float64(o.limit)), amount(p.entries, "entry", "entries"), where(f.Sample, ad)))
+		p.told = append(p.told, fmt.Sprintf("(%s) does not serve all conditions: %s of its entries pass them, so that LIMIT %s is reached after about %s%s.", strings.Join(p.columns(), ", "), digits.Percent(pass), digits.Count(float64(o.limit)), amount(p.entries, "entry", "entries"), where(f.Sample, ad)))
 	}
 	return p, true
 }
@@ -490,7 +491,7 @@ func (a *adviser) compete(ad *Advice, o ordering, out []candidate, ordered candi
 		stops = fmt.Sprintf(", because LIMIT stops after %s", amount(float64(o.limit), "row that matches", "rows that match"))
 	}
 	text := fmt.Sprintf("After the columns compared for equality only one can follow: the range on %s, or the %s. The range reads about %s rows and sorts them, %s × (1 + ½ log2 %s) = %s steps; the order reads about %s%s, and sorts nothing. So the %s is taken and not the %s.",
-		strings.Join(finding, ", "), o.word, count(search.entries), count(search.entries), count(math.Max(2, kept)), count(math.Ceil(steps)), amount(math.Ceil(ordered.entries), "entry", "entries"), stops, taken, other)
+		strings.Join(finding, ", "), o.word, digits.Count(search.entries), digits.Count(search.entries), digits.Count(math.Max(2, kept)), digits.Count(math.Ceil(steps)), amount(math.Ceil(ordered.entries), "entry", "entries"), stops, taken, other)
 	if taken == "range" {
 		search.told = append(search.told, text)
 		return out

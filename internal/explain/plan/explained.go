@@ -3,6 +3,8 @@ package plan
 import (
 	"encoding/json"
 	"strings"
+
+	"github.com/rissodb/risso/internal/digits"
 )
 
 // Explained is a plan with all that Risso says of it.
@@ -87,7 +89,7 @@ func (e Explained) Lines(width int) []string {
 	if len(e.Sentences) > 0 {
 		out = append(out, "", "What it says, worst first:")
 		for _, s := range e.Sentences {
-			out = append(out, wrapped(s.mark()+" #"+count(float64(s.Node))+" ", s.Text, width)...)
+			out = append(out, wrapped(s.mark()+" #"+digits.Count(float64(s.Node))+" ", s.Text, width)...)
 		}
 	}
 	for _, a := range e.Advice {

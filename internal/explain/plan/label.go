@@ -2,9 +2,10 @@ package plan
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
+
+	"github.com/rissodb/risso/internal/digits"
 )
 
 // Label is what a node does, in one short line.
@@ -125,64 +126,9 @@ func lowerFirst(s string) string {
 	return strings.ToLower(s[:1]) + s[1:]
 }
 
-// count is a number of rows or executions as people write it: 1,809,458; below ten with one digit behind the point.
-func count(f float64) string {
-	switch {
-	case math.IsNaN(f) || math.IsInf(f, 0):
-		return "?"
-	case f >= 1e15 || f <= -1e15:
-		return fmt.Sprintf("%.2e", f)
-	case f != math.Trunc(f) && math.Abs(f) < 10:
-		s := strconv.FormatFloat(f, 'f', 1, 64)
-		if s == "0.0" || s == "-0.0" {
-			return strconv.FormatFloat(f, 'g', 2, 64)
-		}
-		return s
-	}
-	s := strconv.FormatFloat(math.Abs(math.Round(f)), 'f', 0, 64)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	if f <= -0.5 {
-		return "-" + s
-	}
-	return s
-}
-
-// milliseconds is a time as people write it.
-func milliseconds(ms float64) string {
-	switch {
-	case math.IsNaN(ms):
-		return "?"
-	case ms >= 100_000:
-		return fmt.Sprintf("%s s", count(ms/1000))
-	case ms >= 1000:
-		return fmt.Sprintf("%.2f s", ms/1000)
-	case ms >= 10:
-		return fmt.Sprintf("%.0f ms", ms)
-	case ms >= 0.01 || ms == 0:
-		return fmt.Sprintf("%.2f ms", ms)
-	default:
-		return fmt.Sprintf("%.2g µs", ms*1000)
-	}
-}
-
-// size is a number of bytes in powers of 1,024.
-func size(b float64) string {
-	unit := []string{"B", "KiB", "MiB", "GiB", "TiB"}
-	i := 0
-	for ; b >= 1000 && i < len(unit)-1; i++ {
-		b /= 1024
-	}
-	if i == 0 || b >= 100 {
-		return fmt.Sprintf("%.0f %s", b, unit[i])
-	}
-	return fmt.Sprintf("%.3g %s", b, unit[i])
-}
-
 func (f Figure) count() string {
 	if !f.Known() {
 		return ""
 	}
-	return count(float64(f))
+	return digits.Count(float64(f))
 }

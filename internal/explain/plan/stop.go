@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
@@ -52,7 +53,7 @@ func (a *adviser) ends(n *Node) (ending, bool) {
 	case len(b.group) > 0 || b.aggregates() || b.distinct && !distinct:
 		return ending{}, false
 	case b.limit > 0:
-		return ending{"LIMIT " + count(float64(b.limit)) + " is reached", float64(b.limit)}, true
+		return ending{"LIMIT " + digits.Count(float64(b.limit)) + " is reached", float64(b.limit)}, true
 	case b.limited:
 		return ending{"its LIMIT is reached", 0}, true
 	case b.parts: // a UNION ALL that is sent as it comes; older servers gather it first

@@ -6,6 +6,8 @@ import (
 	"math"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/rissodb/risso/internal/digits"
 )
 
 // Sizes of the drawing, in pixels.
@@ -184,14 +186,14 @@ func svgLines(n *Node, analyzed bool) []string {
 		rows = "about " + amount(float64(n.Rows), "row", "rows")
 	}
 	if runs := n.runsKnown(); rows != "" && runs > 1 {
-		rows += fmt.Sprintf(", × %s", count(runs))
+		rows += fmt.Sprintf(", × %s", digits.Count(runs))
 	}
 	if rows != "" {
 		lines = append(lines, rows)
 	}
 	switch {
 	case analyzed && n.OwnTime.Known():
-		lines = append(lines, "own time "+milliseconds(float64(n.OwnTime)))
+		lines = append(lines, "own time "+digits.Seconds(float64(n.OwnTime)/1000))
 	case n.OwnCost.Known():
 		lines = append(lines, "own cost "+n.OwnCost.count())
 	}
@@ -236,7 +238,7 @@ func (d *svgDrawing) boxes(b *svgBox) {
 	if numClass == "" {
 		numClass = Note
 	}
-	label := count(float64(b.n.ID))
+	label := digits.Count(float64(b.n.ID))
 	numW := 10 + 6*float64(len(label))
 	fmt.Fprintf(&d.b, `<rect class="%s" x="%.1f" y="%.1f" width="%.1f" height="15" rx="7.5"/><text class="num n" x="%.1f" y="%.1f" text-anchor="middle">%s</text>`,
 		numClass, x+b.w-numW-6, b.y+6, numW, x+b.w-numW/2-6, b.y+17, label)
@@ -260,7 +262,7 @@ func (d *svgDrawing) boxes(b *svgBox) {
 
 // svgTip is the whole text of a box, for who points at it.
 func svgTip(n *Node) string {
-	parts := []string{"#" + count(float64(n.ID)) + " " + n.Label()}
+	parts := []string{"#" + digits.Count(float64(n.ID)) + " " + n.Label()}
 	for _, p := range []struct{ word, text string }{{"server's words: ", n.Title}, {"condition: ", n.Condition}, {"index condition: ", n.IndexCondition},
 		{"possible keys: ", strings.Join(n.PossibleKeys, ", ")}, {"used columns: ", strings.Join(n.UsedColumns, ", ")}} {
 		if p.text != "" {
@@ -289,7 +291,7 @@ func (d *svgDrawing) below(e Explained, width float64) {
 		if s.Severity == Note && len(e.Sentences) > 12 {
 			continue
 		}
-		label := count(float64(s.Node))
+		label := digits.Count(float64(s.Node))
 		w := 10 + 6*float64(len(label))
 		fmt.Fprintf(&d.b, `<rect class="%s" x="%.0f" y="%.1f" width="%.1f" height="15" rx="7.5"/><text class="num n" x="%.1f" y="%.1f" text-anchor="middle">%s</text>`, s.Severity, svgMargin, y-11, w, svgMargin+w/2, y, label)
 		for _, l := range wrapped("", s.Text, chars) {

@@ -3,6 +3,8 @@ package plan
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/rissodb/risso/internal/digits"
 )
 
 // TextOptions say how Text draws.
@@ -45,7 +47,7 @@ func (d *textDrawing) columns(p *Plan) {
 			if !n.Filtered.Known() || n.Filtered == 100 {
 				return ""
 			}
-			return count(float64(n.Filtered)) + " %"
+			return digits.Percent(float64(n.Filtered) / 100)
 		}},
 		{"runs", func(n *Node) string {
 			if n.Executions <= 1 {
@@ -59,7 +61,7 @@ func (d *textDrawing) columns(p *Plan) {
 			if !n.OwnTime.Known() {
 				return ""
 			}
-			return milliseconds(float64(n.OwnTime))
+			return digits.Seconds(float64(n.OwnTime) / 1000)
 		}},
 	}
 	for _, c := range all {
@@ -73,7 +75,7 @@ func (d *textDrawing) columns(p *Plan) {
 
 // node draws one node: head is what stands before it, rest what stands before the lines under it.
 func (d *textDrawing) node(n *Node, head, rest string) {
-	row := textRow{id: count(float64(n.ID)), tree: head + n.Label()}
+	row := textRow{id: digits.Count(float64(n.ID)), tree: head + n.Label()}
 	for _, c := range d.cols {
 		row.cells = append(row.cells, c.get(n))
 	}

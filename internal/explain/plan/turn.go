@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"github.com/rissodb/risso/internal/digits"
 )
 
 // turned advises on joins that a server begins at the wrong end for want of an index: one table is read whole, and
@@ -55,7 +57,7 @@ func (a *adviser) turned(n *Node) []Advice {
 		together = " The two indexes belong together: one of them alone may spare little."
 	}
 	why := fmt.Sprintf("%s is looked up %s times by its key, and about %s of its %s rows pass %s%s: with an index it would be read first, and %s be looked up by %s.",
-		n.Name(), count(n.runsKnown()), count(math.Ceil(ad.Matched)), count(f.Rows), w.all[0].text, where(f.Sample, &ad), outer.Name(), column)
+		n.Name(), digits.Count(n.runsKnown()), digits.Count(math.Ceil(ad.Matched)), digits.Count(f.Rows), w.all[0].text, where(f.Sample, &ad), outer.Name(), column)
 	why += together
 	for _, x := range []struct {
 		n  *Node

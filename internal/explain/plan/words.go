@@ -7,6 +7,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
@@ -135,7 +136,7 @@ func (t *teller) heaviest() {
 	if t.plan.Analyzed {
 		what = "measured time"
 	}
-	t.say(top, "heaviest", Costly, "%.0f %% of the %s is here: %s.", 100*t.share(top), what, top.Label())
+	t.say(top, "heaviest", Costly, "%s of the %s is here: %s.", digits.Percent(t.share(top)), what, top.Label())
 }
 
 // node says all that there is to say of one node.
@@ -388,7 +389,7 @@ func (t *teller) atLeast(n *Node, times, below float64) string {
 func (t *teller) cache(n *Node) {
 	t.subquery(n)
 	if v, ok := n.member("r_hit_ratio"); ok {
-		t.out[len(t.out)-1].Text += fmt.Sprintf(" MariaDB kept results by parameter: %s %% of the questions were answered from there.", count(float64(v)))
+		t.out[len(t.out)-1].Text += fmt.Sprintf(" MariaDB kept results by parameter: %s of the questions were answered from there.", digits.Percent(float64(v)/100))
 	} else if len(t.out) > 0 && t.out[len(t.out)-1].Node == n.ID {
 		t.out[len(t.out)-1].Text += " MariaDB keeps its results by parameter, so equal outer values cost nothing twice."
 	}
@@ -469,7 +470,7 @@ func (t *teller) materialise(n *Node) {
 	case !exact && rows == 0:
 		held, more = "its rows are", "; how many there are is not told"
 	case !exact:
-		held = "its rows, at most about " + count(rows) + ", are"
+		held = "its rows, at most about " + digits.Count(rows) + ", are"
 	}
 	t.say(n, "materialised", graded(rows), "%s is materialised: %s put in a temporary table%s%s.", what, held, map[bool]string{true: " again for each outer row (dependent)", false: ", once"}[n.Dependent && !(p != nil && p.Name() == "<materialized_subquery>")], more) // 5.7 calls that dependent, and makes it once
 }
@@ -585,7 +586,7 @@ func (t *teller) buffer(n *Node) {
 // though JSON version 1 draws it below the grouping.
 func (t *teller) held(n *Node) (words, severity string) {
 	if n.Rows.Known() || n.ActualRows.Known() {
-		return fmt.Sprintf(" (about %s)", count(n.rowsOnce())), graded(n.rowsOnce())
+		return fmt.Sprintf(" (about %s)", digits.Count(n.rowsOnce())), graded(n.rowsOnce())
 	}
 	return "", Note
 }
@@ -635,7 +636,7 @@ func (t *teller) sort(n *Node) {
 		rows = float64(n.ActualRows * Figure(n.Loops.Or(1)))
 		t.say(n, "filesort", graded(rows), "Filesort: what the steps below have gathered, %s, is sorted%s.", amount(rows, "row", "rows"), by)
 	case fewer:
-		t.say(n, "filesort", Note, "Filesort: what the steps below have gathered is sorted%s; how many rows that is is not told, at most about %s.", by, count(rows))
+		t.say(n, "filesort", Note, "Filesort: what the steps below have gathered is sorted%s; how many rows that is is not told, at most about %s.", by, digits.Count(rows))
 	default:
 		if n.Kind == KindSort && n.ActualRows.Known() { // MariaDB counted what it gave
 			rows = float64(n.ActualRows * Figure(n.Loops.Or(1)))
@@ -757,10 +758,10 @@ func (t *teller) estimate(n *Node) {
 	}
 	runs := "in one run"
 	if n.Loops > 1 {
-		runs = "on average of " + count(float64(n.Loops)) + " runs"
+		runs = "on average of " + digits.Count(float64(n.Loops)) + " runs"
 	}
 	t.say(n, "estimate", severity, "The optimiser expected %s rows and %s came (%s): %s by a factor of %s%s. ANALYZE TABLE, or a histogram on the columns of the condition, can mend that.",
-		count(want), count(got), runs, word, count(f), unless)
+		digits.Count(want), digits.Count(got), runs, word, digits.Count(f), unless)
 }
 
 // made says whether a node's rows come from a table that the server makes: nobody has statistics of it.

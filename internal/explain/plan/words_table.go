@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"github.com/rissodb/risso/internal/digits"
 )
 
 // table says how a table is read.
@@ -116,7 +118,7 @@ func (t *teller) fullScan(n *Node, rows float64) {
 		words, often = fmt.Sprintf("Full scan of %s that ends when %s: %s read", n.Name(), e.when, held), ", at most %s times"
 	}
 	if runs := n.runsKnown(); runs > 1 {
-		words += fmt.Sprintf(often, count(runs))
+		words += fmt.Sprintf(often, digits.Count(runs))
 	}
 	words += t.passing(n) + "."
 	switch {
@@ -227,7 +229,7 @@ func (t *teller) passing(n *Node) string {
 		if counted {
 			word = "counted"
 		}
-		return fmt.Sprintf(", and %s %% of them pass the condition (%s)", count(100*part), word)
+		return fmt.Sprintf(", and %s of them pass the condition (%s)", digits.Percent(part), word)
 	}
 	return ""
 }
@@ -267,12 +269,12 @@ func (t *teller) joinBuffer(n *Node) {
 	inner := n.rowsOnce()
 	pairs := outer * inner
 	if strings.Contains(strings.ToLower(n.JoinBuffer), "hash") {
-		t.say(n, "join_buffer", graded(inner), "Table %s is joined without an index, by a hash of the join buffer (%s): %s on one side, %s on the other.", n.Name(), n.JoinBuffer, t.about(n, outer, "row", "rows"), count(inner))
+		t.say(n, "join_buffer", graded(inner), "Table %s is joined without an index, by a hash of the join buffer (%s): %s on one side, %s on the other.", n.Name(), n.JoinBuffer, t.about(n, outer, "row", "rows"), digits.Count(inner))
 		return
 	}
 	if strings.Contains(n.JoinBuffer, "Batched") || strings.Contains(n.JoinBuffer, "BKA") {
 		t.say(n, "join_buffer", Note, "Look-ups in %s are gathered in a join buffer and made in order (%s).", n.Name(), n.JoinBuffer)
 		return
 	}
-	t.say(n, "join_buffer", graded(pairs), "Table %s is joined without an index: its rows are compared with those of the join buffer (%s), %s × %s = %s.", n.Name(), n.JoinBuffer, t.about(n, outer, "", ""), count(inner), amount(pairs, "pair", "pairs"))
+	t.say(n, "join_buffer", graded(pairs), "Table %s is joined without an index: its rows are compared with those of the join buffer (%s), %s × %s = %s.", n.Name(), n.JoinBuffer, t.about(n, outer, "", ""), digits.Count(inner), amount(pairs, "pair", "pairs"))
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"github.com/rissodb/risso/internal/digits"
 )
 
 // worth says whether a proposed index reads clearly fewer rows than the plan does and no more pages, or spares a sort
@@ -11,7 +13,7 @@ import (
 func (a *adviser) worth(n *Node, f *TableFacts, ad *Advice, p *candidate, o ordering) bool {
 	bytes := indexBytes(f, p.columns())
 	if bytes > indexShare*f.DataLength {
-		ad.refused = append(ad.refused, fmt.Sprintf("An index on (%s) would be %s %% of the table's size: nearly a copy of it. None is advised.", strings.Join(p.columns(), ", "), count(100*bytes/f.DataLength)))
+		ad.refused = append(ad.refused, fmt.Sprintf("An index on (%s) would be %s of the table's size: nearly a copy of it. None is advised.", strings.Join(p.columns(), ", "), digits.Percent(bytes/f.DataLength)))
 		return false
 	}
 	buffered := n.JoinBuffer != "" || a.hashed(n)
@@ -51,7 +53,7 @@ func (a *adviser) worth(n *Node, f *TableFacts, ad *Advice, p *candidate, o orde
 			ad.refused = append(ad.refused, fmt.Sprintf("Reading ends when %s. Where the rows that pass are spread evenly, an index on (%s) would spare about %s: too few. None is advised.", e.when, strings.Join(p.columns(), ", "), amount(math.Max(0, now-then), "row", "rows")))
 			return false
 		}
-		ad.refused = append(ad.refused, fmt.Sprintf("An index on (%s) would spare %s of the %s that are read for this SELECT: too few by itself. None is advised.", strings.Join(p.columns(), ", "), amount(math.Max(0, now-then), "row", "rows"), count(all)))
+		ad.refused = append(ad.refused, fmt.Sprintf("An index on (%s) would spare %s of the %s that are read for this SELECT: too few by itself. None is advised.", strings.Join(p.columns(), ", "), amount(math.Max(0, now-then), "row", "rows"), digits.Count(all)))
 		return false
 	}
 	if compared >= manyCompared && then <= now/20 {
@@ -113,9 +115,9 @@ func (a *adviser) refuse(ad *Advice, p *candidate, o ordering, fewer bool, now, 
 	cols := strings.Join(p.columns(), ", ")
 	switch {
 	case fewer && !p.covering:
-		ad.refused = append(ad.refused, fmt.Sprintf("An index on (%s) would find about %s, but look each up at a random place: about %s, where %s are read in sequence now. None is advised.", cols, amount(then, "row", "rows"), amount(math.Ceil(pages), "page", "pages"), count(before)))
+		ad.refused = append(ad.refused, fmt.Sprintf("An index on (%s) would find about %s, but look each up at a random place: about %s, where %s are read in sequence now. None is advised.", cols, amount(then, "row", "rows"), amount(math.Ceil(pages), "page", "pages"), digits.Count(before)))
 	case now-then >= worthRows || then >= now/2:
-		ad.refused = append(ad.refused, append(p.told, fmt.Sprintf("With an index on (%s) about %s would be read, where %s rows are read now: too few are spared. None is advised.", cols, amount(math.Min(then, now), "entry", "entries"), count(now)))...)
+		ad.refused = append(ad.refused, append(p.told, fmt.Sprintf("With an index on (%s) about %s would be read, where %s rows are read now: too few are spared. None is advised.", cols, amount(math.Min(then, now), "entry", "entries"), digits.Count(now)))...)
 	}
 }
 

@@ -273,7 +273,7 @@ func (c *Counters) Gaps(between string) []fleet.Gap {
 	}
 	var out []fleet.Gap
 	if missing, all := c.Missing(); float64(missing) > tellShare*float64(all) {
-		g := fleet.Gap{What: what, Reason: fmt.Sprintf("%.3g %% of the executions of prepared statements (%d of %d) are not in the list: they were prepared and closed, or closed after they ran, %s", 100*float64(missing)/float64(all), missing, all, between)}
+		g := fleet.Gap{What: what, Reason: fmt.Sprintf("%s of the executions of prepared statements (%s of %s) are not in the list: they were prepared and closed, or closed after they ran, %s", digits.Percent(float64(missing)/float64(all)), digits.Thousands(missing), digits.Thousands(all), between)}
 		if float64(missing) >= remedyShare*float64(all) {
 			g.Remedy = Keep
 		}

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rissodb/risso/internal/change"
 	"github.com/rissodb/risso/internal/digits"
-	"github.com/rissodb/risso/internal/journal"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -175,10 +175,32 @@ func (o Old) differs(now *State) (diff []string) {
 // Setup is a server whose instruments Risso has switched on.
 type Setup struct {
 	Statements []string // that were run
-	target     mysql.Target
 	old        Old
-	started    int64
-	journal    *journal.File
+	loan       *change.Loan[Old]
+}
+
+// borrowed is what a trace changes on a server for its time.
+func borrowed() change.Kind[Old] {
+	return change.Kind[Old]{
+		Name: "trace", Command: "risso trace --restore", Busy: ErrBusy, Kept: ErrNotRestored, Within: putBackWithin,
+		Back: putBack, Statements: Old.restore,
+		// An answer of the server is final; a lost connection is not.
+		Final: func(err error) bool {
+			k := mysql.ClassOf(err)
+			return k == mysql.ClassPrivilege || k == mysql.ClassMissing
+		},
+		// The server may not have noticed yet that the killed one is gone.
+		Lock: func(ctx context.Context, c *mysql.Conn) error { return takeLock(ctx, c, 5) },
+	}
+}
+
+// Left says what a killed trace left switched on, on a server.
+type Left = change.Left[Old]
+
+// Restore puts back what a killed trace left switched on; with dryRun it only says what it would run. It gives nil when there
+// is nothing to put back.
+func Restore(ctx context.Context, target mysql.Target, stateDir string, dryRun bool) (*Left, error) {
+	return borrowed().Restore(ctx, target, stateDir, dryRun)
 }
 
 // lockName is the server's user lock that a trace holds while instruments are switched on for it.
@@ -229,20 +251,26 @@ func Enable(ctx context.Context, c *mysql.Conn, target mysql.Target, who Connect
 	if err != nil {
 		return nil, err
 	}
-	s := &Setup{target: target, started: started}
+	s := &Setup{}
 	s.Statements, s.old = Plan(st, who, w)
-	if s.journal, err = writeJournal(stateDir, c.Server, started, s.old); err != nil {
+	if s.loan, err = borrowed().Borrow(stateDir, target, c.Server, started, s.old); err != nil {
 		return nil, err
 	}
+	var plan change.Plan
 	for _, sql := range s.Statements {
-		say(sql)
-		if err = ask(ctx, c, sql, nothing); err != nil {
-			err = needs(c, "switch instruments on", err)
-			if _, rerr := s.PutBack(ctx, c); rerr != nil {
-				err = errors.Join(err, rerr)
+		plan = append(plan, change.Step{What: sql, Do: func(ctx context.Context) error {
+			if err := ask(ctx, c, sql, nothing); err != nil {
+				return needs(c, "switch instruments on", err)
 			}
-			return nil, err
-		}
+			return nil
+		}})
+	}
+	err = s.loan.Execute(ctx, c, plan, change.Log{Before: func(_ int, st change.Step) error {
+		say(st.What)
+		return nil
+	}})
+	if err != nil {
+		return nil, err
 	}
 	return s, nil
 }
@@ -255,47 +283,7 @@ const putBackWithin = 20 * time.Second
 // PutBack restores every old value, whatever became of ctx and of the connection, and makes sure of it by reading. It gives the
 // connection that works. When it fails the journal stays, for risso trace --restore.
 func (s *Setup) PutBack(ctx context.Context, c *mysql.Conn) (*mysql.Conn, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), putBackWithin)
-	defer cancel()
-	for {
-		err := s.putBack(ctx, c)
-		if err == nil {
-			return c, s.journal.Remove()
-		}
-		// An answer of the server is final; a lost connection is not.
-		if k := mysql.ClassOf(err); k == mysql.ClassPrivilege || k == mysql.ClassMissing {
-			return c, s.notRestored(err)
-		}
-		c.Close()
-		for {
-			select {
-			case <-ctx.Done():
-				return c, s.notRestored(err)
-			case <-time.After(300 * time.Millisecond):
-			}
-			fresh, cerr := mysql.Connect(ctx, s.target, nil)
-			if cerr == nil {
-				c = fresh
-				break
-			}
-		}
-	}
-}
-
-func (s *Setup) notRestored(err error) error {
-	s.journal.Release()
-	return fmt.Errorf("%w: %w; what was there before is kept in %s: run risso trace --restore", ErrNotRestored, err, s.journal.Path())
-}
-
-func (s *Setup) putBack(ctx context.Context, c *mysql.Conn) error {
-	started, err := c.Started(ctx)
-	if err != nil {
-		return err
-	}
-	if !journal.SameStart(started, s.started) { // a new process has its own set-up
-		return nil
-	}
-	return putBack(ctx, c, s.old)
+	return s.loan.Return(ctx, c)
 }
 
 func putBack(ctx context.Context, c *mysql.Conn, old Old) error {
@@ -320,8 +308,9 @@ func putBack(ctx context.Context, c *mysql.Conn, old Old) error {
 }
 
 // Summary says what was put back.
-func (s *Setup) Summary() string { return "put back: " + s.old.words() }
+func (s *Setup) Summary() string { return "put back: " + s.old.Words() }
 
-func (o Old) words() string {
+// Words says how much of it is put back.
+func (o Old) Words() string {
 	return fmt.Sprintf("%s, %s, %s are as before", digits.Counted(len(o.Consumers), "consumer"), digits.Counted(len(o.Instruments), "instrument"), digits.Counted(len(o.Threads), "connection"))
 }

@@ -3,8 +3,7 @@ package trace
 import (
 	"encoding/json"
 	"errors"
-	"os"
-	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -83,45 +82,31 @@ func TestJournalCannotInject(t *testing.T) {
 	}
 }
 
-func TestJournal(t *testing.T) {
+// TestBorrowed: one trace at a time of each server, and what it keeps on disk is read as it was written, also by an older Risso.
+func TestBorrowed(t *testing.T) {
 	dir, s := t.TempDir(), mysql.Of(fleet.Server{Seat: fleet.Seat{Hostname: "h", Port: 1, DataDir: "/d"}})
-	if j, _, err := openJournal(dir, s); j != nil || err != nil {
-		t.Fatalf("a journal where there is none: %v", err)
-	}
 	_, old := Plan(someState(), Connection{Thread: 7}, Wanted{})
-	j, err := writeJournal(dir, s, 42, old)
+	if _, err := borrowed().Borrow(dir, mysql.Target{}, s, 42, old); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := borrowed().Borrow(dir, mysql.Target{}, s, 42, old); !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), "run risso trace --restore") {
+		t.Errorf("a second trace of one server: %v, want ErrBusy and what to run", err)
+	}
+	if _, err := borrowed().Borrow(dir, mysql.Target{}, mysql.Of(fleet.Server{Seat: fleet.Seat{Hostname: "h", Port: 2, DataDir: "/d"}}), 42, old); err != nil {
+		t.Errorf("a trace of another server: %v, want none", err)
+	}
+	a, err := json.Marshal(old)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := writeJournal(dir, s, 42, old); !errors.Is(err, ErrBusy) {
-		t.Errorf("a second journal for one server: %v", err)
+	var again Old
+	if err := json.Unmarshal(a, &again); err != nil || !reflect.DeepEqual(again, old) {
+		t.Errorf("read %+v, %v, want %+v", again, err, old)
 	}
-	if _, _, err := openJournal(dir, s); !errors.Is(err, ErrBusy) {
-		t.Errorf("the journal of a living process was taken: %v", err)
-	}
-	if other, _, err := openJournal(dir, mysql.Of(fleet.Server{Seat: fleet.Seat{Hostname: "h", Port: 2, DataDir: "/d"}})); other != nil || err != nil {
-		t.Errorf("the journal of another server was taken: %v", err)
-	}
-	path := j.Path()
-	j.Release() // as the kernel does after kill -9
-	again, content, err := openJournal(dir, s)
-	if err != nil || content.Started != 42 || len(content.Old.Threads) != len(old.Threads) {
-		t.Fatalf("the journal of a killed process: %v, %+v", err, content)
-	}
-	a, _ := json.Marshal(old)
-	if b, _ := json.Marshal(content.Old); string(a) != string(b) {
-		t.Errorf("read %s, written %s", b, a)
-	}
-	if err := again.Remove(); err != nil {
-		t.Fatal(err)
-	}
-	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) != 0 {
-		t.Errorf("left: %v", left)
-	}
-	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := openJournal(dir, s); err == nil || !strings.Contains(err.Error(), "cannot be read") {
-		t.Errorf("a broken journal: %v", err)
+	var older Old
+	err = json.Unmarshal([]byte(`{"consumers":{"events_waits_current":"NO"},"instruments":[{"name":"stage/sql/a","enabled":"NO","timed":"NO"}],"threads":[{"id":7,"instrumented":"YES","history":"NO"}]}`), &older)
+	want := Old{Consumers: map[string]string{"events_waits_current": "NO"}, Instruments: []Instrument{{"stage/sql/a", "NO", "NO"}}, Threads: []threadState{{7, "YES", "NO"}}}
+	if err != nil || !reflect.DeepEqual(older, want) {
+		t.Errorf("of an older Risso is read %+v, %v, want %+v", older, err, want)
 	}
 }

@@ -160,7 +160,7 @@ func (t *Trace) lockWords() (out []string) {
 func (w *LockWait) words() string {
 	long := "was seen waiting"
 	if d := w.To - w.From; d > 0 {
-		long = "waited at least " + human(uint64(d*1e12))
+		long = "waited at least " + digits.Seconds(d)
 	}
 	s := fmt.Sprintf("It %s for %s", long, whichLock(&w.LockWait)+inTheWay(&w.LockWait))
 	if w.Behind != nil {
@@ -265,7 +265,7 @@ func account(b *mysql.Blocker) string {
 
 // doing says what a blocker does.
 func doing(b *mysql.Blocker) string {
-	long := human(uint64(max(b.Seconds, 0) * 1e12)) // a session that has set its timestamp may have begun in the future
+	long := digits.Seconds(max(b.Seconds, 0)) // a session that has set its timestamp may have begun in the future
 	var s string
 	switch {
 	case b.Command == "":
@@ -276,7 +276,7 @@ func doing(b *mysql.Blocker) string {
 		s = "busy for " + long
 	}
 	if b.Open > 0 {
-		s += fmt.Sprintf(", in a transaction that began %s ago", human(uint64(b.Open*1e12)))
+		s += fmt.Sprintf(", in a transaction that began %s ago", digits.Age(b.Open))
 	}
 	switch {
 	case b.Statement == "":

@@ -193,7 +193,7 @@ func (c *Conditions) words(program *MapNode) string {
 	if n := program.Count; n > 0 && c.Count%n == 0 {
 		s = digits.Counted(c.Count/n, "condition") + " a call"
 	}
-	return fmt.Sprintf("%s: %.0f %% of it", s, share(c.Total, program.Total)*100)
+	return fmt.Sprintf("%s: %s of it", s, digits.Percent(share(c.Total, program.Total)))
 }
 
 // class is what makes two statements the same kind: the server's digest, or else the fingerprint.

@@ -212,7 +212,7 @@ func (d *drawing) box(b *box, busy uint64) {
 		d.text(b.x+10, y, c, s)
 		y += lineHeight
 	}
-	figures := fmt.Sprintf("%s · %.1f %%", human(g.Total), share(g.Total, busy)*100)
+	figures := human(g.Total) + " · " + digits.Percent(share(g.Total, busy))
 	if g.Count > 0 {
 		figures = fmt.Sprintf("%s× · %s", digits.Thousands(g.Count), figures)
 	}
@@ -316,7 +316,7 @@ func (r *Report) WriteDOT(w io.Writer) error {
 		case x.table != nil:
 			style = ", style=rounded"
 		default:
-			label += fmt.Sprintf("\n%s× %s, %.1f %%", digits.Thousands(x.group.Count), human(x.group.Total), share(x.group.Total, r.Map.Busy)*100)
+			label += fmt.Sprintf("\n%s× %s, %s", digits.Thousands(x.group.Count), human(x.group.Total), digits.Percent(share(x.group.Total, r.Map.Busy)))
 			if x.group.Kind == "program" {
 				label = strings.Replace(label, "\n0× ", "\n", 1)
 				style = ", penwidth=2"

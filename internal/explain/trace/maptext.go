@@ -20,7 +20,7 @@ func (r *Report) WriteText(w io.Writer, o TextOptions) error {
 	if len(r.Map.Roots) > 0 {
 		p.line("")
 		p.line("MAP (what ran in what, dearest first; own: the time in which nothing below it ran)")
-		p.line("  share       total         own    count")
+		p.line("   share       total         own    count")
 		p.groups(r.Map.Roots, r.Map.Busy, 0, o.All)
 	}
 	if p.err == nil && len(r.Tree.Roots) > 0 {
@@ -88,7 +88,7 @@ func (p *printer) groups(list []*MapNode, busy uint64, depth int, all bool) {
 				count = ""
 			}
 		}
-		p.line("%5.1f %%  %10s  %10s  %7s  %s%s", share(g.Total, busy)*100, human(g.Total), own, count, indent(depth), oneLine(g.text()))
+		p.line("%8s  %10s  %10s  %7s  %s%s", digits.Percent(share(g.Total, busy)), human(g.Total), own, count, indent(depth), oneLine(g.text()))
 		for _, u := range g.Tables {
 			if u.Unused() {
 				p.line("%8s%10s  %10s  %7s  %s! %s", "", "", "", digits.Thousands(u.Opened), indent(depth+1), u.text())
@@ -97,7 +97,7 @@ func (p *printer) groups(list []*MapNode, busy uint64, depth int, all bool) {
 		p.groups(g.Children, busy, depth+1, all)
 	}
 	if rest > 0 {
-		p.line("%5.1f %%  %10s  %10s  %7s  %s… %d more", share(sum, busy)*100, human(sum), "", "", indent(depth), rest)
+		p.line("%8s  %10s  %10s  %7s  %s… %d more", digits.Percent(share(sum, busy)), human(sum), "", "", indent(depth), rest)
 	}
 }
 

@@ -76,7 +76,7 @@ func TestTablesOpenedForNothing(t *testing.T) {
 		t.Errorf("named in %v", w)
 	}
 	words := strings.Join(r.Words, "\n")
-	for _, want := range []string{"shop.dead (1 of 2 tables) in 2 calls", "shop.f (line 3) names it", "took 20.0 µs of its 50.0 µs (40 %)", "with 2 statements", "The 2 conditions that shop.f evaluated took 6.00 µs, 23 % of its own time; 2.00 µs of that opening tables"} {
+	for _, want := range []string{"shop.dead (1 of 2 tables) in 2 calls", "shop.f (line 3) names it", "took 20 µs of its 50 µs (40 %)", "with 2 statements", "The 2 conditions that shop.f evaluated took 6 µs, 23 % of its own time; 2 µs of that opening tables"} {
 		if !strings.Contains(words, want) {
 			t.Errorf("the words lack %q:\n%s", want, words)
 		}
@@ -166,7 +166,7 @@ func TestRedaction(t *testing.T) {
 func TestEmptyTrace(t *testing.T) {
 	r := NewReport(&Trace{Seconds: 1, Connection: Connection{ID: 3}}, false)
 	text, _, _, _ := drawAll(t, r)
-	if !strings.Contains(text, "Connection 3 () sent nothing in 1.00 s.") {
+	if !strings.Contains(text, "Connection 3 () sent nothing in 1 s.") {
 		t.Error(text)
 	}
 	if b, _ := json.Marshal(r); strings.Contains(string(b), "null") {
@@ -179,7 +179,7 @@ func TestEmptyTrace(t *testing.T) {
 		}
 	}
 	r = NewReport(&Trace{Seconds: 1, Connection: Connection{ID: 3}, partly: true}, false)
-	if text, _, _, _ := drawAll(t, r); !strings.Contains(text, "Nothing that connection 3 () may have sent in 1.00 s was recorded.") {
+	if text, _, _, _ := drawAll(t, r); !strings.Contains(text, "Nothing that connection 3 () may have sent in 1 s was recorded.") {
 		t.Error(text)
 	}
 }
@@ -193,7 +193,7 @@ func TestNames(t *testing.T) {
 			t.Errorf("%q in %q is at %d, not %d", c.name, c.text, got, c.at)
 		}
 	}
-	for ps, want := range map[uint64]string{0: "0", 640e3: "640 ns", 38.2e6: "38.2 µs", 4.2e9: "4.20 ms", 1.93e12: "1.93 s", 600e12: "10 min"} {
+	for ps, want := range map[uint64]string{0: "0 s", 640e3: "640 ns", 38.2e6: "38.2 µs", 4.2e9: "4.2 ms", 1.93e12: "1.93 s", 600e12: "10 min"} {
 		if got := human(ps); got != want {
 			t.Errorf("%d ps is %q, not %q", ps, got, want)
 		}
@@ -209,7 +209,7 @@ func TestRunningToTheEnd(t *testing.T) {
 		{Kind: KindWait, ID: 13, Name: "wait/io/table/sql/handler", Start: 2e9, Stop: 90e9, Running: true, Nesting: 12, Operation: "update", Object: &Object{"TABLE", "shop", "t", ""}},
 	}}, false)
 	text, _, _, _ := drawAll(t, r)
-	for _, want := range []string{"was busy for 4.00 ms of 4.00 ms, with 1 statement, which still ran when the trace ended.", "100.0 %     4.00 ms     4.00 ms        1      ~ table io update shop.t", "[still running]"} {
+	for _, want := range []string{"was busy for 4 ms of 4 ms, with 1 statement, which still ran when the trace ended.", "  100 %        4 ms        4 ms        1      ~ table io update shop.t", "[still running]"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the text lacks %q:\n%s", want, text)
 		}

@@ -268,33 +268,8 @@ func cutRunes(s string, width int) string {
 	return string([]rune(s)[:width-1]) + "…"
 }
 
-// human is a time of picoseconds: 640 ns, 38.2 µs, 4.20 ms, 1.93 s.
-func human(ps uint64) string {
-	v := float64(ps)
-	switch {
-	case ps == 0:
-		return "0"
-	case v < 999.5e3:
-		return fmt.Sprintf("%.0f ns", v/1e3)
-	case v < 999.5e6:
-		return three(v/1e6) + " µs"
-	case v < 999.5e9:
-		return three(v/1e9) + " ms"
-	case v < 120e12:
-		return three(v/1e12) + " s"
-	}
-	return fmt.Sprintf("%.0f min", v/60e12)
-}
-
-func three(v float64) string {
-	switch {
-	case v >= 99.95:
-		return fmt.Sprintf("%.0f", v)
-	case v >= 9.995:
-		return fmt.Sprintf("%.1f", v)
-	}
-	return fmt.Sprintf("%.2f", v)
-}
+// human is a time of picoseconds as people read it.
+func human(ps uint64) string { return digits.Seconds(float64(ps) / 1e12) }
 
 // offset is a moment as seconds since the trace began.
 func offset(ps, zero uint64) string {

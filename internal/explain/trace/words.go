@@ -104,7 +104,7 @@ func (r *Report) words() []string {
 	t := r.Trace
 	sent, with := r.sent()
 	who := fmt.Sprintf("Connection %d (%s)", t.Connection.ID, oneLine(t.Connection.User+at(t.Connection.Host)))
-	watched := human(uint64(t.Seconds * 1e12))
+	watched := digits.Seconds(t.Seconds)
 	var out []string
 	switch busy := r.Map.Busy; {
 	case sent == 0 && busy == 0 && t.After != nil && t.After.Command != "Sleep":
@@ -123,7 +123,7 @@ func (r *Report) words() []string {
 		if p.Share < 0.05 || len(parts) == 4 {
 			break
 		}
-		parts = append(parts, fmt.Sprintf("%.0f %% %s", p.Share*100, p.Name))
+		parts = append(parts, digits.Percent(p.Share)+" "+p.Name)
 	}
 	if len(parts) > 0 {
 		parts[0] = strings.Replace(parts[0], " % ", " % of that was spent ", 1)
@@ -132,7 +132,7 @@ func (r *Report) words() []string {
 	out = append(out, t.lockWords()...)
 	out = append(out, r.deadWords()...)
 	if m := r.Map.Roots; len(m) > 1 && m[0].Total*2 > r.Map.Busy {
-		out = append(out, fmt.Sprintf("The dearest: %s, %s (%.0f %%).", cutRunes(oneLine(m[0].title()), 60), human(m[0].Total), share(m[0].Total, r.Map.Busy)*100))
+		out = append(out, fmt.Sprintf("The dearest: %s, %s (%s).", cutRunes(oneLine(m[0].title()), 60), human(m[0].Total), digits.Percent(share(m[0].Total, r.Map.Busy))))
 	}
 	if r.Tree.lossy() {
 		s := r.missing() + ": the map, the time line and what is said of single statements show what was seen"
@@ -192,7 +192,7 @@ func (r *Report) unrecorded() string {
 	if t.After.Seconds >= t.Seconds {
 		s = " was in a statement that had begun before the trace, and of which the server records nothing"
 	}
-	return fmt.Sprintf("%s: %s (%s, for %s).", s, cutRunes(oneLine(t.After.Info), 60), oneLine(t.After.State), human(uint64(max(t.After.Seconds, 0)*1e12)))
+	return fmt.Sprintf("%s: %s (%s, for %s).", s, cutRunes(oneLine(t.After.Info), 60), oneLine(t.After.State), digits.Seconds(max(t.After.Seconds, 0)))
 }
 
 func lower(s string) string { return strings.ToLower(s[:1]) + s[1:] }
@@ -266,7 +266,7 @@ func (g *MapNode) deadWords() string {
 		s += ": " + placesWords(where) + " " + itThem(len(names)) + " in statements that did not run"
 	}
 	if g.Open > 0 {
-		s += fmt.Sprintf("; opening, locking and closing tables took %s of its %s (%.0f %%)", human(g.Open/uint64(g.Whole)), human(g.WholeSum/uint64(g.Whole)), share(g.Open, g.WholeSum)*100)
+		s += fmt.Sprintf("; opening, locking and closing tables took %s of its %s (%s)", human(g.Open/uint64(g.Whole)), human(g.WholeSum/uint64(g.Whole)), digits.Percent(share(g.Open, g.WholeSum)))
 	}
 	return s + "." + g.conditionWords(where)
 }
@@ -283,8 +283,8 @@ func (g *MapNode) conditionWords(where []Place) string {
 		_, short, _ := strings.Cut(p.Name, " ")
 		if c := p.Conditions; p.Kind == "program" && named[short] && c != nil && p.Total > 0 {
 			named[short] = false
-			s += fmt.Sprintf(" The %s that %s evaluated took %s, %.0f %% of its own time; %s of that opening tables, which every instruction goes through.",
-				digits.Counted(c.Count, "condition"), short, human(c.Total), share(c.Total, p.Total)*100, human(c.Open))
+			s += fmt.Sprintf(" The %s that %s evaluated took %s, %s of its own time; %s of that opening tables, which every instruction goes through.",
+				digits.Counted(c.Count, "condition"), short, human(c.Total), digits.Percent(share(c.Total, p.Total)), human(c.Open))
 		}
 		for _, c := range p.Children {
 			visit(c)
@@ -346,7 +346,7 @@ func (r *Report) counters() string {
 		n := 0
 		for _, t := range r.Trace.Totals {
 			if strings.HasPrefix(t.Name, kind) && n < 4 {
-				list = append(list, fmt.Sprintf("%s %s× %s", shortName(t.Name), digits.Thousands(t.Count), human(uint64(t.Seconds*1e12))))
+				list = append(list, fmt.Sprintf("%s %s× %s", shortName(t.Name), digits.Thousands(t.Count), digits.Seconds(t.Seconds)))
 				n++
 			}
 		}
@@ -421,7 +421,7 @@ func (r *Report) notes() (out []string) {
 	if t.Ended == "connection" && !slices.ContainsFunc(t.Rings, func(g Ring) bool { return g.Table == "events_statements_history_long" }) {
 		out = append(out, "What it did in the last moments before it closed went with it: events_statements_history_long is off.")
 	}
-	return append(out, fmt.Sprintf("Tracing took %s in %s, which the server answered in %s, and %d KiB on the wire.", digits.Counted(t.Cost.Queries, "statement"), digits.Counted(t.Cost.Polls, "poll"), human(uint64(t.Cost.Seconds*1e12)), t.Cost.Bytes/1024))
+	return append(out, fmt.Sprintf("Tracing took %s in %s, which the server answered in %s, and %s on the wire.", digits.Counted(t.Cost.Queries, "statement"), digits.Counted(t.Cost.Polls, "poll"), digits.Seconds(t.Cost.Seconds), digits.Bytes(t.Cost.Bytes)))
 }
 
 // changedWords say what was changed for the trace, and whether it is as before.

@@ -242,7 +242,7 @@ func traceLeft(ctx context.Context, s Streams, f traceFlags, target mysql.Target
 	case left == nil || left.Restarted:
 		return nil
 	case f.enable && !f.dryRun:
-		fmt.Fprintf(s.Err, "risso: a trace that was killed at %s had left instruments switched on; put back: %s\n", left.Since.Local().Format(time.DateTime), left.Words)
+		fmt.Fprintf(s.Err, "risso: a trace that was killed at %s had left instruments switched on; put back: %s\n", left.Since.Local().Format(time.DateTime), left.Old.Words())
 	default:
 		fmt.Fprintf(s.Err, "risso: a trace that was killed at %s has left instruments switched on (risso trace --restore puts them back)\n", left.Since.Local().Format(time.DateTime))
 	}
@@ -256,7 +256,7 @@ func traceRestore(ctx context.Context, s Streams, f traceFlags, target mysql.Tar
 	}
 	r := restored{what: "trace", dir: f.stateDir, dryRun: f.dryRun}
 	if left != nil {
-		r.found, r.since, r.restarted, r.statements, r.words = true, left.Since, left.Restarted, left.Statements, " "+left.Words
+		r.found, r.since, r.restarted, r.statements, r.words = true, left.Since, left.Restarted, left.Statements, " "+left.Old.Words()
 	}
 	return r.write(s.Out, f.output)
 }

@@ -12,7 +12,7 @@ import (
 
 	driver "github.com/go-sql-driver/mysql"
 
-	"github.com/rissodb/risso/internal/journal"
+	"github.com/rissodb/risso/internal/change"
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/errno"
@@ -77,7 +77,7 @@ var (
 	// ErrNotRestored is a server on which not everything could be put back.
 	ErrNotRestored = errors.New("what was set could not be put back")
 	// ErrLeft is a server on which a killed compare left its settings, or another one works.
-	ErrLeft = errors.New("another compare of settings works on this server, or was killed")
+	ErrLeft = errors.New("another compare of settings works on this server")
 )
 
 // Settings changes global variables of one server for the runs of two sides, and puts them back.
@@ -86,7 +86,7 @@ type Settings struct {
 	a, b    []Setting
 	old     []Setting
 	started int64
-	journal *journal.File
+	loan    *change.Loan[[]Setting]
 	stands  [2][]Setting // what the server held when each side was tried
 }
 
@@ -208,19 +208,22 @@ func (s *Settings) Begin(ctx context.Context, dir string) error {
 		return err
 	}
 	defer c.Close()
-	if s.journal, err = writeJournal(dir, c.Server, s.started, s.old); err != nil {
+	if s.loan, err = borrowed().Borrow(dir, s.target, c.Server, s.started, s.old); err != nil {
 		return err
 	}
-	for i, side := range [][]Setting{s.a, s.b, s.old} {
-		err := apply(ctx, c, side)
-		if err == nil && i < 2 {
-			s.stands[i], err = readBack(ctx, c, side)
-		}
-		if err != nil {
-			return errors.Join(err, s.PutBack(ctx))
+	try := func(side []Setting, stands *[]Setting) func(context.Context) error {
+		return func(ctx context.Context) (err error) {
+			if err = apply(ctx, c, side); err == nil && stands != nil {
+				*stands, err = readBack(ctx, c, side)
+			}
+			return err
 		}
 	}
-	return nil
+	return s.loan.Execute(ctx, nil, change.Plan{
+		{What: "try the settings of", Where: "A", Do: try(s.a, &s.stands[0])},
+		{What: "try the settings of", Where: "B", Do: try(s.b, &s.stands[1])},
+		{What: "set what was there before", Do: try(s.old, nil)},
+	}, change.Log{})
 }
 
 // Stands gives what the server held when A's variables were tried, and B's: it takes some values and keeps others.
@@ -325,42 +328,49 @@ const putBackWithin = 20 * time.Second
 // PutBack restores what was there before, whatever became of ctx, and makes sure of it by reading. When it cannot, the journal
 // stays.
 func (s *Settings) PutBack(ctx context.Context) error {
-	if s.journal == nil {
+	if s.loan == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), putBackWithin)
-	defer cancel()
-	for {
-		err := putBack(ctx, s.target, s.started, s.old)
-		if err == nil {
-			return s.journal.Remove()
-		}
-		final := number(err) != 0 || errors.Is(err, workload.ErrUsage) // an answer of the server
-		select {
-		case <-time.After(300 * time.Millisecond):
-		case <-ctx.Done():
-			final = true
-		}
-		if final {
-			s.journal.Release()
-			return fmt.Errorf("%w: %w; the old values are kept in %s: run risso bench compare --restore", ErrNotRestored, err, s.journal.Path())
-		}
+	c, err := s.loan.Return(ctx, nil)
+	if c != nil {
+		c.Close()
+	}
+	return err
+}
+
+// borrowed is what a comparison changes on a server for its time; one that is restarted begins with the values of its option file.
+func borrowed() change.Kind[[]Setting] {
+	return change.Kind[[]Setting]{
+		Name: "settings", Command: "risso bench compare --restore", Busy: ErrLeft, Kept: ErrNotRestored, Within: putBackWithin,
+		Back: putBack, Statements: sqlOf,
+		Final: func(err error) bool { return number(err) != 0 || errors.Is(err, workload.ErrUsage) }, // an answer of the server
+		Check: func(old []Setting) error {
+			for _, s := range old {
+				if settingForm().FindString(s.Name+"=") == "" { // the names go into statements
+					return fmt.Errorf("it names a variable %q", s.Name)
+				}
+			}
+			return nil
+		},
 	}
 }
 
-func putBack(ctx context.Context, target mysql.Target, started int64, old []Setting) error {
-	c, err := mysql.Connect(ctx, target, nil)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	now, err := c.Started(ctx)
-	if err != nil {
-		return err
-	}
-	if !journal.SameStart(now, started) {
-		return nil // a new process began with the values of its option file
-	}
+// Left says what a killed compare left on a server.
+type Left = change.Left[[]Setting]
+
+// Restore puts back what a killed compare left on a server; with dryRun it only says what it would run. It gives nil when there
+// is nothing.
+func Restore(ctx context.Context, target mysql.Target, dir string, dryRun bool) (*Left, error) {
+	return borrowed().Restore(ctx, target, dir, dryRun)
+}
+
+// CheckLeft says, by an error that wraps ErrLeft, that a compare left its settings on a server, or is at work on it: whatever was
+// measured there would be measured with them. A server that began anew since has its own settings again.
+func CheckLeft(ctx context.Context, target mysql.Target, dir string) error {
+	return borrowed().Waits(ctx, target, dir)
+}
+
+func putBack(ctx context.Context, c *mysql.Conn, old []Setting) error {
 	differing := func() (list []Setting, err error) {
 		for _, o := range old {
 			is, err := readVariable(ctx, c, o.Name)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/mysql/errno"
+	"github.com/rissodb/risso/internal/mysql/wire"
 )
 
 // Kind says what a statement does to data, as sysbench counts it.
@@ -64,44 +65,27 @@ type Stmt struct {
 	SQL    string
 	Kind   Kind
 	Keep   bool // keep the values of the rows for Result.Values
-	id     uint32
 	params int
-	packet []byte   // MySQL: the start of COM_STMT_EXECUTE
-	types  []byte   // MySQL: the types of the parameters as they were last sent
-	oids   []uint32 // PostgreSQL: the types of the parameters
-	cols   []column
-	text   bool // MySQL: sent as text, rows come as text
-}
 
-// column is what is needed to read a value.
-type column struct {
-	kind     byte   // MySQL's type of the field
-	unsigned bool   // MySQL
-	oid      uint32 // PostgreSQL
+	prepared *wire.Statement // MySQL
+	text     bool            // PostgreSQL: sent as text, rows come as text
+	id       uint32          // where the session has its own list
+	packet   []byte          // PostgreSQL: the start of what runs it
+	oids     []uint32        // PostgreSQL: the types of the parameters
+	cols     []column        // PostgreSQL
 }
 
 // Arg is the value of one parameter: a number, a text, or NULL.
-type Arg struct {
-	Text []byte
-	Int  int64
-	kind byte
-}
-
-// The kinds of an Arg.
-const (
-	argInt byte = iota
-	argText
-	argNull
-)
+type Arg = wire.Arg
 
 // Int is a whole number as an argument.
 func Int(v int64) Arg { return Arg{Int: v} }
 
 // Text is a text (or a decimal number or a time in words) as an argument. It is read before Do returns.
-func Text(b []byte) Arg { return Arg{Text: b, kind: argText} }
+func Text(b []byte) Arg { return Arg{Text: b, Kind: wire.KindText} }
 
 // Null is SQL's NULL as an argument.
-func Null() Arg { return Arg{kind: argNull} }
+func Null() Arg { return Arg{Kind: wire.KindNull} }
 
 // Result is what a statement gave.
 type Result struct {
@@ -113,11 +97,7 @@ type Result struct {
 }
 
 // Value is one value of a row: a number where the server sends one, else its text; nil text and Null for NULL.
-type Value struct {
-	Text []byte
-	Int  int64
-	Null bool
-}
+type Value = wire.Value
 
 // ServerError is an error that the server gave. The session lives on.
 type ServerError struct {

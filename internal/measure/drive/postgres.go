@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/rissodb/risso/internal/mysql/wire"
 )
 
 // The time-outs of a connection to PostgreSQL, where its address sets none.
@@ -69,7 +71,7 @@ func (t postgresTarget) Open(ctx context.Context, stop *Stop) (Session, error) {
 		return nil, t.connectError(err)
 	}
 	if _, plain := h.Conn.(interface{ File() (*os.File, error) }); !plain {
-		return newPostgresSession(&netWire{h.Conn, stop, postgresPatience}, h.PID), nil
+		return newPostgresSession(&netLink{h.Conn, stop, postgresPatience}, h.PID), nil
 	}
 	defer h.Conn.Close()
 	f, err := h.Conn.(interface{ File() (*os.File, error) }).File()
@@ -84,8 +86,8 @@ func (t postgresTarget) Open(ctx context.Context, stop *Stop) (Session, error) {
 	return newPostgresSession(s, h.PID), nil
 }
 
-func newPostgresSession(w wire, process uint32) *postgresSession {
-	return &postgresSession{wire: w, process: process, in: make([]byte, 32<<10), out: make([]byte, 0, 1<<10)}
+func newPostgresSession(w link, process uint32) *postgresSession {
+	return &postgresSession{link: w, process: process, in: make([]byte, 32<<10), out: make([]byte, 0, 1<<10)}
 }
 
 // connectError tells why without the address' password, which the library's own error leaves out, too.
@@ -97,9 +99,19 @@ func (t postgresTarget) connectError(err error) error {
 	return fmt.Errorf("connect to %s: %w", t, err)
 }
 
+// column is the type of a column.
+type column struct{ oid uint32 }
+
+func unreadable(what string) error { return fmt.Errorf("%w: %s cannot be read", ErrLost, what) }
+
+// grow makes a full buffer larger, up to what is wanted: not at once, for the wish may come from a message that lies.
+func grow(b []byte, wanted int) []byte {
+	return slices.Concat(b, make([]byte, max(1, min(wanted-len(b), max(len(b), 4096)))))
+}
+
 // postgresSession speaks protocol 3.0. Source: "Frontend/Backend Protocol" of PostgreSQL's manual.
 type postgresSession struct {
-	wire
+	link
 	process uint32 // of the server's, for the session
 	counts  [3]int64
 	out     []byte
@@ -116,7 +128,7 @@ func (s *postgresSession) id() int64         { return int64(s.process) }
 func (s *postgresSession) Counts() *[3]int64 { return &s.counts }
 
 func (s *postgresSession) Close() error {
-	_ = s.write([]byte{'X', 0, 0, 0, 4})
+	_, _ = s.Write([]byte{'X', 0, 0, 0, 4})
 	return s.close()
 }
 
@@ -140,7 +152,7 @@ func (s *postgresSession) message() (kind byte, p []byte, err error) {
 	kind = s.in[s.at]
 	n := int(binary.BigEndian.Uint32(s.in[s.at+1:]))
 	if n < 4 || n > 1<<28 {
-		return 0, nil, malformed("length of a message")
+		return 0, nil, unreadable("length of a message")
 	}
 	if err := s.need(1 + n); err != nil {
 		return 0, nil, err
@@ -163,7 +175,7 @@ func (s *postgresSession) need(n int) error {
 		if s.end == len(s.in) {
 			s.in = grow(s.in, n)
 		}
-		m, err := s.read(s.in[s.end:])
+		m, err := s.Read(s.in[s.end:])
 		if err != nil {
 			return err
 		}
@@ -187,14 +199,14 @@ func (s *postgresSession) Prepare(kind Kind, sql string) (*Stmt, error) {
 	s.append(name)
 	s.finish(at)
 	s.finish(s.begin('S'))
-	if err := s.write(s.out); err != nil {
+	if _, err := s.Write(s.out); err != nil {
 		return nil, err
 	}
 	err := s.until(func(kind byte, p []byte) error {
 		switch kind {
 		case 't': // types of the parameters
 			if len(p) < 2 {
-				return malformed("parameters")
+				return unreadable("parameters")
 			}
 			for p = p[2:]; len(p) >= 4; p = p[4:] {
 				st.oids = append(st.oids, binary.BigEndian.Uint32(p))
@@ -204,7 +216,7 @@ func (s *postgresSession) Prepare(kind Kind, sql string) (*Stmt, error) {
 			var ok bool
 			st.cols, ok = rowDescription(p)
 			if !ok {
-				return malformed("columns")
+				return unreadable("columns")
 			}
 		}
 		return nil
@@ -267,7 +279,7 @@ func (s *postgresSession) Do(st *Stmt, args ...Arg) (Result, error) {
 	s.out = binary.BigEndian.AppendUint16(s.out, uint16(len(args)))
 	for i := range args {
 		binaryForm := byte(0)
-		if args[i].kind == argInt && isInt(st.oids[i]) {
+		if args[i].Kind == wire.KindInt && isInt(st.oids[i]) {
 			binaryForm = 1
 		}
 		s.out = append(s.out, 0, binaryForm)
@@ -280,7 +292,7 @@ func (s *postgresSession) Do(st *Stmt, args ...Arg) (Result, error) {
 	s.finish(at)
 	s.out = append(s.out, 'E', 0, 0, 0, 9, 0, 0, 0, 0, 0, 'S', 0, 0, 0, 4)
 	s.at, s.end = 0, 0
-	if err := s.write(s.out); err != nil {
+	if _, err := s.Write(s.out); err != nil {
 		return Result{}, err
 	}
 	return s.answer(st, st.Kind)
@@ -290,9 +302,9 @@ func isInt(oid uint32) bool { return oid == oidInt8 || oid == oidInt4 || oid == 
 
 func (s *postgresSession) argument(a Arg, oid uint32) {
 	switch {
-	case a.kind == argNull:
+	case a.Kind == wire.KindNull:
 		s.out = append(s.out, 0xff, 0xff, 0xff, 0xff)
-	case a.kind == argText:
+	case a.Kind == wire.KindText:
 		s.out = binary.BigEndian.AppendUint32(s.out, uint32(len(a.Text)))
 		s.out = append(s.out, a.Text...)
 	case oid == oidInt8:
@@ -322,7 +334,7 @@ func (s *postgresSession) text(kind Kind, sql string, keep bool) (Result, error)
 	s.append(sql)
 	s.finish(at)
 	s.at, s.end = 0, 0
-	if err := s.write(s.out); err != nil {
+	if _, err := s.Write(s.out); err != nil {
 		return Result{}, err
 	}
 	s.simple = Stmt{Keep: keep, text: true, cols: s.simple.cols[:0]}
@@ -341,7 +353,7 @@ func (s *postgresSession) answer(st *Stmt, kind Kind) (Result, error) {
 			}
 			var ok bool
 			if st.cols, ok = rowDescription(p); !ok {
-				return malformed("columns")
+				return unreadable("columns")
 			}
 		case 'D':
 			r.Rows++
@@ -379,12 +391,12 @@ func affected(tag []byte) int64 {
 // appendText reads one row; whole numbers become numbers.
 func appendText(dst []Value, cols []column, p []byte) ([]Value, error) {
 	if len(p) < 2 {
-		return dst, malformed("row")
+		return dst, unreadable("row")
 	}
 	p = p[2:]
 	for i, c := range cols {
 		if len(p) < 4 {
-			return dst, malformed(fmt.Sprintf("column %d of a row", i+1))
+			return dst, unreadable(fmt.Sprintf("column %d of a row", i+1))
 		}
 		n := int32(binary.BigEndian.Uint32(p))
 		p = p[4:]
@@ -393,7 +405,7 @@ func appendText(dst []Value, cols []column, p []byte) ([]Value, error) {
 			continue
 		}
 		if len(p) < int(n) {
-			return dst, malformed(fmt.Sprintf("column %d of a row", i+1))
+			return dst, unreadable(fmt.Sprintf("column %d of a row", i+1))
 		}
 		v := Value{}
 		if isInt(c.oid) {

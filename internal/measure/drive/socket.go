@@ -56,8 +56,12 @@ func (s *socket) configure() error {
 	return nil
 }
 
-// write sends all of b.
-func (s *socket) write(b []byte) error {
+// Write sends all of b.
+func (s *socket) Write(b []byte) (int, error) {
+	if s.closed { // the descriptor may be another one's by now
+		return 0, ErrLost
+	}
+	total := len(b)
 	var began time.Time
 	for len(b) > 0 {
 		n, _, errno := syscall.RawSyscall6(syscall.SYS_SENDTO, s.fd, uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), syscall.MSG_NOSIGNAL, 0, 0)
@@ -66,15 +70,15 @@ func (s *socket) write(b []byte) error {
 			b = b[n:]
 		default:
 			if err := s.again(errno, &began); err != nil {
-				return err
+				return total - len(b), err
 			}
 		}
 	}
-	return nil
+	return total, nil
 }
 
-// read waits for bytes and puts what is there into b.
-func (s *socket) read(b []byte) (int, error) {
+// Read waits for bytes and puts what is there into b.
+func (s *socket) Read(b []byte) (int, error) {
 	var began time.Time
 	for {
 		n, errno := uintptr(0), syscall.EAGAIN

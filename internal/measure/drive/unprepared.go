@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/rissodb/risso/internal/mysql/wire"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
@@ -76,11 +77,11 @@ func (u *unprepared) Do(st *Stmt, args ...Arg) (Result, error) {
 // appendLiteral writes a value as SQL does.
 func appendLiteral(out []byte, a Arg, d Dialect) []byte {
 	switch {
-	case a.kind == argNull:
+	case a.Kind == wire.KindNull:
 		return append(out, "NULL"...)
-	case a.kind == argInt && a.Int < 0: // behind a minus it would begin a comment
+	case a.Kind == wire.KindInt && a.Int < 0: // behind a minus it would begin a comment
 		return append(strconv.AppendInt(append(out, '('), a.Int, 10), ')')
-	case a.kind == argInt:
+	case a.Kind == wire.KindInt:
 		return strconv.AppendInt(out, a.Int, 10)
 	}
 	if d == Postgres && bytes.IndexByte(a.Text, '\\') >= 0 {

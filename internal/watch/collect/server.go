@@ -8,6 +8,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 )
@@ -249,12 +250,16 @@ func (s *Server) answered(t int64) {
 	}
 	if s.everUp && !s.renewed && !s.uptimeAt.IsZero() {
 		if jump := s.clockJump(uptime); math.Abs(jump) > 3 {
-			s.event(now, fleet.EventClock, fleet.SeverityWarning, "clock", "", "", fmt.Sprintf("the server's clock jumped by %+.0f s", jump))
+			direction := "ahead"
+			if jump < 0 {
+				direction = "back"
+			}
+			s.event(now, fleet.EventClock, fleet.SeverityWarning, "clock", "", "", fmt.Sprintf("the server's clock jumped %s by %s", direction, digits.Age(math.Abs(jump))))
 		}
 		s.countersReset(now, uptime)
 	}
 	if !s.up && s.everUp {
-		s.event(now, fleet.EventUp, fleet.SeverityInfo, "", "", "", "the server answers again after "+now.Sub(s.downSince).Round(time.Second).String())
+		s.event(now, fleet.EventUp, fleet.SeverityInfo, "", "", "", "the server answers again after "+digits.Span(now.Sub(s.downSince)))
 	}
 	s.up, s.everUp = true, true
 	s.downSince, s.failure = time.Time{}, nil

@@ -7,6 +7,7 @@ import (
 	"sort"
 	"time"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/watch/collect"
 	"github.com/rissodb/risso/internal/watch/rules"
@@ -136,7 +137,7 @@ func (e *entry) staleWords(now time.Time) string {
 		if now.Sub(e.added) < staleAfter {
 			return "waiting for the first answer"
 		}
-		return fmt.Sprintf("no answer since Risso began to watch %s ago", now.Sub(e.added).Round(time.Second))
+		return fmt.Sprintf("no answer since Risso began to watch %s ago", digits.Age(now.Sub(e.added).Seconds()))
 	}
 	at := time.Unix(e.summary.Tick, 0)
 	if age := now.Sub(at); age > staleAfter && e.summary.Up {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fleet"
 )
 
@@ -61,7 +62,7 @@ func cpuSaturated(r *round) {
 		return // used up, but nobody waits
 	}
 	c := candidate{id: "host.cpu", severity: fleet.SeverityWarning, chart: "cpu", remedy: "top -b -n 1 -o %CPU | head -20",
-		head: fmt.Sprintf("%s used up: %s could still be had", plural(p.count, "processor is", "processors are"), percent(free))}
+		head: fmt.Sprintf("%s used up: %s could still be had", plural(p.count, "processor is", "processors are"), digits.Percent(free))}
 	if ok {
 		c.tail = fmt.Sprintf(", %s to run", plural(running, "thread wants", "threads want"))
 		if running >= 8*p.count {
@@ -81,7 +82,7 @@ func cpuStolen(r *round) {
 		return
 	}
 	c := candidate{id: "host.steal", severity: fleet.SeverityWarning, chart: "cpu",
-		head: fmt.Sprintf("the hypervisor keeps %s of the processor time from this host", percent(steal)), tail: ": its owner gives it to others"}
+		head: fmt.Sprintf("the hypervisor keeps %s of the processor time from this host", digits.Percent(steal)), tail: ": its owner gives it to others"}
 	if steal >= 0.4 {
 		c.severity = fleet.SeverityCritical
 	}
@@ -101,7 +102,7 @@ func ioPressure(r *round) {
 	}
 	some, _ := r.rate("node_pressure_io_waiting_seconds_total")
 	c := candidate{id: "host.pressure_io", severity: fleet.SeverityWarning, chart: "psi", remedy: "pidstat -d 1 5",
-		head: fmt.Sprintf("all tasks wait for disks in %s of the time", percent(min(all, 1))), tail: fmt.Sprintf(", some in %s", percent(min(max(some, all), 1)))}
+		head: fmt.Sprintf("all tasks wait for disks in %s of the time", digits.Percent(min(all, 1))), tail: fmt.Sprintf(", some in %s", digits.Percent(min(max(some, all), 1)))}
 	if all >= 0.7 {
 		c.severity = fleet.SeverityCritical
 	}
@@ -118,9 +119,9 @@ func memoryPressure(r *round) {
 		return
 	}
 	c := candidate{id: "host.pressure_memory", severity: fleet.SeverityWarning, chart: "psi", remedy: "ps axo pid,rss,comm --sort=-rss | head",
-		head: fmt.Sprintf("all tasks wait for memory in %s of the time", percent(min(all, 1)))}
+		head: fmt.Sprintf("all tasks wait for memory in %s of the time", digits.Percent(min(all, 1)))}
 	if free, ok := r.value("node_memory_MemAvailable_bytes"); ok {
-		c.tail = "; " + bytes(free) + " are available"
+		c.tail = "; " + digits.Bytes(free) + " are available"
 	}
 	if all >= 0.2 {
 		c.severity = fleet.SeverityCritical
@@ -142,7 +143,7 @@ func swapping(r *round) {
 		return
 	}
 	c := candidate{id: "host.swap", severity: fleet.SeverityWarning, chart: "swap", remedy: "sysctl vm.swappiness=1",
-		head: fmt.Sprintf("the host swaps: %s pages a second in, %s out", number(in), number(out))}
+		head: fmt.Sprintf("the host swaps: %s pages a second in, %s out", digits.Number(in), digits.Number(out))}
 	if in >= many {
 		c.severity = fleet.SeverityCritical
 	}
@@ -233,7 +234,7 @@ func ioSlow(r *round) {
 				continue
 			}
 			c := candidate{id: "host.io_slow", subject: subject, severity: fleet.SeverityWarning, chart: way.chart, remedy: "iostat -x 1 5 " + name,
-				head: fmt.Sprintf("disk %s %s in %s", name, way.verb, latency(now))}
+				head: fmt.Sprintf("disk %s %s in %s", name, way.verb, digits.Seconds(now))}
 			if known {
 				c.head += " instead of " + latencyBeside(usual, now)
 			}
@@ -276,9 +277,9 @@ func diskFull(r *round) {
 			c.severity = fleet.SeverityCritical
 			fallthrough
 		case share < 0.1 && avail < 50<<30:
-			c.head = fmt.Sprintf("%s is nearly full: %s of %s left", point, bytes(avail), bytes(size))
+			c.head = fmt.Sprintf("%s is nearly full: %s of %s left", point, digits.Bytes(avail), digits.Bytes(size))
 		case ok && ok2 && files > 0 && free/files < 0.03:
-			c.head = fmt.Sprintf("%s has nearly no file nodes left: %s of %s", point, number(free), number(files))
+			c.head = fmt.Sprintf("%s has nearly no file nodes left: %s of %s", point, digits.Number(free), digits.Number(files))
 			c.remedy = "df -i " + shellQuote(point)
 		default:
 			continue

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql/errno"
 )
@@ -116,16 +117,16 @@ func replicationLag(r *round) {
 	if source == "" {
 		source = "its source"
 	}
-	c.head = fmt.Sprintf("the replica is more than %s behind %s", period(lagWarning), source)
+	c.head = fmt.Sprintf("the replica is more than %s behind %s", digits.Age(lagWarning), source)
 	if name := label(key, "channel_name") + label(key, "connection_name"); name != "" {
 		c.head = "channel " + name + ": " + c.head
 	}
-	c.tail = ", now " + period(lag)
+	c.tail = ", now " + digits.Age(lag)
 	if seen && r.dt > 0 {
 		// Mean over some seconds: the delay is told in whole seconds.
 		switch gain := r.smooth("lag gain", (lag-before)/r.dt.Seconds()); {
 		case gain < -0.05:
-			c.tail += fmt.Sprintf("; it catches up in about %s", period(lag/-gain))
+			c.tail += fmt.Sprintf("; it catches up in about %s", digits.Age(lag/-gain))
 		case gain > 0.05:
 			c.tail += "; it still falls back"
 		}
@@ -232,7 +233,7 @@ func flowControl(r *round) {
 		return
 	}
 	c := candidate{id: "galera.flow_control", severity: fleet.SeverityWarning, chart: "galera_flow",
-		head:   fmt.Sprintf("Galera flow control pauses writes for %s of the time", percent(share)),
+		head:   fmt.Sprintf("Galera flow control pauses writes for %s of the time", digits.Percent(share)),
 		remedy: "SHOW GLOBAL STATUS LIKE 'wsrep_local_recv_queue%'    -- the member where it is long is the slow one"}
 	if n, ok := r.value(variablePrefix + "wsrep_slave_threads"); ok && n <= 1 {
 		c.remedy = "SET GLOBAL wsrep_slave_threads = 4"

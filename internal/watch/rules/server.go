@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
 )
@@ -97,13 +98,13 @@ func connections(r *round) {
 	case recent >= 1:
 		c.severity = fleet.SeverityCritical
 		c.head = "clients are refused"
-		c.tail = fmt.Sprintf(": %s of %s connections are taken, %s refused in the last 10 s", number(used), number(limit), number(recent))
+		c.tail = fmt.Sprintf(": %s of %s connections are taken, %s refused in the last 10 s", digits.Number(math.Round(used)), digits.Number(limit), digits.Number(math.Round(recent)))
 	case share >= 0.95:
 		c.severity = fleet.SeverityCritical
-		c.head = fmt.Sprintf("%s of %s connections are taken", number(used), number(limit))
+		c.head = fmt.Sprintf("%s of %s connections are taken", digits.Number(math.Round(used)), digits.Number(limit))
 	case share >= 0.85:
 		c.severity = fleet.SeverityWarning
-		c.head = fmt.Sprintf("%s of %s connections are taken", number(used), number(limit))
+		c.head = fmt.Sprintf("%s of %s connections are taken", digits.Number(math.Round(used)), digits.Number(limit))
 	default:
 		return
 	}
@@ -133,13 +134,13 @@ func pileUp(r *round) {
 	}
 	tail := ""
 	if known {
-		tail = " instead of " + number(math.Round(usual))
+		tail = " instead of " + digits.Number(math.Round(usual))
 	}
 	if counted {
-		tail += fmt.Sprintf(", on %s with %s to spare", plural(p.count, "processor", "processors"), percent(p.headroom))
+		tail += fmt.Sprintf(", on %s with %s to spare", plural(p.count, "processor", "processors"), digits.Percent(p.headroom))
 	}
 	c := candidate{id: "threads.pileup", severity: fleet.SeverityWarning, chart: "threads_running", remedy: showProcesses,
-		head: number(others) + " threads run", tail: tail + waitingFor(r.Snapshot)}
+		head: digits.Number(math.Round(others)) + " threads run", tail: tail + waitingFor(r.Snapshot)}
 	if others >= 4*limit {
 		c.severity = fleet.SeverityCritical
 	}
@@ -167,7 +168,7 @@ func commitWaits(r *round) {
 		c.severity = fleet.SeverityCritical
 	}
 	if measured {
-		c.tail = "; the disk flushes in " + latency(disk.latency)
+		c.tail = "; the disk flushes in " + digits.Seconds(disk.latency)
 		if known && disk.latency > 2*usual {
 			c.tail += " instead of " + latencyBeside(usual, disk.latency)
 			c.chart = "flush_latency"
@@ -181,7 +182,7 @@ func commitWaits(r *round) {
 
 // latencyBeside leaves the unit out where the two figures share it: "38 ms instead of 2".
 func latencyBeside(a, b float64) string {
-	text, other := latency(a), latency(b)
+	text, other := digits.Seconds(a), digits.Seconds(b)
 	number, unit, _ := strings.Cut(text, " ")
 	if strings.HasSuffix(other, " "+unit) {
 		return number
@@ -213,9 +214,9 @@ func throttled(r *round) {
 		return
 	}
 	c := candidate{id: "host.throttled", severity: fleet.SeverityWarning, chart: "process_cpu",
-		head: fmt.Sprintf("the server is stopped in %s of all periods because its processor share is used up", percent(share))}
+		head: fmt.Sprintf("the server is stopped in %s of all periods because its processor share is used up", digits.Percent(share))}
 	if limit, ok := s.value("risso_cgroup_cpu_limit_cores"); ok {
-		c.tail = fmt.Sprintf("; its limit is %s processors", number(limit))
+		c.tail = fmt.Sprintf("; its limit is %s processors", digits.Number(limit))
 		c.remedy = fmt.Sprintf("systemctl set-property <unit>.service CPUQuota=%.0f%%    # or the container's limit", math.Ceil(limit*150))
 	}
 	if share >= 0.5 {
@@ -249,7 +250,7 @@ func memoryLimit(r *round) {
 		return
 	}
 	c := candidate{id: "mem.overcommit", severity: fleet.SeverityWarning, chart: "memory",
-		head: fmt.Sprintf("%s of the server's memory limit of %s is used", percent(share), bytes(limit)), tail: "; at the limit the kernel kills it"}
+		head: fmt.Sprintf("%s of the server's memory limit of %s is used", digits.Percent(share), digits.Bytes(limit)), tail: "; at the limit the kernel kills it"}
 	if pool, ok := r.value(variablePrefix + "innodb_buffer_pool_size"); ok && pool > 0.5*limit {
 		c.remedy = fmt.Sprintf("SET GLOBAL innodb_buffer_pool_size = %.0f", math.Floor(pool*0.85/(1<<27))*(1<<27))
 	}
@@ -271,7 +272,7 @@ func collectionLate(r *round) {
 		return
 	}
 	c := candidate{id: "observer.late", severity: fleet.SeverityWarning, chart: "cost_time",
-		head: fmt.Sprintf("Risso reads slowly: about %s of the last 60 readings took more than a tenth of a second", number(min(math.Round(late), 60))),
+		head: fmt.Sprintf("Risso reads slowly: about %s of the last 60 readings took more than a tenth of a second", digits.Number(min(math.Round(late), 60))),
 		tail: "; they are marked and not trusted"}
 	r.add(c)
 }

@@ -11,79 +11,9 @@ import (
 	"github.com/rissodb/risso/internal/fleet"
 )
 
-// number writes a figure as people do: 0.4, 7, 850, 1.2 k, 34 M.
-func number(v float64) string {
-	a := math.Abs(v)
-	for _, u := range []struct {
-		size float64
-		name string
-	}{{1e9, " G"}, {1e6, " M"}, {1e3, " k"}} {
-		if a >= u.size*0.9995 {
-			return short(v/u.size) + u.name
-		}
-	}
-	return short(v)
-}
-
-// short writes two figures at least, and no decimals from 10 on.
-func short(v float64) string {
-	if a := math.Abs(v); a >= 9.95 || a == math.Trunc(a) {
-		return strconv.FormatFloat(math.Round(v), 'f', 0, 64)
-	}
-	return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0")
-}
-
 // plural writes a number with the word that fits: "1 thread waits", "41 threads wait".
 func plural(v float64, one, many string) string {
 	return digits.Plural(int64(math.Round(v)), one, many)
-}
-
-// latency writes seconds as a time that something takes: 0.05 ms, 38 ms, 1.2 s.
-func latency(seconds float64) string {
-	switch ms := seconds * 1e3; {
-	case ms < 0.095:
-		return strconv.FormatFloat(ms, 'f', 2, 64) + " ms"
-	case ms < 999.5:
-		return short(ms) + " ms"
-	default:
-		return short(seconds) + " s"
-	}
-}
-
-// period writes a span of time: 40 s, 3 min, 2 h, 5 days.
-func period(seconds float64) string {
-	switch {
-	case seconds < 99.5:
-		return short(math.Round(seconds)) + " s"
-	case seconds < 90*60:
-		return short(math.Round(seconds/60)) + " min"
-	case seconds < 48*3600:
-		return short(seconds/3600) + " h"
-	default:
-		return short(math.Round(seconds/86400)) + " days"
-	}
-}
-
-// bytes writes a size: 512 B, 1.5 MB, 23 GB. The steps are 1,024, as in the servers' own settings.
-func bytes(v float64) string {
-	for _, u := range []struct {
-		size float64
-		name string
-	}{{1 << 40, " TB"}, {1 << 30, " GB"}, {1 << 20, " MB"}, {1 << 10, " KB"}} {
-		if math.Abs(v) >= u.size*0.9995 {
-			return short(v/u.size) + u.name
-		}
-	}
-	return short(v) + " B"
-}
-
-// percent writes a share of 1. Below one percent a decimal tells it from nothing.
-func percent(share float64) string {
-	p := share * 100
-	if p > 0 && p < 0.95 {
-		return strconv.FormatFloat(p, 'f', 1, 64) + " %"
-	}
-	return strconv.FormatFloat(math.Round(p), 'f', 0, 64) + " %"
 }
 
 // clock writes a time of day in the zone of now, with the date when it is another day.
@@ -133,7 +63,7 @@ func (r *round) healthy() string {
 		parts = healthyServer(r.Snapshot)
 	}
 	if d, ok := r.busiestFlush(); ok {
-		parts = append(parts, "disk flushes in "+latency(d.latency))
+		parts = append(parts, "disk flushes in "+digits.Seconds(d.latency))
 	}
 	if n := len(r.Gaps); n > 0 {
 		parts = append(parts, plural(float64(n), "thing cannot be read", "things cannot be read"))
@@ -146,7 +76,7 @@ func (r *round) healthy() string {
 
 func healthyServer(s *Snapshot) (parts []string) {
 	if v, ok := s.rate("mysql_global_status_questions"); ok {
-		parts = append(parts, number(v)+" questions/s")
+		parts = append(parts, digits.Number(v)+" questions/s")
 	}
 	if v, ok := s.value("mysql_global_status_threads_running"); ok {
 		parts = append(parts, plural(v, "thread running", "threads running"))
@@ -156,17 +86,17 @@ func healthyServer(s *Snapshot) (parts []string) {
 		if source == "" {
 			source = "its source"
 		}
-		parts = append(parts, period(v)+" behind "+source)
+		parts = append(parts, digits.Age(v)+" behind "+source)
 	}
 	return parts
 }
 
 func healthyHost(s *Snapshot) (parts []string) {
 	if p, ok := processors(s); ok {
-		parts = append(parts, fmt.Sprintf("%s of %s busy", percent(1-p.headroom), plural(p.count, "processor", "processors")))
+		parts = append(parts, fmt.Sprintf("%s of %s busy", digits.Percent(1-p.headroom), plural(p.count, "processor", "processors")))
 	}
 	if v, ok := s.value("node_memory_MemAvailable_bytes"); ok {
-		parts = append(parts, bytes(v)+" memory available")
+		parts = append(parts, digits.Bytes(v)+" memory available")
 	}
 	return parts
 }

@@ -30,6 +30,8 @@ function trim(s: string): string {
   return s.includes('.') ? s.replace(/\.?0+$/, '') : s;
 }
 
+const power = (v: number): string => v.toExponential(2).replace(/\.?0*e\+?/, 'e');
+
 function decimals(a: number): number {
   let d = 0;
   for (let p = 1; d < 8 && a * p < 99.95; p *= 10) d++;
@@ -40,7 +42,7 @@ function decimals(a: number): number {
 export function three(v: Num): string {
   if (!known(v)) return UNKNOWN;
   const a = Math.abs(v);
-  if (a > 0 && a < 1e-6) return v.toExponential(2).replace(/\.?0*e/, 'e');
+  if (a > 0 && a < 1e-6) return power(v);
   return trim(fixed(v, decimals(a)));
 }
 
@@ -53,7 +55,7 @@ function scaled(v: Num, limit: number, base: number, units: string[]): string {
 }
 
 /** A measured figure with a factor: 850, 1.24 k, 45.6 M. */
-export const number = (v: Num): string => scaled(v, 999.5, 1000, ['', 'k', 'M', 'G', 'T', 'P']);
+export const number = (v: Num): string => (known(v) && Math.abs(v) >= 999.5e15 ? power(v) : scaled(v, 999.5, 1000, ['', 'k', 'M', 'G', 'T', 'P']));
 
 /** A number per second: 12.3/s, 1.24 k/s. */
 export const rate = (v: Num): string => `${number(v)}/s`;
@@ -70,7 +72,7 @@ export const counted = (n: number, one: string, many = `${one}s`): string => `${
 /** A number of things that may be an average, or a rate that is compared with others: 12.3, 1,234,567. */
 export function count(v: Num): string {
   const a = Math.abs(v ?? NaN);
-  return known(v) && a >= 999.5 && a < 9_999_999.5 ? sign(v) + thousands(Math.round(a)) : number(v);
+  return known(v) && a >= 999.5 && a < 1e15 ? sign(v) + thousands(Math.round(a)) : number(v);
 }
 
 /** How long something takes: 38.2 µs, 4.2 ms, 93.1 s; from two minutes on in its two largest parts: 3 min 5 s, 4 d 6 h. */

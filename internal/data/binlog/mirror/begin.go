@@ -18,6 +18,7 @@ import (
 	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/errno"
+	"github.com/rissodb/risso/internal/mysql/wire"
 )
 
 // start is where a stream begins.
@@ -241,7 +242,7 @@ func (f *follower) sameTail(ctx context.Context, w *writer, l mysql.Log) (bool, 
 	theirs, err := f.serverEvent(ctx, l.Name, w.last, binlogevent.ParseHeader(ours).Type)
 	if err != nil {
 		// A position that is no event's beginning there, or a log that is no longer what it was. Any other trouble tells nothing.
-		if mysql.LogRefused(err) || errors.Is(err, mysql.ErrEndOfLogs) || errors.Is(err, binlogevent.ErrDamaged) {
+		if mysql.LogRefused(err) || errors.Is(err, wire.ErrEndOfLogs) || errors.Is(err, binlogevent.ErrDamaged) {
 			return false, nil
 		}
 		return false, err

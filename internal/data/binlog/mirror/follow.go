@@ -16,6 +16,7 @@ import (
 	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/wire"
 )
 
 // Options say what is mirrored and where to.
@@ -156,7 +157,7 @@ func (f *follower) loop(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case err == nil || errors.Is(err, mysql.ErrEndOfLogs):
+		case err == nil || errors.Is(err, wire.ErrEndOfLogs):
 			return nil
 		case permanent(err), f.o.Once && errors.Is(err, errDisk): // who follows for good waits for room
 			return err
@@ -219,7 +220,7 @@ func (f *follower) session(ctx context.Context) error {
 		return err
 	}
 	defer d.Close()
-	if f.o.SemiSync && !d.SemiSync {
+	if f.o.SemiSync && !d.SemiSync() {
 		f.note(true, "the server does not wait for acknowledgements: switch rpl_semi_sync_source_enabled (rpl_semi_sync_master_enabled) on")
 	}
 	if !f.retrying {

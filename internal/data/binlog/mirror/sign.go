@@ -21,6 +21,7 @@ import (
 	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/wire"
 )
 
 // A log that is complete is signed in its index. One that grows is signed as far as it is on disk, each time when more is, beside it: in
@@ -263,7 +264,7 @@ func (f *follower) sameFrom(ctx context.Context, w *writer, from int64) error {
 	sums := w.sums
 	for at := from; at < w.pos; {
 		raw, _, err := d.Next(patienceOfOne)
-		if mysql.LogRefused(err) || errors.Is(err, mysql.ErrEndOfLogs) || errors.Is(err, binlogevent.ErrDamaged) {
+		if mysql.LogRefused(err) || errors.Is(err, wire.ErrEndOfLogs) || errors.Is(err, binlogevent.ErrDamaged) {
 			return differs
 		}
 		if err != nil {

@@ -150,13 +150,13 @@ func (w *words) String() string {
 	return w.b.String()
 }
 
-// wire is a cable between this machine and a network namespace.
-type wire struct{ space, name, here, there string }
+// cable is one between this machine and a network namespace.
+type cable struct{ space, name, here, there string }
 
-func newWire(t *testing.T) wire {
+func newWire(t *testing.T) cable {
 	t.Helper()
 	id := rand.IntN(1 << 16)
-	w := wire{space: fmt.Sprintf("rt%d-%d", os.Getpid(), id), name: fmt.Sprintf("rt%04x", id)}
+	w := cable{space: fmt.Sprintf("rt%d-%d", os.Getpid(), id), name: fmt.Sprintf("rt%04x", id)}
 	// Of the range for tests of network devices, RFC 2544.
 	w.here, w.there = fmt.Sprintf("198.18.%d.%d", id>>8, id&0xfc|1), fmt.Sprintf("198.18.%d.%d", id>>8, id&0xfc|2)
 	if out, err := exec.Command("ip", "netns", "add", w.space).CombinedOutput(); err != nil {
@@ -174,7 +174,7 @@ func newWire(t *testing.T) wire {
 	return w
 }
 
-func (w wire) ip(t *testing.T, args ...string) {
+func (w cable) ip(t *testing.T, args ...string) {
 	t.Helper()
 	if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
 		t.Fatalf("ip %v: %v: %s", args, err, out)
@@ -182,7 +182,7 @@ func (w wire) ip(t *testing.T, args ...string) {
 }
 
 // cut makes the wire swallow everything in both directions, or no longer: each end sends to an address that the other does not have.
-func (w wire) cut(t *testing.T, cut bool) {
+func (w cable) cut(t *testing.T, cut bool) {
 	t.Helper()
 	verb := []string{"neigh", "del"}
 	if cut {

@@ -57,7 +57,7 @@ func TestPrepared(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			checkPrepared(t, kind, p.Calls, 1012, find(p, query), notes, "33.1 % of the executions of prepared statements (500 of 1510)")
+			checkPrepared(t, kind, p.Calls, 1012, find(p, query), notes, "33 % of the executions of prepared statements (500 of 1,510)")
 			all, notes, err := s.read(t, Options{Samples: 2}, nil)
 			if err != nil {
 				t.Fatal(err)

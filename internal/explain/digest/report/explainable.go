@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/explain/digest"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/mysql"
@@ -64,7 +65,7 @@ func explainable(x digest.Sample, verb string, s mysql.Server, redacted bool) (s
 	case redacted:
 		return "", "no EXPLAIN: the literals are redacted"
 	case x.Cut > 0:
-		return "", fmt.Sprintf("no EXPLAIN: the sample is cut by %s bytes", thousands(float64(x.Cut)))
+		return "", fmt.Sprintf("no EXPLAIN: the sample is cut by %s bytes", digits.Thousands(x.Cut))
 	case x.Cut < 0:
 		return "", "no EXPLAIN: the server kept only the beginning of the sample"
 	case len(query) > maxSample:

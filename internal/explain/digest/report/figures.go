@@ -3,17 +3,12 @@ package report
 import (
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/rissodb/risso/internal/digits"
 )
-
-// unknown stands where there is no figure.
-const unknown = "–"
 
 // Units of a digest.Metric.
 const (
@@ -25,117 +20,15 @@ const (
 // figure is a value in its unit, as a person says it.
 func figure(v float64, unit string) string {
 	switch {
-	case math.IsNaN(v) || math.IsInf(v, 0):
-		return unknown
 	case unit == unitSeconds:
-		return seconds(v)
+		return digits.Seconds(v)
 	case unit == unitMilliseconds:
-		return seconds(v / 1000)
+		return digits.Seconds(v / 1000)
 	case unit == unitBytes:
-		return size(v)
+		return digits.Bytes(v)
 	default:
-		return count(v)
+		return digits.Count(v)
 	}
-}
-
-// seconds is a duration of three significant digits; whole seconds from 1,000 on, so that totals can be added up by eye.
-func seconds(v float64) string {
-	switch a := math.Abs(v); {
-	case a == 0:
-		return "0 s"
-	case a < 0.9995e-6:
-		return three(v*1e9) + " ns"
-	case a < 0.9995e-3:
-		return three(v*1e6) + " µs"
-	case a < 0.9995:
-		return three(v*1e3) + " ms"
-	case a < 999.5:
-		return three(v) + " s"
-	case a < 99_999.5:
-		return thousands(v) + " s"
-	case a < 1000*3600:
-		return three(v/3600) + " h"
-	default:
-		return thousands(v/86400) + " d"
-	}
-}
-
-// size is bytes in powers of 1,000.
-func size(v float64) string {
-	for _, u := range []struct {
-		factor float64
-		name   string
-	}{{1e12, " TB"}, {1e9, " GB"}, {1e6, " MB"}, {1e3, " kB"}} {
-		if math.Abs(v) >= u.factor*0.9995 {
-			return three(v/u.factor) + u.name
-		}
-	}
-	return three(v) + " B"
-}
-
-// count is a number of things: exact as far as it fits, an average with its fraction.
-func count(v float64) string {
-	switch a := math.Abs(v); {
-	case a >= 9_999_999.5:
-		for _, u := range []struct {
-			factor float64
-			name   string
-		}{{1e15, " P"}, {1e12, " T"}, {1e9, " G"}} {
-			if a >= u.factor*0.9995 {
-				return three(v/u.factor) + u.name
-			}
-		}
-		return three(v/1e6) + " M"
-	case a >= 999.5:
-		return thousands(v)
-	default:
-		return three(v)
-	}
-}
-
-// thousands is a whole number with commas.
-func thousands(v float64) string { return digits.Thousands(int64(math.Round(v))) }
-
-// three is three significant digits without a power of ten; whole numbers stay whole.
-func three(v float64) string {
-	if v == math.Trunc(v) && math.Abs(v) < 1000 {
-		return strconv.FormatFloat(v, 'f', 0, 64)
-	}
-	return digits.Wide(v)
-}
-
-// percent is a share of 0 to 1.
-func percent(v float64) string {
-	switch {
-	case math.IsNaN(v):
-		return unknown
-	case v > 0 && v < 0.0005:
-		return "< 0.1 %"
-	default:
-		return strconv.FormatFloat(100*v, 'f', 1, 64) + " %"
-	}
-}
-
-// span is a length of time in two parts at most.
-func span(d time.Duration) string {
-	switch {
-	case d < time.Minute:
-		return seconds(d.Seconds())
-	case d < time.Hour:
-		return two(d, time.Minute, "min", time.Second, "s")
-	case d < 48*time.Hour:
-		return two(d, time.Hour, "h", time.Minute, "min")
-	default:
-		return two(d, 24*time.Hour, "d", time.Hour, "h")
-	}
-}
-
-func two(d, big time.Duration, bigName string, small time.Duration, smallName string) string {
-	a, b := d/big, d%big/small
-	if b == 0 {
-		return fmt.Sprintf("%d %s", a, bigName)
-	}
-	return fmt.Sprintf("%d %s %d %s", a, bigName, b, smallName)
 }
 
 // plain makes text from a log safe for a terminal: control characters, marks that turn the direction of writing, and

@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"io"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/explain/digest"
 )
 
@@ -18,7 +19,7 @@ func HTML(w io.Writer, p *digest.Profile, o Options) error {
 	t, err := template.New("page").Funcs(template.FuncMap{
 		"width":     func(part float64) string { return fmt.Sprintf("%.1f", 100*max(0, min(part, 1))) },
 		"short":     shortID,
-		"thousands": func(n int64) string { return thousands(float64(n)) },
+		"thousands": digits.Thousands[int64],
 		"line":      line,
 	}).Parse(page)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/explain/digest"
 )
 
@@ -89,7 +90,7 @@ func markdownClass(b *strings.Builder, c class) {
 	if len(c.Histogram) > 0 {
 		var h strings.Builder
 		for _, x := range c.Histogram {
-			fmt.Fprintf(&h, "%8s  %11s  %s\n", x.Label, thousands(float64(x.Calls)), bar(x.Part, 1, 50))
+			fmt.Fprintf(&h, "%8s  %11s  %s\n", x.Label, digits.Thousands(x.Calls), bar(x.Part, 1, 50))
 		}
 		fence(b, strings.TrimRight(h.String(), " \n"))
 	}

@@ -21,7 +21,7 @@ func ParallelJSON(w io.Writer, p parallel.Plan) error {
 // ParallelText writes a plan with what follows from it in a sentence.
 func ParallelText(w io.Writer, p parallel.Plan, o Options) error {
 	t := &textWriter{width: o.width()}
-	t.line("Write time: %s in %s", seconds(p.Seconds), digits.Plural(p.Calls, "call", "calls"))
+	t.line("Write time: %s in %s", digits.Seconds(p.Seconds), digits.Plural(p.Calls, "call", "calls"))
 	for _, n := range o.Notes {
 		t.paragraph("Note: ", line(n))
 	}
@@ -32,12 +32,12 @@ func ParallelText(w io.Writer, p parallel.Plan, o Options) error {
 	}
 	c := columns{heads: []string{"SCHEMA", ">TIME", ">SHARE", ">CHAIN", ">CALLS", ">ALL SO FAR AT ONCE"}, gap: 3}
 	for _, s := range p.Schemas {
-		c.rows = append(c.rows, []string{schemaName(s.Name), seconds(s.Seconds), percent(s.Share), percent(s.Chain), thousands(float64(s.Calls)), "≤ " + percent(s.Together)})
+		c.rows = append(c.rows, []string{schemaName(s.Name), digits.Seconds(s.Seconds), digits.Percent(s.Share), digits.Percent(s.Chain), digits.Thousands(s.Calls), "≤ " + digits.Percent(s.Together)})
 	}
 	t.block("\n" + strings.Join(c.lines(), "\n"))
 	c = columns{heads: []string{">APPLIERS", ">TIME", ">SPEED"}, gap: 3}
 	for _, a := range p.Appliers {
-		c.rows = append(c.rows, []string{fmt.Sprint(a.Number), "≥ " + percent(a.Time), fmt.Sprintf("≤ %.2f ×", a.Speedup)})
+		c.rows = append(c.rows, []string{fmt.Sprint(a.Number), "≥ " + digits.Percent(a.Time), "≤ " + digits.Ratio(a.Speedup) + " ×"})
 		if a.Number > 1 && a.Time == p.Appliers[len(p.Appliers)-1].Time {
 			break // more of them change nothing
 		}
@@ -54,7 +54,7 @@ func ParallelText(w io.Writer, p parallel.Plan, o Options) error {
 			t.line("  and %s of schemas", digits.Counted(len(p.Crossing)-10, "more set"))
 			break
 		}
-		t.paragraph("  ", fmt.Sprintf("%s: %s (%s) in %s", strings.Join(named(s.Schemas), " + "), seconds(s.Seconds), percent(s.Share), digits.Plural(s.Calls, "call", "calls")))
+		t.paragraph("  ", fmt.Sprintf("%s: %s (%s) in %s", strings.Join(named(s.Schemas), " + "), digits.Seconds(s.Seconds), digits.Percent(s.Share), digits.Plural(s.Calls, "call", "calls")))
 		t.paragraph("    ", shorten(line(s.Sample), 300))
 	}
 	t.uncounted(p)
@@ -65,7 +65,7 @@ func ParallelText(w io.Writer, p parallel.Plan, o Options) error {
 func (t *textWriter) uncounted(p parallel.Plan) {
 	if p.UnjudgedCalls > 0 {
 		t.line("")
-		t.paragraph("", fmt.Sprintf("Not counted: %s of CALL, COMMIT, XA or EXECUTE (%s), whose text does not tell what is written.", digits.Plural(p.UnjudgedCalls, "call", "calls"), seconds(p.Unjudged)))
+		t.paragraph("", fmt.Sprintf("Not counted: %s of CALL, COMMIT, XA or EXECUTE (%s), whose text does not tell what is written.", digits.Plural(p.UnjudgedCalls, "call", "calls"), digits.Seconds(p.Unjudged)))
 	}
 }
 
@@ -74,7 +74,7 @@ func conclusion(p parallel.Plan) string {
 	first, last := p.Schemas[0], p.Appliers[len(p.Appliers)-1]
 	for _, s := range p.Schemas {
 		if s.Name == "" { // it may be one or many: there is no bound
-			return fmt.Sprintf("The log does not tell in which schemas %s of the write time was spent. Where that is more than one, appliers by schema may gain more than is shown here.", percent(s.Chain))
+			return fmt.Sprintf("The log does not tell in which schemas %s of the write time was spent. Where that is more than one, appliers by schema may gain more than is shown here.", digits.Percent(s.Chain))
 		}
 	}
 	if len(p.Schemas) == 1 {
@@ -90,12 +90,12 @@ func conclusion(p parallel.Plan) string {
 	if enough == 1 {
 		return fmt.Sprintf("Appliers by schema gain nothing: all statements write to %s, some of them to other schemas too, and wait for each other.", schemaName(first.Name))
 	}
-	s := fmt.Sprintf("%d appliers by schema replay this at most %.2f times as fast as one", enough, last.Speedup)
+	s := fmt.Sprintf("%d appliers by schema replay this at most %s times as fast as one", enough, digits.Ratio(last.Speedup))
 	if first.Chain >= last.Time {
-		s += fmt.Sprintf(": the statements of %s are %s of the write time and wait for each other", schemaName(first.Name), percent(first.Chain))
+		s += fmt.Sprintf(": the statements of %s are %s of the write time and wait for each other", schemaName(first.Name), digits.Percent(first.Chain))
 	}
 	lightest := p.Schemas[len(p.Schemas)-1]
-	return s + fmt.Sprintf(". All %d schemas are worked on at once for at most %s of that time.", len(p.Schemas), percent(lightest.Together))
+	return s + fmt.Sprintf(". All %d schemas are worked on at once for at most %s of that time.", len(p.Schemas), digits.Percent(lightest.Together))
 }
 
 func schemaName(s string) string {

@@ -59,7 +59,7 @@ func (o Options) width() int {
 // stamp is a time as the report shows it.
 func (o Options) stamp(t time.Time) string {
 	if t.IsZero() {
-		return unknown
+		return digits.Unknown
 	}
 	return t.In(o.location()).Format("2006-01-02 15:04:05")
 }
@@ -159,13 +159,13 @@ func build(p *digest.Profile, o Options) view {
 	case p.From.IsZero():
 		v.Range = "the source tells no times"
 	default:
-		v.Range = fmt.Sprintf("%s to %s %s, %s", o.stamp(p.From), o.stamp(p.To), zone(o, p.From), span(p.To.Sub(p.From).Round(time.Second)))
+		v.Range = fmt.Sprintf("%s to %s %s, %s", o.stamp(p.From), o.stamp(p.To), zone(o, p.From), digits.Span(p.To.Sub(p.From).Round(time.Second)))
 	}
 	v.Summary = digits.Plural(p.Calls, "call", "calls") + " in " + classes(p)
 	if length > 0 {
-		v.Summary += fmt.Sprintf(", %s calls/s", three(float64(p.Calls)/length))
+		v.Summary += fmt.Sprintf(", %s calls/s", digits.Count(float64(p.Calls)/length))
 		if v.Timed {
-			v.Summary += ", concurrency " + three(p.Metric(queryTime).Sum/length)
+			v.Summary += ", concurrency " + digits.Count(p.Metric(queryTime).Sum/length)
 		}
 	}
 	v.Overall, v.Zero = table(p.Metrics, nil)
@@ -174,13 +174,13 @@ func build(p *digest.Profile, o Options) view {
 		v.Lost = "Not all of the log is in this report: " + line(lost) + "."
 	}
 	if v.Timed {
-		v.Error = fmt.Sprintf("Percentiles and medians are true within %s %% of their value.", three(100*p.QuantileError))
+		v.Error = fmt.Sprintf("Percentiles and medians are true within %s of their value.", digits.Percent(p.QuantileError))
 		if p.QuantileError <= 0 {
 			v.Error = ""
 		}
 	}
 	if p.Folded > 0 {
-		v.Notes = append(v.Notes, fmt.Sprintf("There were too many classes to keep: %s lost figures to \"other\"; a class may lack up to %s.", thousands(float64(p.Folded)), seconds(p.FoldedTime)))
+		v.Notes = append(v.Notes, fmt.Sprintf("There were too many classes to keep: %s lost figures to \"other\"; a class may lack up to %s.", digits.Thousands(p.Folded), digits.Seconds(p.FoldedTime)))
 	}
 	v.Ordered = orderHead(p, v.Timed)
 	for i := range p.Classes {
@@ -213,7 +213,7 @@ func (v *view) sources(p *digest.Profile, o Options) {
 		}
 		t := plain(s.Name) + ": " + s.Format
 		if s.Bytes > 0 {
-			t += ", " + size(float64(s.Bytes))
+			t += ", " + digits.Bytes(float64(s.Bytes))
 		}
 		t += ", " + digits.Plural(s.Events, "event", "events")
 		if s.Server != "" {
@@ -269,7 +269,7 @@ func skipped(p *digest.Profile) []string {
 		return a > b || a == b && why[i] < why[j]
 	})
 	for i, w := range why {
-		why[i] = thousands(float64(p.Skipped[w])) + " × " + line(w)
+		why[i] = digits.Thousands(p.Skipped[w]) + " × " + line(w)
 	}
 	return why
 }
@@ -290,7 +290,7 @@ func table(list, whole []digest.Metric) (lines grid, zero []string) {
 			P95: figure(m.P95, m.Unit), Stddev: figure(m.Stddev, m.Unit), Median: figure(m.Median, m.Unit)}
 		for _, all := range whole {
 			if all.Name == m.Name && all.Sum > 0 {
-				f.Pct = percent(m.Sum / all.Sum)
+				f.Pct = digits.Percent(m.Sum / all.Sum)
 			}
 		}
 		lines = append(lines, f)
@@ -309,7 +309,7 @@ func columnsOf(lines []figures) (heads []string, rows [][]string) {
 	for c, head := range all {
 		used := c == 0
 		for _, r := range cells {
-			used = used || r[c] != "" && r[c] != unknown
+			used = used || r[c] != "" && r[c] != digits.Unknown
 		}
 		if !used {
 			continue
@@ -343,18 +343,18 @@ func ordered(c *digest.Class, orderBy string) string {
 	m := c.Metric(name)
 	value, ok := map[string]float64{"sum": m.Sum, "max": m.Max, "min": m.Min, "avg": m.Avg, "p95": m.P95, "median": m.Median, "stddev": m.Stddev}[what]
 	if !ok {
-		return count(float64(m.Count))
+		return digits.Count(float64(m.Count))
 	}
 	return figure(value, m.Unit)
 }
 
 func rankOf(n int, c *digest.Class, p *digest.Profile) rank {
 	t := c.Metric(queryTime)
-	r := rank{Rank: fmt.Sprint(n), ID: c.ID, Share: percent(c.Share), Part: c.Share, Calls: thousands(float64(c.Calls)), Statement: statement(c, p.GroupBy)}
+	r := rank{Rank: fmt.Sprint(n), ID: c.ID, Share: digits.Percent(c.Share), Part: c.Share, Calls: digits.Thousands(c.Calls), Statement: statement(c, p.GroupBy)}
 	if p.Metric(queryTime).Max > 0 {
 		r.Time, r.Each = figure(t.Sum, t.Unit), figure(t.Avg, t.Unit)
 		if !math.IsNaN(c.VarianceToMean) {
-			r.VM = fmt.Sprintf("%.2f", c.VarianceToMean)
+			r.VM = digits.Count(c.VarianceToMean)
 		}
 	}
 	if head := orderHead(p, true); head != "" {
@@ -399,16 +399,16 @@ func verbOf(c *digest.Class) string {
 }
 
 func section(n int, c *digest.Class, p *digest.Profile, o Options) class {
-	s := class{Rank: fmt.Sprint(n), ID: c.ID, Statement: statement(c, p.GroupBy), Fingerprint: line(c.Fingerprint), Share: percent(c.Share), Part: c.Share}
+	s := class{Rank: fmt.Sprint(n), ID: c.ID, Statement: statement(c, p.GroupBy), Fingerprint: line(c.Fingerprint), Share: digits.Percent(c.Share), Part: c.Share}
 	if grouped(p) {
 		s.Fingerprint = "" // one of many
 	}
 	s.PtID, s.Digest = ptNames(c), some(c.Digests)
 	s.When = when(c, o)
 	s.Figures, _ = table(c.Metrics, p.Metrics)
-	calls := figures{Name: "Calls", Total: thousands(float64(c.Calls))}
+	calls := figures{Name: "Calls", Total: digits.Thousands(c.Calls)}
 	if p.Calls > 0 {
-		calls.Pct = percent(float64(c.Calls) / float64(p.Calls))
+		calls.Pct = digits.Percent(float64(c.Calls) / float64(p.Calls))
 	}
 	s.Figures = append(grid{calls}, s.Figures...)
 	s.Values = values(c)
@@ -465,9 +465,9 @@ func when(c *digest.Class, o Options) string {
 	}
 	t += " to " + o.stamp(c.Last)
 	if c.Calls > 1 {
-		t += fmt.Sprintf(", %s calls/s", three(float64(c.Calls)/d.Seconds()))
+		t += fmt.Sprintf(", %s calls/s", digits.Count(float64(c.Calls)/d.Seconds()))
 		if m := c.Metric(queryTime); m.Max > 0 {
-			t += ", concurrency " + three(m.Sum/d.Seconds())
+			t += ", concurrency " + digits.Count(m.Sum/d.Seconds())
 		}
 	}
 	return t
@@ -494,13 +494,13 @@ func values(c *digest.Class) []pair {
 			}
 			name = shorten(name, 60)
 			if v.Distinct > 1 {
-				name += " " + thousands(float64(t.Calls))
+				name += " " + digits.Thousands(t.Calls)
 			}
 			parts = append(parts, name)
 		}
 		text := strings.Join(parts, ", ")
 		if v.Distinct > most {
-			text += fmt.Sprintf(", %s more with %s", thousands(float64(v.Distinct-most)), thousands(float64(rest)))
+			text += fmt.Sprintf(", %s more with %s", digits.Count(float64(v.Distinct-most)), digits.Thousands(rest))
 		}
 		out = append(out, pair{valueLabel(v.Name, v.Distinct), text})
 	}
@@ -509,7 +509,7 @@ func values(c *digest.Class) []pair {
 		if n := f.Yes + f.No; f.Yes == n && n > 0 {
 			flags = append(flags, label(f.Name))
 		} else if f.Yes > 0 {
-			flags = append(flags, label(f.Name)+" in "+percent(float64(f.Yes)/float64(n)))
+			flags = append(flags, label(f.Name)+" in "+digits.Percent(float64(f.Yes)/float64(n)))
 		}
 	}
 	if len(flags) > 0 {
@@ -564,7 +564,7 @@ func sampleOf(x digest.Sample, o Options) sample {
 	s := sample{Query: strings.TrimSpace(plain(x.Query)), Plan: aligned(plain(x.Explain))}
 	var head []string
 	if s.Timed = x.Seconds > 0; s.Timed {
-		head = append(head, seconds(x.Seconds))
+		head = append(head, digits.Seconds(x.Seconds))
 	}
 	if !x.Time.IsZero() {
 		head = append(head, "at "+o.stamp(x.Time))

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/explain/digest"
 )
 
@@ -201,10 +202,10 @@ func (t *textWriter) histogram(h []bucket) {
 	t.line("Query time")
 	w := 0
 	for _, b := range h {
-		w = max(w, len(thousands(float64(b.Calls))))
+		w = max(w, len(digits.Thousands(b.Calls)))
 	}
 	for _, b := range h {
-		t.line("  %8s  %*s  %s", b.Label, w, thousands(float64(b.Calls)), bar(b.Part, 1, max(t.width-14-w, 10)))
+		t.line("  %8s  %*s  %s", b.Label, w, digits.Thousands(b.Calls), bar(b.Part, 1, max(t.width-14-w, 10)))
 	}
 }
 

@@ -1,7 +1,4 @@
-// Package journal keeps on disk what has to be put back on a server: the file is there, whole, before the first change,
-// locked as long as the process lives that made the change, and gone when everything is as before. What a killed process
-// left is found by its journal, which nobody holds.
-package journal
+package change
 
 import (
 	"encoding/json"
@@ -17,21 +14,21 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 )
 
-// The errors that a caller may want to tell apart. Each comes with the path of the journal.
+// Why there is no journal, or none that can be taken. Each comes with its path.
 var (
-	ErrExists = errors.New("there is a journal already")
-	ErrHeld   = errors.New("a process holds the journal")
-	ErrDamage = errors.New("the journal cannot be read")
+	errExists = errors.New("there is a journal already")
+	errHeld   = errors.New("a process holds the journal")
+	errDamage = errors.New("the journal cannot be read")
 )
 
-// version is that of Content's form.
+// version is that of record's form.
 const version = 1
 
 // halfWritten is the age from which a file without its name is taken for one whose process was killed.
 const halfWritten = time.Minute
 
-// Content is what a journal says. Old is what was there before.
-type Content[T any] struct {
+// record is what the journal of a loan says. Journals of older versions have this form, too.
+type record[T any] struct {
 	Version int       `json:"version"`
 	Time    time.Time `json:"time"`
 	PID     int       `json:"pid"`
@@ -39,11 +36,12 @@ type Content[T any] struct {
 	Port    int       `json:"port"`
 	DataDir string    `json:"data_dir"`
 	Started int64     `json:"started"` // unix seconds: which life of it
-	Old     T         `json:"old"`
+	Old     T         `json:"old"`     // what was there before
 }
 
-// File is a journal that this process holds.
-type File struct {
+// file is a journal that this process holds: it is there, whole, before the first change, locked as long as the process lives that made
+// the change, and gone when everything is as before. What a killed process left is found by its journal, which nobody holds.
+type file struct {
 	path string
 	file *os.File
 }
@@ -55,11 +53,11 @@ func pathOf(dir, kind string, s mysql.Server) string {
 	return filepath.Join(dir, fmt.Sprintf("%s-%016x.json", kind, h.Sum64()))
 }
 
-// Write puts what was there before on disk, and keeps it locked. It wraps ErrExists when there is a journal of that kind
+// write puts what was there before on disk, and keeps it locked. It wraps errExists when there is a journal of that kind
 // for that server: somebody is at work on it, or was killed. started is since when the server runs, in unix seconds.
-func Write[T any](dir, kind string, s mysql.Server, started int64, old T) (*File, error) {
+func write[T any](dir, kind string, s mysql.Server, started int64, old T) (*file, error) {
 	path := pathOf(dir, kind, s)
-	b, err := json.MarshalIndent(Content[T]{version, time.Now().UTC(), os.Getpid(), s.Hostname, s.Port, s.DataDir, started, old}, "", " ")
+	b, err := json.MarshalIndent(record[T]{version, time.Now().UTC(), os.Getpid(), s.Hostname, s.Port, s.DataDir, started, old}, "", " ")
 	if err != nil {
 		return nil, fmt.Errorf("write the journal: %w", err)
 	}
@@ -70,11 +68,11 @@ func Write[T any](dir, kind string, s mysql.Server, started int64, old T) (*File
 	f, err := publish(dir, kind, path, b)
 	switch {
 	case errors.Is(err, os.ErrExist):
-		return nil, fmt.Errorf("%w: %s", ErrExists, path)
+		return nil, fmt.Errorf("%w: %s", errExists, path)
 	case err != nil:
 		return nil, fmt.Errorf("write the journal: %w", err)
 	}
-	return &File{path: path, file: f}, nil
+	return &file{path: path, file: f}, nil
 }
 
 // publish writes a file that is whole, on disk and locked before it has its name: nobody may take it for that of a killed
@@ -125,8 +123,8 @@ func syncDir(dir string) error {
 	return d.Sync()
 }
 
-// Any says whether there is a journal of a kind, of whatever server.
-func Any(dir, kind string) bool {
+// anyOf says whether there is a journal of a kind, of whatever server.
+func anyOf(dir, kind string) bool {
 	return len(files(dir, kind+"-", ".json")) > 0
 }
 
@@ -141,10 +139,10 @@ func files(dir, begin, end string) (paths []string) {
 	return paths
 }
 
-// Take takes the journal that a killed process left of a server: nil when there is none. It wraps ErrHeld when its process
-// lives, and ErrDamage when somebody has to look at it.
-func Take[T any](dir, kind string, s mysql.Server) (*File, Content[T], error) {
-	var c Content[T]
+// take takes the journal that a killed process left of a server: nil when there is none. It wraps errHeld when its process
+// lives, and errDamage when somebody has to look at it.
+func take[T any](dir, kind string, s mysql.Server) (*file, record[T], error) {
+	var c record[T]
 	f, err := os.Open(pathOf(dir, kind, s))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, c, nil
@@ -153,34 +151,31 @@ func Take[T any](dir, kind string, s mysql.Server) (*File, Content[T], error) {
 	}
 	if err := lock(f); err != nil {
 		f.Close()
-		return nil, c, fmt.Errorf("%w: %s", ErrHeld, f.Name())
+		return nil, c, fmt.Errorf("%w: %s", errHeld, f.Name())
 	}
 	if err := json.NewDecoder(f).Decode(&c); err != nil || c.Version != version {
 		f.Close()
-		return nil, c, fmt.Errorf("%w: look at %s, put back by hand what it says, and remove it", ErrDamage, f.Name())
+		return nil, c, fmt.Errorf("%w: look at %s, put back by hand what it says, and remove it", errDamage, f.Name())
 	}
-	return &File{path: f.Name(), file: f}, c, nil
+	return &file{path: f.Name(), file: f}, c, nil
 }
 
-// SameStart says whether two readings of when a server began are of one life of it: the two clocks are read one after the
+// sameStart says whether two readings of when a server began are of one life of it: the two clocks are read one after the
 // other. A server that has begun anew has its own settings, and nothing is to be put back.
-func SameStart(a, b int64) bool { return a-b <= 2 && b-a <= 2 }
+func sameStart(a, b int64) bool { return a-b <= 2 && b-a <= 2 }
 
-// Path is where the journal is.
-func (f *File) Path() string { return f.path }
-
-// Remove ends the journal: everything is as before.
-func (f *File) Remove() error {
+// remove ends the journal: everything is as before.
+func (f *file) remove() error {
 	err := os.Remove(f.path)
-	f.Release()
+	f.release()
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	return err
 }
 
-// Release lets the journal stand for whoever puts back what it says.
-func (f *File) Release() {
+// release lets the journal stand for whoever puts back what it says.
+func (f *file) release() {
 	if f.file != nil {
 		f.file.Close()
 		f.file = nil

@@ -1,4 +1,4 @@
-package journal
+package change
 
 import (
 	"errors"
@@ -14,36 +14,36 @@ import (
 
 func TestJournal(t *testing.T) {
 	dir, server := filepath.Join(t.TempDir(), "state of [db1]"), mysql.Of(fleet.Server{Seat: fleet.Seat{Hostname: "db1", Port: 3306, DataDir: "/data"}})
-	if f, _, err := Take[[]string](dir, "test", server); f != nil || err != nil {
+	if f, _, err := take[[]string](dir, "test", server); f != nil || err != nil {
 		t.Fatalf("%v, %v where there is nothing", f, err)
 	}
-	f, err := Write(dir, "test", server, 42, []string{"a", "b"})
+	f, err := write(dir, "test", server, 42, []string{"a", "b"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !Any(dir, "test") || Any(dir, "tes") || Any(filepath.Join(dir, "nowhere"), "test") {
+	if !anyOf(dir, "test") || anyOf(dir, "tes") || anyOf(filepath.Join(dir, "nowhere"), "test") {
 		t.Error("whether there is a journal")
 	}
-	if _, err := Write(dir, "test", server, 42, []string{"c"}); !errors.Is(err, ErrExists) {
+	if _, err := write(dir, "test", server, 42, []string{"c"}); !errors.Is(err, errExists) {
 		t.Errorf("a second journal: %v", err)
 	}
-	if _, _, err := Take[[]string](dir, "test", server); !errors.Is(err, ErrHeld) {
+	if _, _, err := take[[]string](dir, "test", server); !errors.Is(err, errHeld) {
 		t.Errorf("a journal that is held was taken: %v", err)
 	}
 	other := server
 	other.Port = 3307
-	if g, _, err := Take[[]string](dir, "test", other); g != nil || err != nil {
+	if g, _, err := take[[]string](dir, "test", other); g != nil || err != nil {
 		t.Errorf("another server has the journal: %v, %v", g, err)
 	}
-	f.Release() // as if killed
-	g, c, err := Take[[]string](dir, "test", server)
+	f.release() // as if killed
+	g, c, err := take[[]string](dir, "test", server)
 	if err != nil || g == nil {
 		t.Fatalf("%v, %v", g, err)
 	}
 	if c.Started != 42 || c.PID != os.Getpid() || c.Host != "db1" || !slices.Equal(c.Old, []string{"a", "b"}) || time.Since(c.Time) > time.Minute {
 		t.Errorf("%+v", c)
 	}
-	if err := g.Remove(); err != nil {
+	if err := g.remove(); err != nil {
 		t.Fatal(err)
 	}
 	if list, _ := os.ReadDir(dir); len(list) != 0 {
@@ -57,7 +57,7 @@ func TestDamagedJournal(t *testing.T) {
 		if err := os.WriteFile(pathOf(dir, "test", server), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if f, _, err := Take[[]string](dir, "test", server); f != nil || !errors.Is(err, ErrDamage) {
+		if f, _, err := take[[]string](dir, "test", server); f != nil || !errors.Is(err, errDamage) {
 			t.Errorf("%q: %v, %v", content, f, err)
 		}
 	}
@@ -79,11 +79,11 @@ func TestSweep(t *testing.T) {
 	if err := os.Chtimes(old, long, long); err != nil {
 		t.Fatal(err)
 	}
-	f, err := Write(dir, "test", mysql.Server{}, 0, 1)
+	f, err := write(dir, "test", mysql.Server{}, 0, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Release()
+	defer f.release()
 	if _, err := os.Stat(old); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the old one: %v", err)
 	}

@@ -1,0 +1,78 @@
+// Package change is how Risso changes anything: first a plan is made, a value that can be printed and tested while nothing is
+// changed; then it is carried out, step by step; and a journal on disk tells what was done, and what has to be put back.
+//
+// What can be told beforehand stands in a Plan, and Execute carries it out. What a server lends for a while, such as a setting
+// or a plug-in, is a Loan: it is on disk before the first change, and it is given back at the end, or by whoever comes next after
+// a kill. What a step overwrites for good is noted in a Diary before it goes.
+package change
+
+import (
+	"context"
+	"strings"
+)
+
+// Step is one change, as data, with the deed that carries it out.
+type Step struct {
+	What  string `json:"what"`            // what is done: "remove backup", or a statement
+	Where string `json:"where,omitempty"` // to which thing
+	Why   string `json:"why,omitempty"`
+	// Do does it. An error says by itself what failed.
+	Do func(context.Context) error `json:"-"`
+}
+
+// String is the step in words.
+func (s Step) String() string {
+	text := s.What
+	if s.Where != "" {
+		text += " " + s.Where
+	}
+	if s.Why != "" {
+		text += ": " + s.Why
+	}
+	return text
+}
+
+// Plan is what will be done, in this order. Making one changes nothing.
+type Plan []Step
+
+// String is the plan in words, a line for each step.
+func (p Plan) String() string {
+	var b strings.Builder
+	for _, s := range p {
+		b.WriteString(s.String() + "\n")
+	}
+	return b.String()
+}
+
+// Log follows a plan while it is carried out. The zero value notes nothing.
+type Log struct {
+	// Did says that an earlier run, which was cut off, has done a step: it is passed over.
+	Did func(Step) bool
+	// Before is told each step before it is done: i of them were done or passed over. An error ends the execution; nothing of the step was done then.
+	Before func(i int, s Step) error
+	// After is told each step when it is done. An error ends the execution.
+	After func(ctx context.Context, s Step) error
+}
+
+// Execute carries out a plan, and stops at the first error, or between two steps when ctx ends. It says how many steps were done
+// or passed over.
+func Execute(ctx context.Context, p Plan, log Log) (done int, err error) {
+	for i, s := range p {
+		if log.Did != nil && log.Did(s) {
+			continue
+		}
+		if err = context.Cause(ctx); err == nil && log.Before != nil {
+			err = log.Before(i, s)
+		}
+		if err == nil {
+			err = s.Do(ctx)
+		}
+		if err == nil && log.After != nil {
+			err = log.After(ctx, s)
+		}
+		if err != nil {
+			return i, err
+		}
+	}
+	return len(p), nil
+}

@@ -1,0 +1,161 @@
+package wire_test
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	driver "github.com/go-sql-driver/mysql"
+
+	"github.com/rissodb/risso/internal/lack"
+	"github.com/rissodb/risso/internal/mysql/wire"
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
+)
+
+// certificate makes one for a server's option file.
+func certificate(t *testing.T) []string {
+	t.Helper()
+	private, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "localhost"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, key := filepath.Join(t.TempDir(), "cert.pem"), filepath.Join(t.TempDir(), "key.pem")
+	for name, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(private)}} {
+		if err := os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return []string{"ssl_cert=" + cert, "ssl_key=" + key, "ssl_ca=" + cert}
+}
+
+// ways are the plugins of a server's accounts, in words of CREATE USER.
+var ways = map[string]map[string]string{
+	"mariadb":      {"native": "IDENTIFIED VIA mysql_native_password USING PASSWORD('%s')", "ed25519": "IDENTIFIED VIA ed25519 USING PASSWORD('%s')"},
+	"mariadb-11.8": {"native": "IDENTIFIED VIA mysql_native_password USING PASSWORD('%s')"},
+	"mysql-5.7":    {"native": "IDENTIFIED WITH mysql_native_password BY '%s'", "sha256": "IDENTIFIED WITH sha256_password BY '%s'"},
+	"mysql-8.0":    {"native": "IDENTIFIED WITH mysql_native_password BY '%s'", "sha256": "IDENTIFIED WITH sha256_password BY '%s'", "caching": "IDENTIFIED WITH caching_sha2_password BY '%s'"},
+	"mysql-9.7":    {"sha256": "IDENTIFIED WITH sha256_password BY '%s'", "caching": "IDENTIFIED WITH caching_sha2_password BY '%s'"},
+}
+
+// TestLogin logs in by every plugin, in clear and under TLS, with and without a password, on accounts that need TLS, and with a
+// wrong password.
+func TestLogin(t *testing.T) {
+	for spec, plugins := range ways {
+		t.Run(spec, func(t *testing.T) {
+			t.Parallel()
+			n := sandboxtest.Up(t, spec, certificate(t)...)
+			if _, err := n.Query(t.Context(), "INSTALL SONAME 'auth_ed25519'"); err != nil && spec == "mariadb" {
+				lack.Of(t, "MariaDB comes without auth_ed25519: install mariadb-server: "+err.Error())
+			}
+			keys, err := n.Query(t.Context(), "SHOW STATUS LIKE 'Rsa_public_key'")
+			if err != nil {
+				t.Fatal(err)
+			}
+			keyless := len(keys[0].Rows) == 0 || *keys[0].Rows[0][1] == ""
+			for name, words := range plugins {
+				for _, password := range []string{"geheim:'ß'", ""} {
+					if password == "" && name == "ed25519" {
+						continue // MariaDB lets nobody in by it
+					}
+					user := name + fmt.Sprint(len(password))
+					words := fmt.Sprintf(words, strings.ReplaceAll(password, "'", "''"))
+					for _, host := range []string{"127.0.0.1", "localhost"} {
+						for _, statement := range []string{"CREATE USER %s@'%s' " + words, "CREATE USER %s_tls@'%s' " + words + " REQUIRE SSL"} {
+							if _, err := n.Query(t.Context(), fmt.Sprintf(statement, user, host)); err != nil {
+								t.Fatal(err)
+							}
+						}
+					}
+					logins(t, n.Config(), user, password, keyless)
+					tcp, err := n.TCPConfig()
+					if err != nil {
+						t.Fatal(err)
+					}
+					logins(t, tcp, user, password, keyless)
+				}
+			}
+		})
+	}
+}
+
+// logins tries an account: encrypted first, or caching_sha2_password would not have to be asked for its public key.
+func logins(t *testing.T, cfg *driver.Config, user, password string, keyless bool) {
+	t.Helper()
+	cfg.User, cfg.Passwd, cfg.DBName = user, password, "information_schema"
+	if keyless && password != "" && strings.HasPrefix(user, "sha256") { // without a key the server has no other way for this plugin than TLS
+		ask(t, cfg, false, errDenied)
+	} else {
+		for range 2 { // the second time from the server's cache
+			ask(t, cfg, false, nil)
+		}
+	}
+	secure := cfg.Clone()
+	secure.TLS = anyTLS()
+	ask(t, secure, true, nil)
+	secure.User += "_tls"
+	ask(t, secure, true, nil)
+	insecure := secure.Clone()
+	insecure.TLS = nil
+	ask(t, insecure, false, errDenied)
+	for _, wrong := range []*driver.Config{cfg.Clone(), secure} {
+		wrong.Passwd += "x"
+		ask(t, wrong, false, errDenied)
+	}
+}
+
+// anyTLS takes what the oldest servers can: MySQL 5.7 and 8.0 here have no ciphers but those that Go takes only when it is told to.
+func anyTLS() *tls.Config {
+	c := &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS10}
+	for _, suite := range append(tls.CipherSuites(), tls.InsecureCipherSuites()...) {
+		c.CipherSuites = append(c.CipherSuites, suite.ID)
+	}
+	return c
+}
+
+var errDenied = errors.New("denied")
+
+// ask logs in and asks who and how one is.
+func ask(t *testing.T, cfg *driver.Config, encrypted bool, want error) {
+	t.Helper()
+	what := fmt.Sprintf("%s by %s, TLS %v", cfg.User, cfg.Net, cfg.TLS != nil)
+	c, err := wire.Connect(t.Context(), cfg, 0)
+	if want != nil {
+		var refused *driver.MySQLError
+		if !errors.As(err, &refused) || refused.Number != 1045 || cfg.Passwd != "" && strings.Contains(err.Error(), cfg.Passwd) {
+			t.Errorf("%s: got %v, want error 1045", what, err)
+		}
+		return
+	}
+	if err != nil {
+		t.Errorf("%s: %v", what, err)
+		return
+	}
+	defer c.Close()
+	var got []string
+	_, err = c.Query("SELECT CONNECTION_ID(), SUBSTRING_INDEX(CURRENT_USER(), '@', 1), DATABASE(), VARIABLE_VALUE <> '' FROM (SELECT 1) one LEFT JOIN performance_schema.session_status ON VARIABLE_NAME = 'Ssl_cipher'", nil, c.Each(func(row [][]byte) error {
+		for _, v := range row {
+			got = append(got, string(v))
+		}
+		return nil
+	}))
+	if want := []string{fmt.Sprint(c.Session()), cfg.User, cfg.DBName}; err != nil || fmt.Sprint(got[:3]) != fmt.Sprint(want) || c.Encrypted() != encrypted {
+		t.Errorf("%s: got %q (encrypted: %v), %v, want %q", what, got, c.Encrypted(), err, want)
+	}
+	c.Quit()
+}
