@@ -12,11 +12,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/rissodb/risso/internal/serve/config"
 )
 
 // gate lets questions through: so many of a kind at once, and all of them within a bound of memory.
 type gate struct {
-	limits  Limits
+	limits  config.Limits
 	quick   *lane // the present, which pages ask for each second
 	charts  *lane
 	promql  *lane
@@ -25,7 +27,7 @@ type gate struct {
 	heap    heapWatch
 }
 
-func newGate(l Limits) *gate {
+func newGate(l config.Limits) *gate {
 	g := &gate{limits: l, quick: newLane(quickAtOnce, l.Wait), charts: newLane(l.AtOnce, l.Wait), promql: newLane(l.AtOnce, l.Wait), queries: newLane(l.AtOnce, l.Wait)}
 	g.heap.most, g.heap.limit = uint64(l.Memory), debug.SetMemoryLimit(-1)
 	return g
