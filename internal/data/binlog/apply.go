@@ -13,6 +13,7 @@ import (
 	"github.com/rissodb/risso/internal/binlogevent"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
 const (
@@ -399,7 +400,7 @@ func (a *applier) flush(ctx context.Context) error {
 
 // explain adds what mends an error of the server.
 func (a *applier) explain(err error) error {
-	if n := mysql.ErrorNumber(err); n == mysql.ErrNoRow || n == mysql.ErrSecondRow {
+	if n := mysql.ErrorNumber(err); n == errno.KeyNotFound || n == errno.DuplicateEntry {
 		return fmt.Errorf("%w (the server's rows are not those that the position says: was it restored from the backup of that position, and written to since?)", err)
 	}
 	return err

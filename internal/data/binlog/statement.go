@@ -15,6 +15,7 @@ import (
 	"github.com/rissodb/risso/internal/binlogevent"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
 	"github.com/rissodb/risso/internal/sqltext"
 )
 
@@ -118,14 +119,11 @@ func notInZone(r rune) bool {
 	return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_+-:/.", r)
 }
 
-// errNoXA says that there is no XA transaction of that name (ER_XAER_NOTA).
-const errNoXA = 1397
-
 // endXA commits a prepared XA transaction or takes it back. One that changed nothing wanted was not prepared here.
 func (a *applier) endXA(ctx context.Context, q binlogevent.Query, e binlogevent.Event) error {
 	a.wanted = true
 	err := a.alone(ctx, q, e)
-	if a.o.Only != nil && mysql.ErrorNumber(err) == errNoXA {
+	if a.o.Only != nil && mysql.ErrorNumber(err) == errno.UnknownXID {
 		a.wanted, a.open = false, false
 		return nil
 	}

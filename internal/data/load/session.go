@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
 // session is a connection that is set up for loading. It belongs to one goroutine.
@@ -130,6 +131,7 @@ func (s *session) use(ctx context.Context, schema string) error {
 	return nil
 }
 
+<<<<<<< HEAD
 // Numbers of errors that pass (MySQL manual, "Server Error Message Reference").
 const (
 	errDeadlock        = 1213
@@ -149,6 +151,13 @@ const (
 func passes(err error) bool {
 	switch mysql.ErrorNumber(err) {
 	case errDeadlock, errLockWait, errShutdown, errKilled, errConnKilled, errNotReady, mysql.ErrTooManyConns, errRollbackCommit, errCertification, errNewAbort, errServerShutdown2:
+=======
+// passes says whether trouble is of the kind that goes away: the same may be tried again.
+func passes(err error) bool {
+	switch mysql.ErrorNumber(err) {
+	case errno.Deadlock, errno.LockWaitTimeout, errno.ServerShutdown, errno.QueryInterrupted, errno.ConnectionKilled, errno.UnknownCommand, // Galera: not in the primary component
+		errno.TooManyConnections, errno.CommitError, errno.RolledBackByReplication, errno.NewAbortingConnection, errno.SessionKilled:
+>>>>>>> house
 		return true
 	case 0:
 	default:

@@ -10,6 +10,7 @@ import (
 	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
 // The ledger is a table into which each session writes numbers, one after each transaction, and remembers which of them
@@ -104,7 +105,11 @@ func (l *ledger) drop(ctx context.Context) error {
 // tooMany says whether a server refused a session because it has too many: mysql.ErrTooManyConns, PostgreSQL's too_many_connections.
 func tooMany(err error) bool {
 	var e *drive.ServerError
+<<<<<<< HEAD
 	return mysql.ErrorNumber(err) == mysql.ErrTooManyConns || errors.As(err, &e) && e.State == "53300"
+=======
+	return mysql.ErrorNumber(err) == errno.TooManyConnections || errors.As(err, &e) && e.State == "53300"
+>>>>>>> house
 }
 
 func (l *ledger) client(id int) *ledgerClient { return &ledgerClient{id: int64(id)} }

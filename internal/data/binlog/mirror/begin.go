@@ -17,6 +17,7 @@ import (
 	"github.com/rissodb/risso/internal/binlogevent"
 	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
 	"github.com/rissodb/risso/internal/mysql/wire"
 )
 
@@ -49,7 +50,7 @@ func (f *follower) find(ctx context.Context) (start, error) {
 	}
 	logs, err := mysql.Logs(ctx, c)
 	if err != nil {
-		if mysql.ErrorNumber(err) == mysql.ErrNoBinlog {
+		if mysql.ErrorNumber(err) == errno.NoBinlog {
 			return start{}, errNoLog
 		}
 		return start{}, err

@@ -30,6 +30,7 @@ import (
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/measure/workload/all"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
 type benchRunFlags struct {
@@ -272,7 +273,7 @@ func benchError(err error, name string) error {
 		case trouble.Class == mysql.ClassFull:
 			hint = "lower --threads, or raise max_connections"
 		}
-		if mysql.ErrorNumber(err) == 1049 {
+		if mysql.ErrorNumber(err) == errno.UnknownDatabase {
 			hint = "create the database, then: risso bench prepare " + name + " --dsn …"
 		}
 		return fault.New(fault.Failed, hint, err)
