@@ -12,6 +12,7 @@ import (
 
 	"github.com/rissodb/risso/internal/explain/plan"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
@@ -368,7 +369,7 @@ func TestNeverExecuted(t *testing.T) {
 			s.t.Error("this server's EXPLAIN runs no constant subquery: the test proves nothing")
 		}
 		s.exec("DELETE FROM shop.seen")
-		if _, _, err := s.take(plan.Request{SQL: "SELECT note FROM orders WHERE id = (SELECT MAX(marks(d)) FROM digits)"}); mysql.ErrorNumber(err) != mysql.ErrReadOnlyTransaction {
+		if _, _, err := s.take(plan.Request{SQL: "SELECT note FROM orders WHERE id = (SELECT MAX(marks(d)) FROM digits)"}); mysql.ErrorNumber(err) != errno.ReadOnlyTransaction {
 			s.t.Errorf("a function that writes: %v", err)
 		}
 		// A statement that writes is explained in a transaction that may write: a function that writes is refused there.
@@ -388,7 +389,7 @@ func TestNeverExecuted(t *testing.T) {
 			begin := time.Now()
 			taken, _, err := s.take(plan.Request{SQL: "SELECT COUNT(*) FROM orders a, orders b, orders c WHERE a.note < b.note OR b.note < c.note", Analyze: true, Timeout: time.Second})
 			said := err == nil && len(taken.Notes) > 0 && strings.Contains(taken.Notes[0], "limit of time")
-			if n := mysql.ErrorNumber(err); !said && n != mysql.ErrTooLong && n != mysql.ErrTooLongMariaDB || time.Since(begin) > 20*time.Second {
+			if n := mysql.ErrorNumber(err); !said && n != errno.StatementTimeout && n != errno.StatementTimeoutMariaDB || time.Since(begin) > 20*time.Second {
 				s.t.Errorf("a join of a million million rows ended after %s with %v", time.Since(begin), err)
 			}
 		}
