@@ -8,11 +8,12 @@ import (
 	"syscall"
 
 	"github.com/rissodb/risso/internal/face/cli"
+	"github.com/rissodb/risso/internal/face/cli/screen"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	code := cli.Main(ctx, cli.WipePasswords(os.Args[1:]), cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr})
+	code := cli.Main(ctx, cli.WipePasswords(os.Args[1:]), screen.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr})
 	stop()
 	os.Exit(code)
 }

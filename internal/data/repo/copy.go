@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/rissodb/risso/internal/digits"
 )
 
 // CopyOptions say what is copied to a second place.
@@ -48,6 +50,18 @@ type Copied struct {
 
 // Whole says whether everything that was asked for is at the other place, as it is here.
 func (c *Copied) Whole() bool { return len(c.Refused) == 0 && len(c.Different) == 0 }
+
+// Problems counts what was not copied, in words.
+func (c *Copied) Problems() string {
+	var list []string
+	if n := len(c.Refused); n > 0 {
+		list = append(list, fmt.Sprintf("%d refused", n))
+	}
+	if n := len(c.Different); n > 0 {
+		list = append(list, fmt.Sprintf("%s otherwise at the other place and left as they are there", digits.Counted(n, "object")))
+	}
+	return strings.Join(list, ", ")
+}
 
 // Refusal is a backup, or a mirrored log, that was not copied.
 type Refusal struct {

@@ -14,10 +14,21 @@ import (
 	"github.com/rissodb/risso/internal/explain/digest/report"
 	"github.com/rissodb/risso/internal/explain/plan"
 	"github.com/rissodb/risso/internal/explain/trace"
+	"github.com/rissodb/risso/internal/face/cli/backup"
+	clibench "github.com/rissodb/risso/internal/face/cli/bench"
+	clibinlog "github.com/rissodb/risso/internal/face/cli/binlog"
+	"github.com/rissodb/risso/internal/face/cli/doctor"
+	"github.com/rissodb/risso/internal/face/cli/explain"
+	"github.com/rissodb/risso/internal/face/cli/restore"
+	"github.com/rissodb/risso/internal/face/cli/sandbox"
+	"github.com/rissodb/risso/internal/face/cli/screen"
+	"github.com/rissodb/risso/internal/face/cli/serve"
+	"github.com/rissodb/risso/internal/face/cli/watch"
 	"github.com/rissodb/risso/internal/measure/bench"
 	"github.com/rissodb/risso/internal/measure/compare"
 	"github.com/rissodb/risso/internal/measure/compare/matrix"
 	"github.com/rissodb/risso/internal/measure/compare/scale"
+	"github.com/rissodb/risso/internal/release"
 )
 
 // answer is what a command writes with -o json.
@@ -30,25 +41,25 @@ type answer struct {
 // answers are the JSON forms of all commands. A command that is not in here has none: TestJSONPage.
 func answers() []answer {
 	return []answer{
-		{"backup", "", reflect.TypeFor[backupAnswer]()},
+		{"backup", "", reflect.TypeFor[backup.Answer]()},
 		{"backup", "--dry-run", reflect.TypeFor[dump.Plan]()},
 		{"backup", "--physical", reflect.TypeFor[repo.Header]()},
 		{"backup", "--physical --dry-run", reflect.TypeFor[physical.Plan]()},
-		{"backup accept", "", reflect.TypeFor[acceptedAnswer]()},
-		{"backup copy", "", reflect.TypeFor[copiedAnswer]()},
-		{"backup key", "", reflect.TypeFor[keyAnswer]()},
-		{"backup list", "", reflect.TypeFor[catalogueAnswer]()},
-		{"backup prune", "", reflect.TypeFor[prunedAnswer]()},
-		{"backup show", "", reflect.TypeFor[shownAnswer]()},
-		{"bench check", "", reflect.TypeFor[checked]()},
-		{"bench cleanup", "", reflect.TypeFor[prepared]()},
+		{"backup accept", "", reflect.TypeFor[backup.AcceptedAnswer]()},
+		{"backup copy", "", reflect.TypeFor[backup.CopiedAnswer]()},
+		{"backup key", "", reflect.TypeFor[backup.KeyAnswer]()},
+		{"backup list", "", reflect.TypeFor[backup.CatalogueAnswer]()},
+		{"backup prune", "", reflect.TypeFor[backup.PrunedAnswer]()},
+		{"backup show", "", reflect.TypeFor[backup.ShownAnswer]()},
+		{"bench check", "", reflect.TypeFor[clibench.Checked]()},
+		{"bench cleanup", "", reflect.TypeFor[clibench.Prepared]()},
 		{"bench compare", "", reflect.TypeFor[compare.Report]()},
-		{"bench compare", "--dry-run", reflect.TypeFor[comparisonPlan]()},
-		{"bench compare", "--restore", reflect.TypeFor[restoredAnswer]()},
-		{"bench list", "", reflect.TypeFor[[]workloadAnswer]()},
+		{"bench compare", "--dry-run", reflect.TypeFor[clibench.ComparisonPlan]()},
+		{"bench compare", "--restore", reflect.TypeFor[screen.PutBackAnswer]()},
+		{"bench list", "", reflect.TypeFor[[]clibench.WorkloadAnswer]()},
 		{"bench matrix", "", reflect.TypeFor[matrix.Report]()},
 		{"bench matrix", "--dry-run", reflect.TypeFor[matrix.Plan]()},
-		{"bench prepare", "", reflect.TypeFor[prepared]()},
+		{"bench prepare", "", reflect.TypeFor[clibench.Prepared]()},
 		{"bench report", "one file", reflect.TypeFor[bench.Result]()},
 		{"bench report", "several files", reflect.TypeFor[[]bench.Result]()},
 		{"bench run", "", reflect.TypeFor[bench.Result]()},
@@ -56,37 +67,37 @@ func answers() []answer {
 		{"binlog apply", "", reflect.TypeFor[binlog.RollResult]()},
 		{"binlog follow", "what happens, a line each", reflect.TypeFor[mirror.Note]()},
 		{"binlog follow", "how far it is, a line each second", reflect.TypeFor[mirror.Status]()},
-		{"binlog list", "", reflect.TypeFor[[]listedLogs]()},
-		{"binlog purge", "", reflect.TypeFor[purgedAnswer]()},
+		{"binlog list", "", reflect.TypeFor[[]clibinlog.ListedLogs]()},
+		{"binlog purge", "", reflect.TypeFor[clibinlog.PurgedAnswer]()},
 		{"binlog search", "", reflect.TypeFor[binlog.SearchResult]()},
-		{"binlog undo", "", reflect.TypeFor[undoneAnswer]()},
+		{"binlog undo", "", reflect.TypeFor[clibinlog.UndoneAnswer]()},
 		{"checksum", "", reflect.TypeFor[checksum.Result]()},
-		{"config check", "", reflect.TypeFor[configAnswer]()},
+		{"config check", "", reflect.TypeFor[serve.ConfigAnswer]()},
 		{"digest", "", reflect.TypeFor[report.ProfileJSON]()},
 		{"digest", "--plan-parallel", reflect.TypeFor[parallel.Plan]()},
-		{"doctor", "", reflect.TypeFor[doctorAnswer]()},
+		{"doctor", "", reflect.TypeFor[doctor.DoctorAnswer]()},
 		{"drill", "", reflect.TypeFor[drill.Proof]()},
 		{"explain", "", reflect.TypeFor[plan.Explained]()},
-		{"grants", "", reflect.TypeFor[grantsAnswer]()},
-		{"restore", "--into, --sandbox", reflect.TypeFor[restoreJSON]()},
+		{"grants", "", reflect.TypeFor[doctor.GrantsAnswer]()},
+		{"restore", "--into, --sandbox", reflect.TypeFor[restore.Answer]()},
 		{"restore", "--datadir", reflect.TypeFor[physical.Restored]()},
-		{"restore", "--sandbox of a physical backup", reflect.TypeFor[filesAnswer]()},
-		{"restore", "--forget", reflect.TypeFor[forgottenAnswer]()},
-		{"sandbox down", "", reflect.TypeFor[removedAnswer]()},
-		{"sandbox exec", "", reflect.TypeFor[resultsAnswer]()},
-		{"sandbox list", "", reflect.TypeFor[sandboxesAnswer]()},
-		{"sandbox servers", "", reflect.TypeFor[serversAnswer]()},
-		{"sandbox up", "", reflect.TypeFor[sandboxesAnswer]()},
-		{"token create", "", reflect.TypeFor[madeToken]()},
-		{"token list", "", reflect.TypeFor[tokensAnswer]()},
-		{"token off", "", reflect.TypeFor[revokedAnswer]()},
-		{"token revoke", "", reflect.TypeFor[revokedAnswer]()},
-		{"top", "a line each second", reflect.TypeFor[topAnswer]()},
+		{"restore", "--sandbox of a physical backup", reflect.TypeFor[restore.FilesAnswer]()},
+		{"restore", "--forget", reflect.TypeFor[restore.ForgottenAnswer]()},
+		{"sandbox down", "", reflect.TypeFor[sandbox.RemovedAnswer]()},
+		{"sandbox exec", "", reflect.TypeFor[sandbox.ResultsAnswer]()},
+		{"sandbox list", "", reflect.TypeFor[sandbox.SandboxesAnswer]()},
+		{"sandbox servers", "", reflect.TypeFor[sandbox.ServersAnswer]()},
+		{"sandbox up", "", reflect.TypeFor[sandbox.SandboxesAnswer]()},
+		{"token create", "", reflect.TypeFor[serve.MadeToken]()},
+		{"token list", "", reflect.TypeFor[serve.TokensAnswer]()},
+		{"token off", "", reflect.TypeFor[serve.RevokedAnswer]()},
+		{"token revoke", "", reflect.TypeFor[serve.RevokedAnswer]()},
+		{"top", "a line each second", reflect.TypeFor[watch.TopAnswer]()},
 		{"trace", "CONNECTION", reflect.TypeFor[trace.Report]()},
-		{"trace", "no connection", reflect.TypeFor[connectionsAnswer]()},
-		{"trace", "--dry-run", reflect.TypeFor[statementsAnswer]()},
-		{"trace", "--restore", reflect.TypeFor[restoredAnswer]()},
-		{"verify", "", reflect.TypeFor[verifiedAnswer]()},
-		{"version", "", reflect.TypeFor[build]()},
+		{"trace", "no connection", reflect.TypeFor[explain.ConnectionsAnswer]()},
+		{"trace", "--dry-run", reflect.TypeFor[explain.StatementsAnswer]()},
+		{"trace", "--restore", reflect.TypeFor[screen.PutBackAnswer]()},
+		{"verify", "", reflect.TypeFor[backup.VerifiedAnswer]()},
+		{"version", "", reflect.TypeFor[release.Build]()},
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/lack"
 	"github.com/rissodb/risso/internal/measure/bench"
 	"github.com/rissodb/risso/internal/measure/compare"
@@ -26,7 +27,7 @@ import (
 func must(t *testing.T, args ...string) string {
 	t.Helper()
 	code, out, errs := benchmark(t, args...)
-	if code != exitOK {
+	if code != fault.OK {
 		t.Fatalf("%v: code %d, %s", args, code, errs)
 	}
 	return out
@@ -94,12 +95,12 @@ func TestCompareServers(t *testing.T) {
 		a, b, says string
 		code       int
 	}{
-		{at["maria a"], "root@tcp(127.0.0.1:1)/x", "127.0.0.1:1", exitFailed},
-		{"postgres:///x?host=/nowhere", at["maria a"], "/nowhere", exitFailed},
-		{at["maria a"], "postgres://u:hush@h:port/x", "PostgreSQL", exitUsage},
-		{at["maria a"], maria.DSN + "nowhere", "create the database", exitFailed},
-		{at["maria a"], pa.URL("nowhere"), "create the database", exitFailed},
-		{at["maria a"], maria.DSN + "test", "risso bench prepare", exitFailed},
+		{at["maria a"], "root@tcp(127.0.0.1:1)/x", "127.0.0.1:1", fault.Failed},
+		{"postgres:///x?host=/nowhere", at["maria a"], "/nowhere", fault.Failed},
+		{at["maria a"], "postgres://u:hush@h:port/x", "PostgreSQL", fault.Usage},
+		{at["maria a"], maria.DSN + "nowhere", "create the database", fault.Failed},
+		{at["maria a"], pa.URL("nowhere"), "create the database", fault.Failed},
+		{at["maria a"], maria.DSN + "test", "risso bench prepare", fault.Failed},
 	} {
 		code, out, errs := benchmark(t, "compare", "update_index", "--dsn-a", c.a, "--dsn-b", c.b, "--table-size", "500", "--runs", "1", "--time", "100ms", "--warmup", "0s", "--yes")
 		if code != c.code || out != "" || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, c.says) || strings.Contains(errs, "hush") {
@@ -187,7 +188,7 @@ func TestScriptTouchesOnlyItsOwn(t *testing.T) {
 		create, drop := "  - CREATE TABLE IF NOT EXISTS Account (id INT PRIMARY KEY)\n", "  - DROP TABLE IF EXISTS Account\n"
 		// The table is the user's.
 		file("  - CREATE TABLE account (id INT PRIMARY KEY)\n", drop)
-		do("prepare", exitOK, "")
+		do("prepare", fault.OK, "")
 		unmark := filepath.Join(t.TempDir(), "unmark.yaml")
 		sql := "ALTER TABLE account COMMENT = 'the user''s'"
 		if dsn == pg.URL("") {
@@ -202,39 +203,39 @@ func TestScriptTouchesOnlyItsOwn(t *testing.T) {
 		}
 		for _, teardown := range []string{drop, "  - DELETE FROM account\n", "  - TRUNCATE TABLE account\n", "  - SELECT 1\n  - ALTER TABLE account ADD x INT\n"} {
 			file(create, teardown)
-			do("cleanup", exitUsage, "prepare did not make")
+			do("cleanup", fault.Usage, "prepare did not make")
 		}
 		file(create+"  - CREATE TABLE second (id INT PRIMARY KEY)\n", drop)
-		do("prepare", exitOK, "2 statements run in ") // IF NOT EXISTS: it is still the user's
-		do("cleanup", exitUsage, "prepare did not make")
+		do("prepare", fault.OK, "2 statements run in ") // IF NOT EXISTS: it is still the user's
+		do("cleanup", fault.Usage, "prepare did not make")
 		file(create+"  - CREATE TABLE third (id INT PRIMARY KEY)\n  - {sql: INSERT INTO third VALUES (1), repeat: 3}\n", drop)
-		do("prepare", exitFailed, "are gone again")
+		do("prepare", fault.Failed, "are gone again")
 		file(create, "  - DELETE FROM second\n")
-		do("cleanup", exitOK, "1 statement run in ")
+		do("cleanup", fault.OK, "1 statement run in ")
 		file(create, "  - DROP TABLE second\n")
-		do("cleanup", exitOK, "")
+		do("cleanup", fault.OK, "")
 		file(create, "  - DROP TABLE third\n")
-		do("cleanup", exitFailed, "third") // it is not there
+		do("cleanup", fault.Failed, "third") // it is not there
 		// Without teardown.
 		if err := os.WriteFile(path, []byte("setup:\n"+create+"  - CREATE TABLE fourth (id INT PRIMARY KEY)\n  - CREATE TABLE fifth (id INT REFERENCES fourth (id))\ntransactions: [{statements: [SELECT 1]}]\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		do("prepare", exitOK, "")
-		do("cleanup", exitFailed, "is not prepare's, and stays")
-		do("prepare", exitOK, "") // the others were dropped
-		do("cleanup", exitFailed, "is not prepare's, and stays")
+		do("prepare", fault.OK, "")
+		do("cleanup", fault.Failed, "is not prepare's, and stays")
+		do("prepare", fault.OK, "") // the others were dropped
+		do("cleanup", fault.Failed, "is not prepare's, and stays")
 		file("  - DROP TABLE account\n", drop)
-		do("prepare", exitUsage, "prepare did not make")
+		do("prepare", fault.Usage, "prepare did not make")
 		if dsn != pg.URL("") {
 			file(create, "  - DROP DATABASE IF EXISTS shop\n")
-			do("cleanup", exitUsage, "1 table is that prepare did not make")
+			do("cleanup", fault.Usage, "1 table is that prepare did not make")
 			if got := one(t, n, "SELECT GROUP_CONCAT(table_name) FROM information_schema.tables WHERE table_schema = 'shop'"); got != "account" {
 				t.Errorf("there are %s", got)
 			}
 			query(t, n, "DROP TABLE shop.account")
 		} else {
 			file(create, "  - DROP SCHEMA IF EXISTS public CASCADE\n")
-			do("cleanup", exitUsage, "1 table is that prepare did not make")
+			do("cleanup", fault.Usage, "1 table is that prepare did not make")
 		}
 	}
 }
@@ -248,7 +249,7 @@ func TestBeginsOnTheServerThatAnswers(t *testing.T) {
 		code, out, errs := benchmark(t, append([]string{"run", "point_select", "--dsn", "root@unix(/nowhere/a.sock)/sbtest", "--failover", "root@unix(/nowhere/b.sock)/sbtest", "--failover", n.DSN + "sbtest",
 			"--table-size", "100", "--threads", "2", "--time", "500ms", "--output", "json"}, flags...)...)
 		var r bench.Result
-		if err := json.Unmarshal([]byte(out), &r); code != exitOK || err != nil {
+		if err := json.Unmarshal([]byte(out), &r); code != fault.OK || err != nil {
 			t.Fatalf("%v: code %d, %v, %s", flags, code, err, errs)
 		}
 		if r.Transactions == 0 || r.Reconnects > 0 || len(r.Errors) > 0 || !strings.Contains(r.Server, n.Socket) || r.Environment == nil || r.Environment.Server.Port != n.Port || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, "begins on") {
@@ -256,7 +257,7 @@ func TestBeginsOnTheServerThatAnswers(t *testing.T) {
 		}
 	}
 	code, out, errs := benchmark(t, "run", "point_select", "--dsn", "root@unix(/nowhere/a.sock)/sbtest", "--failover", "root@unix(/nowhere/b.sock)/sbtest")
-	if code != exitFailed || out != "" || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, "no server answers") || !strings.Contains(errs, "a.sock") || !strings.Contains(errs, "b.sock") {
+	if code != fault.Failed || out != "" || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, "no server answers") || !strings.Contains(errs, "a.sock") || !strings.Contains(errs, "b.sock") {
 		t.Errorf("none: code %d, %q, %s", code, out, errs)
 	}
 }
@@ -267,18 +268,18 @@ func TestCheckOntime(t *testing.T) {
 	query(t, n, "CREATE DATABASE flights")
 	size := []string{"ontime", "--dsn", n.DSN + "flights", "--scale", "0.005"}
 	must(t, append([]string{"prepare"}, size...)...)
-	if code, out, errs := benchmark(t, append([]string{"check"}, size...)...); code != exitOK || strings.Count(out, "ok ") != 2 {
+	if code, out, errs := benchmark(t, append([]string{"check"}, size...)...); code != fault.OK || strings.Count(out, "ok ") != 2 {
 		t.Errorf("code %d, %s%s", code, out, errs)
 	}
 	query(t, n, "DELETE FROM flights.ontime LIMIT 1")
 	code, out, errs := benchmark(t, append([]string{"check"}, size...)...)
-	if code != exitFailed || !strings.Contains(out, "BROKEN  flights per year") || strings.Count(errs, "\n") != 1 {
+	if code != fault.Failed || !strings.Contains(out, "BROKEN  flights per year") || strings.Count(errs, "\n") != 1 {
 		t.Errorf("code %d, %s%s", code, out, errs)
 	}
-	if code, _, errs := benchmark(t, "check", "ontime", "--dsn", n.DSN+"test"); code != exitFailed || !strings.Contains(errs, "risso bench prepare ontime") {
+	if code, _, errs := benchmark(t, "check", "ontime", "--dsn", n.DSN+"test"); code != fault.Failed || !strings.Contains(errs, "risso bench prepare ontime") {
 		t.Errorf("code %d, %s", code, errs)
 	}
-	if code, _, errs := benchmark(t, "check", "point_select", "--dsn", n.DSN+"flights"); code != exitUsage || !strings.Contains(errs, "tpcc and ontime have") {
+	if code, _, errs := benchmark(t, "check", "point_select", "--dsn", n.DSN+"flights"); code != fault.Usage || !strings.Contains(errs, "tpcc and ontime have") {
 		t.Errorf("code %d, %s", code, errs)
 	}
 }
@@ -329,11 +330,11 @@ func TestReplayPart(t *testing.T) {
 	} {
 		flags := strings.Fields(strings.NewReplacer("LOG", path, "DIGEST", digest).Replace(c.flags))
 		code, out, errs := benchmark(t, append([]string{"run", "replay", "--dsn", n.DSN}, flags...)...)
-		if code != exitUsage || out != "" || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, c.says) {
+		if code != fault.Usage || out != "" || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, c.says) {
 			t.Errorf("%s: code %d, %q, %s", c.flags, code, out, errs)
 		}
 	}
-	if code, _, errs := benchmark(t, "run", "point_select", "--dsn", n.DSN, "--since", "2h"); code != exitUsage || !strings.Contains(errs, "are for replay") {
+	if code, _, errs := benchmark(t, "run", "point_select", "--dsn", n.DSN, "--since", "2h"); code != fault.Usage || !strings.Contains(errs, "are for replay") {
 		t.Errorf("another workload: code %d, %s", code, errs)
 	}
 }
@@ -395,12 +396,12 @@ func TestMatrixOfTwoKinds(t *testing.T) {
 		{"name=value", "servers: postgres\ncommon: [postgres.X]\nworkloads: point_select\n"},
 	} {
 		code, out, errs := benchmark(t, "matrix", write("bad.yaml", c.text))
-		if code != exitUsage || out != "" || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, c.says) {
+		if code != fault.Usage || out != "" || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, c.says) {
 			t.Errorf("%q: code %d, %q, %s", c.text, code, out, errs)
 		}
 	}
 	code, _, errs := benchmark(t, "matrix", write("load.yaml", "servers: [postgres]\nworkloads: point_select\nload: read.yaml\n"))
-	if code != exitFailed || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, "load ") || !strings.Contains(errs, "syntax error") {
+	if code != fault.Failed || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, "load ") || !strings.Contains(errs, "syntax error") {
 		t.Errorf("a file that is no SQL: code %d, %s", code, errs)
 	}
 	if left, err := sandbox.List(""); err != nil || len(left) > 0 {

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/face/cli/screen"
+	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
@@ -19,7 +21,7 @@ func benchmark(t *testing.T, args ...string) (code int, out, errs string) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	var o, e bytes.Buffer
-	code = Main(ctx, append([]string{"bench"}, args...), Streams{In: strings.NewReader(""), Out: &o, Err: &e})
+	code = Main(ctx, append([]string{"bench"}, args...), screen.Streams{In: strings.NewReader(""), Out: &o, Err: &e})
 	return code, o.String(), e.String()
 }
 
@@ -62,18 +64,18 @@ func TestBenchWrongUse(t *testing.T) {
 		{[]string{"prepare", "read_write", "--dsn", "postgres://risso:hush@db1:port/x"}, "PostgreSQL"},
 	} {
 		code, out, errs := benchmark(t, append(append([]string{}, c.args[:1]...), append(append([]string{}, dsn...), c.args[1:]...)...)...)
-		if code != exitUsage || out != "" || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, c.says) || strings.Contains(errs, "hush") {
+		if code != fault.Usage || out != "" || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, c.says) || strings.Contains(errs, "hush") {
 			t.Errorf("%v: code %d, %q, %q", c.args, code, out, errs)
 		}
 	}
 }
 
 func TestBenchList(t *testing.T) {
-	if code, out, errs := benchmark(t, "prepair"); code != exitUsage || out != "" || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, "prepair") {
+	if code, out, errs := benchmark(t, "prepair"); code != fault.Usage || out != "" || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, "prepair") {
 		t.Errorf("an unknown command: code %d, %q, %q", code, out, errs)
 	}
 	code, out, _ := benchmark(t, "list")
-	if code != exitOK {
+	if code != fault.OK {
 		t.Fatalf("code %d", code)
 	}
 	for _, name := range []string{"read_only", "read_write", "write_only", "point_select", "update_index", "update_non_index", "insert", "delete", "select_random_points", "select_random_ranges", "bulk_insert", "schemas"} {
@@ -82,7 +84,7 @@ func TestBenchList(t *testing.T) {
 		}
 	}
 	var list []map[string]string
-	if code, out, _ := benchmark(t, "list", "--output", "json"); code != exitOK || json.Unmarshal([]byte(out), &list) != nil || len(list) < 12 || list[0]["summary"] == "" {
+	if code, out, _ := benchmark(t, "list", "--output", "json"); code != fault.OK || json.Unmarshal([]byte(out), &list) != nil || len(list) < 12 || list[0]["summary"] == "" {
 		t.Errorf("as JSON: %d, %s", code, out)
 	}
 }
@@ -114,36 +116,36 @@ func TestBenchPrepare(t *testing.T) {
 	step := func(want int, says string, args ...string) string {
 		t.Helper()
 		code, out, errs := benchmark(t, append(args, "--dsn", dsn)...)
-		if code != want || !strings.Contains(out+errs, says) || want == exitOK && errs != "" || strings.Count(errs, "\n") > 1 {
+		if code != want || !strings.Contains(out+errs, says) || want == fault.OK && errs != "" || strings.Count(errs, "\n") > 1 {
 			t.Fatalf("%v: code %d, %q, %q", args, code, out, errs)
 		}
 		return out
 	}
-	step(exitFailed, "CREATE DATABASE", "prepare", "read_write")
+	step(fault.Failed, "CREATE DATABASE", "prepare", "read_write")
 	sql("CREATE DATABASE sbtest; CREATE DATABASE shop; CREATE TABLE shop.orders (id INT); CREATE TABLE shop.parts (id INT)")
-	step(exitUsage, "2 tables that are no benchmark's, the first is shop.orders (--yes", "prepare", "read_write")
-	step(exitOK, "2000 rows written", "prepare", "read_write", "--tables", "2", "--table-size", "1000", "--threads", "2", "--yes")
-	step(exitFailed, "sbtest1, sbtest2 are there already", "prepare", "read_write", "--tables", "2", "--yes")
-	step(exitUsage, "shop.orders", "run", "point_select", "--tables", "2", "--table-size", "1000", "--time", "1s")
+	step(fault.Usage, "2 tables that are no benchmark's, the first is shop.orders (--yes", "prepare", "read_write")
+	step(fault.OK, "2000 rows written", "prepare", "read_write", "--tables", "2", "--table-size", "1000", "--threads", "2", "--yes")
+	step(fault.Failed, "sbtest1, sbtest2 are there already", "prepare", "read_write", "--tables", "2", "--yes")
+	step(fault.Usage, "shop.orders", "run", "point_select", "--tables", "2", "--table-size", "1000", "--time", "1s")
 	sql("DROP DATABASE shop")
 	var result struct {
 		Transactions int64 `json:"transactions"`
 	}
-	out := step(exitOK, "", "run", "point_select", "--tables", "2", "--table-size", "1000", "--time", "1s", "--output", "json")
+	out := step(fault.OK, "", "run", "point_select", "--tables", "2", "--table-size", "1000", "--time", "1s", "--output", "json")
 	if err := json.Unmarshal([]byte(out), &result); err != nil || result.Transactions == 0 {
 		t.Errorf("run: %v, %s", err, out)
 	}
-	step(exitOK, "2 tables dropped", "cleanup", "read_write")
-	step(exitOK, "nothing to drop", "cleanup", "read_write")
+	step(fault.OK, "2 tables dropped", "cleanup", "read_write")
+	step(fault.OK, "nothing to drop", "cleanup", "read_write")
 	sql("CREATE TABLE sbtest.sbtest1 (id INT)")
-	step(exitFailed, "sbtest1 is not of risso's making", "cleanup", "read_write")
+	step(fault.Failed, "sbtest1 is not of risso's making", "cleanup", "read_write")
 	sql("DROP TABLE sbtest.sbtest1")
 
-	step(exitOK, "make a table", "prepare", "schemas", "--schemas", "3", "--schema-tables", "4", "--threads", "2")
-	step(exitFailed, "risso_tenant_1 is there already", "prepare", "schemas", "--schemas", "2")
-	step(exitOK, "first access of a table", "run", "schemas", "--schemas", "3", "--schema-tables", "4", "--time", "1s", "--output", "json")
+	step(fault.OK, "make a table", "prepare", "schemas", "--schemas", "3", "--schema-tables", "4", "--threads", "2")
+	step(fault.Failed, "risso_tenant_1 is there already", "prepare", "schemas", "--schemas", "2")
+	step(fault.OK, "first access of a table", "run", "schemas", "--schemas", "3", "--schema-tables", "4", "--time", "1s", "--output", "json")
 	sql("CREATE TABLE risso_tenant_2.mine (id INT)")
-	step(exitFailed, "risso_tenant_2 holds what risso did not make", "cleanup", "schemas")
+	step(fault.Failed, "risso_tenant_2 holds what risso did not make", "cleanup", "schemas")
 	sql("DROP TABLE risso_tenant_2.mine")
-	step(exitOK, "4 tables dropped", "cleanup", "schemas")
+	step(fault.OK, "4 tables dropped", "cleanup", "schemas")
 }

@@ -13,8 +13,9 @@ import (
 	"testing"
 	"time"
 
-	_ "github.com/go-sql-driver/mysql"
-
+	clibench "github.com/rissodb/risso/internal/face/cli/bench"
+	"github.com/rissodb/risso/internal/face/cli/screen"
+	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/measure/bench"
 	"github.com/rissodb/risso/internal/measure/workload"
 	"github.com/rissodb/risso/internal/measure/workload/replay"
@@ -25,7 +26,7 @@ import (
 func call(t *testing.T, args ...string) (code int, out, err string) {
 	t.Helper()
 	var o, e bytes.Buffer
-	code = Main(t.Context(), args, Streams{In: strings.NewReader(""), Out: &o, Err: &e})
+	code = Main(t.Context(), args, screen.Streams{In: strings.NewReader(""), Out: &o, Err: &e})
 	return code, o.String(), e.String()
 }
 
@@ -44,12 +45,12 @@ func TestReplayLog(t *testing.T) {
 				t.Fatal(err)
 			}
 			log := filepath.Join(node.Datadir, "slow.log")
-			mix, err := readRecording(t.Context(), log, replayOf{})
+			mix, err := clibench.ReadRecording(t.Context(), log, clibench.ReplayOf{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			checkMix(t, mix)
-			line, err := readRecording(t.Context(), log, replayOf{timeline: true, writes: true})
+			line, err := clibench.ReadRecording(t.Context(), log, clibench.ReplayOf{Timeline: true, Writes: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -69,7 +70,7 @@ func TestReplayLog(t *testing.T) {
 			if r.Writes != 0 || r.Reads < 150 || otherErrors(r) || r.Seconds > 50 {
 				t.Errorf("%+v", r)
 			}
-			if code, _, err := call(t, "bench", "run", "replay", "--file", log, "--dsn", node.DSN, "--writes"); code != exitUsage || !strings.Contains(err, "--yes") {
+			if code, _, err := call(t, "bench", "run", "replay", "--file", log, "--dsn", node.DSN, "--writes"); code != fault.Usage || !strings.Contains(err, "--yes") {
 				t.Errorf("writes beside other data: %d %s", code, err)
 			}
 			if after, _ := node.Query(t.Context(), "SELECT b FROM two.t"); *after[0].Rows[0][0] != *before[0].Rows[0][0] {
@@ -90,7 +91,7 @@ func TestReplayLog(t *testing.T) {
 			if r := replayed(t, "--file", file, "--dsn", node.DSN, "--time", "300ms"); r.Transactions == 0 || otherErrors(r) || !strings.Contains(strings.Join(r.Notes, ""), "30 calls that write") {
 				t.Errorf("%+v", r)
 			}
-			if code, _, err := call(t, "bench", "run", "replay", "--file", file, "--dsn", node.DSN, "--mode", "timeline"); code != exitUsage || !strings.Contains(err, "needs a log") {
+			if code, _, err := call(t, "bench", "run", "replay", "--file", file, "--dsn", node.DSN, "--mode", "timeline"); code != fault.Usage || !strings.Contains(err, "needs a log") {
 				t.Errorf("%d %s", code, err)
 			}
 			code, out, _ := call(t, "bench", "run", "replay", "--file", log, "--dsn", node.DSN, "--time", "300ms")
@@ -244,7 +245,7 @@ func TestReplayUsage(t *testing.T) {
 		{[]string{"ontime", "--scale", "-1"}, "--scale -1"},
 	} {
 		code, out, err := call(t, append(append([]string{"bench", "run"}, c.args...), "--time", "1s")...)
-		if code != exitUsage || out != "" || strings.Count(err, "\n") != 1 || !strings.Contains(err, c.want) {
+		if code != fault.Usage || out != "" || strings.Count(err, "\n") != 1 || !strings.Contains(err, c.want) {
 			t.Errorf("%v: %d %q %q", c.args, code, out, err)
 		}
 	}

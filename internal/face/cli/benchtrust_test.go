@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/lack"
 	"github.com/rissodb/risso/internal/measure/bench"
 	"github.com/rissodb/risso/internal/measure/compare"
@@ -26,7 +27,7 @@ func TestTableSize(t *testing.T) {
 		must(t, "prepare", "point_select", "--dsn", dsn, "--table-size", "1000", "--tables", "2")
 		at := []string{"point_select", "--dsn", dsn, "--tables", "2", "--time", "300ms"}
 		code, out, errs := benchmark(t, append([]string{"run", "--table-size", "100000"}, at...)...)
-		if code != exitUsage || out != "" || !strings.Contains(errs, "sbtest1 has ids up to 1,000, --table-size says 100,000") {
+		if code != fault.Usage || out != "" || !strings.Contains(errs, "sbtest1 has ids up to 1,000, --table-size says 100,000") {
 			t.Errorf("too large: code %d, %s%s", code, out, errs)
 		}
 		for _, size := range []string{"1000", "1050"} { // the larger one is within what deletes may have taken
@@ -56,18 +57,18 @@ func TestLedgerEndsBadly(t *testing.T) {
 	query(t, n, "CREATE DATABASE sbtest")
 	must(t, "prepare", "point_select", "--dsn", n.DSN+"sbtest", "--table-size", "100")
 	at := []string{"run", "point_select", "--table-size", "100", "--ledger", "--yes", "--time", "1s"}
-	if code, out, errs := benchmark(t, append(at, "--dsn", n.DSN+"sbtest")...); code != exitOK || !strings.Contains(out, "acknowledged writes are there") {
+	if code, out, errs := benchmark(t, append(at, "--dsn", n.DSN+"sbtest")...); code != fault.OK || !strings.Contains(out, "acknowledged writes are there") {
 		t.Errorf("nothing is lost: code %d, %s%s", code, out, errs)
 	}
 	// Somebody takes rows out of the ledger while it is written.
 	query(t, n, "SET GLOBAL event_scheduler = ON; CREATE EVENT sbtest.thief ON SCHEDULE EVERY 1 SECOND DO DELETE FROM sbtest.risso_bench_ledger WHERE number <= 3")
 	code, out, errs := benchmark(t, append(at, "--dsn", n.DSN+"sbtest", "--time", "3s")...)
-	if code != exitFailed || !strings.Contains(out, "LOST: 3 of ") || !strings.Contains(errs, "LOST: 3 of ") || strings.Count(errs, "\n") != 1 {
+	if code != fault.Failed || !strings.Contains(out, "LOST: 3 of ") || !strings.Contains(errs, "LOST: 3 of ") || strings.Count(errs, "\n") != 1 {
 		t.Errorf("lost: code %d, %s%s", code, out, errs)
 	}
 	query(t, n, "DROP EVENT sbtest.thief; CREATE USER blind@localhost; GRANT SELECT ON sbtest.sbtest1 TO blind@localhost; GRANT CREATE, DROP, INSERT ON sbtest.* TO blind@localhost")
 	code, out, errs = benchmark(t, append(at, "--dsn", strings.Replace(n.DSN, "root@", "blind@", 1)+"sbtest")...)
-	if code != exitFailed || !strings.Contains(out, "NOT READ") || !strings.Contains(errs, "the ledger could not be read") || strings.Count(errs, "\n") != 1 {
+	if code != fault.Failed || !strings.Contains(out, "NOT READ") || !strings.Contains(errs, "the ledger could not be read") || strings.Count(errs, "\n") != 1 {
 		t.Errorf("not read: code %d, %s%s", code, out, errs)
 	}
 }
@@ -89,7 +90,7 @@ func TestSettingsThatStand(t *testing.T) {
 				t.Errorf("kept as asked:\n%s", out)
 			}
 			code, out, errs := benchmark(t, append(args, "--set-a", "max_allowed_packet=1024", "--set-b", "max_allowed_packet=5")...)
-			if code != exitUsage || out != "" || !strings.Contains(errs, "A and B are the same: the server holds max_allowed_packet=1024 for both") {
+			if code != fault.Usage || out != "" || !strings.Contains(errs, "both sides are the same: the server holds max_allowed_packet=1024 for A and B") {
 				t.Errorf("the same: code %d, %s%s", code, out, errs)
 			}
 			if after := one(t, n, "SELECT @@GLOBAL.max_allowed_packet"); after != before {
@@ -116,11 +117,11 @@ func TestPreciseAndExitCodes(t *testing.T) {
 	v := r.Verdicts[0]
 	switch v.Outcome {
 	case compare.Slower:
-		if code != exitDiffers || !strings.Contains(errs, "--fail-if slower,unclear") {
+		if code != fault.Differs || !strings.Contains(errs, "--fail-if slower,unclear") {
 			t.Errorf("slower: code %d, %s", code, errs)
 		}
 	case compare.Withheld: // this machine is too busy with others
-		if code != exitUnsure {
+		if code != fault.Unsure {
 			t.Errorf("withheld: code %d, %s", code, errs)
 		}
 	default:
@@ -129,10 +130,10 @@ func TestPreciseAndExitCodes(t *testing.T) {
 	if r.Same == nil || r.Same.Pairs != 3 || !strings.HasPrefix(r.Same.Words, "A against A, 3 pairs") || len(r.A.Runs) < 8 || len(r.A.Runs) > 20 || len(r.Order) != 2*len(r.A.Runs) || v.Pairs == 0 {
 		t.Errorf("%d runs, order %s, %+v", len(r.A.Runs), r.Order, r.Same)
 	}
-	if code, _, errs := benchmark(t, append(at, "--runs", "2", "--fail-if", "slower")...); code != exitUnsure || !strings.Contains(errs, "no verdict: transactions per second: too few runs") {
+	if code, _, errs := benchmark(t, append(at, "--runs", "2", "--fail-if", "slower")...); code != fault.Unsure || !strings.Contains(errs, "no verdict: transactions per second: too few runs") {
 		t.Errorf("too few: code %d, %s", code, errs)
 	}
-	if code, _, errs := benchmark(t, append(at, "--runs", "6", "--fail-if", "faster")...); code != exitOK && code != exitUnsure {
+	if code, _, errs := benchmark(t, append(at, "--runs", "6", "--fail-if", "faster")...); code != fault.OK && code != fault.Unsure {
 		t.Errorf("not faster: code %d, %s", code, errs)
 	}
 }
@@ -156,11 +157,11 @@ func TestDifferentWork(t *testing.T) {
 	}
 	select1, rw, fat := file("a.json", "point_select", 1000), file("b.json", "read_write", 20000), file("c.json", bench.UnknownWorkload, 20000)
 	for _, c := range []struct{ a, b, says string }{{select1, rw, "A ran point_select, B read_write"}, {select1, fat, "a transaction of A has 1.00 statements, one of B 20.0"}} {
-		if code, out, errs := benchmark(t, "compare", c.a, c.b); code != exitUsage || out != "" || !strings.Contains(errs, c.says) || strings.Count(errs, "\n") != 1 {
+		if code, out, errs := benchmark(t, "compare", c.a, c.b); code != fault.Usage || out != "" || !strings.Contains(errs, c.says) || strings.Count(errs, "\n") != 1 {
 			t.Errorf("code %d, %s%s", code, out, errs)
 		}
 	}
-	if code, _, errs := benchmark(t, "compare", rw, fat); code != exitOK {
+	if code, _, errs := benchmark(t, "compare", rw, fat); code != fault.OK {
 		t.Errorf("the same work: code %d, %s", code, errs)
 	}
 }
@@ -174,7 +175,7 @@ func TestSysbenchLines(t *testing.T) {
 	code, out, errs := benchmark(t, append([]string{"run", "oltp_read_write", "--time=2", "--report-interval=1", "--events=0", "--rand-type=pareto", "--rand-pareto-h=0.3", "--percentile=99",
 		"--skip_trx=off", "--range_selects=off", "--point_selects=3", "--db-ps-mode=auto", "--per-statement", "-o", "json"}, line...)...)
 	var r bench.Result
-	if err := json.Unmarshal([]byte(out), &r); code != exitOK || err != nil {
+	if err := json.Unmarshal([]byte(out), &r); code != fault.OK || err != nil {
 		t.Fatalf("code %d, %v, %s", code, err, errs)
 	}
 	if r.Workload != "read_write" || r.Seconds < 2 || r.Seconds > 60 || r.Threads != 2 || r.Queries < 9*r.Transactions || r.Parameters["distribution"] != "pareto" || r.Parameters["table_size"] != 500.0 || strings.Count(errs, " tps ") < 1 {
@@ -200,7 +201,7 @@ func TestSysbenchLines(t *testing.T) {
 		{"--mysql-ignore-errors=all", "--mysql-ignore-errors of sysbench is not taken"}, {"--histogram=on", "--output json holds it"}, {"--events=1000", "only 0 is taken"},
 		{"--skip_trx=maybe", "on or off"}, {"--db-driver=pgsql", "only mysql is taken"}, {"--dsn=root@/x", "name the server once"}, {"--time=abc", "abc"}, {"--report-interval=0.5", "whole seconds"},
 	} {
-		if code, out, errs := benchmark(t, append(append([]string{"run", "oltp_read_write"}, line...), c.arg)...); code != exitUsage || out != "" || !strings.Contains(errs, c.says) || strings.Contains(errs, "secretword") {
+		if code, out, errs := benchmark(t, append(append([]string{"run", "oltp_read_write"}, line...), c.arg)...); code != fault.Usage || out != "" || !strings.Contains(errs, c.says) || strings.Contains(errs, "secretword") {
 			t.Errorf("%s: code %d, %s%s", c.arg, code, out, errs)
 		}
 	}
@@ -242,7 +243,7 @@ func TestRivals(t *testing.T) {
 			}
 		}
 	}
-	if code, out, errs := benchmark(t, "compare", cut, ours); code != exitUsage || out != "" || !strings.Contains(errs, "the run did not end") {
+	if code, out, errs := benchmark(t, "compare", cut, ours); code != fault.Usage || out != "" || !strings.Contains(errs, "the run did not end") {
 		t.Errorf("cut: code %d, %s%s", code, out, errs)
 	}
 }
@@ -288,18 +289,18 @@ func TestFailIfOfFiles(t *testing.T) {
 		code   int
 		says   string // on standard error, or in the report
 	}{
-		{8, 0.8, nil, nil, "slower", exitDiffers, "the verdict is one of --fail-if slower: transactions per second: slower"},
-		{8, 1.2, nil, nil, "slower", exitOK, "B is 1.20 times faster"},
-		{8, 1.2, nil, nil, "different", exitDiffers, "transactions per second: faster"},
-		{8, 1, nil, nil, "slower,faster", exitOK, "no difference can be told"},
-		{8, 1, nil, nil, "unclear", exitDiffers, "no difference can be told"},
-		{2, 0.5, nil, nil, "slower", exitUnsure, "no verdict: transactions per second: too few runs"},
-		{8, 0.8, rated, rated, "slower", exitDiffers, "p95 latency (the rate of transactions was given): slower"},
-		{8, 1.2, rated, rated, "slower", exitOK, "What counts (--fail-if, --precise) is the verdict on p95 latency, for the rate of transactions was given."},
-		{8, 1.2, busy(6), busy(0), "slower", exitUnsure, "no verdict: transactions per second: withheld"},
-		{8, 0.8, busy(6), busy(0), "slower", exitDiffers, "although A had less of the machine"},
-		{8, 0.8, blind, blind, "slower", exitUnsure, "no verdict: nothing could be compared"},
-		{300, 0.999, nil, nil, "slower", exitDiffers, "B did better in 0 of 300 pairs"},
+		{8, 0.8, nil, nil, "slower", fault.Differs, "the verdict is one of --fail-if slower: transactions per second: slower"},
+		{8, 1.2, nil, nil, "slower", fault.OK, "B is 1.20 times faster"},
+		{8, 1.2, nil, nil, "different", fault.Differs, "transactions per second: faster"},
+		{8, 1, nil, nil, "slower,faster", fault.OK, "no difference can be told"},
+		{8, 1, nil, nil, "unclear", fault.Differs, "no difference can be told"},
+		{2, 0.5, nil, nil, "slower", fault.Unsure, "no verdict: transactions per second: too few runs"},
+		{8, 0.8, rated, rated, "slower", fault.Differs, "p95 latency (the rate of transactions was given): slower"},
+		{8, 1.2, rated, rated, "slower", fault.OK, "What counts (--fail-if, --precise) is the verdict on p95 latency, for the rate of transactions was given."},
+		{8, 1.2, busy(6), busy(0), "slower", fault.Unsure, "no verdict: transactions per second: withheld"},
+		{8, 0.8, busy(6), busy(0), "slower", fault.Differs, "although A had less of the machine"},
+		{8, 0.8, blind, blind, "slower", fault.Unsure, "no verdict: nothing could be compared"},
+		{300, 0.999, nil, nil, "slower", fault.Differs, "B did better in 0 of 300 pairs"},
 	} {
 		a, b := side(fmt.Sprintf("a%d", i), c.runs, 1, c.a), side(fmt.Sprintf("b%d", i), c.runs, c.factor, c.b)
 		code, out, errs := benchmark(t, "compare", a, b, "--fail-if", c.fail)

@@ -12,6 +12,11 @@ import (
 
 	"filippo.io/age"
 
+	"github.com/rissodb/risso/internal/data/places"
+	"github.com/rissodb/risso/internal/face/cli/check"
+	"github.com/rissodb/risso/internal/face/cli/flags"
+	"github.com/rissodb/risso/internal/face/cli/screen"
+	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
@@ -19,7 +24,7 @@ import (
 func callBinlog(t *testing.T, args ...string) (code int, out, errs string) {
 	t.Helper()
 	var o, e bytes.Buffer
-	code = Main(t.Context(), args, Streams{In: strings.NewReader(""), Out: &o, Err: &e})
+	code = Main(t.Context(), args, screen.Streams{In: strings.NewReader(""), Out: &o, Err: &e})
 	return code, o.String(), e.String()
 }
 
@@ -150,7 +155,7 @@ func TestBinlogEncrypted(t *testing.T) {
 	mustRun(t, follow...)
 	refused := func(says string, args ...string) {
 		t.Helper()
-		if code, out, errs := drillSaid(t, args...); code == exitOK || !strings.Contains(errs, says) {
+		if code, out, errs := drillSaid(t, args...); code == fault.OK || !strings.Contains(errs, says) {
 			t.Errorf("%v: exit %d, %q, %q", args, code, out, errs)
 		}
 	}
@@ -184,7 +189,7 @@ func TestBinlogEncrypted(t *testing.T) {
 // read, and what is told of it is not more than with one.
 func checkedWithout(t *testing.T, place string) {
 	t.Helper()
-	r, done, err := fromFlags{from: place}.open(t.Context())
+	r, done, err := flags.Source{From: place}.Open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,17 +201,17 @@ func checkedWithout(t *testing.T, place string) {
 	host := os.Getenv("XDG_STATE_HOME")
 	os.Setenv("XDG_STATE_HOME", t.TempDir())
 	defer os.Setenv("XDG_STATE_HOME", host)
-	m, short, _, err := mirrored(t.Context(), place, "", list[0], nil)
+	m, short, _, err := places.Mirrored(t.Context(), place, "", list[0], nil)
 	if err != nil || m == nil || short || !m.First.Equal(list[0].Began) || m.Last.Before(list[0].Began) || m.Gap != "" {
 		t.Errorf("%+v short %v: %v", m, short, err)
 	}
 	later := list[0]
 	later.Position.File = "binlog.000000" // a backup of a log that is gone
-	if m, _, _, err := mirrored(t.Context(), place, "", later, nil); err != nil || !m.First.Equal(m.Last) {
+	if m, _, _, err := places.Mirrored(t.Context(), place, "", later, nil); err != nil || !m.First.Equal(m.Last) {
 		t.Errorf("%+v: %v", m, err)
 	}
 	code, out, errs := drillSaid(t, "check", "backup", "--from", place)
-	if code != checkWarning || !strings.Contains(out, "was ever proven") || !strings.Contains(out, "gap=0") {
+	if code != check.Warning || !strings.Contains(out, "was ever proven") || !strings.Contains(out, "gap=0") {
 		t.Errorf("exit %d: %s%s", code, out, errs)
 	}
 }
@@ -254,7 +259,7 @@ func TestForgedLogs(t *testing.T) {
 		}
 	}
 	mustRun(t, "verify", "--from", place)
-	all(exitOK, "")
+	all(fault.OK, "")
 	files, err := filepath.Glob(filepath.Join(place, "binlog", "*", "binlog.000001.json"))
 	if err != nil || len(files) != 1 {
 		t.Fatal(files, err)
@@ -271,44 +276,18 @@ func TestForgedLogs(t *testing.T) {
 		}
 	}
 	put(bytes.Replace(index, []byte(`"signature": {`), []byte(`"was": {`), 1)) // as an older version left it
-	all(exitFailed, "--allow-unsigned")
-	if code, out, errs := callBinlog(t, "verify", "--from", place); code != exitFailed || !strings.Contains(out, "foreign  mirrored log") || !strings.Contains(errs, "--allow-unsigned") {
+	all(fault.Failed, "--allow-unsigned")
+	if code, out, errs := callBinlog(t, "verify", "--from", place); code != fault.Failed || !strings.Contains(out, "foreign  mirrored log") || !strings.Contains(errs, "--allow-unsigned") {
 		t.Errorf("verify: %d %s%s", code, out, errs)
 	}
-	all(exitOK, "is not signed: nobody knows who made it", "--allow-unsigned")
+	all(fault.OK, "is not signed: nobody knows who made it", "--allow-unsigned")
 	put(bytes.Replace(index, []byte(`"sha256": "`), []byte(`"sha256": "0`), 1))
-	all(exitFailed, "it is not what was signed", "--allow-unsigned")
+	all(fault.Failed, "it is not what was signed", "--allow-unsigned")
 	put(index)
 	mustRun(t, "verify", "--from", place)
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir()) // another account, which sees the place for the first time, and trusts it once
-	all(exitOK, "")
+	all(fault.OK, "")
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	mustRun(t, follow...) // mirrors there, too
-	all(exitFailed, "--trust KEY")
-}
-
-// TestSchemasMeant: a schema may have tables that are meant exactly where a table of some name in it would be.
-func TestSchemasMeant(t *testing.T) {
-	for _, c := range []struct {
-		table, schema string
-		want          bool
-	}{
-		{"shop.orders", "shop", true}, {"shop.orders", "sho", false}, {"shop.orders", "shops", false}, {"*orders", "shop", true}, {"*.orders", "shop", true}, {"sh*", "shop", true}, {"sh*.o*", "ship", true},
-		{"sh*.o*", "crm", false}, {"odd.name.t", "odd.name", true}, {"odd.name.t", "odd", true}, {"*p.o", "shop", true}, {"*p.o", "shot", false}, {"db.a.b", "db", true}, {"db.a.b", "db.a", true}, {"*x.orders", "shop", false},
-	} {
-		f := tableFlags{tables: []string{c.table}}
-		if _, err := f.filter(); (err != nil) == strings.Contains(c.table, ".") { // without a schema it is refused
-			t.Errorf("--table %s: %v", c.table, err)
-		}
-		if !strings.Contains(c.table, ".") {
-			continue
-		}
-		if got := f.schema(c.schema); got != c.want {
-			t.Errorf("--table %s, schema %s: %t", c.table, c.schema, got)
-		}
-	}
-	f := tableFlags{schemas: []string{"sh*"}}
-	if _, err := f.filter(); err != nil || !f.schema("shop") || f.schema("crm") {
-		t.Error("--schema")
-	}
+	all(fault.Failed, "--trust KEY")
 }

@@ -7,7 +7,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/rissodb/risso/internal/face/cli/doctor"
+	"github.com/rissodb/risso/internal/face/cli/flags"
 	"github.com/rissodb/risso/internal/sandbox"
+	"github.com/rissodb/risso/internal/serve/config"
 )
 
 type completer = func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective)
@@ -18,8 +21,8 @@ func complete(cmd *cobra.Command) {
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
 		var with completer
 		switch v := f.Value.(type) {
-		case *outputValue:
-			with = cobra.FixedCompletions(v.forms, cobra.ShellCompDirectiveNoFileComp)
+		case *flags.Output:
+			with = cobra.FixedCompletions(v.Forms, cobra.ShellCompDirectiveNoFileComp)
 		default:
 			switch f.Name {
 			case "dsn", "replica", "against", "into", "dsn-a", "dsn-b", "server":
@@ -28,7 +31,7 @@ func complete(cmd *cobra.Command) {
 				with = installedServers
 			case "for":
 				if v.Type() == "stringSlice" {
-					with = cobra.FixedCompletions(jobNames(), cobra.ShellCompDirectiveNoFileComp)
+					with = cobra.FixedCompletions(doctor.JobNames(), cobra.ShellCompDirectiveNoFileComp)
 				}
 			}
 		}
@@ -51,7 +54,7 @@ func configServers(cmd *cobra.Command, _ []string, _ string) (names []string, _ 
 	if err != nil || file == "" {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	c, err := readConfig(file)
+	c, err := config.Read(file)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/face/render"
+	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
@@ -14,7 +16,7 @@ func TestCounted(t *testing.T) {
 	for want, got := range map[string]string{
 		"0 rows": digits.Counted(0, "row"), "1 row": digits.Counted(int64(1), "row"), "2 rows": digits.Counted(uint64(2), "row"), "1,234,567 rows": digits.Counted(1234567, "row"),
 		"1 table differs": digits.Plural(1, "table differs", "tables differ"), "2 tables differ": digits.Plural(2, "table differs", "tables differ"),
-		"1 event": roughly(1, "event"), "12.3 k events": roughly(12_345, "event"),
+		"1 event": render.Roughly(1, "event"), "12.3 k events": render.Roughly(12_345, "event"),
 	} {
 		if got != want {
 			t.Errorf("%q, not %q", got, want)
@@ -45,7 +47,7 @@ func TestOneOfEach(t *testing.T) {
 			}
 		}
 		code, out, errs := callBinlog(t, args...)
-		if code != exitOK {
+		if code != fault.OK {
 			t.Errorf("%s: exit %d: %s%s", line, code, out, errs)
 		}
 		if bad := oneOfMany.FindString(out + errs); bad != "" {

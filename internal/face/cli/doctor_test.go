@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rissodb/risso/internal/face/cli/doctor"
+	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
@@ -65,7 +67,7 @@ func TestDoctorAccounts(t *testing.T) {
 					mustExec(t, db, q)
 				}
 				code, list := doctorSays(t, n, c.user, c.job)
-				if may := code == exitOK; may != c.may {
+				if may := code == fault.OK; may != c.may {
 					t.Errorf("%s: doctor ends with %d, may: %t; %v", c.what, code, c.may, list)
 				}
 				checkDoctor(t, db, n, c.what, c.user, c.job, list)
@@ -75,10 +77,10 @@ func TestDoctorAccounts(t *testing.T) {
 }
 
 // checkDoctor does what the account is said to be able to do, and gives it what is said to be missing.
-func checkDoctor(t *testing.T, db *sql.DB, n *sandbox.Node, what, user, job string, list []finding) {
+func checkDoctor(t *testing.T, db *sql.DB, n *sandbox.Node, what, user, job string, list []doctor.Finding) {
 	t.Helper()
 	for _, f := range list {
-		if f.Level != findBad || !strings.Contains(f.Text, "lacks privileges") {
+		if f.Level != doctor.FindBad || !strings.Contains(f.Text, "lacks privileges") {
 			continue
 		}
 		if statements := asked(n, job); len(statements) > 0 && len(refused(t, n, user, statements)) == 0 {
@@ -87,7 +89,7 @@ func checkDoctor(t *testing.T, db *sql.DB, n *sandbox.Node, what, user, job stri
 		for _, q := range strings.Split(f.Remedy, "; ") {
 			mustExec(t, db, q)
 		}
-		if code, list := doctorSays(t, n, user, job); code != exitOK {
+		if code, list := doctorSays(t, n, user, job); code != fault.OK {
 			t.Errorf("%s: with the remedy doctor ends with %d: %v", what, code, list)
 		}
 	}
@@ -128,10 +130,10 @@ func refused(t *testing.T, n *sandbox.Node, user string, statements []string) (l
 	return list
 }
 
-func doctorSays(t *testing.T, n *sandbox.Node, user, job string) (int, []finding) {
+func doctorSays(t *testing.T, n *sandbox.Node, user, job string) (int, []doctor.Finding) {
 	t.Helper()
 	code, out, said := mainRun(t, "doctor", "--no-host", "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--dsn", "db="+fmt.Sprintf("%s:x@unix(%s)/", user, n.Socket), "--for", job, "-o", "json")
-	var a doctorAnswer
+	var a doctor.DoctorAnswer
 	if err := json.Unmarshal([]byte(out), &a); err != nil {
 		t.Fatalf("doctor: %d %s %s: %v", code, out, said, err)
 	}
@@ -154,7 +156,7 @@ func TestDoctorNoGrants(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, user := range []string{"root", "nobody"} {
-				if code, list := doctorSays(t, n, user, "restore"); code != exitOK {
+				if code, list := doctorSays(t, n, user, "restore"); code != fault.OK {
 					t.Errorf("%s: %d %v", user, code, list)
 				}
 			}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
@@ -37,10 +38,10 @@ func TestDrillUnlogged(t *testing.T) {
 			if _, out, errs := drillSaid(t, "restore", "--from", place, "--into", n.DSN, "--overwrite", "--to-time", "2100-01-01 00:00:00", "--dry-run"); !strings.Contains(out, "note: nothing of hidden") {
 				t.Errorf("restore: %s %s", out, errs)
 			}
-			if code, out, _ := drillSaid(t, "drill", "--from", place, "--servers", c.spec); code != exitFailed || !strings.Contains(out, "NOT PROVEN: rolling forward brings nothing of hidden") {
+			if code, out, _ := drillSaid(t, "drill", "--from", place, "--servers", c.spec); code != fault.Failed || !strings.Contains(out, "NOT PROVEN: rolling forward brings nothing of hidden") {
 				t.Errorf("drill: %d %s", code, out)
 			}
-			if code, out, _ := drillSaid(t, "drill", "--from", place, "--servers", c.spec, "--no-roll"); code != exitOK {
+			if code, out, _ := drillSaid(t, "drill", "--from", place, "--servers", c.spec, "--no-roll"); code != fault.OK {
 				t.Errorf("drill --no-roll: %d %s", code, out)
 			}
 			if c.spec == "mariadb" { // what came of it is said, also where it cannot be stored
@@ -48,7 +49,7 @@ func TestDrillUnlogged(t *testing.T) {
 				if err := errors.Join(os.RemoveAll(proofs), os.WriteFile(proofs, nil, 0o600)); err != nil {
 					t.Fatal(err)
 				}
-				if code, out, errs := drillSaid(t, "drill", "--from", place, "--servers", c.spec, "--no-roll"); code != exitFailed || !strings.Contains(out, "\nPROVEN: ") || !strings.Contains(errs, "store the proof") {
+				if code, out, errs := drillSaid(t, "drill", "--from", place, "--servers", c.spec, "--no-roll"); code != fault.Failed || !strings.Contains(out, "\nPROVEN: ") || !strings.Contains(errs, "store the proof") {
 					t.Errorf("drill without room for its proof: %d %s %s", code, out, errs)
 				}
 				os.Remove(proofs)
@@ -66,7 +67,7 @@ func TestDrillUnlogged(t *testing.T) {
 				t.Errorf("show: %s", out)
 			}
 			drillSaid(t, "binlog", "follow", "--dsn", n.DSN, "--to", place, "--once")
-			if code, out, errs := drillSaid(t, "drill", "--from", place, "--servers", c.spec); code != exitFailed || !strings.Contains(out, "NOT PROVEN: rolling forward brings nothing of hidden") {
+			if code, out, errs := drillSaid(t, "drill", "--from", place, "--servers", c.spec); code != fault.Failed || !strings.Contains(out, "NOT PROVEN: rolling forward brings nothing of hidden") {
 				t.Errorf("drill of a physical backup: %d %s %s", code, out, errs)
 			}
 		})

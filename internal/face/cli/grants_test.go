@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -11,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/face/cli/screen"
+	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
@@ -21,7 +24,7 @@ func mainRun(t *testing.T, args ...string) (code int, out, said string) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	var o, e bytes.Buffer
-	code = Main(ctx, args, Streams{In: strings.NewReader(""), Out: &o, Err: &e})
+	code = Main(ctx, args, screen.Streams{In: strings.NewReader(""), Out: &o, Err: &e})
 	return code, o.String(), e.String()
 }
 
@@ -76,24 +79,24 @@ func grantsOn(t *testing.T, pair *sandbox.Sandbox) {
 		account := fmt.Sprintf("'o''job%d'@'localhost'", i)
 		mustExec(t, db, "CREATE USER "+account+" IDENTIFIED BY 'x'")
 		code, out, said := mainRun(t, "doctor", "--no-host", "--listen", "127.0.0.1:0", "--dsn", "db="+dsn+"/", "--for", c.job, "-o", "json")
-		if code != exitFailed || !strings.Contains(out, "lacks privileges for "+c.job) {
+		if code != fault.Failed || !strings.Contains(out, "lacks privileges for "+c.job) {
 			t.Errorf("%s: doctor says %d %s %s", c.job, code, out, said)
 		}
 		code, out, said = mainRun(t, "grants", "--dsn", n.DSN, "--for", c.job, "--account", account, "-o", "json")
 		var told struct{ Statements []string }
-		if err := json.Unmarshal([]byte(out), &told); err != nil || code != exitOK || len(told.Statements) == 0 {
+		if err := json.Unmarshal([]byte(out), &told); err != nil || code != fault.OK || len(told.Statements) == 0 {
 			t.Fatalf("%s: grants says %d %s %s", c.job, code, out, said)
 		}
 		if c.job == "bench" {
 			code, out, said := mainRun(t, "bench", "prepare", "read_write", "--dsn", dsn+"/sbtest", "--yes")
-			if hint := "run " + strings.Join(told.Statements, "; "); code != exitFailed || !strings.Contains(said, hint) {
+			if hint := "run " + strings.Join(told.Statements, "; "); code != fault.Failed || !strings.Contains(said, hint) {
 				t.Errorf("bench prepare without privileges: %d %s %s, want %s", code, out, said, hint)
 			}
 		}
 		for _, g := range told.Statements {
 			mustExec(t, db, g)
 		}
-		if code, out, said = mainRun(t, "doctor", "--no-host", "--listen", "127.0.0.1:0", "--dsn", "db="+dsn+"/", "--for", c.job); code != exitOK || !strings.Contains(out, "the account may "+c.job) {
+		if code, out, said = mainRun(t, "doctor", "--no-host", "--listen", "127.0.0.1:0", "--dsn", "db="+dsn+"/", "--for", c.job); code != fault.OK || !strings.Contains(out, "the account may "+c.job) {
 			t.Errorf("%s: with %q doctor says %d %s %s", c.job, told.Statements, code, out, said)
 		}
 		if c.job == "mend" {
@@ -104,11 +107,11 @@ func grantsOn(t *testing.T, pair *sandbox.Sandbox) {
 				if a == "REPLICA" {
 					args[k] = fmt.Sprintf("%s:x@unix(%s)/", user, replica.Socket)
 				} else if strings.HasPrefix(a, "DSN") {
-					args[k] = dsn + first(strings.TrimPrefix(a, "DSN"), "/")
+					args[k] = dsn + cmp.Or(strings.TrimPrefix(a, "DSN"), "/")
 				}
 			}
 			code, out, said := mainRun(t, args...)
-			if code != exitOK {
+			if code != fault.OK {
 				t.Errorf("%s: with %q risso %s ends with %d: %s %s", c.job, told.Statements, strings.Join(args[:2], " "), code, out, said)
 			}
 			if c.job == "serve" && strings.Contains(out, `"remedy":"GRANT`) {

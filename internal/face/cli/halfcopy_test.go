@@ -1,21 +1,15 @@
 package cli
 
 import (
-	"errors"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
-	"filippo.io/age"
-
+	"github.com/rissodb/risso/internal/data/places/placestest"
 	"github.com/rissodb/risso/internal/data/repo"
-	"github.com/rissodb/risso/internal/data/verdict"
-	"github.com/rissodb/risso/internal/face/web"
-	"github.com/rissodb/risso/internal/fleet"
-	"github.com/rissodb/risso/internal/store/state"
+	"github.com/rissodb/risso/internal/face/cli/check"
+	"github.com/rissodb/risso/internal/fault"
 )
 
 // TestHalfCopied: of a place that was copied in part list, check, verify, prune and restore say what is so: what is missing, and nothing good of a
@@ -24,9 +18,9 @@ func TestHalfCopied(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	place := t.TempDir()
-	ids := keepBackups(t, place, 2, repo.Keys{})
-	proveIt(t, place, ids[0], repo.Keys{}, true)
-	proveIt(t, place, ids[0], repo.Keys{}, true)
+	ids := placestest.KeepBackups(t, place, 2, repo.Keys{})
+	placestest.Prove(t, place, ids[0], repo.Keys{}, true)
+	placestest.Prove(t, place, ids[0], repo.Keys{}, true)
 	proofs, err := filepath.Glob(filepath.Join(place, "proofs", ids[0], "*Z"))
 	if err != nil || len(proofs) != 2 {
 		t.Fatal(proofs, err)
@@ -57,14 +51,14 @@ func TestHalfCopied(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	says("whole", checkOK, "proven", "check", "backup")
+	says("whole", check.OK, "proven", "check", "backup")
 	for _, proof := range proofs[1:] {
 		without(proof, true, func() {
 			const what = "a proof that was cut"
-			says(what, exitOK, "A drill of "+ids[0]+" counts for nothing: ", "backup", "list")
-			says(what, checkOK, "proven", "check", "backup") // by the other
-			says(what, exitFailed, "proofs/"+ids[0], "verify")
-			says(what, exitOK, ids[0]+"  the newest that was proven", "backup", "prune", "--keep-last", "1", "--dry-run")
+			says(what, fault.OK, "A drill of "+ids[0]+" counts for nothing: ", "backup", "list")
+			says(what, check.OK, "proven", "check", "backup") // by the other
+			says(what, fault.Failed, "proofs/"+ids[0], "verify")
+			says(what, fault.OK, ids[0]+"  the newest that was proven", "backup", "prune", "--keep-last", "1", "--dry-run")
 		})
 	}
 	for what, cut := range map[string]bool{"a manifest that was cut": true, "a manifest that is missing": false} {
@@ -73,96 +67,32 @@ func TestHalfCopied(t *testing.T) {
 			if cut {
 				words = "its end is not there"
 			}
-			says(what, exitOK, words, "backup", "list")
-			says(what, checkCritical, "BACKUP CRITICAL - the newest backup, "+ids[1]+", does not count: ", "check", "backup")
-			says(what, checkCritical, words, "check", "backup")
-			says(what, exitFailed, "backups/"+ids[1]+"/manifest", "verify")
-			says(what, exitFailed, "1 backup cannot be restored whole", "verify")
-			says(what, exitOK, "Removed 0 backups", "backup", "prune", "--keep-last", "1")
+			says(what, fault.OK, words, "backup", "list")
+			says(what, check.Critical, "BACKUP CRITICAL - the newest backup, "+ids[1]+", does not count: ", "check", "backup")
+			says(what, check.Critical, words, "check", "backup")
+			says(what, fault.Failed, "backups/"+ids[1]+"/manifest", "verify")
+			says(what, fault.Failed, "1 backup cannot be restored whole", "verify")
+			says(what, fault.OK, "Removed 0 backups", "backup", "prune", "--keep-last", "1")
 			if !cut {
-				says(what, exitOK, ids[1]+" has no manifest", "backup", "prune", "--keep-last", "1")
-				says(what, exitOK, "Would remove 1 backup", "backup", "prune", "--remove", ids[1], "--dry-run")
+				says(what, fault.OK, ids[1]+" has no manifest", "backup", "prune", "--keep-last", "1")
+				says(what, fault.OK, "Would remove 1 backup", "backup", "prune", "--remove", ids[1], "--dry-run")
 			}
 		})
 	}
 	// An older one that is damaged is told by verify, and makes no alarm of age.
 	without(backup(ids[0], "manifest"), false, func() {
-		says("an older manifest", checkWarning, "BACKUP WARNING - no backup was ever proven", "check", "backup")
-		says("an older manifest", exitFailed, ids[0], "verify")
+		says("an older manifest", check.Warning, "BACKUP WARNING - no backup was ever proven", "check", "backup")
+		says("an older manifest", fault.Failed, ids[0], "verify")
 	})
 	without(backup(ids[1], "head"), true, func() {
-		says("a head that was cut", checkCritical, ids[1]+", does not count: ", "check", "backup")
-		says("a head that was cut", exitFailed, "backups/"+ids[1]+"/head", "verify")
+		says("a head that was cut", check.Critical, ids[1]+", does not count: ", "check", "backup")
+		says("a head that was cut", fault.Failed, "backups/"+ids[1]+"/head", "verify")
 	})
 	without(filepath.Join(place, "risso.json"), false, func() {
 		for _, args := range [][]string{{"backup", "list"}, {"verify"}, {"backup", "prune", "--keep-last", "1"}, {"drill"}} {
-			says("without risso.json", exitFailed, "its risso.json is lost", args...)
+			says("without risso.json", fault.Failed, "its risso.json is lost", args...)
 		}
-		says("without risso.json", checkUnknown, "its risso.json is lost", "check", "backup")
+		says("without risso.json", check.Unknown, "its risso.json is lost", "check", "backup")
 	})
-	says("whole again", exitOK, "", "verify")
-}
-
-// TestServeWithoutIdentity: a server that serves without an identity knows by their signatures which backups drills elsewhere proved, and says that
-// it does not know of a proof that nobody signed; and that the newest backup is damaged.
-func TestServeWithoutIdentity(t *testing.T) {
-	who, err := age.GenerateX25519Identity()
-	if err != nil {
-		t.Fatal(err)
-	}
-	place := t.TempDir()
-	t.Setenv("XDG_STATE_HOME", t.TempDir())
-	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
-	k, err := repoKeys([]string{who.Recipient().String()}, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ids := keepBackups(t, place, 2, k)
-	facts, err := state.Open(t.Context(), filepath.Join(t.TempDir(), "risso.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer facts.Close()
-	p := &protect{facts: facts, logger: slog.New(slog.DiscardHandler), newest: map[string]verdict.Uncounted{}, doubt: map[string]string{}, kept: map[string]map[web.BackupKey]web.Kept{}}
-	s := watched{instance: fleet.Instance{ID: "db1", Name: "db1"}, protect: &protection{protectConfig: protectConfig{Place: place}}}
-	says := func(words string, proven bool, fails error) {
-		t.Helper()
-		if err := p.catalogue(t.Context(), s); !errors.Is(err, fails) {
-			t.Error(err)
-		}
-		list, err := facts.Protections(t.Context())
-		if err != nil || len(list) != 1 {
-			t.Fatalf("%+v, %v", list, err)
-		}
-		v := verdict.Judge(verdict.Facts{Protection: list[0]}, &verdict.Want{Place: place, Newest: p.newest["db1"], Doubt: p.doubt["db1"]}, time.Now())
-		said := ""
-		for _, f := range v.Findings {
-			said += f.Words + "\n"
-		}
-		if !strings.Contains(said, words) || (list[0].LastProven != nil) != proven {
-			t.Errorf("nothing of %q: %+v, proven %t", words, v, list[0].LastProven != nil)
-		}
-	}
-	says("no backup was ever proven: nobody knows", false, nil)
-	proveIt(t, place, ids[1], k, false)
-	says("the newest proof counts for nothing: it is not signed", false, nil)
-	proveIt(t, place, ids[1], k, true)
-	says("", true, nil)
-	drills, err := facts.Drills(t.Context(), "db1", 0)
-	if err != nil || len(drills) != 1 || !drills[0].Passed || !strings.Contains(drills[0].Text, "cannot be read without an identity") {
-		t.Errorf("%+v, %v", drills, err)
-	}
-	says("", true, nil)
-	if again, err := facts.Drills(t.Context(), "db1", 0); err != nil || len(again) != 1 {
-		t.Errorf("noted twice: %+v, %v", again, err)
-	}
-	manifest := filepath.Join(place, "backups", ids[1], "manifest")
-	if err := errors.Join(os.Chmod(manifest, 0o600), os.Truncate(manifest, 100)); err != nil {
-		t.Fatal(err)
-	}
-	says("the newest backup, "+ids[1]+", does not count: ", true, repo.ErrDamaged) // what is known of it stays known
-	if err := os.Remove(manifest); err != nil {
-		t.Fatal(err)
-	}
-	says("the newest backup, "+ids[1]+", does not count: its manifest is not there", false, nil)
+	says("whole again", fault.OK, "", "verify")
 }

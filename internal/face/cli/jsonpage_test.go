@@ -18,6 +18,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/rissodb/risso/internal/face/cli/flags"
+	"github.com/rissodb/risso/internal/face/cli/screen"
 )
 
 // schema is a JSON Schema (2020-12), as far as Go types need it.
@@ -318,16 +321,16 @@ func TestJSONPage(t *testing.T) {
 	for _, a := range answers() {
 		told["risso "+a.command] = true
 	}
-	every(newRoot(Streams{}), func(cmd *cobra.Command) {
+	every(newRoot(screen.Streams{}), func(cmd *cobra.Command) {
 		f := cmd.Flags().Lookup("output")
 		if f == nil {
 			f = cmd.InheritedFlags().Lookup("output")
 		}
-		v, ok := (*outputValue)(nil), false
+		v, ok := (*flags.Output)(nil), false
 		if f != nil {
-			v, ok = f.Value.(*outputValue)
+			v, ok = f.Value.(*flags.Output)
 		}
-		writes := ok && cmd.Runnable() && !cmd.HasSubCommands() && slices.Contains(v.forms, "json")
+		writes := ok && cmd.Runnable() && !cmd.HasSubCommands() && slices.Contains(v.Forms, "json")
 		writes = writes || ok && cmd.CommandPath() == "risso backup"
 		if writes != told[cmd.CommandPath()] {
 			t.Errorf("%s takes -o json: %t; it is on the page: %t", cmd.CommandPath(), writes, told[cmd.CommandPath()])

@@ -7,10 +7,13 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
+
+	"github.com/rissodb/risso/internal/face/cli/screen"
+	"github.com/rissodb/risso/internal/release"
 )
 
 // newManual is risso man: manual pages made from the help of every command.
-func newManual(s Streams) *cobra.Command {
+func newManual(s screen.Streams) *cobra.Command {
 	var to string
 	cmd := &cobra.Command{
 		Use:   "man --to DIR",
@@ -28,7 +31,7 @@ man reads them when the folder stands in a section of its path.`,
 			}
 			root := cmd.Root()
 			root.DisableAutoGenTag = true // the same pages from the same program
-			if err := doc.GenManTree(root, &doc.GenManHeader{Title: "RISSO", Section: "1", Source: "Risso " + Version(), Manual: "Risso"}, to); err != nil {
+			if err := doc.GenManTree(root, &doc.GenManHeader{Title: "RISSO", Section: "1", Source: "Risso " + release.Version(), Manual: "Risso"}, to); err != nil {
 				return err
 			}
 			_, err := fmt.Fprintln(s.Out, "manual pages are in", to)

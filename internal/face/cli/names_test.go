@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
@@ -37,38 +38,38 @@ func TestNamesAskedFor(t *testing.T) {
 			t.Errorf("%q changed the live table: %s", more, got)
 		}
 	}
-	restore(exitUsage, "no table `pt`.`nosuch`", "--table", "pt.a*", "--table", "pt.nosuch")
-	restore(exitUsage, "did you mean pt.t?", "--table", "pt.a*", "--table", "pt.tt")
-	restore(exitUsage, "no schema `nosuch`", "--schema", "pt", "--schema", "nosuch")
-	restore(exitUsage, "did you mean pt.t?", "--table", "pt.t", "--rename", "pt.tt=pt.t_before")
-	restore(exitUsage, "no schema `nosuch`", "--schema", "pt", "--rename", "nosuch=x")
-	restore(exitOK, "concerns nothing that comes back", "--table", "pt.a*", "--rename", "pt.t=pt.x") // it is there, and not asked for
-	restore(exitOK, "1 table", "--table", "pt.`o'd d`", "--rename", "pt.`o'd d`=pt.`o``x`")
+	restore(fault.Usage, "no table `pt`.`nosuch`", "--table", "pt.a*", "--table", "pt.nosuch")
+	restore(fault.Usage, "did you mean pt.t?", "--table", "pt.a*", "--table", "pt.tt")
+	restore(fault.Usage, "no schema `nosuch`", "--schema", "pt", "--schema", "nosuch")
+	restore(fault.Usage, "did you mean pt.t?", "--table", "pt.t", "--rename", "pt.tt=pt.t_before")
+	restore(fault.Usage, "no schema `nosuch`", "--schema", "pt", "--rename", "nosuch=x")
+	restore(fault.OK, "concerns nothing that comes back", "--table", "pt.a*", "--rename", "pt.t=pt.x") // it is there, and not asked for
+	restore(fault.OK, "1 table", "--table", "pt.`o'd d`", "--rename", "pt.`o'd d`=pt.`o``x`")
 
 	checksum := func(code int, says string, more ...string) {
 		t.Helper()
 		said(code, says, append([]string{"checksum", "--dsn", n.DSN, "--against", other.DSN}, more...)...)
 	}
-	checksum(exitUsage, "did you mean pt.a.b?", "--table", "pt.a.b", "--table", "pt.a.bc")
-	checksum(exitUsage, "no nosuch", "--schema", "pt", "--schema", "nosuch")
-	checksum(exitOK, "1 equal", "--table", "pt.`a.b`")
-	checksum(exitDiffers, "1 table differs", "--table", "pt.`a.b`", "--table", "pt.`o'd d`")
-	checksum(exitUsage, "not closed", "--table", "`pt.t")
+	checksum(fault.Usage, "did you mean pt.a.b?", "--table", "pt.a.b", "--table", "pt.a.bc")
+	checksum(fault.Usage, "no nosuch", "--schema", "pt", "--schema", "nosuch")
+	checksum(fault.OK, "1 equal", "--table", "pt.`a.b`")
+	checksum(fault.Differs, "1 table differs", "--table", "pt.`a.b`", "--table", "pt.`o'd d`")
+	checksum(fault.Usage, "not closed", "--table", "`pt.t")
 
 	logs := filepath.Join(t.TempDir(), "logs")
 	s.sql(n, "DELETE FROM pt.`o'd d`")
 	gtid := strings.Trim(s.sql(n, "SELECT @@gtid_binlog_pos"), "[]")
 	mustRun(t, "binlog", "follow", "--dsn", n.DSN, "--to", logs, "--once")
 	undo := []string{"binlog", "undo", "--dsn", n.DSN, "--from", logs, "--gtid", gtid}
-	said(exitOK, "INSERT INTO `pt`.`o'd d`", append(undo, "--table", "pt.`o'd d`")...)
-	if code, out, errs := drillSaid(t, append(undo, "--table", "pt.nosuch", "--table", "pt.`o'd d`")...); code != exitFailed || out != "" || !strings.Contains(errs, "changes pt.nosuch") {
+	said(fault.OK, "INSERT INTO `pt`.`o'd d`", append(undo, "--table", "pt.`o'd d`")...)
+	if code, out, errs := drillSaid(t, append(undo, "--table", "pt.nosuch", "--table", "pt.`o'd d`")...); code != fault.Failed || out != "" || !strings.Contains(errs, "changes pt.nosuch") {
 		t.Errorf("undo: %d %s%s", code, out, errs)
 	}
 	search := []string{"binlog", "search", "--from", logs, "--kind", "delete"}
-	said(exitOK, "1 of ", append(search, "--table", "pt.`o'd d`")...)
-	said(exitFailed, "changes pt.nosuch", append(search, "--table", "pt.nosuch")...)
-	said(exitOK, "note: no transaction that was read changes pt.nosuch", append(search, "--table", "pt.nosuch", "--table", "pt.*")...)
+	said(fault.OK, "1 of ", append(search, "--table", "pt.`o'd d`")...)
+	said(fault.Failed, "changes pt.nosuch", append(search, "--table", "pt.nosuch")...)
+	said(fault.OK, "note: no transaction that was read changes pt.nosuch", append(search, "--table", "pt.nosuch", "--table", "pt.*")...)
 	apply := []string{"binlog", "apply", "--from", logs, "--into", other.DSN, "--start", "binlog.000001:4", "--dry-run"}
-	said(exitFailed, "changes pt.nosuch", append(apply, "--table", "pt.nosuch", "--table", "pt.t")...)
-	said(exitOK, "would apply", append(apply, "--table", "pt.`o'd d`")...)
+	said(fault.Failed, "changes pt.nosuch", append(apply, "--table", "pt.nosuch", "--table", "pt.t")...)
+	said(fault.OK, "would apply", append(apply, "--table", "pt.`o'd d`")...)
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/rissodb/risso/internal/face/cli/screen"
 )
 
 // printed is a command line as the documents or the help print it.
@@ -45,7 +47,7 @@ func printedCommands(t *testing.T) (list []printed) {
 			}
 		}
 	}
-	every(newRoot(Streams{}), func(cmd *cobra.Command) {
+	every(newRoot(screen.Streams{}), func(cmd *cobra.Command) {
 		for _, line := range strings.Split(cmd.Example, "\n") {
 			if ourCommand.MatchString(line) {
 				list = append(list, printed{cmd.CommandPath() + " --help", line})
@@ -119,7 +121,7 @@ func TestPrintedCommandsParse(t *testing.T) {
 
 // parses says whether risso takes these arguments, and does nothing.
 func parses(args []string) error {
-	root := newRoot(Streams{})
+	root := newRoot(screen.Streams{})
 	cmd, rest, err := root.Find(args)
 	if err != nil {
 		return err

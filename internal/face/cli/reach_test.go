@@ -14,6 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rissodb/risso/internal/face/cli/screen"
+	"github.com/rissodb/risso/internal/face/cli/watch"
+	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
@@ -93,7 +96,7 @@ func TestNoServer(t *testing.T) {
 			})
 		}
 	}
-	every(newRoot(Streams{}), func(cmd *cobra.Command) {
+	every(newRoot(screen.Streams{}), func(cmd *cobra.Command) {
 		for _, flag := range []string{"dsn", "dsn-a", "dsn-b", "into", "against", "replica", "logs-dsn"} {
 			if !cmd.Runnable() || cmd.Flags().Lookup(flag) == nil {
 				continue
@@ -128,12 +131,12 @@ func unreachable(t *testing.T, args []string, stands map[string]string, says str
 	if waits {
 		out.words, out.end = "ready on", cancel
 	}
-	code := Main(ctx, args, Streams{In: strings.NewReader(""), Out: &out, Err: &out})
+	code := Main(ctx, args, screen.Streams{In: strings.NewReader(""), Out: &out, Err: &out})
 	text := out.text.String()
 	switch {
 	case context.Cause(ctx) == context.DeadlineExceeded:
 		t.Errorf("it does not end; it says %s", text)
-	case !strings.Contains(text, says), strings.Contains(text, "s3cret"), !waits && code != exitFailed, waits && !strings.Contains(text, "goes on trying"):
+	case !strings.Contains(text, says), strings.Contains(text, "s3cret"), !waits && code != fault.Failed, waits && !strings.Contains(text, "goes on trying"):
 		t.Errorf("exit %d: %s", code, text)
 	}
 }
@@ -146,7 +149,7 @@ func TestTopWaits(t *testing.T) {
 	r, w := io.Pipe()
 	code := make(chan int, 1)
 	go func() {
-		code <- Main(ctx, []string{"top", "--no-host", "-o", "json", "--dsn", n.DSN}, Streams{In: strings.NewReader(""), Out: w, Err: io.Discard})
+		code <- Main(ctx, []string{"top", "--no-host", "-o", "json", "--dsn", n.DSN}, screen.Streams{In: strings.NewReader(""), Out: w, Err: io.Discard})
 		w.Close()
 	}()
 	lines := bufio.NewScanner(r)
@@ -154,7 +157,7 @@ func TestTopWaits(t *testing.T) {
 	until := func(state string, down bool) {
 		t.Helper()
 		for lines.Scan() {
-			var a topAnswer
+			var a watch.TopAnswer
 			if err := json.Unmarshal(lines.Bytes(), &a); err != nil {
 				t.Fatal(err)
 			}
@@ -175,7 +178,7 @@ func TestTopWaits(t *testing.T) {
 	until("back", false)
 	cancel()
 	r.Close()
-	if c := <-code; c != exitOK {
+	if c := <-code; c != fault.OK {
 		t.Errorf("exit %d", c)
 	}
 }

@@ -13,8 +13,11 @@ import (
 
 	"filippo.io/age"
 
+	"github.com/rissodb/risso/internal/data/places"
+	"github.com/rissodb/risso/internal/data/places/placestest"
 	"github.com/rissodb/risso/internal/data/repo"
-	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/face/cli/backup"
+	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/store/blob/blobtest"
 )
 
@@ -22,50 +25,11 @@ import (
 func said(t *testing.T, args ...string) (code int, out, err string) {
 	t.Helper()
 	var o, e bytes.Buffer
-	code = Main(t.Context(), args, Streams{In: strings.NewReader(""), Out: &o, Err: &e})
+	code = Main(t.Context(), args, screen.Streams{In: strings.NewReader(""), Out: &o, Err: &e})
 	if strings.Count(e.String(), "\n") > 1 {
 		t.Errorf("%q says more than a line: %s", args, e.String())
 	}
 	return code, o.String(), e.String()
-}
-
-// keepBackups puts made up backups into a place, a day apart, and gives their IDs.
-func keepBackups(t *testing.T, place string, n int, k repo.Keys) (ids []string) {
-	t.Helper()
-	r, closePlace, err := makeRepo(t.Context(), place, k)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer closePlace()
-	keeper, err := r.NewKeeper()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range n {
-		at := time.Now().AddDate(0, 0, i-n)
-		h := repo.Header{Format: repo.Format, ID: repo.NewID(at), Kind: repo.Logical, Began: at, Snapshot: at, Ended: at.Add(time.Minute), Tables: 2, Server: repo.Server{Identity: "s", Name: "db1", Server: fleet.Server{Flavour: "MariaDB", Version: "10.11"}}}
-		if err := r.Begin(t.Context(), h, nil); err != nil {
-			t.Fatal(err)
-		}
-		d := repo.NewDraft()
-		defer d.Close()
-		tables := []*repo.Table{{Schema: "shop", Name: "a", Engine: "InnoDB"}, {Schema: "odd\nname", Name: "b\x1b[31m", Engine: "InnoDB"}}
-		for j, table := range tables {
-			kept, err := keeper.Keep(t.Context(), table.Schema, table.Name, blobtest.Bytes(uint64(i*(1-j)), 2000))
-			if err != nil {
-				t.Fatal(err)
-			}
-			table.Chunks = []repo.Chunk{{Hash: kept.Hash, Stored: kept.Stored}}
-			if err := d.Add(repo.Line{Table: table}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := r.Finish(t.Context(), h, d); err != nil {
-			t.Fatal(err)
-		}
-		ids = append(ids, h.ID)
-	}
-	return ids
 }
 
 // TestRepositoryCommands: list, show, verify, prune and copy in one story, over folders and S3, encrypted and not.
@@ -88,11 +52,11 @@ func TestRepositoryCommands(t *testing.T) {
 		"encrypted, s3": {s3.Place(t, "first", "backups/db1"), t.TempDir() + "/not/yet", []string{who.Recipient().String()}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			k, err := repoKeys(c.recipients, "")
+			k, err := places.Keys(c.recipients, "")
 			if err != nil {
 				t.Fatal(err)
 			}
-			ids := keepBackups(t, c.place, 4, k)
+			ids := placestest.KeepBackups(t, c.place, 4, k)
 			if code, out, e := said(t, "backup", "list", "--from", c.place); code != 0 || strings.Count(out, "\n") != 5 || strings.Count(out, "whole") != 4 || !strings.Contains(out, ids[2]) {
 				t.Errorf("list: %d %s%s", code, out, e)
 			}
@@ -102,8 +66,8 @@ func TestRepositoryCommands(t *testing.T) {
 			code, out, _ := said(t, "backup", "show", "--from", c.place, ids[0], "-o", "json", "--identity", identity)
 			var shown struct {
 				Header  repo.Header
-				Tables  []shownTable
-				Schemas []shownSchema
+				Tables  []backup.ShownTable
+				Schemas []backup.ShownSchema
 			}
 			if err := json.Unmarshal([]byte(out), &shown); code != 0 || err != nil || shown.Header.ID != ids[0] || len(shown.Tables) != 2 || len(shown.Schemas) != 2 {
 				t.Errorf("show: %d %s: %v", code, out, err)
@@ -139,7 +103,7 @@ func TestRepositoryCommands(t *testing.T) {
 func TestVerifyTellsDamage(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	dir := t.TempDir()
-	ids := keepBackups(t, dir, 2, repo.Keys{})
+	ids := placestest.KeepBackups(t, dir, 2, repo.Keys{})
 	list, _ := filepath.Glob(filepath.Join(dir, "data", "odd*", "*", "*"))
 	if len(list) != 1 {
 		t.Fatal(list)
@@ -180,11 +144,11 @@ func TestVerifyOtherIdentity(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := repoKeys([]string{who.Recipient().String()}, "")
+	k, err := places.Keys([]string{who.Recipient().String()}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	keepBackups(t, dir, 2, k)
+	placestest.KeepBackups(t, dir, 2, k)
 	for id, want := range map[*age.X25519Identity]int{other: 1, who: 0} {
 		if err := os.WriteFile(file, []byte(id.String()+"\n"), 0o600); err != nil {
 			t.Fatal(err)
@@ -203,8 +167,8 @@ func TestVerifyOtherIdentity(t *testing.T) {
 func TestVerifyHints(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	dir, second := t.TempDir(), t.TempDir()
-	ids := keepBackups(t, dir, 2, repo.Keys{})
-	r, closePlace, err := makeRepo(t.Context(), dir, repo.Keys{})
+	ids := placestest.KeepBackups(t, dir, 2, repo.Keys{})
+	r, closePlace, err := places.Make(t.Context(), dir, repo.Keys{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +229,7 @@ func TestRepositoryWrongUse(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	dir := t.TempDir()
 	empty := t.TempDir()
-	keepBackups(t, dir, 1, repo.Keys{})
+	placestest.KeepBackups(t, dir, 1, repo.Keys{})
 	for args, want := range map[string]string{
 		"verify": "2 say where the backups are", "verify --from s3:x": "2 s3://", "verify --from ftp://x": "2 not a kind of place", "verify --from " + empty: "1 risso backup --to makes one",
 		"verify --from " + dir + " --backup x": "1 no such backup", "verify --from " + dir + " --identity /nowhere": "2 --identity", "verify --from " + dir + " -o xml": "2 there are text, json", "verify --from " + dir + " extra": "2 ",
@@ -290,7 +254,7 @@ func TestCopyTold(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	from, second := t.TempDir(), t.TempDir()
-	ids := keepBackups(t, from, 3, repo.Keys{})
+	ids := placestest.KeepBackups(t, from, 3, repo.Keys{})
 	signature := filepath.Join(from, "backups", ids[1], "signature")
 	if err := os.Remove(signature); err != nil {
 		t.Fatal(err)

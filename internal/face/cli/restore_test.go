@@ -14,6 +14,9 @@ import (
 
 	"github.com/rissodb/risso/internal/data/load"
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/face/cli/flags"
+	"github.com/rissodb/risso/internal/face/cli/restore"
+	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
@@ -182,8 +185,8 @@ func (s *restoreStory) planned() {
 		s.t.Errorf("with the mistake: %+v", p)
 	}
 	s.says(mustRun(s.t, append(args, "--to-gtid", s.gtid, "--logs-dsn", s.here.DSN)...), ": 3 transactions, ", s.gtid, "the binary logs are those of root@")
-	s.says(s.refused(exitFailed, append(args, "--to-time", "2001-01-01")...), "cannot roll forward: the backup is of a later moment than the one to stop at", "no other backup of that server is here that was taken before", "--backup names an older one")
-	s.says(s.refused(exitUsage, append(args, "--before", "the mistake")...), "--before: ")
+	s.says(s.refused(fault.Failed, append(args, "--to-time", "2001-01-01")...), "cannot roll forward: the backup is of a later moment than the one to stop at", "no other backup of that server is here that was taken before", "--backup names an older one")
+	s.says(s.refused(fault.Usage, append(args, "--before", "the mistake")...), "--before: ")
 
 	found, err := filepath.Glob(filepath.Join(s.place, "binlog", "*", p.Logs[1].Name+".*"))
 	if err != nil || len(found) != 2 {
@@ -195,7 +198,7 @@ func (s *restoreStory) planned() {
 		}
 	}
 	args = append(args, "--before", s.gtid)
-	s.says(s.refused(exitFailed, args...), "cannot roll forward: ", "the log between "+p.Logs[0].Name+" and "+p.Logs[2].Name+" is missing", "up to the obstacle there is what lies from "+p.Logs[0].Name, ": 1 transaction, ",
+	s.says(s.refused(fault.Failed, args...), "cannot roll forward: ", "the log between "+p.Logs[0].Name+" and "+p.Logs[2].Name+" is missing", "up to the obstacle there is what lies from "+p.Logs[0].Name, ": 1 transaction, ",
 		"the binary logs do not do", "nothing was changed")
 	_, text, _ := drillSaid(s.t, append(args, "-o", "json")...)
 	if got := plan(text); got.Problem == "" || len(got.Logs) != 1 || got.Transactions != 1 {
@@ -212,9 +215,9 @@ func (s *restoreStory) planned() {
 // backToBefore restores the one table to just before the mistake, over what is there.
 func (s *restoreStory) backToBefore() {
 	one := []string{"restore", "--from", s.place, "--into", s.here.DSN, "--table", "shop.orders"}
-	s.says(s.refused(exitFailed, append(one, "--before", s.gtid)...), "there is data in the way: table `shop`.`orders`", "nothing was changed")
+	s.says(s.refused(fault.Failed, append(one, "--before", s.gtid)...), "there is data in the way: table `shop`.`orders`", "nothing was changed")
 	s.says(mustRun(s.t, append(one, "--before", s.gtid, "--overwrite", "--dry-run")...), "drops table `shop`.`orders`", "1 table with 10 rows", "Nothing was changed.")
-	s.says(s.refused(exitFailed, append(one, "--overwrite", "--before", "9-9-99999", "--dry-run")...), "the binary logs do not do")
+	s.says(s.refused(fault.Failed, append(one, "--overwrite", "--before", "9-9-99999", "--dry-run")...), "the binary logs do not do")
 	if got := s.sql(s.here, storyTables); got != s.after {
 		s.t.Fatalf("what changed nothing changed %s to %s", s.after, got)
 	}
@@ -261,8 +264,8 @@ func (s *restoreStory) inSandbox() {
 		s.says(mustRun(s.t, "sandbox", "exec", name, "--", "SELECT CONCAT(COUNT(*), ' are there') FROM shop.orders"), "are there")
 		s.says(mustRun(s.t, "sandbox", "down", name), name)
 	}
-	s.refused(exitUsage, "restore", "--from", s.place, "look")
-	s.refused(exitUsage, "restore", "--from", s.place, "--sandbox=a", "b")
+	s.refused(fault.Usage, "restore", "--from", s.place, "look")
+	s.refused(fault.Usage, "restore", "--from", s.place, "--sandbox=a", "b")
 }
 
 // toTime restores one schema up to a moment, into another server.
@@ -303,9 +306,9 @@ func (s *restoreStory) encrypted() {
 		s.t.Fatal(err)
 	}
 	all := []string{"restore", "--from", s.secret, "--into", s.there.DSN, "--schema", "shop"}
-	s.says(s.refused(exitFailed, all...), "no identity opens it", "nothing was changed") // although this host knows the manifest
-	s.says(s.refused(exitFailed, append(all, "--identity", wrong)...), "no identity opens it", "nothing was changed")
-	s.says(s.refused(exitUsage, append(all, "--identity", wrong+".not")...), "no such file")
+	s.says(s.refused(fault.Failed, all...), "no identity opens it", "nothing was changed") // although this host knows the manifest
+	s.says(s.refused(fault.Failed, append(all, "--identity", wrong)...), "no identity opens it", "nothing was changed")
+	s.says(s.refused(fault.Usage, append(all, "--identity", wrong+".not")...), "no such file")
 	if got := s.sql(s.there, "SHOW DATABASES LIKE 'shop'"); got != "[]" {
 		s.t.Fatal("a repository that cannot be read was restored: ", got)
 	}
@@ -318,7 +321,7 @@ func (s *restoreStory) encrypted() {
 
 // different restores a backup whose manifest has another sum for one table than its rows have.
 func (s *restoreStory) different() {
-	r, closePlace, err := fromFlags{from: s.place}.open(s.t.Context())
+	r, closePlace, err := flags.Source{From: s.place}.Open(s.t.Context())
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -348,18 +351,18 @@ func (s *restoreStory) different() {
 		s.t.Fatal(err)
 	}
 	args := []string{"restore", "--from", s.place, "--backup", h.ID, "--into", s.there.DSN, "--schema", "shop", "--overwrite"}
-	s.says(s.refused(exitFailed, args...), "it is not signed, so nobody knows who made it", "nothing was changed", "--allow-unsigned")
-	s.says(s.refused(exitFailed, "verify", "--from", s.place, "--backup", h.ID), "it is not signed", "not signed by who is trusted")
-	s.says(s.refused(exitFailed, "drill", "--from", s.place, "--backup", h.ID), "it is not signed", "--trust")
+	s.says(s.refused(fault.Failed, args...), "it is not signed, so nobody knows who made it", "nothing was changed", "--allow-unsigned")
+	s.says(s.refused(fault.Failed, "verify", "--from", s.place, "--backup", h.ID), "it is not signed", "not signed by who is trusted")
+	s.says(s.refused(fault.Failed, "drill", "--from", s.place, "--backup", h.ID), "it is not signed", "--trust")
 	args = append(args, "--allow-unsigned")
-	s.says(s.refused(exitFailed, args...), "Different: `shop`.`customers` has 2 rows, sum ", "the backup has 2 rows, sum 1111", "1 table differs", "1 of 3 tables")
-	s.says(s.refused(exitFailed, append(args, "--before", s.gtid)...), "1 table differs from the backup, and so nothing is rolled forward: `shop`.`customers`", "it goes on where it was")
+	s.says(s.refused(fault.Failed, args...), "Different: `shop`.`customers` has 2 rows, sum ", "the backup has 2 rows, sum 1111", "1 table differs", "1 of 3 tables")
+	s.says(s.refused(fault.Failed, append(args, "--before", s.gtid)...), "1 table differs from the backup, and so nothing is rolled forward: `shop`.`customers`", "it goes on where it was")
 	var out struct {
 		Result struct {
 			Different []struct{ Table, Wants string }
 		}
 	}
-	text := s.refused(exitFailed, append(args, "-o", "json")...)
+	text := s.refused(fault.Failed, append(args, "-o", "json")...)
 	if err := json.NewDecoder(strings.NewReader(text)).Decode(&out); err != nil || len(out.Result.Different) != 1 || out.Result.Different[0].Table != "customers" {
 		s.t.Errorf("%v: %s", err, text)
 	}
@@ -371,7 +374,7 @@ func (s *restoreStory) different() {
 
 // forgotten cuts a restore off when its first table is whole; another one is refused until the journal is taken away.
 func (s *restoreStory) forgotten() {
-	r, closePlace, err := fromFlags{from: s.place}.open(s.t.Context())
+	r, closePlace, err := flags.Source{From: s.place}.Open(s.t.Context())
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -386,16 +389,16 @@ func (s *restoreStory) forgotten() {
 	if err == nil || !res.Changed {
 		s.t.Fatalf("%+v, %v", res, err)
 	}
-	s.says(restoreFailure(ctx, err, res.Changed, nil).Error(), "interrupted")
+	s.says(restore.Failure(ctx, err, res.Changed, nil).Error(), "interrupted")
 	forget := []string{"restore", "--forget", "--into", s.there.DSN}
-	s.says(s.refused(exitFailed, "restore", "--from", s.place, "--into", s.there.DSN, "--table", "shop.orders"), "another restore into this server was not finished", res.Backup.ID, "--forget")
-	s.says(s.refused(exitUsage, append(forget, "--overwrite")...), "--forget and --overwrite")
+	s.says(s.refused(fault.Failed, "restore", "--from", s.place, "--into", s.there.DSN, "--table", "shop.orders"), "another restore into this server was not finished", res.Backup.ID, "--forget")
+	s.says(s.refused(fault.Usage, append(forget, "--overwrite")...), "--forget and --overwrite")
 	s.says(mustRun(s.t, append(forget, "--dry-run")...), res.Backup.ID, "1 table is whole", "Nothing was changed")
 	s.says(mustRun(s.t, append(forget, "--dry-run", "-o", "json")...), `"found": true`)
 	s.says(mustRun(s.t, forget...), "Its journal is gone")
 	s.leavesNothing(s.there)
 	s.says(mustRun(s.t, forget...), "No restore")
-	s.says(s.refused(exitFailed, "restore", "--from", s.place, "--into", s.there.DSN, "--schema", "shop"), "there is data in the way")
+	s.says(s.refused(fault.Failed, "restore", "--from", s.place, "--into", s.there.DSN, "--schema", "shop"), "there is data in the way")
 	s.sql(s.there, "DROP DATABASE shop")
 }
 

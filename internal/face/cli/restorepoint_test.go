@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/face/cli/check"
+	"github.com/rissodb/risso/internal/face/cli/flags"
+	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
@@ -33,7 +36,7 @@ func TestRestorePoints(t *testing.T) {
 	mustRun(t, "backup", "--dsn", n.DSN, "--to", s.place)
 	sql("INSERT INTO f.t VALUES (4); FLUSH BINARY LOGS; INSERT INTO f.t VALUES (5)")
 	mustRun(t, follow...)
-	r, done, err := fromFlags{from: s.place}.open(t.Context())
+	r, done, err := flags.Source{From: s.place}.Open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,11 +54,11 @@ func TestRestorePoints(t *testing.T) {
 	}
 	late := []string{"the backup is of a later moment than the one to stop at", newer.ID + " is of ", "--backup " + older.ID + " is the last", "nothing was changed"}
 	for _, more := range [][]string{nil, {"--dry-run"}, {"--logs-dsn", n.DSN}, {"--series", strings.SplitN(filepath.Base(seriesDir(t, s.place)), ".", 2)[0]}} {
-		s.says(s.refused(exitFailed, restore(append(more, "--to-time", until)...)...), late...)
+		s.says(s.refused(fault.Failed, restore(append(more, "--to-time", until)...)...), late...)
 	}
-	s.says(s.refused(exitFailed, restore("--to-time", "2001-01-01")...), "no other backup of that server is here that was taken before")
-	s.says(s.refused(exitFailed, restore("--to-gtid", first)...), "the position is past the point to stop at", "--backup names an older one", "nothing was changed")
-	s.says(s.refused(exitFailed, restore("--before", first)...), "the position is past the point to stop at", "nothing was changed")
+	s.says(s.refused(fault.Failed, restore("--to-time", "2001-01-01")...), "no other backup of that server is here that was taken before")
+	s.says(s.refused(fault.Failed, restore("--to-gtid", first)...), "the position is past the point to stop at", "--backup names an older one", "nothing was changed")
+	s.says(s.refused(fault.Failed, restore("--before", first)...), "the position is past the point to stop at", "nothing was changed")
 	if got := sql("SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA IN ('f', 'risso_restore')"); got != "1" {
 		t.Fatalf("%s tables", got)
 	}
@@ -97,11 +100,11 @@ func (s *restoreStory) damagedMirror() {
 	t, dir := s.t, seriesDir(s.t, s.place)
 	search := []string{"binlog", "search", "--from", s.place, "--table", "f.*"}
 	roll := []string{"binlog", "apply", "--from", s.place, "--start", "binlog.000001:4", "--dry-run"}
-	check := []string{"check", "backup", "--from", s.place}
+	probe := []string{"check", "backup", "--from", s.place}
 	list := []string{"binlog", "list", "--from", s.place}
 	mustRun(t, search...)
 	mustRun(t, roll...)
-	s.says(s.refused(checkWarning, check...), "was ever proven")
+	s.says(s.refused(check.Warning, probe...), "was ever proven")
 	s.says(mustRun(t, list...), "binlog.000002")
 	packed, index, growing := filepath.Join(dir, "binlog.000002.zst"), filepath.Join(dir, "binlog.000002.json"), filepath.Join(dir, "binlog.000003")
 	type say struct {
@@ -115,13 +118,13 @@ func (s *restoreStory) damagedMirror() {
 		change     func(b []byte) []byte // nil: the file goes
 		says       []say
 	}{
-		{"a log that is cut", packed, func(b []byte) []byte { return b[:len(b)-20] }, []say{{search, exitFailed, not[0]}, {roll, exitFailed, "binlog.000002"}, {append(list, "--verify"), exitFailed, "binlog.000002 is damaged"}}},
-		{"one with a bit that is another", packed, func(b []byte) []byte { b[len(b)/2] ^= 4; return b }, []say{{search, exitFailed, "binlog.000002"}, {roll, exitFailed, "binlog.000002"}, {append(list, "--verify"), exitFailed, "binlog.000002 is damaged"}}},
-		{"one that is gone", packed, nil, []say{{search, exitFailed, "binlog.000002"}, {roll, exitFailed, "binlog.000002"}}},
-		{"one without its index", index, nil, []say{{search, exitFailed, "1 log is there (binlog.000002) without the index"}, {roll, exitFailed, "the log between binlog.000001 and binlog.000003 is missing"}, {list, exitOK, "LOST: of series"}, {[]string{"verify", "--from", s.place}, exitFailed, "binlog.000002: it is there without its index"}}},
+		{"a log that is cut", packed, func(b []byte) []byte { return b[:len(b)-20] }, []say{{search, fault.Failed, not[0]}, {roll, fault.Failed, "binlog.000002"}, {append(list, "--verify"), fault.Failed, "binlog.000002 is damaged"}}},
+		{"one with a bit that is another", packed, func(b []byte) []byte { b[len(b)/2] ^= 4; return b }, []say{{search, fault.Failed, "binlog.000002"}, {roll, fault.Failed, "binlog.000002"}, {append(list, "--verify"), fault.Failed, "binlog.000002 is damaged"}}},
+		{"one that is gone", packed, nil, []say{{search, fault.Failed, "binlog.000002"}, {roll, fault.Failed, "binlog.000002"}}},
+		{"one without its index", index, nil, []say{{search, fault.Failed, "1 log is there (binlog.000002) without the index"}, {roll, fault.Failed, "the log between binlog.000001 and binlog.000003 is missing"}, {list, fault.OK, "LOST: of series"}, {[]string{"verify", "--from", s.place}, fault.Failed, "binlog.000002: it is there without its index"}}},
 		{"one that is not signed", index, func(b []byte) []byte { return bytes.Replace(b, []byte(`"signature"`), []byte(`"nothing"`), 1) },
-			[]say{{check, checkWarning, "1 mirrored binary log counts for nothing (series "}, {check, checkWarning, "it is not signed, so nobody knows who made it"}, {roll, exitFailed, "--allow-unsigned"}, {append(check, "--allow-unsigned"), checkWarning, "was ever proven: nobody knows whether they can be restored |"}}},
-		{"one that grows and lost its end", growing, lessOne, []say{{search, exitFailed, "were mirrored: it was cut since"}, {roll, exitFailed, "binlog.000003"}, {check, checkWarning, "1 mirrored binary log counts for nothing (series "}}},
+			[]say{{probe, check.Warning, "1 mirrored binary log counts for nothing (series "}, {probe, check.Warning, "it is not signed, so nobody knows who made it"}, {roll, fault.Failed, "--allow-unsigned"}, {append(probe, "--allow-unsigned"), check.Warning, "was ever proven: nobody knows whether they can be restored |"}}},
+		{"one that grows and lost its end", growing, lessOne, []say{{search, fault.Failed, "were mirrored: it was cut since"}, {roll, fault.Failed, "binlog.000003"}, {probe, check.Warning, "1 mirrored binary log counts for nothing (series "}}},
 	} {
 		was, err := os.ReadFile(c.file)
 		if err != nil {
@@ -165,7 +168,7 @@ func (s *restoreStory) lostAtTheEnd() {
 	restore := []string{"restore", "--from", s.place, "--into", s.here.DSN, "--table", "f.t", "--rename", "f.t=f.lost", "--dry-run", "--to-time", "2100-01-01"}
 	apply := []string{"binlog", "apply", "--from", s.place, "--start", "binlog.000001:4", "--dry-run"}
 	for _, args := range [][]string{restore, append(apply, "--to-time", "2100-01-01")} {
-		s.says(s.refused(exitFailed, args...), "they end before the time to stop at, and of series ", "1 log is there (binlog.000004) without the index")
+		s.says(s.refused(fault.Failed, args...), "they end before the time to stop at, and of series ", "1 log is there (binlog.000004) without the index")
 	}
 	s.says(mustRun(s.t, apply...), "note: of series ", "1 log is there (binlog.000004)")
 	if err := os.Remove(lost); err != nil {

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/rissodb/risso/internal/data/binlog/mirror"
+	"github.com/rissodb/risso/internal/data/places"
+	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
@@ -50,7 +52,7 @@ func TestRollAfterReset(t *testing.T) {
 			refused := func(says, to string, more ...string) {
 				t.Helper()
 				code, out, errs := restore(to, nextSecond(), more...)
-				if code != exitFailed || !strings.Contains(out+errs, says) {
+				if code != fault.Failed || !strings.Contains(out+errs, says) {
 					t.Errorf("restore %v: %d %s%s", more, code, out, errs)
 				}
 				if got := sql("SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = 'f'"); got != "2" {
@@ -70,7 +72,7 @@ func TestRollAfterReset(t *testing.T) {
 			}
 			follow(place) // as long as the position at least: what it holds tells, without a clock
 			refused("of another history", place, "--series", newestSeries(t, place))
-			if code, out, errs := restore(place, at); code != exitOK {
+			if code, out, errs := restore(place, at); code != fault.OK {
 				t.Errorf("restore: %d %s%s", code, out, errs)
 			}
 			if got := sql("SELECT COUNT(*), MAX(id), MIN(v) FROM f.old"); got != "5 5 before the reset 0" {
@@ -79,15 +81,15 @@ func TestRollAfterReset(t *testing.T) {
 			if c.spec != "mariadb" { // a drill has the same room, and needs a server
 				return
 			}
-			if code, out, _ := drillSaid(t, "drill", "--from", place, "--servers", c.spec); code != exitOK || !strings.Contains(out, "rolled forward: 5 transactions") || !strings.Contains(out, "began its binary logs anew") {
+			if code, out, _ := drillSaid(t, "drill", "--from", place, "--servers", c.spec); code != fault.OK || !strings.Contains(out, "rolled forward: 5 transactions") || !strings.Contains(out, "began its binary logs anew") {
 				t.Errorf("drill: %d %s", code, out)
 			}
-			if code, out, errs := drillSaid(t, "drill", "--from", late, "--servers", c.spec); code != exitFailed || !strings.Contains(out+errs, "of another history") {
+			if code, out, errs := drillSaid(t, "drill", "--from", late, "--servers", c.spec); code != fault.Failed || !strings.Contains(out+errs, "of another history") {
 				t.Errorf("drill: %d %s%s", code, out, errs)
 			}
 			sql("INSERT INTO f.u VALUES (1)")
 			mustRun(t, "backup", "--dsn", n.DSN, "--to", late) // and the mirror is behind it
-			if code, out, errs := drillSaid(t, "drill", "--from", late, "--servers", c.spec); code != exitOK || !strings.Contains(out, "nothing is rolled forward") || strings.Contains(out, "rolled forward: ") {
+			if code, out, errs := drillSaid(t, "drill", "--from", late, "--servers", c.spec); code != fault.OK || !strings.Contains(out, "nothing is rolled forward") || strings.Contains(out, "rolled forward: ") {
 				t.Errorf("drill: %d %s%s", code, out, errs)
 			}
 		})
@@ -97,7 +99,7 @@ func TestRollAfterReset(t *testing.T) {
 // newestSeries is the key of the series that grew last.
 func newestSeries(t *testing.T, at string) string {
 	t.Helper()
-	place, done, err := openPlace(t.Context(), at, "")
+	place, done, err := places.OpenLogs(t.Context(), at, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/rissodb/risso/internal/data/load"
+	"github.com/rissodb/risso/internal/face/cli/flags"
+	"github.com/rissodb/risso/internal/face/cli/restore"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
@@ -104,14 +106,14 @@ func (s *restoreStory) cutRoll() {
 	place := s.place + "3"
 	mustRun(s.t, "backup", "--dsn", s.here.DSN, "--to", place, "--schema", "cr", "--no-users")
 	s.sql(s.here, "INSERT INTO cr.t VALUES (3); INSERT INTO cr.counts VALUES (2); ALTER DATABASE cr COLLATE latin1_bin")
-	f := restoreFlags{from: place, logsDSN: s.here.DSN}
+	f := restore.Flags{From: place, LogsDSN: s.here.DSN}
 	until := load.Until{GTID: s.last()}
 	s.sql(s.here, "DROP DATABASE cr")
-	policy, err := f.policy(f.from, func(string) {})
+	policy, err := f.Policy(f.From, func(string) {})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	r, closePlace, err := fromFlags{from: f.from, policy: policy}.open(ctx)
+	r, closePlace, err := flags.Source{From: f.From, Policy: policy}.Open(ctx)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -120,7 +122,7 @@ func (s *restoreStory) cutRoll() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	o := load.Options{Repo: r, Into: into, Schemas: []string{"cr"}, Until: until, Roller: restoreRoller{f: f}}
+	o := load.Options{Repo: r, Into: into, Schemas: []string{"cr"}, Until: until, Roller: restore.Roller{F: f}}
 	outcome := func() string {
 		res, err := load.Restore(ctx, o)
 		slices.Sort(res.Notes)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
@@ -22,7 +23,7 @@ func TestRestoreTold(t *testing.T) {
 	sql(`CREATE DATABASE shop; USE shop; CREATE TABLE customers (id INT PRIMARY KEY); INSERT INTO customers VALUES (1); CREATE TABLE away (id INT);
 		CREATE VIEW gone AS SELECT id FROM away; DROP TABLE away; CREATE USER app@localhost; GRANT SELECT ON shop.* TO app@localhost;
 		CREATE DEFINER = app@localhost VIEW names AS SELECT id FROM customers`)
-	if code, out, errs := drillSaid(t, "backup", "--dsn", node.DSN, "--to", place); code != exitOK || !strings.Contains(out+errs, "Views that do not work on the server") {
+	if code, out, errs := drillSaid(t, "backup", "--dsn", node.DSN, "--to", place); code != fault.OK || !strings.Contains(out+errs, "Views that do not work on the server") {
 		t.Fatalf("%d: %s%s", code, out, errs)
 	}
 	sql(`INSERT INTO shop.customers VALUES (2); DROP VIEW shop.names; CREATE TABLE shop.names (id INT); CREATE DATABASE crm; USE crm;
@@ -41,13 +42,13 @@ func TestRestoreTold(t *testing.T) {
 		}
 	}
 	const others = "table `crm`.`visits` is not restored and refers to `shop`.`customers`"
-	tells(exitOK, []string{others, "drops table `shop`.`names`, where the backup has a view", "drops table `shop`.`customers`", "broken when the backup was taken, and made only if what they need is here: 1 view, `shop`.`gone`", "Nothing was changed."}, "--overwrite", "--dry-run")
-	tells(exitFailed, []string{"Orphans: 1 row of `crm`.`visits` refers to rows that `shop`.`customers` does not have (`of_whom`)", "SELECT c.* FROM `crm`.`visits` c WHERE", "Note: view `shop`.`gone` is not made: it was broken when the backup was taken", "; rows read back: all as in the backup", "restore their tables of the same backup"}, "--overwrite")
+	tells(fault.OK, []string{others, "drops table `shop`.`names`, where the backup has a view", "drops table `shop`.`customers`", "broken when the backup was taken, and made only if what they need is here: 1 view, `shop`.`gone`", "Nothing was changed."}, "--overwrite", "--dry-run")
+	tells(fault.Failed, []string{"Orphans: 1 row of `crm`.`visits` refers to rows that `shop`.`customers` does not have (`of_whom`)", "SELECT c.* FROM `crm`.`visits` c WHERE", "Note: view `shop`.`gone` is not made: it was broken when the backup was taken", "; rows read back: all as in the backup", "restore their tables of the same backup"}, "--overwrite")
 	sql("DELETE FROM crm.visits WHERE id = 2")
-	tells(exitOK, []string{others, "Note: view `shop`.`gone` is not made"}, "--overwrite")
+	tells(fault.OK, []string{others, "Note: view `shop`.`gone` is not made"}, "--overwrite")
 	sql("DROP USER app@localhost")
-	tells(exitFailed, []string{"Broken: view `shop`.`names` is there and does not work: ", "CREATE ALGORITHM", "--definer names another one"}, "--overwrite")
-	tells(exitOK, nil, "--overwrite", "--definer", "CURRENT_USER")
-	tells(exitUsage, []string{"it has 65 characters, and a name has 64 at most"}, "--rename", "shop="+strings.Repeat("x", 65))
-	tells(exitUsage, []string{"it has no schema `shpo` (--rename)", "did you mean shop?", "nothing was changed"}, "--rename", "shpo=shop2", "--overwrite")
+	tells(fault.Failed, []string{"Broken: view `shop`.`names` is there and does not work: ", "CREATE ALGORITHM", "--definer names another one"}, "--overwrite")
+	tells(fault.OK, nil, "--overwrite", "--definer", "CURRENT_USER")
+	tells(fault.Usage, []string{"it has 65 characters, and a name has 64 at most"}, "--rename", "shop="+strings.Repeat("x", 65))
+	tells(fault.Usage, []string{"it has no schema `shpo` (--rename)", "did you mean shop?", "nothing was changed"}, "--rename", "shpo=shop2", "--overwrite")
 }

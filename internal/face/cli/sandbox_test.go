@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rissodb/risso/internal/face/cli/screen"
+	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
@@ -22,7 +24,7 @@ func runSandbox(t *testing.T, args ...string) (out, progress string, err error) 
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	var o, e bytes.Buffer
-	cmd := newRoot(Streams{Out: &o, Err: &e})
+	cmd := newRoot(screen.Streams{Out: &o, Err: &e})
 	cmd.SetArgs(append([]string{"sandbox"}, args...))
 	err = cmd.ExecuteContext(ctx)
 	return o.String(), e.String(), err
@@ -164,9 +166,9 @@ func TestSandboxUsage(t *testing.T) {
 
 func exitCodeOf(err error) int {
 	if err == nil {
-		return exitOK
+		return fault.OK
 	}
-	return codeOf(err)
+	return fault.Code(err)
 }
 
 func nodesOf(t *testing.T, out string) []map[string]any {

@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rissodb/risso/internal/face/cli/screen"
+	"github.com/rissodb/risso/internal/fault"
 )
 
 func TestPasswordSpan(t *testing.T) {
@@ -49,12 +52,12 @@ func TestSecretSpans(t *testing.T) {
 	}
 	// What stands in a message has no password, wherever the argument ends.
 	var errs bytes.Buffer
-	code := Main(t.Context(), []string{"bench", "report", "--mysql-password=hush", "/no/such?password=hush"}, Streams{In: strings.NewReader(""), Out: io.Discard, Err: &errs})
-	if code != exitUsage || strings.Contains(errs.String(), "hush") {
+	code := Main(t.Context(), []string{"bench", "report", "--mysql-password=hush", "/no/such?password=hush"}, screen.Streams{In: strings.NewReader(""), Out: io.Discard, Err: &errs})
+	if code != fault.Usage || strings.Contains(errs.String(), "hush") {
 		t.Errorf("code %d: %s", code, errs.String())
 	}
 	errs.Reset()
-	if code := Main(t.Context(), []string{"bench", "report", "/no/such?password=hush"}, Streams{In: strings.NewReader(""), Out: io.Discard, Err: &errs}); code != exitUsage || !strings.Contains(errs.String(), "password=***") {
+	if code := Main(t.Context(), []string{"bench", "report", "/no/such?password=hush"}, screen.Streams{In: strings.NewReader(""), Out: io.Discard, Err: &errs}); code != fault.Usage || !strings.Contains(errs.String(), "password=***") {
 		t.Errorf("code %d: %s", code, errs.String())
 	}
 }

@@ -1,19 +1,19 @@
 package cli
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"filippo.io/age"
 
-	"github.com/rissodb/risso/internal/data/drill"
+	"github.com/rissodb/risso/internal/data/places"
+	"github.com/rissodb/risso/internal/data/places/placestest"
 	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/face/cli/check"
+	"github.com/rissodb/risso/internal/fault"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
-	"github.com/rissodb/risso/internal/store/blob"
 )
 
 // TestTrust: what one account takes another reads by its first use, or by its key; what is not signed only when that is asked for.
@@ -21,56 +21,56 @@ func TestTrust(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	place, taker, reader, third := t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir()
 	t.Setenv("XDG_CONFIG_HOME", taker)
-	ids := keepBackups(t, place, 2, repo.Keys{})
+	ids := placestest.KeepBackups(t, place, 2, repo.Keys{})
 	code, key, _ := said(t, "backup", "key")
 	key = strings.TrimSpace(key)
-	if code != exitOK || !strings.HasPrefix(key, "ed25519:") {
+	if code != fault.OK || !strings.HasPrefix(key, "ed25519:") {
 		t.Fatalf("%d, %q", code, key)
 	}
-	if code, _, err := said(t, "verify", "--from", place); code != exitOK || err != "" {
+	if code, _, err := said(t, "verify", "--from", place); code != fault.OK || err != "" {
 		t.Errorf("one's own: %d, %s", code, err)
 	}
-	if code, out, _ := said(t, "backup", "show", "--from", place); code != exitOK || !strings.Contains(out, "Signed   by "+key) {
+	if code, out, _ := said(t, "backup", "show", "--from", place); code != fault.OK || !strings.Contains(out, "Signed   by "+key) {
 		t.Errorf("%d, %s", code, out)
 	}
 	t.Setenv("XDG_CONFIG_HOME", reader)
-	if code, _, err := said(t, "verify", "--from", place); code != exitOK || !strings.Contains(err, "seen for the first time; from now on its key "+key) {
+	if code, _, err := said(t, "verify", "--from", place); code != fault.OK || !strings.Contains(err, "seen for the first time; from now on its key "+key) {
 		t.Errorf("the first time: %d, %s", code, err)
 	}
-	if code, _, err := said(t, "verify", "--from", place); code != exitOK || err != "" {
+	if code, _, err := said(t, "verify", "--from", place); code != fault.OK || err != "" {
 		t.Errorf("the second time: %d, %s", code, err)
 	}
 	t.Setenv("XDG_CONFIG_HOME", third)
 	code, other, _ := said(t, "backup", "key")
-	if code != exitOK || other == key {
+	if code != fault.OK || other == key {
 		t.Fatalf("%d, %q", code, other)
 	}
-	if code, out, _ := said(t, "verify", "--from", place, "--trust", strings.TrimSpace(other)); code != exitFailed || !strings.Contains(out, "foreign") || !strings.Contains(out, key) {
+	if code, out, _ := said(t, "verify", "--from", place, "--trust", strings.TrimSpace(other)); code != fault.Failed || !strings.Contains(out, "foreign") || !strings.Contains(out, key) {
 		t.Errorf("only another key is trusted: %d, %s", code, out)
 	}
-	if code, _, err := said(t, "verify", "--from", place, "--trust", key); code != exitOK || !strings.Contains(err, key+" is trusted") {
+	if code, _, err := said(t, "verify", "--from", place, "--trust", key); code != fault.OK || !strings.Contains(err, key+" is trusted") {
 		t.Errorf("--trust: %d, %s", code, err)
 	}
-	if code, _, err := said(t, "verify", "--from", place, "--trust", "nonsense"); code != exitUsage || !strings.Contains(err, "neither a public key") {
+	if code, _, err := said(t, "verify", "--from", place, "--trust", "nonsense"); code != fault.Usage || !strings.Contains(err, "neither a public key") {
 		t.Errorf("--trust nonsense: %d, %s", code, err)
 	}
 	if err := os.Remove(filepath.Join(place, "backups", ids[1], "signature")); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range [][]string{{"verify"}, {"drill"}, {"restore", "--sandbox", "never"}} {
-		if code, out, err := said(t, append(c, "--from", place)...); code != exitFailed || !strings.Contains(out+err, "it is not signed, so nobody knows who made it") || !strings.Contains(err, "--allow-unsigned") {
+		if code, out, err := said(t, append(c, "--from", place)...); code != fault.Failed || !strings.Contains(out+err, "it is not signed, so nobody knows who made it") || !strings.Contains(err, "--allow-unsigned") {
 			t.Errorf("%v of a backup without signature: %d, %s%s", c, code, out, err)
 		}
 	}
-	if code, _, err := said(t, "verify", "--from", place, "--allow-unsigned"); code != exitOK || !strings.Contains(err, "backup "+ids[1]+" is not signed") {
+	if code, _, err := said(t, "verify", "--from", place, "--allow-unsigned"); code != fault.OK || !strings.Contains(err, "backup "+ids[1]+" is not signed") {
 		t.Errorf("--allow-unsigned: %d, %s", code, err)
 	}
 	// A newer one that nobody signed makes no signed one go.
-	if code, out, err := said(t, "backup", "prune", "--from", place, "--keep-last", "1"); code != exitOK || !strings.Contains(out, "keep    "+ids[0]+"  the newest") ||
+	if code, out, err := said(t, "backup", "prune", "--from", place, "--keep-last", "1"); code != fault.OK || !strings.Contains(out, "keep    "+ids[0]+"  the newest") ||
 		!strings.Contains(out, "it replaces none that another key signed: it is not signed") || !strings.Contains(out, "Removed 0 backups of 2") {
 		t.Errorf("prune: %d, %s%s", code, out, err)
 	}
-	if code, _, err := said(t, "backup", "prune", "--from", place, "--keep-last", "1", "--trust", "nonsense"); code != exitUsage || !strings.Contains(err, "neither a public key") {
+	if code, _, err := said(t, "backup", "prune", "--from", place, "--keep-last", "1", "--trust", "nonsense"); code != fault.Usage || !strings.Contains(err, "neither a public key") {
 		t.Errorf("prune --trust nonsense: %d, %s", code, err)
 	}
 }
@@ -100,57 +100,30 @@ func TestLittle(t *testing.T) {
 			}
 		}
 	}
-	refused(exitFailed, []string{"the account sees 0 in 0", "run GRANT SELECT, SHOW VIEW", "TO 'few'@'localhost'"}, "backup", "--dsn", few, "--to", place)
+	refused(fault.Failed, []string{"the account sees 0 in 0", "run GRANT SELECT, SHOW VIEW", "TO 'few'@'localhost'"}, "backup", "--dsn", few, "--to", place)
 	if _, _, err := said(t, "backup", "--dsn", few, "--to", place); strings.Contains(err, "--partial") {
 		t.Errorf("a part that would hold nothing is advised: %s", err)
 	}
-	refused(exitFailed, []string{"GRANT REPLICATION SLAVE, BINLOG MONITOR ON *.* TO 'few'@'localhost'"}, "binlog", "follow", "--dsn", few, "--to", place, "--once")
-	refused(exitFailed, []string{"GRANT SELECT, SHOW VIEW ON them TO 'few'@'localhost'"}, "explain", "--dsn", few, "SELECT * FROM shop.t")
-	if code, _, err := said(t, "backup", "--dsn", node.DSN, "--to", place); code != exitOK {
+	refused(fault.Failed, []string{"GRANT REPLICATION SLAVE, BINLOG MONITOR ON *.* TO 'few'@'localhost'"}, "binlog", "follow", "--dsn", few, "--to", place, "--once")
+	refused(fault.Failed, []string{"GRANT SELECT, SHOW VIEW ON them TO 'few'@'localhost'"}, "explain", "--dsn", few, "SELECT * FROM shop.t")
+	if code, _, err := said(t, "backup", "--dsn", node.DSN, "--to", place); code != fault.OK {
 		t.Fatal(err)
 	}
 	part := t.TempDir()
-	if code, _, err := said(t, "backup", "--dsn", node.DSN, "--to", part, "--schema", "shop"); code != exitOK {
+	if code, _, err := said(t, "backup", "--dsn", node.DSN, "--to", part, "--schema", "shop"); code != fault.OK {
 		t.Fatal(err)
 	}
-	refused(checkCritical, []string{"BACKUP CRITICAL - never backed up as a whole, the newest backup, ", ", holds only shop |"}, "check", "backup", "--from", part)
+	refused(check.Critical, []string{"BACKUP CRITICAL - never backed up as a whole, the newest backup, ", ", holds only shop |"}, "check", "backup", "--from", part)
 	sql("DROP DATABASE shop")
-	refused(exitOK, []string{"no proof, and it replaces no other backup: it holds no table"}, "backup", "--dsn", node.DSN, "--to", place, "-o", "json")
-	refused(exitOK, []string{"is no proof and replaces none: it holds no table"}, "backup", "list", "--from", place)
-	refused(exitFailed, []string{"NOT PROVEN: it holds no table", "risso backup accept"}, "drill", "--from", place)
-	refused(checkCritical, []string{"does not count: it holds no table"}, "check", "backup", "--from", place)
-	refused(exitOK, []string{"the last full one", "Removed 0 backups of 2"}, "backup", "prune", "--from", place, "--keep-last", "1")
-	refused(exitOK, []string{"counts from now on"}, "backup", "accept", "--from", place)
-	refused(exitOK, []string{"PROVEN: "}, "drill", "--from", place)
-	refused(checkOK, []string{"BACKUP OK"}, "check", "backup", "--from", place)
-	refused(exitOK, []string{"Removed 1 backup of 2"}, "backup", "prune", "--from", place, "--keep-last", "1")
-}
-
-// proveIt notes that a drill of a backup went well, by this account's key where it signs.
-func proveIt(t *testing.T, place, id string, k repo.Keys, signs bool) {
-	t.Helper()
-	b, err := blob.Open(t.Context(), place, blob.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
-	if signs {
-		if k.Signer, err = repo.SigningKey(keyDir(), true); err != nil {
-			t.Fatal(err)
-		}
-	}
-	r, err := repo.OpenWith(t.Context(), repo.On(b), k)
-	if err != nil {
-		t.Fatal(err)
-	}
-	now := time.Now().UTC()
-	p, err := json.Marshal(drill.Proof{Format: drill.ProofFormat, Backup: id, Began: now, Ended: now, Passed: true, Recovery: 1})
-	if err == nil {
-		err = r.AddProof(t.Context(), repo.Proof{Backup: id, Time: now, JSON: p})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	refused(fault.OK, []string{"no proof, and it replaces no other backup: it holds no table"}, "backup", "--dsn", node.DSN, "--to", place, "-o", "json")
+	refused(fault.OK, []string{"is no proof and replaces none: it holds no table"}, "backup", "list", "--from", place)
+	refused(fault.Failed, []string{"NOT PROVEN: it holds no table", "risso backup accept"}, "drill", "--from", place)
+	refused(check.Critical, []string{"does not count: it holds no table"}, "check", "backup", "--from", place)
+	refused(fault.OK, []string{"the last full one", "Removed 0 backups of 2"}, "backup", "prune", "--from", place, "--keep-last", "1")
+	refused(fault.OK, []string{"counts from now on"}, "backup", "accept", "--from", place)
+	refused(fault.OK, []string{"PROVEN: "}, "drill", "--from", place)
+	refused(check.OK, []string{"BACKUP OK"}, "check", "backup", "--from", place)
+	refused(fault.OK, []string{"Removed 1 backup of 2"}, "backup", "prune", "--from", place, "--keep-last", "1")
 }
 
 // TestCheckWithoutIdentity: a monitoring host without an identity knows of an encrypted place whether a backup was proven, by what was signed; of a proof
@@ -163,11 +136,11 @@ func TestCheckWithoutIdentity(t *testing.T) {
 	place, taker := t.TempDir(), t.TempDir()
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	t.Setenv("XDG_CONFIG_HOME", taker)
-	k, err := repoKeys([]string{who.Recipient().String()}, "")
+	k, err := places.Keys([]string{who.Recipient().String()}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	id := keepBackups(t, place, 1, k)[0]
+	id := placestest.KeepBackups(t, place, 1, k)[0]
 	says := func(want int, words string, args ...string) {
 		t.Helper()
 		if code, out, err := said(t, append(args, "--from", place)...); code != want || !strings.Contains(out+err, words) {
@@ -176,15 +149,15 @@ func TestCheckWithoutIdentity(t *testing.T) {
 	}
 	for _, config := range []string{taker, t.TempDir()} {
 		t.Setenv("XDG_CONFIG_HOME", config)
-		says(checkWarning, "no backup was ever proven", "check", "backup")
+		says(check.Warning, "no backup was ever proven", "check", "backup")
 	}
-	proveIt(t, place, id, k, false)
-	says(checkWarning, "the newest proof counts for nothing: ", "check", "backup") // nobody is trusted yet, and nobody knows
-	says(exitOK, "?", "backup", "list")
+	placestest.Prove(t, place, id, k, false)
+	says(check.Warning, "the newest proof counts for nothing: ", "check", "backup") // nobody is trusted yet, and nobody knows
+	says(fault.OK, "?", "backup", "list")
 	t.Setenv("XDG_CONFIG_HOME", taker)
-	proveIt(t, place, id, k, true)
+	placestest.Prove(t, place, id, k, true)
 	t.Setenv("XDG_STATE_HOME", t.TempDir()) // another host
-	says(checkOK, "proven 0 s ago", "check", "backup")
+	says(check.OK, "proven 0 s ago", "check", "backup")
 	if _, out, _ := said(t, "backup", "list", "--from", place); strings.Contains(out, "?") || strings.Contains(out, "in doubt") {
 		t.Errorf("list: %s", out)
 	}
@@ -199,10 +172,10 @@ func TestStrangersCount(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	place, taker, stranger, looker := t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir()
 	t.Setenv("XDG_CONFIG_HOME", taker)
-	ids := keepBackups(t, place, 2, repo.Keys{})
+	ids := placestest.KeepBackups(t, place, 2, repo.Keys{})
 	_, key, _ := said(t, "backup", "key")
 	key = strings.TrimSpace(key)
-	prove := func(id string, signs bool) { t.Helper(); proveIt(t, place, id, repo.Keys{}, signs) }
+	prove := func(id string, signs bool) { t.Helper(); placestest.Prove(t, place, id, repo.Keys{}, signs) }
 	says := func(want int, words string, args ...string) {
 		t.Helper()
 		if code, out, err := said(t, append(args, "--from", place)...); code != want || !strings.Contains(out+err, words) {
@@ -214,36 +187,36 @@ func TestStrangersCount(t *testing.T) {
 		prove(ids[1], signed)
 		t.Setenv("XDG_CONFIG_HOME", taker)
 		why := map[bool]string{false: "it is not signed, so nobody knows who made it", true: "it is signed by a key that is not trusted"}[signed]
-		says(checkWarning, "BACKUP WARNING - no backup was ever proven by who is trusted, the newest proof counts for nothing: "+why, "check", "backup")
-		says(exitOK, "A drill of "+ids[1]+" counts for nothing: "+why, "backup", "list")
-		says(exitOK, "in doubt", "backup", "list")
-		says(exitOK, `"doubt": "`+why, "backup", "list", "-o", "json")
-		says(exitOK, ids[1]+"  the newest that was proven, by a drill that nobody who is trusted signed", "backup", "prune", "--keep-last", "1", "--dry-run")
-		says(checkOK, "proven", "check", "backup", "--allow-unsigned")
+		says(check.Warning, "BACKUP WARNING - no backup was ever proven by who is trusted, the newest proof counts for nothing: "+why, "check", "backup")
+		says(fault.OK, "A drill of "+ids[1]+" counts for nothing: "+why, "backup", "list")
+		says(fault.OK, "in doubt", "backup", "list")
+		says(fault.OK, `"doubt": "`+why, "backup", "list", "-o", "json")
+		says(fault.OK, ids[1]+"  the newest that was proven, by a drill that nobody who is trusted signed", "backup", "prune", "--keep-last", "1", "--dry-run")
+		says(check.OK, "proven", "check", "backup", "--allow-unsigned")
 		t.Setenv("XDG_CONFIG_HOME", looker)
-		says(checkOK, "proven", "check", "backup") // who trusts nobody
-		says(checkWarning, why, "check", "backup", "--trust", key)
+		says(check.OK, "proven", "check", "backup") // who trusts nobody
+		says(check.Warning, why, "check", "backup", "--trust", key)
 		if left, err := os.ReadDir(looker); err != nil || len(left) > 0 {
 			t.Errorf("who looks writes down %v, %v", left, err)
 		}
 	}
 	t.Setenv("XDG_CONFIG_HOME", taker)
 	prove(ids[0], true)
-	says(checkOK, "proven", "check", "backup")
+	says(check.OK, "proven", "check", "backup")
 	t.Setenv("XDG_CONFIG_HOME", stranger)
-	other := keepBackups(t, place, 1, repo.Keys{})[0]
+	other := placestest.KeepBackups(t, place, 1, repo.Keys{})[0]
 	t.Setenv("XDG_CONFIG_HOME", taker)
-	says(checkWarning, "BACKUP WARNING - the newest backup, "+other+", does not count: it is signed by a key that is not trusted", "check", "backup")
-	says(exitOK, other+" counts for nothing: it is signed by a key that is not trusted", "backup", "list")
+	says(check.Warning, "BACKUP WARNING - the newest backup, "+other+", does not count: it is signed by a key that is not trusted", "check", "backup")
+	says(fault.OK, other+" counts for nothing: it is signed by a key that is not trusted", "backup", "list")
 	if err := os.Remove(filepath.Join(place, "backups", other, "signature")); err != nil {
 		t.Fatal(err)
 	}
-	says(checkWarning, other+", does not count: it is not signed", "check", "backup")
-	says(checkOK, "BACKUP OK", "check", "backup", "--allow-unsigned")
+	says(check.Warning, other+", does not count: it is not signed", "check", "backup")
+	says(check.OK, "BACKUP OK", "check", "backup", "--allow-unsigned")
 	for _, id := range ids { // nothing but a stranger's is left
 		if err := os.RemoveAll(filepath.Join(place, "backups", id)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	says(checkCritical, "no backup counts; the newest backup, "+other+", does not count", "check", "backup")
+	says(check.Critical, "no backup counts; the newest backup, "+other+", does not count", "check", "backup")
 }

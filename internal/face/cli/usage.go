@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/rissodb/risso/internal/fault"
 )
 
 // strict makes every wrong use below cmd an error with exit code 2 that names what was probably meant and where help is. Cobra
@@ -31,7 +33,7 @@ func strict(cmd *cobra.Command) {
 		if err == nil && runs {
 			err = errors.Join(cmd.ValidateRequiredFlags(), cmd.ValidateFlagGroups())
 		}
-		if err == nil || codeOf(err) != exitFailed {
+		if err == nil || fault.Code(err) != fault.Failed {
 			return err
 		}
 		return wrongUse(cmd, "", err)
@@ -47,7 +49,7 @@ func wrongUse(cmd *cobra.Command, guess string, err error) error {
 	if guess != "" {
 		hint = guess + "; see " + hint
 	}
-	return &exitError{code: exitUsage, hint: hint, err: err}
+	return &fault.Error{Code: fault.Usage, Hint: hint, Err: err}
 }
 
 // flagError tells which flag was probably meant.

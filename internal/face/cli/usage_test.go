@@ -10,6 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/rissodb/risso/internal/face/cli/screen"
+	"github.com/rissodb/risso/internal/fault"
 )
 
 // TestWrongUse: what is wrong use ends with 2, says what was meant, and leads to the help of the right command.
@@ -34,14 +37,14 @@ func TestWrongUse(t *testing.T) {
 		{"man", "no folder"},
 	} {
 		var out, said bytes.Buffer
-		code := Main(t.Context(), strings.Fields(c.args), Streams{Out: &out, Err: &said})
-		if code != exitUsage || out.Len() > 0 || !strings.Contains(said.String(), c.say) || strings.Count(said.String(), "\n") != 1 {
+		code := Main(t.Context(), strings.Fields(c.args), screen.Streams{Out: &out, Err: &said})
+		if code != fault.Usage || out.Len() > 0 || !strings.Contains(said.String(), c.say) || strings.Count(said.String(), "\n") != 1 {
 			t.Errorf("risso %s: code %d, %q, %q; it should tell of %q", c.args, code, out.String(), said.String(), c.say)
 		}
 	}
 	for _, args := range []string{"help", "help backup prune", "help exit-codes", "bench", "backup prune --help", "completion fish", "version", "exit-codes", ""} {
 		var out, said bytes.Buffer
-		if code := Main(t.Context(), strings.Fields(args), Streams{Out: &out, Err: &said}); code != exitOK || out.Len() == 0 || said.Len() > 0 {
+		if code := Main(t.Context(), strings.Fields(args), screen.Streams{Out: &out, Err: &said}); code != fault.OK || out.Len() == 0 || said.Len() > 0 {
 			t.Errorf("risso %s: code %d, %d bytes, %q", args, code, out.Len(), said.String())
 		}
 	}
@@ -55,7 +58,7 @@ func TestErrorsHideArguments(t *testing.T) {
 		{"top", "--output=root:s3cret@tcp(db1)/"}, {"sandbox", "down", "root:s3cret@tcp(db1)/"}, {"bench", "run", "root:s3cret@tcp(db1)/"},
 	} {
 		var out, said bytes.Buffer
-		if code := Main(t.Context(), args, Streams{Out: &out, Err: &said}); code == exitOK || strings.Contains(out.String()+said.String(), "s3cret") {
+		if code := Main(t.Context(), args, screen.Streams{Out: &out, Err: &said}); code == fault.OK || strings.Contains(out.String()+said.String(), "s3cret") {
 			t.Errorf("risso %s: code %d, %q", strings.Join(args, " "), code, said.String())
 		}
 	}
@@ -71,7 +74,7 @@ func every(cmd *cobra.Command, f func(*cobra.Command)) {
 
 // TestFlagsAgree: a flag is the same thing in every command, and the usual ones are everywhere.
 func TestFlagsAgree(t *testing.T) {
-	root := newRoot(Streams{})
+	root := newRoot(screen.Streams{})
 	// A list is the same as one where several make sense.
 	same := func(a, b string) bool {
 		one := func(s string) string {
@@ -118,7 +121,7 @@ func TestFlagsAgree(t *testing.T) {
 
 // TestHelpIsWhole: every command has a line that says what it is for and an example.
 func TestHelpIsWhole(t *testing.T) {
-	every(newRoot(Streams{}), func(cmd *cobra.Command) {
+	every(newRoot(screen.Streams{}), func(cmd *cobra.Command) {
 		if cmd.Name() == "completion" || cmd.HasParent() && cmd.Parent().Name() == "completion" {
 			return
 		}
@@ -146,8 +149,8 @@ func TestCompletion(t *testing.T) {
 		{"sandbox down", ":4"}, // none are there, and no files are offered
 	} {
 		var out, said bytes.Buffer
-		code := Main(t.Context(), append(append([]string{"__complete"}, strings.Fields(c.args)...), ""), Streams{Out: &out, Err: &said})
-		if code != exitOK || !strings.Contains(out.String(), c.offers) {
+		code := Main(t.Context(), append(append([]string{"__complete"}, strings.Fields(c.args)...), ""), screen.Streams{Out: &out, Err: &said})
+		if code != fault.OK || !strings.Contains(out.String(), c.offers) {
 			t.Errorf("%s: %d %q %q", c.args, code, out.String(), said.String())
 		}
 	}

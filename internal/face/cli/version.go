@@ -2,53 +2,16 @@ package cli
 
 import (
 	"fmt"
-	"runtime"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
+	"github.com/rissodb/risso/internal/face/cli/flags"
+	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/face/render"
+	"github.com/rissodb/risso/internal/release"
 )
 
-// release is the version of this source tree; a build from a checkout adds its commit.
-const release = "0.1.0-dev"
-
-// build is what risso version tells of the program.
-type build struct {
-	Version  string `json:"version"`            // the release, and where the build knows it the commit
-	Commit   string `json:"commit,omitempty"`   // whole
-	Modified bool   `json:"modified,omitempty"` // built from files that were not committed
-	Go       string `json:"go"`
-	Platform string `json:"platform"`        // operating system and architecture
-	Events   bool   `json:"embedded_events"` // statements can be kept in the data folder: a build with cgo
-}
-
-func thisBuild() build {
-	b := build{Version: release, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return b
-	}
-	for _, s := range info.Settings {
-		switch s.Key {
-		case "vcs.revision":
-			b.Commit = s.Value
-		case "vcs.modified":
-			b.Modified = s.Value == "true"
-		case "CGO_ENABLED":
-			b.Events = s.Value == "1"
-		}
-	}
-	if len(b.Commit) >= 8 {
-		b.Version += "+" + b.Commit[:8]
-	}
-	return b
-}
-
-// Version is the release and, where the build knows it, the commit.
-func Version() string { return thisBuild().Version }
-
-func newVersion(s Streams) *cobra.Command {
+func newVersion(s screen.Streams) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:     "version",
@@ -56,7 +19,7 @@ func newVersion(s Streams) *cobra.Command {
 		Example: "  risso version -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			b := thisBuild()
+			b := release.This()
 			if output == "json" {
 				return render.JSON(s.Out, b)
 			}
@@ -72,6 +35,6 @@ func newVersion(s Streams) *cobra.Command {
 			return err
 		},
 	}
-	outputVar(cmd.Flags(), &output, "", "text", "json")
+	flags.OutputVar(cmd.Flags(), &output, "", "text", "json")
 	return cmd
 }

@@ -217,3 +217,11 @@ func Cut(s string, width int) string {
 	}
 	return string([]rune(s)[:width-1]) + "…"
 }
+
+// Roughly is digits.Counted with three digits: 1 row, 1.23 M rows.
+func Roughly[N digits.Whole](n N, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return Number(float64(n)) + " " + what + "s"
+}

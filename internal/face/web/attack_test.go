@@ -13,12 +13,14 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/rissodb/risso/internal/serve/config"
 )
 
 // TestWaitersHoldNoPacker: a packer that has worked holds more than half a megabyte. Only who is worked on has one, however
 // many wait.
 func TestWaitersHoldNoPacker(t *testing.T) {
-	g := newGate(Limits{AtOnce: 1, Wait: time.Minute}.withDefaults())
+	g := newGate(withDefaults(config.Limits{AtOnce: 1, Wait: time.Minute}))
 	s := &server{gate: g}
 	work := make(chan struct{})
 	h := s.question(g.queries, writeError, func(_ *http.Request, a *answer) error {
@@ -131,7 +133,7 @@ func TestEndlessWorkIsRefused(t *testing.T) {
 // TestRudeClients: who sends what HTTP knows no end of is let go, and others are answered meanwhile.
 func TestRudeClients(t *testing.T) {
 	s := newSiteOf(t, true, func(o *Options) {
-		o.Limits = Limits{Body: 300 * time.Millisecond, Write: 300 * time.Millisecond, Time: time.Second, Wait: time.Second}
+		o.Limits = config.Limits{Body: 300 * time.Millisecond, Write: 300 * time.Millisecond, Time: time.Second, Wait: time.Second}
 	})
 	get := "GET /api/fleet HTTP/1.1\r\nHost: localhost\r\n"
 	endless := func(piece string) io.Reader { return &repeated{piece: piece} }

@@ -8,12 +8,14 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/rissodb/risso/internal/serve/config"
 )
 
 // Serve answers on a listener, with bounds on connections, headers and pauses, until ctx ends. handler is what New made of
 // the same limits.
-func Serve(ctx context.Context, ln net.Listener, handler http.Handler, limits Limits, logger *slog.Logger) error {
-	limits = limits.withDefaults()
+func Serve(ctx context.Context, ln net.Listener, handler http.Handler, limits config.Limits, logger *slog.Logger) error {
+	limits = withDefaults(limits)
 	srv := &http.Server{Handler: handler, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
 		ErrorLog:    slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) }}

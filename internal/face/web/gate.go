@@ -12,11 +12,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/rissodb/risso/internal/serve/config"
 )
 
 // gate lets questions through: so many of a kind at once, and all of them within a bound of memory.
 type gate struct {
-	limits  Limits
+	limits  config.Limits
 	quick   *lane // the present, which pages ask for each second
 	charts  *lane
 	promql  *lane
@@ -25,7 +27,7 @@ type gate struct {
 	heap    heapWatch
 }
 
-func newGate(l Limits) *gate {
+func newGate(l config.Limits) *gate {
 	g := &gate{limits: l, quick: newLane(quickAtOnce, l.Wait), charts: newLane(l.AtOnce, l.Wait), promql: newLane(l.AtOnce, l.Wait), queries: newLane(l.AtOnce, l.Wait)}
 	g.heap.most, g.heap.limit = uint64(l.Memory), debug.SetMemoryLimit(-1)
 	return g
@@ -33,7 +35,7 @@ func newGate(l Limits) *gate {
 
 // What keeps a question from its answer.
 var (
-	errBusy     = errors.New("Risso answers as many questions as it may")
+	errBusy     = errors.New("as many questions are being answered as may be at once")
 	errMemory   = errors.New("the questions that Risso answers now take all the memory that they may")
 	errTooLong  = errors.New("the question took too long")
 	errTooLarge = errors.New("the answer is too large")

@@ -5,6 +5,7 @@ import (
 
 	"github.com/rissodb/risso/internal/data/jobs"
 	"github.com/rissodb/risso/internal/data/verdict"
+	"github.com/rissodb/risso/internal/serve/protect"
 )
 
 // keeper protects db1, as far as the web face can see.
@@ -25,12 +26,12 @@ func (k *keeper) Want(instance string) *verdict.Want {
 	return &k.want
 }
 
-func (k *keeper) Plan(string) Plan {
-	return Plan{Place: "/backup", Kind: "logical", Retention: "7 daily"}
+func (k *keeper) Plan(string) protect.Plan {
+	return protect.Plan{Place: "/backup", Kind: "logical", Retention: "7 daily"}
 }
 
-func (k *keeper) Kept(context.Context, string) map[BackupKey]Kept {
-	return map[BackupKey]Kept{{"/backup", "b2"}: {Keep: true, Reasons: []string{"the last of 21 November"}}, {"/backup", "b1"}: {}}
+func (k *keeper) Kept(context.Context, string) map[protect.BackupKey]protect.Kept {
+	return map[protect.BackupKey]protect.Kept{{Place: "/backup", ID: "b2"}: {Keep: true, Reasons: []string{"the last of 21 November"}}, {Place: "/backup", ID: "b1"}: {}}
 }
 
 func (k *keeper) Running() []jobs.Progress { return k.running }

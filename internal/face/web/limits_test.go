@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rissodb/risso/internal/serve/config"
 )
 
 // dial opens a connection to the site; the patience of the test bounds what is read and written.
@@ -42,7 +44,7 @@ func ended(t *testing.T, c net.Conn) string {
 // TestSlowBodiesEnd: whoever sends a body slowly, or not at all, is told so and the connection goes, whatever was asked and
 // however the body is counted.
 func TestSlowBodiesEnd(t *testing.T) {
-	s := newSiteOf(t, true, func(o *Options) { o.Limits = Limits{Body: 300 * time.Millisecond} })
+	s := newSiteOf(t, true, func(o *Options) { o.Limits = config.Limits{Body: 300 * time.Millisecond} })
 	for name, head := range map[string]string{
 		"form":          "POST /api/v1/query HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 1000\r\n\r\nquery=1",
 		"chunked":       "POST /api/v1/query HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nque\r\n",
@@ -100,7 +102,7 @@ func TestLargeBodiesAreRefused(t *testing.T) {
 // TestManyConnections: who opens connections and says nothing, or half of a header, does not keep others from being answered.
 func TestManyConnections(t *testing.T) {
 	const most = 20
-	s := newSiteOf(t, true, func(o *Options) { o.Limits = Limits{Connections: most} })
+	s := newSiteOf(t, true, func(o *Options) { o.Limits = config.Limits{Connections: most} })
 	var idle []net.Conn
 	for i := range 10 * most {
 		c := s.dial(t)
@@ -128,7 +130,7 @@ func TestManyConnections(t *testing.T) {
 // TestSlowReadersEnd: who asks for something and does not read it is let go, and holds neither a place nor memory meanwhile.
 func TestSlowReadersEnd(t *testing.T) {
 	const limit = 300 * time.Millisecond
-	s := newSiteOf(t, true, func(o *Options) { o.Limits = Limits{Write: limit, AtOnce: 1, Wait: time.Minute} })
+	s := newSiteOf(t, true, func(o *Options) { o.Limits = config.Limits{Write: limit, AtOnce: 1, Wait: time.Minute} })
 	// 12 MB, more than the sockets take on their own: a thousand series with long labels.
 	long := `count_values("n",vector(time()))`
 	for _, label := range []string{"x", "y", "z"} {
@@ -160,7 +162,7 @@ func TestSlowReadersEnd(t *testing.T) {
 
 // TestQueueIsShort: who finds no place in time is told to come again, in the words of the API that was asked.
 func TestQueueIsShort(t *testing.T) {
-	g := newGate(Limits{AtOnce: 1, Wait: 10 * time.Millisecond}.withDefaults())
+	g := newGate(withDefaults(config.Limits{AtOnce: 1, Wait: 10 * time.Millisecond}))
 	s := &server{gate: g}
 	hold := make(chan struct{})
 	began := make(chan struct{})

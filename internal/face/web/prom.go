@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/storage"
 
+	"github.com/rissodb/risso/internal/serve/config"
 	"github.com/rissodb/risso/internal/store/state"
 	"github.com/rissodb/risso/internal/watch/live"
 )
@@ -35,7 +36,7 @@ type promAPI struct {
 	parser parser.Parser
 	store  promStore
 	live   *live.Board
-	limits Limits
+	limits config.Limits
 }
 
 // promStore is what PromQL is asked of.
@@ -44,7 +45,7 @@ type promStore interface {
 	QueryableFor(parser.Expr) storage.Queryable
 }
 
-func newPromAPI(store promStore, board *live.Board, l Limits) *promAPI {
+func newPromAPI(store promStore, board *live.Board, l config.Limits) *promAPI {
 	p := parser.NewParser(parser.Options{})
 	return &promAPI{store: store, live: board, limits: l, parser: p,
 		engine: promql.NewEngine(promql.EngineOpts{MaxSamples: l.Samples, Timeout: l.Time, EnableAtModifier: true, EnableNegativeOffset: true, Parser: p,
@@ -163,7 +164,7 @@ func lookback(r *http.Request) (promql.QueryOpts, error) {
 			return nil, err
 		}
 	}
-	return promql.NewPrometheusQueryOpts(false, d), nil
+	return promql.NewPrometheusQueryOpts(false, d, nil), nil
 }
 
 func (p *promAPI) query(r *http.Request) (any, error) {
@@ -328,7 +329,7 @@ func (p *promAPI) labels(r *http.Request) (any, error) {
 
 func (p *promAPI) labelValues(r *http.Request) (any, error) {
 	name := r.PathValue("name")
-	if !model.LabelName(name).IsValid() {
+	if !model.UTF8Validation.IsValidLabelName(name) {
 		return nil, badData("invalid label name: %q", name)
 	}
 	return p.labelQuery(r, func(q storage.Querier, m []*labels.Matcher) ([]string, error) {

@@ -13,6 +13,8 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 	"github.com/prometheus/prometheus/util/annotations"
 	"github.com/prometheus/prometheus/util/strutil"
+
+	"github.com/rissodb/risso/internal/serve/config"
 )
 
 // What an expression may be. The engine bounds the samples of a query, but neither how deep its text nests, nor what its
@@ -117,12 +119,12 @@ func checkLabels(expr parser.Expr) error {
 
 // bounds counts what one question touches.
 type bounds struct {
-	limits  Limits
+	limits  config.Limits
 	series  atomic.Int64
 	cursors atomic.Int64
 }
 
-func newBounds(l Limits) *bounds { return &bounds{limits: l} }
+func newBounds(l config.Limits) *bounds { return &bounds{limits: l} }
 
 // left is how many more series the question may touch.
 func (b *bounds) left() int { return max(b.limits.Series-int(b.series.Load()), 0) }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/rissodb/risso/internal/serve/config"
 )
 
 // TestCostlyExpressionsAreRefused: what would take gigabytes before the engine counts its first sample is never begun.
@@ -71,7 +73,7 @@ func (s *site) post(t *testing.T, path string, form url.Values) (int, string) {
 
 // TestSeriesAreBounded: a question that names too many series ends with an error that says so, in each way to ask.
 func TestSeriesAreBounded(t *testing.T) {
-	s := newSiteOf(t, true, func(o *Options) { o.Limits = Limits{Series: 1} })
+	s := newSiteOf(t, true, func(o *Options) { o.Limits = config.Limits{Series: 1} })
 	at := fmt.Sprint(s.from + 20)
 	for path, form := range map[string]url.Values{
 		"/api/v1/query":       {"query": {`{__name__=~".+"}`}, "time": {at}},
@@ -90,7 +92,7 @@ func TestSeriesAreBounded(t *testing.T) {
 
 // TestAnswerIsBounded: an answer that grows beyond its bound is an error and not half an answer.
 func TestAnswerIsBounded(t *testing.T) {
-	s := newSiteOf(t, true, func(o *Options) { o.Limits = Limits{Answer: 10_000} })
+	s := newSiteOf(t, true, func(o *Options) { o.Limits = config.Limits{Answer: 10_000} })
 	for _, header := range [][]string{nil, {"Accept-Encoding", "gzip"}} {
 		code, body := s.get(t, "/api/v1/query_range?query=time()&start=0&end=10000&step=1", header...)
 		if code != http.StatusUnprocessableEntity || !strings.Contains(body, "more than 10000 bytes") {

@@ -14,6 +14,7 @@ import (
 	"github.com/rissodb/risso/internal/data/jobs"
 	"github.com/rissodb/risso/internal/data/verdict"
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/serve/protect"
 	"github.com/rissodb/risso/internal/store/state"
 )
 
@@ -34,31 +35,12 @@ type Protect interface {
 	// Want says how an instance is to be protected; nil: nothing is configured for it.
 	Want(instance string) *verdict.Want
 	// Plan says what is configured, in words for the page; "" when nothing is.
-	Plan(instance string) Plan
+	Plan(instance string) protect.Plan
 	// Kept says of each backup of an instance, by place and ID, why retention keeps it; nil where nothing is configured.
-	Kept(ctx context.Context, instance string) map[BackupKey]Kept
+	Kept(ctx context.Context, instance string) map[protect.BackupKey]protect.Kept
 	Running() []jobs.Progress
 	Start(job, by string) error // by names who did it
 	Stop(run int64, by string) error
-}
-
-// Plan is what is configured for a server, without a secret.
-type Plan struct {
-	Place     string `json:"place"`
-	CopyTo    string `json:"copy_to,omitempty"`
-	Kind      string `json:"kind"`
-	Retention string `json:"retention,omitempty"` // in words; empty: all are kept
-	Encrypted bool   `json:"encrypted"`
-	Mirror    bool   `json:"mirror"`
-}
-
-// BackupKey names a backup.
-type BackupKey struct{ Place, ID string }
-
-// Kept says what retention does with a backup, and why.
-type Kept struct {
-	Keep    bool     `json:"keep"`
-	Reasons []string `json:"reasons"`
 }
 
 // moment is a time as the page reads it: unix seconds, null where there is none.
@@ -71,20 +53,20 @@ func moment(t time.Time) *float64 {
 }
 
 type protectBackup struct {
-	Place    string   `json:"place"`
-	ID       string   `json:"id"`
-	Kind     string   `json:"kind"`
-	Parent   string   `json:"parent,omitempty"`
-	Began    *float64 `json:"began"`
-	Ended    *float64 `json:"ended"`
-	Bytes    int64    `json:"bytes"`
-	Stored   int64    `json:"stored"`
-	Tables   int64    `json:"tables"`
-	Rows     int64    `json:"rows"`
-	Position string   `json:"position"`
-	Kept     *Kept    `json:"kept,omitempty"`
-	Proofs   []int64  `json:"proofs,omitempty"` // ids of the drills that restored it
-	Proven   *float64 `json:"proven,omitempty"` // when one of them found it good, last
+	Place    string        `json:"place"`
+	ID       string        `json:"id"`
+	Kind     string        `json:"kind"`
+	Parent   string        `json:"parent,omitempty"`
+	Began    *float64      `json:"began"`
+	Ended    *float64      `json:"ended"`
+	Bytes    int64         `json:"bytes"`
+	Stored   int64         `json:"stored"`
+	Tables   int64         `json:"tables"`
+	Rows     int64         `json:"rows"`
+	Position string        `json:"position"`
+	Kept     *protect.Kept `json:"kept,omitempty"`
+	Proofs   []int64       `json:"proofs,omitempty"` // ids of the drills that restored it
+	Proven   *float64      `json:"proven,omitempty"` // when one of them found it good, last
 }
 
 func backupOf(b *state.Backup) *protectBackup {
@@ -143,7 +125,7 @@ type protectRow struct {
 	Name     string           `json:"name"`
 	Address  string           `json:"address"`
 	Watched  bool             `json:"watched"`
-	Plan     *Plan            `json:"plan"`             // null: nothing is configured
+	Plan     *protect.Plan    `json:"plan"`             // null: nothing is configured
 	Source   string           `json:"source,omitempty"` // the server whose backups hold the data of this one, a replica without a plan
 	State    verdict.State    `json:"state"`
 	Words    string           `json:"words"`
@@ -385,14 +367,14 @@ func (s *server) jobNames(ctx context.Context) (map[int64]string, error) {
 
 // backupsOf gives backups with their proofs and what retention says.
 func (s *server) backupsOf(ctx context.Context, id string, list []state.Backup, drills []state.Drill) []*protectBackup {
-	var kept map[BackupKey]Kept
+	var kept map[protect.BackupKey]protect.Kept
 	if s.Protect != nil {
 		kept = s.Protect.Kept(ctx, id)
 	}
 	out := []*protectBackup{}
 	for i := range list {
 		b := backupOf(&list[i])
-		if k, ok := kept[BackupKey{b.Place, b.ID}]; ok {
+		if k, ok := kept[protect.BackupKey{Place: b.Place, ID: b.ID}]; ok {
 			b.Kept = &k
 		}
 		for _, d := range drills {

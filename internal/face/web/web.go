@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/serve/config"
 	"github.com/rissodb/risso/internal/store/series"
 	"github.com/rissodb/risso/internal/store/state"
 	"github.com/rissodb/risso/internal/watch/live"
@@ -43,7 +44,7 @@ type Options struct {
 	Version    string
 	Open       bool              // Risso listens on loopback only: no token is asked for until there is one
 	Hosts      []string          // further names under which Risso may be reached
-	Limits     Limits            // of what questions may cost
+	Limits     config.Limits     // of what questions may cost
 	Event      func(fleet.Event) // takes who did what; does not block; may be nil
 	Logger     *slog.Logger
 }
@@ -57,7 +58,7 @@ type server struct {
 
 // New makes the handler of all that Risso serves over HTTP.
 func New(o Options) http.Handler {
-	o.Limits = o.Limits.withDefaults()
+	o.Limits = withDefaults(o.Limits)
 	s := &server{Options: o, gate: newGate(o.Limits)}
 	s.prom = newPromAPI(o.Numbers, o.Live, o.Limits)
 	mux := http.NewServeMux()

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/serve/config"
 	"github.com/rissodb/risso/internal/store/series"
 	"github.com/rissodb/risso/internal/store/state"
 	"github.com/rissodb/risso/internal/watch/live"
@@ -82,7 +83,7 @@ func newSiteOf(t *testing.T, open bool, more func(*Options)) *site {
 }
 
 // serve answers as risso serve does.
-func (s *site) serve(t *testing.T, h http.Handler, l Limits) {
+func (s *site) serve(t *testing.T, h http.Handler, l config.Limits) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)

@@ -1,0 +1,73 @@
+// Package places opens the places where backups and mirrored logs lie, by the names that people give them, and says whom to trust
+// there.
+package places
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/face/render"
+	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/home"
+	"github.com/rissodb/risso/internal/store/blob"
+)
+
+// Keys reads recipients, each itself or a file of them, and the file of an identity; both may be empty.
+func Keys(recipients []string, identity string) (k repo.Keys, err error) {
+	if k.Recipients, err = repo.ReadRecipients(recipients...); err != nil {
+		return k, fault.Usagef("--encrypt-to: %w", err)
+	}
+	if identity != "" {
+		if k.Identities, err = repo.ReadIdentities(identity); err != nil {
+			return k, fault.Usagef("--identity: %w", err)
+		}
+	}
+	k.CacheDir = filepath.Join(home.Data(), "keys")
+	return k, nil
+}
+
+// Make opens the repository in a place, and makes one where there is none. What is taken into it is signed.
+func Make(ctx context.Context, place string, k repo.Keys) (*repo.Repo, func(), error) {
+	k, err := Sign(k)
+	if err != nil {
+		return nil, nil, err
+	}
+	store, err := blob.Open(ctx, place, blob.Options{})
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := repo.CreateWith(ctx, repo.On(store), k)
+	if err == nil {
+		err = Own(r, place, k)
+	}
+	if err != nil {
+		store.Close()
+		return nil, nil, Failure(ctx, place, err)
+	}
+	return r, func() { store.Close() }, nil
+}
+
+// Failure is an error of a repository with what mends it.
+func Failure(ctx context.Context, place string, err error) error {
+	hint := ""
+	switch {
+	case ctx.Err() != nil:
+		return fault.New(fault.Interrupted, "", errors.New("interrupted"))
+	case errors.Is(err, repo.ErrNoRepository):
+		hint = "risso backup --to makes one"
+	case Mistrusted(err) != "":
+		hint = Mistrusted(err)
+	case errors.Is(err, repo.ErrDamaged):
+		hint = "risso verify tells what else is damaged; a copy at another place may have it whole"
+	case errors.Is(err, repo.ErrFull):
+		hint = "prune needs room for a file of no length; free some there by hand: what lies under damaged/ no backup needs"
+	case errors.Is(err, repo.ErrPruning):
+		hint = "if it was killed just now on another machine, its lease ends within " + render.Seconds(repo.LeaseLife.Seconds())
+	case errors.Is(err, repo.ErrNoBackup):
+		hint = "risso backup list shows those that are there"
+	}
+	return fault.New(fault.Failed, hint, fmt.Errorf("%s: %w", Words(place), err))
+}

@@ -1,0 +1,159 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rissodb/risso/internal/data/places"
+	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/face/cli/flags"
+	"github.com/rissodb/risso/internal/face/cli/screen"
+	"github.com/rissodb/risso/internal/face/render"
+	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/store/blob"
+)
+
+type copyFlags struct {
+	flags.Source
+	places.Trust
+	to      string
+	backups []string
+	threads int
+	dryRun  bool
+	output  string
+}
+
+func newBackupCopy(s screen.Streams) *cobra.Command {
+	var f copyFlags
+	cmd := &cobra.Command{
+		Use:   "copy --from PLACE --to PLACE",
+		Short: "Copy backups to a second place",
+		Long: `Copies the backups of a place, what drills found, and mirrored binary logs to another one: only what is missing there,
+as it is, so that no identity is needed. The seal of each object is checked on the way, and with
+--identity, or where nothing is encrypted, what it holds: what is damaged does not arrive. A backup
+that is there and lacks objects gets them. Nothing that is there is ever replaced: what is otherwise
+there is named with both sizes. A backup that is damaged or refused is named, too; the others are
+copied, and the command ends with 1. A copy that is cut goes on when it is started again, and a
+backup is seen at the other place when it is whole there. Either place serves every command from
+then on.
+
+` + flags.TrustHelp,
+		Example: `  risso backup copy --from /backups/db1 --to 's3://backups/db1?region=eu-central-1'
+  risso backup copy --from 's3://backups/db1?region=eu-central-1' --to /rescue --backup newest`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runCopy(cmd.Context(), s, f) },
+	}
+	fl := cmd.Flags()
+	f.Source.Bind(cmd)
+	flags.BindTrust(&f.Trust, cmd)
+	fl.StringVar(&f.to, "to", "", "the second place")
+	fl.StringArrayVar(&f.backups, "backup", nil, "only this backup, by its ID; newest for the newest one; may be repeated")
+	fl.IntVar(&f.threads, "threads", 0, "objects on the way at once (default two for each processor, at most 16)")
+	fl.BoolVar(&f.dryRun, "dry-run", false, "say what would be copied, and copy nothing")
+	flags.OutputVar(fl, &f.output, "", "text", "json")
+	return cmd
+}
+
+func runCopy(ctx context.Context, s screen.Streams, f copyFlags) error {
+	switch {
+	case f.to == "":
+		return fault.Usagef("say where to: --to PLACE, one of %s", blob.Forms)
+	case f.threads < 0 || f.threads > 256:
+		return fault.Usagef("--threads %d: 1 to 256", f.threads)
+	case f.From != "" && places.Words(f.From) == places.Words(f.to):
+		return fault.Usagef("--from and --to are one place")
+	}
+	if err := blob.Check(f.to); err != nil {
+		return err
+	}
+	policy, err := f.Trust.Policy(f.From, screen.Says(s.Err))
+	if err != nil {
+		return err
+	}
+	f.Source.Policy = policy
+	r, closeFrom, err := f.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer closeFrom()
+	to, err := blob.Open(ctx, f.to, blob.Options{})
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	o := repo.CopyOptions{Threads: f.threads, DryRun: f.dryRun}
+	if o.Backups, err = backupIDs(ctx, r, f.backups); err != nil {
+		return places.Failure(ctx, f.From, err)
+	}
+	began := time.Now()
+	progress := screen.NewProgress(s.Err)
+	defer progress.End()
+	o.Progress, o.Waiting = screen.ByteProgress(progress), waitsFor(progress, s.Err)
+	c, err := r.CopyTo(ctx, repo.On(to), o)
+	progress.End()
+	switch {
+	case ctx.Err() != nil:
+		return fault.New(fault.Interrupted, "started again it goes on from here", errors.New("interrupted"))
+	case errors.Is(err, repo.ErrOther):
+		return fault.New(fault.Failed, "take an empty place, or one below it", fmt.Errorf("%s: %w", places.Words(f.to), err))
+	case err != nil:
+		return places.Failure(ctx, f.From, err)
+	}
+	if f.output == "json" {
+		err = render.JSON(s.Out, CopiedAnswer{places.Words(f.From), places.Words(f.to), f.dryRun, time.Since(began).Seconds(), *c})
+	} else {
+		copyText(s.Out, c, places.Words(f.to), f.dryRun, time.Since(began))
+	}
+	if err != nil || c.Whole() {
+		return err
+	}
+	return copyFailure(c)
+}
+
+// copyText says what a copy did.
+func copyText(w io.Writer, c *repo.Copied, to string, dry bool, took time.Duration) {
+	for _, r := range c.Refused {
+		fmt.Fprintf(w, "refused    %s\n", r)
+	}
+	for _, d := range c.Different {
+		fmt.Fprintf(w, "different  %s\n", d)
+	}
+	verb := "Copied"
+	if dry {
+		verb = "Would copy"
+	}
+	fmt.Fprintf(w, "%s %s, %s of %s, to %s", verb, digits.Counted(len(c.Backups), "backup"), digits.Counted(c.Objects, "object"), render.Bytes(float64(c.Bytes)), to)
+	if !dry {
+		fmt.Fprintf(w, " in %s", render.Seconds(took.Seconds()))
+	}
+	if c.Logs > 0 {
+		fmt.Fprintf(w, "; %s of %s", digits.Counted(c.Logs, "mirrored log"), render.Bytes(float64(c.LogBytes)))
+	}
+	if c.Mended > 0 {
+		fmt.Fprintf(w, "; %s that backups there lacked", digits.Counted(c.Mended, "object"))
+	}
+	if len(c.There) > 0 {
+		fmt.Fprintf(w, "; %s there before", digits.Plural(len(c.There), "was", "were"))
+	}
+	fmt.Fprintln(w)
+	if len(c.Backups) > 0 {
+		fmt.Fprintln(w, strings.Join(c.Backups, "\n"))
+	}
+}
+
+// copyFailure is the error of a copy that is not whole, with what mends it.
+func copyFailure(c *repo.Copied) error {
+	hint := "risso verify tells which place has what was put there; what is damaged at the second one goes away by risso verify --set-aside there, and the next copy brings it anew"
+	if len(c.Different) == 0 && !slices.ContainsFunc(c.Refused, func(r repo.Refusal) bool { return r.Kind != repo.Foreign }) {
+		hint = places.TrustHint
+	}
+	return fault.New(fault.Failed, hint, errors.New(c.Problems()))
+}

@@ -1,0 +1,205 @@
+package backup
+
+import (
+	"cmp"
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rissodb/risso/internal/data/dump"
+	"github.com/rissodb/risso/internal/data/physical"
+	"github.com/rissodb/risso/internal/data/places"
+	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/face/cli/flags"
+	"github.com/rissodb/risso/internal/face/cli/screen"
+	"github.com/rissodb/risso/internal/face/render"
+	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/home"
+	"github.com/rissodb/risso/internal/mysql"
+)
+
+// physicalHelp is what the help of risso backup says of --physical.
+const physicalHelp = `With --physical the server's own files are copied, on the server's machine: by
+mariadb-backup (MariaDB), by the CLONE plug-in (MySQL 8.0.17 and later), or by xtrabackup
+where that is found, which was never tried with this Risso. --incremental stores only pages that
+changed since the newest physical backup of the same server (mariadb-backup, xtrabackup).
+CLONE needs its plug-in: --install-clone lets Risso install it for as long as it takes.`
+
+// physicalFlags are those of risso backup that belong to --physical.
+type physicalFlags struct {
+	on          bool
+	incremental bool
+	install     bool
+	tool        string
+	workDir     string
+	stateDir    string
+}
+
+func (f *physicalFlags) bind(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.BoolVar(&f.on, "physical", false, "copy the server's files instead of reading its rows")
+	fl.BoolVar(&f.incremental, "incremental", false, "with --physical: only pages changed since the newest physical backup of this server")
+	fl.StringVar(&f.tool, "tool", "", "with --physical: mariadb-backup, clone or xtrabackup (default: the one that fits and is there)")
+	fl.BoolVar(&f.install, "install-clone", false, "with --physical: allow INSTALL PLUGIN clone, for as long as it takes")
+	fl.StringVar(&f.workDir, "work-dir", "", "with --physical by CLONE: where the server puts its copy on the way (default beside its data directory)")
+	fl.StringVar(&f.stateDir, "state", "", "with --physical: folder of the journal of what has to be put back (default "+physicalStateDir()+")")
+}
+
+func physicalStateDir() string { return filepath.Join(filepath.Dir(home.Data()), "physical") }
+
+// check refuses flags of --physical without it, and those that go by rows with it.
+func (f physicalFlags) check(cmd *cobra.Command) error {
+	with, without := []string{"incremental", "tool", "install-clone", "work-dir", "state"}, []string{"schema", "table", "exclude", "no-users", "no-rows", "no-history", "snapshot", "long-query"}
+	for _, name := range with {
+		if !f.on && cmd.Flags().Changed(name) {
+			return fault.Usagef("--%s goes with --physical", name)
+		}
+	}
+	for _, name := range without {
+		if f.on && cmd.Flags().Changed(name) {
+			return fault.Usagef("--%s does not go with --physical: files are copied whole", name)
+		}
+	}
+	return nil
+}
+
+// runPhysical is risso backup --physical, for what the other flags of risso backup say.
+func (f backupFlags) runPhysical(ctx context.Context, s screen.Streams, d dump.Options, keys repo.Keys) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	o := physical.Options{Target: d.Target, Name: d.Name, Tool: mysql.CopyTool(f.tool), Threads: f.threads, Incremental: f.incremental, LockWait: f.lockWait,
+		KillLongQueries: f.killLong, Install: f.install, WorkDir: f.workDir, JournalDir: cmp.Or(f.stateDir, physicalStateDir())}
+	if f.to != "" {
+		r, closePlace, err := f.placeFor(ctx, keys)
+		if err != nil {
+			return err
+		}
+		defer closePlace()
+		o.Repo = r
+	}
+	if f.dryRun {
+		plan, err := physical.Prepare(ctx, o)
+		if err != nil {
+			return physicalFailure(err)
+		}
+		if f.output == "json" {
+			return render.JSON(s.Out, plan)
+		}
+		return writePlan(s.Out, plan)
+	}
+	if err := o.Repo.Idle(ctx, waitsFor(screen.NewProgress(s.Err), s.Err)); err != nil {
+		return backupFailure(ctx, err)
+	}
+	gate, err := f.Gate(ctx, 1, o.Target)
+	if err != nil {
+		return err
+	}
+	defer gate.Close()
+	o.Gate = gate
+	limits, err := f.Limits(1)
+	if err != nil {
+		return err
+	}
+	o.Rate = limits.MaxRate
+	return takePhysical(ctx, s, o, f.output)
+}
+
+// placeFor opens the repository; a dry run makes none.
+func (f backupFlags) placeFor(ctx context.Context, keys repo.Keys) (*repo.Repo, func(), error) {
+	if !f.dryRun {
+		return places.Make(ctx, f.to, keys)
+	}
+	signer, err := repo.SigningKey(home.Keys(), false)
+	if errors.Is(err, fs.ErrNotExist) { // what is taken will be signed by a key that has signed nothing yet
+		_, signer, err = ed25519.GenerateKey(rand.Reader)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	r, closePlace, err := flags.Source{From: f.to, Identity: f.Encrypt.Identity, Signer: signer}.Open(ctx)
+	if errors.Is(err, repo.ErrNoRepository) {
+		return nil, func() {}, nil
+	}
+	return r, closePlace, err
+}
+
+// takePhysical takes a physical backup and says so.
+func takePhysical(ctx context.Context, s screen.Streams, o physical.Options, output string) error {
+	line := screen.NewProgress(s.Err)
+	o.Progress = func(p physical.Progress) { line.Stage(p.Stage, "bytes", p.Done, p.Total) }
+	o.Waiting = waitsFor(line, s.Err)
+	o.Planned = func(p physical.Plan) error { // what a person should know before it starts
+		for _, n := range p.Notes {
+			fmt.Fprintln(s.Err, "risso: note: "+n)
+		}
+		return nil
+	}
+	h, err := physical.Take(ctx, o)
+	line.End()
+	switch {
+	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+		return fault.New(fault.Interrupted, "", errors.New("interrupted; what was stored of the backup is gone again"))
+	case err != nil:
+		return physicalFailure(err)
+	case output == "json":
+		return render.JSON(s.Out, h)
+	}
+	return writeTaken(s.Out, h)
+}
+
+// physicalFailure gives an error its hint.
+func physicalFailure(err error) error {
+	var p *physical.Error
+	if errors.As(err, &p) {
+		return fault.New(fault.Failed, p.Hint, err)
+	}
+	if hint := places.Mistrusted(err); hint != "" {
+		return fault.New(fault.Failed, hint, err)
+	}
+	return err
+}
+
+func writePlan(w io.Writer, p physical.Plan) error {
+	fmt.Fprintf(w, "%s by %s %s\n", p.Server, p.Tool, p.Version)
+	if p.Parent != "" {
+		fmt.Fprintf(w, "on top of backup %s\n", p.Parent)
+	}
+	for i, step := range p.Steps {
+		fmt.Fprintf(w, "%d. %s\n", i+1, step)
+	}
+	for _, c := range p.Changes {
+		fmt.Fprintf(w, "changes the server: %s\n", c)
+	}
+	for _, n := range p.Notes {
+		fmt.Fprintf(w, "note: %s\n", n)
+	}
+	_, err := fmt.Fprintf(w, "the account needs: %s\n", p.Needs)
+	return err
+}
+
+func writeTaken(w io.Writer, h repo.Header) error {
+	kind := "whole"
+	if h.Parent != "" {
+		kind = "incremental, on top of " + h.Parent
+	}
+	fmt.Fprintf(w, "backup %s of %s: %s, %s, by %s\n", h.ID, h.Server.Name, h.Kind, kind, h.Tool)
+	fmt.Fprintf(w, "%s, %s, %s stored, in %s; locked for %s\n", digits.Counted(h.Stream.Files, "file"), render.Bytes(float64(h.Bytes)), render.Bytes(float64(h.Stored)), render.Seconds(h.Ended.Sub(h.Began).Seconds()), render.Seconds(h.LockSeconds))
+	if h.Position.File != "" {
+		fmt.Fprintf(w, "position %s:%d %s\n", h.Position.File, h.Position.Offset, h.Position.GTIDSet)
+	}
+	for _, n := range h.Notes {
+		fmt.Fprintf(w, "note: %s\n", n)
+	}
+	return nil
+}

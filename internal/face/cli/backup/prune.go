@@ -1,0 +1,149 @@
+package backup
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rissodb/risso/internal/data/places"
+	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/face/cli/flags"
+	"github.com/rissodb/risso/internal/face/cli/screen"
+	"github.com/rissodb/risso/internal/face/render"
+	"github.com/rissodb/risso/internal/fault"
+)
+
+type pruneFlags struct {
+	flags.Source
+	trust  []string
+	keep   repo.Retention
+	within string
+	remove []string
+	dryRun bool
+	output string
+}
+
+func newBackupPrune(s screen.Streams) *cobra.Command {
+	var f pruneFlags
+	cmd := &cobra.Command{
+		Use:   "prune --from PLACE --keep-daily 7 --keep-weekly 4 --keep-monthly 12",
+		Short: "Remove backups by rule, and what no backup needs any more",
+		Long: `Says of each backup whether it stays, and why; then removes the others, and all objects that no
+backup needs any more. --dry-run only says. Rules hold for each server, and for logical and physical
+backups, by themselves. --keep-daily 7 keeps the last backup of each of the last 7 days on which
+there was one (days of this host's time zone; weeks begin on Monday).
+
+Whatever the rules say there stay: the newest backup, the newest that a drill has proven, what
+another backup builds on, what cannot be read, and what is dated ahead of now, for a clock was wrong:
+it changes nothing for other backups, and only --remove does away with it. Without a rule all backups stay, and only what
+killed backups left is removed.
+
+A backup that is not signed, or that a key signed which is not trusted, never replaces one that a trusted key signed, nor one of another
+key; among its like it is judged by the same rules. Trusted are this account's key, those it has written down for the repository, and --trust.
+
+It may run beside a backup: objects are then removed the next time. No identity is needed.`,
+		Example: `  risso backup prune --from /backups/db1 --keep-daily 7 --keep-weekly 4 --keep-monthly 12 --dry-run
+  risso backup prune --from 's3://backups/db1?region=eu-central-1' --keep-within 14d --keep-last 3
+  risso backup prune --from /backups/db1 --remove 20261121T183700Z-1a2b3c`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runPrune(cmd.Context(), s, f) },
+	}
+	fl := cmd.Flags()
+	f.Source.Bind(cmd)
+	fl.IntVar(&f.keep.Last, "keep-last", 0, "the newest so many")
+	fl.StringVar(&f.within, "keep-within", "", "all that are at most so much older than the newest: 36h, 14d, 8w")
+	fl.IntVar(&f.keep.Daily, "keep-daily", 0, "the last one of each of so many days")
+	fl.IntVar(&f.keep.Weekly, "keep-weekly", 0, "of each of so many weeks")
+	fl.IntVar(&f.keep.Monthly, "keep-monthly", 0, "of each of so many months")
+	fl.IntVar(&f.keep.Yearly, "keep-yearly", 0, "of each of so many years")
+	fl.StringArrayVar(&f.remove, "remove", nil, "remove this backup, by its ID, instead of following rules; may be repeated")
+	fl.StringArrayVar(&f.trust, "trust", nil, "let backups that are signed by this key, as risso backup key prints it, or by the keys in this file, replace others; may be repeated")
+	fl.BoolVar(&f.dryRun, "dry-run", false, "say what would be removed, and remove nothing")
+	flags.OutputVar(fl, &f.output, "", "text", "json")
+	return cmd
+}
+
+// options reads the flags.
+func (f pruneFlags) options() (repo.PruneOptions, error) {
+	o := repo.PruneOptions{Retention: f.keep, Zone: time.Local, Remove: f.remove, DryRun: f.dryRun}
+	for _, n := range []int{f.keep.Last, f.keep.Daily, f.keep.Weekly, f.keep.Monthly, f.keep.Yearly} {
+		if n < 0 {
+			return o, fault.Usagef("how many backups are kept cannot be %d", n)
+		}
+	}
+	var err error
+	if o.Retention.Within, err = digits.ParseAge(f.within); err != nil {
+		return o, fault.Usagef("--keep-within: %w", err)
+	}
+	if len(o.Remove) > 0 && !o.Retention.Empty() {
+		return o, fault.Usagef("--remove names what goes, --keep-… what stays: one of them")
+	}
+	return o, nil
+}
+
+func runPrune(ctx context.Context, s screen.Streams, f pruneFlags) error {
+	o, err := f.options()
+	if err != nil {
+		return err
+	}
+	r, closePlace, err := f.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer closePlace()
+	progress := screen.NewProgress(s.Err)
+	defer progress.End()
+	o.Progress = func(n int64) {
+		progress.Show(func(elapsed float64) string {
+			return fmt.Sprintf("%s removed, %s/s", digits.Counted(n, "object"), render.Number(float64(n)/elapsed))
+		})
+	}
+	if o.Trusted, err = (places.Trust{Keys: f.trust}).Known(r, f.From); err != nil {
+		return err
+	}
+	p, err := r.Prune(ctx, o)
+	progress.End()
+	if err != nil {
+		return places.Failure(ctx, f.From, err)
+	}
+	if f.output == "json" {
+		return render.JSON(s.Out, PrunedAnswer{places.Words(f.From), f.dryRun, *p})
+	}
+	pruneText(s.Out, p, f.dryRun)
+	return nil
+}
+
+func pruneText(w io.Writer, p *repo.Pruned, dry bool) {
+	for _, d := range p.Decisions {
+		word := "keep  "
+		if !d.Keep {
+			word = "remove"
+		}
+		fmt.Fprintf(w, "%s  %s  %s\n", word, d.ID, strings.Join(d.Reasons, "; "))
+	}
+	verb := "Removed"
+	if dry {
+		verb = "Would remove"
+	}
+	fmt.Fprintf(w, "%s %s of %d", verb, digits.Counted(len(p.Removed), "backup"), len(p.Decisions))
+	if len(p.Running) > 0 {
+		fmt.Fprintf(w, "; their objects another time, for %s is at work, or was killed on another machine within the last %s", strings.Join(p.Running, ", "), render.Seconds(repo.LeaseLife.Seconds()))
+	} else {
+		fmt.Fprintf(w, ", %s of %s", digits.Counted(p.Objects, "object"), render.Bytes(float64(p.Bytes)))
+	}
+	if p.Leftovers > 0 {
+		fmt.Fprintf(w, ", %s", digits.Counted(p.Leftovers, "interrupted upload"))
+	}
+	fmt.Fprintln(w)
+	if len(p.Dead) > 0 {
+		fmt.Fprintf(w, "Killed before they were whole: %s\n", strings.Join(p.Dead, ", "))
+	}
+	for _, id := range p.Headless {
+		fmt.Fprintf(w, "%s has no manifest, so that nothing of it can be restored: a copy of the place was cut or is not done, or a file is lost. What is left of it stays; --remove %s takes it away.\n", id, id)
+	}
+}

@@ -1,0 +1,18 @@
+package binlog
+
+import (
+	"github.com/rissodb/risso/internal/data/binlog"
+	"github.com/rissodb/risso/internal/data/binlog/mirror"
+)
+
+// UndoneAnswer is the inverse of a transaction.
+type UndoneAnswer struct {
+	binlog.UndoResult
+	SQL string `json:"sql"` // the statements
+}
+
+// PurgedAnswer is which mirrored logs went.
+type PurgedAnswer struct {
+	DryRun bool              `json:"dry_run"`
+	Logs   []mirror.Decision `json:"logs"`
+}

@@ -1,0 +1,453 @@
+// Package binlog holds the commands about binary logs.
+package binlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rissodb/risso/internal/binlogevent"
+	"github.com/rissodb/risso/internal/data/binlog"
+	"github.com/rissodb/risso/internal/data/binlog/mirror"
+	"github.com/rissodb/risso/internal/data/places"
+	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/face/cli/flags"
+	"github.com/rissodb/risso/internal/face/cli/screen"
+	"github.com/rissodb/risso/internal/face/render"
+	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/pattern"
+	"github.com/rissodb/risso/internal/store/blob"
+)
+
+func New(s screen.Streams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "binlog",
+		Short: "Binary logs: mirror them, find the bad statement, undo it, roll forward",
+		Long: `Binary logs of MySQL and MariaDB: mirrored as they are written, searched for a mistake,
+turned into the statements that undo it, or applied to a server up to just before it.
+
+` + fault.Help,
+		Example: `  risso binlog follow --dsn 'risso@tcp(db1)/' --to /backups/db1
+  risso binlog search --from /backups/db1 --table shop.orders --kind delete --rows-over 1000
+  risso binlog undo --dsn 'risso@tcp(db1)/' --gtid 0-1-4711
+  risso binlog apply --from /backups/db1 --after 0-1-4000 --before 0-1-4711 --into 'root@tcp(spare)/'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newBinlogFollow(s), newBinlogList(s), newBinlogSearch(s), newBinlogUndo(s), newBinlogApply(s), newBinlogPurge(s))
+	return cmd
+}
+
+// Flags say which binary logs are read: files, a mirror, or a live server's.
+type Flags struct {
+	flags.Server
+	From, Dir, Series, Identity string
+	LogTrust                    places.LogTrust // whose mirrored logs are read; without a policy: all
+}
+
+func (f *Flags) bind(cmd *cobra.Command) {
+	f.Server.Bind(cmd, "the server whose logs are read")
+	fl := cmd.Flags()
+	fl.StringVar(&f.From, "from", "", "a place with mirrored logs: "+blob.Forms)
+	fl.StringVar(&f.Dir, "dir", "", "where the mirror writes the log that is not finished (default: the place if it is a folder)")
+	fl.StringVar(&f.Identity, "identity", "", "with --from: file with the age identity that opens an encrypted repository")
+	fl.StringVar(&f.Series, "series", "", "with --from: which series of logs, as risso binlog list calls it, or how that begins")
+}
+
+// Source is where logs are read from. place and series are of mirrored logs.
+type Source struct {
+	Files  []binlog.File
+	place  mirror.Place
+	Series mirror.Series
+	Live   bool // the logs are those of the server
+	Close  func()
+}
+
+// files gives the logs. close ends what is open.
+func (f Flags) files(ctx context.Context, args []string) (list []binlog.File, closeIt func(), err error) {
+	src, err := f.Source(ctx, args)
+	return src.Files, src.Close, err
+}
+
+// Source finds the logs.
+func (f Flags) Source(ctx context.Context, args []string) (src Source, err error) {
+	src.Close = func() {}
+	given := 0
+	for _, set := range []bool{len(args) > 0, f.From != "", f.Dsn != "" && len(args) == 0 && f.From == ""} {
+		if set {
+			given++
+		}
+	}
+	switch {
+	case given == 0:
+		return src, &fault.Error{Code: fault.Usage, Err: errors.New("no binary logs to read"), Hint: "name files, --from a place with mirrored logs, or --dsn of a live server"}
+	case given > 1:
+		return src, fault.Usagef("files and --from contradict each other")
+	case len(args) > 0:
+		src.Files, err = binlog.FromPaths(args)
+		return src, err
+	case f.From != "":
+		place, closePlace, err := places.OpenLogs(ctx, f.From, f.Identity)
+		if err != nil {
+			return src, err
+		}
+		series, err := f.pick(ctx, place)
+		if err != nil {
+			closePlace()
+			return src, err
+		}
+		return Source{Files: series.Files(f.LogTrust.Of(place), f.localDir()), place: place, Series: series, Close: closePlace}, nil
+	}
+	t, err := f.Target()
+	if err != nil {
+		return src, err
+	}
+	src.Live = true
+	src.Files, err = binlog.FromServer(ctx, t)
+	return src, withHint(err)
+}
+
+// pick finds the series that is meant.
+func (f Flags) pick(ctx context.Context, place mirror.Place) (mirror.Series, error) {
+	list, err := mirror.List(ctx, place, f.localDir())
+	if err != nil {
+		return mirror.Series{}, err
+	}
+	var fit []mirror.Series
+	var keys []string
+	for _, s := range list {
+		keys = append(keys, s.Key)
+		if s.Key == f.Series {
+			return s, nil
+		}
+		if strings.HasPrefix(s.Key, f.Series) {
+			fit = append(fit, s)
+		}
+	}
+	switch {
+	case len(list) == 0:
+		return mirror.Series{}, fmt.Errorf("no mirrored logs in %s", places.Words(f.From))
+	case len(fit) == 1:
+		return fit[0], nil
+	}
+	return mirror.Series{}, &fault.Error{Code: fault.Usage, Err: fmt.Errorf("%d series of logs fit: %s", len(fit), strings.Join(keys, ", ")), Hint: "say which one with --series"}
+}
+
+// localDir is where the log is that is not finished.
+func (f Flags) localDir() string { return places.MirrorDir(f.Dir, f.From) }
+
+// withHint gives an error of a server with what mends it.
+func withHint(err error) error {
+	var e *mysql.Error
+	switch {
+	case err == nil:
+		return nil
+	case mysql.ClassOf(err) == mysql.ClassPrivilege:
+		return fault.New(fault.Failed, "the account needs REPLICATION SLAVE and REPLICATION CLIENT (MariaDB: BINLOG MONITOR)", err)
+	case errors.As(err, &e):
+		return fault.New(fault.Failed, e.Hint, err)
+	case errors.Is(err, binlog.ErrNoUndo):
+		return fault.New(fault.Failed, "bring the table back as it was before: risso restore --from PLACE --table SCHEMA.TABLE --before GTID", err)
+	case errors.Is(err, binlogevent.ErrNotBinlog):
+		return fault.New(fault.Failed, "name the files as in SHOW BINARY LOGS, without the .index file and the .idx files of MariaDB", err)
+	case places.Mistrusted(err) != "":
+		return fault.New(fault.Failed, places.Mistrusted(err), err)
+	}
+	return err
+}
+
+// ended makes an interrupted command say so.
+func ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return &fault.Error{Code: fault.Interrupted, Err: errors.New("interrupted")}
+	}
+	return withHint(err)
+}
+
+// tableFlags say which tables are meant.
+type tableFlags struct {
+	schemas, tables []string
+	choice          *pattern.Choice // of filter
+}
+
+func (f *tableFlags) bind(cmd *cobra.Command, what string) {
+	fl := cmd.Flags()
+	fl.StringArrayVar(&f.schemas, "schema", nil, what+" of this schema; patterns with * allowed; may be repeated")
+	fl.StringArrayVar(&f.tables, "table", nil, what+" of this table, schema.table; patterns with * allowed, a name with dots in backticks; may be repeated")
+}
+
+// filter gives nil where nothing was said.
+func (f *tableFlags) filter() (binlog.TableFilter, error) {
+	if len(f.schemas)+len(f.tables) == 0 {
+		return nil, nil
+	}
+	var err error
+	if f.choice, err = pattern.NewChoice(f.schemas, f.tables); err != nil {
+		return nil, fault.Usagef("--table: %w", err)
+	}
+	return f.choice.Table, nil
+}
+
+// schema says whether a schema may have tables that are meant.
+func (f *tableFlags) schema(name string) bool { return f.choice.May(name, false) }
+
+// unmet is an error that says which names nothing has been called that was read; in are the events in which there is none.
+func (f *tableFlags) unmet(in string) error {
+	var unmet *pattern.UnmetError
+	if f.choice == nil || !errors.As(f.choice.Unmet(), &unmet) {
+		return nil
+	}
+	return fault.New(fault.Failed, unmet.Hint(), fmt.Errorf("%s changes %s", in, strings.Join(unmet.Names, ", nor ")))
+}
+
+// misnamed says whether one of these names is no pattern.
+func (f *tableFlags) misnamed() bool {
+	var unmet *pattern.UnmetError
+	return f.choice != nil && errors.As(f.choice.Unmet(), &unmet) && unmet.Exact() != nil
+}
+
+// parsePlace reads FILE:POSITION.
+func parsePlace(s string) (file string, pos int64, err error) {
+	i := strings.LastIndexByte(s, ':')
+	if i > 0 {
+		if pos, err = strconv.ParseInt(s[i+1:], 10, 64); err == nil && pos >= 4 {
+			return s[:i], pos, nil
+		}
+	}
+	return "", 0, fmt.Errorf("%q: write it as FILE:POSITION, such as binlog.000017:4711", s)
+}
+
+// rollProgress shows how far the reading of logs is.
+func rollProgress(p *screen.Progress) func(binlog.Progress) {
+	return func(b binlog.Progress) { p.Set(b.Bytes, b.Total) }
+}
+
+func newBinlogList(s screen.Streams) *cobra.Command {
+	var f Flags
+	var output string
+	var verify bool
+	cmd := &cobra.Command{
+		Use:   "list [FILE…] [--from PLACE | --dsn DSN]",
+		Short: "List binary logs: times, GTIDs, sizes, gaps",
+		Long: `Lists binary logs with their first and last times, GTIDs and sizes, and the gaps between
+them. Files and logs of a live server are read for that; of mirrored logs the index tells,
+and --verify reads them and compares.
+
+` + fault.Help,
+		Example: `  risso binlog list --from /backups/db1
+  risso binlog list --from /backups/db1 --verify
+  risso binlog list /var/lib/mysql/binlog.0000*`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runBinlogList(cmd.Context(), s, f, output, verify, args)
+		},
+	}
+	f.bind(cmd)
+	fl := cmd.Flags()
+	fl.BoolVar(&verify, "verify", false, "read every mirrored log and compare it with its index")
+	flags.OutputVar(fl, &output, "", "text", "json")
+	return cmd
+}
+
+// ListedLogs is a series as it is shown.
+type ListedLogs struct {
+	Series string       `json:"series,omitempty"`
+	Logs   []mirror.Log `json:"logs"`
+	Gaps   []mirror.Gap `json:"gaps"`
+	Lost   []string     `json:"lost,omitempty"` // logs that lie there without their index, which are not read
+	lacks  string       // the same in words
+}
+
+func runBinlogList(ctx context.Context, s screen.Streams, f Flags, output string, verify bool, args []string) error {
+	if verify && f.From == "" {
+		return fault.Usagef("--verify is for mirrored logs: say --from PLACE")
+	}
+	var out []ListedLogs
+	var failed error
+	cut := false // a log that others follow
+	p := screen.NewProgress(s.Err)
+	defer p.End()
+	if f.From != "" && len(args) == 0 {
+		place, closeIt, err := places.OpenLogs(ctx, f.From, f.Identity)
+		if err != nil {
+			return err
+		}
+		defer closeIt()
+		list, err := mirror.List(ctx, place, f.localDir())
+		if err != nil {
+			return ended(ctx, err)
+		}
+		for _, series := range list {
+			if !strings.HasPrefix(series.Key, f.Series) {
+				continue
+			}
+			if verify {
+				if err := verifySeries(ctx, place, series, p); err != nil {
+					return ended(ctx, err)
+				}
+			}
+			out = append(out, ListedLogs{series.Key, series.Logs, series.Gaps(), series.Lost, series.Lacks()})
+		}
+		if len(out) == 0 {
+			return fmt.Errorf("no mirrored logs in %s", places.Words(f.From))
+		}
+	} else {
+		files, closeIt, err := f.files(ctx, args)
+		if err != nil {
+			return err
+		}
+		defer closeIt()
+		var l ListedLogs
+		for i, file := range files {
+			x, err := scanFile(ctx, file)
+			if err != nil && !errors.Is(err, binlogevent.ErrTorn) {
+				return ended(ctx, err)
+			}
+			if err != nil {
+				fmt.Fprintf(s.Err, "risso: %v\n", err)
+				cut = cut || i+1 < len(files)
+			}
+			l.Logs = append(l.Logs, mirror.Log{Index: x})
+		}
+		l.Gaps = mirror.Series{Logs: l.Logs}.Gaps()
+		out = append(out, l)
+	}
+	p.End()
+	if cut {
+		failed = errors.New("a log ends in its middle, and another one follows")
+	}
+	if output == "json" {
+		return errors.Join(render.JSON(s.Out, out), failed)
+	}
+	for _, l := range out {
+		listText(s, l, verify)
+	}
+	return failed
+}
+
+func scanFile(ctx context.Context, file binlog.File) (binlog.Index, error) {
+	in, err := file.Open(ctx)
+	if err != nil {
+		return binlog.Index{}, err
+	}
+	defer in.Close()
+	return binlog.Scan(ctx, file.Name, in)
+}
+
+func verifySeries(ctx context.Context, place mirror.Place, series mirror.Series, p *screen.Progress) error {
+	var total, done int64
+	for _, l := range series.Logs {
+		total += l.Size
+	}
+	for _, l := range series.Logs {
+		if l.Finished {
+			if err := mirror.Verify(ctx, place, series.Key, l); err != nil {
+				return fmt.Errorf("%s is damaged: %w", l.Name, err)
+			}
+		}
+		done += l.Size
+		p.Set(done, total)
+	}
+	return nil
+}
+
+func listText(s screen.Streams, l ListedLogs, verified bool) {
+	if l.Series != "" {
+		fmt.Fprintf(s.Out, "%s\n", l.Series)
+	}
+	t := render.Table{Heads: []string{"log", ">size", ">stored", "first", "last", ">transactions", "GTIDs until its end"}}
+	for _, x := range l.Logs {
+		stored := "being written"
+		if x.Stored > 0 {
+			stored = render.Bytes(float64(x.Stored))
+		} else if x.Finished || l.Series == "" {
+			stored = "-"
+		}
+		if x.Locked {
+			stored += ", encrypted"
+		}
+		t.Rows = append(t.Rows, []string{x.Name, render.Bytes(float64(x.Size)), stored, screen.Clock(x.First), screen.Clock(x.Last), strconv.FormatInt(x.Transactions, 10), x.After.String()})
+	}
+	for _, line := range t.Lines(screen.Width(s.Out)) {
+		fmt.Fprintln(s.Out, line)
+	}
+	for _, g := range l.Gaps {
+		fmt.Fprintf(s.Out, "GAP: transactions are missing %s\n", g)
+	}
+	if l.lacks != "" {
+		fmt.Fprintln(s.Out, "LOST:", l.lacks)
+	}
+	if verified {
+		fmt.Fprintln(s.Out, "every finished log reads as its index says")
+	}
+}
+
+func newBinlogPurge(s screen.Streams) *cobra.Command {
+	var f Flags
+	var keep, output string
+	var dryRun bool
+	cmd := &cobra.Command{
+		Use:   "purge --from PLACE --keep DURATION",
+		Short: "Remove mirrored logs that are older than is wanted",
+		Long: `Removes finished logs from a mirror, the oldest first and without leaving a hole, when their
+last event is older than --keep. The newest log of a series always stays. No backup from
+before a removed log can be rolled forward any more: keep logs as long as backups.
+
+` + fault.Help,
+		Example: `  risso binlog purge --from /backups/db1 --keep 14d --dry-run`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.From == "" || keep == "" {
+				return fault.Usagef("say --from PLACE and --keep, such as 14d")
+			}
+			age, err := digits.ParseAge(keep)
+			if err != nil {
+				return fault.Usagef("--keep: %w", err)
+			}
+			return runBinlogPurge(cmd.Context(), s, f, age, dryRun, output)
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.From, "from", "", "a place with mirrored logs: "+blob.Forms)
+	fl.StringVar(&f.Dir, "dir", "", "where the mirror writes the log that is not finished (default: the place if it is a folder)")
+	fl.StringVar(&keep, "keep", "", "how old a log's last event may be: 14d, 36h")
+	fl.BoolVar(&dryRun, "dry-run", false, "show what would go, and why")
+	flags.OutputVar(fl, &output, "", "text", "json")
+	return cmd
+}
+
+func runBinlogPurge(ctx context.Context, s screen.Streams, f Flags, keep time.Duration, dryRun bool, output string) error {
+	place, closeIt, err := places.OpenLogs(ctx, f.From, f.Identity)
+	if err != nil {
+		return err
+	}
+	defer closeIt()
+	list, err := mirror.List(ctx, place, f.localDir())
+	if err != nil {
+		return ended(ctx, err)
+	}
+	gone := mirror.Expired(list, keep, time.Now())
+	if !dryRun {
+		for _, d := range gone {
+			if err := mirror.Remove(ctx, place, f.localDir(), d); err != nil {
+				return ended(ctx, err)
+			}
+		}
+	}
+	if output == "json" {
+		return render.JSON(s.Out, PurgedAnswer{dryRun, gone})
+	}
+	verb := map[bool]string{true: "would remove", false: "removed"}[dryRun]
+	for _, d := range gone {
+		fmt.Fprintf(s.Out, "%s %s/%s (%s): %s\n", verb, d.Key, d.Name, render.Bytes(float64(d.Stored)), d.Reason)
+	}
+	if len(gone) == 0 {
+		fmt.Fprintln(s.Out, "no log is old enough to go")
+	}
+	return nil
+}

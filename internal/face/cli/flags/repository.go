@@ -1,0 +1,67 @@
+package flags
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rissodb/risso/internal/data/places"
+	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/store/blob"
+)
+
+// Source name the repository that a command reads.
+type Source struct {
+	From     string
+	Identity string
+	Policy   repo.Policy // whose backups may be read; nil: all
+	Signer   ed25519.PrivateKey
+}
+
+func (f *Source) Bind(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.From, "from", "", "place of the backups: "+blob.Forms)
+	cmd.Flags().StringVar(&f.Identity, "identity", "", "file with the age identity that opens an encrypted repository")
+}
+
+// Open opens the repository; the caller closes it.
+func (f Source) Open(ctx context.Context) (*repo.Repo, func(), error) {
+	if f.From == "" {
+		return nil, nil, fault.Usagef("say where the backups are: --from PLACE, one of %s", blob.Forms)
+	}
+	keys, err := places.Keys(nil, f.Identity)
+	if err != nil {
+		return nil, nil, err
+	}
+	keys.Policy, keys.Signer = f.Policy, f.Signer
+	store, err := blob.Open(ctx, f.From, blob.Options{})
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := repo.OpenWith(ctx, repo.On(store), keys)
+	if err != nil {
+		store.Close()
+		if errors.Is(err, repo.ErrNoKey) {
+			return nil, nil, fault.New(fault.Failed, "nothing was changed", fmt.Errorf("%s: %w", places.Words(f.From), err))
+		}
+		return nil, nil, places.Failure(ctx, f.From, err)
+	}
+	return r, func() { store.Close() }, nil
+}
+
+// Encrypt say whom a repository is encrypted to.
+type Encrypt struct {
+	To       []string
+	Identity string
+}
+
+func (f *Encrypt) Bind(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVar(&f.To, "encrypt-to", nil, "encrypt to this age recipient (age1…), or to those in a file; may be repeated; said with the first backup, and checked from then on")
+	cmd.Flags().StringVar(&f.Identity, "identity", "", "file with the age identity: needed once on a host that writes into an encrypted repository that it did not make")
+}
+
+// Keys reads the flags.
+func (f Encrypt) Keys() (repo.Keys, error) { return places.Keys(f.To, f.Identity) }

@@ -1,0 +1,165 @@
+package restore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rissodb/risso/internal/data/load"
+	"github.com/rissodb/risso/internal/data/physical"
+	"github.com/rissodb/risso/internal/data/places"
+	"github.com/rissodb/risso/internal/data/repo"
+	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/face/cli/screen"
+	"github.com/rissodb/risso/internal/face/render"
+	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/sandbox"
+)
+
+// restoreFilesHelp is what the help of risso restore says of physical backups.
+const restoreFilesHelp = `A physical backup becomes a data directory, --datadir, which must be empty, or the data of a
+throw-away server, --sandbox; incremental backups are put together with those they build on. Of it
+neither single tables nor a later moment can be had at once: see docs/backup-physical.md.`
+
+// filesFlags are those of risso restore that belong to physical backups.
+type filesFlags struct {
+	datadir   string
+	useMemory string
+}
+
+func (f *filesFlags) bind(fl *pflag.FlagSet) {
+	fl.StringVar(&f.datadir, "datadir", "", "make a data directory of a physical backup: empty, or not there yet")
+	fl.StringVar(&f.useMemory, "use-memory", "", "memory for applying the redo log of a physical backup, such as 1GiB (default 100 MiB)")
+}
+
+// restorePhysical restores a backup that is a physical one; it reports false when that is for others to do.
+func (f Flags) restorePhysical(ctx context.Context, s screen.Streams, r *repo.Repo, until load.Until) (bool, error) {
+	h, err := f.backupHeader(ctx, r)
+	if err != nil {
+		return true, Failure(ctx, err, false, nil)
+	}
+	switch {
+	case h.Kind != repo.Physical && f.datadir != "":
+		return true, &fault.Error{Code: fault.Usage, Err: fmt.Errorf("backup %s is a logical one", h.ID), Hint: "it is loaded into a server: --into DSN or --sandbox NAME; --backup names another, risso backup list shows them"}
+	case h.Kind != repo.Physical:
+		return false, nil
+	case f.into != "":
+		return true, &fault.Error{Code: fault.Usage, Err: fmt.Errorf("backup %s is a physical one", h.ID), Hint: "it becomes a data directory: --datadir DIR or --sandbox NAME; --backup names another, risso backup list shows them"}
+	case len(f.tables)+len(f.schemas)+len(f.rename) > 0 || until.Set():
+		return true, &fault.Error{Code: fault.Usage, Err: fmt.Errorf("backup %s is a physical one: it comes back whole, as it was", h.ID),
+			Hint: "restore it with --sandbox, go on there with risso binlog apply, and take single tables from there with risso backup --table"}
+	}
+	o := physical.RestoreOptions{Repo: r, Backup: h.ID, Datadir: f.datadir, Threads: f.threads}
+	if f.useMemory != "" {
+		if o.UseMemory, err = digits.ParseBytes(f.useMemory); err != nil {
+			return true, fault.Usagef("--use-memory: %s", err)
+		}
+	}
+	line := screen.NewProgress(s.Err)
+	defer line.End()
+	o.Progress = func(p physical.Progress) { line.Stage(p.Stage, "bytes", p.Done, p.Total) }
+	if f.sandbox != "" {
+		return true, f.filesIntoSandbox(ctx, s, o, h)
+	}
+	if f.dryRun {
+		fmt.Fprintf(s.Out, "Backup %s of %s (%s %s), as it was at %s, by %s\nwould become the data directory %s: about %s\n", h.ID, h.Server.Name, h.Server.Flavour, h.Server.Version,
+			h.Snapshot.Local().Format("2006-01-02 15:04:05"), h.Tool, f.datadir, render.Bytes(float64(h.Bytes)))
+		return true, nil
+	}
+	got, err := physical.Restore(ctx, o)
+	line.End()
+	if err != nil {
+		return true, filesFailure(ctx, err)
+	}
+	if f.output == "json" {
+		return true, render.JSON(s.Out, got)
+	}
+	dir, err := filepath.Abs(f.datadir)
+	if err != nil {
+		return true, err
+	}
+	fmt.Fprintf(s.Out, "Backup %s of %s is a data directory now: %s\n", got.Header.ID, got.Header.Server.Name, dir)
+	filesText(s, got)
+	fmt.Fprintf(s.Out, "Start %s %s on it with:\n", got.Header.Server.Flavour, got.Header.Server.Version)
+	for _, setting := range got.Settings {
+		fmt.Fprintln(s.Out, "  "+setting)
+	}
+	return true, nil
+}
+
+// backupHeader reads the header of the backup that is meant: the newest, or with --datadir the newest physical one.
+func (f Flags) backupHeader(ctx context.Context, r *repo.Repo) (repo.Header, error) {
+	if f.backup == "" && f.datadir != "" {
+		list, err := r.Backups(ctx)
+		if err != nil {
+			return repo.Header{}, err
+		}
+		if h, ok := repo.Newest(list, time.Now(), func(h repo.Header) bool { return h.Kind == repo.Physical }); ok {
+			return h, nil
+		}
+	}
+	m, err := r.Manifest(ctx, f.backup)
+	if err != nil {
+		return repo.Header{}, err
+	}
+	return m.Header, m.Close()
+}
+
+// filesIntoSandbox starts a throw-away server on a physical backup.
+func (f Flags) filesIntoSandbox(ctx context.Context, s screen.Streams, o physical.RestoreOptions, h repo.Header) error {
+	if f.dryRun {
+		return fault.Usagef("--dry-run and --sandbox: a new server has nothing to look at")
+	}
+	spec := f.server
+	if spec == "" {
+		spec = likeServer(ctx, h)
+	}
+	var got physical.Restored
+	box, err := sandbox.Up(ctx, sandbox.Options{Name: f.sandbox, Servers: []string{spec}, Data: func(ctx context.Context, dir string) ([]string, error) {
+		var err error
+		o.Datadir = dir
+		got, err = physical.Restore(ctx, o)
+		return got.Settings, err
+	}})
+	if err != nil {
+		return filesFailure(ctx, err)
+	}
+	if f.output == "json" {
+		return render.JSON(s.Out, FilesAnswer{got, box.Primary().DSN})
+	}
+	fmt.Fprintf(s.Out, "Backup %s of %s runs as %s; away with it: risso sandbox down %s\n", got.Header.ID, got.Header.Server.Name, box.Primary().DSN, box.Name)
+	filesText(s, got)
+	return nil
+}
+
+// filesText says what was restored, in words.
+func filesText(s screen.Streams, got physical.Restored) {
+	fmt.Fprintf(s.Out, "%s, %s; fetched in %s, prepared in %s\n", digits.Counted(got.Files, "file"), render.Bytes(float64(got.Bytes)), render.Seconds(got.Fetch.Seconds()), render.Seconds(got.Prepare.Seconds()))
+	if len(got.Chain) > 1 {
+		fmt.Fprintf(s.Out, "Put together of %s\n", strings.Join(got.Chain, ", "))
+	}
+	if p := got.Header.Position; p.File != "" {
+		fmt.Fprintf(s.Out, "Position %s:%d %s\n", p.File, p.Offset, p.GTIDSet)
+	}
+}
+
+// filesFailure is an error with what mends it.
+func filesFailure(ctx context.Context, err error) error {
+	var p *physical.Error
+	switch {
+	case ctx.Err() != nil:
+		return fault.New(fault.Interrupted, "", errors.New("interrupted; what was restored is gone again"))
+	case errors.As(err, &p):
+		return fault.New(fault.Failed, p.Hint, err)
+	case places.Mistrusted(err) != "":
+		return fault.New(fault.Failed, places.Mistrusted(err), err)
+	case errors.Is(err, repo.ErrDamaged):
+		return fault.New(fault.Failed, "risso verify --from … tells what else is damaged; another backup, or its copy, may be whole", err)
+	}
+	return err
+}

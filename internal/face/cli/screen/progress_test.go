@@ -1,0 +1,19 @@
+package screen
+
+import (
+	"bytes"
+	"testing"
+	"time"
+)
+
+// Progress says nothing where nobody looks.
+func TestProgressInAPipe(t *testing.T) {
+	var b bytes.Buffer
+	p := NewProgress(&b)
+	p.next = time.Time{}
+	p.Set(5, 10)
+	p.End()
+	if b.Len() > 0 {
+		t.Errorf("%q", b.String())
+	}
+}

@@ -1,0 +1,91 @@
+// Package screen is what commands write on a terminal beside their answers: progress, tables, and whether a person watches.
+package screen
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"text/tabwriter"
+	"time"
+
+	"golang.org/x/term"
+)
+
+func Clock(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.UTC().Format("2006-01-02 15:04:05Z")
+}
+
+func IsTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// Width is the terminal's width, or 0.
+func Width(w io.Writer) int {
+	f, ok := w.(*os.File)
+	if !ok {
+		return 0
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+	return min(width, 160)
+}
+
+// ByteProgress shows bytes that are done, of how many.
+func ByteProgress(p *Progress) func(done, total int64) {
+	return func(done, total int64) { p.Set(done, total) }
+}
+
+// ShortTime is a time for a table, in the reader's zone.
+func ShortTime(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.Local().Format("2006-01-02 15:04")
+}
+
+// Joined puts two hints behind each other.
+func Joined(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + "; " + b
+}
+
+// Streams are what a command reads and writes.
+type Streams struct {
+	In  io.Reader
+	Out io.Writer
+	Err io.Writer
+}
+
+func Tabulate(w io.Writer, write func(io.Writer)) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	write(t)
+	return t.Flush()
+}
+
+// OnTerminal tells whether a person watches.
+func OnTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+func Statements(w io.Writer, list []string) error {
+	for _, sql := range list {
+		if _, err := fmt.Fprintln(w, sql+";"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Says tells a person something beside what a command prints.
+func Says(w io.Writer) func(string) {
+	return func(text string) { fmt.Fprintln(w, "risso:", text) }
+}

@@ -1,0 +1,93 @@
+// Package serve holds the command risso serve and those about what it reads and who may look at it: config, token.
+package serve
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"net"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rissodb/risso/internal/face/cli/flags"
+	"github.com/rissodb/risso/internal/face/cli/screen"
+	"github.com/rissodb/risso/internal/face/web"
+	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/home"
+	"github.com/rissodb/risso/internal/release"
+	"github.com/rissodb/risso/internal/serve"
+	"github.com/rissodb/risso/internal/serve/config"
+	"github.com/rissodb/risso/ui"
+)
+
+func New(s screen.Streams) *cobra.Command {
+	var f config.Flags
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Watch servers and this host every second; serve the page and the API",
+		Long: `Watch servers and this host every second, keep every number, and serve the
+page, the JSON API and Prometheus' query API.
+
+Servers come from --dsn (several), else from --config, else from the environment
+variable RISSO_DSN (several, parted by blanks), else from ~/.my.cnf. A password in
+--dsn is wiped from the process list; ~/.my.cnf, the environment and the config file
+(password_file, password_env) are the better places.
+
+What classes of statements cost is read once a minute from performance_schema or, where
+that is off and Risso runs on the server's machine, from the slow log (--statements, or
+statements in the config file, also for one server). It is kept in the data folder (DuckDB,
+in builds with cgo), or in ClickHouse: --events-url, the environment variable
+RISSO_EVENTS_URL, or events_url in the config file.
+
+A change of the protect blocks of the config file is taken while Risso runs, within some
+seconds or at SIGHUP; when there is a mistake in it, what was before stays in force.
+SIGHUP never ends Risso, with or without a config file; when it comes because the
+terminal was closed, Risso goes on and says so among its events. SIGTERM and SIGINT end it.
+
+Whoever listens on another address than loopback needs a token first:
+risso token create NAME. Once there is a token, it is asked for on loopback, too.
+
+What questions over HTTP may cost is bounded: limits in the config file.
+
+` + fault.Help,
+		Example: `  risso serve --dsn 'risso:secret@tcp(db1:3306)/' --dsn 'db2=risso:secret@tcp(10.0.0.2)/'
+  risso serve --host-only
+  risso serve --config risso.yaml --data /var/lib/risso
+  risso serve --dsn 'risso:secret@tcp(db1:3306)/' --redact --no-plans
+  risso serve --dsn 'risso@unix(/run/mysqld/mysqld.sock)/' --statements slow-log`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), s, f) },
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.Listen, "listen", config.DefaultListen, "address of the page and the API")
+	fl.StringVar(&f.Data, "data", "", "folder of the data (default "+home.Data()+")")
+	fl.StringVar(&f.Retention, "retention", "", "how long numbers are kept, such as 400d (default: for good)")
+	fl.BoolVarP(&f.Verbose, "verbose", "v", false, "log more")
+	flags.BindSources(&f.Sources, cmd)
+	bindStatements(&f.Statements, cmd)
+	return cmd
+}
+
+// bindStatements adds the flags to a command.
+func bindStatements(f *config.Statements, cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.StringVar(&f.EventsURL, "events-url", "", "keep statements in ClickHouse: clickhouse://user:password@host:9000/database (default: DuckDB in the data folder)")
+	fl.StringVar(&f.Mode, "statements", "", "where statements are read: auto, performance_schema, slow-log or off (default auto: performance_schema, and where that is off the slow log of a server on this machine)")
+	fl.BoolVar(&f.NoStatements, "no-statements", false, "do not follow statements; the same as --statements off")
+	fl.BoolVar(&f.NoPlans, "no-plans", false, "take no plans of the heaviest statements")
+	fl.BoolVar(&f.Redact, "redact", false, "hide literal values in samples and plans before they are stored")
+}
+
+// run keeps the daemon running, with the page and the API as its face.
+func run(ctx context.Context, s screen.Streams, f config.Flags) error {
+	page, err := fs.Sub(ui.Dist, "dist")
+	if err != nil {
+		return fmt.Errorf("open the page: %w", err)
+	}
+	return serve.Run(ctx, s.Err, f, func(ctx context.Context, ln net.Listener, p serve.Parts) error {
+		handler := web.New(web.Options{Numbers: p.Numbers, Facts: p.Facts, Live: p.Board, Protect: p.Guard, Page: page, Version: release.Version(),
+			Statements: web.Statements{Store: p.Statements, Why: p.Why, Remedy: p.Remedy, Sources: p.Sources},
+			Open:       p.Settings.Open, Hosts: p.Settings.Hosts, Limits: p.Settings.Limits, Event: p.Event, Logger: p.Logger})
+		return web.Serve(ctx, ln, handler, p.Settings.Limits, p.Logger)
+	})
+}

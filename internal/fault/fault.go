@@ -1,0 +1,80 @@
+// Package fault is how a command fails: an error with the exit code it stands for and a hint that mends it. No IO.
+package fault
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Exit codes of every command. They stand in `risso help exit-codes`.
+const (
+	OK      = 0
+	Failed  = 1
+	Usage   = 2
+	InUse   = 3 // the data directory or the address belongs to another process
+	Differs = 4 // checksum found differences; a comparison's verdict is one of --fail-if
+	Unsure  = 5 // --fail-if was given, and there is no verdict
+
+	Interrupted = 130 // a signal ended it
+)
+
+const Help = `Exit codes of all commands:
+  0  it went well
+  1  it failed: the line on standard error says what and, where possible, what mends it
+  2  wrong use: an unknown flag or command, a DSN or value that cannot be read
+  3  the data directory or the address to listen on is in use by another process
+  4  checksum: rows or tables differ; bench compare: the verdict is one that --fail-if names
+  5  bench compare --fail-if: no verdict can be given
+  130  a signal ended it; what that left is said (a benchmark has printed what was measured until then);
+       serve, top, binlog follow and sandbox load run until a signal, and end with 0 then
+risso check has those of Nagios: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN (also for wrong use)
+`
+
+// Error is an error with the exit code it stands for and a hint for the person.
+type Error struct {
+	Code int
+	Hint string
+	Err  error
+}
+
+func (e *Error) Error() string { return e.Err.Error() }
+func (e *Error) Unwrap() error { return e.Err }
+
+// Told ends a command with an exit code when all was said already on standard output.
+type Told struct{ Code int }
+
+func (e *Told) Error() string { return fmt.Sprintf("exit code %d", e.Code) }
+
+func Usagef(format string, args ...any) error {
+	return &Error{Code: Usage, Err: fmt.Errorf(format, args...)}
+}
+
+func New(code int, hint string, err error) error {
+	return &Error{Code: code, Hint: hint, Err: err}
+}
+
+// Code is the exit code that an error stands for.
+func Code(err error) int {
+	var told *Told
+	var e *Error
+	var coded interface{ ExitCode() int }
+	switch {
+	case errors.As(err, &told):
+		return told.Code
+	case errors.As(err, &e):
+		return e.Code
+	case errors.As(err, &coded):
+		return coded.ExitCode()
+	}
+	return Failed
+}
+
+// Line joins an error and its hint in one line, for people and for logs.
+func Line(msg, hint string) string {
+	msg = strings.Join(strings.Fields(strings.ReplaceAll(msg, "\n", " ")), " ")
+	if hint != "" {
+		msg += " (" + hint + ")"
+	}
+	return msg
+}

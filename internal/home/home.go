@@ -1,0 +1,28 @@
+// Package home knows Risso's own folders on this machine: data, keys, and whose they are.
+package home
+
+import (
+	"os"
+	"path/filepath"
+)
+
+// Data is where Risso keeps its data when nothing else is said: $XDG_STATE_HOME/risso/data or ~/.local/state/risso/data.
+func Data() string {
+	if d := os.Getenv("XDG_STATE_HOME"); d != "" {
+		return filepath.Join(d, "risso", "data")
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "risso-data"
+	}
+	return filepath.Join(home, ".local", "state", "risso", "data")
+}
+
+// Keys is the folder of the account's signing key and its known keys.
+func Keys() string {
+	dir, err := os.UserConfigDir()
+	if err != nil { // a service without a home
+		return filepath.Join(Data(), "keys")
+	}
+	return filepath.Join(dir, "risso")
+}

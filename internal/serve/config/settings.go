@@ -1,0 +1,75 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+	"net"
+	"time"
+
+	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/home"
+)
+
+// DefaultListen is where the page is when nothing else is said.
+const DefaultListen = "127.0.0.1:8306"
+
+type Flags struct {
+	Sources
+	Statements
+	Listen    string
+	Data      string
+	Retention string
+	Verbose   bool
+}
+
+// Settings are the flags and the config file, checked and joined.
+type Settings struct {
+	Listen     string
+	Data       string
+	Retention  time.Duration
+	Servers    []Watched
+	Host       bool
+	Open       bool // loopback only
+	Hosts      []string
+	Limits     Limits
+	Statements Statements
+}
+
+func (f Flags) Settings() (Settings, error) {
+	c, servers, none := f.Resolve()
+	if none != nil && !errors.Is(none, ErrNoServer) {
+		return Settings{}, none
+	}
+	var err error
+	s := Settings{Listen: f.Listen, Data: cmp.Or(f.Data, c.Data, home.Data()), Servers: servers, Host: !f.NoHost, Hosts: c.Hosts, Statements: f.Statements}
+	s.Statements.EventsURL = eventsURL(f.EventsURL, c.EventsURL)
+	s.Statements.Redact = f.Redact || c.Redact
+	if s.Statements.Mode, err = statementMode(f.Statements, c.Statements); err != nil {
+		return Settings{}, err
+	}
+	if f.Mode != "" || f.NoStatements { // flags win over the config file
+		for i := range s.Servers {
+			s.Servers[i].Statements = ""
+		}
+	}
+	if c.Listen != "" && f.Listen == DefaultListen {
+		s.Listen = c.Listen
+	}
+	if s.Retention, err = digits.ParseAge(cmp.Or(f.Retention, c.Retention)); err != nil {
+		return Settings{}, fault.Usagef("--retention: %w", err)
+	}
+	host, port, err := net.SplitHostPort(s.Listen)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
+	if err != nil {
+		return Settings{}, fault.Usagef("--listen %q: write it as host:port", s.Listen)
+	}
+	if s.Limits, err = c.Limits.check(); err != nil {
+		return Settings{}, fault.Usagef("limits of the config file: %w", err)
+	}
+	ip := net.ParseIP(host)
+	s.Open = host == "localhost" || (ip != nil && ip.IsLoopback())
+	return s, none // last, so that a file which leaves the servers to --dsn is read to its end
+}

@@ -1,0 +1,31 @@
+package serve
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/home"
+	"github.com/rissodb/risso/internal/store/state"
+)
+
+// FolderFailure gives an error of the data folder the hint that mends it.
+func FolderFailure(dir string, err error) error {
+	hint := ""
+	switch {
+	case errors.Is(err, fs.ErrPermission) && !home.Exists(dir):
+		hint = fmt.Sprintf("make it as root (install -d -m 700 -o %s %s), or choose another folder with --data", home.AccountName(os.Geteuid()), dir)
+	case errors.Is(err, fs.ErrPermission):
+		hint = fmt.Sprintf("run risso as the owner of %s, give all of it to this account (chown -R %s), or choose another folder with --data", dir, home.AccountName(os.Geteuid()))
+	case errors.Is(err, syscall.EROFS):
+		hint = "the file system is mounted read-only; choose another folder with --data, or, under systemd, name this one with StateDirectory= or ReadWritePaths="
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, state.ErrDiskFull):
+		hint = "free some space there, or choose another folder with --data"
+	case errors.Is(err, syscall.ENOTDIR):
+		hint = "choose another folder with --data"
+	}
+	return fault.New(fault.Failed, hint, err)
+}

@@ -1,0 +1,163 @@
+// Package serve is the daemon: it joins watching, statements and protection, and keeps them running until it is told to end.
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"syscall"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/explain/history"
+	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/home"
+	"github.com/rissodb/risso/internal/serve/config"
+	"github.com/rissodb/risso/internal/serve/protect"
+	"github.com/rissodb/risso/internal/store/events"
+	"github.com/rissodb/risso/internal/store/series"
+	"github.com/rissodb/risso/internal/store/state"
+	"github.com/rissodb/risso/internal/watch/live"
+)
+
+// gcPercent is how much the heap may grow between two collections of garbage.
+const gcPercent = 50
+
+// Parts are what the daemon keeps running, for who shows them.
+type Parts struct {
+	Settings    config.Settings
+	Numbers     *series.Store
+	Facts       *state.Store
+	Board       *live.Board
+	Statements  events.Store            // nil: there is none
+	Why, Remedy string                  // why there is none, and what mends it
+	Sources     func() []history.Status // how collecting statements goes, by instance
+	Guard       *protect.Guard
+	Event       func(fleet.Event) // takes what happened; does not block
+	Logger      *slog.Logger
+}
+
+// Face shows the parts to those who connect to ln, until ctx ends.
+type Face func(ctx context.Context, ln net.Listener, p Parts) error
+
+// Run is the story of risso serve: open what is kept, take the address, watch, serve, and end in order. What is to be told to who
+// started it goes to out.
+func Run(ctx context.Context, out io.Writer, f config.Flags, face Face) error {
+	set, err := f.Settings()
+	if err != nil {
+		return err
+	}
+	hup := hearHangup()
+	level := slog.LevelWarn
+	if f.Verbose {
+		level = slog.LevelDebug
+	}
+	logger := slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: level}))
+
+	if err := os.MkdirAll(set.Data, 0o700); err != nil {
+		return FolderFailure(set.Data, fmt.Errorf("data folder: %w", err))
+	}
+	home.WarnOfOwner(out, set.Data)
+	ln, err := Listen(ctx, set.Listen)
+	if err != nil {
+		return err
+	}
+	defer ln.Close()
+
+	// Risso makes little garbage: to collect it at half the usual growth costs next to nothing and keeps the process small.
+	debug.SetGCPercent(gcPercent)
+	// Questions take as many of Go's processors as may be worked on at once. So many more let collectors begin at once; the
+	// system shares the machine's own among them, and favours who slept.
+	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + max(set.Limits.AtOnce, 2))
+	w := newWatch(logger)
+	numbers, err := series.Open(series.Options{Dir: filepath.Join(set.Data, "series"), Retention: set.Retention, Logger: logger, OnEvent: w.Event})
+	if err != nil {
+		if errors.Is(err, series.ErrLocked) {
+			return fault.New(fault.InUse, "give each its own folder with --data", fmt.Errorf("another risso serve uses %s", set.Data))
+		}
+		return FolderFailure(set.Data, fmt.Errorf("open the numbers: %w", err))
+	}
+	defer numbers.Close()
+	facts, err := state.Open(ctx, filepath.Join(set.Data, "state.db"))
+	if err != nil {
+		return FolderFailure(set.Data, fmt.Errorf("open the facts: %w", err))
+	}
+	defer facts.Close()
+	if err := requireToken(ctx, set, facts); err != nil {
+		return err
+	}
+	if err := FirstContact(ctx, out, set.Servers, staysAway); err != nil {
+		return err
+	}
+
+	rows, err := openStatements(ctx, set)
+	if err != nil {
+		return err
+	}
+	defer rows.close()
+
+	guard, err := protect.New(set.Servers, facts, w.board, w.Event, w.logger)
+	if err != nil {
+		return err
+	}
+
+	parts := Parts{Settings: set, Numbers: numbers, Facts: facts, Board: w.board, Statements: rows.store, Why: rows.why, Remedy: rows.remedy, Sources: rows.sources,
+		Guard: guard, Event: w.Event, Logger: logger}
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return w.run(gctx, set, numbers, facts, rows, guard) })
+	g.Go(func() error { return face(gctx, ln, parts) })
+	c := newConfigWatch(f, set.Servers, guard, w, hup, out)
+	g.Go(func() error { return c.run(gctx) })
+	select {
+	case <-w.begun: // who asks now is told of every server
+	case <-gctx.Done():
+		return inOrder(ctx, g.Wait())
+	}
+	fmt.Fprintf(out, "risso: ready on http://%s watching %s, data in %s\n", ln.Addr(), digits.Counted(len(set.Servers), "server"), set.Data)
+	return inOrder(ctx, g.Wait())
+}
+
+// inOrder is how serve ended: to be stopped while something only begins is no failure either.
+func inOrder(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+func Listen(ctx context.Context, addr string) (net.Listener, error) {
+	var lc net.ListenConfig
+	ln, err := lc.Listen(ctx, "tcp", addr)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fault.New(fault.InUse, "choose another with --listen, or 127.0.0.1:0 for any free port", fmt.Errorf("the address %s is in use", addr))
+	case err != nil:
+		return nil, fault.New(fault.Failed, "", fmt.Errorf("listen: %w", err))
+	}
+	return ln, nil
+}
+
+// requireToken refuses to show numbers to a network without asking who is there.
+func requireToken(ctx context.Context, set config.Settings, facts *state.Store) error {
+	if set.Open {
+		return nil
+	}
+	any, err := facts.AnyAccess(ctx)
+	if err != nil {
+		return err
+	}
+	if !any {
+		return &fault.Error{Code: fault.Usage, Err: fmt.Errorf("%s can be reached from other machines, and nobody has a token", set.Listen),
+			Hint: "make one first: risso token create NAME --data " + set.Data}
+	}
+	return nil
+}

@@ -1,0 +1,352 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/fleet"
+	"github.com/rissodb/risso/internal/host"
+	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/release"
+	"github.com/rissodb/risso/internal/serve/config"
+	"github.com/rissodb/risso/internal/serve/protect"
+	"github.com/rissodb/risso/internal/store/series"
+	"github.com/rissodb/risso/internal/store/state"
+	"github.com/rissodb/risso/internal/watch/collect"
+	"github.com/rissodb/risso/internal/watch/live"
+)
+
+// watch joins collectors, stores and board while risso serve runs.
+type watch struct {
+	logger *slog.Logger
+	board  *live.Board
+	queue  chan func(context.Context, *state.Store) error // what the journal still has to write
+	self   *selfMeter
+	pulse  *collect.Pulse
+	begun  chan struct{} // closed when all that is watched stands on the board
+}
+
+// journalQueue is how many events and variable readings may wait while the store of facts is slow or its disk full.
+const journalQueue = 4096
+
+func newWatch(logger *slog.Logger) *watch {
+	w := &watch{logger: logger, queue: make(chan func(context.Context, *state.Store) error, journalQueue), self: newSelfMeter(), begun: make(chan struct{})}
+	w.board = live.New(w.self.Self)
+	w.pulse = &collect.Pulse{Tell: w.notLooked}
+	w.board.Heed(w.pulse)
+	return w
+}
+
+// notLooked tells that Risso itself was late: what servers did meanwhile is not known.
+func (w *watch) notLooked(from, to time.Time) {
+	form := "15:04:05"
+	if to.Sub(from) > 12*time.Hour {
+		form = time.DateTime
+	}
+	w.Event(fleet.Event{Time: from, Kind: fleet.EventObserver, Severity: fleet.SeverityWarning, Subject: "late",
+		Text: fmt.Sprintf("Risso did not look from %s to %s (%s): it stood still itself, its machine was too busy or asleep", from.Local().Format(form), to.Local().Format(form), to.Sub(from).Round(100*time.Millisecond))})
+}
+
+// Event takes what happened; it never blocks.
+func (w *watch) Event(e fleet.Event) {
+	w.logger.Info("event", "instance", e.Instance, "kind", e.Kind, "text", e.Text)
+	w.enqueue(func(ctx context.Context, s *state.Store) error {
+		_, err := s.AddEvents(ctx, e)
+		return err
+	})
+}
+
+// Variables takes a reading of all global variables; those that changed become events.
+func (w *watch) Variables(instance string, at time.Time, values map[string]string) {
+	still := make(map[string]string, len(values))
+	for name, value := range values {
+		if !mysql.Moving(name) {
+			still[name] = value
+		}
+	}
+	w.enqueue(func(ctx context.Context, s *state.Store) error {
+		changes, err := s.SetVariables(ctx, instance, at, still)
+		if err != nil {
+			return err
+		}
+		for _, c := range changes {
+			e := fleet.Event{Time: at, Instance: instance, Kind: fleet.EventVariable, Subject: c.Name, Old: c.Old, New: c.New,
+				Text: fmt.Sprintf("%s: %s → %s", c.Name, orEmpty(c.Old), orEmpty(c.New))}
+			if _, err := s.AddEvents(ctx, e); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func orEmpty(s string) string {
+	if s == "" {
+		return "(empty)"
+	}
+	return s
+}
+
+func (w *watch) enqueue(f func(context.Context, *state.Store) error) {
+	select {
+	case w.queue <- f:
+	default:
+		w.logger.Warn("the journal is full: an event was lost")
+	}
+}
+
+// pruneEvery is how often events older than the retention are taken away.
+const pruneEvery = time.Hour
+
+// journal writes what was queued until ctx ends and the queue is empty. A write that fails is tried again for
+// a while, for a full disk may be emptied.
+func (w *watch) journal(ctx context.Context, facts *state.Store, retention time.Duration) {
+	prune := time.NewTicker(pruneEvery)
+	defer prune.Stop()
+	for {
+		select {
+		case f := <-w.queue:
+			w.write(ctx, facts, f)
+		case now := <-prune.C:
+			if retention > 0 {
+				w.write(ctx, facts, func(ctx context.Context, s *state.Store) error {
+					_, err := s.PruneEvents(ctx, now.Add(-retention))
+					return err
+				})
+			}
+		case <-ctx.Done():
+			for {
+				select {
+				case f := <-w.queue:
+					w.write(ctx, facts, f)
+				default:
+					return
+				}
+			}
+		}
+	}
+}
+
+// journalPatience is how long a write is tried again: as long as the store of numbers keeps what cannot be
+// written. The event that tells of a full disk is itself such a write.
+const journalPatience = 30 * time.Minute
+
+func (w *watch) write(ctx context.Context, facts *state.Store, f func(context.Context, *state.Store) error) {
+	var err error
+	for begin, try := time.Now(), 1; time.Since(begin) < journalPatience; try++ {
+		wctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		err = f(wctx, facts)
+		cancel()
+		if err == nil || ctx.Err() != nil {
+			break
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Duration(min(try, 5)) * time.Second):
+		}
+	}
+	if err != nil {
+		w.logger.Warn("the journal could not be written", "err", err)
+	}
+}
+
+// run watches and protects until ctx ends.
+func (w *watch) run(ctx context.Context, set config.Settings, numbers *series.Store, facts *state.Store, rows *statements, guard *protect.Guard) error {
+	jctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	go func() { defer close(done); w.journal(jctx, facts, set.Retention) }()
+	defer func() { stop(); <-done }()
+
+	if d := facts.Damage(); d != nil {
+		w.Event(fleet.Event{Time: time.Now(), Kind: fleet.EventStore, Severity: fleet.SeverityCritical, Text: "the file of facts was damaged and moved to " + d.MovedTo + ": " + d.Reason})
+	}
+	w.self.numbers = numbers
+	var group collect.Group
+	var h *host.Host
+	defer func() { // when no collector reads it any more
+		if h != nil {
+			h.Close()
+		}
+	}()
+	defer group.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	group.Go(ctx, w.pulse)
+	h, hostID, err := w.watchHost(ctx, &group, set, numbers, facts)
+	if err != nil {
+		return err
+	}
+	for i, s := range set.Servers {
+		if h != nil && s.Target.Local() {
+			s.Instance.HostID = hostID
+		}
+		traffic := new(mysql.Traffic)
+		if err := w.watchServer(ctx, &group, s, i, traffic, h, numbers, facts); err != nil {
+			return err
+		}
+		rows.follow(ctx, &group, w, s, traffic, i, set)
+	}
+	rows.begin(ctx, &group, w, set)
+	if err := w.watchSelf(ctx, &group, numbers); err != nil {
+		return err
+	}
+	w.Event(fleet.Event{Time: time.Now(), Kind: fleet.EventObserver, Text: "Risso " + release.Version() + " began to watch"})
+	close(w.begun)
+	err = guard.Run(ctx) // ends when ctx does; what its jobs have to say at the end still goes into the journal
+	cancel()
+	group.Wait()
+	w.Event(fleet.Event{Time: time.Now(), Kind: fleet.EventObserver, Text: "Risso stopped"})
+	return err
+}
+
+// PhaseOf spreads the readings of many servers over the first part of the second.
+func PhaseOf(i int) time.Duration { return time.Duration(i%80) * 8 * time.Millisecond }
+
+func (w *watch) watchServer(ctx context.Context, group *collect.Group, s config.Watched, i int, traffic *mysql.Traffic, h *host.Host, numbers *series.Store, facts *state.Store) error {
+	wr, err := numbers.Writer(s.Instance.ID)
+	if err != nil {
+		return fmt.Errorf("write the numbers of %s: %w", s.Instance.Name, err)
+	}
+	if err := facts.SaveInstance(ctx, s.Instance, time.Time{}); err != nil {
+		return fmt.Errorf("note the server: %w", err)
+	}
+	o := collect.Options{Sink: &seriesSink{w: wr}, Recorder: w, Observer: w.board, Logger: w.logger, Phase: PhaseOf(i), Pulse: w.pulse, Traffic: traffic}
+	if s.Instance.HostID != "" {
+		o.Extra = collect.NewProcess(h, s.Target.Socket(), s.Target.Port())
+	}
+	w.board.Add(s.Instance)
+	group.Go(ctx, closing{collect.NewServer(s.Target, s.Instance, o), wr})
+	return nil
+}
+
+// watchHost begins to watch this machine, where it was not forbidden.
+func (w *watch) watchHost(ctx context.Context, group *collect.Group, set config.Settings, numbers *series.Store, facts *state.Store) (*host.Host, string, error) {
+	if !set.Host {
+		return nil, "", nil
+	}
+	h, err := host.New(host.Options{})
+	if err != nil {
+		return nil, "", fmt.Errorf("watch this host: %w", err)
+	}
+	id := h.Identity()
+	instance := fleet.Instance{ID: id.ID(), Name: id.Hostname, Kind: fleet.KindHost, Address: id.Hostname, Version: id.OS}
+	for _, s := range set.Servers {
+		if s.Instance.ID == instance.ID { // a server that bears the host's name
+			instance.ID = "host-" + instance.ID
+		}
+	}
+	wr, err := numbers.Writer(instance.ID)
+	if err != nil {
+		h.Close()
+		return nil, "", fmt.Errorf("write the numbers of this host: %w", err)
+	}
+	if err := facts.SaveInstance(ctx, instance, time.Time{}); err != nil {
+		h.Close()
+		return nil, "", fmt.Errorf("note the host: %w", err)
+	}
+	w.board.Add(instance)
+	group.Go(ctx, closing{collect.NewHost(h, instance, collect.Options{Sink: &seriesSink{w: wr}, Recorder: w, Observer: w.board, Logger: w.logger}), wr})
+	return h, instance.ID, nil
+}
+
+// closing closes the writer when its collector has ended.
+type closing struct {
+	run interface{ Run(context.Context) }
+	w   *series.Writer
+}
+
+// Run runs the collector.
+func (c closing) Run(ctx context.Context) {
+	defer c.w.Close()
+	c.run.Run(ctx)
+}
+
+// seriesSink writes ticks into the store of numbers.
+type seriesSink struct {
+	w       *series.Writer
+	defined int
+}
+
+// Append defines metrics that are new and appends the tick.
+func (s *seriesSink) Append(t int64, metrics []fleet.Metric, values []float64, late bool) error {
+	for ; s.defined < len(metrics); s.defined++ {
+		s.w.Define(describe(metrics[s.defined]))
+	}
+	err := s.w.Append(t, values, late)
+	if errors.Is(err, series.ErrOldTick) { // the clock of this machine went back: what is kept stays
+		return nil
+	}
+	return err
+}
+
+func describe(m fleet.Metric) series.Desc {
+	d := series.Desc{Name: m.Name, Labels: make([]series.Label, len(m.Labels))}
+	for i, l := range m.Labels {
+		d.Labels[i] = series.Label{Name: l.Name, Value: l.Value}
+	}
+	if m.Counter {
+		d.Type = series.Counter
+	}
+	return d
+}
+
+// firstContactTime is how long servers have to answer at the start.
+const firstContactTime = 3 * time.Second
+
+// FirstContact tries each server once, all at the same time, so that a wrong password is told at once and not
+// found on a page. It fails only when the trouble of every server is hopeless.
+func FirstContact(ctx context.Context, out io.Writer, servers []config.Watched, hopeless func(mysql.Class) bool) error {
+	errs := make([]error, len(servers))
+	var wg sync.WaitGroup
+	for i, s := range servers {
+		wg.Go(func() {
+			cctx, cancel := context.WithTimeout(ctx, firstContactTime)
+			defer cancel()
+			conn, err := mysql.Connect(cctx, s.Target, nil)
+			if err != nil {
+				errs[i] = err
+				return
+			}
+			conn.Close()
+		})
+	}
+	wg.Wait()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if len(errs) > 0 && !slices.ContainsFunc(errs, func(err error) bool { return !hopeless(mysql.ClassOf(err)) }) {
+		return fault.New(fault.Failed, hintOf(errs[0]), errs[0])
+	}
+	for i, err := range errs {
+		if err != nil {
+			fmt.Fprintf(out, "risso: %s\n", fault.Line("cannot watch "+servers[i].Instance.Name+" now, goes on trying: "+err.Error(), hintOf(err)))
+		}
+	}
+	return nil
+}
+
+// staysAway says of trouble with a server that waiting does not mend it.
+func staysAway(c mysql.Class) bool {
+	return c == mysql.ClassLogin || c == mysql.ClassTLS || c == mysql.ClassUsage
+}
+
+// NotThere is staysAway for who looks at the present: an unknown host and a port on which nobody listens are a slip of the pen
+// more often than a server that will come.
+func NotThere(c mysql.Class) bool {
+	return staysAway(c) || c == mysql.ClassUnreachable || c == mysql.ClassRefused
+}
+
+func hintOf(err error) string {
+	var e *mysql.Error
+	if errors.As(err, &e) {
+		return e.Hint
+	}
+	return ""
+}
