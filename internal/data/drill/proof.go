@@ -104,7 +104,7 @@ func (p *Proof) Summary() string {
 	if p.sealed {
 		return fmt.Sprintf("backup %s is proven, by what a key that counts has signed; how long that took and what was found cannot be read without an identity", p.Backup)
 	}
-	s := fmt.Sprintf("backup %s is proven: restored in %s", p.Backup, duration(p.Recovery))
+	s := fmt.Sprintf("backup %s is proven: restored in %s", p.Backup, digits.Seconds(p.Recovery))
 	if p.Rolled != nil {
 		s += ", rolled forward by " + digits.Counted(p.Rolled.Transactions, "transaction")
 	}
@@ -134,12 +134,4 @@ func are(n int64) string {
 		return "is"
 	}
 	return "are"
-}
-
-// duration writes seconds for a person.
-func duration(seconds float64) string {
-	if seconds < 60 {
-		return fmt.Sprintf("%.1f s", seconds)
-	}
-	return time.Duration(seconds * float64(time.Second)).Round(time.Second).String()
 }
