@@ -11,6 +11,8 @@ import (
 	"time"
 
 	driver "github.com/go-sql-driver/mysql"
+
+	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
 // logStatusStatement shows the place in the binary log, and what is left out of it.
@@ -255,13 +257,13 @@ func (s *Snapshot) SchemaChanges(ctx context.Context) (map[string]int64, error) 
 // DefinitionChanged says that a table was altered, truncated or made anew since the snapshot, which cannot read it any more.
 func DefinitionChanged(err error) bool {
 	var refused *driver.MySQLError
-	return errors.As(err, &refused) && refused.Number == errDefinitionChanged
+	return errors.As(err, &refused) && refused.Number == errno.TableChanged
 }
 
 // Gone says that a table is not there, or no longer.
 func Gone(err error) bool {
 	var refused *driver.MySQLError
-	return errors.As(err, &refused) && (refused.Number == errNoSuchTable || refused.Number == errUnknownTable || refused.Number == errUnknownDatabase)
+	return errors.As(err, &refused) && (refused.Number == errno.NoSuchTable || refused.Number == errno.UnknownTable || refused.Number == errno.UnknownDatabase)
 }
 
 // restoreVariables matter for who restores: what a name, a length or a default means there.

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rissodb/risso/internal/digits"
+	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
 // Snapshot is several sessions that see a server as it was at one moment, and the place in its binary logs that belongs to
@@ -418,7 +419,7 @@ func (s *Snapshot) byLock(ctx context.Context, o SnapshotOptions, l locking) err
 // outOfTime says that a lock was not given in time, so that asking again may help.
 func outOfTime(err error) bool {
 	var refused *driver.MySQLError
-	return errors.Is(err, ErrLocks) || errors.As(err, &refused) && refused.Number == errLockWaitTimeout
+	return errors.Is(err, ErrLocks) || errors.As(err, &refused) && refused.Number == errno.LockWaitTimeout
 }
 
 // underLock is what has to happen while nobody can commit: as little as possible.

@@ -23,7 +23,7 @@ func newOrder(from mysql.GTIDSet) order {
 
 // next takes the next transaction; has: by its number the position has it.
 func (o order) next(file string, g mysql.GTID, has bool) error {
-	if !g.MariaDB() {
+	if !g.ByDomain() {
 		return nil
 	}
 	if has && o.past[g.Domain] {

@@ -206,8 +206,7 @@ type rollPlan struct {
 	total  int64
 	result RollResult // as if it had been done
 	adds   mysql.GTIDSet
-	maria  bool
-	number string // the server's version in the first log
+	source mysql.Server // what wrote the first log
 }
 
 // planRoll reads the logs once: headers and GTIDs.
@@ -422,7 +421,7 @@ func (w *walker) file(ctx context.Context, i int, f File) error {
 		}
 		if i == 0 && !w.started {
 			w.started = true
-			w.p.maria, w.p.number = r.Format().MariaDB(), r.Format().Version
+			w.p.source = mysql.Of(r.Format().Server())
 		}
 		if err := w.event(f, e, i == 0); err != nil || w.stopped {
 			w.p.total += r.Pos()
@@ -513,7 +512,7 @@ func (w *walker) follows(f File, before mysql.GTIDSet, first bool) error {
 	if !w.end.ContainsSet(before) {
 		return fmt.Errorf("%w: before %s there should be %s%s", ErrGap, f.Name, before.Subtract(w.end), missing)
 	}
-	if missing != "" && !w.p.maria && (w.plain || before.Empty()) {
+	if missing != "" && !w.p.source.GTIDsByDomain() && (w.plain || before.Empty()) {
 		return fmt.Errorf("%w%s", ErrGap, missing)
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/define"
+	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
 // MendOptions are what is mended and how.
@@ -327,7 +328,7 @@ func (st *Step) run(ctx context.Context, s *mysql.Stream, d *change.Diary) error
 		if e := s.Exec(ctx, "ROLLBACK /* risso: mend */"); e != nil {
 			return errors.Join(err, e)
 		}
-		if n := mysql.ErrorNumber(err); n != errDeadlock && n != errLockWait {
+		if n := mysql.ErrorNumber(err); n != errno.Deadlock && n != errno.LockWaitTimeout {
 			return err
 		}
 	}

@@ -332,7 +332,7 @@ func (r *run) settings(server sandbox.Server) []string {
 	if r.header.Kind == repo.Logical {
 		list = append(list, "local_infile=ON") // rows are loaded by LOAD DATA LOCAL
 		// Names of tables are compared as the source compares them; later on it cannot be changed.
-		if v := r.header.Server.Variables["lower_case_table_names"]; v != "" && v != "0" && server.Family == sandbox.FamilyMariaDB {
+		if v := r.header.Server.Variables["lower_case_table_names"]; v != "" && v != "0" && mysql.Of(server.Kind()).FoldsNamesAnywhere() {
 			list = append(list, "lower_case_table_names="+v)
 		}
 		if v := r.header.Server.Variables["innodb_page_size"]; v != "" && v != "16384" {

@@ -16,7 +16,7 @@ import (
 
 // gather gives what takes a table's rows, and what notes the places in its JSON documents whose types have to be asked for.
 func (w *worker) gather(t *table) (wire.RowSink, func()) {
-	if w.job.snap.Server.MariaDB() {
+	if !w.job.snap.Server.TypesJSON() {
 		return w.sink, func() {}
 	}
 	p := chunk.NewPlaces(t.Table, w.sink)

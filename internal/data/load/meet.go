@@ -11,6 +11,7 @@ import (
 	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/mysql/define"
+	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
 // mayMeet says whether strings that a collation tells apart may be one to that which stands for it here, and which that is.
@@ -98,15 +99,11 @@ func (r *run) tellMeetings() error {
 	return nil
 }
 
-// errDuplicateKey is what some servers say in place of mysql.ErrSecondRow, with a key's name. Source: MySQL manual, "Server Error Message Reference",
-// ER_DUP_ENTRY_WITH_KEY_NAME.
-const errDuplicateKey = 1586
-
 // explainMeeting adds to an error about two rows that are one to a unique key which key of the table that may be, and why.
 func (r *run) explainMeeting(t *table, err error) error {
 	n := mysql.ErrorNumber(err)
 	var w *warned
-	if n != mysql.ErrSecondRow && n != errDuplicateKey && !(errors.As(err, &w) && w.code == strconv.Itoa(mysql.ErrSecondRow)) {
+	if n != errno.DuplicateEntry && n != errno.DuplicateEntryOf && !(errors.As(err, &w) && w.code == strconv.Itoa(errno.DuplicateEntry)) {
 		return err
 	}
 	list, perr := r.meetingsOf(&t.Table)

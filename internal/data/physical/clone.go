@@ -19,6 +19,7 @@ import (
 	"github.com/rissodb/risso/internal/change"
 	"github.com/rissodb/risso/internal/data/repo"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
 // cloneOld is what has to be put back: the directory of the copy goes, and the plug-in where it was not there before; where
@@ -272,9 +273,6 @@ func putBackPlugin(ctx context.Context, conn *mysql.Conn, old cloneOld) error {
 	return nil
 }
 
-// errPluginInUse is what a server says while a copy that was ended still puts its things away (ER_PLUGIN_CANNOT_BE_UNINSTALLED).
-const errPluginInUse = 1883
-
 // endTime is how long a server may take to let go of a copy that was ended.
 const endTime = 30 * time.Second
 
@@ -282,7 +280,7 @@ const endTime = 30 * time.Second
 func takeOut(ctx context.Context, conn *mysql.Conn) error {
 	for deadline := time.Now().Add(endTime); ; {
 		err := conn.Exec(ctx, uninstallClone)
-		if mysql.ErrorNumber(err) != errPluginInUse || time.Now().After(deadline) || !pause(ctx) {
+		if mysql.ErrorNumber(err) != errno.PluginInUse || time.Now().After(deadline) || !pause(ctx) {
 			return err
 		}
 	}

@@ -102,13 +102,7 @@ func merge(waiting, list []cost) []cost {
 			continue
 		}
 		w := &waiting[i]
-		for _, p := range []struct{ sum, add *int64 }{
-			{&w.Calls, &d.Calls}, {&w.Errors, &d.Errors}, {&w.Warnings, &d.Warnings}, {&w.RowsAffected, &d.RowsAffected}, {&w.RowsSent, &d.RowsSent},
-			{&w.RowsExamined, &d.RowsExamined}, {&w.TmpDiskTables, &d.TmpDiskTables}, {&w.TmpTables, &d.TmpTables}, {&w.SortRows, &d.SortRows}, {&w.NoIndex, &d.NoIndex},
-		} {
-			*p.sum += *p.add
-		}
-		w.Seconds, w.LockSeconds, w.MaxSeconds = w.Seconds+d.Seconds, w.LockSeconds+d.LockSeconds, max(w.MaxSeconds, d.MaxSeconds)
+		w.Cost.Add(d.Cost)
 		w.First, w.fresh = d.First, w.fresh || d.fresh
 	}
 	return slices.Clip(waiting)

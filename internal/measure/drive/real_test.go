@@ -16,6 +16,7 @@ import (
 
 	"github.com/rissodb/risso/internal/lack"
 	"github.com/rissodb/risso/internal/mysql"
+	"github.com/rissodb/risso/internal/mysql/errno"
 	"github.com/rissodb/risso/internal/sandbox"
 	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
@@ -332,7 +333,7 @@ func TestLogin(t *testing.T) {
 				}
 				defer s.Close()
 			}
-			if err == nil || mysql.ErrorNumber(err) != 1040 {
+			if err == nil || mysql.ErrorNumber(err) != errno.TooManyConnections {
 				t.Errorf("a full server: %v", err)
 			}
 		})
