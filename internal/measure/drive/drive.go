@@ -68,7 +68,6 @@ type Stmt struct {
 	params int
 
 	prepared *wire.Statement // MySQL
-	text     bool            // PostgreSQL: sent as text, rows come as text
 	id       uint32          // where the session has its own list
 	packet   []byte          // PostgreSQL: the start of what runs it
 	oids     []uint32        // PostgreSQL: the types of the parameters
