@@ -18,7 +18,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rissodb/risso/internal/data/binlog"
-	"github.com/rissodb/risso/internal/data/drill/join"
 	"github.com/rissodb/risso/internal/data/load"
 	"github.com/rissodb/risso/internal/data/places"
 	"github.com/rissodb/risso/internal/data/repo"
@@ -230,7 +229,7 @@ func runRestore(ctx context.Context, s screen.Streams, f Flags) error {
 	}
 	res, tables, plan, err := restoreNow(ctx, s, o)
 	planned := f.dryRun && (err == nil || errors.Is(err, load.ErrLogs))
-	if f.output == "json" && (join.CameToEnd(err) || planned || errors.Is(err, load.ErrIncompatible)) {
+	if f.output == "json" && (load.CameToEnd(err) || planned || errors.Is(err, load.ErrIncompatible)) {
 		out := Answer{Plan: plan, DryRun: f.dryRun, Tables: tables}
 		if !f.dryRun && !errors.Is(err, load.ErrIncompatible) {
 			out.Result = &res
@@ -243,7 +242,7 @@ func runRestore(ctx context.Context, s screen.Streams, f Flags) error {
 		}
 	} else if planned {
 		restorePlanText(s.Out, plan, len(f.tables)+len(f.schemas) > 0)
-	} else if join.CameToEnd(err) {
+	} else if load.CameToEnd(err) {
 		restoreText(s.Out, res)
 		if box != nil {
 			fmt.Fprintf(s.Out, "It runs as %s; away with it: risso sandbox down %s\n", box.Primary().DSN, box.Name)
@@ -273,7 +272,7 @@ func restoreNow(ctx context.Context, s screen.Streams, o load.Options) (load.Res
 	o.Confirm = func(pl load.Plan) error {
 		plan = pl
 		for _, fi := range pl.Findings {
-			fmt.Fprintln(s.Err, "risso:", join.FindingWords(fi))
+			fmt.Fprintln(s.Err, "risso:", fi.Words())
 		}
 		for _, n := range pl.Notes {
 			fmt.Fprintln(s.Err, "risso:", n)
@@ -299,7 +298,7 @@ func restoreNow(ctx context.Context, s screen.Streams, o load.Options) (load.Res
 	if errors.As(err, &inc) {
 		plan.Findings = inc.Findings
 		for _, fi := range inc.Findings {
-			fmt.Fprintln(s.Err, "risso:", join.FindingWords(fi))
+			fmt.Fprintln(s.Err, "risso:", fi.Words())
 		}
 	}
 	return res, tables, plan, err
@@ -412,7 +411,7 @@ func Failure(ctx context.Context, err error, changed bool, box *sandbox.Sandbox)
 	switch {
 	case !changed:
 		hint = screen.Joined("nothing was changed", hint)
-	case !join.CameToEnd(err):
+	case !load.CameToEnd(err):
 		hint = screen.Joined(hint, "run the same again: it goes on where it was; --forget takes its journal away instead")
 	}
 	if box != nil {
@@ -430,10 +429,10 @@ func restoreText(out io.Writer, r load.Result) {
 		fmt.Fprintf(out, "Note: account %s is there: it stays as it is\n", a)
 	}
 	for _, f := range r.Otherwise {
-		fmt.Fprintln(out, "Otherwise:", join.FindingWords(f))
+		fmt.Fprintln(out, "Otherwise:", f.Words())
 	}
 	for _, f := range r.LeftOut {
-		fmt.Fprintln(out, "Left out:", join.FindingWords(f))
+		fmt.Fprintln(out, "Left out:", f.Words())
 	}
 	for _, f := range r.Broken {
 		fmt.Fprintf(out, "Broken: %s is there and does not work: %s\n  %s\n", f.What, f.Reason, f.Create)
