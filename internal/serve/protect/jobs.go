@@ -72,7 +72,7 @@ func (p *Guard) pruneTask(s config.Watched) jobs.Task {
 			if place == "" {
 				continue
 			}
-			report.Stage("prune " + places.Shown(place))
+			report.Stage("prune " + places.Words(place))
 			r, closePlace, err := p.openPlace(ctx, c, place, false)
 			if err != nil {
 				return jobs.Result{}, err
@@ -86,7 +86,7 @@ func (p *Guard) pruneTask(s config.Watched) jobs.Task {
 			got, err := r.Prune(ctx, o)
 			closePlace()
 			if err != nil {
-				return jobs.Result{}, fmt.Errorf("%s: %w", places.Shown(place), err)
+				return jobs.Result{}, fmt.Errorf("%s: %w", places.Words(place), err)
 			}
 			for _, d := range got.Decisions {
 				verb := "goes"

@@ -17,7 +17,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/explain/digest"
 	"github.com/rissodb/risso/internal/explain/digest/binlog"
 	"github.com/rissodb/risso/internal/explain/digest/filter"
@@ -159,7 +158,7 @@ func runDigest(ctx context.Context, s screen.Streams, f digestFlags, files []str
 	case broken != nil:
 		return broken
 	}
-	none := NoLog(p, f.format)
+	none := p.NoLog(f.format)
 	switch {
 	case f.follow && p.Calls == 0: // nothing came since the last report
 		return cmp.Or(lost, lostIn(p))
@@ -275,7 +274,7 @@ func (f digestFlags) classLimit() (report.Limit, error) {
 // filterFailure shows an expression's error: on a terminal the expression with the place marked, too.
 func filterFailure(w io.Writer, err error) error {
 	var e *filter.Error
-	if errors.As(err, &e) && screen.IsTerminal(w) && !strings.ContainsAny(e.Source, "\r\n\t") {
+	if errors.As(err, &e) && screen.OnTerminal(w) && !strings.ContainsAny(e.Source, "\r\n\t") {
 		fmt.Fprintln(w, e.Pointer())
 	}
 	return &fault.Error{Code: fault.Usage, Err: fmt.Errorf("--%w", err)}
@@ -292,27 +291,6 @@ func readFailure(err error) error {
 		return fault.New(fault.Failed, hint, fmt.Errorf("%s: %w", p.Path, p.Err))
 	}
 	return err
-}
-
-// NoLog tells a file that is no log from one in which nothing happened. What servers keep beside logs may stand among them,
-// as a pattern of names catches it, but not alone.
-func NoLog(p *digest.Profile, format string) error {
-	logs := slices.ContainsFunc(p.Sources, func(s digest.SourceInfo) bool { return s.PassedOver == "" })
-	for _, s := range p.Sources {
-		if s.PassedOver != "" && !logs {
-			return fault.New(fault.Failed, digest.Readable, fmt.Errorf("%s is no log: it is %s", s.Name, s.PassedOver))
-		}
-		if s.PassedOver != "" || s.Events > 0 || s.Quiet != "" || s.Server != "" && s.Unread == 0 {
-			continue
-		}
-		looks := ""
-		if s.Looks != "" {
-			looks = "; it looks like " + s.Looks
-		}
-		return fault.New(fault.Failed, digest.Readable+"; --format says which, where it cannot be seen",
-			fmt.Errorf("%s: no statement of a %slog in %s%s", s.Name, map[bool]string{true: "", false: format + " "}[format == "auto"], digits.Counted(s.Bytes, "byte"), looks))
-	}
-	return nil
 }
 
 // sources opens nothing but what has to be looked into.
@@ -337,7 +315,7 @@ func (j *digestJob) sources(files []string) ([]digest.Source, error) {
 }
 
 func (j *digestJob) stdin() (digest.Source, error) {
-	if screen.IsTerminal(j.s.In) {
+	if screen.OnTerminal(j.s.In) {
 		return digest.Source{}, &fault.Error{Code: fault.Usage, Err: errors.New("- reads a log from standard input, and that is the terminal"), Hint: "zcat slow.log.gz | risso digest -"}
 	}
 	if j.follow {

@@ -30,7 +30,7 @@ func (j *digestJob) live(ctx context.Context) error {
 	if err != nil {
 		return &fault.Error{Code: fault.Usage, Err: err}
 	}
-	if screen.IsTerminal(j.s.Err) && j.window > 0 {
+	if screen.OnTerminal(j.s.Err) && j.window > 0 {
 		fmt.Fprintf(j.s.Err, "watching %s for %s …", target.Address(), j.window)
 		defer fmt.Fprint(j.s.Err, "\r\x1b[K")
 	}
