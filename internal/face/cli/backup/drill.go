@@ -38,6 +38,7 @@ type drillFlags struct {
 	output    string
 }
 
+// NewDrill is risso drill.
 func NewDrill(s screen.Streams) *cobra.Command {
 	var f drillFlags
 	cmd := &cobra.Command{

@@ -34,6 +34,7 @@ type verifyFlags struct {
 	output       string
 }
 
+// NewVerify is risso verify.
 func NewVerify(s screen.Streams) *cobra.Command {
 	var f verifyFlags
 	cmd := &cobra.Command{

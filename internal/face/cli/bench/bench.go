@@ -27,6 +27,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql"
 )
 
+// New is risso bench, with what is below it.
 func New(s screen.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",

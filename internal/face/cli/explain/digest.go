@@ -36,6 +36,7 @@ type digestFlags struct {
 	wholeSamples                                                        bool // --sample-bytes was given
 }
 
+// NewDigest is risso digest.
 func NewDigest(s screen.Streams) *cobra.Command {
 	var f digestFlags
 	cmd := &cobra.Command{
@@ -152,7 +153,7 @@ func runDigest(ctx context.Context, s screen.Streams, f digestFlags, files []str
 	case errors.Is(err, context.Canceled):
 		return errors.New("interrupted")
 	case errors.Is(err, digest.ErrOption):
-		return &fault.Error{Code: fault.Usage, Err: err}
+		return fault.New(fault.Usage, "", err)
 	case err != nil:
 		return readFailure(err)
 	case broken != nil:
@@ -231,7 +232,7 @@ func (f digestFlags) job(s screen.Streams, files []string) (*digestJob, error) {
 func (f digestFlags) check(files []string) error {
 	switch {
 	case f.Dsn == "" && len(files) == 0:
-		return &fault.Error{Code: fault.Usage, Err: errors.New("no log to read"), Hint: "name files, - for standard input, or --dsn for a live server"}
+		return fault.New(fault.Usage, "name files, - for standard input, or --dsn for a live server", errors.New("no log to read"))
 	case f.Dsn != "" && len(files) > 0:
 		return fault.Usagef("--dsn reads a server and takes no files")
 	case f.Dsn != "" && (f.follow || f.planParallel || f.filter != "" || f.since != "" || f.until != ""):
@@ -277,7 +278,7 @@ func filterFailure(w io.Writer, err error) error {
 	if errors.As(err, &e) && screen.OnTerminal(w) && !strings.ContainsAny(e.Source, "\r\n\t") {
 		fmt.Fprintln(w, e.Pointer())
 	}
-	return &fault.Error{Code: fault.Usage, Err: fmt.Errorf("--%w", err)}
+	return fault.New(fault.Usage, "", fmt.Errorf("--%w", err))
 }
 
 // readFailure makes one line of what went wrong with a file.
@@ -316,7 +317,7 @@ func (j *digestJob) sources(files []string) ([]digest.Source, error) {
 
 func (j *digestJob) stdin() (digest.Source, error) {
 	if screen.OnTerminal(j.s.In) {
-		return digest.Source{}, &fault.Error{Code: fault.Usage, Err: errors.New("- reads a log from standard input, and that is the terminal"), Hint: "zcat slow.log.gz | risso digest -"}
+		return digest.Source{}, fault.New(fault.Usage, "zcat slow.log.gz | risso digest -", errors.New("- reads a log from standard input, and that is the terminal"))
 	}
 	if j.follow {
 		return digest.Source{}, fault.Usagef("--follow needs files: standard input ends when it ends")

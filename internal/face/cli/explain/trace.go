@@ -32,6 +32,7 @@ type traceFlags struct {
 	width                 int
 }
 
+// NewTrace is risso trace.
 func NewTrace(s screen.Streams) *cobra.Command {
 	var f traceFlags
 	cmd := &cobra.Command{
@@ -124,7 +125,7 @@ func runTrace(ctx context.Context, s screen.Streams, f traceFlags, args []string
 		}
 		id = list[0].ID
 	case f.enable || f.output != "text" && f.output != "json":
-		return &fault.Error{Code: fault.Usage, Err: errors.New("which connection?"), Hint: "risso trace NUMBER; without --enable and --output it lists them"}
+		return fault.New(fault.Usage, "risso trace NUMBER; without --enable and --output it lists them", errors.New("which connection?"))
 	default:
 		return traceCandidates(ctx, s, f, target)
 	}

@@ -32,6 +32,7 @@ import (
 	"github.com/rissodb/risso/internal/store/blob"
 )
 
+// Flags are those of risso restore.
 type Flags struct {
 	From, identity, backup             string
 	into, sandbox, server              string
@@ -51,6 +52,7 @@ type Flags struct {
 // restoredName is what a sandbox is called when nothing is said.
 const restoredName = "restored"
 
+// New is risso restore.
 func New(s screen.Streams) *cobra.Command {
 	var f Flags
 	cmd := &cobra.Command{
@@ -146,9 +148,9 @@ func (f Flags) check() (load.Until, error) {
 	var u load.Until
 	switch {
 	case f.From == "":
-		return u, &fault.Error{Code: fault.Usage, Err: errors.New("no place to restore from"), Hint: "give --from " + blob.Forms}
+		return u, fault.New(fault.Usage, "give --from " + blob.Forms, errors.New("no place to restore from"))
 	case f.into == "" && f.sandbox == "" && f.datadir == "":
-		return u, &fault.Error{Code: fault.Usage, Err: errors.New("no server to restore into"), Hint: "give --into 'user:password@tcp(host:3306)/', or --sandbox NAME; for a physical backup --datadir DIR, or --sandbox NAME"}
+		return u, fault.New(fault.Usage, "give --into 'user:password@tcp(host:3306)/', or --sandbox NAME; for a physical backup --datadir DIR, or --sandbox NAME", errors.New("no server to restore into"))
 	case f.threads < 1 || f.threads > 64:
 		return u, fault.Usagef("--threads %d: 1 to 64", f.threads)
 	case f.server != "" && f.sandbox == "":
@@ -254,6 +256,7 @@ func runRestore(ctx context.Context, s screen.Streams, f Flags) error {
 	return nil
 }
 
+// Answer is what a restore brought.
 type Answer struct {
 	Plan    load.Plan          `json:"plan"`
 	DryRun  bool               `json:"dry_run"`
