@@ -131,37 +131,37 @@ func TestShortIsTold(t *testing.T) {
 
 // TestPlainRooms: the rooms that script/test tests without the race detector start no goroutine and guard nothing against one.
 func TestPlainRooms(t *testing.T) {
-	text, err := os.ReadFile("../script/lib/race.sh")
+	list := exec.Command("bash", "-c", `. script/lib/race.sh && printf '%s\n' "${plain[@]}"`)
+	list.Dir = ".."
+	out, err := list.Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, list, _ := strings.Cut(string(text), "plain=(")
-	list, _, _ = strings.Cut(list, "\n)")
-	seen := 0
-	for _, line := range strings.Split(list, "\n") {
-		line, _, _ = strings.Cut(line, "#")
-		for _, dir := range strings.Fields(line) {
-			if !strings.HasPrefix(dir, "./internal") {
-				continue
-			}
-			seen++
-			files, err := filepath.Glob(filepath.Join("..", dir, "*.go"))
-			if err != nil || len(files) == 0 {
-				t.Errorf("%s: %d files, %v", dir, len(files), err)
-			}
-			for _, file := range files {
-				if !strings.HasSuffix(file, "_test.go") {
-					checkPlain(t, file)
+	rooms := 0
+	for _, dir := range strings.Fields(string(out)) {
+		if !strings.HasPrefix(dir, "./internal") {
+			continue
+		}
+		rooms++
+		files, err := filepath.Glob(filepath.Join("..", dir, "*.go"))
+		if err != nil || len(files) == 0 {
+			t.Errorf("%s: %d files, %v", dir, len(files), err)
+		}
+		for _, file := range files {
+			if !strings.HasSuffix(file, "_test.go") {
+				for _, words := range concurrent(t, file) {
+					t.Errorf("%s: test its room with the race detector", words)
 				}
 			}
 		}
 	}
-	if seen < 5 {
-		t.Errorf("only %d rooms were found in %s", seen, text)
+	if rooms < 15 {
+		t.Errorf("only %d rooms were found in %s", rooms, out)
 	}
 }
 
-func checkPlain(t *testing.T, file string) {
+// concurrent says what of a file starts a goroutine, or guards something against one.
+func concurrent(t *testing.T, file string) (words []string) {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
 	if err != nil {
@@ -169,13 +169,19 @@ func checkPlain(t *testing.T, file string) {
 	}
 	for _, imp := range f.Imports {
 		if path, _ := strconv.Unquote(imp.Path.Value); slices.Contains([]string{"sync", "sync/atomic", "golang.org/x/sync/errgroup"}, path) {
-			t.Errorf("%s imports %s: test its room with the race detector", file, path)
+			words = append(words, file+" imports "+path)
 		}
 	}
 	ast.Inspect(f, func(n ast.Node) bool {
-		if _, is := n.(*ast.GoStmt); is {
-			t.Errorf("%s starts a goroutine: test its room with the race detector", file)
+		switch n := n.(type) {
+		case *ast.GoStmt:
+			words = append(words, file+" starts a goroutine")
+		case *ast.SelectorExpr:
+			if n.Sel.Name == "AfterFunc" {
+				words = append(words, file+" has something done by AfterFunc")
+			}
 		}
 		return true
 	})
+	return words
 }

@@ -157,13 +157,12 @@ type Reader struct {
 	format Format
 	buf    []byte
 
-	e        Event         // the one that was read last
-	inner    *bufio.Reader // the events of a compressed transaction; nil outside of one
-	left     io.Reader     // what is left of its bytes
-	sum      *sumReader
-	payload  Event
-	zstd     *zstd.Decoder
-	innerBuf []byte
+	e       Event         // the one that was read last
+	inner   *bufio.Reader // the events of a compressed transaction; nil outside of one
+	left    io.Reader     // what is left of its bytes
+	sum     *sumReader
+	payload Event
+	zstd    *zstd.Decoder
 }
 
 // NewReader begins to read a log. The error wraps ErrNotBinlog or ErrEncrypted, or is the reader's. An empty log is ErrTorn.
@@ -313,11 +312,10 @@ func (r *Reader) pass(crc uint32, from, n, sum int) (uint32, []byte, error) {
 		copy(last[:], r.buf[n-sum:from])
 	}
 	for at := from; at < n; {
-		b, err := r.in.Peek(1)
-		if err != nil {
+		if _, err := r.in.Peek(1); err != nil {
 			return 0, nil, r.torn(err)
 		}
-		b, _ = r.in.Peek(min(r.in.Buffered(), n-at))
+		b, _ := r.in.Peek(min(r.in.Buffered(), n-at))
 		if body := min(len(b), max(0, n-sum-at)); sum > 0 && body > 0 {
 			crc = crc32.Update(crc, crc32.IEEETable, b[:body])
 		}

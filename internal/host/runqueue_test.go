@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,15 +25,10 @@ func TestRunQueue(t *testing.T) {
 		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 	}
 	before := used()
-	stop := make(chan struct{})
+	var stop atomic.Bool
 	for range 2 * runtime.NumCPU() {
 		go func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
+			for !stop.Load() {
 			}
 		}()
 	}
@@ -40,7 +36,7 @@ func TestRunQueue(t *testing.T) {
 		time.Sleep(20 * time.Millisecond)
 	}
 	ran, waited, err := q.Read()
-	close(stop)
+	stop.Store(true)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -263,23 +263,21 @@ func (h *hold) lose(err error) {
 // false after Over. Meanwhile it lets go of what has been read. Where the reserve is lost, Lost says so from then on.
 func (s *Snapshot) Next(ctx context.Context) (wanted []TableName, more bool, err error) {
 	h := s.held
-	for {
-		select {
-		case <-ctx.Done():
-			return nil, false, context.Cause(ctx)
-		case <-h.over:
-			return nil, false, nil
-		case <-h.poke:
-		}
-		if err := h.letGo(ctx); err != nil {
-			return nil, false, err
-		}
-		h.mu.Lock()
-		wanted = slices.DeleteFunc(h.wanted, func(t TableName) bool { return h.reading[t] > 0 || h.read[h.at[t]] })
-		h.wanted = nil
-		h.mu.Unlock()
-		return wanted, true, nil
+	select {
+	case <-ctx.Done():
+		return nil, false, context.Cause(ctx)
+	case <-h.over:
+		return nil, false, nil
+	case <-h.poke:
 	}
+	if err := h.letGo(ctx); err != nil {
+		return nil, false, err
+	}
+	h.mu.Lock()
+	wanted = slices.DeleteFunc(h.wanted, func(t TableName) bool { return h.reading[t] > 0 || h.read[h.at[t]] })
+	h.wanted = nil
+	h.mu.Unlock()
+	return wanted, true, nil
 }
 
 // Poke makes Next return.

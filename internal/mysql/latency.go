@@ -12,7 +12,6 @@ const picosecond = 1e-12 // performance_schema's timers count picoseconds
 // latencyReader reads how long statements take, where performance_schema tells.
 type latencyReader struct {
 	buckets []bucket // as they stood at the last read
-	seen    bool
 }
 
 type bucket struct {

@@ -45,23 +45,6 @@ func Logs(ctx context.Context, c *Conn) ([]Log, error) {
 	return list, nil
 }
 
-// LogPosition is where a server writes its binary log now: file and byte.
-func LogPosition(ctx context.Context, c *Conn) (file string, pos int64, err error) {
-	statement := "SHOW /* risso: binary log position */ MASTER STATUS"
-	if c.Server.atLeast(80200) { // the old words were removed in 8.4
-		statement = "SHOW /* risso: binary log position */ BINARY LOG STATUS"
-	}
-	rows, err := c.Maps(ctx, statement)
-	if err != nil {
-		return "", 0, fmt.Errorf("ask for the binary log position: %w", err)
-	}
-	if len(rows) == 0 {
-		return "", 0, errors.New("the server writes no binary log (log_bin is off)")
-	}
-	pos, _ = strconv.ParseInt(rows[0]["Position"], 10, 64)
-	return rows[0]["File"], pos, nil
-}
-
 // ExecutedGTIDs is the set of transactions that a server has: gtid_executed of MySQL, gtid_current_pos of MariaDB (what it
 // has written itself and what it has applied as a replica).
 func ExecutedGTIDs(ctx context.Context, c *Conn) (GTIDSet, error) {

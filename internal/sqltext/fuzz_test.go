@@ -47,7 +47,7 @@ func FuzzFingerprint(f *testing.F) {
 		AppendDigestText(nil, s)
 		Verb(s)
 		if len(s) < 1<<12 {
-			PtFingerprint(string(s))
+			ptFingerprint(s)
 		}
 	})
 }

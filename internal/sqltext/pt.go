@@ -7,12 +7,6 @@ import (
 	"github.com/rissodb/risso/internal/pattern"
 )
 
-// PtFingerprint gives the fingerprint that pt-query-digest 3.7.1 makes of a statement, by that program's own rules
-// and with all of their faults, so that a class can be found under the name it has there. The rules are those its
-// manual lists under "fingerprint" and its code follows (QueryRewriter); versions up to 3.5.1 read some strings in
-// another way, which docs/fingerprints.md tells. It is for one sample of a class, not for each statement: it is slow.
-func PtFingerprint(stmt string) string { return string(ptFingerprint([]byte(stmt))) }
-
 // PtID gives the identity that pt-query-digest 3.7.1 prints for a statement, without its "0x".
 func PtID(stmt string) string { return ClassID(ptFingerprint([]byte(stmt))) }
 
@@ -43,6 +37,10 @@ var (
 	ptQuestion = []byte("?")
 )
 
+// ptFingerprint gives the fingerprint that pt-query-digest 3.7.1 makes of a statement, by that program's own rules
+// and with all of their faults, so that a class can be found under the name it has there. The rules are those its
+// manual lists under "fingerprint" and its code follows (QueryRewriter); versions up to 3.5.1 read some strings in
+// another way, which docs/fingerprints.md tells. It is for one sample of a class, not for each statement: it is slow.
 func ptFingerprint(q []byte) []byte {
 	switch {
 	case bytes.HasPrefix(q, []byte("SELECT /*!40001 SQL_NO_CACHE */ * FROM `")):

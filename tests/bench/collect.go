@@ -210,7 +210,7 @@ func (b *bench) exporterRound(ctx context.Context, n *sandbox.Node, t *turn) err
 		return err
 	}
 	if t.samples = got["mysql"]; t.samples == 0 {
-		return fmt.Errorf("Prometheus scraped nothing: %s", e.tail())
+		return fmt.Errorf("nothing was scraped by Prometheus: %s", e.tail())
 	}
 	return nil
 }

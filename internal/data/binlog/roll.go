@@ -372,7 +372,6 @@ type walker struct {
 	started bool
 	plain   bool // a transaction without a GTID was seen
 	stopped bool
-	stopAt  bool // with the end of the open transaction
 	closed  bool // the log in hand ends as a server ends one that it goes on behind
 	b       boundaries
 	h       history

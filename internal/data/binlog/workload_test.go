@@ -14,6 +14,7 @@ import (
 
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sandbox"
+	"github.com/rissodb/risso/internal/sandbox/sandboxtest"
 )
 
 var flavours = []string{"mariadb", "mariadb-11.8", "mysql-9.7", "mysql-8.0", "mysql-5.7"}
@@ -280,9 +281,7 @@ func position(t *testing.T, n *sandbox.Node) (set mysql.GTIDSet, file string, po
 	if set, err = mysql.LoggedGTIDs(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	if file, pos, err = mysql.LogPosition(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
+	file, pos = sandboxtest.LogPosition(t, c)
 	return set, file, pos
 }
 

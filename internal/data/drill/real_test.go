@@ -28,7 +28,7 @@ func openRepo(t *testing.T, dir string) *repo.Repo {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { store.Close() })
-	r, err := repo.Create(t.Context(), repo.On(store))
+	r, err := repo.CreateWith(t.Context(), repo.On(store), repo.Keys{})
 	if err != nil {
 		t.Fatal(err)
 	}

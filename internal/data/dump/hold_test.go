@@ -56,7 +56,7 @@ type step struct {
 
 // backup runs one that is held up when it has passed the gate until times, until free is done; meanwhile other sessions run
 // statements.
-func (h held) backup(t *testing.T, o dump.Options, free func(waits time.Duration) bool, steps ...step) (*repo.Repo, dump.Result, error, []time.Duration) {
+func (h held) backup(t *testing.T, o dump.Options, free func(waits time.Duration) bool, steps ...step) (*repo.Repo, dump.Result, []time.Duration, error) {
 	t.Helper()
 	var wg sync.WaitGroup
 	took := make([]time.Duration, len(steps))
@@ -97,7 +97,7 @@ func (h held) backup(t *testing.T, o dump.Options, free func(waits time.Duration
 	r := place(t)
 	result, err := dump.Run(t.Context(), r, o)
 	wg.Wait()
-	return r, result, err, took
+	return r, result, took, err
 }
 
 // until waits until a statement waits for a lock, or has come to its end.
@@ -132,7 +132,7 @@ func (h held) changesWait(t *testing.T) {
 	var events []mysql.GuardEvent
 	o := dump.Options{Snapshot: mysql.SnapshotOptions{Guard: mysql.Guard{Said: func(e mysql.GuardEvent) { events = append(events, e) }}}}
 	wait := func(d time.Duration) bool { return d > 600*time.Millisecond } // until it was seen
-	r, result, err, took := h.backup(t, o, wait, step{3, "ALTER TABLE d.w ADD COLUMN c INT NOT NULL DEFAULT 7"})
+	r, result, took, err := h.backup(t, o, wait, step{3, "ALTER TABLE d.w ADD COLUMN c INT NOT NULL DEFAULT 7"})
 	if err != nil {
 		t.Fatalf("%v, %+v", err, events)
 	}
@@ -161,7 +161,7 @@ func (h held) changesWait(t *testing.T) {
 func (h held) othersWait(t *testing.T) {
 	wait := func(d time.Duration) bool { return d > 600*time.Millisecond }
 	o := dump.Options{Snapshot: mysql.SnapshotOptions{LockWait: 4 * time.Minute}} // a machine may be slow
-	_, _, err, took := h.backup(t, o, wait, step{3, "ALTER TABLE d.w ADD COLUMN c INT NOT NULL DEFAULT 7"}, step{3, "INSERT INTO d.w (id, v) VALUES (5000, 1)"})
+	_, _, took, err := h.backup(t, o, wait, step{3, "ALTER TABLE d.w ADD COLUMN c INT NOT NULL DEFAULT 7"}, step{3, "INSERT INTO d.w (id, v) VALUES (5000, 1)"})
 	if err != nil {
 		t.Error(err)
 	}
@@ -173,7 +173,7 @@ func (h held) othersWait(t *testing.T) {
 func (h held) othersWaitForReaders(t *testing.T) {
 	o := dump.Options{Snapshot: mysql.SnapshotOptions{LockWait: time.Second}}
 	never := func(time.Duration) bool { return false }
-	_, _, err, took := h.backup(t, o, never, step{3, "ALTER TABLE d.t ADD COLUMN c INT NOT NULL DEFAULT 7"}, step{3, "INSERT INTO d.t (v) VALUES ('x')"})
+	_, _, took, err := h.backup(t, o, never, step{3, "ALTER TABLE d.t ADD COLUMN c INT NOT NULL DEFAULT 7"}, step{3, "INSERT INTO d.t (v) VALUES ('x')"})
 	if !errors.Is(err, mysql.ErrStalls) || !strings.Contains(err.Error(), "`d`.`t`") {
 		t.Errorf("the backup is whole, or: %v", err)
 	}

@@ -63,7 +63,7 @@ func place(t testing.TB) *repo.Repo {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { store.Close() })
-	r, err := repo.Create(t.Context(), repo.On(store))
+	r, err := repo.CreateWith(t.Context(), repo.On(store), repo.Keys{})
 	if err != nil {
 		t.Fatal(err)
 	}

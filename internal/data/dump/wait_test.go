@@ -27,7 +27,7 @@ func TestWaitForPrune(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { store.Close() })
-	r, err := repo.Create(t.Context(), repo.On(store))
+	r, err := repo.CreateWith(t.Context(), repo.On(store), repo.Keys{})
 	if err != nil {
 		t.Fatal(err)
 	}

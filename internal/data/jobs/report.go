@@ -35,9 +35,6 @@ const window = 5 * time.Second
 // waiting is how many lines are held for a store that cannot be written.
 const waiting = 1000
 
-// NewReport makes a report that nobody reads, for a task that is run without a runner.
-func NewReport() *Report { return newReport(time.Now(), time.Now) }
-
 func newReport(at time.Time, now func() time.Time) *Report {
 	return &Report{now: now, old: point{t: at}, mid: point{t: at}}
 }

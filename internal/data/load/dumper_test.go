@@ -71,7 +71,7 @@ func emptyRepo(t testing.TB) (*repo.Repo, string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { place.Close() })
-	r, err := repo.Create(t.Context(), repo.On(place))
+	r, err := repo.CreateWith(t.Context(), repo.On(place), repo.Keys{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package load_test
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -264,6 +263,3 @@ func testLeftOut(t *testing.T, from, into *sandbox.Node) {
 		t.Errorf("%q", got)
 	}
 }
-
-// sumOf is the sum of an answer, where the answer itself is too long to show.
-func sumOf(answer string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(answer))) }

@@ -60,7 +60,7 @@ func (r *run) readVocabulary(ctx context.Context, s *session) error {
 		return err
 	}
 	// Sequences and views name themselves as engines and are none.
-	k.engines["merge"], k.engines["mrg_myisam"] = k.engines["mrg_myisam"], k.engines["mrg_myisam"]
+	k.engines["merge"] = k.engines["mrg_myisam"]
 	r.known = k
 	return nil
 }

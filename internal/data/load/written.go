@@ -118,12 +118,10 @@ func (o Options) definer() string {
 	if strings.EqualFold(o.Definer, CurrentUser) {
 		return ""
 	}
-	user, host, ok := strings.Cut(o.Definer, "@")
-	if i := strings.LastIndexByte(o.Definer, '@'); ok {
-		user, host = o.Definer[:i], o.Definer[i+1:]
-		return mysql.Quote(user) + "@" + mysql.Quote(host)
+	if i := strings.LastIndexByte(o.Definer, '@'); i >= 0 {
+		return mysql.Quote(o.Definer[:i]) + "@" + mysql.Quote(o.Definer[i+1:])
 	}
-	return mysql.Quote(user)
+	return mysql.Quote(o.Definer)
 }
 
 // CurrentUser as Options.Definer makes the account that restores the definer of all.

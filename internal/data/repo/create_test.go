@@ -60,7 +60,7 @@ func TestHeadless(t *testing.T) {
 	if err := os.Remove(head); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Create(t.Context(), folder(dir)); !errors.Is(err, ErrHeadless) {
+	if _, err := CreateWith(t.Context(), folder(dir), Keys{}); !errors.Is(err, ErrHeadless) {
 		t.Errorf("a backup: %v", err)
 	}
 	other := made(t, t.TempDir(), Keys{})
@@ -74,7 +74,7 @@ func TestHeadless(t *testing.T) {
 	if err := os.WriteFile(head, was, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if again, err := Create(t.Context(), folder(dir)); err != nil || again.ID != r.ID {
+	if again, err := CreateWith(t.Context(), folder(dir), Keys{}); err != nil || again.ID != r.ID {
 		t.Errorf("put back: %v", err)
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 // TestNote reads what a backup that is not whole says of itself, when its process lives, and when it has ended.
 func TestNote(t *testing.T) {
-	r, err := Create(t.Context(), folder(t.TempDir()))
+	r, err := CreateWith(t.Context(), folder(t.TempDir()), Keys{})
 	if err != nil {
 		t.Fatal(err)
 	}

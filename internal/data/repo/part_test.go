@@ -11,7 +11,7 @@ import (
 // TestPart: a part comes back as it was, any changed bit or cut is found, and those of a whole backup are not removed.
 func TestPart(t *testing.T) {
 	place := folder(t.TempDir())
-	r, err := Create(t.Context(), place)
+	r, err := CreateWith(t.Context(), place, Keys{})
 	if err != nil {
 		t.Fatal(err)
 	}

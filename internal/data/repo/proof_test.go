@@ -14,7 +14,7 @@ import (
 
 func TestProofs(t *testing.T) {
 	place := folder(t.TempDir())
-	r, err := Create(t.Context(), place)
+	r, err := CreateWith(t.Context(), place, Keys{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,10 +20,10 @@ func TestPruneStrangers(t *testing.T) {
 		for _, trusted := range [][]PublicKey{{PublicOf(mine)}, nil} {
 			dir := t.TempDir()
 			own := made(t, dir, with(Keys{}, mine, nil))
-			var ids, others []string
+			var others []string
 			for i := range 4 {
 				at := now.Add(time.Duration(i) * time.Minute)
-				ids = append(ids, taken(t, own, NewID(at), at, "CREATE VIEW v AS SELECT 1"))
+				taken(t, own, NewID(at), at, "CREATE VIEW v AS SELECT 1")
 			}
 			want := map[int][]string{}
 			for i, p := range rules {

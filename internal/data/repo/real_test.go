@@ -29,7 +29,7 @@ func backUntilKilled(ctx context.Context, place string) error {
 	if err != nil {
 		return err
 	}
-	r, err := Create(ctx, On(s))
+	r, err := CreateWith(ctx, On(s), Keys{})
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func TestUnreliable(t *testing.T) {
 		}
 		pass.ServeHTTP(w, r)
 	})
-	r, err := Create(t.Context(), at(t, s3.PlaceBy(t, proxy.Addr, "unreliable", "x")))
+	r, err := CreateWith(t.Context(), at(t, s3.PlaceBy(t, proxy.Addr, "unreliable", "x")), Keys{})
 	if err != nil {
 		t.Fatal(err)
 	}

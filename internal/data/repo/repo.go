@@ -146,9 +146,6 @@ func OpenWith(ctx context.Context, s Store, k Keys) (*Repo, error) {
 	return r, r.findNames(ctx, k, c.Recipients)
 }
 
-// Create opens a repository, and makes one where there is none.
-func Create(ctx context.Context, s Store) (*Repo, error) { return CreateWith(ctx, s, Keys{}) }
-
 // CreateWith opens a repository, and makes one where there is none, encrypted when there are recipients.
 func CreateWith(ctx context.Context, s Store, k Keys) (*Repo, error) {
 	r, err := OpenWith(ctx, s, k)

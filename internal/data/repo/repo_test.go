@@ -56,7 +56,7 @@ func begun(t *testing.T, r *Repo) (Header, *Draft) {
 // TestManifest: lines come back in the order of restoring, and any changed byte or cut is found.
 func TestManifest(t *testing.T) {
 	place := folder(t.TempDir())
-	r, err := Create(t.Context(), place)
+	r, err := CreateWith(t.Context(), place, Keys{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestManifest(t *testing.T) {
 // TestChunk: the same rows are stored once, and any changed bit or cut is found.
 func TestChunk(t *testing.T) {
 	place := folder(t.TempDir())
-	r, err := Create(t.Context(), place)
+	r, err := CreateWith(t.Context(), place, Keys{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,6 @@ type slowMinute struct {
 	classes  []*slowClass // by the classifier's numbers
 	prints   int
 	other    *slowClass
-	names    identifier
 	found    []events.Class // to be noted in the store
 	instance string
 }

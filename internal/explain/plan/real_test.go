@@ -3,7 +3,6 @@ package plan_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"os"
 	"strconv"
@@ -315,7 +314,7 @@ func (s *server) forms() {
 func TestSeed(t *testing.T) {
 	t.Parallel()
 	eachServer(t, func(s *server) {
-		s.exec("USE shop; " + fmt.Sprintf(seed))
+		s.exec("USE shop; " + seed)
 		const sql = "SELECT SUM(col1), MAX(col2) FROM seed WHERE ts < '2024-01-01' + INTERVAL 88000 MINUTE"
 		e := s.explain(sql, false)
 		if !has(e.Plan, func(n *plan.Node) bool { return n.Table == "seed" && n.Access == plan.AccessAll }) || len(e.Advice) != 1 {

@@ -221,13 +221,11 @@ func takeOne(ctx context.Context, c *mysql.Conn, f mysql.Explain, sql string) (*
 	}
 	var text strings.Builder
 	err := c.Query(ctx, f.Prefix+sql, func(row []sqldriver.Value) error {
-		for _, v := range row {
-			if b, ok := v.([]byte); ok {
-				text.Write(b)
-			} else if s, ok := v.(string); ok {
-				text.WriteString(s)
-			}
-			break // SHOW EXPLAIN has the statement in no second column, but other versions may
+		// SHOW EXPLAIN has the statement in no second column, but other versions may.
+		if b, ok := row[0].([]byte); ok {
+			text.Write(b)
+		} else if s, ok := row[0].(string); ok {
+			text.WriteString(s)
 		}
 		return nil
 	})

@@ -449,7 +449,7 @@ func (t *teller) materialise(n *Node) {
 		case strings.HasPrefix(p.Name(), "<subquery"), p.Name() == "":
 			what = strings.TrimSpace("Subquery " + selectNumber(n))
 		case strings.HasPrefix(p.Name(), "<derived"):
-			what = "The derived table or CTE #" + strings.Trim(p.Name(), "<derived>")
+			what = "The derived table or CTE #" + strings.TrimSuffix(strings.TrimPrefix(p.Name(), "<derived"), ">")
 		default:
 			what = "The derived table or CTE " + p.Name()
 		}

@@ -90,7 +90,7 @@ func TestSettingsThatStand(t *testing.T) {
 				t.Errorf("kept as asked:\n%s", out)
 			}
 			code, out, errs := benchmark(t, append(args, "--set-a", "max_allowed_packet=1024", "--set-b", "max_allowed_packet=5")...)
-			if code != fault.Usage || out != "" || !strings.Contains(errs, "A and B are the same: the server holds max_allowed_packet=1024 for both") {
+			if code != fault.Usage || out != "" || !strings.Contains(errs, "both sides are the same: the server holds max_allowed_packet=1024 for A and B") {
 				t.Errorf("the same: code %d, %s%s", code, out, errs)
 			}
 			if after := one(t, n, "SELECT @@GLOBAL.max_allowed_packet"); after != before {

@@ -164,7 +164,7 @@ func lookback(r *http.Request) (promql.QueryOpts, error) {
 			return nil, err
 		}
 	}
-	return promql.NewPrometheusQueryOpts(false, d), nil
+	return promql.NewPrometheusQueryOpts(false, d, nil), nil
 }
 
 func (p *promAPI) query(r *http.Request) (any, error) {
@@ -329,7 +329,7 @@ func (p *promAPI) labels(r *http.Request) (any, error) {
 
 func (p *promAPI) labelValues(r *http.Request) (any, error) {
 	name := r.PathValue("name")
-	if !model.LabelName(name).IsValid() {
+	if !model.UTF8Validation.IsValidLabelName(name) {
 		return nil, badData("invalid label name: %q", name)
 	}
 	return p.labelQuery(r, func(q storage.Querier, m []*labels.Matcher) ([]string, error) {

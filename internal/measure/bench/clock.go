@@ -2,7 +2,6 @@ package bench
 
 import (
 	"math"
-	"runtime"
 	"syscall"
 	"time"
 	"unsafe"
@@ -83,22 +82,4 @@ func used(who int) time.Duration {
 		return 0
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
-// TimerErrors waits n times as sessions of an open loop do, and tells how late each wait ended. It is how the error of the
-// timer is measured: see script/bench.
-func TimerErrors(n int, wait time.Duration) ([]time.Duration, error) {
-	runtime.LockOSThread() // for good, for its timer slack is changed
-	if err := sharpen(); err != nil {
-		return nil, err
-	}
-	var stop drive.Stop
-	clock := newWaker()
-	epoch, out := time.Now(), make([]time.Duration, n)
-	for i := range out {
-		due := time.Since(epoch) + wait
-		clock.until(epoch, due, &stop)
-		out[i] = time.Since(epoch) - due
-	}
-	return out, nil
 }

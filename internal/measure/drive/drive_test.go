@@ -2,7 +2,6 @@ package drive
 
 import (
 	"errors"
-	"slices"
 	"testing"
 	"time"
 
@@ -67,23 +66,5 @@ func TestPostgres(t *testing.T) {
 	go func() { time.Sleep(50 * time.Millisecond); stop.Set() }()
 	if _, err := s.Exec(Read, "SELECT pg_sleep(5)"); !errors.Is(err, ErrStopped) {
 		t.Errorf("a stop while waiting: %v", err)
-	}
-}
-
-// TestCut finds parameters where a statement has them, and nowhere else.
-func TestCut(t *testing.T) {
-	for _, c := range []struct {
-		sql    string
-		d      Dialect
-		values []int
-	}{
-		{"SELECT ?, '?', \"?\", `?`, 'it\\'s ?' /* ? */, ? -- ?", MySQL, []int{0, 1}},
-		{"SELECT ? --\x7f it's\n, ?", MySQL, []int{0, 1}},
-		{"SELECT $2, '$1', E'it\\'s $1', $t$ $1 $t$, /* /* */ $1 */ $1", Postgres, []int{1, 0}},
-		{`SELECT 'x\', $1 --$1`, Postgres, []int{0}},
-	} {
-		if got := cut(c.sql, c.d); !slices.Equal(got.values, c.values) || len(got.parts) != len(got.values)+1 {
-			t.Errorf("%s: %q, %v", c.sql, got.parts, got.values)
-		}
 	}
 }

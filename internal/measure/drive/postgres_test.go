@@ -41,11 +41,6 @@ func TestPostgresWays(t *testing.T) {
 				t.Errorf("transport %s", got)
 			}
 			postgresSessionWorks(t, s)
-			text, err := Unprepared(opened(t, way, &stop))
-			if err != nil {
-				t.Fatal(err)
-			}
-			postgresSessionWorks(t, text)
 			postgresEnds(t, way)
 		})
 	}

@@ -100,11 +100,6 @@ func TestMySQL(t *testing.T) {
 						}
 					}
 					mysqlSessionWorks(t, way, s)
-					text, err := Unprepared(opened(t, way, &stop))
-					if err != nil {
-						t.Fatal(err)
-					}
-					mysqlSessionWorks(t, way, text)
 					stopsAndLoses(t, way)
 				})
 			}

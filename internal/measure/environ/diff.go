@@ -26,15 +26,6 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s: %s in A, %s in B", d.What, or(d.A), or(d.B))
 }
 
-// Diff says in words what differs between two environments; nothing where they are alike.
-func Diff(a, b *Environment) []string {
-	var out []string
-	for _, d := range Differences(a, b) {
-		out = append(out, d.String())
-	}
-	return out
-}
-
 // loadMatters is by how many threads two load averages must differ to be told.
 const loadMatters = 0.5
 

@@ -83,7 +83,7 @@ func TestRealServers(t *testing.T) {
 					t.Errorf("nobody changed that: %v", d)
 				}
 			}
-			if words := strings.Join(Diff(a, b), "\n"); !strings.Contains(words, "innodb_flush_log_at_trx_commit: ") || !strings.Contains(words, "connection: socket in A, TCP in B") {
+			if words := strings.Join(differing(a, b), "\n"); !strings.Contains(words, "innodb_flush_log_at_trx_commit: ") || !strings.Contains(words, "connection: socket in A, TCP in B") {
 				t.Error(words)
 			}
 		})
@@ -175,7 +175,7 @@ func TestDifferences(t *testing.T) {
 		ServerHost: &ServerHost{Data: &host.Storage{FileSystem: "ext4", Options: "rw,noatime", Device: "sda", Rotational: &spins}}}
 	b := &Environment{Client: Client{Setup: host.Setup{CPUModel: "EPYC", CPUs: 64, Kernel: "6.8", Load: host.Load{One: 3}}}, Server: Server{Flavour: "MariaDB", Version: "10.11", Changed: []Variable{
 		{Name: "sync_binlog", Value: "0"}, {Name: "datadir", Value: "/b"}, {Name: "init_connect", Value: "x"}}}}
-	got := Diff(a, b)
+	got := differing(a, b)
 	for _, want := range []string{"kernel: 6.1 in A, 6.8 in B", "file system: ext4 in A, none in B", "load average before the run: 0.1 in A, 3.0 in B", "sync_binlog: 1 in A, 0 in B",
 		"innodb_doublewrite: OFF in A, the default in B", "init_connect: (empty) in A, x in B", "rotational: yes, as the kernel has it in A, none in B"} {
 		if !slices.Contains(got, want) {
@@ -185,14 +185,23 @@ func TestDifferences(t *testing.T) {
 	if strings.Contains(strings.Join(got, "\n"), "datadir") {
 		t.Error("where the data lies makes nothing faster")
 	}
-	if d := Diff(a, a); len(d) != 0 {
+	if d := differing(a, a); len(d) != 0 {
 		t.Errorf("one environment differs from itself: %v", d)
 	}
-	if d := Diff(a, nil); len(d) != 1 || !strings.Contains(d[0], "not recorded in B") {
+	if d := differing(a, nil); len(d) != 1 || !strings.Contains(d[0], "not recorded in B") {
 		t.Errorf("%v", d)
 	}
 	b.Server.AllVariables = true
-	if d := strings.Join(Diff(a, b), "\n"); strings.Contains(d, "the default") || !strings.Contains(d, "sync_binlog: 1 in A, 0 in B") {
+	if d := strings.Join(differing(a, b), "\n"); strings.Contains(d, "the default") || !strings.Contains(d, "sync_binlog: 1 in A, 0 in B") {
 		t.Errorf("a server that tells all variables does not tell which are the default:\n%s", d)
 	}
+}
+
+// differing says in words what differs between two environments.
+func differing(a, b *Environment) []string {
+	var out []string
+	for _, d := range Differences(a, b) {
+		out = append(out, d.String())
+	}
+	return out
 }

@@ -37,18 +37,6 @@ type Comparison struct {
 	SmallestP float64 `json:"smallest_p"` // the smallest P that so many figures can give
 }
 
-// Compare tests whether B differs from A. All figures must be above zero. It makes no assumption about their distribution.
-//
-// Sources: Mann and Whitney, On a test of whether one of two random variables is stochastically larger than the other
-// (1947); Hodges and Lehmann, Estimates of location based on rank tests (1963). On logarithms, so that the shift is a ratio.
-func Compare(a, b []float64, confidence float64) (Comparison, error) {
-	r, err := NewRankTest(len(a), len(b), confidence)
-	if err != nil {
-		return Comparison{Confidence: confidence}, err
-	}
-	return r.Compare(a, b)
-}
-
 // RankTest compares samples of fixed sizes: what depends on the sizes alone is worked out once.
 type RankTest struct {
 	m, n       int

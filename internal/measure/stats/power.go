@@ -189,13 +189,3 @@ func choose(n, k int) float64 {
 	}
 	return c
 }
-
-// SignTest is the two-sided probability of a split at least as uneven as k of n when both outcomes are as likely.
-func SignTest(k, n int) float64 {
-	k = min(k, n-k)
-	p := 0.0
-	for i := 0; i <= k; i++ {
-		p += choose(n, i) * math.Pow(0.5, float64(n))
-	}
-	return min(1, 2*p)
-}

@@ -73,12 +73,3 @@ func TestRuns(t *testing.T) {
 		}
 	}
 }
-
-func TestSignTest(t *testing.T) {
-	for _, c := range []struct {
-		k, n int
-		p    float64
-	}{{0, 0, 1}, {5, 10, 1}, {10, 10, 2.0 / 1024}, {0, 5, 2.0 / 32}, {9, 10, 22.0 / 1024}} {
-		near(t, "p", SignTest(c.k, c.n), c.p, 1e-12)
-	}
-}

@@ -34,7 +34,7 @@ func TestCompare(t *testing.T) {
 	for i, v := range a {
 		b[i] = v * 1.6
 	}
-	c, err := Compare(a, b, 0.95)
+	c, err := compare(a, b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,16 +43,16 @@ func TestCompare(t *testing.T) {
 	if !(c.Low < 1.6 && 1.6 < c.High && c.High-c.Low < 0.05) {
 		t.Errorf("interval %v to %v", c.Low, c.High)
 	}
-	if c, err := Compare(a[:3], b[:3], 0.95); err != nil || math.Abs(c.SmallestP-0.1) > 1e-12 {
+	if c, err := compare(a[:3], b[:3]); err != nil || math.Abs(c.SmallestP-0.1) > 1e-12 {
 		t.Errorf("three runs: %+v, %v", c, err)
 	}
-	if _, err := Compare(a[:1], b, 0.95); err == nil {
+	if _, err := compare(a[:1], b); err == nil {
 		t.Error("one run was compared")
 	}
-	if _, err := Compare([]float64{0, 1}, b, 0.95); err == nil {
+	if _, err := compare([]float64{0, 1}, b); err == nil {
 		t.Error("a zero was compared")
 	}
-	if c, err := Compare([]float64{5, 5, 5}, []float64{5, 5, 5}, 0.95); err != nil || c.P != 1 || c.Ratio != 1 {
+	if c, err := compare([]float64{5, 5, 5}, []float64{5, 5, 5}); err != nil || c.P != 1 || c.Ratio != 1 {
 		t.Errorf("equal figures: %+v, %v", c, err)
 	}
 }
@@ -157,7 +157,7 @@ func TestTies(t *testing.T) {
 				count++
 			}
 		}
-		c, err := Compare(all[:m], all[m:], 0.95)
+		c, err := compare(all[:m], all[m:])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -303,4 +303,13 @@ func TestFitOfPublishedSweep(t *testing.T) {
 	if f.RSquared < 0.97 || f.Peak() < 100 || f.Peak() > 300 {
 		t.Errorf("R² %v, peak at %v sessions; measured was the highest at 192", f.RSquared, f.Peak())
 	}
+}
+
+// compare tests whether b differs from a with a confidence of 95 %.
+func compare(a, b []float64) (Comparison, error) {
+	r, err := NewRankTest(len(a), len(b), 0.95)
+	if err != nil {
+		return Comparison{}, err
+	}
+	return r.Compare(a, b)
 }

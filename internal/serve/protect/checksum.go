@@ -35,7 +35,7 @@ func (p *Guard) checksumTask(s config.Watched) jobs.Task {
 		var says compared
 		got, err := checksum.Compare(ctx, checksum.Options{Primary: s.Target, Others: found, Replicas: true, Threads: s.Protect.Sessions(), Gate: gate, Redact: true,
 			Progress: func(p checksum.Progress) { report.Set(p.Rows, max(p.Of, p.Rows), "rows") },
-			Each:     func(t checksum.Table) { says.table(t, report) }})
+			Each:     func(t checksum.Table) { says.table(t, report.Log) }})
 		for _, o := range got.Others {
 			for _, n := range o.Notes {
 				report.Log("%s: %s", o.Server, n)
@@ -59,12 +59,13 @@ type compared struct {
 	unknown    int      // of the open those that were not compared, other than by their rows' changing
 }
 
-func (c *compared) table(t checksum.Table, report *jobs.Report) {
+// table adds what was found of a table, and logs it.
+func (c *compared) table(t checksum.Table, log func(format string, args ...any)) {
 	v := t.Verdict()
 	for _, on := range t.On {
 		for _, d := range on.Definition {
 			words := fmt.Sprintf("%s.%s on %s: definition differs: %s", t.Schema, t.Name, on.Server, d)
-			report.Log("%s", words)
+			log("%s", words)
 			if c.definition == "" {
 				c.definition = words
 			}
@@ -76,7 +77,7 @@ func (c *compared) table(t checksum.Table, report *jobs.Report) {
 		if on.Problem != "" {
 			words += ": " + fault.Line(on.Problem, on.Hint)
 		}
-		report.Log("%s", words)
+		log("%s", words)
 		if on.Verdict != v {
 			continue
 		}

@@ -256,7 +256,7 @@ func BenchmarkRead(b *testing.B) {
 		b.Run("PromQL/"+name, func(b *testing.B) {
 			cpu(b, func() {
 				stop := time.Unix(end, 0)
-				q, err := e.NewRangeQuery(context.Background(), s.Queryable(), promql.NewPrometheusQueryOpts(false, 0), expr, stop.Add(-span), stop, step)
+				q, err := e.NewRangeQuery(context.Background(), s.Queryable(), promql.NewPrometheusQueryOpts(false, 0, nil), expr, stop.Add(-span), stop, step)
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -1,8 +1,6 @@
 package series
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 )
@@ -53,61 +51,4 @@ func escape(b *strings.Builder, s string) {
 			b.WriteByte(c)
 		}
 	}
-}
-
-// ErrKey says that a text is no key as Desc.Key writes it.
-var ErrKey = errors.New("not a series key; it looks like name or name{label=\"value\"}")
-
-// ParseKey reads what Key writes. The type is not part of a key and stays Gauge.
-func ParseKey(key string) (Desc, error) {
-	name, rest, labelled := strings.Cut(key, "{")
-	d := Desc{Name: name}
-	if name == "" || strings.ContainsAny(name, "}\",=\n ") {
-		return Desc{}, fmt.Errorf("%q: %w", key, ErrKey)
-	}
-	if !labelled {
-		return d, nil
-	}
-	for rest != "}" {
-		name, after, ok := strings.Cut(rest, `="`)
-		if !ok || name == "" || strings.ContainsAny(name, "}\",= \n") {
-			return Desc{}, fmt.Errorf("%q: %w", key, ErrKey)
-		}
-		value, after, ok := unescape(after)
-		if !ok {
-			return Desc{}, fmt.Errorf("%q: %w", key, ErrKey)
-		}
-		d.Labels = append(d.Labels, Label{name, value})
-		if rest = strings.TrimPrefix(after, ","); rest == after && rest != "}" {
-			return Desc{}, fmt.Errorf("%q: %w", key, ErrKey)
-		}
-	}
-	slices.SortFunc(d.Labels, compareLabels)
-	return d, nil
-}
-
-// unescape reads up to the closing quote and returns what follows it.
-func unescape(s string) (value, rest string, ok bool) {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; c {
-		case '"':
-			return b.String(), s[i+1:], true
-		case '\\':
-			if i++; i == len(s) {
-				return "", "", false
-			}
-			switch s[i] {
-			case 'n':
-				b.WriteByte('\n')
-			case '\\', '"':
-				b.WriteByte(s[i])
-			default:
-				return "", "", false
-			}
-		default:
-			b.WriteByte(c)
-		}
-	}
-	return "", "", false
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	prom "github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
@@ -197,7 +198,7 @@ func (in *instance) schemaOfBlock(r *blockRef) *schema {
 // match lists the series of a schema that matchers allow.
 func (s *schema) match(matchers []*labels.Matcher) []*seriesID {
 	for _, m := range matchers {
-		if m.Name != labels.MetricName || m.Type != labels.MatchEqual || m.Value == "" {
+		if m.Name != prom.MetricNameLabel || m.Type != labels.MatchEqual || m.Value == "" {
 			continue
 		}
 		// The name alone, and all keys that begin with name{.
@@ -234,7 +235,7 @@ func filter(list []*seriesID, matchers []*labels.Matcher) (out []*seriesID) {
 
 // label gives the value of a label as PromQL sees it, "" for none.
 func (d *seriesID) label(name string) string {
-	if name == labels.MetricName {
+	if name == prom.MetricNameLabel {
 		return d.Name
 	}
 	if name == exportedInstance {
@@ -250,7 +251,7 @@ func (d *seriesID) label(name string) string {
 
 func (d *seriesID) labels(instance string) labels.Labels {
 	var b labels.ScratchBuilder
-	b.Add(labels.MetricName, d.Name)
+	b.Add(prom.MetricNameLabel, d.Name)
 	b.Add(InstanceLabel, instance)
 	for _, l := range d.Labels {
 		if l.Name == InstanceLabel {
@@ -281,7 +282,7 @@ func (q *querier) LabelValues(ctx context.Context, name string, hints *storage.L
 func (q *querier) LabelNames(ctx context.Context, hints *storage.LabelHints, matchers ...*labels.Matcher) ([]string, annotations.Annotations, error) {
 	found := map[string]bool{}
 	err := q.each(ctx, matchers, func(_ *instance, d *seriesID) {
-		found[labels.MetricName], found[InstanceLabel] = true, true
+		found[prom.MetricNameLabel], found[InstanceLabel] = true, true
 		for _, l := range d.Labels {
 			if l.Name == InstanceLabel {
 				l.Name = exportedInstance

@@ -62,10 +62,6 @@ func (s *Store) Descs(instance string, from, to int64) []Desc {
 // seriesWithin lists the series that files and minutes of a range know, by key; with data, only those that have any there.
 // What is newest decides on the type.
 func (in *instance) seriesWithin(from, to int64, withData bool) []*seriesID {
-	type seen struct {
-		s    *schema
-		full bool
-	}
 	found := map[string]*seriesID{}
 	done := map[*schema]bool{}
 	in.mu.RLock()

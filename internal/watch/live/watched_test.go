@@ -149,12 +149,6 @@ func run(t *testing.T, db execer, statements ...string) {
 	}
 }
 
-// runAll runs statements that are written in one line.
-func runAll(t *testing.T, db execer, statements string) {
-	t.Helper()
-	run(t, db, strings.Split(statements, "; ")...)
-}
-
 func errorNumber(err error) int {
 	if me, ok := errors.AsType[*driver.MySQLError](err); ok {
 		return int(me.Number)

@@ -248,10 +248,7 @@ func await(t *testing.T, dir string, n *sandbox.Node) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	file, pos, err := mysql.LogPosition(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file, pos := sandboxtest.LogPosition(t, c)
 	until(t, fmt.Sprintf("mirrored up to %s:%d", file, pos), func() bool {
 		paths, _ := filepath.Glob(filepath.Join(dir, "binlog", "*", file))
 		return slices.ContainsFunc(paths, func(p string) bool {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/binlogevent"
-	"github.com/rissodb/risso/internal/data/binlog"
 	"github.com/rissodb/risso/internal/data/repo"
 )
 
@@ -443,5 +442,3 @@ func logName(path string) string {
 }
 
 func (w *writer) name() string { return filepath.Base(w.path) }
-
-func (w *writer) number() uint64 { return binlog.Number(w.path) }

@@ -261,7 +261,6 @@ type checksumText struct {
 	out   io.Writer
 	flags checksumFlags
 	width int
-	head  bool
 	found []checksum.Table // that differ
 }
 

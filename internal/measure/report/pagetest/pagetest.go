@@ -80,8 +80,9 @@ func Fits(t *testing.T, pages map[string]string) {
 	if err != nil {
 		t.Fatalf("look at the pages: %v", err)
 	}
-	_, text, ok := strings.Cut(string(out), "LOOKED\n")
-	if text, _, ok = strings.Cut(text, "\nEND"); !ok {
+	_, text, _ := strings.Cut(string(out), "LOOKED\n")
+	text, _, ok := strings.Cut(text, "\nEND")
+	if !ok {
 		t.Fatalf("the pages were not looked at: %.500s", out)
 	}
 	lines := strings.Split(html.UnescapeString(text), "\n")

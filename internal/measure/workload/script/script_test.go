@@ -2,7 +2,6 @@ package script
 
 import (
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -355,7 +354,7 @@ func TestValues(t *testing.T) {
 	if v := string((&decimals{lo: -205, hi: -205, digits: 2}).draw(g).text); v != "-2.05" {
 		t.Error(v)
 	}
-	if v := fmt.Sprintf("%s", value{text: []byte(`a\b`), kind: isText}.appendLiteral(nil, drive.Postgres)); v != `convert_from('\x615c62', 'UTF8')` {
+	if v := string(value{text: []byte(`a\b`), kind: isText}.appendLiteral(nil, drive.Postgres)); v != `convert_from('\x615c62', 'UTF8')` {
 		t.Error(v)
 	}
 }
