@@ -200,16 +200,10 @@ func (w *watcher) look(ctx context.Context) (err error) {
 		}
 	}
 	limits := &w.gate.limits
-	reason := ""
+	var f figures
 	if limits.MaxLag > 0 {
-		lag, known, err := w.conn.Lag(ctx)
-		switch {
-		case err != nil:
+		if f.lag, f.lags, err = w.conn.Lag(ctx); err != nil {
 			return err
-		case known && lag < 0:
-			reason = w.target.Address() + " does not replicate"
-		case known && lag > limits.MaxLag:
-			reason = fmt.Sprintf("%s is %s behind", w.target.Address(), lag)
 		}
 	}
 	if limits.MaxThreadsRunning > 0 && w.main {
@@ -218,12 +212,30 @@ func (w *watcher) look(ctx context.Context) (err error) {
 			return err
 		}
 		if len(rows) > 0 {
-			n, _ := strconv.Atoi(rows[0]["Value"])
-			if n -= 1 + limits.Own; n > limits.MaxThreadsRunning {
-				reason = fmt.Sprintf("%s runs %s at once", w.target.Address(), digits.Counted(n, "statement"))
-			}
+			f.running, _ = strconv.Atoi(rows[0]["Value"])
 		}
 	}
-	w.gate.set(w.target.Address(), reason)
+	w.gate.set(w.target.Address(), limits.reason(w.target.Address(), f))
 	return nil
+}
+
+// figures are what a server says of itself.
+type figures struct {
+	lag     time.Duration // below 0: it does not replicate
+	lags    bool          // it is a replica
+	running int           // Threads_running; 0: not asked
+}
+
+// reason says why a server bears no load now; "": it does.
+func (l Limits) reason(address string, f figures) string {
+	n := f.running - 1 - l.Own // Risso asks by a session of its own
+	switch {
+	case l.MaxThreadsRunning > 0 && n > l.MaxThreadsRunning:
+		return fmt.Sprintf("%s runs %s at once", address, digits.Counted(n, "statement"))
+	case l.MaxLag > 0 && f.lags && f.lag < 0:
+		return address + " does not replicate"
+	case l.MaxLag > 0 && f.lags && f.lag > l.MaxLag:
+		return fmt.Sprintf("%s is %s behind", address, f.lag)
+	}
+	return ""
 }

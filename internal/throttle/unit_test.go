@@ -144,3 +144,32 @@ func TestReasons(t *testing.T) {
 	g.Close()
 	passes(c, nil)
 }
+
+// What a server says of itself closes the gate where a limit is passed, and not where it is reached.
+func TestReason(t *testing.T) {
+	both := Limits{MaxLag: 5 * time.Second, MaxThreadsRunning: 8, Own: 3}
+	for _, c := range []struct {
+		name   string
+		limits Limits
+		f      figures
+		want   string
+	}{
+		{"nothing is wrong", both, figures{}, ""},
+		{"5 s behind, as it may be", both, figures{lags: true, lag: 5 * time.Second}, ""},
+		{"more", both, figures{lags: true, lag: 6 * time.Second}, "db1 is 6s behind"},
+		{"not a replica", both, figures{lag: time.Hour}, ""},
+		{"replication is stopped", both, figures{lags: true, lag: -1}, "db1 does not replicate"},
+		{"just caught up", both, figures{lags: true}, ""},
+		{"lag does not matter", Limits{MaxThreadsRunning: 8}, figures{lags: true, lag: time.Hour}, ""},
+		{"nor that it is stopped", Limits{MaxThreadsRunning: 8}, figures{lags: true, lag: -1}, ""},
+		{"8 statements beside Risso's own 3 and the one that asks", both, figures{running: 12}, ""},
+		{"9", both, figures{running: 13}, "db1 runs 9 statements at once"},
+		{"one statement, where none may run", Limits{MaxThreadsRunning: 1, Own: -1}, figures{running: 2}, "db1 runs 2 statements at once"},
+		{"threads do not matter", Limits{MaxLag: time.Second}, figures{running: 100}, ""},
+		{"both: the server's own trouble first", both, figures{running: 100, lags: true, lag: time.Hour}, "db1 runs 96 statements at once"},
+	} {
+		if got := c.limits.reason("db1", c.f); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
+		}
+	}
+}

@@ -61,6 +61,7 @@ type room struct {
 	faults    []*fault
 	file      *ast.File // being read
 	depth     int
+	unseen    map[ast.Expr]bool // what is passed over
 }
 
 // load reads a package and thinks of its faults.
@@ -70,7 +71,7 @@ func load(dir string, only []string) (*room, error) {
 		return nil, fmt.Errorf("no such room as %s: %w", dir, err)
 	}
 	exports := map[string]string{}
-	r := &room{dir: dir, fset: token.NewFileSet(), sources: map[string][]byte{}}
+	r := &room{dir: dir, fset: token.NewFileSet(), sources: map[string][]byte{}, unseen: map[ast.Expr]bool{}}
 	var names []string
 	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
 		var p struct {
@@ -200,6 +201,8 @@ func (v visitor) Visit(n ast.Node) ast.Visitor {
 		}
 	case *ast.ArrayType:
 		return nil
+	case *ast.ReturnStmt:
+		v.failure(n)
 	case *ast.BlockStmt:
 		v.statements(n.List)
 	case *ast.CaseClause:
@@ -212,6 +215,9 @@ func (v visitor) Visit(n ast.Node) ast.Visitor {
 			v.wrap(f, n.Rhs[0], fmt.Sprintf("mutantNegate(%d, ", f.id), ")")
 		}
 	case ast.Expr:
+		if v.unseen[n] {
+			return nil
+		}
 		if v.info.Types[n].Value != nil {
 			v.constant(n)
 			return nil
@@ -235,6 +241,21 @@ func (v visitor) composite(n *ast.CompositeLit) ast.Visitor {
 		ast.Walk(v, e)
 	}
 	return nil
+}
+
+// failure passes over a number that is returned beside an error, or beside the word that there is none: nobody looks at it.
+func (v visitor) failure(n *ast.ReturnStmt) {
+	if len(n.Results) < 2 {
+		return
+	}
+	switch last := types.ExprString(n.Results[len(n.Results)-1]); {
+	case last == "false", last == "err", strings.HasPrefix(last, "fmt.Errorf("), strings.HasPrefix(last, "errors."):
+		for _, e := range n.Results[:len(n.Results)-1] {
+			if v.info.Types[e].Value != nil {
+				v.unseen[e] = true
+			}
+		}
+	}
 }
 
 // statements leaves one out at a time: calls, assignments, and what goes on with a loop or leaves it.

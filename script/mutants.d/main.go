@@ -97,6 +97,9 @@ type test struct {
 
 // learn runs every test once by itself, without a fault.
 func (s *suite) learn(ctx context.Context, scratch string) error {
+	if _, err := os.Stat(s.bin); errors.Is(err, os.ErrNotExist) {
+		return nil // go test -c makes none where there are no tests
+	}
 	cmd := exec.Command(s.bin, "-test.list", ".")
 	cmd.Dir = s.dir
 	out, err := cmd.Output()
@@ -110,7 +113,11 @@ func (s *suite) learn(ctx context.Context, scratch string) error {
 		hits := filepath.Join(scratch, name)
 		began := time.Now()
 		if out, err := s.run(ctx, 10*time.Minute, name, "MUTANT_HITS="+hits); err != nil {
-			return fmt.Errorf("%s fails without a fault: %w\n%s", name, err, out)
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			fmt.Fprintf(os.Stderr, "mutants: %s is left out, it fails without a fault: %v\n%s", name, err, out)
+			continue
 		}
 		t := test{name: name, took: time.Since(began), reaches: map[int]bool{}}
 		text, err := os.ReadFile(hits)

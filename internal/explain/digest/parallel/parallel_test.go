@@ -1,7 +1,10 @@
 package parallel
 
 import (
+	"fmt"
 	"math"
+	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/rissodb/risso/internal/explain/digest"
@@ -58,3 +61,105 @@ func TestCrossing(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 }
+
+// TestOf: what shares of the write time allow, by hand.
+func TestOf(t *testing.T) {
+	p := Of([]Set{
+		{Schemas: []string{"b"}, Calls: 3, Seconds: 40},
+		{Schemas: []string{"a"}, Calls: 2, Seconds: 20},
+		{Schemas: []string{"c"}, Calls: 1, Seconds: 20},
+		{Schemas: []string{"a", "c"}, Calls: 5, Seconds: 10, Sample: "one"},
+		{Schemas: []string{"a", "b"}, Calls: 7, Seconds: 10, Sample: "two"},
+	})
+	want := Plan{Calls: 18, Seconds: 100,
+		Schemas: []Schema{
+			{Name: "b", Calls: 3, Seconds: 40, Share: .4, Chain: .5, Together: 1},
+			{Name: "a", Calls: 2, Seconds: 20, Share: .2, Chain: .4, Together: .4},
+			{Name: "c", Calls: 1, Seconds: 20, Share: .2, Chain: .3, Together: .4},
+		},
+		Crossing: []Set{
+			{Schemas: []string{"a", "b"}, Calls: 7, Seconds: 10, Share: .1, Sample: "two"},
+			{Schemas: []string{"a", "c"}, Calls: 5, Seconds: 10, Share: .1, Sample: "one"},
+		},
+		Appliers: []Appliers{{1, 1, 1}, {2, .5, 2}, {3, .5, 2}}}
+	if !reflect.DeepEqual(p, want) {
+		t.Errorf("got\n%+v\nwant\n%+v", p, want)
+	}
+	even := Of([]Set{{Schemas: []string{"b"}, Seconds: 1}, {Schemas: []string{"a"}, Seconds: 1}, {Schemas: []string{"c"}, Seconds: 1}, {Schemas: []string{"d"}, Seconds: 1}})
+	if got, want := even.Appliers, []Appliers{{1, 1, 1}, {2, .5, 2}, {3, 1 / 3.0, 3}, {4, .25, 4}}; !reflect.DeepEqual(got, want) {
+		t.Errorf("four that are alike: got %v, want %v", got, want)
+	}
+	if even.Schemas[0].Name != "a" || even.Schemas[3].Name != "d" {
+		t.Errorf("of those that are alike: got %+v, want them by name", even.Schemas)
+	}
+	crossing := Of([]Set{{Schemas: []string{"a", "b"}, Seconds: 5}})
+	if s := crossing.Schemas; len(s) != 2 || s[0].Share != 0 || s[0].Chain != 1 || s[0].Together != 1 || s[1].Together != 0 || crossing.Appliers[1].Speedup != 1 {
+		t.Errorf("all of it crosses: got %+v %+v, want no gain", s, crossing.Appliers)
+	}
+	if heavy := Of([]Set{{Schemas: []string{"x", "y"}, Seconds: 1}, {Schemas: []string{"a", "b"}, Seconds: 2}, {Schemas: []string{"a", "c"}, Seconds: 1}}).Crossing; heavy[0].Seconds != 2 || heavy[1].Schemas[0] != "a" {
+		t.Errorf("got %+v, want the heaviest first, and of those that are alike by name", heavy)
+	}
+	if idle := Of([]Set{{Schemas: []string{"a"}, Calls: 3}}); len(idle.Appliers) != 0 || idle.Schemas[0].Share != 0 || idle.Schemas[0].Calls != 3 {
+		t.Errorf("no time: got %+v, want no bounds", idle)
+	}
+}
+
+// TestSchemasOf: which schemas a statement may change.
+func TestSchemasOf(t *testing.T) {
+	for query, want := range map[string]string{
+		"INSERT INTO t VALUES (1)":                   "now",
+		"INSERT INTO a.t SELECT * FROM b.t":          "a",
+		"RENAME TABLE a.t TO b.t":                    "a b",
+		"CREATE DATABASE c":                          "c",
+		"DROP DATABASE c":                            "c",
+		"OPTIMIZE TABLE a.t, t":                      "a now",
+		"CREATE USER u@h":                            "now",
+		"DELETE a.t, b.t FROM a.t JOIN b.t USING(i)": "a b",
+	} {
+		if got := strings.Join(schemasOf(&digest.Event{Query: []byte(query), DB: []byte(" now ")}), " "); got != want {
+			t.Errorf("%s: got %q, want %q", query, got, want)
+		}
+	}
+}
+
+// TestKeep: what is counted, what may write and cannot be judged, and what is not kept.
+func TestKeep(t *testing.T) {
+	c := NewCounter(only{"keep"})
+	for _, e := range []struct {
+		query, user string
+		kept        bool
+	}{
+		{"INSERT INTO a.t VALUES (1)", "keep", true}, {"INSERT INTO a.t VALUES (1)", "other", false}, {"SELECT 1", "keep", false},
+		{"CALL p()", "keep", false}, {"CALL p()", "other", false}, {"XA COMMIT 'x'", "keep", false},
+		{"UPDATE a.t, b.t SET a.t.x = 1, b.t.x = 1", "keep", true},
+	} {
+		if got := c.Keep(&digest.Event{Query: []byte(e.query), User: []byte(e.user), QueryTime: 2}); got != e.kept {
+			t.Errorf("%s of %s: got kept %v, want %v", e.query, e.user, got, e.kept)
+		}
+	}
+	for _, took := range []float64{1, 9, 4} {
+		c.Keep(&digest.Event{Query: fmt.Appendf(nil, "UPDATE a.t, b.t SET a.t.x%v = 1, b.t.x = 1", took), User: []byte("keep"), QueryTime: took})
+	}
+	p := c.Plan()
+	if p.Calls != 5 || p.Seconds != 18 || p.Unjudged != 4 || p.UnjudgedCalls != 2 {
+		t.Errorf("got %d calls, %v s and %d, %v s that cannot be judged; want 5, 18, 2, 4", p.Calls, p.Seconds, p.UnjudgedCalls, p.Unjudged)
+	}
+	if len(p.Crossing) != 1 || !strings.Contains(p.Crossing[0].Sample, "x9") || p.Crossing[0].Calls != 4 {
+		t.Errorf("got %+v, want the slowest of four as the sample", p.Crossing)
+	}
+	for _, x := range p.Schemas {
+		if x.Name == "a" && x.Calls != 1 {
+			t.Errorf("got %+v, want one call of a alone", x)
+		}
+	}
+	long := NewCounter(nil)
+	long.Keep(&digest.Event{Query: []byte("UPDATE a.t, b.t SET a.t.x = " + strings.Repeat("1 + ", 2000) + "1, b.t.y = 1"), QueryTime: 1})
+	if got := long.Plan().Crossing; len(got) != 1 || strings.Contains(got[0].Sample, "y") {
+		t.Errorf("got %+v, want no more of a long statement than its beginning", got)
+	}
+}
+
+// only keeps one user's events.
+type only struct{ user string }
+
+func (o only) Keep(e *digest.Event) bool { return string(e.User) == o.user }
