@@ -164,6 +164,14 @@ func Age(seconds float64) string {
 	return fixed(seconds/86400, 0) + " d"
 }
 
+// Shift is by how much a clock was moved: 2 h ahead, 10 s back.
+func Shift(seconds float64) string {
+	if seconds < 0 {
+		return Age(-seconds) + " back"
+	}
+	return Age(seconds) + " ahead"
+}
+
 // exact is where a share counts as 0 or 1 although sums of floating point numbers miss it.
 const exact = 1e-12
 

@@ -10,7 +10,7 @@ import (
 // TestCases: the rules by example. The page's code is held to the same table by ui/src/common/cases.test.ts.
 func TestCases(t *testing.T) {
 	rules := map[string]func(float64) string{
-		"three": Three, "number": Number, "rate": Rate, "count": Count, "bytes": Bytes[float64], "seconds": Seconds, "age": Age, "percent": Percent,
+		"three": Three, "number": Number, "rate": Rate, "count": Count, "bytes": Bytes[float64], "seconds": Seconds, "age": Age, "shift": Shift, "percent": Percent,
 		"change": Change, "ratio": Ratio, "chance": Chance,
 		"thousands": func(v float64) string { return Thousands(int64(v)) }, "row": func(v float64) string { return Counted(int64(v), "row") },
 	}

@@ -273,7 +273,7 @@ func (g *Guard) watch(ctx context.Context, c *Conn, r *requests, before map[int6
 			return nil
 		}
 		g.say(GuardEvent{Action: GuardWithdrawn, Queued: queued, Running: time.Since(began)})
-		return fmt.Errorf("%w: withdrawn after %s, %s waited behind it", ErrLocks, time.Since(began).Round(time.Millisecond), digits.Counted(queued, "session"))
+		return fmt.Errorf("%w: withdrawn after %s, %s waited behind it", ErrLocks, digits.Span(time.Since(began)), digits.Counted(queued, "session"))
 	}
 }
 

@@ -116,7 +116,7 @@ func (h *hold) watch(ctx context.Context, c *Conn) {
 			}
 			h.o.Guard.say(GuardEvent{Action: GuardGaveWay, Session: w.ID, User: w.User, Host: w.Host, Running: w.Time, Text: w.Info, Queued: queued})
 			if h.o.Stalled != nil {
-				h.o.Stalled(fmt.Errorf("%w: session %d of %s wants to change %s, and %s queued behind it for %s", ErrStalls, w.ID, w.User, concerned, digits.Plural(queued, "session has", "sessions have"), now.Sub(queuedSince).Round(time.Millisecond)))
+				h.o.Stalled(fmt.Errorf("%w: session %d of %s wants to change %s, and %s queued behind it for %s", ErrStalls, w.ID, w.User, concerned, digits.Plural(queued, "session has", "sessions have"), digits.Span(now.Sub(queuedSince))))
 			}
 			return
 		}

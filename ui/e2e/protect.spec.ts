@@ -34,7 +34,7 @@ test.describe('protection, a month of it', () => {
     // The worst stand first, the one that is well last.
     await expect(page.locator('[data-protected]')).toHaveCount(4);
     expect(await page.locator('[data-protected]').evaluateAll((list) => list.map((e) => e.getAttribute('data-protected')))).toEqual(['crm', 'idle', 'blog', 'shop']);
-    await expect(row(page, 'shop')).toContainText(/backed up 3 h ago, proven .* any moment of the last 1\d days/);
+    await expect(row(page, 'shop')).toContainText(/backed up 3 h ago, proven .* any moment of the last 1\d d/);
     await expect(row(page, 'shop').locator('.c-window')).toContainText('last 14');
     await expect(row(page, 'crm').locator('.c-window')).toContainText('backups only');
     await expect(row(page, 'idle').locator('.c-last')).toHaveText('never');
@@ -74,7 +74,7 @@ test.describe('protection, a month of it', () => {
     await expect(page.locator('.log')).toContainText('<i>not</i>'); // text, not markup
     await shot(page, 'shop', true);
     await page.goto('/server/crm/protect');
-    await expect(page.locator('.sentence.loud')).toContainText('the last backup is 4 days old');
+    await expect(page.locator('.sentence.loud')).toContainText('the last backup is 4 d old');
     await expect(page.locator('.findings')).toContainText('3 rows less');
     await expect(page.locator('.lane.drills .mark.bad')).toHaveCount(1);
     await shot(page, 'crm');

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 	"github.com/rissodb/risso/internal/sqltext"
 )
@@ -256,12 +257,12 @@ func (f *Found) judge(c *Change) {
 	}
 	how := "all"
 	if s.Share < 1 {
-		how = fmt.Sprintf("%.1f %% of the", 100*s.Share)
+		how = digits.Percent(s.Share) + " of the"
 		if s.Share > 0.999 {
 			how = "nearly all"
 		}
 	}
-	f.Whole = fmt.Sprintf("%s of %s %d rows of %s", strings.ToUpper(c.Kind), how, s.Of, c.Table)
+	f.Whole = fmt.Sprintf("%s of %s %s rows of %s", strings.ToUpper(c.Kind), how, digits.Thousands(s.Of), c.Table)
 	f.Sure = s.Sure
 }
 

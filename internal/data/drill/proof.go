@@ -106,7 +106,7 @@ func (p *Proof) Summary() string {
 	if p.sealed {
 		return fmt.Sprintf("backup %s is proven, by what a key that counts has signed; how long that took and what was found cannot be read without an identity", p.Backup)
 	}
-	s := fmt.Sprintf("backup %s is proven: restored in %s", p.Backup, duration(p.Recovery))
+	s := fmt.Sprintf("backup %s is proven: restored in %s", p.Backup, digits.Seconds(p.Recovery))
 	if p.Rolled != nil {
 		s += ", rolled forward by " + digits.Counted(p.Rolled.Transactions, "transaction")
 	}
@@ -136,14 +136,6 @@ func are(n int64) string {
 		return "is"
 	}
 	return "are"
-}
-
-// duration writes seconds for a person.
-func duration(seconds float64) string {
-	if seconds < 60 {
-		return fmt.Sprintf("%.1f s", seconds)
-	}
-	return time.Duration(seconds * float64(time.Second)).Round(time.Second).String()
 }
 
 // Fact is the proof as the store of facts keeps it; place and instance are whose backup it is of.

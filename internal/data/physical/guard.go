@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/mysql"
 )
 
@@ -140,7 +141,7 @@ func (g *guard) kill(ctx context.Context, list []waiter) {
 	for _, w := range list {
 		// One that has ended meanwhile is no trouble; the next look tells whether it helped.
 		if err := g.conn.Exec(ctx, "KILL /* risso: --kill-long-queries: a backup waits for it */ QUERY "+strconv.FormatInt(w.id, 10)); err == nil {
-			g.job.note(fmt.Sprintf("ended a statement of session %d that had run for %.0f s: %.80s", w.id, w.age.Seconds(), w.text))
+			g.job.note(fmt.Sprintf("ended a statement of session %d that had run for %s: %.80s", w.id, digits.Span(w.age), w.text))
 		}
 	}
 }
@@ -153,7 +154,7 @@ func (g *guard) withdraw(ctx context.Context, w waiter) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.why = hinted("end long-running statements or changes of tables, take it at a quieter time, raise --lock-wait, or let Risso end them: --kill-long-queries",
-		"withdrew %q after %.1f s: others waited behind it", strings.TrimSpace(w.text), w.age.Seconds())
+		"withdrew %q after %s: others waited behind it", strings.TrimSpace(w.text), digits.Span(w.age))
 }
 
 // note adds a sentence to the backup's header.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rissodb/risso/internal/data/schedule"
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/fleet"
 	"github.com/rissodb/risso/internal/store/state"
 )
@@ -477,7 +478,7 @@ func (r *round) well() string {
 		parts = append(parts, "proven "+ago(r.now.Sub(p.ProvenAt))+" ago")
 	}
 	if p.Recovery > 0 {
-		parts = append(parts, "back within "+ago(max(time.Second, time.Duration(p.Recovery*float64(time.Second)))))
+		parts = append(parts, "back within "+digits.Seconds(p.Recovery))
 	}
 	if !p.WindowTo.IsZero() {
 		parts = append(parts, "any moment of the last "+ago(r.now.Sub(p.WindowFrom))+" can be restored")
@@ -499,18 +500,8 @@ func (r *round) since(t time.Time) string {
 	return strings.TrimPrefix(strings.TrimPrefix(r.clock(t), "at "), "on ")
 }
 
-// ago writes a span of time in one part: 40 s, 3 min, 2 h, 5 days.
-func ago(d time.Duration) string {
-	switch {
-	case d < 100*time.Second:
-		return fmt.Sprintf("%d s", max(0, int(d.Round(time.Second).Seconds())))
-	case d < 100*time.Minute:
-		return fmt.Sprintf("%d min", int(d.Round(time.Minute).Minutes()))
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%d h", int(d.Round(time.Hour).Hours()))
-	}
-	return fmt.Sprintf("%d days", int((d+12*time.Hour).Hours()/24))
-}
+// ago writes how old something is; what lies a moment ahead is of now.
+func ago(d time.Duration) string { return digits.Age(max(0, d.Seconds())) }
 
 // Changes gives the events of what is found now and was not before: an overdue backup, a mirror that is behind. What
 // failed is told by the job itself.

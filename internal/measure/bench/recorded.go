@@ -1,6 +1,6 @@
 package bench
 
-import "fmt"
+import "github.com/rissodb/risso/internal/digits"
 
 // judgedCalls is how many calls a class needs to be held against the recording.
 const judgedCalls = 10
@@ -28,5 +28,5 @@ func (k KindResult) OfRecorded() string {
 	case then <= 0 || then < 2*now.Empty:
 		return "too short"
 	}
-	return fmt.Sprintf("%.2f", is/then)
+	return digits.Ratio(is / then)
 }

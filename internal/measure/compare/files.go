@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/measure/bench"
 	"github.com/rissodb/risso/internal/measure/rivals"
 	"github.com/rissodb/risso/internal/measure/workload"
@@ -155,7 +156,7 @@ func Comparable(a, b Side) error {
 	x, y := statements(a.Runs), statements(b.Runs)
 	if x > 0 && y > 0 && (x > y*differentWork || y > x*differentWork) {
 		return fmt.Errorf("%w: a transaction of A has %s statements, one of B %s: neither rates nor latencies of them compare; risso bench report shows both",
-			workload.ErrUsage, figure(x), figure(y))
+			workload.ErrUsage, digits.Count(x), digits.Count(y))
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/measure/bench"
 	"github.com/rissodb/risso/internal/measure/environ"
 )
@@ -37,8 +38,8 @@ func (p paired) uneven() unlike {
 		form  func(float64) string
 		words string
 	}{
-		{(*environ.Use).Left, percent, "beside other programs a thread of %s could count on %s of a processor, one of %s on %s"},
-		{ran, percent, "%s's client got a processor in %s of the time in which it could run, %s's in %s"},
+		{(*environ.Use).Left, digits.Percent, "beside other programs a thread of %s could count on %s of a processor, one of %s on %s"},
+		{ran, digits.Percent, "%s's client got a processor in %s of the time in which it could run, %s's in %s"},
 		{clock, megahertz, "the processors did not run equally fast: with %s at %s, with %s at %s"},
 	} {
 		a, okA := usesOf(p.a, had.of)
@@ -79,7 +80,7 @@ func clock(u *environ.Use) (float64, bool) {
 	return *u.MHz, true
 }
 
-func megahertz(v float64) string { return fmt.Sprintf("%.0f MHz", v) }
+func megahertz(v float64) string { return digits.Count(v) + " MHz" }
 
 // usesOf are the figures of all runs, where all tell them.
 func usesOf(runs []*bench.Result, of func(*environ.Use) (float64, bool)) ([]float64, bool) {

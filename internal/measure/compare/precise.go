@@ -58,16 +58,16 @@ func (p Precise) Tell(r *Report, done bool) {
 	text := ""
 	if v.Comparison != nil {
 		text = fmt.Sprintf("%s was looked at again and again, and may err in %s of such comparisons all the same: the intervals here are those of the last look, at %s",
-			v.Measure, percent(1-Confidence), confidence(v.Comparison))
+			v.Measure, digits.Percent(1-Confidence), confidence(v.Comparison))
 	}
 	with := digits.Counted(len(r.A.Runs), "pair")
 	switch {
 	case v.Comparison == nil:
-		text = fmt.Sprintf("%s was not reached with %s: %s", percent(p.Within), with, v.Words)
+		text = fmt.Sprintf("%s was not reached with %s: %s", digits.Percent(p.Within), with, v.Words)
 	case v.Outcome == Withheld:
-		text = fmt.Sprintf("there is no answer to within %s with %s, for the verdict on %s was withheld: %s (its interval reaches %s from the ratio); %s", percent(p.Within), with, v.Measure, v.Reason, percent(reach(v.Comparison)), text)
+		text = fmt.Sprintf("there is no answer to within %s with %s, for the verdict on %s was withheld: %s (its interval reaches %s from the ratio); %s", digits.Percent(p.Within), with, v.Measure, v.Reason, digits.Percent(reach(v.Comparison)), text)
 	case !done:
-		text = fmt.Sprintf("%s was not reached with %s: the interval reaches %s from the ratio; %s", percent(p.Within), with, percent(reach(v.Comparison)), text)
+		text = fmt.Sprintf("%s was not reached with %s: the interval reaches %s from the ratio; %s", digits.Percent(p.Within), with, digits.Percent(reach(v.Comparison)), text)
 	}
 	r.Notes = append([]string{text}, r.Notes...)
 }
@@ -140,11 +140,11 @@ func Same(one, other Side, order []bool, how string, with int, seed uint64) *Sam
 func (s *SameReport) words(m measure) string {
 	told := "no difference is told"
 	if s.P < 1-Confidence {
-		told = fmt.Sprintf("A DIFFERENCE OF %s IS TOLD THAT IS NONE", percent(max(s.Ratio, 1/s.Ratio)-1))
+		told = fmt.Sprintf("A DIFFERENCE OF %s IS TOLD THAT IS NONE", digits.Percent(max(s.Ratio, 1/s.Ratio)-1))
 	}
-	text := fmt.Sprintf("A against A, %d pairs, %s: %s (p %s)", s.Pairs, m.name, told, probability(s.P))
+	text := fmt.Sprintf("A against A, %d pairs, %s: %s (p %s)", s.Pairs, m.name, told, digits.Chance(s.P))
 	if s.FalseRate >= 0 {
-		text += fmt.Sprintf("; of comparisons drawn from these runs %s tell a difference (%s may)", percent(s.FalseRate), percent(1-Confidence))
+		text += fmt.Sprintf("; of comparisons drawn from these runs %s tell a difference (%s may)", digits.Percent(s.FalseRate), digits.Percent(1-Confidence))
 	}
 	if s.Visible > 0 {
 		return text + fmt.Sprintf("; with %d pairs a difference under %s would not show", s.VisibleWith, difference(s.Visible))

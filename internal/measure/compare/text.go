@@ -118,7 +118,7 @@ func (r *Report) Markdown(w io.Writer) error {
 		p.line("\nWhat the server did otherwise, for each transaction:\n")
 		rows := [][]string{{"what", "A", "B", "p"}}
 		for _, c := range r.Why {
-			rows = append(rows, []string{strings.TrimSuffix(c.What+", "+c.Unit, ", "), rare(c.A), rare(c.B), probability(c.P)})
+			rows = append(rows, []string{strings.TrimSuffix(c.What+", "+c.Unit, ", "), digits.Three(c.A), digits.Three(c.B), digits.Chance(c.P)})
 		}
 		table(p, rows)
 	}
@@ -203,9 +203,9 @@ func (r *Report) rows() [][]string {
 	for _, v := range r.Verdicts {
 		row := []string{v.Measure, "-", "-", "-", "-", "-"}
 		if c := v.Comparison; c != nil {
-			row[1], row[2], row[3] = amount(c.MedianA, v.Unit), amount(c.MedianB, v.Unit), fixed(c.Ratio)
-			row[4] = fmt.Sprintf("%s-%s (%s)", fixed(c.Low), fixed(c.High), percent(c.Held))
-			row[5] = probability(c.P)
+			row[1], row[2], row[3] = amount(c.MedianA, v.Unit), amount(c.MedianB, v.Unit), digits.Ratio(c.Ratio)
+			row[4] = fmt.Sprintf("%s-%s (%s)", digits.Ratio(c.Low), digits.Ratio(c.High), digits.Percent(c.Held))
+			row[5] = digits.Chance(c.P)
 		}
 		rows = append(rows, row)
 	}
@@ -217,16 +217,10 @@ func (r *Report) rows() [][]string {
 
 // amount is a figure in its unit.
 func amount(v float64, unit string) string {
-	if unit != "seconds" {
-		return figure(v)
+	if unit == "seconds" {
+		return digits.Seconds(v)
 	}
-	switch {
-	case v < 1e-3:
-		return figure(v*1e6) + " µs"
-	case v < 1:
-		return figure(v*1e3) + " ms"
-	}
-	return figure(v) + " s"
+	return digits.Count(v)
 }
 
 func (s Side) describe() string {
@@ -242,7 +236,7 @@ func (s Side) describe() string {
 		if v := strings.Fields(r.ServerVersion); len(v) > 0 && !strings.Contains(text, v[0]) {
 			text += ", " + r.ServerVersion
 		}
-		text += fmt.Sprintf(": %s, %s, %s of %s s", r.Workload, known(r.Threads, "thread"), digits.Counted(len(s.Runs), "run"), figure(r.Seconds))
+		text += fmt.Sprintf(": %s, %s, %s of %s", r.Workload, known(r.Threads, "thread"), digits.Counted(len(s.Runs), "run"), digits.Seconds(r.Seconds))
 	}
 	return text
 }

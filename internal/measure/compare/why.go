@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/measure/bench"
 )
 
@@ -23,15 +24,7 @@ func (c Cause) String() string {
 	if unit != "" {
 		unit = " " + unit
 	}
-	return fmt.Sprintf("%s: %s%s a transaction with A, %s%s with B", c.What, rare(c.A), unit, rare(c.B), unit)
-}
-
-// rare shows small figures with two digits.
-func rare(v float64) string {
-	if v == 0 || v >= 0.1 {
-		return figure(v)
-	}
-	return fmt.Sprintf("%.2g", v)
+	return fmt.Sprintf("%s: %s%s a transaction with A, %s%s with B", c.What, digits.Three(c.A), unit, digits.Three(c.B), unit)
 }
 
 // The causes that are told: at least so much of a difference, no more often by chance than so, of things that happen at least so

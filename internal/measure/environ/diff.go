@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rissodb/risso/internal/digits"
 	"github.com/rissodb/risso/internal/host"
 	"github.com/rissodb/risso/internal/mysql"
 )
@@ -49,7 +50,7 @@ func Differences(a, b *Environment) []Difference {
 		both(f.name, f.a, f.b)
 	}
 	if x, y := a.Client.Load.One, b.Client.Load.One; x-y > loadMatters || y-x > loadMatters {
-		both("load average before the run", fmt.Sprintf("%.1f", x), fmt.Sprintf("%.1f", y))
+		both("load average before the run", digits.Three(x), digits.Three(y))
 	}
 	if (a.Server.Flavour == postgresFlavour) != (b.Server.Flavour == postgresFlavour) {
 		return out // their variables have nothing to do with each other
@@ -120,7 +121,7 @@ func (e *Environment) Facts() []Fact {
 	add("architecture", c.Architecture)
 	add("no mitigation for", strings.Join(c.Unmitigated, ", "))
 	if c.CPUs > 0 {
-		add("load average before", fmt.Sprintf("%.2f %.2f %.2f", c.Load.One, c.Load.Five, c.Load.Fifteen))
+		add("load average before", digits.Three(c.Load.One)+" "+digits.Three(c.Load.Five)+" "+digits.Three(c.Load.Fifteen))
 	}
 	group = "load driver"
 	e.limits(c.Limits, "driver's ", add)
@@ -222,17 +223,12 @@ func swap(bytes, memory int64) string {
 	return size(bytes)
 }
 
-// size is a number of bytes in powers of 1,024, to one digit behind the point: what a person compares.
+// size is a number of bytes, empty where it is not known.
 func size(v int64) string {
 	if v <= 0 {
 		return ""
 	}
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}
-	f, i := float64(v), 0
-	for ; f >= 1024 && i < len(units)-1; i++ {
-		f /= 1024
-	}
-	return strings.TrimSuffix(fmt.Sprintf("%.1f", f), ".0") + " " + units[i]
+	return digits.Bytes(v)
 }
 
 // variables compares what is set on two servers. A variable that only one lists as changed has its compiled-in value on

@@ -176,7 +176,7 @@ func TestDifferences(t *testing.T) {
 	b := &Environment{Client: Client{Setup: host.Setup{CPUModel: "EPYC", CPUs: 64, Kernel: "6.8", Load: host.Load{One: 3}}}, Server: Server{Flavour: "MariaDB", Version: "10.11", Changed: []Variable{
 		{Name: "sync_binlog", Value: "0"}, {Name: "datadir", Value: "/b"}, {Name: "init_connect", Value: "x"}}}}
 	got := differing(a, b)
-	for _, want := range []string{"kernel: 6.1 in A, 6.8 in B", "file system: ext4 in A, none in B", "load average before the run: 0.1 in A, 3.0 in B", "sync_binlog: 1 in A, 0 in B",
+	for _, want := range []string{"kernel: 6.1 in A, 6.8 in B", "file system: ext4 in A, none in B", "load average before the run: 0.1 in A, 3 in B", "sync_binlog: 1 in A, 0 in B",
 		"innodb_doublewrite: OFF in A, the default in B", "init_connect: (empty) in A, x in B", "rotational: yes, as the kernel has it in A, none in B"} {
 		if !slices.Contains(got, want) {
 			t.Errorf("not told: %s\n%s", want, strings.Join(got, "\n"))

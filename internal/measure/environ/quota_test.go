@@ -68,7 +68,7 @@ func TestQuota(t *testing.T) {
 		t.Errorf("%s", u.Line())
 	}
 	lift()
-	if u := look(func(u *Use) bool { return u.ServerHeld != nil && *u.ServerHeld == 0 }); !strings.Contains(u.Line(), "server 0.0 %") {
+	if u := look(func(u *Use) bool { return u.ServerHeld != nil && *u.ServerHeld == 0 }); !strings.Contains(u.Line(), "server 0 %") {
 		t.Errorf("%s", u.Line())
 	}
 }
@@ -85,10 +85,10 @@ func TestClocks(t *testing.T) {
 	}{
 		{at(time.Second, time.Second, time.Second), 0, 0, ""},
 		{at(time.Second, time.Second+20*time.Millisecond, time.Second-30*time.Millisecond), 0, 0, ""},
-		{at(time.Second, 61*time.Second, 61*time.Second), 60, 0, "DISTURBED by a sleep of the machine (60.0 s)"},
-		{at(time.Second, time.Second, 3601*time.Second), 0, 3600, "the clock was set by +3600.0 s"},
-		{at(time.Second, time.Second, -9*time.Second), 0, -10, "the clock was set by -10.0 s"},
-		{at(time.Second, 61*time.Second, time.Second), 60, -60, "the clock was set by -60.0 s"},
+		{at(time.Second, 61*time.Second, 61*time.Second), 60, 0, "DISTURBED by a sleep of the machine (60 s)"},
+		{at(time.Second, time.Second, 3601*time.Second), 0, 3600, "the clock was set 60 min ahead"},
+		{at(time.Second, time.Second, -9*time.Second), 0, -10, "the clock was set 10 s back"},
+		{at(time.Second, 61*time.Second, time.Second), 60, -60, "the clock was set 60 s back"},
 	} {
 		u := &Use{CPUs: 2, Foreign: new(0.0)}
 		if u.clocks(at(0, 0, 0), c.end); u.Slept != c.slept || u.ClockSet != c.set || !strings.Contains(u.Line(), c.says) {
@@ -148,7 +148,7 @@ func TestQuotaUnknown(t *testing.T) {
 	}
 	write("proc/stat", "cpu  10 0 10 100 0 0 0 0 0 0\ncpu0 10 0 10 100 0 0 0 0 0 0\n")
 	write("proc/cpuinfo", "processor\t: 0\nflags\t\t: fpu hypervisor\n")
-	if text, unknown := line(); !strings.Contains(text, "stopped by quotas: client 0.0 %") || !strings.Contains(text, "stolen not known") || !strings.Contains(strings.Join(unknown, ";"), "what the hypervisor gave to other machines") {
+	if text, unknown := line(); !strings.Contains(text, "stopped by quotas: client 0 %") || !strings.Contains(text, "stolen not known") || !strings.Contains(strings.Join(unknown, ";"), "what the hypervisor gave to other machines") {
 		t.Errorf("a virtual machine whose hypervisor tells nothing: %s, %q", text, unknown)
 	}
 }

@@ -101,17 +101,17 @@ func (u *Use) Disturbances() (out []string) {
 		held *float64
 	}{{"client", u.ClientHeld}, {"server", u.ServerHeld}} {
 		if h.held != nil && *h.held >= 0.01 {
-			out = append(out, fmt.Sprintf("the quota of the %s's control group (stopped in %s of its periods)", h.who, portion(*h.held)))
+			out = append(out, fmt.Sprintf("the quota of the %s's control group (stopped in %s of its periods)", h.who, digits.Percent(*h.held)))
 		}
 	}
 	if u.Slept > 0 {
-		out = append(out, fmt.Sprintf("a sleep of the machine (%.1f s)", u.Slept))
+		out = append(out, fmt.Sprintf("a sleep of the machine (%s)", digits.Seconds(u.Slept)))
 	}
 	if u.MHz != nil && u.LowestMHz < 0.9**u.MHz {
-		out = append(out, fmt.Sprintf("a frequency that fell to %.0f MHz", u.LowestMHz))
+		out = append(out, "a frequency that fell to "+digits.Count(u.LowestMHz)+" MHz")
 	}
 	if u.PressureMemory != nil && *u.PressureMemory >= disturbed {
-		out = append(out, fmt.Sprintf("want of memory (%s of the time)", portion(*u.PressureMemory)))
+		out = append(out, fmt.Sprintf("want of memory (%s of the time)", digits.Percent(*u.PressureMemory)))
 	}
 	return out
 }
@@ -139,42 +139,33 @@ func (u *Use) figures() string {
 		}
 		return as(*v)
 	}
-	server := form(u.Server, cores)
+	server := form(u.Server, digits.Three)
 	if u.Elsewhere {
 		server = "on another machine"
 	}
-	others := form(u.Foreign, cores)
+	others := form(u.Foreign, digits.Three)
 	if u.Foreign != nil && u.ForeignMost > max(1.5**u.Foreign, 0.05) {
-		others += fmt.Sprintf(" (%s in second %d)", cores(u.ForeignMost), u.ForeignMostAt)
+		others += fmt.Sprintf(" (%s in second %d)", digits.Three(u.ForeignMost), u.ForeignMostAt)
 	}
-	parts := []string{fmt.Sprintf("client %s, server %s, others %s, stolen %s of %s", cores(u.Client), server, others, form(u.Steal, cores), digits.Counted(u.CPUs, "processor"))}
+	parts := []string{fmt.Sprintf("client %s, server %s, others %s, stolen %s of %s", digits.Three(u.Client), server, others, form(u.Steal, digits.Three), digits.Counted(u.CPUs, "processor"))}
 	if u.Crowd != nil {
-		parts = append(parts, fmt.Sprintf("%.1f threads of others", *u.Crowd))
+		parts = append(parts, digits.Count(*u.Crowd)+" threads of others")
 	}
-	parts = append(parts, "client waited for a processor "+form(u.ClientWait, portion), "pressure "+form(u.Pressure, portion))
-	stopped := "stopped by quotas: client " + form(u.ClientHeld, portion)
+	parts = append(parts, "client waited for a processor "+form(u.ClientWait, digits.Percent), "pressure "+form(u.Pressure, digits.Percent))
+	stopped := "stopped by quotas: client " + form(u.ClientHeld, digits.Percent)
 	if !u.Elsewhere {
-		stopped += ", server " + form(u.ServerHeld, portion)
+		stopped += ", server " + form(u.ServerHeld, digits.Percent)
 	}
 	parts = append(parts, stopped)
 	if u.ClockSet != 0 {
-		parts = append(parts, fmt.Sprintf("the clock was set by %+.1f s", u.ClockSet))
+		parts = append(parts, "the clock was set "+digits.Shift(u.ClockSet))
 	}
 	if u.MHz != nil {
-		parts = append(parts, fmt.Sprintf("%.0f MHz", *u.MHz))
+		parts = append(parts, digits.Count(*u.MHz)+" MHz")
 	} else {
 		parts = append(parts, "frequency not told")
 	}
 	return strings.Join(parts, "; ")
-}
-
-func cores(v float64) string { return fmt.Sprintf("%.2f", v) }
-
-func portion(v float64) string {
-	if v < 0.1 {
-		return fmt.Sprintf("%.1f %%", 100*v)
-	}
-	return fmt.Sprintf("%.0f %%", 100*v)
 }
 
 // Watch says of which process the server is, for Watcher.

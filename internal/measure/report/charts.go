@@ -94,7 +94,7 @@ func throughputChart(list []Group) *chart {
 	for _, g := range list {
 		runs = append(runs, g.Runs...)
 	}
-	c := &chart{title: "Transactions per second", x: timeAxis(runs), y: axis{label: number}}
+	c := &chart{title: "Transactions per second", x: timeAxis(runs), y: axis{label: digits.Count}}
 	colour := colours(list)
 	top := 0.0
 	for _, g := range list {
@@ -124,7 +124,7 @@ func throughputChart(list []Group) *chart {
 	if len(runs) == 1 {
 		c.trouble(runs[0])
 		for _, b := range buckets(runs[0]) {
-			text := fmt.Sprintf("%s: %s/s, median %s, p99 %s", span(b), number(b.rate), seconds(b.p50), seconds(b.p99))
+			text := fmt.Sprintf("%s: %s/s, median %s, p99 %s", span(b), digits.Count(b.rate), digits.Seconds(b.p50), digits.Seconds(b.p99))
 			if b.errors > 0 {
 				text += ", " + digits.Counted(int(b.errors), "error")
 			}
@@ -140,9 +140,9 @@ func throughputChart(list []Group) *chart {
 
 func span(b bucket) string {
 	if b.to-b.from <= 1 {
-		return fmt.Sprintf("second %.0f", b.from)
+		return "second " + digits.Count(b.from)
 	}
-	return fmt.Sprintf("seconds %.0f to %.0f", b.from, b.to)
+	return fmt.Sprintf("seconds %s to %s", digits.Count(b.from), digits.Count(b.to))
 }
 
 // trouble marks warm-up, outages and seconds with errors.
@@ -165,13 +165,13 @@ func (c *chart) outages(r Run) {
 			class = "outage"
 		}
 		length := float64(o.Milliseconds) / 1000
-		c.regions = append(c.regions, region{o.From, o.From + length, class, fmt.Sprintf("%s: %s from second %.2f, %s ms", r.Name, outageKind(o.Errors), o.From, digits.Thousands(o.Milliseconds))})
+		c.regions = append(c.regions, region{o.From, o.From + length, class, fmt.Sprintf("%s: %s from second %s, %s", r.Name, outageKind(o.Errors), digits.Count(o.From), digits.Seconds(float64(o.Milliseconds)/1000))})
 	}
 }
 
 // latencyChart draws percentiles of one run over time.
 func latencyChart(r Run, title string) *chart {
-	c := &chart{title: title, x: timeAxis([]Run{r}), y: axis{log: true, label: seconds}}
+	c := &chart{title: title, x: timeAxis([]Run{r}), y: axis{log: true, label: digits.Seconds}}
 	list := buckets(r)
 	least, most := math.Inf(1), 0.0
 	for i, p := range []struct {
@@ -196,7 +196,7 @@ func latencyChart(r Run, title string) *chart {
 	c.trouble(r)
 	for _, b := range list {
 		if b.max > 0 {
-			c.tips = append(c.tips, tip{b.from, b.to, fmt.Sprintf("%s: median %s, p95 %s, p99 %s, slowest %s", span(b), seconds(b.p50), seconds(b.p95), seconds(b.p99), seconds(b.max))})
+			c.tips = append(c.tips, tip{b.from, b.to, fmt.Sprintf("%s: median %s, p95 %s, p99 %s, slowest %s", span(b), digits.Seconds(b.p50), digits.Seconds(b.p95), digits.Seconds(b.p99), digits.Seconds(b.max))})
 		}
 	}
 	return c
@@ -204,7 +204,7 @@ func latencyChart(r Run, title string) *chart {
 
 // backlogChart draws how many transactions of an open loop waited to begin; nil where none did.
 func backlogChart(r Run) *chart {
-	c := &chart{title: "Transactions waiting to begin", x: timeAxis([]Run{r}), y: axis{label: number}}
+	c := &chart{title: "Transactions waiting to begin", x: timeAxis([]Run{r}), y: axis{label: digits.Count}}
 	l := line{colour: 5}
 	top := 0.0
 	for _, b := range buckets(r) {
@@ -268,7 +268,7 @@ const maxHistogram = 1 << 20
 // distributionChart draws how long transactions took, by percentile: each step to the right is a tenth of what is left.
 // Source of the form: Gil Tene's HdrHistogram plotter.
 func distributionChart(list []Group) *chart {
-	c := &chart{title: "Latency by percentile", y: axis{log: true, label: seconds}, x: axis{min: 1, log: true, name: "percentile", label: func(v float64) string {
+	c := &chart{title: "Latency by percentile", y: axis{log: true, label: digits.Seconds}, x: axis{min: 1, log: true, name: "percentile", label: func(v float64) string {
 		return strconv.FormatFloat(100-100/v, 'f', -1, 64) + " %"
 	}}}
 	colour := colours(list)
@@ -330,7 +330,7 @@ func distributionChart(list []Group) *chart {
 
 // sweepChart draws measured throughput by threads, and the law with its interval.
 func sweepChart(s *Sweep) *chart {
-	c := &chart{title: "Throughput by threads, and the Universal Scalability Law", x: axis{min: 0, name: "threads", label: number}, y: axis{label: number}}
+	c := &chart{title: "Throughput by threads, and the Universal Scalability Law", x: axis{min: 0, name: "threads", label: digits.Count}, y: axis{label: digits.Count}}
 	last := s.Points[len(s.Points)-1].N
 	c.x.max = niceTop(last * 1.25)
 	if p := s.Fit.Peak(); p > last && p < 4*last {
@@ -353,7 +353,7 @@ func sweepChart(s *Sweep) *chart {
 	c.y.max = niceTop(top * 1.1)
 	c.lines = []line{law, points}
 	if p := s.Fit.Peak(); p < c.x.max {
-		c.mark, c.markTip = p, fmt.Sprintf("highest at %.0f", p)
+		c.mark, c.markTip = p, "highest at "+digits.Count(math.Round(p))
 	}
 	return c
 }

@@ -106,7 +106,7 @@ func (p *page) compare(list []Group) {
 	for i, c := range all {
 		p.Sentences = append(p.Sentences, c.Words)
 		p.Comparisons = append(p.Comparisons, comparisonRow{Of: c.Of, With: c.With, RunsA: fmt.Sprint(c.RunsA), RunsB: fmt.Sprint(c.RunsB), Measure: c.Measure, MedianA: c.MedianA, MedianB: c.MedianB,
-			Ratio: factor(c.Ratio), Interval: c.interval(), P: chance(c.P), Test: c.Test, Bar: bars[i], Notes: c.Notes})
+			Ratio: digits.Ratio(c.Ratio), Interval: c.interval(), P: digits.Chance(c.P), Test: c.Test, Bar: bars[i], Notes: c.Notes})
 		if len(c.Differ) > 0 {
 			d := differTable{A: c.With, B: c.Of}
 			for _, x := range c.Differ {
@@ -125,7 +125,7 @@ func (p *page) sweep(list []Group) {
 	part := &sweepPart{Words: s.words(), Chart: sweepChart(s).render()}
 	for _, x := range s.Points {
 		fit, in := s.Fit.Predict(x.N)
-		part.Rows = append(part.Rows, [4]string{number(x.N), number(x.X), number(fit), number(in.Low) + " to " + number(in.High)})
+		part.Rows = append(part.Rows, [4]string{digits.Count(x.N), digits.Count(x.X), digits.Count(fit), digits.Count(in.Low) + " to " + digits.Count(in.High)})
 	}
 	p.Sweep = part
 }
@@ -176,10 +176,10 @@ func (p *page) runs(list []Group) {
 	for _, g := range list {
 		for _, r := range g.Runs {
 			l := r.Latency
-			row := runRow{Name: r.Name, Workload: r.Workload, Threads: digits.Thousands(int64(r.Threads)), Time: duration(r.Seconds), TPS: number(r.TransactionsPerSecond), QPS: number(r.QueriesPerSecond),
-				Avg: seconds(l.Avg), P50: seconds(l.At(50)), P95: seconds(l.At(95)), P99: seconds(l.At(99)), P999: seconds(l.At(99.9)), Max: seconds(l.Max), Errors: digits.Thousands(r.failures())}
+			row := runRow{Name: r.Name, Workload: r.Workload, Threads: digits.Thousands(int64(r.Threads)), Time: digits.Seconds(r.Seconds), TPS: digits.Count(r.TransactionsPerSecond), QPS: digits.Count(r.QueriesPerSecond),
+				Avg: digits.Seconds(l.Avg), P50: digits.Seconds(l.At(50)), P95: digits.Seconds(l.At(95)), P99: digits.Seconds(l.At(99)), P999: digits.Seconds(l.At(99.9)), Max: digits.Seconds(l.Max), Errors: digits.Thousands(r.failures())}
 			if r.Rate > 0 {
-				row.Rate = number(r.Rate) + "/s"
+				row.Rate = digits.Count(r.Rate) + "/s"
 			}
 			if len(list) > 1 {
 				row.Colour = colourClass(colour[r.Result])
@@ -189,10 +189,10 @@ func (p *page) runs(list []Group) {
 				p.Trust = append(p.Trust, [2]string{r.Name, r.Use.Line()})
 			}
 			for _, s := range r.Statements {
-				p.Statements = append(p.Statements, statementRow{r.Name, digits.Thousands(s.Count), seconds(s.Latency.Avg), seconds(s.Latency.At(95)), seconds(s.Latency.Max), s.SQL})
+				p.Statements = append(p.Statements, statementRow{r.Name, digits.Thousands(s.Count), digits.Seconds(s.Latency.Avg), digits.Seconds(s.Latency.At(95)), digits.Seconds(s.Latency.Max), s.SQL})
 			}
 			for _, k := range r.Kinds {
-				p.Kinds = append(p.Kinds, kindRow{r.Name, k.Name, digits.Thousands(k.Transactions), number(k.PerMinute), seconds(k.Latency.At(50)), seconds(k.Latency.At(95)), seconds(k.Latency.At(99)), seconds(k.Latency.Max)})
+				p.Kinds = append(p.Kinds, kindRow{r.Name, k.Name, digits.Thousands(k.Transactions), digits.Count(k.PerMinute), digits.Seconds(k.Latency.At(50)), digits.Seconds(k.Latency.At(95)), digits.Seconds(k.Latency.At(99)), digits.Seconds(k.Latency.Max)})
 			}
 		}
 	}
@@ -205,7 +205,7 @@ func (p *page) trouble(runs []Run) {
 		}
 		for _, o := range r.Outages {
 			at := r.Began.Add(time.Duration(o.From * float64(time.Second))).UTC().Format("15:04:05.000 MST")
-			p.Outages = append(p.Outages, outageRow{r.Name, fmt.Sprintf("%.2f s (%s)", o.From, at), digits.Thousands(o.Milliseconds) + " ms", outageKind(o.Errors)})
+			p.Outages = append(p.Outages, outageRow{r.Name, fmt.Sprintf("%s (%s)", digits.Seconds(o.From), at), digits.Seconds(float64(o.Milliseconds) / 1000), outageKind(o.Errors)})
 		}
 	}
 }

@@ -74,7 +74,7 @@ func (m *markdown) comparisons(list []Comparison) {
 	}
 	var rows [][]string
 	for _, c := range list {
-		rows = append(rows, []string{c.Of, fmt.Sprint(c.RunsB), c.MedianB, c.With, fmt.Sprint(c.RunsA), c.MedianA, c.Measure, factor(c.Ratio), c.interval(), chance(c.P), c.Test})
+		rows = append(rows, []string{c.Of, fmt.Sprint(c.RunsB), c.MedianB, c.With, fmt.Sprint(c.RunsA), c.MedianA, c.Measure, digits.Ratio(c.Ratio), c.interval(), digits.Chance(c.P), c.Test})
 	}
 	m.table([]string{"", ">runs", ">median", "against", ">runs", ">median", "of", ">ratio", ">interval", ">p", "test"}, rows)
 	for _, c := range list {
@@ -107,8 +107,8 @@ func (m *markdown) runs(runs []Run) {
 	var rows [][]string
 	for _, r := range runs {
 		l := r.Latency
-		rows = append(rows, []string{r.Name, r.Workload, fmt.Sprint(r.Threads), duration(r.Seconds), number(r.TransactionsPerSecond), number(r.QueriesPerSecond),
-			seconds(l.Avg), seconds(l.At(50)), seconds(l.At(95)), seconds(l.At(99)), seconds(l.At(99.9)), seconds(l.Max), digits.Thousands(r.failures())})
+		rows = append(rows, []string{r.Name, r.Workload, fmt.Sprint(r.Threads), digits.Seconds(r.Seconds), digits.Count(r.TransactionsPerSecond), digits.Count(r.QueriesPerSecond),
+			digits.Seconds(l.Avg), digits.Seconds(l.At(50)), digits.Seconds(l.At(95)), digits.Seconds(l.At(99)), digits.Seconds(l.At(99.9)), digits.Seconds(l.Max), digits.Thousands(r.failures())})
 	}
 	m.table([]string{"", "workload", ">threads", ">time", ">transactions/s", ">queries/s", ">average", ">p50", ">p95", ">p99", ">p99.9", ">slowest", ">errors"}, rows)
 }
@@ -132,7 +132,7 @@ func (m *markdown) sweep(s *Sweep) {
 	var rows [][]string
 	for _, p := range s.Points {
 		fit, in := s.Fit.Predict(p.N)
-		rows = append(rows, []string{number(p.N), number(p.X), number(fit), number(in.Low) + " to " + number(in.High)})
+		rows = append(rows, []string{digits.Count(p.N), digits.Count(p.X), digits.Count(fit), digits.Count(in.Low) + " to " + digits.Count(in.High)})
 	}
 	m.table([]string{">threads", ">measured", ">law", ">95 % interval"}, rows)
 }
@@ -140,14 +140,14 @@ func (m *markdown) sweep(s *Sweep) {
 // words tells what the law says.
 func (s *Sweep) words() string {
 	f := s.Fit
-	out := fmt.Sprintf("Universal Scalability Law: one thread does %s/s, contention σ %s, coherency κ %s, R² %.3f.", number(f.Lambda), digits.Wide(f.Sigma), digits.Wide(f.Kappa), f.RSquared)
+	out := fmt.Sprintf("Universal Scalability Law: one thread does %s/s, contention σ %s, coherency κ %s, R² %s.", digits.Count(f.Lambda), digits.Three(f.Sigma), digits.Three(f.Kappa), digits.Ratio(f.RSquared))
 	switch p := f.Peak(); {
 	case math.IsInf(p, 0) || p > 1e6:
 		out += " No peak: throughput only levels off."
 	case p <= 1:
-		out += fmt.Sprintf(" Highest at 1 thread, with %s/s: each further one makes it fall.", number(f.At(1)))
+		out += fmt.Sprintf(" Highest at 1 thread, with %s/s: each further one makes it fall.", digits.Count(f.At(1)))
 	default:
-		out += fmt.Sprintf(" Highest at %s, with %s/s.", digits.Counted(int(math.Round(p)), "thread"), number(f.At(p)))
+		out += fmt.Sprintf(" Highest at %s, with %s/s.", digits.Counted(int(math.Round(p)), "thread"), digits.Count(f.At(p)))
 	}
 	return out
 }
@@ -159,7 +159,7 @@ func (m *markdown) trouble(runs []Run) {
 			errs = append(errs, []string{r.Name, e.Label, digits.Thousands(e.Count), e.Message})
 		}
 		for _, o := range r.Outages {
-			outs = append(outs, []string{r.Name, fmt.Sprintf("%.2f s", o.From), digits.Thousands(o.Milliseconds) + " ms", outageKind(o.Errors)})
+			outs = append(outs, []string{r.Name, digits.Seconds(o.From), digits.Seconds(float64(o.Milliseconds) / 1000), outageKind(o.Errors)})
 		}
 	}
 	if len(errs) > 0 {

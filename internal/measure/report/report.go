@@ -108,7 +108,7 @@ func groups(runs []Run) []Group {
 		} else if plain[k.name] > 1 {
 			g.Name = fmt.Sprintf("%s %s, %s", k.name, k.workload, digits.Counted(k.threads, "thread"))
 			if k.rate > 0 {
-				g.Name += fmt.Sprintf(", %s/s", number(k.rate))
+				g.Name += fmt.Sprintf(", %s/s", digits.Count(k.rate))
 			}
 		} else if len(g.Runs) == 1 {
 			g.Name = g.Runs[0].Name
@@ -176,7 +176,7 @@ func compareTwo(a, b Group) Comparison {
 	c.Differ = environ.Differences(a.Runs[0].Environment, b.Runs[0].Environment)
 	x, y := a.side(), b.side()
 	if err := compare.Comparable(x, y); err != nil {
-		c.Measure, c.MedianA, c.MedianB = "transactions/s", number(stats.Median(throughputs(a))), number(stats.Median(throughputs(b)))
+		c.Measure, c.MedianA, c.MedianB = "transactions/s", digits.Count(stats.Median(throughputs(a))), digits.Count(stats.Median(throughputs(b)))
 		c.Words = fmt.Sprintf("%s and %s are not compared: they did different work, and a transaction of one is none of the other.", c.Of, c.With)
 		if errors.Is(err, compare.ErrTwice) {
 			c.Words = fmt.Sprintf("%s and %s are not compared: one and the same run is there twice.", c.Of, c.With)
@@ -194,9 +194,9 @@ func compareTwo(a, b Group) Comparison {
 	if !strings.Contains(c.Words, b.Name) {
 		c.Words = fmt.Sprintf("%s against %s: %s", b.Name, a.Name, c.Words)
 	}
-	inUnit := number
+	inUnit := digits.Count
 	if v.Unit == "seconds" {
-		inUnit = seconds
+		inUnit = digits.Seconds
 	}
 	if v.Comparison == nil { // one run of a side, or hardly any that did something
 		t, l := throughputs(a), throughputs(b)
@@ -217,9 +217,9 @@ func compareTwo(a, b Group) Comparison {
 // interval shows the bounds of the ratio.
 func (c Comparison) interval() string {
 	if math.IsNaN(c.Low) {
-		return "–"
+		return digits.Unknown
 	}
-	return fmt.Sprintf("%s to %s (%.0f %%)", factor(c.Low), factor(c.High), 100*c.Held)
+	return fmt.Sprintf("%s to %s (%s)", digits.Ratio(c.Low), digits.Ratio(c.High), digits.Percent(c.Held))
 }
 
 // side is a group as one side of a comparison.
@@ -285,11 +285,11 @@ const steadyLeast = 10
 func (r Run) sentence() string {
 	s := fmt.Sprintf("%s with %s", r.Workload, digits.Counted(r.Threads, "session"))
 	if r.Rate > 0 {
-		s += fmt.Sprintf(" at %s transactions/s", number(r.Rate))
+		s += fmt.Sprintf(" at %s transactions/s", digits.Count(r.Rate))
 	}
-	s += fmt.Sprintf(" for %s: %s transactions/s, %s queries/s", duration(r.Seconds), number(r.TransactionsPerSecond), number(r.QueriesPerSecond))
+	s += fmt.Sprintf(" for %s: %s transactions/s, %s queries/s", digits.Seconds(r.Seconds), digits.Count(r.TransactionsPerSecond), digits.Count(r.QueriesPerSecond))
 	if len(r.Latency.Percentiles) > 0 && r.Latency.Max > 0 { // where nothing ended nobody knows how long it takes
-		s += fmt.Sprintf("; half within %s, 99 of 100 within %s, the slowest %s", seconds(r.Latency.At(50)), seconds(r.Latency.At(99)), seconds(r.Latency.Max))
+		s += fmt.Sprintf("; half within %s, 99 of 100 within %s, the slowest %s", digits.Seconds(r.Latency.At(50)), digits.Seconds(r.Latency.At(99)), digits.Seconds(r.Latency.Max))
 	}
 	if r.Headline != nil {
 		s += "; " + r.Headline.String()
@@ -302,7 +302,7 @@ func (r Run) sentence() string {
 		s += fmt.Sprintf(" %s.", capital(digits.Counted(int(n), "error")))
 	}
 	if n := len(r.Outages); n > 0 {
-		s += fmt.Sprintf(" %s of %s ms in all without any success.", capital(digits.Counted(n, "span")), digits.Thousands(r.outageMS()))
+		s += fmt.Sprintf(" %s of %s in all without any success.", capital(digits.Counted(n, "span")), digits.Seconds(float64(r.outageMS())/1000))
 	}
 	if r.Unfinished > 0 {
 		s += fmt.Sprintf(" %s given up: the server did not answer.", digits.Plural(r.Unfinished, "was", "were"))

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/rissodb/risso/internal/digits"
 )
 
 // retry says how long and how often an operation is tried.
@@ -48,7 +50,7 @@ func (r retry) do(ctx context.Context, op string, passes func(error) bool, try f
 			if n == 1 {
 				return err
 			}
-			return fmt.Errorf("%w (given up after %d tries in %s)", err, n, time.Since(since).Round(time.Second))
+			return fmt.Errorf("%w (given up after %d tries in %s)", err, n, digits.Span(time.Since(since)))
 		}
 		if r.notice != nil {
 			r.notice(op, err, wait)

@@ -250,11 +250,7 @@ func (s *Server) answered(t int64) {
 	}
 	if s.everUp && !s.renewed && !s.uptimeAt.IsZero() {
 		if jump := s.clockJump(uptime); math.Abs(jump) > 3 {
-			direction := "ahead"
-			if jump < 0 {
-				direction = "back"
-			}
-			s.event(now, fleet.EventClock, fleet.SeverityWarning, "clock", "", "", fmt.Sprintf("the server's clock jumped %s by %s", direction, digits.Age(math.Abs(jump))))
+			s.event(now, fleet.EventClock, fleet.SeverityWarning, "clock", "", "", "the server's clock jumped "+digits.Shift(jump))
 		}
 		s.countersReset(now, uptime)
 	}

@@ -11,7 +11,7 @@ import (
 func TestNoted(t *testing.T) {
 	var j Judge
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	stale := fleet.Finding{ID: "protect.stale", Severity: fleet.SeverityCritical, Since: now.Add(-time.Hour), Words: "the last backup is 4 days old", Remedy: "risso backup"}
+	stale := fleet.Finding{ID: "protect.stale", Severity: fleet.SeverityCritical, Since: now.Add(-time.Hour), Words: "the last backup is 4 d old", Remedy: "risso backup"}
 	look := func(notes ...fleet.Finding) Verdict {
 		now = now.Add(time.Second)
 		return j.Judge(&Snapshot{Now: now, Up: true, Instance: fleet.Instance{ID: "db1", Kind: fleet.KindServer}, Notes: notes})

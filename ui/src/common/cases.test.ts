@@ -3,7 +3,7 @@ import cases from '../../../internal/digits/testdata/cases.json';
 import * as format from './format';
 
 // What the page has no use for.
-const ELSEWHERE = new Set(['change', 'chance']);
+const ELSEWHERE = new Set(['shift', 'change', 'chance']);
 
 const RULES: Record<string, (v: number | null) => string> = {
   three: format.three, number: format.number, rate: format.rate, count: format.count, bytes: format.bytes, seconds: format.seconds, age: format.age,

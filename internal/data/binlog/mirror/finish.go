@@ -382,7 +382,7 @@ func Expired(list []Series, keep time.Duration, now time.Time) []Decision {
 			if !l.Finished || age <= keep || i+1 == len(s.Logs) {
 				break
 			}
-			out = append(out, Decision{Key: s.Key, Name: l.Name, Stored: l.Stored, Reason: fmt.Sprintf("its last event is %s old, over %s", age.Round(time.Second), keep)})
+			out = append(out, Decision{Key: s.Key, Name: l.Name, Stored: l.Stored, Reason: fmt.Sprintf("its last event is %s old, over %s", digits.Age(age.Seconds()), digits.Duration(keep))})
 		}
 	}
 	return out

@@ -67,18 +67,18 @@ func TestJudgeBackups(t *testing.T) {
 			f := facts([]time.Duration{2 * hour}, nil, drill(31*day, true))
 			f.doubt = "100 % odd"
 			return f
-		}(), checkBackupFlags{}, Warning, "BACKUP WARNING - the last proof that counts is 31 days old, and a newer one counts for nothing: 100 % odd | "},
+		}(), checkBackupFlags{}, Warning, "BACKUP WARNING - the last proof that counts is 31 d old, and a newer one counts for nothing: 100 % odd | "},
 		{"dated ahead", facts([]time.Duration{-300 * hour, 27 * hour}, nil), checkBackupFlags{}, Warning, "the last backup is 27 h old: the one due at 17:00 is missing"},
 		{"one dated ahead", facts([]time.Duration{-300 * hour, 2 * hour}, nil, drill(hour, true)), checkBackupFlags{}, Warning, "BACKUP WARNING - backup 9 is dated 13 days ahead: a clock was wrong, and it counts for nothing | age=7200s"},
 		{"all dated ahead", facts([]time.Duration{-300 * hour, -100 * hour}, nil, drill(hour, true)), checkBackupFlags{}, Critical, "BACKUP CRITICAL - all backups are dated ahead, the last by 13 days: a clock is wrong, and nobody knows how old they are"},
 		{"proof dated ahead", facts([]time.Duration{hour}, nil, drill(-300*hour, true)), checkBackupFlags{}, Warning, "BACKUP WARNING - the last proof that a backup restores is dated 13 days ahead: a clock was wrong"},
 		{"mirror dated ahead", facts([]time.Duration{hour}, []state.Mirror{{Place: "/b", First: now.Add(-100 * hour), Last: now.Add(300 * hour)}}, drill(hour, true)), checkBackupFlags{}, Warning, "BACKUP WARNING - the newest mirrored event is dated 13 days ahead: a clock is wrong"},
 		{"old", facts([]time.Duration{27 * hour}, nil, drill(day, true)), checkBackupFlags{}, Warning, "BACKUP WARNING - the last backup is 27 h old: the one due at 17:00 is missing"},
-		{"very old", facts([]time.Duration{53 * hour}, nil, drill(day, true)), checkBackupFlags{}, Critical, "BACKUP CRITICAL - the last backup is 2 days old | age=190800s"},
+		{"very old", facts([]time.Duration{53 * hour}, nil, drill(day, true)), checkBackupFlags{}, Critical, "BACKUP CRITICAL - the last backup is 2 d old | age=190800s"},
 		{"own levels", facts([]time.Duration{3 * hour}, nil, drill(day, true)), checkBackupFlags{age: levels{ageLimit(2 * hour), ageLimit(3 * hour)}}, Warning, "age=10800s;7200;10800;0"},
 		{"never proven", facts([]time.Duration{hour}, nil), checkBackupFlags{}, Warning, "BACKUP WARNING - no backup was ever proven: nobody knows whether they can be restored |"},
 		{"long unproven", facts([]time.Duration{hour, 16 * day}, nil), checkBackupFlags{proven: levels{0, ageLimit(15 * day)}}, Critical, "BACKUP CRITICAL - no backup was ever proven"},
-		{"proven long ago", facts([]time.Duration{hour}, nil, drill(31*day, true)), checkBackupFlags{}, Warning, "BACKUP WARNING - the last proof that a backup restores is 31 days old"},
+		{"proven long ago", facts([]time.Duration{hour}, nil, drill(31*day, true)), checkBackupFlags{}, Warning, "BACKUP WARNING - the last proof that a backup restores is 31 d old"},
 		{"failed since", facts([]time.Duration{hour, 30 * hour}, nil, drill(hour/2, false), drill(2*day, true)), checkBackupFlags{}, Critical,
 			"BACKUP CRITICAL - the last drill failed at 17:30: shop.a differs / by a row |"},
 		{"two things", facts([]time.Duration{27 * hour}, nil, drill(hour/2, false)), checkBackupFlags{}, Critical, "by a row; the last backup is 27 h old: "},
@@ -87,7 +87,7 @@ func TestJudgeBackups(t *testing.T) {
 		{"mirror behind", facts([]time.Duration{hour}, mirror, drill(hour, true)), checkBackupFlags{mirror: levels{ageLimit(5 * time.Minute), ageLimit(30 * time.Minute)}}, Warning,
 			"BACKUP WARNING - the mirror of binary logs is 10 min behind | "},
 		{"mirror behind, in numbers", facts([]time.Duration{hour}, mirror, drill(hour, true)), checkBackupFlags{mirror: levels{ageLimit(5 * time.Minute), ageLimit(30 * time.Minute)}}, Warning, "mirror=600s;300;1800;0 gap=0;;;0"},
-		{"off", facts([]time.Duration{99 * day}, nil), checkBackupFlags{age: off, proven: off}, OK, "BACKUP OK - backed up 99 days ago | age=8553600s;;;0"},
+		{"off", facts([]time.Duration{99 * day}, nil), checkBackupFlags{age: off, proven: off}, OK, "BACKUP OK - backed up 99 d ago | age=8553600s;;;0"},
 	} {
 		want, _, err := c.flags.want()
 		if err != nil {

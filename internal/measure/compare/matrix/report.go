@@ -302,7 +302,7 @@ func ratio(row Row, i int) string {
 		return "-"
 	}
 	v := row.Verdicts[i]
-	text := fmt.Sprintf("%.3g (%.3g-%.3g)", v.Ratio, v.Low, v.High)
+	text := fmt.Sprintf("%s (%s-%s)", digits.Ratio(v.Ratio), digits.Ratio(v.Low), digits.Ratio(v.High))
 	if v.Outcome != compare.Faster && v.Outcome != compare.Slower {
 		text += " ?"
 	}
@@ -313,14 +313,7 @@ func spread(f Figure) string {
 	if len(f.Runs) == 0 {
 		return "-"
 	}
-	return fmt.Sprintf("%s (%s-%s)", number(f.Median), number(f.Low), number(f.High))
-}
-
-func number(v float64) string {
-	if v >= 100 {
-		return strconv.FormatFloat(v, 'f', 0, 64)
-	}
-	return strconv.FormatFloat(v, 'g', 3, 64)
+	return fmt.Sprintf("%s (%s-%s)", digits.Count(f.Median), digits.Count(f.Low), digits.Count(f.High))
 }
 
 // top is the highest figure of all rows with the same workload, which share a scale: another workload's transactions are not
@@ -360,7 +353,7 @@ func (q Question) chart() (out []string) {
 			for i := int(f.Low/top*barWidth + 0.5); i < int(f.Median/top*barWidth+0.5) && i < barWidth; i++ {
 				bar[i] = '▒'
 			}
-			out = append(out, fmt.Sprintf("  %s%s %s %s", string(name), strings.Repeat(" ", width-len(name)), string(bar), number(f.Median)))
+			out = append(out, fmt.Sprintf("  %s%s %s %s", string(name), strings.Repeat(" ", width-len(name)), string(bar), digits.Count(f.Median)))
 		}
 	}
 	if len(out) == 0 {
@@ -388,7 +381,7 @@ func (q Question) words() (out []string) {
 			if !row.Law.Fits {
 				fits = ", but the law does not fit well"
 			}
-			out = append(out, fmt.Sprintf("%sthe scalability law has σ %.3g, κ %.3g and its peak with %s%s", label, row.Law.Sigma, row.Law.Kappa, digits.Counted(int64(math.Round(*row.Law.Peak)), "thread"), fits))
+			out = append(out, fmt.Sprintf("%sthe scalability law has σ %s, κ %s and its peak with %s%s", label, digits.Three(row.Law.Sigma), digits.Three(row.Law.Kappa), digits.Counted(int64(math.Round(*row.Law.Peak)), "thread"), fits))
 		}
 	}
 	return out
@@ -501,7 +494,7 @@ func (q Question) SVG() string {
 			out(`<text x="%d" y="%d" text-anchor="end">%s</text>`, svgNames-6, y+svgBar-4, html.EscapeString(shown(q.Axis, f.Value)))
 			out(`<rect x="%d" y="%d" width="%.1f" height="%d" fill="%s"><title>%s</title></rect>`, svgNames, y, x(f.Median)-svgNames, svgBar, colours()[i%len(colours())], html.EscapeString(spread(f)))
 			out(`<line x1="%.1f" x2="%.1f" y1="%d" y2="%d" stroke="#222" stroke-width="2"/>`, x(f.Low), x(f.High), middle, middle)
-			out(`<text x="%.1f" y="%d">%s</text>`, x(f.High)+6, y+svgBar-4, number(f.Median))
+			out(`<text x="%.1f" y="%d">%s</text>`, x(f.High)+6, y+svgBar-4, digits.Count(f.Median))
 			y += svgBar + 2
 		}
 		y += svgGap

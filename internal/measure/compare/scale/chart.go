@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"github.com/rissodb/risso/internal/digits"
 )
 
 // The size of the chart in text, without its scales.
@@ -91,13 +93,13 @@ func (r *Report) Chart(ascii bool) []string {
 	}
 	width := 0
 	for y := 0; y < chartHeight; y += 5 {
-		width = max(width, len(figure(top*float64(chartHeight-1-y)/(chartHeight-1))))
+		width = max(width, len(digits.Count(top*float64(chartHeight-1-y)/(chartHeight-1))))
 	}
 	var out []string
 	for y, row := range grid {
 		label := ""
 		if y%5 == 0 {
-			label = figure(top * float64(chartHeight-1-y) / (chartHeight - 1))
+			label = digits.Count(top * float64(chartHeight-1-y) / (chartHeight - 1))
 		}
 		out = append(out, fmt.Sprintf("%*s %s%s", width, label, left, strings.TrimRight(string(row), " ")))
 	}
@@ -159,7 +161,7 @@ func (r *Report) drawing(out func(string, ...any)) {
 	for i := range svgGridLines + 1 {
 		v := top * float64(i) / svgGridLines
 		out(`<line x1="%d" x2="%d" y1="%.1f" y2="%.1f" stroke="%s"/>`, svgLeft, svgWidth-svgRight, y(v), y(v), svgFaint)
-		out(`<text x="%d" y="%.1f" text-anchor="end" fill="%s" %s>%s</text>`, svgLeft-6, y(v)+4, svgInk, svgFont, figure(v))
+		out(`<text x="%d" y="%.1f" text-anchor="end" fill="%s" %s>%s</text>`, svgLeft-6, y(v)+4, svgInk, svgFont, digits.Count(v))
 	}
 	last := -math.MaxFloat64
 	for _, p := range r.Points {
@@ -190,7 +192,7 @@ func (r *Report) drawing(out func(string, ...any)) {
 	}
 	for _, p := range r.Points {
 		for _, v := range p.Runs {
-			out(`<circle cx="%.1f" cy="%.1f" r="3.5" fill="%s"><title>%s: %s</title></circle>`, x(float64(p.Threads)), y(v), svgOrange, threads(p.Threads), figure(v))
+			out(`<circle cx="%.1f" cy="%.1f" r="3.5" fill="%s"><title>%s: %s</title></circle>`, x(float64(p.Threads)), y(v), svgOrange, threads(p.Threads), digits.Count(v))
 		}
 	}
 }

@@ -201,10 +201,10 @@ const (
 func (r *Report) judge() {
 	l := r.Law
 	if l.RSquared < leastRSquared {
-		l.Doubts = append(l.Doubts, fmt.Sprintf("R² is %.3f, below %.2f", l.RSquared, leastRSquared))
+		l.Doubts = append(l.Doubts, fmt.Sprintf("R² is %s, below %s", digits.Ratio(l.RSquared), digits.Ratio(leastRSquared)))
 	}
 	if l.PatternP < patternLimit {
-		l.Doubts = append(l.Doubts, fmt.Sprintf("the errors of the law have a pattern: %d stretches of one sign over %d thread counts, chance gives so few with p %.2g", l.Stretches, len(r.Points), l.PatternP))
+		l.Doubts = append(l.Doubts, fmt.Sprintf("the errors of the law have a pattern: %d stretches of one sign over %d thread counts, chance gives so few with p %s", l.Stretches, len(r.Points), digits.Chance(l.PatternP)))
 	}
 	worst := slices.MaxFunc(r.Points, func(a, b Measured) int {
 		switch x, y := math.Abs(a.Error), math.Abs(b.Error); {
@@ -216,7 +216,7 @@ func (r *Report) judge() {
 		return 0
 	})
 	if math.Abs(worst.Error) > errorLimit {
-		l.Doubts = append(l.Doubts, fmt.Sprintf("with %s it says %s a second where %s were measured (%+.0f %%)", threads(worst.Threads), figure(worst.Law), figure(worst.Median), 100*worst.Error))
+		l.Doubts = append(l.Doubts, fmt.Sprintf("with %s it says %s a second where %s were measured (%s)", threads(worst.Threads), digits.Count(worst.Law), digits.Count(worst.Median), digits.Change(worst.Error)))
 	}
 	l.Fits = len(l.Doubts) == 0
 }

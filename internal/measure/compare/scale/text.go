@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/rissodb/risso/internal/digits"
 )
 
 // Text writes a report for people; ascii: without other signs than those in the chart.
@@ -52,9 +54,9 @@ func (r *Report) rows() [][]string {
 	}
 	rows := [][]string{head}
 	for _, p := range r.Points {
-		row := []string{fmt.Sprint(p.Threads), figure(p.Median), fmt.Sprint(len(p.Runs))}
+		row := []string{fmt.Sprint(p.Threads), digits.Count(p.Median), fmt.Sprint(len(p.Runs))}
 		if r.Law != nil {
-			row = append(row, figure(p.Law), fmt.Sprintf("%+.1f %%", 100*p.Error))
+			row = append(row, digits.Count(p.Law), digits.Change(p.Error))
 		}
 		switch {
 		case p.Beyond:
@@ -74,7 +76,7 @@ func (r *Report) predicted() [][]string {
 		if p.Outside {
 			outside = "outside the sweep"
 		}
-		rows = append(rows, []string{fmt.Sprint(p.Threads), figure(p.TPS), strings.TrimSuffix(strings.TrimPrefix(interval(p.Bound, figure), " (95 %: "), ")"), outside})
+		rows = append(rows, []string{fmt.Sprint(p.Threads), digits.Count(p.TPS), strings.TrimSuffix(strings.TrimPrefix(interval(p.Bound, digits.Count), " (95 %: "), ")"), outside})
 	}
 	return rows
 }

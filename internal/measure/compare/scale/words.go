@@ -39,17 +39,17 @@ func processors(n int) string {
 func (r *Report) lawWords(say func(string, ...any)) {
 	l := r.Law
 	if l.Fits {
-		say("The Universal Scalability Law fits (R² %.4f).", l.RSquared)
+		say("The Universal Scalability Law fits (R² %s).", digits.Ratio(l.RSquared))
 	} else {
-		say("The Universal Scalability Law does not fit well (R² %.4f): %s. Take what follows as a rough guide.", l.RSquared, strings.Join(l.Doubts, "; "))
+		say("The Universal Scalability Law does not fit well (R² %s): %s. Take what follows as a rough guide.", digits.Ratio(l.RSquared), strings.Join(l.Doubts, "; "))
 	}
-	say("λ %s: one thread makes %s transactions a second%s.", figure(l.Lambda), figure(l.Lambda), interval(l.LambdaBound, figure))
+	say("λ %s: one thread makes %s transactions a second%s.", digits.Count(l.Lambda), digits.Count(l.Lambda), interval(l.LambdaBound, digits.Count))
 	switch {
 	case l.Sigma >= 1:
-		say("σ %.4g%s: above 1, which no share of work can be: more threads do less than one, as where they get in each other's way.", l.Sigma, interval(l.SigmaBound, four))
+		say("σ %s%s: above 1, which no share of work can be: more threads do less than one, as where they get in each other's way.", digits.Three(l.Sigma), interval(l.SigmaBound, digits.Three))
 	case l.Sigma > 1e-9:
-		say("σ %.4g%s: %s of the work is done by one thread at a time; that alone would hold throughput below %s a second, %s times one thread's.", l.Sigma, interval(l.SigmaBound, four),
-			share(l.Sigma), figure(l.Lambda/l.Sigma), figure(1/l.Sigma))
+		say("σ %s%s: %s of the work is done by one thread at a time; that alone would hold throughput below %s a second, %s times one thread's.", digits.Three(l.Sigma), interval(l.SigmaBound, digits.Three),
+			digits.Percent(l.Sigma), digits.Count(l.Lambda/l.Sigma), digits.Ratio(1/l.Sigma))
 	default:
 		say("σ 0: no waiting for what only one thread at a time can do shows.")
 	}
@@ -57,18 +57,18 @@ func (r *Report) lawWords(say func(string, ...any)) {
 	case l.Peak == nil:
 		say("κ 0: no cost of threads agreeing with each other shows; throughput does not fall.")
 	case *l.Peak <= 1:
-		say("The peak is %s transactions a second with 1 thread%s: throughput falls with each further one.", figure(*l.PeakTPS), interval(l.PeakBound, whole))
+		say("The peak is %s transactions a second with 1 thread%s: throughput falls with each further one.", digits.Count(*l.PeakTPS), interval(l.PeakBound, whole))
 	default:
-		say("κ %.3g%s: each pair of threads costs %s of a transaction's time, so throughput falls beyond %s.", l.Kappa, interval(l.KappaBound, four), share(l.Kappa), threads(int(math.Round(*l.Peak))))
+		say("κ %s%s: each pair of threads costs %s of a transaction's time, so throughput falls beyond %s.", digits.Three(l.Kappa), interval(l.KappaBound, digits.Three), digits.Percent(l.Kappa), threads(int(math.Round(*l.Peak))))
 		largest := r.Points[len(r.Points)-1].Threads
 		where := ""
 		if *l.Peak > float64(largest) {
 			where = fmt.Sprintf("; that is beyond the %d that were run, and not seen", largest)
 		}
-		say("The peak is %s transactions a second with %s%s%s.", figure(*l.PeakTPS), threads(int(math.Round(*l.Peak))), interval(l.PeakBound, whole), where)
+		say("The peak is %s transactions a second with %s%s%s.", digits.Count(*l.PeakTPS), threads(int(math.Round(*l.Peak))), interval(l.PeakBound, whole), where)
 	}
 	if l.LargestAt > 0 {
-		say("Left out in turn, thread counts are foretold with a median error of %s, at most %s (with %s).", share(l.TypicalError), share(l.LargestError), threads(l.LargestAt))
+		say("Left out in turn, thread counts are foretold with a median error of %s, at most %s (with %s).", digits.Percent(l.TypicalError), digits.Percent(l.LargestError), threads(l.LargestAt))
 	}
 }
 
@@ -84,26 +84,5 @@ func interval(b Bound, form func(float64) string) string {
 	return fmt.Sprintf(" (95 %%: %s to %s)", low, high)
 }
 
-func four(v float64) string  { return fmt.Sprintf("%.3g", v) }
-func whole(v float64) string { return fmt.Sprintf("%.0f", v) }
-
-// figure is a throughput.
-func figure(v float64) string {
-	switch a := math.Abs(v); {
-	case a >= 100:
-		return fmt.Sprintf("%.0f", v)
-	case a >= 10:
-		return fmt.Sprintf("%.1f", v)
-	}
-	return fmt.Sprintf("%.2f", v)
-}
-
-func share(v float64) string {
-	switch a := math.Abs(v); {
-	case a >= 0.1:
-		return fmt.Sprintf("%.0f %%", 100*v)
-	case a >= 0.001:
-		return fmt.Sprintf("%.1f %%", 100*v)
-	}
-	return fmt.Sprintf("%.2g %%", 100*v)
-}
+// whole is a throughput without a fraction.
+func whole(v float64) string { return digits.Count(math.Round(v)) }

@@ -52,7 +52,7 @@ func (o *oltp) Notes() []string {
 		if o.name == "delete" {
 			why = "it was deleted before"
 		}
-		out = append(out, fmt.Sprintf("%s of %s statements by id found no row (%.2g %%): %s.", digits.Thousands(missed), digits.Thousands(all), 100*float64(missed)/float64(all), why))
+		out = append(out, fmt.Sprintf("%s of %s statements by id found no row (%s): %s.", digits.Thousands(missed), digits.Thousands(all), digits.Percent(float64(missed)/float64(all)), why))
 	}
 	return out
 }

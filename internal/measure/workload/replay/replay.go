@@ -183,7 +183,7 @@ func (r *replay) Notes() []string {
 		if left := all - r.ran.Load(); left > 0 {
 			out = append(out, fmt.Sprintf("%s of %s in the recording not begun: the time was over before.", digits.Thousands(left), digits.Plural(all, "statement", "statements")))
 		}
-		out = append(out, fmt.Sprintf("The time line was followed with %s; a statement began at most %v late.", digits.Counted(len(r.lines), "session"), time.Duration(r.behind.Load()).Round(100*time.Microsecond)))
+		out = append(out, fmt.Sprintf("The time line was followed with %s; a statement began at most %s late.", digits.Counted(len(r.lines), "session"), digits.Span(time.Duration(r.behind.Load()))))
 	}
 	if r.unprofiled.Load() {
 		out = append(out, "This server does not tell how long it took itself (SET SESSION profiling=1 was refused): what the log tells is not compared.")
