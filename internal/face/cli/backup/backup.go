@@ -122,7 +122,7 @@ func (f backupFlags) options() (o dump.Options, err error) {
 	case len(f.replicas) > 0 && f.MaxLag <= 0:
 		return o, fault.Usagef("--replica is looked at for --max-lag: say how far behind it may be")
 	case f.to == "" && !f.dryRun:
-		return o, fault.New(fault.Usage, "give --to " + blob.Forms, errors.New("no place for the backup"))
+		return o, fault.New(fault.Usage, "give --to "+blob.Forms, errors.New("no place for the backup"))
 	}
 	if err := o.Select.Check(); err != nil {
 		return o, fault.Usagef("%w", err)

@@ -85,7 +85,7 @@ func (f followFlags) place(ctx context.Context) (mirror.Place, func(), error) {
 
 func runBinlogFollow(ctx context.Context, s screen.Streams, f followFlags) error {
 	if f.to == "" {
-		return fault.New(fault.Usage, "give --to " + blob.Forms, errors.New("no place for the mirror"))
+		return fault.New(fault.Usage, "give --to "+blob.Forms, errors.New("no place for the mirror"))
 	}
 	o := mirror.Options{SemiSync: f.semiSync, Once: f.once, Plain: f.plain, Dir: places.MirrorDir(f.dir, f.to)}
 	var err error

@@ -148,7 +148,7 @@ func (f Flags) check() (load.Until, error) {
 	var u load.Until
 	switch {
 	case f.From == "":
-		return u, fault.New(fault.Usage, "give --from " + blob.Forms, errors.New("no place to restore from"))
+		return u, fault.New(fault.Usage, "give --from "+blob.Forms, errors.New("no place to restore from"))
 	case f.into == "" && f.sandbox == "" && f.datadir == "":
 		return u, fault.New(fault.Usage, "give --into 'user:password@tcp(host:3306)/', or --sandbox NAME; for a physical backup --datadir DIR, or --sandbox NAME", errors.New("no server to restore into"))
 	case f.threads < 1 || f.threads > 64:
