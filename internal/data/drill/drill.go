@@ -218,7 +218,7 @@ func (r *run) unstarted(ctx context.Context, o sandbox.Options, err error) error
 	case errors.Is(err, sandbox.ErrKilled):
 		return killed(sandbox.ErrKilled)
 	case killedTool(err):
-		return killed(fmt.Errorf("something else than itself ended the tool: %w", err))
+		return killed(fmt.Errorf("something else ended the tool: %w", err))
 	case r.filling == begun && unreachable(err):
 		return &Error{Hint: "make the drill again when the place can be read; nothing is recorded of the backup", Err: err}
 	case r.filling == begun && (len(r.Settings) == 0 || errors.Is(err, repo.ErrDamaged)):
@@ -283,7 +283,7 @@ func (r *run) settings(server sandbox.Server) []string {
 	if r.header.Kind == repo.Logical {
 		list = append(list, "local_infile=ON") // rows are loaded by LOAD DATA LOCAL
 		// Names of tables are compared as the source compares them; later on it cannot be changed.
-		if v := r.header.Server.Variables["lower_case_table_names"]; v != "" && v != "0" && server.Family == sandbox.FamilyMariaDB {
+		if v := r.header.Server.Variables["lower_case_table_names"]; v != "" && v != "0" && mysql.Of(server.Kind()).FoldsNamesAnywhere() {
 			list = append(list, "lower_case_table_names="+v)
 		}
 		if v := r.header.Server.Variables["innodb_page_size"]; v != "" && v != "16384" {

@@ -48,7 +48,7 @@ func newBenchCompare(s screen.Streams) *cobra.Command {
 runs of both in turns, so that both see the same weather, and tests the pairs of neighbours
 (Wilcoxon's signed ranks; Mann and Whitney's test where there are fewer than six, or no
 pairs). The order is drawn, so that the test holds whatever the machine does meanwhile. The
-verdict names the ratio of the medians' kind (Hodges-Lehmann) with its 95 % interval, or says that no difference can be told and which one would not have shown. Where
+verdict names the ratio of the medians' kind (Hodges-Lehmann) with its 95 % interval, or says that no difference can be shown and which one would not have shown. Where
 others used the machine more in the runs of one side, a verdict that they may have made is
 withheld.
 
@@ -378,7 +378,7 @@ func (c *comparison) plan(set *compare.Plan) error {
 	fmt.Fprintf(w, "%s%d runs of %s with --threads %d, each %s after %s of warm-up, in the order %s: %s in all\n",
 		most, len(c.order), c.name, c.threads, c.time, c.warmup, compare.OrderString(c.order), total)
 	if least := stats.LeastRuns(compare.Confidence); c.runs < least {
-		fmt.Fprintf(w, "%s too few to tell any difference: %d is the least\n", digits.Plural(c.runs, "run of each is", "runs of each are"), least)
+		fmt.Fprintf(w, "%s too few to show any difference: at least %d are needed\n", digits.Plural(c.runs, "run of each is", "runs of each are"), least)
 	}
 	if set != nil {
 		fmt.Fprintf(w, "on %s before each run of A:\n  %s\nbefore each run of B:\n  %s\nat the end:\n  %s\n", set.Server,
