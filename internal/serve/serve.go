@@ -156,7 +156,7 @@ func requireToken(ctx context.Context, set config.Settings, facts *state.Store) 
 		return err
 	}
 	if !any {
-		return &fault.Error{Code: fault.Usage, Err: fmt.Errorf("%s can be reached from other machines, and nobody has a token", set.Listen),
+		return &fault.Error{Code: fault.Usage, Err: fmt.Errorf("%s can be reached from other machines, and there is no token", set.Listen),
 			Hint: "make one first: risso token create NAME --data " + set.Data}
 	}
 	return nil

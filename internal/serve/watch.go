@@ -326,7 +326,7 @@ func FirstContact(ctx context.Context, out io.Writer, servers []config.Watched, 
 	}
 	for i, err := range errs {
 		if err != nil {
-			fmt.Fprintf(out, "risso: %s\n", fault.Line("cannot watch "+servers[i].Instance.Name+" now, goes on trying: "+err.Error(), hintOf(err)))
+			fmt.Fprintf(out, "risso: %s\n", fault.Line("cannot watch "+servers[i].Instance.Name+" now, keeps trying: "+err.Error(), hintOf(err)))
 		}
 	}
 	return nil

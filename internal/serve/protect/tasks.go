@@ -133,7 +133,7 @@ func (p *Guard) backupTask(s config.Watched) jobs.Task {
 		}
 		result, err := dump.Run(ctx, r, dump.Options{Target: s.Target, Name: s.Instance.Name, Tool: "risso " + release.Version(), Threads: c.Sessions(), Gate: gate,
 			Snapshot: mysql.SnapshotOptions{Guard: mysql.Guard{Said: func(e mysql.GuardEvent) {
-				report.Log("the lock: %s after %s, %s behind it", e.Action, e.Running, digits.Counted(e.Queued, "session"))
+				report.Log("the lock: %s after %s, %s waited for it", e.Action, e.Running, digits.Counted(e.Queued, "session"))
 			}}},
 			Waiting: waitsForPrune(report),
 			Progress: func(p dump.Progress) {

@@ -103,7 +103,7 @@ func (r roller) Roll(ctx context.Context, q drill.RollRequest) (drill.Rolled, er
 	out := drill.Rolled{Transactions: res.Transactions, GTIDSet: res.GTIDs.String(), Time: res.LastTime}
 	out.Notes = res.Notes
 	if res.Newer != "" {
-		out.Notes = append(slices.Clip(out.Notes), fmt.Sprintf("the server began its binary logs anew behind this backup (series %s: RESET, or other data): it is rolled forward to the end of series %s; take a new backup", res.Newer, res.Series.Key))
+		out.Notes = append(slices.Clip(out.Notes), fmt.Sprintf("the server restarted its binary logs after this backup (series %s: RESET, or other data): it is rolled forward to the end of series %s; take a new backup", res.Newer, res.Series.Key))
 	}
 	return out, nil
 }

@@ -35,7 +35,7 @@ encrypted. A backup that is being taken, or was killed, is listed as that, with 
 about when its process ended. The next backup finds that; prune removes what no backup needs.
 
 ` + flags.CountsHelp + `
-What counts for nothing is listed, with a line that says why.`,
+Backups that do not count are listed, with the reason.`,
 		Example: `  risso backup list --from /backups/db1
   risso backup list --from 's3://backups/db1?region=eu-central-1' --output json`,
 		Args: cobra.NoArgs,

@@ -52,7 +52,7 @@ func (f *physicalFlags) bind(cmd *cobra.Command) {
 	fl.BoolVar(&f.incremental, "incremental", false, "with --physical: only pages changed since the newest physical backup of this server")
 	fl.StringVar(&f.tool, "tool", "", "with --physical: mariadb-backup, clone or xtrabackup (default: the one that fits and is there)")
 	fl.BoolVar(&f.install, "install-clone", false, "with --physical: allow INSTALL PLUGIN clone, for as long as it takes")
-	fl.StringVar(&f.workDir, "work-dir", "", "with --physical by CLONE: where the server puts its copy on the way (default beside its data directory)")
+	fl.StringVar(&f.workDir, "work-dir", "", "with --physical by CLONE: where the server puts its temporary copy (default next to its data directory)")
 	fl.StringVar(&f.stateDir, "state", "", "with --physical: folder of the journal of what has to be put back (default "+physicalStateDir()+")")
 }
 

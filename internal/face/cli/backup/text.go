@@ -32,7 +32,7 @@ func backupProgress(p dump.Progress, elapsed float64) string {
 func guardWords(e mysql.GuardEvent) string {
 	switch e.Action {
 	case mysql.GuardWithdrawn:
-		return fmt.Sprintf("the request for a lock was withdrawn after %s: %s waited behind it; it is made again", render.Seconds(e.Running.Seconds()), digits.Counted(e.Queued, "session"))
+		return fmt.Sprintf("the request for a lock was withdrawn after %s: %s waited for it; it is made again", render.Seconds(e.Running.Seconds()), digits.Counted(e.Queued, "session"))
 	case mysql.GuardGaveWay:
 		return fmt.Sprintf("the backup gives way: %s queued behind session %d of %s, who wants to change a table that is being read: %s", digits.Counted(e.Queued, "session"), e.Session, e.User, render.Cut(e.Text, 100))
 	case mysql.GuardKilled:

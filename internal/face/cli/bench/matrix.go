@@ -127,7 +127,7 @@ func runMatrix(ctx context.Context, s screen.Streams, f matrixFlags, path string
 		}
 	}
 	if err == nil && r.Interrupted {
-		err = fault.New(fault.Interrupted, "the same command goes on", fmt.Errorf("interrupted: %s missing", digits.Plural(r.Missing, "run is", "runs are")))
+		err = fault.New(fault.Interrupted, "the same command continues", fmt.Errorf("interrupted: %s missing", digits.Plural(r.Missing, "run is", "runs are")))
 	}
 	return err
 }

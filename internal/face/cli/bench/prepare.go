@@ -95,7 +95,7 @@ func (f *benchPrepareFlags) run(ctx context.Context, s screen.Streams, name stri
 	}
 	p, ok := w.(workload.Preparer)
 	if !ok {
-		return fault.Usagef("%s makes no tables of its own", name)
+		return fault.Usagef("%s makes no tables", name)
 	}
 	var done atomic.Int64
 	bar := newCounter(s.Err)

@@ -270,7 +270,7 @@ func writeBenchTrouble(line lineFunc, r *bench.Result) {
 		line("", "the first, as session:number: %s", strings.Join(l.MissingKeys, " "))
 	}
 	if l != nil && l.Unsure > 0 {
-		line("", "%s more are there whose acknowledgement never came", digits.Thousands(l.Unsure))
+		line("", "%s more are there that were never acknowledged", digits.Thousands(l.Unsure))
 	}
 }
 

@@ -41,7 +41,7 @@ func New(s screen.Streams) *cobra.Command {
 	var f checksumFlags
 	cmd := &cobra.Command{
 		Use:   "checksum --dsn PRIMARY [--replica DSN…] | --dsn A --against B",
-		Short: "Are replicas equal to their primary? Which rows are not, and mend them",
+		Short: "Compare replicas with their primary, and repair rows that differ",
 		Long: `Compares the tables of replicas with those of their primary, chunk by chunk. It only reads;
 it needs no STATEMENT format and no table of its own. Rows that change meanwhile are looked
 at again when the replica has what the primary had, until they are equal or surely not.
@@ -71,15 +71,15 @@ replicate; the plan is shown before, and nothing more is done with --dry-run.
 	fl.StringArrayVar(&f.schemas, "schema", nil, "only this schema; patterns with * allowed; may be repeated")
 	fl.StringArrayVar(&f.tables, "table", nil, "only this table, schema.table; patterns with * allowed, a name with dots in backticks; may be repeated")
 	fl.IntVar(&f.threads, "threads", 2, "sessions on each server: tables, or chunks of a large one, at a time")
-	flags.DurationVar(fl, &f.chunk, "chunk-time", 500*time.Millisecond, "how long reading one chunk should take")
-	flags.DurationVar(fl, &f.patience, "wait", 10*time.Second, "how long to wait for a replica that is behind before what differs counts as not comparable")
-	fl.IntVar(&f.rounds, "rounds", 8, "how often a row has to be seen unequal and unchanged before it is said to differ")
+	flags.DurationVar(fl, &f.chunk, "chunk-time", 500*time.Millisecond, "time that reading one chunk should take")
+	flags.DurationVar(fl, &f.patience, "wait", 10*time.Second, "how long to wait for a replica that is behind before differences count as not comparable")
+	fl.IntVar(&f.rounds, "rounds", 8, "how often a row must be seen unequal and unchanged before it counts as different")
 	fl.BoolVar(&f.rows, "rows", false, "show the rows that differ, with their values")
 	fl.IntVar(&f.maxRows, "max-rows", 100, "differing rows to show of each table and server")
 	fl.BoolVar(&f.redact, "redact", false, "hide the values of rows")
 	fl.BoolVar(&f.all, "all", false, "list also the tables that are equal")
-	fl.StringVar(&f.method, "sum", "auto", "who adds up: rows (they travel), server (they do not), quick (likewise, 32 bits instead of 59 or more), auto")
-	fl.StringVar(&f.state, "resume", "", "file that remembers what was compared: a run that was cut short goes on from it")
+	fl.StringVar(&f.method, "sum", "auto", "how sums are made: rows (of rows sent here), server (by the servers), quick (likewise, 32 bits instead of 59 or more), auto")
+	fl.StringVar(&f.state, "resume", "", "file that remembers what was compared: an interrupted run continues from it")
 	flags.OutputVar(fl, &f.output, "", "text", "json")
 	f.Throttle.Bind(cmd)
 	f.mendFlags.bind(cmd)
@@ -204,7 +204,7 @@ func runChecksum(ctx context.Context, s screen.Streams, f checksumFlags) error {
 	case errors.Is(err, context.Canceled):
 		hint := ""
 		if f.state != "" {
-			hint = "the same command goes on from there"
+			hint = "the same command continues from there"
 		}
 		return fault.New(fault.Interrupted, hint, errors.New("interrupted"))
 	case errors.Is(err, checksum.ErrNothing) && len(result.Unseen) > 0:

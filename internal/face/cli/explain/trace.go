@@ -67,7 +67,7 @@ switched on is put back by --restore.
 	fl.BoolVar(&f.synch, "synch", false, "with --enable: also mutexes and other latches; every connection of the server pays for it")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "with --enable or --restore: print the statements and end")
 	fl.BoolVar(&f.restore, "restore", false, "put back what a killed trace left switched on")
-	fl.BoolVar(&f.all, "all", false, "every event in the text, not only the dearest")
+	fl.BoolVar(&f.all, "all", false, "every event in the text, not only the most expensive")
 	fl.BoolVar(&f.redact, "redact", false, "hide the literals of statements")
 	fl.StringVar(&f.user, "user", "", "list only connections of this user")
 	fl.BoolVar(&f.latest, "latest", false, "trace the connection that was busy last (of --user, when given)")

@@ -52,7 +52,7 @@ func (f Flags) restorePhysical(ctx context.Context, s screen.Streams, r *repo.Re
 		return true, &fault.Error{Code: fault.Usage, Err: fmt.Errorf("backup %s is a physical one", h.ID), Hint: "it becomes a data directory: --datadir DIR or --sandbox NAME; --backup names another, risso backup list shows them"}
 	case len(f.tables)+len(f.schemas)+len(f.rename) > 0 || until.Set():
 		return true, &fault.Error{Code: fault.Usage, Err: fmt.Errorf("backup %s is a physical one: it comes back whole, as it was", h.ID),
-			Hint: "restore it with --sandbox, go on there with risso binlog apply, and take single tables from there with risso backup --table"}
+			Hint: "restore it with --sandbox, continue there with risso binlog apply, and extract single tables from there with risso backup --table"}
 	}
 	o := physical.RestoreOptions{Repo: r, Backup: h.ID, Datadir: f.datadir, Threads: f.threads}
 	if f.useMemory != "" {
@@ -159,7 +159,7 @@ func filesFailure(ctx context.Context, err error) error {
 	case places.Mistrusted(err) != "":
 		return fault.New(fault.Failed, places.Mistrusted(err), err)
 	case errors.Is(err, repo.ErrDamaged):
-		return fault.New(fault.Failed, "risso verify --from … tells what else is damaged; another backup, or its copy, may be whole", err)
+		return fault.New(fault.Failed, "risso verify --from … shows what else is damaged; another backup, or its copy, may be intact", err)
 	}
 	return err
 }

@@ -35,7 +35,7 @@ leave nothing behind after down, also when risso was killed or the machine resta
 
 The folder is $RISSO_SANDBOX_DIR, or risso/sandboxes in $XDG_STATE_HOME or ~/.local/state.
 Root logs in over the Unix socket without a password, which only you can reach. An
-account risso with a random password, for TCP, stands in the node's client.cnf:
+account risso with a random password, for TCP, is in the node's client.cnf:
 mariadb --defaults-file=FILE.`,
 	}
 	for _, c := range []*cobra.Command{newSandboxUpCmd(&output), newSandboxListCmd(&output), newSandboxServersCmd(&output), newSandboxExecCmd(&output), newSandboxDownCmd(&output)} {

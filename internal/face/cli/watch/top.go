@@ -52,7 +52,7 @@ table each second, or with --output json one object a line each second.
 		RunE: func(cmd *cobra.Command, _ []string) error { return runTop(cmd.Context(), s, f) },
 	}
 	fl := cmd.Flags()
-	fl.IntVarP(&f.count, "count", "n", 0, "end after so many seconds (default: go on)")
+	fl.IntVarP(&f.count, "count", "n", 0, "end after so many seconds (default: never)")
 	flags.OutputVar(fl, &f.output, "", "text", "json")
 	flags.BindSources(&f.Sources, cmd)
 	return cmd
