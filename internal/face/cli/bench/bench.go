@@ -19,6 +19,7 @@ import (
 	"github.com/rissodb/risso/internal/face/cli/screen"
 	"github.com/rissodb/risso/internal/face/render"
 	"github.com/rissodb/risso/internal/fault"
+	"github.com/rissodb/risso/internal/home"
 	"github.com/rissodb/risso/internal/measure/compare"
 	"github.com/rissodb/risso/internal/measure/drive"
 	"github.com/rissodb/risso/internal/measure/workload"
@@ -27,6 +28,7 @@ import (
 	"github.com/rissodb/risso/internal/mysql/errno"
 )
 
+// New is risso bench, with what is below it.
 func New(s screen.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
@@ -164,7 +166,7 @@ func (f *workloadFlags) guardRun(ctx context.Context, t drive.Target, w workload
 		if err != nil {
 			return err
 		}
-		if err := compare.CheckLeft(ctx, target.WithDatabase(""), compareStateDir()); err != nil {
+		if err := compare.CheckLeft(ctx, target.WithDatabase(""), home.State("bench")); err != nil {
 			return err
 		}
 	}

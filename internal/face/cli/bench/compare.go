@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -100,7 +99,7 @@ a killed comparison left is put back by --restore. --dry-run shows the statement
 	fl.StringVar(&f.order, "order", compare.OrderRandom, "order of the runs: random (pairs, by --seed), or abba")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "show what would be done")
 	fl.BoolVar(&f.restore, "restore", false, "put back what a killed comparison left set on the server")
-	fl.StringVar(&f.stateDir, "state", "", "folder of the journal of changed settings (default "+compareStateDir()+")")
+	fl.StringVar(&f.stateDir, "state", "", "folder of the journal of changed settings (default "+home.State("bench")+")")
 	flags.OutputVar(fl, &f.output, "", "text", "json", "markdown")
 	return cmd
 }
@@ -113,12 +112,10 @@ func (f *compareFlags) lacking(ctx context.Context, err error) error {
 	return f.workloadFlags.lacking(ctx, err)
 }
 
-func compareStateDir() string { return filepath.Join(filepath.Dir(home.Data()), "bench") }
-
 func runCompare(cmd *cobra.Command, s screen.Streams, f compareFlags, args []string) error {
 	ctx := cmd.Context()
 	if f.stateDir == "" {
-		f.stateDir = compareStateDir()
+		f.stateDir = home.State("bench")
 	}
 	if err := f.checkVerdicts(); err != nil {
 		return err
@@ -365,7 +362,7 @@ func (c *comparison) plan(set *compare.Plan) error {
 	}
 	w := c.streams.Out
 	if !c.dryRun {
-		if !screen.IsTerminal(c.streams.Err) {
+		if !screen.OnTerminal(c.streams.Err) {
 			return nil
 		}
 		w = c.streams.Err

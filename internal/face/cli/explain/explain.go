@@ -36,6 +36,7 @@ type explainFlags struct {
 	output     string
 }
 
+// New is risso explain.
 func New(s screen.Streams) *cobra.Command {
 	var f explainFlags
 	cmd := &cobra.Command{
@@ -134,7 +135,7 @@ func (f explainFlags) statement(s screen.Streams, args []string) (string, error)
 		return "", nil
 	}
 	if len(args) == 0 {
-		return "", &fault.Error{Code: fault.Usage, Err: errors.New("no statement to explain"), Hint: "give it in quotes, or - to read it from standard input, or --file with a plan"}
+		return "", fault.New(fault.Usage, "give it in quotes, or - to read it from standard input, or --file with a plan", errors.New("no statement to explain"))
 	}
 	sql := args[0]
 	if sql == "-" {
