@@ -70,44 +70,6 @@ func (e *Error) OfAccount() bool {
 // Unwrap gives the driver's or the system's error.
 func (e *Error) Unwrap() error { return e.Err }
 
-<<<<<<< HEAD
-// Server error numbers that Risso acts on (https://dev.mysql.com/doc/mysql-errors/9.4/en/server-error-reference.html).
-const (
-	// ErrNoRow is that a row which an event changes is not there (ER_KEY_NOT_FOUND), ErrSecondRow that one is there already
-	// (ER_DUP_ENTRY), ErrNoBinlog that the server writes no binary log (ER_NO_BINARY_LOGGING), ErrTooManyConns that it has as many
-	// connections as it may (ER_CON_COUNT_ERROR).
-	ErrNoRow        = 1032
-	ErrSecondRow    = 1062
-	ErrNoBinlog     = 1381
-	ErrTooManyConns = 1040
-
-	errDBAccessDenied    = 1044
-	errAccessDenied      = 1045
-	errUnknownVariable   = 1193
-	errUserLimit         = 1226
-	errSpecificAccess    = 1227
-	errTableAccessDenied = 1142
-	errColumnAccess      = 1143
-	errViewNoExplain     = 1345
-	errNoSuchTable       = 1146
-	errUnknownTable      = 1109
-	errSyntax            = 1064
-	errBadField          = 1054
-	errHostBlocked       = 1129
-	errHostNotPrivileged = 1130
-	errUnknownDatabase   = 1049
-	errTooManyUserConns  = 1203
-	errMustChange        = 1820
-	errMustChangeLogin   = 1862
-	errSecureTransport   = 3159
-	errLockWaitTimeout   = 1205
-	errDeadlock          = 1213
-	errQueryInterrupted  = 1317
-	errDefinitionChanged = 1412
-)
-
-=======
->>>>>>> house
 func classify(t Target, err error) error {
 	if err == nil {
 		return nil
@@ -192,11 +154,7 @@ func classOfNumber(n uint16) Class {
 	switch n {
 	case errno.AccessDenied, errno.HostNotPrivileged, errno.HostBlocked, errno.DatabaseDenied, errno.UnknownDatabase:
 		return ClassLogin
-<<<<<<< HEAD
-	case ErrTooManyConns, errUserLimit, errTooManyUserConns:
-=======
 	case errno.TooManyConnections, errno.UserLimitReached, errno.TooManyUserConnections:
->>>>>>> house
 		return ClassFull
 	case errno.SpecificAccessDenied, errno.TableDenied, errno.ColumnDenied, errno.ViewNoExplain:
 		return ClassPrivilege

@@ -131,33 +131,11 @@ func (s *session) use(ctx context.Context, schema string) error {
 	return nil
 }
 
-<<<<<<< HEAD
-// Numbers of errors that pass (MySQL manual, "Server Error Message Reference").
-const (
-	errDeadlock        = 1213
-	errLockWait        = 1205
-	errShutdown        = 1053
-	errKilled          = 1317 // the statement
-	errConnKilled      = 1927 // MariaDB: the connection
-	errNotReady        = 1047 // Galera: not in the primary component
-	errRollbackCommit  = 1180
-	errCertification   = 3101
-	errStarting        = 1236
-	errNewAbort        = 1184
-	errServerShutdown2 = 3169
-)
-
-// passes says whether trouble is of the kind that goes away: the same may be tried again.
-func passes(err error) bool {
-	switch mysql.ErrorNumber(err) {
-	case errDeadlock, errLockWait, errShutdown, errKilled, errConnKilled, errNotReady, mysql.ErrTooManyConns, errRollbackCommit, errCertification, errNewAbort, errServerShutdown2:
-=======
 // passes says whether trouble is of the kind that goes away: the same may be tried again.
 func passes(err error) bool {
 	switch mysql.ErrorNumber(err) {
 	case errno.Deadlock, errno.LockWaitTimeout, errno.ServerShutdown, errno.QueryInterrupted, errno.ConnectionKilled, errno.UnknownCommand, // Galera: not in the primary component
 		errno.TooManyConnections, errno.CommitError, errno.RolledBackByReplication, errno.NewAbortingConnection, errno.SessionKilled:
->>>>>>> house
 		return true
 	case 0:
 	default:

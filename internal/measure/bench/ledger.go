@@ -102,14 +102,10 @@ func (l *ledger) drop(ctx context.Context) error {
 	return removeLedger(s)
 }
 
-// tooMany says whether a server refused a session because it has too many: mysql.ErrTooManyConns, PostgreSQL's too_many_connections.
+// tooMany says whether a server refused a session because it has too many: MySQL's errno.TooManyConnections, PostgreSQL's too_many_connections.
 func tooMany(err error) bool {
 	var e *drive.ServerError
-<<<<<<< HEAD
-	return mysql.ErrorNumber(err) == mysql.ErrTooManyConns || errors.As(err, &e) && e.State == "53300"
-=======
 	return mysql.ErrorNumber(err) == errno.TooManyConnections || errors.As(err, &e) && e.State == "53300"
->>>>>>> house
 }
 
 func (l *ledger) client(id int) *ledgerClient { return &ledgerClient{id: int64(id)} }
